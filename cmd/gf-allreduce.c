@@ -24,10 +24,8 @@
 #include "trainer/options.h"
 
 static const char help[] =
-	"Measure and verify the all-reduce of all ranks of a job, size by "
-	"size, algorithm by algorithm; with the flags and the table of "
-	"nccl-tests."
-	"\vExamples:\n"
+	"Measure and verify the all-reduce of all ranks of a job, size by size, algorithm by "
+	"algorithm; with the flags and the table of nccl-tests.\vExamples:\n"
 	"  mpirun -np 4 gf-allreduce -b 1K -e 64M\n"
 	"  mpirun -np 4 gf-allreduce -a all --best rule.json\n"
 	"  mpirun -np 8 gf-allreduce -a ring,blueconnect --factors 4x2 --json\n"
@@ -57,28 +55,27 @@ static int want_one(const char *arg, void *to, struct gf_error *err)
 	(void)to;
 	if (!strcmp(arg, "1"))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "want 1: each process is one rank with one GPU; "
-			    "start more with mpirun -np N");
+	return gf_error_set(
+		err, -EINVAL,
+		"want 1: each process is one rank with one GPU; start more with mpirun -np N");
 }
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
-	{"min-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.min_bytes),
-	 "the smallest message (1K)", .alias = "minbytes", .letter = 'b'},
-	{"max-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.max_bytes),
-	 "the largest message (64M)", .alias = "maxbytes", .letter = 'e'},
+	{"min-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.min_bytes), "the smallest message (1K)",
+	 .alias = "minbytes", .letter = 'b'},
+	{"max-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.max_bytes), "the largest message (64M)",
+	 .alias = "maxbytes", .letter = 'e'},
 	{"step-factor", "N", 1, GF_SETTING_WHOLE, AT(sweep.step_factor),
-	 "each size is N times the one before (2)", 2, 1 << 30,
-	 .alias = "stepfactor", .letter = 'f'},
+	 "each size is N times the one before (2)", 2, 1 << 30, .alias = "stepfactor",
+	 .letter = 'f'},
 	{"step-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.step_bytes),
-	 "each size is larger than the one before by SIZE", 1,
-	 .alias = "stepbytes", .letter = 'i'},
+	 "each size is larger than the one before by SIZE", 1, .alias = "stepbytes", .letter = 'i'},
 	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.dtype),
 	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
 	 .words = gf_contest_dtype_words, .letter = 'd'},
-	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.op),
-	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
+	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.op), "sum, prod, max, min or avg (sum)",
+	 .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(sweep.algorithms),
 	 "names with commas between, all, or auto, the best one (auto)",
 	 .store = gf_cli_split_store, .names = contestants, .letter = 'a',
@@ -86,8 +83,7 @@ static const struct gf_setting settings[] = {
 	{"factors", "FxF...", 2, GF_SETTING_TEXT, AT(sweep.factors),
 	 "decompose the ranks, innermost first (ranks per host x hosts)"},
 	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
-	 "what carries out each factor's stage: ring, halving, shm, mpi or "
-	 "nccl",
+	 "what carries out each factor's stage: ring, halving, shm, mpi or nccl",
 	 .names = gf_stage_names},
 	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(sweep.codec),
 	 "send gradients in this form; --list names them (f32)",
@@ -99,8 +95,7 @@ static const struct gf_setting settings[] = {
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(config.segment_bytes),
 	 "cut transfers into segments of SIZE (a good size)", 1},
 	{"device", "NAME", 2, GF_SETTING_TEXT, AT(config.device.name),
-	 "memory of the messages: cpu, cuda, cuda:N or auto (cpu)",
-	 .names = devices},
+	 "memory of the messages: cpu, cuda, cuda:N or auto (cpu)", .names = devices},
 	{GF_CLI_START_TRANSPORT(2, START)},
 	{GF_CLI_START_JOIN(2, START)},
 	{GF_CLI_START_RANK(2, START)},
@@ -108,69 +103,58 @@ static const struct gf_setting settings[] = {
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule"},
 	{"repeats", "N", 3, GF_SETTING_INT, AT(config.repeats),
-	 "measured repeats per size and algorithm (20)", 1, 1e6,
-	 .alias = "iters", .letter = 'n'},
+	 "measured repeats per size and algorithm (20)", 1, 1e6, .alias = "iters", .letter = 'n'},
 	{"warmup", "N", 3, GF_SETTING_INT, AT(config.warmup),
-	 "repeats before those, not measured (5)", 0, 1e6,
-	 .alias = "warmup_iters", .letter = 'w'},
+	 "repeats before those, not measured (5)", 0, 1e6, .alias = "warmup_iters", .letter = 'w'},
 	{"check", "N", 3, GF_SETTING_INT, AT(config.checks),
-	 "repeats whose results are checked, each with its own inputs (1)", 0,
-	 1e6, .letter = 'c'},
+	 "repeats whose results are checked, each with its own inputs (1)", 0, 1e6, .letter = 'c'},
 	{"error", NULL, 3, GF_SETTING_FLAG, AT(config.errors),
 	 "measure the error of sums of random values, too"},
 	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(config.across),
 	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
 	 .names = gf_contest_across_names},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
-	 "prove before each measurement that the schedules of all ranks add "
-	 "every contribution once, without races and deadlocks"},
+	 "prove before each measurement that the schedules of all ranks add every contribution "
+	 "once, without races and deadlocks"},
 	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(config.timeout_s),
-	 "give up when nothing moves for TIME "
-	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
+	 "give up when nothing moves for TIME (" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(config.spoil),
-	 "change N elements of rank 0's results before they are checked", 0,
-	 1e15},
+	 "change N elements of rank 0's results before they are checked", 0, 1e15},
 	{"json", NULL, 4, GF_SETTING_FLAG, AT(json),
 	 "print JSON Lines, one per size, algorithm and placement"},
-	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv),
-	 "print the rows of --json as CSV"},
+	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv), "print the rows of --json as CSV"},
 	{"percentiles", NULL, 4, GF_SETTING_FLAG, AT(percentiles),
 	 "print minimum, p90 and p99 in the table, too"},
 	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
 	 "write the best algorithm per size as a rule plan", .written = true},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
-	 "write a Chrome trace of the steps of the last repeats",
-	 .written = true},
+	 "write a Chrome trace of the steps of the last repeats", .written = true},
 	{"min-bw", "RATE", 4, GF_SETTING_RATE, AT(min_bw),
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
 	 "print algorithms, codecs and transports of this build, and the GPUs"},
-	{"ngpus", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one,
-	 .letter = 'g', .hidden = true},
-	{"nthreads", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one,
-	 .letter = 't', .hidden = true},
+	{"ngpus", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one, .letter = 'g',
+	 .hidden = true},
+	{"nthreads", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one, .letter = 't',
+	 .hidden = true},
 };
 static const struct gf_setting_rule rules[] = {
-	{"list", NULL, "*"},
-	{"json csv", NULL, "json csv percentiles"}, /* rows have them all */
+	{"list", NULL, "*"}, {"json csv", NULL, "json csv percentiles"}, /* rows have them all */
 };
 
 /* Found before MPI starts, alike on every rank. */
 static int check(void *arguments, struct gf_error *err)
 {
 	struct arguments *a = arguments;
-	int op, rc = gf_cli_start_finish(
-			&a->cli, &a->start,
-			a->start.transport == GF_CLI_TRANSPORT_MPI, err);
+	int op, rc = gf_cli_start_finish(&a->cli, &a->start,
+					 a->start.transport == GF_CLI_TRANSPORT_MPI, err);
 
 	if (rc || a->list)
 		return rc;
 	/* nccl-tests has -o for the operation */
-	if (a->cli.output &&
-	    !gf_names_find(gf_op_names, a->cli.output, &op, NULL))
+	if (a->cli.output && !gf_names_find(gf_op_names, a->cli.output, &op, NULL))
 		return gf_error_set(err, -EINVAL,
-				    "-o: want a file, got \"%s\"; the "
-				    "operation is --op %s",
+				    "-o: want a file, got \"%s\"; the operation is --op %s",
 				    a->cli.output, a->cli.output);
 	a->sweep.ruled = a->best != NULL;
 	return gf_contest_sweep_finish(&a->sweep, &a->config, err);
@@ -216,9 +200,9 @@ static void hold(void *session, bool begins)
 	struct session *s = session;
 
 	if (begins)
-		s->deadline = gf_cli_call_deadline(
-			&s->a->cli, "the library's all-reduce has not ended",
-			s->a->config.timeout_s);
+		s->deadline =
+			gf_cli_call_deadline(&s->a->cli, "the library's all-reduce has not ended",
+					     s->a->config.timeout_s);
 	else
 		gf_cli_end_deadline(s->deadline);
 }
@@ -247,9 +231,7 @@ static int prepare(struct session *s, struct gf_error *err)
 		rc = gf_train_read_plan(s->comm, 0, a->plan, &s->plan, err);
 	gf_plan_settle(&s->plan, 1, 1); /* a warm-up is over */
 	gf_period_keep_outer(&s->plan);
-	rc = rc ? rc
-		: gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels,
-				   &remark, err);
+	rc = rc ? rc : gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels, &remark, err);
 	if (!rc && gf_contest_sweep_tells(&a->sweep))
 		gf_contest_told_remark(&s->config, &remark);
 	gf_cli_warn_lines(&a->cli, remark.data);
@@ -276,13 +258,11 @@ static int measure_plan(struct session *s, struct gf_error *err)
 	if (gf_cli_given(&a->cli, "algorithms") || a->sweep.codec ||
 	    gf_cli_given(&a->cli, "lanes") || a->sweep.sized || a->best)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a rule beside sizes, "
-				  "--algorithms, --codec, --lanes or --best, "
-				  "got a whole plan, which sets them",
+				  "%s: want a rule beside sizes, --algorithms, --codec, --lanes or "
+				  "--best, got a whole plan, which sets them",
 				  a->plan);
 	rc = gf_comm_agree(s->comm, rc, err);
-	return rc ? rc
-		  : gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
+	return rc ? rc : gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
 }
 
 static int measure(struct session *s, struct gf_error *err)
@@ -294,13 +274,11 @@ static int measure(struct session *s, struct gf_error *err)
 	if (s->a->plan && !s->plan.rule)
 		return measure_plan(s, err);
 	s->config.rule = s->a->plan ? &s->plan : NULL;
-	rc = gf_choose_place(s->comm, &s->plan, s->config.device.nccl != NULL,
-			     err);
+	rc = gf_choose_place(s->comm, &s->plan, s->config.device.nccl != NULL, err);
 	if (rc)
 		return rc;
 	gf_progress_start(&s->progress, &s->a->cli, "measuring");
-	rc = gf_contest_sweep_run(&s->a->sweep, &s->config, &progress, &s->rows,
-				  &remarks, err);
+	rc = gf_contest_sweep_run(&s->a->sweep, &s->config, &progress, &s->rows, &remarks, err);
 	gf_progress_end(&s->progress);
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, remarks.data);
@@ -309,8 +287,7 @@ static int measure(struct session *s, struct gf_error *err)
 }
 
 /* Rank 0. */
-static int report(const struct session *s, const struct gf_contest_report *r,
-		  struct gf_error *err)
+static int report(const struct session *s, const struct gf_contest_report *r, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 	struct gf_text out = {0};
@@ -337,8 +314,7 @@ static int run(struct session *s, struct gf_error *err)
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, s->proofs.data);
 	if (!rc && s->a->trace)
-		rc = gf_contest_timeline_write(&s->timeline, s->comm,
-					       s->a->trace, err);
+		rc = gf_contest_timeline_write(&s->timeline, s->comm, s->a->trace, err);
 	if (rc)
 		return rc;
 	r = (struct gf_contest_report){
@@ -371,9 +347,7 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 	struct session *s = session;
 
 	s->comm = comm;
-	return s->a->list ? gf_launch_print(&s->a->cli, comm, gf_contest_list(),
-					    err)
-			  : run(s, err);
+	return s->a->list ? gf_launch_print(&s->a->cli, comm, gf_contest_list(), err) : run(s, err);
 }
 
 int main(int argc, char **argv)

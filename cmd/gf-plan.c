@@ -24,11 +24,9 @@
 #include "planner/systems.h"
 
 static const char help[] =
-	"Decide how a model's gradients are exchanged on a cluster: which "
-	"tensors form a message, when the message may start, and which "
-	"algorithm and codec reduce it. Reads topologies and profiles from "
-	"files or, without any, from standard input; prints a plan.\v"
-	"Examples:\n"
+	"Decide how a model's gradients are exchanged on a cluster: which tensors form a message, "
+	"when the message may start, and which algorithm and codec reduce it. Reads topologies and "
+	"profiles from files or, without any, from standard input; prints a plan.\vExamples:\n"
 	"  gf-topo | gf-plan\n"
 	"  gf-topo | gf-profile --model resnet20 | gf-plan > plan.json\n"
 	"  gf-plan --compare topo.json prof.json\n"
@@ -56,66 +54,55 @@ static const char *const servers[] = {"0", "1", NULL};
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting own_settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
-	 "estimate times of this model (a path or a shipped name)",
-	 .share = "models"},
+	 "estimate times of this model (a path or a shipped name)", .share = "models"},
 	{"gpu", "NAME", 1, GF_SETTING_TEXT, AT(rates.gpu),
 	 "estimate by this GPU's data sheet (the topology's GPU)",
 	 .from = {{gf_presets, sizeof(*gf_presets)}}},
 	{"precision", "NAME", 1, GF_SETTING_CHOICE, AT(rates.precision),
-	 "the arithmetic of that GPU (tf32, else f32)",
-	 .names = gf_precision_names},
+	 "the arithmetic of that GPU (tf32, else f32)", .names = gf_precision_names},
 	{"flops", "RATE", 1, GF_SETTING_FLOPS, AT(rates.flops_per_s),
 	 "operations per second and rank for the estimate (1e12)", 1, 1e30},
-	{"batch", "N", 1, GF_SETTING_WHOLE, AT(batch),
-	 "samples per rank for the estimate (32)", 1, COUNT_MOST},
+	{"batch", "N", 1, GF_SETTING_WHOLE, AT(batch), "samples per rank for the estimate (32)", 1,
+	 COUNT_MOST},
 	{"ranks", "P", 1, GF_SETTING_INT, AT(request.fabric.ranks),
-	 "plan for P ranks (else those of the profile or topology)", 1,
-	 COUNT_MOST},
+	 "plan for P ranks (else those of the profile or topology)", 1, COUNT_MOST},
 	{"accumulate", "N", 1, GF_SETTING_WHOLE, AT(accumulate),
-	 "plan for steps of N micro-batches, whose sum is exchanged", 1,
-	 COUNT_MOST},
+	 "plan for steps of N micro-batches, whose sum is exchanged", 1, COUNT_MOST},
 	{"refine", "FILE", 1, GF_SETTING_TEXT, AT(refine),
 	 "plan again from the trace of a run of the plan"},
 	{"compare", NULL, 2, GF_SETTING_FLAG, AT(compare),
 	 "print a table of all policies, best first"},
 	{"over", "LIST", 2, GF_SETTING_OWN, AT(over),
-	 "compare policies, systems, codecs, selections, algorithms, lanes, "
-	 "staleness, threshold, periods, densities, or several of them; A:B: "
-	 "each of A "
-	 "with each of B",
+	 "compare policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, "
+	 "periods, densities, or several of them; A:B: each of A with each of B",
 	 .names = gf_compare_names, .store = gf_compare_store},
 	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),
 	 "exit with status 1 if something is left out of the comparison"},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),
-	 "print the comparison as JSON Lines"},
-	{"table", NULL, 2, GF_SETTING_FLAG, AT(table),
-	 "print the plan's messages as a table"},
+	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print the comparison as JSON Lines"},
+	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print the plan's messages as a table"},
 	{"explain", NULL, 2, GF_SETTING_FLAG, AT(explain),
-	 "print a chart of the iteration, and the reason of each tensor's "
-	 "type"},
+	 "print a chart of the iteration, and the reason of each tensor's type"},
 	{"emit", "TARGET", 2, GF_SETTING_TEXT, AT(emit),
-	 "print settings for another program; --list says for which",
-	 .from = {{gf_emitters}}},
+	 "print settings for another program; --list says for which", .from = {{gf_emitters}}},
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
-	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or "
-	 ".png; FILE.csv: the numbers",
+	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or .png; FILE.csv: the "
+	 "numbers",
 	 .store = gf_plot_store, .written = true},
 	{"plot-columns", "N", 2, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 2, GF_SETTING_FLAG, AT(list),
-	 "list models, topologies, policies and all else that has a name; "
-	 "with arguments, the lists of these names"},
+	 "list models, topologies, policies and all else that has a name; with arguments, the "
+	 "lists of these names"},
 	{"policy", "NAME", 3, GF_SETTING_TEXT, AT(request.policy),
-	 "cut tensors into messages by this policy (auto: the best of all)",
-	 .names = automatic, .from = {{gf_policies}}},
+	 "cut tensors into messages by this policy (auto: the best of all)", .names = automatic,
+	 .from = {{gf_policies}}},
 	{"system", "NAME", 3, GF_SETTING_TEXT, AT(request.system),
-	 "set every axis as a published system does",
-	 .from = {{gf_systems, sizeof(*gf_systems)}}},
-	{"lanes", "K", 4, GF_SETTING_INT, AT(request.lanes),
-	 "keep at most K messages in flight", 1, COUNT_MOST},
+	 "set every axis as a published system does", .from = {{gf_systems, sizeof(*gf_systems)}}},
+	{"lanes", "K", 4, GF_SETTING_INT, AT(request.lanes), "keep at most K messages in flight", 1,
+	 COUNT_MOST},
 	{"tolerance", "SHARE", 4, GF_SETTING_OWN, AT(request),
-	 "take a plan with fewer lanes or messages if it is slower by at "
-	 "most this share, e.g. 1% (0.5%, or the doubt of the fits)",
+	 "take a plan with fewer lanes or messages if it is slower by at most this share, e.g. 1% "
+	 "(0.5%, or the doubt of the fits)",
 	 .store = gf_request_tolerance},
 	{"threshold", "BYTES", 4, GF_SETTING_OWN, AT(request),
 	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
@@ -123,18 +110,15 @@ static const struct gf_setting own_settings[] = {
 	{"max-messages", "N", 4, GF_SETTING_WHOLE, AT(request.max_messages),
 	 "make at most N messages (else as many as are best)", 1, COUNT_MOST},
 	{"algorithm", "NAME", 4, GF_SETTING_TEXT, AT(request.algorithm),
-	 "reduce every message by this algorithm (else the cheapest)",
-	 .from = {{gf_algorithms}}},
+	 "reduce every message by this algorithm (else the cheapest)", .from = {{gf_algorithms}}},
 	{"factors", "LIST", 4, GF_SETTING_OWN, AT(axes),
 	 "decompose the ranks, innermost first, e.g. 4,16,3 or 4:shm,16:ring",
 	 .store = gf_axes_read_factors},
 	{"codecs", "LIST", 4, GF_SETTING_OWN, AT(codecs),
-	 "codecs that a message may use, e.g. f32,f16 (else f32)",
-	 .store = gf_cli_split_store,
+	 "codecs that a message may use, e.g. f32,f16 (else f32)", .store = gf_cli_split_store,
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"servers", "N", 4, GF_SETTING_INT, AT(axes.servers),
-	 "add N ranks that only serve parameters (0 or 1)", 0, 1,
-	 .names = servers},
+	 "add N ranks that only serve parameters (0 or 1)", 0, 1, .names = servers},
 	{"release", "WHEN", 4, GF_SETTING_CHOICE, AT(axes.release),
 	 "send messages when their tensors are ready, or at backward_end",
 	 .names = gf_release_names},
@@ -145,25 +129,22 @@ static const struct gf_setting own_settings[] = {
 	{"staleness", "K", 5, GF_SETTING_INT, AT(axes.staleness),
 	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
 	{"pipeline-warmup", "STEPS", 5, GF_SETTING_OWN, AT(axes),
-	 "synchronous steps before stale ones: a number, 4epochs, or 5% of the "
-	 "run",
+	 "synchronous steps before stale ones: a number, 4epochs, or 5% of the run",
 	 .store = gf_axes_read_warmup},
 	{"selection", "METHOD", 5, GF_SETTING_CHOICE, AT(axes.selection),
 	 "gradients that are sent (gf-plan --list)", .names = gf_select_names,
 	 .from = {{gf_select_plans}}},
 	{"period", "METHOD", 6, GF_SETTING_CHOICE, AT(axes.period),
-	 "how often groups of ranks exchange (gf-plan --list)",
-	 .names = gf_period_names, .from = {{gf_period_plans}}},
+	 "how often groups of ranks exchange (gf-plan --list)", .names = gf_period_names,
+	 .from = {{gf_period_plans}}},
 	{"period-level", "NAME", 6, GF_SETTING_TEXT, AT(axes.period_level),
 	 "the level whose links are used once in a period (the outermost)"},
 	{"hide", "SHARE", 6, GF_SETTING_OWN, AT(axes.hide),
-	 "take the shortest period of which at most this share is exposed, "
-	 "e.g. 5%",
+	 "take the shortest period of which at most this share is exposed, e.g. 5%",
 	 .store = gf_axes_read_hide},
 	{"outer-codecs", "LIST", 6, GF_SETTING_OWN, AT(outer_codecs),
 	 "codecs that messages between groups may use, e.g. f32,q8 (else f32)",
-	 .store = gf_cli_split_store,
-	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
+	 .store = gf_cli_split_store, .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 };
 
 #define NOWN GF_ARRAY_LENGTH(own_settings)
@@ -184,8 +165,8 @@ static const char *const groups[] = {
 };
 
 /* Those, and the options of selections and periods, whose texts helps holds. */
-static size_t all_settings(const struct gf_axes *axes,
-			   struct gf_setting *settings, struct gf_text *helps)
+static size_t all_settings(const struct gf_axes *axes, struct gf_setting *settings,
+			   struct gf_text *helps)
 {
 	size_t i;
 
@@ -197,11 +178,9 @@ static size_t all_settings(const struct gf_axes *axes,
 		settings[NOWN + i] = (struct gf_setting){
 			.name = f->option,
 			.arg = f->unit,
-			.group = axes->options[i].axis == &gf_axis_period ? 8
-									  : 7,
+			.group = axes->options[i].axis == &gf_axis_period ? 8 : 7,
 			.kind = GF_SETTING_OWN,
-			.offset =
-				AT(axes.options) + i * sizeof(axes->options[i]),
+			.offset = AT(axes.options) + i * sizeof(axes->options[i]),
 			.help = helps[i].data,
 			.names = gf_field_words(f),
 			.store = gf_axis_option_store,
@@ -227,18 +206,14 @@ static int check(void *arguments, struct gf_error *err)
 	unsigned axis;
 
 	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
-		if (a->over.axes >> axis & 1 &&
-		    gf_cli_given(&a->cli, gf_compare_option(axis)))
+		if (a->over.axes >> axis & 1 && gf_cli_given(&a->cli, gf_compare_option(axis)))
 			return gf_error_set(err, -EINVAL,
-					    "--compare goes without --%s where "
-					    "%s are compared",
-					    gf_compare_option(axis),
-					    gf_compare_names[axis]);
+					    "--compare goes without --%s where %s are compared",
+					    gf_compare_option(axis), gf_compare_names[axis]);
 	return 0;
 }
 
-static int compare(const struct arguments *a, struct gf_planning *s,
-		   struct gf_error *err)
+static int compare(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
 	struct gf_comparison c;
 	struct gf_text out = {0};
@@ -262,8 +237,8 @@ static int compare(const struct arguments *a, struct gf_planning *s,
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, out.data, err);
 	if (rc == 0 && a->strict && c.left_out)
-		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
-				  c.left_out, c.left_out + c.nrows);
+		rc = gf_error_set(err, 1, "%zu of %zu rows are left out", c.left_out,
+				  c.left_out + c.nrows);
 	gf_text_release(&out);
 	gf_comparison_release(&c);
 	return rc;
@@ -272,25 +247,21 @@ static int compare(const struct arguments *a, struct gf_planning *s,
 /* A plan that was read and is not to be changed is used as it is. */
 static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 {
-	return d->plan && !d->profile && !d->topology && !d->model &&
-	       !a->refine && !a->accumulate && !a->request.fabric.ranks &&
-	       !a->request.wishes;
+	return d->plan && !d->profile && !d->topology && !d->model && !a->refine &&
+	       !a->accumulate && !a->request.fabric.ranks && !a->request.wishes;
 }
 
-static int plan(const struct arguments *a, struct gf_planning *s,
-		struct gf_error *err)
+static int plan(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
 	struct gf_text out = {0};
 	struct gf_plan p;
 	struct gf_plot picture = {0};
-	const struct gf_plan *given =
-		as_it_is(a, &s->documents) ? s->documents.plan : NULL;
+	const struct gf_plan *given = as_it_is(a, &s->documents) ? s->documents.plan : NULL;
 	char *text;
 	int rc = 0;
 
 	if (a->emit)
-		rc = gf_request_emit(&s->request, given, a->emit, &p, &out,
-				     &s->notes, err);
+		rc = gf_request_emit(&s->request, given, a->emit, &p, &out, &s->notes, err);
 	else if (given)
 		gf_plan_copy(&p, given);
 	else
@@ -300,22 +271,18 @@ static int plan(const struct arguments *a, struct gf_planning *s,
 		return rc;
 	}
 	if (a->refine)
-		gf_refine_compare(s->documents.plan, &s->refined.measured, &p,
-				  &s->notes);
+		gf_refine_compare(s->documents.plan, &s->refined.measured, &p, &s->notes);
 	free(p.producer);
 	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
 	if (a->plot && !p.rule && !p.nmessages)
-		rc = gf_error_set(err, -EINVAL,
-				  "--plot: want a plan, got settings by size");
+		rc = gf_error_set(err, -EINVAL, "--plot: want a plan, got settings by size");
 	else if (a->plot) {
 		rc = gf_plan_plot(&p, &picture, err);
 		if (rc == 0)
-			rc = gf_plot_finish(&picture, a->plot, a->plot_columns,
-					    err);
+			rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 	}
 	if (rc == 0 && a->explain)
-		rc = gf_plan_explain(&s->request, &p, gf_cli_width(&a->cli),
-				     &out, err);
+		rc = gf_plan_explain(&s->request, &p, gf_cli_width(&a->cli), &out, err);
 	if (a->table)
 		gf_plan_table(&p, &out);
 	if (!a->cli.quiet && (p.rule || p.nmessages))
@@ -328,30 +295,23 @@ static int plan(const struct arguments *a, struct gf_planning *s,
 	return rc;
 }
 
-static int read_all(const struct arguments *a, struct gf_planning *s,
-		    struct gf_error *err)
+static int read_all(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
-	static const char *const kinds[] = {"topologies", "models", "profiles",
-					    NULL};
+	static const char *const kinds[] = {"topologies", "models", "profiles", NULL};
 	const struct gf_profile *profile;
-	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take,
-				  &s->documents, err);
+	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, &s->documents, err);
 
 	if (rc == 0)
-		rc = gf_cli_document("models", a->model,
-				     gf_documents_take_model, &s->documents,
+		rc = gf_cli_document("models", a->model, gf_documents_take_model, &s->documents,
 				     err);
 	profile = s->documents.profile;
 	if (rc == 0 && profile && profile->passes && !s->documents.model)
-		rc = gf_cli_named("models", profile->passes->model,
-				  gf_documents_take_model, &s->documents, err);
+		rc = gf_cli_named("models", profile->passes->model, gf_documents_take_model,
+				  &s->documents, err);
 	if (rc)
 		return rc;
 	return gf_planning_begin(
-		s,
-		&(struct gf_planning_times){&a->rates, a->batch, a->refine,
-					    a->accumulate},
-		err);
+		s, &(struct gf_planning_times){&a->rates, a->batch, a->refine, a->accumulate}, err);
 }
 
 static int run(const struct arguments *a, struct gf_error *err)

@@ -23,12 +23,10 @@
 #include "discovery/find_levels.h"
 
 static const char help[] =
-	"Measure the costs of a model's backward pass and, of several ranks "
-	"(mpirun, torchrun, --join), of the network's all-reduce, or import "
-	"other tools' measurements. "
-	"Documents on standard input are passed on, followed by the profile. "
-	"Or find the host that is slower than the others."
-	"\vExamples:\n"
+	"Measure the costs of a model's backward pass and, of several ranks (mpirun, torchrun, "
+	"--join), of the network's all-reduce, or import other tools' measurements. Documents on "
+	"standard input are passed on, followed by the profile. Or find the host that is slower "
+	"than the others.\vExamples:\n"
 	"  gf-profile --model digits-cnn\n"
 	"  mpirun -np 4 gf-profile --model digits-cnn topo.json > prof.json\n"
 	"  gf-topo | gf-profile --model digits-cnn | gf-plan\n"
@@ -63,23 +61,20 @@ static const char *const backends[] = {"auto", "onednn", "ref", "cuda", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
-	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
-	 "measure this model's backward pass", .share = "models"},
+	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model), "measure this model's backward pass",
+	 .share = "models"},
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
 	 "samples per rank (16; 32 for --estimate)", 1, 1 << 24},
 	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
 	 "compute on auto, cpu, cuda or cuda:N (auto)", .names = devices},
 	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
-	 "the backend: auto, onednn or ref; on a GPU auto or cuda",
-	 .names = backends},
+	 "the backend: auto, onednn or ref; on a GPU auto or cuda", .names = backends},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
 	 "compute threads per rank (its share of the processors)", 1, 4096},
-	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup),
-	 "steps before the measured ones (5)", 0, 1e5},
-	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats),
-	 "measured steps (30)", 1, 1e5},
-	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network),
-	 "leave out the network half"},
+	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup), "steps before the measured ones (5)",
+	 0, 1e5},
+	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats), "measured steps (30)", 1, 1e5},
+	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network), "leave out the network half"},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
 	 "all-reduce algorithms, with commas between (all that can run)",
 	 .store = gf_cli_split_store, .from = {{gf_algorithms}}, .letter = 'a'},
@@ -89,8 +84,7 @@ static const struct gf_setting settings[] = {
 	 "the largest message (4M, or the model's whole gradient)"},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
 	 "measure the contention of up to K messages at once (4)", 1, 64},
-	{"callers-memory", NULL, 2, GF_SETTING_FLAG,
-	 AT(bench.sweep.callers_memory),
+	{"callers-memory", NULL, 2, GF_SETTING_FLAG, AT(bench.sweep.callers_memory),
 	 "as a PyTorch job sends: from a caller's memory and back"},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
 	 "approximate time of each point (100ms)"},
@@ -101,34 +95,30 @@ static const struct gf_setting settings[] = {
 	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
 	 "approximate time of the network half (30s)"},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),
-	 "give up when nothing moves for TIME "
-	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
+	 "give up when nothing moves for TIME (" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"pairs", NULL, 2, GF_SETTING_FLAG, AT(pairs),
 	 "test every link and name the slow host, without a profile"},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),
-	 "with --pairs: print a line of JSON per link"},
+	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "with --pairs: print a line of JSON per link"},
 	{"progress", NULL, 2, GF_SETTING_FLAG, AT(progress),
 	 "show a progress bar under mpirun, too"},
 	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from another tool's measurement"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "read csv, gf-allreduce, nccl-tests, osu, imb, all_reduce_bench, "
-	 "mscclpp, inspector or kineto (what the file looks like)",
+	 "read csv, gf-allreduce, nccl-tests, osu, imb, all_reduce_bench, mscclpp, inspector or "
+	 "kineto (what the file looks like)",
 	 .from = {{gf_importers, 0, gf_import_profiles}}},
 	{"variant", "VARIANT", 3, GF_SETTING_TEXT, AT(import.variant),
 	 "what the library of an all-reduce was told, e.g. ring.simple.8"},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
 	 "names and sizes of parameters, for a kineto trace (CSV)"},
-	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name),
-	 "the model's name (the file's)"},
+	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name), "the model's name (the file's)"},
 	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
 	 "estimate the model half from the layers' FLOPs"},
 	{"gpu", "NAME", 4, GF_SETTING_TEXT, AT(rates.gpu),
 	 "estimate by this GPU's data sheet (gf-plan lists them)",
 	 .from = {{gf_presets, sizeof(*gf_presets)}}},
 	{"precision", "NAME", 4, GF_SETTING_CHOICE, AT(rates.precision),
-	 "the arithmetic of that GPU (tf32, else f32), or of a measurement "
-	 "(f32)",
+	 "the arithmetic of that GPU (tf32, else f32), or of a measurement (f32)",
 	 .names = gf_precision_names},
 	{"flops", "RATE", 4, GF_SETTING_FLOPS, AT(rates.flops_per_s),
 	 "FLOPs per second that the hardware reaches, e.g. 15TF", 1, 1e30},
@@ -137,21 +127,18 @@ static const struct gf_setting settings[] = {
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
 	 "time of the backward pass, for --import and --estimate"},
 	{"shares", "NAME", 4, GF_SETTING_CHOICE, AT(import.shares),
-	 "share a pass out over layers by roofline (the default) or flops, or "
-	 "even over tensors",
+	 "share a pass out over layers by roofline (the default) or flops, or even over tensors",
 	 .names = gf_shares_names},
 	{"table", NULL, 5, GF_SETTING_FLAG, AT(table),
 	 "print tables for people, of a profile that is given, too"},
 };
 
-#define MEASURES_MODEL "backend device threads warmup repeats"
-#define MEASURES_NETWORK                                                       \
-	"algorithms min-bytes max-bytes lanes callers-memory time"
+#define MEASURES_MODEL   "backend device threads warmup repeats"
+#define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes callers-memory time"
 
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,
-	 "model import estimate no-network batch precision " MEASURES_MODEL
-	 " " MEASURES_NETWORK},
+	 "model import estimate no-network batch precision " MEASURES_MODEL " " MEASURES_NETWORK},
 	{"json", "pairs", NULL},
 	{"table", NULL, "pairs"},
 	{"import", NULL, "model estimate"},
@@ -162,9 +149,8 @@ static const struct gf_setting_rule rules[] = {
 	{"gpu flops", "estimate", "gpu flops forward backward"},
 	{"precision", NULL, "import flops forward"},
 	{"shares", "estimate", NULL},
-	{MEASURES_MODEL " " MEASURES_NETWORK
-			" no-network budget timeout progress",
-	 NULL, "import estimate"},
+	{MEASURES_MODEL " " MEASURES_NETWORK " no-network budget timeout progress", NULL,
+	 "import estimate"},
 	{MEASURES_NETWORK " budget", NULL, "no-network"},
 };
 
@@ -178,11 +164,10 @@ static int take_precision(struct arguments *a, struct gf_error *err)
 	};
 
 	if (a->rates.precision == GF_PRECISION_TF32)
-		return gf_error_set(err, -EINVAL,
-				    "--precision: want f32, f16 or bf16 for a "
-				    "measurement, got tf32");
-	a->bench.precision =
-		a->rates.precision < 0 ? GF_F32 : types[a->rates.precision];
+		return gf_error_set(
+			err, -EINVAL,
+			"--precision: want f32, f16 or bf16 for a measurement, got tf32");
+	a->bench.precision = a->rates.precision < 0 ? GF_F32 : types[a->rates.precision];
 	return 0;
 }
 
@@ -197,13 +182,11 @@ static int check(void *arguments, struct gf_error *err)
 	if (!a->estimate)
 		rc = take_precision(a, err);
 	if (rc == 0 && !a->import.file && !a->estimate)
-		rc = gf_cli_start_finish(
-			&a->cli, &a->start,
-			a->start.transport == GF_CLI_TRANSPORT_MPI, err);
+		rc = gf_cli_start_finish(&a->cli, &a->start,
+					 a->start.transport == GF_CLI_TRANSPORT_MPI, err);
 	rc = rc ? rc : gf_measure_profile_check(&a->bench, err);
 	if (rc == 0 && a->pairs && a->cli.nfiles)
-		rc = gf_error_set(err, -EINVAL,
-				  "--pairs goes without documents");
+		rc = gf_error_set(err, -EINVAL, "--pairs goes without documents");
 	return rc;
 }
 
@@ -235,31 +218,23 @@ static const struct gf_passes *passes_of(const struct gf_documents *d)
 }
 
 /* Rank 0: everything that was given. */
-static int read_documents(const struct arguments *a, struct gf_documents *d,
-			  struct gf_error *err)
+static int read_documents(const struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
-	static const char *const kinds[] = {"models", "topologies", "profiles",
-					    NULL};
+	static const char *const kinds[] = {"models", "topologies", "profiles", NULL};
 	bool taken = a->import.file && !strcmp(a->import.file, "-");
 	int rc = taken && !a->cli.nfiles
 			 ? 0
-			 : gf_cli_documents(&a->cli, kinds, false,
-					    gf_documents_take, d, err);
+			 : gf_cli_documents(&a->cli, kinds, false, gf_documents_take, d, err);
 
-	rc = rc ? rc
-		: gf_cli_document("models", a->model, gf_documents_take_model,
-				  d, err);
+	rc = rc ? rc : gf_cli_document("models", a->model, gf_documents_take_model, d, err);
 	if (rc == 0 && a->estimate && passes_of(d) && !d->model)
-		rc = gf_cli_named("models", passes_of(d)->model,
-				  gf_documents_take_model, d, err);
+		rc = gf_cli_named("models", passes_of(d)->model, gf_documents_take_model, d, err);
 	return rc;
 }
 
-/* What came in, then the profile, or its table alone; and what there is to say
- * about it. */
+/* What came in, then the profile, or its table alone; and what there is to say about it. */
 static int emit(const struct arguments *a, const struct gf_documents *d,
-		const struct gf_profile *profile, struct gf_text *remarks,
-		struct gf_error *err)
+		const struct gf_profile *profile, struct gf_text *remarks, struct gf_error *err)
 {
 	char *written = gf_profile_write(profile);
 	struct gf_text out = {0};
@@ -268,9 +243,7 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 	if (a->table)
 		gf_profile_table(profile, &out);
 	else
-		gf_text_addf(&out, "%s%s",
-			     d->passed_on.data ? d->passed_on.data : "",
-			     written);
+		gf_text_addf(&out, "%s%s", d->passed_on.data ? d->passed_on.data : "", written);
 	gf_profile_quality(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);
 	rc = gf_cli_emit(&a->cli, out.data ? out.data : "", err);
@@ -314,8 +287,7 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 }
 
 /* Only rank 0 has the documents. */
-static int measure_given(const struct arguments *a,
-			 struct gf_measure_profile *bench,
+static int measure_given(const struct arguments *a, struct gf_measure_profile *bench,
 			 const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_comm *comm = bench->comm;
@@ -326,16 +298,13 @@ static int measure_given(const struct arguments *a,
 	int rc = gf_measure_given(comm, d, bench->network, &model, &given, err);
 
 	if (rc == 0 && bench->network)
-		rc = gf_discover_job_topology(comm, d->topology, &topology,
-					      err);
+		rc = gf_discover_job_topology(comm, d->topology, &topology, err);
 	if (rc == 0 && bench->network)
-		rc = gf_levels_placed(comm, topology.levels, topology.nlevels,
-				      &remark, err);
+		rc = gf_levels_placed(comm, topology.levels, topology.nlevels, &remark, err);
 	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
 	if (rc == 0 && comm->ranks == 1 && !a->no_network)
-		gf_cli_note(&a->cli, 0,
-			    "one rank: no network half (mpirun -np N)");
+		gf_cli_note(&a->cli, 0, "one rank: no network half (mpirun -np N)");
 	bench->model = given ? &model : NULL;
 	bench->sweep.levels = topology.levels;
 	bench->sweep.nlevels = topology.nlevels;
@@ -346,8 +315,7 @@ static int measure_given(const struct arguments *a,
 	return rc;
 }
 
-static int run_ranks(const struct arguments *a, struct gf_comm *comm,
-		     struct gf_error *err)
+static int run_ranks(const struct arguments *a, struct gf_comm *comm, struct gf_error *err)
 {
 	struct gf_measure_profile bench = a->bench;
 	struct gf_documents d = {0};
@@ -368,8 +336,7 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 }
 
 /* 1: something is slow. */
-static int run_pairs(const struct arguments *a, struct gf_comm *comm,
-		     struct gf_error *err)
+static int run_pairs(const struct arguments *a, struct gf_comm *comm, struct gf_error *err)
 {
 	struct gf_progress progress;
 	struct gf_measure_pairs_config config = {
@@ -392,8 +359,7 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 }
 
 /* Without measuring anything: one rank is enough. */
-static int run_alone(const struct arguments *a, struct gf_comm *comm,
-		     struct gf_error *err)
+static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_error *err)
 {
 	struct gf_documents documents = {0};
 	struct gf_profile profile = {0};
@@ -409,12 +375,10 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm,
 	in.ranks = a->start.ranks;
 	in.imported = &imported;
 	if (rc == 0 && in.file)
-		rc = gf_import_file(&in, a->params, a->format, &profile,
-				    &remarks, err);
+		rc = gf_import_file(&in, a->params, a->format, &profile, &remarks, err);
 	else if (rc == 0)
-		rc = gf_import_estimate(&in, documents.model, &a->rates,
-					passes_of(&documents), &profile,
-					&remarks, err);
+		rc = gf_import_estimate(&in, documents.model, &a->rates, passes_of(&documents),
+					&profile, &remarks, err);
 	if (rc == 0 && imported.kind) {
 		char *line = gf_imported_line(&imported, in.file);
 

@@ -13,12 +13,10 @@
 #include "imports/report/report.h"
 
 static const char help[] =
-	"Say what happened in a job, from the traces of its ranks: what a step "
-	"was made of, which rank came last and what that cost, what its "
-	"messages took. TRACE is a file, or a folder with a file for each "
-	"rank, of gf-train, gradflow.Record, PyTorch's profiler or NCCL's "
-	"Inspector.\v"
-	"Examples:\n"
+	"Say what happened in a job, from the traces of its ranks: what a step was made of, which "
+	"rank came last and what that cost, what its messages took. TRACE is a file, or a folder "
+	"with a file for each rank, of gf-train, gradflow.Record, PyTorch's profiler or NCCL's "
+	"Inspector.\vExamples:\n"
 	"  gf-report traces/\n"
 	"  gf-report trace.json --plan plan.json --topology 4x2-1gbe\n"
 	"  gf-report tuesday/ --against monday/\n"
@@ -35,28 +33,22 @@ struct arguments {
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
-	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
-	 "the plan that the job ran"},
+	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan), "the plan that the job ran"},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "set messages beside what this topology allows (a path or a shipped "
-	 "name)",
+	 "set messages beside what this topology allows (a path or a shipped name)",
 	 .share = "topologies"},
 	{"costs", "FILE", 1, GF_SETTING_TEXT, AT(costs),
 	 "set messages beside the costs in this profile"},
 	{"against", "TRACE", 1, GF_SETTING_TEXT, AT(against),
-	 "say what is slower than in this run, of the same kind or a table of "
-	 "all-reduces; exit status 1 if something is"},
+	 "say what is slower than in this run, of the same kind or a table of all-reduces; exit "
+	 "status 1 if something is"},
 	{"profile", "FILE", 2, GF_SETTING_TEXT, AT(profile),
-	 "write the profile that the traces hold, for gf-plan, and no report "
-	 "if FILE is -",
+	 "write the profile that the traces hold, for gf-plan, and no report if FILE is -",
 	 .written = true},
-	{"table", NULL, 2, GF_SETTING_FLAG, AT(table),
-	 "print lines for people (on a terminal)"},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),
-	 "print JSON Lines (into a file or a pipe)"},
+	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print lines for people (on a terminal)"},
+	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print JSON Lines (into a file or a pipe)"},
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
-	 "draw what the ranks' steps are made of, to FILE.svg, .pdf or .png; "
-	 "FILE.csv: the numbers",
+	 "draw what the ranks' steps are made of, to FILE.svg, .pdf or .png; FILE.csv: the numbers",
 	 .store = gf_plot_store, .written = true},
 	{"plot-columns", "N", 2, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
@@ -89,8 +81,7 @@ static bool for_people(const struct arguments *a)
 	return a->table || (!a->json && gf_cli_to_terminal(&a->cli));
 }
 
-static int read_documents(const struct arguments *a, struct gf_documents *d,
-			  struct gf_error *err)
+static int read_documents(const struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
 	char *path = NULL;
 	int rc = 0;
@@ -105,22 +96,18 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	return rc;
 }
 
-/* The profile that the traces hold. If there is none, the reason is an error
- * under --profile, and a note of the report otherwise. */
+/* The profile that the traces hold. If there is none, the reason is an error under --profile, and a
+ * note of the report otherwise. */
 static int own_profile(const struct arguments *a, const struct gf_documents *d,
-		       struct gf_profile *own, struct gf_text *notes,
-		       struct gf_error *err)
+		       struct gf_profile *own, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_text remarks = {0};
 	struct gf_error why = {""};
-	int rc = a->cli.nfiles > 1
-			 ? gf_error_set(a->profile ? err : &why, -EINVAL,
-					"%swant a folder with all traces, got "
-					"%zu files",
-					a->profile ? "--profile: " : "",
-					a->cli.nfiles)
-			 : gf_report_profile(a->cli.files[0], d->plan, own,
-					     &remarks, a->profile ? err : &why);
+	int rc = a->cli.nfiles > 1 ? gf_error_set(a->profile ? err : &why, -EINVAL,
+						  "%swant a folder with all traces, got %zu files",
+						  a->profile ? "--profile: " : "", a->cli.nfiles)
+				   : gf_report_profile(a->cli.files[0], d->plan, own, &remarks,
+						       a->profile ? err : &why);
 
 	if (rc == 0 && a->profile)
 		gf_text_addf(notes, "%s", remarks.data ? remarks.data : "");
@@ -136,8 +123,8 @@ static bool alone(const struct arguments *a)
 	return a->profile && strcmp(a->profile, "-") == 0;
 }
 
-static int write_profile(const struct arguments *a,
-			 const struct gf_profile *own, struct gf_error *err)
+static int write_profile(const struct arguments *a, const struct gf_profile *own,
+			 struct gf_error *err)
 {
 	char *text = gf_profile_write(own);
 	int rc = alone(a) ? gf_cli_emit(&a->cli, text, err)
@@ -149,17 +136,15 @@ static int write_profile(const struct arguments *a,
 
 /* What needs the report: its rows, or lines, and the picture. */
 static int show(const struct arguments *a, const struct gf_import_job *job,
-		const struct gf_documents *d, const struct gf_profile *own,
-		struct gf_text *notes, struct gf_text *out,
-		struct gf_error *err)
+		const struct gf_documents *d, const struct gf_profile *own, struct gf_text *notes,
+		struct gf_text *out, struct gf_error *err)
 {
 	struct gf_report_whole r = {0};
 	struct gf_plot picture = {0};
 	int rc = gf_report_find(&r, job, d, own, notes, err);
 
 	if (rc == 0 && a->plot && !r.nsteps)
-		rc = gf_error_set(err, -EINVAL,
-				  "--plot: want traces with steps, found none");
+		rc = gf_error_set(err, -EINVAL, "--plot: want traces with steps, found none");
 	if (rc == 0 && for_people(a))
 		gf_report_table(&r, gf_cli_width(&a->cli), out);
 	else if (rc == 0)
@@ -182,13 +167,11 @@ static int report(const struct arguments *a, struct gf_error *err)
 	int rc = read_documents(a, &d, err);
 
 	if (rc == 0)
-		rc = gf_import_job_read(&job, a->cli.files, a->cli.nfiles,
-					d.plan, err);
+		rc = gf_import_job_read(&job, a->cli.files, a->cli.nfiles, d.plan, err);
 	if (rc == 0)
 		rc = own_profile(a, &d, &own, &notes, err);
 	if (rc == 0 && !alone(a))
-		rc = show(a, &job, &d, own.producer ? &own : NULL, &notes, &out,
-			  err);
+		rc = show(a, &job, &d, own.producer ? &own : NULL, &notes, &out, err);
 	if (rc == 0 && a->profile)
 		rc = write_profile(a, &own, err);
 	if (rc == 0) {
@@ -215,8 +198,8 @@ static int against(const struct arguments *a, struct gf_error *err)
 	int rc = read_documents(a, &d, err);
 
 	if (rc == 0)
-		rc = gf_against_make(&found, a->against, a->cli.files,
-				     a->cli.nfiles, d.plan, &notes, err);
+		rc = gf_against_make(&found, a->against, a->cli.files, a->cli.nfiles, d.plan,
+				     &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	if (rc == 0) {
 		if (for_people(a))
@@ -226,10 +209,8 @@ static int against(const struct arguments *a, struct gf_error *err)
 		rc = gf_cli_emit(&a->cli, out.data, err);
 	}
 	if (rc == 0 && found.slower)
-		rc = gf_error_set(err, 1,
-				  "%zu of %zu times are slower than in "
-				  "%s",
-				  found.slower, found.nrows, a->against);
+		rc = gf_error_set(err, 1, "%zu of %zu times are slower than in %s", found.slower,
+				  found.nrows, a->against);
 	gf_text_release(&out);
 	gf_text_release(&notes);
 	gf_against_release(&found);
@@ -244,12 +225,10 @@ int main(int argc, char **argv)
 	int rc;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	rc = a.cli.nfiles
-		     ? gf_cli_try_outputs(&a.cli, &err)
-		     : gf_error_set(&err, -EINVAL, "want the traces of a job");
+	rc = a.cli.nfiles ? gf_cli_try_outputs(&a.cli, &err)
+			  : gf_error_set(&err, -EINVAL, "want the traces of a job");
 	if (rc == 0 && alone(&a) && a.plot)
-		rc = gf_error_set(&err, -EINVAL,
-				  "--plot: want a report, got --profile -");
+		rc = gf_error_set(&err, -EINVAL, "--plot: want a report, got --profile -");
 	if (rc == 0)
 		rc = a.against ? against(&a, &err) : report(&a, &err);
 	return gf_cli_exit(&a.cli, rc, false, &err);

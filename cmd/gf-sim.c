@@ -18,14 +18,12 @@
 #include "simulator/step_listing.h"
 #include "simulator/whatif/uneven_ranks.h"
 
-static const char help[] =
-	"Run a plan in simulation: on other ranks, another topology or "
-	"network, with slow ranks and jitter. Reads plans from files or "
-	"standard input; prints one row per combination.\v"
-	"Examples:\n"
-	"  gf-sim plan.json\n"
-	"  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
-	"  gf-sim plan.json --slow 3:1.5 --jitter 0.05 --runs 1000";
+static const char help[] = "Run a plan in simulation: on other ranks, another topology or network, "
+			   "with slow ranks and jitter. Reads plans from files or standard input; "
+			   "prints one row per combination.\vExamples:\n"
+			   "  gf-sim plan.json\n"
+			   "  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
+			   "  gf-sim plan.json --slow 3:1.5 --jitter 0.05 --runs 1000";
 
 struct arguments {
 	struct gf_cli cli;
@@ -47,16 +45,13 @@ static int store_time(const char *text, void *seconds, struct gf_error *err)
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"ranks", "LIST", 1, GF_SETTING_INTS, AT(sweep.ranks),
-	 "simulate these numbers of ranks, e.g. 8,16,32", 1, 1 << 24,
-	 .offset2 = AT(sweep.nranks)},
+	 "simulate these numbers of ranks, e.g. 8,16,32", 1, 1 << 24, .offset2 = AT(sweep.nranks)},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "take costs from this topology (a path or a shipped name)",
-	 .share = "topologies"},
+	 "take costs from this topology (a path or a shipped name)", .share = "topologies"},
 	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
 	 "take costs from this profile's measured network"},
 	{"bandwidth", "LIST", 1, GF_SETTING_RATES, AT(sweep.bandwidths),
-	 "simulate these bandwidths of the outermost level, e.g. "
-	 "1Gb/s,10Gb/s",
+	 "simulate these bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s",
 	 .offset2 = AT(sweep.nbandwidths)},
 	{"period-steps", "LIST", 1, GF_SETTING_INTS, AT(sweep.period_steps),
 	 "simulate periods of so many steps, e.g. 10,50,200", 1, 1e9,
@@ -66,50 +61,39 @@ static const struct gf_setting settings[] = {
 	{"replan", NULL, 1, GF_SETTING_FLAG, AT(sweep.replan),
 	 "also simulate the plan that would be made anew there"},
 	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, AT(uneven),
-	 "let this rank compute FACTOR times as long; may be repeated",
-	 .store = gf_uneven_add_slow, .repeats = true},
+	 "let this rank compute FACTOR times as long; may be repeated", .store = gf_uneven_add_slow,
+	 .repeats = true},
 	{"slow-link", "LIST", 2, GF_SETTING_OWN, AT(uneven),
-	 "let links have 1/FACTOR of their bandwidth: RANK:FACTOR for the "
-	 "narrowest on that rank's way to others, RANK:FACTOR@LEVEL for "
-	 "another",
+	 "let links have 1/FACTOR of their bandwidth: RANK:FACTOR for the narrowest on that rank's "
+	 "way to others, RANK:FACTOR@LEVEL for another",
 	 .store = gf_uneven_add_links, .repeats = true},
 	{"pairs", "FILE", 2, GF_SETTING_TEXT, AT(pairs),
 	 "rows of gf-profile --pairs: the links of slow hosts are slow"},
 	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(sweep.what.jitter),
 	 "standard deviation of every rank's compute time, e.g. 5%", 0, 1},
-	{"network-jitter", "TIME", 2, GF_SETTING_OWN,
-	 AT(sweep.what.network_jitter_s),
-	 "mean of the time by which a message starts up later, e.g. 5ms",
-	 .store = store_time},
+	{"network-jitter", "TIME", 2, GF_SETTING_OWN, AT(sweep.what.network_jitter_s),
+	 "mean of the time by which a message starts up later, e.g. 5ms", .store = store_time},
 	{"runs", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.runs),
 	 "draw N iterations with jitter (1000)", 1, 1e7},
-	{"seed", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.seed),
-	 "seed of the jitter (1)", 0, 9e18},
+	{"seed", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.seed), "seed of the jitter (1)", 0, 9e18},
 	{"iterations", "N", 2, GF_SETTING_WHOLE, AT(iterations),
-	 "also print the time of N iterations, with a pipeline's start and "
-	 "end",
-	 1, 1e15},
+	 "also print the time of N iterations, with a pipeline's start and end", 1, 1e15},
 	{"epoch-steps", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.epoch_steps),
-	 "steps of an epoch, for warm-ups of --iterations that last epochs", 1,
-	 1e15},
+	 "steps of an epoch, for warm-ups of --iterations that last epochs", 1, 1e15},
 	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
 	 "replay the schedules step by step on the topology"},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
-	 "prove that the schedules of all ranks add every contribution once, "
-	 "without races and deadlocks"},
-	{"strict", NULL, 3, GF_SETTING_FLAG, AT(strict),
-	 "exit with status 1 if a row is left out"},
-	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
-	 "print comma-separated values with a heading"},
-	{"table", NULL, 3, GF_SETTING_FLAG, AT(table),
-	 "print a table for people (on a terminal)"},
-	{"json", NULL, 3, GF_SETTING_FLAG, AT(json),
-	 "print JSON Lines (into a file or a pipe)"},
+	 "prove that the schedules of all ranks add every contribution once, without races and "
+	 "deadlocks"},
+	{"strict", NULL, 3, GF_SETTING_FLAG, AT(strict), "exit with status 1 if a row is left out"},
+	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv), "print comma-separated values with a heading"},
+	{"table", NULL, 3, GF_SETTING_FLAG, AT(table), "print a table for people (on a terminal)"},
+	{"json", NULL, 3, GF_SETTING_FLAG, AT(json), "print JSON Lines (into a file or a pipe)"},
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
 	 "write the first iteration as a Chrome trace", .written = true},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
-	 "draw the iteration, or curves of a sweep, to FILE.svg, .pdf or .png; "
-	 "FILE.csv: the numbers",
+	 "draw the iteration, or curves of a sweep, to FILE.svg, .pdf or .png; FILE.csv: the "
+	 "numbers",
 	 .store = gf_plot_store, .written = true},
 	{"plot-columns", "N", 3, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
@@ -124,8 +108,7 @@ static const struct gf_setting_rule rules[] = {
 	{"runs seed", "jitter network-jitter", NULL},
 	{"steps", NULL, "jitter network-jitter iterations"},
 	{"verify", NULL,
-	 "steps slow slow-link pairs jitter network-jitter iterations csv "
-	 "table json trace plot"},
+	 "steps slow slow-link pairs jitter network-jitter iterations csv table json trace plot"},
 };
 
 /* The option that looks at one plan in one set of circumstances; or NULL. */
@@ -140,8 +123,7 @@ static int check(void *arguments, struct gf_error *err)
 
 	if (alone(a) && (a->sweep.nranks > 1 || a->sweep.nbandwidths > 1))
 		return gf_error_set(err, -EINVAL,
-				    "--%s: want one number of ranks and one "
-				    "bandwidth, got a list",
+				    "--%s: want one number of ranks and one bandwidth, got a list",
 				    alone(a));
 	return 0;
 }
@@ -166,35 +148,29 @@ static const struct gf_command command = {
 };
 
 /* Groups that vary make up for each other, which is not simulated. */
-static int check_period(const struct arguments *a, size_t plan,
-			struct gf_error *err)
+static int check_period(const struct arguments *a, size_t plan, struct gf_error *err)
 {
 	const struct gf_period *p = &a->sweep.plans[plan]->period;
-	const char *option =
-		a->sweep.what.jitter > 0 ? "jitter" : "network-jitter";
+	const char *option = a->sweep.what.jitter > 0 ? "jitter" : "network-jitter";
 
-	if (!gf_what_if_varies(&a->sweep.what) ||
-	    gf_period_has(p, GF_PERIOD_EVERY))
+	if (!gf_what_if_varies(&a->sweep.what) || gf_period_has(p, GF_PERIOD_EVERY))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "--%s: want plans without a period, got %s of %zu "
-			    "steps in %s: leave --%s out, or plan without "
-			    "--period",
-			    option, gf_period_name(p), p->steps,
-			    a->sweep.names[plan], option);
+			    "--%s: want plans without a period, got %s of %zu steps in %s: leave "
+			    "--%s out, or plan without --period",
+			    option, gf_period_name(p), p->steps, a->sweep.names[plan], option);
 }
 
 /* Checks the plans, and changes what the options change of them. */
-static int take_plans(struct arguments *a, struct gf_documents *d,
-		      struct gf_error *err)
+static int take_plans(struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_sweep *s = &a->sweep;
 	size_t i;
 	int rc = gf_sweep_plans(s, d, err);
 
 	if (rc == 0 && alone(a) && s->nplans > 1)
-		rc = gf_error_set(err, -EINVAL, "--%s: want one plan, got %zu",
-				  alone(a), s->nplans);
+		rc = gf_error_set(err, -EINVAL, "--%s: want one plan, got %zu", alone(a),
+				  s->nplans);
 	for (i = 0; rc == 0 && i < s->nplans; i++)
 		rc = check_period(a, i, err);
 	for (i = 0; rc == 0 && a->accumulate && i < s->nplans; i++)
@@ -202,8 +178,7 @@ static int take_plans(struct arguments *a, struct gf_documents *d,
 	return rc;
 }
 
-static int read_documents(struct arguments *a, struct gf_documents *d,
-			  struct gf_error *err)
+static int read_documents(struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
 	static const char *const kinds[] = {"topologies", "profiles", NULL};
 	struct gf_text notes = {0};
@@ -215,8 +190,7 @@ static int read_documents(struct arguments *a, struct gf_documents *d,
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
 	if (rc == 0)
-		rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take,
-				      d, err);
+		rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d, err);
 	if (rc == 0 && a->topology)
 		rc = gf_cli_share("topologies", a->topology, &path, err);
 	if (rc == 0)
@@ -225,10 +199,9 @@ static int read_documents(struct arguments *a, struct gf_documents *d,
 	return rc ? rc : take_plans(a, d, err);
 }
 
-/* The first circumstances of a sweep: options and documents replace those that
- * the plan was made for. */
-static struct gf_what_if first(const struct arguments *a,
-			       const struct gf_documents *d)
+/* The first circumstances of a sweep: options and documents replace those that the plan was made
+ * for. */
+static struct gf_what_if first(const struct arguments *a, const struct gf_documents *d)
 {
 	struct gf_what_if w = a->sweep.what;
 	struct gf_text notes = {0};
@@ -251,8 +224,8 @@ static bool for_people(const struct arguments *a)
 	return a->table || (!a->csv && !a->json && gf_cli_to_terminal(&a->cli));
 }
 
-static void print_rows(const struct arguments *a, const struct gf_row *rows,
-		       size_t n, struct gf_text *out)
+static void print_rows(const struct arguments *a, const struct gf_row *rows, size_t n,
+		       struct gf_text *out)
 {
 	if (for_people(a))
 		gf_rows_table(rows, n, gf_cli_width(&a->cli), out);
@@ -262,11 +235,10 @@ static void print_rows(const struct arguments *a, const struct gf_row *rows,
 		gf_rows_json(rows, n, out);
 }
 
-/* All that is written of rows, of which r is the only one's replay; or NULL.
- * Standard output comes last: a failure leaves nothing there. */
-static int report(const struct arguments *a, const struct gf_row *rows,
-		  size_t n, const struct gf_replayed *r,
-		  const struct gf_what_if *w, struct gf_error *err)
+/* All that is written of rows, of which r is the only one's replay; or NULL. Standard output comes
+ * last: a failure leaves nothing there. */
+static int report(const struct arguments *a, const struct gf_row *rows, size_t n,
+		  const struct gf_replayed *r, const struct gf_what_if *w, struct gf_error *err)
 {
 	const struct gf_row *first = rows;
 	struct gf_plot picture = {0};
@@ -297,8 +269,7 @@ static int report(const struct arguments *a, const struct gf_row *rows,
 	return rc;
 }
 
-static int sweep(const struct arguments *a, const struct gf_documents *d,
-		 struct gf_error *err)
+static int sweep(const struct arguments *a, const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_sweep s = a->sweep;
 	struct gf_progress progress = {0};
@@ -320,14 +291,13 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	if (rc == 0)
 		rc = report(a, found.rows, found.nrows, NULL, &s.what, err);
 	if (rc == 0 && a->strict && found.left_out)
-		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
-				  found.left_out, found.nrows);
+		rc = gf_error_set(err, 1, "%zu of %zu rows are left out", found.left_out,
+				  found.nrows);
 	gf_swept_release(&found);
 	return rc;
 }
 
-static int verify(const struct arguments *a, const struct gf_documents *d,
-		  struct gf_error *err)
+static int verify(const struct arguments *a, const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_what_if w = first(a, d);
 	struct gf_text out = {0};
@@ -340,8 +310,7 @@ static int verify(const struct arguments *a, const struct gf_documents *d,
 }
 
 /* Of a plan with a period, the outer exchange. */
-static int replay(const struct arguments *a, const struct gf_documents *d,
-		  struct gf_error *err)
+static int replay(const struct arguments *a, const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_what_if w = first(a, d);
 	struct gf_row row = {.plan = d->plan};
@@ -350,8 +319,7 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 	int rc;
 
 	if (!gf_period_has(&d->plan->period, GF_PERIOD_EVERY))
-		gf_cli_note(&a->cli, 0,
-			    "the steps are those of the outer exchange");
+		gf_cli_note(&a->cli, 0, "the steps are those of the outer exchange");
 	gf_sim_keep_outer(d->plan);
 	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);

@@ -15,17 +15,15 @@
 #include "discovery/find_levels.h"
 #include "discovery/discovery.h"
 
-static const char help[] =
-	"Describe this machine, or under mpirun the whole job, as a topology: "
-	"hosts, processors, GPUs, network interfaces, and the levels of links "
-	"between ranks. Every figure is marked as reported by the system, "
-	"measured, or assumed. Or read another program's topology."
-	"\vExamples:\n"
-	"  gf-topo --tree\n"
-	"  mpirun -np 4 gf-topo > topo.json\n"
-	"  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"\n"
-	"  gf-topo --import nccl:dump.xml\n"
-	"  gf-topo --import topology.conf --ranks-per-host 8";
+static const char help[] = "Describe this machine, or under mpirun the whole job, as a topology: "
+			   "hosts, processors, GPUs, network interfaces, and the levels of links "
+			   "between ranks. Every figure is marked as reported by the system, "
+			   "measured, or assumed. Or read another program's topology.\vExamples:\n"
+			   "  gf-topo --tree\n"
+			   "  mpirun -np 4 gf-topo > topo.json\n"
+			   "  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"\n"
+			   "  gf-topo --import nccl:dump.xml\n"
+			   "  gf-topo --import topology.conf --ranks-per-host 8";
 
 struct arguments {
 	struct gf_cli cli;
@@ -53,31 +51,25 @@ static int store_synthetic(const char *arg, void *to, struct gf_error *err)
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"synthetic", "LEVELS", 1, GF_SETTING_OWN, AT(synthetic),
-	 "make a topology of these levels, innermost first, each "
-	 "NAME:SIZE@RATE,LATENCY[,LINK]",
+	 "make a topology of these levels, innermost first, each NAME:SIZE@RATE,LATENCY[,LINK]",
 	 .store = store_synthetic},
 	{"device", "auto|cpu|gpu", 1, GF_SETTING_CHOICE, AT(ranks_on),
-	 "the device of ranks (auto: GPUs if there are enough)",
-	 .names = gf_ranks_on_names},
+	 "the device of ranks (auto: GPUs if there are enough)", .names = gf_ranks_on_names},
 	{"measure", NULL, 1, GF_SETTING_FLAG, AT(measure),
 	 "measure the rate of copies in memory instead of assuming it"},
 	{"import", "[FORMAT:]FILE", 1, GF_SETTING_TEXT, AT(import),
-	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf or "
-	 "yaml, nvidia-smi's matrix, ASTRA-sim's yml, a gf-topology document "
-	 "(what FILE looks like)"},
+	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf or yaml, nvidia-smi's "
+	 "matrix, ASTRA-sim's yml, a gf-topology document (what FILE looks like)"},
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
-	 "ranks on each host, for a file that only names hosts (1)", 1,
-	 1 << 20},
+	 "ranks on each host, for a file that only names hosts (1)", 1, 1 << 20},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name"},
-	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree),
-	 "draw the topology for people"},
+	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree), "draw the topology for people"},
 	{"hwloc", "FILE", 3, GF_SETTING_TEXT, AT(hwloc_xml),
 	 "describe a machine saved by lstopo as XML instead of this one"},
 	{"sysfs", "DIR", 3, GF_SETTING_TEXT, AT(sysfs),
 	 "read network interfaces and PCI links from a copy of /sys"},
 	{"nvml", "FILE", 3, GF_SETTING_TEXT, AT(nvml),
-	 "ask this library about GPUs in place of the driver's "
-	 "libnvidia-ml.so.1"},
+	 "ask this library about GPUs in place of the driver's libnvidia-ml.so.1"},
 };
 
 static const struct gf_setting_rule rules[] = {
@@ -122,8 +114,8 @@ static struct gf_discover_config probe_config(const struct arguments *a)
 	return config;
 }
 
-static int discover_host(const struct arguments *a, struct gf_topology *t,
-			 struct gf_text *remarks, struct gf_error *err)
+static int discover_host(const struct arguments *a, struct gf_topology *t, struct gf_text *remarks,
+			 struct gf_error *err)
 {
 	struct gf_discover_config config = probe_config(a);
 	double rate;
@@ -145,8 +137,7 @@ static int discover_host(const struct arguments *a, struct gf_topology *t,
 }
 
 /* "4x2" hosts by ranks; what does not depend on the host's name. */
-static char *default_name(const struct arguments *a,
-			  const struct gf_topology *t)
+static char *default_name(const struct arguments *a, const struct gf_topology *t)
 {
 	if (a->name)
 		return gf_xstrdup(a->name);
@@ -154,8 +145,7 @@ static char *default_name(const struct arguments *a,
 		return gf_xstrdup("synthetic");
 	if (t->ranks == 0)
 		return gf_xstrdup("host");
-	return gf_xasprintf("%zux%zu-%s", t->nhosts,
-			    (size_t)t->ranks / t->nhosts,
+	return gf_xasprintf("%zux%zu-%s", t->nhosts, (size_t)t->ranks / t->nhosts,
 			    t->levels[t->nlevels - 1].link);
 }
 
@@ -165,16 +155,14 @@ static void name_it(const struct arguments *a, struct gf_topology *t)
 	if (!t->producer)
 		t->producer = gf_xstrdup("gf-topo " GF_VERSION);
 	if (!t->source)
-		t->source =
-			gf_xstrdup(a->synthetic ? "synthetic" : "discovered");
+		t->source = gf_xstrdup(a->synthetic ? "synthetic" : "discovered");
 	if (t->name && !a->name)
 		return;
 	free(t->name);
 	t->name = default_name(a, t);
 }
 
-static int emit(const struct arguments *a, struct gf_topology *t,
-		struct gf_error *err)
+static int emit(const struct arguments *a, struct gf_topology *t, struct gf_error *err)
 {
 	struct gf_text text = {0};
 	char *written = NULL;
@@ -193,8 +181,7 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 	return rc;
 }
 
-static int probe_job(void *arguments, struct gf_comm *comm,
-		     struct gf_error *err)
+static int probe_job(void *arguments, struct gf_comm *comm, struct gf_error *err)
 {
 	const struct arguments *a = arguments;
 	struct gf_discover_job job = {
@@ -217,8 +204,7 @@ static int probe_job(void *arguments, struct gf_comm *comm,
 	return rc;
 }
 
-static void say_imported(const struct arguments *a,
-			 const struct gf_imported *imported)
+static void say_imported(const struct arguments *a, const struct gf_imported *imported)
 {
 	char *line = gf_imported_line(imported, a->import);
 
@@ -227,8 +213,7 @@ static void say_imported(const struct arguments *a,
 }
 
 /* The other ranks have nothing to do. */
-static int run_alone(void *arguments, struct gf_comm *comm,
-		     struct gf_error *err)
+static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err)
 {
 	const struct arguments *a = arguments;
 	struct gf_text remarks = {0};
@@ -241,8 +226,7 @@ static int run_alone(void *arguments, struct gf_comm *comm,
 	if (a->synthetic)
 		rc = gf_levels_synthetic(a->synthetic, &t, err);
 	else if (a->import)
-		rc = gf_topology_import(a->import, a->ranks_per_host, &t,
-					&imported, &remarks, err);
+		rc = gf_topology_import(a->import, a->ranks_per_host, &t, &imported, &remarks, err);
 	else
 		rc = discover_host(a, &t, &remarks, err);
 	if (rc == 0) {

@@ -21,12 +21,10 @@
 #include "trainer/run_report.h"
 #include "trainer/train.h"
 
-static const char help[] =
-	"Train a model on all ranks of a job, exchanging gradients as a "
-	"plan says; print predicted beside measured times."
-	"\vExamples:\n"
-	"  gf-topo | gf-plan > plan.json\n"
-	"  mpirun -np 4 gf-train --plan plan.json --checkpoint ckpt";
+static const char help[] = "Train a model on all ranks of a job, exchanging gradients as a plan "
+			   "says; print predicted beside measured times.\vExamples:\n"
+			   "  gf-topo | gf-plan > plan.json\n"
+			   "  mpirun -np 4 gf-train --plan plan.json --checkpoint ckpt";
 
 struct arguments {
 	struct gf_cli cli;
@@ -39,10 +37,8 @@ struct arguments {
 static const char *const bad_gradient_names[] = {"end", "skip", NULL};
 
 static const char *const data_sets[] = {"synthetic", NULL};
-static const char *const loss_scales[] = {"auto", "none", "dynamic", "65536",
-					  NULL};
-static const char *const devices[] = {"auto",   "cpu", "cuda", "cuda:0",
-				      "onednn", "ref", NULL};
+static const char *const loss_scales[] = {"auto", "none", "dynamic", "65536", NULL};
+static const char *const devices[] = {"auto", "cpu", "cuda", "cuda:0", "onednn", "ref", NULL};
 
 #define AT(field) offsetof(struct arguments, options.field)
 #define START     offsetof(struct arguments, start)
@@ -51,35 +47,29 @@ static const char *const precision_names[] = {"f32", "f16", "bf16", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting own_settings[] = {
-	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
-	 "exchange gradients by this plan"},
+	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan), "exchange gradients by this plan"},
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
-	 "train a shipped model or a file (the plan's, or digits-cnn)",
-	 .share = "models"},
+	 "train a shipped model or a file (the plan's, or digits-cnn)", .share = "models"},
 	{"data", "DIR", 1, GF_SETTING_TEXT, AT(data),
-	 "train with a folder, FORMAT:FOLDER, synthetic or synthetic:N "
-	 "(digits)",
+	 "train with a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)",
 	 .names = data_sets, .share = "data"},
 	{"training", "NAME", 1, GF_SETTING_TEXT, AT(training_file),
-	 "train as a shipped document or a file says; options override it",
-	 .share = "training"},
+	 "train as a shipped document or a file says; options override it", .share = "training"},
 	{GF_SETTINGS_OF(2, AT(training), gf_training_fields)},
 	{"steps", "N", 2, GF_SETTING_WHOLE, AT(config.steps),
 	 "stop after N steps in all (a replay: 50)", 1, 1e12},
 	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
-	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention "
-	 "adamw, else of stale gradients nesterov)",
+	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention adamw, else of stale "
+	 "gradients nesterov)",
 	 .from = {{gf_optimizers}}},
 	{GF_SETTINGS_OF(2, AT(training), gf_training_optimizer_fields)},
 	{GF_SETTINGS_OF(2, AT(training), gf_training_rate_fields)},
 	{"loss-scale", "S", 2, GF_SETTING_TEXT, AT(loss_scale),
-	 "scale gradients on the wire: none, dynamic, a power of two, or "
-	 "auto, which is dynamic with codec f16 (auto)",
+	 "scale gradients on the wire: none, dynamic, a power of two, or auto, which is dynamic "
+	 "with codec f16 (auto)",
 	 .names = loss_scales},
-	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(config.checkpoint),
-	 "write checkpoints there"},
-	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE,
-	 AT(config.checkpoint_every),
+	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(config.checkpoint), "write checkpoints there"},
+	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE, AT(config.checkpoint_every),
 	 "write one every N steps and at the end (every epoch)", 1, 1e12},
 	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(config.weights),
 	 "start from the parameters of a safetensors file"},
@@ -92,49 +82,42 @@ static const struct gf_setting own_settings[] = {
 	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(config.reshard),
 	 "with --resume: accept a checkpoint of another number of ranks"},
 	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(config.skip_bad),
-	 "if a gradient is infinite or not a number, end the run or skip "
-	 "the step (end)",
+	 "if a gradient is infinite or not a number, end the run or skip the step (end)",
 	 .names = bad_gradient_names},
 	{"reproducible", NULL, 3, GF_SETTING_FLAG, AT(reproducible),
 	 "add gradients in one order, whatever messages they are in"},
 	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(config.check_every),
-	 "compare parameters and momentum of all ranks every N steps; 0 is "
-	 "never (100 if the plan uses the MPI library's all-reduce, else 0)",
+	 "compare parameters and momentum of all ranks every N steps; 0 is never (100 if the plan "
+	 "uses the MPI library's all-reduce, else 0)",
 	 0, 1e12},
-	{"log", "FILE", 4, GF_SETTING_TEXT, AT(log),
-	 "write losses and accuracies as JSON Lines", .written = true},
+	{"log", "FILE", 4, GF_SETTING_TEXT, AT(log), "write losses and accuracies as JSON Lines",
+	 .written = true},
 	{"log-every", "N", 4, GF_SETTING_WHOLE, AT(log_every),
 	 "of the log's rows of steps, write every Nth; 0 is none (1)", 0, 1e12},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
-	 "write a Chrome trace of all ranks' last steps and the prediction",
-	 .written = true},
+	 "write a Chrome trace of all ranks' last steps and the prediction", .written = true},
 	{"test-samples", "N", 4, GF_SETTING_WHOLE, AT(config.test_samples),
 	 "test on N samples, evenly spread (all)", 1, 1e12},
 	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(config.top_k),
 	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
 	 "exit 1 if the test accuracy ends below A, e.g. 0.9 or 90%", 0, 1},
-	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
-	 "list selections, optimizers and schedules"},
+	{"list", NULL, 4, GF_SETTING_FLAG, AT(list), "list selections, optimizers and schedules"},
 	{"print-training", NULL, 4, GF_SETTING_FLAG, AT(print_training),
 	 "print the training as a document, and stop"},
 	{"timeout", "TIME", 5, GF_SETTING_TIME, AT(config.timeout_s),
-	 "give up when a rank does not answer for TIME "
-	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
+	 "give up when a rank does not answer for TIME (" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
 	 "compute threads per rank (its share of the cores)", 1, 4096},
 	{"loaders", "N", 5, GF_SETTING_WHOLE, AT(config.loaders),
 	 "threads per rank that fetch samples (1; for a GPU 4)", 1, 1024},
 	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),
-	 "compute on auto, cpu, cuda, cuda:N, or a backend by name (auto)",
-	 .names = devices},
+	 "compute on auto, cpu, cuda, cuda:N, or a backend by name (auto)", .names = devices},
 	{"precision", "TYPE", 5, GF_SETTING_CHOICE, AT(precision),
-	 "compute on a GPU in f32, f16 or bf16, on processors in f32 or "
-	 "bf16 (f32)",
+	 "compute on a GPU in f32, f16 or bf16, on processors in f32 or bf16 (f32)",
 	 .names = precision_names},
 	{"transport", "NAME", 5, GF_SETTING_CHOICE, AT(transport),
-	 "send gradients of GPUs by nccl, and from the host by mpi or ucx; or "
-	 "auto (auto)",
+	 "send gradients of GPUs by nccl, and from the host by mpi or ucx; or auto (auto)",
 	 .names = gf_train_transports},
 	{GF_CLI_START_JOIN(5, START)},
 	{GF_CLI_START_RANK(5, START)},
@@ -144,8 +127,7 @@ static const struct gf_setting own_settings[] = {
 	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.no_graphs),
 	 "enqueue a GPU's passes anew in each step"},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
-	 "sleep while the plan's model would compute, and communicate for "
-	 "real"},
+	 "sleep while the plan's model would compute, and communicate for real"},
 };
 
 /* A replay computes nothing, and learns nothing. */
@@ -155,12 +137,10 @@ static const struct gf_setting_rule rules[] = {
 	{"reshard", "resume", NULL},
 	{"weights", NULL, "resume reshard"},
 	{"lr-batch", "lr training", NULL},
-	{"evaluate", "weights",
-	 "resume reshard checkpoint checkpoint-every epochs steps trace"},
+	{"evaluate", "weights", "resume reshard checkpoint checkpoint-every epochs steps trace"},
 	{"log-every", "log", NULL},
 	{"no-cuda-graph", NULL, "cuda-graph"},
-	{"replay", "plan",
-	 "* but plan steps trace timeout transport join rank ranks replay"},
+	{"replay", "plan", "* but plan steps trace timeout transport join rank ranks replay"},
 };
 
 static int check(void *arguments, struct gf_error *err)
@@ -199,8 +179,7 @@ struct session {
 	char *job;
 };
 
-static int tell_row(void *ctx, const struct gf_train_row *row,
-		    struct gf_error *err)
+static int tell_row(void *ctx, const struct gf_train_row *row, struct gf_error *err)
 {
 	struct session *s = ctx;
 	struct gf_deadline *reader;
@@ -208,10 +187,8 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 
 	if (strcmp(row->part, "train") == 0)
 		s->epoch = *row;
-	if (strcmp(row->part, "test") == 0 && s->epoch.part &&
-	    s->epoch.step == row->step) {
-		char *line = gf_report_epoch(&s->epoch, row,
-					     s->config.training.epochs);
+	if (strcmp(row->part, "test") == 0 && s->epoch.part && s->epoch.step == row->step) {
+		char *line = gf_report_epoch(&s->epoch, row, s->config.training.epochs);
 
 		gf_progress_end(&s->progress);
 		gf_cli_note(&s->a->cli, 0, "%s", line);
@@ -274,8 +251,7 @@ static int open_files(struct session *s, struct gf_error *err)
 
 	if (s->comm->rank == 0 && o->log) {
 		reader = gf_cli_reader_deadline(&s->a->cli, o->log);
-		rc = gf_train_log_open(&s->log, o->log, o->log_every,
-				       &s->config, err);
+		rc = gf_train_log_open(&s->log, o->log, o->log_every, &s->config, err);
 		gf_cli_end_deadline(reader);
 	}
 	rc = gf_comm_agree(s->comm, rc, err);
@@ -286,8 +262,7 @@ static int open_files(struct session *s, struct gf_error *err)
 
 /* Rank 0, when all is done. */
 static int write_out(struct session *s, const struct gf_train_result *result,
-		     const struct gf_prediction *predicted, const char *trace,
-		     struct gf_error *err)
+		     const struct gf_prediction *predicted, const char *trace, struct gf_error *err)
 {
 	char *text = gf_report_text(&s->inputs.plan, predicted, result);
 	int rc = gf_train_log_close(&s->log, err);
@@ -300,21 +275,19 @@ static int write_out(struct session *s, const struct gf_train_result *result,
 	return rc;
 }
 
-static int emit(struct session *s, const struct gf_train_result *result,
-		struct gf_error *err)
+static int emit(struct session *s, const struct gf_train_result *result, struct gf_error *err)
 {
 	const struct gf_prediction *predicted;
 	char *trace = NULL;
 	int rc = 0;
 
-	predicted = gf_train_prediction(&s->inputs.plan, &s->config.training,
-					s->o->replay, &s->replayed, err);
+	predicted = gf_train_prediction(&s->inputs.plan, &s->config.training, s->o->replay,
+					&s->replayed, err);
 	if (!predicted && err->text[0])
 		gf_cli_note(&s->a->cli, 0, "no prediction: %s", err->text);
 	if (s->o->trace)
-		rc = gf_train_trace(s->comm, &s->inputs.plan, predicted,
-				    &result->timeline, &result->speed,
-				    &s->offset, &trace, err);
+		rc = gf_train_trace(s->comm, &s->inputs.plan, predicted, &result->timeline,
+				    &result->speed, &s->offset, &trace, err);
 	if (!rc && s->comm->rank == 0)
 		rc = write_out(s, result, predicted, trace, err);
 	free(trace);
@@ -331,21 +304,20 @@ static int run(struct session *s, struct gf_error *err)
 	s->config = s->o->config;
 	s->config.comm = s->comm;
 	s->config.job = s->job;
-	s->config.watch = (struct gf_train_watch){tell_row, tell_progress, s,
-						  tell_note, tell_begin};
+	s->config.watch =
+		(struct gf_train_watch){tell_row, tell_progress, s, tell_note, tell_begin};
 	rc = gf_launch_try_outputs(&s->a->cli, s->comm, err);
 	rc = rc ? rc : gf_train_load(s->o, &s->config, &s->inputs, err);
 	if (!rc && s->o->print_training)
-		return gf_launch_print(&s->a->cli, s->comm,
-				       gf_train_document(&s->config.training),
+		return gf_launch_print(&s->a->cli, s->comm, gf_train_document(&s->config.training),
 				       err);
 	rc = rc ? rc : gf_train_split(&s->config, err);
 	s->comm = s->config.comm;
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
 	rc = rc ? rc
-		: gf_levels_placed(s->comm, s->inputs.plan.levels,
-				   s->inputs.plan.nlevels, &remark, err);
+		: gf_levels_placed(s->comm, s->inputs.plan.levels, s->inputs.plan.nlevels, &remark,
+				   err);
 	gf_cli_warn_lines(&s->a->cli, remark.data);
 	gf_text_release(&remark);
 	rc = rc ? rc : gf_train_take_folder(&s->config, err);
@@ -411,8 +383,8 @@ int main(int argc, char **argv)
 		.ranked = true,
 		.help = help,
 		.settings = settings,
-		.nsettings = gf_setting_expand(
-			own_settings, GF_ARRAY_LENGTH(own_settings), settings),
+		.nsettings =
+			gf_setting_expand(own_settings, GF_ARRAY_LENGTH(own_settings), settings),
 		.groups = groups,
 		.rules = rules,
 		.nrules = GF_ARRAY_LENGTH(rules),

@@ -7,8 +7,7 @@
 #include "bits.h"
 #include "gf_kernels.h"
 
-/* beta^t by squaring: products alone, so that every processor comes to the same
- * bits. */
+/* beta^t by squaring: products alone, so that every processor comes to the same bits. */
 GF_INLINE double adamw_power(double beta, uint64_t t)
 {
 	double power = 1;
@@ -20,8 +19,7 @@ GF_INLINE double adamw_power(double beta, uint64_t t)
 }
 
 /* The numbers of step t, from 1. */
-GF_INLINE struct gf_adamw_step adamw_step(const struct gf_adamw_rule *o,
-					  float scale, uint64_t t)
+GF_INLINE struct gf_adamw_step adamw_step(const struct gf_adamw_rule *o, float scale, uint64_t t)
 {
 	struct gf_adamw_step s;
 

@@ -52,8 +52,8 @@ static void lstm_cell_f32(const struct gf_lstm_cell *c, size_t n)
 	}
 }
 
-static void lstm_cell_backward_f32(const struct gf_lstm_cell *c,
-				   const struct gf_lstm_gradient *d, size_t n)
+static void lstm_cell_backward_f32(const struct gf_lstm_cell *c, const struct gf_lstm_gradient *d,
+				   size_t n)
 {
 	const float *input = c->gate, *forget = input + n, *value = forget + n;
 	const float *output = value + n, *squashed = c->squashed;

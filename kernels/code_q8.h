@@ -20,8 +20,7 @@ static void q8_encode_block(uint8_t *to, const float *from, size_t n)
 		to[GF_Q8_HEADER + i] = (uint8_t)q8_round(from[i] * factor);
 }
 
-GF_VECTOR void q8_decode_block(float *to, const uint8_t *from, size_t n,
-			       int add)
+GF_VECTOR void q8_decode_block(float *to, const uint8_t *from, size_t n, int add)
 {
 	const float step = q8_step(from);
 

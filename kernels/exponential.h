@@ -5,9 +5,9 @@
 #include "vectorise.h"
 
 /*
- * The exponential, made of sums and products, so that the compiler makes
- * vectors of it and every set comes to the same bits: within 3e-7 of the value,
- * relatively (Moshier's Cephes has the polynomial, and that of tanh).
+ * The exponential, made of sums and products, so that the compiler makes vectors of it and every
+ * set comes to the same bits: within 3e-7 of the value, relatively (Moshier's Cephes has the
+ * polynomial, and that of tanh).
  */
 
 /* Without a branch, which would keep vectors away. */

@@ -9,14 +9,12 @@
 #include "collectives/codecs/number.h"
 
 /*
- * Inner loops over plain arrays. kernels/ref holds them in portable C and is
- * the specification; kernels/x86 overrides what it can do better; the table is
- * filled once for this machine and never has a hole. Pointers need no
- * alignment; ranges must not overlap unless they are equal.
+ * Inner loops over plain arrays. kernels/ref holds them in portable C and is the specification;
+ * kernels/x86 overrides what it can do better; the table is filled once for this machine and never
+ * has a hole. Pointers need no alignment; ranges must not overlap unless they are equal.
  *
- * Every set gives the same bits as ref: ranks on unlike machines stay replicas
- * of each other. Hence no fused multiply-add, and sums are defined lane by
- * lane where there are any.
+ * Every set gives the same bits as ref: ranks on unlike machines stay replicas of each other. Hence
+ * no fused multiply-add, and sums are defined lane by lane where there are any.
  */
 struct gf_sgd_step {
 	float lr, momentum, weight_decay;
@@ -24,8 +22,8 @@ struct gf_sgd_step {
 	int nesterov;
 };
 
-/* AdamW's settings (trainer/optim/adamw.c has the equations), and what
- * kernels/adamw.h makes of them for one step. */
+/* AdamW's settings (trainer/optim/adamw.c has the equations), and what kernels/adamw.h makes of
+ * them for one step. */
 struct gf_adamw_rule {
 	double lr, beta1, beta2, weight_decay, epsilon;
 };
@@ -42,8 +40,8 @@ struct gf_adamw_step {
 
 /* One position of one sample in an LSTM of n units. */
 struct gf_lstm_cell {
-	/* {4, n}: input, forget, value, output: before their functions, which
-	 * lstm_cell_f32 replaces by what they come to */
+	/* {4, n}: input, forget, value, output: before their functions, which lstm_cell_f32
+	 * replaces by what they come to */
 	float *gate;
 	const float *before; /* {n}: the state of the position before */
 	float *cell;         /* {n}: the state */
@@ -53,8 +51,8 @@ struct gf_lstm_cell {
 
 struct gf_lstm_gradient {
 	const float *out, *next; /* {n}: of the output, by two ways */
-	float *cell; /* {n}: of the state; becomes that of the one before */
-	float *gate; /* {4, n}: of what the functions were applied to */
+	float *cell;             /* {n}: of the state; becomes that of the one before */
+	float *gate;             /* {4, n}: of what the functions were applied to */
 };
 
 /* The arguments of topk_f32. */
@@ -83,12 +81,10 @@ typedef void gf_reduce_fn(void *y, const void *x, size_t n);
 typedef void gf_divide_fn(void *y, size_t n, int by);
 
 /* A codec's message of n elements: block after block, each with its header, as
- * collectives/codecs/encode.h has it. block_elems is the codec's, without
- * meaning where there are no blocks. */
-typedef void gf_encode_fn(void *wire, const float *from, size_t n,
-			  size_t block_elems);
-typedef void gf_decode_fn(float *to, const void *wire, size_t n,
-			  size_t block_elems);
+ * collectives/codecs/encode.h has it. block_elems is the codec's, without meaning where there are
+ * no blocks. */
+typedef void gf_encode_fn(void *wire, const float *from, size_t n, size_t block_elems);
+typedef void gf_decode_fn(float *to, const void *wire, size_t n, size_t block_elems);
 
 struct gf_codec_fns {
 	gf_encode_fn *encode;
@@ -101,10 +97,9 @@ struct gf_kernels {
 
 	/* y += x */
 	void (*add_f32)(float *y, const float *x, size_t n);
-	/* By type and operation. Half precision is computed in f32 and rounded
-	 * to nearest even; i32 wraps round. max and min of a NaN and a number
-	 * are the NaN; 0 is above -0. avg is summed like sum, and divided in
-	 * the end; i32 towards zero. */
+	/* By type and operation. Half precision is computed in f32 and rounded to nearest even; i32
+	 * wraps round. max and min of a NaN and a number are the NaN; 0 is above -0. avg is summed
+	 * like sum, and divided in the end; i32 towards zero. */
 	gf_reduce_fn *reduce[GF_DTYPES][GF_OPS];
 	gf_divide_fn *divide[GF_DTYPES];
 	/* y = a*x */
@@ -113,76 +108,66 @@ struct gf_kernels {
 	void (*axpby_f32)(float a, const float *x, float b, float *y, size_t n);
 	/* g = scale*grad + weight_decay*w;  u = momentum*u + g;
 	 * w -= lr*u, or with nesterov w -= lr*(g + momentum*u) */
-	void (*sgd_f32)(const struct gf_sgd_step *o, const float *grad,
-			float *weight, float *velocity, size_t n);
+	void (*sgd_f32)(const struct gf_sgd_step *o, const float *grad, float *weight,
+			float *velocity, size_t n);
 
 	/* g = scale*grad;  m += change1*(g - m);  v = beta2*v + change2*g*g;
 	 * w = keep*w - rate*m / (sqrt(v)/root + epsilon) */
-	void (*adamw_f32)(const struct gf_adamw_step *o, const float *grad,
-			  float *weight, float *m, float *v, size_t n);
+	void (*adamw_f32)(const struct gf_adamw_step *o, const float *grad, float *weight, float *m,
+			  float *v, size_t n);
 
 	/* i, f, o are sigmoids, g is a tanh: cell = i*g + f*before,
 	 * squashed = tanh(cell), out = o*squashed. */
 	void (*lstm_cell_f32)(const struct gf_lstm_cell *c, size_t n);
 	void (*lstm_cell_backward_f32)(const struct gf_lstm_cell *c,
-				       const struct gf_lstm_gradient *d,
-				       size_t n);
+				       const struct gf_lstm_gradient *d, size_t n);
 
-	/* x = exp(scale*x) / sum of exp(scale*x), scale > 0; and back, with
-	 * its result y: d = scale*y*(d - sum of y*d). Sums as below, over all
-	 * of a row. */
+	/* x = exp(scale*x) / sum of exp(scale*x), scale > 0; and back, with its result y: d =
+	 * scale*y*(d - sum of y*d). Sums as below, over all of a row. */
 	void (*softmax_f32)(float *x, float scale, size_t n);
-	void (*softmax_backward_f32)(const float *y, float *d, float scale,
-				     size_t n);
+	void (*softmax_backward_f32)(const float *y, float *d, float scale, size_t n);
 
 	/* Sums of |x| and of x*x: per 4096 elements 32 lanes in f32, element i
 	 * in lane i % 32; the lanes are added up in f64, in order. */
 	double (*sum_abs_f32)(const float *x, size_t n);
 	double (*sum_squares_f32)(const float *x, size_t n);
-	/* y += x, and sum_abs_f32 of the result: a residual taken up and its
-	 * chunk's norm in one pass. */
+	/* y += x, and sum_abs_f32 of the result: a residual taken up and its chunk's norm in one
+	 * pass. */
 	double (*add_sum_abs_f32)(float *y, const float *x, size_t n);
 
-	/* Gradients on the wire. f16 and bf16 round to nearest even, too large
-	 * for f16 is infinity; trunc16 is the top half of the f32, towards
-	 * zero, and decodes as bf16. NaN stays NaN.
+	/* Gradients on the wire. f16 and bf16 round to nearest even, too large for f16 is infinity;
+	 * trunc16 is the top half of the f32, towards zero, and decodes as bf16. NaN stays NaN.
 	 * A block of q8: max |x| as f32, then n signed bytes, x*(127/max)
-	 * rounded half away from zero; back by byte*(max/127). A block below
-	 * 1e-36 is zero; one with NaN or infinity decodes to nothing finite.
-	 * fp8 and fp4: kernels/minifloat.h. */
+	 * rounded half away from zero; back by byte*(max/127). A block below 1e-36 is zero; one
+	 * with NaN or infinity decodes to nothing finite. fp8 and fp4: kernels/minifloat.h. */
 	struct gf_codec_fns codecs[GF_CODECS];
 
-	/* Exactly the k largest magnitudes, ties to the lower index; NaN is
-	 * larger than anything. Linear time. */
+	/* Exactly the k largest magnitudes, ties to the lower index; NaN is larger than anything.
+	 * Linear time. */
 	void (*topk_f32)(const struct gf_topk *t);
 	/* to[i] = from[index[i]], which becomes zero */
-	void (*take_f32)(float *to, float *from, const uint32_t *index,
-			 size_t n);
+	void (*take_f32)(float *to, float *from, const uint32_t *index, size_t n);
 	/* to[index[i]] += from[i], indices distinct */
-	void (*scatter_add_f32)(float *to, const float *from,
-				const uint32_t *index, size_t n);
+	void (*scatter_add_f32)(float *to, const float *from, const uint32_t *index, size_t n);
 	/* out = a + b; out has room for both */
 	void (*merge_f32)(const struct gf_sparse *a, const struct gf_sparse *b,
 			  struct gf_sparse *out);
-	/* The entries at the k places `at`, ascending, move from `from` to
-	 * `to`. Those that stay keep their place if their value is not 0;
-	 * every other place gets GF_NO_INDEX. */
-	void (*move_f32)(const struct gf_sparse *from, const uint32_t *at,
-			 size_t k, struct gf_sparse *to);
-	/* Entries of `list` whose index is in `in`, too, get GF_NO_INDEX. Both
-	 * are ascending, without such places before. */
-	void (*leave_out)(const struct gf_sparse *list,
-			  const struct gf_sparse *in);
-	/* k ascending indices to and from the wire, whose two parts are whole
-	 * bytes: ref/indices.c has the form, collectives/codecs/codec.h the
-	 * numbers of bits. Unpacking reads nothing else and returns how many
-	 * indices it found, k + 1 for more than k; they need not ascend if the
-	 * wire is damaged.
+	/* The entries at the k places `at`, ascending, move from `from` to `to`. Those that stay
+	 * keep their place if their value is not 0; every other place gets GF_NO_INDEX. */
+	void (*move_f32)(const struct gf_sparse *from, const uint32_t *at, size_t k,
+			 struct gf_sparse *to);
+	/* Entries of `list` whose index is in `in`, too, get GF_NO_INDEX. Both are ascending,
+	 * without such places before. */
+	void (*leave_out)(const struct gf_sparse *list, const struct gf_sparse *in);
+	/* k ascending indices to and from the wire, whose two parts are whole bytes: ref/indices.c
+	 * has the form, collectives/codecs/codec.h the numbers of bits. Unpacking reads nothing
+	 * else and returns how many indices it found, k + 1 for more than k; they need not ascend
+	 * if the wire is damaged.
 	 */
-	void (*pack_indices)(void *wire, const uint32_t *index, size_t k,
-			     unsigned low_bits, size_t upper_bits);
-	size_t (*unpack_indices)(uint32_t *index, const void *wire, size_t k,
-				 unsigned low_bits, size_t upper_bits);
+	void (*pack_indices)(void *wire, const uint32_t *index, size_t k, unsigned low_bits,
+			     size_t upper_bits);
+	size_t (*unpack_indices)(uint32_t *index, const void *wire, size_t k, unsigned low_bits,
+				 size_t upper_bits);
 };
 
 const struct gf_kernels *gf_kernels(void);

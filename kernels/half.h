@@ -15,13 +15,10 @@ GF_INLINE uint16_t f16_of(float x)
 		return (uint16_t)(sign | 0x7e00 | (a >> 13 & 0x3ff));
 	if (a >= 0x477ff000) /* rounds to 65536 or more */
 		return (uint16_t)(sign | 0x7c00);
-	/* Below 2^-14 f16 counts in 2^-24, as f32 does between 0.5 and 1: the
-	 * sum rounds. */
+	/* Below 2^-14 f16 counts in 2^-24, as f32 does between 0.5 and 1: the sum rounds. */
 	if (a < 0x38800000)
-		return (uint16_t)(sign |
-				  (bits_of(float_of(a) + 0.5f) - 0x3f000000));
-	return (uint16_t)(sign |
-			  (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13);
+		return (uint16_t)(sign | (bits_of(float_of(a) + 0.5f) - 0x3f000000));
+	return (uint16_t)(sign | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13);
 }
 
 GF_INLINE float f16_to(uint16_t h)
@@ -30,8 +27,7 @@ GF_INLINE float f16_to(uint16_t h)
 	const uint32_t exponent = h >> 10 & 31, fraction = h & 0x3ff;
 
 	if (exponent == 31)
-		return float_of(sign | 0x7f800000 | fraction << 13 |
-				(fraction ? 0x400000 : 0));
+		return float_of(sign | 0x7f800000 | fraction << 13 | (fraction ? 0x400000 : 0));
 	if (exponent == 0)
 		return float_of(sign | bits_of((float)fraction * 0x1p-24f));
 	return float_of(sign | (exponent + 112) << 23 | fraction << 13);

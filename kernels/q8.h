@@ -18,8 +18,8 @@ static inline size_t q8_bytes(size_t n)
 	return GF_Q8_HEADER + n;
 }
 
-/* Writes a block's header for its largest magnitude. Returns the factor that
- * makes bytes of values; 0 if the block is zero, NaN if it is not finite. */
+/* Writes a block's header for its largest magnitude. Returns the factor that makes bytes of values;
+ * 0 if the block is zero, NaN if it is not finite. */
 static inline float q8_begin(uint8_t *to, uint32_t largest)
 {
 	float max = float_of(largest);
@@ -40,8 +40,8 @@ static inline float q8_step(const uint8_t *from)
 	return max / 127;
 }
 
-/* Just below a half: added to any magnitude below 2^22 and cut to an integer,
- * it rounds half away from zero exactly (0.5 itself would lift 0.49999997). */
+/* Just below a half: added to any magnitude below 2^22 and cut to an integer, it rounds half away
+ * from zero exactly (0.5 itself would lift 0.49999997). */
 #define GF_Q8_HALF 0x1.fffffep-2f
 
 GF_INLINE int8_t q8_round(float x)

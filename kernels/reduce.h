@@ -83,35 +83,35 @@ static inline int32_t min_i32(int32_t a, int32_t b)
 }
 
 /* reduce_sum_f32 and so on: one loop per operation and type. */
-#define GF_REDUCE(op, name, type)                                              \
-	static void reduce_##op##_##name(void *y, const void *x, size_t n)     \
-	{                                                                      \
-		type *to = y;                                                  \
-		const type *from = x;                                          \
-                                                                               \
-		for (size_t i = 0; i < n; i++)                                 \
-			to[i] = op##_##name(to[i], from[i]);                   \
+#define GF_REDUCE(op, name, type)                                                                  \
+	static void reduce_##op##_##name(void *y, const void *x, size_t n)                         \
+	{                                                                                          \
+		type *to = y;                                                                      \
+		const type *from = x;                                                              \
+                                                                                                   \
+		for (size_t i = 0; i < n; i++)                                                     \
+			to[i] = op##_##name(to[i], from[i]);                                       \
 	}
-#define GF_REDUCES(name, type)                                                 \
-	GF_REDUCE(sum, name, type)                                             \
-	GF_REDUCE(prod, name, type)                                            \
-	GF_REDUCE(max, name, type)                                             \
-	GF_REDUCE(min, name, type)                                             \
-	static void divide_##name(void *y, size_t n, int by)                   \
-	{                                                                      \
-		type *to = y;                                                  \
-                                                                               \
-		for (size_t i = 0; i < n; i++)                                 \
-			to[i] /= (type)by;                                     \
+#define GF_REDUCES(name, type)                                                                     \
+	GF_REDUCE(sum, name, type)                                                                 \
+	GF_REDUCE(prod, name, type)                                                                \
+	GF_REDUCE(max, name, type)                                                                 \
+	GF_REDUCE(min, name, type)                                                                 \
+	static void divide_##name(void *y, size_t n, int by)                                       \
+	{                                                                                          \
+		type *to = y;                                                                      \
+                                                                                                   \
+		for (size_t i = 0; i < n; i++)                                                     \
+			to[i] /= (type)by;                                                         \
 	}
-#define GF_REDUCES_FILL(k, dtype, name)                                        \
-	do {                                                                   \
-		(k)->reduce[dtype][GF_OP_SUM] = reduce_sum_##name;             \
-		(k)->reduce[dtype][GF_OP_AVG] = reduce_sum_##name;             \
-		(k)->reduce[dtype][GF_OP_PROD] = reduce_prod_##name;           \
-		(k)->reduce[dtype][GF_OP_MAX] = reduce_max_##name;             \
-		(k)->reduce[dtype][GF_OP_MIN] = reduce_min_##name;             \
-		(k)->divide[dtype] = divide_##name;                            \
+#define GF_REDUCES_FILL(k, dtype, name)                                                            \
+	do {                                                                                       \
+		(k)->reduce[dtype][GF_OP_SUM] = reduce_sum_##name;                                 \
+		(k)->reduce[dtype][GF_OP_AVG] = reduce_sum_##name;                                 \
+		(k)->reduce[dtype][GF_OP_PROD] = reduce_prod_##name;                               \
+		(k)->reduce[dtype][GF_OP_MAX] = reduce_max_##name;                                 \
+		(k)->reduce[dtype][GF_OP_MIN] = reduce_min_##name;                                 \
+		(k)->divide[dtype] = divide_##name;                                                \
 	} while (0)
 
 GF_REDUCES(f32, float)

@@ -5,9 +5,8 @@
 #include "gf_kernels.h"
 
 /*
- * The parts of table.c: each file of kernels/ref and kernels/x86 puts the
- * functions of its family into a table; those of x86 replace ref's. A family
- * need not be in every set.
+ * The parts of table.c: each file of kernels/ref and kernels/x86 puts the functions of its family
+ * into a table; those of x86 replace ref's. A family need not be in every set.
  */
 void gf_kernels_fill_vector_ref(struct gf_kernels *k);
 void gf_kernels_fill_vector_avx2(struct gf_kernels *k);
@@ -41,8 +40,7 @@ void gf_kernels_fill_topk_avx2(struct gf_kernels *k);
 void gf_kernels_fill_topk_avx512(struct gf_kernels *k);
 
 /* A set's functions of a codec, by their names. */
-#define GF_CODEC_FNS(name)                                                     \
-	((struct gf_codec_fns){name##_encode, name##_decode, name##_decode_add})
+#define GF_CODEC_FNS(name) ((struct gf_codec_fns){name##_encode, name##_decode, name##_decode_add})
 
 /* Merging and scattering wait for memory, whatever the instructions. */
 void gf_kernels_fill_sparse_ref(struct gf_kernels *k);

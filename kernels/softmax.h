@@ -16,8 +16,7 @@ GF_VECTOR void keep_largest(gf_lanes *max, const float *x)
 		const gf_lanes a = gf_lanes_at(x + k * GF_LANES);
 		const gf_int_lanes above = a > max[k];
 
-		max[k] = (gf_lanes)(((gf_int_lanes)a & above) |
-				    ((gf_int_lanes)max[k] & ~above));
+		max[k] = (gf_lanes)(((gf_int_lanes)a & above) | ((gf_int_lanes)max[k] & ~above));
 	}
 }
 
@@ -81,8 +80,7 @@ static void softmax_f32(float *x, float scale, size_t n)
 		x[i] *= share;
 }
 
-static void softmax_backward_f32(const float *y, float *d, float scale,
-				 size_t n)
+static void softmax_backward_f32(const float *y, float *d, float scale, size_t n)
 {
 	const float mean = total(y, d, n);
 

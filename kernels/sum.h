@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* How every set adds up (gf_kernels.h): f32 is precise enough for a block,
- * and 32 lanes keep two vector adders busy. */
+/* How every set adds up (gf_kernels.h): f32 is precise enough for a block, and 32 lanes keep two
+ * vector adders busy. */
 #define GF_SUM_BLOCK 4096
 #define GF_SUM_LANES 32
 

@@ -7,16 +7,15 @@
 #include "sets.h"
 
 /*
- * To add a kernel: plain C in ref/, a pointer in gf_kernels.h, a line below;
- * where vectors pay, x86/NAME_avx2.c or _avx512.c (the ending chooses the
- * compiler's flags) and its line. A loop of which the compiler makes vectors is
- * written once, in a header that all sets include (vectorise.h). Tests compare
- * every set with ref. For GPUs: a pointer in gf_gpu_kernels.h, cuda/NAME.cu,
- * lines in cuda/sets.h and cuda/table.c, a case in tests/gpu, which make check
- * runs on an emulated GPU (tests/gpu/emulate.h).
+ * To add a kernel: plain C in ref/, a pointer in gf_kernels.h, a line below; where vectors pay,
+ * x86/NAME_avx2.c or _avx512.c (the ending chooses the compiler's flags) and its line. A loop of
+ * which the compiler makes vectors is written once, in a header that all sets include
+ * (vectorise.h). Tests compare every set with ref. For GPUs: a pointer in gf_gpu_kernels.h,
+ * cuda/NAME.cu, lines in cuda/sets.h and cuda/table.c, a case in tests/gpu, which make check runs
+ * on an emulated GPU (tests/gpu/emulate.h).
  *
- * Sets from the plainest to the best. Each is the one before it with some
- * entries replaced, so none has a hole.
+ * Sets from the plainest to the best. Each is the one before it with some entries replaced, so none
+ * has a hole.
  */
 struct set {
 	const char *name;
@@ -52,21 +51,14 @@ static int has_avx2(void)
 static int has_avx512(void)
 {
 	return has_avx2() && __builtin_cpu_supports("avx512f") &&
-	       __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
 	       __builtin_cpu_supports("avx512dq");
 }
 
 static void (*const avx2[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_avx2,
-	gf_kernels_fill_reduce_avx2,
-	gf_kernels_fill_half_avx2,
-	gf_kernels_fill_q8_avx2,
-	gf_kernels_fill_minifloat_avx2,
-	gf_kernels_fill_topk_avx2,
-	gf_kernels_fill_cell_avx2,
-	gf_kernels_fill_softmax_avx2,
-	NULL,
+	gf_kernels_fill_vector_avx2, gf_kernels_fill_reduce_avx2,    gf_kernels_fill_half_avx2,
+	gf_kernels_fill_q8_avx2,     gf_kernels_fill_minifloat_avx2, gf_kernels_fill_topk_avx2,
+	gf_kernels_fill_cell_avx2,   gf_kernels_fill_softmax_avx2,   NULL,
 };
 
 static void (*const avx512[])(struct gf_kernels *k) = {

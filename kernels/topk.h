@@ -12,21 +12,19 @@
  *      writes with its own instructions);
  *   3. find the k-th among the few collected by their bits, radix by radix;
  *   4. keep the values above it, and the first of its equals.
- * Should the sample mislead, 2. is repeated with a lower bound. The sample is
- * taken at fixed places: same values, same work.
+ * Should the sample mislead, 2. is repeated with a lower bound. The sample is taken at fixed
+ * places: same values, same work.
  */
 
-/* values += add (if any); scratch = indices of magnitude >= bound, ascending;
- * returns how many. */
+/* values += add (if any); scratch = indices of magnitude >= bound, ascending; returns how many. */
 typedef size_t gf_collect_fn(const struct gf_topk *t, uint32_t bound);
 
 #define GF_TOPK_SAMPLE 8192
 #define GF_TOPK_RUN    4 /* neighbours in the sample: they share a cache line */
 
-/* The rank-th largest of the keys (from 1); *equals: how many of that very key
- * belong to the first rank. */
-static inline uint32_t topk_select(const uint32_t *keys, size_t n, size_t rank,
-				   size_t *equals)
+/* The rank-th largest of the keys (from 1); *equals: how many of that very key belong to the first
+ * rank. */
+static inline uint32_t topk_select(const uint32_t *keys, size_t n, size_t rank, size_t *equals)
 {
 	static const struct {
 		int shift, bins;
@@ -62,8 +60,7 @@ static inline uint32_t topk_bound(const struct gf_topk *t, size_t slack)
 	if (t->count < GF_TOPK_SAMPLE || rank >= GF_TOPK_SAMPLE)
 		return 0;
 	for (size_t i = 0; i < GF_TOPK_SAMPLE; i++) {
-		size_t at =
-			i / GF_TOPK_RUN * (t->count / runs) + i % GF_TOPK_RUN;
+		size_t at = i / GF_TOPK_RUN * (t->count / runs) + i % GF_TOPK_RUN;
 		float x = t->values[at];
 
 		t->scratch[i] = magnitude(t->add ? x + t->add[at] : x);

@@ -9,8 +9,7 @@
 #include "sum.h"
 #include "vectorise.h"
 
-/* Arithmetic on arrays, written once; each set compiles it for its own
- * instructions. */
+/* Arithmetic on arrays, written once; each set compiles it for its own instructions. */
 
 static void add_f32(float *y, const float *x, size_t n)
 {
@@ -30,8 +29,8 @@ static void axpby_f32(float a, const float *x, float b, float *y, size_t n)
 		y[i] = a * x[i] + b * y[i];
 }
 
-GF_VECTOR void sgd(const struct gf_sgd_step *o, const float *grad,
-		   float *weight, float *velocity, size_t n, bool nesterov)
+GF_VECTOR void sgd(const struct gf_sgd_step *o, const float *grad, float *weight, float *velocity,
+		   size_t n, bool nesterov)
 {
 	const float lr = o->lr, momentum = o->momentum, scale = o->scale;
 	const float decay = o->weight_decay;
@@ -45,8 +44,8 @@ GF_VECTOR void sgd(const struct gf_sgd_step *o, const float *grad,
 	}
 }
 
-static void sgd_f32(const struct gf_sgd_step *o, const float *grad,
-		    float *weight, float *velocity, size_t n)
+static void sgd_f32(const struct gf_sgd_step *o, const float *grad, float *weight, float *velocity,
+		    size_t n)
 {
 	if (o->nesterov)
 		sgd(o, grad, weight, velocity, n, true);
@@ -54,8 +53,8 @@ static void sgd_f32(const struct gf_sgd_step *o, const float *grad,
 		sgd(o, grad, weight, velocity, n, false);
 }
 
-static void adamw_f32(const struct gf_adamw_step *step, const float *grad,
-		      float *weight, float *m, float *v, size_t n)
+static void adamw_f32(const struct gf_adamw_step *step, const float *grad, float *weight, float *m,
+		      float *v, size_t n)
 {
 	const struct gf_adamw_step o = *step;
 
@@ -67,8 +66,7 @@ static void adamw_f32(const struct gf_adamw_step *step, const float *grad,
 		m[i] = first;
 		v[i] = second;
 		weight[i] =
-			o.keep * weight[i] -
-			o.rate * first / (sqrtf(second) / o.root + o.epsilon);
+			o.keep * weight[i] - o.rate * first / (sqrtf(second) / o.root + o.epsilon);
 	}
 }
 
@@ -77,8 +75,7 @@ static void adamw_f32(const struct gf_adamw_step *step, const float *grad,
 enum terms { ABSOLUTE, SQUARES, ABSOLUTE_SUMS };
 
 /* Terms of GF_SUM_LANES elements, in the vectors v. */
-GF_VECTOR void add_terms(enum terms terms, gf_lanes *v, float *y,
-			 const float *x)
+GF_VECTOR void add_terms(enum terms terms, gf_lanes *v, float *y, const float *x)
 {
 #pragma GCC unroll 8
 	for (size_t k = 0; k < GF_SUM_LANES / GF_LANES; k++) {
@@ -88,15 +85,12 @@ GF_VECTOR void add_terms(enum terms terms, gf_lanes *v, float *y,
 			a += gf_lanes_at(y + k * GF_LANES);
 			memcpy(y + k * GF_LANES, &a, sizeof(a));
 		}
-		v[k] += terms == SQUARES
-				? a * a
-				: (gf_lanes)((gf_int_lanes)a & 0x7fffffff);
+		v[k] += terms == SQUARES ? a * a : (gf_lanes)((gf_int_lanes)a & 0x7fffffff);
 	}
 }
 
 /* Zeros after the last element leave their lanes as they are. */
-GF_VECTOR void add_last(enum terms terms, gf_lanes *v, float *y, const float *x,
-			size_t n)
+GF_VECTOR void add_last(enum terms terms, gf_lanes *v, float *y, const float *x, size_t n)
 {
 	float last_x[GF_SUM_LANES] = {0}, last_y[GF_SUM_LANES] = {0};
 

@@ -7,8 +7,8 @@
 #include "bits.h"
 
 /*
- * A kernel that includes this file is written once. Each set compiles it for
- * its own instructions, and the compiler makes the vectors.
+ * A kernel that includes this file is written once. Each set compiles it for its own instructions,
+ * and the compiler makes the vectors.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("tree-vectorize")

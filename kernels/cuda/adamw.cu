@@ -10,8 +10,8 @@ namespace
 
 // One thread.
 __global__ void __launch_bounds__(THREADS)
-	count(struct gf_adamw_rule o, float scale, struct gf_gpu_gate gate,
-	      uint64_t *steps, struct gf_adamw_step *now)
+	count(struct gf_adamw_rule o, float scale, struct gf_gpu_gate gate, uint64_t *steps,
+	      struct gf_adamw_step *now)
 {
 	if (threadIdx.x != 0 || (gate.skip && *gate.skip))
 		return;
@@ -30,9 +30,8 @@ struct adamw {
 	};
 	size_t phase() const
 	{
-		return same_phase(
-			same_phase(::phase(grad, 4), ::phase(weight, 4)),
-			same_phase(::phase(m, 4), ::phase(v, 4)));
+		return same_phase(same_phase(::phase(grad, 4), ::phase(weight, 4)),
+				  same_phase(::phase(m, 4), ::phase(v, 4)));
 	}
 	__device__ void load(size_t i, quad &q) const
 	{
@@ -41,8 +40,8 @@ struct adamw {
 		q.m = load4(m + i);
 		q.v = load4(v + i);
 	}
-	__device__ void of(const struct gf_adamw_step &o, float grad_i,
-			   float &w, float &first, float &second) const
+	__device__ void of(const struct gf_adamw_step &o, float grad_i, float &w, float &first,
+			   float &second) const
 	{
 		const float g = o.scale * grad_i;
 
@@ -75,18 +74,17 @@ struct adamw {
 
 } // namespace
 
-void gf_cuda_adamw_begin(struct gf_gpu_stream *s, const struct gf_adamw_rule *o,
-			 float scale, const struct gf_gpu_gate *gate,
-			 uint64_t *steps, struct gf_adamw_step *now)
+void gf_cuda_adamw_begin(struct gf_gpu_stream *s, const struct gf_adamw_rule *o, float scale,
+			 const struct gf_gpu_gate *gate, uint64_t *steps, struct gf_adamw_step *now)
 {
 	const struct gf_gpu_gate open = {NULL, NULL};
 
 	LAUNCH(count, 1, s, *o, scale, gate ? *gate : open, steps, now);
 }
 
-void gf_cuda_adamw_f32(struct gf_gpu_stream *s, const struct gf_adamw_step *now,
-		       bool plain, const uint32_t *skip, const float *grad,
-		       float *weight, float *m, float *v, size_t n)
+void gf_cuda_adamw_f32(struct gf_gpu_stream *s, const struct gf_adamw_step *now, bool plain,
+		       const uint32_t *skip, const float *grad, float *weight, float *m, float *v,
+		       size_t n)
 {
 	each(s, adamw{now, plain, skip, grad, weight, m, v}, n);
 }

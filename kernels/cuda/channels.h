@@ -5,11 +5,10 @@
 #include "typed.h"
 
 /*
- * Values seen as {outer, channels, inner}: sums over each channel, and maps
- * whose function depends on the channel. Where channels lie side by side and
- * eight divides their number (`wide`), a thread has eight of them for all of
- * its rows: it holds what it knows of them in registers and moves 16 bytes at a
- * time.
+ * Values seen as {outer, channels, inner}: sums over each channel, and maps whose function depends
+ * on the channel. Where channels lie side by side and eight divides their number (`wide`), a thread
+ * has eight of them for all of its rows: it holds what it knows of them in registers and moves 16
+ * bytes at a time.
  *
  * An operation is a struct that is copied into the kernel:
  *	typedef ... type;		of the values
@@ -39,8 +38,7 @@ struct view {
 
 static inline view small(const struct gf_gpu_view *v)
 {
-	return view{(unsigned)v->outer, (unsigned)v->channels,
-		    (unsigned)v->inner};
+	return view{(unsigned)v->outer, (unsigned)v->channels, (unsigned)v->inner};
 }
 
 static inline bool wide(const struct gf_gpu_view *v)
@@ -48,8 +46,8 @@ static inline bool wide(const struct gf_gpu_view *v)
 	return v->inner == 1 && v->channels % 8 == 0;
 }
 
-/* A block's part of a wide view: `columns` groups of eight channels side by
- * side, and as many rows at once as there are threads for. */
+/* A block's part of a wide view: `columns` groups of eight channels side by side, and as many rows
+ * at once as there are threads for. */
 struct tiling {
 	unsigned groups, columns, tiles, rows; // at once
 	unsigned splits, per;                  // rows of a split
@@ -75,8 +73,7 @@ struct tiling {
 };
 
 /* most: blocks; least: rows of a thread, unless there are fewer. */
-static inline tiling tile(const struct gf_gpu_view *v, size_t most,
-			  size_t least)
+static inline tiling tile(const struct gf_gpu_view *v, size_t most, size_t least)
 {
 	tiling t = {};
 	size_t splits, wanted;
@@ -103,8 +100,7 @@ static inline tiling tile(const struct gf_gpu_view *v, size_t most,
 
 static inline size_t splits_of(const struct gf_gpu_view *v)
 {
-	const size_t most =
-		v->outer < SPLITS_MAX ? v->outer : (size_t)SPLITS_MAX;
+	const size_t most = v->outer < SPLITS_MAX ? v->outer : (size_t)SPLITS_MAX;
 	const size_t wanted = v->outer * v->inner / SPLIT_MIN;
 
 	if (wide(v))
@@ -113,8 +109,7 @@ static inline size_t splits_of(const struct gf_gpu_view *v)
 }
 
 template <class Op>
-__global__ void __launch_bounds__(THREADS)
-	sum_wide(Op op, view v, tiling t, pair *partial)
+__global__ void __launch_bounds__(THREADS) sum_wide(Op op, view v, tiling t, pair *partial)
 {
 	__shared__ float sums[2][8][THREADS];
 	float a[8] = {}, b[8] = {};
@@ -139,10 +134,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
 				for (unsigned i = 0; i < Op::INPUTS; i++)
 					if (r < end)
-						q[u][i].load(
-							op.in[i] +
-							(size_t)r * v.channels +
-							c);
+						q[u][i].load(op.in[i] + (size_t)r * v.channels + c);
 			}
 #pragma unroll
 			for (unsigned u = 0; u < 4; u++) {
@@ -154,8 +146,7 @@ __global__ void __launch_bounds__(THREADS)
 					pair one;
 
 #pragma unroll
-					for (unsigned i = 0; i < Op::INPUTS;
-					     i++)
+					for (unsigned i = 0; i < Op::INPUTS; i++)
 						x[i] = q[u][i].of(e);
 					one = op.of(k[e], p[u], x);
 					a[e] += one.a;
@@ -172,25 +163,22 @@ __global__ void __launch_bounds__(THREADS)
 	__syncthreads();
 	for (unsigned i = threadIdx.x; i < 8 * t.columns; i += THREADS) {
 		const unsigned column = i / 8, e = i % 8;
-		const unsigned group =
-			blockIdx.x % t.tiles * t.columns + column;
+		const unsigned group = blockIdx.x % t.tiles * t.columns + column;
 		pair sum = {0, 0};
 
 		if (group >= t.groups)
 			continue;
-		for (unsigned r = column; r < t.rows * t.columns;
-		     r += t.columns) {
+		for (unsigned r = column; r < t.rows * t.columns; r += t.columns) {
 			sum.a += sums[0][e][r];
 			sum.b += sums[1][e][r];
 		}
-		partial[blockIdx.x / t.tiles * v.channels + 8 * group + e] =
-			sum;
+		partial[blockIdx.x / t.tiles * v.channels + 8 * group + e] = sum;
 	}
 }
 
 template <class Op>
-static __device__ inline pair
-sum_one(const Op &op, const typename Op::channel &k, unsigned o, unsigned i)
+static __device__ inline pair sum_one(const Op &op, const typename Op::channel &k, unsigned o,
+				      unsigned i)
 {
 	float x[Op::INPUTS];
 
@@ -201,8 +189,7 @@ sum_one(const Op &op, const typename Op::channel &k, unsigned o, unsigned i)
 
 // A block adds up a split of a channel,
 template <class Op>
-__global__ void __launch_bounds__(THREADS)
-	sum_planes(Op op, view v, unsigned splits, pair *partial)
+__global__ void __launch_bounds__(THREADS) sum_planes(Op op, view v, unsigned splits, pair *partial)
 {
 	__shared__ float words[2][WARPS];
 	const unsigned c = blockIdx.x % v.channels;
@@ -214,11 +201,9 @@ __global__ void __launch_bounds__(THREADS)
 	pair sum = {0, 0};
 
 #pragma unroll 4
-	for (unsigned k = threadIdx.x; k < (to - from) * v.inner;
-	     k += THREADS) {
+	for (unsigned k = threadIdx.x; k < (to - from) * v.inner; k += THREADS) {
 		const unsigned o = from + k / v.inner, x = k % v.inner;
-		const pair one = sum_one(op, known, o,
-					 (o * v.channels + c) * v.inner + x);
+		const pair one = sum_one(op, known, o, (o * v.channels + c) * v.inner + x);
 
 		sum.a += one.a;
 		sum.b += one.b;
@@ -242,12 +227,10 @@ __global__ void __launch_bounds__(THREADS)
 	const unsigned per = (v.outer + splits - 1) / splits;
 	const unsigned from = split * per < v.outer ? split * per : v.outer;
 	const unsigned to = from + per < v.outer ? from + per : v.outer;
-	const typename Op::channel known =
-		op.at(c < v.channels ? c : v.channels - 1);
+	const typename Op::channel known = op.at(c < v.channels ? c : v.channels - 1);
 	pair sum = {0, 0};
 
-	for (unsigned o = from + warp; o < (c < v.channels ? to : 0);
-	     o += WARPS) {
+	for (unsigned o = from + warp; o < (c < v.channels ? to : 0); o += WARPS) {
 		const pair one = sum_one(op, known, o, o * v.channels + c);
 
 		sum.a += one.a;
@@ -267,8 +250,7 @@ __global__ void __launch_bounds__(THREADS)
 // A warp to a channel adds up its splits, in f64.
 template <class Op>
 __global__ void __launch_bounds__(THREADS)
-	sum_splits(Op op, unsigned channels, unsigned splits,
-		   const pair *partial)
+	sum_splits(Op op, unsigned channels, unsigned splits, const pair *partial)
 {
 	const unsigned lane = threadIdx.x % WARP;
 	const unsigned c = blockIdx.x * WARPS + threadIdx.x / WARP;
@@ -288,8 +270,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <class Op>
-static void sums(struct gf_gpu_stream *s, const Op &op,
-		 const struct gf_gpu_view *v, void *work)
+static void sums(struct gf_gpu_stream *s, const Op &op, const struct gf_gpu_view *v, void *work)
 {
 	const unsigned splits = (unsigned)splits_of(v);
 	pair *partial = (pair *)work;
@@ -297,17 +278,15 @@ static void sums(struct gf_gpu_stream *s, const Op &op,
 	if (wide(v)) {
 		const tiling t = tile(v, SUM_BLOCKS, SUM_ROWS);
 
-		LAUNCH(sum_wide<Op>, t.tiles * t.splits, s, op, small(v), t,
-		       partial);
+		LAUNCH(sum_wide<Op>, t.tiles * t.splits, s, op, small(v), t, partial);
 	} else if (v->inner == 1) {
-		LAUNCH(sum_columns<Op>, blocks_for(v->channels, WARP) * splits,
-		       s, op, small(v), splits, partial);
-	} else {
-		LAUNCH(sum_planes<Op>, v->channels * splits, s, op, small(v),
+		LAUNCH(sum_columns<Op>, blocks_for(v->channels, WARP) * splits, s, op, small(v),
 		       splits, partial);
+	} else {
+		LAUNCH(sum_planes<Op>, v->channels * splits, s, op, small(v), splits, partial);
 	}
-	LAUNCH(sum_splits<Op>, blocks_for(v->channels, WARPS), s, op,
-	       (unsigned)v->channels, splits, partial);
+	LAUNCH(sum_splits<Op>, blocks_for(v->channels, WARPS), s, op, (unsigned)v->channels, splits,
+	       partial);
 }
 
 /* --- maps ----------------------------------------------------------------- */
@@ -316,8 +295,7 @@ static void sums(struct gf_gpu_stream *s, const Op &op,
 #define MAP_ROWS   8 // of a thread
 #define MAP_BATCH  2 // rows whose loads are under way together
 
-template <class Op>
-__global__ void __launch_bounds__(THREADS) map_wide(Op op, view v, tiling t)
+template <class Op> __global__ void __launch_bounds__(THREADS) map_wide(Op op, view v, tiling t)
 {
 	const unsigned c = 8 * t.group(), end = t.end(v.outer);
 	typename Op::channel k[8];
@@ -336,9 +314,7 @@ __global__ void __launch_bounds__(THREADS) map_wide(Op op, view v, tiling t)
 			for (unsigned i = 0; i < Op::INPUTS; i++)
 				if (o + u * t.rows < end)
 					q[u][i].load(op.in[i] +
-						     (size_t)(o + u * t.rows) *
-							     v.channels +
-						     c);
+						     (size_t)(o + u * t.rows) * v.channels + c);
 #pragma unroll
 		for (unsigned u = 0; u < MAP_BATCH; u++) {
 			const unsigned r = o + u * t.rows;
@@ -346,16 +322,13 @@ __global__ void __launch_bounds__(THREADS) map_wide(Op op, view v, tiling t)
 			if (r >= end)
 				break;
 			map_eight(q[u], op.out + (size_t)r * v.channels + c,
-				  [&](unsigned e, const float *x) {
-					  return op.of(k[e], x);
-				  });
+				  [&](unsigned e, const float *x) { return op.of(k[e], x); });
 		}
 	}
 }
 
 // Eight values that follow each other, of channels that change as they do.
-template <class Op>
-__global__ void __launch_bounds__(THREADS) map_runs(Op op, view v, unsigned n)
+template <class Op> __global__ void __launch_bounds__(THREADS) map_runs(Op op, view v, unsigned n)
 {
 	const unsigned first = (blockIdx.x * THREADS + threadIdx.x) * 8;
 	unsigned run = first / v.inner, left = v.inner - first % v.inner;
@@ -383,8 +356,7 @@ __global__ void __launch_bounds__(THREADS) map_runs(Op op, view v, unsigned n)
 }
 
 template <class Op>
-static void map_channels(struct gf_gpu_stream *s, const Op &op,
-			 const struct gf_gpu_view *v)
+static void map_channels(struct gf_gpu_stream *s, const Op &op, const struct gf_gpu_view *v)
 {
 	const size_t n = v->outer * v->channels * v->inner;
 
@@ -395,8 +367,8 @@ static void map_channels(struct gf_gpu_stream *s, const Op &op,
 
 		LAUNCH(map_wide<Op>, t.tiles * t.splits, s, op, small(v), t);
 	} else {
-		LAUNCH(map_runs<Op>, blocks_for(n, (size_t)THREADS * 8), s, op,
-		       small(v), (unsigned)n);
+		LAUNCH(map_runs<Op>, blocks_for(n, (size_t)THREADS * 8), s, op, small(v),
+		       (unsigned)n);
 	}
 }
 

@@ -14,8 +14,7 @@ struct piece {
 };
 
 // per_chunk: pieces of a chunk
-__device__ piece piece_of(size_t n, size_t chunk_elems, unsigned per_chunk,
-			  const uint32_t *chunks)
+__device__ piece piece_of(size_t n, size_t chunk_elems, unsigned per_chunk, const uint32_t *chunks)
 {
 	const unsigned place = blockIdx.x / per_chunk;
 	const size_t chunk = chunks ? chunks[place] : place;
@@ -34,8 +33,8 @@ __device__ piece piece_of(size_t n, size_t chunk_elems, unsigned per_chunk,
 // piece of the last chunk can then have a rest.
 template <bool Quads>
 __global__ void __launch_bounds__(THREADS)
-	gather(float *to, const float *from, size_t n, size_t chunk_elems,
-	       unsigned per_chunk, const uint32_t *chunks)
+	gather(float *to, const float *from, size_t n, size_t chunk_elems, unsigned per_chunk,
+	       const uint32_t *chunks)
 {
 	const piece p = piece_of(n, chunk_elems, per_chunk, chunks);
 	unsigned quads = 0;
@@ -64,9 +63,8 @@ __device__ float4 decayed(float4 v, float decay)
 
 template <bool Quads>
 __global__ void __launch_bounds__(THREADS)
-	keep(const uint32_t *skip, float *residual, const float *grad, size_t n,
-	     size_t chunk_elems, unsigned per_chunk, const uint8_t *sent,
-	     float decay)
+	keep(const uint32_t *skip, float *residual, const float *grad, size_t n, size_t chunk_elems,
+	     unsigned per_chunk, const uint8_t *sent, float decay)
 {
 	const piece p = piece_of(n, chunk_elems, per_chunk, NULL);
 	const bool gone = sent[blockIdx.x / per_chunk];
@@ -114,20 +112,19 @@ __global__ void __launch_bounds__(THREADS) share(gf_gpu_norms o)
 
 } // namespace
 
-void gf_cuda_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
-			       const float *from, size_t n, size_t chunk_elems,
-			       const uint32_t *chunks, size_t nchunks)
+void gf_cuda_gather_chunks_f32(struct gf_gpu_stream *s, float *to, const float *from, size_t n,
+			       size_t chunk_elems, const uint32_t *chunks, size_t nchunks)
 {
 	const size_t per_chunk = blocks_for(chunk_elems, PIECE);
 
 	if (n == 0 || nchunks == 0)
 		return;
 	if (phase(to, 4) == 0 && phase(from, 4) == 0 && chunk_elems % 4 == 0)
-		LAUNCH(gather<true>, nchunks * per_chunk, s, to, from, n,
-		       chunk_elems, (unsigned)per_chunk, chunks);
+		LAUNCH(gather<true>, nchunks * per_chunk, s, to, from, n, chunk_elems,
+		       (unsigned)per_chunk, chunks);
 	else
-		LAUNCH(gather<false>, nchunks * per_chunk, s, to, from, n,
-		       chunk_elems, (unsigned)per_chunk, chunks);
+		LAUNCH(gather<false>, nchunks * per_chunk, s, to, from, n, chunk_elems,
+		       (unsigned)per_chunk, chunks);
 }
 
 void gf_cuda_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
@@ -136,9 +133,8 @@ void gf_cuda_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
 		LAUNCH(share, blocks_for(o->count, THREADS), s, *o);
 }
 
-void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
-			     float *residual, const float *grad, size_t n,
-			     size_t chunk_elems, const uint8_t *sent,
+void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *residual,
+			     const float *grad, size_t n, size_t chunk_elems, const uint8_t *sent,
 			     float decay)
 {
 	const size_t per_chunk = blocks_for(chunk_elems, PIECE);
@@ -146,11 +142,10 @@ void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
 
 	if (n == 0)
 		return;
-	if (phase(residual, 4) == 0 && phase(grad, 4) == 0 &&
-	    chunk_elems % 4 == 0)
-		LAUNCH(keep<true>, blocks, s, skip, residual, grad, n,
-		       chunk_elems, (unsigned)per_chunk, sent, decay);
+	if (phase(residual, 4) == 0 && phase(grad, 4) == 0 && chunk_elems % 4 == 0)
+		LAUNCH(keep<true>, blocks, s, skip, residual, grad, n, chunk_elems,
+		       (unsigned)per_chunk, sent, decay);
 	else
-		LAUNCH(keep<false>, blocks, s, skip, residual, grad, n,
-		       chunk_elems, (unsigned)per_chunk, sent, decay);
+		LAUNCH(keep<false>, blocks, s, skip, residual, grad, n, chunk_elems,
+		       (unsigned)per_chunk, sent, decay);
 }

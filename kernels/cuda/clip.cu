@@ -14,8 +14,7 @@ namespace
 static_assert(GF_SUM_BLOCK % (BATCH * WARP) == 0, "whole batches");
 
 // A warp to each block of the sums; its lanes are those of the specification.
-__global__ void __launch_bounds__(THREADS)
-	squares(const float *x, size_t n, double *partial)
+__global__ void __launch_bounds__(THREADS) squares(const float *x, size_t n, double *partial)
 {
 	const unsigned lane = threadIdx.x % WARP;
 	const size_t index = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
@@ -43,8 +42,7 @@ __global__ void __launch_bounds__(THREADS)
 
 // One block. As gf_optimizer_step; a norm that is not a number clips nothing.
 __global__ void __launch_bounds__(THREADS)
-	factor_of(struct gf_gpu_clip o, const double *partial, size_t npartial,
-		  float *factor)
+	factor_of(struct gf_gpu_clip o, const double *partial, size_t npartial, float *factor)
 {
 	__shared__ double of_warp[WARPS];
 	double sum = 0, norm;
@@ -60,8 +58,7 @@ __global__ void __launch_bounds__(THREADS)
 	for (unsigned i = 1; i < WARPS; i++)
 		sum += of_warp[i];
 	norm = fabs((double)o.scale) * sqrt(sum);
-	*factor = norm > o.norm ? (float)((double)o.scale * (o.norm / norm))
-				: o.scale;
+	*factor = norm > o.norm ? (float)((double)o.scale * (o.norm / norm)) : o.scale;
 }
 
 } // namespace
@@ -71,14 +68,13 @@ size_t gf_gpu_clip_work_bytes(size_t n)
 	return blocks_for(n, GF_SUM_BLOCK) * sizeof(double);
 }
 
-void gf_cuda_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
-		      const float *grad, size_t n, float *factor)
+void gf_cuda_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o, const float *grad,
+		      size_t n, float *factor)
 {
 	const size_t npartial = blocks_for(n, GF_SUM_BLOCK);
 	double *partial = static_cast<double *>(o->work);
 
 	if (npartial)
-		LAUNCH(squares, blocks_for(npartial, WARPS), s, grad, n,
-		       partial);
+		LAUNCH(squares, blocks_for(npartial, WARPS), s, grad, n, partial);
 	LAUNCH(factor_of, 1, s, *o, partial, npartial, factor);
 }

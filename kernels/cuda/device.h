@@ -6,11 +6,10 @@
 #include <stdint.h>
 
 /*
- * The common beginning of every .cu here. The kernels use a small part of CUDA.
- * Blocks have one dimension, THREADS threads and static shared memory. Threads
- * use barriers, warp votes, shuffles and integer atomics. tests/gpu/emulate.h
- * has the same part and runs the kernels on a machine without a GPU, so that
- * their logic is tested.
+ * The common beginning of every .cu here. The kernels use a small part of CUDA. Blocks have one
+ * dimension, THREADS threads and static shared memory. Threads use barriers, warp votes, shuffles
+ * and integer atomics. tests/gpu/emulate.h has the same part and runs the kernels on a machine
+ * without a GPU, so that their logic is tested.
  *
  * The build says -fmad=false: contraction would give other bits than ref.
  */
@@ -24,9 +23,8 @@
 #else
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#define LAUNCH(kernel, blocks, stream, ...)                                    \
-	kernel<<<(unsigned)(blocks), THREADS, 0, (cudaStream_t)(stream)>>>(    \
-		__VA_ARGS__)
+#define LAUNCH(kernel, blocks, stream, ...)                                                        \
+	kernel<<<(unsigned)(blocks), THREADS, 0, (cudaStream_t)(stream)>>>(__VA_ARGS__)
 #endif
 
 #include "gf_gpu_kernels.h"

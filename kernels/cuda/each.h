@@ -5,15 +5,15 @@
 #include "device.h"
 
 /*
- * Elementwise kernels, four elements at a time where the addresses allow it.
- * An operation is a struct that is copied into the kernel:
+ * Elementwise kernels, four elements at a time where the addresses allow it. An operation is a
+ * struct that is copied into the kernel:
  *	struct quad;			what is read of four elements
  *	size_t phase() const;		of the addresses, MIXED if they differ
  *	void load(size_t i, quad &q) const;	elements i to i + 3, aligned
  *	void store(size_t i, const quad &q) const;
  *	void one(size_t i) const;
- * Loads of a thread come before its stores, so that enough of them are under
- * way to keep the memory busy.
+ * Loads of a thread come before its stores, so that enough of them are under way to keep the memory
+ * busy.
  */
 #define MIXED   ((size_t)-1)
 #define AT_ONCE 2 // groups of four per thread
@@ -25,12 +25,10 @@ static inline size_t same_phase(size_t a, size_t b)
 
 // head: elements before the first aligned group; the tail follows the last.
 template <class Op>
-__global__ void __launch_bounds__(THREADS)
-	each_quad(Op op, size_t n, size_t head)
+__global__ void __launch_bounds__(THREADS) each_quad(Op op, size_t n, size_t head)
 {
 	const size_t groups = (n - head) / 4;
-	const size_t first =
-		(size_t)blockIdx.x * (THREADS * AT_ONCE) + threadIdx.x;
+	const size_t first = (size_t)blockIdx.x * (THREADS * AT_ONCE) + threadIdx.x;
 	typename Op::quad q[AT_ONCE];
 
 #pragma unroll
@@ -47,8 +45,7 @@ __global__ void __launch_bounds__(THREADS)
 		op.one(head + 4 * groups + threadIdx.x);
 }
 
-template <class Op>
-__global__ void __launch_bounds__(THREADS) each_one(Op op, size_t n)
+template <class Op> __global__ void __launch_bounds__(THREADS) each_one(Op op, size_t n)
 {
 	const size_t first = (size_t)blockIdx.x * (THREADS * 4) + threadIdx.x;
 
@@ -58,8 +55,7 @@ __global__ void __launch_bounds__(THREADS) each_one(Op op, size_t n)
 			op.one(first + u * THREADS);
 }
 
-template <class Op>
-static void each(struct gf_gpu_stream *s, const Op &op, size_t n)
+template <class Op> static void each(struct gf_gpu_stream *s, const Op &op, size_t n)
 {
 	const size_t at = op.phase();
 	const size_t head = (4 - at) % 4;
@@ -69,8 +65,7 @@ static void each(struct gf_gpu_stream *s, const Op &op, size_t n)
 	if (at == MIXED || n < head + 4)
 		LAUNCH(each_one<Op>, blocks_for(n, THREADS * 4), s, op, n);
 	else
-		LAUNCH(each_quad<Op>,
-		       blocks_for((n - head) / 4, THREADS * AT_ONCE), s, op, n,
+		LAUNCH(each_quad<Op>, blocks_for((n - head) / 4, THREADS * AT_ONCE), s, op, n,
 		       head);
 }
 

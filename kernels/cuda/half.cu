@@ -58,9 +58,8 @@ template <class Format> struct encode {
 	}
 	__device__ void store(size_t i, const quad &q) const
 	{
-		store4(to + i,
-		       make_ushort4(Format::of(q.x.x), Format::of(q.x.y),
-				    Format::of(q.x.z), Format::of(q.x.w)));
+		store4(to + i, make_ushort4(Format::of(q.x.x), Format::of(q.x.y), Format::of(q.x.z),
+					    Format::of(q.x.w)));
 	}
 	__device__ void one(size_t i) const
 	{
@@ -85,9 +84,8 @@ template <class Format> struct decode {
 	}
 	__device__ void store(size_t i, const quad &q) const
 	{
-		store4(to + i,
-		       make_float4(Format::to(q.x.x), Format::to(q.x.y),
-				   Format::to(q.x.z), Format::to(q.x.w)));
+		store4(to + i, make_float4(Format::to(q.x.x), Format::to(q.x.y), Format::to(q.x.z),
+					   Format::to(q.x.w)));
 	}
 	__device__ void one(size_t i) const
 	{
@@ -114,10 +112,8 @@ template <class Format> struct decode_add {
 	}
 	__device__ void store(size_t i, const quad &q) const
 	{
-		store4(y + i, make_float4(q.y.x + Format::to(q.x.x),
-					  q.y.y + Format::to(q.x.y),
-					  q.y.z + Format::to(q.x.z),
-					  q.y.w + Format::to(q.x.w)));
+		store4(y + i, make_float4(q.y.x + Format::to(q.x.x), q.y.y + Format::to(q.x.y),
+					  q.y.z + Format::to(q.x.z), q.y.w + Format::to(q.x.w)));
 	}
 	__device__ void one(size_t i) const
 	{
@@ -127,14 +123,13 @@ template <class Format> struct decode_add {
 
 } // namespace
 
-#define CODE(name, format, what, to_type, from_type)                           \
-	void gf_cuda_##name(struct gf_gpu_stream *s, void *to,                 \
-			    const void *from, size_t n, size_t)                \
-	{                                                                      \
-		each(s,                                                        \
-		     what<format>{static_cast<to_type *>(to),                  \
-				  static_cast<const from_type *>(from)},       \
-		     n);                                                       \
+#define CODE(name, format, what, to_type, from_type)                                               \
+	void gf_cuda_##name(struct gf_gpu_stream *s, void *to, const void *from, size_t n, size_t) \
+	{                                                                                          \
+		each(s,                                                                            \
+		     what<format>{static_cast<to_type *>(to),                                      \
+				  static_cast<const from_type *>(from)},                           \
+		     n);                                                                           \
 	}
 
 CODE(f16_encode, f16, encode, uint16_t, float)

@@ -47,8 +47,7 @@ __device__ piece piece_of(const struct gf_gpu_tensors &t, size_t index)
 
 // A warp to each piece.
 __global__ void __launch_bounds__(THREADS)
-	square(struct gf_gpu_tensors t, const float *grad, const float *weight,
-	       sums *partial)
+	square(struct gf_gpu_tensors t, const float *grad, const float *weight, sums *partial)
 {
 	const unsigned lane = threadIdx.x % WARP;
 	const size_t index = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
@@ -73,8 +72,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // As gf_lars_update.
-__device__ factors factors_of(const struct gf_gpu_lars &o, float scale,
-			      double g2, double w2)
+__device__ factors factors_of(const struct gf_gpu_lars &o, float scale, double g2, double w2)
 {
 	const double w = sqrt(w2);
 	const double g = fabs((double)scale) * sqrt(g2);
@@ -117,9 +115,8 @@ __global__ void __launch_bounds__(THREADS)
 
 // A block to each piece.
 __global__ void __launch_bounds__(THREADS)
-	update(struct gf_gpu_tensors t, struct gf_sgd_step o,
-	       const factors *of_tensor, const uint32_t *skip,
-	       const float *grad, float *weight, float *velocity)
+	update(struct gf_gpu_tensors t, struct gf_sgd_step o, const factors *of_tensor,
+	       const uint32_t *skip, const float *grad, float *weight, float *velocity)
 {
 	const piece p = piece_of(t, blockIdx.x);
 	const factors f = of_tensor[p.tensor];
@@ -127,8 +124,7 @@ __global__ void __launch_bounds__(THREADS)
 	if (skip && *skip)
 		return;
 #pragma unroll 4
-	for (size_t i = p.first + threadIdx.x; i < p.first + p.count;
-	     i += THREADS) {
+	for (size_t i = p.first + threadIdx.x; i < p.first + p.count; i += THREADS) {
 		const float w = weight[i];
 		const float g = f.scale * grad[i] + f.weight_decay * w;
 		const float u = o.momentum * velocity[i] + g;
@@ -146,19 +142,16 @@ size_t gf_gpu_lars_work_bytes(const struct gf_gpu_tensors *t)
 }
 
 void gf_cuda_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
-		      const struct gf_gpu_tensors *t,
-		      const struct gf_gpu_gate *gate, const float *grad,
-		      float *weight, float *velocity)
+		      const struct gf_gpu_tensors *t, const struct gf_gpu_gate *gate,
+		      const float *grad, float *weight, float *velocity)
 {
 	sums *partial = static_cast<sums *>(o->work);
 	factors *of_tensor = reinterpret_cast<factors *>(partial + t->npieces);
 
 	if (t->npieces == 0)
 		return;
-	LAUNCH(square, blocks_for(t->npieces, WARPS), s, *t, grad, weight,
-	       partial);
-	LAUNCH(trust, t->count, s, *t, *o, gate ? gate->scale : NULL, partial,
-	       of_tensor);
-	LAUNCH(update, t->npieces, s, *t, o->step, of_tensor,
-	       gate ? gate->skip : NULL, grad, weight, velocity);
+	LAUNCH(square, blocks_for(t->npieces, WARPS), s, *t, grad, weight, partial);
+	LAUNCH(trust, t->count, s, *t, *o, gate ? gate->scale : NULL, partial, of_tensor);
+	LAUNCH(update, t->npieces, s, *t, o->step, of_tensor, gate ? gate->skip : NULL, grad,
+	       weight, velocity);
 }

@@ -37,8 +37,7 @@ struct fp4 {
 template <class Codec> struct strip {
 	static const unsigned PER_BLOCK = Codec::BLOCK / 4; // lanes
 	static const unsigned CODES = 4 / Codec::PER_BYTE;  // bytes of a quad
-	static const unsigned BLOCK_BYTES =
-		GF_SCALE_BYTES + Codec::BLOCK / Codec::PER_BYTE;
+	static const unsigned BLOCK_BYTES = GF_SCALE_BYTES + Codec::BLOCK / Codec::PER_BYTE;
 	static const unsigned BYTES = STRIP_ELEMS / Codec::BLOCK * BLOCK_BYTES;
 	static const unsigned WORDS = BYTES / sizeof(uint4);
 	static_assert(BYTES % sizeof(uint4) == 0, "whole groups of 16 bytes");
@@ -82,14 +81,12 @@ template <class Codec> __device__ uint32_t codes_of(float4 v, float inverse)
 {
 	const minifloat f = Codec::format();
 
-	return minifloat_of(f, v.x * inverse) |
-	       minifloat_of(f, v.y * inverse) << f.bits |
+	return minifloat_of(f, v.x * inverse) | minifloat_of(f, v.y * inverse) << f.bits |
 	       minifloat_of(f, v.z * inverse) << 2 * f.bits |
 	       minifloat_of(f, v.w * inverse) << 3 * f.bits;
 }
 
-template <class Codec>
-__device__ void encode_strip(uint8_t *to, const float *from, bool aligned)
+template <class Codec> __device__ void encode_strip(uint8_t *to, const float *from, bool aligned)
 {
 	typedef strip<Codec> S;
 	__shared__ uint4 words[S::WORDS];
@@ -98,21 +95,18 @@ __device__ void encode_strip(uint8_t *to, const float *from, bool aligned)
 
 #pragma unroll
 	for (unsigned u = 0; u < QUADS; u++)
-		v[u] = read_quad(from + 4 * (u * THREADS + threadIdx.x),
-				 aligned);
+		v[u] = read_quad(from + 4 * (u * THREADS + threadIdx.x), aligned);
 #pragma unroll
 	for (unsigned u = 0; u < QUADS; u++) {
 		const unsigned q = u * THREADS + threadIdx.x;
 		uint8_t *b = bytes + S::byte(q);
-		uint32_t largest =
-			larger(larger(magnitude(v[u].x), magnitude(v[u].y)),
-			       larger(magnitude(v[u].z), magnitude(v[u].w)));
+		uint32_t largest = larger(larger(magnitude(v[u].x), magnitude(v[u].y)),
+					  larger(magnitude(v[u].z), magnitude(v[u].w)));
 		uint32_t codes;
 		uint8_t scale;
 
 		for (unsigned d = S::PER_BLOCK / 2; d > 0; d /= 2)
-			largest = larger(largest,
-					 __shfl_xor_sync(ALL, largest, (int)d));
+			largest = larger(largest, __shfl_xor_sync(ALL, largest, (int)d));
 		scale = scale_of(Codec::format(), largest);
 		codes = codes_of<Codec>(v[u], scale_inverse(scale));
 		if (scale == GF_SCALE_NAN)
@@ -138,8 +132,7 @@ template <class Codec> __device__ float value_of(uint32_t code)
 
 	if (a > f.largest)
 		return float_of(sign | 0x7fc00000);
-	return float_of(sign | a << (23 - f.fraction)) *
-	       float_of((254 - f.bias) << 23);
+	return float_of(sign | a << (23 - f.fraction)) * float_of((254 - f.bias) << 23);
 }
 
 template <class Codec, bool Add>
@@ -153,8 +146,7 @@ __device__ void decode_strip(float *to, const uint8_t *from, bool aligned)
 
 #pragma unroll
 	for (unsigned u = 0; u < QUADS; u++)
-		y[u] = Add ? read_quad(to + 4 * (u * THREADS + threadIdx.x),
-				       aligned)
+		y[u] = Add ? read_quad(to + 4 * (u * THREADS + threadIdx.x), aligned)
 			   : make_float4(0, 0, 0, 0);
 	for (unsigned w = threadIdx.x; w < S::WORDS; w += THREADS)
 		words[w] = reinterpret_cast<const uint4 *>(from)[w];
@@ -168,15 +160,13 @@ __device__ void decode_strip(float *to, const uint8_t *from, bool aligned)
 
 		b += GF_SCALE_BYTES + S::place(q) * S::CODES;
 		for (unsigned j = 0; j < 4; j++)
-			v[j] = value_of<Codec>(
-				       b[j / Codec::PER_BYTE] >>
-					       minifloat_shift(Codec::format(),
-							       j) &
-				       mask) *
+			v[j] = value_of<Codec>(b[j / Codec::PER_BYTE] >>
+						       minifloat_shift(Codec::format(), j) &
+					       mask) *
 			       scale;
 		if (Add)
-			y[u] = make_float4(y[u].x + v[0], y[u].y + v[1],
-					   y[u].z + v[2], y[u].w + v[3]);
+			y[u] = make_float4(y[u].x + v[0], y[u].y + v[1], y[u].z + v[2],
+					   y[u].w + v[3]);
 		else
 			y[u] = make_float4(v[0], v[1], v[2], v[3]);
 		write_quad(to + 4 * q, y[u], aligned);
@@ -195,17 +185,13 @@ struct place {
 
 // count 0: no block is left for the team, whose lanes still meet the others.
 template <class Codec>
-__device__ place place_of(size_t first_block, size_t n, size_t block_elems,
-			  size_t *byte)
+__device__ place place_of(size_t first_block, size_t n, size_t block_elems, size_t *byte)
 {
-	const size_t block =
-		(first_block * THREADS + threadIdx.x) / Codec::TEAM;
+	const size_t block = (first_block * THREADS + threadIdx.x) / Codec::TEAM;
 	place p;
 
 	p.first = block * block_elems;
-	p.count = p.first >= n                ? 0
-		  : n - p.first < block_elems ? n - p.first
-					      : block_elems;
+	p.count = p.first >= n ? 0 : n - p.first < block_elems ? n - p.first : block_elems;
 	p.bytes = minifloat_bytes(Codec::format(), p.count) - GF_SCALE_BYTES;
 	p.lane = threadIdx.x % Codec::TEAM;
 	*byte = block * minifloat_bytes(Codec::format(), block_elems);
@@ -213,8 +199,8 @@ __device__ place place_of(size_t first_block, size_t n, size_t block_elems,
 }
 
 template <class Codec>
-__device__ void encode_blocks(size_t first_block, uint8_t *to,
-			      const float *from, size_t n, size_t block_elems)
+__device__ void encode_blocks(size_t first_block, uint8_t *to, const float *from, size_t n,
+			      size_t block_elems)
 {
 	const minifloat f = Codec::format();
 	size_t byte;
@@ -245,16 +231,15 @@ __device__ void encode_blocks(size_t first_block, uint8_t *to,
 			const size_t i = b * Codec::PER_BYTE + k;
 
 			if (i < p.count && scale != GF_SCALE_NAN)
-				codes |= minifloat_of(f, x[i] * inverse)
-					 << minifloat_shift(f, i);
+				codes |= minifloat_of(f, x[i] * inverse) << minifloat_shift(f, i);
 		}
 		to[byte + GF_SCALE_BYTES + b] = (uint8_t)codes;
 	}
 }
 
 template <class Codec, bool Add>
-__device__ void decode_blocks(size_t first_block, float *to,
-			      const uint8_t *from, size_t n, size_t block_elems)
+__device__ void decode_blocks(size_t first_block, float *to, const uint8_t *from, size_t n,
+			      size_t block_elems)
 {
 	const minifloat f = Codec::format();
 	size_t byte;
@@ -266,11 +251,10 @@ __device__ void decode_blocks(size_t first_block, float *to,
 		return;
 	scale = scale_to(from[byte]);
 	for (size_t i = p.lane; i < p.count; i += Codec::TEAM) {
-		const uint32_t codes =
-			from[byte + GF_SCALE_BYTES + i / Codec::PER_BYTE];
-		const float v = minifloat_to(f, codes >> minifloat_shift(f, i) &
-							((1u << f.bits) - 1)) *
-				scale;
+		const uint32_t codes = from[byte + GF_SCALE_BYTES + i / Codec::PER_BYTE];
+		const float v =
+			minifloat_to(f, codes >> minifloat_shift(f, i) & ((1u << f.bits) - 1)) *
+			scale;
 
 		y[i] = Add ? y[i] + v : v;
 	}
@@ -281,106 +265,88 @@ __device__ void decode_blocks(size_t first_block, float *to,
 // The first `strips` blocks of threads take a strip each, the others the blocks
 // after those.
 template <class Codec>
-__global__ void __launch_bounds__(THREADS)
-	encode(uint8_t *to, const float *from, size_t n, size_t block_elems,
-	       unsigned strips, bool aligned)
+__global__ void __launch_bounds__(THREADS) encode(uint8_t *to, const float *from, size_t n,
+						  size_t block_elems, unsigned strips, bool aligned)
 {
 	const size_t done = (size_t)strips * STRIP_ELEMS;
 
 	if (blockIdx.x < strips)
-		encode_strip<Codec>(
-			to + (size_t)blockIdx.x * strip<Codec>::BYTES,
-			from + (size_t)blockIdx.x * STRIP_ELEMS, aligned);
+		encode_strip<Codec>(to + (size_t)blockIdx.x * strip<Codec>::BYTES,
+				    from + (size_t)blockIdx.x * STRIP_ELEMS, aligned);
 	else
-		encode_blocks<Codec>(blockIdx.x - strips,
-				     to + (size_t)strips * strip<Codec>::BYTES,
+		encode_blocks<Codec>(blockIdx.x - strips, to + (size_t)strips * strip<Codec>::BYTES,
 				     from + done, n - done, block_elems);
 }
 
 template <class Codec, bool Add>
-__global__ void __launch_bounds__(THREADS)
-	decode(float *to, const uint8_t *from, size_t n, size_t block_elems,
-	       unsigned strips, bool aligned)
+__global__ void __launch_bounds__(THREADS) decode(float *to, const uint8_t *from, size_t n,
+						  size_t block_elems, unsigned strips, bool aligned)
 {
 	const size_t done = (size_t)strips * STRIP_ELEMS;
 
 	if (blockIdx.x < strips)
 		decode_strip<Codec, Add>(to + (size_t)blockIdx.x * STRIP_ELEMS,
-					 from + (size_t)blockIdx.x *
-							 strip<Codec>::BYTES,
-					 aligned);
+					 from + (size_t)blockIdx.x * strip<Codec>::BYTES, aligned);
 	else
 		decode_blocks<Codec, Add>(blockIdx.x - strips, to + done,
-					  from + (size_t)strips *
-							  strip<Codec>::BYTES,
-					  n - done, block_elems);
+					  from + (size_t)strips * strip<Codec>::BYTES, n - done,
+					  block_elems);
 }
 
-template <class Codec>
-unsigned strips_of(const void *codes, size_t n, size_t block_elems)
+template <class Codec> unsigned strips_of(const void *codes, size_t n, size_t block_elems)
 {
-	return block_elems == Codec::BLOCK &&
-			       (uintptr_t)codes % sizeof(uint4) == 0
+	return block_elems == Codec::BLOCK && (uintptr_t)codes % sizeof(uint4) == 0
 		       ? (unsigned)(n / STRIP_ELEMS)
 		       : 0;
 }
 
-template <class Codec>
-size_t cuda_blocks(unsigned strips, size_t n, size_t block_elems)
+template <class Codec> size_t cuda_blocks(unsigned strips, size_t n, size_t block_elems)
 {
-	return strips + blocks_for(blocks_for(n - (size_t)strips * STRIP_ELEMS,
-					      block_elems),
+	return strips + blocks_for(blocks_for(n - (size_t)strips * STRIP_ELEMS, block_elems),
 				   THREADS / Codec::TEAM);
 }
 
 template <class Codec>
-void launch_encode(struct gf_gpu_stream *s, void *to, const void *from,
-		   size_t n, size_t block_elems)
+void launch_encode(struct gf_gpu_stream *s, void *to, const void *from, size_t n,
+		   size_t block_elems)
 {
 	const unsigned strips = strips_of<Codec>(to, n, block_elems);
 
 	if (n)
-		LAUNCH(encode<Codec>,
-		       cuda_blocks<Codec>(strips, n, block_elems), s,
-		       static_cast<uint8_t *>(to),
-		       static_cast<const float *>(from), n, block_elems, strips,
-		       phase(from, 4) == 0);
+		LAUNCH(encode<Codec>, cuda_blocks<Codec>(strips, n, block_elems), s,
+		       static_cast<uint8_t *>(to), static_cast<const float *>(from), n, block_elems,
+		       strips, phase(from, 4) == 0);
 }
 
 template <class Codec, bool Add>
-void launch_decode(struct gf_gpu_stream *s, void *to, const void *from,
-		   size_t n, size_t block_elems)
+void launch_decode(struct gf_gpu_stream *s, void *to, const void *from, size_t n,
+		   size_t block_elems)
 {
 	const unsigned strips = strips_of<Codec>(from, n, block_elems);
 
 	if (n)
-		LAUNCH((decode<Codec, Add>),
-		       cuda_blocks<Codec>(strips, n, block_elems), s,
-		       static_cast<float *>(to),
-		       static_cast<const uint8_t *>(from), n, block_elems,
+		LAUNCH((decode<Codec, Add>), cuda_blocks<Codec>(strips, n, block_elems), s,
+		       static_cast<float *>(to), static_cast<const uint8_t *>(from), n, block_elems,
 		       strips, phase(to, 4) == 0);
 }
 
 } // namespace
 
-#define CODE(codec)                                                            \
-	void gf_cuda_##codec##_encode(struct gf_gpu_stream *s, void *to,       \
-				      const void *from, size_t n,              \
-				      size_t block_elems)                      \
-	{                                                                      \
-		launch_encode<codec>(s, to, from, n, block_elems);             \
-	}                                                                      \
-	void gf_cuda_##codec##_decode(struct gf_gpu_stream *s, void *to,       \
-				      const void *from, size_t n,              \
-				      size_t block_elems)                      \
-	{                                                                      \
-		launch_decode<codec, false>(s, to, from, n, block_elems);      \
-	}                                                                      \
-	void gf_cuda_##codec##_decode_add(struct gf_gpu_stream *s, void *to,   \
-					  const void *from, size_t n,          \
-					  size_t block_elems)                  \
-	{                                                                      \
-		launch_decode<codec, true>(s, to, from, n, block_elems);       \
+#define CODE(codec)                                                                                \
+	void gf_cuda_##codec##_encode(struct gf_gpu_stream *s, void *to, const void *from,         \
+				      size_t n, size_t block_elems)                                \
+	{                                                                                          \
+		launch_encode<codec>(s, to, from, n, block_elems);                                 \
+	}                                                                                          \
+	void gf_cuda_##codec##_decode(struct gf_gpu_stream *s, void *to, const void *from,         \
+				      size_t n, size_t block_elems)                                \
+	{                                                                                          \
+		launch_decode<codec, false>(s, to, from, n, block_elems);                          \
+	}                                                                                          \
+	void gf_cuda_##codec##_decode_add(struct gf_gpu_stream *s, void *to, const void *from,     \
+					  size_t n, size_t block_elems)                            \
+	{                                                                                          \
+		launch_decode<codec, true>(s, to, from, n, block_elems);                           \
 	}
 
 CODE(fp8)

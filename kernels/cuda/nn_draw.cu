@@ -91,8 +91,7 @@ __global__ void __launch_bounds__(THREADS) draw_kernel(struct gf_gpu_draw d)
 	generator g;
 
 	if (threadIdx.x == 0) {
-		g.init(d.samples->seed,
-		       d.base | (d.samples->first + blockIdx.x));
+		g.init(d.samples->seed, d.base | (d.samples->first + blockIdx.x));
 		for (unsigned k = 0; k < 4; k++)
 			starts[0].words[k] = g.s[k];
 	}
@@ -105,8 +104,7 @@ __global__ void __launch_bounds__(THREADS) draw_kernel(struct gf_gpu_draw d)
 		for (unsigned k = 0; k < 4; k++)
 			both ^= row[k] & starts[p - 1].words[k];
 		both ^= both >> 32;
-		const unsigned vote =
-			__ballot_sync(ALL, __popc((unsigned)both) & 1);
+		const unsigned vote = __ballot_sync(ALL, __popc((unsigned)both) & 1);
 
 		if (threadIdx.x % WARP == 0)
 			starts[p].halves[threadIdx.x / WARP] = vote;
@@ -116,15 +114,15 @@ __global__ void __launch_bounds__(THREADS) draw_kernel(struct gf_gpu_draw d)
 		return;
 	for (unsigned k = 0; k < 4; k++)
 		g.s[k] = starts[part].words[k];
-	for (size_t i = part * d.part_draws * 4;
-	     i < d.elems && i < (part + 1) * d.part_draws * 4; i += 4)
+	for (size_t i = part * d.part_draws * 4; i < d.elems && i < (part + 1) * d.part_draws * 4;
+	     i += 4)
 		write_out(keeps + i, four(g.next(), d.limit), d.elems - i);
 }
 
 } // namespace
 
-void gf_cuda_nn_set_samples(struct gf_gpu_stream *s, struct gf_gpu_samples *to,
-			    uint64_t seed, uint64_t first)
+void gf_cuda_nn_set_samples(struct gf_gpu_stream *s, struct gf_gpu_samples *to, uint64_t seed,
+			    uint64_t first)
 {
 	LAUNCH(set_kernel, 1, s, to, seed, first);
 }

@@ -27,8 +27,7 @@ struct names {
 		return look(place, false, NULL);
 	}
 	// notes: this thread does so if the place's number is wrong.
-	__device__ unsigned look(unsigned place, bool notes,
-				 struct gf_gpu_outcome *outcome) const
+	__device__ unsigned look(unsigned place, bool notes, struct gf_gpu_outcome *outcome) const
 	{
 		if (!numbers)
 			return place % steps / stretch;
@@ -37,18 +36,16 @@ struct names {
 		if (good(x, entries))
 			return (unsigned)x;
 		if (notes)
-			atomicMax(reinterpret_cast<unsigned long long *>(
-					  &outcome->bad_number),
-				  (unsigned long long)~place << 32 |
-					  bits_of(x));
+			atomicMax(reinterpret_cast<unsigned long long *>(&outcome->bad_number),
+				  (unsigned long long)~place << 32 | bits_of(x));
 		return 0;
 	}
 };
 
 names names_of(const struct gf_gpu_embedding *o)
 {
-	return names{o->numbers, (unsigned)o->count, (unsigned)o->steps,
-		     (unsigned)o->entries, (unsigned)o->stretch};
+	return names{o->numbers, (unsigned)o->count, (unsigned)o->steps, (unsigned)o->entries,
+		     (unsigned)o->stretch};
 }
 
 #define LOOKED_UP 2 // groups of eight of a thread at once
@@ -56,8 +53,8 @@ names names_of(const struct gf_gpu_embedding *o)
 // Rows that eight divides. aligned: the table's, to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	look_up(names n, const float *table, T *out, unsigned width,
-		bool aligned, struct gf_gpu_outcome *outcome)
+	look_up(names n, const float *table, T *out, unsigned width, bool aligned,
+		struct gf_gpu_outcome *outcome)
 {
 	const unsigned per_row = width / 8;
 	const unsigned first = blockIdx.x * (THREADS * LOOKED_UP) + threadIdx.x;
@@ -71,9 +68,7 @@ __global__ void __launch_bounds__(THREADS)
 
 		from[u] = place < n.count
 				  ? table + column +
-					    (size_t)n.look(place, column == 0,
-							   outcome) *
-						    width
+					    (size_t)n.look(place, column == 0, outcome) * width
 				  : NULL;
 	}
 #pragma unroll
@@ -85,8 +80,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
 	for (unsigned u = 0; u < LOOKED_UP; u++)
 		if (from[u])
-			eight<T>::store(out + 8 * (size_t)(first + u * THREADS),
-					q[u].values);
+			eight<T>::store(out + 8 * (size_t)(first + u * THREADS), q[u].values);
 }
 
 template <class T>
@@ -103,9 +97,7 @@ __global__ void __launch_bounds__(THREADS)
 		const unsigned i = first + u * THREADS, place = i / width;
 
 		if (place < n.count)
-			x[u] = table[(size_t)n.look(place, i % width == 0,
-						    outcome) *
-					     width +
+			x[u] = table[(size_t)n.look(place, i % width == 0, outcome) * width +
 				     i % width];
 	}
 #pragma unroll
@@ -114,8 +106,8 @@ __global__ void __launch_bounds__(THREADS)
 			set(out + first + u * THREADS, x[u]);
 }
 
-/* A block's part of backward: `across` threads have eight columns each of a
- * place, as many places at once as there are threads for. */
+/* A block's part of backward: `across` threads have eight columns each of a place, as many places
+ * at once as there are threads for. */
 struct tiling {
 	unsigned width, across, down, tiles;
 	unsigned splits, per; // places of a split
@@ -150,8 +142,7 @@ tiling tile(const struct gf_gpu_embedding *o)
 }
 
 // The places from `from` on that name the row, in order; how many they are.
-__device__ unsigned find(const names &n, unsigned row, unsigned from,
-			 unsigned to, unsigned *found)
+__device__ unsigned find(const names &n, unsigned row, unsigned from, unsigned to, unsigned *found)
 {
 	__shared__ unsigned votes[SEEN][WARPS];
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -174,9 +165,7 @@ __device__ unsigned find(const names &n, unsigned row, unsigned from,
 	for (unsigned u = 0; u < SEEN; u++)
 		for (unsigned w = 0; w < WARPS; w++) {
 			if (w == warp && named[u] == row)
-				found[all +
-				      (unsigned)__popc(vote[u] &
-						       ((1u << lane) - 1))] =
+				found[all + (unsigned)__popc(vote[u] & ((1u << lane) - 1))] =
 					from + u * THREADS + threadIdx.x;
 			all += votes[u][w];
 		}
@@ -195,16 +184,14 @@ template <class T> struct adding {
 	float sum[8];
 
 	__device__ adding(const tiling &t_, unsigned tile, const T *dout_)
-	    : t(t_), dout(dout_), lane(threadIdx.x % t.across),
-	      first(threadIdx.x / t.across), base(tile * 8 * t.across),
-	      at(base + t.column(lane, 0)),
+	    : t(t_), dout(dout_), lane(threadIdx.x % t.across), first(threadIdx.x / t.across),
+	      base(tile * 8 * t.across), at(base + t.column(lane, 0)),
 	      works(first < t.down && at < t.width), sum{}
 	{
 	}
 	__device__ void add(const unsigned *places, unsigned all)
 	{
-		for (unsigned k = first; k < (works ? all : 0);
-		     k += ADDED * t.down) {
+		for (unsigned k = first; k < (works ? all : 0); k += ADDED * t.down) {
 			eight<T> q[ADDED];
 
 #pragma unroll
@@ -245,22 +232,19 @@ template <class T> struct adding {
 			for (unsigned d = 0; d < t.down; d++)
 				x += sums[e][d * t.across + l];
 			if (base + i < t.width)
-				to[base + i] =
-					(add ? to[base + i] : 0) + scale * x;
+				to[base + i] = (add ? to[base + i] : 0) + scale * x;
 		}
 	}
 };
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	add_up(names n, tiling t, const T *dout, float scale, bool add,
-	       float *to)
+	add_up(names n, tiling t, const T *dout, float scale, bool add, float *to)
 {
 	__shared__ unsigned found[FOUND_MAX];
 	const unsigned row = blockIdx.x / t.tiles % n.entries;
 	const unsigned split = blockIdx.x / t.tiles / n.entries;
-	const unsigned end =
-		(split + 1) * t.per < n.count ? (split + 1) * t.per : n.count;
+	const unsigned end = (split + 1) * t.per < n.count ? (split + 1) * t.per : n.count;
 	adding<T> sums(t, blockIdx.x % t.tiles, dout);
 
 	for (unsigned from = split * t.per; from < end; from += FOUND_MAX) {
@@ -272,8 +256,8 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	add_runs(const uint32_t *runs, const uint32_t *order, tiling t,
-		 const T *dout, float scale, bool add, float *to)
+	add_runs(const uint32_t *runs, const uint32_t *order, tiling t, const T *dout, float scale,
+		 bool add, float *to)
 {
 	const size_t row = blockIdx.x / t.tiles;
 	const unsigned from = runs[2 * row];
@@ -283,9 +267,8 @@ __global__ void __launch_bounds__(THREADS)
 	sums.end(scale, add, to + row * t.width);
 }
 
-__global__ void __launch_bounds__(THREADS)
-	add_splits(const float *partial, unsigned splits, size_t n, float scale,
-		   bool add, float *to)
+__global__ void __launch_bounds__(THREADS) add_splits(const float *partial, unsigned splits,
+						      size_t n, float scale, bool add, float *to)
 {
 	const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
 	float sum = 0;
@@ -299,20 +282,18 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <class T>
-void embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
-	   const float *table, T *out, struct gf_gpu_outcome *outcome)
+void embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o, const float *table, T *out,
+	   struct gf_gpu_outcome *outcome)
 {
 	const unsigned width = (unsigned)o->width;
 	const size_t n = o->count * o->width;
 
 	if (width % 8 == 0)
-		LAUNCH(look_up<T>,
-		       blocks_for(n / 8, (size_t)THREADS * LOOKED_UP), s,
-		       names_of(o), table, out, width,
-		       (uintptr_t)table % 16 == 0, outcome);
+		LAUNCH(look_up<T>, blocks_for(n / 8, (size_t)THREADS * LOOKED_UP), s, names_of(o),
+		       table, out, width, (uintptr_t)table % 16 == 0, outcome);
 	else
-		LAUNCH(look_up_one<T>, blocks_for(n, (size_t)THREADS * 4), s,
-		       names_of(o), table, out, width, outcome);
+		LAUNCH(look_up_one<T>, blocks_for(n, (size_t)THREADS * 4), s, names_of(o), table,
+		       out, width, outcome);
 }
 
 } // namespace
@@ -332,19 +313,16 @@ size_t gf_gpu_embed_work_bytes(const struct gf_gpu_embedding *o)
 			    : 0;
 }
 
-void gf_cuda_nn_embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
-		      const float *table, void *out,
-		      struct gf_gpu_outcome *outcome)
+void gf_cuda_nn_embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o, const float *table,
+		      void *out, struct gf_gpu_outcome *outcome)
 {
 	if (o->count * o->width == 0)
 		return;
 	BY_TYPE(o->dtype, embed(s, o, table, (T *)out, outcome));
 }
 
-void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s,
-			       const struct gf_gpu_embedding *o,
-			       const void *dout, float scale, float *dtable,
-			       void *work)
+void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
+			       const void *dout, float scale, float *dtable, void *work)
 {
 	const tiling t = tile(o);
 	const bool split = t.splits > 1;
@@ -353,18 +331,15 @@ void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s,
 	if (many(o) && o->count > 0) {
 		const uint32_t *runs, *order;
 
-		order_places(s, names_of(o), o->count, o->entries, work, &runs,
-			     &order);
-		BY_TYPE(o->dtype, LAUNCH(add_runs<T>, t.tiles * o->entries, s,
-					 runs, order, t, (const T *)dout, scale,
-					 o->add, dtable));
+		order_places(s, names_of(o), o->count, o->entries, work, &runs, &order);
+		BY_TYPE(o->dtype, LAUNCH(add_runs<T>, t.tiles * o->entries, s, runs, order, t,
+					 (const T *)dout, scale, o->add, dtable));
 		return;
 	}
-	BY_TYPE(o->dtype,
-		LAUNCH(add_up<T>, t.tiles * o->entries * t.splits, s,
-		       names_of(o), t, (const T *)dout, split ? 1 : scale,
-		       o->add && !split, split ? (float *)work : dtable));
+	BY_TYPE(o->dtype, LAUNCH(add_up<T>, t.tiles * o->entries * t.splits, s, names_of(o), t,
+				 (const T *)dout, split ? 1 : scale, o->add && !split,
+				 split ? (float *)work : dtable));
 	if (split)
-		LAUNCH(add_splits, blocks_for(n, THREADS), s,
-		       (const float *)work, t.splits, n, scale, o->add, dtable);
+		LAUNCH(add_splits, blocks_for(n, THREADS), s, (const float *)work, t.splits, n,
+		       scale, o->add, dtable);
 }

@@ -17,9 +17,9 @@ namespace
 // before the others.
 template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS, 2)
-	loss_rows(const T *logits, const int32_t *labels, T *dlogits,
-		  unsigned rows, unsigned classes, int32_t none, float scale,
-		  float smooth, unsigned top, double *losses, uint32_t *hits)
+	loss_rows(const T *logits, const int32_t *labels, T *dlogits, unsigned rows,
+		  unsigned classes, int32_t none, float scale, float smooth, unsigned top,
+		  double *losses, uint32_t *hits)
 {
 	typedef team<LANES> us;
 	__shared__ float words[WARPS];
@@ -41,19 +41,15 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 		e.of(x, words);
 		x.each([&](unsigned, unsigned i, const float *v) {
-			before += (v[0] <= own ? 0 : 1) |
-				  ((v[0] == own) & (i < at));
+			before += (v[0] <= own ? 0 : 1) | ((v[0] == own) & (i < at));
 		});
 		before = us::sum(before, places);
 		if (smooth > 0) {
-			x.each([&](unsigned, unsigned, const float *v) {
-				mean += v[0] - e.max;
-			});
+			x.each([&](unsigned, unsigned, const float *v) { mean += v[0] - e.max; });
 			mean = us::sum(mean, words) / (float)classes;
 		}
 		e.inverse *= scale;
-		x.map(dlogits + r * classes, [&](unsigned k, unsigned i,
-						 const float *v) {
+		x.map(dlogits + r * classes, [&](unsigned k, unsigned i, const float *v) {
 			return !counts ? 0
 				       : fmaf(e.at(k, v[0]), e.inverse,
 					      known && i == at ? most : each);
@@ -66,8 +62,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 			losses[r] = known ? (double)loss : 0;
 			hits[r] = !counts  ? 0
 				  : !known ? WRONG
-					   : (before == 0 ? RIGHT : 0) |
-						     (before < top ? NEAR : 0);
+					   : (before == 0 ? RIGHT : 0) | (before < top ? NEAR : 0);
 		}
 	}
 }
@@ -77,8 +72,7 @@ struct total {
 	double loss;
 	uint32_t right, near, wrong;
 
-	__device__ void add(double loss_, uint32_t right_, uint32_t near_,
-			    uint32_t wrong_)
+	__device__ void add(double loss_, uint32_t right_, uint32_t near_, uint32_t wrong_)
 	{
 		loss += loss_;
 		right += right_;
@@ -93,16 +87,13 @@ __device__ total all_of_block(total t)
 	__shared__ total of_warp[WARPS];
 
 	for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-		t.add(__shfl_xor_sync(ALL, t.loss, lanes),
-		      __shfl_xor_sync(ALL, t.right, lanes),
-		      __shfl_xor_sync(ALL, t.near, lanes),
-		      __shfl_xor_sync(ALL, t.wrong, lanes));
+		t.add(__shfl_xor_sync(ALL, t.loss, lanes), __shfl_xor_sync(ALL, t.right, lanes),
+		      __shfl_xor_sync(ALL, t.near, lanes), __shfl_xor_sync(ALL, t.wrong, lanes));
 	if (threadIdx.x % WARP == 0)
 		of_warp[threadIdx.x / WARP] = t;
 	__syncthreads();
 	for (unsigned w = 1; w < WARPS && threadIdx.x == 0; w++)
-		t.add(of_warp[w].loss, of_warp[w].right, of_warp[w].near,
-		      of_warp[w].wrong);
+		t.add(of_warp[w].loss, of_warp[w].right, of_warp[w].near, of_warp[w].wrong);
 	return t;
 }
 
@@ -131,8 +122,8 @@ static_assert(PART_ROWS < 1 << NEAR_SHIFT, "more rows than a word counts");
 // A block adds up a part of the rows. The sum takes the place of the part's
 // first row. The only part is the end.
 __global__ void __launch_bounds__(THREADS)
-	loss_parts(const int32_t *labels, double *losses, uint32_t *hits,
-		   unsigned rows, unsigned counted, struct gf_gpu_outcome *to)
+	loss_parts(const int32_t *labels, double *losses, uint32_t *hits, unsigned rows,
+		   unsigned counted, struct gf_gpu_outcome *to)
 {
 	const unsigned from = blockIdx.x * PART_ROWS;
 	double loss[PART_LOADS];
@@ -149,8 +140,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
 	for (unsigned u = 0; u < PART_LOADS; u++)
 		t.add(loss[u], (hit[u] & RIGHT) != 0, (hit[u] & NEAR) != 0,
-		      hit[u] & WRONG ? u * THREADS + threadIdx.x
-				     : GF_GPU_NO_INDEX);
+		      hit[u] & WRONG ? u * THREADS + threadIdx.x : GF_GPU_NO_INDEX);
 	t = all_of_block(t);
 	if (threadIdx.x > 0)
 		return;
@@ -158,16 +148,14 @@ __global__ void __launch_bounds__(THREADS)
 		put(t, labels, counted, to);
 	} else {
 		losses[from] = t.loss;
-		hits[from] = t.wrong == GF_GPU_NO_INDEX
-				     ? t.right | t.near << NEAR_SHIFT
-				     : PART_WRONG | t.wrong;
+		hits[from] = t.wrong == GF_GPU_NO_INDEX ? t.right | t.near << NEAR_SHIFT
+							: PART_WRONG | t.wrong;
 	}
 }
 
 __global__ void __launch_bounds__(THREADS)
-	loss_end(const int32_t *labels, const double *losses,
-		 const uint32_t *hits, unsigned rows, unsigned counted,
-		 struct gf_gpu_outcome *to)
+	loss_end(const int32_t *labels, const double *losses, const uint32_t *hits, unsigned rows,
+		 unsigned counted, struct gf_gpu_outcome *to)
 {
 	const uint32_t counts = (1u << NEAR_SHIFT) - 1;
 	total t = {0, 0, 0, GF_GPU_NO_INDEX};
@@ -180,39 +168,33 @@ __global__ void __launch_bounds__(THREADS)
 		if (hit & PART_WRONG)
 			t.add(losses[i], 0, 0, (uint32_t)i + rest);
 		else
-			t.add(losses[i], hit & counts, hit >> NEAR_SHIFT,
-			      GF_GPU_NO_INDEX);
+			t.add(losses[i], hit & counts, hit >> NEAR_SHIFT, GF_GPU_NO_INDEX);
 	}
 	t = all_of_block(t);
 	if (threadIdx.x == 0)
 		put(t, labels, counted, to);
 }
 
-template <class T>
-void softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
+template <class T> void softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
 {
 	double *losses = (double *)o->work;
 	uint32_t *hits = (uint32_t *)(losses + o->rows);
 	const size_t parts = blocks_for(o->rows, PART_ROWS);
 
-	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits,
-		    o->labels, (T *)o->dlogits, (unsigned)o->rows,
-		    (unsigned)o->classes, o->no_label,
+	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits, o->labels,
+		    (T *)o->dlogits, (unsigned)o->rows, (unsigned)o->classes, o->no_label,
 		    o->scale / (float)o->counted, o->smooth,
-		    (unsigned)(o->top < o->classes ? o->top : o->classes),
-		    losses, hits);
+		    (unsigned)(o->top < o->classes ? o->top : o->classes), losses, hits);
 	LAUNCH(loss_parts, parts, s, o->labels, losses, hits, (unsigned)o->rows,
 	       (unsigned)o->counted, o->outcome);
 	if (parts > 1)
-		LAUNCH(loss_end, 1, s, o->labels, (const double *)losses,
-		       (const uint32_t *)hits, (unsigned)o->rows,
-		       (unsigned)o->counted, o->outcome);
+		LAUNCH(loss_end, 1, s, o->labels, (const double *)losses, (const uint32_t *)hits,
+		       (unsigned)o->rows, (unsigned)o->counted, o->outcome);
 }
 
 } // namespace
 
-void gf_cuda_nn_softmax_loss(struct gf_gpu_stream *s,
-			     const struct gf_gpu_loss *o)
+void gf_cuda_nn_softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
 {
 	BY_TYPE(o->dtype, softmax_loss<T>(s, o));
 }

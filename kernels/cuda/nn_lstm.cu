@@ -11,8 +11,7 @@ __device__ float sigmoid(float x)
 	return 1 / (1 + expf(-x));
 }
 
-template <class T>
-__global__ void __launch_bounds__(THREADS) forward(struct gf_gpu_lstm o)
+template <class T> __global__ void __launch_bounds__(THREADS) forward(struct gf_gpu_lstm o)
 {
 	const unsigned hidden = (unsigned)o.hidden;
 	const unsigned at = blockIdx.x * THREADS + threadIdx.x;
@@ -25,13 +24,11 @@ __global__ void __launch_bounds__(THREADS) forward(struct gf_gpu_lstm o)
 	float sums[4];
 
 	for (unsigned g = 0; g < 4; g++)
-		sums[g] =
-			get(gates[g * hidden + k]) +
-			(o.bias_ih[g * hidden + k] + o.bias_hh[g * hidden + k]);
+		sums[g] = get(gates[g * hidden + k]) +
+			  (o.bias_ih[g * hidden + k] + o.bias_hh[g * hidden + k]);
 	const float in = sigmoid(sums[0]), forget = sigmoid(sums[1]);
 	const float cell = tanhf(sums[2]), out = sigmoid(sums[3]);
-	const float c =
-		in * cell + (o.cells_before ? forget * o.cells_before[i] : 0);
+	const float c = in * cell + (o.cells_before ? forget * o.cells_before[i] : 0);
 
 	o.cells[i] = c;
 	set((T *)o.out + i, out * tanhf(c));
@@ -41,8 +38,7 @@ __global__ void __launch_bounds__(THREADS) forward(struct gf_gpu_lstm o)
 	set(gates + 3 * hidden + k, out);
 }
 
-template <class T>
-__global__ void __launch_bounds__(THREADS) backward(struct gf_gpu_lstm o)
+template <class T> __global__ void __launch_bounds__(THREADS) backward(struct gf_gpu_lstm o)
 {
 	const unsigned hidden = (unsigned)o.hidden;
 	const unsigned at = blockIdx.x * THREADS + threadIdx.x;
@@ -57,8 +53,7 @@ __global__ void __launch_bounds__(THREADS) backward(struct gf_gpu_lstm o)
 	const float cell = get(gates[2 * hidden]), out = get(gates[3 * hidden]);
 	const float squashed = tanhf(o.cells[i]);
 	const float dh = get(((const T *)o.dout)[i]) + (o.dh ? o.dh[at] : 0);
-	const float dc =
-		(o.last ? 0 : o.dc[at]) + dh * out * (1 - squashed * squashed);
+	const float dc = (o.last ? 0 : o.dc[at]) + dh * out * (1 - squashed * squashed);
 	const float before = o.cells_before ? o.cells_before[i] : 0;
 
 	set(dgates, dc * cell * in * (1 - in));
@@ -72,15 +67,10 @@ __global__ void __launch_bounds__(THREADS) backward(struct gf_gpu_lstm o)
 
 void gf_cuda_nn_lstm(struct gf_gpu_stream *s, const struct gf_gpu_lstm *o)
 {
-	BY_TYPE(o->dtype,
-		LAUNCH(forward<T>, blocks_for(o->batch * o->hidden, THREADS), s,
-		       *o));
+	BY_TYPE(o->dtype, LAUNCH(forward<T>, blocks_for(o->batch * o->hidden, THREADS), s, *o));
 }
 
-void gf_cuda_nn_lstm_backward(struct gf_gpu_stream *s,
-			      const struct gf_gpu_lstm *o)
+void gf_cuda_nn_lstm_backward(struct gf_gpu_stream *s, const struct gf_gpu_lstm *o)
 {
-	BY_TYPE(o->dtype,
-		LAUNCH(backward<T>, blocks_for(o->batch * o->hidden, THREADS),
-		       s, *o));
+	BY_TYPE(o->dtype, LAUNCH(backward<T>, blocks_for(o->batch * o->hidden, THREADS), s, *o));
 }

@@ -76,8 +76,7 @@ struct source {
 	__device__ void save(unsigned c, float mean, float inverse) const
 	{
 		store4(saved + 4 * (size_t)c,
-		       make_float4(mean, weight[c] * inverse, bias[c],
-				   inverse));
+		       make_float4(mean, weight[c] * inverse, bias[c], inverse));
 	}
 };
 
@@ -110,8 +109,7 @@ template <class T> struct statistics {
 	{
 		return place{};
 	}
-	__device__ pair of(const channel &k, const place &,
-			   const float *x) const
+	__device__ pair of(const channel &k, const place &, const float *x) const
 	{
 		const float d = x[0] - k.around;
 
@@ -123,15 +121,14 @@ template <class T> struct statistics {
 		const float mean = (float)(at(c).around + d);
 		const float variance = v < 0 ? 0 : (float)v;
 		const float keep = 1 - momentum;
-		const float unbias =
-			count > 1 ? (float)count / (float)(count - 1) : 1;
+		const float unbias = count > 1 ? (float)count / (float)(count - 1) : 1;
 
 		to.save(c, mean, 1 / sqrtf(variance + epsilon));
 		if (!running)
 			return;
 		running[c] = keep * running[c] + momentum * mean;
-		running[to.channels + c] = keep * running[to.channels + c] +
-					   momentum * unbias * variance;
+		running[to.channels + c] =
+			keep * running[to.channels + c] + momentum * unbias * variance;
 	}
 };
 
@@ -141,8 +138,7 @@ __global__ void __launch_bounds__(THREADS)
 	const unsigned c = blockIdx.x * THREADS + threadIdx.x;
 
 	if (c < from.channels)
-		from.save(c, running[c],
-			  1 / sqrtf(running[from.channels + c] + epsilon));
+		from.save(c, running[c], 1 / sqrtf(running[from.channels + c] + epsilon));
 }
 
 template <class T, bool Add, bool Relu> struct normalise {
@@ -166,8 +162,7 @@ template <class T, bool Add, bool Relu> struct normalise {
 };
 
 // A gradient that a ReLU did not pass on leaves nothing.
-template <bool Relu>
-__device__ float passed(const factors &k, float x, float dout)
+template <bool Relu> __device__ float passed(const factors &k, float x, float dout)
 {
 	return !Relu || k.of(x) > 0 ? dout : 0;
 }
@@ -191,8 +186,7 @@ template <class T, bool Relu> struct gradient_sums {
 	{
 		return place{};
 	}
-	__device__ pair of(const channel &k, const place &,
-			   const float *x) const
+	__device__ pair of(const channel &k, const place &, const float *x) const
 	{
 		const float d = passed<Relu>(k, x[0], x[1]);
 
@@ -205,8 +199,7 @@ template <class T, bool Relu> struct gradient_sums {
 
 		dbias[c] = (float)(scale * a);
 		dweight[c] = (float)(scale * b * inverse);
-		totals[c] = pair{(float)(by * a),
-				 (float)(by * b * inverse * inverse)};
+		totals[c] = pair{(float)(by * a), (float)(by * b * inverse * inverse)};
 	}
 };
 
@@ -229,9 +222,7 @@ template <class T, bool Add, bool Relu> struct gradient {
 	__device__ float of(const channel &k, const float *x) const
 	{
 		const float dout = passed<Relu>(k.f, x[0], x[1]);
-		const float d =
-			fmaf(k.f.scale, dout,
-			     fmaf(k.total.b, x[0] - k.f.mean, k.total.a));
+		const float d = fmaf(k.f.scale, dout, fmaf(k.total.b, x[0] - k.f.mean, k.total.a));
 
 		return Add ? x[INPUTS - 1] + d : d;
 	}
@@ -242,14 +233,11 @@ void norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
 	map_channels(s,
 		     normalise<T, Add, Relu>{
-			     {(const T *)o->in, (const T *)o->addend},
-			     (T *)o->out,
-			     source_of(o)},
+			     {(const T *)o->in, (const T *)o->addend}, (T *)o->out, source_of(o)},
 		     &o->view);
 }
 
-template <class T>
-void norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
+template <class T> void norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
 	if (o->addend && o->relu)
 		norm_apply<T, true, true>(s, o);
@@ -278,16 +266,12 @@ void norm_backward(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 				    totals},
 	     &o->view, o->work);
 	if (din && o->add)
-		map_channels(s,
-			     gradient<T, true, Relu>{
-				     {x, dout, din}, din, source_of(o), totals},
+		map_channels(s, gradient<T, true, Relu>{{x, dout, din}, din, source_of(o), totals},
 			     &o->view);
 	else if (din)
-		map_channels(
-			s,
-			gradient<T, false, Relu>{
-				{x, dout, NULL}, din, source_of(o), totals},
-			&o->view);
+		map_channels(s,
+			     gradient<T, false, Relu>{{x, dout, NULL}, din, source_of(o), totals},
+			     &o->view);
 }
 
 } // namespace
@@ -297,41 +281,35 @@ size_t gf_gpu_sums_work_bytes(const struct gf_gpu_view *v)
 	return (splits_of(v) + 1) * v->channels * sizeof(pair);
 }
 
-void gf_cuda_nn_add_bias(struct gf_gpu_stream *s, const struct gf_gpu_view *v,
-			 const float *bias, void *y)
+void gf_cuda_nn_add_bias(struct gf_gpu_stream *s, const struct gf_gpu_view *v, const float *bias,
+			 void *y)
 {
-	BY_TYPE(v->dtype,
-		map_channels(s, biased<T>{{(const T *)y}, (T *)y, bias}, v));
+	BY_TYPE(v->dtype, map_channels(s, biased<T>{{(const T *)y}, (T *)y, bias}, v));
 }
 
-void gf_cuda_nn_channel_sums(struct gf_gpu_stream *s,
-			     const struct gf_gpu_view *v, const void *x,
+void gf_cuda_nn_channel_sums(struct gf_gpu_stream *s, const struct gf_gpu_view *v, const void *x,
 			     float scale, float *to, void *work)
 {
-	BY_TYPE(v->dtype,
-		sums(s, plain<T>{{(const T *)x}, scale, to}, v, work));
+	BY_TYPE(v->dtype, sums(s, plain<T>{{(const T *)x}, scale, to}, v, work));
 }
 
-void gf_cuda_nn_norm_statistics(struct gf_gpu_stream *s,
-				const struct gf_gpu_norm *o)
+void gf_cuda_nn_norm_statistics(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
-	BY_TYPE(o->view.dtype,
-		sums(s,
-		     statistics<T>{{(const T *)o->in},
-				   source_of(o),
-				   o->running,
-				   (unsigned)o->view.inner,
-				   (double)(o->view.outer * o->view.inner),
-				   o->momentum,
-				   (float)o->epsilon},
-		     &o->view, o->work));
+	BY_TYPE(o->view.dtype, sums(s,
+				    statistics<T>{{(const T *)o->in},
+						  source_of(o),
+						  o->running,
+						  (unsigned)o->view.inner,
+						  (double)(o->view.outer * o->view.inner),
+						  o->momentum,
+						  (float)o->epsilon},
+				    &o->view, o->work));
 }
 
-void gf_cuda_nn_norm_running(struct gf_gpu_stream *s,
-			     const struct gf_gpu_norm *o)
+void gf_cuda_nn_norm_running(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
-	LAUNCH(take_running, blocks_for(o->view.channels, THREADS), s,
-	       source_of(o), (const float *)o->running, (float)o->epsilon);
+	LAUNCH(take_running, blocks_for(o->view.channels, THREADS), s, source_of(o),
+	       (const float *)o->running, (float)o->epsilon);
 }
 
 void gf_cuda_nn_norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
@@ -339,8 +317,7 @@ void gf_cuda_nn_norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 	BY_TYPE(o->view.dtype, norm_apply<T>(s, o));
 }
 
-void gf_cuda_nn_norm_backward(struct gf_gpu_stream *s,
-			      const struct gf_gpu_norm *o)
+void gf_cuda_nn_norm_backward(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
 	if (o->relu)
 		BY_TYPE(o->view.dtype, norm_backward<T, true>(s, o));

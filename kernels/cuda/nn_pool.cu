@@ -54,15 +54,13 @@ struct pool {
 		}
 		return place{plane, (int)spot / size[1], (int)spot % size[1]};
 	}
-	__device__ unsigned index(unsigned plane, int y, int x,
-				  const int *size) const
+	__device__ unsigned index(unsigned plane, int y, int x, const int *size) const
 	{
 		const unsigned area = (unsigned)(size[0] * size[1]);
 		const unsigned spot = (unsigned)(y * size[1] + x);
 
 		if (last)
-			return (plane / channels * area + spot) * channels +
-			       plane % channels;
+			return (plane / channels * area + spot) * channels + plane % channels;
 		return plane * area + spot;
 	}
 	// What a window sees of the input.
@@ -101,8 +99,7 @@ __global__ void __launch_bounds__(THREADS)
 		for (int x = xs.begin; x < xs.end; x++) {
 			const float v = get(in[o.index(p.plane, y, x, o.in)]);
 
-			if (best_at < 0 || v > best ||
-			    (v != v && best == best)) {
+			if (best_at < 0 || v > best || (v != v && best == best)) {
 				best = v;
 				best_at = y * o.in[1] + x;
 			}
@@ -113,8 +110,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	max_backward(pool o, const T *dout, const uint32_t *at, T *din,
-		     bool add, unsigned n)
+	max_backward(pool o, const T *dout, const uint32_t *at, T *din, bool add, unsigned n)
 {
 	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
 
@@ -147,16 +143,12 @@ __device__ spot spot_of(const pool &o, unsigned i, const int *size)
 	const unsigned area = (unsigned)(size[0] * size[1]);
 	const unsigned row = i / groups, at = row % area;
 
-	return spot{row / area, i % groups * 8, (int)at / size[1],
-		    (int)at % size[1]};
+	return spot{row / area, i % groups * 8, (int)at / size[1], (int)at % size[1]};
 }
 
-__device__ unsigned index_of(const pool &o, const spot &p, int y, int x,
-			     const int *size)
+__device__ unsigned index_of(const pool &o, const spot &p, int y, int x, const int *size)
 {
-	return ((p.image * (unsigned)size[0] + (unsigned)y) *
-			(unsigned)size[1] +
-		(unsigned)x) *
+	return ((p.image * (unsigned)size[0] + (unsigned)y) * (unsigned)size[1] + (unsigned)x) *
 		       o.channels +
 	       p.channel;
 }
@@ -184,11 +176,9 @@ __global__ void __launch_bounds__(THREADS)
 			for (unsigned e = 0; e < 8; e++) {
 				const float v = q.of(e);
 
-				if (first || v > best[e] ||
-				    (v != v && best[e] == best[e])) {
+				if (first || v > best[e] || (v != v && best[e] == best[e])) {
 					best[e] = v;
-					best_at[e] =
-						(uint32_t)(y * o.in[1] + x);
+					best_at[e] = (uint32_t)(y * o.in[1] + x);
 				}
 			}
 			first = false;
@@ -200,8 +190,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class T, bool Add>
 __global__ void __launch_bounds__(THREADS)
-	max_backward_wide(pool o, const T *dout, const uint32_t *at, T *din,
-			  unsigned n)
+	max_backward_wide(pool o, const T *dout, const uint32_t *at, T *din, unsigned n)
 {
 	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
 	float sum[8] = {};
@@ -238,8 +227,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <class T>
-__global__ void __launch_bounds__(THREADS)
-	mean_forward(pool o, const T *in, T *out, unsigned n)
+__global__ void __launch_bounds__(THREADS) mean_forward(pool o, const T *in, T *out, unsigned n)
 {
 	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
 	float sum = 0;
@@ -296,37 +284,36 @@ unsigned count(const struct gf_gpu_pool *o, const size_t *size)
 }
 
 template <class T>
-void max_pool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
-	      const void *in, void *out, uint32_t *at, unsigned n)
+void max_pool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o, const void *in, void *out,
+	      uint32_t *at, unsigned n)
 {
 	if (wide(o))
-		LAUNCH(max_forward_wide<T>, blocks_for(n / 8, THREADS), s,
-		       small(o), (const T *)in, (T *)out, at, n);
+		LAUNCH(max_forward_wide<T>, blocks_for(n / 8, THREADS), s, small(o), (const T *)in,
+		       (T *)out, at, n);
 	else
-		LAUNCH(max_forward<T>, blocks_for(n, THREADS), s, small(o),
-		       (const T *)in, (T *)out, at, n);
+		LAUNCH(max_forward<T>, blocks_for(n, THREADS), s, small(o), (const T *)in, (T *)out,
+		       at, n);
 }
 
 template <class T>
-void max_pool_backward(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
-		       const void *dout, const uint32_t *at, void *din,
-		       bool add, unsigned n)
+void max_pool_backward(struct gf_gpu_stream *s, const struct gf_gpu_pool *o, const void *dout,
+		       const uint32_t *at, void *din, bool add, unsigned n)
 {
 	auto adding = max_backward_wide<T, true>;
 	auto setting = max_backward_wide<T, false>;
 
 	if (wide(o))
-		LAUNCH((add ? adding : setting), blocks_for(n / 8, THREADS), s,
-		       small(o), (const T *)dout, at, (T *)din, n);
+		LAUNCH((add ? adding : setting), blocks_for(n / 8, THREADS), s, small(o),
+		       (const T *)dout, at, (T *)din, n);
 	else
-		LAUNCH(max_backward<T>, blocks_for(n, THREADS), s, small(o),
-		       (const T *)dout, at, (T *)din, add, n);
+		LAUNCH(max_backward<T>, blocks_for(n, THREADS), s, small(o), (const T *)dout, at,
+		       (T *)din, add, n);
 }
 
 } // namespace
 
-void gf_cuda_nn_maxpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
-			const void *in, void *out, uint32_t *at)
+void gf_cuda_nn_maxpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o, const void *in,
+			void *out, uint32_t *at)
 {
 	const unsigned n = count(o, o->out);
 
@@ -334,36 +321,31 @@ void gf_cuda_nn_maxpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
 		BY_TYPE(o->dtype, max_pool<T>(s, o, in, out, at, n));
 }
 
-void gf_cuda_nn_maxpool_backward(struct gf_gpu_stream *s,
-				 const struct gf_gpu_pool *o, const void *dout,
-				 const uint32_t *at, void *din, bool add)
+void gf_cuda_nn_maxpool_backward(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
+				 const void *dout, const uint32_t *at, void *din, bool add)
 {
 	const unsigned n = count(o, o->in);
 
 	if (n > 0)
-		BY_TYPE(o->dtype,
-			max_pool_backward<T>(s, o, dout, at, din, add, n));
+		BY_TYPE(o->dtype, max_pool_backward<T>(s, o, dout, at, din, add, n));
 }
 
-void gf_cuda_nn_avgpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
-			const void *in, void *out)
+void gf_cuda_nn_avgpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o, const void *in,
+			void *out)
 {
 	const unsigned n = count(o, o->out);
 
 	if (n > 0)
-		BY_TYPE(o->dtype,
-			LAUNCH(mean_forward<T>, blocks_for(n, THREADS), s,
-			       small(o), (const T *)in, (T *)out, n));
+		BY_TYPE(o->dtype, LAUNCH(mean_forward<T>, blocks_for(n, THREADS), s, small(o),
+					 (const T *)in, (T *)out, n));
 }
 
-void gf_cuda_nn_avgpool_backward(struct gf_gpu_stream *s,
-				 const struct gf_gpu_pool *o, const void *dout,
-				 void *din, bool add)
+void gf_cuda_nn_avgpool_backward(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
+				 const void *dout, void *din, bool add)
 {
 	const unsigned n = count(o, o->in);
 
 	if (n > 0)
-		BY_TYPE(o->dtype,
-			LAUNCH(mean_backward<T>, blocks_for(n, THREADS), s,
-			       small(o), (const T *)dout, (T *)din, add, n));
+		BY_TYPE(o->dtype, LAUNCH(mean_backward<T>, blocks_for(n, THREADS), s, small(o),
+					 (const T *)dout, (T *)din, add, n));
 }

@@ -9,9 +9,7 @@ extern "C" {
 #endif
 
 /* The entries of nn_table.c, as in sets.h. */
-#define ENTRY(name)                                                            \
-	extern __typeof__(*((struct gf_gpu_nn_kernels *)0)                     \
-				   ->name) gf_cuda_nn_##name
+#define ENTRY(name) extern __typeof__(*((struct gf_gpu_nn_kernels *)0)->name) gf_cuda_nn_##name
 
 /* nn_simple.cu */
 ENTRY(apply);

@@ -24,8 +24,7 @@ template <int F> __device__ float slope(float kept)
 		return kept > 0 ? 1 : 0;
 	if (F == GF_GPU_TANH)
 		return 1 - kept * kept;
-	return 0.5f * (1 + erff(kept * SQRT_HALF)) +
-	       kept * DENSITY * expf(-kept * kept / 2);
+	return 0.5f * (1 + erff(kept * SQRT_HALF)) + kept * DENSITY * expf(-kept * kept / 2);
 }
 
 template <class T, int F> struct forward {
@@ -85,8 +84,7 @@ template <class T, bool Add> struct masked {
 };
 
 template <class T>
-void apply(struct gf_gpu_stream *s, enum gf_gpu_function f, const void *in,
-	   void *out, size_t n)
+void apply(struct gf_gpu_stream *s, enum gf_gpu_function f, const void *in, void *out, size_t n)
 {
 	const T *from = (const T *)in;
 	T *to = (T *)out;
@@ -100,8 +98,7 @@ void apply(struct gf_gpu_stream *s, enum gf_gpu_function f, const void *in,
 }
 
 template <class T, int F>
-void apply_backward(struct gf_gpu_stream *s, const struct gf_gpu_slope *o,
-		    size_t n)
+void apply_backward(struct gf_gpu_stream *s, const struct gf_gpu_slope *o, size_t n)
 {
 	const T *kept = (const T *)o->kept, *dout = (const T *)o->dout;
 	T *din = (T *)o->din;
@@ -117,8 +114,7 @@ void apply_backward(struct gf_gpu_stream *s, const struct gf_gpu_slope *o,
 
 template <class From, class To>
 __global__ void __launch_bounds__(THREADS)
-	permute_kernel(const From *from, To *to, unsigned a, unsigned b,
-		       float scale)
+	permute_kernel(const From *from, To *to, unsigned a, unsigned b, float scale)
 {
 	__shared__ float tile[TILE][TILE + 1];
 	const unsigned columns = (b + TILE - 1) / TILE;
@@ -130,13 +126,11 @@ __global__ void __launch_bounds__(THREADS)
 
 	for (unsigned k = threadIdx.x / TILE; k < TILE; k += THREADS / TILE)
 		if (i0 + k < a && j0 + lane < b)
-			tile[k][lane] = get(
-				from[base + (size_t)(i0 + k) * b + j0 + lane]);
+			tile[k][lane] = get(from[base + (size_t)(i0 + k) * b + j0 + lane]);
 	__syncthreads();
 	for (unsigned k = threadIdx.x / TILE; k < TILE; k += THREADS / TILE)
 		if (j0 + k < b && i0 + lane < a)
-			set(to + base + (size_t)(j0 + k) * a + i0 + lane,
-			    scale * tile[lane][k]);
+			set(to + base + (size_t)(j0 + k) * a + i0 + lane, scale * tile[lane][k]);
 }
 
 // Few rows, as of an image's colours: a thread has some columns of them.
@@ -144,8 +138,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class From, class To>
 __global__ void __launch_bounds__(THREADS)
-	narrow_kernel(const From *from, To *to, unsigned outer, unsigned a,
-		      unsigned b, float scale)
+	narrow_kernel(const From *from, To *to, unsigned outer, unsigned a, unsigned b, float scale)
 {
 	const unsigned first = blockIdx.x * (THREADS * 4) + threadIdx.x;
 	float x[4][NARROW];
@@ -157,8 +150,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
 		for (unsigned k = 0; k < NARROW; k++)
 			if (i < outer * b && k < a)
-				x[u][k] = get(from[((size_t)o * a + k) * b + i -
-						   o * b]);
+				x[u][k] = get(from[((size_t)o * a + k) * b + i - o * b]);
 	}
 #pragma unroll
 	for (unsigned u = 0; u < 4; u++) {
@@ -180,8 +172,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
 	for (unsigned u = 0; u < 4; u++)
 		if (i + u * THREADS < n)
-			set(to + i + u * THREADS,
-			    scale * get(from[i + u * THREADS]));
+			set(to + i + u * THREADS, scale * get(from[i + u * THREADS]));
 }
 
 template <class From, class To>
@@ -198,21 +189,20 @@ void permute(struct gf_gpu_stream *s, const struct gf_gpu_permute *p)
 	if (n == 0)
 		return;
 	if (p->a == 1 || p->b == 1)
-		LAUNCH(straight, blocks_for(n, (size_t)THREADS * 4), s, from,
-		       to, (unsigned)n, p->scale);
+		LAUNCH(straight, blocks_for(n, (size_t)THREADS * 4), s, from, to, (unsigned)n,
+		       p->scale);
 	else if (p->a <= NARROW)
-		LAUNCH(narrow, blocks_for(p->outer * p->b, THREADS * 4), s,
-		       from, to, (unsigned)p->outer, (unsigned)p->a,
-		       (unsigned)p->b, p->scale);
+		LAUNCH(narrow, blocks_for(p->outer * p->b, THREADS * 4), s, from, to,
+		       (unsigned)p->outer, (unsigned)p->a, (unsigned)p->b, p->scale);
 	else
-		LAUNCH(across, p->outer * tiles, s, from, to, (unsigned)p->a,
-		       (unsigned)p->b, p->scale);
+		LAUNCH(across, p->outer * tiles, s, from, to, (unsigned)p->a, (unsigned)p->b,
+		       p->scale);
 }
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	rows_kernel(const T *from, T *to, unsigned n, unsigned width,
-		    size_t from_step, size_t to_step, bool add)
+	rows_kernel(const T *from, T *to, unsigned n, unsigned width, size_t from_step,
+		    size_t to_step, bool add)
 {
 	const unsigned first = blockIdx.x * (THREADS * 4) + threadIdx.x;
 
@@ -232,15 +222,13 @@ __global__ void __launch_bounds__(THREADS)
 
 } // namespace
 
-void gf_cuda_nn_apply(struct gf_gpu_stream *s, enum gf_dtype dtype,
-		      enum gf_gpu_function function, const void *in, void *out,
-		      size_t n)
+void gf_cuda_nn_apply(struct gf_gpu_stream *s, enum gf_dtype dtype, enum gf_gpu_function function,
+		      const void *in, void *out, size_t n)
 {
 	BY_TYPE(dtype, apply<T>(s, function, in, out, n));
 }
 
-void gf_cuda_nn_apply_backward(struct gf_gpu_stream *s,
-			       const struct gf_gpu_slope *o, size_t n)
+void gf_cuda_nn_apply_backward(struct gf_gpu_stream *s, const struct gf_gpu_slope *o, size_t n)
 {
 	if (o->function == GF_GPU_RELU)
 		BY_TYPE(o->dtype, apply_backward<T, GF_GPU_RELU>(s, o, n));
@@ -250,11 +238,10 @@ void gf_cuda_nn_apply_backward(struct gf_gpu_stream *s,
 		BY_TYPE(o->dtype, apply_backward<T, GF_GPU_GELU>(s, o, n));
 }
 
-void gf_cuda_nn_sum(struct gf_gpu_stream *s, enum gf_dtype dtype, const void *a,
-		    const void *b, void *out, size_t n)
+void gf_cuda_nn_sum(struct gf_gpu_stream *s, enum gf_dtype dtype, const void *a, const void *b,
+		    void *out, size_t n)
 {
-	BY_TYPE(dtype,
-		map(s, sum<T>{{(const T *)a, (const T *)b}, (T *)out}, n));
+	BY_TYPE(dtype, map(s, sum<T>{{(const T *)a, (const T *)b}, (T *)out}, n));
 }
 
 void gf_cuda_nn_permute(struct gf_gpu_stream *s, const struct gf_gpu_permute *p)
@@ -272,29 +259,20 @@ void gf_cuda_nn_copy_rows(struct gf_gpu_stream *s, const struct gf_gpu_rows *r)
 	const size_t n = r->rows * r->width;
 
 	if (n > 0)
-		BY_TYPE(r->dtype, LAUNCH(rows_kernel<T>,
-					 blocks_for(n, (size_t)THREADS * 4), s,
-					 (const T *)r->from, (T *)r->to,
-					 (unsigned)n, (unsigned)r->width,
-					 r->from_step, r->to_step, r->add));
+		BY_TYPE(r->dtype, LAUNCH(rows_kernel<T>, blocks_for(n, (size_t)THREADS * 4), s,
+					 (const T *)r->from, (T *)r->to, (unsigned)n,
+					 (unsigned)r->width, r->from_step, r->to_step, r->add));
 }
 
-void gf_cuda_nn_keep(struct gf_gpu_stream *s, enum gf_dtype dtype,
-		     const uint8_t *keeps, float scale, const void *from,
-		     void *to, bool add, size_t n)
+void gf_cuda_nn_keep(struct gf_gpu_stream *s, enum gf_dtype dtype, const uint8_t *keeps,
+		     float scale, const void *from, void *to, bool add, size_t n)
 {
 	if (add)
-		BY_TYPE(dtype, map(s,
-				   masked<T, true>{{(const T *)from, (T *)to},
-						   (T *)to,
-						   keeps,
-						   scale},
-				   n));
+		BY_TYPE(dtype,
+			map(s, masked<T, true>{{(const T *)from, (T *)to}, (T *)to, keeps, scale},
+			    n));
 	else
-		BY_TYPE(dtype, map(s,
-				   masked<T, false>{{(const T *)from, NULL},
-						    (T *)to,
-						    keeps,
-						    scale},
-				   n));
+		BY_TYPE(dtype,
+			map(s, masked<T, false>{{(const T *)from, NULL}, (T *)to, keeps, scale},
+			    n));
 }

@@ -8,11 +8,10 @@ namespace
 {
 
 /*
- * Places in the order of their keys; places of the same key stay in their own
- * order, so that the result does not depend on which block runs first. A radix
- * sort from the lowest digit on. For each digit, the blocks count how often it
- * occurs in their tiles of the places; each place then knows how many go before
- * it. Keys is a struct with
+ * Places in the order of their keys; places of the same key stay in their own order, so that the
+ * result does not depend on which block runs first. A radix sort from the lowest digit on. For each
+ * digit, the blocks count how often it occurs in their tiles of the places; each place then knows
+ * how many go before it. Keys is a struct with
  *	unsigned of(unsigned place) const;
  */
 #define DIGIT_BITS 8
@@ -31,8 +30,7 @@ inline struct tiles cut_places(size_t count)
 	size_t each = THREADS * blocks_for(count, (size_t)TILES_MAX * THREADS);
 
 	each = each > TILE_LEAST ? each : TILE_LEAST;
-	return tiles{(unsigned)count, (unsigned)each,
-		     (unsigned)blocks_for(count, each)};
+	return tiles{(unsigned)count, (unsigned)each, (unsigned)blocks_for(count, each)};
 }
 
 /* Places in the order so far, and the digit that is looked at. */
@@ -52,8 +50,7 @@ template <class Keys> struct digits {
 };
 
 template <class Keys>
-__global__ void __launch_bounds__(THREADS)
-	count_digits(digits<Keys> d, tiles t, uint32_t *counts)
+__global__ void __launch_bounds__(THREADS) count_digits(digits<Keys> d, tiles t, uint32_t *counts)
 {
 	__shared__ uint32_t of_digit[DIGITS];
 	const unsigned from = blockIdx.x * t.each;
@@ -121,8 +118,7 @@ __device__ inline unsigned peers(bool works, unsigned digit, unsigned *all)
 // A warp has a part of the tile; its places move in their order.
 template <class Keys>
 __global__ void __launch_bounds__(THREADS)
-	place_digits(digits<Keys> d, tiles t, const uint32_t *counts,
-		     uint32_t *to)
+	place_digits(digits<Keys> d, tiles t, const uint32_t *counts, uint32_t *to)
 {
 	__shared__ uint32_t next[WARPS][DIGITS];
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -161,8 +157,7 @@ __global__ void __launch_bounds__(THREADS)
 	}
 }
 
-__global__ void __launch_bounds__(THREADS)
-	clear_runs(uint32_t *runs, unsigned n)
+__global__ void __launch_bounds__(THREADS) clear_runs(uint32_t *runs, unsigned n)
 {
 	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
 
@@ -172,8 +167,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class Keys>
 __global__ void __launch_bounds__(THREADS)
-	mark_runs(Keys keys, const uint32_t *order, unsigned count,
-		  uint32_t *runs)
+	mark_runs(Keys keys, const uint32_t *order, unsigned count, uint32_t *runs)
 {
 	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
 
@@ -192,12 +186,11 @@ inline size_t order_work_bytes(size_t count, size_t nkeys)
 	return (2 * nkeys + 2 * count + TILES_MAX * DIGITS) * sizeof(uint32_t);
 }
 
-/* In work: key k's places are (*order)[runs[2 * k]] up to before
- * (*order)[runs[2 * k + 1]]. Keys are below nkeys, which is more than 1. */
+/* In work: key k's places are (*order)[runs[2 * k]] up to before (*order)[runs[2 * k + 1]]. Keys
+ * are below nkeys, which is more than 1. */
 template <class Keys>
-void order_places(struct gf_gpu_stream *s, const Keys &keys, size_t count,
-		  size_t nkeys, void *work, const uint32_t **runs,
-		  const uint32_t **order)
+void order_places(struct gf_gpu_stream *s, const Keys &keys, size_t count, size_t nkeys, void *work,
+		  const uint32_t **runs, const uint32_t **order)
 {
 	const tiles t = cut_places(count);
 	uint32_t *const run = (uint32_t *)work;
@@ -207,15 +200,13 @@ void order_places(struct gf_gpu_stream *s, const Keys &keys, size_t count,
 
 	for (; d.shift < 32 && (nkeys - 1) >> d.shift; d.shift += DIGIT_BITS) {
 		LAUNCH(count_digits<Keys>, t.n, s, d, t, counts);
-		LAUNCH(place_digits<Keys>, t.n, s, d, t,
-		       (const uint32_t *)counts, to);
+		LAUNCH(place_digits<Keys>, t.n, s, d, t, (const uint32_t *)counts, to);
 		d.order = to;
 		to = other;
 		other = (uint32_t *)(uintptr_t)d.order;
 	}
 	LAUNCH(clear_runs, blocks_for(nkeys, THREADS), s, run, (unsigned)nkeys);
-	LAUNCH(mark_runs<Keys>, blocks_for(count, THREADS), s, keys, d.order,
-	       t.count, run);
+	LAUNCH(mark_runs<Keys>, blocks_for(count, THREADS), s, keys, d.order, t.count, run);
 	*runs = run;
 	*order = d.order;
 }

@@ -123,29 +123,26 @@ size_t cuda_blocks(size_t n, size_t block_elems)
 
 } // namespace
 
-void gf_cuda_q8_encode(struct gf_gpu_stream *s, void *to, const void *from,
-		       size_t n, size_t block_elems)
+void gf_cuda_q8_encode(struct gf_gpu_stream *s, void *to, const void *from, size_t n,
+		       size_t block_elems)
 {
 	if (n)
-		LAUNCH(encode, cuda_blocks(n, block_elems), s,
-		       static_cast<uint8_t *>(to),
+		LAUNCH(encode, cuda_blocks(n, block_elems), s, static_cast<uint8_t *>(to),
 		       static_cast<const float *>(from), n, block_elems);
 }
 
-void gf_cuda_q8_decode(struct gf_gpu_stream *s, void *to, const void *from,
-		       size_t n, size_t block_elems)
+void gf_cuda_q8_decode(struct gf_gpu_stream *s, void *to, const void *from, size_t n,
+		       size_t block_elems)
 {
 	if (n)
-		LAUNCH(decode<false>, cuda_blocks(n, block_elems), s,
-		       static_cast<float *>(to),
+		LAUNCH(decode<false>, cuda_blocks(n, block_elems), s, static_cast<float *>(to),
 		       static_cast<const uint8_t *>(from), n, block_elems);
 }
 
-void gf_cuda_q8_decode_add(struct gf_gpu_stream *s, void *to, const void *from,
-			   size_t n, size_t block_elems)
+void gf_cuda_q8_decode_add(struct gf_gpu_stream *s, void *to, const void *from, size_t n,
+			   size_t block_elems)
 {
 	if (n)
-		LAUNCH(decode<true>, cuda_blocks(n, block_elems), s,
-		       static_cast<float *>(to),
+		LAUNCH(decode<true>, cuda_blocks(n, block_elems), s, static_cast<float *>(to),
 		       static_cast<const uint8_t *>(from), n, block_elems);
 }

@@ -8,11 +8,9 @@
 extern "C" {
 #endif
 
-/* The entries of table.c: an entry `add_f32` is the function
- * gf_cuda_add_f32. */
-#define ENTRY(name)                                                            \
-	extern __typeof__(*((struct gf_gpu_kernels *)0)->name) gf_cuda_##name
-#define CODE(name) extern gf_gpu_code_fn gf_cuda_##name
+/* The entries of table.c: an entry `add_f32` is the function gf_cuda_add_f32. */
+#define ENTRY(name) extern __typeof__(*((struct gf_gpu_kernels *)0)->name) gf_cuda_##name
+#define CODE(name)  extern gf_gpu_code_fn gf_cuda_##name
 
 /* vector.cu */
 ENTRY(add_f32);

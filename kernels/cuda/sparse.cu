@@ -150,11 +150,9 @@ __global__ void __launch_bounds__(THREADS) sum_tiles(merge m, size_t ntiles)
 // As in ref, an entry without a partner gains a zero as long as the other list
 // has entries left: -0 becomes 0 before the other list's end, and stays -0
 // after.
-__device__ float alone(float value, size_t other, const uint32_t *index,
-		       size_t room)
+__device__ float alone(float value, size_t other, const uint32_t *index, size_t room)
 {
-	return other < room && index[other] != GF_GPU_NO_INDEX ? value + 0.0f
-							       : value;
+	return other < room && index[other] != GF_GPU_NO_INDEX ? value + 0.0f : value;
 }
 
 __global__ void __launch_bounds__(THREADS) place(merge m)
@@ -167,10 +165,9 @@ __global__ void __launch_bounds__(THREADS) place(merge m)
 		const size_t to = t + j - m.tiles[t / THREADS] - m.pairs[t];
 
 		m.out_index[to] = index;
-		m.out_value[to] =
-			j < m.b_room && m.b_index[j] == index
-				? m.a_value[t] + m.b_value[j]
-				: alone(m.a_value[t], j, m.b_index, m.b_room);
+		m.out_value[to] = j < m.b_room && m.b_index[j] == index
+					  ? m.a_value[t] + m.b_value[j]
+					  : alone(m.a_value[t], j, m.b_index, m.b_room);
 	}
 	if (t < m.b_room && (index = m.b_index[t]) != GF_GPU_NO_INDEX) {
 		const size_t i = below(m.a_index, m.a_room, index);
@@ -183,19 +180,15 @@ __global__ void __launch_bounds__(THREADS) place(merge m)
 		if (i < m.a_room) {
 			pairs_before = m.tiles[i / THREADS] + m.pairs[i];
 		} else if (i > 0) {
-			const size_t j =
-				below(m.b_index, m.b_room, m.a_index[i - 1]);
+			const size_t j = below(m.b_index, m.b_room, m.a_index[i - 1]);
 
-			pairs_before = m.tiles[(i - 1) / THREADS] +
-				       m.pairs[i - 1] +
-				       (j < m.b_room &&
-					m.b_index[j] == m.a_index[i - 1]);
+			pairs_before = m.tiles[(i - 1) / THREADS] + m.pairs[i - 1] +
+				       (j < m.b_room && m.b_index[j] == m.a_index[i - 1]);
 		} else {
 			pairs_before = 0;
 		}
 		m.out_index[t + i - pairs_before] = index;
-		m.out_value[t + i - pairs_before] =
-			alone(m.b_value[t], i, m.a_index, m.a_room);
+		m.out_value[t + i - pairs_before] = alone(m.b_value[t], i, m.a_index, m.a_room);
 	}
 }
 
@@ -277,14 +270,14 @@ struct copy {
 
 } // namespace
 
-void gf_cuda_take_f32(struct gf_gpu_stream *s, float *to, float *from,
-		      const uint32_t *index, size_t n)
+void gf_cuda_take_f32(struct gf_gpu_stream *s, float *to, float *from, const uint32_t *index,
+		      size_t n)
 {
 	each(s, take{{}, to, from, index}, n);
 }
 
-void gf_cuda_scatter_add_f32(struct gf_gpu_stream *s, float *to,
-			     const float *from, const uint32_t *index, size_t n)
+void gf_cuda_scatter_add_f32(struct gf_gpu_stream *s, float *to, const float *from,
+			     const uint32_t *index, size_t n)
 {
 	each(s, scatter_add{{}, to, from, index}, n);
 }
@@ -295,8 +288,7 @@ size_t gf_gpu_merge_work_bytes(size_t room)
 }
 
 void gf_cuda_merge_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *a,
-		       const struct gf_gpu_sparse *b,
-		       const struct gf_gpu_sparse *out, void *work)
+		       const struct gf_gpu_sparse *b, const struct gf_gpu_sparse *out, void *work)
 {
 	const size_t ntiles = blocks_for(a->room, THREADS);
 	const size_t longer = a->room > b->room ? a->room : b->room;
@@ -319,29 +311,25 @@ void gf_cuda_merge_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *a,
 	LAUNCH(place, blocks_for(longer, THREADS), s, m);
 }
 
-void gf_cuda_move_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *from,
-		      const uint32_t *at, size_t k,
-		      const struct gf_gpu_sparse *to)
+void gf_cuda_move_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *from, const uint32_t *at,
+		      size_t k, const struct gf_gpu_sparse *to)
 {
-	each(s, move{{}, from->index, to->index, from->value, to->value, at, k},
-	     from->room);
+	each(s, move{{}, from->index, to->index, from->value, to->value, at, k}, from->room);
 }
 
-void gf_cuda_leave_out(struct gf_gpu_stream *s,
-		       const struct gf_gpu_sparse *list,
+void gf_cuda_leave_out(struct gf_gpu_stream *s, const struct gf_gpu_sparse *list,
 		       const struct gf_gpu_sparse *in)
 {
 	each(s, leave_out{{}, list->index, in->index, in->room}, list->room);
 }
 
-void gf_cuda_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *to,
-		      const float *from, size_t n)
+void gf_cuda_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *to, const float *from,
+		      size_t n)
 {
 	each(s, copy{skip, to, from}, n);
 }
 
-void gf_cuda_spoil_f32(struct gf_gpu_stream *s, const uint32_t *flag, float *y,
-		       size_t n)
+void gf_cuda_spoil_f32(struct gf_gpu_stream *s, const uint32_t *flag, float *y, size_t n)
 {
 	each(s, spoil{{}, flag, y}, n);
 }

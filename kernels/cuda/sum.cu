@@ -10,8 +10,7 @@ namespace
 
 #define BATCH 8 // loads under way before the first store
 
-template <bool Add>
-__device__ float value(const float *y, const float *x, size_t i)
+template <bool Add> __device__ float value(const float *y, const float *x, size_t i)
 {
 	return Add ? y[i] + x[i] : y[i];
 }
@@ -20,8 +19,7 @@ __device__ float value(const float *y, const float *x, size_t i)
 // the specification (sum.h), and the first thread adds them up in its order.
 template <bool Add>
 __global__ void __launch_bounds__(THREADS)
-	chunk_norms(float *y, const float *x, size_t n, size_t chunk_elems,
-		    double *norms)
+	chunk_norms(float *y, const float *x, size_t n, size_t chunk_elems, double *norms)
 {
 	__shared__ float sums[WARPS][WARP];
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -29,12 +27,9 @@ __global__ void __launch_bounds__(THREADS)
 	const size_t count = n - begin < chunk_elems ? n - begin : chunk_elems;
 	double total = 0;
 
-	for (size_t round = 0; round < count;
-	     round += (size_t)WARPS * GF_SUM_BLOCK) {
+	for (size_t round = 0; round < count; round += (size_t)WARPS * GF_SUM_BLOCK) {
 		const size_t from = round + (size_t)warp * GF_SUM_BLOCK;
-		const size_t to = from + GF_SUM_BLOCK < count
-					  ? from + GF_SUM_BLOCK
-					  : count;
+		const size_t to = from + GF_SUM_BLOCK < count ? from + GF_SUM_BLOCK : count;
 		float sum = 0;
 
 		for (size_t i = from + lane; i < to; i += BATCH * WARP) {
@@ -43,9 +38,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
 			for (unsigned u = 0; u < BATCH; u++)
 				v[u] = i + u * WARP < to
-					       ? value<Add>(y + begin,
-							    x + begin,
-							    i + u * WARP)
+					       ? value<Add>(y + begin, x + begin, i + u * WARP)
 					       : 0;
 #pragma unroll
 			for (unsigned u = 0; u < BATCH; u++) {
@@ -101,23 +94,20 @@ struct nonfinite {
 
 } // namespace
 
-void gf_cuda_nonfinite_f32(struct gf_gpu_stream *s, const float *x,
-			   uint32_t *flag, size_t n)
+void gf_cuda_nonfinite_f32(struct gf_gpu_stream *s, const float *x, uint32_t *flag, size_t n)
 {
 	each(s, nonfinite{x, flag}, n);
 }
 
-void gf_cuda_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
-			     size_t n, size_t chunk_elems, double *norms)
+void gf_cuda_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x, size_t n,
+			     size_t chunk_elems, double *norms)
 {
 	const size_t chunks = blocks_for(n, chunk_elems);
 
 	if (n == 0)
 		return;
 	if (x)
-		LAUNCH(chunk_norms<true>, chunks, s, y, x, n, chunk_elems,
-		       norms);
+		LAUNCH(chunk_norms<true>, chunks, s, y, x, n, chunk_elems, norms);
 	else
-		LAUNCH(chunk_norms<false>, chunks, s, y, x, n, chunk_elems,
-		       norms);
+		LAUNCH(chunk_norms<false>, chunks, s, y, x, n, chunk_elems, norms);
 }

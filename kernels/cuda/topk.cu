@@ -128,8 +128,7 @@ __device__ float value_at(const problem &p, size_t i)
 }
 
 // One block. sample_rank 0: no sample, everything is listed.
-__global__ void __launch_bounds__(THREADS)
-	begin(problem p, uint32_t sample_rank)
+__global__ void __launch_bounds__(THREADS) begin(problem p, uint32_t sample_rank)
 {
 	__shared__ uint32_t keys[SAMPLE], bins[BINS], found[2];
 	state *st = p.w.st;
@@ -147,8 +146,7 @@ __global__ void __launch_bounds__(THREADS)
 			for (unsigned u = 0; u < 8; u++) {
 				const size_t at = i + u * THREADS;
 
-				v[u] = value_at(p,
-						at / RUN * stride + at % RUN);
+				v[u] = value_at(p, at / RUN * stride + at % RUN);
 			}
 #pragma unroll
 			for (unsigned u = 0; u < 8; u++)
@@ -160,9 +158,7 @@ __global__ void __launch_bounds__(THREADS)
 			__syncthreads();
 			for (unsigned i = threadIdx.x; i < SAMPLE; i += THREADS)
 				if ((keys[i] & mask) == prefix)
-					atomicAdd(&bins[keys[i] >> shift_of(d) &
-							low_of(d)],
-						  1u);
+					atomicAdd(&bins[keys[i] >> shift_of(d) & low_of(d)], 1u);
 			__syncthreads();
 			find_bin(bins, rank, found);
 			prefix |= found[0] << shift_of(d);
@@ -197,8 +193,8 @@ __device__ void read_batch(const problem &p, size_t at, float4 *v)
 		a[u] = load4(p.add + at + 4 * u * WARP);
 #pragma unroll
 	for (unsigned u = 0; u < AHEAD; u++) {
-		v[u] = make_float4(v[u].x + a[u].x, v[u].y + a[u].y,
-				   v[u].z + a[u].z, v[u].w + a[u].w);
+		v[u] = make_float4(v[u].x + a[u].x, v[u].y + a[u].y, v[u].z + a[u].z,
+				   v[u].w + a[u].w);
 		store4(p.values + at + 4 * u * WARP, v[u]);
 	}
 }
@@ -222,8 +218,8 @@ __device__ unsigned read_rest(const problem &p, size_t at, float4 *q)
 // Lists those of a warp's groups that reach the bound, by lane and then by
 // place; the lane's group begins at `at` of the segment and has n values.
 // Returns how many are listed then. Most warps find none.
-__device__ uint32_t list_groups(const float4 &q, unsigned n, unsigned at,
-				uint32_t bound, uint16_t *list, uint32_t listed)
+__device__ uint32_t list_groups(const float4 &q, unsigned n, unsigned at, uint32_t bound,
+				uint16_t *list, uint32_t listed)
 {
 	const bool in[4] = {
 		n > 0 && magnitude(q.x) >= bound,
@@ -249,8 +245,7 @@ __device__ uint32_t list_groups(const float4 &q, unsigned n, unsigned at,
 
 // Lists the values that reach the bound; a warp to each segment.
 template <bool Quads>
-__device__ uint32_t list_segment(const problem &p, size_t segment,
-				 uint32_t bound)
+__device__ uint32_t list_segment(const problem &p, size_t segment, uint32_t bound)
 {
 	const unsigned lane = threadIdx.x % WARP;
 	const size_t from = segment * SEGMENT;
@@ -265,22 +260,19 @@ __device__ uint32_t list_segment(const problem &p, size_t segment,
 		read_batch(p, at, v);
 #pragma unroll
 		for (unsigned u = 0; u < AHEAD; u++)
-			listed = list_groups(
-				v[u], 4, (unsigned)(at - from) + 4 * u * WARP,
-				bound, list, listed);
+			listed = list_groups(v[u], 4, (unsigned)(at - from) + 4 * u * WARP, bound,
+					     list, listed);
 	}
 	for (; at - 4 * lane < end; at += 4 * WARP) {
 		float4 q;
 		const unsigned n = read_rest(p, at, &q);
 
-		listed = list_groups(q, n, (unsigned)(at - from), bound, list,
-				     listed);
+		listed = list_groups(q, n, (unsigned)(at - from), bound, list, listed);
 	}
 	return listed;
 }
 
-template <bool Quads>
-__global__ void __launch_bounds__(THREADS) collect(problem p)
+template <bool Quads> __global__ void __launch_bounds__(THREADS) collect(problem p)
 {
 	const size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 	uint32_t listed;
@@ -302,8 +294,8 @@ __global__ void __launch_bounds__(THREADS) collect_all(problem p)
 
 	if (p.w.st->found >= p.k)
 		return;
-	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-	     segment < p.segments; segment += walkers) {
+	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP; segment < p.segments;
+	     segment += walkers) {
 		const size_t from = segment * SEGMENT;
 		const size_t rest = p.count - from;
 		const uint32_t n = (uint32_t)(rest < SEGMENT ? rest : SEGMENT);
@@ -336,8 +328,8 @@ __global__ void __launch_bounds__(THREADS) count_digit(problem p, int digit)
 	for (unsigned b = threadIdx.x; b < BINS; b += THREADS)
 		bins[b] = 0;
 	__syncthreads();
-	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-	     segment < p.segments; segment += walkers) {
+	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP; segment < p.segments;
+	     segment += walkers) {
 		const uint32_t n = p.w.tallies[segment].listed;
 
 		for (uint32_t i = threadIdx.x % WARP; i < n; i += WARP) {
@@ -381,19 +373,16 @@ __global__ void __launch_bounds__(THREADS) count_above(problem p)
 	const unsigned lane = threadIdx.x % WARP;
 	const uint32_t kth = p.w.st->prefix;
 	const size_t first = blockIdx.x * GROUP;
-	const bool mine =
-		threadIdx.x < GROUP && first + threadIdx.x < p.segments;
+	const bool mine = threadIdx.x < GROUP && first + threadIdx.x < p.segments;
 	uint32_t above, equal, all_above, all_equal;
 
-	for (size_t g = threadIdx.x / WARP; g < GROUP && first + g < p.segments;
-	     g += WARPS) {
+	for (size_t g = threadIdx.x / WARP; g < GROUP && first + g < p.segments; g += WARPS) {
 		const uint32_t n = p.w.tallies[first + g].listed;
 
 		above = equal = 0;
 		for (uint32_t i = 0; i < n; i += WARP) {
 			const bool in = i + lane < n;
-			const uint32_t key =
-				in ? listed_key(p, first + g, i + lane) : 0;
+			const uint32_t key = in ? listed_key(p, first + g, i + lane) : 0;
 
 			above += __popc(__ballot_sync(ALL, in && key > kth));
 			equal += __popc(__ballot_sync(ALL, in && key == kth));
@@ -437,8 +426,7 @@ __global__ void __launch_bounds__(THREADS) emit(problem p)
 	const size_t first = blockIdx.x * GROUP;
 	const total before = groups_before(p);
 
-	for (size_t g = threadIdx.x / WARP; g < GROUP && first + g < p.segments;
-	     g += WARPS) {
+	for (size_t g = threadIdx.x / WARP; g < GROUP && first + g < p.segments; g += WARPS) {
 		const size_t segment = first + g, from = segment * SEGMENT;
 		const tally t = p.w.tallies[segment];
 		uint32_t above = before.above + t.above;
@@ -446,20 +434,15 @@ __global__ void __launch_bounds__(THREADS) emit(problem p)
 
 		for (uint32_t i = 0; i < t.listed; i += WARP) {
 			const bool in = i + lane < t.listed;
-			const uint32_t key =
-				in ? listed_key(p, segment, i + lane) : 0;
-			const unsigned larger =
-				__ballot_sync(ALL, in && key > kth);
-			const unsigned same =
-				__ballot_sync(ALL, in && key == kth);
-			const uint32_t a =
-				above + __popc(larger & lanes_below());
+			const uint32_t key = in ? listed_key(p, segment, i + lane) : 0;
+			const unsigned larger = __ballot_sync(ALL, in && key > kth);
+			const unsigned same = __ballot_sync(ALL, in && key == kth);
+			const uint32_t a = above + __popc(larger & lanes_below());
 			const uint32_t e = equal + __popc(same & lanes_below());
 
 			if (in && (key > kth || (key == kth && e < equals)))
 				p.index[a + (e < equals ? e : equals)] =
-					(uint32_t)(from +
-						   p.w.list[from + i + lane]);
+					(uint32_t)(from + p.w.list[from + i + lane]);
 			above += __popc(larger);
 			equal += __popc(same);
 		}
@@ -497,8 +480,7 @@ problem problem_of(const struct gf_gpu_topk *t)
 	p.w.st = static_cast<state *>(t->work);
 	p.w.tallies = reinterpret_cast<tally *>(p.w.st + 1);
 	p.w.totals = reinterpret_cast<total *>(p.w.tallies + p.segments);
-	p.w.list = reinterpret_cast<uint16_t *>(p.w.totals +
-						blocks_for(p.segments, GROUP));
+	p.w.list = reinterpret_cast<uint16_t *>(p.w.totals + blocks_for(p.segments, GROUP));
 	return p;
 }
 
@@ -509,8 +491,7 @@ size_t gf_gpu_topk_work_bytes(size_t count)
 	const size_t segments = segments_of(count);
 
 	return sizeof(state) + segments * sizeof(tally) +
-	       blocks_for(segments, GROUP) * sizeof(total) +
-	       segments * SEGMENT * sizeof(uint16_t);
+	       blocks_for(segments, GROUP) * sizeof(total) + segments * SEGMENT * sizeof(uint16_t);
 }
 
 void gf_cuda_topk_f32(struct gf_gpu_stream *s, const struct gf_gpu_topk *t)

@@ -84,15 +84,13 @@ template <class T> struct eight {
 		return get(T{(uint16_t)(words[e / 2] >> (e % 2 * 16))});
 	}
 	// p[at], p[at + step], ...: those before p[end]
-	__device__ void gather(const T *p, unsigned at, unsigned step,
-			       unsigned end)
+	__device__ void gather(const T *p, unsigned at, unsigned step, unsigned end)
 	{
 		uint32_t bits[8];
 
 #pragma unroll
 		for (unsigned e = 0; e < 8; e++)
-			bits[e] =
-				at + e * step < end ? p[at + e * step].bits : 0;
+			bits[e] = at + e * step < end ? p[at + e * step].bits : 0;
 #pragma unroll
 		for (unsigned w = 0; w < 4; w++)
 			words[w] = bits[2 * w] | bits[2 * w + 1] << 16;
@@ -100,8 +98,8 @@ template <class T> struct eight {
 	static __device__ void store(T *p, const float *x)
 	{
 		*reinterpret_cast<uint4 *>(p) =
-			make_uint4(two(T{}, x[0], x[1]), two(T{}, x[2], x[3]),
-				   two(T{}, x[4], x[5]), two(T{}, x[6], x[7]));
+			make_uint4(two(T{}, x[0], x[1]), two(T{}, x[2], x[3]), two(T{}, x[4], x[5]),
+				   two(T{}, x[6], x[7]));
 	}
 };
 
@@ -125,8 +123,7 @@ template <> struct eight<float> {
 	{
 		return values[e];
 	}
-	__device__ void gather(const float *p, unsigned at, unsigned step,
-			       unsigned end)
+	__device__ void gather(const float *p, unsigned at, unsigned step, unsigned end)
 	{
 #pragma unroll
 		for (unsigned e = 0; e < 8; e++)
@@ -141,8 +138,7 @@ template <> struct eight<float> {
 
 // out[e] = f(e, x), x[i] of array i
 template <class T, unsigned INPUTS, class F>
-static __device__ inline void map_eight(const eight<T> (&q)[INPUTS], T *out,
-					F f)
+static __device__ inline void map_eight(const eight<T> (&q)[INPUTS], T *out, F f)
 {
 	float y[8];
 
@@ -160,8 +156,7 @@ static __device__ inline void map_eight(const eight<T> (&q)[INPUTS], T *out,
 
 // The same for the values from `at` to `end`, one after the other.
 template <class Op, class F>
-static __device__ inline void map_one(const Op &op, unsigned at, unsigned end,
-				      F f)
+static __device__ inline void map_one(const Op &op, unsigned at, unsigned end, F f)
 {
 	for (unsigned e = 0; at + e < end; e++) {
 		float x[Op::INPUTS];
@@ -174,8 +169,7 @@ static __device__ inline void map_one(const Op &op, unsigned at, unsigned end,
 }
 
 /*
- * out[i] = op(i, in[0][i], ...), eight at a time, two of these at once. Op is a
- * struct:
+ * out[i] = op(i, in[0][i], ...), eight at a time, two of these at once. Op is a struct:
  *	typedef ... type;	of the values
  *	enum { INPUTS };	arrays that are read
  *	const type *in[];  type *out;
@@ -183,12 +177,10 @@ static __device__ inline void map_one(const Op &op, unsigned at, unsigned end,
  */
 #define MAP_AT_ONCE 2
 
-template <class Op>
-__global__ void __launch_bounds__(THREADS) map_kernel(Op op, unsigned n)
+template <class Op> __global__ void __launch_bounds__(THREADS) map_kernel(Op op, unsigned n)
 {
 	const unsigned groups = n / 8;
-	const unsigned first =
-		blockIdx.x * (THREADS * MAP_AT_ONCE) + threadIdx.x;
+	const unsigned first = blockIdx.x * (THREADS * MAP_AT_ONCE) + threadIdx.x;
 	eight<typename Op::type> q[MAP_AT_ONCE][Op::INPUTS];
 
 #pragma unroll
@@ -196,46 +188,41 @@ __global__ void __launch_bounds__(THREADS) map_kernel(Op op, unsigned n)
 #pragma unroll
 		for (unsigned k = 0; k < Op::INPUTS; k++)
 			if (first + u * THREADS < groups)
-				q[u][k].load(op.in[k] +
-					     8 * (first + u * THREADS));
+				q[u][k].load(op.in[k] + 8 * (first + u * THREADS));
 #pragma unroll
 	for (unsigned u = 0; u < MAP_AT_ONCE; u++) {
 		const unsigned i = 8 * (first + u * THREADS);
 
 		if (first + u * THREADS >= groups)
 			break;
-		map_eight(q[u], op.out + i, [&](unsigned e, const float *x) {
-			return op.of(i + e, x);
-		});
+		map_eight(q[u], op.out + i,
+			  [&](unsigned e, const float *x) { return op.of(i + e, x); });
 	}
 	if (blockIdx.x == 0 && threadIdx.x == 0)
-		map_one(op, 8 * groups, n, [&](unsigned e, const float *x) {
-			return op.of(8 * groups + e, x);
-		});
+		map_one(op, 8 * groups, n,
+			[&](unsigned e, const float *x) { return op.of(8 * groups + e, x); });
 }
 
-template <class Op>
-static void map(struct gf_gpu_stream *s, const Op &op, size_t n)
+template <class Op> static void map(struct gf_gpu_stream *s, const Op &op, size_t n)
 {
 	if (n > 0)
-		LAUNCH(map_kernel<Op>,
-		       blocks_for(n, (size_t)THREADS * MAP_AT_ONCE * 8), s, op,
+		LAUNCH(map_kernel<Op>, blocks_for(n, (size_t)THREADS * MAP_AT_ONCE * 8), s, op,
 		       (unsigned)n);
 }
 
 // Runs the rest with T as the type that dtype names.
-#define BY_TYPE(dtype, ...)                                                    \
-	do {                                                                   \
-		if ((dtype) == GF_F16) {                                       \
-			typedef f16 T;                                         \
-			__VA_ARGS__;                                           \
-		} else if ((dtype) == GF_BF16) {                               \
-			typedef bf16 T;                                        \
-			__VA_ARGS__;                                           \
-		} else {                                                       \
-			typedef float T;                                       \
-			__VA_ARGS__;                                           \
-		}                                                              \
+#define BY_TYPE(dtype, ...)                                                                        \
+	do {                                                                                       \
+		if ((dtype) == GF_F16) {                                                           \
+			typedef f16 T;                                                             \
+			__VA_ARGS__;                                                               \
+		} else if ((dtype) == GF_BF16) {                                                   \
+			typedef bf16 T;                                                            \
+			__VA_ARGS__;                                                               \
+		} else {                                                                           \
+			typedef float T;                                                           \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
 	} while (0)
 
 // Sums over a block, the same for all of its threads, in one order. words:

@@ -24,8 +24,8 @@ struct add {
 	}
 	__device__ void store(size_t i, const quad &q) const
 	{
-		store4(y + i, make_float4(q.y.x + q.x.x, q.y.y + q.x.y,
-					  q.y.z + q.x.z, q.y.w + q.x.w));
+		store4(y + i,
+		       make_float4(q.y.x + q.x.x, q.y.y + q.x.y, q.y.z + q.x.z, q.y.w + q.x.w));
 	}
 	__device__ void one(size_t i) const
 	{
@@ -51,8 +51,7 @@ struct scale {
 	}
 	__device__ void store(size_t i, const quad &q) const
 	{
-		store4(y + i,
-		       make_float4(a * q.x.x, a * q.x.y, a * q.x.z, a * q.x.w));
+		store4(y + i, make_float4(a * q.x.x, a * q.x.y, a * q.x.z, a * q.x.w));
 	}
 	__device__ void one(size_t i) const
 	{
@@ -71,9 +70,8 @@ struct sgd {
 	};
 	size_t phase() const
 	{
-		return same_phase(
-			::phase(grad, 4),
-			same_phase(::phase(weight, 4), ::phase(velocity, 4)));
+		return same_phase(::phase(grad, 4),
+				  same_phase(::phase(weight, 4), ::phase(velocity, 4)));
 	}
 	__device__ void load(size_t i, quad &q) const
 	{
@@ -115,21 +113,19 @@ struct sgd {
 
 } // namespace
 
-void gf_cuda_add_f32(struct gf_gpu_stream *s, float *y, const float *x,
-		     size_t n)
+void gf_cuda_add_f32(struct gf_gpu_stream *s, float *y, const float *x, size_t n)
 {
 	each(s, add{y, x}, n);
 }
 
-void gf_cuda_scale_f32(struct gf_gpu_stream *s, float a, const float *x,
-		       float *y, size_t n)
+void gf_cuda_scale_f32(struct gf_gpu_stream *s, float a, const float *x, float *y, size_t n)
 {
 	each(s, scale{a, x, y}, n);
 }
 
 void gf_cuda_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
-		     const struct gf_gpu_gate *gate, const float *grad,
-		     float *weight, float *velocity, size_t n)
+		     const struct gf_gpu_gate *gate, const float *grad, float *weight,
+		     float *velocity, size_t n)
 {
 	const struct gf_gpu_gate open = {NULL, NULL};
 

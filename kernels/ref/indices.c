@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ascending indices in few bits (Elias 1974, "Efficient storage and retrieval
- * by content and address of static files"): the low bits of each as they are,
- * one after the other; then, for index i, a one at bit i + (index >> low_bits)
- * of a row of upper_bits bits. Without upper
- * bits the low ones are the whole index.
+ * Ascending indices in few bits (Elias 1974, "Efficient storage and retrieval by content and
+ * address of static files"): the low bits of each as they are, one after the other; then, for index
+ * i, a one at bit i + (index >> low_bits) of a row of upper_bits bits. Without upper bits the low
+ * ones are the whole index.
  *
  *	0, 5, 6, 13 with 2 low bits: 00 01 10 01; ones at 0, 2, 3, 6
  */
@@ -19,8 +18,7 @@ static size_t bytes_of(size_t bits)
 	return (bits + 7) / 8;
 }
 
-static void pack_low(uint8_t *to, const uint32_t *index, size_t k,
-		     unsigned bits)
+static void pack_low(uint8_t *to, const uint32_t *index, size_t k, unsigned bits)
 {
 	const uint64_t mask = ((uint64_t)1 << bits) - 1;
 	uint64_t word = 0;
@@ -39,8 +37,8 @@ static void pack_low(uint8_t *to, const uint32_t *index, size_t k,
 	memcpy(to, &word, bytes_of(held));
 }
 
-static void pack_indices(void *wire, const uint32_t *index, size_t k,
-			 unsigned low_bits, size_t upper_bits)
+static void pack_indices(void *wire, const uint32_t *index, size_t k, unsigned low_bits,
+			 size_t upper_bits)
 {
 	uint8_t *upper = (uint8_t *)wire + bytes_of(k * low_bits);
 
@@ -62,8 +60,7 @@ static uint64_t load(const uint8_t *from, size_t n)
 	return word;
 }
 
-static void unpack_low(uint32_t *index, const uint8_t *from, size_t k,
-		       unsigned bits)
+static void unpack_low(uint32_t *index, const uint8_t *from, size_t k, unsigned bits)
 {
 	const uint64_t mask = ((uint64_t)1 << bits) - 1;
 	const size_t bytes = bytes_of(k * bits);
@@ -81,8 +78,8 @@ static void unpack_low(uint32_t *index, const uint8_t *from, size_t k,
 	}
 }
 
-static size_t unpack_indices(uint32_t *index, const void *wire, size_t k,
-			     unsigned low_bits, size_t upper_bits)
+static size_t unpack_indices(uint32_t *index, const void *wire, size_t k, unsigned low_bits,
+			     size_t upper_bits)
 {
 	const uint8_t *upper = (const uint8_t *)wire + bytes_of(k * low_bits);
 	const size_t bytes = bytes_of(upper_bits);

@@ -11,16 +11,14 @@ static void take_f32(float *to, float *from, const uint32_t *index, size_t n)
 	}
 }
 
-static void scatter_add_f32(float *to, const float *from, const uint32_t *index,
-			    size_t n)
+static void scatter_add_f32(float *to, const float *from, const uint32_t *index, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[index[i]] += from[i];
 }
 
 /* Either list may be ahead, unpredictably: no branch depends on it. */
-static void merge_f32(const struct gf_sparse *a, const struct gf_sparse *b,
-		      struct gf_sparse *out)
+static void merge_f32(const struct gf_sparse *a, const struct gf_sparse *b, struct gf_sparse *out)
 {
 	size_t i = 0, j = 0, n = 0;
 

@@ -26,8 +26,7 @@ static size_t collect(const struct gf_topk *t, uint32_t bound)
 		hit = _mm256_cmpgt_epi32(key, below);
 		hits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(hit));
 		for (; hits; hits &= hits - 1)
-			t->scratch[n++] =
-				(uint32_t)i + (uint32_t)__builtin_ctz(hits);
+			t->scratch[n++] = (uint32_t)i + (uint32_t)__builtin_ctz(hits);
 	}
 	for (; i < t->count; i++) {
 		if (t->add)

@@ -24,18 +24,16 @@ INLINE __m512i take_up(const struct gf_topk *t, size_t i, __mmask16 m)
 	return _mm512_castps_si512(_mm512_abs_ps(v));
 }
 
-/* Writes as many places as there are lanes, of which those of the hits count:
- * compressing straight to memory takes some processors a hundred cycles. */
+/* Writes as many places as there are lanes, of which those of the hits count: compressing straight
+ * to memory takes some processors a hundred cycles. */
 INLINE size_t note(uint32_t *to, size_t i, __mmask16 hits, __mmask16 used)
 {
-	const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
-						10, 11, 12, 13, 14, 15);
+	const __m512i lanes =
+		_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
-	_mm512_mask_storeu_epi32(
-		to, used,
-		_mm512_maskz_compress_epi32(
-			hits,
-			_mm512_add_epi32(lanes, _mm512_set1_epi32((int)i))));
+	_mm512_mask_storeu_epi32(to, used,
+				 _mm512_maskz_compress_epi32(
+					 hits, _mm512_add_epi32(lanes, _mm512_set1_epi32((int)i))));
 	return (size_t)__builtin_popcount(hits);
 }
 
@@ -49,8 +47,7 @@ static size_t collect(const struct gf_topk *t, uint32_t bound)
 		__mmask16 hits[4];
 
 		for (size_t k = 0; k < 4; k++)
-			hits[k] = _mm512_cmpge_epi32_mask(
-				take_up(t, i + 16 * k, 0xffff), least);
+			hits[k] = _mm512_cmpge_epi32_mask(take_up(t, i + 16 * k, 0xffff), least);
 		if (!(hits[0] | hits[1] | hits[2] | hits[3]))
 			continue;
 		for (size_t k = 0; k < 4; k++)
@@ -60,9 +57,7 @@ static size_t collect(const struct gf_topk *t, uint32_t bound)
 		__mmask16 m = lane_mask(t->count - i);
 
 		n += note(t->scratch + n, i,
-			  _mm512_mask_cmpge_epi32_mask(m, take_up(t, i, m),
-						       least),
-			  m);
+			  _mm512_mask_cmpge_epi32_mask(m, take_up(t, i, m), least), m);
 	}
 	return n;
 }

@@ -10,8 +10,8 @@
 
 #include "base/heap.h"
 
-/* Of a group's file the number after a key, or with NULL the first two divided
- * by each other, or the only one. INFINITY: "max", or there is none. */
+/* Of a group's file the number after a key, or with NULL the first two divided by each other, or
+ * the only one. INFINITY: "max", or there is none. */
 static double number(const char *folder, const char *file, const char *key)
 {
 	char *path = gf_xasprintf("%s/%s", folder, file), line[256], word[64];
@@ -23,8 +23,7 @@ static double number(const char *folder, const char *file, const char *key)
 			found = a / b;
 		else if (!key && sscanf(line, "%lf", &a) == 1)
 			found = a;
-		else if (key && sscanf(line, "%63s %lf", word, &a) == 2 &&
-			 strcmp(word, key) == 0)
+		else if (key && sscanf(line, "%63s %lf", word, &a) == 2 && strcmp(word, key) == 0)
 			found = a;
 	}
 	if (f)
@@ -40,15 +39,13 @@ static bool lists(const char *list, const char *word)
 
 	for (; list; list = strchr(list, ',')) {
 		list += *list == ',';
-		if (strncmp(list, word, length) == 0 &&
-		    strchr(",", list[length]))
+		if (strncmp(list, word, length) == 0 && strchr(",", list[length]))
 			return true;
 	}
 	return false;
 }
 
-/* The group of a controller: "4:memory:/a/b" in cgroup 1, "0::/a/b" in 2. The
- * caller frees. */
+/* The group of a controller: "4:memory:/a/b" in cgroup 1, "0::/a/b" in 2. The caller frees. */
 static char *group_of(const char *root, const char *controller, bool v2)
 {
 	char *name = gf_xasprintf("%s/proc/self/cgroup", root), *group = NULL;
@@ -57,8 +54,7 @@ static char *group_of(const char *root, const char *controller, bool v2)
 
 	while (f && !group && fgets(line, sizeof(line), f))
 		if (v2 ? sscanf(line, "0::%3583[^\n]", path) == 1
-		       : sscanf(line, "%*d:%511[^:]:%3583[^\n]", list, path) ==
-					    2 &&
+		       : sscanf(line, "%*d:%511[^:]:%3583[^\n]", list, path) == 2 &&
 				    lists(list, controller))
 			group = gf_xstrdup(path);
 	if (f)
@@ -67,10 +63,9 @@ static char *group_of(const char *root, const char *controller, bool v2)
 	return group;
 }
 
-/* The folder of that group, and how many bytes of it are the mount, which may
- * show only what is below a container's own group. NULL: there is none. */
-static char *folder_of(const char *root, const char *controller, bool v2,
-		       size_t *mount_bytes)
+/* The folder of that group, and how many bytes of it are the mount, which may show only what is
+ * below a container's own group. NULL: there is none. */
+static char *folder_of(const char *root, const char *controller, bool v2, size_t *mount_bytes)
 {
 	char *name = gf_xasprintf("%s/proc/self/mountinfo", root), *type;
 	char *group = group_of(root, controller, v2), *folder = NULL;
@@ -82,16 +77,13 @@ static char *folder_of(const char *root, const char *controller, bool v2,
 		size_t n;
 
 		type = strstr(line, " - ");
-		if (!type ||
-		    sscanf(line, "%*s %*s %*s %1023s %1023s", top, mount) !=
-			    2 ||
+		if (!type || sscanf(line, "%*s %*s %*s %1023s %1023s", top, mount) != 2 ||
 		    sscanf(type, " - %31s %*s %1023s", kind, options) != 2 ||
 		    strcmp(kind, v2 ? "cgroup2" : "cgroup") != 0 ||
 		    (!v2 && !lists(options, controller)))
 			continue;
 		n = strcmp(top, "/") == 0 ? 0 : strlen(top);
-		if (strncmp(group, top, n) == 0 && group[n] == '/' &&
-		    group[n + 1])
+		if (strncmp(group, top, n) == 0 && group[n] == '/' && group[n + 1])
 			below = group + n;
 		*mount_bytes = strlen(root) + strlen(mount);
 		folder = gf_xasprintf("%s%s%s", root, mount, below);
@@ -123,8 +115,7 @@ static void walk(const char *root, const char *controller,
 
 static double limit_of(const char *folder, bool v2)
 {
-	return v2 ? fmin(number(folder, "memory.max", NULL),
-			 number(folder, "memory.high", NULL))
+	return v2 ? fmin(number(folder, "memory.max", NULL), number(folder, "memory.high", NULL))
 		  : number(folder, "memory.limit_in_bytes", NULL);
 }
 
@@ -136,14 +127,12 @@ static void look_limit(const char *folder, bool v2, void *least)
 /* Pages of files are given back. */
 static void look_left(const char *folder, bool v2, void *least)
 {
-	static const char *const files[2][2] = {
-		{"total_active_file", "total_inactive_file"},
-		{"active_file", "inactive_file"}};
+	static const char *const files[2][2] = {{"total_active_file", "total_inactive_file"},
+						{"active_file", "inactive_file"}};
 	double limit = limit_of(folder, v2), used, pages;
 	size_t i;
 
-	used = number(folder, v2 ? "memory.current" : "memory.usage_in_bytes",
-		      NULL);
+	used = number(folder, v2 ? "memory.current" : "memory.usage_in_bytes", NULL);
 	for (i = 0; i < 2; i++) {
 		pages = number(folder, "memory.stat", files[v2][i]);
 		used -= isinf(pages) ? 0 : pages;
@@ -186,15 +175,12 @@ static void look_processors(const char *folder, bool v2, void *limits)
 	processors = v2 ? number(folder, "cpu.max", NULL)
 			: number(folder, "cpu.cfs_quota_us", NULL) /
 				     number(folder, "cpu.cfs_period_us", NULL);
-	if (processors > 0 && !isinf(processors) && l->n < GF_ALLOWANCES &&
-	    stat(folder, &st) == 0)
+	if (processors > 0 && !isinf(processors) && l->n < GF_ALLOWANCES && stat(folder, &st) == 0)
 		l->to[l->n++] = (struct gf_allowance){
-			(uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 40,
-			processors};
+			(uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 40, processors};
 }
 
-size_t gf_allowance_processors(const char *root,
-			       struct gf_allowance limits[GF_ALLOWANCES])
+size_t gf_allowance_processors(const char *root, struct gf_allowance limits[GF_ALLOWANCES])
 {
 	struct limits l = {limits, 0};
 

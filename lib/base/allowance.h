@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 /*
- * The part of the machine's memory and processors that a process in a container
- * or a job may have: by the limits of its control group and of those
- * around it that it can see, cgroup 1 and 2. Processors that a group does not
- * have at all (cpuset) are not in the affinity mask, where callers look.
+ * The part of the machine's memory and processors that a process in a container or a job may have:
+ * by the limits of its control group and of those around it that it can see, cgroup 1 and 2.
+ * Processors that a group does not have at all (cpuset) are not in the affinity mask, where callers
+ * look.
  *
  * root: "", or in tests a folder that holds proc and sys.
  */
@@ -27,7 +27,6 @@ struct gf_allowance {
 };
 enum { GF_ALLOWANCES = 8 };
 /* Fills the first of them, innermost first; how many. */
-size_t gf_allowance_processors(const char *root,
-			       struct gf_allowance limits[GF_ALLOWANCES]);
+size_t gf_allowance_processors(const char *root, struct gf_allowance limits[GF_ALLOWANCES]);
 
 #endif

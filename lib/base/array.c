@@ -5,8 +5,7 @@
 
 #include "base/heap.h"
 
-void *gf_array_push_raw(void *items_ptr, size_t *count, size_t *capacity,
-			size_t item_bytes)
+void *gf_array_push_raw(void *items_ptr, size_t *count, size_t *capacity, size_t item_bytes)
 {
 	char *items;
 

@@ -11,17 +11,16 @@
 #endif
 
 static const uint32_t round_constants[64] = {
-	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1,
-	0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3,
-	0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
-	0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-	0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
-	0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
-	0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-	0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
-	0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
-	0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+	0xc67178f2,
 };
 
 static uint32_t rotr(uint32_t x, int k)
@@ -34,14 +33,12 @@ static void expand(const unsigned char *block, uint32_t w[64])
 	int i;
 
 	for (i = 0; i < 16; i++)
-		w[i] = (uint32_t)block[4 * i] << 24 |
-		       (uint32_t)block[4 * i + 1] << 16 |
+		w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
 		       (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
 	for (; i < 64; i++) {
 		uint32_t a = w[i - 15], b = w[i - 2];
 
-		w[i] = w[i - 16] + w[i - 7] +
-		       (rotr(a, 7) ^ rotr(a, 18) ^ (a >> 3)) +
+		w[i] = w[i - 16] + w[i - 7] + (rotr(a, 7) ^ rotr(a, 18) ^ (a >> 3)) +
 		       (rotr(b, 17) ^ rotr(b, 19) ^ (b >> 10));
 	}
 }
@@ -49,20 +46,17 @@ static void expand(const unsigned char *block, uint32_t w[64])
 /* Round `i` of eight: the state's words go round in place of moving. */
 static inline void mix(uint32_t s[8], int i, uint32_t added)
 {
-	const uint32_t a = s[(8 - i) & 7], b = s[(9 - i) & 7],
-		       c = s[(10 - i) & 7], e = s[(12 - i) & 7],
-		       f = s[(13 - i) & 7], g = s[(14 - i) & 7];
-	const uint32_t t = s[(15 - i) & 7] +
-			   (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) +
+	const uint32_t a = s[(8 - i) & 7], b = s[(9 - i) & 7], c = s[(10 - i) & 7],
+		       e = s[(12 - i) & 7], f = s[(13 - i) & 7], g = s[(14 - i) & 7];
+	const uint32_t t = s[(15 - i) & 7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) +
 			   ((e & f) ^ (~e & g)) + added;
 
 	s[(11 - i) & 7] += t;
-	s[(15 - i) & 7] = t + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) +
-			  ((a & b) ^ (a & c) ^ (b & c));
+	s[(15 - i) & 7] =
+		t + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
 }
 
-static void compress(uint32_t state[8], const unsigned char *block,
-		     size_t blocks)
+static void compress(uint32_t state[8], const unsigned char *block, size_t blocks)
 {
 	uint32_t w[64], s[8];
 	int i, k;
@@ -84,8 +78,7 @@ static void compress(uint32_t state[8], const unsigned char *block,
 __attribute__((target("sha,sse4.1"))) static void
 compress_sha(uint32_t state[8], const unsigned char *block, size_t blocks)
 {
-	const __m128i order =
-		_mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+	const __m128i order = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
 	__m128i *at = (__m128i *)(void *)state;
 	__m128i low = _mm_shuffle_epi32(_mm_loadu_si128(at), 0xb1);
 	__m128i high = _mm_shuffle_epi32(_mm_loadu_si128(at + 1), 0x1b);
@@ -94,8 +87,7 @@ compress_sha(uint32_t state[8], const unsigned char *block, size_t blocks)
 
 	for (; blocks; blocks--, block += GF_DIGEST_BLOCK) {
 		const __m128i *in = (const __m128i *)(const void *)block;
-		const __m128i *k =
-			(const __m128i *)(const void *)round_constants;
+		const __m128i *k = (const __m128i *)(const void *)round_constants;
 		const __m128i abef_before = abef, cdgh_before = cdgh;
 		__m128i w[4], sum;
 		int i;
@@ -108,11 +100,9 @@ compress_sha(uint32_t state[8], const unsigned char *block, size_t blocks)
 
 			sum = _mm_add_epi32(w[i & 3], _mm_loadu_si128(k + i));
 			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
-			abef = _mm_sha256rnds2_epu32(
-				abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
-			sum = _mm_add_epi32(
-				_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]),
-				_mm_alignr_epi8(last, w[(i + 2) & 3], 4));
+			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+			sum = _mm_add_epi32(_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]),
+					    _mm_alignr_epi8(last, w[(i + 2) & 3], 4));
 			w[i & 3] = _mm_sha256msg2_epu32(sum, last);
 		}
 		abef = _mm_add_epi32(abef, abef_before);
@@ -192,8 +182,7 @@ void gf_digest_end(struct gf_digest *d, unsigned char out[GF_DIGEST_BYTES])
 		out[i] = (unsigned char)(d->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void gf_digest_hex(const unsigned char raw[GF_DIGEST_BYTES],
-		   char out[GF_DIGEST_HEX])
+void gf_digest_hex(const unsigned char raw[GF_DIGEST_BYTES], char out[GF_DIGEST_HEX])
 {
 	int i;
 

@@ -10,8 +10,8 @@ enum gf_dtype { GF_F32, GF_F64, GF_F16, GF_BF16, GF_I32 };
 extern const char *const gf_dtype_names[]; /* NULL-terminated */
 size_t gf_dtype_bytes(enum gf_dtype dtype);
 
-/* How an all-reduce combines contributions. The average is the sum, divided by
- * their number at the end (integers towards zero). */
+/* How an all-reduce combines contributions. The average is the sum, divided by their number at the
+ * end (integers towards zero). */
 enum gf_op { GF_OP_SUM, GF_OP_PROD, GF_OP_MAX, GF_OP_MIN, GF_OP_AVG };
 #define GF_OPS 5
 extern const char *const gf_op_names[]; /* NULL-terminated */

@@ -9,8 +9,7 @@
 #include "base/text.h"
 
 /* "<formatted>: <reason>", without one just the former. */
-static void put(struct gf_error *err, const char *reason, const char *fmt,
-		va_list ap)
+static void put(struct gf_error *err, const char *reason, const char *fmt, va_list ap)
 {
 	struct gf_heap_guard guard GF_HEAP_GUARD;
 	struct gf_text whole = {0};
@@ -22,8 +21,7 @@ static void put(struct gf_error *err, const char *reason, const char *fmt,
 	gf_text_addv(&whole, fmt, ap);
 	if (reason)
 		gf_text_addf(&whole, ": %s", reason);
-	gf_text_one_line(err->text, sizeof(err->text),
-			 whole.data ? whole.data : "");
+	gf_text_one_line(err->text, sizeof(err->text), whole.data ? whole.data : "");
 	gf_text_release(&whole);
 }
 

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/base: what every folder needs and libc lacks: errors, arrays, text,
- * files, clocks, random numbers. */
+/* lib/base: what every folder needs and libc lacks: errors, arrays, text, files, clocks, random
+ * numbers. */
 #ifndef GF_BASE_ERROR_H
 #define GF_BASE_ERROR_H
 
 /*
  * Reasons for failure.
  *
- * A function that can fail returns 0 or a negative errno and, where the reason
- * matters, takes a struct gf_error that the caller owns (usually on its stack).
- * The function that first knows the reason writes the text; its callers only
- * prefix where it happened.
- * The text is lower case, has no final dot, and names what was wanted and what
- * was found, on one line: control characters in names are shown as \xHH, and a
- * text that is too long loses its middle. A NULL struct gf_error * is always
- * allowed and means "don't care".
+ * A function that can fail returns 0 or a negative errno and, where the reason matters, takes a
+ * struct gf_error that the caller owns (usually on its stack). The function that first knows the
+ * reason writes the text; its callers only prefix where it happened.
+ * The text is lower case, has no final dot, and names what was wanted and what was found, on one
+ * line: control characters in names are shown as \xHH, and a text that is too long loses its
+ * middle. A NULL struct gf_error * is always allowed and means "don't care".
  *
  * The errno chooses a command's exit status (lib/cli/status.h):
  *   -EINVAL      usage, a bad document, a request that contradicts itself  (2)

@@ -20,16 +20,14 @@
 #define MOST_LINKS 40 /* as the kernel */
 #define MOST_TRIES 100
 
-static int read_all(int fd, const char *name, struct gf_text *text,
-		    struct gf_error *err)
+static int read_all(int fd, const char *name, struct gf_text *text, struct gf_error *err)
 {
 	char block[65536];
 	ssize_t n;
 	int rc;
 
 	for (;;) {
-		rc = fd == STDIN_FILENO ? gf_stdin_wait(text->length > 0, err)
-					: 1;
+		rc = fd == STDIN_FILENO ? gf_stdin_wait(text->length > 0, err) : 1;
 		if (rc <= 0)
 			return rc;
 		n = TEMP_FAILURE_RETRY(read(fd, block, sizeof(block)));
@@ -38,16 +36,13 @@ static int read_all(int fd, const char *name, struct gf_text *text,
 		if (n == 0)
 			return 0;
 		if (text->length + (size_t)n > GF_FILE_MAX_BYTES)
-			return gf_error_set(
-				err, -EFBIG,
-				"%s: want at most %zu bytes, got more", name,
-				GF_FILE_MAX_BYTES);
+			return gf_error_set(err, -EFBIG, "%s: want at most %zu bytes, got more",
+					    name, GF_FILE_MAX_BYTES);
 		gf_text_add(text, block, (size_t)n);
 	}
 }
 
-static int read_text(int fd, const char *name, char **data, size_t *size,
-		     struct gf_error *err)
+static int read_text(int fd, const char *name, char **data, size_t *size, struct gf_error *err)
 {
 	struct gf_text text = {0};
 	int rc = read_all(fd, name, &text, err);
@@ -63,14 +58,12 @@ static int read_text(int fd, const char *name, char **data, size_t *size,
 	return 0;
 }
 
-int gf_file_read(const char *path, char **data, size_t *size,
-		 struct gf_error *err)
+int gf_file_read(const char *path, char **data, size_t *size, struct gf_error *err)
 {
 	int fd, rc;
 
 	if (strcmp(path, "-") == 0)
-		return read_text(STDIN_FILENO, "standard input", data, size,
-				 err);
+		return read_text(STDIN_FILENO, "standard input", data, size, err);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return gf_error_errno(err, -errno, "%s", path);
@@ -84,8 +77,7 @@ static char *folder_of(const char *path, const char **name)
 {
 	const char *slash = strrchr(path, '/');
 	char *folder =
-		slash ? gf_xasprintf("%.*s", (int)(slash - path + 1), path)
-		      : gf_xstrdup(".");
+		slash ? gf_xasprintf("%.*s", (int)(slash - path + 1), path) : gf_xstrdup(".");
 	char *real = realpath(folder, NULL);
 
 	*name = slash ? slash + 1 : path;
@@ -104,8 +96,7 @@ static bool is_open_file(const char *path)
 	return is;
 }
 
-/* A descriptor of this process is written at its offset, and that of another one
- * is appended to. */
+/* A descriptor of this process is written at its offset, and that of another one is appended to. */
 static FILE *open_in_place(const char *path)
 {
 	const char *name;
@@ -127,18 +118,15 @@ static FILE *open_in_place(const char *path)
 	return f;
 }
 
-/* The file that a link leads to, whether it is there yet or not, or the open
- * file: a link stays one. NULL and errno: it cannot be followed. The caller
- * frees. */
+/* The file that a link leads to, whether it is there yet or not, or the open file: a link stays
+ * one. NULL and errno: it cannot be followed. The caller frees. */
 static char *target_of(const char *path)
 {
 	char *at = gf_xstrdup(path), *to, *slash, target[PATH_MAX];
 	int links;
 
 	for (links = 0; links <= MOST_LINKS; links++) {
-		ssize_t n = is_open_file(at)
-				    ? -1
-				    : readlink(at, target, sizeof(target) - 1);
+		ssize_t n = is_open_file(at) ? -1 : readlink(at, target, sizeof(target) - 1);
 
 		if (n < 0)
 			return at;
@@ -146,8 +134,7 @@ static char *target_of(const char *path)
 		slash = strrchr(at, '/');
 		to = target[0] == '/' || !slash
 			     ? gf_xstrdup(target)
-			     : gf_xasprintf("%.*s%s", (int)(slash - at + 1), at,
-					    target);
+			     : gf_xasprintf("%.*s%s", (int)(slash - at + 1), at, target);
 		free(at);
 		at = to;
 	}
@@ -176,8 +163,8 @@ FILE *gf_file_reopen(const char *path)
 	return f;
 }
 
-/* A new file beside the path, of that mode as the process gives it to new
- * files, or with that of `old`. */
+/* A new file beside the path, of that mode as the process gives it to new files, or with that of
+ * `old`. */
 static int open_beside(struct gf_file *f, const struct stat *old, mode_t mode)
 {
 	uint64_t word = 0;
@@ -186,10 +173,8 @@ static int open_beside(struct gf_file *f, const struct stat *old, mode_t mode)
 	for (tries = 0; tries < MOST_TRIES; tries++) {
 		if (getrandom(&word, sizeof(word), 0) < 0)
 			word += (uint64_t)getpid();
-		f->temporary =
-			gf_xasprintf("%s.%06" PRIx64, f->path, word & 0xffffff);
-		fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-			  old ? 0600 : mode);
+		f->temporary = gf_xasprintf("%s.%06" PRIx64, f->path, word & 0xffffff);
+		fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old ? 0600 : mode);
 		if (fd >= 0 && old) {
 			/* what only root may keep is lost, not gained */
 			if (fchown(fd, (uid_t)-1, old->st_gid))
@@ -213,8 +198,8 @@ static void forget(struct gf_file *f)
 	memset(f, 0, sizeof(*f));
 }
 
-static int begin(struct gf_file *f, const struct stat *old, mode_t mode,
-		 const char *path, struct gf_error *err)
+static int begin(struct gf_file *f, const struct stat *old, mode_t mode, const char *path,
+		 struct gf_error *err)
 {
 	int fd = open_beside(f, old, mode), rc;
 
@@ -230,8 +215,7 @@ static int begin(struct gf_file *f, const struct stat *old, mode_t mode,
 	return rc;
 }
 
-int gf_file_create_own(struct gf_file *f, const char *path, mode_t mode,
-		       struct gf_error *err)
+int gf_file_create_own(struct gf_file *f, const char *path, mode_t mode, struct gf_error *err)
 {
 	*f = (struct gf_file){.path = gf_xstrdup(path)};
 	return begin(f, NULL, mode, path, err);
@@ -308,9 +292,7 @@ int gf_file_try(const char *path, struct gf_error *err)
 
 	/* opening a pipe and closing it would end its reader's input */
 	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return access(path, W_OK)
-			       ? gf_error_errno(err, -errno, "%s", path)
-			       : 0;
+		return access(path, W_OK) ? gf_error_errno(err, -errno, "%s", path) : 0;
 	rc = gf_file_create(&f, path, err);
 	if (!rc)
 		gf_file_abandon(&f);
@@ -326,8 +308,7 @@ static bool same_file(const char *path, const char *other)
 	bool same;
 
 	if (stat(path, &a) == 0 && stat(other, &b) == 0)
-		return S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
-		       a.st_ino == b.st_ino;
+		return S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 	folder = folder_of(path, &name);
 	other_folder = folder_of(other, &other_name);
 	same = folder && other_folder && strcmp(folder, other_folder) == 0 &&
@@ -337,8 +318,7 @@ static bool same_file(const char *path, const char *other)
 	return same;
 }
 
-int gf_file_apart(const struct gf_file_wish *files, size_t n,
-		  struct gf_error *err)
+int gf_file_apart(const struct gf_file_wish *files, size_t n, struct gf_error *err)
 {
 	size_t i, k;
 
@@ -347,23 +327,19 @@ int gf_file_apart(const struct gf_file_wish *files, size_t n,
 			if (files[i].path && files[k].path &&
 			    same_file(files[i].path, files[k].path))
 				return gf_error_set(err, -EINVAL,
-						    "--%s and --%s: want two "
-						    "files, got one",
-						    files[i].option,
-						    files[k].option);
+						    "--%s and --%s: want two files, got one",
+						    files[i].option, files[k].option);
 	return 0;
 }
 
-int gf_file_put(struct gf_file *f, const void *data, size_t size,
-		struct gf_error *err)
+int gf_file_put(struct gf_file *f, const void *data, size_t size, struct gf_error *err)
 {
 	errno = 0;
 	fwrite(data, 1, size, f->stream); /* commit sees a failure */
 	return gf_file_commit(f, err);
 }
 
-int gf_file_write(const char *path, const void *data, size_t size,
-		  struct gf_error *err)
+int gf_file_write(const char *path, const void *data, size_t size, struct gf_error *err)
 {
 	struct gf_file f;
 	int rc = gf_file_create(&f, path, err);
@@ -393,8 +369,7 @@ int gf_file_sync_parent(const char *path, struct gf_error *err)
 	return rc;
 }
 
-int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
-			 struct gf_error *err)
+int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes, struct gf_error *err)
 {
 	int opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc = 0;
 	struct stat st;
@@ -404,8 +379,7 @@ int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
 	if (fstat(opened, &st))
 		rc = gf_error_errno(err, -errno, "%s", path);
 	else if (!S_ISREG(st.st_mode))
-		rc = gf_error_set(err, -EINVAL, "%s: want a regular file",
-				  path);
+		rc = gf_error_set(err, -EINVAL, "%s: want a regular file", path);
 	if (rc) {
 		close(opened);
 		return rc;
@@ -415,8 +389,7 @@ int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
 	return 0;
 }
 
-int gf_file_read_regular(const char *path, char **data, size_t *size,
-			 struct gf_error *err)
+int gf_file_read_regular(const char *path, char **data, size_t *size, struct gf_error *err)
 {
 	int fd = -1, rc = gf_file_open_regular(path, &fd, size, err);
 

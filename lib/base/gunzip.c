@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/text.h"
 
-/* Of entries, a byte of gzip holds about one: they begin with a bracket or a
- * comma, or are attributes. A small file may hold a few more, and bytes. */
+/* Of entries, a byte of gzip holds about one: they begin with a bracket or a comma, or are
+ * attributes. A small file may hold a few more, and bytes. */
 enum { ENTRIES_MOST = 2, ENTRIES_FREE = 1 << 16, BYTES_FREE = 1 << 20 };
 
 static size_t entries_in(const char *p, const char *end)
@@ -23,8 +23,7 @@ static size_t entries_in(const char *p, const char *end)
 }
 
 /* A file may be several streams, one after the other. */
-static int unpack(z_stream *z, const char *path, struct gf_text *out,
-		  struct gf_error *err)
+static int unpack(z_stream *z, const char *path, struct gf_text *out, struct gf_error *err)
 {
 	size_t bytes_most = BYTES_FREE + GF_GUNZIP_MOST * (size_t)z->avail_in;
 	size_t entries_most = ENTRIES_FREE + ENTRIES_MOST * (size_t)z->avail_in;
@@ -36,8 +35,7 @@ static int unpack(z_stream *z, const char *path, struct gf_text *out,
 		bytes_most = GF_FILE_MAX_BYTES;
 	while (code != Z_STREAM_END || z->avail_in > 0) {
 		if (code == Z_STREAM_END && inflateReset(z) != Z_OK)
-			return gf_error_set(err, -ENOMEM, "%s: no memory",
-					    path);
+			return gf_error_set(err, -ENOMEM, "%s: no memory", path);
 		z->next_out = (Bytef *)block;
 		z->avail_out = sizeof(block);
 		code = inflate(z, Z_NO_FLUSH);
@@ -46,18 +44,15 @@ static int unpack(z_stream *z, const char *path, struct gf_text *out,
 		if (out->length > bytes_most || entries > entries_most)
 			return gf_error_set(
 				err, -EINVAL,
-				"%s: want at most %d bytes and %d entries from "
-				"a byte of gzip, and %zu bytes in all, got "
-				"more: unpack it by gunzip first",
-				path, GF_GUNZIP_MOST, ENTRIES_MOST,
-				GF_FILE_MAX_BYTES);
+				"%s: want at most %d bytes and %d entries from a byte of gzip, and "
+				"%zu bytes in all, got more: unpack it by gunzip first",
+				path, GF_GUNZIP_MOST, ENTRIES_MOST, GF_FILE_MAX_BYTES);
 		/* zeros may fill up what lies on a tape */
 		if (code == Z_DATA_ERROR && out->length && !z->total_out)
 			return 0;
 		if (code != Z_OK && code != Z_STREAM_END)
-			return gf_error_set(
-				err, -EINVAL, "%s: the gzip stream is %s", path,
-				code == Z_BUF_ERROR ? "truncated" : "damaged");
+			return gf_error_set(err, -EINVAL, "%s: the gzip stream is %s", path,
+					    code == Z_BUF_ERROR ? "truncated" : "damaged");
 	}
 	return 0;
 }
@@ -86,8 +81,7 @@ int gf_gunzip(const char *path, char **data, size_t *size, struct gf_error *err)
 	return rc;
 }
 
-int gf_gunzip_read(const char *path, char **data, size_t *size,
-		   struct gf_error *err)
+int gf_gunzip_read(const char *path, char **data, size_t *size, struct gf_error *err)
 {
 	int rc = gf_file_read(path, data, size, err);
 

@@ -32,8 +32,7 @@ static _Noreturn void exhausted(size_t count, size_t size)
 
 	if (__builtin_mul_overflow(count, size, &all))
 		all = SIZE_MAX;
-	snprintf(line, sizeof(line),
-		 all ? "out of memory: want %zu bytes" : "out of memory", all);
+	snprintf(line, sizeof(line), all ? "out of memory: want %zu bytes" : "out of memory", all);
 	if (guard) {
 		memcpy(guard->line, line, sizeof(line));
 		innermost = guard->outer;

@@ -6,10 +6,9 @@
 #include <stddef.h>
 
 /*
- * Small host allocations. They never return NULL. On exhaustion, or when
- * count * size overflows, the thread goes on at its guard; without one the
- * process prints a line and exits with status 3. Pools and device memory do not
- * come from here; their allocators return errors. Free with free().
+ * Small host allocations. They never return NULL. On exhaustion, or when count * size overflows,
+ * the thread goes on at its guard; without one the process prints a line and exits with status 3.
+ * Pools and device memory do not come from here; their allocators return errors. Free with free().
  */
 void *gf_xmalloc(size_t size);
 void *gf_xcalloc(size_t count, size_t size);
@@ -20,8 +19,8 @@ char *gf_xstrdup_or_null(const char *text);
 void *gf_xmemdup(const void *data, size_t size);
 char *gf_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* What a foreign function returns, which is NULL with errno ENOMEM on
- * exhaustion: then it does not come back. */
+/* What a foreign function returns, which is NULL with errno ENOMEM on exhaustion: then it does not
+ * come back. */
 void *gf_heap_need(void *p);
 
 /*
@@ -32,8 +31,8 @@ void *gf_heap_need(void *p);
  *	if (GF_HEAP_FAILS(guard)) (guard.line says what was wanted)
  *		return -ENOMEM;
  *
- * Nothing is unwound: locks stay taken, memory and files are lost. So what was
- * worked on is left alone from then on.
+ * Nothing is unwound: locks stay taken, memory and files are lost. So what was worked on is left
+ * alone from then on.
  */
 struct gf_heap_guard {
 	jmp_buf at;

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-int gf_library_open(const char *file, const struct gf_symbol *symbols,
-		    size_t count, void *table, struct gf_error *err)
+int gf_library_open(const char *file, const struct gf_symbol *symbols, size_t count, void *table,
+		    struct gf_error *err)
 {
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
@@ -16,8 +16,7 @@ int gf_library_open(const char *file, const struct gf_symbol *symbols,
 		void *symbol = dlsym(library, symbols[i].name);
 
 		if (!symbol)
-			return gf_error_set(err, -ENODEV, "%s has no %s", file,
-					    symbols[i].name);
+			return gf_error_set(err, -ENODEV, "%s has no %s", file, symbols[i].name);
 		memcpy((char *)table + symbols[i].at, &symbol, sizeof(symbol));
 	}
 	return 0;

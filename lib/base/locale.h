@@ -5,10 +5,10 @@
 #include <locale.h>
 
 /*
- * Numbers in documents and messages have a decimal point, and letters are those
- * of ASCII. A program that the library is part of may have chosen another
- * locale (a comma; a Turkish i), so calls of the library, and threads of its
- * own, are in the locale "C". The program's other threads keep theirs.
+ * Numbers in documents and messages have a decimal point, and letters are those of ASCII. A program
+ * that the library is part of may have chosen another locale (a comma; a Turkish i), so calls of
+ * the library, and threads of its own, are in the locale "C". The program's other threads keep
+ * theirs.
  */
 
 /* This thread is in the locale "C" from now on. Returns the one before. */

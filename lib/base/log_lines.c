@@ -45,8 +45,7 @@ static size_t tag_length(const char *p, const char *end)
 
 	if (n == 1 || end - p < (ptrdiff_t)n + 10 || p[n] != ']')
 		return 0;
-	return strncmp(p + n, "]<stdout>:", 10) == 0 ||
-			       strncmp(p + n, "]<stderr>:", 10) == 0
+	return strncmp(p + n, "]<stdout>:", 10) == 0 || strncmp(p + n, "]<stderr>:", 10) == 0
 		       ? n + 10
 		       : 0;
 }
@@ -166,8 +165,8 @@ static bool is_own(const struct gf_log *log, const char *p)
 	return *mark;
 }
 
-/* The own line that begins behind a few words, or NULL. In texts with marks,
- * what stands behind a remark or a shell's prompt is none. */
+/* The own line that begins behind a few words, or NULL. In texts with marks, what stands behind a
+ * remark or a shell's prompt is none. */
 static const char *own_in(const struct gf_log *log, const char *p)
 {
 	size_t words;
@@ -175,8 +174,7 @@ static const char *own_in(const struct gf_log *log, const char *p)
 	for (words = 0; *p && words <= LABEL_WORDS; words++) {
 		if (is_own(log, p))
 			return p;
-		if (log->marks &&
-		    (*p == '#' || strchr("$%#>", p[strcspn(p, blanks) - 1])))
+		if (log->marks && (*p == '#' || strchr("$%#>", p[strcspn(p, blanks) - 1])))
 			return NULL;
 		p = skip_word(p);
 	}

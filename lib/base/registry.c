@@ -19,8 +19,7 @@ const struct gf_named *gf_registry_at(const struct gf_registry *r, size_t i)
 	return e->name ? e : NULL;
 }
 
-const void *gf_named_find(const void *entries, size_t entry_bytes,
-			  const char *name)
+const void *gf_named_find(const void *entries, size_t entry_bytes, const char *name)
 {
 	const struct gf_registry r = {entries, entry_bytes, NULL};
 	const struct gf_named *e;
@@ -90,8 +89,7 @@ const char *gf_names_near(const char *const *names, const char *got)
 	return near;
 }
 
-int gf_names_refuse(const char *const *names, const char *got,
-		    struct gf_error *err)
+int gf_names_refuse(const char *const *names, const char *got, struct gf_error *err)
 {
 	const char *near = gf_names_near(names, got);
 	struct gf_text list = {0};
@@ -100,15 +98,9 @@ int gf_names_refuse(const char *const *names, const char *got,
 
 	gf_text_one_line(brief, sizeof(brief), got);
 	for (i = 0; names[i]; i++)
-		gf_text_addf(&list, "%s%s",
-			     !i             ? ""
-			     : names[i + 1] ? ", "
-					    : " or ",
-			     names[i]);
-	gf_error_set(err, -EINVAL, "want %s, got \"%s\"%s%s%s",
-		     list.data ? list.data : "nothing", brief,
-		     near ? "; did you mean \"" : "", near ? near : "",
-		     near ? "\"?" : "");
+		gf_text_addf(&list, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
+	gf_error_set(err, -EINVAL, "want %s, got \"%s\"%s%s%s", list.data ? list.data : "nothing",
+		     brief, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 	gf_text_release(&list);
 	return -EINVAL;
 }
@@ -123,8 +115,7 @@ int gf_names_index(const char *const *names, const char *name)
 	return -1;
 }
 
-int gf_names_find(const char *const *names, const char *got, int *index,
-		  struct gf_error *err)
+int gf_names_find(const char *const *names, const char *got, int *index, struct gf_error *err)
 {
 	int i = gf_names_index(names, got);
 
@@ -134,8 +125,8 @@ int gf_names_find(const char *const *names, const char *got, int *index,
 	return 0;
 }
 
-int gf_registry_refuse(const struct gf_registry *r, const char *option,
-		       const char *first, const char *got, struct gf_error *err)
+int gf_registry_refuse(const struct gf_registry *r, const char *option, const char *first,
+		       const char *got, struct gf_error *err)
 {
 	const struct gf_named *e;
 	const char **names;

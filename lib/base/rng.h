@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Reproducible random numbers: xoshiro256** (Blackman and Vigna, 2018) seeded
- * through splitmix64. Same seed, same numbers, on every machine. The state is
- * plain data: a checkpoint may store it. Not for cryptography.
+ * Reproducible random numbers: xoshiro256** (Blackman and Vigna, 2018) seeded through splitmix64.
+ * Same seed, same numbers, on every machine. The state is plain data: a checkpoint may store it.
+ * Not for cryptography.
  */
 struct gf_rng {
 	uint64_t state[4];

@@ -5,9 +5,8 @@
 #include <stddef.h>
 
 /*
- * Items of one size, used again and again: allocated many at a time, so that
- * as long as their number stays within reason nothing is allocated any more.
- * Not for several threads.
+ * Items of one size, used again and again: allocated many at a time, so that as long as their
+ * number stays within reason nothing is allocated any more. Not for several threads.
  */
 struct gf_slab {
 	size_t item_bytes; /* a multiple of what the items must be aligned to */
@@ -17,8 +16,7 @@ struct gf_slab {
 
 /* With the first items. */
 void gf_slab_init(struct gf_slab *s, size_t item_bytes);
-/* Zeroed when it is new; else as it was given back but for its first pointer's
- * worth of bytes. */
+/* Zeroed when it is new; else as it was given back but for its first pointer's worth of bytes. */
 void *gf_slab_take(struct gf_slab *s);
 void gf_slab_give(struct gf_slab *s, void *item);
 /* A spare item, as gf_slab_take; NULL if there is none. */

@@ -17,8 +17,8 @@
 
 #define TICK_MS  250
 #define UNSEEN_S 30
-/* The last bytes of a launcher's input may still be on their way when it has
- * ended; the first may wait for the launcher itself. */
+/* The last bytes of a launcher's input may still be on their way when it has ended; the first may
+ * wait for the launcher itself. */
 #define SETTLE_S       1
 #define SETTLE_FIRST_S 5
 #define MOST_ABOVE     64 /* processes */
@@ -60,8 +60,7 @@ static bool writes_to(int pid, const char *pipe)
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	fds = gf_heap_need(opendir(path));
 	while (fds && !writes && (e = readdir(fds))) {
-		ssize_t n = readlinkat(dirfd(fds), e->d_name, target,
-				       sizeof(target) - 1);
+		ssize_t n = readlinkat(dirfd(fds), e->d_name, target, sizeof(target) - 1);
 		const char *flags;
 
 		if (n < 0)
@@ -121,10 +120,9 @@ static bool is_at_end(int pid, int fd, const struct stat *st)
 
 enum gf_stdin gf_stdin_source(void)
 {
-	/* Any other program that writes to this one has reasons of its own.
-	 * Daemons have no input: a launcher on another host sends it. */
-	static const char *const launchers[] = {"mpirun", "mpiexec", "orterun",
-						"prterun", NULL};
+	/* Any other program that writes to this one has reasons of its own. Daemons have no input:
+	 * a launcher on another host sends it. */
+	static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", NULL};
 	static const char *const daemons[] = {"orted", "prted", NULL};
 	int pid = find_writer(), fd;
 	enum gf_stdin source;
@@ -139,8 +137,7 @@ enum gf_stdin gf_stdin_source(void)
 	if (stat(path, &st))
 		return GF_STDIN_UNSEEN;
 	if (S_ISCHR(st.st_mode))
-		return st.st_rdev == makedev(1, 3) ? GF_STDIN_NOTHING
-						   : GF_STDIN_TERMINAL;
+		return st.st_rdev == makedev(1, 3) ? GF_STDIN_NOTHING : GF_STDIN_TERMINAL;
 	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
 		return GF_STDIN_UNSEEN;
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -169,13 +166,11 @@ int gf_stdin_wait(bool begun, struct gf_error *err)
 		if (source == GF_STDIN_ENDED || source == GF_STDIN_NOTHING)
 			return 0;
 		if (source == GF_STDIN_UNSEEN && quiet_s >= UNSEEN_S)
-			return gf_error_set(
-				err, -ETIMEDOUT,
-				"standard input: want its end, got nothing for "
-				"%d s: name the file, or give mpirun the "
-				"option --stdin none (mpirun 5.0.11 passes no "
-				"end on)",
-				UNSEEN_S);
+			return gf_error_set(err, -ETIMEDOUT,
+					    "standard input: want its end, got nothing for %d s: "
+					    "name the file, or give mpirun the option --stdin none "
+					    "(mpirun 5.0.11 passes no end on)",
+					    UNSEEN_S);
 	}
 	return 1;
 }

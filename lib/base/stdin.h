@@ -7,11 +7,10 @@
 #include "base/error.h"
 
 /*
- * Standard input of a process that a launcher may have started. A launcher
- * (mpirun, mpiexec) passes on what it reads itself, through a pipe; Open MPI
- * 5.0.11 does not pass on the end. So the end of the launcher's own input
- * counts, too, where the launcher can be seen (/proc). What any other program
- * writes to this one ends when that program closes the pipe.
+ * Standard input of a process that a launcher may have started. A launcher (mpirun, mpiexec) passes
+ * on what it reads itself, through a pipe; Open MPI 5.0.11 does not pass on the end. So the end of
+ * the launcher's own input counts, too, where the launcher can be seen (/proc). What any other
+ * program writes to this one ends when that program closes the pipe.
  */
 enum gf_stdin {
 	GF_STDIN_OWN,      /* no launcher passes it on */
@@ -23,10 +22,9 @@ enum gf_stdin {
 };
 enum gf_stdin gf_stdin_source(void);
 
-/* Waits for bytes or the end. 1: one of them is there; 0: the launcher's own
- * input has ended, and nothing has come for a second (5 s where nothing has
- * `begun` to come); -ETIMEDOUT: nothing came for half a minute from a launcher
- * that is not to be seen. */
+/* Waits for bytes or the end. 1: one of them is there; 0: the launcher's own input has ended, and
+ * nothing has come for a second (5 s where nothing has `begun` to come); -ETIMEDOUT: nothing came
+ * for half a minute from a launcher that is not to be seen. */
 int gf_stdin_wait(bool begun, struct gf_error *err);
 
 #endif

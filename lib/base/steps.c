@@ -37,16 +37,14 @@ int gf_steps_parse(const char *text, size_t *steps, struct gf_steps_part *part,
 	for (i = 0; i < GF_ARRAY_LENGTH(parts); i++) {
 		size_t unit = strlen(parts[i].unit);
 
-		if (length > unit &&
-		    strcmp(text + length - unit, parts[i].unit) == 0)
+		if (length > unit && strcmp(text + length - unit, parts[i].unit) == 0)
 			break;
 	}
 	if (i == GF_ARRAY_LENGTH(parts)) {
 		if (gf_units_int(text, 0, MOST_STEPS, &whole, NULL))
 			return gf_error_set(err, -EINVAL,
-					    "want steps, epochs or a share of "
-					    "the run (100, 4epochs, 5%%), got "
-					    "%s",
+					    "want steps, epochs or a share of the run (100, "
+					    "4epochs, 5%%), got %s",
 					    text);
 		*steps = (size_t)whole;
 		*part = (struct gf_steps_part){0};
@@ -73,8 +71,8 @@ void gf_steps_text(const struct gf_steps_part *part, struct gf_text *out)
 		gf_text_addf(out, "%.9g epochs", part->share);
 }
 
-void gf_steps_settle(size_t *steps, struct gf_steps_part *part,
-		     double epoch_steps, double run_steps)
+void gf_steps_settle(size_t *steps, struct gf_steps_part *part, double epoch_steps,
+		     double run_steps)
 {
 	double length = part->of == GF_STEPS_OF_RUN ? run_steps : epoch_steps;
 

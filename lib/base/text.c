@@ -40,19 +40,17 @@ size_t gf_text_decode(const char *text, uint32_t *code)
 			return 0;
 		*code = *code << 6 | (s[i] & 0x3f);
 	}
-	if (!n || *code < least[n] || *code > 0x10ffff ||
-	    (*code >= 0xd800 && *code < 0xe000))
+	if (!n || *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000))
 		return 0;
 	return n;
 }
 
-/* Controls, those above ASCII too; marks and overrides of direction; ends of
- * lines and paragraphs. */
+/* Controls, those above ASCII too; marks and overrides of direction; ends of lines and
+ * paragraphs. */
 static bool is_hidden(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
-	       c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2066 && c <= 0x2069);
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 size_t gf_text_hidden(const char *text)
@@ -106,8 +104,7 @@ void gf_text_one_line(char *to, size_t size, const char *text)
 			head--;
 		while (is_continuation(t.data[tail]))
 			tail++;
-		snprintf(to, size, "%.*s%s%s", (int)head, t.data, gap,
-			 t.data + tail);
+		snprintf(to, size, "%.*s%s%s", (int)head, t.data, gap, t.data + tail);
 	}
 	gf_text_release(&t);
 }

@@ -15,8 +15,8 @@ struct unit {
 	double divisor;
 };
 
-/* Units after a number; `prefix` is the step from one letter of PREFIXES to
- * the next, or 0 where units have none. */
+/* Units after a number; `prefix` is the step from one letter of PREFIXES to the next, or 0 where
+ * units have none. */
 struct scale {
 	double prefix;
 	const struct unit *units; /* ended by an entry without a name */
@@ -25,44 +25,38 @@ struct scale {
 #define PREFIXES "kmgtp"
 
 static const struct scale sizes = {
-	1024,
-	(const struct unit[]){{"", 1, 0}, {"B", 1, 0}, {"iB", 1, 0}, {0}}};
+	1024, (const struct unit[]){{"", 1, 0}, {"B", 1, 0}, {"iB", 1, 0}, {0}}};
 
-static const struct scale rates = {1000,
-				   (const struct unit[]){{"B/s", 1, 0},
-							 {"Bps", 1, 0},
-							 {"b/s", 0.125, 0},
-							 {"bps", 0.125, 0},
-							 {"bit/s", 0.125, 0},
-							 {0}}};
-
-static const struct scale paces = {1000, (const struct unit[]){{"", 1, 0},
-							       {"F", 1, 0},
-							       {"F/s", 1, 0},
-							       {"FLOPS", 1, 0},
-							       {"FLOP/s", 1, 0},
+static const struct scale rates = {1000, (const struct unit[]){{"B/s", 1, 0},
+							       {"Bps", 1, 0},
+							       {"b/s", 0.125, 0},
+							       {"bps", 0.125, 0},
+							       {"bit/s", 0.125, 0},
 							       {0}}};
 
-static const struct scale times = {
-	0, (const struct unit[]){{"", 1, 0},
-				 {"s", 1, 0},
-				 {"ms", 0, 1e3},
-				 {"us", 0, 1e6},
-				 {"\u00b5s", 0, 1e6}, /* micro sign */
-				 {"\u03bcs", 0, 1e6}, /* Greek mu */
-				 {"ns", 0, 1e9},
-				 {0}}};
+static const struct scale paces = {
+	1000,
+	(const struct unit[]){
+		{"", 1, 0}, {"F", 1, 0}, {"F/s", 1, 0}, {"FLOPS", 1, 0}, {"FLOP/s", 1, 0}, {0}}};
+
+static const struct scale times = {0, (const struct unit[]){{"", 1, 0},
+							    {"s", 1, 0},
+							    {"ms", 0, 1e3},
+							    {"us", 0, 1e6},
+							    {"\u00b5s", 0, 1e6}, /* micro sign */
+							    {"\u03bcs", 0, 1e6}, /* Greek mu */
+							    {"ns", 0, 1e9},
+							    {0}}};
 
 /*
- * strtod alone would take "inf", "nan", hexadecimal and leading blanks; want
- * a plain decimal number.
+ * strtod alone would take "inf", "nan", hexadecimal and leading blanks; want a plain decimal
+ * number.
  */
 static int read_number(const char *text, double *value, const char **rest)
 {
 	char *end;
 
-	if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-' &&
-	    *text != '+')
+	if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-' && *text != '+')
 		return -EINVAL;
 	if (strncasecmp(text + strspn(text, "-+"), "0x", 2) == 0)
 		return -EINVAL;
@@ -74,8 +68,7 @@ static int read_number(const char *text, double *value, const char **rest)
 	return 0;
 }
 
-static int read_with_unit(const char *text, const struct scale *scale,
-			  double *value)
+static int read_with_unit(const char *text, const struct scale *scale, double *value)
 {
 	const struct unit *unit;
 	const char *rest, *letter;
@@ -83,18 +76,16 @@ static int read_with_unit(const char *text, const struct scale *scale,
 
 	if (read_number(text, &number, &rest))
 		return -EINVAL;
-	letter = *rest && scale->prefix > 0
-			 ? strchr(PREFIXES, tolower((unsigned char)*rest))
-			 : NULL;
+	letter =
+		*rest && scale->prefix > 0 ? strchr(PREFIXES, tolower((unsigned char)*rest)) : NULL;
 	if (letter) {
 		prefix = pow(scale->prefix, (double)(letter - PREFIXES + 1));
 		rest++;
 	}
 	for (unit = scale->units; unit->name; unit++) {
 		if (strcmp(rest, unit->name) == 0) {
-			*value = unit->divisor > 0
-					 ? number / unit->divisor
-					 : number * (prefix * unit->factor);
+			*value = unit->divisor > 0 ? number / unit->divisor
+						   : number * (prefix * unit->factor);
 			return 0;
 		}
 	}
@@ -105,11 +96,10 @@ int gf_units_size(const char *text, size_t *bytes, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, &sizes, &value) || value < 0 ||
-	    value >= 9.2e18 || value != floor(value))
+	if (read_with_unit(text, &sizes, &value) || value < 0 || value >= 9.2e18 ||
+	    value != floor(value))
 		return gf_error_set(err, -EINVAL,
-				    "want a size in bytes such as 4096, 64K or "
-				    "4M, got \"%s\"",
+				    "want a size in bytes such as 4096, 64K or 4M, got \"%s\"",
 				    text);
 	*bytes = (size_t)value;
 	return 0;
@@ -119,11 +109,9 @@ int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, &rates, &value) || !(value > 0) ||
-	    !isfinite(value))
+	if (read_with_unit(text, &rates, &value) || !(value > 0) || !isfinite(value))
 		return gf_error_set(err, -EINVAL,
-				    "want a rate > 0 such as 12.5GB/s or "
-				    "100Gb/s, got \"%s\"",
+				    "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"%s\"",
 				    text);
 	*bytes_per_s = value;
 	return 0;
@@ -133,12 +121,9 @@ int gf_units_flops(const char *text, double *flop_per_s, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, &paces, &value) || !(value > 0) ||
-	    !isfinite(value))
+	if (read_with_unit(text, &paces, &value) || !(value > 0) || !isfinite(value))
 		return gf_error_set(err, -EINVAL,
-				    "want FLOP/s > 0 such as 7e12 or 15TF, "
-				    "got \"%s\"",
-				    text);
+				    "want FLOP/s > 0 such as 7e12 or 15TF, got \"%s\"", text);
 	*flop_per_s = value;
 	return 0;
 }
@@ -147,18 +132,15 @@ int gf_units_time(const char *text, double *seconds, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, &times, &value) || value < 0 ||
-	    !isfinite(value))
-		return gf_error_set(
-			err, -EINVAL,
-			"want a time >= 0 such as 3us or 1.5ms, got \"%s\"",
-			text);
+	if (read_with_unit(text, &times, &value) || value < 0 || !isfinite(value))
+		return gf_error_set(err, -EINVAL,
+				    "want a time >= 0 such as 3us or 1.5ms, got \"%s\"", text);
 	*seconds = value;
 	return 0;
 }
 
-int gf_units_int(const char *text, long long low, long long high,
-		 long long *value, struct gf_error *err)
+int gf_units_int(const char *text, long long low, long long high, long long *value,
+		 struct gf_error *err)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
 	long long number;
@@ -166,18 +148,14 @@ int gf_units_int(const char *text, long long low, long long high,
 
 	errno = 0;
 	number = strtoll(text, &end, 10);
-	if (!isdigit((unsigned char)*digits) || *end || errno || number < low ||
-	    number > high)
-		return gf_error_set(
-			err, -EINVAL,
-			"want an integer from %lld to %lld, got \"%s\"", low,
-			high, text);
+	if (!isdigit((unsigned char)*digits) || *end || errno || number < low || number > high)
+		return gf_error_set(err, -EINVAL, "want an integer from %lld to %lld, got \"%s\"",
+				    low, high, text);
 	*value = number;
 	return 0;
 }
 
-int gf_units_real(const char *text, double low, double high, double *value,
-		  struct gf_error *err)
+int gf_units_real(const char *text, double low, double high, double *value, struct gf_error *err)
 {
 	const char *rest;
 	double number = 0;
@@ -188,9 +166,8 @@ int gf_units_real(const char *text, double low, double high, double *value,
 		rest++;
 	}
 	if (rc || *rest || number < low || number > high)
-		return gf_error_set(err, -EINVAL,
-				    "want a number from %g to %g, got \"%s\"",
-				    low, high, text);
+		return gf_error_set(err, -EINVAL, "want a number from %g to %g, got \"%s\"", low,
+				    high, text);
 	*value = number;
 	return 0;
 }

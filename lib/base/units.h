@@ -7,16 +7,15 @@
 #include "base/error.h"
 
 /*
- * Numbers with units, as people type them on a command line. Documents never
- * hold such strings. All return 0 or -EINVAL with a reason; *out only on 0.
+ * Numbers with units, as people type them on a command line. Documents never hold such strings. All
+ * return 0 or -EINVAL with a reason; *out only on 0.
  */
 
-/* "4096", "64K", "4m", "1GiB", "1.5MB": every letter is a power of 1024, as
- * nccl-tests have it. */
+/* "4096", "64K", "4m", "1GiB", "1.5MB": every letter is a power of 1024, as nccl-tests have it. */
 int gf_units_size(const char *text, size_t *bytes, struct gf_error *err);
 
-/* "32GB/s", "100Gb/s", "10Gbps", "10gbit/s"; > 0. The letters are powers of
- * 1000; B is a byte, b a bit. */
+/* "32GB/s", "100Gb/s", "10Gbps", "10gbit/s"; > 0. The letters are powers of 1000; B is a byte, b a
+ * bit. */
 int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err);
 
 /* "7e12", "15T", "15TF", "15TFLOP/s"; > 0. */
@@ -26,12 +25,11 @@ int gf_units_flops(const char *text, double *flop_per_s, struct gf_error *err);
 int gf_units_time(const char *text, double *seconds, struct gf_error *err);
 
 /* A whole decimal integer in [low, high], nothing after it. */
-int gf_units_int(const char *text, long long low, long long high,
-		 long long *value, struct gf_error *err);
+int gf_units_int(const char *text, long long low, long long high, long long *value,
+		 struct gf_error *err);
 
-/* A finite decimal number in [low, high], nothing after it. Where high is at
- * most 1 it is a share, which may be in per cent: "0.05", "5%". */
-int gf_units_real(const char *text, double low, double high, double *value,
-		  struct gf_error *err);
+/* A finite decimal number in [low, high], nothing after it. Where high is at most 1 it is a share,
+ * which may be in per cent: "0.05", "5%". */
+int gf_units_real(const char *text, double low, double high, double *value, struct gf_error *err);
 
 #endif

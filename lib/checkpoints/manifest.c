@@ -15,8 +15,7 @@
 #define AT(member) offsetof(struct gf_checkpoint_file, member)
 static const struct gf_field file_fields[] = {
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"size_bytes", GF_FIELD_SIZE, .offset = AT(size_bytes),
-	 .high = GF_MAX_SIZE},
+	{"size_bytes", GF_FIELD_SIZE, .offset = AT(size_bytes), .high = GF_MAX_SIZE},
 	{"sha256", GF_FIELD_STRING, .offset = AT(sha256)},
 	{NULL},
 };
@@ -49,16 +48,13 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 	int rc = 0;
 
 	if (m->nfiles != (size_t)m->ranks)
-		return gf_json_refuse(at, "files", err,
-				      "want a file of each of %d ranks, got "
-				      "%zu",
+		return gf_json_refuse(at, "files", err, "want a file of each of %d ranks, got %zu",
 				      m->ranks, m->nfiles);
 	for (i = 0; i < m->nfiles && !rc; i++) {
 		char *want = gf_xasprintf("rank-%zu.safetensors", i);
 
 		if (strcmp(m->files[i].name, want) != 0)
-			rc = gf_json_refuse(at, "files", err,
-					    "want %s at place %zu, got \"%s\"",
+			rc = gf_json_refuse(at, "files", err, "want %s at place %zu, got \"%s\"",
 					    want, i, m->files[i].name);
 		free(want);
 	}
@@ -70,11 +66,10 @@ static const struct gf_field fields[] = {
 	{"run", GF_FIELD_STRING, .offset = AT(run)},
 	{"step", GF_FIELD_SIZE, .offset = AT(step), .high = GF_MAX_SIZE},
 	{"ranks", GF_FIELD_INT, .offset = AT(ranks), .low = 1, .high = INT_MAX},
-	{"parent", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(parent),
-	 .record = &parent_record},
+	{"parent", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(parent), .record = &parent_record},
 	{"settings", GF_FIELD_RAW, .offset = AT(settings)},
-	{"files", GF_FIELD_LIST, .offset = AT(files),
-	 .count_offset = AT(nfiles), .record = &file_record},
+	{"files", GF_FIELD_LIST, .offset = AT(files), .count_offset = AT(nfiles),
+	 .record = &file_record},
 	{"sha256", GF_FIELD_STRING, .offset = AT(sha256)},
 	{NULL},
 };
@@ -122,29 +117,25 @@ char *gf_manifest_text(struct gf_manifest *m)
 	return text;
 }
 
-static int check_seal(const char *path, const char *text, size_t size,
-		      struct gf_error *err)
+static int check_seal(const char *path, const char *text, size_t size, struct gf_error *err)
 {
 	char want[GF_DIGEST_HEX];
 
 	if (strlen(text) != size || !seal_of(text, size, want))
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a manifest that ends in its "
-				    "digest, found another end",
-				    path);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want a manifest that ends in its digest, found another end", path);
 	if (memcmp(text + size - DIGITS - TAIL, want, DIGITS) != 0)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want the contents that were written, "
-				    "with the SHA-256 %.*s, found %s",
-				    path, DIGITS, text + size - DIGITS - TAIL,
-				    want);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want the contents that were written, with the SHA-256 %.*s, found %s",
+			path, DIGITS, text + size - DIGITS - TAIL, want);
 	return 0;
 }
 
 /* --- the interface ------------------------------------------------------- */
 
-int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m,
-		     struct gf_error *err)
+int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m, struct gf_error *err)
 {
 	struct gf_manifest got = {0};
 	struct gf_json *root = NULL;
@@ -157,9 +148,8 @@ int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m,
 	rc = rc ? rc : gf_document_read(root, path, FORMAT, &record, &got, err);
 	if (!rc && got.step != step) {
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a manifest of step %zu, found one "
-				  "of step %zu",
-				  path, step, got.step);
+				  "%s: want a manifest of step %zu, found one of step %zu", path,
+				  step, got.step);
 		gf_record_release(&record, &got);
 	}
 	gf_json_free(root);

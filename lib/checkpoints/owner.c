@@ -22,8 +22,8 @@
 
 #define FORMAT "gf-lock"
 #define BEATS  5 /* of an owner, in a lease */
-/* An owner locks its file, and then writes its name: looks at a locked file
- * before a name is believed, and before it is held to have none. */
+/* An owner locks its file, and then writes its name: looks at a locked file before a name is
+ * believed, and before it is held to have none. */
 #define LOOKS_NAMED    1
 #define LOOKS_NAMELESS 5
 /* More than any record takes. */
@@ -44,8 +44,7 @@ struct gf_checkpoint_owner {
 	struct record self;
 	int fd;    /* -1: not owned */
 	int looks; /* at a file that another process has locked */
-	/* of another's lock file that is watched: its last change, and since
-	 * when there was none */
+	/* of another's lock file that is watched: its last change, and since when there was none */
 	struct timespec changed;
 	double still_since_s;
 	bool watches;
@@ -106,8 +105,7 @@ static void describe_self(struct record *r, const char *job)
 	struct tm tm;
 
 	gethostname(host, sizeof(host) - 1);
-	strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%SZ",
-		 gmtime_r(&now, &tm));
+	strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	*r = (struct record){
 		.host = gf_xstrdup(host),
 		.job = gf_xstrdup_or_null(job),
@@ -123,9 +121,8 @@ static char *name_of(const struct record *r)
 {
 	if (!r->token)
 		return gf_xstrdup("a job that does not say its name");
-	return gf_xasprintf("%s (process %zu on %s, since %s)",
-			    r->job ? r->job : "a job", r->pid, r->host,
-			    r->since);
+	return gf_xasprintf("%s (process %zu on %s, since %s)", r->job ? r->job : "a job", r->pid,
+			    r->host, r->since);
 }
 
 /* Leaves *r empty if that is no record. */
@@ -150,10 +147,9 @@ static int lock_file(const struct gf_checkpoint_owner *o, int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
 }
 
-/* Opens and locks; 0 and *fd, *locked as it is; -EBUSY: another process has
- * locked it. Between opening and locking, an owner may have removed it. */
-static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked,
-		     struct gf_error *err)
+/* Opens and locks; 0 and *fd, *locked as it is; -EBUSY: another process has locked it. Between
+ * opening and locking, an owner may have removed it. */
+static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked, struct gf_error *err)
 {
 	struct stat by_fd, by_path;
 	int rc, tries;
@@ -161,14 +157,9 @@ static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked,
 	for (tries = 0; tries < 100; tries++) {
 		*fd = -1;
 		if (!lstat(o->path, &by_path) && !S_ISREG(by_path.st_mode))
-			return gf_error_set(
-				err,
-				S_ISLNK(by_path.st_mode) ? -ELOOP : -EEXIST,
-				"%s: want a regular file or none", o->path);
-		*fd = open(o->path,
-			   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
-				   O_NONBLOCK,
-			   0666);
+			return gf_error_set(err, S_ISLNK(by_path.st_mode) ? -ELOOP : -EEXIST,
+					    "%s: want a regular file or none", o->path);
+		*fd = open(o->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 		if (*fd < 0)
 			return gf_error_errno(err, -errno, "%s", o->dir);
 		rc = lock_file(o, *fd);
@@ -181,13 +172,11 @@ static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked,
 		close(*fd);
 	}
 	return gf_error_set(err, -EBUSY,
-			    "%s: want a lock file that stays, it was replaced "
-			    "%d times",
-			    o->path, tries);
+			    "%s: want a lock file that stays, it was replaced %d times", o->path,
+			    tries);
 }
 
-static int write_record(struct gf_checkpoint_owner *o, int fd,
-			struct gf_error *err)
+static int write_record(struct gf_checkpoint_owner *o, int fd, struct gf_error *err)
 {
 	char *text = gf_document_write(FORMAT, &record, &o->self);
 	size_t size = strlen(text);
@@ -225,13 +214,11 @@ static int watch(struct gf_checkpoint_owner *o, int fd, const char *other)
 		o->watches = true;
 		o->changed = st.st_mtim;
 		o->still_since_s = gf_clock_s();
-		tell(o, gf_xasprintf("%s: %s may be running: waiting %.0f s "
-				     "for a sign of life",
+		tell(o, gf_xasprintf("%s: %s may be running: waiting %.0f s for a sign of life",
 				     o->path, other, lease_s(o)));
 		return -EAGAIN;
 	}
-	if (st.st_mtim.tv_sec != o->changed.tv_sec ||
-	    st.st_mtim.tv_nsec != o->changed.tv_nsec)
+	if (st.st_mtim.tv_sec != o->changed.tv_sec || st.st_mtim.tv_nsec != o->changed.tv_nsec)
 		return -EBUSY;
 	return gf_clock_s() - o->still_since_s < lease_s(o) ? -EAGAIN : 0;
 }
@@ -249,8 +236,7 @@ static void *beat(void *arg)
 		futimens(o->fd, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += (time_t)every_s;
-		until.tv_nsec +=
-			(long)((every_s - (double)(time_t)every_s) * 1e9);
+		until.tv_nsec += (long)((every_s - (double)(time_t)every_s) * 1e9);
 		if (until.tv_nsec >= 1000000000) {
 			until.tv_sec++;
 			until.tv_nsec -= 1000000000;
@@ -281,8 +267,8 @@ static void take(struct gf_checkpoint_owner *o, int fd)
 
 /* --- the interface -------------------------------------------------------- */
 
-struct gf_checkpoint_owner *
-gf_checkpoint_claim(const char *dir, const struct gf_checkpoint_claim *claim)
+struct gf_checkpoint_owner *gf_checkpoint_claim(const char *dir,
+						const struct gf_checkpoint_claim *claim)
 {
 	struct gf_checkpoint_owner *o = gf_xcalloc(1, sizeof(*o));
 	pthread_condattr_t attributes;
@@ -304,8 +290,7 @@ gf_checkpoint_claim(const char *dir, const struct gf_checkpoint_claim *claim)
 	return o;
 }
 
-int gf_checkpoint_claim_poll(struct gf_checkpoint_owner *o,
-			     struct gf_error *err)
+int gf_checkpoint_claim_poll(struct gf_checkpoint_owner *o, struct gf_error *err)
 {
 	struct gf_error why = {""};
 	struct record other = {0};
@@ -321,21 +306,18 @@ int gf_checkpoint_claim_poll(struct gf_checkpoint_owner *o,
 	    o->looks++ < (other.token ? LOOKS_NAMED : LOOKS_NAMELESS))
 		rc = -EAGAIN;
 	/* an owner under this kernel would hold the lock */
-	if (!rc && other.token && !own &&
-	    !(locked && strcmp(other.kernel, o->self.kernel) == 0))
+	if (!rc && other.token && !own && !(locked && strcmp(other.kernel, o->self.kernel) == 0))
 		rc = watch(o, fd, name);
 	if (!rc && other.token && !own)
-		tell(o, gf_xasprintf("%s: %s is no more: taken over", o->path,
-				     name));
+		tell(o, gf_xasprintf("%s: %s is no more: taken over", o->path, name));
 	if (!rc && !own)
 		rc = write_record(o, fd, &why);
-	/* without a lock another job may write at the same moment: the next
-	 * look shows which name has stayed */
+	/* without a lock another job may write at the same moment: the next look shows which name
+	 * has stayed */
 	unsure = !rc && !own && !locked && o->fd < 0;
 	if (rc == -EBUSY && !why.text[0])
 		gf_error_set(err, rc,
-			     "%s: is in use by %s: want a folder that no other "
-			     "job writes to",
+			     "%s: is in use by %s: want a folder that no other job writes to",
 			     o->dir, name);
 	else if (rc && rc != -EAGAIN && err)
 		*err = why;
@@ -362,9 +344,7 @@ int gf_checkpoint_owns(struct gf_checkpoint_owner *o, struct gf_error *err)
 		o->looks = LOOKS_NAMELESS;
 		rc = gf_checkpoint_claim_poll(o, err);
 		return rc == -EAGAIN
-			       ? gf_error_set(err, -EBUSY,
-					      "%s: another job has taken it",
-					      o->dir)
+			       ? gf_error_set(err, -EBUSY, "%s: another job has taken it", o->dir)
 			       : rc;
 	}
 	if (fd < 0)
@@ -374,9 +354,8 @@ int gf_checkpoint_owns(struct gf_checkpoint_owner *o, struct gf_error *err)
 	if (!found.token || strcmp(found.token, o->self.token) != 0) {
 		name = name_of(&found);
 		rc = gf_error_set(err, -EBUSY,
-				  "%s: %s has taken the folder: nothing is "
-				  "written to it",
-				  o->dir, name);
+				  "%s: %s has taken the folder: nothing is written to it", o->dir,
+				  name);
 		free(name);
 	}
 	gf_record_release(&record, &found);
@@ -394,8 +373,7 @@ void gf_checkpoint_release(struct gf_checkpoint_owner *o)
 	if (o->beats)
 		pthread_join(o->thread, NULL);
 	/* removed while it is locked: nobody takes over what is about to go */
-	if (o->fd >= 0 && access(o->path, F_OK) == 0 &&
-	    !gf_checkpoint_owns(o, NULL))
+	if (o->fd >= 0 && access(o->path, F_OK) == 0 && !gf_checkpoint_owns(o, NULL))
 		unlink(o->path);
 	if (o->fd >= 0)
 		close(o->fd);

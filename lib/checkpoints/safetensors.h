@@ -19,8 +19,7 @@
 #define GF_CHECKSUM_DIGITS 8
 
 /* The checksum of the data, as text. */
-void gf_checksum(const void *data, size_t size_bytes,
-		 char text[GF_CHECKSUM_DIGITS + 1]);
+void gf_checksum(const void *data, size_t size_bytes, char text[GF_CHECKSUM_DIGITS + 1]);
 
 /* A file by its contents. */
 struct gf_file_seal {
@@ -66,31 +65,26 @@ struct gf_safetensors {
 };
 
 /* -EINVAL with "<path>: ..." for anything but a sound file. */
-int gf_safetensors_open(const char *path, struct gf_safetensors *s,
-			struct gf_error *err);
+int gf_safetensors_open(const char *path, struct gf_safetensors *s, struct gf_error *err);
 void gf_safetensors_close(struct gf_safetensors *s);
 
 /* NULL if there is none of that name; borrowed. */
-const struct gf_stored_tensor *
-gf_safetensors_find(const struct gf_safetensors *s, const char *name);
+const struct gf_stored_tensor *gf_safetensors_find(const struct gf_safetensors *s,
+						   const char *name);
 
-/* Reads a tensor, which must have that dtype and number of elements, and
- * verifies its checksum. After a failure the contents of `out` are
- * undefined. */
-int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
-			const char *dtype, size_t count_elems, void *out,
-			struct gf_error *err);
+/* Reads a tensor, which must have that dtype and number of elements, and verifies its checksum.
+ * After a failure the contents of `out` are undefined. */
+int gf_safetensors_load(const struct gf_safetensors *s, const char *name, const char *dtype,
+			size_t count_elems, void *out, struct gf_error *err);
 
-bool gf_safetensors_has_metadata(const struct gf_safetensors *s,
-				 const char *key);
+bool gf_safetensors_has_metadata(const struct gf_safetensors *s, const char *key);
 /* A value of __metadata__, copied; -EINVAL if it is not there. */
-int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
-			    char **value, struct gf_error *err);
-/* A value of __metadata__ that is a whole number in [low, high]; -EINVAL if it
- * is not there, or is another. */
-int gf_safetensors_metadata_size(const struct gf_safetensors *s,
-				 const char *key, size_t low, size_t high,
-				 size_t *value, struct gf_error *err);
+int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key, char **value,
+			    struct gf_error *err);
+/* A value of __metadata__ that is a whole number in [low, high]; -EINVAL if it is not there, or is
+ * another. */
+int gf_safetensors_metadata_size(const struct gf_safetensors *s, const char *key, size_t low,
+				 size_t high, size_t *value, struct gf_error *err);
 
 /* A tensor to be written: borrowed data, `dims` of `rank` sizes. */
 struct gf_tensor_source {
@@ -104,24 +98,21 @@ struct gf_metadata {
 	const char *key, *value;
 };
 
-/* Writes a file, synced, whole or not at all. Tensors are laid out by falling
- * element size, then name, as the format's own writer does. *seal (optional)
- * is that of what was to be written: for a set's file, to which no link is
- * followed. */
-int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
-			 size_t ntensors, const struct gf_metadata *metadata,
-			 size_t nmetadata, struct gf_file_seal *seal,
-			 struct gf_error *err);
+/* Writes a file, synced, whole or not at all. Tensors are laid out by falling element size, then
+ * name, as the format's own writer does. *seal (optional) is that of what was to be written: for a
+ * set's file, to which no link is followed. */
+int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, size_t ntensors,
+			 const struct gf_metadata *metadata, size_t nmetadata,
+			 struct gf_file_seal *seal, struct gf_error *err);
 
 /* Reads all of an open file. */
-int gf_safetensors_seal(const struct gf_safetensors *s,
-			struct gf_file_seal *seal, struct gf_error *err);
+int gf_safetensors_seal(const struct gf_safetensors *s, struct gf_file_seal *seal,
+			struct gf_error *err);
 
 /* Bytes of one element; 0 for a dtype that is not known. */
 size_t gf_safetensors_elem_bytes(const char *dtype);
 
-/* The table's own copy of a dtype's name, or NULL: a name that needs no
- * owner. */
+/* The table's own copy of a dtype's name, or NULL: a name that needs no owner. */
 const char *gf_dtype_intern(const char *name);
 
 #endif

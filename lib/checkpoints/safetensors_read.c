@@ -21,14 +21,13 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define MAX_HEADER_BYTES 100000000u
 #define METADATA_KEY     GF_SAFETENSORS_METADATA
 
-static int read_at(const struct gf_safetensors *s, void *out, size_t size,
-		   size_t offset, struct gf_error *err)
+static int read_at(const struct gf_safetensors *s, void *out, size_t size, size_t offset,
+		   struct gf_error *err)
 {
 	size_t done = 0;
 
 	while (done < size) {
-		ssize_t n = pread(s->fd, (char *)out + done, size - done,
-				  (off_t)(offset + done));
+		ssize_t n = pread(s->fd, (char *)out + done, size - done, (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -36,8 +35,7 @@ static int read_at(const struct gf_safetensors *s, void *out, size_t size,
 			return gf_error_errno(err, -errno, "%s", s->path);
 		if (n == 0)
 			return gf_error_set(err, -EINVAL,
-					    "%s: the file became shorter while "
-					    "it was read",
+					    "%s: the file became shorter while it was read",
 					    s->path);
 		done += (size_t)n;
 	}
@@ -46,8 +44,8 @@ static int read_at(const struct gf_safetensors *s, void *out, size_t size,
 
 /* --- the header ---------------------------------------------------------- */
 
-static int read_shape(struct gf_json_at *at, struct gf_stored_tensor *t,
-		      size_t *bytes, struct gf_error *err)
+static int read_shape(struct gf_json_at *at, struct gf_stored_tensor *t, size_t *bytes,
+		      struct gf_error *err)
 {
 	struct gf_json_at shape;
 	size_t i;
@@ -57,30 +55,24 @@ static int read_shape(struct gf_json_at *at, struct gf_stored_tensor *t,
 	if (rc)
 		return rc;
 	if (t->rank > GF_STORED_MAX_RANK)
-		return gf_json_refuse(at, "shape", err,
-				      "want at most %d dimensions, got %zu",
+		return gf_json_refuse(at, "shape", err, "want at most %d dimensions, got %zu",
 				      GF_STORED_MAX_RANK, t->rank);
 	t->count_elems = 1;
 	for (i = 0; i < t->rank; i++) {
-		rc = gf_json_size(gf_json_item(&shape, i), NULL, 0,
-				  SIZE_MAX / 2, &t->dims[i], err);
+		rc = gf_json_size(gf_json_item(&shape, i), NULL, 0, SIZE_MAX / 2, &t->dims[i], err);
 		if (rc)
 			return rc;
-		if (__builtin_mul_overflow(t->count_elems, t->dims[i],
-					   &t->count_elems))
+		if (__builtin_mul_overflow(t->count_elems, t->dims[i], &t->count_elems))
 			goto overflow;
 	}
-	if (__builtin_mul_overflow(t->count_elems,
-				   gf_safetensors_elem_bytes(t->dtype), bytes))
+	if (__builtin_mul_overflow(t->count_elems, gf_safetensors_elem_bytes(t->dtype), bytes))
 		goto overflow;
 	return 0;
 overflow:
-	return gf_json_refuse(at, "shape", err,
-			      "want a product that can be counted");
+	return gf_json_refuse(at, "shape", err, "want a product that can be counted");
 }
 
-static int read_dtype(struct gf_json_at *at, struct gf_stored_tensor *t,
-		      struct gf_error *err)
+static int read_dtype(struct gf_json_at *at, struct gf_stored_tensor *t, struct gf_error *err)
 {
 	char *name;
 	int rc;
@@ -91,15 +83,14 @@ static int read_dtype(struct gf_json_at *at, struct gf_stored_tensor *t,
 	t->dtype = gf_dtype_intern(name);
 	if (!t->dtype)
 		rc = gf_json_refuse(at, "dtype", err,
-				    "want a type of one or more bytes (F32, "
-				    "U64, ...), got \"%s\"",
+				    "want a type of one or more bytes (F32, U64, ...), got \"%s\"",
 				    name);
 	free(name);
 	return rc;
 }
 
-static int read_offsets(struct gf_json_at *at, struct gf_stored_tensor *t,
-			size_t bytes, struct gf_error *err)
+static int read_offsets(struct gf_json_at *at, struct gf_stored_tensor *t, size_t bytes,
+			struct gf_error *err)
 {
 	struct gf_json_at offsets;
 	size_t n;
@@ -109,26 +100,22 @@ static int read_offsets(struct gf_json_at *at, struct gf_stored_tensor *t,
 	if (rc)
 		return rc;
 	if (n != 2)
-		return gf_json_refuse(at, "data_offsets", err,
-				      "want [begin, end], got %zu numbers", n);
-	rc = gf_json_size(gf_json_item(&offsets, 0), NULL, 0, SIZE_MAX / 2,
-			  &t->begin, err);
+		return gf_json_refuse(at, "data_offsets", err, "want [begin, end], got %zu numbers",
+				      n);
+	rc = gf_json_size(gf_json_item(&offsets, 0), NULL, 0, SIZE_MAX / 2, &t->begin, err);
 	if (!rc)
-		rc = gf_json_size(gf_json_item(&offsets, 1), NULL, 0,
-				  SIZE_MAX / 2, &t->end, err);
+		rc = gf_json_size(gf_json_item(&offsets, 1), NULL, 0, SIZE_MAX / 2, &t->end, err);
 	if (rc)
 		return rc;
 	if (t->end < t->begin || t->end - t->begin != bytes)
-		return gf_json_refuse(
-			at, "data_offsets", err,
-			"want %zu bytes for this shape and dtype, "
-			"got %zu to %zu",
-			bytes, t->begin, t->end);
+		return gf_json_refuse(at, "data_offsets", err,
+				      "want %zu bytes for this shape and dtype, got %zu to %zu",
+				      bytes, t->begin, t->end);
 	return 0;
 }
 
-static int read_entry(const struct gf_json_at *root, const char *key,
-		      struct gf_stored_tensor *t, struct gf_error *err)
+static int read_entry(const struct gf_json_at *root, const char *key, struct gf_stored_tensor *t,
+		      struct gf_error *err)
 {
 	struct gf_json_at at;
 	size_t bytes = 0;
@@ -158,8 +145,7 @@ static int read_metadata(const struct gf_json_at *root, struct gf_error *err)
 	rc = gf_json_entry_object(root, METADATA_KEY, &at, err);
 	if (rc)
 		return rc;
-	for (key = gf_json_next_key(&at, NULL); key && !rc;
-	     key = gf_json_next_key(&at, key))
+	for (key = gf_json_next_key(&at, NULL); key && !rc; key = gf_json_next_key(&at, key))
 		if (!gf_json_is_string(&at, key))
 			rc = gf_json_refuse(&at, key, err, "want a string");
 	gf_json_leave(&at);
@@ -176,17 +162,14 @@ static int read_entries(struct gf_safetensors *s, struct gf_error *err)
 	rc = gf_json_root(s->header, s->path, &root, err);
 	if (rc)
 		return rc;
-	for (key = gf_json_next_key(&root, NULL); key;
-	     key = gf_json_next_key(&root, key))
+	for (key = gf_json_next_key(&root, NULL); key; key = gf_json_next_key(&root, key))
 		n++;
 	s->tensors = gf_xcalloc(n ? n : 1, sizeof(*s->tensors));
-	for (key = gf_json_next_key(&root, NULL); key && !rc;
-	     key = gf_json_next_key(&root, key)) {
+	for (key = gf_json_next_key(&root, NULL); key && !rc; key = gf_json_next_key(&root, key)) {
 		if (strcmp(key, METADATA_KEY) == 0)
 			rc = read_metadata(&root, err);
 		else
-			rc = read_entry(&root, key, &s->tensors[s->ntensors++],
-					err);
+			rc = read_entry(&root, key, &s->tensors[s->ntensors++], err);
 	}
 	gf_json_leave(&root);
 	return rc;
@@ -197,8 +180,7 @@ GF_ORDER(by_place, struct gf_stored_tensor,
 	 GF_BY(x->begin, y->begin) ?: GF_BY(x->end, y->end)
 					    ?: strcmp(x->name, y->name))
 
-static int check_cover(struct gf_safetensors *s, size_t data_bytes,
-		       struct gf_error *err)
+static int check_cover(struct gf_safetensors *s, size_t data_bytes, struct gf_error *err)
 {
 	size_t next = 0, i;
 
@@ -209,48 +191,40 @@ static int check_cover(struct gf_safetensors *s, size_t data_bytes,
 
 		if (t->begin != next)
 			return gf_error_set(err, -EINVAL,
-					    "%s: want tensor \"%s\" at byte "
-					    "%zu, got %zu (%s)",
+					    "%s: want tensor \"%s\" at byte %zu, got %zu (%s)",
 					    s->path, t->name, next, t->begin,
-					    t->begin < next ? "an overlap"
-							    : "a hole");
+					    t->begin < next ? "an overlap" : "a hole");
 		next = t->end;
 	}
 	if (next != data_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want %zu bytes of data as the header "
-				    "says, got %zu",
+				    "%s: want %zu bytes of data as the header says, got %zu",
 				    s->path, next, data_bytes);
 	return 0;
 }
 
-static int read_length(const struct gf_safetensors *s, size_t file_bytes,
-		       size_t *length, struct gf_error *err)
+static int read_length(const struct gf_safetensors *s, size_t file_bytes, size_t *length,
+		       struct gf_error *err)
 {
 	uint64_t n;
 	int rc;
 
 	if (file_bytes < LENGTH_BYTES)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a safetensors file, got %zu "
-				    "bytes",
+		return gf_error_set(err, -EINVAL, "%s: want a safetensors file, got %zu bytes",
 				    s->path, file_bytes);
 	rc = read_at(s, &n, sizeof(n), 0, err);
 	if (rc)
 		return rc;
 	if (n > MAX_HEADER_BYTES || n > file_bytes - LENGTH_BYTES)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a safetensors file, whose header "
-				    "is inside it (%zu bytes) and below %u "
-				    "bytes, its length says %llu",
-				    s->path, file_bytes, MAX_HEADER_BYTES,
-				    (unsigned long long)n);
+				    "%s: want a safetensors file, whose header is inside it (%zu "
+				    "bytes) and below %u bytes, its length says %llu",
+				    s->path, file_bytes, MAX_HEADER_BYTES, (unsigned long long)n);
 	*length = (size_t)n;
 	return 0;
 }
 
-static int read_header(struct gf_safetensors *s, size_t file_bytes,
-		       struct gf_error *err)
+static int read_header(struct gf_safetensors *s, size_t file_bytes, struct gf_error *err)
 {
 	size_t length = 0;
 	char *text;
@@ -264,9 +238,7 @@ static int read_header(struct gf_safetensors *s, size_t file_bytes,
 	rc = read_at(s, text, length, LENGTH_BYTES, err);
 	text[length] = '\0';
 	if (!rc && text[0] != '{')
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a header that begins with {",
-				  s->path);
+		rc = gf_error_set(err, -EINVAL, "%s: want a header that begins with {", s->path);
 	if (!rc)
 		rc = gf_json_parse(text, length, s->path, &s->header, err);
 	free(text);
@@ -279,8 +251,7 @@ static int read_header(struct gf_safetensors *s, size_t file_bytes,
 
 /* --- the interface ------------------------------------------------------- */
 
-int gf_safetensors_open(const char *path, struct gf_safetensors *s,
-			struct gf_error *err)
+int gf_safetensors_open(const char *path, struct gf_safetensors *s, struct gf_error *err)
 {
 	struct gf_safetensors opened = {.fd = -1};
 	size_t file_bytes;
@@ -316,12 +287,10 @@ void gf_safetensors_close(struct gf_safetensors *s)
 /* The tensors cover the data: the header's reader has seen to that. */
 static size_t file_bytes(const struct gf_safetensors *s)
 {
-	return s->data_offset +
-	       (s->ntensors ? s->tensors[s->ntensors - 1].end : 0);
+	return s->data_offset + (s->ntensors ? s->tensors[s->ntensors - 1].end : 0);
 }
 
-const struct gf_stored_tensor *
-gf_safetensors_find(const struct gf_safetensors *s, const char *name)
+const struct gf_stored_tensor *gf_safetensors_find(const struct gf_safetensors *s, const char *name)
 {
 	size_t i;
 
@@ -332,9 +301,8 @@ gf_safetensors_find(const struct gf_safetensors *s, const char *name)
 }
 
 /* Files of earlier versions, and of other writers, have none. */
-static int check_sum(const struct gf_safetensors *s,
-		     const struct gf_stored_tensor *t, const void *data,
-		     struct gf_error *err)
+static int check_sum(const struct gf_safetensors *s, const struct gf_stored_tensor *t,
+		     const void *data, struct gf_error *err)
 {
 	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name), *want = NULL;
 	char found[GF_CHECKSUM_DIGITS + 1];
@@ -347,37 +315,33 @@ static int check_sum(const struct gf_safetensors *s,
 		return rc;
 	gf_checksum(data, t->end - t->begin, found);
 	if (strcmp(want, found) != 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: \"%s\": want data with the CRC-32 %s "
-				  "that was written, got %s",
-				  s->path, t->name, want, found);
+		rc = gf_error_set(
+			err, -EINVAL,
+			"%s: \"%s\": want data with the CRC-32 %s that was written, got %s",
+			s->path, t->name, want, found);
 	free(want);
 	return rc;
 }
 
-int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
-			const char *dtype, size_t count_elems, void *out,
-			struct gf_error *err)
+int gf_safetensors_load(const struct gf_safetensors *s, const char *name, const char *dtype,
+			size_t count_elems, void *out, struct gf_error *err)
 {
 	const struct gf_stored_tensor *t = gf_safetensors_find(s, name);
 	int rc;
 
 	if (!t)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a tensor \"%s\", found none",
-				    s->path, name);
+		return gf_error_set(err, -EINVAL, "%s: want a tensor \"%s\", found none", s->path,
+				    name);
 	if (strcmp(t->dtype, dtype) != 0 || t->count_elems != count_elems)
 		return gf_error_set(err, -EINVAL,
-				    "%s: \"%s\": want %zu elements of %s, got "
-				    "%zu of %s",
-				    s->path, name, count_elems, dtype,
-				    t->count_elems, t->dtype);
+				    "%s: \"%s\": want %zu elements of %s, got %zu of %s", s->path,
+				    name, count_elems, dtype, t->count_elems, t->dtype);
 	rc = read_at(s, out, t->end - t->begin, s->data_offset + t->begin, err);
 	return rc ? rc : check_sum(s, t, out, err);
 }
 
-int gf_safetensors_seal(const struct gf_safetensors *s,
-			struct gf_file_seal *seal, struct gf_error *err)
+int gf_safetensors_seal(const struct gf_safetensors *s, struct gf_file_seal *seal,
+			struct gf_error *err)
 {
 	size_t size = file_bytes(s), at, n;
 	char *block = gf_xmalloc(BLOCK_BYTES);
@@ -397,8 +361,7 @@ int gf_safetensors_seal(const struct gf_safetensors *s,
 	return rc;
 }
 
-bool gf_safetensors_has_metadata(const struct gf_safetensors *s,
-				 const char *key)
+bool gf_safetensors_has_metadata(const struct gf_safetensors *s, const char *key)
 {
 	struct gf_json_at root, at;
 	struct gf_error ignored;
@@ -414,8 +377,8 @@ bool gf_safetensors_has_metadata(const struct gf_safetensors *s,
 	return has;
 }
 
-int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
-			    char **value, struct gf_error *err)
+int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key, char **value,
+			    struct gf_error *err)
 {
 	struct gf_json_at root, at;
 	int rc;
@@ -432,9 +395,8 @@ int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
 	return rc;
 }
 
-int gf_safetensors_metadata_size(const struct gf_safetensors *s,
-				 const char *key, size_t low, size_t high,
-				 size_t *value, struct gf_error *err)
+int gf_safetensors_metadata_size(const struct gf_safetensors *s, const char *key, size_t low,
+				 size_t high, size_t *value, struct gf_error *err)
 {
 	long long number;
 	char *text;
@@ -443,8 +405,7 @@ int gf_safetensors_metadata_size(const struct gf_safetensors *s,
 	rc = gf_safetensors_metadata(s, key, &text, err);
 	if (rc)
 		return rc;
-	rc = gf_units_int(text, (long long)low,
-			  high > INT64_MAX ? INT64_MAX : (long long)high,
+	rc = gf_units_int(text, (long long)low, high > INT64_MAX ? INT64_MAX : (long long)high,
 			  &number, err);
 	free(text);
 	if (rc) {

@@ -20,10 +20,9 @@ static const struct stored {
 	const char *name;
 	size_t bytes;
 } types[] = {
-	{"BOOL", 1},    {"U8", 1},      {"I8", 1},  {"F8_E4M3", 1}, {"I16", 2},
-	{"F8_E5M2", 1}, {"F8_E8M0", 1}, {"U16", 2}, {"F16", 2},     {"BF16", 2},
-	{"I32", 4},     {"U32", 4},     {"F32", 4}, {"F64", 8},     {"I64", 8},
-	{"U64", 8},     {"C64", 8},     {NULL, 0},
+	{"BOOL", 1},    {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"I16", 2}, {"F8_E5M2", 1},
+	{"F8_E8M0", 1}, {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4}, {"U32", 4},
+	{"F32", 4},     {"F64", 8}, {"I64", 8}, {"U64", 8},     {"C64", 8}, {NULL, 0},
 };
 
 const char *gf_dtype_intern(const char *name)
@@ -60,8 +59,7 @@ static int by_layout(const void *a, const void *b)
 	return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static void put_entry(struct gf_json_writer *w,
-		      const struct gf_tensor_source *t, size_t begin)
+static void put_entry(struct gf_json_writer *w, const struct gf_tensor_source *t, size_t begin)
 {
 	size_t i;
 
@@ -78,11 +76,9 @@ static void put_entry(struct gf_json_writer *w,
 	gf_json_close_object(w);
 }
 
-static void put_checksum(struct gf_json_writer *w,
-			 const struct gf_tensor_source *t)
+static void put_checksum(struct gf_json_writer *w, const struct gf_tensor_source *t)
 {
-	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name),
-	     text[GF_CHECKSUM_DIGITS + 1];
+	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name), text[GF_CHECKSUM_DIGITS + 1];
 
 	gf_checksum(t->data, bytes_of(t), text);
 	gf_json_put_string(w, key, text);
@@ -90,10 +86,8 @@ static void put_checksum(struct gf_json_writer *w,
 }
 
 /* The length word and the header, padded with blanks. */
-static void make_header(struct gf_text *out,
-			const struct gf_tensor_source *const *t,
-			size_t ntensors, const struct gf_metadata *metadata,
-			size_t nmetadata)
+static void make_header(struct gf_text *out, const struct gf_tensor_source *const *t,
+			size_t ntensors, const struct gf_metadata *metadata, size_t nmetadata)
 {
 	struct gf_json_writer w = {0};
 	size_t at = 0, i;
@@ -103,8 +97,7 @@ static void make_header(struct gf_text *out,
 	if (nmetadata || ntensors) {
 		gf_json_open_object(&w, GF_SAFETENSORS_METADATA);
 		for (i = 0; i < nmetadata; i++)
-			gf_json_put_string(&w, metadata[i].key,
-					   metadata[i].value);
+			gf_json_put_string(&w, metadata[i].key, metadata[i].value);
 		for (i = 0; i < ntensors; i++)
 			put_checksum(&w, t[i]);
 		gf_json_close_object(&w);
@@ -125,8 +118,7 @@ static void make_header(struct gf_text *out,
 	gf_text_release(&w.text);
 }
 
-static void put(struct gf_file *file, struct gf_digest *digest,
-		const void *data, size_t size)
+static void put(struct gf_file *file, struct gf_digest *digest, const void *data, size_t size)
 {
 	if (!size)
 		return;
@@ -135,10 +127,9 @@ static void put(struct gf_file *file, struct gf_digest *digest,
 		gf_digest_add(digest, data, size);
 }
 
-int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
-			 size_t ntensors, const struct gf_metadata *metadata,
-			 size_t nmetadata, struct gf_file_seal *seal,
-			 struct gf_error *err)
+int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, size_t ntensors,
+			 const struct gf_metadata *metadata, size_t nmetadata,
+			 struct gf_file_seal *seal, struct gf_error *err)
 {
 	const struct gf_tensor_source **order;
 	struct gf_text header = {0};
@@ -147,8 +138,7 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 	size_t i;
 	int rc;
 
-	rc = seal ? gf_file_create_own(&file, path, 0666, err)
-		  : gf_file_create(&file, path, err);
+	rc = seal ? gf_file_create_own(&file, path, 0666, err) : gf_file_create(&file, path, err);
 	if (rc)
 		return rc;
 	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));
@@ -170,8 +160,7 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 	return gf_file_commit(&file, err); /* sees a failed write */
 }
 
-void gf_checksum(const void *data, size_t size_bytes,
-		 char text[GF_CHECKSUM_DIGITS + 1])
+void gf_checksum(const void *data, size_t size_bytes, char text[GF_CHECKSUM_DIGITS + 1])
 {
 	/* without data zlib gives its start value, whatever there was */
 	unsigned long crc = crc32_z(0, NULL, 0);

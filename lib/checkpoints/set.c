@@ -38,11 +38,9 @@ static int check_kind(const char *path, mode_t kind, struct gf_error *err)
 		return gf_error_errno(err, -errno, "%s", path);
 	return (st.st_mode & S_IFMT) == kind
 		       ? 0
-		       : gf_error_set(
-				 err, -EEXIST, "%s: want a %s, found %s", path,
-				 kind == S_IFDIR ? "folder" : "regular file",
-				 S_ISLNK(st.st_mode) ? "a link"
-						     : "something else");
+		       : gf_error_set(err, -EEXIST, "%s: want a %s, found %s", path,
+				      kind == S_IFDIR ? "folder" : "regular file",
+				      S_ISLNK(st.st_mode) ? "a link" : "something else");
 }
 
 /* --- what lies in a folder ------------------------------------------------ */
@@ -74,8 +72,8 @@ static bool step_of(const char *name, const char *ending, size_t *step)
 
 GF_ORDER(falling, size_t, GF_BY(*y, *x))
 
-static int list_steps(const char *dir, const char *ending, size_t **steps,
-		      size_t *count, struct gf_error *err)
+static int list_steps(const char *dir, const char *ending, size_t **steps, size_t *count,
+		      struct gf_error *err)
 {
 	size_t capacity = 0, step;
 	struct dirent *entry;
@@ -95,12 +93,10 @@ static int list_steps(const char *dir, const char *ending, size_t **steps,
 	return 0;
 }
 
-/* rank-R.safetensors, the manifest, or what an interrupted write left beside
- * them. */
+/* rank-R.safetensors, the manifest, or what an interrupted write left beside them. */
 static bool is_part(const char *name)
 {
-	return (strncmp(name, "rank-", 5) == 0 &&
-		strstr(name, ".safetensors")) ||
+	return (strncmp(name, "rank-", 5) == 0 && strstr(name, ".safetensors")) ||
 	       strncmp(name, GF_MANIFEST_NAME, strlen(GF_MANIFEST_NAME)) == 0;
 }
 
@@ -132,10 +128,9 @@ static bool is_own(const char *dir, size_t step, const char *run, bool adopts)
 	return own;
 }
 
-/* Of this run: sets that would count as newer than that of `step`, and those
- * older than the set before it. */
-static void remove_others(const char *dir, size_t step, const char *run,
-			  bool adopts)
+/* Of this run: sets that would count as newer than that of `step`, and those older than the set
+ * before it. */
+static void remove_others(const char *dir, size_t step, const char *run, bool adopts)
 {
 	size_t *steps, count, i, kept = 0;
 	char *folder, *old;
@@ -184,15 +179,13 @@ int gf_checkpoint_begin(const char *dir, size_t step, struct gf_error *err)
 	remove_unfinished(dir, UNFINISHED);
 	remove_unfinished(dir, REPLACED);
 	folder = folder_of(dir, step, UNFINISHED);
-	rc = mkdir(folder, 0777) && errno != EEXIST
-		     ? gf_error_errno(err, -errno, "%s", folder)
-		     : check_kind(folder, S_IFDIR, err);
+	rc = mkdir(folder, 0777) && errno != EEXIST ? gf_error_errno(err, -errno, "%s", folder)
+						    : check_kind(folder, S_IFDIR, err);
 	free(folder);
 	return rc;
 }
 
-char *gf_checkpoint_part(const char *dir, size_t step, int rank,
-			 bool unfinished)
+char *gf_checkpoint_part(const char *dir, size_t step, int rank, bool unfinished)
 {
 	return gf_xasprintf("%s/step-%zu%s/rank-%d.safetensors", dir, step,
 			    unfinished ? UNFINISHED : "", rank);
@@ -208,23 +201,21 @@ static int check_parts(const char *dir, size_t step, int ranks, bool unfinished,
 
 		if (access(part, R_OK))
 			rc = gf_error_set(err, -ENOENT,
-					  "%s: want a file of every rank in "
-					  "one folder that all of them share, "
-					  "found none of rank %d",
+					  "%s: want a file of every rank in one folder that all of "
+					  "them share, found none of rank %d",
 					  part, r);
 		free(part);
 	}
 	return rc;
 }
 
-/* A set of the same step that is not this run's, or does not say whose it is,
- * is kept under another name. */
+/* A set of the same step that is not this run's, or does not say whose it is, is kept under another
+ * name. */
 static int set_aside(const char *folder, struct gf_error *err)
 {
 	int n, rc = -EEXIST;
 
-	for (n = 1; n <= MOST_ASIDE && (rc == -EEXIST || rc == -ENOTEMPTY);
-	     n++) {
+	for (n = 1; n <= MOST_ASIDE && (rc == -EEXIST || rc == -ENOTEMPTY); n++) {
 		char *to = gf_xasprintf("%s" ASIDE "-%d", folder, n);
 
 		rc = rename(folder, to) ? -errno : 0;
@@ -233,11 +224,9 @@ static int set_aside(const char *folder, struct gf_error *err)
 	return rc ? gf_error_errno(err, rc, "%s", folder) : 0;
 }
 
-/* A set of the same step, of before the run went back, makes way, and lies at
- * `from` then. The two exchange their names at once where the file system can:
- * one of them is always in place. */
-static int move_into_place(const char *from, const char *to,
-			   struct gf_error *err)
+/* A set of the same step, of before the run went back, makes way, and lies at `from` then. The two
+ * exchange their names at once where the file system can: one of them is always in place. */
+static int move_into_place(const char *from, const char *to, struct gf_error *err)
 {
 	char *old;
 	int rc = 0;
@@ -261,8 +250,7 @@ static int move_into_place(const char *from, const char *to,
 	return rc;
 }
 
-static int write_manifest(const char *folder, struct gf_manifest *m,
-			  struct gf_error *err)
+static int write_manifest(const char *folder, struct gf_manifest *m, struct gf_error *err)
 {
 	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
 	char *text = gf_manifest_text(m);
@@ -275,8 +263,7 @@ static int write_manifest(const char *folder, struct gf_manifest *m,
 	return rc;
 }
 
-int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts,
-			  struct gf_error *err)
+int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts, struct gf_error *err)
 {
 	char *from = folder_of(dir, m->step, UNFINISHED);
 	char *to = folder_of(dir, m->step, "");
@@ -309,16 +296,14 @@ void gf_checkpoint_discard(const char *dir, size_t step)
 
 /* --- reading ------------------------------------------------------------- */
 
-int gf_checkpoint_steps(const char *dir, size_t **steps, size_t *count,
-			struct gf_error *err)
+int gf_checkpoint_steps(const char *dir, size_t **steps, size_t *count, struct gf_error *err)
 {
 	return list_steps(dir, "", steps, count, err);
 }
 
-/* A set that has no manifest: parts that say no run are of a version that
- * wrote none. */
-static int describe_old(const char *dir, size_t step, const char *manifest,
-			struct gf_manifest *m, struct gf_error *err)
+/* A set that has no manifest: parts that say no run are of a version that wrote none. */
+static int describe_old(const char *dir, size_t step, const char *manifest, struct gf_manifest *m,
+			struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
 	size_t ranks;
@@ -326,12 +311,10 @@ static int describe_old(const char *dir, size_t step, const char *manifest,
 
 	rc = gf_checkpoint_open_part(dir, step, 0, &s, err);
 	if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN))
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the set's manifest, found none",
+		rc = gf_error_set(err, -EINVAL, "%s: want the set's manifest, found none",
 				  manifest);
 	if (!rc)
-		rc = gf_safetensors_metadata_size(&s, GF_CHECKPOINT_RANKS, 1,
-						  INT_MAX, &ranks, err);
+		rc = gf_safetensors_metadata_size(&s, GF_CHECKPOINT_RANKS, 1, INT_MAX, &ranks, err);
 	gf_safetensors_close(&s);
 	if (!rc)
 		*m = (struct gf_manifest){.step = step, .ranks = (int)ranks};
@@ -355,23 +338,20 @@ int gf_checkpoint_describe(const char *dir, size_t step, struct gf_manifest *m,
 	return rc;
 }
 
-static int same_mark(const struct gf_safetensors *s, const char *key,
-		     const char *want, struct gf_error *err)
+static int same_mark(const struct gf_safetensors *s, const char *key, const char *want,
+		     struct gf_error *err)
 {
 	char *got = NULL;
 	int rc = gf_safetensors_metadata(s, key, &got, err);
 
 	if (!rc && strcmp(got, want) != 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the part of %s %s, found that of "
-				  "%s %s",
+		rc = gf_error_set(err, -EINVAL, "%s: want the part of %s %s, found that of %s %s",
 				  s->path, key, want, key, got);
 	free(got);
 	return rc;
 }
 
-static int same_marks(const struct gf_safetensors *s,
-		      const struct gf_manifest *m, int rank,
+static int same_marks(const struct gf_safetensors *s, const struct gf_manifest *m, int rank,
 		      struct gf_error *err)
 {
 	char number[32];
@@ -383,8 +363,7 @@ static int same_marks(const struct gf_safetensors *s,
 	return rc ? rc : same_mark(s, GF_CHECKPOINT_RANK, number, err);
 }
 
-static int same_seal(const struct gf_safetensors *s,
-		     const struct gf_checkpoint_file *want,
+static int same_seal(const struct gf_safetensors *s, const struct gf_checkpoint_file *want,
 		     struct gf_error *err)
 {
 	struct gf_file_seal got;
@@ -392,19 +371,18 @@ static int same_seal(const struct gf_safetensors *s,
 
 	if (!rc && got.size_bytes != want->size_bytes)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the %zu bytes that were written, "
-				  "found %zu",
-				  s->path, want->size_bytes, got.size_bytes);
+				  "%s: want the %zu bytes that were written, found %zu", s->path,
+				  want->size_bytes, got.size_bytes);
 	if (!rc && strcmp(got.sha256, want->sha256) != 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the contents that were written, "
-				  "with the SHA-256 %s, found %s",
-				  s->path, want->sha256, got.sha256);
+		rc = gf_error_set(
+			err, -EINVAL,
+			"%s: want the contents that were written, with the SHA-256 %s, found %s",
+			s->path, want->sha256, got.sha256);
 	return rc;
 }
 
-int gf_checkpoint_open_part(const char *dir, size_t step, int rank,
-			    struct gf_safetensors *s, struct gf_error *err)
+int gf_checkpoint_open_part(const char *dir, size_t step, int rank, struct gf_safetensors *s,
+			    struct gf_error *err)
 {
 	char *folder = folder_of(dir, step, "");
 	char *path = gf_checkpoint_part(dir, step, rank, false);
@@ -417,8 +395,8 @@ int gf_checkpoint_open_part(const char *dir, size_t step, int rank,
 	return rc;
 }
 
-int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m,
-			     int rank, struct gf_error *err)
+int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m, int rank,
+			     struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
 	int rc = gf_checkpoint_open_part(dir, m->step, rank, &s, err);
@@ -428,8 +406,8 @@ int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m,
 		rc = rc ? rc : same_seal(&s, &m->files[rank], err);
 	} else if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN)) {
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the part of an earlier version, "
-				  "as rank 0's is, found that of a run",
+				  "%s: want the part of an earlier version, as rank 0's is, found "
+				  "that of a run",
 				  s.path);
 	}
 	gf_safetensors_close(&s);

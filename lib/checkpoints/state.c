@@ -10,14 +10,12 @@
 #include "base/heap.h"
 #include "json/json.h"
 
-_Static_assert(GF_MODEL_MAX_RANK <= GF_STORED_MAX_RANK,
-	       "every parameter can be stored");
+_Static_assert(GF_MODEL_MAX_RANK <= GF_STORED_MAX_RANK, "every parameter can be stored");
 
-static struct gf_state_item *add(struct gf_state *s, enum gf_state_scope scope,
-				 char *name, const char *dtype, void *data)
+static struct gf_state_item *add(struct gf_state *s, enum gf_state_scope scope, char *name,
+				 const char *dtype, void *data)
 {
-	struct gf_state_item *item =
-		gf_array_push(&s->items, &s->nitems, &s->capacity);
+	struct gf_state_item *item = gf_array_push(&s->items, &s->nitems, &s->capacity);
 
 	item->scope = scope;
 	item->rule = GF_STATE_KEEP;
@@ -29,26 +27,22 @@ static struct gf_state_item *add(struct gf_state *s, enum gf_state_scope scope,
 	return item;
 }
 
-struct gf_state_item *gf_state_add(struct gf_state *s,
-				   enum gf_state_scope scope, char *name,
+struct gf_state_item *gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
 				   const struct gf_shape *shape, float *data)
 {
 	struct gf_state_item *item = add(s, scope, name, "F32", data);
 
 	item->tensor.rank = shape->rank;
-	memcpy(item->tensor.dims, shape->dims,
-	       shape->rank * sizeof(shape->dims[0]));
+	memcpy(item->tensor.dims, shape->dims, shape->rank * sizeof(shape->dims[0]));
 	item->count_elems = gf_shape_elems(shape);
 	return item;
 }
 
-struct gf_state_item *gf_state_add_words(struct gf_state *s,
-					 enum gf_state_scope scope,
-					 const char *name, const char *dtype,
-					 void *data, size_t count)
+struct gf_state_item *gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
+					 const char *name, const char *dtype, void *data,
+					 size_t count)
 {
-	struct gf_state_item *item =
-		add(s, scope, gf_xstrdup(name), dtype, data);
+	struct gf_state_item *item = add(s, scope, gf_xstrdup(name), dtype, data);
 
 	assert(gf_safetensors_elem_bytes(dtype) == 8);
 	item->tensor.rank = 1;
@@ -59,8 +53,7 @@ struct gf_state_item *gf_state_add_words(struct gf_state *s,
 
 void gf_state_add_own(struct gf_state *s, const struct gf_state_item *item)
 {
-	struct gf_state_item *own =
-		gf_array_push(&s->items, &s->nitems, &s->capacity);
+	struct gf_state_item *own = gf_array_push(&s->items, &s->nitems, &s->capacity);
 
 	*own = *item;
 	own->scope = GF_STATE_OWN;
@@ -80,16 +73,15 @@ int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
 		names[i] = s->items[i].name;
 	qsort(names, s->nitems, sizeof(*names), by_name);
 	for (i = 0; i < s->nitems && !rc; i++) {
-		if (!gf_json_is_text(names[i]) ||
-		    strcmp(names[i], GF_SAFETENSORS_METADATA) == 0)
-			rc = gf_error_set(err, -EINVAL,
-					  "\"%s\": want a name in UTF-8 that a "
-					  "checkpoint's tensor can have",
-					  names[i]);
+		if (!gf_json_is_text(names[i]) || strcmp(names[i], GF_SAFETENSORS_METADATA) == 0)
+			rc = gf_error_set(
+				err, -EINVAL,
+				"\"%s\": want a name in UTF-8 that a checkpoint's tensor can have",
+				names[i]);
 		else if (i > 0 && strcmp(names[i - 1], names[i]) == 0)
 			rc = gf_error_set(err, -EINVAL,
-					  "\"%s\": want a name for every array "
-					  "of a checkpoint, two have this one",
+					  "\"%s\": want a name for every array of a checkpoint, "
+					  "two have this one",
 					  names[i]);
 	}
 	free(names);

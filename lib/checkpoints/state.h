@@ -9,26 +9,23 @@
 #include "doc/models/model.h"
 
 /*
- * Everything that must survive a stop, as a list of arrays. Each owner of state
- * (the net, a method, the loop) adds its arrays once; checkpoints, resume and
- * the comparison of replicas work on the list and know no owner. An array that
- * is not in the list is not saved.
+ * Everything that must survive a stop, as a list of arrays. Each owner of state (the net, a method,
+ * the loop) adds its arrays once; checkpoints, resume and the comparison of replicas work on the
+ * list and know no owner. An array that is not in the list is not saved.
  *
- * SHARED arrays hold the same bits on every rank: rank 0 stores them for all,
- * and --check-replicas compares them. OWN arrays differ by rank (residuals,
- * running sums): every rank stores its own.
+ * SHARED arrays hold the same bits on every rank: rank 0 stores them for all, and --check-replicas
+ * compares them. OWN arrays differ by rank (residuals, running sums): every rank stores its own.
  */
 enum gf_state_scope { GF_STATE_SHARED, GF_STATE_OWN };
 
 /*
- * How an array changes when a run goes on with another number of ranks
- * (checkpoints/run/reshard.h). OWN arrays need SUM or MEAN, and must be F32,
- * because they are summed.
+ * How an array changes when a run goes on with another number of ranks (checkpoints/run/reshard.h).
+ * OWN arrays need SUM or MEAN, and must be F32, because they are summed.
  */
 enum gf_state_rule {
 	GF_STATE_KEEP, /* shared: holds for any number */
-	GF_STATE_SUM,  /* the sum over ranks, which is divided by their number
-			* when it is applied, counts */
+	GF_STATE_SUM,  /* the sum over ranks, which is divided by their number when it is applied,
+			* counts */
 	GF_STATE_MEAN, /* own: every rank goes on from the mean */
 	GF_STATE_RESTART, /* shared: counts steps; begins anew */
 };
@@ -47,16 +44,14 @@ struct gf_state {
 	size_t nitems, capacity;
 };
 
-/* An f32 array of that shape. Takes `name`; `data` must outlive the list. The
- * item is borrowed until the next is added. */
-struct gf_state_item *gf_state_add(struct gf_state *s,
-				   enum gf_state_scope scope, char *name,
+/* An f32 array of that shape. Takes `name`; `data` must outlive the list. The item is borrowed
+ * until the next is added. */
+struct gf_state_item *gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
 				   const struct gf_shape *shape, float *data);
 /* A few words of 64 bits, or doubles (dtype F64). */
-struct gf_state_item *gf_state_add_words(struct gf_state *s,
-					 enum gf_state_scope scope,
-					 const char *name, const char *dtype,
-					 void *data, size_t count);
+struct gf_state_item *gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
+					 const char *name, const char *dtype, void *data,
+					 size_t count);
 /* That item of another list as every rank's own; by name and data the same. */
 void gf_state_add_own(struct gf_state *s, const struct gf_state_item *item);
 /* -EINVAL: of what has these names no file can be read back. */

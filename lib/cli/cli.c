@@ -46,8 +46,7 @@ static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 	gf_text_release(&whole);
 	/* one write: ranks share the terminal */
 	if (cli->rank > 0)
-		fprintf(stderr, "%s[%d]: %s\n", cli->command->name, cli->rank,
-			text);
+		fprintf(stderr, "%s[%d]: %s\n", cli->command->name, cli->rank, text);
 	else
 		fprintf(stderr, "%s: %s\n", cli->command->name, text);
 	gf_cli_end_deadline(deadline);
@@ -73,8 +72,7 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 	va_end(ap);
 }
 
-int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
-		 struct gf_error *err)
+int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text, struct gf_error *err)
 {
 	struct gf_deadline *deadline = gf_cli_reader_deadline(cli, path);
 	int rc = 0;
@@ -83,8 +81,7 @@ int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 	if (path)
 		rc = gf_file_write(path, text, strlen(text), err);
 	else if (fputs(text, stdout) == EOF || fflush(stdout))
-		rc = gf_error_errno(err, errno ? -errno : -EIO,
-				    "standard output");
+		rc = gf_error_errno(err, errno ? -errno : -EIO, "standard output");
 	gf_cli_end_deadline(deadline);
 	return rc;
 }
@@ -92,20 +89,17 @@ int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 /* Of -o; NULL: none or "-", which is standard output. */
 static const char *output_file(const struct gf_cli *cli)
 {
-	return cli->output && strcmp(cli->output, "-") != 0 ? cli->output
-							    : NULL;
+	return cli->output && strcmp(cli->output, "-") != 0 ? cli->output : NULL;
 }
 
-int gf_cli_emit(const struct gf_cli *cli, const char *text,
-		struct gf_error *err)
+int gf_cli_emit(const struct gf_cli *cli, const char *text, struct gf_error *err)
 {
 	return gf_cli_write(cli, output_file(cli), text, err);
 }
 
-/* The files that the command line names to be written; returns how many. Their
- * offsets count from *cli, the first member of the command's arguments. */
-static size_t outputs(const struct gf_cli *cli,
-		      struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1])
+/* The files that the command line names to be written; returns how many. Their offsets count from
+ * *cli, the first member of the command's arguments. */
+static size_t outputs(const struct gf_cli *cli, struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1])
 {
 	const struct gf_command *c = cli->command;
 	size_t i, n = 0;
@@ -114,8 +108,7 @@ static size_t outputs(const struct gf_cli *cli,
 		if (c->settings[i].written && cli->given[i])
 			files[n++] = (struct gf_file_wish){
 				c->settings[i].name,
-				*(const char *const *)((const char *)cli +
-						       c->settings[i].offset)};
+				*(const char *const *)((const char *)cli + c->settings[i].offset)};
 	if (output_file(cli))
 		files[n++] = (struct gf_file_wish){"output", cli->output};
 	return n;
@@ -156,8 +149,7 @@ bool gf_cli_utf8(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
 		value = getenv(variables[i]);
-	return value &&
-	       (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
+	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
 }
 
 size_t gf_cli_width(const struct gf_cli *cli)
@@ -185,16 +177,14 @@ static int finish(const struct gf_cli *cli, int rc, struct gf_error *err)
 	errno = 0;
 	lost |= fclose(stdout) != 0;
 	if (lost && rc == 0)
-		rc = gf_error_errno(err, errno ? -errno : -EIO,
-				    "standard output");
+		rc = gf_error_errno(err, errno ? -errno : -EIO, "standard output");
 	status = gf_cli_status(rc);
 	if (rc < 0)
 		gf_cli_warn(cli, "%s", err->text);
 	return status;
 }
 
-int gf_cli_exit(const struct gf_cli *cli, int rc, bool alike,
-		struct gf_error *err)
+int gf_cli_exit(const struct gf_cli *cli, int rc, bool alike, struct gf_error *err)
 {
 	if (rc && alike && cli->rank > 0)
 		rc = gf_cli_status(rc);

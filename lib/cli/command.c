@@ -36,8 +36,7 @@ static const char *paths_of(const struct gf_setting *s)
 
 	if (n >= 3 && strcmp(arg + n - 3, "DIR") == 0)
 		return "folders";
-	return s->share || (n >= 4 && strcmp(arg + n - 4, "FILE") == 0) ||
-			       strcmp(arg, "TRACE") == 0
+	return s->share || (n >= 4 && strcmp(arg + n - 4, "FILE") == 0) || strcmp(arg, "TRACE") == 0
 		       ? "files"
 		       : "";
 }
@@ -49,12 +48,10 @@ static void add_registry(struct gf_text *out, const struct gf_registry *r)
 
 	for (i = 0; r->entries && (e = gf_registry_at(r, i)); i++)
 		if (!r->offers || r->offers(e))
-			gf_text_addf(out, "word\t%s\t%s\n", e->name,
-				     or_empty(e->description));
+			gf_text_addf(out, "word\t%s\t%s\n", e->name, or_empty(e->description));
 }
 
-static void add_options(struct gf_text *out, const struct gf_setting *settings,
-			size_t count)
+static void add_options(struct gf_text *out, const struct gf_setting *settings, size_t count)
 {
 	const struct gf_setting *s;
 	size_t i;
@@ -66,15 +63,14 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
 			     s->repeats ? "1" : "", paths_of(s), s->help);
 		/* a choice's names are those of its registry */
-		for (i = 0; s->names && s->names[i] &&
-			    !(s->kind == GF_SETTING_CHOICE && s->from->entries);
+		for (i = 0;
+		     s->names && s->names[i] && !(s->kind == GF_SETTING_CHOICE && s->from->entries);
 		     i++)
 			gf_text_addf(out, "word\t%s\t\n", s->names[i]);
 		for (i = 0; i < GF_ARRAY_LENGTH(s->from); i++)
 			add_registry(out, &s->from[i]);
 		if (s->share) {
-			struct gf_list shipped =
-				gf_cli_share_list(s->share, NULL);
+			struct gf_list shipped = gf_cli_share_list(s->share, NULL);
 
 			add_registry(out, &shipped.of);
 			gf_cli_share_list_free(&shipped);
@@ -89,8 +85,7 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
 	bool all_but = strncmp(r->without, "* ", 2) == 0;
 	size_t i;
 
-	gf_text_addf(out, "rule\t%s\t%s", r->options,
-		     all_but ? "" : r->without);
+	gf_text_addf(out, "rule\t%s\t%s", r->options, all_but ? "" : r->without);
 	for (i = 0; all_but && i < c->nsettings; i++)
 		if (gf_setting_listed(r->without, c->settings[i].name))
 			gf_text_addf(out, "%s ", c->settings[i].name);
@@ -98,8 +93,8 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
 }
 
 /*
- * A command's options, as the shells' scripts in completions/ read them. Lines
- * of fields between tabs:
+ * A command's options, as the shells' scripts in completions/ read them. Lines of fields between
+ * tabs:
  *
  *	command NAME ARGUMENTS
  *	option NAME LETTER ARG REPEATS(1) PATHS(files, folders) HELP
@@ -129,11 +124,9 @@ enum {
 };
 
 const struct gf_setting gf_cli_shared[] = {
-	{"output", "FILE", .help = "write to FILE instead of standard output",
-	 .letter = 'o'},
+	{"output", "FILE", .help = "write to FILE instead of standard output", .letter = 'o'},
 	{"quiet", NULL, .help = "print nothing but errors", .letter = 'q'},
-	{"verbose", NULL, .help = "print more; may be repeated", .letter = 'v',
-	 .repeats = true},
+	{"verbose", NULL, .help = "print more; may be repeated", .letter = 'v', .repeats = true},
 };
 const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 
@@ -152,12 +145,11 @@ struct parse {
 
 static int key_of(const struct gf_command *c, size_t i)
 {
-	return c->settings[i].letter ? c->settings[i].letter
-				     : KEY_SETTING + (int)i;
+	return c->settings[i].letter ? c->settings[i].letter : KEY_SETTING + (int)i;
 }
 
-/* Options as argp takes them. A group each keeps them in their order, which
- * argp would make the alphabet's; so headings are entries, too. */
+/* Options as argp takes them. A group each keeps them in their order, which argp would make the
+ * alphabet's; so headings are entries, too. */
 struct options {
 	struct argp_option *list;
 	size_t n;
@@ -198,8 +190,7 @@ static struct argp_option *options_of(const struct gf_command *c)
 	struct options o = {0};
 	size_t i;
 
-	o.list = gf_xcalloc(3 * c->nsettings + gf_cli_nshared + 1 +
-				    GF_ARRAY_LENGTH(hidden_options),
+	o.list = gf_xcalloc(3 * c->nsettings + gf_cli_nshared + 1 + GF_ARRAY_LENGTH(hidden_options),
 			    sizeof(*o.list));
 	for (i = 0; i < c->nsettings; i++) {
 		const struct gf_setting *s = &c->settings[i];
@@ -301,21 +292,20 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 
 static bool parsing;
 
-/* argp leaves by exit(0) after --help and --version, on whatever became of
- * them. */
+/* argp leaves by exit(0) after --help and --version, on whatever became of them. */
 static void check_help(void)
 {
 	if (!parsing || (fflush(stdout) == 0 && !ferror(stdout)))
 		return;
-	fprintf(stderr, "%s: standard output: %s\n",
-		program_invocation_short_name, strerror(errno));
+	fprintf(stderr, "%s: standard output: %s\n", program_invocation_short_name,
+		strerror(errno));
 	_exit(3);
 }
 
 #define SILENT_US 300000
 
-/* The launcher ends a job as soon as one rank has failed. A silent rank stays
- * until rank 0 has said why, and is then ended with the job. */
+/* The launcher ends a job as soon as one rank has failed. A silent rank stays until rank 0 has said
+ * why, and is then ended with the job. */
 static void stay(int status, void *unused)
 {
 	(void)unused;
@@ -323,15 +313,13 @@ static void stay(int status, void *unused)
 		usleep(SILENT_US);
 }
 
-/* The same with nothing printed: every rank takes the same way out of a bad
- * command line, before MPI starts, and one of them says why. */
-static void parse_silently(const struct argp *argp, int argc, char **argv,
-			   struct parse *p)
+/* The same with nothing printed: every rank takes the same way out of a bad command line, before
+ * MPI starts, and one of them says why. */
+static void parse_silently(const struct argp *argp, int argc, char **argv, struct parse *p)
 {
 	int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
 
-	if (!freopen("/dev/null", "w", stdout) ||
-	    !freopen("/dev/null", "w", stderr))
+	if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
 		exit(3);
 	on_exit(stay, NULL);
 	parsing = true;
@@ -346,16 +334,15 @@ static void parse_silently(const struct argp *argp, int argc, char **argv,
 	setvbuf(stderr, NULL, _IONBF, 0);
 }
 
-/* No file that is opened later takes the place of a stream that is closed. To
- * use that stream remains an error. */
+/* No file that is opened later takes the place of a stream that is closed. To use that stream
+ * remains an error. */
 static void fill_closed_streams(void)
 {
 	int fd;
 
 	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
-			(void)open("/dev/null",
-				   fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+			(void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 bool gf_cli_given(const struct gf_cli *cli, const char *name)
@@ -370,20 +357,17 @@ bool gf_cli_given(const struct gf_cli *cli, const char *name)
 	return false;
 }
 
-void gf_cli_given_from(const struct gf_cli *cli, int group,
-		       struct gf_text *names)
+void gf_cli_given_from(const struct gf_cli *cli, int group, struct gf_text *names)
 {
 	const struct gf_command *c = cli->command;
 	size_t i;
 
 	for (i = 0; i < c->nsettings; i++)
 		if (cli->given[i] && c->settings[i].group >= group)
-			gf_text_addf(names, "%s%s", names->length ? " " : "",
-				     c->settings[i].name);
+			gf_text_addf(names, "%s%s", names->length ? " " : "", c->settings[i].name);
 }
 
-void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
-		  void *arguments)
+void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void *arguments)
 {
 	static char version[64]; /* argp keeps the pointer */
 	struct parse p = {command, arguments, arguments};
@@ -400,8 +384,7 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
 	p.cli->command = command;
 	if (command->ranked)
 		gf_cli_start_hint(p.cli);
-	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION,
-		 command->name);
+	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION, command->name);
 	argp_program_version = version;
 	argp_err_exit_status = 2;
 	if (p.cli->rank > 0) {

@@ -12,12 +12,12 @@
 #include "base/registry.h"
 
 /*
- * To add a command: cmd/gf-x.c with help text, settings, rules, a struct
- * gf_command, `run` and `main` (the Makefile finds it), man/gf-x.1,
- * tests/cli/gf-x.bats, a line in gf(7) and in README.md.
+ * To add a command: cmd/gf-x.c with help text, settings, rules, a struct gf_command, `run` and
+ * `main` (the Makefile finds it), man/gf-x.1, tests/cli/gf-x.bats, a line in gf(7) and in
+ * README.md.
  *
- * A command's options as data: from it come the parse, --help, the usage
- * errors, and the shells' completions.
+ * A command's options as data: from it come the parse, --help, the usage errors, and the shells'
+ * completions.
  *
  *	struct arguments { struct gf_cli cli; ... };
  *	static const struct gf_command command = {...};
@@ -26,25 +26,23 @@
  *	rc = run(&arguments, &err);
  *	return gf_cli_exit(&arguments.cli, rc, false, &err);
  *
- * Every command also has -o FILE, -q (errors only, no warnings), -v
- * (repeatable), -h, --help, --usage, -V and --version. If both -q and -v are
- * given, the last one counts. --completion, which --help does not show, prints
- * the options as command.c has them.
- * Everything a parse can refuse is refused before MPI starts, identically on
- * all ranks, and printed by one of them.
+ * Every command also has -o FILE, -q (errors only, no warnings), -v (repeatable), -h, --help,
+ * --usage, -V and --version. If both -q and -v are given, the last one counts. --completion, which
+ * --help does not show, prints the options as command.c has them.
+ * Everything a parse can refuse is refused before MPI starts, identically on all ranks, and printed
+ * by one of them.
  */
 struct gf_command {
-	const char *name;      /* "gf-plan" */
-	const char *arguments; /* "[FILE...]", for the usage; NULL: none */
-	const char *help;      /* before \v: above the options; after: below */
+	const char *name;                  /* "gf-plan" */
+	const char *arguments;             /* "[FILE...]", for the usage; NULL: none */
+	const char *help;                  /* before \v: above the options; after: below */
 	const struct gf_setting *settings; /* as --help has them */
 	size_t nsettings;
 	const char *const *groups; /* headings of the settings' groups from 1 */
 	const struct gf_setting_rule *rules;
 	size_t nrules;
 	bool ranked; /* several processes may be one job's ranks */
-	/* Checks that rules cannot express: -EINVAL names the option.
-	 * (optional) */
+	/* Checks that rules cannot express: -EINVAL names the option. (optional) */
 	int (*check)(void *arguments, struct gf_error *err);
 };
 
@@ -52,44 +50,39 @@ struct gf_command {
 extern const struct gf_setting gf_cli_shared[];
 extern const size_t gf_cli_nshared;
 
-/* Fills `arguments`, whose first member is a struct gf_cli and whose other
- * members hold the defaults. Exits 0 after --help, --version or --completion, 2
- * on a usage error. */
-void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
-		  void *arguments);
+/* Fills `arguments`, whose first member is a struct gf_cli and whose other members hold the
+ * defaults. Exits 0 after --help, --version or --completion, 2 on a usage error. */
+void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void *arguments);
 
 /* Whether the command line had the setting of that name. */
 bool gf_cli_given(const struct gf_cli *cli, const char *name);
 /* The names of those that it had from this group on, with blanks between. */
-void gf_cli_given_from(const struct gf_cli *cli, int group,
-		       struct gf_text *names);
+void gf_cli_given_from(const struct gf_cli *cli, int group, struct gf_text *names);
 
 /* Takes one document: "-" is standard input. */
 typedef int gf_cli_take(void *ctx, const char *path, struct gf_error *err);
 
 /*
- * Takes the documents of the command line, each a path or a shipped name in one
- * of the folders of share/ that `kinds` lists (NULL-terminated). Without any,
- * standard input: where documents are `wanted`, whatever is there, and a note
- * that a terminal is read; else only what looks like one, so that a command in
- * a shell's loop leaves the list of that loop alone.
+ * Takes the documents of the command line, each a path or a shipped name in one of the folders of
+ * share/ that `kinds` lists (NULL-terminated). Without any, standard input: where documents are
+ * `wanted`, whatever is there, and a note that a terminal is read; else only what looks like one,
+ * so that a command in a shell's loop leaves the list of that loop alone.
  */
-int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
-		     bool wanted, gf_cli_take *take, void *ctx,
-		     struct gf_error *err);
+int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds, bool wanted,
+		     gf_cli_take *take, void *ctx, struct gf_error *err);
 
-/* Takes the one that an option names, a path or a name in share/<kind>; name
- * NULL: the option was not given. */
-int gf_cli_document(const char *kind, const char *name, gf_cli_take *take,
-		    void *ctx, struct gf_error *err);
+/* Takes the one that an option names, a path or a name in share/<kind>; name NULL: the option was
+ * not given. */
+int gf_cli_document(const char *kind, const char *name, gf_cli_take *take, void *ctx,
+		    struct gf_error *err);
 /* The one that a document names: a shipped one, never a path. */
-int gf_cli_named(const char *kind, const char *name, gf_cli_take *take,
-		 void *ctx, struct gf_error *err);
+int gf_cli_named(const char *kind, const char *name, gf_cli_take *take, void *ctx,
+		 struct gf_error *err);
 
 /*
- * A progress bar on stderr for what takes longer than a second: only on a
- * terminal, not under a launcher (there every rank believes it has one), not
- * with -q or a dumb terminal. Otherwise the calls do nothing.
+ * A progress bar on stderr for what takes longer than a second: only on a terminal, not under a
+ * launcher (there every rank believes it has one), not with -q or a dumb terminal. Otherwise the
+ * calls do nothing.
  */
 struct gf_progress {
 	bool shown;
@@ -99,15 +92,14 @@ struct gf_progress {
 	const char *detail; /* the last one noted */
 };
 
-void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli,
-		       const char *what);
+void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli, const char *what);
 /* fraction in [0, 1]; detail may be NULL. */
 void gf_progress_at(struct gf_progress *p, double fraction, const char *detail);
-/* Shows progress although it is unknown whether there is a terminal: on rank 0
- * under a launcher, because the user asked for it. Not with -q. */
+/* Shows progress although it is unknown whether there is a terminal: on rank 0 under a launcher,
+ * because the user asked for it. Not with -q. */
 void gf_progress_force(struct gf_progress *p);
-/* As gf_progress_at, for callbacks (p is a struct gf_progress); with -v also a
- * line whenever detail, a constant, is another one. */
+/* As gf_progress_at, for callbacks (p is a struct gf_progress); with -v also a line whenever
+ * detail, a constant, is another one. */
 void gf_progress_report(void *p, double fraction, const char *detail);
 /* Removes the bar. */
 void gf_progress_end(struct gf_progress *p);
@@ -115,34 +107,31 @@ void gf_progress_end(struct gf_progress *p);
 /* Whether people read the output as it is: no -o, and a terminal. */
 bool gf_cli_to_terminal(const struct gf_cli *cli);
 
-/* The columns of that terminal, by $COLUMNS or its window (80 where neither is
- * known); 0: the output goes elsewhere and has no limit. */
+/* The columns of that terminal, by $COLUMNS or its window (80 where neither is known); 0: the
+ * output goes elsewhere and has no limit. */
 size_t gf_cli_width(const struct gf_cli *cli);
 
 /* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE or LANG. */
 bool gf_cli_utf8(void);
 
-/* The parts of a comma-separated argument, empty ones too, NULL-terminated, in
- * one allocation that the caller frees. */
+/* The parts of a comma-separated argument, empty ones too, NULL-terminated, in one allocation that
+ * the caller frees. */
 const char **gf_cli_split(const char *arg);
 
 /* gf_cli_split into *parts; -EINVAL where a name stands twice. */
-int gf_cli_split_once(const char *arg, const char ***parts,
-		      struct gf_error *err);
-/* gf_cli_split_once as `store` of an option; to: const char **, freed if there
- * was one. */
+int gf_cli_split_once(const char *arg, const char ***parts, struct gf_error *err);
+/* gf_cli_split_once as `store` of an option; to: const char **, freed if there was one. */
 int gf_cli_split_store(const char *arg, void *to, struct gf_error *err);
 
 /*
- * Emits tables, each under its name, the entries of each a line: shipped models
- * and topologies, then `more`, which ends as gf_registry does; or those that
- * the command's arguments name. -EINVAL: there is no such table.
+ * Emits tables, each under its name, the entries of each a line: shipped models and topologies,
+ * then `more`, which ends as gf_registry does; or those that the command's arguments name. -EINVAL:
+ * there is no such table.
  */
-int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more,
-		       struct gf_error *err);
+int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, struct gf_error *err);
 
-/* Every line of a text as a warning, none with -q; a line that begins with a
- * tab is a detail, for -v. text may be NULL. */
+/* Every line of a text as a warning, none with -q; a line that begins with a tab is a detail, for
+ * -v. text may be NULL. */
 void gf_cli_warn_lines(const struct gf_cli *cli, const char *text);
 
 #endif

@@ -51,8 +51,7 @@ static struct timespec after(double seconds)
 	return t;
 }
 
-/* What /proc says of a process from its name on, "(name) state parent"; NULL:
- * nothing. */
+/* What /proc says of a process from its name on, "(name) state parent"; NULL: nothing. */
 static const char *read_stat(const char *pid, char line[512])
 {
 	char path[64];
@@ -68,9 +67,9 @@ static const char *read_stat(const char *pid, char line[512])
 	return strchr(line, '(');
 }
 
-/* Has a signal stopped that process, and has it our parent and our program?
- * The parent of ranks that join by themselves may be a shell, which has other
- * jobs, too. self: what read_stat says of this process. */
+/* Has a signal stopped that process, and has it our parent and our program? The parent of ranks
+ * that join by themselves may be a shell, which has other jobs, too. self: what read_stat says of
+ * this process. */
 static bool is_stopped(const char *pid, const char *self)
 {
 	char line[512], state;
@@ -93,8 +92,7 @@ static int find_stopped(void)
 	int pid = 0;
 
 	while (proc && !pid && (entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    is_stopped(entry->d_name, self))
+		if (isdigit((unsigned char)entry->d_name[0]) && is_stopped(entry->d_name, self))
 			pid = atoi(entry->d_name);
 	if (proc)
 		closedir(proc);
@@ -122,8 +120,7 @@ static void *watch(void *arg)
 
 	pthread_mutex_lock(&d->lock);
 	off = off_by(d, d->asked_s);
-	while (!off && !(d->cli->launched && (stopped = find_stopped())) &&
-	       waited_s < d->limit_s) {
+	while (!off && !(d->cli->launched && (stopped = find_stopped())) && waited_s < d->limit_s) {
 		off = off_by(d, LOOK_EVERY_S);
 		waited_s += LOOK_EVERY_S;
 	}
@@ -134,9 +131,8 @@ static void *watch(void *arg)
 		_exit(d->alone);
 	(void)gf_end_within(TELL_S, status);
 	if (stopped)
-		gf_cli_warn(d->cli,
-			    "%s for %g s: process %d of this job is stopped",
-			    d->what, waited_s, stopped);
+		gf_cli_warn(d->cli, "%s for %g s: process %d of this job is stopped", d->what,
+			    waited_s, stopped);
 	else
 		gf_cli_warn(d->cli, "%s for %g s%s", d->what, d->limit_s,
 			    d->cli->launched ? d->why : "");
@@ -149,9 +145,8 @@ double gf_cli_open_limit_s(double timeout_s)
 }
 
 /* what is given away. NULL: without it the wait has no end, as before. */
-static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what,
-				       const char *why, int alone,
-				       double asked_s, double limit_s)
+static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what, const char *why,
+				       int alone, double asked_s, double limit_s)
 {
 	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
 	pthread_condattr_t monotonic;
@@ -174,42 +169,38 @@ static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what,
 	return NULL;
 }
 
-static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
-				 const char *why, double asked_s,
-				 double limit_s)
+static struct gf_deadline *begin(const struct gf_cli *cli, char *what, const char *why,
+				 double asked_s, double limit_s)
 {
 	return begin_alone(cli, what, why, -1, asked_s, limit_s);
 }
 
-struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
-					  const char *join, double timeout_s)
+struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli, const char *join,
+					  double timeout_s)
 {
 	const double joined_s = GF_TIMEOUT_START_S + 3 * timeout_s;
 
 	if (timeout_s <= 0)
 		return NULL;
 	if (join)
-		return begin(cli, gf_xstrdup("the ranks have not met"),
-			     late_rank, joined_s, joined_s);
-	return begin(cli, gf_xstrdup("MPI has not started"), late_rank,
-		     timeout_s, fmax(timeout_s, GF_TIMEOUT_START_S));
+		return begin(cli, gf_xstrdup("the ranks have not met"), late_rank, joined_s,
+			     joined_s);
+	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, timeout_s,
+		     fmax(timeout_s, GF_TIMEOUT_START_S));
 }
 
-struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
-					  double timeout_s, int alone)
+struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli, double timeout_s, int alone)
 {
-	const double limit_s =
-		alone >= 0 ? fmin(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S)
-			   : timeout_s;
+	const double limit_s = alone >= 0 ? fmin(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S) : timeout_s;
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin_alone(cli, gf_xstrdup("MPI has not ended"), late_rank,
-			   alone, limit_s, limit_s);
+	return begin_alone(cli, gf_xstrdup("MPI has not ended"), late_rank, alone, limit_s,
+			   limit_s);
 }
 
-struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
-					 const char *what, double timeout_s)
+struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli, const char *what,
+					 double timeout_s)
 {
 	const double limit_s = 2 * timeout_s;
 
@@ -218,14 +209,12 @@ struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
 	return begin(cli, gf_xstrdup(what), late_rank, limit_s, limit_s);
 }
 
-struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
-					   const char *path)
+struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli, const char *path)
 {
 	struct stat st;
 	char *what;
 
-	if (cli->reader_s <= 0 ||
-	    (path && (stat(path, &st) || S_ISREG(st.st_mode))))
+	if (cli->reader_s <= 0 || (path && (stat(path, &st) || S_ISREG(st.st_mode))))
 		return NULL;
 	what = path ? gf_xasprintf("%s: nobody has read it", path)
 		    : gf_xstrdup("nobody has read what this rank prints");

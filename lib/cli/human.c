@@ -28,8 +28,7 @@ static const struct scale rates[] = {
 	{1e3, 1e3, "KB/s"},   {0, 1, "B/s"},
 };
 
-static const char *scaled(double value, const struct scale *scale,
-			  struct gf_human *h)
+static const char *scaled(double value, const struct scale *scale, struct gf_human *h)
 {
 	double shown;
 	int decimals;
@@ -39,12 +38,10 @@ static const char *scaled(double value, const struct scale *scale,
 	shown = value / scale->unit;
 	/* three digits, but no decimals for whole small numbers */
 	decimals = fabs(shown) < 10 ? 2 : fabs(shown) < 100 ? 1 : 0;
-	while (decimals > 0 &&
-	       fabs(shown - nearbyint(shown * pow(10, decimals - 1)) /
-				    pow(10, decimals - 1)) < 1e-9)
+	while (decimals > 0 && fabs(shown - nearbyint(shown * pow(10, decimals - 1)) /
+						    pow(10, decimals - 1)) < 1e-9)
 		decimals--;
-	snprintf(h->text, sizeof(h->text), "%.*f %s", decimals, shown,
-		 scale->name);
+	snprintf(h->text, sizeof(h->text), "%.*f %s", decimals, shown, scale->name);
 	return h->text;
 }
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Numbers for people, never for documents. Each writes into the caller's
- * buffer and returns it, so that it can stand inside a printf.
+ * Numbers for people, never for documents. Each writes into the caller's buffer and returns it, so
+ * that it can stand inside a printf.
  */
 struct gf_human {
 	char text[32];

@@ -12,9 +12,9 @@
 #include "base/stdin.h"
 #include "cli/share.h"
 
-/* Whether documents may come on standard input: not from a terminal or another
- * device. A terminal's input that mpirun passes on does not count either: rank
- * 0 then sees a pipe that stays open until the user types an end of file. */
+/* Whether documents may come on standard input: not from a terminal or another device. A terminal's
+ * input that mpirun passes on does not count either: rank 0 then sees a pipe that stays open until
+ * the user types an end of file. */
 static bool has_input(const struct gf_cli *cli)
 {
 	enum gf_stdin source;
@@ -28,8 +28,7 @@ static bool has_input(const struct gf_cli *cli)
 
 enum { GLANCE = 4096 };
 
-/* The first bytes of standard input, which stay there; -1: not to be had. Waits
- * for a pipe's. */
+/* The first bytes of standard input, which stay there; -1: not to be had. Waits for a pipe's. */
 static ssize_t glance(char *text)
 {
 	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
@@ -48,8 +47,7 @@ static ssize_t glance(char *text)
 	return n;
 }
 
-/* A document is JSON; what cannot be looked at may be one. 1: it looks like
- * one; 0: not so. */
+/* A document is JSON; what cannot be looked at may be one. 1: it looks like one; 0: not so. */
 static int looks_like_document(const struct gf_cli *cli, struct gf_error *err)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -59,8 +57,7 @@ static int looks_like_document(const struct gf_cli *cli, struct gf_error *err)
 
 	if (poll(&in, 1, 2000) == 0)
 		gf_cli_note(cli, 0,
-			    "waiting for documents on standard input "
-			    "(</dev/null: there are none)");
+			    "waiting for documents on standard input (</dev/null: there are none)");
 	rc = gf_stdin_wait(false, err);
 	if (rc <= 0)
 		return rc;
@@ -72,8 +69,7 @@ static int looks_like_document(const struct gf_cli *cli, struct gf_error *err)
 }
 
 /* rc: whether there is a path. */
-static int take_path(int rc, char *path, gf_cli_take *take, void *ctx,
-		     struct gf_error *err)
+static int take_path(int rc, char *path, gf_cli_take *take, void *ctx, struct gf_error *err)
 {
 	if (rc)
 		return rc;
@@ -82,8 +78,8 @@ static int take_path(int rc, char *path, gf_cli_take *take, void *ctx,
 	return rc;
 }
 
-static int take_named(const char *name, const char *const *kinds,
-		      gf_cli_take *take, void *ctx, struct gf_error *err)
+static int take_named(const char *name, const char *const *kinds, gf_cli_take *take, void *ctx,
+		      struct gf_error *err)
 {
 	char *path = NULL;
 	int rc = gf_cli_share_any(kinds, name, &path, err);
@@ -91,8 +87,8 @@ static int take_named(const char *name, const char *const *kinds,
 	return take_path(rc, path, take, ctx, err);
 }
 
-int gf_cli_named(const char *kind, const char *name, gf_cli_take *take,
-		 void *ctx, struct gf_error *err)
+int gf_cli_named(const char *kind, const char *name, gf_cli_take *take, void *ctx,
+		 struct gf_error *err)
 {
 	char *path = NULL;
 	int rc = gf_cli_shipped(kind, name, &path, err);
@@ -100,17 +96,16 @@ int gf_cli_named(const char *kind, const char *name, gf_cli_take *take,
 	return take_path(rc, path, take, ctx, err);
 }
 
-int gf_cli_document(const char *kind, const char *name, gf_cli_take *take,
-		    void *ctx, struct gf_error *err)
+int gf_cli_document(const char *kind, const char *name, gf_cli_take *take, void *ctx,
+		    struct gf_error *err)
 {
 	const char *const kinds[] = {kind, NULL};
 
 	return name ? take_named(name, kinds, take, ctx, err) : 0;
 }
 
-int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
-		     bool wanted, gf_cli_take *take, void *ctx,
-		     struct gf_error *err)
+int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds, bool wanted,
+		     gf_cli_take *take, void *ctx, struct gf_error *err)
 {
 	size_t i, read = 0;
 	int rc = 0;
@@ -118,8 +113,7 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
 	for (i = 0; i < cli->nfiles; i++)
 		read += strcmp(cli->files[i], "-") == 0;
 	if (read > 1)
-		return gf_error_set(err, -EINVAL,
-				    "want standard input once, got - twice");
+		return gf_error_set(err, -EINVAL, "want standard input once, got - twice");
 	for (i = 0; i < cli->nfiles && rc == 0; i++)
 		rc = strcmp(cli->files[i], "-") == 0
 			     ? take(ctx, "-", err)
@@ -132,7 +126,6 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
 			return rc;
 	}
 	if (isatty(STDIN_FILENO))
-		gf_cli_note(cli, 0,
-			    "reading documents from the terminal (--help)");
+		gf_cli_note(cli, 0, "reading documents from the terminal (--help)");
 	return take(ctx, "-", err);
 }

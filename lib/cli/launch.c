@@ -9,13 +9,11 @@
 #include "cli/deadline.h"
 #include "transport/watch.h"
 
-static int join(const struct gf_launch *l, struct gf_comm **comm,
-		struct gf_error *err)
+static int join(const struct gf_launch *l, struct gf_comm **comm, struct gf_error *err)
 {
 	static const struct gf_cli_start alone = {0};
 	const struct gf_cli_start *s = l->start ? l->start : &alone;
-	struct gf_deadline *deadline =
-		gf_cli_start_deadline(l->cli, s->join, l->timeout_s);
+	struct gf_deadline *deadline = gf_cli_start_deadline(l->cli, s->join, l->timeout_s);
 	const struct gf_comm_how how = {
 		.transport = l->transport,
 		.meet = s->join,
@@ -33,24 +31,22 @@ static int join(const struct gf_launch *l, struct gf_comm **comm,
 	return rc;
 }
 
-/* The ranks that there are count, not what a launcher's variables say: a
- * process may have inherited these. */
+/* The ranks that there are count, not what a launcher's variables say: a process may have inherited
+ * these. */
 static void heed(const struct gf_launch *l, const struct gf_comm *comm)
 {
 	l->cli->rank = comm->rank;
 	if (comm->ranks == 1 && l->cli->started)
 		gf_cli_warn(l->cli,
-			    "%s says %d processes, and MPI sees 1 rank: each "
-			    "is a job of its own: start them by the launcher "
-			    "of this MPI (mpirun, srun --mpi=pmix), or with "
-			    "--join",
+			    "%s says %d processes, and MPI sees 1 rank: each is a job of its own: "
+			    "start them by the launcher of this MPI (mpirun, srun --mpi=pmix), or "
+			    "with --join",
 			    l->cli->started_says, l->cli->started);
 }
 
-/* The status is told while the others still wait in leave: the first process to
- * end with a status ends the job. */
-static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
-		struct gf_error *err)
+/* The status is told while the others still wait in leave: the first process to end with a status
+ * ends the job. */
+static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc, struct gf_error *err)
 {
 	bool lost = comm && comm->broken && comm->ranks > 1;
 	int status;
@@ -66,18 +62,16 @@ static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
 	return status;
 }
 
-/* Outside of steps a time-out counts as this; 0: never. Nothing answers for a
- * rank that reads its data or builds its net, so it is never shorter than
- * GF_TIMEOUT_BETWEEN_STEPS_S. */
+/* Outside of steps a time-out counts as this; 0: never. Nothing answers for a rank that reads its
+ * data or builds its net, so it is never shorter than GF_TIMEOUT_BETWEEN_STEPS_S. */
 static double limit_s(double timeout_s)
 {
 	return timeout_s > 0 ? fmax(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S) : 0;
 }
 
 /*
- * A session watches every wait of a command's ranks, from the moment at which
- * they have found each other to the one at which they part, also where no
- * engine runs.
+ * A session watches every wait of a command's ranks, from the moment at which they have found each
+ * other to the one at which they part, also where no engine runs.
  */
 static void begin(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
 {
@@ -85,10 +79,10 @@ static void begin(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
 	w->self.phase = GF_PHASE_CALL;
 }
 
-/* The ranks meet for the last time: what follows, in which MPI waits without a
- * limit, then finds all of them. rc: how the rank's work has ended; w: zeros if
- * not begun. Returns rc, or if it is 0 the failure to meet; then, as after any
- * failure that some rank may not come back from, the communicator is `broken`.
+/* The ranks meet for the last time: what follows, in which MPI waits without a limit, then finds
+ * all of them. rc: how the rank's work has ended; w: zeros if not begun. Returns rc, or if it is 0
+ * the failure to meet; then, as after any failure that some rank may not come back from, the
+ * communicator is `broken`.
  */
 static int end_session(struct gf_watch *w, int rc, struct gf_error *err)
 {
@@ -138,8 +132,7 @@ int gf_launch_run(const struct gf_launch *l)
 	return status;
 }
 
-int gf_launch_try_outputs(const struct gf_cli *cli, struct gf_comm *comm,
-			  struct gf_error *err)
+int gf_launch_try_outputs(const struct gf_cli *cli, struct gf_comm *comm, struct gf_error *err)
 {
 	return gf_comm_agree(comm, gf_cli_try_outputs(cli, err), err);
 }

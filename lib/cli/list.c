@@ -23,8 +23,7 @@ const char **gf_cli_split(const char *arg)
 	return parts;
 }
 
-int gf_cli_split_once(const char *arg, const char ***parts,
-		      struct gf_error *err)
+int gf_cli_split_once(const char *arg, const char ***parts, struct gf_error *err)
 {
 	const char **names = gf_cli_split(arg);
 	size_t i, k;
@@ -78,11 +77,9 @@ static void print_list(const struct gf_list *l, struct gf_text *out)
 		if (!e->description)
 			gf_text_addf(out, "  %s", e->name);
 		else
-			gf_text_addf(out, "  %-17s %s", e->name,
-				     e->description);
+			gf_text_addf(out, "  %-17s %s", e->name, e->description);
 		if (l->sourced)
-			gf_text_addf(out, " [%s]",
-				     ((const struct sourced *)e)->source);
+			gf_text_addf(out, " [%s]", ((const struct sourced *)e)->source);
 		if (l->mark) {
 			gf_text_addf(out, " [");
 			l->mark(e, out);
@@ -93,8 +90,7 @@ static void print_list(const struct gf_list *l, struct gf_text *out)
 }
 
 /* Prints the table of that name; NULL: all of them. False: there is none. */
-static bool print_named(const struct gf_list *lists, const char *name,
-			struct gf_text *out)
+static bool print_named(const struct gf_list *lists, const char *name, struct gf_text *out)
 {
 	bool found = !name;
 
@@ -107,8 +103,8 @@ static bool print_named(const struct gf_list *lists, const char *name,
 	return found;
 }
 
-static int print_lists(const struct gf_list *lists, const struct gf_cli *cli,
-		       struct gf_text *out, struct gf_error *err)
+static int print_lists(const struct gf_list *lists, const struct gf_cli *cli, struct gf_text *out,
+		       struct gf_error *err)
 {
 	const struct gf_registry all = {lists, sizeof(*lists), NULL};
 	size_t i;
@@ -117,13 +113,11 @@ static int print_lists(const struct gf_list *lists, const struct gf_cli *cli,
 		print_named(lists, NULL, out);
 	for (i = 0; i < cli->nfiles; i++)
 		if (!print_named(lists, cli->files[i], out))
-			return gf_registry_refuse(&all, "--list", NULL,
-						  cli->files[i], err);
+			return gf_registry_refuse(&all, "--list", NULL, cli->files[i], err);
 	return 0;
 }
 
-int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more,
-		       struct gf_error *err)
+int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, struct gf_error *err)
 {
 	struct gf_list lists[LISTS_MOST + 1] = {
 		gf_cli_share_list("models", "--model, or an argument"),

@@ -45,8 +45,8 @@ static size_t sequence(const unsigned char *p)
 		code = code << 6 | (p[i] & 0x3f);
 	}
 	if ((n == 3 && code < 0x800) || (n == 4 && code < 0x10000) ||
-	    (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff ||
-	    code == 0xfffe || code == 0xffff)
+	    (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff || code == 0xfffe ||
+	    code == 0xffff)
 		return 0;
 	return n;
 }
@@ -122,8 +122,7 @@ int gf_plot_store(const char *arg, void *to, struct gf_error *err)
 {
 	if (!ending(arg))
 		return gf_error_set(err, -EINVAL,
-				    "want a file that ends in .svg, .pdf, .png "
-				    "or .csv, got \"%s\"",
+				    "want a file that ends in .svg, .pdf, .png or .csv, got \"%s\"",
 				    arg);
 	*(const char **)to = arg;
 	return 0;
@@ -139,13 +138,11 @@ static int read_complaint(int fd, struct gf_error *err)
 		n--;
 	said[n > 0 ? n : 0] = '\0';
 	line = strrchr(said, '\n');
-	return gf_error_set(err, -EIO, "gnuplot: %s",
-			    *said ? line ? line + 1 : said : "failed");
+	return gf_error_set(err, -EIO, "gnuplot: %s", *said ? line ? line + 1 : said : "failed");
 }
 
 /* No shell, no file of the user's that gnuplot would read by itself. */
-static int run(const char *script, char *vars, const int fds[3],
-	       struct gf_error *err)
+static int run(const char *script, char *vars, const int fds[3], struct gf_error *err)
 {
 	char *argv[] = {"gnuplot", "-d", "-e", vars, gf_xstrdup(script), NULL};
 	posix_spawn_file_actions_t actions;
@@ -162,9 +159,8 @@ static int run(const char *script, char *vars, const int fds[3],
 	free(argv[4]);
 	if (rc)
 		return gf_error_errno(err, -rc,
-				      "want gnuplot to draw (Debian: "
-				      "gnuplot-nox; a file that ends in .csv "
-				      "needs none)");
+				      "want gnuplot to draw (Debian: gnuplot-nox; a file that ends "
+				      "in .csv needs none)");
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return gf_error_errno(err, -errno, "gnuplot");
@@ -197,8 +193,8 @@ static int draw(const struct gf_plot *p, const char *script, char *vars, int to,
 	return rc;
 }
 
-static int draw_file(const struct gf_plot *p, const char *script,
-		     const char *path, char *vars, struct gf_error *err)
+static int draw_file(const struct gf_plot *p, const char *script, const char *path, char *vars,
+		     struct gf_error *err)
 {
 	struct gf_file f;
 	int rc = gf_file_create(&f, path, err);
@@ -213,8 +209,7 @@ static int draw_file(const struct gf_plot *p, const char *script,
 	return rc;
 }
 
-int gf_plot_write(const struct gf_plot *p, const char *path, int columns,
-		  struct gf_error *err)
+int gf_plot_write(const struct gf_plot *p, const char *path, int columns, struct gf_error *err)
 {
 	struct gf_text vars = {0};
 	const char *type;
@@ -240,8 +235,7 @@ int gf_plot_write(const struct gf_plot *p, const char *path, int columns,
 	return rc;
 }
 
-int gf_plot_finish(struct gf_plot *p, const char *path, int columns,
-		   struct gf_error *err)
+int gf_plot_finish(struct gf_plot *p, const char *path, int columns, struct gf_error *err)
 {
 	int rc = gf_plot_write(p, path, columns, err);
 

@@ -13,8 +13,7 @@
 #define REDRAW_S       0.1
 #define BAR_CELLS      24
 
-void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli,
-		       const char *what)
+void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli, const char *what)
 {
 	const char *term = getenv("TERM");
 
@@ -22,8 +21,8 @@ void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli,
 	p->what = what;
 	p->cli = cli;
 	p->started_s = gf_clock_s();
-	p->shown = !cli->quiet && !cli->launched && isatty(STDERR_FILENO) &&
-		   term && strcmp(term, "dumb") != 0;
+	p->shown = !cli->quiet && !cli->launched && isatty(STDERR_FILENO) && term &&
+		   strcmp(term, "dumb") != 0;
 }
 
 void gf_progress_at(struct gf_progress *p, double fraction, const char *detail)
@@ -31,8 +30,7 @@ void gf_progress_at(struct gf_progress *p, double fraction, const char *detail)
 	double now = gf_clock_s();
 	int i, full;
 
-	if (!p->shown || now - p->started_s < APPEAR_AFTER_S ||
-	    now - p->drawn_s < REDRAW_S)
+	if (!p->shown || now - p->started_s < APPEAR_AFTER_S || now - p->drawn_s < REDRAW_S)
 		return;
 	p->drawn_s = now;
 	fraction = fraction < 0 ? 0 : fraction > 1 ? 1 : fraction;
@@ -40,8 +38,8 @@ void gf_progress_at(struct gf_progress *p, double fraction, const char *detail)
 	fprintf(stderr, "\r%s [", p->what);
 	for (i = 0; i < BAR_CELLS; i++)
 		fputc(i < full ? '#' : '.', stderr);
-	fprintf(stderr, "] %3.0f %%%s%s\033[K", 100 * fraction,
-		detail ? "  " : "", detail ? detail : "");
+	fprintf(stderr, "] %3.0f %%%s%s\033[K", 100 * fraction, detail ? "  " : "",
+		detail ? detail : "");
 	fflush(stderr);
 }
 
@@ -56,8 +54,7 @@ void gf_progress_report(void *ctx, double fraction, const char *detail)
 
 	gf_progress_at(p, fraction, detail);
 	if (p->detail != detail)
-		gf_cli_note(p->cli, 1, "%s (%.0f %% done)", detail,
-			    100 * fraction);
+		gf_cli_note(p->cli, 1, "%s (%.0f %% done)", detail, 100 * fraction);
 	p->detail = detail;
 }
 

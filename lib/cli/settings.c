@@ -13,12 +13,10 @@
 #include "cli/command.h"
 #include "json/record.h"
 
-static int store_whole(const struct gf_setting *s, const char *arg, void *to,
-		       struct gf_error *err)
+static int store_whole(const struct gf_setting *s, const char *arg, void *to, struct gf_error *err)
 {
 	long long number;
-	int rc = gf_units_int(arg, (long long)s->low, (long long)s->high,
-			      &number, err);
+	int rc = gf_units_int(arg, (long long)s->low, (long long)s->high, &number, err);
 
 	if (rc)
 		return rc;
@@ -29,8 +27,7 @@ static int store_whole(const struct gf_setting *s, const char *arg, void *to,
 	return 0;
 }
 
-static int store_choice(const struct gf_setting *s, const char *arg, int *to,
-			struct gf_error *err)
+static int store_choice(const struct gf_setting *s, const char *arg, int *to, struct gf_error *err)
 {
 	const char *name = arg;
 	int i;
@@ -41,26 +38,24 @@ static int store_choice(const struct gf_setting *s, const char *arg, int *to,
 	return gf_names_find(s->names, name, to, err);
 }
 
-static int store_item(const struct gf_setting *s, const char *arg, void *items,
-		      size_t i, struct gf_error *err)
+static int store_item(const struct gf_setting *s, const char *arg, void *items, size_t i,
+		      struct gf_error *err)
 {
 	long long whole = 0;
 	int rc;
 
 	if (s->kind == GF_SETTING_REALS)
-		return gf_units_real(arg, s->low, s->high, (double *)items + i,
-				     err);
+		return gf_units_real(arg, s->low, s->high, (double *)items + i, err);
 	if (s->kind == GF_SETTING_RATES)
 		return gf_units_rate(arg, (double *)items + i, err);
-	rc = gf_units_int(arg, (long long)s->low, (long long)s->high, &whole,
-			  err);
+	rc = gf_units_int(arg, (long long)s->low, (long long)s->high, &whole, err);
 	((int *)items)[i] = (int)whole;
 	return rc;
 }
 
 /* *items is the caller's to free; given twice, the last one counts. */
-static int store_items(const struct gf_setting *s, const char *arg,
-		       void **items, size_t *count, struct gf_error *err)
+static int store_items(const struct gf_setting *s, const char *arg, void **items, size_t *count,
+		       struct gf_error *err)
 {
 	const char **parts = NULL;
 	void *read;
@@ -75,8 +70,7 @@ static int store_items(const struct gf_setting *s, const char *arg,
 		return rc;
 	while (parts[n])
 		n++;
-	read = gf_xcalloc(n + 1,
-			  sizeof(double)); /* or ints, which are smaller */
+	read = gf_xcalloc(n + 1, sizeof(double)); /* or ints, which are smaller */
 	for (n = 0; !rc && parts[n]; n++)
 		rc = store_item(s, parts[n], read, n, err);
 	free(parts);
@@ -90,17 +84,13 @@ static int store_items(const struct gf_setting *s, const char *arg,
 	return 0;
 }
 
-static int store_size(const struct gf_setting *s, const char *arg, size_t *to,
-		      struct gf_error *err)
+static int store_size(const struct gf_setting *s, const char *arg, size_t *to, struct gf_error *err)
 {
 	size_t value;
 	int rc = gf_units_size(arg, &value, err);
 
 	if (rc == 0 && (double)value < s->low)
-		rc = gf_error_set(err, -EINVAL,
-				  "want at least %.0f bytes, "
-				  "got %zu",
-				  s->low, value);
+		rc = gf_error_set(err, -EINVAL, "want at least %.0f bytes, got %zu", s->low, value);
 	if (rc == 0)
 		*to = value;
 	return rc;
@@ -113,24 +103,22 @@ static int store_flops(const struct gf_setting *s, const char *arg, double *to,
 	int rc = gf_units_flops(arg, &value, err);
 
 	if (rc == 0 && (value < s->low || value > s->high))
-		rc = gf_error_set(err, -EINVAL, "want %g to %g FLOP/s, got %g",
-				  s->low, s->high, value);
+		rc = gf_error_set(err, -EINVAL, "want %g to %g FLOP/s, got %g", s->low, s->high,
+				  value);
 	if (rc == 0)
 		*to = value;
 	return rc;
 }
 
-int gf_setting_store(const struct gf_setting *s, const char *arg,
-		     void *arguments, struct gf_error *err)
+int gf_setting_store(const struct gf_setting *s, const char *arg, void *arguments,
+		     struct gf_error *err)
 {
 	void *to = (char *)arguments + s->offset;
 
 	switch (s->kind) {
 	case GF_SETTING_TEXT:
 		*(const char **)to = arg;
-		return *arg ? 0
-			    : gf_error_set(err, -EINVAL, "want %s, got \"\"",
-					   s->arg);
+		return *arg ? 0 : gf_error_set(err, -EINVAL, "want %s, got \"\"", s->arg);
 	case GF_SETTING_WHOLE:
 	case GF_SETTING_INT:
 		return store_whole(s, arg, to, err);
@@ -154,23 +142,18 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 	case GF_SETTING_REALS:
 	case GF_SETTING_INTS:
 	case GF_SETTING_RATES:
-		return store_items(s, arg, to,
-				   (size_t *)((char *)arguments + s->offset2),
-				   err);
+		return store_items(s, arg, to, (size_t *)((char *)arguments + s->offset2), err);
 	case GF_SETTING_FIELDS:
 		break;
 	}
 	return 0;
 }
 
-size_t gf_setting_expand(const struct gf_setting *rows, size_t n,
-			 struct gf_setting *settings)
+size_t gf_setting_expand(const struct gf_setting *rows, size_t n, struct gf_setting *settings)
 {
 	static const enum gf_setting_kind kinds[] = {
-		[GF_FIELD_STRING] = GF_SETTING_TEXT,
-		[GF_FIELD_SIZE] = GF_SETTING_WHOLE,
-		[GF_FIELD_REAL] = GF_SETTING_REAL,
-		[GF_FIELD_CHOICE] = GF_SETTING_CHOICE,
+		[GF_FIELD_STRING] = GF_SETTING_TEXT, [GF_FIELD_SIZE] = GF_SETTING_WHOLE,
+		[GF_FIELD_REAL] = GF_SETTING_REAL,   [GF_FIELD_CHOICE] = GF_SETTING_CHOICE,
 		[GF_FIELD_REALS] = GF_SETTING_REALS,
 	};
 	const struct gf_field *f;
@@ -224,8 +207,7 @@ bool gf_setting_listed(const char *names, const char *name)
 }
 
 /* The first of them that was given, but for `self`; NULL: none was. */
-static const char *first_given(const struct gf_cli *cli, const char *names,
-			       const char *self)
+static const char *first_given(const struct gf_cli *cli, const char *names, const char *self)
 {
 	const struct gf_setting *s = cli->command->settings;
 	size_t i;
@@ -245,25 +227,18 @@ static void add_names(struct gf_text *t, const char *names)
 
 	for (; *names; first = false) {
 		next_name(&names, name);
-		gf_text_addf(t, "%s--%s",
-			     first    ? ""
-			     : *names ? ", "
-				      : " or ",
-			     name);
+		gf_text_addf(t, "%s--%s", first ? "" : *names ? ", " : " or ", name);
 	}
 }
 
-static int check_option(const struct gf_cli *cli,
-			const struct gf_setting_rule *r, const char *option,
-			struct gf_error *err)
+static int check_option(const struct gf_cli *cli, const struct gf_setting_rule *r,
+			const char *option, struct gf_error *err)
 {
 	struct gf_text with = {0};
-	const char *other =
-		r->without ? first_given(cli, r->without, option) : NULL;
+	const char *other = r->without ? first_given(cli, r->without, option) : NULL;
 
 	if (other)
-		return gf_error_set(err, -EINVAL, "--%s goes without --%s",
-				    option, other);
+		return gf_error_set(err, -EINVAL, "--%s goes without --%s", option, other);
 	if (!r->with || first_given(cli, r->with, option))
 		return 0;
 	add_names(&with, r->with);
@@ -284,8 +259,7 @@ int gf_setting_check(const struct gf_command *command, const struct gf_cli *cli,
 		for (options = command->rules[i].options; *options && !rc;) {
 			next_name(&options, option);
 			if (gf_cli_given(cli, option))
-				rc = check_option(cli, &command->rules[i],
-						  option, err);
+				rc = check_option(cli, &command->rules[i], option, err);
 		}
 	}
 	return rc ? rc : gf_cli_outputs_apart(cli, err);

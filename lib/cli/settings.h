@@ -11,12 +11,11 @@ struct gf_cli;
 struct gf_command;
 
 /*
- * To add an option: a row in its command's table, and a paragraph in the
- * command's page. A combination in which it would be ignored gets a row in the
- * command's `rules`.
+ * To add an option: a row in its command's table, and a paragraph in the command's page. A
+ * combination in which it would be ignored gets a row in the command's `rules`.
  *
- * An option as a row of a table: how it is written, where its checked value
- * goes in the command's arguments, and what a shell offers for it.
+ * An option as a row of a table: how it is written, where its checked value goes in the command's
+ * arguments, and what a shell offers for it.
  */
 enum gf_setting_kind {
 	GF_SETTING_TEXT,   /* const char * */
@@ -30,8 +29,8 @@ enum gf_setting_kind {
 	GF_SETTING_CHOICE, /* int: which of `names` */
 	GF_SETTING_FLAG,   /* bool, set to true */
 	GF_SETTING_OWN,    /* what `store` makes of it */
-	/* Several, separated by commas: allocated, and how many there are is a
-	 * size_t at offset2. */
+	/* Several, separated by commas: allocated, and how many there are is a size_t at
+	 * offset2. */
 	GF_SETTING_REALS, /* double *, in [low, high] */
 	GF_SETTING_INTS,  /* int *, in [low, high], each once */
 	GF_SETTING_RATES, /* double *, bytes per second, each once */
@@ -40,10 +39,9 @@ enum gf_setting_kind {
 };
 
 /*
- * Shells complete by `arg`, the name of the argument in --help. A name that
- * ends in FILE takes paths, DIR takes folders, LIST takes words with commas
- * between. The words come from `names`, from registries, and from the files of
- * share/<share>, in place of which a path may stand.
+ * Shells complete by `arg`, the name of the argument in --help. A name that ends in FILE takes
+ * paths, DIR takes folders, LIST takes words with commas between. The words come from `names`, from
+ * registries, and from the files of share/<share>, in place of which a path may stand.
  */
 struct gf_setting {
 	const char *name, *arg; /* without "--"; arg NULL for a flag */
@@ -65,38 +63,34 @@ struct gf_setting {
 	const char *share;
 	const struct gf_field *fields; /* FIELDS: of the struct at offset */
 	bool repeats;                  /* each one given adds to the others */
-	bool written; /* the path of a file that the command writes */
-	bool hidden;  /* not in --help and completions */
+	bool written;                  /* the path of a file that the command writes */
+	bool hidden;                   /* not in --help and completions */
 };
 
 /* Such a row. */
-#define GF_SETTINGS_OF(of, at, keys)                                           \
-	.kind = GF_SETTING_FIELDS, .group = (of), .offset = (at),              \
-	.fields = (keys)
+#define GF_SETTINGS_OF(of, at, keys)                                                               \
+	.kind = GF_SETTING_FIELDS, .group = (of), .offset = (at), .fields = (keys)
 
-/* Puts the options of a document's keys (json/record.h) in place of each row of
- * GF_SETTING_FIELDS, in its group; returns how many settings there are then, at
- * most GF_CLI_SETTINGS_MOST. */
-size_t gf_setting_expand(const struct gf_setting *rows, size_t n,
-			 struct gf_setting *settings);
+/* Puts the options of a document's keys (json/record.h) in place of each row of GF_SETTING_FIELDS,
+ * in its group; returns how many settings there are then, at most GF_CLI_SETTINGS_MOST. */
+size_t gf_setting_expand(const struct gf_setting *rows, size_t n, struct gf_setting *settings);
 
 /* Stores an argument: 0, or -EINVAL with what was wanted. */
-int gf_setting_store(const struct gf_setting *s, const char *arg,
-		     void *arguments, struct gf_error *err);
+int gf_setting_store(const struct gf_setting *s, const char *arg, void *arguments,
+		     struct gf_error *err);
 
 /*
- * Refuses options that would be ignored. Each of `options` needs one of `with`
- * on the command line, and excludes all of `without` but itself. All three are
- * names with blanks between, or NULL; `without` may be "*", every other option,
- * or "* but NAMES".
+ * Refuses options that would be ignored. Each of `options` needs one of `with` on the command line,
+ * and excludes all of `without` but itself. All three are names with blanks between, or NULL;
+ * `without` may be "*", every other option, or "* but NAMES".
  */
 struct gf_setting_rule {
 	const char *options, *with, *without;
 };
 /* Whether such a list has that name. */
 bool gf_setting_listed(const char *names, const char *name);
-/* -EINVAL at the command's first rule that is broken, and at two files to be
- * written that are one. */
+/* -EINVAL at the command's first rule that is broken, and at two files to be written that are
+ * one. */
 int gf_setting_check(const struct gf_command *command, const struct gf_cli *cli,
 		     struct gf_error *err);
 

@@ -66,12 +66,10 @@ static void add_names(const char *folder, char ***names, size_t *count)
 		char *ending = strchr(found[i]->d_name, '.');
 
 		/* neither hidden nor of other kinds */
-		if (!ending || (ending != found[i]->d_name &&
-				strcmp(ending, ".json") == 0)) {
+		if (!ending || (ending != found[i]->d_name && strcmp(ending, ".json") == 0)) {
 			if (ending)
 				*ending = '\0';
-			*names = gf_xreallocarray(*names, *count + 2,
-						  sizeof(**names));
+			*names = gf_xreallocarray(*names, *count + 2, sizeof(**names));
 			(*names)[(*count)++] = gf_xstrdup(found[i]->d_name);
 			(*names)[*count] = NULL;
 		}
@@ -105,8 +103,7 @@ static void free_names(char **names)
 	free(names);
 }
 
-int gf_cli_shipped(const char *kind, const char *name, char **path,
-		   struct gf_error *err)
+int gf_cli_shipped(const char *kind, const char *name, char **path, struct gf_error *err)
 {
 	static const char *const endings[] = {"", ".json"};
 	size_t i, k;
@@ -115,8 +112,7 @@ int gf_cli_shipped(const char *kind, const char *name, char **path,
 		char *folder = share_folder(i, kind);
 
 		for (k = 0; folder && k < 2; k++) {
-			char *candidate = gf_xasprintf("%s/%s%s", folder, name,
-						       endings[k]);
+			char *candidate = gf_xasprintf("%s/%s%s", folder, name, endings[k]);
 
 			if (access(candidate, R_OK) == 0) {
 				free(folder);
@@ -127,8 +123,7 @@ int gf_cli_shipped(const char *kind, const char *name, char **path,
 		}
 		free(folder);
 	}
-	return gf_error_set(err, -ENOENT, "want %s in share/%s, found none",
-			    name, kind);
+	return gf_error_set(err, -ENOENT, "want %s in share/%s, found none", name, kind);
 }
 
 /* The shipped name that is nearest; NULL: none is near. The caller frees. */
@@ -140,16 +135,14 @@ static char *near_name(const char *const *kinds, const char *name)
 	for (i = 0; kinds[i] && !found; i++) {
 		char **names = names_of(kinds[i]);
 
-		found = gf_xstrdup_or_null(
-			gf_names_near((const char *const *)names, name));
+		found = gf_xstrdup_or_null(gf_names_near((const char *const *)names, name));
 		free_names(names);
 	}
 	return found;
 }
 
 /* "share/models (a, b, c) or share/data", or without the names. */
-static void add_folders(struct gf_text *out, const char *const *kinds,
-			bool with_names)
+static void add_folders(struct gf_text *out, const char *const *kinds, bool with_names)
 {
 	size_t i, k;
 
@@ -165,8 +158,7 @@ static void add_folders(struct gf_text *out, const char *const *kinds,
 }
 
 /* A text that looks like a path is no name. */
-static int refuse(const char *const *kinds, const char *name,
-		  struct gf_error *err)
+static int refuse(const char *const *kinds, const char *name, struct gf_error *err)
 {
 	struct gf_text folders = {0};
 	char *near;
@@ -175,17 +167,15 @@ static int refuse(const char *const *kinds, const char *name,
 		return gf_error_errno(err, -ENOENT, "%s", name);
 	near = near_name(kinds, name);
 	add_folders(&folders, kinds, !near);
-	gf_error_set(err, -ENOENT,
-		     "%s: want a path or a name in %s, found neither%s%s%s",
-		     name, folders.data, near ? "; did you mean " : "",
-		     near ? near : "", near ? "?" : "");
+	gf_error_set(err, -ENOENT, "%s: want a path or a name in %s, found neither%s%s%s", name,
+		     folders.data, near ? "; did you mean " : "", near ? near : "",
+		     near ? "?" : "");
 	gf_text_release(&folders);
 	free(near);
 	return -ENOENT;
 }
 
-int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
-		     struct gf_error *err)
+int gf_cli_share_any(const char *const *kinds, const char *name, char **path, struct gf_error *err)
 {
 	const char *own = getenv("GF_SHARE");
 	size_t i;
@@ -200,8 +190,7 @@ int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
 	return *path ? 0 : refuse(kinds, name, err);
 }
 
-int gf_cli_share(const char *kind, const char *name, char **path,
-		 struct gf_error *err)
+int gf_cli_share(const char *kind, const char *name, char **path, struct gf_error *err)
 {
 	const char *const kinds[] = {kind, NULL};
 
@@ -220,8 +209,7 @@ struct gf_list gf_cli_share_list(const char *kind, const char *description)
 	for (i = 0; i < n; i++)
 		entries[i].name = names[i];
 	free(names);
-	return (struct gf_list){
-		kind, description, {entries, sizeof(*entries), NULL}, false};
+	return (struct gf_list){kind, description, {entries, sizeof(*entries), NULL}, false};
 }
 
 void gf_cli_share_list_free(struct gf_list *list)

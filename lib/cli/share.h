@@ -5,24 +5,21 @@
 #include "base/registry.h"
 
 /*
- * Files that gradflow ships. share/ is looked for in $GF_SHARE, beside the
- * command: in ../share/gradflow, or in the build tree's source.
+ * Files that gradflow ships. share/ is looked for in $GF_SHARE, beside the command: in
+ * ../share/gradflow, or in the build tree's source.
  */
 
-/* The path of a shipped file: `name` itself if such a path exists, else
- * share/<kind>/<name>[.json]. -ENOENT: neither exists. The caller frees. */
-int gf_cli_share(const char *kind, const char *name, char **path,
-		 struct gf_error *err);
+/* The path of a shipped file: `name` itself if such a path exists, else share/<kind>/<name>[.json].
+ * -ENOENT: neither exists. The caller frees. */
+int gf_cli_share(const char *kind, const char *name, char **path, struct gf_error *err);
 
-/* The path of a shipped file that may lie in any of several folders of share/;
- * `kinds` is NULL-terminated. */
-int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
-		     struct gf_error *err);
+/* The path of a shipped file that may lie in any of several folders of share/; `kinds` is
+ * NULL-terminated. */
+int gf_cli_share_any(const char *const *kinds, const char *name, char **path, struct gf_error *err);
 
-/* The shipped file alone, for scripts that are run: a file of the same name in
- * the working folder must not be. */
-int gf_cli_shipped(const char *kind, const char *name, char **path,
-		   struct gf_error *err);
+/* The shipped file alone, for scripts that are run: a file of the same name in the working folder
+ * must not be. */
+int gf_cli_shipped(const char *kind, const char *name, char **path, struct gf_error *err);
 
 /* The names of what is in share/<kind>, in order, as a table of that name. */
 struct gf_list gf_cli_share_list(const char *kind, const char *description);

@@ -15,16 +15,13 @@ const char *const gf_cli_transports[] = {"auto", "mpi", "ucx", NULL};
 
 const char *gf_cli_start_transport(const struct gf_cli_start *s)
 {
-	return s->transport == GF_CLI_TRANSPORT_AUTO
-		       ? NULL
-		       : gf_cli_transports[s->transport];
+	return s->transport == GF_CLI_TRANSPORT_AUTO ? NULL : gf_cli_transports[s->transport];
 }
 
 /* Innermost first: what is further out may be inherited. */
 static const struct launcher {
 	const char *rank, *size;
-	/* Slurm: the variables are those of a batch script, too, but this one
-	 * is not. */
+	/* Slurm: the variables are those of a batch script, too, but this one is not. */
 	const char *step_size;
 } launchers[] = {
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
@@ -59,15 +56,14 @@ static int started(const struct launcher *l, const char **variable)
 
 static bool has_torchrun(void)
 {
-	return getenv("MASTER_ADDR") && getenv("MASTER_PORT") &&
-	       getenv("RANK") && getenv("WORLD_SIZE");
+	return getenv("MASTER_ADDR") && getenv("MASTER_PORT") && getenv("RANK") &&
+	       getenv("WORLD_SIZE");
 }
 
 /* torchrun's ranks inherit what Slurm, or a launcher of MPI, gave torchrun. */
 static bool torchrun_is_inner(const struct launcher *l)
 {
-	return has_torchrun() &&
-	       (!l || l->step_size || getenv("TORCHELASTIC_RUN_ID"));
+	return has_torchrun() && (!l || l->step_size || getenv("TORCHELASTIC_RUN_ID"));
 }
 
 void gf_cli_start_hint(struct gf_cli *cli)
@@ -85,8 +81,7 @@ void gf_cli_start_hint(struct gf_cli *cli)
 }
 
 /* A whole number that a variable may have; *value stays if it has none. */
-static int read_variable(const char *name, int most, int *value,
-			 struct gf_error *err)
+static int read_variable(const char *name, int most, int *value, struct gf_error *err)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -98,15 +93,13 @@ static int read_variable(const char *name, int most, int *value,
 	n = strtol(text, &end, 10);
 	if (errno || end == text || *end || n < 0 || n > most)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a whole number from 0 to %d, got "
-				    "\"%s\"",
-				    name, most, text);
+				    "%s: want a whole number from 0 to %d, got \"%s\"", name, most,
+				    text);
 	*value = (int)n;
 	return 0;
 }
 
-static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks,
-			 struct gf_error *err)
+static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks, struct gf_error *err)
 {
 	int port = 0, rc;
 
@@ -117,14 +110,12 @@ static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks,
 	rc = rc ? rc : read_variable("MASTER_PORT", 65534, &port, err);
 	if (rc)
 		return rc;
-	snprintf(s->made, sizeof(s->made), "%s:%d", getenv("MASTER_ADDR"),
-		 port + 1);
+	snprintf(s->made, sizeof(s->made), "%s:%d", getenv("MASTER_ADDR"), port + 1);
 	s->join = s->made;
 	return 0;
 }
 
-static int read_launcher(const struct gf_cli *cli, int *rank, int *ranks,
-			 struct gf_error *err)
+static int read_launcher(const struct gf_cli *cli, int *rank, int *ranks, struct gf_error *err)
 {
 	const struct launcher *l = find_launcher();
 	size_t i;
@@ -135,13 +126,11 @@ static int read_launcher(const struct gf_cli *cli, int *rank, int *ranks,
 	rc = read_variable(l->rank, INT_MAX, rank, err);
 	for (i = 0; !rc && *ranks < 0 && i < GF_ARRAY_LENGTH(launchers); i++)
 		if (launchers[i].size)
-			rc = read_variable(launchers[i].size, INT_MAX, ranks,
-					   err);
+			rc = read_variable(launchers[i].size, INT_MAX, ranks, err);
 	return rc;
 }
 
-int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
-			struct gf_error *err)
+int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi, struct gf_error *err)
 {
 	bool with_rank = gf_cli_given(cli, "rank");
 	bool with_ranks = gf_cli_given(cli, "ranks");
@@ -149,9 +138,8 @@ int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
 
 	if (mpi && s->join)
 		return gf_error_set(err, -EINVAL,
-				    "--join: want --transport ucx or auto, got "
-				    "mpi, whose launcher says what ranks there "
-				    "are");
+				    "--join: want --transport ucx or auto, got mpi, whose launcher "
+				    "says what ranks there are");
 	rc = s->join                ? read_launcher(cli, &rank, &ranks, err)
 	     : mpi || cli->launched ? 0
 				    : read_torchrun(s, &rank, &ranks, err);
@@ -165,12 +153,9 @@ int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
 	s->rank = with_rank ? s->rank : rank;
 	s->ranks = with_ranks ? s->ranks : ranks;
 	if (s->rank < 0 || s->ranks < 0)
-		return gf_error_set(err, -EINVAL,
-				    "--join: want --rank and --ranks");
+		return gf_error_set(err, -EINVAL, "--join: want --rank and --ranks");
 	if (s->rank >= s->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "--rank: want less than the %d ranks, got "
-				    "%d",
+		return gf_error_set(err, -EINVAL, "--rank: want less than the %d ranks, got %d",
 				    s->ranks, s->rank);
 	cli->rank = s->rank;
 	cli->launched = true;
@@ -179,8 +164,8 @@ int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
 
 char *gf_cli_job_name(void)
 {
-	static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID",
-						"LSB_JOBID", "FLUX_JOB_ID"};
+	static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
+						"FLUX_JOB_ID"};
 	const char *name = NULL;
 	size_t i;
 

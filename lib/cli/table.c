@@ -16,8 +16,7 @@ enum { GAP = 2 }; /* blanks between columns */
 void gf_table_begin(struct gf_table *t, size_t ncols)
 {
 	t->ncols = ncols;
-	*gf_array_push(&t->rows, &t->nrows, &t->rows_capacity) =
-		gf_xcalloc(ncols, sizeof(char *));
+	*gf_array_push(&t->rows, &t->nrows, &t->rows_capacity) = gf_xcalloc(ncols, sizeof(char *));
 }
 
 /* Takes the text; after a full row a new one begins. */
@@ -136,8 +135,7 @@ static bool alike(const struct gf_table *t, size_t col)
 }
 
 /* Folds columns from the left until the lines fit; says which in `folded`. */
-static void fold(const struct gf_table *t, size_t window, struct layout *l,
-		 struct gf_text *folded)
+static void fold(const struct gf_table *t, size_t window, struct layout *l, struct gf_text *folded)
 {
 	size_t col;
 
@@ -146,13 +144,13 @@ static void fold(const struct gf_table *t, size_t window, struct layout *l,
 			continue;
 		l->width[col] = 0;
 		gf_text_addf(folded, "%s%s %s",
-			     folded->length ? ", " : "in all rows: ",
-			     t->rows[0][col], t->rows[1][col]);
+			     folded->length ? ", " : "in all rows: ", t->rows[0][col],
+			     t->rows[1][col]);
 	}
 }
 
-static void print_row(const struct gf_table *t, const struct layout *l,
-		      size_t row, struct gf_text *out)
+static void print_row(const struct gf_table *t, const struct layout *l, size_t row,
+		      struct gf_text *out)
 {
 	bool first = true;
 	size_t col;
@@ -175,8 +173,7 @@ static void print_row(const struct gf_table *t, const struct layout *l,
 	gf_text_add(out, "\n", 1);
 }
 
-void gf_table_print_in(const struct gf_table *t, size_t window,
-		       struct gf_text *out)
+void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *out)
 {
 	struct gf_text folded = {0};
 	struct layout l;

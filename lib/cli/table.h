@@ -8,9 +8,8 @@
 #include "base/text.h"
 
 /*
- * A table in aligned columns. Cells are text; a column whose cells all begin
- * like a number is set flush right. Zero-initialise; the first row is the
- * heading. Rows have as many cells as it has.
+ * A table in aligned columns. Cells are text; a column whose cells all begin like a number is set
+ * flush right. Zero-initialise; the first row is the heading. Rows have as many cells as it has.
  */
 struct gf_table {
 	char ***rows;
@@ -19,18 +18,15 @@ struct gf_table {
 };
 
 /* The next cells, with tabs between; the first call adds the heading. */
-void gf_table_cells(struct gf_table *t, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void gf_table_cells(struct gf_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The heading cell by cell: of how many, and each, as of further rows. */
 void gf_table_begin(struct gf_table *t, size_t ncols);
-void gf_table_cell(struct gf_table *t, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void gf_table_cell(struct gf_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gf_table_print(const struct gf_table *t, struct gf_text *out);
-/* Prints for a window of so many columns (0: no limit). Where lines would be
- * longer, columns whose cells are all alike become a line after the table, as
- * many as it takes: "in all rows: codec f32, lanes 1". */
-void gf_table_print_in(const struct gf_table *t, size_t window,
-		       struct gf_text *out);
+/* Prints for a window of so many columns (0: no limit). Where lines would be longer, columns whose
+ * cells are all alike become a line after the table, as many as it takes: "in all rows: codec f32,
+ * lanes 1". */
+void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *out);
 void gf_table_release(struct gf_table *t);
 
 #endif

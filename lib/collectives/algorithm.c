@@ -24,24 +24,18 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 
 	for (i = 0; i < args->nfactors; i++) {
 		if (args->factors[i] < 1)
-			return gf_error_set(
-				err, -EINVAL,
-				"factors: want integers >= 1, got %d",
-				args->factors[i]);
+			return gf_error_set(err, -EINVAL, "factors: want integers >= 1, got %d",
+					    args->factors[i]);
 		product *= args->factors[i];
 		if (product > args->ranks)
 			break;
 	}
 	if (args->nfactors && product != args->ranks)
-		return gf_error_set(
-			err, -EINVAL,
-			"factors: want a product of %d (the ranks), "
-			"got %s%lld",
-			args->ranks, i < args->nfactors ? "at least " : "",
-			product);
+		return gf_error_set(err, -EINVAL,
+				    "factors: want a product of %d (the ranks), got %s%lld",
+				    args->ranks, i < args->nfactors ? "at least " : "", product);
 	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
-		if (gf_stage_check(args->stage_algorithms[i], args->factors[i],
-				   err)) {
+		if (gf_stage_check(args->stage_algorithms[i], args->factors[i], err)) {
 			gf_error_prefix(err, "stage %zu", i);
 			return -EINVAL;
 		}
@@ -51,13 +45,11 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err)
 {
 	if (args->ranks < 1 || args->ranks > GF_RANKS_MAX)
-		return gf_error_set(err, -EINVAL, "ranks: want 1 to %d, got %d",
-				    GF_RANKS_MAX, args->ranks);
+		return gf_error_set(err, -EINVAL, "ranks: want 1 to %d, got %d", GF_RANKS_MAX,
+				    args->ranks);
 	if (args->servers < 0 || args->servers >= args->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "servers: want 0 to %d of %d ranks, got %d",
-				    args->ranks - 1, args->ranks,
-				    args->servers);
+		return gf_error_set(err, -EINVAL, "servers: want 0 to %d of %d ranks, got %d",
+				    args->ranks - 1, args->ranks, args->servers);
 	return check_factors(args, err);
 }
 
@@ -66,8 +58,7 @@ size_t gf_coll_divisible(const struct gf_coll_args *args)
 	size_t n = (size_t)args->ranks, power;
 
 	if (args->servers > 0 && args->servers < args->ranks)
-		n = (size_t)args->servers *
-		    (size_t)(args->ranks - args->servers);
+		n = (size_t)args->servers * (size_t)(args->ranks - args->servers);
 	/* halving divides by the largest power of two up to ranks */
 	for (power = 1; power <= (size_t)args->ranks / 2; power *= 2)
 		n *= 2;
@@ -82,15 +73,13 @@ static struct gf_coll_args in_grains(const struct gf_coll_args *args)
 
 	if (grain < 2 || !args->count_elems)
 		return coarse;
-	coarse.count_elems =
-		(args->skew_elems + args->count_elems - 1) / grain + 1;
+	coarse.count_elems = (args->skew_elems + args->count_elems - 1) / grain + 1;
 	coarse.elem_bytes *= grain;
 	coarse.segment_elems = (args->segment_elems + grain - 1) / grain;
 	return coarse;
 }
 
-int gf_algorithm_schedule(const struct gf_algorithm *a,
-			  const struct gf_coll_args *args, int rank,
+int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err)
 {
 	const struct gf_coll_args coarse = in_grains(args);
@@ -99,15 +88,12 @@ int gf_algorithm_schedule(const struct gf_algorithm *a,
 	if (rc)
 		return rc;
 	if (rank < 0 || rank >= args->ranks)
-		return gf_error_set(err, -EINVAL, "rank: want 0 to %d, got %d",
-				    args->ranks - 1, rank);
+		return gf_error_set(err, -EINVAL, "rank: want 0 to %d, got %d", args->ranks - 1,
+				    rank);
 	if (!a->build)
-		return gf_error_set(err, -ENOTSUP, "%s has no steps of its own",
-				    a->name);
+		return gf_error_set(err, -ENOTSUP, "%s has no steps of its own", a->name);
 	if (args->half != GF_COLL_WHOLE && !a->owned)
-		return gf_error_set(err, -ENOTSUP,
-				    "%s has no reduce-scatter and all-gather "
-				    "halves",
+		return gf_error_set(err, -ENOTSUP, "%s has no reduce-scatter and all-gather halves",
 				    a->name);
 	rc = a->applicable ? a->applicable(args, err) : 0;
 	if (rc)
@@ -119,7 +105,6 @@ int gf_algorithm_schedule(const struct gf_algorithm *a,
 	a->build(&coarse, rank, s);
 	gf_schedule_finish(s);
 	if (args->grain_elems > 1 && args->count_elems)
-		gf_schedule_refine(s, args->grain_elems, args->skew_elems,
-				   args->count_elems);
+		gf_schedule_refine(s, args->grain_elems, args->skew_elems, args->count_elems);
 	return 0;
 }

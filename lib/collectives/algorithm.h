@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/collectives: all-reduces: their schedules as data, what these cost, and
- * the proof that they are right. */
+/* lib/collectives: all-reduces: their schedules as data, what these cost, and the proof that they
+ * are right. */
 #ifndef GF_COLLECTIVES_ALGORITHM_H
 #define GF_COLLECTIVES_ALGORITHM_H
 
@@ -12,8 +12,8 @@
 #include "cost/primitives.h"
 
 /*
- * An all-reduce algorithm: one file, one table entry, and a row of
- * GF_ALGORITHMS (doc/algorithm_traits.h) with its traits.
+ * An all-reduce algorithm: one file, one table entry, and a row of GF_ALGORITHMS
+ * (doc/algorithm_traits.h) with its traits.
  */
 enum gf_coll_half {
 	GF_COLL_WHOLE,          /* an all-reduce */
@@ -29,47 +29,43 @@ struct gf_coll_args {
 	size_t count_elems;   /* n >= 0 */
 	size_t elem_bytes;    /* of the message in memory */
 	size_t segment_elems; /* cut transfers into pieces; 0: whole */
-	/* Parts begin at multiples of so many elements, counted from
-	 * skew_elems (fewer) before the message; 0: at any element. */
+	/* Parts begin at multiples of so many elements, counted from skew_elems (fewer) before the
+	 * message; 0: at any element. */
 	size_t grain_elems, skew_elems;
-	const int *factors; /* innermost first, product = ranks; or NULL */
+	const int *factors;                  /* innermost first, product = ranks; or NULL */
 	const char *const *stage_algorithms; /* one per factor; or NULL */
 	size_t nfactors;
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
-	int servers; /* ps: the last ranks serve and contribute nothing */
-	bool lossy;  /* messages go through a codec: schedule.h, CODECS */
-	bool calls;  /* stages of libraries become calls: schedule.h, CALLS */
+	int servers;            /* ps: the last ranks serve and contribute nothing */
+	bool lossy;             /* messages go through a codec: schedule.h, CODECS */
+	bool calls;             /* stages of libraries become calls: schedule.h, CALLS */
 };
 
 struct gf_algorithm {
 	const char *name;
 	const char *description; /* one line, for --list */
 	/* 0, or -EINVAL / -ENOTSUP with the reason (optional: always) */
-	int (*applicable)(const struct gf_coll_args *args,
-			  struct gf_error *err);
+	int (*applicable)(const struct gf_coll_args *args, struct gf_error *err);
 	/* Closed form on a network, one segment. */
-	struct gf_cost (*cost)(const struct gf_coll_args *args,
-			       const struct gf_cost_net *net);
+	struct gf_cost (*cost)(const struct gf_coll_args *args, const struct gf_cost_net *net);
 	/* It goes as one of these, the cheapest: NULL-terminated (optional) */
 	const struct gf_algorithm *const *stands_for;
-	/* The range that a rank owns between the halves, perhaps empty; the
-	 * ranks' parts make up the message. (optional: then there are no
-	 * halves) */
+	/* The range that a rank owns between the halves, perhaps empty; the ranks' parts make up
+	 * the message. (optional: then there are no halves) */
 	struct gf_range (*owned)(const struct gf_coll_args *args, int rank);
-	/* Appends rank's steps to an initialised schedule; the caller
-	 * finishes it. NULL: the transport's own all-reduce, no steps. */
-	void (*build)(const struct gf_coll_args *args, int rank,
-		      struct gf_schedule *s);
+	/* Appends rank's steps to an initialised schedule; the caller finishes it. NULL: the
+	 * transport's own all-reduce, no steps. */
+	void (*build)(const struct gf_coll_args *args, int rank, struct gf_schedule *s);
 };
 
 /* NULL-terminated, in the order of --list. */
 extern const struct gf_algorithm *const gf_algorithms[];
 
 /*
- * The algorithms for sparse sets: an element is a whole set of at most
- * elem_bytes, and the reduction of a step is a merge. topk gathers one set per
- * rank (count_elems = ranks, half ALL_GATHER); gtopk reduces one (count_elems =
- * 1). Not found by gf_algorithm_find. NULL-terminated.
+ * The algorithms for sparse sets: an element is a whole set of at most elem_bytes, and the
+ * reduction of a step is a merge. topk gathers one set per rank (count_elems = ranks, half
+ * ALL_GATHER); gtopk reduces one (count_elems = 1). Not found by gf_algorithm_find.
+ * NULL-terminated.
  */
 extern const struct gf_algorithm *const gf_sparse_algorithms[];
 
@@ -83,11 +79,10 @@ int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
 /* A number of elements of which no algorithm's parts differ in length. */
 size_t gf_coll_divisible(const struct gf_coll_args *args);
 
-/* check + applicable + init + build + finish; s is untouched on failure. With
- * grains, the algorithm is asked about a message whose elements are grains.
- * -ENOTSUP for an algorithm without steps, or without the half. */
-int gf_algorithm_schedule(const struct gf_algorithm *a,
-			  const struct gf_coll_args *args, int rank,
+/* check + applicable + init + build + finish; s is untouched on failure. With grains, the algorithm
+ * is asked about a message whose elements are grains. -ENOTSUP for an algorithm without steps, or
+ * without the half. */
+int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err);
 
 #endif

@@ -2,11 +2,10 @@
 /*
  * gf_schedule_finish: dependencies out of ranges.
  *
- * All range ends are known by now, so each buffer is cut once at every end
- * (sorted, without duplicates). Between two cuts lies a piece that every step
- * touches wholly or not at all, and a piece needs to remember only its last
- * writer and the readers since: a reader waits for the writer, a writer for
- * both. Finding a step's pieces is a binary search; generators use the same
+ * All range ends are known by now, so each buffer is cut once at every end (sorted, without
+ * duplicates). Between two cuts lies a piece that every step touches wholly or not at all, and a
+ * piece needs to remember only its last writer and the readers since: a reader waits for the
+ * writer, a writer for both. Finding a step's pieces is a binary search; generators use the same
  * ranges again and again, so a step touches few of them.
  */
 #include "collectives/schedule.h"
@@ -50,8 +49,7 @@ static void add_cuts(struct derivation *d, struct gf_range range)
 	struct cuts *c = &d->cuts[range.buffer];
 
 	*gf_array_push(&c->at, &c->count, &c->capacity) = range.first;
-	*gf_array_push(&c->at, &c->count, &c->capacity) =
-		range.first + range.count;
+	*gf_array_push(&c->at, &c->count, &c->capacity) = range.first + range.count;
 }
 
 GF_ORDER(by_place, size_t, GF_BY(*x, *y))
@@ -96,8 +94,7 @@ static void depend_on(struct derivation *d, uint32_t step, uint32_t other)
 	d->found[d->nfound++] = other;
 }
 
-static void touch(struct derivation *d, uint32_t step, struct gf_range range,
-		  int writes)
+static void touch(struct derivation *d, uint32_t step, struct gf_range range, int writes)
 {
 	struct cuts *c = &d->cuts[range.buffer];
 	size_t end = range.first + range.count, k;
@@ -108,14 +105,12 @@ static void touch(struct derivation *d, uint32_t step, struct gf_range range,
 
 		depend_on(d, step, piece->writer);
 		if (writes) {
-			for (i = piece->readers; i != NONE;
-			     i = d->readers[i].next)
+			for (i = piece->readers; i != NONE; i = d->readers[i].next)
 				depend_on(d, step, d->readers[i].step);
 			*piece = (struct piece){step, NONE};
 		} else {
 			struct reader *r =
-				gf_array_push(&d->readers, &d->nreaders,
-					      &d->readers_capacity);
+				gf_array_push(&d->readers, &d->nreaders, &d->readers_capacity);
 
 			*r = (struct reader){step, piece->readers};
 			piece->readers = (uint32_t)(d->nreaders - 1);
@@ -125,9 +120,8 @@ static void touch(struct derivation *d, uint32_t step, struct gf_range range,
 
 GF_ORDER(by_index, uint32_t, GF_BY(*x, *y))
 
-/* Stores the dependencies that were found, except those that another of them
- * already waits for: this drops the writer of a value that this step overwrites
- * after its readers. */
+/* Stores the dependencies that were found, except those that another of them already waits for:
+ * this drops the writer of a value that this step overwrites after its readers. */
 static void store(struct derivation *d, uint32_t index)
 {
 	struct gf_schedule *s = d->s;
@@ -145,8 +139,7 @@ static void store(struct derivation *d, uint32_t index)
 	step->first_dep = (uint32_t)s->ndeps;
 	for (i = 0; i < d->nfound; i++)
 		if (d->mark[d->found[i]] == index + 1)
-			*gf_array_push(&s->deps, &s->ndeps, &d->deps_capacity) =
-				d->found[i];
+			*gf_array_push(&s->deps, &s->ndeps, &d->deps_capacity) = d->found[i];
 	step->ndeps = (uint32_t)(s->ndeps - step->first_dep);
 	d->nfound = 0;
 }

@@ -30,8 +30,8 @@ struct step_state {        /* of one step */
 };
 
 /*
- * The verifier's machine: runs all ranks' schedules together on symbolic
- * values. Its schedules are borrowed and must have passed gf_verify_shape.
+ * The verifier's machine: runs all ranks' schedules together on symbolic values. Its schedules are
+ * borrowed and must have passed gf_verify_shape.
  */
 struct machine {
 	const struct gf_schedule *ranks;
@@ -62,15 +62,13 @@ static bool goes_on(const struct payload *out, const struct gf_run *run)
 	if (!out->count)
 		return false;
 	last = &out->runs[out->count - 1];
-	return last->term == run->term &&
-	       run->origin - last->origin == run->first - last->first;
+	return last->term == run->term && run->origin - last->origin == run->first - last->first;
 }
 
-/* The runs of a range, renumbered from 0; refuses elements that were never
- * written. The places at which the buffer is cut do not matter: equal contents
- * have equal runs. */
-static int load(struct machine *m, struct place p, struct gf_range range,
-		struct payload *out, struct gf_error *err)
+/* The runs of a range, renumbered from 0; refuses elements that were never written. The places at
+ * which the buffer is cut do not matter: equal contents have equal runs. */
+static int load(struct machine *m, struct place p, struct gf_range range, struct payload *out,
+		struct gf_error *err)
 {
 	struct gf_runs *runs = buffer_of(m, p.rank, range.buffer);
 	/* in this order: a cut moves the runs after it */
@@ -82,11 +80,8 @@ static int load(struct machine *m, struct place p, struct gf_range range,
 
 		if (run.term == GF_TERM_NOTHING)
 			return gf_error_set(err, -EINVAL,
-					    "rank %d step %u reads %s[%zu], "
-					    "never written",
-					    p.rank, p.step,
-					    gf_buffer_name(range.buffer),
-					    run.first);
+					    "rank %d step %u reads %s[%zu], never written", p.rank,
+					    p.step, gf_buffer_name(range.buffer), run.first);
 		run.first -= range.first;
 		if (goes_on(out, &run))
 			continue;
@@ -96,8 +91,8 @@ static int load(struct machine *m, struct place p, struct gf_range range,
 }
 
 /* Puts, or adds, a payload into a range. */
-static int store(struct machine *m, struct place p, struct gf_range range,
-		 const struct payload *in, bool add, struct gf_error *err)
+static int store(struct machine *m, struct place p, struct gf_range range, const struct payload *in,
+		 bool add, struct gf_error *err)
 {
 	struct gf_runs *runs = buffer_of(m, p.rank, range.buffer);
 	size_t end = range.first + range.count, k, i;
@@ -105,34 +100,25 @@ static int store(struct machine *m, struct place p, struct gf_range range,
 	gf_runs_cut(runs, end);
 	for (k = 0; k < in->count; k++) {
 		const struct gf_run *from = &in->runs[k];
-		size_t stop = k + 1 < in->count
-				      ? range.first + in->runs[k + 1].first
-				      : end;
+		size_t stop = k + 1 < in->count ? range.first + in->runs[k + 1].first : end;
 
 		gf_runs_cut(runs, stop);
 		i = gf_runs_cut(runs, range.first + from->first);
 		for (; runs->items[i].first < stop; i++) {
 			struct gf_run *to = &runs->items[i];
-			size_t origin = from->origin + to->first -
-					(range.first + from->first);
+			size_t origin = from->origin + to->first - (range.first + from->first);
 
 			if (add && to->term == GF_TERM_NOTHING)
 				return gf_error_set(
 					err, -EINVAL,
-					"rank %d step %u adds to %s[%zu], "
-					"never written",
-					p.rank, p.step,
-					gf_buffer_name(range.buffer),
-					to->first);
+					"rank %d step %u adds to %s[%zu], never written", p.rank,
+					p.step, gf_buffer_name(range.buffer), to->first);
 			if (add && to->origin != origin)
 				return gf_error_set(
 					err, -EINVAL,
-					"rank %d step %u adds element %zu to "
-					"element %zu",
-					p.rank, p.step, origin, to->origin);
-			to->term = add ? gf_terms_sum(&m->terms, to->term,
-						      from->term)
-				       : from->term;
+					"rank %d step %u adds element %zu to element %zu", p.rank,
+					p.step, origin, to->origin);
+			to->term = add ? gf_terms_sum(&m->terms, to->term, from->term) : from->term;
 			to->origin = origin;
 		}
 	}
@@ -141,8 +127,7 @@ static int store(struct machine *m, struct place p, struct gf_range range,
 
 static void look_at(struct machine *m, int rank, uint32_t step)
 {
-	*gf_array_push(&m->todo, &m->ntodo, &m->todo_capacity) =
-		(struct place){rank, step};
+	*gf_array_push(&m->todo, &m->ntodo, &m->todo_capacity) = (struct place){rank, step};
 }
 
 /* Tells the steps that depend on p that it has started (a send) or is done. */
@@ -155,8 +140,7 @@ static void tell_users(struct machine *m, struct place p, int event)
 	state->flags |= event;
 	for (k = 0; k < state->nusers; k++) {
 		uint32_t user = m->users[p.rank][state->first_user + k];
-		bool early = send && m->ranks[p.rank].steps[user].op ==
-					     GF_STEP_RECV_REDUCE;
+		bool early = send && m->ranks[p.rank].steps[user].op == GF_STEP_RECV_REDUCE;
 
 		if (event == DONE)
 			states[user].waiting--;
@@ -167,8 +151,7 @@ static void tell_users(struct machine *m, struct place p, int event)
 	}
 }
 
-static int finish_reduce(struct machine *m, struct place p,
-			 struct gf_error *err)
+static int finish_reduce(struct machine *m, struct place p, struct gf_error *err)
 {
 	struct step_state *state = &m->steps[p.rank][p.step];
 	int rc = store(m, p, step_at(m, p)->range, &state->payload, true, err);
@@ -180,8 +163,7 @@ static int finish_reduce(struct machine *m, struct place p,
 }
 
 /* Moves the message of a started send to its posted receive. */
-static int transfer(struct machine *m, struct place from, struct place to,
-		    struct gf_error *err)
+static int transfer(struct machine *m, struct place from, struct place to, struct gf_error *err)
 {
 	struct step_state *state = &m->steps[to.rank][to.step];
 	const struct gf_step *receive = step_at(m, to);
@@ -191,10 +173,8 @@ static int transfer(struct machine *m, struct place from, struct place to,
 	if (rc)
 		goto out;
 	if (m->ranks[from.rank].lossy) {
-		gf_terms_round(&m->terms, payload.runs, payload.count,
-			       receive->range.count);
-		rc = store(m, from, step_at(m, from)->range, &payload, false,
-			   err);
+		gf_terms_round(&m->terms, payload.runs, payload.count, receive->range.count);
+		rc = store(m, from, step_at(m, from)->range, &payload, false, err);
 	}
 	if (receive->op == GF_STEP_RECV_REDUCE) {
 		state->payload = payload;
@@ -219,11 +199,9 @@ static int run_local(struct machine *m, struct place p, struct gf_error *err)
 	int rc = load(m, p, round ? step->range : step->from, &payload, err);
 
 	if (!rc && round)
-		gf_terms_round(&m->terms, payload.runs, payload.count,
-			       step->range.count);
+		gf_terms_round(&m->terms, payload.runs, payload.count, step->range.count);
 	if (!rc)
-		rc = store(m, p, step->range, &payload,
-			   step->op == GF_STEP_REDUCE, err);
+		rc = store(m, p, step->range, &payload, step->op == GF_STEP_REDUCE, err);
 	free(payload.runs);
 	tell_users(m, p, DONE);
 	return rc;
@@ -273,17 +251,12 @@ static int run(struct machine *m, struct gf_error *err)
 	for (rank = 0; rank < m->nranks; rank++)
 		for (i = 0; i < m->ranks[rank].nsteps; i++)
 			if (!(m->steps[rank][i].flags & DONE)) {
-				const struct gf_step *step =
-					&m->ranks[rank].steps[i];
+				const struct gf_step *step = &m->ranks[rank].steps[i];
 
 				return gf_error_set(
-					err, -EINVAL,
-					"rank %d step %u (%s rank %d) waits "
-					"for ever",
+					err, -EINVAL, "rank %d step %u (%s rank %d) waits for ever",
 					rank, i,
-					step->op == GF_STEP_SEND
-						? "send to"
-						: "receive from",
+					step->op == GF_STEP_SEND ? "send to" : "receive from",
 					step->peer);
 			}
 	return 0;
@@ -308,8 +281,7 @@ static void init_rank(struct machine *m, int rank)
 	}
 	for (i = 0; i < s->nsteps; i++)
 		for (k = 0; k < s->steps[i].ndeps; k++) {
-			struct step_state *used =
-				&states[s->deps[s->steps[i].first_dep + k]];
+			struct step_state *used = &states[s->deps[s->steps[i].first_dep + k]];
 
 			users[used->first_user + used->nusers++] = (uint32_t)i;
 		}
@@ -317,20 +289,17 @@ static void init_rank(struct machine *m, int rank)
 	m->users[rank] = users;
 }
 
-static void init_data(struct machine *m, enum gf_coll_half half, int rank,
-		      uint32_t result)
+static void init_data(struct machine *m, enum gf_coll_half half, int rank, uint32_t result)
 {
 	const struct gf_schedule *s = &m->ranks[rank];
 	struct gf_runs *data = buffer_of(m, rank, GF_BUFFER_DATA);
 	size_t first = s->owned.first, end = first + s->owned.count, i;
 
-	gf_runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems,
-		     GF_TERM_NOTHING);
+	gf_runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems, GF_TERM_NOTHING);
 	if (half != GF_COLL_ALL_GATHER) {
 		gf_runs_init(data, s->count_elems,
-			     rank < s->contributors
-				     ? gf_terms_rank(&m->terms, rank)
-				     : GF_TERM_NOTHING);
+			     rank < s->contributors ? gf_terms_rank(&m->terms, rank)
+						    : GF_TERM_NOTHING);
 		return;
 	}
 	gf_runs_init(data, s->count_elems, GF_TERM_NOTHING);
@@ -340,15 +309,13 @@ static void init_data(struct machine *m, enum gf_coll_half half, int rank,
 }
 
 /* Buffers hold what they hold before that half. */
-static void init(struct machine *m, enum gf_coll_half half,
-		 const struct gf_schedule *ranks, int nranks,
-		 uint32_t **partners)
+static void init(struct machine *m, enum gf_coll_half half, const struct gf_schedule *ranks,
+		 int nranks, uint32_t **partners)
 {
 	uint32_t result;
 	int rank;
 
-	*m = (struct machine){
-		.ranks = ranks, .nranks = nranks, .partners = partners};
+	*m = (struct machine){.ranks = ranks, .nranks = nranks, .partners = partners};
 	gf_terms_init(&m->terms, nranks);
 	result = gf_terms_result(&m->terms, ranks[0].contributors);
 	m->buffers = gf_xcalloc(2 * (size_t)nranks, sizeof(*m->buffers));
@@ -380,36 +347,31 @@ static void release(struct machine *m)
 	gf_terms_release(&m->terms);
 }
 
-static int check_run(const struct machine *m, int rank,
-		     const struct gf_run *run, struct gf_error *err)
+static int check_run(const struct machine *m, int rank, const struct gf_run *run,
+		     struct gf_error *err)
 {
 	int contributors = m->ranks[0].contributors, r;
 
 	if (run->term == GF_TERM_NOTHING)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] was never written", rank,
+		return gf_error_set(err, -EINVAL, "rank %d data[%zu] was never written", rank,
 				    run->first);
 	if (run->origin != run->first)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] ends with element %zu",
-				    rank, run->first, run->origin);
+		return gf_error_set(err, -EINVAL, "rank %d data[%zu] ends with element %zu", rank,
+				    run->first, run->origin);
 	r = gf_terms_twice(&m->terms, run->term);
 	if (r >= 0)
 		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] counts rank %d's "
-				    "contribution twice",
-				    rank, run->first, r);
+				    "rank %d data[%zu] counts rank %d's contribution twice", rank,
+				    run->first, r);
 	for (r = 0; r < contributors; r++)
 		if (!gf_terms_contains(&m->terms, run->term, r))
 			return gf_error_set(err, -EINVAL,
-					    "rank %d data[%zu] lacks rank %d's "
-					    "contribution",
-					    rank, run->first, r);
+					    "rank %d data[%zu] lacks rank %d's contribution", rank,
+					    run->first, r);
 	return 0;
 }
 
-static int check_range(struct machine *m, int rank, struct gf_range range,
-		       struct gf_error *err)
+static int check_range(struct machine *m, int rank, struct gf_range range, struct gf_error *err)
 {
 	struct gf_runs *runs = buffer_of(m, rank, GF_BUFFER_DATA);
 	size_t end, i;
@@ -437,12 +399,10 @@ static int check_same(struct machine *m, int rank, struct gf_error *err)
 		size_t a = mine->items[i].first, b = first->items[k].first;
 
 		if (mine->items[i].term != first->items[k].term)
-			return gf_error_set(err, -EINVAL,
-					    "data[%zu]: rank %d %s than rank 0",
+			return gf_error_set(err, -EINVAL, "data[%zu]: rank %d %s than rank 0",
 					    a > b ? a : b, rank,
-					    m->ranks[rank].lossy
-						    ? "adds or rounds otherwise"
-						    : "adds in another order");
+					    m->ranks[rank].lossy ? "adds or rounds otherwise"
+								 : "adds in another order");
 		a = mine->items[i + 1].first;
 		b = first->items[k + 1].first;
 		i += a <= b;
@@ -451,8 +411,7 @@ static int check_same(struct machine *m, int rank, struct gf_error *err)
 	return 0;
 }
 
-static int check_end(struct machine *m, enum gf_coll_half half,
-		     struct gf_error *err)
+static int check_end(struct machine *m, enum gf_coll_half half, struct gf_error *err)
 {
 	int contributors = m->ranks[0].contributors, rank, rc;
 	struct gf_range all = gf_data(0, m->ranks[0].count_elems);
@@ -464,8 +423,7 @@ static int check_end(struct machine *m, enum gf_coll_half half,
 			rc = check_range(m, rank, all, err);
 		else
 			rc = 0;
-		if (!rc && half != GF_COLL_REDUCE_SCATTER &&
-		    rank < contributors)
+		if (!rc && half != GF_COLL_REDUCE_SCATTER && rank < contributors)
 			rc = check_same(m, rank, err);
 		if (rc)
 			return rc;
@@ -473,9 +431,8 @@ static int check_end(struct machine *m, enum gf_coll_half half,
 	return 0;
 }
 
-int gf_verify_run(const struct gf_schedule *ranks, int nranks,
-		  enum gf_coll_half half, uint32_t **partners,
-		  struct gf_error *err)
+int gf_verify_run(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,
+		  uint32_t **partners, struct gf_error *err)
 {
 	struct machine m;
 	int rc;

@@ -5,8 +5,7 @@ double gf_part_bytes(const struct gf_coll_args *args, int parts)
 {
 	size_t n = (size_t)parts;
 
-	return (double)((args->count_elems + n - 1) / n) *
-	       (double)args->elem_bytes;
+	return (double)((args->count_elems + n - 1) / n) * (double)args->elem_bytes;
 }
 
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems)
@@ -20,34 +19,29 @@ struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems)
 	return piece;
 }
 
-void gf_send_pieces(struct gf_schedule *s, int peer, struct gf_range range,
-		    size_t segment_elems)
+void gf_send_pieces(struct gf_schedule *s, int peer, struct gf_range range, size_t segment_elems)
 {
 	while (range.count)
 		gf_schedule_send(s, peer, gf_piece_take(&range, segment_elems));
 }
 
-void gf_recv_pieces(struct gf_schedule *s, int peer, struct gf_range range,
-		    size_t segment_elems)
+void gf_recv_pieces(struct gf_schedule *s, int peer, struct gf_range range, size_t segment_elems)
 {
 	while (range.count)
 		gf_schedule_recv(s, peer, gf_piece_take(&range, segment_elems));
 }
 
-void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
-			   struct gf_range range, size_t segment_elems)
+void gf_recv_reduce_pieces(struct gf_schedule *s, int peer, struct gf_range range,
+			   size_t segment_elems)
 {
 	while (range.count)
-		gf_schedule_recv_reduce(s, peer,
-					gf_piece_take(&range, segment_elems));
+		gf_schedule_recv_reduce(s, peer, gf_piece_take(&range, segment_elems));
 }
 
 /* Part me - back of the ring, counted round. */
-static struct gf_range behind(const struct gf_group *g, struct gf_range range,
-			      int back)
+static struct gf_range behind(const struct gf_group *g, struct gf_range range, int back)
 {
-	return gf_range_part(range, g->size,
-			     (g->me + 2 * g->size - back) % g->size);
+	return gf_range_part(range, g->size, (g->me + 2 * g->size - back) % g->size);
 }
 
 /* The parts that the order comes from; one part if there is no order. */
@@ -58,8 +52,7 @@ static int parts_of(const struct gf_cut *cut)
 	return cut->halves ? gf_log2_up(cut->next->size) + 1 : cut->next->size;
 }
 
-static struct gf_range part_at(const struct gf_cut *cut, struct gf_range range,
-			       int i)
+static struct gf_range part_at(const struct gf_cut *cut, struct gf_range range, int i)
 {
 	const struct gf_group *g = cut->next;
 	int parts = parts_of(cut), place = cut->back ? parts - 1 - i : i;
@@ -90,8 +83,8 @@ static bool take(struct gf_pieces *p, struct gf_range *piece)
 }
 
 /* The next piece of either; of one that has come to its end, an empty one. */
-static bool take_both(struct gf_pieces *a, struct gf_range *of_a,
-		      struct gf_pieces *b, struct gf_range *of_b)
+static bool take_both(struct gf_pieces *a, struct gf_range *of_a, struct gf_pieces *b,
+		      struct gf_range *of_b)
 {
 	bool some = take(a, of_a);
 
@@ -114,8 +107,7 @@ void gf_recv_cut(struct gf_schedule *s, int peer, struct gf_pieces recv)
 		gf_schedule_recv(s, peer, piece);
 }
 
-void gf_recv_reduce_cut(struct gf_schedule *s, int peer,
-			struct gf_pieces reduce)
+void gf_recv_reduce_cut(struct gf_schedule *s, int peer, struct gf_pieces reduce)
 {
 	struct gf_range piece;
 
@@ -124,8 +116,8 @@ void gf_recv_reduce_cut(struct gf_schedule *s, int peer,
 }
 
 /* Steps without elements are not appended. */
-void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
-			int from, struct gf_pieces reduce)
+void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send, int from,
+			struct gf_pieces reduce)
 {
 	struct gf_range out, in;
 
@@ -155,28 +147,26 @@ int gf_log2_up(int n)
 	return k;
 }
 
-void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, const struct gf_cut *cut)
+void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+			    const struct gf_cut *cut)
 {
 	int next = gf_group_rank(g, (g->me + 1) % g->size);
 	int previous = gf_group_rank(g, (g->me + g->size - 1) % g->size);
 	int k;
 
 	for (k = 1; k < g->size; k++)
-		gf_exchange_reduce(
-			s, next, gf_pieces_of(behind(g, range, k), cut),
-			previous, gf_pieces_of(behind(g, range, k + 1), cut));
+		gf_exchange_reduce(s, next, gf_pieces_of(behind(g, range, k), cut), previous,
+				   gf_pieces_of(behind(g, range, k + 1), cut));
 }
 
-void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			struct gf_range range, const struct gf_cut *cut)
+void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+			const struct gf_cut *cut)
 {
 	int next = gf_group_rank(g, (g->me + 1) % g->size);
 	int previous = gf_group_rank(g, (g->me + g->size - 1) % g->size);
 	int k;
 
 	for (k = 0; k < g->size - 1; k++)
-		gf_exchange(s, next, gf_pieces_of(behind(g, range, k), cut),
-			    previous,
+		gf_exchange(s, next, gf_pieces_of(behind(g, range, k), cut), previous,
 			    gf_pieces_of(behind(g, range, k + 1), cut));
 }

@@ -10,8 +10,8 @@
 #include "collectives/verify.h"
 #include "doc/algorithm_traits.h"
 
-static int build_all(int ranks, gf_prove_build *build, void *ctx,
-		     struct gf_schedule *s, size_t *steps, struct gf_error *err)
+static int build_all(int ranks, gf_prove_build *build, void *ctx, struct gf_schedule *s,
+		     size_t *steps, struct gf_error *err)
 {
 	int rank, rc;
 
@@ -21,16 +21,16 @@ static int build_all(int ranks, gf_prove_build *build, void *ctx,
 			return rc;
 		*steps += s[rank].nsteps;
 		if (*steps > GF_PROVE_STEPS_MOST)
-			return gf_error_set(err, -ENOTSUP,
-					    "want at most %d steps of all "
-					    "ranks for a proof, got more",
-					    GF_PROVE_STEPS_MOST);
+			return gf_error_set(
+				err, -ENOTSUP,
+				"want at most %d steps of all ranks for a proof, got more",
+				GF_PROVE_STEPS_MOST);
 	}
 	return 0;
 }
 
-static int verify(const struct gf_schedule *s, int ranks,
-		  enum gf_coll_half half, struct gf_error *err)
+static int verify(const struct gf_schedule *s, int ranks, enum gf_coll_half half,
+		  struct gf_error *err)
 {
 	if (half == GF_COLL_REDUCE_SCATTER)
 		return gf_verify_reduce_scatter(s, ranks, err);
@@ -39,16 +39,15 @@ static int verify(const struct gf_schedule *s, int ranks,
 	return gf_verify_allreduce(s, ranks, err);
 }
 
-int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build,
-	     void *ctx, size_t *steps, struct gf_error *err)
+int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build, void *ctx, size_t *steps,
+	     struct gf_error *err)
 {
 	struct gf_schedule *s;
 	size_t count = 0;
 	int rank, rc;
 
 	if (ranks > GF_PROVE_RANKS_MOST)
-		return gf_error_set(err, -ENOTSUP,
-				    "want at most %d ranks for a proof, got %d",
+		return gf_error_set(err, -ENOTSUP, "want at most %d ranks for a proof, got %d",
 				    GF_PROVE_RANKS_MOST, ranks);
 	s = gf_xcalloc((size_t)ranks, sizeof(*s));
 	rc = build_all(ranks, build, ctx, s, &count, err);
@@ -64,11 +63,9 @@ int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build,
 
 /* --- in words ------------------------------------------------------------- */
 
-char *gf_prove_words(const struct gf_way *way, const struct gf_coll_args *args,
-		     const char *type)
+char *gf_prove_words(const struct gf_way *way, const struct gf_coll_args *args, const char *type)
 {
-	static const char *const halves[] = {"", ", reduce-scatter",
-					     ", all-gather"};
+	static const char *const halves[] = {"", ", reduce-scatter", ", all-gather"};
 	struct gf_text t = {0};
 	size_t i;
 
@@ -79,11 +76,8 @@ char *gf_prove_words(const struct gf_way *way, const struct gf_coll_args *args,
 			gf_text_addf(&t, ":%s", gf_way_stage_at(way, i));
 	}
 	gf_text_addf(&t, ", %zu %s%s%s, %s, %d ranks", args->count_elems,
-		     gf_algorithm_has(way->algorithm->name, GF_ALGORITHM_SETS)
-			     ? "set"
-			     : "element",
-		     args->count_elems == 1 ? "" : "s", halves[args->half],
-		     type, args->ranks);
+		     gf_algorithm_has(way->algorithm->name, GF_ALGORITHM_SETS) ? "set" : "element",
+		     args->count_elems == 1 ? "" : "s", halves[args->half], type, args->ranks);
 	if (args->servers)
 		gf_text_addf(&t, ", %d of them servers", args->servers);
 	if (args->segment_elems)
@@ -107,8 +101,7 @@ struct own {
 	const struct gf_coll_args *args;
 };
 
-static int build_own(void *ctx, int rank, struct gf_schedule *s,
-		     struct gf_error *err)
+static int build_own(void *ctx, int rank, struct gf_schedule *s, struct gf_error *err)
 {
 	const struct own *own = ctx;
 
@@ -122,40 +115,36 @@ static int check_stages(const struct gf_coll_args *args, struct gf_error *err)
 
 	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
 		if (gf_stage_has(args->stage_algorithms[i], GF_STAGE_CALL))
-			return gf_error_set(err, -ENOTSUP,
-					    "stage %zu: %s has no steps of its "
-					    "own, which could be proved",
-					    i, args->stage_algorithms[i]);
+			return gf_error_set(
+				err, -ENOTSUP,
+				"stage %zu: %s has no steps of its own, which could be proved", i,
+				args->stage_algorithms[i]);
 	return 0;
 }
 
-int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args,
-		  const char *type, gf_prove_build *build, void *ctx,
-		  struct gf_text *out, struct gf_error *err)
+int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args, const char *type,
+		  gf_prove_build *build, void *ctx, struct gf_text *out, struct gf_error *err)
 {
 	struct own own = {way->algorithm, args};
 	char *words = gf_prove_words(way, args, type);
 	size_t steps = 0;
 	int rc = 0;
 
-	if (args->segment_elems &&
-	    args->count_elems / args->segment_elems > GF_PROVE_STEPS_MOST) {
+	if (args->segment_elems && args->count_elems / args->segment_elems > GF_PROVE_STEPS_MOST) {
 		rc = gf_error_set(err, -ENOTSUP,
-				  "%s: want at most %d steps of all ranks for "
-				  "a proof, got more",
+				  "%s: want at most %d steps of all ranks for a proof, got more",
 				  words, GF_PROVE_STEPS_MOST);
 	} else if (!known(out, words)) {
 		rc = check_stages(args, err);
 		rc = rc ? rc
-			: gf_prove(args->ranks, args->half,
-				   build ? build : build_own,
+			: gf_prove(args->ranks, args->half, build ? build : build_own,
 				   build ? ctx : &own, &steps, err);
 		if (rc)
 			gf_error_prefix(err, "%s", words);
 		else
 			gf_text_addf(out,
-				     "%s: %zu steps, every contribution "
-				     "exactly once, no race, no deadlock\n",
+				     "%s: %zu steps, every contribution exactly once, no race, no "
+				     "deadlock\n",
 				     words, steps);
 	}
 	free(words);

@@ -5,5 +5,4 @@
 
 const struct gf_algorithm *const gf_algorithms[] = {GF_ALGORITHMS(ENTRY) NULL};
 
-const struct gf_algorithm *const gf_sparse_algorithms[] = {
-	GF_SPARSE_ALGORITHMS(ENTRY) NULL};
+const struct gf_algorithm *const gf_sparse_algorithms[] = {GF_SPARSE_ALGORITHMS(ENTRY) NULL};

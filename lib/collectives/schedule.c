@@ -12,8 +12,7 @@ const char *gf_buffer_name(enum gf_buffer buffer)
 	return buffer == GF_BUFFER_DATA ? "data" : "scratch";
 }
 
-void gf_schedule_init(struct gf_schedule *s, int rank, int ranks,
-		      size_t count_elems)
+void gf_schedule_init(struct gf_schedule *s, int rank, int ranks, size_t count_elems)
 {
 	assert(ranks >= 1 && rank >= 0 && rank < ranks);
 	*s = (struct gf_schedule){
@@ -52,8 +51,7 @@ void gf_schedule_stage(struct gf_schedule *s, int stage)
 	s->stage = (uint16_t)stage;
 }
 
-static struct gf_step *append(struct gf_schedule *s, enum gf_step_op op,
-			      struct gf_range range)
+static struct gf_step *append(struct gf_schedule *s, enum gf_step_op op, struct gf_range range)
 {
 	struct gf_step *step;
 
@@ -80,8 +78,8 @@ static void append_message(struct gf_schedule *s, enum gf_step_op op, int peer,
 	step->match = counts[peer]++;
 }
 
-static void append_local(struct gf_schedule *s, enum gf_step_op op,
-			 struct gf_range to, struct gf_range from)
+static void append_local(struct gf_schedule *s, enum gf_step_op op, struct gf_range to,
+			 struct gf_range from)
 {
 	assert(to.count == from.count);
 	if (to.count)
@@ -98,26 +96,23 @@ void gf_schedule_recv(struct gf_schedule *s, int peer, struct gf_range range)
 	append_message(s, GF_STEP_RECV, peer, range);
 }
 
-void gf_schedule_recv_reduce(struct gf_schedule *s, int peer,
-			     struct gf_range range)
+void gf_schedule_recv_reduce(struct gf_schedule *s, int peer, struct gf_range range)
 {
 	append_message(s, GF_STEP_RECV_REDUCE, peer, range);
 }
 
-void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
-		      struct gf_range from)
+void gf_schedule_copy(struct gf_schedule *s, struct gf_range to, struct gf_range from)
 {
 	append_local(s, GF_STEP_COPY, to, from);
 }
 
-void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
-			struct gf_range from)
+void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to, struct gf_range from)
 {
 	append_local(s, GF_STEP_REDUCE, to, from);
 }
 
-void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op,
-		      const struct gf_group *team, struct gf_range range)
+void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op, const struct gf_group *team,
+		      struct gf_range range)
 {
 	if (team->size < 2 || !range.count)
 		return;
@@ -150,17 +145,14 @@ static void join(struct gf_schedule *s)
 	step->first_dep = (uint32_t)s->ndeps;
 	for (i = 0; i < n; i++)
 		if (!awaited[i])
-			*gf_array_push(&s->deps, &s->ndeps, &capacity) =
-				(uint32_t)i;
+			*gf_array_push(&s->deps, &s->ndeps, &capacity) = (uint32_t)i;
 	step->ndeps = (uint32_t)s->ndeps - step->first_dep;
 	free(awaited);
 }
 
-static struct gf_range shifted(struct gf_range range,
-			       const struct gf_schedule *by)
+static struct gf_range shifted(struct gf_range range, const struct gf_schedule *by)
 {
-	range.first += range.buffer == GF_BUFFER_DATA ? by->count_elems
-						      : by->scratch_elems;
+	range.first += range.buffer == GF_BUFFER_DATA ? by->count_elems : by->scratch_elems;
 	return range;
 }
 
@@ -171,8 +163,7 @@ static uint32_t *count_messages(const struct gf_schedule *s, bool sends)
 	size_t i;
 
 	for (i = 0; i < s->nsteps; i++)
-		if (s->steps[i].peer >= 0 &&
-		    (s->steps[i].op == GF_STEP_SEND) == sends)
+		if (s->steps[i].peer >= 0 && (s->steps[i].op == GF_STEP_SEND) == sends)
 			count[s->steps[i].peer]++;
 	return count;
 }
@@ -189,8 +180,7 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 	if (joint)
 		join(s);
 	for (i = 0; i < next->nteams; i++)
-		*gf_array_push(&s->teams, &s->nteams, &s->teams_capacity) =
-			next->teams[i];
+		*gf_array_push(&s->teams, &s->nteams, &s->teams_capacity) = next->teams[i];
 	capacity = s->ndeps;
 	for (i = 0; i < next->nsteps; i++) {
 		const struct gf_step *from = &next->steps[i];
@@ -201,9 +191,8 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 		if (from->from.count)
 			step->from = shifted(from->from, s);
 		if (from->peer >= 0)
-			step->match += from->op == GF_STEP_SEND
-					       ? sent[from->peer]
-					       : received[from->peer];
+			step->match +=
+				from->op == GF_STEP_SEND ? sent[from->peer] : received[from->peer];
 		if (gf_step_calls(from))
 			step->match += (uint32_t)nteams;
 		step->after += from->after ? base : 0;
@@ -221,38 +210,35 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 	free(received);
 }
 
-static size_t refined_place(size_t place, size_t grain_elems, size_t skew_elems,
-			    size_t count_elems)
+static size_t refined_place(size_t place, size_t grain_elems, size_t skew_elems, size_t count_elems)
 {
 	const size_t at = place ? place * grain_elems - skew_elems : 0;
 
 	return at < count_elems ? at : count_elems;
 }
 
-static struct gf_range refined(struct gf_range range, size_t grain_elems,
-			       size_t skew_elems, size_t count_elems)
+static struct gf_range refined(struct gf_range range, size_t grain_elems, size_t skew_elems,
+			       size_t count_elems)
 {
-	const size_t end = refined_place(range.first + range.count, grain_elems,
-					 skew_elems, count_elems);
+	const size_t end =
+		refined_place(range.first + range.count, grain_elems, skew_elems, count_elems);
 
-	range.first = refined_place(range.first, grain_elems, skew_elems,
-				    count_elems);
+	range.first = refined_place(range.first, grain_elems, skew_elems, count_elems);
 	range.count = end - range.first;
 	return range;
 }
 
 /* Dependencies stay: grains that overlap do so in elements. */
-void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems,
-			size_t skew_elems, size_t count_elems)
+void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems,
+			size_t count_elems)
 {
 	size_t i;
 
 	assert(!s->scratch_elems && skew_elems < grain_elems);
 	for (i = 0; i < s->nsteps; i++) {
-		s->steps[i].range = refined(s->steps[i].range, grain_elems,
-					    skew_elems, count_elems);
-		s->steps[i].from = refined(s->steps[i].from, grain_elems,
-					   skew_elems, count_elems);
+		s->steps[i].range =
+			refined(s->steps[i].range, grain_elems, skew_elems, count_elems);
+		s->steps[i].from = refined(s->steps[i].from, grain_elems, skew_elems, count_elems);
 	}
 	s->owned = refined(s->owned, grain_elems, skew_elems, count_elems);
 	s->count_elems = count_elems;

@@ -11,41 +11,37 @@
 /*
  * A collective as data: the steps one rank takes, over ranges of a buffer.
  *
- * An algorithm's build callback appends steps in program order with the verbs
- * below and names no dependencies: gf_schedule_finish derives them from
- * the ranges (read after write, write after read, write after write), so that
- * steps without a conflict may run at the same time and in any order. Four
- * walkers read the result: verifier, simulator, MPI executor, NCCL executor.
+ * An algorithm's build callback appends steps in program order with the verbs below and names no
+ * dependencies: gf_schedule_finish derives them from the ranges (read after write, write after
+ * read, write after write), so that steps without a conflict may run at the same time and in any
+ * order. Four walkers read the result: verifier, simulator, MPI executor, NCCL executor.
  *
- * MATCHING. The k-th step that sends from rank A to rank B meets the k-th step
- * at B that receives from A, counted in program order; `match` is that k. Both
- * must have the same count. Zero-length steps are not appended at all.
+ * MATCHING. The k-th step that sends from rank A to rank B meets the k-th step at B that receives
+ * from A, counted in program order; `match` is that k. Both must have the same count. Zero-length
+ * steps are not appended at all.
  *
- * POSTING. A send starts when its dependencies are done, and ends when the
- * peer has taken it: it may wait until the receive is posted. A receive is
- * posted when its dependencies are done. A receive-and-reduce lands in private
- * memory first: it is posted when each dependency is done or is a send that
- * has started (so that partners may exchange and keep the sum), and reduces
- * when all are done. A walker may post earlier, never later.
+ * POSTING. A send starts when its dependencies are done, and ends when the peer has taken it: it
+ * may wait until the receive is posted. A receive is posted when its dependencies are done. A
+ * receive-and-reduce lands in private memory first: it is posted when each dependency is done or is
+ * a send that has started (so that partners may exchange and keep the sum), and reduces when all
+ * are done. A walker may post earlier, never later.
  *
- * CODECS. A lossy codec would leave the sender of a sum with other bits than
- * its receivers. So under such a codec (`lossy`) a send replaces its own range
- * by the values that the receiver decodes, and gf_schedule_finish counts the
- * send as a writer. The sender's copy then has the bits that were sent, and
- * partners that exchange add the same two values. Encoding decoded values again
- * must give the same bytes, as it does for all codecs here. Blocks of a codec
- * begin where the message begins.
+ * CODECS. A lossy codec would leave the sender of a sum with other bits than its receivers. So
+ * under such a codec (`lossy`) a send replaces its own range by the values that the receiver
+ * decodes, and gf_schedule_finish counts the send as a writer. The sender's copy then has the bits
+ * that were sent, and partners that exchange add the same two values. Encoding decoded values again
+ * must give the same bytes, as it does for all codecs here. Blocks of a codec begin where the
+ * message begins.
  *
- * CALLS. A step may hand a collective of a team of ranks to a library (MPI,
- * NCCL), which moves data as it likes. All members have the same calls in the
- * same order, on the same ranges. Part `me` of the range, as gf_range_part cuts
- * it, is the member's own; the other parts are undefined after a
- * reduce-scatter. Executors alone ask for calls (gf_coll_args.calls): verifier
- * and simulator walk the ring that a call is taken for.
+ * CALLS. A step may hand a collective of a team of ranks to a library (MPI, NCCL), which moves data
+ * as it likes. All members have the same calls in the same order, on the same ranges. Part `me` of
+ * the range, as gf_range_part cuts it, is the member's own; the other parts are undefined after a
+ * reduce-scatter. Executors alone ask for calls (gf_coll_args.calls): verifier and simulator walk
+ * the ring that a call is taken for.
  *
- * UNITS. Ranges are in elements of the message's element type. DATA is the
- * message itself (count_elems), SCRATCH is private to the schedule
- * (scratch_elems, grown by the verbs), never initialised.
+ * UNITS. Ranges are in elements of the message's element type. DATA is the message itself
+ * (count_elems), SCRATCH is private to the schedule (scratch_elems, grown by the verbs), never
+ * initialised.
  */
 enum gf_buffer { GF_BUFFER_DATA, GF_BUFFER_SCRATCH };
 const char *gf_buffer_name(enum gf_buffer buffer); /* "data", "scratch" */
@@ -67,13 +63,13 @@ enum gf_step_op {
 	GF_STEP_ALL_GATHER, /* range, of which one's own part held */
 };
 
-/* Ranks that act together: `size` of them, `first`, `first + stride`, ...; `me`
- * is the caller's place among them. */
+/* Ranks that act together: `size` of them, `first`, `first + stride`, ...; `me` is the caller's
+ * place among them. */
 struct gf_group {
 	int first, stride, size, me;
-	/* Halving: the rank that `rank`, the caller, exchanges with in a round;
-	 * NULL: that of place me ^ 2^round. The partner's place must differ
-	 * from `me` in bit `round`, and agree in all lower ones. */
+	/* Halving: the rank that `rank`, the caller, exchanges with in a round; NULL: that of place
+	 * me ^ 2^round. The partner's place must differ from `me` in bit `round`, and agree in all
+	 * lower ones. */
 	int (*partner)(const struct gf_group *g, int rank, int round);
 };
 
@@ -88,20 +84,20 @@ struct gf_step {
 	uint32_t match; /* see MATCHING; of a call: its team */
 	uint16_t stage; /* decomposition stage, for the trace and NCCL */
 	struct gf_range range;
-	struct gf_range from; /* COPY, REDUCE: same count as range */
-	uint32_t after; /* 0, or 1 + the step named by gf_schedule_after */
+	struct gf_range from;      /* COPY, REDUCE: same count as range */
+	uint32_t after;            /* 0, or 1 + the step named by gf_schedule_after */
 	uint32_t first_dep, ndeps; /* into the schedule's deps: step indices */
 };
 
 struct gf_schedule {
 	int rank, ranks;
-	/* Ranks below this one contribute to the sum and need the result, the
-	 * others serve; gf_schedule_init says: all. */
+	/* Ranks below this one contribute to the sum and need the result, the others serve;
+	 * gf_schedule_init says: all. */
 	int contributors;
 	size_t count_elems;
 	bool lossy; /* see CODECS */
-	/* The part of DATA whose sum this rank holds at the end of a
-	 * reduce-scatter, or at the beginning of an all-gather. */
+	/* The part of DATA whose sum this rank holds at the end of a reduce-scatter, or at the
+	 * beginning of an all-gather. */
 	struct gf_range owned;
 	size_t scratch_elems;
 	struct gf_step *steps;
@@ -114,8 +110,7 @@ struct gf_schedule {
 	uint32_t *nsent, *nreceived; /* per peer, until the finish */
 };
 
-void gf_schedule_init(struct gf_schedule *s, int rank, int ranks,
-		      size_t count_elems);
+void gf_schedule_init(struct gf_schedule *s, int rank, int ranks, size_t count_elems);
 void gf_schedule_release(struct gf_schedule *s);
 
 static inline struct gf_range gf_data(size_t first, size_t count)
@@ -133,43 +128,39 @@ struct gf_range gf_schedule_scratch(struct gf_schedule *s, size_t count);
 void gf_schedule_stage(struct gf_schedule *s, int stage);
 void gf_schedule_send(struct gf_schedule *s, int peer, struct gf_range range);
 void gf_schedule_recv(struct gf_schedule *s, int peer, struct gf_range range);
-void gf_schedule_recv_reduce(struct gf_schedule *s, int peer,
-			     struct gf_range range);
-void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
-		      struct gf_range from);
-void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
-			struct gf_range from);
+void gf_schedule_recv_reduce(struct gf_schedule *s, int peer, struct gf_range range);
+void gf_schedule_copy(struct gf_schedule *s, struct gf_range to, struct gf_range from);
+void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to, struct gf_range from);
 /* A call of the group, whose `partner` is not used. */
-void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op,
-		      const struct gf_group *team, struct gf_range range);
+void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op, const struct gf_group *team,
+		      struct gf_range range);
 /* Rounds the range as sending it would. */
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
-/* The step appended last also waits for an earlier one, which the ranges alone
- * do not ask for: a tree's root sends to one child after the other. */
+/* The step appended last also waits for an earlier one, which the ranges alone do not ask for: a
+ * tree's root sends to one child after the other. */
 void gf_schedule_after(struct gf_schedule *s, size_t step);
 
-/* Appends a finished schedule of the same rank to a finished one: its message
- * follows in the buffers, and its steps wait until all of s have ended. */
+/* Appends a finished schedule of the same rank to a finished one: its message follows in the
+ * buffers, and its steps wait until all of s have ended. */
 void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next);
 
-/* Derives the dependencies (depend.c); the last call on a schedule under
- * construction. A dependency implied by others may be left out. */
+/* Derives the dependencies (depend.c); the last call on a schedule under construction. A dependency
+ * implied by others may be left out. */
 void gf_schedule_finish(struct gf_schedule *s);
 
-/* Each element of a finished schedule without scratch becomes `grain` of them,
- * of a message of count_elems elements that begins skew_elems after the first
- * grain does: the first and the last may be shorter. */
-void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems,
-			size_t skew_elems, size_t count_elems);
+/* Each element of a finished schedule without scratch becomes `grain` of them, of a message of
+ * count_elems elements that begins skew_elems after the first grain does: the first and the last
+ * may be shorter. */
+void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems,
+			size_t count_elems);
 
 static inline bool gf_step_calls(const struct gf_step *step)
 {
-	return step->op == GF_STEP_REDUCE_SCATTER ||
-	       step->op == GF_STEP_ALL_GATHER;
+	return step->op == GF_STEP_REDUCE_SCATTER || step->op == GF_STEP_ALL_GATHER;
 }
 
-/* Part `index` of `parts` nearly equal parts of a range: the first
- * count % parts of them are one element longer. Parts may be empty. */
+/* Part `index` of `parts` nearly equal parts of a range: the first count % parts of them are one
+ * element longer. Parts may be empty. */
 struct gf_range gf_range_part(struct gf_range range, int parts, int index);
 
 #endif

@@ -30,14 +30,13 @@ static uint64_t *members(const struct gf_terms *t, uint32_t term)
 static uint32_t new_term(struct gf_terms *t, uint32_t left, uint32_t right)
 {
 	size_t before = t->capacity;
-	struct gf_term *term =
-		gf_array_push(&t->terms, &t->count, &t->capacity);
+	struct gf_term *term = gf_array_push(&t->terms, &t->count, &t->capacity);
 	uint32_t id = (uint32_t)(t->count - 1);
 
 	*term = (struct gf_term){left, right, -1};
 	if (t->capacity != before)
-		t->members = gf_xreallocarray(t->members, t->capacity,
-					      t->words * sizeof(*t->members));
+		t->members =
+			gf_xreallocarray(t->members, t->capacity, t->words * sizeof(*t->members));
 	memset(members(t, id), 0, t->words * sizeof(*t->members));
 	return id;
 }
@@ -94,8 +93,8 @@ static size_t slot(const struct gf_terms *t, uint32_t left, uint32_t right)
 	uint64_t hash = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
 	size_t i = (hash >> 20) & (t->table_size - 1);
 
-	while (t->table[i] && (t->terms[t->table[i]].left != left ||
-			       t->terms[t->table[i]].right != right))
+	while (t->table[i] &&
+	       (t->terms[t->table[i]].left != left || t->terms[t->table[i]].right != right))
 		i = (i + 1) & (t->table_size - 1);
 	return i;
 }
@@ -109,8 +108,7 @@ static void grow_table(struct gf_terms *t)
 	t->table = gf_xcalloc(t->table_size, sizeof(*t->table));
 	for (id = 1; id < t->count; id++)
 		if (t->terms[id].left)
-			t->table[slot(t, t->terms[id].left,
-				      t->terms[id].right)] = id;
+			t->table[slot(t, t->terms[id].left, t->terms[id].right)] = id;
 }
 
 uint32_t gf_terms_sum(struct gf_terms *t, uint32_t a, uint32_t b)
@@ -146,20 +144,18 @@ static bool is_rounded(const struct gf_terms *t, uint32_t term)
 }
 
 /* Is a message as a whole the result of rounding these same elements? */
-static bool is_round(const struct gf_terms *t, const struct gf_run *runs,
-		     size_t nruns, size_t count_elems)
+static bool is_round(const struct gf_terms *t, const struct gf_run *runs, size_t nruns,
+		     size_t count_elems)
 {
 	uint32_t content = t->terms[runs[0].term].right;
 	const struct gf_message_content *c;
 	size_t i;
 
 	for (i = 0; i < nruns; i++)
-		if (!is_rounded(t, runs[i].term) ||
-		    t->terms[runs[i].term].right != content)
+		if (!is_rounded(t, runs[i].term) || t->terms[runs[i].term].right != content)
 			return false;
 	c = &t->contents[content - ROUNDED];
-	return c->count_elems == count_elems &&
-	       c->runs[0].origin == runs[0].origin;
+	return c->count_elems == count_elems && c->runs[0].origin == runs[0].origin;
 }
 
 static uint64_t hash_runs(const struct gf_run *runs, size_t nruns)
@@ -186,8 +182,8 @@ static bool same_runs(const struct gf_run *a, const struct gf_run *b, size_t n)
 }
 
 /* The number of a message's content, equal contents having one. */
-static uint32_t content_of(struct gf_terms *t, const struct gf_run *runs,
-			   size_t nruns, size_t count_elems)
+static uint32_t content_of(struct gf_terms *t, const struct gf_run *runs, size_t nruns,
+			   size_t count_elems)
 {
 	uint64_t hash = hash_runs(runs, nruns);
 	struct gf_message_content *c;
@@ -195,20 +191,17 @@ static uint32_t content_of(struct gf_terms *t, const struct gf_run *runs,
 
 	for (i = t->ncontents; i-- > 0;) {
 		c = &t->contents[i];
-		if (c->hash == hash && c->nruns == nruns &&
-		    c->count_elems == count_elems &&
+		if (c->hash == hash && c->nruns == nruns && c->count_elems == count_elems &&
 		    same_runs(c->runs, runs, nruns))
 			return (uint32_t)i;
 	}
 	c = gf_array_push(&t->contents, &t->ncontents, &t->contents_capacity);
-	*c = (struct gf_message_content){
-		gf_xmemdup(runs, nruns * sizeof(*runs)), nruns, count_elems,
-		hash};
+	*c = (struct gf_message_content){gf_xmemdup(runs, nruns * sizeof(*runs)), nruns,
+					 count_elems, hash};
 	return (uint32_t)(t->ncontents - 1);
 }
 
-void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns,
-		    size_t count_elems)
+void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns, size_t count_elems)
 {
 	uint32_t content, id, term;
 	size_t i, k;
@@ -223,8 +216,7 @@ void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns,
 			id = new_term(t, term, content);
 			t->table[k] = id;
 			t->terms[id].twice = t->terms[term].twice;
-			memcpy(members(t, id), members(t, term),
-			       t->words * sizeof(*t->members));
+			memcpy(members(t, id), members(t, term), t->words * sizeof(*t->members));
 			if (2 * t->count > t->table_size)
 				grow_table(t);
 			runs[i].term = id;
@@ -248,8 +240,7 @@ void gf_runs_init(struct gf_runs *r, size_t size, uint32_t term)
 {
 	*r = (struct gf_runs){0};
 	if (size)
-		*gf_array_push(&r->items, &r->count, &r->capacity) =
-			(struct gf_run){0, 0, term};
+		*gf_array_push(&r->items, &r->count, &r->capacity) = (struct gf_run){0, 0, term};
 	*gf_array_push(&r->items, &r->count, &r->capacity) =
 		(struct gf_run){size, size, GF_TERM_NOTHING};
 }

@@ -9,16 +9,15 @@
 /*
  * The verifier's arithmetic: what a buffer holds, as expressions.
  *
- * A TERM is a contribution of one rank or the sum of two terms. Equal sums have
- * equal numbers (operands sorted: IEEE addition commutes but does not
- * associate), so two elements were added in the same order exactly when their
- * terms are equal. A lossy codec makes a third kind: a term rounded as part of
- * a message. It depends on the whole message, as codecs scale by block, so its
- * number is of the term and the message's content; rounded once more as the
- * same message it stays what it is.
+ * A TERM is a contribution of one rank or the sum of two terms. Equal sums have equal numbers
+ * (operands sorted: IEEE addition commutes but does not associate), so two elements were added in
+ * the same order exactly when their terms are equal. A lossy codec makes a third kind: a term
+ * rounded as part of a message. It depends on the whole message, as codecs scale by block, so its
+ * number is of the term and the message's content; rounded once more as the same message it stays
+ * what it is.
  *
- * A RUN is a stretch of elements that hold the same term, each of its own
- * element of the message: the run's first holds the term of element `origin`.
+ * A RUN is a stretch of elements that hold the same term, each of its own element of the message:
+ * the run's first holds the term of element `origin`.
  */
 enum { GF_TERM_NOTHING }; /* never written */
 
@@ -46,8 +45,7 @@ uint32_t gf_terms_rank(struct gf_terms *t, int rank);
 uint32_t gf_terms_result(struct gf_terms *t, int count);
 uint32_t gf_terms_sum(struct gf_terms *t, uint32_t a, uint32_t b);
 /* Rounds the runs of a message of `count_elems` elements in place. */
-void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns,
-		    size_t count_elems);
+void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns, size_t count_elems);
 /* A rank that the term counts twice, or -1. */
 int gf_terms_twice(const struct gf_terms *t, uint32_t term);
 bool gf_terms_contains(const struct gf_terms *t, uint32_t term, int rank);

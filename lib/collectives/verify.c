@@ -9,15 +9,13 @@
 #include "base/heap.h"
 
 /*
- * Freedom from races, proved from the dependencies alone: nothing here knows
- * how they were derived.
+ * Freedom from races, proved from the dependencies alone: nothing here knows how they were derived.
  *
- * A buffer is cut wherever a range begins or ends, and each piece gets the list
- * of steps that touch it. Dependencies point backwards, so of two steps that
- * conflict the earlier must be an ancestor of the later. By transitivity it is
- * enough to look at the last writer before each step, and for a writer also at
- * the readers since. Ancestors are found by a search backwards that never goes
- * below the step in question.
+ * A buffer is cut wherever a range begins or ends, and each piece gets the list of steps that touch
+ * it. Dependencies point backwards, so of two steps that conflict the earlier must be an ancestor
+ * of the later. By transitivity it is enough to look at the last writer before each step, and for a
+ * writer also at the readers since. Ancestors are found by a search backwards that never goes below
+ * the step in question.
  */
 
 struct touch {
@@ -40,30 +38,25 @@ struct races {
 
 GF_ORDER(by_place, size_t, GF_BY(*x, *y))
 
-GF_ORDER(by_place_and_step, struct touch,
-	 GF_BY(x->place, y->place) ?: GF_BY(x->step, y->step))
+GF_ORDER(by_place_and_step, struct touch, GF_BY(x->place, y->place) ?: GF_BY(x->step, y->step))
 
 static void cut(struct races *r, struct gf_range range)
 {
 	if (!range.count || range.buffer != r->buffer)
 		return;
 	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) = range.first;
-	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) =
-		range.first + range.count;
+	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) = range.first + range.count;
 }
 
-static void touch(struct races *r, uint32_t step, struct gf_range range,
-		  bool writes)
+static void touch(struct races *r, uint32_t step, struct gf_range range, bool writes)
 {
 	const size_t *at;
 
 	if (!range.count || range.buffer != r->buffer)
 		return;
-	at = bsearch(&range.first, r->cuts, r->ncuts, sizeof(*r->cuts),
-		     by_place);
+	at = bsearch(&range.first, r->cuts, r->ncuts, sizeof(*r->cuts), by_place);
 	for (; *at < range.first + range.count; at++)
-		*gf_array_push(&r->touches, &r->ntouches,
-			       &r->touches_capacity) =
+		*gf_array_push(&r->touches, &r->ntouches, &r->touches_capacity) =
 			(struct touch){*at, step, writes};
 }
 
@@ -88,8 +81,7 @@ static void collect(struct races *r)
 		const struct gf_step *step = &r->s->steps[i];
 
 		touch(r, (uint32_t)i, step->from, false);
-		touch(r, (uint32_t)i, step->range,
-		      step->op != GF_STEP_SEND || r->s->lossy);
+		touch(r, (uint32_t)i, step->range, step->op != GF_STEP_SEND || r->s->lossy);
 	}
 	qsort(r->touches, r->ntouches, sizeof(*r->touches), by_place_and_step);
 }
@@ -119,16 +111,13 @@ static bool is_ancestor(struct races *r, uint32_t target, uint32_t step)
 	return false;
 }
 
-static int want_order(struct races *r, const struct touch *a,
-		      const struct touch *b, struct gf_error *err)
+static int want_order(struct races *r, const struct touch *a, const struct touch *b,
+		      struct gf_error *err)
 {
 	if (a->step == b->step || is_ancestor(r, a->step, b->step))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "rank %d steps %u and %u both touch %s[%zu] in no "
-			    "order",
-			    r->s->rank, a->step, b->step,
-			    gf_buffer_name(r->buffer), a->place);
+	return gf_error_set(err, -EINVAL, "rank %d steps %u and %u both touch %s[%zu] in no order",
+			    r->s->rank, a->step, b->step, gf_buffer_name(r->buffer), a->place);
 }
 
 static int check_buffer(struct races *r, struct gf_error *err)
@@ -155,9 +144,8 @@ static int check_buffer(struct races *r, struct gf_error *err)
 	return rc;
 }
 
-/* Checks all pairs of steps of one rank that touch the same element, one of
- * them as a writer. Dependencies must order the pair, directly or through other
- * steps. */
+/* Checks all pairs of steps of one rank that touch the same element, one of them as a writer.
+ * Dependencies must order the pair, directly or through other steps. */
 static int check_races(const struct gf_schedule *s, struct gf_error *err)
 {
 	struct races r = {.s = s};
@@ -178,8 +166,7 @@ static int check_races(const struct gf_schedule *s, struct gf_error *err)
 }
 
 /* The ranges that the ranks own must make up the message, each element once. */
-static int check_owned(const struct gf_schedule *ranks, int nranks,
-		       struct gf_error *err)
+static int check_owned(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
 	size_t owned = 0, n = ranks[0].count_elems;
 	int a, b;
@@ -189,35 +176,27 @@ static int check_owned(const struct gf_schedule *ranks, int nranks,
 
 		if (!x.count)
 			continue;
-		if (x.buffer != GF_BUFFER_DATA || x.first > n ||
-		    x.count > n - x.first)
-			return gf_error_set(err, -EINVAL,
-					    "rank %d owns [%zu..%zu) of %zu "
-					    "elements",
+		if (x.buffer != GF_BUFFER_DATA || x.first > n || x.count > n - x.first)
+			return gf_error_set(err, -EINVAL, "rank %d owns [%zu..%zu) of %zu elements",
 					    a, x.first, x.first + x.count, n);
 		for (b = 0; b < a; b++) {
 			struct gf_range y = ranks[b].owned;
 
-			if (y.count && x.first < y.first + y.count &&
-			    y.first < x.first + x.count)
-				return gf_error_set(
-					err, -EINVAL,
-					"ranks %d and %d both own "
-					"data[%zu]",
-					b, a,
-					x.first > y.first ? x.first : y.first);
+			if (y.count && x.first < y.first + y.count && y.first < x.first + x.count)
+				return gf_error_set(err, -EINVAL,
+						    "ranks %d and %d both own data[%zu]", b, a,
+						    x.first > y.first ? x.first : y.first);
 		}
 		owned += x.count;
 	}
 	if (owned != n)
-		return gf_error_set(err, -EINVAL,
-				    "%zu of %zu elements are owned by no rank",
+		return gf_error_set(err, -EINVAL, "%zu of %zu elements are owned by no rank",
 				    n - owned, n);
 	return 0;
 }
 
-static int verify(const struct gf_schedule *ranks, int nranks,
-		  enum gf_coll_half half, struct gf_error *err)
+static int verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,
+		  struct gf_error *err)
 {
 	uint32_t **partners;
 	int rank, rc = 0;
@@ -238,20 +217,17 @@ static int verify(const struct gf_schedule *ranks, int nranks,
 	return rc;
 }
 
-int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks,
-			struct gf_error *err)
+int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
 	return verify(ranks, nranks, GF_COLL_WHOLE, err);
 }
 
-int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks,
-			     struct gf_error *err)
+int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
 	return verify(ranks, nranks, GF_COLL_REDUCE_SCATTER, err);
 }
 
-int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks,
-			 struct gf_error *err)
+int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
 	return verify(ranks, nranks, GF_COLL_ALL_GATHER, err);
 }

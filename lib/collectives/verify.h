@@ -12,42 +12,36 @@
  * Proof by symbolic execution of all ranks' schedules together:
  *  - every send meets a receive of the same count, and nothing waits for ever;
  *  - every range lies inside its buffer, and scratch is written before read;
- *  - two steps of one rank that touch the same element, one of them writing,
- *    are ordered by the dependencies;
- *  - at the end every element on every contributor holds each contribution
- *    exactly once, summed by the same tree everywhere (IEEE addition commutes
- *    but does not associate), so that replicas are bit-identical.
- * The order of execution does not matter: steps that conflict are ordered and
- * messages are matched beforehand, so the result is that of any order. Sends
- * are taken to wait for their receives (schedule.h, POSTING): what ends under
- * that rule ends with any amount of buffering.
+ *  - two steps of one rank that touch the same element, one of them writing, are ordered by the
+ *    dependencies;
+ *  - at the end every element on every contributor holds each contribution exactly once, summed by
+ *    the same tree everywhere (IEEE addition commutes but does not associate), so that replicas are
+ *    bit-identical.
+ * The order of execution does not matter: steps that conflict are ordered and messages are matched
+ * beforehand, so the result is that of any order. Sends are taken to wait for their receives
+ * (schedule.h, POSTING): what ends under that rule ends with any amount of buffering.
  *
  * -EINVAL, and the text names the rank, the step and the element.
  */
-int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks,
-			struct gf_error *err);
+int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks, struct gf_error *err);
 
-/* The halves. Between them each rank holds the sum of its schedule's `owned`,
- * these make up the message, and nothing else in DATA may be relied upon. */
-int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks,
-			     struct gf_error *err);
-int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks,
-			 struct gf_error *err);
+/* The halves. Between them each rank holds the sum of its schedule's `owned`, these make up the
+ * message, and nothing else in DATA may be relied upon. */
+int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks, struct gf_error *err);
+int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks, struct gf_error *err);
 
 /*
- * The schedules agree on ranks, contributors and length; ranges lie inside
- * their buffers; dependencies point backwards; every send meets a receive of
- * its length. On success (*partners)[rank][step] is the other side's step (0
- * for local steps); the caller frees both levels.
+ * The schedules agree on ranks, contributors and length; ranges lie inside their buffers;
+ * dependencies point backwards; every send meets a receive of its length. On success
+ * (*partners)[rank][step] is the other side's step (0 for local steps); the caller frees both
+ * levels.
  */
-int gf_verify_shape(const struct gf_schedule *ranks, int nranks,
-		    uint32_t ***partners, struct gf_error *err);
+int gf_verify_shape(const struct gf_schedule *ranks, int nranks, uint32_t ***partners,
+		    struct gf_error *err);
 
-/* Runs schedules that have that shape on symbolic values, and checks what they
- * leave. -EINVAL: a step reads or adds nonsense, or waits for ever; a result is
- * wrong. */
-int gf_verify_run(const struct gf_schedule *ranks, int nranks,
-		  enum gf_coll_half half, uint32_t **partners,
-		  struct gf_error *err);
+/* Runs schedules that have that shape on symbolic values, and checks what they leave. -EINVAL: a
+ * step reads or adds nonsense, or waits for ever; a result is wrong. */
+int gf_verify_run(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,
+		  uint32_t **partners, struct gf_error *err);
 
 #endif

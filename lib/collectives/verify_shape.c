@@ -19,28 +19,23 @@ struct ends {
 	size_t count, capacity;
 };
 
-static int check_range(const struct gf_schedule *s, size_t step,
-		       struct gf_range range, struct gf_error *err)
+static int check_range(const struct gf_schedule *s, size_t step, struct gf_range range,
+		       struct gf_error *err)
 {
-	size_t size = range.buffer == GF_BUFFER_DATA ? s->count_elems
-						     : s->scratch_elems;
+	size_t size = range.buffer == GF_BUFFER_DATA ? s->count_elems : s->scratch_elems;
 
 	if (!range.count)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d step %zu has an empty range",
-				    s->rank, step);
+		return gf_error_set(err, -EINVAL, "rank %d step %zu has an empty range", s->rank,
+				    step);
 	if (range.first > size || range.count > size - range.first)
 		return gf_error_set(err, -EINVAL,
-				    "rank %d step %zu touches %s[%zu..%zu) of "
-				    "%zu elements",
-				    s->rank, step, gf_buffer_name(range.buffer),
-				    range.first, range.first + range.count,
-				    size);
+				    "rank %d step %zu touches %s[%zu..%zu) of %zu elements",
+				    s->rank, step, gf_buffer_name(range.buffer), range.first,
+				    range.first + range.count, size);
 	return 0;
 }
 
-static int check_local(const struct gf_schedule *s, size_t i,
-		       struct gf_error *err)
+static int check_local(const struct gf_schedule *s, size_t i, struct gf_error *err)
 {
 	struct gf_range a = s->steps[i].range, b = s->steps[i].from;
 	int rc = check_range(s, i, b, err);
@@ -48,21 +43,16 @@ static int check_local(const struct gf_schedule *s, size_t i,
 	if (rc)
 		return rc;
 	if (a.count != b.count)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d step %zu takes %zu elements from "
-				    "%zu",
+		return gf_error_set(err, -EINVAL, "rank %d step %zu takes %zu elements from %zu",
 				    s->rank, i, a.count, b.count);
-	if (a.buffer == b.buffer && a.first < b.first + b.count &&
-	    b.first < a.first + a.count)
+	if (a.buffer == b.buffer && a.first < b.first + b.count && b.first < a.first + a.count)
 		return gf_error_set(err, -EINVAL,
-				    "rank %d step %zu takes elements from "
-				    "where it writes",
-				    s->rank, i);
+				    "rank %d step %zu takes elements from where it writes", s->rank,
+				    i);
 	return 0;
 }
 
-static int check_step(const struct gf_schedule *s, size_t i,
-		      struct gf_error *err)
+static int check_step(const struct gf_schedule *s, size_t i, struct gf_error *err)
 {
 	const struct gf_step *step = &s->steps[i];
 	bool from = step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE;
@@ -74,24 +64,20 @@ static int check_step(const struct gf_schedule *s, size_t i,
 		rc = check_local(s, i, err);
 	if (rc)
 		return rc;
-	if (!local &&
-	    (step->peer < 0 || step->peer >= s->ranks || step->peer == s->rank))
+	if (!local && (step->peer < 0 || step->peer >= s->ranks || step->peer == s->rank))
 		return gf_error_set(err, -EINVAL,
-				    "rank %d step %zu: want a peer among %d "
-				    "ranks, got %d",
-				    s->rank, i, s->ranks, step->peer);
+				    "rank %d step %zu: want a peer among %d ranks, got %d", s->rank,
+				    i, s->ranks, step->peer);
 	for (k = 0; k < step->ndeps; k++)
 		if (s->deps[step->first_dep + k] >= i)
-			return gf_error_set(err, -EINVAL,
-					    "rank %d step %zu depends on step "
-					    "%u, which is not before it",
-					    s->rank, i,
-					    s->deps[step->first_dep + k]);
+			return gf_error_set(
+				err, -EINVAL,
+				"rank %d step %zu depends on step %u, which is not before it",
+				s->rank, i, s->deps[step->first_dep + k]);
 	return 0;
 }
 
-static int check_rank(const struct gf_schedule *ranks, int nranks, int rank,
-		      struct gf_error *err)
+static int check_rank(const struct gf_schedule *ranks, int nranks, int rank, struct gf_error *err)
 {
 	const struct gf_schedule *s = &ranks[rank];
 	size_t i;
@@ -99,16 +85,12 @@ static int check_rank(const struct gf_schedule *ranks, int nranks, int rank,
 
 	if (s->rank != rank || s->ranks != nranks)
 		return gf_error_set(err, -EINVAL,
-				    "want the schedule of rank %d of %d, got "
-				    "rank %d of %d",
-				    rank, nranks, s->rank, s->ranks);
-	if (s->count_elems != ranks[0].count_elems ||
-	    s->contributors != ranks[0].contributors)
+				    "want the schedule of rank %d of %d, got rank %d of %d", rank,
+				    nranks, s->rank, s->ranks);
+	if (s->count_elems != ranks[0].count_elems || s->contributors != ranks[0].contributors)
 		return gf_error_set(err, -EINVAL,
-				    "rank %d sums %zu elements of %d ranks, "
-				    "rank 0 %zu of %d",
-				    rank, s->count_elems, s->contributors,
-				    ranks[0].count_elems,
+				    "rank %d sums %zu elements of %d ranks, rank 0 %zu of %d", rank,
+				    s->count_elems, s->contributors, ranks[0].count_elems,
 				    ranks[0].contributors);
 	for (i = 0; i < s->nsteps; i++) {
 		rc = check_step(s, i, err);
@@ -122,8 +104,8 @@ GF_ORDER(by_message, struct end,
 	 GF_BY(x->from, y->from) ?: GF_BY(x->to, y->to)
 	 ?: GF_BY(x->match, y->match))
 
-static void collect(const struct gf_schedule *ranks, int nranks,
-		    struct ends *sends, struct ends *receives)
+static void collect(const struct gf_schedule *ranks, int nranks, struct ends *sends,
+		    struct ends *receives)
 {
 	size_t i;
 	int rank;
@@ -136,8 +118,7 @@ static void collect(const struct gf_schedule *ranks, int nranks,
 
 			if (step->peer < 0)
 				continue;
-			*gf_array_push(&ends->items, &ends->count,
-				       &ends->capacity) = (struct end){
+			*gf_array_push(&ends->items, &ends->count, &ends->capacity) = (struct end){
 				.from = send ? rank : step->peer,
 				.to = send ? step->peer : rank,
 				.match = step->match,
@@ -147,11 +128,9 @@ static void collect(const struct gf_schedule *ranks, int nranks,
 		}
 	}
 	if (sends->count)
-		qsort(sends->items, sends->count, sizeof(struct end),
-		      by_message);
+		qsort(sends->items, sends->count, sizeof(struct end), by_message);
 	if (receives->count)
-		qsort(receives->items, receives->count, sizeof(struct end),
-		      by_message);
+		qsort(receives->items, receives->count, sizeof(struct end), by_message);
 }
 
 /* How many messages from item i on have its sender and receiver. */
@@ -159,15 +138,14 @@ static size_t length(const struct ends *e, size_t i, int from, int to)
 {
 	size_t n = 0;
 
-	while (i + n < e->count && e->items[i + n].from == from &&
-	       e->items[i + n].to == to)
+	while (i + n < e->count && e->items[i + n].from == from && e->items[i + n].to == to)
 		n++;
 	return n;
 }
 
 /* One sender and receiver: the same number, numbered 0, 1, ..., and as long. */
-static int pair_up(const struct end *sends, const struct end *receives,
-		   size_t n, uint32_t **partners, struct gf_error *err)
+static int pair_up(const struct end *sends, const struct end *receives, size_t n,
+		   uint32_t **partners, struct gf_error *err)
 {
 	size_t i;
 
@@ -176,26 +154,21 @@ static int pair_up(const struct end *sends, const struct end *receives,
 
 		if (a->match != i || b->match != i)
 			return gf_error_set(err, -EINVAL,
-					    "message %zu from rank %d to %d is "
-					    "numbered %u and %u",
-					    i, a->from, a->to, a->match,
-					    b->match);
+					    "message %zu from rank %d to %d is numbered %u and %u",
+					    i, a->from, a->to, a->match, b->match);
 		if (a->count != b->count)
-			return gf_error_set(
-				err, -EINVAL,
-				"rank %d step %u sends %zu elements "
-				"to rank %d, whose step %u receives "
-				"%zu",
-				a->from, a->step, a->count, a->to, b->step,
-				b->count);
+			return gf_error_set(err, -EINVAL,
+					    "rank %d step %u sends %zu elements to rank %d, whose "
+					    "step %u receives %zu",
+					    a->from, a->step, a->count, a->to, b->step, b->count);
 		partners[a->from][a->step] = b->step;
 		partners[a->to][b->step] = a->step;
 	}
 	return 0;
 }
 
-static int match(const struct gf_schedule *ranks, int nranks,
-		 uint32_t **partners, struct gf_error *err)
+static int match(const struct gf_schedule *ranks, int nranks, uint32_t **partners,
+		 struct gf_error *err)
 {
 	struct ends sends = {0}, receives = {0};
 	size_t i = 0, k = 0;
@@ -204,18 +177,16 @@ static int match(const struct gf_schedule *ranks, int nranks,
 	collect(ranks, nranks, &sends, &receives);
 	while (!rc && (i < sends.count || k < receives.count)) {
 		const struct end *a = i < sends.count ? &sends.items[i] : NULL;
-		const struct end *b =
-			k < receives.count ? &receives.items[k] : NULL;
-		const struct end *next =
-			!b || (a && by_message(a, b) < 0) ? a : b;
+		const struct end *b = k < receives.count ? &receives.items[k] : NULL;
+		const struct end *next = !b || (a && by_message(a, b) < 0) ? a : b;
 		size_t out = length(&sends, i, next->from, next->to);
 		size_t in = length(&receives, k, next->from, next->to);
 
 		if (out != in)
-			rc = gf_error_set(err, -EINVAL,
-					  "rank %d sends %zu messages to rank "
-					  "%d, which receives %zu",
-					  next->from, out, next->to, in);
+			rc = gf_error_set(
+				err, -EINVAL,
+				"rank %d sends %zu messages to rank %d, which receives %zu",
+				next->from, out, next->to, in);
 		else
 			rc = pair_up(a, b, out, partners, err);
 		i += out;
@@ -226,8 +197,8 @@ static int match(const struct gf_schedule *ranks, int nranks,
 	return rc;
 }
 
-int gf_verify_shape(const struct gf_schedule *ranks, int nranks,
-		    uint32_t ***partners, struct gf_error *err)
+int gf_verify_shape(const struct gf_schedule *ranks, int nranks, uint32_t ***partners,
+		    struct gf_error *err)
 {
 	uint32_t **table;
 	int rank, rc;

@@ -51,27 +51,23 @@ bool gf_way_outer_rings(struct gf_way *way)
 	return differs;
 }
 
-int gf_way_of(const char *algorithm, const struct gf_stage *stages,
-	      size_t nstages, struct gf_way *way, struct gf_error *err)
+int gf_way_of(const char *algorithm, const struct gf_stage *stages, size_t nstages,
+	      struct gf_way *way, struct gf_error *err)
 {
 	size_t i;
 
 	memset(way, 0, sizeof(*way));
 	way->algorithm = gf_algorithm_find(algorithm);
 	if (!way->algorithm)
-		return gf_error_set(err, -ENOTSUP,
-				    "this build has no algorithm \"%s\"",
-				    algorithm);
+		return gf_error_set(err, -ENOTSUP, "this build has no algorithm \"%s\"", algorithm);
 	if (nstages > GF_WAY_FACTORS)
-		return gf_error_set(err, -EINVAL,
-				    "want at most %d stages, got %zu",
-				    GF_WAY_FACTORS, nstages);
+		return gf_error_set(err, -EINVAL, "want at most %d stages, got %zu", GF_WAY_FACTORS,
+				    nstages);
 	way->nfactors = nstages;
 	for (i = 0; i < nstages; i++) {
 		way->factors[i] = stages[i].factor;
 		way->stages[i] = gf_stage_algorithm(stages[i].algorithm);
-		if (gf_stage_check(stages[i].algorithm, stages[i].factor,
-				   err)) {
+		if (gf_stage_check(stages[i].algorithm, stages[i].factor, err)) {
 			gf_error_prefix(err, "stage %zu", i);
 			return -EINVAL;
 		}
@@ -79,22 +75,19 @@ int gf_way_of(const char *algorithm, const struct gf_stage *stages,
 	return 0;
 }
 
-int gf_way_of_message(const struct gf_message *m, struct gf_way *way,
-		      struct gf_error *err)
+int gf_way_of_message(const struct gf_message *m, struct gf_way *way, struct gf_error *err)
 {
 	return gf_way_of(m->algorithm, m->stages, m->nstages, way, err);
 }
 
 struct gf_coll_args gf_way_args(const struct gf_way *way, int ranks)
 {
-	bool serves =
-		gf_algorithm_has(way->algorithm->name, GF_ALGORITHM_SERVERS);
+	bool serves = gf_algorithm_has(way->algorithm->name, GF_ALGORITHM_SERVERS);
 
 	return (struct gf_coll_args){
 		.ranks = ranks,
 		.factors = way->nfactors ? way->factors : NULL,
-		.stage_algorithms =
-			way->nfactors && way->stages[0] ? way->stages : NULL,
+		.stage_algorithms = way->nfactors && way->stages[0] ? way->stages : NULL,
 		.nfactors = way->nfactors,
 		.servers = serves ? way->servers : 0,
 	};

@@ -12,15 +12,14 @@
 #include "gf_kernels.h"
 
 /*
- * GradientFlow's coarse-grained sparse communication: the chunks with the
- * largest L1 norms go out packed, the others' gradients wait in a history
- * (compressors/csc.h). Packing and measuring happen on the thread that moves
- * messages, while backward runs. The last message of a step carries the norms;
- * it is the same sum on every rank whatever algorithm the plan's messages have.
+ * GradientFlow's coarse-grained sparse communication: the chunks with the largest L1 norms go out
+ * packed, the others' gradients wait in a history (compressors/csc.h). Packing and measuring happen
+ * on the thread that moves messages, while backward runs. The last message of a step carries the
+ * norms; it is the same sum on every rank whatever algorithm the plan's messages have.
  *
- * Several steps may be under way: the thread that moves messages takes them one
- * after the other, so a history is always that of the step before; but what is
- * chosen in a step is taken over when that step is applied, K - 1 steps late.
+ * Several steps may be under way: the thread that moves messages takes them one after the other, so
+ * a history is always that of the step before; but what is chosen in a step is taken over when that
+ * step is applied, K - 1 steps late.
  */
 
 /* --- chunks on their way -------------------------------------------------- */
@@ -32,8 +31,7 @@ static void pack(struct gf_csc_step *s, size_t message)
 	float *to = s->work[message].data;
 	size_t i, n, first;
 
-	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
-	     i++, to += n) {
+	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1]; i++, to += n) {
 		n = gf_csc_chunk_count(c, s->chosen[i]);
 		first = gf_csc_chunk_first(c, s->chosen[i]);
 		memcpy(to, s->data + first, n * sizeof(*to));
@@ -50,13 +48,11 @@ static void take_up(struct gf_csc_step *s, size_t first, size_t count)
 
 	for (; first < end; first += n) {
 		chunk = first / c->chunk_elems;
-		n = gf_csc_chunk_first(c, chunk) +
-		    gf_csc_chunk_count(c, chunk) - first;
+		n = gf_csc_chunk_first(c, chunk) + gf_csc_chunk_count(c, chunk) - first;
 		if (n > end - first)
 			n = end - first;
 		if (!c->empty[chunk])
-			gf_kernels()->add_f32(s->data + first,
-					      c->history + first, n);
+			gf_kernels()->add_f32(s->data + first, c->history + first, n);
 	}
 }
 
@@ -67,15 +63,14 @@ static void measure(struct gf_csc_step *s, size_t message)
 	const float *from = s->work[message].data;
 	size_t i, n;
 
-	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
-	     i++, from += n) {
+	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1]; i++, from += n) {
 		n = gf_csc_chunk_count(c, s->chosen[i]);
 		s->norms[s->chosen[i]] = gf_kernels()->sum_abs_f32(from, n);
 	}
 }
 
-/* One chunk that waits and whose tensors are among the first nready takes its
- * history up and is measured; false: there is none. */
+/* One chunk that waits and whose tensors are among the first nready takes its history up and is
+ * measured; false: there is none. */
 static bool accumulate(struct gf_csc_step *s, size_t nready)
 {
 	const struct gf_csc *c = s->csc;
@@ -89,12 +84,10 @@ static bool accumulate(struct gf_csc_step *s, size_t nready)
 		return false;
 	n = gf_csc_chunk_count(c, chunk);
 	g = s->data + gf_csc_chunk_first(c, chunk);
-	s->norms[chunk] =
-		c->empty[chunk]
-			? gf_kernels()->sum_abs_f32(g, n)
-			: gf_kernels()->add_sum_abs_f32(
-				  g, c->history + gf_csc_chunk_first(c, chunk),
-				  n);
+	s->norms[chunk] = c->empty[chunk]
+				  ? gf_kernels()->sum_abs_f32(g, n)
+				  : gf_kernels()->add_sum_abs_f32(
+					    g, c->history + gf_csc_chunk_first(c, chunk), n);
 	s->taken++;
 	return true;
 }
@@ -102,14 +95,13 @@ static bool accumulate(struct gf_csc_step *s, size_t nready)
 /* --- norms, with a word on gradients that are not finite -------------------
  */
 
-/* A rank's bad gradient as numbers that f32 holds exactly: 1 + the high, the
- * middle and the low part of its element; zeros: none. */
+/* A rank's bad gradient as numbers that f32 holds exactly: 1 + the high, the middle and the low
+ * part of its element; zeros: none. */
 #define BAD_PARTS GF_CSC_BAD_PARTS
 #define BAD_BITS  21
 
 /* The lower of `least` and the chunk's first element that is not finite. */
-static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
-		     const float *values, size_t least)
+static size_t bad_in(const struct gf_csc_step *s, size_t chunk, const float *values, size_t least)
 {
 	size_t n = gf_csc_chunk_count(s->csc, chunk), at;
 
@@ -121,8 +113,8 @@ static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
 	return gf_csc_chunk_first(s->csc, chunk) + at;
 }
 
-/* The first element whose gradient is not finite, of the sums and of what
- * waits on this rank; count_elems: none. */
+/* The first element whose gradient is not finite, of the sums and of what waits on this rank;
+ * count_elems: none. */
 static size_t find_bad(const struct gf_csc_step *s)
 {
 	const struct gf_csc *c = s->csc;
@@ -137,8 +129,7 @@ static size_t find_bad(const struct gf_csc_step *s)
 	}
 	for (i = 0; i < s->nwaiting; i++) {
 		chunk = s->waiting[i];
-		least = bad_in(s, chunk, s->data + gf_csc_chunk_first(c, chunk),
-			       least);
+		least = bad_in(s, chunk, s->data + gf_csc_chunk_first(c, chunk), least);
 	}
 	return least;
 }
@@ -153,16 +144,14 @@ static void share(struct gf_csc_step *s, int rank)
 
 	if (s->dense)
 		for (i = 0; i < c->nchunks; i++)
-			s->norms[i] = gf_kernels()->sum_abs_f32(
-				s->data + gf_csc_chunk_first(c, i),
-				gf_csc_chunk_count(c, i));
-	/* Every rank has the sum of an important chunk: they share it. As many
-	 * means make up the sum. */
+			s->norms[i] = gf_kernels()->sum_abs_f32(s->data + gf_csc_chunk_first(c, i),
+								gf_csc_chunk_count(c, i));
+	/* Every rank has the sum of an important chunk: they share it. As many means make up the
+	 * sum. */
 	for (i = 0; i < c->nchunks; i++)
 		s->shared[i] = (float)s->norms[i];
 	for (i = 0; i < s->nchosen; i++)
-		s->shared[s->chosen[i]] =
-			(float)(s->norms[s->chosen[i]] * part);
+		s->shared[s->chosen[i]] = (float)(s->norms[s->chosen[i]] * part);
 	memset(marks, 0, BAD_PARTS * (size_t)c->ranks * sizeof(*marks));
 	bad = find_bad(s);
 	if (bad == c->layout->count_elems)
@@ -173,8 +162,8 @@ static void share(struct gf_csc_step *s, int rank)
 	marks[2] = (float)(bad & (((size_t)1 << BAD_BITS) - 1));
 }
 
-/* The element of the pool that is not finite on some rank; count_elems: none.
- * The same on all ranks. */
+/* The element of the pool that is not finite on some rank; count_elems: none. The same on all
+ * ranks. */
 static size_t bad_at(const struct gf_csc_step *s)
 {
 	const float *marks = s->shared + s->csc->nchunks;
@@ -184,8 +173,8 @@ static size_t bad_at(const struct gf_csc_step *s)
 	for (r = 0; r < s->csc->ranks; r++, marks += BAD_PARTS) {
 		if (marks[0] < 1)
 			continue;
-		at = (size_t)(marks[0] - 1) << 2 * BAD_BITS |
-		     (size_t)marks[1] << BAD_BITS | (size_t)marks[2];
+		at = (size_t)(marks[0] - 1) << 2 * BAD_BITS | (size_t)marks[1] << BAD_BITS |
+		     (size_t)marks[2];
 		if (at < first)
 			first = at;
 	}
@@ -220,8 +209,8 @@ static void look(struct gf_csc_step *s)
 		choose(s);
 }
 
-/* The histories become this step's: 0 where a chunk went out, what it had times
- * decay where it waited. */
+/* The histories become this step's: 0 where a chunk went out, what it had times decay where it
+ * waited. */
 static void commit(struct gf_csc_step *s)
 {
 	struct gf_csc *c = s->csc;
@@ -229,17 +218,14 @@ static void commit(struct gf_csc_step *s)
 
 	for (i = 0; i < s->nchosen; i++) {
 		if (!c->empty[s->chosen[i]])
-			memset(c->history + gf_csc_chunk_first(c, s->chosen[i]),
-			       0,
-			       gf_csc_chunk_count(c, s->chosen[i]) *
-				       sizeof(float));
+			memset(c->history + gf_csc_chunk_first(c, s->chosen[i]), 0,
+			       gf_csc_chunk_count(c, s->chosen[i]) * sizeof(float));
 		c->empty[s->chosen[i]] = true;
 	}
 	for (i = 0; i < s->nwaiting; i++) {
 		n = gf_csc_chunk_count(c, s->waiting[i]);
 		first = gf_csc_chunk_first(c, s->waiting[i]);
-		gf_kernels()->scale_f32(c->decay, s->data + first,
-					c->history + first, n);
+		gf_kernels()->scale_f32(c->decay, s->data + first, c->history + first, n);
 		c->empty[s->waiting[i]] = false;
 	}
 }
@@ -247,8 +233,8 @@ static void commit(struct gf_csc_step *s)
 /* --- on the thread that moves messages -------------------------------------
  */
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
@@ -261,15 +247,14 @@ static int prepare(void *ctx, size_t slot, size_t message,
 		return 0;
 	}
 	if (t->dense)
-		take_up(t, (size_t)((float *)w->data - t->data),
-			w->count_elems);
+		take_up(t, (size_t)((float *)w->data - t->data), w->count_elems);
 	else
 		pack(t, message);
 	return gf_select_scale(s, slot, w, q, err);
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
@@ -283,8 +268,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 	return rc;
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_csc_step *t = gf_csc_step_of(ctx, slot);
 
@@ -308,10 +292,8 @@ static int alloc_packed(struct gf_csc_step *s, struct gf_error *err)
 {
 	void *packed = NULL;
 
-	if (gf_pages_alloc(s->csc->layout->count_elems * sizeof(float), &packed,
-			   NULL))
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for packed chunks");
+	if (gf_pages_alloc(s->csc->layout->count_elems * sizeof(float), &packed, NULL))
+		return gf_error_set(err, -ENOMEM, "no memory for packed chunks");
 	s->packed = packed;
 	s->own_packed = true;
 	return 0;
@@ -346,8 +328,8 @@ static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
 		      : (struct gf_select_bad){.found = false};
 }
 
-static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		float *values, struct gf_error *err)
+static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,
+		struct gf_error *err)
 {
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct gf_optim_piece *p = t->csc->pieces;
@@ -357,13 +339,12 @@ static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 	gf_csc_note(t, age, bad);
 	memset(values, 0, t->csc->layout->count_elems * sizeof(*values));
 	for (; n > 0; n--, p++)
-		memcpy(values + p->first, p->grad,
-		       p->count_elems * sizeof(*values));
+		memcpy(values + p->first, p->grad, p->count_elems * sizeof(*values));
 	return 0;
 }
 
-static int restore(struct gf_selector *s, size_t slot, size_t age,
-		   const float *values, struct gf_error *err)
+static int restore(struct gf_selector *s, size_t slot, size_t age, const float *values,
+		   struct gf_error *err)
 {
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct gf_optim_piece *p = t->csc->pieces;

@@ -35,8 +35,7 @@ size_t gf_csc_place(const struct gf_csc *c, size_t i)
 size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 {
 	return gf_pool_tensor_at(c->layout,
-				 gf_csc_chunk_first(c, chunk) +
-					 gf_csc_chunk_count(c, chunk) - 1);
+				 gf_csc_chunk_first(c, chunk) + gf_csc_chunk_count(c, chunk) - 1);
 }
 
 size_t gf_csc_shared_elems(const struct gf_csc *c)
@@ -44,8 +43,7 @@ size_t gf_csc_shared_elems(const struct gf_csc *c)
 	return c->nchunks + GF_CSC_BAD_PARTS * (size_t)c->ranks;
 }
 
-static void init_step(struct gf_csc_step *s, struct gf_csc *c, float *data,
-		      size_t nmessages)
+static void init_step(struct gf_csc_step *s, struct gf_csc *c, float *data, size_t nmessages)
 {
 	size_t n = c->nchunks;
 
@@ -79,8 +77,8 @@ static void release_step(struct gf_csc_step *s)
 	free(s->scratch);
 }
 
-/* A gradient that waits decays as it would in the optimiser's velocity. Without
- * one it is not forgotten. */
+/* A gradient that waits decays as it would in the optimiser's velocity. Without one it is not
+ * forgotten. */
 static float decay_of(const struct gf_csc_params *p, double momentum)
 {
 	if (!isnan(p->decay))
@@ -88,8 +86,7 @@ static float decay_of(const struct gf_csc_params *p, double momentum)
 	return momentum > 0 ? (float)momentum : 1;
 }
 
-int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
-		struct gf_error *err)
+int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_error *err)
 {
 	const struct gf_csc_params *p = gf_csc_params(&env->plan->selection);
 	const struct gf_pool *layout = &env->pools[0];
@@ -105,14 +102,10 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		.depth = env->depth,
 	};
 	c->nchunks = (layout->count_elems - 1) / c->chunk_elems + 1;
-	c->pack_chunks =
-		env->plan->threshold_bytes / (c->chunk_elems * sizeof(float)) +
-		1;
+	c->pack_chunks = env->plan->threshold_bytes / (c->chunk_elems * sizeof(float)) + 1;
 	c->history = calloc(layout->count_elems, sizeof(*c->history));
 	if (!c->history)
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for the history of %zu "
-				    "gradients",
+		return gf_error_set(err, -ENOMEM, "no memory for the history of %zu gradients",
 				    layout->count_elems);
 	/* After a resume nothing is known. */
 	c->empty = gf_xcalloc(c->nchunks, sizeof(*c->empty));
@@ -120,14 +113,11 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 	for (i = 0; i < c->nchunks; i++)
 		c->important[i] = 1;
 	c->pieces = gf_xcalloc(c->nchunks + 1, sizeof(*c->pieces));
-	c->flight_sent =
-		gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_sent));
-	c->flight_next =
-		gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_next));
+	c->flight_sent = gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_sent));
+	c->flight_next = gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_next));
 	c->steps = gf_xcalloc(c->depth, sizeof(*c->steps));
 	for (i = 0; i < c->depth; i++)
-		init_step(&c->steps[i], c, env->pools[i].data,
-			  env->plan->nmessages);
+		init_step(&c->steps[i], c, env->pools[i].data, env->plan->nmessages);
 	return 0;
 }
 
@@ -152,8 +142,7 @@ void gf_csc_release(struct gf_csc *c)
  */
 
 /* The plan's message that a tensor is in. */
-static const struct gf_message *message_at(const struct gf_plan *plan,
-					   size_t tensor)
+static const struct gf_message *message_at(const struct gf_plan *plan, size_t tensor)
 {
 	size_t low = 0, high = plan->nmessages, middle;
 
@@ -167,8 +156,7 @@ static const struct gf_message *message_at(const struct gf_plan *plan,
 	return &plan->messages[low];
 }
 
-static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
-			  size_t last_chosen)
+static void close_message(struct gf_csc_step *s, const struct gf_plan *plan, size_t last_chosen)
 {
 	const struct gf_csc *c = s->csc;
 	struct gf_work *w = &s->work[s->nwork];
@@ -182,9 +170,8 @@ static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
 	w->at_end = w->how->release == GF_RELEASE_BACKWARD_END;
 	w->data = s->packed + gf_csc_place(c, s->first_chosen[s->nwork]);
 	/* only the pool's last chunk is short */
-	w->count_elems =
-		(last_chosen - s->first_chosen[s->nwork]) * c->chunk_elems +
-		gf_csc_chunk_count(c, s->chosen[last_chosen]);
+	w->count_elems = (last_chosen - s->first_chosen[s->nwork]) * c->chunk_elems +
+			 gf_csc_chunk_count(c, s->chosen[last_chosen]);
 	s->first_chosen[++s->nwork] = last_chosen + 1;
 }
 
@@ -194,18 +181,15 @@ static void cut(struct gf_csc_step *s, const struct gf_plan *plan)
 
 	s->nwork = 0;
 	for (i = 0; i < s->nchosen; i++) {
-		waiting_bytes += gf_csc_chunk_count(s->csc, s->chosen[i]) *
-				 sizeof(float);
-		if (waiting_bytes <= plan->threshold_bytes &&
-		    i + 1 < s->nchosen)
+		waiting_bytes += gf_csc_chunk_count(s->csc, s->chosen[i]) * sizeof(float);
+		if (waiting_bytes <= plan->threshold_bytes && i + 1 < s->nchosen)
 			continue;
 		close_message(s, plan, i);
 		waiting_bytes = 0;
 	}
 }
 
-static void divide(struct gf_csc_step *t, const struct gf_plan *plan,
-		   size_t number)
+static void divide(struct gf_csc_step *t, const struct gf_plan *plan, size_t number)
 {
 	const struct gf_csc *c = t->csc;
 	size_t i;
@@ -223,8 +207,8 @@ static void divide(struct gf_csc_step *t, const struct gf_plan *plan,
 		cut(t, plan);
 }
 
-void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step,
-		  const struct gf_work **list, size_t *n)
+void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		  size_t *n)
 {
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	const struct gf_pool *pool = &s->env.pools[slot];
@@ -247,10 +231,9 @@ void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step,
 	*n = t->nlist;
 }
 
-/* The pool's elements that are important, from chosen chunk *i on: *place is
- * where they are in `packed`; 0: there are no more. */
-static size_t next_range(const struct gf_csc_step *s, size_t *i, size_t *place,
-			 size_t *first)
+/* The pool's elements that are important, from chosen chunk *i on: *place is where they are in
+ * `packed`; 0: there are no more. */
+static size_t next_range(const struct gf_csc_step *s, size_t *i, size_t *place, size_t *first)
 {
 	const struct gf_csc *c = s->csc;
 	size_t count = 0;
@@ -273,8 +256,7 @@ size_t gf_csc_pieces(const struct gf_csc_step *s)
 	struct gf_optim_piece *pieces = s->csc->pieces;
 	size_t i = 0, place, n = 0;
 
-	while ((pieces[n].count_elems =
-			next_range(s, &i, &place, &pieces[n].first)))
+	while ((pieces[n].count_elems = next_range(s, &i, &place, &pieces[n].first)))
 		pieces[n++].grad = sums + place;
 	return n;
 }
@@ -296,11 +278,10 @@ void gf_csc_adopt(struct gf_selector *s, size_t slot)
 
 /* --- the sizes that packed messages can have ------------------------------ */
 
-/* Every step sends other chunks, but how many it sends is known: so an engine
- * that has to prepare for a size can do so before the first step. */
+/* Every step sends other chunks, but how many it sends is known: so an engine that has to prepare
+ * for a size can do so before the first step. */
 
-static void expect_size(struct gf_csc *c, const struct gf_message *how,
-			size_t n)
+static void expect_size(struct gf_csc *c, const struct gf_message *how, size_t n)
 {
 	struct gf_work *w;
 
@@ -310,10 +291,9 @@ static void expect_size(struct gf_csc *c, const struct gf_message *how,
 	*w = (struct gf_work){.how = how, .count_elems = n};
 }
 
-/* Expects `nchunks` chunks in one of the plan's messages, also with the pool's
- * short chunk as the last of them. */
-static void expect_packs(struct gf_selector *s, const struct gf_message *how,
-			 size_t nchunks)
+/* Expects `nchunks` chunks in one of the plan's messages, also with the pool's short chunk as the
+ * last of them. */
+static void expect_packs(struct gf_selector *s, const struct gf_message *how, size_t nchunks)
 {
 	struct gf_csc *c = gf_csc_of(s);
 	const size_t whole = nchunks * c->chunk_elems;
@@ -324,8 +304,8 @@ static void expect_packs(struct gf_selector *s, const struct gf_message *how,
 		expect_size(c, how, whole - c->chunk_elems + last);
 }
 
-/* A message closes when more than the threshold waits (gf_csc_begin): all but
- * the last of a step have as many chunks. */
+/* A message closes when more than the threshold waits (gf_csc_begin): all but the last of a step
+ * have as many chunks. */
 static void expect_count(struct gf_selector *s, size_t nchunks)
 {
 	const struct gf_plan *plan = s->env.plan;
@@ -342,17 +322,15 @@ static void expect_count(struct gf_selector *s, size_t nchunks)
 	}
 }
 
-/* Expects the sizes of every step of the ramp. A ramp of more steps than chunks
- * passes every count, and may have any number of steps. */
+/* Expects the sizes of every step of the ramp. A ramp of more steps than chunks passes every count,
+ * and may have any number of steps. */
 static void expect_ramp(struct gf_selector *s)
 {
 	struct gf_csc *c = gf_csc_of(s);
 	const size_t n = c->nchunks;
 	const bool every = c->params->warmup_steps >= n;
-	const size_t steps =
-		every ? n - gf_csc_kept(c->params, n,
-					c->params->warmup_steps + 1)
-		      : c->params->warmup_steps + 1;
+	const size_t steps = every ? n - gf_csc_kept(c->params, n, c->params->warmup_steps + 1)
+				   : c->params->warmup_steps + 1;
 	size_t step, kept, before = n;
 
 	for (step = 1; step <= steps; step++) {
@@ -373,8 +351,8 @@ static size_t count_marks(const struct gf_csc *c, const uint64_t *marks)
 	return count;
 }
 
-/* After a resume the next chunks are those of the run that wrote the
- * checkpoint, which may have kept other numbers of them. */
+/* After a resume the next chunks are those of the run that wrote the checkpoint, which may have
+ * kept other numbers of them. */
 const struct gf_work *gf_csc_expect(struct gf_selector *s, size_t *n)
 {
 	struct gf_csc *c = gf_csc_of(s);
@@ -400,17 +378,13 @@ void gf_csc_state(struct gf_selector *s, struct gf_state *list)
 	const struct gf_shape shape = {1, {c->layout->count_elems}};
 	const size_t words = (c->depth - 1) * c->nchunks;
 
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
-		     c->history)
-		->rule = GF_STATE_SUM;
-	gf_state_add_words(list, GF_STATE_SHARED, "csc.important", "U64",
-			   c->important, c->nchunks);
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape, c->history)->rule =
+		GF_STATE_SUM;
+	gf_state_add_words(list, GF_STATE_SHARED, "csc.important", "U64", c->important, c->nchunks);
 	if (!words)
 		return;
-	gf_state_add_words(list, GF_STATE_SHARED, "csc.flight.sent", "U64",
-			   c->flight_sent, words);
-	gf_state_add_words(list, GF_STATE_SHARED, "csc.flight.next", "U64",
-			   c->flight_next, words);
+	gf_state_add_words(list, GF_STATE_SHARED, "csc.flight.sent", "U64", c->flight_sent, words);
+	gf_state_add_words(list, GF_STATE_SHARED, "csc.flight.next", "U64", c->flight_next, words);
 }
 
 void gf_csc_note(const struct gf_csc_step *t, size_t age, bool bad)

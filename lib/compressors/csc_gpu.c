@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * csc where gradients are on a GPU (compressors/csc.h): the history is kept
- * there, and chunks are measured and packed there. All bits are those of csc.c.
+ * csc where gradients are on a GPU (compressors/csc.h): the history is kept there, and chunks are
+ * measured and packed there. All bits are those of csc.c.
  *
- * Nothing leaves the GPUs: hooks enqueue, the next step's chunks are chosen
- * there, and the host is told them, as it cuts the messages; `adopt` is when it
- * has waited for that.
+ * Nothing leaves the GPUs: hooks enqueue, the next step's chunks are chosen there, and the host is
+ * told them, as it cuts the messages; `adopt` is when it has waited for that.
  *
- * A step ends before the next one's first gradient is taken, so that memory
- * which no later step needs is there once for all slots.
+ * A step ends before the next one's first gradient is taken, so that memory which no later step
+ * needs is there once for all slots.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +67,7 @@ static int open_told(struct gf_selector *s, struct gf_error *err)
 
 	g->told = gf_xcalloc(s->env.depth, sizeof(*g->told));
 	rc = s->env.place.gpu->ops->host_alloc(
-		s->env.place.gpu, all * (2 * sizeof(*words) + sizeof(uint8_t)),
-		&g->host, err);
+		s->env.place.gpu, all * (2 * sizeof(*words) + sizeof(uint8_t)), &g->host, err);
 	if (rc)
 		return rc;
 	words = g->host;
@@ -107,19 +105,13 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 	int rc = open_told(s, err);
 
 	for (i = 0; i < GF_ARRAY_LENGTH(all) && !rc; i++)
-		rc = ops->alloc(s->env.place.gpu, all[i].size_bytes, all[i].p,
-				err);
+		rc = ops->alloc(s->env.place.gpu, all[i].size_bytes, all[i].p, err);
 	/* before the first take, on whichever stream */
-	rc = rc ? rc
-		: ops->zero(s->env.place.gpu, s->env.place.stream, g->history,
-			    bytes, err);
+	rc = rc ? rc : ops->zero(s->env.place.gpu, s->env.place.stream, g->history, bytes, err);
 	/* what lies between packs stays so */
 	rc = rc ? rc
-		: ops->zero(s->env.place.gpu, s->env.place.stream, g->packed,
-			    packed_bytes, err);
-	return rc ? rc
-		  : ops->stream_sync(s->env.place.gpu, s->env.place.stream,
-				     err);
+		: ops->zero(s->env.place.gpu, s->env.place.stream, g->packed, packed_bytes, err);
+	return rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 }
 
 static int open_csc(struct gf_selector *s, struct gf_error *err)
@@ -133,9 +125,8 @@ static int open_csc(struct gf_selector *s, struct gf_error *err)
 	if (rc)
 		return rc;
 	c->gpu = gf_xcalloc(1, sizeof(*c->gpu));
-	c->gap_elems =
-		GF_LANE_GRAIN_ELEMS - 1 -
-		(c->pack_chunks * c->chunk_elems - 1) % GF_LANE_GRAIN_ELEMS;
+	c->gap_elems = GF_LANE_GRAIN_ELEMS - 1 -
+		       (c->pack_chunks * c->chunk_elems - 1) % GF_LANE_GRAIN_ELEMS;
 	rc = allocate(s, err);
 	for (i = 0; i < s->env.depth && !rc; i++)
 		c->steps[i].packed = (float *)c->gpu->packed + i * stride(s);
@@ -179,8 +170,8 @@ static void close_csc(struct gf_selector *s)
 
 /* --- what is made of gradients before they go ----------------------------- */
 
-static void begin(struct gf_selector *s, size_t slot, size_t step,
-		  const struct gf_work **list, size_t *n)
+static void begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		  size_t *n)
 {
 	struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
@@ -201,39 +192,34 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 		told->sent[t->chosen[i]] = 1;
 }
 
-static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q,
-		      struct gf_error *err)
+static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	const struct told *told = &g->told[g->slot];
-	int rc = ops->copy(s->env.place.gpu, q, g->sent, told->sent,
-			   gf_csc_of(s)->nchunks, GF_GPU_TO_DEVICE, err);
+	int rc = ops->copy(s->env.place.gpu, q, g->sent, told->sent, gf_csc_of(s)->nchunks,
+			   GF_GPU_TO_DEVICE, err);
 
 	return rc ? rc
 		  : ops->copy(s->env.place.gpu, q, g->chosen, told->chosen,
-			      gf_csc_step_of(s, g->slot)->nchosen *
-				      sizeof(uint32_t),
+			      gf_csc_step_of(s, g->slot)->nchosen * sizeof(uint32_t),
 			      GF_GPU_TO_DEVICE, err);
 }
 
 /* All of it goes. */
-static void take_dense(struct gf_selector *s, size_t ntensors,
-		       struct gf_gpu_stream *q)
+static void take_dense(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q)
 {
 	const struct gf_csc_gpu *g = gpu_of(s);
 	const size_t *offsets = s->env.pools[0].offsets;
 	const size_t first = offsets[g->taken_tensors];
 
-	s->env.place.gpu->kernels->add_f32(
-		q, gf_csc_step_of(s, g->slot)->data + first,
-		(float *)g->history + first, offsets[ntensors] - first);
+	s->env.place.gpu->kernels->add_f32(q, gf_csc_step_of(s, g->slot)->data + first,
+					   (float *)g->history + first, offsets[ntensors] - first);
 }
 
-/* Chunks that are complete. Those that go are measured when they are sums, too:
- * one pass over neighbours costs less than many over what lies between. */
-static void measure(struct gf_selector *s, size_t ntensors,
-		    struct gf_gpu_stream *q)
+/* Chunks that are complete. Those that go are measured when they are sums, too: one pass over
+ * neighbours costs less than many over what lies between. */
+static void measure(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q)
 {
 	struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
@@ -246,17 +232,14 @@ static void measure(struct gf_selector *s, size_t ntensors,
 	if (end == first)
 		return;
 	at = gf_csc_chunk_first(c, first);
-	n = gf_csc_chunk_first(c, end - 1) + gf_csc_chunk_count(c, end - 1) -
-	    at;
-	s->env.place.gpu->kernels->chunk_norms_f32(
-		q, gf_csc_step_of(s, g->slot)->data + at,
-		(float *)g->history + at, n, c->chunk_elems,
-		(double *)g->norms + first);
+	n = gf_csc_chunk_first(c, end - 1) + gf_csc_chunk_count(c, end - 1) - at;
+	s->env.place.gpu->kernels->chunk_norms_f32(q, gf_csc_step_of(s, g->slot)->data + at,
+						   (float *)g->history + at, n, c->chunk_elems,
+						   (double *)g->norms + first);
 }
 
 /* Packed messages of which every tensor is there. */
-static void pack(struct gf_selector *s, size_t ntensors,
-		 struct gf_gpu_stream *q)
+static void pack(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q)
 {
 	struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
@@ -272,9 +255,8 @@ static void pack(struct gf_selector *s, size_t ntensors,
 	}
 }
 
-/* On q, after the gradients of the first so many tensors: chunks that they
- * complete take up their history and are measured; packed messages that they
- * complete are packed. */
+/* On q, after the gradients of the first so many tensors: chunks that they complete take up their
+ * history and are measured; packed messages that they complete are packed. */
 static int take(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
 		struct gf_error *err)
 {
@@ -295,8 +277,7 @@ static int take(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
 
 /* --- hooks ---------------------------------------------------------------- */
 
-static int share(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
-		 struct gf_error *err)
+static int share(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
@@ -321,14 +302,14 @@ static int share(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
 	if (rc)
 		return rc;
 	if (t->dense)
-		gpu->kernels->chunk_norms_f32(q, t->data, NULL, elems_of(s),
-					      c->chunk_elems, g->sums);
+		gpu->kernels->chunk_norms_f32(q, t->data, NULL, elems_of(s), c->chunk_elems,
+					      g->sums);
 	gpu->kernels->share_norms(q, &o);
 	return gpu->ops->check(gpu, err);
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
@@ -336,13 +317,12 @@ static int prepare(void *ctx, size_t slot, size_t message,
 
 	if (rc)
 		return rc;
-	return gf_csc_is_norms(t, message)
-		       ? share(s, slot, q, err)
-		       : gf_select_scale(s, slot, &t->list[message], q, err);
+	return gf_csc_is_norms(t, message) ? share(s, slot, q, err)
+					   : gf_select_scale(s, slot, &t->list[message], q, err);
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
@@ -360,8 +340,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 	return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_csc_gpu *g = gpu_of(s);
@@ -375,20 +354,18 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	if (rc)
 		return rc;
 	/* marks of ranks, not norms: these may be infinite in f32 */
-	gpu->kernels->nonfinite_f32(q, (float *)g->shared + c->nchunks,
-				    s->slots[slot].step.flag,
+	gpu->kernels->nonfinite_f32(q, (float *)g->shared + c->nchunks, s->slots[slot].step.flag,
 				    gf_csc_shared_elems(c) - c->nchunks);
 	/* the history becomes this step's, unless the step is bad */
-	gpu->kernels->keep_chunks_f32(q, s->slots[slot].step.flag, g->history,
-				      t->data, elems_of(s), c->chunk_elems,
-				      g->sent, c->decay);
+	gpu->kernels->keep_chunks_f32(q, s->slots[slot].step.flag, g->history, t->data, elems_of(s),
+				      c->chunk_elems, g->sent, c->decay);
 	top.values = g->shared;
 	top.count = c->nchunks;
 	top.k = gf_csc_kept(c->params, c->nchunks, t->number + 1);
 	gpu->kernels->topk_f32(q, &top);
 	g->told[slot].nnext = top.k;
-	return gpu->ops->copy(gpu, q, g->told[slot].next, g->next,
-			      top.k * sizeof(uint32_t), GF_GPU_TO_HOST, err);
+	return gpu->ops->copy(gpu, q, g->told[slot].next, g->next, top.k * sizeof(uint32_t),
+			      GF_GPU_TO_HOST, err);
 }
 
 /* --- what becomes of a step ----------------------------------------------- */
@@ -414,8 +391,8 @@ static void adopt(struct gf_selector *s, size_t slot)
 /* --- checkpoints ---------------------------------------------------------- */
 
 /* Sums of a slot's step, where they lie, and at `values`, as the pool. */
-static int copy_sums(struct gf_selector *s, size_t slot, float *values,
-		     enum gf_gpu_copy kind, struct gf_error *err)
+static int copy_sums(struct gf_selector *s, size_t slot, float *values, enum gf_gpu_copy kind,
+		     struct gf_error *err)
 {
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
@@ -428,17 +405,14 @@ static int copy_sums(struct gf_selector *s, size_t slot, float *values,
 		float *here = values + p->first;
 		const bool down = kind == GF_GPU_TO_HOST;
 
-		rc = ops->copy(s->env.place.gpu, s->env.place.stream,
-			       down ? here : there, down ? there : here,
-			       p->count_elems * sizeof(float), kind, err);
+		rc = ops->copy(s->env.place.gpu, s->env.place.stream, down ? here : there,
+			       down ? there : here, p->count_elems * sizeof(float), kind, err);
 	}
-	return rc ? rc
-		  : ops->stream_sync(s->env.place.gpu, s->env.place.stream,
-				     err);
+	return rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 }
 
-static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		float *values, struct gf_error *err)
+static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,
+		struct gf_error *err)
 {
 	mark_next(s, slot);
 	gf_csc_note(gf_csc_step_of(s, slot), age, bad);
@@ -446,8 +420,8 @@ static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 	return copy_sums(s, slot, values, GF_GPU_TO_HOST, err);
 }
 
-static int restore(struct gf_selector *s, size_t slot, size_t age,
-		   const float *values, struct gf_error *err)
+static int restore(struct gf_selector *s, size_t slot, size_t age, const float *values,
+		   struct gf_error *err)
 {
 	struct told *told = &gpu_of(s)->told[slot];
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
@@ -457,27 +431,21 @@ static int restore(struct gf_selector *s, size_t slot, size_t age,
 	for (told->nnext = i = 0; i < t->csc->nchunks; i++)
 		if (t->next[i])
 			told->next[told->nnext++] = (uint32_t)i;
-	return copy_sums(s, slot, (float *)(uintptr_t)values, GF_GPU_TO_DEVICE,
-			 err);
+	return copy_sums(s, slot, (float *)(uintptr_t)values, GF_GPU_TO_DEVICE, err);
 }
 
 static int fetch(struct gf_selector *s, struct gf_error *err)
 {
-	return gf_select_copy(s, gf_csc_of(s)->history, gpu_of(s)->history,
-			      GF_GPU_TO_HOST, err);
+	return gf_select_copy(s, gf_csc_of(s)->history, gpu_of(s)->history, GF_GPU_TO_HOST, err);
 }
 
 static int send(struct gf_selector *s, struct gf_error *err)
 {
-	return gf_select_copy(s, gpu_of(s)->history, gf_csc_of(s)->history,
-			      GF_GPU_TO_DEVICE, err);
+	return gf_select_copy(s, gpu_of(s)->history, gf_csc_of(s)->history, GF_GPU_TO_DEVICE, err);
 }
 
 const struct gf_select_ops gf_select_csc_gpu = {
-	.hooks = {.prepare = prepare,
-		  .finish = finish,
-		  .end = end,
-		  .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end, .serial = true},
 	.check = gf_select_check_whole,
 	.open = open_csc,
 	.close = close_csc,

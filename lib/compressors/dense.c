@@ -2,46 +2,39 @@
 #include "compressors/selections.h"
 
 /*
- * Every gradient goes out, as the plan's messages say, and comes back as the
- * sum over ranks; scaled ones as the mean, since a sum of many could overflow
- * what goes on the wire. Its state is in the pools alone. A split message's
- * all-gather follows the step's other messages.
+ * Every gradient goes out, as the plan's messages say, and comes back as the sum over ranks; scaled
+ * ones as the mean, since a sum of many could overflow what goes on the wire. Its state is in the
+ * pools alone. A split message's all-gather follows the step's other messages.
  */
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
-	return w->half == GF_COLL_ALL_GATHER
-		       ? 0
-		       : gf_select_scale(s, slot, w, q, err);
+	return w->half == GF_COLL_ALL_GATHER ? 0 : gf_select_scale(s, slot, w, q, err);
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
-	return w->half == GF_COLL_REDUCE_SCATTER
-		       ? 0
-		       : gf_select_unscale(s, slot, w, q, err);
+	return w->half == GF_COLL_REDUCE_SCATTER ? 0 : gf_select_unscale(s, slot, w, q, err);
 }
 
 /* On the host, `inspect` looks. */
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
 	int rc = gf_select_clear_flag(s, slot, q, err);
 
 	if (!rc)
-		s->env.place.gpu->kernels->nonfinite_f32(
-			q, pool->data, s->slots[slot].step.flag,
-			pool->count_elems);
+		s->env.place.gpu->kernels->nonfinite_f32(q, pool->data, s->slots[slot].step.flag,
+							 pool->count_elems);
 	return rc;
 }
 

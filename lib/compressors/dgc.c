@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dgc; doc/selections/select_dgc.h has its source, equations and an example.
- * The norm that is clipped is that of all gradients: with a clip_norm every
- * message waits for the end of backward.
+ * dgc; doc/selections/select_dgc.h has its source, equations and an example. The norm that is
+ * clipped is that of all gradients: with a clip_norm every message waits for the end of backward.
  *
- * Until the step has ended and is found finite, u and v are as before it. The
- * pool has the values that v is to become, and `next` those of u.
+ * Until the step has ended and is found finite, u and v are as before it. The pool has the values
+ * that v is to become, and `next` those of u.
  */
 #include <math.h>
 #include <string.h>
@@ -46,22 +45,20 @@ static float clipping(const struct gf_selector *s, const struct gf_pool *pool)
 
 	if (most == 0)
 		return 1;
-	norm = sqrt(
-		gf_kernels()->sum_squares_f32(pool->data, pool->count_elems));
+	norm = sqrt(gf_kernels()->sum_squares_f32(pool->data, pool->count_elems));
 	return norm > most ? (float)(most / norm) : 1;
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
 	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
 	const size_t bytes = m->count_elems * sizeof(*m->data);
 	float *next = next_of(s) + (m->data - pool->data);
-	const double momentum = isnan(params_of(s)->momentum)
-					? s->env.momentum
-					: params_of(s)->momentum;
+	const double momentum =
+		isnan(params_of(s)->momentum) ? s->env.momentum : params_of(s)->momentum;
 
 	(void)q;
 	(void)err;
@@ -69,8 +66,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 		*clipping_of(s) = clipping(s, pool);
 	/* u becomes g + m u in `next`, then in the pool */
 	memcpy(next, velocity_of(s) + (m->data - pool->data), bytes);
-	gf_kernels()->axpby_f32(*clipping_of(s), m->data, (float)momentum, next,
-				m->count_elems);
+	gf_kernels()->axpby_f32(*clipping_of(s), m->data, (float)momentum, next, m->count_elems);
 	memcpy(m->data, next, bytes);
 	gf_sparse_select(m, m->k, s->env.rank);
 	return 0;
@@ -85,8 +81,7 @@ static void mask(const struct gf_sparse_message *m, float *next)
 		next[m->sent[i]] = 0;
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
@@ -98,10 +93,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	if (rc || s->slots[slot].bad.found)
 		return rc;
 	for (i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++)
-		mask(&t->messages[i],
-		     next_of(s) + (t->messages[i].data - pool->data));
-	memcpy(velocity_of(s), next_of(s),
-	       pool->count_elems * sizeof(*pool->data));
+		mask(&t->messages[i], next_of(s) + (t->messages[i].data - pool->data));
+	memcpy(velocity_of(s), next_of(s), pool->count_elems * sizeof(*pool->data));
 	gf_topk_commit(s, slot);
 	return 0;
 }
@@ -120,8 +113,8 @@ static int open_dgc(struct gf_selector *s, struct gf_error *err)
 	return gf_topk_open_arrays(s, &kind, err);
 }
 
-static void begin(struct gf_selector *s, size_t slot, size_t step,
-		  const struct gf_work **list, size_t *n)
+static void begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		  size_t *n)
 {
 	struct gf_work *work = s->slots[slot].list;
 	size_t i;
@@ -135,9 +128,8 @@ static void state(struct gf_selector *s, struct gf_state *list)
 {
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("dgc.velocity"), &shape,
-		     velocity_of(s))
-		->rule = GF_STATE_SUM;
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("dgc.velocity"), &shape, velocity_of(s))->rule =
+		GF_STATE_SUM;
 }
 
 const struct gf_select_ops gf_select_dgc = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ef21; doc/selections/select_ef21.h has its sources, equations and an example.
- * Until the step has ended and is found finite, h, s and v - h are as before
- * it; what v - h is to become is in the pool. Then the pool becomes s.
+ * ef21; doc/selections/select_ef21.h has its sources, equations and an example. Until the step has
+ * ended and is found finite, h, s and v - h are as before it; what v - h is to become is in the
+ * pool. Then the pool becomes s.
  */
 #include <string.h>
 
@@ -27,8 +27,8 @@ static float *rest_of(const struct gf_selector *s)
 	return ((struct gf_topk_select *)s->priv)->arrays[2];
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
@@ -39,17 +39,14 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	(void)q;
 	(void)err;
 	/* v - h is g + m (h + (v - h)) - h */
-	gf_kernels()->axpby_f32(momentum - 1, estimate_of(s) + at, 1, m->data,
-				m->count_elems);
+	gf_kernels()->axpby_f32(momentum - 1, estimate_of(s) + at, 1, m->data, m->count_elems);
 	if (momentum > 0)
-		gf_kernels()->axpby_f32(momentum, rest_of(s) + at, 1, m->data,
-					m->count_elems);
+		gf_kernels()->axpby_f32(momentum, rest_of(s) + at, 1, m->data, m->count_elems);
 	gf_sparse_select(m, m->k, s->env.rank);
 	return 0;
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
@@ -60,12 +57,10 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	if (rc || s->slots[slot].bad.found)
 		return rc;
 	for (i = 0; i < s->env.plan->nmessages; i++) {
-		struct gf_sparse_message *m =
-			&gf_topk_slot(s, slot)->messages[i];
+		struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
 		const size_t at = (size_t)(m->data - pool->data);
 
-		gf_kernels()->scatter_add_f32(estimate_of(s) + at,
-					      m->sent_value, m->sent, m->k);
+		gf_kernels()->scatter_add_f32(estimate_of(s) + at, m->sent_value, m->sent, m->k);
 		gf_sparse_add(m, sum_of(s) + at);
 	}
 	memcpy(rest_of(s), pool->data, pool->count_elems * sizeof(*pool->data));
@@ -75,8 +70,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 static int open_ef21(struct gf_selector *s, struct gf_error *err)
 {
-	const struct gf_ef21_params *params =
-		gf_ef21_params(&s->env.plan->selection);
+	const struct gf_ef21_params *params = gf_ef21_params(&s->env.plan->selection);
 	const struct gf_topk_kind kind = {
 		.density = params->density,
 		.warmup_densities = params->warmup_densities,
@@ -90,15 +84,12 @@ static void state(struct gf_selector *s, struct gf_state *list)
 {
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape,
-		     estimate_of(s))
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape, estimate_of(s))
 		->rule = GF_STATE_MEAN;
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.rest"), &shape,
-		     rest_of(s))
-		->rule = GF_STATE_MEAN;
-	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape,
-		     sum_of(s))
-		->rule = GF_STATE_SUM;
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.rest"), &shape, rest_of(s))->rule =
+		GF_STATE_MEAN;
+	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape, sum_of(s))->rule =
+		GF_STATE_SUM;
 }
 
 const struct gf_select_ops gf_select_ef21 = {

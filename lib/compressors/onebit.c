@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * onebit; doc/selections/select_onebit.h has its sources, equations and sets.
- * Sums of signs are no signs: the sets of all ranks are gathered, and every
- * rank adds them in rank order. A gradient that is not finite makes its chunk's
- * scale so, which all ranks see.
+ * onebit; doc/selections/select_onebit.h has its sources, equations and sets. Sums of signs are no
+ * signs: the sets of all ranks are gathered, and every rank adds them in rank order. A gradient
+ * that is not finite makes its chunk's scale so, which all ranks see.
  */
 #include <math.h>
 #include <string.h>
@@ -19,12 +18,10 @@ struct chunks {
 	size_t count_elems, chunk_elems, nchunks;
 };
 
-static struct chunks chunks_of(const struct gf_selector *s, size_t slot,
-			       size_t message)
+static struct chunks chunks_of(const struct gf_selector *s, size_t slot, size_t message)
 {
 	const struct gf_work *w = &s->plan_work[slot][message];
-	const struct gf_onebit_params *p =
-		gf_onebit_params(&s->env.plan->selection);
+	const struct gf_onebit_params *p = gf_onebit_params(&s->env.plan->selection);
 
 	return (struct chunks){w->data, w->count_elems, p->chunk_elems,
 			       gf_onebit_chunks(p, w->count_elems)};
@@ -69,8 +66,7 @@ static void encode(const struct chunks *c, unsigned char *set)
 		for (k = 0; k < n; k++) {
 			const bool negative = g[k] < 0;
 
-			bits[(first + k) / 8] |=
-				(unsigned char)(negative << (first + k) % 8);
+			bits[(first + k) / 8] |= (unsigned char)(negative << (first + k) % 8);
 			g[k] -= negative ? -scale : scale;
 		}
 	}
@@ -98,8 +94,8 @@ static unsigned char *set_of(const struct gf_work *w, size_t rank)
 	return (unsigned char *)w->data + rank * w->element.size_bytes;
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct chunks c = chunks_of(s, slot, message);
@@ -112,8 +108,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	return 0;
 }
 
-static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot,
-				     size_t message)
+static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot, size_t message)
 {
 	const struct gf_work *w = &s->slots[slot].list[message];
 	const struct chunks c = chunks_of(s, slot, message);
@@ -123,14 +118,12 @@ static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot,
 	for (rank = 0; rank < w->count_elems; rank++)
 		for (i = 0; i < c.nchunks; i++)
 			if (!isfinite(scale_at(set_of(w, rank), i)))
-				return gf_select_bad_at(
-					pool, (size_t)(c.data - pool->data) +
-						      i * c.chunk_elems);
+				return gf_select_bad_at(pool, (size_t)(c.data - pool->data) +
+								      i * c.chunk_elems);
 	return (struct gf_select_bad){.found = false};
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	struct gf_select_slot *t = &s->slots[slot];
@@ -146,8 +139,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	for (i = 0; i < n && !t->bad.found; i++) {
 		const struct chunks c = chunks_of(s, slot, i);
 
-		gf_feedback_commit(s, data, (size_t)(c.data - data),
-				   c.count_elems);
+		gf_feedback_commit(s, data, (size_t)(c.data - data), c.count_elems);
 		for (rank = 0; rank < t->list[i].count_elems; rank++)
 			decode_add(&c, set_of(&t->list[i], rank));
 	}
@@ -158,8 +150,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
-	const struct gf_onebit_params *p =
-		gf_onebit_params(&s->env.plan->selection);
+	const struct gf_onebit_params *p = gf_onebit_params(&s->env.plan->selection);
 	const size_t n = s->env.plan->nmessages;
 	const size_t ranks = (size_t)s->env.plan->ranks;
 	struct gf_work *list = gf_select_own_work(s, slot, n);
@@ -168,8 +159,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 	int rc;
 
 	for (i = 0; i < n; i++) {
-		const size_t set_bytes =
-			gf_onebit_set_bytes(p, list[i].count_elems);
+		const size_t set_bytes = gf_onebit_set_bytes(p, list[i].count_elems);
 
 		list[i].sparse = gf_sparse_find("topk");
 		list[i].half = GF_COLL_ALL_GATHER;

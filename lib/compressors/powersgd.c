@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * powersgd; doc/selections/select_powersgd.h has its source and equations, and
- * decides which tensors are compressed, and with which rank. A P that would be
- * summed and a tensor that goes whole share the first message.
+ * powersgd; doc/selections/select_powersgd.h has its source and equations, and decides which
+ * tensors are compressed, and with which rank. A P that would be summed and a tensor that goes
+ * whole share the first message.
  *
- * All arrays of a matrix lie column by column: P and Q have r runs of n and of
- * m elements.
+ * All arrays of a matrix lie column by column: P and Q have r runs of n and of m elements.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,8 +17,8 @@
 
 /* Sums of products are made in so many lanes, the same on every machine. */
 #define LANES ((size_t)8)
-/* A column may depend on the columns before it. The rest of the column counts
- * as nothing below this share of its length. */
+/* A column may depend on the columns before it. The rest of the column counts as nothing below this
+ * share of its length. */
 #define DEPENDS 1e-5
 
 /* A tensor of a message. */
@@ -27,13 +26,12 @@ struct part {
 	size_t first, count_elems; /* of the pool */
 	size_t tensor;
 	struct gf_powersgd_matrix m; /* rank 0: it goes whole */
-	/* P, or the whole tensor, in the first message's memory; Q in the
-	 * second's and among all that lasts. */
+	/* P, or the whole tensor, in the first message's memory; Q in the second's and among all
+	 * that lasts. */
 	size_t at_p, at_q, at_kept;
 };
 
-/* A message of the plan: two of a step's list, or one where nothing has
- * factors. */
+/* A message of the plan: two of a step's list, or one where nothing has factors. */
 struct pair {
 	struct part *parts;
 	size_t nparts, p_elems, q_elems;
@@ -81,44 +79,38 @@ static void add_times(float *y, float a, const float *x, size_t n)
 }
 
 /* P = M Q */
-static void times_q(const struct gf_powersgd_matrix *t, const float *m,
-		    const float *q, float *p)
+static void times_q(const struct gf_powersgd_matrix *t, const float *m, const float *q, float *p)
 {
 	size_t i, j;
 
 	for (i = 0; i < t->rows; i++)
 		for (j = 0; j < t->rank; j++)
-			p[j * t->rows + i] =
-				dot(m + i * t->cols, q + j * t->cols, t->cols);
+			p[j * t->rows + i] = dot(m + i * t->cols, q + j * t->cols, t->cols);
 }
 
 /* Q = M^T P */
-static void times_p(const struct gf_powersgd_matrix *t, const float *m,
-		    const float *p, float *q)
+static void times_p(const struct gf_powersgd_matrix *t, const float *m, const float *p, float *q)
 {
 	size_t i, j;
 
 	memset(q, 0, t->rank * t->cols * sizeof(*q));
 	for (i = 0; i < t->rows; i++)
 		for (j = 0; j < t->rank; j++)
-			add_times(q + j * t->cols, p[j * t->rows + i],
-				  m + i * t->cols, t->cols);
+			add_times(q + j * t->cols, p[j * t->rows + i], m + i * t->cols, t->cols);
 }
 
 /* M += P Q^T */
-static void add_product(const struct gf_powersgd_matrix *t, const float *p,
-			const float *q, float *m)
+static void add_product(const struct gf_powersgd_matrix *t, const float *p, const float *q,
+			float *m)
 {
 	size_t i, j;
 
 	for (i = 0; i < t->rows; i++)
 		for (j = 0; j < t->rank; j++)
-			add_times(m + i * t->cols, p[j * t->rows + i],
-				  q + j * t->cols, t->cols);
+			add_times(m + i * t->cols, p[j * t->rows + i], q + j * t->cols, t->cols);
 }
 
-/* Columns of length 1 at right angles; one that depends on those before is
- * zero. */
+/* Columns of length 1 at right angles; one that depends on those before is zero. */
 static void orthogonalise(float *p, size_t rows, size_t rank)
 {
 	size_t i, j;
@@ -129,8 +121,7 @@ static void orthogonalise(float *p, size_t rows, size_t rank)
 		float length;
 
 		for (i = 0; i < j; i++)
-			add_times(column, -dot(p + i * rows, column, rows),
-				  p + i * rows, rows);
+			add_times(column, -dot(p + i * rows, column, rows), p + i * rows, rows);
 		length = sqrtf(dot(column, column, rows));
 		length = length > (float)DEPENDS * before ? 1 / length : 0;
 		gf_kernels()->scale_f32(length, column, column, rows);
@@ -139,21 +130,17 @@ static void orthogonalise(float *p, size_t rows, size_t rank)
 
 /* --- on the thread that moves messages ------------------------------------ */
 
-static const float *first_q(const struct powersgd *p,
-			    const struct gf_select_slot *t,
+static const float *first_q(const struct powersgd *p, const struct gf_select_slot *t,
 			    const struct part *part, float *drawn)
 {
 	if (p->params->warm_start)
 		return p->kept + part->at_kept;
-	gf_powersgd_start(t->step.number - 1, part->tensor,
-			  part->m.rank * part->m.cols, drawn);
+	gf_powersgd_start(t->step.number - 1, part->tensor, part->m.rank * part->m.cols, drawn);
 	return drawn;
 }
 
-/* In the second message's memory a Q without warm start is drawn; it is not in
- * use yet. */
-static void prepare_p(const struct gf_selector *s, size_t slot,
-		      const struct pair *pair)
+/* In the second message's memory a Q without warm start is drawn; it is not in use yet. */
+static void prepare_p(const struct gf_selector *s, size_t slot, const struct pair *pair)
 {
 	const struct powersgd *p = s->priv;
 	const struct gf_select_slot *t = &s->slots[slot];
@@ -166,18 +153,15 @@ static void prepare_p(const struct gf_selector *s, size_t slot,
 		float *m = data + part->first;
 
 		if (!part->m.rank) {
-			memcpy(to + part->at_p, m,
-			       part->count_elems * sizeof(*m));
+			memcpy(to + part->at_p, m, part->count_elems * sizeof(*m));
 			continue;
 		}
 		gf_feedback_add(s, data, part->first, part->count_elems);
-		times_q(&part->m, m, first_q(p, t, part, drawn + part->at_q),
-			to + part->at_p);
+		times_q(&part->m, m, first_q(p, t, part, drawn + part->at_q), to + part->at_p);
 	}
 }
 
-static void prepare_q(const struct gf_selector *s, size_t slot,
-		      const struct pair *pair)
+static void prepare_q(const struct gf_selector *s, size_t slot, const struct pair *pair)
 {
 	const struct gf_select_slot *t = &s->slots[slot];
 	const float *data = s->env.pools[slot].data;
@@ -189,8 +173,7 @@ static void prepare_q(const struct gf_selector *s, size_t slot,
 		const struct part *part = &pair->parts[i];
 
 		if (part->m.rank)
-			times_p(&part->m, data + part->first, ps + part->at_p,
-				qs + part->at_q);
+			times_p(&part->m, data + part->first, ps + part->at_p, qs + part->at_q);
 	}
 }
 
@@ -201,8 +184,8 @@ static const struct pair *pair_of(const struct gf_selector *s, size_t message)
 	return &p->pairs[p->pair_of[message]];
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_select_slot *t = &s->slots[slot];
@@ -211,8 +194,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	(void)q;
 	(void)err;
 	if (warms_up(s, slot))
-		return gf_select_scale(s, slot, &s->plan_work[slot][message], q,
-				       err);
+		return gf_select_scale(s, slot, &s->plan_work[slot][message], q, err);
 	pair = pair_of(s, message);
 	if (message == pair->number)
 		prepare_p(s, slot, pair);
@@ -227,17 +209,15 @@ static void multiply(float *data, float by, size_t n)
 	gf_kernels()->scale_f32(by, data, data, n);
 }
 
-static void look(const struct gf_selector *s, struct gf_select_slot *t,
-		 size_t slot, const struct gf_work *w, const struct pair *pair)
+static void look(const struct gf_selector *s, struct gf_select_slot *t, size_t slot,
+		 const struct gf_work *w, const struct pair *pair)
 {
-	if (!t->bad.found &&
-	    gf_finite_prefix(w->data, w->count_elems) < w->count_elems)
-		t->bad = gf_select_bad_at(&s->env.pools[slot],
-					  pair->parts[0].first);
+	if (!t->bad.found && gf_finite_prefix(w->data, w->count_elems) < w->count_elems)
+		t->bad = gf_select_bad_at(&s->env.pools[slot], pair->parts[0].first);
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	struct gf_select_slot *t = &s->slots[slot];
@@ -248,26 +228,23 @@ static int finish(void *ctx, size_t slot, size_t message,
 
 	(void)q;
 	(void)err;
-	w = warms_up(s, slot) ? &s->plan_work[slot][message]
-			      : &t->list[message];
+	w = warms_up(s, slot) ? &s->plan_work[slot][message] : &t->list[message];
 	rc = gf_select_unscale(s, slot, w, q, err);
 	if (rc || warms_up(s, slot))
 		return rc;
 	pair = pair_of(s, message);
 	look(s, t, slot, w, pair);
 	if (message != pair->number && !s->env.scaled)
-		multiply(w->data, 1.0f / (float)s->env.plan->ranks,
-			 w->count_elems);
+		multiply(w->data, 1.0f / (float)s->env.plan->ranks, w->count_elems);
 	for (i = 0; message == pair->number && i < pair->nparts; i++)
 		if (pair->parts[i].m.rank)
-			orthogonalise((float *)w->data + pair->parts[i].at_p,
-				      pair->parts[i].m.rows,
+			orthogonalise((float *)w->data + pair->parts[i].at_p, pair->parts[i].m.rows,
 				      pair->parts[i].m.rank);
 	return 0;
 }
 
-/* Gradients become the sums over ranks, or scaled the means; the residual
- * becomes what the means leave out. */
+/* Gradients become the sums over ranks, or scaled the means; the residual becomes what the means
+ * leave out. */
 static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 {
 	struct powersgd *p = s->priv;
@@ -282,23 +259,20 @@ static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 		float *m = data + part->first;
 
 		if (!part->m.rank) {
-			memcpy(m, ps + part->at_p,
-			       part->count_elems * sizeof(*m));
+			memcpy(m, ps + part->at_p, part->count_elems * sizeof(*m));
 			continue;
 		}
 		gf_feedback_commit(s, data, part->first, part->count_elems);
 		add_product(&part->m, ps + part->at_p, qs + part->at_q, m);
 		add_times(s->residual + part->first, -1, m, part->count_elems);
 		if (!s->env.scaled)
-			multiply(m, (float)s->env.plan->ranks,
-				 part->count_elems);
+			multiply(m, (float)s->env.plan->ranks, part->count_elems);
 		memcpy(p->kept + part->at_kept, qs + part->at_q,
 		       part->m.rank * part->m.cols * sizeof(*qs));
 	}
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct powersgd *p = s->priv;
@@ -309,8 +283,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	(void)q;
 	(void)err;
 	if (warms_up(s, slot))
-		t->bad = gf_select_find_bad(pool, pool->data, 0,
-					    pool->count_elems);
+		t->bad = gf_select_find_bad(pool, pool->data, 0, pool->count_elems);
 	for (i = 0; i < p->npairs && !warms_up(s, slot) && !t->bad.found; i++)
 		take_up(s, slot, &p->pairs[i]);
 	return 0;
@@ -318,8 +291,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 /* --- opening and closing -------------------------------------------------- */
 
-static void lay_out_part(const struct gf_selector *s, struct powersgd *p,
-			 struct pair *pair, size_t tensor)
+static void lay_out_part(const struct gf_selector *s, struct powersgd *p, struct pair *pair,
+			 size_t tensor)
 {
 	const size_t *offsets = s->env.pools[0].offsets;
 	struct part *part = &pair->parts[pair->nparts++];
@@ -327,13 +300,11 @@ static void lay_out_part(const struct gf_selector *s, struct powersgd *p,
 	part->tensor = tensor;
 	part->first = offsets[tensor];
 	part->count_elems = offsets[tensor + 1] - offsets[tensor];
-	part->m = gf_powersgd_matrix_of(p->params,
-					&s->env.plan->model->tensors[tensor]);
+	part->m = gf_powersgd_matrix_of(p->params, &s->env.plan->model->tensors[tensor]);
 	part->at_p = pair->p_elems;
 	part->at_q = pair->q_elems;
 	part->at_kept = p->kept_elems;
-	pair->p_elems +=
-		part->m.rank ? part->m.rank * part->m.rows : part->count_elems;
+	pair->p_elems += part->m.rank ? part->m.rank * part->m.rows : part->count_elems;
 	pair->q_elems += part->m.rank * part->m.cols;
 	p->kept_elems += part->m.rank * part->m.cols;
 }
@@ -351,8 +322,7 @@ static void lay_out(struct gf_selector *s, struct powersgd *p)
 		struct pair *pair = &p->pairs[i];
 
 		pair->number = p->nlist;
-		pair->parts = gf_xcalloc(m->last - m->first + 1,
-					 sizeof(*pair->parts));
+		pair->parts = gf_xcalloc(m->last - m->first + 1, sizeof(*pair->parts));
 		for (k = m->first; k <= m->last; k++)
 			lay_out_part(s, p, pair, k);
 		p->pair_of[p->nlist++] = i;
@@ -403,8 +373,7 @@ static void start(struct powersgd *p)
 		for (k = 0; k < p->pairs[i].nparts; k++) {
 			const struct part *part = &p->pairs[i].parts[k];
 
-			gf_powersgd_start(0, part->tensor,
-					  part->m.rank * part->m.cols,
+			gf_powersgd_start(0, part->tensor, part->m.rank * part->m.cols,
 					  p->kept + part->at_kept);
 		}
 }
@@ -438,8 +407,8 @@ static void close_powersgd(struct gf_selector *s)
 
 /* --- on the compute thread ------------------------------------------------ */
 
-static void begin(struct gf_selector *s, size_t slot, size_t step,
-		  const struct gf_work **list, size_t *n)
+static void begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		  size_t *n)
 {
 	(void)step;
 	s->slots[slot].bad.found = false;
@@ -455,15 +424,11 @@ static void state(struct gf_selector *s, struct gf_state *list)
 	const struct gf_shape shape = {1, {p->kept_elems}};
 
 	if (p->params->warm_start && p->kept_elems)
-		gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("powersgd.q"),
-			     &shape, p->kept);
+		gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("powersgd.q"), &shape, p->kept);
 }
 
 const struct gf_select_ops gf_select_powersgd = {
-	.hooks = {.prepare = prepare,
-		  .finish = finish,
-		  .end = end,
-		  .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end, .serial = true},
 	.residual = "powersgd.residual",
 	.check = gf_select_check_whole,
 	.open = open_powersgd,

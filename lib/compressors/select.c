@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts that selections share: the plan's messages, scales, optional
- * operations. */
+/* Parts that selections share: the plan's messages, scales, optional operations. */
 #include "compressors/select_parts.h"
 
 #include <errno.h>
@@ -33,8 +32,7 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 	if (!ops)
 		return gf_error_set(
 			err, -ENOTSUP,
-			"the plan wants selection \"%s\", which no training "
-			"method here does",
+			"the plan wants selection \"%s\", which no training method here does",
 			gf_selection_name(&plan->selection));
 	return ops->check ? ops->check(plan, err) : 0;
 }
@@ -45,43 +43,38 @@ int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 	size_t i;
 
 	if (plan->servers)
-		return gf_error_set(err, -ENOTSUP,
-				    "servers go by the host: one would hold a "
-				    "GPU for nothing but sums");
+		return gf_error_set(
+			err, -ENOTSUP,
+			"servers go by the host: one would hold a GPU for nothing but sums");
 	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(err, -ENOTSUP,
-					    "split messages go by the host: "
-					    "none is waited for by itself "
-					    "between GPUs");
+					    "split messages go by the host: none is waited for by "
+					    "itself between GPUs");
 	for (i = 0; i < plan->nmessages; i++)
 		if (gf_selection_has(&plan->selection, GF_SELECT_SETS) &&
 		    !gf_codec_is_plain(plan->messages[i].codec))
 			return gf_error_set(err, -ENOTSUP,
-					    "message %zu: want codec \"f32\" "
-					    "for sets that a GPU makes, got "
-					    "\"%s\"",
+					    "message %zu: want codec \"f32\" for sets that a GPU "
+					    "makes, got \"%s\"",
 					    i, plan->messages[i].codec);
 	if (!ops)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection \"%s\" goes by the host",
+		return gf_error_set(err, -ENOTSUP, "selection \"%s\" goes by the host",
 				    gf_selection_name(&plan->selection));
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
-static int open_residual(struct gf_selector *s, size_t count_elems,
-			 struct gf_error *err)
+static int open_residual(struct gf_selector *s, size_t count_elems, struct gf_error *err)
 {
 	s->residual = calloc(count_elems + 1, sizeof(*s->residual));
-	return s->residual ? 0
-			   : gf_error_set(err, -ENOMEM,
-					  "no memory for the residual of %zu "
-					  "gradients",
-					  count_elems);
+	return s->residual
+		       ? 0
+		       : gf_error_set(err, -ENOMEM, "no memory for the residual of %zu gradients",
+				      count_elems);
 }
 
-int gf_select_open(struct gf_selector **selector,
-		   const struct gf_select_env *env, struct gf_error *err)
+int gf_select_open(struct gf_selector **selector, const struct gf_select_env *env,
+		   struct gf_error *err)
 {
 	const struct gf_selection_entry *entry = find(env->plan);
 	struct gf_selector *s;
@@ -89,8 +82,7 @@ int gf_select_open(struct gf_selector **selector,
 	int rc;
 
 	*selector = NULL;
-	rc = env->place.gpu ? gf_select_check_gpu(env->plan, err)
-			    : gf_select_check(env->plan, err);
+	rc = env->place.gpu ? gf_select_check_gpu(env->plan, err) : gf_select_check(env->plan, err);
 	if (rc)
 		return rc;
 	*selector = s = gf_xcalloc(1, sizeof(*s));
@@ -102,8 +94,7 @@ int gf_select_open(struct gf_selector **selector,
 	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));
 	s->nplan_work = gf_work_count(env->plan);
 	for (i = 0; i < env->depth; i++) {
-		s->plan_work[i] =
-			gf_xcalloc(s->nplan_work, sizeof(**s->plan_work));
+		s->plan_work[i] = gf_xcalloc(s->nplan_work, sizeof(**s->plan_work));
 		gf_work_of_plan(env->plan, &env->pools[i], s->plan_work[i]);
 		if (s->ops->slot_bytes)
 			s->slots[i].more = gf_xcalloc(1, s->ops->slot_bytes);
@@ -169,8 +160,7 @@ bool gf_select_decides(const struct gf_selector *s)
 
 /* --- optional operations -------------------------------------------------- */
 
-void gf_select_begin(struct gf_selector *s, size_t slot,
-		     const struct gf_select_step *step,
+void gf_select_begin(struct gf_selector *s, size_t slot, const struct gf_select_step *step,
 		     const struct gf_work **list, size_t *n)
 {
 	struct gf_select_slot *t = &s->slots[slot];
@@ -193,13 +183,11 @@ struct gf_select_bad gf_select_inspect(struct gf_selector *s, size_t slot)
 	return s->ops->inspect ? s->ops->inspect(s, slot) : s->slots[slot].bad;
 }
 
-void gf_select_sums(struct gf_selector *s, size_t slot,
-		    struct gf_select_sums *sums)
+void gf_select_sums(struct gf_selector *s, size_t slot, struct gf_select_sums *sums)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 
-	s->whole = (struct gf_optim_piece){.count_elems = pool->count_elems,
-					   .grad = pool->data};
+	s->whole = (struct gf_optim_piece){.count_elems = pool->count_elems, .grad = pool->data};
 	*sums = (struct gf_select_sums){
 		.pieces = &s->whole,
 		.npieces = 1,
@@ -220,22 +208,21 @@ void gf_select_state(struct gf_selector *s, struct gf_state *list)
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
 	if (s->ops->residual)
-		gf_state_add(list, GF_STATE_OWN, gf_xstrdup(s->ops->residual),
-			     &shape, s->residual)
+		gf_state_add(list, GF_STATE_OWN, gf_xstrdup(s->ops->residual), &shape, s->residual)
 			->rule = GF_STATE_SUM;
 	if (s->ops->state)
 		s->ops->state(s, list);
 }
 
-int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		   float *values, struct gf_error *err)
+int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,
+		   struct gf_error *err)
 {
 	return s->ops->keep ? s->ops->keep(s, slot, age, bad, values, err)
 			    : gf_select_keep_pool(s, slot, values, err);
 }
 
-int gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
-		      const float *values, struct gf_error *err)
+int gf_select_restore(struct gf_selector *s, size_t slot, size_t age, const float *values,
+		      struct gf_error *err)
 {
 	return s->ops->restore ? s->ops->restore(s, slot, age, values, err)
 			       : gf_select_restore_pool(s, slot, values, err);
@@ -253,11 +240,10 @@ int gf_select_send(struct gf_selector *s, struct gf_error *err)
 
 /* --- times ---------------------------------------------------------------- */
 
-/* A message's times: those of the message that brought it, and the moment when
- * its own tensors were ready. */
+/* A message's times: those of the message that brought it, and the moment when its own tensors were
+ * ready. */
 static struct gf_message_times times_by(const struct gf_message *m,
-					const struct gf_message_times *sent,
-					const double *ready_s)
+					const struct gf_message_times *sent, const double *ready_s)
 {
 	struct gf_message_times t = *sent;
 	size_t i;
@@ -281,12 +267,11 @@ static double end_s(const struct gf_work *list, size_t n, size_t at,
 	return sent[at].end_s;
 }
 
-void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
-		     size_t n, const struct gf_message_times *sent,
-		     const double *ready_s, struct gf_message_times *times)
+void gf_select_times(const struct gf_plan *plan, const struct gf_work *list, size_t n,
+		     const struct gf_message_times *sent, const double *ready_s,
+		     struct gf_message_times *times)
 {
-	const bool recuts =
-		gf_selection_has(&plan->selection, GF_SELECT_RECUTS);
+	const bool recuts = gf_selection_has(&plan->selection, GF_SELECT_RECUTS);
 	bool chained = false;
 	size_t i, at = 0;
 
@@ -303,62 +288,51 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 		times[i] = sent[at];
 		if (chained)
 			times[i].end_s = end_s(list, n, at, sent);
-		if (ready_s &&
-		    (list[at].first != m->first || list[at].last != m->last))
+		if (ready_s && (list[at].first != m->first || list[at].last != m->last))
 			times[i] = times_by(m, &times[i], ready_s);
 		times[i].elems = recuts ? list[at].count_elems : 0;
-		times[i].like =
-			recuts ? (size_t)(list[at].how - plan->messages) : 0;
+		times[i].like = recuts ? (size_t)(list[at].how - plan->messages) : 0;
 		times[i].place = recuts ? at : 0;
 	}
 }
 
 /* --- for selections ------------------------------------------------------- */
 
-int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
-		       double by, struct gf_gpu_stream *q, struct gf_error *err)
+int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w, double by,
+		       struct gf_gpu_stream *q, struct gf_error *err)
 {
 	float *data = w->data;
 
 	if (by == 1)
 		return 0;
 	if (q) {
-		s->env.place.gpu->kernels->scale_f32(q, (float)by, data, data,
-						     w->count_elems);
+		s->env.place.gpu->kernels->scale_f32(q, (float)by, data, data, w->count_elems);
 		return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 	}
 	gf_kernels()->scale_f32((float)by, data, data, w->count_elems);
 	return 0;
 }
 
-int gf_select_scale(const struct gf_selector *s, size_t slot,
-		    const struct gf_work *w, struct gf_gpu_stream *q,
-		    struct gf_error *err)
+int gf_select_scale(const struct gf_selector *s, size_t slot, const struct gf_work *w,
+		    struct gf_gpu_stream *q, struct gf_error *err)
 {
 	if (!s->env.scaled)
 		return 0;
-	return gf_select_multiply(
-		s, w, s->slots[slot].step.scale / s->env.plan->ranks, q, err);
+	return gf_select_multiply(s, w, s->slots[slot].step.scale / s->env.plan->ranks, q, err);
 }
 
-int gf_select_unscale(const struct gf_selector *s, size_t slot,
-		      const struct gf_work *w, struct gf_gpu_stream *q,
-		      struct gf_error *err)
+int gf_select_unscale(const struct gf_selector *s, size_t slot, const struct gf_work *w,
+		      struct gf_gpu_stream *q, struct gf_error *err)
 {
-	return s->env.scaled
-		       ? gf_select_multiply(s, w, 1 / s->slots[slot].step.scale,
-					    q, err)
-		       : 0;
+	return s->env.scaled ? gf_select_multiply(s, w, 1 / s->slots[slot].step.scale, q, err) : 0;
 }
 
-void gf_feedback_add(const struct gf_selector *s, float *data, size_t first,
-		     size_t count)
+void gf_feedback_add(const struct gf_selector *s, float *data, size_t first, size_t count)
 {
 	gf_kernels()->add_f32(data + first, s->residual + first, count);
 }
 
-void gf_feedback_commit(struct gf_selector *s, float *data, size_t first,
-			size_t count)
+void gf_feedback_commit(struct gf_selector *s, float *data, size_t first, size_t count)
 {
 	const size_t end = first + count;
 	size_t at, n;
@@ -381,34 +355,29 @@ struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot, size_t n)
 	return t->list;
 }
 
-int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
-		     size_t size_bytes, struct gf_error *err)
+int gf_select_memory(struct gf_selector *s, size_t slot, size_t which, size_t size_bytes,
+		     struct gf_error *err)
 {
 	struct gf_comm *comm = s->env.pools[0].comm;
 
-	return comm->ops->buffer_alloc(comm, size_bytes,
-				       &s->slots[slot].memory[which], err);
+	return comm->ops->buffer_alloc(comm, size_bytes, &s->slots[slot].memory[which], err);
 }
 
-int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
-			 struct gf_gpu_stream *q, struct gf_error *err)
+int gf_select_clear_flag(const struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
+			 struct gf_error *err)
 {
-	return s->env.place.gpu->ops->zero(s->env.place.gpu, q,
-					   s->slots[slot].step.flag,
+	return s->env.place.gpu->ops->zero(s->env.place.gpu, q, s->slots[slot].step.flag,
 					   sizeof(uint32_t), err);
 }
 
-int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
-		   enum gf_gpu_copy kind, struct gf_error *err)
+int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum gf_gpu_copy kind,
+		   struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	int rc = ops->copy(s->env.place.gpu, s->env.place.stream, to, from,
-			   s->env.pools[0].count_elems * sizeof(float), kind,
-			   err);
+			   s->env.pools[0].count_elems * sizeof(float), kind, err);
 
-	return rc ? rc
-		  : ops->stream_sync(s->env.place.gpu, s->env.place.stream,
-				     err);
+	return rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 }
 
 int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
@@ -417,20 +386,18 @@ int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
 	const struct gf_pool *pool = &s->env.pools[slot];
 
 	if (s->env.place.gpu)
-		return gf_select_copy(s, values, pool->data, GF_GPU_TO_HOST,
-				      err);
+		return gf_select_copy(s, values, pool->data, GF_GPU_TO_HOST, err);
 	memcpy(values, pool->data, pool->count_elems * sizeof(*values));
 	return 0;
 }
 
-int gf_select_restore_pool(const struct gf_selector *s, size_t slot,
-			   const float *values, struct gf_error *err)
+int gf_select_restore_pool(const struct gf_selector *s, size_t slot, const float *values,
+			   struct gf_error *err)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 
 	if (s->env.place.gpu)
-		return gf_select_copy(s, pool->data, values, GF_GPU_TO_DEVICE,
-				      err);
+		return gf_select_copy(s, pool->data, values, GF_GPU_TO_DEVICE, err);
 	memcpy(pool->data, values, pool->count_elems * sizeof(*values));
 	return 0;
 }
@@ -443,26 +410,22 @@ int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err)
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(
 				err, -ENOTSUP,
-				"message %zu: selection %s wants half "
-				"\"all\", got \"%s\"",
-				i, gf_selection_name(&plan->selection),
+				"message %zu: selection %s wants half \"all\", got \"%s\"", i,
+				gf_selection_name(&plan->selection),
 				gf_half_names[plan->messages[i].half]);
 	return 0;
 }
 
-struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool,
-				      size_t element)
+struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool, size_t element)
 {
-	struct gf_select_bad bad = {.found = true,
-				    .tensor = gf_pool_tensor_at(pool, element)};
+	struct gf_select_bad bad = {.found = true, .tensor = gf_pool_tensor_at(pool, element)};
 
 	bad.element = element - pool->offsets[bad.tensor];
 	return bad;
 }
 
-struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool,
-					const float *values, size_t first,
-					size_t count)
+struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool, const float *values,
+					size_t first, size_t count)
 {
 	size_t at = gf_finite_prefix(values, count);
 

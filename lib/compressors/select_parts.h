@@ -7,27 +7,27 @@
 /*
  * What selections share behind select.h.
  *
- * FEEDBACK of errors (Seide et al. 2014; Karimireddy et al. 2019): what a step
- * did not send is a residual, which is added to the gradients of the next step.
+ * FEEDBACK of errors (Seide et al. 2014; Karimireddy et al. 2019): what a step did not send is a
+ * residual, which is added to the gradients of the next step.
  *
  * In a step, for elements [first, first + count) of the pool:
  *	gf_feedback_add		gradients += residual
  *	... the selection takes out of the gradients what it sends ...
  *	gf_feedback_commit	residual = gradients, gradients = 0
- * Until the commit the residual is that of the step before, so that a step
- * whose gradients are not finite leaves it alone.
+ * Until the commit the residual is that of the step before, so that a step whose gradients are not
+ * finite leaves it alone.
  */
 
 /* A step under way, as every selection has it. */
 struct gf_select_slot {
 	struct gf_select_step step; /* begun last */
-	/* The step's messages, where they are not the plan's
-	 * (gf_select_own_work), and their memory (gf_select_memory). */
+	/* The step's messages, where they are not the plan's (gf_select_own_work), and their memory
+	 * (gf_select_memory). */
 	struct gf_work *list;
 	size_t nlist;
 	void *memory[2];
 	struct gf_select_bad bad; /* `end` sets it */
-	void *more; /* ops->slot_bytes, zeroed, or what open_slot allocates */
+	void *more;               /* ops->slot_bytes, zeroed, or what open_slot allocates */
 };
 
 struct gf_selector {
@@ -37,104 +37,90 @@ struct gf_selector {
 	struct gf_work **plan_work;   /* per slot: the plan's messages, */
 	size_t nplan_work;            /* so many */
 	struct gf_select_slot *slots; /* env.depth */
-	float *residual; /* with ops->residual: FEEDBACK; laid out as the pool
-			  */
+	float *residual;              /* with ops->residual: FEEDBACK; laid out as the pool */
 	struct gf_optim_piece whole;
 	void *priv; /* the selection's own state */
 };
 
 struct gf_select_ops {
-	/* On the engine's thread; ctx is the selector (gf_select_open sets it).
-	 * A selection whose steps each need the state that the step before
-	 * leaves says `serial`. */
+	/* On the engine's thread; ctx is the selector (gf_select_open sets it). A selection whose
+	 * steps each need the state that the step before leaves says `serial`. */
 	struct gf_engine_hooks hooks;
 	size_t slot_bytes; /* of struct gf_select_slot's `more` */
-	/* The selection has error feedback, and so is the residual called in
-	 * checkpoints; NULL: none */
+	/* The selection has error feedback, and so is the residual called in checkpoints; NULL:
+	 * none */
 	const char *residual;
 	/* Is there a reason not to run this plan? (optional) */
 	int (*check)(const struct gf_plan *plan, struct gf_error *err);
-	/* Allocates the state, on this rank alone, then each slot's; `close`
-	 * follows also if they fail. (optional, all) */
+	/* Allocates the state, on this rank alone, then each slot's; `close` follows also if they
+	 * fail. (optional, all) */
 	int (*open)(struct gf_selector *s, struct gf_error *err);
-	int (*open_slot)(struct gf_selector *s, size_t slot,
-			 struct gf_error *err);
+	int (*open_slot)(struct gf_selector *s, size_t slot, struct gf_error *err);
 	void (*close)(struct gf_selector *s);
-	/* Step `step` (from 1) begins in a slot: its messages, which stay the
-	 * selection's. All ranks give the same. (optional: the slot's list, or
-	 * the plan's) */
-	void (*begin)(struct gf_selector *s, size_t slot, size_t step,
-		      const struct gf_work **list, size_t *n);
-	/* Messages of all sizes that may come: between steps, after `open` and
-	 * after `restore`. They stay the selection's. (optional: the plan's) */
+	/* Step `step` (from 1) begins in a slot: its messages, which stay the selection's. All
+	 * ranks give the same. (optional: the slot's list, or the plan's) */
+	void (*begin)(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		      size_t *n);
+	/* Messages of all sizes that may come: between steps, after `open` and after `restore`.
+	 * They stay the selection's. (optional: the plan's) */
 	const struct gf_work *(*expect)(struct gf_selector *s, size_t *n);
-	/* The step has ended. Not asked for where a flag says it. (optional:
-	 * the slot's) */
+	/* The step has ended. Not asked for where a flag says it. (optional: the slot's) */
 	struct gf_select_bad (*inspect)(struct gf_selector *s, size_t slot);
 	/* (optional: the whole pool) */
-	void (*sums)(struct gf_selector *s, size_t slot,
-		     struct gf_select_sums *sums);
-	/* Those have been applied: what the step decided holds for the steps
-	 * that begin from now on. (optional) */
+	void (*sums)(struct gf_selector *s, size_t slot, struct gf_select_sums *sums);
+	/* Those have been applied: what the step decided holds for the steps that begin from now
+	 * on. (optional) */
 	void (*adopt)(struct gf_selector *s, size_t slot);
-	/* Adds the arrays, but for the residual, that must survive a stop.
-	 * (optional) */
+	/* Adds the arrays, but for the residual, that must survive a stop. (optional) */
 	void (*state)(struct gf_selector *s, struct gf_state *list);
-	/* A step that has ended and is not applied, the age-th from the oldest:
-	 * its sums go to `values`, laid out as the pool, and what else `sums`
-	 * needs of it goes into the arrays of `state`; and back after a resume.
-	 * bad: they are not finite. (optional, both: the pool is all that
-	 * `sums` needs) */
-	int (*keep)(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		    float *values, struct gf_error *err);
-	int (*restore)(struct gf_selector *s, size_t slot, size_t age,
-		       const float *values, struct gf_error *err);
-	/* Between steps: the device's state goes to the host's copy, which
-	 * `state` lists; and the copy, which the caller has changed, becomes
-	 * the state. (optional, both: it is the state) */
+	/* A step that has ended and is not applied, the age-th from the oldest: its sums go to
+	 * `values`, laid out as the pool, and what else `sums` needs of it goes into the arrays of
+	 * `state`; and back after a resume. bad: they are not finite. (optional, both: the pool is
+	 * all that `sums` needs) */
+	int (*keep)(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,
+		    struct gf_error *err);
+	int (*restore)(struct gf_selector *s, size_t slot, size_t age, const float *values,
+		       struct gf_error *err);
+	/* Between steps: the device's state goes to the host's copy, which `state` lists; and the
+	 * copy, which the caller has changed, becomes the state. (optional, both: it is the
+	 * state) */
 	int (*fetch)(struct gf_selector *s, struct gf_error *err);
 	int (*send)(struct gf_selector *s, struct gf_error *err);
 };
 
 /*
- * For selections. A message of sums is about to go, and has come; now, or on q:
- * nothing to do unless env.scaled.
+ * For selections. A message of sums is about to go, and has come; now, or on q: nothing to do
+ * unless env.scaled.
  */
-int gf_select_scale(const struct gf_selector *s, size_t slot,
-		    const struct gf_work *w, struct gf_gpu_stream *q,
-		    struct gf_error *err);
-int gf_select_unscale(const struct gf_selector *s, size_t slot,
-		      const struct gf_work *w, struct gf_gpu_stream *q,
-		      struct gf_error *err);
+int gf_select_scale(const struct gf_selector *s, size_t slot, const struct gf_work *w,
+		    struct gf_gpu_stream *q, struct gf_error *err);
+int gf_select_unscale(const struct gf_selector *s, size_t slot, const struct gf_work *w,
+		      struct gf_gpu_stream *q, struct gf_error *err);
 /* FEEDBACK, of the pool's memory. */
-void gf_feedback_add(const struct gf_selector *s, float *data, size_t first,
-		     size_t count);
-void gf_feedback_commit(struct gf_selector *s, float *data, size_t first,
-			size_t count);
-/* How many of the values are finite before the first that is not; count if all
- * are. At the speed of memory as long as they are. */
+void gf_feedback_add(const struct gf_selector *s, float *data, size_t first, size_t count);
+void gf_feedback_commit(struct gf_selector *s, float *data, size_t first, size_t count);
+/* How many of the values are finite before the first that is not; count if all are. At the speed of
+ * memory as long as they are. */
 size_t gf_finite_prefix(const float *values, size_t count);
 /* The slot's own list of n messages, which begins as the plan's. */
-struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot,
-				   size_t n);
+struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot, size_t n);
 /* Allocates the slot's `which`-th piece of memory for messages. */
-int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
-		     size_t size_bytes, struct gf_error *err);
+int gf_select_memory(struct gf_selector *s, size_t slot, size_t which, size_t size_bytes,
+		     struct gf_error *err);
 /* Enqueues that no gradient of the slot's step is known to be bad. */
-int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
-			 struct gf_gpu_stream *q, struct gf_error *err);
+int gf_select_clear_flag(const struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
+			 struct gf_error *err);
 /* One value per element of the pool, between device and host; waits. */
-int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
-		   enum gf_gpu_copy kind, struct gf_error *err);
+int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum gf_gpu_copy kind,
+		   struct gf_error *err);
 /* `keep` and `restore` of a slot's pool, wherever it is. */
 int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
 			struct gf_error *err);
-int gf_select_restore_pool(const struct gf_selector *s, size_t slot,
-			   const float *values, struct gf_error *err);
+int gf_select_restore_pool(const struct gf_selector *s, size_t slot, const float *values,
+			   struct gf_error *err);
 /* A `check`: messages are not split into halves. */
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err);
 /* An element of the pool is not finite. */
-struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool,
-				      size_t element);
+struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool, size_t element);
 
 #endif

@@ -30,17 +30,16 @@
 	X(randomk, randomk, NULL)
 /* clang-format on */
 
-#define GF_DECLARE_SELECTION(name, host, gpu)                                  \
-	extern const struct gf_select_ops gf_select_##host;
+#define GF_DECLARE_SELECTION(name, host, gpu) extern const struct gf_select_ops gf_select_##host;
 
 GF_SELECTIONS(GF_DECLARE_SELECTION)
 extern const struct gf_select_ops gf_select_csc_gpu, gf_select_topk_gpu;
 
 /*
- * Selections that send each message as one set of its k largest values per
- * rank. topk_host.c, whose gradients are on the host, shares this with
- * topk_gpu.c, dgc.c and ef21.c: for each slot the sets of the plan's messages,
- * where these are on the host. On a GPU the residual is as it was last fetched.
+ * Selections that send each message as one set of its k largest values per rank. topk_host.c, whose
+ * gradients are on the host, shares this with topk_gpu.c, dgc.c and ef21.c: for each slot the sets
+ * of the plan's messages, where these are on the host. On a GPU the residual is as it was last
+ * fetched.
  */
 struct gf_topk_kind {
 	double density; /* k/n, and of the first epochs; borrowed */
@@ -65,8 +64,7 @@ struct gf_topk_select {
 	float factor;
 };
 
-static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
-						size_t slot)
+static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s, size_t slot)
 {
 	return s->slots[slot].more;
 }
@@ -75,23 +73,21 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
-/* A selection that is built on topk opens by this: its arrays are zeros. It
- * closes as topk. -ENOMEM. */
+/* A selection that is built on topk opens by this: its arrays are zeros. It closes as topk.
+ * -ENOMEM. */
 int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
 			struct gf_error *err);
 void gf_topk_close(struct gf_selector *s);
 /* k of a message in a step (from 1), and at most. */
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);
 size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems);
-/* All sets are there: concludes each, until one is not finite. -EBADMSG: one is
- * damaged. */
+/* All sets are there: concludes each, until one is not finite. -EBADMSG: one is damaged. */
 int gf_topk_conclude(struct gf_selector *s, size_t slot, struct gf_error *err);
-/* If all are: the residual is what the pool holds, the pool is the sum over
- * ranks. */
+/* If all are: the residual is what the pool holds, the pool is the sum over ranks. */
 void gf_topk_commit(struct gf_selector *s, size_t slot);
 
 /* `begin` of struct gf_select_ops for messages on the host. */
-void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
-		   const struct gf_work **list, size_t *n);
+void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		   size_t *n);
 
 #endif

@@ -20,8 +20,7 @@ static bool coded(const struct gf_sparse_message *m)
 
 size_t gf_sparse_set_bytes(const struct gf_sparse_message *m, size_t k)
 {
-	return coded(m) ? gf_codec_set_bytes(m->codec, m->count_elems, k)
-			: k * ENTRY_BYTES;
+	return coded(m) ? gf_codec_set_bytes(m->codec, m->count_elems, k) : k * ENTRY_BYTES;
 }
 
 bool gf_sparse_gathers(const struct gf_sparse_message *m)
@@ -33,21 +32,18 @@ void gf_sparse_goes(const struct gf_sparse_message *m, struct gf_work *w)
 {
 	const bool gathers = gf_sparse_gathers(m);
 
-	w->sparse = gf_sparse_find(
-		gf_wire_algorithm(gathers ? GF_WIRE_GATHER : GF_WIRE_MERGE));
+	w->sparse = gf_sparse_find(gf_wire_algorithm(gathers ? GF_WIRE_GATHER : GF_WIRE_MERGE));
 	w->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
 	w->count_elems = gathers ? (size_t)m->ranks : 1;
 }
 
 size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t k)
 {
-	return gf_sparse_set_bytes(m, k) *
-	       (gf_sparse_gathers(m) ? (size_t)m->ranks : 1);
+	return gf_sparse_set_bytes(m, k) * (gf_sparse_gathers(m) ? (size_t)m->ranks : 1);
 }
 
 /* The set at that place, as the kernels see it. */
-static struct gf_sparse set_at(const struct gf_sparse_message *m, void *sets,
-			       size_t place)
+static struct gf_sparse set_at(const struct gf_sparse_message *m, void *sets, size_t place)
 {
 	char *at = (char *)sets + place * m->k * ENTRY_BYTES;
 
@@ -95,15 +91,14 @@ static void init_coded(struct gf_sparse_message *m, size_t most_k)
 	m->lost_value = gf_xcalloc(lost * most_k + 1, sizeof(*m->lost_value));
 }
 
-int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
-		   struct gf_error *err)
+int gf_sparse_init(struct gf_sparse_message *m, size_t most_k, struct gf_error *err)
 {
 	size_t room = union_room(m, most_k);
 
 	if (m->count_elems > UINT32_MAX)
 		return gf_error_set(err, -EINVAL,
-				    "want at most %u elements in a message "
-				    "that goes as values with indices, got %zu",
+				    "want at most %u elements in a message that goes as values "
+				    "with indices, got %zu",
 				    UINT32_MAX, m->count_elems);
 	m->sent = gf_xcalloc(most_k, sizeof(*m->sent));
 	m->sent_value = gf_xcalloc(most_k, sizeof(*m->sent_value));
@@ -138,8 +133,7 @@ size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank)
 	return gf_sparse_gathers(m) ? (size_t)rank : 0;
 }
 
-/* What is finite stays so under a codec whose greatest value is less: the codec
- * loses the rest. */
+/* What is finite stays so under a codec whose greatest value is less: the codec loses the rest. */
 static void saturate(const struct gf_sparse_message *m, float *value)
 {
 	const float most = (float)m->codec->greatest;
@@ -151,8 +145,7 @@ static void saturate(const struct gf_sparse_message *m, float *value)
 }
 
 /* Encodes a set of k; `before` becomes what the codec loses of its values. */
-static void encode(struct gf_sparse_message *m, void *wire,
-		   const uint32_t *index, float *value)
+static void encode(struct gf_sparse_message *m, void *wire, const uint32_t *index, float *value)
 {
 	size_t i;
 
@@ -168,8 +161,7 @@ static void send_coded(struct gf_sparse_message *m, int rank)
 {
 	m->nlost = 0;
 	m->damaged = false;
-	encode(m, wire_at(m, gf_sparse_own_place(m, rank)), m->sent,
-	       m->sent_value);
+	encode(m, wire_at(m, gf_sparse_own_place(m, rank)), m->sent, m->sent_value);
 	gf_kernels()->scatter_add_f32(m->data, m->before, m->sent, m->k);
 }
 
@@ -201,10 +193,10 @@ void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
 /* --- sums of sets ---------------------------------------------------------
  */
 
-/* The k largest of the merged set, `count` long, into kept; what is left goes
- * back if that is wanted. */
-static void keep_largest(struct gf_sparse_message *m, size_t count,
-			 struct gf_sparse *kept, bool returns)
+/* The k largest of the merged set, `count` long, into kept; what is left goes back if that is
+ * wanted. */
+static void keep_largest(struct gf_sparse_message *m, size_t count, struct gf_sparse *kept,
+			 bool returns)
 {
 	const struct gf_sparse merged = {m->merged, m->merged_value, count};
 	size_t i;
@@ -225,24 +217,20 @@ static void keep_largest(struct gf_sparse_message *m, size_t count,
 			m->data[m->merged[i]] += m->merged_value[i];
 }
 
-static bool decode(struct gf_sparse_message *m, const void *wire,
-		   struct gf_sparse *set)
+static bool decode(struct gf_sparse_message *m, const void *wire, struct gf_sparse *set)
 {
-	if (!gf_codec_read_set(m->codec, m->count_elems, wire, set->index,
-			       set->value, m->k))
+	if (!gf_codec_read_set(m->codec, m->count_elems, wire, set->index, set->value, m->k))
 		m->damaged = true;
 	return !m->damaged;
 }
 
-static void encode_merged(struct gf_sparse_message *m, void *wire,
-			  struct gf_sparse *set)
+static void encode_merged(struct gf_sparse_message *m, void *wire, struct gf_sparse *set)
 {
 	const size_t at = m->nlost * m->k;
 
 	encode(m, wire, set->index, set->value);
 	if (m->putback == GF_PUTBACK_CONSERVE) {
-		gf_kernels()->scatter_add_f32(m->data, m->before, set->index,
-					      m->k);
+		gf_kernels()->scatter_add_f32(m->data, m->before, set->index, m->k);
 		return;
 	}
 	memcpy(m->lost + at, set->index, m->k * sizeof(*m->lost));
@@ -255,8 +243,8 @@ void gf_sparse_merge(void *message, void *to, const void *from, size_t count)
 	struct gf_sparse_message *m = message;
 	struct gf_sparse merged = {m->merged, m->merged_value, 0};
 	struct gf_sparse a = set_at(m, coded(m) ? m->plain : to, 0);
-	struct gf_sparse b = coded(m) ? set_at(m, m->plain, 1)
-				      : set_at(m, (void *)(uintptr_t)from, 0);
+	struct gf_sparse b =
+		coded(m) ? set_at(m, m->plain, 1) : set_at(m, (void *)(uintptr_t)from, 0);
 
 	assert(count == 1);
 	(void)count;
@@ -268,8 +256,7 @@ void gf_sparse_merge(void *message, void *to, const void *from, size_t count)
 		encode_merged(m, to, &a);
 }
 
-/* The sum of all ranks' sets, in rank order, so that all get the same bits,
- * into `merged`. */
+/* The sum of all ranks' sets, in rank order, so that all get the same bits, into `merged`. */
 static size_t add_up(struct gf_sparse_message *m)
 {
 	struct gf_sparse sum = {m->index, m->value, 0};
@@ -286,14 +273,12 @@ static size_t add_up(struct gf_sparse_message *m)
 	}
 	if (sum.index == m->index) {
 		memcpy(m->merged, m->index, sum.count * sizeof(*m->index));
-		memcpy(m->merged_value, m->value,
-		       sum.count * sizeof(*m->value));
+		memcpy(m->merged_value, m->value, sum.count * sizeof(*m->value));
 	}
 	return sum.count;
 }
 
-/* Puts back the values that this rank sent but that are not in the result. Both
- * lists ascend. */
+/* Puts back the values that this rank sent but that are not in the result. Both lists ascend. */
 static void put_back(struct gf_sparse_message *m)
 {
 	size_t i, r = 0;
@@ -380,7 +365,6 @@ void gf_sparse_add(const struct gf_sparse_message *m, float *sum)
 	for (r = 0; r < gf_sparse_common(m); r++) {
 		struct gf_sparse set = set_at(m, plain_sets(m), r);
 
-		gf_kernels()->scatter_add_f32(sum, set.value, set.index,
-					      set.count);
+		gf_kernels()->scatter_add_f32(sum, set.value, set.index, set.count);
 	}
 }

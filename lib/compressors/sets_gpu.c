@@ -20,9 +20,8 @@ struct gf_sparse_gpu {
 	char *memory; /* all that follows */
 	void *sets, *work, *merge_work;
 	uint32_t *at; /* places of the k largest of a sum */
-	/* The values that a rank drops and gets back, list by list: the values
-	 * of a sum that were not kept, or else those that the rank sent. Sums
-	 * are made there, too. */
+	/* The values that a rank drops and gets back, list by list: the values of a sum that were
+	 * not kept, or else those that the rank sent. Sums are made there, too. */
 	struct gf_gpu_sparse lists[32];
 	size_t room;          /* of a list, at most */
 	size_t nlists, nused; /* there are; hold something in this step */
@@ -40,8 +39,8 @@ static bool puts_back(const struct gf_sparse_gpu *n)
 
 /* --- opening -------------------------------------------------------------- */
 
-/* A merge in each of the tree's rounds; or one after another, of which the last
- * two sums are wanted; and what was sent. */
+/* A merge in each of the tree's rounds; or one after another, of which the last two sums are
+ * wanted; and what was sent. */
 static void count_lists(struct gf_sparse_gpu *n)
 {
 	const size_t ranks = (size_t)n->c.ranks;
@@ -49,16 +48,12 @@ static void count_lists(struct gf_sparse_gpu *n)
 
 	while (((size_t)1 << rounds) < ranks)
 		rounds++;
-	n->nlists = !n->c.merges                ? 0
-		    : conserves(n)              ? rounds
-		    : gf_sparse_gathers(&n->as) ? 3
-						: 2;
-	n->room = n->c.most_k *
-		  (gf_sparse_gathers(&n->as) && ranks > 2 ? ranks : 2);
+	n->nlists = !n->c.merges ? 0 : conserves(n) ? rounds : gf_sparse_gathers(&n->as) ? 3 : 2;
+	n->room = n->c.most_k * (gf_sparse_gathers(&n->as) && ranks > 2 ? ranks : 2);
 }
 
-/* From one set to the next. Those of several ranks go together, and each begins
- * a line of memory (cuda/lanes/program.h). */
+/* From one set to the next. Those of several ranks go together, and each begins a line of memory
+ * (cuda/lanes/program.h). */
 static size_t set_bytes(const struct gf_sparse_gpu *n, size_t k)
 {
 	size_t bytes = gf_sparse_set_bytes(&n->as, k);
@@ -83,24 +78,20 @@ static void *carve(char *memory, size_t *used, size_t size_bytes)
 static size_t lay_out(struct gf_sparse_gpu *n, char *memory)
 {
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;
-	const size_t most =
-		n->room > n->c.count_elems ? n->room : n->c.count_elems;
+	const size_t most = n->room > n->c.count_elems ? n->room : n->c.count_elems;
 	size_t used = 0, i;
 
-	n->sets = carve(
-		memory, &used,
-		set_bytes(n, n->c.most_k) *
-			(gf_sparse_gathers(&n->as) ? (size_t)n->c.ranks : 1));
+	n->sets = carve(memory, &used,
+			set_bytes(n, n->c.most_k) *
+				(gf_sparse_gathers(&n->as) ? (size_t)n->c.ranks : 1));
 	n->work = carve(memory, &used, k->topk_work_bytes(most));
 	if (!n->nlists)
 		return used;
 	n->merge_work = carve(memory, &used, k->merge_work_bytes(n->room));
 	n->at = carve(memory, &used, n->c.most_k * sizeof(*n->at));
 	for (i = 0; i < n->nlists; i++) {
-		n->lists[i].index =
-			carve(memory, &used, n->room * sizeof(uint32_t));
-		n->lists[i].value =
-			carve(memory, &used, n->room * sizeof(float));
+		n->lists[i].index = carve(memory, &used, n->room * sizeof(uint32_t));
+		n->lists[i].value = carve(memory, &used, n->room * sizeof(float));
 	}
 	return used;
 }
@@ -124,27 +115,24 @@ static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 	rc = gf_algorithm_schedule(w.sparse, &args, n->c.rank, &s, err);
 	if (rc)
 		return rc;
-	n->form = (struct gf_lane_sets){
-		.size_bytes = args.elem_bytes, .merge = merge, .ctx = n};
+	n->form = (struct gf_lane_sets){.size_bytes = args.elem_bytes, .merge = merge, .ctx = n};
 	gf_lane_program_of_sets(&s, &n->form, &n->program);
 	gf_schedule_release(&s);
 	return 0;
 }
 
-int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config,
-		      struct gf_sparse_gpu **made, struct gf_error *err)
+int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config, struct gf_sparse_gpu **made,
+		      struct gf_error *err)
 {
 	struct gf_sparse_gpu *n;
 	void *memory = NULL;
 	int rc;
 
 	if (config->count_elems > GF_GPU_NO_INDEX)
-		return gf_error_set(err, -EINVAL,
-				    "want at most %u elements in a message "
-				    "with selection %s, got %zu",
-				    GF_GPU_NO_INDEX,
-				    config->merges ? "gtopk" : "topk",
-				    config->count_elems);
+		return gf_error_set(
+			err, -EINVAL,
+			"want at most %u elements in a message with selection %s, got %zu",
+			GF_GPU_NO_INDEX, config->merges ? "gtopk" : "topk", config->count_elems);
 	n = gf_xcalloc(1, sizeof(*n));
 	n->c = *config;
 	n->as = (struct gf_sparse_message){.merges = config->merges,
@@ -153,9 +141,7 @@ int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config,
 					   .count_elems = config->count_elems};
 	count_lists(n);
 	rc = make_program(n, err);
-	rc = rc ? rc
-		: config->gpu->ops->alloc(config->gpu, lay_out(n, NULL),
-					  &memory, err);
+	rc = rc ? rc : config->gpu->ops->alloc(config->gpu, lay_out(n, NULL), &memory, err);
 	if (rc) {
 		gf_error_prefix(err, "selection");
 		gf_sparse_gpu_free(n);
@@ -183,8 +169,7 @@ void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w)
 	w->data = n->sets;
 }
 
-const struct gf_lane_program *
-gf_sparse_gpu_program(const struct gf_sparse_gpu *n)
+const struct gf_lane_program *gf_sparse_gpu_program(const struct gf_sparse_gpu *n)
 {
 	return &n->program;
 }
@@ -205,12 +190,11 @@ static struct gf_gpu_sparse set_at(const struct gf_sparse_gpu *n, size_t place)
 
 /* The k largest of a sum move to `kept`; what is left stays there. */
 static void keep_largest(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
-			 const struct gf_gpu_sparse *sum,
-			 const struct gf_gpu_sparse *kept)
+			 const struct gf_gpu_sparse *sum, const struct gf_gpu_sparse *kept)
 {
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;
-	/* Room after the sum's end holds zeros, of which none is chosen: a
-	 * sum of sets has k entries at least, and they come first. */
+	/* Room after the sum's end holds zeros, of which none is chosen: a sum of sets has k
+	 * entries at least, and they come first. */
 	const struct gf_gpu_topk top = {
 		.values = sum->value,
 		.count = sum->room,
@@ -261,12 +245,10 @@ static void add_up(struct gf_sparse_gpu *n, struct gf_gpu_stream *s)
 	keep_largest(n, s, sum, &first);
 }
 
-static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
-		  struct gf_error *err)
+static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s, struct gf_error *err)
 {
 	const struct gf_gpu *gpu = n->c.gpu;
-	const struct gf_gpu_sparse own =
-		set_at(n, gf_sparse_own_place(&n->as, n->c.rank));
+	const struct gf_gpu_sparse own = set_at(n, gf_sparse_own_place(&n->as, n->c.rank));
 	const struct gf_gpu_topk top = {
 		.values = n->grads,
 		.add = n->c.residual,
@@ -284,12 +266,11 @@ static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 	n->lists[0] = set_of(n->lists[0].index, n->as.k);
 	n->nused = 1;
 	return gpu->ops->copy(n->c.gpu, s, n->lists[0].index, own.index,
-			      gf_sparse_set_bytes(&n->as, n->as.k),
-			      GF_GPU_WITHIN, err);
+			      gf_sparse_set_bytes(&n->as, n->as.k), GF_GPU_WITHIN, err);
 }
 
-int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
-			  struct gf_gpu_stream *q, struct gf_error *err)
+int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k, struct gf_gpu_stream *q,
+			  struct gf_error *err)
 {
 	assert(k >= 1 && k <= n->c.most_k);
 	n->grads = grads;
@@ -299,8 +280,7 @@ int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
 	return choose(n, q, err);
 }
 
-int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q,
-			 struct gf_error *err)
+int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	if (!puts_back(n))
 		return 0;
@@ -316,18 +296,16 @@ int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q,
 	return n->c.gpu->ops->check(n->c.gpu, err);
 }
 
-void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
-			uint32_t *flag)
+void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s, uint32_t *flag)
 {
 	size_t r;
 
 	for (r = 0; r < gf_sparse_common(&n->as); r++)
-		n->c.gpu->kernels->nonfinite_f32(s, set_at(n, r).value, flag,
-						 n->as.k);
+		n->c.gpu->kernels->nonfinite_f32(s, set_at(n, r).value, flag, n->as.k);
 }
 
-int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
-			const uint32_t *skip, struct gf_error *err)
+int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s, const uint32_t *skip,
+			struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = n->c.gpu->ops;
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;
@@ -337,13 +315,12 @@ int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 
 	/* lists may name an element more than once: one after the other */
 	for (i = 0; i < n->nused; i++)
-		k->scatter_add_f32(s, n->grads, n->lists[i].value,
-				   n->lists[i].index, n->lists[i].room);
+		k->scatter_add_f32(s, n->grads, n->lists[i].value, n->lists[i].index,
+				   n->lists[i].room);
 	if (skip)
 		k->copy_f32(s, skip, n->c.residual, n->grads, n->c.count_elems);
 	else
-		rc = ops->copy(n->c.gpu, s, n->c.residual, n->grads, bytes,
-			       GF_GPU_WITHIN, err);
+		rc = ops->copy(n->c.gpu, s, n->c.residual, n->grads, bytes, GF_GPU_WITHIN, err);
 	rc = rc ? rc : ops->zero(n->c.gpu, s, n->grads, bytes, err);
 	/* in the order of ranks, as everywhere */
 	for (i = 0; i < gf_sparse_common(&n->as) && !rc; i++) {

@@ -44,28 +44,25 @@ struct gf_sparse_gpu_config {
 };
 
 /* -EINVAL: more elements than an index can name; or device memory is short. */
-int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config,
-		      struct gf_sparse_gpu **n, struct gf_error *err);
+int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config, struct gf_sparse_gpu **n,
+		      struct gf_error *err);
 /* NULL is allowed. Nothing is under way. */
 void gf_sparse_gpu_free(struct gf_sparse_gpu *n);
 
 /* The program that n's lane must be prepared for; lives as long as n. */
-const struct gf_lane_program *
-gf_sparse_gpu_program(const struct gf_sparse_gpu *n);
+const struct gf_lane_program *gf_sparse_gpu_program(const struct gf_sparse_gpu *n);
 
 /* How the message goes: what of *w is not the plan's message. */
 void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w);
-/* Before and after the sets have gone. grads: the device's, of this message,
- * until apply has been; k: 1 to most_k, the same on all ranks. */
-int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
-			  struct gf_gpu_stream *q, struct gf_error *err);
-int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q,
-			 struct gf_error *err);
+/* Before and after the sets have gone. grads: the device's, of this message, until apply has been;
+ * k: 1 to most_k, the same on all ranks. */
+int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k, struct gf_gpu_stream *q,
+			  struct gf_error *err);
+int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q, struct gf_error *err);
 /* *flag |= 1 if a sum is infinite or NaN; the same on all ranks. */
-void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
-			uint32_t *flag);
+void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s, uint32_t *flag);
 /* skip: a word on the device, or NULL: never. */
-int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
-			const uint32_t *skip, struct gf_error *err);
+int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s, const uint32_t *skip,
+			struct gf_error *err);
 
 #endif

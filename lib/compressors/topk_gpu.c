@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topk and gtopk where gradients are on a GPU (compressors/selections.h): the
- * residual is kept there, and the k largest are taken out there. All bits are
- * those of topk_host.c. Sets go from GPU to GPU and are merged where they land
- * (compressors/sets_gpu.h).
+ * topk and gtopk where gradients are on a GPU (compressors/selections.h): the residual is kept
+ * there, and the k largest are taken out there. All bits are those of topk_host.c. Sets go from GPU
+ * to GPU and are merged where they land (compressors/sets_gpu.h).
  *
- * A step ends before the next one's first gradients are taken. Between the two
- * gradients hold what was not sent, and the residual is as it was.
+ * A step ends before the next one's first gradients are taken. Between the two gradients hold what
+ * was not sent, and the residual is as it was.
  */
 #include <stdlib.h>
 
@@ -33,8 +32,7 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 	size_t i;
 	int rc = 0;
 
-	g->messages =
-		gf_xcalloc(plan->nmessages + 1, sizeof(struct gf_sparse_gpu *));
+	g->messages = gf_xcalloc(plan->nmessages + 1, sizeof(struct gf_sparse_gpu *));
 	for (i = 0; i < plan->nmessages && !rc; i++) {
 		const size_t first = plan->messages[i].first;
 		const size_t count = s->plan_work[0][i].count_elems;
@@ -42,12 +40,10 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 		rc = gf_sparse_gpu_new(
 			&(struct gf_sparse_gpu_config){
 				.gpu = s->env.place.gpu,
-				.residual = (float *)g->residual +
-					    s->env.pools[0].offsets[first],
+				.residual = (float *)g->residual + s->env.pools[0].offsets[first],
 				.count_elems = count,
 				.merges = gf_topk_merges(&plan->selection),
-				.putback = gf_topk_params(&plan->selection)
-						   ->putback,
+				.putback = gf_topk_params(&plan->selection)->putback,
 				.ranks = plan->ranks,
 				.rank = s->env.rank,
 				.most_k = gf_topk_most_k(s, count),
@@ -75,10 +71,8 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 		gf_error_prefix(err, "residual");
 	/* before the first selection, on whichever stream */
 	rc = rc ? rc
-		: ops->zero(s->env.place.gpu, s->env.place.stream,
-			    p->gpu->residual, bytes, err);
-	rc = rc ? rc
-		: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
+		: ops->zero(s->env.place.gpu, s->env.place.stream, p->gpu->residual, bytes, err);
+	rc = rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 	return rc ? rc : open_messages(s, err);
 }
 
@@ -104,8 +98,8 @@ static void close_topk(struct gf_selector *s)
 	gf_topk_close(s);
 }
 
-static void begin(struct gf_selector *s, size_t slot, size_t step,
-		  const struct gf_work **list, size_t *n)
+static void begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		  size_t *n)
 {
 	struct gf_topk_gpu *g = gpu_of(s);
 	struct gf_work *work = s->slots[slot].list;
@@ -131,20 +125,19 @@ static const struct gf_work *expect(struct gf_selector *s, size_t *n)
 	return list;
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
-	return gf_sparse_gpu_prepare(
-		gpu_of(s)->messages[message], w->data,
-		gf_topk_k(s, s->slots[slot].step.number, w->count_elems), q,
-		err);
+	return gf_sparse_gpu_prepare(gpu_of(s)->messages[message], w->data,
+				     gf_topk_k(s, s->slots[slot].step.number, w->count_elems), q,
+				     err);
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 
@@ -152,8 +145,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 	return gf_sparse_gpu_finish(gpu_of(s)->messages[message], q, err);
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_topk_gpu *g = gpu_of(s);
@@ -163,8 +155,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
 		gf_sparse_gpu_look(g->messages[i], q, s->slots[slot].step.flag);
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
-		rc = gf_sparse_gpu_apply(g->messages[i], q,
-					 s->slots[slot].step.flag, err);
+		rc = gf_sparse_gpu_apply(g->messages[i], q, s->slots[slot].step.flag, err);
 	return rc;
 }
 
@@ -174,23 +165,18 @@ static int fetch(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, s->residual, p->gpu->residual, GF_GPU_TO_HOST,
-			      err);
+	return gf_select_copy(s, s->residual, p->gpu->residual, GF_GPU_TO_HOST, err);
 }
 
 static int send(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, p->gpu->residual, s->residual,
-			      GF_GPU_TO_DEVICE, err);
+	return gf_select_copy(s, p->gpu->residual, s->residual, GF_GPU_TO_DEVICE, err);
 }
 
 const struct gf_select_ops gf_select_topk_gpu = {
-	.hooks = {.prepare = prepare,
-		  .finish = finish,
-		  .end = end,
-		  .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end, .serial = true},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "sparse.residual",
 	.check = gf_select_check_whole,

@@ -9,14 +9,13 @@
 #include "doc/selections/select_density.h"
 
 /*
- * topk and gtopk (Shi et al. 2019): of every message each rank sends the k
- * largest of gradient plus residual, as values with indices; the rest is its
- * residual of the next step. topk gathers all ranks' sets and applies their
- * sum; gtopk merges them along a tree, keeping k at each node
+ * topk and gtopk (Shi et al. 2019): of every message each rank sends the k largest of gradient plus
+ * residual, as values with indices; the rest is its residual of the next step. topk gathers all
+ * ranks' sets and applies their sum; gtopk merges them along a tree, keeping k at each node
  * (compressors/sets.h).
  *
- * Until the step has ended and is found finite, the residual is as before it;
- * what it is to become is in the pool. Then the pool becomes the sum.
+ * Until the step has ended and is found finite, the residual is as before it; what it is to become
+ * is in the pool. Then the pool becomes the sum.
  */
 
 /* --- opening and closing -------------------------------------------------- */
@@ -25,10 +24,9 @@ size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_density_count(gf_density_greatest(p->kind.density,
-						    p->kind.warmup_densities,
-						    p->kind.nwarmup),
-				count_elems);
+	return gf_density_count(
+		gf_density_greatest(p->kind.density, p->kind.warmup_densities, p->kind.nwarmup),
+		count_elems);
 }
 
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems)
@@ -36,12 +34,10 @@ size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems)
 	const struct gf_topk_select *p = s->priv;
 	const struct gf_topk_kind *k = &p->kind;
 	/* a replay has no epochs: it shows what follows warm-up */
-	double density =
-		s->env.epoch_steps
-			? gf_density_at(k->density, k->warmup_densities,
-					k->nwarmup,
-					(step - 1) / s->env.epoch_steps)
-			: k->density;
+	double density = s->env.epoch_steps
+				 ? gf_density_at(k->density, k->warmup_densities, k->nwarmup,
+						 (step - 1) / s->env.epoch_steps)
+				 : k->density;
 
 	return gf_density_count(density, count_elems);
 }
@@ -84,10 +80,8 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 		.count_elems = w->count_elems,
 		.codec = gf_codec_find(plan->messages[i].codec),
 		.data = w->data,
-		.residual = s->residual
-				    ? s->residual + ((float *)w->data -
-						     s->env.pools[slot].data)
-				    : NULL,
+		.residual = s->residual ? s->residual + ((float *)w->data - s->env.pools[slot].data)
+					: NULL,
 		.scratch = p->scratch,
 	};
 }
@@ -136,8 +130,7 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 	}
 	p->scratch = malloc((most + 1) * sizeof(*p->scratch));
 	if (!p->scratch)
-		return gf_error_set(err, -ENOMEM,
-				    "no memory to select among %zu gradients",
+		return gf_error_set(err, -ENOMEM, "no memory to select among %zu gradients",
 				    s->env.pools[0].count_elems);
 	for (i = 0; i < s->env.depth && !rc; i++)
 		rc = open_slot(s, i, err);
@@ -156,12 +149,9 @@ int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
 	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
 		p->arrays[i] = calloc(count + 1, sizeof(float));
 		if (!p->arrays[i])
-			return gf_error_set(
-				err, -ENOMEM,
-				"no memory for what %s keeps of "
-				"%zu gradients",
-				gf_selection_name(&s->env.plan->selection),
-				count);
+			return gf_error_set(err, -ENOMEM,
+					    "no memory for what %s keeps of %zu gradients",
+					    gf_selection_name(&s->env.plan->selection), count);
 	}
 	return open_messages(s, err);
 }
@@ -197,8 +187,8 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 /* --- on the thread that moves messages -------------------------------------
  */
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
@@ -217,20 +207,17 @@ int gf_topk_conclude(struct gf_selector *s, size_t slot, struct gf_error *err)
 
 	bad->found = false;
 	for (i = 0; i < s->env.plan->nmessages && !bad->found; i++) {
-		struct gf_sparse_message *m =
-			&gf_topk_slot(s, slot)->messages[i];
+		struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
 
 		gf_sparse_conclude(m);
 		if (m->damaged)
 			return gf_error_set(err, -EBADMSG,
-					    "message %zu: want sets of %zu "
-					    "ascending indices below %zu, got "
-					    "damaged ones",
+					    "message %zu: want sets of %zu ascending indices below "
+					    "%zu, got damaged ones",
 					    i, m->k, m->count_elems);
 		at = gf_sparse_bad(m);
 		if (at < m->count_elems)
-			*bad = gf_select_bad_at(
-				pool, at + (size_t)(m->data - pool->data));
+			*bad = gf_select_bad_at(pool, at + (size_t)(m->data - pool->data));
 	}
 	return 0;
 }
@@ -248,8 +235,7 @@ void gf_topk_commit(struct gf_selector *s, size_t slot)
 		gf_sparse_add(&t->messages[i], t->messages[i].data);
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	int rc = gf_topk_conclude(ctx, slot, err);
 
@@ -261,8 +247,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 /* --- on the compute thread ------------------------------------------------ */
 
-void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
-		   const struct gf_work **list, size_t *n)
+void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
+		   size_t *n)
 {
 	struct gf_topk_slot *t = gf_topk_slot(s, slot);
 	struct gf_work *work = s->slots[slot].list;
@@ -275,8 +261,7 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 		m->k = gf_topk_k(s, step, m->count_elems);
 		work[i] = s->plan_work[slot][i];
 		gf_sparse_goes(m, &work[i]);
-		work[i].element = gf_element_set(gf_sparse_set_bytes(m, m->k),
-						 gf_sparse_merge, m);
+		work[i].element = gf_element_set(gf_sparse_set_bytes(m, m->k), gf_sparse_merge, m);
 		work[i].data = m->sets;
 	}
 }

@@ -5,9 +5,8 @@
 #include <math.h>
 
 /*
- * Sums over the points, each weighted 1/time^2, of size and time about their
- * weighted means: centring keeps the normal equations well conditioned for
- * sizes from 1 KiB to 1 GiB.
+ * Sums over the points, each weighted 1/time^2, of size and time about their weighted means:
+ * centring keeps the normal equations well conditioned for sizes from 1 KiB to 1 GiB.
  */
 struct sums {
 	double weight, mean_size, mean_time;
@@ -41,8 +40,7 @@ static struct sums sum_up(const double *size, const double *time, size_t count)
 	return s;
 }
 
-static int check(const double *size, const double *time, size_t count,
-		 struct gf_error *err)
+static int check(const double *size, const double *time, size_t count, struct gf_error *err)
 {
 	int distinct = 0;
 	size_t i;
@@ -50,19 +48,15 @@ static int check(const double *size, const double *time, size_t count,
 	for (i = 0; i < count; i++) {
 		if (!(time[i] > 0) || !isfinite(time[i]))
 			return gf_error_set(err, -EINVAL,
-					    "fit: want times > 0, got %g s at "
-					    "%.0f bytes",
-					    time[i], size[i]);
-		if (!(size[i] >= 0) || !isfinite(size[i]))
-			return gf_error_set(err, -EINVAL,
-					    "fit: want sizes >= 0, got %g",
+					    "fit: want times > 0, got %g s at %.0f bytes", time[i],
 					    size[i]);
+		if (!(size[i] >= 0) || !isfinite(size[i]))
+			return gf_error_set(err, -EINVAL, "fit: want sizes >= 0, got %g", size[i]);
 		distinct |= size[i] != size[0];
 	}
 	if (!distinct)
 		return gf_error_set(err, -EINVAL,
-				    "fit: want at least 2 distinct sizes, got "
-				    "%zu points of %s",
+				    "fit: want at least 2 distinct sizes, got %zu points of %s",
 				    count, count ? "one size" : "none");
 	return 0;
 }

@@ -7,10 +7,10 @@
 #include "base/error.h"
 
 /*
- * Weighted least squares of time = startup + per_byte * size, weights 1/time^2
- * (relative residuals: small and large messages count alike).
- * Unphysical results (a negative startup or slope) are clamped to the best fit
- * with that coefficient 0, and flagged.
+ * Weighted least squares of time = startup + per_byte * size, weights 1/time^2 (relative residuals:
+ * small and large messages count alike).
+ * Unphysical results (a negative startup or slope) are clamped to the best fit with that
+ * coefficient 0, and flagged.
  */
 struct gf_linear_fit {
 	double startup_s, per_byte_s;

@@ -24,13 +24,12 @@ struct range {
 	struct gf_linear_fit line;
 };
 
-static bool fit_range(const struct gf_fit_points *p, size_t first, size_t last,
-		      struct range *r)
+static bool fit_range(const struct gf_fit_points *p, size_t first, size_t last, struct range *r)
 {
 	r->first = first;
 	r->last = last;
-	return gf_fit_linear(p->size_bytes + first, p->time_s + first,
-			     last - first, &r->line, NULL) == 0;
+	return gf_fit_linear(p->size_bytes + first, p->time_s + first, last - first, &r->line,
+			     NULL) == 0;
 }
 
 static double at(const struct gf_linear_fit *line, double bytes)
@@ -54,10 +53,8 @@ static double squares(const struct gf_fit_points *p, const struct range *r,
 	return sum;
 }
 
-/* Finds the size at which the second range begins; false: the cost would fall
- * there. */
-static bool find_cut(const struct gf_fit_points *p, const struct range *a,
-		     struct range *b)
+/* Finds the size at which the second range begins; false: the cost would fall there. */
+static bool find_cut(const struct gf_fit_points *p, const struct range *a, struct range *b)
 {
 	double low = p->size_bytes[b->first - 1];
 	double high = p->size_bytes[b->first];
@@ -67,20 +64,17 @@ static bool find_cut(const struct gf_fit_points *p, const struct range *a,
 	if (steeper != 0 && cross > low && cross <= high)
 		b->from_bytes = floor(cross);
 	else if (at(&b->line, low + 1) >= at(&a->line, low + 1))
-		b->from_bytes =
-			floor(low) + 1; /* where it jumps is not known */
+		b->from_bytes = floor(low) + 1; /* where it jumps is not known */
 	else
 		b->from_bytes = ceil(sqrt(low * high));
 	return b->from_bytes > low &&
-	       at(&b->line, b->from_bytes) >=
-		       at(&a->line, b->from_bytes) * (1 - fall);
+	       at(&b->line, b->from_bytes) >= at(&a->line, b->from_bytes) * (1 - fall);
 }
 
 /*
- * The logarithm of how likely chance alone makes a line of a part's own so much
- * better there than that of the whole: the F test for two parameters, whose
- * tail is (own/whole)^((n - 2)/2). Parts differ in noise, so each is judged by
- * itself. *needed: the whole's line is not good enough there.
+ * The logarithm of how likely chance alone makes a line of a part's own so much better there than
+ * that of the whole: the F test for two parameters, whose tail is (own/whole)^((n - 2)/2). Parts
+ * differ in noise, so each is judged by itself. *needed: the whole's line is not good enough there.
  */
 static double log_chance(const struct gf_fit_points *p, const struct range *r,
 			 const struct gf_linear_fit *whole, bool *needed)
@@ -95,22 +89,20 @@ static double log_chance(const struct gf_fit_points *p, const struct range *r,
 }
 
 /* The best cut of a range, if it is worth it. */
-static bool cut(const struct gf_fit_points *p, const struct range *whole,
-		struct range *a, struct range *b)
+static bool cut(const struct gf_fit_points *p, const struct range *whole, struct range *a,
+		struct range *b)
 {
 	size_t step = 1 + (whole->last - whole->first) / cuts_most, k;
 	double best = log(chance);
 	bool found = false;
 
-	for (k = whole->first + fewest_points; k + fewest_points <= whole->last;
-	     k += step) {
+	for (k = whole->first + fewest_points; k + fewest_points <= whole->last; k += step) {
 		struct range left = *whole, right;
 		bool needed = false;
 		double likely;
 
 		if (!fit_range(p, whole->first, k, &left) ||
-		    !fit_range(p, k, whole->last, &right) ||
-		    !find_cut(p, &left, &right))
+		    !fit_range(p, k, whole->last, &right) || !find_cut(p, &left, &right))
 			continue;
 		likely = log_chance(p, &left, &whole->line, &needed) +
 			 log_chance(p, &right, &whole->line, &needed);
@@ -137,8 +129,7 @@ static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
 		f->from_bytes[i] = from;
 		if (i > 0)
 			l->startup_s = fmax(l->startup_s,
-					    at(&f->lines[i - 1], from) -
-						    l->per_byte_s * from);
+					    at(&f->lines[i - 1], from) - l->per_byte_s * from);
 	}
 }
 
@@ -152,8 +143,7 @@ static void judge(const struct gf_fit_points *p, struct gf_lines_fit *f)
 	for (i = 0; i < p->count; i++) {
 		double fitted, relative;
 
-		while (line + 1 < f->nlines &&
-		       f->from_bytes[line + 1] <= p->size_bytes[i])
+		while (line + 1 < f->nlines && f->from_bytes[line + 1] <= p->size_bytes[i])
 			line++;
 		fitted = at(&f->lines[line], p->size_bytes[i]);
 		relative = (p->time_s[i] - fitted) / fitted;
@@ -176,15 +166,14 @@ static bool ascending(const struct gf_fit_points *p)
 	return true;
 }
 
-int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most,
-		 struct gf_lines_fit *fit, struct gf_error *err)
+int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lines_fit *fit,
+		 struct gf_error *err)
 {
 	struct range ranges[GF_FIT_LINES_MOST] = {{.last = p->count}};
 	struct gf_lines_fit f = {.nlines = 1};
 	struct gf_lines_fit one = f;
 	size_t most = ascending(p) ? lines_most : 1, i, k;
-	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count,
-			       &ranges[0].line, err);
+	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count, &ranges[0].line, err);
 
 	assert(lines_most <= GF_FIT_LINES_MOST);
 	if (rc < 0)

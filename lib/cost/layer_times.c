@@ -15,8 +15,7 @@ struct work {
 	double forward, backward;
 };
 
-static double elems_moved(const struct gf_model *m, const struct gf_layer *l,
-			  double batch)
+static double elems_moved(const struct gf_model *m, const struct gf_layer *l, double batch)
 {
 	double samples = (double)gf_shape_elems(&l->out), params = 0;
 	size_t i;
@@ -24,12 +23,10 @@ static double elems_moved(const struct gf_model *m, const struct gf_layer *l,
 	for (i = 0; i < l->ninputs; i++) {
 		int from = l->inputs[i];
 
-		samples += (double)gf_shape_elems(
-			from < 0 ? &m->input : &m->layers[from].out);
+		samples += (double)gf_shape_elems(from < 0 ? &m->input : &m->layers[from].out);
 	}
 	for (i = 0; i < l->nparams; i++)
-		params += (double)gf_shape_elems(
-			&m->params[l->first_param + i].shape);
+		params += (double)gf_shape_elems(&m->params[l->first_param + i].shape);
 	/* a look-up touches the rows it needs */
 	if (l->type == GF_LAYER_EMBEDDING)
 		params = 0;
@@ -40,65 +37,55 @@ static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
 			   const struct gf_estimate *in)
 {
 	double batch = (double)in->batch;
-	double bytes = (in->element_bytes ? (double)in->element_bytes : 4) *
-		       elems_moved(m, l, batch);
+	double bytes =
+		(in->element_bytes ? (double)in->element_bytes : 4) * elems_moved(m, l, batch);
 	double floor =
-		bytes * (in->memory_bytes_per_s > 0
-				 ? in->flops_per_s / in->memory_bytes_per_s
-				 : GF_ESTIMATE_BALANCE);
+		bytes * (in->memory_bytes_per_s > 0 ? in->flops_per_s / in->memory_bytes_per_s
+						    : GF_ESTIMATE_BALANCE);
 
 	return (struct work){
 		.forward = fmax(batch * l->forward_flops, floor),
 		/* no gradient comes to what nothing is trained before */
-		.backward = l->trained
-				    ? fmax(batch * l->backward_flops, 2 * floor)
-				    : 0,
+		.backward = l->trained ? fmax(batch * l->backward_flops, 2 * floor) : 0,
 	};
 }
 
-/* The measure, in any unit, by which a layer takes its part of a pass; `work`
- * is the layer's by the roofline. */
-static struct work share_of(const struct gf_layer *l, enum gf_shares shares,
-			    struct work work)
+/* The measure, in any unit, by which a layer takes its part of a pass; `work` is the layer's by the
+ * roofline. */
+static struct work share_of(const struct gf_layer *l, enum gf_shares shares, struct work work)
 {
 	double trained = l->frozen ? 0 : (double)l->nparams;
 
 	if (shares == GF_SHARES_EVEN)
 		return (struct work){trained, trained};
 	if (shares == GF_SHARES_FLOPS)
-		return (struct work){l->forward_flops,
-				     l->trained ? l->backward_flops : 0};
+		return (struct work){l->forward_flops, l->trained ? l->backward_flops : 0};
 	return work;
 }
 
-static int check(const struct gf_model *m, const struct gf_estimate *in,
-		 struct gf_error *err)
+static int check(const struct gf_model *m, const struct gf_estimate *in, struct gf_error *err)
 {
 	if (!m->ntrained)
 		return gf_error_set(err, -EINVAL,
-				    "want a model with parameters to train, "
-				    "got none");
+				    "want a model with parameters to train, got none");
 	if (!in->batch)
-		return gf_error_set(err, -EINVAL,
-				    "want a batch of at least 1, got 0");
+		return gf_error_set(err, -EINVAL, "want a batch of at least 1, got 0");
 	if (in->flops_per_s > 0 && isfinite(in->flops_per_s))
 		return 0;
 	if (in->flops_per_s != 0)
-		return gf_error_set(err, -EINVAL,
-				    "want a rate > 0 FLOPs/s, got %g",
+		return gf_error_set(err, -EINVAL, "want a rate > 0 FLOPs/s, got %g",
 				    in->flops_per_s);
 	if (!(in->forward_s >= 0 && in->backward_s > 0) ||
 	    !isfinite(in->forward_s + in->backward_s))
 		return gf_error_set(err, -EINVAL,
-				    "want a rate, or a forward time >= 0 and a "
-				    "backward time > 0, got %g and %g",
+				    "want a rate, or a forward time >= 0 and a backward time > 0, "
+				    "got %g and %g",
 				    in->forward_s, in->backward_s);
 	return 0;
 }
 
 /* Seconds per layer, from work. */
-static struct work *layer_times(const struct gf_model *m,
-				const struct gf_estimate *in)
+static struct work *layer_times(const struct gf_model *m, const struct gf_estimate *in)
 {
 	struct work *times = gf_xcalloc(m->nlayers, sizeof(*times));
 	struct work whole = {0}, shares = {0};
@@ -128,8 +115,8 @@ static struct work *layer_times(const struct gf_model *m,
 	return times;
 }
 
-static void fill_tensors(const struct gf_model *m, const double *ready_s,
-			 const double *need_s, struct gf_model_profile *p)
+static void fill_tensors(const struct gf_model *m, const double *ready_s, const double *need_s,
+			 struct gf_model_profile *p)
 {
 	size_t *order = gf_model_generation_order(m), i;
 
@@ -175,8 +162,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	}
 	fill_tensors(m, ready_s, need_s, p);
 	for (i = 0; in->shares == GF_SHARES_EVEN && i < p->ntensors; i++)
-		p->tensors[i].ready_s =
-			p->backward_s * (double)(i + 1) / (double)p->ntensors;
+		p->tensors[i].ready_s = p->backward_s * (double)(i + 1) / (double)p->ntensors;
 	p->name = gf_xstrdup(m->name);
 	p->device = gf_xstrdup(GF_DEVICE_ESTIMATE);
 	p->batch_per_rank = in->batch;
@@ -189,8 +175,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 }
 
 int gf_passes_spread(const struct gf_passes *passes, const struct gf_model *m,
-		     enum gf_shares shares, struct gf_model_profile **profile,
-		     struct gf_error *err)
+		     enum gf_shares shares, struct gf_model_profile **profile, struct gf_error *err)
 {
 	const struct gf_estimate in = {
 		.batch = passes->batch_per_rank,
@@ -202,8 +187,7 @@ int gf_passes_spread(const struct gf_passes *passes, const struct gf_model *m,
 
 	if (strcmp(m->name, passes->model) != 0)
 		return gf_error_set(err, -EINVAL,
-				    "want the model %s, whose passes the "
-				    "profile has, got %s",
+				    "want the model %s, whose passes the profile has, got %s",
 				    passes->model, m->name);
 	rc = gf_model_estimate(m, &in, profile, err);
 	if (!rc && passes->accumulate)

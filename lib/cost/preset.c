@@ -11,29 +11,20 @@
 const char *const gf_precision_names[] = {"f32", "tf32", "f16", "bf16", NULL};
 
 /*
- * To add a GPU for estimates: a row with the dense peaks and the memory's rate
- * of its maker's data sheet, and how drivers name the device.
+ * To add a GPU for estimates: a row with the dense peaks and the memory's rate of its maker's data
+ * sheet, and how drivers name the device.
  *
- * f16 stands for bf16, too, whose rate is the same. Rates that makers print
- * with sparsity are halved.
+ * f16 stands for bf16, too, whose rate is the same. Rates that makers print with sparsity are
+ * halved.
  */
 const struct gf_preset gf_presets[] = {
-	{"b200",
-	 "NVIDIA HGX B200 data sheet, per GPU",
-	 "B200",
-	 {{75e12, 1.1e15, 2.25e15}, 7.7e12}},
-	{"h200",
-	 "NVIDIA H200 data sheet, SXM",
-	 "H200",
-	 {{67e12, 494.5e12, 989.5e12}, 4.8e12}},
+	{"b200", "NVIDIA HGX B200 data sheet, per GPU", "B200", {{75e12, 1.1e15, 2.25e15}, 7.7e12}},
+	{"h200", "NVIDIA H200 data sheet, SXM", "H200", {{67e12, 494.5e12, 989.5e12}, 4.8e12}},
 	{"h100-pcie",
 	 "NVIDIA H100 data sheet, PCIe",
 	 "H100 PCIe",
 	 {{51e12, 378e12, 756.5e12}, 2e12}},
-	{"h100",
-	 "NVIDIA H100 data sheet, SXM",
-	 "H100",
-	 {{67e12, 494.5e12, 989.5e12}, 3.35e12}},
+	{"h100", "NVIDIA H100 data sheet, SXM", "H100", {{67e12, 494.5e12, 989.5e12}, 3.35e12}},
 	{"a100-40gb",
 	 "NVIDIA A100 data sheet, SXM, 40 GB",
 	 "A100-SXM4-40GB",
@@ -42,24 +33,12 @@ const struct gf_preset gf_presets[] = {
 	 "NVIDIA A100 data sheet, SXM, 80 GB",
 	 "A100",
 	 {{19.5e12, 156e12, 312e12}, 2.039e12}},
-	{"l40s",
-	 "NVIDIA L40S data sheet",
-	 "L40S",
-	 {{91.6e12, 183e12, 362.05e12}, 864e9}},
+	{"l40s", "NVIDIA L40S data sheet", "L40S", {{91.6e12, 183e12, 362.05e12}, 864e9}},
 	{"l4", "NVIDIA L4 data sheet", "L4", {{30.3e12, 60e12, 121e12}, 300e9}},
-	{"a10",
-	 "NVIDIA A10 data sheet",
-	 "A10",
-	 {{31.2e12, 62.5e12, 125e12}, 600e9}},
-	{"v100",
-	 "NVIDIA V100 data sheet, SXM2",
-	 "V100",
-	 {{15.7e12, 0, 125e12}, 900e9}},
+	{"a10", "NVIDIA A10 data sheet", "A10", {{31.2e12, 62.5e12, 125e12}, 600e9}},
+	{"v100", "NVIDIA V100 data sheet, SXM2", "V100", {{15.7e12, 0, 125e12}, 900e9}},
 	{"t4", "NVIDIA T4 data sheet", "T4", {{8.1e12, 0, 65e12}, 300e9}},
-	{"p100",
-	 "NVIDIA P100 data sheet, SXM2",
-	 "P100",
-	 {{10.6e12, 0, 21.2e12}, 732e9}},
+	{"p100", "NVIDIA P100 data sheet, SXM2", "P100", {{10.6e12, 0, 21.2e12}, 732e9}},
 	{"rtx2080ti",
 	 "NVIDIA Turing architecture white paper",
 	 "RTX 2080 Ti",
@@ -87,8 +66,7 @@ static bool names(const char *device, const char *word)
 	const char *at;
 
 	for (at = device; *at; at++)
-		if (strncasecmp(at, word, length) == 0 &&
-		    !isalnum((unsigned char)at[length]) &&
+		if (strncasecmp(at, word, length) == 0 && !isalnum((unsigned char)at[length]) &&
 		    (at == device || !isalnum((unsigned char)at[-1])))
 			return true;
 	return false;
@@ -103,46 +81,38 @@ const struct gf_preset *gf_preset_of(const struct gf_topology *t)
 		for (d = 0; d < t->hosts[h].ndevices; d++)
 			for (p = gf_presets; p->name; p++)
 				if (t->hosts[h].devices[d].name &&
-				    names(t->hosts[h].devices[d].name,
-					  p->device))
+				    names(t->hosts[h].devices[d].name, p->device))
 					return p;
 	return NULL;
 }
 
-static int take_preset(const struct gf_preset *p, int precision,
-		       struct gf_estimate *in, struct gf_text *text,
-		       struct gf_error *err)
+static int take_preset(const struct gf_preset *p, int precision, struct gf_estimate *in,
+		       struct gf_text *text, struct gf_error *err)
 {
 	if (precision < 0)
-		precision = p->flops_per_s[GF_PRECISION_TF32] > 0
-				    ? GF_PRECISION_TF32
-				    : GF_PRECISION_F32;
+		precision = p->flops_per_s[GF_PRECISION_TF32] > 0 ? GF_PRECISION_TF32
+								  : GF_PRECISION_F32;
 	if (precision == GF_PRECISION_BF16)
 		precision = GF_PRECISION_F16;
 	if (!(p->flops_per_s[precision] > 0))
-		return gf_error_set(err, -EINVAL,
-				    "--precision: want f32 or f16 on %s, got "
-				    "%s",
+		return gf_error_set(err, -EINVAL, "--precision: want f32 or f16 on %s, got %s",
 				    p->name, gf_precision_names[precision]);
 	in->flops_per_s = GF_PRESET_FLOPS_SHARE * p->flops_per_s[precision];
 	in->memory_bytes_per_s = GF_PRESET_MEMORY_SHARE * p->memory_bytes_per_s;
 	in->element_bytes = precision == GF_PRECISION_F16 ? 2 : 4;
 	gf_text_addf(text,
-		     "on %s, by assumed shares of its data sheet's peaks: %g "
-		     "%% of %g TFLOP/s (%s), %g %% of %g GB/s",
-		     p->name, 100 * GF_PRESET_FLOPS_SHARE,
-		     p->flops_per_s[precision] / 1e12,
-		     gf_precision_names[precision],
-		     100 * GF_PRESET_MEMORY_SHARE, p->memory_bytes_per_s / 1e9);
+		     "on %s, by assumed shares of its data sheet's peaks: %g %% of %g TFLOP/s "
+		     "(%s), %g %% of %g GB/s",
+		     p->name, 100 * GF_PRESET_FLOPS_SHARE, p->flops_per_s[precision] / 1e12,
+		     gf_precision_names[precision], 100 * GF_PRESET_MEMORY_SHARE,
+		     p->memory_bytes_per_s / 1e9);
 	return 0;
 }
 
-int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t,
-		  struct gf_estimate *in, struct gf_text *text,
-		  struct gf_text *open, struct gf_error *err)
+int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t, struct gf_estimate *in,
+		  struct gf_text *text, struct gf_text *open, struct gf_error *err)
 {
-	static const struct gf_registry presets = {gf_presets,
-						   sizeof(*gf_presets), NULL};
+	static const struct gf_registry presets = {gf_presets, sizeof(*gf_presets), NULL};
 	const struct gf_preset *p = r->gpu ? find(r->gpu) : NULL;
 
 	if (r->gpu && !p)
@@ -150,18 +120,14 @@ int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t,
 	if (!p && !(r->flops_per_s > 0) && t)
 		p = gf_preset_of(t);
 	if (p && !r->gpu)
-		gf_text_addf(open, "%s as in the topology (--gpu, --flops)",
-			     p->name);
+		gf_text_addf(open, "%s as in the topology (--gpu, --flops)", p->name);
 	if (p)
 		return take_preset(p, r->precision, in, text, err);
 	if (r->precision >= 0)
-		return gf_error_set(err, -EINVAL,
-				    "--precision: want a GPU (--gpu), found "
-				    "none");
+		return gf_error_set(err, -EINVAL, "--precision: want a GPU (--gpu), found none");
 	in->flops_per_s = r->flops_per_s > 0 ? r->flops_per_s : GF_RATE_DEFAULT;
 	gf_text_addf(text, "at %g TFLOP/s", in->flops_per_s / 1e12);
 	if (!(r->flops_per_s > 0))
-		gf_text_addf(open, "%g TFLOP/s (--gpu, --flops)",
-			     in->flops_per_s / 1e12);
+		gf_text_addf(open, "%g TFLOP/s (--gpu, --flops)", in->flops_per_s / 1e12);
 	return 0;
 }

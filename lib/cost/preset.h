@@ -8,8 +8,8 @@
 #include "doc/topology.h"
 
 /*
- * GPUs by name, for estimates without a measurement: the peak rates of their
- * makers' data sheets, dense, and how much of them is assumed to be reached.
+ * GPUs by name, for estimates without a measurement: the peak rates of their makers' data sheets,
+ * dense, and how much of them is assumed to be reached.
  */
 enum gf_precision {
 	GF_PRECISION_F32,
@@ -40,8 +40,7 @@ const struct gf_preset *gf_preset_of(const struct gf_topology *t);
 /* What the user said about the hardware of an estimate. */
 struct gf_rates {
 	const char *gpu;    /* a preset; NULL: open */
-	int precision;      /* enum gf_precision; -1: tf32, or f32 where the GPU
-			       has none */
+	int precision;      /* enum gf_precision; -1: tf32, or f32 where the GPU has none */
 	double flops_per_s; /* 0: open */
 };
 
@@ -50,13 +49,11 @@ struct gf_rates {
 #define GF_BATCH_DEFAULT 32
 
 /*
- * Fills in the estimate's rates. text: what was taken, for people ("at 10
- * TFLOP/s"). open: the words for a list of defaults, if it was one; t (may be
- * NULL) then says the GPU. -EINVAL: no such preset, or it has no such
- * precision.
+ * Fills in the estimate's rates. text: what was taken, for people ("at 10 TFLOP/s"). open: the
+ * words for a list of defaults, if it was one; t (may be NULL) then says the GPU. -EINVAL: no such
+ * preset, or it has no such precision.
  */
-int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t,
-		  struct gf_estimate *in, struct gf_text *text,
-		  struct gf_text *open, struct gf_error *err);
+int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t, struct gf_estimate *in,
+		  struct gf_text *text, struct gf_text *open, struct gf_error *err);
 
 #endif

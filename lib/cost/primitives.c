@@ -30,8 +30,7 @@ struct gf_cost gf_cost_send(const struct gf_link_cost *link, double bytes)
 	};
 }
 
-struct gf_cost gf_cost_send_reduce(const struct gf_link_cost *link,
-				   double bytes)
+struct gf_cost gf_cost_send_reduce(const struct gf_link_cost *link, double bytes)
 {
 	struct gf_cost cost = gf_cost_send(link, bytes);
 
@@ -42,8 +41,7 @@ struct gf_cost gf_cost_send_reduce(const struct gf_link_cost *link,
 
 struct gf_cost gf_cost_send_both(const struct gf_link_cost *link, double bytes)
 {
-	return gf_cost_plus(gf_cost_send_reduce(link, bytes), 1,
-			    gf_cost_send(link, bytes));
+	return gf_cost_plus(gf_cost_send_reduce(link, bytes), 1, gf_cost_send(link, bytes));
 }
 
 struct gf_line gf_cost_as_line(struct gf_cost cost, double bytes)
@@ -90,15 +88,12 @@ static long long larger(long long a, long long b)
 /* The number of ranks among 0..x - 1 in groups that take part. */
 static long long taking_part(const struct gf_cost_round *round, long long x)
 {
-	return x / round->stride * round->active +
-	       smaller(x % round->stride, round->active);
+	return x / round->stride * round->active + smaller(x % round->stride, round->active);
 }
 
-/* The number of ranks among from..to - 1 that send to the first of their group
- * (`last`): the groups' last members, which lie in the last `stride` of a span.
- * The others send forward. */
-static long long count(const struct gf_cost_round *round, bool last,
-		       long long from, long long to)
+/* The number of ranks among from..to - 1 that send to the first of their group (`last`): the
+ * groups' last members, which lie in the last `stride` of a span. The others send forward. */
+static long long count(const struct gf_cost_round *round, bool last, long long from, long long to)
 {
 	long long span = (long long)round->stride * round->factor;
 	long long ahead = taking_part(round, span - round->stride);
@@ -114,37 +109,31 @@ static long long count(const struct gf_cost_round *round, bool last,
 }
 
 /* The messages that leave, or enter, the unit of ranks from `first` on. */
-static long long crossing_of(const struct gf_cost_round *round, long long unit,
-			     long long first)
+static long long crossing_of(const struct gf_cost_round *round, long long unit, long long first)
 {
 	long long ranks = round->ranks, ahead = round->stride;
 	long long back = (long long)round->stride * (round->factor - 1);
 	long long next = first + unit, end = smaller(next, ranks);
 	long long out, in;
 
-	out = count(round, false, larger(first, next - ahead),
-		    smaller(end, ranks - ahead));
-	in = count(round, false, larger(0, first - ahead),
-		   smaller(first, end - ahead));
+	out = count(round, false, larger(first, next - ahead), smaller(end, ranks - ahead));
+	in = count(round, false, larger(0, first - ahead), smaller(first, end - ahead));
 	if (round->one_way)
 		return larger(out, in);
 	out += count(round, true, first, smaller(end, first + back));
-	in += count(round, true, larger(next, first + back),
-		    smaller(ranks, end + back));
+	in += count(round, true, larger(next, first + back), smaller(ranks, end + back));
 	return larger(out, in);
 }
 
 /*
  * How many of the round's messages share the link of one unit: the most of any.
  *
- * A unit of no more than `stride` ranks keeps none of its messages; the first
- * has as many as can be. In larger ones only ranks near the ends of a span (its
- * groups' ranks, all of them) matter: units well inside it are alike, and the
- * first of those stands for them. A unit's place in its span is periodic, and
- * ranks that are missing at the end only take messages away, so one period is
- * enough. The loop therefore visits units near one end of a span each. There
- * are no more of them than spans, than units, or than places of an end in a
- * unit: some hundreds among 10^5 ranks.
+ * A unit of no more than `stride` ranks keeps none of its messages; the first has as many as can
+ * be. In larger ones only ranks near the ends of a span (its groups' ranks, all of them) matter:
+ * units well inside it are alike, and the first of those stands for them. A unit's place in its
+ * span is periodic, and ranks that are missing at the end only take messages away, so one period is
+ * enough. The loop therefore visits units near one end of a span each. There are no more of them
+ * than spans, than units, or than places of an end in a unit: some hundreds among 10^5 ranks.
  */
 static long long crossing(const struct gf_cost_round *round, long long unit)
 {
@@ -155,22 +144,20 @@ static long long crossing(const struct gf_cost_round *round, long long unit)
 		return 0;
 	if (unit <= stride && stride + most <= round->ranks)
 		return most;
-	period = smaller(span / greatest_divisor(span, unit) * unit,
-			 round->ranks);
+	period = smaller(span / greatest_divisor(span, unit) * unit, round->ranks);
 	for (most = 0; first < period; first += unit) {
 		most = larger(most, crossing_of(round, unit, first));
 		at = first % span;
-		if (unit >= stride && at >= stride &&
-		    at + unit <= span - stride)
+		if (unit >= stride && at >= stride && at + unit <= span - stride)
 			first += (span - stride - unit - at) / unit * unit;
 	}
 	return most;
 }
 
-/* Whether messages that enter level i have their two ranks meet there: not
- * where it joins nothing, or the shortest of them goes beyond its groups. */
-static bool meets(const struct gf_cost_net *net,
-		  const struct gf_cost_round *round, size_t i, long long unit)
+/* Whether messages that enter level i have their two ranks meet there: not where it joins nothing,
+ * or the shortest of them goes beyond its groups. */
+static bool meets(const struct gf_cost_net *net, const struct gf_cost_round *round, size_t i,
+		  long long unit)
 {
 	return i + 1 == net->nlevels || unit >= round->ranks ||
 	       (net->sizes[i] > 1 && round->stride < unit * net->sizes[i]);
@@ -182,14 +169,11 @@ static double chosen_by(const struct gf_cost_net *net, double bytes)
 	return bytes * (net->scale ? *net->scale : 1) * (1 + rounding);
 }
 
-struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
-				  double bytes)
+struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level, double bytes)
 {
 	struct gf_link_cost link = net->links[level];
 	struct gf_cost_lines lines = {
-		{0, link.alpha_s, link.beta_s_per_byte, NULL},
-		link.larger,
-		link.nlarger};
+		{0, link.alpha_s, link.beta_s_per_byte, NULL}, link.larger, link.nlarger};
 	struct gf_cost_line line;
 	double below;
 
@@ -204,8 +188,7 @@ struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
 	return link;
 }
 
-struct gf_link_cost gf_cost_link(const struct gf_cost_net *net,
-				 const struct gf_cost_round *round,
+struct gf_link_cost gf_cost_link(const struct gf_cost_net *net, const struct gf_cost_round *round,
 				 double bytes)
 {
 	struct gf_link_cost cost = {0}, level;
@@ -223,11 +206,9 @@ struct gf_link_cost gf_cost_link(const struct gf_cost_net *net,
 			if (meets(net, round, i, unit))
 				alpha_s = fmax(alpha_s, level.alpha_s);
 			cost.gamma_s_per_byte = level.gamma_s_per_byte;
-			cost.beta_s_per_byte =
-				fmax(cost.beta_s_per_byte,
-				     level.beta_s_per_byte * (double)messages);
-			cost.below_scale =
-				first_end(cost.below_scale, level.below_scale);
+			cost.beta_s_per_byte = fmax(cost.beta_s_per_byte,
+						    level.beta_s_per_byte * (double)messages);
+			cost.below_scale = first_end(cost.below_scale, level.below_scale);
 		}
 		if (i + 1 == net->nlevels || unit >= round->ranks)
 			break;
@@ -252,8 +233,7 @@ struct line {
 
 static struct line plus(struct line a, double times, struct line b)
 {
-	return (struct line){a.s + times * b.s,
-			     a.per_byte_s + times * b.per_byte_s};
+	return (struct line){a.s + times * b.s, a.per_byte_s + times * b.per_byte_s};
 }
 
 /* A ring's messages, and for how long its chains are the slowest. */
@@ -264,8 +244,8 @@ struct ring {
 	double below_scale;
 };
 
-/* Whether `a` is the larger line in the ring's messages; below_scale becomes
- * that from which this is no more so. */
+/* Whether `a` is the larger line in the ring's messages; below_scale becomes that from which this
+ * is no more so. */
 static bool exceeds(struct ring *r, struct line a, struct line b)
 {
 	bool steeper = a.per_byte_s > b.per_byte_s, beyond;
@@ -323,9 +303,7 @@ static bool climb(struct ring *r, struct climb *c)
 	c->hop.s = link.alpha_s;
 	c->hop.per_byte_s = fmax(c->hop.per_byte_s, beta);
 	c->gamma_s_per_byte = link.gamma_s_per_byte;
-	c->left = c->level < net->nlevels
-			  ? visited(round, c->unit * net->sizes[c->level - 1])
-			  : 1;
+	c->left = c->level < net->nlevels ? visited(round, c->unit * net->sizes[c->level - 1]) : 1;
 	c->passed = before / c->left;
 	return true;
 }
@@ -335,8 +313,8 @@ struct chains {
 	struct line unit; /* through a unit of the level */
 	struct line edge; /* from its edge inwards, as far as that pays */
 	struct line best; /* anywhere, short of a lap */
-	/* through all hops of the outermost level, as far as two laps have so
-	 * many: by turns with inner hops, they have one less */
+	/* through all hops of the outermost level, as far as two laps have so many: by turns with
+	 * inner hops, they have one less */
 	struct line all;
 	bool pairs;
 	/* an innermost hop, and the next one: what two laps have left out */
@@ -348,13 +326,11 @@ static struct line paying(struct ring *r, double times, struct line gain)
 {
 	static const struct line none;
 
-	return times > 0 && exceeds(r, gain, none) ? plus(none, times, gain)
-						   : none;
+	return times > 0 && exceeds(r, gain, none) ? plus(none, times, gain) : none;
 }
 
 /* To a level of so many units, which hops join. */
-static void join(struct ring *r, double units, struct line hop,
-		 struct chains *c)
+static void join(struct ring *r, double units, struct line hop, struct chains *c)
 {
 	int n;
 	struct line step = plus(c->unit, 1, hop);
@@ -375,9 +351,8 @@ static void join(struct ring *r, double units, struct line hop,
 /* Levels that join ranks, each at least two units of the one before. */
 #define GF_NET_JOINS_MOST 32
 
-struct gf_cost gf_cost_ring(const struct gf_cost_net *net,
-			    const struct gf_cost_round *round, double bytes,
-			    bool reduces, bool gathers)
+struct gf_cost gf_cost_ring(const struct gf_cost_net *net, const struct gf_cost_round *round,
+			    double bytes, bool reduces, bool gathers)
 {
 	int hops = round->factor - 1, sends = (reduces + gathers) * hops;
 	struct ring r = {net, round, bytes, 0};
@@ -396,25 +371,21 @@ struct gf_cost gf_cost_ring(const struct gf_cost_net *net,
 	for (i = 0; i < n; i++) {
 		struct line hop = plus(met[i].hop, -1, waits);
 
-		hop.per_byte_s +=
-			met[i].gamma_s_per_byte * (reduces * hops) / sends;
+		hop.per_byte_s += met[i].gamma_s_per_byte * (reduces * hops) / sends;
 		join(&r, met[i].passed, hop, &chains);
 		if (met[i].left <= 1) /* the last hop closes the circle */
 			chains.unit = plus(chains.unit, 1, hop);
 	}
-	/* if no hop is better waited for, two laps less two hops, or half of
-	 * that; else, in two laps, one before the best chain */
+	/* if no hop is better waited for, two laps less two hops, or half of that; else, in two
+	 * laps, one before the best chain */
 	lap = plus(chains.unit, -1, chains.left[0]);
 	if (sends >= round->factor)
-		lap = plus(plus(lap, 1, chains.unit), -1,
-			   chains.left[chains.nleft - 1]);
+		lap = plus(plus(lap, 1, chains.unit), -1, chains.left[chains.nleft - 1]);
 	if (exceeds(&r, (struct line){0, 0}, chains.left[0]))
-		lap = plus(chains.all, sends >= round->factor,
-			   paying(&r, 1, chains.unit));
+		lap = plus(chains.all, sends >= round->factor, paying(&r, 1, chains.unit));
 	if (exceeds(&r, lap, chains.best))
 		chains.best = lap;
 	slope = sends * waits.per_byte_s + chains.best.per_byte_s;
-	return (struct gf_cost){chains.best.s + slope * bytes,
-				chains.best.s + slope * (2 * bytes),
+	return (struct gf_cost){chains.best.s + slope * bytes, chains.best.s + slope * (2 * bytes),
 				r.below_scale};
 }

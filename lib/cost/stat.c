@@ -61,8 +61,7 @@ double gf_stat_next(const double *values, size_t count)
 		squares += (values[i] - mean) * (values[i] - mean);
 	if (count < 2 || !(mean > 0))
 		return INFINITY;
-	return student(count - 1) * sqrt(squares / (n - 1) * (1 + 1 / n)) /
-	       mean;
+	return student(count - 1) * sqrt(squares / (n - 1) * (1 + 1 / n)) / mean;
 }
 
 double gf_stat_next_difference(const double *values, size_t count)

@@ -11,22 +11,18 @@
 
 int gf_cuda_fail(cudaError_t status, const char *what, struct gf_error *err)
 {
-	return gf_error_set(
-		err, status == cudaErrorMemoryAllocation ? -ENOMEM : -EIO,
-		"%s: %s", what, cudaGetErrorString(status));
+	return gf_error_set(err, status == cudaErrorMemoryAllocation ? -ENOMEM : -EIO, "%s: %s",
+			    what, cudaGetErrorString(status));
 }
 
 int gf_cuda_choose(const struct gf_gpu *g, struct gf_error *err)
 {
 	cudaError_t status = cudaSetDevice(g->index);
 
-	return status == cudaSuccess
-		       ? 0
-		       : gf_cuda_fail(status, "cudaSetDevice", err);
+	return status == cudaSuccess ? 0 : gf_cuda_fail(status, "cudaSetDevice", err);
 }
 
-static int alloc(struct gf_gpu *g, size_t size_bytes, void **p,
-		 struct gf_error *err)
+static int alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_error *err)
 {
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	cudaError_t status;
@@ -35,16 +31,15 @@ static int alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 
 	if (rc)
 		return rc;
-	/* a pass that is captured may need more workspace; the stricter modes
-	 * give the capture up then */
+	/* a pass that is captured may need more workspace; the stricter modes give the capture up
+	 * then */
 	(void)cudaThreadExchangeStreamCaptureMode(&mode);
 	status = cudaMalloc(&got, size_bytes ? size_bytes : 1);
 	(void)cudaThreadExchangeStreamCaptureMode(&mode);
 	if (status != cudaSuccess) {
 		(void)cudaGetLastError(); /* else the next check sees it */
-		return gf_error_set(
-			err, -ENOMEM, "no memory for %zu bytes on GPU %d: %s",
-			size_bytes, g->index, cudaGetErrorString(status));
+		return gf_error_set(err, -ENOMEM, "no memory for %zu bytes on GPU %d: %s",
+				    size_bytes, g->index, cudaGetErrorString(status));
 	}
 	*p = got;
 	return 0;
@@ -56,8 +51,7 @@ static void free_device(struct gf_gpu *g, void *p)
 	(void)cudaFree(p);
 }
 
-static int host_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
-		      struct gf_error *err)
+static int host_alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_error *err)
 {
 	cudaError_t status;
 	void *got;
@@ -65,12 +59,10 @@ static int host_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 
 	if (rc)
 		return rc;
-	status = cudaHostAlloc(&got, size_bytes ? size_bytes : 1,
-			       cudaHostAllocPortable);
+	status = cudaHostAlloc(&got, size_bytes ? size_bytes : 1, cudaHostAllocPortable);
 	if (status != cudaSuccess) {
 		(void)cudaGetLastError();
-		return gf_error_set(err, -ENOMEM,
-				    "no pinned host memory for %zu bytes: %s",
+		return gf_error_set(err, -ENOMEM, "no pinned host memory for %zu bytes: %s",
 				    size_bytes, cudaGetErrorString(status));
 	}
 	memset(got, 0, size_bytes);
@@ -84,21 +76,19 @@ static void host_free(struct gf_gpu *g, void *p)
 	(void)cudaFreeHost(p);
 }
 
-static int host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
-		    struct gf_error *err)
+static int host_pin(struct gf_gpu *g, void *p, size_t size_bytes, struct gf_error *err)
 {
 	cudaError_t status;
 	int rc = gf_cuda_choose(g, err);
 
 	if (rc)
 		return rc;
-	status = cudaHostRegister(p, size_bytes ? size_bytes : 1,
-				  cudaHostRegisterPortable);
+	status = cudaHostRegister(p, size_bytes ? size_bytes : 1, cudaHostRegisterPortable);
 	if (status == cudaSuccess)
 		return 0;
 	(void)cudaGetLastError();
-	return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned: %s",
-			    size_bytes, cudaGetErrorString(status));
+	return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned: %s", size_bytes,
+			    cudaGetErrorString(status));
 }
 
 static void host_unpin(struct gf_gpu *g, void *p)
@@ -122,10 +112,9 @@ static int check(struct gf_gpu *g, struct gf_error *err)
 {
 	cudaError_t status = cudaGetLastError();
 
-	return status == cudaSuccess
-		       ? 0
-		       : gf_error_set(err, -EIO, "GPU %d: %s", g->index,
-				      cudaGetErrorString(status));
+	return status == cudaSuccess ? 0
+				     : gf_error_set(err, -EIO, "GPU %d: %s", g->index,
+						    cudaGetErrorString(status));
 }
 
 static void close_cuda(struct gf_gpu *g)
@@ -171,17 +160,15 @@ static int count(struct gf_error *why)
 
 	/* else it would be called one that is too old */
 	if (cudaDriverGetVersion(&driver) == cudaSuccess && !driver) {
-		gf_error_set(why, -ENOTSUP,
-			     "no GPU that CUDA can use: there is no driver");
+		gf_error_set(why, -ENOTSUP, "no GPU that CUDA can use: there is no driver");
 		return 0;
 	}
 	status = cudaGetDeviceCount(&n);
 	if (status != cudaSuccess || n == 0) {
 		(void)cudaGetLastError();
 		gf_error_set(why, -ENOTSUP, "no GPU that CUDA can use: %s",
-			     status == cudaSuccess
-				     ? "none is visible"
-				     : cudaGetErrorString(status));
+			     status == cudaSuccess ? "none is visible"
+						   : cudaGetErrorString(status));
 		return 0;
 	}
 	return n;
@@ -193,11 +180,9 @@ static int describe(struct gf_gpu *g, struct gf_error *err)
 	int rc = 0;
 
 	CUDA_TRY(cudaGetDeviceProperties(&p, g->index));
-	snprintf(g->name, sizeof(g->name), "%.*s", (int)sizeof(g->name) - 1,
-		 p.name);
-	snprintf(g->pci, sizeof(g->pci), "%04x:%02x:%02x.0",
-		 (unsigned)p.pciDomainID & 0xffff, (unsigned)p.pciBusID & 0xff,
-		 (unsigned)p.pciDeviceID & 0xff);
+	snprintf(g->name, sizeof(g->name), "%.*s", (int)sizeof(g->name) - 1, p.name);
+	snprintf(g->pci, sizeof(g->pci), "%04x:%02x:%02x.0", (unsigned)p.pciDomainID & 0xffff,
+		 (unsigned)p.pciBusID & 0xff, (unsigned)p.pciDeviceID & 0xff);
 	g->major = p.major;
 	g->minor = p.minor;
 	g->memory_bytes = p.totalGlobalMem;
@@ -215,8 +200,7 @@ static int open_cuda(int index, struct gf_gpu **gpu, struct gf_error *err)
 	if (n == 0)
 		return gf_error_set(err, -ENOTSUP, "%s", why.text);
 	if (index < 0 || index >= n)
-		return gf_error_set(err, -ENOTSUP,
-				    "want a GPU below %d, got %d", n, index);
+		return gf_error_set(err, -ENOTSUP, "want a GPU below %d, got %d", n, index);
 	g = gf_xcalloc(1, sizeof(*g));
 	g->ops = &ops;
 	g->kernels = &gf_gpu_kernels_cuda;

@@ -6,18 +6,18 @@
 
 #include "cuda/gpu.h"
 
-/* The common part of CUDA's files: cuda.c has devices, their memory and the
- * table; cuda_stream.c has enqueued work and graphs of it. */
+/* The common part of CUDA's files: cuda.c has devices, their memory and the table; cuda_stream.c
+ * has enqueued work and graphs of it. */
 int gf_cuda_fail(cudaError_t status, const char *what, struct gf_error *err);
 
 /* Sets rc and the reason, and goes to out. */
-#define CUDA_TRY(call)                                                         \
-	do {                                                                   \
-		cudaError_t status_ = (call);                                  \
-		if (status_ != cudaSuccess) {                                  \
-			rc = gf_cuda_fail(status_, #call, err);                \
-			goto out;                                              \
-		}                                                              \
+#define CUDA_TRY(call)                                                                             \
+	do {                                                                                       \
+		cudaError_t status_ = (call);                                                      \
+		if (status_ != cudaSuccess) {                                                      \
+			rc = gf_cuda_fail(status_, #call, err);                                    \
+			goto out;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 /* A thread's calls go to the device that it chose last. */

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-/* Any thread may call, and one that has not chosen a device would use GPU 0,
- * with a context of its own there: so each call chooses. */
+/* Any thread may call, and one that has not chosen a device would use GPU 0, with a context of its
+ * own there: so each call chooses. */
 
 int gf_cuda_stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s,
 		       struct gf_error *err)
@@ -34,8 +34,7 @@ void gf_cuda_stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
 		(void)cudaStreamDestroy((cudaStream_t)s);
 }
 
-int gf_cuda_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
-			struct gf_error *err)
+int gf_cuda_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
 {
 	int rc = gf_cuda_choose(g, err);
 
@@ -46,16 +45,15 @@ out:
 	return rc;
 }
 
-int gf_cuda_event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e,
-		      struct gf_error *err)
+int gf_cuda_event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e, struct gf_error *err)
 {
 	cudaEvent_t event;
 	int rc = gf_cuda_choose(g, err);
 
 	if (rc)
 		return rc;
-	CUDA_TRY(cudaEventCreateWithFlags(
-		&event, timed ? cudaEventDefault : cudaEventDisableTiming));
+	CUDA_TRY(cudaEventCreateWithFlags(&event,
+					  timed ? cudaEventDefault : cudaEventDisableTiming));
 	*e = (struct gf_gpu_event *)event;
 out:
 	return rc;
@@ -69,8 +67,8 @@ void gf_cuda_event_free(struct gf_gpu *g, struct gf_gpu_event *e)
 }
 
 /* In a capture an event is meant for others than the graph itself. */
-int gf_cuda_record(struct gf_gpu *g, struct gf_gpu_event *e,
-		   struct gf_gpu_stream *s, struct gf_error *err)
+int gf_cuda_record(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_gpu_stream *s,
+		   struct gf_error *err)
 {
 	enum cudaStreamCaptureStatus status;
 	int rc = gf_cuda_choose(g, err);
@@ -78,17 +76,16 @@ int gf_cuda_record(struct gf_gpu *g, struct gf_gpu_event *e,
 	if (rc)
 		return rc;
 	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
-	CUDA_TRY(
-		cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
-					 status == cudaStreamCaptureStatusActive
-						 ? cudaEventRecordExternal
-						 : cudaEventRecordDefault));
+	CUDA_TRY(cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
+					  status == cudaStreamCaptureStatusActive
+						  ? cudaEventRecordExternal
+						  : cudaEventRecordDefault));
 out:
 	return rc;
 }
 
-int gf_cuda_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
-		 struct gf_gpu_event *e, struct gf_error *err)
+int gf_cuda_wait(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_event *e,
+		 struct gf_error *err)
 {
 	enum cudaStreamCaptureStatus status;
 	int rc = gf_cuda_choose(g, err);
@@ -123,14 +120,13 @@ static void CUDART_CB stand(void *hold)
 	struct gf_gpu_hold *h = hold;
 	const double since_s = gf_clock_s();
 
-	while (atomic_load(&h->holders) == 2 &&
-	       gf_clock_s() - since_s < hold_most_s)
+	while (atomic_load(&h->holders) == 2 && gf_clock_s() - since_s < hold_most_s)
 		sched_yield();
 	let_go(h);
 }
 
-int gf_cuda_hold(struct gf_gpu *g, struct gf_gpu_stream *s,
-		 struct gf_gpu_hold **hold, struct gf_error *err)
+int gf_cuda_hold(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_hold **hold,
+		 struct gf_error *err)
 {
 	struct gf_gpu_hold *h = NULL;
 	int rc = gf_cuda_choose(g, err);
@@ -154,8 +150,7 @@ void gf_cuda_release(struct gf_gpu *g, struct gf_gpu_hold *h)
 		let_go(h);
 }
 
-int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e,
-		  struct gf_error *err)
+int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 {
 	int rc = gf_cuda_choose(g, err);
 	cudaError_t status;
@@ -165,13 +160,10 @@ int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e,
 	status = cudaEventQuery((cudaEvent_t)e);
 	if (status == cudaErrorNotReady)
 		return 0;
-	return status == cudaSuccess
-		       ? 1
-		       : gf_cuda_fail(status, "cudaEventQuery", err);
+	return status == cudaSuccess ? 1 : gf_cuda_fail(status, "cudaEventQuery", err);
 }
 
-int gf_cuda_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
-		       struct gf_error *err)
+int gf_cuda_event_sync(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 {
 	int rc = gf_cuda_choose(g, err);
 
@@ -182,9 +174,8 @@ out:
 	return rc;
 }
 
-int gf_cuda_event_s(struct gf_gpu *g, struct gf_gpu_event *from,
-		    struct gf_gpu_event *to, double *seconds,
-		    struct gf_error *err)
+int gf_cuda_event_s(struct gf_gpu *g, struct gf_gpu_event *from, struct gf_gpu_event *to,
+		    double *seconds, struct gf_error *err)
 {
 	float ms;
 	int rc = 0;
@@ -196,9 +187,8 @@ out:
 	return rc;
 }
 
-int gf_cuda_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
-		 const void *from, size_t size_bytes, enum gf_gpu_copy kind,
-		 struct gf_error *err)
+int gf_cuda_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to, const void *from,
+		 size_t size_bytes, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	static const enum cudaMemcpyKind kinds[] = {
 		[GF_GPU_TO_DEVICE] = cudaMemcpyHostToDevice,
@@ -209,14 +199,13 @@ int gf_cuda_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 
 	if (rc)
 		return rc;
-	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind],
-				 (cudaStream_t)s));
+	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind], (cudaStream_t)s));
 out:
 	return rc;
 }
 
-int gf_cuda_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
-		 size_t size_bytes, struct gf_error *err)
+int gf_cuda_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p, size_t size_bytes,
+		 struct gf_error *err)
 {
 	int rc = gf_cuda_choose(g, err);
 
@@ -228,21 +217,19 @@ out:
 }
 
 /* Other threads may allocate meanwhile: only this one's calls are watched. */
-int gf_cuda_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
-			  struct gf_error *err)
+int gf_cuda_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
 {
 	int rc = gf_cuda_choose(g, err);
 
 	if (rc)
 		return rc;
-	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s,
-					cudaStreamCaptureModeThreadLocal));
+	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal));
 out:
 	return rc;
 }
 
-int gf_cuda_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
-			struct gf_gpu_graph **graph, struct gf_error *err)
+int gf_cuda_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph **graph,
+			struct gf_error *err)
 {
 	cudaGraph_t captured = NULL;
 	cudaGraphExec_t exec;
@@ -259,8 +246,8 @@ out:
 	return rc;
 }
 
-int gf_cuda_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
-			 struct gf_gpu_graph *graph, struct gf_error *err)
+int gf_cuda_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph *graph,
+			 struct gf_error *err)
 {
 	int rc = gf_cuda_choose(g, err);
 

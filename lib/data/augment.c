@@ -17,13 +17,11 @@
 
 static int refuse(const char *item, struct gf_error *err)
 {
-	return gf_error_set(
-		err, -EINVAL,
-		"want none, flip, crop:N or " RESIZED ", got \"%.60s\"", item);
+	return gf_error_set(err, -EINVAL, "want none, flip, crop:N or " RESIZED ", got \"%.60s\"",
+			    item);
 }
 
-static int parse_area(const char *item, struct gf_augment *a,
-		      struct gf_error *err)
+static int parse_area(const char *item, struct gf_augment *a, struct gf_error *err)
 {
 	const char *text = item + strlen(RESIZED);
 	struct gf_error reason;
@@ -38,8 +36,7 @@ static int parse_area(const char *item, struct gf_augment *a,
 	return gf_error_set(err, -EINVAL, RESIZED ": %s", reason.text);
 }
 
-static int parse_item(const char *item, struct gf_augment *a,
-		      struct gf_error *err)
+static int parse_item(const char *item, struct gf_augment *a, struct gf_error *err)
 {
 	struct gf_error reason;
 	long long pad;
@@ -58,8 +55,7 @@ static int parse_item(const char *item, struct gf_augment *a,
 	return 0;
 }
 
-int gf_augment_parse(const char *text, struct gf_augment *a,
-		     struct gf_error *err)
+int gf_augment_parse(const char *text, struct gf_augment *a, struct gf_error *err)
 {
 	struct gf_augment parsed = {0};
 	char item[64];
@@ -83,43 +79,40 @@ int gf_augment_parse(const char *text, struct gf_augment *a,
 	return rc;
 }
 
-int gf_augment_check(const struct gf_augment *a, const struct gf_dataset *d,
-		     struct gf_error *err)
+int gf_augment_check(const struct gf_augment *a, const struct gf_dataset *d, struct gf_error *err)
 {
 	const struct gf_shape *s = &d->shape;
 
 	if (a->area > 0 && !d->format->crops)
 		return gf_error_set(err, -EINVAL,
-				    "--augment " RESIZED ": want pictures that "
-				    "are cropped (jpeg), the data are %s (--augment "
-				    "none leaves them as they are)",
+				    "--augment " RESIZED
+				    ": want pictures that are cropped (jpeg), the data are %s "
+				    "(--augment none leaves them as they are)",
 				    d->format->name);
 	if (!a->flip && !a->pad)
 		return 0;
 	if (d->vocabulary || s->rank != 3)
 		return gf_error_set(
 			err, -EINVAL,
-			"--augment: want images of channels, height "
-			"and width, the data are %s",
+			"--augment: want images of channels, height and width, the data are %s",
 			d->vocabulary ? "text" : "flat");
 	if (a->pad >= s->dims[1] || a->pad >= s->dims[2])
 		return gf_error_set(err, -EINVAL,
-				    "--augment: want to crop by less than the "
-				    "images' %zu x %zu pixels, got %zu",
+				    "--augment: want to crop by less than the images' %zu x %zu "
+				    "pixels, got %zu",
 				    s->dims[1], s->dims[2], a->pad);
 	return 0;
 }
 
-/* Pixel (y, x) comes from (y + down, x + right), counted from the right edge
- * if mirrored; from outside it is 0. */
+/* Pixel (y, x) comes from (y + down, x + right), counted from the right edge if mirrored; from
+ * outside it is 0. */
 struct view {
 	long down, right;
 	bool mirrored;
 };
 
 /* Row by row: what lies inside is copied, forwards or backwards. */
-static void look(const struct gf_shape *s, const struct view *v,
-		 const float *from, float *to)
+static void look(const struct gf_shape *s, const struct view *v, const float *from, float *to)
 {
 	const long high = (long)s->dims[1], wide = (long)s->dims[2];
 	const long channels = (long)s->dims[0];
@@ -132,15 +125,14 @@ static void look(const struct gf_shape *s, const struct view *v,
 
 		memset(to, 0, (size_t)wide * sizeof(*to));
 		for (x = first; y >= 0 && y < high && x < last; x++)
-			to[v->mirrored ? wide - 1 - (x - v->right)
-				       : x - v->right] =
+			to[v->mirrored ? wide - 1 - (x - v->right) : x - v->right] =
 				from[(row + v->down) * wide + x];
 	}
 }
 
 int gf_augment_sample(const struct gf_augment *a, const struct gf_dataset *d,
-		      const struct gf_augmented *which, float *values,
-		      int32_t *labels, struct gf_error *err)
+		      const struct gf_augmented *which, float *values, int32_t *labels,
+		      struct gf_error *err)
 {
 	struct gf_rng rng;
 	struct gf_draw draw = {GF_PART_TRAIN, which->index, a->area, &rng};
@@ -148,8 +140,7 @@ int gf_augment_sample(const struct gf_augment *a, const struct gf_dataset *d,
 	int rc;
 
 	gf_rng_init(&rng, which->seed,
-		    STREAM_AUGMENT + which->epoch * d->count[GF_PART_TRAIN] +
-			    which->index);
+		    STREAM_AUGMENT + which->epoch * d->count[GF_PART_TRAIN] + which->index);
 	if (a->flip)
 		v.mirrored = gf_rng_below(&rng, 2);
 	if (a->pad) {

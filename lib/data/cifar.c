@@ -9,11 +9,10 @@
 #include "base/heap.h"
 
 /*
- * The binary version of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of
- * one label byte (CIFAR-100: the coarse one, then the fine one, which is used)
- * and 3 x 32 x 32 bytes, channel by channel. The files may be gzipped, and hold
- * any number of records. A channel's values have mean 0 and deviation 1 over
- * the training part, as is usual with these data.
+ * The binary version of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of one label byte
+ * (CIFAR-100: the coarse one, then the fine one, which is used) and 3 x 32 x 32 bytes, channel by
+ * channel. The files may be gzipped, and hold any number of records. A channel's values have mean 0
+ * and deviation 1 over the training part, as is usual with these data.
  */
 #define CHANNELS    3
 #define SIDE        32
@@ -28,8 +27,8 @@ struct kind {
 
 static const struct kind cifar10 = {
 	1,
-	{{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-	  "data_batch_4.bin", "data_batch_5.bin", NULL},
+	{{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+	  "data_batch_5.bin", NULL},
 	 {"test_batch.bin", NULL}},
 };
 
@@ -43,9 +42,8 @@ struct records {
 	size_t count;
 };
 
-static int read_file(const char *folder, const char *name,
-		     const struct kind *kind, struct records *r, char **path,
-		     struct gf_error *err)
+static int read_file(const char *folder, const char *name, const struct kind *kind,
+		     struct records *r, char **path, struct gf_error *err)
 {
 	const size_t record = kind->label_bytes + IMAGE_BYTES;
 	struct gf_source file = {0};
@@ -54,9 +52,8 @@ static int read_file(const char *folder, const char *name,
 	int rc;
 
 	if (!found)
-		return gf_error_set(err, -ENOENT,
-				    "%s: want a file %s or .gz, found none",
-				    folder, name);
+		return gf_error_set(err, -ENOENT, "%s: want a file %s or .gz, found none", folder,
+				    name);
 	*path = gf_xstrdup(found);
 	rc = gf_source_open(&file, found, err);
 	if (!rc)
@@ -66,17 +63,15 @@ static int read_file(const char *folder, const char *name,
 		return rc;
 	if (size == 0 || size % record)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want whole records of %zu bytes, got "
-				    "%zu bytes",
-				    *path, record, size);
+				    "%s: want whole records of %zu bytes, got %zu bytes", *path,
+				    record, size);
 	r->count = size / record;
 	return 0;
 }
 
 /* Appends a file's records to those of the part's earlier files. */
-static int take(struct gf_dataset *d, enum gf_part part,
-		const struct kind *kind, const struct records *r,
-		const struct gf_dataset_want *want, const char *path,
+static int take(struct gf_dataset *d, enum gf_part part, const struct kind *kind,
+		const struct records *r, const struct gf_dataset_want *want, const char *path,
 		struct gf_error *err)
 {
 	const size_t record = kind->label_bytes + IMAGE_BYTES;
@@ -85,25 +80,22 @@ static int take(struct gf_dataset *d, enum gf_part part,
 	int rc = 0;
 
 	m->bytes[part] = gf_xreallocarray(m->bytes[part], total, IMAGE_BYTES);
-	m->labels[part] =
-		gf_xreallocarray(m->labels[part], total, sizeof(int32_t));
+	m->labels[part] = gf_xreallocarray(m->labels[part], total, sizeof(int32_t));
 	for (i = 0; i < r->count && !rc; i++) {
 		const unsigned char *at = r->bytes + i * record;
 
-		rc = gf_images_label(d, part, before + i,
-				     at[kind->label_bytes - 1], want, path,
+		rc = gf_images_label(d, part, before + i, at[kind->label_bytes - 1], want, path,
 				     err);
-		memcpy(m->bytes[part] + (before + i) * IMAGE_BYTES,
-		       at + kind->label_bytes, IMAGE_BYTES);
+		memcpy(m->bytes[part] + (before + i) * IMAGE_BYTES, at + kind->label_bytes,
+		       IMAGE_BYTES);
 	}
 	d->count[part] = total;
 	return rc;
 }
 
-/* A byte's value is (byte / MAX_BYTE - mean[c]) / deviation[c] in channel c;
- * deviations are positive. */
-static void normalise(const struct gf_dataset *d, const double *mean,
-		      const double *deviation)
+/* A byte's value is (byte / MAX_BYTE - mean[c]) / deviation[c] in channel c; deviations are
+ * positive. */
+static void normalise(const struct gf_dataset *d, const double *mean, const double *deviation)
 {
 	struct gf_images *m = d->priv;
 	size_t c, i;
@@ -112,16 +104,12 @@ static void normalise(const struct gf_dataset *d, const double *mean,
 	m->value = gf_xcalloc(m->nvalues, sizeof(*m->value));
 	for (c = 0; c < m->nvalues; c++)
 		for (i = 0; i < 256; i++)
-			m->value[c][i] =
-				(float)(((double)i / MAX_BYTE - mean[c]) /
-					deviation[c]);
+			m->value[c][i] = (float)(((double)i / MAX_BYTE - mean[c]) / deviation[c]);
 }
 
-/* Mean and standard deviation of byte / MAX_BYTE in each channel of the
- * training part, exact up to the rounding of the last steps; the deviation of a
- * single value is 1. */
-static void statistics(const struct gf_dataset *d, double *mean,
-		       double *deviation)
+/* Mean and standard deviation of byte / MAX_BYTE in each channel of the training part, exact up to
+ * the rounding of the last steps; the deviation of a single value is 1. */
+static void statistics(const struct gf_dataset *d, double *mean, double *deviation)
 {
 	const struct gf_images *m = d->priv;
 	size_t channels = d->shape.dims[0];
@@ -163,11 +151,9 @@ static int open_cifar(const char *folder, const struct kind *kind,
 			struct records r = {0};
 			char *path = NULL;
 
-			rc = read_file(folder, kind->files[part][f], kind, &r,
-				       &path, err);
+			rc = read_file(folder, kind->files[part][f], kind, &r, &path, err);
 			if (!rc)
-				rc = take(d, (enum gf_part)part, kind, &r, want,
-					  path, err);
+				rc = take(d, (enum gf_part)part, kind, &r, want, path, err);
 			free(r.bytes);
 			free(path);
 		}
@@ -178,14 +164,14 @@ static int open_cifar(const char *folder, const struct kind *kind,
 	return 0;
 }
 
-static int open_cifar10(const char *path, const struct gf_dataset_want *want,
-			struct gf_dataset *d, struct gf_error *err)
+static int open_cifar10(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+			struct gf_error *err)
 {
 	return open_cifar(path, &cifar10, want, d, err);
 }
 
-static int open_cifar100(const char *path, const struct gf_dataset_want *want,
-			 struct gf_dataset *d, struct gf_error *err)
+static int open_cifar100(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+			 struct gf_error *err)
 {
 	return open_cifar(path, &cifar100, want, d, err);
 }

@@ -19,11 +19,10 @@ extern const struct gf_data_format gf_data_jpeg;      /* jpeg_folder.c */
 extern const struct gf_data_format gf_data_synthetic; /* synthetic_data.c */
 
 /*
- * One file of a data set, plain or compressed by gzip, read from front to back.
- * A size that a file states about itself is not trusted: memory grows with the
- * bytes that are really there. Errors name the file; a truncated, damaged or
- * swollen gzip stream is -EINVAL, and so is what is no regular file (private to
- * lib/data).
+ * One file of a data set, plain or compressed by gzip, read from front to back. A size that a file
+ * states about itself is not trusted: memory grows with the bytes that are really there. Errors
+ * name the file; a truncated, damaged or swollen gzip stream is -EINVAL, and so is what is no
+ * regular file (private to lib/data).
  */
 struct gf_source {
 	char *path; /* owned */
@@ -33,8 +32,8 @@ struct gf_source {
 /* Nothing that fits beside a model on one host is larger. */
 #define GF_SOURCE_MAX_BYTES ((size_t)1 << 36)
 
-/* <folder>/<name>, or <folder>/<name>.gz if only that exists; NULL if neither
- * does. The caller frees. */
+/* <folder>/<name>, or <folder>/<name>.gz if only that exists; NULL if neither does. The caller
+ * frees. */
 char *gf_source_find(const char *folder, const char *name);
 
 /* Takes the path, also when it fails; gf_source_close in any case. */
@@ -42,18 +41,16 @@ int gf_source_open(struct gf_source *s, char *path, struct gf_error *err);
 void gf_source_close(struct gf_source *s);
 
 /* Up to want bytes; fewer at the end of the file. */
-int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
-		   struct gf_error *err);
+int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got, struct gf_error *err);
 /* Exactly total bytes (> 0) and then the end; the caller frees. */
 int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
 		      struct gf_error *err);
 /* Reads the rest; *bytes is never NULL on success, and the caller's to free. */
-int gf_source_rest(struct gf_source *s, unsigned char **bytes, size_t *size,
-		   struct gf_error *err);
+int gf_source_rest(struct gf_source *s, unsigned char **bytes, size_t *size, struct gf_error *err);
 
 /*
- * The common part of the formats of byte images: a dataset's priv points to one
- * of these (private to lib/data). Bytes and labels are allocated with malloc.
+ * The common part of the formats of byte images: a dataset's priv points to one of these (private
+ * to lib/data). Bytes and labels are allocated with malloc.
  */
 struct gf_images {
 	unsigned char *bytes[GF_PARTS];
@@ -63,15 +60,14 @@ struct gf_images {
 	size_t nvalues;
 };
 
-/* One of the d->count[part] labels of `file` by its number; want->classes 0:
- * any. Raises d->classes. */
-int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index,
-		    long long label, const struct gf_dataset_want *want,
-		    const char *file, struct gf_error *err);
+/* One of the d->count[part] labels of `file` by its number; want->classes 0: any. Raises
+ * d->classes. */
+int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index, long long label,
+		    const struct gf_dataset_want *want, const char *file, struct gf_error *err);
 
 /* Callbacks of a format. */
-int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw,
-		     float *values, int32_t *label, struct gf_error *err);
+int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		     int32_t *label, struct gf_error *err);
 void gf_images_close(struct gf_dataset *d);
 
 /* A text, and its numbers from 0, as text_data.c reads and cuts it. */
@@ -82,27 +78,25 @@ struct gf_text_parts {
 	size_t length[GF_PARTS]; /* of numbers */
 };
 
-/* Numbers the words, at most `limit` (>= 1) and "<unk>" among them, which
- * stands for every other one (vocabulary.c). */
-int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit,
-		    size_t *vocabulary, struct gf_error *err);
+/* Numbers the words, at most `limit` (>= 1) and "<unk>" among them, which stands for every other
+ * one (vocabulary.c). */
+int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit, size_t *vocabulary,
+		    struct gf_error *err);
 
 /*
- * Masked words, for a model that reads ahead (Devlin et al. 2019, "BERT",
- * section 3.1). The model is asked for 15 % of a sample's numbers, at least
- * one, and the other positions have no label. Of these numbers 80 % are
- * replaced by the mask, 10 % by any number, and 10 % stay.
+ * Masked words, for a model that reads ahead (Devlin et al. 2019, "BERT", section 3.1). The model
+ * is asked for 15 % of a sample's numbers, at least one, and the other positions have no label. Of
+ * these numbers 80 % are replaced by the mask, 10 % by any number, and 10 % stay.
  *
- * What is masked depends on the seed, the epoch and the sample alone, as
- * augmentation does. All samples have equally many labels, so that a mean over
- * the samples of all ranks is the mean over their labels.
+ * What is masked depends on the seed, the epoch and the sample alone, as augmentation does. All
+ * samples have equally many labels, so that a mean over the samples of all ranks is the mean over
+ * their labels.
  */
 
-/* One sample, in place; its labels become the numbers that were masked. The
- * mask is d->vocabulary, the number after the text's own. Other data stay. The
- * test part is masked the same in each epoch. */
-void gf_mask_sample(const struct gf_dataset *d, enum gf_part part,
-		    uint64_t seed, size_t epoch, size_t index, float *values,
-		    int32_t *labels);
+/* One sample, in place; its labels become the numbers that were masked. The mask is d->vocabulary,
+ * the number after the text's own. Other data stay. The test part is masked the same in each
+ * epoch. */
+void gf_mask_sample(const struct gf_dataset *d, enum gf_part part, uint64_t seed, size_t epoch,
+		    size_t index, float *values, int32_t *labels);
 
 #endif

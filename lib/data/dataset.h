@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/data: labelled samples: readers of formats, order, augmentation,
- * loaders. */
+/* lib/data: labelled samples: readers of formats, order, augmentation, loaders. */
 #ifndef GF_DATA_DATASET_H
 #define GF_DATA_DATASET_H
 
@@ -12,17 +11,16 @@
 #include "doc/models/model.h"
 
 /*
- * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...)
- * and one entry in registry.c.
+ * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...) and one entry in
+ * registry.c.
  *
- * IMAGES have one label each. A byte v becomes v / max, where max is the
- * largest byte of the training part unless the data says another: inputs lie
- * in [0, 1] whatever range the bytes use (0..255, 0..16), and the test part is
- * scaled like the training part.
+ * IMAGES have one label each. A byte v becomes v / max, where max is the largest byte of the
+ * training part unless the data says another: inputs lie in [0, 1] whatever range the bytes use
+ * (0..255, 0..16), and the test part is scaled like the training part.
  *
- * TEXT is a row of numbers below `vocabulary`, cut into samples of as many
- * numbers as the model reads; each position's label is the next number. For a
- * model that reads ahead some numbers are masked instead (data/data_parts.h).
+ * TEXT is a row of numbers below `vocabulary`, cut into samples of as many numbers as the model
+ * reads; each position's label is the next number. For a model that reads ahead some numbers are
+ * masked instead (data/data_parts.h).
  */
 enum gf_part { GF_PART_TRAIN, GF_PART_TEST, GF_PARTS };
 extern const char *const gf_part_names[]; /* train test */
@@ -40,8 +38,8 @@ struct gf_dataset_want {
 struct gf_dataset;
 struct gf_rng;
 
-/* Which sample, and of a picture which window: at random one of `area` (its
- * least share) to all of it, or the middle. */
+/* Which sample, and of a picture which window: at random one of `area` (its least share) to all of
+ * it, or the middle. */
 struct gf_draw {
 	enum gf_part part;
 	size_t index;
@@ -55,12 +53,12 @@ struct gf_data_format {
 	/* 1 if `path` names data of this format, 0 if not; opens nothing big */
 	int (*recognise)(const char *path);
 	/* Fills what is above priv. Errors name the file. */
-	int (*open)(const char *path, const struct gf_dataset_want *want,
-		    struct gf_dataset *d, struct gf_error *err);
-	/* The values (gf_shape_elems of them) and the d->positions labels.
-	 * Called from several threads. Errors name the file. */
-	int (*sample)(const struct gf_dataset *d, const struct gf_draw *draw,
-		      float *values, int32_t *labels, struct gf_error *err);
+	int (*open)(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+		    struct gf_error *err);
+	/* The values (gf_shape_elems of them) and the d->positions labels. Called from several
+	 * threads. Errors name the file. */
+	int (*sample)(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		      int32_t *labels, struct gf_error *err);
 	/* Accepts a dataset whose open failed half-way. */
 	void (*close)(struct gf_dataset *d);
 	bool crops; /* sample heeds the draw's window */
@@ -74,20 +72,19 @@ struct gf_dataset {
 	size_t masked;     /* if not 0 GF_NO_LABEL but for so many */
 	size_t classes;    /* all labels lie below */
 	size_t vocabulary; /* text: all values lie below; else 0 */
-	/* Sample i + 1 goes on where sample i ends: an epoch reads rows of
-	 * them in order (data/loader.h). */
+	/* Sample i + 1 goes on where sample i ends: an epoch reads rows of them in order
+	 * (data/loader.h). */
 	bool consecutive;
 	void *priv;
 };
 
 extern const struct gf_data_format *const gf_data_formats[]; /* NULL-ended */
 
-/* Opens a folder ("digits"), a folder of a format ("cifar10:pictures") or a
- * made-up set ("synthetic", "synthetic:4096"), and checks it against what the
- * model wants: a flat model input takes any shape of as many elements, any
- * other must agree in every dimension. */
-int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
-		    struct gf_dataset *d, struct gf_error *err);
+/* Opens a folder ("digits"), a folder of a format ("cifar10:pictures") or a made-up set
+ * ("synthetic", "synthetic:4096"), and checks it against what the model wants: a flat model input
+ * takes any shape of as many elements, any other must agree in every dimension. */
+int gf_dataset_open(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+		    struct gf_error *err);
 void gf_dataset_close(struct gf_dataset *d);
 
 /* Positions of a sample that have a label. */
@@ -96,10 +93,8 @@ size_t gf_dataset_labels(const struct gf_dataset *d);
 /* The folder in `path`, without a format's name and colon before it. */
 const char *gf_dataset_folder(const char *path);
 
-/* Samples indices[0..n-1] one after the other, as they are: not
- * masked. */
-int gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
-		     const size_t *indices, size_t n, float *values,
-		     int32_t *labels, struct gf_error *err);
+/* Samples indices[0..n-1] one after the other, as they are: not masked. */
+int gf_dataset_batch(const struct gf_dataset *d, enum gf_part part, const size_t *indices, size_t n,
+		     float *values, int32_t *labels, struct gf_error *err);
 
 #endif

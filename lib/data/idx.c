@@ -10,10 +10,10 @@
 #include "base/heap.h"
 
 /*
- * A folder of IDX files under MNIST's names (LeCun, Cortes and Burges): bytes
- * 0 0 TYPE NDIM, NDIM big-endian 32-bit sizes, then the array row by row. Each
- * file may be gzipped. Images are N x H x W, N x C x H x W or N x F unsigned
- * bytes; labels are N unsigned bytes, or big-endian integers of 16 or 32 bits.
+ * A folder of IDX files under MNIST's names (LeCun, Cortes and Burges): bytes 0 0 TYPE NDIM, NDIM
+ * big-endian 32-bit sizes, then the array row by row. Each file may be gzipped. Images are N x H x
+ * W, N x C x H x W or N x F unsigned bytes; labels are N unsigned bytes, or big-endian integers of
+ * 16 or 32 bits.
  */
 #define MAX_DIMS 4
 #define TYPE_U8  0x08
@@ -51,39 +51,33 @@ static int read_header(struct array *a, struct gf_error *err)
 	if (rc)
 		return rc;
 	if (got < sizeof(head) || head[0] || head[1])
-		return gf_error_set(err, -EINVAL,
-				    "%s: want an IDX file (0 0 TYPE NDIM), got "
-				    "%s",
-				    path,
-				    got < sizeof(head)
-					    ? "less than 4 bytes"
-					    : "another magic number");
+		return gf_error_set(
+			err, -EINVAL, "%s: want an IDX file (0 0 TYPE NDIM), got %s", path,
+			got < sizeof(head) ? "less than 4 bytes" : "another magic number");
 	a->width = width_of(a, head[2]);
 	if (!a->width || head[3] < 1 || head[3] > MAX_DIMS)
-		return gf_error_set(
-			err, -EINVAL,
-			"%s: want unsigned bytes (type 0x08%s) in "
-			"1 to %d dimensions, got type 0x%02x in %d",
-			path, a->images ? "" : "; 0x0b, 0x0c: 16, 32 bits",
-			MAX_DIMS, head[2], head[3]);
+		return gf_error_set(err, -EINVAL,
+				    "%s: want unsigned bytes (type 0x08%s) in 1 to %d dimensions, "
+				    "got type 0x%02x in %d",
+				    path, a->images ? "" : "; 0x0b, 0x0c: 16, 32 bits", MAX_DIMS,
+				    head[2], head[3]);
 	a->ndims = head[3];
 	for (i = 0; i < a->ndims; i++) {
 		rc = gf_source_read(&a->file, word, sizeof(word), &got, err);
 		if (rc)
 			return rc;
 		if (got < sizeof(word))
-			return gf_error_set(err, -EINVAL,
-					    "%s: want %zu dimensions in the "
-					    "header, the file ends in the %zu.",
-					    path, a->ndims, i + 1);
-		a->dims[i] = (size_t)word[0] << 24 | (size_t)word[1] << 16 |
-			     (size_t)word[2] << 8 | word[3];
+			return gf_error_set(
+				err, -EINVAL,
+				"%s: want %zu dimensions in the header, the file ends in the %zu.",
+				path, a->ndims, i + 1);
+		a->dims[i] = (size_t)word[0] << 24 | (size_t)word[1] << 16 | (size_t)word[2] << 8 |
+			     word[3];
 	}
 	return 0;
 }
 
-static int total_bytes(const struct array *a, size_t *total,
-		       struct gf_error *err)
+static int total_bytes(const struct array *a, size_t *total, struct gf_error *err)
 {
 	size_t i;
 
@@ -91,13 +85,11 @@ static int total_bytes(const struct array *a, size_t *total,
 	for (i = 0; i < a->ndims; i++) {
 		if (a->dims[i] == 0)
 			return gf_error_set(err, -EINVAL,
-					    "%s: want every dimension > 0, "
-					    "dimension %zu is 0",
+					    "%s: want every dimension > 0, dimension %zu is 0",
 					    a->file.path, i);
 		if (a->dims[i] > GF_SOURCE_MAX_BYTES / *total)
 			return gf_error_set(err, -EINVAL,
-					    "%s: want at most %zu bytes, the "
-					    "header says more",
+					    "%s: want at most %zu bytes, the header says more",
 					    a->file.path, GF_SOURCE_MAX_BYTES);
 		*total *= a->dims[i];
 	}
@@ -133,9 +125,8 @@ static const struct {
 	bool images;
 	const char *text;
 } endings[] = {
-	{true, "images-idx3-ubyte"},  {true, "images-idx4-ubyte"},
-	{true, "images-idx2-ubyte"},  {false, "labels-idx1-ubyte"},
-	{false, "labels-idx1-short"}, {false, "labels-idx1-int"},
+	{true, "images-idx3-ubyte"},  {true, "images-idx4-ubyte"},  {true, "images-idx2-ubyte"},
+	{false, "labels-idx1-ubyte"}, {false, "labels-idx1-short"}, {false, "labels-idx1-int"},
 };
 
 /* The first of <folder>/<stem>-<ending>[.gz] that is there. */
@@ -148,8 +139,7 @@ static char *find_file(const char *folder, enum gf_part part, bool images)
 		for (e = 0; e < GF_ARRAY_LENGTH(endings) && !path; e++) {
 			if (endings[e].images != images)
 				continue;
-			name = gf_xasprintf("%s-%s", stems[part][s],
-					    endings[e].text);
+			name = gf_xasprintf("%s-%s", stems[part][s], endings[e].text);
 			path = gf_source_find(folder, name);
 			free(name);
 		}
@@ -162,8 +152,7 @@ static int recognise(const char *folder)
 	int file, found = 0;
 
 	for (file = 0; file < 2 * GF_PARTS && !found; file++) {
-		char *path =
-			find_file(folder, (enum gf_part)(file / 2), file % 2);
+		char *path = find_file(folder, (enum gf_part)(file / 2), file % 2);
 
 		found = path != NULL;
 		free(path);
@@ -171,29 +160,25 @@ static int recognise(const char *folder)
 	return found;
 }
 
-static int open_array(const char *folder, enum gf_part part, bool images,
-		      struct array *a, struct gf_error *err)
+static int open_array(const char *folder, enum gf_part part, bool images, struct array *a,
+		      struct gf_error *err)
 {
 	char *path = find_file(folder, part, images);
 	int rc;
 
 	a->images = images;
 	if (!path)
-		return gf_error_set(err, -ENOENT,
-				    "%s: want a file %s-%s-ubyte%s or "
-				    ".gz%s, found none",
-				    folder, stems[part][0],
-				    images ? "images-idx3" : "labels-idx1",
-				    images ? "" : ", -short, -int",
-				    stems[part][1] ? " (or test-...)" : "");
+		return gf_error_set(
+			err, -ENOENT, "%s: want a file %s-%s-ubyte%s or .gz%s, found none", folder,
+			stems[part][0], images ? "images-idx3" : "labels-idx1",
+			images ? "" : ", -short, -int", stems[part][1] ? " (or test-...)" : "");
 	rc = gf_source_open(&a->file, path, err);
 	if (!rc)
 		rc = read_array(a, err);
 	if (rc)
 		return rc;
 	if (images ? a->ndims < 2 : a->ndims != 1)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want %s dimensions, got %zu", path,
+		return gf_error_set(err, -EINVAL, "%s: want %s dimensions, got %zu", path,
 				    images ? "2 to 4" : "1", a->ndims);
 	return 0;
 }
@@ -206,28 +191,25 @@ static long long element(const struct array *a, size_t i)
 		return at[0];
 	if (a->width == 2)
 		return (int16_t)(at[0] << 8 | at[1]);
-	return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 |
-			 (uint32_t)at[2] << 8 | at[3]);
+	return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 |
+			 at[3]);
 }
 
-static int take_labels(struct gf_dataset *d, enum gf_part part,
-		       const struct array *images, const struct array *labels,
-		       const struct gf_dataset_want *want, struct gf_error *err)
+static int take_labels(struct gf_dataset *d, enum gf_part part, const struct array *images,
+		       const struct array *labels, const struct gf_dataset_want *want,
+		       struct gf_error *err)
 {
 	struct gf_images *m = d->priv;
 	size_t i;
 	int rc = 0;
 
 	if (labels->dims[0] != images->dims[0])
-		return gf_error_set(err, -EINVAL,
-				    "%s: want %zu labels, one for each image "
-				    "of %s, got %zu",
-				    labels->file.path, images->dims[0],
-				    images->file.path, labels->dims[0]);
+		return gf_error_set(
+			err, -EINVAL, "%s: want %zu labels, one for each image of %s, got %zu",
+			labels->file.path, images->dims[0], images->file.path, labels->dims[0]);
 	m->labels[part] = gf_xcalloc(labels->dims[0], sizeof(int32_t));
 	for (i = 0; i < labels->dims[0] && !rc; i++)
-		rc = gf_images_label(d, part, i, element(labels, i), want,
-				     labels->file.path, err);
+		rc = gf_images_label(d, part, i, element(labels, i), want, labels->file.path, err);
 	return rc;
 }
 
@@ -238,14 +220,13 @@ static struct gf_shape shape_of(const struct array *images)
 	/* N x H x W is one channel */
 	if (images->ndims == 3)
 		s.dims[s.rank++] = 1;
-	memcpy(s.dims + s.rank, images->dims + 1,
-	       (images->ndims - 1) * sizeof(s.dims[0]));
+	memcpy(s.dims + s.rank, images->dims + 1, (images->ndims - 1) * sizeof(s.dims[0]));
 	s.rank += images->ndims - 1;
 	return s;
 }
 
-static int take_images(struct gf_dataset *d, enum gf_part part,
-		       struct array *images, struct gf_error *err)
+static int take_images(struct gf_dataset *d, enum gf_part part, struct array *images,
+		       struct gf_error *err)
 {
 	struct gf_shape shape = shape_of(images);
 	struct gf_images *m = d->priv;
@@ -253,19 +234,18 @@ static int take_images(struct gf_dataset *d, enum gf_part part,
 	if (part == GF_PART_TRAIN)
 		d->shape = shape;
 	else if (memcmp(&shape, &d->shape, sizeof(shape)) != 0)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want images of the same size as those "
-				    "for training, got another",
-				    images->file.path);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want images of the same size as those for training, got another",
+			images->file.path);
 	d->count[part] = images->dims[0];
 	m->bytes[part] = images->bytes;
 	images->bytes = NULL;
 	return 0;
 }
 
-static int open_part(const char *folder, enum gf_part part,
-		     const struct gf_dataset_want *want, struct gf_dataset *d,
-		     struct gf_error *err)
+static int open_part(const char *folder, enum gf_part part, const struct gf_dataset_want *want,
+		     struct gf_dataset *d, struct gf_error *err)
 {
 	struct array images = {0}, labels = {0};
 	int rc;
@@ -298,8 +278,8 @@ static void scale(const struct gf_dataset *d)
 		m->value[0][i] = (float)i / (float)(max ? max : 1);
 }
 
-static int open_idx(const char *path, const struct gf_dataset_want *want,
-		    struct gf_dataset *d, struct gf_error *err)
+static int open_idx(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+		    struct gf_error *err)
 {
 	int part, rc = 0;
 
@@ -313,8 +293,7 @@ static int open_idx(const char *path, const struct gf_dataset_want *want,
 
 const struct gf_data_format gf_data_idx = {
 	.name = "idx",
-	.description = "a folder of IDX files under MNIST's names, plain or "
-		       "gzipped",
+	.description = "a folder of IDX files under MNIST's names, plain or gzipped",
 	.recognise = recognise,
 	.open = open_idx,
 	.sample = gf_images_sample,

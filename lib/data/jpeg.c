@@ -29,16 +29,15 @@ struct pixels {
 
 /* --- which window --------------------------------------------------------- */
 
-static struct gf_crop centred(double picture_width, double picture_height,
-			      double width, double height)
+static struct gf_crop centred(double picture_width, double picture_height, double width,
+			      double height)
 {
-	return (struct gf_crop){(picture_width - width) / 2,
-				(picture_height - height) / 2, width, height};
+	return (struct gf_crop){(picture_width - width) / 2, (picture_height - height) / 2, width,
+				height};
 }
 
 /* The largest one of a ratio, times `share`. */
-static struct gf_crop middle(double width, double height, double ratio,
-			     double share)
+static struct gf_crop middle(double width, double height, double ratio, double share)
 {
 	const double most = width < height * ratio ? width : height * ratio;
 
@@ -50,8 +49,7 @@ static double between(struct gf_rng *rng, double low, double high)
 	return low + (high - low) * gf_rng_uniform(rng);
 }
 
-static struct gf_crop at_random(const struct gf_draw *draw, size_t width,
-				size_t height)
+static struct gf_crop at_random(const struct gf_draw *draw, size_t width, size_t height)
 {
 	const double area = (double)width * (double)height;
 	double ratio = (double)width / (double)height;
@@ -64,36 +62,34 @@ static struct gf_crop at_random(const struct gf_draw *draw, size_t width,
 		size_t h = (size_t)round(sqrt(share / r));
 
 		if (w > 0 && w <= width && h > 0 && h <= height)
-			return (struct gf_crop){
-				(double)gf_rng_below(draw->rng, width - w + 1),
-				(double)gf_rng_below(draw->rng, height - h + 1),
-				(double)w, (double)h};
+			return (struct gf_crop){(double)gf_rng_below(draw->rng, width - w + 1),
+						(double)gf_rng_below(draw->rng, height - h + 1),
+						(double)w, (double)h};
 	}
 	ratio = fmin(fmax(ratio, 1 / RATIO), RATIO);
 	return middle((double)width, (double)height, ratio, 1);
 }
 
-struct gf_crop gf_crop_draw(const struct gf_draw *draw, size_t picture_width,
-			    size_t picture_height, size_t width, size_t height)
+struct gf_crop gf_crop_draw(const struct gf_draw *draw, size_t picture_width, size_t picture_height,
+			    size_t width, size_t height)
 {
 	if (draw->area > 0)
 		return at_random(draw, picture_width, picture_height);
-	return middle((double)picture_width, (double)picture_height,
-		      (double)width / (double)height, MIDDLE_SHARE);
+	return middle((double)picture_width, (double)picture_height, (double)width / (double)height,
+		      MIDDLE_SHARE);
 }
 
 /* --- its values ----------------------------------------------------------- */
 
-/* For each of the `count` results along an axis: its first pixel, how many, and
- * their weights, `most` places each. */
+/* For each of the `count` results along an axis: its first pixel, how many, and their weights,
+ * `most` places each. */
 struct axis {
 	size_t *first, *n;
 	float *weights;
 	size_t most;
 };
 
-static void weigh(struct axis *a, size_t i, double centre, double support,
-		  size_t begin, size_t end)
+static void weigh(struct axis *a, size_t i, double centre, double support, size_t begin, size_t end)
 {
 	float *weights = a->weights + i * a->most;
 	double sum = 0;
@@ -103,17 +99,13 @@ static void weigh(struct axis *a, size_t i, double centre, double support,
 		sum += fmax(0, 1 - fabs((double)k + .5 - centre) / support);
 	for (k = begin; k < end; k++)
 		weights[k - begin] =
-			(float)(fmax(0, 1 - fabs((double)k + .5 - centre) /
-							support) /
-				sum);
+			(float)(fmax(0, 1 - fabs((double)k + .5 - centre) / support) / sum);
 	a->first[i] = begin;
 	a->n[i] = end - begin;
 }
 
-/* Pixels beside the window, or beyond the `pixels` there are, count for
- * nothing. */
-static void axis_init(struct axis *a, double from, double length, size_t pixels,
-		      size_t count)
+/* Pixels beside the window, or beyond the `pixels` there are, count for nothing. */
+static void axis_init(struct axis *a, double from, double length, size_t pixels, size_t count)
 {
 	const double scale = length / (double)count, support = fmax(scale, 1);
 	const double low = floor(from);
@@ -127,8 +119,7 @@ static void axis_init(struct axis *a, double from, double length, size_t pixels,
 	for (i = 0; i < count; i++) {
 		double centre = from + ((double)i + .5) * scale;
 
-		weigh(a, i, centre, support,
-		      (size_t)fmax(low, floor(centre - support + .5)),
+		weigh(a, i, centre, support, (size_t)fmax(low, floor(centre - support + .5)),
 		      (size_t)fmin(high, floor(centre + support + .5)));
 	}
 }
@@ -141,8 +132,7 @@ static void axis_release(struct axis *a)
 }
 
 /* Rows become one. Steps of a fixed length, which compilers make vectors of. */
-static void mix_rows(const struct pixels *p, const struct axis *down, size_t y,
-		     float *row)
+static void mix_rows(const struct pixels *p, const struct axis *down, size_t y, float *row)
 {
 	const unsigned char *bytes = p->bytes + down->first[y] * p->stride;
 	const float *weights = down->weights + y * down->most;
@@ -153,8 +143,7 @@ static void mix_rows(const struct pixels *p, const struct axis *down, size_t y,
 
 		for (k = 0; k < down->n[y]; k++)
 			for (i = 0; i < PIXELS_STEP; i++)
-				sum[i] += weights[k] *
-					  (float)bytes[k * p->stride + x + i];
+				sum[i] += weights[k] * (float)bytes[k * p->stride + x + i];
 		for (i = 0; i < PIXELS_STEP; i++)
 			row[x + i] = sum[i];
 	}
@@ -175,14 +164,13 @@ static void mix_columns(const float *row, const struct axis *across,
 			for (c = 0; c < 3; c++)
 				sum[c] += weights[k] * at[c];
 		for (c = 0; c < 3; c++)
-			values[c * plane + x] =
-				want->gain[c] * sum[c] + want->offset[c];
+			values[c * plane + x] = want->gain[c] * sum[c] + want->offset[c];
 	}
 }
 
-/* The window, whose pixels are all there, as {3, height, width} values. Each is
- * a mean of pixels weighted by a triangle, as wide as the window is shrunk
- * (PIL's and torchvision's bilinear, without their rounding to bytes). */
+/* The window, whose pixels are all there, as {3, height, width} values. Each is a mean of pixels
+ * weighted by a triangle, as wide as the window is shrunk (PIL's and torchvision's bilinear,
+ * without their rounding to bytes). */
 static void crop_values(const struct pixels *p, const struct gf_crop *w,
 			const struct gf_picture_want *want, float *values)
 {
@@ -204,8 +192,8 @@ static void crop_values(const struct pixels *p, const struct gf_crop *w,
 /* --- its pixels ------------------------------------------------------------
  */
 
-/* Of a picture in several scans, as progressive ones are, libjpeg holds the
- * coefficients of all pixels: 6 bytes each, 8 with inks. */
+/* Of a picture in several scans, as progressive ones are, libjpeg holds the coefficients of all
+ * pixels: 6 bytes each, 8 with inks. */
 #define MOST_PIXELS         ((size_t)1 << 27)
 #define MOST_PIXELS_OF_MANY ((size_t)1 << 25)
 #define MOST_SCANS          100
@@ -237,20 +225,19 @@ static void fail(j_common_ptr jpeg)
 	char text[JMSG_LENGTH_MAX];
 
 	jpeg->err->format_message(jpeg, text);
-	r->rc = gf_error_set(r->err, -EINVAL,
-			     "%s: libjpeg cannot read it: %s " REMEDY, r->path,
+	r->rc = gf_error_set(r->err, -EINVAL, "%s: libjpeg cannot read it: %s " REMEDY, r->path,
 			     text);
 	longjmp(r->failed, 1);
 }
 
-/* What libjpeg would guess is damage. Many a sound picture has bytes too many,
- * or says odd things of itself. */
+/* What libjpeg would guess is damage. Many a sound picture has bytes too many, or says odd things
+ * of itself. */
 static void warn(j_common_ptr jpeg, int level)
 {
 	const int code = jpeg->err->msg_code;
 
-	if (level < 0 && code != JWRN_EXTRANEOUS_DATA &&
-	    code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR)
+	if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM &&
+	    code != JWRN_JFIF_MAJOR)
 		fail(jpeg);
 }
 
@@ -258,9 +245,8 @@ static void bound(struct reader *r, size_t got, size_t most, const char *of)
 {
 	if (got <= most)
 		return;
-	r->rc = gf_error_set(r->err, -EINVAL,
-			     "%s: want at most %zu %s, got %zu " REMEDY,
-			     r->path, most, of, got);
+	r->rc = gf_error_set(r->err, -EINVAL, "%s: want at most %zu %s, got %zu " REMEDY, r->path,
+			     most, of, got);
 	longjmp(r->failed, 1);
 }
 
@@ -279,28 +265,24 @@ static void check(struct reader *r)
 	const size_t pixels = (size_t)j->image_width * j->image_height;
 
 	/* never inside the data of a scan, where 0xff is followed by 0 */
-	if (!memmem(j->src->next_input_byte, j->src->bytes_in_buffer,
-		    "\xff\xd9", 2)) {
+	if (!memmem(j->src->next_input_byte, j->src->bytes_in_buffer, "\xff\xd9", 2)) {
 		r->rc = gf_error_set(r->err, -EINVAL,
-				     "%s: want a whole JPEG file, its end is "
-				     "missing " REMEDY,
+				     "%s: want a whole JPEG file, its end is missing " REMEDY,
 				     r->path);
 		longjmp(r->failed, 1);
 	}
 	bound(r, pixels, MOST_PIXELS, "pixels");
 	if (jpeg_has_multiple_scans(j))
-		bound(r, pixels, MOST_PIXELS_OF_MANY,
-		      "pixels in several scans");
+		bound(r, pixels, MOST_PIXELS_OF_MANY, "pixels in several scans");
 }
 
 /* As small as leaves the wanted pixels to the window. */
-static unsigned choose_scale(const struct gf_crop *w,
-			     const struct gf_picture_want *want)
+static unsigned choose_scale(const struct gf_crop *w, const struct gf_picture_want *want)
 {
 	unsigned s = 8;
 
-	while (s > 1 && (w->width < (double)(s * want->width) ||
-			 w->height < (double)(s * want->height)))
+	while (s > 1 &&
+	       (w->width < (double)(s * want->width) || w->height < (double)(s * want->height)))
 		s /= 2;
 	return s;
 }
@@ -310,8 +292,8 @@ static void start(struct reader *r)
 	struct jpeg_decompress_struct *j = &r->jpeg;
 	struct gf_crop *w = &r->window;
 
-	*w = gf_crop_draw(r->draw, j->image_width, j->image_height,
-			  r->want->width, r->want->height);
+	*w = gf_crop_draw(r->draw, j->image_width, j->image_height, r->want->width,
+			  r->want->height);
 	j->scale_num = 1;
 	j->scale_denom = choose_scale(w, r->want);
 	j->out_color_space = j->num_components == 4 ? JCS_CMYK : JCS_RGB;
@@ -322,8 +304,8 @@ static void start(struct reader *r)
 	jpeg_start_decompress(j);
 }
 
-/* Inks become light, in place. Adobe's programs write inks inverted, so that
- * they are light already. */
+/* Inks become light, in place. Adobe's programs write inks inverted, so that they are light
+ * already. */
 static void convert_inks(unsigned char *row, size_t width, bool inverted)
 {
 	const unsigned char *at = row;
@@ -347,8 +329,7 @@ static void read_window(struct reader *r)
 	const double right = ceil(w->left + w->width) + MARGIN;
 	const double bottom = ceil(w->top + w->height);
 	JDIMENSION left = (JDIMENSION)fmax(floor(w->left) - MARGIN, 0);
-	JDIMENSION width =
-		(JDIMENSION)fmin(right, (double)j->output_width) - left;
+	JDIMENSION width = (JDIMENSION)fmin(right, (double)j->output_width) - left;
 	const JDIMENSION top = (JDIMENSION)w->top;
 	unsigned char *row;
 	size_t bytes;
@@ -367,8 +348,7 @@ static void read_window(struct reader *r)
 	w->top -= top;
 	if (top)
 		jpeg_skip_scanlines(j, top);
-	for (row = p->bytes; row < p->bytes + p->height * p->stride;
-	     row += p->stride) {
+	for (row = p->bytes; row < p->bytes + p->height * p->stride; row += p->stride) {
 		jpeg_read_scanlines(j, &row, 1);
 		if (j->out_color_space == JCS_CMYK)
 			convert_inks(row, p->width, j->saw_Adobe_marker);
@@ -397,12 +377,10 @@ static int decode(struct reader *r, const char *data, size_t size)
 	return r->rc;
 }
 
-int gf_jpeg_read(const char *path, const struct gf_draw *draw,
-		 const struct gf_picture_want *want, float *values,
-		 struct gf_error *err)
+int gf_jpeg_read(const char *path, const struct gf_draw *draw, const struct gf_picture_want *want,
+		 float *values, struct gf_error *err)
 {
-	struct reader r = {
-		.path = path, .draw = draw, .want = want, .err = err};
+	struct reader r = {.path = path, .draw = draw, .want = want, .err = err};
 	char *data = NULL;
 	size_t size;
 	int rc = gf_file_read_regular(path, &data, &size, err);

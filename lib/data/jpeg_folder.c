@@ -14,10 +14,9 @@
 #include "data/jpeg.h"
 
 /*
- * ImageNet's form: folders train/CLASS and val/CLASS of JPEG files. Classes are
- * numbered in the order of their names' bytes. A sample is decoded each time it
- * is drawn: memory holds the names alone. Channels are normalised by ImageNet's
- * means and deviations, those of torchvision's models.
+ * ImageNet's form: folders train/CLASS and val/CLASS of JPEG files. Classes are numbered in the
+ * order of their names' bytes. A sample is decoded each time it is drawn: memory holds the names
+ * alone. Channels are normalised by ImageNet's means and deviations, those of torchvision's models.
  */
 static const char *const part_folders[GF_PARTS] = {"train", "val"};
 static const double means[] = {0.485, 0.456, 0.406};
@@ -99,95 +98,82 @@ static bool is_jpeg(const char *name)
 /* --- a part --------------------------------------------------------------- */
 
 /* A class's files. */
-static int list_class(struct folder *f, enum gf_part part, size_t class,
-		      struct gf_error *err)
+static int list_class(struct folder *f, enum gf_part part, size_t class, struct gf_error *err)
 {
 	struct names *n = &f->files[part];
-	char *path = gf_xasprintf("%s/%s/%s", f->path, part_folders[part],
-				  name_at(&f->classes, class));
+	char *path =
+		gf_xasprintf("%s/%s/%s", f->path, part_folders[part], name_at(&f->classes, class));
 	size_t i = f->first[part][class] = n->n;
 	int rc = is_folder(path)
 			 ? list(path, n, err)
 			 : gf_error_set(err, -EINVAL,
-					"%s: want a folder of a class's JPEG "
-					"files, got no folder",
+					"%s: want a folder of a class's JPEG files, got no folder",
 					path);
 
 	if (!rc && i == n->n)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want JPEG files of this class, found "
-				  "none",
+		rc = gf_error_set(err, -EINVAL, "%s: want JPEG files of this class, found none",
 				  path);
 	for (; !rc && i < n->n; i++)
 		if (!is_jpeg(name_at(n, i)))
-			rc = gf_error_set(err, -EINVAL,
-					  "%s/%s: want JPEG files alone (.jpg, "
-					  ".jpeg); convert or remove it",
-					  path, name_at(n, i));
+			rc = gf_error_set(
+				err, -EINVAL,
+				"%s/%s: want JPEG files alone (.jpg, .jpeg); convert or remove it",
+				path, name_at(n, i));
 	free(path);
 	return rc;
 }
 
 /* Those of val are those of train. */
-static int compare_classes(const struct folder *f, const struct names *val,
-			   struct gf_error *err)
+static int compare_classes(const struct folder *f, const struct names *val, struct gf_error *err)
 {
 	size_t i;
 
 	for (i = 0; i < f->classes.n || i < val->n; i++) {
-		const char *a =
-			i < f->classes.n ? name_at(&f->classes, i) : NULL;
+		const char *a = i < f->classes.n ? name_at(&f->classes, i) : NULL;
 		const char *b = i < val->n ? name_at(val, i) : NULL;
 
 		if (a && b && strcmp(a, b) == 0)
 			continue;
 		if (!b || (a && strcmp(a, b) < 0))
 			return gf_error_set(err, -EINVAL,
-					    "%s/val: want a folder %s, which "
-					    "train has, found none",
+					    "%s/val: want a folder %s, which train has, found none",
 					    f->path, a);
-		return gf_error_set(err, -EINVAL,
-				    "%s/val/%s: want classes that train has, "
-				    "which has none of this name",
-				    f->path, b);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s/val/%s: want classes that train has, which has none of this name",
+			f->path, b);
 	}
 	return 0;
 }
 
-static int list_classes(struct folder *f, enum gf_part part,
-			const struct gf_dataset_want *want,
+static int list_classes(struct folder *f, enum gf_part part, const struct gf_dataset_want *want,
 			struct gf_error *err)
 {
 	char *path = gf_xasprintf("%s/%s", f->path, part_folders[part]);
 	struct names val = {0};
 	struct names *n = part == GF_PART_TRAIN ? &f->classes : &val;
-	int rc = is_folder(path)
-			 ? list(path, n, err)
-			 : gf_error_set(err, -ENOENT,
-					"%s: want folders train and val with "
-					"a folder of JPEG files for each "
-					"class, found no %s",
-					f->path, part_folders[part]);
+	int rc = is_folder(path) ? list(path, n, err)
+				 : gf_error_set(err, -ENOENT,
+						"%s: want folders train and val with a folder of "
+						"JPEG files for each class, found no %s",
+						f->path, part_folders[part]);
 
 	if (!rc && part == GF_PART_TEST)
 		rc = compare_classes(f, &val, err);
 	if (!rc && !n->n)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a folder for each class, found "
-				  "none",
+		rc = gf_error_set(err, -EINVAL, "%s: want a folder for each class, found none",
 				  path);
 	if (!rc && want->classes && n->n > want->classes)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want at most %zu classes for this "
-				  "model, got %zu",
-				  path, want->classes, n->n);
+				  "%s: want at most %zu classes for this model, got %zu", path,
+				  want->classes, n->n);
 	release_names(&val);
 	free(path);
 	return rc;
 }
 
-static int open_part(struct gf_dataset *d, enum gf_part part,
-		     const struct gf_dataset_want *want, struct gf_error *err)
+static int open_part(struct gf_dataset *d, enum gf_part part, const struct gf_dataset_want *want,
+		     struct gf_error *err)
 {
 	struct folder *f = d->priv;
 	int rc = list_classes(f, part, want, err);
@@ -218,8 +204,8 @@ static int recognise(const char *path)
 	return found;
 }
 
-static int open_folder(const char *path, const struct gf_dataset_want *want,
-		       struct gf_dataset *d, struct gf_error *err)
+static int open_folder(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+		       struct gf_error *err)
 {
 	struct folder *f = d->priv = gf_xcalloc(1, sizeof(*f));
 	int part, rc = 0;
@@ -228,14 +214,14 @@ static int open_folder(const char *path, const struct gf_dataset_want *want,
 	f->path = gf_xstrdup(path);
 	if (!gf_data_jpeg_reader)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a build that reads JPEG files, "
-				    "this one was made without libjpeg-turbo",
+				    "%s: want a build that reads JPEG files, this one was made "
+				    "without libjpeg-turbo",
 				    path);
 	if (want->input.rank != 3 || want->input.dims[0] != 3)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a model that takes pictures of "
-				    "3 channels, a height and a width",
-				    path);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want a model that takes pictures of 3 channels, a height and a width",
+			path);
 	d->shape = want->input;
 	f->want.height = want->input.dims[1];
 	f->want.width = want->input.dims[2];
@@ -266,15 +252,14 @@ static size_t class_of(const struct folder *f, const struct gf_draw *draw)
 	return low;
 }
 
-static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
-		  float *values, int32_t *label, struct gf_error *err)
+static int sample(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		  int32_t *label, struct gf_error *err)
 {
 	const struct folder *f = d->priv;
 	const size_t class = class_of(f, draw);
-	char *path =
-		gf_xasprintf("%s/%s/%s/%s", f->path, part_folders[draw->part],
-			     name_at(&f->classes, class),
-			     name_at(&f->files[draw->part], draw->index));
+	char *path = gf_xasprintf("%s/%s/%s/%s", f->path, part_folders[draw->part],
+				  name_at(&f->classes, class),
+				  name_at(&f->files[draw->part], draw->index));
 	int rc = gf_data_jpeg_reader(path, draw, &f->want, values, err);
 
 	*label = (int32_t) class;

@@ -17,8 +17,7 @@
 /* Epoch e shuffles with stream ORDER + e of the seed. */
 #define STREAM_ORDER 0x4f52444552000000u
 
-void gf_order_init(struct gf_order *o, size_t count, uint64_t seed,
-		   bool consecutive)
+void gf_order_init(struct gf_order *o, size_t count, uint64_t seed, bool consecutive)
 {
 	o->permutation = gf_xcalloc(count ? count : 1, sizeof(size_t));
 	o->count = count;
@@ -54,8 +53,7 @@ static void shuffle(struct gf_order *o, size_t epoch)
 	o->epoch = epoch;
 }
 
-static const size_t *take_rows(struct gf_order *o, size_t step, int ranks,
-			       int rank, size_t batch)
+static const size_t *take_rows(struct gf_order *o, size_t step, int ranks, int rank, size_t batch)
 {
 	size_t steps = gf_order_steps(o, ranks, batch), i;
 
@@ -64,8 +62,8 @@ static const size_t *take_rows(struct gf_order *o, size_t step, int ranks,
 	return o->permutation;
 }
 
-const size_t *gf_order_slice(struct gf_order *o, size_t epoch, size_t step,
-			     int ranks, int rank, size_t batch)
+const size_t *gf_order_slice(struct gf_order *o, size_t epoch, size_t step, int ranks, int rank,
+			     size_t batch)
 {
 	assert(step < gf_order_steps(o, ranks, batch) && rank < ranks);
 	if (o->consecutive)
@@ -75,8 +73,7 @@ const size_t *gf_order_slice(struct gf_order *o, size_t epoch, size_t step,
 	return o->permutation + (step * (size_t)ranks + (size_t)rank) * batch;
 }
 
-void gf_order_share(size_t samples, int ranks, int rank, size_t *first,
-		    size_t *count)
+void gf_order_share(size_t samples, int ranks, int rank, size_t *first, size_t *count)
 {
 	size_t each = samples / (size_t)ranks, over = samples % (size_t)ranks;
 	size_t r = (size_t)rank;
@@ -96,14 +93,12 @@ struct place {
 #define TEST SIZE_MAX
 
 /*
- * Two batches: `front` is the caller's, `back` the threads'. `want` is the
- * batch to be fetched into back, `have` the batch that back holds whole; the
- * threads work while they differ. A thread takes some samples after the other:
- * `next` is the first that nobody has taken, `fetched` counts those that are
- * there, and the first of all finds out which samples they are (`slice`).
- * `order`, `indices` and `back` belong to the threads, or to the caller if no
- * thread could be started. The first of a batch's samples that `failed` leaves
- * its error.
+ * Two batches: `front` is the caller's, `back` the threads'. `want` is the batch to be fetched into
+ * back, `have` the batch that back holds whole; the threads work while they differ. A thread takes
+ * some samples after the other: `next` is the first that nobody has taken, `fetched` counts those
+ * that are there, and the first of all finds out which samples they are (`slice`). `order`,
+ * `indices` and `back` belong to the threads, or to the caller if no thread could be started. The
+ * first of a batch's samples that `failed` leaves its error.
  */
 struct gf_loader {
 	struct gf_loader_config config;
@@ -152,15 +147,15 @@ static size_t count_of(const struct gf_loader *l, struct place at)
 
 	if (at.step != TEST)
 		return k->batch;
-	gf_order_share(gf_loader_tested(k->data, k->test_samples), k->ranks,
-		       k->rank, &first, &share);
+	gf_order_share(gf_loader_tested(k->data, k->test_samples), k->ranks, k->rank, &first,
+		       &share);
 	if (skip >= share)
 		return 0;
 	return share - skip < k->batch ? share - skip : k->batch;
 }
 
-/* Exact whatever the run has done so far: the seed decides the order and the
- * changes, this only fetches. */
+/* Exact whatever the run has done so far: the seed decides the order and the changes, this only
+ * fetches. */
 static const size_t *find(struct gf_loader *l, struct place at)
 {
 	const struct gf_loader_config *k = &l->config;
@@ -169,21 +164,16 @@ static const size_t *find(struct gf_loader *l, struct place at)
 	size_t first, all, i;
 
 	if (at.step == TEST) {
-		const size_t tested =
-			gf_loader_tested(k->data, k->test_samples);
+		const size_t tested = gf_loader_tested(k->data, k->test_samples);
 
 		gf_order_share(tested, k->ranks, k->rank, &first, &all);
 		for (i = 0; i < count_of(l, at); i++)
-			l->indices[i] = (first + skip + i) *
-					k->data->count[GF_PART_TEST] / tested;
+			l->indices[i] = (first + skip + i) * k->data->count[GF_PART_TEST] / tested;
 		return l->indices;
 	}
-	l->back->first_sample =
-		((at.step - 1) * (size_t)k->ranks + (size_t)k->rank) * share +
-		skip;
-	return gf_order_slice(&l->order, epoch_of(l, at),
-			      (at.step - 1) % l->steps_per_epoch, k->ranks,
-			      k->rank, share) +
+	l->back->first_sample = ((at.step - 1) * (size_t)k->ranks + (size_t)k->rank) * share + skip;
+	return gf_order_slice(&l->order, epoch_of(l, at), (at.step - 1) % l->steps_per_epoch,
+			      k->ranks, k->rank, share) +
 	       skip;
 }
 
@@ -208,20 +198,17 @@ static void fetch(struct gf_loader *l, struct share *s)
 
 	for (i = s->first; i < s->first + s->count && !s->rc; i++) {
 		const size_t epoch = test ? 0 : epoch_of(l, s->at);
-		const struct gf_augmented which = {k->seed, epoch, s->slice[i],
-						   s->room};
+		const struct gf_augmented which = {k->seed, epoch, s->slice[i], s->room};
 		float *values = l->back->values + i * elems;
 		int32_t *labels = l->back->labels + i * d->positions;
 
-		s->rc = test ? gf_dataset_batch(d, GF_PART_TEST, &which.index,
-						1, values, labels, &s->error)
-			     : gf_augment_sample(&k->augment, d, &which, values,
-						 labels, &s->error);
+		s->rc = test ? gf_dataset_batch(d, GF_PART_TEST, &which.index, 1, values, labels,
+						&s->error)
+			     : gf_augment_sample(&k->augment, d, &which, values, labels, &s->error);
 		s->failed = i;
 		if (!s->rc)
-			gf_mask_sample(d, test ? GF_PART_TEST : GF_PART_TRAIN,
-				       k->seed, epoch, which.index, values,
-				       labels);
+			gf_mask_sample(d, test ? GF_PART_TEST : GF_PART_TRAIN, k->seed, epoch,
+				       which.index, values, labels);
 	}
 }
 
@@ -237,12 +224,11 @@ static void note(struct gf_loader *l, const struct share *s)
 
 static float *new_room(const struct gf_loader *l)
 {
-	return gf_xcalloc(gf_shape_elems(&l->config.data->shape),
-			  sizeof(float));
+	return gf_xcalloc(gf_shape_elems(&l->config.data->shape), sizeof(float));
 }
 
-/* Fetches some of the batch that is wanted; the lock is held, but not
- * meanwhile. Several shares to a thread, as some take longer. */
+/* Fetches some of the batch that is wanted; the lock is held, but not meanwhile. Several shares to
+ * a thread, as some take longer. */
 static void fetch_some(struct gf_loader *l, float *room)
 {
 	const size_t batch = count_of(l, l->want);
@@ -301,10 +287,8 @@ static void make_batches(struct gf_loader *l)
 			*b = k->room[i];
 			continue;
 		}
-		b->values = gf_xcalloc(k->batch * gf_shape_elems(&d->shape),
-				       sizeof(*b->values));
-		b->labels =
-			gf_xcalloc(k->batch * d->positions, sizeof(*b->labels));
+		b->values = gf_xcalloc(k->batch * gf_shape_elems(&d->shape), sizeof(*b->values));
+		b->labels = gf_xcalloc(k->batch * d->positions, sizeof(*b->labels));
 	}
 	l->front = &l->batches[0];
 	l->back = &l->batches[1];
@@ -317,18 +301,16 @@ struct gf_loader *gf_loader_new(const struct gf_loader_config *config)
 	const size_t wanted = config->threads ? config->threads : 1;
 
 	l->config = *config;
-	gf_order_init(&l->order, d->count[GF_PART_TRAIN], config->seed,
-		      d->consecutive);
-	l->steps_per_epoch = gf_order_steps(&l->order, config->ranks,
-					    config->batch * config->accumulate);
+	gf_order_init(&l->order, d->count[GF_PART_TRAIN], config->seed, d->consecutive);
+	l->steps_per_epoch =
+		gf_order_steps(&l->order, config->ranks, config->batch * config->accumulate);
 	l->indices = gf_xcalloc(config->batch, sizeof(*l->indices));
 	make_batches(l);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
 	l->threads = gf_xcalloc(wanted, sizeof(*l->threads));
 	pthread_mutex_lock(&l->lock);
-	while (l->nthreads < wanted &&
-	       pthread_create(&l->threads[l->nthreads], NULL, run, l) == 0)
+	while (l->nthreads < wanted && pthread_create(&l->threads[l->nthreads], NULL, run, l) == 0)
 		l->nthreads++;
 	pthread_mutex_unlock(&l->lock);
 	return l;
@@ -411,8 +393,7 @@ bool gf_loader_ready(struct gf_loader *l, size_t step, size_t part)
 }
 
 /* A batch that is there becomes the caller's. */
-static int hand_over(struct gf_loader *l, const struct gf_batch **batch,
-		     struct gf_error *err)
+static int hand_over(struct gf_loader *l, const struct gf_batch **batch, struct gf_error *err)
 {
 	int rc = l->rc;
 
@@ -443,24 +424,20 @@ static int take(struct gf_loader *l, struct place at, struct place next,
 	return rc;
 }
 
-int gf_loader_take(struct gf_loader *l, size_t step, size_t part,
-		   const struct gf_batch **batch, struct gf_error *err)
+int gf_loader_take(struct gf_loader *l, size_t step, size_t part, const struct gf_batch **batch,
+		   struct gf_error *err)
 {
 	const bool last = part + 1 == l->config.accumulate;
 
 	return take(l, (struct place){step, part},
-		    last ? (struct place){step + 1, 0}
-			 : (struct place){step, part + 1},
-		    batch, err);
+		    last ? (struct place){step + 1, 0} : (struct place){step, part + 1}, batch,
+		    err);
 }
 
-int gf_loader_take_test(struct gf_loader *l, size_t number,
-			const struct gf_batch **batch, size_t *count,
-			struct gf_error *err)
+int gf_loader_take_test(struct gf_loader *l, size_t number, const struct gf_batch **batch,
+			size_t *count, struct gf_error *err)
 {
 	const struct place at = {TEST, number};
 	*count = count_of(l, at);
-	return *count ? take(l, at, (struct place){TEST, number + 1}, batch,
-			     err)
-		      : 0;
+	return *count ? take(l, at, (struct place){TEST, number + 1}, batch, err) : 0;
 }

@@ -63,16 +63,14 @@ static bool is_swollen(gzFile stream)
 	       read / GF_GUNZIP_MOST > gzoffset(stream);
 }
 
-int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
-		   struct gf_error *err)
+int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got, struct gf_error *err)
 {
 	size_t done = 0;
 
 	while (done < want) {
 		size_t left = want - done;
 		int n = gzread(s->stream, (char *)out + done,
-			       left > FIRST_BLOCK ? FIRST_BLOCK
-						  : (unsigned)left);
+			       left > FIRST_BLOCK ? FIRST_BLOCK : (unsigned)left);
 		int code;
 
 		if (n > 0) {
@@ -80,8 +78,7 @@ int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
 			if (is_swollen(s->stream))
 				return gf_error_set(
 					err, -EINVAL,
-					"%s: want at most %d bytes from a byte "
-					"of gzip, got more",
+					"%s: want at most %d bytes from a byte of gzip, got more",
 					s->path, GF_GUNZIP_MOST);
 			continue;
 		}
@@ -89,20 +86,18 @@ int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
 		if (n == 0 && code != Z_BUF_ERROR)
 			break;
 		if (code == Z_ERRNO)
-			return gf_error_errno(err, errno ? -errno : -EIO, "%s",
-					      s->path);
+			return gf_error_errno(err, errno ? -errno : -EIO, "%s", s->path);
 		return gf_error_set(err, -EINVAL, "%s: %s", s->path,
-				    code == Z_BUF_ERROR
-					    ? "the gzip stream is truncated"
-					    : "the gzip stream is damaged");
+				    code == Z_BUF_ERROR ? "the gzip stream is truncated"
+							: "the gzip stream is damaged");
 	}
 	*got = done;
 	return 0;
 }
 
 /* Reads on into *bytes up to `limit` bytes in all, doubling the room. */
-static int read_up_to(struct gf_source *s, size_t limit, unsigned char **bytes,
-		      size_t *size, struct gf_error *err)
+static int read_up_to(struct gf_source *s, size_t limit, unsigned char **bytes, size_t *size,
+		      struct gf_error *err)
 {
 	size_t room = limit < FIRST_BLOCK ? limit : FIRST_BLOCK, got = 0;
 	int rc;
@@ -113,9 +108,8 @@ static int read_up_to(struct gf_source *s, size_t limit, unsigned char **bytes,
 		unsigned char *more = realloc(*bytes, room ? room : 1);
 
 		if (!more)
-			return gf_error_set(err, -ENOMEM,
-					    "%s: no memory for %zu bytes",
-					    s->path, room);
+			return gf_error_set(err, -ENOMEM, "%s: no memory for %zu bytes", s->path,
+					    room);
 		*bytes = more;
 		rc = gf_source_read(s, more + *size, room - *size, &got, err);
 		if (rc)
@@ -137,15 +131,13 @@ int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
 	rc = read_up_to(s, total, bytes, &size, err);
 	if (!rc && size < total)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want %zu bytes of data as the header "
-				  "says, got %zu",
-				  s->path, total, size);
+				  "%s: want %zu bytes of data as the header says, got %zu", s->path,
+				  total, size);
 	if (!rc)
 		rc = gf_source_read(s, &extra, 1, &more, err);
 	if (!rc && more)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want %zu bytes of data as the header "
-				  "says, got more",
+				  "%s: want %zu bytes of data as the header says, got more",
 				  s->path, total);
 	if (rc) {
 		free(*bytes);
@@ -154,14 +146,13 @@ int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
 	return rc;
 }
 
-int gf_source_rest(struct gf_source *s, unsigned char **bytes, size_t *size,
-		   struct gf_error *err)
+int gf_source_rest(struct gf_source *s, unsigned char **bytes, size_t *size, struct gf_error *err)
 {
 	int rc = read_up_to(s, GF_SOURCE_MAX_BYTES, bytes, size, err);
 
 	if (!rc && *size == GF_SOURCE_MAX_BYTES)
-		rc = gf_error_set(err, -EINVAL, "%s: want less than %zu bytes",
-				  s->path, GF_SOURCE_MAX_BYTES);
+		rc = gf_error_set(err, -EINVAL, "%s: want less than %zu bytes", s->path,
+				  GF_SOURCE_MAX_BYTES);
 	if (rc) {
 		free(*bytes);
 		*bytes = NULL;

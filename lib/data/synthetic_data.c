@@ -11,14 +11,13 @@
 #include "base/units.h"
 
 /*
- * Made-up data of any shape: "synthetic" or "synthetic:COUNT" training samples
- * and a quarter as many for the test, computed when they are asked for. The
- * first KEPT_BYTES of them are kept then.
+ * Made-up data of any shape: "synthetic" or "synthetic:COUNT" training samples and a quarter as
+ * many for the test, computed when they are asked for. The first KEPT_BYTES of them are kept then.
  *
- * VALUES. Each class has a pattern of uniform numbers in [0, 1); a sample is
- * its class's pattern mixed with noise of its own.
- * TEXT. Each number has a successor; in half of the places that is what
- * follows it, in the others any number does.
+ * VALUES. Each class has a pattern of uniform numbers in [0, 1); a sample is its class's pattern
+ * mixed with noise of its own.
+ * TEXT. Each number has a successor; in half of the places that is what follows it, in the others
+ * any number does.
  * Both can be learned, and not wholly. The shape is the model's.
  */
 #define DEFAULT_COUNT 4096
@@ -90,8 +89,7 @@ static void make_room(const struct gf_dataset *d, struct synthetic *s)
 		s->nkept = n;
 }
 
-static int open_synthetic(const char *count_text,
-			  const struct gf_dataset_want *want,
+static int open_synthetic(const char *count_text, const struct gf_dataset_want *want,
 			  struct gf_dataset *d, struct gf_error *err)
 {
 	long long count = DEFAULT_COUNT;
@@ -107,8 +105,7 @@ static int open_synthetic(const char *count_text,
 	}
 	if (want->input.rank == 0)
 		return gf_error_set(err, -EINVAL,
-				    "synthetic: want a model that says the "
-				    "shape, got none");
+				    "synthetic: want a model that says the shape, got none");
 	s = gf_xcalloc(1, sizeof(*s));
 	s->seed = want->seed;
 	d->priv = s;
@@ -128,8 +125,8 @@ static int open_synthetic(const char *count_text,
 	return 0;
 }
 
-static void make_text(const struct gf_dataset *d, struct gf_rng *rng,
-		      float *values, int32_t *labels)
+static void make_text(const struct gf_dataset *d, struct gf_rng *rng, float *values,
+		      int32_t *labels)
 {
 	const struct synthetic *s = d->priv;
 	size_t n = gf_shape_elems(&d->shape), i;
@@ -138,17 +135,16 @@ static void make_text(const struct gf_dataset *d, struct gf_rng *rng,
 	memset(labels, 0, d->positions * sizeof(*labels));
 	for (i = 0; i < n; i++) {
 		values[i] = (float)number;
-		number = gf_rng_uniform(rng) < SIGNAL
-				 ? s->successor[number]
-				 : gf_rng_below(rng, d->vocabulary);
+		number = gf_rng_uniform(rng) < SIGNAL ? s->successor[number]
+						      : gf_rng_below(rng, d->vocabulary);
 		if (i + d->positions >= n)
 			labels[i + d->positions - n] = (int32_t)number;
 	}
 }
 
 /* Several labels, of a model whose positions are no text: the same of all. */
-static void make_values(const struct gf_dataset *d, struct gf_rng *rng,
-			float *values, int32_t *labels)
+static void make_values(const struct gf_dataset *d, struct gf_rng *rng, float *values,
+			int32_t *labels)
 {
 	const struct synthetic *s = d->priv;
 	size_t n = gf_shape_elems(&d->shape), i;
@@ -156,14 +152,13 @@ static void make_values(const struct gf_dataset *d, struct gf_rng *rng,
 	const float *pattern = s->patterns + class * n;
 
 	for (i = 0; i < n; i++)
-		values[i] = (float)(SIGNAL * (double)pattern[i] +
-				    (1 - SIGNAL) * gf_rng_uniform(rng));
+		values[i] =
+			(float)(SIGNAL * (double)pattern[i] + (1 - SIGNAL) * gf_rng_uniform(rng));
 	for (i = 0; i < d->positions; i++)
 		labels[i] = (int32_t) class;
 }
 
-static void make_sample(const struct gf_dataset *d, size_t number,
-			float *values, int32_t *labels)
+static void make_sample(const struct gf_dataset *d, size_t number, float *values, int32_t *labels)
 {
 	const struct synthetic *s = d->priv;
 	struct gf_rng rng;
@@ -175,14 +170,13 @@ static void make_sample(const struct gf_dataset *d, size_t number,
 		make_values(d, &rng, values, labels);
 }
 
-static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
-		  float *values, int32_t *labels, struct gf_error *err)
+static int sample(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		  int32_t *labels, struct gf_error *err)
 {
 	const struct synthetic *s = d->priv;
 	const size_t elems = gf_shape_elems(&d->shape);
 	const size_t number =
-		draw->index +
-		(draw->part == GF_PART_TRAIN ? 0 : d->count[GF_PART_TRAIN]);
+		draw->index + (draw->part == GF_PART_TRAIN ? 0 : d->count[GF_PART_TRAIN]);
 	unsigned char state = UNMADE;
 	float *kept;
 	int32_t *kept_labels;
@@ -194,8 +188,7 @@ static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
 	}
 	kept = s->kept + number * elems;
 	kept_labels = s->kept_labels + number * d->positions;
-	if (atomic_compare_exchange_strong(&s->states[number], &state,
-					   BEING_MADE)) {
+	if (atomic_compare_exchange_strong(&s->states[number], &state, BEING_MADE)) {
 		make_sample(d, number, kept, kept_labels);
 		atomic_store(&s->states[number], MADE);
 	} else if (state == BEING_MADE) {
@@ -223,8 +216,7 @@ static void close_synthetic(struct gf_dataset *d)
 
 const struct gf_data_format gf_data_synthetic = {
 	.name = "synthetic",
-	.description = "made-up samples of the model's shape, N of them with "
-		       "synthetic:N",
+	.description = "made-up samples of the model's shape, N of them with synthetic:N",
 	.recognise = recognise,
 	.open = open_synthetic,
 	.sample = sample,

@@ -10,15 +10,14 @@
 #include "base/heap.h"
 
 /*
- * Text for language models: a folder with train.txt and test.txt (or
- * NAME.train.txt and NAME.test.txt, as the Penn Treebank has them), or with one
- * .txt file, the last tenth of which is the test part. Each may be gzipped.
+ * Text for language models: a folder with train.txt and test.txt (or NAME.train.txt and
+ * NAME.test.txt, as the Penn Treebank has them), or with one .txt file, the last tenth of which is
+ * the test part. Each may be gzipped.
  *
- * WORDS are what white space separates; the end of a line is the word <eos>.
- * They are numbered by their frequency in the training part; those beyond the
- * model's vocabulary, and what only the test part has, are <unk>.
- * CHARS are bytes, numbered in their order; the model must have room for all
- * that occur.
+ * WORDS are what white space separates; the end of a line is the word <eos>. They are numbered by
+ * their frequency in the training part; those beyond the model's vocabulary, and what only the test
+ * part has, are <unk>.
+ * CHARS are bytes, numbered in their order; the model must have room for all that occur.
  */
 #define TEST_SHARE   10 /* of a single file: one part in ten */
 #define MAX_TXT      64
@@ -112,17 +111,16 @@ static int recognise_chars(const char *folder)
 
 /* --- reading ------------------------------------------------------------- */
 
-static int read_file(const char *folder, const char *name,
-		     unsigned char **bytes, size_t *size, struct gf_error *err)
+static int read_file(const char *folder, const char *name, unsigned char **bytes, size_t *size,
+		     struct gf_error *err)
 {
 	char *path = gf_source_find(folder, name);
 	struct gf_source s = {0};
 	int rc;
 
 	if (!path)
-		return gf_error_set(err, -ENOENT,
-				    "%s: want a file %s or .gz, found none",
-				    folder, name);
+		return gf_error_set(err, -ENOENT, "%s: want a file %s or .gz, found none", folder,
+				    name);
 	rc = gf_source_open(&s, path, err);
 	if (!rc)
 		rc = gf_source_rest(&s, bytes, size, err);
@@ -146,8 +144,7 @@ static void split(struct gf_text_parts *t)
 	t->size[GF_PART_TRAIN] = at;
 }
 
-static int read_parts(const char *folder, struct gf_text_parts *t,
-		      struct gf_error *err)
+static int read_parts(const char *folder, struct gf_text_parts *t, struct gf_error *err)
 {
 	struct names names;
 	const char *train;
@@ -158,19 +155,15 @@ static int read_parts(const char *folder, struct gf_text_parts *t,
 	train = training_file(&names);
 	if (!train && names.count != 1)
 		rc = gf_error_set(err, -ENOENT,
-				  "%s: want train.txt and test.txt, or one "
-				  ".txt file, found %zu",
+				  "%s: want train.txt and test.txt, or one .txt file, found %zu",
 				  folder, names.count);
 	else
-		rc = read_file(folder, train ? train : names.at[0],
-			       &t->bytes[GF_PART_TRAIN],
+		rc = read_file(folder, train ? train : names.at[0], &t->bytes[GF_PART_TRAIN],
 			       &t->size[GF_PART_TRAIN], err);
 	if (!rc && train) {
-		test = gf_xasprintf("%.*s" TEST_SUFFIX,
-				    (int)(strlen(train) - strlen(TRAIN_SUFFIX)),
+		test = gf_xasprintf("%.*s" TEST_SUFFIX, (int)(strlen(train) - strlen(TRAIN_SUFFIX)),
 				    train);
-		rc = read_file(folder, test, &t->bytes[GF_PART_TEST],
-			       &t->size[GF_PART_TEST], err);
+		rc = read_file(folder, test, &t->bytes[GF_PART_TEST], &t->size[GF_PART_TEST], err);
 	} else if (!rc && t->size[GF_PART_TRAIN]) {
 		split(t);
 	}
@@ -181,8 +174,8 @@ static int read_parts(const char *folder, struct gf_text_parts *t,
 
 /* --- characters ---------------------------------------------------------- */
 
-static int number_chars(const char *folder, struct gf_text_parts *t,
-			size_t limit, size_t *vocabulary, struct gf_error *err)
+static int number_chars(const char *folder, struct gf_text_parts *t, size_t limit,
+			size_t *vocabulary, struct gf_error *err)
 {
 	int32_t number[256];
 	size_t count = 0, part, i;
@@ -194,13 +187,12 @@ static int number_chars(const char *folder, struct gf_text_parts *t,
 	for (i = 0; i < 256; i++)
 		number[i] = met[i] ? (int32_t)count++ : -1;
 	if (count > limit)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want at most %zu different characters "
-				    "for this model, found %zu",
-				    folder, limit, count);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want at most %zu different characters for this model, found %zu",
+			folder, limit, count);
 	for (part = 0; part < GF_PARTS; part++) {
-		t->numbers[part] =
-			gf_xcalloc(t->size[part] + 1, sizeof(int32_t));
+		t->numbers[part] = gf_xcalloc(t->size[part] + 1, sizeof(int32_t));
 		t->length[part] = t->size[part];
 		for (i = 0; i < t->size[part]; i++)
 			t->numbers[part][i] = number[t->bytes[part][i]];
@@ -220,23 +212,20 @@ static int cut(const char *folder, struct gf_dataset *d, struct gf_error *err)
 	for (part = 0; part < GF_PARTS; part++) {
 		if (t->length[part] <= length)
 			return gf_error_set(err, -EINVAL,
-					    "%s: want more than %zu words or "
-					    "characters in the %s part, got "
-					    "%zu",
-					    folder, length, gf_part_names[part],
-					    t->length[part]);
+					    "%s: want more than %zu words or characters in the %s "
+					    "part, got %zu",
+					    folder, length, gf_part_names[part], t->length[part]);
 		d->count[part] = (t->length[part] - 1) / length;
 	}
 	return 0;
 }
 
 /* From bytes to numbers, of which there are at most `limit`. */
-typedef int number_fn(const char *folder, struct gf_text_parts *t, size_t limit,
-		      size_t *vocabulary, struct gf_error *err);
+typedef int number_fn(const char *folder, struct gf_text_parts *t, size_t limit, size_t *vocabulary,
+		      struct gf_error *err);
 
-static int open_text(const char *folder, number_fn *number,
-		     const struct gf_dataset_want *want, struct gf_dataset *d,
-		     struct gf_error *err)
+static int open_text(const char *folder, number_fn *number, const struct gf_dataset_want *want,
+		     struct gf_dataset *d, struct gf_error *err)
 {
 	size_t limit = want->vocabulary;
 	struct gf_text_parts *t;
@@ -244,9 +233,8 @@ static int open_text(const char *folder, number_fn *number,
 
 	if (want->input.rank != 1 || !want->vocabulary)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want images for this model, got text "
-				    "(--data synthetic, or a model of text, "
-				    "such as --model lstm-text)",
+				    "%s: want images for this model, got text (--data synthetic, "
+				    "or a model of text, such as --model lstm-text)",
 				    folder);
 	if (want->classes && want->classes < limit)
 		limit = want->classes;
@@ -264,20 +252,20 @@ static int open_text(const char *folder, number_fn *number,
 	return cut(folder, d, err);
 }
 
-static int open_words(const char *path, const struct gf_dataset_want *want,
-		      struct gf_dataset *d, struct gf_error *err)
+static int open_words(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+		      struct gf_error *err)
 {
 	return open_text(path, gf_words_number, want, d, err);
 }
 
-static int open_chars(const char *path, const struct gf_dataset_want *want,
-		      struct gf_dataset *d, struct gf_error *err)
+static int open_chars(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,
+		      struct gf_error *err)
 {
 	return open_text(path, number_chars, want, d, err);
 }
 
-static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
-		  float *values, int32_t *labels, struct gf_error *err)
+static int sample(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		  int32_t *labels, struct gf_error *err)
 {
 	const struct gf_text_parts *t = d->priv;
 	size_t length = d->shape.dims[0], i;
@@ -286,8 +274,7 @@ static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
 	(void)err;
 	for (i = 0; i < length; i++)
 		values[i] = (float)at[i];
-	memcpy(labels, at + 1 + length - d->positions,
-	       d->positions * sizeof(*labels));
+	memcpy(labels, at + 1 + length - d->positions, d->positions * sizeof(*labels));
 	return 0;
 }
 
@@ -307,8 +294,7 @@ static void close_text(struct gf_dataset *d)
 
 const struct gf_data_format gf_data_words = {
 	.name = "words",
-	.description = "a folder with text, word by word: train.txt and "
-		       "test.txt, or one .txt file",
+	.description = "a folder with text, word by word: train.txt and test.txt, or one .txt file",
 	.recognise = recognise_words,
 	.open = open_words,
 	.sample = sample,
@@ -317,8 +303,7 @@ const struct gf_data_format gf_data_words = {
 
 const struct gf_data_format gf_data_chars = {
 	.name = "chars",
-	.description = "a folder with text, byte by byte: train.txt and "
-		       "test.txt, or one .txt file",
+	.description = "a folder with text, byte by byte: train.txt and test.txt, or one .txt file",
 	.recognise = recognise_chars,
 	.open = open_chars,
 	.sample = sample,

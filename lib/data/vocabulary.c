@@ -8,9 +8,9 @@
 #include "base/heap.h"
 
 /*
- * Words are what white space separates; the end of a line is the word <eos>.
- * They are counted as they are met, then numbered: the most frequent first,
- * equal ones in the order of their bytes, the same numbers on every machine.
+ * Words are what white space separates; the end of a line is the word <eos>. They are counted as
+ * they are met, then numbered: the most frequent first, equal ones in the order of their bytes, the
+ * same numbers on every machine.
  */
 #define END_OF_LINE "<eos>"
 #define UNKNOWN     "<unk>"
@@ -43,8 +43,7 @@ static size_t hash(const char *text, size_t length)
 }
 
 /* The slot that holds the word, or the free one where it belongs. */
-static size_t *slot_of(const struct vocabulary *v, const char *text,
-		       size_t length)
+static size_t *slot_of(const struct vocabulary *v, const char *text, size_t length)
 {
 	size_t at = hash(text, length) & (v->nslots - 1);
 
@@ -79,8 +78,7 @@ static struct word *enter(struct vocabulary *v, const char *text, size_t length)
 		grow(v);
 	slot = slot_of(v, text, length);
 	if (!*slot) {
-		struct word *w =
-			gf_array_push(&v->words, &v->nwords, &v->capacity);
+		struct word *w = gf_array_push(&v->words, &v->nwords, &v->capacity);
 
 		*w = (struct word){.text = text, .length = length};
 		*slot = v->nwords;
@@ -108,11 +106,10 @@ static int by_bytes(const struct word *a, const struct word *b)
 	return memcmp(a->text, b->text, shorter) ?: GF_BY(a->length, b->length);
 }
 
-GF_ORDER(by_count, struct word *,
-	 GF_BY((*y)->count, (*x)->count) ?: by_bytes(*x, *y))
+GF_ORDER(by_count, struct word *, GF_BY((*y)->count, (*x)->count) ?: by_bytes(*x, *y))
 
-/* Numbers the most frequent words from 0, at most `limit` (>= 1) in all, and
- * "<unk>" among them, which stands for every other one. */
+/* Numbers the most frequent words from 0, at most `limit` (>= 1) in all, and "<unk>" among them,
+ * which stands for every other one. */
 static void rank(struct vocabulary *v, size_t limit)
 {
 	const char *const unknown = UNKNOWN;
@@ -143,8 +140,7 @@ static void rank(struct vocabulary *v, size_t limit)
 }
 
 /* v->unknown for what was never counted. */
-static int32_t number_of(const struct vocabulary *v, const char *text,
-			 size_t length)
+static int32_t number_of(const struct vocabulary *v, const char *text, size_t length)
 {
 	size_t slot = v->nslots ? *slot_of(v, text, length) : 0;
 
@@ -187,8 +183,7 @@ static struct walk walk_of(const struct gf_text_parts *t, size_t part)
 	return (struct walk){bytes, bytes + t->size[part]};
 }
 
-static void number_part(struct gf_text_parts *t, size_t part,
-			const struct vocabulary *v)
+static void number_part(struct gf_text_parts *t, size_t part, const struct vocabulary *v)
 {
 	struct walk w = walk_of(t, part);
 	size_t capacity = 0, n;
@@ -199,8 +194,8 @@ static void number_part(struct gf_text_parts *t, size_t part,
 			number_of(v, word, n);
 }
 
-int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit,
-		    size_t *vocabulary, struct gf_error *err)
+int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit, size_t *vocabulary,
+		    struct gf_error *err)
 {
 	struct walk w = walk_of(t, GF_PART_TRAIN);
 	struct vocabulary v = {0};

@@ -27,8 +27,7 @@ int gf_discover_copy_rate(double *bytes_per_s, struct gf_error *err)
 	int i, rc = 0;
 
 	if (!from || !to) {
-		rc = gf_error_set(err, -ENOMEM,
-				  "no memory for two buffers of %zu bytes",
+		rc = gf_error_set(err, -ENOMEM, "no memory for two buffers of %zu bytes",
 				  buffer_bytes);
 		goto out;
 	}

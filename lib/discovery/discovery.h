@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/discovery: finds out the hardware of a machine and of a job, and reads
- * and writes topologies in other programs' formats. */
+/* lib/discovery: finds out the hardware of a machine and of a job, and reads and writes topologies
+ * in other programs' formats. */
 #ifndef GF_DISCOVERY_DISCOVERY_H
 #define GF_DISCOVERY_DISCOVERY_H
 
@@ -15,22 +15,19 @@
 /*
  * Discovers one host: processors, accelerators, network interfaces.
  *
- * A prober looks in one place and adds what it finds to the host; the table in
- * registry.c is their order, and later ones may complete what earlier ones
- * left open. A place that does not exist here is no failure: a laptop has no
- * /sys/class/infiniband.
+ * A prober looks in one place and adds what it finds to the host; the table in registry.c is their
+ * order, and later ones may complete what earlier ones left open. A place that does not exist here
+ * is no failure: a laptop has no /sys/class/infiniband.
  */
 struct gf_discover_config {
 	const char *sysfs;     /* "/sys", or a recorded tree; NULL: not read */
 	const char *hwloc_xml; /* a saved machine; NULL: this one */
 	/* The bytes of hwloc_xml, if they have been read; NULL: they are read.
 	 */
-	const char *hwloc_text; /* ends in a NUL */
-	const char *nvml;       /* the driver's library; NULL: not asked */
-	struct gf_pci_tree
-		*tree; /* gf_discover_host's: what was found so far */
-	/* Lines on devices that are there but cannot be described; NULL: not
-	 * wanted. */
+	const char *hwloc_text;   /* ends in a NUL */
+	const char *nvml;         /* the driver's library; NULL: not asked */
+	struct gf_pci_tree *tree; /* gf_discover_host's: what was found so far */
+	/* Lines on devices that are there but cannot be described; NULL: not wanted. */
 	struct gf_text *remarks;
 };
 
@@ -38,8 +35,8 @@ struct gf_discover_config {
 #define GF_DISCOVER_NVML  "libnvidia-ml.so.1"
 
 /* 0, or a negative errno with the reason. host is initialised. */
-typedef int gf_prober(const struct gf_discover_config *config,
-		      struct gf_host *host, struct gf_error *err);
+typedef int gf_prober(const struct gf_discover_config *config, struct gf_host *host,
+		      struct gf_error *err);
 
 extern gf_prober *const gf_probers[]; /* NULL-terminated */
 
@@ -53,27 +50,25 @@ gf_prober gf_discover_verbs;
 gf_prober gf_discover_near;
 
 /* Runs all of them on a zeroed host and names it; the caller releases it with
- * gf_discover_host_release, or hands it to a topology. A sysfs other than this
- * machine's must be a folder. */
-int gf_discover_host(const struct gf_discover_config *config,
-		     struct gf_host *host, struct gf_error *err);
+ * gf_discover_host_release, or hands it to a topology. A sysfs other than this machine's must be a
+ * folder. */
+int gf_discover_host(const struct gf_discover_config *config, struct gf_host *host,
+		     struct gf_error *err);
 void gf_discover_host_release(struct gf_host *host);
 
-/* Bytes per second that one thread copies between two buffers larger than the
- * caches, the median of several rounds; takes about a tenth of a second.
- * -ENOMEM. */
+/* Bytes per second that one thread copies between two buffers larger than the caches, the median of
+ * several rounds; takes about a tenth of a second. -ENOMEM. */
 int gf_discover_copy_rate(double *bytes_per_s, struct gf_error *err);
 
-/* Bytes per second, per direction, of a PCI Express link; 0 if there is no link
- * (255 lanes mean no answer). */
+/* Bytes per second, per direction, of a PCI Express link; 0 if there is no link (255 lanes mean no
+ * answer). */
 double gf_discover_pcie_rate(double gt_per_s, double lanes);
 
 /* For probers: a new entry at the end of the host's list, zeroed but for
  * numa = -1. */
 struct gf_device *gf_discover_add_device(struct gf_host *host);
 struct gf_nic *gf_discover_add_nic(struct gf_host *host);
-struct gf_device *gf_discover_find_device(struct gf_host *host,
-					  const char *pci);
+struct gf_device *gf_discover_find_device(struct gf_host *host, const char *pci);
 
 /* Numbers of the PCI bus (class without its last byte). */
 enum {
@@ -86,41 +81,38 @@ enum {
 	GF_PCI_BRIDGE_OTHER = 0x0680, /* an NVSwitch, among others */
 	GF_PCI_ACCELERATOR = 0x1200,
 };
-/* "gpu", "accelerator", or NULL for what trains nothing. has_link: it has a
- * PCI Express link of its own. */
-const char *gf_discover_device_type(unsigned int vendor, unsigned int device,
-				    unsigned int class_id, bool has_link);
-/* The layer of an adapter for RDMA whose file does not say it, by its name:
- * "infiniband" or "roce"; `unknown` where the name is no such adapter's. */
+/* "gpu", "accelerator", or NULL for what trains nothing. has_link: it has a PCI Express link of its
+ * own. */
+const char *gf_discover_device_type(unsigned int vendor, unsigned int device, unsigned int class_id,
+				    bool has_link);
+/* The layer of an adapter for RDMA whose file does not say it, by its name: "infiniband" or "roce";
+ * `unknown` where the name is no such adapter's. */
 const char *gf_discover_rdma_link(const char *name, const char *unknown);
 /* "dir/dump.xml" -> "dump"; the caller frees. */
 char *gf_discover_name_of_file(const char *path);
 
 /*
- * Small reads below a sysfs tree, the running kernel's or a recorded one.
- * Attributes come and go with devices and drivers, so every read may fail and
- * callers treat that as "unknown".
+ * Small reads below a sysfs tree, the running kernel's or a recorded one. Attributes come and go
+ * with devices and drivers, so every read may fail and callers treat that as "unknown".
  */
 
-/* The first line of a file, without its newline: 0 or a negative errno (the
- * kernel answers -EINVAL for the speed of an interface that is down). */
+/* The first line of a file, without its newline: 0 or a negative errno (the kernel answers -EINVAL
+ * for the speed of an interface that is down). */
 int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #define GF_PCI_TEXT 16 /* "0000:65:00.0" and the NUL */
 
-/* Adds to a host that probers fill what hwloc's XML says of a machine:
- * processors, memory and accelerators; without a sysfs network interfaces, too;
- * of a saved machine its name, and links. The config's tree gets the places of
- * PCI functions. -EINVAL names the path, and the line where there is one. */
-int gf_hwloc_read(const char *xml, const char *path,
-		  const struct gf_discover_config *config, struct gf_host *host,
-		  struct gf_error *err);
+/* Adds to a host that probers fill what hwloc's XML says of a machine: processors, memory and
+ * accelerators; without a sysfs network interfaces, too; of a saved machine its name, and links.
+ * The config's tree gets the places of PCI functions. -EINVAL names the path, and the line where
+ * there is one. */
+int gf_hwloc_read(const char *xml, const char *path, const struct gf_discover_config *config,
+		  struct gf_host *host, struct gf_error *err);
 
-/* Draws a topology for people: levels from the outside in, then the hosts with
- * what they have, every figure with its origin. Hosts stand under their switch,
- * and neighbours that are alike on one line. ascii: without the lines of
- * Unicode. */
+/* Draws a topology for people: levels from the outside in, then the hosts with what they have,
+ * every figure with its origin. Hosts stand under their switch, and neighbours that are alike on
+ * one line. ascii: without the lines of Unicode. */
 void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out);
 
 #endif

@@ -16,14 +16,12 @@ struct link_default {
 	double bandwidth_bytes_per_s, latency_s;
 };
 
-/* The reasons stand in find_levels.h and gf-topo(1). Networks in order of
- * preference. */
+/* The reasons stand in find_levels.h and gf-topo(1). Networks in order of preference. */
 static const struct link_default shm = {"shm", 8e9, 1e-6};
 static const struct link_default pcie = {"pcie", 12e9, 5e-6};
 static const struct link_default networks[] = {
-	{"infiniband", 12.5e9, 3e-6}, {"roce", 12.5e9, 5e-6},
-	{"ethernet", 1.25e9, 50e-6},  {"ipoib", 1.25e9, 50e-6},
-	{"loopback", 8e9, 20e-6},
+	{"infiniband", 12.5e9, 3e-6}, {"roce", 12.5e9, 5e-6},   {"ethernet", 1.25e9, 50e-6},
+	{"ipoib", 1.25e9, 50e-6},     {"loopback", 8e9, 20e-6},
 };
 
 static struct gf_level assumed(const struct link_default *d)
@@ -37,24 +35,20 @@ static struct gf_level assumed(const struct link_default *d)
 	};
 }
 
-void gf_levels_append(struct gf_topology *t, struct gf_level level,
-		      const char *name, size_t size)
+void gf_levels_append(struct gf_topology *t, struct gf_level level, const char *name, size_t size)
 {
-	t->levels =
-		gf_xreallocarray(t->levels, t->nlevels + 1, sizeof(*t->levels));
+	t->levels = gf_xreallocarray(t->levels, t->nlevels + 1, sizeof(*t->levels));
 	level.name = gf_xstrdup(name);
 	level.size = size;
 	t->levels[t->nlevels++] = level;
 }
 
 /* Ports of one kind that can carry traffic; 0 if none. */
-static double rate_of_kind(const struct gf_host *host, const char *link,
-			   size_t *ports)
+static double rate_of_kind(const struct gf_host *host, const char *link, size_t *ports)
 {
-	/* Several ports of a fabric are driven together; of several Ethernet
-	 * interfaces most are for management. */
-	int add_up =
-		strcmp(link, "infiniband") == 0 || strcmp(link, "roce") == 0;
+	/* Several ports of a fabric are driven together; of several Ethernet interfaces most are
+	 * for management. */
+	int add_up = strcmp(link, "infiniband") == 0 || strcmp(link, "roce") == 0;
 	double rate = 0;
 	size_t i;
 
@@ -120,14 +114,13 @@ struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted)
 	return level;
 }
 
-int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
-		      struct gf_text *remark, struct gf_error *err)
+int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on, struct gf_text *remark,
+		      struct gf_error *err)
 {
 	const struct gf_host *host = &t->hosts[0];
 
 	if (ranks_on == GF_RANKS_ON_GPU && host->ndevices == 0)
-		return gf_error_set(err, -ENOTSUP,
-				    "no GPU or accelerator is visible on %s",
+		return gf_error_set(err, -ENOTSUP, "no GPU or accelerator is visible on %s",
 				    host->name);
 	if (ranks_on != GF_RANKS_ON_CPU && host->ndevices > 0)
 		gf_levels_on_devices(t, host->ndevices, remark);
@@ -137,8 +130,7 @@ int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
 }
 
 /* Ranks r*size .. r*size + size-1 on host r, for all hosts? Then size. */
-static int ranks_per_host(const struct gf_topology *t, const size_t *host_of,
-			  int ranks)
+static int ranks_per_host(const struct gf_topology *t, const size_t *host_of, int ranks)
 {
 	int r, size = t->hosts[host_of[0]].ranks;
 
@@ -198,8 +190,7 @@ struct gf_level gf_levels_between(const struct gf_topology *t)
 }
 
 /* Whether every rank can have an accelerator of its own. */
-static int choose_devices(const struct gf_topology *t,
-			  enum gf_ranks_on ranks_on, int *on_devices,
+static int choose_devices(const struct gf_topology *t, enum gf_ranks_on ranks_on, int *on_devices,
 			  struct gf_error *err)
 {
 	size_t i;
@@ -211,19 +202,17 @@ static int choose_devices(const struct gf_topology *t,
 		if (h->ndevices >= (size_t)h->ranks)
 			continue;
 		if (ranks_on == GF_RANKS_ON_GPU)
-			return gf_error_set(err, -ENOTSUP,
-					    "host %s: want a GPU or "
-					    "accelerator for each of %d ranks, "
-					    "got %zu",
-					    h->name, h->ranks, h->ndevices);
+			return gf_error_set(
+				err, -ENOTSUP,
+				"host %s: want a GPU or accelerator for each of %d ranks, got %zu",
+				h->name, h->ranks, h->ndevices);
 		*on_devices = 0;
 	}
 	return 0;
 }
 
 int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
-		     enum gf_ranks_on ranks_on, struct gf_text *remark,
-		     struct gf_error *err)
+		     enum gf_ranks_on ranks_on, struct gf_text *remark, struct gf_error *err)
 {
 	int r, size, on_devices, rc;
 	size_t i;
@@ -240,11 +229,10 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 	if (size == 0) {
 		gf_levels_append(t, network_level(t, 1), "net", (size_t)ranks);
 		gf_text_addf(remark,
-			     "the ranks are not placed in equal, contiguous "
-			     "groups on %zu hosts (up to %d on one): described "
-			     "as one flat level with a rank's share of the "
-			     "network; start them with mpirun --map-by "
-			     "ppr:N:node for levels host and net\n",
+			     "the ranks are not placed in equal, contiguous groups on %zu hosts "
+			     "(up to %d on one): described as one flat level with a rank's share "
+			     "of the network; start them with mpirun --map-by ppr:N:node for "
+			     "levels host and net\n",
 			     t->nhosts, busiest(t));
 		return 0;
 	}
@@ -269,26 +257,23 @@ void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s)
 	}
 }
 
-int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels,
-		     size_t nlevels, struct gf_text *remark,
-		     struct gf_error *err)
+int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels, size_t nlevels,
+		     struct gf_text *remark, struct gf_error *err)
 {
 	int *host = gf_xcalloc((size_t)c->ranks, sizeof(*host));
 	int rc = gf_comm_allgather(c, &c->host, sizeof(c->host), host, err);
 	const int inner = gf_levels_host(levels, nlevels);
 	int rank, first;
 
-	for (rank = 0; rc == 0 && inner && c->rank == 0 && rank < c->ranks;
-	     rank++) {
+	for (rank = 0; rc == 0 && inner && c->rank == 0 && rank < c->ranks; rank++) {
 		first = rank - rank % inner;
 		if (host[rank] == host[first])
 			continue;
 		gf_text_addf(remark,
 			     "level \"%s\" is within a host, and "
-			     "ranks %d and %d of one of its groups of %d are "
-			     "on two: steps take longer than predicted: start "
-			     "the ranks by mpirun --map-by ppr:%d:node, or "
-			     "plan for these (mpirun ... gf-topo | gf-plan)\n",
+			     "ranks %d and %d of one of its groups of %d are on two: steps take "
+			     "longer than predicted: start the ranks by mpirun --map-by "
+			     "ppr:%d:node, or plan for these (mpirun ... gf-topo | gf-plan)\n",
 			     levels[0].name, first, rank, inner, inner);
 		break;
 	}

@@ -28,41 +28,35 @@ enum gf_ranks_on {
 extern const char *const gf_ranks_on_names[]; /* auto cpu gpu, NULL */
 
 /*
- * Outside a job: the level "host" of as many ranks as a job would start here:
- * one per accelerator, in groups "nvlink" where NVLink makes some, or one per
- * core. Appended to t, which holds one host. remark as gf_levels_of_job's.
- * -ENOTSUP: accelerators were asked for and there are none.
+ * Outside a job: the level "host" of as many ranks as a job would start here: one per accelerator,
+ * in groups "nvlink" where NVLink makes some, or one per core. Appended to t, which holds one host.
+ * remark as gf_levels_of_job's. -ENOTSUP: accelerators were asked for and there are none.
  */
-int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
-		      struct gf_text *remark, struct gf_error *err);
+int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on, struct gf_text *remark,
+		      struct gf_error *err);
 
 /*
- * The levels of a job in which rank r runs on t->hosts[host_of[r]]. Sets
- * t->ranks and the hosts' ranks, and appends the levels "host" (and below it
- * "nvlink", as above) and "net"; a level of size 1 is left out if the other one
- * is there. Levels cannot describe hosts with unequal numbers of ranks, or with
- * scattered ranks: such a job gets one flat level "net", whose bandwidth is one
- * rank's share of the busiest host's interface, and a line in *remark. *remark
- * also tells when NVLinks make no levels.
+ * The levels of a job in which rank r runs on t->hosts[host_of[r]]. Sets t->ranks and the hosts'
+ * ranks, and appends the levels "host" (and below it "nvlink", as above) and "net"; a level of size
+ * 1 is left out if the other one is there. Levels cannot describe hosts with unequal numbers of
+ * ranks, or with scattered ranks: such a job gets one flat level "net", whose bandwidth is one
+ * rank's share of the busiest host's interface, and a line in *remark. *remark also tells when
+ * NVLinks make no levels.
  */
 int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
-		     enum gf_ranks_on ranks_on, struct gf_text *remark,
-		     struct gf_error *err);
+		     enum gf_ranks_on ranks_on, struct gf_text *remark, struct gf_error *err);
 
 /*
- * Reads levels "NAME:SIZE@RATE,LATENCY[,LINK]", innermost first, with blanks
- * between: "gpu:4@32GB/s,3us node:16@12.5GB/s,5us". Sets levels and ranks of a
- * zeroed t. -EINVAL names the level and what it lacks.
+ * Reads levels "NAME:SIZE@RATE,LATENCY[,LINK]", innermost first, with blanks between:
+ * "gpu:4@32GB/s,3us node:16@12.5GB/s,5us". Sets levels and ranks of a zeroed t. -EINVAL names the
+ * level and what it lacks.
  */
-int gf_levels_synthetic(const char *spec, struct gf_topology *t,
-			struct gf_error *err);
+int gf_levels_synthetic(const char *spec, struct gf_topology *t, struct gf_error *err);
 
 /* Appends a level; takes level's link, not its name. */
-void gf_levels_append(struct gf_topology *t, struct gf_level level,
-		      const char *name, size_t size);
-/* Ranks of one host through shared memory; the first `wanted` accelerators of
- * one over PCI Express, at the rate of the slowest. Link, bandwidth and
- * latency. */
+void gf_levels_append(struct gf_topology *t, struct gf_level level, const char *name, size_t size);
+/* Ranks of one host through shared memory; the first `wanted` accelerators of one over PCI Express,
+ * at the rate of the slowest. Link, bandwidth and latency. */
 struct gf_level gf_levels_shm(void);
 struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted);
 
@@ -72,18 +66,17 @@ struct gf_level gf_levels_between(const struct gf_topology *t);
 /* A measured memory-copy rate in place of the assumed one of shm levels. */
 void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s);
 
-/* The interface that one host's ranks share: its fastest kind of interface
- * that is up, with InfiniBand and RoCE ports of that kind added up. Fills a
- * level's link, bandwidth, latency and their origins; the rest is zero. */
+/* The interface that one host's ranks share: its fastest kind of interface that is up, with
+ * InfiniBand and RoCE ports of that kind added up. Fills a level's link, bandwidth, latency and
+ * their origins; the rest is zero. */
 void gf_levels_network_of(const struct gf_host *host, struct gf_level *level);
 
 /*
- * Do the ranks lie on hosts as the levels say? A level below the first network
- * is within a host, so the ranks of one of its groups are to share a host.
- * Collective; rank 0's remark says where they do not, and what to do.
+ * Do the ranks lie on hosts as the levels say? A level below the first network is within a host, so
+ * the ranks of one of its groups are to share a host. Collective; rank 0's remark says where they
+ * do not, and what to do.
  */
-int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels,
-		     size_t nlevels, struct gf_text *remark,
-		     struct gf_error *err);
+int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels, size_t nlevels,
+		     struct gf_text *remark, struct gf_error *err);
 
 #endif

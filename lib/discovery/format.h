@@ -11,8 +11,8 @@
 #include "doc/topology.h"
 
 /*
- * Topologies in the formats of other programs. A format is one file and one
- * entry in topology_formats.c.
+ * Topologies in the formats of other programs. A format is one file and one entry in
+ * topology_formats.c.
  */
 struct gf_topology_file {
 	const char *path; /* for messages */
@@ -29,14 +29,13 @@ struct gf_topology_format {
 	bool bare_hosts;
 	/* 1 if a text looks like this format. */
 	int (*recognise)(const char *text);
-	/* Fills a zeroed topology but for producer and name; source is its
-	 * own. remarks: one line each. -EINVAL names the file and the place. */
+	/* Fills a zeroed topology but for producer and name; source is its own. remarks: one line
+	 * each. -EINVAL names the file and the place. */
 	int (*read)(const struct gf_topology_file *in, struct gf_topology *t,
 		    struct gf_text *remarks, struct gf_error *err);
 };
 
-extern const struct gf_topology_format
-	*const gf_topology_formats[]; /* NULL-terminated */
+extern const struct gf_topology_format *const gf_topology_formats[]; /* NULL-terminated */
 extern const struct gf_topology_format gf_format_astra;
 extern const struct gf_topology_format gf_format_hwloc;
 extern const struct gf_topology_format gf_format_matrix;
@@ -47,14 +46,12 @@ extern const struct gf_topology_format gf_format_slurm;
 const struct gf_topology_format *gf_topology_format_find(const char *name);
 
 /*
- * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it;
- * fills producer and, from the file's name, the topology's; checks the result.
- * ranks_per_host: 0 for one, unless the file says it; a number beside a file
- * that says it is -EINVAL. A file may be packed by gzip. imported is zeroed,
- * and the caller's to release, also after a failure.
+ * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it; fills producer and,
+ * from the file's name, the topology's; checks the result. ranks_per_host: 0 for one, unless the
+ * file says it; a number beside a file that says it is -EINVAL. A file may be packed by gzip.
+ * imported is zeroed, and the caller's to release, also after a failure.
  */
-int gf_topology_import(const char *spec, int ranks_per_host,
-		       struct gf_topology *t, struct gf_imported *imported,
-		       struct gf_text *remarks, struct gf_error *err);
+int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology *t,
+		       struct gf_imported *imported, struct gf_text *remarks, struct gf_error *err);
 
 #endif

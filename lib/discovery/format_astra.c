@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The network description of ASTRA-sim's analytical backend: four lists, one
- * entry per dimension, innermost first.
+ * The network description of ASTRA-sim's analytical backend: four lists, one entry per dimension,
+ * innermost first.
  *
  *	topology: [ Ring, Switch ]
  *	npus_count: [ 8, 4 ]
  *	bandwidth: [ 400.0, 50.0 ]   # GB/s, of each NPU
  *	latency: [ 936.25, 500.0 ]   # ns
  *
- * There every NPU has links of its own in every dimension; here a level's
- * bandwidth is what all ranks of one group one level down share. So a dimension
- * times the NPUs below it is a level. GB is 1e9 bytes.
+ * There every NPU has links of its own in every dimension; here a level's bandwidth is what all
+ * ranks of one group one level down share. So a dimension times the NPUs below it is a level. GB is
+ * 1e9 bytes.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -24,8 +24,7 @@
 #include "discovery/format.h"
 
 enum key { TOPOLOGY, NPUS_COUNT, BANDWIDTH, LATENCY, KEYS };
-static const char *const keys[KEYS] = {"topology", "npus_count", "bandwidth",
-				       "latency"};
+static const char *const keys[KEYS] = {"topology", "npus_count", "bandwidth", "latency"};
 
 struct list {
 	const char **items; /* of the elements */
@@ -47,19 +46,18 @@ static int key_of(const char *name)
 	return k;
 }
 
-static int refuse(const struct gf_topology_file *in, size_t line,
-		  const char *name, struct gf_error *err)
+static int refuse(const struct gf_topology_file *in, size_t line, const char *name,
+		  struct gf_error *err)
 {
-	return gf_error_set(err, -EINVAL,
-			    "%s:%zu: want topology, npus_count, bandwidth or "
-			    "latency and a list, got \"%.40s\"",
-			    in->path, line, name);
+	return gf_error_set(
+		err, -EINVAL,
+		"%s:%zu: want topology, npus_count, bandwidth or latency and a list, got \"%.40s\"",
+		in->path, line, name);
 }
 
 /* "key: [ a, b ]", a list of lines, or "key: a". */
-static int read_lists(const struct gf_topology_file *in,
-		      const struct gf_markup *root, struct list *lists,
-		      struct gf_error *err)
+static int read_lists(const struct gf_topology_file *in, const struct gf_markup *root,
+		      struct list *lists, struct gf_error *err)
 {
 	size_t i;
 	int k;
@@ -68,8 +66,8 @@ static int read_lists(const struct gf_topology_file *in,
 		k = key_of(root->attributes[i]);
 		if (k == KEYS)
 			return refuse(in, root->line, root->attributes[i], err);
-		*gf_array_push(&lists[k].items, &lists[k].count,
-			       &lists[k].capacity) = root->attributes[i + 1];
+		*gf_array_push(&lists[k].items, &lists[k].count, &lists[k].capacity) =
+			root->attributes[i + 1];
 		lists[k].line = root->line;
 	}
 	for (i = 0; i < root->nchildren; i++) {
@@ -79,28 +77,24 @@ static int read_lists(const struct gf_topology_file *in,
 		k = key_of(c->name);
 		if (k == KEYS || !item)
 			return refuse(in, c->line, c->name, err);
-		*gf_array_push(&lists[k].items, &lists[k].count,
-			       &lists[k].capacity) = item;
+		*gf_array_push(&lists[k].items, &lists[k].count, &lists[k].capacity) = item;
 		lists[k].line = lists[k].line ? lists[k].line : c->line;
 	}
 	for (k = 0; k < KEYS; k++) {
 		if (!lists[k].line)
-			return gf_error_set(err, -EINVAL,
-					    "%s: want %s, got none", in->path,
+			return gf_error_set(err, -EINVAL, "%s: want %s, got none", in->path,
 					    keys[k]);
 		if (lists[k].count != lists[0].count)
-			return gf_error_set(err, -EINVAL,
-					    "%s:%zu: want %s of as many "
-					    "dimensions as topology, %zu, got "
-					    "%zu",
-					    in->path, lists[k].line, keys[k],
-					    lists[0].count, lists[k].count);
+			return gf_error_set(
+				err, -EINVAL,
+				"%s:%zu: want %s of as many dimensions as topology, %zu, got %zu",
+				in->path, lists[k].line, keys[k], lists[0].count, lists[k].count);
 	}
 	return 0;
 }
 
-static int read_level(const struct list *lists, size_t i, double below,
-		      struct gf_level *l, struct gf_error *err)
+static int read_level(const struct list *lists, size_t i, double below, struct gf_level *l,
+		      struct gf_error *err)
 {
 	const char *link = lists[TOPOLOGY].items[i];
 	double gb_per_s, latency_ns;
@@ -110,19 +104,15 @@ static int read_level(const struct list *lists, size_t i, double below,
 	int rc = gf_units_int(lists[of].items[i], 1, GF_RANKS_MAX, &size, err);
 
 	if (rc == 0)
-		rc = gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12,
-				   &gb_per_s, err);
+		rc = gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12, &gb_per_s, err);
 	if (rc == 0)
-		rc = gf_units_real(lists[of = LATENCY].items[i], 0, 1e15,
-				   &latency_ns, err);
+		rc = gf_units_real(lists[of = LATENCY].items[i], 0, 1e15, &latency_ns, err);
 	if (rc < 0) {
 		gf_error_prefix(err, "%s, entry %zu", keys[of], i);
 		return rc;
 	}
 	if (!*link)
-		return gf_error_set(err, -EINVAL,
-				    "topology, entry %zu: want a name, got "
-				    "nothing",
+		return gf_error_set(err, -EINVAL, "topology, entry %zu: want a name, got nothing",
 				    i);
 	l->name = gf_xasprintf("dim%zu", i);
 	l->link = gf_xstrdup(link);
@@ -160,10 +150,8 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 		t->ranks = gf_levels_ranks(t->levels, t->nlevels);
 		if (t->ranks == 0)
 			rc = gf_error_set(err, -EINVAL,
-					  "%s:%zu: want at most %d NPUs in "
-					  "all, got %.0f",
-					  in->path, lists[NPUS_COUNT].line,
-					  GF_RANKS_MAX, below);
+					  "%s:%zu: want at most %d NPUs in all, got %.0f", in->path,
+					  lists[NPUS_COUNT].line, GF_RANKS_MAX, below);
 	}
 	for (k = 0; k < KEYS; k++)
 		free(lists[k].items);

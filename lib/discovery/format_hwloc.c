@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A machine saved by lstopo (hwloc_xml.c). Not written: a topology document
- * does not know what hwloc's XML is about, and of this machine lstopo writes
- * it. */
+/* A machine saved by lstopo (hwloc_xml.c). Not written: a topology document does not know what
+ * hwloc's XML is about, and of this machine lstopo writes it. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -11,8 +10,7 @@
 
 static int recognise(const char *text)
 {
-	return strstr(text, "<topology") != NULL &&
-	       strstr(text, "<object ") != NULL;
+	return strstr(text, "<topology") != NULL && strstr(text, "<object ") != NULL;
 }
 
 static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
@@ -31,10 +29,8 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 	t->nhosts = 1;
 	if (strstr(in->text, "\"XeLinkBandwidth\"") ||
 	    (t->hosts[0].nlinks == 0 &&
-	     (strstr(in->text, "\"NVLinkBandwidth\"") ||
-	      strstr(in->text, "\"XGMIBandwidth\""))))
-		gf_imported_leave(in->imported,
-				  "matrices of links between other devices", 0);
+	     (strstr(in->text, "\"NVLinkBandwidth\"") || strstr(in->text, "\"XGMIBandwidth\""))))
+		gf_imported_leave(in->imported, "matrices of links between other devices", 0);
 	t->source = gf_xstrdup("hwloc");
 	return gf_levels_of_host(t, GF_RANKS_ON_AUTO, remarks, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What `nvidia-smi topo -m` prints: how each GPU and network interface of one
- * machine reaches the others.
+ * What `nvidia-smi topo -m` prints: how each GPU and network interface of one machine reaches the
+ * others.
  *
  *		GPU0	GPU1	NIC0	CPU Affinity	NUMA Affinity
  *	GPU0	 X 	NV12	PXB	0-31		0
@@ -10,8 +10,8 @@
  *	NIC Legend:
  *	  NIC0: mlx5_0
  *
- * NV# are bonded NVLinks. It does not say what GPUs there are, so that the rate
- * of an NVLink is guessed from how many a GPU has.
+ * NV# are bonded NVLinks. It does not say what GPUs there are, so that the rate of an NVLink is
+ * guessed from how many a GPU has.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ static int read_header(struct reading *r, char **words, size_t n)
 	r->linked = gf_nvlinked_new(r->ngpus);
 	if (i == n)
 		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: want the columns of nvidia-smi "
-				    "topo -m up to CPU Affinity, got them cut",
+				    "%s:%zu: want the columns of nvidia-smi topo -m up to CPU "
+				    "Affinity, got them cut",
 				    r->in->path, r->line);
 	return 0;
 }
@@ -132,10 +132,8 @@ static int read_row(struct reading *r, char **words, size_t n)
 
 	if (n < 1 + r->ncolumns)
 		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: want %zu ways in the row of "
-				    "%.40s, got %zu",
-				    r->in->path, r->line, r->ncolumns, words[0],
-				    n - 1);
+				    "%s:%zu: want %zu ways in the row of %.40s, got %zu",
+				    r->in->path, r->line, r->ncolumns, words[0], n - 1);
 	for (i = 0; i < r->ncolumns && r->nrows < r->ngpus; i++)
 		read_cell(r, i, words[1 + i]);
 	if (r->nrows < r->ngpus && n > 2 + r->ncolumns) {
@@ -174,8 +172,7 @@ static int read_line(struct reading *r, char *line)
 	if (r->nrows < r->ncolumns && strcmp(words[0], r->names[r->nrows]) == 0)
 		return read_row(r, words, n);
 	if (!r->header || !read_legend(r, words, n))
-		gf_imported_leave(r->in->imported, "lines that are none of its",
-				  r->line);
+		gf_imported_leave(r->in->imported, "lines that are none of its", r->line);
 	return 0;
 }
 
@@ -196,19 +193,16 @@ static void count_rates(struct reading *r, struct gf_text *remarks)
 		r->linked[i].bytes_per_s *= rate;
 	if (most)
 		gf_text_addf(remarks,
-			     "%s: it does not say what GPUs these are: an "
-			     "NVLink counts for %.3g GB/s; "
-			     "NCCL_TOPO_DUMP_FILE's file has rates\n",
+			     "%s: it does not say what GPUs these are: an NVLink counts for %.3g "
+			     "GB/s; NCCL_TOPO_DUMP_FILE's file has rates\n",
 			     r->in->path, rate / 1e9);
 	for (i = 0; i < r->ngpus; i++)
 		if (r->linked[i].bytes_per_s < most * rate)
 			break;
 	if (i < r->ngpus)
 		gf_text_addf(remarks,
-			     "%s: GPUs have unequal numbers of NVLinks: %s has "
-			     "%.0f of %d\n",
-			     r->in->path, r->names[i],
-			     r->linked[i].bytes_per_s / rate, most);
+			     "%s: GPUs have unequal numbers of NVLinks: %s has %.0f of %d\n",
+			     r->in->path, r->names[i], r->linked[i].bytes_per_s / rate, most);
 }
 
 static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
@@ -231,8 +225,8 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	}
 	if (rc == 0 && (!r.header || r.nrows < r.ngpus))
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the matrix of nvidia-smi topo -m, "
-				  "got the rows of %zu of %zu GPUs",
+				  "%s: want the matrix of nvidia-smi topo -m, got the rows of %zu "
+				  "of %zu GPUs",
 				  in->path, r.nrows, r.ngpus);
 	if (rc == 0) {
 		gf_near_by_paths(r.host, r.paths);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL's and RCCL's topology XML, what NCCL_TOPO_DUMP_FILE writes and
- * NCCL_TOPO_FILE reads: the nodes of one NVLink domain, mostly one, with the
- * GPUs and network interfaces in use.
+ * NCCL's and RCCL's topology XML, what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE reads: the
+ * nodes of one NVLink domain, mostly one, with the GPUs and network interfaces in use.
  *
  *	<system> <cpu numaid host_hash> <pci busid link_speed link_width> ...
  *		<gpu dev sm gcn> <nvlink target count tclass> or <xgmi ...>
  *			<c2c bw (MB/s) count>, the way to the processor
  *		<nic> <net name speed (Mb/s) port gdr>
  *
- * A pci that has others below it is a switch; each of those is at a port of
- * its own.
+ * A pci that has others below it is a switch; each of those is at a port of its own.
  *
- * GPUs that NVLink or xGMI connects, directly or through switches, are a level;
- * those of one node that it does not connect meet over PCI Express, whose path
- * is as narrow as its narrowest link; nodes meet over their networks.
+ * GPUs that NVLink or xGMI connects, directly or through switches, are a level; those of one node
+ * that it does not connect meet over PCI Express, whose path is as narrow as its narrowest link;
+ * nodes meet over their networks.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -51,8 +49,8 @@ static bool is(const struct gf_markup *e, const char *name)
 	return strcmp(e->name, name) == 0;
 }
 
-int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e,
-		   const char *name, double absent, double *out)
+int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e, const char *name,
+		   double absent, double *out)
 {
 	const char *text = gf_markup_get(e, name);
 	char *end;
@@ -62,8 +60,7 @@ int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e,
 		return 0;
 	*out = strtod(text, &end);
 	if (*end || !isfinite(*out))
-		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: %s: want a number, got \"%.40s\"",
+		return gf_error_set(r->err, -EINVAL, "%s:%zu: %s: want a number, got \"%.40s\"",
 				    r->in->path, e->line, name, text);
 	return 0;
 }
@@ -104,9 +101,7 @@ static double pcie_rate(const struct gf_markup *pci)
 	const char *speed = gf_markup_get(pci, "link_speed");
 	const char *width = gf_markup_get(pci, "link_width");
 
-	return speed && width ? gf_discover_pcie_rate(strtod(speed, NULL),
-						      strtod(width, NULL))
-			      : 0;
+	return speed && width ? gf_discover_pcie_rate(strtod(speed, NULL), strtod(width, NULL)) : 0;
 }
 
 char *gf_nccl_target(const struct gf_markup *gpu)
@@ -122,8 +117,7 @@ char *gf_nccl_target(const struct gf_markup *gpu)
 }
 
 /* Bytes per second of the links from chip to chip, as NCCL counts them. */
-static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu,
-		    double *rate)
+static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu, double *rate)
 {
 	double mb_per_s, count;
 	size_t i;
@@ -142,8 +136,7 @@ static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu,
 	return rc;
 }
 
-static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
-		    const struct place *at)
+static int read_gpu(struct gf_nccl *r, const struct gf_markup *e, const struct place *at)
 {
 	struct gf_device *d;
 	char *target;
@@ -153,8 +146,7 @@ static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
 
 	rc = rc ? rc : read_c2c(r, e, &c2c);
 	if (rc == 0 && r->ngpus == GPUS_MAX)
-		rc = gf_error_set(r->err, -EINVAL,
-				  "%s:%zu: want at most %d GPUs, got more",
+		rc = gf_error_set(r->err, -EINVAL, "%s:%zu: want at most %d GPUs, got more",
 				  r->in->path, e->line, GPUS_MAX);
 	if (rc < 0)
 		return rc;
@@ -169,9 +161,7 @@ static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
 	g->path = at->path;
 	d = gf_discover_add_device(&r->t->hosts[at->host]);
 	d->type = gf_xstrdup("gpu");
-	d->name = target   ? target
-		  : sm > 0 ? gf_xasprintf("sm_%.0f", sm)
-			   : gf_xstrdup("gpu");
+	d->name = target ? target : sm > 0 ? gf_xasprintf("sm_%.0f", sm) : gf_xstrdup("gpu");
 	d->numa = at->numa;
 	d->pci = g->bus ? gf_xstrdup(g->bus) : NULL;
 	d->bandwidth_bytes_per_s = c2c > g->path ? c2c : g->path;
@@ -181,25 +171,23 @@ static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
 	return 0;
 }
 
-/* NCCL's sockets have port 0 and no way past the processor (gdr); its adapters
- * have a port. Without one, the name remains. */
-static int link_of(const struct gf_nccl *r, const struct gf_markup *net,
-		   const char *name, const char **link)
+/* NCCL's sockets have port 0 and no way past the processor (gdr); its adapters have a port. Without
+ * one, the name remains. */
+static int link_of(const struct gf_nccl *r, const struct gf_markup *net, const char *name,
+		   const char **link)
 {
 	double port, gdr;
 	int rc = gf_nccl_number(r, net, "port", -1, &port);
 
 	rc = rc ? rc : gf_nccl_number(r, net, "gdr", 0, &gdr);
 	if (rc == 0)
-		*link = port > 0 || gdr > 0
-				? gf_discover_rdma_link(name, "roce")
-			: port < 0 ? gf_discover_rdma_link(name, "ethernet")
-				   : "ethernet";
+		*link = port > 0 || gdr > 0 ? gf_discover_rdma_link(name, "roce")
+			: port < 0          ? gf_discover_rdma_link(name, "ethernet")
+					    : "ethernet";
 	return rc;
 }
 
-static int read_net(struct gf_nccl *r, const struct gf_markup *e,
-		    const struct place *at)
+static int read_net(struct gf_nccl *r, const struct gf_markup *e, const struct place *at)
 {
 	const char *name = gf_markup_get(e, "name");
 	const char *link = NULL;
@@ -212,8 +200,7 @@ static int read_net(struct gf_nccl *r, const struct gf_markup *e,
 	if (rc < 0)
 		return rc;
 	if (mb_per_s < 0 || mb_per_s > 1e9)
-		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: speed: want 0 to 1e9 Mb/s, got %g",
+		return gf_error_set(r->err, -EINVAL, "%s:%zu: speed: want 0 to 1e9 Mb/s, got %g",
 				    r->in->path, e->line, mb_per_s);
 	n = gf_discover_add_nic(&r->t->hosts[at->host]);
 	n->name = gf_xstrdup(name);
@@ -238,42 +225,35 @@ static void note_bare(struct gf_nccl *r, const struct gf_markup *pci)
 	r->bare++;
 	if (id >> 8 == 0x02) {
 		r->bare_nets++;
-		gf_imported_leave(r->in->imported,
-				  "network interfaces without an element net",
+		gf_imported_leave(r->in->imported, "network interfaces without an element net",
 				  pci->line);
 	}
 	if (id != GF_PCI_3D && id != GF_PCI_VGA && id != GF_PCI_ACCELERATOR &&
 	    id != GF_PCI_DISPLAY_OTHER)
 		return;
 	r->bare_gpus++;
-	gf_imported_leave(r->in->imported, "GPUs without an element gpu",
-			  pci->line);
+	gf_imported_leave(r->in->imported, "GPUs without an element gpu", pci->line);
 }
 
 /* Below a switch: its port, and what is there. The caller frees. */
-static char *add_place(struct gf_nccl *r, const struct gf_markup *pci,
-		       const struct place *at)
+static char *add_place(struct gf_nccl *r, const struct gf_markup *pci, const struct place *at)
 {
-	char *place =
-		gf_xasprintf("%s%sport%zu/%zu", at->bridges ? at->bridges : "",
-			     at->bridges ? "/" : "", r->nplaces, r->nplaces);
+	char *place = gf_xasprintf("%s%sport%zu/%zu", at->bridges ? at->bridges : "",
+				   at->bridges ? "/" : "", r->nplaces, r->nplaces);
 	char *address = gf_nccl_address(pci, "busid");
 
 	r->nplaces++;
 	if (address)
-		gf_pci_tree_put(&r->trees[at->host], address,
-				gf_xstrdup(place));
+		gf_pci_tree_put(&r->trees[at->host], address, gf_xstrdup(place));
 	free(address);
 	return place;
 }
 
-/* Below a cpu: pci, nic, gpu and net may be nested in any way. Links are
- * followed when all GPUs are known. */
-static int read_below(struct gf_nccl *r, const struct gf_markup *e,
-		      const struct place *at)
+/* Below a cpu: pci, nic, gpu and net may be nested in any way. Links are followed when all GPUs are
+ * known. */
+static int read_below(struct gf_nccl *r, const struct gf_markup *e, const struct place *at)
 {
-	static const char *const known[] = {"nic", "nvlink",  "xgmi",
-					    "c2c", "pcilink", NULL};
+	static const char *const known[] = {"nic", "nvlink", "xgmi", "c2c", "pcilink", NULL};
 	size_t i, k;
 	int rc = 0;
 
@@ -300,8 +280,7 @@ static int read_below(struct gf_nccl *r, const struct gf_markup *e,
 			for (k = 0; known[k] && !is(c, known[k]);)
 				k++;
 			if (!known[k])
-				gf_imported_leave(r->in->imported,
-						  "unknown elements", c->line);
+				gf_imported_leave(r->in->imported, "unknown elements", c->line);
 		}
 		if (rc == 0)
 			rc = read_below(r, c, &below);
@@ -319,13 +298,10 @@ static int refuse_empty(const struct gf_nccl *r)
 		nets += r->t->hosts[i].nnics;
 	if (r->bare == 0)
 		return gf_error_set(r->err, -EINVAL,
-				    "%s: want at least one gpu below a cpu, "
-				    "got none",
-				    r->in->path);
+				    "%s: want at least one gpu below a cpu, got none", r->in->path);
 	return gf_error_set(r->err, -EINVAL,
-			    "%s: want elements gpu, got a template, which NCCL "
-			    "completes at run time (by class %zu GPUs and %zu "
-			    "network interfaces): give what "
+			    "%s: want elements gpu, got a template, which NCCL completes at run "
+			    "time (by class %zu GPUs and %zu network interfaces): give what "
 			    "NCCL_TOPO_DUMP_FILE writes on the node",
 			    r->in->path, r->bare_gpus, nets);
 }
@@ -337,9 +313,7 @@ static int read_system(struct gf_nccl *r, const struct gf_markup *root)
 	int rc = 0;
 
 	if (!is(root, "system"))
-		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: want the element system, got "
-				    "%.40s",
+		return gf_error_set(r->err, -EINVAL, "%s:%zu: want the element system, got %.40s",
 				    r->in->path, root->line, root->name);
 	if (version)
 		r->in->imported->version = gf_xasprintf("XML %.20s", version);
@@ -349,8 +323,7 @@ static int read_system(struct gf_nccl *r, const struct gf_markup *root)
 		double numa;
 
 		if (!is(c, "cpu")) {
-			gf_imported_leave(r->in->imported, "unknown elements",
-					  c->line);
+			gf_imported_leave(r->in->imported, "unknown elements", c->line);
 			continue;
 		}
 		rc = gf_nccl_number(r, c, "numaid", -1, &numa);
@@ -359,9 +332,8 @@ static int read_system(struct gf_nccl *r, const struct gf_markup *root)
 		r->t->hosts[at.host].numa_nodes += numa >= 0;
 		if (rc == 0 && r->t->nhosts > GPUS_MAX)
 			rc = gf_error_set(r->err, -EINVAL,
-					  "%s:%zu: want at most %d hosts, got "
-					  "more",
-					  r->in->path, c->line, GPUS_MAX);
+					  "%s:%zu: want at most %d hosts, got more", r->in->path,
+					  c->line, GPUS_MAX);
 		if (rc == 0)
 			rc = read_below(r, c, &at);
 	}
@@ -374,8 +346,8 @@ static void name_levels(const struct gf_nccl *r)
 	size_t i;
 
 	if (r->c2c)
-		gf_imported_find(r->in->imported, "c2c links of %zu GPU%s",
-				 r->c2c, r->c2c == 1 ? "" : "s");
+		gf_imported_find(r->in->imported, "c2c links of %zu GPU%s", r->c2c,
+				 r->c2c == 1 ? "" : "s");
 	for (i = 0; i < r->t->nlevels && r->c2c == r->ngpus; i++) {
 		struct gf_level *l = &r->t->levels[i];
 

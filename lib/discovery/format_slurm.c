@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slurm's topology.conf, a tree of switches, or blocks; what `scontrol show
- * topology` makes of it, with the nodes below every switch; and topology.yaml,
- * of whose topologies the cluster's default is read: these, rings, or tori.
+ * Slurm's topology.conf, a tree of switches, or blocks; what `scontrol show topology` makes of it,
+ * with the nodes below every switch; and topology.yaml, of whose topologies the cluster's default
+ * is read: these, rings, or tori.
  *
  *	SwitchName=leaf0 Nodes=tux[0-3]
  *	SwitchName=spine Switches=leaf[0-1] LinkSpeed=900
  *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8 *
- * The file names hosts and groups near ones, but has no rates (LinkSpeed has no
- * unit and no effect). The levels' rates are assumed: Ethernet with
- * non-blocking switches. A tree with branches of different shapes becomes one
- * flat level. A size of BlockSizes above the blocks' is a tier, too, if it
- * divides them evenly; a block without nodes, which generators add to have a
- * power of two of them, is none.
+ * The file names hosts and groups near ones, but has no rates (LinkSpeed has no unit and no
+ * effect). The levels' rates are assumed: Ethernet with non-blocking switches. A tree with branches
+ * of different shapes becomes one flat level. A size of BlockSizes above the blocks' is a tier,
+ * too, if it divides them evenly; a block without nodes, which generators add to have a power of
+ * two of them, is none.
  */
 #include <errno.h>
 #include <search.h>
@@ -35,8 +34,7 @@ struct tiers {
 	size_t count, below; /* hosts */
 };
 
-/* Each tier passes on all that the hosts below can send. NULL: it has no name
- * of its own. */
+/* Each tier passes on all that the hosts below can send. NULL: it has no name of its own. */
 static void add_tier(struct tiers *to, const char *own, size_t size)
 {
 	static const struct gf_host nothing = {0};
@@ -51,23 +49,23 @@ static void add_tier(struct tiers *to, const char *own, size_t size)
 }
 
 /* Sizes of aggregated blocks; the blocks that are left at the end. */
-static size_t add_aggregated(const struct gf_slurm *r, size_t blocks,
-			     struct tiers *to, struct gf_text *remarks)
+static size_t add_aggregated(const struct gf_slurm *r, size_t blocks, struct tiers *to,
+			     struct gf_text *remarks)
 {
 	const size_t *sizes = r->block_sizes;
 	size_t i, together;
 
 	if (r->nblock_sizes && sizes[0] != r->size[0])
 		gf_text_addf(remarks,
-			     "%s: BlockSizes: Slurm plans with %zu nodes of a "
-			     "block, and a block has %zu\n",
+			     "%s: BlockSizes: Slurm plans with %zu nodes of a block, and a block "
+			     "has %zu\n",
 			     r->in->path, sizes[0], r->size[0]);
 	for (i = 1; i < r->nblock_sizes && blocks > 1; i++) {
 		together = sizes[i] / sizes[i - 1];
 		if (sizes[i] % sizes[i - 1] || blocks % together || r->gap) {
 			gf_text_addf(remarks,
-				     "%s: BlockSizes: %zu nodes do not divide "
-				     "the blocks with nodes evenly: left out\n",
+				     "%s: BlockSizes: %zu nodes do not divide the blocks with "
+				     "nodes evenly: left out\n",
 				     r->in->path, sizes[i]);
 			break;
 		}
@@ -78,8 +76,8 @@ static size_t add_aggregated(const struct gf_slurm *r, size_t blocks,
 }
 
 /* The levels of equal trees of so many tiers, or a flat one. */
-static void add_levels(const struct gf_slurm *r, int tiers,
-		       struct gf_topology *t, struct gf_text *remarks)
+static void add_levels(const struct gf_slurm *r, int tiers, struct gf_topology *t,
+		       struct gf_text *remarks)
 {
 	static const char *const axes[] = {"x", "y", "z"};
 	struct tiers to = {t, 0, 1};
@@ -87,24 +85,21 @@ static void add_levels(const struct gf_slurm *r, int tiers,
 	int i;
 
 	if (r->in->ranks_per_host > 1)
-		gf_levels_append(t, gf_levels_shm(), "host",
-				 (size_t)r->in->ranks_per_host);
+		gf_levels_append(t, gf_levels_shm(), "host", (size_t)r->in->ranks_per_host);
 	if (r->unequal) {
-		gf_text_addf(remarks,
-			     "%s: the %s are not alike%s: described as one "
-			     "flat level of %zu hosts\n",
-			     r->in->path, r->what,
-			     r->dims[0] ? ", or have not one node for every "
-					  "place in order"
-					: "",
-			     r->hosts.count);
+		gf_text_addf(
+			remarks,
+			"%s: the %s are not alike%s: described as one flat level of %zu hosts\n",
+			r->in->path, r->what,
+			r->dims[0] ? ", or have not one node for every place in order" : "",
+			r->hosts.count);
 		add_tier(&to, "net", r->hosts.count);
 		return;
 	}
 	if (strcmp(r->innermost, "switch") != 0)
 		gf_text_addf(remarks,
-			     "%s: the hosts of %s are described as if switches "
-			     "that do not block connected them\n",
+			     "%s: the hosts of %s are described as if switches that do not block "
+			     "connected them\n",
 			     r->in->path, r->what);
 	for (k = 0; k < 3; k++)
 		if (r->dims[k] > 1)
@@ -127,8 +122,8 @@ static bool is_yaml(const char *text)
 
 static int recognise(const char *text)
 {
-	return strcasestr(text, "SwitchName=") != NULL ||
-	       strcasestr(text, "BlockName=") != NULL || is_yaml(text);
+	return strcasestr(text, "SwitchName=") != NULL || strcasestr(text, "BlockName=") != NULL ||
+	       is_yaml(text);
 }
 
 int gf_slurm_block_sizes(struct gf_slurm *r, const char *value)
@@ -138,28 +133,23 @@ int gf_slurm_block_sizes(struct gf_slurm *r, const char *value)
 
 	do {
 		size = strtoul(value, &end, 10);
-		if (end == value || (*end && *end != ',') || size < 1 ||
-		    size > GF_HOSTLIST_MAX)
-			return gf_error_set(
-				r->err, -EINVAL,
-				"BlockSizes: want numbers of nodes "
-				"with commas between, got \"%.40s\"",
-				value);
+		if (end == value || (*end && *end != ',') || size < 1 || size > GF_HOSTLIST_MAX)
+			return gf_error_set(r->err, -EINVAL,
+					    "BlockSizes: want numbers of nodes with commas "
+					    "between, got \"%.40s\"",
+					    value);
 		value = end + (*end == ',');
 		if (r->nblock_sizes == GF_SLURM_SIZES)
 			return gf_error_set(r->err, -EINVAL,
-					    "BlockSizes: want at most %d, got "
-					    "more",
+					    "BlockSizes: want at most %d, got more",
 					    GF_SLURM_SIZES);
-		if (r->nblock_sizes == 0 ||
-		    r->block_sizes[r->nblock_sizes - 1] < size)
+		if (r->nblock_sizes == 0 || r->block_sizes[r->nblock_sizes - 1] < size)
 			r->block_sizes[r->nblock_sizes++] = size;
 	} while (*value);
 	return 0;
 }
 
-int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key,
-		 const char *value)
+int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key, const char *value)
 {
 	if (strcasecmp(key, "Nodes") == 0)
 		return gf_hostlist_add(&n->hosts, value, r->err);
@@ -167,26 +157,22 @@ int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key,
 		return gf_hostlist_add(&n->children, value, r->err);
 	if (strcasecmp(key, "Level") == 0)
 		n->shown = true;
-	if (strcasecmp(key, "LinkSpeed") == 0 ||
-	    strcasecmp(key, "Level") == 0 || strcasecmp(key, "BlockIndex") == 0)
+	if (strcasecmp(key, "LinkSpeed") == 0 || strcasecmp(key, "Level") == 0 ||
+	    strcasecmp(key, "BlockIndex") == 0)
 		return 0;
-	if (strcasecmp(key, "BlockSize") == 0 ||
-	    strcasecmp(key, "BlockSizes") == 0)
+	if (strcasecmp(key, "BlockSize") == 0 || strcasecmp(key, "BlockSizes") == 0)
 		return gf_slurm_block_sizes(r, value);
 	if (strcasecmp(key, "BlockName") == 0) {
 		r->blocks = true;
 		r->what = "blocks";
 	}
-	if (strcasecmp(key, "SwitchName") != 0 &&
-	    strcasecmp(key, "BlockName") != 0)
+	if (strcasecmp(key, "SwitchName") != 0 && strcasecmp(key, "BlockName") != 0)
 		return gf_error_set(r->err, -EINVAL,
-				    "want SwitchName, Nodes, Switches, "
-				    "LinkSpeed, BlockName or BlockSizes, got "
-				    "%.40s",
+				    "want SwitchName, Nodes, Switches, LinkSpeed, BlockName or "
+				    "BlockSizes, got %.40s",
 				    key);
 	if (n->name || !*value)
-		return gf_error_set(r->err, -EINVAL,
-				    "want one name on a line, got \"%.40s\"",
+		return gf_error_set(r->err, -EINVAL, "want one name on a line, got \"%.40s\"",
 				    value);
 	n->name = gf_xstrdup(value);
 	return 0;
@@ -211,22 +197,16 @@ static int check_node(struct gf_slurm *r, const struct gf_slurm_node *n)
 
 	if (r->nnodes >= GF_SLURM_SWITCHES || r->names > GF_HOSTLIST_MAX)
 		return gf_error_set(r->err, -EINVAL,
-				    "want at most %d switches and %zu names in "
-				    "all",
+				    "want at most %d switches and %zu names in all",
 				    GF_SLURM_SWITCHES, GF_HOSTLIST_MAX);
-	if ((n->hosts.count > 0) == (n->children.count > 0) &&
-	    (n->hosts.count > 0 || !r->blocks))
-		return gf_error_set(r->err, -EINVAL,
-				    "%s: want either Nodes or Switches",
-				    n->name);
+	if ((n->hosts.count > 0) == (n->children.count > 0) && (n->hosts.count > 0 || !r->blocks))
+		return gf_error_set(r->err, -EINVAL, "%s: want either Nodes or Switches", n->name);
 	/* those without nodes are not kept */
 	if (!hsearch_r(entry, is_empty(n) ? FIND : ENTER, &found, &r->numbers))
-		return is_empty(n) ? 0
-				   : gf_error_set(r->err, -ENOMEM, "no memory");
+		return is_empty(n) ? 0 : gf_error_set(r->err, -ENOMEM, "no memory");
 	if (found->data != entry.data)
-		return gf_error_set(
-			r->err, -EINVAL, "want %.40s once, it was on line %zu",
-			n->name, r->nodes[(size_t)found->data].line);
+		return gf_error_set(r->err, -EINVAL, "want %.40s once, it was on line %zu", n->name,
+				    r->nodes[(size_t)found->data].line);
 	return 0;
 }
 
@@ -240,14 +220,12 @@ int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
 	if (rc == 0 && n->name)
 		rc = check_node(r, n);
 	else if (rc == 0 && (n->hosts.count || n->children.count))
-		rc = gf_error_set(r->err, -EINVAL,
-				  "want a SwitchName or BlockName, got none");
+		rc = gf_error_set(r->err, -EINVAL, "want a SwitchName or BlockName, got none");
 	if (rc < 0)
 		gf_error_prefix(r->err, "%s:%zu", r->in->path, n->line);
 	empty = n->name && is_empty(n);
 	if (rc == 0 && empty) {
-		gf_imported_leave(r->in->imported, "blocks without nodes",
-				  n->line);
+		gf_imported_leave(r->in->imported, "blocks without nodes", n->line);
 		r->after_empty = true;
 	} else if (rc == 0 && n->name) {
 		r->gap |= r->after_empty;
@@ -259,8 +237,8 @@ int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
 	return rc;
 }
 
-/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing.
- * What begins with no pair is of a transcript, or of a page. */
+/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing. What begins with no
+ * pair is of a transcript, or of a page. */
 static int read_line(struct gf_slurm *r, char *line, size_t number)
 {
 	struct gf_slurm_node n = {.line = number};
@@ -271,8 +249,7 @@ static int read_line(struct gf_slurm *r, char *line, size_t number)
 	line[strcspn(line, "#")] = '\0';
 	aggregated = strncasecmp(line, "AggregatedBlock=", 16) == 0;
 	if (*line && line[strcspn(line, "= \t")] != '=') {
-		gf_imported_leave(r->in->imported, "lines that are none of its",
-				  number);
+		gf_imported_leave(r->in->imported, "lines that are none of its", number);
 		return 0;
 	}
 	for (word = strtok_r(line, " \t\r", &saved); word && rc == 0;
@@ -283,9 +260,7 @@ static int read_line(struct gf_slurm *r, char *line, size_t number)
 			if (!aggregated || strcasecmp(word, "BlockSize") == 0)
 				rc = gf_slurm_set(r, &n, word, value + 1);
 		} else {
-			rc = gf_error_set(r->err, -EINVAL,
-					  "want KEY=VALUE, got \"%.40s\"",
-					  word);
+			rc = gf_error_set(r->err, -EINVAL, "want KEY=VALUE, got \"%.40s\"", word);
 		}
 	}
 	return gf_slurm_take(r, &n, rc);
@@ -316,8 +291,7 @@ static int read_lines(struct gf_slurm *r)
 	gf_text_release(&whole);
 	if (rc == 0 && r->nnodes == 0)
 		rc = gf_error_set(r->err, -EINVAL,
-				  "%s: want a SwitchName or BlockName with "
-				  "nodes, got none",
+				  "%s: want a SwitchName or BlockName with nodes, got none",
 				  r->in->path);
 	return rc;
 }
@@ -342,12 +316,9 @@ static int link_nodes(struct gf_slurm *r)
 
 			if (!child || child->has_parent)
 				return gf_error_set(
-					r->err, -EINVAL,
-					"%s:%zu: want a switch that %s, got "
-					"%.40s",
+					r->err, -EINVAL, "%s:%zu: want a switch that %s, got %.40s",
 					r->in->path, r->nodes[i].line,
-					child ? "is below no other"
-					      : "has a line of its own",
+					child ? "is below no other" : "has a line of its own",
 					name);
 			child->has_parent = true;
 		}
@@ -363,18 +334,15 @@ static void note_size(struct gf_slurm *r, int tier, size_t size)
 }
 
 /* Adds the hosts below; *tier is how many levels there are. */
-static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth,
-		int *tier)
+static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth, int *tier)
 {
 	size_t i;
 	int below, rc = 0;
 
 	if (depth > GF_SLURM_TIERS)
 		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: want at most %d tiers of "
-				    "switches, got more at %.40s",
-				    r->in->path, n->line, GF_SLURM_TIERS,
-				    n->name);
+				    "%s:%zu: want at most %d tiers of switches, got more at %.40s",
+				    r->in->path, n->line, GF_SLURM_TIERS, n->name);
 	*tier = 0;
 	r->visited++;
 	for (i = 0; i < n->hosts.count && rc == 0; i++)
@@ -387,8 +355,7 @@ static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth,
 			*tier = below + 1;
 	}
 	if (rc == 0)
-		note_size(r, *tier,
-			  n->hosts.count ? n->hosts.count : n->children.count);
+		note_size(r, *tier, n->hosts.count ? n->hosts.count : n->children.count);
 	return rc;
 }
 
@@ -399,18 +366,17 @@ static int by_name(const void *a, const void *b)
 
 static int check_hosts(const struct gf_slurm *r)
 {
-	char **sorted =
-		gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
+	char **sorted = gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
 	size_t i;
 	int rc = 0;
 
 	qsort(sorted, r->hosts.count, sizeof(*sorted), by_name);
 	for (i = 1; i < r->hosts.count && rc == 0; i++)
 		if (strcmp(sorted[i], sorted[i - 1]) == 0)
-			rc = gf_error_set(r->err, -EINVAL,
-					  "%s: want every node below one "
-					  "switch, got %.40s below two",
-					  r->in->path, sorted[i]);
+			rc = gf_error_set(
+				r->err, -EINVAL,
+				"%s: want every node below one switch, got %.40s below two",
+				r->in->path, sorted[i]);
 	free(sorted);
 	return rc;
 }
@@ -432,29 +398,23 @@ static int walk_all(struct gf_slurm *r, int *tiers, struct gf_text *remarks)
 	}
 	if (rc == 0 && r->visited < r->nnodes)
 		rc = gf_error_set(r->err, -EINVAL,
-				  "%s: want a tree of switches, got %zu in a "
-				  "circle",
-				  r->in->path, r->nnodes - r->visited);
+				  "%s: want a tree of switches, got %zu in a circle", r->in->path,
+				  r->nnodes - r->visited);
 	*tiers = top + 1;
 	if (roots > 1)
 		r->size[(*tiers)++] = roots;
 	if (rc == 0 && roots > 1 && strcmp(r->what, "switches") == 0)
 		gf_text_addf(remarks,
-			     "%s:%zu: no switch connects the %zu trees (%s is "
-			     "the second), and Slurm starts no job across "
-			     "them: described as if one more tier did\n",
-			     r->in->path, r->nodes[second].line, roots,
-			     r->nodes[second].name);
+			     "%s:%zu: no switch connects the %zu trees (%s is the second), and "
+			     "Slurm starts no job across them: described as if one more tier did\n",
+			     r->in->path, r->nodes[second].line, roots, r->nodes[second].name);
 	return rc ? rc : check_hosts(r);
 }
 
 static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 		      struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_slurm r = {.in = in,
-			     .err = err,
-			     .what = "switches",
-			     .innermost = "switch"};
+	struct gf_slurm r = {.in = in, .err = err, .what = "switches", .innermost = "switch"};
 	size_t i;
 	int tiers, rc;
 
@@ -468,8 +428,7 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 		t->source = gf_xstrdup("slurm");
 		t->ranks = gf_levels_ranks(t->levels, t->nlevels);
 		if (t->ranks == 0)
-			rc = gf_error_set(err, -EINVAL,
-					  "%s: want at most %d ranks in all",
+			rc = gf_error_set(err, -EINVAL, "%s: want at most %d ranks in all",
 					  in->path, GF_RANKS_MAX);
 	}
 	if (rc == 0) {

@@ -16,8 +16,7 @@ struct gf_device *gf_discover_add_device(struct gf_host *host)
 {
 	struct gf_device *d;
 
-	host->devices = gf_xreallocarray(host->devices, host->ndevices + 1,
-					 sizeof(*host->devices));
+	host->devices = gf_xreallocarray(host->devices, host->ndevices + 1, sizeof(*host->devices));
 	d = &host->devices[host->ndevices++];
 	*d = (struct gf_device){.numa = -1};
 	return d;
@@ -27,8 +26,7 @@ struct gf_nic *gf_discover_add_nic(struct gf_host *host)
 {
 	struct gf_nic *n;
 
-	host->nics = gf_xreallocarray(host->nics, host->nnics + 1,
-				      sizeof(*host->nics));
+	host->nics = gf_xreallocarray(host->nics, host->nnics + 1, sizeof(*host->nics));
 	n = &host->nics[host->nnics++];
 	*n = (struct gf_nic){.numa = -1};
 	return n;
@@ -39,27 +37,25 @@ struct gf_device *gf_discover_find_device(struct gf_host *host, const char *pci)
 	size_t i;
 
 	for (i = 0; i < host->ndevices; i++)
-		if (host->devices[i].pci &&
-		    strcmp(host->devices[i].pci, pci) == 0)
+		if (host->devices[i].pci && strcmp(host->devices[i].pci, pci) == 0)
 			return &host->devices[i];
 	return NULL;
 }
 
-/* GPUs that AMD's compute software knows, from Polaris and Vega on; not the
- * display of a processor (13xx, 15xx, 16xx, 9xxx) or of a board (515e). */
+/* GPUs that AMD's compute software knows, from Polaris and Vega on; not the display of a processor
+ * (13xx, 15xx, 16xx, 9xxx) or of a board (515e). */
 static bool is_radeon(unsigned int device)
 {
-	return (device >= 0x6600 && device < 0x7000) ||
-	       (device >= 0x7300 && device < 0x8000);
+	return (device >= 0x6600 && device < 0x7000) || (device >= 0x7300 && device < 0x8000);
 }
 
 /*
- * A VGA controller may be the console chip of a server's management board or
- * of a virtual machine: it counts only from a vendor of GPUs, and from those
- * that also make such chips only with a link of its own.
+ * A VGA controller may be the console chip of a server's management board or of a virtual machine:
+ * it counts only from a vendor of GPUs, and from those that also make such chips only with a link
+ * of its own.
  */
-const char *gf_discover_device_type(unsigned int vendor, unsigned int device,
-				    unsigned int class_id, bool has_link)
+const char *gf_discover_device_type(unsigned int vendor, unsigned int device, unsigned int class_id,
+				    bool has_link)
 {
 	switch (class_id) {
 	case GF_PCI_3D:
@@ -85,17 +81,15 @@ const char *gf_discover_rdma_link(const char *name, const char *unknown)
 	static const struct {
 		const char *begins, *link;
 	} adapters[] = {
-		{"mlx", "infiniband"}, {"ib", "infiniband"},
-		{"hfi", "infiniband"}, {"opa", "infiniband"},
-		{"roce", "roce"},      {"rdma", "roce"},
-		{"bnxt_re", "roce"},   {"irdma", "roce"},
-		{"ionic", "roce"},     {"efa", "roce"},
+		{"mlx", "infiniband"}, {"ib", "infiniband"}, {"hfi", "infiniband"},
+		{"opa", "infiniband"}, {"roce", "roce"},     {"rdma", "roce"},
+		{"bnxt_re", "roce"},   {"irdma", "roce"},    {"ionic", "roce"},
+		{"efa", "roce"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(adapters); i++)
-		if (strncmp(name, adapters[i].begins,
-			    strlen(adapters[i].begins)) == 0)
+		if (strncmp(name, adapters[i].begins, strlen(adapters[i].begins)) == 0)
 			return adapters[i].link;
 	return unknown;
 }
@@ -126,8 +120,8 @@ char *gf_discover_name_of_file(const char *path)
 	return name;
 }
 
-/* This machine's sysfs may be missing, in a container. A named one must exist,
- * or the document would describe nothing. */
+/* This machine's sysfs may be missing, in a container. A named one must exist, or the document
+ * would describe nothing. */
 static int check_sysfs(const char *sysfs, struct gf_error *err)
 {
 	struct stat st;
@@ -137,14 +131,12 @@ static int check_sysfs(const char *sysfs, struct gf_error *err)
 	if (stat(sysfs, &st) < 0)
 		return gf_error_errno(err, -errno, "%s", sysfs);
 	if (!S_ISDIR(st.st_mode))
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a folder like /sys, got a file",
-				    sysfs);
+		return gf_error_set(err, -EINVAL, "%s: want a folder like /sys, got a file", sysfs);
 	return 0;
 }
 
-int gf_discover_host(const struct gf_discover_config *config,
-		     struct gf_host *host, struct gf_error *err)
+int gf_discover_host(const struct gf_discover_config *config, struct gf_host *host,
+		     struct gf_error *err)
 {
 	struct gf_pci_tree tree = {0};
 	struct gf_discover_config own = *config;
@@ -163,8 +155,7 @@ int gf_discover_host(const struct gf_discover_config *config,
 		gf_discover_host_release(&h);
 		return rc;
 	}
-	/* A saved machine carries its own name, or gets its file's; this one is
-	 * asked. */
+	/* A saved machine carries its own name, or gets its file's; this one is asked. */
 	if (!h.name && config->hwloc_xml)
 		h.name = gf_discover_name_of_file(config->hwloc_xml);
 	else if (!h.name && uname(&names) == 0)

@@ -10,43 +10,35 @@
 #include "base/array.h"
 #include "base/heap.h"
 
-/* A name in the DNS has at most 253 characters; this many digits are enough for
- * any counter. */
+/* A name in the DNS has at most 253 characters; this many digits are enough for any counter. */
 enum { NAME_MAX_CHARS = 255, DIGITS_MAX = 18, BRACKETS_MAX = 4 };
 
-static int expand(struct gf_hostlist *l, const char *prefix, const char *rest,
-		  int brackets, struct gf_error *err);
+static int expand(struct gf_hostlist *l, const char *prefix, const char *rest, int brackets,
+		  struct gf_error *err);
 
-static int add_name(struct gf_hostlist *l, const char *name,
-		    struct gf_error *err)
+static int add_name(struct gf_hostlist *l, const char *name, struct gf_error *err)
 {
 	if (!*name)
 		return gf_error_set(err, -EINVAL, "want a name, got nothing");
 	if (strlen(name) > NAME_MAX_CHARS)
 		return gf_error_set(err, -EINVAL,
-				    "want names of at most %d characters, got "
-				    "\"%.20s...\"",
+				    "want names of at most %d characters, got \"%.20s...\"",
 				    NAME_MAX_CHARS, name);
 	if (l->count >= GF_HOSTLIST_MAX)
-		return gf_error_set(err, -EINVAL, "want at most %zu names",
-				    GF_HOSTLIST_MAX);
+		return gf_error_set(err, -EINVAL, "want at most %zu names", GF_HOSTLIST_MAX);
 	*gf_array_push(&l->names, &l->count, &l->capacity) = gf_xstrdup(name);
 	return 0;
 }
 
-/* Reads "07-12" at *text and moves *text past it; *width: digits of the low
- * end. */
-static int read_range(const char **text, unsigned long long *low,
-		      unsigned long long *high, int *width,
-		      struct gf_error *err)
+/* Reads "07-12" at *text and moves *text past it; *width: digits of the low end. */
+static int read_range(const char **text, unsigned long long *low, unsigned long long *high,
+		      int *width, struct gf_error *err)
 {
 	size_t n = strspn(*text, "0123456789");
 	char *end;
 
 	if (n == 0 || n > DIGITS_MAX)
-		return gf_error_set(err, -EINVAL,
-				    "want a number in the brackets, got "
-				    "\"%.20s\"",
+		return gf_error_set(err, -EINVAL, "want a number in the brackets, got \"%.20s\"",
 				    *text);
 	*low = *high = strtoull(*text, &end, 10);
 	*width = (int)n;
@@ -55,22 +47,18 @@ static int read_range(const char **text, unsigned long long *low,
 		return 0;
 	n = strspn(++*text, "0123456789");
 	if (n == 0 || n > DIGITS_MAX)
-		return gf_error_set(err, -EINVAL,
-				    "want a number after -, got \"%.20s\"",
-				    *text);
+		return gf_error_set(err, -EINVAL, "want a number after -, got \"%.20s\"", *text);
 	*high = strtoull(*text, &end, 10);
 	*text = end;
 	if (*high < *low || *high - *low >= GF_HOSTLIST_MAX)
-		return gf_error_set(err, -EINVAL,
-				    "want a range of 1 to %zu numbers, got "
-				    "%llu-%llu",
+		return gf_error_set(err, -EINVAL, "want a range of 1 to %zu numbers, got %llu-%llu",
 				    GF_HOSTLIST_MAX, *low, *high);
 	return 0;
 }
 
 /* prefix, then each number of the brackets at text, then what follows them. */
-static int expand_brackets(struct gf_hostlist *l, const char *prefix,
-			   const char *text, int brackets, struct gf_error *err)
+static int expand_brackets(struct gf_hostlist *l, const char *prefix, const char *text,
+			   int brackets, struct gf_error *err)
 {
 	const char *close = strchr(text, ']');
 	unsigned long long low = 0, high = 0, i;
@@ -90,16 +78,14 @@ static int expand_brackets(struct gf_hostlist *l, const char *prefix,
 			break;
 		if (rc == 0 && *text++ != ',')
 			rc = gf_error_set(err, -EINVAL,
-					  "want , or ] in the brackets, got "
-					  "\"%.20s\"",
-					  text - 1);
+					  "want , or ] in the brackets, got \"%.20s\"", text - 1);
 	}
 	return rc;
 }
 
 /* One name: prefix is done, rest may hold brackets. */
-static int expand(struct gf_hostlist *l, const char *prefix, const char *rest,
-		  int brackets, struct gf_error *err)
+static int expand(struct gf_hostlist *l, const char *prefix, const char *rest, int brackets,
+		  struct gf_error *err)
 {
 	size_t n = strcspn(rest, "[]");
 	char *more;
@@ -107,8 +93,8 @@ static int expand(struct gf_hostlist *l, const char *prefix, const char *rest,
 
 	if (rest[n] == ']' || (rest[n] == '[' && brackets >= BRACKETS_MAX))
 		return gf_error_set(err, -EINVAL,
-				    "want at most %d pairs of brackets in a "
-				    "name, none inside another, got \"%.20s\"",
+				    "want at most %d pairs of brackets in a name, none inside "
+				    "another, got \"%.20s\"",
 				    BRACKETS_MAX, rest);
 	more = gf_xasprintf("%s%.*s", prefix, (int)n, rest);
 	rc = rest[n] ? expand_brackets(l, more, rest + n + 1, brackets, err)
@@ -117,8 +103,7 @@ static int expand(struct gf_hostlist *l, const char *prefix, const char *rest,
 	return rc;
 }
 
-int gf_hostlist_add(struct gf_hostlist *l, const char *text,
-		    struct gf_error *err)
+int gf_hostlist_add(struct gf_hostlist *l, const char *text, struct gf_error *err)
 {
 	int rc = 0;
 
@@ -128,9 +113,7 @@ int gf_hostlist_add(struct gf_hostlist *l, const char *text,
 		int inside = 0;
 
 		for (; text[n] && (inside || text[n] != ','); n++)
-			inside = text[n] == '['   ? 1
-				 : text[n] == ']' ? 0
-						  : inside;
+			inside = text[n] == '[' ? 1 : text[n] == ']' ? 0 : inside;
 		name = gf_xasprintf("%.*s", (int)n, text);
 		rc = expand(l, "", name, 0, err);
 		free(name);
@@ -175,8 +158,7 @@ static bool same_prefix(const char *a, const char *b)
 {
 	struct numbered x = number_of(a), y = number_of(b);
 
-	return x.digits && y.digits && x.prefix == y.prefix &&
-	       strncmp(a, b, x.prefix) == 0;
+	return x.digits && y.digits && x.prefix == y.prefix && strncmp(a, b, x.prefix) == 0;
 }
 
 /* The number that comes next, written with as many digits. */
@@ -186,8 +168,7 @@ static bool follows(const char *a, const char *b)
 	bool padded = b[y.prefix] == '0';
 
 	return y.number == x.number + 1 &&
-	       (x.digits == y.digits ||
-		(!padded && x.digits < y.digits && a[x.prefix] != '0'));
+	       (x.digits == y.digits || (!padded && x.digits < y.digits && a[x.prefix] != '0'));
 }
 
 void gf_hostlist_fold(const char *const *names, size_t n, struct gf_text *out)
@@ -197,8 +178,7 @@ void gf_hostlist_fold(const char *const *names, size_t n, struct gf_text *out)
 	for (first = 0; first < n; first = end) {
 		size_t prefix = number_of(names[first]).prefix;
 
-		for (end = first + 1;
-		     end < n && same_prefix(names[first], names[end]);)
+		for (end = first + 1; end < n && same_prefix(names[first], names[end]);)
 			end++;
 		gf_text_addf(out, "%s", first ? "," : "");
 		if (end == first + 1) {
@@ -207,11 +187,9 @@ void gf_hostlist_fold(const char *const *names, size_t n, struct gf_text *out)
 		}
 		gf_text_addf(out, "%.*s[", (int)prefix, names[first]);
 		for (i = first; i < end; i = to + 1) {
-			for (to = i;
-			     to + 1 < end && follows(names[to], names[to + 1]);)
+			for (to = i; to + 1 < end && follows(names[to], names[to + 1]);)
 				to++;
-			gf_text_addf(out, "%s%s", i > first ? "," : "",
-				     names[i] + prefix);
+			gf_text_addf(out, "%s%s", i > first ? "," : "", names[i] + prefix);
 			if (to > i)
 				gf_text_addf(out, "-%s", names[to] + prefix);
 		}

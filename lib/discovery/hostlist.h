@@ -16,15 +16,14 @@ struct gf_hostlist {
 };
 
 /*
- * Adds the names of a list as Slurm writes it: "tux[0-5,8],login,gpu[01-03]b".
- * Numbers keep their leading zeros; several brackets in a name multiply.
- * -EINVAL: what is wrong with it, or more than GF_HOSTLIST_MAX names in all.
+ * Adds the names of a list as Slurm writes it: "tux[0-5,8],login,gpu[01-03]b". Numbers keep their
+ * leading zeros; several brackets in a name multiply. -EINVAL: what is wrong with it, or more than
+ * GF_HOSTLIST_MAX names in all.
  */
-int gf_hostlist_add(struct gf_hostlist *l, const char *text,
-		    struct gf_error *err);
+int gf_hostlist_add(struct gf_hostlist *l, const char *text, struct gf_error *err);
 void gf_hostlist_release(struct gf_hostlist *l);
-/* Writes names in that form, each number at the end of a name that follows the
- * one before as part of a range. */
+/* Writes names in that form, each number at the end of a name that follows the one before as part
+ * of a range. */
 void gf_hostlist_fold(const char *const *names, size_t n, struct gf_text *out);
 
 #endif

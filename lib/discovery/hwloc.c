@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processors, memory and accelerators of this machine by hwloc, or of a machine
- * that lstopo saved: both as hwloc's XML. Network interfaces come from sysfs,
- * which knows their rates; of a saved machine, where there is no sysfs, they
- * come from here.
+ * Processors, memory and accelerators of this machine by hwloc, or of a machine that lstopo saved:
+ * both as hwloc's XML. Network interfaces come from sysfs, which knows their rates; of a saved
+ * machine, where there is no sysfs, they come from here.
  */
 #include "discovery/discovery.h"
 
@@ -17,17 +16,15 @@
 
 static int load(hwloc_topology_t topology, struct gf_error *err)
 {
-	/* Plugins that would start a display or an OpenCL runtime to find what
-	 * PCI shows anyway; an absent plugin cannot be refused: no check. */
+	/* Plugins that would start a display or an OpenCL runtime to find what PCI shows anyway; an
+	 * absent plugin cannot be refused: no check. */
 	static const char *const unwanted[] = {"gl", "opencl"};
 	size_t i;
 
 	for (i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
-		hwloc_topology_set_components(
-			topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
-			unwanted[i]);
-	hwloc_topology_set_io_types_filter(topology,
-					   HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+		hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+					      unwanted[i]);
+	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
 	if (hwloc_topology_load(topology) < 0)
 		return gf_error_set(err, -EIO, "hwloc cannot load it");
 	return 0;
@@ -43,8 +40,7 @@ static void limit(struct gf_host *host)
 	if (memory < (double)host->memory_bytes)
 		host->memory_bytes = (size_t)memory;
 	while (i-- > 0) {
-		double most =
-			limits[i].processors > 1 ? limits[i].processors : 1;
+		double most = limits[i].processors > 1 ? limits[i].processors : 1;
 
 		if (host->threads > most)
 			host->threads = (int)most;
@@ -53,8 +49,8 @@ static void limit(struct gf_host *host)
 	}
 }
 
-static int probe_this(const struct gf_discover_config *config,
-		      struct gf_host *host, struct gf_error *err)
+static int probe_this(const struct gf_discover_config *config, struct gf_host *host,
+		      struct gf_error *err)
 {
 	hwloc_topology_t topology;
 	char *xml;
@@ -63,12 +59,10 @@ static int probe_this(const struct gf_discover_config *config,
 	if (hwloc_topology_init(&topology) < 0)
 		return gf_error_set(err, -ENOMEM, "cannot start hwloc");
 	rc = load(topology, err);
-	/* libpciaccess keeps its name table for the life of the process, but
-	 * hwloc unloads it with its plugin: pinned, the table is not lost and
-	 * read again by every probe. */
+	/* libpciaccess keeps its name table for the life of the process, but hwloc unloads it with
+	 * its plugin: pinned, the table is not lost and read again by every probe. */
 	dlopen("libpciaccess.so.0", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-	if (rc == 0 &&
-	    hwloc_topology_export_xmlbuffer(topology, &xml, &size, 0) < 0)
+	if (rc == 0 && hwloc_topology_export_xmlbuffer(topology, &xml, &size, 0) < 0)
 		rc = gf_error_set(err, -EIO, "hwloc cannot describe it");
 	else if (rc == 0) {
 		rc = gf_hwloc_read(xml, "hwloc's XML", config, host, err);
@@ -79,8 +73,8 @@ static int probe_this(const struct gf_discover_config *config,
 	return rc;
 }
 
-int gf_discover_hwloc(const struct gf_discover_config *config,
-		      struct gf_host *host, struct gf_error *err)
+int gf_discover_hwloc(const struct gf_discover_config *config, struct gf_host *host,
+		      struct gf_error *err)
 {
 	char *read = NULL;
 	size_t size;
@@ -95,8 +89,8 @@ int gf_discover_hwloc(const struct gf_discover_config *config,
 	if (!config->hwloc_text)
 		rc = gf_file_read(config->hwloc_xml, &read, &size, err);
 	if (rc == 0)
-		rc = gf_hwloc_read(read ? read : config->hwloc_text,
-				   config->hwloc_xml, config, host, err);
+		rc = gf_hwloc_read(read ? read : config->hwloc_text, config->hwloc_xml, config,
+				   host, err);
 	free(read);
 	return rc;
 }

@@ -49,8 +49,8 @@ struct around {
 	char address[GF_PCI_TEXT]; /* of the PCI function; "": none */
 };
 
-/* Is it in a set, "0x0000ffff,0xffffffff", the highest 32 first, or after
- * "0xf...f" without end? NULL, where a file says nothing: yes. */
+/* Is it in a set, "0x0000ffff,0xffffffff", the highest 32 first, or after "0xf...f" without end?
+ * NULL, where a file says nothing: yes. */
 static bool has(const char *set, unsigned long bit)
 {
 	const char *at = set ? set + strlen(set) : NULL;
@@ -82,8 +82,7 @@ static const char *info_of(const struct gf_markup *e, const char *name)
 
 	for (i = 0; i < e->nchildren; i++) {
 		own = gf_markup_get(e->children[i], "name");
-		if (strcmp(e->children[i]->name, "info") == 0 && own &&
-		    strcmp(own, name) == 0)
+		if (strcmp(e->children[i]->name, "info") == 0 && own && strcmp(own, name) == 0)
 			return gf_markup_get(e->children[i], "value");
 	}
 	return NULL;
@@ -111,9 +110,8 @@ static int count(struct reading *r, const struct gf_markup *e)
 	struct gf_host *h = r->host;
 	unsigned long index = number(e, "os_index");
 	bool node = is(e, "NUMANode");
-	bool others =
-		node && (is_subtype(e, "GPUMemory") || !has(r->memory, index) ||
-			 r->nnodes == NODES_MAX);
+	bool others = node && (is_subtype(e, "GPUMemory") || !has(r->memory, index) ||
+			       r->nnodes == NODES_MAX);
 	int parts = 0;
 	size_t i;
 
@@ -151,8 +149,7 @@ static int numa_of(struct reading *r, const struct around *at)
 	return r->answer;
 }
 
-static void add_device(struct reading *r, const struct gf_markup *e,
-		       const struct around *at)
+static void add_device(struct reading *r, const struct gf_markup *e, const struct around *at)
 {
 	const char *text = gf_markup_get(e, "pci_type");
 	const char *speed = gf_markup_get(e, "pci_link_speed");
@@ -163,8 +160,7 @@ static void add_device(struct reading *r, const struct gf_markup *e,
 	const char *type;
 	struct gf_device *d;
 
-	if (!text ||
-	    sscanf(text, "%4x [%4x:%4x]", &class, &vendor, &device) != 3)
+	if (!text || sscanf(text, "%4x [%4x:%4x]", &class, &vendor, &device) != 3)
 		return;
 	type = gf_discover_device_type(vendor, device, class, rate > 0);
 	if (!type)
@@ -197,8 +193,8 @@ static const char *state_of(const struct gf_markup *e)
 	return port > 2 ? "down" : "unknown";
 }
 
-/* IP over InfiniBand has addresses of 20 bytes, Ethernet of 6. A port of a
- * fabric that is active without an LID is RoCE. */
+/* IP over InfiniBand has addresses of 20 bytes, Ethernet of 6. A port of a fabric that is active
+ * without an LID is RoCE. */
 static const char *link_of(const struct gf_markup *e, bool fabric)
 {
 	const char *address = info_of(e, "Address");
@@ -206,17 +202,13 @@ static const char *link_of(const struct gf_markup *e, bool fabric)
 	const char *state = info_of(e, "Port1State");
 
 	if (!fabric)
-		return address && strlen(address) == 20 * 3 - 1 ? "ipoib"
-								: "ethernet";
+		return address && strlen(address) == 20 * 3 - 1 ? "ipoib" : "ethernet";
 	if (!lid)
 		return gf_discover_rdma_link(gf_markup_get(e, "name"), "roce");
-	return strcmp(lid, "0x0") == 0 && state && strcmp(state, "4") == 0
-		       ? "roce"
-		       : "infiniband";
+	return strcmp(lid, "0x0") == 0 && state && strcmp(state, "4") == 0 ? "roce" : "infiniband";
 }
 
-static void add_nic(struct reading *r, const struct gf_markup *e,
-		    const struct around *at)
+static void add_nic(struct reading *r, const struct gf_markup *e, const struct around *at)
 {
 	/* by number up to format 2 */
 	static const unsigned long old[] = {0, 0, NETWORK, NETWORK | FABRIC};
@@ -244,11 +236,9 @@ static bool address_of(const struct gf_markup *e, char to[GF_PCI_TEXT])
 	const char *text = gf_markup_get(e, "pci_busid");
 	unsigned domain, bus, slot, function;
 
-	if (!text || sscanf(text, "%x:%2x:%2x.%1x", &domain, &bus, &slot,
-			    &function) != 4)
+	if (!text || sscanf(text, "%x:%2x:%2x.%1x", &domain, &bus, &slot, &function) != 4)
 		return false;
-	snprintf(to, GF_PCI_TEXT, "%04x:%02x:%02x.%x", domain, bus, slot,
-		 function);
+	snprintf(to, GF_PCI_TEXT, "%04x:%02x:%02x.%x", domain, bus, slot, function);
 	return true;
 }
 
@@ -261,15 +251,13 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 
 	at.nodeset = nodes ? nodes : at.nodeset;
 	if (is(e, "Bridge")) {
-		bridges = gf_xasprintf("%s%zu/", at.bridges ? at.bridges : "",
-				       r->nbridges++);
+		bridges = gf_xasprintf("%s%zu/", at.bridges ? at.bridges : "", r->nbridges++);
 		at.bridges = bridges;
 	} else if (is(e, "PCIDev") && address_of(e, at.address)) {
 		add_device(r, e, &at);
 		if (at.bridges)
-			gf_pci_tree_put(
-				r->config->tree, at.address,
-				gf_xasprintf("%s%s", at.bridges, at.address));
+			gf_pci_tree_put(r->config->tree, at.address,
+					gf_xasprintf("%s%s", at.bridges, at.address));
 	} else if (is(e, "OSDev") && !r->config->sysfs) {
 		add_nic(r, e, &at);
 	}
@@ -280,8 +268,8 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 }
 
 /*
- * The links between GPUs in hwloc's XML: matrices of MB/s between objects that
- * are named by their gp_index, or by type and gp_index.
+ * The links between GPUs in hwloc's XML: matrices of MB/s between objects that are named by their
+ * gp_index, or by type and gp_index.
  *
  *	<distances2 type="OSDev" nbobjs="2" name="NVLinkBandwidth"
  *		indexing="gp"> <indexes>37 40</indexes>
@@ -293,8 +281,7 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 enum { OBJECTS = 128 };
 
 /* The object of an index, and the PCI function that it is or is below. */
-static const struct gf_markup *find(const struct gf_markup *e,
-				    unsigned long index,
+static const struct gf_markup *find(const struct gf_markup *e, unsigned long index,
 				    const struct gf_markup **pci)
 {
 	const struct gf_markup *found = NULL, *above = *pci;
@@ -328,12 +315,10 @@ static bool next(const char **text, unsigned long *number)
 	return length > 0;
 }
 
-static void add_link(struct gf_host *host, const struct gf_device *a,
-		     const struct gf_device *b, enum gf_path path,
-		     unsigned long mb_per_s)
+static void add_link(struct gf_host *host, const struct gf_device *a, const struct gf_device *b,
+		     enum gf_path path, unsigned long mb_per_s)
 {
-	host->links = gf_xreallocarray(host->links, host->nlinks + 1,
-				       sizeof(*host->links));
+	host->links = gf_xreallocarray(host->links, host->nlinks + 1, sizeof(*host->links));
 	host->links[host->nlinks++] = (struct gf_device_link){
 		.from = gf_xstrdup(a->pci),
 		.to = gf_xstrdup(b->pci),
@@ -343,11 +328,10 @@ static void add_link(struct gf_host *host, const struct gf_device *a,
 	};
 }
 
-/* Direct links have a rate each; those to switches add up, and lead to every
- * GPU that has some. A text with too few values says nothing. */
-static void add_matrix(const struct gf_markup *root, const char *indexes,
-		       const char *values, enum gf_path direct,
-		       struct gf_host *host)
+/* Direct links have a rate each; those to switches add up, and lead to every GPU that has some. A
+ * text with too few values says nothing. */
+static void add_matrix(const struct gf_markup *root, const char *indexes, const char *values,
+		       enum gf_path direct, struct gf_host *host)
 {
 	struct gf_device *at[OBJECTS];
 	bool is_switch[OBJECTS];
@@ -360,9 +344,8 @@ static void add_matrix(const struct gf_markup *root, const char *indexes,
 		pci = NULL;
 		o = find(root, number, &pci);
 		is_switch[n] = o && is_subtype(o, "NVSwitch");
-		at[n] = pci && address_of(pci, address)
-				? gf_discover_find_device(host, address)
-				: NULL;
+		at[n] = pci && address_of(pci, address) ? gf_discover_find_device(host, address)
+							: NULL;
 	}
 	rates = gf_xcalloc(n * n + 1, sizeof(*rates));
 	for (i = 0; i < n * n && next(&values, &rates[i]); i++)
@@ -374,11 +357,9 @@ static void add_matrix(const struct gf_markup *root, const char *indexes,
 				continue;
 			rate = up[i] < up[k] ? up[i] : up[k];
 			if (rate)
-				add_link(host, at[i], at[k], GF_PATH_NVSWITCH,
-					 rate);
+				add_link(host, at[i], at[k], GF_PATH_NVSWITCH, rate);
 			else if (rates[i * n + k])
-				add_link(host, at[i], at[k], direct,
-					 rates[i * n + k]);
+				add_link(host, at[i], at[k], direct, rates[i * n + k]);
 		}
 	free(rates);
 }
@@ -404,8 +385,7 @@ static void add_links(const struct gf_markup *root, struct gf_host *host)
 	static const struct {
 		const char *name;
 		enum gf_path direct;
-	} kinds[] = {{"NVLinkBandwidth", GF_PATH_NVLINK},
-		     {"XGMIBandwidth", GF_PATH_XGMI}};
+	} kinds[] = {{"NVLinkBandwidth", GF_PATH_NVLINK}, {"XGMIBandwidth", GF_PATH_XGMI}};
 	size_t i, k;
 
 	for (k = 0; k < GF_ARRAY_LENGTH(kinds); k++)
@@ -419,8 +399,7 @@ static void add_links(const struct gf_markup *root, struct gf_host *host)
 				continue;
 			indexes = text_of(c, "indexes");
 			values = text_of(c, "u64values");
-			add_matrix(root, indexes.data, values.data,
-				   kinds[k].direct, host);
+			add_matrix(root, indexes.data, values.data, kinds[k].direct, host);
 			gf_text_release(&indexes);
 			gf_text_release(&values);
 			break;
@@ -438,9 +417,7 @@ static int describe(struct reading *r, const struct gf_markup *root,
 	count(r, machine);
 	if (host->threads == 0)
 		return gf_error_set(r->err, -EINVAL,
-				    "%s: want a machine with processors (PU), "
-				    "got none",
-				    r->path);
+				    "%s: want a machine with processors (PU), got none", r->path);
 	if (r->nnodes == 0)
 		*gf_array_push(&r->nodes, &r->nnodes, &r->capacity) = 0;
 	host->numa_nodes = (int)r->nnodes;
@@ -464,22 +441,18 @@ static int check_format(struct reading *r, const struct gf_markup *root)
 
 	r->format = version ? strtoul(version, NULL, 10) : 1;
 	if (strcmp(root->name, "topology") != 0)
-		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: want the element topology, got "
-				    "%.40s",
+		return gf_error_set(r->err, -EINVAL, "%s:%zu: want the element topology, got %.40s",
 				    r->path, root->line, root->name);
 	if (r->format < 1 || r->format > 3)
 		return gf_error_set(r->err, -EINVAL,
-				    "%s: want XML of hwloc 1 to 3, got format "
-				    "%.20s (lstopo --export-xml-flags v2 "
-				    "writes an earlier one)",
+				    "%s: want XML of hwloc 1 to 3, got format %.20s (lstopo "
+				    "--export-xml-flags v2 writes an earlier one)",
 				    r->path, version);
 	return 0;
 }
 
-int gf_hwloc_read(const char *xml, const char *path,
-		  const struct gf_discover_config *config, struct gf_host *host,
-		  struct gf_error *err)
+int gf_hwloc_read(const char *xml, const char *path, const struct gf_discover_config *config,
+		  struct gf_host *host, struct gf_error *err)
 {
 	struct reading r = {.path = path, .config = config};
 	struct gf_markup *root = NULL, *machine;
@@ -489,8 +462,7 @@ int gf_hwloc_read(const char *xml, const char *path,
 	r.host = host;
 	r.err = err;
 	rc = rc ? rc : check_format(&r, root);
-	while (rc == 0 && i < root->nchildren &&
-	       strcmp(root->children[i]->name, "object") != 0)
+	while (rc == 0 && i < root->nchildren && strcmp(root->children[i]->name, "object") != 0)
 		i++;
 	if (rc == 0) {
 		machine = i < root->nchildren ? root->children[i] : root;

@@ -18,25 +18,21 @@ static char *plain_copy(const char *text)
 	return copy;
 }
 
-struct gf_markup *gf_markup_new(struct gf_markup *parent, const char *name,
-				size_t line)
+struct gf_markup *gf_markup_new(struct gf_markup *parent, const char *name, size_t line)
 {
 	struct gf_markup *e = gf_xcalloc(1, sizeof(*e));
 
 	e->name = plain_copy(name);
 	e->line = line;
 	if (parent)
-		*gf_array_push(&parent->children, &parent->nchildren,
-			       &parent->child_capacity) = e;
+		*gf_array_push(&parent->children, &parent->nchildren, &parent->child_capacity) = e;
 	return e;
 }
 
 void gf_markup_set(struct gf_markup *e, const char *name, const char *value)
 {
-	*gf_array_push(&e->attributes, &e->nattributes,
-		       &e->attribute_capacity) = plain_copy(name);
-	*gf_array_push(&e->attributes, &e->nattributes,
-		       &e->attribute_capacity) = plain_copy(value);
+	*gf_array_push(&e->attributes, &e->nattributes, &e->attribute_capacity) = plain_copy(name);
+	*gf_array_push(&e->attributes, &e->nattributes, &e->attribute_capacity) = plain_copy(value);
 }
 
 void gf_markup_free(struct gf_markup *e)

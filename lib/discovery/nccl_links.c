@@ -42,25 +42,21 @@ static int check_addresses(const struct gf_nccl *r)
 	for (i = 0; i < r->ngpus; i++) {
 		first = find(r, r->gpus[i].host, r->gpus[i].bus);
 		if (first < i && r->gpus[first].pci != r->gpus[i].pci)
-			return gf_error_set(
-				r->err, -EINVAL,
-				"%s:%zu: want one GPU of an address on a host "
-				"(host_hash), got %.40s again",
-				r->in->path, r->gpus[i].pci->line,
-				r->gpus[i].bus);
+			return gf_error_set(r->err, -EINVAL,
+					    "%s:%zu: want one GPU of an address on a host "
+					    "(host_hash), got %.40s again",
+					    r->in->path, r->gpus[i].pci->line, r->gpus[i].bus);
 	}
 	return 0;
 }
 
 /* Bytes per second that NCCL and RCCL count on per link. */
-static double link_rate(const struct gf_nccl_gpu *g,
-			const struct gf_markup *link, double sm)
+static double link_rate(const struct gf_nccl_gpu *g, const struct gf_markup *link, double sm)
 {
 	static const struct {
 		const char *target;
 		double bytes_per_s;
-	} xgmi[] = {
-		{"gfx90a", 36e9}, {"gfx94", 48e9}, {"gfx95", 48e9}, {"", 24e9}};
+	} xgmi[] = {{"gfx90a", 36e9}, {"gfx94", 48e9}, {"gfx95", 48e9}, {"", 24e9}};
 	char *target;
 	double rate;
 	size_t i;
@@ -70,18 +66,15 @@ static double link_rate(const struct gf_nccl_gpu *g,
 		return rate > 0 ? rate : gf_nvlink_rate(80);
 	}
 	target = gf_nccl_target(g->gpu);
-	for (i = 0; strncmp(target ? target : "", xgmi[i].target,
-			    strlen(xgmi[i].target)) != 0;)
+	for (i = 0; strncmp(target ? target : "", xgmi[i].target, strlen(xgmi[i].target)) != 0;)
 		i++;
 	free(target);
 	return xgmi[i].bytes_per_s;
 }
 
-/* One link of a GPU: to a switch (all of a host that have one are together, and
- * those of all hosts where the switch has no address), or to another GPU's bus
- * address. */
-static int follow(struct gf_nccl *r, size_t gpu, const struct gf_markup *link,
-		  double sm)
+/* One link of a GPU: to a switch (all of a host that have one are together, and those of all hosts
+ * where the switch has no address), or to another GPU's bus address. */
+static int follow(struct gf_nccl *r, size_t gpu, const struct gf_markup *link, double sm)
 {
 	const struct gf_nccl_gpu *g = &r->gpus[gpu];
 	const char *class = gf_markup_get(link, "tclass");
@@ -92,12 +85,10 @@ static int follow(struct gf_nccl *r, size_t gpu, const struct gf_markup *link,
 	int rc = gf_nccl_number(r, link, "count", 1, &count);
 
 	if (rc == 0 && (count < 0 || count > 1024))
-		rc = gf_error_set(r->err, -EINVAL,
-				  "%s:%zu: count: want 0 to 1024 links, got %g",
+		rc = gf_error_set(r->err, -EINVAL, "%s:%zu: count: want 0 to 1024 links, got %g",
 				  r->in->path, link->line, count);
-	at = target && strncmp(target, "fffffff", 7) == 0
-		     ? &r->at_switch[r->t->nhosts]
-		     : &r->at_switch[g->host];
+	at = target && strncmp(target, "fffffff", 7) == 0 ? &r->at_switch[r->t->nhosts]
+							  : &r->at_switch[g->host];
 	if (rc == 0 && other == gpu) {
 		if (r->to_itself++ == 0)
 			r->to_itself_line = link->line;
@@ -112,9 +103,8 @@ static int follow(struct gf_nccl *r, size_t gpu, const struct gf_markup *link,
 		*at = gpu;
 		r->linked[gpu].bytes_per_s += count * link_rate(g, link, sm);
 	} else if (rc == 0) {
-		left = class && strncmp(class, "0x068001", 8) == 0
-			       ? "links to processors"
-			       : "links to no GPU of the file";
+		left = class && strncmp(class, "0x068001", 8) == 0 ? "links to processors"
+								   : "links to no GPU of the file";
 	}
 	if (left)
 		gf_imported_leave(r->in->imported, left, link->line);
@@ -168,40 +158,32 @@ static void say_faults(const struct gf_nccl *r, struct gf_text *remarks)
 			first_narrow = i;
 		}
 	}
-	if (strcmp(r->link, "xgmi") == 0 &&
-	    !gf_markup_get(r->gpus[0].gpu, "gcn"))
+	if (strcmp(r->link, "xgmi") == 0 && !gf_markup_get(r->gpus[0].gpu, "gcn"))
 		gf_text_addf(remarks,
-			     "%s:%zu: the GPUs have no gfx target (gcn): an "
-			     "xGMI link counts for 24 GB/s, RCCL's least\n",
+			     "%s:%zu: the GPUs have no gfx target (gcn): an xGMI link counts for "
+			     "24 GB/s, RCCL's least\n",
 			     r->in->path, r->gpus[0].gpu->line);
 	if (r->to_itself)
 		gf_text_addf(remarks,
-			     "%s:%zu: %zu links (%s) lead from a GPU to itself "
-			     "and to no other: left out; "
-			     "NCCL_TOPO_DUMP_FILE on the node writes the "
-			     "right ones\n",
-			     r->in->path, r->to_itself_line, r->to_itself,
-			     r->link);
+			     "%s:%zu: %zu links (%s) lead from a GPU to itself and to no other: "
+			     "left out; NCCL_TOPO_DUMP_FILE on the node writes the right ones\n",
+			     r->in->path, r->to_itself_line, r->to_itself, r->link);
 	if (fewer)
 		gf_text_addf(remarks,
-			     "%s:%zu: %zu of %zu GPUs have fewer links (%s) "
-			     "than their siblings: first %s, %s of %s\n",
-			     r->in->path, r->gpus[first_fewer].gpu->line, fewer,
-			     r->ngpus, r->link,
+			     "%s:%zu: %zu of %zu GPUs have fewer links (%s) than their siblings: "
+			     "first %s, %s of %s\n",
+			     r->in->path, r->gpus[first_fewer].gpu->line, fewer, r->ngpus, r->link,
 			     r->gpus[first_fewer].bus ? r->gpus[first_fewer].bus
 						      : "one without address",
-			     gf_human_rate(r->linked[first_fewer].bytes_per_s,
-					   &links),
+			     gf_human_rate(r->linked[first_fewer].bytes_per_s, &links),
 			     gf_human_rate(most, &all));
 	if (narrow)
 		gf_text_addf(remarks,
-			     "%s:%zu: %zu of %zu GPUs are behind a PCI link "
-			     "narrower than their own: first %s, %s of %s\n",
-			     r->in->path, r->gpus[first_narrow].pci->line,
-			     narrow, r->ngpus,
-			     r->gpus[first_narrow].bus
-				     ? r->gpus[first_narrow].bus
-				     : "one without address",
+			     "%s:%zu: %zu of %zu GPUs are behind a PCI link narrower than their "
+			     "own: first %s, %s of %s\n",
+			     r->in->path, r->gpus[first_narrow].pci->line, narrow, r->ngpus,
+			     r->gpus[first_narrow].bus ? r->gpus[first_narrow].bus
+						       : "one without address",
 			     gf_human_rate(r->gpus[first_narrow].path, &path),
 			     gf_human_rate(r->gpus[first_narrow].own, &own));
 }

@@ -33,20 +33,20 @@ struct gf_nccl {
 	size_t to_itself, to_itself_line;
 };
 
-/* Sorts the GPUs by hosts and follows their links; a line in remarks for what
- * is wrong with the machine, or with its file. Fills linked and at_switch,
- * which the caller frees. -EINVAL names the place. */
+/* Sorts the GPUs by hosts and follows their links; a line in remarks for what is wrong with the
+ * machine, or with its file. Fills linked and at_switch, which the caller frees. -EINVAL names the
+ * place. */
 int gf_nccl_connect(struct gf_nccl *r, struct gf_text *remarks);
 
-/* An attribute's number, decimal, or hexadecimal with 0x as NCCL writes some;
- * `absent` where there is none or it is empty. -EINVAL names the place. */
-int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e,
-		   const char *name, double absent, double *out);
-/* An attribute in small letters, as most files write addresses; NULL if there
- * is none. The caller frees. */
+/* An attribute's number, decimal, or hexadecimal with 0x as NCCL writes some; `absent` where there
+ * is none or it is empty. -EINVAL names the place. */
+int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e, const char *name,
+		   double absent, double *out);
+/* An attribute in small letters, as most files write addresses; NULL if there is none. The caller
+ * frees. */
 char *gf_nccl_address(const struct gf_markup *e, const char *name);
-/* "gfx90a" from RCCL's "gfx90a:sramecc+" or the number of its first files; NULL
- * if there is none. The caller frees. */
+/* "gfx90a" from RCCL's "gfx90a:sramecc+" or the number of its first files; NULL if there is none.
+ * The caller frees. */
 char *gf_nccl_target(const struct gf_markup *gpu);
 
 #endif

@@ -108,8 +108,8 @@ static size_t index_of(const struct gf_host *h, size_t n, const char *pci)
 	return n;
 }
 
-/* The rates of direct links to several GPUs add up. To a switch there is one
- * set of links, however many GPUs it connects. */
+/* The rates of direct links to several GPUs add up. To a switch there is one set of links, however
+ * many GPUs it connects. */
 static void count_rate(struct gf_nvlinked *g, const struct gf_device_link *l)
 {
 	if (l->path != GF_PATH_NVSWITCH)
@@ -132,8 +132,7 @@ static struct gf_nvlinked *of_host(const struct gf_host *host, size_t n)
 		size_t a = index_of(host, n, l->from);
 		size_t b = index_of(host, n, l->to);
 
-		if (l->path == GF_PATH_UNKNOWN || l->path > GF_PATH_NVSWITCH ||
-		    a == n || b == n)
+		if (l->path == GF_PATH_UNKNOWN || l->path > GF_PATH_NVSWITCH || a == n || b == n)
 			continue;
 		gf_nvlinked_join(g, n, a, b);
 		count_rate(&g[a], l);
@@ -174,8 +173,7 @@ static char *order_of(const struct gf_nvlinked *g, size_t n)
 			continue;
 		for (k = i, size = 0; k < n; k++)
 			if (g[k].group == i) {
-				gf_text_addf(&order, "%s%zu",
-					     order.length ? "," : "", k);
+				gf_text_addf(&order, "%s%zu", order.length ? "," : "", k);
 				size++;
 			}
 		first = i == 0 ? size : first;
@@ -188,26 +186,24 @@ static char *order_of(const struct gf_nvlinked *g, size_t n)
 }
 
 /* g may be NULL. */
-static void say_scattered(struct gf_text *remarks, const struct gf_nvlinked *g,
-			  size_t n)
+static void say_scattered(struct gf_text *remarks, const struct gf_nvlinked *g, size_t n)
 {
 	bool xgmi = g && strcmp(g[0].link, "xgmi") == 0;
 	char *order = g ? order_of(g, n) : NULL;
 
 	gf_text_addf(remarks,
-		     "%s does not connect the GPUs in equal groups of "
-		     "neighbours: described as if over PCI Express",
+		     "%s does not connect the GPUs in equal groups of neighbours: described as if "
+		     "over PCI Express",
 		     xgmi ? "xGMI" : "NVLink");
 	if (order)
-		gf_text_addf(remarks,
-			     "; %s_VISIBLE_DEVICES=%s makes neighbours of them",
+		gf_text_addf(remarks, "; %s_VISIBLE_DEVICES=%s makes neighbours of them",
 			     xgmi ? "HIP" : "CUDA", order);
 	gf_text_addf(remarks, "\n");
 	free(order);
 }
 
-void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
-		      size_t n, struct gf_text *remarks)
+void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g, size_t n,
+		      struct gf_text *remarks)
 {
 	size_t size = size_of(g, n), per_host = t->hosts[0].ndevices;
 	size_t i;
@@ -218,29 +214,27 @@ void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
 		if (t->hosts[i].ndevices != per_host)
 			per_host = 0;
 	if (size < n && (!per_host || (per_host % size && size % per_host))) {
-		gf_text_addf(remarks, "the hosts have unequal numbers of GPUs: "
-				      "described as one flat level\n");
+		gf_text_addf(
+			remarks,
+			"the hosts have unequal numbers of GPUs: described as one flat level\n");
 		gf_levels_append(t, gf_levels_between(t), "net", n);
 		return;
 	}
 	if (size > 1)
 		gf_levels_append(t, level_of(g, n),
-				 size == n || size == per_host ? "host"
-							       : g[0].link,
-				 size);
+				 size == n || size == per_host ? "host" : g[0].link, size);
 	if (size < per_host || n == 1)
-		gf_levels_append(t, pcie_level(t, per_host), "host",
-				 per_host / size);
+		gf_levels_append(t, pcie_level(t, per_host), "host", per_host / size);
 	if (size < per_host)
 		size = per_host;
 	if (size < n)
 		gf_levels_append(t, gf_levels_between(t), "net", n / size);
 }
 
-/* The size of the groups that all hosts have, and the slowest one's level,
- * whose link is NULL if that is 1. */
-static size_t common_groups(const struct gf_topology *t, size_t size,
-			    struct gf_level *level, bool *any)
+/* The size of the groups that all hosts have, and the slowest one's level, whose link is NULL if
+ * that is 1. */
+static size_t common_groups(const struct gf_topology *t, size_t size, struct gf_level *level,
+			    bool *any)
 {
 	size_t i, common = 0;
 
@@ -265,8 +259,7 @@ static size_t common_groups(const struct gf_topology *t, size_t size,
 	return common;
 }
 
-void gf_levels_on_devices(struct gf_topology *t, size_t size,
-			  struct gf_text *remark)
+void gf_levels_on_devices(struct gf_topology *t, size_t size, struct gf_text *remark)
 {
 	struct gf_level level;
 	bool any;
@@ -275,8 +268,7 @@ void gf_levels_on_devices(struct gf_topology *t, size_t size,
 	if (any && group == 1 && remark)
 		say_scattered(remark, NULL, 0);
 	if (group > 1)
-		gf_levels_append(t, level, group == size ? "host" : level.link,
-				 group);
+		gf_levels_append(t, level, group == size ? "host" : level.link, group);
 	if (group < size || size == 1)
 		gf_levels_append(t, pcie_level(t, size), "host", size / group);
 }

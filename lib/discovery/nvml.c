@@ -42,8 +42,7 @@ static const struct {
 };
 #undef AT
 
-static int find_calls(struct gf_nvml *n, const char *library,
-		      struct gf_error *err)
+static int find_calls(struct gf_nvml *n, const char *library, struct gf_error *err)
 {
 	size_t i;
 
@@ -51,8 +50,8 @@ static int find_calls(struct gf_nvml *n, const char *library,
 		void *found = dlsym(n->library, calls[i].symbol);
 
 		if (!found && calls[i].required)
-			return gf_error_set(err, -ELIBACC, "%s: it lacks %s",
-					    library, calls[i].symbol);
+			return gf_error_set(err, -ELIBACC, "%s: it lacks %s", library,
+					    calls[i].symbol);
 		/* a function's address in a variable of a function type */
 		memcpy((char *)n + calls[i].at, &found, sizeof(found));
 	}
@@ -67,13 +66,11 @@ static const char *words_of(const struct gf_nvml *n, int status)
 	return words ? words : "an error without words";
 }
 
-/* Loads and starts it. -ENOTSUP: there is none, it lacks a call that is not
- * optional, or it does not start; the reason says which. */
-static int open_library(const char *library, struct gf_nvml *n,
-			struct gf_error *err)
+/* Loads and starts it. -ENOTSUP: there is none, it lacks a call that is not optional, or it does
+ * not start; the reason says which. */
+static int open_library(const char *library, struct gf_nvml *n, struct gf_error *err)
 {
-	struct gf_nvml opened = {
-		.library = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
+	struct gf_nvml opened = {.library = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
 	int rc, status;
 
 	if (!opened.library)
@@ -81,8 +78,7 @@ static int open_library(const char *library, struct gf_nvml *n,
 	rc = find_calls(&opened, library, err);
 	status = rc == 0 ? opened.init() : 0;
 	if (status)
-		rc = gf_error_set(err, -ENOTSUP, "%s: %s", library,
-				  words_of(&opened, status));
+		rc = gf_error_set(err, -ENOTSUP, "%s: %s", library, words_of(&opened, status));
 	if (rc)
 		dlclose(opened.library);
 	else
@@ -98,10 +94,9 @@ static void close_library(struct gf_nvml *n)
 }
 
 /*
- * The facts that NVIDIA's driver reports about its GPUs: names, memory,
- * NVLinks, and which of those on the PCI bus a program can use at all. A
- * container hides GPUs, and so does another program that holds them
- * exclusively.
+ * The facts that NVIDIA's driver reports about its GPUs: names, memory, NVLinks, and which of those
+ * on the PCI bus a program can use at all. A container hides GPUs, and so does another program that
+ * holds them exclusively.
  */
 struct gpu {
 	struct gf_nvml_device *handle;
@@ -134,13 +129,12 @@ static bool is_nvidia(const struct look *l, const char *pci)
 	char text[16];
 
 	return l->config->sysfs && pci &&
-	       gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/vendor",
-			     l->config->sysfs, pci) == 0 &&
+	       gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/vendor", l->config->sysfs,
+			     pci) == 0 &&
 	       strtoul(text, NULL, 16) == GF_PCI_NVIDIA;
 }
 
-static void describe(const struct look *l, const struct gpu *g,
-		     struct gf_device *d)
+static void describe(const struct look *l, const struct gpu *g, struct gf_device *d)
 {
 	static const double gt_per_s[] = {0, 2.5, 5, 8, 16, 32, 64};
 	const struct gf_nvml *n = &l->nvml;
@@ -148,20 +142,18 @@ static void describe(const struct look *l, const struct gpu *g,
 	unsigned int generation, lanes;
 	char name[96] = "";
 
-	if (n->name && n->name(g->handle, name, sizeof(name) - 1) == 0 &&
-	    *name) {
+	if (n->name && n->name(g->handle, name, sizeof(name) - 1) == 0 && *name) {
 		free(d->name);
 		d->name = gf_xstrdup(name);
 	}
 	if (n->memory && n->memory(g->handle, &memory) == 0 &&
 	    memory.total < (unsigned long long)1 << 62)
 		d->memory_bytes = (size_t)memory.total;
-	if (d->bandwidth_bytes_per_s > 0 || !n->pcie_generation ||
-	    !n->pcie_width || n->pcie_generation(g->handle, &generation) ||
-	    n->pcie_width(g->handle, &lanes) || generation > 6)
+	if (d->bandwidth_bytes_per_s > 0 || !n->pcie_generation || !n->pcie_width ||
+	    n->pcie_generation(g->handle, &generation) || n->pcie_width(g->handle, &lanes) ||
+	    generation > 6)
 		return;
-	d->bandwidth_bytes_per_s =
-		gf_discover_pcie_rate(gt_per_s[generation], lanes);
+	d->bandwidth_bytes_per_s = gf_discover_pcie_rate(gt_per_s[generation], lanes);
 	d->bandwidth_origin = GF_ORIGIN_REPORTED;
 }
 
@@ -197,8 +189,7 @@ static void drop_device(struct gf_host *host, size_t index)
 }
 
 /* Does nothing if config->remarks is NULL. */
-static void add_remark(const struct gf_discover_config *config, const char *fmt,
-		       ...)
+static void add_remark(const struct gf_discover_config *config, const char *fmt, ...)
 {
 	va_list args;
 	char *line;
@@ -225,8 +216,7 @@ static void add_gpu(struct look *l, unsigned int index)
 	if (status == 0)
 		status = n->pci(g.handle, &pci);
 	if (status) {
-		add_remark(l->config, "GPU %u is left out: %s", index,
-			   words_of(n, status));
+		add_remark(l->config, "GPU %u is left out: %s", index, words_of(n, status));
 		return;
 	}
 	g.pci = pci_text(&pci);
@@ -235,8 +225,8 @@ static void add_gpu(struct look *l, unsigned int index)
 	g.mig = n->mig && n->mig(g.handle, &mig, &later) == 0 && mig == 1;
 	if (g.mig)
 		add_remark(l->config,
-			   "GPU %u (%s) is divided into instances (MIG), "
-			   "which NVLink does not connect",
+			   "GPU %u (%s) is divided into instances (MIG), which NVLink does not "
+			   "connect",
 			   index, g.pci);
 	describe(l, &g, d);
 	l->gpus = gf_xreallocarray(l->gpus, l->ngpus + 1, sizeof(*l->gpus));
@@ -264,9 +254,7 @@ static void drop_unusable(struct look *l)
 			i++;
 			continue;
 		}
-		add_remark(l->config,
-			   "the GPU at %s is left out: the driver does "
-			   "not show it",
+		add_remark(l->config, "the GPU at %s is left out: the driver does not show it",
 			   pci);
 		drop_device(l->host, i);
 	}
@@ -281,25 +269,22 @@ static void find_rate(const struct look *l, struct gpu *g)
 	struct gf_nvml_field f = {.field = GF_NVML_FIELD_LINK_SPEED};
 	int major = 0, minor = 0;
 
-	if (n->fields && n->fields(g->handle, 1, &f) == 0 && f.status == 0 &&
-	    f.value.whole > 0) {
+	if (n->fields && n->fields(g->handle, 1, &f) == 0 && f.status == 0 && f.value.whole > 0) {
 		g->link_bytes_per_s = f.value.whole * 1e6;
 		g->link_origin = GF_ORIGIN_REPORTED;
-	} else if (n->capability &&
-		   n->capability(g->handle, &major, &minor) == 0) {
+	} else if (n->capability && n->capability(g->handle, &major, &minor) == 0) {
 		g->link_bytes_per_s = gf_nvlink_rate(major * 10 + minor);
 	}
 }
 
-/* Old drivers do not report the other end of a link: an NVSwitch is a PCI
- * bridge made by NVIDIA. */
+/* Old drivers do not report the other end of a link: an NVSwitch is a PCI bridge made by NVIDIA. */
 static bool is_switch(const struct look *l, const char *pci)
 {
 	char text[16];
 
 	return is_nvidia(l, pci) &&
-	       gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/class",
-			     l->config->sysfs, pci) == 0 &&
+	       gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/class", l->config->sysfs,
+			     pci) == 0 &&
 	       strtoul(text, NULL, 16) >> 8 == GF_PCI_BRIDGE_OTHER;
 }
 
@@ -317,8 +302,7 @@ static bool follow(const struct look *l, struct gpu *g, unsigned int link)
 		type = GF_NVML_REMOTE_UNKNOWN;
 	/* a virtual machine shows the type and no address */
 	at_switch = type == GF_NVML_REMOTE_SWITCH;
-	if (!at_switch && n->link_remote &&
-	    n->link_remote(g->handle, link, &pci) == 0) {
+	if (!at_switch && n->link_remote && n->link_remote(g->handle, link, &pci) == 0) {
 		text = pci_text(&pci);
 		peer = index_of(l, text);
 		at_switch = peer == l->ngpus && is_switch(l, text);
@@ -341,18 +325,15 @@ static void find_nvlinks(const struct look *l, struct gpu *g)
 		return;
 	find_rate(l, g);
 	for (link = 0; link < GF_NVML_LINKS; link++)
-		if (n->link_state(g->handle, link, &enabled) == 0 &&
-		    enabled == 1)
+		if (n->link_state(g->handle, link, &enabled) == 0 && enabled == 1)
 			nowhere += !follow(l, g, link);
 	if (nowhere)
 		add_remark(l->config,
-			   "%d NVLinks of the GPU at %s lead to nothing "
-			   "known here: not counted",
+			   "%d NVLinks of the GPU at %s lead to nothing known here: not counted",
 			   nowhere, g->pci);
 }
 
-static enum gf_path pci_path(const struct look *l, const struct gpu *a,
-			     const struct gpu *b)
+static enum gf_path pci_path(const struct look *l, const struct gpu *a, const struct gpu *b)
 {
 	static const struct {
 		unsigned int level;
@@ -365,10 +346,8 @@ static enum gf_path pci_path(const struct look *l, const struct gpu *a,
 	unsigned int level, i;
 
 	if (!l->nvml.ancestor || l->nvml.ancestor(a->handle, b->handle, &level))
-		return gf_pci_path(l->config->tree,
-				   (struct gf_pci_end){a->pci, a->numa},
-				   (struct gf_pci_end){b->pci, b->numa},
-				   l->host->numa_nodes);
+		return gf_pci_path(l->config->tree, (struct gf_pci_end){a->pci, a->numa},
+				   (struct gf_pci_end){b->pci, b->numa}, l->host->numa_nodes);
 	for (i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		if (level <= levels[i].level)
 			return levels[i].path;
@@ -384,8 +363,7 @@ static int fewer(int a, int b)
 static struct gf_device_link between(const struct look *l, size_t i, size_t j)
 {
 	const struct gpu *a = &l->gpus[i], *b = &l->gpus[j];
-	const struct gpu *slow =
-		a->link_bytes_per_s < b->link_bytes_per_s ? a : b;
+	const struct gpu *slow = a->link_bytes_per_s < b->link_bytes_per_s ? a : b;
 	struct gf_device_link link = {0};
 
 	link.count = fewer(a->direct[j], b->direct[i]);
@@ -418,8 +396,7 @@ static void add_links(struct look *l)
 				continue;
 			link.from = gf_xstrdup(l->gpus[i].pci);
 			link.to = gf_xstrdup(l->gpus[j].pci);
-			h->links = gf_xreallocarray(h->links, h->nlinks + 1,
-						    sizeof(*h->links));
+			h->links = gf_xreallocarray(h->links, h->nlinks + 1, sizeof(*h->links));
 			h->links[h->nlinks++] = link;
 		}
 }
@@ -432,8 +409,7 @@ static void look_around(struct look *l)
 	int status = l->nvml.count(&count);
 
 	if (status) {
-		add_remark(l->config, "%s: %s", l->config->nvml,
-			   words_of(&l->nvml, status));
+		add_remark(l->config, "%s: %s", l->config->nvml, words_of(&l->nvml, status));
 		return;
 	}
 	for (i = 0; i < count; i++)
@@ -447,14 +423,13 @@ static void look_around(struct look *l)
 	free(l->gpus);
 }
 
-int gf_discover_nvml(const struct gf_discover_config *config,
-		     struct gf_host *host, struct gf_error *err)
+int gf_discover_nvml(const struct gf_discover_config *config, struct gf_host *host,
+		     struct gf_error *err)
 {
 	struct look l = {.config = config, .host = host};
 	struct gf_error why = {""};
 	size_t i, hidden = 0;
-	bool named =
-		config->nvml && strcmp(config->nvml, GF_DISCOVER_NVML) != 0;
+	bool named = config->nvml && strcmp(config->nvml, GF_DISCOVER_NVML) != 0;
 	int rc;
 
 	if (!config->nvml)
@@ -471,9 +446,8 @@ int gf_discover_nvml(const struct gf_discover_config *config,
 		hidden += is_nvidia(&l, host->devices[i].pci);
 	if (hidden)
 		add_remark(config,
-			   "%zu NVIDIA GPUs are described from the PCI "
-			   "bus alone, without NVLinks, and may not be "
-			   "usable: %s",
+			   "%zu NVIDIA GPUs are described from the PCI bus alone, without NVLinks, "
+			   "and may not be usable: %s",
 			   hidden, why.text);
 	else if (named)
 		add_remark(config, "no GPU was asked about: %s", why.text);

@@ -5,13 +5,13 @@
 #include "base/error.h"
 
 /*
- * The handful of calls of NVIDIA's management library that gf-topo makes. The
- * library comes with the driver and is found when the program runs; there is
- * no header of it here, so its types and numbers are declared below, as its
- * manual gives them (the suffixes are part of its binary interface).
+ * The handful of calls of NVIDIA's management library that gf-topo makes. The library comes with
+ * the driver and is found when the program runs; there is no header of it here, so its types and
+ * numbers are declared below, as its manual gives them (the suffixes are part of its binary
+ * interface).
  *
- * Calls return 0 or a number that `error` has words for. Those marked optional
- * are NULL where the library is older than they are.
+ * Calls return 0 or a number that `error` has words for. Those marked optional are NULL where the
+ * library is older than they are.
  */
 struct gf_nvml_device; /* opaque */
 
@@ -57,20 +57,14 @@ struct gf_nvml {
 	int (*name)(struct gf_nvml_device *d, char *name, unsigned int length);
 	int (*memory)(struct gf_nvml_device *d, struct gf_nvml_memory *m);
 	int (*capability)(struct gf_nvml_device *d, int *major, int *minor);
-	int (*mig)(struct gf_nvml_device *d, unsigned int *now,
-		   unsigned int *later);
+	int (*mig)(struct gf_nvml_device *d, unsigned int *now, unsigned int *later);
 	int (*pcie_generation)(struct gf_nvml_device *d, unsigned int *g);
 	int (*pcie_width)(struct gf_nvml_device *d, unsigned int *lanes);
-	int (*ancestor)(struct gf_nvml_device *a, struct gf_nvml_device *b,
-			unsigned int *level);
-	int (*link_state)(struct gf_nvml_device *d, unsigned int link,
-			  unsigned int *enabled);
-	int (*link_remote)(struct gf_nvml_device *d, unsigned int link,
-			   struct gf_nvml_pci *pci);
-	int (*link_remote_type)(struct gf_nvml_device *d, unsigned int link,
-				unsigned int *type);
-	int (*fields)(struct gf_nvml_device *d, int count,
-		      struct gf_nvml_field *fields);
+	int (*ancestor)(struct gf_nvml_device *a, struct gf_nvml_device *b, unsigned int *level);
+	int (*link_state)(struct gf_nvml_device *d, unsigned int link, unsigned int *enabled);
+	int (*link_remote)(struct gf_nvml_device *d, unsigned int link, struct gf_nvml_pci *pci);
+	int (*link_remote_type)(struct gf_nvml_device *d, unsigned int link, unsigned int *type);
+	int (*fields)(struct gf_nvml_device *d, int count, struct gf_nvml_field *fields);
 };
 
 #endif

@@ -13,9 +13,8 @@
 /* No host has as many devices times interfaces. */
 enum { PAIRS_MAX = 1 << 20 };
 
-static void find_nearest(struct gf_host *host, struct gf_device *d,
-			 const enum gf_path *paths, const char *link,
-			 int *users)
+static void find_nearest(struct gf_host *host, struct gf_device *d, const enum gf_path *paths,
+			 const char *link, int *users)
 {
 	size_t i, best = host->nnics;
 
@@ -44,8 +43,7 @@ void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths)
 
 	gf_levels_network_of(host, &way_out);
 	for (i = 0; i < host->ndevices; i++)
-		find_nearest(host, &host->devices[i], paths + i * host->nnics,
-			     way_out.link, users);
+		find_nearest(host, &host->devices[i], paths + i * host->nnics, way_out.link, users);
 	free(way_out.link);
 	free(users);
 }
@@ -64,27 +62,24 @@ void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
 			const struct gf_device *d = &host->devices[i];
 			const struct gf_nic *n = &host->nics[k];
 
-			paths[i * host->nnics + k] = gf_pci_path(
-				tree, (struct gf_pci_end){d->pci, d->numa},
-				(struct gf_pci_end){n->pci, n->numa},
-				host->numa_nodes);
+			paths[i * host->nnics + k] =
+				gf_pci_path(tree, (struct gf_pci_end){d->pci, d->numa},
+					    (struct gf_pci_end){n->pci, n->numa}, host->numa_nodes);
 		}
 	gf_near_by_paths(host, paths);
 	free(paths);
 }
 
-int gf_discover_near(const struct gf_discover_config *config,
-		     struct gf_host *host, struct gf_error *err)
+int gf_discover_near(const struct gf_discover_config *config, struct gf_host *host,
+		     struct gf_error *err)
 {
 	size_t i;
 
 	(void)err;
 	for (i = 0; i < host->ndevices; i++)
-		gf_pci_tree_look(config->tree, config->sysfs,
-				 host->devices[i].pci);
+		gf_pci_tree_look(config->tree, config->sysfs, host->devices[i].pci);
 	for (i = 0; i < host->nnics; i++)
-		gf_pci_tree_look(config->tree, config->sysfs,
-				 host->nics[i].pci);
+		gf_pci_tree_look(config->tree, config->sysfs, host->nics[i].pci);
 	gf_near_by_places(host, config->tree);
 	return 0;
 }
@@ -92,8 +87,7 @@ int gf_discover_near(const struct gf_discover_config *config,
 /* No host has more; looking for one costs time. */
 enum { PLACES_MAX = 4096 };
 
-static struct gf_pci_place *find(const struct gf_pci_tree *tree,
-				 const char *pci)
+static struct gf_pci_place *find(const struct gf_pci_tree *tree, const char *pci)
 {
 	size_t i;
 
@@ -112,8 +106,7 @@ void gf_pci_tree_put(struct gf_pci_tree *tree, const char *pci, char *place)
 		return;
 	}
 	if (!p) {
-		p = gf_array_push(&tree->places, &tree->nplaces,
-				  &tree->capacity);
+		p = gf_array_push(&tree->places, &tree->nplaces, &tree->capacity);
 		p->pci = gf_xstrdup(pci);
 	}
 	free(p->place);
@@ -134,12 +127,9 @@ static const char *host_bridge(const char *path)
 	return NULL;
 }
 
-void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs,
-		      const char *pci)
+void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs, const char *pci)
 {
-	char *link = sysfs && pci
-			     ? gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci)
-			     : NULL;
+	char *link = sysfs && pci ? gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci) : NULL;
 	char *resolved = link ? gf_heap_need(realpath(link, NULL)) : NULL;
 	const char *from = resolved ? host_bridge(resolved) : NULL;
 
@@ -171,9 +161,8 @@ static int parts_of(const char *rest)
 }
 
 /*
- * Up to the last part that both have. Below a host bridge alone, they meet in
- * it; below a bridge, in that one: each may have one more port of the same
- * switch above it, else there are several.
+ * Up to the last part that both have. Below a host bridge alone, they meet in it; below a bridge,
+ * in that one: each may have one more port of the same switch above it, else there are several.
  */
 static enum gf_path meet(const char *a, const char *b)
 {
@@ -189,9 +178,7 @@ static enum gf_path meet(const char *a, const char *b)
 		return GF_PATH_UNKNOWN; /* another host bridge */
 	if (shared == 1)
 		return GF_PATH_PHB;
-	return parts_of(a + common) <= 2 && parts_of(b + common) <= 2
-		       ? GF_PATH_PIX
-		       : GF_PATH_PXB;
+	return parts_of(a + common) <= 2 && parts_of(b + common) <= 2 ? GF_PATH_PIX : GF_PATH_PXB;
 }
 
 static enum gf_path by_numa(int a, int b, int numa_nodes)
@@ -203,8 +190,8 @@ static enum gf_path by_numa(int a, int b, int numa_nodes)
 	return a == b ? GF_PATH_NODE : GF_PATH_SYS;
 }
 
-enum gf_path gf_pci_path(const struct gf_pci_tree *tree, struct gf_pci_end a,
-			 struct gf_pci_end b, int numa_nodes)
+enum gf_path gf_pci_path(const struct gf_pci_tree *tree, struct gf_pci_end a, struct gf_pci_end b,
+			 int numa_nodes)
 {
 	enum gf_path path = GF_PATH_UNKNOWN;
 	const struct gf_pci_place *one, *other;
@@ -217,6 +204,5 @@ enum gf_path gf_pci_path(const struct gf_pci_tree *tree, struct gf_pci_end a,
 	other = find(tree, b.pci);
 	if (one && other)
 		path = meet(one->place, other->place);
-	return path != GF_PATH_UNKNOWN ? path
-				       : by_numa(a.numa, b.numa, numa_nodes);
+	return path != GF_PATH_UNKNOWN ? path : by_numa(a.numa, b.numa, numa_nodes);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "discovery/discovery.h"
 
-/* hwloc comes first: it creates the devices to which sysfs adds rates, and NVML
- * the facts that only a driver knows. verbs completes the interfaces of sysfs.
- * `near` comes last: it needs all devices and interfaces to pair them. */
+/* hwloc comes first: it creates the devices to which sysfs adds rates, and NVML the facts that only
+ * a driver knows. verbs completes the interfaces of sysfs. `near` comes last: it needs all devices
+ * and interfaces to pair them. */
 gf_prober *const gf_probers[] = {
 	gf_discover_hwloc,
 	gf_discover_sysfs_pci,

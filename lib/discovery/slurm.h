@@ -9,8 +9,8 @@
 #include "discovery/format.h"
 #include "discovery/hostlist.h"
 
-/* A topology of Slurm while it is read: format_slurm.c reads its lines and
- * makes levels of it, slurm_yaml.c reads its yaml. */
+/* A topology of Slurm while it is read: format_slurm.c reads its lines and makes levels of it,
+ * slurm_yaml.c reads its yaml. */
 
 /* Fat trees have three or four tiers. */
 enum {
@@ -34,8 +34,7 @@ struct gf_slurm {
 	struct gf_slurm_node *nodes;
 	size_t nnodes, capacity;
 	struct hsearch_data numbers;     /* of nodes, by name */
-	size_t size[GF_SLURM_TIERS + 1]; /* per tier, from the leaves; 0
-					    unknown */
+	size_t size[GF_SLURM_TIERS + 1]; /* per tier, from the leaves; 0 unknown */
 	bool unequal, blocks;
 	size_t block_sizes[GF_SLURM_SIZES], nblock_sizes; /* in nodes */
 	/* a block without nodes was seen; it stands before others */
@@ -47,10 +46,8 @@ struct gf_slurm {
 	struct gf_hostlist hosts; /* in the order of the tree */
 };
 
-/* One key of a switch or block, as topology.conf has them. -EINVAL without a
- * place. */
-int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key,
-		 const char *value);
+/* One key of a switch or block, as topology.conf has them. -EINVAL without a place. */
+int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key, const char *value);
 /* "2,4", or one of them: sizes of aggregated blocks, too. */
 int gf_slurm_block_sizes(struct gf_slurm *r, const char *value);
 /* Takes what was read; rc: it was not. Names the place. */

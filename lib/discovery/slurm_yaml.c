@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slurm's topology.yaml (topology.yaml(5), Slurm 26.11): of its topologies the
- * cluster's default.
+ * Slurm's topology.yaml (topology.yaml(5), Slurm 26.11): of its topologies the cluster's default.
  *
  *	- topology: fabric
  *	  cluster_default: true
@@ -26,14 +25,12 @@ struct kind {
 
 static bool is_set(const char *value)
 {
-	return value && *value && strcmp(value, "null") != 0 &&
-	       strcmp(value, "~") != 0;
+	return value && *value && strcmp(value, "null") != 0 && strcmp(value, "~") != 0;
 }
 
-/* A torus of other dimensions than the first is not like it, and neither is one
- * that has not a node at every place. */
-static int read_dims(struct gf_slurm *r, const struct gf_markup *torus,
-		     struct gf_slurm_node *n)
+/* A torus of other dimensions than the first is not like it, and neither is one that has not a node
+ * at every place. */
+static int read_dims(struct gf_slurm *r, const struct gf_markup *torus, struct gf_slurm_node *n)
 {
 	static const char *const axes[] = {"x", "y", "z"};
 	size_t i, k, size, cells = 1;
@@ -54,8 +51,7 @@ static int read_dims(struct gf_slurm *r, const struct gf_markup *torus,
 			size = text ? strtoul(text, NULL, 10) : 0;
 			if (size < 1 || size > GF_HOSTLIST_MAX)
 				return gf_error_set(r->err, -EINVAL,
-						    "dims: want numbers x, y "
-						    "and z, got \"%.40s\"",
+						    "dims: want numbers x, y and z, got \"%.40s\"",
 						    text ? text : "");
 			r->unequal |= !first && r->dims[k] != size;
 			r->dims[k] = size;
@@ -67,8 +63,7 @@ static int read_dims(struct gf_slurm *r, const struct gf_markup *torus,
 }
 
 /* One switch, block, ring or torus. */
-static int read_entry(struct gf_slurm *r, const struct gf_markup *e,
-		      const struct kind *kind)
+static int read_entry(struct gf_slurm *r, const struct gf_markup *e, const struct kind *kind)
 {
 	static const char *const as[] = {"Nodes", "Switches"};
 	struct gf_slurm_node n = {.line = e->line};
@@ -86,8 +81,7 @@ static int read_entry(struct gf_slurm *r, const struct gf_markup *e,
 	return gf_slurm_take(r, &n, rc);
 }
 
-static int read_list(struct gf_slurm *r, const struct gf_markup *e,
-		     const struct kind *kind)
+static int read_list(struct gf_slurm *r, const struct gf_markup *e, const struct kind *kind)
 {
 	size_t i;
 	int rc = 0;
@@ -111,11 +105,10 @@ static int read_list(struct gf_slurm *r, const struct gf_markup *e,
 
 static int read_entries(struct gf_slurm *r, const struct gf_markup *topology)
 {
-	static const struct kind kinds[] = {
-		{"tree", "switches", "switch", "SwitchName", "switch"},
-		{"block", "blocks", "block", "BlockName", "switch"},
-		{"ring", "rings", "ring", "SwitchName", "ring"},
-		{"torus3d", "toruses", "name", "SwitchName", "torus"}};
+	static const struct kind kinds[] = {{"tree", "switches", "switch", "SwitchName", "switch"},
+					    {"block", "blocks", "block", "BlockName", "switch"},
+					    {"ring", "rings", "ring", "SwitchName", "ring"},
+					    {"torus3d", "toruses", "name", "SwitchName", "torus"}};
 	const char *other = "none";
 	size_t i, k;
 	int rc = 0;
@@ -131,15 +124,13 @@ static int read_entries(struct gf_slurm *r, const struct gf_markup *topology)
 		if (k < GF_ARRAY_LENGTH(kinds))
 			rc = read_list(r, c, &kinds[k]);
 		else
-			other = strcmp(c->name, "flat") == 0
-					? "flat, which names no nodes"
-					: c->name;
+			other = strcmp(c->name, "flat") == 0 ? "flat, which names no nodes"
+							     : c->name;
 	}
 	if (rc == 0 && r->nnodes == 0)
 		rc = gf_error_set(r->err, -EINVAL,
-				  "%s:%zu: want a tree, block, ring or torus3d "
-				  "with nodes, got %.40s: give gf-topo "
-				  "--synthetic the levels",
+				  "%s:%zu: want a tree, block, ring or torus3d with nodes, got "
+				  "%.40s: give gf-topo --synthetic the levels",
 				  r->in->path, topology->line, other);
 	return rc;
 }
@@ -153,23 +144,19 @@ int gf_slurm_yaml(struct gf_slurm *r)
 
 	for (i = 0; rc == 0 && i < root->nchildren && !chosen; i++) {
 		word = gf_markup_get(root->children[i], "cluster_default");
-		if (word && (strcasecmp(word, "true") == 0 ||
-			     strcasecmp(word, "yes") == 0))
+		if (word && (strcasecmp(word, "true") == 0 || strcasecmp(word, "yes") == 0))
 			chosen = root->children[i];
 	}
 	if (rc == 0 && !chosen && root->nchildren)
 		chosen = root->children[0];
 	for (i = 0; rc == 0 && i < root->nchildren; i++)
 		if (root->children[i] != chosen)
-			gf_imported_leave(r->in->imported,
-					  "topologies but for the default",
+			gf_imported_leave(r->in->imported, "topologies but for the default",
 					  root->children[i]->line);
 	if (rc == 0)
 		rc = chosen ? read_entries(r, chosen)
 			    : gf_error_set(r->err, -EINVAL,
-					   "%s: want a list of topologies, got "
-					   "none",
-					   r->in->path);
+					   "%s: want a list of topologies, got none", r->in->path);
 	gf_markup_free(root);
 	return rc;
 }

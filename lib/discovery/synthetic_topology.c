@@ -41,8 +41,7 @@ static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 	int rc;
 
 	if (!latency || !is_word(text) || (link && !is_word(link)))
-		return gf_error_set(err, -EINVAL,
-				    "want NAME:SIZE@RATE,LATENCY[,LINK]");
+		return gf_error_set(err, -EINVAL, "want NAME:SIZE@RATE,LATENCY[,LINK]");
 	rc = gf_units_int(size, 1, GF_RANKS_MAX, &count, err);
 	if (rc == 0)
 		rc = gf_units_rate(rate, &level->bandwidth_bytes_per_s, err);
@@ -71,20 +70,17 @@ static int parse_levels(char *spec, struct gf_topology *t, struct gf_error *err)
 {
 	char *saved = NULL, *word;
 
-	for (word = strtok_r(spec, " \t\n", &saved); word;
-	     word = strtok_r(NULL, " \t\n", &saved)) {
+	for (word = strtok_r(spec, " \t\n", &saved); word; word = strtok_r(NULL, " \t\n", &saved)) {
 		struct gf_level level = {0};
 		char *whole = gf_xstrdup(word);
 		int rc = parse_level(word, &level, err);
 
 		if (rc == 0) {
-			t->levels = gf_xreallocarray(t->levels, t->nlevels + 1,
-						     sizeof(*t->levels));
+			t->levels = gf_xreallocarray(t->levels, t->nlevels + 1, sizeof(*t->levels));
 			t->levels[t->nlevels++] = level;
 			if (name_taken(t))
 				rc = gf_error_set(err, -EINVAL,
-						  "want a name of its own, %s "
-						  "is taken",
+						  "want a name of its own, %s is taken",
 						  level.name);
 		}
 		if (rc < 0)
@@ -95,19 +91,15 @@ static int parse_levels(char *spec, struct gf_topology *t, struct gf_error *err)
 	}
 	if (t->nlevels == 0)
 		return gf_error_set(err, -EINVAL,
-				    "want NAME:SIZE@RATE,LATENCY[,LINK], got "
-				    "nothing");
+				    "want NAME:SIZE@RATE,LATENCY[,LINK], got nothing");
 	t->ranks = gf_levels_ranks(t->levels, t->nlevels);
 	if (t->ranks == 0)
-		return gf_error_set(err, -EINVAL,
-				    "want at most %d ranks in all levels "
-				    "together",
+		return gf_error_set(err, -EINVAL, "want at most %d ranks in all levels together",
 				    GF_RANKS_MAX);
 	return 0;
 }
 
-int gf_levels_synthetic(const char *spec, struct gf_topology *t,
-			struct gf_error *err)
+int gf_levels_synthetic(const char *spec, struct gf_topology *t, struct gf_error *err)
 {
 	struct gf_topology made = {0};
 	char *copy = gf_xstrdup(spec);

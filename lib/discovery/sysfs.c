@@ -33,8 +33,7 @@ static int read_line(const char *path, char *out, size_t capacity)
 }
 
 /* NULL if the path is longer than any can be. */
-static const char *format_path(char path[PATH_MAX], const char *fmt,
-			       va_list args)
+static const char *format_path(char path[PATH_MAX], const char *fmt, va_list args)
 {
 	int n = vsnprintf(path, PATH_MAX, fmt, args);
 
@@ -60,10 +59,8 @@ int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
 	return rc;
 }
 
-/* The first line of a file as a number: 0 or a negative errno, -EINVAL if it is
- * none. */
-__attribute__((format(printf, 2, 3))) static int
-read_number(double *out, const char *fmt, ...)
+/* The first line of a file as a number: 0 or a negative errno, -EINVAL if it is none. */
+__attribute__((format(printf, 2, 3))) static int read_number(double *out, const char *fmt, ...)
 {
 	char text[64], *end;
 	va_list args;
@@ -120,10 +117,9 @@ static size_t list(const char *folder, char ***names)
 	return count;
 }
 
-/* Names in a folder in byte order, without those that begin with a dot; 0 and
- * no names if it cannot be read. Free with free_names. */
-__attribute__((format(printf, 2, 3))) static size_t
-list_names(char ***names, const char *fmt, ...)
+/* Names in a folder in byte order, without those that begin with a dot; 0 and no names if it cannot
+ * be read. Free with free_names. */
+__attribute__((format(printf, 2, 3))) static size_t list_names(char ***names, const char *fmt, ...)
 {
 	char buffer[PATH_MAX];
 	const char *folder;
@@ -136,8 +132,8 @@ list_names(char ***names, const char *fmt, ...)
 	return folder ? list(folder, names) : 0;
 }
 
-/* Names in a folder in byte order, without those that begin with a dot; 0 and
- * no names if it cannot be read. Free with free_names. */
+/* Names in a folder in byte order, without those that begin with a dot; 0 and no names if it cannot
+ * be read. Free with free_names. */
 static void free_names(char **names, size_t count)
 {
 	size_t i;
@@ -157,8 +153,7 @@ static int is_pci_address(const char *text, size_t length)
 		return 0;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	return sscanf(copy, "%8x:%2x:%2x.%1x%c", &domain, &bus, &slot,
-		      &function, &rest) == 4;
+	return sscanf(copy, "%8x:%2x:%2x.%1x%c", &domain, &bus, &slot, &function, &rest) == 4;
 }
 
 static int find_pci(char *path, char pci[GF_PCI_TEXT], int *numa)
@@ -179,11 +174,10 @@ static int find_pci(char *path, char pci[GF_PCI_TEXT], int *numa)
 	return -ENOENT;
 }
 
-/* The PCI function that a device link leads to ("<class>/<name>/device"),
- * through bus layers such as virtio; -ENOENT if there is none. *numa is -1
- * where unknown. */
-__attribute__((format(printf, 3, 4))) static int
-pci_of(char pci[GF_PCI_TEXT], int *numa, const char *fmt, ...)
+/* The PCI function that a device link leads to ("<class>/<name>/device"), through bus layers such
+ * as virtio; -ENOENT if there is none. *numa is -1 where unknown. */
+__attribute__((format(printf, 3, 4))) static int pci_of(char pci[GF_PCI_TEXT], int *numa,
+							const char *fmt, ...)
 {
 	char buffer[PATH_MAX], *resolved;
 	const char *path;
@@ -203,14 +197,13 @@ pci_of(char pci[GF_PCI_TEXT], int *numa, const char *fmt, ...)
 }
 
 /*
- * The rate of every accelerator's PCI Express link, and accelerators that hwloc
- * does not list: saved machines may lack I/O objects. hwloc reports the current
- * link speed, which an idle GPU lowers; the maximum that device and slot agreed
- * on replaces it if sysfs has it.
+ * The rate of every accelerator's PCI Express link, and accelerators that hwloc does not list:
+ * saved machines may lack I/O objects. hwloc reports the current link speed, which an idle GPU
+ * lowers; the maximum that device and slot agreed on replaces it if sysfs has it.
  */
 
-/* Payload per transfer of one lane: 8b/10b up to 5 GT/s, 128b/130b up to 32,
- * and 236 of 256 bytes in the flits of 64 GT/s (PCI Express 6.0, 4.2.3). */
+/* Payload per transfer of one lane: 8b/10b up to 5 GT/s, 128b/130b up to 32, and 236 of 256 bytes
+ * in the flits of 64 GT/s (PCI Express 6.0, 4.2.3). */
 static double lane_bytes_per_s(double gt_per_s)
 {
 	if (gt_per_s <= 5)
@@ -232,21 +225,17 @@ static double link_rate(const char *sysfs, const char *pci)
 	double speed, width;
 
 	/* "16.0 GT/s PCIe" and "16"; 255 lanes and "Unknown" mean no answer */
-	if (read_number(&speed, "%s/bus/pci/devices/%s/max_link_speed", sysfs,
-			pci) < 0 ||
-	    read_number(&width, "%s/bus/pci/devices/%s/max_link_width", sysfs,
-			pci) < 0)
+	if (read_number(&speed, "%s/bus/pci/devices/%s/max_link_speed", sysfs, pci) < 0 ||
+	    read_number(&width, "%s/bus/pci/devices/%s/max_link_width", sysfs, pci) < 0)
 		return 0;
 	return gf_discover_pcie_rate(speed, width);
 }
 
 /* "0x10de" and the like */
-static int number_of(const char *sysfs, const char *pci, const char *what,
-		     unsigned int *out)
+static int number_of(const char *sysfs, const char *pci, const char *what, unsigned int *out)
 {
 	char text[32], *end;
-	int rc = gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/%s",
-			       sysfs, pci, what);
+	int rc = gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/%s", sysfs, pci, what);
 
 	if (rc < 0)
 		return rc;
@@ -265,24 +254,21 @@ static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
 	    number_of(sysfs, pci, "class", &class_id) < 0)
 		return;
 	(void)number_of(sysfs, pci, "device", &device);
-	type = gf_discover_device_type(vendor, device, class_id >> 8,
-				       link_rate(sysfs, pci) > 0);
+	type = gf_discover_device_type(vendor, device, class_id >> 8, link_rate(sysfs, pci) > 0);
 	if (!type || gf_discover_find_device(host, pci))
 		return;
 	d = gf_discover_add_device(host);
 	d->type = gf_xstrdup(type);
-	d->name = vendor == GF_PCI_NVIDIA
-			  ? gf_xasprintf("NVIDIA %04x", device)
-			  : gf_xasprintf("%04x:%04x", vendor, device);
+	d->name = vendor == GF_PCI_NVIDIA ? gf_xasprintf("NVIDIA %04x", device)
+					  : gf_xasprintf("%04x:%04x", vendor, device);
 	d->pci = gf_xstrdup(pci);
-	if (read_number(&numa, "%s/bus/pci/devices/%s/numa_node", sysfs, pci) ==
-		    0 &&
-	    numa >= 0 && numa < INT_MAX)
+	if (read_number(&numa, "%s/bus/pci/devices/%s/numa_node", sysfs, pci) == 0 && numa >= 0 &&
+	    numa < INT_MAX)
 		d->numa = (int)numa;
 }
 
-int gf_discover_sysfs_pci(const struct gf_discover_config *config,
-			  struct gf_host *host, struct gf_error *err)
+int gf_discover_sysfs_pci(const struct gf_discover_config *config, struct gf_host *host,
+			  struct gf_error *err)
 {
 	char **found;
 	size_t i, count;
@@ -310,12 +296,11 @@ int gf_discover_sysfs_pci(const struct gf_discover_config *config,
 /*
  * Network interfaces from <sysfs>/class/net.
  *
- * Lists physical interfaces and bonds of them; without any, the virtual ones
- * that are up (a container's veth); without any, the loopback. hwloc knows
- * neither their rates nor their states, and no virtual ones. The speed of a
- * virtual interface is a constant of its driver (veth: 10 Gb/s on every
- * network) and therefore counts as unknown, as do the answers of virtio (-1)
- * and of interfaces that are down (EINVAL).
+ * Lists physical interfaces and bonds of them; without any, the virtual ones that are up (a
+ * container's veth); without any, the loopback. hwloc knows neither their rates nor their states,
+ * and no virtual ones. The speed of a virtual interface is a constant of its driver (veth: 10 Gb/s
+ * on every network) and therefore counts as unknown, as do the answers of virtio (-1) and of
+ * interfaces that are down (EINVAL).
  */
 enum {
 	ARP_ETHERNET = 1,    /* linux/if_arp.h, <interface>/type */
@@ -331,9 +316,7 @@ static enum kind classify(const char *folder, int type)
 		return LOOPBACK;
 	if (type != ARP_ETHERNET && type != ARP_INFINIBAND)
 		return NONE;
-	return exists("%s/device", folder) || exists("%s/bonding", folder)
-		       ? PHYSICAL
-		       : VIRTUAL;
+	return exists("%s/device", folder) || exists("%s/bonding", folder) ? PHYSICAL : VIRTUAL;
 }
 
 static const char *state_of(const char *folder)
@@ -348,8 +331,8 @@ static const char *state_of(const char *folder)
 	return strcmp(text, "unknown") == 0 ? "unknown" : "down";
 }
 
-static void add_interface(struct gf_host *host, const char *folder,
-			  const char *name, enum kind kind, int type)
+static void add_interface(struct gf_host *host, const char *folder, const char *name,
+			  enum kind kind, int type)
 {
 	struct gf_nic *n = gf_discover_add_nic(host);
 	char pci[GF_PCI_TEXT];
@@ -360,8 +343,7 @@ static void add_interface(struct gf_host *host, const char *folder,
 			     : type == ARP_INFINIBAND ? "ipoib"
 						      : "ethernet");
 	n->state = gf_xstrdup(state_of(folder));
-	if (kind == PHYSICAL &&
-	    read_number(&megabits, "%s/speed", folder) == 0 && megabits > 0) {
+	if (kind == PHYSICAL && read_number(&megabits, "%s/speed", folder) == 0 && megabits > 0) {
 		n->bandwidth_bytes_per_s = megabits * 1e6 / 8;
 		n->bandwidth_origin = GF_ORIGIN_REPORTED;
 	}
@@ -382,8 +364,8 @@ static int is_wanted(const char *folder, enum kind wanted, int *type)
 }
 
 /* Adds the interfaces of one kind; how many. */
-static size_t add_kind(const char *sysfs, char **names, size_t count,
-		       enum kind wanted, struct gf_host *host)
+static size_t add_kind(const char *sysfs, char **names, size_t count, enum kind wanted,
+		       struct gf_host *host)
 {
 	size_t i, added = 0;
 
@@ -400,8 +382,8 @@ static size_t add_kind(const char *sysfs, char **names, size_t count,
 	return added;
 }
 
-int gf_discover_sysfs_net(const struct gf_discover_config *config,
-			  struct gf_host *host, struct gf_error *err)
+int gf_discover_sysfs_net(const struct gf_discover_config *config, struct gf_host *host,
+			  struct gf_error *err)
 {
 	static const enum kind preference[] = {PHYSICAL, VIRTUAL, LOOPBACK};
 	char **names;
@@ -419,9 +401,8 @@ int gf_discover_sysfs_net(const struct gf_discover_config *config,
 }
 
 /*
- * InfiniBand and RoCE ports from <sysfs>/class/infiniband, one entry per port,
- * named as NCCL_IB_HCA and Open MPI name them: "mlx5_0:1". hwloc has one object
- * per device, without rate and link layer.
+ * InfiniBand and RoCE ports from <sysfs>/class/infiniband, one entry per port, named as NCCL_IB_HCA
+ * and Open MPI name them: "mlx5_0:1". hwloc has one object per device, without rate and link layer.
  */
 static void describe_port(const char *folder, struct gf_nic *n)
 {
@@ -445,21 +426,18 @@ static void describe_port(const char *folder, struct gf_nic *n)
 	}
 }
 
-static void add_port(const char *sysfs, const char *device,
-		     struct gf_host *host)
+static void add_port(const char *sysfs, const char *device, struct gf_host *host)
 {
 	char pci[GF_PCI_TEXT], **ports;
 	size_t count, i;
 	int numa, found;
 
-	found = pci_of(pci, &numa, "%s/class/infiniband/%s/device", sysfs,
-		       device) == 0;
-	count = list_names(&ports, "%s/class/infiniband/%s/ports", sysfs,
-			   device);
+	found = pci_of(pci, &numa, "%s/class/infiniband/%s/device", sysfs, device) == 0;
+	count = list_names(&ports, "%s/class/infiniband/%s/ports", sysfs, device);
 	for (i = 0; i < count; i++) {
 		struct gf_nic *n = gf_discover_add_nic(host);
-		char *folder = gf_xasprintf("%s/class/infiniband/%s/ports/%s",
-					    sysfs, device, ports[i]);
+		char *folder =
+			gf_xasprintf("%s/class/infiniband/%s/ports/%s", sysfs, device, ports[i]);
 
 		n->name = gf_xasprintf("%s:%s", device, ports[i]);
 		describe_port(folder, n);
@@ -471,8 +449,8 @@ static void add_port(const char *sysfs, const char *device,
 	free_names(ports, count);
 }
 
-int gf_discover_sysfs_infiniband(const struct gf_discover_config *config,
-				 struct gf_host *host, struct gf_error *err)
+int gf_discover_sysfs_infiniband(const struct gf_discover_config *config, struct gf_host *host,
+				 struct gf_error *err)
 {
 	char **devices;
 	size_t count, i;

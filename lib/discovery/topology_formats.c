@@ -15,8 +15,7 @@
 /* gf-topology documents themselves: to be drawn or renamed. */
 static int is_own(const char *text)
 {
-	return text[strspn(text, " \t\r\n")] == '{' &&
-	       strstr(text, "\"gf-topology\"") != NULL;
+	return text[strspn(text, " \t\r\n")] == '{' && strstr(text, "\"gf-topology\"") != NULL;
 }
 
 static int read_own(const struct gf_topology_file *in, struct gf_topology *t,
@@ -40,9 +39,9 @@ static const struct gf_topology_format own = {
 };
 
 /*
- * To add another program's topology: format_NAME.c, which recognises and
- * reads it, its declaration in format.h, and a row below; a paragraph in
- * gf-topo(1), a recorded file in tests/data/topologies.
+ * To add another program's topology: format_NAME.c, which recognises and reads it, its declaration
+ * in format.h, and a row below; a paragraph in gf-topo(1), a recorded file in
+ * tests/data/topologies.
  */
 /* clang-format off */
 const struct gf_topology_format *const gf_topology_formats[] = {
@@ -68,15 +67,13 @@ static char *names_of_all(void)
 	size_t i;
 
 	for (i = 0; gf_topology_formats[i]; i++)
-		gf_text_addf(&t, "%s%s", i ? ", " : "",
-			     gf_topology_formats[i]->name);
+		gf_text_addf(&t, "%s%s", i ? ", " : "", gf_topology_formats[i]->name);
 	return gf_text_take(&t);
 }
 
-/* "nccl:dump.xml" -> the format and "dump.xml"; NULL and all of it where what
- * stands before the colon is no format. */
-static const struct gf_topology_format *named(const char *spec,
-					      const char **path)
+/* "nccl:dump.xml" -> the format and "dump.xml"; NULL and all of it where what stands before the
+ * colon is no format. */
+static const struct gf_topology_format *named(const char *spec, const char **path)
 {
 	const char *colon = strchr(spec, ':');
 	const struct gf_topology_format *format = NULL;
@@ -103,8 +100,8 @@ static const struct gf_topology_format *recognise(const char *text)
 	return NULL;
 }
 
-/* Of a page or a transcript: fences and commands behind a prompt. They become
- * blanks, so that lines keep their numbers. */
+/* Of a page or a transcript: fences and commands behind a prompt. They become blanks, so that lines
+ * keep their numbers. */
 static void blank_frame(char *text, struct gf_imported *imported)
 {
 	size_t n, line = 1;
@@ -114,12 +111,10 @@ static void blank_frame(char *text, struct gf_imported *imported)
 		const char *word = p + strspn(p, " \t");
 
 		n = strcspn(p, "\n");
-		if (strncmp(word, "```", 3) == 0 ||
-		    strncmp(word, "~~~", 3) == 0 ||
+		if (strncmp(word, "```", 3) == 0 || strncmp(word, "~~~", 3) == 0 ||
 		    strncmp(word, "$ ", 2) == 0) {
 			memset(p, ' ', n);
-			gf_imported_leave(imported,
-					  "lines that are none of its", line);
+			gf_imported_leave(imported, "lines that are none of its", line);
 		}
 		if (!p[n])
 			return;
@@ -155,8 +150,7 @@ static void say_found(const struct gf_topology *t, struct gf_imported *imported)
 		nics += t->hosts[i].nnics;
 	}
 	for (i = 0; i < t->nlevels; i++)
-		gf_text_addf(&levels, "%s%zu", i ? " x " : "",
-			     t->levels[i].size);
+		gf_text_addf(&levels, "%s%zu", i ? " x " : "", t->levels[i].size);
 	if (t->nhosts)
 		find(imported, t->nhosts, "host");
 	if (devices)
@@ -168,9 +162,8 @@ static void say_found(const struct gf_topology *t, struct gf_imported *imported)
 	gf_text_release(&levels);
 }
 
-int gf_topology_import(const char *spec, int ranks_per_host,
-		       struct gf_topology *out, struct gf_imported *imported,
-		       struct gf_text *remarks, struct gf_error *err)
+int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology *out,
+		       struct gf_imported *imported, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_topology_file in = {
 		.ranks_per_host = ranks_per_host ? ranks_per_host : 1,
@@ -193,22 +186,19 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	measured = rc || format ? NULL : gf_import_reads(text);
 	if (measured)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: this is a measurement, %s: give it to "
-				  "gf-profile --import",
+				  "%s: this is a measurement, %s: give it to gf-profile --import",
 				  in.path, measured);
 	if (rc == 0 && (!format || strlen(text) != in.size))
 		rc = gf_foreign_refuse_rest(in.path, text, in.size, err);
 	if (rc == 0 && !format) {
 		names = names_of_all();
-		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s",
-				  in.path, names);
+		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s", in.path, names);
 		free(names);
 	}
 	if (rc == 0 && ranks_per_host && !format->bare_hosts)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: --ranks-per-host: want a file that "
-				  "names hosts alone (slurm), got %s, which "
-				  "says what is in them",
+				  "%s: --ranks-per-host: want a file that names hosts alone "
+				  "(slurm), got %s, which says what is in them",
 				  in.path, format->name);
 	if (rc == 0) {
 		imported->kind = format->name;

@@ -9,8 +9,8 @@
 #include "cli/human.h"
 #include "discovery/hostlist.h"
 
-/* The lines of a tree: to a part with others after it, to the last one, and
- * before the parts of each. */
+/* The lines of a tree: to a part with others after it, to the last one, and before the parts of
+ * each. */
 struct strokes {
 	const char *branch, *last, *pass, *blank;
 };
@@ -38,10 +38,8 @@ static void draw_levels(const struct drawing *d)
 		const struct gf_level *l = &t->levels[i];
 
 		for (depth = t->nlevels - 1; depth > i; depth--)
-			gf_text_addf(d->out, "%s",
-				     depth - 1 == i ? d->s->last : d->s->blank);
-		gf_text_addf(d->out, "%s x%zu: %s, %s (%s), %s (%s)\n", l->name,
-			     l->size, l->link,
+			gf_text_addf(d->out, "%s", depth - 1 == i ? d->s->last : d->s->blank);
+		gf_text_addf(d->out, "%s x%zu: %s, %s (%s), %s (%s)\n", l->name, l->size, l->link,
 			     gf_human_rate(l->bandwidth_bytes_per_s, &rate),
 			     gf_origin_names[l->bandwidth_origin],
 			     gf_human_time(l->latency_s, &time),
@@ -57,22 +55,19 @@ static void add_place(const char *pci, int numa, struct gf_text *out)
 		gf_text_addf(out, ", numa %d", numa);
 }
 
-static void add_rate(double bytes_per_s, enum gf_origin origin,
-		     struct gf_text *out)
+static void add_rate(double bytes_per_s, enum gf_origin origin, struct gf_text *out)
 {
 	struct gf_human rate;
 
 	if (bytes_per_s > 0)
-		gf_text_addf(out, ", %s (%s)\n",
-			     gf_human_rate(bytes_per_s, &rate),
+		gf_text_addf(out, ", %s (%s)\n", gf_human_rate(bytes_per_s, &rate),
 			     gf_origin_names[origin]);
 	else
 		gf_text_addf(out, ", rate unknown\n");
 }
 
 /* The NVLinks of a device, and the interface near it. */
-static void add_near(const struct gf_host *h, const struct gf_device *d,
-		     struct gf_text *out)
+static void add_near(const struct gf_host *h, const struct gf_device *d, struct gf_text *out)
 {
 	int peers[GF_PATH_NVSWITCH + 1] = {0};
 	enum gf_path p;
@@ -82,17 +77,14 @@ static void add_near(const struct gf_host *h, const struct gf_device *d,
 		const struct gf_device_link *l = &h->links[i];
 
 		if (l->path <= GF_PATH_NVSWITCH &&
-		    (strcmp(l->from, d->pci) == 0 ||
-		     strcmp(l->to, d->pci) == 0))
+		    (strcmp(l->from, d->pci) == 0 || strcmp(l->to, d->pci) == 0))
 			peers[l->path]++;
 	}
 	for (p = GF_PATH_NVLINK; p <= GF_PATH_NVSWITCH; p++)
 		if (peers[p])
-			gf_text_addf(out, ", %s to %d", gf_path_names[p],
-				     peers[p]);
+			gf_text_addf(out, ", %s to %d", gf_path_names[p], peers[p]);
 	if (d->nic)
-		gf_text_addf(out, ", near %s (%s)", d->nic,
-			     gf_path_names[d->nic_path]);
+		gf_text_addf(out, ", near %s (%s)", d->nic, gf_path_names[d->nic_path]);
 }
 
 static void add_facts(const struct gf_host *h, struct gf_text *out)
@@ -101,9 +93,8 @@ static void add_facts(const struct gf_host *h, struct gf_text *out)
 		int count;
 		const char *what;
 	} facts[] = {
-		{h->ranks, "rank"},           {h->sockets, "socket"},
-		{h->numa_nodes, "NUMA node"}, {h->cores, "core"},
-		{h->threads, "thread"},
+		{h->ranks, "rank"}, {h->sockets, "socket"}, {h->numa_nodes, "NUMA node"},
+		{h->cores, "core"}, {h->threads, "thread"},
 	};
 	struct gf_human memory;
 	size_t i;
@@ -111,16 +102,15 @@ static void add_facts(const struct gf_host *h, struct gf_text *out)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(facts); i++)
 		if (facts[i].count > 0)
-			gf_text_addf(out, "%s%d %s%s", said++ ? ", " : "",
-				     facts[i].count, facts[i].what,
-				     plural(facts[i].count));
+			gf_text_addf(out, "%s%d %s%s", said++ ? ", " : "", facts[i].count,
+				     facts[i].what, plural(facts[i].count));
 	if (h->memory_bytes > 0)
 		gf_text_addf(out, "%s%s", said++ ? ", " : "",
 			     gf_human_size((double)h->memory_bytes, &memory));
 }
 
-static void add_parts(const struct gf_host *h, const struct strokes *s,
-		      const char *lead, struct gf_text *out)
+static void add_parts(const struct gf_host *h, const struct strokes *s, const char *lead,
+		      struct gf_text *out)
 {
 	size_t i, left = h->ndevices + h->nnics;
 	struct gf_human memory;
@@ -128,22 +118,19 @@ static void add_parts(const struct gf_host *h, const struct strokes *s,
 	for (i = 0; i < h->ndevices; i++) {
 		const struct gf_device *d = &h->devices[i];
 
-		gf_text_addf(out, "%s%s%s %s", lead,
-			     --left ? s->branch : s->last, d->type, d->name);
+		gf_text_addf(out, "%s%s%s %s", lead, --left ? s->branch : s->last, d->type,
+			     d->name);
 		add_place(d->pci, d->numa, out);
 		if (d->memory_bytes > 0)
-			gf_text_addf(out, ", %s",
-				     gf_human_size((double)d->memory_bytes,
-						   &memory));
+			gf_text_addf(out, ", %s", gf_human_size((double)d->memory_bytes, &memory));
 		add_near(h, d, out);
 		add_rate(d->bandwidth_bytes_per_s, d->bandwidth_origin, out);
 	}
 	for (i = 0; i < h->nnics; i++) {
 		const struct gf_nic *n = &h->nics[i];
 
-		gf_text_addf(out, "%s%s%s: %s, %s", lead,
-			     --left ? s->branch : s->last, n->name, n->link,
-			     n->state);
+		gf_text_addf(out, "%s%s%s: %s, %s", lead, --left ? s->branch : s->last, n->name,
+			     n->link, n->state);
 		add_place(n->pci, n->numa, out);
 		add_rate(n->bandwidth_bytes_per_s, n->bandwidth_origin, out);
 	}
@@ -177,8 +164,7 @@ static size_t run_at(const struct gf_topology *t, size_t first, size_t end)
 }
 
 /* n hosts that are alike, on one line, and the parts of each. */
-static void draw_run(const struct drawing *d, size_t first, size_t n,
-		     const char *lead)
+static void draw_run(const struct drawing *d, size_t first, size_t n, const char *lead)
 {
 	const struct gf_host *h = &d->t->hosts[first];
 	const char **names = gf_xcalloc(n, sizeof(*names));
@@ -190,8 +176,7 @@ static void draw_run(const struct drawing *d, size_t first, size_t n,
 	gf_hostlist_fold(names, n, d->out);
 	add_facts(h, &facts);
 	if (n > 1)
-		gf_text_addf(d->out, ": %zu hosts%s", n,
-			     facts.length ? ", each " : "");
+		gf_text_addf(d->out, ": %zu hosts%s", n, facts.length ? ", each " : "");
 	else if (facts.length)
 		gf_text_addf(d->out, ": ");
 	gf_text_addf(d->out, "%s\n", facts.length ? facts.data : "");
@@ -200,8 +185,7 @@ static void draw_run(const struct drawing *d, size_t first, size_t n,
 	free(names);
 }
 
-static void draw_hosts(const struct drawing *d, size_t first, size_t end,
-		       const char *lead)
+static void draw_hosts(const struct drawing *d, size_t first, size_t end, const char *lead)
 {
 	size_t n;
 
@@ -211,39 +195,33 @@ static void draw_hosts(const struct drawing *d, size_t first, size_t end,
 
 		n = run_at(d->t, first, end);
 		last = first + n == end;
-		below = gf_xasprintf("%s%s", lead,
-				     last ? d->s->blank : d->s->pass);
-		gf_text_addf(d->out, "%s%s", lead,
-			     last ? d->s->last : d->s->branch);
+		below = gf_xasprintf("%s%s", lead, last ? d->s->blank : d->s->pass);
+		gf_text_addf(d->out, "%s%s", lead, last ? d->s->last : d->s->branch);
 		draw_run(d, first, n, below);
 		free(below);
 	}
 }
 
-/* The level whose groups are hosts on one switch; NULL: it is not known, or
- * there is one group. */
+/* The level whose groups are hosts on one switch; NULL: it is not known, or there is one group. */
 static const struct gf_level *switches(const struct gf_topology *t)
 {
 	size_t ranks = 1, i;
 
 	for (i = 0; t->nhosts && i < t->nlevels; i++) {
 		if (ranks * t->nhosts == (size_t)t->ranks)
-			return t->levels[i].size < t->nhosts ? &t->levels[i]
-							     : NULL;
+			return t->levels[i].size < t->nhosts ? &t->levels[i] : NULL;
 		ranks *= t->levels[i].size;
 	}
 	return NULL;
 }
 
-static void draw_group(const struct drawing *d, const struct gf_level *l,
-		       size_t group)
+static void draw_group(const struct drawing *d, const struct gf_level *l, size_t group)
 {
 	size_t first = group * l->size, end = first + l->size;
 	bool last = end >= d->t->nhosts;
 	const char *lead = last ? d->s->blank : d->s->pass;
 
-	gf_text_addf(d->out, "%s%s %zu", last ? d->s->last : d->s->branch,
-		     l->name, group);
+	gf_text_addf(d->out, "%s%s %zu", last ? d->s->last : d->s->branch, l->name, group);
 	if (run_at(d->t, first, end) == l->size) {
 		gf_text_addf(d->out, ": ");
 		draw_run(d, first, l->size, lead);

@@ -9,9 +9,9 @@
 #include "base/heap.h"
 
 /*
- * InfiniBand and RoCE ports by libibverbs: completes the ports that sysfs
- * listed without a rate (containers often mount /sys without the port
- * attributes) and adds those it did not list. Only on the running machine.
+ * InfiniBand and RoCE ports by libibverbs: completes the ports that sysfs listed without a rate
+ * (containers often mount /sys without the port attributes) and adds those it did not list. Only on
+ * the running machine.
  */
 
 /* ibv_port_attr codes, IBTA specification 14.2.5.6 (PortInfo) */
@@ -21,8 +21,7 @@ static double lane_gigabits(unsigned int active_speed)
 		unsigned int code;
 		double gigabits;
 	} lanes[] = {
-		{1, 2.5}, {2, 5},   {4, 10},  {8, 10},
-		{16, 14}, {32, 25}, {64, 50}, {128, 100},
+		{1, 2.5}, {2, 5}, {4, 10}, {8, 10}, {16, 14}, {32, 25}, {64, 50}, {128, 100},
 	};
 	size_t i;
 
@@ -49,8 +48,7 @@ static int lane_count(unsigned int active_width)
 	return 0;
 }
 
-static struct gf_nic *find_or_add(struct gf_host *host, const char *device,
-				  int port)
+static struct gf_nic *find_or_add(struct gf_host *host, const char *device, int port)
 {
 	char *name = gf_xasprintf("%s:%d", device, port);
 	struct gf_nic *n;
@@ -70,16 +68,13 @@ static void add_port(struct gf_host *host, const char *device, int port,
 		     const struct ibv_port_attr *attr)
 {
 	struct gf_nic *n = find_or_add(host, device, port);
-	double rate = lane_gigabits(attr->active_speed) *
-		      lane_count(attr->active_width) * 1e9 / 8;
+	double rate = lane_gigabits(attr->active_speed) * lane_count(attr->active_width) * 1e9 / 8;
 
 	if (!n->link)
-		n->link = gf_xstrdup(attr->link_layer == IBV_LINK_LAYER_ETHERNET
-					     ? "roce"
-					     : "infiniband");
+		n->link = gf_xstrdup(attr->link_layer == IBV_LINK_LAYER_ETHERNET ? "roce"
+										 : "infiniband");
 	if (!n->state)
-		n->state = gf_xstrdup(attr->state == IBV_PORT_ACTIVE ? "up"
-								     : "down");
+		n->state = gf_xstrdup(attr->state == IBV_PORT_ACTIVE ? "up" : "down");
 	if (!(n->bandwidth_bytes_per_s > 0) && rate > 0) {
 		n->bandwidth_bytes_per_s = rate;
 		n->bandwidth_origin = GF_ORIGIN_REPORTED;
@@ -98,20 +93,18 @@ static void add_device(struct gf_host *host, struct ibv_device *device)
 	if (ibv_query_device(context, &attr) == 0)
 		for (i = 1; i <= attr.phys_port_cnt; i++)
 			if (ibv_query_port(context, (uint8_t)i, &port) == 0)
-				add_port(host, ibv_get_device_name(device), i,
-					 &port);
+				add_port(host, ibv_get_device_name(device), i, &port);
 	ibv_close_device(context);
 }
 
-int gf_discover_verbs(const struct gf_discover_config *config,
-		      struct gf_host *host, struct gf_error *err)
+int gf_discover_verbs(const struct gf_discover_config *config, struct gf_host *host,
+		      struct gf_error *err)
 {
 	struct ibv_device **devices;
 	int count, i;
 
 	(void)err;
-	if (config->hwloc_xml || !config->sysfs ||
-	    strcmp(config->sysfs, "/sys") != 0)
+	if (config->hwloc_xml || !config->sysfs || strcmp(config->sysfs, "/sys") != 0)
 		return 0;
 	/* NULL, with ENOSYS, where the kernel has no RDMA at all */
 	devices = ibv_get_device_list(&count);

@@ -8,8 +8,7 @@
 #include "base/heap.h"
 #include "json/json.h"
 
-static void name_lines(const struct gf_text *lines, const char *host,
-		       struct gf_text *named)
+static void name_lines(const struct gf_text *lines, const char *host, struct gf_text *named)
 {
 	const char *at = lines->data;
 
@@ -21,10 +20,9 @@ static void name_lines(const struct gf_text *lines, const char *host,
 	}
 }
 
-/* This host as the text of a topology document of its own, and what there is
- * to say about it. */
-static int describe_host(const struct gf_discover_job *job, char **text,
-			 struct gf_text *remarks, struct gf_error *err)
+/* This host as the text of a topology document of its own, and what there is to say about it. */
+static int describe_host(const struct gf_discover_job *job, char **text, struct gf_text *remarks,
+			 struct gf_error *err)
 {
 	struct gf_discover_config config = job->probe;
 	struct gf_topology t = {0};
@@ -50,8 +48,8 @@ static int describe_host(const struct gf_discover_job *job, char **text,
 	return rc;
 }
 
-int gf_discover_host_read(const char *text, size_t length, const char *source,
-			  struct gf_host *host, struct gf_error *err)
+int gf_discover_host_read(const char *text, size_t length, const char *source, struct gf_host *host,
+			  struct gf_error *err)
 {
 	struct gf_json *root = NULL;
 	struct gf_topology t = {0};
@@ -60,8 +58,7 @@ int gf_discover_host_read(const char *text, size_t length, const char *source,
 	if (rc == 0)
 		rc = gf_topology_read(root, source, &t, err);
 	if (rc == 0 && t.nhosts != 1)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: /hosts: want one host, got %zu", source,
+		rc = gf_error_set(err, -EINVAL, "%s: /hosts: want one host, got %zu", source,
 				  t.nhosts);
 	if (rc == 0) {
 		*host = t.hosts[0];
@@ -82,8 +79,7 @@ struct answers {
 };
 
 /* Rank 0: all hosts, and which of them each rank is on. */
-static int collect_hosts(const struct answers *a, int ranks,
-			 struct gf_topology *t, size_t *host_of,
+static int collect_hosts(const struct answers *a, int ranks, struct gf_topology *t, size_t *host_of,
 			 struct gf_error *err)
 {
 	const char *text = a->texts;
@@ -95,8 +91,7 @@ static int collect_hosts(const struct answers *a, int ranks,
 			host_of[r] = host_of[a->first[r]];
 			continue;
 		}
-		rc = gf_discover_host_read(text, a->lengths[r],
-					   "a host's answer",
+		rc = gf_discover_host_read(text, a->lengths[r], "a host's answer",
 					   &t->hosts[t->nhosts], err);
 		if (rc < 0) {
 			gf_error_prefix(err, "rank %d", r);
@@ -107,8 +102,7 @@ static int collect_hosts(const struct answers *a, int ranks,
 	return 0;
 }
 
-static int measure_copy(struct gf_comm *c, double *slowest,
-			struct gf_error *err)
+static int measure_copy(struct gf_comm *c, double *slowest, struct gf_error *err)
 {
 	double mine = 0, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
 	int r, rc = gf_comm_barrier(c, err);
@@ -125,8 +119,8 @@ static int measure_copy(struct gf_comm *c, double *slowest,
 	return rc;
 }
 
-static int gather(struct gf_comm *c, const struct gf_discover_job *job,
-		  struct answers *a, struct gf_error *err)
+static int gather(struct gf_comm *c, const struct gf_discover_job *job, struct answers *a,
+		  struct gf_error *err)
 {
 	struct gf_text remarks = {0};
 	char *mine = NULL;
@@ -139,22 +133,19 @@ static int gather(struct gf_comm *c, const struct gf_discover_job *job,
 		own = describe_host(job, &mine, &remarks, err);
 	rc = gf_comm_agree(c, own, err);
 	if (rc == 0)
-		rc = gf_comm_gather_text(c, 0, mine ? mine : "",
-					 mine ? strlen(mine) : 0, &a->texts,
+		rc = gf_comm_gather_text(c, 0, mine ? mine : "", mine ? strlen(mine) : 0, &a->texts,
 					 a->lengths, err);
 	if (rc == 0)
-		rc = gf_comm_gather_text(c, 0, remarks.data ? remarks.data : "",
-					 remarks.length, &a->remarks,
-					 a->remark_lengths, err);
+		rc = gf_comm_gather_text(c, 0, remarks.data ? remarks.data : "", remarks.length,
+					 &a->remarks, a->remark_lengths, err);
 	free(mine);
 	gf_text_release(&remarks);
 	return rc;
 }
 
 /* Rank 0's part, from the gathered texts to the levels. */
-static int assemble(const struct gf_discover_job *job, const struct answers *a,
-		    int ranks, struct gf_topology *t, struct gf_text *remark,
-		    struct gf_error *err)
+static int assemble(const struct gf_discover_job *job, const struct answers *a, int ranks,
+		    struct gf_topology *t, struct gf_text *remark, struct gf_error *err)
 {
 	size_t *host_of = gf_xcalloc((size_t)ranks, sizeof(*host_of));
 	int rc = collect_hosts(a, ranks, t, host_of, err);
@@ -162,21 +153,18 @@ static int assemble(const struct gf_discover_job *job, const struct answers *a,
 	if (rc == 0 && a->remarks)
 		gf_text_add(remark, a->remarks, strlen(a->remarks));
 	if (rc == 0)
-		rc = gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark,
-				      err);
+		rc = gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark, err);
 	free(host_of);
 	return rc;
 }
 
-int gf_discover_job(struct gf_comm *c, const struct gf_discover_job *job,
-		    struct gf_topology *t, struct gf_text *remark,
-		    struct gf_error *err)
+int gf_discover_job(struct gf_comm *c, const struct gf_discover_job *job, struct gf_topology *t,
+		    struct gf_text *remark, struct gf_error *err)
 {
 	struct answers a = {
 		.first = gf_xcalloc((size_t)c->ranks, sizeof(*a.first)),
 		.lengths = gf_xcalloc((size_t)c->ranks, sizeof(*a.lengths)),
-		.remark_lengths =
-			gf_xcalloc((size_t)c->ranks, sizeof(*a.remark_lengths)),
+		.remark_lengths = gf_xcalloc((size_t)c->ranks, sizeof(*a.remark_lengths)),
 	};
 	double copy_rate = 0;
 	int rc, own = 0;
@@ -204,8 +192,8 @@ int gf_discover_job(struct gf_comm *c, const struct gf_discover_job *job,
 /* The topology as text, for the other ranks. */
 static int find(struct gf_comm *c, char **text, struct gf_error *err)
 {
-	struct gf_discover_job job = {.probe = {.sysfs = GF_DISCOVER_SYSFS,
-						.nvml = GF_DISCOVER_NVML}};
+	struct gf_discover_job job = {
+		.probe = {.sysfs = GF_DISCOVER_SYSFS, .nvml = GF_DISCOVER_NVML}};
 	struct gf_text remark = {0};
 	struct gf_topology t = {0};
 	int rc = gf_discover_job(c, &job, &t, &remark, err);

@@ -25,8 +25,8 @@ static void refuse(struct reader *r, const char *want)
 	XML_StopParser(r->parser, XML_FALSE);
 }
 
-/* Newer versions of expat have one function more, for where a long has 32 bits,
- * and call this one deprecated. */
+/* Newer versions of expat have one function more, for where a long has 32 bits, and call this one
+ * deprecated. */
 static size_t line_of(XML_Parser parser)
 {
 #pragma GCC diagnostic push
@@ -45,8 +45,7 @@ static void on_start(void *reader, const char *name, const char **attributes)
 		refuse(r, "at most 64 elements inside each other, got more");
 		return;
 	}
-	e = gf_markup_new(r->depth ? r->open[r->depth - 1] : NULL, name,
-			  line_of(r->parser));
+	e = gf_markup_new(r->depth ? r->open[r->depth - 1] : NULL, name, line_of(r->parser));
 	if (r->depth == 0)
 		r->root = e;
 	r->open[r->depth++] = e;
@@ -75,15 +74,14 @@ static void on_end(void *reader, const char *name)
 	gf_text_release(&r->text);
 }
 
-static void on_doctype(void *reader, const char *name, const char *system,
-		       const char *public, int internal)
+static void on_doctype(void *reader, const char *name, const char *system, const char *public,
+		       int internal)
 {
 	(void)name;
 	(void)system;
 	(void)public;
 	if (internal)
-		refuse(reader, "XML without definitions in its DOCTYPE, got "
-			       "some");
+		refuse(reader, "XML without definitions in its DOCTYPE, got some");
 }
 
 static void *resize(void *old, size_t size)
@@ -91,11 +89,9 @@ static void *resize(void *old, size_t size)
 	return gf_xreallocarray(old, size, 1);
 }
 
-int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
-		 struct gf_error *err)
+int gf_xml_parse(const char *text, const char *path, struct gf_markup **root, struct gf_error *err)
 {
-	static const XML_Memory_Handling_Suite heap = {gf_xmalloc, resize,
-						       free};
+	static const XML_Memory_Handling_Suite heap = {gf_xmalloc, resize, free};
 	struct reader r = {.parser = XML_ParserCreate_MM(NULL, &heap, NULL)};
 	size_t left = strlen(text), line;
 	const size_t most = 1 << 20;
@@ -121,11 +117,10 @@ int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
 	if (rc < 0 && r.refused)
 		gf_error_set(err, rc, "%s:%zu: want %s", path, line, r.refused);
 	else if (rc < 0)
-		gf_error_set(
-			err, rc, "%s:%zu: want whole XML, got %s", path, line,
-			XML_GetErrorCode(r.parser) == XML_ERROR_NO_ELEMENTS
-				? "the end of the file"
-				: XML_ErrorString(XML_GetErrorCode(r.parser)));
+		gf_error_set(err, rc, "%s:%zu: want whole XML, got %s", path, line,
+			     XML_GetErrorCode(r.parser) == XML_ERROR_NO_ELEMENTS
+				     ? "the end of the file"
+				     : XML_ErrorString(XML_GetErrorCode(r.parser)));
 	XML_ParserFree(r.parser);
 	gf_text_release(&r.text);
 	if (rc < 0)

@@ -17,8 +17,7 @@ const struct gf_algorithm_traits gf_algorithm_traits[] = {
 
 bool gf_algorithm_has(const char *name, unsigned traits)
 {
-	const struct gf_algorithm_traits *a =
-		gf_named_find(gf_algorithm_traits, sizeof(*a), name);
+	const struct gf_algorithm_traits *a = gf_named_find(gf_algorithm_traits, sizeof(*a), name);
 
 	return a && (a->traits & traits) == traits;
 }
@@ -27,8 +26,7 @@ int gf_algorithm_check(const char *name, struct gf_error *err)
 {
 	static const char *const names[] = {GF_ALGORITHMS(NAME) NULL};
 
-	if (gf_algorithm_has(name, 0) &&
-	    !gf_algorithm_has(name, GF_ALGORITHM_SETS))
+	if (gf_algorithm_has(name, 0) && !gf_algorithm_has(name, GF_ALGORITHM_SETS))
 		return 0;
 	return gf_names_refuse(names, name, err);
 }
@@ -38,8 +36,8 @@ bool gf_algorithm_reproduces(const char *name, const char *codec)
 	const struct gf_codec *c = gf_codec_find(codec);
 
 	return c && c->block_elems == 0 &&
-	       gf_algorithm_has(name, c->plain ? GF_ALGORITHM_ONE_ORDER
-					       : GF_ALGORITHM_ONE_ROUNDING);
+	       gf_algorithm_has(name,
+				c->plain ? GF_ALGORITHM_ONE_ORDER : GF_ALGORITHM_ONE_ROUNDING);
 }
 
 /* clang-format off */
@@ -82,8 +80,7 @@ const char *gf_stage_unsaid(int factor, bool gpus)
 {
 	if (gpus)
 		return gf_stage_algorithm("nccl");
-	return gf_stage_algorithm(gf_stage_takes("halving", factor) ? "halving"
-								    : "ring");
+	return gf_stage_algorithm(gf_stage_takes("halving", factor) ? "halving" : "ring");
 }
 
 int gf_stage_check(const char *name, int factor, struct gf_error *err)
@@ -92,7 +89,5 @@ int gf_stage_check(const char *name, int factor, struct gf_error *err)
 		return gf_names_refuse(gf_stage_names, name, err);
 	if (gf_stage_takes(name, factor))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "%s wants a power of two, got factor %d", name,
-			    factor);
+	return gf_error_set(err, -EINVAL, "%s wants a power of two, got factor %d", name, factor);
 }

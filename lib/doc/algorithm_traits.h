@@ -9,9 +9,9 @@
 #include "base/text.h"
 
 /*
- * The traits of all-reduce algorithms: what documents are checked with. Callers
- * never compare names: they ask for the trait that they need. A name that is
- * not listed here has no trait, and documents with it are refused.
+ * The traits of all-reduce algorithms: what documents are checked with. Callers never compare
+ * names: they ask for the trait that they need. A name that is not listed here has no trait, and
+ * documents with it are refused.
  */
 enum gf_algorithm_trait {
 	/* Takes factors: groups of ranks reduce one level after the other. */
@@ -32,13 +32,11 @@ enum gf_algorithm_trait {
 	GF_ALGORITHM_ON_REQUEST = 1 << 7,
 	/* An element is a sparse set, which is merged; no plan names it. */
 	GF_ALGORITHM_SETS = 1 << 8,
-	/* Cuts the message among the power of two below the ranks; the others
-	 * fold in. */
+	/* Cuts the message among the power of two below the ranks; the others fold in. */
 	GF_ALGORITHM_FOLDS = 1 << 9,
-	/* Adds every element in one order, wherever it stands in a message:
-	 * ranks beyond the largest power of two p' to rank - p', then
-	 * neighbours, then pairs of them, and so on. So sums do not depend on
-	 * how gradients are cut into messages. */
+	/* Adds every element in one order, wherever it stands in a message: ranks beyond the
+	 * largest power of two p' to rank - p', then neighbours, then pairs of them, and so on. So
+	 * sums do not depend on how gradients are cut into messages. */
 	GF_ALGORITHM_ONE_ORDER = 1 << 10,
 	/* ... and rounds every term before it adds, under a codec, too. */
 	GF_ALGORITHM_ONE_ROUNDING = 1 << 11,
@@ -50,10 +48,9 @@ enum gf_algorithm_trait {
 #define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
 
 /*
- * Every algorithm, in the order of listings. To add NAME: a row here, and
- * lib/collectives/NAME.c, which defines `gf_algorithm_NAME`
- * (collectives/algorithm.h: schedule and cost). The registry, the commands'
- * lists, the verifier's cases and the measurements follow from this list;
+ * Every algorithm, in the order of listings. To add NAME: a row here, and lib/collectives/NAME.c,
+ * which defines `gf_algorithm_NAME` (collectives/algorithm.h: schedule and cost). The registry, the
+ * commands' lists, the verifier's cases and the measurements follow from this list;
  * tests/docs/agreement.sh wants a sentence in gf-plan(5).
  */
 /* clang-format off */
@@ -94,15 +91,14 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 bool gf_algorithm_has(const char *name, unsigned traits);
 /* -EINVAL: no plan can name it. */
 int gf_algorithm_check(const char *name, struct gf_error *err);
-/* Are the sums of that algorithm, of messages in that codec, the same bits
- * however gradients are cut into messages? A codec with a scale per block has
- * blocks that begin where messages do. */
+/* Are the sums of that algorithm, of messages in that codec, the same bits however gradients are
+ * cut into messages? A codec with a scale per block has blocks that begin where messages do. */
 bool gf_algorithm_reproduces(const char *name, const char *codec);
 
 /*
- * What carries out a stage: the reduction of one factor of a decomposition (Cho
- * et al. 2019, BlueConnect, section 3: each level by the implementation that
- * suits its fabric). A stage is carried out as its name says, or refused.
+ * What carries out a stage: the reduction of one factor of a decomposition (Cho et al. 2019,
+ * BlueConnect, section 3: each level by the implementation that suits its fabric). A stage is
+ * carried out as its name says, or refused.
  */
 enum gf_stage_trait {
 	/* Runs between processors. */
@@ -119,20 +115,18 @@ enum gf_stage_trait {
 	GF_STAGE_RING = 1 << 5,
 };
 
-/* The stage algorithm of that name, as a constant; NULL: there is none, or
- * name is NULL. */
+/* The stage algorithm of that name, as a constant; NULL: there is none, or name is NULL. */
 const char *gf_stage_algorithm(const char *name);
 /* Has the stage algorithm of that name all of these traits? */
 bool gf_stage_has(const char *name, unsigned traits);
-/* The stage algorithm where none is named: nccl between GPUs, else halving,
- * which is never dearer than a ring within one level, where it can. */
+/* The stage algorithm where none is named: nccl between GPUs, else halving, which is never dearer
+ * than a ring within one level, where it can. */
 const char *gf_stage_unsaid(int factor, bool gpus);
 /* Can it reduce `factor` ranks? */
 bool gf_stage_takes(const char *name, int factor);
 /* All names, in the order of listings; NULL-terminated. */
 extern const char *const gf_stage_names[];
-/* -EINVAL: there is no stage algorithm of that name, or it does not take that
- * factor. */
+/* -EINVAL: there is no stage algorithm of that name, or it does not take that factor. */
 int gf_stage_check(const char *name, int factor, struct gf_error *err);
 
 #endif

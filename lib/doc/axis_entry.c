@@ -3,9 +3,8 @@
 
 #include "json/json.h"
 
-int gf_entry_open(struct gf_json_at *at, const char *key,
-		  const char *const *names, struct gf_json_at *inner,
-		  int *method, struct gf_error *err)
+int gf_entry_open(struct gf_json_at *at, const char *key, const char *const *names,
+		  struct gf_json_at *inner, int *method, struct gf_error *err)
 {
 	int rc = gf_json_object(at, key, inner, err);
 

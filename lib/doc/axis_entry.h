@@ -11,30 +11,28 @@ struct gf_record;
 
 /*
  * What every entry of an axis has whose keys depend on the entry: selections
- * (doc/selections/selection.h) and periods (doc/periods/period.h). These are
- * the first members of the entry's struct, so that options
- * (planner/axis_option.h) walk any of them.
+ * (doc/selections/selection.h) and periods (doc/periods/period.h). These are the first members of
+ * the entry's struct, so that options (planner/axis_option.h) walk any of them.
  */
-#define GF_ENTRY                                                               \
-	const char *name;                                                      \
-	const char *description; /* one line, for --list */                    \
-	const char *source;      /* author, year, title */                     \
-	unsigned traits;                                                       \
-	/* The keys of the plan's object, with the options of gf-plan that     \
-	 * set them. */                                                        \
-	const struct gf_record *record;                                        \
-	/* gf-plan's values for options that were not given; a struct of the   \
-	 * record */                                                           \
+#define GF_ENTRY                                                                                   \
+	const char *name;                                                                          \
+	const char *description; /* one line, for --list */                                        \
+	const char *source;      /* author, year, title */                                         \
+	unsigned traits;                                                                           \
+	/* The keys of the plan's object, with the options of gf-plan that                         \
+	 * set them. */                                                                            \
+	const struct gf_record *record;                                                            \
+	/* gf-plan's values for options that were not given; a struct of the                       \
+	 * record */                                                                               \
 	const void *defaults
 
 struct gf_entry {
 	GF_ENTRY;
 };
 
-/* Opens the object at key, and reads which entry of names (NULL-terminated)
- * its key "method" names. The caller reads on in *inner. */
-int gf_entry_open(struct gf_json_at *at, const char *key,
-		  const char *const *names, struct gf_json_at *inner,
-		  int *method, struct gf_error *err);
+/* Opens the object at key, and reads which entry of names (NULL-terminated) its key "method" names.
+ * The caller reads on in *inner. */
+int gf_entry_open(struct gf_json_at *at, const char *key, const char *const *names,
+		  struct gf_json_at *inner, int *method, struct gf_error *err);
 
 #endif

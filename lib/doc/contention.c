@@ -20,8 +20,7 @@ static double entry_gamma(const struct gf_contention_entry *e, int n)
 	return last ? n * e->gamma[last - 1] / (double)last : n;
 }
 
-struct gf_contention_place gf_contention_find(const struct gf_contention *c,
-					      size_t size_bytes)
+struct gf_contention_place gf_contention_find(const struct gf_contention *c, size_t size_bytes)
 {
 	const struct gf_contention_entry *e = c->entries;
 	size_t count = c->nentries, i = 0, last;
@@ -32,8 +31,7 @@ struct gf_contention_place gf_contention_find(const struct gf_contention *c,
 	if (count == 1 || size_bytes <= e[0].size_bytes)
 		return (struct gf_contention_place){&e[0], &e[0], 0};
 	if (size_bytes >= e[count - 1].size_bytes)
-		return (struct gf_contention_place){&e[count - 1],
-						    &e[count - 1], 0};
+		return (struct gf_contention_place){&e[count - 1], &e[count - 1], 0};
 	/* the last entry below the size, and the next */
 	for (last = count - 1; last - i > 1;) {
 		size_t middle = (i + last) / 2;
@@ -59,12 +57,10 @@ double gf_contention_at(const struct gf_contention_place *p, int n)
 		return n;
 	if (p->share == 0)
 		return entry_gamma(p->below, n);
-	return entry_gamma(p->below, n) * (1 - p->share) +
-	       entry_gamma(p->above, n) * p->share;
+	return entry_gamma(p->below, n) * (1 - p->share) + entry_gamma(p->above, n) * p->share;
 }
 
-double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
-			   int n)
+double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes, int n)
 {
 	struct gf_contention_place p = gf_contention_find(c, size_bytes);
 
@@ -77,39 +73,34 @@ double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
 #define SIZES_MOST 1000
 
 /* 1, and then nothing smaller than before. */
-static int read_gamma(struct gf_json_at *row, size_t count,
-		      struct gf_contention_entry *e, struct gf_error *err)
+static int read_gamma(struct gf_json_at *row, size_t count, struct gf_contention_entry *e,
+		      struct gf_error *err)
 {
 	char place[32];
 	size_t i;
 	int rc;
 
 	if (!count)
-		return gf_json_refuse(row, NULL, err,
-				      "want at least one number, got none");
+		return gf_json_refuse(row, NULL, err, "want at least one number, got none");
 	e->gamma = gf_xcalloc(count, sizeof(double));
 	e->ngamma = count;
 	for (i = 0; i < count; i++) {
-		rc = gf_json_real(gf_json_item(row, i), NULL, 1, 1e9,
-				  &e->gamma[i], err);
+		rc = gf_json_real(gf_json_item(row, i), NULL, 1, 1e9, &e->gamma[i], err);
 		if (rc)
 			return rc;
 		snprintf(place, sizeof(place), "%zu", i);
 		if (i == 0 && e->gamma[0] != 1)
-			return gf_json_refuse(row, place, err, "want 1, got %g",
-					      e->gamma[0]);
+			return gf_json_refuse(row, place, err, "want 1, got %g", e->gamma[0]);
 		if (i > 0 && e->gamma[i] < e->gamma[i - 1])
-			return gf_json_refuse(
-				row, place, err,
-				"want a number >= %g, the one before it, "
-				"got %g",
-				e->gamma[i - 1], e->gamma[i]);
+			return gf_json_refuse(row, place, err,
+					      "want a number >= %g, the one before it, got %g",
+					      e->gamma[i - 1], e->gamma[i]);
 	}
 	return 0;
 }
 
-static int read_entry(struct gf_json_at *list, size_t index,
-		      struct gf_contention_entry *e, struct gf_error *err)
+static int read_entry(struct gf_json_at *list, size_t index, struct gf_contention_entry *e,
+		      struct gf_error *err)
 {
 	size_t smallest = index ? e[-1].size_bytes + 1 : 1, count;
 	struct gf_json_at at, row;
@@ -118,8 +109,7 @@ static int read_entry(struct gf_json_at *list, size_t index,
 	rc = gf_json_object(gf_json_item(list, index), NULL, &at, err);
 	if (rc)
 		return rc;
-	rc = gf_json_size(&at, "size_bytes", smallest, (size_t)GF_MAX_SIZE,
-			  &e->size_bytes, err);
+	rc = gf_json_size(&at, "size_bytes", smallest, (size_t)GF_MAX_SIZE, &e->size_bytes, err);
 	if (!rc)
 		rc = gf_json_array(&at, "gamma", &row, &count, err);
 	if (!rc)
@@ -143,8 +133,7 @@ static void release(void *place)
 	memset(c, 0, sizeof(*c));
 }
 
-static int read(struct gf_json_at *at, const char *key, void *place,
-		struct gf_error *err)
+static int read(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
 	struct gf_contention *c = place;
 	struct gf_json_at list;
@@ -154,12 +143,10 @@ static int read(struct gf_json_at *at, const char *key, void *place,
 	rc = gf_json_array(at, key, &list, &count, err);
 	if (rc || !count)
 		return rc;
-	c->nentries =
-		gf_json_is_object(gf_json_item(&list, 0), NULL) ? count : 1;
+	c->nentries = gf_json_is_object(gf_json_item(&list, 0), NULL) ? count : 1;
 	if (c->nentries > SIZES_MOST) {
 		*c = (struct gf_contention){0};
-		return gf_json_refuse(&list, NULL, err,
-				      "want at most %d sizes, got %zu",
+		return gf_json_refuse(&list, NULL, err, "want at most %d sizes, got %zu",
 				      SIZES_MOST, count);
 	}
 	c->entries = gf_xcalloc(c->nentries, sizeof(*c->entries));

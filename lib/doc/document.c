@@ -9,9 +9,8 @@
 
 #define VERSION 1
 
-int gf_document_read(const struct gf_json *root, const char *file,
-		     const char *format, const struct gf_record *r, void *item,
-		     struct gf_error *err)
+int gf_document_read(const struct gf_json *root, const char *file, const char *format,
+		     const struct gf_record *r, void *item, struct gf_error *err)
 {
 	const char *const formats[] = {format, NULL};
 	struct gf_json_at at;
@@ -26,8 +25,7 @@ int gf_document_read(const struct gf_json *root, const char *file,
 	if (!rc)
 		rc = gf_json_int(&at, "version", 1, INT_MAX, &version, err);
 	if (!rc && version != VERSION)
-		rc = gf_json_refuse(&at, "version", err, "want %d, got %d",
-				    VERSION, version);
+		rc = gf_json_refuse(&at, "version", err, "want %d, got %d", VERSION, version);
 	if (!rc)
 		rc = gf_record_read(&at, r, read, err);
 	if (!rc)
@@ -37,8 +35,7 @@ int gf_document_read(const struct gf_json *root, const char *file,
 	return rc;
 }
 
-char *gf_document_write(const char *format, const struct gf_record *r,
-			const void *item)
+char *gf_document_write(const char *format, const struct gf_record *r, const void *item)
 {
 	struct gf_json_writer w = {0};
 
@@ -50,8 +47,8 @@ char *gf_document_write(const char *format, const struct gf_record *r,
 	return gf_text_take(&w.text);
 }
 
-int gf_document_check(const char *format, const struct gf_record *r,
-		      const void *item, struct gf_error *err)
+int gf_document_check(const char *format, const struct gf_record *r, const void *item,
+		      struct gf_error *err)
 {
 	char *text = gf_document_write(format, r, item);
 	/* no file: "the plan", which is not the command's name over again */

@@ -19,16 +19,15 @@ struct foreign {
 };
 
 #define UNPACK "unpack it first"
-#define TABLE                                                                  \
-	"give all_reduce_perf's or osu_allreduce's output to gf-profile "      \
+#define TABLE                                                                                      \
+	"give all_reduce_perf's or osu_allreduce's output to gf-profile "                          \
 	"--import, or measure with gf-profile"
-#define TRACE "give a trace of PyTorch's profiler (export_chrome_trace)"
-#define DUMP  "give what NCCL_TOPO_DUMP_FILE writes on the node to gf-topo"
-#define CLUSTER                                                                \
-	"give the topology.conf or topology.yaml that topograph makes of it"
+#define TRACE    "give a trace of PyTorch's profiler (export_chrome_trace)"
+#define DUMP     "give what NCCL_TOPO_DUMP_FILE writes on the node to gf-topo"
+#define CLUSTER  "give the topology.conf or topology.yaml that topograph makes of it"
 #define TOPOLOGY "give it to gf-topo --import"
-#define FLIGHT                                                                 \
-	"a dump of PyTorch's flight recorder, without times: torchfrtrace "    \
+#define FLIGHT                                                                                     \
+	"a dump of PyTorch's flight recorder, without times: torchfrtrace "                        \
 	"reads it; for times, " TRACE
 
 /* Whole files. Bytes at 1 may follow blanks. */
@@ -124,53 +123,40 @@ static bool has(const char *text, size_t size, const char *words, unsigned at)
 	for (; *words && !found; words += n + (words[n] == '|')) {
 		n = strcspn(words, "|");
 		if (!at)
-			found = memmem(text,
-				       size < LOOKED_AT ? size : LOOKED_AT,
-				       words, n);
+			found = memmem(text, size < LOOKED_AT ? size : LOOKED_AT, words, n);
 		else
-			found = (size >= from + n &&
-				 !strncasecmp(text + from, words, n)) ||
-				(size >= blanks + n &&
-				 !strncasecmp(text + blanks, words, n));
+			found = (size >= from + n && !strncasecmp(text + from, words, n)) ||
+				(size >= blanks + n && !strncasecmp(text + blanks, words, n));
 	}
 	return found;
 }
 
-static int refuse(const struct foreign *rows, size_t nrows, const char *file,
-		  const char *text, size_t size, struct gf_error *err)
+static int refuse(const struct foreign *rows, size_t nrows, const char *file, const char *text,
+		  size_t size, struct gf_error *err)
 {
 	const struct foreign *f;
 
 	for (f = rows; f < rows + nrows; f++)
-		if (has(text, size, f->has, f->at) &&
-		    (!f->also || has(text, size, f->also, 0)))
-			return gf_error_set(err, -EINVAL, "%s: this is %s",
-					    file, f->what);
+		if (has(text, size, f->has, f->at) && (!f->also || has(text, size, f->also, 0)))
+			return gf_error_set(err, -EINVAL, "%s: this is %s", file, f->what);
 	return 0;
 }
 
-int gf_foreign_refuse(const char *file, const char *text, size_t size,
-		      struct gf_error *err)
+int gf_foreign_refuse(const char *file, const char *text, size_t size, struct gf_error *err)
 {
 	if (strspn(text, " \t\r\n") == size)
 		return gf_error_set(err, -EINVAL,
-				    "%s: this is an empty file: want what a "
-				    "program wrote",
-				    file);
+				    "%s: this is an empty file: want what a program wrote", file);
 	return refuse(files, GF_ARRAY_LENGTH(files), file, text, size, err);
 }
 
-int gf_foreign_refuse_rest(const char *file, const char *text, size_t size,
-			   struct gf_error *err)
+int gf_foreign_refuse_rest(const char *file, const char *text, size_t size, struct gf_error *err)
 {
 	const char *zero = memchr(text, '\0', size);
-	int rc = refuse(passages, GF_ARRAY_LENGTH(passages), file, text, size,
-			err);
+	int rc = refuse(passages, GF_ARRAY_LENGTH(passages), file, text, size, err);
 
 	if (rc == 0 && zero)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want text, got a zero byte at offset "
-				  "%td",
+		rc = gf_error_set(err, -EINVAL, "%s: want text, got a zero byte at offset %td",
 				  file, zero - text);
 	return rc;
 }

@@ -15,8 +15,7 @@ static const char *unit_of(const struct gf_imported *i)
 /* No file makes an endless line: one more kind is for all that come later. */
 enum { KINDS_MOST = 16 };
 
-static void leave(struct gf_imported *i, const char *what, size_t place,
-		  size_t count)
+static void leave(struct gf_imported *i, const char *what, size_t place, size_t count)
 {
 	struct gf_imported_left *l = i->left, *end = i->left + i->nleft;
 
@@ -26,8 +25,7 @@ static void leave(struct gf_imported *i, const char *what, size_t place,
 		l--;
 	} else if (l == end) {
 		l = gf_array_push(&i->left, &i->nleft, &i->capacity);
-		l->what = gf_xstrdup(i->nleft > KINDS_MOST ? "further ones"
-							   : what);
+		l->what = gf_xstrdup(i->nleft > KINDS_MOST ? "further ones" : what);
 		l->first = place;
 	}
 	l->first = place < l->first ? place : l->first;
@@ -39,8 +37,7 @@ void gf_imported_leave(struct gf_imported *i, const char *what, size_t place)
 	leave(i, what, place, 1);
 }
 
-void gf_imported_leave_many(struct gf_imported *i, const char *what,
-			    size_t count)
+void gf_imported_leave_many(struct gf_imported *i, const char *what, size_t count)
 {
 	if (count)
 		leave(i, what, 0, count);
@@ -63,16 +60,13 @@ char *gf_imported_line(const struct gf_imported *i, const char *file)
 	size_t k;
 
 	gf_text_addf(&t, "%s: %s%s%s: %s", file, i->kind, i->version ? " " : "",
-		     i->version ? i->version : "",
-		     i->found.length ? i->found.data : "nothing");
+		     i->version ? i->version : "", i->found.length ? i->found.data : "nothing");
 	for (k = 0; k < i->nleft; k++) {
 		const struct gf_imported_left *l = &i->left[k];
 
-		gf_text_addf(&t, "%s%s (%zu",
-			     k ? ", " : "; left out: ", l->what, l->count);
+		gf_text_addf(&t, "%s%s (%zu", k ? ", " : "; left out: ", l->what, l->count);
 		if (l->first)
-			gf_text_addf(&t, ", first in %s %zu", unit_of(i),
-				     l->first);
+			gf_text_addf(&t, ", first in %s %zu", unit_of(i), l->first);
 		gf_text_add(&t, ")", 1);
 	}
 	return gf_text_take(&t);

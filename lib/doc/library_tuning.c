@@ -10,8 +10,8 @@
 #include "base/registry.h"
 #include "base/units.h"
 
-/* coll_tuned_allreduce_algorithm of Open MPI 4.1 to 6.0; the last since 5.0.
- * Without a size, its segmented ring does not cut. */
+/* coll_tuned_allreduce_algorithm of Open MPI 4.1 to 6.0; the last since 5.0. Without a size, its
+ * segmented ring does not cut. */
 static const struct gf_dialect_word ompi_algorithms[] = {
 	{"basic_linear", 1, false},       {"nonoverlapping", 2, false},
 	{"recursive_doubling", 3, false}, {"ring", 4, false},
@@ -19,11 +19,10 @@ static const struct gf_dialect_word ompi_algorithms[] = {
 	{"allgather_reduce", 7, false},   {NULL},
 };
 
-static const size_t ompi_segments[] = {16 << 10,   64 << 10,   256 << 10,
-				       1024 << 10, 4096 << 10, 0};
+static const size_t ompi_segments[] = {16 << 10, 64 << 10, 256 << 10, 1024 << 10, 4096 << 10, 0};
 
-/* NCCL_ALGO_* and NCCL_PROTO_* of NCCL's nccl_tuner.h. CollNet and NVLS have
- * one protocol (ncclTopoTuneModel of its src/graph/tuning.cc). */
+/* NCCL_ALGO_* and NCCL_PROTO_* of NCCL's nccl_tuner.h. CollNet and NVLS have one protocol
+ * (ncclTopoTuneModel of its src/graph/tuning.cc). */
 static const struct gf_dialect_word nccl_algorithms[] = {
 	{"tree", 0},
 	{"ring", 1},
@@ -46,20 +45,18 @@ static const size_t nccl_channels[] = {1, 2, 4, 8, 16, 32, 0};
 static const char as_it_is[] = "default";
 
 const struct gf_dialect gf_dialects[] = {
-	{"Open MPI", "ALGORITHM, or segmented_ring.SEGMENT", "MPI_Allreduce",
-	 as_it_is, ompi_algorithms, NULL, ompi_segments},
-	{"NCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS",
-	 "ncclAllReduce", as_it_is, nccl_algorithms, nccl_protocols,
-	 nccl_channels},
-	{"RCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS",
-	 "ncclAllReduce", as_it_is, nccl_algorithms, nccl_protocols,
-	 nccl_channels},
+	{"Open MPI", "ALGORITHM, or segmented_ring.SEGMENT", "MPI_Allreduce", as_it_is,
+	 ompi_algorithms, NULL, ompi_segments},
+	{"NCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS", "ncclAllReduce", as_it_is,
+	 nccl_algorithms, nccl_protocols, nccl_channels},
+	{"RCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS", "ncclAllReduce", as_it_is,
+	 nccl_algorithms, nccl_protocols, nccl_channels},
 	{NULL},
 };
 
 static const struct gf_dialect_word no_algorithms[] = {{NULL}};
-const struct gf_dialect gf_dialect_blocking = {
-	"MPI", "blocking", "MPI_Allreduce", "blocking", no_algorithms};
+const struct gf_dialect gf_dialect_blocking = {"MPI", "blocking", "MPI_Allreduce", "blocking",
+					       no_algorithms};
 
 const struct gf_dialect *gf_dialect_of(const char *library)
 {
@@ -87,8 +84,8 @@ static bool is_same_word(const char *name, const char *word, size_t length)
 	}
 }
 
-static const struct gf_dialect_word *find(const struct gf_dialect_word *table,
-					  const char *word, size_t length)
+static const struct gf_dialect_word *find(const struct gf_dialect_word *table, const char *word,
+					  size_t length)
 {
 	for (; table && table->name; table++)
 		if (is_same_word(table->name, word, length))
@@ -102,8 +99,8 @@ bool gf_dialect_has(const struct gf_dialect *dialect, const char *text)
 }
 
 /* first: what else could stand there, or NULL. */
-static int refuse(const char *first, const struct gf_dialect_word *table,
-		  const char *word, size_t length, struct gf_error *err)
+static int refuse(const char *first, const struct gf_dialect_word *table, const char *word,
+		  size_t length, struct gf_error *err)
 {
 	const char *names[16] = {first};
 	char got[GF_TUNING_TEXT];
@@ -117,8 +114,7 @@ static int refuse(const char *first, const struct gf_dialect_word *table,
 }
 
 /* What follows the algorithm. */
-static int read_rest(const char *rest, struct gf_tuning *v,
-		     struct gf_error *err)
+static int read_rest(const char *rest, struct gf_tuning *v, struct gf_error *err)
 {
 	size_t length = strcspn(rest, ".");
 	long long channels;
@@ -127,8 +123,7 @@ static int read_rest(const char *rest, struct gf_tuning *v,
 	if (v->dialect->protocols) {
 		v->protocol = find(v->dialect->protocols, rest, length);
 		if (!v->protocol)
-			return refuse(NULL, v->dialect->protocols, rest, length,
-				      err);
+			return refuse(NULL, v->dialect->protocols, rest, length, err);
 		rest += length;
 		if (!*rest)
 			return 0;
@@ -140,12 +135,11 @@ static int read_rest(const char *rest, struct gf_tuning *v,
 		return 0;
 	if (v->algorithm->segments)
 		return gf_units_size(rest, &v->segment_bytes, err);
-	return gf_error_set(err, -EINVAL, "%s is not cut into segments",
-			    v->algorithm->name);
+	return gf_error_set(err, -EINVAL, "%s is not cut into segments", v->algorithm->name);
 }
 
-int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
-		   struct gf_tuning *v, struct gf_error *err)
+int gf_tuning_read(const struct gf_dialect *dialect, const char *text, struct gf_tuning *v,
+		   struct gf_error *err)
 {
 	size_t length = strcspn(text, ".");
 	struct gf_tuning read = {.dialect = dialect};
@@ -154,10 +148,8 @@ int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
 	if (strcasecmp(text, dialect->as_it_is) != 0) {
 		read.algorithm = find(dialect->algorithms, text, length);
 		rc = !read.algorithm
-			     ? refuse(dialect->as_it_is, dialect->algorithms,
-				      text, length, err)
-			     : read_rest(text + length + (text[length] == '.'),
-					 &read, err);
+			     ? refuse(dialect->as_it_is, dialect->algorithms, text, length, err)
+			     : read_rest(text + length + (text[length] == '.'), &read, err);
 	}
 	if (rc)
 		gf_error_prefix(err, "%s's %s", dialect->name, dialect->call);
@@ -182,8 +174,8 @@ const char *gf_tuning_text(const struct gf_tuning *v, char text[GF_TUNING_TEXT])
 
 	if (!v->algorithm)
 		return strcpy(text, v->dialect->as_it_is);
-	snprintf(text, GF_TUNING_TEXT, "%s%s%s", v->algorithm->name,
-		 v->protocol ? "." : "", v->protocol ? v->protocol->name : "");
+	snprintf(text, GF_TUNING_TEXT, "%s%s%s", v->algorithm->name, v->protocol ? "." : "",
+		 v->protocol ? v->protocol->name : "");
 	n = strlen(text);
 	if (v->segment_bytes)
 		add_size(v->segment_bytes, text + n, GF_TUNING_TEXT - n);
@@ -195,13 +187,11 @@ const char *gf_tuning_text(const struct gf_tuning *v, char text[GF_TUNING_TEXT])
 bool gf_tuning_same(const struct gf_tuning *a, const struct gf_tuning *b)
 {
 	return a->dialect == b->dialect && a->algorithm == b->algorithm &&
-	       a->protocol == b->protocol &&
-	       a->segment_bytes == b->segment_bytes &&
+	       a->protocol == b->protocol && a->segment_bytes == b->segment_bytes &&
 	       a->channels == b->channels;
 }
 
-/* The default; then each algorithm with each protocol, as it is and with each
- * number. */
+/* The default; then each algorithm with each protocol, as it is and with each number. */
 bool gf_tuning_at(const struct gf_dialect *d, size_t i, struct gf_tuning *v)
 {
 	static const struct gf_dialect_word none[] = {{""}, {NULL}};

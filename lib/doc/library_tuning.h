@@ -8,13 +8,11 @@
 #include "base/error.h"
 
 /*
- * What a library of collectives can be told about its all-reduce, as words with
- * dots between: "segmented_ring.64K" for Open MPI, "ring.simple.8" for NCCL;
- * "default" tells it nothing. Measurements, profiles and the settings that
- * gf-plan emits use the same words.
+ * What a library of collectives can be told about its all-reduce, as words with dots between:
+ * "segmented_ring.64K" for Open MPI, "ring.simple.8" for NCCL; "default" tells it nothing.
+ * Measurements, profiles and the settings that gf-plan emits use the same words.
  *
- * To add a library: a row of gf_dialects. Its numbers are those of the
- * library's own settings.
+ * To add a library: a row of gf_dialects. Its numbers are those of the library's own settings.
  */
 struct gf_dialect_word {
 	const char *name;
@@ -24,15 +22,14 @@ struct gf_dialect_word {
 };
 
 struct gf_dialect {
-	const char *name, *description; /* how the library's version begins */
-	const char *call;               /* its all-reduce */
-	const char *as_it_is;           /* the word that tells it nothing */
+	const char *name, *description;           /* how the library's version begins */
+	const char *call;                         /* its all-reduce */
+	const char *as_it_is;                     /* the word that tells it nothing */
 	const struct gf_dialect_word *algorithms; /* NULL ends them */
-	/* Every variant but the default has one of these, and may have a number
-	 * of channels; NULL: there are none. */
+	/* Every variant but the default has one of these, and may have a number of channels; NULL:
+	 * there are none. */
 	const struct gf_dialect_word *protocols;
-	/* Sizes of segments, or numbers of channels, that are tried; 0 ends
-	 * them; NULL: none. */
+	/* Sizes of segments, or numbers of channels, that are tried; 0 ends them; NULL: none. */
 	const size_t *tried;
 };
 
@@ -56,13 +53,11 @@ struct gf_tuning {
 
 #define GF_TUNING_TEXT 64
 
-/* Letters may be of any case, and "_" may be missing. -EINVAL: the library
- * cannot be told that. */
-int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
-		   struct gf_tuning *v, struct gf_error *err);
+/* Letters may be of any case, and "_" may be missing. -EINVAL: the library cannot be told that. */
+int gf_tuning_read(const struct gf_dialect *dialect, const char *text, struct gf_tuning *v,
+		   struct gf_error *err);
 /* As gf_tuning_read takes it; returns text. */
-const char *gf_tuning_text(const struct gf_tuning *v,
-			   char text[GF_TUNING_TEXT]);
+const char *gf_tuning_text(const struct gf_tuning *v, char text[GF_TUNING_TEXT]);
 bool gf_tuning_same(const struct gf_tuning *a, const struct gf_tuning *b);
 /* The i-th that a search tries, the default first. false: there are no more.
  */

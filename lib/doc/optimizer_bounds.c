@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-/* How far below the edge of stability a suitable rate / (1 - momentum) is kept:
- * curvature grows while a net is trained, and gradients are noisy
- * (docs/methods.md has what was measured). */
+/* How far below the edge of stability a suitable rate / (1 - momentum) is kept: curvature grows
+ * while a net is trained, and gradients are noisy (docs/methods.md has what was measured). */
 #define MARGIN 5
 
 /* z - x at an angle of the unit circle. */
@@ -27,19 +26,16 @@ double gf_delay_bound(size_t delay, bool nesterov, double momentum)
 
 	for (i = 0; i < 60; i++) {
 		a = (low + high) / 2;
-		if (phase(a, 1) + phase(a, m) + (double)delay * a -
-			    phase(a, zero) <
-		    M_PI)
+		if (phase(a, 1) + phase(a, m) + (double)delay * a - phase(a, zero) < M_PI)
 			low = a;
 		else
 			high = a;
 	}
-	return size(high, 1) * size(high, m) / size(high, zero) /
-	       (nesterov ? 1 + m : 1);
+	return size(high, 1) * size(high, m) / size(high, zero) / (nesterov ? 1 + m : 1);
 }
 
-struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
-			      double momentum, struct gf_text *why)
+struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov, double momentum,
+			      struct gf_text *why)
 {
 	const struct gf_select_plan *select = gf_selection_plan(&p->selection);
 	const char *less = select->less_momentum;
@@ -56,11 +52,10 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 	if (late < 1)
 		return w;
 	if (why)
-		gf_text_addf(why, "%sgradients are %d step%s late",
-			     less ? ", and " : "", late, late == 1 ? "" : "s");
+		gf_text_addf(why, "%sgradients are %d step%s late", less ? ", and " : "", late,
+			     late == 1 ? "" : "s");
 	momentum = fmin(momentum, w.momentum);
-	w.share = fmin(w.share, gf_delay_bound((size_t)late, nesterov && ahead,
-					       momentum) /
+	w.share = fmin(w.share, gf_delay_bound((size_t)late, nesterov && ahead, momentum) /
 					(1 - momentum) / MARGIN);
 	w.clipped = fmin(w.clipped, w.share);
 	w.nesterov = ahead && w.momentum > 0;

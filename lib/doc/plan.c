@@ -20,8 +20,7 @@ const char *const gf_half_names[] = {"all", "split", NULL};
 
 #define AT(member) offsetof(struct gf_plan, member)
 static const struct gf_field inputs_fields[] = {
-	{"topology", GF_FIELD_STRING, GF_OMITTED,
-	 .offset = AT(topology_digest)},
+	{"topology", GF_FIELD_STRING, GF_OMITTED, .offset = AT(topology_digest)},
 	{"profile", GF_FIELD_STRING, GF_OMITTED, .offset = AT(profile_digest)},
 	{NULL},
 };
@@ -32,8 +31,8 @@ static const struct gf_record inputs_record = {
 };
 
 static const struct gf_field fusion_fields[] = {
-	{"threshold_bytes", GF_FIELD_SIZE, GF_OMITTED,
-	 .offset = AT(threshold_bytes), .high = GF_MAX_SIZE},
+	{"threshold_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(threshold_bytes),
+	 .high = GF_MAX_SIZE},
 	{NULL},
 };
 
@@ -44,10 +43,9 @@ static const struct gf_record fusion_record = {
 };
 
 static const struct gf_field pipeline_fields[] = {
-	{"staleness", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(staleness),
-	 .low = 1, .high = GF_MAX_COUNT, .absent = 1},
-	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
-	 .offset = AT(pipeline_warmup_steps),
+	{"staleness", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(staleness), .low = 1,
+	 .high = GF_MAX_COUNT, .absent = 1},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(pipeline_warmup_steps),
 	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE},
 	{NULL},
 };
@@ -68,11 +66,10 @@ static const struct gf_field message_fields[] = {
 	{"mode", GF_FIELD_CHOICE, .offset = AT(mode), .names = gf_mode_names},
 	{"release", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(release),
 	 .names = gf_release_names},
-	{"half", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(half),
-	 .names = gf_half_names},
+	{"half", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(half), .names = gf_half_names},
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
-	 .count_offset = AT(nstages), .record = &gf_stage_record},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
+	 .record = &gf_stage_record},
 	{"codec", GF_FIELD_STRING, .offset = AT(codec)},
 	{NULL},
 };
@@ -92,11 +89,10 @@ void gf_messages_free(struct gf_message *messages, size_t n)
 
 #define AT(member) offsetof(struct gf_rule_algorithm, member)
 static const struct gf_field rule_algorithm_fields[] = {
-	{"min_bytes", GF_FIELD_SIZE, .offset = AT(min_bytes),
-	 .high = GF_MAX_SIZE},
+	{"min_bytes", GF_FIELD_SIZE, .offset = AT(min_bytes), .high = GF_MAX_SIZE},
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
-	 .count_offset = AT(nstages), .record = &gf_stage_record},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
+	 .record = &gf_stage_record},
 	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
 	{NULL},
 };
@@ -109,14 +105,13 @@ static const struct gf_record rule_algorithm_record = {
 
 #define AT(member) offsetof(struct gf_rule, member)
 static const struct gf_field rule_fields[] = {
-	{"threshold_bytes", GF_FIELD_SIZE, .offset = AT(threshold_bytes),
+	{"threshold_bytes", GF_FIELD_SIZE, .offset = AT(threshold_bytes), .high = GF_MAX_SIZE},
+	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT,
+	 .absent = 1},
+	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(segment_bytes),
 	 .high = GF_MAX_SIZE},
-	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1,
-	 .high = GF_MAX_COUNT, .absent = 1},
-	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED,
-	 .offset = AT(segment_bytes), .high = GF_MAX_SIZE},
-	{"algorithms", GF_FIELD_LIST, .offset = AT(algorithms),
-	 .count_offset = AT(nalgorithms), .record = &rule_algorithm_record},
+	{"algorithms", GF_FIELD_LIST, .offset = AT(algorithms), .count_offset = AT(nalgorithms),
+	 .record = &rule_algorithm_record},
 	{NULL},
 };
 
@@ -125,8 +120,7 @@ static const struct gf_record rule_record = {
 };
 #undef AT
 
-const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r,
-					    size_t size_bytes)
+const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r, size_t size_bytes)
 {
 	size_t i = r->nalgorithms - 1;
 
@@ -140,8 +134,8 @@ const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r,
 #define AT(member) offsetof(struct gf_model_profile, member)
 static const struct gf_field model_fields[] = {
 	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
-	{"tensors", GF_FIELD_LIST, GF_HIDDEN, .offset = AT(tensors),
-	 .count_offset = AT(ntensors), .record = &gf_tensor_record},
+	{"tensors", GF_FIELD_LIST, GF_HIDDEN, .offset = AT(tensors), .count_offset = AT(ntensors),
+	 .record = &gf_tensor_record},
 	{NULL},
 };
 
@@ -158,38 +152,30 @@ static const struct gf_field plan_fields[] = {
 	{"inputs", GF_FIELD_GROUP, GF_OMITTED, .record = &inputs_record},
 	{"system", GF_FIELD_STRING, GF_OMITTED, .offset = AT(system)},
 	{"policy", GF_FIELD_STRING, GF_OMITTED, .offset = AT(policy)},
-	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
-	 .high = GF_RANKS_MAX},
+	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
 	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
-	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1,
-	 .high = GF_MAX_COUNT},
+	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT},
 	{"reproducible", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(reproducible)},
-	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED,
-	 .offset = AT(segment_bytes), .high = GF_MAX_SIZE},
-	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
-	 .record = &model_record},
+	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(segment_bytes),
+	 .high = GF_MAX_SIZE},
+	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model), .record = &model_record},
 	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
 	 .record = &gf_network_record},
 	{"codecs", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.codecs),
-	 .count_offset = AT(processing.ncodecs),
-	 .record = &gf_codec_cost_record},
-	{"selections", GF_FIELD_LIST, GF_OMITTED,
-	 .offset = AT(processing.selections),
-	 .count_offset = AT(processing.nselections),
-	 .record = &gf_selection_cost_record},
-	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels),
-	 .count_offset = AT(nlevels), .record = &gf_level_record},
+	 .count_offset = AT(processing.ncodecs), .record = &gf_codec_cost_record},
+	{"selections", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.selections),
+	 .count_offset = AT(processing.nselections), .record = &gf_selection_cost_record},
+	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels), .count_offset = AT(nlevels),
+	 .record = &gf_level_record},
 	{"tensors", GF_FIELD_OWN, GF_OMITTED, .own = &gf_plan_tensors_own},
 	{"messages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(messages),
 	 .count_offset = AT(nmessages), .record = &gf_message_record},
-	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule),
-	 .record = &rule_record},
+	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule), .record = &rule_record},
 	{"fusion", GF_FIELD_GROUP, GF_OMITTED, .record = &fusion_record},
 	{"selection", GF_FIELD_OWN, GF_DEFAULTED, .offset = AT(selection),
 	 .own = &gf_selection_own},
 	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
-	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period),
-	 .own = &gf_period_own},
+	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period), .own = &gf_period_own},
 	{"predicted", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(predicted),
 	 .record = &gf_prediction_record},
 	{NULL},
@@ -201,27 +187,25 @@ static const struct gf_record plan_record = {
 };
 #undef AT
 
-int gf_plan_read(const struct gf_json *root, const char *file,
-		 struct gf_plan *p, struct gf_error *err)
+int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
+		 struct gf_error *err)
 {
 	return gf_document_read(root, file, FORMAT, &plan_record, p, err);
 }
 
-/* The plan as it is written: a rule plan's lanes and segments stand in the
- * rule, and messages name what runs. Its messages are to be freed, and borrow.
+/* The plan as it is written: a rule plan's lanes and segments stand in the rule, and messages name
+ * what runs. Its messages are to be freed, and borrow.
  */
 static struct gf_plan as_written(const struct gf_plan *p)
 {
 	struct gf_plan plan = *p;
 	size_t i;
 
-	plan.messages =
-		gf_xmemdup(p->messages, p->nmessages * sizeof(*p->messages));
+	plan.messages = gf_xmemdup(p->messages, p->nmessages * sizeof(*p->messages));
 	for (i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &plan.messages[i];
-		const char *runs = gf_plan_has(p, m) ? gf_plan_runs(p, m->first,
-								    m->last, m)
-						     : m->algorithm;
+		const char *runs =
+			gf_plan_has(p, m) ? gf_plan_runs(p, m->first, m->last, m) : m->algorithm;
 
 		if (runs == m->algorithm)
 			continue;
@@ -304,8 +288,7 @@ const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 	const char *name = NULL;
 
 	if (p->model &&
-	    gf_selection_wire(&p->selection, &p->model->tensors[first],
-			      last - first + 1, 0, wires))
+	    gf_selection_wire(&p->selection, &p->model->tensors[first], last - first + 1, 0, wires))
 		name = gf_wire_algorithm(wires[0].kind);
 	return name ? name : like->algorithm;
 }
@@ -317,8 +300,7 @@ char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 	struct gf_text t = {0};
 
 	/* the sets of a selection go by one algorithm of their own */
-	gf_stages_text_of(&t, name, like->stages,
-			  name == like->algorithm ? like->nstages : 0);
+	gf_stages_text_of(&t, name, like->stages, name == like->algorithm ? like->nstages : 0);
 	return gf_text_take(&t);
 }
 
@@ -329,18 +311,16 @@ bool gf_message_is_open(const struct gf_message *m)
 
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
 {
-	return strcmp(a->algorithm, b->algorithm) == 0 &&
-	       strcmp(a->codec, b->codec) == 0 &&
+	return strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->codec, b->codec) == 0 &&
 	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
 }
 
 bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)
 {
-	gf_steps_settle(&p->pipeline_warmup_steps, &p->pipeline_warmup_part,
-			epoch_steps, run_steps);
+	gf_steps_settle(&p->pipeline_warmup_steps, &p->pipeline_warmup_part, epoch_steps,
+			run_steps);
 	return (!p->selection.params ||
-		!gf_record_settle(p->selection.plan->record,
-				  p->selection.params, epoch_steps,
+		!gf_record_settle(p->selection.plan->record, p->selection.params, epoch_steps,
 				  run_steps)) &&
 	       p->pipeline_warmup_part.of == GF_STEPS_KNOWN;
 }
@@ -353,7 +333,6 @@ int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
 	if (gf_plan_settle(&as_it_is, 0, 0))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "warmup_steps: want a number of steps where "
-			    "nothing says how long an epoch or the run is, got "
-			    "a part of it");
+			    "warmup_steps: want a number of steps where nothing says how long an "
+			    "epoch or the run is, got a part of it");
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/doc: the documents that the commands exchange (plans, profiles,
- * topologies, models, trainings, traces): their structs, readers, writers and
- * checks. */
+/* lib/doc: the documents that the commands exchange (plans, profiles, topologies, models,
+ * trainings, traces): their structs, readers, writers and checks. */
 #ifndef GF_DOC_PLAN_H
 #define GF_DOC_PLAN_H
 
@@ -17,12 +16,11 @@
 #include "doc/topology.h"
 
 /*
- * gf-plan: one point on the seven axes, what it was computed from, and the
- * prediction it was chosen for (gf-plan(5)). A rule plan has no tensors and no
- * messages; it binds to a model and a number of ranks at run time.
+ * gf-plan: one point on the seven axes, what it was computed from, and the prediction it was chosen
+ * for (gf-plan(5)). A rule plan has no tensors and no messages; it binds to a model and a number of
+ * ranks at run time.
  *
- * Structs made by code: zero them first (gf_xcalloc), so that what is not set
- * counts as absent.
+ * Structs made by code: zero them first (gf_xcalloc), so that what is not set counts as absent.
  */
 enum gf_mode { GF_MODE_NORMAL, GF_MODE_MERGED, GF_MODE_SIMULTANEOUS };
 enum gf_release { GF_RELEASE_READY, GF_RELEASE_BACKWARD_END };
@@ -37,13 +35,11 @@ struct gf_message {
 	enum gf_mode mode; /* normal or simultaneous */
 	enum gf_release release;
 	enum gf_half half;
-	char *algorithm; /* a name of lib/collectives's registry, or "library"
-			  */
+	char *algorithm;         /* a name of lib/collectives's registry, or "library" */
 	struct gf_stage *stages; /* product = the ranks that exchange; none:
 				  * not decomposed */
 	size_t nstages;
-	bool unsaid; /* what carries the stages out is left to the runtime; in
-		      * no document */
+	bool unsaid; /* what carries the stages out is left to the runtime; in no document */
 	char *codec; /* collectives/codecs/codec.h */
 	char *extra;
 };
@@ -57,11 +53,9 @@ struct gf_predicted_message {
 
 struct gf_prediction {
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
-	/* of the fastest plan that was found, where a simpler one was taken;
-	 * 0: this one is */
+	/* of the fastest plan that was found, where a simpler one was taken; 0: this one is */
 	double fastest_s;
-	/* by the doubt of the measurements (simulator/uncertainty.h); both 0:
-	 * unknown */
+	/* by the doubt of the measurements (simulator/uncertainty.h); both 0: unknown */
 	double iteration_low_s, iteration_high_s;
 	struct gf_predicted_message *messages;
 	size_t nmessages; /* the plan's */
@@ -88,8 +82,7 @@ struct gf_rule {
 };
 
 /* A rule's entry for a message of that size; borrowed. */
-const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r,
-					    size_t size_bytes);
+const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r, size_t size_bytes);
 
 struct gf_plan {
 	char *producer;
@@ -101,9 +94,8 @@ struct gf_plan {
 	int lanes;   /* >= 1; in a rule plan the rule's */
 	/* transfers are cut at; 0: a good size; in a rule plan the rule's */
 	size_t segment_bytes;
-	struct gf_model_profile
-		*model;             /* its tensors are the plan's; or NULL */
-	struct gf_network *network; /* or NULL */
+	struct gf_model_profile *model;  /* its tensors are the plan's; or NULL */
+	struct gf_network *network;      /* or NULL */
 	struct gf_processing processing; /* the profile's, as far as used */
 	struct gf_level *levels;
 	size_t nlevels;
@@ -113,11 +105,10 @@ struct gf_plan {
 	size_t threshold_bytes; /* fusion; 0: none */
 	struct gf_selection selection;
 	int staleness; /* K >= 1 */
-	/* The plan's messages go between the ranks of a group, the period's
-	 * between all. */
+	/* The plan's messages go between the ranks of a group, the period's between all. */
 	struct gf_period period;
-	/* Sums do not depend on how gradients are cut into messages:
-	 * gf_algorithm_reproduces holds of all of them. */
+	/* Sums do not depend on how gradients are cut into messages: gf_algorithm_reproduces holds
+	 * of all of them. */
 	bool reproducible;
 	size_t pipeline_warmup_steps;
 	struct gf_steps_part pipeline_warmup_part;
@@ -127,14 +118,14 @@ struct gf_plan {
 	char *extra, *inputs_extra, *fusion_extra, *pipeline_extra;
 };
 
-int gf_plan_read(const struct gf_json *root, const char *file,
-		 struct gf_plan *p, struct gf_error *err);
+int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
+		 struct gf_error *err);
 int gf_plan_check(const struct gf_plan *p, struct gf_error *err);
 char *gf_plan_write(const struct gf_plan *p);
 void gf_plan_release(struct gf_plan *p);
 void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p);
-/* Settles the steps of warm-ups by these lengths (base/steps.h), 0 where not
- * known. False: one of them stays open. */
+/* Settles the steps of warm-ups by these lengths (base/steps.h), 0 where not known. False: one of
+ * them stays open. */
 bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps);
 /* -EINVAL: a warm-up is open, and nobody knows the lengths. */
 int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err);
@@ -143,8 +134,8 @@ void gf_plan_set_types(struct gf_plan *p);
 /* Bytes of message i's tensors before any codec. */
 size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i);
 size_t gf_plan_message_elems(const struct gf_plan *p, size_t i);
-/* The algorithm by which tensors first..last go as one message: that of the
- * selection's sets, else that of `like`. */
+/* The algorithm by which tensors first..last go as one message: that of the selection's sets, else
+ * that of `like`. */
 const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 			 const struct gf_message *like);
 /* The same with its stages: "blueconnect 2:shm 4:mpi". The caller frees. */

@@ -15,8 +15,7 @@ static void add_once(struct gf_text *list, const char *name)
 	const char *at = list->data;
 
 	while (at && (at = strstr(at, name))) {
-		if ((at == list->data || at[-1] == ',') &&
-		    (!at[length] || at[length] == ','))
+		if ((at == list->data || at[-1] == ',') && (!at[length] || at[length] == ','))
 			return;
 		at += length;
 	}
@@ -28,8 +27,7 @@ static char *or_empty(const char *text)
 	return gf_xstrdup(text ? text : "");
 }
 
-const char *const *gf_plan_codecs(const struct gf_plan *p,
-				  const char *codecs[GF_CODECS + 1])
+const char *const *gf_plan_codecs(const struct gf_plan *p, const char *codecs[GF_CODECS + 1])
 {
 	size_t n = 0, i, k;
 
@@ -62,9 +60,8 @@ static char *algorithms_of(const struct gf_plan *p)
 	size_t i;
 
 	for (i = 0; i < p->nmessages; i++)
-		add_once(&algorithms,
-			 gf_plan_runs(p, p->messages[i].first,
-				      p->messages[i].last, &p->messages[i]));
+		add_once(&algorithms, gf_plan_runs(p, p->messages[i].first, p->messages[i].last,
+						   &p->messages[i]));
 	return gf_text_take(&algorithms);
 }
 

@@ -13,8 +13,8 @@
 /* Checks across the keys of a plan. */
 
 /* Messages are ranges, and every tensor stands in exactly one. */
-static int check_cover(const struct gf_json_at *at,
-		       const struct gf_plan_exchange *x, struct gf_error *err)
+static int check_cover(const struct gf_json_at *at, const struct gf_plan_exchange *x,
+		       struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
@@ -25,15 +25,13 @@ static int check_cover(const struct gf_json_at *at,
 	for (i = 0; i < p->nmessages && !rc; i++) {
 		const struct gf_message *m = &p->messages[i];
 
-		snprintf(reason, sizeof(reason),
-			 "want an integer <= %zu, got %zu",
+		snprintf(reason, sizeof(reason), "want an integer <= %zu, got %zu",
 			 m->last >= count ? count - 1 : m->last,
 			 m->last >= count ? m->last : m->first);
 		if (m->mode == GF_MODE_MERGED)
-			rc = gf_plan_refuse(
-				at, x, i, "mode", err,
-				"want \"normal\" or \"simultaneous\", got "
-				"\"merged\", which is a tensor's");
+			rc = gf_plan_refuse(at, x, i, "mode", err,
+					    "want \"normal\" or \"simultaneous\", got \"merged\", "
+					    "which is a tensor's");
 		else if (m->last >= count)
 			rc = gf_plan_refuse(at, x, i, "last", err, reason);
 		else if (m->first > m->last)
@@ -41,11 +39,10 @@ static int check_cover(const struct gf_json_at *at,
 		for (k = m->first; !rc && k <= m->last; k++) {
 			if (owner[k]) {
 				snprintf(reason, sizeof(reason),
-					 "want tensors of its own, got tensor "
-					 "%zu, which message %zu has",
+					 "want tensors of its own, got tensor %zu, which message "
+					 "%zu has",
 					 k, owner[k] - 1);
-				rc = gf_plan_refuse(at, x, i, "first", err,
-						    reason);
+				rc = gf_plan_refuse(at, x, i, "first", err, reason);
 			}
 			owner[k] = i + 1;
 		}
@@ -54,17 +51,14 @@ static int check_cover(const struct gf_json_at *at,
 		if (owner[k])
 			continue;
 		rc = gf_json_refuse(at, x->key, err,
-				    "want tensor %zu in one message, got it in "
-				    "none",
-				    k);
+				    "want tensor %zu in one message, got it in none", k);
 	}
 	free(owner);
 	return rc;
 }
 
 /* The types that the document states, against those that follow. */
-static int check_types(const struct gf_json_at *at, struct gf_plan *p,
-		       struct gf_error *err)
+static int check_types(const struct gf_json_at *at, struct gf_plan *p, struct gf_error *err)
 {
 	size_t count = p->model->ntensors, i;
 	enum gf_mode *stated = p->types;
@@ -77,40 +71,34 @@ static int check_types(const struct gf_json_at *at, struct gf_plan *p,
 		if ((int)stated[i] < 0 || stated[i] == p->types[i])
 			continue;
 		snprintf(place, sizeof(place), "tensors/%zu/type", i);
-		rc = gf_json_refuse(
-			at, place, err,
-			"want \"%s\", which follows from messages, got \"%s\"",
-			gf_mode_names[p->types[i]], gf_mode_names[stated[i]]);
+		rc = gf_json_refuse(at, place, err,
+				    "want \"%s\", which follows from messages, got \"%s\"",
+				    gf_mode_names[p->types[i]], gf_mode_names[stated[i]]);
 	}
 	free(stated);
 	return rc;
 }
 
-static int check_prediction(const struct gf_json_at *at,
-			    const struct gf_plan *p, struct gf_error *err)
+static int check_prediction(const struct gf_json_at *at, const struct gf_plan *p,
+			    struct gf_error *err)
 {
 	char place[64];
 	size_t i;
 
 	for (i = 0; p->predicted && i < p->nmessages; i++) {
-		const struct gf_predicted_message *m =
-			&p->predicted->messages[i];
+		const struct gf_predicted_message *m = &p->predicted->messages[i];
 
 		if (m->end_s >= m->start_s)
 			continue;
-		snprintf(place, sizeof(place), "predicted/messages/%zu/end_s",
-			 i);
-		return gf_json_refuse(at, place, err,
-				      "want a number >= %g, its start_s, "
-				      "got %g",
+		snprintf(place, sizeof(place), "predicted/messages/%zu/end_s", i);
+		return gf_json_refuse(at, place, err, "want a number >= %g, its start_s, got %g",
 				      m->start_s, m->end_s);
 	}
 	return 0;
 }
 
 /* Every tensor once, each message as its axes allow. */
-static int check_exchange(const struct gf_json_at *at,
-			  const struct gf_plan_exchange *x,
+static int check_exchange(const struct gf_json_at *at, const struct gf_plan_exchange *x,
 			  struct gf_error *err)
 {
 	int rc = check_cover(at, x, err);
@@ -141,55 +129,49 @@ static void take_set_names(struct gf_plan *p)
 }
 
 /* Axes of the exchange in every step that a period contradicts. */
-static int check_with_period(const struct gf_json_at *at,
-			     const struct gf_plan *p, struct gf_error *err)
+static int check_with_period(const struct gf_json_at *at, const struct gf_plan *p,
+			     struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
 	const bool alone = o->group_ranks == 1;
 
 	if (p->servers && !gf_period_has(o, GF_PERIOD_SERVERS))
 		return gf_json_refuse(at, "servers", err,
-				      "want 0 with period %s, whose groups "
-				      "have no server, got %d",
+				      "want 0 with period %s, whose groups have no server, got %d",
 				      gf_period_name(o), p->servers);
 	if (p->ranks % o->group_ranks || o->group_ranks >= p->ranks)
 		return gf_json_refuse(at, "period/group_ranks", err,
-				      "want a divisor of the plan's %d ranks "
-				      "below it, got %d",
+				      "want a divisor of the plan's %d ranks below it, got %d",
 				      p->ranks, o->group_ranks);
 	if (alone && p->staleness > 1)
-		return gf_json_refuse(at, "pipeline/staleness", err,
-				      "want 1 with groups of one rank, which "
-				      "exchange nothing in a step, got %d",
-				      p->staleness);
+		return gf_json_refuse(
+			at, "pipeline/staleness", err,
+			"want 1 with groups of one rank, which exchange nothing in a step, got %d",
+			p->staleness);
 	if (alone && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		return gf_json_refuse(at, "selection/method", err,
-				      "want \"dense\" with groups of one "
-				      "rank, which exchange nothing in a step, "
-				      "got \"%s\"",
+				      "want \"dense\" with groups of one rank, which exchange "
+				      "nothing in a step, got \"%s\"",
 				      gf_selection_name(&p->selection));
 	return 0;
 }
 
 /* Fragments go one at a time, each of whole messages. */
-static int check_fragments(const struct gf_json_at *at,
-			   const struct gf_period *o, struct gf_error *err)
+static int check_fragments(const struct gf_json_at *at, const struct gf_period *o,
+			   struct gf_error *err)
 {
 	struct gf_error steps;
 
 	if (o->fragments > o->nmessages)
 		return gf_json_refuse(at, "period/fragments", err,
-				      "want at most the period's %zu messages, "
-				      "got %zu",
+				      "want at most the period's %zu messages, got %zu",
 				      o->nmessages, o->fragments);
 	if (gf_period_check_steps(o, &steps) < 0)
-		return gf_json_refuse(at, "period/steps", err, "%s",
-				      steps.text);
+		return gf_json_refuse(at, "period/steps", err, "%s", steps.text);
 	return 0;
 }
 
-static int check_period(const struct gf_json_at *at, const struct gf_plan *p,
-			struct gf_error *err)
+static int check_period(const struct gf_json_at *at, const struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
 	const struct gf_plan outer = gf_period_outer_view(p);
@@ -200,24 +182,17 @@ static int check_period(const struct gf_json_at *at, const struct gf_plan *p,
 		return 0;
 	rc = check_with_period(at, p, err);
 	rc = rc ? rc
-		: check_exchange(
-			  at,
-			  &(struct gf_plan_exchange){&outer, "period/messages"},
-			  err);
+		: check_exchange(at, &(struct gf_plan_exchange){&outer, "period/messages"}, err);
 	for (i = 0; i < o->nmessages && !rc; i++)
 		if (o->messages[i].half != GF_HALF_ALL)
-			rc = gf_plan_refuse(
-				at,
-				&(struct gf_plan_exchange){p,
-							   "period/messages"},
-				i, "half", err,
-				"want \"all\" in a period, which has no "
-				"forward pass to wait in, got \"split\"");
+			rc = gf_plan_refuse(at, &(struct gf_plan_exchange){p, "period/messages"}, i,
+					    "half", err,
+					    "want \"all\" in a period, which has no forward pass "
+					    "to wait in, got \"split\"");
 	return rc ? rc : check_fragments(at, o, err);
 }
 
-static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
-		       struct gf_error *err)
+static int check_whole(const struct gf_json_at *at, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_plan inner = gf_period_inner_view(p);
 	int (*suits)(const void *, size_t, struct gf_error *) =
@@ -226,39 +201,30 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 	int rc;
 
 	if (!p->ranks)
-		return gf_json_refuse(at, "ranks", err,
-				      "want an integer, got nothing");
+		return gf_json_refuse(at, "ranks", err, "want an integer, got nothing");
 	if (!p->lanes)
-		return gf_json_refuse(at, "lanes", err,
-				      "want an integer, got nothing");
+		return gf_json_refuse(at, "lanes", err, "want an integer, got nothing");
 	if (!p->model)
-		return gf_json_refuse(at, "model", err,
-				      "want an object, got nothing");
+		return gf_json_refuse(at, "model", err, "want an object, got nothing");
 	if (!p->model->tensors)
-		return gf_json_refuse(at, "tensors", err,
-				      "want at least one tensor, got none");
+		return gf_json_refuse(at, "tensors", err, "want at least one tensor, got none");
 	if (p->servers && !gf_selection_has(&p->selection, GF_SELECT_SERVERS))
-		return gf_json_refuse(at, "servers", err,
-				      "want 0 with selection %s, which no "
-				      "server can add up, got %d",
-				      gf_selection_name(&p->selection),
-				      p->servers);
-	if (suits &&
-	    suits(p->selection.params, gf_model_profile_elems(p->model), &why))
+		return gf_json_refuse(
+			at, "servers", err,
+			"want 0 with selection %s, which no server can add up, got %d",
+			gf_selection_name(&p->selection), p->servers);
+	if (suits && suits(p->selection.params, gf_model_profile_elems(p->model), &why))
 		return gf_json_refuse(at, "selection", err, "%s", why.text);
 	take_set_names(p);
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
-	rc = rc ? rc
-		: check_exchange(at,
-				 &(struct gf_plan_exchange){&inner, "messages"},
-				 err);
+	rc = rc ? rc : check_exchange(at, &(struct gf_plan_exchange){&inner, "messages"}, err);
 	rc = rc ? rc : check_types(at, p, err);
 	rc = rc ? rc : check_prediction(at, p, err);
 	return rc ? rc : check_period(at, p, err);
 }
 
-static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
-		       size_t index, struct gf_error *err)
+static int check_entry(const struct gf_json_at *at, const struct gf_plan *p, size_t index,
+		       struct gf_error *err)
 {
 	const struct gf_rule_algorithm *a = &p->rule->algorithms[index];
 	struct gf_message m = {.algorithm = a->algorithm,
@@ -272,8 +238,7 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
 }
 
 /* A rule binds to any model and any number of ranks: it names none. */
-static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
-		      struct gf_error *err)
+static int check_rule(const struct gf_json_at *at, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_rule *r = p->rule;
 	static const char *const others[] = {
@@ -286,27 +251,22 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 
 	for (i = 0; i < GF_ARRAY_LENGTH(others); i++)
 		if (gf_json_has(at, others[i]))
-			return gf_json_refuse(
-				at, others[i], err,
-				"want none of it in a plan with a rule, which "
-				"binds to any model and ranks, got it");
+			return gf_json_refuse(at, others[i], err,
+					      "want none of it in a plan with a rule, which binds "
+					      "to any model and ranks, got it");
 	if (!r->nalgorithms)
 		return gf_json_refuse(at, "rule/algorithms", err,
 				      "want at least one entry, got none");
 	for (i = 0; i < r->nalgorithms; i++) {
 		size_t got = r->algorithms[i].min_bytes;
 
-		snprintf(place, sizeof(place), "rule/algorithms/%zu/min_bytes",
-			 i);
+		snprintf(place, sizeof(place), "rule/algorithms/%zu/min_bytes", i);
 		if (i == 0 && got != 0)
-			return gf_json_refuse(at, place, err, "want 0, got %zu",
-					      got);
+			return gf_json_refuse(at, place, err, "want 0, got %zu", got);
 		if (i > 0 && got <= r->algorithms[i - 1].min_bytes)
-			return gf_json_refuse(
-				at, place, err,
-				"want an integer > %zu, the one before it, "
-				"got %zu",
-				r->algorithms[i - 1].min_bytes, got);
+			return gf_json_refuse(at, place, err,
+					      "want an integer > %zu, the one before it, got %zu",
+					      r->algorithms[i - 1].min_bytes, got);
 		rc = check_entry(at, p, i, err);
 		if (rc)
 			return rc;
@@ -317,45 +277,39 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 }
 
 /* Keys that would have no effect. */
-static int check_idle(const struct gf_json_at *at, const struct gf_plan *p,
-		      struct gf_error *err)
+static int check_idle(const struct gf_json_at *at, const struct gf_plan *p, struct gf_error *err)
 {
-	const size_t segment_bytes =
-		p->rule ? p->rule->segment_bytes : p->segment_bytes;
+	const size_t segment_bytes = p->rule ? p->rule->segment_bytes : p->segment_bytes;
 
 	if (segment_bytes % sizeof(float))
-		return gf_json_refuse(
-			at, p->rule ? "rule/segment_bytes" : "segment_bytes",
-			err, "want a multiple of an element's 4 bytes, got %zu",
-			segment_bytes);
-	if (p->staleness == 1 && (p->pipeline_warmup_steps ||
-				  p->pipeline_warmup_part.of != GF_STEPS_KNOWN))
+		return gf_json_refuse(at, p->rule ? "rule/segment_bytes" : "segment_bytes", err,
+				      "want a multiple of an element's 4 bytes, got %zu",
+				      segment_bytes);
+	if (p->staleness == 1 &&
+	    (p->pipeline_warmup_steps || p->pipeline_warmup_part.of != GF_STEPS_KNOWN))
 		return gf_json_refuse(at, "pipeline/warmup_steps", err,
-				      "want 0 with a staleness of 1, by which "
-				      "every step is synchronous, got some");
+				      "want 0 with a staleness of 1, by which every step is "
+				      "synchronous, got some");
 	return 0;
 }
 
-int gf_plan_finish(const struct gf_json_at *at, void *plan,
-		   struct gf_error *err)
+int gf_plan_finish(const struct gf_json_at *at, void *plan, struct gf_error *err)
 {
 	struct gf_plan *p = plan;
 	int rc;
 
 	if (p->predicted && p->predicted->nmessages != p->nmessages)
 		return gf_json_refuse(at, "predicted/messages", err,
-				      "want %zu entries, one per message, "
-				      "got %zu",
-				      p->nmessages, p->predicted->nmessages);
+				      "want %zu entries, one per message, got %zu", p->nmessages,
+				      p->predicted->nmessages);
 	rc = gf_levels_check(at, p->levels, p->nlevels, err);
 	rc = rc ? rc : check_idle(at, p, err);
 	if (rc == 0)
 		rc = gf_processing_check(at, &p->processing, err);
-	if (rc == 0 && p->reproducible &&
-	    !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+	if (rc == 0 && p->reproducible && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		rc = gf_json_refuse(at, "selection/method", err,
-				    "want \"dense\" in a reproducible plan, "
-				    "got \"%s\", which chooses by message",
+				    "want \"dense\" in a reproducible plan, got \"%s\", which "
+				    "chooses by message",
 				    gf_selection_name(&p->selection));
 	if (rc)
 		return rc;

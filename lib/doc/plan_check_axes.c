@@ -12,8 +12,7 @@
 
 /* The axes of a message that contradict each other or their plan. */
 
-int gf_plan_refuse(const struct gf_json_at *at,
-		   const struct gf_plan_exchange *x, size_t index,
+int gf_plan_refuse(const struct gf_json_at *at, const struct gf_plan_exchange *x, size_t index,
 		   const char *key, struct gf_error *err, const char *reason)
 {
 	char place[64];
@@ -22,8 +21,7 @@ int gf_plan_refuse(const struct gf_json_at *at,
 	return gf_json_refuse(at, place, err, "%s", reason);
 }
 
-static int check_stages(const struct gf_json_at *at,
-			const struct gf_plan_exchange *x, size_t index,
+static int check_stages(const struct gf_json_at *at, const struct gf_plan_exchange *x, size_t index,
 			struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
@@ -37,56 +35,46 @@ static int check_stages(const struct gf_json_at *at,
 		return 0;
 	if (product == p->ranks)
 		return gf_levels_ranks(p->levels, p->nlevels) == p->ranks &&
-				       gf_stages_check_hosts(
-					       m->stages, m->nstages, p->levels,
-					       p->nlevels, &why)
-			       ? gf_plan_refuse(at, x, index, "stages", err,
-						why.text)
+				       gf_stages_check_hosts(m->stages, m->nstages, p->levels,
+							     p->nlevels, &why)
+			       ? gf_plan_refuse(at, x, index, "stages", err, why.text)
 			       : 0;
 	snprintf(reason, sizeof(reason),
-		 "want factors whose product is the %d ranks that exchange, "
-		 "got %.0f",
-		 p->ranks, product);
+		 "want factors whose product is the %d ranks that exchange, got %.0f", p->ranks,
+		 product);
 	return gf_plan_refuse(at, x, index, "stages", err, reason);
 }
 
 /* Codecs that what reduces cannot sum. */
-static int check_codec(const struct gf_json_at *at, const char *place,
-		       const struct gf_plan *p, const struct gf_message *m,
-		       struct gf_error *err)
+static int check_codec(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
+		       const struct gf_message *m, struct gf_error *err)
 {
-	const struct gf_select_plan *selection =
-		gf_selection_plan(&p->selection);
+	const struct gf_select_plan *selection = gf_selection_plan(&p->selection);
 	const struct gf_codec *codec = gf_codec_find(m->codec);
 	char *names;
 	int rc = 0;
 
 	if (!codec) {
 		names = gf_codec_names(false, "");
-		rc = gf_json_refuse(at, place, err, "want %s, got \"%.40s\"",
-				    names, m->codec);
+		rc = gf_json_refuse(at, place, err, "want %s, got \"%.40s\"", names, m->codec);
 		free(names);
 		return rc;
 	}
 	if (selection->encoding && !gf_codec_is_plain(m->codec))
-		return gf_json_refuse(
-			at, place, err,
-			"want \"f32\" with selection %s, %s, got \"%.40s\"",
-			selection->name, selection->encoding, m->codec);
+		return gf_json_refuse(at, place, err,
+				      "want \"f32\" with selection %s, %s, got \"%.40s\"",
+				      selection->name, selection->encoding, m->codec);
 	if (selection->traits & GF_SELECT_SETS)
 		return 0; /* they have algorithms of their own */
 	if (gf_stages_call(m->stages, m->nstages) && !codec->plain)
-		return gf_json_refuse(at, place, err,
-				      "want \"f32\" with a stage that is a "
-				      "library's call, got \"%s\"",
-				      m->codec);
-	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) &&
-	    !codec->adds) {
+		return gf_json_refuse(
+			at, place, err,
+			"want \"f32\" with a stage that is a library's call, got \"%s\"", m->codec);
+	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && !codec->adds) {
 		names = gf_codec_names(true, "\"");
 		rc = gf_json_refuse(
 			at, place, err,
-			"want %s with algorithm %.40s, which cannot sum "
-			"encoded data, got \"%s\"",
+			"want %s with algorithm %.40s, which cannot sum encoded data, got \"%s\"",
 			names, m->algorithm, m->codec);
 		free(names);
 	}
@@ -95,11 +83,7 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 
 static void add_name(struct gf_text *out, const char *name, bool last)
 {
-	gf_text_addf(out, "%s%s",
-		     !out->length ? ""
-		     : last       ? " or "
-				  : ", ",
-		     name);
+	gf_text_addf(out, "%s%s", !out->length ? "" : last ? " or " : ", ", name);
 }
 
 /* The names of those that have them: "a, b or c". */
@@ -118,9 +102,8 @@ static void list_algorithms(unsigned traits, struct gf_text *out)
 		add_name(out, before->name, true);
 }
 
-static int check_sums(const struct gf_json_at *at, const char *place,
-		      const struct gf_plan *p, const struct gf_message *m,
-		      struct gf_error *err)
+static int check_sums(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
+		      const struct gf_message *m, struct gf_error *err)
 {
 	struct gf_text plain = {0}, coded = {0};
 
@@ -130,17 +113,16 @@ static int check_sums(const struct gf_json_at *at, const char *place,
 	list_algorithms(GF_ALGORITHM_ONE_ORDER, &plain);
 	list_algorithms(GF_ALGORITHM_ONE_ROUNDING, &coded);
 	gf_json_refuse(at, place, err,
-		       "want %s with f32, or %s with a codec without blocks, "
-		       "in a reproducible plan, got %.40s with %.40s",
+		       "want %s with f32, or %s with a codec without blocks, in a reproducible "
+		       "plan, got %.40s with %.40s",
 		       plain.data, coded.data, m->algorithm, m->codec);
 	gf_text_release(&plain);
 	gf_text_release(&coded);
 	return -EINVAL;
 }
 
-int gf_plan_check_way(const struct gf_json_at *at, const char *place,
-		      const struct gf_plan *p, const struct gf_message *m,
-		      struct gf_error *err)
+int gf_plan_check_way(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
+		      const struct gf_message *m, struct gf_error *err)
 {
 	struct gf_error why;
 	char key[80];
@@ -158,8 +140,7 @@ int gf_plan_check_way(const struct gf_json_at *at, const char *place,
 	return rc ? rc : check_sums(at, key, p, m, err);
 }
 
-int gf_plan_check_axes(const struct gf_json_at *at,
-		       const struct gf_plan_exchange *x, size_t index,
+int gf_plan_check_axes(const struct gf_json_at *at, const struct gf_plan_exchange *x, size_t index,
 		       struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
@@ -172,11 +153,9 @@ int gf_plan_check_axes(const struct gf_json_at *at,
 	rc = gf_plan_check_way(at, place, p, m, err);
 	if (rc)
 		return rc;
-	if (m->half == GF_HALF_SPLIT &&
-	    !gf_selection_has(&p->selection, GF_SELECT_HALVES)) {
+	if (m->half == GF_HALF_SPLIT && !gf_selection_has(&p->selection, GF_SELECT_HALVES)) {
 		snprintf(reason, sizeof(reason),
-			 "want \"all\" with selection %s, which %s, got "
-			 "\"split\"",
+			 "want \"all\" with selection %s, which %s, got \"split\"",
 			 gf_selection_name(&p->selection),
 			 gf_selection_has(&p->selection, GF_SELECT_RECUTS)
 				 ? "cuts its messages anew in every step"
@@ -185,22 +164,18 @@ int gf_plan_check_axes(const struct gf_json_at *at,
 	}
 	if (m->half == GF_HALF_SPLIT && !halves) {
 		snprintf(reason, sizeof(reason),
-			 "want \"all\" with algorithm %s, which has no "
-			 "reduce-scatter half, got \"split\"",
+			 "want \"all\" with algorithm %s, which has no reduce-scatter half, got "
+			 "\"split\"",
 			 m->algorithm);
 		return gf_plan_refuse(at, x, index, "half", err, reason);
 	}
 	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
-		return gf_plan_refuse(
-			at, x, index, "half", err,
-			"want \"all\" with a staleness > 1, which "
-			"leaves no forward pass to wait in, got "
-			"\"split\"");
-	if (p->servers &&
-	    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SERVERS)) {
+		return gf_plan_refuse(at, x, index, "half", err,
+				      "want \"all\" with a staleness > 1, which leaves no forward "
+				      "pass to wait in, got \"split\"");
+	if (p->servers && !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SERVERS)) {
 		snprintf(reason, sizeof(reason),
-			 "want \"ps\" in a plan with a server, got \"%.40s\"",
-			 m->algorithm);
+			 "want \"ps\" in a plan with a server, got \"%.40s\"", m->algorithm);
 		return gf_plan_refuse(at, x, index, "algorithm", err, reason);
 	}
 	return check_stages(at, x, index, err);

@@ -9,8 +9,8 @@
 
 /* --- tensors ------------------------------------------------------------- */
 
-/* A tensor of the model with its type in the plan, which live in two arrays.
- * -1: a document need not repeat what follows from its messages. */
+/* A tensor of the model with its type in the plan, which live in two arrays. -1: a document need
+ * not repeat what follows from its messages. */
 struct typed_tensor {
 	struct gf_tensor tensor; /* first: an included table's base */
 	int type;
@@ -18,9 +18,8 @@ struct typed_tensor {
 
 static const struct gf_field typed_fields[] = {
 	{.type = GF_FIELD_INCLUDE, .record = &gf_tensor_record},
-	{"type", GF_FIELD_CHOICE, GF_OMITTED,
-	 .offset = offsetof(struct typed_tensor, type), .names = gf_mode_names,
-	 .absent = -1},
+	{"type", GF_FIELD_CHOICE, GF_OMITTED, .offset = offsetof(struct typed_tensor, type),
+	 .names = gf_mode_names, .absent = -1},
 	{NULL},
 };
 
@@ -31,8 +30,7 @@ static const struct gf_record typed_record = {
 	.fields = typed_fields,
 };
 
-static int read_tensors(struct gf_json_at *at, const char *key, void *place,
-			struct gf_error *err)
+static int read_tensors(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
 	struct typed_tensor *typed;
 	struct gf_plan *p = place;
@@ -40,8 +38,7 @@ static int read_tensors(struct gf_json_at *at, const char *key, void *place,
 	int rc;
 
 	if (!p->model)
-		return gf_json_refuse(at, key, err,
-				      "want a model beside them, got none");
+		return gf_json_refuse(at, key, err, "want a model beside them, got none");
 	rc = gf_list_read(at, key, &typed_record, &typed, &count, err);
 	if (rc)
 		return rc;
@@ -56,8 +53,7 @@ static int read_tensors(struct gf_json_at *at, const char *key, void *place,
 	return 0;
 }
 
-static void write_tensors(struct gf_json_writer *w, const char *key,
-			  const void *place)
+static void write_tensors(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_plan *p = place;
 	size_t i;
@@ -95,8 +91,7 @@ static void copy_types(void *place)
 	struct gf_plan *p = place;
 
 	if (p->types)
-		p->types = gf_xmemdup(p->types,
-				      p->model->ntensors * sizeof(*p->types));
+		p->types = gf_xmemdup(p->types, p->model->ntensors * sizeof(*p->types));
 }
 
 const struct gf_field_own gf_plan_tensors_own = {
@@ -111,12 +106,9 @@ const struct gf_field_own gf_plan_tensors_own = {
 
 #define AT(member) offsetof(struct gf_predicted_message, member)
 static const struct gf_field timed_fields[] = {
-	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"start_s", GF_FIELD_REAL, .offset = AT(start_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"end_s", GF_FIELD_REAL, .offset = AT(end_s),
-	 .high = GF_MAX_TIME_SUM_S},
+	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s), .high = GF_MAX_TIME_SUM_S},
+	{"start_s", GF_FIELD_REAL, .offset = AT(start_s), .high = GF_MAX_TIME_SUM_S},
+	{"end_s", GF_FIELD_REAL, .offset = AT(end_s), .high = GF_MAX_TIME_SUM_S},
 	{NULL},
 };
 #undef AT
@@ -128,40 +120,32 @@ static const struct gf_record timed_record = {
 
 #define AT(member) offsetof(struct gf_prediction, member)
 static const struct gf_field prediction_fields[] = {
-	{"iteration_s", GF_FIELD_REAL, .offset = AT(iteration_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"compute_s", GF_FIELD_REAL, .offset = AT(compute_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"exposed_comm_s", GF_FIELD_REAL, .offset = AT(exposed_comm_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"lower_bound_s", GF_FIELD_REAL, .offset = AT(lower_bound_s),
-	 .high = GF_MAX_TIME_SUM_S},
+	{"iteration_s", GF_FIELD_REAL, .offset = AT(iteration_s), .high = GF_MAX_TIME_SUM_S},
+	{"compute_s", GF_FIELD_REAL, .offset = AT(compute_s), .high = GF_MAX_TIME_SUM_S},
+	{"exposed_comm_s", GF_FIELD_REAL, .offset = AT(exposed_comm_s), .high = GF_MAX_TIME_SUM_S},
+	{"lower_bound_s", GF_FIELD_REAL, .offset = AT(lower_bound_s), .high = GF_MAX_TIME_SUM_S},
 	{"fastest_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(fastest_s),
 	 .high = GF_MAX_TIME_SUM_S},
-	{"iteration_low_s", GF_FIELD_REAL, GF_OMITTED,
-	 .offset = AT(iteration_low_s), .high = GF_MAX_TIME_SUM_S},
-	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED,
-	 .offset = AT(iteration_high_s), .high = GF_MAX_TIME_SUM_S},
-	{"messages", GF_FIELD_LIST, .offset = AT(messages),
-	 .count_offset = AT(nmessages), .record = &timed_record},
+	{"iteration_low_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(iteration_low_s),
+	 .high = GF_MAX_TIME_SUM_S},
+	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(iteration_high_s),
+	 .high = GF_MAX_TIME_SUM_S},
+	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
+	 .record = &timed_record},
 	{NULL},
 };
 
-static int finish_prediction(const struct gf_json_at *at, void *item,
-			     struct gf_error *err)
+static int finish_prediction(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_prediction *pr = item;
 
 	if (pr->iteration_low_s > 0 && pr->iteration_high_s == 0)
 		return gf_json_refuse(at, "iteration_high_s", err,
-				      "want it beside iteration_low_s, got "
-				      "nothing");
+				      "want it beside iteration_low_s, got nothing");
 	if (pr->iteration_low_s > pr->iteration_high_s)
 		return gf_json_refuse(at, "iteration_low_s", err,
-				      "want at most iteration_high_s, %g, got "
-				      "%g",
-				      pr->iteration_high_s,
-				      pr->iteration_low_s);
+				      "want at most iteration_high_s, %g, got %g",
+				      pr->iteration_high_s, pr->iteration_low_s);
 	return 0;
 }
 

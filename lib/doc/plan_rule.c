@@ -12,8 +12,7 @@
 /* Stages are of the ranks that they were found on. */
 static bool is_for(const struct gf_rule_algorithm *entry, int ranks)
 {
-	return entry->nstages &&
-	       gf_stages_ranks(entry->stages, entry->nstages) == ranks;
+	return entry->nstages && gf_stages_ranks(entry->stages, entry->nstages) == ranks;
 }
 
 static bool levels_fit(const struct gf_plan *p, int ranks)
@@ -21,8 +20,8 @@ static bool levels_fit(const struct gf_plan *p, int ranks)
 	return p->nlevels && gf_levels_ranks(p->levels, p->nlevels) == ranks;
 }
 
-/* One stage a factor; an algorithm of two levels has the outer ones as one, and
- * none for a single factor. */
+/* One stage a factor; an algorithm of two levels has the outer ones as one, and none for a single
+ * factor. */
 static void set_stages(const char *algorithm, const int *factors, size_t n,
 		       struct gf_stage **stages, size_t *nstages)
 {
@@ -39,16 +38,13 @@ static void set_stages(const char *algorithm, const int *factors, size_t n,
 		}
 		stage = gf_array_push(stages, nstages, &capacity);
 		stage->factor = factors[i];
-		stage->algorithm = gf_xstrdup(
-			own ? gf_stage_unsaid(factors[i], false) : "ring");
+		stage->algorithm = gf_xstrdup(own ? gf_stage_unsaid(factors[i], false) : "ring");
 	}
 }
 
-/* The rule's own stages, when they are of as many ranks. Else algorithms that
- * work level by level take their factors from the levels, when these are of as
- * many; they do without otherwise. */
-static void decompose(const struct gf_plan *whole,
-		      const struct gf_rule_algorithm *entry,
+/* The rule's own stages, when they are of as many ranks. Else algorithms that work level by level
+ * take their factors from the levels, when these are of as many; they do without otherwise. */
+static void decompose(const struct gf_plan *whole, const struct gf_rule_algorithm *entry,
 		      struct gf_message *m)
 {
 	int *factors;
@@ -84,8 +80,7 @@ void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 	for (i = 0; i < rule->rule->nalgorithms; i++) {
 		struct gf_rule_algorithm *a = &rule->rule->algorithms[i];
 
-		if (!gf_algorithm_has(a->algorithm, GF_ALGORITHM_LEVELS) ||
-		    is_for(a, ranks))
+		if (!gf_algorithm_has(a->algorithm, GF_ALGORITHM_LEVELS) || is_for(a, ranks))
 			continue;
 		gf_stages_free(a->stages, a->nstages);
 		a->stages = NULL;
@@ -95,8 +90,7 @@ void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 	}
 }
 
-static void use_calls(const char *algorithm, const char *codec,
-		      struct gf_stage *stages, size_t n)
+static void use_calls(const char *algorithm, const char *codec, struct gf_stage *stages, size_t n)
 {
 	size_t i;
 
@@ -105,8 +99,7 @@ static void use_calls(const char *algorithm, const char *codec,
 		return;
 	for (i = 0; i < n; i++) {
 		free(stages[i].algorithm);
-		stages[i].algorithm =
-			gf_xstrdup(gf_stage_unsaid(stages[i].factor, true));
+		stages[i].algorithm = gf_xstrdup(gf_stage_unsaid(stages[i].factor, true));
 	}
 }
 
@@ -118,20 +111,18 @@ void gf_plan_use_calls(struct gf_plan *p)
 		struct gf_message *m = &p->messages[i];
 
 		if (m->unsaid)
-			use_calls(m->algorithm, m->codec, m->stages,
-				  m->nstages);
+			use_calls(m->algorithm, m->codec, m->stages, m->nstages);
 	}
 	for (i = 0; p->rule && i < p->rule->nalgorithms; i++) {
 		struct gf_rule_algorithm *a = &p->rule->algorithms[i];
 
 		if (a->unsaid)
-			use_calls(a->algorithm, a->codec, a->stages,
-				  a->nstages);
+			use_calls(a->algorithm, a->codec, a->stages, a->nstages);
 	}
 }
 
-/* Lazy all-reduce (GradientFlow, section 3.1): send once the waiting bytes are
- * more than the threshold. */
+/* Lazy all-reduce (GradientFlow, section 3.1): send once the waiting bytes are more than the
+ * threshold. */
 static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
 {
 	const struct gf_model_profile *model = whole->model;
@@ -141,15 +132,12 @@ static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
 
 	for (i = 0; i < model->ntensors; i++) {
 		waiting_bytes += gf_tensor_bytes(&model->tensors[i]);
-		if (waiting_bytes <= rule->threshold_bytes &&
-		    i + 1 < model->ntensors)
+		if (waiting_bytes <= rule->threshold_bytes && i + 1 < model->ntensors)
 			continue;
-		m = gf_array_push(&whole->messages, &whole->nmessages,
-				  &capacity);
+		m = gf_array_push(&whole->messages, &whole->nmessages, &capacity);
 		m->first = first;
 		m->last = i;
-		m->mode =
-			rule->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
+		m->mode = rule->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 		m->release = GF_RELEASE_READY;
 		m->half = GF_HALF_ALL;
 		entry = gf_rule_for(rule, waiting_bytes);
@@ -161,8 +149,7 @@ static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
 	}
 }
 
-int gf_plan_bind(const struct gf_plan *rule,
-		 const struct gf_model_profile *model, int ranks,
+int gf_plan_bind(const struct gf_plan *rule, const struct gf_model_profile *model, int ranks,
 		 struct gf_plan *whole, struct gf_error *err)
 {
 	struct gf_plan w, shallow;
@@ -170,13 +157,11 @@ int gf_plan_bind(const struct gf_plan *rule,
 
 	if (!rule->rule)
 		return gf_error_set(err, -EINVAL,
-				    "want a rule plan, got one that is bound "
-				    "to %d ranks",
+				    "want a rule plan, got one that is bound to %d ranks",
 				    rule->ranks);
 	if (!model->ntensors || ranks < 1)
 		return gf_error_set(err, -EINVAL,
-				    "want tensors and ranks to bind a rule "
-				    "to, got %zu and %d",
+				    "want tensors and ranks to bind a rule to, got %zu and %d",
 				    model->ntensors, ranks);
 	/* Copy all but the rule: what remains describes a whole plan. */
 	shallow = *rule;

@@ -15,14 +15,13 @@
 static const struct gf_field passes_fields[] = {
 	{"model", GF_FIELD_STRING, .offset = AT(model)},
 	{"device", GF_FIELD_STRING, GF_OMITTED, .offset = AT(device)},
-	{"batch_per_rank", GF_FIELD_SIZE, .offset = AT(batch_per_rank),
-	 .low = 1, .high = GF_MAX_COUNT},
-	{"accumulate", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(accumulate),
-	 .low = 1, .high = GF_MAX_COUNT},
-	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s),
+	{"batch_per_rank", GF_FIELD_SIZE, .offset = AT(batch_per_rank), .low = 1,
+	 .high = GF_MAX_COUNT},
+	{"accumulate", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(accumulate), .low = 1,
+	 .high = GF_MAX_COUNT},
+	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s), .high = GF_MAX_TIME_S},
+	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s), .low = GF_MIN_RATE,
 	 .high = GF_MAX_TIME_S},
-	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s),
-	 .low = GF_MIN_RATE, .high = GF_MAX_TIME_S},
 	{NULL},
 };
 
@@ -36,19 +35,15 @@ static const struct gf_field profile_fields[] = {
 	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
 	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
 	 .record = &gf_model_profile_record},
-	{"passes", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(passes),
-	 .record = &passes_record},
+	{"passes", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(passes), .record = &passes_record},
 	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
 	 .record = &gf_network_record},
-	{"copies", GF_FIELD_LIST, GF_OMITTED, .offset = AT(copies),
-	 .count_offset = AT(ncopies), .record = &gf_copy_cost_record},
+	{"copies", GF_FIELD_LIST, GF_OMITTED, .offset = AT(copies), .count_offset = AT(ncopies),
+	 .record = &gf_copy_cost_record},
 	{"codecs", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.codecs),
-	 .count_offset = AT(processing.ncodecs),
-	 .record = &gf_codec_cost_record},
-	{"selections", GF_FIELD_LIST, GF_OMITTED,
-	 .offset = AT(processing.selections),
-	 .count_offset = AT(processing.nselections),
-	 .record = &gf_selection_cost_record},
+	 .count_offset = AT(processing.ncodecs), .record = &gf_codec_cost_record},
+	{"selections", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.selections),
+	 .count_offset = AT(processing.nselections), .record = &gf_selection_cost_record},
 	{"measured", GF_FIELD_RAW, GF_OMITTED, .offset = AT(measured)},
 	{NULL},
 };
@@ -63,15 +58,14 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 	const struct gf_profile *p = item;
 
 	if (p->model && p->passes)
-		return gf_json_refuse(at, "passes", err,
-				      "want none of it beside a model with "
-				      "times of its own, got some");
+		return gf_json_refuse(
+			at, "passes", err,
+			"want none of it beside a model with times of its own, got some");
 	if (!p->model && !p->passes && !p->network && !p->processing.ncodecs &&
 	    !p->processing.nselections)
-		return gf_json_refuse(
-			at, NULL, err,
-			"want a model, passes, a network or costs of "
-			"codecs or selections, got none of them");
+		return gf_json_refuse(at, NULL, err,
+				      "want a model, passes, a network or costs of codecs or "
+				      "selections, got none of them");
 	return gf_processing_check(at, &p->processing, err);
 }
 
@@ -81,8 +75,8 @@ static const struct gf_record profile_record = {
 };
 #undef AT
 
-int gf_profile_read(const struct gf_json *root, const char *file,
-		    struct gf_profile *p, struct gf_error *err)
+int gf_profile_read(const struct gf_json *root, const char *file, struct gf_profile *p,
+		    struct gf_error *err)
 {
 	return gf_document_read(root, file, FORMAT, &profile_record, p, err);
 }
@@ -113,8 +107,7 @@ static void merge_into(char **a, char **b)
 	*b = NULL;
 }
 
-/* Whether both say what a model takes. Passes give way to the times of their
- * model's layers. */
+/* Whether both say what a model takes. Passes give way to the times of their model's layers. */
 static bool two_models(const struct gf_profile *a, const struct gf_profile *b)
 {
 	if (a->model && b->passes)
@@ -131,54 +124,43 @@ static bool has_costs(const struct gf_network *net)
 }
 
 /* gf_profile_combine of networks. */
-static int combine_networks(struct gf_network *a, struct gf_network *b,
-			    struct gf_error *err)
+static int combine_networks(struct gf_network *a, struct gf_network *b, struct gf_error *err)
 {
 	struct gf_network swap = *a;
 	size_t i, k;
 
 	if (!a->nvariants || !b->nvariants || (has_costs(a) && has_costs(b)))
-		return gf_error_set(err, -EINVAL,
-				    "want one network half, got two that "
-				    "differ");
-	if (a->ranks != b->ranks || a->hosts != b->hosts ||
-	    strcmp(a->library, b->library) != 0)
-		return gf_error_set(err, -EINVAL,
-				    "want variants of one library between the "
-				    "same ranks, got %.40s of %d ranks on %d "
-				    "hosts and %.40s of %d on %d (0: not said)",
-				    a->library, a->ranks, a->hosts, b->library,
-				    b->ranks, b->hosts);
+		return gf_error_set(err, -EINVAL, "want one network half, got two that differ");
+	if (a->ranks != b->ranks || a->hosts != b->hosts || strcmp(a->library, b->library) != 0)
+		return gf_error_set(
+			err, -EINVAL,
+			"want variants of one library between the same ranks, got %.40s of %d "
+			"ranks on %d hosts and %.40s of %d on %d (0: not said)",
+			a->library, a->ranks, a->hosts, b->library, b->ranks, b->hosts);
 	for (i = 0; i < a->nvariants; i++)
 		for (k = 0; k < b->nvariants; k++)
-			if (strcmp(a->variants[i].algorithm,
-				   b->variants[k].algorithm) == 0)
-				return gf_error_set(
-					err, -EINVAL,
-					"want each variant once, got \"%.40s\" "
-					"again",
-					a->variants[i].algorithm);
+			if (strcmp(a->variants[i].algorithm, b->variants[k].algorithm) == 0)
+				return gf_error_set(err, -EINVAL,
+						    "want each variant once, got \"%.40s\" again",
+						    a->variants[i].algorithm);
 	if (has_costs(b)) {
 		*a = *b;
 		*b = swap;
 	}
-	a->variants = gf_xreallocarray(a->variants, a->nvariants + b->nvariants,
-				       sizeof(*a->variants));
-	memcpy(a->variants + a->nvariants, b->variants,
-	       b->nvariants * sizeof(*b->variants));
+	a->variants =
+		gf_xreallocarray(a->variants, a->nvariants + b->nvariants, sizeof(*a->variants));
+	memcpy(a->variants + a->nvariants, b->variants, b->nvariants * sizeof(*b->variants));
 	a->nvariants += b->nvariants;
 	b->nvariants = 0;
 	return 0;
 }
 
-int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
-		       struct gf_error *err)
+int gf_profile_combine(struct gf_profile *a, struct gf_profile *b, struct gf_error *err)
 {
 	int rc = 0;
 
 	if (two_models(a, b))
-		rc = gf_error_set(err, -EINVAL,
-				  "want one model half, got two that differ");
+		rc = gf_error_set(err, -EINVAL, "want one model half, got two that differ");
 	else if (a->network && b->network)
 		rc = combine_networks(a->network, b->network, err);
 	if (rc)

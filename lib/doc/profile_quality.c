@@ -9,8 +9,7 @@
 
 /* Repeats that scatter by more say something about the machine. */
 static const double much_scatter = 0.1;
-/* Other programs disturb from this share of the processors on, if hardly any
- * processor was left. */
+/* Other programs disturb from this share of the processors on, if hardly any processor was left. */
 static const double others_share = 0.1, left_share = 0.15;
 
 struct fits {
@@ -23,51 +22,44 @@ struct fits {
 static const double miss_share = 0.25, misses_share = 0.2, much = 1.5;
 
 /* >= 1 */
-static double factor_of(const struct gf_fit *fit,
-			const struct gf_cost_lines *lines, size_t i)
+static double factor_of(const struct gf_fit *fit, const struct gf_cost_lines *lines, size_t i)
 {
-	double factor = fit->time_s[i] /
-			gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
+	double factor = fit->time_s[i] / gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
 
 	return fmax(factor, 1 / factor);
 }
 
-/* How many points are off their line by more than a quarter of it. *most: the
- * one that is so by the largest factor; or NULL. */
-static size_t count_misses(const struct gf_fit *fit,
-			   const struct gf_cost_lines *lines, size_t *most)
+/* How many points are off their line by more than a quarter of it. *most: the one that is so by the
+ * largest factor; or NULL. */
+static size_t count_misses(const struct gf_fit *fit, const struct gf_cost_lines *lines,
+			   size_t *most)
 {
 	size_t i, count = 0;
 
 	for (i = 0; most && i < fit->npoints; i++)
-		if (i == 0 ||
-		    factor_of(fit, lines, i) > factor_of(fit, lines, *most))
+		if (i == 0 || factor_of(fit, lines, i) > factor_of(fit, lines, *most))
 			*most = i;
 
 	for (i = 0; i < fit->npoints; i++) {
-		double fitted_s =
-			gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
+		double fitted_s = gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
 
-		count +=
-			fabs(fit->time_s[i] - fitted_s) > miss_share * fitted_s;
+		count += fabs(fit->time_s[i] - fitted_s) > miss_share * fitted_s;
 	}
 	return count;
 }
 
-/* Do the lines describe the points poorly: are more than a fifth of the points
- * misses, or is one off by half its line or more? */
-static bool is_rough(const struct gf_fit *fit,
-		     const struct gf_cost_lines *lines)
+/* Do the lines describe the points poorly: are more than a fifth of the points misses, or is one
+ * off by half its line or more? */
+static bool is_rough(const struct gf_fit *fit, const struct gf_cost_lines *lines)
 {
 	size_t most = 0, misses = count_misses(fit, lines, &most);
 
-	return fit->npoints &&
-	       ((double)misses > misses_share * (double)fit->npoints ||
-		factor_of(fit, lines, most) >= much);
+	return fit->npoints && ((double)misses > misses_share * (double)fit->npoints ||
+				factor_of(fit, lines, most) >= much);
 }
 
-static void look(struct fits *f, const char *kind, const char *name,
-		 const struct gf_fit *fit, struct gf_cost_lines lines)
+static void look(struct fits *f, const char *kind, const char *name, const struct gf_fit *fit,
+		 struct gf_cost_lines lines)
 {
 	size_t most = 0, misses = count_misses(fit, &lines, &most);
 
@@ -90,8 +82,7 @@ static void look(struct fits *f, const char *kind, const char *name,
 
 static struct gf_cost_lines copy_lines(const struct gf_copy_cost *c)
 {
-	return (struct gf_cost_lines){
-		.first = {0, c->alpha_s, c->beta_s_per_byte, NULL}};
+	return (struct gf_cost_lines){.first = {0, c->alpha_s, c->beta_s_per_byte, NULL}};
 }
 
 static struct fits fits_of(const struct gf_profile *p)
@@ -101,15 +92,13 @@ static struct fits fits_of(const struct gf_profile *p)
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++)
-		look(&f, "", net->allreduce[i].algorithm,
-		     &net->allreduce[i].fit,
+		look(&f, "", net->allreduce[i].algorithm, &net->allreduce[i].fit,
 		     gf_allreduce_lines(&net->allreduce[i]));
 	for (i = 0; net && i < net->nlevels; i++)
 		look(&f, "level ", net->levels[i].name, &net->levels[i].fit,
 		     gf_level_lines(&net->levels[i]));
 	for (i = 0; i < p->ncopies; i++)
-		look(&f, "", p->copies[i].name, &p->copies[i].fit,
-		     copy_lines(&p->copies[i]));
+		look(&f, "", p->copies[i].name, &p->copies[i].fit, copy_lines(&p->copies[i]));
 	return f;
 }
 
@@ -132,15 +121,13 @@ static struct load load_of(const struct gf_profile *p)
 	struct gf_json_at at = {0}, load = {0};
 	struct load l = {0};
 
-	if (!p->measured || gf_json_parse(p->measured, strlen(p->measured),
-					  "measured", &root, NULL) < 0)
+	if (!p->measured ||
+	    gf_json_parse(p->measured, strlen(p->measured), "measured", &root, NULL) < 0)
 		return l;
-	if (gf_json_root(root, "measured", &at, NULL) == 0 &&
-	    gf_json_has(&at, "load") &&
+	if (gf_json_root(root, "measured", &at, NULL) == 0 && gf_json_has(&at, "load") &&
 	    gf_json_object(&at, "load", &load, NULL) == 0 &&
 	    (gf_json_real(&load, "ranks", 1, 1e9, &l.ranks, NULL) < 0 ||
-	     gf_json_real(&load, "processors", 1, 1e9, &l.processors, NULL) <
-		     0 ||
+	     gf_json_real(&load, "processors", 1, 1e9, &l.processors, NULL) < 0 ||
 	     gf_json_real(&load, "own", 0, 1e9, &l.own, NULL) < 0 ||
 	     gf_json_real(&load, "others", 0, 1e9, &l.others, NULL) < 0))
 		l = (struct load){0};
@@ -151,24 +138,20 @@ static struct load load_of(const struct gf_profile *p)
 	return l;
 }
 
-static void add_findings(const struct fits *f, double scatter,
-			 struct gf_text *out)
+static void add_findings(const struct fits *f, double scatter, struct gf_text *out)
 {
 	struct gf_human h[3];
 
 	if (f->rough)
 		gf_text_addf(out,
-			     "%zu of %zu fits %s rough (worst: %s%.40s, %zu "
-			     "of %zu sizes off by more than a quarter; most at "
-			     "%s: %s measured, %s by the fit)",
-			     f->rough, f->count, f->rough == 1 ? "is" : "are",
-			     f->kind, f->worst, f->misses, f->points,
-			     gf_human_size(f->most_bytes, &h[0]),
-			     gf_human_time(f->most_s, &h[1]),
-			     gf_human_time(f->fitted_s, &h[2]));
+			     "%zu of %zu fits %s rough (worst: %s%.40s, %zu of %zu sizes off by "
+			     "more than a quarter; most at %s: %s measured, %s by the fit)",
+			     f->rough, f->count, f->rough == 1 ? "is" : "are", f->kind, f->worst,
+			     f->misses, f->points, gf_human_size(f->most_bytes, &h[0]),
+			     gf_human_time(f->most_s, &h[1]), gf_human_time(f->fitted_s, &h[2]));
 	if (scatter > much_scatter)
-		gf_text_addf(out, "%srepeats of compute scatter by %.0f %%",
-			     f->rough ? ", " : "", 100 * scatter);
+		gf_text_addf(out, "%srepeats of compute scatter by %.0f %%", f->rough ? ", " : "",
+			     100 * scatter);
 }
 
 void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
@@ -178,26 +161,22 @@ void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
 	struct load l = load_of(p);
 	bool found = f.rough || scatter > much_scatter;
 	bool crowded = l.ranks > l.processors;
-	bool busy = l.processors > 0 &&
-		    l.others >= others_share * l.processors &&
+	bool busy = l.processors > 0 && l.others >= others_share * l.processors &&
 		    l.own + l.others >= (1 - left_share) * l.processors;
 
 	if (!found && !busy)
 		return;
 	add_findings(&f, scatter, out);
 	if (busy)
-		gf_text_addf(
-			out,
-			"%sother programs kept %.2g of %g processor%s busy",
-			found ? ": " : "", l.others, l.processors,
-			l.processors == 1 ? "" : "s");
+		gf_text_addf(out, "%sother programs kept %.2g of %g processor%s busy",
+			     found ? ": " : "", l.others, l.processors,
+			     l.processors == 1 ? "" : "s");
 	if (crowded)
 		gf_text_addf(out, "%s%g ranks shared %g processor%s",
 			     busy    ? ", and "
 			     : found ? ": "
 				     : "",
-			     l.ranks, l.processors,
-			     l.processors == 1 ? "" : "s");
+			     l.ranks, l.processors, l.processors == 1 ? "" : "s");
 	if (!l.imported)
 		gf_text_addf(out, "; measure again %s",
 			     busy      ? "on an idle machine"

@@ -23,27 +23,27 @@ struct format {
 	const char *name;
 	size_t bytes;                  /* of the struct */
 	size_t document, digest, file; /* offsets in struct gf_documents */
-	int (*read)(const struct gf_json *root, const char *file,
-		    void *document, struct gf_error *err);
+	int (*read)(const struct gf_json *root, const char *file, void *document,
+		    struct gf_error *err);
 	char *(*write)(const void *document);
 	void (*release)(void *document);
 	/* Two that differ become one; b is left empty (optional). */
 	int (*combine)(void *a, void *b, struct gf_error *err);
 };
 
-#define VERBS(type)                                                            \
-	static int read_##type(const struct gf_json *root, const char *file,   \
-			       void *document, struct gf_error *err)           \
-	{                                                                      \
-		return gf_##type##_read(root, file, document, err);            \
-	}                                                                      \
-	static char *write_##type(const void *document)                        \
-	{                                                                      \
-		return gf_##type##_write(document);                            \
-	}                                                                      \
-	static void release_##type(void *document)                             \
-	{                                                                      \
-		gf_##type##_release(document);                                 \
+#define VERBS(type)                                                                                \
+	static int read_##type(const struct gf_json *root, const char *file, void *document,       \
+			       struct gf_error *err)                                               \
+	{                                                                                          \
+		return gf_##type##_read(root, file, document, err);                                \
+	}                                                                                          \
+	static char *write_##type(const void *document)                                            \
+	{                                                                                          \
+		return gf_##type##_write(document);                                                \
+	}                                                                                          \
+	static void release_##type(void *document)                                                 \
+	{                                                                                          \
+		gf_##type##_release(document);                                                     \
 	}
 VERBS(topology)
 VERBS(profile)
@@ -57,12 +57,12 @@ static int combine_profiles(void *a, void *b, struct gf_error *err)
 	return gf_profile_combine(a, b, err);
 }
 
-#define FORMAT(type)                                                           \
-	.name = "gf-" #type, .bytes = sizeof(struct gf_##type),                \
-	.document = offsetof(struct gf_documents, type),                       \
-	.digest = offsetof(struct gf_documents, type##_digest),                \
-	.file = offsetof(struct gf_documents, type##_file),                    \
-	.read = read_##type, .write = write_##type, .release = release_##type
+#define FORMAT(type)                                                                               \
+	.name = "gf-" #type, .bytes = sizeof(struct gf_##type),                                    \
+	.document = offsetof(struct gf_documents, type),                                           \
+	.digest = offsetof(struct gf_documents, type##_digest),                                    \
+	.file = offsetof(struct gf_documents, type##_file), .read = read_##type,                   \
+	.write = write_##type, .release = release_##type
 static const struct format formats[] = {
 	{FORMAT(topology)}, {FORMAT(profile), .combine = combine_profiles},
 	{FORMAT(plan)},     {FORMAT(model)},
@@ -94,8 +94,8 @@ static void free_document(const struct format *f, void *document)
 
 /* --- adding -------------------------------------------------------------- */
 
-static int find_format(const struct gf_json *root, const char *file,
-		       const struct format **found, struct gf_error *err)
+static int find_format(const struct gf_json *root, const char *file, const struct format **found,
+		       struct gf_error *err)
 {
 	const char *names[GF_ARRAY_LENGTH(formats) + 1] = {NULL};
 	struct gf_json_at at;
@@ -114,24 +114,22 @@ static int find_format(const struct gf_json *root, const char *file,
 	return rc;
 }
 
-static int refuse_second(const struct format *f, const char *first,
-			 const char *second, struct gf_error *err)
+static int refuse_second(const struct format *f, const char *first, const char *second,
+			 struct gf_error *err)
 {
-	return gf_error_set(err, -EINVAL,
-			    "%s and %s: want one %s, got two that differ",
-			    first, second, f->name);
+	return gf_error_set(err, -EINVAL, "%s and %s: want one %s, got two that differ", first,
+			    second, f->name);
 }
 
 /* Are two that differ kept side by side? */
 static bool gathers(const struct gf_documents *d, const struct format *f)
 {
-	return d->several_plans &&
-	       f->document == offsetof(struct gf_documents, plan);
+	return d->several_plans && f->document == offsetof(struct gf_documents, plan);
 }
 
 /* Takes p. */
-static void gather(struct gf_documents *d, struct gf_plan *p,
-		   const char digest[GF_DIGEST_TEXT], const char *file)
+static void gather(struct gf_documents *d, struct gf_plan *p, const char digest[GF_DIGEST_TEXT],
+		   const char *file)
 {
 	struct gf_other_plan *other;
 	size_t i;
@@ -142,17 +140,16 @@ static void gather(struct gf_documents *d, struct gf_plan *p,
 			free(p);
 			return;
 		}
-	other = gf_array_push(&d->other_plans, &d->nother_plans,
-			      &d->other_capacity);
+	other = gf_array_push(&d->other_plans, &d->nother_plans, &d->other_capacity);
 	other->plan = p;
 	other->file = gf_xstrdup(file);
 	memcpy(other->digest, digest, sizeof(other->digest));
 }
 
-/* Makes one document of d's and a second that differs from it; the second is
- * taken unless that fails, and then nothing has changed. */
-static int combine(struct gf_documents *d, const struct format *f, void *second,
-		   const char *digest, const char *file, struct gf_error *err)
+/* Makes one document of d's and a second that differs from it; the second is taken unless that
+ * fails, and then nothing has changed. */
+static int combine(struct gf_documents *d, const struct format *f, void *second, const char *digest,
+		   const char *file, struct gf_error *err)
 {
 	void *first = *slot_of(d, f);
 	char *text;
@@ -181,8 +178,8 @@ static void pass_on(struct gf_documents *d, const char *text)
 	gf_text_add(&d->passed_on, text, strlen(text));
 }
 
-static int add_root(struct gf_documents *d, const struct gf_json *root,
-		    const char *file, struct gf_error *err)
+static int add_root(struct gf_documents *d, const struct gf_json *root, const char *file,
+		    struct gf_error *err)
 {
 	const struct format *f = NULL;
 	char *text, digest[GF_DIGEST_TEXT];
@@ -219,8 +216,8 @@ static int add_root(struct gf_documents *d, const struct gf_json *root,
 }
 
 /* Every document of a text, into a struct of its own. */
-static int read_all(struct gf_documents *fresh, const char *text, size_t size,
-		    const char *file, struct gf_error *err)
+static int read_all(struct gf_documents *fresh, const char *text, size_t size, const char *file,
+		    struct gf_error *err)
 {
 	struct gf_json *root;
 	size_t used = 0, count;
@@ -236,16 +233,13 @@ static int read_all(struct gf_documents *fresh, const char *text, size_t size,
 			break;
 	}
 	if (!rc && !count)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a document, got nothing", file);
+		rc = gf_error_set(err, -EINVAL, "%s: want a document, got nothing", file);
 	return rc;
 }
 
-static bool differ(struct gf_documents *a, struct gf_documents *b,
-		   const struct format *f)
+static bool differ(struct gf_documents *a, struct gf_documents *b, const struct format *f)
 {
-	return *slot_of(a, f) && *slot_of(b, f) &&
-	       strcmp(digest_of(a, f), digest_of(b, f)) != 0;
+	return *slot_of(a, f) && *slot_of(b, f) && strcmp(digest_of(a, f), digest_of(b, f)) != 0;
 }
 
 /* The other plans, which have gone elsewhere, are forgotten. */
@@ -261,11 +255,9 @@ static void free_files(struct gf_documents *d)
 	d->nother_plans = 0;
 }
 
-/* Moves the documents of `fresh` to d. The steps that can fail come first: the
- * formats that allow one document only, then the one format whose documents
- * combine. */
-static int merge(struct gf_documents *d, struct gf_documents *fresh,
-		 struct gf_error *err)
+/* Moves the documents of `fresh` to d. The steps that can fail come first: the formats that allow
+ * one document only, then the one format whose documents combine. */
+static int merge(struct gf_documents *d, struct gf_documents *fresh, struct gf_error *err)
 {
 	const struct format *f, *end = formats + GF_ARRAY_LENGTH(formats);
 	size_t i;
@@ -273,13 +265,12 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 
 	for (f = formats; f < end; f++)
 		if (differ(d, fresh, f) && !f->combine && !gathers(d, f))
-			return refuse_second(f, *file_of(d, f),
-					     *file_of(fresh, f), err);
+			return refuse_second(f, *file_of(d, f), *file_of(fresh, f), err);
 	for (f = formats; f < end; f++) {
 		if (!differ(d, fresh, f))
 			continue;
-		rc = combine(d, f, *slot_of(fresh, f), digest_of(fresh, f),
-			     *file_of(fresh, f), err);
+		rc = combine(d, f, *slot_of(fresh, f), digest_of(fresh, f), *file_of(fresh, f),
+			     err);
 		if (rc)
 			return rc;
 		*slot_of(fresh, f) = NULL;
@@ -289,21 +280,18 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 			continue;
 		*slot_of(d, f) = *slot_of(fresh, f);
 		*file_of(d, f) = *file_of(fresh, f);
-		memcpy(digest_of(d, f), digest_of(fresh, f),
-		       sizeof(d->plan_digest));
+		memcpy(digest_of(d, f), digest_of(fresh, f), sizeof(d->plan_digest));
 		*slot_of(fresh, f) = NULL;
 		*file_of(fresh, f) = NULL;
 	}
 	for (i = 0; i < fresh->nother_plans; i++)
-		gather(d, fresh->other_plans[i].plan,
-		       fresh->other_plans[i].digest,
+		gather(d, fresh->other_plans[i].plan, fresh->other_plans[i].digest,
 		       fresh->other_plans[i].file);
 	free_files(fresh);
 	return 0;
 }
 
-int gf_documents_require(const struct gf_documents *d, const char *format,
-			 struct gf_error *err)
+int gf_documents_require(const struct gf_documents *d, const char *format, struct gf_error *err)
 {
 	const char *other = NULL;
 	size_t i;
@@ -315,13 +303,13 @@ int gf_documents_require(const struct gf_documents *d, const char *format,
 			return 0;
 		other = formats[i].name;
 	}
-	return gf_error_set(err, -EINVAL, "want a %s document, found %s%s",
-			    format, other ? "a " : "none", other ? other : "");
+	return gf_error_set(err, -EINVAL, "want a %s document, found %s%s", format,
+			    other ? "a " : "none", other ? other : "");
 }
 
 /* One more parameter than elsewhere: what the three verbs below differ in. */
-static int add_text(struct gf_documents *d, const char *text, size_t size,
-		    const char *name, const char *format, struct gf_error *err)
+static int add_text(struct gf_documents *d, const char *text, size_t size, const char *name,
+		    const char *format, struct gf_error *err)
 {
 	bool from_stdin = strcmp(name, "-") == 0;
 	struct gf_documents fresh = {.several_plans = d->several_plans};
@@ -343,14 +331,14 @@ static int add_text(struct gf_documents *d, const char *text, size_t size,
 	return rc;
 }
 
-int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
-			  const char *name, struct gf_error *err)
+int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size, const char *name,
+			  struct gf_error *err)
 {
 	return add_text(d, text, size, name, NULL, err);
 }
 
-int gf_documents_add_of(struct gf_documents *d, const char *path,
-			const char *format, struct gf_error *err)
+int gf_documents_add_of(struct gf_documents *d, const char *path, const char *format,
+			struct gf_error *err)
 {
 	char *text;
 	size_t size;
@@ -364,23 +352,21 @@ int gf_documents_add_of(struct gf_documents *d, const char *path,
 	return rc;
 }
 
-int gf_documents_add_costs(struct gf_documents *d, const char *profile,
-			   const char *topology, struct gf_error *err)
+int gf_documents_add_costs(struct gf_documents *d, const char *profile, const char *topology,
+			   struct gf_error *err)
 {
 	int rc = 0;
 
 	if (profile)
 		rc = gf_documents_add_of(d, profile, "gf-profile", err);
 	if (rc == 0 && profile && !d->profile->network)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a network, found none", profile);
+		rc = gf_error_set(err, -EINVAL, "%s: want a network, found none", profile);
 	if (rc == 0 && topology)
 		rc = gf_documents_add_of(d, topology, "gf-topology", err);
 	return rc;
 }
 
-int gf_documents_add(struct gf_documents *d, const char *path,
-		     struct gf_error *err)
+int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *err)
 {
 	return gf_documents_add_of(d, path, NULL, err);
 }
@@ -390,8 +376,7 @@ int gf_documents_take(void *documents, const char *path, struct gf_error *err)
 	return gf_documents_add(documents, path, err);
 }
 
-int gf_documents_take_model(void *documents, const char *path,
-			    struct gf_error *err)
+int gf_documents_take_model(void *documents, const char *path, struct gf_error *err)
 {
 	return gf_documents_add_of(documents, path, "gf-model", err);
 }

@@ -12,17 +12,16 @@
 #define GF_RANKS_MAX (1 << 24)
 
 /*
- * gf-topology: how ranks are grouped, and how fast each group's links are
- * (gf-topology(5)). Levels are innermost first; rank r has mixed-radix digits,
- * level 0 fastest. ranks is the product of the level sizes, or 0 in a document
- * that describes one host outside a job.
+ * gf-topology: how ranks are grouped, and how fast each group's links are (gf-topology(5)). Levels
+ * are innermost first; rank r has mixed-radix digits, level 0 fastest. ranks is the product of the
+ * level sizes, or 0 in a document that describes one host outside a job.
  */
 enum gf_origin { GF_ORIGIN_ASSUMED, GF_ORIGIN_REPORTED, GF_ORIGIN_MEASURED };
 extern const char *const gf_origin_names[]; /* NULL-terminated */
 
-/* The way between two parts of a host, the nearest first: NVLinks or xGMI, one
- * PCI Express bridge, several of them, the host bridge, the NUMA node, several
- * nodes. The names of the PCI paths are those of nvidia-smi and NCCL. */
+/* The way between two parts of a host, the nearest first: NVLinks or xGMI, one PCI Express bridge,
+ * several of them, the host bridge, the NUMA node, several nodes. The names of the PCI paths are
+ * those of nvidia-smi and NCCL. */
 enum gf_path {
 	GF_PATH_UNKNOWN,
 	GF_PATH_NVLINK,
@@ -40,8 +39,8 @@ struct gf_level {
 	char *name;
 	size_t size;
 	char *link; /* shm, pcie, nvlink, ethernet, infiniband, ... */
-	/* Per direction; > 0. All ranks of one group one level down share it
-	 * when they enter this level. */
+	/* Per direction; > 0. All ranks of one group one level down share it when they enter this
+	 * level. */
 	double bandwidth_bytes_per_s;
 	double latency_s; /* per round; >= 0 */
 	enum gf_origin bandwidth_origin;
@@ -110,8 +109,8 @@ struct gf_topology {
 	char *extra;
 };
 
-int gf_topology_read(const struct gf_json *root, const char *file,
-		     struct gf_topology *t, struct gf_error *err);
+int gf_topology_read(const struct gf_json *root, const char *file, struct gf_topology *t,
+		     struct gf_error *err);
 /* The reader's checks, for structs made by code. */
 int gf_topology_check(const struct gf_topology *t, struct gf_error *err);
 /* The document, ending in a newline; the caller frees. */
@@ -123,8 +122,8 @@ struct gf_level *gf_levels_copy(const struct gf_level *levels, size_t count);
 void gf_levels_free(struct gf_level *levels, size_t count);
 /* Product of the sizes; 0 if it overflows int. */
 int gf_levels_ranks(const struct gf_level *levels, size_t count);
-/* The ranks of a host: the product of the innermost sizes whose links do not
- * leave one. 0: unknown. */
+/* The ranks of a host: the product of the innermost sizes whose links do not leave one. 0:
+ * unknown. */
 int gf_levels_host(const struct gf_level *levels, size_t count);
 
 #endif

@@ -23,8 +23,7 @@ static void add_string(struct gf_text *t, const char *key, const char *value)
 	gf_json_quote(t, value);
 }
 
-static void add_metadata(struct gf_trace *t, int pid, int tid, const char *what,
-			 const char *name)
+static void add_metadata(struct gf_trace *t, int pid, int tid, const char *what, const char *name)
 {
 	open_event(t, "M", pid, tid);
 	add_string(&t->events, "name", what);
@@ -34,8 +33,7 @@ static void add_metadata(struct gf_trace *t, int pid, int tid, const char *what,
 }
 
 /* Viewers sort by name unless told otherwise: rank 10 before rank 2. */
-static void add_sort_index(struct gf_trace *t, int pid, int tid,
-			   const char *what, int index)
+static void add_sort_index(struct gf_trace *t, int pid, int tid, const char *what, int index)
 {
 	open_event(t, "M", pid, tid);
 	add_string(&t->events, "name", what);
@@ -54,12 +52,11 @@ void gf_trace_thread(struct gf_trace *t, int pid, int tid, const char *name)
 	add_sort_index(t, pid, tid, "thread_sort_index", tid);
 }
 
-void gf_trace_slice(struct gf_trace *t, int pid, int tid, const char *category,
-		    const char *name, double start_s, double duration_s,
-		    const char *args_json)
+void gf_trace_slice(struct gf_trace *t, int pid, int tid, const char *category, const char *name,
+		    double start_s, double duration_s, const char *args_json)
 {
-	/* both ends are rounded, not start and length: slices that touch must
-	 * not overlap in the file */
+	/* both ends are rounded, not start and length: slices that touch must not overlap in the
+	 * file */
 	double from = round(start_s * 1e9);
 	double to = round((start_s + duration_s) * 1e9);
 
@@ -73,8 +70,8 @@ void gf_trace_slice(struct gf_trace *t, int pid, int tid, const char *category,
 	gf_text_addf(&t->events, "}");
 }
 
-void gf_trace_instant(struct gf_trace *t, int pid, int tid,
-		      const char *category, const char *name, double at_s)
+void gf_trace_instant(struct gf_trace *t, int pid, int tid, const char *category, const char *name,
+		      double at_s)
 {
 	open_event(t, "i", pid, tid);
 	add_string(&t->events, "cat", category);
@@ -83,8 +80,8 @@ void gf_trace_instant(struct gf_trace *t, int pid, int tid,
 	gf_text_addf(&t->events, ", \"s\": \"t\"}");
 }
 
-static void add_flow_end(struct gf_trace *t, const char *phase, int pid,
-			 int tid, double at_s, size_t id)
+static void add_flow_end(struct gf_trace *t, const char *phase, int pid, int tid, double at_s,
+			 size_t id)
 {
 	open_event(t, phase, pid, tid);
 	add_string(&t->events, "cat", "flow");
@@ -96,8 +93,8 @@ static void add_flow_end(struct gf_trace *t, const char *phase, int pid,
 	gf_text_addf(&t->events, "}");
 }
 
-void gf_trace_flow(struct gf_trace *t, int pid, int tid_from, double from_s,
-		   int tid_to, double to_s, size_t id)
+void gf_trace_flow(struct gf_trace *t, int pid, int tid_from, double from_s, int tid_to,
+		   double to_s, size_t id)
 {
 	add_flow_end(t, "s", pid, tid_from, from_s, id);
 	add_flow_end(t, "f", pid, tid_to, to_s, id);

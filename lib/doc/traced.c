@@ -51,8 +51,7 @@ static struct process *process_of(struct reading *r, int pid)
 	for (i = 0; i < r->nprocesses; i++)
 		if (r->processes[i].rank.pid == pid)
 			return &r->processes[i];
-	p = gf_array_push(&r->processes, &r->nprocesses,
-			  &r->processes_capacity);
+	p = gf_array_push(&r->processes, &r->nprocesses, &r->processes_capacity);
 	p->rank.pid = pid;
 	return p;
 }
@@ -63,24 +62,19 @@ static struct gf_traced_step *last_step(const struct process *p)
 }
 
 /* Room for so many tensors and messages, of which nothing is known yet. */
-static void grow_step(struct reading *r, struct gf_traced_step *s,
-		      size_t nready, size_t nmessages)
+static void grow_step(struct reading *r, struct gf_traced_step *s, size_t nready, size_t nmessages)
 {
-	static const struct gf_traced_message none = {NAN, NAN,      SIZE_MAX,
-						      0,   SIZE_MAX, SIZE_MAX};
+	static const struct gf_traced_message none = {NAN, NAN, SIZE_MAX, 0, SIZE_MAX, SIZE_MAX};
 
 	for (; s->nready < nready; r->places++)
-		*gf_array_push(&s->ready_s, &s->nready, &s->ready_capacity) =
-			NAN;
+		*gf_array_push(&s->ready_s, &s->nready, &s->ready_capacity) = NAN;
 	for (; s->nmessages < nmessages; r->places++)
-		*gf_array_push(&s->messages, &s->nmessages,
-			       &s->message_capacity) = none;
+		*gf_array_push(&s->messages, &s->nmessages, &s->message_capacity) = none;
 }
 
 static void begin_step(struct process *p, const struct event *e)
 {
-	struct gf_traced_step *s =
-		gf_array_push(&p->rank.steps, &p->rank.nsteps, &p->capacity);
+	struct gf_traced_step *s = gf_array_push(&p->rank.steps, &p->rank.nsteps, &p->capacity);
 
 	s->start_s = e->ts_s;
 	s->forward_end_s = s->backward_end_s = s->end_s = e->end_s;
@@ -88,10 +82,8 @@ static void begin_step(struct process *p, const struct event *e)
 	p->next_ready = 0;
 }
 
-/* Instants come in generation order; of a plan, a name that is out of turn is
- * sought. */
-static size_t tensor_of(const struct reading *r, struct process *p,
-			const char *name)
+/* Instants come in generation order; of a plan, a name that is out of turn is sought. */
+static size_t tensor_of(const struct reading *r, struct process *p, const char *name)
 {
 	const struct gf_model_profile *m = r->plan ? r->plan->model : NULL;
 	size_t i;
@@ -110,8 +102,7 @@ static size_t tensor_of(const struct reading *r, struct process *p,
 }
 
 /* Of a plan, each has its place; else they are in the trace's order. */
-static void take_message(struct reading *r, struct gf_traced_step *s,
-			 const struct event *e)
+static void take_message(struct reading *r, struct gf_traced_step *s, const struct event *e)
 {
 	size_t at = r->plan ? e->message : s->nmessages;
 
@@ -123,8 +114,7 @@ static void take_message(struct reading *r, struct gf_traced_step *s,
 	s->messages[at].end_s = e->end_s;
 }
 
-static void take_slice(struct reading *r, struct process *p,
-		       const struct event *e)
+static void take_slice(struct reading *r, struct process *p, const struct event *e)
 {
 	struct gf_traced_step *s;
 
@@ -162,8 +152,7 @@ static void take(struct reading *r, const struct event *e)
 		return;
 	if (strcmp(e->ph, "X") == 0) {
 		take_slice(r, p, e);
-	} else if (strcmp(e->ph, "i") == 0 && s &&
-		   strcmp(e->cat, "ready") == 0) {
+	} else if (strcmp(e->ph, "i") == 0 && s && strcmp(e->cat, "ready") == 0) {
 		tensor = tensor_of(r, p, e->name);
 		if (tensor == SIZE_MAX)
 			return;
@@ -174,52 +163,43 @@ static void take(struct reading *r, const struct event *e)
 
 /* --- the file ------------------------------------------------------------ */
 
-/* The trace of another plan has other messages. Those that are cut anew in
- * every step prove nothing. */
-static int check_message(const struct gf_plan *p, struct gf_json_at *args,
-			 size_t message, const struct gf_traced_message *of,
-			 struct gf_error *err)
+/* The trace of another plan has other messages. Those that are cut anew in every step prove
+ * nothing. */
+static int check_message(const struct gf_plan *p, struct gf_json_at *args, size_t message,
+			 const struct gf_traced_message *of, struct gf_error *err)
 {
 	const struct gf_message *m;
 
-	if (!p || gf_selection_has(&p->selection, GF_SELECT_RECUTS) ||
-	    of->first == SIZE_MAX)
+	if (!p || gf_selection_has(&p->selection, GF_SELECT_RECUTS) || of->first == SIZE_MAX)
 		return 0;
 	if (message >= p->nmessages)
 		return gf_json_refuse(args, "message", err,
-				      "want one of the plan's %zu messages, "
-				      "got %zu",
-				      p->nmessages, message);
+				      "want one of the plan's %zu messages, got %zu", p->nmessages,
+				      message);
 	m = &p->messages[message];
 	if (of->first != m->first || of->last != m->last)
-		return gf_json_refuse(args, NULL, err,
-				      "want tensors %zu to %zu in message %zu "
-				      "of the plan, got %zu to %zu",
-				      m->first, m->last, message, of->first,
-				      of->last);
+		return gf_json_refuse(
+			args, NULL, err,
+			"want tensors %zu to %zu in message %zu of the plan, got %zu to %zu",
+			m->first, m->last, message, of->first, of->last);
 	return 0;
 }
 
-static int read_message(struct reading *r, struct gf_json_at *args,
-			struct event *e, struct gf_error *err)
+static int read_message(struct reading *r, struct gf_json_at *args, struct event *e,
+			struct gf_error *err)
 {
 	struct gf_traced_message *m = &e->of;
 	char *algorithm = NULL;
-	int rc = gf_json_size(args, "message", 0, SIZE_MAX / 2, &e->message,
-			      err);
+	int rc = gf_json_size(args, "message", 0, SIZE_MAX / 2, &e->message, err);
 
 	m->number = e->message;
-	if (rc == 0 && gf_json_has(args, "first") &&
-	    gf_json_has(args, "last")) {
-		rc = gf_json_size(args, "first", 0, SIZE_MAX / 2, &m->first,
-				  err);
+	if (rc == 0 && gf_json_has(args, "first") && gf_json_has(args, "last")) {
+		rc = gf_json_size(args, "first", 0, SIZE_MAX / 2, &m->first, err);
 		if (rc == 0)
-			rc = gf_json_size(args, "last", 0, SIZE_MAX / 2,
-					  &m->last, err);
+			rc = gf_json_size(args, "last", 0, SIZE_MAX / 2, &m->last, err);
 	}
 	if (rc == 0 && gf_json_has(args, "bytes"))
-		rc = gf_json_size(args, "bytes", 0, SIZE_MAX / 2,
-				  &m->size_bytes, err);
+		rc = gf_json_size(args, "bytes", 0, SIZE_MAX / 2, &m->size_bytes, err);
 	if (rc == 0 && gf_json_has(args, "algorithm")) {
 		rc = gf_json_string(args, "algorithm", &algorithm, err);
 		m->sets = !rc && gf_algorithm_has(algorithm, GF_ALGORITHM_SETS);
@@ -235,12 +215,10 @@ static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 	char *name = NULL;
 	int rc = gf_json_object(at, "args", &args, err);
 
-	if (rc == 0 && strcmp(e->ph, "M") == 0 &&
-	    strcmp(e->name, "process_name") == 0) {
+	if (rc == 0 && strcmp(e->ph, "M") == 0 && strcmp(e->name, "process_name") == 0) {
 		rc = gf_json_string(&args, "name", &name, err);
 		if (rc == 0)
-			process_of(r, e->pid)->predicted =
-				strcmp(name, "predicted") == 0;
+			process_of(r, e->pid)->predicted = strcmp(name, "predicted") == 0;
 		free(name);
 	} else if (rc == 0 && e->cat && strcmp(e->cat, "message") == 0) {
 		rc = read_message(r, &args, e, err);
@@ -249,11 +227,9 @@ static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 	return rc;
 }
 
-static int read_event(struct reading *r, struct gf_json_at *at,
-		      struct gf_error *err)
+static int read_event(struct reading *r, struct gf_json_at *at, struct gf_error *err)
 {
-	struct event e = {.message = SIZE_MAX,
-			  .of = {NAN, NAN, SIZE_MAX, 0, SIZE_MAX, SIZE_MAX}};
+	struct event e = {.message = SIZE_MAX, .of = {NAN, NAN, SIZE_MAX, 0, SIZE_MAX, SIZE_MAX}};
 	double ts = 0, duration = 0;
 	int rc = gf_json_string(at, "ph", &e.ph, err);
 
@@ -279,8 +255,8 @@ static int read_event(struct reading *r, struct gf_json_at *at,
 	return rc;
 }
 
-static int read_events(struct reading *r, const struct gf_json *root,
-		       size_t size, struct gf_error *err)
+static int read_events(struct reading *r, const struct gf_json *root, size_t size,
+		       struct gf_error *err)
 {
 	struct gf_json_at at, events, event;
 	size_t count = 0, i;
@@ -290,23 +266,20 @@ static int read_events(struct reading *r, const struct gf_json *root,
 		return rc;
 	if (!gf_json_has(&at, "traceEvents"))
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a trace of gf-train --trace, "
-				  "found no traceEvents",
+				  "%s: want a trace of gf-train --trace, found no traceEvents",
 				  r->file);
 	rc = rc ? rc : gf_json_array(&at, "traceEvents", &events, &count, err);
 	for (i = 0; i < count && rc == 0; i++) {
-		rc = gf_json_object(gf_json_item(&events, i), NULL, &event,
-				    err);
+		rc = gf_json_object(gf_json_item(&events, i), NULL, &event, err);
 		if (rc < 0)
 			break;
 		rc = read_event(r, &event, err);
-		if (rc == 0 && (r->places > GF_TRACED_PLACES(size) ||
-				r->nprocesses > PROCESSES_MOST))
+		if (rc == 0 &&
+		    (r->places > GF_TRACED_PLACES(size) || r->nprocesses > PROCESSES_MOST))
 			rc = gf_json_refuse(
 				&event, NULL, err,
-				"want at most %d processes, and an instant or "
-				"a message for every 16 bytes of the trace, "
-				"got more: is it a trace of this plan?",
+				"want at most %d processes, and an instant or a message for every "
+				"16 bytes of the trace, got more: is it a trace of this plan?",
 				PROCESSES_MOST);
 		gf_json_leave(&event);
 	}
@@ -327,9 +300,8 @@ static void release_rank(struct gf_traced_rank *r)
 	free(r->steps);
 }
 
-int gf_traced_read(const char *text, size_t size, const char *file,
-		   const struct gf_plan *p, struct gf_traced *t,
-		   struct gf_error *err)
+int gf_traced_read(const char *text, size_t size, const char *file, const struct gf_plan *p,
+		   struct gf_traced *t, struct gf_error *err)
 {
 	struct reading r = {.plan = p, .file = file};
 	struct gf_json *root = NULL;
@@ -346,8 +318,7 @@ int gf_traced_read(const char *text, size_t size, const char *file,
 	qsort(t->ranks, t->nranks, sizeof(*t->ranks), by_pid);
 	if (rc == 0 && t->nranks == 0)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want steps with a slice of category "
-				  "forward, found none",
+				  "%s: want steps with a slice of category forward, found none",
 				  file);
 	if (rc < 0)
 		gf_traced_release(t);

@@ -9,10 +9,8 @@
 
 #define FORMAT "gf-training"
 
-const char *const gf_schedule_names[] = {"constant", "linear", "cosine",
-					 "step",     "poly",   NULL};
-const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic",
-					NULL};
+const char *const gf_schedule_names[] = {"constant", "linear", "cosine", "step", "poly", NULL};
+const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic", NULL};
 
 #define MAX_SEED 1e15
 #define MAX_REAL 1e9
@@ -24,17 +22,15 @@ const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic",
 /* --- optimizer, rate, loss_scale: objects whose members are the struct's -- */
 
 #define AT(member) offsetof(struct gf_training, member)
-#define REAL(key, member, from, to)                                            \
-	key, GF_FIELD_REAL, GF_OMITTED, .offset = AT(member), .low = (from),   \
-					.high = (to), .absent = NAN
-#define COUNT(key, member)                                                     \
-	key, GF_FIELD_SIZE, GF_OMITTED, .offset = AT(member), .low = 1,        \
-					.high = GF_MAX_COUNT
+#define REAL(key, member, from, to)                                                                \
+	key, GF_FIELD_REAL, GF_OMITTED, .offset = AT(member), .low = (from), .high = (to),         \
+					.absent = NAN
+#define COUNT(key, member)                                                                         \
+	key, GF_FIELD_SIZE, GF_OMITTED, .offset = AT(member), .low = 1, .high = GF_MAX_COUNT
 #define TEXT(key, member)       key, GF_FIELD_STRING, GF_OMITTED, .offset = AT(member)
 #define OPTION(name, arg, text) .option = (name), .unit = (arg), .help = (text)
 
-static const char *const augmentations[] = {"none", "flip", "crop:4",
-					    "flip,resized-crop", NULL};
+static const char *const augmentations[] = {"none", "flip", "crop:4", "flip,resized-crop", NULL};
 static const char *const exclusions[] = {"vectors", "none", NULL};
 
 const struct gf_field gf_training_optimizer_fields[] = {
@@ -42,27 +38,20 @@ const struct gf_field gf_training_optimizer_fields[] = {
 	{REAL("momentum", momentum, 0, 1),
 	 OPTION("momentum", "M", "the optimizer's momentum (0.9)")},
 	{REAL("weight_decay", weight_decay, 0, MAX_REAL),
-	 OPTION("weight-decay", "D",
-		"the optimizer's weight decay (5e-3; adamw: 0.01)")},
+	 OPTION("weight-decay", "D", "the optimizer's weight decay (5e-3; adamw: 0.01)")},
 	{REAL("beta1", beta1, 0, BELOW_1),
-	 OPTION("beta1", "B",
-		"adamw: how much of the mean gradient stays in a step (0.9)")},
+	 OPTION("beta1", "B", "adamw: how much of the mean gradient stays in a step (0.9)")},
 	{REAL("beta2", beta2, 0, BELOW_1),
-	 OPTION("beta2", "B",
-		"adamw: how much of the mean square stays in a step (0.999)")},
-	{REAL("eta", eta, 0, MAX_REAL),
-	 OPTION("eta", "E", "LARS's trust coefficient (0.02)")},
+	 OPTION("beta2", "B", "adamw: how much of the mean square stays in a step (0.999)")},
+	{REAL("eta", eta, 0, MAX_REAL), OPTION("eta", "E", "LARS's trust coefficient (0.02)")},
 	{REAL("epsilon", epsilon, 0, MAX_REAL),
-	 OPTION("epsilon", "E",
-		"what adamw (1e-8) and LARS (0) add to the divisor")},
+	 OPTION("epsilon", "E", "what adamw (1e-8) and LARS (0) add to the divisor")},
 	{REAL("clip_norm", clip_norm, 0, MAX_REAL),
-	 OPTION("clip-norm", "N",
-		"scale larger gradients down to this norm; 0 is no limit "
-		"(0)")},
+	 OPTION("clip-norm", "N", "scale larger gradients down to this norm; 0 is no limit (0)")},
 	{TEXT("exclude", exclude), .names = exclusions,
 	 OPTION("exclude", "LIST",
-		"tensors without weight decay and trust ratio: vectors, none, "
-		"or patterns (lars: vectors, else none)")},
+		"tensors without weight decay and trust ratio: vectors, none, or patterns (lars: "
+		"vectors, else none)")},
 	{NULL},
 };
 
@@ -74,32 +63,23 @@ static const struct gf_record optimizer_record = {
 const struct gf_field gf_training_rate_fields[] = {
 	{REAL("peak", rate, 0, MAX_REAL),
 	 OPTION("lr", "RATE",
-		"peak learning rate (0.1 for a global batch of 64, scaled; "
-		"adamw: 1e-3)")},
+		"peak learning rate (0.1 for a global batch of 64, scaled; adamw: 1e-3)")},
 	{REAL("for_batch", rate_batch, 1, 1e12),
-	 OPTION("lr-batch", "N",
-		"RATE is meant for a global batch of N: scale it to this "
-		"run's")},
+	 OPTION("lr-batch", "N", "RATE is meant for a global batch of N: scale it to this run's")},
 	{REAL("warmup_epochs", warmup_epochs, 0, MAX_REAL),
-	 OPTION("warmup", "EPOCHS",
-		"raise the rate to its peak over EPOCHS (1)")},
+	 OPTION("warmup", "EPOCHS", "raise the rate to its peak over EPOCHS (1)")},
 	{"schedule", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(schedule),
 	 .names = gf_schedule_names, .absent = GF_TRAINING_NO_CHOICE,
 	 OPTION("schedule", "NAME",
-		"the rate after that: constant, linear, cosine, step or poly "
-		"(cosine)")},
+		"the rate after that: constant, linear, cosine, step or poly (cosine)")},
 	{"drop_epochs", GF_FIELD_REALS, GF_OMITTED, .offset = AT(drop_epochs),
 	 .count_offset = AT(ndrops), .high = MAX_REAL,
-	 OPTION("drop-epochs", "LIST",
-		"schedule step: the epochs after which the rate drops")},
+	 OPTION("drop-epochs", "LIST", "schedule step: the epochs after which the rate drops")},
 	{REAL("drop_factor", drop_factor, 0, 1),
-	 OPTION("drop-factor", "F",
-		"schedule step: the factor of each drop (0.1)")},
-	{REAL("power", power, 0, 100),
-	 OPTION("power", "P", "schedule poly: the exponent (2)")},
+	 OPTION("drop-factor", "F", "schedule step: the factor of each drop (0.1)")},
+	{REAL("power", power, 0, 100), OPTION("power", "P", "schedule poly: the exponent (2)")},
 	{REAL("floor", floor, 0, 1),
-	 OPTION("floor", "F",
-		"schedule cosine: the share of the peak that it ends at (0)")},
+	 OPTION("floor", "F", "schedule cosine: the share of the peak that it ends at (0)")},
 	{NULL},
 };
 
@@ -109,8 +89,8 @@ static const struct gf_record rate_record = {
 };
 
 static const struct gf_field scale_fields[] = {
-	{"mode", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(scaling),
-	 .names = gf_scaling_names, .absent = GF_TRAINING_NO_CHOICE},
+	{"mode", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(scaling), .names = gf_scaling_names,
+	 .absent = GF_TRAINING_NO_CHOICE},
 	{REAL("initial", scale, MIN_SCALE, MAX_SCALE)},
 	{COUNT("growth_steps", growth_steps)},
 	{NULL},
@@ -125,29 +105,23 @@ const struct gf_field gf_training_fields[] = {
 	{TEXT("producer", producer)},
 	{TEXT("model", model)},
 	{TEXT("plan", plan)},
-	{COUNT("epochs", epochs),
-	 OPTION("epochs", "N", "passes over the training data (10)")},
+	{COUNT("epochs", epochs), OPTION("epochs", "N", "passes over the training data (10)")},
 	{COUNT("batch_per_rank", batch),
-	 OPTION("batch", "N",
-		"samples that a rank computes at once (the plan's, or 16)")},
+	 OPTION("batch", "N", "samples that a rank computes at once (the plan's, or 16)")},
 	{COUNT("accumulate", accumulate),
 	 OPTION("accumulate", "N",
-		"exchange the mean gradient of N batches at once (the "
-		"plan's, or 1)")},
-	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed),
-	 .high = MAX_SEED, .absent = (double)GF_TRAINING_NO_SEED,
+		"exchange the mean gradient of N batches at once (the plan's, or 1)")},
+	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed), .high = MAX_SEED,
+	 .absent = (double)GF_TRAINING_NO_SEED,
 	 OPTION("seed", "N", "seed of weights and data order (1)")},
 	{TEXT("augment", augment), .names = augmentations,
-	 OPTION("augment", "LIST",
-		"change training images: flip, crop:N, resized-crop (none)")},
+	 OPTION("augment", "LIST", "change training images: flip, crop:N, resized-crop (none)")},
 	{REAL("label_smoothing", label_smoothing, 0, 1),
 	 OPTION("label-smoothing", "S",
-		"share of a label that goes to all classes in equal parts "
-		"(0)")},
+		"share of a label that goes to all classes in equal parts (0)")},
 	{REAL("ema_decay", ema_decay, 0, BELOW_1),
 	 OPTION("ema-decay", "D",
-		"keep an average of weights, of which D stays in a step, and "
-		"test it (none)")},
+		"keep an average of weights, of which D stays in a step, and test it (none)")},
 	{"optimizer", GF_FIELD_GROUP, GF_OMITTED, .record = &optimizer_record},
 	{"rate", GF_FIELD_GROUP, GF_OMITTED, .record = &rate_record},
 	{"loss_scale", GF_FIELD_GROUP, GF_OMITTED, .record = &scale_record},
@@ -169,14 +143,12 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 		if (t->drop_epochs[i - 1] <= t->drop_epochs[i])
 			continue;
 		snprintf(place, sizeof(place), "rate/drop_epochs/%zu", i);
-		return gf_json_refuse(at, place, err,
-				      "want at least %g, the one before, got "
-				      "%g",
+		return gf_json_refuse(at, place, err, "want at least %g, the one before, got %g",
 				      t->drop_epochs[i - 1], t->drop_epochs[i]);
 	}
 	if (!isnan(t->scale) && frexp(t->scale, &exponent) != 0.5)
-		return gf_json_refuse(at, "loss_scale/initial", err,
-				      "want a power of two, got %g", t->scale);
+		return gf_json_refuse(at, "loss_scale/initial", err, "want a power of two, got %g",
+				      t->scale);
 	return 0;
 }
 
@@ -192,8 +164,8 @@ void gf_training_init(struct gf_training *t)
 	gf_record_clear(&training_record, t);
 }
 
-int gf_training_read(const struct gf_json *root, const char *file,
-		     struct gf_training *t, struct gf_error *err)
+int gf_training_read(const struct gf_json *root, const char *file, struct gf_training *t,
+		     struct gf_error *err)
 {
 	return gf_document_read(root, file, FORMAT, &training_record, t, err);
 }

@@ -9,11 +9,10 @@
 #include "json/record.h"
 
 /*
- * gf-training: how a model is trained, apart from how gradients are exchanged,
- * which is the plan's (gf-training(5)). A recipe also names its model and its
- * plan. Every key may be absent, and the struct can represent that. So the
- * options, a file and the defaults are three structs of this type, which
- * gf_training_fill lays one over the other.
+ * gf-training: how a model is trained, apart from how gradients are exchanged, which is the plan's
+ * (gf-training(5)). A recipe also names its model and its plan. Every key may be absent, and the
+ * struct can represent that. So the options, a file and the defaults are three structs of this
+ * type, which gf_training_fill lays one over the other.
  */
 enum gf_rate_schedule { /* as enum gf_rate_shape of trainer/optim/rate.h */
 			GF_SCHEDULE_CONSTANT,
@@ -23,9 +22,7 @@ enum gf_rate_schedule { /* as enum gf_rate_shape of trainer/optim/rate.h */
 			GF_SCHEDULE_POLY
 };
 enum gf_scaling {
-	GF_SCALING_AUTO, /* dynamic if a message of the plan, or compute, is
-			  * f16, else none
-			  */
+	GF_SCALING_AUTO, /* dynamic if a message of the plan, or compute, is f16, else none */
 	GF_SCALING_NONE,
 	GF_SCALING_STATIC,
 	GF_SCALING_DYNAMIC
@@ -36,8 +33,8 @@ extern const char *const gf_scaling_names[]; /* auto none static dynamic */
 #define GF_TRAINING_NO_CHOICE (-1)
 #define GF_TRAINING_NO_SEED   ((size_t)1 << 62)
 
-/* Absent: 0 for counts, NAN for numbers, the two above for choices and the
- * seed, NULL for strings and lists. */
+/* Absent: 0 for counts, NAN for numbers, the two above for choices and the seed, NULL for strings
+ * and lists. */
 struct gf_training {
 	char *producer;
 	char *model, *plan; /* names of shipped ones, for want of others */
@@ -68,16 +65,16 @@ struct gf_training {
 	char *extra, *optimizer_extra, *rate_extra, *scale_extra;
 };
 
-/* The keys and the options that set them: of the document, of its optimizer
- * and of its rate. A string's names are suggestions. */
+/* The keys and the options that set them: of the document, of its optimizer and of its rate. A
+ * string's names are suggestions. */
 extern const struct gf_field gf_training_fields[];
 extern const struct gf_field gf_training_optimizer_fields[];
 extern const struct gf_field gf_training_rate_fields[];
 
 /* Everything absent. */
 void gf_training_init(struct gf_training *t);
-int gf_training_read(const struct gf_json *root, const char *file,
-		     struct gf_training *t, struct gf_error *err);
+int gf_training_read(const struct gf_json *root, const char *file, struct gf_training *t,
+		     struct gf_error *err);
 /* The reader's checks, for structs made by code. */
 int gf_training_check(const struct gf_training *t, struct gf_error *err);
 char *gf_training_write(const struct gf_training *t);

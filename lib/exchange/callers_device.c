@@ -2,15 +2,13 @@
 /* Gradients in a GPU's memory: the same on streams. */
 #include "exchange/callers_parts.h"
 
-static const struct gf_gpu_codec *codec_of(const struct gf_memory *m,
-					   enum gf_dtype dtype)
+static const struct gf_gpu_codec *codec_of(const struct gf_memory *m, enum gf_dtype dtype)
 {
-	return &m->env->place.gpu->kernels
-			->codecs[gf_codec_number(gf_memory_codec(dtype))];
+	return &m->env->place.gpu->kernels->codecs[gf_codec_number(gf_memory_codec(dtype))];
 }
 
-int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
-		      struct gf_gpu_stream *q, struct gf_error *err)
+int gf_memory_pack_on(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q,
+		      struct gf_error *err)
 {
 	struct gf_memory_tensor *t = &m->tensors[tensor];
 	struct gf_gpu *gpu = m->env->place.gpu;
@@ -24,14 +22,13 @@ int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
 		return gpu->ops->zero(gpu, q, to, n * sizeof(*to), err);
 	gf_memory_count(m, n * gf_dtype_bytes(t->dtype));
 	if (t->dtype == GF_F32)
-		return gpu->ops->copy(gpu, q, to, t->data, n * sizeof(*to),
-				      GF_GPU_WITHIN, err);
+		return gpu->ops->copy(gpu, q, to, t->data, n * sizeof(*to), GF_GPU_WITHIN, err);
 	codec_of(m, t->dtype)->decode(q, to, t->data, n, 0);
 	return gpu->ops->check(gpu, err);
 }
 
-int gf_memory_put_on(struct gf_memory *m, size_t tensor,
-		     struct gf_gpu_stream *q, struct gf_error *err)
+int gf_memory_put_on(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q,
+		     struct gf_error *err)
 {
 	const struct gf_memory_tensor *t = &m->tensors[tensor];
 	struct gf_gpu *gpu = m->env->place.gpu;
@@ -40,14 +37,12 @@ int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 
 	gf_memory_count(m, n * gf_dtype_bytes(t->dtype));
 	if (t->dtype == GF_F32)
-		return gpu->ops->copy(gpu, q, t->data, from, n * sizeof(*from),
-				      GF_GPU_WITHIN, err);
+		return gpu->ops->copy(gpu, q, t->data, from, n * sizeof(*from), GF_GPU_WITHIN, err);
 	codec_of(m, t->dtype)->encode(q, t->data, from, n, 0);
 	return gpu->ops->check(gpu, err);
 }
 
-int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
-			 struct gf_error *err)
+int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_select_env *env = m->env;
 	const struct gf_gpu_kernels *kernels = env->place.gpu->kernels;
@@ -59,15 +54,13 @@ int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 	gf_select_sums(m->select, m->slot, &sums);
 	/* one that lies in the pool is all of it */
 	if (!sums.npieces || sums.pieces->grad != pool->data)
-		rc = env->place.gpu->ops->zero(
-			env->place.gpu, q, pool->data,
-			pool->count_elems * sizeof(float), err);
+		rc = env->place.gpu->ops->zero(env->place.gpu, q, pool->data,
+					       pool->count_elems * sizeof(float), err);
 	if (rc)
 		return rc;
 	for (i = 0; i < sums.npieces; i++)
 		kernels->scale_f32(q, sums.share, sums.pieces[i].grad,
-				   pool->data + sums.pieces[i].first,
-				   sums.pieces[i].count_elems);
+				   pool->data + sums.pieces[i].first, sums.pieces[i].count_elems);
 	kernels->spoil_f32(q, m->flag, pool->data, pool->count_elems);
 	for (i = 0; i < pool->ntensors && !rc; i++)
 		if (m->tensors[i].data)

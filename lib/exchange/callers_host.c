@@ -58,15 +58,14 @@ void gf_memory_pack(struct gf_memory *m, size_t tensor)
 	else if (!wide)
 		codec_of(t->dtype)->decode(to, t->data, n, 0);
 	for (at = 0; wide && t->dtype != GF_F64 && at < n; at += BLOCK_ELEMS) {
-		codec_of(t->dtype)->decode(block, (char *)t->data + at * bytes,
-					   block_at(at, n), 0);
+		codec_of(t->dtype)->decode(block, (char *)t->data + at * bytes, block_at(at, n), 0);
 		widen((double *)to + at, block, block_at(at, n));
 	}
 	gf_memory_count(m, n * bytes);
 }
 
-void gf_memory_put(struct gf_memory *m, size_t tensor, size_t first,
-		   const float *from, float share, size_t n)
+void gf_memory_put(struct gf_memory *m, size_t tensor, size_t first, const float *from, float share,
+		   size_t n)
 {
 	const struct gf_memory_tensor *t = &m->tensors[tensor];
 	const size_t bytes = gf_dtype_bytes(t->dtype);
@@ -81,13 +80,11 @@ void gf_memory_put(struct gf_memory *m, size_t tensor, size_t first,
 		for (k = 0; !from && k < count; k++)
 			values[k] = share;
 		if (from)
-			gf_kernels()->scale_f32(share, from + at, values,
-						count);
+			gf_kernels()->scale_f32(share, from + at, values, count);
 		if (t->dtype == GF_F64)
 			widen((double *)to + at, block, count);
 		else if (t->dtype != GF_F32)
-			codec_of(t->dtype)->encode(to + at * bytes, block,
-						   count, 0);
+			codec_of(t->dtype)->encode(to + at * bytes, block, count, 0);
 	}
 	gf_memory_count(m, n * bytes);
 }
@@ -105,8 +102,7 @@ void gf_memory_put_wide(struct gf_memory *m, size_t tensor)
 		memcpy(t->data, from, n * bytes);
 	for (at = 0; t->dtype != GF_F64 && at < n; at += BLOCK_ELEMS) {
 		narrow(block, from + at, block_at(at, n));
-		codec_of(t->dtype)->encode((char *)t->data + at * bytes, block,
-					   block_at(at, n), 0);
+		codec_of(t->dtype)->encode((char *)t->data + at * bytes, block, block_at(at, n), 0);
 	}
 	gf_memory_count(m, n * bytes);
 }

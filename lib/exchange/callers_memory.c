@@ -23,8 +23,7 @@ const struct gf_codec *gf_memory_codec(enum gf_dtype dtype)
 
 /* --- opening -------------------------------------------------------------- */
 
-bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes,
-		       size_t message)
+bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes, size_t message)
 {
 	const struct gf_message *m = &plan->messages[message];
 	size_t k;
@@ -35,8 +34,7 @@ bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes,
 	       gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS);
 }
 
-void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes,
-		       size_t *counts)
+void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes, size_t *counts)
 {
 	size_t i, k;
 
@@ -66,20 +64,19 @@ void gf_exchange_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
 		for (k = m->first; k <= m->last && dtypes[k] == dtype; k++)
 			;
 		/* a library's own takes f32, and f64 is no codec */
-		if (k <= m->last || !gf_memory_codec(dtype) || !asked ||
-		    asked->error > 0 || (a && !a->build))
+		if (k <= m->last || !gf_memory_codec(dtype) || !asked || asked->error > 0 ||
+		    (a && !a->build))
 			continue;
 		free(m->codec);
 		m->codec = gf_xstrdup(gf_memory_codec(dtype)->name);
 	}
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err);
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err);
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err);
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err);
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err);
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err);
 static bool meanwhile(void *ctx, size_t slot, size_t nready);
 static void failed(void *ctx, int rc);
 
@@ -99,8 +96,7 @@ static bool has_neighbours(struct gf_comm *c)
 	int rank;
 
 	for (rank = 0; rank < c->ranks; rank++)
-		if (rank != c->rank && c->ops->reduces_from &&
-		    c->ops->reduces_from(c, rank))
+		if (rank != c->rank && c->ops->reduces_from && c->ops->reduces_from(c, rank))
 			return true;
 	return false;
 }
@@ -111,8 +107,7 @@ static bool goes_as_it_is(const struct gf_plan *plan, size_t message)
 	const struct gf_message *m = &plan->messages[message];
 	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
 
-	return gf_codec_find(m->codec) == gf_memory_codec(GF_F32) &&
-	       !(a && !a->build);
+	return gf_codec_find(m->codec) == gf_memory_codec(GF_F32) && !(a && !a->build);
 }
 
 /* Its elements are f64, in every slot, and in the half that gathers. */
@@ -142,9 +137,8 @@ static int make_wide(struct gf_memory *m, size_t message, struct gf_error *err)
 	return rc;
 }
 
-int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
-		   struct gf_comm *comm, const enum gf_dtype *dtypes,
-		   struct gf_error *err)
+int gf_memory_open(struct gf_memory *m, struct gf_selector *select, struct gf_comm *comm,
+		   const enum gf_dtype *dtypes, struct gf_error *err)
 {
 	const struct gf_select_env *env = gf_select_env(select);
 	const struct gf_plan *plan = env->plan;
@@ -157,8 +151,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		.select = select,
 		.env = env,
 		.inner = gf_select_hooks(select),
-		.by_message =
-			gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS),
+		.by_message = gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS),
 	};
 	m->hooks = (struct gf_engine_hooks){
 		.prepare = prepare,
@@ -174,22 +167,18 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 	for (i = 0; i < plan->nmessages; i++) {
 		m->messages[i].gather = i;
 		m->messages[i].pooled = read_here && goes_as_it_is(plan, i);
-		for (k = plan->messages[i].first; k <= plan->messages[i].last;
-		     k++)
+		for (k = plan->messages[i].first; k <= plan->messages[i].last; k++)
 			m->tensors[k].message = i;
 	}
 	for (i = plan->nmessages; i < gf_work_count(plan); i++)
 		m->messages[work[i].after - 1].gather = i;
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].dtype = dtypes[i];
-		if (!gf_memory_codec(dtypes[i]) &&
-		    (dtypes[i] != GF_F64 || env->place.gpu))
-			return gf_error_set(err, -ENOTSUP,
-					    "tensor %s: want f32, f16%s or "
-					    "bf16, got %s",
-					    plan->model->tensors[i].name,
-					    env->place.gpu ? "" : ", f64",
-					    gf_dtype_names[dtypes[i]]);
+		if (!gf_memory_codec(dtypes[i]) && (dtypes[i] != GF_F64 || env->place.gpu))
+			return gf_error_set(
+				err, -ENOTSUP, "tensor %s: want f32, f16%s or bf16, got %s",
+				plan->model->tensors[i].name, env->place.gpu ? "" : ", f64",
+				gf_dtype_names[dtypes[i]]);
 	}
 	for (i = 0; i < plan->nmessages && !rc; i++)
 		if (gf_memory_is_wide(plan, dtypes, i))
@@ -206,8 +195,7 @@ void gf_memory_close(struct gf_memory *m)
 
 /* --- a step, from the caller's thread ------------------------------------- */
 
-void gf_memory_begin(struct gf_memory *m, size_t slot, uint32_t *flag,
-		     const struct gf_work *list)
+void gf_memory_begin(struct gf_memory *m, size_t slot, uint32_t *flag, const struct gf_work *list)
 {
 	const struct gf_plan *plan = m->env->plan;
 	size_t i;
@@ -240,9 +228,8 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 		return;
 	/* one rank's gradients are the means: nothing moves */
 	g->in_place = alone || (whole && !g->scattered && !g->pooled);
-	work[message].data = g->in_place && !alone
-				     ? (void *)g->base
-				     : gf_memory_base(m, m->slot, message);
+	work[message].data =
+		g->in_place && !alone ? (void *)g->base : gf_memory_base(m, m->slot, message);
 	work[g->gather].data = work[message].data;
 	gf_engine_place(m->engine, message, work[message].data);
 	if (g->gather != message)
@@ -262,15 +249,12 @@ void gf_memory_post(struct gf_memory *m, size_t tensor, void *data)
 	struct gf_memory_message *g = &m->messages[t->message];
 	const size_t *offsets = pool_of(m)->offsets;
 	const size_t first = m->env->plan->messages[t->message].first;
-	const uintptr_t base =
-		(uintptr_t)data -
-		(offsets[tensor] - offsets[first]) * sizeof(float);
+	const uintptr_t base = (uintptr_t)data - (offsets[tensor] - offsets[first]) * sizeof(float);
 
 	t->data = data;
 	if (!g->nposted)
 		g->base = base;
-	g->scattered |=
-		g->base != base || t->dtype != (g->wide ? GF_F64 : GF_F32);
+	g->scattered |= g->base != base || t->dtype != (g->wide ? GF_F64 : GF_F32);
 	m->nposted++;
 	if (++g->nposted == tensors_in(m, t->message))
 		place(m, t->message, true);
@@ -294,12 +278,10 @@ bool gf_memory_done(const struct gf_memory *m, size_t tensor)
 
 void gf_memory_count(struct gf_memory *m, size_t bytes)
 {
-	atomic_fetch_add_explicit(&m->copied_bytes, bytes,
-				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&m->copied_bytes, bytes, memory_order_relaxed);
 }
 
-static int pack(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q,
-		struct gf_error *err)
+static int pack(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	if (q)
 		return gf_memory_pack_on(m, tensor, q, err);
@@ -308,8 +290,7 @@ static int pack(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q,
 }
 
 /* Packs the tensors that the i-th of the step's list needs. */
-static int pack_for(struct gf_memory *m, size_t i, struct gf_gpu_stream *q,
-		    struct gf_error *err)
+static int pack_for(struct gf_memory *m, size_t i, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_work *w = &m->list[i];
 	const bool all = w->at_end || w->after == GF_AFTER_ALL;
@@ -317,14 +298,12 @@ static int pack_for(struct gf_memory *m, size_t i, struct gf_gpu_stream *q,
 	size_t k;
 	int rc = 0;
 
-	for (k = all ? 0 : w->first; k <= (all ? ntensors - 1 : w->last) && !rc;
-	     k++)
+	for (k = all ? 0 : w->first; k <= (all ? ntensors - 1 : w->last) && !rc; k++)
 		rc = pack(m, k, q, err);
 	return rc;
 }
 
-/* The message of the plan that the i-th of a plan's own list is, or is a half
- * of. */
+/* The message of the plan that the i-th of a plan's own list is, or is a half of. */
 static size_t whole_of(const struct gf_memory *m, size_t i)
 {
 	const size_t n = m->env->plan->nmessages;
@@ -338,8 +317,8 @@ static bool is_wide(const struct gf_memory *m, size_t i)
 	return m->by_message && m->messages[whole_of(m, i)].wide;
 }
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		   struct gf_error *err)
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = m->inner;
@@ -404,29 +383,27 @@ static void give_back(struct gf_memory *m, size_t message, float share)
 		if (m->tensors[k].data && g->wide)
 			gf_memory_put_wide(m, k);
 		else if (m->tensors[k].data)
-			gf_memory_put(m, k, 0, gf_memory_place(m, k), share,
-				      gf_memory_elems(m, k));
+			gf_memory_put(m, k, 0, gf_memory_place(m, k), share, gf_memory_elems(m, k));
 	}
 	tell(m, message, 0);
 }
 
 /* On a GPU the stream waits, and nobody is told. */
-static int give_back_on(struct gf_memory *m, size_t message, float share,
-			struct gf_gpu_stream *q, struct gf_error *err)
+static int give_back_on(struct gf_memory *m, size_t message, float share, struct gf_gpu_stream *q,
+			struct gf_error *err)
 {
 	const struct gf_work *w = &work_of(m)[message];
 	int rc = gf_select_multiply(m->select, w, share, q, err);
 	size_t k;
 
-	for (k = w->first;
-	     !m->messages[message].in_place && k <= w->last && !rc; k++)
+	for (k = w->first; !m->messages[message].in_place && k <= w->last && !rc; k++)
 		if (m->tensors[k].data)
 			rc = gf_memory_put_on(m, k, q, err);
 	return rc;
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		  struct gf_error *err)
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = m->inner;
@@ -449,8 +426,8 @@ static int finish(void *ctx, size_t slot, size_t message,
 }
 
 /* The elements of a tensor: those in the pieces, and zeros between. */
-static void put_pieces(struct gf_memory *m, size_t tensor,
-		       const struct gf_select_sums *sums, size_t *piece)
+static void put_pieces(struct gf_memory *m, size_t tensor, const struct gf_select_sums *sums,
+		       size_t *piece)
 {
 	const size_t begin = pool_of(m)->offsets[tensor];
 	const size_t end = begin + gf_memory_elems(m, tensor);
@@ -465,9 +442,8 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 		to = to < end ? to : end;
 		gf_memory_put(m, tensor, at - begin, NULL, 0, from - at);
 		if (from < to)
-			gf_memory_put(m, tensor, from - begin,
-				      p->grad + (from - p->first), sums->share,
-				      to - from);
+			gf_memory_put(m, tensor, from - begin, p->grad + (from - p->first),
+				      sums->share, to - from);
 		at = to > from ? to : from;
 		if (p->first + p->count_elems > end)
 			return;
@@ -490,8 +466,7 @@ static void give_all_back(struct gf_memory *m)
 		if (!m->tensors[i].data)
 			continue;
 		if (bad)
-			gf_memory_put(m, i, 0, NULL, NAN,
-				      gf_memory_elems(m, i));
+			gf_memory_put(m, i, 0, NULL, NAN, gf_memory_elems(m, i));
 		else
 			put_pieces(m, i, &sums, &piece);
 	}
@@ -501,8 +476,7 @@ static void give_all_back(struct gf_memory *m)
 		tell(m, i, 0);
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = m->inner;

@@ -9,8 +9,7 @@
 
 #include "base/heap.h"
 
-int gf_exchange_check_plan(const struct gf_plan *plan, bool between_gpus,
-			   struct gf_error *err)
+int gf_exchange_check_plan(const struct gf_plan *plan, bool between_gpus, struct gf_error *err)
 {
 	int rc;
 
@@ -19,8 +18,8 @@ int gf_exchange_check_plan(const struct gf_plan *plan, bool between_gpus,
 	rc = gf_plan_check_settled(plan, err);
 	if (!rc && !gf_period_has(&plan->period, GF_PERIOD_EVERY))
 		rc = gf_error_set(err, -ENOTSUP,
-				  "want a plan without a period, got %s "
-				  "(gf-train and gradflow.Periodic run it)",
+				  "want a plan without a period, got %s (gf-train and "
+				  "gradflow.Periodic run it)",
 				  gf_period_name(&plan->period));
 	return rc ? rc : gf_select_check(plan, err);
 }
@@ -38,8 +37,7 @@ static int flight_open(struct gf_exchange *x, struct gf_error *err)
 	x->flight = calloc(n, sizeof(*x->flight));
 	if (!x->flight)
 		return gf_error_set(err, -ENOMEM,
-				    "no memory for %zu gradients in flight of "
-				    "%zu parameters",
+				    "no memory for %zu gradients in flight of %zu parameters",
 				    x->ledger.depth - 1, gf_exchange_elems(x));
 	return 0;
 }
@@ -59,17 +57,15 @@ static void flight_state(struct gf_exchange *x, struct gf_state *s)
 	enum gf_state_rule rule = x->env.scaled ? GF_STATE_KEEP : GF_STATE_SUM;
 	size_t age, i;
 
-	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
-			   &x->nflight, 1);
-	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.bad", "U64",
-			   x->flight_bad, x->ledger.depth - 1);
-	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.scale", "F64",
-			   x->flight_scale, x->ledger.depth - 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64", &x->nflight, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.bad", "U64", x->flight_bad,
+			   x->ledger.depth - 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.scale", "F64", x->flight_scale,
+			   x->ledger.depth - 1);
 	for (age = 0; age + 1 < x->ledger.depth; age++)
 		for (i = 0; i < model->ntensors; i++)
 			gf_state_add(s, GF_STATE_SHARED,
-				     gf_xasprintf("pipeline.%zu.%s", age,
-						  model->tensors[i].name),
+				     gf_xasprintf("pipeline.%zu.%s", age, model->tensors[i].name),
 				     &x->env.shapes[i],
 				     x->flight + age * gf_exchange_elems(x) +
 					     x->pools[0].offsets[i])
@@ -89,25 +85,20 @@ static float *room(struct gf_exchange *x, size_t age)
 /* Per gradient: is it bad? A device's flags come from there. */
 static int find_bad(struct gf_exchange *x, struct gf_error *err)
 {
-	const struct gf_exchange_flags *f =
-		x->env.place.nccl ? &x->flags : NULL;
+	const struct gf_exchange_flags *f = x->env.place.nccl ? &x->flags : NULL;
 	uint32_t *flags;
 	size_t age;
 	int rc;
 
 	if (!f) {
 		for (age = 0; age < x->nflight; age++)
-			x->flight_bad[age] =
-				gf_exchange_bad_of(x, x->ledger.taken + age)
-					.found;
+			x->flight_bad[age] = gf_exchange_bad_of(x, x->ledger.taken + age).found;
 		return 0;
 	}
 	flags = gf_xcalloc(f->count, sizeof(*flags));
-	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags,
-				    GF_GPU_TO_HOST, err);
+	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_HOST, err);
 	for (age = 0; age < x->nflight; age++)
-		x->flight_bad[age] =
-			flags[(x->ledger.taken + age) % f->count] != 0;
+		x->flight_bad[age] = flags[(x->ledger.taken + age) % f->count] != 0;
 	free(flags);
 	return rc;
 }
@@ -127,8 +118,7 @@ static int flight_keep(struct gf_exchange *x, struct gf_error *err)
 		slot = gf_exchange_slot(x, x->ledger.taken + age);
 		x->flight_scale[age] = x->steps[slot].scale;
 		rc = gf_select_keep(x->select, slot, age, x->flight_bad[age],
-				    x->flight + age * gf_exchange_elems(x),
-				    err);
+				    x->flight + age * gf_exchange_elems(x), err);
 	}
 	return rc;
 }
@@ -144,8 +134,7 @@ static int send_flags(struct gf_exchange *x, struct gf_error *err)
 	flags = gf_xcalloc(x->flags.count, sizeof(*flags));
 	for (age = 0; age < x->nflight; age++)
 		flags[age] = x->flight_bad[age] != 0;
-	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags,
-				    GF_GPU_TO_DEVICE, err);
+	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_DEVICE, err);
 	free(flags);
 	return rc;
 }
@@ -161,12 +150,9 @@ static int flight_restore(struct gf_exchange *x, struct gf_error *err)
 			.of = x,
 			.scale = x->flight_scale[age],
 			.grads = x->pools[slot].data,
-			.flag = x->env.place.nccl
-					? gf_exchange_flag(&x->flags, age)
-					: NULL,
+			.flag = x->env.place.nccl ? gf_exchange_flag(&x->flags, age) : NULL,
 		};
-		rc = gf_select_restore(x->select, slot, age,
-				       x->flight + age * gf_exchange_elems(x),
+		rc = gf_select_restore(x->select, slot, age, x->flight + age * gf_exchange_elems(x),
 				       err);
 	}
 	return rc ? rc : send_flags(x, err);
@@ -189,11 +175,9 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	gf_memory_lay_out(k->plan, k->dtypes, counts);
 	for (i = 0; i < x->ledger.depth && !rc; i++) {
 		if (at->nccl)
-			gf_pool_on(&x->pools[i], at->grads + i * at->stride,
-				   counts, n);
+			gf_pool_on(&x->pools[i], at->grads + i * at->stride, counts, n);
 		else
-			rc = gf_pool_init(&x->pools[i], k->comm, counts, n,
-					  err);
+			rc = gf_pool_init(&x->pools[i], k->comm, counts, n, err);
 		x->pools[i].lent = k->dtypes != NULL;
 		if (!rc && at->gpu && !at->nccl)
 			rc = gf_pool_pin(&x->pools[i], at->gpu, err);
@@ -216,9 +200,7 @@ static int open_select(struct gf_exchange *x, struct gf_error *err)
 				      .epoch_steps = k->epoch_steps,
 				      .momentum = k->momentum,
 				      .scaled = k->scaled,
-				      .place = k->place.nccl
-						       ? k->place
-						       : (struct gf_place){0},
+				      .place = k->place.nccl ? k->place : (struct gf_place){0},
 			      },
 			      err);
 }
@@ -227,8 +209,8 @@ static int open_flags(struct gf_exchange *x, struct gf_error *err)
 {
 	if (!x->env.place.nccl)
 		return 0;
-	x->flags = (struct gf_exchange_flags){.gpu = x->env.place.gpu,
-					      .count = x->ledger.depth + 1};
+	x->flags =
+		(struct gf_exchange_flags){.gpu = x->env.place.gpu, .count = x->ledger.depth + 1};
 	return gf_exchange_flags_open(&x->flags, err);
 }
 
@@ -244,8 +226,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.depth = x->ledger.depth,
 		.compute_threads = k->threads,
 		.awaited_at_once = k->awaited_at_once,
-		.hooks = x->memory.select ? x->memory.hooks
-					  : *gf_select_hooks(x->select),
+		.hooks = x->memory.select ? x->memory.hooks : *gf_select_hooks(x->select),
 	};
 	int rc;
 
@@ -258,8 +239,8 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 	return rc;
 }
 
-/* The engine is told what will be sent, all or by fragments. For it a rank may
- * be short of memory or of files, alone. */
+/* The engine is told what will be sent, all or by fragments. For it a rank may be short of memory
+ * or of files, alone. */
 static int expect(struct gf_exchange *x, struct gf_error *err)
 {
 	const struct gf_period *p = x->env.period;
@@ -283,8 +264,7 @@ static int open_all(struct gf_exchange *x, struct gf_error *err)
 
 	rc = rc ? rc : open_select(x, err);
 	if (!rc && k->dtypes)
-		rc = gf_memory_open(&x->memory, x->select, k->comm, k->dtypes,
-				    err);
+		rc = gf_memory_open(&x->memory, x->select, k->comm, k->dtypes, err);
 	rc = rc ? rc : open_flags(x, err);
 	rc = rc ? rc : flight_open(x, err);
 	rc = gf_comm_agree(k->comm, rc, err);
@@ -292,8 +272,8 @@ static int open_all(struct gf_exchange *x, struct gf_error *err)
 	return rc ? rc : expect(x, err);
 }
 
-int gf_exchange_open(struct gf_exchange **out,
-		     const struct gf_exchange_env *env, struct gf_error *err)
+int gf_exchange_open(struct gf_exchange **out, const struct gf_exchange_env *env,
+		     struct gf_error *err)
 {
 	struct gf_exchange *x = gf_xcalloc(1, sizeof(*x));
 	int rc;
@@ -360,8 +340,7 @@ int gf_exchange_settle(struct gf_exchange *x, struct gf_error *err)
 	return rc || !x->flight ? rc : flight_keep(x, err);
 }
 
-int gf_exchange_restore(struct gf_exchange *x, size_t steps,
-			struct gf_error *err)
+int gf_exchange_restore(struct gf_exchange *x, size_t steps, struct gf_error *err)
 {
 	int rc = gf_select_send(x->select, err);
 

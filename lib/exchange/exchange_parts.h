@@ -14,20 +14,19 @@
 #include "cuda/gpu.h"
 
 /*
- * Which step it is. Steps have an index: from 0, those first that a checkpoint
- * had in flight, then those that this process begins. Each goes through four
- * states in the order of indices: begun (its gradients are made), arrived (the
- * host has seen its messages end), taken (the caller has its sums), learnt (of
- * steps on a GPU: the host knows how it ended). So a count for each state says
+ * Which step it is. Steps have an index: from 0, those first that a checkpoint had in flight, then
+ * those that this process begins. Each goes through four states in the order of indices: begun (its
+ * gradients are made), arrived (the host has seen its messages end), taken (the caller has its
+ * sums), learnt (of steps on a GPU: the host knows how it ended). So a count for each state says
  * everything. Up to `depth` steps are begun and not taken; each has a slot.
  * On a GPU the messages of a step are listed after it has begun.
  */
 struct gf_ledger {
 	size_t depth;
 	size_t begun, listed, arrived, taken, learnt; /* so many */
-	size_t restored; /* the first so many came with a checkpoint */
-	size_t shift;    /* index i is in slot (i + shift) % depth */
-	size_t number;   /* of the run's step begun last: from 1 */
+	size_t restored;                              /* the first so many came with a checkpoint */
+	size_t shift;                                 /* index i is in slot (i + shift) % depth */
+	size_t number;                                /* of the run's step begun last: from 1 */
 };
 
 void gf_ledger_init(struct gf_ledger *l, size_t depth);
@@ -45,8 +44,7 @@ static inline size_t gf_ledger_waiting(const struct gf_ledger *l)
 {
 	return l->begun - l->taken;
 }
-static inline bool gf_ledger_is_restored(const struct gf_ledger *l,
-					 size_t index)
+static inline bool gf_ledger_is_restored(const struct gf_ledger *l, size_t index)
 {
 	return index < l->restored;
 }
@@ -55,8 +53,8 @@ static inline uint64_t gf_ledger_own(const struct gf_ledger *l, size_t index)
 {
 	return index - l->restored;
 }
-/* Is a step to be taken now? With `full` as many as may be are under way first;
- * else each step is taken before the next begins. */
+/* Is a step to be taken now? With `full` as many as may be are under way first; else each step is
+ * taken before the next begins. */
 static inline bool gf_ledger_is_due(const struct gf_ledger *l, bool full)
 {
 	return gf_ledger_waiting(l) >= (full ? l->depth : 1);
@@ -66,10 +64,8 @@ static inline bool gf_ledger_is_due(const struct gf_ledger *l, bool full)
 size_t gf_ledger_begin(struct gf_ledger *l, size_t number);
 /* True once for each step that has begun: its messages are to be listed. */
 bool gf_ledger_list(struct gf_ledger *l);
-/* The next step that was not seen to arrive, of the first `count`; false: all
- * of these have. */
-bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count,
-			    size_t *index);
+/* The next step that was not seen to arrive, of the first `count`; false: all of these have. */
+bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count, size_t *index);
 static inline void gf_ledger_arrive(struct gf_ledger *l)
 {
 	l->arrived++;
@@ -87,14 +83,12 @@ static inline void gf_ledger_learn(struct gf_ledger *l)
 
 /* Begins anew with so many steps in flight, so that the next one begins in slot
  * 0. -EINVAL: too many for the depth. */
-int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight,
-		      struct gf_error *err);
+int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight, struct gf_error *err);
 
 /*
- * Is a step's gradient infinite or not a number? A device finds out and its
- * update heeds it at once; the host is told later, while there is work
- * enqueued. Steps count from 0; a flag is another step's after `count`: as many
- * as are under way, and one of which the host knows nothing yet.
+ * Is a step's gradient infinite or not a number? A device finds out and its update heeds it at
+ * once; the host is told later, while there is work enqueued. Steps count from 0; a flag is another
+ * step's after `count`: as many as are under way, and one of which the host knows nothing yet.
  */
 struct gf_exchange_flags {
 	struct gf_gpu *gpu; /* borrowed */
@@ -109,22 +103,20 @@ int gf_exchange_flags_open(struct gf_exchange_flags *f, struct gf_error *err);
 /* After all streams have ended; accepts zeros. */
 void gf_exchange_flags_close(struct gf_exchange_flags *f);
 
-/* The device's word for a step; not 0: bad. The code that uses it clears and
- * sets it. */
+/* The device's word for a step; not 0: bad. The code that uses it clears and sets it. */
 uint32_t *gf_exchange_flag(const struct gf_exchange_flags *f, size_t step);
 /* Enqueues the answer's way to the host. */
-int gf_exchange_flag_send(struct gf_exchange_flags *f, struct gf_gpu_stream *s,
-			  size_t step, struct gf_error *err);
+int gf_exchange_flag_send(struct gf_exchange_flags *f, struct gf_gpu_stream *s, size_t step,
+			  struct gf_error *err);
 /* All of them, between steps: from the device, and to it. */
-int gf_exchange_flags_copy(struct gf_exchange_flags *f, struct gf_gpu_stream *s,
-			   uint32_t *words, enum gf_gpu_copy kind,
-			   struct gf_error *err);
+int gf_exchange_flags_copy(struct gf_exchange_flags *f, struct gf_gpu_stream *s, uint32_t *words,
+			   enum gf_gpu_copy kind, struct gf_error *err);
 /* Waits for the answer. */
 int gf_exchange_flag_read(struct gf_exchange_flags *f, size_t step, bool *bad,
 			  struct gf_error *err);
 
-/* Behind the door: exchange.c opens it, and has what a checkpoint holds of it;
- * exchange_steps.c is the way of a step. */
+/* Behind the door: exchange.c opens it, and has what a checkpoint holds of it; exchange_steps.c is
+ * the way of a step. */
 struct gf_exchange {
 	struct gf_exchange_env env;
 	struct gf_ledger ledger;
@@ -132,18 +124,18 @@ struct gf_exchange {
 	struct gf_selector *select;
 	struct gf_exchange_step *steps; /* per slot */
 	struct gf_memory memory;        /* with env.dtypes */
-	struct gf_engine *engine; /* for all else that communicates, too */
+	struct gf_engine *engine;       /* for all else that communicates, too */
 	struct gf_exchange_flags flags; /* between GPUs: which are bad */
-	/* As of gf_exchange_settle: gradients that have come and wait to be
-	 * taken, oldest first; K - 1 pools, zeros where there is none. */
+	/* As of gf_exchange_settle: gradients that have come and wait to be taken, oldest first; K
+	 * - 1 pools, zeros where there is none. */
 	float *flight;
 	uint64_t nflight;
-	uint64_t *flight_bad; /* per age: is it bad; and its loss scale. Steps
-			       * that came with a checkpoint are known so */
+	uint64_t *flight_bad; /* per age: is it bad; and its loss scale. Steps that came with a
+			       * checkpoint are known so */
 	double *flight_scale;
 	struct gf_message_times *times; /* per message of the plan */
 	struct gf_optim_piece piece;    /* of gf_exchange_sums */
-	size_t fragment; /* of env.period, of the step begun last */
+	size_t fragment;                /* of env.period, of the step begun last */
 };
 
 static inline size_t gf_exchange_slot(const struct gf_exchange *x, size_t index)
@@ -157,8 +149,7 @@ static inline size_t gf_exchange_elems(const struct gf_exchange *x)
 }
 
 /* Until the messages of the first `count` steps have ended. Host. */
-int gf_exchange_await(struct gf_exchange *x, size_t count,
-		      struct gf_error *err);
+int gf_exchange_await(struct gf_exchange *x, size_t count, struct gf_error *err);
 void gf_exchange_no_times(struct gf_exchange *x);
 /* Of step `index`, which has come. Host. */
 struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a step through an exchange: begun, listed, arrived, taken,
- * learnt of. */
+/* The way of a step through an exchange: begun, listed, arrived, taken, learnt of. */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -19,8 +18,7 @@ static void list(struct gf_exchange_step *step)
 {
 	struct gf_exchange *x = step->of;
 	const size_t slot = gf_exchange_slot(x, x->ledger.begun - 1);
-	const struct gf_select_step begun = {step->number, step->scale,
-					     step->flag};
+	const struct gf_select_step begun = {step->number, step->scale, step->flag};
 	const struct gf_work *work;
 	size_t first = 0, n;
 
@@ -37,8 +35,8 @@ static void list(struct gf_exchange_step *step)
 		gf_engine_begin_work(x->engine, work + first, n);
 }
 
-struct gf_exchange_step *gf_exchange_begin(struct gf_exchange *x, size_t number,
-					   double scale, size_t fragment)
+struct gf_exchange_step *gf_exchange_begin(struct gf_exchange *x, size_t number, double scale,
+					   size_t fragment)
 {
 	const size_t index = gf_ledger_begin(&x->ledger, number);
 	struct gf_exchange_step *step = step_of(x, index);
@@ -64,8 +62,7 @@ void gf_exchange_post(struct gf_exchange_step *step, size_t tensor, void *data)
 	gf_memory_post(&step->of->memory, tensor, data);
 }
 
-void gf_exchange_ready(struct gf_exchange_step *step, const size_t *tensors,
-		       size_t n)
+void gf_exchange_ready(struct gf_exchange_step *step, const size_t *tensors, size_t n)
 {
 	list(step);
 	gf_engine_ready_all(step->of->engine, tensors, n);
@@ -90,14 +87,12 @@ void gf_exchange_no_times(struct gf_exchange *x)
 }
 
 /* Those of a step that was waited for; ready_s: per tensor, or NULL. */
-static void take_times(struct gf_exchange *x, size_t index,
-		       const double *ready_s)
+static void take_times(struct gf_exchange *x, size_t index, const double *ready_s)
 {
 	const uint64_t step = gf_ledger_own(&x->ledger, index);
 	const struct gf_work *work;
 	size_t n;
-	const struct gf_message_times *sent =
-		gf_engine_times_of(x->engine, step, &work, &n);
+	const struct gf_message_times *sent = gf_engine_times_of(x->engine, step, &work, &n);
 
 	if (sent)
 		gf_select_times(x->env.plan, work, n, sent, ready_s, x->times);
@@ -133,8 +128,8 @@ static int join(struct gf_exchange *x, bool due, struct gf_error *err)
 		       : gf_engine_check(x->engine, err);
 }
 
-int gf_exchange_next(struct gf_exchange *x, bool full,
-		     struct gf_exchange_step **step, struct gf_error *err)
+int gf_exchange_next(struct gf_exchange *x, bool full, struct gf_exchange_step **step,
+		     struct gf_error *err)
 {
 	const bool due = gf_ledger_is_due(&x->ledger, full);
 	const size_t index = x->ledger.taken;
@@ -171,44 +166,37 @@ int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
 	struct gf_exchange *x = step->of;
 	const struct gf_memory *m = &x->memory;
 
-	if (m->select &&
-	    gf_memory_done(m, x->env.plan->messages[message].first))
+	if (m->select && gf_memory_done(m, x->env.plan->messages[message].first))
 		return 0;
 	if (m->select && !m->by_message)
 		return gf_exchange_await(x, x->ledger.begun, err);
-	return gf_engine_wait_message(
-		x->engine, whole ? gather_of(x, message) : message, err);
+	return gf_engine_wait_message(x->engine, whole ? gather_of(x, message) : message, err);
 }
 
 struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
 {
 	if (gf_ledger_is_restored(&x->ledger, index))
-		return (struct gf_select_bad){.found = x->flight_bad[index] !=
-						       0};
+		return (struct gf_select_bad){.found = x->flight_bad[index] != 0};
 	return gf_select_inspect(x->select, gf_exchange_slot(x, index));
 }
 
 /* One of the plan's messages, which lies in the pool as a piece. */
-static void sums_of(struct gf_exchange *x, size_t message,
-		    struct gf_select_sums *sums, struct gf_select_bad *bad)
+static void sums_of(struct gf_exchange *x, size_t message, struct gf_select_sums *sums,
+		    struct gf_select_bad *bad)
 {
 	const struct gf_work *w = &gf_select_messages(x->select, 0)[message];
 	const struct gf_pool *pool = &x->pools[0];
 
-	x->piece = (struct gf_optim_piece){.first = pool->offsets[w->first],
-					   .count_elems = w->count_elems,
-					   .grad = w->data};
+	x->piece = (struct gf_optim_piece){
+		.first = pool->offsets[w->first], .count_elems = w->count_elems, .grad = w->data};
 	if (sums)
-		*sums = (struct gf_select_sums){
-			&x->piece, 1, 1.0f / (float)x->env.plan->ranks};
+		*sums = (struct gf_select_sums){&x->piece, 1, 1.0f / (float)x->env.plan->ranks};
 	if (bad)
-		*bad = gf_select_find_bad(pool, w->data, x->piece.first,
-					  w->count_elems);
+		*bad = gf_select_find_bad(pool, w->data, x->piece.first, w->count_elems);
 }
 
-int gf_exchange_sums(struct gf_exchange_step *step, size_t message,
-		     struct gf_select_sums *sums, struct gf_select_bad *bad,
-		     struct gf_error *err)
+int gf_exchange_sums(struct gf_exchange_step *step, size_t message, struct gf_select_sums *sums,
+		     struct gf_select_bad *bad, struct gf_error *err)
 {
 	struct gf_exchange *x = step->of;
 	const size_t index = x->ledger.taken;
@@ -240,30 +228,26 @@ static int take_ahead(struct gf_exchange *x, struct gf_error *err)
 	if (rc)
 		return rc;
 	if (tells)
-		rc = gf_exchange_flag_send(&x->flags, x->env.place.stream,
-					   x->ledger.taken, err);
+		rc = gf_exchange_flag_send(&x->flags, x->env.place.stream, x->ledger.taken, err);
 	gf_ledger_take(&x->ledger);
 	if (!tells) /* there is nothing that it decided */
 		gf_ledger_learn(&x->ledger);
 	return rc;
 }
 
-int gf_exchange_take(struct gf_exchange_step *step, bool applied,
-		     struct gf_error *err)
+int gf_exchange_take(struct gf_exchange_step *step, bool applied, struct gf_error *err)
 {
 	struct gf_exchange *x = step->of;
 
 	if (x->env.place.nccl)
 		return take_ahead(x, err);
 	if (applied)
-		gf_select_adopt(x->select,
-				gf_exchange_slot(x, x->ledger.taken));
+		gf_select_adopt(x->select, gf_exchange_slot(x, x->ledger.taken));
 	gf_ledger_take(&x->ledger);
 	return 0;
 }
 
-int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad,
-		      struct gf_error *err)
+int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad, struct gf_error *err)
 {
 	size_t index;
 	int rc;
@@ -316,9 +300,8 @@ int gf_exchange_missing(struct gf_exchange *x, bool *missing)
 }
 
 int gf_exchange_call(struct gf_exchange *x,
-		     int (*fn)(struct gf_comm *comm, void *ctx,
-			       struct gf_error *err),
-		     void *ctx, struct gf_error *err)
+		     int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err), void *ctx,
+		     struct gf_error *err)
 {
 	return gf_engine_call(x->engine, fn, ctx, err);
 }

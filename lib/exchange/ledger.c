@@ -23,8 +23,7 @@ bool gf_ledger_list(struct gf_ledger *l)
 	return true;
 }
 
-bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count,
-			    size_t *index)
+bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count, size_t *index)
 {
 	*index = l->arrived;
 	return l->arrived < count;
@@ -36,14 +35,13 @@ bool gf_ledger_next_lesson(const struct gf_ledger *l, size_t *index)
 	return l->learnt < l->taken;
 }
 
-int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight,
-		      struct gf_error *err)
+int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight, struct gf_error *err)
 {
 	if (in_flight >= l->depth)
-		return gf_error_set(err, -EINVAL,
-				    "the checkpoint: want at most %zu "
-				    "gradients in flight, got %" PRIu64,
-				    l->depth - 1, in_flight);
+		return gf_error_set(
+			err, -EINVAL,
+			"the checkpoint: want at most %zu gradients in flight, got %" PRIu64,
+			l->depth - 1, in_flight);
 	gf_ledger_init(l, l->depth);
 	l->begun = l->listed = l->arrived = l->restored = in_flight;
 	l->shift = l->depth - in_flight;

@@ -75,16 +75,13 @@ static int choice_of(struct gf_collectives *c, const char *name)
 			return (int)i;
 	if (i == CHOICES_MOST)
 		return CHOICES_MOST - 1;
-	gf_array_push(&c->choices, &c->nchoices, &c->choice_capacity)->name =
-		gf_xstrdup(name);
+	gf_array_push(&c->choices, &c->nchoices, &c->choice_capacity)->name = gf_xstrdup(name);
 	return (int)i;
 }
 
-void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r,
-			const char *choice)
+void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r, const char *choice)
 {
-	struct gf_collective *to =
-		gf_array_push(&c->all, &c->count, &c->capacity);
+	struct gf_collective *to = gf_array_push(&c->all, &c->count, &c->capacity);
 
 	*to = *r;
 	to->choice = choice ? choice_of(c, choice) : -1;
@@ -120,8 +117,7 @@ static size_t end_of(const struct gf_collectives *c, size_t first)
 	size_t end = first + 1;
 
 	while (end < c->count && r[end].group == r[first].group &&
-	       r[end].sequence == r[first].sequence &&
-	       r[end].size_bytes == r[first].size_bytes)
+	       r[end].sequence == r[first].sequence && r[end].size_bytes == r[first].size_bytes)
 		end++;
 	return end;
 }
@@ -141,8 +137,8 @@ static int ranks_of(const struct gf_collectives *c, int told)
 	return most;
 }
 
-size_t gf_collectives_match(struct gf_collectives *c, const char *file,
-			    int ranks, struct gf_text *remarks)
+size_t gf_collectives_match(struct gf_collectives *c, const char *file, int ranks,
+			    struct gf_text *remarks)
 {
 	size_t i, end, kept = 0, present = 0;
 
@@ -166,10 +162,8 @@ size_t gf_collectives_match(struct gf_collectives *c, const char *file,
 		}
 		gf_imported_leave(c->imported,
 				  r->ranks == ranks
-					  ? "all-reduces that some rank's file "
-					    "does not hold"
-					  : "all-reduces of fewer or more "
-					    "ranks",
+					  ? "all-reduces that some rank's file does not hold"
+					  : "all-reduces of fewer or more ranks",
 				  r->place);
 	}
 	c->count = kept;
@@ -177,9 +171,8 @@ size_t gf_collectives_match(struct gf_collectives *c, const char *file,
 		qsort(c->all, kept, sizeof(*c->all), by_size);
 	if (kept && present < (size_t)ranks)
 		gf_text_addf(remarks,
-			     "%s: it has the records of %zu of %d ranks, whose "
-			     "times hold the waits for the others: give the "
-			     "folder with all ranks' files\n",
+			     "%s: it has the records of %zu of %d ranks, whose times hold the "
+			     "waits for the others: give the folder with all ranks' files\n",
 			     file, present, ranks);
 	return present;
 }
@@ -189,16 +182,14 @@ static size_t same_size(const struct gf_collectives *c, size_t first)
 {
 	size_t end = first + 1;
 
-	while (end < c->count &&
-	       c->all[end].size_bytes == c->all[first].size_bytes)
+	while (end < c->count && c->all[end].size_bytes == c->all[first].size_bytes)
 		end++;
 	return end;
 }
 
 bool gf_collectives_line(const struct gf_collectives *c)
 {
-	return c->count &&
-	       c->all[c->count - 1].size_bytes / 2 >= c->all[0].size_bytes;
+	return c->count && c->all[c->count - 1].size_bytes / 2 >= c->all[0].size_bytes;
 }
 
 static int take_medians(const struct gf_collectives *c, struct gf_readings *all,
@@ -219,17 +210,14 @@ static int take_medians(const struct gf_collectives *c, struct gf_readings *all,
 		};
 
 		end = same_size(c, i);
-		reading.time_s = (r[(end - i - 1) / 2].time_s +
-				  r[(end - i) / 2].time_s) /
-				 2;
+		reading.time_s = (r[(end - i - 1) / 2].time_s + r[(end - i) / 2].time_s) / 2;
 		rc = gf_readings_take(all, &reading, err);
 	}
 	return rc;
 }
 
-int gf_collectives_finish(const struct gf_collectives *c,
-			  const struct gf_import *in, struct gf_profile *out,
-			  struct gf_text *remarks, struct gf_error *err)
+int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import *in,
+			  struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_readings all = {.imported = c->imported};
 	size_t i;
@@ -238,8 +226,7 @@ int gf_collectives_finish(const struct gf_collectives *c,
 	gf_imported_find(c->imported, "%zu all-reduces", c->count);
 	for (i = 0; i < c->nchoices; i++)
 		if (c->choices[i].count)
-			gf_imported_find(c->imported, "%zu by %s",
-					 c->choices[i].count,
+			gf_imported_find(c->imported, "%zu by %s", c->choices[i].count,
 					 c->choices[i].name);
 	rc = take_medians(c, &all, err);
 	if (rc == 0)

@@ -25,16 +25,14 @@ enum gf_collective_kind {
 
 /* "all-reduce" */
 const char *gf_collective_name(enum gf_collective_kind kind);
-/* By the name that NCCL, gloo or PyTorch gives it: "AllReduce", "all_reduce",
- * "_allgather_base". */
+/* By the name that NCCL, gloo or PyTorch gives it: "AllReduce", "all_reduce", "_allgather_base". */
 enum gf_collective_kind gf_collective_kind(const char *name);
 
 /*
- * The all-reduces of a job, as its ranks have recorded them. A rank's time
- * holds its wait for the last rank to come, so an all-reduce takes the time of
- * the rank that waited least. Ranks are matched by communicator and sequence
- * number: their clocks are not compared. Zero-initialise, and set `imported`;
- * the owner calls gf_collectives_release.
+ * The all-reduces of a job, as its ranks have recorded them. A rank's time holds its wait for the
+ * last rank to come, so an all-reduce takes the time of the rank that waited least. Ranks are
+ * matched by communicator and sequence number: their clocks are not compared. Zero-initialise, and
+ * set `imported`; the owner calls gf_collectives_release.
  */
 struct gf_collective {
 	uint64_t group;  /* gf_collectives_group */
@@ -65,17 +63,16 @@ uint64_t gf_collectives_group(const char *name, int ranks);
 void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r,
 			const char *choice);
 /* Keeps the all-reduces of the largest group, or of one of so many ranks
- * (0: not told), that all ranks have recorded whose files are there, each
- * once; returns how many ranks that are. Remarks if some are absent. */
-size_t gf_collectives_match(struct gf_collectives *c, const char *file,
-			    int ranks, struct gf_text *remarks);
+ * (0: not told), that all ranks have recorded whose files are there, each once; returns how many
+ * ranks that are. Remarks if some are absent. */
+size_t gf_collectives_match(struct gf_collectives *c, const char *file, int ranks,
+			    struct gf_text *remarks);
 /* Is the largest of those that were kept at least twice the smallest? */
 bool gf_collectives_line(const struct gf_collectives *c);
 /* Adds a network with the median of each size as the algorithm
  * "library", since the library chose by size. -EINVAL: no two sizes. */
-int gf_collectives_finish(const struct gf_collectives *c,
-			  const struct gf_import *in, struct gf_profile *out,
-			  struct gf_text *remarks, struct gf_error *err);
+int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import *in,
+			  struct gf_profile *out, struct gf_text *remarks, struct gf_error *err);
 void gf_collectives_release(struct gf_collectives *c);
 
 #endif

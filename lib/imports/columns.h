@@ -6,15 +6,12 @@
 #include "imports/importers.h"
 
 /*
- * A program whose table is of one collective: import_tables.c reads it, and
- * nccl_run.h judges what it is of. In-place times are taken, for that is how
- * gradients are reduced.
+ * A program whose table is of one collective: import_tables.c reads it, and nccl_run.h judges what
+ * it is of. In-place times are taken, for that is how gradients are reduced.
  */
 struct gf_columns_format {
-	const char *title;   /* (optional) begins the line with the test's name
-			      */
-	const char *columns; /* (optional) of a table whose heading is cut off,
-				or says less */
+	const char *title;   /* (optional) begins the line with the test's name */
+	const char *columns; /* (optional) of a table whose heading is cut off, or says less */
 	const char *heading; /* (optional) words: the first one, and others */
 	const char *size;    /* columns: of bytes */
 	const char *time;    /* of us; NULL: what the algbw makes of it */
@@ -27,7 +24,7 @@ struct gf_columns_format {
 /* 1 if the text has such a heading, title or row. */
 int gf_columns_recognise(const struct gf_columns_format *f, const char *text);
 /* Reads the tables of in->importer's format. */
-int gf_columns_read(const struct gf_import *in, struct gf_profile *out,
-		    struct gf_text *remarks, struct gf_error *err);
+int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct gf_text *remarks,
+		    struct gf_error *err);
 
 #endif

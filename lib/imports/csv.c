@@ -64,8 +64,7 @@ static void free_fields(char **fields, size_t count)
 }
 
 /* *count is 0 at the end of the text; *line is where the row begins. */
-static int read_row(struct reader *r, char ***fields, size_t *count,
-		    size_t *line)
+static int read_row(struct reader *r, char ***fields, size_t *count, size_t *line)
 {
 	size_t capacity = 0;
 	int last = 0, rc = 0;
@@ -83,8 +82,7 @@ static int read_row(struct reader *r, char ***fields, size_t *count,
 			*gf_array_push(fields, count, &capacity) = field;
 		/* "a," at the end of the text: one more, empty */
 		if (rc == 0 && !last && r->at == r->end) {
-			*gf_array_push(fields, count, &capacity) =
-				gf_xstrdup("");
+			*gf_array_push(fields, count, &capacity) = gf_xstrdup("");
 			break;
 		}
 	}
@@ -96,8 +94,7 @@ static int read_row(struct reader *r, char ***fields, size_t *count,
 	return rc;
 }
 
-static int refuse(const char *file, size_t line, const char *what,
-		  struct gf_error *err)
+static int refuse(const char *file, size_t line, const char *what, struct gf_error *err)
 {
 	return gf_error_set(err, -EINVAL, "%s:%zu: %s", file, line, what);
 }
@@ -111,28 +108,23 @@ static int read_rows(struct reader *r, struct gf_csv *csv, struct gf_error *err)
 		char **fields;
 
 		if (read_row(r, &fields, &count, &line) < 0)
-			return refuse(csv->file, line,
-				      "a quote is not closed, or a NUL byte",
-				      err);
+			return refuse(csv->file, line, "a quote is not closed, or a NUL byte", err);
 		if (count == 0)
 			return 0;
 		if (count != csv->ncolumns) {
 			free_fields(fields, count);
-			return gf_error_set(err, -EINVAL,
-					    "%s:%zu: want %zu fields, got %zu",
-					    csv->file, line, csv->ncolumns,
-					    count);
+			return gf_error_set(err, -EINVAL, "%s:%zu: want %zu fields, got %zu",
+					    csv->file, line, csv->ncolumns, count);
 		}
 		for (i = 0; i < count; i++)
-			*gf_array_push(&csv->fields, &nfields,
-				       &field_capacity) = fields[i];
+			*gf_array_push(&csv->fields, &nfields, &field_capacity) = fields[i];
 		free(fields);
 		*gf_array_push(&csv->lines, &csv->nrows, &line_capacity) = line;
 	}
 }
 
-int gf_csv_read(const char *text, size_t size, const char *file,
-		struct gf_csv *csv, struct gf_error *err)
+int gf_csv_read(const char *text, size_t size, const char *file, struct gf_csv *csv,
+		struct gf_error *err)
 {
 	struct reader r = {text, text + size, 1};
 	size_t line;
@@ -141,11 +133,9 @@ int gf_csv_read(const char *text, size_t size, const char *file,
 	memset(csv, 0, sizeof(*csv));
 	csv->file = file;
 	if (read_row(&r, &csv->columns, &csv->ncolumns, &line) < 0)
-		return refuse(file, line,
-			      "a quote is not closed, or a NUL byte", err);
+		return refuse(file, line, "a quote is not closed, or a NUL byte", err);
 	if (csv->ncolumns == 0)
-		return refuse(file, 1, "want a row of column names, got none",
-			      err);
+		return refuse(file, 1, "want a row of column names, got none", err);
 	rc = read_rows(&r, csv, err);
 	if (rc < 0)
 		gf_csv_release(csv);
@@ -170,14 +160,12 @@ int gf_csv_column(const struct gf_csv *csv, const char *name)
 	return -1;
 }
 
-int gf_csv_need(const struct gf_csv *csv, const char *name, int *column,
-		struct gf_error *err)
+int gf_csv_need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err)
 {
 	*column = gf_csv_column(csv, name);
 	if (*column >= 0)
 		return 0;
-	return gf_error_set(err, -EINVAL, "%s:1: want a column %s, got none",
-			    csv->file, name);
+	return gf_error_set(err, -EINVAL, "%s:1: want a column %s, got none", csv->file, name);
 }
 
 const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column)
@@ -185,9 +173,7 @@ const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column)
 	return csv->fields[row * csv->ncolumns + (size_t)column];
 }
 
-void gf_csv_place(const struct gf_csv *csv, size_t row, int column,
-		  struct gf_error *err)
+void gf_csv_place(const struct gf_csv *csv, size_t row, int column, struct gf_error *err)
 {
-	gf_error_prefix(err, "%s:%zu: %s", csv->file, csv->lines[row],
-			csv->columns[column]);
+	gf_error_prefix(err, "%s:%zu: %s", csv->file, csv->lines[row], csv->columns[column]);
 }

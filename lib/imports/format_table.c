@@ -9,8 +9,8 @@
 #define RECORD_MOST ((size_t)1 << 16)
 
 /* What is in front of the object, or behind it, may be a label. */
-static int read_object(const struct gf_import *in, const char *open,
-		       size_t *length, struct gf_json **root)
+static int read_object(const struct gf_import *in, const char *open, size_t *length,
+		       struct gf_json **root)
 {
 	size_t left = in->size - (size_t)(open - in->text);
 	const char *end = memchr(open, '\n', left);
@@ -19,16 +19,15 @@ static int read_object(const struct gf_import *in, const char *open,
 
 	if (rc < 0 && strspn(open + 1, " \t\r") + 1 >= line) {
 		used = 0;
-		rc = gf_json_parse_next(open,
-					left < RECORD_MOST ? left : RECORD_MOST,
-					in->file, &used, root, NULL);
+		rc = gf_json_parse_next(open, left < RECORD_MOST ? left : RECORD_MOST, in->file,
+					&used, root, NULL);
 	}
 	*length = rc < 0 ? line : used;
 	return rc;
 }
 
-int gf_import_records(const struct gf_import *in, gf_import_record *take,
-		      void *ctx, struct gf_error *err)
+int gf_import_records(const struct gf_import *in, gf_import_record *take, void *ctx,
+		      struct gf_error *err)
 {
 	const char *p = in->text, *end = in->text + in->size, *open;
 	size_t number = 1, length;
@@ -43,14 +42,12 @@ int gf_import_records(const struct gf_import *in, gf_import_record *take,
 		open = memchr(p, '{', (size_t)(next - p));
 		if (!open) {
 			if (strspn(p, " \t\r,[]") < (size_t)(next - p))
-				gf_imported_leave(in->imported,
-						  "lines that are no records",
+				gf_imported_leave(in->imported, "lines that are no records",
 						  number);
 			length = 0;
 			open = next;
 		} else if (read_object(in, open, &length, &root) < 0) {
-			gf_imported_leave(in->imported, "broken records",
-					  number);
+			gf_imported_leave(in->imported, "broken records", number);
 		} else {
 			char *place = gf_xasprintf("%s:%zu", in->file, number);
 

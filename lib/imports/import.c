@@ -31,8 +31,7 @@ static char *name_of_file(const char *file)
 	return name;
 }
 
-struct gf_model_profile *gf_import_model(const struct gf_import *in,
-					 const char *device,
+struct gf_model_profile *gf_import_model(const struct gf_import *in, const char *device,
 					 struct gf_text *remarks)
 {
 	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
@@ -45,27 +44,24 @@ struct gf_model_profile *gf_import_model(const struct gf_import *in,
 	m->backward_s = isnan(in->backward_s) ? 0 : in->backward_s;
 	if (isnan(in->forward_s))
 		gf_text_addf(remarks,
-			     "%s: the forward time is not known and "
-			     "taken as 0 (--forward)\n",
+			     "%s: the forward time is not known and taken as 0 (--forward)\n",
 			     in->file);
 	return m;
 }
 
-int gf_import_finish_model(const struct gf_import *in,
-			   struct gf_model_profile *m, struct gf_error *err)
+int gf_import_finish_model(const struct gf_import *in, struct gf_model_profile *m,
+			   struct gf_error *err)
 {
 	const size_t most = 1 << 18; /* no model has a tenth of it */
-	double ready_s =
-		m->ntensors > 0 ? m->tensors[m->ntensors - 1].ready_s : 0;
+	double ready_s = m->ntensors > 0 ? m->tensors[m->ntensors - 1].ready_s : 0;
 
 	if (m->ntensors > most)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want at most %zu tensors, got %zu",
-				    in->file, most, m->ntensors);
+		return gf_error_set(err, -EINVAL, "%s: want at most %zu tensors, got %zu", in->file,
+				    most, m->ntensors);
 	if (in->backward_s < ready_s)
 		return gf_error_set(err, -EINVAL,
-				    "--backward: want at least %g s, when the "
-				    "last gradient of %s is ready, got %g s",
+				    "--backward: want at least %g s, when the last gradient of %s "
+				    "is ready, got %g s",
 				    ready_s, in->file, in->backward_s);
 	m->backward_s = fmax(m->backward_s, ready_s);
 	return 0;
@@ -74,8 +70,7 @@ int gf_import_finish_model(const struct gf_import *in,
 int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err)
 {
 	return gf_error_set(err, -EINVAL,
-			    "%s: %s: it does not say how many ranks there "
-			    "were: want --ranks",
+			    "%s: %s: it does not say how many ranks there were: want --ranks",
 			    in->file, in->imported->kind);
 }
 
@@ -112,11 +107,9 @@ static int refuse(const struct gf_import *in, struct gf_error *err)
 	if (rc < 0)
 		return rc;
 	for (i = 0; gf_importers[i]; i++)
-		gf_text_addf(&known, "%s%s", i ? ", " : "",
-			     gf_importers[i]->name);
+		gf_text_addf(&known, "%s%s", i ? ", " : "", gf_importers[i]->name);
 	gf_error_set(err, -EINVAL,
-		     "%s: want the format of one of %s (man gf-profile), "
-		     "found none of them",
+		     "%s: want the format of one of %s (man gf-profile), found none of them",
 		     in->file, known.data);
 	gf_text_release(&known);
 	return -EINVAL;
@@ -132,8 +125,7 @@ int gf_import_find(const struct gf_import *in, const char *format,
 	if (format && strcmp(format, "auto") != 0) {
 		*importer = gf_named_find(gf_importers, 0, format);
 		if (!*importer)
-			return gf_registry_refuse(&all, "--format", NULL,
-						  format, err);
+			return gf_registry_refuse(&all, "--format", NULL, format, err);
 		if (!zero)
 			return 0;
 		rc = gf_foreign_refuse(in->file, in->text, in->size, err);
@@ -144,9 +136,8 @@ int gf_import_find(const struct gf_import *in, const char *format,
 	return rc || (*importer && !zero) ? rc : refuse(in, err);
 }
 
-int gf_import_profile(const struct gf_import *in, const char *format,
-		      struct gf_profile *out, struct gf_text *remarks,
-		      struct gf_error *err)
+int gf_import_profile(const struct gf_import *in, const char *format, struct gf_profile *out,
+		      struct gf_text *remarks, struct gf_error *err)
 {
 	const struct gf_importer *importer;
 	struct gf_imported own = {0};
@@ -157,13 +148,10 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	if (rc < 0)
 		return rc;
 	if (in->folder && !importer->folders)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want one file of %s, got a folder",
-				    in->file, importer->name);
+		return gf_error_set(err, -EINVAL, "%s: want one file of %s, got a folder", in->file,
+				    importer->name);
 	if (!importer->read)
-		return gf_error_set(err, -EINVAL,
-				    "%s: %s goes with its plan: gf-plan "
-				    "--refine",
+		return gf_error_set(err, -EINVAL, "%s: %s goes with its plan: gf-plan --refine",
 				    in->file, importer->description);
 	if (!in->imported)
 		read.imported = &own;
@@ -173,13 +161,10 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	if (rc == 0) {
 		p.producer = gf_xstrdup("gf-profile " GF_VERSION);
 		if (p.model && !read.imported->found.length)
-			gf_imported_find(read.imported, "%zu tensors",
-					 p.model->ntensors);
+			gf_imported_find(read.imported, "%zu tensors", p.model->ntensors);
 		gf_imported_note(read.imported, &p.measured);
 		if (in->variant && !p.network)
-			rc = gf_error_set(err, -EINVAL,
-					  "--variant: want all-reduces, got "
-					  "%s",
+			rc = gf_error_set(err, -EINVAL, "--variant: want all-reduces, got %s",
 					  importer->name);
 		else
 			rc = gf_profile_check(&p, err);
@@ -217,8 +202,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 }
 
 int gf_import_each(const char *path,
-		   int (*take)(void *ctx, const char *file, int number,
-			       int count, struct gf_error *err),
+		   int (*take)(void *ctx, const char *file, int number, int count,
+			       struct gf_error *err),
 		   void *ctx, struct gf_error *err)
 {
 	struct dirent **files = NULL;
@@ -231,9 +216,7 @@ int gf_import_each(const char *path,
 	if (count < 0)
 		return gf_error_errno(err, -errno, "%s", path);
 	if (count == 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a folder with files, found none",
-				  path);
+		rc = gf_error_set(err, -EINVAL, "%s: want a folder with files, found none", path);
 	for (i = 0; i < count; i++) {
 		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
 
@@ -260,8 +243,8 @@ static double whole_s(const struct gf_model_profile *m)
 }
 
 /* The step of the slower rank, and of each tensor the later time. */
-static int join(struct gf_model_profile *all, const struct gf_model_profile *m,
-		const char *file, struct gf_error *err)
+static int join(struct gf_model_profile *all, const struct gf_model_profile *m, const char *file,
+		struct gf_error *err)
 {
 	size_t t;
 
@@ -271,11 +254,9 @@ static int join(struct gf_model_profile *all, const struct gf_model_profile *m,
 			break;
 	if (t < all->ntensors || t < m->ntensors)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want the gradients of the other ranks "
-				    "(%zu, %zu bytes), got others (%zu, %zu "
-				    "bytes)",
-				    file, all->ntensors,
-				    gf_model_profile_bytes(all), m->ntensors,
+				    "%s: want the gradients of the other ranks (%zu, %zu bytes), "
+				    "got others (%zu, %zu bytes)",
+				    file, all->ntensors, gf_model_profile_bytes(all), m->ntensors,
 				    gf_model_profile_bytes(m));
 	if (whole_s(m) > whole_s(all)) {
 		all->forward_s = m->forward_s;
@@ -283,8 +264,7 @@ static int join(struct gf_model_profile *all, const struct gf_model_profile *m,
 		all->update_s = m->update_s;
 	}
 	for (t = 0; t < m->ntensors; t++)
-		all->tensors[t].ready_s =
-			fmax(all->tensors[t].ready_s, m->tensors[t].ready_s);
+		all->tensors[t].ready_s = fmax(all->tensors[t].ready_s, m->tensors[t].ready_s);
 	return 0;
 }
 
@@ -310,8 +290,7 @@ struct ranks {
 	double least_s, most_s; /* a step of the fastest, of the slowest */
 };
 
-static int take_rank(void *ctx, const char *file, int number, int count,
-		     struct gf_error *err)
+static int take_rank(void *ctx, const char *file, int number, int count, struct gf_error *err)
 {
 	struct ranks *r = ctx;
 	struct gf_import one = *r->in;
@@ -322,17 +301,13 @@ static int take_rank(void *ctx, const char *file, int number, int count,
 	one.rank = number;
 	one.imported = r->collectives.imported;
 	if (number == 0)
-		gf_imported_find(one.imported, "traces of %d rank%s", count,
-				 count == 1 ? "" : "s");
+		gf_imported_find(one.imported, "traces of %d rank%s", count, count == 1 ? "" : "s");
 	one.collectives = &r->collectives;
 	one.name = one.name ? one.name : r->name;
-	rc = gf_import_file(&one, r->params_file, r->format, &p, r->remarks,
-			    err);
+	rc = gf_import_file(&one, r->params_file, r->format, &p, r->remarks, err);
 	if (rc == 0 && !p.model)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a rank's trace, got measurements "
-				  "of a network",
-				  file);
+				  "%s: want a rank's trace, got measurements of a network", file);
 	if (rc == 0) {
 		r->least_s = fmin(r->least_s, whole_s(p.model));
 		r->most_s = fmax(r->most_s, whole_s(p.model));
@@ -348,20 +323,16 @@ static int take_rank(void *ctx, const char *file, int number, int count,
 }
 
 /* The network half, if the traces hold enough for one. */
-static int add_network(struct ranks *r, struct gf_text *remarks,
-		       struct gf_error *err)
+static int add_network(struct ranks *r, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_collectives *c = &r->collectives;
 	struct gf_text waits = {0};
-	size_t present =
-		gf_collectives_match(c, r->in->file, r->in->ranks, &waits);
+	size_t present = gf_collectives_match(c, r->in->file, r->in->ranks, &waits);
 	const char *why =
-		present < 2 ? "all-reduces of one rank, whose times hold the "
-			      "waits for the others"
-		: !gf_collectives_line(c)
-			? "all-reduces of one size, or of sizes within a "
-			  "factor of two, which make no line"
-			: NULL;
+		present < 2 ? "all-reduces of one rank, whose times hold the waits for the others"
+		: !gf_collectives_line(c) ? "all-reduces of one size, or of sizes within a factor "
+					    "of two, which make no line"
+					  : NULL;
 
 	if (!why)
 		gf_text_addf(remarks, "%s", waits.data ? waits.data : "");
@@ -374,31 +345,27 @@ static int add_network(struct ranks *r, struct gf_text *remarks,
 }
 
 /* What all ranks together are. */
-static int finish(struct ranks *r, struct gf_text *remarks,
-		  struct gf_error *err)
+static int finish(struct ranks *r, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_model_profile *m = r->all.model;
 	int rc = add_network(r, remarks, err);
 
 	if (rc)
 		return rc;
-	m->backward_s =
-		fmax(m->backward_s, m->tensors[m->ntensors - 1].ready_s);
+	m->backward_s = fmax(m->backward_s, m->tensors[m->ntensors - 1].ready_s);
 	gf_text_addf(remarks,
-		     "%s: the ranks' steps take %.3g to %.3g ms: the slowest "
-		     "counts, and of each gradient the latest time\n",
+		     "%s: the ranks' steps take %.3g to %.3g ms: the slowest counts, and of each "
+		     "gradient the latest time\n",
 		     r->in->file, r->least_s * 1e3, r->most_s * 1e3);
 	gf_imported_note(r->collectives.imported, &r->all.measured);
 	return gf_profile_check(&r->all, err);
 }
 
-/* gf_import_file of each file in a folder, one per rank of a job: the step of
- * the slowest rank, and of each gradient the latest time. A remark says how far
- * ranks differ. All-reduces of two sizes that several ranks recorded are the
- * network half. */
-static int read_ranks(const struct gf_import *in, const char *params_file,
-		      const char *format, struct gf_profile *out,
-		      struct gf_text *remarks, struct gf_error *err)
+/* gf_import_file of each file in a folder, one per rank of a job: the step of the slowest rank, and
+ * of each gradient the latest time. A remark says how far ranks differ. All-reduces of two sizes
+ * that several ranks recorded are the network half. */
+static int read_ranks(const struct gf_import *in, const char *params_file, const char *format,
+		      struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	char *name = name_of_folder(in->file);
 	struct gf_imported own = {0};
@@ -406,8 +373,7 @@ static int read_ranks(const struct gf_import *in, const char *params_file,
 			  .params_file = params_file,
 			  .format = format,
 			  .name = name,
-			  .collectives.imported =
-				  in->imported ? in->imported : &own,
+			  .collectives.imported = in->imported ? in->imported : &own,
 			  .remarks = remarks,
 			  .least_s = INFINITY};
 	int rc = gf_import_each(in->file, take_rank, &r, err);
@@ -428,8 +394,7 @@ static int read_ranks(const struct gf_import *in, const char *params_file,
  */
 
 /* Appends a file to the text of its folder. */
-static int add_file(void *ctx, const char *file, int number, int count,
-		    struct gf_error *err)
+static int add_file(void *ctx, const char *file, int number, int count, struct gf_error *err)
 {
 	struct gf_text *all = ctx;
 	char *text = NULL;
@@ -439,10 +404,10 @@ static int add_file(void *ctx, const char *file, int number, int count,
 	(void)number;
 	(void)count;
 	if (rc == 0 && all->length + size > GF_FILE_MAX_BYTES)
-		rc = gf_error_set(err, -EFBIG,
-				  "%s: want at most %zu bytes in it and the "
-				  "files before it, got more",
-				  file, GF_FILE_MAX_BYTES);
+		rc = gf_error_set(
+			err, -EFBIG,
+			"%s: want at most %zu bytes in it and the files before it, got more", file,
+			GF_FILE_MAX_BYTES);
 	if (rc == 0) {
 		gf_text_add(all, text, size);
 		gf_text_add(all, "\n", 1);
@@ -451,9 +416,8 @@ static int add_file(void *ctx, const char *file, int number, int count,
 	return rc;
 }
 
-int gf_import_file(const struct gf_import *in, const char *params_file,
-		   const char *format, struct gf_profile *out,
-		   struct gf_text *remarks, struct gf_error *err)
+int gf_import_file(const struct gf_import *in, const char *params_file, const char *format,
+		   struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_import read = *in;
 	struct gf_text all = {0};
@@ -483,12 +447,10 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 }
 
 int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
-		       const struct gf_rates *rates,
-		       const struct gf_passes *passes, struct gf_profile *out,
-		       struct gf_text *remarks, struct gf_error *err)
+		       const struct gf_rates *rates, const struct gf_passes *passes,
+		       struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
-	bool timed =
-		!isnan(in->forward_s) || rates->gpu || rates->flops_per_s > 0;
+	bool timed = !isnan(in->forward_s) || rates->gpu || rates->flops_per_s > 0;
 	struct gf_estimate estimate = {
 		.batch = in->batch ? in->batch : GF_BATCH_DEFAULT,
 		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
@@ -499,20 +461,17 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 	int rc = 0;
 
 	if (!model)
-		return gf_error_set(err, -EINVAL,
-				    "--estimate: want a model (--model)");
+		return gf_error_set(err, -EINVAL, "--estimate: want a model (--model)");
 	if (passes && (timed || in->batch))
 		return gf_error_set(err, -EINVAL,
-				    "--estimate: want no time, rate or batch "
-				    "beside a profile with passes, got some");
+				    "--estimate: want no time, rate or batch beside a profile with "
+				    "passes, got some");
 	if (!passes && !timed)
-		return gf_error_set(
-			err, -EINVAL,
-			"--estimate: want --gpu, --flops, --forward "
-			"or a profile with passes, found none");
+		return gf_error_set(err, -EINVAL,
+				    "--estimate: want --gpu, --flops, --forward or a profile with "
+				    "passes, found none");
 	if (passes) {
-		rc = gf_passes_spread(passes, model, estimate.shares,
-				      &out->model, err);
+		rc = gf_passes_spread(passes, model, estimate.shares, &out->model, err);
 		if (!rc)
 			out->producer = gf_xstrdup("gf-profile " GF_VERSION);
 		return rc;
@@ -520,13 +479,11 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 	if (isnan(in->forward_s))
 		rc = gf_rates_take(rates, NULL, &estimate, &rate, &open, err);
 	if (!in->batch)
-		gf_text_addf(remarks,
-			     "by default: %d samples per rank (--batch)\n",
+		gf_text_addf(remarks, "by default: %d samples per rank (--batch)\n",
 			     GF_BATCH_DEFAULT);
 	if (rc == 0 && rates->gpu)
-		gf_text_addf(remarks,
-			     "times of %s are estimated: %zu samples %s\n",
-			     model->name, estimate.batch, rate.data);
+		gf_text_addf(remarks, "times of %s are estimated: %zu samples %s\n", model->name,
+			     estimate.batch, rate.data);
 	gf_text_release(&rate);
 	gf_text_release(&open);
 	if (rc < 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JSON Lines of gf-allreduce (--json). Times in place are taken, for that
- * is how gradients are reduced.
- * Every algorithm becomes an entry of its own, with its factors and stages.
- * Rows of codecs, of sparse sets, of several messages at once and of a whole
- * plan say nothing about one dense message, and are left out.
+ * The JSON Lines of gf-allreduce (--json). Times in place are taken, for that is how gradients are
+ * reduced.
+ * Every algorithm becomes an entry of its own, with its factors and stages. Rows of codecs, of
+ * sparse sets, of several messages at once and of a whole plan say nothing about one dense message,
+ * and are left out.
  */
 #include "imports/importers.h"
 
@@ -55,8 +55,7 @@ static int hosts_of(int ranks, int per_host)
 	return per_host && ranks % per_host == 0 ? ranks / per_host : 0;
 }
 
-static int read_record(void *ctx, struct gf_json_at *at, size_t line,
-		       struct gf_error *err)
+static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_error *err)
 {
 	struct gf_readings *all = ctx;
 	int ranks, lanes, rc;
@@ -67,8 +66,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 	struct gf_reading r;
 
 	if (!gf_json_has(at, record_has)) {
-		gf_imported_leave(all->imported, "records of other programs",
-				  line);
+		gf_imported_leave(all->imported, "records of other programs", line);
 		return 0;
 	}
 	rc = gf_json_int(at, "ranks", 1, INT_MAX, &ranks, err);
@@ -111,8 +109,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 		.place = line,
 	};
 	if (!algorithm[0])
-		rc = gf_json_refuse(at, "chosen", err,
-				    "want an algorithm, got none");
+		rc = gf_json_refuse(at, "chosen", err, "want an algorithm, got none");
 	else if ((rc = gf_readings_take(all, &r, err)))
 		gf_error_prefix(err, "%s", at->file);
 	free(algorithm);
@@ -128,8 +125,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
  */
 static int recognise(const char *text)
 {
-	return strstr(text, record_has) ||
-	       gf_log_has_line(text, " algorithm ", "algbw");
+	return strstr(text, record_has) || gf_log_has_line(text, " algorithm ", "algbw");
 }
 
 static int read_allreduce(const struct gf_import *in, struct gf_profile *out,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A profile's model half as a table: name,count_elems,dtype,ready_s and,
- * optionally, need_s; one tensor per row in generation order. A few lines of
- * hooks in any framework can print such a table.
+ * A profile's model half as a table: name,count_elems,dtype,ready_s and, optionally, need_s; one
+ * tensor per row in generation order. A few lines of hooks in any framework can print such a table.
  */
 #include "imports/importers.h"
 
@@ -25,8 +24,7 @@ static int recognise(const char *text)
 
 	if (gf_csv_read(text, strcspn(text, "\n"), "", &csv, NULL) < 0)
 		return 0;
-	found = gf_csv_column(&csv, "name") >= 0 &&
-		gf_csv_column(&csv, "ready_s") >= 0;
+	found = gf_csv_column(&csv, "name") >= 0 && gf_csv_column(&csv, "ready_s") >= 0;
 	gf_csv_release(&csv);
 	return found;
 }
@@ -35,12 +33,11 @@ struct columns {
 	int name, count, dtype, ready, need; /* dtype, need: or -1 */
 };
 
-static int read_count(const struct gf_csv *csv, size_t row, int column,
-		      size_t *out, struct gf_error *err)
+static int read_count(const struct gf_csv *csv, size_t row, int column, size_t *out,
+		      struct gf_error *err)
 {
 	long long value;
-	int rc = gf_units_int(gf_csv_field(csv, row, column), 1, LLONG_MAX / 8,
-			      &value, err);
+	int rc = gf_units_int(gf_csv_field(csv, row, column), 1, LLONG_MAX / 8, &value, err);
 
 	if (rc < 0)
 		gf_csv_place(csv, row, column, err);
@@ -49,19 +46,18 @@ static int read_count(const struct gf_csv *csv, size_t row, int column,
 	return rc;
 }
 
-static int read_time(const struct gf_csv *csv, size_t row, int column,
-		     double *out, struct gf_error *err)
+static int read_time(const struct gf_csv *csv, size_t row, int column, double *out,
+		     struct gf_error *err)
 {
-	int rc = gf_units_real(gf_csv_field(csv, row, column), 0, DBL_MAX, out,
-			       err);
+	int rc = gf_units_real(gf_csv_field(csv, row, column), 0, DBL_MAX, out, err);
 
 	if (rc < 0)
 		gf_csv_place(csv, row, column, err);
 	return rc;
 }
 
-static int read_dtype(const struct gf_csv *csv, size_t row, int column,
-		      enum gf_dtype *out, struct gf_error *err)
+static int read_dtype(const struct gf_csv *csv, size_t row, int column, enum gf_dtype *out,
+		      struct gf_error *err)
 {
 	const char *name = gf_csv_field(csv, row, column);
 	int i = gf_names_index(gf_dtype_names, name), rc;
@@ -78,9 +74,8 @@ static int read_dtype(const struct gf_csv *csv, size_t row, int column,
 	return rc;
 }
 
-static int read_tensor(const struct gf_csv *csv, size_t row,
-		       const struct columns *c, struct gf_tensor *t,
-		       struct gf_error *err)
+static int read_tensor(const struct gf_csv *csv, size_t row, const struct columns *c,
+		       struct gf_tensor *t, struct gf_error *err)
 {
 	int rc = read_count(csv, row, c->count, &t->count_elems, err);
 
@@ -94,8 +89,7 @@ static int read_tensor(const struct gf_csv *csv, size_t row,
 	if (rc == 0 && c->need >= 0 && *gf_csv_field(csv, row, c->need))
 		rc = read_time(csv, row, c->need, &t->need_s, err);
 	if (rc == 0 && row > 0 && t->ready_s < t[-1].ready_s) {
-		rc = gf_error_set(err, -EINVAL,
-				  "want no less than the row above, %g, got %g",
+		rc = gf_error_set(err, -EINVAL, "want no less than the row above, %g, got %g",
 				  t[-1].ready_s, t->ready_s);
 		gf_csv_place(csv, row, c->ready, err);
 	}
@@ -103,8 +97,8 @@ static int read_tensor(const struct gf_csv *csv, size_t row,
 }
 
 /* needs: read the column need_s, if there is one. */
-static int read_tensors(const struct gf_csv *csv, bool needs,
-			struct gf_model_profile *m, struct gf_error *err)
+static int read_tensors(const struct gf_csv *csv, bool needs, struct gf_model_profile *m,
+			struct gf_error *err)
 {
 	struct columns c = {
 		.dtype = gf_csv_column(csv, "dtype"),
@@ -118,8 +112,7 @@ static int read_tensors(const struct gf_csv *csv, bool needs,
 	if (rc == 0)
 		rc = gf_csv_need(csv, "ready_s", &c.ready, err);
 	if (rc == 0 && csv->nrows == 0)
-		rc = gf_error_set(err, -EINVAL, "%s: want tensors, got none",
-				  csv->file);
+		rc = gf_error_set(err, -EINVAL, "%s: want tensors, got none", csv->file);
 	if (rc < 0)
 		return rc;
 	m->tensors = gf_xcalloc(csv->nrows, sizeof(*m->tensors));
@@ -130,8 +123,8 @@ static int read_tensors(const struct gf_csv *csv, bool needs,
 	return rc;
 }
 
-static int read_csv(const struct gf_import *in, struct gf_profile *out,
-		    struct gf_text *remarks, struct gf_error *err)
+static int read_csv(const struct gf_import *in, struct gf_profile *out, struct gf_text *remarks,
+		    struct gf_error *err)
 {
 	static const char *const known[] = {"name",    "count_elems", "dtype",
 					    "ready_s", "need_s",      NULL};
@@ -143,11 +136,9 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out,
 		return rc;
 	for (i = 0; i < csv.ncolumns; i++)
 		if (gf_names_find(known, csv.columns[i], &k, NULL) < 0)
-			gf_imported_leave(in->imported,
-					  "columns of other names", 1);
+			gf_imported_leave(in->imported, "columns of other names", 1);
 	if (isnan(in->forward_s) && gf_csv_column(&csv, "need_s") >= 0)
-		gf_imported_leave(in->imported,
-				  "columns need_s, which want --forward", 1);
+		gf_imported_leave(in->imported, "columns need_s, which want --forward", 1);
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
 	if (rc == 0)

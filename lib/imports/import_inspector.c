@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JSON Lines of NCCL Inspector, NCCL's profiler plugin (formats 4.0
- * to 4.4): a record for each collective that a rank of a communicator has run.
- * The header with the communicator stands in each record, or, from 4.3 on, in a
- * marker in front of a rank's records.
+ * The JSON Lines of NCCL Inspector, NCCL's profiler plugin (formats 4.0 to 4.4): a record for each
+ * collective that a rank of a communicator has run. The header with the communicator stands in each
+ * record, or, from 4.3 on, in a marker in front of a rank's records.
  *
- * Files of several ranks are read one after the other. NCCL chose algorithm and
- * protocol by size, so that they are one curve; what it chose is told.
+ * Files of several ranks are read one after the other. NCCL chose algorithm and protocol by size,
+ * so that they are one curve; what it chose is told.
  */
 #include "imports/importers.h"
 
@@ -55,10 +54,8 @@ static void read_header(struct inspector *n, struct gf_json_at *at)
 		gf_json_string(&header, "id", &id, NULL);
 		n->group = gf_collectives_group(id ? id : "", n->ranks);
 	}
-	if (!n->imported->version &&
-	    gf_json_object(at, "metadata", &meta, NULL) == 0 &&
-	    gf_json_string(&meta, "inspector_output_format_version", &version,
-			   NULL) == 0)
+	if (!n->imported->version && gf_json_object(at, "metadata", &meta, NULL) == 0 &&
+	    gf_json_string(&meta, "inspector_output_format_version", &version, NULL) == 0)
 		n->imported->version = gf_xstrdup(version);
 	free(id);
 	free(version);
@@ -75,15 +72,13 @@ static char *choice_of(struct gf_json_at *perf)
 	gf_json_string(perf, "coll_proto", &protocol, NULL);
 	if (algorithm || protocol)
 		name = gf_xasprintf("%s%s%s", algorithm ? algorithm : "",
-				    algorithm && protocol ? " " : "",
-				    protocol ? protocol : "");
+				    algorithm && protocol ? " " : "", protocol ? protocol : "");
 	free(algorithm);
 	free(protocol);
 	return name;
 }
 
-static void add_part(struct inspector *n, const struct gf_collective *r,
-		     const char *name)
+static void add_part(struct inspector *n, const struct gf_collective *r, const char *name)
 {
 	*gf_array_push(&n->parts, &n->nparts, &n->capacity) = (struct part){
 		n->rank,
@@ -102,16 +97,14 @@ static void add_part(struct inspector *n, const struct gf_collective *r,
 static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 		     struct gf_error *err)
 {
-	struct gf_collective r = {
-		.group = n->group, .ranks = n->ranks, .place = line};
+	struct gf_collective r = {.group = n->group, .ranks = n->ranks, .place = line};
 	char *name = NULL, *source = NULL, *choice;
 	const char *left = NULL;
 	double time_us = 0;
 	int rc = gf_json_string(perf, "coll", &name, err);
 
 	gf_json_string(perf, "coll_timing_source", &source, NULL);
-	if (rc == 0 && !n->job &&
-	    gf_collective_kind(name) != GF_COLLECTIVE_ALL_REDUCE)
+	if (rc == 0 && !n->job && gf_collective_kind(name) != GF_COLLECTIVE_ALL_REDUCE)
 		left = "other collectives";
 	else if (source && strstr(source, "cpu"))
 		left = "collectives timed by the host";
@@ -120,14 +113,11 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 	free(source);
 	if (rc || left)
 		goto out;
-	rc = gf_json_size(perf, "coll_msg_size_bytes", 0, SIZE_MAX / 2,
-			  &r.size_bytes, err);
+	rc = gf_json_size(perf, "coll_msg_size_bytes", 0, SIZE_MAX / 2, &r.size_bytes, err);
 	if (rc == 0)
-		rc = gf_json_real(perf, "coll_exec_time_us", 0, 1e15, &time_us,
-				  err);
+		rc = gf_json_real(perf, "coll_exec_time_us", 0, 1e15, &time_us, err);
 	if (rc == 0 && !n->ranks)
-		rc = gf_json_refuse(perf, NULL, err,
-				    "want a header with n_ranks before it");
+		rc = gf_json_refuse(perf, NULL, err, "want a header with n_ranks before it");
 	if (rc)
 		goto out;
 	r.sequence = line; /* none: a collective of its own */
@@ -145,8 +135,7 @@ out:
 	return rc;
 }
 
-static int read_record(void *ctx, struct gf_json_at *at, size_t line,
-		       struct gf_error *err)
+static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_error *err)
 {
 	struct inspector *n = ctx;
 	struct gf_json_at perf = {0}, stats = {0};
@@ -160,14 +149,11 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 		return rc;
 	}
 	if (gf_json_object(at, "dump_stats", &stats, NULL) < 0)
-		gf_imported_leave(n->imported, "records of no collective",
-				  line);
-	else if (gf_json_size(&stats, "coll_dropped_since_last_dump", 1,
-			      SIZE_MAX / 2, &dropped, NULL) == 0)
+		gf_imported_leave(n->imported, "records of no collective", line);
+	else if (gf_json_size(&stats, "coll_dropped_since_last_dump", 1, SIZE_MAX / 2, &dropped,
+			      NULL) == 0)
 		gf_imported_leave(n->imported,
-				  "dumps before which the Inspector had lost "
-				  "collectives",
-				  line);
+				  "dumps before which the Inspector had lost collectives", line);
 	gf_json_leave(&stats);
 	return 0;
 }
@@ -175,8 +161,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 static int read_inspector(const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
-	struct inspector n = {.imported = in->imported,
-			      .all.imported = in->imported};
+	struct inspector n = {.imported = in->imported, .all.imported = in->imported};
 	int rc = gf_import_records(in, read_record, &n, err);
 
 	if (rc == 0) {
@@ -196,10 +181,10 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* A header has the rank within its group. A file with several groups is that of
- * one rank of the job, by the file's number. */
-static int add_parts(struct inspector *n, const struct gf_import *in,
-		     struct gf_import_job *job, struct gf_error *err)
+/* A header has the rank within its group. A file with several groups is that of one rank of the
+ * job, by the file's number. */
+static int add_parts(struct inspector *n, const struct gf_import *in, struct gf_import_job *job,
+		     struct gf_error *err)
 {
 	struct part *p = n->parts;
 	struct gf_import_job_rank *r = NULL;
@@ -218,11 +203,10 @@ static int add_parts(struct inspector *n, const struct gf_import *in,
 	for (i = 0; i < n->nparts; i++) {
 		if (several && i && p[i].rank != p[i - 1].rank &&
 		    p[i].message.group == p[i - 1].message.group)
-			return gf_error_set(
-				err, -EINVAL,
-				"%s: want a file for each rank, since it has "
-				"several groups, got ranks %d and %d of one",
-				in->file, p[i - 1].rank, p[i].rank);
+			return gf_error_set(err, -EINVAL,
+					    "%s: want a file for each rank, since it has several "
+					    "groups, got ranks %d and %d of one",
+					    in->file, p[i - 1].rank, p[i].rank);
 		if (!several && (i == 0 || p[i].rank != p[i - 1].rank))
 			r = gf_import_job_rank(job, p[i].rank);
 		gf_import_job_add_message(r, &p[i].message);
@@ -230,8 +214,7 @@ static int add_parts(struct inspector *n, const struct gf_import *in,
 	return 0;
 }
 
-static int read_job(const struct gf_import *in, struct gf_import_job *job,
-		    struct gf_error *err)
+static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
 	struct inspector n = {.imported = in->imported, .job = true};
 	int rc = gf_import_records(in, read_record, &n, err);

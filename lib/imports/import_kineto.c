@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A trace of PyTorch's profiler: a gradient is ready when AccumulateGrad has
- * added it, on a GPU when what its thread launched last has ended, but
- * communication. Times are those that events on the stream would give. The
- * trace names no parameters; --params lists them in registration order, and
- * the order of the gradients with their shapes tells which is which. Medians
- * over the steps of the trace that hold all gradients.
+ * A trace of PyTorch's profiler: a gradient is ready when AccumulateGrad has added it, on a GPU
+ * when what its thread launched last has ended, but communication. Times are those that events on
+ * the stream would give. The trace names no parameters; --params lists them in registration order,
+ * and the order of the gradients with their shapes tells which is which. Medians over the steps of
+ * the trace that hold all gradients.
  */
 #include "imports/importers.h"
 
@@ -24,8 +23,7 @@ static int recognise(const char *text)
 	size_t blanks = strspn(text, " \t\r\n");
 
 	return strstr(text, "\"traceEvents\"") != NULL ||
-	       (text[blanks] == '[' && strstr(text, "\"ph\"") &&
-		strstr(text, "\"ts\""));
+	       (text[blanks] == '[' && strstr(text, "\"ph\"") && strstr(text, "\"ts\""));
 }
 
 /* Both hold the same gradients in the same order. */
@@ -42,10 +40,8 @@ static bool alike(const struct gf_kineto *k, const struct gf_kineto_step *a,
 	return a->count == b->count;
 }
 
-/* The steps that hold what the first of the largest holds: one that is cut off
- * holds less. */
-static size_t keep_whole(const struct gf_kineto *k,
-			 struct gf_kineto_step *steps, size_t count)
+/* The steps that hold what the first of the largest holds: one that is cut off holds less. */
+static size_t keep_whole(const struct gf_kineto *k, struct gf_kineto_step *steps, size_t count)
 {
 	struct gf_kineto_step largest = {0};
 	size_t i, kept = 0;
@@ -61,44 +57,39 @@ static size_t keep_whole(const struct gf_kineto *k,
 
 /* What was found, what is left out, and what the user should know. */
 static void tell(const struct gf_import *in, const struct gf_kineto *k,
-		 const struct gf_kineto_step *steps, size_t count,
-		 struct gf_text *remarks)
+		 const struct gf_kineto_step *steps, size_t count, struct gf_text *remarks)
 {
-	gf_imported_leave_many(in->imported,
-			       "AccumulateGrad events without a gradient",
+	gf_imported_leave_many(in->imported, "AccumulateGrad events without a gradient",
 			       k->undefined);
 	gf_imported_find(in->imported, "%zu tensor%s", steps[0].count,
 			 steps[0].count == 1 ? "" : "s");
-	gf_imported_find(in->imported, "%zu step%s", count,
-			 count == 1 ? "" : "s");
+	gf_imported_find(in->imported, "%zu step%s", count, count == 1 ? "" : "s");
 	if (!k->steps.count)
-		gf_imported_find(
-			in->imported, "no marks of steps (profiler.step()): %s",
-			k->updates.count ? "each ends with Optimizer.step"
-					 : "each has one pass of backward");
+		gf_imported_find(in->imported, "no marks of steps (profiler.step()): %s",
+				 k->updates.count ? "each ends with Optimizer.step"
+						  : "each has one pass of backward");
 	if (steps[0].passes > 1)
-		gf_imported_find(in->imported,
-				 "%zu passes of backward in each, of which "
-				 "the last makes gradients ready",
-				 steps[0].passes);
+		gf_imported_find(
+			in->imported,
+			"%zu passes of backward in each, of which the last makes gradients ready",
+			steps[0].passes);
 	if (k->mended)
 		gf_text_addf(remarks,
-			     "%s: PyTorch wrote %zu things that JSON does not "
-			     "allow, the first at %s: they were mended\n",
+			     "%s: PyTorch wrote %zu things that JSON does not allow, the first at "
+			     "%s: they were mended\n",
 			     in->file, k->mended, k->place);
 	if (!k->typed)
 		gf_text_addf(remarks,
-			     "%s: the trace holds no types (record_shapes=True)"
-			     ": gradients are taken as f32\n",
+			     "%s: the trace holds no types (record_shapes=True): gradients are "
+			     "taken as f32\n",
 			     in->file);
 }
 
-/* Times of a step, of which forward and update may be NAN; gradients' from
- * backward's beginning on. */
+/* Times of a step, of which forward and update may be NAN; gradients' from backward's beginning
+ * on. */
 enum { FORWARD, BACKWARD, UPDATE, READY };
 
-static void take_times(const struct gf_kineto *k,
-		       const struct gf_kineto_step *s, double *times_s)
+static void take_times(const struct gf_kineto *k, const struct gf_kineto_step *s, double *times_s)
 {
 	const struct gf_kineto_span *g = &k->gradients.spans[s->first];
 	const double begin_s = gf_kineto_begin(k, s->begin_s);
@@ -107,19 +98,15 @@ static void take_times(const struct gf_kineto *k,
 
 	times_s[FORWARD] = NAN;
 	if (!isnan(s->from_s))
-		times_s[FORWARD] =
-			fmax(begin_s - gf_kineto_begin(k, s->from_s), 0);
+		times_s[FORWARD] = fmax(begin_s - gf_kineto_begin(k, s->from_s), 0);
 	times_s[BACKWARD] = fmax(end_s - begin_s, 0);
 	times_s[UPDATE] = s->update_s;
 	for (i = 0; i < s->count; i++)
-		times_s[READY + i] = fmax(
-			gf_kineto_end(k, g[i].thread, g[i].end_s) - begin_s, 0);
+		times_s[READY + i] = fmax(gf_kineto_end(k, g[i].thread, g[i].end_s) - begin_s, 0);
 }
 
-/* Medians over steps that hold the same gradients, of those that are known; the
- * caller frees. */
-static double *medians(const struct gf_kineto *k,
-		       const struct gf_kineto_step *steps, size_t count)
+/* Medians over steps that hold the same gradients, of those that are known; the caller frees. */
+static double *medians(const struct gf_kineto *k, const struct gf_kineto_step *steps, size_t count)
 {
 	const size_t n = READY + steps[0].count;
 	double *times_s = gf_xcalloc(count * n, sizeof(*times_s));
@@ -140,9 +127,8 @@ static double *medians(const struct gf_kineto *k,
 	return times_s;
 }
 
-static int fill_tensors(const struct gf_import *in,
-			const struct gf_kineto_span *g, const double *ready_s,
-			struct gf_model_profile *m, struct gf_error *err)
+static int fill_tensors(const struct gf_import *in, const struct gf_kineto_span *g,
+			const double *ready_s, struct gf_model_profile *m, struct gf_error *err)
 {
 	size_t t;
 	int rc = 0;
@@ -160,35 +146,32 @@ static int fill_tensors(const struct gf_import *in,
 	for (t = 0; t < m->ntensors && rc == 0; t++)
 		if (m->tensors[t].count_elems == 0)
 			rc = gf_error_set(err, -EINVAL,
-					  "%s: the trace holds no shapes: want "
-					  "record_shapes=True, or --params",
+					  "%s: the trace holds no shapes: want record_shapes=True, "
+					  "or --params",
 					  in->file);
 	return rc;
 }
 
 /* Figures of such a trace would be the host's, or none. */
-static int refuse(const struct gf_import *in, const struct gf_kineto *k,
-		  size_t steps, struct gf_error *err)
+static int refuse(const struct gf_import *in, const struct gf_kineto *k, size_t steps,
+		  struct gf_error *err)
 {
 	if (steps == 0)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want events named AccumulateGrad%s, got none%s", in->file,
+				    k->gradients.count ? " within ProfilerStep" : "",
+				    k->undefined ? " that adds a gradient" : "");
+	if ((k->launched || k->kernels) && k->work.count == 0)
 		return gf_error_set(
 			err, -EINVAL,
-			"%s: want events named AccumulateGrad%s, "
-			"got none%s",
-			in->file,
-			k->gradients.count ? " within ProfilerStep" : "",
-			k->undefined ? " that adds a gradient" : "");
-	if ((k->launched || k->kernels) && k->work.count == 0)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want the GPU's kernels and their "
-				    "launches (ProfilerActivity.CPU and CUDA), "
-				    "got %zu that compute and %zu launches",
-				    in->file, k->kernels, k->launched);
+			"%s: want the GPU's kernels and their launches (ProfilerActivity.CPU and "
+			"CUDA), got %zu that compute and %zu launches",
+			in->file, k->kernels, k->launched);
 	return 0;
 }
 
-static int read_kineto(const struct gf_import *in, struct gf_profile *out,
-		       struct gf_text *remarks, struct gf_error *err)
+static int read_kineto(const struct gf_import *in, struct gf_profile *out, struct gf_text *remarks,
+		       struct gf_error *err)
 {
 	struct gf_import known = *in;
 	struct gf_kineto k;
@@ -209,20 +192,15 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out,
 		known.forward_s = times_s[FORWARD];
 	if (isnan(known.backward_s))
 		known.backward_s = times_s[BACKWARD];
-	out->model =
-		gf_import_model(&known, k.work.count ? "cuda" : "cpu", remarks);
+	out->model = gf_import_model(&known, k.work.count ? "cuda" : "cpu", remarks);
 	out->model->update_s = isnan(times_s[UPDATE]) ? 0 : times_s[UPDATE];
 	out->model->ntensors = steps[0].count;
 	out->model->accumulate = steps[0].passes > 1 ? steps[0].passes : 0;
-	rc = fill_tensors(in, &k.gradients.spans[steps[0].first],
-			  times_s + READY, out->model, err);
+	rc = fill_tensors(in, &k.gradients.spans[steps[0].first], times_s + READY, out->model, err);
 	if (rc < 0)
 		goto out;
-	gf_imported_leave_many(in->imported,
-			       "passes of backward outside whole steps",
-			       outside);
-	gf_imported_leave_many(in->imported, "steps with other gradients",
-			       all - count);
+	gf_imported_leave_many(in->imported, "passes of backward outside whole steps", outside);
+	gf_imported_leave_many(in->imported, "steps with other gradients", all - count);
 	gf_kineto_collect(&k, in->collectives, in->imported);
 	if (in->rank == 0)
 		tell(in, &k, steps, count, remarks);
@@ -237,8 +215,7 @@ out:
 /* --- jobs -------------------------------------------------------------------
  */
 
-/* A moment of the host on the clock of what computes: the device, if there is
- * one. */
+/* A moment of the host on the clock of what computes: the device, if there is one. */
 static double begin_s(const struct gf_kineto *k, double at_s)
 {
 	return k->work.count ? gf_kineto_begin(k, at_s) : at_s;
@@ -249,8 +226,7 @@ static double end_s(const struct gf_kineto *k, double thread, double at_s)
 	return k->work.count ? gf_kineto_end(k, thread, at_s) : at_s;
 }
 
-/* A job that makes no gradients (it serves, or the trace lacks backward) has
- * steps by its marks. */
+/* A job that makes no gradients (it serves, or the trace lacks backward) has steps by its marks. */
 static void add_marks(const struct gf_kineto *k, struct gf_import_job_rank *r)
 {
 	const struct gf_kineto_list *marks = &k->steps;
@@ -261,8 +237,7 @@ static void add_marks(const struct gf_kineto *k, struct gf_import_job_rank *r)
 				       end_s(k, NAN, marks->spans[i].end_s));
 }
 
-static void add_passes(const struct gf_kineto *k,
-		       const struct gf_kineto_step *steps, size_t count,
+static void add_passes(const struct gf_kineto *k, const struct gf_kineto_step *steps, size_t count,
 		       struct gf_import_job_rank *r)
 {
 	const struct gf_kineto_span *g = k->gradients.spans;
@@ -273,15 +248,12 @@ static void add_passes(const struct gf_kineto *k,
 		const size_t last = s->first + s->count - 1;
 		const size_t mark = gf_kineto_at(&k->steps, s->begin_s);
 		const double until_s =
-			mark > 0
-				? fmax(k->steps.spans[mark - 1].end_s, s->end_s)
-				: s->end_s;
+			mark > 0 ? fmax(k->steps.spans[mark - 1].end_s, s->end_s) : s->end_s;
 		struct gf_import_job_step *to;
 
 		if (isnan(s->from_s))
 			continue;
-		to = gf_import_job_add_step(r, begin_s(k, s->from_s),
-					    end_s(k, NAN, until_s));
+		to = gf_import_job_add_step(r, begin_s(k, s->from_s), end_s(k, NAN, until_s));
 		to->forward_end_s = begin_s(k, s->begin_s);
 		to->backward_end_s = end_s(k, g[last].thread, s->end_s);
 	}
@@ -293,23 +265,20 @@ static void join_steps(struct gf_import_job_rank *r)
 	size_t i;
 
 	for (i = 0; i + 1 < r->nsteps; i++)
-		r->steps[i].end_s =
-			fmax(r->steps[i].start_s, r->steps[i + 1].start_s);
+		r->steps[i].end_s = fmax(r->steps[i].start_s, r->steps[i + 1].start_s);
 }
 
 static void add_compute(const struct gf_kineto *k, struct gf_import_job_rank *r)
 {
-	const struct gf_kineto_list *const of_host[] = {
-		&k->operators, &k->nodes, &k->gradients, &k->updates, NULL};
+	const struct gf_kineto_list *const of_host[] = {&k->operators, &k->nodes, &k->gradients,
+							&k->updates, NULL};
 	const struct gf_kineto_list *const of_device[] = {&k->work, NULL};
-	const struct gf_kineto_list *const *list =
-		k->work.count ? of_device : of_host;
+	const struct gf_kineto_list *const *list = k->work.count ? of_device : of_host;
 	size_t i;
 
 	for (; *list; list++)
 		for (i = 0; i < (*list)->count; i++)
-			gf_import_job_add_span(r, GF_IMPORT_COMPUTES,
-					       (*list)->spans[i].start_s,
+			gf_import_job_add_span(r, GF_IMPORT_COMPUTES, (*list)->spans[i].start_s,
 					       (*list)->spans[i].end_s);
 }
 
@@ -328,9 +297,7 @@ static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 			.size_bytes = s[i].elems,
 			.ready_s = isnan(s[i].launch_s)
 					   ? s[i].start_s
-					   : fmin(end_s(k, s[i].host,
-							s[i].launch_s),
-						  s[i].start_s),
+					   : fmin(end_s(k, s[i].host, s[i].launch_s), s[i].start_s),
 			.start_s = s[i].start_s,
 			.end_s = s[i].end_s,
 		};
@@ -340,8 +307,7 @@ static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 }
 
 /* What the rank did. */
-static int read_job(const struct gf_import *in, struct gf_import_job *job,
-		    struct gf_error *err)
+static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
 	struct gf_kineto k;
 	struct gf_kineto_step *steps;
@@ -351,8 +317,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job,
 
 	if (rc < 0)
 		return rc;
-	r = gf_import_job_new_rank(job, k.rank >= 0 ? k.rank : in->rank,
-				   in->file, err);
+	r = gf_import_job_new_rank(job, k.rank >= 0 ? k.rank : in->rank, in->file, err);
 	if (!r) {
 		gf_kineto_release(&k);
 		return -EINVAL;

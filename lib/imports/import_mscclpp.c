@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JSON Lines of MSCCL++'s tests: a record for each kernel and size, with
- * the time of one collective in us. A library takes the kernel that is fastest
- * for a size, so of several records of one size the fastest counts.
+ * The JSON Lines of MSCCL++'s tests: a record for each kernel and size, with the time of one
+ * collective in us. A library takes the kernel that is fastest for a size, so of several records of
+ * one size the fastest counts.
  */
 #include "imports/importers.h"
 
@@ -26,8 +26,7 @@ static int recognise(const char *text)
 	return strstr(text, "\"algBw\"") && strstr(text, "\"ranksPerNode\"");
 }
 
-static int read_record(void *ctx, struct gf_json_at *at, size_t line,
-		       struct gf_error *err)
+static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_error *err)
 {
 	struct reading *r = ctx;
 	struct gf_nccl_row row = {.line = line, .root = -1, .reduces = true};
@@ -66,8 +65,8 @@ static int by_time(const void *a, const void *b)
 	return (x->time_us > y->time_us) - (x->time_us < y->time_us);
 }
 
-static int read_mscclpp(const struct gf_import *in, struct gf_profile *out,
-			struct gf_text *remarks, struct gf_error *err)
+static int read_mscclpp(const struct gf_import *in, struct gf_profile *out, struct gf_text *remarks,
+			struct gf_error *err)
 {
 	struct reading r = {
 		.log = {.imported = in->imported, .library = "MSCCL++"},

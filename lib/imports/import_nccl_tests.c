@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The output of NVIDIA's all_reduce_perf (nccl-tests), or AMD's (rccl-tests):
- * its table, in whatever log it stands, or the JSON of -J. In-place times are
- * taken, for that is how gradients are reduced.
+ * The output of NVIDIA's all_reduce_perf (nccl-tests), or AMD's (rccl-tests): its table, in
+ * whatever log it stands, or the JSON of -J. In-place times are taken, for that is how gradients
+ * are reduced.
  *
- * The other tests of the collection print the same table, and logs hold several
- * of them. So a table is one run, and lib/imports/nccl_run.c judges by all that
- * it says whether it is an all-reduce, and on how many ranks.
+ * The other tests of the collection print the same table, and logs hold several of them. So a table
+ * is one run, and lib/imports/nccl_run.c judges by all that it says whether it is an all-reduce,
+ * and on how many ranks.
  */
 #include "imports/importers.h"
 
@@ -32,8 +32,8 @@ static double number_of(struct gf_json_at *at, const char *key)
 	return gf_json_real(at, key, 0, 1e15, &value, NULL) < 0 ? NAN : value;
 }
 
-static int read_result(struct gf_json_at *results, size_t i,
-		       struct gf_nccl_log *log, struct gf_error *err)
+static int read_result(struct gf_json_at *results, size_t i, struct gf_nccl_log *log,
+		       struct gf_error *err)
 {
 	struct gf_json_at at = {0}, place = {0};
 	struct gf_nccl_row row = {.line = i + 1, .root = -1, .reduces = true};
@@ -41,13 +41,9 @@ static int read_result(struct gf_json_at *results, size_t i,
 	int rc = gf_json_object(gf_json_item(results, i), NULL, &at, err);
 
 	if (rc == 0)
-		rc = gf_json_size(&at, "size", 0, SIZE_MAX / 2, &row.size_bytes,
-				  err);
+		rc = gf_json_size(&at, "size", 0, SIZE_MAX / 2, &row.size_bytes, err);
 	if (rc == 0)
-		rc = gf_json_object(&at,
-				    gf_json_has(&at, "in_place")
-					    ? "in_place"
-					    : "out_of_place",
+		rc = gf_json_object(&at, gf_json_has(&at, "in_place") ? "in_place" : "out_of_place",
 				    &place, err);
 	if (rc == 0) {
 		gf_json_string(&at, "redop", &redop, NULL);
@@ -56,11 +52,9 @@ static int read_result(struct gf_json_at *results, size_t i,
 		if (gf_json_string(&at, "root", &root, NULL) == 0)
 			row.root = atoi(root);
 		row.reduces = !redop || strcmp(redop, "none") != 0;
-		snprintf(row.type, sizeof(row.type), "%s %s", type ? type : "",
-			 redop ? redop : "");
-		row.time_us = number_of(&place, gf_json_has(&place, "cpu_time")
-							? "cpu_time"
-							: "time");
+		snprintf(row.type, sizeof(row.type), "%s %s", type ? type : "", redop ? redop : "");
+		row.time_us =
+			number_of(&place, gf_json_has(&place, "cpu_time") ? "cpu_time" : "time");
 		row.algbw = number_of(&place, "alg_bw");
 		row.busbw = number_of(&place, "bus_bw");
 		/* six decimals are printed */
@@ -96,20 +90,17 @@ static void read_devices(struct gf_json_at *at, struct gf_nccl_run *run)
 
 			rank = (int)i;
 			group = 0;
-			if (gf_json_object(gf_json_item(&devices, i), NULL,
-					   &device, NULL) < 0)
+			if (gf_json_object(gf_json_item(&devices, i), NULL, &device, NULL) < 0)
 				continue;
 			gf_json_int(&device, "rank", 0, 1 << 24, &rank, NULL);
-			gf_json_int(&device, "group", INT_MIN, INT_MAX, &group,
-				    NULL);
+			gf_json_int(&device, "group", INT_MIN, INT_MAX, &group, NULL);
 			gf_nccl_list_rank(run, rank, group, threads * gpus);
 			gf_json_leave(&device);
 		}
 	gf_json_leave(&config);
 }
 
-static int read_json(const struct gf_import *in, struct gf_nccl_log *log,
-		     struct gf_error *err)
+static int read_json(const struct gf_import *in, struct gf_nccl_log *log, struct gf_error *err)
 {
 	struct gf_json *root = NULL;
 	struct gf_json_at at = {0}, results, args;
@@ -121,8 +112,7 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log,
 	log->imported->unit = "result";
 	if (rc == 0)
 		rc = gf_json_root(root, in->file, &at, err);
-	if (rc == 0 && gf_json_array(&at, "args", &args, &count, NULL) == 0 &&
-	    count &&
+	if (rc == 0 && gf_json_array(&at, "args", &args, &count, NULL) == 0 && count &&
 	    gf_json_string(gf_json_item(&args, 0), NULL, &program, NULL) == 0)
 		gf_nccl_name(run, program);
 	if (rc == 0)
@@ -141,8 +131,7 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log,
 
 static int is_json(const char *text)
 {
-	return strchr("{[", text[strspn(text, " \t\r\n")]) &&
-	       strstr(text, "\"alg_bw\"");
+	return strchr("{[", text[strspn(text, " \t\r\n")]) && strstr(text, "\"alg_bw\"");
 }
 
 static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
@@ -160,9 +149,9 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	return rc;
 }
 
-/* size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong,
- * the last four in place; old versions have no root, some options leave out the
- * first four or put more behind each. */
+/* size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong, the last four in
+ * place; old versions have no root, some options leave out the first four or put more behind
+ * each. */
 const struct gf_importer gf_importer_nccl_tests = {
 	.name = "nccl-tests",
 	.description = "all_reduce_perf's table or its JSON (-J)",
@@ -170,8 +159,8 @@ const struct gf_importer gf_importer_nccl_tests = {
 	.read = read_nccl_tests,
 	.table =
 		&(const struct gf_columns_format){
-			.columns = "size count type redop root time algbw "
-				   "busbw #wrong time algbw busbw #wrong",
+			.columns = "size count type redop root time algbw busbw #wrong time algbw "
+				   "busbw #wrong",
 			.heading = "size count type busbw",
 			.size = "size",
 			.time = "time",

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables of all-reduces: a row here for each program. A table is one run, and a
- * log may hold several, also of other collectives: lib/imports/nccl_run.c
- * judges by all that a run says whether it is an all-reduce, and on how many
- * ranks.
+ * Tables of all-reduces: a row here for each program. A table is one run, and a log may hold
+ * several, also of other collectives: lib/imports/nccl_run.c judges by all that a run says whether
+ * it is an all-reduce, and on how many ranks.
  */
 #include "imports/importers.h"
 
@@ -23,9 +22,9 @@
 #include "imports/columns.h"
 
 /*
- * Tables of benchmarks, as they stand in logs: the words of a heading name the
- * columns, and a row has a word for each, maybe among words of other programs.
- * Zero-initialise; the owner calls release.
+ * Tables of benchmarks, as they stand in logs: the words of a heading name the columns, and a row
+ * has a word for each, maybe among words of other programs. Zero-initialise; the owner calls
+ * release.
  */
 enum { MOST_COLUMNS = 64 };
 
@@ -103,10 +102,9 @@ static size_t keys(const struct columns *t)
 	return i;
 }
 
-/* 1 and the cells of a row among a line's words; -EINVAL: the line begins as a
- * row does, and is none; 0: it does not. */
-static int find_row(const struct columns *t, char **words, size_t nwords,
-		    char ***cells)
+/* 1 and the cells of a row among a line's words; -EINVAL: the line begins as a row does, and is
+ * none; 0: it does not. */
+static int find_row(const struct columns *t, char **words, size_t nwords, char ***cells)
 {
 	bool texts = false;
 	size_t i;
@@ -114,8 +112,7 @@ static int find_row(const struct columns *t, char **words, size_t nwords,
 	for (i = 0; i < t->ncolumns; i++)
 		texts |= is_text(t->names[i]);
 	/* numbers alone are a row where a line begins */
-	for (i = 0; t->ncolumns && i + t->ncolumns <= nwords && (texts || !i);
-	     i++)
+	for (i = 0; t->ncolumns && i + t->ncolumns <= nwords && (texts || !i); i++)
 		if (suited(t, words + i, nwords - i) == t->ncolumns) {
 			*cells = words + i;
 			return 1;
@@ -123,10 +120,9 @@ static int find_row(const struct columns *t, char **words, size_t nwords,
 	return t->ncolumns && suited(t, words, nwords) >= keys(t) ? -EINVAL : 0;
 }
 
-/* The cell below the last column of that name: what is in place stands right.
- * NULL: there is none. */
-static const char *cell_of(const struct columns *t, char **cells,
-			   const char *name)
+/* The cell below the last column of that name: what is in place stands right. NULL: there is
+ * none. */
+static const char *cell_of(const struct columns *t, char **cells, const char *name)
 {
 	size_t i;
 
@@ -174,8 +170,7 @@ static void take_title(struct reading *r, const char *line, size_t number)
 	const char *version = strstr(line, " v");
 
 	line += strlen(f->title);
-	snprintf(run->program, sizeof(run->program), "%.63s",
-		 line + strspn(line, " :"));
+	snprintf(run->program, sizeof(run->program), "%.63s", line + strspn(line, " :"));
 	run->sweeps = f->ranks;
 	if (version && !imported->version)
 		imported->version = gf_xstrdup(version + 2);
@@ -195,8 +190,7 @@ static int ranks_of_command(const char *program, char **words, size_t n)
 
 		if (strcmp(slash ? slash + 1 : words[i], program) == 0)
 			return (int)ranks;
-		if (i + 1 < n && (strcmp(words[i], "-n") == 0 ||
-				  strcmp(words[i], "-np") == 0))
+		if (i + 1 < n && (strcmp(words[i], "-n") == 0 || strcmp(words[i], "-np") == 0))
 			gf_units_int(words[i + 1], 1, INT_MAX, &ranks, NULL);
 	}
 	return 0;
@@ -250,12 +244,10 @@ static double number_in(const char *word, double *half)
 	const char *point = word ? strchr(word, '.') : NULL;
 	double value = word ? strtod(word, NULL) : NAN;
 
-	*half = 0.5 *
-		pow(10, point ? -(double)strspn(point + 1, "0123456789") : 0);
+	*half = 0.5 * pow(10, point ? -(double)strspn(point + 1, "0123456789") : 0);
 	if (!word || strchr(word, 'e'))
 		*half = NAN;
-	return word && isdigit((unsigned char)*word) && value <= 1e15 ? value
-								      : NAN;
+	return word && isdigit((unsigned char)*word) && value <= 1e15 ? value : NAN;
 }
 
 /* The most that is wrong in any place. */
@@ -265,8 +257,7 @@ static double wrong_in(const struct columns *t, char **cells)
 	size_t i;
 
 	for (i = 0; i < t->ncolumns; i++)
-		if (strcmp(t->names[i], "#wrong") == 0 ||
-		    strcmp(t->names[i], "error") == 0)
+		if (strcmp(t->names[i], "#wrong") == 0 || strcmp(t->names[i], "error") == 0)
 			most = fmax(most, number_in(cells[i], &half));
 	return most;
 }
@@ -281,8 +272,7 @@ static bool agrees(const struct gf_nccl_row *r)
 }
 
 /* Fills a zeroed row but for its line; -EINVAL: its figures are none. */
-static int read_cells(const struct reading *r, char **cells,
-		      struct gf_nccl_row *row)
+static int read_cells(const struct reading *r, char **cells, struct gf_nccl_row *row)
 {
 	const struct columns *t = &r->table;
 	const char *type = cell_of(t, cells, "type");
@@ -295,15 +285,12 @@ static int read_cells(const struct reading *r, char **cells,
 		return -EINVAL;
 	row->algbw = number_in(cell_of(t, cells, "algbw"), &row->algbw_half);
 	row->busbw = number_in(cell_of(t, cells, "busbw"), &row->busbw_half);
-	row->time_us =
-		r->format->time
-			? number_in(cell_of(t, cells, r->format->time), &half)
-			: 1e-3 * (double)row->size_bytes / row->algbw;
+	row->time_us = r->format->time ? number_in(cell_of(t, cells, r->format->time), &half)
+				       : 1e-3 * (double)row->size_bytes / row->algbw;
 	row->wrong = wrong_in(t, cells);
 	row->root = root ? atoi(root) : -1;
 	row->reduces = !redop || strcmp(redop, "none") != 0;
-	snprintf(row->type, sizeof(row->type), "%s %s", type ? type : "",
-		 redop ? redop : "");
+	snprintf(row->type, sizeof(row->type), "%s %s", type ? type : "", redop ? redop : "");
 	return agrees(row) ? 0 : -EINVAL;
 }
 
@@ -325,9 +312,7 @@ static void take_row(struct reading *r, char *line, size_t number)
 	const size_t n = cut(line, words);
 	struct gf_nccl_row row = {.line = number};
 	const int found = n ? find_row(&r->table, words, n, &cells) : 0;
-	const int ranks = n && !found && f->program
-				  ? ranks_of_command(f->program, words, n)
-				  : 0;
+	const int ranks = n && !found && f->program ? ranks_of_command(f->program, words, n) : 0;
 	const char *left = NULL;
 
 	if (ranks)
@@ -369,15 +354,14 @@ int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
 	while (!found && (line = gf_log_next(&log)))
 		found = *line &&
 			(is_heading(f, line) ||
-			 (t.ncolumns &&
-			  find_row(&t, words, cut(line, words), &cells) > 0));
+			 (t.ncolumns && find_row(&t, words, cut(line, words), &cells) > 0));
 	release(&t);
 	gf_log_release(&log);
 	return found;
 }
 
-int gf_columns_read(const struct gf_import *in, struct gf_profile *out,
-		    struct gf_text *remarks, struct gf_error *err)
+int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct gf_text *remarks,
+		    struct gf_error *err)
 {
 	const struct gf_columns_format *f = in->importer->table;
 	struct gf_nccl_log runs = {.imported = in->imported};
@@ -415,8 +399,8 @@ const struct gf_importer gf_importer_osu = {
 		},
 };
 
-/* The time of the slowest rank, as gf-allreduce takes it. oneCCL's benchmark
- * prints the same, with a column of elements. */
+/* The time of the slowest rank, as gf-allreduce takes it. oneCCL's benchmark prints the same, with
+ * a column of elements. */
 const struct gf_importer gf_importer_imb = {
 	.name = "imb",
 	.description = "the tables of IMB-MPI1 Allreduce or oneCCL's benchmark",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces of gf-train and gradflow.Record (doc/traced.h): what the ranks of a
- * job did. A profile takes the plan beside the trace: gf-plan --refine.
+ * Traces of gf-train and gradflow.Record (doc/traced.h): what the ranks of a job did. A profile
+ * takes the plan beside the trace: gf-plan --refine.
  */
 #include "imports/importers.h"
 
@@ -18,21 +18,18 @@
 static int recognise(const char *text)
 {
 	return strstr(text, "\"traceEvents\"") &&
-	       (strstr(text, "\"cat\": \"forward\"") ||
-		strstr(text, "\"cat\":\"forward\""));
+	       (strstr(text, "\"cat\": \"forward\"") || strstr(text, "\"cat\":\"forward\""));
 }
 
 /* When the last of its gradients was there. latest_s: up to each gradient. */
 static double ready_s(const struct gf_traced_step *s, const double *latest_s,
-		      const struct gf_traced_message *m,
-		      const struct gf_plan *p)
+		      const struct gf_traced_message *m, const struct gf_plan *p)
 {
 	const size_t last = p ? p->messages[m->number].last : m->last;
 
 	if (p && p->messages[m->number].release == GF_RELEASE_BACKWARD_END)
 		return s->backward_end_s;
-	return last < s->nready && !isnan(s->ready_s[last]) ? latest_s[last]
-							    : NAN;
+	return last < s->nready && !isnan(s->ready_s[last]) ? latest_s[last] : NAN;
 }
 
 /* The trace of gradflow.Record names no algorithms. */
@@ -43,30 +40,26 @@ static bool sends_sets(const struct gf_plan *p, size_t message)
 	return gf_plan_runs(p, m->first, m->last, m) != m->algorithm;
 }
 
-static void add_messages(const struct gf_import_job_message *like,
-			 const struct gf_traced_step *s,
-			 const struct gf_plan *p, size_t step,
-			 struct gf_import_job_rank *r)
+static void add_messages(const struct gf_import_job_message *like, const struct gf_traced_step *s,
+			 const struct gf_plan *p, size_t step, struct gf_import_job_rank *r)
 {
 	struct gf_import_job_message m = *like;
 	double *latest_s = gf_xcalloc(s->nready + 1, sizeof(*latest_s));
 	size_t i;
 
 	for (i = 0; i < s->nready; i++)
-		latest_s[i] =
-			fmax(i ? latest_s[i - 1] : -INFINITY, s->ready_s[i]);
+		latest_s[i] = fmax(i ? latest_s[i - 1] : -INFINITY, s->ready_s[i]);
 	for (i = 0; i < s->nmessages; i++) {
 		const struct gf_traced_message *of = &s->messages[i];
 
 		if (isnan(of->end_s))
 			continue;
-		m.kind = of->sets || (p && sends_sets(p, of->number))
-				 ? GF_COLLECTIVE_SETS
-				 : GF_COLLECTIVE_ALL_REDUCE;
+		m.kind = of->sets || (p && sends_sets(p, of->number)) ? GF_COLLECTIVE_SETS
+								      : GF_COLLECTIVE_ALL_REDUCE;
 		m.sequence = step << 32 | of->number;
 		m.size_bytes = of->size_bytes ? of->size_bytes
-			       : p ? gf_plan_message_bytes(p, of->number)
-				   : 0;
+			       : p            ? gf_plan_message_bytes(p, of->number)
+					      : 0;
 		m.ready_s = ready_s(s, latest_s, of, p);
 		m.start_s = of->start_s;
 		m.end_s = of->end_s;
@@ -76,35 +69,27 @@ static void add_messages(const struct gf_import_job_message *like,
 }
 
 /* A slice of forward holds the waits for messages of the step before. */
-static void add_step(const struct gf_traced_step *s, double end_s,
-		     struct gf_import_job_rank *r)
+static void add_step(const struct gf_traced_step *s, double end_s, struct gf_import_job_rank *r)
 {
-	struct gf_import_job_step *to =
-		gf_import_job_add_step(r, s->start_s, end_s);
+	struct gf_import_job_step *to = gf_import_job_add_step(r, s->start_s, end_s);
 
 	to->forward_end_s = s->forward_end_s;
 	to->backward_end_s = s->backward_end_s;
-	gf_import_job_add_span(r, GF_IMPORT_COMPUTES, s->start_s,
-			       s->backward_end_s);
-	gf_import_job_add_span(r, GF_IMPORT_WAITS, s->forward_end_s - s->late_s,
-			       s->forward_end_s);
+	gf_import_job_add_span(r, GF_IMPORT_COMPUTES, s->start_s, s->backward_end_s);
+	gf_import_job_add_span(r, GF_IMPORT_WAITS, s->forward_end_s - s->late_s, s->forward_end_s);
 	if (!isnan(s->update_start_s))
-		gf_import_job_add_span(r, GF_IMPORT_COMPUTES, s->update_start_s,
-				       s->update_end_s);
+		gf_import_job_add_span(r, GF_IMPORT_COMPUTES, s->update_start_s, s->update_end_s);
 }
 
-static int read_job(const struct gf_import *in, struct gf_import_job *job,
-		    struct gf_error *err)
+static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
 	struct gf_traced t = {0};
 	size_t rank, step;
-	int rc =
-		gf_traced_read(in->text, in->size, in->file, in->plan, &t, err);
+	int rc = gf_traced_read(in->text, in->size, in->file, in->plan, &t, err);
 
 	for (rank = 0; rank < t.nranks && rc == 0; rank++) {
 		const struct gf_traced_rank *of = &t.ranks[rank];
-		struct gf_import_job_rank *r =
-			gf_import_job_new_rank(job, of->pid, in->file, err);
+		struct gf_import_job_rank *r = gf_import_job_new_rank(job, of->pid, in->file, err);
 		const struct gf_import_job_message like = {
 			.group = gf_collectives_group("", (int)t.nranks),
 			.ranks = (int)t.nranks,
@@ -114,10 +99,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job,
 		for (step = 0; r && step < of->nsteps; step++) {
 			const struct gf_traced_step *s = &of->steps[step];
 
-			add_step(s,
-				 step + 1 < of->nsteps ? s[1].start_s
-						       : s->end_s,
-				 r);
+			add_step(s, step + 1 < of->nsteps ? s[1].start_s : s->end_s, r);
 			add_messages(&like, s, in->plan, step, r);
 		}
 	}

@@ -11,8 +11,7 @@
 #include "base/heap.h"
 #include "imports/importers.h"
 
-struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job,
-					      int rank)
+struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job, int rank)
 {
 	struct gf_import_job_rank *r;
 	size_t i = job->nranks;
@@ -30,17 +29,14 @@ struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job,
 	return r;
 }
 
-struct gf_import_job_rank *gf_import_job_new_rank(struct gf_import_job *job,
-						  int rank, const char *file,
-						  struct gf_error *err)
+struct gf_import_job_rank *gf_import_job_new_rank(struct gf_import_job *job, int rank,
+						  const char *file, struct gf_error *err)
 {
 	struct gf_import_job_rank *r = gf_import_job_rank(job, rank);
 
 	if (!r->nsteps && !r->nmessages)
 		return r;
-	gf_error_set(err, -EINVAL,
-		     "%s: want the trace of another rank, got one more of rank "
-		     "%d",
+	gf_error_set(err, -EINVAL, "%s: want the trace of another rank, got one more of rank %d",
 		     file, rank);
 	return NULL;
 }
@@ -55,11 +51,10 @@ size_t gf_import_job_steps(const struct gf_import_job *job)
 	return least;
 }
 
-struct gf_import_job_step *gf_import_job_add_step(struct gf_import_job_rank *r,
-						  double start_s, double end_s)
+struct gf_import_job_step *gf_import_job_add_step(struct gf_import_job_rank *r, double start_s,
+						  double end_s)
 {
-	struct gf_import_job_step *s =
-		gf_array_push(&r->steps, &r->nsteps, &r->steps_capacity);
+	struct gf_import_job_step *s = gf_array_push(&r->steps, &r->nsteps, &r->steps_capacity);
 
 	s->start_s = start_s;
 	s->end_s = end_s;
@@ -67,19 +62,16 @@ struct gf_import_job_step *gf_import_job_add_step(struct gf_import_job_rank *r,
 	return s;
 }
 
-void gf_import_job_add_message(struct gf_import_job_rank *r,
-			       const struct gf_import_job_message *m)
+void gf_import_job_add_message(struct gf_import_job_rank *r, const struct gf_import_job_message *m)
 {
 	*gf_array_push(&r->messages, &r->nmessages, &r->messages_capacity) = *m;
 	gf_import_job_add_span(r, GF_IMPORT_SENDS, m->start_s, m->end_s);
 }
 
-void gf_import_job_add_span(struct gf_import_job_rank *r,
-			    enum gf_import_job_span_kind kind, double start_s,
-			    double end_s)
+void gf_import_job_add_span(struct gf_import_job_rank *r, enum gf_import_job_span_kind kind,
+			    double start_s, double end_s)
 {
-	struct gf_import_job_span *s =
-		gf_array_push(&r->spans, &r->nspans, &r->spans_capacity);
+	struct gf_import_job_span *s = gf_array_push(&r->spans, &r->nspans, &r->spans_capacity);
 
 	*s = (struct gf_import_job_span){start_s, end_s, kind};
 }
@@ -111,11 +103,9 @@ static int by_start(const void *a, const void *b)
 }
 
 /* From one edge to the next, in which nothing begins or ends. */
-static void add_time(struct gf_import_job_step *s, double from_s, double to_s,
-		     const int open[])
+static void add_time(struct gf_import_job_step *s, double from_s, double to_s, const int open[])
 {
-	const bool computes =
-		open[GF_IMPORT_COMPUTES] && !open[GF_IMPORT_WAITS];
+	const bool computes = open[GF_IMPORT_COMPUTES] && !open[GF_IMPORT_WAITS];
 	const double time_s = fmin(to_s, s->end_s) - fmax(from_s, s->start_s);
 
 	if (!(time_s > 0))
@@ -144,8 +134,7 @@ static void sum_steps(struct gf_import_job_rank *r)
 		open[edges[i].kind] += edges[i].by;
 		while (first < r->nsteps && r->steps[first].end_s <= from_s)
 			first++;
-		for (s = first; s < r->nsteps && r->steps[s].start_s < to_s;
-		     s++)
+		for (s = first; s < r->nsteps && r->steps[s].start_s < to_s; s++)
 			add_time(&r->steps[s], from_s, to_s, open);
 	}
 	free(edges);
@@ -156,13 +145,11 @@ static void place_messages(struct gf_import_job_rank *r)
 	size_t i, at = 0;
 
 	if (r->nmessages)
-		qsort(r->messages, r->nmessages, sizeof(*r->messages),
-		      by_start);
+		qsort(r->messages, r->nmessages, sizeof(*r->messages), by_start);
 	for (i = 0; i < r->nsteps; i++) {
 		struct gf_import_job_step *s = &r->steps[i];
 
-		while (at < r->nmessages &&
-		       r->messages[at].start_s < s->start_s)
+		while (at < r->nmessages && r->messages[at].start_s < s->start_s)
 			at++;
 		s->first = at;
 		while (at < r->nmessages && r->messages[at].start_s < s->end_s)
@@ -171,8 +158,7 @@ static void place_messages(struct gf_import_job_rank *r)
 	}
 }
 
-/* A rank's messages to steps, and the steps' sums; releases the spans. Steps
- * follow each other. */
+/* A rank's messages to steps, and the steps' sums; releases the spans. Steps follow each other. */
 static void finish(struct gf_import_job *job)
 {
 	size_t i;
@@ -213,8 +199,7 @@ struct files {
 	const struct gf_importer *importer; /* of the first */
 };
 
-static int take(void *ctx, const char *file, int number, int count,
-		struct gf_error *err)
+static int take(void *ctx, const char *file, int number, int count, struct gf_error *err)
 {
 	struct files *f = ctx;
 	struct gf_import in = {.file = file,
@@ -238,14 +223,11 @@ static int take(void *ctx, const char *file, int number, int count,
 	else if (!f->job)
 		f->importer = importer;
 	else if (!importer->job)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a trace of a job's ranks, got %s",
-				  file, importer->description);
-	else if (f->importer && f->importer != importer)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want %s, as the first file is, got %s",
-				  file, f->importer->description,
+		rc = gf_error_set(err, -EINVAL, "%s: want a trace of a job's ranks, got %s", file,
 				  importer->description);
+	else if (f->importer && f->importer != importer)
+		rc = gf_error_set(err, -EINVAL, "%s: want %s, as the first file is, got %s", file,
+				  f->importer->description, importer->description);
 	if (rc == 0 && f->job) {
 		f->importer = importer;
 		f->job->imported.kind = importer->name;
@@ -263,9 +245,8 @@ int gf_import_is_job(const char *path, struct gf_error *err)
 	return rc ? rc : f.importer->job != NULL;
 }
 
-int gf_import_job_read(struct gf_import_job *job, const char *const *paths,
-		       size_t npaths, const struct gf_plan *p,
-		       struct gf_error *err)
+int gf_import_job_read(struct gf_import_job *job, const char *const *paths, size_t npaths,
+		       const struct gf_plan *p, struct gf_error *err)
 {
 	struct files f = {.job = job, .plan = p};
 	size_t i, steps = 0;
@@ -280,7 +261,7 @@ int gf_import_job_read(struct gf_import_job *job, const char *const *paths,
 	finish(job);
 	for (i = 0; i < job->nranks; i++)
 		steps += job->ranks[i].nsteps;
-	gf_imported_find(&job->imported, "%zu rank%s, %zu steps of ranks",
-			 job->nranks, job->nranks == 1 ? "" : "s", steps);
+	gf_imported_find(&job->imported, "%zu rank%s, %zu steps of ranks", job->nranks,
+			 job->nranks == 1 ? "" : "s", steps);
 	return 0;
 }

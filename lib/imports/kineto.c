@@ -23,8 +23,7 @@ static bool holds(const struct gf_json_at *args, const char *key)
 	return args->value && gf_json_has(args, key);
 }
 
-void gf_kineto_add(struct gf_kineto_list *list,
-		   const struct gf_kineto_span *span)
+void gf_kineto_add(struct gf_kineto_list *list, const struct gf_kineto_span *span)
 {
 	*gf_array_push(&list->spans, &list->count, &list->capacity) = *span;
 }
@@ -40,33 +39,28 @@ struct reading {
 	struct gf_kineto_list others; /* operators that record no graph */
 };
 
-/* "Input Dims": [[64, 3, 7, 7], ...]: the first shape's product, 0 if there is
- * none. Scalars and undefined tensors are empty lists. */
+/* "Input Dims": [[64, 3, 7, 7], ...]: the first shape's product, 0 if there is none. Scalars and
+ * undefined tensors are empty lists. */
 size_t gf_kineto_first_shape(struct gf_json_at *args)
 {
 	struct gf_json_at dims, shape;
 	size_t count, rank, i, dim, elems = 1;
 
 	if (!holds(args, "Input Dims") ||
-	    gf_json_array(args, "Input Dims", &dims, &count, NULL) < 0 ||
-	    count == 0 ||
-	    gf_json_array(gf_json_item(&dims, 0), NULL, &shape, &rank, NULL) <
-		    0)
+	    gf_json_array(args, "Input Dims", &dims, &count, NULL) < 0 || count == 0 ||
+	    gf_json_array(gf_json_item(&dims, 0), NULL, &shape, &rank, NULL) < 0)
 		return 0;
 	for (i = 0; i < rank; i++) {
-		if (gf_json_size(gf_json_item(&shape, i), NULL, 0,
-				 SIZE_MAX >> 8, &dim, NULL) < 0 ||
+		if (gf_json_size(gf_json_item(&shape, i), NULL, 0, SIZE_MAX >> 8, &dim, NULL) < 0 ||
 		    __builtin_mul_overflow(elems, dim, &elems))
 			return 0;
 	}
 	return elems;
 }
 
-/* "Input type": ["c10::BFloat16", ...], in ATen's words; 1 if the type is
- * there, 0 if not, -EINVAL. An undefined tensor has the type "" and no
- * elements. */
-static int first_type(struct gf_json_at *args, struct gf_kineto_span *span,
-		      struct gf_error *err)
+/* "Input type": ["c10::BFloat16", ...], in ATen's words; 1 if the type is there, 0 if not, -EINVAL.
+ * An undefined tensor has the type "" and no elements. */
+static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, struct gf_error *err)
 {
 	static const struct {
 		const char *name;
@@ -86,8 +80,7 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span,
 	int rc;
 
 	if (!holds(args, "Input type") ||
-	    gf_json_array(args, "Input type", &all, &count, NULL) < 0 ||
-	    count == 0)
+	    gf_json_array(args, "Input type", &all, &count, NULL) < 0 || count == 0)
 		return 0;
 	if (gf_json_string(gf_json_item(&all, 0), NULL, &name, NULL) < 0) {
 		span->elems = 0;
@@ -98,22 +91,19 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span,
 			break;
 	if (i < GF_ARRAY_LENGTH(types)) {
 		span->dtype = types[i].dtype;
-		if (__builtin_mul_overflow(span->elems, types[i].parts,
-					   &span->elems))
+		if (__builtin_mul_overflow(span->elems, types[i].parts, &span->elems))
 			span->elems = 0;
 		rc = 1;
 	} else {
 		rc = gf_json_refuse(args, "Input type/0", err,
-				    "want float, double, c10::Half or "
-				    "c10::BFloat16, got %s",
-				    name);
+				    "want float, double, c10::Half or c10::BFloat16, got %s", name);
 	}
 	free(name);
 	return rc;
 }
 
-static int read_gradient(struct gf_json_at *args, struct gf_kineto_span *span,
-			 struct reading *r, struct gf_error *err)
+static int read_gradient(struct gf_json_at *args, struct gf_kineto_span *span, struct reading *r,
+			 struct gf_error *err)
 {
 	int typed;
 
@@ -129,11 +119,10 @@ static int read_gradient(struct gf_json_at *args, struct gf_kineto_span *span,
 	return 0;
 }
 
-/* Anything that the host does. Of operators, those that record a graph matter,
- * and what backward() begins with. */
-static int read_host(struct gf_json_at *args, const char *name,
-		     struct gf_kineto_span *span, struct reading *r,
-		     struct gf_error *err)
+/* Anything that the host does. Of operators, those that record a graph matter, and what backward()
+ * begins with. */
+static int read_host(struct gf_json_at *args, const char *name, struct gf_kineto_span *span,
+		     struct reading *r, struct gf_error *err)
 {
 	struct gf_kineto *k = r->k;
 
@@ -153,8 +142,7 @@ static int read_host(struct gf_json_at *args, const char *name,
 	} else if (begins(name, "c10d::")) {
 		span->collective = gf_collective_kind(name + strlen("c10d::"));
 		gf_kineto_add(&k->exchanges, span);
-	} else if (holds(args, "Sequence number") ||
-		   strcmp(name, "aten::ones_like") == 0) {
+	} else if (holds(args, "Sequence number") || strcmp(name, "aten::ones_like") == 0) {
 		gf_kineto_add(&k->operators, span);
 	} else if (begins(name, "aten::")) {
 		gf_kineto_add(&r->others, span);
@@ -162,26 +150,22 @@ static int read_host(struct gf_json_at *args, const char *name,
 	return 0;
 }
 
-/* Work of a device, by its stream. Copies from and to the host count where
- * kernels run, too. */
-static void read_device(struct gf_json_at *at, struct gf_json_at *args,
-			const char *category, const char *name,
-			struct reading *r, struct gf_kineto_span *span)
+/* Work of a device, by its stream. Copies from and to the host count where kernels run, too. */
+static void read_device(struct gf_json_at *at, struct gf_json_at *args, const char *category,
+			const char *name, struct reading *r, struct gf_kineto_span *span)
 {
 	double device = 0;
 
 	gf_json_real(at, "pid", 0, 1e6, &device, NULL);
 	span->thread += device * 1e9;
 	if (strcasecmp(category, "kernel") == 0) {
-		span->computes = strstr(name, "nccl") || strstr(name, "rccl") ||
-						 strstr(name, "msccl")
-					 ? -1
-					 : 1;
+		span->computes =
+			strstr(name, "nccl") || strstr(name, "rccl") || strstr(name, "msccl") ? -1
+											      : 1;
 		r->k->kernels += span->computes > 0;
 	}
 	if (!holds(args, "correlation") ||
-	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation,
-			 NULL) < 0)
+	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation, NULL) < 0)
 		span->correlation = NAN;
 	if (span->computes < 0)
 		gf_kineto_read_kernel(r->k, args, span);
@@ -189,14 +173,13 @@ static void read_device(struct gf_json_at *at, struct gf_json_at *args,
 		gf_kineto_add(&r->device, span);
 }
 
-static int sort_in(struct gf_json_at *at, struct gf_json_at *args,
-		   const char *category, const char *name, struct reading *r,
-		   struct gf_kineto_span *span, struct gf_error *err)
+static int sort_in(struct gf_json_at *at, struct gf_json_at *args, const char *category,
+		   const char *name, struct reading *r, struct gf_kineto_span *span,
+		   struct gf_error *err)
 {
-	static const char *const host[] = {"cpu_op", "user_annotation",
-					   "Operator", ""};
-	static const char *const device[] = {"kernel", "gpu_memcpy",
-					     "gpu_memset", "Memcpy", "Memset"};
+	static const char *const host[] = {"cpu_op", "user_annotation", "Operator", ""};
+	static const char *const device[] = {"kernel", "gpu_memcpy", "gpu_memset", "Memcpy",
+					     "Memset"};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(host); i++)
@@ -210,8 +193,7 @@ static int sort_in(struct gf_json_at *at, struct gf_json_at *args,
 	}
 	if ((strcasestr(category, "runtime") || strstr(category, "_driver")) &&
 	    holds(args, "correlation") &&
-	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation,
-			 NULL) == 0) {
+	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation, NULL) == 0) {
 		r->k->launched += strstr(name, "Launch") != NULL;
 		gf_kineto_add(&r->launches, span);
 	}
@@ -228,8 +210,7 @@ static char *word(struct gf_json_at *at, const char *key)
 	return text;
 }
 
-static int read_slice(struct gf_json_at *at, struct reading *r,
-		      struct gf_error *err)
+static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error *err)
 {
 	struct gf_kineto_span span = {.correlation = NAN};
 	struct gf_json_at args = {0};
@@ -242,8 +223,7 @@ static int read_slice(struct gf_json_at *at, struct reading *r,
 	if (rc == 0) {
 		if (gf_json_has(at, "args"))
 			gf_json_object(at, "args", &args, NULL);
-		/* thread ids of annotations may be words: then they do not
-		 * matter */
+		/* thread ids of annotations may be words: then they do not matter */
 		gf_json_real(at, "tid", -1e18, 1e18, &span.thread, NULL);
 		r->origin = isnan(r->origin) ? start : r->origin;
 		span.start_s = (start - r->origin) * 1e-6;
@@ -256,8 +236,7 @@ static int read_slice(struct gf_json_at *at, struct reading *r,
 	return rc;
 }
 
-static int read_event(struct gf_json_at *at, struct reading *r,
-		      struct gf_error *err)
+static int read_event(struct gf_json_at *at, struct reading *r, struct gf_error *err)
 {
 	char *phase = word(at, "ph"), *category = word(at, "cat");
 	int rc = 0;
@@ -285,31 +264,25 @@ static int by_thread(const void *a, const void *b)
 	const struct gf_kineto_span *x = a, *y = b;
 	int thread = (x->thread > y->thread) - (x->thread < y->thread);
 
-	return thread ? thread
-		      : (x->launch_s > y->launch_s) -
-				(x->launch_s < y->launch_s);
+	return thread ? thread : (x->launch_s > y->launch_s) - (x->launch_s < y->launch_s);
 }
 
 static int by_correlation(const void *a, const void *b)
 {
 	const struct gf_kineto_span *x = a, *y = b;
 
-	return (x->correlation > y->correlation) -
-	       (x->correlation < y->correlation);
+	return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-static void sort(struct gf_kineto_list *list,
-		 int (*order)(const void *a, const void *b))
+static void sort(struct gf_kineto_list *list, int (*order)(const void *a, const void *b))
 {
 	if (list->count > 1)
 		qsort(list->spans, list->count, sizeof(*list->spans), order);
 }
 
-/* Without what backward's nodes enclose, on any thread: recomputed forwards,
- * and what nodes call. Hooks' callbacks may run on other threads than the one
- * that most of the rest is on. */
-static void keep_forward(struct gf_kineto_list *operators,
-			 const struct gf_kineto_list *nodes)
+/* Without what backward's nodes enclose, on any thread: recomputed forwards, and what nodes call.
+ * Hooks' callbacks may run on other threads than the one that most of the rest is on. */
+static void keep_forward(struct gf_kineto_list *operators, const struct gf_kineto_list *nodes)
 {
 	double covered_s = -INFINITY, thread = 0;
 	size_t i, at = 0, kept = 0, outside = 0, votes = 0;
@@ -317,9 +290,7 @@ static void keep_forward(struct gf_kineto_list *operators,
 	for (i = 0; i < operators->count; i++) {
 		const struct gf_kineto_span op = operators->spans[i];
 
-		for (; at < nodes->count &&
-		       nodes->spans[at].start_s <= op.start_s;
-		     at++)
+		for (; at < nodes->count && nodes->spans[at].start_s <= op.start_s; at++)
 			covered_s = fmax(covered_s, nodes->spans[at].end_s);
 		if (op.start_s < covered_s)
 			continue;
@@ -334,8 +305,8 @@ static void keep_forward(struct gf_kineto_list *operators,
 	operators->count = kept;
 }
 
-/* Without communication, and without streams that carry more of it than
- * kernels, or copies alone. */
+/* Without communication, and without streams that carry more of it than kernels, or copies
+ * alone. */
 static void keep_compute(struct gf_kineto_list *device)
 {
 	size_t i, end, kept = 0;
@@ -345,9 +316,7 @@ static void keep_compute(struct gf_kineto_list *device)
 		const double stream = device->spans[i].thread;
 		long long computes = 0;
 
-		for (end = i;
-		     end < device->count && device->spans[end].thread == stream;
-		     end++)
+		for (end = i; end < device->count && device->spans[end].thread == stream; end++)
 			computes += device->spans[end].computes;
 		for (; computes > 0 && i < end; i++)
 			if (device->spans[i].computes >= 0)
@@ -365,8 +334,7 @@ static void merge(struct gf_kineto_list *device)
 	sort(device, by_correlation);
 	for (i = 0; i < device->count; i++) {
 		if (kept && d[kept - 1].correlation == d[i].correlation) {
-			d[kept - 1].start_s =
-				fmin(d[kept - 1].start_s, d[i].start_s);
+			d[kept - 1].start_s = fmin(d[kept - 1].start_s, d[i].start_s);
 			d[kept - 1].end_s = fmax(d[kept - 1].end_s, d[i].end_s);
 		} else {
 			d[kept++] = d[i];
@@ -383,9 +351,8 @@ static void join(struct gf_kineto *k, const struct gf_kineto_list *launches,
 
 	for (i = 0; i < launches->count && device->count; i++) {
 		const struct gf_kineto_span *launch = &launches->spans[i];
-		const struct gf_kineto_span *done =
-			bsearch(launch, device->spans, device->count,
-				sizeof(*launch), by_correlation);
+		const struct gf_kineto_span *done = bsearch(launch, device->spans, device->count,
+							    sizeof(*launch), by_correlation);
 		struct gf_kineto_span work;
 
 		if (!done)
@@ -408,13 +375,12 @@ static void keep_disjoint(struct gf_kineto_list *list)
 	for (i = 1; i < list->count; i++) {
 		x[i].start_s = fmax(x[i].start_s, x[i - 1].end_s);
 		x[i].end_s = fmax(x[i].end_s, x[i].start_s);
-		x[i].less_s =
-			x[i - 1].less_s + x[i - 1].end_s - x[i - 1].start_s;
+		x[i].less_s = x[i - 1].less_s + x[i - 1].end_s - x[i - 1].start_s;
 	}
 }
 
-/* The thread and the time of a collective's launch: its gradients were there by
- * then, or when what had been launched before has ended. */
+/* The thread and the time of a collective's launch: its gradients were there by then, or when what
+ * had been launched before has ended. */
 static void find_launches(struct gf_kineto *k, struct gf_kineto_list *launches)
 {
 	struct gf_kineto_span *s = k->collectives.spans;
@@ -425,8 +391,7 @@ static void find_launches(struct gf_kineto *k, struct gf_kineto_list *launches)
 		const struct gf_kineto_span *launch =
 			!launches->count || isnan(s[i].correlation)
 				? NULL
-				: bsearch(&s[i], launches->spans,
-					  launches->count, sizeof(*s),
+				: bsearch(&s[i], launches->spans, launches->count, sizeof(*s),
 					  by_correlation);
 
 		s[i].launch_s = launch ? launch->start_s : NAN;
@@ -437,10 +402,8 @@ static void find_launches(struct gf_kineto *k, struct gf_kineto_list *launches)
 /* Did the host compute in this time? */
 static bool computed(const struct gf_kineto *k, double from_s, double to_s)
 {
-	return gf_kineto_at(&k->nodes, from_s) <
-		       gf_kineto_at(&k->nodes, to_s) ||
-	       gf_kineto_at(&k->operators, from_s) <
-		       gf_kineto_at(&k->operators, to_s);
+	return gf_kineto_at(&k->nodes, from_s) < gf_kineto_at(&k->nodes, to_s) ||
+	       gf_kineto_at(&k->operators, from_s) < gf_kineto_at(&k->operators, to_s);
 }
 
 /* Does it begin where one of the last few before it ends? */
@@ -450,15 +413,14 @@ static bool is_queued(const struct gf_kineto_span *s, size_t i)
 	size_t k = i;
 
 	while (k-- > 0 && i - k <= 64)
-		if (s[i].start_s >= s[k].end_s &&
-		    s[i].start_s < s[k].end_s + soon_s)
+		if (s[i].start_s >= s[k].end_s && s[i].start_s < s[k].end_s + soon_s)
 			return true;
 	return false;
 }
 
-/* Gloo runs what was called for in that order, and may begin later. A call that
- * waited for the message before is set to when it would have come without; in a
- * trace without calls, one of a queued message to the last gradient before. */
+/* Gloo runs what was called for in that order, and may begin later. A call that waited for the
+ * message before is set to when it would have come without; in a trace without calls, one of a
+ * queued message to the last gradient before. */
 static void find_calls(struct gf_kineto *k)
 {
 	struct gf_kineto_span *s = k->collectives.spans, *call, *end;
@@ -474,8 +436,7 @@ static void find_calls(struct gf_kineto *k)
 		made = gf_kineto_at(&k->gradients, s[i].start_s);
 		if (call >= end || call->start_s > s[i].start_s) {
 			if (made && is_queued(s, i))
-				s[i].launch_s =
-					k->gradients.spans[made - 1].end_s;
+				s[i].launch_s = k->gradients.spans[made - 1].end_s;
 			continue;
 		}
 		s[i].launch_s = call->start_s;
@@ -490,9 +451,9 @@ static void find_calls(struct gf_kineto *k)
 static void finish(struct reading *r)
 {
 	struct gf_kineto *k = r->k;
-	struct gf_kineto_list *const lists[] = {
-		&k->steps,     &k->nodes,     &k->gradients, &k->updates,
-		&k->exchanges, &k->operators, &k->reduces,   &r->launches};
+	struct gf_kineto_list *const lists[] = {&k->steps,   &k->nodes,     &k->gradients,
+						&k->updates, &k->exchanges, &k->operators,
+						&k->reduces, &r->launches};
 	size_t i;
 
 	if (k->gradients.count + k->undefined == 0) {
@@ -515,8 +476,8 @@ static void finish(struct reading *r)
 	join(k, &r->launches, &r->device);
 }
 
-static int read_events(const struct gf_json *root, const char *file,
-		       struct reading *r, struct gf_error *err)
+static int read_events(const struct gf_json *root, const char *file, struct reading *r,
+		       struct gf_error *err)
 {
 	struct gf_json_at at = {0}, events;
 	bool bare = gf_json_root_is_array(root);
@@ -532,8 +493,7 @@ static int read_events(const struct gf_json *root, const char *file,
 	for (i = 0; i < count && rc == 0; i++) {
 		struct gf_json_at event = {0};
 
-		rc = gf_json_object(gf_json_item(&events, i), NULL, &event,
-				    err);
+		rc = gf_json_object(gf_json_item(&events, i), NULL, &event, err);
 		if (rc == 0)
 			rc = read_event(&event, r, err);
 		gf_json_leave(&event);
@@ -542,16 +502,15 @@ static int read_events(const struct gf_json *root, const char *file,
 	return rc;
 }
 
-int gf_kineto_read(const char *text, size_t size, const char *file,
-		   struct gf_kineto *trace, struct gf_error *err)
+int gf_kineto_read(const char *text, size_t size, const char *file, struct gf_kineto *trace,
+		   struct gf_error *err)
 {
 	struct gf_json *root = NULL;
 	struct reading r = {.k = trace, .origin = NAN};
 	int rc;
 
 	memset(trace, 0, sizeof(*trace));
-	rc = gf_kineto_parse(text, size, file, &root, &trace->mended,
-			     trace->place, err);
+	rc = gf_kineto_parse(text, size, file, &root, &trace->mended, trace->place, err);
 	if (rc == 0)
 		rc = read_events(root, file, &r, err);
 	gf_json_free(root);

@@ -10,8 +10,8 @@
 #include "base/heap.h"
 #include "imports/collectives.h"
 
-/* c10's scalar types, as NCCL's kernels have them, and ATen's names for them,
- * as operators' inputs have them. */
+/* c10's scalar types, as NCCL's kernels have them, and ATen's names for them, as operators' inputs
+ * have them. */
 static size_t bytes_of(const char *type)
 {
 	static const struct {
@@ -27,8 +27,7 @@ static size_t bytes_of(const char *type)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(types); i++)
-		if (strcmp(types[i].scalar, type) == 0 ||
-		    strcmp(types[i].aten, type) == 0)
+		if (strcmp(types[i].scalar, type) == 0 || strcmp(types[i].aten, type) == 0)
 			return types[i].bytes;
 	return 0;
 }
@@ -38,17 +37,14 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 {
 	char *type = NULL, *ranks = NULL;
 	size_t elems = 0;
-	bool known = gf_json_size(args, "In msg nelems", 1, SIZE_MAX >> 8,
-				  &elems, NULL) == 0 &&
-		     gf_json_int(args, "Group size", 1, INT_MAX, &span->ranks,
-				 NULL) == 0 &&
+	bool known = gf_json_size(args, "In msg nelems", 1, SIZE_MAX >> 8, &elems, NULL) == 0 &&
+		     gf_json_int(args, "Group size", 1, INT_MAX, &span->ranks, NULL) == 0 &&
 		     gf_json_string(args, "dtype", &type, NULL) == 0;
 
 	if (known && gf_json_has(args, "Process Group Ranks"))
 		gf_json_string(args, "Process Group Ranks", &ranks, NULL);
 	if (known && gf_json_has(args, "Seq"))
-		gf_json_size(args, "Seq", 0, SIZE_MAX / 2, &span->sequence,
-			     NULL);
+		gf_json_size(args, "Seq", 0, SIZE_MAX / 2, &span->sequence, NULL);
 	span->elems = known ? elems * bytes_of(type) : 0;
 	span->group = gf_collectives_group(ranks ? ranks : "", span->ranks);
 	free(type);
@@ -57,8 +53,7 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 }
 
 /* A collective of any kind; an all-reduce of a known size counts as one. */
-static void take(struct gf_kineto *k, struct gf_kineto_span *span,
-		 const char *name, bool sized)
+static void take(struct gf_kineto *k, struct gf_kineto_span *span, const char *name, bool sized)
 {
 	span->collective = gf_collective_kind(name);
 	gf_kineto_add(&k->collectives, span);
@@ -86,8 +81,8 @@ void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 	free(name);
 }
 
-void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args,
-			 const char *name, struct gf_kineto_span *span)
+void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args, const char *name,
+			 struct gf_kineto_span *span)
 {
 	struct gf_json_at types;
 	char *type = NULL;
@@ -95,11 +90,8 @@ void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args,
 	bool sized;
 
 	span->elems = gf_kineto_first_shape(args);
-	sized = span->elems > 0 &&
-		gf_json_array(args, "Input type", &types, &count, NULL) == 0 &&
-		count > 0 &&
-		gf_json_string(gf_json_item(&types, 0), NULL, &type, NULL) ==
-			0 &&
+	sized = span->elems > 0 && gf_json_array(args, "Input type", &types, &count, NULL) == 0 &&
+		count > 0 && gf_json_string(gf_json_item(&types, 0), NULL, &type, NULL) == 0 &&
 		bytes_of(type) > 0;
 	span->elems = sized ? span->elems * bytes_of(type) : 0;
 	take(k, span, name + strlen("gloo:"), sized);
@@ -164,13 +156,11 @@ static const char *reason(const struct gf_kineto_span *s, int ranks,
 	if (!ranks)
 		return "all-reduces of no known group";
 	if (!to)
-		return "all-reduces of one rank, whose times hold the waits "
-		       "for the others";
+		return "all-reduces of one rank, whose times hold the waits for the others";
 	return s->alone ? NULL : "all-reduces that ran beside others";
 }
 
-void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
-		       struct gf_imported *imported)
+void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to, struct gf_imported *imported)
 {
 	struct gf_kineto_span *s = k->reduces.spans;
 	const size_t count = k->reduces.count;
@@ -178,8 +168,7 @@ void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
 
 	gf_imported_leave_many(imported, "collectives that are no all-reduce",
 			       k->other_collectives);
-	gf_imported_leave_many(imported, "collectives of no known kind or size",
-			       k->unsized);
+	gf_imported_leave_many(imported, "collectives of no known kind or size", k->unsized);
 	mark_alone(s, count);
 	gf_kineto_number(&k->reduces);
 	for (i = 0; i < count; i++) {

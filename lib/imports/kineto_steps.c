@@ -28,8 +28,7 @@ size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s)
 static const double latency_s = 100e-6;
 
 /* What was launched after this: of all work, or (not NAN) of work by thread. */
-static size_t launched_after(const struct gf_kineto_list *list, double thread,
-			     double at_s)
+static size_t launched_after(const struct gf_kineto_list *list, double thread, double at_s)
 {
 	size_t low = 0, high = list->count;
 
@@ -78,8 +77,7 @@ double gf_kineto_begin(const struct gf_kineto *k, double at_s)
 	double begin_s = gf_kineto_end(k, NAN, at_s);
 
 	if (next < k->work.count &&
-	    k->work.spans[next].start_s >
-		    k->work.spans[next].launch_s + latency_s)
+	    k->work.spans[next].start_s > k->work.spans[next].launch_s + latency_s)
 		begin_s = fmax(begin_s, k->work.spans[next].start_s);
 	return begin_s;
 }
@@ -93,16 +91,15 @@ struct passes {
 
 static void add_pass(struct passes *p, size_t first, double from_s)
 {
-	struct gf_kineto_step *s =
-		gf_array_push(&p->all, &p->count, &p->capacity);
+	struct gf_kineto_step *s = gf_array_push(&p->all, &p->count, &p->capacity);
 
 	s->first = first;
 	s->passes = 1;
 	s->from_s = from_s;
 }
 
-/* Do gradients [first, end) repeat with this period, and with more time between
- * two than inside one? */
+/* Do gradients [first, end) repeat with this period, and with more time between two than inside
+ * one? */
 static bool repeats(const struct gf_kineto_span *g, size_t count, size_t period)
 {
 	double inside_s = 0, between_s = INFINITY;
@@ -111,8 +108,8 @@ static bool repeats(const struct gf_kineto_span *g, size_t count, size_t period)
 	for (i = 1; i < count; i++) {
 		double gap_s = g[i].start_s - g[i - 1].end_s;
 
-		if (i >= period && (g[i].elems != g[i - period].elems ||
-				    g[i].dtype != g[i - period].dtype))
+		if (i >= period &&
+		    (g[i].elems != g[i - period].elems || g[i].dtype != g[i - period].dtype))
 			return false;
 		if (i % period == 0)
 			between_s = fmin(between_s, gap_s);
@@ -122,24 +119,23 @@ static bool repeats(const struct gf_kineto_span *g, size_t count, size_t period)
 	return between_s > inside_s;
 }
 
-/* The passes among gradients [first, end), which nothing tells apart: in a
- * trace without operators by the shortest period. */
-static void divide(const struct gf_kineto *k, size_t first, size_t end,
-		   double from_s, struct passes *p)
+/* The passes among gradients [first, end), which nothing tells apart: in a trace without operators
+ * by the shortest period. */
+static void divide(const struct gf_kineto *k, size_t first, size_t end, double from_s,
+		   struct passes *p)
 {
 	const size_t count = end - first;
 	size_t period, i;
 
 	for (period = k->operators.count ? count : 2; period < count; period++)
-		if (count % period == 0 &&
-		    repeats(&k->gradients.spans[first], count, period))
+		if (count % period == 0 && repeats(&k->gradients.spans[first], count, period))
 			break;
 	for (i = 0; i < count; i += period)
 		add_pass(p, first + i, i ? NAN : from_s);
 }
 
-/* When forward began again in this time: at the first operator, or else at the
- * last mark; NAN: at neither. */
+/* When forward began again in this time: at the first operator, or else at the last mark; NAN: at
+ * neither. */
 static double between(const struct gf_kineto *k, double after_s, double to_s)
 {
 	size_t op = gf_kineto_at(&k->operators, after_s);
@@ -161,8 +157,7 @@ static void split(const struct gf_kineto *k, struct passes *p)
 	size_t i, first = 0;
 
 	for (i = 0; i < count; i++) {
-		next_s = between(k, i ? g[i - 1].end_s : -INFINITY,
-				 g[i].start_s);
+		next_s = between(k, i ? g[i - 1].end_s : -INFINITY, g[i].start_s);
 		if (i && !isnan(next_s)) {
 			divide(k, first, i, from_s, p);
 			first = i;
@@ -175,30 +170,24 @@ static void split(const struct gf_kineto *k, struct passes *p)
 }
 
 /* The nodes of each pass, and its number of gradients. */
-static void bound(const struct gf_kineto *k, struct gf_kineto_step *passes,
-		  size_t count)
+static void bound(const struct gf_kineto *k, struct gf_kineto_step *passes, size_t count)
 {
 	const struct gf_kineto_span *g = k->gradients.spans;
 	size_t i, node = 0;
 
 	for (i = 0; i < count; i++) {
 		struct gf_kineto_step *p = &passes[i];
-		size_t next = i + 1 < count ? passes[i + 1].first
-					    : k->gradients.count;
-		double to_s = i + 1 == count ? INFINITY
-			      : isnan(passes[i + 1].from_s)
-				      ? g[next - 1].end_s
-				      : passes[i + 1].from_s;
+		size_t next = i + 1 < count ? passes[i + 1].first : k->gradients.count;
+		double to_s = i + 1 == count                ? INFINITY
+			      : isnan(passes[i + 1].from_s) ? g[next - 1].end_s
+							    : passes[i + 1].from_s;
 
 		p->count = next - p->first;
 		p->begin_s = g[p->first].start_s;
 		p->end_s = g[next - 1].end_s;
 		if (node < k->nodes.count)
-			p->begin_s =
-				fmin(p->begin_s, k->nodes.spans[node].start_s);
-		for (; node < k->nodes.count &&
-		       k->nodes.spans[node].start_s < to_s;
-		     node++)
+			p->begin_s = fmin(p->begin_s, k->nodes.spans[node].start_s);
+		for (; node < k->nodes.count && k->nodes.spans[node].start_s < to_s; node++)
 			p->end_s = fmax(p->end_s, k->nodes.spans[node].end_s);
 	}
 }
@@ -213,15 +202,13 @@ static double update_time(const struct gf_kineto *k, double from_s, double to_s)
 
 	for (; i < k->updates.count && k->updates.spans[i].start_s < to_s; i++)
 		sum_s = (isnan(sum_s) ? 0 : sum_s) +
-			gf_kineto_end(k, k->updates.spans[i].thread,
-				      k->updates.spans[i].end_s) -
+			gf_kineto_end(k, k->updates.spans[i].thread, k->updates.spans[i].end_s) -
 			gf_kineto_begin(k, k->updates.spans[i].start_s);
 	return sum_s;
 }
 
 /* Of passes[first..last]: the last, with what came before. */
-static struct gf_kineto_step step_of(const struct gf_kineto_step *passes,
-				     size_t first, size_t last)
+static struct gf_kineto_step step_of(const struct gf_kineto_step *passes, size_t first, size_t last)
 {
 	struct gf_kineto_step s = passes[last];
 
@@ -230,8 +217,7 @@ static struct gf_kineto_step step_of(const struct gf_kineto_step *passes,
 	return s;
 }
 
-static size_t by_marks(const struct gf_kineto *k, struct gf_kineto_step *passes,
-		       size_t count)
+static size_t by_marks(const struct gf_kineto *k, struct gf_kineto_step *passes, size_t count)
 {
 	size_t i, first = 0, end, kept = 0;
 
@@ -240,56 +226,48 @@ static size_t by_marks(const struct gf_kineto *k, struct gf_kineto_step *passes,
 
 		while (first < count && passes[first].begin_s < mark->start_s)
 			first++;
-		for (end = first;
-		     end < count && passes[end].begin_s < mark->end_s; end++)
+		for (end = first; end < count && passes[end].begin_s < mark->end_s; end++)
 			;
 		if (end == first)
 			continue;
 		passes[kept] = step_of(passes, first, end - 1);
 		passes[kept].from_s = mark->start_s;
-		passes[kept++].update_s =
-			update_time(k, mark->start_s, mark->end_s);
+		passes[kept++].update_s = update_time(k, mark->start_s, mark->end_s);
 		first = end;
 	}
 	return kept;
 }
 
-static size_t by_updates(const struct gf_kineto *k,
-			 struct gf_kineto_step *passes, size_t count)
+static size_t by_updates(const struct gf_kineto *k, struct gf_kineto_step *passes, size_t count)
 {
 	size_t i, first = 0, kept = 0;
 
 	for (i = 0; i < count; i++) {
 		double to_s = i + 1 < count ? passes[i + 1].begin_s : INFINITY;
 		double update_s = update_time(k, passes[i].end_s, to_s);
-		size_t before =
-			gf_kineto_at(&k->updates, passes[first].begin_s);
+		size_t before = gf_kineto_at(&k->updates, passes[first].begin_s);
 
-		/* a pass that no update follows belongs to the next one's step,
-		 * or the trace is cut off there */
-		if (k->updates.count && isnan(update_s) &&
-		    (i + 1 < count || kept))
+		/* a pass that no update follows belongs to the next one's step, or the trace is cut
+		 * off there */
+		if (k->updates.count && isnan(update_s) && (i + 1 < count || kept))
 			continue;
 		passes[kept] = step_of(passes, first, i);
 		if (before > 0)
-			passes[kept].from_s =
-				k->updates.spans[before - 1].end_s;
+			passes[kept].from_s = k->updates.spans[before - 1].end_s;
 		passes[kept++].update_s = update_s;
 		first = i + 1;
 	}
 	return kept;
 }
 
-struct gf_kineto_step *gf_kineto_steps(const struct gf_kineto *k, size_t *count,
-				       size_t *outside)
+struct gf_kineto_step *gf_kineto_steps(const struct gf_kineto *k, size_t *count, size_t *outside)
 {
 	struct passes p = {0};
 	size_t i;
 
 	split(k, &p);
 	bound(k, p.all, p.count);
-	*count = k->steps.count ? by_marks(k, p.all, p.count)
-				: by_updates(k, p.all, p.count);
+	*count = k->steps.count ? by_marks(k, p.all, p.count) : by_updates(k, p.all, p.count);
 	*outside = p.count;
 	for (i = 0; i < *count; i++)
 		*outside -= p.all[i].passes;

@@ -7,13 +7,12 @@
 #include "imports/kineto.h"
 #include "json/json_text.h"
 
-/* Bytes at `text` that JSON does not allow, and what to read instead; or 0 and
- * the bytes that are well. */
-static size_t fault(const char *text, bool in_string, const char **instead,
-		    size_t *well)
+/* Bytes at `text` that JSON does not allow, and what to read instead; or 0 and the bytes that are
+ * well. */
+static size_t fault(const char *text, bool in_string, const char **instead, size_t *well)
 {
-	static const char *const numbers[] = {
-		"-inf", "inf", "nan", "-nan", "-Infinity", "NaN", "Infinity"};
+	static const char *const numbers[] = {"-inf",      "inf", "nan",     "-nan",
+					      "-Infinity", "NaN", "Infinity"};
 	uint32_t code;
 	size_t i;
 
@@ -38,8 +37,7 @@ static size_t fault(const char *text, bool in_string, const char **instead,
 }
 
 /* The text with all of it mended; the number of places and the first. */
-static size_t mend(const char *text, size_t size, struct gf_text *out,
-		   size_t *first)
+static size_t mend(const char *text, size_t size, struct gf_text *out, size_t *first)
 {
 	size_t i, step, bad, kept = 0, mended = 0;
 	bool in_string = false;
@@ -65,9 +63,8 @@ static size_t mend(const char *text, size_t size, struct gf_text *out,
 /* Where the exporter is at fault, the user should know. */
 static int refuse(const char *found, struct gf_error *err)
 {
-	const char *remedy = ": what exported the trace wrote no JSON there (a "
-			     "quote inside a string?): mend the place, or "
-			     "export it by a newer PyTorch";
+	const char *remedy = ": what exported the trace wrote no JSON there (a quote inside a "
+			     "string?): mend the place, or export it by a newer PyTorch";
 
 	if (strstr(found, ": want "))
 		remedy = "";
@@ -76,9 +73,8 @@ static int refuse(const char *found, struct gf_error *err)
 	return gf_error_set(err, -EINVAL, "%s%s", found, remedy);
 }
 
-int gf_kineto_parse(const char *text, size_t size, const char *file,
-		    struct gf_json **root, size_t *mended, char place[32],
-		    struct gf_error *err)
+int gf_kineto_parse(const char *text, size_t size, const char *file, struct gf_json **root,
+		    size_t *mended, char place[32], struct gf_error *err)
 {
 	struct gf_error strict = {""};
 	struct gf_text whole = {0};
@@ -91,8 +87,7 @@ int gf_kineto_parse(const char *text, size_t size, const char *file,
 		return 0;
 	*mended = mend(text, size, &whole, &first);
 	if (*mended)
-		rc = gf_json_parse_loose(whole.data, whole.length, file, root,
-					 &strict);
+		rc = gf_json_parse_loose(whole.data, whole.length, file, root, &strict);
 	gf_text_release(&whole);
 	gf_json_place(text, first, &line, &column);
 	snprintf(place, 32, "%d:%d", line, column);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every row says how many ranks there were: of n, an all-reduce has
- * busbw/algbw = 2(n-1)/n, which is 1 or more. A reduce-scatter, an all-gather
- * and an all-to-all have (n-1)/n, which is less; a broadcast and a reduce have
- * 1, and a root. Both figures are rounded, so a row allows a range, and the
- * rows together a narrower one.
+ * Every row says how many ranks there were: of n, an all-reduce has busbw/algbw = 2(n-1)/n, which
+ * is 1 or more. A reduce-scatter, an all-gather and an all-to-all have (n-1)/n, which is less; a
+ * broadcast and a reduce have 1, and a root. Both figures are rounded, so a row allows a range, and
+ * the rows together a narrower one.
  */
 #include "imports/nccl_run.h"
 
@@ -25,8 +24,7 @@ enum { RANKS_MOST = 1 << 28 };
 
 struct gf_nccl_run *gf_nccl_begin(struct gf_nccl_log *log, size_t line)
 {
-	struct gf_nccl_run *run =
-		log->nruns ? &log->runs[log->nruns - 1] : NULL;
+	struct gf_nccl_run *run = log->nruns ? &log->runs[log->nruns - 1] : NULL;
 
 	if (run && !run->nrows)
 		return run;
@@ -39,8 +37,7 @@ void gf_nccl_name(struct gf_nccl_run *run, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	snprintf(run->program, sizeof(run->program), "%.63s",
-		 slash ? slash + 1 : path);
+	snprintf(run->program, sizeof(run->program), "%.63s", slash ? slash + 1 : path);
 }
 
 void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count)
@@ -149,8 +146,7 @@ static bool is_allreduce(const char *program)
 }
 
 /* Why a run is no all-reduce; false if it is one. */
-static bool is_other(const struct gf_nccl_log *log, size_t i,
-		     struct gf_text *why)
+static bool is_other(const struct gf_nccl_log *log, size_t i, struct gf_text *why)
 {
 	const struct gf_nccl_run *run = &log->runs[i];
 	struct range f = range_of(log, i);
@@ -160,41 +156,34 @@ static bool is_other(const struct gf_nccl_log *log, size_t i,
 	else if (!f.reduces)
 		gf_text_addf(why, "a collective that reduces nothing");
 	else if (f.rooted)
-		gf_text_addf(why, "a collective with a root, as reduce or "
-				  "broadcast");
+		gf_text_addf(why, "a collective with a root, as reduce or broadcast");
 	else if (f.apart)
-		gf_text_addf(why,
-			     "rows of several runs: busbw/algbw changes at "
-			     "%s %zu",
-			     log->imported->unit ? log->imported->unit : "line",
-			     f.apart);
+		gf_text_addf(why, "rows of several runs: busbw/algbw changes at %s %zu",
+			     log->imported->unit ? log->imported->unit : "line", f.apart);
 	else if (f.high < 0.45)
 		gf_text_addf(why, "a run of one rank");
 	else if (f.high < below_allreduce && !run->program[0])
 		gf_text_addf(why,
-			     "a busbw of %.3g times the algbw, as of "
-			     "reduce_scatter, where an all-reduce has 1 or "
-			     "more",
+			     "a busbw of %.3g times the algbw, as of reduce_scatter, where an "
+			     "all-reduce has 1 or more",
 			     f.low + (f.high - f.low) / 2);
 	return why->length > 0;
 }
 
 /* --- how many ranks ------------------------------------------------------- */
 
-static int want_ranks(const struct gf_import *in, int least, int most,
-		      struct gf_error *err)
+static int want_ranks(const struct gf_import *in, int least, int most, struct gf_error *err)
 {
 	if (most == INT_MAX)
 		return gf_import_want_ranks(in, err);
 	return gf_error_set(err, -EINVAL,
-			    "%s: busbw/algbw allows %d to %d ranks, and "
-			    "nothing else says how many: want --ranks",
+			    "%s: busbw/algbw allows %d to %d ranks, and nothing else says how "
+			    "many: want --ranks",
 			    in->file, least, most);
 }
 
 /* A program that calls itself all_reduce is believed, but not its busbw. */
-static struct range figures_of(const struct gf_import *in,
-			       const struct gf_nccl_log *log, size_t i,
+static struct range figures_of(const struct gf_import *in, const struct gf_nccl_log *log, size_t i,
 			       struct gf_text *remarks)
 {
 	struct range f = range_of(log, i);
@@ -202,21 +191,19 @@ static struct range figures_of(const struct gf_import *in,
 	if (f.high >= below_allreduce)
 		return f;
 	gf_text_addf(remarks,
-		     "%s: %s has a busbw of %.3g times the algbw, where an "
-		     "all-reduce has 1 or more: is it one?\n",
+		     "%s: %s has a busbw of %.3g times the algbw, where an all-reduce has 1 or "
+		     "more: is it one?\n",
 		     in->file, log->runs[i].program, (f.low + f.high) / 2);
 	return (struct range){.low = 0, .high = INFINITY};
 }
 
-static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
-		      size_t i, struct gf_text *remarks, int *ranks,
-		      struct gf_error *err)
+static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log, size_t i,
+		      struct gf_text *remarks, int *ranks, struct gf_error *err)
 {
 	const struct gf_nccl_run *run = &log->runs[i];
 	const struct range f = figures_of(in, log, i, remarks);
 	const double high = floor(ranks_of(f.high) + 1e-6);
-	const int least = (int)fmin(
-		ceil(ranks_of(fmin(f.low, 1.999999)) - 1e-6), INT_MAX);
+	const int least = (int)fmin(ceil(ranks_of(fmin(f.low, 1.999999)) - 1e-6), INT_MAX);
 	const int most = high < INT_MAX ? (int)high : INT_MAX;
 	const int end = run->split ? run->listed : run->end;
 
@@ -232,29 +219,24 @@ static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
 		return want_ranks(in, least, most, err);
 	if (*ranks < least || *ranks > most)
 		gf_text_addf(remarks,
-			     "%s: --ranks %d is taken, though busbw/algbw is "
-			     "that of %d%s ranks\n",
+			     "%s: --ranks %d is taken, though busbw/algbw is that of %d%s ranks\n",
 			     in->file, *ranks, *ranks < least ? least : most,
 			     least == most    ? ""
 			     : *ranks < least ? " or more"
 					      : " or fewer");
 	else if (run->listed && *ranks != run->listed)
-		gf_text_addf(remarks,
-			     "%s: %d ranks are taken, %s, though the list of "
-			     "ranks has %d\n",
-			     in->file, *ranks,
-			     in->ranks > 0 ? "as --ranks says"
-					   : "as busbw/algbw says",
-			     run->listed);
+		gf_text_addf(
+			remarks, "%s: %d ranks are taken, %s, though the list of ranks has %d\n",
+			in->file, *ranks, in->ranks > 0 ? "as --ranks says" : "as busbw/algbw says",
+			run->listed);
 	return 0;
 }
 
 /* --- the result ----------------------------------------------------------- */
 
 /* variant: what the library was told, or NULL; told: --variant says it. */
-static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
-		     const char *variant, bool told, struct gf_readings *all,
-		     struct gf_error *err)
+static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks, const char *variant,
+		     bool told, struct gf_readings *all, struct gf_error *err)
 {
 	const struct gf_nccl_row *first = log->rows + log->runs[run].first;
 	const struct gf_nccl_row *r, *end = first + log->runs[run].nrows;
@@ -279,17 +261,14 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
 		if (strcmp(first->type, r->type) == 0)
 			rc = gf_readings_take(all, &reading, err);
 		else
-			gf_imported_leave(log->imported,
-					  "rows of another type or redop",
-					  r->line);
+			gf_imported_leave(log->imported, "rows of another type or redop", r->line);
 	}
 	return rc;
 }
 
 static bool is_told(const struct gf_nccl_run *run)
 {
-	return run->told.algorithm[0] || run->told.protocol[0] ||
-	       run->told.channels[0];
+	return run->told.algorithm[0] || run->told.protocol[0] || run->told.channels[0];
 }
 
 static bool tells(const struct gf_nccl_log *log)
@@ -303,8 +282,8 @@ static bool tells(const struct gf_nccl_log *log)
 }
 
 /* Each run of an all-reduce as what NCCL was told. */
-static int take_variants(const struct gf_nccl_log *log, int ranks,
-			 struct gf_readings *all, struct gf_error *err)
+static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_readings *all,
+			 struct gf_error *err)
 {
 	const struct gf_dialect *dialect = gf_dialect_of(log->library);
 	struct gf_text other = {0};
@@ -323,9 +302,8 @@ static int take_variants(const struct gf_nccl_log *log, int ranks,
 			rc = take_rows(log, i, ranks, words, false, all, err);
 		else
 			gf_imported_leave(log->imported,
-					  "tables under an environment that is "
-					  "not ALGORITHM, PROTOCOL and "
-					  "channels",
+					  "tables under an environment that is not ALGORITHM, "
+					  "PROTOCOL and channels",
 					  run->line);
 		free(words);
 	}
@@ -334,19 +312,16 @@ static int take_variants(const struct gf_nccl_log *log, int ranks,
 }
 
 /* Is a run of an all-reduce a better choice than one before it? */
-static bool is_better(const struct gf_nccl_run *run,
-		      const struct gf_nccl_run *taken, int ranks)
+static bool is_better(const struct gf_nccl_run *run, const struct gf_nccl_run *taken, int ranks)
 {
 	if (run->sweeps && run->listed != taken->listed)
-		return ranks > 0 ? run->listed == ranks
-				 : run->listed > taken->listed;
+		return ranks > 0 ? run->listed == ranks : run->listed > taken->listed;
 	/* what was told nothing comes first */
 	return is_told(taken) && !is_told(run);
 }
 
 /* The run that counts; nruns: none is an all-reduce. Names the others. */
-static size_t choose(const struct gf_nccl_log *log, int ranks,
-		     struct gf_text *why)
+static size_t choose(const struct gf_nccl_log *log, int ranks, struct gf_text *why)
 {
 	const bool told = tells(log);
 	size_t i, taken = log->nruns;
@@ -367,25 +342,21 @@ static size_t choose(const struct gf_nccl_log *log, int ranks,
 		} else if (taken == log->nruns) {
 			taken = i;
 		} else {
-			const bool better =
-				is_better(run, &log->runs[taken], ranks);
+			const bool better = is_better(run, &log->runs[taken], ranks);
 			const size_t left = better ? taken : i;
 
 			taken = better ? i : taken;
 			if (!told)
-				gf_imported_leave(
-					log->imported,
-					"further tables of an all-reduce",
-					log->runs[left].line);
+				gf_imported_leave(log->imported, "further tables of an all-reduce",
+						  log->runs[left].line);
 		}
 		gf_text_release(&other);
 	}
 	return taken;
 }
 
-int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
-		   struct gf_profile *out, struct gf_text *remarks,
-		   struct gf_error *err)
+int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct gf_profile *out,
+		   struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_readings all = {.imported = log->imported};
 	struct gf_text why = {0};
@@ -397,8 +368,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 	} else {
 		char *found = gf_imported_line(log->imported, in->file);
 
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want the table of an all-reduce, got %s",
+		rc = gf_error_set(err, -EINVAL, "%s: want the table of an all-reduce, got %s",
 				  why.length ? in->file : found,
 				  why.length ? why.data : "no whole row");
 		free(found);
@@ -412,8 +382,8 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 		rc = gf_readings_finish(&all, in, out, remarks, err);
 	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all.nwrong)
 		gf_text_addf(remarks,
-			     "%s: the run failed its check: %lld values are "
-			     "out of bounds; its times may be wrong, too\n",
+			     "%s: the run failed its check: %lld values are out of bounds; its "
+			     "times may be wrong, too\n",
 			     in->file, log->runs[run].out_of_bounds);
 	gf_readings_release(&all);
 	return rc;

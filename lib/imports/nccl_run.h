@@ -9,9 +9,9 @@
 #include "imports/importers.h"
 
 /*
- * The runs of benchmarks in a log, as nccl-tests': their rows, and which of
- * them is an all-reduce on how many ranks. Zero-initialise, and set `imported`
- * and the library; the owner calls gf_nccl_release.
+ * The runs of benchmarks in a log, as nccl-tests': their rows, and which of them is an all-reduce
+ * on how many ranks. Zero-initialise, and set `imported` and the library; the owner calls
+ * gf_nccl_release.
  */
 struct gf_nccl_row {
 	size_t size_bytes, line;
@@ -34,8 +34,8 @@ struct gf_nccl_run {
 	size_t first, nrows;     /* of the log's rows */
 	bool sweeps;             /* the program goes over ranks */
 	long long out_of_bounds; /* as the last line counts them */
-	/* Lists of ranks: how many of the first one's group, whether there are
-	 * other groups, and the number behind the highest. */
+	/* Lists of ranks: how many of the first one's group, whether there are other groups, and
+	 * the number behind the highest. */
 	int listed, group, end;
 	bool split;
 	void *names; /* of the hosts, for tsearch */
@@ -52,8 +52,7 @@ struct gf_nccl_log {
 	struct gf_imported *imported;
 };
 
-/* The run that stands, or a new one if that has rows. Valid until the next
- * call. */
+/* The run that stands, or a new one if that has rows. Valid until the next call. */
 struct gf_nccl_run *gf_nccl_begin(struct gf_nccl_log *log, size_t line);
 /* From a path, as in a command line. */
 void gf_nccl_name(struct gf_nccl_run *run, const char *path);
@@ -61,23 +60,20 @@ void gf_nccl_name(struct gf_nccl_run *run, const char *path);
 void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count);
 /* A rank's host, by its name. */
 void gf_nccl_list_host(struct gf_nccl_run *run, const char *name);
-/* nccl_told.c: what a line of nccl-tests says of a run before its rows; and
- * variables of the environment and NCCL's version. false: nothing of a run. */
+/* nccl_told.c: what a line of nccl-tests says of a run before its rows; and variables of the
+ * environment and NCCL's version. false: nothing of a run. */
 bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number);
-/* In words of the dialect, which the caller frees. NULL: there are none for
- * it. */
-char *gf_nccl_told_words(const struct gf_nccl_told *t,
-			 const struct gf_dialect *dialect,
+/* In words of the dialect, which the caller frees. NULL: there are none for it. */
+char *gf_nccl_told_words(const struct gf_nccl_told *t, const struct gf_dialect *dialect,
 			 struct gf_error *err);
 /* A row of the run that stands. */
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
 
-/* The first run of an all-reduce is the cost of the algorithm "library", or of
- * a program's sweep the one on in->ranks, or on most. Each run of an all-reduce
- * is a variant, too, if the log has NCCL's settings. */
-int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
-		   struct gf_profile *out, struct gf_text *remarks,
-		   struct gf_error *err);
+/* The first run of an all-reduce is the cost of the algorithm "library", or of a program's sweep
+ * the one on in->ranks, or on most. Each run of an all-reduce is a variant, too, if the log has
+ * NCCL's settings. */
+int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct gf_profile *out,
+		   struct gf_text *remarks, struct gf_error *err);
 void gf_nccl_release(struct gf_nccl_log *log);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a log of nccl-tests says of a run before its rows, and what NCCL was
- * told: variables of its environment, as a shell shows them ("NCCL_ALGO=Ring
- * all_reduce_perf") and as NCCL repeats them with NCCL_DEBUG=INFO ("NCCL_ALGO
- * set by environment to Ring"). They count for the next table.
+ * What a log of nccl-tests says of a run before its rows, and what NCCL was told: variables of its
+ * environment, as a shell shows them ("NCCL_ALGO=Ring all_reduce_perf") and as NCCL repeats them
+ * with NCCL_DEBUG=INFO ("NCCL_ALGO set by environment to Ring"). They count for the next table.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -39,15 +38,13 @@ static void take_word(const char *line, const char *name, char word[32])
 	if (value && strncmp(value, "allreduce:", 10) == 0)
 		value += 10;
 	if (value)
-		snprintf(word, 32, "%.*s", (int)strcspn(value, " \t\r\n;'\"."),
-			 value);
+		snprintf(word, 32, "%.*s", (int)strcspn(value, " \t\r\n;'\"."), value);
 }
 
 static void note_told(struct gf_nccl_log *log, const char *line)
 {
-	static const char *const channels[] = {
-		"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MIN_NCHANNELS",
-		"NCCL_MIN_CTAS"};
+	static const char *const channels[] = {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS",
+					       "NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS"};
 	struct gf_nccl_told *t = &log->told;
 	const char *version;
 	size_t i;
@@ -60,13 +57,12 @@ static void note_told(struct gf_nccl_log *log, const char *line)
 		take_word(line, channels[i], t->channels);
 	version = strstr(line, "CCL version ");
 	if (version && version > line && strchr("NR", version[-1]))
-		snprintf(log->library, sizeof(log->library), "%cCCL %.*s",
-			 version[-1], (int)strcspn(version + 12, "+- \t\r\n"),
-			 version + 12);
+		snprintf(log->library, sizeof(log->library), "%cCCL %.*s", version[-1],
+			 (int)strcspn(version + 12, "+- \t\r\n"), version + 12);
 }
 
-/* What is said of a run before its rows; false: nothing of it. The signs "#"
- * are gone where a web page has taken them for headings. */
+/* What is said of a run before its rows; false: nothing of it. The signs "#" are gone where a web
+ * page has taken them for headings. */
 bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number)
 {
 	struct gf_nccl_run *run;
@@ -112,16 +108,16 @@ bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number)
 }
 
 /* Where they are few of the many parts of an environment, no words say them. */
-char *gf_nccl_told_words(const struct gf_nccl_told *t,
-			 const struct gf_dialect *dialect, struct gf_error *err)
+char *gf_nccl_told_words(const struct gf_nccl_told *t, const struct gf_dialect *dialect,
+			 struct gf_error *err)
 {
 	struct gf_tuning tuning;
 	char *words;
 
 	if (!t->algorithm[0] && !t->protocol[0] && !t->channels[0])
 		return gf_xstrdup("default");
-	words = gf_xasprintf("%s.%s%s%s", t->algorithm, t->protocol,
-			     t->channels[0] ? "." : "", t->channels);
+	words = gf_xasprintf("%s.%s%s%s", t->algorithm, t->protocol, t->channels[0] ? "." : "",
+			     t->channels);
 	if (gf_tuning_read(dialect, words, &tuning, err) == 0) {
 		words = gf_xreallocarray(words, GF_TUNING_TEXT, 1);
 		gf_tuning_text(&tuning, words);

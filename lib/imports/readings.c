@@ -16,8 +16,7 @@
 enum { CURVES_MOST = 1000, SIZES_MOST = 10000 };
 
 /* NULL: there are too many. */
-static struct gf_readings_curve *curve_of(struct gf_readings *all,
-					  const struct gf_reading *r)
+static struct gf_readings_curve *curve_of(struct gf_readings *all, const struct gf_reading *r)
 {
 	const char *name = r->variant ? r->variant : r->algorithm;
 	struct gf_readings_curve *c;
@@ -25,8 +24,7 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 
 	for (i = 0; i < all->ncurves; i++) {
 		c = &all->curves[i];
-		if (c->told == (r->variant != NULL) &&
-		    strcmp(c->algorithm, name) == 0 &&
+		if (c->told == (r->variant != NULL) && strcmp(c->algorithm, name) == 0 &&
 		    strcmp(c->factors, r->factors) == 0)
 			return c;
 	}
@@ -39,12 +37,11 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 	return c;
 }
 
-/* Of two times of one size the first counts: `auto` repeats an algorithm that
- * may stand in a row of its own. */
+/* Of two times of one size the first counts: `auto` repeats an algorithm that may stand in a row of
+ * its own. */
 static bool insert(struct gf_readings_curve *c, const struct gf_reading *r)
 {
-	const struct gf_readings_point new = {r->size_bytes, r->time_s,
-					      r->spread_s};
+	const struct gf_readings_point new = {r->size_bytes, r->time_s, r->spread_s};
 	size_t i = 0, end = c->npoints, middle;
 
 	while (i < end) {
@@ -57,25 +54,20 @@ static bool insert(struct gf_readings_curve *c, const struct gf_reading *r)
 	if (i < c->npoints && c->points[i].size_bytes == new.size_bytes)
 		return false;
 	gf_array_push(&c->points, &c->npoints, &c->point_capacity);
-	memmove(&c->points[i + 1], &c->points[i],
-		(c->npoints - 1 - i) * sizeof(new));
+	memmove(&c->points[i + 1], &c->points[i], (c->npoints - 1 - i) * sizeof(new));
 	c->points[i] = new;
 	c->unspread |= !(r->spread_s > 0);
 	return true;
 }
 
-int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
-		     struct gf_error *err)
+int gf_readings_take(struct gf_readings *all, const struct gf_reading *r, struct gf_error *err)
 {
-	const bool blocking =
-		r->variant &&
-		strcmp(r->variant, gf_dialect_blocking.as_it_is) == 0;
+	const bool blocking = r->variant && strcmp(r->variant, gf_dialect_blocking.as_it_is) == 0;
 	struct gf_readings_curve *c = NULL;
 	const char *left_out = NULL;
 
 	if (all->ranks && r->ranks && all->ranks != r->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "want one number of ranks, got %d and %d",
+		return gf_error_set(err, -EINVAL, "want one number of ranks, got %d and %d",
 				    all->ranks, r->ranks);
 	if (r->ranks)
 		all->ranks = r->ranks;
@@ -85,11 +77,9 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 	if (r->library && *r->library && !all->library)
 		all->library = gf_xstrdup(r->library);
 	if (!r->dense || gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
-		left_out = "rows of codecs, sparse sets, plans or several "
-			   "messages";
+		left_out = "rows of codecs, sparse sets, plans or several messages";
 	else if (blocking)
-		left_out = "rows of the blocking MPI_Allreduce, which no plan "
-			   "runs";
+		left_out = "rows of the blocking MPI_Allreduce, which no plan runs";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
 	else if (!(c = curve_of(all, r)) || c->npoints == SIZES_MOST)
@@ -106,8 +96,7 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 }
 
 /* "2x4:halving,ring" as stages; without names they are rings. */
-static int read_stages(const char *text, struct gf_allreduce_cost *cost,
-		       struct gf_error *err)
+static int read_stages(const char *text, struct gf_allreduce_cost *cost, struct gf_error *err)
 {
 	const char *names = strchr(text, ':');
 	char *end = (char *)text;
@@ -121,34 +110,32 @@ static int read_stages(const char *text, struct gf_allreduce_cost *cost,
 		factor = strtol(end + (end != text), &end, 10);
 		if (factor < 2 || factor > INT_MAX)
 			break;
-		cost->stages = gf_xreallocarray(cost->stages, cost->nstages + 1,
-						sizeof(*cost->stages));
+		cost->stages =
+			gf_xreallocarray(cost->stages, cost->nstages + 1, sizeof(*cost->stages));
 		stage = &cost->stages[cost->nstages++];
-		*stage = (struct gf_stage){
-			.factor = (int)factor,
-			.algorithm = length ? gf_xasprintf("%.*s", (int)length,
-							   names)
-					    : gf_xstrdup("ring")};
+		*stage = (struct gf_stage){.factor = (int)factor,
+					   .algorithm =
+						   length ? gf_xasprintf("%.*s", (int)length, names)
+							  : gf_xstrdup("ring")};
 		names += length + (names[length] == ',');
 	}
 	if (!text[0] || (factor >= 2 && (*end == '\0' || *end == ':')))
 		return 0;
-	return gf_error_set(err, -EINVAL, "%s: want factors as 2x4, got %.40s",
-			    cost->algorithm, text);
+	return gf_error_set(err, -EINVAL, "%s: want factors as 2x4, got %.40s", cost->algorithm,
+			    text);
 }
 
 /* Appends the algorithm's cost to net. -EINVAL: no line fits the times. */
-static int fit_curve(const struct gf_import *in,
-		     const struct gf_readings_curve *c, struct gf_network *net,
-		     struct gf_error *err)
+static int fit_curve(const struct gf_import *in, const struct gf_readings_curve *c,
+		     struct gf_network *net, struct gf_error *err)
 {
 	struct gf_measure_curve curve = {.fit.npoints = c->npoints};
 	struct gf_allreduce_cost *cost;
 	size_t i;
 	int rc;
 
-	net->allreduce = gf_xreallocarray(net->allreduce, net->nallreduce + 1,
-					  sizeof(*net->allreduce));
+	net->allreduce =
+		gf_xreallocarray(net->allreduce, net->nallreduce + 1, sizeof(*net->allreduce));
 	cost = &net->allreduce[net->nallreduce++];
 	memset(cost, 0, sizeof(*cost));
 	cost->algorithm = gf_xstrdup(c->algorithm);
@@ -179,27 +166,23 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 {
 	int rc;
 
-	if (!c->npoints ||
-	    c->points[c->npoints - 1].size_bytes / 2 < c->points->size_bytes) {
-		char *what = gf_xasprintf("algorithms of one size, or of sizes "
-					  "within a factor of two, as %s",
-					  c->algorithm);
+	if (!c->npoints || c->points[c->npoints - 1].size_bytes / 2 < c->points->size_bytes) {
+		char *what = gf_xasprintf(
+			"algorithms of one size, or of sizes within a factor of two, as %s",
+			c->algorithm);
 
 		gf_imported_leave(all->imported, what, 0);
 		free(what);
 		return 0;
 	}
-	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm,
-			 c->npoints);
+	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm, c->npoints);
 	rc = fit_curve(in, c, net, err);
 	if (rc < 0)
 		return rc;
 	if (c->told) {
 		net->variants =
-			gf_xreallocarray(net->variants, net->nvariants + 1,
-					 sizeof(*net->variants));
-		net->variants[net->nvariants++] =
-			net->allreduce[--net->nallreduce];
+			gf_xreallocarray(net->variants, net->nvariants + 1, sizeof(*net->variants));
+		net->variants[net->nvariants++] = net->allreduce[--net->nallreduce];
 		return 0;
 	}
 	rc = read_stages(c->factors, &net->allreduce[net->nallreduce - 1], err);
@@ -208,10 +191,9 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 	return rc;
 }
 
-/* The library's row is that of in->variant, and of nothing else unless that is
- * the default. */
-static int tell(const struct gf_import *in, const struct gf_readings *all,
-		struct gf_network *net, struct gf_error *err)
+/* The library's row is that of in->variant, and of nothing else unless that is the default. */
+static int tell(const struct gf_import *in, const struct gf_readings *all, struct gf_network *net,
+		struct gf_error *err)
 {
 	const struct gf_dialect *dialect = gf_dialect_of(all->library);
 	struct gf_tuning tuning;
@@ -219,15 +201,13 @@ static int tell(const struct gf_import *in, const struct gf_readings *all,
 
 	if (all->told)
 		return gf_error_set(err, -EINVAL,
-				    "--variant: %s says itself what the "
-				    "library was told",
+				    "--variant: %s says itself what the library was told",
 				    in->file);
 	if (!dialect || net->nallreduce != 1 ||
 	    !gf_algorithm_has(net->allreduce->algorithm, GF_ALGORITHM_TOLD))
 		return gf_error_set(err, -EINVAL,
-				    "--variant: want the table of NCCL's, "
-				    "RCCL's or Open MPI's own all-reduce, got "
-				    "%s, %s",
+				    "--variant: want the table of NCCL's, RCCL's or Open MPI's own "
+				    "all-reduce, got %s, %s",
 				    in->file, in->imported->kind);
 	rc = gf_tuning_read(dialect, in->variant, &tuning, err);
 	if (rc) {
@@ -247,9 +227,8 @@ static int tell(const struct gf_import *in, const struct gf_readings *all,
 	return 0;
 }
 
-int gf_readings_finish(const struct gf_readings *all,
-		       const struct gf_import *in, struct gf_profile *out,
-		       struct gf_text *remarks, struct gf_error *err)
+int gf_readings_finish(const struct gf_readings *all, const struct gf_import *in,
+		       struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
 	size_t i;
@@ -264,21 +243,17 @@ int gf_readings_finish(const struct gf_readings *all,
 		rc = add_curve(in, all, &all->curves[i], net, err);
 	if (all->nwrong)
 		gf_text_addf(remarks,
-			     "%s: the run failed its check: results are wrong "
-			     "in %zu of its rows, first in %s %zu; its times "
-			     "may be wrong, too\n",
+			     "%s: the run failed its check: results are wrong in %zu of its rows, "
+			     "first in %s %zu; its times may be wrong, too\n",
 			     in->file, all->nwrong,
-			     all->imported->unit ? all->imported->unit : "line",
-			     all->first_wrong);
+			     all->imported->unit ? all->imported->unit : "line", all->first_wrong);
 	if (rc == 0 && !net->nallreduce && !net->nvariants) {
 		char *found = gf_imported_line(all->imported, in->file);
 
-		rc = gf_error_set(
-			err, -EINVAL,
-			"%s: want dense messages by one algorithm of two "
-			"sizes or more, the largest at least twice the "
-			"smallest",
-			found);
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want dense messages by one algorithm of two sizes or more, "
+				  "the largest at least twice the smallest",
+				  found);
 		free(found);
 	}
 	if (rc == 0 && !net->ranks)

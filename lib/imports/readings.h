@@ -8,9 +8,8 @@
 #include "imports/importers.h"
 
 /*
- * Times of all-reduces, sorted into one curve per algorithm and stages: what
- * gf-allreduce measured, on its way into a profile. Zero-initialise; the owner
- * calls gf_readings_release.
+ * Times of all-reduces, sorted into one curve per algorithm and stages: what gf-allreduce measured,
+ * on its way into a profile. Zero-initialise; the owner calls gf_readings_release.
  */
 struct gf_reading {
 	int ranks; /* 0: not said */
@@ -45,18 +44,16 @@ struct gf_readings {
 	char *library;                      /* NULL: not said */
 	bool told;                          /* some row says its variant */
 	size_t ntaken, nwrong, first_wrong; /* rows; a line */
-	struct gf_imported *imported; /* what is left out; set by the owner */
+	struct gf_imported *imported;       /* what is left out; set by the owner */
 };
 
-/* Of two times of one algorithm and size the first counts. What does not count
- * is left out by name. -EINVAL: other ranks than before. */
-int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
-		     struct gf_error *err);
+/* Of two times of one algorithm and size the first counts. What does not count is left out by name.
+ * -EINVAL: other ranks than before. */
+int gf_readings_take(struct gf_readings *all, const struct gf_reading *r, struct gf_error *err);
 /* Adds a network, and what was found; remarks name wrong results.
  * -EINVAL: nothing is left, or nobody knows the ranks. */
-int gf_readings_finish(const struct gf_readings *all,
-		       const struct gf_import *in, struct gf_profile *out,
-		       struct gf_text *remarks, struct gf_error *err);
+int gf_readings_finish(const struct gf_readings *all, const struct gf_import *in,
+		       struct gf_profile *out, struct gf_text *remarks, struct gf_error *err);
 void gf_readings_release(struct gf_readings *all);
 
 #endif

@@ -15,11 +15,9 @@
 #include "base/registry.h"
 #include "json/json_text.h"
 
-/* jansson takes a lack of memory within a text for bad syntax, or crashes: its
- * memory is taken by base/heap.h meanwhile. A program that has given it another
- * memory keeps that. */
-static json_t *load(const char *text, size_t size, size_t flags,
-		    json_error_t *found)
+/* jansson takes a lack of memory within a text for bad syntax, or crashes: its memory is taken by
+ * base/heap.h meanwhile. A program that has given it another memory keeps that. */
+static json_t *load(const char *text, size_t size, size_t flags, json_error_t *found)
 {
 	json_malloc_t before;
 	json_free_t give;
@@ -41,10 +39,9 @@ static char *dump(const json_t *value)
 
 /* --- parsing ------------------------------------------------------------- */
 
-/* jansson counts from where it was started; the message counts from the
- * beginning of the text. */
-static int refuse_syntax(const char *text, size_t from, const char *file,
-			 const json_error_t *found, struct gf_error *err)
+/* jansson counts from where it was started; the message counts from the beginning of the text. */
+static int refuse_syntax(const char *text, size_t from, const char *file, const json_error_t *found,
+			 struct gf_error *err)
 {
 	struct gf_text reason = {0};
 	int line, column;
@@ -57,8 +54,7 @@ static int refuse_syntax(const char *text, size_t from, const char *file,
 	if (strstr(found->text, "JSON_ALLOW_NUL"))
 		gf_text_addf(&reason, "\\u0000 is not allowed in a string");
 	else
-		gf_text_add_printable(&reason, found->text,
-				      sizeof(found->text));
+		gf_text_add_printable(&reason, found->text, sizeof(found->text));
 	gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
 		     reason.data ? reason.data : "not JSON");
 	gf_text_release(&reason);
@@ -66,9 +62,8 @@ static int refuse_syntax(const char *text, size_t from, const char *file,
 }
 
 /* gf_json_parse_next with jansson's flags. */
-static int parse_next(const char *text, size_t size, const char *file,
-		      size_t flags, size_t *used, struct gf_json **root,
-		      struct gf_error *err)
+static int parse_next(const char *text, size_t size, const char *file, size_t flags, size_t *used,
+		      struct gf_json **root, struct gf_error *err)
 {
 	size_t from = gf_json_skip_blanks(text, size, *used);
 	json_error_t found;
@@ -83,8 +78,7 @@ static int parse_next(const char *text, size_t size, const char *file,
 	rc = gf_json_check_depth(text, size, from, file, err);
 	if (rc)
 		return rc;
-	value = load(text + from, size - from, flags | JSON_DISABLE_EOF_CHECK,
-		     &found);
+	value = load(text + from, size - from, flags | JSON_DISABLE_EOF_CHECK, &found);
 	if (!value)
 		return refuse_syntax(text, from, file, &found, err);
 	*used = from + (size_t)found.position;
@@ -103,39 +97,33 @@ static int parse(const char *text, size_t size, const char *file, size_t flags,
 	if (rc)
 		return rc;
 	if (!value)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a JSON document, got nothing",
-				    file);
+		return gf_error_set(err, -EINVAL, "%s: want a JSON document, got nothing", file);
 	used = gf_json_skip_blanks(text, size, used);
 	if (used < size) {
 		gf_json_free(value);
-		return gf_json_refuse_at(
-			text, used, file, err,
-			"want one document, got more after it");
+		return gf_json_refuse_at(text, used, file, err,
+					 "want one document, got more after it");
 	}
 	*root = value;
 	return 0;
 }
 
-int gf_json_parse_next(const char *text, size_t size, const char *file,
-		       size_t *used, struct gf_json **root,
-		       struct gf_error *err)
+int gf_json_parse_next(const char *text, size_t size, const char *file, size_t *used,
+		       struct gf_json **root, struct gf_error *err)
 {
-	return parse_next(text, size, file, JSON_REJECT_DUPLICATES, used, root,
-			  err);
+	return parse_next(text, size, file, JSON_REJECT_DUPLICATES, used, root, err);
 }
 
-int gf_json_parse(const char *text, size_t size, const char *file,
-		  struct gf_json **root, struct gf_error *err)
+int gf_json_parse(const char *text, size_t size, const char *file, struct gf_json **root,
+		  struct gf_error *err)
 {
 	return parse(text, size, file, JSON_REJECT_DUPLICATES, root, err);
 }
 
-int gf_json_parse_loose(const char *text, size_t size, const char *file,
-			struct gf_json **root, struct gf_error *err)
+int gf_json_parse_loose(const char *text, size_t size, const char *file, struct gf_json **root,
+			struct gf_error *err)
 {
-	return parse(text, size, file, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
-		     root, err);
+	return parse(text, size, file, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, root, err);
 }
 
 void gf_json_free(struct gf_json *root)
@@ -156,8 +144,8 @@ static void add_path(struct gf_text *t, const struct gf_json_at *at)
 		gf_text_addf(t, "/%zu", at->index);
 }
 
-int gf_json_refuse(const struct gf_json_at *at, const char *key,
-		   struct gf_error *err, const char *fmt, ...)
+int gf_json_refuse(const struct gf_json_at *at, const char *key, struct gf_error *err,
+		   const char *fmt, ...)
 {
 	struct gf_text path = {0};
 	struct gf_error reason;
@@ -171,16 +159,14 @@ int gf_json_refuse(const struct gf_json_at *at, const char *key,
 		gf_text_add(&path, "/", 1);
 		gf_text_add_printable(&path, key, 100);
 	}
-	gf_error_set(err, -EINVAL, "%s%s%s: %s", at->file,
-		     path.data ? ": " : "", path.data ? path.data : "",
-		     reason.text);
+	gf_error_set(err, -EINVAL, "%s%s%s: %s", at->file, path.data ? ": " : "",
+		     path.data ? path.data : "", reason.text);
 	gf_text_release(&path);
 	return -EINVAL;
 }
 
 /* "want <want>, got <the value, in a few words>" */
-static int refuse_value(const struct gf_json_at *v, struct gf_error *err,
-			const char *want)
+static int refuse_value(const struct gf_json_at *v, struct gf_error *err, const char *want)
 {
 	const json_t *value = v->value;
 	char number[GF_JSON_REAL_TEXT];
@@ -197,8 +183,7 @@ static int refuse_value(const struct gf_json_at *v, struct gf_error *err,
 		gf_text_add_printable(&got, json_string_value(value), 60);
 		gf_text_add(&got, "\"", 1);
 	} else if (json_is_integer(value)) {
-		gf_text_addf(&got, "%" JSON_INTEGER_FORMAT,
-			     json_integer_value(value));
+		gf_text_addf(&got, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	} else if (json_is_real(value)) {
 		gf_json_real_text(json_real_value(value), number);
 		gf_text_addf(&got, "%s", number);
@@ -221,8 +206,8 @@ static const json_t *object_of(const struct gf_json_at *at)
 	return at->value;
 }
 
-/* Marks a key as known. Objects of a document have a handful of keys, so a
- * walk is cheaper than a table. */
+/* Marks a key as known. Objects of a document have a handful of keys, so a walk is cheaper than a
+ * table. */
 static void mark_seen(struct gf_json_at *at, const char *key)
 {
 	json_t *object = at->value;
@@ -260,8 +245,7 @@ void *gf_json_entry(const struct gf_json_at *array, size_t index)
 	return json_array_get(array->value, index);
 }
 
-static int enter_object(const struct gf_json_at *v, struct gf_json_at *out,
-			struct gf_error *err)
+static int enter_object(const struct gf_json_at *v, struct gf_json_at *out, struct gf_error *err)
 {
 	if (!json_is_object((json_t *)v->value))
 		return refuse_value(v, err, "an object");
@@ -270,16 +254,16 @@ static int enter_object(const struct gf_json_at *v, struct gf_json_at *out,
 	return 0;
 }
 
-int gf_json_object(struct gf_json_at *at, const char *key,
-		   struct gf_json_at *out, struct gf_error *err)
+int gf_json_object(struct gf_json_at *at, const char *key, struct gf_json_at *out,
+		   struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 
 	return enter_object(&v, out, err);
 }
 
-int gf_json_array(struct gf_json_at *at, const char *key,
-		  struct gf_json_at *out, size_t *count, struct gf_error *err)
+int gf_json_array(struct gf_json_at *at, const char *key, struct gf_json_at *out, size_t *count,
+		  struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 
@@ -290,21 +274,17 @@ int gf_json_array(struct gf_json_at *at, const char *key,
 	return 0;
 }
 
-int gf_json_root(const struct gf_json *root, const char *file,
-		 struct gf_json_at *at, struct gf_error *err)
+int gf_json_root(const struct gf_json *root, const char *file, struct gf_json_at *at,
+		 struct gf_error *err)
 {
-	return enter_object(
-		&(struct gf_json_at){.file = file, .value = (void *)root}, at,
-		err);
+	return enter_object(&(struct gf_json_at){.file = file, .value = (void *)root}, at, err);
 }
 
-int gf_json_root_array(const struct gf_json *root, const char *file,
-		       struct gf_json_at *at, size_t *count,
-		       struct gf_error *err)
+int gf_json_root_array(const struct gf_json *root, const char *file, struct gf_json_at *at,
+		       size_t *count, struct gf_error *err)
 {
-	return gf_json_array(
-		&(struct gf_json_at){.file = file, .value = (void *)root}, NULL,
-		at, count, err);
+	return gf_json_array(&(struct gf_json_at){.file = file, .value = (void *)root}, NULL, at,
+			     count, err);
 }
 
 bool gf_json_root_is_array(const struct gf_json *root)
@@ -341,15 +321,14 @@ void gf_json_leave(struct gf_json_at *at)
 const char *gf_json_next_key(const struct gf_json_at *at, const char *after)
 {
 	json_t *object = at->value;
-	void *iter = after ? json_object_iter_next(
-				     object, json_object_key_to_iter(after))
+	void *iter = after ? json_object_iter_next(object, json_object_key_to_iter(after))
 			   : json_object_iter(object);
 
 	return iter ? json_object_iter_key(iter) : NULL;
 }
 
-int gf_json_entry_object(const struct gf_json_at *at, const char *key,
-			 struct gf_json_at *out, struct gf_error *err)
+int gf_json_entry_object(const struct gf_json_at *at, const char *key, struct gf_json_at *out,
+			 struct gf_error *err)
 {
 	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
 
@@ -358,8 +337,7 @@ int gf_json_entry_object(const struct gf_json_at *at, const char *key,
 }
 
 /* A key as a JSON pointer writes it. */
-static int refuse_key(const struct gf_json_at *at, const char *key,
-		      struct gf_error *err)
+static int refuse_key(const struct gf_json_at *at, const char *key, struct gf_error *err)
 {
 	struct gf_text escaped = {0};
 	size_t i;
@@ -406,8 +384,7 @@ int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err)
 
 /* --- values -------------------------------------------------------------- */
 
-int gf_json_string(struct gf_json_at *at, const char *key, char **out,
-		   struct gf_error *err)
+int gf_json_string(struct gf_json_at *at, const char *key, char **out, struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 	const char *text = json_string_value(v.value);
@@ -418,10 +395,8 @@ int gf_json_string(struct gf_json_at *at, const char *key, char **out,
 	if (!*text)
 		return refuse_value(&v, err, "a string that is not empty");
 	for (i = 0; text[i]; i++)
-		if (((unsigned char)text[i] & 0xc0) != 0x80 &&
-		    gf_text_hidden(text + i))
-			return refuse_value(
-				&v, err, "a string without control characters");
+		if (((unsigned char)text[i] & 0xc0) != 0x80 && gf_text_hidden(text + i))
+			return refuse_value(&v, err, "a string without control characters");
 	*out = gf_xstrdup(text);
 	return 0;
 }
@@ -430,8 +405,7 @@ int gf_json_string(struct gf_json_at *at, const char *key, char **out,
 #define WHOLE_END 0x1p53
 
 /* An integer, or a real number that is one: some writers print 6 as 6.0. */
-static int whole(const struct gf_json_at *v, json_int_t *out,
-		 struct gf_error *err)
+static int whole(const struct gf_json_at *v, json_int_t *out, struct gf_error *err)
 {
 	const json_t *value = (const json_t *)v->value;
 	double real = json_real_value(value);
@@ -439,15 +413,14 @@ static int whole(const struct gf_json_at *v, json_int_t *out,
 	*out = json_integer_value(value);
 	if (json_is_integer(value))
 		return 0;
-	if (!json_is_real(value) || real != floor(real) ||
-	    fabs(real) >= WHOLE_END)
+	if (!json_is_real(value) || real != floor(real) || fabs(real) >= WHOLE_END)
 		return refuse_value(v, err, "an integer");
 	*out = (json_int_t)real;
 	return 0;
 }
 
-int gf_json_size(struct gf_json_at *at, const char *key, size_t low,
-		 size_t high, size_t *out, struct gf_error *err)
+int gf_json_size(struct gf_json_at *at, const char *key, size_t low, size_t high, size_t *out,
+		 struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 	json_int_t value;
@@ -468,8 +441,8 @@ int gf_json_size(struct gf_json_at *at, const char *key, size_t low,
 	return 0;
 }
 
-int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
-		int *out, struct gf_error *err)
+int gf_json_int(struct gf_json_at *at, const char *key, int low, int high, int *out,
+		struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 	json_int_t value;
@@ -487,8 +460,8 @@ int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
 	return 0;
 }
 
-int gf_json_real(struct gf_json_at *at, const char *key, double low,
-		 double high, double *out, struct gf_error *err)
+int gf_json_real(struct gf_json_at *at, const char *key, double low, double high, double *out,
+		 struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 	double value = json_number_value(v.value);
@@ -507,8 +480,8 @@ int gf_json_real(struct gf_json_at *at, const char *key, double low,
 	return 0;
 }
 
-int gf_json_choice(struct gf_json_at *at, const char *key,
-		   const char *const *names, int *out, struct gf_error *err)
+int gf_json_choice(struct gf_json_at *at, const char *key, const char *const *names, int *out,
+		   struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 	const char *text = json_string_value(v.value);
@@ -530,8 +503,7 @@ int gf_json_choice(struct gf_json_at *at, const char *key,
 	return -EINVAL;
 }
 
-int gf_json_bool(struct gf_json_at *at, const char *key, bool *out,
-		 struct gf_error *err)
+int gf_json_bool(struct gf_json_at *at, const char *key, bool *out, struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 
@@ -541,8 +513,7 @@ int gf_json_bool(struct gf_json_at *at, const char *key, bool *out,
 	return 0;
 }
 
-int gf_json_raw(struct gf_json_at *at, const char *key, char **out,
-		struct gf_error *err)
+int gf_json_raw(struct gf_json_at *at, const char *key, char **out, struct gf_error *err)
 {
 	struct gf_json_at v = place(at, key);
 
@@ -579,11 +550,9 @@ char *gf_json_merge(const char *a, const char *b)
 	return text;
 }
 
-static void put_value(struct gf_json_writer *w, const char *key,
-		      const json_t *value);
+static void put_value(struct gf_json_writer *w, const char *key, const json_t *value);
 
-static void put_array(struct gf_json_writer *w, const char *key,
-		      const json_t *value)
+static void put_array(struct gf_json_writer *w, const char *key, const json_t *value)
 {
 	bool scalars = true;
 	json_t *entry;
@@ -607,8 +576,7 @@ static void put_members(struct gf_json_writer *w, json_t *object)
 	json_object_foreach(object, key, value) put_value(w, key, value);
 }
 
-static void put_value(struct gf_json_writer *w, const char *key,
-		      const json_t *value)
+static void put_value(struct gf_json_writer *w, const char *key, const json_t *value)
 {
 	char number[32];
 
@@ -642,8 +610,7 @@ static void put_value(struct gf_json_writer *w, const char *key,
 	}
 }
 
-void gf_json_put_raw(struct gf_json_writer *w, const char *key,
-		     const char *json)
+void gf_json_put_raw(struct gf_json_writer *w, const char *key, const char *json)
 {
 	json_t *value = load_own(json);
 

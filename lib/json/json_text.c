@@ -21,14 +21,13 @@ void gf_json_place(const char *text, size_t offset, int *line, int *column)
 	*column = (int)(offset - start) + 1;
 }
 
-int gf_json_refuse_at(const char *text, size_t offset, const char *file,
-		      struct gf_error *err, const char *reason)
+int gf_json_refuse_at(const char *text, size_t offset, const char *file, struct gf_error *err,
+		      const char *reason)
 {
 	int line, column;
 
 	gf_json_place(text, offset, &line, &column);
-	return gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
-			    reason);
+	return gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column, reason);
 }
 
 size_t gf_json_skip_blanks(const char *text, size_t size, size_t from)
@@ -38,8 +37,8 @@ size_t gf_json_skip_blanks(const char *text, size_t size, size_t from)
 	return from;
 }
 
-int gf_json_check_depth(const char *text, size_t size, size_t from,
-			const char *file, struct gf_error *err)
+int gf_json_check_depth(const char *text, size_t size, size_t from, const char *file,
+			struct gf_error *err)
 {
 	bool in_string = false;
 	int depth = 0;
@@ -59,8 +58,7 @@ int gf_json_check_depth(const char *text, size_t size, size_t from,
 			if (++depth > GF_JSON_MAX_DEPTH)
 				return gf_json_refuse_at(
 					text, i, file, err,
-					"want at most 64 levels of nesting, "
-					"got more");
+					"want at most 64 levels of nesting, got more");
 		} else if ((c == '}' || c == ']') && --depth <= 0) {
 			break;
 		}

@@ -45,12 +45,12 @@ void gf_json_quote(struct gf_text *t, const char *value)
 	gf_text_add(t, "\"", 1);
 }
 
-/* The significant digits of a finite value > 0, as few as read back the same,
- * and the power of ten of the first. */
+/* The significant digits of a finite value > 0, as few as read back the same, and the power of ten
+ * of the first. */
 static size_t shortest_digits(double value, char digits[20], int *exponent)
 {
-	/* 15 digits that read back are the only such 15: nothing shorter is
-	 * missed by starting there, but for denormals. */
+	/* 15 digits that read back are the only such 15: nothing shorter is missed by starting
+	 * there, but for denormals. */
 	int precision = value < DBL_MIN ? 1 : DBL_DIG;
 	char text[40];
 	size_t n = 0, i;
@@ -96,14 +96,13 @@ void gf_json_real_text(double value, char out[GF_JSON_REAL_TEXT])
 		snprintf(out, GF_JSON_REAL_TEXT, "%s%c%s%s%s", sign, digits[0],
 			 count > 1 ? "." : "", digits + 1, power);
 	else if (exponent < 0)
-		snprintf(out, GF_JSON_REAL_TEXT, "%s0.%.*s%s", sign,
-			 -exponent - 1, "0000", digits);
+		snprintf(out, GF_JSON_REAL_TEXT, "%s0.%.*s%s", sign, -exponent - 1, "0000", digits);
 	else if (count <= exponent + 1)
-		snprintf(out, GF_JSON_REAL_TEXT, "%s%s%.*s.0", sign, digits,
-			 exponent + 1 - count, "00000000");
+		snprintf(out, GF_JSON_REAL_TEXT, "%s%s%.*s.0", sign, digits, exponent + 1 - count,
+			 "00000000");
 	else
-		snprintf(out, GF_JSON_REAL_TEXT, "%s%.*s.%s", sign,
-			 exponent + 1, digits, digits + exponent + 1);
+		snprintf(out, GF_JSON_REAL_TEXT, "%s%.*s.%s", sign, exponent + 1, digits,
+			 digits + exponent + 1);
 }
 
 static void new_line(struct gf_json_writer *w)
@@ -118,8 +117,7 @@ static void begin_value(struct gf_json_writer *w, const char *key)
 		gf_text_add(&w->text, ",", 1);
 	if (w->csv) {
 		if (key)
-			gf_text_addf(&w->heading, "%s%s", w->filled ? "," : "",
-				     key);
+			gf_text_addf(&w->heading, "%s%s", w->filled ? "," : "", key);
 		w->filled = key;
 		return;
 	}
@@ -136,8 +134,8 @@ static void begin_value(struct gf_json_writer *w, const char *key)
 	w->filled = true;
 }
 
-static void open_container(struct gf_json_writer *w, const char *key,
-			   const char *bracket, bool one_line)
+static void open_container(struct gf_json_writer *w, const char *key, const char *bracket,
+			   bool one_line)
 {
 	begin_value(w, key);
 	gf_text_add(&w->text, bracket, w->csv ? 0 : 1);
@@ -205,22 +203,19 @@ void gf_json_close_array(struct gf_json_writer *w)
 	close_container(w, "]");
 }
 
-void gf_json_put_token(struct gf_json_writer *w, const char *key,
-		       const char *token)
+void gf_json_put_token(struct gf_json_writer *w, const char *key, const char *token)
 {
 	begin_value(w, key);
 	gf_text_add(&w->text, token, strlen(token));
 }
 
-void gf_json_put_string(struct gf_json_writer *w, const char *key,
-			const char *value)
+void gf_json_put_string(struct gf_json_writer *w, const char *key, const char *value)
 {
 	begin_value(w, key);
 	if (!w->csv)
 		gf_json_quote(&w->text, value);
 	else
-		gf_text_addf(&w->text, strchr(value, ',') ? "\"%s\"" : "%s",
-			     value);
+		gf_text_addf(&w->text, strchr(value, ',') ? "\"%s\"" : "%s", value);
 }
 
 void gf_json_put_size(struct gf_json_writer *w, const char *key, size_t value)

@@ -9,35 +9,32 @@
 #include "json/json.h"
 
 /*
- * To add a key to a document: a row in its record (lib/doc), what its check
- * wants of it, the schema, the page, and a document in tests/data/invalid with
- * the message that it must give.
+ * To add a key to a document: a row in its record (lib/doc), what its check wants of it, the
+ * schema, the page, and a document in tests/data/invalid with the message that it must give.
  *
- * Documents as tables: one struct gf_field per key says where its value lives
- * in a C struct, what it may be, and whether it may be absent. All functions,
- * from reading to checking, walk the same table in its order, so they cannot
- * disagree.
+ * Documents as tables: one struct gf_field per key says where its value lives in a C struct, what
+ * it may be, and whether it may be absent. All functions, from reading to checking, walk the same
+ * table in its order, so they cannot disagree.
  *
- * Structs are zero-initialised before they are read into. Strings, arrays and
- * objects by pointer are owned by the struct.
+ * Structs are zero-initialised before they are read into. Strings, arrays and objects by pointer
+ * are owned by the struct.
  */
 enum gf_field_type {
 	GF_FIELD_STRING,  /* char *; absent: NULL */
 	GF_FIELD_SIZE,    /* size_t */
 	GF_FIELD_INT,     /* int */
 	GF_FIELD_BOOL,    /* bool */
-	GF_FIELD_REAL,    /* double; with names: or their first, which is NAN
-			   */
-	GF_FIELD_STEPS,   /* size_t, and at count_offset the struct
-			     gf_steps_part that it may follow from */
+	GF_FIELD_REAL,    /* double; with names: or their first, which is NAN */
+	GF_FIELD_STEPS,   /* size_t, and at count_offset the struct gf_steps_part that it may follow
+			   * from */
 	GF_FIELD_CHOICE,  /* an enum: index into names */
 	GF_FIELD_RAW,     /* char *: an object's text; absent: NULL */
 	GF_FIELD_SIZES,   /* size_t * and its count */
 	GF_FIELD_REALS,   /* double * and its count */
 	GF_FIELD_LIST,    /* record * and its count: an array of objects */
 	GF_FIELD_OBJECT,  /* record *; absent: NULL */
-	GF_FIELD_GROUP,   /* an object that lives inside this struct; at offset
-			     0 its members are the struct's own */
+	GF_FIELD_GROUP,   /* an object that lives inside this struct; at offset 0 its members are
+			   * the struct's own */
 	GF_FIELD_INCLUDE, /* no key: the fields of another table, here */
 	GF_FIELD_OWN,     /* by the callbacks in own */
 };
@@ -50,13 +47,11 @@ enum gf_presence {
 	GF_HIDDEN,    /* owned by the struct, but no part of this document */
 };
 
-/* A field that a table cannot describe. `place` is the struct plus the field's
- * offset. release and copy are optional where nothing is owned. */
+/* A field that a table cannot describe. `place` is the struct plus the field's offset. release and
+ * copy are optional where nothing is owned. */
 struct gf_field_own {
-	int (*read)(struct gf_json_at *at, const char *key, void *place,
-		    struct gf_error *err);
-	void (*write)(struct gf_json_writer *w, const char *key,
-		      const void *place);
+	int (*read)(struct gf_json_at *at, const char *key, void *place, struct gf_error *err);
+	void (*write)(struct gf_json_writer *w, const char *key, const void *place);
 	bool (*absent)(const void *place); /* (optional: never) */
 	void (*release)(void *place);
 	void (*copy)(void *place); /* was copied bit by bit: own it */
@@ -68,19 +63,18 @@ struct gf_field {
 	enum gf_presence presence;
 	size_t offset;
 	size_t count_offset;      /* SIZES, REALS, LIST, STEPS */
-	const char *per;          /* REALS: one per entry of that field,
-				   * which came before and has the same
-				   * count_offset */
+	const char *per;          /* REALS: one per entry of that field, which came before and has
+				   * the same count_offset */
 	double low, high;         /* SIZE, INT, REAL, SIZES, REALS, STEPS */
 	double absent;            /* SIZE, INT, BOOL, REAL, CHOICE, STEPS */
-	const char *const *names; /* CHOICE, REAL; NULL-terminated; REALS:
-				   * first, what an option calls no numbers */
+	const char *const *names; /* CHOICE, REAL; NULL-terminated; REALS: first, what an option
+				   * calls no numbers */
 	const struct gf_record *record; /* LIST, OBJECT, GROUP, INCLUDE */
 	const struct gf_field_own *own; /* OWN */
-	bool binds; /* what a program saves means nothing with another value */
-	bool share; /* REAL: the share of elements that goes out */
-	/* An option that sets it (json/record_text.h): its name, what its
-	 * argument is, what the value means; NULL: there is none. */
+	bool binds;                     /* what a program saves means nothing with another value */
+	bool share;                     /* REAL: the share of elements that goes out */
+	/* An option that sets it (json/record_text.h): its name, what its argument is, what the
+	 * value means; NULL: there is none. */
 	const char *option, *unit, *help;
 };
 
@@ -89,16 +83,14 @@ struct gf_record {
 	size_t extra_offset; /* of its char *extra, which is never first */
 	bool one_line;       /* how it is written */
 	const struct gf_field *fields;
-	/* Checks between fields, and values that follow from others; called
-	 * when all were read. The cursor names places (optional). */
-	int (*finish)(const struct gf_json_at *at, void *item,
-		      struct gf_error *err);
+	/* Checks between fields, and values that follow from others; called when all were read. The
+	 * cursor names places (optional). */
+	int (*finish)(const struct gf_json_at *at, void *item, struct gf_error *err);
 };
 
 /* The struct has a member `extra`. */
-#define GF_RECORD(type, table)                                                 \
-	.bytes = sizeof(type), .extra_offset = offsetof(type, extra),          \
-	.fields = (table)
+#define GF_RECORD(type, table)                                                                     \
+	.bytes = sizeof(type), .extra_offset = offsetof(type, extra), .fields = (table)
 
 /* Limits that keep every sum and quotient of valid documents finite. */
 #define GF_MAX_SIZE       ((double)((size_t)1 << 62)) /* sizes lie below */
@@ -109,28 +101,25 @@ struct gf_record {
 #define GF_MIN_SHARE      1e-12 /* of what is more than nothing */
 #define GF_MAX_RATE       1e18
 
-/* Reads an open object cursor to its gf_json_end. On failure the item is left
- * as gf_record_release leaves it. */
+/* Reads an open object cursor to its gf_json_end. On failure the item is left as gf_record_release
+ * leaves it. */
 int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 		   struct gf_error *err);
 /* Writes the members, without braces. */
-void gf_record_write(struct gf_json_writer *w, const struct gf_record *r,
-		     const void *item);
-/* Reads and writes the fields without the x- keys, for a caller that has more
- * of its own to read or write in the object. */
+void gf_record_write(struct gf_json_writer *w, const struct gf_record *r, const void *item);
+/* Reads and writes the fields without the x- keys, for a caller that has more of its own to read or
+ * write in the object. */
 int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 		   struct gf_error *err);
-void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,
-		     const void *item);
-/* Settles all STEPS by these lengths (base/steps.h), 0 where not known. Returns
- * the key of one that stays open; NULL: none does. */
-const char *gf_record_settle(const struct gf_record *r, void *item,
-			     double epoch_steps, double run_steps);
-/* Halves a run of so many steps and epochs between each warm-up that would
- * outlast it (STEPS, or REALS with a number for each epoch) and the rest. False:
+void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r, const void *item);
+/* Settles all STEPS by these lengths (base/steps.h), 0 where not known. Returns the key of one that
+ * stays open; NULL: none does. */
+const char *gf_record_settle(const struct gf_record *r, void *item, double epoch_steps,
+			     double run_steps);
+/* Halves a run of so many steps and epochs between each warm-up that would outlast it (STEPS, or
+ * REALS with a number for each epoch) and the rest. False:
  * none would. */
-bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps,
-		       size_t epochs);
+bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps, size_t epochs);
 /* Frees what the item owns and zeroes it. */
 void gf_record_release(const struct gf_record *r, void *item);
 /* *copy = *item, with everything owned anew. */
@@ -138,26 +127,23 @@ void gf_record_copy(const struct gf_record *r, void *copy, const void *item);
 
 /* A zeroed item: every field absent. */
 void gf_record_clear(const struct gf_record *r, void *item);
-/* Copies from `under` every field that is absent in item. The record may have
- * fields of the types before GF_FIELD_GROUP, and groups of them. */
+/* Copies from `under` every field that is absent in item. The record may have fields of the types
+ * before GF_FIELD_GROUP, and groups of them. */
 void gf_record_fill(const struct gf_record *r, void *item, const void *under);
 
 /* Arrays of objects. */
-int gf_list_read(struct gf_json_at *at, const char *key,
-		 const struct gf_record *r, void *items_ptr, size_t *count,
-		 struct gf_error *err);
+int gf_list_read(struct gf_json_at *at, const char *key, const struct gf_record *r, void *items_ptr,
+		 size_t *count, struct gf_error *err);
 void *gf_list_copy(const struct gf_record *r, const void *items, size_t count);
 void gf_list_free(const struct gf_record *r, void *items, size_t count);
 
 /* A whole document: the envelope's format and version, then the record. */
-int gf_document_read(const struct gf_json *root, const char *file,
-		     const char *format, const struct gf_record *r, void *item,
-		     struct gf_error *err);
-char *gf_document_write(const char *format, const struct gf_record *r,
-			const void *item);
-/* Whether a reader would take the struct: it is written and read back. The
- * message calls it "the plan", by the format. */
-int gf_document_check(const char *format, const struct gf_record *r,
-		      const void *item, struct gf_error *err);
+int gf_document_read(const struct gf_json *root, const char *file, const char *format,
+		     const struct gf_record *r, void *item, struct gf_error *err);
+char *gf_document_write(const char *format, const struct gf_record *r, const void *item);
+/* Whether a reader would take the struct: it is written and read back. The message calls it "the
+ * plan", by the format. */
+int gf_document_check(const char *format, const struct gf_record *r, const void *item,
+		      struct gf_error *err);
 
 #endif

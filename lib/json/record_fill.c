@@ -60,10 +60,8 @@ static void swap_field(const struct gf_field *f, void *a, void *b)
 {
 	assert(f->type < GF_FIELD_GROUP && f->type != GF_FIELD_STEPS);
 	swap(gf_field_place(f, a), gf_field_place(f, b), gf_field_bytes(f));
-	if (f->type == GF_FIELD_SIZES || f->type == GF_FIELD_REALS ||
-	    f->type == GF_FIELD_LIST)
-		swap(gf_field_count(f, a), gf_field_count(f, b),
-		     sizeof(size_t));
+	if (f->type == GF_FIELD_SIZES || f->type == GF_FIELD_REALS || f->type == GF_FIELD_LIST)
+		swap(gf_field_count(f, a), gf_field_count(f, b), sizeof(size_t));
 }
 
 /* `from` is the caller's own copy, which gets what was absent. */
@@ -74,8 +72,7 @@ static void take(const struct gf_record *r, void *item, void *from)
 
 	for (f = r->fields; !gf_field_is_last(f); f++) {
 		if (f->type == GF_FIELD_GROUP)
-			take(f->record, gf_field_place(f, item),
-			     gf_field_place(f, from));
+			take(f->record, gf_field_place(f, item), gf_field_place(f, from));
 		else if (gf_field_is_absent(f, item))
 			swap_field(f, item, from);
 	}
@@ -94,8 +91,8 @@ void gf_record_fill(const struct gf_record *r, void *item, const void *under)
 	free(copy);
 }
 
-const char *gf_record_settle(const struct gf_record *r, void *item,
-			     double epoch_steps, double run_steps)
+const char *gf_record_settle(const struct gf_record *r, void *item, double epoch_steps,
+			     double run_steps)
 {
 	const struct gf_field *f;
 	const char *open = NULL;
@@ -105,15 +102,13 @@ const char *gf_record_settle(const struct gf_record *r, void *item,
 
 		if (f->type != GF_FIELD_STEPS)
 			continue;
-		gf_steps_settle(gf_field_place(f, item), part, epoch_steps,
-				run_steps);
+		gf_steps_settle(gf_field_place(f, item), part, epoch_steps, run_steps);
 		open = part->of == GF_STEPS_KNOWN ? open : f->key;
 	}
 	return open;
 }
 
-bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps,
-		       size_t epochs)
+bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps, size_t epochs)
 {
 	const struct gf_field *f;
 	bool shorter = false;
@@ -121,8 +116,7 @@ bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps,
 	for (f = r->fields; !gf_field_is_last(f); f++) {
 		const bool listed = f->type == GF_FIELD_REALS;
 		const size_t run = listed ? epochs : steps;
-		size_t *length = listed ? gf_field_count(f, item)
-					: gf_field_place(f, item);
+		size_t *length = listed ? gf_field_count(f, item) : gf_field_place(f, item);
 
 		if ((!listed && f->type != GF_FIELD_STEPS) || *length < run)
 			continue;

@@ -8,16 +8,14 @@
 #include "json/record_parts.h"
 
 /*
- * Two walks over what a struct owns are one: an item is released, or it was
- * copied bit by bit and gets strings, arrays and objects of its own.
+ * Two walks over what a struct owns are one: an item is released, or it was copied bit by bit and
+ * gets strings, arrays and objects of its own.
  */
 enum walk { RELEASE, OWN };
 
-static void walk_fields(enum walk walk, const struct gf_field *fields,
-			void *item);
+static void walk_fields(enum walk walk, const struct gf_field *fields, void *item);
 
-static void walk_bytes(enum walk walk, const struct gf_field *f, void *item,
-		       size_t bytes)
+static void walk_bytes(enum walk walk, const struct gf_field *f, void *item, size_t bytes)
 {
 	void *p = gf_field_pointer(f, item);
 
@@ -27,16 +25,14 @@ static void walk_bytes(enum walk walk, const struct gf_field *f, void *item,
 		gf_field_set_pointer(f, item, gf_xmemdup(p, bytes));
 }
 
-static void walk_list(enum walk walk, const struct gf_field *f, void *item,
-		      size_t count)
+static void walk_list(enum walk walk, const struct gf_field *f, void *item, size_t count)
 {
 	void *items = gf_field_pointer(f, item);
 
 	if (walk == RELEASE)
 		gf_list_free(f->record, items, count);
 	else
-		gf_field_set_pointer(f, item,
-				     gf_list_copy(f->record, items, count));
+		gf_field_set_pointer(f, item, gf_list_copy(f->record, items, count));
 }
 
 /* The fields, and the keys that a reader does not know. */
@@ -63,8 +59,7 @@ static void walk_field(enum walk walk, const struct gf_field *f, void *item)
 		break;
 	case GF_FIELD_SIZES:
 	case GF_FIELD_REALS:
-		walk_bytes(walk, f, item,
-			   *gf_field_count(f, item) * gf_field_bytes(f));
+		walk_bytes(walk, f, item, *gf_field_count(f, item) * gf_field_bytes(f));
 		break;
 	case GF_FIELD_LIST:
 		walk_list(walk, f, item, *gf_field_count(f, item));
@@ -89,8 +84,7 @@ static void walk_field(enum walk walk, const struct gf_field *f, void *item)
 	}
 }
 
-static void walk_fields(enum walk walk, const struct gf_field *fields,
-			void *item)
+static void walk_fields(enum walk walk, const struct gf_field *fields, void *item)
 {
 	const struct gf_field *f;
 
@@ -125,7 +119,6 @@ void *gf_list_copy(const struct gf_record *r, const void *items, size_t count)
 	size_t i;
 
 	for (i = 0; copy && i < count; i++)
-		gf_record_copy(r, copy + i * r->bytes,
-			       (const char *)items + i * r->bytes);
+		gf_record_copy(r, copy + i * r->bytes, (const char *)items + i * r->bytes);
 	return copy;
 }

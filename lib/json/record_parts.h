@@ -18,10 +18,9 @@ static inline void *gf_field_place(const struct gf_field *f, const void *item)
 static inline size_t gf_field_bytes(const struct gf_field *f)
 {
 	_Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "64 bits");
-	return f->type == GF_FIELD_BOOL ? sizeof(bool)
-	       : f->type == GF_FIELD_INT || f->type == GF_FIELD_CHOICE
-		       ? sizeof(int)
-		       : 8;
+	return f->type == GF_FIELD_BOOL                                ? sizeof(bool)
+	       : f->type == GF_FIELD_INT || f->type == GF_FIELD_CHOICE ? sizeof(int)
+								       : 8;
 }
 
 static inline size_t *gf_field_count(const struct gf_field *f, const void *item)
@@ -29,14 +28,12 @@ static inline size_t *gf_field_count(const struct gf_field *f, const void *item)
 	return (size_t *)((char *)item + f->count_offset);
 }
 
-static inline struct gf_steps_part *gf_field_part(const struct gf_field *f,
-						  const void *item)
+static inline struct gf_steps_part *gf_field_part(const struct gf_field *f, const void *item)
 {
 	return (struct gf_steps_part *)(void *)((char *)item + f->count_offset);
 }
 
-static inline char **gf_record_extra(const struct gf_record *r,
-				     const void *item)
+static inline char **gf_record_extra(const struct gf_record *r, const void *item)
 {
 	return (char **)((char *)item + r->extra_offset);
 }
@@ -50,8 +47,7 @@ static inline void *gf_field_pointer(const struct gf_field *f, const void *item)
 	return pointer;
 }
 
-static inline void gf_field_set_pointer(const struct gf_field *f, void *item,
-					void *pointer)
+static inline void gf_field_set_pointer(const struct gf_field *f, void *item, void *pointer)
 {
 	memcpy(gf_field_place(f, item), &pointer, sizeof(pointer));
 }

@@ -9,8 +9,8 @@
 #include "base/heap.h"
 #include "json/record_parts.h"
 
-static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
-			void *item, struct gf_error *err)
+static int read_numbers(struct gf_json_at *at, const struct gf_field *f, void *item,
+			struct gf_error *err)
 {
 	bool reals = f->type == GF_FIELD_REALS;
 	struct gf_json_at row;
@@ -20,18 +20,16 @@ static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
 
 	rc = gf_json_array(at, f->key, &row, &count, err);
 	if (!rc && f->per && count != *gf_field_count(f, item))
-		rc = gf_json_refuse(at, f->key, err,
-				    "want %zu numbers, one per %s, got %zu",
+		rc = gf_json_refuse(at, f->key, err, "want %zu numbers, one per %s, got %zu",
 				    *gf_field_count(f, item), f->per, count);
 	if (rc || !count)
 		return rc;
 	numbers = gf_xcalloc(count, reals ? sizeof(double) : sizeof(size_t));
 	for (i = 0; i < count && !rc; i++)
-		rc = reals ? gf_json_real(gf_json_item(&row, i), NULL, f->low,
-					  f->high, (double *)numbers + i, err)
-			   : gf_json_size(gf_json_item(&row, i), NULL,
-					  (size_t)f->low, (size_t)f->high,
-					  (size_t *)numbers + i, err);
+		rc = reals ? gf_json_real(gf_json_item(&row, i), NULL, f->low, f->high,
+					  (double *)numbers + i, err)
+			   : gf_json_size(gf_json_item(&row, i), NULL, (size_t)f->low,
+					  (size_t)f->high, (size_t *)numbers + i, err);
 	if (rc) {
 		free(numbers);
 		return rc;
@@ -41,12 +39,12 @@ static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
 	return 0;
 }
 
-static int read_fields(struct gf_json_at *at, const struct gf_field *fields,
-		       void *item, struct gf_error *err);
+static int read_fields(struct gf_json_at *at, const struct gf_field *fields, void *item,
+		       struct gf_error *err);
 
 /* An object by pointer, or one inside the struct. */
-static int read_object(struct gf_json_at *at, const struct gf_field *f,
-		       void *item, struct gf_error *err)
+static int read_object(struct gf_json_at *at, const struct gf_field *f, void *item,
+		       struct gf_error *err)
 {
 	struct gf_json_at inner;
 	void *object;
@@ -59,8 +57,7 @@ static int read_object(struct gf_json_at *at, const struct gf_field *f,
 		item = gf_field_place(f, item);
 		rc = read_fields(&inner, f->record->fields, item, err);
 		if (!rc)
-			rc = gf_json_end(&inner,
-					 gf_record_extra(f->record, item), err);
+			rc = gf_json_end(&inner, gf_record_extra(f->record, item), err);
 		gf_json_leave(&inner);
 		return rc;
 	}
@@ -86,8 +83,8 @@ static int read_real(struct gf_json_at *at, const struct gf_field *f, double *p,
 }
 
 /* A number, or the part of another length. */
-static int read_steps(struct gf_json_at *at, const struct gf_field *f,
-		      void *item, struct gf_error *err)
+static int read_steps(struct gf_json_at *at, const struct gf_field *f, void *item,
+		      struct gf_error *err)
 {
 	struct gf_steps_part *part = gf_field_part(f, item);
 	struct gf_json_at inner;
@@ -110,8 +107,8 @@ static int read_steps(struct gf_json_at *at, const struct gf_field *f,
 	return rc;
 }
 
-static int read_field(struct gf_json_at *at, const struct gf_field *f,
-		      void *item, struct gf_error *err)
+static int read_field(struct gf_json_at *at, const struct gf_field *f, void *item,
+		      struct gf_error *err)
 {
 	void *p = gf_field_place(f, item);
 
@@ -119,13 +116,11 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f,
 	case GF_FIELD_STRING:
 		return gf_json_string(at, f->key, p, err);
 	case GF_FIELD_SIZE:
-		return gf_json_size(at, f->key, (size_t)f->low, (size_t)f->high,
-				    p, err);
+		return gf_json_size(at, f->key, (size_t)f->low, (size_t)f->high, p, err);
 	case GF_FIELD_STEPS:
 		return read_steps(at, f, item, err);
 	case GF_FIELD_INT:
-		return gf_json_int(at, f->key, (int)f->low, (int)f->high, p,
-				   err);
+		return gf_json_int(at, f->key, (int)f->low, (int)f->high, p, err);
 	case GF_FIELD_BOOL:
 		return gf_json_bool(at, f->key, p, err);
 	case GF_FIELD_REAL:
@@ -138,8 +133,7 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f,
 	case GF_FIELD_REALS:
 		return read_numbers(at, f, item, err);
 	case GF_FIELD_LIST:
-		return gf_list_read(at, f->key, f->record, p,
-				    gf_field_count(f, item), err);
+		return gf_list_read(at, f->key, f->record, p, gf_field_count(f, item), err);
 	case GF_FIELD_OBJECT:
 	case GF_FIELD_GROUP:
 		return read_object(at, f, item, err);
@@ -152,8 +146,8 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f,
 	return 0;
 }
 
-static int read_fields(struct gf_json_at *at, const struct gf_field *fields,
-		       void *item, struct gf_error *err)
+static int read_fields(struct gf_json_at *at, const struct gf_field *fields, void *item,
+		       struct gf_error *err)
 {
 	const struct gf_field *f;
 	int rc = 0;
@@ -192,9 +186,8 @@ int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 	return rc;
 }
 
-int gf_list_read(struct gf_json_at *at, const char *key,
-		 const struct gf_record *r, void *items_ptr, size_t *count,
-		 struct gf_error *err)
+int gf_list_read(struct gf_json_at *at, const char *key, const struct gf_record *r, void *items_ptr,
+		 size_t *count, struct gf_error *err)
 {
 	struct gf_json_at list, entry;
 	char *items;
@@ -208,8 +201,7 @@ int gf_list_read(struct gf_json_at *at, const char *key,
 	for (i = 0; i < n && !rc; i++) {
 		rc = gf_json_object(gf_json_item(&list, i), NULL, &entry, err);
 		if (!rc)
-			rc = gf_record_read(&entry, r, items + i * r->bytes,
-					    err);
+			rc = gf_record_read(&entry, r, items + i * r->bytes, err);
 	}
 	if (rc) {
 		gf_list_free(r, items, n);

@@ -22,8 +22,7 @@ const char *const *gf_field_words(const struct gf_field *f)
 	return f->type == GF_FIELD_BOOL ? switches : f->names;
 }
 
-static int parse_real(const struct gf_field *f, const char *text, double *p,
-		      struct gf_error *err)
+static int parse_real(const struct gf_field *f, const char *text, double *p, struct gf_error *err)
 {
 	if (!f->names || strcmp(text, f->names[0]) != 0)
 		return gf_units_real(text, f->low, f->high, p, err);
@@ -31,8 +30,7 @@ static int parse_real(const struct gf_field *f, const char *text, double *p,
 	return 0;
 }
 
-static int parse_reals(const struct gf_field *f, const char *text, void *item,
-		       struct gf_error *err)
+static int parse_reals(const struct gf_field *f, const char *text, void *item, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *rest = copy, *part;
 	double *numbers = gf_xcalloc(strlen(text) + 1, sizeof(*numbers));
@@ -42,8 +40,7 @@ static int parse_reals(const struct gf_field *f, const char *text, void *item,
 	if (f->names && strcmp(text, f->names[0]) == 0)
 		rest = NULL;
 	while (!rc && (part = strsep(&rest, ",")))
-		rc = gf_units_real(part, f->low, f->high, &numbers[count++],
-				   err);
+		rc = gf_units_real(part, f->low, f->high, &numbers[count++], err);
 	free(copy);
 	if (rc) {
 		free(numbers);
@@ -55,8 +52,7 @@ static int parse_reals(const struct gf_field *f, const char *text, void *item,
 	return 0;
 }
 
-int gf_field_parse(const struct gf_field *f, const char *text, void *item,
-		   struct gf_error *err)
+int gf_field_parse(const struct gf_field *f, const char *text, void *item, struct gf_error *err)
 {
 	void *p = gf_field_place(f, item);
 	long long whole;
@@ -65,9 +61,8 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 	switch (f->type) {
 	case GF_FIELD_SIZE:
 	case GF_FIELD_INT:
-		rc = gf_units_int(text, (long long)f->low,
-				  (long long)fmin(f->high, MAX_WHOLE), &whole,
-				  err);
+		rc = gf_units_int(text, (long long)f->low, (long long)fmin(f->high, MAX_WHOLE),
+				  &whole, err);
 		if (!rc && f->type == GF_FIELD_INT)
 			*(int *)p = (int)whole;
 		else if (!rc)
@@ -92,8 +87,7 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 	}
 }
 
-static void print_reals(const struct gf_field *f, const void *item,
-			struct gf_text *out)
+static void print_reals(const struct gf_field *f, const void *item, struct gf_text *out)
 {
 	const double *numbers = gf_field_pointer(f, item);
 	size_t i, count = *gf_field_count(f, item);
@@ -104,8 +98,7 @@ static void print_reals(const struct gf_field *f, const void *item,
 		gf_text_addf(out, "%s", f->names[0]);
 }
 
-void gf_field_print(const struct gf_field *f, const void *item,
-		    struct gf_text *out)
+void gf_field_print(const struct gf_field *f, const void *item, struct gf_text *out)
 {
 	const void *p = gf_field_place(f, item);
 

@@ -5,8 +5,8 @@
 
 #include "json/record_parts.h"
 
-/* The value of a scalar field as a double; exact, as sizes stay below 2^62
- * only in comparisons with `absent`, which is small. */
+/* The value of a scalar field as a double; exact, as sizes stay below 2^62 only in comparisons with
+ * `absent`, which is small. */
 static double scalar_of(const struct gf_field *f, const void *item)
 {
 	const void *p = gf_field_place(f, item);
@@ -45,8 +45,7 @@ bool gf_field_is_absent(const struct gf_field *f, const void *item)
 	case GF_FIELD_SIZES:
 	case GF_FIELD_REALS:
 	case GF_FIELD_LIST:
-		return *gf_field_count(f, item) == 0 ||
-		       (f->per && !gf_field_pointer(f, item));
+		return *gf_field_count(f, item) == 0 || (f->per && !gf_field_pointer(f, item));
 	case GF_FIELD_STRING:
 	case GF_FIELD_RAW:
 	case GF_FIELD_OBJECT:
@@ -63,11 +62,9 @@ bool gf_field_is_absent(const struct gf_field *f, const void *item)
 	}
 }
 
-static void write_fields(struct gf_json_writer *w,
-			 const struct gf_field *fields, const void *item);
+static void write_fields(struct gf_json_writer *w, const struct gf_field *fields, const void *item);
 
-static void open_record(struct gf_json_writer *w, const char *key,
-			const struct gf_record *r)
+static void open_record(struct gf_json_writer *w, const char *key, const struct gf_record *r)
 {
 	if (r->one_line)
 		gf_json_open_line(w, key);
@@ -75,8 +72,7 @@ static void open_record(struct gf_json_writer *w, const char *key,
 		gf_json_open_object(w, key);
 }
 
-static void write_numbers(struct gf_json_writer *w, const struct gf_field *f,
-			  const void *item)
+static void write_numbers(struct gf_json_writer *w, const struct gf_field *f, const void *item)
 {
 	const void *numbers = gf_field_pointer(f, item);
 	size_t i, count = *gf_field_count(f, item);
@@ -91,9 +87,8 @@ static void write_numbers(struct gf_json_writer *w, const struct gf_field *f,
 	gf_json_close_array(w);
 }
 
-static void write_list(struct gf_json_writer *w, const char *key,
-		       const struct gf_record *r, const void *items,
-		       size_t count)
+static void write_list(struct gf_json_writer *w, const char *key, const struct gf_record *r,
+		       const void *items, size_t count)
 {
 	size_t i;
 
@@ -106,25 +101,20 @@ static void write_list(struct gf_json_writer *w, const char *key,
 	gf_json_close_array(w);
 }
 
-static void write_steps(struct gf_json_writer *w, const struct gf_field *f,
-			const void *item)
+static void write_steps(struct gf_json_writer *w, const struct gf_field *f, const void *item)
 {
 	const struct gf_steps_part *part = gf_field_part(f, item);
 
 	if (part->of == GF_STEPS_KNOWN) {
-		gf_json_put_size(w, f->key,
-				 *(const size_t *)gf_field_place(f, item));
+		gf_json_put_size(w, f->key, *(const size_t *)gf_field_place(f, item));
 		return;
 	}
 	gf_json_open_line(w, f->key);
-	gf_json_put_real(w,
-			 part->of == GF_STEPS_OF_RUN ? "run_share" : "epochs",
-			 part->share);
+	gf_json_put_real(w, part->of == GF_STEPS_OF_RUN ? "run_share" : "epochs", part->share);
 	gf_json_close_object(w);
 }
 
-static void write_field(struct gf_json_writer *w, const struct gf_field *f,
-			const void *item)
+static void write_field(struct gf_json_writer *w, const struct gf_field *f, const void *item)
 {
 	const void *p = gf_field_place(f, item);
 
@@ -168,9 +158,7 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 	case GF_FIELD_GROUP:
 		open_record(w, f->key, f->record);
 		gf_record_write(w, f->record,
-				f->type == GF_FIELD_GROUP
-					? p
-					: gf_field_pointer(f, item));
+				f->type == GF_FIELD_GROUP ? p : gf_field_pointer(f, item));
 		gf_json_close_object(w);
 		break;
 	case GF_FIELD_INCLUDE:
@@ -182,8 +170,7 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 	}
 }
 
-static void write_fields(struct gf_json_writer *w,
-			 const struct gf_field *fields, const void *item)
+static void write_fields(struct gf_json_writer *w, const struct gf_field *fields, const void *item)
 {
 	const struct gf_field *f;
 	bool written = false;
@@ -200,14 +187,12 @@ static void write_fields(struct gf_json_writer *w,
 	}
 }
 
-void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,
-		     const void *item)
+void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r, const void *item)
 {
 	write_fields(w, r->fields, item);
 }
 
-void gf_record_write(struct gf_json_writer *w, const struct gf_record *r,
-		     const void *item)
+void gf_record_write(struct gf_json_writer *w, const struct gf_record *r, const void *item)
 {
 	write_fields(w, r->fields, item);
 	gf_json_put_extra(w, *gf_record_extra(r, item));

@@ -28,9 +28,8 @@ int gf_embed_start(struct gradflow_exchange *x, struct gf_error *err)
 		.shapes = x->shapes,
 		.epoch_steps = x->epoch_steps,
 		.momentum = x->momentum,
-		.scaled =
-			gf_loss_scale_wanted(&x->plan) &&
-			gf_selection_has(&x->plan.selection, GF_SELECT_SCALES),
+		.scaled = gf_loss_scale_wanted(&x->plan) &&
+			  gf_selection_has(&x->plan.selection, GF_SELECT_SCALES),
 		.timeout_s = x->timeout_s,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,
@@ -64,24 +63,22 @@ void gf_embed_stop(struct gradflow_exchange *x)
 
 /* --- what the caller gives ------------------------------------------------ */
 
-/* Structs of later versions of gradflow.h: both of them only ever grow. No
- * version's is so large: a size that nobody has set. */
+/* Structs of later versions of gradflow.h: both of them only ever grow. No version's is so large: a
+ * size that nobody has set. */
 #define MOST_BYTES 4096
 
 /* Copies what this version knows; the rest must be zero. */
-static int take(const void *from, size_t given, void *to, size_t known,
-		struct gf_error *err)
+static int take(const void *from, size_t given, void *to, size_t known, struct gf_error *err)
 {
 	const unsigned char *bytes = from;
 	size_t i;
 
 	for (i = known; i < given; i++)
 		if (bytes[i])
-			return gf_error_set(
-				err, -EINVAL,
-				"want zeros after the %zu bytes that this "
-				"version knows, got %d in byte %zu of %zu",
-				known, bytes[i], i, given);
+			return gf_error_set(err, -EINVAL,
+					    "want zeros after the %zu bytes that this version "
+					    "knows, got %d in byte %zu of %zu",
+					    known, bytes[i], i, given);
 	memcpy(to, from, known);
 	return 0;
 }
@@ -91,25 +88,21 @@ static int check_size(size_t size, size_t least, struct gf_error *err)
 	if (size >= least && size <= MOST_BYTES && size % sizeof(size_t) == 0)
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want their size, %zu to %d bytes in words of %zu, "
-			    "got %zu",
-			    least, MOST_BYTES, sizeof(size_t), size);
+			    "want their size, %zu to %d bytes in words of %zu, got %zu", least,
+			    MOST_BYTES, sizeof(size_t), size);
 }
 
 static int check_seconds(const char *name, double seconds, struct gf_error *err)
 {
 	return seconds >= 0 && !isinf(seconds)
 		       ? 0
-		       : gf_error_set(err, -EINVAL,
-				      "%s: want 0 or more, got %g", name,
-				      seconds);
+		       : gf_error_set(err, -EINVAL, "%s: want 0 or more, got %g", name, seconds);
 }
 
-/* What the caller gives, of this version or a later one, as this one has it;
- * its strings are borrowed. */
+/* What the caller gives, of this version or a later one, as this one has it; its strings are
+ * borrowed. */
 static int take_options(const struct gradflow_exchange_options *from,
-			struct gradflow_exchange_options *to,
-			struct gf_error *err)
+			struct gradflow_exchange_options *to, struct gf_error *err)
 {
 	int rc = check_size(from ? from->size : 0, sizeof(*to), err);
 
@@ -119,31 +112,24 @@ static int take_options(const struct gradflow_exchange_options *from,
 	return rc ? rc : check_seconds("join_s", to->join_s, err);
 }
 
-static int check_options(const struct gradflow_exchange_options *o,
-			 struct gf_error *err)
+static int check_options(const struct gradflow_exchange_options *o, struct gf_error *err)
 {
 	int rc = check_seconds("timeout_s", o->timeout_s, err);
 
 	if (!rc && !(o->momentum >= 0 && o->momentum < 1))
-		rc = gf_error_set(err, -EINVAL,
-				  "momentum: want 0 or more, below 1, got %g",
+		rc = gf_error_set(err, -EINVAL, "momentum: want 0 or more, below 1, got %g",
 				  o->momentum);
 	if (!rc && !!o->plan + !!o->plan_text + !!o->messages > 1)
 		rc = gf_error_set(err, -EINVAL,
-				  "want one of plan, plan_text and messages at "
-				  "most, got several");
-	if (!rc && (o->messages || o->nmessages) &&
-	    !(o->messages && o->nmessages))
-		rc = gf_error_set(err, -EINVAL,
-				  "want messages and nmessages, got one of "
-				  "them");
+				  "want one of plan, plan_text and messages at most, got several");
+	if (!rc && (o->messages || o->nmessages) && !(o->messages && o->nmessages))
+		rc = gf_error_set(err, -EINVAL, "want messages and nmessages, got one of them");
 	return rc;
 }
 
 /* The same of tensors, which are the caller's to free. */
-static int take_tensors(const struct gradflow_tensor *from, size_t ntensors,
-			size_t size, struct gradflow_tensor **to,
-			struct gf_error *err)
+static int take_tensors(const struct gradflow_tensor *from, size_t ntensors, size_t size,
+			struct gradflow_tensor **to, struct gf_error *err)
 {
 	const size_t step = size ? size : sizeof(**to);
 	int rc = check_size(step, sizeof(**to), err);
@@ -155,16 +141,12 @@ static int take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 		return rc;
 	}
 	if (!from || !ntensors)
-		return gf_error_set(err, -EINVAL,
-				    "want one tensor or more, got none");
-	t = ntensors <= PTRDIFF_MAX / MOST_BYTES ? calloc(ntensors, sizeof(*t))
-						 : NULL;
+		return gf_error_set(err, -EINVAL, "want one tensor or more, got none");
+	t = ntensors <= PTRDIFF_MAX / MOST_BYTES ? calloc(ntensors, sizeof(*t)) : NULL;
 	if (!t) /* a caller who has counted wrong */
-		return gf_error_set(err, -ENOMEM, "no memory for %zu tensors",
-				    ntensors);
+		return gf_error_set(err, -ENOMEM, "no memory for %zu tensors", ntensors);
 	for (i = 0; i < ntensors && !rc; i++) {
-		rc = take((const char *)from + i * step, step, &t[i],
-			  sizeof(*t), err);
+		rc = take((const char *)from + i * step, step, &t[i], sizeof(*t), err);
 		if (rc)
 			gf_error_prefix(err, "tensor %zu", i);
 	}
@@ -176,26 +158,22 @@ static int take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 }
 
 /* Of at most *left elements, which it takes its own from. */
-static int check_one(const struct gradflow_tensor *t, size_t index,
-		     size_t *left, struct gf_error *err)
+static int check_one(const struct gradflow_tensor *t, size_t index, size_t *left,
+		     struct gf_error *err)
 {
 	size_t most = *left, count = 1, i;
 
 	if (!t->name || !t->name[0])
-		return gf_error_set(err, -EINVAL,
-				    "tensor %zu: want a name, got none", index);
+		return gf_error_set(err, -EINVAL, "tensor %zu: want a name, got none", index);
 	if (t->dimensions < 1 || t->dimensions > GRADFLOW_DIMENSIONS)
 		return gf_error_set(err, -EINVAL,
-				    "tensor %zu (%s): want 1 to %d dimensions, "
-				    "got %zu",
-				    index, t->name, GRADFLOW_DIMENSIONS,
-				    t->dimensions);
+				    "tensor %zu (%s): want 1 to %d dimensions, got %zu", index,
+				    t->name, GRADFLOW_DIMENSIONS, t->dimensions);
 	for (i = 0; i < t->dimensions; i++) {
 		if (!t->shape[i] || t->shape[i] > most)
 			return gf_error_set(err, -EINVAL,
-					    "tensor %zu (%s): dimension %zu: "
-					    "want 1 or more, and memory for "
-					    "them, got %zu",
+					    "tensor %zu (%s): dimension %zu: want 1 or more, and "
+					    "memory for them, got %zu",
 					    index, t->name, i, t->shape[i]);
 		most /= t->shape[i];
 		count *= t->shape[i];
@@ -218,8 +196,7 @@ static int check_tensors(const struct gradflow_tensor *tensors, size_t ntensors,
 			if (!strcmp(tensors[i].name, tensors[k].name))
 				rc = gf_error_set(
 					err, -EINVAL,
-					"tensor %zu: want a name of its own, "
-					"got tensor %zu's, %s",
+					"tensor %zu: want a name of its own, got tensor %zu's, %s",
 					i, k, tensors[i].name);
 	return rc;
 }
@@ -238,15 +215,12 @@ static char *list_messages(const struct gradflow_exchange_options *o)
 	return gf_text_take(&t);
 }
 
-static int same_options(struct gf_comm *comm,
-			const struct gradflow_exchange_options *o,
+static int same_options(struct gf_comm *comm, const struct gradflow_exchange_options *o,
 			struct gf_error *err)
 {
 	char *numbers = gf_xasprintf(
-		"epoch_steps %zu, timeout_s %g, momentum %g, on_device %d, "
-		"flat %d",
-		o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0,
-		o->flat != 0);
+		"epoch_steps %zu, timeout_s %g, momentum %g, on_device %d, flat %d", o->epoch_steps,
+		o->timeout_s, o->momentum, o->on_device != 0, o->flat != 0);
 	char *messages = list_messages(o);
 	const struct {
 		const char *what, *text; /* NULL: none */
@@ -260,8 +234,7 @@ static int same_options(struct gf_comm *comm,
 	int rc = 0;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(said) && !rc; i++)
-		rc = gf_comm_same_text(comm, said[i].what,
-				       said[i].text ? said[i].text : "none",
+		rc = gf_comm_same_text(comm, said[i].what, said[i].text ? said[i].text : "none",
 				       err);
 	free(numbers);
 	free(messages);
@@ -291,10 +264,8 @@ static int show_hosts(struct gradflow_exchange *x, struct gf_error *err)
 	return gf_comm_allgather(c, &own, sizeof(own), x->hosts, err);
 }
 
-static int open_all(struct gradflow_exchange *x,
-		    const struct gradflow_tensor *given,
-		    const struct gradflow_exchange_options *o,
-		    struct gf_error *err)
+static int open_all(struct gradflow_exchange *x, const struct gradflow_tensor *given,
+		    const struct gradflow_exchange_options *o, struct gf_error *err)
 {
 	struct gradflow_tensor *tensors = NULL;
 	int rc = check_options(o, err);
@@ -304,9 +275,7 @@ static int open_all(struct gradflow_exchange *x,
 	x->timeout_s = o->timeout_s;
 	x->former = o->former;
 	x->momentum = o->momentum;
-	rc = rc ? rc
-		: take_tensors(given, x->ntensors, o->tensor_size, &tensors,
-			       err);
+	rc = rc ? rc : take_tensors(given, x->ntensors, o->tensor_size, &tensors, err);
 	rc = rc ? rc : check_tensors(tensors, x->ntensors, err);
 	if (!rc && o->plan_text)
 		rc = gf_embed_plan_text(&x->plan, o->plan_text, err);
@@ -351,8 +320,8 @@ static void free_all(struct gradflow_exchange *x)
 	free(x);
 }
 
-/* A transport that cannot give messages up may yet write to memory, which then
- * stays, and a GPU may wait for ever for what others would send. */
+/* A transport that cannot give messages up may yet write to memory, which then stays, and a GPU may
+ * wait for ever for what others would send. */
 static void close_all(struct gradflow_exchange *x)
 {
 	struct gf_comm *comm = x->comm;
@@ -365,12 +334,10 @@ static void close_all(struct gradflow_exchange *x)
 	}
 }
 
-int gf_embed_exchange_open(struct gf_comm *comm,
-			   const struct gradflow_tensor *tensors,
-			   size_t ntensors,
-			   const struct gradflow_exchange_options *options,
-			   const struct gf_embed_device *device,
-			   struct gradflow_exchange **out, struct gf_error *err)
+int gf_embed_exchange_open(struct gf_comm *comm, const struct gradflow_tensor *tensors,
+			   size_t ntensors, const struct gradflow_exchange_options *options,
+			   const struct gf_embed_device *device, struct gradflow_exchange **out,
+			   struct gf_error *err)
 {
 	struct gradflow_exchange *x = gf_xcalloc(1, sizeof(*x));
 	int rc;
@@ -388,22 +355,19 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 }
 
 /* A caller's allgather knows no struct gf_error. */
-static int gather(void *ctx, const void *send, size_t size_bytes, void *recv,
-		  struct gf_error *err)
+static int gather(void *ctx, const void *send, size_t size_bytes, void *recv, struct gf_error *err)
 {
 	const struct gradflow_exchange_options *o = ctx;
 	int rc = o->allgather(o->allgather_ctx, send, size_bytes, recv);
 
 	return rc ? gf_error_set(err, rc < 0 ? rc : -EIO,
-				 "the caller's allgather of %zu bytes failed "
-				 "(%d)",
-				 size_bytes, rc)
+				 "the caller's allgather of %zu bytes failed (%d)", size_bytes, rc)
 		  : 0;
 }
 
 static int join(const struct gradflow_tensor *tensors, size_t ntensors,
-		const struct gradflow_exchange_options *options,
-		struct gradflow_exchange **x, struct gf_error *err)
+		const struct gradflow_exchange_options *options, struct gradflow_exchange **x,
+		struct gf_error *err)
 {
 	struct gradflow_exchange_options o;
 	struct gf_join join = {.allgather = gather, .ctx = &o};
@@ -426,13 +390,10 @@ static int join(const struct gradflow_tensor *tensors, size_t ntensors,
 		.variable = getenv,
 	};
 	rc = gf_comm_open(&how, &comm, err);
-	return rc ? rc
-		  : gf_embed_exchange_open(comm, tensors, ntensors, &o, NULL, x,
-					   err);
+	return rc ? rc : gf_embed_exchange_open(comm, tensors, ntensors, &o, NULL, x, err);
 }
 
-API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
-			       size_t ntensors,
+API int gradflow_exchange_open(const struct gradflow_tensor *tensors, size_t ntensors,
 			       const struct gradflow_exchange_options *options,
 			       struct gradflow_exchange **x)
 {
@@ -442,16 +403,15 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 	int rc;
 
 	if (!x)
-		return gf_error_set(err, -EINVAL,
-				    "gradflow_exchange_open: want a place for "
-				    "the exchange, got NULL");
+		return gf_error_set(
+			err, -EINVAL,
+			"gradflow_exchange_open: want a place for the exchange, got NULL");
 	*x = NULL;
 	before = gf_locale_enter();
 	if (GF_HEAP_FAILS(guard)) { /* what is open stays so */
 		gf_locale_leave(before);
 		*x = NULL;
-		return gf_error_set(err, -ENOMEM, "gradflow_exchange_open: %s",
-				    guard.line);
+		return gf_error_set(err, -ENOMEM, "gradflow_exchange_open: %s", guard.line);
 	}
 	rc = join(tensors, ntensors, options, x, err);
 	gf_locale_leave(before);

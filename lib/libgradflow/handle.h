@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/libgradflow: the exchange as a C library for other programs, under the
- * ABI of include/gradflow.h. */
+/* lib/libgradflow: the exchange as a C library for other programs, under the ABI of
+ * include/gradflow.h. */
 #ifndef GF_LIBGRADFLOW_HANDLE_H
 #define GF_LIBGRADFLOW_HANDLE_H
 
@@ -33,11 +33,10 @@ struct gf_embed_host {
 };
 
 /*
- * The exchange of gradflow.h, and what gf-train does around its own without a
- * model, data and an optimiser: ranks, a plan that is bound to tensors, and
- * sets of its state. handle.c opens it, handle_plan.c takes the caller's plan,
- * handle_step.c has the steps and says which calls are allowed when, and
- * handle_state.c has what it holds back, and its sets.
+ * The exchange of gradflow.h, and what gf-train does around its own without a model, data and an
+ * optimiser: ranks, a plan that is bound to tensors, and sets of its state. handle.c opens it,
+ * handle_plan.c takes the caller's plan, handle_step.c has the steps and says which calls are
+ * allowed when, and handle_state.c has what it holds back, and its sets.
  */
 struct gradflow_exchange {
 	/* of a broken communicator, which messages may yet use; it is first */
@@ -47,8 +46,8 @@ struct gradflow_exchange {
 	struct gf_plan plan;     /* bound to the tensors */
 	struct gf_shape *shapes; /* ntensors, in the plan's order */
 	size_t ntensors;
-	size_t *order;  /* per tensor of the caller: its number in the plan */
-	size_t *offset; /* per tensor of the plan, and the end */
+	size_t *order;                /* per tensor of the caller: its number in the plan */
+	size_t *offset;               /* per tensor of the plan, and the end */
 	struct gf_exchange *exchange; /* of gf_embed_start; or NULL */
 	struct gf_state state;
 	char *asked;         /* ways, as the plan leaves them */
@@ -75,8 +74,8 @@ struct gradflow_exchange {
 	enum gf_dtype *dtypes; /* per tensor of the plan */
 	size_t *caller;        /* per tensor of the plan: the caller's number */
 	double momentum, carried;
-	/* The step under way, or NULL: posts so far, and the first tensor of
-	 * the plan that has not been posted. */
+	/* The step under way, or NULL: posts so far, and the first tensor of the plan that has not
+	 * been posted. */
 	struct gf_exchange_step *step;
 	bool flushed;
 	size_t nposted, front;
@@ -87,69 +86,55 @@ struct gradflow_exchange {
 	struct gf_embed_host *hosts; /* per rank */
 };
 
-/* As gradflow_exchange_open, on ranks that are there; takes comm, also if it
- * fails. options: of this version. device: in place of the one that the options
- * name, borrowed; or NULL. */
-int gf_embed_exchange_open(struct gf_comm *comm,
-			   const struct gradflow_tensor *tensors,
-			   size_t ntensors,
-			   const struct gradflow_exchange_options *options,
-			   const struct gf_embed_device *device,
-			   struct gradflow_exchange **x, struct gf_error *err);
-/* Collective: exchange and state, by the plan as it is now; and what takes both
- * away. */
+/* As gradflow_exchange_open, on ranks that are there; takes comm, also if it fails. options: of
+ * this version. device: in place of the one that the options name, borrowed; or NULL. */
+int gf_embed_exchange_open(struct gf_comm *comm, const struct gradflow_tensor *tensors,
+			   size_t ntensors, const struct gradflow_exchange_options *options,
+			   const struct gf_embed_device *device, struct gradflow_exchange **x,
+			   struct gf_error *err);
+/* Collective: exchange and state, by the plan as it is now; and what takes both away. */
 int gf_embed_start(struct gradflow_exchange *x, struct gf_error *err);
 void gf_embed_stop(struct gradflow_exchange *x);
 
 /* A plan from a document's text. */
-int gf_embed_plan_text(struct gf_plan *plan, const char *text,
-		       struct gf_error *err);
-/* Collective: the plan that the exchange has from a text, from the options'
- * file, or the default becomes one that runs these tensors, whose order and
- * places are filled in. -ENOTSUP: it is not run here. */
-int gf_embed_bind(struct gradflow_exchange *x,
-		  const struct gradflow_tensor *tensors,
-		  const struct gradflow_exchange_options *o,
-		  struct gf_error *err);
+int gf_embed_plan_text(struct gf_plan *plan, const char *text, struct gf_error *err);
+/* Collective: the plan that the exchange has from a text, from the options' file, or the default
+ * becomes one that runs these tensors, whose order and places are filled in. -ENOTSUP: it is not
+ * run here. */
+int gf_embed_bind(struct gradflow_exchange *x, const struct gradflow_tensor *tensors,
+		  const struct gradflow_exchange_options *o, struct gf_error *err);
 /* The type that the caller calls so; NULL: none. */
 const enum gf_dtype *gf_embed_dtype(unsigned given);
 
-/* The rest of it is zero. Where no engine runs, ranks are waited for so long
- * (0: GF_TIMEOUT_S). */
-void gf_embed_init(struct gradflow_exchange *x, struct gf_comm *comm,
-		   size_t ntensors, double wait_s);
+/* The rest of it is zero. Where no engine runs, ranks are waited for so long (0: GF_TIMEOUT_S). */
+void gf_embed_init(struct gradflow_exchange *x, struct gf_comm *comm, size_t ntensors,
+		   double wait_s);
 /* false: NULL, or a copy in a forked child. */
 bool gf_embed_is_here(const struct gradflow_exchange *x);
 /* This thread's place for a reason, which gradflow_error returns. */
 struct gf_error *gf_embed_error(void);
 /* What failed once fails for good, for the same reason: keeps it, and tells. */
-int gf_embed_keep(struct gradflow_exchange *x, int rc,
-		  const struct gf_error *err);
+int gf_embed_keep(struct gradflow_exchange *x, int rc, const struct gf_error *err);
 
-/* Begins and ends a call of that name. -EINVAL: there is no exchange, or not in
- * this process; -EBUSY: another thread is in a call, or this one in a callback.
- * `between` also fails after a failure, and within a step. `leave` returns
- * rc. */
-int gf_embed_reach(struct gradflow_exchange *x, const char *call,
-		   struct gf_error *err);
-int gf_embed_between(struct gradflow_exchange *x, const char *call,
-		     struct gf_error *err);
+/* Begins and ends a call of that name. -EINVAL: there is no exchange, or not in this process;
+ * -EBUSY: another thread is in a call, or this one in a callback. `between` also fails after a
+ * failure, and within a step. `leave` returns rc. */
+int gf_embed_reach(struct gradflow_exchange *x, const char *call, struct gf_error *err);
+int gf_embed_between(struct gradflow_exchange *x, const char *call, struct gf_error *err);
 int gf_embed_leave(struct gradflow_exchange *x, int rc);
-/* There is no memory for the call that the thread is in: it ends here, and so
- * does the exchange, on all ranks. Within its limits: memory and files of the
- * call are lost, and gf_embed_is_lost from then on, when it is left alone.
- * Returns -ENOMEM. */
-int gf_embed_no_memory(struct gradflow_exchange *x,
-		       const struct gf_heap_guard *guard);
+/* There is no memory for the call that the thread is in: it ends here, and so does the exchange, on
+ * all ranks. Within its limits: memory and files of the call are lost, and gf_embed_is_lost from
+ * then on, when it is left alone. Returns -ENOMEM. */
+int gf_embed_no_memory(struct gradflow_exchange *x, const struct gf_heap_guard *guard);
 static inline bool gf_embed_is_lost(const struct gradflow_exchange *x)
 {
 	return x->failed == -ENOMEM;
 }
-/* After `reach` or `between`, in the function that the program calls: where it
- * returns from if there is no memory. */
-#define GF_EMBED_GUARD(x)                                                      \
-	struct gf_heap_guard guard GF_HEAP_GUARD;                              \
-	if (GF_HEAP_FAILS(guard))                                              \
+/* After `reach` or `between`, in the function that the program calls: where it returns from if
+ * there is no memory. */
+#define GF_EMBED_GUARD(x)                                                                          \
+	struct gf_heap_guard guard GF_HEAP_GUARD;                                                  \
+	if (GF_HEAP_FAILS(guard))                                                                  \
 	return gf_embed_no_memory(x, &guard)
 /* What waits for the step: it ends, and means come. */
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err);

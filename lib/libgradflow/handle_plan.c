@@ -23,17 +23,13 @@
 
 #define API __attribute__((visibility("default")))
 
-int gf_embed_plan_text(struct gf_plan *plan, const char *text,
-		       struct gf_error *err)
+int gf_embed_plan_text(struct gf_plan *plan, const char *text, struct gf_error *err)
 {
 	struct gf_documents d = {0};
-	int rc =
-		gf_documents_add_text(&d, text, strlen(text), "plan_text", err);
+	int rc = gf_documents_add_text(&d, text, strlen(text), "plan_text", err);
 
 	if (!rc && !d.plan)
-		rc = gf_error_set(err, -EINVAL,
-				  "plan_text: want a gf-plan document, found "
-				  "none");
+		rc = gf_error_set(err, -EINVAL, "plan_text: want a gf-plan document, found none");
 	if (!rc)
 		gf_plan_copy(plan, d.plan);
 	gf_documents_release(&d);
@@ -41,19 +37,17 @@ int gf_embed_plan_text(struct gf_plan *plan, const char *text,
 }
 
 /* -ENOTSUP: no such plan is run here. */
-static int check(const struct gf_plan *plan, bool on_device,
-		 struct gf_error *err)
+static int check(const struct gf_plan *plan, bool on_device, struct gf_error *err)
 {
 	size_t i;
 
 	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(err, -ENOTSUP,
-					    "message %zu: want half \"all\", "
-					    "got \"split\", whose all-gather "
-					    "ends in a forward pass, which is "
-					    "the caller's",
-					    i);
+			return gf_error_set(
+				err, -ENOTSUP,
+				"message %zu: want half \"all\", got \"split\", whose all-gather "
+				"ends in a forward pass, which is the caller's",
+				i);
 	return gf_exchange_check_plan(plan, on_device, err);
 }
 
@@ -80,31 +74,26 @@ API int gradflow_exchange_check(const char *plan_text, int on_device)
 	return rc;
 }
 
-static void put_wants(const struct gf_plan *plan, double momentum,
-		      bool nesterov, struct gf_text *out)
+static void put_wants(const struct gf_plan *plan, double momentum, bool nesterov,
+		      struct gf_text *out)
 {
 	struct gf_text why = {0};
-	struct gf_wants w = gf_plan_wants(
-		plan, nesterov, fmin(fmax(momentum, 0), MOST_MOMENTUM), &why);
+	struct gf_wants w =
+		gf_plan_wants(plan, nesterov, fmin(fmax(momentum, 0), MOST_MOMENTUM), &why);
 
 	if (momentum > w.momentum)
-		gf_text_addf(out, "momentum %g, not %g, ", w.momentum,
-			     momentum);
+		gf_text_addf(out, "momentum %g, not %g, ", w.momentum, momentum);
 	if (w.share < 1)
-		gf_text_addf(out, "%.2g of a rate that suits dense gradients, ",
-			     w.share);
+		gf_text_addf(out, "%.2g of a rate that suits dense gradients, ", w.share);
 	if (w.clipped < w.share)
-		gf_text_addf(out,
-			     "%.2g of a rate that suits dense gradients if "
-			     "they are clipped, ",
+		gf_text_addf(out, "%.2g of a rate that suits dense gradients if they are clipped, ",
 			     w.clipped);
 	if (out->length)
 		gf_text_addf(out, "because %s", why.data);
 	gf_text_release(&why);
 }
 
-API const char *gradflow_exchange_wants(const char *plan_text, double momentum,
-					int nesterov)
+API const char *gradflow_exchange_wants(const char *plan_text, double momentum, int nesterov)
 {
 	struct gf_error *err = gf_embed_error();
 	const locale_t before = gf_locale_enter();
@@ -138,8 +127,8 @@ const enum gf_dtype *gf_embed_dtype(unsigned given)
 }
 
 /* The tensors' types and numbers by the plan's order. given: NULL: all f32. */
-static int take_dtypes(struct gradflow_exchange *x,
-		       const enum gradflow_dtype *given, struct gf_error *err)
+static int take_dtypes(struct gradflow_exchange *x, const enum gradflow_dtype *given,
+		       struct gf_error *err)
 {
 	size_t i;
 
@@ -153,8 +142,7 @@ static int take_dtypes(struct gradflow_exchange *x,
 
 		if (!dtype)
 			return gf_error_set(err, -EINVAL,
-					    "dtypes: tensor %zu: want "
-					    "GRADFLOW_F32, _F16, _BF16 or "
+					    "dtypes: tensor %zu: want GRADFLOW_F32, _F16, _BF16 or "
 					    "_F64, got %d",
 					    i, (int)number);
 		x->dtypes[x->order[i]] = *dtype;
@@ -173,8 +161,8 @@ static size_t count_of(const struct gradflow_tensor *t)
 }
 
 /* Where the caller's tensor `name` is, or ntensors. */
-static size_t find(const struct gradflow_tensor *tensors, size_t ntensors,
-		   const char *name, size_t near)
+static size_t find(const struct gradflow_tensor *tensors, size_t ntensors, const char *name,
+		   size_t near)
 {
 	size_t i;
 
@@ -187,10 +175,9 @@ static size_t find(const struct gradflow_tensor *tensors, size_t ntensors,
 	return ntensors;
 }
 
-/* Numbers the tensors as a whole plan does, where it knows all of them; what it
- * does not know gf_plan_fit names. */
-static void set_order(struct gradflow_exchange *x,
-		      const struct gradflow_tensor *tensors)
+/* Numbers the tensors as a whole plan does, where it knows all of them; what it does not know
+ * gf_plan_fit names. */
+static void set_order(struct gradflow_exchange *x, const struct gradflow_tensor *tensors)
 {
 	const struct gf_model_profile *m = x->plan.model;
 	size_t *order = gf_xcalloc(x->ntensors, sizeof(*order)), i, at = 0;
@@ -211,15 +198,13 @@ static void set_order(struct gradflow_exchange *x,
 }
 
 /* The tensors in that order, as a profile that knows no times. */
-static struct gf_model_profile *
-list_tensors(const struct gradflow_exchange *x,
-	     const struct gradflow_tensor *tensors)
+static struct gf_model_profile *list_tensors(const struct gradflow_exchange *x,
+					     const struct gradflow_tensor *tensors)
 {
 	struct gf_model_profile *out = gf_xcalloc(1, sizeof(*out));
 	size_t i;
 
-	out->name =
-		gf_xstrdup(x->plan.model ? x->plan.model->name : "embedded");
+	out->name = gf_xstrdup(x->plan.model ? x->plan.model->name : "embedded");
 	out->device = gf_xstrdup("cpu");
 	out->overlap_slowdown = 1;
 	out->ntensors = x->ntensors;
@@ -249,8 +234,7 @@ static void set_shape(struct gf_shape *s, const struct gradflow_tensor *t)
 	}
 }
 
-static void place(struct gradflow_exchange *x,
-		  const struct gradflow_tensor *tensors)
+static void place(struct gradflow_exchange *x, const struct gradflow_tensor *tensors)
 {
 	size_t i;
 
@@ -264,28 +248,27 @@ static void place(struct gradflow_exchange *x,
 		x->offset[i + 1] += x->offset[i];
 }
 
-static int same_tensors(struct gradflow_exchange *x,
-			const struct gf_model_profile *m, struct gf_error *err)
+static int same_tensors(struct gradflow_exchange *x, const struct gf_model_profile *m,
+			struct gf_error *err)
 {
 	struct gf_text text = {0};
 	size_t i;
 	int rc;
 
 	for (i = 0; i < m->ntensors; i++)
-		gf_text_addf(&text, "%s%s %zu", i ? ", " : "",
-			     m->tensors[i].name, m->tensors[i].count_elems);
+		gf_text_addf(&text, "%s%s %zu", i ? ", " : "", m->tensors[i].name,
+			     m->tensors[i].count_elems);
 	rc = gf_comm_same_text(x->comm, "tensors", text.data, err);
 	gf_text_release(&text);
 	return rc;
 }
 
-static int fit(struct gf_plan *plan, const struct gf_model_profile *model,
-	       int ranks, struct gf_error *err)
+static int fit(struct gf_plan *plan, const struct gf_model_profile *model, int ranks,
+	       struct gf_error *err)
 {
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
-				    "want a plan without servers, got one that "
-				    "has %d",
+				    "want a plan without servers, got one that has %d",
 				    plan->servers);
 	return gf_train_fit(plan, model, ranks, err);
 }
@@ -304,16 +287,13 @@ static int cut(struct gf_plan *plan, const struct gradflow_exchange_options *o,
 	for (i = 0; i < o->nmessages; i++) {
 		if (!o->messages[i] || o->messages[i] > n - at)
 			return gf_error_set(err, -EINVAL,
-					    "message %zu: want 1 to %zu "
-					    "tensors, got %zu",
-					    i, n - at, o->messages[i]);
+					    "message %zu: want 1 to %zu tensors, got %zu", i,
+					    n - at, o->messages[i]);
 		at += o->messages[i];
 	}
 	if (at < n)
-		return gf_error_set(err, -EINVAL,
-				    "messages: want %zu tensors in all, got "
-				    "%zu",
-				    n, at);
+		return gf_error_set(err, -EINVAL, "messages: want %zu tensors in all, got %zu", n,
+				    at);
 	messages = gf_xcalloc(o->nmessages, sizeof(*messages));
 	for (i = 0, at = 0; i < o->nmessages; i++) {
 		messages[i] = like;
@@ -335,8 +315,7 @@ static int cut(struct gf_plan *plan, const struct gradflow_exchange_options *o,
 }
 
 /* The GPU, and the memory that messages are packed into. */
-static int open_device(struct gradflow_exchange *x,
-		       const struct gradflow_exchange_options *o,
+static int open_device(struct gradflow_exchange *x, const struct gradflow_exchange_options *o,
 		       struct gf_error *err)
 {
 	const size_t count = x->offset[x->ntensors];
@@ -351,16 +330,12 @@ static int open_device(struct gradflow_exchange *x,
 	}
 	if (!rc && !x->stream)
 		rc = gf_error_set(err, -EINVAL,
-				  "stream: want the one that makes gradients, "
-				  "got NULL");
-	return rc ? rc
-		  : d->gpu->ops->alloc(d->gpu, count * sizeof(float), &x->pool,
-				       err);
+				  "stream: want the one that makes gradients, got NULL");
+	return rc ? rc : d->gpu->ops->alloc(d->gpu, count * sizeof(float), &x->pool, err);
 }
 
 /* A plan that fits: it becomes the caller's, and is one that can be done. */
-static int adapt(struct gradflow_exchange *x,
-		 const struct gradflow_exchange_options *o,
+static int adapt(struct gradflow_exchange *x, const struct gradflow_exchange_options *o,
 		 struct gf_error *err)
 {
 	struct gf_plan *plan = &x->plan;
@@ -369,19 +344,15 @@ static int adapt(struct gradflow_exchange *x,
 	rc = rc ? rc : take_dtypes(x, o->dtypes, err);
 	if (!rc && plan->staleness > 1)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "staleness %d: an exchange gives back the "
-				  "means of the step itself: want 1, and for "
-				  "stale gradients wait for a step when the "
-				  "next one has been computed",
+				  "staleness %d: an exchange gives back the means of the step "
+				  "itself: want 1, and for stale gradients wait for a step when "
+				  "the next one has been computed",
 				  plan->staleness);
-	if (!rc && o->flat &&
-	    gf_selection_has(&plan->selection, GF_SELECT_SHAPES))
-		rc = gf_error_set(
-			err, -ENOTSUP,
-			"selection %s: it works on the shapes of "
-			"tensors, and these are flat pieces of others: "
-			"want another selection",
-			gf_selection_name(&plan->selection));
+	if (!rc && o->flat && gf_selection_has(&plan->selection, GF_SELECT_SHAPES))
+		rc = gf_error_set(err, -ENOTSUP,
+				  "selection %s: it works on the shapes of tensors, and these are "
+				  "flat pieces of others: want another selection",
+				  gf_selection_name(&plan->selection));
 	if (rc)
 		return rc;
 	gf_exchange_set_codecs(plan, x->dtypes);
@@ -391,10 +362,8 @@ static int adapt(struct gradflow_exchange *x,
 	return rc || !x->on_device ? rc : open_device(x, o, err);
 }
 
-int gf_embed_bind(struct gradflow_exchange *x,
-		  const struct gradflow_tensor *tensors,
-		  const struct gradflow_exchange_options *o,
-		  struct gf_error *err)
+int gf_embed_bind(struct gradflow_exchange *x, const struct gradflow_tensor *tensors,
+		  const struct gradflow_exchange_options *o, struct gf_error *err)
 {
 	struct gf_train_config config = {
 		.comm = x->comm, .plan = &x->plan, .timeout_s = x->timeout_s};

@@ -39,9 +39,7 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 		return rc;
 	GF_EMBED_GUARD(x);
 	if (!isfinite(factor))
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a finite factor, got %g", call,
-				  factor);
+		rc = gf_error_set(err, -EINVAL, "%s: want a finite factor, got %g", call, factor);
 	rc = rc ? rc : settle(x, err);
 	for (i = 0; i < s->nitems && !rc; i++) {
 		float *values = s->items[i].data;
@@ -49,8 +47,7 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 		if (s->items[i].scope != GF_STATE_OWN)
 			continue;
 		for (k = 0; k < s->items[i].count_elems; k++)
-			values[k] =
-				factor == 0 ? 0 : (float)(values[k] * factor);
+			values[k] = factor == 0 ? 0 : (float)(values[k] * factor);
 	}
 	rc = rc ? rc : gf_exchange_restore(x->exchange, x->steps, err);
 	return gf_embed_leave(x, rc);
@@ -83,12 +80,10 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 	GF_EMBED_GUARD(x);
 	if (!array)
 		rc = gf_error_set(err, -EINVAL,
-				  "gradflow_exchange_state: want a place for "
-				  "the array, got NULL");
+				  "gradflow_exchange_state: want a place for the array, got NULL");
 	if (!rc && index >= x->state.nitems)
 		rc = gf_error_set(err, -ENOENT,
-				  "gradflow_exchange_state: want an array "
-				  "below %zu, got %zu",
+				  "gradflow_exchange_state: want an array below %zu, got %zu",
 				  x->state.nitems, index);
 	rc = rc ? rc : settle(x, err);
 	if (!rc) {
@@ -97,8 +92,7 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 			.name = item->name,
 			.data = item->data,
 			.size_bytes =
-				item->count_elems *
-				gf_safetensors_elem_bytes(item->tensor.dtype),
+				item->count_elems * gf_safetensors_elem_bytes(item->tensor.dtype),
 			.shared = item->scope == GF_STATE_SHARED,
 		};
 	}
@@ -123,15 +117,13 @@ API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 
 static const struct gf_snapshot_words words = {
 	.samples = "epoch_steps",
-	.other_run = "gradflow_exchange_load goes on from the last of them, "
-		     "another folder starts anew",
+	.other_run =
+		"gradflow_exchange_load goes on from the last of them, another folder starts anew",
 };
 
 static struct gf_team team_of(const struct gradflow_exchange *x)
 {
-	return (struct gf_team){.comm = x->comm,
-				.exchange = x->exchange,
-				.workers = x->plan.ranks};
+	return (struct gf_team){.comm = x->comm, .exchange = x->exchange, .workers = x->plan.ranks};
 }
 
 static struct gf_run_identity identity(const struct gradflow_exchange *x)
@@ -156,21 +148,17 @@ static struct gf_run_identity identity(const struct gradflow_exchange *x)
 }
 
 /* Each rank writes and reads a part of one set. */
-static int same_folder(struct gf_team *team, const char *folder,
-		       struct gf_error *err)
+static int same_folder(struct gf_team *team, const char *folder, struct gf_error *err)
 {
-	int rc = gf_team_same_text(team, "folder", folder ? folder : "none",
-				   err);
+	int rc = gf_team_same_text(team, "folder", folder ? folder : "none", err);
 
 	if (!rc && (!folder || !folder[0]))
-		rc = gf_error_set(err, -EINVAL,
-				  "want a folder's name, got none");
+		rc = gf_error_set(err, -EINVAL, "want a folder's name, got none");
 	return rc;
 }
 
 /* The folder as it is known; NULL: it is not. */
-static struct gf_folder *find_folder(const struct gradflow_exchange *x,
-				     const char *dir)
+static struct gf_folder *find_folder(const struct gradflow_exchange *x, const char *dir)
 {
 	size_t i;
 
@@ -189,17 +177,15 @@ static void keep_folder(struct gradflow_exchange *x, const struct gf_folder *f)
 	if (known)
 		gf_folder_release(known);
 	else
-		known = gf_array_push(&x->folders, &x->nfolders,
-				      &x->folders_capacity);
+		known = gf_array_push(&x->folders, &x->nfolders, &x->folders_capacity);
 	*known = *f;
 }
 
 /* The folder becomes this job's to write to, and the one before is left. */
-static int own_folder(struct gradflow_exchange *x, struct gf_team *team,
-		      const char *dir, struct gf_error *err)
+static int own_folder(struct gradflow_exchange *x, struct gf_team *team, const char *dir,
+		      struct gf_error *err)
 {
-	const struct gf_folder_wish wish = {.dir = dir,
-					    .other_run = words.other_run};
+	const struct gf_folder_wish wish = {.dir = dir, .other_run = words.other_run};
 	struct gf_folder *known = find_folder(x, dir), first = {0};
 	size_t i;
 	int rc;
@@ -224,8 +210,7 @@ static int own_folder(struct gradflow_exchange *x, struct gf_team *team,
 }
 
 /* Collective, between steps. */
-static int save(struct gradflow_exchange *x, const char *folder,
-		struct gf_error *err)
+static int save(struct gradflow_exchange *x, const char *folder, struct gf_error *err)
 {
 	struct gf_team team = team_of(x);
 	struct gf_run_identity id = identity(x);
@@ -234,17 +219,16 @@ static int save(struct gradflow_exchange *x, const char *folder,
 	rc = rc ? rc : same_folder(&team, folder, err);
 	rc = rc ? rc : own_folder(x, &team, folder, err);
 	return rc ? rc
-		  : gf_snapshot_write(&team, find_folder(x, folder),
-				      (size_t)x->steps, &id, &x->state, err);
+		  : gf_snapshot_write(&team, find_folder(x, folder), (size_t)x->steps, &id,
+				      &x->state, err);
 }
 
 /*
- * Other algorithms add in other orders, to other bits: what the plan leaves
- * open goes as it went in the set's run, not as it was measured here. If that
- * cannot be, everything stays as it was.
+ * Other algorithms add in other orders, to other bits: what the plan leaves open goes as it went in
+ * the set's run, not as it was measured here. If that cannot be, everything stays as it was.
  */
-static int take_ways(struct gradflow_exchange *x, const char *folder,
-		     const char *ways, struct gf_error *err)
+static int take_ways(struct gradflow_exchange *x, const char *folder, const char *ways,
+		     struct gf_error *err)
 {
 	char *now = gf_xstrdup(x->ways);
 	struct gf_error why = {""};
@@ -269,8 +253,8 @@ static int take_ways(struct gradflow_exchange *x, const char *folder,
 	return taken ? taken : rc;
 }
 
-static int go_as_before(struct gradflow_exchange *x,
-			const struct gf_folder *folder, struct gf_error *err)
+static int go_as_before(struct gradflow_exchange *x, const struct gf_folder *folder,
+			struct gf_error *err)
 {
 	struct gf_team team = team_of(x);
 	char *ways;
@@ -282,8 +266,8 @@ static int go_as_before(struct gradflow_exchange *x,
 	return rc;
 }
 
-/* An epoch has the same samples, whatever its steps: as many epochs, and parts
- * of one, were done. */
+/* An epoch has the same samples, whatever its steps: as many epochs, and parts of one, were
+ * done. */
 static int count_on(struct gradflow_exchange *x, const char *folder,
 		    const struct gf_snapshot_source *from, struct gf_error *err)
 {
@@ -295,34 +279,30 @@ static int count_on(struct gradflow_exchange *x, const char *folder,
 	}
 	if (__builtin_mul_overflow(from->samples, x->epoch_steps, &samples))
 		return gf_error_set(err, -EINVAL,
-				    "%s: was written with epoch_steps %zu, "
-				    "this run has %zu: no steps are counted so "
-				    "far",
+				    "%s: was written with epoch_steps %zu, this run has %zu: no "
+				    "steps are counted so far",
 				    folder, from->samples, x->epoch_steps);
-	x->steps = gf_reshard_steps(from->step, samples, x->epoch_steps,
-				    from->samples);
+	x->steps = gf_reshard_steps(from->step, samples, x->epoch_steps, from->samples);
 	return 0;
 }
 
-/* Collective, before the first step. A set may be of another number of ranks:
- * x->carried becomes the norm of what went from ranks that are gone to others.
+/* Collective, before the first step. A set may be of another number of ranks: x->carried becomes
+ * the norm of what went from ranks that are gone to others.
  */
-static int load(struct gradflow_exchange *x, const char *folder,
-		struct gf_error *err)
+static int load(struct gradflow_exchange *x, const char *folder, struct gf_error *err)
 {
 	struct gf_team team = team_of(x);
 	struct gf_run_identity id = identity(x);
 	const struct gf_folder_wish wish = {.dir = folder, .resume = true};
-	struct gf_snapshot_source from = {
-		.reshard = true, .recount = true, .former = x->former};
+	struct gf_snapshot_source from = {.reshard = true, .recount = true, .former = x->former};
 	struct gf_folder found = {0};
 	int rc;
 
 	if (x->steps)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a set read before the first "
-				    "step, got it after step %zu",
-				    folder ? folder : "none", (size_t)x->steps);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want a set read before the first step, got it after step %zu",
+			folder ? folder : "none", (size_t)x->steps);
 	rc = same_folder(&team, folder, err);
 	rc = rc ? rc : gf_folder_find(&team, &wish, &found, err);
 	if (!rc && strcmp(x->asked, x->ways) != 0) {
@@ -330,8 +310,7 @@ static int load(struct gradflow_exchange *x, const char *folder,
 		team = team_of(x);
 		id = identity(x);
 	}
-	rc = rc ? rc
-		: gf_snapshot_read(&team, &found, &from, &id, &x->state, err);
+	rc = rc ? rc : gf_snapshot_read(&team, &found, &from, &id, &x->state, err);
 	rc = rc ? rc : count_on(x, folder, &from, err);
 	rc = rc ? rc : gf_exchange_restore(x->exchange, x->steps, err);
 	rc = gf_team_agree(&team, rc, err);
@@ -379,15 +358,12 @@ API int gradflow_exchange_ranks(const struct gradflow_exchange *x)
 	return x ? x->comm->ranks : -EINVAL;
 }
 
-API const char *gradflow_exchange_host(const struct gradflow_exchange *x,
-				       int rank)
+API const char *gradflow_exchange_host(const struct gradflow_exchange *x, int rank)
 {
-	return x && rank >= 0 && rank < x->comm->ranks ? x->hosts[rank].name
-						       : NULL;
+	return x && rank >= 0 && rank < x->comm->ranks ? x->hosts[rank].name : NULL;
 }
 
-API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
-				  size_t most)
+API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks, size_t most)
 {
 	static const char call[] = "gradflow_exchange_missing";
 	struct gf_error *err = gf_embed_error();
@@ -397,20 +373,15 @@ API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
 	if (rc)
 		return rc;
 	if (most && !ranks)
-		return gf_embed_leave(
-			x, gf_error_set(err, -EINVAL,
-					"%s: want a place for %zu ranks, got "
-					"NULL",
-					call, most));
+		return gf_embed_leave(x, gf_error_set(err, -EINVAL,
+						      "%s: want a place for %zu ranks, got NULL",
+						      call, most));
 	GF_EMBED_GUARD(x);
 	missing = gf_xcalloc((size_t)x->comm->ranks, sizeof(*missing));
-	rc = x->exchange && !gf_embed_is_lost(x)
-		     ? gf_exchange_missing(x->exchange, missing)
-		     : -ENODATA;
+	rc = x->exchange && !gf_embed_is_lost(x) ? gf_exchange_missing(x->exchange, missing)
+						 : -ENODATA;
 	if (rc)
-		gf_error_set(err, rc,
-			     "%s: not known after a failure outside of steps",
-			     call);
+		gf_error_set(err, rc, "%s: not known after a failure outside of steps", call);
 	for (rank = 0; !rc && rank < x->comm->ranks; rank++) {
 		if (!missing[rank])
 			continue;
@@ -437,8 +408,7 @@ API size_t gradflow_exchange_messages(const struct gradflow_exchange *x)
 	return x ? x->plan.nmessages : 0;
 }
 
-API size_t gradflow_exchange_message(const struct gradflow_exchange *x,
-				     size_t tensor)
+API size_t gradflow_exchange_message(const struct gradflow_exchange *x, size_t tensor)
 {
 	const struct gf_plan *plan = x ? &x->plan : NULL;
 	size_t i;
@@ -457,12 +427,10 @@ API uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x)
 
 API uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x)
 {
-	return x && x->exchange ? gf_exchange_totals(x->exchange).waited_bytes
-				: 0;
+	return x && x->exchange ? gf_exchange_totals(x->exchange).waited_bytes : 0;
 }
 
 API uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x)
 {
-	return x && x->exchange ? gf_exchange_totals(x->exchange).copied_bytes
-				: 0;
+	return x && x->exchange ? gf_exchange_totals(x->exchange).copied_bytes : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of calls, which thread of which process is in one, why the last
- * call of a thread failed; and an exchange's steps. */
+/* The order of calls, which thread of which process is in one, why the last call of a thread
+ * failed; and an exchange's steps. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static void watch_forks(void)
 	(void)pthread_atfork(NULL, NULL, count_child);
 }
 
-void gf_embed_init(struct gradflow_exchange *x, struct gf_comm *comm,
-		   size_t ntensors, double wait_s)
+void gf_embed_init(struct gradflow_exchange *x, struct gf_comm *comm, size_t ntensors,
+		   double wait_s)
 {
 	pthread_once(&watched, watch_forks);
 	x->comm = comm;
@@ -60,8 +60,7 @@ bool gf_embed_is_here(const struct gradflow_exchange *x)
 	return x && x->generation == atomic_load(&generation);
 }
 
-int gf_embed_keep(struct gradflow_exchange *x, int rc,
-		  const struct gf_error *err)
+int gf_embed_keep(struct gradflow_exchange *x, int rc, const struct gf_error *err)
 {
 	if (rc && !x->failed) {
 		x->failed = rc < 0 ? rc : -EDOM;
@@ -78,37 +77,30 @@ static int failed(const struct gradflow_exchange *x, struct gf_error *err)
 	return x->failed;
 }
 
-int gf_embed_reach(struct gradflow_exchange *x, const char *call,
-		   struct gf_error *err)
+int gf_embed_reach(struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
 	const char *other = NULL;
 
 	if (in_callback)
 		return gf_error_set(err, -EBUSY,
-				    "%s: called by a callback of "
-				    "gradflow_on_done, which may call "
+				    "%s: called by a callback of gradflow_on_done, which may call "
 				    "gradflow_test alone",
 				    call);
 	if (!x)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want an open handle, got NULL", call);
+		return gf_error_set(err, -EINVAL, "%s: want an open handle, got NULL", call);
 	if (!gf_embed_is_here(x))
 		return gf_error_set(err, -EINVAL,
-				    "%s: a forked child has nothing open: open "
-				    "after the fork",
+				    "%s: a forked child has nothing open: open after the fork",
 				    call);
 	if (!atomic_compare_exchange_strong(&x->calling, &other, call))
-		return gf_error_set(err, -EBUSY,
-				    "%s: another thread is in %s: one at a "
-				    "time",
-				    call, other);
+		return gf_error_set(err, -EBUSY, "%s: another thread is in %s: one at a time", call,
+				    other);
 	x->locale = gf_locale_enter();
 	return 0;
 }
 
 /* As gf_embed_reach, but it also fails after a failure. */
-static int enter(struct gradflow_exchange *x, const char *call,
-		 struct gf_error *err)
+static int enter(struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
 	int rc = gf_embed_reach(x, call, err);
 
@@ -126,43 +118,35 @@ int gf_embed_leave(struct gradflow_exchange *x, int rc)
 	return rc;
 }
 
-int gf_embed_no_memory(struct gradflow_exchange *x,
-		       const struct gf_heap_guard *guard)
+int gf_embed_no_memory(struct gradflow_exchange *x, const struct gf_heap_guard *guard)
 {
-	gf_error_set(&reason, -ENOMEM, "%s: %s", atomic_load(&x->calling),
-		     guard->line);
+	gf_error_set(&reason, -ENOMEM, "%s: %s", atomic_load(&x->calling), guard->line);
 	x->failed = 0; /* what was before is of less account */
 	if (x->exchange)
 		(void)gf_exchange_failed(x->exchange, -ENOMEM, &reason);
 	return gf_embed_leave(x, -ENOMEM);
 }
 
-int gf_embed_between(struct gradflow_exchange *x, const char *call,
-		     struct gf_error *err)
+int gf_embed_between(struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
 	int rc = enter(x, call, err);
 
 	if (rc || !x->step)
 		return rc;
 	return gf_embed_leave(x, gf_error_set(err, -EINVAL,
-					      "%s: want it between steps, got "
-					      "it within step %zu: call "
-					      "gradflow_wait for GRADFLOW_ALL "
-					      "first",
+					      "%s: want it between steps, got it within step %zu: "
+					      "call gradflow_wait for GRADFLOW_ALL first",
 					      call, (size_t)x->steps + 1));
 }
 
 /* The host does not know what a GPU has done. */
-static int on_host(const struct gradflow_exchange *x, const char *call,
-		   struct gf_error *err)
+static int on_host(const struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
-	return x->on_device
-		       ? gf_error_set(
-				 err, -ENOTSUP,
-				 "%s: on a GPU want gradflow_wait for "
-				 "GRADFLOW_ALL, which lets the stream wait",
-				 call)
-		       : 0;
+	return x->on_device ? gf_error_set(err, -ENOTSUP,
+					   "%s: on a GPU want gradflow_wait for GRADFLOW_ALL, "
+					   "which lets the stream wait",
+					   call)
+			    : 0;
 }
 
 static const char *name_of(const struct gradflow_exchange *x, size_t at)
@@ -170,14 +154,13 @@ static const char *name_of(const struct gradflow_exchange *x, size_t at)
 	return x->plan.model->tensors[at].name;
 }
 
-static int check_tensor(const struct gradflow_exchange *x, const char *call,
-			size_t tensor, struct gf_error *err)
+static int check_tensor(const struct gradflow_exchange *x, const char *call, size_t tensor,
+			struct gf_error *err)
 {
 	return tensor < x->ntensors
 		       ? 0
-		       : gf_error_set(err, -EINVAL,
-				      "%s: want a tensor below %zu, got %zu",
-				      call, x->ntensors, tensor);
+		       : gf_error_set(err, -EINVAL, "%s: want a tensor below %zu, got %zu", call,
+				      x->ntensors, tensor);
 }
 
 /* --- steps ---------------------------------------------------------------- */
@@ -216,23 +199,22 @@ static int check_memory(const struct gradflow_exchange *x, const char *call,
 	const size_t bytes = gf_dtype_bytes(x->dtypes[at]);
 
 	if (!dtype || *dtype != x->dtypes[at] || g->count != t->count_elems)
+		return gf_error_set(err, -EINVAL,
+				    "%s: tensor %zu (%s): want %zu elements of %s, as it was "
+				    "opened, got %zu of %s",
+				    call, g->tensor, t->name, t->count_elems,
+				    gf_dtype_names[x->dtypes[at]], g->count,
+				    dtype ? gf_dtype_names[*dtype] : "no known type");
+	if (!g->data || (uintptr_t)g->data % bytes)
 		return gf_error_set(
 			err, -EINVAL,
-			"%s: tensor %zu (%s): want %zu elements of %s, as it "
-			"was opened, got %zu of %s",
-			call, g->tensor, t->name, t->count_elems,
-			gf_dtype_names[x->dtypes[at]], g->count,
-			dtype ? gf_dtype_names[*dtype] : "no known type");
-	if (!g->data || (uintptr_t)g->data % bytes)
-		return gf_error_set(err, -EINVAL,
-				    "%s: tensor %zu (%s): want "
-				    "memory at a multiple of %zu bytes, got %p",
-				    call, g->tensor, t->name, bytes, g->data);
+			"%s: tensor %zu (%s): want memory at a multiple of %zu bytes, got %p", call,
+			g->tensor, t->name, bytes, g->data);
 	return 0;
 }
 
-static int check_post(const struct gradflow_exchange *x,
-		      const struct gradflow_gradient *g, struct gf_error *err)
+static int check_post(const struct gradflow_exchange *x, const struct gradflow_gradient *g,
+		      struct gf_error *err)
 {
 	const char *call = atomic_load(&x->calling);
 	const size_t step = (size_t)x->steps + 1, tensor = g->tensor;
@@ -245,21 +227,19 @@ static int check_post(const struct gradflow_exchange *x,
 	at = x->order[tensor];
 	if (x->step && x->flushed)
 		return gf_error_set(err, -EINVAL,
-				    "%s: tensor %zu (%s): step %zu "
-				    "is complete: call gradflow_wait for "
-				    "GRADFLOW_ALL first",
+				    "%s: tensor %zu (%s): step %zu is complete: call gradflow_wait "
+				    "for GRADFLOW_ALL first",
 				    call, tensor, name_of(x, at), step);
 	if (x->posted[at])
 		return gf_error_set(err, -EINVAL,
-				    "%s: tensor %zu (%s): want it "
-				    "once in step %zu, got it again",
+				    "%s: tensor %zu (%s): want it once in step %zu, got it again",
 				    call, tensor, name_of(x, at), step);
 	return 0;
 }
 
 /* Marks all of them, or none. */
-static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
-		size_t n, struct gf_error *err)
+static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g, size_t n,
+		struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
@@ -276,15 +256,13 @@ static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 	return rc;
 }
 
-static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
-		size_t n, struct gf_error *err)
+static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g, size_t n,
+		struct gf_error *err)
 {
 	size_t i;
 	int rc = mark(x, g, n, err);
 
-	rc = rc ? rc
-		: gf_embed_keep(x, gf_exchange_failed(x->exchange, 0, err),
-				err);
+	rc = rc ? rc : gf_embed_keep(x, gf_exchange_failed(x->exchange, 0, err), err);
 	if (!rc && n && !x->step)
 		rc = begin(x, err);
 	if (rc || !n)
@@ -299,8 +277,7 @@ static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 }
 
 API int gradflow_post_gradients(struct gradflow_exchange *x,
-				const struct gradflow_gradient *gradients,
-				size_t n)
+				const struct gradflow_gradient *gradients, size_t n)
 {
 	static const char call[] = "gradflow_post_gradients";
 	struct gf_error *err = gf_embed_error();
@@ -310,8 +287,7 @@ API int gradflow_post_gradients(struct gradflow_exchange *x,
 		return rc;
 	GF_EMBED_GUARD(x);
 	if (n && !gradients)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want %zu gradients, got NULL", call, n);
+		rc = gf_error_set(err, -EINVAL, "%s: want %zu gradients, got NULL", call, n);
 	return gf_embed_leave(x, rc ? rc : post(x, gradients, n, err));
 }
 
@@ -335,8 +311,7 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 
 	if (!gf_embed_is_here(x))
 		return gf_error_set(err, -EINVAL,
-				    "gradflow_test: want an exchange that this "
-				    "process has opened");
+				    "gradflow_test: want an exchange that this process has opened");
 	e = x->exchange;
 	rc = on_host(x, "gradflow_test", err);
 	if (!rc && (!e || gf_embed_is_lost(x))) /* or half a load */
@@ -361,33 +336,26 @@ static size_t needs(const struct gradflow_exchange *x, size_t tensor)
 {
 	const struct gf_message *m;
 
-	if (tensor == GRADFLOW_ALL ||
-	    !gf_selection_has(&x->plan.selection, GF_SELECT_LOSSLESS))
+	if (tensor == GRADFLOW_ALL || !gf_selection_has(&x->plan.selection, GF_SELECT_LOSSLESS))
 		return x->ntensors - 1;
 	/* messages go in their order, and a half follows all of them */
 	m = &x->plan.messages[gradflow_exchange_message(x, tensor)];
-	return m->release == GF_RELEASE_READY && m->half == GF_HALF_ALL
-		       ? m->last
-		       : x->ntensors - 1;
+	return m->release == GF_RELEASE_READY && m->half == GF_HALF_ALL ? m->last : x->ntensors - 1;
 }
 
 /* Would it end? */
-static int check_wait(const struct gradflow_exchange *x, size_t tensor,
-		      struct gf_error *err)
+static int check_wait(const struct gradflow_exchange *x, size_t tensor, struct gf_error *err)
 {
-	int rc = tensor == GRADFLOW_ALL
-			 ? 0
-			 : check_tensor(x, "gradflow_wait", tensor, err);
+	int rc = tensor == GRADFLOW_ALL ? 0 : check_tensor(x, "gradflow_wait", tensor, err);
 
 	if (!rc && tensor != GRADFLOW_ALL)
 		rc = on_host(x, "gradflow_wait", err);
 	if (rc || x->flushed || x->front > needs(x, tensor))
 		return rc;
 	return gf_error_set(err, -EINVAL,
-			    "gradflow_wait, step %zu: tensor %zu (%s) has not "
-			    "been posted: post it, or call gradflow_flush",
-			    (size_t)x->steps + 1, x->caller[x->front],
-			    name_of(x, x->front));
+			    "gradflow_wait, step %zu: tensor %zu (%s) has not been posted: post "
+			    "it, or call gradflow_flush",
+			    (size_t)x->steps + 1, x->caller[x->front], name_of(x, x->front));
 }
 
 static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
@@ -406,23 +374,18 @@ static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 	return 0;
 }
 
-static int wait(struct gradflow_exchange *x, size_t tensor,
-		struct gf_error *err)
+static int wait(struct gradflow_exchange *x, size_t tensor, struct gf_error *err)
 {
 	int rc;
 
 	if (!x->step)
-		return tensor == GRADFLOW_ALL
-			       ? 0
-			       : check_tensor(x, "gradflow_wait", tensor, err);
+		return tensor == GRADFLOW_ALL ? 0 : check_tensor(x, "gradflow_wait", tensor, err);
 	rc = check_wait(x, tensor, err);
 	if (rc)
 		return rc;
 	rc = tensor == GRADFLOW_ALL
 		     ? wait_all(x, err)
-		     : gf_exchange_wait(x->step,
-					gradflow_exchange_message(x, tensor),
-					true, err);
+		     : gf_exchange_wait(x->step, gradflow_exchange_message(x, tensor), true, err);
 	return gf_embed_keep(x, rc, err);
 }
 
@@ -451,8 +414,7 @@ void gf_embed_done(void *exchange, size_t tensor, int status)
 }
 
 API int gradflow_on_done(struct gradflow_exchange *x,
-			 void (*fn)(void *ctx, size_t tensor, int status),
-			 void *ctx)
+			 void (*fn)(void *ctx, size_t tensor, int status), void *ctx)
 {
 	struct gf_error *err = gf_embed_error();
 	int rc = gf_embed_between(x, "gradflow_on_done", err);

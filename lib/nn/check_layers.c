@@ -5,8 +5,8 @@
 #include <limits.h>
 
 /*
- * Can a layer of each type be computed? lib/doc has inferred the shapes; a
- * model can be well-formed and still ask for something that no backend does.
+ * Can a layer of each type be computed? lib/doc has inferred the shapes; a model can be well-formed
+ * and still ask for something that no backend does.
  */
 static int want(int ok, struct gf_error *err, const char *what)
 {
@@ -18,8 +18,7 @@ static int want_image(const struct gf_layer *l, struct gf_error *err)
 	if (l->in.rank == 3 && l->out.rank == 3)
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want an input of channels, height and width, got "
-			    "%zu dimensions",
+			    "want an input of channels, height and width, got %zu dimensions",
 			    l->in.rank);
 }
 
@@ -30,20 +29,18 @@ static int window(const struct gf_layer *l, struct gf_error *err)
 	int rc = want_image(l, err);
 
 	if (!rc)
-		rc = want(l->kernel > 0 && l->kernel_w > 0 && l->stride > 0,
-			  err, "a kernel and a stride of at least 1");
+		rc = want(l->kernel > 0 && l->kernel_w > 0 && l->stride > 0, err,
+			  "a kernel and a stride of at least 1");
 	for (size_t d = 0; d < 2 && !rc; d++) {
 		size_t padded = l->in.dims[1 + d] + 2 * pad[d];
 
 		if (pad[d] > INT_MAX || padded < kernel[d])
 			rc = gf_error_set(err, -EINVAL,
-					  "want a kernel of at most the padded "
-					  "input, %zu, got %zu",
+					  "want a kernel of at most the padded input, %zu, got %zu",
 					  padded, kernel[d]);
 		else
-			rc = want(l->out.dims[1 + d] ==
-					  (padded - kernel[d]) / l->stride + 1,
-				  err, "the output that the window gives");
+			rc = want(l->out.dims[1 + d] == (padded - kernel[d]) / l->stride + 1, err,
+				  "the output that the window gives");
 	}
 	return rc;
 }
@@ -54,14 +51,11 @@ static int conv(const struct gf_layer *l, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	if (l->groups == 0 || l->in.dims[0] % l->groups ||
-	    l->filters % l->groups)
+	if (l->groups == 0 || l->in.dims[0] % l->groups || l->filters % l->groups)
 		return gf_error_set(err, -EINVAL,
-				    "want groups that divide %zu and %zu "
-				    "channels, got %zu",
+				    "want groups that divide %zu and %zu channels, got %zu",
 				    l->in.dims[0], l->filters, l->groups);
-	return want(l->out.dims[0] == l->filters, err,
-		    "as many output channels as filters");
+	return want(l->out.dims[0] == l->filters, err, "as many output channels as filters");
 }
 
 static int pool(const struct gf_layer *l, struct gf_error *err)
@@ -73,8 +67,7 @@ static int pool(const struct gf_layer *l, struct gf_error *err)
 	/* Otherwise a window could see nothing but padding. */
 	if (l->pad >= l->kernel || l->pad_w >= l->kernel_w)
 		return want(0, err, "a pad below the kernel");
-	return want(l->in.dims[0] == l->out.dims[0], err,
-		    "as many output channels as inputs");
+	return want(l->in.dims[0] == l->out.dims[0], err, "as many output channels as inputs");
 }
 
 static int globalpool(const struct gf_layer *l, struct gf_error *err)
@@ -88,12 +81,10 @@ static int globalpool(const struct gf_layer *l, struct gf_error *err)
 static int fc(const struct gf_layer *l, struct gf_error *err)
 {
 	if (l->in.rank == 2) /* each position on its own */
-		return want(l->out.rank == 2 &&
-				    l->out.dims[0] == l->in.dims[0] &&
+		return want(l->out.rank == 2 && l->out.dims[0] == l->in.dims[0] &&
 				    l->out.dims[1] == l->filters,
 			    err, "an output per position");
-	return want(l->out.rank == 1 && l->out.dims[0] == l->filters, err,
-		    "a flat output");
+	return want(l->out.rank == 1 && l->out.dims[0] == l->filters, err, "a flat output");
 }
 
 static int same(const struct gf_layer *l, struct gf_error *err)
@@ -109,9 +100,7 @@ static int batchnorm(const struct gf_layer *l, struct gf_error *err)
 	if (rc)
 		return rc;
 	if (l->in.rank != 1 && l->in.rank != 3)
-		return gf_error_set(err, -EINVAL,
-				    "want 1 or 3 dimensions, got %zu",
-				    l->in.rank);
+		return gf_error_set(err, -EINVAL, "want 1 or 3 dimensions, got %zu", l->in.rank);
 	return want(l->epsilon > 0 && l->momentum >= 0 && l->momentum <= 1, err,
 		    "epsilon > 0 and momentum in 0 to 1");
 }
@@ -120,9 +109,7 @@ static int sequence(const struct gf_layer *l, struct gf_error *err)
 {
 	if (l->in.rank != 2)
 		return gf_error_set(err, -EINVAL,
-				    "want a sequence of positions, got %zu "
-				    "dimensions",
-				    l->in.rank);
+				    "want a sequence of positions, got %zu dimensions", l->in.rank);
 	return 0;
 }
 
@@ -143,8 +130,7 @@ static int attention(const struct gf_layer *l, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	return want((l->ninputs == 1 ? l->in.dims[1] == 3 * l->out.dims[1]
-				     : l->ninputs == 3) &&
+	return want((l->ninputs == 1 ? l->in.dims[1] == 3 * l->out.dims[1] : l->ninputs == 3) &&
 			    l->heads > 0 && l->out.dims[1] % l->heads == 0,
 		    err, "queries, keys and values that the heads divide");
 }
@@ -155,23 +141,18 @@ static int take_position(const struct gf_layer *l, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	return want(l->position < l->in.dims[0] &&
-			    l->out.dims[0] == l->in.dims[1],
-		    err, "a position inside the sequence");
+	return want(l->position < l->in.dims[0] && l->out.dims[0] == l->in.dims[1], err,
+		    "a position inside the sequence");
 }
 
 /* Its numbers must be known before the pass, so that they can be checked. */
 static int embedding(const struct gf_layer *l, struct gf_error *err)
 {
 	if (l->inputs[0] != -1)
-		return gf_error_set(err, -ENOTSUP,
-				    "want the sample itself as its input");
-	return want(l->in.rank == 1 && l->out.rank == 2 &&
-			    l->out.dims[0] == l->in.dims[0] &&
+		return gf_error_set(err, -ENOTSUP, "want the sample itself as its input");
+	return want(l->in.rank == 1 && l->out.rank == 2 && l->out.dims[0] == l->in.dims[0] &&
 			    l->out.dims[1] == l->filters &&
-			    l->entries > (l->positional ? (l->in.dims[0] - 1) /
-								  l->stretch
-							: 0),
+			    l->entries > (l->positional ? (l->in.dims[0] - 1) / l->stretch : 0),
 		    err, "a row of the table per number");
 }
 
@@ -179,14 +160,12 @@ static int dropout(const struct gf_layer *l, struct gf_error *err)
 {
 	int rc = same(l, err);
 
-	return rc ? rc
-		  : want(l->rate >= 0 && l->rate < 1, err, "a rate in 0 to 1");
+	return rc ? rc : want(l->rate >= 0 && l->rate < 1, err, "a rate in 0 to 1");
 }
 
 static int concat(const struct gf_layer *l, struct gf_error *err)
 {
-	return want(l->in.rank == l->out.rank, err,
-		    "an output with the input's dimensions");
+	return want(l->in.rank == l->out.rank, err, "an output with the input's dimensions");
 }
 
 int (*const gf_net_layer_checks[GF_LAYER_NTYPES])(const struct gf_layer *l,

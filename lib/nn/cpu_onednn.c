@@ -81,8 +81,8 @@ static void build_forward(struct gf_onednn *p)
 static void begin_gradient(struct gf_onednn *p)
 {
 	struct gf_onednn_value *last = p->values[p->net->model->nlayers - 1];
-	dnnl_memory_t dlogits = gf_onednn_memory(
-		p, gf_onednn_plain_of(p, last->md), p->net->dlogits);
+	dnnl_memory_t dlogits =
+		gf_onednn_memory(p, gf_onednn_plain_of(p, last->md), p->net->dlogits);
 
 	last->gradient = gf_onednn_as(p, &p->backward, dlogits, last->md);
 }
@@ -112,8 +112,7 @@ static void share_scratchpad(struct gf_onednn *p)
 		return;
 	if (posix_memalign(&p->scratchpad, 64, p->scratchpad_bytes)) {
 		p->rc = -ENOMEM;
-		gf_error_errno(p->err, p->rc, "scratchpad of %zu bytes",
-			       p->scratchpad_bytes);
+		gf_error_errno(p->err, p->rc, "scratchpad of %zu bytes", p->scratchpad_bytes);
 		return;
 	}
 	for (size_t i = 0; i < p->nscratchpads; i++)
@@ -127,10 +126,9 @@ static dnnl_primitive_attr_t attributes(struct gf_onednn *p)
 
 	gf_onednn_ok(p, dnnl_primitive_attr_create(&attr), "attributes");
 	if (!p->rc)
-		gf_onednn_ok(p,
-			     dnnl_primitive_attr_set_scratchpad_mode(
-				     attr, dnnl_scratchpad_mode_user),
-			     "scratchpad");
+		gf_onednn_ok(
+			p, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
+			"scratchpad");
 	return attr;
 }
 
@@ -142,11 +140,8 @@ static void make_attributes(struct gf_onednn *p)
 	p->relu_attr = attributes(p);
 	if (p->rc || !gf_onednn_ok(p, dnnl_post_ops_create(&ops), "post-ops"))
 		return;
-	gf_onednn_ok(p,
-		     dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0),
-		     "post-ops");
-	gf_onednn_ok(p, dnnl_primitive_attr_set_post_ops(p->relu_attr, ops),
-		     "post-ops");
+	gf_onednn_ok(p, dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0), "post-ops");
+	gf_onednn_ok(p, dnnl_primitive_attr_set_post_ops(p->relu_attr, ops), "post-ops");
 	dnnl_post_ops_destroy(ops);
 }
 
@@ -168,14 +163,12 @@ static void *per_layer(const struct gf_onednn *p, size_t size)
 	return gf_xcalloc(p->net->model->nlayers, size);
 }
 
-/* For as long as oneDNN computes. Its products of matrices take a buffer of the
- * heap for their stack (2.6), and the kernel would put the frame of a handled
- * signal below that. oneDNN's own threads are begun here, and hold them always.
- * What an instruction raises is not held. */
+/* For as long as oneDNN computes. Its products of matrices take a buffer of the heap for their
+ * stack (2.6), and the kernel would put the frame of a handled signal below that. oneDNN's own
+ * threads are begun here, and hold them always. What an instruction raises is not held. */
 static void hold_signals(sigset_t *before)
 {
-	static const int raised[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
-				     SIGTRAP, SIGABRT, SIGSYS};
+	static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 	sigset_t held;
 
 	sigfillset(&held);
@@ -225,8 +218,8 @@ static void program_free(struct gf_onednn *p)
 }
 
 /* A program for one batch size and mode. */
-static int program_new(struct gf_net *net, size_t batch, bool training,
-		       struct gf_onednn **program, struct gf_error *err)
+static int program_new(struct gf_net *net, size_t batch, bool training, struct gf_onednn **program,
+		       struct gf_error *err)
 {
 	struct gf_onednn *p = gf_xcalloc(1, sizeof(*p));
 	sigset_t before;
@@ -248,8 +241,7 @@ static int program_new(struct gf_net *net, size_t batch, bool training,
 	gf_onednn_ok(p, dnnl_engine_create(&p->engine, dnnl_cpu, 0), "engine");
 	if (!p->rc)
 		gf_onednn_ok(p,
-			     dnnl_stream_create(&p->stream, p->engine,
-						dnnl_stream_default_flags),
+			     dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags),
 			     "stream");
 	make_attributes(p);
 	build_forward(p);
@@ -275,12 +267,10 @@ static void bind(struct gf_onednn *p, enum gf_onednn_base base, const float *to)
 	for (size_t i = 0; i < p->nbindings; i++)
 		if (p->bindings[i].base == base)
 			dnnl_memory_set_data_handle(p->bindings[i].memory,
-						    (float *)to +
-							    p->bindings[i].at);
+						    (float *)to + p->bindings[i].at);
 }
 
-static int run(struct gf_onednn *p, const struct gf_onednn_ops *ops,
-	       struct gf_error *err)
+static int run(struct gf_onednn *p, const struct gf_onednn_ops *ops, struct gf_error *err)
 {
 	dnnl_status_t status = dnnl_success;
 	sigset_t before;
@@ -294,25 +284,23 @@ static int run(struct gf_onednn *p, const struct gf_onednn_ops *ops,
 			op->call(p, op->layer);
 			hold_signals(&before);
 		} else {
-			status = dnnl_primitive_execute(
-				op->primitive, p->stream, op->nargs, op->args);
+			status = dnnl_primitive_execute(op->primitive, p->stream, op->nargs,
+							op->args);
 		}
 	}
 	dnnl_stream_wait(p->stream);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return status == dnnl_success
 		       ? 0
-		       : gf_error_set(err,
-				      status == dnnl_out_of_memory ? -ENOMEM
-								   : -EIO,
+		       : gf_error_set(err, status == dnnl_out_of_memory ? -ENOMEM : -EIO,
 				      "oneDNN: %s", dnnl_status2str(status));
 }
 
 /* --- a net ---------------------------------------------------------------- */
 
 /*
- * The oneDNN backend. Each batch size and mode is a program of its own; a few
- * are kept, the one unused for the longest time gives way.
+ * The oneDNN backend. Each batch size and mode is a program of its own; a few are kept, the one
+ * unused for the longest time gives way.
  */
 #define MAX_PROGRAMS 6
 
@@ -330,16 +318,14 @@ static void use_threads(const struct gf_net *net)
 }
 
 /* The program in front, made if it is not among those that are there. */
-static int choose(struct gf_net *net, size_t batch, bool training,
-		  struct gf_error *err)
+static int choose(struct gf_net *net, size_t batch, bool training, struct gf_error *err)
 {
 	struct state *s = net->priv;
 	struct gf_onednn *p;
 	size_t i = 0;
 
 	while (i < MAX_PROGRAMS - 1 && s->programs[i] &&
-	       (s->programs[i]->batch != batch ||
-		s->programs[i]->training != training))
+	       (s->programs[i]->batch != batch || s->programs[i]->training != training))
 		i++;
 	p = s->programs[i];
 	if (p && (p->batch != batch || p->training != training)) {
@@ -373,8 +359,8 @@ static void net_free(struct gf_net *net)
 	free(net);
 }
 
-/* By name, so that whatever OpenMP oneDNN came with is asked, and none is
- * needed if it came without. */
+/* By name, so that whatever OpenMP oneDNN came with is asked, and none is needed if it came
+ * without. */
 static void find_openmp(struct state *s)
 {
 	*(void **)&s->set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
@@ -386,20 +372,16 @@ static int check_precision(enum gf_dtype precision, struct gf_error *err)
 	const unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
 
 	if (precision == GF_F16)
+		return gf_error_set(err, -ENOTSUP, "onednn computes in f32 or bf16, not in f16");
+	if (precision == GF_BF16 && ((unsigned)dnnl_get_effective_cpu_isa() & wanted) != wanted)
 		return gf_error_set(err, -ENOTSUP,
-				    "onednn computes in f32 or bf16, not in "
-				    "f16");
-	if (precision == GF_BF16 &&
-	    ((unsigned)dnnl_get_effective_cpu_isa() & wanted) != wanted)
-		return gf_error_set(err, -ENOTSUP,
-				    "onednn computes in bf16 on processors "
-				    "with AVX512-BF16, and this one has none");
+				    "onednn computes in bf16 on processors with AVX512-BF16, and "
+				    "this one has none");
 	return 0;
 }
 
-static int net_new(const struct gf_model *m, size_t max_batch,
-		   const struct gf_net_options *options, struct gf_net **net,
-		   struct gf_error *err)
+static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
+		   struct gf_net **net, struct gf_error *err)
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	int rc = check_precision(options->precision, err);
@@ -421,8 +403,8 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 	return 0;
 }
 
-static int forward(struct gf_net *net, const float *params, const float *input,
-		   size_t batch, int training, struct gf_error *err)
+static int forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+		   int training, struct gf_error *err)
 {
 	struct state *s = net->priv;
 	struct gf_onednn *p;
@@ -445,8 +427,7 @@ out:
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+		    void (*on_grad)(void *ctx, size_t tensor), void *ctx, struct gf_error *err)
 {
 	struct state *s = net->priv;
 	struct gf_onednn *p = s->programs[0];

@@ -9,8 +9,8 @@
 #include "nn/ref.h"
 
 /*
- * The reference backend: portable C, one thread, plain layouts. It is the
- * specification that the others are tested against.
+ * The reference backend: portable C, one thread, plain layouts. It is the specification that the
+ * others are tested against.
  */
 struct state {
 	struct gf_ref_io *io; /* per layer */
@@ -42,8 +42,7 @@ static int allocate_layer(struct gf_net *net, size_t l)
 	const struct gf_layer *layer = &net->model->layers[l];
 	const struct gf_ref_layer *ops = gf_ref_layers[layer->type];
 	size_t count = net->max_batch * gf_shape_elems(&layer->out);
-	size_t saved =
-		ops->saved_bytes ? ops->saved_bytes(layer, net->max_batch) : 0;
+	size_t saved = ops->saved_bytes ? ops->saved_bytes(layer, net->max_batch) : 0;
 	struct state *s = net->priv;
 
 	s->io[l].out = calloc(count, sizeof(float));
@@ -51,8 +50,7 @@ static int allocate_layer(struct gf_net *net, size_t l)
 		s->dout[l] = calloc(count, sizeof(float));
 	if (saved)
 		s->io[l].saved = calloc(saved, 1);
-	if (!s->io[l].out || (net->has_gradient[l] && !s->dout[l]) ||
-	    (saved && !s->io[l].saved))
+	if (!s->io[l].out || (net->has_gradient[l] && !s->dout[l]) || (saved && !s->io[l].saved))
 		return -ENOMEM;
 	return 0;
 }
@@ -82,9 +80,8 @@ static int want_f32(const struct gf_net_options *options, struct gf_error *err)
 			    gf_dtype_names[options->precision]);
 }
 
-static int net_new(const struct gf_model *m, size_t max_batch,
-		   const struct gf_net_options *options, struct gf_net **net,
-		   struct gf_error *err)
+static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
+		   struct gf_net **net, struct gf_error *err)
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	struct state *s;
@@ -113,8 +110,7 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 	return 0;
 }
 
-static void forward_layer(struct gf_net *net, size_t l, const float *params,
-			  const float *input)
+static void forward_layer(struct gf_net *net, size_t l, const float *params, const float *input)
 {
 	struct state *s = net->priv;
 	struct gf_ref_io *io = &s->io[l];
@@ -128,12 +124,11 @@ static void forward_layer(struct gf_net *net, size_t l, const float *params,
 	gf_ref_layers[io->layer->type]->forward(io);
 	if (io->layer->type == GF_LAYER_BATCHNORM && net->training)
 		gf_net_update_running(net, l, saved, saved + channels,
-				      net->batch *
-					      gf_shape_spatial(&io->layer->in));
+				      net->batch * gf_shape_spatial(&io->layer->in));
 }
 
-static int forward(struct gf_net *net, const float *params, const float *input,
-		   size_t batch, int training, struct gf_error *err)
+static int forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+		   int training, struct gf_error *err)
 {
 	const struct gf_model *m = net->model;
 	struct state *s = net->priv;
@@ -160,17 +155,14 @@ static void begin_gradients(struct gf_net *net)
 	for (size_t l = 0; l < m->nlayers; l++)
 		if (s->dout[l])
 			memset(s->dout[l], 0,
-			       net->batch * sizeof(float) *
-				       gf_shape_elems(&m->layers[l].out));
+			       net->batch * sizeof(float) * gf_shape_elems(&m->layers[l].out));
 	if (s->dout[m->nlayers - 1])
 		memcpy(s->dout[m->nlayers - 1], net->dlogits,
-		       net->batch * net->positions * m->classes *
-			       sizeof(float));
+		       net->batch * net->positions * m->classes * sizeof(float));
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+		    void (*on_grad)(void *ctx, size_t tensor), void *ctx, struct gf_error *err)
 {
 	const struct gf_model *m = net->model;
 	struct state *s = net->priv;
@@ -192,8 +184,8 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 
 const struct gf_backend gf_backend_ref = {
 	.name = "ref",
-	.slow = "plain C computes the layers, many times slower than oneDNN, "
-		"which this build lacks (Debian: libdnnl-dev; then make)",
+	.slow = "plain C computes the layers, many times slower than oneDNN, which this build "
+		"lacks (Debian: libdnnl-dev; then make)",
 	.net_new = net_new,
 	.net_free = net_free,
 	.forward = forward,

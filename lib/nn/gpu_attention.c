@@ -7,11 +7,10 @@
 #include "base/heap.h"
 
 /*
- * Attention (ref_attention.c) in products of matrices, one per head of each
- * sample, all of them in one call. The call wants a pointer for each matrix;
- * these stay as they are, so a table of them is made once. In 16 bits it also
- * wants every matrix aligned to 16 bytes; where that is not so, each head is a
- * call, whose matrices lie at equal distances.
+ * Attention (ref_attention.c) in products of matrices, one per head of each sample, all of them in
+ * one call. The call wants a pointer for each matrix; these stay as they are, so a table of them is
+ * made once. In 16 bits it also wants every matrix aligned to 16 bytes; where that is not so, each
+ * head is a call, whose matrices lie at equal distances.
  *	saved	 the softmax of the scores, {N, heads, T, T}
  *	scratch	 its gradient
  *	weight	 the table, {ARRAYS, N, heads}
@@ -38,8 +37,7 @@ static struct sizes sizes_of(const struct gf_gpu_io *io)
 {
 	const struct gf_layer *l = io->layer;
 
-	return (struct sizes){l->in.dims[0], l->heads,
-			      l->out.dims[1] / l->heads};
+	return (struct sizes){l->in.dims[0], l->heads, l->out.dims[1] / l->heads};
 }
 
 static bool is_square(enum array a)
@@ -53,9 +51,7 @@ static char *input_of(const struct gf_gpu_io *io, void *const *from, size_t i)
 	const bool one = io->layer->ninputs == 1;
 	char *start = from[one ? 0 : i];
 
-	return start && one
-		       ? start + gf_gpu_bytes(io->g, i * io->layer->out.dims[1])
-		       : start;
+	return start && one ? start + gf_gpu_bytes(io->g, i * io->layer->out.dims[1]) : start;
 }
 
 static char *start_of(const struct gf_gpu_io *io, enum array a)
@@ -79,8 +75,7 @@ static char *start_of(const struct gf_gpu_io *io, enum array a)
 }
 
 /* The matrix of a head of the first sample, and those of other samples. */
-static struct gf_gpu_matrix matrix(const struct gf_gpu_io *io, enum array a,
-				   size_t head)
+static struct gf_gpu_matrix matrix(const struct gf_gpu_io *io, enum array a, size_t head)
 {
 	const struct sizes s = sizes_of(io);
 	const size_t row = is_square(a)            ? s.steps
@@ -92,8 +87,7 @@ static struct gf_gpu_matrix matrix(const struct gf_gpu_io *io, enum array a,
 	return (struct gf_gpu_matrix){
 		.at = start ? start + gf_gpu_bytes(io->g, at) : NULL,
 		.row = row,
-		.step = is_square(a) ? s.heads * s.steps * s.steps
-				     : s.steps * row,
+		.step = is_square(a) ? s.heads * s.steps * s.steps : s.steps * row,
 	};
 }
 
@@ -132,11 +126,10 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 			matrix(io, (enum array)(i / count), i % count % heads);
 
 		if (m.at)
-			table[i] = (char *)m.at +
-				   gf_gpu_bytes(g, i % count / heads * m.step);
+			table[i] = (char *)m.at + gf_gpu_bytes(g, i % count / heads * m.step);
 	}
-	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, table,
-			       table_bytes(io), GF_GPU_TO_DEVICE, err);
+	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, table, table_bytes(io),
+			       GF_GPU_TO_DEVICE, err);
 	rc = rc ? rc : g->gpu->ops->stream_sync(g->gpu, g->stream, err);
 	free(table);
 	return rc;
@@ -150,8 +143,7 @@ struct factor {
 	bool transposed;
 };
 
-static struct gf_gpu_matrix matrix_of(const struct gf_gpu_io *io,
-				      struct factor f, size_t head)
+static struct gf_gpu_matrix matrix_of(const struct gf_gpu_io *io, struct factor f, size_t head)
 {
 	struct gf_gpu_matrix m = matrix(io, f.array, head);
 
@@ -161,11 +153,9 @@ static struct gf_gpu_matrix matrix_of(const struct gf_gpu_io *io,
 	return m;
 }
 
-/* c = alpha * a b, or added to what is there: of scores, or of a head's
- * columns */
-static int multiply(const struct gf_gpu_io *io, struct factor a,
-		    struct factor b, enum array c, float alpha, bool add,
-		    struct gf_error *err)
+/* c = alpha * a b, or added to what is there: of scores, or of a head's columns */
+static int multiply(const struct gf_gpu_io *io, struct factor a, struct factor b, enum array c,
+		    float alpha, bool add, struct gf_error *err)
 {
 	const struct sizes s = sizes_of(io);
 	const size_t calls = at_once(io) ? 1 : s.heads;
@@ -225,8 +215,7 @@ static struct gf_gpu_scores scores_of(const struct gf_gpu_io *io)
 static int forward(struct gf_gpu_io *io, struct gf_error *err)
 {
 	const struct gf_gpu_scores s = scores_of(io);
-	int rc = multiply(io, plain(QUERIES), transposed(KEYS), WEIGHTS,
-			  s.scale, false, err);
+	int rc = multiply(io, plain(QUERIES), transposed(KEYS), WEIGHTS, s.scale, false, err);
 
 	if (rc)
 		return rc;
@@ -244,8 +233,7 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 		{transposed(WEIGHTS), plain(DOUT)},
 	};
 	const struct gf_gpu_scores s = scores_of(io);
-	int rc = multiply(io, plain(DOUT), transposed(VALUES), DWEIGHTS, 1,
-			  false, err);
+	int rc = multiply(io, plain(DOUT), transposed(VALUES), DWEIGHTS, 1, false, err);
 
 	if (rc)
 		return rc;
@@ -254,8 +242,7 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 		const size_t from = io->layer->ninputs == 1 ? 0 : i;
 
 		if (io->din[from])
-			rc = multiply(io, inputs[i].a, inputs[i].b,
-				      (enum array)(DQUERIES + i), 1,
+			rc = multiply(io, inputs[i].a, inputs[i].b, (enum array)(DQUERIES + i), 1,
 				      io->add[from], err);
 	}
 	return rc;

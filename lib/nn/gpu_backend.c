@@ -7,9 +7,9 @@
 #include "nn/gpu_net.h"
 
 /*
- * The CUDA backend: products by cuBLAS, convolutions by cuDNN, all else by
- * kernels/cuda. Everything is enqueued on one stream, so what is written once
- * and read later in the same pass needs no more order than that.
+ * The CUDA backend: products by cuBLAS, convolutions by cuDNN, all else by kernels/cuda. Everything
+ * is enqueued on one stream, so what is written once and read later in the same pass needs no more
+ * order than that.
  */
 static struct gf_gpu_net *gpu_net(const struct gf_net *net)
 {
@@ -58,26 +58,22 @@ static void tell(struct gf_net *net)
 {
 	struct gf_gpu_net *g = gpu_net(net);
 
-	g->kernels->set_samples(g->stream, g->samples, net->dropout_seed,
-				net->first_sample);
+	g->kernels->set_samples(g->stream, g->samples, net->dropout_seed, net->first_sample);
 	g->unscale = 1 / net->loss_scale;
 }
 
-static int check_sizes(const struct gf_model *m, size_t max_batch,
-		       struct gf_error *err)
+static int check_sizes(const struct gf_model *m, size_t max_batch, struct gf_error *err)
 {
 	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
 		/* four gates */
-		const size_t most = GF_GPU_NN_MOST / max_batch /
-				    (layer->type == GF_LAYER_LSTM ? 4 : 1);
+		const size_t most =
+			GF_GPU_NN_MOST / max_batch / (layer->type == GF_LAYER_LSTM ? 4 : 1);
 
-		if (gf_shape_elems(&layer->in) > most ||
-		    gf_shape_elems(&layer->out) > most)
+		if (gf_shape_elems(&layer->in) > most || gf_shape_elems(&layer->out) > most)
 			return gf_error_set(err, -ENOTSUP,
-					    "layer %s: want fewer values than "
-					    "%zu for each of %zu samples on a "
-					    "GPU",
+					    "layer %s: want fewer values than %zu for each of %zu "
+					    "samples on a GPU",
 					    layer->name, most + 1, max_batch);
 	}
 	return 0;
@@ -113,8 +109,7 @@ static int prepare_layers(struct gf_gpu_net *g, struct gf_error *err)
 	if (has_convolution(m))
 		rc = gf_gpu_dnn_new(g->stream, &g->dnn, err);
 	for (size_t l = 0; l < m->nlayers && !rc; l++) {
-		const struct gf_gpu_layer *ops =
-			gf_gpu_layers[m->layers[l].type];
+		const struct gf_gpu_layer *ops = gf_gpu_layers[m->layers[l].type];
 
 		rc = ops->prepare ? ops->prepare(&g->io[l], err) : 0;
 		if (rc)
@@ -137,11 +132,9 @@ static int start(struct gf_gpu_net *g, struct gf_error *err)
 	rc = ops->event_new(g->gpu, false, &g->event, err);
 	if (!rc && net->nrunning)
 		rc = ops->copy(g->gpu, g->stream, g->running, net->running,
-			       net->nrunning * sizeof(float), GF_GPU_TO_DEVICE,
-			       err);
+			       net->nrunning * sizeof(float), GF_GPU_TO_DEVICE, err);
 	for (size_t l = 0; l < net->model->nlayers && !rc; l++) {
-		const struct gf_gpu_layer *layer =
-			gf_gpu_layers[net->model->layers[l].type];
+		const struct gf_gpu_layer *layer = gf_gpu_layers[net->model->layers[l].type];
 
 		rc = layer->start ? layer->start(&g->io[l], err) : 0;
 	}
@@ -185,8 +178,7 @@ static bool wants_channels_last(const struct gf_model *m, enum gf_dtype dtype)
 			return false;
 		for (size_t i = 0; i < layer->ninputs; i++) {
 			const int from = layer->inputs[i];
-			const struct gf_shape *in =
-				from < 0 ? &m->input : &m->layers[from].out;
+			const struct gf_shape *in = from < 0 ? &m->input : &m->layers[from].out;
 
 			if (is_image(in) != is_image(&layer->in))
 				return false;
@@ -207,17 +199,15 @@ static float start_scale(const struct gf_net *net)
 	return scale;
 }
 
-static int net_new(const struct gf_model *m, size_t max_batch,
-		   const struct gf_net_options *options, struct gf_net **net,
-		   struct gf_error *err)
+static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
+		   struct gf_net **net, struct gf_error *err)
 {
 	struct gf_gpu_net *g;
 	struct gf_net *n;
 	int rc;
 
 	if (!options->gpu)
-		return gf_error_set(err, -EINVAL,
-				    "cuda: want a GPU to compute on");
+		return gf_error_set(err, -EINVAL, "cuda: want a GPU to compute on");
 	n = gf_xcalloc(1, sizeof(*n));
 	rc = gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
@@ -276,27 +266,24 @@ static int failed(struct gf_gpu_net *g, size_t l, int rc, struct gf_error *err)
 	return rc;
 }
 
-static int forward(struct gf_net *net, const float *params, const float *input,
-		   size_t batch, int training, struct gf_error *err)
+static int forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+		   int training, struct gf_error *err)
 {
 	struct gf_gpu_net *g = gpu_net(net);
 	const struct gf_model *m = net->model;
 	int rc = gf_net_begin_forward(net, NULL, batch, training, err);
 
 	if (!rc && gf_model_vocabulary(m))
-		rc = g->gpu->ops->zero(g->gpu, g->stream,
-				       &g->outcome->bad_number,
+		rc = g->gpu->ops->zero(g->gpu, g->stream, &g->outcome->bad_number,
 				       sizeof(g->outcome->bad_number), err);
 	if (rc)
 		return rc;
 	if (g->input)
-		gf_gpu_from_plain(
-			g, input, g->input,
-			(size_t[3]){batch,
-				    m->input.rank == 3
-					    ? m->input.dims[0]
-					    : gf_shape_elems(&m->input),
-				    gf_shape_spatial(&m->input)});
+		gf_gpu_from_plain(g, input, g->input,
+				  (size_t[3]){batch,
+					      m->input.rank == 3 ? m->input.dims[0]
+								 : gf_shape_elems(&m->input),
+					      gf_shape_spatial(&m->input)});
 	for (size_t l = 0; l < m->nlayers; l++) {
 		if (!net->on_path[l] || g->io[l].forward_done)
 			continue;
@@ -334,8 +321,8 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 	if (rc)
 		return rc;
 	g->kernels->softmax_loss(g->stream, &o);
-	rc = ops->copy(g->gpu, g->stream, g->ended, g->outcome,
-		       sizeof(*g->ended), GF_GPU_TO_HOST, err);
+	rc = ops->copy(g->gpu, g->stream, g->ended, g->outcome, sizeof(*g->ended), GF_GPU_TO_HOST,
+		       err);
 	if (!rc)
 		rc = ops->record(g->gpu, g->event, g->stream, err);
 	if (!rc)
@@ -359,12 +346,10 @@ static int bad_number(const struct gf_net *net, const struct gf_gpu_outcome *o,
 	       (number >= 0 && number < (float)layer->entries))
 		layer++;
 	return gf_net_bad_number(net, (size_t)(layer - net->model->layers),
-				 (uint32_t) ~(o->bad_number >> 32), number,
-				 err);
+				 (uint32_t) ~(o->bad_number >> 32), number, err);
 }
 
-static int result(struct gf_net *net, double *loss_value, size_t *correct,
-		  struct gf_error *err)
+static int result(struct gf_net *net, double *loss_value, size_t *correct, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = gpu_net(net);
 	const struct gf_gpu_outcome *o = g->ended;
@@ -389,22 +374,19 @@ static int zero_gradients(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_model *m = g->net->model;
 	int rc = 0;
 
-	for (size_t i = gf_net_first_own(g->net, io->index);
-	     i < gf_layer_uses(io->layer) && !rc; i++) {
-		const struct gf_param *p =
-			&m->params[gf_layer_use(io->layer, i)];
+	for (size_t i = gf_net_first_own(g->net, io->index); i < gf_layer_uses(io->layer) && !rc;
+	     i++) {
+		const struct gf_param *p = &m->params[gf_layer_use(io->layer, i)];
 
 		if (io->dparam[i])
-			rc = g->gpu->ops->zero(
-				g->gpu, g->stream, io->dparam[i],
-				gf_shape_elems(&p->shape) * sizeof(float), err);
+			rc = g->gpu->ops->zero(g->gpu, g->stream, io->dparam[i],
+					       gf_shape_elems(&p->shape) * sizeof(float), err);
 	}
 	return rc;
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+		    void (*on_grad)(void *ctx, size_t tensor), void *ctx, struct gf_error *err)
 {
 	struct gf_gpu_net *g = gpu_net(net);
 	const struct gf_model *m = net->model;
@@ -417,8 +399,7 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 		if (io->backward_done)
 			continue;
 		if (net->has_gradient[l])
-			rc = gf_gpu_layers[m->layers[l].type]->backward(io,
-									err);
+			rc = gf_gpu_layers[m->layers[l].type]->backward(io, err);
 		else
 			rc = zero_gradients(io, err);
 		if (rc)

@@ -12,36 +12,35 @@
 #include "base/library.h"
 
 /*
- * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has.
- * cuDNN's heuristics rank its algorithms; the first deterministic one that fits
- * is taken, so the choice depends on the sizes and the device alone. If the
- * heuristics offer none, a default is taken that is deterministic and exists
- * for every shape. f32 is computed as f32, not in TF32.
+ * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has. cuDNN's heuristics rank
+ * its algorithms; the first deterministic one that fits is taken, so the choice depends on the
+ * sizes and the device alone. If the heuristics offer none, a default is taken that is
+ * deterministic and exists for every shape. f32 is computed as f32, not in TF32.
  */
-#define CALLS(CALL)                                                            \
-	CALL(Create)                                                           \
-	CALL(Destroy)                                                          \
-	CALL(SetStream)                                                        \
-	CALL(GetErrorString)                                                   \
-	CALL(CreateTensorDescriptor)                                           \
-	CALL(DestroyTensorDescriptor)                                          \
-	CALL(SetTensor4dDescriptor)                                            \
-	CALL(CreateFilterDescriptor)                                           \
-	CALL(DestroyFilterDescriptor)                                          \
-	CALL(SetFilter4dDescriptor)                                            \
-	CALL(CreateConvolutionDescriptor)                                      \
-	CALL(DestroyConvolutionDescriptor)                                     \
-	CALL(SetConvolution2dDescriptor)                                       \
-	CALL(SetConvolutionGroupCount)                                         \
-	CALL(SetConvolutionMathType)                                           \
-	CALL(GetConvolutionForwardAlgorithm_v7)                                \
-	CALL(GetConvolutionBackwardDataAlgorithm_v7)                           \
-	CALL(GetConvolutionBackwardFilterAlgorithm_v7)                         \
-	CALL(GetConvolutionForwardWorkspaceSize)                               \
-	CALL(GetConvolutionBackwardDataWorkspaceSize)                          \
-	CALL(GetConvolutionBackwardFilterWorkspaceSize)                        \
-	CALL(ConvolutionForward)                                               \
-	CALL(ConvolutionBackwardData)                                          \
+#define CALLS(CALL)                                                                                \
+	CALL(Create)                                                                               \
+	CALL(Destroy)                                                                              \
+	CALL(SetStream)                                                                            \
+	CALL(GetErrorString)                                                                       \
+	CALL(CreateTensorDescriptor)                                                               \
+	CALL(DestroyTensorDescriptor)                                                              \
+	CALL(SetTensor4dDescriptor)                                                                \
+	CALL(CreateFilterDescriptor)                                                               \
+	CALL(DestroyFilterDescriptor)                                                              \
+	CALL(SetFilter4dDescriptor)                                                                \
+	CALL(CreateConvolutionDescriptor)                                                          \
+	CALL(DestroyConvolutionDescriptor)                                                         \
+	CALL(SetConvolution2dDescriptor)                                                           \
+	CALL(SetConvolutionGroupCount)                                                             \
+	CALL(SetConvolutionMathType)                                                               \
+	CALL(GetConvolutionForwardAlgorithm_v7)                                                    \
+	CALL(GetConvolutionBackwardDataAlgorithm_v7)                                               \
+	CALL(GetConvolutionBackwardFilterAlgorithm_v7)                                             \
+	CALL(GetConvolutionForwardWorkspaceSize)                                                   \
+	CALL(GetConvolutionBackwardDataWorkspaceSize)                                              \
+	CALL(GetConvolutionBackwardFilterWorkspaceSize)                                            \
+	CALL(ConvolutionForward)                                                                   \
+	CALL(ConvolutionBackwardData)                                                              \
 	CALL(ConvolutionBackwardFilter)
 
 #define POINTER(name) __typeof__(cudnn##name) *name;
@@ -63,40 +62,36 @@ static int loaded;
 
 static void load(void)
 {
-	loaded = gf_library_open(FILE_NAME, symbols, GF_ARRAY_LENGTH(symbols),
-				 &cudnn, &reason);
+	loaded = gf_library_open(FILE_NAME, symbols, GF_ARRAY_LENGTH(symbols), &cudnn, &reason);
 }
 
 static int check(cudnnStatus_t status, const char *what, struct gf_error *err)
 {
 	if (status == CUDNN_STATUS_SUCCESS)
 		return 0;
-	return gf_error_set(err, -EIO, "%s: %s", what,
-			    cudnn.GetErrorString(status));
+	return gf_error_set(err, -EIO, "%s: %s", what, cudnn.GetErrorString(status));
 }
 
 /* Sets rc and the reason, and goes to out. */
-#define CUDNN_TRY(name, ...)                                                   \
-	do {                                                                   \
-		rc = check(cudnn.name(__VA_ARGS__), "cudnn" #name, err);       \
-		if (rc)                                                        \
-			goto out;                                              \
+#define CUDNN_TRY(name, ...)                                                                       \
+	do {                                                                                       \
+		rc = check(cudnn.name(__VA_ARGS__), "cudnn" #name, err);                           \
+		if (rc)                                                                            \
+			goto out;                                                                  \
 	} while (0)
 
 struct gf_gpu_dnn {
 	cudnnHandle_t handle;
 };
 
-int gf_gpu_dnn_new(struct gf_gpu_stream *s, struct gf_gpu_dnn **dnn,
-		   struct gf_error *err)
+int gf_gpu_dnn_new(struct gf_gpu_stream *s, struct gf_gpu_dnn **dnn, struct gf_error *err)
 {
 	struct gf_gpu_dnn *d;
 	int rc;
 
 	pthread_once(&once, load);
 	if (loaded)
-		return gf_error_set(err, loaded, "no cuDNN here: %s",
-				    reason.text);
+		return gf_error_set(err, loaded, "no cuDNN here: %s", reason.text);
 	d = gf_xcalloc(1, sizeof(*d));
 	CUDNN_TRY(Create, &d->handle);
 	CUDNN_TRY(SetStream, d->handle, (cudaStream_t)s);
@@ -141,30 +136,26 @@ void gf_gpu_conv_free(struct gf_gpu_conv *c)
 	free(c);
 }
 
-static int describe(struct gf_gpu_conv *c, const struct gf_gpu_conv_shape *s,
-		    struct gf_error *err)
+static int describe(struct gf_gpu_conv *c, const struct gf_gpu_conv_shape *s, struct gf_error *err)
 {
-	const cudnnTensorFormat_t format =
-		s->channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+	const cudnnTensorFormat_t format = s->channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
 	const cudnnDataType_t type = s->dtype == GF_F16    ? CUDNN_DATA_HALF
 				     : s->dtype == GF_BF16 ? CUDNN_DATA_BFLOAT16
 							   : CUDNN_DATA_FLOAT;
 	int rc;
 
 	CUDNN_TRY(CreateTensorDescriptor, &c->in);
-	CUDNN_TRY(SetTensor4dDescriptor, c->in, format, type, (int)s->batch,
-		  (int)s->in[0], (int)s->in[1], (int)s->in[2]);
+	CUDNN_TRY(SetTensor4dDescriptor, c->in, format, type, (int)s->batch, (int)s->in[0],
+		  (int)s->in[1], (int)s->in[2]);
 	CUDNN_TRY(CreateTensorDescriptor, &c->out);
-	CUDNN_TRY(SetTensor4dDescriptor, c->out, format, type, (int)s->batch,
-		  (int)s->out[0], (int)s->out[1], (int)s->out[2]);
+	CUDNN_TRY(SetTensor4dDescriptor, c->out, format, type, (int)s->batch, (int)s->out[0],
+		  (int)s->out[1], (int)s->out[2]);
 	CUDNN_TRY(CreateFilterDescriptor, &c->filter);
-	CUDNN_TRY(SetFilter4dDescriptor, c->filter, type, format,
-		  (int)s->out[0], (int)(s->in[0] / s->groups),
-		  (int)s->kernel[0], (int)s->kernel[1]);
+	CUDNN_TRY(SetFilter4dDescriptor, c->filter, type, format, (int)s->out[0],
+		  (int)(s->in[0] / s->groups), (int)s->kernel[0], (int)s->kernel[1]);
 	CUDNN_TRY(CreateConvolutionDescriptor, &c->conv);
-	CUDNN_TRY(SetConvolution2dDescriptor, c->conv, (int)s->pad[0],
-		  (int)s->pad[1], (int)s->stride, (int)s->stride, 1, 1,
-		  CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+	CUDNN_TRY(SetConvolution2dDescriptor, c->conv, (int)s->pad[0], (int)s->pad[1],
+		  (int)s->stride, (int)s->stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
 	CUDNN_TRY(SetConvolutionGroupCount, c->conv, (int)s->groups);
 	CUDNN_TRY(SetConvolutionMathType, c->conv,
 		  s->dtype == GF_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH);
@@ -181,8 +172,8 @@ struct way {
 	int algo;
 };
 
-/* The first that fits; else the smallest, which for a smaller batch is not
- * larger than it was for a larger one; else `otherwise`. */
+/* The first that fits; else the smallest, which for a smaller batch is not larger than it was for a
+ * larger one; else `otherwise`. */
 static int pick(const struct way *ways, int n, size_t most, int otherwise)
 {
 	const struct way *smallest = NULL;
@@ -198,14 +189,13 @@ static int pick(const struct way *ways, int n, size_t most, int otherwise)
 	return smallest ? smallest->algo : otherwise;
 }
 
-#define WAYS(to, perf, n)                                                      \
-	do {                                                                   \
-		for (int i_ = 0; i_ < (n); i_++)                               \
-			(to)[i_] = (struct way){                               \
-				(perf)[i_].status == CUDNN_STATUS_SUCCESS &&   \
-					(perf)[i_].determinism ==              \
-						CUDNN_DETERMINISTIC,           \
-				(perf)[i_].memory, (int)(perf)[i_].algo};      \
+#define WAYS(to, perf, n)                                                                          \
+	do {                                                                                       \
+		for (int i_ = 0; i_ < (n); i_++)                                                   \
+			(to)[i_] = (struct way){(perf)[i_].status == CUDNN_STATUS_SUCCESS &&       \
+							(perf)[i_].determinism ==                  \
+								CUDNN_DETERMINISTIC,               \
+						(perf)[i_].memory, (int)(perf)[i_].algo};          \
 	} while (0)
 
 static int choose(struct gf_gpu_conv *c, size_t most, struct gf_error *err)
@@ -217,33 +207,32 @@ static int choose(struct gf_gpu_conv *c, size_t most, struct gf_error *err)
 	struct way ways[RANKED];
 	int rc, n = 0;
 
-	CUDNN_TRY(GetConvolutionForwardAlgorithm_v7, h, c->in, c->filter,
-		  c->conv, c->out, RANKED, &n, forward);
+	CUDNN_TRY(GetConvolutionForwardAlgorithm_v7, h, c->in, c->filter, c->conv, c->out, RANKED,
+		  &n, forward);
 	WAYS(ways, forward, n);
-	c->forward = (cudnnConvolutionFwdAlgo_t)pick(
-		ways, n, most, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
-	CUDNN_TRY(GetConvolutionBackwardDataAlgorithm_v7, h, c->filter, c->out,
-		  c->conv, c->in, RANKED, &n, data);
+	c->forward = (cudnnConvolutionFwdAlgo_t)pick(ways, n, most,
+						     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+	CUDNN_TRY(GetConvolutionBackwardDataAlgorithm_v7, h, c->filter, c->out, c->conv, c->in,
+		  RANKED, &n, data);
 	WAYS(ways, data, n);
-	c->data = (cudnnConvolutionBwdDataAlgo_t)pick(
-		ways, n, most, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
-	CUDNN_TRY(GetConvolutionBackwardFilterAlgorithm_v7, h, c->in, c->out,
-		  c->conv, c->filter, RANKED, &n, weight);
+	c->data = (cudnnConvolutionBwdDataAlgo_t)pick(ways, n, most,
+						      CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+	CUDNN_TRY(GetConvolutionBackwardFilterAlgorithm_v7, h, c->in, c->out, c->conv, c->filter,
+		  RANKED, &n, weight);
 	WAYS(ways, weight, n);
-	c->weight = (cudnnConvolutionBwdFilterAlgo_t)pick(
-		ways, n, most, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
-	CUDNN_TRY(GetConvolutionForwardWorkspaceSize, h, c->in, c->filter,
-		  c->conv, c->out, c->forward, &c->forward_bytes);
-	CUDNN_TRY(GetConvolutionBackwardDataWorkspaceSize, h, c->filter, c->out,
-		  c->conv, c->in, c->data, &c->data_bytes);
-	CUDNN_TRY(GetConvolutionBackwardFilterWorkspaceSize, h, c->in, c->out,
-		  c->conv, c->filter, c->weight, &c->weight_bytes);
+	c->weight = (cudnnConvolutionBwdFilterAlgo_t)pick(ways, n, most,
+							  CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+	CUDNN_TRY(GetConvolutionForwardWorkspaceSize, h, c->in, c->filter, c->conv, c->out,
+		  c->forward, &c->forward_bytes);
+	CUDNN_TRY(GetConvolutionBackwardDataWorkspaceSize, h, c->filter, c->out, c->conv, c->in,
+		  c->data, &c->data_bytes);
+	CUDNN_TRY(GetConvolutionBackwardFilterWorkspaceSize, h, c->in, c->out, c->conv, c->filter,
+		  c->weight, &c->weight_bytes);
 out:
 	return rc;
 }
 
-int gf_gpu_conv_new(struct gf_gpu_dnn *dnn,
-		    const struct gf_gpu_conv_shape *shape, size_t most,
+int gf_gpu_conv_new(struct gf_gpu_dnn *dnn, const struct gf_gpu_conv_shape *shape, size_t most,
 		    struct gf_gpu_conv **conv, struct gf_error *err)
 {
 	struct gf_gpu_conv *c = gf_xcalloc(1, sizeof(*c));
@@ -269,40 +258,36 @@ size_t gf_gpu_conv_work_bytes(const struct gf_gpu_conv *c)
 
 static const float one = 1, zero = 0;
 
-static int run_forward(struct gf_gpu_conv *c, const void *in,
-		       const void *filter, void *out, void *work,
-		       struct gf_error *err)
+static int run_forward(struct gf_gpu_conv *c, const void *in, const void *filter, void *out,
+		       void *work, struct gf_error *err)
 {
 	int rc;
 
-	CUDNN_TRY(ConvolutionForward, c->dnn->handle, &one, c->in, in,
-		  c->filter, filter, c->conv, c->forward, work,
-		  c->forward_bytes, &zero, c->out, out);
+	CUDNN_TRY(ConvolutionForward, c->dnn->handle, &one, c->in, in, c->filter, filter, c->conv,
+		  c->forward, work, c->forward_bytes, &zero, c->out, out);
 out:
 	return rc;
 }
 
 /* din = beta * din + ... */
-static int run_data(struct gf_gpu_conv *c, const void *filter, const void *dout,
-		    float beta, void *din, void *work, struct gf_error *err)
+static int run_data(struct gf_gpu_conv *c, const void *filter, const void *dout, float beta,
+		    void *din, void *work, struct gf_error *err)
 {
 	int rc;
 
-	CUDNN_TRY(ConvolutionBackwardData, c->dnn->handle, &one, c->filter,
-		  filter, c->out, dout, c->conv, c->data, work, c->data_bytes,
-		  &beta, c->in, din);
+	CUDNN_TRY(ConvolutionBackwardData, c->dnn->handle, &one, c->filter, filter, c->out, dout,
+		  c->conv, c->data, work, c->data_bytes, &beta, c->in, din);
 out:
 	return rc;
 }
 
-static int run_filter(struct gf_gpu_conv *c, const void *in, const void *dout,
-		      void *dfilter, void *work, struct gf_error *err)
+static int run_filter(struct gf_gpu_conv *c, const void *in, const void *dout, void *dfilter,
+		      void *work, struct gf_error *err)
 {
 	int rc;
 
-	CUDNN_TRY(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in,
-		  c->out, dout, c->conv, c->weight, work, c->weight_bytes,
-		  &zero, c->filter, dfilter);
+	CUDNN_TRY(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in, c->out, dout, c->conv,
+		  c->weight, work, c->weight_bytes, &zero, c->filter, dfilter);
 out:
 	return rc;
 }
@@ -310,8 +295,8 @@ out:
 /* --- the layer -------------------------------------------------------------
  */
 
-/* Filters are copied in each pass, to where they are aligned and lie as the
- * images do; so is their gradient. */
+/* Filters are copied in each pass, to where they are aligned and lie as the images do; so is their
+ * gradient. */
 #define WORK_MOST ((size_t)1 << 30) /* faster ways that want more are left */
 
 static void filter_sizes(const struct gf_layer *l, size_t sizes[3])
@@ -329,8 +314,8 @@ static size_t filter_bytes(const struct gf_gpu_io *io)
 	return gf_gpu_bytes(io->g, sizes[0] * sizes[1] * sizes[2]);
 }
 
-static int open_conv(struct gf_gpu_io *io, size_t batch, size_t most,
-		     struct gf_gpu_conv **conv, struct gf_error *err)
+static int open_conv(struct gf_gpu_io *io, size_t batch, size_t most, struct gf_gpu_conv **conv,
+		     struct gf_error *err)
 {
 	const struct gf_layer *l = io->layer;
 	const struct gf_gpu_conv_shape shape = {
@@ -350,8 +335,7 @@ static int open_conv(struct gf_gpu_io *io, size_t batch, size_t most,
 
 static void keep(struct gf_gpu_io *io, size_t batch, struct gf_gpu_conv *conv)
 {
-	struct gf_gpu_conv_of *of =
-		gf_array_push(&io->convs, &io->nconvs, &io->convs_capacity);
+	struct gf_gpu_conv_of *of = gf_array_push(&io->convs, &io->nconvs, &io->convs_capacity);
 
 	*of = (struct gf_gpu_conv_of){batch, conv};
 }
@@ -372,8 +356,8 @@ static int prepare(struct gf_gpu_io *io, struct gf_error *err)
 	return 0;
 }
 
-/* From here on passes have a workspace of so many bytes, or more. Work that is
- * enqueued keeps the one before. */
+/* From here on passes have a workspace of so many bytes, or more. Work that is enqueued keeps the
+ * one before. */
 static int grow_work(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
 {
 	void *work;
@@ -393,11 +377,9 @@ static int grow_work(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
 	return 0;
 }
 
-/* The one for the pass's batch. A smaller batch, the last of an epoch, may want
- * a larger workspace than the largest batch: filter gradients are cut into more
- * parts where there are fewer images. */
-static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
-		   struct gf_error *err)
+/* The one for the pass's batch. A smaller batch, the last of an epoch, may want a larger workspace
+ * than the largest batch: filter gradients are cut into more parts where there are fewer images. */
+static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv, struct gf_error *err)
 {
 	struct gf_gpu_conv *c;
 	int rc;
@@ -424,8 +406,7 @@ static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
 static int forward(struct gf_gpu_io *io, struct gf_error *err)
 {
 	struct gf_gpu_net *g = io->g;
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(g, &io->layer->out, io->batch);
+	const struct gf_gpu_view v = gf_gpu_view_of(g, &io->layer->out, io->batch);
 	struct gf_gpu_conv *conv;
 	size_t sizes[3];
 	int rc = conv_of(io, &conv, err);
@@ -441,8 +422,7 @@ static int forward(struct gf_gpu_io *io, struct gf_error *err)
 }
 
 /* What gf_gpu_from_plain does, the other way. */
-static void to_plain(const struct gf_gpu_net *g, const void *from, float *to,
-		     const size_t sizes[3])
+static void to_plain(const struct gf_gpu_net *g, const void *from, float *to, const size_t sizes[3])
 {
 	const struct gf_gpu_permute p = {
 		.from_type = g->dtype,
@@ -461,34 +441,30 @@ static void to_plain(const struct gf_gpu_net *g, const void *from, float *to,
 static int backward(struct gf_gpu_io *io, struct gf_error *err)
 {
 	struct gf_gpu_net *g = io->g;
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(g, &io->layer->out, io->batch);
+	const struct gf_gpu_view v = gf_gpu_view_of(g, &io->layer->out, io->batch);
 	struct gf_gpu_conv *conv;
 	size_t sizes[3];
 	int rc = conv_of(io, &conv, err);
 
 	if (!rc && io->dparam[0]) {
 		filter_sizes(io->layer, sizes);
-		rc = run_filter(conv, io->in[0], io->dout, g->scratch, g->work,
-				err);
+		rc = run_filter(conv, io->in[0], io->dout, g->scratch, g->work, err);
 		if (!rc)
 			to_plain(g, g->scratch, io->dparam[0], sizes);
 	}
 	if (!rc && io->dparam[1])
-		g->kernels->channel_sums(g->stream, &v, io->dout, g->unscale,
-					 io->dparam[1], g->scratch);
+		g->kernels->channel_sums(g->stream, &v, io->dout, g->unscale, io->dparam[1],
+					 g->scratch);
 	if (!rc && io->din[0])
-		rc = run_data(conv, io->weight, io->dout, io->add[0] ? 1 : 0,
-			      io->din[0], g->work, err);
+		rc = run_data(conv, io->weight, io->dout, io->add[0] ? 1 : 0, io->din[0], g->work,
+			      err);
 	return rc;
 }
 
 static size_t scratch_bytes(const struct gf_gpu_io *io, size_t batch)
 {
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(io->g, &io->layer->out, batch);
-	const size_t filter = filter_bytes(io),
-		     sums = gf_gpu_sums_work_bytes(&v);
+	const struct gf_gpu_view v = gf_gpu_view_of(io->g, &io->layer->out, batch);
+	const size_t filter = filter_bytes(io), sums = gf_gpu_sums_work_bytes(&v);
 
 	return filter > sums ? filter : sums;
 }

@@ -7,11 +7,10 @@
 #include "base/rng.h"
 
 /*
- * Dropout (ref_dropout.c). A sample's random numbers follow from each other;
- * so that many threads can draw them, each starts some way down the sequence.
- * A step of the generator is linear in the bits of its state, hence many steps
- * are a matrix over them, made here once. saved: a byte per value; weight: the
- * matrix.
+ * Dropout (ref_dropout.c). A sample's random numbers follow from each other; so that many threads
+ * can draw them, each starts some way down the sequence. A step of the generator is linear in the
+ * bits of its state, hence many steps are a matrix over them, made here once. saved: a byte per
+ * value; weight: the matrix.
  */
 #define FIRST_STREAM  16 /* as in ref_dropout.c */
 #define SAMPLE_BITS   40
@@ -67,9 +66,7 @@ static void jump_rows(size_t draws, uint64_t *rows)
 	}
 	for (size_t row = 0; row < BITS; row++)
 		for (size_t i = 0; i < BITS; i++)
-			rows[row * 4 + i / 64] |=
-				(uint64_t)bit(&jump->column[i], row)
-				<< (i % 64);
+			rows[row * 4 + i / 64] |= (uint64_t)bit(&jump->column[i], row) << (i % 64);
 	free(power);
 	free(jump);
 }
@@ -119,8 +116,8 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 		return 0;
 	rows = gf_xcalloc(BITS * 4, sizeof(*rows));
 	jump_rows(draw.part_draws, rows);
-	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, rows,
-			       BITS * 4 * sizeof(*rows), GF_GPU_TO_DEVICE, err);
+	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, rows, BITS * 4 * sizeof(*rows),
+			       GF_GPU_TO_DEVICE, err);
 	rc = rc ? rc : g->gpu->ops->stream_sync(g->gpu, g->stream, err);
 	free(rows);
 	return rc;
@@ -130,9 +127,8 @@ static void mask(struct gf_gpu_io *io, const void *from, void *to, bool add)
 {
 	const struct gf_gpu_net *g = io->g;
 
-	g->kernels->keep(g->stream, g->dtype, io->saved,
-			 1 / (1 - (float)io->layer->rate), from, to, add,
-			 count(io));
+	g->kernels->keep(g->stream, g->dtype, io->saved, 1 / (1 - (float)io->layer->rate), from, to,
+			 add, count(io));
 }
 
 static int forward(struct gf_gpu_io *io, struct gf_error *err)

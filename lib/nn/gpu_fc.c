@@ -2,8 +2,8 @@
 #include "nn/gpu_net.h"
 
 /*
- * Fully connected, on rows of features. An image whose channels lie last is
- * turned back first: its weight is by channel, then place.
+ * Fully connected, on rows of features. An image whose channels lie last is turned back first: its
+ * weight is by channel, then place.
  */
 struct sizes {
 	size_t rows, inputs, outputs;
@@ -14,8 +14,7 @@ static struct sizes sizes_of(const struct gf_gpu_io *io, size_t batch)
 	const struct gf_shape *in = &io->layer->in;
 	const size_t rows = batch * gf_shape_rows(in);
 
-	return (struct sizes){rows, batch * gf_shape_elems(in) / rows,
-			      io->layer->filters};
+	return (struct sizes){rows, batch * gf_shape_elems(in) / rows, io->layer->filters};
 }
 
 static bool turns(const struct gf_gpu_io *io)
@@ -25,8 +24,7 @@ static bool turns(const struct gf_gpu_io *io)
 }
 
 /* {H*W, C} to {C, H*W}, or back */
-static void turn(const struct gf_gpu_io *io, const void *from, void *to,
-		 bool back)
+static void turn(const struct gf_gpu_io *io, const void *from, void *to, bool back)
 {
 	const struct gf_gpu_net *g = io->g;
 	const size_t places = gf_shape_spatial(&io->layer->in);
@@ -49,24 +47,20 @@ static size_t weight_bytes(const struct gf_gpu_io *io)
 {
 	const struct sizes s = sizes_of(io, 1);
 
-	return io->g->dtype == GF_F32
-		       ? 0
-		       : gf_gpu_bytes(io->g, s.inputs * s.outputs);
+	return io->g->dtype == GF_F32 ? 0 : gf_gpu_bytes(io->g, s.inputs * s.outputs);
 }
 
 /* scratch: sums; after them the transposed input and its gradient */
 static size_t sums_bytes(const struct gf_gpu_io *io)
 {
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(io->g, &io->layer->out, io->g->net->max_batch);
+	const struct gf_gpu_view v = gf_gpu_view_of(io->g, &io->layer->out, io->g->net->max_batch);
 
 	return gf_gpu_align(gf_gpu_sums_work_bytes(&v));
 }
 
 static size_t scratch_bytes(const struct gf_gpu_io *io, size_t batch)
 {
-	const size_t in =
-		gf_gpu_bytes(io->g, batch * gf_shape_elems(&io->layer->in));
+	const size_t in = gf_gpu_bytes(io->g, batch * gf_shape_elems(&io->layer->in));
 
 	return sums_bytes(io) + (turns(io) ? 2 * gf_gpu_align(in) : 0);
 }
@@ -85,8 +79,7 @@ static int forward(struct gf_gpu_io *io, struct gf_error *err)
 {
 	struct gf_gpu_net *g = io->g;
 	const struct sizes s = sizes_of(io, io->batch);
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(g, &io->layer->out, io->batch);
+	const struct gf_gpu_view v = gf_gpu_view_of(g, &io->layer->out, io->batch);
 	struct gf_gpu_product p = {
 		.type = g->dtype,
 		.c_type = g->dtype,
@@ -156,21 +149,20 @@ static int input_backward(struct gf_gpu_io *io, struct gf_error *err)
 		return rc;
 	turn(io, turned, io->add[0] ? (void *)back : io->din[0], true);
 	if (io->add[0])
-		g->kernels->sum(g->stream, g->dtype, io->din[0], back,
-				io->din[0], s.rows * s.inputs);
+		g->kernels->sum(g->stream, g->dtype, io->din[0], back, io->din[0],
+				s.rows * s.inputs);
 	return 0;
 }
 
 static int backward(struct gf_gpu_io *io, struct gf_error *err)
 {
 	struct gf_gpu_net *g = io->g;
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(g, &io->layer->out, io->batch);
+	const struct gf_gpu_view v = gf_gpu_view_of(g, &io->layer->out, io->batch);
 	int rc = 0;
 
 	if (io->dparam[1])
-		g->kernels->channel_sums(g->stream, &v, io->dout, g->unscale,
-					 io->dparam[1], g->scratch);
+		g->kernels->channel_sums(g->stream, &v, io->dout, g->unscale, io->dparam[1],
+					 g->scratch);
 	if (io->dparam[0])
 		rc = weight_backward(io, err);
 	if (!rc && io->din[0])

@@ -25,8 +25,7 @@ static size_t reader_of(const struct gf_net *net, size_t l)
 
 static bool is(const struct gf_net *net, size_t l, enum gf_layer_type type)
 {
-	return l < net->model->nlayers && net->on_path[l] &&
-	       net->model->layers[l].type == type;
+	return l < net->model->nlayers && net->on_path[l] && net->model->layers[l].type == type;
 }
 
 static void write_for(struct gf_gpu_net *g, size_t norm, size_t relu)
@@ -52,8 +51,7 @@ static void fuse_sum(struct gf_gpu_net *g, size_t norm, size_t add)
 	const size_t relu = reader_of(g->net, add);
 	const int other = l->inputs[l->inputs[0] == (int)norm];
 
-	if (other < 0 || (size_t)other > norm ||
-	    !is(g->net, relu, GF_LAYER_RELU))
+	if (other < 0 || (size_t)other > norm || !is(g->net, relu, GF_LAYER_RELU))
 		return;
 	write_for(g, norm, relu);
 	g->io[norm].addend = (size_t)other;
@@ -81,8 +79,8 @@ static void fuse_forward(struct gf_gpu_net *g)
 /* --- gradients -------------------------------------------------------------
  */
 
-/* Per layer: has its gradient begun, and is it read by another layer's backward
- * later than by its own, so that it stays as it is? */
+/* Per layer: has its gradient begun, and is it read by another layer's backward later than by its
+ * own, so that it stays as it is? */
 struct state {
 	struct gf_gpu_net *g;
 	bool *begun, *held;
@@ -93,8 +91,7 @@ static bool first_from(const struct state *s, size_t l, int from)
 {
 	const struct gf_net *net = s->g->net;
 
-	return from >= 0 && net->has_gradient[l] && net->has_gradient[from] &&
-	       !s->begun[from];
+	return from >= 0 && net->has_gradient[l] && net->has_gradient[from] && !s->begun[from];
 }
 
 static void share(const struct state *s, size_t l, int from)
@@ -102,10 +99,9 @@ static void share(const struct state *s, size_t l, int from)
 	s->g->io[from].gradient = s->g->io[l].gradient;
 }
 
-/* Do all other layers that read `from` come before `at`, and so add to its
- * gradient after that layer's backward? */
-static bool others_before(const struct state *s, size_t from, size_t at,
-			  size_t except)
+/* Do all other layers that read `from` come before `at`, and so add to its gradient after that
+ * layer's backward? */
+static bool others_before(const struct state *s, size_t from, size_t at, size_t except)
 {
 	const struct gf_model *m = s->g->net->model;
 
@@ -116,8 +112,8 @@ static bool others_before(const struct state *s, size_t from, size_t at,
 	return true;
 }
 
-/* A sum's gradient is that of both sides. The later side only reads it, and
- * before anything is added to it for the earlier one. */
+/* A sum's gradient is that of both sides. The later side only reads it, and before anything is
+ * added to it for the earlier one. */
 static void share_sum(const struct state *s, size_t l)
 {
 	const int *in = s->g->net->model->layers[l].inputs;
@@ -126,8 +122,7 @@ static void share_sum(const struct state *s, size_t l)
 
 	if (first_from(s, l, early)) {
 		share(s, l, early);
-		if (early != late && first_from(s, l, late) &&
-		    s->g->net->consumers[late] == 1 &&
+		if (early != late && first_from(s, l, late) && s->g->net->consumers[late] == 1 &&
 		    !s->g->io[late].backward_done &&
 		    others_before(s, (size_t)early, (size_t)late, l)) {
 			share(s, l, late);
@@ -149,8 +144,7 @@ static void share_gradients(struct gf_gpu_net *g)
 
 	for (size_t l = m->nlayers; l-- > 0;) {
 		const struct gf_layer *layer = &m->layers[l];
-		const enum gf_gpu_gradient passes =
-			gf_gpu_layers[layer->type]->passes;
+		const enum gf_gpu_gradient passes = gf_gpu_layers[layer->type]->passes;
 
 		if (g->io[l].backward_done)
 			share(&s, l, layer->inputs[0]);

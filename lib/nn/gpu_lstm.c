@@ -2,8 +2,8 @@
 #include "nn/gpu_net.h"
 
 /*
- * LSTM (ref_lstm.c). The products with the inputs are made for all positions at
- * once, those with the position before one by one.
+ * LSTM (ref_lstm.c). The products with the inputs are made for all positions at once, those with
+ * the position before one by one.
  *	saved	 gates {N, T, 4H}, then cells {N, T, H} in f32
  *	scratch	 gradients of the gates, outputs moved on by one
  *		 position, dh and dc {N, H} in f32, and room for sums
@@ -16,8 +16,8 @@ struct sizes {
 
 static struct sizes sizes_of(const struct gf_gpu_io *io, size_t batch)
 {
-	return (struct sizes){batch, io->layer->in.dims[0],
-			      io->layer->in.dims[1], io->layer->filters};
+	return (struct sizes){batch, io->layer->in.dims[0], io->layer->in.dims[1],
+			      io->layer->filters};
 }
 
 struct work {
@@ -31,8 +31,7 @@ static size_t lay_out(const struct gf_gpu_io *io, size_t batch, struct work *w)
 	const struct sizes s = sizes_of(io, batch);
 	const size_t values = batch * s.steps * s.hidden;
 	const size_t state = gf_gpu_align(batch * s.hidden * sizeof(float));
-	const struct gf_gpu_view v = {io->g->dtype, batch * s.steps,
-				      4 * s.hidden, 1};
+	const struct gf_gpu_view v = {io->g->dtype, batch * s.steps, 4 * s.hidden, 1};
 	char *at = io->g->scratch;
 
 	w->dgates = at;
@@ -42,8 +41,7 @@ static size_t lay_out(const struct gf_gpu_io *io, size_t batch, struct work *w)
 	w->dh = (float *)(void *)at;
 	w->dc = (float *)(void *)(at + state);
 	w->sums = at + 2 * state;
-	return (size_t)((char *)w->sums - (char *)io->g->scratch) +
-	       gf_gpu_sums_work_bytes(&v);
+	return (size_t)((char *)w->sums - (char *)io->g->scratch) + gf_gpu_sums_work_bytes(&v);
 }
 
 static size_t scratch_bytes(const struct gf_gpu_io *io, size_t batch)
@@ -57,16 +55,14 @@ static size_t gates_bytes(const struct gf_gpu_io *io, size_t batch)
 {
 	const struct sizes s = sizes_of(io, batch);
 
-	return gf_gpu_align(
-		gf_gpu_bytes(io->g, batch * s.steps * 4 * s.hidden));
+	return gf_gpu_align(gf_gpu_bytes(io->g, batch * s.steps * 4 * s.hidden));
 }
 
 static size_t saved_bytes(const struct gf_gpu_io *io, size_t batch)
 {
 	const struct sizes s = sizes_of(io, batch);
 
-	return gates_bytes(io, batch) +
-	       batch * s.steps * s.hidden * sizeof(float);
+	return gates_bytes(io, batch) + batch * s.steps * s.hidden * sizeof(float);
 }
 
 static size_t ih_bytes(const struct gf_gpu_io *io)
@@ -80,10 +76,8 @@ static size_t weight_bytes(const struct gf_gpu_io *io)
 {
 	const struct sizes s = sizes_of(io, 1);
 
-	return io->g->dtype == GF_F32
-		       ? 0
-		       : ih_bytes(io) +
-				 gf_gpu_bytes(io->g, 4 * s.hidden * s.hidden);
+	return io->g->dtype == GF_F32 ? 0
+				      : ih_bytes(io) + gf_gpu_bytes(io->g, 4 * s.hidden * s.hidden);
 }
 
 static void convert_weights(const struct gf_gpu_io *io)
@@ -94,8 +88,7 @@ static void convert_weights(const struct gf_gpu_io *io)
 		return;
 	gf_gpu_from_plain(io->g, io->param[WEIGHT_IH], io->weight,
 			  (size_t[3]){1, 4 * s.hidden * s.inputs, 1});
-	gf_gpu_from_plain(io->g, io->param[WEIGHT_HH],
-			  (char *)io->weight + ih_bytes(io),
+	gf_gpu_from_plain(io->g, io->param[WEIGHT_HH], (char *)io->weight + ih_bytes(io),
 			  (size_t[3]){1, 4 * s.hidden * s.hidden, 1});
 }
 
@@ -104,8 +97,7 @@ static struct gf_gpu_lstm position(const struct gf_gpu_io *io, size_t t)
 {
 	const struct gf_gpu_net *g = io->g;
 	const struct sizes s = sizes_of(io, io->batch);
-	float *cells = (float *)(void *)((char *)io->saved +
-					 gates_bytes(io, io->batch));
+	float *cells = (float *)(void *)((char *)io->saved + gates_bytes(io, io->batch));
 	const size_t at = t * s.hidden;
 
 	return (struct gf_gpu_lstm){
@@ -133,8 +125,7 @@ static int inputs_forward(const struct gf_gpu_io *io, struct gf_error *err)
 		.n = 4 * s.hidden,
 		.k = s.inputs,
 		.a = {(void *)io->in[0], s.inputs},
-		.b = {(void *)gf_gpu_weight(io, WEIGHT_IH, 0), s.inputs,
-		      .transposed = true},
+		.b = {(void *)gf_gpu_weight(io, WEIGHT_IH, 0), s.inputs, .transposed = true},
 		.c = {io->saved, 4 * s.hidden},
 		.alpha = 1,
 	};
@@ -153,8 +144,8 @@ static int forward(struct gf_gpu_io *io, struct gf_error *err)
 		.n = 4 * s.hidden,
 		.k = s.hidden,
 		.a = {.row = s.steps * s.hidden},
-		.b = {(void *)gf_gpu_weight(io, WEIGHT_HH, ih_bytes(io)),
-		      s.hidden, .transposed = true},
+		.b = {(void *)gf_gpu_weight(io, WEIGHT_HH, ih_bytes(io)), s.hidden,
+		      .transposed = true},
 		.c = {.row = s.steps * 4 * s.hidden},
 		.alpha = 1,
 		.beta = 1,
@@ -175,10 +166,9 @@ static int forward(struct gf_gpu_io *io, struct gf_error *err)
 	return rc;
 }
 
-/* The gates' gradients, from the last position to the first; dh of the
- * position before = dgates W_hh. */
-static int gates_backward(const struct gf_gpu_io *io, const struct work *w,
-			  struct gf_error *err)
+/* The gates' gradients, from the last position to the first; dh of the position before = dgates
+ * W_hh. */
+static int gates_backward(const struct gf_gpu_io *io, const struct work *w, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
 	const struct sizes s = sizes_of(io, io->batch);
@@ -189,8 +179,7 @@ static int gates_backward(const struct gf_gpu_io *io, const struct work *w,
 		.n = s.hidden,
 		.k = 4 * s.hidden,
 		.a = {.row = s.steps * 4 * s.hidden},
-		.b = {(void *)gf_gpu_weight(io, WEIGHT_HH, ih_bytes(io)),
-		      s.hidden},
+		.b = {(void *)gf_gpu_weight(io, WEIGHT_HH, ih_bytes(io)), s.hidden},
 		.c = {w->dh, s.hidden},
 		.alpha = 1,
 	};
@@ -199,8 +188,7 @@ static int gates_backward(const struct gf_gpu_io *io, const struct work *w,
 	for (size_t t = s.steps; t-- > 0 && !rc;) {
 		struct gf_gpu_lstm now = position(io, t);
 
-		now.dout =
-			(const char *)io->dout + gf_gpu_bytes(g, t * s.hidden);
+		now.dout = (const char *)io->dout + gf_gpu_bytes(g, t * s.hidden);
 		now.last = t + 1 == s.steps;
 		now.dh = now.last ? NULL : w->dh;
 		now.dc = w->dc;
@@ -214,8 +202,8 @@ static int gates_backward(const struct gf_gpu_io *io, const struct work *w,
 }
 
 /* dparam{4H, columns} = dgates' x */
-static int weight_backward(const struct gf_gpu_io *io, const struct work *w,
-			   size_t which, const void *x, struct gf_error *err)
+static int weight_backward(const struct gf_gpu_io *io, const struct work *w, size_t which,
+			   const void *x, struct gf_error *err)
 {
 	const struct sizes s = sizes_of(io, io->batch);
 	const size_t columns = which == WEIGHT_IH ? s.inputs : s.hidden;
@@ -235,8 +223,7 @@ static int weight_backward(const struct gf_gpu_io *io, const struct work *w,
 }
 
 /* The output before each position: zeros, then all outputs but the last. */
-static int move_on(const struct gf_gpu_io *io, const struct work *w,
-		   struct gf_error *err)
+static int move_on(const struct gf_gpu_io *io, const struct work *w, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
 	const struct sizes s = sizes_of(io, io->batch);
@@ -250,8 +237,8 @@ static int move_on(const struct gf_gpu_io *io, const struct work *w,
 		.from_step = sample,
 		.to_step = sample,
 	};
-	int rc = g->gpu->ops->zero(g->gpu, g->stream, w->before,
-				   gf_gpu_bytes(g, s.batch * sample), err);
+	int rc = g->gpu->ops->zero(g->gpu, g->stream, w->before, gf_gpu_bytes(g, s.batch * sample),
+				   err);
 
 	if (!rc)
 		g->kernels->copy_rows(g->stream, &r);
@@ -263,8 +250,7 @@ static int parameters_backward(const struct gf_gpu_io *io, const struct work *w,
 {
 	const struct gf_gpu_net *g = io->g;
 	const struct sizes s = sizes_of(io, io->batch);
-	const struct gf_gpu_view v = {g->dtype, s.batch * s.steps, 4 * s.hidden,
-				      1};
+	const struct gf_gpu_view v = {g->dtype, s.batch * s.steps, 4 * s.hidden, 1};
 	int rc = move_on(io, w, err);
 
 	if (!rc)
@@ -272,8 +258,8 @@ static int parameters_backward(const struct gf_gpu_io *io, const struct work *w,
 	if (!rc)
 		rc = weight_backward(io, w, WEIGHT_HH, w->before, err);
 	for (size_t b = BIAS_IH; b <= BIAS_HH; b++)
-		g->kernels->channel_sums(g->stream, &v, w->dgates, g->unscale,
-					 io->dparam[b], w->sums);
+		g->kernels->channel_sums(g->stream, &v, w->dgates, g->unscale, io->dparam[b],
+					 w->sums);
 	return rc;
 }
 

@@ -10,8 +10,7 @@
 /* --- places --------------------------------------------------------------- */
 
 /* Larger first; of equal ones the one that stands first. */
-GF_ORDER(by_size, struct gf_gpu_thing *,
-	 GF_BY((*y)->size_bytes, (*x)->size_bytes) ?: GF_BY(*x, *y))
+GF_ORDER(by_size, struct gf_gpu_thing *, GF_BY((*y)->size_bytes, (*x)->size_bytes) ?: GF_BY(*x, *y))
 
 GF_ORDER(by_place, struct gf_gpu_thing *, GF_BY((*x)->at, (*y)->at))
 
@@ -21,8 +20,8 @@ static bool meet(const struct gf_gpu_thing *a, const struct gf_gpu_thing *b)
 }
 
 /* The lowest gap between those that it meets; `met` is room for them. */
-static void find_place(struct gf_gpu_thing *t, struct gf_gpu_thing **placed,
-		       size_t nplaced, struct gf_gpu_thing **met)
+static void find_place(struct gf_gpu_thing *t, struct gf_gpu_thing **placed, size_t nplaced,
+		       struct gf_gpu_thing **met)
 {
 	const size_t size = gf_gpu_align(t->size_bytes);
 	size_t n = 0, at = 0;
@@ -32,8 +31,7 @@ static void find_place(struct gf_gpu_thing *t, struct gf_gpu_thing **placed,
 			met[n++] = placed[i];
 	qsort(met, n, sizeof(*met), by_place);
 	for (size_t i = 0; i < n && met[i]->at < at + size; i++) {
-		const size_t end =
-			met[i]->at + gf_gpu_align(met[i]->size_bytes);
+		const size_t end = met[i]->at + gf_gpu_align(met[i]->size_bytes);
 
 		at = end > at ? end : at;
 	}
@@ -65,23 +63,23 @@ size_t gf_gpu_plan(struct gf_gpu_thing *things, size_t count)
 /* --- a net ---------------------------------------------------------------- */
 
 /*
- * A pass is a row of steps. The samples are there at step 0, layer l runs
- * forward at 1 + l, the loss is computed at 1 + L, and layer l runs backward at
- * 1 + 2L - l. Each array of a layer is needed for some of the steps:
+ * A pass is a row of steps. The samples are there at step 0, layer l runs forward at 1 + l, the
+ * loss is computed at 1 + L, and layer l runs backward at 1 + 2L - l. Each array of a layer is
+ * needed for some of the steps:
  *	output		from the layer's forward to the last reader
  *	saved		from the layer's forward to its backward
  *	gradient	from its first consumer's backward to the layer's own
- * The output of layers that are done together is made by the first of them, and
- * a gradient may lie in the memory of another layer's (gpu_fuse.c).
- * A layer that may work in place takes its input's memory, unless another layer
- * still reads that memory.
+ * The output of layers that are done together is made by the first of them, and a gradient may lie
+ * in the memory of another layer's (gpu_fuse.c).
+ * A layer that may work in place takes its input's memory, unless another layer still reads that
+ * memory.
  */
 enum { OUT, SAVED, GRADIENT, KINDS };
 
 struct plan {
 	struct gf_gpu_net *g;
 	size_t nlayers, batch;
-	size_t *root; /* per layer: whose memory its output lies in */
+	size_t *root;                /* per layer: whose memory its output lies in */
 	struct gf_gpu_thing *things; /* KINDS per layer, then the samples */
 	size_t count;
 };
@@ -140,8 +138,7 @@ static void live(struct gf_gpu_thing *t, size_t at)
 /* A thing's first use makes its interval. */
 static void begin(struct gf_gpu_thing *t, size_t size_bytes, size_t at)
 {
-	*t = (struct gf_gpu_thing){
-		.size_bytes = size_bytes, .first = at, .last = at};
+	*t = (struct gf_gpu_thing){.size_bytes = size_bytes, .first = at, .last = at};
 }
 
 static void place_layer(struct plan *p, size_t l)
@@ -149,8 +146,7 @@ static void place_layer(struct plan *p, size_t l)
 	const struct gf_net *net = p->g->net;
 	const struct gf_layer *layer = &net->model->layers[l];
 	const struct gf_gpu_layer *ops = ops_of(p, l);
-	const size_t size =
-		gf_gpu_bytes(p->g, p->batch * gf_shape_elems(&layer->out));
+	const size_t size = gf_gpu_bytes(p->g, p->batch * gf_shape_elems(&layer->out));
 	struct gf_gpu_thing *out = thing(p, p->root[l], OUT);
 
 	if (!net->on_path[l])
@@ -162,8 +158,7 @@ static void place_layer(struct plan *p, size_t l)
 	if (needs_out(p, l) && !p->g->io[l].silent)
 		live(out, backward_at(p, l));
 	if (ops->saved_bytes) {
-		begin(thing(p, l, SAVED),
-		      ops->saved_bytes(&p->g->io[l], p->batch), forward_at(l));
+		begin(thing(p, l, SAVED), ops->saved_bytes(&p->g->io[l], p->batch), forward_at(l));
 		if (net->has_gradient[l])
 			live(thing(p, l, SAVED), backward_at(p, l));
 	}
@@ -181,11 +176,7 @@ static void place_gradient(struct plan *p, size_t l)
 	if (!has && !last)
 		return;
 	if (p->g->io[l].gradient == l)
-		begin(t,
-		      gf_gpu_bytes(p->g,
-				   p->batch *
-					   gf_shape_elems(
-						   &net->model->layers[l].out)),
+		begin(t, gf_gpu_bytes(p->g, p->batch * gf_shape_elems(&net->model->layers[l].out)),
 		      last ? loss_at(p) : backward_at(p, l));
 	if (has)
 		live(t, backward_at(p, l));
@@ -201,18 +192,15 @@ static void read_inputs(struct plan *p, size_t l)
 
 	for (size_t i = 0; i < layer->ninputs && net->on_path[l]; i++) {
 		const int from = layer->inputs[i];
-		struct gf_gpu_thing *in =
-			from < 0 ? samples : thing(p, p->root[from], OUT);
+		struct gf_gpu_thing *in = from < 0 ? samples : thing(p, p->root[from], OUT);
 
 		if (from >= 0 && p->g->io[from].silent)
 			in = &none;
 		live(in, forward_at(l));
 		if (net->has_gradient[l] && ops_of(p, l)->needs_in)
 			live(in, backward_at(p, l));
-		if (from >= 0 && net->has_gradient[l] &&
-		    net->has_gradient[from])
-			live(thing(p, p->g->io[from].gradient, GRADIENT),
-			     backward_at(p, l));
+		if (from >= 0 && net->has_gradient[l] && net->has_gradient[from])
+			live(thing(p, p->g->io[from].gradient, GRADIENT), backward_at(p, l));
 	}
 }
 
@@ -221,8 +209,7 @@ static bool reads_values(const struct gf_model *m)
 {
 	for (size_t l = 0; l < m->nlayers; l++)
 		for (size_t i = 0; i < m->layers[l].ninputs; i++)
-			if (m->layers[l].inputs[i] < 0 &&
-			    m->layers[l].type != GF_LAYER_EMBEDDING)
+			if (m->layers[l].inputs[i] < 0 && m->layers[l].type != GF_LAYER_EMBEDDING)
 				return true;
 	return false;
 }
@@ -230,8 +217,7 @@ static bool reads_values(const struct gf_model *m)
 static void make_plan(struct plan *p)
 {
 	const struct gf_model *m = p->g->net->model;
-	const size_t samples =
-		gf_gpu_bytes(p->g, p->batch * gf_shape_elems(&m->input));
+	const size_t samples = gf_gpu_bytes(p->g, p->batch * gf_shape_elems(&m->input));
 
 	begin(&p->things[p->count - 1], reads_values(m) ? samples : 0, 0);
 	find_roots(p);
@@ -256,9 +242,8 @@ static size_t place(struct plan *p, struct gf_net_memory *bytes)
 	for (size_t l = 0; l < p->nlayers; l++)
 		thing(p, l, GRADIENT)->size_bytes = sizes[l];
 	all = gf_gpu_plan(p->things, p->count);
-	bytes->gradients_bytes = all > bytes->activations_bytes
-					 ? all - bytes->activations_bytes
-					 : 0;
+	bytes->gradients_bytes =
+		all > bytes->activations_bytes ? all - bytes->activations_bytes : 0;
 	free(sizes);
 	return all;
 }
@@ -293,10 +278,8 @@ static void cut_fixed(struct gf_gpu_net *g, struct cut *c)
 	before = c->at;
 	for (size_t l = 0; l < m->nlayers; l++)
 		if (gf_gpu_layers[m->layers[l].type]->weight_bytes)
-			g->io[l].weight = take(
-				c,
-				gf_gpu_layers[m->layers[l].type]->weight_bytes(
-					&g->io[l]));
+			g->io[l].weight =
+				take(c, gf_gpu_layers[m->layers[l].type]->weight_bytes(&g->io[l]));
 	g->bytes.weights_bytes = c->at - before;
 	before = c->at;
 	g->scratch = take(c, g->scratch_bytes);
@@ -309,13 +292,9 @@ static void find_scratch(struct gf_gpu_net *g)
 	const struct gf_model *m = g->net->model;
 
 	for (size_t l = 0; l < m->nlayers; l++) {
-		const struct gf_gpu_layer *ops =
-			gf_gpu_layers[m->layers[l].type];
+		const struct gf_gpu_layer *ops = gf_gpu_layers[m->layers[l].type];
 		const size_t bytes =
-			ops->scratch_bytes
-				? ops->scratch_bytes(&g->io[l],
-						     g->net->max_batch)
-				: 0;
+			ops->scratch_bytes ? ops->scratch_bytes(&g->io[l], g->net->max_batch) : 0;
 
 		if (bytes > g->scratch_bytes)
 			g->scratch_bytes = bytes;
@@ -336,13 +315,11 @@ static int take_memory(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
 	if (bytes > free_bytes || rc)
 		return gf_error_set(
 			err, -ENOMEM,
-			"%s, batches of %zu: want %zu bytes on GPU %d (weights "
-			"%zu, activations %zu, their gradients %zu, workspace "
-			"%zu), found %zu free",
-			g->net->model->name, g->net->max_batch, bytes,
-			g->gpu->index, g->bytes.weights_bytes,
-			g->bytes.activations_bytes, g->bytes.gradients_bytes,
-			g->bytes.workspace_bytes, free_bytes);
+			"%s, batches of %zu: want %zu bytes on GPU %d (weights %zu, activations "
+			"%zu, their gradients %zu, workspace %zu), found %zu free",
+			g->net->model->name, g->net->max_batch, bytes, g->gpu->index,
+			g->bytes.weights_bytes, g->bytes.activations_bytes,
+			g->bytes.gradients_bytes, g->bytes.workspace_bytes, free_bytes);
 	g->memory = memory;
 	return ops->zero(g->gpu, g->stream, memory, bytes, err);
 }
@@ -370,8 +347,7 @@ static void connect(const struct plan *p, char *base)
 			const int from = io->layer->inputs[i];
 
 			io->in[i] = from < 0 ? g->input : g->io[from].out;
-			if (from < 0 || !net->has_gradient[l] ||
-			    !net->has_gradient[from])
+			if (from < 0 || !net->has_gradient[l] || !net->has_gradient[from])
 				continue;
 			io->din[i] = g->io[from].dout;
 			io->add[i] = begun[from];

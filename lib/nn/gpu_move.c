@@ -19,8 +19,7 @@ static const struct gf_shape *input_of(const struct gf_gpu_io *io, size_t i)
 static void each_input(struct gf_gpu_io *io, bool forward)
 {
 	const struct gf_gpu_net *g = io->g;
-	const size_t places =
-		g->channels_last ? gf_shape_spatial(&io->layer->out) : 1;
+	const size_t places = g->channels_last ? gf_shape_spatial(&io->layer->out) : 1;
 	const size_t row = gf_shape_elems(&io->layer->out) / places;
 	char *at = forward ? io->out : io->dout;
 
@@ -66,8 +65,7 @@ static int select_forward(struct gf_gpu_io *io, struct gf_error *err)
 	const size_t features = io->layer->in.dims[1];
 	const struct gf_gpu_rows r = {
 		.dtype = g->dtype,
-		.from = (const char *)io->in[0] +
-			gf_gpu_bytes(g, io->layer->position * features),
+		.from = (const char *)io->in[0] + gf_gpu_bytes(g, io->layer->position * features),
 		.to = io->out,
 		.rows = io->batch,
 		.width = features,
@@ -88,8 +86,7 @@ static int select_backward(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_gpu_rows r = {
 		.dtype = g->dtype,
 		.from = io->dout,
-		.to = (char *)io->din[0] +
-		      gf_gpu_bytes(g, io->layer->position * features),
+		.to = (char *)io->din[0] + gf_gpu_bytes(g, io->layer->position * features),
 		.rows = io->batch,
 		.width = features,
 		.from_step = features,
@@ -102,8 +99,7 @@ static int select_backward(struct gf_gpu_io *io, struct gf_error *err)
 		return 0;
 	if (!io->add[0])
 		rc = g->gpu->ops->zero(g->gpu, g->stream, io->din[0],
-				       gf_gpu_bytes(g, io->batch * sample),
-				       err);
+				       gf_gpu_bytes(g, io->batch * sample), err);
 	if (!rc)
 		g->kernels->copy_rows(g->stream, &r);
 	return rc;
@@ -112,8 +108,7 @@ static int select_backward(struct gf_gpu_io *io, struct gf_error *err)
 /* --- embedding --------------------------------------------------------------
  */
 
-static struct gf_gpu_embedding table_of(const struct gf_gpu_io *io,
-					size_t batch)
+static struct gf_gpu_embedding table_of(const struct gf_gpu_io *io, size_t batch)
 {
 	return (struct gf_gpu_embedding){
 		.dtype = io->g->dtype,
@@ -132,8 +127,7 @@ static int embedding_forward(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_gpu_embedding e = table_of(io, io->batch);
 
 	(void)err;
-	io->g->kernels->embed(io->g->stream, &e, io->param[0], io->out,
-			      io->g->outcome);
+	io->g->kernels->embed(io->g->stream, &e, io->param[0], io->out, io->g->outcome);
 	return 0;
 }
 
@@ -143,9 +137,8 @@ static int embedding_backward(struct gf_gpu_io *io, struct gf_error *err)
 
 	(void)err;
 	if (io->dparam[0])
-		io->g->kernels->embed_backward(io->g->stream, &e, io->dout,
-					       io->g->unscale, io->dparam[0],
-					       io->g->scratch);
+		io->g->kernels->embed_backward(io->g->stream, &e, io->dout, io->g->unscale,
+					       io->dparam[0], io->g->scratch);
 	return 0;
 }
 

@@ -11,9 +11,8 @@
 #include "nn/graph.h"
 
 /*
- * Places for things in one piece of memory, such that things that are alive
- * together do not overlap: the largest first, each at the lowest place that is
- * free while it lives.
+ * Places for things in one piece of memory, such that things that are alive together do not
+ * overlap: the largest first, each at the lowest place that is free while it lives.
  */
 struct gf_gpu_thing {
 	size_t size_bytes;  /* 0: takes no place */
@@ -25,10 +24,9 @@ struct gf_gpu_thing {
 size_t gf_gpu_plan(struct gf_gpu_thing *things, size_t count);
 
 /*
- * A net on a GPU (private to lib/nn). Values of layers have the net's
- * precision. Their layout is {N, C, H, W}; with channels_last it is {N, H, W,
- * C}. All lie in one allocation, at places planned beforehand (gpu_memory.c).
- * The functions of layers only enqueue work.
+ * A net on a GPU (private to lib/nn). Values of layers have the net's precision. Their layout is
+ * {N, C, H, W}; with channels_last it is {N, H, W, C}. All lie in one allocation, at places planned
+ * beforehand (gpu_memory.c). The functions of layers only enqueue work.
  */
 struct gf_gpu_net {
 	struct gf_net *net;
@@ -45,8 +43,8 @@ struct gf_gpu_net {
 	void *input;  /* the samples in the net's precision; may be NULL */
 	void *scratch, *work;
 	size_t scratch_bytes, work_bytes;
-	/* Larger workspaces than the one that was planned; `work` is the last.
-	 * None is given up before the net is: a graph may hold it. */
+	/* Larger workspaces than the one that was planned; `work` is the last. None is given up
+	 * before the net is: a graph may hold it. */
 	void **grown;
 	size_t ngrown, grown_capacity;
 	float *running;
@@ -72,10 +70,9 @@ struct gf_gpu_io {
 	void *dout;
 	const float *param[GF_GPU_MAX_PARAMS];
 	float *dparam[GF_GPU_MAX_PARAMS]; /* NULL: frozen */
-	void *weight; /* in the net's precision and layout */
-	/* What is done together (gpu_fuse.c). Forward writes the output of
-	 * layer `writes`, which layer `maker` of that output does; a layer that
-	 * is silent has no output of its own. */
+	void *weight;                     /* in the net's precision and layout */
+	/* What is done together (gpu_fuse.c). Forward writes the output of layer `writes`, which
+	 * layer `maker` of that output does; a layer that is silent has no output of its own. */
 	size_t writes, maker;
 	bool silent, forward_done, backward_done; /* by another layer */
 	bool relu;       /* of batch norm: and the ReLU after it, both ways */
@@ -83,8 +80,8 @@ struct gf_gpu_io {
 	size_t addend;   /* this layer, and the ReLU, forward only */
 	size_t gradient; /* the layer in whose memory dout lies */
 	void *saved;     /* what forward keeps for backward */
-	/* By batch size, the largest first, then as they were met. None is
-	 * given up before the net is: a graph may hold its choices. */
+	/* By batch size, the largest first, then as they were met. None is given up before the net
+	 * is: a graph may hold its choices. */
 	struct gf_gpu_conv_of {
 		size_t batch;
 		struct gf_gpu_conv *conv;
@@ -92,8 +89,8 @@ struct gf_gpu_io {
 	size_t nconvs, convs_capacity;
 };
 
-/* How backward leaves the first input's gradient: in memory of its own, in that
- * of dout if dout may go, or as dout itself, which is both inputs'. */
+/* How backward leaves the first input's gradient: in memory of its own, in that of dout if dout may
+ * go, or as dout itself, which is both inputs'. */
 enum gf_gpu_gradient { GF_GPU_APART, GF_GPU_IN_PLACE, GF_GPU_AS_IT_IS };
 
 struct gf_gpu_layer {
@@ -115,18 +112,16 @@ struct gf_gpu_layer {
 /* By layer type (gpu_table.c). */
 extern const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES];
 
-extern const struct gf_gpu_layer gf_gpu_conv_layer, gf_gpu_fc, gf_gpu_relu,
-	gf_gpu_gelu, gf_gpu_tanh, gf_gpu_add, gf_gpu_concat, gf_gpu_select,
-	gf_gpu_dropout, gf_gpu_batchnorm, gf_gpu_layernorm, gf_gpu_maxpool,
-	gf_gpu_avgpool, gf_gpu_globalpool, gf_gpu_embedding, gf_gpu_lstm_layer,
-	gf_gpu_attention;
+extern const struct gf_gpu_layer gf_gpu_conv_layer, gf_gpu_fc, gf_gpu_relu, gf_gpu_gelu,
+	gf_gpu_tanh, gf_gpu_add, gf_gpu_concat, gf_gpu_select, gf_gpu_dropout, gf_gpu_batchnorm,
+	gf_gpu_layernorm, gf_gpu_maxpool, gf_gpu_avgpool, gf_gpu_globalpool, gf_gpu_embedding,
+	gf_gpu_lstm_layer, gf_gpu_attention;
 
-/* Plans and takes the net's memory, in one piece and zeroed, and connects its
- * layers. g has everything that sizes depend on; *blas_work is
- * GF_GPU_BLAS_BYTES of it. -ENOMEM says how much was wanted for what. */
+/* Plans and takes the net's memory, in one piece and zeroed, and connects its layers. g has
+ * everything that sizes depend on; *blas_work is GF_GPU_BLAS_BYTES of it. -ENOMEM says how much was
+ * wanted for what. */
 int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err);
-/* Finds what is done together, and whose gradients share memory; before memory
- * is planned. */
+/* Finds what is done together, and whose gradients share memory; before memory is planned. */
 void gf_gpu_fuse(struct gf_gpu_net *g);
 
 static inline size_t gf_gpu_bytes(const struct gf_gpu_net *g, size_t elems)
@@ -140,16 +135,16 @@ static inline size_t gf_gpu_align(size_t bytes)
 }
 
 /* The layer's output, or what has the shape of it, as channels. */
-struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g,
-				  const struct gf_shape *s, size_t batch);
+struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g, const struct gf_shape *s,
+				  size_t batch);
 
-/* From plain f32 to the net's precision; outer matrices {a, b} are turned over
- * if the net has channels last. */
+/* From plain f32 to the net's precision; outer matrices {a, b} are turned over if the net has
+ * channels last. */
 void gf_gpu_from_plain(const struct gf_gpu_net *g, const float *from, void *to,
 		       const size_t sizes[3]);
 
-/* A weight matrix to multiply by: the parameter itself in f32, else its copy
- * `at` bytes from the start of io->weight. */
+/* A weight matrix to multiply by: the parameter itself in f32, else its copy `at` bytes from the
+ * start of io->weight. */
 const void *gf_gpu_weight(const struct gf_gpu_io *io, size_t which, size_t at);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-/* Batch norm and layer norm. saved: what the kernels keep of channels; of rows
- * mean and 1 / deviation. */
+/* Batch norm and layer norm. saved: what the kernels keep of channels; of rows mean and 1 /
+ * deviation. */
 
 static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
 {
@@ -62,8 +62,7 @@ static size_t batch_saved(const struct gf_gpu_io *io, size_t batch)
 
 static size_t batch_scratch(const struct gf_gpu_io *io, size_t batch)
 {
-	const struct gf_gpu_view v =
-		gf_gpu_view_of(io->g, &io->layer->in, batch);
+	const struct gf_gpu_view v = gf_gpu_view_of(io->g, &io->layer->in, batch);
 
 	return gf_gpu_sums_work_bytes(&v);
 }

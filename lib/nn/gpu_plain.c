@@ -12,8 +12,7 @@ static int apply(struct gf_gpu_io *io, enum gf_gpu_function f)
 {
 	const struct gf_gpu_net *g = io->g;
 
-	g->kernels->apply(g->stream, g->dtype, f, io->in[0], io->out,
-			  count(io));
+	g->kernels->apply(g->stream, g->dtype, f, io->in[0], io->out, count(io));
 	return 0;
 }
 
@@ -34,16 +33,16 @@ static int apply_backward(struct gf_gpu_io *io, enum gf_gpu_function f)
 	return 0;
 }
 
-#define LAYER(name, function)                                                  \
-	static int name##_forward(struct gf_gpu_io *io, struct gf_error *err)  \
-	{                                                                      \
-		(void)err;                                                     \
-		return apply(io, function);                                    \
-	}                                                                      \
-	static int name##_backward(struct gf_gpu_io *io, struct gf_error *err) \
-	{                                                                      \
-		(void)err;                                                     \
-		return apply_backward(io, function);                           \
+#define LAYER(name, function)                                                                      \
+	static int name##_forward(struct gf_gpu_io *io, struct gf_error *err)                      \
+	{                                                                                          \
+		(void)err;                                                                         \
+		return apply(io, function);                                                        \
+	}                                                                                          \
+	static int name##_backward(struct gf_gpu_io *io, struct gf_error *err)                     \
+	{                                                                                          \
+		(void)err;                                                                         \
+		return apply_backward(io, function);                                               \
 	}
 LAYER(relu, GF_GPU_RELU)
 LAYER(tanh, GF_GPU_TANH)
@@ -54,25 +53,21 @@ static int add_forward(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_gpu_net *g = io->g;
 
 	(void)err;
-	g->kernels->sum(g->stream, g->dtype, io->in[0], io->in[1], io->out,
-			count(io));
+	g->kernels->sum(g->stream, g->dtype, io->in[0], io->in[1], io->out, count(io));
 	return 0;
 }
 
 /* The gradient of an input, which may lie where dout does. */
-static int pass_on(const struct gf_gpu_io *io, size_t side,
-		   struct gf_error *err)
+static int pass_on(const struct gf_gpu_io *io, size_t side, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
 	void *din = io->din[side];
 
 	if (io->add[side])
-		g->kernels->sum(g->stream, g->dtype, din, io->dout, din,
-				count(io));
+		g->kernels->sum(g->stream, g->dtype, din, io->dout, din, count(io));
 	else if (din != io->dout)
 		return g->gpu->ops->copy(g->gpu, g->stream, din, io->dout,
-					 gf_gpu_bytes(g, count(io)),
-					 GF_GPU_WITHIN, err);
+					 gf_gpu_bytes(g, count(io)), GF_GPU_WITHIN, err);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-/* Pools; the global one is a mean over a window of the whole plane. saved:
- * where each maximum was. */
+/* Pools; the global one is a mean over a window of the whole plane. saved: where each maximum
+ * was. */
 
 static struct gf_gpu_pool pool_of(const struct gf_gpu_io *io)
 {
@@ -35,8 +35,7 @@ static int max_forward(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_gpu_pool o = pool_of(io);
 
 	(void)err;
-	io->g->kernels->maxpool(io->g->stream, &o, io->in[0], io->out,
-				io->saved);
+	io->g->kernels->maxpool(io->g->stream, &o, io->in[0], io->out, io->saved);
 	return 0;
 }
 
@@ -46,8 +45,7 @@ static int max_backward(struct gf_gpu_io *io, struct gf_error *err)
 
 	(void)err;
 	if (io->din[0])
-		io->g->kernels->maxpool_backward(io->g->stream, &o, io->dout,
-						 io->saved, io->din[0],
+		io->g->kernels->maxpool_backward(io->g->stream, &o, io->dout, io->saved, io->din[0],
 						 io->add[0]);
 	return 0;
 }
@@ -72,8 +70,8 @@ static int mean_backward(struct gf_gpu_io *io, struct gf_error *err)
 
 	(void)err;
 	if (io->din[0])
-		io->g->kernels->avgpool_backward(io->g->stream, &o, io->dout,
-						 io->din[0], io->add[0]);
+		io->g->kernels->avgpool_backward(io->g->stream, &o, io->dout, io->din[0],
+						 io->add[0]);
 	return 0;
 }
 

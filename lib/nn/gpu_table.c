@@ -22,8 +22,8 @@ const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES] = {
 	[GF_LAYER_LSTM] = &gf_gpu_lstm_layer,
 };
 
-struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g,
-				  const struct gf_shape *s, size_t batch)
+struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g, const struct gf_shape *s,
+				  size_t batch)
 {
 	const size_t inner = gf_shape_spatial(s);
 	struct gf_gpu_view v = {

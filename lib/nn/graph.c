@@ -10,28 +10,22 @@
 
 /* --- checks: sizes, the graph, and the output ----------------------------- */
 
-static int check_size(const struct gf_shape *s, size_t max_batch,
-		      struct gf_error *err)
+static int check_size(const struct gf_shape *s, size_t max_batch, struct gf_error *err)
 {
 	size_t elems = max_batch;
 
 	for (size_t d = 0; d < s->rank; d++) {
-		if (s->dims[d] == 0 || s->dims[d] > INT_MAX ||
-		    elems > SIZE_MAX / 64 / s->dims[d])
+		if (s->dims[d] == 0 || s->dims[d] > INT_MAX || elems > SIZE_MAX / 64 / s->dims[d])
 			return gf_error_set(err, -EINVAL,
-					    "want sizes that %zu samples can "
-					    "have in memory",
+					    "want sizes that %zu samples can have in memory",
 					    max_batch);
 		elems *= s->dims[d];
 	}
-	return s->rank > 0 ? 0
-			   : gf_error_set(err, -EINVAL,
-					  "want at least one dimension");
+	return s->rank > 0 ? 0 : gf_error_set(err, -EINVAL, "want at least one dimension");
 }
 
 /* Inputs of one size, but concat adds them up. */
-static int check_inputs(const struct gf_model *m, size_t l,
-			struct gf_error *err)
+static int check_inputs(const struct gf_model *m, size_t l, struct gf_error *err)
 {
 	const struct gf_layer *layer = &m->layers[l];
 	bool concat = layer->type == GF_LAYER_CONCAT;
@@ -44,57 +38,43 @@ static int check_inputs(const struct gf_model *m, size_t l,
 		size_t elems;
 
 		if (from < -1 || from >= (int)l)
-			return gf_error_set(err, -EINVAL,
-					    "want earlier layers as inputs");
-		elems = gf_shape_elems(from < 0 ? &m->input
-						: &m->layers[from].out);
+			return gf_error_set(err, -EINVAL, "want earlier layers as inputs");
+		elems = gf_shape_elems(from < 0 ? &m->input : &m->layers[from].out);
 		sum = concat ? sum + elems : elems;
-		if (concat ? i + 1 == layer->ninputs && sum != want_elems
-			   : sum != want_elems)
-			return gf_error_set(err, -EINVAL,
-					    "want inputs of %zu values, got "
-					    "%zu",
+		if (concat ? i + 1 == layer->ninputs && sum != want_elems : sum != want_elems)
+			return gf_error_set(err, -EINVAL, "want inputs of %zu values, got %zu",
 					    want_elems, sum);
 	}
-	if (layer->ninputs != (layer->type == GF_LAYER_ADD ? 2
-			       : any                       ? layer->ninputs
-							   : 1))
-		return gf_error_set(err, -EINVAL, "want other inputs, got %zu",
-				    layer->ninputs);
+	if (layer->ninputs != (layer->type == GF_LAYER_ADD ? 2 : any ? layer->ninputs : 1))
+		return gf_error_set(err, -EINVAL, "want other inputs, got %zu", layer->ninputs);
 	return 0;
 }
 
-static int check_layer(const struct gf_model *m, size_t l, size_t max_batch,
-		       struct gf_error *err)
+static int check_layer(const struct gf_model *m, size_t l, size_t max_batch, struct gf_error *err)
 {
 	const struct gf_layer *layer = &m->layers[l];
 	int rc = check_size(&layer->in, max_batch, err);
 
 	if (!rc)
 		rc = check_size(&layer->out, max_batch, err);
-	if (!rc && ((size_t)layer->type >= GF_LAYER_NTYPES ||
-		    !gf_net_layer_checks[layer->type]))
-		rc = gf_error_set(err, -ENOTSUP,
-				  "no backend computes layers of this type");
+	if (!rc && ((size_t)layer->type >= GF_LAYER_NTYPES || !gf_net_layer_checks[layer->type]))
+		rc = gf_error_set(err, -ENOTSUP, "no backend computes layers of this type");
 	if (!rc)
 		rc = check_inputs(m, l, err);
 	if (!rc)
 		rc = gf_net_layer_checks[layer->type](layer, err);
 	for (size_t i = 0; i < layer->nparams && !rc; i++)
-		rc = check_size(&m->params[layer->first_param + i].shape, 1,
-				err);
+		rc = check_size(&m->params[layer->first_param + i].shape, 1, err);
 	return rc;
 }
 
 /* Checks that every layer can be computed, naming the layer that cannot. */
-static int check_model(const struct gf_model *m, size_t max_batch,
-		       struct gf_error *err)
+static int check_model(const struct gf_model *m, size_t max_batch, struct gf_error *err)
 {
 	const struct gf_layer *last;
 
 	if (m->nlayers == 0 || max_batch == 0)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a layer and a sample at least",
+		return gf_error_set(err, -EINVAL, "%s: want a layer and a sample at least",
 				    m->name);
 	if (check_size(&m->input, max_batch, err)) {
 		gf_error_prefix(err, "input");
@@ -111,17 +91,12 @@ static int check_model(const struct gf_model *m, size_t max_batch,
 	last = &m->layers[m->nlayers - 1];
 	if (last->out.rank > 2 && gf_shape_elems(&last->out) != m->classes)
 		return gf_error_set(err, -EINVAL,
-				    "layer %s: want %zu outputs, one per "
-				    "class, got %zu",
-				    last->name, m->classes,
-				    gf_shape_elems(&last->out));
-	if (last->out.rank <= 2 &&
-	    last->out.dims[last->out.rank - 1] != m->classes)
+				    "layer %s: want %zu outputs, one per class, got %zu",
+				    last->name, m->classes, gf_shape_elems(&last->out));
+	if (last->out.rank <= 2 && last->out.dims[last->out.rank - 1] != m->classes)
 		return gf_error_set(err, -EINVAL,
-				    "layer %s: want %zu outputs, one per "
-				    "class, got %zu",
-				    last->name, m->classes,
-				    last->out.dims[last->out.rank - 1]);
+				    "layer %s: want %zu outputs, one per class, got %zu",
+				    last->name, m->classes, last->out.dims[last->out.rank - 1]);
 	return 0;
 }
 
@@ -233,10 +208,8 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 	last = &m->layers[m->nlayers - 1].out;
 	net->positions = gf_model_positions(m);
 	net->labels = options->labels ? options->labels : net->positions;
-	net->logits =
-		gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
-	net->dlogits =
-		gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
+	net->logits = gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
+	net->dlogits = gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
 	return 0;
 }
 
@@ -256,8 +229,8 @@ void gf_net_release(struct gf_net *net)
 }
 
 /* Numbers that an embedding looks up must be in its table. */
-static int check_numbers(const struct gf_net *net, const float *input,
-			 size_t batch, struct gf_error *err)
+static int check_numbers(const struct gf_net *net, const float *input, size_t batch,
+			 struct gf_error *err)
 {
 	const struct gf_model *m = net->model;
 
@@ -268,35 +241,31 @@ static int check_numbers(const struct gf_net *net, const float *input,
 		if (layer->type != GF_LAYER_EMBEDDING || layer->positional)
 			continue;
 		for (size_t i = 0; i < count; i++)
-			if (!(input[i] >= 0 &&
-			      input[i] < (float)layer->entries))
-				return gf_net_bad_number(net, l, i, input[i],
-							 err);
+			if (!(input[i] >= 0 && input[i] < (float)layer->entries))
+				return gf_net_bad_number(net, l, i, input[i], err);
 	}
 	return 0;
 }
 
-int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at,
-		      float number, struct gf_error *err)
+int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at, float number,
+		      struct gf_error *err)
 {
 	const struct gf_layer *l = &net->model->layers[layer];
 
-	return gf_error_set(err, -EINVAL,
-			    "layer %s: sample %zu: want numbers of at least 0 "
-			    "and below %zu, got %g",
-			    l->name, at / gf_shape_elems(&l->in), l->entries,
-			    (double)number);
+	return gf_error_set(
+		err, -EINVAL,
+		"layer %s: sample %zu: want numbers of at least 0 and below %zu, got %g", l->name,
+		at / gf_shape_elems(&l->in), l->entries, (double)number);
 }
 
-int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
-			 int training, struct gf_error *err)
+int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch, int training,
+			 struct gf_error *err)
 {
 	int rc;
 
 	net->stage = GF_NET_IDLE;
 	if (batch == 0 || batch > net->max_batch)
-		return gf_error_set(err, -EINVAL,
-				    "batch: want 1 to %zu samples, got %zu",
+		return gf_error_set(err, -EINVAL, "batch: want 1 to %zu samples, got %zu",
 				    net->max_batch, batch);
 	rc = input ? check_numbers(net, input, batch, err) : 0;
 	if (rc)
@@ -311,22 +280,20 @@ int gf_net_begin_loss(struct gf_net *net, struct gf_error *err)
 {
 	if (net->stage == GF_NET_FORWARD)
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "loss: want a forward pass before it");
+	return gf_error_set(err, -EINVAL, "loss: want a forward pass before it");
 }
 
 int gf_net_begin_backward(struct gf_net *net, struct gf_error *err)
 {
 	if (net->stage != GF_NET_LOSS || !net->training)
-		return gf_error_set(err, -EINVAL,
-				    "backward: want a forward pass in training "
-				    "and its loss before it");
+		return gf_error_set(
+			err, -EINVAL,
+			"backward: want a forward pass in training and its loss before it");
 	net->stage = GF_NET_IDLE;
 	return 0;
 }
 
-void gf_net_set_need(struct gf_net *net,
-		     void (*on_need)(void *ctx, size_t tensor), void *ctx)
+void gf_net_set_need(struct gf_net *net, void (*on_need)(void *ctx, size_t tensor), void *ctx)
 {
 	net->on_need = on_need;
 	net->need_ctx = ctx;
@@ -339,12 +306,11 @@ void gf_net_need(const struct gf_net *net, size_t layer)
 	if (!net->on_need || l->frozen)
 		return;
 	for (size_t i = 0; i < gf_layer_uses(l); i++)
-		net->on_need(net->need_ctx,
-			     net->param_tensor[gf_layer_use(l, i)]);
+		net->on_need(net->need_ctx, net->param_tensor[gf_layer_use(l, i)]);
 }
 
-void gf_net_emit(const struct gf_net *net, size_t layer,
-		 void (*on_grad)(void *ctx, size_t tensor), void *ctx)
+void gf_net_emit(const struct gf_net *net, size_t layer, void (*on_grad)(void *ctx, size_t tensor),
+		 void *ctx)
 {
 	const struct gf_layer *l = &net->model->layers[layer];
 
@@ -358,13 +324,11 @@ void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
 
-	for (size_t i = gf_net_first_own(net, l);
-	     i < gf_layer_uses(layer) && !layer->frozen; i++) {
+	for (size_t i = gf_net_first_own(net, l); i < gf_layer_uses(layer) && !layer->frozen; i++) {
 		size_t p = gf_layer_use(layer, i);
 
 		memset(grads + net->param_at[p], 0,
-		       gf_shape_elems(&net->model->params[p].shape) *
-			       sizeof(float));
+		       gf_shape_elems(&net->model->params[p].shape) * sizeof(float));
 	}
 }
 
@@ -404,9 +368,8 @@ float *gf_net_running(struct gf_net *net, size_t *count)
 	return net->nrunning ? net->running : NULL;
 }
 
-void gf_net_update_running(const struct gf_net *net, size_t layer,
-			   const float *mean, const float *variance,
-			   size_t samples)
+void gf_net_update_running(const struct gf_net *net, size_t layer, const float *mean,
+			   const float *variance, size_t samples)
 {
 	const struct gf_layer *l = &net->model->layers[layer];
 	size_t channels = l->out.dims[0];

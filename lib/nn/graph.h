@@ -9,9 +9,8 @@
 #include "nn/net.h"
 
 /*
- * The common part of every backend's net (private to lib/nn). A backend's
- * net_new calls gf_net_init, its net_free gf_net_release, and its own state
- * hangs on priv.
+ * The common part of every backend's net (private to lib/nn). A backend's net_new calls
+ * gf_net_init, its net_free gf_net_release, and its own state hangs on priv.
  */
 enum gf_net_stage {
 	GF_NET_IDLE,
@@ -30,12 +29,11 @@ struct gf_net {
 	size_t *param_at;     /* where it starts in the flat arrays */
 	size_t *param_tensor; /* its place in generation order */
 	/* Per layer. */
-	bool *adds; /* to the gradient of its first parameter, which a later
-		     * layer that shares it has begun */
+	bool *adds; /* to the gradient of its first parameter, which a later layer that shares it
+		     * has begun */
 	size_t *consumers;  /* how many inputs read its output */
 	bool *on_path;      /* does its output reach the logits */
-	bool *has_gradient; /* on_path, and something at or before it is
-			     * trained */
+	bool *has_gradient; /* on_path, and something at or before it is trained */
 	size_t *running_at; /* batch norm: mean, then variance, in `running` */
 
 	float *running;
@@ -63,27 +61,27 @@ struct gf_net {
 #define GF_LAYER_NTYPES (GF_LAYER_LSTM + 1)
 
 /* By layer type; NULL: no backend computes it. */
-extern int (*const gf_net_layer_checks[GF_LAYER_NTYPES])(
-	const struct gf_layer *l, struct gf_error *err);
+extern int (*const gf_net_layer_checks[GF_LAYER_NTYPES])(const struct gf_layer *l,
+							 struct gf_error *err);
 
 /* Checks that every layer can be computed, naming the layer that cannot. */
 int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		const struct gf_net_options *options, struct gf_error *err);
 void gf_net_release(struct gf_net *net);
 
-/* The order of calls: forward, loss, backward; sets stage and batch. The
- * numbers that an embedding looks up are checked unless input is NULL. */
-int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
-			 int training, struct gf_error *err);
+/* The order of calls: forward, loss, backward; sets stage and batch. The numbers that an embedding
+ * looks up are checked unless input is NULL. */
+int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch, int training,
+			 struct gf_error *err);
 int gf_net_begin_loss(struct gf_net *net, struct gf_error *err);
 int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 
 /* Reports the gradients of one layer in generation order. */
-void gf_net_emit(const struct gf_net *net, size_t layer,
-		 void (*on_grad)(void *ctx, size_t tensor), void *ctx);
+void gf_net_emit(const struct gf_net *net, size_t layer, void (*on_grad)(void *ctx, size_t tensor),
+		 void *ctx);
 
-/* The first of a layer's uses (gf_layer_use) whose gradient no other layer has
- * begun or will add to. */
+/* The first of a layer's uses (gf_layer_use) whose gradient no other layer has begun or will add
+ * to. */
 static inline size_t gf_net_first_own(const struct gf_net *net, size_t layer)
 {
 	return net->adds[layer] || net->model->layers[layer].tied;
@@ -92,30 +90,26 @@ static inline size_t gf_net_first_own(const struct gf_net *net, size_t layer)
 /* Forward is about to read a layer's parameters, and what it shares. */
 void gf_net_need(const struct gf_net *net, size_t layer);
 
-/* The gradients of a layer that the logits do not depend on; not that of a
- * weight which another one shares. */
+/* The gradients of a layer that the logits do not depend on; not that of a weight which another one
+ * shares. */
 void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);
 
-/* The failures of a loss or a result for a bad label and a bad number; `at`
- * counts from the batch's first. */
-int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label,
-		     struct gf_error *err);
-int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at,
-		      float number, struct gf_error *err);
+/* The failures of a loss or a result for a bad label and a bad number; `at` counts from the batch's
+ * first. */
+int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label, struct gf_error *err);
+int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at, float number,
+		      struct gf_error *err);
 
 /* Mean softmax cross-entropy of net->logits; fills net->dlogits. */
-int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
-			struct gf_error *err);
-int gf_net_result(struct gf_net *net, double *loss, size_t *correct,
-		  struct gf_error *err);
+int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, struct gf_error *err);
+int gf_net_result(struct gf_net *net, double *loss, size_t *correct, struct gf_error *err);
 
 float *gf_net_running(struct gf_net *net, size_t *count);
 
-/* Running statistics after a batch with these (biased) statistics over
- * `samples` values per channel: PyTorch's rule, the variance made unbiased. */
-void gf_net_update_running(const struct gf_net *net, size_t layer,
-			   const float *mean, const float *variance,
-			   size_t samples);
+/* Running statistics after a batch with these (biased) statistics over `samples` values per
+ * channel: PyTorch's rule, the variance made unbiased. */
+void gf_net_update_running(const struct gf_net *net, size_t layer, const float *mean,
+			   const float *variance, size_t samples);
 
 /* {C, H, W} and {F} seen as channels times the rest. */
 static inline size_t gf_shape_spatial(const struct gf_shape *s)

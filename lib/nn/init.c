@@ -22,14 +22,12 @@ static bool *find_relus(const struct gf_model *m)
 
 	for (size_t l = m->nlayers; l-- > 0;) {
 		const struct gf_layer *next = &m->layers[l];
-		bool rectifies = next->type == GF_LAYER_RELU ||
-				 next->type == GF_LAYER_GELU;
+		bool rectifies = next->type == GF_LAYER_RELU || next->type == GF_LAYER_GELU;
 		bool passes = next->nparams == 0 || is_norm(next);
 
 		for (size_t i = 0; i < next->ninputs; i++)
 			if (next->inputs[i] >= 0)
-				ahead[next->inputs[i]] |=
-					rectifies || (passes && ahead[l]);
+				ahead[next->inputs[i]] |= rectifies || (passes && ahead[l]);
 	}
 	return ahead;
 }
@@ -40,8 +38,8 @@ static void fill(float *to, size_t count, float value)
 		to[i] = value;
 }
 
-/* Does a layer multiply by an embedding's table? Then the tables of all
- * embeddings are drawn as that product wants its weight. */
+/* Does a layer multiply by an embedding's table? Then the tables of all embeddings are drawn as
+ * that product wants its weight. */
 static bool ties(const struct gf_model *m)
 {
 	for (size_t l = 0; l < m->nlayers; l++)
@@ -60,8 +58,7 @@ static double deviation_of(const struct gf_model *m, const struct gf_param *p,
 	return sqrt((relu_ahead[p->layer] ? 2.0 : 1.0) / (double)fan_in);
 }
 
-static void draw_weight(const struct gf_param *p, double deviation,
-			struct gf_rng *rng, float *to)
+static void draw_weight(const struct gf_param *p, double deviation, struct gf_rng *rng, float *to)
 {
 	size_t count = gf_shape_elems(&p->shape);
 
@@ -82,11 +79,9 @@ void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 		bool first = order[i] == l->first_param;
 
 		if (p->shape.rank == 1)
-			fill(params, gf_shape_elems(&p->shape),
-			     is_norm(l) && first);
+			fill(params, gf_shape_elems(&p->shape), is_norm(l) && first);
 		else
-			draw_weight(p, deviation_of(m, p, relu_ahead), &rng,
-				    params);
+			draw_weight(p, deviation_of(m, p, relu_ahead), &rng, params);
 		params += gf_shape_elems(&p->shape);
 	}
 	free(relu_ahead);

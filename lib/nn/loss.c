@@ -13,8 +13,7 @@ struct target {
 };
 
 /* The target is `smooth` spread over all classes, and the rest at the label. */
-static double smoothed(const struct target *t, const float *logits, float max,
-		       float *dlogits)
+static double smoothed(const struct target *t, const float *logits, float max, float *dlogits)
 {
 	const float each = t->smooth / (float)t->classes;
 	double sum = 0;
@@ -24,17 +23,16 @@ static double smoothed(const struct target *t, const float *logits, float max,
 		sum += logits[c] - max;
 	}
 	dlogits[t->label] += t->scale * t->smooth;
-	return t->smooth *
-	       ((double)(logits[t->label] - max) - sum / (double)t->classes);
+	return t->smooth * ((double)(logits[t->label] - max) - sum / (double)t->classes);
 }
 
 /*
- * Softmax cross-entropy of one sample and its gradient by the logits, scaled.
- * The largest logit is subtracted first, so that no exponential overflows.
+ * Softmax cross-entropy of one sample and its gradient by the logits, scaled. The largest logit is
+ * subtracted first, so that no exponential overflows.
  * The first of equal logits is the answer.
  */
-static double sample_loss(const struct target *t, const float *logits,
-			  float *dlogits, size_t *answer)
+static double sample_loss(const struct target *t, const float *logits, float *dlogits,
+			  size_t *answer)
 {
 	const size_t classes = t->classes;
 	double sum = 0, loss;
@@ -58,20 +56,17 @@ static double sample_loss(const struct target *t, const float *logits,
 	return loss;
 }
 
-/* Is the label among the k likeliest classes? The first of equal classes are
- * the likelier ones. */
+/* Is the label among the k likeliest classes? The first of equal classes are the likelier ones. */
 static bool among(const float *logits, size_t classes, size_t label, size_t k)
 {
 	size_t before = 0;
 
 	for (size_t c = 0; c < classes; c++)
-		before += logits[c] > logits[label] ||
-			  (c < label && logits[c] == logits[label]);
+		before += logits[c] > logits[label] || (c < label && logits[c] == logits[label]);
 	return before < k;
 }
 
-int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
-			struct gf_error *err)
+int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 {
 	size_t classes = net->model->classes, hits = 0, near = 0, answer;
 	const size_t rows = net->batch * net->positions;
@@ -87,8 +82,7 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < rows; i++)
-		if (labels[i] != GF_NO_LABEL &&
-		    (labels[i] < 0 || (size_t)labels[i] >= classes))
+		if (labels[i] != GF_NO_LABEL && (labels[i] < 0 || (size_t)labels[i] >= classes))
 			return gf_net_bad_label(net, i, labels[i], err);
 	for (size_t i = 0; i < rows; i++) {
 		const float *logits = net->logits + i * classes;
@@ -112,19 +106,16 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
 	return 0;
 }
 
-int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label,
-		     struct gf_error *err)
+int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label, struct gf_error *err)
 {
-	return gf_error_set(err, -EINVAL, "label %zu: want 0 to %zu, got %d",
-			    at, net->model->classes - 1, label);
+	return gf_error_set(err, -EINVAL, "label %zu: want 0 to %zu, got %d", at,
+			    net->model->classes - 1, label);
 }
 
-int gf_net_result(struct gf_net *net, double *loss, size_t *correct,
-		  struct gf_error *err)
+int gf_net_result(struct gf_net *net, double *loss, size_t *correct, struct gf_error *err)
 {
 	if (!net->has_loss)
-		return gf_error_set(err, -EINVAL,
-				    "result: want a loss before it");
+		return gf_error_set(err, -EINVAL, "result: want a loss before it");
 	*loss = net->loss;
 	*correct = net->correct;
 	return 0;

@@ -17,15 +17,12 @@ bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what)
 		: status == dnnl_out_of_memory     ? -ENOMEM
 						   : -EIO;
 	gf_error_set(p->err, p->rc, "layer %s: oneDNN has no %s for it: %s",
-		     p->net->model->layers[p->layer].name, what,
-		     dnnl_status2str(status));
+		     p->net->model->layers[p->layer].name, what, dnnl_status2str(status));
 	return false;
 }
 
-static const_dnnl_memory_desc_t typed(struct gf_onednn *p,
-				      const dnnl_dims_t dims, int ndims,
-				      dnnl_data_type_t type,
-				      dnnl_format_tag_t tag)
+static const_dnnl_memory_desc_t typed(struct gf_onednn *p, const dnnl_dims_t dims, int ndims,
+				      dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 	const_dnnl_memory_desc_t md = NULL;
 	dnnl_status_t status;
@@ -37,22 +34,16 @@ static const_dnnl_memory_desc_t typed(struct gf_onednn *p,
 	return gf_onednn_ok(p, status, "layout") ? md : NULL;
 }
 
-const_dnnl_memory_desc_t gf_onednn_tagged(struct gf_onednn *p,
-					  const dnnl_dims_t dims, int ndims,
+const_dnnl_memory_desc_t gf_onednn_tagged(struct gf_onednn *p, const dnnl_dims_t dims, int ndims,
 					  dnnl_format_tag_t tag)
 {
 	return typed(p, dims, ndims, dnnl_f32, tag);
 }
 
-const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p,
-					 const dnnl_dims_t dims, int ndims)
+const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p, const dnnl_dims_t dims, int ndims)
 {
-	static const dnnl_format_tag_t tags[] = {dnnl_format_tag_undef,
-						 dnnl_a,
-						 dnnl_ab,
-						 dnnl_abc,
-						 dnnl_abcd,
-						 dnnl_abcde};
+	static const dnnl_format_tag_t tags[] = {
+		dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
 
 	if (p->rc)
 		return NULL;
@@ -60,26 +51,22 @@ const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p,
 	return gf_onednn_tagged(p, dims, ndims, tags[ndims]);
 }
 
-const_dnnl_memory_desc_t gf_onednn_any(struct gf_onednn *p,
-				       const_dnnl_memory_desc_t md)
+const_dnnl_memory_desc_t gf_onednn_any(struct gf_onednn *p, const_dnnl_memory_desc_t md)
 {
 	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
 
 	return gf_onednn_tagged(p, l.dims, l.ndims, dnnl_format_tag_any);
 }
 
-const_dnnl_memory_desc_t gf_onednn_factor(struct gf_onednn *p,
-					  const_dnnl_memory_desc_t md)
+const_dnnl_memory_desc_t gf_onednn_factor(struct gf_onednn *p, const_dnnl_memory_desc_t md)
 {
 	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
 
-	return typed(p, l.dims, l.ndims,
-		     p->net->precision == GF_BF16 ? dnnl_bf16 : dnnl_f32,
+	return typed(p, l.dims, l.ndims, p->net->precision == GF_BF16 ? dnnl_bf16 : dnnl_f32,
 		     dnnl_format_tag_any);
 }
 
-const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p,
-					    const_dnnl_memory_desc_t md)
+const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p, const_dnnl_memory_desc_t md)
 {
 	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
 
@@ -91,17 +78,13 @@ bool gf_onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
 	return dnnl_memory_desc_equal(a, b);
 }
 
-dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md,
-			       void *handle)
+dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md, void *handle)
 {
 	dnnl_memory_t memory = NULL;
 
-	if (p->rc ||
-	    !gf_onednn_ok(p, dnnl_memory_create(&memory, md, p->engine, handle),
-			  "memory"))
+	if (p->rc || !gf_onednn_ok(p, dnnl_memory_create(&memory, md, p->engine, handle), "memory"))
 		return NULL;
-	*gf_array_push(&p->memories, &p->nmemories, &p->memories_capacity) =
-		memory;
+	*gf_array_push(&p->memories, &p->nmemories, &p->memories_capacity) = memory;
 	return memory;
 }
 
@@ -111,28 +94,24 @@ dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 	dnnl_memory_t memory = gf_onednn_memory(p, md, DNNL_MEMORY_NONE);
 
 	if (memory)
-		*gf_array_push(&p->bindings, &p->nbindings,
-			       &p->bindings_capacity) =
+		*gf_array_push(&p->bindings, &p->nbindings, &p->bindings_capacity) =
 			(struct gf_onednn_binding){memory, base, at};
 	return memory;
 }
 
-dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
-			   dnnl_memory_t memory, const_dnnl_memory_desc_t md)
+dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops, dnnl_memory_t memory,
+			   const_dnnl_memory_desc_t md)
 {
 	const_dnnl_memory_desc_t have;
 	dnnl_memory_t to;
 
-	if (p->rc ||
-	    !gf_onednn_ok(p, dnnl_memory_get_memory_desc(memory, &have),
-			  "description"))
+	if (p->rc || !gf_onednn_ok(p, dnnl_memory_get_memory_desc(memory, &have), "description"))
 		return NULL;
 	if (gf_onednn_same(have, md))
 		return memory;
 	/* In backward the copies that forward reordered still exist. */
 	for (size_t i = 0; i < p->ncopies; i++)
-		if (p->copies[i].from == memory &&
-		    gf_onednn_same(p->copies[i].md, md))
+		if (p->copies[i].from == memory && gf_onednn_same(p->copies[i].md, md))
 			return p->copies[i].to;
 	to = gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
 	gf_onednn_reorder(p, ops, memory, to);
@@ -152,18 +131,15 @@ dnnl_primitive_attr_t gf_onednn_result(const struct gf_onednn *p, size_t l)
 	return gf_onednn_fuses_relu(p, l) ? p->relu_attr : p->attr;
 }
 
-dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p,
-					 dnnl_status_t status,
-					 dnnl_primitive_desc_t pd,
-					 const char *what)
+dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p, dnnl_status_t status,
+					 dnnl_primitive_desc_t pd, const char *what)
 {
 	if (pd)
 		*gf_array_push(&p->descs, &p->ndescs, &p->descs_capacity) = pd;
 	return gf_onednn_ok(p, status, what) ? pd : NULL;
 }
 
-const_dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
-				      const_dnnl_primitive_desc_t pd,
+const_dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p, const_dnnl_primitive_desc_t pd,
 				      dnnl_query_t what, int index)
 {
 	return p->rc ? NULL : dnnl_primitive_desc_query_md(pd, what, index);
@@ -171,8 +147,7 @@ const_dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
 
 void gf_onednn_make_workspace(struct gf_onednn *p, size_t l)
 {
-	const_dnnl_memory_desc_t md =
-		gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
+	const_dnnl_memory_desc_t md = gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
 
 	if (gf_onednn_layout_of(md).ndims > 0)
 		p->workspace[l] = gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
@@ -181,8 +156,7 @@ void gf_onednn_make_workspace(struct gf_onednn *p, size_t l)
 static void add_scratchpad(struct gf_onednn *p, struct gf_onednn_op *op,
 			   const_dnnl_primitive_desc_t pd)
 {
-	const_dnnl_memory_desc_t md =
-		gf_onednn_md(p, pd, dnnl_query_scratchpad_md, 0);
+	const_dnnl_memory_desc_t md = gf_onednn_md(p, pd, dnnl_query_scratchpad_md, 0);
 	size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
 	dnnl_memory_t memory;
 
@@ -191,22 +165,18 @@ static void add_scratchpad(struct gf_onednn *p, struct gf_onednn_op *op,
 	memory = gf_onednn_memory(p, md, DNNL_MEMORY_NONE);
 	if (!memory)
 		return;
-	*gf_array_push(&p->scratchpads, &p->nscratchpads,
-		       &p->scratchpads_capacity) = memory;
+	*gf_array_push(&p->scratchpads, &p->nscratchpads, &p->scratchpads_capacity) = memory;
 	if (bytes > p->scratchpad_bytes)
 		p->scratchpad_bytes = bytes;
 	gf_onednn_arg(op, DNNL_ARG_SCRATCHPAD, memory);
 }
 
-struct gf_onednn_op *gf_onednn_add_op(struct gf_onednn *p,
-				      struct gf_onednn_ops *ops,
+struct gf_onednn_op *gf_onednn_add_op(struct gf_onednn *p, struct gf_onednn_ops *ops,
 				      const_dnnl_primitive_desc_t pd)
 {
-	struct gf_onednn_op *op =
-		gf_array_push(&ops->items, &ops->count, &ops->capacity);
+	struct gf_onednn_op *op = gf_array_push(&ops->items, &ops->count, &ops->capacity);
 
-	if (!p->rc && gf_onednn_ok(p, dnnl_primitive_create(&op->primitive, pd),
-				   "primitive"))
+	if (!p->rc && gf_onednn_ok(p, dnnl_primitive_create(&op->primitive, pd), "primitive"))
 		add_scratchpad(p, op, pd);
 	return op;
 }
@@ -218,19 +188,17 @@ void gf_onednn_arg(struct gf_onednn_op *op, int index, dnnl_memory_t memory)
 }
 
 void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
-			void (*call)(struct gf_onednn *p, size_t layer),
-			size_t layer)
+			void (*call)(struct gf_onednn *p, size_t layer), size_t layer)
 {
-	struct gf_onednn_op *op =
-		gf_array_push(&ops->items, &ops->count, &ops->capacity);
+	struct gf_onednn_op *op = gf_array_push(&ops->items, &ops->count, &ops->capacity);
 
 	(void)p;
 	op->call = call;
 	op->layer = layer;
 }
 
-void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
-		       dnnl_memory_t from, dnnl_memory_t to)
+void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops, dnnl_memory_t from,
+		       dnnl_memory_t to)
 {
 	const_dnnl_memory_desc_t a = NULL, b = NULL;
 	dnnl_primitive_desc_t pd = NULL;
@@ -241,8 +209,7 @@ void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
 		return;
 	dnnl_memory_get_memory_desc(from, &a);
 	dnnl_memory_get_memory_desc(to, &b);
-	status = dnnl_reorder_primitive_desc_create(&pd, a, p->engine, b,
-						    p->engine, p->attr);
+	status = dnnl_reorder_primitive_desc_create(&pd, a, p->engine, b, p->engine, p->attr);
 	pd = gf_onednn_describe(p, status, pd, "reorder");
 	op = gf_onednn_add_op(p, ops, pd);
 	gf_onednn_arg(op, DNNL_ARG_FROM, from);

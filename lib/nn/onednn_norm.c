@@ -2,11 +2,10 @@
 #include "nn/onednn.h"
 
 /*
- * Batch and layer normalisation: the same arrays, over other dimensions. A ReLU
- * after batch normalisation is computed in the same pass (a workspace keeps its
- * signs). In training the primitive returns the batch's statistics, which are
- * folded into the running ones; otherwise it uses the running ones. Those of a
- * layer normalisation are each row's own.
+ * Batch and layer normalisation: the same arrays, over other dimensions. A ReLU after batch
+ * normalisation is computed in the same pass (a workspace keeps its signs). In training the
+ * primitive returns the batch's statistics, which are folded into the running ones; otherwise it
+ * uses the running ones. Those of a layer normalisation are each row's own.
  */
 static bool of_batch(const struct gf_layer *l)
 {
@@ -30,8 +29,7 @@ static const_dnnl_memory_desc_t vector(struct gf_onednn *p, size_t count)
 	return gf_onednn_plain(p, dims, 1);
 }
 
-static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
-			   size_t l, size_t which)
+static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base, size_t l, size_t which)
 {
 	const size_t i = p->net->model->layers[l].first_param + which;
 	const size_t count = p->net->model->params[i].shape.dims[0];
@@ -46,8 +44,7 @@ static void update_running(struct gf_onednn *p, size_t l)
 
 	dnnl_memory_get_data_handle(p->mean[l], &mean);
 	dnnl_memory_get_data_handle(p->variance[l], &variance);
-	gf_net_update_running(p->net, l, mean, variance,
-			      p->batch * gf_shape_spatial(&layer->in));
+	gf_net_update_running(p->net, l, mean, variance, p->batch * gf_shape_spatial(&layer->in));
 }
 
 static void make_statistics(struct gf_onednn *p, size_t l, size_t count)
@@ -55,22 +52,17 @@ static void make_statistics(struct gf_onednn *p, size_t l, size_t count)
 	float *running = p->net->running + p->net->running_at[l];
 	const_dnnl_memory_desc_t md = vector(p, count);
 
-	p->mean[l] = gf_onednn_memory(
-		p, md, p->training ? DNNL_MEMORY_ALLOCATE : (void *)running);
+	p->mean[l] = gf_onednn_memory(p, md, p->training ? DNNL_MEMORY_ALLOCATE : (void *)running);
 	p->variance[l] = gf_onednn_memory(
-		p, md,
-		p->training ? DNNL_MEMORY_ALLOCATE : (void *)(running + count));
+		p, md, p->training ? DNNL_MEMORY_ALLOCATE : (void *)(running + count));
 }
 
-/* From the described primitive, p->hints[l], over values in the layout md, with
- * so many means. */
-static void forward(struct gf_onednn *p, size_t l, const_dnnl_memory_desc_t md,
-		    size_t count)
+/* From the described primitive, p->hints[l], over values in the layout md, with so many means. */
+static void forward(struct gf_onednn *p, size_t l, const_dnnl_memory_desc_t md, size_t count)
 {
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
 	/* A row's own statistics stay within it but in training. */
-	const bool statistics =
-		p->training || of_batch(&p->net->model->layers[l]);
+	const bool statistics = p->training || of_batch(&p->net->model->layers[l]);
 	dnnl_memory_t src = gf_onednn_as(p, &p->forward, in->data, md), bias;
 	struct gf_onednn_op *op;
 
@@ -93,9 +85,9 @@ static void forward(struct gf_onednn *p, size_t l, const_dnnl_memory_desc_t md,
 		gf_onednn_arg(op, DNNL_ARG_WORKSPACE, p->workspace[l]);
 }
 
-/* Backward reads no shift, and yet some versions refuse to run without one: 2.6
- * in both normalisations, 3.7 in that of layers. Others refuse to run with one.
- * The number of inputs tells them apart. */
+/* Backward reads no shift, and yet some versions refuse to run without one: 2.6 in both
+ * normalisations, 3.7 in that of layers. Others refuse to run with one. The number of inputs tells
+ * them apart. */
 static bool wants_shift(const_dnnl_primitive_desc_t pd, bool workspace)
 {
 	int inputs = 0;
@@ -111,8 +103,7 @@ static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
 	dnnl_memory_t src, din, dweight, dbias, dout, bias;
 	struct gf_onednn_op *op;
 
-	src = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data,
-			   v->md);
+	src = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data, v->md);
 	dout = gf_onednn_as(p, &p->backward, v->gradient, v->md);
 	din = gf_onednn_target(p, l, 0, v->md);
 	dweight = param(p, GF_ONEDNN_GRADS, l, 0);
@@ -137,8 +128,8 @@ static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
 
 /* --- over the batch ------------------------------------------------------- */
 
-/* oneDNN is many times slower in the plain layout of images, which a
- * concatenation has; the convolution that follows wants blocks, too. */
+/* oneDNN is many times slower in the plain layout of images, which a concatenation has; the
+ * convolution that follows wants blocks, too. */
 static const_dnnl_memory_desc_t batch_layout(struct gf_onednn *p, size_t l)
 {
 	const_dnnl_memory_desc_t md = gf_onednn_input(p, l, 0)->md;
@@ -155,10 +146,9 @@ static void batch_forward(struct gf_onednn *p, size_t l)
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	const_dnnl_memory_desc_t md = batch_layout(p, l);
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_status_t status =
-		dnnl_batch_normalization_forward_primitive_desc_create(
-			&pd, p->engine, gf_onednn_forward(p), md, md,
-			(float)layer->epsilon, flags(p, l), p->attr);
+	dnnl_status_t status = dnnl_batch_normalization_forward_primitive_desc_create(
+		&pd, p->engine, gf_onednn_forward(p), md, md, (float)layer->epsilon, flags(p, l),
+		p->attr);
 
 	p->hints[l] = gf_onednn_describe(p, status, pd, "batch normalisation");
 	forward(p, l, md, layer->in.dims[0]);
@@ -171,14 +161,11 @@ static void batch_backward(struct gf_onednn *p, size_t l)
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	const_dnnl_memory_desc_t md = p->values[l]->md;
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_status_t status =
-		dnnl_batch_normalization_backward_primitive_desc_create(
-			&pd, p->engine, dnnl_backward, md, md, md,
-			(float)layer->epsilon, flags(p, l), p->hints[l],
-			p->attr);
+	dnnl_status_t status = dnnl_batch_normalization_backward_primitive_desc_create(
+		&pd, p->engine, dnnl_backward, md, md, md, (float)layer->epsilon, flags(p, l),
+		p->hints[l], p->attr);
 
-	backward(p, l,
-		 gf_onednn_describe(p, status, pd, "batch normalisation"));
+	backward(p, l, gf_onednn_describe(p, status, pd, "batch normalisation"));
 }
 
 /* --- over the features of a row ------------------------------------------- */
@@ -193,11 +180,9 @@ static void layer_forward(struct gf_onednn *p, size_t l)
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	const_dnnl_memory_desc_t md = gf_onednn_samples(p, &layer->in);
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_status_t status =
-		dnnl_layer_normalization_forward_primitive_desc_create(
-			&pd, p->engine, gf_onednn_forward(p), md, md,
-			vector(p, rows(p, l)), (float)layer->epsilon,
-			flags(p, l), p->attr);
+	dnnl_status_t status = dnnl_layer_normalization_forward_primitive_desc_create(
+		&pd, p->engine, gf_onednn_forward(p), md, md, vector(p, rows(p, l)),
+		(float)layer->epsilon, flags(p, l), p->attr);
 
 	p->hints[l] = gf_onednn_describe(p, status, pd, "layer normalisation");
 	forward(p, l, md, rows(p, l));
@@ -208,14 +193,11 @@ static void layer_backward(struct gf_onednn *p, size_t l)
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	const_dnnl_memory_desc_t md = p->values[l]->md;
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_status_t status =
-		dnnl_layer_normalization_backward_primitive_desc_create(
-			&pd, p->engine, dnnl_backward, md, md, md,
-			vector(p, rows(p, l)), (float)layer->epsilon,
-			flags(p, l), p->hints[l], p->attr);
+	dnnl_status_t status = dnnl_layer_normalization_backward_primitive_desc_create(
+		&pd, p->engine, dnnl_backward, md, md, md, vector(p, rows(p, l)),
+		(float)layer->epsilon, flags(p, l), p->hints[l], p->attr);
 
-	backward(p, l,
-		 gf_onednn_describe(p, status, pd, "layer normalisation"));
+	backward(p, l, gf_onednn_describe(p, status, pd, "layer normalisation"));
 }
 
 const struct gf_onednn_layer gf_onednn_batchnorm = {

@@ -8,9 +8,8 @@
 #include "nn/ref.h"
 
 /*
- * Layers that move values more than they compute run as the reference does,
- * on plain memory, between oneDNN's own; so do the LSTM and attention, with
- * oneDNN's matrix product.
+ * Layers that move values more than they compute run as the reference does, on plain memory,
+ * between oneDNN's own; so do the LSTM and attention, with oneDNN's matrix product.
  */
 struct gf_onednn_plain_layer {
 	struct gf_ref_io io;
@@ -52,9 +51,7 @@ static void run_backward(struct gf_onednn *p, size_t l)
 		if (io->din[i])
 			memset(io->din[i], 0,
 			       p->batch * sizeof(float) *
-				       gf_shape_elems(
-					       &p->net->model->layers[from]
-							.out));
+				       gf_shape_elems(&p->net->model->layers[from].out));
 	}
 	io->dout = address(plain->dout);
 	gf_ref_layers[io->layer->type]->backward(io);
@@ -62,9 +59,8 @@ static void run_backward(struct gf_onednn *p, size_t l)
 
 static void multiply(const struct gf_ref_product *p)
 {
-	dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N',
-		   (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k, 1,
-		   p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
+	dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N', (dnnl_dim_t)p->m,
+		   (dnnl_dim_t)p->n, (dnnl_dim_t)p->k, 1, p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
 		   (dnnl_dim_t)p->b.pitch, p->adds, p->c, (dnnl_dim_t)p->pitch);
 }
 
@@ -83,8 +79,7 @@ static void forward(struct gf_onednn *p, size_t l)
 	for (size_t i = 0; i < layer->ninputs; i++) {
 		struct gf_onednn_value *v = gf_onednn_input(p, l, i);
 
-		plain->in[i] = gf_onednn_as(p, &p->forward, v->data,
-					    gf_onednn_plain_of(p, v->md));
+		plain->in[i] = gf_onednn_as(p, &p->forward, v->data, gf_onednn_plain_of(p, v->md));
 	}
 	plain->out = gf_onednn_output(p, l, out)->data;
 	if (ops->saved_bytes) {
@@ -107,8 +102,7 @@ static void backward(struct gf_onednn *p, size_t l)
 		const_dnnl_memory_desc_t md = gf_onednn_input(p, l, i)->md;
 
 		if (gf_onednn_wants_gradient(p, l, i))
-			plain->din[i] = gf_onednn_target(
-				p, l, i, gf_onednn_plain_of(p, md));
+			plain->din[i] = gf_onednn_target(p, l, i, gf_onednn_plain_of(p, md));
 	}
 	gf_onednn_add_call(p, &p->backward, run_backward, l);
 	gf_onednn_report(p, l);

@@ -2,8 +2,8 @@
 #include "nn/onednn.h"
 
 /*
- * Pooling. A global pool is an average over one window as large as the image.
- * Its output {N, C, 1, 1} is then seen as {N, C}.
+ * Pooling. A global pool is an average over one window as large as the image. Its output {N, C, 1,
+ * 1} is then seen as {N, C}.
  */
 struct window {
 	dnnl_alg_kind_t algorithm;
@@ -17,12 +17,10 @@ static struct window window_of(struct gf_onednn *p, size_t l)
 	bool global = layer->type == GF_LAYER_GLOBALPOOL;
 	const size_t kernel[] = {layer->kernel, layer->kernel_w};
 	const size_t pad[] = {layer->pad, layer->pad_w};
-	dnnl_dims_t dst = {(dnnl_dim_t)p->batch, (dnnl_dim_t)layer->out.dims[0],
-			   1, 1};
+	dnnl_dims_t dst = {(dnnl_dim_t)p->batch, (dnnl_dim_t)layer->out.dims[0], 1, 1};
 	struct window w = {
-		.algorithm = layer->type == GF_LAYER_MAXPOOL
-				     ? dnnl_pooling_max
-				     : dnnl_pooling_avg_include_padding,
+		.algorithm = layer->type == GF_LAYER_MAXPOOL ? dnnl_pooling_max
+							     : dnnl_pooling_avg_include_padding,
 	};
 
 	for (int d = 0; d < 2; d++) {
@@ -45,9 +43,8 @@ static const_dnnl_memory_desc_t describe(struct gf_onednn *p, size_t l)
 	struct window w = window_of(p, l);
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_pooling_forward_primitive_desc_create(
-		&pd, p->engine, gf_onednn_forward(p), w.algorithm, in->md,
-		gf_onednn_any(p, w.dst), w.strides, w.kernel,
-		gf_onednn_no_dilation, w.pads, w.pads, p->attr);
+		&pd, p->engine, gf_onednn_forward(p), w.algorithm, in->md, gf_onednn_any(p, w.dst),
+		w.strides, w.kernel, gf_onednn_no_dilation, w.pads, w.pads, p->attr);
 
 	p->hints[l] = gf_onednn_describe(p, status, pd, "pooling");
 	gf_onednn_make_workspace(p, l);
@@ -68,8 +65,7 @@ static void run_backward(struct gf_onednn *p, size_t l, dnnl_memory_t gradient)
 {
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
 	struct window w = window_of(p, l);
-	const_dnnl_memory_desc_t ddst =
-		gf_onednn_md(p, p->hints[l], dnnl_query_dst_md, 0);
+	const_dnnl_memory_desc_t ddst = gf_onednn_md(p, p->hints[l], dnnl_query_dst_md, 0);
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_pooling_backward_primitive_desc_create(
 		&pd, p->engine, w.algorithm, in->md, ddst, w.strides, w.kernel,
@@ -100,8 +96,7 @@ static void backward(struct gf_onednn *p, size_t l)
 		run_backward(p, l, p->values[l]->gradient);
 }
 
-static const_dnnl_memory_desc_t flat(struct gf_onednn *p,
-				     const_dnnl_memory_desc_t image)
+static const_dnnl_memory_desc_t flat(struct gf_onednn *p, const_dnnl_memory_desc_t image)
 {
 	const struct gf_onednn_layout l = gf_onednn_layout_of(image);
 
@@ -109,14 +104,11 @@ static const_dnnl_memory_desc_t flat(struct gf_onednn *p,
 }
 
 /* The same bytes under another description. */
-static dnnl_memory_t view(struct gf_onednn *p, dnnl_memory_t memory,
-			  const_dnnl_memory_desc_t md)
+static dnnl_memory_t view(struct gf_onednn *p, dnnl_memory_t memory, const_dnnl_memory_desc_t md)
 {
 	void *handle = NULL;
 
-	if (p->rc ||
-	    !gf_onednn_ok(p, dnnl_memory_get_data_handle(memory, &handle),
-			  "view"))
+	if (p->rc || !gf_onednn_ok(p, dnnl_memory_get_data_handle(memory, &handle), "view"))
 		return NULL;
 	return gf_onednn_memory(p, md, handle);
 }
@@ -138,9 +130,7 @@ static void global_forward(struct gf_onednn *p, size_t l)
 static void global_backward(struct gf_onednn *p, size_t l)
 {
 	if (gf_onednn_wants_gradient(p, l, 0))
-		run_backward(
-			p, l,
-			view(p, p->values[l]->gradient, window_of(p, l).dst));
+		run_backward(p, l, view(p, p->values[l]->gradient, window_of(p, l).dst));
 }
 
 const struct gf_onednn_layer gf_onednn_maxpool = {

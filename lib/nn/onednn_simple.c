@@ -3,8 +3,7 @@
 
 /* ReLU, tanh, GELU and the residual sum. */
 
-/* By its output alone, so that the input need not be kept; GELU's backward
- * wants the input. */
+/* By its output alone, so that the input need not be kept; GELU's backward wants the input. */
 static dnnl_alg_kind_t kind_of(const struct gf_layer *l)
 {
 	return l->type == GF_LAYER_GELU   ? dnnl_eltwise_gelu_erf
@@ -17,16 +16,14 @@ static dnnl_primitive_desc_t eltwise(struct gf_onednn *p, dnnl_alg_kind_t kind,
 {
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_eltwise_forward_primitive_desc_create(
-		&pd, p->engine, dnnl_forward_training, kind, md, md, 0, 0,
-		p->attr);
+		&pd, p->engine, dnnl_forward_training, kind, md, md, 0, 0, p->attr);
 
 	return gf_onednn_describe(p, status, pd, "function of a value");
 }
 
 /* The gradient of x from that of the output; `kept` is the output or x. */
-static void eltwise_gradient(struct gf_onednn *p, dnnl_alg_kind_t kind,
-			     struct gf_onednn_value *v, dnnl_memory_t kept,
-			     dnnl_memory_t din)
+static void eltwise_gradient(struct gf_onednn *p, dnnl_alg_kind_t kind, struct gf_onednn_value *v,
+			     dnnl_memory_t kept, dnnl_memory_t din)
 {
 	dnnl_primitive_desc_t hint = eltwise(p, kind, v->md), pd = NULL;
 	dnnl_status_t status = dnnl_eltwise_backward_primitive_desc_create(
@@ -35,17 +32,14 @@ static void eltwise_gradient(struct gf_onednn *p, dnnl_alg_kind_t kind,
 
 	pd = gf_onednn_describe(p, status, pd, "function of a value");
 	op = gf_onednn_add_op(p, &p->backward, pd);
-	gf_onednn_arg(
-		op, kind == dnnl_eltwise_gelu_erf ? DNNL_ARG_SRC : DNNL_ARG_DST,
-		kept);
+	gf_onednn_arg(op, kind == dnnl_eltwise_gelu_erf ? DNNL_ARG_SRC : DNNL_ARG_DST, kept);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, v->gradient);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_SRC, din);
 }
 
 void gf_onednn_relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v)
 {
-	eltwise_gradient(p, dnnl_eltwise_relu_use_dst_for_bwd, v, v->data,
-			 v->gradient);
+	eltwise_gradient(p, dnnl_eltwise_relu_use_dst_for_bwd, v, v->data, v->gradient);
 }
 
 static void eltwise_forward(struct gf_onednn *p, size_t l)
@@ -70,8 +64,7 @@ static void eltwise_backward(struct gf_onednn *p, size_t l)
 	if (!gf_onednn_wants_gradient(p, l, 0))
 		return;
 	din = gf_onednn_target(p, l, 0, v->md);
-	eltwise_gradient(p, kind_of(layer), v,
-			 by_input ? gf_onednn_input(p, l, 0)->data : v->data,
+	eltwise_gradient(p, kind_of(layer), v, by_input ? gf_onednn_input(p, l, 0)->data : v->data,
 			 din);
 	gf_onednn_gave(p, l, 0, din);
 }
@@ -84,8 +77,7 @@ static void add_forward(struct gf_onednn *p, size_t l)
 	struct gf_onednn_value *v = gf_onednn_output(p, l, a->md);
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_binary_primitive_desc_create(
-		&pd, p->engine, dnnl_binary_add, a->md, a->md, a->md,
-		gf_onednn_result(p, l));
+		&pd, p->engine, dnnl_binary_add, a->md, a->md, a->md, gf_onednn_result(p, l));
 	struct gf_onednn_op *op;
 
 	pd = gf_onednn_describe(p, status, pd, "sum");

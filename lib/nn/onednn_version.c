@@ -20,8 +20,7 @@ struct gf_onednn_layout gf_onednn_layout_of(const_dnnl_memory_desc_t md)
 	};
 }
 
-dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md,
-			       const dnnl_dims_t dims, int ndims,
+dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md, const dnnl_dims_t dims, int ndims,
 			       dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 	dnnl_memory_desc_t *made = gf_xcalloc(1, sizeof(*made));
@@ -53,13 +52,11 @@ struct gf_onednn_layout gf_onednn_layout_of(const_dnnl_memory_desc_t md)
 	return l;
 }
 
-dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md,
-			       const dnnl_dims_t dims, int ndims,
+dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md, const dnnl_dims_t dims, int ndims,
 			       dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 	dnnl_memory_desc_t made = NULL;
-	dnnl_status_t status =
-		dnnl_memory_desc_create_with_tag(&made, ndims, dims, type, tag);
+	dnnl_status_t status = dnnl_memory_desc_create_with_tag(&made, ndims, dims, type, tag);
 
 	*md = made;
 	return status;

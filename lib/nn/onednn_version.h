@@ -7,29 +7,26 @@
 #include <dnnl_version.h>
 
 /*
- * The backend is written for oneDNN 3. This header makes oneDNN 3's calls out
- * of those of oneDNN 2 (2.6 and later) where that is installed; only this
- * header and onednn_version.c know which version it is (private to the onednn
- * files of lib/nn).
+ * The backend is written for oneDNN 3. This header makes oneDNN 3's calls out of those of oneDNN 2
+ * (2.6 and later) where that is installed; only this header and onednn_version.c know which version
+ * it is (private to the onednn files of lib/nn).
  */
 #if DNNL_VERSION_MAJOR < 3
 typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
 
-/* oneDNN 2 fills the record of an operation first, and describes the primitive
- * from it. `record` and `call` are the names of the two. */
-#define GF_ONEDNN_2(record, call, pd, engine, hint, attr, ...)                 \
-	({                                                                     \
-		dnnl_##record##_desc_t desc_ = {0};                            \
-		dnnl_status_t status_ =                                        \
-			dnnl_##call##_desc_init(&desc_, __VA_ARGS__);          \
-		status_ != dnnl_success                                        \
-			? status_                                              \
-			: dnnl_primitive_desc_create(pd, &desc_, attr, engine, \
-						     hint);                    \
+/* oneDNN 2 fills the record of an operation first, and describes the primitive from it. `record`
+ * and `call` are the names of the two. */
+#define GF_ONEDNN_2(record, call, pd, engine, hint, attr, ...)                                     \
+	({                                                                                         \
+		dnnl_##record##_desc_t desc_ = {0};                                                \
+		dnnl_status_t status_ = dnnl_##call##_desc_init(&desc_, __VA_ARGS__);              \
+		status_ != dnnl_success                                                            \
+			? status_                                                                  \
+			: dnnl_primitive_desc_create(pd, &desc_, attr, engine, hint);              \
 	})
 
-/* The arguments of oneDNN 3, of which some are dropped: the dilation, which
- * must be gf_onednn_no_dilation, and layouts that oneDNN 2 takes to be equal.
+/* The arguments of oneDNN 3, of which some are dropped: the dilation, which must be
+ * gf_onednn_no_dilation, and layouts that oneDNN 2 takes to be equal.
  */
 /* clang-format off */
 #define dnnl_binary_primitive_desc_create(pd, engine, kind, a, b, dst, attr) \
@@ -98,8 +95,8 @@ typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
 
 extern const dnnl_dims_t gf_onednn_no_dilation;
 
-/* What a memory description says; all 0 if it is NULL or describes nothing.
- * The pointers live as long as the description. */
+/* What a memory description says; all 0 if it is NULL or describes nothing. The pointers live as
+ * long as the description. */
 struct gf_onednn_layout {
 	int ndims, inner_blocks;
 	const dnnl_dim_t *dims, *strides;
@@ -107,8 +104,7 @@ struct gf_onednn_layout {
 struct gf_onednn_layout gf_onednn_layout_of(const_dnnl_memory_desc_t md);
 
 /* The caller owns the description that this makes. */
-dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md,
-			       const dnnl_dims_t dims, int ndims,
+dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md, const dnnl_dims_t dims, int ndims,
 			       dnnl_data_type_t type, dnnl_format_tag_t tag);
 void gf_onednn_md_free(const_dnnl_memory_desc_t md);
 

@@ -11,8 +11,8 @@ struct gf_ref_matrix {
 	bool transposed;
 };
 
-/* c = a * b, or c += a * b, c of m x n with rows `pitch` apart, k products
- * each. Shapes were checked when the net was made, so this cannot fail. */
+/* c = a * b, or c += a * b, c of m x n with rows `pitch` apart, k products each. Shapes were
+ * checked when the net was made, so this cannot fail. */
 struct gf_ref_product {
 	struct gf_ref_matrix a, b;
 	size_t m, n, k;
@@ -22,11 +22,10 @@ struct gf_ref_product {
 };
 
 /*
- * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W},
- * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if training,
- * saved. backward overwrites the parameters' gradients; with `adds` it adds
- * to dparam[0]. It adds to din, which the caller has zeroed: a value with
- * several consumers gets the sum. din is NULL if no layer needs it.
+ * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W}, {N, T, F} or {N, F}
+ * (private to lib/nn). forward writes out and, if training, saved. backward overwrites the
+ * parameters' gradients; with `adds` it adds to dparam[0]. It adds to din, which the caller has
+ * zeroed: a value with several consumers gets the sum. din is NULL if no layer needs it.
  */
 #define GF_REF_MAX_PARAMS 4
 
@@ -74,10 +73,9 @@ void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l);
 void gf_ref_io_bind(struct gf_ref_io *io, const float *params, float *grads);
 void gf_ref_io_release(struct gf_ref_io *io);
 
-extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm,
-	gf_ref_relu, gf_ref_add, gf_ref_maxpool, gf_ref_avgpool,
-	gf_ref_globalpool, gf_ref_concat, gf_ref_dropout, gf_ref_layernorm,
-	gf_ref_gelu, gf_ref_tanh, gf_ref_embedding, gf_ref_attention,
+extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm, gf_ref_relu, gf_ref_add,
+	gf_ref_maxpool, gf_ref_avgpool, gf_ref_globalpool, gf_ref_concat, gf_ref_dropout,
+	gf_ref_layernorm, gf_ref_gelu, gf_ref_tanh, gf_ref_embedding, gf_ref_attention,
 	gf_ref_select, gf_ref_lstm;
 
 #endif

@@ -7,12 +7,11 @@
 #include "gf_kernels.h"
 
 /*
- * Scaled dot-product attention (Vaswani et al. 2017): per head, out = P V with
- * P = softmax(Q K' / sqrt(d)), d = F / heads. The inputs are queries, keys and
- * values, each {T, F}, or one {T, 3F} with all three side by side; a head's
- * features lie side by side. With a causal mask a row of P ends at its own
- * position, and the rest of it is 0; the scores there are computed, too.
- * `saved` holds P, and after it the gradient of one head's scores.
+ * Scaled dot-product attention (Vaswani et al. 2017): per head, out = P V with P = softmax(Q K' /
+ * sqrt(d)), d = F / heads. The inputs are queries, keys and values, each {T, F}, or one {T, 3F}
+ * with all three side by side; a head's features lie side by side. With a causal mask a row of P
+ * ends at its own position, and the rest of it is 0; the scores there are computed, too. `saved`
+ * holds P, and after it the gradient of one head's scores.
  */
 enum { QUERIES, KEYS, VALUES };
 
@@ -44,14 +43,12 @@ static struct head head_of(const struct gf_ref_io *io, size_t n, size_t k)
 		.out = io->out + out,
 		.dout = io->dout ? io->dout + out : NULL,
 		.p = (float *)io->saved + (n * l->heads + k) * steps * steps,
-		.dscores = (float *)io->saved +
-			   io->batch * l->heads * steps * steps,
+		.dscores = (float *)io->saved + io->batch * l->heads * steps * steps,
 	};
 
 	for (size_t i = 0; i < 3; i++) {
 		const size_t from = l->ninputs == 1 ? 0 : i;
-		const size_t at =
-			n * steps * h.pitch + k * width + (i - from) * features;
+		const size_t at = n * steps * h.pitch + k * width + (i - from) * features;
 
 		h.in[i] = io->in[from] + at;
 		h.din[i] = io->din[from] ? io->din[from] + at : NULL;
@@ -59,8 +56,7 @@ static struct head head_of(const struct gf_ref_io *io, size_t n, size_t k)
 	return h;
 }
 
-static void each_head(const struct gf_ref_io *io,
-		      void (*run)(const struct head *head))
+static void each_head(const struct gf_ref_io *io, void (*run)(const struct head *head))
 {
 	for (size_t n = 0; n < io->batch; n++)
 		for (size_t k = 0; k < io->layer->heads; k++) {
@@ -98,21 +94,19 @@ static struct gf_ref_matrix input(const struct head *h, size_t which)
 }
 
 /* scores = a b', over the features of a head. */
-static void score(const struct head *h, struct gf_ref_matrix a,
-		  struct gf_ref_matrix b, float *scores)
+static void score(const struct head *h, struct gf_ref_matrix a, struct gf_ref_matrix b,
+		  float *scores)
 {
-	h->multiply(&(struct gf_ref_product){a, transposed(b), h->steps,
-					     h->steps, h->width, false, scores,
-					     h->steps});
+	h->multiply(&(struct gf_ref_product){a, transposed(b), h->steps, h->steps, h->width, false,
+					     scores, h->steps});
 }
 
 /* c = weights b, or c += weights b, of features, summed over positions. */
-static void weigh(const struct head *h, struct gf_ref_matrix weights,
-		  struct gf_ref_matrix b, bool adds, float *c, size_t pitch)
+static void weigh(const struct head *h, struct gf_ref_matrix weights, struct gf_ref_matrix b,
+		  bool adds, float *c, size_t pitch)
 {
 	if (c)
-		h->multiply(&(struct gf_ref_product){weights, b, h->steps,
-						     h->width, h->steps, adds,
+		h->multiply(&(struct gf_ref_product){weights, b, h->steps, h->width, h->steps, adds,
 						     c, pitch});
 }
 
@@ -126,8 +120,7 @@ static void head_forward(const struct head *h)
 		gf_kernels()->softmax_f32(p, scale_of(h), seen);
 		memset(p + seen, 0, (h->steps - seen) * sizeof(*p));
 	}
-	weigh(h, rows(h->p, h->steps), input(h, VALUES), false, h->out,
-	      h->out_pitch);
+	weigh(h, rows(h->p, h->steps), input(h, VALUES), false, h->out, h->out_pitch);
 }
 
 static void head_backward(const struct head *h)
@@ -138,12 +131,10 @@ static void head_backward(const struct head *h)
 
 	score(h, dout, input(h, VALUES), h->dscores);
 	for (size_t t = 0; t < h->steps; t++)
-		gf_kernels()->softmax_backward_f32(h->p + t * h->steps,
-						   h->dscores + t * h->steps,
+		gf_kernels()->softmax_backward_f32(h->p + t * h->steps, h->dscores + t * h->steps,
 						   scale_of(h), h->steps);
 	weigh(h, d, input(h, KEYS), true, h->din[QUERIES], h->pitch);
-	weigh(h, transposed(d), input(h, QUERIES), true, h->din[KEYS],
-	      h->pitch);
+	weigh(h, transposed(d), input(h, QUERIES), true, h->din[KEYS], h->pitch);
 	weigh(h, transposed(p), dout, true, h->din[VALUES], h->pitch);
 }
 

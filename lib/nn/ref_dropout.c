@@ -6,21 +6,18 @@
 #include "base/rng.h"
 
 /*
- * Dropout (Srivastava et al. 2014), scaled in training so that evaluation
- * passes values through: each is zero with probability `rate` (in steps of
- * 2^-16), else divided by 1 - rate. The values that a sample loses depend on
- * the seed, the layer and the sample's number only. `saved` has one byte per
- * value.
+ * Dropout (Srivastava et al. 2014), scaled in training so that evaluation passes values through:
+ * each is zero with probability `rate` (in steps of 2^-16), else divided by 1 - rate. The values
+ * that a sample loses depend on the seed, the layer and the sample's number only. `saved` has one
+ * byte per value.
  */
 #define FIRST_STREAM 16 /* of gf_rng_init; lower ones have other uses */
 #define SAMPLE_BITS  40
 
-static void draw(const struct gf_ref_io *io, size_t n, unsigned char *keeps,
-		 size_t elems)
+static void draw(const struct gf_ref_io *io, size_t n, unsigned char *keeps, size_t elems)
 {
-	const uint64_t stream = (uint64_t)(FIRST_STREAM + io->index)
-					<< SAMPLE_BITS |
-				(io->net->first_sample + n);
+	const uint64_t stream =
+		(uint64_t)(FIRST_STREAM + io->index) << SAMPLE_BITS | (io->net->first_sample + n);
 	const unsigned limit = (unsigned)(io->layer->rate * 65536);
 	struct gf_rng rng;
 	uint64_t bits = 0;

@@ -4,9 +4,8 @@
 #include <string.h>
 
 /*
- * Fully connected: out[n][o] = bias[o] + sum over i of weight[o][i]*in[n][i],
- * whatever the shape of one sample's input; in a sequence {T, F} every
- * position is a row of its own.
+ * Fully connected: out[n][o] = bias[o] + sum over i of weight[o][i]*in[n][i], whatever the shape of
+ * one sample's input; in a sequence {T, F} every position is a row of its own.
  */
 static size_t rows(const struct gf_ref_io *io)
 {
@@ -44,8 +43,7 @@ static void forward(const struct gf_ref_io *io)
 		for (size_t o = 0; o < outputs; o++)
 			io->out[n * outputs + o] =
 				(io->bias ? io->bias[o] : 0) +
-				dot(io->weight + o * inputs,
-				    io->in[0] + n * inputs, inputs);
+				dot(io->weight + o * inputs, io->in[0] + n * inputs, inputs);
 }
 
 static void backward(const struct gf_ref_io *io)
@@ -61,13 +59,12 @@ static void backward(const struct gf_ref_io *io)
 		for (size_t o = 0; o < outputs; o++) {
 			float dout = io->dout[n * outputs + o];
 
-			add_scaled(io->dweight + o * inputs, dout,
-				   io->in[0] + n * inputs, inputs);
+			add_scaled(io->dweight + o * inputs, dout, io->in[0] + n * inputs, inputs);
 			if (io->dbias)
 				io->dbias[o] += dout;
 			if (io->din[0])
-				add_scaled(io->din[0] + n * inputs, dout,
-					   io->weight + o * inputs, inputs);
+				add_scaled(io->din[0] + n * inputs, dout, io->weight + o * inputs,
+					   inputs);
 		}
 }
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 /*
- * Layer normalisation (Ba, Kiros and Hinton 2016): each row of features on its
- * own, out = weight*xhat + bias with xhat = (in - mean)/sqrt(variance +
- * epsilon). saved: mean and 1/sqrt per row. With d = dout*weight:
+ * Layer normalisation (Ba, Kiros and Hinton 2016): each row of features on its own, out =
+ * weight*xhat + bias with xhat = (in - mean)/sqrt(variance + epsilon). saved: mean and 1/sqrt per
+ * row. With d = dout*weight:
  *	din = (d - mean(d) - xhat*mean(d*xhat)) / sqrt(variance + epsilon)
  */
 struct rows {
@@ -46,8 +46,7 @@ static void forward(const struct gf_ref_io *io)
 
 		statistics(x, rows.width, io->layer->epsilon, saved);
 		for (size_t i = 0; i < rows.width; i++)
-			out[i] = io->weight[i] * (x[i] - saved[0]) * saved[1] +
-				 io->bias[i];
+			out[i] = io->weight[i] * (x[i] - saved[0]) * saved[1] + io->bias[i];
 	}
 }
 
@@ -71,8 +70,7 @@ static void row_backward(const struct gf_ref_io *io, size_t r, size_t width)
 		double xhat = (double)(x[i] - saved[0]) * saved[1];
 		double d = (double)dout[i] * io->weight[i];
 
-		io->din[0][r * width + i] +=
-			(float)((d - sum - xhat * dot) * saved[1]);
+		io->din[0][r * width + i] += (float)((d - sum - xhat * dot) * saved[1]);
 	}
 }
 

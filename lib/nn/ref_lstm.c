@@ -6,25 +6,24 @@
 #include "gf_kernels.h"
 
 /*
- * Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gate),
- * over a sequence {T, F} from zero state:
+ * Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gate), over a sequence {T,
+ * F} from zero state:
  *	i, f, g, o = rows of W_ih x[t] + b_ih + W_hh h[t-1] + b_hh
  *	c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g)
  *	h[t] = sigmoid(o) tanh(c[t])
- * out is h. A product takes the whole batch at once: the inputs of all
- * positions in one, then one per position for what comes from the position
- * before. The same in backward, where the weights' gradients wait for the end
- * and are one product each.
+ * out is h. A product takes the whole batch at once: the inputs of all positions in one, then one
+ * per position for what comes from the position before. The same in backward, where the weights'
+ * gradients wait for the end and are one product each.
  *
- * Rows are (sample, position) pairs, samples outermost, as the caller has
- * them; those of one position lie `steps` rows apart.
+ * Rows are (sample, position) pairs, samples outermost, as the caller has them; those of one
+ * position lie `steps` rows apart.
  */
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
 struct lstm {
 	size_t batch, steps, inputs, hidden, gates; /* gates: 4 * hidden */
-	float *gate; /* {rows, gates}: after their functions */
-	float *cell; /* {rows, hidden}, like the next */
+	float *gate;                                /* {rows, gates}: after their functions */
+	float *cell;                                /* {rows, hidden}, like the next */
 	float *squashed;
 	float *before;  /* {rows, hidden}: h of the position before */
 	float *dgate;   /* {rows, gates} */
@@ -85,16 +84,15 @@ static void forward(const struct gf_ref_io *io)
 		s.gate[k] = io->param[BIAS_IH][k] + io->param[BIAS_HH][k];
 	for (size_t row = 1; row < rows; row++)
 		memcpy(s.gate + row * s.gates, s.gate, s.gates * sizeof(float));
-	io->multiply(&(struct gf_ref_product){x, ih, rows, s.gates, s.inputs,
-					      true, s.gate, s.gates});
+	io->multiply(
+		&(struct gf_ref_product){x, ih, rows, s.gates, s.inputs, true, s.gate, s.gates});
 	for (size_t t = 0; t < s.steps; t++) {
-		const struct gf_ref_matrix before = {io->out + (t - 1) * h,
-						     s.steps * h, false};
+		const struct gf_ref_matrix before = {io->out + (t - 1) * h, s.steps * h, false};
 
 		if (t > 0)
-			io->multiply(&(struct gf_ref_product){
-				before, hh, s.batch, s.gates, h, true,
-				s.gate + t * s.gates, s.steps * s.gates});
+			io->multiply(&(struct gf_ref_product){before, hh, s.batch, s.gates, h, true,
+							      s.gate + t * s.gates,
+							      s.steps * s.gates});
 		for (size_t n = 0; n < s.batch; n++) {
 			struct gf_lstm_cell c = cell_of(&s, n, t);
 
@@ -104,8 +102,7 @@ static void forward(const struct gf_ref_io *io)
 	}
 }
 
-static void cell_backward(const struct lstm *s, size_t n, size_t t,
-			  const float *dout)
+static void cell_backward(const struct lstm *s, size_t n, size_t t, const float *dout)
 {
 	const size_t h = s->hidden, row = n * s->steps + t;
 	const struct gf_lstm_cell c = cell_of(s, n, t);
@@ -122,21 +119,19 @@ static void cell_backward(const struct lstm *s, size_t n, size_t t,
 /* Through time, from the last position to the first. */
 static void unroll(const struct gf_ref_io *io, const struct lstm *s)
 {
-	const struct gf_ref_matrix hh = {io->param[WEIGHT_HH], s->hidden,
-					 false};
+	const struct gf_ref_matrix hh = {io->param[WEIGHT_HH], s->hidden, false};
 
 	memset(s->dh, 0, s->batch * s->hidden * sizeof(float));
 	memset(s->dc, 0, s->batch * s->hidden * sizeof(float));
 	for (size_t t = s->steps; t-- > 0;) {
-		const struct gf_ref_matrix d = {s->dgate + t * s->gates,
-						s->steps * s->gates, false};
+		const struct gf_ref_matrix d = {s->dgate + t * s->gates, s->steps * s->gates,
+						false};
 
 		for (size_t n = 0; n < s->batch; n++)
 			cell_backward(s, n, t, io->dout);
 		if (t > 0)
-			io->multiply(&(struct gf_ref_product){
-				d, hh, s->batch, s->hidden, s->gates, false,
-				s->dh, s->hidden});
+			io->multiply(&(struct gf_ref_product){d, hh, s->batch, s->hidden, s->gates,
+							      false, s->dh, s->hidden});
 	}
 }
 
@@ -164,15 +159,13 @@ static void backward(const struct gf_ref_io *io)
 
 	unroll(io, &s);
 	gather_before(io, &s);
-	io->multiply(&(struct gf_ref_product){dt, x, s.gates, s.inputs, rows,
-					      false, io->dparam[WEIGHT_IH],
-					      s.inputs});
-	io->multiply(&(struct gf_ref_product){dt, before, s.gates, h, rows,
-					      false, io->dparam[WEIGHT_HH], h});
+	io->multiply(&(struct gf_ref_product){dt, x, s.gates, s.inputs, rows, false,
+					      io->dparam[WEIGHT_IH], s.inputs});
+	io->multiply(&(struct gf_ref_product){dt, before, s.gates, h, rows, false,
+					      io->dparam[WEIGHT_HH], h});
 	if (io->din[0])
-		io->multiply(&(struct gf_ref_product){d, ih, rows, s.inputs,
-						      s.gates, true, io->din[0],
-						      s.inputs});
+		io->multiply(&(struct gf_ref_product){d, ih, rows, s.inputs, s.gates, true,
+						      io->din[0], s.inputs});
 	memset(bias, 0, s.gates * sizeof(float));
 	for (size_t row = 0; row < rows; row++)
 		for (size_t k = 0; k < s.gates; k++)

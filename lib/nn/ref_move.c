@@ -29,8 +29,7 @@ static void concat_forward(const struct gf_ref_io *io)
 		for (size_t i = 0; i < io->layer->ninputs; i++) {
 			size_t elems = input_elems(io, i);
 
-			memcpy(out, io->in[i] + n * elems,
-			       elems * sizeof(*out));
+			memcpy(out, io->in[i] + n * elems, elems * sizeof(*out));
 			out += elems;
 		}
 }
@@ -69,17 +68,15 @@ static void select_backward(const struct gf_ref_io *io)
 	const size_t at = io->layer->position * features;
 
 	for (size_t n = 0; io->din[0] && n < io->batch; n++)
-		add_to(io->din[0] + n * sample + at, io->dout + n * features,
-		       features);
+		add_to(io->din[0] + n * sample + at, io->dout + n * features, features);
 }
 
 /* --- embedding: the row of the table that a number names, or a position --- */
 
 static size_t entry(const struct gf_ref_io *io, size_t i)
 {
-	return io->layer->positional
-		       ? i % io->layer->in.dims[0] / io->layer->stretch
-		       : (size_t)io->in[0][i];
+	return io->layer->positional ? i % io->layer->in.dims[0] / io->layer->stretch
+				     : (size_t)io->in[0][i];
 }
 
 static void embedding_forward(const struct gf_ref_io *io)
@@ -98,11 +95,9 @@ static void embedding_backward(const struct gf_ref_io *io)
 	const size_t count = io->batch * io->layer->in.dims[0];
 
 	if (!io->adds)
-		memset(io->dweight, 0,
-		       io->layer->entries * width * sizeof(*io->dweight));
+		memset(io->dweight, 0, io->layer->entries * width * sizeof(*io->dweight));
 	for (size_t i = 0; i < count; i++)
-		add_to(io->dweight + entry(io, i) * width, io->dout + i * width,
-		       width);
+		add_to(io->dweight + entry(io, i) * width, io->dout + i * width, width);
 }
 
 const struct gf_ref_layer gf_ref_concat = {

@@ -6,10 +6,10 @@
 #include "nn/graph.h"
 
 /*
- * Batch normalisation (Ioffe and Szegedy 2015), per channel over samples and
- * places: out = weight*(in - mean)/sqrt(variance + epsilon) + bias, with the
- * batch's mean and (biased) variance in training and the running ones else.
- * saved: means, then variances. With xhat = (in - mean)/s, m values:
+ * Batch normalisation (Ioffe and Szegedy 2015), per channel over samples and places: out =
+ * weight*(in - mean)/sqrt(variance + epsilon) + bias, with the batch's mean and (biased) variance
+ * in training and the running ones else. saved: means, then variances. With xhat = (in - mean)/s, m
+ * values:
  *	din = weight/s * (dout - mean(dout) - xhat*mean(dout*xhat))
  */
 struct channel {
@@ -51,8 +51,7 @@ static void normalise(const struct channel *ch, float mean, float variance)
 		for (size_t x = 0; x < ch->spatial; x++) {
 			size_t i = at(ch, n) + x;
 
-			io->out[i] =
-				scale * (io->in[0][i] - mean) + io->bias[ch->c];
+			io->out[i] = scale * (io->in[0][i] - mean) + io->bias[ch->c];
 		}
 }
 
@@ -62,21 +61,18 @@ static void forward(const struct gf_ref_io *io)
 	float *saved = io->saved;
 
 	for (size_t c = 0; c < channels; c++) {
-		struct channel ch = {io, c, channels,
-				     gf_shape_spatial(&io->layer->in)};
+		struct channel ch = {io, c, channels, gf_shape_spatial(&io->layer->in)};
 
 		if (io->training) {
 			statistics(&ch, &saved[c], &saved[channels + c]);
 			normalise(&ch, saved[c], saved[channels + c]);
 		} else {
-			normalise(&ch, io->running[c],
-				  io->running[channels + c]);
+			normalise(&ch, io->running[c], io->running[channels + c]);
 		}
 	}
 }
 
-static void channel_backward(const struct channel *ch, float mean,
-			     float variance)
+static void channel_backward(const struct channel *ch, float mean, float variance)
 {
 	const struct gf_ref_io *io = ch->io;
 	double inverse = 1 / sqrt((double)variance + io->layer->epsilon);
@@ -100,8 +96,7 @@ static void channel_backward(const struct channel *ch, float mean,
 			double xhat = (io->in[0][i] - mean) * inverse;
 
 			io->din[0][i] += (float)(io->weight[ch->c] * inverse *
-						 (io->dout[i] - sum / count -
-						  xhat * dot / count));
+						 (io->dout[i] - sum / count - xhat * dot / count));
 		}
 }
 
@@ -111,8 +106,7 @@ static void backward(const struct gf_ref_io *io)
 	const float *saved = io->saved;
 
 	for (size_t c = 0; c < channels; c++) {
-		struct channel ch = {io, c, channels,
-				     gf_shape_spatial(&io->layer->in)};
+		struct channel ch = {io, c, channels, gf_shape_spatial(&io->layer->in)};
 
 		channel_backward(&ch, saved[c], saved[channels + c]);
 	}

@@ -4,9 +4,8 @@
 #include <math.h>
 
 /*
- * Pooling over windows. Padding never wins a maximum; an average
- * counts it as zeros (its divisor is always the whole window). The first of
- * equal values is the maximum; NaN is larger than anything.
+ * Pooling over windows. Padding never wins a maximum; an average counts it as zeros (its divisor is
+ * always the whole window). The first of equal values is the maximum; NaN is larger than anything.
  */
 struct span {
 	size_t begin, end;
@@ -22,8 +21,8 @@ static struct span seen(size_t begin, size_t kernel, size_t pad, size_t in)
 	return (struct span){begin, end < in ? end : in};
 }
 
-typedef void visit_fn(const struct gf_ref_io *io, size_t out, size_t plane,
-		      struct span y, struct span x);
+typedef void visit_fn(const struct gf_ref_io *io, size_t out, size_t plane, struct span y,
+		      struct span x);
 
 static void visit_windows(const struct gf_ref_io *io, visit_fn *visit)
 {
@@ -34,14 +33,12 @@ static void visit_windows(const struct gf_ref_io *io, visit_fn *visit)
 		for (size_t y = 0; y < l->out.dims[1]; y++)
 			for (size_t x = 0; x < l->out.dims[2]; x++)
 				visit(io, out++, i * height * width,
-				      seen(y * l->stride, l->kernel, l->pad,
-					   height),
-				      seen(x * l->stride, l->kernel_w, l->pad_w,
-					   width));
+				      seen(y * l->stride, l->kernel, l->pad, height),
+				      seen(x * l->stride, l->kernel_w, l->pad_w, width));
 }
 
-static void find_max(const struct gf_ref_io *io, size_t out, size_t plane,
-		     struct span y, struct span x)
+static void find_max(const struct gf_ref_io *io, size_t out, size_t plane, struct span y,
+		     struct span x)
 {
 	size_t width = io->layer->in.dims[2];
 	size_t best = plane + y.begin * width + x.begin;
@@ -80,8 +77,8 @@ static size_t max_saved_bytes(const struct gf_layer *l, size_t batch)
 	return batch * gf_shape_elems(&l->out) * sizeof(size_t);
 }
 
-static void average(const struct gf_ref_io *io, size_t out, size_t plane,
-		    struct span y, struct span x)
+static void average(const struct gf_ref_io *io, size_t out, size_t plane, struct span y,
+		    struct span x)
 {
 	size_t width = io->layer->in.dims[2];
 	size_t places = io->layer->kernel * io->layer->kernel_w;
@@ -93,8 +90,8 @@ static void average(const struct gf_ref_io *io, size_t out, size_t plane,
 	io->out[out] = sum / (float)places;
 }
 
-static void spread(const struct gf_ref_io *io, size_t out, size_t plane,
-		   struct span y, struct span x)
+static void spread(const struct gf_ref_io *io, size_t out, size_t plane, struct span y,
+		   struct span x)
 {
 	size_t width = io->layer->in.dims[2];
 	size_t places = io->layer->kernel * io->layer->kernel_w;

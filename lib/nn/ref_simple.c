@@ -54,8 +54,7 @@ static void gelu_backward(const struct gf_ref_io *io)
 		float x = io->in[0][i];
 		float below = 0.5f * (1 + erff(x * (float)M_SQRT1_2));
 
-		io->din[0][i] +=
-			io->dout[i] * (below + x * density * expf(-x * x / 2));
+		io->din[0][i] += io->dout[i] * (below + x * density * expf(-x * x / 2));
 	}
 }
 

@@ -30,16 +30,14 @@ bool gf_axes_asked(const void *axes, const char *option)
 	if (a && a->followed)
 		return true;
 	for (i = 0; a && i < a->noptions; i++)
-		if (a->options[i].text &&
-		    strcmp(a->options[i].field->option, option) == 0)
+		if (a->options[i].text && strcmp(a->options[i].field->option, option) == 0)
 			return true;
 	return false;
 }
 
-/* The selection before the user's keys: of the axes, of the plan that is
- * followed, or of the system. */
-static struct gf_selection base_selection(const struct gf_axes *a,
-					  const struct gf_system *s)
+/* The selection before the user's keys: of the axes, of the plan that is followed, or of the
+ * system. */
+static struct gf_selection base_selection(const struct gf_axes *a, const struct gf_system *s)
 {
 	const struct gf_select_plan *plan = s->selection;
 
@@ -56,24 +54,19 @@ static int check_reduces(const struct gf_axes *a, const struct gf_selection *s,
 {
 	bool adds = gf_selection_has(s, GF_SELECT_ADDS);
 
-	if ((!a->servers || gf_selection_has(s, GF_SELECT_SERVERS)) &&
-	    (!a->factored || adds))
+	if ((!a->servers || gf_selection_has(s, GF_SELECT_SERVERS)) && (!a->factored || adds))
 		return 0;
-	return gf_error_set(
-		err, -EINVAL,
-		"--%s: want none with selection %s, which %s, got "
-		"some",
-		a->servers ? "servers" : "factors", gf_selection_name(s),
-		adds ? "no server can add up" : "has an exchange of its own");
+	return gf_error_set(err, -EINVAL, "--%s: want none with selection %s, which %s, got some",
+			    a->servers ? "servers" : "factors", gf_selection_name(s),
+			    adds ? "no server can add up" : "has an exchange of its own");
 }
 
-static int apply(const struct gf_axes *axes, struct gf_system *s,
-		 struct gf_selection *selection, struct gf_error *err)
+static int apply(const struct gf_axes *axes, struct gf_system *s, struct gf_selection *selection,
+		 struct gf_error *err)
 {
-	int rc = gf_axis_options_apply(
-		axes->options, axes->noptions, &gf_axis_selection,
-		(const void *)gf_selection_plan(selection), selection->params,
-		err);
+	int rc = gf_axis_options_apply(axes->options, axes->noptions, &gf_axis_selection,
+				       (const void *)gf_selection_plan(selection),
+				       selection->params, err);
 
 	if (rc == 0)
 		rc = check_reduces(axes, selection, err);
@@ -87,16 +80,14 @@ static int apply(const struct gf_axes *axes, struct gf_system *s,
 	}
 	if (rc == 0 && s->staleness <= 1 &&
 	    (s->pipeline_warmup_steps || s->pipeline_warmup_part.of))
-		rc = gf_error_set(err, -EINVAL,
-				  "--pipeline-warmup: want a staleness > 1, "
-				  "got %d",
+		rc = gf_error_set(err, -EINVAL, "--pipeline-warmup: want a staleness > 1, got %d",
 				  s->staleness);
 	s->servers = axes->servers;
 	return rc;
 }
 
-int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
-		  struct gf_selection *selection, struct gf_error *err)
+int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s, struct gf_selection *selection,
+		  struct gf_error *err)
 {
 	int rc;
 
@@ -109,8 +100,7 @@ int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
 
 void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 {
-	if (a->selection < 0 ||
-	    gf_select_plans[a->selection] == gf_selection_plan(&p->selection))
+	if (a->selection < 0 || gf_select_plans[a->selection] == gf_selection_plan(&p->selection))
 		a->followed = &p->selection;
 	if (!a->staleness)
 		a->staleness = p->staleness;
@@ -122,42 +112,34 @@ void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 		a->servers = p->servers;
 }
 
-static int check_factors(const struct gf_axes *a, int ranks,
-			 const char *algorithm, struct gf_error *err)
+static int check_factors(const struct gf_axes *a, int ranks, const char *algorithm,
+			 struct gf_error *err)
 {
 	const double product = gf_stages_ranks(a->factors, a->nfactors);
 
 	if (product != ranks)
-		return gf_error_set(
-			err, -EINVAL,
-			"--factors: want a product of the %d ranks, "
-			"got %.0f",
-			ranks, product);
-	if (gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS) &&
-	    a->nfactors != 2)
 		return gf_error_set(err, -EINVAL,
-				    "--factors: want two for %s, got %zu",
-				    algorithm, a->nfactors);
+				    "--factors: want a product of the %d ranks, got %.0f", ranks,
+				    product);
+	if (gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS) && a->nfactors != 2)
+		return gf_error_set(err, -EINVAL, "--factors: want two for %s, got %zu", algorithm,
+				    a->nfactors);
 	return 0;
 }
 
-int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
-		      const char **algorithm, struct gf_error *err)
+int gf_axes_algorithm(const struct gf_axes *axes, int ranks, const char **algorithm,
+		      struct gf_error *err)
 {
 	const char *asked = *algorithm;
 
 	if (!axes)
 		return 0;
 	if (axes->servers && axes->factored)
-		return gf_error_set(err, -EINVAL,
-				    "want --factors or --servers, got both");
+		return gf_error_set(err, -EINVAL, "want --factors or --servers, got both");
 	if (axes->servers) {
 		if (asked && !gf_algorithm_has(asked, GF_ALGORITHM_SERVERS))
-			return gf_error_set(
-				err, -EINVAL,
-				"--algorithm: want ps with --servers, got "
-				"%s",
-				asked);
+			return gf_error_set(err, -EINVAL,
+					    "--algorithm: want ps with --servers, got %s", asked);
 		if (!asked)
 			*algorithm = "ps";
 	}
@@ -167,18 +149,17 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
 	if (!asked)
 		*algorithm = "blueconnect";
 	else if (!gf_algorithm_has(asked, GF_ALGORITHM_LEVELS))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithm: want blueconnect or "
-				    "hierarchical with --factors, got %s",
-				    asked);
+		return gf_error_set(
+			err, -EINVAL,
+			"--algorithm: want blueconnect or hierarchical with --factors, got %s",
+			asked);
 	return check_factors(axes, ranks, *algorithm, err);
 }
 
 /* Axes as people type them. */
 
 /* The algorithm after a factor's colon. */
-static int read_algorithm(const char *name, struct gf_stage *stage,
-			  struct gf_error *err)
+static int read_algorithm(const char *name, struct gf_stage *stage, struct gf_error *err)
 {
 	stage->algorithm = (char *)gf_stage_algorithm(name);
 	return gf_stage_check(name, stage->factor, err);
@@ -199,8 +180,7 @@ static int add_factor(struct gf_axes *a, char *text, struct gf_error *err)
 		rc = read_algorithm(name, &stage, err);
 	if (rc < 0 || factor == 1)
 		return rc;
-	a->factors = gf_xreallocarray(a->factors, a->nfactors + 1,
-				      sizeof(*a->factors));
+	a->factors = gf_xreallocarray(a->factors, a->nfactors + 1, sizeof(*a->factors));
 	a->factors[a->nfactors++] = stage;
 	return 0;
 }
@@ -226,9 +206,7 @@ int gf_axes_read_hide(const char *text, void *share, struct gf_error *err)
 
 	if (rc == 0 && !(got > 0 && got < 1))
 		rc = gf_error_set(err, -EINVAL,
-				  "want a share between 0 and 1, e.g. 5%%, got "
-				  "\"%s\"",
-				  text);
+				  "want a share between 0 and 1, e.g. 5%%, got \"%s\"", text);
 	if (rc == 0)
 		*(double *)share = got;
 	return rc;
@@ -244,6 +222,5 @@ int gf_axes_read_warmup(const char *text, void *axes, struct gf_error *err)
 {
 	struct gf_axes *a = axes;
 
-	return gf_steps_parse(text, &a->pipeline_warmup_steps,
-			      &a->pipeline_warmup_part, err);
+	return gf_steps_parse(text, &a->pipeline_warmup_steps, &a->pipeline_warmup_part, err);
 }

@@ -11,8 +11,7 @@
 #include "doc/selections/selection.h"
 #include "json/record_text.h"
 
-const struct gf_axis gf_axis_selection = {"selection",
-					  {gf_select_plans, 0, NULL}};
+const struct gf_axis gf_axis_selection = {"selection", {gf_select_plans, 0, NULL}};
 const struct gf_axis gf_axis_period = {"period", {gf_period_plans, 0, NULL}};
 
 static const struct gf_entry *entry_at(const struct gf_axis *axis, size_t i)
@@ -43,8 +42,7 @@ static const struct gf_field *axis_field(const struct gf_record *r, size_t k)
 	return field_at(r, &k);
 }
 
-const struct gf_field *gf_axis_find(const struct gf_record *r,
-				    const char *option)
+const struct gf_field *gf_axis_find(const struct gf_record *r, const char *option)
 {
 	const struct gf_field *f;
 	size_t k;
@@ -56,8 +54,7 @@ const struct gf_field *gf_axis_find(const struct gf_record *r,
 }
 
 size_t gf_axis_options(const struct gf_axis *axis,
-		       struct gf_axis_option options[GF_AXIS_OPTIONS_MOST],
-		       size_t n)
+		       struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], size_t n)
 {
 	const struct gf_entry *entry;
 	const struct gf_field *f;
@@ -66,21 +63,19 @@ size_t gf_axis_options(const struct gf_axis *axis,
 	for (i = 0; (entry = entry_at(axis, i)); i++)
 		for (k = 0; (f = axis_field(entry->record, k)); k++) {
 			for (j = 0; j < n; j++)
-				if (strcmp(options[j].field->option,
-					   f->option) == 0)
+				if (strcmp(options[j].field->option, f->option) == 0)
 					break;
 			if (j < n)
 				continue;
 			assert(n < GF_AXIS_OPTIONS_MOST);
-			options[n++] = (struct gf_axis_option){
-				.axis = axis, .entry = entry, .field = f};
+			options[n++] =
+				(struct gf_axis_option){.axis = axis, .entry = entry, .field = f};
 		}
 	return n;
 }
 
 /* "topk, gtopk", with `last` before the last of them. */
-static void add_owners(const struct gf_axis_option *o, const char *last,
-		       struct gf_text *out)
+static void add_owners(const struct gf_axis_option *o, const char *last, struct gf_text *out)
 {
 	const struct gf_entry *entry;
 	const char *owners[64];
@@ -92,15 +87,10 @@ static void add_owners(const struct gf_axis_option *o, const char *last,
 			owners[count++] = entry->name;
 	}
 	for (i = 0; i < count; i++)
-		gf_text_addf(out, "%s%s",
-			     !i              ? ""
-			     : i + 1 < count ? ", "
-					     : last,
-			     owners[i]);
+		gf_text_addf(out, "%s%s", !i ? "" : i + 1 < count ? ", " : last, owners[i]);
 }
 
-/* The first owner's default, then others where they differ: "0.001; randomk:
- * 0.01". */
+/* The first owner's default, then others where they differ: "0.001; randomk: 0.01". */
 static void add_defaults(const struct gf_axis_option *o, struct gf_text *out)
 {
 	const struct gf_entry *p;
@@ -110,8 +100,7 @@ static void add_defaults(const struct gf_axis_option *o, struct gf_text *out)
 	gf_field_print(o->field, o->entry->defaults, &first);
 	gf_text_addf(out, "%s", first.data);
 	for (i = 0; (p = entry_at(o->axis, i)); i++) {
-		const struct gf_field *f =
-			gf_axis_find(p->record, o->field->option);
+		const struct gf_field *f = gf_axis_find(p->record, o->field->option);
 		struct gf_text text = {0};
 
 		if (!f)
@@ -153,16 +142,14 @@ static int refuse(const struct gf_axis_option *o, const struct gf_entry *entry,
 	int rc;
 
 	add_owners(o, " or ", &owners);
-	rc = gf_error_set(err, -EINVAL, "--%s: want --%s %s, got %s",
-			  o->field->option, o->axis->option, owners.data,
-			  entry->name);
+	rc = gf_error_set(err, -EINVAL, "--%s: want --%s %s, got %s", o->field->option,
+			  o->axis->option, owners.data, entry->name);
 	gf_text_release(&owners);
 	return rc;
 }
 
 int gf_axis_options_apply(const struct gf_axis_option *options, size_t n,
-			  const struct gf_axis *axis,
-			  const struct gf_entry *entry, void *item,
+			  const struct gf_axis *axis, const struct gf_entry *entry, void *item,
 			  struct gf_error *err)
 {
 	const struct gf_field *field;

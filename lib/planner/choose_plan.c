@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best plan of several. Policies know nothing of doubt, nor of axes other
- * than the schedule: so each makes its plan, which is predicted as it is, and
- * the plans are compared.
+ * The best plan of several. Policies know nothing of doubt, nor of axes other than the schedule: so
+ * each makes its plan, which is predicted as it is, and the plans are compared.
  *
- * `optimal` is asked several times. Its fastest plan is tried beside the
- * simplest within the tolerance. Such a plan uses its tolerance up, and may be
- * much slower where costs are at the high ends of their doubt: so there is also
- * the simplest plan for those costs. With stale gradients there is also a plan
- * for those (plan_stale).
+ * `optimal` is asked several times. Its fastest plan is tried beside the simplest within the
+ * tolerance. Such a plan uses its tolerance up, and may be much slower where costs are at the high
+ * ends of their doubt: so there is also the simplest plan for those costs. With stale gradients
+ * there is also a plan for those (plan_stale).
  */
 #include <errno.h>
 #include <math.h>
@@ -21,16 +19,13 @@
 #include "planner/workbench.h"
 
 /*
- * With stale gradients, a step lasts as long as compute, or as its messages
- * keep the network busy beside those of the steps before and after it. When
- * tensors are ready hardly counts.
+ * With stale gradients, a step lasts as long as compute, or as its messages keep the network busy
+ * beside those of the steps before and after it. When tensors are ready hardly counts.
  *
- * On one lane, nothing is busy for a shorter time than the best plan of
- * gradients that are all there at once. On several, messages of two steps share
- * the network, and one's startup passes while the other sends: large messages
- * of about the same size, as many as may go at once, or a few times as many,
- * are hard to beat. The lazy rule cuts them, and the model of stale steps
- * judges.
+ * On one lane, nothing is busy for a shorter time than the best plan of gradients that are all
+ * there at once. On several, messages of two steps share the network, and one's startup passes
+ * while the other sends: large messages of about the same size, as many as may go at once, or a few
+ * times as many, are hard to beat. The lazy rule cuts them, and the model of stale steps judges.
  */
 
 #define STEPS_PER_OCTAVE  4
@@ -43,8 +38,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 
 	d->lanes = w->lanes;
 	for (; first < w->ntensors; first = last + 1) {
-		last = gf_workbench_lazy_cut(w, first,
-					     (double)w->in->threshold_bytes);
+		last = gf_workbench_lazy_cut(w, first, (double)w->in->threshold_bytes);
 		gf_draft_send(d, w, first, last)->mode = GF_MODE_SIMULTANEOUS;
 	}
 }
@@ -69,8 +63,7 @@ static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 	     theta /= pow(2, 1.0 / STEPS_PER_OCTAVE)) {
 		other.problem.threshold_bytes = (size_t)theta;
 		rc = gf_task_plan_by(&other, &together, &q, err);
-		if (rc == 0 &&
-		    q.predicted->iteration_s < p->predicted->iteration_s) {
+		if (rc == 0 && q.predicted->iteration_s < p->predicted->iteration_s) {
 			struct gf_plan worse = *p;
 
 			*p = q;
@@ -83,11 +76,9 @@ static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 }
 
 /* A plan for stale gradients. */
-static int plan_stale(const struct gf_task *t, struct gf_plan *p,
-		      struct gf_error *err)
+static int plan_stale(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
-	struct gf_model_profile *model =
-		gf_model_profile_copy(t->problem.model);
+	struct gf_model_profile *model = gf_model_profile_copy(t->problem.model);
 	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST, rc;
 	size_t i;
 
@@ -121,17 +112,15 @@ enum { ENDS = 3 };
 static double end_s(const struct gf_plan *p, int end)
 {
 	const struct gf_prediction *pr = p->predicted;
-	const double ends[ENDS] = {pr->iteration_s, pr->iteration_low_s,
-				   pr->iteration_high_s};
+	const double ends[ENDS] = {pr->iteration_s, pr->iteration_low_s, pr->iteration_high_s};
 
 	return ends[pr->iteration_high_s > 0 ? end : 0];
 }
 
-/* By what share p is slower, at worst, than the best of the plans would be, or
- * than the fastest that was found. ends: 1 without the interval, else ENDS.
+/* By what share p is slower, at worst, than the best of the plans would be, or than the fastest
+ * that was found. ends: 1 without the interval, else ENDS.
  */
-static double regret(const struct gf_plan *p, const struct gf_plan *plans,
-		     size_t n, int ends)
+static double regret(const struct gf_plan *p, const struct gf_plan *plans, size_t n, int ends)
 {
 	double worst = 0;
 	int end;
@@ -144,8 +133,7 @@ static double regret(const struct gf_plan *p, const struct gf_plan *plans,
 			best = fmin(best, end_s(&plans[i], end));
 		for (i = 0; end == 0 && i < n; i++)
 			if (plans[i].predicted->fastest_s > 0)
-				best = fmin(best,
-					    plans[i].predicted->fastest_s);
+				best = fmin(best, plans[i].predicted->fastest_s);
 		if (best > 0)
 			worst = fmax(worst, end_s(p, end) / best - 1);
 	}
@@ -162,11 +150,9 @@ static bool simpler(const struct gf_plan *a, const struct gf_plan *b)
 	return end_s(a, 0) < end_s(b, 0);
 }
 
-/* The plan that is least bad over the intervals, or without them if a policy
- * was named; plans whose regrets differ by less than the tolerance are the
- * same, so the simplest of them wins. */
-static size_t choose(const struct gf_task *t, bool named,
-		     const struct gf_plan *plans, size_t n)
+/* The plan that is least bad over the intervals, or without them if a policy was named; plans whose
+ * regrets differ by less than the tolerance are the same, so the simplest of them wins. */
+static size_t choose(const struct gf_task *t, bool named, const struct gf_plan *plans, size_t n)
 {
 	double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
 	double least = INFINITY, limit = t->problem.tolerance;
@@ -178,18 +164,15 @@ static size_t choose(const struct gf_task *t, bool named,
 	}
 	limit = least > limit ? least + limit : limit;
 	for (i = 0; i < n; i++)
-		if (regrets[i] <= limit &&
-		    (best == n || simpler(&plans[i], &plans[best])))
+		if (regrets[i] <= limit && (best == n || simpler(&plans[i], &plans[best])))
 			best = i;
 	free(regrets);
 	return best;
 }
 
-static int plan_for_high(const struct gf_task *t, struct gf_plan *p,
-			 struct gf_error *err)
+static int plan_for_high(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
-	struct gf_model_profile *model =
-		gf_model_profile_copy(t->problem.model);
+	struct gf_model_profile *model = gf_model_profile_copy(t->problem.model);
 	struct gf_network *network = gf_network_copy(t->problem.fabric.network);
 	int rc;
 
@@ -201,15 +184,14 @@ static int plan_for_high(const struct gf_task *t, struct gf_plan *p,
 }
 
 /* A bound on all plans is the same for all. */
-static void take_bound(const struct gf_prediction *from,
-		       struct gf_prediction *to)
+static void take_bound(const struct gf_prediction *from, struct gf_prediction *to)
 {
 	to->lower_bound_s = fmin(from->lower_bound_s, to->iteration_s);
 }
 
 /* What `optimal` makes of the task, but for its plan within the tolerance. */
-static int try_optimal(const struct gf_task *t, bool named,
-		       struct gf_plan *plans, size_t *n, struct gf_error *err)
+static int try_optimal(const struct gf_task *t, bool named, struct gf_plan *plans, size_t *n,
+		       struct gf_error *err)
 {
 	const struct gf_problem *problem = &t->problem;
 	struct gf_task fastest = *t;
@@ -217,14 +199,11 @@ static int try_optimal(const struct gf_task *t, bool named,
 
 	fastest.problem.tolerance = 0;
 	if (problem->tolerance > 0) {
-		rc = gf_task_plan_by(&fastest,
-				     gf_task_is_plain(t) ? NULL
-							 : &gf_policy_optimal,
+		rc = gf_task_plan_by(&fastest, gf_task_is_plain(t) ? NULL : &gf_policy_optimal,
 				     &plans[*n], err);
 		*n += rc == 0;
 	}
-	if (rc == 0 && problem->tolerance > 0 && problem->fabric.network &&
-	    !named &&
+	if (rc == 0 && problem->tolerance > 0 && problem->fabric.network && !named &&
 	    gf_uncertainty_recorded(problem->model, problem->fabric.network,
 				    problem->fabric.ranks)) {
 		rc = plan_for_high(t, &plans[*n], err);
@@ -240,8 +219,8 @@ static int try_optimal(const struct gf_task *t, bool named,
 }
 
 /* `optimal` goes by the name of the policy that found its plan. */
-static int try_all(const struct gf_task *t, bool halves, bool named,
-		   struct gf_plan *plans, size_t *n, struct gf_error *err)
+static int try_all(const struct gf_task *t, bool halves, bool named, struct gf_plan *plans,
+		   size_t *n, struct gf_error *err)
 {
 	int rc = try_optimal(t, named, plans, n, err);
 	size_t i;
@@ -256,8 +235,7 @@ static int try_all(const struct gf_task *t, bool halves, bool named,
 		if (gf_task_is_plain(t) && policy == &gf_policy_optimal)
 			policy = NULL;
 		rc = gf_task_plan_by(t, policy, &plans[*n], err);
-		if ((rc == -EINVAL || rc == -ENOTSUP) && policy &&
-		    !policy->automatic)
+		if ((rc == -EINVAL || rc == -ENOTSUP) && policy && !policy->automatic)
 			continue; /* not with these axes */
 		if (rc < 0)
 			return rc;
@@ -266,8 +244,8 @@ static int try_all(const struct gf_task *t, bool halves, bool named,
 	return 0;
 }
 
-int gf_task_best(const struct gf_task *t, bool halves, bool named,
-		 struct gf_plan *p, struct gf_error *err)
+int gf_task_best(const struct gf_task *t, bool halves, bool named, struct gf_plan *p,
+		 struct gf_error *err)
 {
 	struct gf_plan *plans;
 	double fastest_s = INFINITY;
@@ -295,14 +273,13 @@ int gf_task_best(const struct gf_task *t, bool halves, bool named,
 		else
 			gf_plan_release(&plans[i]);
 	free(plans);
-	if (rc == 0 && p->predicted->iteration_s > fastest_s &&
-	    !(p->predicted->fastest_s > 0))
+	if (rc == 0 && p->predicted->iteration_s > fastest_s && !(p->predicted->fastest_s > 0))
 		p->predicted->fastest_s = fastest_s;
 	return rc;
 }
 
-int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
-		 struct gf_plan *p, struct gf_error *err)
+int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
+		 struct gf_error *err)
 {
 	int rc;
 

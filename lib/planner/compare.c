@@ -10,8 +10,8 @@
 #include "base/heap.h"
 #include "simulator/period_time.h"
 
-/* A bound that no plan of any policy beats: that over the most lanes that one
- * of them may use. Policies that split messages keep their own. */
+/* A bound that no plan of any policy beats: that over the most lanes that one of them may use.
+ * Policies that split messages keep their own. */
 static void share_bound(struct gf_compared *rows, size_t n)
 {
 	double bound = INFINITY;
@@ -29,8 +29,7 @@ static void share_bound(struct gf_compared *rows, size_t n)
 static const double same_share = 1e-6;
 
 /* Is a better than b? If their times are the same, fewer messages are. */
-static bool better(const struct gf_compared *a, const struct gf_compared *b,
-		   double unit_s)
+static bool better(const struct gf_compared *a, const struct gf_compared *b, double unit_s)
 {
 	double x = nearbyint(a->iteration_s / unit_s);
 	double y = nearbyint(b->iteration_s / unit_s);
@@ -57,8 +56,7 @@ static void sort(struct gf_compared *rows, size_t n)
 }
 
 /* Of "a, b, c", what the other list has not. */
-static void add_names(const char *list, const char *names,
-		      struct gf_text *longer)
+static void add_names(const char *list, const char *names, struct gf_text *longer)
 {
 	char *copy = gf_xasprintf(", %s,", list), *name;
 	size_t n;
@@ -75,8 +73,8 @@ static void add_names(const char *list, const char *names,
 	free(copy);
 }
 
-/* A line that begins as one of the notes does, up to its list of names, makes
- * that list longer by `line`'s. */
+/* A line that begins as one of the notes does, up to its list of names, makes that list longer by
+ * `line`'s. */
 static void add_line(struct gf_text *notes, const char *line)
 {
 	const char *names = strstr(line, ": "), *at, *end;
@@ -106,8 +104,7 @@ static void add_line(struct gf_text *notes, const char *line)
 
 static void add_lines(struct gf_text *notes, const struct gf_text *more)
 {
-	char *copy = gf_xstrdup(more->data ? more->data : ""), *rest = copy,
-	     *line;
+	char *copy = gf_xstrdup(more->data ? more->data : ""), *rest = copy, *line;
 
 	while ((line = strsep(&rest, "\n")))
 		if (*line)
@@ -115,8 +112,8 @@ static void add_lines(struct gf_text *notes, const struct gf_text *more)
 	free(copy);
 }
 
-const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
-					   const char *down, const char *across)
+const struct gf_compared *gf_comparison_at(const struct gf_comparison *c, const char *down,
+					   const char *across)
 {
 	size_t i;
 
@@ -127,25 +124,19 @@ const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
 	return NULL;
 }
 
-static bool same_brief(const struct gf_plan_brief *a,
-		       const struct gf_plan_brief *b)
+static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief *b)
 {
-	return strcmp(a->system, b->system) == 0 &&
-	       strcmp(a->policy, b->policy) == 0 &&
-	       strcmp(a->selection, b->selection) == 0 &&
-	       strcmp(a->period, b->period) == 0 &&
-	       a->period_steps == b->period_steps &&
-	       strcmp(a->codecs, b->codecs) == 0 &&
+	return strcmp(a->system, b->system) == 0 && strcmp(a->policy, b->policy) == 0 &&
+	       strcmp(a->selection, b->selection) == 0 && strcmp(a->period, b->period) == 0 &&
+	       a->period_steps == b->period_steps && strcmp(a->codecs, b->codecs) == 0 &&
 	       strcmp(a->algorithms, b->algorithms) == 0 &&
 	       strcmp(a->outer_codecs, b->outer_codecs) == 0 &&
 	       strcmp(a->outer_algorithms, b->outer_algorithms) == 0 &&
-	       a->nmessages == b->nmessages && a->lanes == b->lanes &&
-	       a->staleness == b->staleness;
+	       a->nmessages == b->nmessages && a->lanes == b->lanes && a->staleness == b->staleness;
 }
 
 /* A grid has all of its rows. */
-static bool is_there(const struct gf_comparison *c,
-		     const struct gf_compared *row)
+static bool is_there(const struct gf_comparison *c, const struct gf_compared *row)
 {
 	size_t i;
 
@@ -156,8 +147,8 @@ static bool is_there(const struct gf_comparison *c,
 	return false;
 }
 
-/* What leaves a group in a step of the plan; 0: there are no groups, or what a
- * selection sends depends on gradients. */
+/* What leaves a group in a step of the plan; 0: there are no groups, or what a selection sends
+ * depends on gradients. */
 static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 {
 	struct gf_plan view = *p;
@@ -165,8 +156,8 @@ static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 	struct gf_error err;
 
 	if (gf_period_has(&p->period, GF_PERIOD_EVERY)) {
-		if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) ||
-		    t->system.servers || !t->axes)
+		if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) || t->system.servers ||
+		    !t->axes)
 			return 0;
 		view.period = (struct gf_period){
 			.steps = 1,
@@ -174,18 +165,17 @@ static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 			.messages = p->messages,
 			.nmessages = p->nmessages,
 		};
-		if (gf_axes_group(t->axes, &t->problem.fabric,
-				  &view.period.group_ranks, &err) < 0)
+		if (gf_axes_group(t->axes, &t->problem.fabric, &view.period.group_ranks, &err) < 0)
 			return 0;
 	}
 	gf_sim_border(&view, &border);
 	return border.group_bytes / (double)view.period.steps;
 }
 
-/* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what
- * varies does not fit. */
-static int make_row(const struct gf_task *t, struct gf_compared row,
-		    struct gf_comparison *c, struct gf_error *err)
+/* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what varies does not
+ * fit. */
+static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_comparison *c,
+		    struct gf_error *err)
 {
 	struct gf_plan p;
 	int rc = gf_task_plan(t, t->policy, &p, err);
@@ -222,9 +212,8 @@ static void note_task(const struct gf_task *t, struct gf_text *notes)
 	gf_task_note_outer(t, notes);
 }
 
-static int pose_row(const struct gf_request *r, struct gf_compared row,
-		    struct gf_comparison *c, struct gf_text *notes,
-		    struct gf_error *err)
+static int pose_row(const struct gf_request *r, struct gf_compared row, struct gf_comparison *c,
+		    struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_text here = {0};
 	struct gf_task t;
@@ -246,8 +235,7 @@ static int pose_row(const struct gf_request *r, struct gf_compared row,
 }
 
 /* Rows with one reason that follow each other are one line. */
-static void note_left_out(struct gf_comparison *c,
-			  const struct gf_compared *row,
+static void note_left_out(struct gf_comparison *c, const struct gf_compared *row,
 			  const struct gf_error *why, struct gf_text *notes)
 {
 	char *tail = gf_xasprintf(": %s\n", why->text);
@@ -256,16 +244,14 @@ static void note_left_out(struct gf_comparison *c,
 	c->left_out++;
 	if (before > n && strcmp(notes->data + before - n, tail) == 0)
 		notes->length -= n;
-	gf_text_addf(notes, "%s%s%s%s%s",
-		     notes->length < before ? ", " : "left out: ", row->name,
-		     row->across ? " with " : "",
-		     row->across ? row->across : "", tail);
+	gf_text_addf(notes, "%s%s%s%s%s", notes->length < before ? ", " : "left out: ", row->name,
+		     row->across ? " with " : "", row->across ? row->across : "", tail);
 	free(tail);
 }
 
 /* Policies of one task: it is posed once, and keeps what it replays. */
-static int over_policies(const struct gf_request *r, struct gf_comparison *c,
-			 struct gf_text *notes, struct gf_error *err)
+static int over_policies(const struct gf_request *r, struct gf_comparison *c, struct gf_text *notes,
+			 struct gf_error *err)
 {
 	struct gf_task t;
 	size_t first = c->nrows, i;
@@ -293,9 +279,8 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c,
 }
 
 /* One value, and of a grid one of the other axis, in the request's place. */
-static int over_value(const struct gf_request *r, const struct gf_compared *row,
-		      size_t i, size_t k, struct gf_comparison *c,
-		      struct gf_text *notes, struct gf_error *err)
+static int over_value(const struct gf_request *r, const struct gf_compared *row, size_t i, size_t k,
+		      struct gf_comparison *c, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_compare_variant v = {.request = *r};
 	int rc;
@@ -315,9 +300,8 @@ static int over_value(const struct gf_request *r, const struct gf_compared *row,
 	return 0;
 }
 
-static int over(const struct gf_request *r, enum gf_compare_axis axis,
-		struct gf_comparison *c, struct gf_text *notes,
-		struct gf_error *err)
+static int over(const struct gf_request *r, enum gf_compare_axis axis, struct gf_comparison *c,
+		struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_compared row = {.axis = axis};
 	size_t i, k;
@@ -326,16 +310,16 @@ static int over(const struct gf_request *r, enum gf_compare_axis axis,
 	for (i = 0; rc == 0 && (row.name = gf_compare_value(axis, i)); i++) {
 		if (!c->over.grid)
 			rc = over_value(r, &row, i, 0, c, notes, err);
-		for (k = 0; rc == 0 && c->over.grid &&
-			    (row.across = gf_compare_value(c->over.across, k));
+		for (k = 0;
+		     rc == 0 && c->over.grid && (row.across = gf_compare_value(c->over.across, k));
 		     k++)
 			rc = over_value(r, &row, i, k, c, notes, err);
 	}
 	return rc;
 }
 
-static int make_rows(const struct gf_request *r, struct gf_comparison *c,
-		     struct gf_text *notes, struct gf_error *err)
+static int make_rows(const struct gf_request *r, struct gf_comparison *c, struct gf_text *notes,
+		     struct gf_error *err)
 {
 	unsigned axes = c->over.grid ? 1U << c->over.down : c->over.axes;
 	enum gf_compare_axis axis;
@@ -347,9 +331,7 @@ static int make_rows(const struct gf_request *r, struct gf_comparison *c,
 		else if (axes >> axis & 1)
 			rc = over(r, axis, c, notes, err);
 	if (rc == 0 && !c->nrows)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "--compare: want a plan that fits, found "
-				  "none");
+		rc = gf_error_set(err, -ENOTSUP, "--compare: want a plan that fits, found none");
 	return rc;
 }
 
@@ -368,22 +350,19 @@ static size_t most_rows(const struct gf_compare_over *over)
 	return over->grid ? counts[over->down] * counts[over->across] : most;
 }
 
-int gf_request_compare(const struct gf_request *r,
-		       const struct gf_compare_over *axes,
-		       struct gf_comparison *c, struct gf_text *notes,
-		       struct gf_error *err)
+int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *axes,
+		       struct gf_comparison *c, struct gf_text *notes, struct gf_error *err)
 {
 	int rc;
 
 	if (r->rule)
-		return gf_error_set(err, -EINVAL,
-				    "want no rule where plans are compared, "
-				    "got one, which says the plan");
-	if (!r->model || !r->fabric.ranks)
 		return gf_error_set(
-			err, -EINVAL, "--compare: want %s, found none",
-			r->model ? "a number of ranks (--ranks)"
-				 : "the tensors of a model (--model)");
+			err, -EINVAL,
+			"want no rule where plans are compared, got one, which says the plan");
+	if (!r->model || !r->fabric.ranks)
+		return gf_error_set(err, -EINVAL, "--compare: want %s, found none",
+				    r->model ? "a number of ranks (--ranks)"
+					     : "the tensors of a model (--model)");
 	*c = (struct gf_comparison){
 		.rows = gf_xcalloc(most_rows(axes), sizeof(*c->rows)),
 		.over = *axes,
@@ -396,13 +375,12 @@ int gf_request_compare(const struct gf_request *r,
 	gf_beyond_text(&c->beyond, notes);
 	sort(c->rows, c->nrows);
 	if (axes->axes >> GF_COMPARE_PERIODS & 1)
-		gf_text_addf(notes, "with a period other than every, results "
-				    "differ from those of synchronous SGD\n");
+		gf_text_addf(notes, "with a period other than every, results differ from those of "
+				    "synchronous SGD\n");
 	if (!c->rows[0].automatic && !r->halves)
 		gf_text_addf(notes,
-			     "%s is the fastest, but makes the next forward "
-			     "pass wait: auto leaves it out (--halves lets it "
-			     "in)\n",
+			     "%s is the fastest, but makes the next forward pass wait: auto leaves "
+			     "it out (--halves lets it in)\n",
 			     c->rows[0].name);
 	return 0;
 }

@@ -8,9 +8,8 @@
 #include "simulator/uncertainty.h"
 
 /*
- * Plans of one problem side by side. One axis is varied, or several, each by
- * itself, or two as a grid, each value of one with each of the other; the other
- * axes stay as the request has them.
+ * Plans of one problem side by side. One axis is varied, or several, each by itself, or two as a
+ * grid, each value of one with each of the other; the other axes stay as the request has them.
  */
 enum gf_compare_axis {
 	GF_COMPARE_POLICIES,
@@ -43,8 +42,7 @@ struct gf_compared {
 	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
-	/* That leave a group in a step, where periods are compared; 0: not
-	 * known. */
+	/* That leave a group in a step, where periods are compared; 0: not known. */
 	double border_bytes;
 };
 
@@ -56,31 +54,26 @@ struct gf_comparison {
 	struct gf_beyond beyond;
 };
 
-/* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs"
- * as a grid; to: struct gf_compare_over. */
+/* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs" as a grid; to:
+ * struct gf_compare_over. */
 int gf_compare_store(const char *arg, void *to, struct gf_error *err);
 /* The option that chooses on that axis, which a comparison over it excludes. */
 const char *gf_compare_option(enum gf_compare_axis axis);
 
 /* The i-th of what an axis has; NULL: none. */
 const char *gf_compare_value(enum gf_compare_axis axis, size_t i);
-/* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it
- * is left out. */
-const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
-					   const char *down,
+/* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
+const struct gf_compared *gf_comparison_at(const struct gf_comparison *c, const char *down,
 					   const char *across);
 
 /* Needs a model and ranks (-EINVAL). */
-int gf_request_compare(const struct gf_request *r,
-		       const struct gf_compare_over *over,
-		       struct gf_comparison *c, struct gf_text *notes,
-		       struct gf_error *err);
+int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *over,
+		       struct gf_comparison *c, struct gf_text *notes, struct gf_error *err);
 void gf_comparison_release(struct gf_comparison *c);
 
-/* For people, in a window of so many columns (cli/table.h), of a grid the
- * iterations; and a line of JSON for each row. */
-void gf_comparison_table(const struct gf_comparison *c, size_t window,
-			 struct gf_text *out);
+/* For people, in a window of so many columns (cli/table.h), of a grid the iterations; and a line of
+ * JSON for each row. */
+void gf_comparison_table(const struct gf_comparison *c, size_t window, struct gf_text *out);
 void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out);
 
 /* All that gf-plan takes by name, but for files; ended by a list without one.

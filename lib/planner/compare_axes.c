@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a comparison may vary. To add an axis: its values, how a request asks
- * for one, and a row in axes_of. */
+/* What a comparison may vary. To add an axis: its values, how a request asks for one, and a row in
+ * axes_of. */
 #include "planner/compare_parts.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ static void ask_system(struct gf_compare_variant *v, size_t i)
 	v->request.system = gf_systems[i].name;
 }
 
-/* A codec that is compared is that of outer messages, too, unless the user has
- * chosen theirs. It and the period are asked for in any order. */
+/* A codec that is compared is that of outer messages, too, unless the user has chosen theirs. It
+ * and the period are asked for in any order. */
 static void encode_outer(struct gf_compare_variant *v)
 {
 	if (v->codecs[0] && v->axes.period > 0 && !v->request.outer_codecs)
@@ -40,8 +40,7 @@ static struct gf_axis_option *density_of(struct gf_compare_variant *v)
 {
 	struct gf_axis_option *o = v->axes.options;
 
-	while (strcmp(o->field->option,
-		      gf_compare_option(GF_COMPARE_DENSITIES)) != 0)
+	while (strcmp(o->field->option, gf_compare_option(GF_COMPARE_DENSITIES)) != 0)
 		o++;
 	return o;
 }
@@ -59,8 +58,7 @@ static void ask_algorithm(struct gf_compare_variant *v, size_t i)
 /* Numbers by name, as the registries have their entries. */
 static const struct gf_named lanes[] = {
 	{"1", NULL}, {"2", NULL}, {"3", NULL}, {"4", NULL}, {NULL, NULL}};
-static const struct gf_named stalenesses[] = {
-	{"1", NULL}, {"2", NULL}, {"3", NULL}, {NULL, NULL}};
+static const struct gf_named stalenesses[] = {{"1", NULL}, {"2", NULL}, {"3", NULL}, {NULL, NULL}};
 
 static void ask_lanes(struct gf_compare_variant *v, size_t i)
 {
@@ -72,14 +70,13 @@ static void ask_staleness(struct gf_compare_variant *v, size_t i)
 	v->axes.staleness = (int)i + 1;
 }
 
-const char *const gf_compare_names[] = {"policies",   "systems",    "codecs",
-					"selections", "algorithms", "lanes",
-					"staleness",  "threshold",  "periods",
-					"densities",  NULL};
+const char *const gf_compare_names[] = {"policies",   "systems",   "codecs",    "selections",
+					"algorithms", "lanes",     "staleness", "threshold",
+					"periods",    "densities", NULL};
 
-static const struct gf_named thresholds[] = {
-	{"0", NULL},   {"256K", NULL}, {"1M", NULL},   {"4M", NULL},
-	{"16M", NULL}, {"64M", NULL},  {"256M", NULL}, {NULL, NULL}};
+static const struct gf_named thresholds[] = {{"0", NULL},    {"256K", NULL}, {"1M", NULL},
+					     {"4M", NULL},   {"16M", NULL},  {"64M", NULL},
+					     {"256M", NULL}, {NULL, NULL}};
 
 /* Of the policy whose threshold it is, unless another is asked for. */
 static void ask_threshold(struct gf_compare_variant *v, size_t i)
@@ -97,8 +94,7 @@ static void ask_period(struct gf_compare_variant *v, size_t i)
 
 	v->axes.period = (int)i;
 	for (; o < v->axes.options + v->axes.noptions; o++)
-		if (o->axis == &gf_axis_period &&
-		    !gf_axis_find(record, o->field->option))
+		if (o->axis == &gf_axis_period && !gf_axis_find(record, o->field->option))
 			o->text = NULL;
 	encode_outer(v);
 	if (!(gf_period_plans[i]->traits & GF_PERIOD_EVERY))
@@ -109,21 +105,19 @@ static void ask_period(struct gf_compare_variant *v, size_t i)
 }
 
 /* Of the selection that is compared, or of the first one that has a density. */
-static const struct gf_named densities[] = {
-	{"0.0001", NULL}, {"0.001", NULL}, {"0.005", NULL}, {"0.01", NULL},
-	{"0.05", NULL},   {"0.1", NULL},   {NULL, NULL}};
+static const struct gf_named densities[] = {{"0.0001", NULL}, {"0.001", NULL}, {"0.005", NULL},
+					    {"0.01", NULL},   {"0.05", NULL},  {"0.1", NULL},
+					    {NULL, NULL}};
 
 static void ask_density(struct gf_compare_variant *v, size_t i)
 {
-	const struct gf_system *s =
-		v->request.system ? gf_system_find(v->request.system) : NULL;
+	const struct gf_system *s = v->request.system ? gf_system_find(v->request.system) : NULL;
 	struct gf_axis_option *density = density_of(v);
 	int k;
 
 	density->text = densities[i].name;
 	for (k = 0; v->axes.selection < 0 && !(s && s->selection); k++)
-		if (gf_axis_find(gf_select_plans[k]->record,
-				 density->field->option))
+		if (gf_axis_find(gf_select_plans[k]->record, density->field->option))
 			v->axes.selection = k;
 }
 
@@ -175,16 +169,13 @@ int gf_compare_store(const char *arg, void *to, struct gf_error *err)
 	over.across = (enum gf_compare_axis)found[1];
 	if (rc == 0 && over.grid && (n != 2 || found[0] == found[1]))
 		rc = gf_error_set(err, -EINVAL,
-				  "want two different axes in a grid "
-				  "(lanes:codecs), got %s",
-				  arg);
+				  "want two different axes in a grid (lanes:codecs), got %s", arg);
 	if (rc == 0)
 		*(struct gf_compare_over *)to = over;
 	return rc;
 }
 
-void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis,
-		    size_t i)
+void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis, size_t i)
 {
 	axes_of[axis].ask(v, i);
 }

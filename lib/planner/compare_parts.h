@@ -14,7 +14,6 @@ struct gf_compare_variant {
 };
 
 /* Puts the i-th value of that axis in. */
-void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis,
-		    size_t i);
+void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis, size_t i);
 
 #endif

@@ -10,8 +10,8 @@
 #include "planner/compare.h"
 #include "settings/emit.h"
 
-static void json_row(const struct gf_compared *row,
-		     const struct gf_compare_over *over, struct gf_text *out)
+static void json_row(const struct gf_compared *row, const struct gf_compare_over *over,
+		     struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
 
@@ -20,8 +20,7 @@ static void json_row(const struct gf_compared *row,
 	gf_json_open_line(&w, "over");
 	gf_json_put_string(&w, gf_compare_names[row->axis], row->name);
 	if (row->across)
-		gf_json_put_string(&w, gf_compare_names[over->across],
-				   row->across);
+		gf_json_put_string(&w, gf_compare_names[over->across], row->across);
 	gf_json_close_object(&w);
 	if (row->plan.period_steps)
 		gf_json_put_size(&w, "period_steps", row->plan.period_steps);
@@ -56,8 +55,7 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 }
 
 /* The iterations, one axis down and one across. */
-static void grid(const struct gf_comparison *c, size_t window,
-		 struct gf_text *out)
+static void grid(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
 	const char *across_name = gf_compare_names[c->over.across];
 	const struct gf_compared *row;
@@ -74,24 +72,20 @@ static void grid(const struct gf_comparison *c, size_t window,
 		gf_table_cell(&t, "%s", across);
 	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
 		gf_table_cell(&t, "%s", down);
-		for (k = 0; (across = gf_compare_value(c->over.across, k));
-		     k++) {
+		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
 			row = gf_comparison_at(c, down, across);
-			gf_table_cell(&t, "%s",
-				      row ? gf_human_time(row->iteration_s, &h)
-					  : "-");
+			gf_table_cell(&t, "%s", row ? gf_human_time(row->iteration_s, &h) : "-");
 		}
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
-	gf_text_addf(out, "iteration; %s across; best: %s %s, %s %s\n",
-		     across_name, gf_compare_names[c->over.down],
-		     c->rows[0].name, across_name, c->rows[0].across);
+	gf_text_addf(out, "iteration; %s across; best: %s %s, %s %s\n", across_name,
+		     gf_compare_names[c->over.down], c->rows[0].name, across_name,
+		     c->rows[0].across);
 }
 
 /* The axes whose values no column of a plan shows. */
-static size_t values_of(const struct gf_comparison *c,
-			enum gf_compare_axis values[2])
+static size_t values_of(const struct gf_comparison *c, enum gf_compare_axis values[2])
 {
 	size_t n = 0;
 
@@ -102,8 +96,7 @@ static size_t values_of(const struct gf_comparison *c,
 	return n;
 }
 
-static void rows_table(const struct gf_comparison *c, size_t window,
-		       struct gf_text *out)
+static void rows_table(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
 	/* the first columns, where these are compared */
@@ -117,54 +110,43 @@ static void rows_table(const struct gf_comparison *c, size_t window,
 
 	for (i = 0; i < nvalues; i++)
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
-	gf_text_addf(&head,
-		     "%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\t"
-		     "iteration\texposed\tabove bound%s",
-		     /* sent: bytes that leave a group in a step */
-		     periods ? "period\tH\tsent\t" : "",
-		     algorithms ? "algorithm\t" : "",
-		     doubted ? "\tlow\thigh" : "");
+	gf_text_addf(
+		&head,
+		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\titeration\texposed\tabove "
+		"bound%s",
+		/* sent: bytes that leave a group in a step */
+		periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
+		doubted ? "\tlow\thigh" : "");
 	gf_table_cells(&t, "%s", head.data);
 	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
-		double above = r->lower_bound_s > 0
-				       ? r->iteration_s / r->lower_bound_s - 1
-				       : 0;
+		double above = r->lower_bound_s > 0 ? r->iteration_s / r->lower_bound_s - 1 : 0;
 
 		for (k = 0; k < nvalues; k++)
-			gf_table_cell(&t, "%s",
-				      r->axis == values[k] ? r->name : "");
+			gf_table_cell(&t, "%s", r->axis == values[k] ? r->name : "");
 		if (periods)
-			gf_table_cells(
-				&t, "%s\t%zu\t%s", r->plan.period,
-				r->plan.period_steps ? r->plan.period_steps : 1,
-				r->border_bytes > 0
-					? gf_human_size(r->border_bytes, &h[0])
-					: "");
+			gf_table_cells(&t, "%s\t%zu\t%s", r->plan.period,
+				       r->plan.period_steps ? r->plan.period_steps : 1,
+				       r->border_bytes > 0 ? gf_human_size(r->border_bytes, &h[0])
+							   : "");
 		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);
 		add_system(&t, &r->plan);
 		/* the bound and the plan are sums in another order */
-		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d\t%s\t%s\t%.1f %%",
-			       r->plan.policy, r->plan.codecs,
-			       r->plan.selection, r->plan.nmessages,
-			       r->plan.lanes,
+		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d\t%s\t%s\t%.1f %%", r->plan.policy,
+			       r->plan.codecs, r->plan.selection, r->plan.nmessages, r->plan.lanes,
 			       gf_human_time(r->iteration_s, &h[0]),
-			       gf_human_time(r->exposed_comm_s, &h[1]),
-			       100 * fmax(above, 0));
+			       gf_human_time(r->exposed_comm_s, &h[1]), 100 * fmax(above, 0));
 		if (doubted)
-			gf_table_cells(
-				&t, "%s\t%s",
-				gf_human_time(r->iteration_low_s, &h[0]),
-				gf_human_time(r->iteration_high_s, &h[1]));
+			gf_table_cells(&t, "%s\t%s", gf_human_time(r->iteration_low_s, &h[0]),
+				       gf_human_time(r->iteration_high_s, &h[1]));
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }
 
-void gf_comparison_table(const struct gf_comparison *c, size_t window,
-			 struct gf_text *out)
+void gf_comparison_table(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
 	(c->over.grid ? grid : rows_table)(c, window, out);
 }

@@ -23,12 +23,12 @@
  *	lane 2         [1==========][3=======]
  *	         0                          43 s
  *
- * f forward, b backward, u update, . waiting; a bar begins with its message's
- * number where there is room. All-gathers are drawn with '-'.
+ * f forward, b backward, u update, . waiting; a bar begins with its message's number where there is
+ * room. All-gathers are drawn with '-'.
  */
 
-/* Columns of a bar: where no window is given, and at the least and the most.
- * LABEL stands left of them. */
+/* Columns of a bar: where no window is given, and at the least and the most. LABEL stands left of
+ * them. */
 enum { USUAL = 64, LEAST = 16, MOST = 200, LABEL = 9 };
 
 /* The scale of a chart. */
@@ -38,9 +38,8 @@ struct scale {
 };
 
 static const char marks[] = {
-	[GF_BAR_FORWARD] = 'f',        [GF_BAR_BACKWARD] = 'b',
-	[GF_BAR_WAITING] = '.',        [GF_BAR_UPDATE] = 'u',
-	[GF_BAR_MESSAGE] = '=',        [GF_BAR_SIMULTANEOUS] = '=',
+	[GF_BAR_FORWARD] = 'f',        [GF_BAR_BACKWARD] = 'b',   [GF_BAR_WAITING] = '.',
+	[GF_BAR_UPDATE] = 'u',         [GF_BAR_MESSAGE] = '=',    [GF_BAR_SIMULTANEOUS] = '=',
 	[GF_BAR_REDUCE_SCATTER] = '=', [GF_BAR_ALL_GATHER] = '-',
 };
 
@@ -74,8 +73,7 @@ static void draw(const struct gf_bar *bar, const struct scale *s, char *row)
 		memcpy(row + from + 1, label, n);
 }
 
-static void print(const struct gf_gantt *t, const struct scale *s, size_t at,
-		  struct gf_text *out)
+static void print(const struct gf_gantt *t, const struct scale *s, size_t at, struct gf_text *out)
 {
 	char row[MOST + 1];
 	size_t n = s->columns, i;
@@ -93,16 +91,14 @@ static void print(const struct gf_gantt *t, const struct scale *s, size_t at,
 		gf_text_addf(out, "lane %-3zu %s\n", at, row);
 }
 
-/* Why a plan is as it is, for people: the iteration as a Gantt chart in text, a
- * table of the messages with their predicted times, and for each tensor the
- * comparison that decided its type, with its numbers. A policy with a rule of
- * its own (its `explain`) is quoted; of others, the prediction of the plan is
- * compared with the predictions of its nearest alternatives. A line per message
- * says how its price arose: where the line of costs comes from, startup, bytes
- * and slope, the codec's share, how much longer it took beside others, and how
- * long it waited for a lane. */
-static int add_chart(const struct gf_plan *p, size_t window,
-		     struct gf_text *out, struct gf_error *err)
+/* Why a plan is as it is, for people: the iteration as a Gantt chart in text, a table of the
+ * messages with their predicted times, and for each tensor the comparison that decided its type,
+ * with its numbers. A policy with a rule of its own (its `explain`) is quoted; of others, the
+ * prediction of the plan is compared with the predictions of its nearest alternatives. A line per
+ * message says how its price arose: where the line of costs comes from, startup, bytes and slope,
+ * the codec's share, how much longer it took beside others, and how long it waited for a lane. */
+static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
+		     struct gf_error *err)
 {
 	struct gf_what_if as_it_is = {.timeline = true};
 	struct gf_outcome o;
@@ -122,8 +118,7 @@ static int add_chart(const struct gf_plan *p, size_t window,
 						    : window - LABEL;
 	for (i = 0; i <= t->nlanes; i++)
 		print(t, &s, i, out);
-	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1,
-		     gf_human_time(s.end_s, &end));
+	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1, gf_human_time(s.end_s, &end));
 	gf_outcome_release(&o);
 	return 0;
 }
@@ -135,7 +130,7 @@ struct why {
 	struct gf_plan trial; /* the plan with messages of its own */
 	double now_s;
 	struct gf_text *lines; /* per tensor */
-	size_t step; /* of very many tensors, every so manyth is tried */
+	size_t step;           /* of very many tensors, every so manyth is tried */
 };
 
 /* Tensors looked at in all trials, each of which looks at all. */
@@ -177,8 +172,7 @@ static double cut_s(struct why *y, size_t i, size_t t)
 	struct gf_message *m = y->trial.messages;
 
 	reset(y);
-	memmove(&m[i + 2], &m[i + 1],
-		(y->trial.nmessages - i - 1) * sizeof(*m));
+	memmove(&m[i + 2], &m[i + 1], (y->trial.nmessages - i - 1) * sizeof(*m));
 	y->trial.nmessages++;
 	m[i + 1] = m[i];
 	m[i].last = t;
@@ -206,8 +200,7 @@ static double flip_s(struct why *y, size_t i)
 	struct gf_message *m = &y->trial.messages[i];
 
 	reset(y);
-	m->mode = m->mode == GF_MODE_NORMAL ? GF_MODE_SIMULTANEOUS
-					    : GF_MODE_NORMAL;
+	m->mode = m->mode == GF_MODE_NORMAL ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 	return trial_s(y, &y->trial);
 }
 
@@ -215,8 +208,7 @@ static double flip_s(struct why *y, size_t i)
  */
 static const double rounding = 1e-9;
 
-static void compare(struct why *y, size_t tensor, const char *what,
-		    double other_s)
+static void compare(struct why *y, size_t tensor, const char *what, double other_s)
 {
 	struct gf_text *line = &y->lines[tensor];
 	double more_s = other_s - y->now_s;
@@ -250,21 +242,17 @@ static void by_alternatives(struct why *y)
 			continue;
 		if (i > 0 && p->lanes > 1)
 			compare(y, m->last,
-				m->mode == GF_MODE_NORMAL ? "if simultaneous"
-							  : "if normal",
+				m->mode == GF_MODE_NORMAL ? "if simultaneous" : "if normal",
 				flip_s(y, i));
-		if (i + 1 < p->nmessages &&
-		    y->w->run_last[m->first] >= p->messages[i + 1].last)
-			compare(y, m->last, "if merged with the next",
-				merge_s(y, i));
+		if (i + 1 < p->nmessages && y->w->run_last[m->first] >= p->messages[i + 1].last)
+			compare(y, m->last, "if merged with the next", merge_s(y, i));
 		if (y->lines[m->last].length == 0)
-			gf_text_addf(&y->lines[m->last],
-				     "nothing to merge with");
+			gf_text_addf(&y->lines[m->last], "nothing to merge with");
 	}
 }
 
-/* Does the policy, asked again, cut as the plan does? A plan that was read may
- * have been changed by hand. */
+/* Does the policy, asked again, cut as the plan does? A plan that was read may have been changed by
+ * hand. */
 static bool same_cuts(const struct gf_draft *d, const struct gf_plan *p)
 {
 	size_t i;
@@ -303,27 +291,23 @@ static void print_tensors(const struct why *y, bool ruled, struct gf_text *out)
 	if (ruled && (y->w->slowdown > 1 || p->staleness > 1 ||
 		      !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
 		gf_text_addf(out,
-			     "%s decides by times of its own, of dense "
-			     "synchronous messages that do not slow backward "
-			     "down; the times above are predicted\n",
+			     "%s decides by times of its own, of dense synchronous messages that "
+			     "do not slow backward down; the times above are predicted\n",
 			     p->policy);
 	for (i = 0; i < model->ntensors; i++) {
 		while (p->messages[message].last < i)
 			message++;
-		gf_text_addf(out, "%zu %s: message %zu, %s: %s\n", i,
-			     model->tensors[i].name, message,
-			     gf_mode_names[p->types[i]],
+		gf_text_addf(out, "%zu %s: message %zu, %s: %s\n", i, model->tensors[i].name,
+			     message, gf_mode_names[p->types[i]],
 			     y->lines[i].data         ? y->lines[i].data
 			     : y->step && i % y->step ? "not tried"
 						      : "no choice");
 	}
 }
 
-/* Starts from what is posed anew of the request: the menu of the messages that
- * a trial makes. */
-static int begin(struct why *y, struct gf_workbench *w,
-		 const struct gf_request *r, struct gf_task *task,
-		 struct gf_error *err)
+/* Starts from what is posed anew of the request: the menu of the messages that a trial makes. */
+static int begin(struct why *y, struct gf_workbench *w, const struct gf_request *r,
+		 struct gf_task *task, struct gf_error *err)
 {
 	const struct gf_plan *p = y->plan;
 	struct gf_text notes = {0};
@@ -341,8 +325,7 @@ static int begin(struct why *y, struct gf_workbench *w,
 	y->fabric = gf_plan_fabric(p);
 	y->fabric.derived = task->problem.fabric.derived;
 	y->trial = *p;
-	y->trial.messages =
-		gf_xcalloc(w->ntensors + 1, sizeof(*y->trial.messages));
+	y->trial.messages = gf_xcalloc(w->ntensors + 1, sizeof(*y->trial.messages));
 	y->lines = gf_xcalloc(w->ntensors, sizeof(*y->lines));
 	y->now_s = trial_s(y, p);
 	return 0;
@@ -356,16 +339,15 @@ static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 
 	if (fastest_s > 0)
 		gf_text_addf(out,
-			     "taken for fewer lanes or messages: %zu on %d "
-			     "lane%s, %.2f %% slower than the fastest plan "
-			     "found (%s)\n\n",
+			     "taken for fewer lanes or messages: %zu on %d lane%s, %.2f %% slower "
+			     "than the fastest plan found (%s)\n\n",
 			     p->nmessages, p->lanes, p->lanes == 1 ? "" : "s",
 			     100 * (p->predicted->iteration_s / fastest_s - 1),
 			     gf_human_time(fastest_s, &h));
 }
 
-static int explain(const struct gf_request *r, const struct gf_plan *p,
-		   size_t window, struct gf_text *out, struct gf_error *err)
+static int explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
+		   struct gf_text *out, struct gf_error *err)
 {
 	struct gf_task task;
 	struct gf_workbench w;
@@ -375,10 +357,10 @@ static int explain(const struct gf_request *r, const struct gf_plan *p,
 	int rc;
 
 	if (p->rule || !p->predicted)
-		return gf_error_set(err, -EINVAL,
-				    "--explain: want a plan with messages and "
-				    "their prediction, got %s",
-				    p->rule ? "a rule" : "one without");
+		return gf_error_set(
+			err, -EINVAL,
+			"--explain: want a plan with messages and their prediction, got %s",
+			p->rule ? "a rule" : "one without");
 	rc = begin(&y, &w, r, &task, err);
 	if (rc < 0)
 		return rc;
@@ -404,8 +386,7 @@ static int explain(const struct gf_request *r, const struct gf_plan *p,
 }
 
 /* The request for what a group exchanges. */
-static struct gf_request group_request(const struct gf_request *r,
-				       const struct gf_plan *group,
+static struct gf_request group_request(const struct gf_request *r, const struct gf_plan *group,
 				       struct gf_axes *axes)
 {
 	struct gf_request out = *r;
@@ -426,8 +407,8 @@ static struct gf_request group_request(const struct gf_request *r,
 	return out;
 }
 
-int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
-		    size_t window, struct gf_text *out, struct gf_error *err)
+int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
+		    struct gf_text *out, struct gf_error *err)
 {
 	struct gf_request of_group;
 	struct gf_plan group;

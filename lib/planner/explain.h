@@ -6,14 +6,13 @@
 #include "doc/plan.h"
 #include "planner/make.h"
 
-/* p: a whole plan with its prediction, which gf_request_plan made of this
- * request. window: the columns of the chart and its labels; 0: 73. -EINVAL: a
- * rule, or no prediction. */
-int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
-		    size_t window, struct gf_text *out, struct gf_error *err);
+/* p: a whole plan with its prediction, which gf_request_plan made of this request. window: the
+ * columns of the chart and its labels; 0: 73. -EINVAL: a rule, or no prediction. */
+int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
+		    struct gf_text *out, struct gf_error *err);
 
 /* The lines of the messages, on that fabric. */
-int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f,
-		      struct gf_text *out, struct gf_error *err);
+int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f, struct gf_text *out,
+		      struct gf_error *err);
 
 #endif

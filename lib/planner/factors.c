@@ -9,8 +9,8 @@
 #include "doc/algorithm_traits.h"
 
 #define MOST_FACTORS 24 /* of the most ranks there can be */
-/* The planner prices each way and keeps it. A price takes a time that rises
- * with the root of the ranks (crossing in cost/primitives.c). */
+/* The planner prices each way and keeps it. A price takes a time that rises with the root of the
+ * ranks (crossing in cost/primitives.c). */
 #define MOST_WAYS    10000
 #define MOST_ON_ROOT 4e6
 
@@ -28,8 +28,7 @@ struct walk {
 
 static void split(struct walk *w, size_t depth, int rest);
 
-static void with(struct walk *w, size_t depth, int factor, int rest,
-		 const char *algorithm)
+static void with(struct walk *w, size_t depth, int factor, int rest, const char *algorithm)
 {
 	w->stages[depth] = (struct gf_stage){
 		.factor = factor,
@@ -41,8 +40,7 @@ static void with(struct walk *w, size_t depth, int factor, int rest,
 /* One factor by every algorithm that suits it. */
 static void each_algorithm(struct walk *w, size_t depth, int factor, int rest)
 {
-	const char *fixed =
-		w->rules->nfixed ? w->rules->fixed[depth].algorithm : NULL;
+	const char *fixed = w->rules->nfixed ? w->rules->fixed[depth].algorithm : NULL;
 
 	if (fixed) {
 		with(w, depth, factor, rest / factor, fixed);
@@ -95,16 +93,13 @@ static void find_divisors(struct walk *w)
 
 	for (d = 1; d <= n / d; d++)
 		if (n % d == 0)
-			*gf_array_push(&w->divisors, &w->ndivisors,
-				       &w->divisor_capacity) = d;
+			*gf_array_push(&w->divisors, &w->ndivisors, &w->divisor_capacity) = d;
 	/* each has its partner; of a square's root, that is itself */
 	for (i = w->ndivisors; i-- > 0;)
 		if (n / w->divisors[i] != w->divisors[i])
-			*gf_array_push(&w->divisors, &w->ndivisors,
-				       &w->divisor_capacity) =
+			*gf_array_push(&w->divisors, &w->ndivisors, &w->divisor_capacity) =
 				n / w->divisors[i];
-	memmove(w->divisors, w->divisors + 1,
-		--w->ndivisors * sizeof(*w->divisors));
+	memmove(w->divisors, w->divisors + 1, --w->ndivisors * sizeof(*w->divisors));
 }
 
 static void count(void *ctx, const struct gf_stage *stages, size_t nstages)
@@ -119,10 +114,8 @@ static void limit(struct walk *w)
 {
 	w->each = count;
 	w->ctx = &w->counted;
-	w->most_ways =
-		(size_t)fmin(MOST_WAYS, MOST_ON_ROOT / sqrt(w->rules->ranks));
-	for (w->most = w->rules->most; w->most > w->fewest && w->most > 1;
-	     w->most--) {
+	w->most_ways = (size_t)fmin(MOST_WAYS, MOST_ON_ROOT / sqrt(w->rules->ranks));
+	for (w->most = w->rules->most; w->most > w->fewest && w->most > 1; w->most--) {
 		w->counted = 0;
 		split(w, 0, w->rules->ranks);
 		if (w->counted <= w->most_ways)
@@ -132,8 +125,7 @@ static void limit(struct walk *w)
 }
 
 void gf_factors_each(const struct gf_factor_rules *rules,
-		     void (*each)(void *ctx, const struct gf_stage *stages,
-				  size_t nstages),
+		     void (*each)(void *ctx, const struct gf_stage *stages, size_t nstages),
 		     void *ctx)
 {
 	struct walk w = {.rules = rules};

@@ -21,12 +21,11 @@ static int check_rule(const struct gf_request *r, struct gf_error *err)
 {
 	if (r->wishes)
 		return gf_error_set(err, -EINVAL,
-				    "want a model and ranks beside a rule, "
-				    "which says the plan's axes, got --%.*s",
+				    "want a model and ranks beside a rule, which says the plan's "
+				    "axes, got --%.*s",
 				    (int)strcspn(r->wishes, " "), r->wishes);
 	if (!r->model || !r->fabric.ranks)
-		return gf_error_set(err, -EINVAL,
-				    "want %s to bind the rule to, found none",
+		return gf_error_set(err, -EINVAL, "want %s to bind the rule to, found none",
 				    r->model ? "a number of ranks (--ranks)"
 					     : "the tensors of a model");
 	return 0;
@@ -51,14 +50,12 @@ static int bound_rule(const struct gf_request *r, const struct gf_plan *p,
 
 	if (rc < 0)
 		return rc;
-	out->lower_bound_s =
-		fmin(gf_workbench_bound_s(&w, p->lanes), out->iteration_s);
+	out->lower_bound_s = fmin(gf_workbench_bound_s(&w, p->lanes), out->iteration_s);
 	gf_workbench_release(&w);
 	return 0;
 }
 
-static int predict_bound(const struct gf_request *r, struct gf_plan *p,
-			 struct gf_error *err)
+static int predict_bound(const struct gf_request *r, struct gf_plan *p, struct gf_error *err)
 {
 	int rc = gf_plan_predict(p, NULL, err);
 
@@ -66,29 +63,26 @@ static int predict_bound(const struct gf_request *r, struct gf_plan *p,
 }
 
 /*
- * Binds the request's rule to its model and ranks. The rule sets the cut,
- * algorithms, stages and codecs, so nothing is searched; only the prediction is
- * computed, from the network or levels of other documents. -EINVAL: something
- * to bind it to lacks, or a wish contradicts it.
+ * Binds the request's rule to its model and ranks. The rule sets the cut, algorithms, stages and
+ * codecs, so nothing is searched; only the prediction is computed, from the network or levels of
+ * other documents. -EINVAL: something to bind it to lacks, or a wish contradicts it.
  */
-static int plan_bound(const struct gf_request *r, struct gf_plan *p,
-		      struct gf_error *err)
+static int plan_bound(const struct gf_request *r, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan rule = *r->rule;
 	int rc = check_rule(r, err);
 
 	if (rc < 0)
 		return rc;
-	/* costs and levels are the request's, which are the rule's where no
-	 * other document has any */
+	/* costs and levels are the request's, which are the rule's where no other document has
+	 * any */
 	rule.network = (struct gf_network *)r->fabric.network;
 	rule.levels = (struct gf_level *)r->fabric.levels;
 	rule.nlevels = r->fabric.nlevels;
 	rule.topology_digest = rule.profile_digest = NULL;
 	if (!rule.network && !rule.nlevels)
 		return gf_error_set(err, -EINVAL,
-				    "want a topology or a profile with a "
-				    "network, found neither");
+				    "want a topology or a profile with a network, found neither");
 	rc = gf_plan_bind(&rule, r->model, r->fabric.ranks, p, err);
 	if (rc < 0)
 		return rc;
@@ -109,8 +103,8 @@ static char *digest(const char *text)
 static const double worth_a_word = 0.03;
 
 /* Not every runtime can run messages in halves, so auto takes none unasked. */
-static int note_halves(const struct gf_task *t, const struct gf_plan *p,
-		       struct gf_text *notes, struct gf_error *err)
+static int note_halves(const struct gf_task *t, const struct gf_plan *p, struct gf_text *notes,
+		       struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
@@ -131,14 +125,11 @@ static int note_halves(const struct gf_task *t, const struct gf_plan *p,
 		takes_s = halves.predicted->iteration_s;
 		gf_plan_release(&halves);
 		if (takes_s < (1 - worth_a_word) * p->predicted->iteration_s)
-			gf_text_addf(
-				notes,
-				"--halves: %s is predicted %.0f %% "
-				"faster; gf-train runs it on processors, "
-				"--emit and PyTorch refuse it\n",
-				gf_policies[i]->name,
-				100 * (1 -
-				       takes_s / p->predicted->iteration_s));
+			gf_text_addf(notes,
+				     "--halves: %s is predicted %.0f %% faster; gf-train runs it "
+				     "on processors, --emit and PyTorch refuse it\n",
+				     gf_policies[i]->name,
+				     100 * (1 - takes_s / p->predicted->iteration_s));
 	}
 	return rc;
 }
@@ -161,17 +152,16 @@ static int note_reproducible(const struct gf_task *t, const struct gf_plan *p,
 		return rc;
 	takes_s = other.predicted->iteration_s;
 	gf_plan_release(&other);
-	gf_text_addf(notes,
-		     "reproducible: %.1f %% slower than the plan in any order, "
-		     "which is predicted %s\n",
-		     100 * (p->predicted->iteration_s / takes_s - 1),
-		     gf_human_time(takes_s, &h));
+	gf_text_addf(
+		notes,
+		"reproducible: %.1f %% slower than the plan in any order, which is predicted %s\n",
+		100 * (p->predicted->iteration_s / takes_s - 1), gf_human_time(takes_s, &h));
 	return 0;
 }
 
 /* A system goes by the levels: are there better factors? */
-static int note_factors(const struct gf_task *t, const struct gf_plan *p,
-			struct gf_text *notes, struct gf_error *err)
+static int note_factors(const struct gf_task *t, const struct gf_plan *p, struct gf_text *notes,
+			struct gf_error *err)
 {
 	struct gf_task open = *t;
 	struct gf_plan better;
@@ -189,11 +179,8 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p,
 	takes_s = better.predicted->iteration_s;
 	m = &better.messages[0];
 	if (takes_s < 0.99 * p->predicted->iteration_s) {
-		gf_text_addf(notes,
-			     "%s goes by the levels; predicted %.1f %% faster: "
-			     "--factors ",
-			     t->system.name,
-			     100 * (1 - takes_s / p->predicted->iteration_s));
+		gf_text_addf(notes, "%s goes by the levels; predicted %.1f %% faster: --factors ",
+			     t->system.name, 100 * (1 - takes_s / p->predicted->iteration_s));
 		gf_stages_text(notes, ",", m->stages, m->nstages);
 		gf_text_addf(notes, "\n");
 	}
@@ -233,16 +220,16 @@ double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 }
 
 /* A published system or a selection may be slower than doing without it. */
-static void note_plain(const struct gf_request *r, const struct gf_task *t,
-		       const struct gf_plan *p, struct gf_text *notes)
+static void note_plain(const struct gf_request *r, const struct gf_task *t, const struct gf_plan *p,
+		       struct gf_text *notes)
 {
 	const struct plain *best = NULL;
 	double least_s = (1 - worth_a_word) * p->predicted->iteration_s;
 	struct gf_human h;
 	size_t i;
 
-	if ((gf_task_is_plain(t) && !(r->system && t->policy)) ||
-	    t->system.servers || !gf_period_has(&t->period, GF_PERIOD_EVERY))
+	if ((gf_task_is_plain(t) && !(r->system && t->policy)) || t->system.servers ||
+	    !gf_period_has(&t->period, GF_PERIOD_EVERY))
 		return;
 	for (i = 0; i < GF_ARRAY_LENGTH(plains); i++) {
 		struct gf_request wish = {
@@ -257,17 +244,13 @@ static void note_plain(const struct gf_request *r, const struct gf_task *t,
 		}
 	}
 	if (best)
-		gf_text_addf(notes,
-			     "%s is predicted %.0f %% faster than this plan: "
-			     "%s a step\n",
-			     best->words,
-			     100 * (1 - least_s / p->predicted->iteration_s),
+		gf_text_addf(notes, "%s is predicted %.0f %% faster than this plan: %s a step\n",
+			     best->words, 100 * (1 - least_s / p->predicted->iteration_s),
 			     gf_human_time(least_s, &h));
 }
 
 /* Messages hold tensors of one type: so many there are at the least. */
-static int check_most(const struct gf_task *t, const struct gf_request *r,
-		      struct gf_error *err)
+static int check_most(const struct gf_task *t, const struct gf_request *r, struct gf_error *err)
 {
 	const struct gf_model_profile *m = t->problem.model;
 	size_t least = 1, i;
@@ -278,49 +261,40 @@ static int check_most(const struct gf_task *t, const struct gf_request *r,
 		least += m->tensors[i].dtype != m->tensors[i - 1].dtype;
 	if (t->policy && t->policy != &gf_policy_optimal)
 		return gf_error_set(err, -EINVAL,
-				    "--max-messages: want policy auto or "
-				    "optimal, got %s",
+				    "--max-messages: want policy auto or optimal, got %s",
 				    t->policy->name);
 	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
-		return gf_error_set(err, -EINVAL,
-				    "--max-messages: want a selection that "
-				    "leaves messages as they are, got %s",
-				    gf_selection_name(&t->selection));
+		return gf_error_set(
+			err, -EINVAL,
+			"--max-messages: want a selection that leaves messages as they are, got %s",
+			gf_selection_name(&t->selection));
 	if (t->system.staleness > 1 || r->halves)
 		return gf_error_set(err, -EINVAL,
-				    "--max-messages: want a staleness of 1 and "
-				    "no --halves");
+				    "--max-messages: want a staleness of 1 and no --halves");
 	if (r->max_messages < least)
 		return gf_error_set(err, -EINVAL,
-				    "--max-messages: want at least %zu, one "
-				    "for every run of tensors of one type, "
-				    "got %zu",
+				    "--max-messages: want at least %zu, one for every run of "
+				    "tensors of one type, got %zu",
 				    least, r->max_messages);
 	return 0;
 }
 
 /* A wish that the policy asked for cannot serve is a mistake: -EINVAL. */
-static int check_served(const struct gf_task *t, const struct gf_request *r,
-			struct gf_error *err)
+static int check_served(const struct gf_task *t, const struct gf_request *r, struct gf_error *err)
 {
 	const struct gf_policy *p = t->policy;
 
 	if (p && gf_request_has_threshold(r) && !p->thresholds &&
 	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		return gf_error_set(err, -EINVAL,
-				    "--threshold: want policy threshold, ddp, "
-				    "horovod or dear, or selection csc, got "
-				    "policy %s",
+				    "--threshold: want policy threshold, ddp, horovod or dear, or "
+				    "selection csc, got policy %s",
 				    p->name);
 	if (p && r->halves && !p->halves)
-		return gf_error_set(err, -EINVAL,
-				    "--halves: want policy auto, got %s",
-				    p->name);
+		return gf_error_set(err, -EINVAL, "--halves: want policy auto, got %s", p->name);
 	if (p && r->tolerance_asked && p != &gf_policy_optimal)
 		return gf_error_set(err, -EINVAL,
-				    "--tolerance: want policy auto or optimal, "
-				    "got %s",
-				    p->name);
+				    "--tolerance: want policy auto or optimal, got %s", p->name);
 	return check_most(t, r, err);
 }
 
@@ -334,31 +308,25 @@ static void note_served(const struct gf_task *t, const struct gf_request *r,
 	(void)gf_plan_wants(p, false, 0, &why);
 	if (why.length)
 		gf_text_addf(notes,
-			     "an optimiser that suits dense gradients wants "
-			     "less rate or momentum, as gf-train gives it: "
-			     "%s\n",
+			     "an optimiser that suits dense gradients wants less rate or momentum, "
+			     "as gf-train gives it: %s\n",
 			     why.data);
 	gf_text_release(&why);
-	if (!t->policy && gf_request_has_threshold(r) && found &&
-	    !found->thresholds &&
+	if (!t->policy && gf_request_has_threshold(r) && found && !found->thresholds &&
 	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
-		gf_text_addf(notes,
-			     "%s is faster than policy threshold with %zu "
-			     "bytes\n",
+		gf_text_addf(notes, "%s is faster than policy threshold with %zu bytes\n",
 			     found->name, r->threshold_bytes);
 }
 
-static int plan_whole(const struct gf_request *r, const struct gf_task *t,
-		      struct gf_plan *p, struct gf_text *notes,
-		      struct gf_error *err)
+static int plan_whole(const struct gf_request *r, const struct gf_task *t, struct gf_plan *p,
+		      struct gf_text *notes, struct gf_error *err)
 {
 	int rc = check_served(t, r, err);
 
 	if (rc < 0)
 		return rc;
 	if (t->policy || (gf_task_is_plain(t) && !r->halves &&
-			  !gf_uncertainty_recorded(t->problem.model,
-						   t->problem.fabric.network,
+			  !gf_uncertainty_recorded(t->problem.model, t->problem.fabric.network,
 						   t->problem.fabric.ranks)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
@@ -386,8 +354,8 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 	return 0;
 }
 
-static int plan_posed(const struct gf_request *r, struct gf_plan *p,
-		      struct gf_text *notes, struct gf_error *err)
+static int plan_posed(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
+		      struct gf_error *err)
 {
 	struct gf_task t;
 	int rc = gf_request_pose(r, &t, notes, err);
@@ -401,8 +369,8 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p,
 	return rc;
 }
 
-int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
-		    struct gf_text *notes, struct gf_error *err)
+int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
+		    struct gf_error *err)
 {
 	int rc = r->rule ? plan_bound(r, p, err) : plan_posed(r, p, notes, err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/planner: makes plans: from documents and wishes to the messages that
- * gradients are sent in. */
+/* lib/planner: makes plans: from documents and wishes to the messages that gradients are sent
+ * in. */
 #ifndef GF_PLANNER_MAKE_H
 #define GF_PLANNER_MAKE_H
 
@@ -13,8 +13,8 @@
 #include "planner/policies/policy.h"
 #include "planner/systems.h"
 
-/* Of auto, unless the user asks for another: the doubt of the surest fit, which
- * counts from the first to the second. */
+/* Of auto, unless the user asks for another: the doubt of the surest fit, which counts from the
+ * first to the second. */
 #define GF_TOLERANCE      0.005
 #define GF_TOLERANCE_MOST 0.02
 
@@ -23,8 +23,8 @@
  */
 struct gf_request {
 	const struct gf_model_profile *model;
-	struct gf_fabric fabric; /* ranks 0: unknown */
-	bool one_host;           /* the levels are those of a single host */
+	struct gf_fabric fabric;                      /* ranks 0: unknown */
+	bool one_host;                                /* the levels are those of a single host */
 	const char *topology_digest, *profile_digest; /* "" or NULL: none */
 	const char *system, *policy;
 	int lanes;
@@ -38,23 +38,23 @@ struct gf_request {
 	const char *const *outer_codecs; /* of a period's messages; NULL: f32 */
 	const struct gf_axes *axes;      /* or NULL: all open */
 	size_t max_messages;             /* of the plan; 0: any number */
-	bool halves;       /* auto may choose what splits messages, too */
-	bool reproducible; /* bits that do not depend on the cut */
-	const struct gf_plan *rule; /* given, to be bound; or NULL */
-	/* The options by which the user chose something of the above that a
-	 * plan decides, with blanks between; NULL: none. */
+	bool halves;                     /* auto may choose what splits messages, too */
+	bool reproducible;               /* bits that do not depend on the cut */
+	const struct gf_plan *rule;      /* given, to be bound; or NULL */
+	/* The options by which the user chose something of the above that a plan decides, with
+	 * blanks between; NULL: none. */
 	const char *wishes;
 };
 
-/* A request made ready: its system with the user's choices in it, the problem
- * that the policies solve. It borrows from the request. */
+/* A request made ready: its system with the user's choices in it, the problem that the policies
+ * solve. It borrows from the request. */
 struct gf_task {
 	struct gf_system system;
-	struct gf_selection selection;  /* owned */
-	struct gf_problem problem;      /* ranks 0: unknown */
-	const struct gf_policy *policy; /* asked for; or NULL: the best */
-	double bound_s;                 /* of packs that are cut anew; else 0 */
-	struct gf_derived derived;      /* the problem's */
+	struct gf_selection selection;   /* owned */
+	struct gf_problem problem;       /* ranks 0: unknown */
+	const struct gf_policy *policy;  /* asked for; or NULL: the best */
+	double bound_s;                  /* of packs that are cut anew; else 0 */
+	struct gf_derived derived;       /* the problem's */
 	struct gf_derived outer_derived; /* of the exchange of all ranks */
 	struct gf_stage *by_levels;      /* the problem's factors; or NULL */
 	/* What sets may be encoded by; borrowed. NULL: they are none. */
@@ -73,60 +73,56 @@ bool gf_request_has_threshold(const struct gf_request *r);
 /* For --tolerance of a struct gf_request: "0.005" or "0.5%". */
 int gf_request_tolerance(const char *text, void *request, struct gf_error *err);
 
-/* Borrows what the documents know: model, network, levels, ranks. A plan
- * stands in for what no other document has (request.c). */
+/* Borrows what the documents know: model, network, levels, ranks. A plan stands in for what no
+ * other document has (request.c). */
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
 
-/* Where nothing says the ranks: those of the levels, if these make more than
- * one. Appends the words for a list of defaults. */
+/* Where nothing says the ranks: those of the levels, if these make more than one. Appends the words
+ * for a list of defaults. */
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
 
-/* The period that the request asks for: the problem becomes that of a group
- * (period_options.c). -EINVAL: it contradicts the rest. */
-int gf_task_pose_period(struct gf_task *t, const struct gf_request *r,
-			struct gf_error *err);
-/* The ranks of a group: of those below the level of the axes' name, else below
- * the outermost that has more than one. */
-int gf_axes_group(const struct gf_axes *axes, const struct gf_fabric *f,
-		  int *group, struct gf_error *err);
-/* The outer exchange of a plan of such a task, and the prediction of both.
- * Nothing without a period. -ENOTSUP: not as little exposed as asked. */
-int gf_task_add_period(const struct gf_task *t, struct gf_plan *p,
-		       struct gf_error *err);
+/* The period that the request asks for: the problem becomes that of a group (period_options.c).
+ * -EINVAL: it contradicts the rest. */
+int gf_task_pose_period(struct gf_task *t, const struct gf_request *r, struct gf_error *err);
+/* The ranks of a group: of those below the level of the axes' name, else below the outermost that
+ * has more than one. */
+int gf_axes_group(const struct gf_axes *axes, const struct gf_fabric *f, int *group,
+		  struct gf_error *err);
+/* The outer exchange of a plan of such a task, and the prediction of both. Nothing without a
+ * period. -ENOTSUP: not as little exposed as asked. */
+int gf_task_add_period(const struct gf_task *t, struct gf_plan *p, struct gf_error *err);
 
-/* The request made ready, with lines for the user in notes (task.c); the caller
- * releases the task.
+/* The request made ready, with lines for the user in notes (task.c); the caller releases the task.
  * -EINVAL: it contradicts itself; -ENOTSUP: no algorithm serves it. */
-int gf_request_pose(const struct gf_request *r, struct gf_task *t,
-		    struct gf_text *notes, struct gf_error *err);
-/* Notes what was taken for granted, once the task has been planned: what was
- * neither measured nor replayed. */
+int gf_request_pose(const struct gf_request *r, struct gf_task *t, struct gf_text *notes,
+		    struct gf_error *err);
+/* Notes what was taken for granted, once the task has been planned: what was neither measured nor
+ * replayed. */
 void gf_task_note(const struct gf_task *t, struct gf_text *notes);
 /* The same of the outer exchange, once gf_task_add_period has planned it. */
 void gf_task_note_outer(const struct gf_task *t, struct gf_text *notes);
 void gf_task_release(struct gf_task *t);
 
-/* A whole plan by this policy (NULL: by the best one, whose name it gets), with
- * the task's axes. -EINVAL: they do not go together. */
-int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
-		 struct gf_plan *p, struct gf_error *err);
+/* A whole plan by this policy (NULL: by the best one, whose name it gets), with the task's axes.
+ * -EINVAL: they do not go together. */
+int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
+		 struct gf_error *err);
 
 /*
- * A whole plan, or a rule plan if there is no model or the ranks are
- * unknown. notes collects lines for the user ("" if there are none).
+ * A whole plan, or a rule plan if there is no model or the ranks are unknown. notes collects lines
+ * for the user ("" if there are none).
  * -EINVAL: the request contradicts itself; -ENOTSUP: nothing serves it.
  */
-int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
-		    struct gf_text *notes, struct gf_error *err);
+int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
+		    struct gf_error *err);
 
-/* What a step of the request's model and documents takes by the wish, which has
- * a policy or a system and gets the documents, s; 0: it does not fit there. */
+/* What a step of the request's model and documents takes by the wish, which has a policy or a
+ * system and gets the documents, s; 0: it does not fit there. */
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish);
 
-/* The rule for a posed problem without a model or ranks (rule.c): what
- * gf_request_plan writes where it cannot write a whole plan. */
-int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
-		    struct gf_plan *p, struct gf_text *notes,
-		    struct gf_error *err);
+/* The rule for a posed problem without a model or ranks (rule.c): what gf_request_plan writes where
+ * it cannot write a whole plan. */
+int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, struct gf_plan *p,
+		    struct gf_text *notes, struct gf_error *err);
 
 #endif

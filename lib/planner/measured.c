@@ -10,8 +10,8 @@
 #include "cost/stat.h"
 #include "doc/traced.h"
 
-/* Of a step, in columns: these, when each tensor is ready, and when each
- * message starts and ends. Each is the maximum over ranks. */
+/* Of a step, in columns: these, when each tensor is ready, and when each message starts and ends.
+ * Each is the maximum over ranks. */
 enum { FORWARD, FORWARD_END, BACKWARD_END, UPDATE, ITERATION, TENSORS };
 
 struct reading {
@@ -39,8 +39,7 @@ static void clear(const struct reading *r, double *s)
 }
 
 /* Times count from the start of the rank's forward. */
-static void take_rank(const struct reading *r, double *s,
-		      const struct gf_traced_step *of)
+static void take_rank(const struct reading *r, double *s, const struct gf_traced_step *of)
 {
 	double whole_s = of->forward_end_s - of->start_s;
 	size_t i;
@@ -59,20 +58,17 @@ static void take_rank(const struct reading *r, double *s,
 }
 
 /* Each step has all tensors and messages, or is refused later. */
-static int take_all(struct reading *r, const struct gf_traced *t, size_t size,
-		    struct gf_error *err)
+static int take_all(struct reading *r, const struct gf_traced *t, size_t size, struct gf_error *err)
 {
 	size_t rank, i, most = 0;
 
 	for (rank = 0; rank < t->nranks; rank++)
 		if (t->ranks[rank].nsteps > most)
 			most = t->ranks[rank].nsteps;
-	if (most * (r->plan->model->ntensors + r->plan->nmessages) >
-	    GF_TRACED_PLACES(size))
+	if (most * (r->plan->model->ntensors + r->plan->nmessages) > GF_TRACED_PLACES(size))
 		return gf_error_set(err, -EINVAL,
-				    "%s: want each tensor and message of the "
-				    "plan in each of %zu steps, got a trace of "
-				    "%zu bytes: is it a trace of this plan?",
+				    "%s: want each tensor and message of the plan in each of %zu "
+				    "steps, got a trace of %zu bytes: is it a trace of this plan?",
 				    r->file, most, size);
 	r->nsteps = most;
 	r->messages = TENSORS + r->plan->model->ntensors;
@@ -82,15 +78,12 @@ static int take_all(struct reading *r, const struct gf_traced *t, size_t size,
 		clear(r, &r->steps[i * r->columns]);
 	for (rank = 0; rank < t->nranks; rank++)
 		for (i = 0; i < t->ranks[rank].nsteps; i++)
-			take_rank(r, &r->steps[i * r->columns],
-				  &t->ranks[rank].steps[i]);
+			take_rank(r, &r->steps[i * r->columns], &t->ranks[rank].steps[i]);
 	return 0;
 }
 
-/* The median of a column over every step from `first` on; NAN if a step lacks
- * it. */
-static double median(const struct reading *r, size_t first, double *values,
-		     size_t column)
+/* The median of a column over every step from `first` on; NAN if a step lacks it. */
+static double median(const struct reading *r, size_t first, double *values, size_t column)
 {
 	size_t n = r->nsteps - first, i;
 
@@ -102,8 +95,7 @@ static double median(const struct reading *r, size_t first, double *values,
 	return gf_stat_median(values, n);
 }
 
-static int summarise(const struct reading *r, struct gf_measured *m,
-		     struct gf_error *err)
+static int summarise(const struct reading *r, struct gf_measured *m, struct gf_error *err)
 {
 	const struct gf_plan *p = r->plan;
 	size_t first = r->nsteps > 1, i;
@@ -121,10 +113,8 @@ static int summarise(const struct reading *r, struct gf_measured *m,
 	for (i = 0; i < p->model->ntensors; i++)
 		m->ready_s[i] = median(r, first, values, TENSORS + i);
 	for (i = 0; i < p->nmessages; i++) {
-		m->messages[i].start_s =
-			median(r, first, values, r->messages + 2 * i);
-		m->messages[i].end_s =
-			median(r, first, values, r->messages + 2 * i + 1);
+		m->messages[i].start_s = median(r, first, values, r->messages + 2 * i);
+		m->messages[i].end_s = median(r, first, values, r->messages + 2 * i + 1);
 		/* cut anew, it went with the message before it */
 		if (i && isnan(m->messages[i].end_s) &&
 		    gf_selection_has(&p->selection, GF_SELECT_RECUTS))
@@ -135,24 +125,20 @@ static int summarise(const struct reading *r, struct gf_measured *m,
 	for (i = 0; i < p->model->ntensors; i++)
 		if (isnan(m->ready_s[i]))
 			return gf_error_set(err, -EINVAL,
-					    "%s: want an instant in every step "
-					    "at which tensor %s is ready, "
-					    "found none: is it a trace of this "
-					    "plan?",
+					    "%s: want an instant in every step at which tensor %s "
+					    "is ready, found none: is it a trace of this plan?",
 					    r->file, p->model->tensors[i].name);
 	for (i = 0; i < p->nmessages; i++)
 		if (isnan(m->messages[i].end_s))
 			return gf_error_set(err, -EINVAL,
-					    "%s: want message %zu in every "
-					    "step, found none: is it a trace "
-					    "of this plan?",
+					    "%s: want message %zu in every step, found none: is it "
+					    "a trace of this plan?",
 					    r->file, i);
 	return 0;
 }
 
-int gf_measured_read(const char *text, size_t size, const char *file,
-		     const struct gf_plan *p, struct gf_measured *m,
-		     struct gf_error *err)
+int gf_measured_read(const char *text, size_t size, const char *file, const struct gf_plan *p,
+		     struct gf_measured *m, struct gf_error *err)
 {
 	struct reading r = {.plan = p, .file = file};
 	struct gf_traced traced;

@@ -38,17 +38,15 @@ static void add_option(struct filling *f, const struct gf_priced *priced,
 		       const struct gf_price *price, const char *codec)
 {
 	double ratio = gf_codec_ratio(gf_codec_find(codec));
-	struct gf_option *o = gf_array_push(&f->menu->options,
-					    &f->menu->noptions, &f->capacity);
+	struct gf_option *o = gf_array_push(&f->menu->options, &f->menu->noptions, &f->capacity);
 
 	*o = (struct gf_option){
 		.algorithm = priced->algorithm,
 		.codec = codec,
 		.stages = copy_stages(priced->stages, priced->nstages),
 		.nstages = priced->nstages,
-		.line = {price->line.from_bytes / ratio,
-			 price->line.below_bytes / ratio, price->line.startup_s,
-			 price->line.per_byte_s * ratio},
+		.line = {price->line.from_bytes / ratio, price->line.below_bytes / ratio,
+			 price->line.startup_s, price->line.per_byte_s * ratio},
 		.wire_ratio = ratio,
 		.contention = price->contention,
 		.mutual = price->mutual,
@@ -57,15 +55,13 @@ static void add_option(struct filling *f, const struct gf_priced *priced,
 	};
 }
 
-static int add_lines(struct filling *f, struct gf_priced *priced,
-		     const char *codec)
+static int add_lines(struct filling *f, struct gf_priced *priced, const char *codec)
 {
 	struct gf_price price;
 	int rc;
 
 	priced->codec = codec;
-	for (priced->bytes = 0; isfinite(priced->bytes);
-	     priced->bytes = price.line.below_bytes) {
+	for (priced->bytes = 0; isfinite(priced->bytes); priced->bytes = price.line.below_bytes) {
 		rc = gf_price_message(&f->fabric, priced, &price, &f->why);
 		if (rc < 0)
 			return rc;
@@ -75,14 +71,12 @@ static int add_lines(struct filling *f, struct gf_priced *priced,
 	return 0;
 }
 
-/* Can the stages carry what that codec sends? A library's carry f32 alone.
- * Between GPUs f32 goes by NCCL, unless factors are given or were measured. */
-static bool carries(const struct filling *f, const char *algorithm,
-		    const struct gf_stage *stages, size_t nstages,
-		    const char *codec)
+/* Can the stages carry what that codec sends? A library's carry f32 alone. Between GPUs f32 goes by
+ * NCCL, unless factors are given or were measured. */
+static bool carries(const struct filling *f, const char *algorithm, const struct gf_stage *stages,
+		    size_t nstages, const char *codec)
 {
-	bool plain = gf_codec_find(codec)->plain,
-	     gpus = gf_device_is_gpu(f->fabric.device);
+	bool plain = gf_codec_find(codec)->plain, gpus = gf_device_is_gpu(f->fabric.device);
 	size_t i;
 
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
@@ -90,17 +84,15 @@ static bool carries(const struct filling *f, const char *algorithm,
 	for (i = 0; i < nstages; i++) {
 		bool calls = gf_stage_has(stages[i].algorithm, GF_STAGE_CALL);
 
-		if (calls ? !plain
-			  : plain && gpus && !f->in->nfactors &&
-				    !f->in->fabric.network)
+		if (calls ? !plain : plain && gpus && !f->in->nfactors && !f->in->fabric.network)
 			return false;
 	}
 	return true;
 }
 
 /* One algorithm, one decomposition, every codec. */
-static void add(struct filling *f, const char *algorithm,
-		const struct gf_stage *stages, size_t nstages)
+static void add(struct filling *f, const char *algorithm, const struct gf_stage *stages,
+		size_t nstages)
 {
 	static const char *const plain[] = {"f32", NULL};
 	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
@@ -109,24 +101,22 @@ static void add(struct filling *f, const char *algorithm,
 	size_t i;
 
 	if (f->in->halves && (!a || !a->owned)) {
-		gf_error_set(&f->why, -ENOTSUP,
-			     "%s does not come in two halves", algorithm);
+		gf_error_set(&f->why, -ENOTSUP, "%s does not come in two halves", algorithm);
 		return;
 	}
 	for (i = 0; codecs[i]; i++) {
-		if (f->in->reproducible &&
-		    !gf_algorithm_reproduces(algorithm, codecs[i])) {
+		if (f->in->reproducible && !gf_algorithm_reproduces(algorithm, codecs[i])) {
 			gf_error_set(&f->why, -ENOTSUP,
-				     "--reproducible: %s with %s adds in an "
-				     "order that depends on the message",
+				     "--reproducible: %s with %s adds in an order that depends on "
+				     "the message",
 				     algorithm, codecs[i]);
 			continue;
 		}
 		if (!carries(f, algorithm, stages, nstages, codecs[i])) {
-			gf_error_set(&f->why, -ENOTSUP,
-				     "--codecs: want f32 with a stage that is "
-				     "a library's call, got %s",
-				     codecs[i]);
+			gf_error_set(
+				&f->why, -ENOTSUP,
+				"--codecs: want f32 with a stage that is a library's call, got %s",
+				codecs[i]);
 			continue;
 		}
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
@@ -134,8 +124,7 @@ static void add(struct filling *f, const char *algorithm,
 			char *names = gf_codec_names(true, "");
 
 			gf_error_set(&f->why, -ENOTSUP,
-				     "want %s with algorithm %s, which cannot "
-				     "sum encoded data",
+				     "want %s with algorithm %s, which cannot sum encoded data",
 				     names, algorithm);
 			free(names);
 			continue;
@@ -150,8 +139,7 @@ struct decomposing {
 	const char *algorithm;
 };
 
-static void add_decomposition(void *ctx, const struct gf_stage *stages,
-			      size_t nstages)
+static void add_decomposition(void *ctx, const struct gf_stage *stages, size_t nstages)
 {
 	struct decomposing *d = ctx;
 
@@ -165,8 +153,7 @@ static bool measured(const struct gf_network *n, const char *algorithm)
 
 	for (i = 0; n && i < n->nallreduce; i++)
 		if (gf_allreduce_plain(&n->allreduce[i]) &&
-		    (!algorithm ||
-		     strcmp(n->allreduce[i].algorithm, algorithm) == 0))
+		    (!algorithm || strcmp(n->allreduce[i].algorithm, algorithm) == 0))
 			return true;
 	return false;
 }
@@ -187,15 +174,14 @@ static bool can_run(struct filling *f, const char *algorithm)
 {
 	const struct gf_problem *in = f->in;
 	const char *device = f->fabric.device;
-	const unsigned here = gf_device_is_gpu(device) ? GF_STAGE_BY_GPU
-			      : device && strcmp(device, "cpu") == 0
-				      ? GF_STAGE_BY_HOST
-				      : 0; /* it may be either */
+	const unsigned here = gf_device_is_gpu(device)               ? GF_STAGE_BY_GPU
+			      : device && strcmp(device, "cpu") == 0 ? GF_STAGE_BY_HOST
+								     : 0; /* it may be either */
 	size_t i;
 
 	if (gf_stages_check(algorithm, in->factors, in->nfactors, &f->why) ||
-	    gf_stages_check_hosts(in->factors, in->nfactors, in->fabric.levels,
-				  in->fabric.nlevels, &f->why)) {
+	    gf_stages_check_hosts(in->factors, in->nfactors, in->fabric.levels, in->fabric.nlevels,
+				  &f->why)) {
 		gf_error_prefix(&f->why, "--factors");
 		return false;
 	}
@@ -204,8 +190,8 @@ static bool can_run(struct filling *f, const char *algorithm)
 
 		if (name && !gf_stage_has(name, here)) {
 			gf_error_set(&f->why, -ENOTSUP,
-				     "--factors: stage %zu: %s does not run on "
-				     "device %s, as the profile has it",
+				     "--factors: stage %zu: %s does not run on device %s, as the "
+				     "profile has it",
 				     i, name, device);
 			return false;
 		}
@@ -234,8 +220,7 @@ static void add_decompositions(struct filling *f, const char *algorithm)
 	/* asked for, a prime number of ranks is one stage */
 	if (!two && in->algorithm && prime(rules.ranks))
 		rules.fewest = 1;
-	gf_factors_each(&rules, add_decomposition,
-			&(struct decomposing){f, algorithm});
+	gf_factors_each(&rules, add_decomposition, &(struct decomposing){f, algorithm});
 	if (!two && in->algorithm && rules.ranks == 1)
 		add(f, algorithm, NULL, 0);
 }
@@ -262,9 +247,8 @@ static bool as_given(const struct filling *f, const struct gf_allreduce_cost *c)
 	return c->nstages == in->nfactors;
 }
 
-/* The entries of an algorithm, with all stages that were measured, are run as
- * they were measured. On another number of ranks the first counts alone.
- * Factors that were not measured are derived. */
+/* The entries of an algorithm, with all stages that were measured, are run as they were measured.
+ * On another number of ranks the first counts alone. Factors that were not measured are derived. */
 static void add_measured(struct filling *f, const char *algorithm)
 {
 	const struct gf_network *n = f->fabric.network;
@@ -274,9 +258,8 @@ static void add_measured(struct filling *f, const char *algorithm)
 	for (i = 0; i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (!gf_allreduce_plain(c) ||
-		    strcmp(c->algorithm, algorithm) != 0 || (any && !same) ||
-		    (f->in->nfactors && !(same && as_given(f, c))))
+		if (!gf_allreduce_plain(c) || strcmp(c->algorithm, algorithm) != 0 ||
+		    (any && !same) || (f->in->nfactors && !(same && as_given(f, c))))
 			continue;
 		add(f, c->algorithm, c->stages, same ? c->nstages : 0);
 		any = true;
@@ -291,8 +274,7 @@ static bool is_first(const struct gf_network *n, size_t i)
 	size_t k = 0;
 
 	while (k < i && (!gf_allreduce_plain(&n->allreduce[k]) ||
-			 strcmp(n->allreduce[k].algorithm,
-				n->allreduce[i].algorithm) != 0))
+			 strcmp(n->allreduce[k].algorithm, n->allreduce[i].algorithm) != 0))
 		k++;
 	return k == i;
 }
@@ -302,29 +284,25 @@ static void add_all(struct filling *f)
 	const struct gf_problem *in = f->in;
 	const struct gf_network *n = in->fabric.network;
 	/* what was measured is not mixed with what a data sheet says */
-	bool derive = !n || !measured(n, NULL) ||
-		      (in->algorithm && !measured(n, in->algorithm));
+	bool derive = !n || !measured(n, NULL) || (in->algorithm && !measured(n, in->algorithm));
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++)
 		if (gf_allreduce_plain(&n->allreduce[i]) && is_first(n, i) &&
-		    (!in->algorithm ||
-		     strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
+		    (!in->algorithm || strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
 			add_measured(f, n->allreduce[i].algorithm);
 	for (i = 0; derive && gf_algorithms[i]; i++) {
 		const char *name = gf_algorithms[i]->name;
-		bool wanted = in->algorithm
-				      ? strcmp(in->algorithm, name) == 0
-				      : !gf_algorithm_has(
-						name, GF_ALGORITHM_ON_REQUEST);
+		bool wanted = in->algorithm ? strcmp(in->algorithm, name) == 0
+					    : !gf_algorithm_has(name, GF_ALGORITHM_ON_REQUEST);
 
 		if (wanted && !measured(n, name))
 			add_derived(f, name);
 	}
 }
 
-/* All lines of the option's way, with its codec, as they are replayed. Returns
- * the place of the first that they replace. */
+/* All lines of the option's way, with its codec, as they are replayed. Returns the place of the
+ * first that they replace. */
 static size_t replay_way(struct filling *f, size_t option)
 {
 	struct gf_menu *m = f->menu;
@@ -343,8 +321,7 @@ static size_t replay_way(struct filling *f, size_t option)
 	memmove(&m->options[first], &m->options[after],
 		(m->noptions - after) * sizeof(*m->options));
 	m->noptions -= after - first;
-	priced = (struct gf_priced){way.algorithm, way.stages, way.nstages, 0,
-				    NULL,          0};
+	priced = (struct gf_priced){way.algorithm, way.stages, way.nstages, 0, NULL, 0};
 	add_lines(f, &priced, way.codec);
 	free(way.stages);
 	return first;
@@ -357,8 +334,8 @@ static int descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Replays what of the envelope has not been; false: all of it has. The last
- * ways go first, for the places of those before them stay. */
+/* Replays what of the envelope has not been; false: all of it has. The last ways go first, for the
+ * places of those before them stay. */
 static bool replay_some(struct filling *f)
 {
 	struct gf_menu *m = f->menu;
@@ -370,8 +347,7 @@ static bool replay_some(struct filling *f)
 	for (k = 0; k < n; k++) {
 		const struct gf_option *o = &m->options[ways[k]];
 
-		if (ways[k] >= before || o->final ||
-		    o->origin != GF_PRICE_DERIVED ||
+		if (ways[k] >= before || o->final || o->origin != GF_PRICE_DERIVED ||
 		    m->derived->nreplayed > REPLAYED_MOST)
 			continue;
 		before = replay_way(f, ways[k]);
@@ -382,11 +358,10 @@ static bool replay_some(struct filling *f)
 }
 
 /*
- * Closed forms are a first guess: what is the cheapest by them for some size is
- * replayed, and what then is, until all of the envelope has been. The rest is
- * not, for replays take time; it keeps its closed form, and gamma_n = n.
- * Replays that are there already count as well: whatever the order in which a
- * task's policies are asked, they choose from one menu.
+ * Closed forms are a first guess: what is the cheapest by them for some size is replayed, and what
+ * then is, until all of the envelope has been. The rest is not, for replays take time; it keeps its
+ * closed form, and gamma_n = n. Replays that are there already count as well: whatever the order in
+ * which a task's policies are asked, they choose from one menu.
  */
 static void replay_envelope(struct filling *f)
 {
@@ -406,34 +381,29 @@ static void replay_envelope(struct filling *f)
 int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)
 {
 	const char *option = in->codecs_option ? in->codecs_option : "--codecs";
-	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs),
-						  NULL};
+	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs), NULL};
 	size_t i, k;
 
 	for (i = 0; in->codecs && in->codecs[i]; i++) {
 		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
 
 		if (!codec)
-			return gf_registry_refuse(&codecs, option, NULL,
-						  in->codecs[i], err);
+			return gf_registry_refuse(&codecs, option, NULL, in->codecs[i], err);
 		if (gf_codec_ratio(codec) == 1 || !in->model)
 			continue;
 		for (k = 0; k < in->model->ntensors; k++)
 			if (in->model->tensors[k].dtype != GF_F32)
 				return gf_error_set(
 					err, -EINVAL,
-					"%s: want f32 gradients for %s, "
-					"got %s in tensor %s",
+					"%s: want f32 gradients for %s, got %s in tensor %s",
 					option, in->codecs[i],
-					gf_dtype_names[in->model->tensors[k]
-							       .dtype],
+					gf_dtype_names[in->model->tensors[k].dtype],
 					in->model->tensors[k].name);
 	}
 	return 0;
 }
 
-int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
-		 struct gf_error *err)
+int gf_menu_init(struct gf_menu *m, const struct gf_problem *in, struct gf_error *err)
 {
 	struct filling f = {
 		.menu = m,
@@ -452,16 +422,15 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	f.fabric.device = in->model ? in->model->device : NULL;
 	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
 	    !measured(in->fabric.network, in->algorithm))
-		return gf_registry_refuse(&algorithms, "--algorithm", NULL,
-					  in->algorithm, err);
+		return gf_registry_refuse(&algorithms, "--algorithm", NULL, in->algorithm, err);
 	add_all(&f);
 	if (m->noptions == 0) {
 		gf_menu_release(m);
-		return gf_error_set(err, -ENOTSUP, "%s",
-				    f.why.text[0] && !empty
-					    ? f.why.text
-					    : "want a measured network or a "
-					      "topology, found neither");
+		return gf_error_set(
+			err, -ENOTSUP, "%s",
+			f.why.text[0] && !empty
+				? f.why.text
+				: "want a measured network or a topology, found neither");
 	}
 	if (m->noptions > MANY)
 		gf_menu_drop_far(m);

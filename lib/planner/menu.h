@@ -12,11 +12,10 @@
 #include "simulator/prices/price.h"
 
 /*
- * The ways in which one message can be sent: every algorithm (with its
- * decomposition factors) times every allowed codec. Each costs
- * startup_s + per_byte_s * bytes alone, bytes counted in memory. If a way has
- * several lines, each is an option for the sizes for which it holds; they stand
- * together, and the way's cost does not fall from one to the next.
+ * The ways in which one message can be sent: every algorithm (with its decomposition factors) times
+ * every allowed codec. Each costs startup_s + per_byte_s * bytes alone, bytes counted in memory. If
+ * a way has several lines, each is an option for the sizes for which it holds; they stand together,
+ * and the way's cost does not fall from one to the next.
  */
 struct gf_option {
 	const char *algorithm; /* borrowed from the network or the registry */
@@ -24,7 +23,7 @@ struct gf_option {
 	struct gf_stage *stages; /* owned, names static; or none */
 	size_t nstages;
 	struct gf_line line;
-	double wire_ratio; /* bytes on the wire per byte in memory */
+	double wire_ratio;                       /* bytes on the wire per byte in memory */
 	const struct gf_contention *contention;  /* borrowed; or NULL */
 	const struct gf_beside_backward *mutual; /* borrowed; or NULL */
 	enum gf_price_origin origin;
@@ -32,15 +31,14 @@ struct gf_option {
 };
 
 /*
- * envelope[k] is the cheapest option for messages of from_bytes[k] up to
- * from_bytes[k+1]. Its cost never falls as messages grow. With one line per way
- * the envelope is concave: each option appears at most once, and slopes fall.
- * With several lines it may jump up, and then one message may cost more than
- * two halves of it.
+ * envelope[k] is the cheapest option for messages of from_bytes[k] up to from_bytes[k+1]. Its cost
+ * never falls as messages grow. With one line per way the envelope is concave: each option appears
+ * at most once, and slopes fall. With several lines it may jump up, and then one message may cost
+ * more than two halves of it.
  *
- * choices are the options worth trying when messages share the network: all
- * that no other option replaces in sizes, startup, slope and contention. If
- * these are too many, they are the envelope's options.
+ * choices are the options worth trying when messages share the network: all that no other option
+ * replaces in sizes, startup, slope and contention. If these are too many, they are the envelope's
+ * options.
  *
  * floors are two lines below each way's cost, for gf_menu_floor_s.
  */
@@ -60,19 +58,17 @@ struct gf_menu {
 	size_t *choices; /* indices into options */
 	size_t nchoices;
 	struct gf_derived *derived; /* that the options borrow ... */
-	struct gf_derived own; /* ... this one, unless the problem has one */
+	struct gf_derived own;      /* ... this one, unless the problem has one */
 };
 
 /* -EINVAL: a codec that there is not, or that the model's types do not take. */
 int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err);
 /* -EINVAL, -ENOTSUP: no option is left, with the reason. */
-int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
-		 struct gf_error *err);
+int gf_menu_init(struct gf_menu *m, const struct gf_problem *in, struct gf_error *err);
 void gf_menu_release(struct gf_menu *m);
 
-/* For gf_menu_init: of thousands of ways, forgets those that come nowhere near
- * the best; then finds the envelope of the options, or of other ones; and at
- * last what else the menu says of them. */
+/* For gf_menu_init: of thousands of ways, forgets those that come nowhere near the best; then finds
+ * the envelope of the options, or of other ones; and at last what else the menu says of them. */
 void gf_menu_drop_far(struct gf_menu *m);
 void gf_menu_find_envelope(struct gf_menu *m);
 void gf_menu_finish(struct gf_menu *m);
@@ -84,19 +80,17 @@ double gf_menu_cost_s(const struct gf_menu *m, double bytes);
 /* Fills in how a message goes, with copies of its names. */
 void gf_option_tell(const struct gf_option *o, struct gf_message *m);
 
-/* A set of ways: a bit for each of the first GF_MENU_BITS, all bits for all of
- * more. gf_menu_part makes a menu of its own of a set. The part borrows what
- * the options own. Returns the option of the whole per option of the part, for
- * the caller to free. */
+/* A set of ways: a bit for each of the first GF_MENU_BITS, all bits for all of more. gf_menu_part
+ * makes a menu of its own of a set. The part borrows what the options own. Returns the option of
+ * the whole per option of the part, for the caller to free. */
 #define GF_MENU_BITS 32
 uint32_t gf_menu_all(const struct gf_menu *m);
-size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
-		     struct gf_menu *part);
+size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *part);
 void gf_menu_part_release(struct gf_menu *part);
 
 /*
- * The least cost of the given bytes in any number of messages, sent one after
- * the other. Equal to gf_menu_cost_s if every way has one line.
+ * The least cost of the given bytes in any number of messages, sent one after the other. Equal to
+ * gf_menu_cost_s if every way has one line.
  */
 double gf_menu_floor_s(const struct gf_menu *m, double bytes);
 

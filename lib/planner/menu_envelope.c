@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a menu says of its options: the cheapest by size, lines below their
- * costs, those worth trying. */
+/* What a menu says of its options: the cheapest by size, lines below their costs, those worth
+ * trying. */
 #include "planner/menu.h"
 
 #include <math.h>
@@ -16,8 +16,7 @@
 #define NEAR           1.02 /* times the cheapest */
 #define SIZES          50   /* of messages, powers of two */
 
-static bool cheaper(const struct gf_line *a, const struct gf_line *b,
-		    double bytes)
+static bool cheaper(const struct gf_line *a, const struct gf_line *b, double bytes)
 {
 	double a_s = gf_line_s(a, bytes), b_s = gf_line_s(b, bytes);
 
@@ -33,8 +32,7 @@ static size_t cheapest_at(const struct gf_menu *m, double bytes)
 	for (i = 0; i < m->noptions; i++) {
 		const struct gf_line *l = &m->options[i].line;
 
-		if (!gf_line_holds(l, bytes) ||
-		    (best && !cheaper(l, best, bytes)))
+		if (!gf_line_holds(l, bytes) || (best && !cheaper(l, best, bytes)))
 			continue;
 		best = l;
 		found = i;
@@ -42,10 +40,9 @@ static size_t cheapest_at(const struct gf_menu *m, double bytes)
 	return found;
 }
 
-/* The size at which option `now`, the cheapest from `bytes` on, meets the first
- * option with a smaller slope that holds there. */
-static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
-			    size_t *next)
+/* The size at which option `now`, the cheapest from `bytes` on, meets the first option with a
+ * smaller slope that holds there. */
+static double next_crossing(const struct gf_menu *m, size_t now, double bytes, size_t *next)
 {
 	const struct gf_line *l = &m->options[now].line;
 	double at = INFINITY;
@@ -57,12 +54,9 @@ static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
 
 		if (c->per_byte_s >= l->per_byte_s || !gf_line_holds(c, bytes))
 			continue;
-		x = (c->startup_s - l->startup_s) /
-		    (l->per_byte_s - c->per_byte_s);
+		x = (c->startup_s - l->startup_s) / (l->per_byte_s - c->per_byte_s);
 		x = fmax(x, bytes); /* rounding */
-		if (x < at ||
-		    (x == at &&
-		     c->per_byte_s < m->options[*next].line.per_byte_s)) {
+		if (x < at || (x == at && c->per_byte_s < m->options[*next].line.per_byte_s)) {
 			at = x;
 			*next = i;
 		}
@@ -119,10 +113,9 @@ void gf_menu_find_envelope(struct gf_menu *m)
 }
 
 /*
- * The floor: lines a + s * bytes with a, s >= 0 that lie below a way's cost
- * everywhere. The least of the ways' lines is concave and not negative, so no
- * number of messages costs less together than it gives for all their bytes at
- * once; and so is the larger of two such minima.
+ * The floor: lines a + s * bytes with a, s >= 0 that lie below a way's cost everywhere. The least
+ * of the ways' lines is concave and not negative, so no number of messages costs less together than
+ * it gives for all their bytes at once; and so is the larger of two such minima.
  */
 
 /* The slope of the line from startup_s at no bytes to the option's cost. */
@@ -186,22 +179,17 @@ static void find_floors(struct gf_menu *m)
 		const struct gf_option *o = &m->options[first];
 		struct gf_menu_floor *f = &m->floors[m->nfloors++];
 
-		for (last = first + 1;
-		     isfinite(m->options[last - 1].line.below_bytes);)
+		for (last = first + 1; isfinite(m->options[last - 1].line.below_bytes);)
 			last++;
 		f->low.startup_s = o->line.startup_s;
-		f->low.per_byte_s =
-			steepest(o, last - first, o->line.startup_s);
+		f->low.per_byte_s = steepest(o, last - first, o->line.startup_s);
 		f->high.startup_s = highest(o, last - first);
-		f->high.per_byte_s =
-			steepest(o, last - first, f->high.startup_s);
+		f->high.per_byte_s = steepest(o, last - first, f->high.startup_s);
 	}
 }
 
-/* The least and the greatest factor by which n messages slow one of that
- * option. */
-static void gamma_range(const struct gf_option *o, int n, double *least,
-			double *most)
+/* The least and the greatest factor by which n messages slow one of that option. */
+static void gamma_range(const struct gf_option *o, int n, double *least, double *most)
 {
 	size_t entries = o->contention ? o->contention->nentries : 0, e;
 
@@ -216,8 +204,7 @@ static void gamma_range(const struct gf_option *o, int n, double *least,
 }
 
 /* Nothing can be said of an option of which less is known. */
-static bool beside_no_worse(const struct gf_option *a,
-			    const struct gf_option *b)
+static bool beside_no_worse(const struct gf_option *a, const struct gf_option *b)
 {
 	const struct gf_beside_backward *x = a->mutual, *y = b->mutual;
 	int n;
@@ -234,8 +221,7 @@ static bool beside_no_worse(const struct gf_option *a,
 	return true;
 }
 
-static bool shares_no_worse(const struct gf_option *a,
-			    const struct gf_option *b)
+static bool shares_no_worse(const struct gf_option *a, const struct gf_option *b)
 {
 	double least, most, ignored;
 	int n;
@@ -263,9 +249,9 @@ static bool replaces(const struct gf_menu *m, size_t a, size_t b)
 	    x->from_bytes > y->from_bytes || x->below_bytes < y->below_bytes ||
 	    !shares_no_worse(one, other))
 		return false;
-	return a < b || x->from_bytes < y->from_bytes ||
-	       x->below_bytes > y->below_bytes || x->startup_s < y->startup_s ||
-	       x->per_byte_s < y->per_byte_s || !shares_no_worse(other, one);
+	return a < b || x->from_bytes < y->from_bytes || x->below_bytes > y->below_bytes ||
+	       x->startup_s < y->startup_s || x->per_byte_s < y->per_byte_s ||
+	       !shares_no_worse(other, one);
 }
 
 static void find_choices(struct gf_menu *m)
@@ -333,10 +319,9 @@ double gf_menu_floor_s(const struct gf_menu *m, double bytes)
 	return fmax(low, high);
 }
 
-/* Whether the way of options first to after - 1 comes near the cheapest costs
- * of messages of 2^i bytes. */
-static bool comes_near(const struct gf_menu *m, size_t first, size_t after,
-		       const double *least_s)
+/* Whether the way of options first to after - 1 comes near the cheapest costs of messages of 2^i
+ * bytes. */
+static bool comes_near(const struct gf_menu *m, size_t first, size_t after, const double *least_s)
 {
 	int i;
 
@@ -363,15 +348,13 @@ void gf_menu_drop_far(struct gf_menu *m)
 			const struct gf_line *l = &m->options[k].line;
 
 			if (gf_line_holds(l, ldexp(1, i)))
-				least_s[i] = fmin(least_s[i],
-						  gf_line_s(l, ldexp(1, i)));
+				least_s[i] = fmin(least_s[i], gf_line_s(l, ldexp(1, i)));
 		}
 	}
 	for (first = 0; first < m->noptions; first = after) {
 		bool stays;
 
-		for (after = first + 1;
-		     isfinite(m->options[after - 1].line.below_bytes);)
+		for (after = first + 1; isfinite(m->options[after - 1].line.below_bytes);)
 			after++;
 		stays = comes_near(m, first, after, least_s);
 		for (k = first; k < after; k++)
@@ -392,8 +375,7 @@ uint32_t gf_menu_all(const struct gf_menu *m)
 	return ways < GF_MENU_BITS ? (UINT32_C(1) << ways) - 1 : UINT32_MAX;
 }
 
-size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
-		     struct gf_menu *part)
+size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *part)
 {
 	size_t *whole = gf_xcalloc(m->noptions, sizeof(*whole));
 	size_t way = 0, i;
@@ -403,8 +385,7 @@ size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
 	};
 	for (i = 0; i < m->noptions; i++) {
 		way += i > 0 && m->options[i].line.from_bytes <= 0;
-		if (ways != UINT32_MAX &&
-		    (way >= GF_MENU_BITS || !(ways >> way & 1)))
+		if (ways != UINT32_MAX && (way >= GF_MENU_BITS || !(ways >> way & 1)))
 			continue;
 		whole[part->noptions] = i;
 		part->options[part->noptions++] = m->options[i];

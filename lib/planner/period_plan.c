@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the plan of a group to that of all ranks. The outer exchange is a
- * problem like another, whose messages are the fragments.
+ * From the plan of a group to that of all ranks. The outer exchange is a problem like another,
+ * whose messages are the fragments.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,16 +21,15 @@ static double bytes_of(const struct gf_model_profile *m, size_t tensor)
 	return (double)gf_tensor_bytes(&m->tensors[tensor]);
 }
 
-/* The tensor after the last of a piece that begins at `first`, has no more
- * bytes than the limit, and leaves as many tensors as there are pieces. */
-static size_t piece_end(const struct gf_model_profile *m, size_t first,
-			double limit, size_t pieces_left)
+/* The tensor after the last of a piece that begins at `first`, has no more bytes than the limit,
+ * and leaves as many tensors as there are pieces. */
+static size_t piece_end(const struct gf_model_profile *m, size_t first, double limit,
+			size_t pieces_left)
 {
 	double bytes = bytes_of(m, first);
 	size_t end = first + 1;
 
-	while (end + pieces_left < m->ntensors &&
-	       bytes + bytes_of(m, end) <= limit)
+	while (end + pieces_left < m->ntensors && bytes + bytes_of(m, end) <= limit)
 		bytes += bytes_of(m, end++);
 	return end;
 }
@@ -62,10 +61,9 @@ static double least_limit(const struct gf_model_profile *m, size_t pieces)
 	return high;
 }
 
-/* The period's messages, one for each fragment: contiguous tensors, the largest
- * of them as small as can be. */
-static void cut(struct gf_period *p, const struct gf_model_profile *m,
-		const struct gf_menu *menu)
+/* The period's messages, one for each fragment: contiguous tensors, the largest of them as small as
+ * can be. */
+static void cut(struct gf_period *p, const struct gf_model_profile *m, const struct gf_menu *menu)
 {
 	const double limit = least_limit(m, p->fragments);
 	size_t first = 0, i, k;
@@ -92,8 +90,7 @@ static bool is_open(const struct gf_task *t, size_t member)
 	const struct gf_axis_option *o = t->axes->options;
 	const struct gf_axis_option *end = o + t->axes->noptions;
 
-	while (o < end &&
-	       (o->axis != &gf_axis_period || o->field->offset != member))
+	while (o < end && (o->axis != &gf_axis_period || o->field->offset != member))
 		o++;
 	return o < end && !gf_axes_asked(t->axes, o->field->option) &&
 	       gf_axis_find(t->period.plan->record, o->field->option);
@@ -117,8 +114,7 @@ struct hiding {
 	double least; /* share that was found; INFINITY: no steps fit */
 };
 
-/* The share of a period that is exposed, with so many steps between two
- * exchanges. */
+/* The share of a period that is exposed, with so many steps between two exchanges. */
 static double share(struct hiding *x, size_t between, size_t delay)
 {
 	struct gf_period p = x->p->period;
@@ -136,8 +132,7 @@ static double share(struct hiding *x, size_t between, size_t delay)
 /* The longest delay hides most. */
 static double share_at(struct hiding *x, size_t between)
 {
-	return share(x, between,
-		     x->open_delay ? between - 1 : x->p->period.delay);
+	return share(x, between, x->open_delay ? between - 1 : x->p->period.delay);
 }
 
 /* The fewest steps between exchanges; 0: none are enough. */
@@ -187,8 +182,7 @@ static size_t least_delay(struct hiding *x, size_t between)
 	return low;
 }
 
-static int time_fragments(struct hiding *x, size_t fragments,
-			  struct gf_error *err)
+static int time_fragments(struct hiding *x, size_t fragments, struct gf_error *err)
 {
 	struct gf_plan outer;
 	int rc;
@@ -198,8 +192,7 @@ static int time_fragments(struct hiding *x, size_t fragments,
 	free(x->times);
 	x->times = gf_xcalloc(fragments, sizeof(*x->times));
 	gf_period_outer(x->p, &outer);
-	rc = gf_sim_outer(&outer, &x->p->period, &x->t->outer.fabric, x->times,
-			  err);
+	rc = gf_sim_outer(&outer, &x->p->period, &x->t->outer.fabric, x->times, err);
 	gf_plan_release(&outer);
 	return rc;
 }
@@ -208,14 +201,12 @@ static int refuse(const struct hiding *x, struct gf_error *err)
 {
 	if (isinf(x->least))
 		return gf_error_set(err, -EINVAL,
-				    "--hide: want --period-steps that the "
-				    "fragments divide, and more of them to the "
-				    "next fragment than a --delay, got %zu",
+				    "--hide: want --period-steps that the fragments divide, and "
+				    "more of them to the next fragment than a --delay, got %zu",
 				    x->p->period.steps);
 	return gf_error_set(err, -ENOTSUP,
-			    "--hide: want at most %g %% of a period exposed, "
-			    "found %.3g %% at the least: more of "
-			    "--period-steps or --delay hide more",
+			    "--hide: want at most %g %% of a period exposed, found %.3g %% at the "
+			    "least: more of --period-steps or --delay hide more",
 			    100 * x->t->axes->hide, 100 * x->least);
 }
 
@@ -247,14 +238,13 @@ static int search(struct hiding *x, struct gf_error *err)
 	return 0;
 }
 
-/* Sets what the user left open of steps, fragments and delay so that no more
- * than axes->hide of the period is exposed: the fewest steps, then fragments,
- * then steps of delay. p: with the period, but for its messages; inner: a step
- * of a group. -ENOTSUP: no such period is left; -EINVAL: none fits what the
- * user has set. */
+/* Sets what the user left open of steps, fragments and delay so that no more than axes->hide of the
+ * period is exposed: the fewest steps, then fragments, then steps of delay. p: with the period, but
+ * for its messages; inner: a step of a group. -ENOTSUP: no such period is left; -EINVAL: none fits
+ * what the user has set. */
 static int hide_period(const struct gf_task *t, struct gf_plan *p,
-		       const struct gf_sim_result *inner,
-		       const struct gf_menu *menu, struct gf_error *err)
+		       const struct gf_sim_result *inner, const struct gf_menu *menu,
+		       struct gf_error *err)
 {
 	struct hiding x = {
 		.t = t,
@@ -274,8 +264,8 @@ static int hide_period(const struct gf_task *t, struct gf_plan *p,
 
 /* --- the plan of all ranks ------------------------------------------------ */
 
-static int settle(const struct gf_task *t, struct gf_plan *p,
-		  const struct gf_sim_result *inner, struct gf_error *err)
+static int settle(const struct gf_task *t, struct gf_plan *p, const struct gf_sim_result *inner,
+		  struct gf_error *err)
 {
 	struct gf_menu menu;
 	int rc;
@@ -283,11 +273,9 @@ static int settle(const struct gf_task *t, struct gf_plan *p,
 	if (p->period.fragments > p->model->ntensors &&
 	    (!(t->axes->hide > 0) || !IS_OPEN(t, fragments)))
 		return gf_error_set(err, -EINVAL,
-				    "--fragments: want at most the model's %zu "
-				    "tensors, got %zu",
+				    "--fragments: want at most the model's %zu tensors, got %zu",
 				    p->model->ntensors, p->period.fragments);
-	if (!(t->axes->hide > 0) &&
-	    gf_period_check_steps(&p->period, err) < 0) {
+	if (!(t->axes->hide > 0) && gf_period_check_steps(&p->period, err) < 0) {
 		gf_error_prefix(err, "--period-steps, --fragments, --delay");
 		return -EINVAL;
 	}
@@ -304,8 +292,7 @@ static int settle(const struct gf_task *t, struct gf_plan *p,
 	return rc;
 }
 
-static int predict(const struct gf_task *t, struct gf_plan *p,
-		   struct gf_error *err)
+static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *out = p->predicted;
 	struct gf_sim_result r = {.messages = out->messages};
@@ -323,8 +310,7 @@ static int predict(const struct gf_task *t, struct gf_plan *p,
 	return gf_uncertainty_predict(p, err);
 }
 
-int gf_task_add_period(const struct gf_task *t, struct gf_plan *p,
-		       struct gf_error *err)
+int gf_task_add_period(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_network *network = t->outer.fabric.network;
 	struct gf_sim_result inner = {0};

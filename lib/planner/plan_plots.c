@@ -7,17 +7,14 @@
 
 #include "simulator/sweep_plots.h"
 
-int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
-		 struct gf_error *err)
+int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err)
 {
 	struct gf_what_if as_it_is = {.timeline = true};
 	struct gf_outcome o;
 	int rc;
 
 	if (p->rule)
-		return gf_error_set(err, -EINVAL,
-				    "--plot: want a plan with messages, got a "
-				    "rule");
+		return gf_error_set(err, -EINVAL, "--plot: want a plan with messages, got a rule");
 	rc = gf_what_if(p, &as_it_is, &o, err);
 	if (rc < 0)
 		return rc;
@@ -36,12 +33,11 @@ static void add_axes(const struct gf_compare_over *over, struct gf_text *out)
 			     gf_compare_names[over->across]);
 	for (axis = 0; axis < GF_COMPARE_AXES && !over->grid; axis++)
 		if (axes >> axis & 1)
-			gf_text_addf(out, "%s%s", out->length ? ", " : "",
-				     gf_compare_names[axis]);
+			gf_text_addf(out, "%s%s", out->length ? ", " : "", gf_compare_names[axis]);
 }
 
-/* A group for each value of one axis, a bar for each of the other; gnuplot
- * wants none without a number. */
+/* A group for each value of one axis, a bar for each of the other; gnuplot wants none without a
+ * number. */
 static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 {
 	const char *down, *across;
@@ -58,10 +54,8 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 		if (!gf_comparison_at(c, down, NULL))
 			continue;
 		gf_plot_label(&plot->csv, down);
-		for (k = 0; (across = gf_compare_value(c->over.across, k));
-		     k++) {
-			const struct gf_compared *row =
-				gf_comparison_at(c, down, across);
+		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
+			const struct gf_compared *row = gf_comparison_at(c, down, across);
 
 			if (row)
 				gf_plot_cell(&plot->csv, row->iteration_s);
@@ -72,8 +66,8 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 	}
 }
 
-void gf_comparison_plot(const struct gf_request *r,
-			const struct gf_comparison *c, struct gf_plot *plot)
+void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
+			struct gf_plot *plot)
 {
 	struct gf_network_view network = {
 		.levels = r->fabric.levels,
@@ -86,16 +80,14 @@ void gf_comparison_plot(const struct gf_request *r,
 	size_t i;
 
 	if (r->fabric.nlevels > 0)
-		network.rate = r->fabric.levels[r->fabric.nlevels - 1]
-				       .bandwidth_bytes_per_s;
+		network.rate = r->fabric.levels[r->fabric.nlevels - 1].bandwidth_bytes_per_s;
 	gf_network_text(&network, &under);
 	plot->script = "bars";
 	add_axes(&c->over, &axes);
-	gf_plot_text(plot, "title", "%s on %d ranks: %s", r->model->name,
-		     r->fabric.ranks, axes.data);
+	gf_plot_text(plot, "title", "%s on %d ranks: %s", r->model->name, r->fabric.ranks,
+		     axes.data);
 	gf_text_release(&axes);
-	gf_plot_text(plot, "subtitle", "%spredicted",
-		     under.data ? under.data : "");
+	gf_plot_text(plot, "subtitle", "%spredicted", under.data ? under.data : "");
 	gf_text_release(&under);
 	gf_plot_text(plot, "ylabel", "iteration");
 	gf_plot_text(plot, "unit", "s");

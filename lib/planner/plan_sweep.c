@@ -16,8 +16,7 @@
 /* "dir/name.json" is "name". */
 static char *stem(const char *file)
 {
-	const char *slash = strrchr(file, '/'),
-		   *from = slash ? slash + 1 : file;
+	const char *slash = strrchr(file, '/'), *from = slash ? slash + 1 : file;
 	const char *end = strrchr(from, '.');
 	size_t n = end && end > from ? (size_t)(end - from) : strlen(from);
 	char *name = gf_xmemdup(from, n + 1);
@@ -36,16 +35,13 @@ static bool shared(const struct gf_documents *d, const char *file)
 	return n > 1;
 }
 
-static char *name_of(const struct gf_documents *d, const struct gf_plan *p,
-		     const char *file)
+static char *name_of(const struct gf_documents *d, const struct gf_plan *p, const char *file)
 {
 	bool published = p->system && strcmp(p->system, "auto") != 0;
 
 	if (!shared(d, file))
 		return stem(file);
-	return gf_xstrdup(published   ? p->system
-			  : p->policy ? p->policy
-				      : "plan");
+	return gf_xstrdup(published ? p->system : p->policy ? p->policy : "plan");
 }
 
 /* A name that is there already gets a number. */
@@ -67,8 +63,7 @@ static void number(struct gf_sweep *s, size_t at)
 	}
 }
 
-int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
-		   struct gf_error *err)
+int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d, struct gf_error *err)
 {
 	size_t i;
 	int rc = gf_documents_require(d, "gf-plan", err);
@@ -79,15 +74,13 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 	s->plans = gf_xcalloc(s->nplans, sizeof(*s->plans));
 	s->names = gf_xcalloc(s->nplans, sizeof(*s->names));
 	for (i = 0; i < s->nplans; i++) {
-		const char *file =
-			i ? d->other_plans[i - 1].file : d->plan_file;
+		const char *file = i ? d->other_plans[i - 1].file : d->plan_file;
 
 		s->plans[i] = i ? d->other_plans[i - 1].plan : d->plan;
 		if (s->plans[i]->rule)
 			return gf_error_set(err, -EINVAL,
-					    "want a plan with messages, got a "
-					    "rule (plan a model and its ranks "
-					    "first)");
+					    "want a plan with messages, got a rule (plan a model "
+					    "and its ranks first)");
 		s->names[i] = name_of(d, s->plans[i], file);
 		number(s, i);
 	}
@@ -101,9 +94,8 @@ static bool wants_epochs(const struct gf_plan *p)
 	bool wants;
 
 	there.selection = gf_selection_copy(&p->selection);
-	wants = !gf_plan_settle(&there, 0, 1) ||
-		gf_selection_warmup(&there.selection, 1) !=
-			gf_selection_warmup(&there.selection, 0);
+	wants = !gf_plan_settle(&there, 0, 1) || gf_selection_warmup(&there.selection, 1) !=
+							 gf_selection_warmup(&there.selection, 0);
 	gf_selection_release(&there.selection);
 	return wants;
 }
@@ -127,30 +119,26 @@ void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
 	const struct gf_topology *t = d->topology;
 
 	if (lacks_epochs(s, w))
-		gf_text_addf(notes,
-			     "total_s leaves out the epochs of a warm-up: say "
-			     "how many steps one has (--epoch-steps)\n");
+		gf_text_addf(notes, "total_s leaves out the epochs of a warm-up: say how many "
+				    "steps one has (--epoch-steps)\n");
 	if (t) {
 		w->levels = t->levels;
 		w->nlevels = t->nlevels;
 	}
 	if (t && d->plan->network && !n)
-		gf_text_addf(notes, "costs on the topology replace the plan's "
-				    "measured network\n");
+		gf_text_addf(notes, "costs on the topology replace the plan's measured network\n");
 	if (n)
 		w->network = n;
 	if (n && t)
-		gf_text_addf(notes, "costs come from the profile's network, "
-				    "and from the topology where it has "
-				    "none\n");
+		gf_text_addf(notes, "costs come from the profile's network, and from the topology "
+				    "where it has none\n");
 	if (ranks && t && t->ranks)
 		w->ranks = t->ranks;
 	if (ranks && n && n->ranks)
 		w->ranks = n->ranks;
 	if (w->ranks && !d->nother_plans && w->ranks != d->plan->ranks)
-		gf_text_addf(notes,
-			     "the plan is for %d ranks, simulated on %d\n",
-			     d->plan->ranks, w->ranks);
+		gf_text_addf(notes, "the plan is for %d ranks, simulated on %d\n", d->plan->ranks,
+			     w->ranks);
 }
 
 void gf_sweep_release(struct gf_sweep *s)
@@ -166,11 +154,10 @@ void gf_sweep_release(struct gf_sweep *s)
 
 /* --- planning anew ------------------------------------------------------- */
 
-/* The plan that its system makes in these circumstances: on other ranks,
- * levels, network, bandwidth or steps of a period. Selection, staleness, codecs
- * and the other keys of a period stay. */
-static int replan(const struct gf_plan *p, const struct gf_what_if *w,
-		  struct gf_plan *out, struct gf_error *err)
+/* The plan that its system makes in these circumstances: on other ranks, levels, network, bandwidth
+ * or steps of a period. Selection, staleness, codecs and the other keys of a period stay. */
+static int replan(const struct gf_plan *p, const struct gf_what_if *w, struct gf_plan *out,
+		  struct gf_error *err)
 {
 	struct gf_plan bare = *p; /* its fabric, whatever its messages are */
 	struct gf_request r = {
@@ -178,8 +165,7 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 		.ranks_asked = true,
 	};
 	struct gf_period period = p->period;
-	const struct gf_plan outer = {.messages = period.messages,
-				      .nmessages = period.nmessages};
+	const struct gf_plan outer = {.messages = period.messages, .nmessages = period.nmessages};
 	const char *codecs[GF_CODECS + 1], *outer_codecs[GF_CODECS + 1];
 	struct gf_text notes = {0};
 	struct gf_axes axes;
@@ -223,8 +209,8 @@ struct way {
 	size_t done, all;
 };
 
-/* What does not fit costs its times, and no more: if the last one does not fit
- * either, its reason is the error. */
+/* What does not fit costs its times, and no more: if the last one does not fit either, its reason
+ * is the error. */
 static int leave_out(struct way *w, struct gf_row *row, int rc)
 {
 	w->out->left_out++;
@@ -233,17 +219,15 @@ static int leave_out(struct way *w, struct gf_row *row, int rc)
 	row->outcome = (struct gf_outcome){
 		.ranks = w->what.ranks ? w->what.ranks : row->plan->ranks,
 		.bandwidth_bytes_per_s = w->what.bandwidth_bytes_per_s,
-		.period_steps = (double)(w->what.period_steps
-						 ? w->what.period_steps
-						 : row->plan->period.steps),
+		.period_steps = (double)(w->what.period_steps ? w->what.period_steps
+							      : row->plan->period.steps),
 	};
 	row->left_out = gf_xstrdup(w->err->text);
 	return 0;
 }
 
 /* p where the way is, or anew; name is given away. */
-static int add_row(struct way *w, const struct gf_plan *p, char *name,
-		   bool anew)
+static int add_row(struct way *w, const struct gf_plan *p, char *name, bool anew)
 {
 	struct gf_row *row = &w->out->rows[w->out->nrows++];
 	struct gf_plan *made;
@@ -272,21 +256,17 @@ static int add_rows(struct way *w)
 	int rc = 0;
 
 	for (i = 0; i < s->nplans && rc == 0; i++) {
-		rc = add_row(w, s->plans[i],
-			     named ? gf_xstrdup(s->names[i]) : NULL, false);
+		rc = add_row(w, s->plans[i], named ? gf_xstrdup(s->names[i]) : NULL, false);
 		if (rc == 0 && s->replan)
-			rc = add_row(w, s->plans[i],
-				     gf_xasprintf("%s replanned", s->names[i]),
+			rc = add_row(w, s->plans[i], gf_xasprintf("%s replanned", s->names[i]),
 				     true);
 		if (s->progress)
-			s->progress(s->progress_ctx,
-				    (double)w->done / (double)w->all, NULL);
+			s->progress(s->progress_ctx, (double)w->done / (double)w->all, NULL);
 	}
 	return rc;
 }
 
-int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
-		 struct gf_error *err)
+int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out, struct gf_error *err)
 {
 	size_t nr = s->nranks ? s->nranks : 1;
 	size_t nb = s->nbandwidths ? s->nbandwidths : 1;
@@ -308,8 +288,7 @@ int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
 		if (s->nranks)
 			w.what.ranks = s->ranks[i / nh / nb];
 		if (s->nbandwidths)
-			w.what.bandwidth_bytes_per_s =
-				s->bandwidths[i / nh % nb];
+			w.what.bandwidth_bytes_per_s = s->bandwidths[i / nh % nb];
 		if (s->nperiod_steps)
 			w.what.period_steps = (size_t)s->period_steps[i % nh];
 		rc = add_rows(&w);

@@ -6,9 +6,8 @@
 #include "simulator/rows.h"
 
 /*
- * Plans in many circumstances: every plan on every number of ranks at every
- * bandwidth, and beside it, if that is asked for, the plan that would be made
- * anew there.
+ * Plans in many circumstances: every plan on every number of ranks at every bandwidth, and beside
+ * it, if that is asked for, the plan that would be made anew there.
  */
 struct gf_sweep {
 	struct gf_plan **plans; /* borrowed; the array is owned */
@@ -34,17 +33,14 @@ struct gf_swept {
 	size_t nmade;
 };
 
-/* Takes the plans of the documents, which must outlive it. A plan goes by the
- * name of its file, or by its system or policy. -EINVAL: there is none, or a
- * rule among them. */
-int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
-		   struct gf_error *err);
-/* Rows that do not fit have their reason (left_out) in the place of times. If
- * none fits, the last reason is the error. */
-int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
-		 struct gf_error *err);
-/* A topology or a measured network among the documents replaces the plans'; its
- * ranks, too, if the sweep has none. Lines for the user go to notes. */
+/* Takes the plans of the documents, which must outlive it. A plan goes by the name of its file, or
+ * by its system or policy. -EINVAL: there is none, or a rule among them. */
+int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d, struct gf_error *err);
+/* Rows that do not fit have their reason (left_out) in the place of times. If none fits, the last
+ * reason is the error. */
+int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out, struct gf_error *err);
+/* A topology or a measured network among the documents replaces the plans'; its ranks, too, if the
+ * sweep has none. Lines for the user go to notes. */
 void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
 			struct gf_what_if *w, struct gf_text *notes);
 void gf_sweep_release(struct gf_sweep *s);

@@ -18,8 +18,8 @@ static void note_quality(struct gf_planning *s)
 }
 
 /* What an option says of an estimate would be ignored. */
-static int without_model(const struct gf_rates *r, size_t batch,
-			 const char *found, struct gf_error *err)
+static int without_model(const struct gf_rates *r, size_t batch, const char *found,
+			 struct gf_error *err)
 {
 	const char *option = r->gpu               ? "gpu"
 			     : r->precision >= 0  ? "precision"
@@ -29,31 +29,27 @@ static int without_model(const struct gf_rates *r, size_t batch,
 
 	if (!option)
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "--%s: want a model to estimate, found %s", option,
+	return gf_error_set(err, -EINVAL, "--%s: want a model to estimate, found %s", option,
 			    found);
 }
 
 /* The layers' times, from those of whole passes. */
-static int spread(struct gf_planning *s, const struct gf_passes *passes,
-		  struct gf_error *err)
+static int spread(struct gf_planning *s, const struct gf_passes *passes, struct gf_error *err)
 {
-	int rc = gf_passes_spread(passes, s->documents.model,
-				  GF_SHARES_ROOFLINE, &s->estimated, err);
+	int rc = gf_passes_spread(passes, s->documents.model, GF_SHARES_ROOFLINE, &s->estimated,
+				  err);
 
 	if (rc < 0)
 		return rc;
 	s->request.model = s->estimated;
-	gf_text_addf(
-		&s->notes,
-		"times of %s's layers are shares of the profile's passes\n",
-		passes->model);
+	gf_text_addf(&s->notes, "times of %s's layers are shares of the profile's passes\n",
+		     passes->model);
 	return 0;
 }
 
-/* On a GPU codecs go as fast as its memory (docs/gpu.md). A send reads f32,
- * writes what goes on the wire, and keeps what receivers will decode; a
- * receiver adds what it decodes. What a profile measured counts more. */
+/* On a GPU codecs go as fast as its memory (docs/gpu.md). A send reads f32, writes what goes on the
+ * wire, and keeps what receivers will decode; a receiver adds what it decodes. What a profile
+ * measured counts more. */
 static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 {
 	struct gf_processing *p = &s->assumed;
@@ -78,9 +74,8 @@ static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 	s->request.fabric.processing = p;
 }
 
-/* Estimated times of an architecture, as the request's model; *made belongs to
- * the caller. rate: the words for the estimate's rate. -EINVAL: a profile's
- * model is there, too. */
+/* Estimated times of an architecture, as the request's model; *made belongs to the caller. rate:
+ * the words for the estimate's rate. -EINVAL: a profile's model is there, too. */
 static int estimate_model(struct gf_request *r, const struct gf_model *model,
 			  const struct gf_estimate *in, const char *rate,
 			  struct gf_model_profile **made, struct gf_text *notes,
@@ -90,20 +85,19 @@ static int estimate_model(struct gf_request *r, const struct gf_model *model,
 
 	if (r->model)
 		return gf_error_set(err, -EINVAL,
-				    "want one model, got %s to estimate beside "
-				    "%s with its times",
+				    "want one model, got %s to estimate beside %s with its times",
 				    model->name, r->model->name);
 	rc = gf_model_estimate(model, in, made, err);
 	if (rc < 0)
 		return rc;
 	r->model = *made;
-	gf_text_addf(notes, "times of %s are estimated: %zu samples %s\n",
-		     model->name, in->batch, rate);
+	gf_text_addf(notes, "times of %s are estimated: %zu samples %s\n", model->name, in->batch,
+		     rate);
 	return 0;
 }
 
-static int estimate(struct gf_planning *s, const struct gf_rates *rates,
-		    size_t batch, struct gf_error *err)
+static int estimate(struct gf_planning *s, const struct gf_rates *rates, size_t batch,
+		    struct gf_error *err)
 {
 	struct gf_estimate in = {.batch = batch ? batch : GF_BATCH_DEFAULT};
 	struct gf_text rate = {0};
@@ -116,33 +110,27 @@ static int estimate(struct gf_planning *s, const struct gf_rates *rates,
 	}
 	if (!s->documents.model)
 		return without_model(rates, batch, "none", err);
-	rc = gf_rates_take(rates, s->documents.topology, &in, &rate, &s->open,
-			   err);
+	rc = gf_rates_take(rates, s->documents.topology, &in, &rate, &s->open, err);
 	if (rc == 0 && !batch)
 		gf_text_addf(&s->open, "%s%zu samples per rank (--batch)",
 			     s->open.length ? ", " : "", in.batch);
 	if (rc == 0)
-		rc = estimate_model(&s->request, s->documents.model, &in,
-				    rate.data, &s->estimated, &s->notes, err);
+		rc = estimate_model(&s->request, s->documents.model, &in, rate.data, &s->estimated,
+				    &s->notes, err);
 	if (rc == 0 && in.memory_bytes_per_s > 0)
 		assume_codecs(s, in.memory_bytes_per_s);
 	gf_text_release(&rate);
 	return rc;
 }
 
-static int refine(struct gf_planning *s, const char *trace,
-		  struct gf_error *err)
+static int refine(struct gf_planning *s, const char *trace, struct gf_error *err)
 {
 	int rc = 0;
 
-	if (s->documents.plan &&
-	    !gf_period_has(&s->documents.plan->period, GF_PERIOD_EVERY))
-		return gf_error_set(err, -EINVAL,
-				    "--refine: want a plan without a period, "
-				    "got %s",
+	if (s->documents.plan && !gf_period_has(&s->documents.plan->period, GF_PERIOD_EVERY))
+		return gf_error_set(err, -EINVAL, "--refine: want a plan without a period, got %s",
 				    gf_period_name(&s->documents.plan->period));
-	rc = gf_refine_trace(s->documents.plan, trace, &s->refined, &s->notes,
-			     err);
+	rc = gf_refine_trace(s->documents.plan, trace, &s->refined, &s->notes, err);
 
 	if (rc < 0)
 		return rc;
@@ -158,16 +146,14 @@ static int accumulate(struct gf_planning *s, size_t n, struct gf_error *err)
 {
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
-				    "--accumulate: want a model with its "
-				    "times, found none");
+				    "--accumulate: want a model with its times, found none");
 	s->accumulated = gf_model_profile_copy(s->request.model);
 	gf_model_accumulate(s->accumulated, n);
 	s->request.model = s->accumulated;
 	return 0;
 }
 
-int gf_planning_begin(struct gf_planning *s,
-		      const struct gf_planning_times *times,
+int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *times,
 		      struct gf_error *err)
 {
 	int rc;

@@ -7,8 +7,8 @@
 #include "planner/refine.h"
 
 /*
- * What one call of gf-plan reads and finds out: a request, and what it borrows
- * from. Zero-initialise, set request and axes, add documents; then begin.
+ * What one call of gf-plan reads and finds out: a request, and what it borrows from.
+ * Zero-initialise, set request and axes, add documents; then begin.
  */
 struct gf_planning {
 	struct gf_documents documents;
@@ -29,12 +29,10 @@ struct gf_planning_times {
 	size_t accumulate; /* micro-batches of a step; 0: not asked for */
 };
 
-/* The request borrows what the documents know. A model without measured times
- * gets estimated ones, or those that its passes stand for. What a trace shows
- * takes the place of the profile. -EINVAL: as gf_rates_take; two models, or
- * none where there must be one. */
-int gf_planning_begin(struct gf_planning *s,
-		      const struct gf_planning_times *times,
+/* The request borrows what the documents know. A model without measured times gets estimated ones,
+ * or those that its passes stand for. What a trace shows takes the place of the profile. -EINVAL:
+ * as gf_rates_take; two models, or none where there must be one. */
+int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *times,
 		      struct gf_error *err);
 void gf_planning_release(struct gf_planning *s);
 

@@ -15,10 +15,9 @@
 
 /* --- compute ------------------------------------------------------------- */
 
-/* What carried the plan's messages, with its prices, and when each went
- * (owned): without the numbers of a selection's own, which come last. */
-static struct gf_sim_input carriers_of(const struct gf_plan *p,
-				       const struct gf_traffic *t,
+/* What carried the plan's messages, with its prices, and when each went (owned): without the
+ * numbers of a selection's own, which come last. */
+static struct gf_sim_input carriers_of(const struct gf_plan *p, const struct gf_traffic *t,
 				       const struct gf_measured *m,
 				       struct gf_predicted_message **times)
 {
@@ -34,8 +33,7 @@ static struct gf_sim_input carriers_of(const struct gf_plan *p,
 }
 
 /* The time spent on issuing messages before tensor i was ready. */
-static double issued_s(const struct gf_sim_input *in, size_t i, size_t *next,
-		       double so_far_s)
+static double issued_s(const struct gf_sim_input *in, size_t i, size_t *next, double so_far_s)
 {
 	while (*next < in->nmessages && in->messages[*next].last < i)
 		so_far_s += gf_sim_issue_s(in->model, &in->messages[(*next)++]);
@@ -48,8 +46,7 @@ static double batch_s(const struct gf_model_profile *m)
 	return gf_model_forward_s(m) + m->backward_s;
 }
 
-static struct gf_model_profile *refine_model(const struct gf_plan *p,
-					     const struct gf_traffic *t,
+static struct gf_model_profile *refine_model(const struct gf_plan *p, const struct gf_traffic *t,
 					     const struct gf_measured *m)
 {
 	struct gf_model_profile *model = gf_model_profile_copy(p->model);
@@ -85,8 +82,8 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 }
 
 /* The model, the network and the selections of out->measured. */
-static int refine(const struct gf_plan *p, struct gf_refined *out,
-		  struct gf_text *notes, struct gf_error *err)
+static int refine(const struct gf_plan *p, struct gf_refined *out, struct gf_text *notes,
+		  struct gf_error *err)
 {
 	const struct gf_measured *m = &out->measured;
 	struct gf_fabric f = gf_plan_fabric(p);
@@ -97,20 +94,16 @@ static int refine(const struct gf_plan *p, struct gf_refined *out,
 	if (rc < 0)
 		return rc;
 	out->model = refine_model(p, &r.traffic, m);
-	gf_text_addf(notes,
-		     "compute: forward %s -> %s, backward %s -> %s (medians "
-		     "of %zu steps)\n",
+	gf_text_addf(notes, "compute: forward %s -> %s, backward %s -> %s (medians of %zu steps)\n",
 		     gf_human_time(p->model->forward_s, &h[0]),
 		     gf_human_time(out->model->forward_s, &h[1]),
 		     gf_human_time(p->model->backward_s, &h[2]),
 		     gf_human_time(out->model->backward_s, &h[3]), m->nsteps);
 	if (m->alone_s > 0 && batch_s(p->model) > 0)
-		gf_text_addf(
-			notes,
-			"without exchange they take %s a batch, %.3f times "
-			"as long as in the profile\n",
-			gf_human_time(m->alone_s, &h[0]),
-			m->alone_s / batch_s(p->model));
+		gf_text_addf(notes,
+			     "without exchange they take %s a batch, %.3f times as long as in the "
+			     "profile\n",
+			     gf_human_time(m->alone_s, &h[0]), m->alone_s / batch_s(p->model));
 	r.model = out->model;
 	rc = gf_refine_network(&r, &out->network, notes, err);
 	if (rc == 0) {
@@ -123,19 +116,18 @@ static int refine(const struct gf_plan *p, struct gf_refined *out,
 	return rc;
 }
 
-int gf_refine_trace(const struct gf_plan *p, const char *path,
-		    struct gf_refined *out, struct gf_text *notes,
-		    struct gf_error *err)
+int gf_refine_trace(const struct gf_plan *p, const char *path, struct gf_refined *out,
+		    struct gf_text *notes, struct gf_error *err)
 {
 	char *text = NULL;
 	size_t size = 0;
 	int rc;
 
 	if (!p || p->rule)
-		return gf_error_set(err, -EINVAL,
-				    "want the plan that was run, with its "
-				    "messages, beside the trace, found %s",
-				    p ? "a rule" : "none");
+		return gf_error_set(
+			err, -EINVAL,
+			"want the plan that was run, with its messages, beside the trace, found %s",
+			p ? "a rule" : "none");
 	rc = gf_file_read(path, &text, &size, err);
 	if (rc < 0)
 		return rc;
@@ -160,8 +152,7 @@ void gf_refined_release(struct gf_refined *r)
 	memset(r, 0, sizeof(*r));
 }
 
-void gf_request_follow(struct gf_request *r, struct gf_axes *axes,
-		       const struct gf_plan *p,
+void gf_request_follow(struct gf_request *r, struct gf_axes *axes, const struct gf_plan *p,
 		       const char *codecs[GF_CODECS + 1])
 {
 	if (!r->system && p->system && gf_system_find(p->system))
@@ -174,9 +165,8 @@ void gf_request_follow(struct gf_request *r, struct gf_axes *axes,
 /* A model that leaves out more of a step than this says little about plans. */
 static const double much_unexplained = 0.2;
 
-void gf_refine_compare(const struct gf_plan *before,
-		       const struct gf_measured *m, const struct gf_plan *after,
-		       struct gf_text *notes)
+void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m,
+		       const struct gf_plan *after, struct gf_text *notes)
 {
 	struct gf_sim_result old = {0};
 	struct gf_fabric f = gf_plan_fabric(after);
@@ -185,37 +175,29 @@ void gf_refine_compare(const struct gf_plan *before,
 	size_t kept = 0, i, k;
 
 	then.model = after->model;
-	gf_text_addf(notes, "iteration: measured %s",
-		     gf_human_time(m->iteration_s, &h[0]));
+	gf_text_addf(notes, "iteration: measured %s", gf_human_time(m->iteration_s, &h[0]));
 	if (before->predicted)
-		gf_text_addf(
-			notes, ", was predicted %s",
-			gf_human_time(before->predicted->iteration_s, &h[0]));
+		gf_text_addf(notes, ", was predicted %s",
+			     gf_human_time(before->predicted->iteration_s, &h[0]));
 	if (gf_predict_plan(&then, &f, &old, NULL) == 0)
-		gf_text_addf(
-			notes,
-			"; by what was measured the old plan takes "
-			"%s, the new one %s",
-			gf_human_time(old.iteration_s, &h[0]),
-			gf_human_time(after->predicted->iteration_s, &h[1]));
-	if (old.iteration_s > 0 &&
-	    old.iteration_s < (1 - much_unexplained) * m->iteration_s)
+		gf_text_addf(notes, "; by what was measured the old plan takes %s, the new one %s",
+			     gf_human_time(old.iteration_s, &h[0]),
+			     gf_human_time(after->predicted->iteration_s, &h[1]));
+	if (old.iteration_s > 0 && old.iteration_s < (1 - much_unexplained) * m->iteration_s)
 		gf_text_addf(notes,
-			     "\nthe model explains only %.0f %% of the "
-			     "measured iteration: what it leaves out (other "
-			     "programs, more ranks than processors, reading "
+			     "\nthe model explains only %.0f %% of the measured iteration: what it "
+			     "leaves out (other programs, more ranks than processors, reading "
 			     "data) no plan makes shorter",
 			     100 * old.iteration_s / m->iteration_s);
 	for (i = 0, k = 0; i < after->nmessages; i++) {
-		while (k < before->nmessages &&
-		       before->messages[k].last < after->messages[i].last)
+		while (k < before->nmessages && before->messages[k].last < after->messages[i].last)
 			k++;
 		kept += k < before->nmessages &&
 			before->messages[k].last == after->messages[i].last;
 	}
 	gf_text_addf(notes,
-		     "\nmessages: %zu -> %zu, %zu end with the same tensor as "
-		     "before; policy %s -> %s, lanes %d -> %d\n",
-		     before->nmessages, after->nmessages, kept, before->policy,
-		     after->policy, before->lanes, after->lanes);
+		     "\nmessages: %zu -> %zu, %zu end with the same tensor as before; policy %s -> "
+		     "%s, lanes %d -> %d\n",
+		     before->nmessages, after->nmessages, kept, before->policy, after->policy,
+		     before->lanes, after->lanes);
 }

@@ -10,21 +10,18 @@
 /*
  * A model, a network and costs of selections as a run of the plan showed them.
  *
- * Compute and ready times are the measured ones, less what messages in flight
- * slowed them by the plan's own factors, and less what issuing messages took.
- * Where the run also computed without exchange, one factor makes forward and
- * backward of a batch what they took there.
+ * Compute and ready times are the measured ones, less what messages in flight slowed them by the
+ * plan's own factors, and less what issuing messages took. Where the run also computed without
+ * exchange, one factor makes forward and backward of a batch what they took there.
  *
- * An algorithm whose messages, of one codec, ran one at a time in at least
- * three sizes is fitted again; else its costs are multiplied by the median of
- * measured over predicted durations. What a message spent beside backward
- * counts less, by the plan's message_slowdown and startup_extra_s. A codec's
- * cost is in the entry of the algorithm with that codec.
+ * An algorithm whose messages, of one codec, ran one at a time in at least three sizes is fitted
+ * again; else its costs are multiplied by the median of measured over predicted durations. What a
+ * message spent beside backward counts less, by the plan's message_slowdown and startup_extra_s. A
+ * codec's cost is in the entry of the algorithm with that codec.
  *
- * With a selection, the network stays as it was, and what messages took beyond
- * their transfers is the selection's: fitted, or the median share of what was
- * known. A selection that cuts messages anew in every step stays as it was,
- * too.
+ * With a selection, the network stays as it was, and what messages took beyond their transfers is
+ * the selection's: fitted, or the median share of what was known. A selection that cuts messages
+ * anew in every step stays as it was, too.
  */
 struct gf_refined {
 	struct gf_measured measured;
@@ -33,22 +30,19 @@ struct gf_refined {
 	struct gf_processing processing;
 };
 
-/* From the trace of a run. p: the plan that was run, or NULL (refused).
- * -EINVAL: the trace is not of that plan. */
-int gf_refine_trace(const struct gf_plan *p, const char *path,
-		    struct gf_refined *out, struct gf_text *notes,
-		    struct gf_error *err);
+/* From the trace of a run. p: the plan that was run, or NULL (refused). -EINVAL: the trace is not
+ * of that plan. */
+int gf_refine_trace(const struct gf_plan *p, const char *path, struct gf_refined *out,
+		    struct gf_text *notes, struct gf_error *err);
 void gf_refined_release(struct gf_refined *r);
 
-/* The plan that was run goes on where the user does not change it: system, axes
- * and codecs, which `codecs` keeps. Borrows from p. */
-void gf_request_follow(struct gf_request *r, struct gf_axes *axes,
-		       const struct gf_plan *p,
+/* The plan that was run goes on where the user does not change it: system, axes and codecs, which
+ * `codecs` keeps. Borrows from p. */
+void gf_request_follow(struct gf_request *r, struct gf_axes *axes, const struct gf_plan *p,
 		       const char *codecs[GF_CODECS + 1]);
 
 /* The differences of the new plan, as lines for the user. */
-void gf_refine_compare(const struct gf_plan *before,
-		       const struct gf_measured *m, const struct gf_plan *after,
-		       struct gf_text *notes);
+void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m,
+		       const struct gf_plan *after, struct gf_text *notes);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages cost, by a run's trace: lines of algorithms and of the
- * selection. */
+/* What messages cost, by a run's trace: lines of algorithms and of the selection. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +21,7 @@ static double alone_s(const struct gf_refining *r, size_t i)
 	const struct gf_sim_message *sent = &r->traffic.messages[i];
 	const struct gf_beside_backward *mutual = sent->mutual;
 	double takes = m->end_s - m->start_s, slow, startup;
-	double beside = fmax(0, fmin(m->end_s, r->measured->backward_end_s) -
-					m->start_s);
+	double beside = fmax(0, fmin(m->end_s, r->measured->backward_end_s) - m->start_s);
 
 	if (!mutual || beside <= 0)
 		return takes;
@@ -42,8 +40,7 @@ static bool was_alone(const struct gf_refining *r, size_t index)
 	size_t i;
 
 	for (i = 0; i < r->plan->nmessages; i++)
-		if (i != index && m[i].start_s < m[index].end_s &&
-		    m[i].end_s > m[index].start_s)
+		if (i != index && m[i].start_s < m[index].end_s && m[i].end_s > m[index].start_s)
 			return false;
 	return true;
 }
@@ -80,20 +77,17 @@ static void points_add(struct points *p, double bytes, double time_s)
 /* false: too few sizes, or the line makes no sense. */
 static bool points_fit(const struct points *p, struct gf_linear_fit *fit)
 {
-	return p->sizes >= FIT_SIZES &&
-	       gf_fit_linear(p->bytes, p->times, p->n, fit, NULL) == 0 &&
+	return p->sizes >= FIT_SIZES && gf_fit_linear(p->bytes, p->times, p->n, fit, NULL) == 0 &&
 	       !fit->clamped_startup && !fit->clamped_slope;
 }
 
 /* --- network ------------------------------------------------------------- */
 
-static bool goes_by(const struct gf_message *m,
-		    const struct gf_allreduce_cost *c)
+static bool goes_by(const struct gf_message *m, const struct gf_allreduce_cost *c)
 {
 	return strcmp(m->algorithm, c->algorithm) == 0 &&
 	       strcmp(m->codec, gf_allreduce_codec(c)) == 0 &&
-	       (c->nstages == 0 ||
-		gf_stages_same(m->stages, m->nstages, c->stages, c->nstages));
+	       (c->nstages == 0 || gf_stages_same(m->stages, m->nstages, c->stages, c->nstages));
 }
 
 static void drop_lines(struct gf_allreduce_cost *c)
@@ -103,8 +97,8 @@ static void drop_lines(struct gf_allreduce_cost *c)
 	c->nlarger = 0;
 }
 
-/* Startup and slope of messages that ran by themselves. A trace has only one
- * half of a split message. */
+/* Startup and slope of messages that ran by themselves. A trace has only one half of a split
+ * message. */
 static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 {
 	struct gf_linear_fit fit;
@@ -116,10 +110,8 @@ static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 	for (i = 0; i < r->plan->nmessages; i++) {
 		const struct gf_message *m = &r->plan->messages[i];
 
-		if (goes_by(m, c) && m->half == GF_HALF_ALL &&
-		    was_alone(r, i) && alone_s(r, i) > 0)
-			points_add(&p, r->traffic.messages[i].bytes,
-				   alone_s(r, i));
+		if (goes_by(m, c) && m->half == GF_HALF_ALL && was_alone(r, i) && alone_s(r, i) > 0)
+			points_add(&p, r->traffic.messages[i].bytes, alone_s(r, i));
 	}
 	good = points_fit(&p, &fit);
 	if (good) {
@@ -132,16 +124,14 @@ static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 }
 
 /* The median of measured over predicted duration. */
-static double ratio(const struct gf_refining *r,
-		    const struct gf_predicted_message *predicted,
+static double ratio(const struct gf_refining *r, const struct gf_predicted_message *predicted,
 		    const struct gf_allreduce_cost *c)
 {
 	size_t count = r->plan->nmessages, n = 0, i;
 	double *ratios = gf_xcalloc(count + 1, sizeof(*ratios)), middle;
 
 	for (i = 0; i < count; i++) {
-		const struct gf_predicted_message *m =
-			&r->measured->messages[i];
+		const struct gf_predicted_message *m = &r->measured->messages[i];
 		double s = predicted[i].end_s - predicted[i].start_s;
 
 		if (goes_by(&r->plan->messages[i], c) && s > 0)
@@ -156,8 +146,7 @@ static double ratio(const struct gf_refining *r,
 static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
 		      struct gf_allreduce_cost *c, struct gf_error *err)
 {
-	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0,
-				   m->codec};
+	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0, m->codec};
 	struct gf_cost_line first;
 	struct gf_price price;
 	int rc = gf_price_message(f, &priced, &price, err);
@@ -174,29 +163,24 @@ static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
 		if (rc < 0)
 			return rc;
 		gf_cost_line_add(&first, &c->larger, &c->nlarger,
-				 (struct gf_cost_line){(size_t)priced.bytes,
-						       price.line.startup_s,
-						       price.line.per_byte_s,
-						       NULL});
+				 (struct gf_cost_line){(size_t)priced.bytes, price.line.startup_s,
+						       price.line.per_byte_s, NULL});
 	}
 	return 0;
 }
 
-static void copy_beside(struct gf_allreduce_cost *to,
-			const struct gf_beside_backward *from)
+static void copy_beside(struct gf_allreduce_cost *to, const struct gf_beside_backward *from)
 {
 	if (!from)
 		return;
 	to->beside = *from;
 	to->beside.extra = NULL;
 	to->beside.compute_slowdown = gf_xmemdup(
-		from->compute_slowdown,
-		from->ncompute_slowdown * sizeof(*from->compute_slowdown));
+		from->compute_slowdown, from->ncompute_slowdown * sizeof(*from->compute_slowdown));
 }
 
 /* The entry for that message, new if there is none. */
-static struct gf_allreduce_cost *entry_for(struct gf_network *n,
-					   const struct gf_message *m,
+static struct gf_allreduce_cost *entry_for(struct gf_network *n, const struct gf_message *m,
 					   const struct gf_beside_backward *by)
 {
 	struct gf_allreduce_cost *c;
@@ -205,8 +189,7 @@ static struct gf_allreduce_cost *entry_for(struct gf_network *n,
 	for (k = 0; k < n->nallreduce; k++)
 		if (goes_by(m, &n->allreduce[k]))
 			return &n->allreduce[k];
-	n->allreduce =
-		gf_xreallocarray(n->allreduce, k + 1, sizeof(*n->allreduce));
+	n->allreduce = gf_xreallocarray(n->allreduce, k + 1, sizeof(*n->allreduce));
 	c = &n->allreduce[n->nallreduce++];
 	memset(c, 0, sizeof(*c));
 	c->algorithm = gf_xstrdup(m->algorithm);
@@ -221,12 +204,10 @@ static bool selects(const struct gf_plan *p)
 	return !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS);
 }
 
-/* An entry for every algorithm and codec that the plan uses: those measured
- * before, and those whose closed forms the plan was made of. Messages of a
- * selection show what the selection takes, and no all-reduce: NULL if none was
- * measured before. */
-static int used_network(const struct gf_refining *r, struct gf_network **out,
-			struct gf_error *err)
+/* An entry for every algorithm and codec that the plan uses: those measured before, and those whose
+ * closed forms the plan was made of. Messages of a selection show what the selection takes, and no
+ * all-reduce: NULL if none was measured before. */
+static int used_network(const struct gf_refining *r, struct gf_network **out, struct gf_error *err)
 {
 	const struct gf_plan *p = r->plan;
 	struct gf_network *n;
@@ -242,9 +223,7 @@ static int used_network(const struct gf_refining *r, struct gf_network **out,
 	n->ranks = p->ranks + p->servers;
 	for (i = 0; i < p->nmessages && rc == 0; i++)
 		rc = take_lines(r->fabric, &p->messages[i],
-				entry_for(n, &p->messages[i],
-					  r->traffic.messages[i].mutual),
-				err);
+				entry_for(n, &p->messages[i], r->traffic.messages[i].mutual), err);
 	if (rc < 0) {
 		gf_network_free(n);
 		*out = NULL;
@@ -264,8 +243,7 @@ static void scale_lines(struct gf_allreduce_cost *c, double by)
 	}
 }
 
-static void refine_entry(const struct gf_refining *r,
-			 const struct gf_predicted_message *predicted,
+static void refine_entry(const struct gf_refining *r, const struct gf_predicted_message *predicted,
 			 struct gf_allreduce_cost *c, struct gf_text *notes)
 {
 	double startup = c->startup_s, per_byte = c->per_byte_s;
@@ -278,13 +256,10 @@ static void refine_entry(const struct gf_refining *r,
 		return;
 	if (!fit_alone(r, c))
 		scale_lines(c, ratio(r, predicted, c));
-	gf_text_addf(notes, "%s%s%s: startup %s -> %s, per byte %s -> %s\n",
-		     c->algorithm, gf_allreduce_plain(c) ? "" : " with ",
-		     gf_allreduce_plain(c) ? "" : c->codec,
-		     gf_human_time(startup, &h[0]),
-		     gf_human_time(c->startup_s, &h[1]),
-		     gf_human_time(per_byte, &h[2]),
-		     gf_human_time(c->per_byte_s, &h[3]));
+	gf_text_addf(notes, "%s%s%s: startup %s -> %s, per byte %s -> %s\n", c->algorithm,
+		     gf_allreduce_plain(c) ? "" : " with ", gf_allreduce_plain(c) ? "" : c->codec,
+		     gf_human_time(startup, &h[0]), gf_human_time(c->startup_s, &h[1]),
+		     gf_human_time(per_byte, &h[2]), gf_human_time(c->per_byte_s, &h[3]));
 }
 
 /* The old fits' points say nothing about the new lines. */
@@ -301,13 +276,12 @@ static void release_fits(struct gf_network *n)
 	}
 }
 
-int gf_refine_network(const struct gf_refining *r, struct gf_network **out,
-		      struct gf_text *notes, struct gf_error *err)
+int gf_refine_network(const struct gf_refining *r, struct gf_network **out, struct gf_text *notes,
+		      struct gf_error *err)
 {
 	struct gf_plan now = *r->plan; /* borrows all but the model */
 	struct gf_sim_result predicted = {
-		.messages = gf_xcalloc(now.nmessages + 1,
-				       sizeof(*predicted.messages))};
+		.messages = gf_xcalloc(now.nmessages + 1, sizeof(*predicted.messages))};
 	size_t i;
 	int rc;
 
@@ -318,8 +292,7 @@ int gf_refine_network(const struct gf_refining *r, struct gf_network **out,
 	if (rc == 0 && !selects(r->plan)) {
 		release_fits(*out);
 		for (i = 0; i < (*out)->nallreduce; i++)
-			refine_entry(r, predicted.messages,
-				     &(*out)->allreduce[i], notes);
+			refine_entry(r, predicted.messages, &(*out)->allreduce[i], notes);
 	}
 	free(predicted.messages);
 	return rc;
@@ -336,16 +309,13 @@ static double memory_bytes(const struct gf_refining *r, size_t i)
 static double beyond_s(const struct gf_refining *r, size_t i)
 {
 	const struct gf_sim_message *m = &r->traffic.messages[i];
-	double selecting_s =
-		gf_selecting_s(r->fabric, r->plan, m->first, m->last);
+	double selecting_s = gf_selecting_s(r->fabric, r->plan, m->first, m->last);
 
-	return alone_s(r, i) -
-	       (m->startup_s - selecting_s + m->per_byte_s * m->bytes);
+	return alone_s(r, i) - (m->startup_s - selecting_s + m->per_byte_s * m->bytes);
 }
 
 /* By what the known cost is to be multiplied; per byte where none is known. */
-static double share_of_known(const struct gf_refining *r,
-			     const struct gf_selection_cost *known)
+static double share_of_known(const struct gf_refining *r, const struct gf_selection_cost *known)
 {
 	size_t count = r->plan->nmessages, i;
 	double *shares = gf_xcalloc(count + 1, sizeof(*shares)), middle;
@@ -362,8 +332,7 @@ static double share_of_known(const struct gf_refining *r,
 	return middle;
 }
 
-static void fit_selection(const struct gf_refining *r,
-			  struct gf_selection_cost *c)
+static void fit_selection(const struct gf_refining *r, struct gf_selection_cost *c)
 {
 	struct gf_linear_fit fit;
 	struct points p;
@@ -397,14 +366,11 @@ void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
 
 	if (!selects(r->plan) || gf_selection_has(s, GF_SELECT_RECUTS))
 		return;
-	c = gf_processing_selection_of(p, gf_selection_name(s),
-				       r->fabric->device);
+	c = gf_processing_selection_of(p, gf_selection_name(s), r->fabric->device);
 	alpha_s = c->alpha_s;
 	beta_s = c->beta_s_per_byte;
 	fit_selection(r, c);
-	gf_text_addf(notes, "%s: %s -> %s a message, %s -> %s a byte\n",
-		     c->of.name, gf_human_time(alpha_s, &h[0]),
-		     gf_human_time(c->alpha_s, &h[1]),
-		     gf_human_time(beta_s, &h[2]),
-		     gf_human_time(c->beta_s_per_byte, &h[3]));
+	gf_text_addf(notes, "%s: %s -> %s a message, %s -> %s a byte\n", c->of.name,
+		     gf_human_time(alpha_s, &h[0]), gf_human_time(c->alpha_s, &h[1]),
+		     gf_human_time(beta_s, &h[2]), gf_human_time(c->beta_s_per_byte, &h[3]));
 }

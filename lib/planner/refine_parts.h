@@ -5,8 +5,7 @@
 #include "planner/refine.h"
 #include "simulator/predict.h"
 
-/* A plan, what a run of it showed, and the plan's prices; all but the traffic
- * is borrowed. */
+/* A plan, what a run of it showed, and the plan's prices; all but the traffic is borrowed. */
 struct gf_refining {
 	const struct gf_plan *plan;
 	const struct gf_measured *measured;
@@ -15,11 +14,10 @@ struct gf_refining {
 	const struct gf_model_profile *model; /* refined already */
 };
 
-/* Entries for the algorithms and codecs that the plan used, and the others as
- * they were; notes say what changed. A plan with a selection leaves them all,
- * and *out NULL if there are none. */
-int gf_refine_network(const struct gf_refining *r, struct gf_network **out,
-		      struct gf_text *notes, struct gf_error *err);
+/* Entries for the algorithms and codecs that the plan used, and the others as they were; notes say
+ * what changed. A plan with a selection leaves them all, and *out NULL if there are none. */
+int gf_refine_network(const struct gf_refining *r, struct gf_network **out, struct gf_text *notes,
+		      struct gf_error *err);
 /* The cost of the plan's selection, in place of that in `p`. */
 void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
 			 struct gf_text *notes);

@@ -5,9 +5,9 @@
 #include "base/registry.h"
 
 /*
- * To add a policy: one file here that fills a plan's messages (policy.h), its
- * declaration in policies.h, and a row below. gf-plan --list, --compare and the
- * tests follow; gf-plan(1) wants a sentence.
+ * To add a policy: one file here that fills a plan's messages (policy.h), its declaration in
+ * policies.h, and a row below. gf-plan --list, --compare and the tests follow; gf-plan(1) wants a
+ * sentence.
  *
  * Simple before clever: a tie goes to the earlier one.
  */

@@ -81,6 +81,6 @@ void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open)
 	if (r->fabric.ranks || ranks < 2)
 		return;
 	r->fabric.ranks = ranks;
-	gf_text_addf(open, "%s%d ranks as in the topology (--ranks)",
-		     open->length ? ", " : "", ranks);
+	gf_text_addf(open, "%s%d ranks as in the topology (--ranks)", open->length ? ", " : "",
+		     ranks);
 }

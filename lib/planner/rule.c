@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rule plan, for an unknown model or an unknown number of ranks: the bytes
- * from which a message is worth its startup, and the algorithm for each size.
+ * A rule plan, for an unknown model or an unknown number of ranks: the bytes from which a message
+ * is worth its startup, and the algorithm for each size.
  *
- * With a model, the threshold is the one that plans it best on the ranks
- * assumed; without, a message at the threshold spends a tenth of its time in
- * its startup: 9 a/b, as a power of two within bounds that suit any machine.
+ * With a model, the threshold is the one that plans it best on the ranks assumed; without, a
+ * message at the threshold spends a tenth of its time in its startup: 9 a/b, as a power of two
+ * within bounds that suit any machine.
  */
 #include <errno.h>
 #include <math.h>
@@ -27,8 +27,7 @@
 
 static int assumed_ranks(const struct gf_problem *problem)
 {
-	int ranks = gf_levels_ranks(problem->fabric.levels,
-				    problem->fabric.nlevels);
+	int ranks = gf_levels_ranks(problem->fabric.levels, problem->fabric.nlevels);
 
 	return ranks > 1 ? ranks : RANKS_ASSUMED;
 }
@@ -38,18 +37,15 @@ static double by_startup(const struct gf_menu *menu)
 	double bytes = LEAST_BYTES;
 
 	for (; bytes < MOST_BYTES; bytes *= 2) {
-		const struct gf_option *o =
-			&menu->options[gf_menu_pick(menu, bytes)];
+		const struct gf_option *o = &menu->options[gf_menu_pick(menu, bytes)];
 
-		if (o->line.startup_s <=
-		    STARTUP_SHARE * gf_line_s(&o->line, bytes))
+		if (o->line.startup_s <= STARTUP_SHARE * gf_line_s(&o->line, bytes))
 			break;
 	}
 	return bytes;
 }
 
-static int by_model(const struct gf_problem *problem, double *bytes,
-		    struct gf_error *err)
+static int by_model(const struct gf_problem *problem, double *bytes, struct gf_error *err)
 {
 	const struct gf_policy *threshold = gf_policy_find("threshold");
 	struct gf_plan p;
@@ -62,8 +58,8 @@ static int by_model(const struct gf_problem *problem, double *bytes,
 	return 0;
 }
 
-/* The envelope, neighbours of one way as one. Stages that were measured are
- * part of a way; others are found anew where the rule is bound. */
+/* The envelope, neighbours of one way as one. Stages that were measured are part of a way; others
+ * are found anew where the rule is bound. */
 static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
 {
 	size_t capacity = 0, i;
@@ -78,15 +74,12 @@ static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
 		if (menu->from_bytes[i] >= NO_MESSAGE_BYTES)
 			break;
 		from = (size_t)ceil(menu->from_bytes[i]);
-		a = rule->nalgorithms ? &rule->algorithms[rule->nalgorithms - 1]
-				      : NULL;
+		a = rule->nalgorithms ? &rule->algorithms[rule->nalgorithms - 1] : NULL;
 		if (a &&
-		    (from <= a->min_bytes ||
-		     (strcmp(a->algorithm, o->algorithm) == 0 &&
-		      gf_stages_same(a->stages, a->nstages, o->stages, n))))
+		    (from <= a->min_bytes || (strcmp(a->algorithm, o->algorithm) == 0 &&
+					      gf_stages_same(a->stages, a->nstages, o->stages, n))))
 			continue;
-		a = gf_array_push(&rule->algorithms, &rule->nalgorithms,
-				  &capacity);
+		a = gf_array_push(&rule->algorithms, &rule->nalgorithms, &capacity);
 		a->min_bytes = from;
 		a->algorithm = gf_xstrdup(o->algorithm);
 		a->stages = gf_stages_copy(o->stages, n);
@@ -100,20 +93,17 @@ static bool is(const char *option, size_t length, const char *name)
 }
 
 /* Does a rule say what that option chooses? */
-static bool serves(const struct gf_request *r, const char *option,
-		   size_t length)
+static bool serves(const struct gf_request *r, const char *option, size_t length)
 {
 	if (is(option, length, "system"))
 		return strcmp(r->system, "auto") == 0;
 	if (is(option, length, "policy"))
-		return strcmp(r->policy, "auto") == 0 ||
-		       strcmp(r->policy, "threshold") == 0;
+		return strcmp(r->policy, "auto") == 0 || strcmp(r->policy, "threshold") == 0;
 	return is(option, length, "lanes") || is(option, length, "threshold") ||
 	       is(option, length, "algorithm");
 }
 
-static int refuse_wishes(const struct gf_request *r, const char *lacking,
-			 struct gf_error *err)
+static int refuse_wishes(const struct gf_request *r, const char *lacking, struct gf_error *err)
 {
 	const char *at = r->wishes ? r->wishes : "";
 	size_t length;
@@ -121,17 +111,14 @@ static int refuse_wishes(const struct gf_request *r, const char *lacking,
 	for (; *at; at += length + (at[length] == ' ')) {
 		length = strcspn(at, " ");
 		if (!serves(r, at, length))
-			return gf_error_set(
-				err, -EINVAL,
-				"want %s to plan --%.*s, found none", lacking,
-				(int)length, at);
+			return gf_error_set(err, -EINVAL, "want %s to plan --%.*s, found none",
+					    lacking, (int)length, at);
 	}
 	return 0;
 }
 
-int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
-		    struct gf_plan *p, struct gf_text *notes,
-		    struct gf_error *err)
+int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, struct gf_plan *p,
+		    struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_rule *rule;
 	struct gf_menu menu;
@@ -140,9 +127,7 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 	int rc;
 
 	known = problem->fabric.ranks > 0;
-	rc = refuse_wishes(r,
-			   known ? "the tensors of a model"
-				 : "a number of ranks (--ranks)",
+	rc = refuse_wishes(r, known ? "the tensors of a model" : "a number of ranks (--ranks)",
 			   err);
 	if (rc < 0)
 		return rc;
@@ -159,8 +144,7 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 	if (rc == 0) {
 		memset(p, 0, sizeof(*p));
 		rule = gf_xcalloc(1, sizeof(*rule));
-		rule->threshold_bytes =
-			r->threshold_zero ? 0 : (size_t)fmax(bytes, 1);
+		rule->threshold_bytes = r->threshold_zero ? 0 : (size_t)fmax(bytes, 1);
 		rule->lanes = r->lanes ? r->lanes : 1;
 		set_algorithms(&menu, rule);
 		p->rule = rule;
@@ -173,8 +157,7 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 		gf_plan_take_fabric(p, &problem->fabric);
 		p->staleness = 1;
 		gf_text_addf(notes, "%s: the plan is a rule that binds to %s\n",
-			     known ? "no model is known"
-				   : "the number of ranks is not known",
+			     known ? "no model is known" : "the number of ranks is not known",
 			     known ? "any model" : "any model and ranks");
 	}
 	gf_menu_release(&menu);

@@ -15,8 +15,7 @@ void gf_option_tell(const struct gf_option *o, struct gf_message *m)
 
 	m->algorithm = gf_xstrdup(o->algorithm);
 	m->codec = gf_xstrdup(o->codec);
-	m->stages =
-		o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages)) : NULL;
+	m->stages = o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages)) : NULL;
 	m->nstages = o->nstages;
 	for (k = 0; k < o->nstages; k++) {
 		m->stages[k].factor = o->stages[k].factor;
@@ -24,8 +23,7 @@ void gf_option_tell(const struct gf_option *o, struct gf_message *m)
 	}
 }
 
-static void copy_messages(const struct gf_workbench *w,
-			  const struct gf_draft *d, struct gf_plan *p)
+static void copy_messages(const struct gf_workbench *w, const struct gf_draft *d, struct gf_plan *p)
 {
 	size_t i;
 
@@ -55,8 +53,8 @@ static bool split(const struct gf_draft *d)
 	return false;
 }
 
-static int predict(const struct gf_workbench *w, const struct gf_draft *d,
-		   struct gf_plan *p, struct gf_error *err)
+static int predict(const struct gf_workbench *w, const struct gf_draft *d, struct gf_plan *p,
+		   struct gf_error *err)
 {
 	int lanes = d->lanes > d->lanes_allowed ? d->lanes : d->lanes_allowed;
 	int rc = gf_plan_predict(p, w->in->fabric.derived, err);
@@ -64,15 +62,15 @@ static int predict(const struct gf_workbench *w, const struct gf_draft *d,
 
 	out->fastest_s = d->fastest_s;
 	/* of the problem, which the plan need not have used up */
-	out->lower_bound_s = split(d) ? gf_workbench_split_bound_s(w, lanes)
-				      : gf_workbench_bound_s(w, lanes);
+	out->lower_bound_s =
+		split(d) ? gf_workbench_split_bound_s(w, lanes) : gf_workbench_bound_s(w, lanes);
 	/* by lines, too */
 	out->lower_bound_s = fmin(out->lower_bound_s, out->iteration_s);
 	return rc;
 }
 
-static int finish(const struct gf_workbench *w, struct gf_draft *d,
-		  const char *policy, struct gf_plan *p, struct gf_error *err)
+static int finish(const struct gf_workbench *w, struct gf_draft *d, const char *policy,
+		  struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_problem *in = w->in;
 
@@ -90,20 +88,18 @@ static int finish(const struct gf_workbench *w, struct gf_draft *d,
 }
 
 /*
- * Drafts are made by the lines of messages that everything divides. On levels,
- * a plan's own messages may take a little less or more. So the plans of the
- * other policies are predicted, too, and none of them is faster by more than
- * the tolerance.
+ * Drafts are made by the lines of messages that everything divides. On levels, a plan's own
+ * messages may take a little less or more. So the plans of the other policies are predicted, too,
+ * and none of them is faster by more than the tolerance.
  */
-static int find_better(const struct gf_workbench *w, bool automatic,
-		       struct gf_plan *p, struct gf_error *err)
+static int find_better(const struct gf_workbench *w, bool automatic, struct gf_plan *p,
+		       struct gf_error *err)
 {
 	struct gf_plan other;
 	size_t i;
 	int rc = 0;
 
-	if (w->menu.options[0].origin != GF_PRICE_DERIVED ||
-	    w->in->fabric.nlevels < 2)
+	if (w->menu.options[0].origin != GF_PRICE_DERIVED || w->in->fabric.nlevels < 2)
 		return 0;
 	for (i = 0; gf_policies[i] && rc == 0; i++) {
 		const struct gf_policy *policy = gf_policies[i];
@@ -112,13 +108,9 @@ static int find_better(const struct gf_workbench *w, bool automatic,
 		if (!policy->automatic || policy == &gf_policy_optimal)
 			continue;
 		gf_draft_make(&d, w, policy, w->in->lanes);
-		rc = finish(w, &d,
-			    automatic ? policy->name : gf_policy_optimal.name,
-			    &other, err);
+		rc = finish(w, &d, automatic ? policy->name : gf_policy_optimal.name, &other, err);
 		gf_draft_release(&d);
-		if (rc == 0 &&
-		    (!w->in->max_messages ||
-		     other.nmessages <= w->in->max_messages) &&
+		if (rc == 0 && (!w->in->max_messages || other.nmessages <= w->in->max_messages) &&
 		    other.predicted->iteration_s * (1 + w->in->tolerance) <
 			    p->predicted->iteration_s) {
 			struct gf_plan worse = *p;
@@ -131,9 +123,8 @@ static int find_better(const struct gf_workbench *w, bool automatic,
 	return rc;
 }
 
-static int run(const struct gf_policy *policy, bool automatic,
-	       const struct gf_problem *in, struct gf_plan *p,
-	       struct gf_error *err)
+static int run(const struct gf_policy *policy, bool automatic, const struct gf_problem *in,
+	       struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_problem problem = *in;
 	struct gf_draft d = {0};
@@ -155,15 +146,14 @@ static int run(const struct gf_policy *policy, bool automatic,
 	return rc;
 }
 
-int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
-		  struct gf_plan *p, struct gf_error *err)
+int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in, struct gf_plan *p,
+		  struct gf_error *err)
 {
 	return run(policy, false, in, p, err);
 }
 
 /* `optimal` drafts the other policies and searches from one lane up. */
-int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p,
-		   struct gf_error *err)
+int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p, struct gf_error *err)
 {
 	return run(&gf_policy_optimal, true, in, p, err);
 }

@@ -20,14 +20,12 @@ static void add_times(const struct gf_prediction *pr, struct gf_text *out)
 {
 	struct gf_human h[2];
 
-	gf_text_addf(out, "%s a step, %s of it exposed",
-		     gf_human_time(pr->iteration_s, &h[0]),
+	gf_text_addf(out, "%s a step, %s of it exposed", gf_human_time(pr->iteration_s, &h[0]),
 		     gf_human_time(pr->exposed_comm_s, &h[1]));
 	/* the bound and the plan are sums in another order */
 	if (pr->lower_bound_s > 0)
-		gf_text_addf(
-			out, ", %.1f %% above the bound",
-			100 * fmax(pr->iteration_s / pr->lower_bound_s - 1, 0));
+		gf_text_addf(out, ", %.1f %% above the bound",
+			     100 * fmax(pr->iteration_s / pr->lower_bound_s - 1, 0));
 	if (pr->iteration_high_s > 0)
 		gf_text_addf(out, " (%s to %s by the doubt of the fits)",
 			     gf_human_time(pr->iteration_low_s, &h[0]),
@@ -38,9 +36,8 @@ static void add_axes(const struct gf_plan *p, struct gf_text *out)
 {
 	struct gf_plan_brief b = gf_plan_brief(p);
 
-	gf_text_addf(out, "%zu message%s on %d lane%s by %s", b.nmessages,
-		     plural(b.nmessages), b.lanes, plural((size_t)b.lanes),
-		     b.algorithms);
+	gf_text_addf(out, "%zu message%s on %d lane%s by %s", b.nmessages, plural(b.nmessages),
+		     b.lanes, plural((size_t)b.lanes), b.algorithms);
 	if (b.policy[0])
 		gf_text_addf(out, ", policy %s", b.policy);
 	if (!gf_codec_is_plain(b.codecs))
@@ -67,8 +64,7 @@ static void add_rule(const struct gf_rule *r, struct gf_text *out)
 		gf_text_addf(out, "%s", i ? ", " : "by ");
 		gf_stages_text_of(out, a->algorithm, a->stages, a->nstages);
 		if (a->min_bytes)
-			gf_text_addf(out, " from %s",
-				     gf_human_size((double)a->min_bytes, &h));
+			gf_text_addf(out, " from %s", gf_human_size((double)a->min_bytes, &h));
 	}
 }
 
@@ -81,43 +77,33 @@ void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
 	if (!o->plan)
 		return;
 	gf_sim_border(p, &border);
-	gf_text_addf(out,
-		     "period %s: groups of %d rank%s exchange every %zu "
-		     "step%s",
-		     gf_period_name(o), o->group_ranks,
-		     plural((size_t)o->group_ranks), o->steps,
+	gf_text_addf(out, "period %s: groups of %d rank%s exchange every %zu step%s",
+		     gf_period_name(o), o->group_ranks, plural((size_t)o->group_ranks), o->steps,
 		     plural(o->steps));
 	if (o->fragments > 1)
 		gf_text_addf(out, ", %zu fragments in turn", o->fragments);
 	if (o->delay)
-		gf_text_addf(out, ", beside the next %zu step%s", o->delay,
-			     plural(o->delay));
+		gf_text_addf(out, ", beside the next %zu step%s", o->delay, plural(o->delay));
 	if (o->begin_steps)
-		gf_text_addf(out, ", the first %zu step%s in each",
-			     o->begin_steps, plural(o->begin_steps));
+		gf_text_addf(out, ", the first %zu step%s in each", o->begin_steps,
+			     plural(o->begin_steps));
 	if (o->period_s > 0)
 		gf_text_addf(out, "; a period takes %s, %s of it exposed",
-			     gf_human_time(o->period_s, &h[0]),
-			     gf_human_time(o->exposed_s, &h[1]));
-	gf_text_addf(
-		out,
-		"; %s a step leave a group, 1/%.0f of what all gradients "
-		"take; %s more memory a rank; results differ from "
-		"synchronous SGD\n",
-		gf_human_size(border.group_bytes / (double)o->steps, &h[0]),
-		border.plain_group_bytes * (double)o->steps /
-			border.group_bytes,
-		gf_human_size(gf_sim_period_bytes(p), &h[1]));
+			     gf_human_time(o->period_s, &h[0]), gf_human_time(o->exposed_s, &h[1]));
+	gf_text_addf(out,
+		     "; %s a step leave a group, 1/%.0f of what all gradients take; %s more memory "
+		     "a rank; results differ from synchronous SGD\n",
+		     gf_human_size(border.group_bytes / (double)o->steps, &h[0]),
+		     border.plain_group_bytes * (double)o->steps / border.group_bytes,
+		     gf_human_size(gf_sim_period_bytes(p), &h[1]));
 }
 
 /* What a fragment does in steps first to last; the first of "[-]" that is so.
  */
-static char fragment_in(const struct gf_period *o, size_t fragment,
-			size_t first, size_t last)
+static char fragment_in(const struct gf_period *o, size_t fragment, size_t first, size_t last)
 {
 	const size_t between = o->steps / o->fragments;
-	const size_t begins = (fragment + 1) * between,
-		     ends = begins + o->delay;
+	const size_t begins = (fragment + 1) * between, ends = begins + o->delay;
 
 	if (begins >= first && begins <= last)
 		return o->delay ? '[' : '|';
@@ -126,8 +112,7 @@ static char fragment_in(const struct gf_period *o, size_t fragment,
 	return begins < first && ends > last ? '-' : '.';
 }
 
-void gf_plan_period_chart(const struct gf_plan *p, size_t window,
-			  struct gf_text *out)
+void gf_plan_period_chart(const struct gf_plan *p, size_t window, struct gf_text *out)
 {
 	const struct gf_period *o = &p->period;
 	const size_t all = o->steps + o->delay;
@@ -138,24 +123,20 @@ void gf_plan_period_chart(const struct gf_plan *p, size_t window,
 	for (f = 0; f < o->fragments; f++) {
 		gf_text_addf(out, "fragment %-4zu ", f);
 		for (step = 1; step <= all; step += per)
-			gf_text_addf(out, "%c",
-				     fragment_in(o, f, step, step + per - 1));
+			gf_text_addf(out, "%c", fragment_in(o, f, step, step + per - 1));
 		gf_text_addf(out, "\n");
 	}
 	gf_text_addf(out, "%zu steps", all);
 	if (per > 1)
 		gf_text_addf(out, ", %zu to a mark", per);
-	gf_text_addf(out, "; | or [: its exchange begins after the step, -: is "
-			  "beside it, ]: ends\n");
+	gf_text_addf(out,
+		     "; | or [: its exchange begins after the step, -: is beside it, ]: ends\n");
 	if (o->begin_steps)
-		gf_text_addf(out,
-			     "the first %zu step%s of all: an exchange after "
-			     "each\n",
+		gf_text_addf(out, "the first %zu step%s of all: an exchange after each\n",
 			     o->begin_steps, plural(o->begin_steps));
 }
 
-void gf_plan_summary(const struct gf_plan *p, const char *open,
-		     struct gf_text *out)
+void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *out)
 {
 	if (p->rule) {
 		gf_text_addf(out, "a rule for any model and ranks: ");
@@ -187,10 +168,8 @@ static void rule_table(const struct gf_rule *r, struct gf_text *out)
 		struct gf_text way = {0};
 
 		gf_stages_text_of(&way, a->algorithm, a->stages, a->nstages);
-		gf_table_cells(
-			&t, "%s\t%s\t%s",
-			gf_human_size((double)a->min_bytes, &h), way.data,
-			a->codec ? a->codec : gf_codecs[GF_CODEC_F32].name);
+		gf_table_cells(&t, "%s\t%s\t%s", gf_human_size((double)a->min_bytes, &h), way.data,
+			       a->codec ? a->codec : gf_codecs[GF_CODEC_F32].name);
 		gf_text_release(&way);
 	}
 	gf_table_print(&t, out);
@@ -200,19 +179,16 @@ static void rule_table(const struct gf_rule *r, struct gf_text *out)
 static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 {
 	const struct gf_message *m = &p->messages[i];
-	const struct gf_predicted_message *times =
-		p->predicted ? &p->predicted->messages[i] : NULL;
+	const struct gf_predicted_message *times = p->predicted ? &p->predicted->messages[i] : NULL;
 	char *way = gf_plan_runs_text(p, m->first, m->last, m);
 	struct gf_human h[3];
 
-	gf_table_cells(
-		t, "%zu\t%zu-%zu\t%s\t%s\t%s\t%s", i, m->first, m->last,
-		gf_human_size((double)gf_plan_message_bytes(p, i), &h[0]), way,
-		m->codec, gf_mode_names[m->mode]);
+	gf_table_cells(t, "%zu\t%zu-%zu\t%s\t%s\t%s\t%s", i, m->first, m->last,
+		       gf_human_size((double)gf_plan_message_bytes(p, i), &h[0]), way, m->codec,
+		       gf_mode_names[m->mode]);
 	free(way);
 	if (times)
-		gf_table_cells(t, "%s\t%s\t%s",
-			       gf_human_time(times->ready_s, &h[0]),
+		gf_table_cells(t, "%s\t%s\t%s", gf_human_time(times->ready_s, &h[0]),
 			       gf_human_time(times->start_s, &h[1]),
 			       gf_human_time(times->end_s, &h[2]));
 }
@@ -236,8 +212,7 @@ void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
 	if (gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return;
 	gf_period_outer(p, &outer);
-	gf_text_addf(out, "\nbetween groups, every %zu steps:\n",
-		     p->period.steps);
+	gf_text_addf(out, "\nbetween groups, every %zu steps:\n", p->period.steps);
 	gf_plan_table(&outer, out);
 	gf_plan_release(&outer);
 }

@@ -14,9 +14,7 @@ const struct gf_system gf_systems[] = {
 	},
 	{
 		.name = "gradientflow",
-		.description =
-			"lazy all-reduce, f16 on the wire, chunks chosen "
-			"by norm",
+		.description = "lazy all-reduce, f16 on the wire, chunks chosen by norm",
 		.source = "GradientFlow (Sun et al. 2019)",
 		.policy = "threshold",
 		.algorithm = "ring",
@@ -27,8 +25,7 @@ const struct gf_system gf_systems[] = {
 	},
 	{
 		.name = "pipe-sgd",
-		.description = "gradients of the step before, one message, "
-			       "truncated to 16 bits",
+		.description = "gradients of the step before, one message, truncated to 16 bits",
 		.source = "Pipe-SGD (Li et al. 2018)",
 		.policy = "single",
 		.algorithm = "ring",
@@ -39,8 +36,7 @@ const struct gf_system gf_systems[] = {
 	},
 	{
 		.name = "gtopk",
-		.description = "the k largest gradients of all ranks, one "
-			       "message",
+		.description = "the k largest gradients of all ranks, one message",
 		.source = "gTop-k (Shi et al. 2019)",
 		.policy = "single",
 		.algorithm = "ring",
@@ -51,8 +47,7 @@ const struct gf_system gf_systems[] = {
 	},
 	{
 		.name = "topk",
-		.description = "the k largest gradients of each rank, one "
-			       "message",
+		.description = "the k largest gradients of each rank, one message",
 		.source = "Top-k S-SGD (gTop-k, Shi et al. 2019, section II)",
 		.policy = "single",
 		.algorithm = "ring",
@@ -71,8 +66,7 @@ const struct gf_system gf_systems[] = {
 	},
 	{
 		.name = "blueconnect",
-		.description = "one message, decomposed along the network's "
-			       "levels",
+		.description = "one message, decomposed along the network's levels",
 		.source = "BlueConnect (Cho et al. 2019)",
 		.policy = "single",
 		.algorithm = "blueconnect",

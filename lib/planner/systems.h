@@ -5,9 +5,9 @@
 #include "doc/plan.h"
 
 /*
- * A published system as a point on the six axes. Whatever the user asks for by
- * an option of its own replaces the system's choice (planner/axes.h); what then
- * contradicts itself is refused, here or by gf_plan_check.
+ * A published system as a point on the six axes. Whatever the user asks for by an option of its own
+ * replaces the system's choice (planner/axes.h); what then contradicts itself is refused, here or
+ * by gf_plan_check.
  */
 struct gf_system {
 	const char *name;

@@ -19,16 +19,12 @@
 static int check_names(const struct gf_request *r, struct gf_error *err)
 {
 	static const struct gf_registry policies = {gf_policies, 0, NULL};
-	static const struct gf_registry systems = {gf_systems,
-						   sizeof(*gf_systems), NULL};
+	static const struct gf_registry systems = {gf_systems, sizeof(*gf_systems), NULL};
 
-	if (r->policy && strcmp(r->policy, "auto") != 0 &&
-	    !gf_policy_find(r->policy))
-		return gf_registry_refuse(&policies, "--policy", "auto",
-					  r->policy, err);
+	if (r->policy && strcmp(r->policy, "auto") != 0 && !gf_policy_find(r->policy))
+		return gf_registry_refuse(&policies, "--policy", "auto", r->policy, err);
 	if (r->system && !gf_system_find(r->system))
-		return gf_registry_refuse(&systems, "--system", NULL, r->system,
-					  err);
+		return gf_registry_refuse(&systems, "--system", NULL, r->system, err);
 	return 0;
 }
 
@@ -47,13 +43,13 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 	};
 }
 
-/* Ranks beyond the topology's are taken for more groups of its outermost level.
- * A host by itself has no more: -EINVAL. */
-static int grow(const struct gf_request *r, const struct gf_problem *p,
-		struct gf_text *notes, struct gf_error *err)
+/* Ranks beyond the topology's are taken for more groups of its outermost level. A host by itself
+ * has no more: -EINVAL. */
+static int grow(const struct gf_request *r, const struct gf_problem *p, struct gf_text *notes,
+		struct gf_error *err)
 {
-	int ranks = p->fabric.ranks,
-	    here = gf_levels_ranks(p->fabric.levels, p->fabric.nlevels), inner;
+	int ranks = p->fabric.ranks, here = gf_levels_ranks(p->fabric.levels, p->fabric.nlevels),
+	    inner;
 	const struct gf_level *top;
 
 	if (!p->fabric.levels || ranks <= here ||
@@ -62,22 +58,20 @@ static int grow(const struct gf_request *r, const struct gf_problem *p,
 	if (r->one_host)
 		return gf_error_set(
 			err, -EINVAL,
-			"--ranks: want at most %d, those of the one "
-			"host that the topology describes, got %d "
-			"(gf-topo --synthetic describes a network)",
+			"--ranks: want at most %d, those of the one host that the topology "
+			"describes, got %d (gf-topo --synthetic describes a network)",
 			here, ranks);
 	top = &p->fabric.levels[p->fabric.nlevels - 1];
 	inner = here / (int)top->size;
 	gf_text_addf(notes,
-		     "%d ranks are more than the topology's %d: its level %s "
-		     "is taken for %d wide in place of %zu\n",
-		     ranks, here, top->name, (ranks + inner - 1) / inner,
-		     top->size);
+		     "%d ranks are more than the topology's %d: its level %s is taken for %d wide "
+		     "in place of %zu\n",
+		     ranks, here, top->name, (ranks + inner - 1) / inner, top->size);
 	return 0;
 }
 
-/* What is no sum is not priced by the menu: of the codecs that are allowed,
- * messages begin with f32. */
+/* What is no sum is not priced by the menu: of the codecs that are allowed, messages begin with
+ * f32. */
 static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 {
 	size_t i;
@@ -90,9 +84,9 @@ static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 	return false;
 }
 
-/* Factors as large as the levels, unless the user gave some. Fewer ranks than
- * the levels have fill the inner ones first, and more widen the outermost.
- * Ranks that do not fill a level leave the choice open, with a note. */
+/* Factors as large as the levels, unless the user gave some. Fewer ranks than the levels have fill
+ * the inner ones first, and more widen the outermost. Ranks that do not fill a level leave the
+ * choice open, with a note. */
 static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 {
 	struct gf_problem *p = &t->problem;
@@ -101,8 +95,7 @@ static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 	int left = f->ranks;
 
 	if (!t->system.by_levels || p->nfactors || !f->nlevels ||
-	    (p->algorithm &&
-	     !gf_algorithm_has(p->algorithm, GF_ALGORITHM_LEVELS)))
+	    (p->algorithm && !gf_algorithm_has(p->algorithm, GF_ALGORITHM_LEVELS)))
 		return;
 	t->by_levels = gf_xcalloc(f->nlevels, sizeof(*t->by_levels));
 	for (i = 0; i < f->nlevels && left > 1; i++) {
@@ -112,8 +105,8 @@ static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 			size = left;
 		if (left % size) {
 			gf_text_addf(notes,
-				     "%d ranks do not fill level %s, %d wide: "
-				     "the factors are chosen by their times\n",
+				     "%d ranks do not fill level %s, %d wide: the factors are "
+				     "chosen by their times\n",
 				     f->ranks, f->levels[i].name, size);
 			return;
 		}
@@ -126,8 +119,7 @@ static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 }
 
 /* Sets what the user left open as the system does it. */
-static int apply_system(struct gf_task *t, struct gf_text *notes,
-			struct gf_error *err)
+static int apply_system(struct gf_task *t, struct gf_text *notes, struct gf_error *err)
 {
 	const struct gf_system *s = &t->system;
 	struct gf_problem *p = &t->problem;
@@ -144,8 +136,7 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 	if (plain_only(&t->selection, p))
 		p->codecs = NULL;
 	/* what sets go by is theirs */
-	if (p->algorithm || !s->algorithm ||
-	    gf_selection_has(&t->selection, GF_SELECT_SETS))
+	if (p->algorithm || !s->algorithm || gf_selection_has(&t->selection, GF_SELECT_SETS))
 		return 0;
 	p->algorithm = s->algorithm;
 	rc = gf_menu_init(&menu, p, err);
@@ -157,16 +148,16 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 		return rc;
 	p->algorithm = NULL;
 	gf_text_addf(notes,
-		     "%s exchanges by %s, whose cost is not known here: the "
-		     "cheapest algorithm is used\n",
+		     "%s exchanges by %s, whose cost is not known here: the cheapest algorithm is "
+		     "used\n",
 		     s->name, s->algorithm);
 	return 0;
 }
 
-/* The threshold of lazy all-reduce for this problem, given or searched, and a
- * time that no plan of it beats. */
-static int find_packs(const struct gf_problem *in, size_t *threshold_bytes,
-		      double *bound_s, struct gf_error *err)
+/* The threshold of lazy all-reduce for this problem, given or searched, and a time that no plan of
+ * it beats. */
+static int find_packs(const struct gf_problem *in, size_t *threshold_bytes, double *bound_s,
+		      struct gf_error *err)
 {
 	struct gf_draft d = {0};
 	struct gf_workbench w;
@@ -176,28 +167,25 @@ static int find_packs(const struct gf_problem *in, size_t *threshold_bytes,
 		return rc;
 	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
 	*threshold_bytes = d.threshold_bytes;
-	*bound_s =
-		gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
+	*bound_s = gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
 	gf_draft_release(&d);
 	gf_workbench_release(&w);
 	return 0;
 }
 
 /*
- * A selection that cuts messages anew sends packs of kept bytes in all but the
- * first steps. The packs choose the threshold and give the bound.
+ * A selection that cuts messages anew sends packs of kept bytes in all but the first steps. The
+ * packs choose the threshold and give the bound.
  */
 static int pack(struct gf_task *t, struct gf_error *err)
 {
 	struct gf_problem kept = t->problem;
 	struct gf_wire wires[GF_WIRES_MOST];
 
-	gf_selection_wire(&t->selection, kept.model->tensors,
-			  kept.model->ntensors,
+	gf_selection_wire(&t->selection, kept.model->tensors, kept.model->ntensors,
 			  gf_model_profile_elems(kept.model), wires);
 	kept.keep = wires[0].share;
-	if (t->policy == &gf_policy_single && !kept.threshold_bytes &&
-	    !kept.threshold_zero)
+	if (t->policy == &gf_policy_single && !kept.threshold_bytes && !kept.threshold_zero)
 		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
 	return find_packs(&kept, &t->problem.threshold_bytes, &t->bound_s, err);
 }
@@ -212,10 +200,10 @@ static bool measured_with(const struct gf_network *n, const char *codec)
 	return false;
 }
 
-/* Adds a name to the list of those that cost nothing, or of those whose costs
- * were not measured here. */
-static void judge(const struct gf_processing_entry *e, const char *name,
-		  struct gf_text *free, struct gf_text *assumed)
+/* Adds a name to the list of those that cost nothing, or of those whose costs were not measured
+ * here. */
+static void judge(const struct gf_processing_entry *e, const char *name, struct gf_text *free,
+		  struct gf_text *assumed)
 {
 	struct gf_text *list = !e ? free : e->assumed ? assumed : NULL;
 
@@ -232,28 +220,24 @@ static bool among(const char *const *names, const char *name)
 static void judge_codecs(const struct gf_problem *p, const char *const *judged,
 			 struct gf_text *free, struct gf_text *assumed)
 {
-	const struct gf_fabric f = {.processing = p->fabric.processing,
-				    .device = p->model->device};
+	const struct gf_fabric f = {.processing = p->fabric.processing, .device = p->model->device};
 	size_t i;
 
 	for (i = 0; p->codecs && p->codecs[i]; i++) {
 		const char *codec = p->codecs[i];
 
-		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
-		    !among(judged, codec) &&
+		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) && !among(judged, codec) &&
 		    !measured_with(p->fabric.network, codec))
-			judge((const void *)gf_fabric_codec(&f, codec), codec,
-			      free, assumed);
+			judge((const void *)gf_fabric_codec(&f, codec), codec, free, assumed);
 	}
 }
 
-/* Notes which codecs and selections that may be used are taken for free, and
- * whose costs are assumed. */
+/* Notes which codecs and selections that may be used are taken for free, and whose costs are
+ * assumed. */
 static void note_processing(const struct gf_task *t, struct gf_text *notes)
 {
 	const struct gf_problem *p = &t->problem;
-	const struct gf_fabric f = {.processing = p->fabric.processing,
-				    .device = p->model->device};
+	const struct gf_fabric f = {.processing = p->fabric.processing, .device = p->model->device};
 	struct gf_text free = {0}, assumed = {0};
 	const char *name = gf_selection_name(&t->selection);
 
@@ -261,34 +245,29 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
 		judge_codecs(&t->outer, p->codecs, &free, &assumed);
 	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
-		judge((const void *)gf_fabric_selection(&f, name), name, &free,
-		      &assumed);
+		judge((const void *)gf_fabric_selection(&f, name), name, &free, &assumed);
 	if (free.length)
 		gf_text_addf(notes,
-			     "no profile says what this costs the processor, "
-			     "and it is taken for free: %s\n",
+			     "no profile says what this costs the processor, and it is taken for "
+			     "free: %s\n",
 			     free.data);
 	if (assumed.length)
-		gf_text_addf(notes,
-			     "what this costs the processor is assumed: %s\n",
-			     assumed.data);
+		gf_text_addf(notes, "what this costs the processor is assumed: %s\n", assumed.data);
 	gf_text_release(&free);
 	gf_text_release(&assumed);
 }
 
-/* Plans that differ by less than the doubt of the measurements count as equal.
- * There is a limit: most of the doubt is the same for both. */
+/* Plans that differ by less than the doubt of the measurements count as equal. There is a limit:
+ * most of the doubt is the same for both. */
 static double default_tolerance(const struct gf_network *net)
 {
-	return fmin(fmax(GF_TOLERANCE, gf_uncertainty_least(net)),
-		    GF_TOLERANCE_MOST);
+	return fmin(fmax(GF_TOLERANCE, gf_uncertainty_least(net)), GF_TOLERANCE_MOST);
 }
 
-static int pose_whole(const struct gf_request *r, struct gf_task *t,
-		      struct gf_text *notes, struct gf_error *err)
+static int pose_whole(const struct gf_request *r, struct gf_task *t, struct gf_text *notes,
+		      struct gf_error *err)
 {
-	const struct gf_select_plan *selection =
-		gf_selection_plan(&t->selection);
+	const struct gf_select_plan *selection = gf_selection_plan(&t->selection);
 	struct gf_problem *p = &t->problem;
 	const char *policy = r->policy ? r->policy : t->system.policy;
 	int rc;
@@ -298,29 +277,26 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	p->release = t->system.release;
 	p->tolerance = r->tolerance_asked ? r->tolerance
 		       : t->policy        ? 0
-				   : default_tolerance(r->fabric.network);
+					  : default_tolerance(r->fabric.network);
 	p->fabric.servers = t->system.servers;
 	/* documents count every rank, --ranks those that compute */
 	if (r->ranks_asked)
 		p->fabric.ranks += p->fabric.servers;
 	if (gf_problem_workers(p) < 1)
 		return gf_error_set(err, -EINVAL,
-				    "--servers: want a rank beside the server, "
-				    "got %d ranks in all",
+				    "--servers: want a rank beside the server, got %d ranks in all",
 				    r->fabric.ranks);
 	if (r->algorithm && gf_selection_has(&t->selection, GF_SELECT_SETS))
 		return gf_error_set(err, -EINVAL,
-				    "--algorithm: want none with selection %s, "
-				    "which has an exchange of its own, got %s",
-				    gf_selection_name(&t->selection),
-				    r->algorithm);
+				    "--algorithm: want none with selection %s, which has an "
+				    "exchange of its own, got %s",
+				    gf_selection_name(&t->selection), r->algorithm);
 	rc = grow(r, p, notes, err);
 	rc = rc ? rc : gf_task_pose_period(t, r, err);
 	if (rc < 0)
 		return rc;
 	if (r->axes) {
-		rc = gf_axes_algorithm(r->axes, gf_problem_workers(p),
-				       &p->algorithm, err);
+		rc = gf_axes_algorithm(r->axes, gf_problem_workers(p), &p->algorithm, err);
 		if (rc < 0)
 			return rc;
 		p->factors = r->axes->factors;
@@ -329,8 +305,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	factor_by_levels(t, notes);
 	rc = apply_system(t, notes, err);
 	if (rc == 0 && selection->fit)
-		rc = selection->fit(t->selection.params, p->model,
-				    gf_axes_asked, r->axes, notes, err);
+		rc = selection->fit(t->selection.params, p->model, gf_axes_asked, r->axes, notes,
+				    err);
 	if (rc == 0 && selection->traits & GF_SELECT_RECUTS)
 		rc = pack(t, err);
 	if (rc == 0)
@@ -338,8 +314,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	return rc;
 }
 
-int gf_request_pose(const struct gf_request *r, struct gf_task *t,
-		    struct gf_text *notes, struct gf_error *err)
+int gf_request_pose(const struct gf_request *r, struct gf_task *t, struct gf_text *notes,
+		    struct gf_error *err)
 {
 	int rc = check_names(r, err);
 
@@ -354,14 +330,13 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 	t->problem.fabric.derived = &t->derived;
 	if (!r->fabric.network && !r->fabric.nlevels)
 		rc = gf_error_set(err, -EINVAL,
-				  "want a topology or a profile with a "
-				  "network, found neither");
+				  "want a topology or a profile with a network, found neither");
 	else if (r->model && r->fabric.ranks)
 		rc = pose_whole(r, t, notes, err);
 	else if (r->axes && r->axes->period > 0)
 		rc = gf_error_set(err, -EINVAL,
-				  "--period: want a model and a number of "
-				  "ranks (--model, --ranks), found no %s",
+				  "--period: want a model and a number of ranks (--model, "
+				  "--ranks), found no %s",
 				  r->model ? "ranks" : "model");
 	if (rc < 0)
 		gf_task_release(t);
@@ -370,23 +345,19 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 
 static void note_derived(const struct gf_problem *p, struct gf_text *notes)
 {
-	static const char slower[] =
-		"n messages at once are taken for n times slower";
+	static const char slower[] = "n messages at once are taken for n times slower";
 	const int ranks = p->fabric.ranks;
 	const struct gf_derived *d = p->fabric.derived;
 	bool crowded = p->lanes != 1 && d->unknown;
 
 	if (d->unpriced)
 		gf_text_addf(notes,
-			     "%s on %d ranks has too many steps to replay: its "
-			     "cost is a closed form's%s%s\n",
-			     d->unpriced, ranks, crowded ? ", and " : "",
-			     crowded ? slower : "");
+			     "%s on %d ranks has too many steps to replay: its cost is a closed "
+			     "form's%s%s\n",
+			     d->unpriced, ranks, crowded ? ", and " : "", crowded ? slower : "");
 	else if (crowded)
-		gf_text_addf(notes,
-			     "%s on %d ranks has too many steps to replay: "
-			     "%s\n",
-			     d->unknown, ranks, slower);
+		gf_text_addf(notes, "%s on %d ranks has too many steps to replay: %s\n", d->unknown,
+			     ranks, slower);
 }
 
 void gf_task_note(const struct gf_task *t, struct gf_text *notes)

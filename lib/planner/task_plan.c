@@ -15,14 +15,12 @@
 
 bool gf_task_is_plain(const struct gf_task *t)
 {
-	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
-	       t->system.staleness == 1;
+	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) && t->system.staleness == 1;
 }
 
-/* What an exchange cannot do without: with several lanes and stale gradients,
- * its startup may pass while the exchange before it sends. */
-static double exchange_bound_s(const struct gf_task *t,
-			       const struct gf_workbench *w)
+/* What an exchange cannot do without: with several lanes and stale gradients, its startup may pass
+ * while the exchange before it sends. */
+static double exchange_bound_s(const struct gf_task *t, const struct gf_workbench *w)
 {
 	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
 	double bound_s = gf_workbench_exchange_bound_s(w, lanes);
@@ -40,8 +38,7 @@ static double exchange_bound_s(const struct gf_task *t,
 static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 {
 	const struct gf_model_profile *m = t->problem.model;
-	double compute_s =
-		m->forward_s + m->backward_s + gf_problem_update_s(&t->problem);
+	double compute_s = m->forward_s + m->backward_s + gf_problem_update_s(&t->problem);
 	double exchange_s;
 	struct gf_workbench w;
 	int rc;
@@ -54,14 +51,12 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 		return rc;
 	exchange_s = exchange_bound_s(t, &w);
 	gf_workbench_release(&w);
-	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
-					   : compute_s + exchange_s;
+	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s) : compute_s + exchange_s;
 	return 0;
 }
 
 /* Selection, staleness and release. */
-static int set_axes(const struct gf_task *t, struct gf_plan *p,
-		    struct gf_error *err)
+static int set_axes(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_system *s = &t->system;
 	size_t i;
@@ -79,8 +74,7 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 	return gf_plan_check(p, err);
 }
 
-int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
-		    struct gf_error *err)
+int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err)
 {
 	struct gf_fabric fabric = gf_plan_fabric(p);
 	struct gf_sim_result result = {0};
@@ -90,8 +84,7 @@ int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
 	if (!out) {
 		p->predicted = out = gf_xcalloc(1, sizeof(*out));
 		out->nmessages = p->nmessages;
-		out->messages =
-			gf_xcalloc(p->nmessages, sizeof(*out->messages));
+		out->messages = gf_xcalloc(p->nmessages, sizeof(*out->messages));
 	}
 	fabric.derived = derived;
 	result.messages = out->messages;
@@ -105,8 +98,7 @@ int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
 }
 
 /* The bound of a plain plan is that of its search. */
-static int predict(const struct gf_task *t, struct gf_plan *p,
-		   struct gf_error *err)
+static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *out = p->predicted;
 	int rc = gf_plan_predict(p, t->problem.fabric.derived, err);
@@ -128,10 +120,9 @@ static void set_codec(struct gf_plan *p, const char *codec)
 	}
 }
 
-/* Sets by that of the allowed codecs with which the plan is the fastest; the
- * first of equals. Between GPUs sets go as they are. */
-static int choose_codec(const struct gf_task *t, struct gf_plan *p,
-			struct gf_error *err)
+/* Sets by that of the allowed codecs with which the plan is the fastest; the first of equals.
+ * Between GPUs sets go as they are. */
+static int choose_codec(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	const char *best = NULL;
 	double least_s = INFINITY;
@@ -158,8 +149,7 @@ static bool sums(const char *algorithm, const char *const *codecs)
 {
 	size_t i;
 
-	if (!algorithm || !codecs ||
-	    gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED))
+	if (!algorithm || !codecs || gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED))
 		return true;
 	for (i = 0; codecs[i]; i++)
 		if (!gf_codec_find(codecs[i]) || gf_codec_find(codecs[i])->adds)
@@ -167,11 +157,9 @@ static bool sums(const char *algorithm, const char *const *codecs)
 	return false;
 }
 
-/* Axes that contradict each other under this policy (NULL: auto); what remains
- * is found in the plan that was made. -EINVAL; -ENOTSUP: the algorithm cannot
- * add up the codec. */
-static int check_axes(const struct gf_task *t, const struct gf_policy *policy,
-		      struct gf_error *err)
+/* Axes that contradict each other under this policy (NULL: auto); what remains is found in the plan
+ * that was made. -EINVAL; -ENOTSUP: the algorithm cannot add up the codec. */
+static int check_axes(const struct gf_task *t, const struct gf_policy *policy, struct gf_error *err)
 {
 	const struct gf_select_plan *s = gf_selection_plan(&t->selection);
 	size_t i;
@@ -179,39 +167,35 @@ static int check_axes(const struct gf_task *t, const struct gf_policy *policy,
 	for (i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
 		if (s->encoding && !gf_codec_is_plain(t->problem.codecs[i]))
 			return gf_error_set(err, -EINVAL,
-					    "--codecs: want f32 with selection "
-					    "%s, %s, got %s",
-					    s->name, s->encoding,
-					    t->problem.codecs[i]);
+					    "--codecs: want f32 with selection %s, %s, got %s",
+					    s->name, s->encoding, t->problem.codecs[i]);
 	if (!sums(t->problem.algorithm, t->problem.codecs))
 		return gf_error_set(err, -ENOTSUP,
-				    "--codecs: want numbers with algorithm %s, "
-				    "which cannot sum encoded data, got %s",
+				    "--codecs: want numbers with algorithm %s, which cannot sum "
+				    "encoded data, got %s",
 				    t->problem.algorithm, t->problem.codecs[0]);
 	if (!policy || !policy->halves)
 		return 0;
 	if (!(s->traits & GF_SELECT_HALVES))
 		return gf_error_set(err, -EINVAL,
-				    "--policy: want one that leaves messages "
-				    "whole with selection %s, which %s, got "
-				    "%s",
+				    "--policy: want one that leaves messages whole with selection "
+				    "%s, which %s, got %s",
 				    s->name,
 				    s->traits & GF_SELECT_RECUTS
-					    ? "cuts its messages anew in every "
-					      "step"
+					    ? "cuts its messages anew in every step"
 					    : "gives its sums back at once",
 				    policy->name);
 	if (t->system.staleness > 1)
-		return gf_error_set(err, -EINVAL,
-				    "--policy: want one that leaves messages "
-				    "whole with a staleness > 1, which leaves "
-				    "no forward pass to wait in, got %s",
-				    policy->name);
+		return gf_error_set(
+			err, -EINVAL,
+			"--policy: want one that leaves messages whole with a staleness > 1, which "
+			"leaves no forward pass to wait in, got %s",
+			policy->name);
 	return 0;
 }
 
-int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
-		    struct gf_plan *p, struct gf_error *err)
+int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
+		    struct gf_error *err)
 {
 	int rc = check_axes(t, policy, err);
 
@@ -237,10 +221,8 @@ int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 	return rc;
 }
 
-int gf_task_plan_for(const struct gf_task *t,
-		     const struct gf_model_profile *model,
-		     const struct gf_network *network, struct gf_plan *p,
-		     struct gf_error *err)
+int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *model,
+		     const struct gf_network *network, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_task other = *t;
 	struct gf_derived derived = {0};
@@ -248,8 +230,7 @@ int gf_task_plan_for(const struct gf_task *t,
 
 	other.problem.model = model;
 	other.problem.fabric.network = network;
-	other.problem.fabric.derived =
-		&derived; /* the task's has other costs */
+	other.problem.fabric.derived = &derived; /* the task's has other costs */
 	rc = gf_task_plan_by(&other, &gf_policy_optimal, p, err);
 	gf_derived_release(&derived);
 	if (rc < 0)
@@ -257,9 +238,7 @@ int gf_task_plan_for(const struct gf_task *t,
 	gf_model_profile_free(p->model);
 	gf_network_free(p->network);
 	p->model = gf_model_profile_copy(t->problem.model);
-	p->network = t->problem.fabric.network
-			     ? gf_network_copy(t->problem.fabric.network)
-			     : NULL;
+	p->network = t->problem.fabric.network ? gf_network_copy(t->problem.fabric.network) : NULL;
 	p->predicted->fastest_s = 0;
 	rc = predict(t, p, err);
 	rc = rc ? rc : gf_uncertainty_predict(p, err);

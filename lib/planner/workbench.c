@@ -20,15 +20,13 @@ static void find_slowdown(struct gf_workbench *w)
 		double least = w->slowdown;
 
 		for (k = 0; b && k < b->ncompute_slowdown; k++)
-			least = fmin(k ? least : INFINITY,
-				     b->compute_slowdown[k]);
+			least = fmin(k ? least : INFINITY, b->compute_slowdown[k]);
 		w->least_slowdown = fmin(w->least_slowdown, least);
 		w->mutual |= b != NULL;
 	}
 }
 
-int gf_workbench_init(struct gf_workbench *w, const struct gf_problem *in,
-		      struct gf_error *err)
+int gf_workbench_init(struct gf_workbench *w, const struct gf_problem *in, struct gf_error *err)
 {
 	const struct gf_model_profile *model = in->model;
 	double keep = in->keep > 0 ? in->keep : 1;
@@ -37,8 +35,7 @@ int gf_workbench_init(struct gf_workbench *w, const struct gf_problem *in,
 
 	memset(w, 0, sizeof(*w));
 	if (n == 0)
-		return gf_error_set(err, -EINVAL,
-				    "want at least one tensor, found none");
+		return gf_error_set(err, -EINVAL, "want at least one tensor, found none");
 	rc = gf_menu_init(&w->menu, in, err);
 	if (rc < 0)
 		return rc;
@@ -48,20 +45,16 @@ int gf_workbench_init(struct gf_workbench *w, const struct gf_problem *in,
 	w->prefix_bytes = gf_xcalloc(n + 1, sizeof(*w->prefix_bytes));
 	w->run_last = gf_xcalloc(n, sizeof(*w->run_last));
 	for (i = 0; i < n; i++) {
-		w->ready_s[i] = model->forward_s +
-				(in->release == GF_RELEASE_BACKWARD_END
-					 ? model->backward_s
-					 : model->tensors[i].ready_s);
+		w->ready_s[i] = model->forward_s + (in->release == GF_RELEASE_BACKWARD_END
+							    ? model->backward_s
+							    : model->tensors[i].ready_s);
 		w->prefix_bytes[i + 1] =
-			w->prefix_bytes[i] +
-			keep * (double)gf_tensor_bytes(&model->tensors[i]);
+			w->prefix_bytes[i] + keep * (double)gf_tensor_bytes(&model->tensors[i]);
 	}
 	for (i = n; i-- > 0;)
-		w->run_last[i] =
-			i + 1 < n && model->tensors[i].dtype ==
-						model->tensors[i + 1].dtype
-				? w->run_last[i + 1]
-				: i;
+		w->run_last[i] = i + 1 < n && model->tensors[i].dtype == model->tensors[i + 1].dtype
+					 ? w->run_last[i + 1]
+					 : i;
 	w->backward_end_s = model->forward_s + model->backward_s;
 	w->slowdown = fmax(model->overlap_slowdown, 1);
 	find_slowdown(w);
@@ -77,8 +70,7 @@ void gf_workbench_release(struct gf_workbench *w)
 	memset(w, 0, sizeof(*w));
 }
 
-size_t *gf_workbench_part(const struct gf_workbench *w, uint32_t ways,
-			  struct gf_workbench *part)
+size_t *gf_workbench_part(const struct gf_workbench *w, uint32_t ways, struct gf_workbench *part)
 {
 	size_t *whole;
 
@@ -93,8 +85,7 @@ void gf_workbench_part_release(struct gf_workbench *part)
 	gf_menu_part_release(&part->menu);
 }
 
-size_t gf_workbench_lazy_cut(const struct gf_workbench *w, size_t first,
-			     double theta)
+size_t gf_workbench_lazy_cut(const struct gf_workbench *w, size_t first, double theta)
 {
 	const size_t most = w->run_last[first];
 	size_t low = first, high = first, stride = 1;
@@ -121,8 +112,7 @@ static double wire_bytes(const struct gf_option *o, double bytes)
 	return o->wire_ratio * bytes;
 }
 
-double gf_workbench_gamma(const struct gf_workbench *w, size_t option,
-			  double bytes, int n)
+double gf_workbench_gamma(const struct gf_workbench *w, size_t option, double bytes, int n)
 {
 	const struct gf_option *o = &w->menu.options[option];
 
@@ -130,8 +120,7 @@ double gf_workbench_gamma(const struct gf_workbench *w, size_t option,
 		return 1;
 	if (!o->contention)
 		return n;
-	return gf_contention_gamma(
-		o->contention, (size_t)fmin(wire_bytes(o, bytes), 0x1p62), n);
+	return gf_contention_gamma(o->contention, (size_t)fmin(wire_bytes(o, bytes), 0x1p62), n);
 }
 
 struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
@@ -148,8 +137,7 @@ struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
 	takes_s = gf_sim_beside_s(o->mutual, m->share * o->line.startup_s,
-				  m->share * o->line.per_byte_s * m->bytes,
-				  left_s);
+				  m->share * o->line.per_byte_s * m->bytes, left_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
 	return at;
@@ -161,8 +149,8 @@ void gf_draft_release(struct gf_draft *d)
 	memset(d, 0, sizeof(*d));
 }
 
-struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_workbench *w,
-			      size_t first, size_t last)
+struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_workbench *w, size_t first,
+			      size_t last)
 {
 	struct gf_send *s = gf_array_push(&d->sends, &d->nsends, &d->capacity);
 
@@ -201,15 +189,13 @@ static int lanes_measured(const struct gf_workbench *w)
 	return most < GF_LANES_MOST ? (int)most : GF_LANES_MOST;
 }
 
-void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w,
-		   const struct gf_policy *policy, int lanes)
+void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w, const struct gf_policy *policy,
+		   int lanes)
 {
 	struct gf_sim_result result = {0};
 	struct gf_workbench bounded = *w; /* shares the arrays */
 
-	bounded.lanes = lanes > 0           ? lanes
-			: policy->lanes > 0 ? policy->lanes
-					    : lanes_measured(w);
+	bounded.lanes = lanes > 0 ? lanes : policy->lanes > 0 ? policy->lanes : lanes_measured(w);
 	if ((size_t)bounded.lanes > w->ntensors)
 		bounded.lanes = (int)w->ntensors; /* more have no use */
 	memset(d, 0, sizeof(*d));
@@ -221,8 +207,7 @@ void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w,
 	gf_workbench_predict(w, d, &result);
 }
 
-static struct gf_sim_message message_of(const struct gf_workbench *w,
-					const struct gf_send *s)
+static struct gf_sim_message message_of(const struct gf_workbench *w, const struct gf_send *s)
 {
 	const struct gf_option *o = &w->menu.options[s->option];
 	double bytes = gf_workbench_bytes(w, s->first, s->last);
@@ -245,8 +230,7 @@ void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 			  struct gf_sim_result *out)
 {
 	struct gf_predicted_message *own = NULL;
-	struct gf_sim_message *messages =
-		gf_xcalloc(d->nsends + 1, sizeof(*messages));
+	struct gf_sim_message *messages = gf_xcalloc(d->nsends + 1, sizeof(*messages));
 	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes,
 				  gf_problem_update_s(w->in)};
 	size_t i;
@@ -284,8 +268,7 @@ void gf_workbench_copy(struct gf_sim_state *to, const struct gf_sim_state *from,
 {
 	*to = *from;
 	to->flights = flights;
-	memcpy(flights, from->flights,
-	       (size_t)from->nflights * sizeof(*flights));
+	memcpy(flights, from->flights, (size_t)from->nflights * sizeof(*flights));
 }
 
 bool gf_workbench_send(const struct gf_workbench *w, struct gf_sim_state *s,
@@ -301,6 +284,5 @@ bool gf_workbench_send(const struct gf_workbench *w, struct gf_sim_state *s,
 double gf_workbench_end_s(const struct gf_workbench *w, struct gf_sim_state *s)
 {
 	gf_sim_finish(s);
-	return fmax(s->now_s, w->backward_end_s + s->lag_s) +
-	       gf_problem_update_s(w->in);
+	return fmax(s->now_s, w->backward_end_s + s->lag_s) + gf_problem_update_s(w->in);
 }

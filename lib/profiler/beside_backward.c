@@ -19,8 +19,7 @@ enum { FEWER_REPEATS = 9, FEWEST_REPEATS = 3 };
 
 static struct gf_measure_overlap load_of(const struct gf_measure_beside *c,
 					 const struct gf_profile *p,
-					 const struct gf_allreduce_cost *cost,
-					 int lanes)
+					 const struct gf_allreduce_cost *cost, int lanes)
 {
 	return (struct gf_measure_overlap){
 		.comm = c->comm,
@@ -36,8 +35,7 @@ static struct gf_measure_overlap load_of(const struct gf_measure_beside *c,
 }
 
 /* The next number of lanes of an algorithm. */
-static void note(struct gf_allreduce_cost *cost,
-		 const struct gf_measure_mutual *found)
+static void note(struct gf_allreduce_cost *cost, const struct gf_measure_mutual *found)
 {
 	struct gf_beside_backward *b = &cost->beside;
 	size_t n = b->ncompute_slowdown;
@@ -45,8 +43,8 @@ static void note(struct gf_allreduce_cost *cost,
 
 	if (!(found->compute > 0))
 		return;
-	b->compute_slowdown = gf_xreallocarray(b->compute_slowdown, n + 1,
-					       sizeof(*b->compute_slowdown));
+	b->compute_slowdown =
+		gf_xreallocarray(b->compute_slowdown, n + 1, sizeof(*b->compute_slowdown));
 	/* noise must not make company cheaper than being alone */
 	b->compute_slowdown[b->ncompute_slowdown++] =
 		found->compute > before ? found->compute : before;
@@ -54,10 +52,9 @@ static void note(struct gf_allreduce_cost *cost,
 		b->message_slowdown = found->message;
 }
 
-/* A message below the first size at which another line begins may fare worse:
- * MPI's own all-reduce sends it in another way. */
-static int measure_below(const struct gf_measure_overlap *like,
-			 struct gf_measure_step *step,
+/* A message below the first size at which another line begins may fare worse: MPI's own all-reduce
+ * sends it in another way. */
+static int measure_below(const struct gf_measure_overlap *like, struct gf_measure_step *step,
 			 struct gf_allreduce_cost *cost, struct gf_error *err)
 {
 	struct gf_measure_overlap o = *like;
@@ -76,10 +73,8 @@ static int measure_below(const struct gf_measure_overlap *like,
 }
 
 /* What shorter messages tell, which long ones hide. */
-static int measure_short(const struct gf_measure_overlap *o,
-			 struct gf_measure_step *step,
-			 struct gf_allreduce_cost *cost, double *issue_s,
-			 struct gf_error *err)
+static int measure_short(const struct gf_measure_overlap *o, struct gf_measure_step *step,
+			 struct gf_allreduce_cost *cost, double *issue_s, struct gf_error *err)
 {
 	struct gf_measure_issued issued = {0};
 	int rc = measure_below(o, step, cost, err);
@@ -93,8 +88,8 @@ static int measure_short(const struct gf_measure_overlap *o,
 	return 0;
 }
 
-static int time_is_left(const struct gf_measure_beside *c, double began_s,
-			bool *left, struct gf_error *err)
+static int time_is_left(const struct gf_measure_beside *c, double began_s, bool *left,
+			struct gf_error *err)
 {
 	double passed_s = gf_clock_s() - began_s;
 	int rc = gf_measure_slowest(c->comm, &passed_s, 1, err);
@@ -103,9 +98,8 @@ static int time_is_left(const struct gf_measure_beside *c, double began_s,
 	return rc;
 }
 
-static int measure_others(const struct gf_measure_beside *c,
-			  struct gf_measure_step *step, struct gf_profile *p,
-			  const size_t *twins, double began_s,
+static int measure_others(const struct gf_measure_beside *c, struct gf_measure_step *step,
+			  struct gf_profile *p, const size_t *twins, double began_s,
 			  struct gf_error *err)
 {
 	struct gf_network *net = p->network;
@@ -117,11 +111,9 @@ static int measure_others(const struct gf_measure_beside *c,
 	for (lanes = 1; lanes <= c->lanes; lanes++)
 		for (i = 0; i < net->nallreduce && rc == 0 && left; i++) {
 			struct gf_allreduce_cost *cost = &net->allreduce[i];
-			struct gf_measure_overlap o =
-				load_of(c, p, cost, lanes);
+			struct gf_measure_overlap o = load_of(c, p, cost, lanes);
 
-			if (twins[i] < i ||
-			    (int)cost->beside.ncompute_slowdown >= lanes)
+			if (twins[i] < i || (int)cost->beside.ncompute_slowdown >= lanes)
 				continue;
 			if (o.repeats > FEWER_REPEATS)
 				o.repeats = FEWER_REPEATS;
@@ -140,8 +132,7 @@ static int measure_others(const struct gf_measure_beside *c,
 	return rc;
 }
 
-static void take_over(struct gf_beside_backward *to,
-		      const struct gf_beside_backward *from)
+static void take_over(struct gf_beside_backward *to, const struct gf_beside_backward *from)
 {
 	size_t size = from->ncompute_slowdown * sizeof(*from->compute_slowdown);
 
@@ -149,10 +140,9 @@ static void take_over(struct gf_beside_backward *to,
 	to->compute_slowdown = gf_xmemdup(from->compute_slowdown, size);
 }
 
-/* Algorithms for which there was no time are taken to be as the first: else
- * plans would be compared by different measures. */
-static void fill_in(struct gf_network *net, const struct gf_beside_backward *b,
-		    const size_t *twins)
+/* Algorithms for which there was no time are taken to be as the first: else plans would be compared
+ * by different measures. */
+static void fill_in(struct gf_network *net, const struct gf_beside_backward *b, const size_t *twins)
 {
 	size_t i;
 
@@ -166,16 +156,14 @@ static void fill_in(struct gf_network *net, const struct gf_beside_backward *b,
 	}
 }
 
-static int measure(const struct gf_measure_beside *c,
-		   struct gf_measure_step *step, struct gf_profile *p,
-		   const size_t *twins, struct gf_error *err)
+static int measure(const struct gf_measure_beside *c, struct gf_measure_step *step,
+		   struct gf_profile *p, const size_t *twins, struct gf_error *err)
 {
 	struct gf_network *net = p->network;
 	/* the one that would carry the whole gradient */
-	const struct gf_allreduce_cost *cheapest = gf_network_cheapest(
-		net, (double)gf_model_profile_bytes(p->model));
-	struct gf_allreduce_cost *first =
-		&net->allreduce[twins[cheapest - net->allreduce]];
+	const struct gf_allreduce_cost *cheapest =
+		gf_network_cheapest(net, (double)gf_model_profile_bytes(p->model));
+	struct gf_allreduce_cost *first = &net->allreduce[twins[cheapest - net->allreduce]];
 	struct gf_measure_overlap o = load_of(c, p, first, 1);
 	struct gf_measure_mutual found = {0};
 	double began_s = gf_clock_s(), crowded = c->comm->crowded;
@@ -194,14 +182,11 @@ static int measure(const struct gf_measure_beside *c,
 	fill_in(net, &first->beside, twins);
 	/* on all ranks, if it is so on any */
 	rc = gf_measure_slowest(c->comm, &crowded, 1, err);
-	return rc || !(crowded > 0)
-		       ? rc
-		       : gf_measure_crowd(&o, c->budget_s, step, p, err);
+	return rc || !(crowded > 0) ? rc : gf_measure_crowd(&o, c->budget_s, step, p, err);
 }
 
-int gf_measure_beside(const struct gf_measure_beside *c,
-		      struct gf_measure_step *step, struct gf_profile *p,
-		      struct gf_error *err)
+int gf_measure_beside(const struct gf_measure_beside *c, struct gf_measure_step *step,
+		      struct gf_profile *p, struct gf_error *err)
 {
 	const struct gf_network *net = p->network;
 	size_t *twins, i, k;
@@ -210,8 +195,7 @@ int gf_measure_beside(const struct gf_measure_beside *c,
 	/* an algorithm is measured once, and not with all of its stages */
 	for (i = 0; i < net->nallreduce; i++)
 		for (k = 0; k < i && twins[i] == i; k++)
-			if (strcmp(net->allreduce[k].algorithm,
-				   net->allreduce[i].algorithm) == 0)
+			if (strcmp(net->allreduce[k].algorithm, net->allreduce[i].algorithm) == 0)
 				twins[i] = twins[k];
 	rc = rc ? rc : measure(c, step, p, twins, err);
 	free(twins);

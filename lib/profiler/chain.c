@@ -9,8 +9,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-/* Connections and caches are warm after one repeat; a short one may still find
- * threads asleep. */
+/* Connections and caches are warm after one repeat; a short one may still find threads asleep. */
 static const double short_repeat_s = 0.02;
 
 int gf_measure_uncounted(double repeat_s)
@@ -36,8 +35,7 @@ static void make_tensors(struct gf_measure_exchange *x)
 	x->plan.model = m;
 }
 
-static void make_stages(const struct gf_measure_exchange_config *c,
-			struct gf_message *m)
+static void make_stages(const struct gf_measure_exchange_config *c, struct gf_message *m)
 {
 	size_t i;
 
@@ -67,11 +65,9 @@ static void make_plan(struct gf_measure_exchange *x)
 		struct gf_message *m = &p->messages[i];
 
 		m->first = m->last = (size_t)i;
-		m->mode = x->config.lanes > 1 ? GF_MODE_SIMULTANEOUS
-					      : GF_MODE_NORMAL;
+		m->mode = x->config.lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 		m->algorithm = gf_xstrdup(x->config.algorithm);
-		m->codec =
-			gf_xstrdup(x->config.codec ? x->config.codec : "f32");
+		m->codec = gf_xstrdup(x->config.codec ? x->config.codec : "f32");
 		make_stages(&x->config, m);
 	}
 	gf_plan_set_types(p);
@@ -83,8 +79,7 @@ static size_t elems_of(const struct gf_measure_exchange_config *c)
 }
 
 int gf_measure_exchange_open(struct gf_measure_exchange *x,
-			     const struct gf_measure_exchange_config *config,
-			     struct gf_error *err)
+			     const struct gf_measure_exchange_config *config, struct gf_error *err)
 {
 	enum gf_dtype *dtypes = NULL; /* f32 */
 	int rc;
@@ -133,20 +128,17 @@ void gf_measure_exchange_close(struct gf_measure_exchange *x)
 
 void gf_measure_exchange_begin(struct gf_measure_exchange *x)
 {
-	x->step = gf_exchange_begin(x->exchange,
-				    x->step ? x->step->number + 1 : 1, 1, 0);
+	x->step = gf_exchange_begin(x->exchange, x->step ? x->step->number + 1 : 1, 1, 0);
 }
 
 void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message)
 {
 	if (x->memory)
-		gf_exchange_post(x->step, message,
-				 x->memory + message * x->config.count_elems);
+		gf_exchange_post(x->step, message, x->memory + message * x->config.count_elems);
 	gf_engine_ready_all(x->engine, &message, 1);
 }
 
-int gf_measure_exchange_wait(struct gf_measure_exchange *x,
-			     struct gf_error *err)
+int gf_measure_exchange_wait(struct gf_measure_exchange *x, struct gf_error *err)
 {
 	struct gf_exchange_step *step;
 	int rc = gf_exchange_next(x->exchange, true, &step, err);
@@ -166,8 +158,7 @@ int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err)
 }
 
 /* Ranks meet, then all messages go; *elapsed_s until the last has come. */
-static int exchange_once(struct gf_measure_exchange *x, double *elapsed_s,
-			 struct gf_error *err)
+static int exchange_once(struct gf_measure_exchange *x, double *elapsed_s, struct gf_error *err)
 {
 	int rc = gf_engine_barrier(x->engine, err);
 	double start = gf_clock_s();
@@ -179,13 +170,11 @@ static int exchange_once(struct gf_measure_exchange *x, double *elapsed_s,
 	return rc;
 }
 
-int gf_measure_slowest(struct gf_comm *comm, double *values, size_t count,
-		       struct gf_error *err)
+int gf_measure_slowest(struct gf_comm *comm, double *values, size_t count, struct gf_error *err)
 {
 	double *all = gf_xcalloc((size_t)comm->ranks * count + 1, sizeof(*all));
 	size_t r, i;
-	int rc = gf_comm_allgather(comm, values, count * sizeof(*values), all,
-				   err);
+	int rc = gf_comm_allgather(comm, values, count * sizeof(*values), all, err);
 
 	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
 		for (i = 0; i < count; i++)
@@ -230,8 +219,8 @@ void gf_measure_samples_release(struct gf_measure_samples *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static int run_slowest(struct gf_comm *comm, gf_measure_run *once, void *ctx,
-		       double *times, int repeats, struct gf_error *err)
+static int run_slowest(struct gf_comm *comm, gf_measure_run *once, void *ctx, double *times,
+		       int repeats, struct gf_error *err)
 {
 	int rc = once(ctx, times, repeats, err);
 
@@ -241,8 +230,8 @@ static int run_slowest(struct gf_comm *comm, gf_measure_run *once, void *ctx,
 }
 
 int gf_measure_repeat(struct gf_comm *comm, gf_measure_run *once, void *ctx,
-		      const struct gf_measure_budget *budget,
-		      struct gf_measure_samples *samples, struct gf_error *err)
+		      const struct gf_measure_budget *budget, struct gf_measure_samples *samples,
+		      struct gf_error *err)
 {
 	double last = 0, *times;
 	int rc = run_slowest(comm, once, ctx, &last, 1, err), repeats, i;
@@ -252,8 +241,7 @@ int gf_measure_repeat(struct gf_comm *comm, gf_measure_run *once, void *ctx,
 	if (rc)
 		return rc;
 	/* the same on all ranks, since last is */
-	repeats = (int)fmin(budget->high,
-			    fmax(budget->low, budget->budget_s / last));
+	repeats = (int)fmin(budget->high, fmax(budget->low, budget->budget_s / last));
 	times = gf_xcalloc((size_t)repeats, sizeof(*times));
 	rc = run_slowest(comm, once, ctx, times, repeats, err);
 	for (i = 0; i < repeats && rc == 0; i++)
@@ -264,16 +252,14 @@ int gf_measure_repeat(struct gf_comm *comm, gf_measure_run *once, void *ctx,
 
 int gf_measure_exchange_measure(struct gf_measure_exchange *x,
 				const struct gf_measure_budget *budget,
-				struct gf_measure_samples *samples,
-				struct gf_error *err)
+				struct gf_measure_samples *samples, struct gf_error *err)
 {
 	return gf_measure_repeat(NULL, run, x, budget, samples, err);
 }
 
 int gf_measure_exchange_sitting(const struct gf_measure_exchange_config *config,
 				const struct gf_measure_budget *budget,
-				struct gf_measure_samples *samples,
-				struct gf_error *err)
+				struct gf_measure_samples *samples, struct gf_error *err)
 {
 	struct gf_measure_exchange x;
 	int rc = gf_measure_exchange_open(&x, config, err);

@@ -12,15 +12,13 @@
 #include "transport/comm.h"
 
 /*
- * Messages through the very engine that training uses: its thread, its
- * back-off, its executor. An exchange is a number of equal messages, each a
- * tensor of its own, that are all ready at once; with one lane they follow each
- * other, with k lanes k of them are on the network together.
+ * Messages through the very engine that training uses: its thread, its back-off, its executor. An
+ * exchange is a number of equal messages, each a tensor of its own, that are all ready at once;
+ * with one lane they follow each other, with k lanes k of them are on the network together.
  *
  * Gradients lie in the engine's pool, as in gf-train, or in a caller's memory
- * (exchange/callers_memory.h), as in PyTorch: then the copies count that this
- * needs where ranks of a host are neighbours, and the means that are made of
- * sums.
+ * (exchange/callers_memory.h), as in PyTorch: then the copies count that this needs where ranks of
+ * a host are neighbours, and the means that are made of sums.
  */
 struct gf_measure_exchange_config {
 	struct gf_comm *comm;
@@ -48,20 +46,18 @@ struct gf_measure_exchange {
 
 /* Collective. The communicator belongs to the exchange until it is closed. */
 int gf_measure_exchange_open(struct gf_measure_exchange *x,
-			     const struct gf_measure_exchange_config *config,
-			     struct gf_error *err);
+			     const struct gf_measure_exchange_config *config, struct gf_error *err);
 void gf_measure_exchange_close(struct gf_measure_exchange *x);
 
 /* A step: begin; each message is ready; gf_engine_backward_end; wait. */
 void gf_measure_exchange_begin(struct gf_measure_exchange *x);
 void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message);
-int gf_measure_exchange_wait(struct gf_measure_exchange *x,
-			     struct gf_error *err);
+int gf_measure_exchange_wait(struct gf_measure_exchange *x, struct gf_error *err);
 /* All messages go, on all ranks; until the last has come. */
 int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err);
 
-/* Memory that an exchange was given as a caller's; NULL does nothing. It stays
- * where a rank of a broken communicator may yet fetch a lost message. */
+/* Memory that an exchange was given as a caller's; NULL does nothing. It stays where a rank of a
+ * broken communicator may yet fetch a lost message. */
 void gf_measure_memory_free(const struct gf_comm *comm, float *memory);
 
 /* Times of repeats, to be measured in several sittings. Zero-initialise. */
@@ -81,31 +77,27 @@ struct gf_measure_budget {
 int gf_measure_uncounted(double repeat_s);
 
 /* What is repeated: writes the times of so many repeats. */
-typedef int gf_measure_run(void *ctx, double *times, int repeats,
-			   struct gf_error *err);
+typedef int gf_measure_run(void *ctx, double *times, int repeats, struct gf_error *err);
 
 /*
- * Collective: repeats it for about the budget after one or two repeats that do
- * not count, and adds their times; a repeat's is the slowest rank's. All ranks
- * get the same. comm NULL: `run` writes the slowest rank's times itself.
+ * Collective: repeats it for about the budget after one or two repeats that do not count, and adds
+ * their times; a repeat's is the slowest rank's. All ranks get the same. comm NULL: `run` writes
+ * the slowest rank's times itself.
  */
 int gf_measure_repeat(struct gf_comm *comm, gf_measure_run *run, void *ctx,
-		      const struct gf_measure_budget *budget,
-		      struct gf_measure_samples *samples, struct gf_error *err);
+		      const struct gf_measure_budget *budget, struct gf_measure_samples *samples,
+		      struct gf_error *err);
 /* Collective: gf_measure_repeat of an exchange. */
 int gf_measure_exchange_measure(struct gf_measure_exchange *x,
 				const struct gf_measure_budget *budget,
-				struct gf_measure_samples *samples,
-				struct gf_error *err);
+				struct gf_measure_samples *samples, struct gf_error *err);
 
 /* Collective: of each value the largest of all ranks'. */
-int gf_measure_slowest(struct gf_comm *comm, double *values, size_t count,
-		       struct gf_error *err);
+int gf_measure_slowest(struct gf_comm *comm, double *values, size_t count, struct gf_error *err);
 
 /* open, measure, close. */
 int gf_measure_exchange_sitting(const struct gf_measure_exchange_config *config,
 				const struct gf_measure_budget *budget,
-				struct gf_measure_samples *samples,
-				struct gf_error *err);
+				struct gf_measure_samples *samples, struct gf_error *err);
 
 #endif

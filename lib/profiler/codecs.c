@@ -38,14 +38,12 @@ static void decode(const struct bench *b)
 
 static void encode_set(const struct bench *b)
 {
-	gf_codec_write_set(b->codec, SET_AMONG, b->wire, b->index, b->data,
-			   SET_ELEMS);
+	gf_codec_write_set(b->codec, SET_AMONG, b->wire, b->index, b->data, SET_ELEMS);
 }
 
 static void decode_set(const struct bench *b)
 {
-	(void)gf_codec_read_set(b->codec, SET_AMONG, b->wire, b->index, b->data,
-				SET_ELEMS);
+	(void)gf_codec_read_set(b->codec, SET_AMONG, b->wire, b->index, b->data, SET_ELEMS);
 }
 
 static void fill(float *data)
@@ -70,8 +68,7 @@ static void fill_set(uint32_t *index)
 }
 
 /* Seconds per byte of f32: the median of the sittings. */
-static double per_byte_s(const struct bench *b, size_t elems,
-			 void (*work)(const struct bench *b))
+static double per_byte_s(const struct bench *b, size_t elems, void (*work)(const struct bench *b))
 {
 	double times[SITTINGS], start_s, passed_s;
 	int i, n;
@@ -89,13 +86,12 @@ static double per_byte_s(const struct bench *b, size_t elems,
 	return gf_stat_median(times, SITTINGS);
 }
 
-static void add(struct gf_processing *out, const char *codec,
-		const double costs[4], double backward_share)
+static void add(struct gf_processing *out, const char *codec, const double costs[4],
+		double backward_share)
 {
 	struct gf_codec_cost *c;
 
-	out->codecs = gf_xreallocarray(out->codecs, out->ncodecs + 1,
-				       sizeof(*out->codecs));
+	out->codecs = gf_xreallocarray(out->codecs, out->ncodecs + 1, sizeof(*out->codecs));
 	c = &out->codecs[out->ncodecs++];
 	*c = (struct gf_codec_cost){
 		.of = {.name = gf_xstrdup(codec),
@@ -108,8 +104,8 @@ static void add(struct gf_processing *out, const char *codec,
 	};
 }
 
-int gf_measure_codecs(struct gf_comm *comm, double backward_share,
-		      struct gf_processing *out, struct gf_error *err)
+int gf_measure_codecs(struct gf_comm *comm, double backward_share, struct gf_processing *out,
+		      struct gf_error *err)
 {
 	struct bench b = {.data = gf_xcalloc(ELEMS, sizeof(float)),
 			  .index = gf_xcalloc(SET_ELEMS, sizeof(uint32_t))};
@@ -151,8 +147,7 @@ enum { MESSAGES = 4 };
 /* Of what the bytes take on the wire: noise is no codec's cost. */
 static const double doubt = 0.1;
 
-static const struct gf_allreduce_cost *
-cheapest_with_steps(const struct gf_network *n, double bytes)
+static const struct gf_allreduce_cost *cheapest_with_steps(const struct gf_network *n, double bytes)
 {
 	const struct gf_allreduce_cost *best = NULL;
 	double least_s = INFINITY;
@@ -164,8 +159,7 @@ cheapest_with_steps(const struct gf_network *n, double bytes)
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
 		double s = gf_cost_lines_s(&lines, bytes);
 
-		if (!a || !a->build || !(s < least_s) ||
-		    gf_stages_call(c->stages, c->nstages))
+		if (!a || !a->build || !(s < least_s) || gf_stages_call(c->stages, c->nstages))
 			continue;
 		best = c;
 		least_s = s;
@@ -185,9 +179,8 @@ static double hops_of(const struct gf_allreduce_cost *by, int ranks)
 	return a->cost(&args, &net).s / (4 * (double)args.count_elems);
 }
 
-static int time_of(const struct gf_measure_codecs_run *c,
-		   const struct gf_allreduce_cost *by, const char *codec,
-		   size_t bytes, double *time_s, struct gf_error *err)
+static int time_of(const struct gf_measure_codecs_run *c, const struct gf_allreduce_cost *by,
+		   const char *codec, size_t bytes, double *time_s, struct gf_error *err)
 {
 	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
@@ -207,16 +200,14 @@ static int time_of(const struct gf_measure_codecs_run *c,
 	int rc = gf_measure_exchange_sitting(&config, &budget, &samples, err);
 
 	if (rc == 0)
-		*time_s = gf_stat_median(samples.values, samples.count) /
-			  MESSAGES;
+		*time_s = gf_stat_median(samples.values, samples.count) / MESSAGES;
 	gf_measure_samples_release(&samples);
 	return rc;
 }
 
 /* Seconds per byte of f32. */
-static int slope_of(const struct gf_measure_codecs_run *c,
-		    const struct gf_allreduce_cost *by, const char *codec,
-		    double *per_byte_s, struct gf_error *err)
+static int slope_of(const struct gf_measure_codecs_run *c, const struct gf_allreduce_cost *by,
+		    const char *codec, double *per_byte_s, struct gf_error *err)
 {
 	size_t most = c->max_bytes < most_bytes ? c->max_bytes : most_bytes;
 	double short_s, long_s;
@@ -224,8 +215,7 @@ static int slope_of(const struct gf_measure_codecs_run *c,
 
 	rc = rc ? rc : time_of(c, by, codec, most, &long_s, err);
 	if (rc == 0)
-		*per_byte_s = fmax(0, long_s - short_s) /
-			      (double)(most - least_bytes);
+		*per_byte_s = fmax(0, long_s - short_s) / (double)(most - least_bytes);
 	return rc;
 }
 
@@ -239,11 +229,10 @@ static void raise_to(struct gf_codec_cost *c, double least)
 	c->decode_s_per_byte *= least / both;
 }
 
-int gf_measure_codecs_run(const struct gf_measure_codecs_run *c,
-			  struct gf_processing *p, struct gf_error *err)
+int gf_measure_codecs_run(const struct gf_measure_codecs_run *c, struct gf_processing *p,
+			  struct gf_error *err)
 {
-	const struct gf_allreduce_cost *by =
-		cheapest_with_steps(c->network, (double)most_bytes);
+	const struct gf_allreduce_cost *by = cheapest_with_steps(c->network, (double)most_bytes);
 	double plain, coded, hops;
 	size_t i;
 	int rc;
@@ -253,15 +242,12 @@ int gf_measure_codecs_run(const struct gf_measure_codecs_run *c,
 	hops = hops_of(by, c->comm->ranks);
 	rc = slope_of(c, by, NULL, &plain, err);
 	for (i = 0; i < p->ncodecs && rc == 0; i++) {
-		const struct gf_codec *codec =
-			gf_codec_find(p->codecs[i].of.name);
+		const struct gf_codec *codec = gf_codec_find(p->codecs[i].of.name);
 
 		rc = slope_of(c, by, codec->name, &coded, err);
 		if (rc == 0 && hops > 0)
 			raise_to(&p->codecs[i],
-				 (coded -
-				  (1 + doubt) * plain * gf_codec_ratio(codec)) /
-					 hops);
+				 (coded - (1 + doubt) * plain * gf_codec_ratio(codec)) / hops);
 	}
 	return rc;
 }

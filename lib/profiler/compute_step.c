@@ -18,8 +18,7 @@ static void lay_out(struct gf_measure_step *s)
 	s->offsets = gf_xcalloc(s->ntensors + 1, sizeof(*s->offsets));
 	for (i = 0; i < s->ntensors; i++)
 		s->offsets[i + 1] =
-			s->offsets[i] +
-			gf_shape_elems(&s->model->params[order[i]].shape);
+			s->offsets[i] + gf_shape_elems(&s->model->params[order[i]].shape);
 	free(order);
 }
 
@@ -37,11 +36,10 @@ static void make_samples(struct gf_measure_step *s)
 		s->labels[i] = (int32_t)gf_rng_below(&s->rng, m->classes);
 }
 
-static int upload(struct gf_measure_step *s, void *to, const void *from,
-		  size_t bytes, struct gf_error *err)
+static int upload(struct gf_measure_step *s, void *to, const void *from, size_t bytes,
+		  struct gf_error *err)
 {
-	int rc = s->gpu->ops->copy(s->gpu, s->stream, to, from, bytes,
-				   GF_GPU_TO_DEVICE, err);
+	int rc = s->gpu->ops->copy(s->gpu, s->stream, to, from, bytes, GF_GPU_TO_DEVICE, err);
 
 	return rc ? rc : s->gpu->ops->stream_sync(s->gpu, s->stream, err);
 }
@@ -51,16 +49,14 @@ int gf_measure_step_load(struct gf_measure_step *s, struct gf_error *err)
 	size_t i;
 
 	for (i = 0; i < s->batch_elems; i++)
-		s->input[i] = s->vocabulary ? (float)gf_rng_below(&s->rng,
-								  s->vocabulary)
+		s->input[i] = s->vocabulary ? (float)gf_rng_below(&s->rng, s->vocabulary)
 					    : (float)gf_rng_uniform(&s->rng);
-	return s->gpu ? upload(s, s->on_device.input, s->input,
-			       s->batch_elems * sizeof(*s->input), err)
+	return s->gpu ? upload(s, s->on_device.input, s->input, s->batch_elems * sizeof(*s->input),
+			       err)
 		      : 0;
 }
 
-static int device_array(struct gf_measure_step *s, size_t bytes, void **p,
-			struct gf_error *err)
+static int device_array(struct gf_measure_step *s, size_t bytes, void **p, struct gf_error *err)
 {
 	return s->gpu->ops->alloc(s->gpu, bytes, p, err);
 }
@@ -80,8 +76,7 @@ static int open_device(struct gf_measure_step *s, struct gf_error *err)
 		rc = device_array(s, count * sizeof(float), &grads, err);
 	s->on_device.grads = grads;
 	if (rc == 0)
-		rc = device_array(s, s->batch_elems * sizeof(float), &input,
-				  err);
+		rc = device_array(s, s->batch_elems * sizeof(float), &input, err);
 	s->on_device.input = input;
 	if (rc == 0)
 		rc = device_array(s, labels * sizeof(int32_t), &l, err);
@@ -90,8 +85,7 @@ static int open_device(struct gf_measure_step *s, struct gf_error *err)
 		rc = device_array(s, count * sizeof(float), &velocity, err);
 	s->on_device.velocity = velocity;
 	if (rc == 0 && s->updates_there)
-		rc = upload(s, velocity, s->velocity, count * sizeof(float),
-			    err);
+		rc = upload(s, velocity, s->velocity, count * sizeof(float), err);
 	if (rc == 0)
 		rc = upload(s, params, s->params, count * sizeof(float), err);
 	if (rc == 0)
@@ -99,8 +93,7 @@ static int open_device(struct gf_measure_step *s, struct gf_error *err)
 	return rc;
 }
 
-int gf_measure_step_open(struct gf_measure_step *s,
-			 const struct gf_measure_step_config *config,
+int gf_measure_step_open(struct gf_measure_step *s, const struct gf_measure_step_config *config,
 			 struct gf_error *err)
 {
 	const struct gf_model *model = config->model;
@@ -121,13 +114,12 @@ int gf_measure_step_open(struct gf_measure_step *s,
 	gf_net_init_params(model, seed, s->params);
 	rc = s->gpu ? open_device(s, err) : 0;
 	if (rc == 0)
-		rc = s->backend->net_new(
-			model, s->batch,
-			&(struct gf_net_options){.threads = config->threads,
-						 .precision = config->precision,
-						 .gpu = s->gpu,
-						 .stream = s->stream},
-			&s->net, err);
+		rc = s->backend->net_new(model, s->batch,
+					 &(struct gf_net_options){.threads = config->threads,
+								  .precision = config->precision,
+								  .gpu = s->gpu,
+								  .stream = s->stream},
+					 &s->net, err);
 	if (rc < 0)
 		gf_measure_step_close(s);
 	return rc;
@@ -157,22 +149,19 @@ int gf_measure_step_forward(struct gf_measure_step *s, struct gf_error *err)
 {
 	int rc;
 
-	rc = s->backend->forward(
-		s->net, s->gpu ? s->on_device.params : s->params,
-		s->gpu ? s->on_device.input : s->input, s->batch, 1, err);
+	rc = s->backend->forward(s->net, s->gpu ? s->on_device.params : s->params,
+				 s->gpu ? s->on_device.input : s->input, s->batch, 1, err);
 	if (rc < 0)
 		return rc;
-	return s->backend->loss(s->net,
-				s->gpu ? s->on_device.labels : s->labels, err);
+	return s->backend->loss(s->net, s->gpu ? s->on_device.labels : s->labels, err);
 }
 
 int gf_measure_step_backward(struct gf_measure_step *s, float *grads,
-			     void (*on_grad)(void *ctx, size_t tensor),
-			     void *ctx, struct gf_error *err)
+			     void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			     struct gf_error *err)
 {
-	return s->backend->backward(
-		s->net, s->gpu ? s->on_device.params : s->params,
-		s->gpu ? s->on_device.grads : grads, on_grad, ctx, err);
+	return s->backend->backward(s->net, s->gpu ? s->on_device.params : s->params,
+				    s->gpu ? s->on_device.grads : grads, on_grad, ctx, err);
 }
 
 void gf_measure_step_update_there(struct gf_measure_step *s)
@@ -183,9 +172,8 @@ void gf_measure_step_update_there(struct gf_measure_step *s)
 		.scale = 1,
 	};
 
-	s->gpu->kernels->sgd_f32(s->stream, &step, NULL, s->on_device.grads,
-				 s->on_device.params, s->on_device.velocity,
-				 s->offsets[s->ntensors]);
+	s->gpu->kernels->sgd_f32(s->stream, &step, NULL, s->on_device.grads, s->on_device.params,
+				 s->on_device.velocity, s->offsets[s->ntensors]);
 }
 
 void gf_measure_step_update(struct gf_measure_step *s, const float *grads)

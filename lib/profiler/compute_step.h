@@ -13,10 +13,9 @@
 #include "nn/net.h"
 
 /*
- * The compute part of a training step, made of the same pieces as gf-train's:
- * samples, forward, loss and backward. An SGD update of all tensors follows
- * where gf-train has one. The samples are random numbers of the model's shape;
- * how long dense layers take does not depend on their values.
+ * The compute part of a training step, made of the same pieces as gf-train's: samples, forward,
+ * loss and backward. An SGD update of all tensors follows where gf-train has one. The samples are
+ * random numbers of the model's shape; how long dense layers take does not depend on their values.
  */
 struct gf_measure_step {
 	const struct gf_model *model;
@@ -28,8 +27,8 @@ struct gf_measure_step {
 	size_t vocabulary; /* samples are numbers below it; 0: in [0, 1) */
 	float *params, *velocity, *input;
 	int32_t *labels;
-	/* For a backend on a device (nn/net.h): the device that it computes on,
-	 * and its arrays in place of those above. */
+	/* For a backend on a device (nn/net.h): the device that it computes on, and its arrays in
+	 * place of those above. */
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *stream;
 	bool updates_there;
@@ -52,8 +51,7 @@ struct gf_measure_step_config {
 };
 
 /* -ENOTSUP, -EINVAL: the backend cannot compute the model. */
-int gf_measure_step_open(struct gf_measure_step *s,
-			 const struct gf_measure_step_config *config,
+int gf_measure_step_open(struct gf_measure_step *s, const struct gf_measure_step_config *config,
 			 struct gf_error *err);
 void gf_measure_step_close(struct gf_measure_step *s);
 
@@ -63,8 +61,8 @@ int gf_measure_step_load(struct gf_measure_step *s, struct gf_error *err);
 int gf_measure_step_forward(struct gf_measure_step *s, struct gf_error *err);
 /* grads: the host's; on a device they stay there. */
 int gf_measure_step_backward(struct gf_measure_step *s, float *grads,
-			     void (*on_grad)(void *ctx, size_t tensor),
-			     void *ctx, struct gf_error *err);
+			     void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			     struct gf_error *err);
 void gf_measure_step_update(struct gf_measure_step *s, const float *grads);
 /* Enqueued, where updates are on the device. */
 void gf_measure_step_update_there(struct gf_measure_step *s);

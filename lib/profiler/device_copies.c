@@ -24,8 +24,7 @@ struct link {
 	const struct gf_measure_sitting *sitting;
 };
 
-/* A chain of copies, one after the other, all of it enqueued before the first
- * begins. */
+/* A chain of copies, one after the other, all of it enqueued before the first begins. */
 static int once(struct link *l, double *time_s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = l->gpu->ops;
@@ -39,8 +38,7 @@ static int once(struct link *l, double *time_s, struct gf_error *err)
 	if (rc == 0)
 		rc = ops->record(l->gpu, l->begun, l->stream, err);
 	for (i = 0; i < l->sitting->messages && rc == 0; i++)
-		rc = ops->copy(l->gpu, l->stream, to, from, l->sitting->bytes,
-			       l->kind, err);
+		rc = ops->copy(l->gpu, l->stream, to, from, l->sitting->bytes, l->kind, err);
 	if (rc == 0)
 		rc = ops->record(l->gpu, l->ended, l->stream, err);
 	ops->release(l->gpu, hold);
@@ -65,8 +63,8 @@ static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 	return met ? met : gf_comm_agree(l->comm, rc, err);
 }
 
-static int sit(void *ctx, const struct gf_measure_sitting *s,
-	       struct gf_measure_samples *samples, struct gf_error *err)
+static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_samples *samples,
+	       struct gf_error *err)
 {
 	struct link *l = ctx;
 
@@ -104,9 +102,8 @@ static void close_link(struct link *l)
 	ops->stream_free(l->gpu, l->stream);
 }
 
-static int measure(const struct gf_measure_device_copies *c, struct link *l,
-		   const char *name, struct gf_copy_cost *cost,
-		   struct gf_text *remarks, struct gf_error *err)
+static int measure(const struct gf_measure_device_copies *c, struct link *l, const char *name,
+		   struct gf_copy_cost *cost, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_curve_config config = {
 		.comm = c->comm,
@@ -130,9 +127,8 @@ static int measure(const struct gf_measure_device_copies *c, struct link *l,
 	return 0;
 }
 
-int gf_measure_device_copies(const struct gf_measure_device_copies *c,
-			     struct gf_profile *p, struct gf_text *remarks,
-			     struct gf_error *err)
+int gf_measure_device_copies(const struct gf_measure_device_copies *c, struct gf_profile *p,
+			     struct gf_text *remarks, struct gf_error *err)
 {
 	struct link l = {.comm = c->comm, .gpu = c->gpu};
 	size_t i;

@@ -14,8 +14,8 @@
 static const size_t sizes[] = {1 << 10, 1 << 20};
 
 /* False if it has no steps here. */
-static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost,
-		  size_t bytes, struct gf_schedule *s)
+static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost, size_t bytes,
+		  struct gf_schedule *s)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(cost->algorithm);
 	struct gf_element f32 = gf_element_number(GF_F32, GF_OP_SUM);
@@ -32,8 +32,7 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost,
 	size_t i;
 	bool built;
 
-	args.segment_elems =
-		gf_exec_segment_elems(comm, &f32, args.count_elems);
+	args.segment_elems = gf_exec_segment_elems(comm, &f32, args.count_elems);
 	for (i = 0; i < cost->nstages; i++) {
 		factors[i] = cost->stages[i].factor;
 		stages[i] = cost->stages[i].algorithm;
@@ -48,8 +47,7 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost,
 	return built;
 }
 
-static bool same_step(const struct gf_schedule *a, const struct gf_schedule *b,
-		      size_t i)
+static bool same_step(const struct gf_schedule *a, const struct gf_schedule *b, size_t i)
 {
 	const struct gf_step *x = &a->steps[i], *y = &b->steps[i];
 	uint32_t k;
@@ -79,16 +77,15 @@ static bool same_here(struct gf_comm *comm, const struct gf_allreduce_cost *a,
 		      const struct gf_allreduce_cost *b, size_t bytes)
 {
 	struct gf_schedule x = {0}, y = {0};
-	bool alike = build(comm, a, bytes, &x) && build(comm, b, bytes, &y) &&
-		     same(&x, &y);
+	bool alike = build(comm, a, bytes, &x) && build(comm, b, bytes, &y) && same(&x, &y);
 
 	gf_schedule_release(&x);
 	gf_schedule_release(&y);
 	return alike;
 }
 
-int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net,
-		     size_t **twins, struct gf_error *err)
+int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net, size_t **twins,
+		     struct gf_error *err)
 {
 	size_t n = net->nallreduce, i, k, s;
 	/* [i * n + k]: do i and k differ on some rank? */
@@ -97,12 +94,9 @@ int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net,
 
 	for (i = 0; i < n; i++)
 		for (k = 0; k < i; k++)
-			for (s = 0;
-			     s < GF_ARRAY_LENGTH(sizes) && !differ[i * n + k];
-			     s++)
-				differ[i * n + k] = !same_here(
-					comm, &net->allreduce[i],
-					&net->allreduce[k], sizes[s]);
+			for (s = 0; s < GF_ARRAY_LENGTH(sizes) && !differ[i * n + k]; s++)
+				differ[i * n + k] = !same_here(comm, &net->allreduce[i],
+							       &net->allreduce[k], sizes[s]);
 	rc = gf_measure_slowest(comm, differ, n * n, err);
 	*twins = gf_xcalloc(n + 1, sizeof(**twins));
 	for (i = 0; i < n; i++) {

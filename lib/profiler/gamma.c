@@ -14,34 +14,29 @@ static const size_t largest_bytes = (size_t)64 << 20;
 /* The share of the time that curve.c leaves. */
 static const double share = 0.4;
 
-static int sit(const struct gf_measure_curve_config *c,
-	       const struct gf_measure_subject *subject, size_t bytes, int n,
-	       struct gf_measure_samples *samples, struct gf_error *err)
+static int sit(const struct gf_measure_curve_config *c, const struct gf_measure_subject *subject,
+	       size_t bytes, int n, struct gf_measure_samples *samples, struct gf_error *err)
 {
 	struct gf_measure_budget point = c->limits.point;
 	struct gf_measure_sitting sitting = {bytes, n, n};
 
 	/* no more than contention's time allows */
-	point.budget_s = fmin(point.budget_s, share * c->limits.budget_s /
-						      (2 * SIZES * c->lanes));
+	point.budget_s = fmin(point.budget_s, share * c->limits.budget_s / (2 * SIZES * c->lanes));
 	sitting.budget = gf_measure_round(&point);
 	return subject->sit(subject->ctx, &sitting, samples, err);
 }
 
 static int measure_size(const struct gf_measure_curve_config *c,
-			const struct gf_measure_subject *subject,
-			double per_byte_s, struct gf_contention_entry *entry,
-			struct gf_error *err)
+			const struct gf_measure_subject *subject, double per_byte_s,
+			struct gf_contention_entry *entry, struct gf_error *err)
 {
-	struct gf_measure_samples *samples =
-		gf_xcalloc((size_t)c->lanes, sizeof(*samples));
+	struct gf_measure_samples *samples = gf_xcalloc((size_t)c->lanes, sizeof(*samples));
 	double drain = per_byte_s * (double)entry->size_bytes, alone = 0;
 	int round, n, rc = 0;
 
 	for (round = 0; round < GF_MEASURE_ROUNDS; round++)
 		for (n = 1; n <= c->lanes && rc == 0; n++)
-			rc = sit(c, subject, entry->size_bytes, n,
-				 &samples[n - 1], err);
+			rc = sit(c, subject, entry->size_bytes, n, &samples[n - 1], err);
 	entry->gamma = gf_xcalloc((size_t)c->lanes, sizeof(*entry->gamma));
 	entry->ngamma = (size_t)c->lanes;
 	entry->gamma[0] = 1;
@@ -52,16 +47,14 @@ static int measure_size(const struct gf_measure_curve_config *c,
 		if (n == 1)
 			alone = time;
 		else /* noise must not make company faster than being alone */
-			entry->gamma[n - 1] = fmax(entry->gamma[n - 2],
-						   1 + (time - alone) / drain);
+			entry->gamma[n - 1] = fmax(entry->gamma[n - 2], 1 + (time - alone) / drain);
 		gf_measure_samples_release(s);
 	}
 	free(samples);
 	return rc;
 }
 
-static struct gf_cost_line line_at(const struct gf_measure_curve *curve,
-				   double bytes)
+static struct gf_cost_line line_at(const struct gf_measure_curve *curve, double bytes)
 {
 	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
 
@@ -78,8 +71,7 @@ static double size_s(const struct gf_measure_curve_config *c, double sitting_s,
 	double sum = 0;
 
 	for (n = 1; n <= c->lanes; n++)
-		sum += sitting_s +
-		       n * one * (low + gf_measure_uncounted(n * one));
+		sum += sitting_s + n * one * (low + gf_measure_uncounted(n * one));
 	return GF_MEASURE_ROUNDS * sum;
 }
 
@@ -91,8 +83,7 @@ static double telling_bytes(const struct gf_measure_curve *curve)
 	size_t i;
 
 	for (i = lines.nlarger + 1; i-- > 0;) {
-		const struct gf_cost_line *l =
-			i ? &lines.larger[i - 1] : &lines.first;
+		const struct gf_cost_line *l = i ? &lines.larger[i - 1] : &lines.first;
 		double enough = 2 * l->startup_s / l->per_byte_s;
 
 		if (!(enough < below)) /* NaN, too: a line at 0 */
@@ -106,10 +97,8 @@ static double telling_bytes(const struct gf_measure_curve *curve)
 }
 
 /* Up to SIZES of them, a factor of 4 or more apart, largest last. */
-static size_t choose_sizes(const struct gf_measure_curve_config *c,
-			   double sitting_s,
-			   const struct gf_measure_curve *curve,
-			   size_t sizes[SIZES])
+static size_t choose_sizes(const struct gf_measure_curve_config *c, double sitting_s,
+			   const struct gf_measure_curve *curve, size_t sizes[SIZES])
 {
 	double low = telling_bytes(curve);
 	double high = fmin((double)c->limits.max_bytes, (double)largest_bytes);
@@ -118,8 +107,7 @@ static size_t choose_sizes(const struct gf_measure_curve_config *c,
 	/* no further than the line was measured */
 	high = fmin(high, (double)curve->fit.size_bytes[last]);
 	/* the smaller ones together take less than the largest */
-	while (high >= low && 2 * size_s(c, sitting_s, curve, high) >
-				      share * c->limits.budget_s)
+	while (high >= low && 2 * size_s(c, sitting_s, curve, high) > share * c->limits.budget_s)
 		high /= 2;
 	if (low > high)
 		return 0;
@@ -134,9 +122,8 @@ static size_t choose_sizes(const struct gf_measure_curve_config *c,
 }
 
 int gf_measure_contention(const struct gf_measure_curve_config *c,
-			  const struct gf_measure_subject *subject,
-			  double sitting_s, struct gf_measure_curve *curve,
-			  struct gf_error *err)
+			  const struct gf_measure_subject *subject, double sitting_s,
+			  struct gf_measure_curve *curve, struct gf_error *err)
 {
 	size_t sizes[SIZES], count, i;
 	struct gf_contention *table = &curve->contention;
@@ -149,27 +136,23 @@ int gf_measure_contention(const struct gf_measure_curve_config *c,
 	for (i = 0; i < count && rc == 0; i++) {
 		table->entries[i].size_bytes = sizes[i];
 		table->nentries++;
-		rc = measure_size(c, subject,
-				  line_at(curve, (double)sizes[i]).per_byte_s,
+		rc = measure_size(c, subject, line_at(curve, (double)sizes[i]).per_byte_s,
 				  &table->entries[i], err);
 	}
 	return rc;
 }
 
-/* The least time of n messages of that size on the links of a level, relative
- * to the drain of one message. */
-static double least_gamma(const struct gf_level_cost *level, double groups,
-			  double per_byte_s, size_t size_bytes, int n)
+/* The least time of n messages of that size on the links of a level, relative to the drain of one
+ * message. */
+static double least_gamma(const struct gf_level_cost *level, double groups, double per_byte_s,
+			  size_t size_bytes, int n)
 {
 	struct gf_cost_lines lines = gf_level_lines(level);
 	/* of a ring's messages, which are parts */
-	double beta =
-		gf_cost_line_at(&lines, (double)size_bytes / groups, 1, NULL)
-			.per_byte_s;
+	double beta = gf_cost_line_at(&lines, (double)size_bytes / groups, 1, NULL).per_byte_s;
 	double wire = 2 * (groups - 1) / groups * beta;
 
-	return fmin(n, gf_contention_gamma(&level->contention, size_bytes, n) *
-			       wire / per_byte_s);
+	return fmin(n, gf_contention_gamma(&level->contention, size_bytes, n) * wire / per_byte_s);
 }
 
 struct raise {
@@ -179,34 +162,27 @@ struct raise {
 	double from, to;
 };
 
-static void raise_entry(struct gf_contention_entry *e,
-			const struct gf_level_cost *level, double groups,
-			const struct gf_cost_lines *lines, struct raise *most)
+static void raise_entry(struct gf_contention_entry *e, const struct gf_level_cost *level,
+			double groups, const struct gf_cost_lines *lines, struct raise *most)
 {
-	double per_byte_s =
-		gf_cost_line_at(lines, (double)e->size_bytes, 1, NULL)
-			.per_byte_s;
+	double per_byte_s = gf_cost_line_at(lines, (double)e->size_bytes, 1, NULL).per_byte_s;
 	size_t n;
 
 	for (n = 2; n <= e->ngamma; n++) {
-		double least = least_gamma(level, groups, per_byte_s,
-					   e->size_bytes, (int)n);
+		double least = least_gamma(level, groups, per_byte_s, e->size_bytes, (int)n);
 		double *gamma = &e->gamma[n - 1];
 
 		least = fmax(least, e->gamma[n - 2]);
 		if (*gamma >= least)
 			continue;
 		if (!most->level || least - *gamma > most->to - most->from)
-			*most = (struct raise){level->name, e->size_bytes,
-					       (int)n, *gamma, least};
+			*most = (struct raise){level->name, e->size_bytes, (int)n, *gamma, least};
 		*gamma = least;
 	}
 }
 
-void gf_measure_contention_floor(const struct gf_network *net,
-				 const struct gf_level *levels, size_t nlevels,
-				 int local_ranks,
-				 struct gf_allreduce_cost *cost,
+void gf_measure_contention_floor(const struct gf_network *net, const struct gf_level *levels,
+				 size_t nlevels, int local_ranks, struct gf_allreduce_cost *cost,
 				 struct gf_text *remarks)
 {
 	struct gf_cost_lines lines = gf_allreduce_lines(cost);
@@ -216,21 +192,19 @@ void gf_measure_contention_floor(const struct gf_network *net,
 	for (i = 0; i < nlevels; i++)
 		ranks *= levels[i].size;
 	for (i = 0; i < nlevels; stride *= levels[i++].size) {
-		const struct gf_level_cost *level =
-			gf_network_level(net, levels[i].name);
+		const struct gf_level_cost *level = gf_network_level(net, levels[i].name);
 
 		/* inside a host there is memory, not a link */
 		if (!level || stride < (size_t)local_ranks)
 			continue;
 		for (k = 0; k < cost->contention.nentries; k++)
-			raise_entry(&cost->contention.entries[k], level,
-				    (double)(ranks / stride), &lines, &most);
+			raise_entry(&cost->contention.entries[k], level, (double)(ranks / stride),
+				    &lines, &most);
 	}
 	if (most.level)
 		gf_text_addf(remarks,
-			     "%s: %d messages of %zu bytes at once seemed to "
-			     "pass level %s faster than it goes: gamma %.2f is "
-			     "raised to %.2f\n",
-			     cost->algorithm, most.n, most.size_bytes,
-			     most.level, most.from, most.to);
+			     "%s: %d messages of %zu bytes at once seemed to pass level %s faster "
+			     "than it goes: gamma %.2f is raised to %.2f\n",
+			     cost->algorithm, most.n, most.size_bytes, most.level, most.from,
+			     most.to);
 }

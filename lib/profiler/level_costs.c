@@ -7,8 +7,8 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 
-void gf_measure_level_peers(const struct gf_level *levels, size_t level,
-			    int rank, int *to, int *from)
+void gf_measure_level_peers(const struct gf_level *levels, size_t level, int rank, int *to,
+			    int *from)
 {
 	int stride = 1, size = (int)levels[level].size, digit, first;
 	size_t i;
@@ -55,18 +55,15 @@ static int sit(void *ctx, const struct gf_measure_sitting *sitting,
 	struct subject *s = ctx;
 
 	s->sitting = sitting;
-	return gf_measure_repeat(s->mover->comm, run, s, &sitting->budget,
-				 samples, err);
+	return gf_measure_repeat(s->mover->comm, run, s, &sitting->budget, samples, err);
 }
 
-/* Adding up, by itself or on top of a transfer, at a size that fills no cache
- * more than a segment does. */
-static int measure_reduce(struct subject s,
-			  const struct gf_measure_curve *plain,
+/* Adding up, by itself or on top of a transfer, at a size that fills no cache more than a segment
+ * does. */
+static int measure_reduce(struct subject s, const struct gf_measure_curve *plain,
 			  double *per_byte_s, struct gf_error *err)
 {
-	struct gf_measure_sitting sitting = {
-		(size_t)1 << 20, 4, 1, {0.02, 5, 50}};
+	struct gf_measure_sitting sitting = {(size_t)1 << 20, 4, 1, {0.02, 5, 50}};
 	struct gf_measure_subject subject = {"adding up", sit, &s};
 	struct gf_measure_samples samples = {0};
 	struct gf_cost_lines lines = {0};
@@ -81,8 +78,7 @@ static int measure_reduce(struct subject s,
 	rc = subject.sit(&s, &sitting, &samples, err);
 	if (rc == 0) {
 		bytes = (double)sitting.bytes;
-		time_s = gf_stat_median(samples.values, samples.count) /
-			 sitting.messages;
+		time_s = gf_stat_median(samples.values, samples.count) / sitting.messages;
 		if (plain)
 			time_s -= gf_cost_lines_s(&lines, bytes);
 		*per_byte_s = fmax(0, time_s / bytes);
@@ -92,8 +88,7 @@ static int measure_reduce(struct subject s,
 }
 
 /* Does any rank's receive on this level add without a buffer? */
-static int adds_on_the_way(const struct subject *s, double *any,
-			   struct gf_error *err)
+static int adds_on_the_way(const struct subject *s, double *any, struct gf_error *err)
 {
 	const struct gf_measure_mover *m = s->mover;
 
@@ -102,8 +97,7 @@ static int adds_on_the_way(const struct subject *s, double *any,
 }
 
 static int measure_level(const struct gf_measure_levels *c, size_t level,
-			 struct gf_level_cost *cost, struct gf_text *remarks,
-			 struct gf_error *err)
+			 struct gf_level_cost *cost, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_curve_config config = c->curve;
 	struct subject s = {.mover = &c->mover};
@@ -113,14 +107,12 @@ static int measure_level(const struct gf_measure_levels *c, size_t level,
 	double fused = 0;
 	int rc;
 
-	gf_measure_level_peers(c->levels, level, c->mover.comm->rank, &s.to,
-			       &s.from);
+	gf_measure_level_peers(c->levels, level, c->mover.comm->rank, &s.to, &s.from);
 	rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
 	if (rc == 0)
 		rc = adds_on_the_way(&s, &fused, err);
 	if (rc == 0)
-		rc = measure_reduce(s, fused > 0 ? &curve : NULL,
-				    &cost->reduce_s_per_byte, err);
+		rc = measure_reduce(s, fused > 0 ? &curve : NULL, &cost->reduce_s_per_byte, err);
 	if (rc == 0) {
 		cost->name = gf_xstrdup(c->levels[level].name);
 		cost->alpha_s = curve.startup_s;
@@ -149,8 +141,7 @@ int gf_measure_levels(const struct gf_measure_levels *c, struct gf_network *net,
 	for (i = 0; i < c->nlevels && rc == 0; i++) {
 		if (c->levels[i].size < 2)
 			continue;
-		rc = measure_level(&one, i, &net->levels[net->nlevels], remarks,
-				   err);
+		rc = measure_level(&one, i, &net->levels[net->nlevels], remarks, err);
 		net->nlevels += rc == 0;
 	}
 	return rc;

@@ -7,8 +7,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-void gf_measure_link_open(struct gf_measure_link *l, struct gf_comm *comm,
-			  double timeout_s)
+void gf_measure_link_open(struct gf_measure_link *l, struct gf_comm *comm, double timeout_s)
 {
 	*l = (struct gf_measure_link){.comm = comm, .exec = gf_exec_new(comm)};
 	gf_watch_init(&l->watch, comm, timeout_s);
@@ -22,8 +21,7 @@ void gf_measure_link_close(struct gf_measure_link *l)
 	memset(l, 0, sizeof(*l));
 }
 
-static void receive(struct gf_schedule *s, const struct gf_measure_hop *hop,
-		    struct gf_range range)
+static void receive(struct gf_schedule *s, const struct gf_measure_hop *hop, struct gf_range range)
 {
 	if (hop->reduce)
 		gf_schedule_recv_reduce(s, hop->from, range);
@@ -32,8 +30,8 @@ static void receive(struct gf_schedule *s, const struct gf_measure_hop *hop,
 }
 
 /* Two halves: what is sent, and what comes. */
-void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank,
-			     int ranks, struct gf_schedule *s)
+void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ranks,
+			     struct gf_schedule *s)
 {
 	size_t n = hop->bytes / sizeof(float);
 	struct gf_range half[2] = {gf_data(0, n), gf_data(n, n)};
@@ -52,8 +50,7 @@ void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank,
 	if (hop->to >= 0 && hop->from < 0)
 		gf_schedule_recv(s, hop->to, gf_schedule_scratch(s, 1));
 	if (hop->from >= 0 && hop->to < 0)
-		gf_schedule_send(s, hop->from,
-				 gf_data(half[hop->rounds % 2].first, 1));
+		gf_schedule_send(s, hop->from, gf_data(half[hop->rounds % 2].first, 1));
 	gf_schedule_finish(s);
 }
 
@@ -65,19 +62,17 @@ struct prepared {
 	size_t count_elems;
 };
 
-static int prepare(struct gf_measure_link *l, const struct gf_measure_hop *hop,
-		   struct prepared *p, struct gf_error *err)
+static int prepare(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p,
+		   struct gf_error *err)
 {
 	size_t n = (size_t)hop->messages;
 	void *data = NULL;
 	int i, rc;
 
 	p->count_elems = 2 * (hop->bytes / sizeof(float));
-	gf_measure_hop_schedule(hop, l->comm->rank, l->comm->ranks,
-				&p->schedule);
+	gf_measure_hop_schedule(hop, l->comm->rank, l->comm->ranks, &p->schedule);
 	p->runs = gf_xcalloc(n, sizeof(*p->runs));
-	rc = l->comm->ops->buffer_alloc(
-		l->comm, n * p->count_elems * sizeof(float), &data, err);
+	rc = l->comm->ops->buffer_alloc(l->comm, n * p->count_elems * sizeof(float), &data, err);
 	p->data = data;
 	for (i = 0; i < hop->messages && rc == 0; i++) {
 		struct gf_exec_config config = {
@@ -90,8 +85,7 @@ static int prepare(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 	return rc;
 }
 
-static void discard(struct gf_measure_link *l, const struct gf_measure_hop *hop,
-		    struct prepared *p)
+static void discard(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p)
 {
 	int i;
 
@@ -102,14 +96,13 @@ static void discard(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 	gf_schedule_release(&p->schedule);
 }
 
-static int go(struct gf_measure_link *l, const struct gf_measure_hop *hop,
-	      struct prepared *p, struct gf_error *err)
+static int go(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p,
+	      struct gf_error *err)
 {
 	int i, rc = 0;
 
 	for (i = 0; i < hop->messages && rc == 0; i++)
-		rc = gf_exec_start(p->runs[i],
-				   p->data + (size_t)i * p->count_elems, err);
+		rc = gf_exec_start(p->runs[i], p->data + (size_t)i * p->count_elems, err);
 	for (i = 0; i < hop->messages && rc == 0; i++) {
 		l->comm->waits++; /* a wait of its own for the watch */
 		rc = gf_exec_wait(l->exec, p->runs[i], 0, err);
@@ -117,8 +110,8 @@ static int go(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 	return rc;
 }
 
-static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop,
-		struct prepared *p, double *time_s, struct gf_error *err)
+static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p,
+		double *time_s, struct gf_error *err)
 {
 	double start;
 	int rc;
@@ -134,9 +127,8 @@ static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 	return rc;
 }
 
-int gf_measure_link_run(struct gf_measure_link *l,
-			const struct gf_measure_hop *hop, double *times_s,
-			int repeats, struct gf_error *err)
+int gf_measure_link_run(struct gf_measure_link *l, const struct gf_measure_hop *hop,
+			double *times_s, int repeats, struct gf_error *err)
 {
 	struct prepared p = {0};
 	int i, rc;
@@ -149,8 +141,8 @@ int gf_measure_link_run(struct gf_measure_link *l,
 	return rc;
 }
 
-static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
-		int repeats, struct gf_error *err)
+static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
+		struct gf_error *err)
 {
 	return gf_measure_link_run(ctx, hop, times_s, repeats, err);
 }
@@ -164,6 +156,5 @@ static bool adds(void *ctx, int from)
 
 struct gf_measure_mover gf_measure_link_mover(struct gf_measure_link *l)
 {
-	return (struct gf_measure_mover){
-		.comm = l->comm, .run = move, .adds = adds, .ctx = l};
+	return (struct gf_measure_mover){.comm = l->comm, .run = move, .adds = adds, .ctx = l};
 }

@@ -12,9 +12,9 @@
 #include "transport/watch.h"
 
 /*
- * Transfers between ranks with no all-reduce around them, as schedules through
- * the executor that training uses. Whatever blocks is watched
- * (transport/watch.h): a rank that does not come is named.
+ * Transfers between ranks with no all-reduce around them, as schedules through the executor that
+ * training uses. Whatever blocks is watched (transport/watch.h): a rank that does not come is
+ * named.
  */
 struct gf_measure_link {
 	struct gf_comm *comm; /* borrowed; belongs to the link until closed */
@@ -22,15 +22,14 @@ struct gf_measure_link {
 	struct gf_watch watch;
 };
 
-void gf_measure_link_open(struct gf_measure_link *l, struct gf_comm *comm,
-			  double timeout_s);
+void gf_measure_link_open(struct gf_measure_link *l, struct gf_comm *comm, double timeout_s);
 void gf_measure_link_close(struct gf_measure_link *l);
 
 /*
- * A rank's part. A rank with both peers is a link of a ring: in each round it
- * sends on the data received in the one before. A rank with one peer only sends
- * or only receives; the receiver then tells the sender that all has come. A
- * rank with no peer stands by, or, if it reduces, adds up on its own.
+ * A rank's part. A rank with both peers is a link of a ring: in each round it sends on the data
+ * received in the one before. A rank with one peer only sends or only receives; the receiver then
+ * tells the sender that all has come. A rank with no peer stands by, or, if it reduces, adds up on
+ * its own.
  */
 struct gf_measure_hop {
 	int to, from; /* -1: nobody */
@@ -41,27 +40,26 @@ struct gf_measure_hop {
 };
 
 /* As steps of a message of twice the bytes. */
-void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank,
-			     int ranks, struct gf_schedule *s);
+void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ranks,
+			     struct gf_schedule *s);
 
 /* The mover of hops: a link, or NCCL between GPUs (profiler/network_device.h).
  */
 struct gf_measure_mover {
 	struct gf_comm *comm;
 	/* As gf_measure_link_run. */
-	int (*run)(void *ctx, const struct gf_measure_hop *hop, double *times_s,
-		   int repeats, struct gf_error *err);
-	/* (optional) Is what comes from there added as it comes, with no
-	 * memory of its own in between? */
+	int (*run)(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
+		   struct gf_error *err);
+	/* (optional) Is what comes from there added as it comes, with no memory of its own in
+	 * between? */
 	bool (*adds)(void *ctx, int from);
 	void *ctx;
 };
 
-/* Collective: ranks meet, then all hops go, so many times; times_s[i] until
- * this rank's last step. */
-int gf_measure_link_run(struct gf_measure_link *l,
-			const struct gf_measure_hop *hop, double *times_s,
-			int repeats, struct gf_error *err);
+/* Collective: ranks meet, then all hops go, so many times; times_s[i] until this rank's last
+ * step. */
+int gf_measure_link_run(struct gf_measure_link *l, const struct gf_measure_hop *hop,
+			double *times_s, int repeats, struct gf_error *err);
 struct gf_measure_mover gf_measure_link_mover(struct gf_measure_link *l);
 
 #endif

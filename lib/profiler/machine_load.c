@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-/* All processors of this machine since it started; < 0: unknown. Time that
- * a hypervisor gave to others (steal) is busy, too. */
+/* All processors of this machine since it started; < 0: unknown. Time that a hypervisor gave to
+ * others (steal) is busy, too. */
 static double busy_s(void)
 {
 	FILE *f = gf_heap_need(fopen("/proc/stat", "r"));
@@ -20,13 +20,12 @@ static double busy_s(void)
 
 	if (!f)
 		return -1;
-	n = fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice,
-		   &system, &idle, &wait, &irq, &soft, &steal);
+	n = fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait,
+		   &irq, &soft, &steal);
 	fclose(f);
 	if (n < 7)
 		return -1;
-	return (user + nice + system + irq + soft + steal) /
-	       (double)sysconf(_SC_CLK_TCK);
+	return (user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK);
 }
 
 static double own_s(void)
@@ -52,8 +51,7 @@ struct seen {
 	double busy, own;    /* per second */
 };
 
-static struct seen look(const struct gf_measure_load *l,
-			const struct gf_comm *comm)
+static struct seen look(const struct gf_measure_load *l, const struct gf_comm *comm)
 {
 	double took_s = gf_clock_s() - l->began_s, now_s = busy_s();
 	struct seen s = {.machine = comm->machine};
@@ -68,8 +66,7 @@ static struct seen look(const struct gf_measure_load *l,
 }
 
 int gf_measure_load_end(const struct gf_measure_load *l, struct gf_comm *comm,
-			struct gf_measure_load_found *found,
-			struct gf_error *err)
+			struct gf_measure_load_found *found, struct gf_error *err)
 {
 	struct seen own = look(l, comm);
 	struct seen *all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));

@@ -14,13 +14,12 @@
 /* --- the moments of a pass ---------------------------------------------- */
 
 /*
- * The moments of a step's passes. One repeat is a
- * row: the ends of forward and backward and each gradient's moment, all from
- * the start of forward, so that the slowest rank is found on the same clock;
- * and how long the update takes.
+ * The moments of a step's passes. One repeat is a row: the ends of forward and backward and each
+ * gradient's moment, all from the start of forward, so that the slowest rank is found on the same
+ * clock; and how long the update takes.
  *
- * Their source is the host's clock, or events that are enqueued between the
- * kernels and read when the pass has ended. Nothing in a pass waits for them.
+ * Their source is the host's clock, or events that are enqueued between the kernels and read when
+ * the pass has ended. Nothing in a pass waits for them.
  */
 enum column {
 	COLUMN_FORWARD,
@@ -48,8 +47,7 @@ static void mark(struct recorder *r, size_t column)
 	if (!s->gpu)
 		r->row[column] = gf_clock_s() - r->start_s;
 	else if (!r->rc)
-		r->rc = s->gpu->ops->record(s->gpu, r->events[column],
-					    s->stream, &r->reason);
+		r->rc = s->gpu->ops->record(s->gpu, r->events[column], s->stream, &r->reason);
 }
 
 static void record(void *ctx, size_t tensor)
@@ -62,8 +60,7 @@ static int begin(struct recorder *r, struct gf_error *err)
 	const struct gf_measure_step *s = r->step;
 
 	r->start_s = gf_clock_s();
-	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err)
-		      : 0;
+	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err) : 0;
 }
 
 /* The events of a pass, when all have happened. */
@@ -79,14 +76,12 @@ static int read_events(struct recorder *r, struct gf_error *err)
 		rc = s->gpu->ops->stream_sync(s->gpu, s->stream, err);
 	for (i = 0; i < r->width && rc == 0; i++)
 		if (i != COLUMN_UPDATE || s->updates_there)
-			rc = s->gpu->ops->event_s(s->gpu, r->begun,
-						  r->events[i], &r->row[i],
-						  err);
+			rc = s->gpu->ops->event_s(s->gpu, r->begun, r->events[i], &r->row[i], err);
 	return rc;
 }
 
-static int recorder_open(struct recorder *r, struct gf_measure_step *step,
-			 size_t width, struct gf_error *err)
+static int recorder_open(struct recorder *r, struct gf_measure_step *step, size_t width,
+			 struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops;
 	size_t i;
@@ -131,8 +126,8 @@ static int pass(struct recorder *r, float *grads, struct gf_error *err)
 	return rc;
 }
 
-/* As training does: the first pass prepares what a capture may not, the second
- * is captured, with its events. */
+/* As training does: the first pass prepares what a capture may not, the second is captured, with
+ * its events. */
 static int capture(struct recorder *r, float *grads, struct gf_error *err)
 {
 	const struct gf_measure_step *s = r->step;
@@ -142,14 +137,12 @@ static int capture(struct recorder *r, float *grads, struct gf_error *err)
 	if (rc)
 		return rc;
 	rc = pass(r, grads, err);
-	ended = s->gpu->ops->capture_end(s->gpu, s->stream, &r->graph,
-					 rc ? &ignored : err);
+	ended = s->gpu->ops->capture_end(s->gpu, s->stream, &r->graph, rc ? &ignored : err);
 	return rc ? rc : ended;
 }
 
 /* From the batch to the last gradient; grads: the host's. */
-static int recorder_compute(struct recorder *r, float *grads, double *row,
-			    struct gf_error *err)
+static int recorder_compute(struct recorder *r, float *grads, double *row, struct gf_error *err)
 {
 	const struct gf_measure_step *s = r->step;
 	int rc = gf_measure_step_load(r->step, err);
@@ -161,13 +154,11 @@ static int recorder_compute(struct recorder *r, float *grads, double *row,
 		return pass(r, grads, err);
 	if (!r->graph)
 		rc = capture(r, grads, err);
-	return rc ? rc
-		  : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
+	return rc ? rc : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
 }
 
 /* The update, into the same row, which is then whole. */
-static int recorder_update(struct recorder *r, const float *grads,
-			   struct gf_error *err)
+static int recorder_update(struct recorder *r, const float *grads, struct gf_error *err)
 {
 	struct gf_measure_step *step = r->step;
 	double start_s;
@@ -193,9 +184,8 @@ static int recorder_update(struct recorder *r, const float *grads,
 
 /* --- exchanges ------------------------------------------------------------ */
 
-/* A longer gradient does not stay in a cache. During a longer pause other
- * programs take the caches, which counts little in a step of such a pause, but
- * would count in all steps. */
+/* A longer gradient does not stay in a cache. During a longer pause other programs take the caches,
+ * which counts little in a step of such a pause, but would count in all steps. */
 static const size_t exchanged_elems = (size_t)512 << 10, fewest_elems = 1024;
 static const double pause_s = 1e-3;
 
@@ -203,12 +193,11 @@ static const double pause_s = 1e-3;
 struct together {
 	const struct gf_measure_compute *config;
 	struct gf_measure_exchange exchange; /* if config->exchanges */
-	float *grads, *own; /* grads is `own`, or the exchange's memory */
+	float *grads, *own;                  /* grads is `own`, or the exchange's memory */
 };
 
 /* One that takes no longer than a pause. */
-static int open_exchange(struct gf_measure_exchange *x,
-			 struct gf_measure_exchange_config *config,
+static int open_exchange(struct gf_measure_exchange *x, struct gf_measure_exchange_config *config,
 			 struct gf_error *err)
 {
 	const struct gf_measure_budget once = {.low = 1, .high = 1};
@@ -224,15 +213,13 @@ static int open_exchange(struct gf_measure_exchange *x,
 	if (share >= 1 || config->count_elems <= fewest_elems)
 		return rc;
 	gf_measure_exchange_close(x);
-	config->count_elems = (size_t)fmax((double)fewest_elems,
-					   share * (double)config->count_elems);
+	config->count_elems =
+		(size_t)fmax((double)fewest_elems, share * (double)config->count_elems);
 	return gf_measure_exchange_open(x, config, err);
 }
 
-static int open_together(struct together *t,
-			 const struct gf_measure_compute *config,
-			 const struct gf_measure_step *step,
-			 struct gf_error *err)
+static int open_together(struct together *t, const struct gf_measure_compute *config,
+			 const struct gf_measure_step *step, struct gf_error *err)
 {
 	size_t n = step->offsets[step->ntensors];
 	struct gf_measure_exchange_config exchange = {
@@ -273,10 +260,10 @@ static int meet(struct together *t, bool after, struct gf_error *err)
 
 /* --- repeats ------------------------------------------------------------ */
 
-/* Every rank meets the others each time, failed or not (*rc), so that no rank
- * is left waiting. Returns whether meeting failed. */
-static int measure_together(struct together *t, struct recorder *r,
-			    double *rows, int *rc, struct gf_error *err)
+/* Every rank meets the others each time, failed or not (*rc), so that no rank is left waiting.
+ * Returns whether meeting failed. */
+static int measure_together(struct together *t, struct recorder *r, double *rows, int *rc,
+			    struct gf_error *err)
 {
 	const struct gf_measure_compute *config = t->config;
 	double all = config->warmup + config->repeats;
@@ -294,16 +281,14 @@ static int measure_together(struct together *t, struct recorder *r,
 		if (*rc == 0 && met == 0)
 			*rc = recorder_update(r, t->grads, err);
 		if (config->progress)
-			config->progress(config->progress_ctx,
-					 (i + 1 + config->warmup) / all,
+			config->progress(config->progress_ctx, (i + 1 + config->warmup) / all,
 					 "steps of the model");
 	}
 	return met;
 }
 
-static int measure(const struct gf_measure_compute *config,
-		   struct gf_measure_step *step, double *rows, size_t width,
-		   double *repeat_s, struct gf_error *err)
+static int measure(const struct gf_measure_compute *config, struct gf_measure_step *step,
+		   double *rows, size_t width, double *repeat_s, struct gf_error *err)
 {
 	struct together together;
 	struct recorder recorder;
@@ -314,8 +299,7 @@ static int measure(const struct gf_measure_compute *config,
 		rc = recorder_open(&recorder, step, width, err);
 		began_s = gf_clock_s();
 		met = measure_together(&together, &recorder, rows, &rc, err);
-		*repeat_s = (gf_clock_s() - began_s) /
-			    (config->warmup + config->repeats);
+		*repeat_s = (gf_clock_s() - began_s) / (config->warmup + config->repeats);
 		recorder_close(&recorder);
 	}
 	close_together(&together);
@@ -334,8 +318,7 @@ static void count_from_backward(double *rows, size_t width, size_t repeats)
 	}
 }
 
-static double column(const double *rows, size_t width, size_t repeats,
-		     size_t index, double *spread)
+static double column(const double *rows, size_t width, size_t repeats, size_t index, double *spread)
 {
 	double *values = gf_xcalloc(repeats, sizeof(*values)), median;
 	size_t i;
@@ -360,18 +343,16 @@ static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 		size_t to = i + 1 < t->nsittings ? t->first[i + 1] : t->nrows;
 		const double *rows = t->rows + from * width;
 
-		sums[i] =
-			column(rows, width, to - from, COLUMN_FORWARD, NULL) +
-			column(rows, width, to - from, COLUMN_BACKWARD, NULL) +
-			column(rows, width, to - from, COLUMN_UPDATE, NULL);
+		sums[i] = column(rows, width, to - from, COLUMN_FORWARD, NULL) +
+			  column(rows, width, to - from, COLUMN_BACKWARD, NULL) +
+			  column(rows, width, to - from, COLUMN_UPDATE, NULL);
 	}
 	drift = t->nsittings > 1 ? gf_stat_next(sums, t->nsittings) : 0;
 	free(sums);
 	return fmin(drift, 1);
 }
 
-static void make_tensors(const struct gf_measure_step *step,
-			 struct gf_model_profile *out)
+static void make_tensors(const struct gf_measure_step *step, struct gf_model_profile *out)
 {
 	size_t *order = gf_model_generation_order(step->model);
 	size_t i;
@@ -397,8 +378,7 @@ static size_t width_of(const struct gf_measure_step *step)
 }
 
 void gf_measure_compute_conclude(const struct gf_measure_compute_times *t,
-				 const struct gf_measure_step *step,
-				 struct gf_model_profile *out,
+				 const struct gf_measure_step *step, struct gf_model_profile *out,
 				 struct gf_measure_compute_spread *spread)
 {
 	size_t width = width_of(step), n = t->nrows, i;
@@ -406,46 +386,38 @@ void gf_measure_compute_conclude(const struct gf_measure_compute_times *t,
 
 	if (!out->tensors)
 		make_tensors(step, out);
-	out->forward_s =
-		column(t->rows, width, n, COLUMN_FORWARD, &spread->forward_s);
-	out->backward_s =
-		column(t->rows, width, n, COLUMN_BACKWARD, &spread->backward_s);
-	out->update_s =
-		column(t->rows, width, n, COLUMN_UPDATE, &spread->update_s);
+	out->forward_s = column(t->rows, width, n, COLUMN_FORWARD, &spread->forward_s);
+	out->backward_s = column(t->rows, width, n, COLUMN_BACKWARD, &spread->backward_s);
+	out->update_s = column(t->rows, width, n, COLUMN_UPDATE, &spread->update_s);
 	for (i = 0; i < step->ntensors; i++) {
-		/* medians of sequences that do not decrease do not either, but
-		 * for the last digit of the interpolation */
-		latest = fmax(latest, column(t->rows, width, n,
-					     COLUMN_TENSOR + i, NULL));
+		/* medians of sequences that do not decrease do not either, but for the last digit
+		 * of the interpolation */
+		latest = fmax(latest, column(t->rows, width, n, COLUMN_TENSOR + i, NULL));
 		out->tensors[i].ready_s = latest;
 	}
 	out->backward_s = fmax(out->backward_s, latest);
 	out->drift = drift_of(t, width);
 }
 
-int gf_measure_compute(const struct gf_measure_compute *config,
-		       struct gf_measure_step *step,
+int gf_measure_compute(const struct gf_measure_compute *config, struct gf_measure_step *step,
 		       struct gf_measure_compute_times *t, struct gf_error *err)
 {
 	size_t width = width_of(step), repeats = (size_t)config->repeats;
 	double *rows;
 	int rc;
 
-	t->rows = gf_xreallocarray(t->rows, (t->nrows + repeats) * width,
-				   sizeof(*t->rows));
+	t->rows = gf_xreallocarray(t->rows, (t->nrows + repeats) * width, sizeof(*t->rows));
 	rows = t->rows + t->nrows * width;
 	memset(rows, 0, repeats * width * sizeof(*rows));
 	rc = measure(config, step, rows, width, &t->repeat_s, err);
 	if (rc == 0)
-		rc = gf_measure_slowest(config->comm, rows, repeats * width,
-					err);
+		rc = gf_measure_slowest(config->comm, rows, repeats * width, err);
 	if (rc == 0)
 		rc = gf_measure_slowest(config->comm, &t->repeat_s, 1, err);
 	if (rc < 0)
 		return rc;
 	count_from_backward(rows, width, repeats);
-	t->first =
-		gf_xreallocarray(t->first, t->nsittings + 1, sizeof(*t->first));
+	t->first = gf_xreallocarray(t->first, t->nsittings + 1, sizeof(*t->first));
 	t->first[t->nsittings++] = t->nrows;
 	t->nrows += repeats;
 	return 0;

@@ -39,8 +39,7 @@ static void advance(void *ctx, double fraction)
 	const struct gf_measure_network *c = r->config;
 
 	if (c->progress)
-		c->progress(c->progress_ctx, r->first + fraction * r->part,
-			    r->what);
+		c->progress(c->progress_ctx, r->first + fraction * r->part, r->what);
 }
 
 static struct gf_measure_curve_config curve_config(struct run *r)
@@ -61,8 +60,8 @@ struct subject {
 	struct gf_network_device *gpus; /* NULL: between hosts */
 };
 
-static int sit(void *ctx, const struct gf_measure_sitting *s,
-	       struct gf_measure_samples *samples, struct gf_error *err)
+static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_samples *samples,
+	       struct gf_error *err)
 {
 	const struct subject *subject = ctx;
 	struct gf_measure_exchange_config config = {
@@ -79,14 +78,13 @@ static int sit(void *ctx, const struct gf_measure_sitting *s,
 	};
 
 	if (subject->gpus)
-		return gf_network_device_sit(subject->gpus, subject->cost, s,
-					     samples, err);
+		return gf_network_device_sit(subject->gpus, subject->cost, s, samples, err);
 	return gf_measure_exchange_sitting(&config, &s->budget, samples, err);
 }
 
 static int measure_algorithm(struct run *r, const struct gf_network *net,
-			     struct gf_allreduce_cost *cost,
-			     struct gf_text *remarks, struct gf_error *err)
+			     struct gf_allreduce_cost *cost, struct gf_text *remarks,
+			     struct gf_error *err)
 {
 	struct gf_measure_curve_config config = curve_config(r);
 	struct subject s = {r->config, cost, r->gpus};
@@ -105,8 +103,7 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	cost->contention = curve.contention;
 	cost->fit = curve.fit;
 	gf_measure_contention_floor(net, r->config->levels, r->config->nlevels,
-				    r->config->comm->local_ranks, cost,
-				    remarks);
+				    r->config->comm->local_ranks, cost, remarks);
 	return 0;
 }
 
@@ -129,8 +126,7 @@ static char *label_of(const struct gf_allreduce_cost *c)
 }
 
 /* Copies the costs of an algorithm that takes the same steps. */
-static void take_over(struct gf_allreduce_cost *cost,
-		      const struct gf_allreduce_cost *twin,
+static void take_over(struct gf_allreduce_cost *cost, const struct gf_allreduce_cost *twin,
 		      struct gf_text *remarks)
 {
 	struct gf_allreduce_cost copy;
@@ -143,16 +139,14 @@ static void take_over(struct gf_allreduce_cost *cost,
 	copy.stages = cost->stages;
 	copy.nstages = cost->nstages;
 	*cost = copy;
-	gf_text_addf(remarks,
-		     "\t%s takes the same steps as %s on these ranks, and has "
-		     "its costs\n",
+	gf_text_addf(remarks, "\t%s takes the same steps as %s on these ranks, and has its costs\n",
 		     own, like);
 	free(own);
 	free(like);
 }
 
-static int measure_entry(struct run *r, struct gf_network *net, size_t i,
-			 struct gf_text *remarks, struct gf_error *err)
+static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct gf_text *remarks,
+			 struct gf_error *err)
 {
 	/* an algorithm that overran does not starve those that follow */
 	double left_s, n = (double)r->distinct--;
@@ -162,16 +156,15 @@ static int measure_entry(struct run *r, struct gf_network *net, size_t i,
 	r->limits.budget_s = fmax(left_s, 0.5 * r->fair_s * n) / n;
 	r->what = label;
 	if (rc == 0)
-		rc = measure_algorithm(r, net, &net->allreduce[i], remarks,
-				       err);
+		rc = measure_algorithm(r, net, &net->allreduce[i], remarks, err);
 	r->first += r->part;
 	r->what = NULL;
 	free(label);
 	return rc;
 }
 
-static int measure_each(struct run *r, struct gf_network *net,
-			struct gf_text *remarks, struct gf_error *err)
+static int measure_each(struct run *r, struct gf_network *net, struct gf_text *remarks,
+			struct gf_error *err)
 {
 	size_t i, twin;
 	int rc = 0;
@@ -179,8 +172,7 @@ static int measure_each(struct run *r, struct gf_network *net,
 	for (i = 0; i < net->nallreduce && rc == 0; i++) {
 		twin = r->twins[i];
 		if (twin < i)
-			take_over(&net->allreduce[i], &net->allreduce[twin],
-				  remarks);
+			take_over(&net->allreduce[i], &net->allreduce[twin], remarks);
 		else
 			rc = measure_entry(r, net, i, remarks, err);
 	}
@@ -193,24 +185,22 @@ static size_t base_of(const struct gf_network *net)
 	size_t i = 0;
 
 	while (i < net->nallreduce &&
-	       !gf_algorithm_has(net->allreduce[i].algorithm,
-				 GF_ALGORITHM_STAGES))
+	       !gf_algorithm_has(net->allreduce[i].algorithm, GF_ALGORITHM_STAGES))
 		i++;
 	return i;
 }
 
-/* So many entries may follow: the best of each stage together, for the shortest
- * and for the longest messages. */
+/* So many entries may follow: the best of each stage together, for the shortest and for the longest
+ * messages. */
 static size_t count_together(const struct gf_network *net)
 {
 	size_t base = base_of(net);
 
-	return base < net->nallreduce && net->allreduce[base].nstages > 1 ? 2
-									  : 0;
+	return base < net->nallreduce && net->allreduce[base].nstages > 1 ? 2 : 0;
 }
 
-static int measure_together(struct run *r, struct gf_network *net,
-			    struct gf_text *remarks, struct gf_error *err)
+static int measure_together(struct run *r, struct gf_network *net, struct gf_text *remarks,
+			    struct gf_error *err)
 {
 	size_t base = base_of(net), most = count_together(net), k, n;
 	struct gf_stage *stages;
@@ -220,12 +210,10 @@ static int measure_together(struct run *r, struct gf_network *net,
 		const struct gf_fit *fit = &net->allreduce[base].fit;
 		size_t at = k ? fit->npoints - 1 : 0;
 
-		n = gf_measure_stages_together(
-			net, base, (double)fit->size_bytes[at], &stages);
+		n = gf_measure_stages_together(net, base, (double)fit->size_bytes[at], &stages);
 		if (!n)
 			continue;
-		gf_measure_entry_add(net, net->allreduce[base].algorithm,
-				     stages, n);
+		gf_measure_entry_add(net, net->allreduce[base].algorithm, stages, n);
 		n = net->nallreduce;
 		r->twins = gf_xreallocarray(r->twins, n, sizeof(*r->twins));
 		r->twins[n - 1] = n - 1;
@@ -236,17 +224,15 @@ static int measure_together(struct run *r, struct gf_network *net,
 
 /* The middle size of an algorithm again: the logarithm of the time's quotient.
  */
-static int look_again(struct run *r, const struct gf_allreduce_cost *cost,
-		      double *difference, struct gf_error *err)
+static int look_again(struct run *r, const struct gf_allreduce_cost *cost, double *difference,
+		      struct gf_error *err)
 {
-	const struct gf_measure_pace pace = {cost->startup_s, cost->per_byte_s,
-					     0};
+	const struct gf_measure_pace pace = {cost->startup_s, cost->per_byte_s, 0};
 	struct subject subject = {r->config, cost, r->gpus};
 	size_t middle = cost->fit.npoints / 2;
 	struct gf_measure_sitting sitting = {
 		.bytes = cost->fit.size_bytes[middle],
-		.messages =
-			gf_measure_chain(&pace, cost->fit.size_bytes[middle]),
+		.messages = gf_measure_chain(&pace, cost->fit.size_bytes[middle]),
 		.lanes = 1,
 		.budget = gf_measure_round(&r->limits.point),
 	};
@@ -255,15 +241,13 @@ static int look_again(struct run *r, const struct gf_allreduce_cost *cost,
 	int rc = sit(&subject, &sitting, &samples, err);
 
 	if (rc == 0)
-		time_s = gf_stat_median(samples.values, samples.count) /
-			 sitting.messages;
+		time_s = gf_stat_median(samples.values, samples.count) / sitting.messages;
 	gf_measure_samples_release(&samples);
 	*difference = time_s > 0 ? log(time_s / cost->fit.time_s[middle]) : 0;
 	return rc;
 }
 
-static int find_drift(struct run *r, struct gf_network *net,
-		      struct gf_error *err)
+static int find_drift(struct run *r, struct gf_network *net, struct gf_error *err)
 {
 	double *differences = gf_xcalloc(net->nallreduce, sizeof(double));
 	size_t n = 0, i;
@@ -271,16 +255,15 @@ static int find_drift(struct run *r, struct gf_network *net,
 
 	for (i = 0; i < net->nallreduce && rc == 0; i++)
 		if (r->twins[i] == i)
-			rc = look_again(r, &net->allreduce[i],
-					&differences[n++], err);
+			rc = look_again(r, &net->allreduce[i], &differences[n++], err);
 	if (rc == 0)
 		net->drift = fmin(gf_stat_next_difference(differences, n), 1);
 	free(differences);
 	return rc;
 }
 
-static int measure_algorithms(struct run *r, struct gf_network *net,
-			      struct gf_text *remarks, struct gf_error *err)
+static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_text *remarks,
+			      struct gf_error *err)
 {
 	size_t i;
 	int rc = gf_measure_twins(r->config->comm, net, &r->twins, err);
@@ -304,8 +287,8 @@ static int measure_algorithms(struct run *r, struct gf_network *net,
 	return rc;
 }
 
-static int measure_levels(struct run *r, struct gf_network *net,
-			  struct gf_text *remarks, struct gf_error *err)
+static int measure_levels(struct run *r, struct gf_network *net, struct gf_text *remarks,
+			  struct gf_error *err)
 {
 	struct gf_measure_levels levels = {
 		.curve = curve_config(r),
@@ -332,32 +315,28 @@ static int measure_levels(struct run *r, struct gf_network *net,
 	return rc;
 }
 
-int gf_measure_network_check(const struct gf_measure_network *c,
-			     struct gf_error *err)
+int gf_measure_network_check(const struct gf_measure_network *c, struct gf_error *err)
 {
 	size_t i;
 
 	for (i = 0; c->algorithms && c->algorithms[i]; i++)
 		if (!gf_algorithm_find(c->algorithms[i]))
-			return gf_registry_refuse(
-				&(struct gf_registry){gf_algorithms},
-				"--algorithms", NULL, c->algorithms[i], err);
+			return gf_registry_refuse(&(struct gf_registry){gf_algorithms},
+						  "--algorithms", NULL, c->algorithms[i], err);
 	if (c->min_bytes < 4 || c->min_bytes > c->max_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "--min-bytes: want from 4 to the "
-				    "--max-bytes, got %zu and %zu",
+				    "--min-bytes: want from 4 to the --max-bytes, got %zu and %zu",
 				    c->min_bytes, c->max_bytes);
 	if (c->max_bytes / 32 < c->min_bytes)
-		return gf_error_set(err, -EINVAL,
-				    "--max-bytes: want at least 32 times the "
-				    "--min-bytes, got %zu and %zu",
-				    c->max_bytes, c->min_bytes);
+		return gf_error_set(
+			err, -EINVAL,
+			"--max-bytes: want at least 32 times the --min-bytes, got %zu and %zu",
+			c->max_bytes, c->min_bytes);
 	return 0;
 }
 
-int gf_measure_network(const struct gf_measure_network *c,
-		       struct gf_network **out, struct gf_text *remarks,
-		       struct gf_error *err)
+int gf_measure_network(const struct gf_measure_network *c, struct gf_network **out,
+		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct run r = {
 		.config = c,
@@ -380,8 +359,7 @@ int gf_measure_network(const struct gf_measure_network *c,
 	rc = gf_measure_entries(c, net, remarks, err);
 	if (rc == 0 && net->nallreduce == 0)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "none of the algorithms wanted can run on "
-				  "%d ranks here",
+				  "none of the algorithms wanted can run on %d ranks here",
 				  c->comm->ranks);
 	if (rc == 0 && gf_measure_by_nccl(c))
 		rc = gf_network_device_open(c, &r.gpus, err);

@@ -14,8 +14,7 @@ struct gf_network_device {
 	struct gf_contest_gpu *bench;
 };
 
-int gf_network_device_open(const struct gf_measure_network *c,
-			   struct gf_network_device **device,
+int gf_network_device_open(const struct gf_measure_network *c, struct gf_network_device **device,
 			   struct gf_error *err)
 {
 	struct gf_network_device *d = gf_xcalloc(1, sizeof(*d));
@@ -26,8 +25,7 @@ int gf_network_device_open(const struct gf_measure_network *c,
 	gf_watch_init(&d->watch, c->comm, c->timeout_s);
 	d->watch.self.phase = GF_PHASE_CALL;
 	place.watch = &d->watch;
-	rc = gf_contest_gpu_open(&place, c->comm, (int)c->lanes, c->max_bytes,
-				 &d->bench, err);
+	rc = gf_contest_gpu_open(&place, c->comm, (int)c->lanes, c->max_bytes, &d->bench, err);
 	if (rc)
 		gf_network_device_close(d);
 	else
@@ -44,8 +42,8 @@ void gf_network_device_close(struct gf_network_device *d)
 	free(d);
 }
 
-/* After what they did together: rc, and if that is a failure, which some rank
- * may never come back from, the others hear of it. */
+/* After what they did together: rc, and if that is a failure, which some rank may never come back
+ * from, the others hear of it. */
 static int conclude(struct gf_network_device *d, int rc, struct gf_error *err)
 {
 	if (rc)
@@ -87,16 +85,14 @@ static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 	return conclude(d, rc, err);
 }
 
-static int load_messages(struct gf_network_device *d,
-			 const struct gf_allreduce_cost *cost,
-			 const struct gf_measure_sitting *s,
-			 struct gf_contest_send **send, struct gf_error *err)
+static int load_messages(struct gf_network_device *d, const struct gf_allreduce_cost *cost,
+			 const struct gf_measure_sitting *s, struct gf_contest_send **send,
+			 struct gf_error *err)
 {
 	size_t n = (size_t)s->messages, i;
 	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
 	struct gf_way way;
-	int rc = gf_way_of(cost->algorithm, cost->stages, cost->nstages, &way,
-			   err);
+	int rc = gf_way_of(cost->algorithm, cost->stages, cost->nstages, &way, err);
 
 	for (i = 0; i < n && rc == 0; i++)
 		messages[i] = (struct gf_burst_message){
@@ -108,26 +104,20 @@ static int load_messages(struct gf_network_device *d,
 	if (rc == 0)
 		rc = gf_contest_gpu_reserve(d->bench, n * s->bytes, err);
 	if (rc == 0)
-		rc = gf_contest_send_new(d->bench, messages, n, s->lanes, send,
-					 err);
+		rc = gf_contest_send_new(d->bench, messages, n, s->lanes, send, err);
 	free(messages);
 	return rc;
 }
 
-static int repeat_messages(struct gf_network_device *d,
-			   struct gf_contest_send *send,
-			   const struct gf_measure_budget *b,
-			   struct gf_measure_samples *samples,
+static int repeat_messages(struct gf_network_device *d, struct gf_contest_send *send,
+			   const struct gf_measure_budget *b, struct gf_measure_samples *samples,
 			   struct gf_error *err)
 {
-	return gf_measure_repeat(d->comm, run, &(struct repeated){d, send}, b,
-				 samples, err);
+	return gf_measure_repeat(d->comm, run, &(struct repeated){d, send}, b, samples, err);
 }
 
-int gf_network_device_sit(struct gf_network_device *d,
-			  const struct gf_allreduce_cost *cost,
-			  const struct gf_measure_sitting *s,
-			  struct gf_measure_samples *samples,
+int gf_network_device_sit(struct gf_network_device *d, const struct gf_allreduce_cost *cost,
+			  const struct gf_measure_sitting *s, struct gf_measure_samples *samples,
 			  struct gf_error *err)
 {
 	struct gf_contest_send *send = NULL;
@@ -139,8 +129,8 @@ int gf_network_device_sit(struct gf_network_device *d,
 	return rc;
 }
 
-static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
-		int repeats, struct gf_error *err)
+static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
+		struct gf_error *err)
 {
 	struct gf_network_device *d = ctx;
 	struct gf_schedule schedule;
@@ -149,12 +139,9 @@ static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 
 	gf_measure_hop_schedule(hop, d->comm->rank, d->comm->ranks, &schedule);
 	rc = gf_contest_gpu_reserve(
-		d->bench,
-		(size_t)hop->messages * schedule.count_elems * sizeof(float),
-		err);
+		d->bench, (size_t)hop->messages * schedule.count_elems * sizeof(float), err);
 	if (rc == 0)
-		rc = gf_contest_send_steps(d->bench, &schedule, hop->messages,
-					   &send, err);
+		rc = gf_contest_send_steps(d->bench, &schedule, hop->messages, &send, err);
 	if (rc == 0)
 		rc = run(&(struct repeated){d, send}, times_s, repeats, err);
 	gf_contest_send_free(send);
@@ -164,8 +151,7 @@ static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 
 struct gf_measure_mover gf_network_device_mover(struct gf_network_device *d)
 {
-	return (struct gf_measure_mover){
-		.comm = d->comm, .run = move, .ctx = d};
+	return (struct gf_measure_mover){.comm = d->comm, .run = move, .ctx = d};
 }
 
 /* --- beside backward ------------------------------------------------------ */
@@ -191,9 +177,8 @@ static void close_load(void *load)
 	free(l);
 }
 
-static int open_load(const struct gf_measure_overlap *c,
-		     const struct gf_measure_sitting *s, void **load,
-		     struct gf_error *err)
+static int open_load(const struct gf_measure_overlap *c, const struct gf_measure_sitting *s,
+		     void **load, struct gf_error *err)
 {
 	const struct gf_measure_network network = {
 		.comm = c->comm,
@@ -239,8 +224,8 @@ static double busy_s(struct load *l, double alone_s, double until_s)
 	return alone_s * gf_measure_share_done(l->times, l->n, until_s);
 }
 
-/* Forward begins when the messages are enqueued, too: so nothing of what the
- * host does is between their begin and backward's. */
+/* Forward begins when the messages are enqueued, too: so nothing of what the host does is between
+ * their begin and backward's. */
 static int beside(struct load *l, struct gf_measure_pass *pass, double *with_s,
 		  struct gf_error *err)
 {
@@ -252,8 +237,7 @@ static int beside(struct load *l, struct gf_measure_pass *pass, double *with_s,
 	rc = gf_contest_send_begin(l->send, pass->begun, err);
 	*with_s = gf_measure_pass_backward(pass);
 	return rc ? rc
-		  : gf_contest_send_end(l->send, pass->rc ? NULL : pass->begun,
-					l->ends_s, err);
+		  : gf_contest_send_end(l->send, pass->rc ? NULL : pass->begun, l->ends_s, err);
 }
 
 static int once(void *load, struct gf_measure_pass *pass, double alone_s,
@@ -274,13 +258,12 @@ static int once(void *load, struct gf_measure_pass *pass, double alone_s,
 		return rc;
 	rc = beside(l, pass, &with_s, err);
 	if (rc == 0)
-		mutual->overlap_slowdown = gf_measure_slowdown(
-			with_s - without_s, busy_s(l, alone_s, with_s));
+		mutual->overlap_slowdown =
+			gf_measure_slowdown(with_s - without_s, busy_s(l, alone_s, with_s));
 	return conclude(l->device, rc, err);
 }
 
-static int gather(void *load, const void *mine, size_t bytes, void *all,
-		  struct gf_error *err)
+static int gather(void *load, const void *mine, size_t bytes, void *all, struct gf_error *err)
 {
 	const struct load *l = load;
 

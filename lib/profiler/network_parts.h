@@ -15,33 +15,30 @@
 #include "profiler/link.h"
 
 /*
- * The decompositions that are measured (Cho et al. 2019, BlueConnect: an
- * implementation per fabric). The base has a stage per level. Beside it, one
- * stage at a time goes by each other algorithm that can carry it out. A cost is
- * a sum over stages (Eq. 7), so the best of each stage are the best together,
- * and are measured, too: once for short messages, once for long ones. Other
+ * The decompositions that are measured (Cho et al. 2019, BlueConnect: an implementation per
+ * fabric). The base has a stage per level. Beside it, one stage at a time goes by each other
+ * algorithm that can carry it out. A cost is a sum over stages (Eq. 7), so the best of each stage
+ * are the best together, and are measured, too: once for short messages, once for long ones. Other
  * mixtures are not tried: of four algorithms in three stages there are 64.
  */
 
-/* How `algorithm` is decomposed on such levels, innermost first, between GPUs
- * by NCCL; 0 stages if it takes no levels, or on one level. The caller frees
- * with gf_stages_free. */
-size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
-			 size_t nlevels, bool gpus, struct gf_stage **out);
+/* How `algorithm` is decomposed on such levels, innermost first, between GPUs by NCCL; 0 stages if
+ * it takes no levels, or on one level. The caller frees with gf_stages_free. */
+size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels, size_t nlevels,
+			 bool gpus, struct gf_stage **out);
 
-/* Calls each for the base's stages with one stage by another algorithm; stops
- * at the first failure, and returns it. The stages are the caller's to copy. */
-typedef int gf_measure_stages_fn(void *ctx, const struct gf_stage *stages,
-				 size_t nstages, struct gf_error *err);
-int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages,
-			   bool gpus, gf_measure_stages_fn *each, void *ctx,
-			   struct gf_error *err);
+/* Calls each for the base's stages with one stage by another algorithm; stops at the first failure,
+ * and returns it. The stages are the caller's to copy. */
+typedef int gf_measure_stages_fn(void *ctx, const struct gf_stage *stages, size_t nstages,
+				 struct gf_error *err);
+int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages, bool gpus,
+			   gf_measure_stages_fn *each, void *ctx, struct gf_error *err);
 
-/* The best algorithm of each stage for a message of that many bytes, of the
- * entries from `base` on that differ from it in one stage. 0 if its
- * algorithm has an entry of these stages already. Else the caller frees. */
-size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
-				  double bytes, struct gf_stage **out);
+/* The best algorithm of each stage for a message of that many bytes, of the entries from `base` on
+ * that differ from it in one stage. 0 if its algorithm has an entry of these stages already. Else
+ * the caller frees. */
+size_t gf_measure_stages_together(const struct gf_network *net, size_t base, double bytes,
+				  struct gf_stage **out);
 
 /* The ways that a network's measurement takes, as entries without figures. */
 
@@ -49,39 +46,35 @@ size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
 bool gf_measure_by_nccl(const struct gf_measure_network *c);
 
 /* Takes the stages. */
-void gf_measure_entry_add(struct gf_network *net, const char *algorithm,
-			  struct gf_stage *stages, size_t nstages);
+void gf_measure_entry_add(struct gf_network *net, const char *algorithm, struct gf_stage *stages,
+			  size_t nstages);
 
-/* Collective: an entry for each algorithm that is wanted and can run here on
- * messages of all sizes, and for other algorithms of its stages
+/* Collective: an entry for each algorithm that is wanted and can run here on messages of all sizes,
+ * and for other algorithms of its stages
  * (above). */
-int gf_measure_entries(const struct gf_measure_network *c,
-		       struct gf_network *net, struct gf_text *remarks,
-		       struct gf_error *err);
+int gf_measure_entries(const struct gf_measure_network *c, struct gf_network *net,
+		       struct gf_text *remarks, struct gf_error *err);
 
 /*
- * Algorithms that take the same steps on the ranks at hand, apart from which
- * parts of the message each step moves: on two ranks a ring, rhd and
- * blueconnect. They cost the same. They are measured once, which takes less
- * time; and a planner does not choose among them by noise.
+ * Algorithms that take the same steps on the ranks at hand, apart from which parts of the message
+ * each step moves: on two ranks a ring, rhd and blueconnect. They cost the same. They are measured
+ * once, which takes less time; and a planner does not choose among them by noise.
  */
 
-/* Collective; all ranks get the same: twins[i] is the first entry whose steps
- * are those of entry i, at most i. The caller frees. */
-int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net,
-		     size_t **twins, struct gf_error *err);
+/* Collective; all ranks get the same: twins[i] is the first entry whose steps are those of entry i,
+ * at most i. The caller frees. */
+int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net, size_t **twins,
+		     struct gf_error *err);
 
 /*
  * The cost of each level of a topology: a round of messages between neighbours.
  *
- * Ranks are grouped by the digits of their number. On a level one rank of each
- * group one level down takes part, all groups at the same time: it sends to the
- * next group's and receives from the one before, as in a ring. So a message has
- * for itself what the ranks of its group otherwise share, which is what a
- * level's bandwidth means. alpha and beta are a round's startup and per-byte
- * cost; reduce is what adding up what came takes besides: where the transport
- * adds while it receives, what that makes the round longer, else the addition
- * by itself on all ranks at once.
+ * Ranks are grouped by the digits of their number. On a level one rank of each group one level down
+ * takes part, all groups at the same time: it sends to the next group's and receives from the one
+ * before, as in a ring. So a message has for itself what the ranks of its group otherwise share,
+ * which is what a level's bandwidth means. alpha and beta are a round's startup and per-byte cost;
+ * reduce is what adding up what came takes besides: where the transport adds while it receives,
+ * what that makes the round longer, else the addition by itself on all ranks at once.
  */
 struct gf_measure_levels {
 	struct gf_measure_curve_config curve; /* limits.budget_s: of them all */
@@ -91,47 +84,40 @@ struct gf_measure_levels {
 };
 
 /* Collective; all ranks get the same: levels of one member are left out. */
-int gf_measure_levels(const struct gf_measure_levels *config,
-		      struct gf_network *net, struct gf_text *remarks,
-		      struct gf_error *err);
+int gf_measure_levels(const struct gf_measure_levels *config, struct gf_network *net,
+		      struct gf_text *remarks, struct gf_error *err);
 
-/* The neighbours of a rank on a level, as above; both -1 for one that takes no
- * part. */
-void gf_measure_level_peers(const struct gf_level *levels, size_t level,
-			    int rank, int *to, int *from);
+/* The neighbours of a rank on a level, as above; both -1 for one that takes no part. */
+void gf_measure_level_peers(const struct gf_level *levels, size_t level, int rank, int *to,
+			    int *from);
 
 /*
- * gamma_n at a few sizes. n equal messages at once take
- * startup + gamma_n * per_byte * bytes; one alone takes
- * startup + per_byte * bytes. So
- * gamma_n = 1 + (T_n - T_1) / (per_byte * bytes), whatever both of them spend
- * on meeting and waking up. Sizes whose transfer is shorter than two startups
- * tell nothing about gamma_n and are left out. Sizes for which there is no time
- * are left out, too. A per-byte cost of 0 leaves no contention to find.
- * Collective; the curve is fitted already. sitting_s is the time that a sitting
+ * gamma_n at a few sizes. n equal messages at once take startup + gamma_n * per_byte * bytes; one
+ * alone takes startup + per_byte * bytes. So
+ * gamma_n = 1 + (T_n - T_1) / (per_byte * bytes), whatever both of them spend on meeting and waking
+ * up. Sizes whose transfer is shorter than two startups tell nothing about gamma_n and are left
+ * out. Sizes for which there is no time are left out, too. A per-byte cost of 0 leaves no
+ * contention to find. Collective; the curve is fitted already. sitting_s is the time that a sitting
  * takes besides its messages.
  */
 int gf_measure_contention(const struct gf_measure_curve_config *config,
-			  const struct gf_measure_subject *subject,
-			  double sitting_s, struct gf_measure_curve *curve,
-			  struct gf_error *err);
+			  const struct gf_measure_subject *subject, double sitting_s,
+			  struct gf_measure_curve *curve, struct gf_error *err);
 
 /*
- * Messages that travel together are no faster than the network. An all-reduce
- * of m bytes sends at least 2 (g - 1) / g * m through the link of each of g
- * groups of ranks (Patarasuk and Yuan 2009). n all-reduces at once pass this
- * link as n messages on that level alone do. So on each level between hosts
+ * Messages that travel together are no faster than the network. An all-reduce of m bytes sends at
+ * least 2 (g - 1) / g * m through the link of each of g groups of ranks (Patarasuk and Yuan 2009).
+ * n all-reduces at once pass this link as n messages on that level alone do. So on each level
+ * between hosts
  *
  *	gamma_n >= 2 (g - 1) / g * beta / per_byte * gamma_n of the level
  *
- * A gamma measured below that, on a machine with other work for example, is
- * raised to it, though not above n; a remark says so. net->levels are measured,
- * `levels` are what they were measured on, local_ranks share a host.
+ * A gamma measured below that, on a machine with other work for example, is raised to it, though
+ * not above n; a remark says so. net->levels are measured, `levels` are what they were measured on,
+ * local_ranks share a host.
  */
-void gf_measure_contention_floor(const struct gf_network *net,
-				 const struct gf_level *levels, size_t nlevels,
-				 int local_ranks,
-				 struct gf_allreduce_cost *cost,
+void gf_measure_contention_floor(const struct gf_network *net, const struct gf_level *levels,
+				 size_t nlevels, int local_ranks, struct gf_allreduce_cost *cost,
 				 struct gf_text *remarks);
 
 #endif

@@ -58,21 +58,19 @@ static void model_line(const struct gf_model_profile *m, struct gf_text *out)
 			     m->batch_per_rank == 1 ? "" : "s");
 	if (m->accumulate)
 		gf_text_addf(out, ", %zu micro-batches a step", m->accumulate);
-	gf_text_addf(out, ": forward %s, backward %s",
-		     gf_human_time(m->forward_s, &h[0]),
+	gf_text_addf(out, ": forward %s, backward %s", gf_human_time(m->forward_s, &h[0]),
 		     gf_human_time(m->backward_s, &h[1]));
 	if (!m->ntensors) {
 		gf_text_addf(out, "; nothing is known of its layers\n");
 		return;
 	}
-	gf_text_addf(out, ", update %s; %zu tensor%s of %s\n",
-		     gf_human_time(m->update_s, &h[2]), m->ntensors,
-		     m->ntensors == 1 ? "" : "s",
+	gf_text_addf(out, ", update %s; %zu tensor%s of %s\n", gf_human_time(m->update_s, &h[2]),
+		     m->ntensors, m->ntensors == 1 ? "" : "s",
 		     gf_human_size((double)gf_model_profile_bytes(m), &h[3]));
 }
 
-static void tensor_row(const struct gf_model_profile *m, size_t first,
-		       size_t last, struct gf_table *t)
+static void tensor_row(const struct gf_model_profile *m, size_t first, size_t last,
+		       struct gf_table *t)
 {
 	const struct gf_tensor *from = &m->tensors[first];
 	const struct gf_tensor *to = &m->tensors[last];
@@ -101,10 +99,7 @@ static void model_table(const struct gf_model_profile *m, struct gf_text *out)
 	model_line(m, out);
 	gf_table_cells(&t, "tensors\tsize\tready\tname");
 	for (i = 0; i < m->ntensors; i += run)
-		tensor_row(m, i,
-			   i + run < m->ntensors ? i + run - 1
-						 : m->ntensors - 1,
-			   &t);
+		tensor_row(m, i, i + run < m->ntensors ? i + run - 1 : m->ntensors - 1, &t);
 	finish(&t, out);
 }
 
@@ -122,8 +117,8 @@ static void passes_line(const struct gf_passes *p, struct gf_text *out)
 	model_line(&whole, out);
 }
 
-/* The sizes at which times are printed; the last is the model's whole gradient
- * if there is a model. */
+/* The sizes at which times are printed; the last is the model's whole gradient if there is a
+ * model. */
 struct sizes {
 	double bytes[4];
 	size_t n;
@@ -153,12 +148,11 @@ static void heading(struct gf_table *t, const char *first, const char *second,
 
 /* The startup of the shortest messages, the rate of the longest. */
 static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
-			const struct gf_contention *contention,
-			const struct gf_fit *fit, const struct sizes *s)
+			const struct gf_contention *contention, const struct gf_fit *fit,
+			const struct sizes *s)
 {
 	const struct gf_cost_line *last =
-		lines->nlarger ? &lines->larger[lines->nlarger - 1]
-			       : &lines->first;
+		lines->nlarger ? &lines->larger[lines->nlarger - 1] : &lines->first;
 	size_t i;
 
 	time_cell(t, lines->first.startup_s);
@@ -167,9 +161,7 @@ static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
 		time_cell(t, gf_cost_lines_s(lines, s->bytes[i]));
 	if (contention->nentries)
 		gf_table_cell(t, "%.2f x",
-			      gf_contention_gamma(contention,
-						  (size_t)s->bytes[s->n - 1],
-						  2));
+			      gf_contention_gamma(contention, (size_t)s->bytes[s->n - 1], 2));
 	else
 		gf_table_cell(t, "-");
 	fit_cell(t, fit);
@@ -186,8 +178,7 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 	gap(out);
 	gf_text_addf(out, "all-reduce");
 	if (net->ranks)
-		gf_text_addf(out, " of %d rank%s", net->ranks,
-			     net->ranks == 1 ? "" : "s");
+		gf_text_addf(out, " of %d rank%s", net->ranks, net->ranks == 1 ? "" : "s");
 	gf_text_addf(out, "\n");
 	heading(&t, "algorithm", "codec", s);
 	for (i = 0; i < net->nallreduce; i++) {
@@ -203,8 +194,7 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 	finish(&t, out);
 }
 
-static void levels_table(const struct gf_network *net, const struct sizes *s,
-			 struct gf_text *out)
+static void levels_table(const struct gf_network *net, const struct sizes *s, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t i;
@@ -243,21 +233,17 @@ static void copies_table(const struct gf_profile *p, struct gf_text *out)
 	finish(&t, out);
 }
 
-static void entry_cells(struct gf_table *t,
-			const struct gf_processing_entry *of)
+static void entry_cells(struct gf_table *t, const struct gf_processing_entry *of)
 {
-	gf_table_cells(t, "%s\t%s\t%s", of->name, of->device,
-		       of->assumed ? "assumed" : "measured");
+	gf_table_cells(t, "%s\t%s\t%s", of->name, of->device, of->assumed ? "assumed" : "measured");
 }
 
-static void processing_tables(const struct gf_processing *p,
-			      struct gf_text *out)
+static void processing_tables(const struct gf_processing *p, struct gf_text *out)
 {
 	struct gf_table codecs = {0}, selections = {0};
 	size_t i;
 
-	gf_table_cells(&codecs, "codec\tdevice\torigin\tencode\tdecode\tencode "
-				"sets\tdecode sets");
+	gf_table_cells(&codecs, "codec\tdevice\torigin\tencode\tdecode\tencode sets\tdecode sets");
 	for (i = 0; i < p->ncodecs; i++) {
 		entry_cells(&codecs, &p->codecs[i].of);
 		rate_cell(&codecs, p->codecs[i].encode_s_per_byte);
@@ -265,8 +251,7 @@ static void processing_tables(const struct gf_processing *p,
 		rate_cell(&codecs, p->codecs[i].set_encode_s_per_byte);
 		rate_cell(&codecs, p->codecs[i].set_decode_s_per_byte);
 	}
-	gf_table_cells(&selections,
-		       "selection\tdevice\torigin\tstartup\trate\tsent");
+	gf_table_cells(&selections, "selection\tdevice\torigin\tstartup\trate\tsent");
 	for (i = 0; i < p->nselections; i++) {
 		entry_cells(&selections, &p->selections[i].of);
 		time_cell(&selections, p->selections[i].alpha_s);

@@ -24,8 +24,7 @@ double gf_measure_slowdown(double lost_s, double busy_s)
 	return 1 / (1 - lost_s / busy_s);
 }
 
-double gf_measure_share_done(const struct gf_message_times *times, size_t count,
-			     double at_s)
+double gf_measure_share_done(const struct gf_message_times *times, size_t count, double at_s)
 {
 	double done = 0;
 	size_t i;
@@ -43,16 +42,15 @@ double gf_measure_share_done(const struct gf_message_times *times, size_t count,
 
 /* --- passes --------------------------------------------------------------- */
 
-int gf_measure_pass_open(struct gf_measure_pass *p,
-			 struct gf_measure_step *step, struct gf_error *err)
+int gf_measure_pass_open(struct gf_measure_pass *p, struct gf_measure_step *step,
+			 struct gf_error *err)
 {
 	struct gf_gpu *g = step->gpu;
 	int rc = 0;
 
 	*p = (struct gf_measure_pass){
 		.step = step,
-		.grads = gf_xcalloc(step->offsets[step->ntensors],
-				    sizeof(*p->grads)),
+		.grads = gf_xcalloc(step->offsets[step->ntensors], sizeof(*p->grads)),
 	};
 	if (g)
 		rc = g->ops->event_new(g, true, &p->begun, err);
@@ -100,8 +98,7 @@ void gf_measure_pass_begin(struct gf_measure_pass *p)
 
 	p->start_s = gf_clock_s();
 	if (g && !p->rc)
-		p->rc = g->ops->record(g, p->begun, p->step->stream,
-				       &p->reason);
+		p->rc = g->ops->record(g, p->begun, p->step->stream, &p->reason);
 }
 
 double gf_measure_pass_backward(struct gf_measure_pass *p)
@@ -114,8 +111,8 @@ double gf_measure_pass_backward(struct gf_measure_pass *p)
 		g->ops->release(g, p->hold);
 	p->hold = NULL;
 	if (!p->rc)
-		p->rc = gf_measure_step_backward(p->step, p->grads, p->on_grad,
-						 p->on_grad_ctx, err);
+		p->rc = gf_measure_step_backward(p->step, p->grads, p->on_grad, p->on_grad_ctx,
+						 err);
 	elapsed_s = gf_clock_s() - p->start_s;
 	if (g && !p->rc)
 		p->rc = g->ops->record(g, p->ended, p->step->stream, err);
@@ -125,8 +122,8 @@ double gf_measure_pass_backward(struct gf_measure_pass *p)
 	return p->rc ? 0 : elapsed_s;
 }
 
-int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm,
-			     int rc, struct gf_error *err)
+int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm, int rc,
+			     struct gf_error *err)
 {
 	if (rc == 0)
 		rc = gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
@@ -141,9 +138,8 @@ int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm,
 enum { COLUMNS = sizeof(struct gf_measure_mutual) / sizeof(double) };
 
 /* Per column the median over all ranks' rows. */
-static int medians(const struct gf_measure_overlap *c,
-		   const struct gf_measure_traffic *ops, void *load,
-		   const double *mine, size_t columns, double *out,
+static int medians(const struct gf_measure_overlap *c, const struct gf_measure_traffic *ops,
+		   void *load, const double *mine, size_t columns, double *out,
 		   struct gf_error *err)
 {
 	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i, k;
@@ -161,13 +157,11 @@ static int medians(const struct gf_measure_overlap *c,
 	return rc;
 }
 
-static int repeat(const struct gf_measure_overlap *c,
-		  const struct gf_measure_traffic *ops, void *load,
-		  struct gf_measure_pass *pass,
-		  struct gf_measure_mutual *mutual, struct gf_error *err)
+static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_traffic *ops,
+		  void *load, struct gf_measure_pass *pass, struct gf_measure_mutual *mutual,
+		  struct gf_error *err)
 {
-	const struct gf_measure_budget budget = {c->repeats < 10 ? 0.05 : 0.2,
-						 5, 50};
+	const struct gf_measure_budget budget = {c->repeats < 10 ? 0.05 : 0.2, 5, 50};
 	size_t n = (size_t)c->repeats, i;
 	struct gf_measure_mutual *mine = gf_xcalloc(n, sizeof(*mine));
 	struct gf_measure_samples alone = {0};
@@ -178,18 +172,16 @@ static int repeat(const struct gf_measure_overlap *c,
 	for (i = 0; i < n && rc == 0; i++)
 		rc = ops->once(load, pass, alone_s, &mine[i], err);
 	if (rc == 0)
-		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS,
-			     found, err);
+		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS, found, err);
 	if (rc == 0)
-		*mutual = (struct gf_measure_mutual){found[0], found[1],
-						     found[2]};
+		*mutual = (struct gf_measure_mutual){found[0], found[1], found[2]};
 	gf_measure_samples_release(&alone);
 	free(mine);
 	return rc;
 }
 
-static int message_count(const struct gf_measure_overlap *c,
-			 const struct gf_measure_traffic *ops, size_t bytes)
+static int message_count(const struct gf_measure_overlap *c, const struct gf_measure_traffic *ops,
+			 size_t bytes)
 {
 	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
 	double one = gf_cost_lines_s(&lines, (double)bytes);
@@ -200,17 +192,14 @@ static int message_count(const struct gf_measure_overlap *c,
 	return (int)fmin(MOST_MESSAGES, fmax(fmax(2, c->lanes), count));
 }
 
-static const struct gf_measure_traffic *
-load_kind(const struct gf_measure_overlap *c)
+static const struct gf_measure_traffic *load_kind(const struct gf_measure_overlap *c)
 {
-	return c->device && c->device->nccl ? &gf_measure_traffic_device
-					    : &gf_measure_traffic_host;
+	return c->device && c->device->nccl ? &gf_measure_traffic_device : &gf_measure_traffic_host;
 }
 
-static int on_load(const struct gf_measure_overlap *c,
-		   struct gf_measure_pass *pass,
-		   const struct gf_measure_sitting *messages,
-		   struct gf_measure_mutual *mutual, struct gf_error *err)
+static int on_load(const struct gf_measure_overlap *c, struct gf_measure_pass *pass,
+		   const struct gf_measure_sitting *messages, struct gf_measure_mutual *mutual,
+		   struct gf_error *err)
 {
 	const struct gf_measure_traffic *ops = load_kind(c);
 	void *load = NULL;
@@ -223,24 +212,21 @@ static int on_load(const struct gf_measure_overlap *c,
 	return rc;
 }
 
-/* A message has begun when all ranks have: of the messages that all saw end
- * beside backward, the median of what the rank took that began last. */
-static int shortest(const struct gf_measure_overlap *c, void *load,
-		    const double *mine, size_t n, double *out_s,
-		    struct gf_error *err)
+/* A message has begun when all ranks have: of the messages that all saw end beside backward, the
+ * median of what the rank took that began last. */
+static int shortest(const struct gf_measure_overlap *c, void *load, const double *mine, size_t n,
+		    double *out_s, struct gf_error *err)
 {
 	double *all = gf_xcalloc(n * (size_t)c->comm->ranks, sizeof(*all));
 	double *least = gf_xcalloc(n, sizeof(*least));
 	size_t i, r, known = 0;
-	int rc = gf_measure_traffic_host.gather(load, mine, n * sizeof(*mine),
-						all, err);
+	int rc = gf_measure_traffic_host.gather(load, mine, n * sizeof(*mine), all, err);
 
 	for (i = 0; i < n && rc == 0; i++) {
 		double s = INFINITY;
 
 		for (r = 0; r < (size_t)c->comm->ranks && !isnan(s); r++)
-			s = isnan(all[r * n + i]) ? NAN
-						  : fmin(s, all[r * n + i]);
+			s = isnan(all[r * n + i]) ? NAN : fmin(s, all[r * n + i]);
 		least[known] = s;
 		known += !isnan(s);
 	}
@@ -251,10 +237,9 @@ static int shortest(const struct gf_measure_overlap *c, void *load,
 }
 
 /* lost_s: by all messages; takes_s: one. */
-static int on_issue(const struct gf_measure_overlap *c,
-		    struct gf_measure_pass *pass,
-		    const struct gf_measure_sitting *messages, double *lost_s,
-		    double *takes_s, struct gf_error *err)
+static int on_issue(const struct gf_measure_overlap *c, struct gf_measure_pass *pass,
+		    const struct gf_measure_sitting *messages, double *lost_s, double *takes_s,
+		    struct gf_error *err)
 {
 	size_t n = (size_t)c->repeats, m = (size_t)messages->messages, i;
 	double *lost = gf_xcalloc(n, sizeof(*lost));
@@ -263,11 +248,9 @@ static int on_issue(const struct gf_measure_overlap *c,
 	int rc = gf_measure_traffic_host.open(c, messages, &load, err);
 
 	for (i = 0; i < n && rc == 0; i++)
-		rc = gf_measure_traffic_issue(load, pass, &lost[i],
-					      takes + i * m, err);
+		rc = gf_measure_traffic_issue(load, pass, &lost[i], takes + i * m, err);
 	if (rc == 0)
-		rc = medians(c, &gf_measure_traffic_host, load, lost, 1, lost_s,
-			     err);
+		rc = medians(c, &gf_measure_traffic_host, load, lost, 1, lost_s, err);
 	if (rc == 0)
 		rc = shortest(c, load, takes, n * m, takes_s, err);
 	if (load)
@@ -277,19 +260,15 @@ static int on_issue(const struct gf_measure_overlap *c,
 	return rc;
 }
 
-int gf_measure_overlap(const struct gf_measure_overlap *c,
-		       struct gf_measure_step *step,
+int gf_measure_overlap(const struct gf_measure_overlap *c, struct gf_measure_step *step,
 		       struct gf_measure_mutual *mutual, struct gf_error *err)
 {
 	struct gf_measure_sitting messages = {
-		.bytes = c->bytes ? c->bytes
-				  : step->offsets[step->ntensors] *
-					    sizeof(float),
+		.bytes = c->bytes ? c->bytes : step->offsets[step->ntensors] * sizeof(float),
 		.lanes = c->lanes > 1 ? c->lanes : 1,
 	};
 	struct gf_measure_pass pass;
-	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
-			       err);
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err), err);
 
 	if (messages.bytes > largest_message)
 		messages.bytes = largest_message;
@@ -299,24 +278,20 @@ int gf_measure_overlap(const struct gf_measure_overlap *c,
 	return gf_measure_pass_conclude(&pass, c->comm, rc, err);
 }
 
-int gf_measure_issue(const struct gf_measure_overlap *c,
-		     struct gf_measure_step *step,
+int gf_measure_issue(const struct gf_measure_overlap *c, struct gf_measure_step *step,
 		     struct gf_measure_issued *issued, struct gf_error *err)
 {
 	const struct gf_measure_sitting messages = {
 		.bytes = issued_bytes,
-		.messages = step->ntensors < MOST_MESSAGES ? (int)step->ntensors
-							   : MOST_MESSAGES,
+		.messages = step->ntensors < MOST_MESSAGES ? (int)step->ntensors : MOST_MESSAGES,
 		.lanes = 1,
 	};
 	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
 	const struct gf_beside_backward *b = &c->cost->beside;
 	double alone_s = gf_cost_lines_s(&lines, issued_bytes);
-	double lost_s = 0, takes_s = 0,
-	       slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
+	double lost_s = 0, takes_s = 0, slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
 	struct gf_measure_pass pass;
-	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
-			       err);
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err), err);
 
 	if (rc == 0)
 		rc = on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
@@ -326,7 +301,6 @@ int gf_measure_issue(const struct gf_measure_overlap *c,
 	takes_s = fmax(takes_s, alone_s);
 	issued->extra_s = takes_s - alone_s;
 	/* backward also slows while they are in flight */
-	issued->issue_s =
-		fmax(0, lost_s / messages.messages - takes_s * (1 - 1 / slow));
+	issued->issue_s = fmax(0, lost_s / messages.messages - takes_s * (1 - 1 / slow));
 	return 0;
 }

@@ -9,9 +9,8 @@
 #include "profiler/chain.h"
 
 /* Messages between hosts, through training's engine and its thread. */
-static int open_load(const struct gf_measure_overlap *c,
-		     const struct gf_measure_sitting *s, void **load,
-		     struct gf_error *err)
+static int open_load(const struct gf_measure_overlap *c, const struct gf_measure_sitting *s,
+		     void **load, struct gf_error *err)
 {
 	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
@@ -48,9 +47,8 @@ static int alone(void *load, const struct gf_measure_budget *budget,
 }
 
 /* Backward with nothing beside it, all ranks at once. */
-static int without_messages(struct gf_measure_exchange *x,
-			    struct gf_measure_pass *pass, double *took_s,
-			    struct gf_error *err)
+static int without_messages(struct gf_measure_exchange *x, struct gf_measure_pass *pass,
+			    double *took_s, struct gf_error *err)
 {
 	int rc = gf_engine_barrier(x->engine, err);
 
@@ -67,9 +65,8 @@ static int without_messages(struct gf_measure_exchange *x,
 	return rc;
 }
 
-static struct gf_measure_mutual weigh(const struct gf_measure_exchange *x,
-				      double begin_s, double without_s,
-				      double with_s, double alone_s)
+static struct gf_measure_mutual weigh(const struct gf_measure_exchange *x, double begin_s,
+				      double without_s, double with_s, double alone_s)
 {
 	const struct gf_message_times *times = gf_engine_times(x->engine);
 	size_t n = x->plan.nmessages;
@@ -82,8 +79,7 @@ static struct gf_measure_mutual weigh(const struct gf_measure_exchange *x,
 	carried_s = alone_s * (gf_measure_share_done(times, n, end_s) -
 			       gf_measure_share_done(times, n, begin_s));
 	return (struct gf_measure_mutual){
-		.overlap_slowdown =
-			gf_measure_slowdown(with_s - without_s, carried_s),
+		.overlap_slowdown = gf_measure_slowdown(with_s - without_s, carried_s),
 		.compute = gf_measure_slowdown(with_s - without_s, flown_s),
 		.message = gf_measure_slowdown(flown_s - carried_s, flown_s),
 	};
@@ -119,9 +115,8 @@ static void issue(void *ctx, size_t tensor)
 		gf_measure_exchange_ready(x, tensor);
 }
 
-int gf_measure_traffic_issue(void *load, struct gf_measure_pass *pass,
-			     double *lost_s, double *takes_s,
-			     struct gf_error *err)
+int gf_measure_traffic_issue(void *load, struct gf_measure_pass *pass, double *lost_s,
+			     double *takes_s, struct gf_error *err)
 {
 	struct gf_measure_exchange *x = load;
 	const struct gf_message_times *times;
@@ -142,9 +137,7 @@ int gf_measure_traffic_issue(void *load, struct gf_measure_pass *pass,
 	*lost_s = with_s - without_s;
 	times = gf_engine_times(x->engine);
 	for (i = 0; i < x->plan.nmessages; i++)
-		takes_s[i] = times[i].end_s > end_s
-				     ? NAN
-				     : times[i].end_s - times[i].start_s;
+		takes_s[i] = times[i].end_s > end_s ? NAN : times[i].end_s - times[i].start_s;
 	return 0;
 }
 
@@ -161,8 +154,7 @@ static int gather_there(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_allgather(comm, e->mine, e->bytes, e->all, err);
 }
 
-static int gather(void *load, const void *mine, size_t bytes, void *all,
-		  struct gf_error *err)
+static int gather(void *load, const void *mine, size_t bytes, void *all, struct gf_error *err)
 {
 	struct gf_measure_exchange *x = load;
 	struct everywhere e = {mine, bytes, all};

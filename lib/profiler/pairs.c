@@ -14,12 +14,7 @@
 #include "json/json.h"
 #include "profiler/link.h"
 
-enum {
-	RATE_PASSES = 3,
-	SMALL_BYTES = 4,
-	LOOK_BYTES = 64 << 10,
-	PIECE_BYTES = 1 << 20
-};
+enum { RATE_PASSES = 3, SMALL_BYTES = 4, LOOK_BYTES = 64 << 10, PIECE_BYTES = 1 << 20 };
 static const double most_bytes = (double)((size_t)64 << 20);
 /* Longer transfers tell no more. */
 static const double long_enough_s = 0.25;
@@ -62,17 +57,13 @@ static size_t bytes_of(const struct tournament *t, size_t from, size_t to)
 	if (!t->known)
 		return t->bytes;
 	rate = t->known[from * t->pairs->count + to];
-	return (size_t)fmin(most_bytes, fmax(LOOK_BYTES, rate * t->seconds)) /
-	       4 * 4;
+	return (size_t)fmin(most_bytes, fmax(LOOK_BYTES, rate * t->seconds)) / 4 * 4;
 }
 
-/* One direction of a round: from the lower member of each pair to the upper,
- * or back. */
+/* One direction of a round: from the lower member of each pair to the upper, or back. */
 static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
 {
-	int other = t->me < 0 ? -1
-			      : gf_measure_pair_of(t->pairs->count, round,
-						   (size_t)t->me);
+	int other = t->me < 0 ? -1 : gf_measure_pair_of(t->pairs->count, round, (size_t)t->me);
 	bool sends = other >= 0 && (t->me < other) == up;
 	struct gf_measure_hop hop = {-1, -1, SMALL_BYTES, 1, 1, false};
 	double elapsed_s;
@@ -95,8 +86,7 @@ static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
 	return rc;
 }
 
-/* All pairs, both ways; out gets the seconds per byte of every member's
- * sends. */
+/* All pairs, both ways; out gets the seconds per byte of every member's sends. */
 static int pass(struct tournament *t, double *out, struct gf_error *err)
 {
 	const struct gf_measure_pairs_config *c = t->config;
@@ -107,18 +97,15 @@ static int pass(struct tournament *t, double *out, struct gf_error *err)
 	for (r = 0; r < 2 * rounds && rc == 0; r++) {
 		if (c->progress)
 			c->progress(c->progress_ctx,
-				    (t->pass + (double)r / (double)rounds / 2) /
-					    t->passes,
+				    (t->pass + (double)r / (double)rounds / 2) / t->passes,
 				    "pairs");
 		rc = go(t, r / 2, r % 2 == 0, err);
 	}
 	t->pass++;
 	if (rc == 0)
-		rc = gf_comm_allgather(c->comm, t->row, n * sizeof(*t->row),
-				       all, err);
+		rc = gf_comm_allgather(c->comm, t->row, n * sizeof(*t->row), all, err);
 	for (i = 0; i < n && rc == 0; i++)
-		memcpy(out + i * n, all + (size_t)t->pairs->ranks[i] * n,
-		       n * sizeof(*out));
+		memcpy(out + i * n, all + (size_t)t->pairs->ranks[i] * n, n * sizeof(*out));
 	free(all);
 	return rc;
 }
@@ -132,9 +119,9 @@ static void keep_best(double *best, const double *per_byte, size_t n)
 			best[i] = fmax(best[i], 1 / per_byte[i]);
 }
 
-/* Latency, then a first look at every rate, then each for as long as it needs,
- * so that a slow pair does not hold up a round. The best of several passes
- * counts: what disturbed one transfer is not the link. */
+/* Latency, then a first look at every rate, then each for as long as it needs, so that a slow pair
+ * does not hold up a round. The best of several passes counts: what disturbed one transfer is not
+ * the link. */
 static int play(struct tournament *t, struct gf_error *err)
 {
 	struct gf_measure_pairs *p = t->pairs;
@@ -169,8 +156,7 @@ static int play(struct tournament *t, struct gf_error *err)
 }
 
 /* One rank per host, or all on one. */
-static int find_members(struct gf_comm *c, struct gf_measure_pairs *p,
-			struct gf_error *err)
+static int find_members(struct gf_comm *c, struct gf_measure_pairs *p, struct gf_error *err)
 {
 	size_t ranks = (size_t)c->ranks, width, r;
 	struct utsname names = {0};
@@ -194,8 +180,7 @@ static int find_members(struct gf_comm *c, struct gf_measure_pairs *p,
 			continue;
 		p->ranks[p->count] = (int)r;
 		p->names[p->count++] =
-			spread ? gf_xasprintf("%.*s", (int)width - 1,
-					      all + r * width)
+			spread ? gf_xasprintf("%.*s", (int)width - 1, all + r * width)
 			       : gf_xasprintf("rank %zu", r);
 	}
 	free(all);
@@ -203,8 +188,8 @@ static int find_members(struct gf_comm *c, struct gf_measure_pairs *p,
 	return rc;
 }
 
-int gf_measure_pairs(const struct gf_measure_pairs_config *c,
-		     struct gf_measure_pairs *out, struct gf_error *err)
+int gf_measure_pairs(const struct gf_measure_pairs_config *c, struct gf_measure_pairs *out,
+		     struct gf_error *err)
 {
 	struct gf_measure_pairs pairs = {0};
 	struct tournament t = {.config = c, .pairs = &pairs, .me = -1};
@@ -213,14 +198,12 @@ int gf_measure_pairs(const struct gf_measure_pairs_config *c,
 
 	if (c->comm->ranks < 2)
 		return gf_error_set(err, -EINVAL,
-				    "want two ranks or more to test the links "
-				    "between them (mpirun -np N), got one");
+				    "want two ranks or more to test the links between them (mpirun "
+				    "-np N), got one");
 	gf_measure_link_open(&t.link, c->comm, c->timeout_s);
 	rc = find_members(c->comm, &pairs, err);
-	pairs.rate_bytes_per_s =
-		gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
-	pairs.latency_s =
-		gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
+	pairs.rate_bytes_per_s = gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
+	pairs.latency_s = gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
 	t.row = gf_xcalloc(pairs.count + 1, sizeof(*t.row));
 	for (i = 0; i < pairs.count; i++)
 		if (pairs.ranks[i] == c->comm->rank)
@@ -264,8 +247,7 @@ static double median_of(const double *values, size_t count)
 	return median;
 }
 
-void gf_measure_pairs_judge(const struct gf_measure_pairs *p,
-			    struct gf_measure_pairs_verdict *v)
+void gf_measure_pairs_judge(const struct gf_measure_pairs *p, struct gf_measure_pairs_verdict *v)
 {
 	const double *rate = p->rate_bytes_per_s;
 	size_t n = p->count, i, k;
@@ -279,25 +261,20 @@ void gf_measure_pairs_judge(const struct gf_measure_pairs *p,
 	};
 	for (i = 0; i < n; i++)
 		for (k = 0; k < n; k++) {
-			v->best_send[i] =
-				fmax(v->best_send[i], rate[i * n + k]);
-			v->best_receive[k] =
-				fmax(v->best_receive[k], rate[i * n + k]);
+			v->best_send[i] = fmax(v->best_send[i], rate[i * n + k]);
+			v->best_receive[k] = fmax(v->best_receive[k], rate[i * n + k]);
 		}
 	v->median_send = median_of(v->best_send, n);
 	v->median_receive = median_of(v->best_receive, n);
 	for (i = 0; i < n && n > 2 && p->hosts; i++) {
-		v->slow_send[i] =
-			v->best_send[i] < GF_MEASURE_SLOW * v->median_send;
-		v->slow_receive[i] = v->best_receive[i] <
-				     GF_MEASURE_SLOW * v->median_receive;
+		v->slow_send[i] = v->best_send[i] < GF_MEASURE_SLOW * v->median_send;
+		v->slow_receive[i] = v->best_receive[i] < GF_MEASURE_SLOW * v->median_receive;
 		v->any |= v->slow_send[i] || v->slow_receive[i];
 	}
 	for (i = 0; i < n * n && p->hosts; i++) {
 		double ends = fmin(v->best_send[i / n], v->best_receive[i % n]);
 
-		v->slow_path[i] =
-			i / n != i % n && rate[i] < GF_MEASURE_SLOW * ends;
+		v->slow_path[i] = i / n != i % n && rate[i] < GF_MEASURE_SLOW * ends;
 		v->any |= v->slow_path[i];
 	}
 }
@@ -327,16 +304,12 @@ static void square(const struct gf_measure_pairs *p, struct gf_table *table)
 			if (i == k)
 				gf_table_cell(table, "-");
 			else
-				gf_table_cell(
-					table, "%s",
-					gf_human_rate(
-						p->rate_bytes_per_s[i * n + k],
-						&h));
+				gf_table_cell(table, "%s",
+					      gf_human_rate(p->rate_bytes_per_s[i * n + k], &h));
 	}
 }
 
-static void summary(const struct gf_measure_pairs *p,
-		    const struct gf_measure_pairs_verdict *v,
+static void summary(const struct gf_measure_pairs *p, const struct gf_measure_pairs_verdict *v,
 		    struct gf_table *table)
 {
 	const double *rate = p->rate_bytes_per_s;
@@ -352,13 +325,11 @@ static void summary(const struct gf_measure_pairs *p,
 		gf_table_cells(table, "%s\t%s\t%s\t%s\t%s", p->names[i],
 			       gf_human_rate(v->best_send[i], &h[0]),
 			       gf_human_rate(v->best_receive[i], &h[1]),
-			       gf_human_rate(rate[i * n + least], &h[2]),
-			       p->names[least]);
+			       gf_human_rate(rate[i * n + least], &h[2]), p->names[least]);
 	}
 }
 
-static void say_slow(const struct gf_measure_pairs *p,
-		     const struct gf_measure_pairs_verdict *v,
+static void say_slow(const struct gf_measure_pairs *p, const struct gf_measure_pairs_verdict *v,
 		     struct gf_text *out)
 {
 	struct gf_human best, median;
@@ -366,29 +337,20 @@ static void say_slow(const struct gf_measure_pairs *p,
 
 	for (i = 0; i < n; i++) {
 		if (v->slow_send[i])
-			gf_text_addf(out,
-				     "slow: %s sends at %s at best, the median "
-				     "is %s\n",
-				     p->names[i],
-				     gf_human_rate(v->best_send[i], &best),
+			gf_text_addf(out, "slow: %s sends at %s at best, the median is %s\n",
+				     p->names[i], gf_human_rate(v->best_send[i], &best),
 				     gf_human_rate(v->median_send, &median));
 		if (v->slow_receive[i])
-			gf_text_addf(
-				out,
-				"slow: %s receives at %s at best, the median "
-				"is %s\n",
-				p->names[i],
-				gf_human_rate(v->best_receive[i], &best),
-				gf_human_rate(v->median_receive, &median));
+			gf_text_addf(out, "slow: %s receives at %s at best, the median is %s\n",
+				     p->names[i], gf_human_rate(v->best_receive[i], &best),
+				     gf_human_rate(v->median_receive, &median));
 	}
 	for (i = 0; i < n * n; i++)
 		if (v->slow_path[i])
-			gf_text_addf(
-				out,
-				"slow: the path from %s to %s, at %s; "
-				"both have faster ones\n",
-				p->names[i / n], p->names[i % n],
-				gf_human_rate(p->rate_bytes_per_s[i], &best));
+			gf_text_addf(out,
+				     "slow: the path from %s to %s, at %s; both have faster ones\n",
+				     p->names[i / n], p->names[i % n],
+				     gf_human_rate(p->rate_bytes_per_s[i], &best));
 	if (!p->hosts)
 		gf_text_addf(out, "ranks of one host: not judged\n");
 	else if (!v->any)
@@ -397,8 +359,7 @@ static void say_slow(const struct gf_measure_pairs *p,
 }
 
 void gf_measure_pairs_table(const struct gf_measure_pairs *p,
-			    const struct gf_measure_pairs_verdict *v,
-			    struct gf_text *out)
+			    const struct gf_measure_pairs_verdict *v, struct gf_text *out)
 {
 	struct gf_table table = {0};
 	struct gf_human text;
@@ -423,8 +384,7 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 }
 
 /* JSON Lines, one per link. */
-static void write_rows(const struct gf_measure_pairs *p,
-		       const struct gf_measure_pairs_verdict *v,
+static void write_rows(const struct gf_measure_pairs *p, const struct gf_measure_pairs_verdict *v,
 		       struct gf_text *out)
 {
 	size_t n = p->count, i;
@@ -440,19 +400,16 @@ static void write_rows(const struct gf_measure_pairs *p,
 		gf_json_put_string(&w, "to", p->names[to]);
 		gf_json_put_int(&w, "from_rank", p->ranks[from]);
 		gf_json_put_int(&w, "to_rank", p->ranks[to]);
-		gf_json_put_real(&w, "rate_bytes_per_s",
-				 p->rate_bytes_per_s[i]);
+		gf_json_put_real(&w, "rate_bytes_per_s", p->rate_bytes_per_s[i]);
 		gf_json_put_real(&w, "latency_s", p->latency_s[i]);
 		gf_json_put_bool(&w, "slow",
-				 v->slow_path[i] || v->slow_send[from] ||
-					 v->slow_receive[to]);
+				 v->slow_path[i] || v->slow_send[from] || v->slow_receive[to]);
 		gf_json_close_line(&w, out);
 	}
 }
 
-int gf_measure_pairs_report(const struct gf_measure_pairs_config *config,
-			    bool json, struct gf_text *out,
-			    struct gf_error *err)
+int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json,
+			    struct gf_text *out, struct gf_error *err)
 {
 	struct gf_measure_pairs_verdict verdict;
 	struct gf_measure_pairs pairs;

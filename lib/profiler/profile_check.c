@@ -19,11 +19,9 @@ static char *describe_network(const struct gf_measure_network *n)
 		gf_text_addf(&t, "%zu bytes", n->max_bytes);
 	else
 		gf_text_addf(&t, "as many bytes as there is time for");
-	gf_text_addf(&t,
-		     "%s, %zu lanes, %g s a point, %g s in all, given up after "
-		     "%g s, ",
-		     n->callers_memory ? " of a caller's" : "", n->lanes,
-		     n->time_s, n->budget_s, n->timeout_s);
+	gf_text_addf(&t, "%s, %zu lanes, %g s a point, %g s in all, given up after %g s, ",
+		     n->callers_memory ? " of a caller's" : "", n->lanes, n->time_s, n->budget_s,
+		     n->timeout_s);
 	for (i = 0; n->algorithms && n->algorithms[i]; i++)
 		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
 	if (!n->algorithms)
@@ -31,17 +29,14 @@ static char *describe_network(const struct gf_measure_network *n)
 	return gf_text_take(&t);
 }
 
-int gf_measure_profile_same(struct gf_comm *comm,
-			    const struct gf_measure_profile *c,
+int gf_measure_profile_same(struct gf_comm *comm, const struct gf_measure_profile *c,
 			    const char *model, struct gf_error *err)
 {
 	const char *device = c->device.name ? c->device.name : "cpu";
-	char *step =
-		gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s, %s", c->batch,
-			     c->warmup, c->repeats, (int)strcspn(device, ":"),
-			     device, gf_dtype_names[c->precision]);
-	char *network =
-		c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
+	char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s, %s", c->batch, c->warmup,
+				  c->repeats, (int)strcspn(device, ":"), device,
+				  gf_dtype_names[c->precision]);
+	char *network = c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
 	const struct {
 		const char *what, *text;
 	} said[] = {
@@ -75,8 +70,7 @@ void gf_measure_profile_init(struct gf_measure_profile *c)
 	};
 }
 
-int gf_measure_profile_check(const struct gf_measure_profile *c,
-			     struct gf_error *err)
+int gf_measure_profile_check(const struct gf_measure_profile *c, struct gf_error *err)
 {
 	struct gf_measure_network sweep = c->sweep;
 	int rc = gf_contest_device_check(&c->device, err);
@@ -89,8 +83,7 @@ int gf_measure_profile_check(const struct gf_measure_profile *c,
 		sweep.max_bytes = GF_MEASURE_MAX_BYTES;
 	rc = gf_measure_network_check(&sweep, err);
 	if (rc == 0 && !gf_backend_find(c->backend_name))
-		rc = gf_registry_refuse(&(struct gf_registry){gf_backends},
-					"--backend", "auto", c->backend_name,
-					err);
+		rc = gf_registry_refuse(&(struct gf_registry){gf_backends}, "--backend", "auto",
+					c->backend_name, err);
 	return rc;
 }

@@ -15,41 +15,38 @@
 #include "profiler/compute_step.h"
 #include "profiler/whole_profile.h"
 
-/* Collective: the cost of each codec on the host, by the calls with which
- * messages are encoded and decoded, on one thread of every rank at once. The
- * slowest rank's counts; all ranks get the same. Takes about two tenths of a
- * second for each codec. Adds to `out`. */
-int gf_measure_codecs(struct gf_comm *comm, double backward_share,
-		      struct gf_processing *out, struct gf_error *err);
+/* Collective: the cost of each codec on the host, by the calls with which messages are encoded and
+ * decoded, on one thread of every rank at once. The slowest rank's counts; all ranks get the same.
+ * Takes about two tenths of a second for each codec. Adds to `out`. */
+int gf_measure_codecs(struct gf_comm *comm, double backward_share, struct gf_processing *out,
+		      struct gf_error *err);
 
 /*
- * Messages of a codec may also move in another way than f32, which ranks of one
- * host read from each other's memory. So messages of f32 and of each codec go
- * through the engine, by the algorithm with steps that is cheapest for them.
- * What a codec takes longer per byte, beyond what its bytes on the wire would
- * take as f32 and a tenth of that for noise, is its cost, if that is more than
- * encoding and decoding alone.
+ * Messages of a codec may also move in another way than f32, which ranks of one host read from each
+ * other's memory. So messages of f32 and of each codec go through the engine, by the algorithm with
+ * steps that is cheapest for them. What a codec takes longer per byte, beyond what its bytes on the
+ * wire would take as f32 and a tenth of that for noise, is its cost, if that is more than encoding
+ * and decoding alone.
  */
 struct gf_measure_codecs_run {
 	struct gf_comm *comm;
 	const struct gf_network *network; /* measured */
-	int threads;         /* that compute beside messages, per rank */
-	bool callers_memory; /* profiler/chain.h */
-	size_t max_bytes;    /* of a message */
-	double time_s;       /* of a point, roughly */
+	int threads;                      /* that compute beside messages, per rank */
+	bool callers_memory;              /* profiler/chain.h */
+	size_t max_bytes;                 /* of a message */
+	double time_s;                    /* of a point, roughly */
 	double timeout_s;
 };
 
-/* Collective, after gf_measure_codecs: raises the costs in `p`; all ranks get
- * the same. */
-int gf_measure_codecs_run(const struct gf_measure_codecs_run *c,
-			  struct gf_processing *p, struct gf_error *err);
+/* Collective, after gf_measure_codecs: raises the costs in `p`; all ranks get the same. */
+int gf_measure_codecs_run(const struct gf_measure_codecs_run *c, struct gf_processing *p,
+			  struct gf_error *err);
 
 struct gf_measure_selections {
 	struct gf_comm *comm;
-	int threads;        /* that compute beside messages, per rank */
-	size_t max_bytes;   /* of a message; three sizes are measured anyway */
-	size_t model_bytes; /* a size, too, up to a limit; 0: none */
+	int threads;           /* that compute beside messages, per rank */
+	size_t max_bytes;      /* of a message; three sizes are measured anyway */
+	size_t model_bytes;    /* a size, too, up to a limit; 0: none */
 	double backward_share; /* doc/processing_cost.h; of all entries */
 	bool callers_memory;   /* profiler/chain.h */
 	double time_s;         /* of a size, roughly */
@@ -57,27 +54,23 @@ struct gf_measure_selections {
 };
 
 /*
- * Collective: what each selection of the registry, with its default keys, adds
- * to a dense message of f32 on the host: seconds in its hooks and in merging
- * sets on the thread that moves messages, in its part on the compute thread,
- * and in compute, which then finds less of its own memory in the caches: by how
- * much a pass takes longer than the same again. The message goes through the
- * engine that training uses, and its selection is in the steady state, after
- * any warm-up. As in training, compute works on as much memory as weights,
- * momentum and activations may take, and then writes the gradients. A second
- * share of elements tells what goes out
- * from passes over all gradients. The slowest rank's median counts; all ranks
- * get the same. Adds to `out`, and to the codecs there that may overflow what
- * multiplying by a loss scale takes.
+ * Collective: what each selection of the registry, with its default keys, adds to a dense message
+ * of f32 on the host: seconds in its hooks and in merging sets on the thread that moves messages,
+ * in its part on the compute thread, and in compute, which then finds less of its own memory in the
+ * caches: by how much a pass takes longer than the same again. The message goes through the engine
+ * that training uses, and its selection is in the steady state, after any warm-up. As in training,
+ * compute works on as much memory as weights, momentum and activations may take, and then writes
+ * the gradients. A second share of elements tells what goes out from passes over all gradients. The
+ * slowest rank's median counts; all ranks get the same. Adds to `out`, and to the codecs there that
+ * may overflow what multiplying by a loss scale takes.
  */
-int gf_measure_selections(const struct gf_measure_selections *c,
-			  struct gf_processing *out, struct gf_error *err);
+int gf_measure_selections(const struct gf_measure_selections *c, struct gf_processing *out,
+			  struct gf_error *err);
 
 /*
- * The cost of copies between a host and its GPU, and within the GPU: startup
- * and per byte, by the same fit as the network's. All ranks copy at the same
- * time, as in training, so that GPUs on one bridge share it. A repeat's time is
- * the slowest rank's, measured by events on the device.
+ * The cost of copies between a host and its GPU, and within the GPU: startup and per byte, by the
+ * same fit as the network's. All ranks copy at the same time, as in training, so that GPUs on one
+ * bridge share it. A repeat's time is the slowest rank's, measured by events on the device.
  */
 struct gf_measure_device_copies {
 	struct gf_comm *comm;
@@ -87,24 +80,22 @@ struct gf_measure_device_copies {
 	double budget_s; /* for everything, about */
 };
 
-/* Collective; all ranks get the same: "host-to-device", "device-to-host" and
- * "within-device" in the profile's copies. remarks as gf_measure_curve's. */
-int gf_measure_device_copies(const struct gf_measure_device_copies *config,
-			     struct gf_profile *p, struct gf_text *remarks,
-			     struct gf_error *err);
+/* Collective; all ranks get the same: "host-to-device", "device-to-host" and "within-device" in the
+ * profile's copies. remarks as gf_measure_curve's. */
+int gf_measure_device_copies(const struct gf_measure_device_copies *config, struct gf_profile *p,
+			     struct gf_text *remarks, struct gf_error *err);
 
 /*
- * How busy the processors of the machines were during a measurement, and how
- * much of that other programs were: what /proc/stat counts beside the ranks'
- * own time. On a system without /proc/stat nothing is known.
+ * How busy the processors of the machines were during a measurement, and how much of that other
+ * programs were: what /proc/stat counts beside the ranks' own time. On a system without /proc/stat
+ * nothing is known.
  */
 struct gf_measure_load {
 	double began_s, busy_s, own_s; /* at the start; busy_s < 0: unknown */
 };
 
-/* Of the machine on which other programs took most; in processors, on average.
- * processors are those that the ranks may run on, and others what other
- * programs took of these at least. */
+/* Of the machine on which other programs took most; in processors, on average. processors are those
+ * that the ranks may run on, and others what other programs took of these at least. */
 struct gf_measure_load_found {
 	int ranks, processors; /* 0: unknown */
 	double own, others;
@@ -113,15 +104,13 @@ struct gf_measure_load_found {
 void gf_measure_load_begin(struct gf_measure_load *l);
 /* Collective; all ranks get the same. */
 int gf_measure_load_end(const struct gf_measure_load *l, struct gf_comm *comm,
-			struct gf_measure_load_found *found,
-			struct gf_error *err);
+			struct gf_measure_load_found *found, struct gf_error *err);
 
 /*
- * What messages cost backward and backward costs messages, for a profile with
- * both halves: the model's overlap_slowdown and issue_s, and beside_backward of
- * each algorithm, with one message in flight and more. The cheapest algorithm
- * comes first, and the others follow as long as there is time. By NCCL only the
- * model's figure is measured.
+ * What messages cost backward and backward costs messages, for a profile with both halves: the
+ * model's overlap_slowdown and issue_s, and beside_backward of each algorithm, with one message in
+ * flight and more. The cheapest algorithm comes first, and the others follow as long as there is
+ * time. By NCCL only the model's figure is measured.
  */
 struct gf_measure_beside {
 	struct gf_comm *comm;
@@ -132,25 +121,23 @@ struct gf_measure_beside {
 };
 
 /* Collective; all ranks get the same. */
-int gf_measure_beside(const struct gf_measure_beside *config,
-		      struct gf_measure_step *step, struct gf_profile *profile,
-		      struct gf_error *err);
+int gf_measure_beside(const struct gf_measure_beside *config, struct gf_measure_step *step,
+		      struct gf_profile *profile, struct gf_error *err);
 
 /*
- * The place of a profile's measurements, by the rules of gf-train: the device,
- * the backend that computes there, and its threads.
+ * The place of a profile's measurements, by the rules of gf-train: the device, the backend that
+ * computes there, and its threads.
  */
 
-/* Collective. Opens the device, unless it is open already, and fills in backend
- * and threads. `auto` is a GPU if every rank has one that computes the model,
- * else the host; a remark names the place where there are GPUs. After a failure
- * the device may be open. */
-int gf_measure_place_choose(struct gf_measure_profile *c,
-			    struct gf_text *remarks, struct gf_error *err);
+/* Collective. Opens the device, unless it is open already, and fills in backend and threads. `auto`
+ * is a GPU if every rank has one that computes the model, else the host; a remark names the place
+ * where there are GPUs. After a failure the device may be open. */
+int gf_measure_place_choose(struct gf_measure_profile *c, struct gf_text *remarks,
+			    struct gf_error *err);
 
-/* A step of the model there. It is the caller's to close, after a failure
- * as well, if step->model is set. */
-int gf_measure_place_step(const struct gf_measure_profile *c,
-			  struct gf_measure_step *step, struct gf_error *err);
+/* A step of the model there. It is the caller's to close, after a failure as well, if step->model
+ * is set. */
+int gf_measure_place_step(const struct gf_measure_profile *c, struct gf_measure_step *step,
+			  struct gf_error *err);
 
 #endif

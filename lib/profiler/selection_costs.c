@@ -20,12 +20,12 @@
 #include "compressors/select.h"
 #include "simulator/predict.h"
 
-/* One message is one square matrix: some selections look at the shape. The last
- * side is the model's if that is more than the one before, up to 64 MiB. */
+/* One message is one square matrix: some selections look at the shape. The last side is the model's
+ * if that is more than the one before, up to 64 MiB. */
 static const size_t sides[] = {32, 128, 512, 1024};
 enum { SIZES = GF_ARRAY_LENGTH(sides), FEWEST_SIZES = 3, MOST_SIDE = 4096 };
-/* Gradients repeat those drawn: making each anew takes longer than what is
- * measured. Others for each gradient: weights, momentum, activations. */
+/* Gradients repeat those drawn: making each anew takes longer than what is measured. Others for
+ * each gradient: weights, momentum, activations. */
 enum { DRAWN = 1 << 16, OTHERS = 3 };
 enum { UNCOUNTED = 2, FEWEST = 3, MOST = 15 };
 /* After the warm-up of any selection. */
@@ -39,7 +39,7 @@ struct bench {
 	struct gf_plan plan;
 	struct gf_shape shape;
 	struct gf_exchange *exchange;
-	float *memory; /* the caller's; NULL: gradients are made in the pool */
+	float *memory;         /* the caller's; NULL: gradients are made in the pool */
 	float *drawn, *others; /* one piece of memory */
 	struct gf_rng rng;
 };
@@ -79,17 +79,14 @@ static void make_model(struct bench *b, size_t side)
 /* The share of elements that goes out, in params; NULL: none is set. */
 static double *share_of(const struct gf_selection *s)
 {
-	const struct gf_field *f =
-		s->params ? gf_selection_plan(s)->record->fields : NULL;
+	const struct gf_field *f = s->params ? gf_selection_plan(s)->record->fields : NULL;
 
 	while (f && f->key && !f->share)
 		f++;
-	return f && f->key ? (double *)(void *)((char *)s->params + f->offset)
-			   : NULL;
+	return f && f->key ? (double *)(void *)((char *)s->params + f->offset) : NULL;
 }
 
-static int make_plan(struct bench *b, const struct seat *seat,
-		     struct gf_error *err)
+static int make_plan(struct bench *b, const struct seat *seat, struct gf_error *err)
 {
 	const struct gf_select_plan *select = gf_select_plan_find(seat->name);
 	struct gf_plan *p = &b->plan;
@@ -113,8 +110,7 @@ static int make_plan(struct bench *b, const struct seat *seat,
 	if (share && seat->other_share)
 		*share = sqrt(*share);
 	if (select->fit)
-		rc = select->fit(p->selection.params, p->model, nothing_asked,
-				 NULL, &notes, err);
+		rc = select->fit(p->selection.params, p->model, nothing_asked, NULL, &notes, err);
 	gf_text_release(&notes);
 	gf_plan_set_types(p);
 	return rc;
@@ -164,8 +160,7 @@ static double compute(struct bench *b)
 	const size_t elems = b->plan.model->tensors->count_elems;
 	size_t at, n, from;
 
-	gf_kernels()->axpby_f32(0.5f, b->others, 0.5f, b->others + elems,
-				(OTHERS - 1) * elems);
+	gf_kernels()->axpby_f32(0.5f, b->others, 0.5f, b->others + elems, (OTHERS - 1) * elems);
 	for (at = 0; at < elems; at += n) {
 		from = (size_t)gf_rng_below(&b->rng, DRAWN);
 		n = DRAWN - from < elems - at ? DRAWN - from : elems - at;
@@ -183,19 +178,15 @@ static double handled_s(struct bench *b)
 }
 
 /* What came, for the optimiser; a caller's memory has it. */
-static int take(struct bench *b, struct gf_exchange_step *step,
-		struct gf_error *err)
+static int take(struct bench *b, struct gf_exchange_step *step, struct gf_error *err)
 {
 	struct gf_select_sums sums;
-	int rc = b->memory ? 0
-			   : gf_exchange_sums(step, GF_EXCHANGE_WHOLE, &sums,
-					      NULL, err);
+	int rc = b->memory ? 0 : gf_exchange_sums(step, GF_EXCHANGE_WHOLE, &sums, NULL, err);
 
 	return rc ? rc : gf_exchange_take(step, !b->memory, err);
 }
 
-static int run_step(struct bench *b, size_t number, double *cost_s,
-		    struct gf_error *err)
+static int run_step(struct bench *b, size_t number, double *cost_s, struct gf_error *err)
 {
 	struct gf_exchange *x = b->exchange;
 	struct gf_exchange_step *step;
@@ -228,8 +219,7 @@ static int slowest_rank(struct gf_comm *comm, void *ctx, struct gf_error *err)
 }
 
 /* How many fit into the time, by the slowest rank's clock. */
-static int repeats_of(struct bench *b, double began_s, int *repeats,
-		      struct gf_error *err)
+static int repeats_of(struct bench *b, double began_s, int *repeats, struct gf_error *err)
 {
 	double step_s = (gf_clock_s() - began_s) / UNCOUNTED;
 	int rc = gf_exchange_call(b->exchange, slowest_rank, &step_s, err);
@@ -257,9 +247,8 @@ static int measure_size(struct bench *b, double *median_s, struct gf_error *err)
 }
 
 /* *runs: the plan can be run here, which all ranks find alike. */
-static int sit(const struct gf_measure_selections *c, const struct seat *seat,
-	       double *median_s, double *handled_bytes, bool *runs,
-	       struct gf_error *err)
+static int sit(const struct gf_measure_selections *c, const struct seat *seat, double *median_s,
+	       double *handled_bytes, bool *runs, struct gf_error *err)
 {
 	struct gf_wire wires[GF_WIRES_MOST];
 	struct bench b = {.config = c};
@@ -300,16 +289,14 @@ struct points {
 	size_t n;
 };
 
-static void add(const struct gf_measure_selections *c,
-		struct gf_processing *out, const char *name,
+static void add(const struct gf_measure_selections *c, struct gf_processing *out, const char *name,
 		const struct gf_lines_fit *f, const struct points *p)
 {
 	struct gf_selection_cost *to;
 	size_t i;
 
 	out->selections =
-		gf_xreallocarray(out->selections, out->nselections + 1,
-				 sizeof(*out->selections));
+		gf_xreallocarray(out->selections, out->nselections + 1, sizeof(*out->selections));
 	to = &out->selections[out->nselections++];
 	*to = (struct gf_selection_cost){
 		.of = {.name = gf_xstrdup(name),
@@ -320,8 +307,7 @@ static void add(const struct gf_measure_selections *c,
 			       .residual_max = f->residual_max,
 			       .npoints = p->n,
 			       .size_bytes = gf_xcalloc(p->n, sizeof(size_t)),
-			       .time_s = gf_xmemdup(p->times,
-						    p->n * sizeof(double))}},
+			       .time_s = gf_xmemdup(p->times, p->n * sizeof(double))}},
 		.alpha_s = f->lines->startup_s,
 		.beta_s_per_byte = f->lines->per_byte_s,
 		.sent_s_per_byte = p->sent_s_per_byte,
@@ -330,10 +316,10 @@ static void add(const struct gf_measure_selections *c,
 		to->of.fit.size_bytes[i] = (size_t)p->bytes[i];
 }
 
-/* What goes out and comes in, by the size that all selections are measured at.
- * Points then have what is left, half of it at least: noise leaves a price. */
-static int measure_sent(const struct gf_measure_selections *c, const char *name,
-			struct points *p, struct gf_error *err)
+/* What goes out and comes in, by the size that all selections are measured at. Points then have
+ * what is left, half of it at least: noise leaves a price. */
+static int measure_sent(const struct gf_measure_selections *c, const char *name, struct points *p,
+			struct gf_error *err)
 {
 	const size_t at = FEWEST_SIZES - 1;
 	const struct seat seat = {name, sides[at], .other_share = true};
@@ -344,11 +330,9 @@ static int measure_sent(const struct gf_measure_selections *c, const char *name,
 
 	if (rc || !runs || !(more > p->handled[at]))
 		return rc;
-	p->sent_s_per_byte =
-		fmax(0, (time_s - p->times[at]) / (more - p->handled[at]));
+	p->sent_s_per_byte = fmax(0, (time_s - p->times[at]) / (more - p->handled[at]));
 	for (i = 0; i < p->n; i++)
-		p->times[i] -= fmin(p->times[i] / 2,
-				    p->sent_s_per_byte * p->handled[i]);
+		p->times[i] -= fmin(p->times[i] / 2, p->sent_s_per_byte * p->handled[i]);
 	return 0;
 }
 
@@ -374,9 +358,7 @@ static int measure(const struct gf_measure_selections *c, const char *name,
 	if (rc == 0 && runs) {
 		rc = measure_sent(c, name, &p, err);
 		rc = rc ? rc
-			: gf_fit_lines(&(struct gf_fit_points){p.bytes, p.times,
-							       p.n},
-				       1, &f, err);
+			: gf_fit_lines(&(struct gf_fit_points){p.bytes, p.times, p.n}, 1, &f, err);
 	}
 	if (rc)
 		gf_error_prefix(err, "selection %s", name);
@@ -386,11 +368,10 @@ static int measure(const struct gf_measure_selections *c, const char *name,
 }
 
 /* What scaling takes, by dense messages that are scaled. */
-static int measure_scale(const struct gf_measure_selections *c,
-			 struct gf_processing *out, struct gf_error *err)
+static int measure_scale(const struct gf_measure_selections *c, struct gf_processing *out,
+			 struct gf_error *err)
 {
-	const struct seat seat = {gf_selections[0].name,
-				  sides[FEWEST_SIZES - 1], .scaled = true};
+	const struct seat seat = {gf_selections[0].name, sides[FEWEST_SIZES - 1], .scaled = true};
 	double time_s = 0, handled;
 	bool runs;
 	size_t i;
@@ -398,13 +379,12 @@ static int measure_scale(const struct gf_measure_selections *c,
 
 	for (i = 0; i < out->ncodecs && rc == 0 && runs; i++)
 		if (gf_codec_find(out->codecs[i].of.name)->greatest > 0)
-			out->codecs[i].scale_s_per_byte =
-				time_s / bytes_of(seat.side);
+			out->codecs[i].scale_s_per_byte = time_s / bytes_of(seat.side);
 	return rc;
 }
 
-int gf_measure_selections(const struct gf_measure_selections *c,
-			  struct gf_processing *out, struct gf_error *err)
+int gf_measure_selections(const struct gf_measure_selections *c, struct gf_processing *out,
+			  struct gf_error *err)
 {
 	size_t i;
 	int rc = measure_scale(c, out, err);

@@ -10,8 +10,8 @@
 #include "profiler/chain.h"
 #include "simulator/step.h"
 
-/* Both ways to send it take turns, since the machine's pace drifts. A turn has
- * so many steps, after those that do not count. */
+/* Both ways to send it take turns, since the machine's pace drifts. A turn has so many steps, after
+ * those that do not count. */
 enum { TURNS = 5, STEPS_LEAST = 3, STEPS_MOST = 25, UNCOUNTED = 2 };
 /* Within these, compute_slowdown is looked for; by so many halvings. */
 static const double most_slowdown = 100;
@@ -19,12 +19,10 @@ enum { HALVINGS = 40 };
 /* A prediction that depends on it by less than this share tells nothing. */
 static const double least_effect = 0.01;
 
-static struct gf_measure_parts cut(const struct gf_measure_step *s,
-				   size_t count)
+static struct gf_measure_parts cut(const struct gf_measure_step *s, size_t count)
 {
 	size_t all = s->offsets[s->ntensors], i, tensor = 0;
-	struct gf_measure_parts p = {.count = count,
-				     .elems = (all + count - 1) / count};
+	struct gf_measure_parts p = {.count = count, .elems = (all + count - 1) / count};
 
 	for (i = 0; i < count; i++) {
 		size_t to = (i + 1) * p.elems;
@@ -52,8 +50,7 @@ static void made(void *ctx, size_t tensor)
 		gf_measure_exchange_ready(&t->exchange, t->next++);
 }
 
-static int one_step(struct turn *t, struct gf_measure_pass *pass,
-		    struct gf_error *err)
+static int one_step(struct turn *t, struct gf_measure_pass *pass, struct gf_error *err)
 {
 	t->next = 0;
 	gf_measure_exchange_begin(&t->exchange);
@@ -65,11 +62,9 @@ static int one_step(struct turn *t, struct gf_measure_pass *pass,
 }
 
 /* The times of a turn's steps on this rank. */
-static int take_turn(const struct gf_measure_overlap *c,
-		     const struct gf_allreduce_cost *cost,
-		     const struct gf_measure_parts *parts,
-		     struct gf_measure_pass *pass, double *took_s, int steps,
-		     struct gf_error *err)
+static int take_turn(const struct gf_measure_overlap *c, const struct gf_allreduce_cost *cost,
+		     const struct gf_measure_parts *parts, struct gf_measure_pass *pass,
+		     double *took_s, int steps, struct gf_error *err)
 {
 	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
@@ -107,22 +102,19 @@ static int steps_of_turn(const struct gf_profile *p, double budget_s)
 {
 	const struct gf_model_profile *m = p->model;
 	double bytes = (double)gf_model_profile_bytes(m);
-	struct gf_cost_lines lines =
-		gf_allreduce_lines(gf_network_cheapest(p->network, bytes));
-	double step_s =
-		m->forward_s + m->backward_s + gf_cost_lines_s(&lines, bytes);
+	struct gf_cost_lines lines = gf_allreduce_lines(gf_network_cheapest(p->network, bytes));
+	double step_s = m->forward_s + m->backward_s + gf_cost_lines_s(&lines, bytes);
 	double steps = budget_s / (2 * TURNS * step_s) - UNCOUNTED;
 
 	return (int)fmin(STEPS_MOST, fmax(STEPS_LEAST, steps));
 }
 
-static int median_of_ranks(struct gf_comm *comm, const double *mine, int n,
-			   double *median, struct gf_error *err)
+static int median_of_ranks(struct gf_comm *comm, const double *mine, int n, double *median,
+			   struct gf_error *err)
 {
 	size_t all_n = (size_t)n * (size_t)comm->ranks;
 	double *all = gf_xcalloc(all_n, sizeof(*all));
-	int rc = gf_comm_allgather(comm, mine, (size_t)n * sizeof(*mine), all,
-				   err);
+	int rc = gf_comm_allgather(comm, mine, (size_t)n * sizeof(*mine), all, err);
 
 	if (rc == 0)
 		*median = gf_stat_median(all, all_n);
@@ -132,11 +124,9 @@ static int median_of_ranks(struct gf_comm *comm, const double *mine, int n,
 
 /* By how much longer a step takes in parts. */
 static int measure_ratio(const struct gf_measure_overlap *c, int steps,
-			 const struct gf_allreduce_cost *cost,
-			 const struct gf_measure_parts *whole,
-			 const struct gf_measure_parts *parts,
-			 struct gf_measure_pass *pass, double *ratio,
-			 struct gf_error *err)
+			 const struct gf_allreduce_cost *cost, const struct gf_measure_parts *whole,
+			 const struct gf_measure_parts *parts, struct gf_measure_pass *pass,
+			 double *ratio, struct gf_error *err)
 {
 	double *took_s = gf_xcalloc((size_t)steps, sizeof(*took_s));
 	double ratios[TURNS], whole_s, parts_s;
@@ -144,14 +134,9 @@ static int measure_ratio(const struct gf_measure_overlap *c, int steps,
 
 	for (i = 0; i < TURNS && rc == 0; i++) {
 		rc = take_turn(c, cost, whole, pass, took_s, steps, err);
-		rc = rc ? rc
-			: median_of_ranks(c->comm, took_s, steps, &whole_s,
-					  err);
-		rc = rc ? rc
-			: take_turn(c, cost, parts, pass, took_s, steps, err);
-		rc = rc ? rc
-			: median_of_ranks(c->comm, took_s, steps, &parts_s,
-					  err);
+		rc = rc ? rc : median_of_ranks(c->comm, took_s, steps, &whole_s, err);
+		rc = rc ? rc : take_turn(c, cost, parts, pass, took_s, steps, err);
+		rc = rc ? rc : median_of_ranks(c->comm, took_s, steps, &parts_s, err);
 		ratios[i] = rc ? 0 : parts_s / whole_s;
 	}
 	if (rc == 0)
@@ -162,9 +147,8 @@ static int measure_ratio(const struct gf_measure_overlap *c, int steps,
 
 /* --- what the step model makes of them ------------------------------------ */
 
-static double predict_s(const struct gf_model_profile *model,
-			const struct gf_allreduce_cost *cost, double slowdown,
-			const struct gf_measure_parts *parts)
+static double predict_s(const struct gf_model_profile *model, const struct gf_allreduce_cost *cost,
+			double slowdown, const struct gf_measure_parts *parts)
 {
 	struct gf_beside_backward mutual = cost->beside;
 	struct gf_cost_lines lines = gf_allreduce_lines(cost);
@@ -189,8 +173,7 @@ static double predict_s(const struct gf_model_profile *model,
 			.bytes = bytes,
 			.mutual = &mutual,
 		};
-	gf_sim_step(&(struct gf_sim_input){model, messages, parts->count, 1, 0},
-		    &result);
+	gf_sim_step(&(struct gf_sim_input){model, messages, parts->count, 1, 0}, &result);
 	return result.iteration_s;
 }
 
@@ -232,22 +215,19 @@ static void set_slowdown(struct gf_beside_backward *b, double rate)
 }
 
 int gf_measure_crowd(const struct gf_measure_overlap *c, double budget_s,
-		     struct gf_measure_step *step, struct gf_profile *p,
-		     struct gf_error *err)
+		     struct gf_measure_step *step, struct gf_profile *p, struct gf_error *err)
 {
-	const struct gf_measure_parts whole = cut(step, 1),
-				      parts = cut(step, GF_MEASURE_PARTS);
-	const struct gf_allreduce_cost *cost = gf_network_cheapest(
-		p->network, (double)(parts.elems * sizeof(float)));
+	const struct gf_measure_parts whole = cut(step, 1), parts = cut(step, GF_MEASURE_PARTS);
+	const struct gf_allreduce_cost *cost =
+		gf_network_cheapest(p->network, (double)(parts.elems * sizeof(float)));
 	struct gf_measure_pass pass;
 	double ratio = 0, rate;
 	size_t i;
-	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
-			       err);
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err), err);
 
 	if (rc == 0)
-		rc = measure_ratio(c, steps_of_turn(p, budget_s), cost, &whole,
-				   &parts, &pass, &ratio, err);
+		rc = measure_ratio(c, steps_of_turn(p, budget_s), cost, &whole, &parts, &pass,
+				   &ratio, err);
 	rc = gf_measure_pass_conclude(&pass, c->comm, rc, err);
 	if (rc)
 		return rc;

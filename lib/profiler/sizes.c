@@ -15,8 +15,7 @@ struct gf_measure_budget gf_measure_round(const struct gf_measure_budget *whole)
 	return (struct gf_measure_budget){
 		.budget_s = whole->budget_s / GF_MEASURE_ROUNDS,
 		.low = (whole->low + GF_MEASURE_ROUNDS - 1) / GF_MEASURE_ROUNDS,
-		.high = (whole->high + GF_MEASURE_ROUNDS - 1) /
-			GF_MEASURE_ROUNDS,
+		.high = (whole->high + GF_MEASURE_ROUNDS - 1) / GF_MEASURE_ROUNDS,
 	};
 }
 
@@ -73,17 +72,15 @@ int gf_measure_chain(const struct gf_measure_pace *pace, size_t bytes)
 }
 
 /* The time of a sitting with the fewest repeats. */
-static double sitting_s(const struct gf_measure_sweep *s,
-			const struct gf_measure_pace *pace, size_t bytes)
+static double sitting_s(const struct gf_measure_sweep *s, const struct gf_measure_pace *pace,
+			size_t bytes)
 {
 	double repeat = pace_s(pace, bytes) * gf_measure_chain(pace, bytes);
 
-	return pace->sitting_s +
-	       repeat * (gf_measure_uncounted(repeat) + s->sitting.low);
+	return pace->sitting_s + repeat * (gf_measure_uncounted(repeat) + s->sitting.low);
 }
 
-static double all_sittings_s(const struct gf_measure_sweep *s,
-			     const struct gf_measure_pace *pace)
+static double all_sittings_s(const struct gf_measure_sweep *s, const struct gf_measure_pace *pace)
 {
 	double sum = 0;
 	size_t i;
@@ -94,8 +91,7 @@ static double all_sittings_s(const struct gf_measure_sweep *s,
 }
 
 /* Up to that size; sparse: no more of them than are needed. */
-static void take_sizes(struct gf_measure_sweep *s, size_t min_bytes,
-		       size_t max_bytes, bool sparse)
+static void take_sizes(struct gf_measure_sweep *s, size_t min_bytes, size_t max_bytes, bool sparse)
 {
 	free(s->sizes);
 	s->sizes = gf_measure_sizes(min_bytes, max_bytes, &s->count);
@@ -106,8 +102,7 @@ static void take_sizes(struct gf_measure_sweep *s, size_t min_bytes,
 	s->sizes = spread(min_bytes / 4 * 4, max_bytes, s->count);
 }
 
-static void take_rounds(struct gf_measure_sweep *s,
-			const struct gf_measure_limits *l, int rounds)
+static void take_rounds(struct gf_measure_sweep *s, const struct gf_measure_limits *l, int rounds)
 {
 	s->rounds = rounds;
 	s->sitting = (struct gf_measure_budget){
@@ -131,8 +126,8 @@ static bool fits(struct gf_measure_sweep *s, const struct gf_measure_limits *l,
 	return false;
 }
 
-/* Room for the fewest sizes, a factor of 1.5 apart or more, and for a slope
- * that is more than noise. */
+/* Room for the fewest sizes, a factor of 1.5 apart or more, and for a slope that is more than
+ * noise. */
 static size_t fewest_bytes(const struct gf_measure_limits *l)
 {
 	size_t least = l->min_bytes * 17;
@@ -142,8 +137,7 @@ static size_t fewest_bytes(const struct gf_measure_limits *l)
 	return least < l->max_bytes ? least : l->max_bytes;
 }
 
-void gf_measure_sweep_choose(const struct gf_measure_limits *l,
-			     const struct gf_measure_pace *pace,
+void gf_measure_sweep_choose(const struct gf_measure_limits *l, const struct gf_measure_pace *pace,
 			     struct gf_measure_sweep *s)
 {
 	size_t least = fewest_bytes(l), high = l->max_bytes;
@@ -171,7 +165,6 @@ void gf_measure_sweep_choose(const struct gf_measure_limits *l,
 	sittings = (double)s->count * s->rounds;
 	left = l->budget_s - s->takes_s;
 	if (left > 0)
-		s->sitting.budget_s =
-			fmin(l->point.budget_s / s->rounds, left / sittings);
+		s->sitting.budget_s = fmin(l->point.budget_s / s->rounds, left / sittings);
 	s->takes_s += s->sitting.budget_s * sittings;
 }

@@ -13,10 +13,9 @@
 #include "profiler/contest/device_send.h"
 #include "runtime/exec/exec.h"
 
-/* Within a level: by NCCL between GPUs; through shared memory where that is
- * what it is, else halving where it halves evenly, else in a ring. */
-static const char *stage_algorithm(const struct gf_level *level, size_t factor,
-				   bool gpus)
+/* Within a level: by NCCL between GPUs; through shared memory where that is what it is, else
+ * halving where it halves evenly, else in a ring. */
+static const char *stage_algorithm(const struct gf_level *level, size_t factor, bool gpus)
 {
 	if (!gpus && strcmp(level->link, "shm") == 0)
 		return "shm";
@@ -25,16 +24,15 @@ static const char *stage_algorithm(const struct gf_level *level, size_t factor,
 	return gf_stage_unsaid((int)factor, gpus);
 }
 
-static void push(struct gf_stage *stages, size_t *count, size_t factor,
-		 const char *algorithm)
+static void push(struct gf_stage *stages, size_t *count, size_t factor, const char *algorithm)
 {
 	stages[*count].factor = (int)factor;
 	stages[*count].algorithm = gf_xstrdup(algorithm);
 	++*count;
 }
 
-size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
-			 size_t nlevels, bool gpus, struct gf_stage **out)
+size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels, size_t nlevels,
+			 bool gpus, struct gf_stage **out)
 {
 	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
 	bool staged = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
@@ -51,8 +49,7 @@ size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
 			stages[1].factor *= (int)size;
 		else
 			push(stages, &count, size,
-			     staged ? stage_algorithm(&levels[i], size, gpus)
-				    : "ring");
+			     staged ? stage_algorithm(&levels[i], size, gpus) : "ring");
 	}
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS) || count < 2) {
 		gf_stages_free(stages, count);
@@ -74,9 +71,8 @@ static bool differs(const struct gf_stage *stage, const char *name, bool gpus)
 	       !(stage->factor == 2 && gf_stage_has(name, GF_STAGE_HALVES));
 }
 
-int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages,
-			   bool gpus, gf_measure_stages_fn *each, void *ctx,
-			   struct gf_error *err)
+int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages, bool gpus,
+			   gf_measure_stages_fn *each, void *ctx, struct gf_error *err)
 {
 	struct gf_stage *stages = gf_stages_copy(base, nstages);
 	char *own;
@@ -98,20 +94,18 @@ int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages,
 }
 
 /* Stages of one algorithm that are those of another entry but for stage i. */
-static bool but_for(const struct gf_allreduce_cost *a,
-		    const struct gf_allreduce_cost *b, size_t i)
+static bool but_for(const struct gf_allreduce_cost *a, const struct gf_allreduce_cost *b, size_t i)
 {
 	size_t rest = a->nstages - i - 1;
 
-	return strcmp(a->algorithm, b->algorithm) == 0 &&
-	       a->nstages == b->nstages &&
+	return strcmp(a->algorithm, b->algorithm) == 0 && a->nstages == b->nstages &&
 	       a->stages[i].factor == b->stages[i].factor &&
 	       gf_stages_same(a->stages, i, b->stages, i) &&
 	       gf_stages_same(a->stages + i + 1, rest, b->stages + i + 1, rest);
 }
 
-size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
-				  double bytes, struct gf_stage **out)
+size_t gf_measure_stages_together(const struct gf_network *net, size_t base, double bytes,
+				  struct gf_stage **out)
 {
 	const struct gf_allreduce_cost *from = &net->allreduce[base];
 	struct gf_stage *best = gf_stages_copy(from->stages, from->nstages);
@@ -134,8 +128,7 @@ size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
 	}
 	for (k = base; k < net->nallreduce; k++)
 		if (strcmp(net->allreduce[k].algorithm, from->algorithm) == 0 &&
-		    gf_stages_same(best, from->nstages,
-				   net->allreduce[k].stages,
+		    gf_stages_same(best, from->nstages, net->allreduce[k].stages,
 				   net->allreduce[k].nstages))
 			break;
 	if (k == net->nallreduce) {
@@ -151,13 +144,12 @@ bool gf_measure_by_nccl(const struct gf_measure_network *c)
 	return c->device && c->device->nccl;
 }
 
-void gf_measure_entry_add(struct gf_network *net, const char *algorithm,
-			  struct gf_stage *stages, size_t nstages)
+void gf_measure_entry_add(struct gf_network *net, const char *algorithm, struct gf_stage *stages,
+			  size_t nstages)
 {
 	size_t n = net->nallreduce++;
 
-	net->allreduce = gf_xreallocarray(net->allreduce, n + 1,
-					  sizeof(*net->allreduce));
+	net->allreduce = gf_xreallocarray(net->allreduce, n + 1, sizeof(*net->allreduce));
 	net->allreduce[n] = (struct gf_allreduce_cost){
 		.algorithm = gf_xstrdup(algorithm),
 		.stages = stages,
@@ -185,8 +177,7 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 			},
 			comm, err);
 	if (!a->build && !comm->ops->iallreduce)
-		return gf_error_set(err, -ENOTSUP,
-				    "the transport has no all-reduce");
+		return gf_error_set(err, -ENOTSUP, "the transport has no all-reduce");
 	rc = a->applicable ? a->applicable(&args, err) : 0;
 	return rc ? rc : gf_exec_stages_check(comm, &args, err);
 }
@@ -203,8 +194,8 @@ struct choosing {
 };
 
 /* Whether ranks share memory is not the same for all of them. */
-static int choose_stages(void *ctx, const struct gf_stage *stages,
-			 size_t nstages, struct gf_error *err)
+static int choose_stages(void *ctx, const struct gf_stage *stages, size_t nstages,
+			 struct gf_error *err)
 {
 	const struct choosing *c = ctx;
 	struct gf_way way;
@@ -213,35 +204,32 @@ static int choose_stages(void *ctx, const struct gf_stage *stages,
 	rc = rc ? rc : can_run(c->config, &way, err);
 	rc = gf_comm_agree(c->config->comm, rc, err);
 	if (rc == 0)
-		gf_measure_entry_add(c->net, c->algorithm,
-				     gf_stages_copy(stages, nstages), nstages);
+		gf_measure_entry_add(c->net, c->algorithm, gf_stages_copy(stages, nstages),
+				     nstages);
 	return rc == -ENOTSUP || rc == -EINVAL ? 0 : rc;
 }
 
-/* An entry of the algorithm, and others for its stages. On one level, all of it
- * is one stage. */
+/* An entry of the algorithm, and others for its stages. On one level, all of it is one stage. */
 static int choose_one(const struct gf_measure_network *c, const char *algorithm,
 		      struct gf_network *net, struct gf_error *err)
 {
 	const int ranks = c->comm->ranks;
 	const char *unsaid = gf_stage_unsaid(ranks, false);
 	struct gf_stage one = {ranks, (char *)unsaid, NULL}, *stages;
-	size_t n = gf_measure_stages(algorithm, c->levels, c->nlevels,
-				     gf_measure_by_nccl(c), &stages);
+	size_t n =
+		gf_measure_stages(algorithm, c->levels, c->nlevels, gf_measure_by_nccl(c), &stages);
 	bool whole = !n && c->nlevels && ranks > 1;
 
 	gf_measure_entry_add(net, algorithm, stages, n);
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
 		return 0;
-	return gf_measure_stages_vary(
-		whole ? &one : stages, whole ? 1 : n, gf_measure_by_nccl(c),
-		choose_stages, &(struct choosing){c, algorithm, net}, err);
+	return gf_measure_stages_vary(whole ? &one : stages, whole ? 1 : n, gf_measure_by_nccl(c),
+				      choose_stages, &(struct choosing){c, algorithm, net}, err);
 }
 
 /* Entries with their names and stages, for each algorithm to measure. */
-int gf_measure_entries(const struct gf_measure_network *c,
-		       struct gf_network *net, struct gf_text *remarks,
-		       struct gf_error *err)
+int gf_measure_entries(const struct gf_measure_network *c, struct gf_network *net,
+		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_error why;
 	size_t i;
@@ -255,8 +243,8 @@ int gf_measure_entries(const struct gf_measure_network *c,
 		if (can_run(c, &way, &why) == 0)
 			rc = choose_one(c, gf_algorithms[i]->name, net, err);
 		else if (c->algorithms)
-			gf_text_addf(remarks, "%s is left out: %s\n",
-				     gf_algorithms[i]->name, why.text);
+			gf_text_addf(remarks, "%s is left out: %s\n", gf_algorithms[i]->name,
+				     why.text);
 	}
 	return rc;
 }

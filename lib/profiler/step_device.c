@@ -7,25 +7,23 @@
 #include "profiler/chain.h"
 #include "transport/processors.h"
 
-int gf_measure_place_step(const struct gf_measure_profile *c,
-			  struct gf_measure_step *step, struct gf_error *err)
+int gf_measure_place_step(const struct gf_measure_profile *c, struct gf_measure_step *step,
+			  struct gf_error *err)
 {
-	return gf_measure_step_open(
-		step,
-		&(struct gf_measure_step_config){
-			.model = c->model,
-			.backend = c->backend,
-			.batch = c->batch,
-			.threads = (int)c->threads,
-			.precision = c->precision,
-			.gpu = c->device.gpu,
-			.updates_there = c->device.nccl != NULL,
-		},
-		err);
+	return gf_measure_step_open(step,
+				    &(struct gf_measure_step_config){
+					    .model = c->model,
+					    .backend = c->backend,
+					    .batch = c->batch,
+					    .threads = (int)c->threads,
+					    .precision = c->precision,
+					    .gpu = c->device.gpu,
+					    .updates_there = c->device.nccl != NULL,
+				    },
+				    err);
 }
 
-/* The host's best, or the one on the device; or that of the name, which must
- * compute there. */
+/* The host's best, or the one on the device; or that of the name, which must compute there. */
 static int choose_backend(struct gf_measure_profile *c, struct gf_error *err)
 {
 	const char *name = c->backend_name ? c->backend_name : "auto";
@@ -39,12 +37,9 @@ static int choose_backend(struct gf_measure_profile *c, struct gf_error *err)
 	if (c->backend || !c->model)
 		return 0;
 	if (any)
-		return gf_error_set(err, -ENOTSUP,
-				    "no backend of this build computes on a "
-				    "GPU");
-	return gf_error_set(err, -EINVAL,
-			    "--backend %s does not compute on --device %s",
-			    name, gf_contest_device_kind(&c->device));
+		return gf_error_set(err, -ENOTSUP, "no backend of this build computes on a GPU");
+	return gf_error_set(err, -EINVAL, "--backend %s does not compute on --device %s", name,
+			    gf_contest_device_kind(&c->device));
 }
 
 /* A layer of the model may have no kernel here, or a library may be missing. */
@@ -68,12 +63,11 @@ static bool wants_host(const struct gf_measure_profile *c)
 {
 	const struct gf_backend *b = gf_backend_find(c->backend_name);
 
-	return c->backend_name && strcmp(c->backend_name, "auto") != 0 && b &&
-	       !b->on_device;
+	return c->backend_name && strcmp(c->backend_name, "auto") != 0 && b && !b->on_device;
 }
 
-/* The rule of gf-train: what was asked for, or a GPU if every rank has one that
- * computes the model, else the host. Says which of the two was taken. */
+/* The rule of gf-train: what was asked for, or a GPU if every rank has one that computes the model,
+ * else the host. Says which of the two was taken. */
 static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 			 struct gf_error *err)
 {
@@ -89,9 +83,7 @@ static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 	rc = choose_backend(c, &why);
 	rc = gf_comm_agree(c->comm, rc ? rc : try_step(c, &why), &why);
 	if (rc == 0) {
-		gf_text_addf(remarks,
-			     "measured on %s; --device cpu measures the "
-			     "processors\n",
+		gf_text_addf(remarks, "measured on %s; --device cpu measures the processors\n",
 			     c->device.gpu->name);
 		return 0;
 	}
@@ -103,8 +95,7 @@ static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 	return choose_backend(c, err);
 }
 
-static void say_slow(const struct gf_measure_profile *c,
-		     struct gf_text *remarks)
+static void say_slow(const struct gf_measure_profile *c, struct gf_text *remarks)
 {
 	const char *name = c->backend_name ? c->backend_name : "auto";
 
@@ -129,8 +120,8 @@ static int choose_threads(struct gf_measure_profile *c, struct gf_error *err)
 	return 0;
 }
 
-int gf_measure_place_choose(struct gf_measure_profile *c,
-			    struct gf_text *remarks, struct gf_error *err)
+int gf_measure_place_choose(struct gf_measure_profile *c, struct gf_text *remarks,
+			    struct gf_error *err)
 {
 	int rc = choose_device(c, remarks, err);
 

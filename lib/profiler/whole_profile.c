@@ -55,9 +55,8 @@ struct compute {
 	struct gf_measure_compute_spread spread;
 };
 
-static int sit(const struct gf_measure_profile *c, struct compute *m,
-	       size_t repeats, struct gf_model_profile *out,
-	       struct gf_error *err)
+static int sit(const struct gf_measure_profile *c, struct compute *m, size_t repeats,
+	       struct gf_model_profile *out, struct gf_error *err)
 {
 	struct gf_measure_compute compute = {
 		.comm = c->comm,
@@ -72,33 +71,28 @@ static int sit(const struct gf_measure_profile *c, struct compute *m,
 	int rc = gf_measure_compute(&compute, &m->step, &m->times, err);
 
 	if (rc == 0)
-		gf_measure_compute_conclude(&m->times, &m->step, out,
-					    &m->spread);
-	out->spread_s =
-		m->spread.forward_s + m->spread.backward_s + m->spread.update_s;
+		gf_measure_compute_conclude(&m->times, &m->step, out, &m->spread);
+	out->spread_s = m->spread.forward_s + m->spread.backward_s + m->spread.update_s;
 	return rc;
 }
 
-/* The least and the most that a later sitting takes, apart from its first
- * repeat. A processor's pace changes from one second to the next where others
- * share it. */
+/* The least and the most that a later sitting takes, apart from its first repeat. A processor's
+ * pace changes from one second to the next where others share it. */
 static const double short_sitting_s = 0.25, sitting_s = 2;
 /* Many of the repeats that were asked for. */
 enum { MORE_REPEATS = 10 };
 
-static int sit_again(const struct gf_measure_profile *c, struct compute *m,
-		     struct gf_profile *p, struct gf_error *err)
+static int sit_again(const struct gf_measure_profile *c, struct compute *m, struct gf_profile *p,
+		     struct gf_error *err)
 {
 	double repeats = (double)c->repeats;
 
 	if (!p->model)
 		return 0;
 	if (m->times.repeat_s > 0)
-		repeats =
-			fmin(fmax(repeats,
-				  fmin(MORE_REPEATS * repeats,
-				       short_sitting_s / m->times.repeat_s)),
-			     sitting_s / m->times.repeat_s - (double)c->warmup);
+		repeats = fmin(fmax(repeats, fmin(MORE_REPEATS * repeats,
+						  short_sitting_s / m->times.repeat_s)),
+			       sitting_s / m->times.repeat_s - (double)c->warmup);
 	return sit(c, m, (size_t)fmax(1, repeats), p->model, err);
 }
 
@@ -118,8 +112,8 @@ static int measure_model(const struct gf_measure_profile *c, struct compute *m,
 	return sit(c, m, c->repeats, p->model, err);
 }
 
-static void put_model(const struct gf_measure_profile *c,
-		      const struct compute *m, struct gf_json_writer *w)
+static void put_model(const struct gf_measure_profile *c, const struct compute *m,
+		      struct gf_json_writer *w)
 {
 	gf_json_open_object(w, "model");
 	put_place(w, c->comm);
@@ -127,8 +121,7 @@ static void put_model(const struct gf_measure_profile *c,
 	if (c->device.gpu)
 		gf_json_put_string(w, "gpu", c->device.gpu->name);
 	if (c->precision != GF_F32)
-		gf_json_put_string(w, "precision",
-				   gf_dtype_names[c->precision]);
+		gf_json_put_string(w, "precision", gf_dtype_names[c->precision]);
 	gf_json_put_size(w, "threads", c->threads);
 	gf_json_put_size(w, "warmup", c->warmup);
 	gf_json_put_size(w, "repeats", m->times.nrows);
@@ -138,28 +131,24 @@ static void put_model(const struct gf_measure_profile *c,
 	gf_json_close_object(w);
 }
 
-static void put_network(const struct gf_measure_profile *c,
-			struct gf_json_writer *w)
+static void put_network(const struct gf_measure_profile *c, struct gf_json_writer *w)
 {
 	gf_json_open_object(w, "network");
 	put_place(w, c->comm);
-	gf_json_put_string(w, "transport",
-			   gf_contest_device_transport(&c->device, c->comm));
+	gf_json_put_string(w, "transport", gf_contest_device_transport(&c->device, c->comm));
 	if (c->sweep.callers_memory)
 		gf_json_put_string(w, "memory", "caller's");
 	gf_json_close_object(w);
 }
 
 /* Longer messages go by lines that were fitted to shorter ones. */
-static void remark_ends(const struct gf_network *net, size_t max_bytes,
-			struct gf_text *remarks)
+static void remark_ends(const struct gf_network *net, size_t max_bytes, struct gf_text *remarks)
 {
 	size_t least = SIZE_MAX, early = 0, i;
 
 	for (i = 0; i < net->nallreduce; i++) {
 		const struct gf_fit *fit = &net->allreduce[i].fit;
-		size_t last = fit->npoints ? fit->size_bytes[fit->npoints - 1]
-					   : max_bytes;
+		size_t last = fit->npoints ? fit->size_bytes[fit->npoints - 1] : max_bytes;
 
 		early += last < max_bytes;
 		if (last < least)
@@ -167,9 +156,8 @@ static void remark_ends(const struct gf_network *net, size_t max_bytes,
 	}
 	if (early)
 		gf_text_addf(remarks,
-			     "%zu of %zu algorithms were measured up to %zu "
-			     "bytes or more, not %zu: there was no time "
-			     "(--budget)\n",
+			     "%zu of %zu algorithms were measured up to %zu bytes or more, not "
+			     "%zu: there was no time (--budget)\n",
 			     early, net->nallreduce, least, max_bytes);
 }
 
@@ -179,9 +167,8 @@ static int beside_threads(const struct gf_measure_profile *c)
 	return c->device.gpu ? 1 : (int)c->threads;
 }
 
-static int measure_network(const struct gf_measure_profile *c,
-			   struct gf_profile *p, struct gf_text *remarks,
-			   struct gf_error *err)
+static int measure_network(const struct gf_measure_profile *c, struct gf_profile *p,
+			   struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_network sweep = c->sweep;
 	int rc;
@@ -192,8 +179,7 @@ static int measure_network(const struct gf_measure_profile *c,
 	sweep.whole = sweep.max_bytes > 0;
 	if (!sweep.whole) {
 		sweep.max_bytes = GF_MEASURE_MAX_BYTES;
-		if (p->model &&
-		    gf_model_profile_bytes(p->model) > sweep.max_bytes)
+		if (p->model && gf_model_profile_bytes(p->model) > sweep.max_bytes)
 			sweep.max_bytes = gf_model_profile_bytes(p->model);
 	}
 	rc = gf_measure_network(&sweep, &p->network, remarks, err);
@@ -207,15 +193,13 @@ static int measure_network(const struct gf_measure_profile *c,
 static const double copies_budget_s = 6;
 static const size_t copies_bytes = (size_t)64 << 20;
 
-static int measure_copies(const struct gf_measure_profile *c,
-			  struct gf_profile *p, struct gf_text *remarks,
-			  struct gf_json_writer *w, struct gf_error *err)
+static int measure_copies(const struct gf_measure_profile *c, struct gf_profile *p,
+			  struct gf_text *remarks, struct gf_json_writer *w, struct gf_error *err)
 {
 	struct gf_measure_device_copies copies = {
 		.comm = c->comm,
 		.gpu = c->device.gpu,
-		.max_bytes =
-			c->sweep.max_bytes ? c->sweep.max_bytes : copies_bytes,
+		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes : copies_bytes,
 		.time_s = c->sweep.time_s,
 		.budget_s = fmin(copies_budget_s, c->sweep.budget_s),
 	};
@@ -236,8 +220,7 @@ static const double beside_share = 0.2;
 /* Of codecs and selections, each of which takes some. */
 enum { PROCESSING_POINTS = 50 };
 
-void gf_measure_profile_say(const struct gf_measure_profile *c,
-			    struct gf_text *out)
+void gf_measure_profile_say(const struct gf_measure_profile *c, struct gf_text *out)
 {
 	/* messages beside compute; steps, too, where ranks share processors */
 	int shares = !c->model ? 0 : c->comm->crowded ? 2 : 1;
@@ -246,19 +229,15 @@ void gf_measure_profile_say(const struct gf_measure_profile *c,
 
 	gf_text_addf(out, "measuring ");
 	if (c->model)
-		gf_text_addf(out,
-			     "%s takes %zu steps of %zu samples (--warmup, "
-			     "--repeats)",
+		gf_text_addf(out, "%s takes %zu steps of %zu samples (--warmup, --repeats)",
 			     c->model->name, c->warmup + c->repeats, c->batch);
 	if (c->network)
 		gf_text_addf(out, "%s takes about %.0f s (--budget)",
-			     c->model ? ", the network" : "the network",
-			     network_s);
+			     c->model ? ", the network" : "the network", network_s);
 }
 
-static int measure_beside(const struct gf_measure_profile *c,
-			  struct gf_measure_step *step, struct gf_profile *p,
-			  struct gf_error *err)
+static int measure_beside(const struct gf_measure_profile *c, struct gf_measure_step *step,
+			  struct gf_profile *p, struct gf_error *err)
 {
 	const struct gf_measure_beside beside = {
 		.comm = c->comm,
@@ -275,20 +254,16 @@ static int measure_beside(const struct gf_measure_profile *c,
 }
 
 static int measure_processing(const struct gf_measure_profile *c,
-			      const struct gf_model_profile *model,
-			      struct gf_processing *out, struct gf_error *err)
+			      const struct gf_model_profile *model, struct gf_processing *out,
+			      struct gf_error *err)
 {
 	const double backward_share =
-		!c->device.gpu &&
-				gf_priority_crowded(c->comm, beside_threads(c))
-			? 1
-			: 0;
+		!c->device.gpu && gf_priority_crowded(c->comm, beside_threads(c)) ? 1 : 0;
 	const struct gf_measure_selections selections = {
 		.comm = c->comm,
 		.threads = beside_threads(c),
 		.backward_share = backward_share,
-		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
-						: GF_MEASURE_MAX_BYTES,
+		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes : GF_MEASURE_MAX_BYTES,
 		.model_bytes = model ? gf_model_profile_bytes(model) : 0,
 		.callers_memory = c->sweep.callers_memory,
 		.time_s = c->sweep.time_s,
@@ -299,28 +274,25 @@ static int measure_processing(const struct gf_measure_profile *c,
 	return rc ? rc : gf_measure_selections(&selections, out, err);
 }
 
-static int measure_codecs_run(const struct gf_measure_profile *c,
-			      struct gf_profile *p, struct gf_error *err)
+static int measure_codecs_run(const struct gf_measure_profile *c, struct gf_profile *p,
+			      struct gf_error *err)
 {
 	const struct gf_measure_codecs_run run = {
 		.comm = c->comm,
 		.network = p->network,
 		.threads = beside_threads(c),
 		.callers_memory = c->sweep.callers_memory,
-		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
-						: GF_MEASURE_MAX_BYTES,
+		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes : GF_MEASURE_MAX_BYTES,
 		.time_s = 0.5 * c->sweep.time_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
 
 	/* between GPUs codecs run there */
-	return c->device.nccl
-		       ? 0
-		       : gf_measure_codecs_run(&run, &p->processing, err);
+	return c->device.nccl ? 0 : gf_measure_codecs_run(&run, &p->processing, err);
 }
 
-/* Of a measurement that has failed, what is whole stays: a half, or both
- * without what they do to each other. */
+/* Of a measurement that has failed, what is whole stays: a half, or both without what they do to
+ * each other. */
 static void keep_whole(struct gf_profile *p, struct gf_text *remarks)
 {
 	size_t i;
@@ -349,8 +321,7 @@ static void keep_whole(struct gf_profile *p, struct gf_text *remarks)
 }
 
 static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
-		   struct gf_text *remarks, struct gf_json_writer *w,
-		   struct gf_error *err)
+		   struct gf_text *remarks, struct gf_json_writer *w, struct gf_error *err)
 {
 	struct compute m = {0};
 	int rc = 0;
@@ -382,9 +353,8 @@ static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
 	return rc;
 }
 
-int gf_measure_profile(const struct gf_measure_profile *config,
-		       struct gf_profile *out, struct gf_text *remarks,
-		       struct gf_error *err)
+int gf_measure_profile(const struct gf_measure_profile *config, struct gf_profile *out,
+		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_profile c = *config;
 	bool opened = !c.device.gpu;
@@ -395,8 +365,7 @@ int gf_measure_profile(const struct gf_measure_profile *config,
 
 	gf_measure_load_begin(&load);
 	if (rc == 0 && c.device.gpu && !c.device.nccl && c.network)
-		gf_text_addf(remarks, "all-reduces go by the host: %s\n",
-			     c.device.why);
+		gf_text_addf(remarks, "all-reduces go by the host: %s\n", c.device.why);
 	p.producer = gf_xstrdup("gf-profile " GF_VERSION);
 	gf_json_open_object(&w, NULL);
 	if (rc == 0)

@@ -7,9 +7,8 @@
 
 #include "base/heap.h"
 
-int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
-		 const size_t *count_elems, size_t ntensors,
-		 struct gf_error *err)
+int gf_pool_init(struct gf_pool *p, struct gf_comm *comm, const size_t *count_elems,
+		 size_t ntensors, struct gf_error *err)
 {
 	const size_t most = SIZE_MAX / 2 / sizeof(float);
 	size_t *offsets = gf_xcalloc(ntensors + 1, sizeof(*offsets)), i;
@@ -18,15 +17,12 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 
 	for (i = 0; i < ntensors && !rc; i++) {
 		if (count_elems[i] > most - offsets[i])
-			rc = gf_error_set(err, -ENOMEM,
-					  "gradients: more than %zu elements",
-					  most);
+			rc = gf_error_set(err, -ENOMEM, "gradients: more than %zu elements", most);
 		else
 			offsets[i + 1] = offsets[i] + count_elems[i];
 	}
 	if (!rc)
-		rc = comm->ops->buffer_alloc(
-			comm, offsets[ntensors] * sizeof(float), &data, err);
+		rc = comm->ops->buffer_alloc(comm, offsets[ntensors] * sizeof(float), &data, err);
 	if (rc) {
 		free(offsets);
 		return rc;
@@ -41,8 +37,7 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 	return 0;
 }
 
-void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems,
-		size_t ntensors)
+void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems, size_t ntensors)
 {
 	size_t i;
 
@@ -55,8 +50,7 @@ void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems,
 
 int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
 {
-	int rc = gpu->ops->host_pin(gpu, p->data,
-				    p->count_elems * sizeof(float), err);
+	int rc = gpu->ops->host_pin(gpu, p->data, p->count_elems * sizeof(float), err);
 
 	if (!rc)
 		p->gpu = gpu;

@@ -15,8 +15,7 @@ size_t gf_work_count(const struct gf_plan *plan)
 	return count;
 }
 
-bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready,
-		   size_t *seen)
+bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready, size_t *seen)
 {
 	if (*seen < w->first)
 		*seen = w->first;
@@ -25,8 +24,7 @@ bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready,
 	return *seen > w->last;
 }
 
-static struct gf_work of_message(const struct gf_message *m,
-				 const struct gf_pool *pool)
+static struct gf_work of_message(const struct gf_message *m, const struct gf_pool *pool)
 {
 	return (struct gf_work){
 		.first = m->first,
@@ -34,19 +32,14 @@ static struct gf_work of_message(const struct gf_message *m,
 		.simultaneous = m->mode == GF_MODE_SIMULTANEOUS,
 		.at_end = m->release == GF_RELEASE_BACKWARD_END,
 		.how = m,
-		.half = m->half == GF_HALF_SPLIT ? GF_COLL_REDUCE_SCATTER
-						 : GF_COLL_WHOLE,
+		.half = m->half == GF_HALF_SPLIT ? GF_COLL_REDUCE_SCATTER : GF_COLL_WHOLE,
 		.data = pool->data + pool->offsets[m->first],
-		.skew_elems = pool->lent ? 0
-					 : pool->offsets[m->first] %
-						   GF_LANE_GRAIN_ELEMS,
-		.count_elems =
-			pool->offsets[m->last + 1] - pool->offsets[m->first],
+		.skew_elems = pool->lent ? 0 : pool->offsets[m->first] % GF_LANE_GRAIN_ELEMS,
+		.count_elems = pool->offsets[m->last + 1] - pool->offsets[m->first],
 	};
 }
 
-void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
-		     struct gf_work *work)
+void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool, struct gf_work *work)
 {
 	size_t n = plan->nmessages, i;
 	struct gf_work *gather = work + n;
@@ -69,8 +62,8 @@ static size_t elem_bytes(const struct gf_work *w)
 	return w->sets ? w->sets->size_bytes : w->element.size_bytes;
 }
 
-static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan,
-		       struct gf_recipe *r, struct gf_error *err)
+static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan, struct gf_recipe *r,
+		       struct gf_error *err)
 {
 	int rc = gf_element_coded(w->how->codec, GF_OP_SUM, &r->element, err);
 
@@ -79,8 +72,8 @@ static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan,
 	return rc;
 }
 
-int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan,
-		   int ranks, struct gf_recipe *r, struct gf_error *err)
+int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan, int ranks,
+		   struct gf_recipe *r, struct gf_error *err)
 {
 	int rc = 0;
 
@@ -102,8 +95,8 @@ int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan,
 	return 0;
 }
 
-char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
-		   uint64_t step, size_t message)
+char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan, uint64_t step,
+		   size_t message)
 {
 	const struct gf_tensor *tensors = plan ? plan->model->tensors : NULL;
 	const size_t bytes = w->count_elems * elem_bytes(w);
@@ -111,16 +104,12 @@ char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
 	if (w->name)
 		return gf_xasprintf("step %" PRIu64 ", %s", step, w->name);
 	if (!tensors)
-		return gf_xasprintf("step %" PRIu64 ", message %zu (%zu bytes)",
-				    step, message, bytes);
+		return gf_xasprintf("step %" PRIu64 ", message %zu (%zu bytes)", step, message,
+				    bytes);
 	if (w->first == w->last)
-		return gf_xasprintf("step %" PRIu64
-				    ", message %zu (tensor %zu, %s, %zu bytes)",
-				    step, message, w->first,
-				    tensors[w->first].name, bytes);
-	return gf_xasprintf("step %" PRIu64 ", message %zu (tensors %zu to "
-			    "%zu, %s to %s, %zu bytes)",
-			    step, message, w->first, w->last,
-			    tensors[w->first].name, tensors[w->last].name,
-			    bytes);
+		return gf_xasprintf("step %" PRIu64 ", message %zu (tensor %zu, %s, %zu bytes)",
+				    step, message, w->first, tensors[w->first].name, bytes);
+	return gf_xasprintf(
+		"step %" PRIu64 ", message %zu (tensors %zu to %zu, %s to %s, %zu bytes)", step,
+		message, w->first, w->last, tensors[w->first].name, tensors[w->last].name, bytes);
 }

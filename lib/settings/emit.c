@@ -3,14 +3,12 @@
 
 #include "base/array.h"
 
-void gf_emit_head(const struct gf_plan *p, const char *what,
-		  struct gf_text *out)
+void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out)
 {
-	gf_text_addf(out, "# gradflow: %s, policy %s", what,
-		     p->policy ? p->policy : "unknown");
+	gf_text_addf(out, "# gradflow: %s, policy %s", what, p->policy ? p->policy : "unknown");
 	if (p->model)
-		gf_text_addf(out, ", model %s, %d ranks, %zu messages",
-			     p->model->name, p->ranks, p->nmessages);
+		gf_text_addf(out, ", model %s, %d ranks, %zu messages", p->model->name, p->ranks,
+			     p->nmessages);
 	gf_text_addf(out, "\n");
 }
 
@@ -20,12 +18,9 @@ void gf_emitter_mark(const void *emitter, struct gf_text *out)
 		unsigned takes;
 		const char *words;
 	} words[] = {
-		{GF_EMIT_BUCKETS, "buckets"},
-		{GF_EMIT_CAP, "the size of buckets"},
-		{GF_EMIT_SIZES, "algorithms by size"},
-		{GF_EMIT_CODECS, "codecs"},
-		{GF_EMIT_ALGORITHM, "an algorithm"},
-		{GF_EMIT_PERIOD, "a period"},
+		{GF_EMIT_BUCKETS, "buckets"},          {GF_EMIT_CAP, "the size of buckets"},
+		{GF_EMIT_SIZES, "algorithms by size"}, {GF_EMIT_CODECS, "codecs"},
+		{GF_EMIT_ALGORITHM, "an algorithm"},   {GF_EMIT_PERIOD, "a period"},
 	};
 	const struct gf_emitter *e = emitter;
 	const char *comma = "takes ";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/settings: plans in other programs' words: settings of PyTorch, Horovod,
- * NCCL, Open MPI and others. */
+/* lib/settings: plans in other programs' words: settings of PyTorch, Horovod, NCCL, Open MPI and
+ * others. */
 #ifndef GF_SETTINGS_EMIT_H
 #define GF_SETTINGS_EMIT_H
 
@@ -14,14 +14,13 @@
 #include "settings/tuning_ranges.h"
 
 /*
- * Settings for jobs that already run, from a plan or a profile. A comment of
- * the output states the parts of a plan that the target cannot express; what
- * would change the gradients and cannot be expressed is refused. What a step
- * takes by the target's default stands beside what it takes with the settings,
- * and settings that are not predicted to be as good are left out or refused.
+ * Settings for jobs that already run, from a plan or a profile. A comment of the output states the
+ * parts of a plan that the target cannot express; what would change the gradients and cannot be
+ * expressed is refused. What a step takes by the target's default stands beside what it takes with
+ * the settings, and settings that are not predicted to be as good are left out or refused.
  *
- * To add a target: emit_NAME.c with an entry, its declaration below, a row in
- * emit.c, a line in gf-plan(1).
+ * To add a target: emit_NAME.c with an entry, its declaration below, a row in emit.c, a line in
+ * gf-plan(1).
  */
 
 /* Predicted times of a step; 0: not known. */
@@ -50,58 +49,51 @@ struct gf_emitter {
 	const char *version; /* of the target, from which this was read */
 	unsigned takes;      /* enum gf_emit_takes */
 	const char *program; /* the name of the target for people */
-	/* What the target does by itself. Its all-reduce is the library's, one
-	 * at a time, and has one codec. NULL: the target changes no message;
-	 * with GF_EMIT_ALGORITHM its default is the library's for each. */
+	/* What the target does by itself. Its all-reduce is the library's, one at a time, and has
+	 * one codec. NULL: the target changes no message; with GF_EMIT_ALGORITHM its default is the
+	 * library's for each. */
 	const struct gf_policy *as_it_is;
-	/* With GF_EMIT_CAP alone: as_it_is keeps a cap in bytes. By default
-	 * that is so many of its units (a gradient has the bytes of the
-	 * model's), or as this says; 0: there is none. late: its messages wait
-	 * for the end of backward. A cap is told in units. */
+	/* With GF_EMIT_CAP alone: as_it_is keeps a cap in bytes. By default that is so many of its
+	 * units (a gradient has the bytes of the model's), or as this says; 0: there is none. late:
+	 * its messages wait for the end of backward. A cap is told in units. */
 	size_t default_cap;
 	bool counts_elements, late;
 	void (*emit_cap)(size_t cap, struct gf_text *out);
 	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
 	/* Of a plan. -ENOTSUP: it needs what the target does not have. */
-	int (*emit)(const struct gf_plan *p, const struct gf_emit_times *t,
-		    struct gf_text *out, struct gf_error *err);
+	int (*emit)(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
+		    struct gf_error *err);
 	/* Of picks, with GF_EMIT_SIZES in place of the above. */
 	struct gf_picks_wish wish;
-	int (*emit_picks)(const struct gf_picks *picks, struct gf_text *out,
-			  struct gf_error *err);
+	int (*emit_picks)(const struct gf_picks *picks, struct gf_text *out, struct gf_error *err);
 };
 
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
-extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod,
-	gf_emitter_nccl_env, gf_emitter_nccl_tuner, gf_emitter_rccl_tuner,
-	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_ompi_han,
-	gf_emitter_deepspeed, gf_emitter_megatron, gf_emitter_xla,
+extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod, gf_emitter_nccl_env,
+	gf_emitter_nccl_tuner, gf_emitter_rccl_tuner, gf_emitter_ncclx_tuner, gf_emitter_ompi,
+	gf_emitter_ompi_han, gf_emitter_deepspeed, gf_emitter_megatron, gf_emitter_xla,
 	gf_emitter_torchft, gf_emitter_maxtext;
 
 /* "buckets, codecs; PyTorch 2.13", for lists. */
 void gf_emitter_mark(const void *emitter, struct gf_text *out);
 
 /* The first line of every output of a plan. */
-void gf_emit_head(const struct gf_plan *p, const char *what,
-		  struct gf_text *out);
+void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out);
 
-/* A target that takes one cap (emit_caps.c); p: the plan of the best cap.
- * Errors as gf_request_emit's. */
-int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
-		   struct gf_plan *p, struct gf_text *out,
-		   struct gf_text *notes, struct gf_error *err);
+/* A target that takes one cap (emit_caps.c); p: the plan of the best cap. Errors as
+ * gf_request_emit's. */
+int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struct gf_plan *p,
+		   struct gf_text *out, struct gf_text *notes, struct gf_error *err);
 
 /*
- * A plan that the target can run, and its text. given: this plan, as it is, of
- * whose documents r is made; or NULL. notes says what a step takes without the
- * settings, and with them. Settings by size need no plan: *p then has no
- * messages.
- * -EINVAL: no such target; 1: the default is as good; else as gf_request_plan,
- * and as gf_emitter's.
+ * A plan that the target can run, and its text. given: this plan, as it is, of whose documents r is
+ * made; or NULL. notes says what a step takes without the settings, and with them. Settings by size
+ * need no plan: *p then has no messages.
+ * -EINVAL: no such target; 1: the default is as good; else as gf_request_plan, and as gf_emitter's.
  */
-int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
-		    const char *target, struct gf_plan *p, struct gf_text *out,
-		    struct gf_text *notes, struct gf_error *err);
+int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, const char *target,
+		    struct gf_plan *p, struct gf_text *out, struct gf_text *notes,
+		    struct gf_error *err);
 
 #endif

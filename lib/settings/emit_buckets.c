@@ -40,52 +40,46 @@ void gf_emit_caveats(const struct gf_plan *p, struct gf_text *out)
 	}
 	if (simultaneous)
 		gf_text_addf(out,
-			     "# %zu messages are planned simultaneous: here "
-			     "the library decides what overlaps.\n",
+			     "# %zu messages are planned simultaneous: here the library decides "
+			     "what overlaps.\n",
 			     simultaneous);
 	if (late)
-		gf_text_addf(out,
-			     "# %zu messages are planned for after "
-			     "backward: here they go when ready.\n",
-			     late);
+		gf_text_addf(
+			out,
+			"# %zu messages are planned for after backward: here they go when ready.\n",
+			late);
 	if (chosen)
 		gf_text_addf(out,
-			     "# %zu messages are planned by algorithms of "
-			     "gradflow: here the library chooses.\n",
+			     "# %zu messages are planned by algorithms of gradflow: here the "
+			     "library chooses.\n",
 			     chosen);
 }
 
-int gf_emit_lacks(const struct gf_emitter *e, const char *kind,
-		  const char *name, struct gf_error *err)
+int gf_emit_lacks(const struct gf_emitter *e, const char *kind, const char *name,
+		  struct gf_error *err)
 {
-	return gf_error_set(err, -ENOTSUP,
-			    "--emit %s: %s has no %s%s (gradflow.ddp runs the "
-			    "plan)",
+	return gf_error_set(err, -ENOTSUP, "--emit %s: %s has no %s%s (gradflow.ddp runs the plan)",
 			    e->name, e->program, kind, name);
 }
 
-static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e,
-			struct gf_error *err)
+static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e, struct gf_error *err)
 {
 	size_t i;
 
 	for (i = 0; i < p->nmessages; i++) {
 		if (!e->takes_codec(p->messages[i].codec))
-			return gf_emit_lacks(e, "codec ", p->messages[i].codec,
-					     err);
+			return gf_emit_lacks(e, "codec ", p->messages[i].codec, err);
 		if (strcmp(p->messages[i].codec, p->messages[0].codec) != 0)
 			return gf_error_set(
 				err, -ENOTSUP,
-				"--emit %s: want one codec for all messages, "
-				"got %s and %s",
-				e->name, p->messages[0].codec,
-				p->messages[i].codec);
+				"--emit %s: want one codec for all messages, got %s and %s",
+				e->name, p->messages[0].codec, p->messages[i].codec);
 	}
 	return 0;
 }
 
-int gf_emit_check(const struct gf_plan *p, const struct gf_emitter *e,
-		  bool by_rank, struct gf_error *err)
+int gf_emit_check(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
+		  struct gf_error *err)
 {
 	size_t i;
 
@@ -94,15 +88,13 @@ int gf_emit_check(const struct gf_plan *p, const struct gf_emitter *e,
 	if (p->staleness > 1)
 		return gf_emit_lacks(e, "stale gradients", "", err);
 	if (!(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
-		return gf_emit_lacks(e, "selection ",
-				     gf_selection_name(&p->selection), err);
+		return gf_emit_lacks(e, "selection ", gf_selection_name(&p->selection), err);
 	for (i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"--emit %s: want whole messages, got "
-				"split ones (plan without --halves)",
-				e->name);
+			return gf_error_set(err, -ENOTSUP,
+					    "--emit %s: want whole messages, got split ones (plan "
+					    "without --halves)",
+					    e->name);
 	return check_codecs(p, e, err);
 }
 
@@ -113,6 +105,5 @@ bool gf_emit_plan_pays(const struct gf_emit_times *t)
 
 bool gf_emit_cap_pays(const struct gf_emit_times *t)
 {
-	return t->cap_bytes > 0 && t->default_s > 0 &&
-	       t->cap_most_s <= t->default_s;
+	return t->cap_bytes > 0 && t->default_s > 0 && t->cap_most_s <= t->default_s;
 }

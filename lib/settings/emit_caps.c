@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Targets that are told one cap of all buckets. Which gradients a bucket then
- * has is the target's own rule, a policy; the cap is the largest of those that
- * are as good as any, and is not told where the target's default is better.
+ * Targets that are told one cap of all buckets. Which gradients a bucket then has is the target's
+ * own rule, a policy; the cap is the largest of those that are as good as any, and is not told
+ * where the target's default is better.
  */
 #include "settings/emit.h"
 
@@ -17,17 +17,15 @@
 #define STEP      1.25
 #define TRIED     128
 
-static double unit_bytes(const struct gf_emitter *e,
-			 const struct gf_model_profile *m)
+static double unit_bytes(const struct gf_emitter *e, const struct gf_model_profile *m)
 {
-	return e->counts_elements ? (double)gf_tensor_bytes(&m->tensors[0]) /
-					    (double)m->tensors[0].count_elems
-				  : 1;
+	return e->counts_elements
+		       ? (double)gf_tensor_bytes(&m->tensors[0]) / (double)m->tensors[0].count_elems
+		       : 1;
 }
 
-static int plan_cap(struct gf_task *t, const struct gf_emitter *e,
-		    double cap_bytes, bool late, struct gf_plan *p,
-		    struct gf_error *err)
+static int plan_cap(struct gf_task *t, const struct gf_emitter *e, double cap_bytes, bool late,
+		    struct gf_plan *p, struct gf_error *err)
 {
 	t->problem.threshold_bytes = (size_t)cap_bytes;
 	t->problem.threshold_zero = false;
@@ -35,9 +33,8 @@ static int plan_cap(struct gf_task *t, const struct gf_emitter *e,
 	return gf_task_plan(t, e->as_it_is, p, err);
 }
 
-static int time_cap(struct gf_task *t, const struct gf_emitter *e,
-		    double cap_bytes, bool late, double *s,
-		    struct gf_error *err)
+static int time_cap(struct gf_task *t, const struct gf_emitter *e, double cap_bytes, bool late,
+		    double *s, struct gf_error *err)
 {
 	struct gf_plan p;
 	int rc = plan_cap(t, e, cap_bytes, late, &p, err);
@@ -50,8 +47,8 @@ static int time_cap(struct gf_task *t, const struct gf_emitter *e,
 }
 
 /* The largest cap whose time is the best one's but for the tolerance. */
-static int find_cap(struct gf_task *t, const struct gf_emitter *e,
-		    struct gf_emit_times *out, struct gf_error *err)
+static int find_cap(struct gf_task *t, const struct gf_emitter *e, struct gf_emit_times *out,
+		    struct gf_error *err)
 {
 	const double all = (double)gf_model_profile_bytes(t->problem.model);
 	double caps[TRIED], times[TRIED], cap = FIRST_CAP;
@@ -69,56 +66,48 @@ static int find_cap(struct gf_task *t, const struct gf_emitter *e,
 	for (i = 0; i < n; i++)
 		if (times[i] <= out->cap_s * (1 + GF_TOLERANCE))
 			out->cap_bytes = caps[i];
-	return rc ? rc
-		  : time_cap(t, e, out->cap_bytes, false, &out->cap_s, err);
+	return rc ? rc : time_cap(t, e, out->cap_bytes, false, &out->cap_s, err);
 }
 
-static int find_default(struct gf_task *t, const struct gf_emitter *e,
-			struct gf_emit_times *out, struct gf_error *err)
+static int find_default(struct gf_task *t, const struct gf_emitter *e, struct gf_emit_times *out,
+			struct gf_error *err)
 {
 	const struct gf_model_profile *m = t->problem.model;
 	const size_t cap = e->default_cap;
-	double bytes = cap ? (double)cap * unit_bytes(e, m)
-			   : (double)gf_model_profile_bytes(m);
+	double bytes = cap ? (double)cap * unit_bytes(e, m) : (double)gf_model_profile_bytes(m);
 
 	return time_cap(t, e, bytes, e->late, &out->default_s, err);
 }
 
-static void note(const struct gf_emitter *e, const struct gf_emit_times *t,
-		 double unit, struct gf_text *notes)
+static void note(const struct gf_emitter *e, const struct gf_emit_times *t, double unit,
+		 struct gf_text *notes)
 {
 	struct gf_human h[3];
 
-	gf_text_addf(notes, "%s as it is: %s a step; with buckets of %s: %s\n",
-		     e->program, gf_human_time(t->default_s, &h[0]),
-		     gf_human_size(t->cap_bytes, &h[1]),
+	gf_text_addf(notes, "%s as it is: %s a step; with buckets of %s: %s\n", e->program,
+		     gf_human_time(t->default_s, &h[0]), gf_human_size(t->cap_bytes, &h[1]),
 		     gf_human_time(t->cap_s, &h[2]));
 	if (e->counts_elements)
 		gf_text_addf(notes,
-			     "elements are taken as %g bytes: a job whose "
-			     "gradients are f16 or bf16 sends 2 (give its own "
-			     "profile)\n",
+			     "elements are taken as %g bytes: a job whose gradients are f16 or "
+			     "bf16 sends 2 (give its own profile)\n",
 			     unit);
 }
 
-static int check(const struct gf_request *r, const struct gf_emitter *e,
-		 struct gf_error *err)
+static int check(const struct gf_request *r, const struct gf_emitter *e, struct gf_error *err)
 {
 	if (r->wishes && r->wishes[0])
 		return gf_error_set(err, -EINVAL,
-				    "--emit %s goes without --%s: it is told "
-				    "the size of its buckets and no more",
+				    "--emit %s goes without --%s: it is told the size of its "
+				    "buckets and no more",
 				    e->name, r->wishes);
 	if (!r->model)
-		return gf_error_set(err, -EINVAL,
-				    "--emit %s: want a model, found none",
-				    e->name);
+		return gf_error_set(err, -EINVAL, "--emit %s: want a model, found none", e->name);
 	return 0;
 }
 
-int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
-		   struct gf_plan *p, struct gf_text *out,
-		   struct gf_text *notes, struct gf_error *err)
+int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struct gf_plan *p,
+		   struct gf_text *out, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_request plain = {
 		.model = r->model,
@@ -146,15 +135,13 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
 		rc = find_cap(&t, e, &times, err);
 	if (rc == 0 && times.cap_s > times.default_s)
 		rc = gf_error_set(err, 1,
-				  "--emit %s: %g s a step by default, %g s by "
-				  "the best size of buckets: there is nothing "
-				  "to tell",
+				  "--emit %s: %g s a step by default, %g s by the best size of "
+				  "buckets: there is nothing to tell",
 				  e->name, times.default_s, times.cap_s);
 	if (rc == 0)
 		rc = plan_cap(&t, e, times.cap_bytes, false, p, err);
 	if (rc == 0) {
-		e->emit_cap((size_t)(times.cap_bytes / unit_bytes(e, r->model)),
-			    out);
+		e->emit_cap((size_t)(times.cap_bytes / unit_bytes(e, r->model)), out);
 		note(e, &times, unit_bytes(e, r->model), notes);
 	}
 	gf_task_release(&t);
@@ -162,11 +149,10 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
 }
 
 /*
- * DeepSpeed's configuration, for ZeRO's stages 1 and 2, which reduce a bucket
- * before the next gradient would make it larger than reduce_bucket_size
- * elements (runtime/zero/config.py). overlap_comm is false by default, and a
- * step then waits for each reduction. allgather_bucket_size is left alone: the
- * parameters are gathered after backward, beside nothing.
+ * DeepSpeed's configuration, for ZeRO's stages 1 and 2, which reduce a bucket before the next
+ * gradient would make it larger than reduce_bucket_size elements (runtime/zero/config.py).
+ * overlap_comm is false by default, and a step then waits for each reduction. allgather_bucket_size
+ * is left alone: the parameters are gathered after backward, beside nothing.
  */
 static void emit_deepspeed(size_t cap, struct gf_text *out)
 {
@@ -194,9 +180,8 @@ const struct gf_emitter gf_emitter_deepspeed = {
 };
 
 /*
- * Megatron-LM's DistributedDataParallel, as arguments of a script. A bucket is
- * full once it has ddp-bucket-size elements or more. Without
- * overlap-grad-reduce there is one bucket, after backward
+ * Megatron-LM's DistributedDataParallel, as arguments of a script. A bucket is full once it has
+ * ddp-bucket-size elements or more. Without overlap-grad-reduce there is one bucket, after backward
  * (core/distributed/distributed_data_parallel.py).
  */
 static void emit_megatron(size_t cap, struct gf_text *out)
@@ -217,18 +202,17 @@ const struct gf_emitter gf_emitter_megatron = {
 };
 
 /*
- * XLA's flags for GPUs, as JAX reads them. XLA combines all-reduces up to a
- * threshold of bytes, 30 MiB and 7 bytes by default
- * (xla/service/collective_utils.h). They run beside backward only with the
- * latency hiding scheduler, which the default here is taken to have.
+ * XLA's flags for GPUs, as JAX reads them. XLA combines all-reduces up to a threshold of bytes, 30
+ * MiB and 7 bytes by default (xla/service/collective_utils.h). They run beside backward only with
+ * the latency hiding scheduler, which the default here is taken to have.
  */
 static void emit_xla(size_t cap, struct gf_text *out)
 {
-	gf_text_addf(out,
-		     "export XLA_FLAGS=\"${XLA_FLAGS:-} "
-		     "--xla_gpu_enable_latency_hiding_scheduler=true "
-		     "--xla_gpu_all_reduce_combine_threshold_bytes=%zu\"\n",
-		     cap);
+	gf_text_addf(
+		out,
+		"export XLA_FLAGS=\"${XLA_FLAGS:-} --xla_gpu_enable_latency_hiding_scheduler=true "
+		"--xla_gpu_all_reduce_combine_threshold_bytes=%zu\"\n",
+		cap);
 }
 
 const struct gf_emitter gf_emitter_xla = {

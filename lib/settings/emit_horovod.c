@@ -33,9 +33,8 @@ static int check_names(const struct gf_plan *p, struct gf_error *err)
 	for (i = 1; i < n && !rc; i++)
 		if (!strcmp(names[i - 1], names[i]))
 			rc = gf_error_set(err, -ENOTSUP,
-					  "--emit horovod: want tensors with "
-					  "names of their own, got \"%.40s\" "
-					  "twice",
+					  "--emit horovod: want tensors with names of their own, "
+					  "got \"%.40s\" twice",
 					  names[i]);
 	free(names);
 	return rc;
@@ -46,14 +45,12 @@ static void add_groups(const struct gf_plan *p, struct gf_text *out)
 	size_t i, k;
 
 	gf_text_addf(out, "import os\n\n");
-	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = "
-			  "\"1\"\n\n"
+	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = \"1\"\n\n"
 			  "group_names = [\n");
 	for (i = 0; i < p->nmessages; i++) {
 		gf_text_addf(out, "    [");
 		for (k = p->messages[i].first; k <= p->messages[i].last; k++) {
-			gf_text_addf(out, "%s",
-				     k == p->messages[i].first ? "" : ", ");
+			gf_text_addf(out, "%s", k == p->messages[i].first ? "" : ", ");
 			gf_json_quote(out, p->model->tensors[k].name);
 		}
 		gf_text_addf(out, "],\n");
@@ -61,8 +58,8 @@ static void add_groups(const struct gf_plan *p, struct gf_text *out)
 	gf_text_addf(out, "]\n");
 }
 
-static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
-			struct gf_text *out, struct gf_error *err)
+static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
+			struct gf_error *err)
 {
 	int rc = gf_emit_check(p, &gf_emitter_horovod, false, err);
 	const char *name;
@@ -74,8 +71,7 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 	if (p->rule) {
 		gf_text_addf(out,
 			     "import os\n\n"
-			     "os.environ[\"HOROVOD_FUSION_THRESHOLD\"] = "
-			     "\"%zu\"\n",
+			     "os.environ[\"HOROVOD_FUSION_THRESHOLD\"] = \"%zu\"\n",
 			     p->rule->threshold_bytes);
 		return 0;
 	}
@@ -88,18 +84,17 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 	if (name[0])
 		gf_text_addf(out,
 			     "\n\ndef compression():\n"
-			     "    \"\"\"hvd.DistributedOptimizer(..., "
-			     "compression=compression()): the plan's "
-			     "codec\"\"\"\n"
+			     "    \"\"\"hvd.DistributedOptimizer(..., compression=compression()): "
+			     "the plan's codec\"\"\"\n"
 			     "    import horovod.torch as hvd\n"
 			     "    return hvd.Compression.%s\n",
 			     name);
-	gf_text_addf(out, "\n\ndef groups(model):\n"
-			  "    \"\"\"hvd.DistributedOptimizer(optimizer, "
-			  "groups=groups(model), ...)\"\"\"\n"
-			  "    parameters = dict(model.named_parameters())\n"
-			  "    return [[parameters[name] for name in group] "
-			  "for group in group_names]\n");
+	gf_text_addf(
+		out,
+		"\n\ndef groups(model):\n"
+		"    \"\"\"hvd.DistributedOptimizer(optimizer, groups=groups(model), ...)\"\"\"\n"
+		"    parameters = dict(model.named_parameters())\n"
+		"    return [[parameters[name] for name in group] for group in group_names]\n");
 	return 0;
 }
 

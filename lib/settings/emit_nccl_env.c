@@ -23,8 +23,8 @@ static const char *nccl_name(const char *algorithm)
 	return NULL;
 }
 
-/* The algorithm of all messages (of a rule: of long ones), NULL if they
- * differ. NCCL chooses by process, not by message. */
+/* The algorithm of all messages (of a rule: of long ones), NULL if they differ. NCCL chooses by
+ * process, not by message. */
 static const char *one_algorithm(const struct gf_plan *p)
 {
 	size_t i;
@@ -32,14 +32,13 @@ static const char *one_algorithm(const struct gf_plan *p)
 	if (p->rule)
 		return p->rule->algorithms[p->rule->nalgorithms - 1].algorithm;
 	for (i = 1; i < p->nmessages; i++)
-		if (strcmp(p->messages[i].algorithm,
-			   p->messages[0].algorithm) != 0)
+		if (strcmp(p->messages[i].algorithm, p->messages[0].algorithm) != 0)
 			return NULL;
 	return p->messages[0].algorithm;
 }
 
-static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t,
-		     struct gf_text *out, struct gf_error *err)
+static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
+		     struct gf_error *err)
 {
 	const char *algorithm = one_algorithm(p);
 	const char *theirs = algorithm ? nccl_name(algorithm) : NULL;
@@ -47,16 +46,15 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t,
 	(void)t;
 	if (!theirs)
 		return gf_error_set(err, 1,
-				    "--emit nccl-env: want one algorithm that "
-				    "NCCL has for all messages, got %s: there "
-				    "is nothing to tell",
+				    "--emit nccl-env: want one algorithm that NCCL has for all "
+				    "messages, got %s: there is nothing to tell",
 				    algorithm ? algorithm : "several");
 	gf_emit_head(p, "environment for NCCL", out);
 	gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
 	if (p->lanes > 1)
 		gf_text_addf(out,
-			     "# %d messages at once: one communicator each, "
-			     "launched in one order on every\n"
+			     "# %d messages at once: one communicator each, launched in one order "
+			     "on every\n"
 			     "# rank, none filling the GPU.\n"
 			     "export NCCL_LAUNCH_ORDER_IMPLICIT=1\n"
 			     "export NCCL_MAX_CTAS=%d\n",

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules files of Open MPI's components. coll_tuned has one in the form without
- * a version that 4.1 reads, and 5.0 and 6.0 still read
- * (coll_tuned_dynamic_file.c); number 2 is MPI_Allreduce. Since 5.0 han stands
- * before coll_tuned between hosts, so its file (coll_han_dynamic_file.c) leaves
- * those sizes to coll_tuned that are told something, and no others. In both a
- * communicator takes the last rules of a size that is not above its own, or the
- * first; so sizes around the measured one have rules that leave all to Open MPI
- * (algorithm 0, or han). A message takes the last rule that is not above its
- * bytes.
+ * Rules files of Open MPI's components. coll_tuned has one in the form without a version that 4.1
+ * reads, and 5.0 and 6.0 still read (coll_tuned_dynamic_file.c); number 2 is MPI_Allreduce. Since
+ * 5.0 han stands before coll_tuned between hosts, so its file (coll_han_dynamic_file.c) leaves
+ * those sizes to coll_tuned that are told something, and no others. In both a communicator takes
+ * the last rules of a size that is not above its own, or the first; so sizes around the measured
+ * one have rules that leave all to Open MPI (algorithm 0, or han). A message takes the last rule
+ * that is not above its bytes.
  */
 #include "settings/emit.h"
 
@@ -23,16 +21,13 @@ static void add_rule(const struct gf_pick *p, bool han, struct gf_text *out)
 	if (han)
 		gf_text_addf(out, "%s\n", a ? "tuned" : "han");
 	else
-		gf_text_addf(out, "%d 0 %zu\n", a ? a->number : 0,
-			     p->tuning.segment_bytes);
+		gf_text_addf(out, "%d 0 %zu\n", a ? a->number : 0, p->tuning.segment_bytes);
 }
 
-static void add_rules(const struct gf_picks *picks, bool han,
-		      struct gf_text *out)
+static void add_rules(const struct gf_picks *picks, bool han, struct gf_text *out)
 {
 	static const struct gf_pick as_it_is;
-	const int ranks = picks->network->ranks,
-		  sizes[] = {han, ranks, ranks + 1};
+	const int ranks = picks->network->ranks, sizes[] = {han, ranks, ranks + 1};
 	size_t n, i, k;
 
 	gf_text_addf(out, "3  # sizes of communicators\n");
@@ -43,16 +38,13 @@ static void add_rules(const struct gf_picks *picks, bool han,
 			     "%zu  # rules: from bytes, and what then\n",
 			     sizes[k], n);
 		for (i = 0; i < n; i++)
-			add_rule(k == 1 ? &picks->list[i] : &as_it_is, han,
-				 out);
+			add_rule(k == 1 ? &picks->list[i] : &as_it_is, han, out);
 	}
 }
 
-/* Does han have these ranks, and read rules by names? A version that is not
- * known may be 5. 1: another component stands before coll_tuned, and reads no
- * rules. */
-static int find_han(const struct gf_network *net, bool *has,
-		    struct gf_error *err)
+/* Does han have these ranks, and read rules by names? A version that is not known may be 5. 1:
+ * another component stands before coll_tuned, and reads no rules. */
+static int find_han(const struct gf_network *net, bool *has, struct gf_error *err)
 {
 	const char *before = strstr(net->library, " with ");
 	int version = 5;
@@ -61,15 +53,14 @@ static int find_han(const struct gf_network *net, bool *has,
 	*has = version >= 5 && net->hosts != 1;
 	if (!before || (*has && strncmp(before, " with han ", 10) == 0))
 		return 0;
-	return gf_error_set(err, 1,
-			    "--emit ompi: want coll_tuned, which reads the "
-			    "rules, to carry out MPI_Allreduce, got %s (leave "
-			    "that out by --mca coll ^NAME, and measure again)",
-			    net->library);
+	return gf_error_set(
+		err, 1,
+		"--emit ompi: want coll_tuned, which reads the rules, to carry out MPI_Allreduce, "
+		"got %s (leave that out by --mca coll ^NAME, and measure again)",
+		net->library);
 }
 
-static int emit(const struct gf_picks *picks, struct gf_text *out,
-		struct gf_error *err)
+static int emit(const struct gf_picks *picks, struct gf_text *out, struct gf_error *err)
 {
 	bool han;
 	int rc = find_han(picks->network, &han, err);
@@ -84,17 +75,15 @@ static int emit(const struct gf_picks *picks, struct gf_text *out,
 			   "coll_han_dynamic_rules_filename HAN"
 			 : "");
 	if (han)
-		gf_text_addf(out, "# HAN is from gf-plan --emit ompi-han. "
-				  "Without it han has MPI_Allreduce between "
-				  "hosts, and no rule here counts.\n");
+		gf_text_addf(out, "# HAN is from gf-plan --emit ompi-han. Without it han has "
+				  "MPI_Allreduce between hosts, and no rule here counts.\n");
 	gf_picks_table(picks, out);
 	gf_text_addf(out, "1  # collective\n2  # MPI_Allreduce\n");
 	add_rules(picks, false, out);
 	return 0;
 }
 
-static int emit_han(const struct gf_picks *picks, struct gf_text *out,
-		    struct gf_error *err)
+static int emit_han(const struct gf_picks *picks, struct gf_text *out, struct gf_error *err)
 {
 	bool han;
 	int rc = find_han(picks->network, &han, err);
@@ -103,13 +92,11 @@ static int emit_han(const struct gf_picks *picks, struct gf_text *out,
 		return rc;
 	if (!han)
 		return gf_error_set(err, 1,
-				    "--emit ompi-han: %s has no han before "
-				    "coll_tuned on these hosts: there is "
-				    "nothing to tell",
+				    "--emit ompi-han: %s has no han before coll_tuned on these "
+				    "hosts: there is nothing to tell",
 				    picks->network->library);
-	gf_text_addf(out, "# gradflow: MPI_Allreduce that han leaves to "
-			  "coll_tuned, whose rules are from gf-plan --emit "
-			  "ompi\n1  # collective\nallreduce\n1  # level\n"
+	gf_text_addf(out, "# gradflow: MPI_Allreduce that han leaves to coll_tuned, whose rules "
+			  "are from gf-plan --emit ompi\n1  # collective\nallreduce\n1  # level\n"
 			  "global_communicator\n");
 	add_rules(picks, true, out);
 	return 0;

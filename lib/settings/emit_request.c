@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan that another program can run, and what it gains there. The program
- * reduces by its own all-reduce, one message at a time, in one codec; so the
- * plan is made for that. Its time stands beside three others: the program as it
- * is, the best that one cap of all buckets does, and the plan of gradflow's
- * own.
+ * A plan that another program can run, and what it gains there. The program reduces by its own
+ * all-reduce, one message at a time, in one codec; so the plan is made for that. Its time stands
+ * beside three others: the program as it is, the best that one cap of all buckets does, and the
+ * plan of gradflow's own.
  */
 #include "settings/emit.h"
 
@@ -22,8 +21,8 @@
 #include "planner/policies/policies.h"
 #include "simulator/predict.h"
 
-/* A plan has a period where the target takes one, and nowhere else: -ENOTSUP.
- * given: as gf_request_emit's. */
+/* A plan has a period where the target takes one, and nowhere else: -ENOTSUP. given: as
+ * gf_request_emit's. */
 static int check_period(const struct gf_request *r, const struct gf_plan *given,
 			const struct gf_emitter *e, struct gf_error *err)
 {
@@ -36,12 +35,11 @@ static int check_period(const struct gf_request *r, const struct gf_plan *given,
 		return 0;
 	if (period)
 		return gf_error_set(err, -ENOTSUP,
-				    "--emit %s: want a plan in which all ranks "
-				    "exchange in every step, got period %s",
+				    "--emit %s: want a plan in which all ranks exchange in every "
+				    "step, got period %s",
 				    e->name, got->name);
 	return gf_error_set(err, -ENOTSUP,
-			    "--emit %s: want a plan with a period (--period "
-			    "diloco), got %s",
+			    "--emit %s: want a plan with a period (--period diloco), got %s",
 			    e->name, got->name);
 }
 
@@ -53,17 +51,15 @@ static const char backends_own[] = "library";
 
 /* Caps of all buckets that are tried, in MiB; then steps of a tenth. */
 static const double caps_mib[] = {
-	0.0625, 0.125, 0.25, 0.5, 1,  2,  3,  4,  5,  6,  8,
-	10,     12,    15,   18,  20, 25, 30, 35, 40, 45, 50,
+	0.0625, 0.125, 0.25, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 25, 30, 35, 40, 45, 50,
 };
 #define MIB       1048576.0
 #define CAPS_MOST 128
 
 static double next_cap(size_t i, double cap_bytes)
 {
-	return i < GF_ARRAY_LENGTH(caps_mib)
-		       ? caps_mib[i] * MIB
-		       : ceil(cap_bytes * 1.1 / MIB) * MIB;
+	return i < GF_ARRAY_LENGTH(caps_mib) ? caps_mib[i] * MIB
+					     : ceil(cap_bytes * 1.1 / MIB) * MIB;
 }
 
 /* Predicted, s; 0: nothing serves it. */
@@ -190,10 +186,9 @@ static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 	return rc < 0 ? 0 : result.iteration_s;
 }
 
-/* What the target does by itself. Returns the request for its own all-reduce,
- * or, where nothing says what that costs, for the cheapest algorithm. */
-static struct gf_request by_itself(const struct gf_request *r,
-				   const struct gf_emitter *e,
+/* What the target does by itself. Returns the request for its own all-reduce, or, where nothing
+ * says what that costs, for the cheapest algorithm. */
+static struct gf_request by_itself(const struct gf_request *r, const struct gf_emitter *e,
 				   struct gf_emit_times *out)
 {
 	struct gf_request plain = {
@@ -218,39 +213,35 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 
 	gf_text_addf(notes, "%s as it is%s: %s a step", e->program,
 		     period ? ", an exchange in each step" : "",
-		     t->default_s > 0 ? gf_human_time(t->default_s, &h)
-				      : "unknown");
+		     t->default_s > 0 ? gf_human_time(t->default_s, &h) : "unknown");
 	if (t->cap_s > 0)
-		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s",
-			     t->cap_bytes / MIB, gf_human_time(t->cap_s, &h));
+		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s", t->cap_bytes / MIB,
+			     gf_human_time(t->cap_s, &h));
 	if (t->plan_s > 0 && period)
-		gf_text_addf(notes, "; as planned: %s",
-			     gf_human_time(t->plan_s, &h));
+		gf_text_addf(notes, "; as planned: %s", gf_human_time(t->plan_s, &h));
 	else if (t->plan_s > 0)
 		gf_text_addf(notes, "; %zu message%s: %s", p->nmessages,
-			     p->nmessages == 1 ? "" : "s",
-			     gf_human_time(t->plan_s, &h));
+			     p->nmessages == 1 ? "" : "s", gf_human_time(t->plan_s, &h));
 	if (t->own_s > 0)
 		gf_text_addf(notes, "; what gf-plan without --emit finds: %s",
 			     gf_human_time(t->own_s, &h));
 	gf_text_addf(notes, "\n");
 	if (!gf_emit_plan_pays(t) && gf_emit_cap_pays(t))
 		gf_text_addf(notes,
-			     "the plan is slower than %s as it is, and its "
-			     "buckets are left out\n",
+			     "the plan is slower than %s as it is, and its buckets are left out\n",
 			     e->program);
 }
 
 /* 1: neither the plan nor a cap is as good as the target's default. */
-static int check_times(const struct gf_emitter *e,
-		       const struct gf_emit_times *t, struct gf_error *err)
+static int check_times(const struct gf_emitter *e, const struct gf_emit_times *t,
+		       struct gf_error *err)
 {
 	if (gf_emit_plan_pays(t) || gf_emit_cap_pays(t))
 		return 0;
-	return gf_error_set(err, 1,
-			    "--emit %s: %g s a step by default, %g s as "
-			    "planned: there is nothing to tell",
-			    e->name, t->default_s, t->plan_s);
+	return gf_error_set(
+		err, 1,
+		"--emit %s: %g s a step by default, %g s as planned: there is nothing to tell",
+		e->name, t->default_s, t->plan_s);
 }
 
 /* --- a plan for a target --------------------------------------------------
@@ -262,10 +253,10 @@ static bool sends_sets(const struct gf_request *r)
 	       gf_select_plans[r->axes->selection]->traits & GF_SELECT_SETS;
 }
 
-/* As gf_request_plan; with the cheapest of all algorithms where nothing says
- * what the backend's own costs. */
-static int plan_library(const struct gf_request *r, struct gf_plan *p,
-			struct gf_text *notes, struct gf_error *err)
+/* As gf_request_plan; with the cheapest of all algorithms where nothing says what the backend's own
+ * costs. */
+static int plan_library(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
+			struct gf_error *err)
 {
 	struct gf_request own = *r;
 	struct gf_text own_notes = {0};
@@ -280,15 +271,14 @@ static int plan_library(const struct gf_request *r, struct gf_plan *p,
 	gf_text_release(&own_notes);
 	if (rc != -ENOTSUP)
 		return rc;
-	gf_text_addf(notes, "nothing says what the all-reduce of the target "
-			    "costs: the cheapest algorithm stands for it\n");
+	gf_text_addf(notes, "nothing says what the all-reduce of the target costs: the cheapest "
+			    "algorithm stands for it\n");
 	return gf_request_plan(r, p, notes, err);
 }
 
 /* One codec for all messages: the best of those that may be used. */
-static int plan_for(const struct gf_request *r, const struct gf_emitter *e,
-		    struct gf_plan *p, struct gf_text *notes,
-		    struct gf_error *err)
+static int plan_for(const struct gf_request *r, const struct gf_emitter *e, struct gf_plan *p,
+		    struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_request one = *r;
 	const char *codecs[2] = {NULL, NULL};
@@ -301,8 +291,7 @@ static int plan_for(const struct gf_request *r, const struct gf_emitter *e,
 		struct gf_text again = {0};
 		struct gf_plan next;
 
-		if (!gf_codec_find(r->codecs[i]) ||
-		    (r->codecs[1] && !e->takes_codec(r->codecs[i])))
+		if (!gf_codec_find(r->codecs[i]) || (r->codecs[1] && !e->takes_codec(r->codecs[i])))
 			continue;
 		codecs[0] = r->codecs[i];
 		one.codecs = codecs;
@@ -329,15 +318,14 @@ static const struct gf_emitter *find(const char *target, struct gf_error *err)
 	const struct gf_emitter *e = gf_named_find(gf_emitters, 0, target);
 
 	if (!e)
-		gf_registry_refuse(&(struct gf_registry){gf_emitters, 0, NULL},
-				   "--emit", NULL, target, err);
+		gf_registry_refuse(&(struct gf_registry){gf_emitters, 0, NULL}, "--emit", NULL,
+				   target, err);
 	return e;
 }
 
 /* As the tolerance allows, unless the target is faster by itself. */
-static int plan_timed(const struct gf_request *r, const struct gf_emitter *e,
-		      const char *algorithm, struct gf_emit_times *times,
-		      struct gf_plan *p, struct gf_text *notes,
+static int plan_timed(const struct gf_request *r, const struct gf_emitter *e, const char *algorithm,
+		      struct gf_emit_times *times, struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
 {
 	struct gf_request exact = *r;
@@ -347,8 +335,7 @@ static int plan_timed(const struct gf_request *r, const struct gf_emitter *e,
 	if (rc < 0 || p->rule)
 		return rc;
 	times->plan_s = run_s(p, algorithm, 1);
-	if (r->tolerance_asked || r->policy || r->system ||
-	    !(times->plan_s > times->default_s))
+	if (r->tolerance_asked || r->policy || r->system || !(times->plan_s > times->default_s))
 		return 0;
 	exact.tolerance_asked = true;
 	gf_plan_release(p);
@@ -361,9 +348,8 @@ static int plan_timed(const struct gf_request *r, const struct gf_emitter *e,
 
 /* For a program that reduces by itself. */
 static int plan_program(const struct gf_request *r, const struct gf_plan *given,
-			const struct gf_emitter *e, struct gf_plan *p,
-			struct gf_text *notes, struct gf_emit_times *times,
-			struct gf_error *err)
+			const struct gf_emitter *e, struct gf_plan *p, struct gf_text *notes,
+			struct gf_emit_times *times, struct gf_error *err)
 {
 	struct gf_emit_times none = {0};
 	struct gf_request plain = {0};
@@ -401,10 +387,9 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 /* --- settings by size ------------------------------------------------------
  */
 
-/* A step in the buckets of DistributedDataParallel, by the library as it is or
- * told; 0: there is no model. */
-static double step_s(const struct gf_request *r, const struct gf_picks *picks,
-		     bool told)
+/* A step in the buckets of DistributedDataParallel, by the library as it is or told; 0: there is no
+ * model. */
+static double step_s(const struct gf_request *r, const struct gf_picks *picks, bool told)
 {
 	struct gf_network *net = gf_picks_network(picks, told, backends_own);
 	struct gf_request there = *r, plain = {.algorithm = backends_own,
@@ -419,36 +404,29 @@ static double step_s(const struct gf_request *r, const struct gf_picks *picks,
 	return s;
 }
 
-static void note_picks(const struct gf_picks *picks, double default_s,
-		       double told_s, struct gf_text *notes)
+static void note_picks(const struct gf_picks *picks, double default_s, double told_s,
+		       struct gf_text *notes)
 {
 	struct gf_human h[2];
 	size_t i, told = 0;
 
 	for (i = 0; i < picks->nsizes; i++)
 		told += picks->sizes[i].pick->tuning.algorithm != NULL;
-	gf_text_addf(
-		notes,
-		"%zu of %zu sizes are told; at %zu bytes, %s by default, "
-		"%s as told\n",
-		told, picks->nsizes, picks->sizes[picks->nsizes - 1].bytes,
-		gf_human_time(picks->sizes[picks->nsizes - 1].default_s, &h[0]),
-		gf_human_time(picks->sizes[picks->nsizes - 1].time_s, &h[1]));
+	gf_text_addf(notes, "%zu of %zu sizes are told; at %zu bytes, %s by default, %s as told\n",
+		     told, picks->nsizes, picks->sizes[picks->nsizes - 1].bytes,
+		     gf_human_time(picks->sizes[picks->nsizes - 1].default_s, &h[0]),
+		     gf_human_time(picks->sizes[picks->nsizes - 1].time_s, &h[1]));
 	if (default_s > 0)
-		gf_text_addf(notes,
-			     "%s as it is: %s a step in buckets of 25 MiB; as "
-			     "told: %s\n",
-			     picks->dialect->call,
-			     gf_human_time(default_s, &h[0]),
+		gf_text_addf(notes, "%s as it is: %s a step in buckets of 25 MiB; as told: %s\n",
+			     picks->dialect->call, gf_human_time(default_s, &h[0]),
 			     gf_human_time(told_s, &h[1]));
 }
 
 static int emit_by_size(const struct gf_request *r, const struct gf_plan *given,
-			const struct gf_emitter *e, struct gf_text *out,
-			struct gf_text *notes, struct gf_error *err)
+			const struct gf_emitter *e, struct gf_text *out, struct gf_text *notes,
+			struct gf_error *err)
 {
-	const struct gf_network *net =
-		given ? given->network : r->fabric.network;
+	const struct gf_network *net = given ? given->network : r->fabric.network;
 	struct gf_picks picks;
 	double default_s, told_s;
 	int rc = gf_picks_make(net, &e->wish, &picks, err);
@@ -460,10 +438,10 @@ static int emit_by_size(const struct gf_request *r, const struct gf_plan *given,
 	default_s = step_s(r, &picks, false);
 	told_s = step_s(r, &picks, true);
 	if (told_s > default_s)
-		rc = gf_error_set(err, 1,
-				  "--emit %s: %g s a step by default, %g s as "
-				  "told: there is nothing to tell",
-				  e->name, default_s, told_s);
+		rc = gf_error_set(
+			err, 1,
+			"--emit %s: %g s a step by default, %g s as told: there is nothing to tell",
+			e->name, default_s, told_s);
 	else
 		rc = e->emit_picks(&picks, out, err);
 	if (rc == 0)
@@ -475,9 +453,9 @@ static int emit_by_size(const struct gf_request *r, const struct gf_plan *given,
 /* --- a request ------------------------------------------------------------
  */
 
-int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
-		    const char *target, struct gf_plan *p, struct gf_text *out,
-		    struct gf_text *notes, struct gf_error *err)
+int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, const char *target,
+		    struct gf_plan *p, struct gf_text *out, struct gf_text *notes,
+		    struct gf_error *err)
 {
 	const struct gf_emitter *e = find(target, err);
 	struct gf_emit_times times = {0};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * torchft's LocalSGD and DiLoCo (torchft/local_sgd.py), as Python. A replica
- * group is a group of the plan. torchft takes a fragment's pseudo-gradient
- * `fragment_sync_delay` steps before the fragment's boundary, where gradflow
- * takes it at the boundary: the fragment is as long in flight. Its codec is
- * fp8, its alpha the share of a replica's own parameters, and its outer step
- * that of torch.optim.SGD, which is doc/periods/period.h's.
+ * torchft's LocalSGD and DiLoCo (torchft/local_sgd.py), as Python. A replica group is a group of
+ * the plan. torchft takes a fragment's pseudo-gradient `fragment_sync_delay` steps before the
+ * fragment's boundary, where gradflow takes it at the boundary: the fragment is as long in flight.
+ * Its codec is fp8, its alpha the share of a replica's own parameters, and its outer step that of
+ * torch.optim.SGD, which is doc/periods/period.h's.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -24,27 +23,24 @@ static int check(const struct gf_plan *p, bool *quantize, struct gf_error *err)
 
 	if (o->begin_steps)
 		return gf_error_set(err, -ENOTSUP,
-				    "--emit torchft: want no steps at the "
-				    "beginning with an exchange in each, got "
-				    "%zu",
+				    "--emit torchft: want no steps at the beginning with an "
+				    "exchange in each, got %zu",
 				    o->begin_steps);
 	for (i = 1; i < o->nmessages; i++)
 		if (strcmp(o->messages[i].codec, codec) != 0)
 			return gf_error_set(err, -ENOTSUP,
-					    "--emit torchft: want one codec of "
-					    "all outer messages, got %s and %s",
+					    "--emit torchft: want one codec of all outer messages, "
+					    "got %s and %s",
 					    codec, o->messages[i].codec);
 	*quantize = strcmp(codec, gf_codecs[GF_CODEC_FP8].name) == 0;
 	if (!*quantize && !gf_codec_is_plain(codec))
 		return gf_error_set(err, -ENOTSUP,
-				    "--emit torchft: want outer codec f32 or "
-				    "fp8, got %s",
-				    codec);
+				    "--emit torchft: want outer codec f32 or fp8, got %s", codec);
 	return 0;
 }
 
-static void add_message(const struct gf_plan *p, const struct gf_message *m,
-			bool more, struct gf_text *out)
+static void add_message(const struct gf_plan *p, const struct gf_message *m, bool more,
+			struct gf_text *out)
 {
 	size_t i;
 
@@ -65,19 +61,17 @@ static void add_fragments(const struct gf_plan *p, struct gf_text *out)
 		gf_period_messages(&p->period, f, &first, &n);
 		gf_text_addf(out, "    [");
 		for (i = 0; i < n; i++)
-			add_message(p, &p->period.messages[first + i], i > 0,
-				    out);
+			add_message(p, &p->period.messages[first + i], i > 0, out);
 		gf_text_addf(out, "],\n");
 	}
 	gf_text_addf(out, "]\n");
 }
 
-static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
-		struct gf_text *out, struct gf_error *err)
+static int emit(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
+		struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
-	bool quantize, averages = o->outer_rate == 1 &&
-				  !(o->outer_momentum > 0) && !(o->mix > 0) &&
+	bool quantize, averages = o->outer_rate == 1 && !(o->outer_momentum > 0) && !(o->mix > 0) &&
 				  o->fragments == 1 && !o->delay;
 	int rc = check(p, &quantize, err);
 
@@ -88,22 +82,19 @@ static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
 	gf_text_addf(out, "# a replica group: %d rank%s\n", o->group_ranks,
 		     o->group_ranks == 1 ? "" : "s");
 	if (averages && !quantize) {
-		gf_text_addf(out, "local_sgd = dict(sync_every=%zu)\n",
-			     o->steps);
+		gf_text_addf(out, "local_sgd = dict(sync_every=%zu)\n", o->steps);
 		return 0;
 	}
 	gf_text_addf(out,
-		     "outer = dict(lr=%g, momentum=%g, nesterov=%s)  # "
-		     "torch.optim.SGD\n"
+		     "outer = dict(lr=%g, momentum=%g, nesterov=%s)  # torch.optim.SGD\n"
 		     "diloco = dict(\n"
 		     "    sync_every=%zu,\n"
 		     "    should_quantize=%s,\n"
 		     "    fragment_sync_delay=%zu,\n"
 		     "    fragment_update_alpha=%g,\n"
 		     ")\n",
-		     o->outer_rate, o->outer_momentum,
-		     o->outer_momentum > 0 ? "True" : "False", o->steps,
-		     quantize ? "True" : "False", o->delay, o->mix);
+		     o->outer_rate, o->outer_momentum, o->outer_momentum > 0 ? "True" : "False",
+		     o->steps, quantize ? "True" : "False", o->delay, o->mix);
 	add_fragments(p, out);
 	return 0;
 }

@@ -17,8 +17,7 @@ struct reading {
 };
 
 /* false: it was not measured at that size. */
-static bool read_at(const struct gf_allreduce_cost *cost, size_t bytes,
-		    struct reading *r)
+static bool read_at(const struct gf_allreduce_cost *cost, size_t bytes, struct reading *r)
 {
 	const struct gf_fit *fit = &cost->fit;
 	size_t i;
@@ -28,22 +27,19 @@ static bool read_at(const struct gf_allreduce_cost *cost, size_t bytes,
 			*r = (struct reading){
 				.cost = cost,
 				.time_s = fit->time_s[i],
-				.half_s = fit->spread_s ? fit->spread_s[i] / 2
-							: 0,
+				.half_s = fit->spread_s ? fit->spread_s[i] / 2 : 0,
 			};
 			return true;
 		}
 	return false;
 }
 
-static bool is_default(const struct gf_picks *p,
-		       const struct gf_allreduce_cost *cost)
+static bool is_default(const struct gf_picks *p, const struct gf_allreduce_cost *cost)
 {
 	struct gf_tuning t;
 	struct gf_error err;
 
-	return gf_tuning_read(p->dialect, cost->algorithm, &t, &err) == 0 &&
-	       !t.algorithm;
+	return gf_tuning_read(p->dialect, cost->algorithm, &t, &err) == 0 && !t.algorithm;
 }
 
 static const struct gf_allreduce_cost *default_of(const struct gf_picks *p)
@@ -61,8 +57,7 @@ static bool beats(const struct reading *a, const struct reading *b)
 {
 	double gain_s = b->time_s - a->time_s;
 
-	return gain_s > GF_PICK_GAIN * b->time_s &&
-	       gain_s > hypot(a->half_s, b->half_s);
+	return gain_s > GF_PICK_GAIN * b->time_s && gain_s > hypot(a->half_s, b->half_s);
 }
 
 static bool may(const struct gf_picks *p, const struct gf_picks_wish *w,
@@ -75,11 +70,10 @@ static bool may(const struct gf_picks *p, const struct gf_picks_wish *w,
 	       (!w->always || t.algorithm) && (!w->named || t.channels);
 }
 
-/* The fastest at that size; the default and `before` go first if they are as
- * good. false: there is none. */
-static bool best_at(const struct gf_picks *p, const struct gf_picks_wish *w,
-		    size_t bytes, const struct gf_allreduce_cost *before,
-		    struct reading *best)
+/* The fastest at that size; the default and `before` go first if they are as good. false: there is
+ * none. */
+static bool best_at(const struct gf_picks *p, const struct gf_picks_wish *w, size_t bytes,
+		    const struct gf_allreduce_cost *before, struct reading *best)
 {
 	const struct gf_network *net = p->network;
 	struct reading r = {0};
@@ -87,15 +81,13 @@ static bool best_at(const struct gf_picks *p, const struct gf_picks_wish *w,
 	size_t i;
 
 	for (i = 0; i < net->nvariants; i++) {
-		if (!may(p, w, &net->variants[i]) ||
-		    !read_at(&net->variants[i], bytes, &r))
+		if (!may(p, w, &net->variants[i]) || !read_at(&net->variants[i], bytes, &r))
 			continue;
 		if (!found || r.time_s < best->time_s)
 			*best = r;
 		found = true;
 	}
-	if (before && read_at(before, bytes, &r) &&
-	    r.time_s * (1 - GF_PICK_GAIN) <= best->time_s)
+	if (before && read_at(before, bytes, &r) && r.time_s * (1 - GF_PICK_GAIN) <= best->time_s)
 		*best = r;
 	if (!w->always && read_at(default_of(p), bytes, &r) && !beats(best, &r))
 		*best = r;
@@ -118,8 +110,7 @@ static size_t between(size_t a, size_t b)
 	return (size_t)ceil(sqrt((double)a) * sqrt((double)b));
 }
 
-static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w,
-		    struct gf_error *err)
+static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w, struct gf_error *err)
 {
 	const struct gf_allreduce_cost *own = default_of(p);
 	const struct gf_fit *fit = &own->fit;
@@ -132,24 +123,21 @@ static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w,
 	p->sizes = gf_xcalloc(fit->npoints, sizeof(*p->sizes));
 	for (i = 0; i < fit->npoints; i++) {
 		const size_t bytes = fit->size_bytes[i];
-		const struct gf_allreduce_cost *last =
-			p->count ? p->list[p->count - 1].cost : NULL;
+		const struct gf_allreduce_cost *last = p->count ? p->list[p->count - 1].cost : NULL;
 
 		read_at(own, bytes, &as_it_is);
 		if (!best_at(p, w, bytes, i ? last : NULL, &best) ||
 		    (w->always && best.time_s > as_it_is.time_s))
-			return gf_error_set(
-				err, 1,
-				"%s as it is is faster for %s than what was "
-				"measured%s, and the target would lose it",
-				p->dialect->call,
-				gf_human_size((double)bytes, &h),
-				w->named ? " with a number of channels" : "");
+			return gf_error_set(err, 1,
+					    "%s as it is is faster for %s than what was "
+					    "measured%s, and the target would lose it",
+					    p->dialect->call, gf_human_size((double)bytes, &h),
+					    w->named ? " with a number of channels" : "");
 		if (best.cost != last)
 			push(p, &capacity,
 			     p->count == 0 ? 0
 			     : i == 0      ? bytes
-				      : between(fit->size_bytes[i - 1], bytes),
+					   : between(fit->size_bytes[i - 1], bytes),
 			     best.cost);
 		told += best.cost != own;
 		p->sizes[p->nsizes++] = (struct gf_pick_size){
@@ -160,9 +148,8 @@ static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w,
 	}
 	if (!told)
 		return gf_error_set(err, 1,
-				    "%s as it is is as good as all that was "
-				    "measured, at every size: there is nothing "
-				    "to tell",
+				    "%s as it is is as good as all that was measured, at every "
+				    "size: there is nothing to tell",
 				    p->dialect->call);
 	return 0;
 }
@@ -172,35 +159,27 @@ static void find_picks(struct gf_picks *p)
 	size_t i, k;
 
 	for (i = 0, k = 0; i < p->nsizes; i++) {
-		while (k + 1 < p->count &&
-		       p->list[k + 1].from_bytes <= p->sizes[i].bytes)
+		while (k + 1 < p->count && p->list[k + 1].from_bytes <= p->sizes[i].bytes)
 			k++;
 		p->sizes[i].pick = &p->list[k];
 	}
 }
 
-int gf_picks_make(const struct gf_network *network,
-		  const struct gf_picks_wish *wish, struct gf_picks *picks,
-		  struct gf_error *err)
+int gf_picks_make(const struct gf_network *network, const struct gf_picks_wish *wish,
+		  struct gf_picks *picks, struct gf_error *err)
 {
-	struct gf_picks p = {.network = network,
-			     .dialect = gf_dialect_of(wish->library)};
+	struct gf_picks p = {.network = network, .dialect = gf_dialect_of(wish->library)};
 	int rc;
 
-	if (!network || !network->nvariants ||
-	    gf_dialect_of(network->library) != p.dialect)
-		return gf_error_set(
-			err, -ENOTSUP,
-			"want a profile with variants of %s, got "
-			"%s%s",
-			wish->library,
-			network && network->nvariants ? "those of " : "none",
-			network && network->nvariants ? network->library : "");
+	if (!network || !network->nvariants || gf_dialect_of(network->library) != p.dialect)
+		return gf_error_set(err, -ENOTSUP, "want a profile with variants of %s, got %s%s",
+				    wish->library,
+				    network && network->nvariants ? "those of " : "none",
+				    network && network->nvariants ? network->library : "");
 	if (!network->ranks || !default_of(&p))
-		return gf_error_set(
-			err, -ENOTSUP,
-			"want the variant \"default\" to set others "
-			"beside, got a profile without it");
+		return gf_error_set(err, -ENOTSUP,
+				    "want the variant \"default\" to set others beside, got a "
+				    "profile without it");
 	rc = pick_all(&p, wish, err);
 	if (rc)
 		gf_picks_release(&p);
@@ -219,17 +198,14 @@ void gf_picks_release(struct gf_picks *picks)
 }
 
 /* The lines of a cost from one size up to another. */
-static void add_lines(const struct gf_pick *pick, double below,
-		      struct gf_allreduce_cost *to)
+static void add_lines(const struct gf_pick *pick, double below, struct gf_allreduce_cost *to)
 {
 	const struct gf_cost_lines lines = gf_allreduce_lines(pick->cost);
-	const struct gf_cost_line first = {0, to->startup_s, to->per_byte_s,
-					   NULL};
+	const struct gf_cost_line first = {0, to->startup_s, to->per_byte_s, NULL};
 	double from = (double)pick->from_bytes, next = 0;
 
 	while (from < below) {
-		struct gf_cost_line line =
-			gf_cost_line_at(&lines, from, 1, &next);
+		struct gf_cost_line line = gf_cost_line_at(&lines, from, 1, &next);
 
 		line.extra = NULL;
 		line.from_bytes = (size_t)from;
@@ -237,15 +213,13 @@ static void add_lines(const struct gf_pick *pick, double below,
 			to->startup_s = line.startup_s;
 			to->per_byte_s = line.per_byte_s;
 		} else {
-			gf_cost_line_add(&first, &to->larger, &to->nlarger,
-					 line);
+			gf_cost_line_add(&first, &to->larger, &to->nlarger, line);
 		}
 		from = next;
 	}
 }
 
-struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told,
-				    const char *algorithm)
+struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told, const char *algorithm)
 {
 	struct gf_network plain = *picks->network, *net;
 	struct gf_allreduce_cost cost = {.algorithm = (char *)algorithm};
@@ -256,9 +230,7 @@ struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told,
 		add_lines(&as_it_is, INFINITY, &cost);
 	for (i = 0; told && i < picks->count; i++)
 		add_lines(&picks->list[i],
-			  i + 1 < picks->count
-				  ? (double)picks->list[i + 1].from_bytes
-				  : INFINITY,
+			  i + 1 < picks->count ? (double)picks->list[i + 1].from_bytes : INFINITY,
 			  &cost);
 	plain.allreduce = &cost;
 	plain.nallreduce = 1;
@@ -274,16 +246,15 @@ void gf_picks_table(const struct gf_picks *picks, struct gf_text *out)
 	struct gf_human h[2];
 	size_t i;
 
-	gf_text_addf(out, "# %d ranks, %s, measured times:\n",
-		     picks->network->ranks, picks->network->library);
+	gf_text_addf(out, "# %d ranks, %s, measured times:\n", picks->network->ranks,
+		     picks->network->library);
 	for (i = 0; i < picks->nsizes; i++) {
 		const struct gf_pick_size *s = &picks->sizes[i];
 
 		gf_text_addf(out, "# %12zu B: %s by default", s->bytes,
 			     gf_human_time(s->default_s, &h[0]));
 		if (s->pick->tuning.algorithm)
-			gf_text_addf(out, ", %s by %s",
-				     gf_human_time(s->time_s, &h[1]),
+			gf_text_addf(out, ", %s by %s", gf_human_time(s->time_s, &h[1]),
 				     gf_tuning_text(&s->pick->tuning, text));
 		gf_text_addf(out, "\n");
 	}

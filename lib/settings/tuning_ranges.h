@@ -11,13 +11,12 @@
 #include "doc/profile.h"
 
 /*
- * What a library is to be told for each size of message: of its variants that a
- * profile has (gf-profile(5)), the fastest at the sizes that were measured. A
- * variant takes the default's place only where it is faster by more than
- * GF_PICK_GAIN and by more than the hypotenuse of both halves of their
- * interquartile ranges; and another pick's, from one size to the next, only
- * where it is faster by GF_PICK_GAIN. A range ends halfway, in the logarithm,
- * between two sizes that were measured.
+ * What a library is to be told for each size of message: of its variants that a profile has
+ * (gf-profile(5)), the fastest at the sizes that were measured. A variant takes the default's place
+ * only where it is faster by more than GF_PICK_GAIN and by more than the hypotenuse of both halves
+ * of their interquartile ranges; and another pick's, from one size to the next, only where it is
+ * faster by GF_PICK_GAIN. A range ends halfway, in the logarithm, between two sizes that were
+ * measured.
  */
 #define GF_PICK_GAIN 0.03
 
@@ -43,23 +42,20 @@ struct gf_picks {
 	size_t nsizes;
 };
 
-/* -ENOTSUP: the profile has no variants of such a library, or not the default
- * among them; 1: the default is the best at every size. always: the default is
- * no choice, and the first pick holds from 0 bytes on; 1: some size has nothing
- * as good. named: a variant must name its channels. */
+/* -ENOTSUP: the profile has no variants of such a library, or not the default among them; 1: the
+ * default is the best at every size. always: the default is no choice, and the first pick holds
+ * from 0 bytes on; 1: some size has nothing as good. named: a variant must name its channels. */
 struct gf_picks_wish {
 	const char *library; /* as gf_dialect_of reads it */
 	bool always, named;
 };
-int gf_picks_make(const struct gf_network *network,
-		  const struct gf_picks_wish *wish, struct gf_picks *picks,
-		  struct gf_error *err);
+int gf_picks_make(const struct gf_network *network, const struct gf_picks_wish *wish,
+		  struct gf_picks *picks, struct gf_error *err);
 void gf_picks_release(struct gf_picks *picks);
 
-/* The network with one all-reduce in place of all, named `algorithm`: the
- * library's own, as it is, or told as the picks say. The caller frees it. */
-struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told,
-				    const char *algorithm);
+/* The network with one all-reduce in place of all, named `algorithm`: the library's own, as it is,
+ * or told as the picks say. The caller frees it. */
+struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told, const char *algorithm);
 
 /* Comments: each measured size with its time by default and as told. */
 void gf_picks_table(const struct gf_picks *picks, struct gf_text *out);

@@ -21,8 +21,7 @@ const char *const gf_bar_names[] = {
 	NULL,
 };
 
-size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count,
-		       size_t *lane)
+size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count, size_t *lane)
 {
 	double *free_at = gf_xcalloc(count + 1, sizeof(*free_at));
 	size_t i, k, lanes = 0;
@@ -41,8 +40,8 @@ size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count,
 	return lanes;
 }
 
-static struct gf_bar *add(struct gf_gantt *t, enum gf_bar_kind kind, int step,
-			  double start_s, double end_s)
+static struct gf_bar *add(struct gf_gantt *t, enum gf_bar_kind kind, int step, double start_s,
+			  double end_s)
 {
 	struct gf_bar *bar;
 
@@ -58,8 +57,8 @@ static struct gf_bar *add(struct gf_gantt *t, enum gf_bar_kind kind, int step,
 	return bar;
 }
 
-static void add_message(struct gf_gantt *t, const struct gf_sim_input *in,
-			size_t i, enum gf_bar_kind kind, struct gf_bar at)
+static void add_message(struct gf_gantt *t, const struct gf_sim_input *in, size_t i,
+			enum gf_bar_kind kind, struct gf_bar at)
 {
 	struct gf_bar *bar = add(t, kind, at.step, at.start_s, at.end_s);
 	size_t k;
@@ -85,8 +84,8 @@ static enum gf_bar_kind kind_of(const struct gf_sim_message *m)
 }
 
 /* Forward stops before what it needs and has not got. */
-static void add_forward(struct gf_gantt *t, double end_s,
-			const struct gf_sim_gather *gathers, size_t n)
+static void add_forward(struct gf_gantt *t, double end_s, const struct gf_sim_gather *gathers,
+			size_t n)
 {
 	double from_s = 0;
 	size_t i;
@@ -101,15 +100,13 @@ static void add_forward(struct gf_gantt *t, double end_s,
 	add(t, GF_BAR_FORWARD, 1, from_s, end_s);
 }
 
-void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
-		   const struct gf_sim_result *r,
+void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const struct gf_sim_result *r,
 		   const struct gf_sim_gather *gathers, size_t ngathers)
 {
 	size_t n = ngathers + in->nmessages, i;
 	size_t *lane = gf_xcalloc(n + 1, sizeof(*lane));
 	struct gf_predicted_message *all = gf_xcalloc(n + 1, sizeof(*all));
-	double update_s =
-		fmax(r->iteration_s - in->update_s, r->backward_end_s);
+	double update_s = fmax(r->iteration_s - in->update_s, r->backward_end_s);
 
 	t->steps = 1;
 	t->backward_end_s = r->backward_end_s;
@@ -129,9 +126,7 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
 		bool gather = i < ngathers;
 		size_t m = gather ? gathers[i].message : i - ngathers;
 
-		add_message(t, in, m,
-			    gather ? GF_BAR_ALL_GATHER
-				   : kind_of(&in->messages[m]),
+		add_message(t, in, m, gather ? GF_BAR_ALL_GATHER : kind_of(&in->messages[m]),
 			    (struct gf_bar){.row = 1 + lane[i],
 					    .step = !gather,
 					    .start_s = all[i].start_s,
@@ -148,8 +143,7 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
 #define FILL_STEPS 64
 
 /* Rank 0 in one of the steps that are drawn. */
-static void add_stale_compute(struct gf_gantt *t, const struct gf_pipeline *p,
-			      double begun_s)
+static void add_stale_compute(struct gf_gantt *t, const struct gf_pipeline *p, double begun_s)
 {
 	int step = t->steps;
 
@@ -161,8 +155,7 @@ static void add_stale_compute(struct gf_gantt *t, const struct gf_pipeline *p,
 }
 
 /* A step's messages, all of which have ended. */
-static void collect(const struct gf_pipeline *p, size_t step,
-		    struct gf_predicted_message *to)
+static void collect(const struct gf_pipeline *p, size_t step, struct gf_predicted_message *to)
 {
 	size_t slot = gf_pipeline_slot(p, step), i;
 
@@ -174,10 +167,8 @@ static void collect(const struct gf_pipeline *p, size_t step,
 }
 
 /* messages: of as many steps, the first of which is called `step`. */
-static void add_stale_messages(struct gf_gantt *t,
-			       const struct gf_sim_input *in,
-			       const struct gf_predicted_message *messages,
-			       size_t steps, int step)
+static void add_stale_messages(struct gf_gantt *t, const struct gf_sim_input *in,
+			       const struct gf_predicted_message *messages, size_t steps, int step)
 {
 	size_t n = in->nmessages, i;
 	size_t *lane = gf_xcalloc(steps * n + 1, sizeof(*lane));
@@ -222,8 +213,7 @@ void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
 	/* messages of `late` steps before the drawn ones may still run */
 	size_t late = (size_t)p->staleness, n = p->in->nmessages;
 	size_t first = FILL_STEPS + late, i;
-	struct gf_predicted_message *messages =
-		gf_xcalloc((late + 2) * n + 1, sizeof(*messages));
+	struct gf_predicted_message *messages = gf_xcalloc((late + 2) * n + 1, sizeof(*messages));
 	double from_s = 0, ended_s = 0;
 
 	for (i = 0; i < first + 2 + late; i++) {
@@ -252,8 +242,8 @@ void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
 
 /* --- a period ------------------------------------------------------------- */
 
-/* Steps drawn before an exchange and after its end; bars that have room for
- * numbers as in "1000 to 1070". */
+/* Steps drawn before an exchange and after its end; bars that have room for numbers as in "1000 to
+ * 1070". */
 #define LEAD_STEPS 2
 #define WIDE_BARS  4
 
@@ -263,8 +253,7 @@ static size_t least(size_t a, size_t b)
 }
 
 static void add_exchange(struct gf_gantt *t, const struct gf_period *p,
-			 const struct gf_model_profile *m,
-			 const struct gf_bar *at)
+			 const struct gf_model_profile *m, const struct gf_bar *at)
 {
 	struct gf_bar *bar = add(t, GF_BAR_EXCHANGE, 1, at->start_s, at->end_s);
 	size_t first, n, i;
@@ -280,16 +269,14 @@ static void add_exchange(struct gf_gantt *t, const struct gf_period *p,
 		bar->bytes += (double)gf_tensor_bytes(&m->tensors[i]);
 }
 
-/* When steps of work_s have been done that begin at now_s, of which those
- * beside the exchange take `factor` times as long. */
-static double stepped_s(double now_s, double work_s,
-			const struct gf_bar *exchange, double factor)
+/* When steps of work_s have been done that begin at now_s, of which those beside the exchange take
+ * `factor` times as long. */
+static double stepped_s(double now_s, double work_s, const struct gf_bar *exchange, double factor)
 {
 	const double beside_s = fmax(0, exchange->end_s - now_s);
 
-	return now_s + (work_s * factor <= beside_s
-				? work_s * factor
-				: work_s + beside_s - beside_s / factor);
+	return now_s + (work_s * factor <= beside_s ? work_s * factor
+						    : work_s + beside_s - beside_s / factor);
 }
 
 static void choose_steps(struct gf_gantt *t, const struct gf_period *p,
@@ -311,8 +298,7 @@ static void choose_steps(struct gf_gantt *t, const struct gf_period *p,
 }
 
 void gf_gantt_period(struct gf_gantt *t, const struct gf_period *p,
-		     const struct gf_model_profile *m,
-		     const struct gf_sim_result *inner,
+		     const struct gf_model_profile *m, const struct gf_sim_result *inner,
 		     const struct gf_outer_time *fragments)
 {
 	const size_t between = p->steps / p->fragments;
@@ -329,8 +315,7 @@ void gf_gantt_period(struct gf_gantt *t, const struct gf_period *p,
 		add_exchange(t, p, m, &exchange);
 	}
 	for (step = t->first_step; step <= t->last_step; step += n) {
-		/* steps since the last exchange began, and to where one is
-		 * applied or begins */
+		/* steps since the last exchange began, and to where one is applied or begins */
 		const size_t since = (step - 1) % between;
 		const size_t until = since < p->delay ? p->delay : between;
 		const struct gf_outer_time *o;
@@ -340,18 +325,14 @@ void gf_gantt_period(struct gf_gantt *t, const struct gf_period *p,
 		n = least(per, least(until - since, t->last_step - step + 1));
 		now_s = stepped_s(
 			now_s, (double)n * inner->iteration_s, &exchange,
-			gf_sim_beside_factor(
-				m, inner,
-				fragments[exchange.message].slowdown));
+			gf_sim_beside_factor(m, inner, fragments[exchange.message].slowdown));
 		bar = add(t, GF_BAR_STEPS, 1, from_s, now_s);
 		if (bar) {
 			bar->first = step;
 			bar->last = step + n - 1;
 		}
-		if (since + n == between &&
-		    (step + n <= t->last_step || !p->delay)) {
-			exchange.message =
-				((step + n - 1) / between - 1) % p->fragments;
+		if (since + n == between && (step + n <= t->last_step || !p->delay)) {
+			exchange.message = ((step + n - 1) / between - 1) % p->fragments;
 			o = &fragments[exchange.message];
 			exchange.start_s = now_s;
 			exchange.end_s = now_s + o->exchange_s;

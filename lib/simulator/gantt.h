@@ -9,12 +9,11 @@
 #include "simulator/pipeline.h"
 
 /*
- * What runs when, for pictures: compute in row 0, messages in a row for each
- * lane that is used. Synchronous gradients make one step, which begins with
- * forward and, of split messages, the all-gathers of the step before. Stale
- * ones make two steps of the long run, each of which begins with the update,
- * and between them they show what the messages of earlier steps do. A period
- * has steps of a group in row 0 and outer exchanges in row 1.
+ * What runs when, for pictures: compute in row 0, messages in a row for each lane that is used.
+ * Synchronous gradients make one step, which begins with forward and, of split messages, the
+ * all-gathers of the step before. Stale ones make two steps of the long run, each of which begins
+ * with the update, and between them they show what the messages of earlier steps do. A period has
+ * steps of a group in row 0 and outer exchanges in row 1.
  */
 enum gf_bar_kind {
 	GF_BAR_FORWARD,
@@ -33,7 +32,7 @@ extern const char *const gf_bar_names[]; /* NULL-terminated */
 struct gf_bar {
 	enum gf_bar_kind kind;
 	size_t row;
-	int step; /* from 1; of stale messages, of earlier steps, below that */
+	int step;              /* from 1; of stale messages, of earlier steps, below that */
 	size_t message;        /* of the traffic; of exchanges, the fragment */
 	size_t first, last;    /* its tensors; of GF_BAR_STEPS, these */
 	bool own;              /* a sum of the selection's own, of no tensor */
@@ -49,35 +48,30 @@ struct gf_gantt {
 	double backward_end_s; /* of the first step */
 	double step_end_s[2];
 	int steps;
-	/* Of a period, what is drawn (from 1; above its steps: of the next
-	 * period), and when its last fragment is applied; else 0. */
+	/* Of a period, what is drawn (from 1; above its steps: of the next period), and when its
+	 * last fragment is applied; else 0. */
 	size_t first_step, last_step;
 	double applied_s;
 };
 
-/* A period of more steps is drawn in part, and if that has more, a bar is of
- * several. */
+/* A period of more steps is drawn in part, and if that has more, a bar is of several. */
 enum { GF_GANTT_STEPS = 40 };
 
-/* The lowest lane that is free when each message starts, whose starts do not
- * decrease. Returns how many lanes that takes. */
-size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count,
-		       size_t *lane);
+/* The lowest lane that is free when each message starts, whose starts do not decrease. Returns how
+ * many lanes that takes. */
+size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count, size_t *lane);
 
-/* A synchronous step; r->messages are the traffic's, gathers those of the step
- * before. */
-void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
-		   const struct gf_sim_result *r,
+/* A synchronous step; r->messages are the traffic's, gathers those of the step before. */
+void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const struct gf_sim_result *r,
 		   const struct gf_sim_gather *gathers, size_t ngathers);
-/* Two steps of a pipeline that has gone through some, as rank 0 sees them.
- * factor: asked for each step's factors per rank (gf_pipeline_step). */
+/* Two steps of a pipeline that has gone through some, as rank 0 sees them. factor: asked for each
+ * step's factors per rank (gf_pipeline_step). */
 void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
 		       const double *(*factor)(void *ctx), void *ctx);
-/* A period in the long run, as a group sees it whose step is `inner`: from its
- * first step on, or what is around its longest outer exchange. */
+/* A period in the long run, as a group sees it whose step is `inner`: from its first step on, or
+ * what is around its longest outer exchange. */
 void gf_gantt_period(struct gf_gantt *t, const struct gf_period *period,
-		     const struct gf_model_profile *model,
-		     const struct gf_sim_result *inner,
+		     const struct gf_model_profile *model, const struct gf_sim_result *inner,
 		     const struct gf_outer_time *fragments);
 void gf_gantt_free(struct gf_gantt *t);
 

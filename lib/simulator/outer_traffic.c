@@ -10,11 +10,9 @@
 /* Steps of a group's ranks, roughly, that are made and looked at. */
 #define STEPS_MOST 4e6
 
-/* Elements that a rank sends to others than the group's. -ENOTSUP: it has no
- * steps. */
-static int sent_elems(const struct gf_algorithm *a,
-		      const struct gf_coll_args *args, int rank, int group,
-		      double *elems)
+/* Elements that a rank sends to others than the group's. -ENOTSUP: it has no steps. */
+static int sent_elems(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
+		      int group, double *elems)
 {
 	struct gf_schedule s;
 	size_t i;
@@ -30,8 +28,8 @@ static int sent_elems(const struct gf_algorithm *a,
 	return 0;
 }
 
-static int count_message(const struct gf_plan *outer, size_t message, int group,
-			 double *sum, double *most)
+static int count_message(const struct gf_plan *outer, size_t message, int group, double *sum,
+			 double *most)
 {
 	const struct gf_message *m = &outer->messages[message];
 	struct gf_coll_args args;
@@ -57,9 +55,7 @@ void gf_sim_border(const struct gf_plan *p, struct gf_border *out)
 {
 	const int group = p->period.group_ranks;
 	const double groups = (double)p->ranks / group;
-	const bool counted =
-		(double)group * p->ranks * (double)p->period.nmessages <
-		STEPS_MOST;
+	const bool counted = (double)group * p->ranks * (double)p->period.nmessages < STEPS_MOST;
 	struct gf_plan outer;
 	size_t i;
 
@@ -67,13 +63,11 @@ void gf_sim_border(const struct gf_plan *p, struct gf_border *out)
 	gf_period_outer(p, &outer);
 	for (i = 0; i < outer.nmessages; i++) {
 		const double wire =
-			sizeof(float) *
-			gf_codec_ratio(gf_codec_find(outer.messages[i].codec));
+			sizeof(float) * gf_codec_ratio(gf_codec_find(outer.messages[i].codec));
 		double sum, most;
 
 		if (!counted || count_message(&outer, i, group, &sum, &most)) {
-			sum = 2 * (groups - 1) / groups *
-			      (double)gf_plan_message_elems(&outer, i);
+			sum = 2 * (groups - 1) / groups * (double)gf_plan_message_elems(&outer, i);
 			most = sum / group;
 		}
 		out->group_bytes += wire * sum;

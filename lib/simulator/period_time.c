@@ -28,18 +28,16 @@ struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 
 /* --- the outer exchange --------------------------------------------------- */
 
-static double work_s(const struct gf_period *p,
-		     const struct gf_model_profile *m, double share)
+static double work_s(const struct gf_period *p, const struct gf_model_profile *m, double share)
 {
-	const double words =
-		3 + (p->outer_momentum > 0 ? 5 : 3) + (p->mix > 0 ? 3 : 2);
+	const double words = 3 + (p->outer_momentum > 0 ? 5 : 3) + (p->mix > 0 ? 3 : 2);
 
 	return words / UPDATE_WORDS * m->update_s * share;
 }
 
 /* Messages with no compute beside them, which all begin at once. */
-static double alone_s(const struct gf_model_profile *quiet,
-		      const struct gf_sim_message *of, size_t n, int lanes)
+static double alone_s(const struct gf_model_profile *quiet, const struct gf_sim_message *of,
+		      size_t n, int lanes)
 {
 	struct gf_sim_message *messages = gf_xmemdup(of, n * sizeof(*of));
 	const struct gf_sim_input in = {quiet, messages, n, lanes, 0};
@@ -78,9 +76,8 @@ void gf_sim_keep_outer(struct gf_plan *p)
 	gf_period_keep_outer(p);
 }
 
-static void time_fragment(const struct gf_plan *outer,
-			  const struct gf_period *period, size_t fragment,
-			  const struct gf_model_profile *quiet,
+static void time_fragment(const struct gf_plan *outer, const struct gf_period *period,
+			  size_t fragment, const struct gf_model_profile *quiet,
 			  const struct gf_traffic *t, struct gf_outer_time *out)
 {
 	const struct gf_model_profile *m = outer->model;
@@ -90,19 +87,16 @@ static void time_fragment(const struct gf_plan *outer,
 	gf_period_messages(period, fragment, &first, &n);
 	out->slowdown = 1;
 	for (i = first; i < first + n; i++) {
-		out->slowdown = fmax(out->slowdown,
-				     gf_sim_slowdown(t->messages[i].mutual,
-						     m->overlap_slowdown, 1));
+		out->slowdown = fmax(out->slowdown, gf_sim_slowdown(t->messages[i].mutual,
+								    m->overlap_slowdown, 1));
 		for (k = t->messages[i].first; k <= t->messages[i].last; k++)
 			elems += (double)m->tensors[k].count_elems;
 	}
-	out->work_s =
-		work_s(period, m, elems / (double)gf_model_profile_elems(m));
+	out->work_s = work_s(period, m, elems / (double)gf_model_profile_elems(m));
 	out->exchange_s = alone_s(quiet, t->messages + first, n, period->lanes);
 }
 
-void gf_sim_outer_times(const struct gf_plan *outer,
-			const struct gf_period *period,
+void gf_sim_outer_times(const struct gf_plan *outer, const struct gf_period *period,
 			const struct gf_traffic *t, struct gf_outer_time *out)
 {
 	struct gf_model_profile *quiet = quiet_model(outer->model);
@@ -114,8 +108,7 @@ void gf_sim_outer_times(const struct gf_plan *outer,
 }
 
 int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
-		 const struct gf_fabric *f, struct gf_outer_time *out,
-		 struct gf_error *err)
+		 const struct gf_fabric *f, struct gf_outer_time *out, struct gf_error *err)
 {
 	struct gf_traffic t;
 	int rc = gf_traffic_init(&t, outer, f, err);
@@ -132,36 +125,30 @@ int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
 /* --- a period ------------------------------------------------------------- */
 
 /* By how much a step is longer if messages are in flight all along. */
-static double slower_s(const struct gf_model_profile *m,
-		       const struct gf_sim_result *inner, double slowdown)
+static double slower_s(const struct gf_model_profile *m, const struct gf_sim_result *inner,
+		       double slowdown)
 {
-	return fmax(0, slowdown * m->backward_s -
-			       (inner->backward_end_s - inner->forward_end_s));
+	return fmax(0, slowdown * m->backward_s - (inner->backward_end_s - inner->forward_end_s));
 }
 
-double gf_sim_beside_factor(const struct gf_model_profile *model,
-			    const struct gf_sim_result *inner, double slowdown)
+double gf_sim_beside_factor(const struct gf_model_profile *model, const struct gf_sim_result *inner,
+			    double slowdown)
 {
-	return inner->iteration_s > 0 ? 1 + slower_s(model, inner, slowdown) /
-							inner->iteration_s
+	return inner->iteration_s > 0 ? 1 + slower_s(model, inner, slowdown) / inner->iteration_s
 				      : 1;
 }
 
-static double exposed_s(const struct gf_period *p, double step_s,
-			double slower_s, const struct gf_outer_time *o)
+static double exposed_s(const struct gf_period *p, double step_s, double slower_s,
+			const struct gf_outer_time *o)
 {
 	const double beside_s = step_s + slower_s, tau = (double)p->delay;
-	const double steps =
-		beside_s > 0 ? fmin(tau, o->exchange_s / beside_s) : 0;
+	const double steps = beside_s > 0 ? fmin(tau, o->exchange_s / beside_s) : 0;
 
-	return slower_s * steps + fmax(0, o->exchange_s - tau * beside_s) +
-	       o->work_s;
+	return slower_s * steps + fmax(0, o->exchange_s - tau * beside_s) + o->work_s;
 }
 
-void gf_sim_period(const struct gf_period *period,
-		   const struct gf_model_profile *model,
-		   const struct gf_sim_result *inner,
-		   const struct gf_outer_time *fragments,
+void gf_sim_period(const struct gf_period *period, const struct gf_model_profile *model,
+		   const struct gf_sim_result *inner, const struct gf_outer_time *fragments,
 		   struct gf_period_time *out)
 {
 	size_t i;
@@ -172,19 +159,16 @@ void gf_sim_period(const struct gf_period *period,
 
 		out->exchange_s += o->exchange_s;
 		out->exposed_s +=
-			exposed_s(period, out->inner_s,
-				  slower_s(model, inner, o->slowdown), o);
+			exposed_s(period, out->inner_s, slower_s(model, inner, o->slowdown), o);
 	}
 	out->period_s = (double)period->steps * out->inner_s + out->exposed_s;
 }
 
-int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
-		      struct gf_error *err)
+int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner, struct gf_error *err)
 {
 	const struct gf_fabric whole = gf_plan_fabric(p);
 	struct gf_network lines;
-	struct gf_fabric group =
-		gf_sim_group_fabric(&whole, p->period.group_ranks, &lines);
+	struct gf_fabric group = gf_sim_group_fabric(&whole, p->period.group_ranks, &lines);
 	struct gf_plan view = *p;
 	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
 	struct gf_sim_result r = {0};
@@ -194,8 +178,7 @@ int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
 	gf_period_inner(&view, inner);
 	inner->predicted = out;
 	out->nmessages = p->nmessages;
-	r.messages = out->messages =
-		gf_xcalloc(p->nmessages, sizeof(*out->messages));
+	r.messages = out->messages = gf_xcalloc(p->nmessages, sizeof(*out->messages));
 	group = gf_plan_fabric(inner);
 	rc = gf_predict_plan(inner, &group, &r, err);
 	out->iteration_s = r.iteration_s;
@@ -206,15 +189,12 @@ int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
 	return rc;
 }
 
-int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
-		      struct gf_sim_result *out, struct gf_period_time *time,
-		      struct gf_error *err)
+int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f, struct gf_sim_result *out,
+		      struct gf_period_time *time, struct gf_error *err)
 {
-	struct gf_outer_time *fragments =
-		gf_xcalloc(p->period.fragments, sizeof(*fragments));
+	struct gf_outer_time *fragments = gf_xcalloc(p->period.fragments, sizeof(*fragments));
 	struct gf_network lines;
-	struct gf_fabric group =
-		gf_sim_group_fabric(f, p->period.group_ranks, &lines);
+	struct gf_fabric group = gf_sim_group_fabric(f, p->period.group_ranks, &lines);
 	struct gf_plan inner, outer;
 	int rc;
 
@@ -225,9 +205,7 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
 	if (rc == 0) {
 		gf_sim_period(&p->period, p->model, out, fragments, time);
 		/* a quotient of sums: what is exposed is never below 0 */
-		out->iteration_s =
-			fmax(time->period_s / (double)p->period.steps,
-			     out->compute_s);
+		out->iteration_s = fmax(time->period_s / (double)p->period.steps, out->compute_s);
 		out->exposed_comm_s = out->iteration_s - out->compute_s;
 	}
 	gf_plan_release(&inner);

@@ -44,54 +44,46 @@ struct gf_period_time {
 	double period_s; /* H steps with the outer exchange */
 };
 
-/* What the messages of a group's ranks go over. lines: room for a network; the
- * result borrows it, and from f. */
+/* What the messages of a group's ranks go over. lines: room for a network; the result borrows it,
+ * and from f. */
 struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 				     struct gf_network *lines);
 
-/* A plan with a period becomes gf_period_outer's, with no compute beside its
- * messages; another stays as it is. */
+/* A plan with a period becomes gf_period_outer's, with no compute beside its messages; another
+ * stays as it is. */
 void gf_sim_keep_outer(struct gf_plan *p);
-/* Of every fragment; out: room for as many. outer: gf_period_outer's, or like
- * it on other ranks; t: its messages, priced. */
-void gf_sim_outer_times(const struct gf_plan *outer,
-			const struct gf_period *period,
+/* Of every fragment; out: room for as many. outer: gf_period_outer's, or like it on other ranks; t:
+ * its messages, priced. */
+void gf_sim_outer_times(const struct gf_plan *outer, const struct gf_period *period,
 			const struct gf_traffic *t, struct gf_outer_time *out);
 /* The same, priced on f. */
 int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
-		 const struct gf_fabric *f, struct gf_outer_time *out,
-		 struct gf_error *err);
-/* How many times as long a step of a group is if outer messages are in flight
- * all along. */
-double gf_sim_beside_factor(const struct gf_model_profile *model,
-			    const struct gf_sim_result *inner, double slowdown);
+		 const struct gf_fabric *f, struct gf_outer_time *out, struct gf_error *err);
+/* How many times as long a step of a group is if outer messages are in flight all along. */
+double gf_sim_beside_factor(const struct gf_model_profile *model, const struct gf_sim_result *inner,
+			    double slowdown);
 /* inner: a step of a group, whose model it is. */
-void gf_sim_period(const struct gf_period *period,
-		   const struct gf_model_profile *model,
-		   const struct gf_sim_result *inner,
-		   const struct gf_outer_time *fragments,
+void gf_sim_period(const struct gf_period *period, const struct gf_model_profile *model,
+		   const struct gf_sim_result *inner, const struct gf_outer_time *fragments,
 		   struct gf_period_time *out);
-/* gf_period_inner with the costs of the group, predicted; the caller releases
- * it. */
-int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
-		      struct gf_error *err);
+/* gf_period_inner with the costs of the group, predicted; the caller releases it. */
+int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner, struct gf_error *err);
 /* gf_predict_plan of a plan with a period, and its parts. */
-int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
-		      struct gf_sim_result *out, struct gf_period_time *time,
-		      struct gf_error *err);
+int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f, struct gf_sim_result *out,
+		      struct gf_period_time *time, struct gf_error *err);
 
-/* Bytes that the outer exchange of all fragments sends out of the group of rank
- * 0, as its schedules say: of all its ranks, and of the one that sends most. Of
- * an algorithm without steps, or with more than are counted in reasonable time,
- * what no algorithm is below: 2 (n - 1) / n of the bytes, for n groups. */
+/* Bytes that the outer exchange of all fragments sends out of the group of rank 0, as its schedules
+ * say: of all its ranks, and of the one that sends most. Of an algorithm without steps, or with
+ * more than are counted in reasonable time, what no algorithm is below: 2 (n - 1) / n of the bytes,
+ * for n groups. */
 struct gf_border {
 	double group_bytes, rank_bytes;
 	double plain_group_bytes; /* of f32 */
 };
 void gf_sim_border(const struct gf_plan *p, struct gf_border *out);
 
-/* Memory of a rank besides: w, a buffer for d, and v where there is outer
- * momentum; 4 bytes of each for every element. */
+/* Memory of a rank besides: w, a buffer for d, and v where there is outer momentum; 4 bytes of each
+ * for every element. */
 double gf_sim_period_bytes(const struct gf_plan *p);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state's clock of work (simulator/step_state.h) runs over all steps: at
- * any moment it has lost to overlap what compute that never paused would have.
- * A step's compute that begins at work d has done w of its own at work d + w,
- * on every rank, whatever else it has met before. The record of the lag turns
- * the moment at which a rank begins its step into work.
+ * The state's clock of work (simulator/step_state.h) runs over all steps: at any moment it has lost
+ * to overlap what compute that never paused would have. A step's compute that begins at work d has
+ * done w of its own at work d + w, on every rank, whatever else it has met before. The record of
+ * the lag turns the moment at which a rank begins its step into work.
  */
 #include "simulator/pipeline.h"
 
@@ -15,8 +14,8 @@
 
 #include "base/heap.h"
 
-/* Steps are simulated until the last LOOK of them repeat those before, in a
- * period of this length at most; or so many steps or messages. */
+/* Steps are simulated until the last LOOK of them repeat those before, in a period of this length
+ * at most; or so many steps or messages. */
 #define LOOK     32
 #define PERIOD   16
 #define STEPS    512
@@ -26,8 +25,8 @@
 #define STEPS_LEAST 4
 #define SAME        1e-9
 
-void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
-		      int staleness, int ranks)
+void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in, int staleness,
+		      int ranks)
 {
 	double flights = (double)in->nmessages * staleness;
 	size_t lanes = (size_t)fmax(1, fmin(in->lanes, flights));
@@ -37,8 +36,8 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		.in = in,
 		.staleness = staleness,
 		.ranks = ranks,
-		.compute_s = in->model->forward_s + in->model->backward_s +
-			     gf_sim_issues_s(in) + gf_sim_held_late_s(in),
+		.compute_s = in->model->forward_s + in->model->backward_s + gf_sim_issues_s(in) +
+			     gf_sim_held_late_s(in),
 		.ended_s = gf_xcalloc((size_t)ranks, sizeof(double)),
 		.done_s = gf_xcalloc((size_t)ranks, sizeof(double)),
 		.late = gf_xcalloc((size_t)ranks, sizeof(int)),
@@ -86,10 +85,9 @@ static double work_of(struct gf_sim_lag x)
 	return x.at_s - x.lag_s;
 }
 
-/* The lag where `key`, which does not decrease, is `at`: before the first
- * moment there was none, and after the last one it is looked for by nobody. */
-static double lag_at(const struct gf_sim_lags *l,
-		     double (*key)(struct gf_sim_lag x), double at)
+/* The lag where `key`, which does not decrease, is `at`: before the first moment there was none,
+ * and after the last one it is looked for by nobody. */
+static double lag_at(const struct gf_sim_lags *l, double (*key)(struct gf_sim_lag x), double at)
 {
 	size_t low = 0, high = l->count;
 	struct gf_sim_lag from = {0}, to;
@@ -109,8 +107,8 @@ static double lag_at(const struct gf_sim_lags *l,
 	to = l->at[low];
 	if (!(key(to) > key(from)))
 		return lag_of(to);
-	return lag_of(from) + (lag_of(to) - lag_of(from)) * (at - key(from)) /
-				      (key(to) - key(from));
+	return lag_of(from) +
+	       (lag_of(to) - lag_of(from)) * (at - key(from)) / (key(to) - key(from));
 }
 
 /* When that much work has been done. */
@@ -143,8 +141,7 @@ size_t gf_pipeline_slot(const struct gf_pipeline *p, size_t step)
 static void run_to(struct gf_pipeline *p, double to_s, double to_work_s)
 {
 	while (p->next < p->npending &&
-	       gf_sim_start_by(&p->state, &p->pending[p->next], to_s,
-			       to_work_s))
+	       gf_sim_start_by(&p->state, &p->pending[p->next], to_s, to_work_s))
 		p->next++;
 }
 
@@ -167,29 +164,25 @@ static double exchanged_s(struct gf_pipeline *p, size_t step)
 	return last;
 }
 
-static double line(const struct gf_pipeline *p, const double *factor, int rank,
-		   double work_s)
+static double line(const struct gf_pipeline *p, const double *factor, int rank, double work_s)
 {
 	return p->done_s[rank] + factor[rank] * work_s;
 }
 
-static int latest(const struct gf_pipeline *p, const double *factor,
-		  double work_s)
+static int latest(const struct gf_pipeline *p, const double *factor, double work_s)
 {
 	int rank, last = 0;
 
 	for (rank = 1; rank < p->ranks; rank++)
-		if (line(p, factor, rank, work_s) >
-		    line(p, factor, last, work_s))
+		if (line(p, factor, rank, work_s) > line(p, factor, last, work_s))
 			last = rank;
 	return last;
 }
 
 /*
- * Over a step's compute each rank's progress is a line. Let a be the rank that
- * is last at the start, and b the rank that is last at the end. Their lines
- * cross once. A third line that is above both of them anywhere is above them
- * where they cross.
+ * Over a step's compute each rank's progress is a line. Let a be the rank that is last at the
+ * start, and b the rank that is last at the end. Their lines cross once. A third line that is above
+ * both of them anywhere is above them where they cross.
  */
 static void find_late(struct gf_pipeline *p, const double *factor)
 {
@@ -202,8 +195,7 @@ static void find_late(struct gf_pipeline *p, const double *factor)
 	p->nlate = 0;
 	p->late[p->nlate++] = a;
 	for (rank = 0; rank < p->ranks && b != a; rank++)
-		if (rank == b || (rank != a && line(p, factor, rank, at) >
-						       line(p, factor, a, at)))
+		if (rank == b || (rank != a && line(p, factor, rank, at) > line(p, factor, a, at)))
 			p->late[p->nlate++] = rank;
 }
 
@@ -215,8 +207,7 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 	int k;
 
 	p->npending -= p->next;
-	memmove(p->pending, p->pending + p->next,
-		p->npending * sizeof(*p->pending));
+	memmove(p->pending, p->pending + p->next, p->npending * sizeof(*p->pending));
 	p->next = 0;
 	find_late(p, factor);
 	for (i = 0; i < p->in->nmessages; i++) {
@@ -225,16 +216,13 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 
 		*start = gf_sim_start_of(p->in->model, &p->in->messages[i]);
 		work_s = p->in->model->forward_s +
-			 gf_sim_ready_work_s(p->in->model, &p->in->messages[i],
-					     issued_s, issues_s);
+			 gf_sim_ready_work_s(p->in->model, &p->in->messages[i], issued_s, issues_s);
 		issued_s += start->issue_s;
 		start->issue_s = 0; /* is work here */
 		start->message = base + i;
 		start->work_s = line(p, factor, p->late[0], work_s);
 		for (k = 1; k < p->nlate; k++)
-			start->work_s =
-				fmax(start->work_s,
-				     line(p, factor, p->late[k], work_s));
+			start->work_s = fmax(start->work_s, line(p, factor, p->late[k], work_s));
 		p->state.end_s[base + i] = NAN;
 	}
 }
@@ -266,19 +254,15 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 	run_to(p, begun_s, INFINITY);
 	gf_sim_advance(&p->state, begun_s);
 	for (rank = 0; rank < p->ranks; rank++)
-		p->done_s[rank] += p->in->update_s -
-				   lag_at(&p->lags, moment_of, p->done_s[rank]);
+		p->done_s[rank] += p->in->update_s - lag_at(&p->lags, moment_of, p->done_s[rank]);
 	add_messages(p, factor);
-	pass_compute(p, line(p, factor, latest(p, factor, p->compute_s),
-			     p->compute_s));
+	pass_compute(p, line(p, factor, latest(p, factor, p->compute_s), p->compute_s));
 	for (rank = 0; rank < p->ranks; rank++) {
-		p->ended_s[rank] =
-			reached_s(p, line(p, factor, rank, p->compute_s));
+		p->ended_s[rank] = reached_s(p, line(p, factor, rank, p->compute_s));
 		first_s = fmin(first_s, p->ended_s[rank]);
 	}
 	p->update_end_s = reached_s(p, p->done_s[0]);
-	p->forward_end_s =
-		reached_s(p, line(p, factor, 0, p->in->model->forward_s));
+	p->forward_end_s = reached_s(p, line(p, factor, 0, p->in->model->forward_s));
 	forget(&p->lags, first_s);
 	p->steps++;
 	return begun_s;
@@ -293,8 +277,8 @@ double gf_pipeline_finish(struct gf_pipeline *p)
 
 /* --- in the long run ----------------------------------------------------- */
 
-/* A step's beginning, the end of the exchange that it may have waited for, and
- * what all messages would still take alone when its backward ends. */
+/* A step's beginning, the end of the exchange that it may have waited for, and what all messages
+ * would still take alone when its backward ends. */
 struct moments {
 	double begun_s, waited_s, left_s;
 };
@@ -307,8 +291,7 @@ static double left_s(const struct gf_pipeline *p)
 	int k;
 
 	for (k = 0; k < s->nflights; k++)
-		sum += gf_sim_startup_left_s(&s->flights[k], s->now_s) +
-		       s->flights[k].left_s;
+		sum += gf_sim_startup_left_s(&s->flights[k], s->now_s) + s->flights[k].left_s;
 	for (i = p->next; i < p->npending; i++)
 		sum += p->pending[i].startup_s + p->pending[i].drain_s;
 	return sum;
@@ -319,10 +302,10 @@ static bool alike(double a, double b)
 	return fabs(a - b) <= SAME * fabs(b);
 }
 
-/* The least number of steps after which steps take the same times again,
- * exchanges end as long after them, and as much is left to send; 0: there is
- * none. Steps can take the same times for a while though each leaves a little
- * more to send than the one before it: they do not wait for that yet. */
+/* The least number of steps after which steps take the same times again, exchanges end as long
+ * after them, and as much is left to send; 0: there is none. Steps can take the same times for a
+ * while though each leaves a little more to send than the one before it: they do not wait for that
+ * yet. */
 static size_t period_of(const struct moments *m, size_t last)
 {
 	size_t period, i;
@@ -332,13 +315,9 @@ static size_t period_of(const struct moments *m, size_t last)
 		double took_s = to->begun_s - from->begun_s;
 
 		for (i = 0; i < LOOK; i++)
-			if (!alike((to - i)->begun_s - (from - i)->begun_s,
-				   took_s) ||
-			    !alike((to - i)->waited_s - (from - i)->waited_s,
-				   took_s) ||
-			    !alike((to - i)->left_s - (from - i)->left_s +
-					   took_s,
-				   took_s))
+			if (!alike((to - i)->begun_s - (from - i)->begun_s, took_s) ||
+			    !alike((to - i)->waited_s - (from - i)->waited_s, took_s) ||
+			    !alike((to - i)->left_s - (from - i)->left_s + took_s, took_s))
 				break;
 		if (i == LOOK)
 			return period;
@@ -347,9 +326,9 @@ static size_t period_of(const struct moments *m, size_t last)
 }
 
 /*
- * Steps that never repeat each other, with exchanges that end later and later:
- * those set the pace in the end. The least squares' slope through their ends
- * hardly depends on where it begins and ends, as a mean of differences would.
+ * Steps that never repeat each other, with exchanges that end later and later: those set the pace
+ * in the end. The least squares' slope through their ends hardly depends on where it begins and
+ * ends, as a mean of differences would.
  */
 static double slope_s(const struct moments *m, size_t first, size_t last)
 {
@@ -373,10 +352,9 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 	struct gf_pipeline p;
 	double flights;
 
-	/* a step's messages, of which `lanes` go at once, take no longer than
-	 * so many turns of a network that is never idle */
-	gf_pipeline_init(&p, in,
-			 staleness <= in->lanes ? staleness : in->lanes + 1, 1);
+	/* a step's messages, of which `lanes` go at once, take no longer than so many turns of a
+	 * network that is never idle */
+	gf_pipeline_init(&p, in, staleness <= in->lanes ? staleness : in->lanes + 1, 1);
 	flights = (double)in->nmessages * p.state.lanes;
 	for (;; n++) {
 		m[n].begun_s = gf_pipeline_step(&p, &factor);
@@ -387,8 +365,7 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 		if (n < LOOK + PERIOD)
 			continue;
 		period = period_of(m, n);
-		if (period || n == STEPS ||
-		    (double)n * (double)in->nmessages > MESSAGES)
+		if (period || n == STEPS || (double)n * (double)in->nmessages > MESSAGES)
 			break;
 	}
 	gf_pipeline_release(&p);

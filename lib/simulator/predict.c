@@ -40,8 +40,8 @@ size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 				     ? gf_model_profile_elems(p->model)
 				     : 0;
 
-	return gf_selection_wire(&p->selection, &p->model->tensors[first],
-				 last - first + 1, elems, wires);
+	return gf_selection_wire(&p->selection, &p->model->tensors[first], last - first + 1, elems,
+				 wires);
 }
 
 size_t gf_wire_elems(const struct gf_wire *wire)
@@ -55,8 +55,7 @@ double gf_plan_update_share(const struct gf_plan *p)
 {
 	struct gf_wire wires[GF_WIRES_MOST];
 
-	if (!gf_selection_has(&p->selection, GF_SELECT_PIECES) ||
-	    !p->model->ntensors)
+	if (!gf_selection_has(&p->selection, GF_SELECT_PIECES) || !p->model->ntensors)
 		return 1;
 	gf_plan_wires(p, 0, p->model->ntensors - 1, wires);
 	return wires[0].share;
@@ -72,31 +71,28 @@ double gf_plan_compute_s(const struct gf_plan *p)
 	return p->model->forward_s + p->model->backward_s + gf_plan_update_s(p);
 }
 
-struct gf_sim_input gf_plan_input(const struct gf_plan *p,
-				  const struct gf_traffic *t)
+struct gf_sim_input gf_plan_input(const struct gf_plan *p, const struct gf_traffic *t)
 {
-	return (struct gf_sim_input){p->model, t->messages, t->nmessages,
-				     p->lanes, gf_plan_update_s(p)};
+	return (struct gf_sim_input){p->model, t->messages, t->nmessages, p->lanes,
+				     gf_plan_update_s(p)};
 }
 
-void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
-		     struct gf_sim_result *out)
+void gf_sim_pipeline(const struct gf_plan *p, double exchange_s, struct gf_sim_result *out)
 {
 	/* in compute_s's order: what is exposed is never below 0 */
 	out->iteration_s = fmax(gf_plan_compute_s(p), exchange_s);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 
-/* One message at a time, and nothing that slows backward: the network is as
- * long busy in every step as in one by itself. */
+/* One message at a time, and nothing that slows backward: the network is as long busy in every step
+ * as in one by itself. */
 static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 			 const struct gf_sim_result *lone)
 {
 	if (in->lanes > 1 || gf_sim_slows(in))
 		return gf_pipeline_pace_s(in, p->staleness);
 	return fmax(gf_sim_busy_s(lone->messages, in->nmessages),
-		    lone->compute_s + gf_sim_issues_s(in) +
-			    gf_sim_held_late_s(in));
+		    lone->compute_s + gf_sim_issues_s(in) + gf_sim_held_late_s(in));
 }
 
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
@@ -117,13 +113,12 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 	if (isfinite(out->iteration_s))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want times and sizes whose sum is a number, got "
-			    "an iteration of %g s",
+			    "want times and sizes whose sum is a number, got an iteration of %g s",
 			    out->iteration_s);
 }
 
-int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
-		    struct gf_sim_result *out, struct gf_error *err)
+int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f, struct gf_sim_result *out,
+		    struct gf_error *err)
 {
 	struct gf_period_time time;
 	struct gf_traffic t;
@@ -140,8 +135,7 @@ int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 }
 
 int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
-			 struct gf_sim_result *out, double *gradient_s,
-			 struct gf_error *err)
+			 struct gf_sim_result *out, double *gradient_s, struct gf_error *err)
 {
 	struct gf_sim_result step = {0};
 	struct gf_traffic t;
@@ -153,8 +147,7 @@ int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
 	if (rc == 0) {
 		const struct gf_sim_input in = gf_plan_input(p, &t);
 
-		step.messages =
-			gf_xcalloc(t.nmessages + 1, sizeof(*step.messages));
+		step.messages = gf_xcalloc(t.nmessages + 1, sizeof(*step.messages));
 		gf_sim_step(&in, &step);
 		gf_sim_gradients(&in, &step, gradient_s);
 		free(step.messages);

@@ -11,9 +11,8 @@
 #include "json/json.h"
 
 /*
- * The columns of times: the name for machines, the heading for people (NULL:
- * machines alone), and where an outcome has the value. A column is there if
- * `where` is not 0 in some row.
+ * The columns of times: the name for machines, the heading for people (NULL: machines alone), and
+ * where an outcome has the value. A column is there if `where` is not 0 in some row.
  */
 enum kind { WHOLE, TIME, RATE, NUMBER, SHARE };
 
@@ -37,8 +36,7 @@ static const struct column {
 	{"communication_s", NULL, TIME, AT(communication_s), ALWAYS},
 	{"hideable_s", NULL, TIME, AT(hideable_s), AT(largest_speedup)},
 	{"speedup", "speed-up", NUMBER, AT(speedup), ALWAYS},
-	{"largest_speedup", NULL, NUMBER, AT(largest_speedup),
-	 AT(largest_speedup)},
+	{"largest_speedup", NULL, NUMBER, AT(largest_speedup), AT(largest_speedup)},
 	{"efficiency", "efficiency", SHARE, AT(efficiency), ALWAYS},
 	{"efficiency_low", NULL, SHARE, AT(efficiency_low), AT(high_s)},
 	{"efficiency_high", NULL, SHARE, AT(efficiency_high), AT(high_s)},
@@ -64,9 +62,8 @@ static double real_at(const struct gf_row *r, size_t at)
 
 static double value_of(const struct gf_row *r, const struct column *c)
 {
-	return c->kind == WHOLE
-		       ? *(const int *)((const char *)&r->outcome + c->at)
-		       : real_at(r, c->at);
+	return c->kind == WHOLE ? *(const int *)((const char *)&r->outcome + c->at)
+				: real_at(r, c->at);
 }
 
 /* Is something known there? */
@@ -82,8 +79,7 @@ struct shown {
 	enum gf_series series;
 };
 
-static struct shown look(const struct gf_row *rows, size_t n,
-			 enum gf_series series)
+static struct shown look(const struct gf_row *rows, size_t n, enum gf_series series)
 {
 	struct shown s = {.name = rows->name != NULL, .series = series};
 	size_t i, k;
@@ -101,14 +97,11 @@ static struct shown look(const struct gf_row *rows, size_t n,
 /* A row that is left out has its circumstances, and no times. */
 static bool has(const struct gf_row *r, size_t column)
 {
-	return (!r->left_out || columns[column].given) &&
-	       is_there(r, &columns[column]);
+	return (!r->left_out || columns[column].given) && is_there(r, &columns[column]);
 }
 
-/* A row is on its plan's curve, one for each bandwidth, or also for each number
- * of ranks. */
-static void add_series(const struct gf_row *r, bool with_ranks,
-		       struct gf_text *out)
+/* A row is on its plan's curve, one for each bandwidth, or also for each number of ranks. */
+static void add_series(const struct gf_row *r, bool with_ranks, struct gf_text *out)
 {
 	if (r->name)
 		gf_text_addf(out, "%s", r->name);
@@ -116,14 +109,12 @@ static void add_series(const struct gf_row *r, bool with_ranks,
 		gf_text_addf(out, "%s%.4g Gb/s", r->name ? " at " : "",
 			     r->outcome.bandwidth_bytes_per_s * 8e-9);
 	if (with_ranks)
-		gf_text_addf(out, "%s%d ranks", out->length ? " on " : "",
-			     r->outcome.ranks);
+		gf_text_addf(out, "%s%d ranks", out->length ? " on " : "", r->outcome.ranks);
 }
 
 /* Of the columns that are shown; CSV has an empty cell for what is not known.
  */
-static void put_columns(const struct gf_row *r, const struct shown *s,
-			struct gf_json_writer *w)
+static void put_columns(const struct gf_row *r, const struct shown *s, struct gf_json_writer *w)
 {
 	size_t k;
 
@@ -141,8 +132,7 @@ static void put_columns(const struct gf_row *r, const struct shown *s,
 	}
 }
 
-static void put_label(struct gf_json_writer *w, const char *key,
-		      const char *text)
+static void put_label(struct gf_json_writer *w, const char *key, const char *text)
 {
 	struct gf_text label = {0};
 	char *cell;
@@ -153,8 +143,7 @@ static void put_label(struct gf_json_writer *w, const char *key,
 	free(cell);
 }
 
-static void csv_row(const struct gf_row *r, const struct shown *s,
-		    struct gf_text *out)
+static void csv_row(const struct gf_row *r, const struct shown *s, struct gf_text *out)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
 	struct gf_json_writer w = {.csv = true};
@@ -188,8 +177,7 @@ static void csv_row(const struct gf_row *r, const struct shown *s,
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series,
-		 struct gf_text *out)
+void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out)
 {
 	struct shown s = look(rows, n, series);
 	size_t i;
@@ -224,8 +212,7 @@ static void add_heading(struct gf_table *t, const struct shown *s)
 	struct gf_text all = {0};
 	size_t i;
 
-	gf_text_addf(&all,
-		     "%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes",
+	gf_text_addf(&all, "%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes",
 		     s->name ? "plan\t" : "");
 	for (i = 0; i < NCOLUMNS; i++)
 		if (s->column[i] && columns[i].heading)
@@ -248,22 +235,20 @@ static void number_cell(struct gf_table *t, enum kind kind, double value)
 		gf_table_cell(t, kind == WHOLE ? "%.0f" : "%.4g", value);
 }
 
-static void table_row(struct gf_table *t, const struct gf_row *r,
-		      const struct shown *s)
+static void table_row(struct gf_table *t, const struct gf_row *r, const struct shown *s)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
 	size_t k;
 
 	if (s->name)
 		gf_table_cell(t, "%s", r->name);
-	gf_table_cells(t, "%s\t%s\t%s\t%s\t%zu\t%d", b.system, b.policy,
-		       b.codecs, b.selection, b.nmessages, b.lanes);
+	gf_table_cells(t, "%s\t%s\t%s\t%s\t%zu\t%d", b.system, b.policy, b.codecs, b.selection,
+		       b.nmessages, b.lanes);
 	for (k = 0; k < NCOLUMNS; k++) {
 		if (!s->column[k] || !columns[k].heading)
 			continue;
 		if (has(r, k))
-			number_cell(t, columns[k].kind,
-				    value_of(r, &columns[k]));
+			number_cell(t, columns[k].kind, value_of(r, &columns[k]));
 		else
 			gf_table_cell(t, "-");
 	}
@@ -272,8 +257,7 @@ static void table_row(struct gf_table *t, const struct gf_row *r,
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_table(const struct gf_row *rows, size_t n, size_t window,
-		   struct gf_text *out)
+void gf_rows_table(const struct gf_row *rows, size_t n, size_t window, struct gf_text *out)
 {
 	struct shown s = look(rows, n, GF_SERIES_NONE);
 	struct gf_table t = {0};

@@ -12,21 +12,18 @@ static double share(const struct gf_sim_message *m)
 }
 
 /* Backward work after which message m may start. */
-static double release_work_s(const struct gf_model_profile *model,
-			     const struct gf_sim_message *m)
+static double release_work_s(const struct gf_model_profile *model, const struct gf_sim_message *m)
 {
 	if (m->release == GF_RELEASE_BACKWARD_END)
 		return model->backward_s;
 	return model->tensors[m->last].ready_s;
 }
 
-double gf_sim_issue_s(const struct gf_model_profile *model,
-		      const struct gf_sim_message *m)
+double gf_sim_issue_s(const struct gf_model_profile *model, const struct gf_sim_message *m)
 {
 	if (m->release == GF_RELEASE_BACKWARD_END)
 		return 0;
-	return model->issue_s +
-	       (m->last + 1 < model->ntensors ? m->holds_s : 0);
+	return model->issue_s + (m->last + 1 < model->ntensors ? m->holds_s : 0);
 }
 
 double gf_sim_issues_s(const struct gf_sim_input *in)
@@ -47,16 +44,14 @@ double gf_sim_held_late_s(const struct gf_sim_input *in)
 	for (i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
 
-		if (m->release == GF_RELEASE_BACKWARD_END ||
-		    m->last + 1 == in->model->ntensors)
+		if (m->release == GF_RELEASE_BACKWARD_END || m->last + 1 == in->model->ntensors)
 			sum += m->holds_s;
 	}
 	return sum;
 }
 
-double gf_sim_ready_work_s(const struct gf_model_profile *model,
-			   const struct gf_sim_message *m, double issued_s,
-			   double issues_s)
+double gf_sim_ready_work_s(const struct gf_model_profile *model, const struct gf_sim_message *m,
+			   double issued_s, double issues_s)
 {
 	return release_work_s(model, m) +
 	       (m->release == GF_RELEASE_BACKWARD_END ? issues_s : issued_s);
@@ -88,8 +83,7 @@ double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor)
 	return gf_model_forward_s(model) * (1 - t->ready_s / model->backward_s);
 }
 
-double gf_sim_need_s(const struct gf_model_profile *model,
-		     const struct gf_sim_message *m)
+double gf_sim_need_s(const struct gf_model_profile *model, const struct gf_sim_message *m)
 {
 	double need = INFINITY;
 	size_t i;
@@ -129,15 +123,12 @@ double gf_sim_forward_end_s(const struct gf_sim_input *in, double factor,
 		gathers[i].wait_s = need_s = fmin(need_s, gathers[i].need_s);
 	for (i = 0; i < n; i++) {
 		struct gf_sim_gather *g = &gathers[i];
-		const struct gf_beside_backward *mutual =
-			in->messages[g->message].mutual;
-		double slow = gf_sim_slowdown(
-			mutual, fmax(in->model->overlap_slowdown, 1), 1);
+		const struct gf_beside_backward *mutual = in->messages[g->message].mutual;
+		double slow = gf_sim_slowdown(mutual, fmax(in->model->overlap_slowdown, 1), 1);
 		double stops_s = factor * g->wait_s;
 		/* forward has done now_s - late_s of its work */
 		double left_s = fmax(stops_s + late_s - now_s, 0) * slow;
-		double takes_s = gf_sim_beside_s(mutual, g->startup_s,
-						 g->drain_s, left_s);
+		double takes_s = gf_sim_beside_s(mutual, g->startup_s, g->drain_s, left_s);
 
 		g->start_s = now_s;
 		g->end_s = now_s + takes_s;
@@ -151,8 +142,7 @@ double gf_sim_forward_end_s(const struct gf_sim_input *in, double factor,
 
 static double forward_end_s(const struct gf_sim_input *in)
 {
-	struct gf_sim_gather *gathers =
-		gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
+	struct gf_sim_gather *gathers = gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
 	size_t n = gf_sim_gathers(in, gathers);
 	double end_s = gf_sim_forward_end_s(in, 1, gathers, n);
 
@@ -161,9 +151,8 @@ static double forward_end_s(const struct gf_sim_input *in)
 }
 
 /*
- * The clock of backward against the intervals in which messages were active.
- * Starts do not decrease along the plan, so one walk answers non-decreasing
- * questions.
+ * The clock of backward against the intervals in which messages were active. Starts do not decrease
+ * along the plan, so one walk answers non-decreasing questions.
  */
 struct work_clock {
 	const struct gf_sim_input *in;
@@ -176,8 +165,7 @@ struct work_clock {
 /* The next moment at which a message starts or ends. */
 static double next_change_s(const struct work_clock *c)
 {
-	double at_s = c->next < c->in->nmessages ? c->messages[c->next].start_s
-						 : INFINITY;
+	double at_s = c->next < c->in->nmessages ? c->messages[c->next].start_s : INFINITY;
 	size_t i;
 
 	for (i = 0; i < c->nactive; i++)
@@ -207,9 +195,8 @@ static double slowdown(const struct work_clock *c)
 	size_t i;
 
 	for (i = 0; i < c->nactive; i++)
-		most = fmax(most, gf_sim_slowdown(
-					  c->in->messages[c->active[i]].mutual,
-					  c->otherwise, (int)c->nactive));
+		most = fmax(most, gf_sim_slowdown(c->in->messages[c->active[i]].mutual,
+						  c->otherwise, (int)c->nactive));
 	return most;
 }
 
@@ -222,18 +209,15 @@ static double work_done_at(struct work_clock *c, double work_s)
 		change(c);
 		slow = slowdown(c);
 		at_s = next_change_s(c);
-		if (isinf(at_s) ||
-		    work_s <= c->done_s + (at_s - c->now_s) / slow)
+		if (isinf(at_s) || work_s <= c->done_s + (at_s - c->now_s) / slow)
 			return c->now_s + fmax(work_s - c->done_s, 0) * slow;
 		c->done_s += (at_s - c->now_s) / slow;
 		c->now_s = at_s;
 	}
 }
 
-void gf_sim_work_done(const struct gf_sim_input *in,
-		      const struct gf_predicted_message *messages,
-		      double start_s, const double *at_s, size_t n,
-		      double *work_s)
+void gf_sim_work_done(const struct gf_sim_input *in, const struct gf_predicted_message *messages,
+		      double start_s, const double *at_s, size_t n, double *work_s)
 {
 	struct work_clock c = {
 		.in = in,
@@ -270,8 +254,7 @@ bool gf_sim_slows(const struct gf_sim_input *in)
 }
 
 /* A clock at the end of forward; its `active` is to be freed. */
-static struct work_clock begin_clock(const struct gf_sim_input *in,
-				     const struct gf_sim_result *out)
+static struct work_clock begin_clock(const struct gf_sim_input *in, const struct gf_sim_result *out)
 {
 	return (struct work_clock){
 		.in = in,
@@ -300,20 +283,20 @@ static void find_ready_times(const struct gf_sim_input *in, double factor,
 		if (m->release == GF_RELEASE_BACKWARD_END)
 			continue;
 		/* without slowdown this is exact, the walk is not */
-		out->messages[i].ready_s = slow ? work_done_at(&clock, work)
-						: out->forward_end_s + work;
+		out->messages[i].ready_s =
+			slow ? work_done_at(&clock, work) : out->forward_end_s + work;
 	}
 	backward_s += issued_s;
-	out->backward_end_s = slow ? work_done_at(&clock, backward_s)
-				   : out->forward_end_s + backward_s;
+	out->backward_end_s =
+		slow ? work_done_at(&clock, backward_s) : out->forward_end_s + backward_s;
 	for (i = 0; i < in->nmessages; i++)
 		if (in->messages[i].release == GF_RELEASE_BACKWARD_END)
 			out->messages[i].ready_s = out->backward_end_s;
 	free(clock.active);
 }
 
-void gf_sim_gradients(const struct gf_sim_input *in,
-		      const struct gf_sim_result *out, double *gradient_s)
+void gf_sim_gradients(const struct gf_sim_input *in, const struct gf_sim_result *out,
+		      double *gradient_s)
 {
 	const struct gf_model_profile *model = in->model;
 	struct work_clock clock = begin_clock(in, out);
@@ -323,14 +306,12 @@ void gf_sim_gradients(const struct gf_sim_input *in,
 	for (i = 0; i < model->ntensors; i++) {
 		for (; m < in->nmessages && in->messages[m].last < i; m++)
 			issued_s += gf_sim_issue_s(model, &in->messages[m]);
-		gradient_s[i] = work_done_at(&clock, model->tensors[i].ready_s +
-							     issued_s);
+		gradient_s[i] = work_done_at(&clock, model->tensors[i].ready_s + issued_s);
 	}
 	free(clock.active);
 }
 
-void gf_sim_conclude(const struct gf_sim_input *in, double factor,
-		     struct gf_sim_result *out)
+void gf_sim_conclude(const struct gf_sim_input *in, double factor, struct gf_sim_result *out)
 {
 	const struct gf_model_profile *model = in->model;
 	double last_s = 0;
@@ -363,13 +344,11 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	state.flights = gf_xcalloc(lanes + 1, sizeof(*state.flights));
 	state.end_s = end_s;
 	for (i = 0; i < in->nmessages; i++) {
-		struct gf_sim_start start =
-			gf_sim_start_of(model, &in->messages[i]);
+		struct gf_sim_start start = gf_sim_start_of(model, &in->messages[i]);
 
 		start.message = i;
 		/* the state's lag has what was issued so far */
-		start.work_s = gf_sim_ready_work_s(model, &in->messages[i], 0,
-						   state.unissued_s);
+		start.work_s = gf_sim_ready_work_s(model, &in->messages[i], 0, state.unissued_s);
 		gf_sim_start(&state, &start);
 		out->messages[i].start_s = state.now_s;
 	}

@@ -29,18 +29,16 @@ struct row {
 	struct gf_replay_times at;
 };
 
-static const struct gf_message *like(const struct gf_plan *p,
-				     const struct gf_replayed *r, size_t i)
+static const struct gf_message *like(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
 {
 	size_t message = r->messages[i].plan_message;
 
-	return message < p->nmessages ? &p->messages[message]
-				      : &gf_select_own_message;
+	return message < p->nmessages ? &p->messages[message] : &gf_select_own_message;
 }
 
 /* The algorithm of the step's stage, else of its message. */
-static const char *step_by(const struct gf_plan *p, const struct gf_replayed *r,
-			   size_t message, const struct gf_step *step)
+static const char *step_by(const struct gf_plan *p, const struct gf_replayed *r, size_t message,
+			   const struct gf_step *step)
 {
 	const struct gf_replayed_message *m = &r->messages[message];
 	const struct gf_message *as = like(p, r, message);
@@ -59,8 +57,8 @@ static size_t steps_of(const struct gf_replayed *r, size_t message, int rank)
 }
 
 /* Step i of one rank's program for one message. */
-static struct row row_of(const struct gf_plan *p, const struct gf_replayed *r,
-			 size_t message, int rank, size_t i)
+static struct row row_of(const struct gf_plan *p, const struct gf_replayed *r, size_t message,
+			 int rank, size_t i)
 {
 	const struct gf_replayed_message *m = &r->messages[message];
 	const struct gf_step *is = &m->ranks[rank].steps[i];
@@ -80,8 +78,8 @@ static struct row row_of(const struct gf_plan *p, const struct gf_replayed *r,
  */
 
 /* NULL: it is none of the plan's. */
-static const struct gf_predicted_message *
-model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
+static const struct gf_predicted_message *model_of(const struct gf_plan *p,
+						   const struct gf_replayed *r, size_t i)
 {
 	size_t message = r->messages[i].plan_message;
 
@@ -99,34 +97,28 @@ static void step_cells(struct gf_table *t, const struct row *row)
 		gf_table_cell(t, "%d", row->is->peer);
 	else
 		gf_table_cell(t, "-");
-	gf_table_cells(t, "%s %zu-%zu\t%.0f\t%s\t%s",
-		       gf_buffer_name(range->buffer), range->first,
+	gf_table_cells(t, "%s %zu-%zu\t%.0f\t%s\t%s", gf_buffer_name(range->buffer), range->first,
 		       range->first + range->count - 1, row->bytes,
-		       gf_human_time(row->at.start_s, &h[0]),
-		       gf_human_time(row->at.end_s, &h[1]));
+		       gf_human_time(row->at.start_s, &h[0]), gf_human_time(row->at.end_s, &h[1]));
 }
 
-static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
-			  struct gf_text *out)
+static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	struct gf_human h[4];
 	size_t i;
 
-	gf_table_cells(&t, "message\ttensors\tbytes\talgorithm\tstart\tend\t"
-			   "model start\tmodel end");
+	gf_table_cells(&t,
+		       "message\ttensors\tbytes\talgorithm\tstart\tend\tmodel start\tmodel end");
 	for (i = 0; i < r->nmessages; i++) {
 		const struct gf_replayed_message *m = &r->messages[i];
 		const struct gf_predicted_message *model = model_of(p, r, i);
-		char *way =
-			gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
+		char *way = gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
 
-		gf_table_cells(&t, "%zu\t%zu-%zu\t%zu\t%s\t%s\t%s\t%s\t%s", i,
-			       m->first, m->last, m->bytes, way,
-			       gf_human_time(m->start_s, &h[0]),
+		gf_table_cells(&t, "%zu\t%zu-%zu\t%zu\t%s\t%s\t%s\t%s\t%s", i, m->first, m->last,
+			       m->bytes, way, gf_human_time(m->start_s, &h[0]),
 			       gf_human_time(m->end_s, &h[1]),
-			       model ? gf_human_time(model->start_s, &h[2])
-				     : "",
+			       model ? gf_human_time(model->start_s, &h[2]) : "",
 			       model ? gf_human_time(model->end_s, &h[3]) : "");
 		free(way);
 	}
@@ -134,15 +126,13 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 	gf_table_release(&t);
 }
 
-static void steps_text(const struct gf_plan *p, const struct gf_replayed *r,
-		       struct gf_text *out)
+static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t message, i;
 	int rank;
 
-	gf_table_cells(&t, "message\trank\tby\tstep\tpeer\telements\tbytes\t"
-			   "start\tend");
+	gf_table_cells(&t, "message\trank\tby\tstep\tpeer\telements\tbytes\tstart\tend");
 	for (message = 0; message < r->nmessages; message++)
 		for (rank = 0; rank < r->ranks; rank++)
 			for (i = 0; i < steps_of(r, message, rank); i++) {
@@ -175,27 +165,24 @@ static void add_to_kind(struct kind *kinds, const struct row *row)
 	k->end_s = fmax(k->end_s, row->at.end_s);
 }
 
-static void kind_row(struct gf_table *t, size_t message, size_t op,
-		     const struct kind *k)
+static void kind_row(struct gf_table *t, size_t message, size_t op, const struct kind *k)
 {
 	struct gf_human h[3];
 
-	gf_table_cells(t, "%zu\t%s\t%s\t%zu\t%s\t%s\t%s", message, k->by,
-		       op_names[op], k->steps, gf_human_size(k->bytes, &h[0]),
-		       gf_human_time(k->start_s, &h[1]),
+	gf_table_cells(t, "%zu\t%s\t%s\t%zu\t%s\t%s\t%s", message, k->by, op_names[op], k->steps,
+		       gf_human_size(k->bytes, &h[0]), gf_human_time(k->start_s, &h[1]),
 		       gf_human_time(k->end_s, &h[2]));
 }
 
 /* Too many steps to read one by one: a row for those of a kind. */
-static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
-		       size_t nsteps, struct gf_text *out)
+static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, size_t nsteps,
+		       struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t message, i;
 	int rank;
 
-	gf_table_cells(&t, "message\tby\tstep\tsteps\tbytes\tfirst start\t"
-			   "last end");
+	gf_table_cells(&t, "message\tby\tstep\tsteps\tbytes\tfirst start\tlast end");
 	for (message = 0; message < r->nmessages; message++) {
 		struct kind kinds[GF_WAY_FACTORS * OPS] = {{0}};
 
@@ -211,12 +198,10 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
-	gf_text_addf(out, "%zu steps of %d ranks: --trace has each\n", nsteps,
-		     r->ranks);
+	gf_text_addf(out, "%zu steps of %d ranks: --trace has each\n", nsteps, r->ranks);
 }
 
-void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
-		    struct gf_text *out)
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
 {
 	struct gf_human replayed, model;
 	size_t nsteps = 0, message;
@@ -238,8 +223,8 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
 
 /* --- trace ---------------------------------------------------------------- */
 
-/* Slices of one thread follow each other: a rank's steps take the first thread
- * of their kind that is free. */
+/* Slices of one thread follow each other: a rank's steps take the first thread of their kind that
+ * is free. */
 struct threads {
 	struct gf_trace *trace;
 	int rank, used; /* of this rank; 0 is compute */
@@ -258,10 +243,8 @@ static int thread_for(struct threads *t, const char *kind, double start_s)
 	t->used++;
 	if ((size_t)t->used >= t->capacity) {
 		t->capacity = t->capacity * 2 + 8;
-		t->free_s = gf_xreallocarray(t->free_s, t->capacity,
-					     sizeof(*t->free_s));
-		t->kinds = gf_xreallocarray(t->kinds, t->capacity,
-					    sizeof(*t->kinds));
+		t->free_s = gf_xreallocarray(t->free_s, t->capacity, sizeof(*t->free_s));
+		t->kinds = gf_xreallocarray(t->kinds, t->capacity, sizeof(*t->kinds));
 	}
 	t->kinds[t->used] = kind;
 	t->free_s[t->used] = 0;
@@ -281,14 +264,13 @@ static void step_slice(struct threads *t, const struct row *row)
 	int thread = thread_for(t, kind_of(row->is->op), row->at.start_s);
 	char *name, *args;
 
-	name = row->is->peer >= 0 ? gf_xasprintf("%s %d", op_names[row->is->op],
-						 row->is->peer)
+	name = row->is->peer >= 0 ? gf_xasprintf("%s %d", op_names[row->is->op], row->is->peer)
 				  : gf_xstrdup(op_names[row->is->op]);
 	args = gf_xasprintf("{\"of_message\": %zu, \"step\": %zu, "
 			    "\"bytes\": %.0f, \"by\": \"%s\"}",
 			    row->message, row->step, row->bytes, row->by);
-	gf_trace_slice(t->trace, t->rank + 1, thread, "step", name,
-		       row->at.start_s, row->at.end_s - row->at.start_s, args);
+	gf_trace_slice(t->trace, t->rank + 1, thread, "step", name, row->at.start_s,
+		       row->at.end_s - row->at.start_s, args);
 	t->free_s[thread] = row->at.end_s;
 	free(name);
 	free(args);
@@ -298,8 +280,8 @@ GF_ORDER(by_start, struct row,
 	 GF_BY(x->at.start_s, y->at.start_s) ?: GF_BY(x->message, y->message)
 	 ?: GF_BY(x->step, y->step))
 
-static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r,
-		      int rank, struct gf_trace *trace)
+static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r, int rank,
+		      struct gf_trace *trace)
 {
 	struct threads t = {.trace = trace, .rank = rank};
 	char *name = gf_xasprintf("rank %d", rank);
@@ -331,8 +313,7 @@ char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r)
 	gf_outcome_trace(p, &r->outcome, 0, "replayed", &trace);
 	for (rank = 0; rank < r->ranks; rank++)
 		draw_rank(p, r, rank, &trace);
-	text = gf_trace_finish(&trace,
-			       "{\"producer\": \"gf-sim " GF_VERSION "\"}");
+	text = gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
 	gf_trace_release(&trace);
 	return text;
 }

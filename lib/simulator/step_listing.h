@@ -8,27 +8,24 @@
 #include "simulator/whatif/whatif.h"
 
 /*
- * A replay told step by step: the iteration, every message with its times in
- * the replay and in the step model, every step of every rank; of a long program
- * a row for each stage of a message and kind of step. `by` is the algorithm of
- * a step's stage. The one call of mpi or nccl is shown as the ring that it is
- * taken for.
+ * A replay told step by step: the iteration, every message with its times in the replay and in the
+ * step model, every step of every rank; of a long program a row for each stage of a message and
+ * kind of step. `by` is the algorithm of a step's stage. The one call of mpi or nccl is shown as
+ * the ring that it is taken for.
  */
-void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
-		    struct gf_text *out);
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out);
 
-/* The steps as a Chrome trace: a process per rank, sends, receives and local
- * steps as slices, after what gf_outcome_trace draws. The caller frees. */
+/* The steps as a Chrome trace: a process per rank, sends, receives and local steps as slices, after
+ * what gf_outcome_trace draws. The caller frees. */
 char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r);
 
-/* One simulated iteration as a Chrome trace, drawn as gf-train draws measured
- * ones: compute is on thread 0. Message slices with {message, first, last,
- * bytes} are on the lanes' threads. An instant marks when each tensor is ready.
+/* One simulated iteration as a Chrome trace, drawn as gf-train draws measured ones: compute is on
+ * thread 0. Message slices with {message, first, last, bytes} are on the lanes' threads. An instant
+ * marks when each tensor is ready.
  */
-void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,
-		      int pid, const char *name, struct gf_trace *trace);
+void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o, int pid,
+		      const char *name, struct gf_trace *trace);
 /* A whole file of it; the caller frees. */
-char *gf_outcome_trace_text(const struct gf_plan *p,
-			    const struct gf_outcome *o);
+char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o);
 
 #endif

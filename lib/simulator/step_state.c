@@ -27,20 +27,17 @@ static double gamma_of(struct gf_sim_flight *f, int n)
 	return f->gamma;
 }
 
-double gf_sim_slowdown(const struct gf_beside_backward *mutual,
-		       double otherwise, int n)
+double gf_sim_slowdown(const struct gf_beside_backward *mutual, double otherwise, int n)
 {
 	size_t last;
 
 	if (!mutual || !mutual->ncompute_slowdown)
 		return otherwise;
 	last = mutual->ncompute_slowdown - 1;
-	return mutual
-		->compute_slowdown[(size_t)n <= last ? (size_t)n - 1 : last];
+	return mutual->compute_slowdown[(size_t)n <= last ? (size_t)n - 1 : last];
 }
 
-double gf_sim_startup_beside_s(const struct gf_beside_backward *mutual,
-			       double startup_s)
+double gf_sim_startup_beside_s(const struct gf_beside_backward *mutual, double startup_s)
 {
 	if (!mutual)
 		return startup_s;
@@ -56,13 +53,12 @@ double gf_sim_hindered_s(double drag, double alone_s, double left_s)
 {
 	if (left_s <= 0)
 		return alone_s;
-	return left_s > alone_s * drag ? alone_s * drag
-				       : left_s + alone_s - left_s / drag;
+	return left_s > alone_s * drag ? alone_s * drag : left_s + alone_s - left_s / drag;
 }
 
 /* What a startup takes if compute runs for left_s of it. */
-static double startup_beside_s(const struct gf_beside_backward *mutual,
-			       double startup_s, double left_s)
+static double startup_beside_s(const struct gf_beside_backward *mutual, double startup_s,
+			       double left_s)
 {
 	double all_s = gf_sim_startup_beside_s(mutual, startup_s);
 
@@ -71,16 +67,15 @@ static double startup_beside_s(const struct gf_beside_backward *mutual,
 	return left_s + (all_s - left_s) * startup_s / all_s;
 }
 
-double gf_sim_beside_s(const struct gf_beside_backward *mutual,
-		       double startup_s, double drain_s, double left_s)
+double gf_sim_beside_s(const struct gf_beside_backward *mutual, double startup_s, double drain_s,
+		       double left_s)
 {
 	double takes_s;
 
 	if (!mutual)
 		return startup_s + drain_s;
 	takes_s = startup_beside_s(mutual, startup_s, left_s);
-	return takes_s + gf_sim_hindered_s(gf_sim_drag(mutual), drain_s,
-					   left_s - takes_s);
+	return takes_s + gf_sim_hindered_s(gf_sim_drag(mutual), drain_s, left_s - takes_s);
 }
 
 double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s)
@@ -100,17 +95,16 @@ static double slowdown(const struct gf_sim_state *s)
 
 	for (i = 0; i < s->nflights; i++) {
 		const struct gf_beside_backward *mutual = s->flights[i].mutual;
-		double own = mutual ? gf_sim_slowdown(mutual, s->slowdown,
-						      s->nflights)
-				    : s->slowdown;
+		double own =
+			mutual ? gf_sim_slowdown(mutual, s->slowdown, s->nflights) : s->slowdown;
 
 		most = own > most ? own : most;
 	}
 	return most;
 }
 
-/* When backward will have done that much, if nothing more is started and what
- * is in flight stays; never before now_s. */
+/* When backward will have done that much, if nothing more is started and what is in flight stays;
+ * never before now_s. */
 static double work_at(const struct gf_sim_state *s, double work_s)
 {
 	double unhindered = s->backward_start_s + work_s + s->lag_s;
@@ -145,15 +139,12 @@ static double message_slowdown(const struct gf_sim_flight *f)
 	return f->beside ? gf_sim_drag(f->mutual) : 1;
 }
 
-/* A phase that would end at `end_s` if backward ran on, which it does until
- * `until_s`. */
-static double phase_end_s(const struct gf_sim_flight *f, double end_s,
-			  double until_s)
+/* A phase that would end at `end_s` if backward ran on, which it does until `until_s`. */
+static double phase_end_s(const struct gf_sim_flight *f, double end_s, double until_s)
 {
 	if (!f->beside || end_s <= until_s)
 		return end_s;
-	return until_s + (end_s - until_s) / (f->draining ? message_slowdown(f)
-							  : f->startup_drag);
+	return until_s + (end_s - until_s) / (f->draining ? message_slowdown(f) : f->startup_drag);
 }
 
 /* Backward has ended, now. */
@@ -165,8 +156,7 @@ static void unhinder(struct gf_sim_state *s)
 		struct gf_sim_flight *f = &s->flights[i];
 
 		if (f->beside && !f->draining)
-			f->startup_end_s =
-				phase_end_s(f, f->startup_end_s, s->now_s);
+			f->startup_end_s = phase_end_s(f, f->startup_end_s, s->now_s);
 		f->beside = false;
 	}
 }
@@ -190,8 +180,7 @@ static int next_event(const struct gf_sim_state *s, int n, double *at_s)
 	for (i = 0; i < s->nflights; i++) {
 		struct gf_sim_flight *f = &s->flights[i];
 		double left_s = f->left_s > 0 ? f->left_s : 0;
-		double t = f->draining ? s->now_s + left_s * drag(f, n)
-				       : f->startup_end_s;
+		double t = f->draining ? s->now_s + left_s * drag(f, n) : f->startup_end_s;
 
 		t = phase_end_s(f, t, until_s);
 
@@ -219,8 +208,7 @@ static void flow(struct gf_sim_state *s, int n, double to_s)
 	}
 	s->now_s = to_s;
 	if (s->lags)
-		*gf_array_push(&s->lags->at, &s->lags->count,
-			       &s->lags->capacity) =
+		*gf_array_push(&s->lags->at, &s->lags->count, &s->lags->capacity) =
 			(struct gf_sim_lag){s->now_s, s->lag_s};
 }
 
@@ -308,15 +296,12 @@ static void hinder(const struct gf_sim_state *s, struct gf_sim_flight *f)
 {
 	f->beside = true;
 	if (!f->draining)
-		f->startup_end_s =
-			s->now_s +
-			f->startup_drag * (f->startup_end_s - s->now_s);
+		f->startup_end_s = s->now_s + f->startup_drag * (f->startup_end_s - s->now_s);
 }
 
 static bool slowed(const struct gf_beside_backward *mutual)
 {
-	return mutual &&
-	       (mutual->message_slowdown > 1 || mutual->startup_extra_s > 0);
+	return mutual && (mutual->message_slowdown > 1 || mutual->startup_extra_s > 0);
 }
 
 /* A lane is free and the message is ready. */
@@ -329,16 +314,14 @@ static void launch(struct gf_sim_state *s, const struct gf_sim_start *m)
 		.message = m->message,
 		.draining = m->startup_s <= 0,
 		.startup_end_s = s->now_s + m->startup_s,
-		.startup_drag =
-			m->startup_s > 0 ? beside_s / m->startup_s : INFINITY,
+		.startup_drag = m->startup_s > 0 ? beside_s / m->startup_s : INFINITY,
 		.left_s = m->drain_s,
 		.mutual = m->mutual,
 	};
 	if (s->start_s)
 		s->start_s[m->message] = s->now_s;
 	if (m->contention)
-		f->contention =
-			gf_contention_find(m->contention, m->size_bytes);
+		f->contention = gf_contention_find(m->contention, m->size_bytes);
 	s->lag_s += m->issue_s;
 	s->unissued_s = fmax(s->unissued_s - m->issue_s, 0);
 	if (!slowed(m->mutual) || !(backward_end_s(s) > s->now_s))
@@ -348,10 +331,9 @@ static void launch(struct gf_sim_state *s, const struct gf_sim_start *m)
 	f->startup_end_s = s->now_s + beside_s;
 }
 
-/* Messages come in order here; `ready` says that work_s is done, which is their
- * gradients' or all of backward's. */
-static bool may_start(const struct gf_sim_state *s,
-		      const struct gf_sim_start *m, bool ready)
+/* Messages come in order here; `ready` says that work_s is done, which is their gradients' or all
+ * of backward's. */
+static bool may_start(const struct gf_sim_state *s, const struct gf_sim_start *m, bool ready)
 {
 	return gf_may_start(&(struct gf_held){
 		.by_gradients = !ready,
@@ -369,8 +351,8 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 	launch(s, m);
 }
 
-bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
-		     double to_s, double to_work_s)
+bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m, double to_s,
+		     double to_work_s)
 {
 	bool ready = false;
 

@@ -19,15 +19,13 @@ static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 
 	gf_text_addf(&what, "%s", p->model->name);
 	if (ranks)
-		gf_text_addf(&what, " on %d rank%s", ranks,
-			     ranks == 1 ? "" : "s");
+		gf_text_addf(&what, " on %d rank%s", ranks, ranks == 1 ? "" : "s");
 	if (!r->name)
 		gf_text_addf(&what, ", %s %s", published ? "system" : "policy",
 			     published   ? p->system
 			     : p->policy ? p->policy
 					 : "of the plan");
-	if (!r->name && !published &&
-	    !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+	if (!r->name && !published && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(&what, ", selection %s", selection);
 	if (!r->name && p->staleness > 1)
 		gf_text_addf(&what, ", K = %d", p->staleness);
@@ -39,16 +37,13 @@ void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
 {
 	size_t i;
 
-	if (v->nlevels > 1 &&
-	    gf_levels_ranks(v->levels, v->nlevels) == v->ranks)
+	if (v->nlevels > 1 && gf_levels_ranks(v->levels, v->nlevels) == v->ranks)
 		for (i = v->nlevels; i-- > 0;)
-			gf_text_addf(out, "%zu%s", v->levels[i].size,
-				     i ? " x " : " ranks, ");
+			gf_text_addf(out, "%zu%s", v->levels[i].size, i ? " x " : " ranks, ");
 	if (v->measured)
 		gf_text_addf(out, "measured network, ");
 	else if (v->nlevels && v->rate > 0)
-		gf_text_addf(out, "%s %.3g Gb/s, ",
-			     v->levels[v->nlevels - 1].link, v->rate * 8e-9);
+		gf_text_addf(out, "%s %.3g Gb/s, ", v->levels[v->nlevels - 1].link, v->rate * 8e-9);
 	else if (v->nlevels)
 		gf_text_addf(out, "%s, ", v->levels[v->nlevels - 1].link);
 	else if (v->rate > 0)
@@ -56,8 +51,8 @@ void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
 }
 
 /* ranks 0: several, rate false: several. */
-static void network(const struct gf_plan *p, const struct gf_what_if *w,
-		    int ranks, bool rate, struct gf_text *out)
+static void network(const struct gf_plan *p, const struct gf_what_if *w, int ranks, bool rate,
+		    struct gf_text *out)
 {
 	struct gf_network_view v = {
 		.levels = w->levels ? w->levels : p->levels,
@@ -83,8 +78,7 @@ static void span(struct gf_text *csv, double start_s, double end_s)
 }
 
 /* A bar of compute; the messages' own columns stay empty. */
-static void compute(struct gf_text *csv, const char *row,
-		    const struct gf_bar *bar)
+static void compute(struct gf_text *csv, const char *row, const struct gf_bar *bar)
 {
 	const char *kind = gf_bar_names[bar->kind];
 
@@ -119,8 +113,7 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 	else if (bar->first == bar->last)
 		gf_text_addf(&name, "%s", tensors[bar->first].name);
 	else
-		gf_text_addf(&name, "%s to %s", tensors[bar->first].name,
-			     tensors[bar->last].name);
+		gf_text_addf(&name, "%s to %s", tensors[bar->first].name, tensors[bar->last].name);
 	gf_text_addf(csv, ",%s,", gf_bar_names[bar->kind]);
 	gf_plot_label(csv, name.data);
 	if (bar->own)
@@ -134,8 +127,7 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 	gf_text_release(&name);
 }
 
-static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row,
-		struct gf_text *csv)
+static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row, struct gf_text *csv)
 {
 	size_t i;
 
@@ -168,17 +160,14 @@ static void add_period(const struct gf_plan *p, const struct gf_what_if *w,
 {
 	const struct gf_gantt *t = o->timeline;
 
-	gf_text_addf(out, "%s group of %d in ",
-		     w->nslow || w->nslow_links ? "the slowest" : "a",
+	gf_text_addf(out, "%s group of %d in ", w->nslow || w->nslow_links ? "the slowest" : "a",
 		     p->period.group_ranks);
 	if (!is_whole(t, o))
-		gf_text_addf(out, "steps %zu to %zu of ", t->first_step,
-			     t->last_step);
+		gf_text_addf(out, "steps %zu to %zu of ", t->first_step, t->last_step);
 	gf_text_addf(out, "a period of %.0f steps, ", o->period_steps);
 }
 
-static void add_jitter(const struct gf_what_if *w, int steps,
-		       struct gf_text *out)
+static void add_jitter(const struct gf_what_if *w, int steps, struct gf_text *out)
 {
 	struct gf_human human;
 
@@ -186,13 +175,11 @@ static void add_jitter(const struct gf_what_if *w, int steps,
 	if (w->jitter > 0)
 		gf_text_addf(out, " %.3g %%", 100 * w->jitter);
 	if (w->network_jitter_s > 0)
-		gf_text_addf(out, ", of messages %s",
-			     gf_human_time(w->network_jitter_s, &human));
+		gf_text_addf(out, ", of messages %s", gf_human_time(w->network_jitter_s, &human));
 }
 
-void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
-		   const struct gf_outcome *o, const char *how,
-		   struct gf_plot *plot)
+void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_outcome *o,
+		   const char *how, struct gf_plot *plot)
 {
 	const struct gf_gantt *t = o->timeline;
 	const bool varies = gf_what_if_varies(w);
@@ -207,8 +194,7 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	if (varies && !t->last_step)
 		add_jitter(w, t->steps, &under);
 	else
-		gf_text_addf(&under, "%s%s", how,
-			     varies ? " without jitter" : "");
+		gf_text_addf(&under, "%s%s", how, varies ? " without jitter" : "");
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
@@ -227,8 +213,7 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	}
 }
 
-/* Of linear scaling, which tells 70 % from 100 % where speed-ups of many ranks
- * look alike. */
+/* Of linear scaling, which tells 70 % from 100 % where speed-ups of many ranks look alike. */
 static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
 {
 	gf_plot_text(plot, "x", "ranks");
@@ -267,8 +252,7 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 }
 
 /* A curve for each plan, bandwidth and number of ranks. */
-static void over_periods(const struct gf_row *rows, size_t n,
-			 struct gf_plot *plot)
+static void over_periods(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 {
 	gf_plot_text(plot, "x", "period_steps");
 	gf_plot_text(plot, "xlabel", "steps of a period");
@@ -278,10 +262,8 @@ static void over_periods(const struct gf_row *rows, size_t n,
 	gf_rows_csv(rows, n, GF_SERIES_RANKS, &plot->csv);
 }
 
-/* How many curves there are depends on plans, and on bandwidths where ranks are
- * on the axis. */
-static void curves(const struct gf_row *rows, size_t n, bool over_rates,
-		   struct gf_plot *plot)
+/* How many curves there are depends on plans, and on bandwidths where ranks are on the axis. */
+static void curves(const struct gf_row *rows, size_t n, bool over_rates, struct gf_plot *plot)
 {
 	double rate = rows->outcome.bandwidth_bytes_per_s;
 
@@ -291,9 +273,7 @@ static void curves(const struct gf_row *rows, size_t n, bool over_rates,
 	} else if (rows->name) {
 		gf_plot_text(plot, "series", over_rates ? "plan" : "series");
 	}
-	gf_rows_csv(rows, n,
-		    rows->name && !over_rates ? GF_SERIES_RATES
-					      : GF_SERIES_NONE,
+	gf_rows_csv(rows, n, rows->name && !over_rates ? GF_SERIES_RATES : GF_SERIES_NONE,
 		    &plot->csv);
 }
 
@@ -311,8 +291,7 @@ static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 	gf_plot_text(plot, "unit", "s");
 	gf_plot_number(plot, "stacked", 1);
 	gf_plot_number(plot, "doubt", doubted);
-	gf_text_addf(&plot->csv, "plan,compute,exposed%s\n",
-		     doubted ? ",low,high" : "");
+	gf_text_addf(&plot->csv, "plan,compute,exposed%s\n", doubted ? ",low,high" : "");
 	for (i = 0; i < n; i++) {
 		gf_plot_label(&plot->csv, rows[i].name);
 		gf_plot_cell(&plot->csv, rows[i].outcome.compute_s);
@@ -325,8 +304,8 @@ static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 	}
 }
 
-static void plot_rows(const struct gf_row *rows, size_t n,
-		      const struct gf_what_if *w, struct gf_plot *plot)
+static void plot_rows(const struct gf_row *rows, size_t n, const struct gf_what_if *w,
+		      struct gf_plot *plot)
 {
 	const struct gf_outcome *o = &rows->outcome;
 	bool ranks_vary = false, rates_vary = false, periods_vary = false;
@@ -344,14 +323,12 @@ static void plot_rows(const struct gf_row *rows, size_t n,
 		const struct gf_outcome *other = &rows[i].outcome;
 
 		ranks_vary |= other->ranks != o->ranks;
-		periods_vary |= rows[i].plan == rows->plan &&
-				other->period_steps != o->period_steps;
-		rates_vary |= other->bandwidth_bytes_per_s !=
-			      o->bandwidth_bytes_per_s;
+		periods_vary |=
+			rows[i].plan == rows->plan && other->period_steps != o->period_steps;
+		rates_vary |= other->bandwidth_bytes_per_s != o->bandwidth_bytes_per_s;
 	}
 	title(rows, ranks_vary ? 0 : o->ranks, plot);
-	network(rows->plan, &here, ranks_vary ? 0 : o->ranks, !rates_vary,
-		&under);
+	network(rows->plan, &here, ranks_vary ? 0 : o->ranks, !rates_vary, &under);
 	gf_text_addf(&under, "simulated");
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
@@ -371,8 +348,8 @@ static void plot_rows(const struct gf_row *rows, size_t n,
 	curves(rows, n, !ranks_vary, plot);
 }
 
-void gf_rows_plot(const struct gf_row *rows, size_t n,
-		  const struct gf_what_if *w, struct gf_plot *plot)
+void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *w,
+		  struct gf_plot *plot)
 {
 	struct gf_row *timed = gf_xcalloc(n, sizeof(*timed));
 	size_t ntimed = 0, i;

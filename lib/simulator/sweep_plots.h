@@ -6,21 +6,18 @@
 #include "simulator/rows.h"
 
 /*
- * One row, whose timeline was asked for, becomes a Gantt chart: compute in
- * the first row, one row for each lane that was used, marks where backward and
- * steps end. Several become curves: efficiency over ranks (a curve per
- * plan and bandwidth), or iteration time over the bandwidth if nothing else
- * varies. The CSV of curves is gf_rows_csv's. Titles say the model, the ranks,
- * the system or policy, and the network: w is what they were simulated in.
+ * One row, whose timeline was asked for, becomes a Gantt chart: compute in the first row, one row
+ * for each lane that was used, marks where backward and steps end. Several become curves:
+ * efficiency over ranks (a curve per plan and bandwidth), or iteration time over the bandwidth if
+ * nothing else varies. The CSV of curves is gf_rows_csv's. Titles say the model, the ranks, the
+ * system or policy, and the network: w is what they were simulated in.
  */
-void gf_rows_plot(const struct gf_row *rows, size_t n,
-		  const struct gf_what_if *w, struct gf_plot *plot);
+void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *w,
+		  struct gf_plot *plot);
 
-/* The Gantt chart. The subtitle says how the times were found ("predicted",
- * "simulated"). */
-void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
-		   const struct gf_outcome *o, const char *how,
-		   struct gf_plot *plot);
+/* The Gantt chart. The subtitle says how the times were found ("predicted", "simulated"). */
+void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_outcome *o,
+		   const char *how, struct gf_plot *plot);
 
 /* What a title says of a network. */
 struct gf_network_view {

@@ -16,8 +16,7 @@
  */
 
 /* The links of the ranks that were measured, without the all-reduces. */
-static struct gf_fabric links_of(const struct gf_fabric *f,
-				 struct gf_network *links)
+static struct gf_fabric links_of(const struct gf_fabric *f, struct gf_network *links)
 {
 	struct gf_fabric bare = *f;
 
@@ -55,27 +54,24 @@ double gf_price_call_s(const struct gf_fabric *f)
 	beside = gf_xcalloc(f->network->nallreduce, sizeof(*beside));
 	for (i = 0; i < f->network->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &f->network->allreduce[i];
-		const struct gf_priced m = {c->algorithm, c->stages, c->nstages,
-					    .bytes = 1};
+		const struct gf_priced m = {c->algorithm, c->stages, c->nstages, .bytes = 1};
 
 		if (has_steps(c) && gf_allreduce_plain(c) &&
 		    gf_price_message(&bare, &m, &form, NULL) == 0)
-			beside[n++] =
-				fmax(0, c->startup_s - form.line.startup_s);
+			beside[n++] = fmax(0, c->startup_s - form.line.startup_s);
 	}
 	median = n ? gf_stat_median(beside, n) : 0;
 	free(beside);
 	return median;
 }
 
-int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
-		  double call_s, struct gf_sim_message *m, struct gf_error *err)
+int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind, double call_s,
+		  struct gf_sim_message *m, struct gf_error *err)
 {
 	const struct gf_allreduce_cost *like =
 		f->network ? gf_network_cheapest(f->network, m->bytes) : NULL;
 	struct gf_line line;
-	int rc = gf_price_set(f, gf_sparse_find(gf_wire_algorithm(kind)),
-			      m->bytes, &line, err);
+	int rc = gf_price_set(f, gf_sparse_find(gf_wire_algorithm(kind)), m->bytes, &line, err);
 
 	if (rc < 0)
 		return rc;
@@ -86,18 +82,15 @@ int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
 	return 0;
 }
 
-double gf_price_codings_s(const struct gf_fabric *f, const struct gf_wire *wire,
-			  const char *codec)
+double gf_price_codings_s(const struct gf_fabric *f, const struct gf_wire *wire, const char *codec)
 {
 	const struct gf_codec_cost *c = gf_fabric_codec(f, codec);
-	const struct gf_wire_handled sets =
-		gf_wire_handled(wire->kind, f->ranks);
+	const struct gf_wire_handled sets = gf_wire_handled(wire->kind, f->ranks);
 
 	if (!c || !wire->among)
 		return 0;
 	return sizeof(float) * wire->count_elems *
-	       (sets.made * c->set_encode_s_per_byte +
-		sets.taken * c->set_decode_s_per_byte);
+	       (sets.made * c->set_encode_s_per_byte + sets.taken * c->set_decode_s_per_byte);
 }
 
 /* --- messages ---------------------------------------------------------------
@@ -109,8 +102,7 @@ static double ratio_of(const struct gf_message *m)
 	return gf_codec_ratio(gf_codec_find(m->codec));
 }
 
-/* Closed forms cost time: what the last message was priced at serves those
- * like it. */
+/* Closed forms cost time: what the last message was priced at serves those like it. */
 struct pricing {
 	const struct gf_plan *p;
 	const struct gf_fabric *f;
@@ -119,26 +111,24 @@ struct pricing {
 	double call_s;                    /* of sets */
 };
 
-/* Backward loses its share of what the thread that moves messages does. The
- * message is active then, and slows backward: what that leaves of these seconds
- * is lost, too. */
+/* Backward loses its share of what the thread that moves messages does. The message is active then,
+ * and slows backward: what that leaves of these seconds is lost, too. */
 static void hold(const struct pricing *x, const void *cost, double seconds,
 		 struct gf_sim_message *m)
 {
 	const struct gf_processing_entry *e = cost;
-	const double slowdown =
-		gf_sim_slowdown(m->mutual, x->p->model->overlap_slowdown, 1);
+	const double slowdown = gf_sim_slowdown(m->mutual, x->p->model->overlap_slowdown, 1);
 
 	if (e)
 		m->holds_s += e->backward_share * seconds / fmax(slowdown, 1);
 }
 
 /* By the line for m->bytes. */
-static int price_reduce(struct pricing *x, const struct gf_message *from,
-			struct gf_sim_message *m, struct gf_error *err)
+static int price_reduce(struct pricing *x, const struct gf_message *from, struct gf_sim_message *m,
+			struct gf_error *err)
 {
-	struct gf_priced priced = {from->algorithm, from->stages, from->nstages,
-				   m->bytes, from->codec};
+	struct gf_priced priced = {from->algorithm, from->stages, from->nstages, m->bytes,
+				   from->codec};
 	int rc = 0;
 
 	if (!x->last_of || !gf_message_goes_as(from, x->last_of) ||
@@ -151,14 +141,12 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 	m->per_byte_s = x->last.line.per_byte_s;
 	m->contention = x->last.contention;
 	m->mutual = x->last.mutual;
-	hold(x, gf_fabric_codec(x->f, from->codec),
-	     x->last.handling_s_per_byte * m->bytes, m);
+	hold(x, gf_fabric_codec(x->f, from->codec), x->last.handling_s_per_byte * m->bytes, m);
 	return 0;
 }
 
-static int price_wire(struct pricing *x, const struct gf_message *from,
-		      const struct gf_wire *wire, struct gf_sim_message *m,
-		      struct gf_error *err)
+static int price_wire(struct pricing *x, const struct gf_message *from, const struct gf_wire *wire,
+		      struct gf_sim_message *m, struct gf_error *err)
 {
 	double codings_s;
 	int rc;
@@ -175,10 +163,10 @@ static int price_wire(struct pricing *x, const struct gf_message *from,
 	return rc;
 }
 
-/* The collectives of a message, one after the other, cost what one of the sum
- * of their startups and bytes does. */
-static int price_wires(struct pricing *x, const struct gf_message *from,
-		       struct gf_sim_message *m, struct gf_error *err)
+/* The collectives of a message, one after the other, cost what one of the sum of their startups and
+ * bytes does. */
+static int price_wires(struct pricing *x, const struct gf_message *from, struct gf_sim_message *m,
+		       struct gf_error *err)
 {
 	struct gf_wire wires[GF_WIRES_MOST];
 	size_t n = gf_plan_wires(x->p, m->first, m->last, wires), i;
@@ -192,15 +180,12 @@ static int price_wires(struct pricing *x, const struct gf_message *from,
 		m->startup_s += next.startup_s;
 		m->holds_s = next.holds_s;
 		m->bytes += next.bytes;
-		m->per_byte_s =
-			(m->per_byte_s * bytes + next.per_byte_s * next.bytes) /
-			m->bytes;
+		m->per_byte_s = (m->per_byte_s * bytes + next.per_byte_s * next.bytes) / m->bytes;
 	}
 	return rc;
 }
 
-double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
-		      size_t first, size_t last)
+double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p, size_t first, size_t last)
 {
 	const struct gf_selection_cost *c =
 		gf_fabric_selection(f, gf_selection_name(&p->selection));
@@ -215,8 +200,7 @@ double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
 		handled += gf_wire_handled_bytes(&wires[i], f->ranks);
 	for (i = first; i <= last; i++)
 		bytes += (double)gf_tensor_bytes(&p->model->tensors[i]);
-	return gf_selection_passes_s(c, bytes,
-				     (double)gf_model_profile_bytes(p->model)) +
+	return gf_selection_passes_s(c, bytes, (double)gf_model_profile_bytes(p->model)) +
 	       c->sent_s_per_byte * handled;
 }
 
@@ -226,12 +210,11 @@ static void price_selection(const struct pricing *x, struct gf_sim_message *m)
 	const double seconds = gf_selecting_s(x->f, x->p, m->first, m->last);
 
 	m->startup_s += seconds;
-	hold(x, gf_fabric_selection(x->f, gf_selection_name(&x->p->selection)),
-	     seconds, m);
+	hold(x, gf_fabric_selection(x->f, gf_selection_name(&x->p->selection)), seconds, m);
 }
 
-static int price(struct pricing *x, const struct gf_message *from,
-		 struct gf_sim_message *m, struct gf_error *err)
+static int price(struct pricing *x, const struct gf_message *from, struct gf_sim_message *m,
+		 struct gf_error *err)
 {
 	int rc;
 
@@ -247,8 +230,7 @@ static int price(struct pricing *x, const struct gf_message *from,
 	return rc;
 }
 
-static int price_all(struct pricing *x, struct gf_sim_message *messages,
-		     struct gf_error *err)
+static int price_all(struct pricing *x, struct gf_sim_message *messages, struct gf_error *err)
 {
 	size_t i;
 
@@ -264,8 +246,8 @@ static int price_all(struct pricing *x, struct gf_sim_message *messages,
 }
 
 /*
- * Messages that are cut anew: kept bytes are evenly spread, so a pack closes
- * after the tensor with which more than the threshold waits.
+ * Messages that are cut anew: kept bytes are evenly spread, so a pack closes after the tensor with
+ * which more than the threshold waits.
  */
 static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 {
@@ -284,20 +266,16 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 		for (k = dense[i].first; k <= dense[i].last; k++) {
 			bool last = k + 1 == p->model->ntensors;
 
-			waiting +=
-				wires[0].share *
-				(double)gf_tensor_bytes(&p->model->tensors[k]);
+			waiting += wires[0].share * (double)gf_tensor_bytes(&p->model->tensors[k]);
 			if (!last && waiting <= (double)p->threshold_bytes)
 				continue;
 			t->messages[n] = dense[i];
 			t->messages[n].first = first;
 			t->messages[n].last = k;
 			t->messages[n].holds_s = 0;
-			t->messages[n].bytes =
-				waiting * ratio_of(&p->messages[i]);
+			t->messages[n].bytes = waiting * ratio_of(&p->messages[i]);
 			if (rc == 0)
-				rc = price_reduce(x, &p->messages[i],
-						  &t->messages[n], err);
+				rc = price_reduce(x, &p->messages[i], &t->messages[n], err);
 			price_selection(x, &t->messages[n]);
 			t->plan_message[n++] = i;
 			first = k + 1;
@@ -310,15 +288,14 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 	return rc;
 }
 
-/* The numbers of its own that a selection sums when all messages have gone; by
- * the algorithm of the last message where nothing says what its own costs. */
-static int append_own(struct pricing *x, struct gf_traffic *t,
-		      struct gf_error *err)
+/* The numbers of its own that a selection sums when all messages have gone; by the algorithm of the
+ * last message where nothing says what its own costs. */
+static int append_own(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
 	struct gf_sim_message *m = &t->messages[t->nmessages];
-	const size_t elems = gf_selection_own_elems(
-		&p->selection, gf_model_profile_elems(p->model), p->ranks);
+	const size_t elems =
+		gf_selection_own_elems(&p->selection, gf_model_profile_elems(p->model), p->ranks);
 	int rc;
 
 	if (!elems)
@@ -337,9 +314,8 @@ static int append_own(struct pricing *x, struct gf_traffic *t,
 }
 
 /* A message's collective by its line, or as it is; no steps: the same. */
-static int price_again(const struct pricing *x, const struct gf_traffic *t,
-		       size_t i, bool exactly, struct gf_price *price,
-		       struct gf_error *err)
+static int price_again(const struct pricing *x, const struct gf_traffic *t, size_t i, bool exactly,
+		       struct gf_price *price, struct gf_error *err)
 {
 	const struct gf_sim_message *m = &t->messages[i];
 	const struct gf_message *from = &x->p->messages[t->plan_message[i]];
@@ -348,8 +324,7 @@ static int price_again(const struct pricing *x, const struct gf_traffic *t,
 	struct gf_wire wires[GF_WIRES_MOST];
 
 	*price = (struct gf_price){0};
-	if (gf_plan_wires(x->p, m->first, m->last, wires) > 1 ||
-	    wires[0].kind != GF_WIRE_REDUCE)
+	if (gf_plan_wires(x->p, m->first, m->last, wires) > 1 || wires[0].kind != GF_WIRE_REDUCE)
 		return 0;
 	if (exactly)
 		priced.count_elems = gf_wire_elems(&wires[0]);
@@ -357,12 +332,11 @@ static int price_again(const struct pricing *x, const struct gf_traffic *t,
 }
 
 /*
- * Prices messages as just so many elements take, replayed: what is left over in
- * their parts may let messages pass each other that otherwise wait. All of
- * them, or none where these are too many steps.
+ * Prices messages as just so many elements take, replayed: what is left over in their parts may let
+ * messages pass each other that otherwise wait. All of them, or none where these are too many
+ * steps.
  */
-static int replay_messages(const struct pricing *x, struct gf_traffic *t,
-			   struct gf_error *err)
+static int replay_messages(const struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 {
 	struct gf_price line, exact;
 	size_t nsteps = 0, i;
@@ -387,8 +361,8 @@ static int replay_messages(const struct pricing *x, struct gf_traffic *t,
 	return rc;
 }
 
-int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
-		    const struct gf_fabric *f, struct gf_error *err)
+int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct gf_fabric *f,
+		    struct gf_error *err)
 {
 	struct gf_fabric on = *f;
 	struct pricing x = {.p = p, .f = &on};
@@ -407,9 +381,8 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 	if (!on.derived)
 		on.derived = &t->derived;
 	/* more messages than there are never go at once */
-	flights = (double)(gf_selection_has(&p->selection, GF_SELECT_RECUTS)
-				   ? p->model->ntensors
-				   : p->nmessages);
+	flights = (double)(gf_selection_has(&p->selection, GF_SELECT_RECUTS) ? p->model->ntensors
+									     : p->nmessages);
 	flights = fmax(1, flights * p->staleness);
 	if (on.derived->lanes < fmin(p->lanes, flights))
 		on.derived->lanes = (int)fmin(p->lanes, flights);
@@ -425,12 +398,11 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 	return rc;
 }
 
-const struct gf_message *gf_traffic_like(const struct gf_traffic *t,
-					 const struct gf_plan *p, size_t i)
+const struct gf_message *gf_traffic_like(const struct gf_traffic *t, const struct gf_plan *p,
+					 size_t i)
 {
-	return t->plan_message[i] < p->nmessages
-		       ? &p->messages[t->plan_message[i]]
-		       : &gf_select_own_message;
+	return t->plan_message[i] < p->nmessages ? &p->messages[t->plan_message[i]]
+						 : &gf_select_own_message;
 }
 
 void gf_traffic_release(struct gf_traffic *t)

@@ -10,8 +10,7 @@ static double doubt_of_model(const struct gf_model_profile *m)
 {
 	double all_s = m->forward_s + m->backward_s + m->update_s;
 
-	return all_s > 0 ? fmin(m->spread_s / (2 * all_s), GF_UNCERTAINTY_MOST)
-			 : 0;
+	return all_s > 0 ? fmin(m->spread_s / (2 * all_s), GF_UNCERTAINTY_MOST) : 0;
 }
 
 /* Every doubling of the ranks, or halving, counts once. */
@@ -19,8 +18,7 @@ static double carried(const struct gf_network *net, int ranks)
 {
 	if (!net->ranks || !net->nallreduce || ranks == net->ranks)
 		return 1;
-	return pow(1 + GF_UNCERTAINTY_CARRIED,
-		   fabs(log2((double)ranks / net->ranks)));
+	return pow(1 + GF_UNCERTAINTY_CARRIED, fabs(log2((double)ranks / net->ranks)));
 }
 
 double gf_uncertainty_least(const struct gf_network *net)
@@ -29,18 +27,16 @@ double gf_uncertainty_least(const struct gf_network *net)
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++)
-		least = fmin(least, gf_uncertainty_of_fit(
-					    &net->allreduce[i].fit,
-					    1 + net->allreduce[i].nlarger));
+		least = fmin(least, gf_uncertainty_of_fit(&net->allreduce[i].fit,
+							  1 + net->allreduce[i].nlarger));
 	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
-		least = fmin(least,
-			     gf_uncertainty_of_fit(&net->levels[i].fit,
-						   1 + net->levels[i].nlarger));
+		least = fmin(least, gf_uncertainty_of_fit(&net->levels[i].fit,
+							  1 + net->levels[i].nlarger));
 	return isfinite(least) ? least : 0;
 }
 
-bool gf_uncertainty_recorded(const struct gf_model_profile *m,
-			     const struct gf_network *net, int ranks)
+bool gf_uncertainty_recorded(const struct gf_model_profile *m, const struct gf_network *net,
+			     int ranks)
 {
 	size_t i;
 
@@ -55,8 +51,8 @@ bool gf_uncertainty_recorded(const struct gf_model_profile *m,
 
 /* Less is not worth a word. */
 static const double least_doubt = 1e-3;
-/* Into how many parts the sizes of a fit are taken. Closed forms look at every
- * line of a level for every round. */
+/* Into how many parts the sizes of a fit are taken. Closed forms look at every line of a level for
+ * every round. */
 enum { ENTRY_PARTS = 32, LEVEL_PARTS = 4 };
 
 /* --- costs at one end ------------------------------------------------------
@@ -68,8 +64,7 @@ static void scale_gamma(struct gf_contention *c, double factor)
 
 	for (i = 0; i < c->nentries; i++)
 		for (k = 0; k < c->entries[i].ngamma; k++)
-			c->entries[i].gamma[k] =
-				1 + factor * (c->entries[i].gamma[k] - 1);
+			c->entries[i].gamma[k] = 1 + factor * (c->entries[i].gamma[k] - 1);
 }
 
 static void scale_lines(struct gf_cost_line *lines, size_t n, double factor)
@@ -99,8 +94,7 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 		double d = gf_uncertainty_of_fit(&c->fit, 1 + c->nlarger);
 
 		scale_gamma(&c->contention, factor_of(d, high));
-		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger,
-				     ENTRY_PARTS, high);
+		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger, ENTRY_PARTS, high);
 		c->startup_s = first.startup_s * carry;
 		c->per_byte_s = first.per_byte_s * carry;
 		scale_lines(c->larger, c->nlarger, carry);
@@ -113,8 +107,7 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 
 		scale_gamma(&c->contention, factor);
 		c->reduce_s_per_byte *= factor;
-		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger,
-				     LEVEL_PARTS, high);
+		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger, LEVEL_PARTS, high);
 		c->alpha_s = first.startup_s;
 		c->beta_s_per_byte = first.per_byte_s;
 	}
@@ -134,8 +127,7 @@ static void scale_model(struct gf_model_profile *m, bool high)
 	}
 }
 
-void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net,
-			 int ranks, bool high)
+void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net, int ranks, bool high)
 {
 	scale_network(net, ranks, high);
 	scale_model(m, high);
@@ -167,18 +159,16 @@ static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 }
 
 /* The share r by which runs differ. */
-static double runs_differ(const struct gf_plan *p, double compute_s,
-			  double iteration_s)
+static double runs_differ(const struct gf_plan *p, double compute_s, double iteration_s)
 {
 	double share = iteration_s > 0 ? fmin(compute_s / iteration_s, 1) : 1;
 	double network = p->network ? p->network->drift : 0;
 
-	return fmax(GF_UNCERTAINTY_RUNS,
-		    share * p->model->drift + (1 - share) * network);
+	return fmax(GF_UNCERTAINTY_RUNS, share * p->model->drift + (1 - share) * network);
 }
 
-void gf_uncertainty_widen(const struct gf_plan *p, double compute_s,
-			  double iteration_s, double *low_s, double *high_s)
+void gf_uncertainty_widen(const struct gf_plan *p, double compute_s, double iteration_s,
+			  double *low_s, double *high_s)
 {
 	double runs = runs_differ(p, compute_s, iteration_s);
 
@@ -193,8 +183,7 @@ int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err)
 	int rc;
 
 	pr->iteration_low_s = pr->iteration_high_s = 0;
-	if (!gf_uncertainty_recorded(p->model, p->network,
-				     p->ranks + p->servers))
+	if (!gf_uncertainty_recorded(p->model, p->network, p->ranks + p->servers))
 		return 0;
 	rc = predict_end(p, false, &low, err);
 	if (rc == 0)
@@ -207,8 +196,8 @@ int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err)
 	return 0;
 }
 
-void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
-		   const struct gf_fabric *f, const struct gf_traffic *t)
+void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf_fabric *f,
+		   const struct gf_traffic *t)
 {
 	const bool sets = gf_selection_has(&p->selection, GF_SELECT_SETS);
 	struct gf_price price;
@@ -217,8 +206,8 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
 	for (i = 0; !sets && i < t->nmessages; i++) {
 		const struct gf_message *as = gf_traffic_like(t, p, i);
 		const double bytes = t->messages[i].bytes;
-		const struct gf_priced m = {as->algorithm, as->stages,
-					    as->nstages, bytes, as->codec};
+		const struct gf_priced m = {as->algorithm, as->stages, as->nstages, bytes,
+					    as->codec};
 		double least = INFINITY, most = 0;
 
 		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
@@ -228,8 +217,7 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
 			b->ranks = f->ranks > b->ranks ? f->ranks : b->ranks;
 		}
 		for (k = 0; k < price.entry->fit.npoints; k++) {
-			double size = price.scale *
-				      (double)price.entry->fit.size_bytes[k];
+			double size = price.scale * (double)price.entry->fit.size_bytes[k];
 
 			least = fmin(least, size);
 			most = fmax(most, size);
@@ -264,16 +252,14 @@ void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 
 	if (b->ranks)
 		gf_text_addf(out,
-			     "the network was measured on %d ranks; its costs "
-			     "are carried over to %d by closed forms\n",
+			     "the network was measured on %d ranks; its costs are carried over to "
+			     "%d by closed forms\n",
 			     b->measured_ranks, b->ranks);
 	if (b->most_bytes > 0)
 		gf_text_addf(out,
-			     "messages of %s%s%s lie beyond the sizes that "
-			     "were measured, %s to %s: their times are in more "
-			     "doubt\n",
-			     gf_human_size(b->least_bytes, &h[0]),
-			     several ? " to " : "",
+			     "messages of %s%s%s lie beyond the sizes that were measured, %s to "
+			     "%s: their times are in more doubt\n",
+			     gf_human_size(b->least_bytes, &h[0]), several ? " to " : "",
 			     several ? gf_human_size(b->most_bytes, &h[1]) : "",
 			     gf_human_size(b->from_bytes, &h[2]),
 			     gf_human_size(b->to_bytes, &h[3]));
@@ -290,11 +276,9 @@ static double doubt_of_network(const struct gf_plan *p)
 
 	scale_network(network, now.ranks, true);
 	high.network = network;
-	if (gf_traffic_init(&t, p, &now, NULL) == 0 &&
-	    gf_traffic_init(&then, p, &high, NULL) == 0)
+	if (gf_traffic_init(&t, p, &now, NULL) == 0 && gf_traffic_init(&then, p, &high, NULL) == 0)
 		for (i = 0; i < t.nmessages; i++)
-			most = fmax(most, message_s(&then.messages[i]) /
-						  message_s(&t.messages[i]));
+			most = fmax(most, message_s(&then.messages[i]) / message_s(&t.messages[i]));
 	gf_traffic_release(&t);
 	gf_traffic_release(&then);
 	gf_network_free(network);
@@ -316,14 +300,11 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out)
 	compute = doubt_of_model(p->model);
 	if (network < least_doubt && compute < least_doubt)
 		return;
-	gf_text_addf(
-		out,
-		"\tpredicted %s, between %s and %s by the doubt of what was "
-		"measured: %.3g %% of the network's times, %.3g %% of "
-		"compute's, and %.3g %% from run to run\n",
-		gf_human_time(pr->iteration_s, &h[0]),
-		gf_human_time(pr->iteration_low_s, &h[1]),
-		gf_human_time(pr->iteration_high_s, &h[2]), 100 * network,
-		100 * compute,
-		100 * runs_differ(p, pr->compute_s, pr->iteration_s));
+	gf_text_addf(out,
+		     "\tpredicted %s, between %s and %s by the doubt of what was measured: %.3g %% "
+		     "of the network's times, %.3g %% of compute's, and %.3g %% from run to run\n",
+		     gf_human_time(pr->iteration_s, &h[0]),
+		     gf_human_time(pr->iteration_low_s, &h[1]),
+		     gf_human_time(pr->iteration_high_s, &h[2]), 100 * network, 100 * compute,
+		     100 * runs_differ(p, pr->compute_s, pr->iteration_s));
 }

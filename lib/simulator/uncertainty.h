@@ -13,50 +13,46 @@
 /*
  * How far a prediction may be off, by what its measurements left open.
  *
- * The doubt of a fit is a share d, the hypotenuse of two others. One is how far
- * the lines are from the medians (residual_rms). The other is how far repeats
- * scatter: half of the interquartile range by the time, in the median of the
- * points. It is GF_UNCERTAINTY_MOST at most. Every cost of that entry lies
- * between its value / (1 + d) and its value * (1 + d), and so do gamma_n - 1;
- * sizes that the lines miss by more, and sizes beyond those that were measured,
- * have wider intervals (simulator/uncertainty.h). The doubt of compute is half
- * of the model's spread_s by the times of its passes.
+ * The doubt of a fit is a share d, the hypotenuse of two others. One is how far the lines are from
+ * the medians (residual_rms). The other is how far repeats scatter: half of the interquartile range
+ * by the time, in the median of the points. It is GF_UNCERTAINTY_MOST at most. Every cost of that
+ * entry lies between its value / (1 + d) and its value * (1 + d), and so do gamma_n - 1; sizes that
+ * the lines miss by more, and sizes beyond those that were measured, have wider intervals
+ * (simulator/uncertainty.h). The doubt of compute is half of the model's spread_s by the times of
+ * its passes.
  *
- * All-reduces that are carried over to other ranks by closed forms are in doubt
- * by a factor of 1 + GF_UNCERTAINTY_CARRIED for every doubling, an assumption.
+ * All-reduces that are carried over to other ranks by closed forms are in doubt by a factor of 1 +
+ * GF_UNCERTAINTY_CARRIED for every doubling, an assumption.
  *
- * A plan is predicted with all costs at their low ends, and with all at their
- * high ends: an interval, not a distribution.
+ * A plan is predicted with all costs at their low ends, and with all at their high ends: an
+ * interval, not a distribution.
  */
 #define GF_UNCERTAINTY_MOST    1.0
 #define GF_UNCERTAINTY_CARRIED 0.1
 
 /*
- * Another run differs from the profile's by a share r besides: what parts of
- * the profile that were measured at several times say (drift), of compute and
- * messages by their shares of the iteration. It is GF_UNCERTAINTY_RUNS at
- * least, an assumption: repeats of one minute on a quiet machine say nothing of
- * the next. It moves the ends of the interval, to 1 / (1 + r) and 1 + r, but no
- * cost: plans are not chosen by it.
+ * Another run differs from the profile's by a share r besides: what parts of the profile that were
+ * measured at several times say (drift), of compute and messages by their shares of the iteration.
+ * It is GF_UNCERTAINTY_RUNS at least, an assumption: repeats of one minute on a quiet machine say
+ * nothing of the next. It moves the ends of the interval, to 1 / (1 + r) and 1 + r, but no cost:
+ * plans are not chosen by it.
  */
 #define GF_UNCERTAINTY_RUNS 0.03
 
-/* May there be any in these measurements, used on so many ranks? net may be
- * NULL. */
-bool gf_uncertainty_recorded(const struct gf_model_profile *m,
-			     const struct gf_network *net, int ranks);
+/* May there be any in these measurements, used on so many ranks? net may be NULL. */
+bool gf_uncertainty_recorded(const struct gf_model_profile *m, const struct gf_network *net,
+			     int ranks);
 /* Of the surest of its entries: no plan's messages are known better. */
 double gf_uncertainty_least(const struct gf_network *net);
 
 /* Puts all of these costs and times at one end; net may be NULL. */
-void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net,
-			 int ranks, bool high);
+void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net, int ranks, bool high);
 /* Widens the interval of p's iteration by the share r. */
-void gf_uncertainty_widen(const struct gf_plan *p, double compute_s,
-			  double iteration_s, double *low_s, double *high_s);
+void gf_uncertainty_widen(const struct gf_plan *p, double compute_s, double iteration_s,
+			  double *low_s, double *high_s);
 
-/* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no
- * doubt. p has a prediction. */
+/* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no doubt. p has a
+ * prediction. */
 int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err);
 
 /* What of the messages of one plan or more was not measured as it is. */
@@ -65,8 +61,8 @@ struct gf_beyond {
 	double least_bytes, most_bytes; /* of messages beyond; or 0 */
 	int measured_ranks, ranks;      /* carried over, to so many; or 0 */
 };
-void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
-		   const struct gf_fabric *f, const struct gf_traffic *t);
+void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf_fabric *f,
+		   const struct gf_traffic *t);
 void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p);
 /* A line each for people; nothing of what was measured. */
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out);
@@ -75,29 +71,28 @@ void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out);
 void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out);
 
 /*
- * The lines of a cost at one end of its doubt (simulator/uncertainty.h). At
- * either end costs do not fall as messages grow.
+ * The lines of a cost at one end of its doubt (simulator/uncertainty.h). At either end costs do not
+ * fall as messages grow.
  *
- * Between the sizes that were measured, the end is 1 + d times the lines, or
- * one by that; where a measured time is farther from them, it is as far as that
- * from the sizes before to the sizes after.
+ * Between the sizes that were measured, the end is 1 + d times the lines, or one by that; where a
+ * measured time is farther from them, it is as far as that from the sizes before to the sizes
+ * after.
  *
- * A smaller message costs no more than the smallest that was measured. It costs
- * no less than lies between that and the least startup. A larger one costs no
- * more per byte than the largest that was measured, and no less than that with
- * the least slope. Least is two standard errors below a line through the first
- * and the last size, of times that are off by d, or by GF_UNCERTAINTY_RUNS if
+ * A smaller message costs no more than the smallest that was measured. It costs no less than lies
+ * between that and the least startup. A larger one costs no more per byte than the largest that was
+ * measured, and no less than that with the least slope. Least is two standard errors below a line
+ * through the first and the last size, of times that are off by d, or by GF_UNCERTAINTY_RUNS if
  * that is more.
  */
 
-/* The share d of a fit by so many lines; 0 without points. Lines of two points
- * each leave no residual: then it is GF_UNCERTAINTY_RUNS at least. */
+/* The share d of a fit by so many lines; 0 without points. Lines of two points each leave no
+ * residual: then it is GF_UNCERTAINTY_RUNS at least. */
 double gf_uncertainty_of_fit(const struct gf_fit *fit, size_t nlines);
 
-/* Puts a fit's lines at that end; its sizes rise. Sizes are taken together,
- * into parts_most parts or a few more. Without points nothing changes. */
+/* Puts a fit's lines at that end; its sizes rise. Sizes are taken together, into parts_most parts
+ * or a few more. Without points nothing changes. */
 void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
-			  struct gf_cost_line **larger, size_t *nlarger,
-			  size_t parts_most, bool high);
+			  struct gf_cost_line **larger, size_t *nlarger, size_t parts_most,
+			  bool high);
 
 #endif

@@ -58,8 +58,7 @@ static double cost_s(const struct gf_cost_line *l, double bytes)
 static void add(struct end *e, double from, double startup_s, double per_byte_s)
 {
 	*gf_array_push(&e->parts, &e->nparts, &e->capacity) =
-		(struct gf_cost_line){(size_t)from, startup_s, per_byte_s,
-				      NULL};
+		(struct gf_cost_line){(size_t)from, startup_s, per_byte_s, NULL};
 }
 
 /* The factor of the lines from one point to another. */
@@ -68,20 +67,18 @@ static double factor_of(const struct end *e, size_t first, size_t last)
 	double factor = e->high ? 1 + e->d : 1 / (1 + e->d);
 
 	for (; first <= last; first++) {
-		double missed = e->fit->time_s[first] /
-				gf_cost_lines_s(e->lines, bytes_at(e, first));
+		double missed =
+			e->fit->time_s[first] / gf_cost_lines_s(e->lines, bytes_at(e, first));
 
 		if (missed > 0)
-			factor = e->high ? fmax(factor, missed)
-					 : fmin(factor, missed);
+			factor = e->high ? fmax(factor, missed) : fmin(factor, missed);
 	}
 	return factor;
 }
 
-/* How much too large the slope of a line between two sizes may be, where times
- * are off by a share. */
-static double slope_error(const struct end *e, double time_s, double from,
-			  double to)
+/* How much too large the slope of a line between two sizes may be, where times are off by a
+ * share. */
+static double slope_error(const struct end *e, double time_s, double from, double to)
 {
 	const double off = 2 * sqrt(2) * fmax(e->d, GF_UNCERTAINTY_RUNS);
 
@@ -95,10 +92,7 @@ static void add_smaller(struct end *e, double factor)
 	const double time_s = factor * gf_cost_lines_s(l, first);
 	const double to = l->nlarger ? (double)l->larger->from_bytes : last;
 	double least_s =
-		fmin(fmax(l->first.startup_s -
-				  to * slope_error(e, time_s, first, to),
-			  0),
-		     time_s);
+		fmin(fmax(l->first.startup_s - to * slope_error(e, time_s, first, to), 0), time_s);
 
 	if (e->high)
 		least_s = time_s;
@@ -113,16 +107,15 @@ static void add_larger(struct end *e, double factor)
 	const double from = fmax(bytes_at(e, 0), (double)l.from_bytes);
 	const double time_s = factor * cost_s(&l, last);
 	double slope =
-		fmin(fmax(l.per_byte_s - slope_error(e, time_s, from, last), 0),
-		     time_s / last);
+		fmin(fmax(l.per_byte_s - slope_error(e, time_s, from, last), 0), time_s / last);
 
 	if (e->high)
 		slope = time_s / last;
 	add(e, last, time_s - slope * last, slope);
 }
 
-/* Costs do not fall: where a part begins below the end of the one before it,
- * it is raised at the high end, and that one is lowered at the low end. */
+/* Costs do not fall: where a part begins below the end of the one before it, it is raised at the
+ * high end, and that one is lowered at the low end. */
 static void level(struct end *e)
 {
 	double bound_s = e->high ? 0 : INFINITY;
@@ -132,13 +125,11 @@ static void level(struct end *e)
 		size_t i = e->high ? k : e->nparts - 1 - k;
 		struct gf_cost_line *p = &e->parts[i];
 		double from = (double)p->from_bytes,
-		       to = i + 1 < e->nparts ? (double)p[1].from_bytes
-					      : 2 * from,
+		       to = i + 1 < e->nparts ? (double)p[1].from_bytes : 2 * from,
 		       from_s = cost_s(p, from), to_s = cost_s(p, to);
 		bool fine = e->high ? from_s >= bound_s : to_s <= bound_s;
 
-		from_s =
-			e->high ? fmax(from_s, bound_s) : fmin(from_s, bound_s);
+		from_s = e->high ? fmax(from_s, bound_s) : fmin(from_s, bound_s);
 		to_s = e->high ? fmax(to_s, bound_s) : fmin(to_s, bound_s);
 		bound_s = e->high ? to_s : from_s;
 		if (fine)
@@ -149,13 +140,12 @@ static void level(struct end *e)
 }
 
 void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
-			  struct gf_cost_line **larger, size_t *nlarger,
-			  size_t parts_most, bool high)
+			  struct gf_cost_line **larger, size_t *nlarger, size_t parts_most,
+			  bool high)
 {
 	const struct gf_cost_lines lines = {*first, *larger, *nlarger};
 	const size_t last = fit->npoints - 1;
-	struct end e = {
-		.fit = fit, .lines = &lines, .high = high, .last = last};
+	struct end e = {.fit = fit, .lines = &lines, .high = high, .last = last};
 	size_t step = 1 + last / parts_most, i, k;
 	double from, next;
 
@@ -169,13 +159,10 @@ void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
 		factor = factor_of(&e, i, k);
 		if (i == 0)
 			add_smaller(&e, factor);
-		for (from = bytes_at(&e, i); from < bytes_at(&e, k);
-		     from = next) {
-			struct gf_cost_line l =
-				gf_cost_line_at(&lines, from, 1, &next);
+		for (from = bytes_at(&e, i); from < bytes_at(&e, k); from = next) {
+			struct gf_cost_line l = gf_cost_line_at(&lines, from, 1, &next);
 
-			add(&e, from, l.startup_s * factor,
-			    l.per_byte_s * factor);
+			add(&e, from, l.startup_s * factor, l.per_byte_s * factor);
 		}
 		if (k == last) {
 			add_larger(&e, factor);

@@ -93,8 +93,7 @@ static void clear_way(struct gf_message *m)
 	m->nstages = 0;
 }
 
-static int take_stage(struct gf_message *m, size_t *capacity, char *word,
-		      struct gf_error *err)
+static int take_stage(struct gf_message *m, size_t *capacity, char *word, struct gf_error *err)
 {
 	char *name = strchr(word, ':');
 	struct gf_stage *stage;
@@ -102,9 +101,7 @@ static int take_stage(struct gf_message *m, size_t *capacity, char *word,
 	int rc;
 
 	if (!name)
-		return gf_error_set(err, -EINVAL,
-				    "want a stage such as 4:ring, got \"%s\"",
-				    word);
+		return gf_error_set(err, -EINVAL, "want a stage such as 4:ring, got \"%s\"", word);
 	*name++ = '\0';
 	rc = gf_units_int(word, 2, INT_MAX, &factor, err);
 	if (rc)
@@ -128,23 +125,20 @@ static int take_way(struct gf_message *m, char *text, struct gf_error *err)
 	return rc;
 }
 
-int gf_train_take_ways(struct gf_plan *plan, const char *ways,
-		       struct gf_error *err)
+int gf_train_take_ways(struct gf_plan *plan, const char *ways, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(ways), *rest = copy, *one;
 	size_t n = 0;
 	int rc = 0;
 
 	while (!rc && (one = strsep(&rest, ";"))) {
-		if (n < plan->nmessages &&
-		    gf_message_is_open(&plan->messages[n]))
+		if (n < plan->nmessages && gf_message_is_open(&plan->messages[n]))
 			rc = take_way(&plan->messages[n], one, err);
 		n++;
 	}
 	if (!rc && n != plan->nmessages)
 		rc = gf_error_set(err, -EINVAL,
-				  "was written with %zu messages, the plan "
-				  "makes %zu of this run",
+				  "was written with %zu messages, the plan makes %zu of this run",
 				  n, plan->nmessages);
 	free(copy);
 	/* stages are of the plan's ranks, types agree: what a reader checks */
@@ -169,8 +163,8 @@ void gf_train_put_ways(struct gf_plan *plan, const char *ways)
 
 /* --- of the run before ---------------------------------------------------- */
 
-int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder,
-			 char **ways, struct gf_error *err)
+int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder, char **ways,
+			 struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
 	size_t bytes;
@@ -178,11 +172,9 @@ int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder,
 
 	*ways = NULL;
 	if (team->comm->rank == 0 && folder->from.ranks == team->comm->ranks) {
-		rc = gf_checkpoint_open_part(folder->dir, folder->from.step, 0,
-					     &s, err);
+		rc = gf_checkpoint_open_part(folder->dir, folder->from.step, 0, &s, err);
 		if (!rc && gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
-			rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways,
-						     err);
+			rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways, err);
 		gf_safetensors_close(&s);
 	}
 	rc = gf_team_agree(team, rc, err);
@@ -193,8 +185,7 @@ int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder,
 	return rc || !bytes ? rc : gf_team_bcast(team, *ways, bytes, err);
 }
 
-static int take_stored(const struct gf_train_config *k, struct gf_plan *plan,
-		       struct gf_error *err)
+static int take_stored(const struct gf_train_config *k, struct gf_plan *plan, struct gf_error *err)
 {
 	struct gf_team team = {.comm = k->comm};
 	char *ways;
@@ -243,8 +234,8 @@ static size_t largest_open(const struct gf_plan *plan)
 }
 
 /* Those of one codec; a size is measured once. */
-static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan,
-			const char *codec, void *data, struct gf_error *err)
+static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan, const char *codec,
+			void *data, struct gf_error *err)
 {
 	char *name = gf_xstrdup(codec);
 	struct gf_chooser *chooser = NULL;
@@ -259,8 +250,7 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan,
 
 		if (!gf_message_is_open(m) || strcmp(m->codec, name))
 			continue;
-		rc = gf_chooser_pick(chooser, gf_plan_message_elems(plan, i),
-				     data, &way, err);
+		rc = gf_chooser_pick(chooser, gf_plan_message_elems(plan, i), data, &way, err);
 		if (rc)
 			gf_error_prefix(err, "message %zu", i);
 		else
@@ -271,8 +261,7 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan,
 	return rc;
 }
 
-static int measure(const struct gf_train_config *k, struct gf_plan *plan,
-		   struct gf_error *err)
+static int measure(const struct gf_train_config *k, struct gf_plan *plan, struct gf_error *err)
 {
 	struct gf_comm *comm = k->comm;
 	struct gf_watch watch;
@@ -288,8 +277,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 	void *data = NULL;
 	int rc;
 
-	rc = comm->ops->buffer_alloc(
-		comm, elems * sizeof(float) * (size_t)plan->lanes, &data, err);
+	rc = comm->ops->buffer_alloc(comm, elems * sizeof(float) * (size_t)plan->lanes, &data, err);
 	rc = gf_comm_agree(comm, rc, err);
 	if (rc)
 		return rc;
@@ -297,8 +285,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 	watch.self.phase = GF_PHASE_CALL;
 	for (i = 0; !rc && i < plan->nmessages; i++)
 		if (gf_message_is_open(&plan->messages[i]))
-			rc = choose_coded(&c, plan, plan->messages[i].codec,
-					  data, err);
+			rc = choose_coded(&c, plan, plan->messages[i].codec, data, err);
 	if (rc && rc != -EINVAL && rc != -ENOTSUP && rc != -ENOMEM)
 		gf_watch_leave(&watch, rc, err);
 	gf_watch_release(&watch);
@@ -316,8 +303,7 @@ static void use(struct gf_plan *plan, bool open_only, const char *plain)
 		if (open_only && !gf_message_is_open(m))
 			continue;
 		free(m->algorithm);
-		m->algorithm = gf_xstrdup(gf_codec_is_plain(m->codec) ? plain
-								      : "ring");
+		m->algorithm = gf_xstrdup(gf_codec_is_plain(m->codec) ? plain : "ring");
 	}
 }
 
@@ -326,8 +312,7 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 	use(plan, open_only, "library");
 }
 
-int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
-		    struct gf_error *err)
+int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan, struct gf_error *err)
 {
 	double began_s;
 	int rc = 0;

@@ -20,12 +20,10 @@ _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
 #define DEFAULT_BATCH      16
 #define DEFAULT_RATE       0.1
 #define DEFAULT_RATE_BATCH 64
-/* Of convolutions without batch normalisation: by 0.1 cifar100-cnn ends where
- * no unit is active. */
+/* Of convolutions without batch normalisation: by 0.1 cifar100-cnn ends where no unit is active. */
 #define PLAIN_RATE 0.02
-/* Values for language models: recurrent layers want large steps, bounded
- * against the rare huge gradient. Their weights do not bear decay at such a
- * rate. */
+/* Values for language models: recurrent layers want large steps, bounded against the rare huge
+ * gradient. Their weights do not bear decay at such a rate. */
 #define TEXT_RATE      4
 #define TEXT_CLIP_NORM 5
 /* Of SGD with attention, where by 4 the loss is soon infinite. */
@@ -63,9 +61,8 @@ static int check(const struct gf_training *t, struct gf_error *err)
 
 	if (t->schedule == GF_SCHEDULE_STEP && !t->ndrops)
 		return gf_error_set(err, -EINVAL,
-				    "schedule \"step\": want the epochs at "
-				    "which the rate drops (drop_epochs, "
-				    "--drop-epochs)");
+				    "schedule \"step\": want the epochs at which the rate drops "
+				    "(drop_epochs, --drop-epochs)");
 	rc = gf_augment_parse(t->augment, &augment, err);
 	if (rc) {
 		gf_error_prefix(err, "--augment");
@@ -85,16 +82,14 @@ static bool has_layer(const struct gf_model *m, enum gf_layer_type type)
 
 static double usual_rate(const struct gf_model *m)
 {
-	const bool plain = has_layer(m, GF_LAYER_CONV) &&
-			   !has_layer(m, GF_LAYER_BATCHNORM);
+	const bool plain = has_layer(m, GF_LAYER_CONV) && !has_layer(m, GF_LAYER_BATCHNORM);
 
 	return plain ? PLAIN_RATE : DEFAULT_RATE;
 }
 
-/* The gradients of attention and of norms are of unlike sizes, and SGD's rate
- * suits few of them. A selection that corrects momentum, or has its own, wants
- * an optimiser with momentum all the same, and one whose elements come seldom
- * wants none that goes by their squares. */
+/* The gradients of attention and of norms are of unlike sizes, and SGD's rate suits few of them. A
+ * selection that corrects momentum, or has its own, wants an optimiser with momentum all the same,
+ * and one whose elements come seldom wants none that goes by their squares. */
 static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
 			       const struct gf_selection *s)
 {
@@ -113,8 +108,8 @@ static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
 /* What the optimiser itself wants; an unknown one is refused later. */
 static void fill_for_optimizer(struct gf_training *t)
 {
-	const struct gf_optimizer_ops *ops = gf_optimizer_find(
-		t->optimizer ? t->optimizer : defaults.optimizer, NULL);
+	const struct gf_optimizer_ops *ops =
+		gf_optimizer_find(t->optimizer ? t->optimizer : defaults.optimizer, NULL);
 	struct gf_training own;
 
 	if (!ops)
@@ -132,8 +127,8 @@ static void fill_for_optimizer(struct gf_training *t)
 /* No document shall say what nothing heeds. */
 static void fill_defaults(struct gf_training *t)
 {
-	const struct gf_optimizer_ops *ops = gf_optimizer_find(
-		t->optimizer ? t->optimizer : defaults.optimizer, NULL);
+	const struct gf_optimizer_ops *ops =
+		gf_optimizer_find(t->optimizer ? t->optimizer : defaults.optimizer, NULL);
 	struct gf_training rest = defaults;
 
 	if (ops && !(ops->settings & GF_OPTIM_MOMENTUM))
@@ -149,8 +144,7 @@ static void fill_for_text(struct gf_training *t, const struct gf_model *m)
 
 	gf_training_init(&text);
 	if (isnan(t->rate)) {
-		text.rate = has_layer(m, GF_LAYER_ATTENTION) ? ATTENTION_RATE
-							     : TEXT_RATE;
+		text.rate = has_layer(m, GF_LAYER_ATTENTION) ? ATTENTION_RATE : TEXT_RATE;
 		text.rate_batch = DEFAULT_RATE_BATCH;
 	}
 	text.weight_decay = 0;
@@ -175,30 +169,25 @@ static double momentum_of(const struct gf_training *t)
 }
 
 /* A rate in place of the default one. */
-static void set_rate(struct gf_training *t, double rate, double peak,
-		     struct gf_text *out)
+static void set_rate(struct gf_training *t, double rate, double peak, struct gf_text *out)
 {
 	if (fabs(rate - peak) < 1e-9 * peak)
 		return;
 	t->rate = rate;
 	t->rate_batch = NAN;
-	gf_text_addf(out, "peak rate %.3g (--lr) instead of %.3g, ", rate,
-		     peak);
+	gf_text_addf(out, "peak rate %.3g (--lr) instead of %.3g, ", rate, peak);
 }
 
 /*
- * What the plan's way to exchange gradients bears of momentum and rate
- * (doc/optimizer_bounds.h), where the user has not set the rate, and a remark.
- * A rate suits the batch that it is for, and a smaller one of this run at that
- * one's peak; a larger batch calls for more, and bears no more. An optimiser
- * without momentum normalises its steps, and the curvature does not bound its
- * rate.
+ * What the plan's way to exchange gradients bears of momentum and rate (doc/optimizer_bounds.h),
+ * where the user has not set the rate, and a remark. A rate suits the batch that it is for, and a
+ * smaller one of this run at that one's peak; a larger batch calls for more, and bears no more. An
+ * optimiser without momentum normalises its steps, and the curvature does not bound its rate.
  */
 static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 {
 	struct gf_training *t = &k->training;
-	const struct gf_optimizer_ops *ops =
-		gf_optimizer_find(t->optimizer, NULL);
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(t->optimizer, NULL);
 	const double before = momentum_of(t), peak = gf_train_peak(k);
 	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
 	struct gf_text why = {0}, out = {0};
@@ -212,26 +201,20 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	if (t->clip_norm > 0)
 		wants.share = wants.clipped;
 	if (!own->optimizer && ops->nesterov)
-		gf_text_addf(&out, "optimizer %s (--optimizer) instead of %s, ",
-			     t->optimizer, defaults.optimizer);
+		gf_text_addf(&out, "optimizer %s (--optimizer) instead of %s, ", t->optimizer,
+			     defaults.optimizer);
 	if (before > wants.momentum) {
 		if (isnan(own->momentum) && isnan(own->rate))
 			t->momentum = wants.momentum;
-		gf_text_addf(&out, "momentum %g (--momentum) %s %g, ",
-			     wants.momentum,
-			     t->momentum < before ? "instead of"
-						  : "would do better than",
-			     before);
+		gf_text_addf(&out, "momentum %g (--momentum) %s %g, ", wants.momentum,
+			     t->momentum < before ? "instead of" : "would do better than", before);
 	}
 	if (isnan(own->rate))
-		set_rate(t,
-			 fmin(peak, wants.share * t->rate) *
-				 (1 - momentum_of(t)) / (1 - usual),
+		set_rate(t, fmin(peak, wants.share * t->rate) * (1 - momentum_of(t)) / (1 - usual),
 			 peak, &out);
 	else if (wants.share < 1)
 		gf_text_addf(&out,
-			     "at most %.2g times a rate that suits dense "
-			     "gradients is stable, ",
+			     "at most %.2g times a rate that suits dense gradients is stable, ",
 			     wants.share);
 	if (out.length)
 		gf_text_addf(&out, "because %s", why.data);
@@ -246,9 +229,8 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 
 	if (isnan(t->rate) && !isnan(t->rate_batch))
 		return gf_error_set(err, -EINVAL,
-				    "rate: want a peak (--lr) for the batch of "
-				    "%g (for_batch, --lr-batch) that it is "
-				    "meant for",
+				    "rate: want a peak (--lr) for the batch of %g (for_batch, "
+				    "--lr-batch) that it is meant for",
 				    t->rate_batch);
 	fill_for_attention(t, k->model, &k->plan->selection);
 	if (!t->optimizer && isnan(t->rate))
@@ -288,8 +270,7 @@ struct gf_optim_config gf_train_optim(const struct gf_training *t)
 
 size_t gf_train_global_batch(const struct gf_train_config *k)
 {
-	return (size_t)k->plan->ranks * k->training.batch *
-	       k->training.accumulate;
+	return (size_t)k->plan->ranks * k->training.batch * k->training.accumulate;
 }
 
 double gf_train_peak(const struct gf_train_config *k)
@@ -300,7 +281,6 @@ double gf_train_peak(const struct gf_train_config *k)
 		return t->rate;
 	/* what one update sees */
 	return gf_rate_scaled(t->rate, t->rate_batch,
-			      (double)gf_train_global_batch(k) /
-				      k->plan->ranks *
+			      (double)gf_train_global_batch(k) / k->plan->ranks *
 				      gf_plan_group_ranks(k->plan));
 }

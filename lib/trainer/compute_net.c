@@ -16,13 +16,13 @@ struct net {
 	struct gf_train_net_config config;
 	struct gf_net *net;
 	struct gf_loader *loader;
-	const struct gf_batch *batch; /* the loader's, of this step; NULL */
-	size_t step, part; /* of the batch; which micro-batch it is */
+	const struct gf_batch *batch;       /* the loader's, of this step; NULL */
+	size_t step, part;                  /* of the batch; which micro-batch it is */
 	struct gf_train_device *device;     /* NULL: the host */
 	struct gf_train_device_batch there; /* the batch, on the device, */
 	bool is_there;                      /* if it is */
-	float *running; /* the host's, of a net on a device */
-	double scale;   /* that the net was told; 0: none */
+	float *running;                     /* the host's, of a net on a device */
+	double scale;                       /* that the net was told; 0: none */
 };
 
 static bool serves(const struct gf_train_net_config *k)
@@ -47,8 +47,7 @@ static int take(struct net *n, size_t step, size_t part, struct gf_error *err)
 	return gf_loader_take(n->loader, step, part, &n->batch, err);
 }
 
-static int load(struct gf_compute *c, size_t step, size_t part,
-		struct gf_error *err)
+static int load(struct gf_compute *c, size_t step, size_t part, struct gf_error *err)
 {
 	struct net *n = c->priv;
 	int rc = 0;
@@ -58,8 +57,7 @@ static int load(struct gf_compute *c, size_t step, size_t part,
 	if (!n->batch || n->step != step || n->part != part)
 		rc = take(n, step, part, err);
 	if (!rc)
-		gf_net_set_samples(n->net, n->config.seed,
-				   n->batch->first_sample);
+		gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 	return rc;
 }
 
@@ -80,8 +78,7 @@ static int send(struct net *n, size_t batch, struct gf_error *err)
 	return rc;
 }
 
-/* The next batch goes to the device beside the pass that is under way, if the
- * loader has it. */
+/* The next batch goes to the device beside the pass that is under way, if the loader has it. */
 static int send_next(struct net *n, struct gf_error *err)
 {
 	const bool last = n->part + 1 == n->config.accumulate;
@@ -95,8 +92,8 @@ static int send_next(struct net *n, struct gf_error *err)
 	return rc ? rc : send(n, n->config.batch, err);
 }
 
-/* A captured pass keeps the scale that it was captured with, so a new scale
- * gives up captured passes. */
+/* A captured pass keeps the scale that it was captured with, so a new scale gives up captured
+ * passes. */
 static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 {
 	struct net *n = c->priv;
@@ -109,19 +106,16 @@ static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 }
 
 /* Forward and loss of the batch's first `batch` samples. */
-static int compute(struct net *n, size_t batch, bool training,
-		   struct gf_error *err)
+static int compute(struct net *n, size_t batch, bool training, struct gf_error *err)
 {
 	const struct gf_train_net_config *k = &n->config;
-	int rc = k->backend->forward(n->net, k->params, n->batch->values, batch,
-				     training, err);
+	int rc = k->backend->forward(n->net, k->params, n->batch->values, batch, training, err);
 
 	return rc ? rc : k->backend->loss(n->net, n->batch->labels, err);
 }
 
 /* The same on the device, where the batch is. */
-static int compute_there(struct net *n, size_t batch, bool training,
-			 struct gf_error *err)
+static int compute_there(struct net *n, size_t batch, bool training, struct gf_error *err)
 {
 	const struct gf_train_device_pass pass = {
 		.backend = n->config.backend,
@@ -135,8 +129,7 @@ static int compute_there(struct net *n, size_t batch, bool training,
 	return gf_train_device_forward(n->device, &pass, err);
 }
 
-static int pass(struct net *n, size_t batch, bool training,
-		struct gf_error *err)
+static int pass(struct net *n, size_t batch, bool training, struct gf_error *err)
 {
 	int rc = 0;
 
@@ -161,8 +154,7 @@ static int forward(struct gf_compute *c, struct gf_error *err)
 	return rc;
 }
 
-static int result(struct gf_compute *c, double *loss, size_t *correct,
-		  struct gf_error *err)
+static int result(struct gf_compute *c, double *loss, size_t *correct, struct gf_error *err)
 {
 	struct net *n = c->priv;
 	int rc;
@@ -175,9 +167,8 @@ static int result(struct gf_compute *c, double *loss, size_t *correct,
 	return rc ? rc : n->config.backend->result(n->net, loss, correct, err);
 }
 
-static int backward(struct gf_compute *c, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ctx, size_t tensor),
+		    void *ctx, struct gf_error *err)
 {
 	struct net *n = c->priv;
 	const struct gf_train_net_config *k = &n->config;
@@ -188,14 +179,11 @@ static int backward(struct gf_compute *c, float *grads,
 	if (serves(k))
 		return 0;
 	if (n->device)
-		return gf_train_device_backward(n->device, grads, on_grad, ctx,
-						err);
-	return k->backend->backward(n->net, k->params, grads, on_grad, ctx,
-				    err);
+		return gf_train_device_backward(n->device, grads, on_grad, ctx, err);
+	return k->backend->backward(n->net, k->params, grads, on_grad, ctx, err);
 }
 
-static int backward_early(struct gf_compute *c, float *grads,
-			  struct gf_error *err)
+static int backward_early(struct gf_compute *c, float *grads, struct gf_error *err)
 {
 	struct net *n = c->priv;
 
@@ -215,9 +203,7 @@ static int updated(struct gf_compute *c, struct gf_error *err)
 {
 	struct net *n = c->priv;
 
-	return n->device && !n->config.stays
-		       ? gf_train_device_join(n->device, err)
-		       : 0;
+	return n->device && !n->config.stays ? gf_train_device_join(n->device, err) : 0;
 }
 
 /* --- what is kept where --------------------------------------------------- */
@@ -238,8 +224,7 @@ int gf_compute_fetch(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device || !count)
 		return 0;
-	return gf_train_device_copy(n->device, n->running, own, count,
-				    GF_GPU_TO_HOST, err);
+	return gf_train_device_copy(n->device, n->running, own, count, GF_GPU_TO_HOST, err);
 }
 
 /* Running statistics for the following passes. */
@@ -251,8 +236,7 @@ static int set_running(struct net *n, const float *from, struct gf_error *err)
 	if (!count)
 		return 0;
 	if (n->device)
-		return gf_train_device_copy(n->device, own, from, count,
-					    GF_GPU_TO_DEVICE, err);
+		return gf_train_device_copy(n->device, own, from, count, GF_GPU_TO_DEVICE, err);
 	memcpy(own, from, count * sizeof(*own));
 	return 0;
 }
@@ -264,9 +248,8 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device)
 		return 0;
-	rc = gf_train_device_copy(
-		n->device, gf_compute_arrays(c).params, n->config.params,
-		gf_model_param_count(n->config.model), GF_GPU_TO_DEVICE, err);
+	rc = gf_train_device_copy(n->device, gf_compute_arrays(c).params, n->config.params,
+				  gf_model_param_count(n->config.model), GF_GPU_TO_DEVICE, err);
 	return rc ? rc : set_running(n, n->running, err);
 }
 
@@ -274,8 +257,7 @@ struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c)
 {
 	const struct net *n = c->priv;
 
-	return n->device ? gf_train_device_arrays(n->device)
-			 : (struct gf_train_arrays){0};
+	return n->device ? gf_train_device_arrays(n->device) : (struct gf_train_arrays){0};
 }
 
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
@@ -284,16 +266,14 @@ struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 	struct gf_optim_watch watch = {NULL, NULL};
 
 	if (n->device && !n->config.stays)
-		watch = (struct gf_optim_watch){gf_train_device_changed,
-						n->device};
+		watch = (struct gf_optim_watch){gf_train_device_changed, n->device};
 	return watch;
 }
 
 /* --- tests ---------------------------------------------------------------- */
 
 /* A batch that was taken ahead for the next step is taken again. */
-static int test_share(struct net *n, struct gf_score *score,
-		      struct gf_error *err)
+static int test_share(struct net *n, struct gf_score *score, struct gf_error *err)
 {
 	const struct gf_train_net_config *k = &n->config;
 	size_t number, right, count;
@@ -302,16 +282,14 @@ static int test_share(struct net *n, struct gf_score *score,
 
 	for (number = 0;; number++) {
 		let_go(n);
-		rc = gf_loader_take_test(n->loader, number, &n->batch, &count,
-					 err);
+		rc = gf_loader_take_test(n->loader, number, &n->batch, &count, err);
 		if (rc || !count)
 			break;
 		rc = pass(n, count, false, err);
 		rc = rc ? rc : k->backend->result(n->net, &loss, &right, err);
 		if (rc)
 			break;
-		score->loss +=
-			loss * (double)(count * gf_dataset_labels(k->data));
+		score->loss += loss * (double)(count * gf_dataset_labels(k->data));
 		score->correct += right;
 		score->top_correct += gf_net_top_correct(n->net);
 	}
@@ -319,8 +297,8 @@ static int test_share(struct net *n, struct gf_score *score,
 	return rc;
 }
 
-int gf_compute_test(struct gf_compute *c, const float *running,
-		    struct gf_score *score, struct gf_error *err)
+int gf_compute_test(struct gf_compute *c, const float *running, struct gf_score *score,
+		    struct gf_error *err)
 {
 	struct net *n = c->priv;
 	size_t nrunning;
@@ -405,8 +383,7 @@ static void use_rooms(struct net *n, struct gf_batch *room)
 	size_t i;
 
 	for (i = 0; i < GF_LOADER_BATCHES; i++) {
-		struct gf_train_device_room r =
-			gf_train_device_room(n->device, i);
+		struct gf_train_device_room r = gf_train_device_room(n->device, i);
 
 		room[i] = (struct gf_batch){r.values, r.labels, 0};
 	}
@@ -437,8 +414,8 @@ static void open_loader(struct net *n)
 	});
 }
 
-int gf_compute_net(const struct gf_train_net_config *config,
-		   struct gf_compute *c, struct gf_error *err)
+int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *c,
+		   struct gf_error *err)
 {
 	struct net *n = gf_xcalloc(1, sizeof(*n));
 	size_t count;
@@ -457,16 +434,15 @@ int gf_compute_net(const struct gf_train_net_config *config,
 	if (rc)
 		return rc;
 	open_loader(n);
-	rc = config->backend->net_new(
-		config->model, config->batch,
-		&(struct gf_net_options){
-			.threads = config->threads,
-			.labels = gf_dataset_labels(config->data),
-			.precision = config->precision,
-			.gpu = config->gpu,
-			.stream = config->stream,
-		},
-		&n->net, err);
+	rc = config->backend->net_new(config->model, config->batch,
+				      &(struct gf_net_options){
+					      .threads = config->threads,
+					      .labels = gf_dataset_labels(config->data),
+					      .precision = config->precision,
+					      .gpu = config->gpu,
+					      .stream = config->stream,
+				      },
+				      &n->net, err);
 	if (rc)
 		return rc;
 	gf_net_set_smoothing(n->net, (float)config->smoothing);

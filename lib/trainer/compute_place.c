@@ -28,10 +28,10 @@ int gf_train_place_check(const char *device, struct gf_error *err)
 
 	if (!rc || (rc == -ENOENT && on_host(device)))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "--device: want auto, cpu, cuda, cuda:N or a "
-			    "backend of this build, got \"%s\"",
-			    device);
+	return gf_error_set(
+		err, -EINVAL,
+		"--device: want auto, cpu, cuda, cuda:N or a backend of this build, got \"%s\"",
+		device);
 }
 
 /* --- GPUs ------------------------------------------------------------------
@@ -44,28 +44,26 @@ static int missing(const struct gf_train_devices *d, struct gf_error *err)
 	if (!d->gpus.count(&why))
 		return gf_error_set(err, -ENODEV, "%s", why.text);
 	if (!d->backend)
-		return gf_error_set(err, -ENODEV,
-				    "this build computes nothing on GPUs: it "
-				    "was made without cuDNN");
+		return gf_error_set(
+			err, -ENODEV,
+			"this build computes nothing on GPUs: it was made without cuDNN");
 	return 0;
 }
 
-/* Libraries that are not there and memory that does not suffice show when a net
- * is made. */
-static int try_net(const struct gf_train_place *p,
-		   const struct gf_train_wish *w, struct gf_error *err)
+/* Libraries that are not there and memory that does not suffice show when a net is made. */
+static int try_net(const struct gf_train_place *p, const struct gf_train_wish *w,
+		   struct gf_error *err)
 {
 	struct gf_net *net = NULL;
 	int rc;
 
 	if (!w->model)
 		return 0;
-	rc = p->backend->net_new(
-		w->model, w->batch,
-		&(struct gf_net_options){.precision = w->precision,
-					 .gpu = p->at.gpu,
-					 .stream = p->at.stream},
-		&net, err);
+	rc = p->backend->net_new(w->model, w->batch,
+				 &(struct gf_net_options){.precision = w->precision,
+							  .gpu = p->at.gpu,
+							  .stream = p->at.stream},
+				 &net, err);
 	if (!rc)
 		p->backend->net_free(net);
 	return rc;
@@ -73,8 +71,8 @@ static int try_net(const struct gf_train_place *p,
 
 /* This rank's own. */
 static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
-		    const struct gf_train_devices *d, size_t index,
-		    struct gf_train_place *p, struct gf_error *err)
+		    const struct gf_train_devices *d, size_t index, struct gf_train_place *p,
+		    struct gf_error *err)
 {
 	int rc = missing(d, err);
 
@@ -101,11 +99,11 @@ const char *gf_train_between_hosts(int transport)
 	return by_host(transport) ? gf_train_transports[transport] : NULL;
 }
 
-/* Collective. If NCCL was asked for and cannot be used, the run is refused;
- * else the reason is a note. */
+/* Collective. If NCCL was asked for and cannot be used, the run is refused; else the reason is a
+ * note. */
 static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
-			    const struct gf_train_devices *d,
-			    struct gf_train_place *p, struct gf_error *err)
+			    const struct gf_train_devices *d, struct gf_train_place *p,
+			    struct gf_error *err)
 {
 	struct gf_error why = {""};
 	int rc = 0;
@@ -115,8 +113,8 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 	if (w->by_host)
 		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);
 	rc = rc ? rc
-		: gf_own_gpu_nccl(&d->gpus, w->group ? w->group : comm,
-				  p->at.gpu, &p->at.nccl, &why);
+		: gf_own_gpu_nccl(&d->gpus, w->group ? w->group : comm, p->at.gpu, &p->at.nccl,
+				  &why);
 	/* groups find out by themselves, and all go one way */
 	rc = w->group ? gf_comm_agree(comm, rc, &why) : rc;
 	if (!rc)
@@ -125,8 +123,7 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
 		return gf_error_set(err, rc, "--transport nccl: %s", why.text);
 	if (!p->note && comm->ranks > 1)
-		p->note =
-			gf_xasprintf("gradients go by the host: %s", why.text);
+		p->note = gf_xasprintf("gradients go by the host: %s", why.text);
 	return 0;
 }
 
@@ -136,8 +133,8 @@ struct used {
 };
 
 /* How many ranks use this rank's GPU. */
-static int count_sharing(struct gf_comm *comm, const struct gf_gpu *gpu,
-			 int *sharing, struct gf_error *err)
+static int count_sharing(struct gf_comm *comm, const struct gf_gpu *gpu, int *sharing,
+			 struct gf_error *err)
 {
 	struct used own = {.host = comm->host}, *all;
 	int r, rc;
@@ -147,15 +144,14 @@ static int count_sharing(struct gf_comm *comm, const struct gf_gpu *gpu,
 	rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
 	*sharing = 0;
 	for (r = 0; r < comm->ranks && !rc; r++)
-		*sharing += all[r].host == own.host &&
-			    strcmp(all[r].pci, own.pci) == 0;
+		*sharing += all[r].host == own.host && strcmp(all[r].pci, own.pci) == 0;
 	free(all);
 	return rc;
 }
 
 static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
-		   const struct gf_train_devices *d, size_t index,
-		   struct gf_train_place *p, struct gf_error *err)
+		   const struct gf_train_devices *d, size_t index, struct gf_train_place *p,
+		   struct gf_error *err)
 {
 	int sharing, rc;
 
@@ -166,10 +162,8 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 		return rc;
 	}
 	if (sharing > 1)
-		p->note = gf_xasprintf("%d ranks share GPU %d (%s): they slow "
-				       "each other",
-				       sharing, p->at.gpu->index,
-				       p->at.gpu->name);
+		p->note = gf_xasprintf("%d ranks share GPU %d (%s): they slow each other", sharing,
+				       p->at.gpu->index, p->at.gpu->name);
 	rc = choose_transport(comm, w, d, p, err);
 	if (rc)
 		gf_train_place_close(p);
@@ -181,8 +175,7 @@ static void add_note(struct gf_train_place *p, const char *text)
 {
 	char *others = p->note;
 
-	p->note = gf_xasprintf("%s%s%s", text, others ? "; " : "",
-			       others ? others : "");
+	p->note = gf_xasprintf("%s%s%s", text, others ? "; " : "", others ? others : "");
 	free(others);
 }
 
@@ -207,10 +200,9 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 	if (comm->ranks > 1 && gf_priority_crowded(comm, threads))
 		gf_priority_give_way();
 	if (share + 0.01 < threads)
-		p->note = gf_xasprintf(
-			"ranks of %d compute thread%s have %.4g processors "
-			"each: they slow each other",
-			threads, threads == 1 ? "" : "s", share);
+		p->note = gf_xasprintf("ranks of %d compute thread%s have %.4g processors each: "
+				       "they slow each other",
+				       threads, threads == 1 ? "" : "s", share);
 	if (backend->slow && strcmp(w->device, backend->name) != 0)
 		add_note(p, backend->slow);
 	return 0;
@@ -219,10 +211,8 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 			struct gf_train_place *p, struct gf_error *err)
 {
-	const struct gf_train_devices here = {gf_gpus_here,
-					      gf_backend_find("cuda")};
-	const struct gf_train_devices *d =
-		wish->devices ? wish->devices : &here;
+	const struct gf_train_devices here = {gf_gpus_here, gf_backend_find("cuda")};
+	const struct gf_train_devices *d = wish->devices ? wish->devices : &here;
 	struct gf_error why = {""};
 	size_t index;
 	int rc;
@@ -232,17 +222,16 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 		return use_gpu(comm, wish, d, index, p, err);
 	if (strcmp(wish->device, "auto") == 0) {
 		rc = use_gpu(comm, wish, d, GF_ANY_GPU, p, &why);
-		if (rc &&
-		    (comm->broken || wish->transport == GF_TRANSPORT_NCCL))
+		if (rc && (comm->broken || wish->transport == GF_TRANSPORT_NCCL))
 			*err = why;
 		if (!rc || comm->broken || wish->transport == GF_TRANSPORT_NCCL)
 			return rc;
 	}
 	if (wish->transport == GF_TRANSPORT_NCCL)
-		return gf_error_set(err, -EINVAL,
-				    "--transport nccl: it moves gradients of "
-				    "GPUs, and --device is %s",
-				    wish->device);
+		return gf_error_set(
+			err, -EINVAL,
+			"--transport nccl: it moves gradients of GPUs, and --device is %s",
+			wish->device);
 	rc = use_host(comm, wish, on_host(wish->device), p, err);
 	if (!rc && why.text[0] && d->gpus.count(NULL)) {
 		gf_error_prefix(&why, "computing on the CPU");
@@ -260,8 +249,7 @@ void gf_train_place_close(struct gf_train_place *p)
 	*p = (struct gf_train_place){0};
 }
 
-int gf_train_place_take(struct gf_train_config *config,
-			const struct gf_train_wish *wish,
+int gf_train_place_take(struct gf_train_config *config, const struct gf_train_wish *wish,
 			struct gf_train_place *p, struct gf_error *err)
 {
 	struct gf_train_wish w = *wish;
@@ -278,10 +266,9 @@ int gf_train_place_take(struct gf_train_config *config,
 		return rc;
 	if (config->place.graphs && !p->at.gpu) {
 		gf_train_place_close(p);
-		return gf_error_set(
-			err, strcmp(w.device, "auto") ? -EINVAL : -ENODEV,
-			"--cuda-graph: it captures what GPUs compute, and this "
-			"run computes on the CPU");
+		return gf_error_set(err, strcmp(w.device, "auto") ? -EINVAL : -ENODEV,
+				    "--cuda-graph: it captures what GPUs compute, and this run "
+				    "computes on the CPU");
 	}
 	p->at.graphs = p->at.gpu && !config->no_graphs;
 	config->backend = p->backend;

@@ -16,8 +16,7 @@ struct replay {
 	double update_s;
 };
 
-static int load(struct gf_compute *c, size_t step, size_t part,
-		struct gf_error *err)
+static int load(struct gf_compute *c, size_t step, size_t part, struct gf_error *err)
 {
 	(void)c;
 	(void)step;
@@ -26,8 +25,7 @@ static int load(struct gf_compute *c, size_t step, size_t part,
 	return 0;
 }
 
-/* Forward reaches a tensor; the time that it waits there delays all that
- * follows. */
+/* Forward reaches a tensor; the time that it waits there delays all that follows. */
 static void need(struct replay *r, const struct gf_compute *c, size_t tensor)
 {
 	double began_s;
@@ -54,8 +52,7 @@ static int forward(struct gf_compute *c, struct gf_error *err)
 	return 0;
 }
 
-static int result(struct gf_compute *c, double *loss, size_t *correct,
-		  struct gf_error *err)
+static int result(struct gf_compute *c, double *loss, size_t *correct, struct gf_error *err)
 {
 	(void)c;
 	(void)err;
@@ -64,11 +61,10 @@ static int result(struct gf_compute *c, double *loss, size_t *correct,
 	return 0;
 }
 
-/* Every moment is counted from the start of forward: an oversleep of one
- * gradient does not move the next. */
-static int backward(struct gf_compute *c, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+/* Every moment is counted from the start of forward: an oversleep of one gradient does not move the
+ * next. */
+static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ctx, size_t tensor),
+		    void *ctx, struct gf_error *err)
 {
 	struct replay *r = c->priv;
 	const struct gf_model_profile *m = r->model;
@@ -111,8 +107,7 @@ static const struct gf_compute_ops replay_ops = {
 	.close = close_replay,
 };
 
-void gf_compute_replay(const struct gf_plan *plan, bool serves,
-		       struct gf_compute *c)
+void gf_compute_replay(const struct gf_plan *plan, bool serves, struct gf_compute *c)
 {
 	struct replay *r = gf_xcalloc(1, sizeof(*r));
 

@@ -10,8 +10,7 @@
 /* A graph, and the gradients that it makes: of the pass's list. */
 struct piece {
 	struct gf_gpu_graph *graph;
-	size_t end; /* after the last one; the first is the previous piece's end
-		     */
+	size_t end; /* after the last one; the first is the previous piece's end */
 };
 
 struct passes {
@@ -35,8 +34,7 @@ int gf_train_graphs_new(const struct gf_train_graphs_config *config,
 	size_t i;
 
 	if (!config->gpu->ops->capture_begin)
-		return gf_error_set(err, -ENOTSUP,
-				    "%s captures no graphs of what it is given",
+		return gf_error_set(err, -ENOTSUP, "%s captures no graphs of what it is given",
 				    config->gpu->ops->name);
 	g = gf_xcalloc(1, sizeof(*g));
 	g->k = *config;
@@ -45,8 +43,7 @@ int gf_train_graphs_new(const struct gf_train_graphs_config *config,
 		g->cut[i] = config->cut[i];
 	g->passes = gf_xcalloc(config->keys, sizeof(*g->passes));
 	for (i = 0; i < config->keys; i++)
-		g->passes[i].tensors =
-			gf_xcalloc(config->ntensors + 1, sizeof(size_t));
+		g->passes[i].tensors = gf_xcalloc(config->ntensors + 1, sizeof(size_t));
 	*graphs = g;
 	return 0;
 }
@@ -86,13 +83,11 @@ void gf_train_graphs_free(struct gf_train_graphs *g)
 }
 
 /* Launches one piece of a pass, then reports the gradients that it makes. */
-static int launch(struct gf_train_graphs *g, const struct passes *p,
-		  size_t piece, const struct gf_train_pass *pass,
-		  struct gf_error *err)
+static int launch(struct gf_train_graphs *g, const struct passes *p, size_t piece,
+		  const struct gf_train_pass *pass, struct gf_error *err)
 {
 	size_t i = piece ? p->pieces[piece - 1].end : 0;
-	int rc = g->k.gpu->ops->graph_launch(g->k.gpu, g->k.stream,
-					     p->pieces[piece].graph, err);
+	int rc = g->k.gpu->ops->graph_launch(g->k.gpu, g->k.stream, p->pieces[piece].graph, err);
 
 	for (; !rc && pass->on_grad && i < p->pieces[piece].end; i++)
 		pass->on_grad(pass->ctx, p->tensors[i]);
@@ -112,8 +107,7 @@ struct capture {
 
 static void open_piece(struct capture *c)
 {
-	c->rc = c->g->k.gpu->ops->capture_begin(c->g->k.gpu, c->g->k.stream,
-						c->err);
+	c->rc = c->g->k.gpu->ops->capture_begin(c->g->k.gpu, c->g->k.stream, c->err);
 	c->open = !c->rc;
 }
 
@@ -121,15 +115,13 @@ static void end_piece(struct capture *c, struct gf_error *err)
 {
 	struct gf_gpu_graph *graph = NULL;
 	struct piece *piece;
-	int rc = c->g->k.gpu->ops->capture_end(c->g->k.gpu, c->g->k.stream,
-					       &graph, err);
+	int rc = c->g->k.gpu->ops->capture_end(c->g->k.gpu, c->g->k.stream, &graph, err);
 
 	c->open = false;
 	c->rc = c->rc ? c->rc : rc;
 	if (rc)
 		return;
-	piece = gf_array_push(&c->p->pieces, &c->p->npieces,
-			      &c->p->pieces_capacity);
+	piece = gf_array_push(&c->p->pieces, &c->p->npieces, &c->p->pieces_capacity);
 	*piece = (struct piece){graph, c->p->ntensors};
 }
 
@@ -149,8 +141,8 @@ static void made(void *ctx, size_t tensor)
 		open_piece(c);
 }
 
-static int capture(struct gf_train_graphs *g, struct passes *p,
-		   const struct gf_train_pass *pass, struct gf_error *err)
+static int capture(struct gf_train_graphs *g, struct passes *p, const struct gf_train_pass *pass,
+		   struct gf_error *err)
 {
 	struct capture c = {.g = g, .p = p, .pass = pass, .err = err};
 	struct gf_error ignored;
@@ -181,8 +173,8 @@ static void tell(void *ctx, size_t tensor)
 		pass->on_grad(pass->ctx, tensor);
 }
 
-int gf_train_graphs_run(struct gf_train_graphs *g, size_t key,
-			const struct gf_train_pass *pass, struct gf_error *err)
+int gf_train_graphs_run(struct gf_train_graphs *g, size_t key, const struct gf_train_pass *pass,
+			struct gf_error *err)
 {
 	struct passes *p = g ? &g->passes[key] : NULL;
 	size_t i;

@@ -8,9 +8,8 @@
 #include "cuda/gpu.h"
 
 /*
- * When the parts of a step began and ended on a device: timed events on the
- * stream that computes, of the step that is being enqueued and of the one
- * before.
+ * When the parts of a step began and ended on a device: timed events on the stream that computes,
+ * of the step that is being enqueued and of the one before.
  */
 enum gf_train_mark {
 	GF_MARK_BEGUN,
@@ -36,10 +35,10 @@ struct gf_train_durations {
 int gf_train_marks_open(struct gf_train_marks *k, struct gf_error *err);
 void gf_train_marks_close(struct gf_train_marks *k);
 /* Marks how far the stream is in the step. */
-int gf_train_mark(struct gf_train_marks *k, size_t step,
-		  enum gf_train_mark mark, struct gf_error *err);
+int gf_train_mark(struct gf_train_marks *k, size_t step, enum gf_train_mark mark,
+		  struct gf_error *err);
 /* Reads the durations of a step that has ended. */
-int gf_train_marks_read(struct gf_train_marks *k, size_t step,
-			struct gf_train_durations *d, struct gf_error *err);
+int gf_train_marks_read(struct gf_train_marks *k, size_t step, struct gf_train_durations *d,
+			struct gf_error *err);
 
 #endif

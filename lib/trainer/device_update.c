@@ -10,8 +10,7 @@
 
 /* --- the rules ------------------------------------------------------------ */
 
-static struct gf_sgd_step step_of(const struct gf_train_update *u, double lr,
-				  float scale)
+static struct gf_sgd_step step_of(const struct gf_train_update *u, double lr, float scale)
 {
 	const struct gf_optim_config *c = &u->host->config;
 
@@ -25,8 +24,7 @@ static struct gf_sgd_step step_of(const struct gf_train_update *u, double lr,
 }
 
 static void step_sgd(struct gf_train_update *u, double lr, float scale,
-		     const struct gf_gpu_gate *gate, const float *grads,
-		     float *params)
+		     const struct gf_gpu_gate *gate, const float *grads, float *params)
 {
 	size_t i;
 
@@ -36,16 +34,13 @@ static void step_sgd(struct gf_train_update *u, double lr, float scale,
 
 		if (r->excluded)
 			o.weight_decay = 0;
-		u->gpu->kernels->sgd_f32(u->stream, &o, gate, grads + r->first,
-					 params + r->first,
-					 (float *)u->slots[0] + r->first,
-					 r->count_elems);
+		u->gpu->kernels->sgd_f32(u->stream, &o, gate, grads + r->first, params + r->first,
+					 (float *)u->slots[0] + r->first, r->count_elems);
 	}
 }
 
 static void step_lars(struct gf_train_update *u, double lr, float scale,
-		      const struct gf_gpu_gate *gate, const float *grads,
-		      float *params)
+		      const struct gf_gpu_gate *gate, const float *grads, float *params)
 {
 	const struct gf_optim_config *c = &u->host->config;
 	const bool inside = u->host->ops->rate_inside;
@@ -58,8 +53,7 @@ static void step_lars(struct gf_train_update *u, double lr, float scale,
 		.work = u->work,
 	};
 
-	u->gpu->kernels->lars_f32(u->stream, &o, &u->tensors, gate, grads,
-				  params, u->slots[0]);
+	u->gpu->kernels->lars_f32(u->stream, &o, &u->tensors, gate, grads, params, u->slots[0]);
 }
 
 /* Offsets, pieces and exclusions of the tensors, in one piece of memory. */
@@ -77,20 +71,16 @@ static int open_lars(struct gf_train_update *u, struct gf_error *err)
 		const struct gf_optim_range *r = &u->host->ranges[i];
 
 		offsets[i + 1] = offsets[i] + r->count_elems;
-		pieces[i + 1] = pieces[i] + (r->count_elems + GF_GPU_PIECE -
-					     1) / GF_GPU_PIECE;
+		pieces[i + 1] = pieces[i] + (r->count_elems + GF_GPU_PIECE - 1) / GF_GPU_PIECE;
 		plain[i] = r->excluded;
 	}
 	u->tensors.count = n;
 	u->tensors.npieces = pieces[n];
 	rc = ops->alloc(u->gpu, size_bytes, &u->table, err);
 	rc = rc ? rc
-		: ops->alloc(u->gpu,
-			     u->gpu->kernels->lars_work_bytes(&u->tensors),
-			     &u->work, err);
+		: ops->alloc(u->gpu, u->gpu->kernels->lars_work_bytes(&u->tensors), &u->work, err);
 	rc = rc ? rc
-		: ops->copy(u->gpu, u->stream, u->table, table, size_bytes,
-			    GF_GPU_TO_DEVICE, err);
+		: ops->copy(u->gpu, u->stream, u->table, table, size_bytes, GF_GPU_TO_DEVICE, err);
 	rc = rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
 	u->tensors.offsets = u->table;
 	u->tensors.pieces = (const size_t *)u->table + n + 1;
@@ -100,8 +90,7 @@ static int open_lars(struct gf_train_update *u, struct gf_error *err)
 }
 
 static void step_adamw(struct gf_train_update *u, double lr, float scale,
-		       const struct gf_gpu_gate *gate, const float *grads,
-		       float *params)
+		       const struct gf_gpu_gate *gate, const float *grads, float *params)
 {
 	const struct gf_optim_config *c = &u->host->config;
 	const struct gf_adamw_rule rule = {
@@ -118,25 +107,22 @@ static void step_adamw(struct gf_train_update *u, double lr, float scale,
 	for (i = 0; i < u->host->nranges; i++) {
 		const struct gf_optim_range *r = &u->host->ranges[i];
 
-		k->adamw_f32(u->stream, u->work, r->excluded, gate->skip,
-			     grads + r->first, params + r->first,
-			     (float *)u->slots[0] + r->first,
+		k->adamw_f32(u->stream, u->work, r->excluded, gate->skip, grads + r->first,
+			     params + r->first, (float *)u->slots[0] + r->first,
 			     (float *)u->slots[1] + r->first, r->count_elems);
 	}
 }
 
 static int open_adamw(struct gf_train_update *u, struct gf_error *err)
 {
-	return u->gpu->ops->alloc(u->gpu, sizeof(struct gf_adamw_step),
-				  &u->work, err);
+	return u->gpu->ops->alloc(u->gpu, sizeof(struct gf_adamw_step), &u->work, err);
 }
 
 static const struct rule {
 	bool pieces; /* also of some of a gradient */
 	int (*open)(struct gf_train_update *u, struct gf_error *err);
 	void (*step)(struct gf_train_update *u, double lr, float scale,
-		     const struct gf_gpu_gate *gate, const float *grads,
-		     float *params);
+		     const struct gf_gpu_gate *gate, const float *grads, float *params);
 } rules[] = {
 	[GF_OPTIM_SGD] = {true, NULL, step_sgd},
 	[GF_OPTIM_LARS] = {false, open_lars, step_lars},
@@ -148,29 +134,25 @@ static const struct rule *rule_of(const char *name)
 {
 	const struct gf_optimizer_ops *ops = gf_optimizer_find(name, NULL);
 
-	return ops && ops->kernel != GF_OPTIM_NO_KERNEL ? &rules[ops->kernel]
-							: NULL;
+	return ops && ops->kernel != GF_OPTIM_NO_KERNEL ? &rules[ops->kernel] : NULL;
 }
 
 int gf_train_update_check(const struct gf_optim_config *c, struct gf_error *err)
 {
 	if (!rule_of(c->name))
-		return gf_error_set(err, -ENOTSUP,
-				    "optimizer \"%s\" is not computed on GPUs",
+		return gf_error_set(err, -ENOTSUP, "optimizer \"%s\" is not computed on GPUs",
 				    c->name);
 	return 0;
 }
 
-int gf_train_update_check_pieces(const struct gf_optim_config *c,
-				 struct gf_error *err)
+int gf_train_update_check_pieces(const struct gf_optim_config *c, struct gf_error *err)
 {
 	int rc = gf_train_update_check(c, err);
 
 	if (rc || rule_of(c->name)->pieces)
 		return rc;
 	return gf_error_set(err, -ENOTSUP,
-			    "optimizer \"%s\" of some of the gradients is not "
-			    "computed on GPUs",
+			    "optimizer \"%s\" of some of the gradients is not computed on GPUs",
 			    c->name);
 }
 
@@ -179,9 +161,8 @@ int gf_train_update_check_pieces(const struct gf_optim_config *c,
 static int open_clip(struct gf_train_update *u, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
-	int rc = ops->alloc(
-		u->gpu, u->gpu->kernels->clip_work_bytes(u->host->count_elems),
-		&u->clip_work, err);
+	int rc = ops->alloc(u->gpu, u->gpu->kernels->clip_work_bytes(u->host->count_elems),
+			    &u->clip_work, err);
 
 	return rc ? rc : ops->alloc(u->gpu, sizeof(float), &u->factor, err);
 }
@@ -195,16 +176,12 @@ int gf_train_update_open(struct gf_train_update *u, struct gf_error *err)
 
 	for (k = 0; u->host->ops->slots[k] && !rc; k++) {
 		rc = ops->alloc(u->gpu, size_bytes, &u->slots[k], err);
-		rc = rc ? rc
-			: ops->zero(u->gpu, u->stream, u->slots[k], size_bytes,
-				    err);
+		rc = rc ? rc : ops->zero(u->gpu, u->stream, u->slots[k], size_bytes, err);
 	}
 	if (!rc && u->host->ops->counts)
-		rc = ops->alloc(u->gpu, sizeof(*u->steps), (void **)&u->steps,
-				err);
+		rc = ops->alloc(u->gpu, sizeof(*u->steps), (void **)&u->steps, err);
 	if (!rc && u->host->ops->counts)
-		rc = ops->zero(u->gpu, u->stream, u->steps, sizeof(*u->steps),
-			       err);
+		rc = ops->zero(u->gpu, u->stream, u->steps, sizeof(*u->steps), err);
 	if (!rc && rule->open)
 		rc = rule->open(u, err);
 	if (!rc && u->host->config.clip_norm > 0)
@@ -230,9 +207,8 @@ void gf_train_update_close(struct gf_train_update *u)
 	memset(u, 0, sizeof(*u));
 }
 
-void gf_train_update_step(struct gf_train_update *u, double lr, float scale,
-			  const uint32_t *skip, const float *grads,
-			  float *params)
+void gf_train_update_step(struct gf_train_update *u, double lr, float scale, const uint32_t *skip,
+			  const float *grads, float *params)
 {
 	const struct gf_gpu_clip clip = {
 		.scale = scale,
@@ -243,8 +219,7 @@ void gf_train_update_step(struct gf_train_update *u, double lr, float scale,
 	const struct gf_gpu_gate gate = {skip, u->factor};
 
 	if (u->factor)
-		u->gpu->kernels->clip_f32(u->stream, &clip, grads,
-					  u->host->count_elems, u->factor);
+		u->gpu->kernels->clip_f32(u->stream, &clip, grads, u->host->count_elems, u->factor);
 	rule_of(u->host->ops->name)->step(u, lr, scale, &gate, grads, params);
 }
 
@@ -274,21 +249,14 @@ static void step_piece(void *ctx, const struct gf_optim_common *c)
 		.nesterov = p->u->host->ops->nesterov,
 	};
 
-	p->u->gpu->kernels->sgd_f32(
-		p->u->stream, &o, &p->gate, c->grad, p->params + c->first,
-		(float *)p->u->slots[0] + c->first, c->count_elems);
+	p->u->gpu->kernels->sgd_f32(p->u->stream, &o, &p->gate, c->grad, p->params + c->first,
+				    (float *)p->u->slots[0] + c->first, c->count_elems);
 }
 
-void gf_train_update_pieces(struct gf_train_update *u, double lr, float scale,
-			    const uint32_t *skip,
-			    const struct gf_optim_piece *pieces, size_t npieces,
-			    float *params)
+void gf_train_update_pieces(struct gf_train_update *u, double lr, float scale, const uint32_t *skip,
+			    const struct gf_optim_piece *pieces, size_t npieces, float *params)
 {
-	struct pieces p = {.u = u,
-			   .lr = lr,
-			   .scale = scale,
-			   .gate.skip = skip,
-			   .params = params};
+	struct pieces p = {.u = u, .lr = lr, .scale = scale, .gate.skip = skip, .params = params};
 	const struct gf_gpu_clip clip = {
 		.scale = (float)lr * scale, /* which the factor stands for */
 		.norm = lr * u->host->config.clip_norm,
@@ -299,8 +267,7 @@ void gf_train_update_pieces(struct gf_train_update *u, double lr, float scale,
 	if (u->factor && npieces) {
 		last--;
 		u->gpu->kernels->clip_f32(u->stream, &clip, pieces->grad,
-					  (size_t)(last->grad - pieces->grad) +
-						  last->count_elems,
+					  (size_t)(last->grad - pieces->grad) + last->count_elems,
 					  u->factor);
 		p.gate.scale = u->factor;
 	}
@@ -309,8 +276,7 @@ void gf_train_update_pieces(struct gf_train_update *u, double lr, float scale,
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-static int copy(struct gf_train_update *u, enum gf_gpu_copy kind,
-		struct gf_error *err)
+static int copy(struct gf_train_update *u, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	size_t size_bytes = u->host->count_elems * sizeof(float), k;
@@ -319,14 +285,12 @@ static int copy(struct gf_train_update *u, enum gf_gpu_copy kind,
 	int rc = 0;
 
 	if (u->steps)
-		rc = ops->copy(u->gpu, u->stream, up ? u->steps : own,
-			       up ? own : u->steps, sizeof(*own), kind, err);
+		rc = ops->copy(u->gpu, u->stream, up ? u->steps : own, up ? own : u->steps,
+			       sizeof(*own), kind, err);
 
 	for (k = 0; u->host->ops->slots[k] && !rc; k++)
-		rc = ops->copy(u->gpu, u->stream,
-			       up ? u->slots[k] : u->host->slot[k],
-			       up ? u->host->slot[k] : u->slots[k], size_bytes,
-			       kind, err);
+		rc = ops->copy(u->gpu, u->stream, up ? u->slots[k] : u->host->slot[k],
+			       up ? u->host->slot[k] : u->slots[k], size_bytes, kind, err);
 	return rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
 }
 

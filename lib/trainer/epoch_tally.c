@@ -24,19 +24,15 @@ void gf_tally_release(struct gf_tally *t)
 
 void gf_tally_state(struct gf_tally *t, struct gf_state *s)
 {
-	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_loss", "F64",
-			   &t->epoch_loss, 1)
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_loss", "F64", &t->epoch_loss, 1)->rule =
+		GF_STATE_RESTART;
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_correct", "U64", &t->epoch_correct, 1)
 		->rule = GF_STATE_RESTART;
-	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_correct", "U64",
-			   &t->epoch_correct, 1)
-		->rule = GF_STATE_RESTART;
-	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_steps", "U64",
-			   &t->epoch_steps, 1)
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_steps", "U64", &t->epoch_steps, 1)
 		->rule = GF_STATE_RESTART;
 }
 
-void gf_tally_note(struct gf_tally *t, size_t step,
-		   const struct gf_step_outcome *outcome)
+void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome *outcome)
 {
 	struct gf_train_row *row = &t->rows[t->pending];
 
@@ -47,8 +43,7 @@ void gf_tally_note(struct gf_tally *t, size_t step,
 		.seconds = outcome->seconds,
 		.loss_scale = outcome->loss_scale,
 		.skipped = outcome->skipped,
-		.samples_per_s =
-			(double)t->ranks * (double)t->batch / outcome->seconds,
+		.samples_per_s = (double)t->ranks * (double)t->batch / outcome->seconds,
 	};
 	t->own.loss[t->pending] = outcome->loss;
 	t->own.correct[t->pending] = outcome->correct;
@@ -73,22 +68,17 @@ static int find_bad(const struct gf_tally *t, struct gf_error *err)
 	int r;
 
 	for (r = 0; r < t->ranks; r++)
-		if (t->all[r].bad_step &&
-		    (!bad || t->all[r].bad_step < bad->bad_step))
+		if (t->all[r].bad_step && (!bad || t->all[r].bad_step < bad->bad_step))
 			bad = &t->all[r];
 	if (!bad)
 		return 0;
-	return gf_error_set(err, 1,
-			    "the loss is %s in step %llu on rank %d: training "
-			    "has diverged",
+	return gf_error_set(err, 1, "the loss is %s in step %llu on rank %d: training has diverged",
 			    isnan(bad->bad_loss) ? "not a number" : "infinite",
-			    (unsigned long long)bad->bad_step,
-			    (int)(bad - t->all));
+			    (unsigned long long)bad->bad_step, (int)(bad - t->all));
 }
 
-int gf_tally_meet(struct gf_tally *t, struct gf_team *team,
-		  struct gf_train_row **rows, size_t *nrows,
-		  struct gf_error *err)
+int gf_tally_meet(struct gf_tally *t, struct gf_team *team, struct gf_train_row **rows,
+		  size_t *nrows, struct gf_error *err)
 {
 	size_t i;
 	int r, rc;
@@ -140,8 +130,7 @@ struct gf_train_row gf_tally_epoch(struct gf_tally *t)
 	return row;
 }
 
-int gf_tally_sum(struct gf_team *team, struct gf_score *score,
-		 struct gf_error *err)
+int gf_tally_sum(struct gf_team *team, struct gf_score *score, struct gf_error *err)
 {
 	size_t ranks = (size_t)team->comm->ranks, r;
 	struct gf_score *all = gf_xcalloc(ranks, sizeof(*all));

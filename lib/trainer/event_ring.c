@@ -19,10 +19,8 @@ void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages)
 	t->ring = gf_xcalloc(GF_TIMELINE_STEPS, sizeof(*t->ring));
 	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
 		t->ring[i].gradient_s = gf_xcalloc(ntensors, sizeof(double));
-		t->ring[i].late =
-			gf_xcalloc(nmessages, sizeof(*t->ring[i].late));
-		t->ring[i].messages =
-			gf_xcalloc(nmessages, sizeof(*t->ring[i].messages));
+		t->ring[i].late = gf_xcalloc(nmessages, sizeof(*t->ring[i].late));
+		t->ring[i].messages = gf_xcalloc(nmessages, sizeof(*t->ring[i].messages));
 	}
 }
 
@@ -57,8 +55,7 @@ void gf_timeline_close(struct gf_timeline *t)
 	t->parts.load_s += s->load_s;
 	t->parts.compute_s += s->backward_s - s->start_s - s->late_s;
 	t->parts.update_s += s->end_s - s->exchanged_s - s->outer_s;
-	t->parts.exposed_s +=
-		s->exchanged_s - s->backward_s + s->late_s + s->outer_s;
+	t->parts.exposed_s += s->exchanged_s - s->backward_s + s->late_s + s->outer_s;
 	t->parts.handling_s += s->handling_s;
 }
 
@@ -73,8 +70,7 @@ size_t gf_timeline_count(const struct gf_timeline *t)
 	return t->nsteps < GF_TIMELINE_STEPS ? t->nsteps : GF_TIMELINE_STEPS;
 }
 
-const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t,
-					   size_t i)
+const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t, size_t i)
 {
 	size_t oldest = t->nsteps - gf_timeline_count(t);
 
@@ -86,8 +82,7 @@ size_t gf_timeline_settled(const struct gf_timeline *t)
 {
 	size_t oldest = t->nsteps - gf_timeline_count(t);
 	/* a run too short for a warm-up loses its first half to it */
-	size_t warmup =
-		t->nsteps >= 2 * WARMUP_STEPS ? WARMUP_STEPS : t->nsteps / 2;
+	size_t warmup = t->nsteps >= 2 * WARMUP_STEPS ? WARMUP_STEPS : t->nsteps / 2;
 
 	return warmup > oldest ? warmup - oldest : 0;
 }

@@ -7,9 +7,8 @@
 #include "runtime/work.h"
 
 /*
- * The times of events on this rank, for the last steps of a run. They are kept
- * in a ring, so that a run of any length is recorded at a bounded cost. Times
- * are gf_clock_s.
+ * The times of events on this rank, for the last steps of a run. They are kept in a ring, so that a
+ * run of any length is recorded at a bounded cost. Times are gf_clock_s.
  */
 #define GF_TIMELINE_STEPS 512
 
@@ -32,21 +31,21 @@ struct gf_step_times {
 	/* nmessages: the same, one by one; each in forward, none at once */
 	struct gf_step_wait *late;
 	double *gradient_s; /* ntensors: when each gradient was there */
-	/* The step whose gradient this one applied: its messages, and when its
-	 * forward began; NAN if there was none. */
+	/* The step whose gradient this one applied: its messages, and when its forward began; NAN
+	 * if there was none. */
 	double applied_start_s;
 	struct gf_message_times *messages; /* nmessages */
 };
 
-/* The compute thread's time in the parts of steps, summed over the steps. The
- * parts follow each other. */
+/* The compute thread's time in the parts of steps, summed over the steps. The parts follow each
+ * other. */
 struct gf_step_parts {
 	double load_s;    /* waiting for the loader */
 	double compute_s; /* forward and backward */
 	double update_s;
 	double exposed_s;  /* waiting for messages */
-	double handling_s; /* of exposed_s: while the communication thread was
-			    * at selection, packing, scaling, codecs */
+	double handling_s; /* of exposed_s: while the communication thread was at selection,
+			    * packing, scaling, codecs */
 };
 
 struct gf_timeline {
@@ -66,10 +65,9 @@ void gf_timeline_close(struct gf_timeline *t);
 const struct gf_step_times *gf_timeline_last(const struct gf_timeline *t);
 /* Steps that can be looked at, and the i-th of them, oldest first. */
 size_t gf_timeline_count(const struct gf_timeline *t);
-const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t,
-					   size_t i);
-/* The index of the first such step after the warm-up: caches, page faults and
- * the network's connections settle in the first steps of a run. */
+const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t, size_t i);
+/* The index of the first such step after the warm-up: caches, page faults and the network's
+ * connections settle in the first steps of a run. */
 size_t gf_timeline_settled(const struct gf_timeline *t);
 
 #endif

@@ -39,8 +39,8 @@ static int make_events(struct gf_grad_stage *s, struct gf_error *err)
 	return rc;
 }
 
-int gf_stage_new(const struct gf_stage_config *config,
-		 struct gf_grad_stage **stage, struct gf_error *err)
+int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **stage,
+		 struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = config->gpu->ops;
 	const size_t n = config->ntensors;
@@ -49,9 +49,7 @@ int gf_stage_new(const struct gf_stage_config *config,
 
 	s->k = *config;
 	s->offsets = gf_xmemdup(config->offsets, (n + 1) * sizeof(*s->offsets));
-	s->piece_elems =
-		(config->piece_bytes ? config->piece_bytes : PIECE_BYTES) /
-		sizeof(float);
+	s->piece_elems = (config->piece_bytes ? config->piece_bytes : PIECE_BYTES) / sizeof(float);
 	if (!s->piece_elems)
 		s->piece_elems = 1;
 	s->come = gf_xcalloc(n + 1, sizeof(struct gf_gpu_event *));
@@ -100,17 +98,15 @@ void gf_stage_to(struct gf_grad_stage *s, float *host_grads)
 	s->asked = s->arrived = 0;
 }
 
-static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream,
-		float *to, const float *from, size_t count,
-		enum gf_gpu_copy kind, struct gf_error *err)
+static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream, float *to, const float *from,
+		size_t count, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	size_t n;
 	int rc = 0;
 
 	for (; count && !rc; to += n, from += n, count -= n) {
 		n = count < s->piece_elems ? count : s->piece_elems;
-		rc = s->k.gpu->ops->copy(s->k.gpu, stream, to, from,
-					 n * sizeof(float), kind, err);
+		rc = s->k.gpu->ops->copy(s->k.gpu, stream, to, from, n * sizeof(float), kind, err);
 	}
 	return rc;
 }
@@ -155,8 +151,7 @@ int gf_stage_look(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err)
 	return rc;
 }
 
-int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor,
-		     struct gf_error *err)
+int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err)
 {
 	struct gf_backoff backoff = {.beside_compute = true};
 	double began_s = 0;
@@ -168,14 +163,11 @@ int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor,
 			return rc;
 		if (began_s == 0)
 			began_s = gf_clock_s();
-		if (s->k.timeout_s > 0 &&
-		    gf_clock_s() - began_s > s->k.timeout_s)
-			return gf_error_set(err, -ETIMEDOUT,
-					    "GPU %d: the gradient of tensor "
-					    "%zu has not come for %g s",
-					    s->k.gpu->index,
-					    s->order[s->arrived],
-					    s->k.timeout_s);
+		if (s->k.timeout_s > 0 && gf_clock_s() - began_s > s->k.timeout_s)
+			return gf_error_set(
+				err, -ETIMEDOUT,
+				"GPU %d: the gradient of tensor %zu has not come for %g s",
+				s->k.gpu->index, s->order[s->arrived], s->k.timeout_s);
 		gf_backoff_wait(&backoff);
 	}
 }
@@ -189,12 +181,11 @@ static int upload(struct gf_grad_stage *s, struct gf_error *err)
 	s->first = s->end = 0;
 	if (!count)
 		return 0;
-	return copy(s, s->up, s->k.params + first, s->k.host_params + first,
-		    count, GF_GPU_TO_DEVICE, err);
+	return copy(s, s->up, s->k.params + first, s->k.host_params + first, count,
+		    GF_GPU_TO_DEVICE, err);
 }
 
-int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count,
-		struct gf_error *err)
+int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count, struct gf_error *err)
 {
 	int rc = 0;
 

@@ -51,20 +51,17 @@ void gf_stage_free(struct gf_grad_stage *s);
 void gf_stage_to(struct gf_grad_stage *s, float *host_grads);
 int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err);
 int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err);
-/* 1: the next one, in the order of down, lies on the host; 0: all have come;
- * or a negative errno: -ETIMEDOUT. */
-int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor,
-		     struct gf_error *err);
+/* 1: the next one, in the order of down, lies on the host; 0: all have come; or a negative errno:
+ * -ETIMEDOUT. */
+int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err);
 /* gf_stage_arrived without waiting: 0 also if the next one has not come yet. */
-int gf_stage_look(struct gf_grad_stage *s, size_t *tensor,
-		  struct gf_error *err);
+int gf_stage_look(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err);
 
-/* Parameters first to first + count - 1 have new values. Neighbours are
- * gathered until they are worth a copy. */
-int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count,
-		struct gf_error *err);
-/* Uploads the gathered parameters; work that is enqueued on the compute stream
- * from now on sees all of them. */
+/* Parameters first to first + count - 1 have new values. Neighbours are gathered until they are
+ * worth a copy. */
+int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count, struct gf_error *err);
+/* Uploads the gathered parameters; work that is enqueued on the compute stream from now on sees all
+ * of them. */
 int gf_stage_join(struct gf_grad_stage *s, struct gf_error *err);
 
 #endif

@@ -22,14 +22,13 @@ static int check(const struct gf_train_config *k, struct gf_error *err)
 
 	if (!isnan(k->training.ema_decay))
 		return gf_error_set(err, -EINVAL,
-				    "--ema: want none with period %s, whose "
-				    "tests are of the parameters of the last "
-				    "outer exchange",
+				    "--ema: want none with period %s, whose tests are of the "
+				    "parameters of the last outer exchange",
 				    name);
 	if (k->reshard)
 		return gf_error_set(err, -EINVAL,
-				    "--reshard: want none with period %s, "
-				    "whose groups have parameters of their own",
+				    "--reshard: want none with period %s, whose groups have "
+				    "parameters of their own",
 				    name);
 	return 0;
 }
@@ -44,8 +43,7 @@ int gf_train_split(struct gf_train_config *k, struct gf_error *err)
 	rc = check(k, err);
 	if (rc)
 		return rc;
-	rc = gf_comm_split(k->comm, k->plan->period.group_ranks, &whole,
-			   &k->group, err);
+	rc = gf_comm_split(k->comm, k->plan->period.group_ranks, &whole, &k->group, err);
 	if (!rc) {
 		k->undivided = k->comm;
 		k->comm = whole;
@@ -73,8 +71,7 @@ void gf_groups_lost(const struct gf_train_config *k)
 
 /* --- opening and closing -------------------------------------------------- */
 
-const struct gf_plan *gf_groups_plan(struct gf_groups *g,
-				     const struct gf_train_config *k)
+const struct gf_plan *gf_groups_plan(struct gf_groups *g, const struct gf_train_config *k)
 {
 	if (!is_used(k))
 		return k->plan;
@@ -88,9 +85,8 @@ struct gf_comm *gf_groups_comm(const struct gf_train_config *k)
 	return k->group ? k->group : k->comm;
 }
 
-int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
-		   float *params, struct gf_compute *compute,
-		   struct gf_error *err)
+int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k, float *params,
+		   struct gf_compute *compute, struct gf_error *err)
 {
 	struct gf_outer_env env = {
 		.comm = k->comm,
@@ -105,8 +101,7 @@ int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
 	g->owns_params = !params;
 	/* a replay has no parameters: zeros take their way */
 	g->params = params ? params
-			   : gf_xcalloc(gf_model_profile_elems(k->plan->model),
-					sizeof(*g->params));
+			   : gf_xcalloc(gf_model_profile_elems(k->plan->model), sizeof(*g->params));
 	env.params = g->params;
 	return gf_outer_open(&g->outer, &env, err);
 }
@@ -122,8 +117,7 @@ void gf_groups_close(struct gf_groups *g)
 	*g = (struct gf_groups){0};
 }
 
-struct gf_team gf_groups_team(const struct gf_groups *g,
-			      const struct gf_train_config *k)
+struct gf_team gf_groups_team(const struct gf_groups *g, const struct gf_train_config *k)
 {
 	if (!g->outer)
 		return gf_method_team(g->method);
@@ -147,8 +141,8 @@ void gf_groups_state(struct gf_groups *g, struct gf_state *s)
 		gf_state_add_own(s, &g->common.items[i]);
 }
 
-int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k,
-		    int rc, struct gf_error *err)
+int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k, int rc,
+		    struct gf_error *err)
 {
 	struct gf_team team = gf_groups_team(g, k);
 
@@ -173,8 +167,8 @@ int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err)
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* The parameters have changed on the host. A device's running statistics go
- * with them, and so come first. */
+/* The parameters have changed on the host. A device's running statistics go with them, and so come
+ * first. */
 static int send(struct gf_groups *g, struct gf_error *err)
 {
 	int rc = g->compute ? gf_compute_fetch(g->compute, err) : 0;
@@ -182,8 +176,7 @@ static int send(struct gf_groups *g, struct gf_error *err)
 	return rc || !g->compute ? rc : gf_compute_send(g->compute, err);
 }
 
-int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
-		   struct gf_error *err)
+int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes, struct gf_error *err)
 {
 	uint64_t sent;
 	bool changed;
@@ -204,8 +197,7 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
 
 uint64_t gf_groups_sent_bytes(const struct gf_groups *g)
 {
-	return gf_exchange_totals(gf_method_team(g->method).exchange)
-		       .sent_bytes +
+	return gf_exchange_totals(gf_method_team(g->method).exchange).sent_bytes +
 	       (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0);
 }
 
@@ -216,8 +208,8 @@ uint64_t gf_groups_dense_bytes(const struct gf_groups *g)
 		.dense_bytes;
 }
 
-int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *k,
-		     size_t step, struct gf_error *err)
+int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *k, size_t step,
+		     struct gf_error *err)
 {
 	int rc;
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decoupled all-reduce (Zhang et al. 2023, "DeAR: Accelerating Distributed Deep
- * Learning with Fine-Grained All-Reduce Pipelining"): the reduce-scatter of a
- * split message overlaps backward, its all-gather the next step's forward. The
- * all-gathers go in the order in which forward needs them, the last message's
- * first; forward waits for each where it reads the first of its tensors.
+ * Decoupled all-reduce (Zhang et al. 2023, "DeAR: Accelerating Distributed Deep Learning with
+ * Fine-Grained All-Reduce Pipelining"): the reduce-scatter of a split message overlaps backward,
+ * its all-gather the next step's forward. The all-gathers go in the order in which forward needs
+ * them, the last message's first; forward waits for each where it reads the first of its tensors.
  *
- * A step that may be skipped, or that clips at a norm, has no such order. It
- * must look at the whole gradient before any of it is applied, and so waits for
- * all of it.
+ * A step that may be skipped, or that clips at a norm, has no such order. It must look at the whole
+ * gradient before any of it is applied, and so waits for all of it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -46,8 +44,7 @@ void gf_method_late_open(struct gf_method *m)
 	l->applied = gf_xcalloc(plan->nmessages, sizeof(*l->applied));
 	l->waits = gf_xcalloc(plan->nmessages, sizeof(*l->waits));
 	for (i = 0; i < plan->nmessages; i++) {
-		for (t = plan->messages[i].first; t <= plan->messages[i].last;
-		     t++)
+		for (t = plan->messages[i].first; t <= plan->messages[i].last; t++)
 			l->message[t] = i;
 	}
 }
@@ -59,8 +56,8 @@ void gf_method_late_close(struct gf_method *m)
 	free(m->late.waits);
 }
 
-/* Messages are waited for and applied by all ranks with the same sums: a bad
- * one is found by all at the same. */
+/* Messages are waited for and applied by all ranks with the same sums: a bad one is found by all at
+ * the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
 	struct gf_select_sums sums;
@@ -72,8 +69,8 @@ static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 	(void)gf_exchange_sums(m->made, message, &sums, &bad, err);
 	if (bad.found)
 		return gf_method_refuse(m, m->made->number, bad, err);
-	gf_update_some(&m->updater, m->late.lr, sums.pieces->first,
-		       sums.pieces->count_elems, m->made->grads, sums.share);
+	gf_update_some(&m->updater, m->late.lr, sums.pieces->first, sums.pieces->count_elems,
+		       m->made->grads, sums.share);
 	return 0;
 }
 
@@ -91,9 +88,7 @@ static void take_up(struct gf_method *m, size_t message)
 	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
 	waited_s = l->waits[message].end_s - began_s;
 	l->waited_s += waited_s;
-	l->handling_s +=
-		fmin(waited_s,
-		     gf_exchange_totals(m->exchange).handling_s - handled_s);
+	l->handling_s += fmin(waited_s, gf_exchange_totals(m->exchange).handling_s - handled_s);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
 }

@@ -18,14 +18,11 @@ struct stretch {
 	struct gf_train_times times; /* of the run, before it */
 };
 
-static struct gf_train_times times_of(const struct gf_timeline *timeline,
-				      const struct gf_method *m)
+static struct gf_train_times times_of(const struct gf_timeline *timeline, const struct gf_method *m)
 {
-	struct gf_totals totals =
-		gf_exchange_totals(gf_method_team(m).exchange);
+	struct gf_totals totals = gf_exchange_totals(gf_method_team(m).exchange);
 
-	return (struct gf_train_times){timeline->parts, totals.hooks_s,
-				       totals.coding_s};
+	return (struct gf_train_times){timeline->parts, totals.hooks_s, totals.coding_s};
 }
 
 static struct gf_train_times times_now(const struct gf_trainer *t)
@@ -54,8 +51,8 @@ static struct stretch stretch_from(const struct gf_trainer *t, size_t step)
 /* --- what is told --------------------------------------------------------- */
 
 /* Rank 0 alone tells; should it fail, all stop. */
-static int tell(struct gf_trainer *t, const struct gf_train_row *rows,
-		size_t nrows, struct gf_error *err)
+static int tell(struct gf_trainer *t, const struct gf_train_row *rows, size_t nrows,
+		struct gf_error *err)
 {
 	const struct gf_train_watch *w = &t->config->watch;
 	size_t i;
@@ -99,10 +96,10 @@ static int tell_steps(struct gf_trainer *t, struct gf_error *err)
 	return tell(t, rows, nrows, err);
 }
 
-/* A resumed epoch's losses are those of all its steps, its time is that of
- * the steps which were run here. */
-static int tell_epoch(struct gf_trainer *t, size_t step,
-		      const struct stretch *here, struct gf_error *err)
+/* A resumed epoch's losses are those of all its steps, its time is that of the steps which were run
+ * here. */
+static int tell_epoch(struct gf_trainer *t, size_t step, const struct stretch *here,
+		      struct gf_error *err)
 {
 	struct gf_train_row *row = &t->result->train;
 	size_t steps = step - here->after_step;
@@ -113,8 +110,8 @@ static int tell_epoch(struct gf_trainer *t, size_t step,
 	row->rate = rate_of(t, step);
 	row->seconds = gf_clock_s() - here->began_s;
 	row->times = times_since(&here->times, times_now(t));
-	row->samples_per_s = (double)(steps * t->tally.batch) *
-			     t->config->plan->ranks / row->seconds;
+	row->samples_per_s =
+		(double)(steps * t->tally.batch) * t->config->plan->ranks / row->seconds;
 	row->perplexity = perplexity_of(t, row->loss);
 	return tell(t, row, 1, err);
 }
@@ -126,8 +123,7 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 {
 	size_t count;
 	const float *own = gf_compute_running(&t->compute, &count);
-	int rc = gf_team_agree(&t->team, gf_compute_fetch(&t->compute, err),
-			       err);
+	int rc = gf_team_agree(&t->team, gf_compute_fetch(&t->compute, err), err);
 
 	return rc ? rc : gf_team_mean(&t->team, own, t->running, count, err);
 }
@@ -168,8 +164,7 @@ static size_t steps_behind(const struct gf_trainer *t, size_t step)
 	/* the end of the run has brought all ranks' together */
 	if (!t->groups.outer || step == t->total_steps)
 		return 0;
-	while (n < step &&
-	       !gf_period_ends(&t->config->plan->period, step - n, &fragment))
+	while (n < step && !gf_period_ends(&t->config->plan->period, step - n, &fragment))
 		n++;
 	return n;
 }
@@ -177,8 +172,7 @@ static size_t steps_behind(const struct gf_trainer *t, size_t step)
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	const struct gf_dataset *data = t->config->data;
-	size_t samples = gf_loader_tested(data, t->config->test_samples) *
-			 gf_dataset_labels(data);
+	size_t samples = gf_loader_tested(data, t->config->test_samples) * gf_dataset_labels(data);
 	double began = gf_clock_s(), loss;
 	struct gf_score score;
 	int rc;
@@ -200,8 +194,7 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		return rc;
 	loss = score.loss;
 	if (!isfinite(loss))
-		return gf_error_set(err, 1,
-				    "the test loss after step %zu is %s", step,
+		return gf_error_set(err, 1, "the test loss after step %zu is %s", step,
 				    isnan(loss) ? "not a number" : "infinite");
 	t->result->test = (struct gf_train_row){
 		.part = "test",
@@ -217,15 +210,13 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		.top_correct = score.top_correct,
 		.seconds = gf_clock_s() - began,
 	};
-	t->result->test.samples_per_s =
-		(double)samples / t->result->test.seconds;
+	t->result->test.samples_per_s = (double)samples / t->result->test.seconds;
 	return tell(t, &t->result->test, 1, err);
 }
 
 static int settle(struct gf_trainer *t, struct gf_error *err)
 {
-	return gf_groups_agree(&t->groups, t->config,
-			       gf_groups_settle(&t->groups, err), err);
+	return gf_groups_agree(&t->groups, t->config, gf_groups_settle(&t->groups, err), err);
 }
 
 static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
@@ -235,8 +226,7 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	if (!rc)
 		rc = settle(t, err);
 	if (!rc)
-		rc = gf_snapshot_write(&t->team, t->config->folder, step,
-				       &t->id, &t->state, err);
+		rc = gf_snapshot_write(&t->team, t->config->folder, step, &t->id, &t->state, err);
 	return rc;
 }
 
@@ -251,8 +241,7 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 	rc = average_running(t, err);
 	rc = rc ? rc : gf_method_settle(t->method, err);
 	if (!rc && k->comm->rank == 0)
-		rc = gf_weights_write(k->export, k->model,
-				      t->ema.begun ? t->ema.values : t->params,
+		rc = gf_weights_write(k->export, k->model, t->ema.begun ? t->ema.values : t->params,
 				      t->running, err);
 	return gf_team_agree(&t->team, rc, err);
 }
@@ -278,15 +267,12 @@ static struct due due_after(const struct gf_trainer *t, size_t step)
 	/* the outer parameters have an exchange to come */
 	d.test = last ? !t->groups.outer : d.epoch;
 	d.comparison = t->check_every && (last || step % t->check_every == 0);
-	d.checkpoint = t->config->checkpoint &&
-		       (last || step % t->checkpoint_every == 0);
-	d.meeting = last || d.test || d.comparison || d.checkpoint ||
-		    gf_tally_full(&t->tally);
+	d.checkpoint = t->config->checkpoint && (last || step % t->checkpoint_every == 0);
+	d.meeting = last || d.test || d.comparison || d.checkpoint || gf_tally_full(&t->tally);
 	return d;
 }
 
-static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
-		      struct gf_error *err)
+static int after_step(struct gf_trainer *t, size_t step, struct stretch *here, struct gf_error *err)
 {
 	struct due due = due_after(t, step);
 	int rc = 0;
@@ -307,15 +293,13 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 }
 
 /* Adds up the bytes that all ranks have sent. */
-static int add_up_bytes(const struct gf_groups *g,
-			const struct gf_train_config *k,
+static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config *k,
 			struct gf_train_result *result, struct gf_error *err)
 {
 	struct gf_team team = gf_groups_team(g, k);
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	uint64_t own[2] = {gf_groups_sent_bytes(g),
-			   steps * gf_groups_dense_bytes(g)};
+	uint64_t own[2] = {gf_groups_sent_bytes(g), steps * gf_groups_dense_bytes(g)};
 	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
@@ -333,8 +317,7 @@ static int add_up_bytes(const struct gf_groups *g,
 /* --- the loop ---------------------------------------------------------------
  */
 
-static void tell_progress(const struct gf_train_config *k, size_t step,
-			  size_t steps)
+static void tell_progress(const struct gf_train_config *k, size_t step, size_t steps)
 {
 	if (k->watch.progress && k->comm->rank == 0)
 		k->watch.progress(k->watch.ctx, step, steps);
@@ -348,20 +331,18 @@ static void tell_begin(const struct gf_train_config *k)
 
 /* By a micro-batch of the run's first or last step; a server computes nothing.
  */
-static int measure_speed(struct gf_trainer *t, size_t step, size_t part,
-			 struct gf_speed_pass *pass, struct gf_error *err)
+static int measure_speed(struct gf_trainer *t, size_t step, size_t part, struct gf_speed_pass *pass,
+			 struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
 	const bool serves = k->comm->rank >= k->plan->ranks;
 	int rc;
 
-	if (t->result->first_step > t->total_steps ||
-	    !gf_speed_wanted(k->plan, &k->training))
+	if (t->result->first_step > t->total_steps || !gf_speed_wanted(k->plan, &k->training))
 		return 0;
 	rc = serves ? 0 : t->compute.ops->load(&t->compute, step, part, err);
 	if (rc == 0 && !serves)
-		rc = gf_speed_measure(
-			&t->compute, gf_model_param_count(k->model), pass, err);
+		rc = gf_speed_measure(&t->compute, gf_model_param_count(k->model), pass, err);
 	return gf_team_agree(&t->team, rc, err);
 }
 
@@ -374,19 +355,14 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	size_t step;
 	int rc = 0;
 
-	t->result->warmup_steps = gf_selection_warmup(
-		&t->config->plan->selection, t->epoch_steps);
-	/* first of all in this run's steps and parts: a checkpoint of the other
-	 * ranks may have a higher step and would count as newer */
+	t->result->warmup_steps = gf_selection_warmup(&t->config->plan->selection, t->epoch_steps);
+	/* first of all in this run's steps and parts: a checkpoint of the other ranks may have a
+	 * higher step and would count as newer */
 	if (t->resharded)
 		rc = save(t, t->result->last_step, err);
-	rc = rc ? rc
-		: measure_speed(t, t->result->first_step, 0, &speed->first,
-				err);
-	for (step = t->result->first_step; !rc && step <= t->total_steps;
-	     step++) {
-		rc = gf_train_step(&t->stepper, step, rate_of(t, step),
-				   &outcome, err);
+	rc = rc ? rc : measure_speed(t, t->result->first_step, 0, &speed->first, err);
+	for (step = t->result->first_step; !rc && step <= t->total_steps; step++) {
+		rc = gf_train_step(&t->stepper, step, rate_of(t, step), &outcome, err);
 		rc = rc ? rc : note_average(t, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */
@@ -398,17 +374,14 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 		tell_progress(t->config, step, t->total_steps);
 		rc = after_step(t, step, &here, err);
 	}
-	rc = rc ? rc
-		: gf_groups_finish(&t->groups, t->config,
-				   t->result->last_step + 1, err);
+	rc = rc ? rc : gf_groups_finish(&t->groups, t->config, t->result->last_step + 1, err);
 	/* a resumed run may have nothing left to do but to say how good it is
 	 */
 	if (!rc && (!t->result->test.part || t->groups.outer))
 		rc = test(t, t->result->last_step, err);
 	rc = rc ? rc : export(t, err);
 	rc = rc ? rc
-		: measure_speed(t, t->result->last_step,
-				t->config->training.accumulate - 1,
+		: measure_speed(t, t->result->last_step, t->config->training.accumulate - 1,
 				&speed->last, err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
@@ -418,18 +391,16 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	return rc ? rc : add_up_bytes(&t->groups, t->config, t->result, err);
 }
 
-int gf_train_run(const struct gf_train_config *config,
-		 struct gf_train_result *result, struct gf_error *err)
+int gf_train_run(const struct gf_train_config *config, struct gf_train_result *result,
+		 struct gf_error *err)
 {
 	struct gf_trainer t;
 	int rc;
 
 	memset(result, 0, sizeof(*result));
 	result->device = config->place.gpu ? config->place.gpu->name : NULL;
-	result->transport = config->place.nccl ? config->place.nccl->name
-					       : config->comm->ops->name;
-	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
-			 config->plan->nmessages);
+	result->transport = config->place.nccl ? config->place.nccl->name : config->comm->ops->name;
+	gf_timeline_init(&result->timeline, config->plan->model->ntensors, config->plan->nmessages);
 	rc = gf_trainer_open(&t, config, result, err);
 	if (!rc) {
 		tell_begin(config);
@@ -439,8 +410,8 @@ int gf_train_run(const struct gf_train_config *config,
 	return rc;
 }
 
-int gf_train_replay(const struct gf_train_config *config,
-		    struct gf_train_result *result, struct gf_error *err)
+int gf_train_replay(const struct gf_train_config *config, struct gf_train_result *result,
+		    struct gf_error *err)
 {
 	struct gf_groups groups = {0};
 	struct gf_method_env env = {
@@ -455,17 +426,14 @@ int gf_train_replay(const struct gf_train_config *config,
 	struct gf_stepper stepper = {
 		&compute, NULL, &result->timeline, &groups, 1, NULL, NULL,
 	};
-	size_t steps = config->steps ? config->steps : GF_TRAIN_REPLAY_STEPS,
-	       step;
+	size_t steps = config->steps ? config->steps : GF_TRAIN_REPLAY_STEPS, step;
 	int rc;
 
 	memset(result, 0, sizeof(*result));
 	result->first_step = 1;
 	result->warmup_steps = gf_selection_warmup(&config->plan->selection, 0);
-	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
-			 config->plan->nmessages);
-	gf_compute_replay(config->plan,
-			  config->comm->rank >= config->plan->ranks, &compute);
+	gf_timeline_init(&result->timeline, config->plan->model->ntensors, config->plan->nmessages);
+	gf_compute_replay(config->plan, config->comm->rank >= config->plan->ranks, &compute);
 	rc = gf_exchange_check_plan(env.plan, false, err);
 	rc = rc ? rc : gf_groups_open(&groups, config, NULL, NULL, err);
 	if (!rc) {

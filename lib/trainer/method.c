@@ -2,16 +2,15 @@
 /*
  * A method: an exchange, and the update rule that applies what comes of it.
  *
- * Is a gradient that has come applied? Not if it is infinite or not a number:
- * then a smaller loss scale will do, or the step is skipped, or the run ends.
- * All sums are the same on all ranks, so all come to the same verdict.
+ * Is a gradient that has come applied? Not if it is infinite or not a number: then a smaller loss
+ * scale will do, or the step is skipped, or the run ends. All sums are the same on all ranks, so
+ * all come to the same verdict.
  *
- * A host that updates judges first. A GPU that updates by itself heeds a flag
- * that it has set, and the host is a step ahead. In step t + 1 the host learns
- * what became of the gradient that was applied in step t, once there is work
- * enqueued for the device to go on with. If the messages depend on the answer,
- * as scaled gradients do, the host learns it before the first of them, else at
- * the end. That is in time: nothing later has been applied by then.
+ * A host that updates judges first. A GPU that updates by itself heeds a flag that it has set, and
+ * the host is a step ahead. In step t + 1 the host learns what became of the gradient that was
+ * applied in step t, once there is work enqueued for the device to go on with. If the messages
+ * depend on the answer, as scaled gradients do, the host learns it before the first of them, else
+ * at the end. That is in time: nothing later has been applied by then.
  */
 #include "trainer/method_parts.h"
 
@@ -23,8 +22,8 @@
 #include "trainer/device_marks.h"
 
 struct gf_method_ahead {
-	/* The gradient that was applied last, whose slot may be taken: its
-	 * step and its loss scale. */
+	/* The gradient that was applied last, whose slot may be taken: its step and its loss
+	 * scale. */
 	size_t step;
 	double scale;
 	struct gf_train_marks marks;
@@ -32,8 +31,7 @@ struct gf_method_ahead {
 	bool has_durations;
 };
 
-int gf_method_check_gpu(const struct gf_plan *plan,
-			const struct gf_training *training,
+int gf_method_check_gpu(const struct gf_plan *plan, const struct gf_training *training,
 			struct gf_error *err)
 {
 	const struct gf_optim_config optim = {
@@ -80,13 +78,11 @@ static int open_ahead(struct gf_method *m, struct gf_error *err)
 	if (!at->nccl)
 		return 0;
 	m->ahead = gf_xcalloc(1, sizeof(*m->ahead));
-	m->ahead->marks =
-		(struct gf_train_marks){.gpu = at->gpu, .stream = at->stream};
+	m->ahead->marks = (struct gf_train_marks){.gpu = at->gpu, .stream = at->stream};
 	return gf_train_marks_open(&m->ahead->marks, err);
 }
 
-int gf_method_open(struct gf_method **method, const struct gf_method_env *env,
-		   struct gf_error *err)
+int gf_method_open(struct gf_method **method, const struct gf_method_env *env, struct gf_error *err)
 {
 	struct gf_method *m = gf_xcalloc(1, sizeof(*m));
 	const struct gf_exchange_env exchange = {
@@ -139,16 +135,12 @@ void gf_method_close(struct gf_method *m)
 void gf_method_state(struct gf_method *m, struct gf_state *s)
 {
 	gf_update_state(&m->updater, s);
-	gf_state_add_words(s, GF_STATE_SHARED, "train.skipped", "U64",
-			   &m->skipped, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "train.skipped", "U64", &m->skipped, 1);
 	if (m->scale.dynamic) {
-		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.now", "F64",
-				   &m->scale.now, 1);
-		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.good", "U64",
-				   &m->scale.good, 1);
+		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.now", "F64", &m->scale.now, 1);
+		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.good", "U64", &m->scale.good, 1);
 		if (m->scale.half)
-			gf_state_add_words(s, GF_STATE_SHARED,
-					   "loss_scale.next", "F64",
+			gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.next", "F64",
 					   &m->scale.next, 1);
 	}
 	gf_exchange_state(m->exchange, s);
@@ -156,9 +148,8 @@ void gf_method_state(struct gf_method *m, struct gf_state *s)
 
 struct gf_team gf_method_team(const struct gf_method *m)
 {
-	return (struct gf_team){.comm = m->env.comm,
-				.exchange = m->exchange,
-				.workers = m->env.plan->ranks};
+	return (struct gf_team){
+		.comm = m->env.comm, .exchange = m->exchange, .workers = m->env.plan->ranks};
 }
 
 /* --- a step: out ---------------------------------------------------------- */
@@ -183,14 +174,10 @@ static void mark(struct gf_method *m, enum gf_train_mark what)
 	struct gf_error err = {""};
 
 	if (m->ahead)
-		keep(m,
-		     gf_train_mark(&m->ahead->marks, m->made->number, what,
-				   &err),
-		     &err);
+		keep(m, gf_train_mark(&m->ahead->marks, m->made->number, what, &err), &err);
 }
 
-/* Ahead of a GPU: what became of the gradient applied last, which the device is
- * done with. */
+/* Ahead of a GPU: what became of the gradient applied last, which the device is done with. */
 static void learn(struct gf_method *m, bool always)
 {
 	struct gf_error err = {""};
@@ -211,17 +198,14 @@ static void learn(struct gf_method *m, bool always)
 		return;
 	gf_loss_scale_blame(&m->scale, why);
 	keep(m,
-	     gf_error_set(&err, 1,
-			  "a gradient is infinite or not a number in step "
-			  "%zu: %s",
+	     gf_error_set(&err, 1, "a gradient is infinite or not a number in step %zu: %s",
 			  m->ahead->step, why),
 	     &err);
 }
 
 static void begin(struct gf_method *m)
 {
-	m->made = gf_exchange_begin(m->exchange, m->step,
-				    gf_loss_scale_now(&m->scale), 0);
+	m->made = gf_exchange_begin(m->exchange, m->step, gf_loss_scale_now(&m->scale), 0);
 	mark(m, GF_MARK_BEGUN);
 }
 
@@ -251,8 +235,8 @@ void gf_method_forward_end(struct gf_method *m)
 	mark(m, GF_MARK_FORWARD);
 }
 
-/* Ahead of a GPU messages are listed when the first gradient is there, since
- * what they are may depend on how the step before has ended. */
+/* Ahead of a GPU messages are listed when the first gradient is there, since what they are may
+ * depend on how the step before has ended. */
 void gf_method_ready(struct gf_method *m, size_t tensor)
 {
 	if (m->ahead) {
@@ -275,21 +259,19 @@ void gf_method_backward_end(struct gf_method *m)
 
 /* --- a step: back --------------------------------------------------------- */
 
-int gf_method_refuse(const struct gf_method *m, size_t step,
-		     struct gf_select_bad bad, struct gf_error *err)
+int gf_method_refuse(const struct gf_method *m, size_t step, struct gf_select_bad bad,
+		     struct gf_error *err)
 {
 	char why[96];
 
 	gf_loss_scale_blame(&m->scale, why);
-	return gf_error_set(err, 1,
-			    "the gradient of %s is infinite or not a number "
-			    "in step %zu (element %zu): %s",
-			    m->env.plan->model->tensors[bad.tensor].name, step,
-			    bad.element, why);
+	return gf_error_set(
+		err, 1,
+		"the gradient of %s is infinite or not a number in step %zu (element %zu): %s",
+		m->env.plan->model->tensors[bad.tensor].name, step, bad.element, why);
 }
 
-/* The gradient that this step applies has come: is it to be skipped? 1: it ends
- * the run. */
+/* The gradient that this step applies has come: is it to be skipped? 1: it ends the run. */
 static int judge(struct gf_method *m, struct gf_error *err)
 {
 	struct gf_select_bad bad;
@@ -304,24 +286,20 @@ static int judge(struct gf_method *m, struct gf_error *err)
 	return 0;
 }
 
-/* The durations of the step before. The times are those of the messages of the
- * gradient applied there. */
+/* The durations of the step before. The times are those of the messages of the gradient applied
+ * there. */
 static void take_durations_before(struct gf_method *m)
 {
 	struct gf_method_ahead *a = m->ahead;
 	struct gf_error err = {""};
 
-	keep(m,
-	     gf_train_marks_read(&a->marks, m->made->number - 1, &a->durations,
-				 &err),
-	     &err);
+	keep(m, gf_train_marks_read(&a->marks, m->made->number - 1, &a->durations, &err), &err);
 	a->has_durations = true;
 	m->timed = a->step;
 }
 
-/* The oldest gradient under way is waited for, by the device. A run that is to
- * end has told nobody of this step's messages, or of all: the same on all
- * ranks. */
+/* The oldest gradient under way is waited for, by the device. A run that is to end has told nobody
+ * of this step's messages, or of all: the same on all ranks. */
 static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 {
 	const bool was_due = m->applied != NULL;
@@ -330,8 +308,7 @@ static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 
 	m->timed = 0;
 	if (!m->rc) {
-		keep(m, gf_exchange_next(m->exchange, full, &m->applied, &own),
-		     &own);
+		keep(m, gf_exchange_next(m->exchange, full, &m->applied, &own), &own);
 		learn(m, true);
 	}
 	rc = kept(m, err);
@@ -367,16 +344,14 @@ static void apply(struct gf_method *m, double lr)
 {
 	struct gf_select_sums sums;
 	struct gf_error err = {""};
-	int rc = gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, &sums, NULL,
-				  &err);
+	int rc = gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, &sums, NULL, &err);
 
 	keep(m, rc, &err);
 	if (rc)
 		return;
-	gf_update_sums(
-		&m->updater, lr, &sums,
-		gf_selection_has(&m->env.plan->selection, GF_SELECT_PIECES),
-		m->applied->flag);
+	gf_update_sums(&m->updater, lr, &sums,
+		       gf_selection_has(&m->env.plan->selection, GF_SELECT_PIECES),
+		       m->applied->flag);
 }
 
 void gf_method_update(struct gf_method *m, double lr)
@@ -393,8 +368,7 @@ void gf_method_update(struct gf_method *m, double lr)
 		apply(m, lr);
 	mark(m, GF_MARK_UPDATED); /* before what `learn` waits for */
 	if (m->applied)
-		keep(m, gf_exchange_take(m->applied, !m->skip && !m->rc, &err),
-		     &err);
+		keep(m, gf_exchange_take(m->applied, !m->skip && !m->rc, &err), &err);
 	if (m->ahead)
 		keep(m, gpu->ops->check(gpu, &err), &err);
 	gf_loss_scale_next(&m->scale);
@@ -436,10 +410,9 @@ bool gf_method_is_late(const struct gf_method *m)
 	return m->late.used;
 }
 
-/* The start of the step whose gradient is applied: this step or an earlier one.
- * NAN: that step is not recorded. */
-static double applied_start_s(const struct gf_method *m,
-			      const struct gf_timeline *timeline)
+/* The start of the step whose gradient is applied: this step or an earlier one. NAN: that step is
+ * not recorded. */
+static double applied_start_s(const struct gf_method *m, const struct gf_timeline *timeline)
 {
 	const size_t age = m->step - m->timed;
 	const size_t count = gf_timeline_count(timeline);
@@ -459,15 +432,13 @@ void gf_method_record(struct gf_method *m, const struct gf_timeline *timeline,
 	t->late_s = m->late.waited_s;
 	/* what is seen late of before must not exceed the time */
 	t->handling_s =
-		m->late.handling_s +
-		fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
+		m->late.handling_s + fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(m, timeline);
 	for (i = 0; i < m->env.plan->nmessages; i++) {
 		if (m->late.used)
 			t->late[i] = m->late.waits[i];
-		t->messages[i] = m->timed ? times[i]
-					  : (struct gf_message_times){
-						    NAN, NAN, NAN, 0, 0, 0};
+		t->messages[i] =
+			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 	}
 }
 
@@ -491,6 +462,5 @@ uint64_t gf_method_sent_bytes(struct gf_method *m)
 
 const struct gf_train_durations *gf_method_durations(const struct gf_method *m)
 {
-	return m->ahead && m->ahead->has_durations ? &m->ahead->durations
-						   : NULL;
+	return m->ahead && m->ahead->has_durations ? &m->ahead->durations : NULL;
 }

@@ -19,15 +19,14 @@
 #include "trainer/event_ring.h"
 
 /*
- * A training method is what the plan's axes make together: an exchange (a
- * selection and a staleness, exchange/exchange.h) and an update rule (what
- * gradients do, trainer/update.h). The loop knows only this interface.
+ * A training method is what the plan's axes make together: an exchange (a selection and a
+ * staleness, exchange/exchange.h) and an update rule (what gradients do, trainer/update.h). The
+ * loop knows only this interface.
  *
- * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient
- * of step t + 1 - K, so that its exchange had K - 1 steps' time; where there is
- * none yet, nothing is updated. The first `warmup_steps` are synchronous;
- * after them the pipeline fills again, and no gradient is applied twice. K = 1
- * is synchronous SGD. The gradients of the last K - 1 steps are never applied.
+ * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient of step t + 1 - K,
+ * so that its exchange had K - 1 steps' time; where there is none yet, nothing is updated. The
+ * first `warmup_steps` are synchronous; after them the pipeline fills again, and no gradient is
+ * applied twice. K = 1 is synchronous SGD. The gradients of the last K - 1 steps are never applied.
  *
  * A step, from the compute thread:
  *	gf_method_begin(m, step);
@@ -38,22 +37,21 @@
  *	gf_method_update(m, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also after a resume.
  *
- * LATE. If messages are split (DeAR) and forward asks for tensors one by one, a
- * step ends when its reduce-scatters have ended. A split message's all-gather
- * is waited for, and its result applied, when the next forward needs one of its
- * tensors. So between steps parameters are those of the step before until
- * gf_method_settle. Forward calls gf_method_need for each tensor. What nobody
- * asked for comes with gf_method_memory, as the pool is in use until then.
+ * LATE. If messages are split (DeAR) and forward asks for tensors one by one, a step ends when its
+ * reduce-scatters have ended. A split message's all-gather is waited for, and its result applied,
+ * when the next forward needs one of its tensors. So between steps parameters are those of the step
+ * before until gf_method_settle. Forward calls gf_method_need for each tensor. What nobody asked
+ * for comes with gf_method_memory, as the pool is in use until then.
  */
 struct gf_method;
 
 struct gf_method_env {
-	struct gf_comm *comm;       /* borrowed */
-	const struct gf_plan *plan; /* bound, borrowed */
-	float *params;              /* flat, generation order; NULL: a replay */
-	const struct gf_shape *shapes; /* ntensors; NULL: a replay; borrowed
-					* until gf_method_state */
-	size_t epoch_steps;            /* 0: a replay */
+	struct gf_comm *comm;                /* borrowed */
+	const struct gf_plan *plan;          /* bound, borrowed */
+	float *params;                       /* flat, generation order; NULL: a replay */
+	const struct gf_shape *shapes;       /* ntensors; NULL: a replay; borrowed until
+					      * gf_method_state */
+	size_t epoch_steps;                  /* 0: a replay */
 	const struct gf_optim_config *optim; /* NULL: a replay */
 	struct gf_loss_scale scale;
 	struct gf_optim_watch watch; /* of params, as they are updated */
@@ -64,19 +62,14 @@ struct gf_method_env {
 	bool asks;     /* forward calls gf_method_need */
 };
 
-/* May gradients go from GPU to GPU, and the update be done there? -ENOTSUP says
- * why not. Whether NCCL is there and every rank has a GPU of its own is another
- * question. */
-int gf_method_check_gpu(const struct gf_plan *plan,
-			const struct gf_training *training,
+/* May gradients go from GPU to GPU, and the update be done there? -ENOTSUP says why not. Whether
+ * NCCL is there and every rank has a GPU of its own is another question. */
+int gf_method_check_gpu(const struct gf_plan *plan, const struct gf_training *training,
 			struct gf_error *err);
-/* Collective: returns after all ranks have agreed. gf_method_close follows also
- * if this fails. */
-int gf_method_open(struct gf_method **m, const struct gf_method_env *env,
-		   struct gf_error *err);
-/* Accepts NULL. Steps under way are waited for: a rank that left would take the
- * others' partner away. On a broken communicator only the engine's thread ends,
- * and the rest stays. */
+/* Collective: returns after all ranks have agreed. gf_method_close follows also if this fails. */
+int gf_method_open(struct gf_method **m, const struct gf_method_env *env, struct gf_error *err);
+/* Accepts NULL. Steps under way are waited for: a rank that left would take the others' partner
+ * away. On a broken communicator only the engine's thread ends, and the rest stays. */
 void gf_method_close(struct gf_method *m);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);
@@ -85,15 +78,15 @@ struct gf_team gf_method_team(const struct gf_method *m);
 
 /* The step begins, before its first forward. */
 void gf_method_begin(struct gf_method *m, size_t step);
-/* The first forward is through: the memory that backward writes to, which is
- * the device's if gradients stay there. LATE: takes what nobody asked for. */
+/* The first forward is through: the memory that backward writes to, which is the device's if
+ * gradients stay there. LATE: takes what nobody asked for. */
 int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err);
 /* The step's forward passes are enqueued. */
 void gf_method_forward_end(struct gf_method *m);
 void gf_method_ready(struct gf_method *m, size_t tensor);
 void gf_method_backward_end(struct gf_method *m);
-/* 1: a gradient is infinite or not a number, which ends the run on all ranks
- * alike; err names the step, and the tensor where it is known. */
+/* 1: a gradient is infinite or not a number, which ends the run on all ranks alike; err names the
+ * step, and the tensor where it is known. */
 int gf_method_exchange(struct gf_method *m, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, double lr);
@@ -101,29 +94,27 @@ void gf_method_update(struct gf_method *m, double lr);
 bool gf_method_is_late(const struct gf_method *m);
 void gf_method_need(void *method, size_t tensor);
 
-/* Waits for what is under way, which changes nothing of the results: the net
- * may be tested. 1: as exchange. */
+/* Waits for what is under way, which changes nothing of the results: the net may be tested. 1: as
+ * exchange. */
 int gf_method_finish(struct gf_method *m, struct gf_error *err);
-/* Waits for what is under way before the state is looked at: the host has it
- * then. */
+/* Waits for what is under way before the state is looked at: the host has it then. */
 int gf_method_settle(struct gf_method *m, struct gf_error *err);
-/* After it was read: goes on from there, after so many steps. -EINVAL: it
- * cannot be. */
+/* After it was read: goes on from there, after so many steps. -EINVAL: it cannot be. */
 int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err);
 
-/* Bytes that this rank has sent since the last call, in messages that have been
- * waited for. Stale gradients count K - 1 steps late. Late messages count if
- * this step's forward or its exchange has waited for them. */
+/* Bytes that this rank has sent since the last call, in messages that have been waited for. Stale
+ * gradients count K - 1 steps late. Late messages count if this step's forward or its exchange has
+ * waited for them. */
 uint64_t gf_method_sent_bytes(struct gf_method *m);
-/* Once gf_method_exchange has ended at t->exchanged_s: what the step of the
- * timeline waited for, and the times of the messages that it applies. */
+/* Once gf_method_exchange has ended at t->exchanged_s: what the step of the timeline waited for,
+ * and the times of the messages that it applies. */
 void gf_method_record(struct gf_method *m, const struct gf_timeline *timeline,
 		      struct gf_step_times *t);
 /* The loss scale now, and steps skipped so far. */
 struct gf_loss_scale gf_method_scale(const struct gf_method *m);
 uint64_t gf_method_skipped(const struct gf_method *m);
-/* The durations of the previous step on a device, which the host's clock cannot
- * see. NULL: the host's clock is right, or nothing is known yet. */
+/* The durations of the previous step on a device, which the host's clock cannot see. NULL: the
+ * host's clock is right, or nothing is known yet. */
 const struct gf_train_durations *gf_method_durations(const struct gf_method *m);
 
 #endif

@@ -5,8 +5,8 @@
 #include "trainer/method.h"
 #include "trainer/update.h"
 
-/* A method in parts: method.c applies whole steps, and late_gather.c applies
- * messages one by one. */
+/* A method in parts: method.c applies whole steps, and late_gather.c applies messages one by
+ * one. */
 
 /* Messages that are applied late (late_gather.c). */
 struct gf_method_late {
@@ -18,8 +18,7 @@ struct gf_method_late {
 	bool *applied;   /* per message */
 	int rc;          /* the first failure since forward began */
 	struct gf_error err;
-	/* of this step's forward: waiting, and what of it was not data that
-	 * moved */
+	/* of this step's forward: waiting, and what of it was not data that moved */
 	double waited_s, handling_s;
 	struct gf_step_wait *waits; /* per message */
 };
@@ -36,8 +35,8 @@ struct gf_method {
 	struct gf_exchange_step *made;    /* the step that is computed */
 	struct gf_exchange_step *applied; /* by its update; NULL: none is */
 	bool skip;                        /* but not that one, which is bad */
-	size_t timed; /* the times of messages are this step's; 0: none */
-	int rc;       /* of what gives nothing back: the first failure */
+	size_t timed;                     /* the times of messages are this step's; 0: none */
+	int rc;                           /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 	struct gf_loss_scale scale;
 	double handled_s;    /* as backward ended */
@@ -47,14 +46,13 @@ struct gf_method {
 };
 
 /* 1, and which gradient is bad. */
-int gf_method_refuse(const struct gf_method *m, size_t step,
-		     struct gf_select_bad bad, struct gf_error *err);
+int gf_method_refuse(const struct gf_method *m, size_t step, struct gf_select_bad bad,
+		     struct gf_error *err);
 
 /* late_gather.c. Is it used with this plan? After the exchange is open. */
 void gf_method_late_open(struct gf_method *m);
 void gf_method_late_close(struct gf_method *m);
-/* Parts of a step: before forward, after it, gf_method_exchange and
- * gf_method_update. */
+/* Parts of a step: before forward, after it, gf_method_exchange and gf_method_update. */
 void gf_method_late_begin(struct gf_method *m);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
 int gf_method_late_exchange(struct gf_method *m, struct gf_error *err);

@@ -10,10 +10,9 @@
 #define LINE_ELEMS 32
 
 /*
- * The mean of several micro-batches' gradients, made on a device: those before
- * the last are added up without a wait on the host. The last one takes the sum
- * up tensor by tensor, each as soon as it is there. The result has the same
- * bits as trainer/train_step.c's on the host.
+ * The mean of several micro-batches' gradients, made on a device: those before the last are added
+ * up without a wait on the host. The last one takes the sum up tensor by tensor, each as soon as it
+ * is there. The result has the same bits as trainer/train_step.c's on the host.
  */
 struct sum {
 	struct gf_gpu *gpu; /* all borrowed */
@@ -52,8 +51,8 @@ struct gf_train_device {
 	struct gf_error reason;
 };
 
-/* A graph is for one kind of pass: by the place of the batch, the place of the
- * gradients, and the work on them. */
+/* A graph is for one kind of pass: by the place of the batch, the place of the gradients, and the
+ * work on them. */
 enum role { FIRST, MIDDLE, LAST, ROLES };
 
 static enum role role_of(const struct gf_train_device *d)
@@ -94,8 +93,7 @@ static int sum_open(struct sum *s, struct gf_error *err)
 		return 0;
 	rc = s->gpu->ops->alloc(s->gpu, size_bytes, &s->sum, err);
 	if (rc)
-		gf_error_prefix(err, "the sum of %zu batches' gradients",
-				s->parts);
+		gf_error_prefix(err, "the sum of %zu batches' gradients", s->parts);
 	return rc;
 }
 
@@ -106,8 +104,7 @@ static void sum_close(struct sum *s)
 	s->sum = NULL;
 }
 
-/* Where the backward of a micro-batch writes: the first of several begins the
- * sum. */
+/* Where the backward of a micro-batch writes: the first of several begins the sum. */
 static float *sum_to(const struct sum *s, size_t part)
 {
 	return s->sum && part == 0 ? s->sum : s->grads;
@@ -117,8 +114,7 @@ static float *sum_to(const struct sum *s, size_t part)
 static void sum_keep(const struct sum *s, size_t part)
 {
 	if (part)
-		s->gpu->kernels->add_f32(s->stream, s->sum, s->grads,
-					 s->offsets[s->ntensors]);
+		s->gpu->kernels->add_f32(s->stream, s->sum, s->grads, s->offsets[s->ntensors]);
 }
 
 /* From the last backward. */
@@ -130,10 +126,8 @@ static void sum_take_up(const struct sum *s, size_t tensor)
 
 	if (!s->sum)
 		return;
-	s->gpu->kernels->add_f32(s->stream, grad, (float *)s->sum + first,
-				 count);
-	s->gpu->kernels->scale_f32(s->stream, 1.0f / (float)s->parts, grad,
-				   grad, count);
+	s->gpu->kernels->add_f32(s->stream, grad, (float *)s->sum + first, count);
+	s->gpu->kernels->scale_f32(s->stream, 1.0f / (float)s->parts, grad, grad, count);
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -146,15 +140,14 @@ static void place(struct gf_train_device *d)
 	d->nparams = m->nparams;
 	d->offsets = gf_xcalloc(m->nparams + 1, sizeof(*d->offsets));
 	for (i = 0; i < m->nparams; i++)
-		d->offsets[i + 1] = d->offsets[i] +
-				    gf_shape_elems(&m->params[order[i]].shape);
+		d->offsets[i + 1] = d->offsets[i] + gf_shape_elems(&m->params[order[i]].shape);
 	free(order);
 	d->stride = d->offsets[d->nparams] + LINE_ELEMS - 1;
 	d->stride -= d->stride % LINE_ELEMS;
 }
 
-static int device_memory(struct gf_train_device *d, size_t size_bytes,
-			 const char *what, void **p, struct gf_error *err)
+static int device_memory(struct gf_train_device *d, size_t size_bytes, const char *what, void **p,
+			 struct gf_error *err)
 {
 	int rc = d->k.gpu->ops->alloc(d->k.gpu, size_bytes, p, err);
 
@@ -168,8 +161,7 @@ static size_t batch_bytes(const struct gf_train_device *d)
 	return d->values_bytes + d->k.labels * sizeof(int32_t);
 }
 
-static int make_buffer(struct gf_train_device *d, struct buffer *b,
-		       struct gf_error *err)
+static int make_buffer(struct gf_train_device *d, struct buffer *b, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	int rc = device_memory(d, batch_bytes(d), "batches", &b->device, err);
@@ -187,8 +179,8 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 
 	rc = device_memory(d, size_bytes, "parameters", &d->params, err);
 	rc = rc ? rc
-		: device_memory(d, d->k.pools * d->stride * sizeof(float),
-				"gradients", &d->grads, err);
+		: device_memory(d, d->k.pools * d->stride * sizeof(float), "gradients", &d->grads,
+				err);
 	d->sum = (struct sum){
 		.gpu = d->k.gpu,
 		.stream = d->k.stream,
@@ -200,16 +192,14 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 	rc = rc ? rc : sum_open(&d->sum, err);
 	/* else copies wait for the host, which is slower and no worse */
 	if (!rc)
-		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes,
-					   &ignored);
+		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes, &ignored);
 	rc = rc ? rc : ops->stream_new(d->k.gpu, true, &d->input, err);
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->begun, err);
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);
 	for (i = 0; i < 2 && !rc; i++)
 		rc = make_buffer(d, &d->buffers[i], err);
 	for (i = 0; i < GF_NET_DEVICE_ROOMS && !rc; i++)
-		rc = ops->host_alloc(d->k.gpu, batch_bytes(d), &d->rooms[i],
-				     err);
+		rc = ops->host_alloc(d->k.gpu, batch_bytes(d), &d->rooms[i], err);
 	if (!rc && d->k.cut)
 		rc = gf_train_graphs_new(
 			&(struct gf_train_graphs_config){
@@ -295,8 +285,7 @@ void gf_train_device_free(struct gf_train_device *d)
 
 /* --- batches -------------------------------------------------------------- */
 
-struct gf_train_device_room
-gf_train_device_room(const struct gf_train_device *d, size_t i)
+struct gf_train_device_room gf_train_device_room(const struct gf_train_device *d, size_t i)
 {
 	char *at = d->rooms[i];
 
@@ -308,12 +297,10 @@ gf_train_device_room(const struct gf_train_device *d, size_t i)
 
 int gf_train_device_copied(struct gf_train_device *d, struct gf_error *err)
 {
-	return d->k.gpu->ops->event_sync(
-		d->k.gpu, d->buffers[(d->nbatches + 1) % 2].copied, err);
+	return d->k.gpu->ops->event_sync(d->k.gpu, d->buffers[(d->nbatches + 1) % 2].copied, err);
 }
 
-int gf_train_device_input(struct gf_train_device *d,
-			  struct gf_train_device_batch *batch,
+int gf_train_device_input(struct gf_train_device *d, struct gf_train_device_batch *batch,
 			  struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
@@ -329,16 +316,15 @@ int gf_train_device_input(struct gf_train_device *d,
 		rc = ops->record(gpu, last->used, d->k.stream, err);
 	rc = rc ? rc : ops->wait(gpu, d->input, b->used, err);
 	rc = rc ? rc
-		: ops->copy(gpu, d->input, b->device, batch->values, size_bytes,
-			    GF_GPU_TO_DEVICE, err);
+		: ops->copy(gpu, d->input, b->device, batch->values, size_bytes, GF_GPU_TO_DEVICE,
+			    err);
 	rc = rc ? rc : ops->record(gpu, b->copied, d->input, err);
 	rc = rc ? rc : ops->wait(gpu, d->k.stream, b->copied, err);
 	if (rc)
 		return rc;
 	d->nbatches++;
 	batch->values = b->device;
-	batch->labels =
-		(const int32_t *)(void *)((char *)b->device + d->values_bytes);
+	batch->labels = (const int32_t *)(void *)((char *)b->device + d->values_bytes);
 	return 0;
 }
 
@@ -349,21 +335,19 @@ struct gf_train_arrays gf_train_device_arrays(const struct gf_train_device *d)
 	return (struct gf_train_arrays){d->params, d->grads, d->stride};
 }
 
-static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
-		       void *made_ctx, struct gf_error *err)
+static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor), void *made_ctx,
+		       struct gf_error *err)
 {
 	struct gf_train_device *d = ctx;
 	const struct gf_train_device_pass *p = &d->pass;
-	int rc = p->backend->forward(p->net, d->params, p->on.values, p->batch,
-				     p->training, err);
+	int rc = p->backend->forward(p->net, d->params, p->on.values, p->batch, p->training, err);
 
 	(void)made;
 	(void)made_ctx;
 	return rc ? rc : p->backend->loss(p->net, p->on.labels, err);
 }
 
-int gf_train_device_forward(struct gf_train_device *d,
-			    const struct gf_train_device_pass *pass,
+int gf_train_device_forward(struct gf_train_device *d, const struct gf_train_device_pass *pass,
 			    struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
@@ -374,8 +358,8 @@ int gf_train_device_forward(struct gf_train_device *d,
 	rc = ops->record(d->k.gpu, d->begun, d->k.stream, err);
 	/* tests pass now and then, with batches of any size */
 	rc = rc ? rc
-		: gf_train_graphs_run(pass->training ? d->graphs : NULL,
-				      key_of(d, false), &run, err);
+		: gf_train_graphs_run(pass->training ? d->graphs : NULL, key_of(d, false), &run,
+				      err);
 	return rc ? rc : ops->record(d->k.gpu, d->ended, d->k.stream, err);
 }
 
@@ -412,25 +396,23 @@ static void take_up(void *ctx, size_t tensor)
 	b->made(b->made_ctx, tensor);
 }
 
-static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
-			void *made_ctx, struct gf_error *err)
+static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor), void *made_ctx,
+			struct gf_error *err)
 {
 	struct backward *b = ctx;
 	const struct gf_train_device_pass *p = &b->d->pass;
 
 	b->made = made;
 	b->made_ctx = made_ctx;
-	return p->backend->backward(p->net, b->d->params, b->d->sum.grads,
-				    take_up, b, err);
+	return p->backend->backward(p->net, b->d->params, b->d->sum.grads, take_up, b, err);
 }
 
-static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
-		     void *made_ctx, struct gf_error *err)
+static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor), void *made_ctx,
+		     struct gf_error *err)
 {
 	struct gf_train_device *d = ctx;
 	const struct gf_train_device_pass *p = &d->pass;
-	int rc = p->backend->backward(
-		p->net, d->params, sum_to(&d->sum, p->part), NULL, NULL, err);
+	int rc = p->backend->backward(p->net, d->params, sum_to(&d->sum, p->part), NULL, NULL, err);
 
 	(void)made;
 	(void)made_ctx;
@@ -439,8 +421,7 @@ static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 	return rc;
 }
 
-int gf_train_device_early(struct gf_train_device *d, float *grads,
-			  struct gf_error *err)
+int gf_train_device_early(struct gf_train_device *d, float *grads, struct gf_error *err)
 {
 	const struct gf_train_pass run = {.run = run_early, .ctx = d};
 
@@ -448,8 +429,7 @@ int gf_train_device_early(struct gf_train_device *d, float *grads,
 	return gf_train_graphs_run(d->graphs, key_of(d, true), &run, err);
 }
 
-/* A gradient that goes by the host is on its way; earlier ones may have come
- * meanwhile. */
+/* A gradient that goes by the host is on its way; earlier ones may have come meanwhile. */
 static void send(void *ctx, size_t tensor)
 {
 	struct backward *b = ctx;
@@ -472,11 +452,10 @@ static void send(void *ctx, size_t tensor)
 }
 
 int gf_train_device_backward(struct gf_train_device *d, float *grads,
-			     void (*on_grad)(void *ctx, size_t tensor),
-			     void *ctx, struct gf_error *err)
+			     void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			     struct gf_error *err)
 {
-	struct backward b = {
-		.d = d, .on_grad = on_grad, .ctx = ctx, .err = err};
+	struct backward b = {.d = d, .on_grad = on_grad, .ctx = ctx, .err = err};
 	const struct gf_train_pass run = {run_backward, send, &b};
 	size_t tensor;
 	int rc;
@@ -494,9 +473,7 @@ int gf_train_device_backward(struct gf_train_device *d, float *grads,
 	while ((rc = gf_stage_arrived(d->stage, &tensor, err)) == 1)
 		on_grad(ctx, tensor);
 	rc = rc ? rc : d->k.gpu->ops->event_sync(d->k.gpu, d->ended, err);
-	return rc ? rc
-		  : d->k.gpu->ops->event_s(d->k.gpu, d->begun, d->ended,
-					   &d->forward_s, err);
+	return rc ? rc : d->k.gpu->ops->event_s(d->k.gpu, d->begun, d->ended, &d->forward_s, err);
 }
 
 double gf_train_device_forward_s(const struct gf_train_device *d)
@@ -521,13 +498,11 @@ int gf_train_device_join(struct gf_train_device *d, struct gf_error *err)
 	return d->rc ? d->rc : gf_stage_join(d->stage, err);
 }
 
-int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from,
-			 size_t count, enum gf_gpu_copy kind,
-			 struct gf_error *err)
+int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from, size_t count,
+			 enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-	int rc = ops->copy(d->k.gpu, d->k.stream, to, from,
-			   count * sizeof(float), kind, err);
+	int rc = ops->copy(d->k.gpu, d->k.stream, to, from, count * sizeof(float), kind, err);
 
 	return rc ? rc : ops->stream_sync(d->k.gpu, d->k.stream, err);
 }

@@ -13,10 +13,9 @@
 #include "trainer/computing.h"
 
 /*
- * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
- * they get there and back: batches from pinned memory into two buffers in turn,
- * so that one is copied while the other is computed with; gradients and
- * parameters by a stage (trainer/grad_stage.h), unless they stay.
+ * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how they get there and
+ * back: batches from pinned memory into two buffers in turn, so that one is copied while the other
+ * is computed with; gradients and parameters by a stage (trainer/grad_stage.h), unless they stay.
  */
 struct gf_train_device;
 
@@ -30,13 +29,13 @@ struct gf_train_device_config {
 	bool stays;        /* gradients do not go by the host, */
 	size_t pools;      /* but lie in so many pools in turn; else 1 */
 	size_t accumulate; /* micro-batches whose mean gradient goes */
-	/* Passes are captured, and cut after these tensors' gradients
-	 * (trainer/device_graphs.h); NULL: enqueued anew each time. */
+	/* Passes are captured, and cut after these tensors' gradients (trainer/device_graphs.h);
+	 * NULL: enqueued anew each time. */
 	const bool *cut;
 };
 
-int gf_train_device_new(const struct gf_train_device_config *config,
-			struct gf_train_device **d, struct gf_error *err);
+int gf_train_device_new(const struct gf_train_device_config *config, struct gf_train_device **d,
+			struct gf_error *err);
 /* NULL is allowed. Enqueued work ends first. */
 void gf_train_device_free(struct gf_train_device *d);
 
@@ -46,19 +45,17 @@ struct gf_train_device_room {
 	float *values;
 	int32_t *labels;
 };
-struct gf_train_device_room
-gf_train_device_room(const struct gf_train_device *d, size_t i);
+struct gf_train_device_room gf_train_device_room(const struct gf_train_device *d, size_t i);
 
-/* A batch, in one of the rooms, for the next pass. The passes over the batch
- * before are enqueued; it is copied beside them. On return *values and *labels
- * are the device's; the room is the caller's again once the batch is copied. */
+/* A batch, in one of the rooms, for the next pass. The passes over the batch before are enqueued;
+ * it is copied beside them. On return *values and *labels are the device's; the room is the
+ * caller's again once the batch is copied. */
 struct gf_train_device_batch {
 	const float *values;
 	const int32_t *labels;
 	size_t nvalues, nlabels;
 };
-int gf_train_device_input(struct gf_train_device *d,
-			  struct gf_train_device_batch *batch,
+int gf_train_device_input(struct gf_train_device *d, struct gf_train_device_batch *batch,
 			  struct gf_error *err);
 
 /* Waits until the batch that was input last is copied. */
@@ -74,32 +71,26 @@ struct gf_train_device_pass {
 	bool training;                   /* a backward follows, of */
 	size_t part;                     /* this micro-batch */
 };
-int gf_train_device_forward(struct gf_train_device *d,
-			    const struct gf_train_device_pass *pass,
+int gf_train_device_forward(struct gf_train_device *d, const struct gf_train_device_pass *pass,
 			    struct gf_error *err);
 /* Passes that were captured are captured anew. Waits for the device. */
 int gf_train_device_forget(struct gf_train_device *d, struct gf_error *err);
-/* Backward of a pass whose micro-batch is not the last. `grads`: the step's, as
- * of the last. */
-int gf_train_device_early(struct gf_train_device *d, float *grads,
-			  struct gf_error *err);
-/* Backward of the last micro-batch. Calls on_grad when the mean of all is in
- * the host's `grads`. If gradients stay, it does so when the mean is enqueued
- * to be in `grads`, one of the pools. */
+/* Backward of a pass whose micro-batch is not the last. `grads`: the step's, as of the last. */
+int gf_train_device_early(struct gf_train_device *d, float *grads, struct gf_error *err);
+/* Backward of the last micro-batch. Calls on_grad when the mean of all is in the host's `grads`. If
+ * gradients stay, it does so when the mean is enqueued to be in `grads`, one of the pools. */
 int gf_train_device_backward(struct gf_train_device *d, float *grads,
-			     void (*on_grad)(void *ctx, size_t tensor),
-			     void *ctx, struct gf_error *err);
+			     void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			     struct gf_error *err);
 /* Seconds that the last forward took on the device; after its backward. */
 double gf_train_device_forward_s(const struct gf_train_device *d);
 
-/* As struct gf_optim_watch wants it; the context is a gf_train_device. What
- * fails shows in join. */
+/* As struct gf_optim_watch wants it; the context is a gf_train_device. What fails shows in join. */
 void gf_train_device_changed(void *d, size_t first, size_t count);
 int gf_train_device_join(struct gf_train_device *d, struct gf_error *err);
 
 /* Waits for the device: not inside a step. */
-int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from,
-			 size_t count, enum gf_gpu_copy kind,
-			 struct gf_error *err);
+int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from, size_t count,
+			 enum gf_gpu_copy kind, struct gf_error *err);
 
 #endif

@@ -36,11 +36,10 @@ void gf_train_options_release(struct gf_train_options *o)
 }
 
 /* A name of a mode that needs no number, or the number of a static scale. */
-static int read_scale(const char *text, struct gf_training *t,
-		      struct gf_error *err)
+static int read_scale(const char *text, struct gf_training *t, struct gf_error *err)
 {
-	static const enum gf_scaling named[] = {
-		GF_SCALING_AUTO, GF_SCALING_NONE, GF_SCALING_DYNAMIC};
+	static const enum gf_scaling named[] = {GF_SCALING_AUTO, GF_SCALING_NONE,
+						GF_SCALING_DYNAMIC};
 	int exponent;
 	size_t i;
 
@@ -52,10 +51,10 @@ static int read_scale(const char *text, struct gf_training *t,
 	}
 	if (gf_units_real(text, 0x1p-40, 0x1p40, &t->scale, NULL) ||
 	    frexp(t->scale, &exponent) != 0.5)
-		return gf_error_set(err, -EINVAL,
-				    "--loss-scale: want auto, none, dynamic "
-				    "or a power of two, got \"%s\"",
-				    text);
+		return gf_error_set(
+			err, -EINVAL,
+			"--loss-scale: want auto, none, dynamic or a power of two, got \"%s\"",
+			text);
 	t->scaling = GF_SCALING_STATIC;
 	return 0;
 }
@@ -73,13 +72,11 @@ static const struct use {
 	{"beta2", "optimizer/beta2", AT(beta2), GF_OPTIM_BETAS},
 	{"eta", "optimizer/eta", AT(eta), GF_OPTIM_ETA},
 	{"epsilon", "optimizer/epsilon", AT(epsilon), GF_OPTIM_EPSILON},
-	{"drop-factor", "rate/drop_factor", AT(drop_factor), 0,
-	 GF_SCHEDULE_STEP},
+	{"drop-factor", "rate/drop_factor", AT(drop_factor), 0, GF_SCHEDULE_STEP},
 	{"power", "rate/power", AT(power), 0, GF_SCHEDULE_POLY},
 	{"floor", "rate/floor", AT(floor), 0, GF_SCHEDULE_COSINE},
 };
-static const struct use drops = {"drop-epochs", "rate/drop_epochs", 0, 0,
-				 GF_SCHEDULE_STEP};
+static const struct use drops = {"drop-epochs", "rate/drop_epochs", 0, 0, GF_SCHEDULE_STEP};
 #undef AT
 
 static double number_of(const struct gf_training *t, const struct use *u)
@@ -88,16 +85,15 @@ static double number_of(const struct gf_training *t, const struct use *u)
 }
 
 /* An optimiser or a schedule that is not named may be any. */
-static bool is_used(const struct use *u, const struct gf_optimizer_ops *ops,
-		    int schedule)
+static bool is_used(const struct use *u, const struct gf_optimizer_ops *ops, int schedule)
 {
 	return u->setting ? !ops || ops->settings & u->setting
 			  : schedule < 0 || schedule == u->schedule;
 }
 
 /* "--power: want --schedule poly, got cosine", or in the words of a document */
-static int refuse_use(const struct use *u, const struct gf_training *t,
-		      bool document, struct gf_error *err)
+static int refuse_use(const struct use *u, const struct gf_training *t, bool document,
+		      struct gf_error *err)
 {
 	struct gf_text names = {0};
 	size_t i, left = 0;
@@ -110,19 +106,18 @@ static int refuse_use(const struct use *u, const struct gf_training *t,
 				     --left > 1  ? ", "
 				     : left == 1 ? " or "
 						 : "");
-	gf_error_set(
-		err, -EINVAL, "%s%s: want %s%s %s, got %s",
-		document ? "/" : "--", document ? u->place : u->option,
-		document ? "" : "--", u->setting ? "optimizer" : "schedule",
-		u->setting ? names.data : gf_schedule_names[u->schedule],
-		u->setting ? t->optimizer : gf_schedule_names[t->schedule]);
+	gf_error_set(err, -EINVAL, "%s%s: want %s%s %s, got %s", document ? "/" : "--",
+		     document ? u->place : u->option, document ? "" : "--",
+		     u->setting ? "optimizer" : "schedule",
+		     u->setting ? names.data : gf_schedule_names[u->schedule],
+		     u->setting ? t->optimizer : gf_schedule_names[t->schedule]);
 	gf_text_release(&names);
 	return -EINVAL;
 }
 
 /* Does that training, by its optimiser and schedule, use all numbers given? */
-static int heeds(const struct gf_training *given, const struct gf_training *by,
-		 bool document, struct gf_error *err)
+static int heeds(const struct gf_training *given, const struct gf_training *by, bool document,
+		 struct gf_error *err)
 {
 	const struct gf_optimizer_ops *ops = NULL;
 	size_t i;
@@ -130,39 +125,32 @@ static int heeds(const struct gf_training *given, const struct gf_training *by,
 	if (by->optimizer && !(ops = gf_optimizer_find(by->optimizer, err)))
 		return -EINVAL;
 	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
-		if (!isnan(number_of(given, &uses[i])) &&
-		    !is_used(&uses[i], ops, by->schedule))
+		if (!isnan(number_of(given, &uses[i])) && !is_used(&uses[i], ops, by->schedule))
 			return refuse_use(&uses[i], by, document, err);
 	if (given->ndrops && !is_used(&drops, ops, by->schedule))
 		return refuse_use(&drops, by, document, err);
 	return 0;
 }
 
-/* -EINVAL: the optimiser, the schedule or the mode of loss_scale that a
- * document names has no use for another of its keys. */
+/* -EINVAL: the optimiser, the schedule or the mode of loss_scale that a document names has no use
+ * for another of its keys. */
 static int document_heeded(const struct gf_training *t, struct gf_error *err)
 {
 	const char *mode = t->scaling >= 0 ? gf_scaling_names[t->scaling] : "";
 
 	if (t->scaling == GF_SCALING_NONE && !isnan(t->scale))
 		return gf_error_set(err, -EINVAL,
-				    "/loss_scale/initial: want a mode that "
-				    "scales, got %s",
-				    mode);
-	if ((t->scaling == GF_SCALING_NONE ||
-	     t->scaling == GF_SCALING_STATIC) &&
-	    t->growth_steps)
+				    "/loss_scale/initial: want a mode that scales, got %s", mode);
+	if ((t->scaling == GF_SCALING_NONE || t->scaling == GF_SCALING_STATIC) && t->growth_steps)
 		return gf_error_set(err, -EINVAL,
-				    "/loss_scale/growth_steps: want mode "
-				    "dynamic or auto, got %s",
+				    "/loss_scale/growth_steps: want mode dynamic or auto, got %s",
 				    mode);
 	return heeds(t, t, true, err);
 }
 
 char *gf_train_document(const struct gf_training *t)
 {
-	const struct gf_optimizer_ops *ops =
-		gf_optimizer_find(t->optimizer, NULL);
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(t->optimizer, NULL);
 	struct gf_training used = *t;
 	size_t i;
 
@@ -184,14 +172,11 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 
 	if (o->replay && o->transport == GF_TRANSPORT_NCCL)
 		return gf_error_set(err, -EINVAL,
-				    "--replay: want --transport mpi, ucx or "
-				    "auto, got nccl: there are no gradients "
-				    "of GPUs");
+				    "--replay: want --transport mpi, ucx or auto, got nccl: there "
+				    "are no gradients of GPUs");
 	o->config.half = gf_train_precisions[o->precision] == GF_F16;
 	rc = gf_train_place_check(o->device, err);
-	return rc || !o->loss_scale
-		       ? rc
-		       : read_scale(o->loss_scale, &o->training, err);
+	return rc || !o->loss_scale ? rc : read_scale(o->loss_scale, &o->training, err);
 }
 
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)
@@ -207,8 +192,8 @@ struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)
 /* --- documents and data --------------------------------------------------- */
 
 /* Options override the document of --training. */
-static int load_training(const struct gf_train_options *o,
-			 struct gf_train_config *config, struct gf_error *err)
+static int load_training(const struct gf_train_options *o, struct gf_train_config *config,
+			 struct gf_error *err)
 {
 	struct gf_documents d = {0};
 	char *path = NULL;
@@ -232,8 +217,8 @@ static int load_training(const struct gf_train_options *o,
 }
 
 /* A name in a document is that of something shipped, never a path. */
-static int find_named(const char *document, const char *what, const char *name,
-		      char **path, struct gf_error *err)
+static int find_named(const char *document, const char *what, const char *name, char **path,
+		      struct gf_error *err)
 {
 	char *folder = gf_xasprintf("%ss", what);
 	int rc = gf_cli_shipped(folder, name, path, err);
@@ -241,16 +226,15 @@ static int find_named(const char *document, const char *what, const char *name,
 	free(folder);
 	if (rc)
 		gf_error_set(err, rc,
-			     "the %s's %s: want the name of a shipped %s, got "
-			     "\"%s\" (--%s FILE names another)",
+			     "the %s's %s: want the name of a shipped %s, got \"%s\" (--%s FILE "
+			     "names another)",
 			     document, what, what, name, what);
 	return rc;
 }
 
 /* --plan, else the training's, else the default. */
 static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
-		     const struct gf_training *t, struct gf_plan *plan,
-		     struct gf_error *err)
+		     const struct gf_training *t, struct gf_plan *plan, struct gf_error *err)
 {
 	char *path = NULL;
 	int rc = 0;
@@ -267,17 +251,14 @@ static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
 	free(path);
 	if (rc == 0 && o->reproducible && !plan->reproducible)
 		rc = gf_error_set(err, -EINVAL,
-				  "--reproducible: want a plan of gf-plan "
-				  "--reproducible, got %s",
+				  "--reproducible: want a plan of gf-plan --reproducible, got %s",
 				  o->plan ? o->plan : t->plan);
 	return rc;
 }
 
-/* --model, else the model that a whole plan was made for, else the training's,
- * else the default. */
-static int find_model(const struct gf_train_options *o,
-		      const struct gf_training *t, const struct gf_plan *plan,
-		      char **path, struct gf_error *err)
+/* --model, else the model that a whole plan was made for, else the training's, else the default. */
+static int find_model(const struct gf_train_options *o, const struct gf_training *t,
+		      const struct gf_plan *plan, char **path, struct gf_error *err)
 {
 	const char *planned = plan->model ? plan->model->name : NULL;
 
@@ -285,9 +266,8 @@ static int find_model(const struct gf_train_options *o,
 		return gf_cli_share("models", o->model, path, err);
 	if (planned && t->model && strcmp(planned, t->model) != 0)
 		return gf_error_set(err, -EINVAL,
-				    "want a plan for the training's model %s, "
-				    "got one for %s (--model names the one to "
-				    "train)",
+				    "want a plan for the training's model %s, got one for %s "
+				    "(--model names the one to train)",
 				    t->model, planned);
 	if (planned)
 		return find_named("plan", "model", planned, path, err);
@@ -297,8 +277,7 @@ static int find_model(const struct gf_train_options *o,
 }
 
 static int load_model(const struct gf_train_options *o, struct gf_comm *comm,
-		      const struct gf_training *t, struct gf_train_inputs *in,
-		      struct gf_error *err)
+		      const struct gf_training *t, struct gf_train_inputs *in, struct gf_error *err)
 {
 	struct gf_documents d = {0};
 	char *path = NULL;
@@ -325,8 +304,7 @@ static void forget(char **name, const char *option)
 	*name = NULL;
 }
 
-static int load_data(const struct gf_train_options *o,
-		     const struct gf_train_config *config,
+static int load_data(const struct gf_train_options *o, const struct gf_train_config *config,
 		     struct gf_train_inputs *in, struct gf_error *err)
 {
 	const char *name = o->data ? o->data : "digits";
@@ -336,18 +314,16 @@ static int load_data(const struct gf_train_options *o,
 
 	/* what is no folder may still be the name of a made-up set */
 	gf_cli_share("data", folder, &found, NULL);
-	path = gf_xasprintf("%.*s%s", (int)(folder - name), name,
-			    found ? found : folder);
-	rc = gf_train_open_data(config->comm, path, &in->model,
-				config->training.seed, &in->data, err);
+	path = gf_xasprintf("%.*s%s", (int)(folder - name), name, found ? found : folder);
+	rc = gf_train_open_data(config->comm, path, &in->model, config->training.seed, &in->data,
+				err);
 	free(found);
 	free(path);
 	return rc;
 }
 
-int gf_train_load(const struct gf_train_options *o,
-		  struct gf_train_config *config, struct gf_train_inputs *in,
-		  struct gf_error *err)
+int gf_train_load(const struct gf_train_options *o, struct gf_train_config *config,
+		  struct gf_train_inputs *in, struct gf_error *err)
 {
 	struct gf_training *t = &config->training;
 	struct gf_comm *comm = config->comm;
@@ -366,8 +342,7 @@ int gf_train_load(const struct gf_train_options *o,
 	rc = gf_choose_place(comm, &in->plan, false, err);
 	if (rc)
 		return rc;
-	rc = gf_train_bind(&in->plan, o->replay ? NULL : &in->model,
-			   comm->ranks, err);
+	rc = gf_train_bind(&in->plan, o->replay ? NULL : &in->model, comm->ranks, err);
 	from = o->plan ? o->plan : t->plan;
 	if (rc && from)
 		gf_error_prefix(err, "%s", from);
@@ -415,14 +390,12 @@ char *gf_train_list(void)
 	gf_text_addf(&out, "selections (of the plan):\n");
 	for (i = 0; gf_selections[i].name; i++)
 		add_row(&t, gf_selections[i].name,
-			gf_select_plan_find(gf_selections[i].name)
-				->description);
+			gf_select_plan_find(gf_selections[i].name)->description);
 	gf_table_print(&t, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "optimizers:\n");
 	for (i = 0; gf_optimizers[i]; i++)
-		add_row(&t, gf_optimizers[i]->name,
-			gf_optimizers[i]->description);
+		add_row(&t, gf_optimizers[i]->name, gf_optimizers[i]->description);
 	gf_table_print(&t, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "schedules:\n");

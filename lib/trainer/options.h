@@ -17,8 +17,8 @@
 #include "transport/comm.h"
 #include "doc/stream.h"
 
-/* The command line's options for a training (cmd/gf-train.c has the table).
- * Strings are borrowed from the arguments. */
+/* The command line's options for a training (cmd/gf-train.c has the table). Strings are borrowed
+ * from the arguments. */
 struct gf_train_options {
 	const char *plan, *model, *data, *device, *log, *trace, *training_file;
 	struct gf_training training; /* what is given, without a document */
@@ -29,8 +29,8 @@ struct gf_train_options {
 	double target;
 	bool replay, list, print_training;
 	bool reproducible; /* sums, of a run without a plan, too */
-	/* Where a run's configuration begins; not the documents, and not the
-	 * place (trainer/options.h, trainer/compute_place.h). */
+	/* Where a run's configuration begins; not the documents, and not the place
+	 * (trainer/options.h, trainer/compute_place.h). */
 	struct gf_train_config config;
 };
 
@@ -38,11 +38,10 @@ struct gf_train_options {
 extern const enum gf_dtype gf_train_precisions[];
 
 void gf_train_options_init(struct gf_train_options *o);
-/* -EINVAL: the options contradict each other, whatever is in the documents.
- * Reads --loss-scale into the training, and --precision into config. */
+/* -EINVAL: the options contradict each other, whatever is in the documents. Reads --loss-scale into
+ * the training, and --precision into config. */
 int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
-/* A complete training as a document of the keys that it uses; the caller
- * frees. */
+/* A complete training as a document of the keys that it uses; the caller frees. */
 char *gf_train_document(const struct gf_training *t);
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o);
 void gf_train_options_release(struct gf_train_options *o);
@@ -57,18 +56,14 @@ struct gf_train_inputs {
 	struct gf_dataset data;
 };
 
-/* Collective: reads them by way of rank 0, binds the plan, and completes
- * config's training. config->comm is set before; plan, model and data will
- * borrow from `in`. A replay has no model and no data, --print-training no
- * data. -EINVAL: the complete training does not heed an option or a key that
- * was given. */
-int gf_train_load(const struct gf_train_options *o,
-		  struct gf_train_config *config, struct gf_train_inputs *in,
-		  struct gf_error *err);
-/* Frees all of it, and config's training. Also after a failed load; accepts
- * zeroed ones. */
-void gf_train_unload(struct gf_train_config *config,
-		     struct gf_train_inputs *in);
+/* Collective: reads them by way of rank 0, binds the plan, and completes config's training.
+ * config->comm is set before; plan, model and data will borrow from `in`. A replay has no model and
+ * no data, --print-training no data. -EINVAL: the complete training does not heed an option or a
+ * key that was given. */
+int gf_train_load(const struct gf_train_options *o, struct gf_train_config *config,
+		  struct gf_train_inputs *in, struct gf_error *err);
+/* Frees all of it, and config's training. Also after a failed load; accepts zeroed ones. */
+void gf_train_unload(struct gf_train_config *config, struct gf_train_inputs *in);
 
 /*
  * From what was given on the command line to what every rank runs.
@@ -77,43 +72,37 @@ void gf_train_unload(struct gf_train_config *config,
 /* What the options ask for: "train", "--replay" and so on. */
 const char *gf_train_doing(const struct gf_train_options *o);
 
-/* Collective: -EINVAL with both values where ranks were started to do different
- * things. Ranks may differ in their threads and outputs, in the GPU or backend
- * of the host, and in the place of their data. */
-int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
-		  struct gf_error *err);
+/* Collective: -EINVAL with both values where ranks were started to do different things. Ranks may
+ * differ in their threads and outputs, in the GPU or backend of the host, and in the place of their
+ * data. */
+int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o, struct gf_error *err);
 
 /*
- * Collective: rank 0 reads a file ("-": standard input, which reaches no other
- * rank) that must hold a document of the format, and all get it: the caller
- * releases d, also after a failure. rc is what a rank came to before, which all
- * agree on first. The same for a plan.
+ * Collective: rank 0 reads a file ("-": standard input, which reaches no other rank) that must hold
+ * a document of the format, and all get it: the caller releases d, also after a failure. rc is what
+ * a rank came to before, which all agree on first. The same for a plan.
  */
-int gf_train_read(struct gf_comm *comm, int rc, const char *path,
-		  const char *format, struct gf_documents *d,
-		  struct gf_error *err);
-int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
-		       struct gf_plan *plan, struct gf_error *err);
+int gf_train_read(struct gf_comm *comm, int rc, const char *path, const char *format,
+		  struct gf_documents *d, struct gf_error *err);
+int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path, struct gf_plan *plan,
+		       struct gf_error *err);
 
 /* Collective: opens the data that the model takes; path is this rank's. */
-int gf_train_open_data(struct gf_comm *comm, const char *path,
-		       const struct gf_model *model, size_t seed,
-		       struct gf_dataset *data, struct gf_error *err);
+int gf_train_open_data(struct gf_comm *comm, const char *path, const struct gf_model *model,
+		       size_t seed, struct gf_dataset *data, struct gf_error *err);
 
-/* The plan of a run without one: threshold fusion with one lane; by an
- * algorithm that gf_algorithm_reproduces, if that is wanted. */
+/* The plan of a run without one: threshold fusion with one lane; by an algorithm that
+ * gf_algorithm_reproduces, if that is wanted. */
 void gf_train_default_plan(struct gf_plan *rule, bool reproducible);
 
-/* Makes `plan` one of these tensors on so many ranks: a rule is bound, a whole
- * plan must fit. */
-int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model,
-		 int ranks, struct gf_error *err);
+/* Makes `plan` one of these tensors on so many ranks: a rule is bound, a whole plan must fit. */
+int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model, int ranks,
+		 struct gf_error *err);
 
 /*
- * Makes `plan` one that runs this model (NULL: a replay, which has the plan's
- * own) on so many ranks: a rule is bound, a whole plan must fit, and the
- * engine must be able to run it. What a rule leaves open stays so until
- * gf_train_choose.
+ * Makes `plan` one that runs this model (NULL: a replay, which has the plan's own) on so many
+ * ranks: a rule is bound, a whole plan must fit, and the engine must be able to run it. What a rule
+ * leaves open stays so until gf_train_choose.
  */
 int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 		  struct gf_error *err);

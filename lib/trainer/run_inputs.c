@@ -18,9 +18,9 @@
 #include "trainer/compute_place.h"
 
 /*
- * Without a measured network: small enough that a gradient of a few MiB still
- * overlaps with backward, large enough that startup costs of some 100 us stay
- * below a tenth of the transfer on a 1 Gb/s link.
+ * Without a measured network: small enough that a gradient of a few MiB still overlaps with
+ * backward, large enough that startup costs of some 100 us stay below a tenth of the transfer on a
+ * 1 Gb/s link.
  */
 #define DEFAULT_THRESHOLD_BYTES 131072
 /* The same bits on every rank, any number of ranks, bandwidth-optimal. */
@@ -31,17 +31,14 @@ static char *describe(const struct gf_train_options *o)
 	const struct gf_train_config *c = &o->config;
 
 	return gf_xasprintf(
-		"--steps %zu --checkpoint-every %zu --check-replicas %zd "
-		"--bad-gradients %s --timeout %gs --target "
-		"%g --top-k %zu --test-samples %zu%s%s%s%s%s%s%s%s%s",
+		"--steps %zu --checkpoint-every %zu --check-replicas %zd --bad-gradients %s "
+		"--timeout %gs --target %g --top-k %zu --test-samples %zu%s%s%s%s%s%s%s%s%s",
 		c->steps, c->checkpoint_every, (ssize_t)c->check_every,
-		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->top_k,
-		c->test_samples, c->checkpoint ? " --checkpoint" : "",
-		c->weights ? " --weights" : "",
+		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->top_k, c->test_samples,
+		c->checkpoint ? " --checkpoint" : "", c->weights ? " --weights" : "",
 		c->evaluate ? " --evaluate" : "", c->export ? " --export" : "",
 		c->resume ? " --resume" : "", c->reshard ? " --reshard" : "",
-		o->trace ? " --trace" : "",
-		c->place.graphs ? " --cuda-graph" : "",
+		o->trace ? " --trace" : "", c->place.graphs ? " --cuda-graph" : "",
 		c->no_graphs ? " --no-cuda-graph" : "");
 }
 
@@ -53,8 +50,7 @@ static char *describe_training(const struct gf_train_options *o)
 	from = strstr(text, "\"version\"");
 	from = from ? strchr(from, '\n') : text;
 	for (to = text; from && *from; from++)
-		if (*from != '\n' &&
-		    !(*from == ' ' && (to == text || to[-1] == ' ')))
+		if (*from != '\n' && !(*from == ' ' && (to == text || to[-1] == ' ')))
 			*to++ = *from;
 	if (to > text)
 		to--; /* the object's brace */
@@ -70,8 +66,8 @@ const char *gf_train_doing(const struct gf_train_options *o)
 				   : "train";
 }
 
-/* The kind of a checked device: "auto", "cuda" or "cpu", which also stands for
- * the host's backends. Ranks of one job must want the same. */
+/* The kind of a checked device: "auto", "cuda" or "cpu", which also stands for the host's backends.
+ * Ranks of one job must want the same. */
 static const char *kind_of(const char *device)
 {
 	size_t index;
@@ -81,8 +77,7 @@ static const char *kind_of(const char *device)
 	return strcmp(device, "auto") == 0 ? "auto" : "cpu";
 }
 
-int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
-		  struct gf_error *err)
+int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o, struct gf_error *err)
 {
 	char *training = describe_training(o), *text = describe(o);
 	const struct {
@@ -96,8 +91,7 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		{"training", training},
 		{"device", kind_of(o->device)},
 		{"transport", gf_train_transports[o->transport]},
-		{"precision",
-		 gf_dtype_names[gf_train_precisions[o->precision]]},
+		{"precision", gf_dtype_names[gf_train_precisions[o->precision]]},
 	};
 	size_t i;
 	int rc = 0;
@@ -109,9 +103,8 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 	return rc;
 }
 
-int gf_train_read(struct gf_comm *comm, int rc, const char *path,
-		  const char *format, struct gf_documents *d,
-		  struct gf_error *err)
+int gf_train_read(struct gf_comm *comm, int rc, const char *path, const char *format,
+		  struct gf_documents *d, struct gf_error *err)
 {
 	size_t length = 0;
 	char *text = NULL;
@@ -122,8 +115,7 @@ int gf_train_read(struct gf_comm *comm, int rc, const char *path,
 	if (!rc)
 		rc = gf_comm_bcast_text(comm, 0, &text, &length, err);
 	if (!rc)
-		rc = gf_documents_add_text(d, text, length, path ? path : "",
-					   err);
+		rc = gf_documents_add_text(d, text, length, path ? path : "", err);
 	if (!rc) {
 		rc = gf_documents_require(d, format, err);
 		if (rc)
@@ -133,8 +125,8 @@ int gf_train_read(struct gf_comm *comm, int rc, const char *path,
 	return rc;
 }
 
-int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
-		       struct gf_plan *plan, struct gf_error *err)
+int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path, struct gf_plan *plan,
+		       struct gf_error *err)
 {
 	struct gf_documents d = {0};
 
@@ -147,23 +139,21 @@ int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
 	return rc;
 }
 
-/* Does a model of text read the number after a position before it answers
- * there? With attention to later positions it does, and is trained to tell
- * numbers that it cannot see (data/data_parts.h). */
+/* Does a model of text read the number after a position before it answers there? With attention to
+ * later positions it does, and is trained to tell numbers that it cannot see
+ * (data/data_parts.h). */
 static bool reads_ahead(const struct gf_model *m)
 {
 	bool ahead = false;
 	size_t i;
 
 	for (i = 0; i < m->nlayers; i++)
-		ahead |= m->layers[i].type == GF_LAYER_ATTENTION &&
-			 !m->layers[i].causal;
+		ahead |= m->layers[i].type == GF_LAYER_ATTENTION && !m->layers[i].causal;
 	return ahead && gf_model_vocabulary(m) && gf_model_positions(m) > 1;
 }
 
-int gf_train_open_data(struct gf_comm *comm, const char *path,
-		       const struct gf_model *model, size_t seed,
-		       struct gf_dataset *data, struct gf_error *err)
+int gf_train_open_data(struct gf_comm *comm, const char *path, const struct gf_model *model,
+		       size_t seed, struct gf_dataset *data, struct gf_error *err)
 {
 	struct gf_dataset_want want = {
 		.input = model->input,
@@ -180,8 +170,7 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 	if (rc)
 		return rc;
 	/* an epoch has as many steps on every rank */
-	counts = gf_xasprintf("%zu training and %zu test samples",
-			      data->count[GF_PART_TRAIN],
+	counts = gf_xasprintf("%zu training and %zu test samples", data->count[GF_PART_TRAIN],
 			      data->count[GF_PART_TEST]);
 	rc = gf_comm_same_text(comm, "data", counts, err);
 	free(counts);
@@ -193,8 +182,7 @@ static const char *reproducible_algorithm(void)
 {
 	const struct gf_algorithm_traits *a = gf_algorithm_traits;
 
-	while (!(a->traits & GF_ALGORITHM_HALVES) ||
-	       !gf_algorithm_reproduces(a->name, "f32"))
+	while (!(a->traits & GF_ALGORITHM_HALVES) || !gf_algorithm_reproduces(a->name, "f32"))
 		a++;
 	return a->name;
 }
@@ -207,8 +195,8 @@ void gf_train_default_plan(struct gf_plan *rule, bool reproducible)
 	r->lanes = 1;
 	r->algorithms = gf_xcalloc(1, sizeof(*r->algorithms));
 	r->nalgorithms = 1;
-	r->algorithms[0].algorithm = gf_xstrdup(
-		reproducible ? reproducible_algorithm() : DEFAULT_ALGORITHM);
+	r->algorithms[0].algorithm =
+		gf_xstrdup(reproducible ? reproducible_algorithm() : DEFAULT_ALGORITHM);
 	memset(rule, 0, sizeof(*rule));
 	rule->producer = gf_xstrdup("gf-train " GF_VERSION);
 	rule->system = gf_xstrdup("auto");
@@ -235,8 +223,7 @@ static struct gf_model_profile *list_tensors(const struct gf_model *model)
 
 		out->tensors[i].name = gf_xstrdup(p->name);
 		out->tensors[i].count_elems = gf_shape_elems(&p->shape);
-		gf_tensor_set_shape(&out->tensors[i], p->shape.dims,
-				    p->shape.rank);
+		gf_tensor_set_shape(&out->tensors[i], p->shape.dims, p->shape.rank);
 		out->tensors[i].dtype = GF_F32;
 		out->tensors[i].need_s = NAN;
 	}
@@ -244,8 +231,8 @@ static struct gf_model_profile *list_tensors(const struct gf_model *model)
 	return out;
 }
 
-int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model,
-		 int ranks, struct gf_error *err)
+int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model, int ranks,
+		 struct gf_error *err)
 {
 	struct gf_plan whole;
 	int rc;
@@ -269,8 +256,7 @@ int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 
 	if (!model && !plan->model)
 		return gf_error_set(err, -EINVAL,
-				    "want a plan with a model's times to "
-				    "replay, got a rule");
+				    "want a plan with a model's times to replay, got a rule");
 	if (model)
 		tensors = list_tensors(model);
 	rc = gf_train_fit(plan, model ? tensors : plan->model, ranks, err);

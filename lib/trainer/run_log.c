@@ -25,8 +25,8 @@ static const char row_begins[] = "{\"model\": ";
 /* A log that grows beyond this is worth a word. */
 #define MUCH_BYTES 100e6
 
-/* The start of a file's last line; -1: errno has the reason. The line may be
- * long, as the file may not be a log. */
+/* The start of a file's last line; -1: errno has the reason. The line may be long, as the file may
+ * not be a log. */
 static off_t find_tail(FILE *f, off_t size_bytes)
 {
 	char block[1 << 14];
@@ -48,8 +48,8 @@ static off_t find_tail(FILE *f, off_t size_bytes)
 	return 0;
 }
 
-/* A run that ended on a full disk leaves a part of a row, which the next row
- * would go on with. A file with any other unfinished last line is no log. */
+/* A run that ended on a full disk leaves a part of a row, which the next row would go on with. A
+ * file with any other unfinished last line is no log. */
 static int cut_unfinished(const char *path, struct gf_error *err)
 {
 	char text[sizeof(row_begins)] = "";
@@ -60,8 +60,7 @@ static int cut_unfinished(const char *path, struct gf_error *err)
 	int rc = 0;
 
 	/* the code that appends to the file reports what is wrong with it */
-	if (stat(path, &st) || !S_ISREG(st.st_mode) ||
-	    !(f = fopen(path, "r+b")))
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || !(f = fopen(path, "r+b")))
 		return 0;
 	tail = find_tail(f, st.st_size);
 	if (tail < 0) {
@@ -70,9 +69,8 @@ static int cut_unfinished(const char *path, struct gf_error *err)
 		found = fread(text, 1, sizeof(text) - 1, f);
 		if (strncmp(text, row_begins, found) != 0)
 			rc = gf_error_set(err, -EINVAL,
-					  "%s: want a log to append to, found "
-					  "a last line without an end that is "
-					  "no row",
+					  "%s: want a log to append to, found a last line without "
+					  "an end that is no row",
 					  path);
 		else if (found && ftruncate(fileno(f), tail))
 			rc = gf_error_errno(err, -errno, "%s", path);
@@ -81,35 +79,29 @@ static int cut_unfinished(const char *path, struct gf_error *err)
 	return rc;
 }
 
-/* Rows of two jobs in one file could not be told apart. A file system without
- * locks does without. */
+/* Rows of two jobs in one file could not be told apart. A file system without locks does
+ * without. */
 static int lock(int fd, const char *path, struct gf_error *err)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_EX | LOCK_NB) ||
+	    errno != EWOULDBLOCK)
 		return 0;
 	return gf_error_set(err, -EBUSY,
-			    "%s: want a log of this job alone, another process "
-			    "writes to it",
-			    path);
+			    "%s: want a log of this job alone, another process writes to it", path);
 }
 
 /* The file keeps its contents until it is locked. */
-static int open_stream(FILE **stream, const char *path, bool append,
-		       struct gf_error *err)
+static int open_stream(FILE **stream, const char *path, bool append, struct gf_error *err)
 {
 	int fd, rc;
 
 	*stream = gf_file_reopen(path);
 	if (*stream)
 		return 0;
-	fd = open(path,
-		  O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0),
-		  0666);
-	rc = fd < 0 ? gf_error_errno(err, -errno, "%s", path)
-		    : lock(fd, path, err);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0), 0666);
+	rc = fd < 0 ? gf_error_errno(err, -errno, "%s", path) : lock(fd, path, err);
 	if (!rc && append)
 		rc = cut_unfinished(path, err);
 	else if (!rc && ftruncate(fd, 0) && errno != EINVAL)
@@ -139,8 +131,7 @@ static void take_exchanges(struct gf_train_log *log, const struct gf_plan *plan)
 }
 
 int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
-		      const struct gf_train_config *config,
-		      struct gf_error *err)
+		      const struct gf_train_config *config, struct gf_error *err)
 {
 	int rc = open_stream(&log->stream, path, config->resume, err);
 
@@ -187,8 +178,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "codecs", log->codecs);
 	gf_json_put_int(w, "staleness", k->plan->staleness);
 	if (k->plan->pipeline_warmup_steps)
-		gf_json_put_size(w, "pipeline_warmup_steps",
-				 k->plan->pipeline_warmup_steps);
+		gf_json_put_size(w, "pipeline_warmup_steps", k->plan->pipeline_warmup_steps);
 	if (!gf_period_has(&k->plan->period, GF_PERIOD_EVERY))
 		put_period(w, log, &k->plan->period);
 	if (k->choose_s > 0)
@@ -196,12 +186,10 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_int(w, "ranks", k->plan->ranks);
 	if (k->plan->servers)
 		gf_json_put_int(w, "servers", k->plan->servers);
-	gf_json_put_string(w, "device",
-			   k->place.gpu ? k->place.gpu->ops->name : "cpu");
+	gf_json_put_string(w, "device", k->place.gpu ? k->place.gpu->ops->name : "cpu");
 	if (k->place.gpu)
 		gf_json_put_string(w, "transport",
-				   k->place.nccl ? k->place.nccl->name
-						 : k->comm->ops->name);
+				   k->place.nccl ? k->place.nccl->name : k->comm->ops->name);
 	gf_json_put_string(w, "precision", gf_dtype_names[k->precision]);
 	gf_json_put_string(w, "optimizer", k->training.optimizer);
 	gf_json_put_size(w, "batch_per_rank", k->training.batch);
@@ -211,8 +199,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_size(w, "step", row->step);
 	gf_json_put_string(w, "part", row->part);
 	if (row->steps_behind)
-		gf_json_put_size(w, "outer_step",
-				 row->step - row->steps_behind);
+		gf_json_put_size(w, "outer_step", row->step - row->steps_behind);
 	gf_json_put_real(w, "learning_rate", row->rate);
 	gf_json_put_real(w, "loss", row->loss);
 	if (row->perplexity > 0)
@@ -223,14 +210,12 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		gf_json_put_size(w, "skipped", row->skipped);
 	gf_json_put_size(w, "correct", row->correct);
 	gf_json_put_size(w, "samples", row->samples);
-	gf_json_put_real(w, "accuracy",
-			 (double)row->correct / (double)row->samples);
+	gf_json_put_real(w, "accuracy", (double)row->correct / (double)row->samples);
 	if (row->top_k) {
 		gf_json_put_size(w, "top_k", row->top_k);
 		gf_json_put_size(w, "top_k_correct", row->top_correct);
 		gf_json_put_real(w, "top_k_accuracy",
-				 (double)row->top_correct /
-					 (double)row->samples);
+				 (double)row->top_correct / (double)row->samples);
 	}
 	if (strcmp(row->part, "test") != 0) {
 		gf_json_put_size(w, "sent_bytes", row->sent_bytes);
@@ -243,8 +228,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_close_object(w);
 }
 
-int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
-		     struct gf_error *err)
+int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row, struct gf_error *err)
 {
 	struct gf_json_writer w = {0};
 	bool of_step = strcmp(row->part, "batch") == 0;
@@ -256,11 +240,9 @@ int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
 	if (of_step)
 		log->row_bytes = w.text.length;
 	errno = 0;
-	if (fwrite(w.text.data, 1, w.text.length, log->stream) !=
-		    w.text.length ||
+	if (fwrite(w.text.data, 1, w.text.length, log->stream) != w.text.length ||
 	    fflush(log->stream))
-		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s",
-				    log->path);
+		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s", log->path);
 	gf_text_release(&w.text);
 	return rc;
 }
@@ -274,8 +256,8 @@ char *gf_train_log_growth(struct gf_train_log *log, size_t steps)
 	if (log->told || bytes < MUCH_BYTES)
 		return NULL;
 	log->told = true;
-	return gf_xasprintf("%s: will grow to about %s, a row for %zu step%s "
-			    "of %zu; --log-every N writes fewer",
+	return gf_xasprintf("%s: will grow to about %s, a row for %zu step%s of %zu; --log-every N "
+			    "writes fewer",
 			    log->path, gf_human_size(bytes, &h), log->every,
 			    log->every == 1 ? "" : "s", steps);
 }
@@ -288,8 +270,7 @@ int gf_train_log_close(struct gf_train_log *log, struct gf_error *err)
 		return 0;
 	errno = 0;
 	if (fclose(log->stream))
-		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s",
-				    log->path);
+		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s", log->path);
 	free(log->path);
 	free(log->algorithms);
 	free(log->codecs);

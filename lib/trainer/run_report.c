@@ -17,27 +17,14 @@ static double mean_iteration(const struct gf_timeline *t)
 	size_t i;
 
 	for (i = first; i < count; i++)
-		sum_s += gf_timeline_at(t, i)->end_s -
-			 gf_timeline_at(t, i)->start_s;
+		sum_s += gf_timeline_at(t, i)->end_s - gf_timeline_at(t, i)->start_s;
 	return count > first ? sum_s / (double)(count - first) : 0;
 }
 
 /* Of a step, and from READY on of one of its messages. */
-enum time {
-	ITERATION,
-	FORWARD,
-	BACKWARD,
-	WAIT,
-	UPDATE,
-	LOAD,
-	HANDLING,
-	READY,
-	START,
-	END
-};
+enum time { ITERATION, FORWARD, BACKWARD, WAIT, UPDATE, LOAD, HANDLING, READY, START, END };
 
-static double time_of(const struct gf_step_times *s, enum time which,
-		      size_t message)
+static double time_of(const struct gf_step_times *s, enum time which, size_t message)
 {
 	const double whole[] = {
 		[ITERATION] = s->end_s - s->start_s,
@@ -58,11 +45,9 @@ static double time_of(const struct gf_step_times *s, enum time which,
 }
 
 /* The median over the settled steps. */
-static double over_steps(const struct gf_timeline *t, enum time which,
-			 size_t message)
+static double over_steps(const struct gf_timeline *t, enum time which, size_t message)
 {
-	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i,
-	       n = 0;
+	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i, n = 0;
 	double *values = gf_xcalloc(count + 1, sizeof(*values));
 	double median;
 
@@ -76,8 +61,7 @@ static double over_steps(const struct gf_timeline *t, enum time which,
 	return median;
 }
 
-void gf_report_make(const struct gf_plan *plan,
-		    const struct gf_prediction *prediction,
+void gf_report_make(const struct gf_plan *plan, const struct gf_prediction *prediction,
 		    const struct gf_timeline *timeline, struct gf_report *r)
 {
 	size_t i;
@@ -85,8 +69,7 @@ void gf_report_make(const struct gf_plan *plan,
 	memset(r, 0, sizeof(*r));
 	r->nsteps = gf_timeline_count(timeline) - gf_timeline_settled(timeline);
 	r->is_mean = !gf_period_has(&plan->period, GF_PERIOD_EVERY);
-	r->iteration_s = r->is_mean ? mean_iteration(timeline)
-				    : over_steps(timeline, ITERATION, 0);
+	r->iteration_s = r->is_mean ? mean_iteration(timeline) : over_steps(timeline, ITERATION, 0);
 	r->forward_s = over_steps(timeline, FORWARD, 0);
 	r->backward_s = over_steps(timeline, BACKWARD, 0);
 	r->wait_s = over_steps(timeline, WAIT, 0);

@@ -24,8 +24,8 @@ struct drawing {
 	double shift_s; /* what takes its times to the axis */
 };
 
-static void slice(const struct drawing *d, const char *category,
-		  const char *name, double from_s, double to_s)
+static void slice(const struct drawing *d, const char *category, const char *name, double from_s,
+		  double to_s)
 {
 	const double start_s = from_s - d->shift_s;
 
@@ -65,11 +65,10 @@ static void draw_compute(const struct drawing *d)
 	draw_late(d);
 	slice(d, "backward", "backward", s->forward_s, s->backward_s);
 	for (i = 0; i < m->ntensors; i++) {
-		slice(d, "backward", m->tensors[i].name, from_s,
-		      s->gradient_s[i]);
+		slice(d, "backward", m->tensors[i].name, from_s, s->gradient_s[i]);
 		from_s = s->gradient_s[i];
-		gf_trace_instant(d->trace, d->pid, COMPUTE, "ready",
-				 m->tensors[i].name, from_s - d->shift_s);
+		gf_trace_instant(d->trace, d->pid, COMPUTE, "ready", m->tensors[i].name,
+				 from_s - d->shift_s);
 	}
 	if (s->exchanged_s > s->backward_s)
 		slice(d, "wait", "wait", s->backward_s, s->exchanged_s);
@@ -78,8 +77,8 @@ static void draw_compute(const struct drawing *d)
 		slice(d, "outer", "outer exchange", updated_s, s->end_s);
 }
 
-/* The first lane that is free at start_s, else the one that is free first:
- * slices of one thread must not overlap. */
+/* The first lane that is free at start_s, else the one that is free first: slices of one thread
+ * must not overlap. */
 static int take_lane(const struct drawing *d, double start_s)
 {
 	int lane, best = 0;
@@ -100,8 +99,7 @@ static size_t last_with(const struct drawing *d, size_t i)
 	size_t last = i;
 
 	while (gf_selection_has(&d->plan->selection, GF_SELECT_RECUTS) &&
-	       last + 1 < d->plan->nmessages &&
-	       t[last + 1].place == t[i].place &&
+	       last + 1 < d->plan->nmessages && t[last + 1].place == t[i].place &&
 	       t[last + 1].end_s == t[i].end_s)
 		last++;
 	return last;
@@ -126,28 +124,24 @@ static void draw_message(const struct drawing *d, size_t i, size_t last)
 	double start_s = fmax(t->start_s - d->shift_s, d->lane_free_s[lane]);
 	double end_s = t->end_s - d->shift_s;
 	char *name = gf_xasprintf("message %zu", i);
-	char *args = gf_xasprintf(
-		"{\"message\": %zu, \"first\": %zu, \"last\":"
-		" %zu, \"bytes\": %zu, \"algorithm\": \"%s\"}",
-		i, m->first, d->plan->messages[last].last, bytes_of(d, i, last),
-		gf_plan_runs(d->plan, m->first, m->last,
-			     &d->plan->messages[t->elems ? t->like : last]));
+	char *args = gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\": %zu, \"bytes\": "
+				  "%zu, \"algorithm\": \"%s\"}",
+				  i, m->first, d->plan->messages[last].last, bytes_of(d, i, last),
+				  gf_plan_runs(d->plan, m->first, m->last,
+					       &d->plan->messages[t->elems ? t->like : last]));
 
 	if (end_s > start_s) {
-		gf_trace_slice(d->trace, d->pid, 1 + lane, "message", name,
-			       start_s, end_s - start_s, args);
-		gf_trace_flow(d->trace, d->pid, COMPUTE,
-			      t->ready_s - d->shift_s, 1 + lane, start_s,
-			      ((size_t)d->pid << 40) +
-				      d->step->step * d->plan->nmessages + i);
+		gf_trace_slice(d->trace, d->pid, 1 + lane, "message", name, start_s,
+			       end_s - start_s, args);
+		gf_trace_flow(d->trace, d->pid, COMPUTE, t->ready_s - d->shift_s, 1 + lane, start_s,
+			      ((size_t)d->pid << 40) + d->step->step * d->plan->nmessages + i);
 		d->lane_free_s[lane] = end_s;
 	}
 	free(name);
 	free(args);
 }
 
-static void draw(struct drawing *d, int pid, const struct gf_step_times *s,
-		 double shift_s)
+static void draw(struct drawing *d, int pid, const struct gf_step_times *s, double shift_s)
 {
 	const bool synchronous = d->plan->staleness == 1;
 	size_t i, last;
@@ -156,14 +150,12 @@ static void draw(struct drawing *d, int pid, const struct gf_step_times *s,
 	/* stale gradients travel while later steps compute */
 	if (synchronous || d->pid != pid)
 		for (lane = 0; lane < d->plan->lanes; lane++)
-			d->lane_free_s[lane] =
-				synchronous ? s->start_s - shift_s : -INFINITY;
+			d->lane_free_s[lane] = synchronous ? s->start_s - shift_s : -INFINITY;
 	d->pid = pid;
 	d->step = s;
 	d->shift_s = shift_s;
 	draw_compute(d);
-	for (i = 0; i < d->plan->nmessages && !isnan(s->messages[i].end_s);
-	     i = last + 1) {
+	for (i = 0; i < d->plan->nmessages && !isnan(s->messages[i].end_s); i = last + 1) {
 		last = last_with(d, i);
 		draw_message(d, i, last);
 	}
@@ -183,17 +175,16 @@ static void draw_names(const struct drawing *d, int pid, const char *process)
 	}
 }
 
-static void draw_alone(const struct drawing *d, int rank,
-		       const struct gf_speed_pass *p, double shift_s)
+static void draw_alone(const struct drawing *d, int rank, const struct gf_speed_pass *p,
+		       double shift_s)
 {
 	if (p->seconds > 0)
-		gf_trace_slice(d->trace, rank, COMPUTE, "alone",
-			       "without exchange", p->start_s - shift_s,
-			       p->seconds, NULL);
+		gf_trace_slice(d->trace, rank, COMPUTE, "alone", "without exchange",
+			       p->start_s - shift_s, p->seconds, NULL);
 }
 
-/* A predicted step, from its start: compute as messages slow it; where that
- * cannot be said, as the profile has it. The caller frees the arrays. */
+/* A predicted step, from its start: compute as messages slow it; where that cannot be said, as the
+ * profile has it. The caller frees the arrays. */
 static struct gf_step_times step_of(const struct gf_plan *plan,
 				    const struct gf_prediction *prediction)
 {
@@ -209,8 +200,7 @@ static struct gf_step_times step_of(const struct gf_plan *plan,
 	struct gf_error ignored;
 	size_t i;
 
-	if (gf_predict_gradients(plan, &fabric, &result, s.gradient_s,
-				 &ignored)) {
+	if (gf_predict_gradients(plan, &fabric, &result, s.gradient_s, &ignored)) {
 		result.forward_end_s = m->forward_s;
 		result.backward_end_s = m->forward_s + m->backward_s;
 		for (i = 0; i < m->ntensors; i++)
@@ -228,8 +218,7 @@ static struct gf_step_times step_of(const struct gf_plan *plan,
 	return s;
 }
 
-static size_t first_shown(const struct gf_plan *plan,
-			  const struct gf_timeline *timeline)
+static size_t first_shown(const struct gf_plan *plan, const struct gf_timeline *timeline)
 {
 	size_t per_step = 6 + 2 * plan->model->ntensors + 4 * plan->nmessages;
 	size_t count = gf_timeline_count(timeline);
@@ -241,10 +230,8 @@ static size_t first_shown(const struct gf_plan *plan,
 }
 
 static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
-		      const struct gf_prediction *prediction,
-		      const struct gf_timeline *timeline,
-		      const struct gf_speed *speed, double shift_s,
-		      struct gf_trace *trace)
+		      const struct gf_prediction *prediction, const struct gf_timeline *timeline,
+		      const struct gf_speed *speed, double shift_s, struct gf_trace *trace)
 {
 	size_t i = first_shown(plan, timeline);
 	struct drawing d = {
@@ -284,17 +271,14 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 }
 
 int gf_train_trace(struct gf_comm *comm, const struct gf_plan *plan,
-		   const struct gf_prediction *prediction,
-		   const struct gf_timeline *timeline,
-		   const struct gf_speed *speed,
-		   const struct gf_clock_offset *offset, char **text,
+		   const struct gf_prediction *prediction, const struct gf_timeline *timeline,
+		   const struct gf_speed *speed, const struct gf_clock_offset *offset, char **text,
 		   struct gf_error *err)
 {
 	struct gf_trace own = {0};
 	int rc;
 
-	draw_rank(comm, plan, prediction, timeline, speed,
-		  gf_trace_shift_s(offset), &own);
+	draw_rank(comm, plan, prediction, timeline, speed, gf_trace_shift_s(offset), &own);
 	rc = gf_trace_gather(&own, comm, offset, "gf-train", text, err);
 	gf_trace_release(&own);
 	return rc;

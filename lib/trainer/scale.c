@@ -6,8 +6,8 @@
 
 #include "collectives/codecs/codec.h"
 
-/* A gradient that overflows f16 unscaled and divided by the ranks is none that
- * a training survives. */
+/* A gradient that overflows f16 unscaled and divided by the ranks is none that a training
+ * survives. */
 #define MIN_SCALE 1.0
 #define MAX_SCALE 0x1p24
 
@@ -25,8 +25,7 @@ bool gf_loss_scale_wanted(const struct gf_plan *plan)
 }
 
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
-		       const struct gf_plan *plan, bool half,
-		       struct gf_error *err)
+		       const struct gf_plan *plan, bool half, struct gf_error *err)
 {
 	/* sparse sets travel as they are */
 	bool scales = gf_selection_has(&plan->selection, GF_SELECT_SCALES);
@@ -34,13 +33,12 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 	enum gf_scaling mode = (enum gf_scaling)t->scaling;
 
 	if (mode == GF_SCALING_AUTO)
-		mode = narrow || (half && scales) ? GF_SCALING_DYNAMIC
-						  : GF_SCALING_NONE;
+		mode = narrow || (half && scales) ? GF_SCALING_DYNAMIC : GF_SCALING_NONE;
 	if (mode != GF_SCALING_NONE && !scales)
-		return gf_error_set(err, -EINVAL,
-				    "loss_scale: selection \"%s\" sends "
-				    "gradients as they are, want \"none\"",
-				    gf_selection_name(&plan->selection));
+		return gf_error_set(
+			err, -EINVAL,
+			"loss_scale: selection \"%s\" sends gradients as they are, want \"none\"",
+			gf_selection_name(&plan->selection));
 	*s = (struct gf_loss_scale){
 		.used = narrow || mode != GF_SCALING_NONE,
 		.dynamic = mode == GF_SCALING_DYNAMIC,
@@ -97,6 +95,5 @@ void gf_loss_scale_blame(const struct gf_loss_scale *s, char text[96])
 	if (s->dynamic || s->now <= MIN_SCALE)
 		snprintf(text, 96, "%s", diverged);
 	else
-		snprintf(text, 96, "the loss scale of %.0f is too large, or %s",
-			 s->now, diverged);
+		snprintf(text, 96, "the loss scale of %.0f is too large, or %s", s->now, diverged);
 }

@@ -15,16 +15,14 @@
 /* --- what is expected ----------------------------------------------------- */
 
 /* The step model again, for a model whose times are those of a run. */
-static int predict_again(const struct gf_plan *plan,
-			 const struct gf_model_profile *model,
+static int predict_again(const struct gf_plan *plan, const struct gf_model_profile *model,
 			 struct gf_prediction *out, struct gf_error *err)
 {
 	struct gf_fabric fabric = gf_plan_fabric(plan);
 	struct gf_model_profile copy = *model;
 	struct gf_plan run = *plan;
 	struct gf_sim_result result = {
-		.messages = gf_xcalloc(plan->nmessages + 1,
-				       sizeof(*result.messages)),
+		.messages = gf_xcalloc(plan->nmessages + 1, sizeof(*result.messages)),
 	};
 	int rc;
 
@@ -45,18 +43,16 @@ static int predict_again(const struct gf_plan *plan,
 }
 
 /* Are the plan's times those of a batch of this training? */
-static bool times_hold(const struct gf_plan *plan,
-		       const struct gf_training *training)
+static bool times_hold(const struct gf_plan *plan, const struct gf_training *training)
 {
 	size_t made_for = plan->model->batch_per_rank;
 
 	return !made_for || made_for == training->batch;
 }
 
-/* The step model again on a machine that takes `factor` times as long to
- * compute; the caller frees out->messages. */
-static int predict_at(const struct gf_plan *plan,
-		      const struct gf_training *training, double factor,
+/* The step model again on a machine that takes `factor` times as long to compute; the caller frees
+ * out->messages. */
+static int predict_at(const struct gf_plan *plan, const struct gf_training *training, double factor,
 		      struct gf_prediction *out, struct gf_error *err)
 {
 	struct gf_model_profile *m = gf_model_profile_copy(plan->model);
@@ -70,10 +66,9 @@ static int predict_at(const struct gf_plan *plan,
 	return rc;
 }
 
-const struct gf_prediction *
-gf_train_prediction(const struct gf_plan *plan,
-		    const struct gf_training *training, bool replay,
-		    struct gf_prediction *own, struct gf_error *why)
+const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
+						const struct gf_training *training, bool replay,
+						struct gf_prediction *own, struct gf_error *why)
 {
 	struct gf_model_profile model = *plan->model;
 
@@ -85,14 +80,11 @@ gf_train_prediction(const struct gf_plan *plan,
 		return predict_again(plan, &model, own, why) ? NULL : own;
 	}
 	if (!times_hold(plan, training)) {
-		gf_error_set(why, -EINVAL,
-			     "the plan's times are for batch %zu, this run has "
-			     "%zu",
+		gf_error_set(why, -EINVAL, "the plan's times are for batch %zu, this run has %zu",
 			     model.batch_per_rank, training->batch);
 		return NULL;
 	}
-	if (!plan->predicted ||
-	    training->accumulate == gf_model_micro_batches(&model))
+	if (!plan->predicted || training->accumulate == gf_model_micro_batches(&model))
 		return plan->predicted;
 	gf_model_accumulate(&model, training->accumulate);
 	return predict_again(plan, &model, own, why) ? NULL : own;
@@ -100,8 +92,8 @@ gf_train_prediction(const struct gf_plan *plan,
 
 /* --- how fast this machine is --------------------------------------------- */
 
-/* The first passes of a run prepare kernels and touch memory. Of a slow net
- * fewer passes say as much: one of each where the first takes enough_s. */
+/* The first passes of a run prepare kernels and touch memory. Of a slow net fewer passes say as
+ * much: one of each where the first takes enough_s. */
 enum { UNTIMED = 2, TIMED = 5, LEAST = 2 };
 static const double enough_s = 0.5;
 
@@ -114,16 +106,13 @@ static void ignore(void *ctx, size_t tensor)
 	(void)tensor;
 }
 
-/* A profile has an update between two passes. This one's weights and velocities
- * are discarded. */
+/* A profile has an update between two passes. This one's weights and velocities are discarded. */
 static void update(const float *grads, float *others, size_t count_elems)
 {
-	gf_sgd_update(&gf_sgd_between_passes, 1, grads, others,
-		      others + count_elems, count_elems);
+	gf_sgd_update(&gf_sgd_between_passes, 1, grads, others, others + count_elems, count_elems);
 }
 
-static int pass_once(struct gf_compute *c, float *grads, double *seconds,
-		     struct gf_error *err)
+static int pass_once(struct gf_compute *c, float *grads, double *seconds, struct gf_error *err)
 {
 	double began_s = gf_clock_s();
 	int rc = c->ops->forward(c, err);
@@ -133,8 +122,8 @@ static int pass_once(struct gf_compute *c, float *grads, double *seconds,
 	return rc;
 }
 
-int gf_speed_measure(struct gf_compute *c, size_t count_elems,
-		     struct gf_speed_pass *pass, struct gf_error *err)
+int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_pass *pass,
+		     struct gf_error *err)
 {
 	double seconds[TIMED], sum_s = 0;
 	float *grads, *others, *running, *kept;
@@ -147,8 +136,7 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 	grads = calloc(count_elems, 3 * sizeof(*grads));
 	if (!grads)
 		return gf_error_set(err, -ENOMEM,
-				    "no memory for %zu gradients of passes "
-				    "without exchange",
+				    "no memory for %zu gradients of passes without exchange",
 				    count_elems);
 	others = grads + count_elems;
 	running = gf_compute_running(c, &count);
@@ -174,8 +162,7 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 	return rc;
 }
 
-bool gf_speed_wanted(const struct gf_plan *plan,
-		     const struct gf_training *training)
+bool gf_speed_wanted(const struct gf_plan *plan, const struct gf_training *training)
 {
 	const struct gf_model_profile *m = plan->model;
 
@@ -183,11 +170,10 @@ bool gf_speed_wanted(const struct gf_plan *plan,
 	       gf_model_forward_s(m) + m->backward_s > 0;
 }
 
-void gf_speed_compare(const struct gf_plan *plan,
-		      const struct gf_training *training, struct gf_speed *m)
+void gf_speed_compare(const struct gf_plan *plan, const struct gf_training *training,
+		      struct gf_speed *m)
 {
-	const double profiled_s =
-		gf_model_forward_s(plan->model) + plan->model->backward_s;
+	const double profiled_s = gf_model_forward_s(plan->model) + plan->model->backward_s;
 	struct gf_prediction there;
 	struct gf_error ignored;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/trainer: gf-train's loop: compute, the exchange, the update, logs,
- * checkpoints. */
+/* lib/trainer: gf-train's loop: compute, the exchange, the update, logs, checkpoints. */
 #ifndef GF_TRAINER_TRAIN_H
 #define GF_TRAINER_TRAIN_H
 
@@ -23,17 +22,16 @@
 #include "trainer/speed.h"
 
 /*
- * Data-parallel training by a plan. Every rank makes the same calls with the
- * same configuration and gets the same return code, except where the
- * communicator breaks (comm->broken): then each rank says what it saw, and the
- * caller ends the job.
+ * Data-parallel training by a plan. Every rank makes the same calls with the same configuration and
+ * gets the same return code, except where the communicator breaks (comm->broken): then each rank
+ * says what it saw, and the caller ends the job.
  *
- * Returns 0, a negative errno, or 1: the run came to an end of its own that is
- * a "no" (replicas differ, the loss is not finite), with the reason in err.
+ * Returns 0, a negative errno, or 1: the run came to an end of its own that is a "no" (replicas
+ * differ, the loss is not finite), with the reason in err.
  */
 
-/* The time of a step's parts, and of the communication thread's work beside
- * moving data, whether backward hides it or not. */
+/* The time of a step's parts, and of the communication thread's work beside moving data, whether
+ * backward hides it or not. */
 struct gf_train_times {
 	struct gf_step_parts step;
 	double select_s; /* packing, selection, scaling */
@@ -42,54 +40,52 @@ struct gf_train_times {
 
 /* One row of what is known after a step, an epoch, or a test. */
 struct gf_train_row {
-	const char *part;   /* "batch": one step's samples; "train": an epoch's
-			     * steps; "test": the test part */
+	const char *part;   /* "batch": one step's samples; "train": an epoch's steps; "test": the
+			     * test part */
 	size_t epoch, step; /* from 1; step counts over the whole run */
 	double rate;        /* learning rate of that step */
 	double loss;        /* mean over the samples */
 	double perplexity;  /* exp(loss) where the data is text; else 0 */
-	/* Of a "test": by how many steps its parameters are older, where an
-	 * outer exchange is to come. */
+	/* Of a "test": by how many steps its parameters are older, where an outer exchange is to
+	 * come. */
 	size_t steps_behind;
 	size_t correct, samples; /* labels: a text has one per position */
 	/* Of a "test": so many are among the top_k likeliest; 0: not asked */
 	size_t top_k, top_correct;
 	double loss_scale; /* of a "batch" that is scaled, else 0 */
 	size_t skipped;    /* of a "batch": steps that were skipped so far */
-	/* By all ranks in messages; and what rings would have sent of all
-	 * gradients in f32. 0 of a "test". */
+	/* By all ranks in messages; and what rings would have sent of all gradients in f32. 0 of a
+	 * "test". */
 	uint64_t sent_bytes, dense_bytes;
-	double seconds;       /* of the step, the epoch, the test, on rank 0 */
-	double samples_per_s; /* all ranks', labels too */
+	double seconds;              /* of the step, the epoch, the test, on rank 0 */
+	double samples_per_s;        /* all ranks', labels too */
 	struct gf_train_times times; /* of a "train", rank 0's */
 };
 
 struct gf_train_watch {
 	/* On rank 0, in order (optional). Not 0 ends the run. */
-	int (*row)(void *ctx, const struct gf_train_row *row,
-		   struct gf_error *err);
+	int (*row)(void *ctx, const struct gf_train_row *row, struct gf_error *err);
 	/* On rank 0, after every step (optional). */
 	void (*progress)(void *ctx, size_t step, size_t steps);
 	void *ctx;
 	/* On rank 0: what the user would not expect (optional). */
 	void (*note)(void *ctx, const char *text);
-	/* Once, when nothing is left to be found wrong before the first step
-	 * (optional). */
+	/* Once, when nothing is left to be found wrong before the first step (optional). */
 	void (*begin)(void *ctx);
 };
 
 struct gf_train_config {
 	struct gf_comm *comm; /* all borrowed */
-	/* The ranks that exchange gradients in every step, where they are not
-	 * all (trainer/groups.h); else NULL. */
+	/* The ranks that exchange gradients in every step, where they are not all
+	 * (trainer/groups.h); else NULL. */
 	struct gf_comm *group, *undivided;
 	const struct gf_plan *plan; /* bound to the model and the ranks */
 	const struct gf_model *model;
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
-	/* Of a backend on_device; with nccl each rank has a GPU of its own. Its
-	 * passes are captured, as messages are, if there is a gpu, unless that
-	 * is not wanted (gf_train_place_take). */
+	/* Of a backend on_device; with nccl each rank has a GPU of its own. Its passes are
+	 * captured, as messages are, if there is a gpu, unless that is not wanted
+	 * (gf_train_place_take). */
 	struct gf_place place;
 	bool no_graphs;
 
@@ -99,15 +95,13 @@ struct gf_train_config {
 	bool half;               /* it is f16: the loss scale is wanted */
 
 	struct gf_training training; /* owned by the caller */
-	char *remark; /* how completing it suited the plan, or NULL; owned by
-		       * the caller */
-	size_t steps; /* stop after so many in all; 0: after the epochs */
-	size_t top_k; /* tests count labels among so many; 0: not */
+	char *remark;        /* how completing it suited the plan, or NULL; owned by the caller */
+	size_t steps;        /* stop after so many in all; 0: after the epochs */
+	size_t top_k;        /* tests count labels among so many; 0: not */
 	size_t test_samples; /* of a test, at most; 0: all */
 
-	const char *
-		weights; /* a file to start from (trainer/trainer.h), or NULL */
-	bool evaluate;   /* test those, and stop */
+	const char *weights;      /* a file to start from (trainer/trainer.h), or NULL */
+	bool evaluate;            /* test those, and stop */
 	const char *export;       /* a file for weights at the end, or NULL */
 	const char *checkpoint;   /* folder; NULL: none */
 	struct gf_folder *folder; /* the same, by gf_train_take_folder */
@@ -115,23 +109,22 @@ struct gf_train_config {
 	size_t checkpoint_every;  /* steps; 0: every epoch */
 	bool resume;
 	bool reshard;       /* also from another number of ranks */
-	size_t check_every; /* steps between comparisons of replicas; 0: never;
-			     * SIZE_MAX: as the plan's algorithms need it */
-	int skip_bad; /* a gradient that is not finite: 1 skips the step, 0
-		       * ends the run */
+	size_t check_every; /* steps between comparisons of replicas; 0: never; SIZE_MAX: as the
+			     * plan's algorithms need it */
+	int skip_bad;       /* a gradient that is not finite: 1 skips the step, 0 ends the run */
 	double timeout_s;
 	double choose_s; /* that gf_train_choose measured; 0: nothing to */
 	struct gf_train_watch watch;
 };
 
 struct gf_train_result {
-	const char *device; /* a GPU's name, the configuration's; else NULL */
-	const char *transport;        /* of gradients */
-	struct gf_timeline timeline;  /* this rank's last steps */
-	size_t first_step, last_step; /* that were run; first > last: none */
-	size_t warmup_steps; /* until the selection sends what the plan says */
-	size_t skipped; /* of these steps, whose gradients were not finite */
-	double scale;   /* of the loss, at the end; 0: none */
+	const char *device;              /* a GPU's name, the configuration's; else NULL */
+	const char *transport;           /* of gradients */
+	struct gf_timeline timeline;     /* this rank's last steps */
+	size_t first_step, last_step;    /* that were run; first > last: none */
+	size_t warmup_steps;             /* until the selection sends what the plan says */
+	size_t skipped;                  /* of these steps, whose gradients were not finite */
+	double scale;                    /* of the loss, at the end; 0: none */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
 	/* By all ranks in the steps that were run, as in rows. */
 	uint64_t sent_bytes, dense_bytes;
@@ -141,9 +134,9 @@ struct gf_train_result {
 	struct gf_outer_totals outer;
 };
 
-/* Fills in what is absent in config->training: the plan's batch, and defaults
- * that suit the shipped models and the plan, with a remark if they differ from
- * those for dense gradients. -EINVAL: it contradicts itself. */
+/* Fills in what is absent in config->training: the plan's batch, and defaults that suit the shipped
+ * models and the plan, with a remark if they differ from those for dense gradients. -EINVAL: it
+ * contradicts itself. */
 int gf_train_complete(struct gf_train_config *config, struct gf_error *err);
 /* Its optimiser; strings are borrowed. */
 struct gf_optim_config gf_train_optim(const struct gf_training *t);
@@ -152,25 +145,24 @@ double gf_train_peak(const struct gf_train_config *config);
 /* Samples of a step on all ranks. */
 size_t gf_train_global_batch(const struct gf_train_config *config);
 
-/* Settles the plan's warm-ups, which is config's, by the lengths of this run. A
- * replay has no epochs, and leaves out those that are counted in them. Those
- * that outlast the run are shortened, with a remark. */
+/* Settles the plan's warm-ups, which is config's, by the lengths of this run. A replay has no
+ * epochs, and leaves out those that are counted in them. Those that outlast the run are shortened,
+ * with a remark. */
 void gf_train_settle(struct gf_train_config *config, struct gf_plan *plan);
 
-/* Collective, before gf_train_choose: the checkpoint folder, if there is one,
- * becomes this job's, and the set to resume from is found in it. After a
- * failure, too, the caller leaves it. */
+/* Collective, before gf_train_choose: the checkpoint folder, if there is one, becomes this job's,
+ * and the set to resume from is found in it. After a failure, too, the caller leaves it. */
 int gf_train_take_folder(struct gf_train_config *config, struct gf_error *err);
 void gf_train_leave_folder(struct gf_train_config *config);
 
-int gf_train_run(const struct gf_train_config *config,
-		 struct gf_train_result *result, struct gf_error *err);
+int gf_train_run(const struct gf_train_config *config, struct gf_train_result *result,
+		 struct gf_error *err);
 
-/* Sleeps for compute as plan->model says, with real communication; uses comm,
- * plan, steps (0: GF_TRAIN_REPLAY_STEPS), timeout_s and watch alone. */
+/* Sleeps for compute as plan->model says, with real communication; uses comm, plan, steps (0:
+ * GF_TRAIN_REPLAY_STEPS), timeout_s and watch alone. */
 #define GF_TRAIN_REPLAY_STEPS 50
-int gf_train_replay(const struct gf_train_config *config,
-		    struct gf_train_result *result, struct gf_error *err);
+int gf_train_replay(const struct gf_train_config *config, struct gf_train_result *result,
+		    struct gf_error *err);
 
 void gf_train_result_release(struct gf_train_result *r);
 

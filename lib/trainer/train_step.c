@@ -15,8 +15,8 @@ struct gradients {
 	size_t at;
 };
 
-/* In generation order the sum of the earlier micro-batches is taken up tensor
- * by tensor, while it is in the cache; then the mean of all goes out. */
+/* In generation order the sum of the earlier micro-batches is taken up tensor by tensor, while it
+ * is in the cache; then the mean of all goes out. */
 static void take_up(struct gradients *g, size_t tensor)
 {
 	const struct gf_stepper *s = g->stepper;
@@ -84,8 +84,8 @@ static int take_result(const struct gf_stepper *s, struct gf_step_outcome *out,
 	return rc;
 }
 
-/* The first forward of a step takes up what the step before may have left; then
- * the pool is free for this one's gradients. */
+/* The first forward of a step takes up what the step before may have left; then the pool is free
+ * for this one's gradients. */
 static int forward(const struct gf_stepper *s, size_t part, struct gradients *g,
 		   struct gf_error *err)
 {
@@ -96,8 +96,8 @@ static int forward(const struct gf_stepper *s, size_t part, struct gradients *g,
 }
 
 /* The gradient of a micro-batch before the last. */
-static int backward_early(const struct gf_stepper *s, size_t part,
-			  const struct gradients *g, struct gf_error *err)
+static int backward_early(const struct gf_stepper *s, size_t part, const struct gradients *g,
+			  struct gf_error *err)
 {
 	struct gf_compute *c = s->compute;
 	int rc;
@@ -130,8 +130,7 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 }
 
 /* Steps of a device are like each other: the one before stands for this. */
-static void take_durations(struct gf_step_times *t,
-			   const struct gf_train_durations *d)
+static void take_durations(struct gf_step_times *t, const struct gf_train_durations *d)
 {
 	if (!d)
 		return;
@@ -142,9 +141,8 @@ static void take_durations(struct gf_step_times *t,
 }
 
 /* From the batch to the last gradient. */
-static int compute(const struct gf_stepper *s, size_t step,
-		   struct gf_step_times *t, struct gf_step_outcome *out,
-		   struct gf_error *err)
+static int compute(const struct gf_stepper *s, size_t step, struct gf_step_times *t,
+		   struct gf_step_outcome *out, struct gf_error *err)
 {
 	struct gf_method *m = s->method;
 	struct gf_compute *c = s->compute;
@@ -171,8 +169,7 @@ static int compute(const struct gf_stepper *s, size_t step,
 	return 0;
 }
 
-static int exchange(const struct gf_stepper *s, struct gf_step_times *t,
-		    struct gf_error *err)
+static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct gf_error *err)
 {
 	int rc;
 
@@ -185,8 +182,8 @@ static int exchange(const struct gf_stepper *s, struct gf_step_times *t,
 	return 0;
 }
 
-int gf_train_step(struct gf_stepper *s, size_t step, double lr,
-		  struct gf_step_outcome *out, struct gf_error *err)
+int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_outcome *out,
+		  struct gf_error *err)
 {
 	struct gf_step_times *t = gf_timeline_next(s->timeline, step);
 	struct gf_method *m = s->method;
@@ -201,9 +198,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->load_s = gf_clock_s() - began_s;
-	rc = scale.used && c->ops->scale
-		     ? c->ops->scale(c, gf_loss_scale_now(&scale), err)
-		     : 0;
+	rc = scale.used && c->ops->scale ? c->ops->scale(c, gf_loss_scale_now(&scale), err) : 0;
 	t->start_s = gf_clock_s();
 	rc = rc ? rc : compute(s, step, t, out, err);
 	if (rc)
@@ -229,9 +224,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	gf_timeline_close(s->timeline);
 	out->seconds = gf_clock_s() - began_s;
 	out->sent_bytes = gf_method_sent_bytes(m) + outer_bytes;
-	out->dense_bytes =
-		s->groups ? gf_groups_dense_bytes(s->groups)
-			  : gf_exchange_totals(gf_method_team(m).exchange)
-				    .dense_bytes;
+	out->dense_bytes = s->groups ? gf_groups_dense_bytes(s->groups)
+				     : gf_exchange_totals(gf_method_team(m).exchange).dense_bytes;
 	return 0;
 }

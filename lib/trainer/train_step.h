@@ -16,8 +16,8 @@ struct gf_step_outcome {
 	size_t correct;
 	uint64_t sent_bytes, dense_bytes; /* by this rank, since the last */
 	double loss_scale;                /* that it was made with; 0: none */
-	size_t skipped; /* steps so far whose gradient was not applied */
-	double seconds; /* by the clock, loading included */
+	size_t skipped;                   /* steps so far whose gradient was not applied */
+	double seconds;                   /* by the clock, loading included */
 };
 
 /* The parts that steps are made of; the struct is the caller's. */
@@ -26,17 +26,17 @@ struct gf_stepper {
 	struct gf_method *method;
 	struct gf_timeline *timeline;
 	struct gf_groups *groups; /* NULL: there is no period */
-	/* Micro-batches whose mean gradient is exchanged once. More than one
-	 * want `sum`, of all elements, for the gradients before the last;
-	 * NULL: the compute adds them up (backward_early). */
+	/* Micro-batches whose mean gradient is exchanged once. More than one want `sum`, of all
+	 * elements, for the gradients before the last; NULL: the compute adds them up
+	 * (backward_early). */
 	size_t accumulate;
 	const size_t *counts; /* elements of each of ntensors; as sum */
 	float *sum;
 };
 
-/* One step at the rate lr, recorded in the timeline. An error leaves the ranks
- * out of step with each other: the run is over. */
-int gf_train_step(struct gf_stepper *s, size_t step, double lr,
-		  struct gf_step_outcome *out, struct gf_error *err);
+/* One step at the rate lr, recorded in the timeline. An error leaves the ranks out of step with
+ * each other: the run is over. */
+int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_outcome *out,
+		  struct gf_error *err);
 
 #endif

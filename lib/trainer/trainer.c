@@ -19,8 +19,7 @@
 
 static const struct gf_snapshot_words words = {
 	.samples = "training samples",
-	.other_run = "--resume goes on from the last of them, another folder "
-		     "starts anew",
+	.other_run = "--resume goes on from the last of them, another folder starts anew",
 	.other_ranks = "--reshard goes on with others",
 };
 
@@ -51,8 +50,8 @@ static void set_identity(struct gf_trainer *t)
 	};
 }
 
-/* The cuts of captured passes: after each message's last gradient, so that the
- * message can start then, and often enough for copies to the host to flow. */
+/* The cuts of captured passes: after each message's last gradient, so that the message can start
+ * then, and often enough for copies to the host to flow. */
 static bool *cuts_of(const struct gf_plan *plan, size_t nparams)
 {
 	const struct gf_model_profile *model = plan->model;
@@ -92,9 +91,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.loaders = k->loaders,
 		.precision = k->precision,
 		.half = k->half,
-		.smoothing = isnan(k->training.label_smoothing)
-				     ? 0
-				     : k->training.label_smoothing,
+		.smoothing = isnan(k->training.label_smoothing) ? 0 : k->training.label_smoothing,
 		.top_k = k->top_k,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->place.gpu;
@@ -117,11 +114,9 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	if (t->params && !isnan(k->training.ema_decay))
 		rc = gf_ema_init(&t->ema, k->training.ema_decay, count);
 	if (!t->params || rc || (sums && !t->stepper.sum))
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for %zu parameters", count);
+		return gf_error_set(err, -ENOMEM, "no memory for %zu parameters", count);
 	net.params = t->params;
-	net.cut = cut =
-		k->place.graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
+	net.cut = cut = k->place.graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
 	rc = gf_compute_net(&net, &t->compute, err);
 	free(cut);
 	if (rc)
@@ -132,12 +127,10 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	return 0;
 }
 
-static int open_method(struct gf_trainer *t, const size_t *order,
-		       struct gf_error *err)
+static int open_method(struct gf_trainer *t, const size_t *order, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
-	struct gf_shape *shapes =
-		gf_xcalloc(k->model->nparams, sizeof(*shapes));
+	struct gf_shape *shapes = gf_xcalloc(k->model->nparams, sizeof(*shapes));
 	struct gf_method_env env = {
 		.comm = gf_groups_comm(k),
 		.plan = gf_groups_plan(&t->groups, k),
@@ -191,8 +184,8 @@ static void set_stepper(struct gf_trainer *t)
 }
 
 /* Parameters under their own names, in generation order. */
-static void list_params(struct gf_trainer *t, struct gf_state *s,
-			const size_t *order, const char *prefix, float *at)
+static void list_params(struct gf_trainer *t, struct gf_state *s, const size_t *order,
+			const char *prefix, float *at)
 {
 	const struct gf_model *m = t->config->model;
 	size_t i;
@@ -200,20 +193,17 @@ static void list_params(struct gf_trainer *t, struct gf_state *s,
 	for (i = 0; at && i < m->nparams; i++) {
 		const struct gf_param *p = &m->params[order[i]];
 
-		gf_state_add(s, GF_STATE_SHARED,
-			     gf_xasprintf("%s%s", prefix, p->name), &p->shape,
+		gf_state_add(s, GF_STATE_SHARED, gf_xasprintf("%s%s", prefix, p->name), &p->shape,
 			     at);
 		at += gf_shape_elems(&p->shape);
 	}
 }
 
-/* The outer parameters, under the names of parameters, and what leads on from
- * them; a group's own beside them. Before the method's state. */
-static int open_groups(struct gf_trainer *t, const size_t *order,
-		       struct gf_error *err)
+/* The outer parameters, under the names of parameters, and what leads on from them; a group's own
+ * beside them. Before the method's state. */
+static int open_groups(struct gf_trainer *t, const size_t *order, struct gf_error *err)
 {
-	int rc = gf_groups_open(&t->groups, t->config, t->params, &t->compute,
-				err);
+	int rc = gf_groups_open(&t->groups, t->config, t->params, &t->compute, err);
 
 	if (rc || !t->groups.outer) {
 		list_params(t, &t->state, order, "", t->params);
@@ -226,8 +216,8 @@ static int open_groups(struct gf_trainer *t, const size_t *order,
 	return 0;
 }
 
-/* Batch norm: the mean over ranks under the names that other tools use, and
- * this rank's own, from which training goes on. */
+/* Batch norm: the mean over ranks under the names that other tools use, and this rank's own, from
+ * which training goes on. */
 static void list_running(struct gf_trainer *t)
 {
 	const struct gf_model *m = t->config->model;
@@ -242,29 +232,26 @@ static void list_running(struct gf_trainer *t)
 
 		if (l->type != GF_LAYER_BATCHNORM)
 			continue;
-		gf_state_add(&t->state, GF_STATE_SHARED,
-			     gf_xasprintf("%s.running_mean", l->name), &s, at);
-		gf_state_add(&t->state, GF_STATE_SHARED,
-			     gf_xasprintf("%s.running_var", l->name), &s,
-			     at + s.dims[0]);
+		gf_state_add(&t->state, GF_STATE_SHARED, gf_xasprintf("%s.running_mean", l->name),
+			     &s, at);
+		gf_state_add(&t->state, GF_STATE_SHARED, gf_xasprintf("%s.running_var", l->name),
+			     &s, at + s.dims[0]);
 		at += 2 * s.dims[0];
 	}
 	if (flat.dims[0])
-		gf_state_add(&t->state, GF_STATE_OWN,
-			     gf_xstrdup("train.running"), &flat, own)
+		gf_state_add(&t->state, GF_STATE_OWN, gf_xstrdup("train.running"), &flat, own)
 			->rule = GF_STATE_MEAN;
 }
 
-static void tell_done(const struct gf_train_config *k, size_t done,
-		      size_t total)
+static void tell_done(const struct gf_train_config *k, size_t done, size_t total)
 {
 	char *text;
 
 	if (k->comm->rank || !k->watch.note || done < total)
 		return;
-	text = gf_xasprintf("%s: nothing is left to train: it was made after "
-			    "step %zu, and the run has %zu",
-			    k->checkpoint, done, total);
+	text = gf_xasprintf(
+		"%s: nothing is left to train: it was made after step %zu, and the run has %zu",
+		k->checkpoint, done, total);
 	k->watch.note(k->watch.ctx, text);
 	free(text);
 }
@@ -277,16 +264,13 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 	size_t global = gf_train_global_batch(k);
 	int rc;
 
-	rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state,
-			      err);
+	rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state, err);
 	if (!rc)
-		*done = !from.resharded
-				? from.step
-				: gf_reshard_steps(
-					  from.step, t->id.samples,
-					  global / (size_t)k->plan->ranks *
-						  (size_t)from.computed,
-					  global);
+		*done = !from.resharded ? from.step
+					: gf_reshard_steps(from.step, t->id.samples,
+							   global / (size_t)k->plan->ranks *
+								   (size_t)from.computed,
+							   global);
 	rc = rc ? rc : gf_method_restore(t->method, *done, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
@@ -352,12 +336,9 @@ static int read_weights(struct gf_trainer *t, struct gf_error *err)
 	if (!k->weights || k->resume)
 		return 0;
 	if (k->comm->rank == 0)
-		rc = gf_weights_read(k->weights, k->model, t->params, running,
-				     err);
+		rc = gf_weights_read(k->weights, k->model, t->params, running, err);
 	rc = gf_team_agree(&t->team, rc, err);
-	return rc || !count ? rc
-			    : gf_team_bcast(&t->team, running,
-					    count * sizeof(*running), err);
+	return rc || !count ? rc : gf_team_bcast(&t->team, running, count * sizeof(*running), err);
 }
 
 int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
@@ -381,13 +362,12 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 			      gf_dataset_labels(config->data));
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
-	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false,
-				    err);
+	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false, err);
 	if (!rc && config->place.nccl)
 		rc = gf_method_check_gpu(config->plan, &config->training, err);
 	if (!rc)
-		rc = gf_loss_scale_init(&t->scale, &config->training,
-					config->plan, config->half, err);
+		rc = gf_loss_scale_init(&t->scale, &config->training, config->plan, config->half,
+					err);
 	if (!rc)
 		rc = gf_trainer_set_lengths(t, err);
 	if (!rc)
@@ -411,8 +391,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	if (!rc)
 		rc = resume_or_begin(t, err);
 	if (!rc)
-		rc = gf_team_agree(&t->team, gf_compute_send(&t->compute, err),
-				   err);
+		rc = gf_team_agree(&t->team, gf_compute_send(&t->compute, err), err);
 out:
 	free(order);
 	return rc;
@@ -423,8 +402,8 @@ void gf_trainer_close(struct gf_trainer *t)
 	gf_groups_lost(t->config);
 	gf_method_close(t->method);
 	gf_groups_close(&t->groups);
-	/* The transport may yet write: the caller is about to end the process.
-	 * Before that it closes the data. */
+	/* The transport may yet write: the caller is about to end the process. Before that it
+	 * closes the data. */
 	if (t->config->comm->broken && t->config->comm->ranks > 1) {
 		if (t->compute.ops && t->compute.ops->abandon)
 			t->compute.ops->abandon(&t->compute);

@@ -20,9 +20,8 @@
 #include "doc/models/model.h"
 
 /*
- * Losses and hits of the steps since the ranks last met, and their sums over
- * the epoch. Ranks meet every few steps, not in each: a step stays free of
- * any communication but its gradients.
+ * Losses and hits of the steps since the ranks last met, and their sums over the epoch. Ranks meet
+ * every few steps, not in each: a step stays free of any communication but its gradients.
  */
 #define GF_TALLY_STEPS 16
 
@@ -43,40 +42,37 @@ struct gf_tally {
 	/* of the epoch, as of the last meeting: the same on every rank */
 	double epoch_loss; /* sum of the steps' means */
 	uint64_t epoch_correct, epoch_steps;
-	/* of the epoch's steps that were run here; not part of checkpoints, as
-	 * what is under way is counted when it ends */
+	/* of the epoch's steps that were run here; not part of checkpoints, as what is under way is
+	 * counted when it ends */
 	uint64_t epoch_sent_bytes, epoch_dense_bytes;
 };
 
-/* batch: labels per rank and step. Servers come after the ranks that compute,
- * and tell what they have sent. */
+/* batch: labels per rank and step. Servers come after the ranks that compute, and tell what they
+ * have sent. */
 void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch);
 void gf_tally_release(struct gf_tally *t);
 /* The epoch's sums go into checkpoints. */
 void gf_tally_state(struct gf_tally *t, struct gf_state *s);
 
-void gf_tally_note(struct gf_tally *t, size_t step,
-		   const struct gf_step_outcome *outcome);
+void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome *outcome);
 bool gf_tally_full(const struct gf_tally *t);
 
 /*
- * Collective. *rows, borrowed until the next note: one per step since the last
- * meeting, over all ranks' samples (epoch and rate are the caller's to fill).
- * 1 if a loss was not finite, with the first step and rank in err.
+ * Collective. *rows, borrowed until the next note: one per step since the last meeting, over all
+ * ranks' samples (epoch and rate are the caller's to fill). 1 if a loss was not finite, with the
+ * first step and rank in err.
  */
-int gf_tally_meet(struct gf_tally *t, struct gf_team *team,
-		  struct gf_train_row **rows, size_t *nrows,
-		  struct gf_error *err);
+int gf_tally_meet(struct gf_tally *t, struct gf_team *team, struct gf_train_row **rows,
+		  size_t *nrows, struct gf_error *err);
 
 /* The epoch's row, and a fresh start. */
 struct gf_train_row gf_tally_epoch(struct gf_tally *t);
 
 /* Collective: *score becomes the sum over ranks. */
-int gf_tally_sum(struct gf_team *team, struct gf_score *score,
-		 struct gf_error *err);
+int gf_tally_sum(struct gf_team *team, struct gf_score *score, struct gf_error *err);
 
-/* A run in progress; private to trainer.c, which opens and closes it,
- * run_length.c, which says how long it is, and loop.c, which runs it. */
+/* A run in progress; private to trainer.c, which opens and closes it, run_length.c, which says how
+ * long it is, and loop.c, which runs it. */
 struct gf_trainer {
 	const struct gf_train_config *config;
 	struct gf_train_result *result;
@@ -102,7 +98,7 @@ struct gf_trainer {
 	float *running; /* batch norm's statistics, mean over ranks */
 	size_t epoch_steps, total_steps;
 	size_t check_every, checkpoint_every; /* steps; check: 0 never */
-	bool resharded; /* it goes on from what other ranks left */
+	bool resharded;                       /* it goes on from what other ranks left */
 };
 
 /* Collective. Ready to take step result->first_step. */
@@ -111,28 +107,25 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 /* Also after a failed open. */
 void gf_trainer_close(struct gf_trainer *t);
 
-/* Sets from config and data (run_length.c): the steps of an epoch and of the
- * run, the run's rate, and how often it checks and writes. -EINVAL: too little
- * data, or fewer steps than the plan's staleness. */
+/* Sets from config and data (run_length.c): the steps of an epoch and of the run, the run's rate,
+ * and how often it checks and writes. -EINVAL: too little data, or fewer steps than the plan's
+ * staleness. */
 int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err);
 
 /*
- * Parameters, and batch norm's running statistics, in a safetensors file: a
- * checkpoint's rank 0, or PyTorch's, whose names differ in LSTMs alone. There
- * layers rnn.0 and rnn.1 are one module with rnn.weight_ih_l0 and
- * rnn.weight_ih_l1, and a layer with another name has weight_ih_l0. Other
+ * Parameters, and batch norm's running statistics, in a safetensors file: a checkpoint's rank 0, or
+ * PyTorch's, whose names differ in LSTMs alone. There layers rnn.0 and rnn.1 are one module with
+ * rnn.weight_ih_l0 and rnn.weight_ih_l1, and a layer with another name has weight_ih_l0. Other
  * tensors of a file that is read are passed over.
  */
 
-/* Parameters in generation order, one after the other; statistics as the net
- * has them, layer by layer. -EINVAL: one is missing or has another shape; then
- * both are undefined. */
-int gf_weights_read(const char *path, const struct gf_model *m, float *params,
-		    float *running, struct gf_error *err);
+/* Parameters in generation order, one after the other; statistics as the net has them, layer by
+ * layer. -EINVAL: one is missing or has another shape; then both are undefined. */
+int gf_weights_read(const char *path, const struct gf_model *m, float *params, float *running,
+		    struct gf_error *err);
 
 /* With PyTorch's names; synced, whole or not at all. */
-int gf_weights_write(const char *path, const struct gf_model *m,
-		     const float *params, const float *running,
-		     struct gf_error *err);
+int gf_weights_write(const char *path, const struct gf_model *m, const float *params,
+		     const float *running, struct gf_error *err);
 
 #endif

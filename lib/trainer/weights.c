@@ -13,8 +13,7 @@
 /* Of batch norm, as PyTorch names them. */
 static const char *const statistics[] = {"mean", "var"};
 
-static bool same_shape(const struct gf_stored_tensor *t,
-		       const struct gf_shape *shape)
+static bool same_shape(const struct gf_stored_tensor *t, const struct gf_shape *shape)
 {
 	size_t i;
 
@@ -34,8 +33,7 @@ static void add_dims(struct gf_text *text, const size_t *dims, size_t rank)
 		gf_text_addf(text, "one number");
 }
 
-static int refuse_shape(const struct gf_safetensors *s,
-			const struct gf_stored_tensor *t,
+static int refuse_shape(const struct gf_safetensors *s, const struct gf_stored_tensor *t,
 			const struct gf_shape *shape, struct gf_error *err)
 {
 	struct gf_text want = {0}, got = {0};
@@ -43,15 +41,15 @@ static int refuse_shape(const struct gf_safetensors *s,
 
 	add_dims(&want, shape->dims, shape->rank);
 	add_dims(&got, t->dims, t->rank);
-	rc = gf_error_set(err, -EINVAL, "%s: %s: want %s, got %s", s->path,
-			  t->name, want.data, got.data);
+	rc = gf_error_set(err, -EINVAL, "%s: %s: want %s, got %s", s->path, t->name, want.data,
+			  got.data);
 	gf_text_release(&want);
 	gf_text_release(&got);
 	return rc;
 }
 
-/* An LSTM named "rnn.1" is layer 1 of a module "rnn": rnn.weight_ih_l1. Another
- * is a module of one layer. */
+/* An LSTM named "rnn.1" is layer 1 of a module "rnn": rnn.weight_ih_l1. Another is a module of one
+ * layer. */
 static char *torch_name(const struct gf_model *m, const struct gf_param *p)
 {
 	const struct gf_layer *l = &m->layers[p->layer];
@@ -60,19 +58,16 @@ static char *torch_name(const struct gf_model *m, const struct gf_param *p)
 
 	if (l->type != GF_LAYER_LSTM)
 		return gf_xstrdup(p->name);
-	if (number && number[1] &&
-	    !number[1 + strspn(number + 1, "0123456789")])
-		return gf_xasprintf("%.*s.%s_l%s", (int)(number - l->name),
-				    l->name, kind, number + 1);
+	if (number && number[1] && !number[1 + strspn(number + 1, "0123456789")])
+		return gf_xasprintf("%.*s.%s_l%s", (int)(number - l->name), l->name, kind,
+				    number + 1);
 	return gf_xasprintf("%s_l0", p->name);
 }
 
 static const struct gf_stored_tensor *find_param(const struct gf_safetensors *s,
-						 const struct gf_model *m,
-						 const struct gf_param *p)
+						 const struct gf_model *m, const struct gf_param *p)
 {
-	char *names[] = {gf_xstrdup(p->name), torch_name(m, p),
-			 gf_xasprintf("%s_l0", p->name)};
+	char *names[] = {gf_xstrdup(p->name), torch_name(m, p), gf_xasprintf("%s_l0", p->name)};
 	const struct gf_stored_tensor *t = NULL;
 	size_t i;
 
@@ -83,22 +78,18 @@ static const struct gf_stored_tensor *find_param(const struct gf_safetensors *s,
 	return t;
 }
 
-static int load(const struct gf_safetensors *s,
-		const struct gf_stored_tensor *t, const char *name,
+static int load(const struct gf_safetensors *s, const struct gf_stored_tensor *t, const char *name,
 		const struct gf_shape *shape, float *out, struct gf_error *err)
 {
 	if (!t)
-		return gf_error_set(err, -EINVAL,
-				    "%s: the model's %s is missing", s->path,
-				    name);
+		return gf_error_set(err, -EINVAL, "%s: the model's %s is missing", s->path, name);
 	if (!same_shape(t, shape))
 		return refuse_shape(s, t, shape, err);
-	return gf_safetensors_load(s, t->name, "F32", gf_shape_elems(shape),
-				   out, err);
+	return gf_safetensors_load(s, t->name, "F32", gf_shape_elems(shape), out, err);
 }
 
-static int load_params(const struct gf_safetensors *s, const struct gf_model *m,
-		       float *at, struct gf_error *err)
+static int load_params(const struct gf_safetensors *s, const struct gf_model *m, float *at,
+		       struct gf_error *err)
 {
 	size_t *order = gf_model_generation_order(m), i;
 	int rc = 0;
@@ -113,8 +104,7 @@ static int load_params(const struct gf_safetensors *s, const struct gf_model *m,
 	return rc;
 }
 
-static int load_running(const struct gf_safetensors *s,
-			const struct gf_model *m, float *at,
+static int load_running(const struct gf_safetensors *s, const struct gf_model *m, float *at,
 			struct gf_error *err)
 {
 	size_t i, k;
@@ -124,13 +114,10 @@ static int load_running(const struct gf_safetensors *s,
 		const struct gf_layer *l = &m->layers[i];
 		const struct gf_shape shape = {1, {l->in.dims[0]}};
 
-		for (k = 0; k < 2 && l->type == GF_LAYER_BATCHNORM && !rc;
-		     k++) {
-			char *name = gf_xasprintf("%s.running_%s", l->name,
-						  statistics[k]);
+		for (k = 0; k < 2 && l->type == GF_LAYER_BATCHNORM && !rc; k++) {
+			char *name = gf_xasprintf("%s.running_%s", l->name, statistics[k]);
 
-			rc = load(s, gf_safetensors_find(s, name), name, &shape,
-				  at, err);
+			rc = load(s, gf_safetensors_find(s, name), name, &shape, at, err);
 			at += shape.dims[0];
 			free(name);
 		}
@@ -138,8 +125,8 @@ static int load_running(const struct gf_safetensors *s,
 	return rc;
 }
 
-int gf_weights_read(const char *path, const struct gf_model *m, float *params,
-		    float *running, struct gf_error *err)
+int gf_weights_read(const char *path, const struct gf_model *m, float *params, float *running,
+		    struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
 	int rc = gf_safetensors_open(path, &s, err);
@@ -150,23 +137,19 @@ int gf_weights_read(const char *path, const struct gf_model *m, float *params,
 	return rc;
 }
 
-static void add(struct gf_tensor_source *t, char *name,
-		const struct gf_shape *shape, const float *data)
+static void add(struct gf_tensor_source *t, char *name, const struct gf_shape *shape,
+		const float *data)
 {
-	*t = (struct gf_tensor_source){.name = name,
-				       .dtype = "F32",
-				       .rank = shape->rank,
-				       .data = data};
+	*t = (struct gf_tensor_source){
+		.name = name, .dtype = "F32", .rank = shape->rank, .data = data};
 	memcpy(t->dims, shape->dims, shape->rank * sizeof(*t->dims));
 }
 
-int gf_weights_write(const char *path, const struct gf_model *m,
-		     const float *params, const float *running,
-		     struct gf_error *err)
+int gf_weights_write(const char *path, const struct gf_model *m, const float *params,
+		     const float *running, struct gf_error *err)
 {
 	static const struct gf_metadata format = {"format", "pt"};
-	struct gf_tensor_source *t =
-		gf_xcalloc(m->nparams + 2 * m->nlayers, sizeof(*t));
+	struct gf_tensor_source *t = gf_xcalloc(m->nparams + 2 * m->nlayers, sizeof(*t));
 	size_t *order = gf_model_generation_order(m), n = 0, i;
 	int rc;
 
@@ -182,10 +165,8 @@ int gf_weights_write(const char *path, const struct gf_model *m,
 		size_t k;
 
 		for (k = 0; k < 2 && l->type == GF_LAYER_BATCHNORM; k++) {
-			add(&t[n++],
-			    gf_xasprintf("%s.running_%s", l->name,
-					 statistics[k]),
-			    &shape, running);
+			add(&t[n++], gf_xasprintf("%s.running_%s", l->name, statistics[k]), &shape,
+			    running);
 			running += shape.dims[0];
 		}
 	}

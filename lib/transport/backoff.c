@@ -13,21 +13,20 @@
 #define YIELDS      64
 #define SLEEP_MIN_S 5e-6
 #define SLEEP_CAP_S 1e-4
-/* Beside compute on the same processors: a round of spinning takes 50 ns in
- * shared memory and 2 us on sockets, and a sleep costs two switches. */
+/* Beside compute on the same processors: a round of spinning takes 50 ns in shared memory and 2 us
+ * on sockets, and a sleep costs two switches. */
 #define CROWDED_SPIN_S  5e-6
 #define CROWDED_SLEEP_S 5e-5
 /* The shortest slice that Linux grants. */
 #define SLICE_NS 100000
-/* A shorter free time is not worth a sleep that may end 50 us late. Longer
- * sleeps would keep ranks waiting that ask whether this rank is alive. */
+/* A shorter free time is not worth a sleep that may end 50 us late. Longer sleeps would keep ranks
+ * waiting that ask whether this rank is alive. */
 #define FREE_MIN_S 2e-4
 #define FREE_CAP_S 1e-3
 /* This many sleeps of one length before it doubles. */
 #define REPEATS 4
-/* In the average of how late sleeps end, each sleep counts for an eighth. Each
- * time lateness alone keeps a sleep from being worth it, the average falls by a
- * 1024th. */
+/* In the average of how late sleeps end, each sleep counts for an eighth. Each time lateness alone
+ * keeps a sleep from being worth it, the average falls by a 1024th. */
 #define WEIGHT 8
 #define FORGET 1024
 
@@ -136,8 +135,7 @@ void gf_backoff_short_slices(void)
 	struct attributes a = {0};
 
 	/* A refusal, or an older kernel that ignores it, costs promptness. */
-	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) ||
-	    a.policy != SCHED_OTHER)
+	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) || a.policy != SCHED_OTHER)
 		return;
 	a.size = sizeof(a);
 	a.runtime_ns = SLICE_NS;

@@ -41,29 +41,27 @@ static inline void gf_backoff_reset(struct gf_backoff *b)
 	b->asked = 0;
 }
 
-/* Spins, yields, or returns the seconds (> 0) that the caller is to sleep. For
- * callers that sleep on a condition variable. */
+/* Spins, yields, or returns the seconds (> 0) that the caller is to sleep. For callers that sleep
+ * on a condition variable. */
 double gf_backoff_next(struct gf_backoff *b);
 /* Spins, yields or sleeps. */
 void gf_backoff_wait(struct gf_backoff *b);
-/* Is a sleep within free_s worth it, although something has just moved? Asked
- * once a round. If lateness alone makes the answer no, the measured lateness is
- * reduced a little. */
+/* Is a sleep within free_s worth it, although something has just moved? Asked once a round. If
+ * lateness alone makes the answer no, the measured lateness is reduced a little. */
 bool gf_backoff_worth(struct gf_backoff *b, double free_s);
-/* gf_backoff_next and gf_backoff_wait for a caller that loses nothing if it
- * does not look for free_s seconds. If a sleep is worth it, its length is half
- * of free_s less the average lateness, at most 1 ms. */
+/* gf_backoff_next and gf_backoff_wait for a caller that loses nothing if it does not look for
+ * free_s seconds. If a sleep is worth it, its length is half of free_s less the average lateness,
+ * at most 1 ms. */
 double gf_backoff_next_free(struct gf_backoff *b, double free_s);
 void gf_backoff_rest(struct gf_backoff *b, double free_s);
-/* A caller that sleeps by itself for wanted_s, which gf_backoff_next_free
- * returned, reports how long the sleep took. */
+/* A caller that sleeps by itself for wanted_s, which gf_backoff_next_free returned, reports how
+ * long the sleep took. */
 void gf_backoff_slept(struct gf_backoff *b, double wanted_s, double took_s);
-/* Asks Linux for the shortest time slices: a thread that has slept then
- * interrupts threads with ordinary slices, and owes little time if it yields.
- * Needs no privilege (sched_setattr, 6.12). */
+/* Asks Linux for the shortest time slices: a thread that has slept then interrupts threads with
+ * ordinary slices, and owes little time if it yields. Needs no privilege (sched_setattr, 6.12). */
 void gf_backoff_short_slices(void);
-/* Lets this thread's sleeps end close to when they should: the kernel's usual
- * tolerance of 50 us is as long as the sleeps are. */
+/* Lets this thread's sleeps end close to when they should: the kernel's usual tolerance of 50 us is
+ * as long as the sleeps are. */
 void gf_backoff_precise_sleeps(void);
 
 #endif

@@ -19,10 +19,9 @@ int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 }
 
 /*
- * No transport can take back what ranks do together, nor a message that its
- * peer has begun. If on_wait gives up, a late rank's bytes are written when
- * they come: the caller's memory may be gone by then. So bytes go through a
- * carton, which stays, too.
+ * No transport can take back what ranks do together, nor a message that its peer has begun. If
+ * on_wait gives up, a late rank's bytes are written when they come: the caller's memory may be gone
+ * by then. So bytes go through a carton, which stays, too.
  */
 #define CARTON_BYTES ((size_t)4 << 20)
 
@@ -44,18 +43,15 @@ static void put_away(struct gf_comm *c, struct carton *box, int rc)
 		free(box);
 }
 
-int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		  struct gf_error *err)
+int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes, struct gf_error *err)
 {
-	struct carton *box =
-		carton(size_bytes < CARTON_BYTES ? size_bytes : CARTON_BYTES);
+	struct carton *box = carton(size_bytes < CARTON_BYTES ? size_bytes : CARTON_BYTES);
 	size_t first, size;
 	int rc = 0;
 
 	c->waits++;
 	for (first = 0; first < size_bytes && !rc; first += size) {
-		size = size_bytes - first < CARTON_BYTES ? size_bytes - first
-							 : CARTON_BYTES;
+		size = size_bytes - first < CARTON_BYTES ? size_bytes - first : CARTON_BYTES;
 		if (c->rank == root)
 			memcpy(box->data, (char *)data + first, size);
 		rc = c->ops->bcast(c, root, box->data, size, err);
@@ -66,20 +62,19 @@ int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 	return rc;
 }
 
-static int gather_large(struct gf_comm *c, const void *send, size_t size_bytes,
-			char *recv, struct gf_error *err)
+static int gather_large(struct gf_comm *c, const void *send, size_t size_bytes, char *recv,
+			struct gf_error *err)
 {
 	int rank, rc = 0;
 
 	memcpy(recv + (size_t)c->rank * size_bytes, send, size_bytes);
 	for (rank = 0; rank < c->ranks && !rc; rank++)
-		rc = gf_comm_bcast(c, rank, recv + (size_t)rank * size_bytes,
-				   size_bytes, err);
+		rc = gf_comm_bcast(c, rank, recv + (size_t)rank * size_bytes, size_bytes, err);
 	return rc;
 }
 
-int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-		      void *recv, struct gf_error *err)
+int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes, void *recv,
+		      struct gf_error *err)
 {
 	const size_t own = (size_t)c->rank * size_bytes;
 	const size_t all = (size_t)c->ranks * size_bytes;
@@ -107,8 +102,7 @@ void gf_comm_rest(struct gf_comm *c, double most_s)
 		gf_clock_sleep(most_s);
 }
 
-int gf_comm_wait(struct gf_comm *c, struct gf_comm_request *request,
-		 struct gf_error *err)
+int gf_comm_wait(struct gf_comm *c, struct gf_comm_request *request, struct gf_error *err)
 {
 	struct gf_backoff backoff = {.crowded = c->crowded};
 	int rc;
@@ -151,8 +145,8 @@ int gf_comm_bcast_text(struct gf_comm *c, int root, char **text, size_t *length,
 }
 
 /* The root's half: sizes[r] bytes from each rank, one after the other. */
-static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes,
-		   char *all, struct gf_error *err)
+static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes, char *all,
+		   struct gf_error *err)
 {
 	struct gf_comm_request *request;
 	int rank, rc = 0;
@@ -161,9 +155,8 @@ static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes,
 		if (rank == c->rank) {
 			memcpy(all, own, sizes[rank]);
 		} else if (sizes[rank] > 0) {
-			rc = c->ops->irecv(c, rank,
-					   gf_tag(GF_CHANNEL_GATHER, 0), all,
-					   sizes[rank], &request, err);
+			rc = c->ops->irecv(c, rank, gf_tag(GF_CHANNEL_GATHER, 0), all, sizes[rank],
+					   &request, err);
 			rc = rc ? rc : gf_comm_wait(c, request, err);
 		}
 		all += sizes[rank];
@@ -172,9 +165,8 @@ static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes,
 	return rc;
 }
 
-int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
-			size_t length, char **all, size_t *lengths,
-			struct gf_error *err)
+int gf_comm_gather_text(struct gf_comm *c, int root, const char *text, size_t length, char **all,
+			size_t *lengths, struct gf_error *err)
 {
 	uint64_t own = length, total = 0;
 	uint64_t *sizes = gf_xcalloc((size_t)c->ranks, sizeof(*sizes));
@@ -194,9 +186,8 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
 		box = carton(length);
 		if (length > 0) {
 			memcpy(box->data, text, length);
-			rc = c->ops->isend(c, root,
-					   gf_tag(GF_CHANNEL_GATHER, 0),
-					   box->data, length, &request, err);
+			rc = c->ops->isend(c, root, gf_tag(GF_CHANNEL_GATHER, 0), box->data, length,
+					   &request, err);
 			rc = rc ? rc : gf_comm_wait(c, request, err);
 		}
 	}
@@ -266,25 +257,21 @@ out:
 }
 
 /* On rank 0: compares the others' texts with its own. */
-static int compare(int ranks, const char *what, const char *all,
-		   const size_t *lengths, struct gf_error *err)
+static int compare(int ranks, const char *what, const char *all, const size_t *lengths,
+		   struct gf_error *err)
 {
 	const char *text = all + lengths[0];
 	int rank;
 
 	for (rank = 1; rank < ranks; text += lengths[rank++])
-		if (lengths[rank] != lengths[0] ||
-		    memcmp(text, all, lengths[0]) != 0)
-			return gf_error_set(
-				err, -EINVAL,
-				"%s: rank 0 has %.*s, rank %d has %.*s", what,
-				(int)lengths[0], all, rank, (int)lengths[rank],
-				text);
+		if (lengths[rank] != lengths[0] || memcmp(text, all, lengths[0]) != 0)
+			return gf_error_set(err, -EINVAL, "%s: rank 0 has %.*s, rank %d has %.*s",
+					    what, (int)lengths[0], all, rank, (int)lengths[rank],
+					    text);
 	return 0;
 }
 
-int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
-		      struct gf_error *err)
+int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text, struct gf_error *err)
 {
 	size_t *lengths = gf_xcalloc((size_t)c->ranks, sizeof(*lengths));
 	char *all = NULL;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CHANNELS. The whole has the even channels and a group the odd ones, so that a
- * tag says whose message it is. The library's own channels of a group lie below
- * those of the whole.
+ * CHANNELS. The whole has the even channels and a group the odd ones, so that a tag says whose
+ * message it is. The library's own channels of a group lie below those of the whole.
  *
- * PROGRESS. A call of one view also moves on what the other has under way. So
- * `poll` may say that nothing has come only if neither view has driven progress
- * since this one looked last: each drive is counted.
+ * PROGRESS. A call of one view also moves on what the other has under way. So `poll` may say that
+ * nothing has come only if neither view has driven progress since this one looked last: each drive
+ * is counted.
  */
 #include "transport/comm_split.h"
 
@@ -87,15 +86,14 @@ SENDS(isend_lent)
 SENDS(isend_back)
 /* clang-format on */
 
-static int view_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_comm_request **request,
-		      struct gf_error *err)
+static int view_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
 
-	return leave(v, all->ops->irecv(all, v->first + peer, tag_of(v, tag),
-					data, size_bytes, request, err));
+	return leave(v, all->ops->irecv(all, v->first + peer, tag_of(v, tag), data, size_bytes,
+					request, err));
 }
 
 /* What it answers does not change. */
@@ -122,8 +120,7 @@ REDUCES(irecv_reduce)
 REDUCES(irecv_reduce_back)
 /* clang-format on */
 
-static int view_test(struct gf_comm *c, struct gf_comm_request *request,
-		     struct gf_error *err)
+static int view_test(struct gf_comm *c, struct gf_comm_request *request, struct gf_error *err)
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
@@ -135,8 +132,7 @@ static int view_test(struct gf_comm *c, struct gf_comm_request *request,
 	return leave(v, rc);
 }
 
-static bool view_is_ripe(const struct gf_comm *c,
-			 const struct gf_comm_request *r)
+static bool view_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
 	struct view *v = c->priv;
 	struct gf_comm *all = enter(v);
@@ -166,8 +162,7 @@ static void view_cancel(struct gf_comm *c, struct gf_comm_request *request)
 	leave(v, 0);
 }
 
-static int view_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		      struct gf_error *err)
+static int view_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
@@ -188,38 +183,34 @@ static bool view_is_gone(struct gf_comm *c, int rank)
 }
 
 static int view_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
-			   const struct gf_element *element,
-			   struct gf_comm_request **request,
+			   const struct gf_element *element, struct gf_comm_request **request,
 			   struct gf_error *err)
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
 
-	return leave(v, all->ops->iallreduce(all, data, count_elems, element,
-					     request, err));
+	return leave(v, all->ops->iallreduce(all, data, count_elems, element, request, err));
 }
 
-static int view_team(struct gf_comm *c, uint32_t channel, int first, int stride,
-		     int size, struct gf_comm_team **team, struct gf_error *err)
+static int view_team(struct gf_comm *c, uint32_t channel, int first, int stride, int size,
+		     struct gf_comm_team **team, struct gf_error *err)
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
 
-	return leave(v,
-		     all->ops->team(all, channel_of(v, channel),
-				    v->first + first, stride, size, team, err));
+	return leave(v, all->ops->team(all, channel_of(v, channel), v->first + first, stride, size,
+				       team, err));
 }
 
-static int view_iteam(struct gf_comm *c, struct gf_comm_team *team,
-		      bool gathers, void *data, size_t count_elems,
-		      const struct gf_element *element,
+static int view_iteam(struct gf_comm *c, struct gf_comm_team *team, bool gathers, void *data,
+		      size_t count_elems, const struct gf_element *element,
 		      struct gf_comm_request **request, struct gf_error *err)
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
 
-	return leave(v, all->ops->iteam(all, team, gathers, data, count_elems,
-					element, request, err));
+	return leave(v,
+		     all->ops->iteam(all, team, gathers, data, count_elems, element, request, err));
 }
 
 static void view_abort(struct gf_comm *c, int status)
@@ -312,15 +303,15 @@ static const struct gf_comm_ops view_ops = {
 };
 
 /* An operation that c lacks, its views lack, too. */
-#define DROP(op)                                                               \
-	do {                                                                   \
-		if (!s->c->ops->op)                                            \
-			v->ops.op = NULL;                                      \
+#define DROP(op)                                                                                   \
+	do {                                                                                       \
+		if (!s->c->ops->op)                                                                \
+			v->ops.op = NULL;                                                          \
 	} while (0)
 
 /* at: of each rank of c, the lowest rank on its host and on its kernel. */
-static struct gf_comm *view(struct shared *s, int first, int ranks,
-			    unsigned odd, const int (*at)[2])
+static struct gf_comm *view(struct shared *s, int first, int ranks, unsigned odd,
+			    const int (*at)[2])
 {
 	struct view *v = gf_xcalloc(1, sizeof(*v));
 	struct gf_comm *c = &v->comm;
@@ -385,8 +376,7 @@ int gf_comm_split(struct gf_comm *c, int group_ranks, struct gf_comm **whole,
 		s->c = c;
 		pthread_mutex_init(&s->lock, NULL);
 		*whole = view(s, 0, c->ranks, 0, at);
-		*group = view(s, c->rank / group_ranks * group_ranks,
-			      group_ranks, 1, at);
+		*group = view(s, c->rank / group_ranks * group_ranks, group_ranks, 1, at);
 	}
 	free(at);
 	return rc;

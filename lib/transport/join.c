@@ -11,8 +11,7 @@
 /* More ranks than that are counted, not listed. */
 #define LISTED 8
 
-int gf_place_missing(const struct gf_join_place *p, const bool *come,
-		     struct gf_error *err)
+int gf_place_missing(const struct gf_join_place *p, const bool *come, struct gf_error *err)
 {
 	struct gf_text t = {0};
 	int rank, missing = 0, listed = 0;
@@ -25,8 +24,8 @@ int gf_place_missing(const struct gf_join_place *p, const bool *come,
 	if (missing > LISTED)
 		gf_text_addf(&t, " and %d more", missing - LISTED);
 	gf_text_addf(&t, missing > 1 ? " have" : " has");
-	gf_error_set(err, 0, "%s: waited %g s, and %s%s not come", p->name,
-		     p->timeout_s, missing > 1 ? "ranks" : "rank", t.data);
+	gf_error_set(err, 0, "%s: waited %g s, and %s%s not come", p->name, p->timeout_s,
+		     missing > 1 ? "ranks" : "rank", t.data);
 	gf_text_release(&t);
 	return -ETIMEDOUT;
 }
@@ -46,34 +45,27 @@ static int check_port(const char *place, struct gf_error *err)
 
 	return port >= 1 && port <= UINT16_MAX
 		       ? 0
-		       : gf_error_set(err, -EINVAL,
-				      "%s: want a port from 1 to %d, got %s",
-				      place, UINT16_MAX, digits);
+		       : gf_error_set(err, -EINVAL, "%s: want a port from 1 to %d, got %s", place,
+				      UINT16_MAX, digits);
 }
 
-static int show(void *place, const void *send, size_t size_bytes, void *recv,
-		struct gf_error *err)
+static int show(void *place, const void *send, size_t size_bytes, void *recv, struct gf_error *err)
 {
 	struct gf_join_place *p = place;
 
 	if (size_bytes > GF_PLACE_MOST_BYTES)
-		return gf_error_set(err, -EMSGSIZE,
-				    "%s: want at most %zu bytes of a rank, got "
-				    "%zu",
+		return gf_error_set(err, -EMSGSIZE, "%s: want at most %zu bytes of a rank, got %zu",
 				    p->name, GF_PLACE_MOST_BYTES, size_bytes);
 	return gf_port_allgather(p, send, size_bytes, recv, err);
 }
 
-int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
-		 struct gf_error *err)
+int gf_join_open(const char *place, double timeout_s, struct gf_join *join, struct gf_error *err)
 {
 	struct gf_join_place *p;
 	int rc;
 
 	if (join->ranks < 1 || join->rank < 0 || join->rank >= join->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want 0 <= rank < ranks, got rank %d "
-				    "of %d",
+		return gf_error_set(err, -EINVAL, "%s: want 0 <= rank < ranks, got rank %d of %d",
 				    place, join->rank, join->ranks);
 	rc = gf_join_is_port(place) ? check_port(place, err) : 0;
 	if (rc)

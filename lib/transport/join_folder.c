@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks meet in a folder: rank 0 listens at a port of its own and leaves its
- * addresses there, in the file rank-0, with a key drawn anew by each job. The
- * other ranks say the key, so that a file of an earlier job, or another program
- * at such an address, brings nobody together. Rank 0 removes the file.
+ * Ranks meet in a folder: rank 0 listens at a port of its own and leaves its addresses there, in
+ * the file rank-0, with a key drawn anew by each job. The other ranks say the key, so that a file
+ * of an earlier job, or another program at such an address, brings nobody together. Rank 0 removes
+ * the file.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -47,27 +47,21 @@ static void add_addresses(struct gf_text *out, int port)
 			family = a->ifa_addr ? a->ifa_addr->sa_family : 0;
 			if ((family != AF_INET && family != AF_INET6) ||
 			    getnameinfo(a->ifa_addr,
-					family == AF_INET
-						? sizeof(struct sockaddr_in)
-						: sizeof(struct sockaddr_in6),
-					host, sizeof(host), NULL, 0,
-					NI_NUMERICHOST) ||
+					family == AF_INET ? sizeof(struct sockaddr_in)
+							  : sizeof(struct sockaddr_in6),
+					host, sizeof(host), NULL, 0, NI_NUMERICHOST) ||
 			    /* of one link alone */
 			    strncmp(host, "fe80", 4) == 0 ||
-			    (strncmp(host, "127.", 4) == 0 ||
-			     strcmp(host, "::1") == 0) != own)
+			    (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0) != own)
 				continue;
-			gf_text_addf(out,
-				     strchr(host, ':') ? "[%s]:%d\n"
-						       : "%s:%d\n",
-				     host, port);
+			gf_text_addf(out, strchr(host, ':') ? "[%s]:%d\n" : "%s:%d\n", host, port);
 		}
 	}
 	freeifaddrs(all);
 }
 
-int gf_join_announce(const struct gf_join_place *p, int listener,
-		     struct gf_join_key *key, struct gf_error *err)
+int gf_join_announce(const struct gf_join_place *p, int listener, struct gf_join_key *key,
+		     struct gf_error *err)
 {
 	struct gf_text text = {0};
 	char *path = path_of(p);
@@ -81,8 +75,7 @@ int gf_join_announce(const struct gf_join_place *p, int listener,
 		rc = gf_error_errno(err, -errno, "%s", p->name);
 	/* a pipe would be written to, and wait */
 	else if (!lstat(path, &st) && !S_ISREG(st.st_mode))
-		rc = gf_error_set(err, -EEXIST,
-				  "%s: want a regular file or none", path);
+		rc = gf_error_set(err, -EEXIST, "%s: want a regular file or none", path);
 	else
 		rc = 0;
 	if (!rc) {
@@ -109,8 +102,8 @@ char **gf_join_find(const struct gf_join_place *p, struct gf_join_key *key)
 			text[0] = '\0';
 		close(fd);
 	}
-	if (sscanf(text, "gfjoin 2 %16" SCNx64 "%16" SCNx64, &key->halves[0],
-		   &key->halves[1]) == 2) {
+	if (sscanf(text, "gfjoin 2 %16" SCNx64 "%16" SCNx64, &key->halves[0], &key->halves[1]) ==
+	    2) {
 		rest = text;
 		strsep(&rest, "\n");
 		while (n < ADDRESSES_MOST && (line = strsep(&rest, "\n")))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks meet at a port, on which rank 0 listens: a star. A rank says hello,
- * which rank 0 echoes at once, and is answered when all have come; then each
- * round goes to rank 0 and back.
- * Anything may connect to a port: bytes that are no hello end that connection
- * alone, and a connection that says nothing has its place for a while only.
- * Both are counted, for the messages of ranks that fail beside them.
+ * Ranks meet at a port, on which rank 0 listens: a star. A rank says hello, which rank 0 echoes at
+ * once, and is answered when all have come; then each round goes to rank 0 and back.
+ * Anything may connect to a port: bytes that are no hello end that connection alone, and a
+ * connection that says nothing has its place for a while only. Both are counted, for the messages
+ * of ranks that fail beside them.
  */
 #include <errno.h>
 #include <math.h>
@@ -49,7 +48,7 @@ struct stranger {
 };
 
 struct gf_port {
-	int *fds; /* rank 0: of each rank; else the first is rank 0's; -1 */
+	int *fds;                      /* rank 0: of each rank; else the first is rank 0's; -1 */
 	char (*peers)[GF_SOCKET_PEER]; /* rank 0: where each rank is */
 	bool *come;
 	int listeners[GF_SOCKET_LISTENERS], nlisteners;
@@ -79,12 +78,11 @@ static int blame(const struct gf_port *q, int rc, struct gf_error *err)
 {
 	const struct gf_error why = err ? *err : (struct gf_error){""};
 
-	return !rc || !q->others
-		       ? rc
-		       : gf_error_set(err, rc,
-				      "%s; connections to the port that were "
-				      "no rank's: %zu (the last: %s)",
-				      why.text, q->others, q->other);
+	return !rc || !q->others ? rc
+				 : gf_error_set(err, rc,
+						"%s; connections to the port that were no rank's: "
+						"%zu (the last: %s)",
+						why.text, q->others, q->other);
 }
 
 /* --- rank 0 ------------------------------------------------------------- */
@@ -101,8 +99,7 @@ static void tell_one(int fd, int rc, const struct gf_error *why, double until_s)
 }
 
 /* All that have come learn how it stands. */
-static int tell(const struct gf_join_place *p, int rc,
-		const struct gf_error *why)
+static int tell(const struct gf_join_place *p, int rc, const struct gf_error *why)
 {
 	double until_s = gf_clock_s() + GF_TIMEOUT_MEETING_S;
 	int rank;
@@ -114,8 +111,7 @@ static int tell(const struct gf_join_place *p, int rc,
 }
 
 /* A hello that is whole. */
-static int welcome(const struct gf_join_place *p, struct stranger *s,
-		   struct gf_error *err)
+static int welcome(const struct gf_join_place *p, struct stranger *s, struct gf_error *err)
 {
 	const struct hello *h = &s->hello;
 	struct gf_error why;
@@ -123,10 +119,8 @@ static int welcome(const struct gf_join_place *p, struct stranger *s,
 
 	if (h->ranks != (uint32_t)p->ranks) {
 		rc = gf_error_set(&why, -EINVAL,
-				  "%s: rank %u has come with %u ranks, rank 0 "
-				  "with %d: it is at %s",
-				  p->name, h->rank, h->ranks, p->ranks,
-				  s->peer);
+				  "%s: rank %u has come with %u ranks, rank 0 with %d: it is at %s",
+				  p->name, h->rank, h->ranks, p->ranks, s->peer);
 		tell_one(s->fd, rc, &why, 0);
 		drop(&s->fd);
 		if (err)
@@ -136,9 +130,8 @@ static int welcome(const struct gf_join_place *p, struct stranger *s,
 	fd = &p->port->fds[h->rank];
 	if (*fd >= 0 && !gf_socket_gone(*fd)) {
 		rc = gf_error_set(&why, -EBUSY,
-				  "%s: another process has come as rank %u: "
-				  "it is at %s",
-				  p->name, h->rank, p->port->peers[h->rank]);
+				  "%s: another process has come as rank %u: it is at %s", p->name,
+				  h->rank, p->port->peers[h->rank]);
 		tell_one(s->fd, rc, &why, 0);
 		count_other(p->port, s->peer);
 		drop(&s->fd);
@@ -158,18 +151,15 @@ static int welcome(const struct gf_join_place *p, struct stranger *s,
 
 static bool is_hello(const struct gf_port *q, const struct hello *h)
 {
-	return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->rank > 0 &&
-	       h->rank < h->ranks && h->ranks <= INT32_MAX &&
-	       memcmp(&h->key, &q->key, sizeof(q->key)) == 0;
+	return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->rank > 0 && h->rank < h->ranks &&
+	       h->ranks <= INT32_MAX && memcmp(&h->key, &q->key, sizeof(q->key)) == 0;
 }
 
 /* Reads on. What says no hello goes. */
-static int listen_to(const struct gf_join_place *p, struct stranger *s,
-		     struct gf_error *err)
+static int listen_to(const struct gf_join_place *p, struct stranger *s, struct gf_error *err)
 {
 	size_t left_bytes = sizeof(s->hello) - s->got_bytes;
-	ssize_t n = gf_socket_some(s->fd, (char *)&s->hello + s->got_bytes,
-				   left_bytes);
+	ssize_t n = gf_socket_some(s->fd, (char *)&s->hello + s->got_bytes, left_bytes);
 
 	s->got_bytes += n > 0 ? (size_t)n : 0;
 	if (s->got_bytes == sizeof(s->hello) && is_hello(p->port, &s->hello))
@@ -189,8 +179,7 @@ static void take_stranger(struct gf_port *q, int fd, const char *peer)
 	int i;
 
 	for (i = 1; i < STRANGERS && s->fd >= 0; i++)
-		if (q->strangers[i].fd < 0 ||
-		    q->strangers[i].since_s < s->since_s)
+		if (q->strangers[i].fd < 0 || q->strangers[i].since_s < s->since_s)
 			s = &q->strangers[i];
 	if (s->fd >= 0)
 		count_other(q, s->peer);
@@ -199,8 +188,8 @@ static void take_stranger(struct gf_port *q, int fd, const char *peer)
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 }
 
-/* Those that wait, but no more than have a place: a flood leaves a rank the
- * time to say its hello. */
+/* Those that wait, but no more than have a place: a flood leaves a rank the time to say its
+ * hello. */
 static bool take_strangers(struct gf_port *q)
 {
 	char peer[GF_SOCKET_PEER];
@@ -223,8 +212,7 @@ static bool all_come(const struct gf_join_place *p)
 	int rank;
 
 	for (rank = 1; rank < p->ranks; rank++) {
-		q->come[rank] &=
-			q->fds[rank] >= 0 && !gf_socket_gone(q->fds[rank]);
+		q->come[rank] &= q->fds[rank] >= 0 && !gf_socket_gone(q->fds[rank]);
 		if (!q->come[rank])
 			return false;
 	}
@@ -261,8 +249,7 @@ static int await_all(const struct gf_join_place *p, struct gf_error *err)
 		if (gf_clock_s() < until_s)
 			continue;
 		if (!rc)
-			rc = blame(p->port, gf_place_missing(p, q->come, err),
-				   err);
+			rc = blame(p->port, gf_place_missing(p, q->come, err), err);
 		break;
 	}
 	return tell(p, rc, err);
@@ -282,31 +269,30 @@ static int collect(const struct gf_join_place *p, size_t size_bytes, char *all,
 
 		rc = gf_socket_read(fd, &size, sizeof(size), until_s);
 		if (!rc && size != size_bytes)
-			return gf_error_set(err, -EMSGSIZE,
-					    "%s: rank %d shows %llu bytes, "
-					    "rank 0 shows %zu: it is at %s",
-					    p->name, rank,
-					    (unsigned long long)size,
-					    size_bytes, q->peers[rank]);
+			return gf_error_set(
+				err, -EMSGSIZE,
+				"%s: rank %d shows %llu bytes, rank 0 shows %zu: it is at %s",
+				p->name, rank, (unsigned long long)size, size_bytes,
+				q->peers[rank]);
 		if (!rc)
-			rc = gf_socket_read(fd, all + (size_t)rank * size_bytes,
-					    size_bytes, until_s);
+			rc = gf_socket_read(fd, all + (size_t)rank * size_bytes, size_bytes,
+					    until_s);
 		if (rc)
-			return gf_error_errno(err, rc, "%s: rank %d, at %s",
-					      p->name, rank, q->peers[rank]);
+			return gf_error_errno(err, rc, "%s: rank %d, at %s", p->name, rank,
+					      q->peers[rank]);
 	}
 	return 0;
 }
 
-static int spread(const struct gf_join_place *p, size_t size_bytes,
-		  const char *all, struct gf_error *err)
+static int spread(const struct gf_join_place *p, size_t size_bytes, const char *all,
+		  struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
 	int rank, rc = 0;
 
 	for (rank = 1; rank < p->ranks && !rc; rank++) {
-		rc = gf_socket_write(p->port->fds[rank], all,
-				     (size_t)p->ranks * size_bytes, until_s);
+		rc = gf_socket_write(p->port->fds[rank], all, (size_t)p->ranks * size_bytes,
+				     until_s);
 		if (rc)
 			gf_error_errno(err, rc, "%s: rank %d", p->name, rank);
 	}
@@ -316,8 +302,7 @@ static int spread(const struct gf_join_place *p, size_t size_bytes,
 /* --- the other ranks ---------------------------------------------------- */
 
 /* *heard: rc is rank 0's word, or something else's. */
-static int hear(const struct gf_join_place *p, double until_s, bool *heard,
-		struct gf_error *err)
+static int hear(const struct gf_join_place *p, double until_s, bool *heard, struct gf_error *err)
 {
 	struct verdict v;
 	int rc = gf_socket_read(p->port->fds[0], &v, sizeof(v), until_s);
@@ -325,18 +310,16 @@ static int hear(const struct gf_join_place *p, double until_s, bool *heard,
 	*heard = !rc;
 	if (rc)
 		return gf_error_errno(err, rc, "%s: rank 0", p->name);
-	if (memcmp(v.magic, magic, sizeof(magic)) != 0 || v.rc > 0 ||
-	    v.rc < -MOST_ERRNO)
-		return gf_error_set(err, -EPROTO,
-				    "%s: something else than rank 0 answers",
+	if (memcmp(v.magic, magic, sizeof(magic)) != 0 || v.rc > 0 || v.rc < -MOST_ERRNO)
+		return gf_error_set(err, -EPROTO, "%s: something else than rank 0 answers",
 				    p->name);
 	v.reason.text[sizeof(v.reason.text) - 1] = '\0';
 	return v.rc ? gf_error_set(err, v.rc, "%s", v.reason.text) : 0;
 }
 
 /* Connects to a place, says hello and hears it again: there is rank 0. */
-static int greet(const struct gf_join_place *p, const char *place,
-		 const struct hello *h, double until_s)
+static int greet(const struct gf_join_place *p, const char *place, const struct hello *h,
+		 double until_s)
 {
 	double soon_s = fmin(until_s, gf_clock_s() + GF_TIMEOUT_ECHO_S);
 	struct hello echo;
@@ -378,8 +361,7 @@ static int seek(const struct gf_join_place *p, struct hello *h, double until_s)
 /* Rank 0 may start later, and may have no place for a while. */
 static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 {
-	struct hello h = {.rank = (uint32_t)p->rank,
-			  .ranks = (uint32_t)p->ranks};
+	struct hello h = {.rank = (uint32_t)p->rank, .ranks = (uint32_t)p->ranks};
 	double until_s = gf_clock_s() + p->timeout_s;
 	bool heard = false, *come = p->port->come;
 	int rc = 0, found = -ENOENT;
@@ -389,10 +371,8 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 		found = seek(p, &h, until_s);
 		/* rank 0 has perhaps come later: its word is waited for */
 		if (!found)
-			rc = hear(p,
-				  gf_clock_s() + p->timeout_s +
-					  GF_TIMEOUT_MEETING_S,
-				  &heard, err);
+			rc = hear(p, gf_clock_s() + p->timeout_s + GF_TIMEOUT_MEETING_S, &heard,
+				  err);
 		if (!heard)
 			gf_clock_sleep(NAP_S);
 	}
@@ -400,9 +380,7 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 	if (heard)
 		return rc;
 	if (found == -ENXIO && !p->folder)
-		return gf_error_set(err, -ETIMEDOUT,
-				    "%s: waited %g s, and the host has no "
-				    "address",
+		return gf_error_set(err, -ETIMEDOUT, "%s: waited %g s, and the host has no address",
 				    p->name, p->timeout_s);
 	memset(come, true, (size_t)p->ranks * sizeof(*come));
 	come[0] = false;
@@ -430,8 +408,8 @@ int gf_port_open(struct gf_join_place *p, uint64_t key[2], struct gf_error *err)
 	return rc;
 }
 
-int gf_port_allgather(struct gf_join_place *p, const void *send,
-		      size_t size_bytes, void *recv, struct gf_error *err)
+int gf_port_allgather(struct gf_join_place *p, const void *send, size_t size_bytes, void *recv,
+		      struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
 	uint64_t size = size_bytes;

@@ -26,14 +26,12 @@ static void split(const char *place, char **host, char **port)
 	size_t length = (size_t)(colon - place);
 	bool bracketed = *place == '[' && length > 1 && colon[-1] == ']';
 
-	*host = gf_xasprintf("%.*s", (int)(length - (bracketed ? 2 : 0)),
-			     place + bracketed);
+	*host = gf_xasprintf("%.*s", (int)(length - (bracketed ? 2 : 0)), place + bracketed);
 	*port = gf_xstrdup(colon + 1);
 }
 
 /* The addresses of the place; NULL: any address of this machine. */
-static int look_up(const char *host, const char *port, int flags,
-		   struct addrinfo **list)
+static int look_up(const char *host, const char *port, int flags, struct addrinfo **list)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
 				       .ai_socktype = SOCK_STREAM,
@@ -63,8 +61,7 @@ static int await(int fd, short events, double until_s)
 
 static int listen_at(const struct addrinfo *a)
 {
-	int fd = socket(a->ai_family,
-			a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int on = 1, off = 0, rc;
 
 	if (fd < 0)
@@ -108,22 +105,20 @@ static bool is_repeated(const struct addrinfo *list, const struct addrinfo *a)
 	return list != a;
 }
 
-/* Tables of hosts give a machine's own name 127.0.1.1 (Debian) or 127.0.0.2
- * (systemd), which no other machine reaches. */
+/* Tables of hosts give a machine's own name 127.0.1.1 (Debian) or 127.0.0.2 (systemd), which no
+ * other machine reaches. */
 static bool stands_for_host(const struct addrinfo *a)
 {
 	uint32_t address =
 		a->ai_family == AF_INET
-			? ntohl(((const struct sockaddr_in *)a->ai_addr)
-					->sin_addr.s_addr)
+			? ntohl(((const struct sockaddr_in *)a->ai_addr)->sin_addr.s_addr)
 			: 0;
 
 	return address >> 24 == IN_LOOPBACKNET && address != INADDR_LOOPBACK;
 }
 
 /* -EADDRNOTAVAIL: none is this machine's. */
-static int listen_at_each(const struct addrinfo *list, bool by_name,
-			  int fds[GF_SOCKET_LISTENERS])
+static int listen_at_each(const struct addrinfo *list, bool by_name, int fds[GF_SOCKET_LISTENERS])
 {
 	const struct addrinfo *a;
 	int n = 0, rc = 0;
@@ -143,8 +138,7 @@ static int listen_at_each(const struct addrinfo *list, bool by_name,
 	return rc ? rc : n ? n : -EADDRNOTAVAIL;
 }
 
-int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS],
-		     struct gf_error *err)
+int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS], struct gf_error *err)
 {
 	struct addrinfo *list = NULL;
 	char *host, *port;
@@ -173,15 +167,13 @@ int gf_socket_port(int listener)
 
 	if (getsockname(listener, (struct sockaddr *)&at, &size))
 		return 0;
-	return ntohs(at.ss_family == AF_INET6
-			     ? ((const struct sockaddr_in6 *)&at)->sin6_port
-			     : ((const struct sockaddr_in *)&at)->sin_port);
+	return ntohs(at.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&at)->sin6_port
+					      : ((const struct sockaddr_in *)&at)->sin_port);
 }
 
 static int connect_to(const struct addrinfo *a, double until_s)
 {
-	int fd = socket(a->ai_family,
-			a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int code = 0, rc = 0;
 	socklen_t size = sizeof(code);
 
@@ -228,18 +220,15 @@ int gf_socket_accept(int listener, char peer[GF_SOCKET_PEER])
 	socklen_t size = sizeof(at);
 	static const char older[] = "::ffff:"; /* as one of the newer kind */
 	char host[GF_SOCKET_PEER - 9] = "unknown", port[6] = "", *shown = host;
-	int fd = accept4(listener, (struct sockaddr *)&at, &size,
-			 SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(listener, (struct sockaddr *)&at, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	(void)getnameinfo((const struct sockaddr *)&at, size, host,
-			  sizeof(host), port, sizeof(port),
-			  NI_NUMERICHOST | NI_NUMERICSERV);
+	(void)getnameinfo((const struct sockaddr *)&at, size, host, sizeof(host), port,
+			  sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
 	if (strncmp(host, older, strlen(older)) == 0)
 		shown += strlen(older);
-	snprintf(peer, GF_SOCKET_PEER, strchr(shown, ':') ? "[%s]:%s" : "%s:%s",
-		 shown, port);
+	snprintf(peer, GF_SOCKET_PEER, strchr(shown, ':') ? "[%s]:%s" : "%s:%s", shown, port);
 	return fd;
 }
 

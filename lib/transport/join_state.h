@@ -11,9 +11,8 @@
 #include "base/error.h"
 
 /*
- * The place at which ranks meet: join_port.c is the star of connections with
- * rank 0 in the middle, and join_folder.c says where rank 0 listens if ranks
- * know a folder in place of its port.
+ * The place at which ranks meet: join_port.c is the star of connections with rank 0 in the middle,
+ * and join_folder.c says where rank 0 listens if ranks know a folder in place of its port.
  */
 struct gf_join_place {
 	char *name; /* for messages */
@@ -23,21 +22,17 @@ struct gf_join_place {
 	struct gf_port *port; /* of join_port.c */
 };
 
-/* Meets all other ranks; gf_port_close follows also if this fails. key: the
- * folder's, or zeros. */
-int gf_port_open(struct gf_join_place *p, uint64_t key[2],
-		 struct gf_error *err);
-int gf_port_allgather(struct gf_join_place *p, const void *send,
-		      size_t size_bytes, void *recv, struct gf_error *err);
+/* Meets all other ranks; gf_port_close follows also if this fails. key: the folder's, or zeros. */
+int gf_port_open(struct gf_join_place *p, uint64_t key[2], struct gf_error *err);
+int gf_port_allgather(struct gf_join_place *p, const void *send, size_t size_bytes, void *recv,
+		      struct gf_error *err);
 void gf_port_close(struct gf_join_place *p);
 
 /* More than that is no blob. */
 #define GF_PLACE_MOST_BYTES ((size_t)1 << 20)
 
-/* Text says "rank 2 has not come" or "ranks 2, 5 have not come"; -ETIMEDOUT.
- * come: per rank. */
-int gf_place_missing(const struct gf_join_place *p, const bool *come,
-		     struct gf_error *err);
+/* Text says "rank 2 has not come" or "ranks 2, 5 have not come"; -ETIMEDOUT. come: per rank. */
+int gf_place_missing(const struct gf_join_place *p, const bool *come, struct gf_error *err);
 
 /* NAME:DIGITS, and no path. */
 bool gf_join_is_port(const char *place);
@@ -48,28 +43,26 @@ struct gf_join_key {
 	uint64_t halves[2]; /* zeros: none */
 };
 
-/* Rank 0 listens there: leaves its addresses and a key in the folder, which is
- * made if need be. */
-int gf_join_announce(const struct gf_join_place *p, int listener,
-		     struct gf_join_key *key, struct gf_error *err);
-/* Where rank 0 listens, by the file that is there now, and its key; ends with
- * NULL. The caller frees all. */
+/* Rank 0 listens there: leaves its addresses and a key in the folder, which is made if need be. */
+int gf_join_announce(const struct gf_join_place *p, int listener, struct gf_join_key *key,
+		     struct gf_error *err);
+/* Where rank 0 listens, by the file that is there now, and its key; ends with NULL. The caller
+ * frees all. */
 char **gf_join_find(const struct gf_join_place *p, struct gf_join_key *key);
 void gf_join_withdraw(const struct gf_join_place *p);
 
-/* Sockets that wait no longer than they are told; until_s is on gf_clock_s. All
- * return a descriptor or bytes, or a negative errno. */
+/* Sockets that wait no longer than they are told; until_s is on gf_clock_s. All return a descriptor
+ * or bytes, or a negative errno. */
 
 /* The most sockets that listen for one place. */
 #define GF_SOCKET_LISTENERS 8
 /* "ADDRESS:PORT" */
 #define GF_SOCKET_PEER 64
 
-/* Listens at PORT of each address that HOST stands for on this machine; of all
- * its addresses if that is none, but 127.0.1.1 and the like for a name. NULL: a
- * port of the kernel's, at all addresses. Returns how many sockets. */
-int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS],
-		     struct gf_error *err);
+/* Listens at PORT of each address that HOST stands for on this machine; of all its addresses if
+ * that is none, but 127.0.1.1 and the like for a name. NULL: a port of the kernel's, at all
+ * addresses. Returns how many sockets. */
+int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS], struct gf_error *err);
 /* The port at which it listens. */
 int gf_socket_port(int listener);
 /* One attempt at each address of HOST. -ENXIO: it has none. */
@@ -83,7 +76,6 @@ bool gf_socket_gone(int fd);
 int gf_socket_peek(int fd, void *data, size_t size_bytes, double until_s);
 /* All of it: 0, -ETIMEDOUT, -ECONNRESET or another errno. */
 int gf_socket_read(int fd, void *data, size_t size_bytes, double until_s);
-int gf_socket_write(int fd, const void *data, size_t size_bytes,
-		    double until_s);
+int gf_socket_write(int fd, const void *data, size_t size_bytes, double until_s);
 
 #endif

@@ -78,8 +78,8 @@ static int send(struct gf_liveness *l, int peer, enum kind kind, uint32_t round,
 	letter->note.kind = kind;
 	letter->note.round = round;
 	letter->note.standing = *self;
-	rc = l->comm->ops->isend(l->comm, peer, note_tag(), &letter->note,
-				 sizeof(letter->note), &letter->request, err);
+	rc = l->comm->ops->isend(l->comm, peer, note_tag(), &letter->note, sizeof(letter->note),
+				 &letter->request, err);
 	if (rc) {
 		free(letter);
 		return rc;
@@ -90,8 +90,8 @@ static int send(struct gf_liveness *l, int peer, enum kind kind, uint32_t round,
 }
 
 /* A rank that cannot be reached keeps nothing from the others. */
-static int send_all(struct gf_liveness *l, enum kind kind,
-		    const struct gf_standing *self, struct gf_error *err)
+static int send_all(struct gf_liveness *l, enum kind kind, const struct gf_standing *self,
+		    struct gf_error *err)
 {
 	struct gf_error ignored;
 	int rank, one, rc = 0;
@@ -112,8 +112,8 @@ static int receive(struct gf_liveness *l, int peer, struct gf_error *err)
 	int rc;
 
 	letter->peer = peer;
-	rc = l->comm->ops->irecv(l->comm, peer, note_tag(), &letter->note,
-				 sizeof(letter->note), &letter->request, err);
+	rc = l->comm->ops->irecv(l->comm, peer, note_tag(), &letter->note, sizeof(letter->note),
+				 &letter->request, err);
 	if (rc) {
 		free(letter);
 		return rc;
@@ -131,8 +131,7 @@ static int take_in(struct gf_liveness *l, const struct letter *letter,
 	struct rank_state *r = &l->ranks[letter->peer];
 
 	if (note->kind == KIND_QUESTION)
-		return send(l, letter->peer, KIND_ANSWER, note->round, self,
-			    err);
+		return send(l, letter->peer, KIND_ANSWER, note->round, self, err);
 	if (note->kind == KIND_NEWS || note->round == l->round) {
 		r->standing = note->standing;
 		r->standing.text[sizeof(r->standing.text) - 1] = '\0';
@@ -143,8 +142,8 @@ static int take_in(struct gf_liveness *l, const struct letter *letter,
 }
 
 /* Frees the letters of a list that have arrived; takes in those that came. */
-static int sweep(struct gf_liveness *l, struct letter **at,
-		 const struct gf_standing *self, struct gf_error *err)
+static int sweep(struct gf_liveness *l, struct letter **at, const struct gf_standing *self,
+		 struct gf_error *err)
 {
 	bool came = at == &l->incoming;
 	struct letter *letter;
@@ -169,8 +168,7 @@ static int sweep(struct gf_liveness *l, struct letter **at,
 	return 0;
 }
 
-int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self,
-		     struct gf_error *err)
+int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err)
 {
 	struct gf_comm *c = l->comm;
 	int rc, peer;
@@ -184,8 +182,7 @@ int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self,
 	return rc ? rc : sweep(l, &l->outgoing, self, err);
 }
 
-int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self,
-		    struct gf_error *err)
+int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err)
 {
 	int rank;
 
@@ -197,8 +194,7 @@ int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self,
 	return send_all(l, KIND_QUESTION, self, err);
 }
 
-int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self,
-		     struct gf_error *err)
+int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err)
 {
 	return l->comm->ops->probe ? send_all(l, KIND_NEWS, self, err) : 0;
 }
@@ -208,8 +204,7 @@ bool gf_liveness_pending(const struct gf_liveness *l)
 	return l->outgoing != NULL;
 }
 
-const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l,
-					    int rank)
+const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l, int rank)
 {
 	const struct rank_state *r = &l->ranks[rank];
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads of one process as ranks. Every message is a rendezvous: the second of
- * sender and receiver copies, so that a buffer that is touched too early shows
- * as a data race. The lock of a receiver's box guards the box and every request
- * addressed to it; meet_lock guards the rest.
+ * Threads of one process as ranks. Every message is a rendezvous: the second of sender and receiver
+ * copies, so that a buffer that is touched too early shows as a data race. The lock of a receiver's
+ * box guards the box and every request addressed to it; meet_lock guards the rest.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -46,8 +45,7 @@ struct world {
 	int ranks;
 	int open; /* communicators not closed yet; under meet_lock */
 	struct box *boxes;
-	/* A rendezvous of all ranks, and the data that they show each other
-	 * there. */
+	/* A rendezvous of all ranks, and the data that they show each other there. */
 	pthread_mutex_t meet_lock;
 	pthread_cond_t meet_cond;
 	int arrived;
@@ -80,8 +78,7 @@ static void unlink_request(struct queue *q, struct gf_comm_request **at)
 		q->last = at;
 }
 
-/* The link to the oldest request of that sender and tag; *result is NULL if
- * there is none. */
+/* The link to the oldest request of that sender and tag; *result is NULL if there is none. */
 static struct gf_comm_request **find(struct queue *q, int sender, uint64_t tag)
 {
 	struct gf_comm_request **at;
@@ -106,8 +103,7 @@ static void give(struct local *l, struct gf_comm_request *r)
 	gf_slab_give(&l->requests, r);
 }
 
-static void deliver(struct gf_comm_request *send,
-		    struct gf_comm_request *receive)
+static void deliver(struct gf_comm_request *send, struct gf_comm_request *receive)
 {
 	receive->got_bytes = send->size_bytes;
 	if (send->size_bytes == receive->size_bytes && send->size_bytes > 0)
@@ -126,9 +122,7 @@ static int post(struct gf_comm *c, struct gf_comm_request *r, int peer,
 
 	if (peer < 0 || peer >= c->ranks) {
 		give(l, r);
-		return gf_error_set(err, -EINVAL,
-				    "want a rank below %d, got %d", c->ranks,
-				    peer);
+		return gf_error_set(err, -EINVAL, "want a rank below %d, got %d", c->ranks, peer);
 	}
 	box = &l->world->boxes[r->receiver];
 	own = r->kind == SEND ? &box->sends : &box->receives;
@@ -151,9 +145,8 @@ static int post(struct gf_comm *c, struct gf_comm_request *r, int peer,
 	return 0;
 }
 
-static int local_isend(struct gf_comm *c, int peer, uint64_t tag,
-		       const void *data, size_t size_bytes,
-		       struct gf_comm_request **request, struct gf_error *err)
+static int local_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		       size_t size_bytes, struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_comm_request *r = take(c->priv);
 
@@ -166,9 +159,8 @@ static int local_isend(struct gf_comm *c, int peer, uint64_t tag,
 	return post(c, r, peer, request, err);
 }
 
-static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		       size_t size_bytes, struct gf_comm_request **request,
-		       struct gf_error *err)
+static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		       struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_comm_request *r = take(c->priv);
 
@@ -181,14 +173,12 @@ static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 	return post(c, r, peer, request, err);
 }
 
-static pthread_mutex_t *lock_of(struct world *w,
-				const struct gf_comm_request *r)
+static pthread_mutex_t *lock_of(struct world *w, const struct gf_comm_request *r)
 {
 	return r->kind == SUM ? &w->meet_lock : &w->boxes[r->receiver].lock;
 }
 
-static int local_test(struct gf_comm *c, struct gf_comm_request *r,
-		      struct gf_error *err)
+static int local_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct local *l = c->priv;
 	pthread_mutex_t *lock = lock_of(l->world, r);
@@ -202,11 +192,10 @@ static int local_test(struct gf_comm *c, struct gf_comm_request *r,
 		return 0;
 	if (r->kind == RECEIVE && r->got_bytes != r->size_bytes)
 		rc = gf_error_set(err, -EMSGSIZE,
-				  "message from rank %d, channel %" PRIu64
-				  ", match %" PRIu64
+				  "message from rank %d, channel %" PRIu64 ", match %" PRIu64
 				  ": want %zu bytes, got %zu",
-				  r->sender, r->tag >> 32, r->tag & UINT32_MAX,
-				  r->size_bytes, r->got_bytes);
+				  r->sender, r->tag >> 32, r->tag & UINT32_MAX, r->size_bytes,
+				  r->got_bytes);
 	give(l, r);
 	return rc;
 }
@@ -233,8 +222,7 @@ static void local_cancel(struct gf_comm *c, struct gf_comm_request *r)
 	give(l, r);
 }
 
-static int local_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		       struct gf_error *err)
+static int local_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	struct local *l = c->priv;
 	struct box *box = &l->world->boxes[c->rank];
@@ -270,9 +258,9 @@ static void nap(struct world *w)
 }
 
 /*
- * Waits for all ranks. Each that comes with something to show puts it up for
- * the others; it stays until that rank's next show. on_wait is called without
- * the lock. Where it fails, the ranks that wait here fail with the same reason.
+ * Waits for all ranks. Each that comes with something to show puts it up for the others; it stays
+ * until that rank's next show. on_wait is called without the lock. Where it fails, the ranks that
+ * wait here fail with the same reason.
  */
 static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
 {
@@ -316,8 +304,8 @@ static int local_barrier(struct gf_comm *c, struct gf_error *err)
 	return meet(c, NULL, err);
 }
 
-static int local_bcast(struct gf_comm *c, int root, void *data,
-		       size_t size_bytes, struct gf_error *err)
+static int local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		       struct gf_error *err)
 {
 	int rc;
 
@@ -329,8 +317,7 @@ static int local_bcast(struct gf_comm *c, int root, void *data,
 	return meet(c, NULL, err);
 }
 
-static int local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-			   struct gf_error *err)
+static int local_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
 {
 	char *to = all;
 	int rank, rc;
@@ -360,8 +347,7 @@ static void add_up(struct world *w, const struct gf_comm_request *first)
 	int rank;
 
 	for (rank = 1; rank < w->ranks; rank++)
-		gf_element_reduce(e, total, oldest(w, rank)->source,
-				  size_bytes / e->size_bytes);
+		gf_element_reduce(e, total, oldest(w, rank)->source, size_bytes / e->size_bytes);
 	for (rank = 0; rank < w->ranks; rank++) {
 		r = oldest(w, rank);
 		if (size_bytes > 0)
@@ -385,18 +371,15 @@ static int try_sum(struct world *w, struct gf_error *err)
 		other = oldest(w, rank);
 		if (other->size_bytes != first->size_bytes)
 			return gf_error_set(err, -EMSGSIZE,
-					    "all-reduce: rank 0 has %zu "
-					    "bytes, rank %d has %zu",
-					    first->size_bytes, rank,
-					    other->size_bytes);
+					    "all-reduce: rank 0 has %zu bytes, rank %d has %zu",
+					    first->size_bytes, rank, other->size_bytes);
 	}
 	add_up(w, first);
 	return 0;
 }
 
 static int local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
-			    const struct gf_element *element,
-			    struct gf_comm_request **request,
+			    const struct gf_element *element, struct gf_comm_request **request,
 			    struct gf_error *err)
 {
 	struct world *w = world(c);
@@ -504,8 +487,7 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 	int rank;
 
 	if (ranks < 1)
-		return gf_error_set(err, -EINVAL, "want ranks >= 1, got %d",
-				    ranks);
+		return gf_error_set(err, -EINVAL, "want ranks >= 1, got %d", ranks);
 	w = world_new(ranks);
 	for (rank = 0; rank < ranks; rank++) {
 		struct local *l = gf_xcalloc(1, sizeof(*l));

@@ -16,24 +16,22 @@ struct round {
 	int n;
 };
 
-static int post(struct round *r, bool receive, int peer, void *data,
-		size_t size_bytes, struct gf_error *err)
+static int post(struct round *r, bool receive, int peer, void *data, size_t size_bytes,
+		struct gf_error *err)
 {
 	const struct gf_comm_ops *ops = r->c->ops;
 	uint64_t tag = gf_tag(GF_CHANNEL_MEET, r->match);
 	int rc;
 
-	rc = receive ? ops->irecv(r->c, peer, tag, data, size_bytes,
-				  &r->requests[r->n], err)
-		     : ops->isend(r->c, peer, tag, data, size_bytes,
-				  &r->requests[r->n], err);
+	rc = receive ? ops->irecv(r->c, peer, tag, data, size_bytes, &r->requests[r->n], err)
+		     : ops->isend(r->c, peer, tag, data, size_bytes, &r->requests[r->n], err);
 	if (!rc)
 		r->n++;
 	return rc;
 }
 
-/* Waits for all that was posted; after a failure, rc, cancels the rest: other
- * ranks are then left in the middle. */
+/* Waits for all that was posted; after a failure, rc, cancels the rest: other ranks are then left
+ * in the middle. */
 static int finish(struct round *r, int rc, struct gf_error *err)
 {
 	int i;
@@ -57,17 +55,15 @@ int gf_meet_barrier(struct gf_comm *c, struct gf_error *err)
 
 	for (step = 1; step < p && !rc; step *= 2) {
 		rc = post(&r, true, (c->rank + p - step) % p, NULL, 0, err);
-		rc = rc ? rc
-			: post(&r, false, (c->rank + step) % p, NULL, 0, err);
+		rc = rc ? rc : post(&r, false, (c->rank + step) % p, NULL, 0, err);
 		rc = finish(&r, rc, err);
 	}
 	return rc;
 }
 
-/* A binomial tree. Ranks are counted from the root: each receives from the one
- * without its lowest bit, and sends to those with one lower bit more. */
-int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		  struct gf_error *err)
+/* A binomial tree. Ranks are counted from the root: each receives from the one without its lowest
+ * bit, and sends to those with one lower bit more. */
+int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes, struct gf_error *err)
 {
 	struct round r = {.c = c};
 	int p = c->ranks, own = (c->rank + p - root) % p, bit = 1, rc = 0;
@@ -75,16 +71,14 @@ int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 	while (bit < p && !(own & bit))
 		bit *= 2;
 	if (own) {
-		rc = post(&r, true, (own - bit + root) % p, data, size_bytes,
-			  err);
+		rc = post(&r, true, (own - bit + root) % p, data, size_bytes, err);
 		rc = finish(&r, rc, err);
 	}
 	r.match = 0;
 	for (bit /= 2; bit > 0 && !rc; bit /= 2) {
 		if (own + bit >= p)
 			continue;
-		rc = post(&r, false, (own + bit + root) % p, data, size_bytes,
-			  err);
+		rc = post(&r, false, (own + bit + root) % p, data, size_bytes, err);
 		rc = finish(&r, rc, err);
 		r.match = 0;
 	}
@@ -92,35 +86,32 @@ int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 }
 
 /* n blocks from the first on, counted round the ranks: one or two pieces. */
-static int post_blocks(struct round *r, bool receive, int peer, char *all,
-		       size_t size_bytes, int first, int n,
-		       struct gf_error *err)
+static int post_blocks(struct round *r, bool receive, int peer, char *all, size_t size_bytes,
+		       int first, int n, struct gf_error *err)
 {
 	int p = r->c->ranks, straight = n < p - first ? n : p - first, rc;
 
-	rc = post(r, receive, peer, all + (size_t)first * size_bytes,
-		  (size_t)straight * size_bytes, err);
+	rc = post(r, receive, peer, all + (size_t)first * size_bytes, (size_t)straight * size_bytes,
+		  err);
 	if (!rc && straight < n)
-		rc = post(r, receive, peer, all,
-			  (size_t)(n - straight) * size_bytes, err);
+		rc = post(r, receive, peer, all, (size_t)(n - straight) * size_bytes, err);
 	return rc;
 }
 
-/* Bruck et al., 1997, in place: with n blocks from its own on, each rank
- * fetches the next n from the one n further. */
-int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-		      struct gf_error *err)
+/* Bruck et al., 1997, in place: with n blocks from its own on, each rank fetches the next n from
+ * the one n further. */
+int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
 {
 	struct round r = {.c = c};
 	int p = c->ranks, n, more, rc = 0;
 
 	for (n = 1; n < p && !rc; n += more) {
 		more = n < p - n ? n : p - n;
-		rc = post_blocks(&r, true, (c->rank + n) % p, all, size_bytes,
-				 (c->rank + n) % p, more, err);
+		rc = post_blocks(&r, true, (c->rank + n) % p, all, size_bytes, (c->rank + n) % p,
+				 more, err);
 		rc = rc ? rc
-			: post_blocks(&r, false, (c->rank + p - n) % p, all,
-				      size_bytes, c->rank, more, err);
+			: post_blocks(&r, false, (c->rank + p - n) % p, all, size_bytes, c->rank,
+				      more, err);
 		rc = finish(&r, rc, err);
 	}
 	return rc;

@@ -27,8 +27,7 @@ struct gf_element gf_element_number(enum gf_dtype dtype, enum gf_op op)
 	};
 }
 
-struct gf_element gf_element_set(size_t size_bytes, gf_merge_fn *merge,
-				 void *ctx)
+struct gf_element gf_element_set(size_t size_bytes, gf_merge_fn *merge, void *ctx)
 {
 	return (struct gf_element){
 		.size_bytes = size_bytes,
@@ -37,26 +36,22 @@ struct gf_element gf_element_set(size_t size_bytes, gf_merge_fn *merge,
 	};
 }
 
-int gf_element_coded(const char *codec, enum gf_op op, struct gf_element *e,
-		     struct gf_error *err)
+int gf_element_coded(const char *codec, enum gf_op op, struct gf_element *e, struct gf_error *err)
 {
-	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs),
-						  NULL};
+	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs), NULL};
 	const struct gf_codec *c = gf_codec_find(codec);
 
 	if (!c)
 		return gf_registry_refuse(&codecs, NULL, NULL, codec, err);
 	if (c->error > 0 && op != GF_OP_SUM && op != GF_OP_AVG)
-		return gf_error_set(err, -EINVAL,
-				    "codec %s: want sum or avg, got %s", codec,
+		return gf_error_set(err, -EINVAL, "codec %s: want sum or avg, got %s", codec,
 				    gf_op_names[op]);
 	*e = gf_element_number(GF_F32, op);
 	e->codec = c->error > 0 ? c : NULL;
 	return 0;
 }
 
-void gf_element_finish(const struct gf_element *e, void *data, size_t count,
-		       int contributions)
+void gf_element_finish(const struct gf_element *e, void *data, size_t count, int contributions)
 {
 	if (e->number && e->op == GF_OP_AVG)
 		gf_kernels()->divide[e->dtype](data, count, contributions);
@@ -64,6 +59,5 @@ void gf_element_finish(const struct gf_element *e, void *data, size_t count,
 
 size_t gf_element_wire_bytes(const struct gf_element *e, size_t count)
 {
-	return e->codec ? gf_codec_wire_bytes(e->codec, count)
-			: count * e->size_bytes;
+	return e->codec ? gf_codec_wire_bytes(e->codec, count) : count * e->size_bytes;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI: begins and ends it, and has the collective calls. The transport's files
- * are in transport/mpi_state.h. */
+/* MPI: begins and ends it, and has the collective calls. The transport's files are in
+ * transport/mpi_state.h. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -16,8 +16,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
-int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
-		struct gf_error *err)
+int gf_mpi_fail(struct gf_comm *c, int code, const char *call, struct gf_error *err)
 {
 	char text[MPI_MAX_ERROR_STRING] = "";
 	int length = 0;
@@ -28,14 +27,13 @@ int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 	return gf_error_set(err, -EIO, "%s: %s", call, text);
 }
 
-/* Open MPI sets this once, by the environment: a job with more ranks than slots
- * yields. No call of the standard changes it. */
+/* Open MPI sets this once, by the environment: a job with more ranks than slots yields. No call of
+ * the standard changes it. */
 bool (*gf_mpi_yielder(void))(bool yields)
 {
 	bool (*set)(bool);
 
-	*(void **)&set =
-		dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+	*(void **)&set = dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 	return set;
 }
 
@@ -48,8 +46,8 @@ bool gf_mpi_set_yields(bool yields)
 
 /* --- what all ranks do together ----------------------------------------- */
 
-/* Waits for a collective that has been started. MPI cannot take it back: if
- * on_wait gives up, it stays pending. */
+/* Waits for a collective that has been started. MPI cannot take it back: if on_wait gives up, it
+ * stays pending. */
 static int finish(struct gf_comm *c, MPI_Request *request, struct gf_error *err)
 {
 	struct gf_backoff backoff = {.crowded = c->crowded};
@@ -87,33 +85,29 @@ static int mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 	MPI_Request request;
 	int rc = 0;
 
-	MPI_TRY(MPI_Ibcast, data, (int)size_bytes, MPI_BYTE, root,
+	MPI_TRY(MPI_Ibcast, data, (int)size_bytes, MPI_BYTE, root, gf_mpi_of(c)->world, &request);
+	rc = finish(c, &request, err);
+out:
+	return rc;
+}
+
+static int mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
+{
+	MPI_Request request;
+	int rc = 0;
+
+	MPI_TRY(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, (int)size_bytes, MPI_BYTE,
 		gf_mpi_of(c)->world, &request);
 	rc = finish(c, &request, err);
 out:
 	return rc;
 }
 
-static int mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-			 struct gf_error *err)
-{
-	MPI_Request request;
-	int rc = 0;
-
-	MPI_TRY(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all,
-		(int)size_bytes, MPI_BYTE, gf_mpi_of(c)->world, &request);
-	rc = finish(c, &request, err);
-out:
-	return rc;
-}
-
 static int mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
-			  const struct gf_element *element,
-			  struct gf_comm_request **request,
+			  const struct gf_element *element, struct gf_comm_request **request,
 			  struct gf_error *err)
 {
-	size_t limit = gf_mpi_of(c)->piece_bytes / element->size_bytes, i,
-	       count;
+	size_t limit = gf_mpi_of(c)->piece_bytes / element->size_bytes, i, count;
 	struct gf_comm_request *r;
 	MPI_Datatype type;
 	MPI_Op op;
@@ -123,15 +117,15 @@ static int mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 	if (rc)
 		return rc;
 	r = gf_mpi_take(c, gf_mpi_count_pieces(count_elems, limit));
-	/* All pieces start at once: on every rank they must have the same order
-	 * relative to the pieces of other messages. */
+	/* All pieces start at once: on every rank they must have the same order relative to the
+	 * pieces of other messages. */
 	r->peer = -1;
 	for (i = 0; i < r->npieces; i++) {
 		count = count_elems - i * limit;
 		MPI_TRY(MPI_Iallreduce, MPI_IN_PLACE,
 			(char *)data + i * limit * element->size_bytes,
-			(int)(count < limit ? count : limit), type, op,
-			gf_mpi_of(c)->world, &r->pieces[i]);
+			(int)(count < limit ? count : limit), type, op, gf_mpi_of(c)->world,
+			&r->pieces[i]);
 	}
 	*request = r;
 out:
@@ -143,9 +137,9 @@ out:
 /* --- teams -------------------------------------------------------------- */
 
 /*
- * Each team is a communicator of its own. A channel has its own communicators:
- * MPI wants one order of the collectives of a communicator on all members, and
- * messages on two channels may overtake each other.
+ * Each team is a communicator of its own. A channel has its own communicators: MPI wants one order
+ * of the collectives of a communicator on all members, and messages on two channels may overtake
+ * each other.
  */
 struct gf_comm_team {
 	struct gf_comm_team *next;
@@ -159,14 +153,12 @@ struct gf_comm_team {
 static int make(struct gf_comm *c, struct gf_comm_team *t, struct gf_error *err)
 {
 	MPI_Group world = MPI_GROUP_NULL, members = MPI_GROUP_NULL;
-	int range[1][3] = {
-		{t->first, t->first + (t->size - 1) * t->stride, t->stride}};
+	int range[1][3] = {{t->first, t->first + (t->size - 1) * t->stride, t->stride}};
 	int rc = 0;
 
 	MPI_TRY(MPI_Comm_group, gf_mpi_of(c)->world, &world);
 	MPI_TRY(MPI_Group_range_incl, world, 1, range, &members);
-	MPI_TRY(MPI_Comm_create_group, gf_mpi_of(c)->world, members, 0,
-		&t->comm);
+	MPI_TRY(MPI_Comm_create_group, gf_mpi_of(c)->world, members, 0, &t->comm);
 	MPI_TRY(MPI_Comm_set_errhandler, t->comm, MPI_ERRORS_RETURN);
 out:
 	if (members != MPI_GROUP_NULL)
@@ -176,25 +168,23 @@ out:
 	return rc;
 }
 
-static int mpi_team(struct gf_comm *c, uint32_t channel, int first, int stride,
-		    int size, struct gf_comm_team **team, struct gf_error *err)
+static int mpi_team(struct gf_comm *c, uint32_t channel, int first, int stride, int size,
+		    struct gf_comm_team **team, struct gf_error *err)
 {
 	struct gf_mpi *m = gf_mpi_of(c);
 	struct gf_comm_team *t;
 	int rc;
 
 	for (t = m->teams; t; t = t->next)
-		if (t->channel == channel && t->first == first &&
-		    t->stride == stride && t->size == size)
+		if (t->channel == channel && t->first == first && t->stride == stride &&
+		    t->size == size)
 			break;
 	*team = t;
 	if (t)
 		return 0;
 	t = gf_xcalloc(1, sizeof(*t));
-	*t = (struct gf_comm_team){.channel = channel,
-				   .first = first,
-				   .stride = stride,
-				   .size = size};
+	*t = (struct gf_comm_team){
+		.channel = channel, .first = first, .stride = stride, .size = size};
 	rc = make(c, t, err);
 	if (rc) {
 		free(t);
@@ -227,9 +217,7 @@ static int cut(struct gf_comm_team *t, size_t n, struct gf_error *err)
 	size_t size = (size_t)t->size, place = 0, i;
 
 	if (n > INT_MAX)
-		return gf_error_set(err, -ENOTSUP,
-				    "stage mpi: want at most %d elements, got "
-				    "%zu",
+		return gf_error_set(err, -ENOTSUP, "stage mpi: want at most %d elements, got %zu",
 				    INT_MAX, n);
 	for (i = 0; i < size; i++) {
 		t->counts[i] = (int)(n / size + (i < n % size));
@@ -239,9 +227,9 @@ static int cut(struct gf_comm_team *t, size_t n, struct gf_error *err)
 	return 0;
 }
 
-static int mpi_iteam(struct gf_comm *c, struct gf_comm_team *t, bool gathers,
-		     void *data, size_t n, const struct gf_element *element,
-		     struct gf_comm_request **request, struct gf_error *err)
+static int mpi_iteam(struct gf_comm *c, struct gf_comm_team *t, bool gathers, void *data, size_t n,
+		     const struct gf_element *element, struct gf_comm_request **request,
+		     struct gf_error *err)
 {
 	struct gf_comm_request *r;
 	MPI_Datatype type;
@@ -254,12 +242,11 @@ static int mpi_iteam(struct gf_comm *c, struct gf_comm_team *t, bool gathers,
 	r = gf_mpi_take(c, 1);
 	r->peer = -1;
 	if (gathers)
-		MPI_TRY(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
-			data, t->counts, t->places, type, t->comm,
-			&r->pieces[0]);
+		MPI_TRY(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, t->counts,
+			t->places, type, t->comm, &r->pieces[0]);
 	else
-		MPI_TRY(MPI_Ireduce_scatter, MPI_IN_PLACE, data, t->counts,
-			type, op, t->comm, &r->pieces[0]);
+		MPI_TRY(MPI_Ireduce_scatter, MPI_IN_PLACE, data, t->counts, type, op, t->comm,
+			&r->pieces[0]);
 	*request = r;
 out:
 	if (rc)
@@ -276,9 +263,9 @@ static int note_library(struct dl_phdr_info *library, size_t size, void *names)
 	return 0;
 }
 
-/* Open MPI 4.1 unloads its components while a thread of its own may still run
- * in one of them, which ended a job by SIGSEGV when all its work was done.
- * Every library now stays until the process ends. */
+/* Open MPI 4.1 unloads its components while a thread of its own may still run in one of them, which
+ * ended a job by SIGSEGV when all its work was done. Every library now stays until the process
+ * ends. */
 static void keep_libraries(void)
 {
 	struct gf_text names = {0};
@@ -356,8 +343,8 @@ static const struct gf_comm_ops mpi_ops = {
 
 /* --- the beginning ------------------------------------------------------ */
 
-/* Divides the bits of MPI's tags: matches, of which there are as many as
- * steps between two ranks, get a little more than half. */
+/* Divides the bits of MPI's tags: matches, of which there are as many as steps between two ranks,
+ * get a little more than half. */
 static int divide_tags(struct gf_mpi *m, struct gf_error *err)
 {
 	struct gf_comm *c = &m->comm;
@@ -366,8 +353,7 @@ static int divide_tags(struct gf_mpi *m, struct gf_error *err)
 
 	MPI_TRY(MPI_Comm_get_attr, m->world, MPI_TAG_UB, &upper, &found);
 	if (!found || *upper < 32767)
-		return gf_error_set(err, -ENOTSUP,
-				    "want MPI_TAG_UB >= 32767, got %d",
+		return gf_error_set(err, -ENOTSUP, "want MPI_TAG_UB >= 32767, got %d",
 				    found ? *upper : -1);
 	for (bits = 15; bits < 31 && *upper >> bits; bits++)
 		;
@@ -379,8 +365,8 @@ out:
 	return rc;
 }
 
-/* "Open MPI 4.1.4", cut at the room: the first words of MPI's own, without the
- * "v" of the version. */
+/* "Open MPI 4.1.4", cut at the room: the first words of MPI's own, without the "v" of the
+ * version. */
 static void name_library(char *to, size_t room)
 {
 	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "", *v;
@@ -396,10 +382,9 @@ static void name_library(char *to, size_t room)
 	strcpy(to, text);
 }
 
-/* MPI is there already. It will do if several threads may call it at once,
- * since the code that began it may call it beside this library. An MPI that
- * this library has begun need not allow that: a second communicator is refused,
- * and so is one after the end. */
+/* MPI is there already. It will do if several threads may call it at once, since the code that
+ * began it may call it beside this library. An MPI that this library has begun need not allow that:
+ * a second communicator is refused, and so is one after the end. */
 static int share(struct gf_error *err)
 {
 	struct gf_comm *c = NULL;
@@ -407,15 +392,13 @@ static int share(struct gf_error *err)
 
 	MPI_TRY(MPI_Finalized, &ended);
 	if (ended)
-		return gf_error_set(err, -EBUSY,
-				    "MPI has ended in this process, and "
-				    "begins once");
+		return gf_error_set(err, -EBUSY, "MPI has ended in this process, and begins once");
 	MPI_TRY(MPI_Query_thread, &provided);
 	if (provided < MPI_THREAD_MULTIPLE)
-		rc = gf_error_set(err, -EBUSY,
-				  "MPI is already initialised: want "
-				  "MPI_THREAD_MULTIPLE then, got level %d",
-				  provided);
+		rc = gf_error_set(
+			err, -EBUSY,
+			"MPI is already initialised: want MPI_THREAD_MULTIPLE then, got level %d",
+			provided);
 out:
 	return rc;
 }
@@ -432,8 +415,7 @@ static int start(bool *own, struct gf_error *err)
 	MPI_TRY(MPI_Init_thread, NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
 	if (provided < MPI_THREAD_SERIALIZED)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "want MPI_THREAD_SERIALIZED, this MPI "
-				  "offers only level %d",
+				  "want MPI_THREAD_SERIALIZED, this MPI offers only level %d",
 				  provided);
 out:
 	return rc;
@@ -463,10 +445,8 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	MPI_TRY(MPI_Comm_set_errhandler, m->world, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_rank, m->world, &c->rank);
 	MPI_TRY(MPI_Comm_size, m->world, &c->ranks);
-	MPI_TRY(MPI_Recv_init, NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, m->world,
-		&m->nothing);
-	MPI_TRY(MPI_Comm_split_type, m->world, MPI_COMM_TYPE_SHARED, 0,
-		MPI_INFO_NULL, &host);
+	MPI_TRY(MPI_Recv_init, NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, m->world, &m->nothing);
+	MPI_TRY(MPI_Comm_split_type, m->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	MPI_TRY(MPI_Comm_rank, host, &c->local_rank);
 	MPI_TRY(MPI_Comm_size, host, &c->local_ranks);
 	MPI_TRY(MPI_Allreduce, &c->rank, &c->host, 1, MPI_INT, MPI_MIN, host);
@@ -475,14 +455,14 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	rc = gf_mpi_numbers_make(m, err);
 	if (rc)
 		goto out;
-	/* Waiting is done here (transport/backoff.h). On Linux a thread that
-	 * yields beside compute pays with a whole time slice. */
+	/* Waiting is done here (transport/backoff.h). On Linux a thread that yields beside compute
+	 * pays with a whole time slice. */
 	if (own)
 		m->yields = gf_mpi_set_yields(false);
 	rc = divide_tags(m, err);
 out:
-	/* Once a call of MPI has failed, c is broken, and MPI is not asked to
-	 * free what it has made. */
+	/* Once a call of MPI has failed, c is broken, and MPI is not asked to free what it has
+	 * made. */
 	if (rc)
 		mpi_close(c);
 	else

@@ -2,14 +2,13 @@
 /*
  * Messages over MPI.
  *
- * TAGS. MPI promises 15 bits and usually has more; what there is is divided
- * between channel and match, and a tag that does not fit is refused.
+ * TAGS. MPI promises 15 bits and usually has more; what there is is divided between channel and
+ * match, and a tag that does not fit is refused.
  *
- * SIZES. A count is an int, so a long message goes in pieces. The first of n
- * pieces is n bytes longer than the limit: no two sizes are cut alike, and a
- * size mismatch always shows in some piece. (Above its eager limit, Open MPI
- * 4.1 copies straight from the sender's memory, and writes a message that is
- * longer than its receive before it notices. Then the check comes too late, so
+ * SIZES. A count is an int, so a long message goes in pieces. The first of n pieces is n bytes
+ * longer than the limit: no two sizes are cut alike, and a size mismatch always shows in some
+ * piece. (Above its eager limit, Open MPI 4.1 copies straight from the sender's memory, and writes
+ * a message that is longer than its receive before it notices. Then the check comes too late, so
  * callers must agree on equal sizes.)
  */
 #include <errno.h>
@@ -19,12 +18,10 @@
 #include "base/heap.h"
 #include "transport/mpi_state.h"
 
-static int map_tag(struct gf_comm *c, uint64_t tag, int *mapped,
-		   struct gf_error *err)
+static int map_tag(struct gf_comm *c, uint64_t tag, int *mapped, struct gf_error *err)
 {
 	uint64_t packed;
-	int rc = gf_tag_pack(&gf_mpi_of(c)->tag_bits, tag, "this MPI's",
-			     &packed, err);
+	int rc = gf_tag_pack(&gf_mpi_of(c)->tag_bits, tag, "this MPI's", &packed, err);
 
 	if (!rc)
 		*mapped = (int)packed;
@@ -56,8 +53,7 @@ static size_t piece(const struct gf_comm_request *r, size_t i, size_t *first)
 static struct gf_comm_request *reuse(struct gf_mpi *m)
 {
 	struct gf_comm_request *r = gf_slab_take(&m->requests);
-	struct gf_comm_request fresh = {.many = r->many,
-					.capacity = r->capacity};
+	struct gf_comm_request fresh = {.many = r->many, .capacity = r->capacity};
 
 	*r = fresh;
 	return r;
@@ -88,15 +84,14 @@ static void give(struct gf_comm *c, struct gf_comm_request *r)
 /* --- which have come ---------------------------------------------------- */
 
 /*
- * Tests whether requests have ended. In a test of a request that has not ended,
- * MPI polls the network, and gives the processor away if nothing is there. A
- * thread that waits for messages from several ranks tests them in turn, and
- * would pay that once for each. With more ranks than processors, the first
- * message to come would lie there while the others' turns pass. So the network
- * is polled once a round, for all requests on the list: when one of them is
- * tested for the second time in the round. If the last poll found something,
- * the network is also polled when a request is tested for the first time:
- * perhaps its message is here, too, and the thread is about to sleep.
+ * Tests whether requests have ended. In a test of a request that has not ended, MPI polls the
+ * network, and gives the processor away if nothing is there. A thread that waits for messages from
+ * several ranks tests them in turn, and would pay that once for each. With more ranks than
+ * processors, the first message to come would lie there while the others' turns pass. So the
+ * network is polled once a round, for all requests on the list: when one of them is tested for the
+ * second time in the round. If the last poll found something, the network is also polled when a
+ * request is tested for the first time: perhaps its message is here, too, and the thread is about
+ * to sleep.
  */
 /* Puts the request's current piece on the list. */
 static void note(struct gf_mpi *m, struct gf_comm_request *r)
@@ -105,17 +100,12 @@ static void note(struct gf_mpi *m, struct gf_comm_request *r)
 
 	if (a->n == a->capacity) {
 		a->capacity = a->capacity ? 2 * a->capacity : 64;
-		a->list = gf_xreallocarray(a->list, a->capacity,
-					   sizeof(*a->list));
-		a->come = gf_xreallocarray(a->come, a->capacity,
-					   sizeof(*a->come));
+		a->list = gf_xreallocarray(a->list, a->capacity, sizeof(*a->list));
+		a->come = gf_xreallocarray(a->come, a->capacity, sizeof(*a->come));
 		/* one more: `nothing` */
-		a->handles = gf_xreallocarray(a->handles, a->capacity + 1,
-					      sizeof(*a->handles));
-		a->which = gf_xreallocarray(a->which, a->capacity + 1,
-					    sizeof(*a->which));
-		a->states = gf_xreallocarray(a->states, a->capacity + 1,
-					     sizeof(*a->states));
+		a->handles = gf_xreallocarray(a->handles, a->capacity + 1, sizeof(*a->handles));
+		a->which = gf_xreallocarray(a->which, a->capacity + 1, sizeof(*a->which));
+		a->states = gf_xreallocarray(a->states, a->capacity + 1, sizeof(*a->states));
 	}
 	a->handles[a->n] = r->pieces[r->done];
 	a->list[a->n++] = r;
@@ -138,10 +128,9 @@ static void unask(struct gf_mpi *m, struct gf_comm_request *r)
 }
 
 /*
- * Open MPI looks at the requests first and polls the network after that, so
- * that a message found there would be reported the next time, perhaps after a
- * sleep. If one of the requests is always done (`nothing`), Open MPI looks and
- * does not poll.
+ * Open MPI looks at the requests first and polls the network after that, so that a message found
+ * there would be reported the next time, perhaps after a sleep. If one of the requests is always
+ * done (`nothing`), Open MPI looks and does not poll.
  */
 static int test_some(struct gf_mpi *m, int *found)
 {
@@ -158,8 +147,8 @@ static int test_some(struct gf_mpi *m, int *found)
 	return MPI_Testsome(n + 1, a->handles, found, a->which, a->states);
 }
 
-/* Polls once, and takes the requests that have ended off the list. Returns
- * their number, or the failure. */
+/* Polls once, and takes the requests that have ended off the list. Returns their number, or the
+ * failure. */
 static int ask_all(struct gf_mpi *m, struct gf_error *err)
 {
 	struct gf_mpi_asked *a = &m->asked;
@@ -188,10 +177,8 @@ static int ask_all(struct gf_mpi *m, struct gf_error *err)
 	return n;
 }
 
-/* Has its next piece come? 1: r->code and r->state say how; 0; or the
- * transport's failure. */
-static int ask(struct gf_mpi *m, struct gf_comm_request *r,
-	       struct gf_error *err)
+/* Has its next piece come? 1: r->code and r->state say how; 0; or the transport's failure. */
+static int ask(struct gf_mpi *m, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct gf_mpi_asked *a = &m->asked;
 	bool again = r->place && r->round == a->round, first = !r->place;
@@ -227,8 +214,8 @@ void gf_mpi_asked_release(struct gf_mpi_asked *a)
 
 /* --- messages ----------------------------------------------------------- */
 
-/* Lets go of the pieces still under way. A receive that cannot be called back
- * may yet write: the caller keeps its buffers until nothing progresses MPI. */
+/* Lets go of the pieces still under way. A receive that cannot be called back may yet write: the
+ * caller keeps its buffers until nothing progresses MPI. */
 void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	size_t i;
@@ -248,9 +235,8 @@ void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r)
 }
 
 /* All pieces of a message, one way or the other. */
-static int post(struct gf_comm *c, const struct gf_comm_request *message,
-		char *data, struct gf_comm_request **request,
-		struct gf_error *err)
+static int post(struct gf_comm *c, const struct gf_comm_request *message, char *data,
+		struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_mpi *m = gf_mpi_of(c);
 	size_t n = gf_mpi_count_pieces(message->size_bytes, m->piece_bytes);
@@ -269,11 +255,11 @@ static int post(struct gf_comm *c, const struct gf_comm_request *message,
 	for (i = 0; i < n; i++) {
 		size = piece(r, i, &first);
 		if (r->receive)
-			MPI_TRY(MPI_Irecv, data + first, (int)size, MPI_BYTE,
-				r->peer, tag, m->world, &r->pieces[i]);
+			MPI_TRY(MPI_Irecv, data + first, (int)size, MPI_BYTE, r->peer, tag,
+				m->world, &r->pieces[i]);
 		else
-			MPI_TRY(MPI_Isend, data + first, (int)size, MPI_BYTE,
-				r->peer, tag, m->world, &r->pieces[i]);
+			MPI_TRY(MPI_Isend, data + first, (int)size, MPI_BYTE, r->peer, tag,
+				m->world, &r->pieces[i]);
 	}
 	*request = r;
 out:
@@ -282,31 +268,26 @@ out:
 	return rc;
 }
 
-int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err)
+int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err)
 {
-	struct gf_comm_request message = {
-		.peer = peer, .tag = tag, .size_bytes = size_bytes};
+	struct gf_comm_request message = {.peer = peer, .tag = tag, .size_bytes = size_bytes};
 
 	return post(c, &message, (char *)(uintptr_t)data, request, err);
 }
 
-int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err)
+int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err)
 {
-	struct gf_comm_request message = {.receive = true,
-					  .peer = peer,
-					  .tag = tag,
-					  .size_bytes = size_bytes};
+	struct gf_comm_request message = {
+		.receive = true, .peer = peer, .tag = tag, .size_bytes = size_bytes};
 
 	return post(c, &message, data, request, err);
 }
 
 /* A piece has come: is it as long as it should be? */
-static int check_piece(const struct gf_comm_request *r, int code,
-		       const MPI_Status *status, struct gf_error *err)
+static int check_piece(const struct gf_comm_request *r, int code, const MPI_Status *status,
+		       struct gf_error *err)
 {
 	size_t first, want = piece(r, r->done, &first);
 	int class = MPI_SUCCESS, got = 0;
@@ -319,17 +300,14 @@ static int check_piece(const struct gf_comm_request *r, int code,
 	if (class != MPI_ERR_TRUNCATE && (size_t)got == want)
 		return 0;
 	return gf_error_set(err, -EMSGSIZE,
-			    "message from rank %d, channel %" PRIu64
-			    ", match %" PRIu64 ": want %zu bytes, got %zu%s",
-			    r->peer, r->tag >> 32, r->tag & UINT32_MAX,
-			    r->size_bytes, first + (size_t)got,
-			    r->npieces > 1 || (size_t)got > r->piece_bytes
-				    ? " or more"
-				    : "");
+			    "message from rank %d, channel %" PRIu64 ", match %" PRIu64
+			    ": want %zu bytes, got %zu%s",
+			    r->peer, r->tag >> 32, r->tag & UINT32_MAX, r->size_bytes,
+			    first + (size_t)got,
+			    r->npieces > 1 || (size_t)got > r->piece_bytes ? " or more" : "");
 }
 
-int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r,
-		struct gf_error *err)
+int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	int class, rc = 1;
 
@@ -358,8 +336,7 @@ int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r,
 	return rc;
 }
 
-int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		 struct gf_error *err)
+int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	MPI_Status status;
 	int rc, mapped, flag;
@@ -367,8 +344,7 @@ int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
 	rc = map_tag(c, tag, &mapped, err);
 	if (rc)
 		return rc;
-	MPI_TRY(MPI_Iprobe, MPI_ANY_SOURCE, mapped, gf_mpi_of(c)->world, &flag,
-		&status);
+	MPI_TRY(MPI_Iprobe, MPI_ANY_SOURCE, mapped, gf_mpi_of(c)->world, &flag, &status);
 	if (flag)
 		*peer = status.MPI_SOURCE;
 	rc = flag ? 1 : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Types and operations for MPI's own all-reduce. Half precision, which MPI
- * does not know, is two bytes to it, reduced by our kernels.
+ * Types and operations for MPI's own all-reduce. Half precision, which MPI does not know, is two
+ * bytes to it, reduced by our kernels.
  */
 #include <errno.h>
 
@@ -9,17 +9,16 @@
 #include "transport/mpi_state.h"
 
 /* MPI passes an operation no context: one function each. */
-#define HALF(dtype, op)                                                        \
-	static void reduce_##dtype##_##op(void *in, void *inout, int *count,   \
-					  MPI_Datatype *type)                  \
-	{                                                                      \
-		(void)type;                                                    \
-		gf_kernels()->reduce[dtype][op](inout, in, (size_t)*count);    \
+#define HALF(dtype, op)                                                                            \
+	static void reduce_##dtype##_##op(void *in, void *inout, int *count, MPI_Datatype *type)   \
+	{                                                                                          \
+		(void)type;                                                                        \
+		gf_kernels()->reduce[dtype][op](inout, in, (size_t)*count);                        \
 	}
-#define HALVES(dtype)                                                          \
-	HALF(dtype, GF_OP_SUM)                                                 \
-	HALF(dtype, GF_OP_PROD)                                                \
-	HALF(dtype, GF_OP_MAX)                                                 \
+#define HALVES(dtype)                                                                              \
+	HALF(dtype, GF_OP_SUM)                                                                     \
+	HALF(dtype, GF_OP_PROD)                                                                    \
+	HALF(dtype, GF_OP_MAX)                                                                     \
 	HALF(dtype, GF_OP_MIN)
 
 HALVES(GF_F16)
@@ -65,8 +64,8 @@ void gf_mpi_numbers_free(struct gf_mpi *m)
 	MPI_Type_free(&m->two_bytes);
 }
 
-int gf_mpi_number(const struct gf_mpi *m, const struct gf_element *element,
-		  MPI_Datatype *type, MPI_Op *op, struct gf_error *err)
+int gf_mpi_number(const struct gf_mpi *m, const struct gf_element *element, MPI_Datatype *type,
+		  MPI_Op *op, struct gf_error *err)
 {
 	const MPI_Op ops[GF_OPS] = {[GF_OP_SUM] = MPI_SUM,
 				    [GF_OP_PROD] = MPI_PROD,
@@ -77,14 +76,11 @@ int gf_mpi_number(const struct gf_mpi *m, const struct gf_element *element,
 					       [GF_F16] = m->two_bytes,
 					       [GF_BF16] = m->two_bytes,
 					       [GF_I32] = MPI_INT32_T};
-	enum gf_op reduction =
-		element->op == GF_OP_AVG ? GF_OP_SUM : element->op;
+	enum gf_op reduction = element->op == GF_OP_AVG ? GF_OP_SUM : element->op;
 
 	if (!element->number)
-		return gf_error_set(err, -ENOTSUP,
-				    "MPI reduces numbers, not sparse sets");
+		return gf_error_set(err, -ENOTSUP, "MPI reduces numbers, not sparse sets");
 	*type = types[element->dtype];
-	*op = *type == m->two_bytes ? m->half_ops[element->dtype][reduction]
-				    : ops[reduction];
+	*op = *type == m->two_bytes ? m->half_ops[element->dtype][reduction] : ops[reduction];
 	return 0;
 }

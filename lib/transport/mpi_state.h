@@ -12,24 +12,23 @@
 #include "transport/transport.h"
 
 /*
- * The common state of the MPI transport's files, which alone call MPI: mpi.c
- * opens and closes and has the collective calls, mpi_message.c passes messages,
- * mpi_number.c knows MPI's types and operations, mpi_told.c has the all-reduce
- * that is told how to go.
+ * The common state of the MPI transport's files, which alone call MPI: mpi.c opens and closes and
+ * has the collective calls, mpi_message.c passes messages, mpi_number.c knows MPI's types and
+ * operations, mpi_told.c has the all-reduce that is told how to go.
  *
- * WAITING. Between open and close all calls but one return at once: collectives
- * are the non-blocking ones, tested with back-off, because a blocked rank could
- * neither give up nor answer whether it is alive. The exceptions are
- * MPI_Comm_create_group, which has no other form, and mpi_told.c's.
+ * WAITING. Between open and close all calls but one return at once: collectives are the
+ * non-blocking ones, tested with back-off, because a blocked rank could neither give up nor answer
+ * whether it is alive. The exceptions are MPI_Comm_create_group, which has no other form, and
+ * mpi_told.c's.
  */
 struct gf_comm_request {
 	struct gf_comm_request *unused; /* the slab's */
 	/* each test reads these: one line of the cache */
 	size_t npieces, done;
 	MPI_Request one, *pieces; /* &one, or many */
-	size_t place;       /* 1 + where it is on the list; 0: not there */
-	uint64_t round;     /* when it was last asked about */
-	bool come, receive; /* piece `done` has come: code and state */
+	size_t place;             /* 1 + where it is on the list; 0: not there */
+	uint64_t round;           /* when it was last asked about */
+	bool come, receive;       /* piece `done` has come: code and state */
 	int code;
 
 	MPI_Status state;
@@ -40,9 +39,8 @@ struct gf_comm_request {
 	size_t size_bytes, piece_bytes;
 };
 
-/* The list of requests that are waited for, as MPI wants it. The handle of a
- * request on the list is here, not among its pieces. Rounds are counted from
- * 1. */
+/* The list of requests that are waited for, as MPI wants it. The handle of a request on the list is
+ * here, not among its pieces. Rounds are counted from 1. */
 struct gf_mpi_asked {
 	struct gf_comm_request **list, **come;
 	MPI_Request *handles;
@@ -74,25 +72,23 @@ static inline struct gf_mpi *gf_mpi_of(struct gf_comm *c)
 	return c->priv;
 }
 
-/* Does MPI yield the processor in each test that finds nothing? Returns what it
- * did before. Nothing where the library is not Open MPI. */
+/* Does MPI yield the processor in each test that finds nothing? Returns what it did before. Nothing
+ * where the library is not Open MPI. */
 bool gf_mpi_set_yields(bool yields);
 /* What does that, to be called often; NULL: it is not Open MPI. */
 bool (*gf_mpi_yielder(void))(bool yields);
 
-/* Keeps the reason, and sets c->broken; c NULL: there is no communicator yet.
- * -EIO. */
-int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
-		struct gf_error *err);
+/* Keeps the reason, and sets c->broken; c NULL: there is no communicator yet. -EIO. */
+int gf_mpi_fail(struct gf_comm *c, int code, const char *call, struct gf_error *err);
 
 /* Needs c, err, rc and a label out. */
-#define MPI_TRY(call, ...)                                                     \
-	do {                                                                   \
-		int code_ = call(__VA_ARGS__);                                 \
-		if (code_ != MPI_SUCCESS) {                                    \
-			rc = gf_mpi_fail(c, code_, #call, err);                \
-			goto out;                                              \
-		}                                                              \
+#define MPI_TRY(call, ...)                                                                         \
+	do {                                                                                       \
+		int code_ = call(__VA_ARGS__);                                                     \
+		if (code_ != MPI_SUCCESS) {                                                        \
+			rc = gf_mpi_fail(c, code_, #call, err);                                    \
+			goto out;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 /* --- mpi_message.c */
@@ -100,25 +96,21 @@ int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 /* A request of so many pieces, all MPI_REQUEST_NULL. */
 struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces);
 size_t gf_mpi_count_pieces(size_t size, size_t limit);
-int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err);
-int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err);
-int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r,
-		struct gf_error *err);
+int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err);
+int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err);
+int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err);
 void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r);
-int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		 struct gf_error *err);
+int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err);
 
 bool gf_mpi_poll(struct gf_comm *c);
 void gf_mpi_asked_release(struct gf_mpi_asked *a);
 
 /* --- mpi_told.c */
 
-int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
-		struct gf_comm_told **told, struct gf_error *err);
+int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes, struct gf_comm_told **told,
+		struct gf_error *err);
 
 /* --- mpi_number.c */
 
@@ -126,7 +118,7 @@ int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
 int gf_mpi_numbers_make(struct gf_mpi *m, struct gf_error *err);
 void gf_mpi_numbers_free(struct gf_mpi *m);
 /* -ENOTSUP: no number. */
-int gf_mpi_number(const struct gf_mpi *m, const struct gf_element *element,
-		  MPI_Datatype *type, MPI_Op *op, struct gf_error *err);
+int gf_mpi_number(const struct gf_mpi *m, const struct gf_element *element, MPI_Datatype *type,
+		  MPI_Op *op, struct gf_error *err);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Allreduce, told how to go. Open MPI's coll_tuned reads its forced
- * algorithm and segment size when a communicator is made, so each told
- * all-reduce has a duplicate of its own, made while MPI's control variables
- * (MPI_T) hold its values. MPI_Iallreduce is another component's. A component
- * of a higher priority, such as han between hosts since Open MPI 5, would carry
- * out MPI_Allreduce instead, so such a duplicate puts coll_tuned first.
+ * MPI_Allreduce, told how to go. Open MPI's coll_tuned reads its forced algorithm and segment size
+ * when a communicator is made, so each told all-reduce has a duplicate of its own, made while MPI's
+ * control variables (MPI_T) hold its values. MPI_Iallreduce is another component's. A component of
+ * a higher priority, such as han between hosts since Open MPI 5, would carry out MPI_Allreduce
+ * instead, so such a duplicate puts coll_tuned first.
  */
 #include "transport/mpi_state.h"
 
@@ -21,12 +20,12 @@ static const char algorithm_name[] = "coll_tuned_allreduce_algorithm";
 static const char segment_name[] = "coll_tuned_allreduce_algorithm_segmentsize";
 static const char priority_name[] = "coll_tuned_priority";
 
-/* A communicator's wish for components before all others
- * (mca/coll/base/coll_base_comm_select.c of Open MPI 4.1 to 6.1). */
+/* A communicator's wish for components before all others (mca/coll/base/coll_base_comm_select.c of
+ * Open MPI 4.1 to 6.1). */
 static const char wish_name[] = "ompi_comm_coll_preference";
 
-/* coll_tuned looks at both if this is true, which is settled before MPI
- * begins. By itself it changes nothing. */
+/* coll_tuned looks at both if this is true, which is settled before MPI begins. By itself it
+ * changes nothing. */
 void gf_comm_mpi_listen(void)
 {
 	setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
@@ -39,8 +38,7 @@ struct told {
 	bool (*set_yields)(bool yields);
 };
 
-/* Reads a variable: an int, or text of up to PATH_MAX; then writes *with,
- * unless it is NULL. */
+/* Reads a variable: an int, or text of up to PATH_MAX; then writes *with, unless it is NULL. */
 static int access_variable(const char *name, void *value, const int *with)
 {
 	MPI_T_cvar_handle handle;
@@ -64,13 +62,11 @@ static int swap(const char *name, int *value)
 	return access_variable(name, value, &with);
 }
 
-/* Does that component, of a higher priority than coll_tuned's, carry out
- * MPI_Allreduce of all ranks? The first five pass it on, or serve other
- * communicators; han serves several hosts. */
+/* Does that component, of a higher priority than coll_tuned's, carry out MPI_Allreduce of all
+ * ranks? The first five pass it on, or serve other communicators; han serves several hosts. */
 static bool overrules(const struct gf_comm *c, const char *component)
 {
-	static const char *const others[] = {"self", "inter", "sync", "cuda",
-					     "accelerator"};
+	static const char *const others[] = {"self", "inter", "sync", "cuda", "accelerator"};
 	char switch_name[64];
 	int on = 1;
 	size_t i;
@@ -85,8 +81,7 @@ static bool overrules(const struct gf_comm *c, const char *component)
 	return on;
 }
 
-/* Of those the one of the highest priority, in c->library: " with han (35)
- * before tuned (30)". */
+/* Of those the one of the highest priority, in c->library: " with han (35) before tuned (30)". */
 static void note_overruling(struct gf_comm *c)
 {
 	const size_t length = strlen(c->library);
@@ -103,19 +98,15 @@ static void note_overruling(struct gf_comm *c)
 		room = sizeof(name);
 		none = sizeof(about);
 		end = 0;
-		if (MPI_T_cvar_get_info(i, name, &room, &others[0], &type,
-					&words, about, &none, &others[1],
-					&others[2]) != MPI_SUCCESS ||
-		    sscanf(name, "coll_%31[a-z0-9]_priority%n", component,
-			   &end) != 1 ||
-		    !end || name[end] ||
-		    access_variable(name, &priority, NULL) != MPI_SUCCESS ||
+		if (MPI_T_cvar_get_info(i, name, &room, &others[0], &type, &words, about, &none,
+					&others[1], &others[2]) != MPI_SUCCESS ||
+		    sscanf(name, "coll_%31[a-z0-9]_priority%n", component, &end) != 1 || !end ||
+		    name[end] || access_variable(name, &priority, NULL) != MPI_SUCCESS ||
 		    priority <= most || !overrules(c, component))
 			continue;
 		most = priority;
 		snprintf(c->library + length, sizeof(c->library) - length,
-			 " with %s (%d) before tuned (%d)", component, most,
-			 tuned);
+			 " with %s (%d) before tuned (%d)", component, most, tuned);
 	}
 }
 
@@ -131,16 +122,14 @@ static int allreduce(struct gf_comm_told *told, void *data, size_t count_elems,
 
 	if (count_elems > INT_MAX)
 		return gf_error_set(err, -ENOTSUP,
-				    "MPI_Allreduce takes at most %d elements, "
-				    "got %zu",
-				    INT_MAX, count_elems);
+				    "MPI_Allreduce takes at most %d elements, got %zu", INT_MAX,
+				    count_elems);
 	rc = gf_mpi_number(t->mpi, element, &type, &op, err);
 	if (rc)
 		return rc;
 	if (t->set_yields)
 		t->set_yields(t->mpi->yields);
-	MPI_TRY(MPI_Allreduce, MPI_IN_PLACE, data, (int)count_elems, type, op,
-		t->comm);
+	MPI_TRY(MPI_Allreduce, MPI_IN_PLACE, data, (int)count_elems, type, op, t->comm);
 out:
 	if (t->set_yields)
 		t->set_yields(false);
@@ -166,40 +155,36 @@ static const char *find_obstacle(const struct gf_comm *c)
 	access_variable("coll_tuned_use_dynamic_rules", &listens, NULL);
 	access_variable("coll_tuned_dynamic_rules_filename", rules, NULL);
 	if (priority < 0)
-		return "coll_tuned is left out of it (--mca coll, or a "
-		       "coll_tuned_priority below 0)";
+		return "coll_tuned is left out of it (--mca coll, or a coll_tuned_priority below "
+		       "0)";
 	if (!listens)
 		return "coll_tuned_use_dynamic_rules is 0";
 	/* coll_tuned_decision_dynamic.c; since 5.0 they come second */
 	if (*rules && strncmp(c->library, "Open MPI 4", 10) == 0)
-		return "the rules of coll_tuned_dynamic_rules_filename come "
-		       "first";
+		return "the rules of coll_tuned_dynamic_rules_filename come first";
 	return NULL;
 }
 
 /* The variables have the values of every rank alike, so all fail alike. */
-static int tell(const struct gf_comm *c, int *algorithm, int *segment_bytes,
-		struct gf_error *err)
+static int tell(const struct gf_comm *c, int *algorithm, int *segment_bytes, struct gf_error *err)
 {
 	const char *obstacle = find_obstacle(c);
 
 	if (obstacle)
-		return gf_error_set(err, -ENOTSUP,
-				    "%s cannot be told an algorithm here: %s",
+		return gf_error_set(err, -ENOTSUP, "%s cannot be told an algorithm here: %s",
 				    c->library, obstacle);
 	if (swap(algorithm_name, algorithm) == MPI_SUCCESS) {
 		if (swap(segment_name, segment_bytes) == MPI_SUCCESS)
 			return 0;
 		swap(algorithm_name, algorithm);
 	}
-	return gf_error_set(err, -ENOTSUP,
-			    "%s cannot be told that algorithm of MPI_Allreduce",
+	return gf_error_set(err, -ENOTSUP, "%s cannot be told that algorithm of MPI_Allreduce",
 			    c->library);
 }
 
 /* No algorithm: the variables stay as they are, and so do the components. */
-static int duplicate(struct gf_comm *c, int algorithm, int segment_bytes,
-		     MPI_Comm *comm, struct gf_error *err)
+static int duplicate(struct gf_comm *c, int algorithm, int segment_bytes, MPI_Comm *comm,
+		     struct gf_error *err)
 {
 	struct gf_mpi *m = gf_mpi_of(c);
 	const bool tells = algorithm != 0;
@@ -230,19 +215,17 @@ out:
 	return rc;
 }
 
-int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
-		struct gf_comm_told **told, struct gf_error *err)
+int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes, struct gf_comm_told **told,
+		struct gf_error *err)
 {
 	struct told *t = gf_xcalloc(1, sizeof(*t));
 	int rc;
 
-	t->told = (struct gf_comm_told){.allreduce = allreduce,
-					.free = free_told};
+	t->told = (struct gf_comm_told){.allreduce = allreduce, .free = free_told};
 	t->mpi = gf_mpi_of(c);
 	t->set_yields = gf_mpi_yielder();
 	if (segment_bytes > INT_MAX)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "want segments of at most %d bytes, got %zu",
+		rc = gf_error_set(err, -ENOTSUP, "want segments of at most %d bytes, got %zu",
 				  INT_MAX, segment_bytes);
 	else
 		rc = duplicate(c, algorithm, (int)segment_bytes, &t->comm, err);

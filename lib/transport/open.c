@@ -28,38 +28,31 @@ static const struct gf_transport *first(bool join)
 
 static const struct gf_transport *named(const char *name)
 {
-	const struct gf_transport *t =
-		gf_named_find(gf_transports, sizeof(*t), name);
+	const struct gf_transport *t = gf_named_find(gf_transports, sizeof(*t), name);
 
 	return t && (t->join || t->launched) ? t : NULL;
 }
 
-static int choose(const struct gf_comm_how *how,
-		  const struct gf_transport **chosen, struct gf_error *err)
+static int choose(const struct gf_comm_how *how, const struct gf_transport **chosen,
+		  struct gf_error *err)
 {
-	const struct gf_transport *t =
-		how->transport ? named(how->transport) : first(joins(how));
+	const struct gf_transport *t = how->transport ? named(how->transport) : first(joins(how));
 
 	if (how->join && how->meet)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want an allgather or a place to meet, "
-				    "got both",
+				    "%s: want an allgather or a place to meet, got both",
 				    how->meet);
 	if (!t && how->transport)
-		return gf_error_set(err, -ENOTSUP,
-				    "transport %s: not in this build",
+		return gf_error_set(err, -ENOTSUP, "transport %s: not in this build",
 				    how->transport);
 	if (!t)
-		return gf_error_set(err, -ENOTSUP,
-				    "built without a transport between "
-				    "processes%s",
-				    joins(how) ? " that no launcher started"
-					       : "");
+		return gf_error_set(err, -ENOTSUP, "built without a transport between processes%s",
+				    joins(how) ? " that no launcher started" : "");
 	if (joins(how) && !t->join)
-		return gf_error_set(err, -EINVAL,
-				    "transport %s: its launcher says which "
-				    "ranks there are, nothing else can",
-				    t->name);
+		return gf_error_set(
+			err, -EINVAL,
+			"transport %s: its launcher says which ranks there are, nothing else can",
+			t->name);
 	*chosen = t;
 	return 0;
 }
@@ -76,8 +69,7 @@ static int check_limit(void *ctx, struct gf_error *err)
 
 	return gf_clock_s() < l->until_s
 		       ? 0
-		       : gf_error_set(err, -ETIMEDOUT,
-				      "start: waited %g s for all ranks",
+		       : gf_error_set(err, -ETIMEDOUT, "start: waited %g s for all ranks",
 				      l->timeout_s);
 }
 
@@ -92,17 +84,15 @@ static void set_limit(struct gf_comm *c, struct limit *l)
 
 /* --- what finds the ranks ----------------------------------------------- */
 
-static int launcher_allgather(void *launcher, const void *send,
-			      size_t size_bytes, void *recv,
+static int launcher_allgather(void *launcher, const void *send, size_t size_bytes, void *recv,
 			      struct gf_error *err)
 {
 	return gf_comm_allgather(launcher, send, size_bytes, recv, err);
 }
 
 /* Over a transport that has a launcher, which stays as long as the other. */
-static int join_launched(const struct gf_transport *t,
-			 const struct gf_comm_how *how, struct limit *limit,
-			 struct gf_comm **comm, struct gf_error *err)
+static int join_launched(const struct gf_transport *t, const struct gf_comm_how *how,
+			 struct limit *limit, struct gf_comm **comm, struct gf_error *err)
 {
 	const struct gf_transport *starter = first(false);
 	struct gf_comm *launcher;
@@ -111,8 +101,7 @@ static int join_launched(const struct gf_transport *t,
 
 	if (!starter)
 		return gf_error_set(err, -ENOTSUP,
-				    "transport %s: want a place to join at in "
-				    "a build without MPI",
+				    "transport %s: want a place to join at in a build without MPI",
 				    t->name);
 	rc = starter->launched(&launcher, err);
 	if (rc)
@@ -130,8 +119,7 @@ static int join_launched(const struct gf_transport *t,
 	return rc;
 }
 
-static int join_place(const struct gf_transport *t,
-		      const struct gf_comm_how *how, double timeout_s,
+static int join_place(const struct gf_transport *t, const struct gf_comm_how *how, double timeout_s,
 		      struct gf_comm **comm, struct gf_error *err)
 {
 	struct gf_join join = {.rank = how->rank, .ranks = how->ranks};
@@ -144,8 +132,8 @@ static int join_place(const struct gf_transport *t,
 	return rc;
 }
 
-static int connect_ranks(const struct gf_comm_how *how, struct limit *limit,
-			 struct gf_comm **comm, struct gf_error *err)
+static int connect_ranks(const struct gf_comm_how *how, struct limit *limit, struct gf_comm **comm,
+			 struct gf_error *err)
 {
 	const struct gf_transport *t = NULL;
 	int rc = choose(how, &t, err);
@@ -156,8 +144,7 @@ static int connect_ranks(const struct gf_comm_how *how, struct limit *limit,
 		return t->join(how, how->join, comm, err);
 	if (how->meet)
 		return join_place(t, how, limit->timeout_s, comm, err);
-	return t->launched ? t->launched(comm, err)
-			   : join_launched(t, how, limit, comm, err);
+	return t->launched ? t->launched(comm, err) : join_launched(t, how, limit, comm, err);
 }
 
 /* --- and what lies over it ---------------------------------------------- */
@@ -177,8 +164,7 @@ static int complete(struct gf_comm **comm, struct gf_error *err)
 	return rc;
 }
 
-int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
-		 struct gf_error *err)
+int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm, struct gf_error *err)
 {
 	static const struct gf_comm_how zeros = {0};
 	const struct gf_transport *t;

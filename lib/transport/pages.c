@@ -12,15 +12,12 @@
 
 int gf_pages_alloc(size_t size_bytes, void **data, struct gf_error *err)
 {
-	size_t align =
-		size_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES;
+	size_t align = size_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES;
 	size_t rounded = (size_bytes / align + 1) * align;
 	void *p;
 
-	if (size_bytes > PTRDIFF_MAX - 2 * HUGE_PAGE_BYTES ||
-	    posix_memalign(&p, align, rounded))
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for a buffer of %zu bytes",
+	if (size_bytes > PTRDIFF_MAX - 2 * HUGE_PAGE_BYTES || posix_memalign(&p, align, rounded))
+		return gf_error_set(err, -ENOMEM, "no memory for a buffer of %zu bytes",
 				    size_bytes);
 	if (align == HUGE_PAGE_BYTES)
 		(void)madvise(p, rounded, MADV_HUGEPAGE);
@@ -34,8 +31,7 @@ void gf_pages_free(void *data)
 	free(data);
 }
 
-int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
-			  struct gf_error *err)
+int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data, struct gf_error *err)
 {
 	(void)c;
 	return gf_pages_alloc(size_bytes, data, err);

@@ -8,14 +8,13 @@
 
 struct gf_comm;
 
-/* Page-aligned, zeroed, in huge pages where the kernel gives them; 0 bytes
- * are one page. -ENOMEM. */
+/* Page-aligned, zeroed, in huge pages where the kernel gives them; 0 bytes are one page.
+ * -ENOMEM. */
 int gf_pages_alloc(size_t size_bytes, void **data, struct gf_error *err);
 /* NULL is allowed. */
 void gf_pages_free(void *data);
 /* gf_pages_alloc and gf_pages_free as entries of gf_comm_ops. */
-int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
-			  struct gf_error *err);
+int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data, struct gf_error *err);
 void gf_pages_buffer_free(struct gf_comm *c, void *data);
 
 #endif

@@ -38,13 +38,11 @@ void gf_comm_kernel(char kernel[GF_KERNEL_BYTES])
 
 static bool same_processors(const struct place *a, const struct place *b)
 {
-	return a->host == b->host ||
-	       (a->kernel[0] && strcmp(a->kernel, b->kernel) == 0);
+	return a->host == b->host || (a->kernel[0] && strcmp(a->kernel, b->kernel) == 0);
 }
 
 /* Of the processors that a control group has, by the ranks in it. */
-static double limited(const struct place *all, int ranks, int rank,
-		      double share)
+static double limited(const struct place *all, int ranks, int rank, double share)
 {
 	const struct place *mine = &all[rank];
 	size_t i, k;
@@ -54,11 +52,8 @@ static double limited(const struct place *all, int ranks, int rank,
 		int sharers = 0;
 
 		for (r = 0; r < ranks; r++)
-			for (k = 0; same_processors(&all[r], mine) &&
-				    k < all[r].nlimits;
-			     k++)
-				sharers += all[r].limits[k].group ==
-					   mine->limits[i].group;
+			for (k = 0; same_processors(&all[r], mine) && k < all[r].nlimits; k++)
+				sharers += all[r].limits[k].group == mine->limits[i].group;
 		share = fmin(share, mine->limits[i].processors / sharers);
 	}
 	return share;
@@ -73,20 +68,17 @@ static double share_of(const struct place *all, int ranks, int rank)
 	for (cpu = 0; cpu < PROCESSORS; cpu++) {
 		int sharers = 0;
 
-		if (!CPU_ISSET_S(cpu, sizeof(mine->processors),
-				 mine->processors))
+		if (!CPU_ISSET_S(cpu, sizeof(mine->processors), mine->processors))
 			continue;
 		for (r = 0; r < ranks; r++)
 			sharers += same_processors(&all[r], mine) &&
-				   CPU_ISSET_S(cpu, sizeof(all[r].processors),
-					       all[r].processors);
+				   CPU_ISSET_S(cpu, sizeof(all[r].processors), all[r].processors);
 		share += 1.0 / sharers;
 	}
 	return limited(all, ranks, rank, share);
 }
 
-int gf_comm_processor_share(struct gf_comm *c, double *share,
-			    struct gf_error *err)
+int gf_comm_processor_share(struct gf_comm *c, double *share, struct gf_error *err)
 {
 	struct place mine, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
 	int rc, r;
@@ -107,8 +99,7 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 	return rc;
 }
 
-int gf_comm_compute_threads(struct gf_comm *c, int *threads,
-			    struct gf_error *err)
+int gf_comm_compute_threads(struct gf_comm *c, int *threads, struct gf_error *err)
 {
 	double share = 0;
 	int rc = gf_comm_processor_share(c, &share, err);
@@ -124,8 +115,8 @@ int gf_comm_compute_threads(struct gf_comm *c, int *threads,
 	return 0;
 }
 
-/* Compute weighs a ninth of a communication thread: after 100 us of work, that
- * thread has made up for them in a sleep of 11 us. */
+/* Compute weighs a ninth of a communication thread: after 100 us of work, that thread has made up
+ * for them in a sleep of 11 us. */
 enum { LOWER_BY = 10 };
 
 struct start {
@@ -142,13 +133,11 @@ static struct {
 	pthread_cond_t change;
 	bool alive;
 	struct start *wanted; /* or NULL */
-} starter = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	     .change = PTHREAD_COND_INITIALIZER};
+} starter = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
 
 bool gf_priority_crowded(const struct gf_comm *c, int compute_threads)
 {
-	return c->crowded || (c->processors > 0 &&
-			      c->processors < compute_threads + 1 - 1e-6);
+	return c->crowded || (c->processors > 0 && c->processors < compute_threads + 1 - 1e-6);
 }
 
 static void *start_threads(void *unused)
@@ -192,8 +181,7 @@ void gf_priority_give_way(void)
 	pthread_mutex_lock(&starter.lock);
 	/* a refusal costs promptness, nothing else */
 	if (have_starter())
-		(void)setpriority(PRIO_PROCESS, 0,
-				  getpriority(PRIO_PROCESS, 0) + LOWER_BY);
+		(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + LOWER_BY);
 	pthread_mutex_unlock(&starter.lock);
 }
 

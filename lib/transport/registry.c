@@ -2,10 +2,9 @@
 #include "transport/transport.h"
 
 /*
- * To add a transport: one file here with the callbacks of struct gf_comm_ops
- * (comm.h), and a row below: `launched` or `join` if it connects the ranks of a
- * job, `over` if it is a layer on another transport. Check its messages with
- * tests/unit/transport.h, as test_mpi.c and test_shm.c do.
+ * To add a transport: one file here with the callbacks of struct gf_comm_ops (comm.h), and a row
+ * below: `launched` or `join` if it connects the ranks of a job, `over` if it is a layer on another
+ * transport. Check its messages with tests/unit/transport.h, as test_mpi.c and test_shm.c do.
  */
 const struct gf_transport gf_transports[] = {
 #if GF_HAVE_MPI

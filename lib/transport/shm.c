@@ -16,8 +16,7 @@ static struct gf_shm *of(struct gf_comm *c)
 	return c->priv;
 }
 
-static struct gf_comm_request *request(struct gf_shm *s, int rank, uint64_t tag,
-				       size_t size_bytes)
+static struct gf_comm_request *request(struct gf_shm *s, int rank, uint64_t tag, size_t size_bytes)
 {
 	struct gf_comm_request *r = gf_shm_take(s);
 
@@ -35,8 +34,8 @@ static int look_after(void *ctx, struct gf_error *err)
 	return s->comm.on_wait ? s->comm.on_wait(s->comm.on_wait_ctx, err) : 0;
 }
 
-/* What blocks below asks the same watchdog. Messages of the host go on
- * meanwhile: another rank may want one of them before it comes. */
+/* What blocks below asks the same watchdog. Messages of the host go on meanwhile: another rank may
+ * want one of them before it comes. */
 static struct gf_comm *lend(struct gf_shm *s)
 {
 	s->below->on_wait = look_after;
@@ -51,15 +50,15 @@ static int take_back(struct gf_shm *s, int rc)
 	return rc;
 }
 
-static int send(struct gf_shm *s, struct gf_comm_request *r, int rank,
-		struct gf_comm_request **out, struct gf_error *err)
+static int send(struct gf_shm *s, struct gf_comm_request *r, int rank, struct gf_comm_request **out,
+		struct gf_error *err)
 {
 	int rc = 0;
 
 	if (r->peer < 0) {
 		r->state = GF_SHM_BELOW;
-		rc = s->below->ops->isend(s->below, rank, r->tag, r->from,
-					  r->size_bytes, &r->below, err);
+		rc = s->below->ops->isend(s->below, rank, r->tag, r->from, r->size_bytes, &r->below,
+					  err);
 		take_back(s, rc);
 	} else {
 		r->state = GF_SHM_PENDING;
@@ -75,8 +74,7 @@ static int send(struct gf_shm *s, struct gf_comm_request *r, int rank,
 	return rc;
 }
 
-static struct gf_comm_request *outgoing(struct gf_shm *s, int rank,
-					uint64_t tag, const void *data,
+static struct gf_comm_request *outgoing(struct gf_shm *s, int rank, uint64_t tag, const void *data,
 					size_t size_bytes)
 {
 	struct gf_comm_request *r = request(s, rank, tag, size_bytes);
@@ -85,19 +83,16 @@ static struct gf_comm_request *outgoing(struct gf_shm *s, int rank,
 	return r;
 }
 
-static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
-		     const void *data, size_t size_bytes,
+static int shm_isend(struct gf_comm *c, int rank, uint64_t tag, const void *data, size_t size_bytes,
 		     struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 
-	return send(s, outgoing(s, rank, tag, data, size_bytes), rank, out,
-		    err);
+	return send(s, outgoing(s, rank, tag, data, size_bytes), rank, out, err);
 }
 
-static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
-			  const void *data, size_t size_bytes,
-			  struct gf_comm_request **out, struct gf_error *err)
+static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag, const void *data,
+			  size_t size_bytes, struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = outgoing(s, rank, tag, data, size_bytes);
@@ -106,9 +101,8 @@ static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
 	return send(s, r, rank, out, err);
 }
 
-static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag,
-			  const void *data, size_t size_bytes,
-			  struct gf_comm_request **out, struct gf_error *err)
+static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag, const void *data,
+			  size_t size_bytes, struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = outgoing(s, rank, tag, data, size_bytes);
@@ -118,9 +112,8 @@ static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag,
 	return send(s, r, rank, out, err);
 }
 
-static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
-		     size_t size_bytes, struct gf_comm_request **out,
-		     struct gf_error *err)
+static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data, size_t size_bytes,
+		     struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = request(s, rank, tag, size_bytes);
@@ -129,8 +122,7 @@ static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
 	r->to = data;
 	if (r->peer < 0) {
 		r->state = GF_SHM_BELOW;
-		rc = s->below->ops->irecv(s->below, rank, tag, data, size_bytes,
-					  &r->below, err);
+		rc = s->below->ops->irecv(s->below, rank, tag, data, size_bytes, &r->below, err);
 		take_back(s, rc);
 	} else {
 		gf_shm_receive(s, r);
@@ -147,9 +139,8 @@ static bool shm_reduces_from(struct gf_comm *c, int rank)
 	return of(c)->peer_of[rank] >= 0;
 }
 
-static void receive_reduce(struct gf_shm *s, struct gf_comm_request *r,
-			   void *data, const struct gf_element *element,
-			   struct gf_comm_request **out)
+static void receive_reduce(struct gf_shm *s, struct gf_comm_request *r, void *data,
+			   const struct gf_element *element, struct gf_comm_request **out)
 {
 	assert(r->peer >= 0);
 	r->to = data;
@@ -158,29 +149,24 @@ static void receive_reduce(struct gf_shm *s, struct gf_comm_request *r,
 	*out = r;
 }
 
-static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag,
-			    void *data, size_t count_elems,
-			    const struct gf_element *element,
+static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag, void *data,
+			    size_t count_elems, const struct gf_element *element,
 			    struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_comm_request *r =
-		request(s, rank, tag, count_elems * element->size_bytes);
+	struct gf_comm_request *r = request(s, rank, tag, count_elems * element->size_bytes);
 
 	(void)err;
 	receive_reduce(s, r, data, element, out);
 	return 0;
 }
 
-static int shm_irecv_reduce_back(struct gf_comm *c, int rank, uint64_t tag,
-				 void *data, size_t count_elems,
-				 const struct gf_element *element,
-				 struct gf_comm_request **out,
-				 struct gf_error *err)
+static int shm_irecv_reduce_back(struct gf_comm *c, int rank, uint64_t tag, void *data,
+				 size_t count_elems, const struct gf_element *element,
+				 struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_comm_request *r =
-		request(s, rank, tag, count_elems * element->size_bytes);
+	struct gf_comm_request *r = request(s, rank, tag, count_elems * element->size_bytes);
 
 	(void)err;
 	assert(r->peer >= 0);
@@ -210,8 +196,7 @@ static void shm_cancel(struct gf_comm *c, struct gf_comm_request *r)
 	gf_shm_give(s, r);
 }
 
-static int shm_test(struct gf_comm *c, struct gf_comm_request *r,
-		    struct gf_error *err)
+static int shm_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	int rc = 1;
@@ -232,14 +217,12 @@ static int shm_test(struct gf_comm *c, struct gf_comm_request *r,
 	return rc;
 }
 
-static bool shm_is_ripe(const struct gf_comm *c,
-			const struct gf_comm_request *r)
+static bool shm_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
 	return gf_shm_is_ripe(c->priv, r);
 }
 
-static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank,
-		     struct gf_error *err)
+static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	const struct gf_shm_arrival *a;
@@ -254,10 +237,8 @@ static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank,
 			return 1;
 		}
 	}
-	return s->below->ops->probe
-		       ? take_back(s, s->below->ops->probe(s->below, tag, rank,
-							   err))
-		       : 0;
+	return s->below->ops->probe ? take_back(s, s->below->ops->probe(s->below, tag, rank, err))
+				    : 0;
 }
 
 static bool shm_is_gone(struct gf_comm *c, int rank)
@@ -265,8 +246,7 @@ static bool shm_is_gone(struct gf_comm *c, int rank)
 	struct gf_shm *s = of(c);
 	const struct gf_comm_ops *below = s->below->ops;
 
-	return (s->peer_of[rank] >= 0 &&
-		gf_shm_has_ended(&s->peers[s->peer_of[rank]])) ||
+	return (s->peer_of[rank] >= 0 && gf_shm_has_ended(&s->peers[s->peer_of[rank]])) ||
 	       (below->is_gone && below->is_gone(s->below, rank));
 }
 
@@ -282,17 +262,14 @@ static int shm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 {
 	struct gf_comm *below = lend(of(c));
 
-	return take_back(of(c),
-			 below->ops->bcast(below, root, data, size_bytes, err));
+	return take_back(of(c), below->ops->bcast(below, root, data, size_bytes, err));
 }
 
-static int shm_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-			 struct gf_error *err)
+static int shm_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
 {
 	struct gf_comm *below = lend(of(c));
 
-	return take_back(of(c),
-			 below->ops->allgather(below, all, size_bytes, err));
+	return take_back(of(c), below->ops->allgather(below, all, size_bytes, err));
 }
 
 /* The request of a collective that the transport below has begun. */
@@ -305,8 +282,7 @@ static struct gf_comm_request *take_collective(struct gf_shm *s)
 	return r;
 }
 
-static int begun(struct gf_shm *s, struct gf_comm_request *r, int rc,
-		 struct gf_comm_request **out)
+static int begun(struct gf_shm *s, struct gf_comm_request *r, int rc, struct gf_comm_request **out)
 {
 	if (rc)
 		gf_shm_give(s, r);
@@ -316,49 +292,46 @@ static int begun(struct gf_shm *s, struct gf_comm_request *r, int rc,
 }
 
 static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
-			  const struct gf_element *element,
-			  struct gf_comm_request **out, struct gf_error *err)
+			  const struct gf_element *element, struct gf_comm_request **out,
+			  struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = take_collective(s);
 
-	return begun(s, r,
-		     s->below->ops->iallreduce(s->below, data, count_elems,
-					       element, &r->below, err),
-		     out);
+	return begun(
+		s, r,
+		s->below->ops->iallreduce(s->below, data, count_elems, element, &r->below, err),
+		out);
 }
 
 static int shm_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
 		    struct gf_comm_told **told, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	int rc = take_back(s, s->below->ops->tell(s->below, algorithm,
-						  segment_bytes, told, err));
+	int rc = take_back(s, s->below->ops->tell(s->below, algorithm, segment_bytes, told, err));
 
 	memcpy(c->library, s->below->library, sizeof(c->library));
 	return rc;
 }
 
-static int shm_team(struct gf_comm *c, uint32_t channel, int first, int stride,
-		    int size, struct gf_comm_team **team, struct gf_error *err)
+static int shm_team(struct gf_comm *c, uint32_t channel, int first, int stride, int size,
+		    struct gf_comm_team **team, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 
-	return take_back(s, s->below->ops->team(s->below, channel, first,
-						stride, size, team, err));
+	return take_back(s, s->below->ops->team(s->below, channel, first, stride, size, team, err));
 }
 
-static int shm_iteam(struct gf_comm *c, struct gf_comm_team *team, bool gathers,
-		     void *data, size_t count_elems,
-		     const struct gf_element *element,
+static int shm_iteam(struct gf_comm *c, struct gf_comm_team *team, bool gathers, void *data,
+		     size_t count_elems, const struct gf_element *element,
 		     struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = take_collective(s);
 
 	return begun(s, r,
-		     s->below->ops->iteam(s->below, team, gathers, data,
-					  count_elems, element, &r->below, err),
+		     s->below->ops->iteam(s->below, team, gathers, data, count_elems, element,
+					  &r->below, err),
 		     out);
 }
 
@@ -373,8 +346,7 @@ static void shm_abort(struct gf_comm *c, int status)
 	of(c)->below->ops->abort(of(c)->below, status);
 }
 
-static int shm_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
-			    struct gf_error *err)
+static int shm_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_segment segment;
@@ -393,8 +365,8 @@ static int shm_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
 	return 0;
 }
 
-/* The peers keep a mapping until they are told; an announcement that finds the
- * queue full is not made, and the mapping lasts until they close. */
+/* The peers keep a mapping until they are told; an announcement that finds the queue full is not
+ * made, and the mapping lasts until they close. */
 static void shm_buffer_free(struct gf_comm *c, void *data)
 {
 	struct gf_shm *s = of(c);
@@ -406,9 +378,7 @@ static void shm_buffer_free(struct gf_comm *c, void *data)
 		if (s->own[i].segment.base != data)
 			continue;
 		for (k = 0; k < s->npeers; k++) {
-			e = s->peers[k].pending.first
-				    ? NULL
-				    : gf_shm_next(s->peers[k].out);
+			e = s->peers[k].pending.first ? NULL : gf_shm_next(s->peers[k].out);
 			if (!e)
 				continue;
 			e->kind = GF_SHM_RETIRE;
@@ -495,8 +465,7 @@ static const struct gf_comm_ops shm_ops = {
 	.close = shm_close,
 };
 
-int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
-		     struct gf_error *err)
+int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm, struct gf_error *err)
 {
 	struct gf_shm *s = gf_xcalloc(1, sizeof(*s));
 	bool usable = false;

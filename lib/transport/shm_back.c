@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that go back to the rank that sent a part of them. Two ranks each sum up
- * one half of the message: a rank reads its half from the other's memory, and
- * the other rank later copies the sum back. The reader has that memory at hand
- * anyway, so it can put the sum there at once. The message back is then only a
- * note that the sum is there.
+ * Sums that go back to the rank that sent a part of them. Two ranks each sum up one half of the
+ * message: a rank reads its half from the other's memory, and the other rank later copies the sum
+ * back. The reader has that memory at hand anyway, so it can put the sum there at once. The message
+ * back is then only a note that the sum is there.
  *
- * A note must not be about an older sum, for example one of an abandoned run: a
- * rank that is about to reduce there again forgets the older sum first.
+ * A note must not be about an older sum, for example one of an abandoned run: a rank that is about
+ * to reduce there again forgets the older sum first.
  */
 #include "transport/shm_state.h"
 
@@ -43,8 +42,7 @@ void gf_shm_remember(struct gf_shm *s, const struct gf_comm_request *receive)
 	p->sums = sum;
 }
 
-struct gf_shm_place gf_shm_recall(struct gf_shm *s,
-				  const struct gf_comm_request *send)
+struct gf_shm_place gf_shm_recall(struct gf_shm *s, const struct gf_comm_request *send)
 {
 	struct gf_shm_sum *sum = take(&s->peers[send->peer], send->from);
 	struct gf_shm_place none = {0}, at;

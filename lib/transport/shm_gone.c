@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks of the host whose process has ended. Shared memory outlives it, so
- * nothing else shows: the kernel is asked now and then.
+ * Ranks of the host whose process has ended. Shared memory outlives it, so nothing else shows: the
+ * kernel is asked now and then.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,11 +21,9 @@ void gf_shm_watch(struct gf_shm *s)
 	struct gf_shm_peer *p;
 
 	for (p = s->peers; p < s->peers + s->npeers; p++)
-		/* threads of this process end with it; an older kernel has no
-		 * such descriptors, and a timeout finds out */
-		p->pid_fd = p->pid == (int)getpid()
-				    ? -1
-				    : (int)syscall(SYS_pidfd_open, p->pid, 0);
+		/* threads of this process end with it; an older kernel has no such descriptors, and
+		 * a timeout finds out */
+		p->pid_fd = p->pid == (int)getpid() ? -1 : (int)syscall(SYS_pidfd_open, p->pid, 0);
 }
 
 bool gf_shm_has_ended(struct gf_shm_peer *p)
@@ -49,8 +47,7 @@ void gf_shm_look(struct gf_shm *s)
 		(void)gf_shm_has_ended(p);
 }
 
-int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r,
-		struct gf_error *err)
+int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r, struct gf_error *err)
 {
 	const struct gf_shm_peer *p;
 
@@ -60,6 +57,5 @@ int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r,
 	if (!p->gone || gf_clock_s() - p->gone_s < GRACE_S)
 		return 0;
 	s->comm.broken = true;
-	return gf_error_set(err, -ECONNRESET,
-			    "rank %d is gone: its process has ended", p->rank);
+	return gf_error_set(err, -ECONNRESET, "rank %d is gone: its process has ended", p->rank);
 }

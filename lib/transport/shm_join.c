@@ -12,8 +12,7 @@ struct card {
 
 static size_t control_bytes(int local_ranks)
 {
-	return (size_t)local_ranks * (size_t)local_ranks *
-	       sizeof(struct gf_shm_queue);
+	return (size_t)local_ranks * (size_t)local_ranks * sizeof(struct gf_shm_queue);
 }
 
 static void find_peers(struct gf_shm *s, const struct card *cards)
@@ -42,9 +41,8 @@ static void find_peers(struct gf_shm *s, const struct card *cards)
 	}
 }
 
-/* Every host's first rank makes the queues, the others map them. Two rounds,
- * both taken by all ranks even after a failure; *usable only if no rank
- * failed. */
+/* Every host's first rank makes the queues, the others map them. Two rounds, both taken by all
+ * ranks even after a failure; *usable only if no rank failed. */
 int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 {
 	struct gf_comm *c = s->below;
@@ -66,8 +64,7 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 		goto out;
 	if (c->host != c->rank && cards[c->host].ok)
 		own.ok = cards[c->host].queues.size_bytes == size &&
-			 !gf_segment_map(&s->control, &cards[c->host].queues,
-					 NULL);
+			 !gf_segment_map(&s->control, &cards[c->host].queues, NULL);
 	else
 		own.ok = cards[c->host].ok;
 	rc = gf_comm_allgather(c, &own, sizeof(own), cards, err);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the ranks of a host, through shared memory
- * (transport/transport.h).
+ * Messages between the ranks of a host, through shared memory (transport/transport.h).
  *
- * Each ordered pair of ranks has a queue (transport/shm_queue.h). Short
- * messages travel in its entries. A long one whose bytes lie in one of the
- * sender's segments is only announced: the receiver maps the segment once,
- * copies or adds from it in blocks, and raises a flag that lets the sender go
- * on. Long messages from other memory take the transport below. They are
- * announced, too, so that the order of messages with one tag is the order of
- * the announcements.
+ * Each ordered pair of ranks has a queue (transport/shm_queue.h). Short messages travel in its
+ * entries. A long one whose bytes lie in one of the sender's segments is only announced: the
+ * receiver maps the segment once, copies or adds from it in blocks, and raises a flag that lets the
+ * sender go on. Long messages from other memory take the transport below. They are announced, too,
+ * so that the order of messages with one tag is the order of the announcements.
  *
  * Nothing is allocated after warm-up: requests and arrivals are reused.
  */
@@ -22,8 +19,8 @@
 #include "base/heap.h"
 #include "transport/shm_state.h"
 
-/* One call of test moves at most so much: lanes take turns, and a block read
- * twice, by the adder and the adder's own sum, is still in the cache. */
+/* One call of test moves at most so much: lanes take turns, and a block read twice, by the adder
+ * and the adder's own sum, is still in the cache. */
 #define BLOCK_BYTES ((size_t)256 << 10)
 
 void gf_shm_append(struct gf_shm_list *l, struct gf_comm_request *r)
@@ -62,8 +59,8 @@ void gf_shm_give(struct gf_shm *s, struct gf_comm_request *r)
 	gf_slab_give(&s->requests, r);
 }
 
-static const struct gf_shm_own *own_segment(const struct gf_shm *s,
-					    const void *data, size_t size_bytes)
+static const struct gf_shm_own *own_segment(const struct gf_shm *s, const void *data,
+					    size_t size_bytes)
 {
 	size_t i;
 
@@ -88,8 +85,7 @@ static int peer_segment(struct gf_shm_peer *p, const struct gf_shm_entry *e,
 	}
 	m = gf_array_push(&p->mapped, &p->nmapped, &p->mapped_capacity);
 	rc = gf_segment_map(&m->segment,
-			    &(struct gf_segment_place){p->pid, e->fd, e->inode,
-						       e->segment_bytes},
+			    &(struct gf_segment_place){p->pid, e->fd, e->inode, e->segment_bytes},
 			    err);
 	if (rc) {
 		p->nmapped--;
@@ -114,8 +110,7 @@ static void retire(struct gf_shm_peer *p, uint64_t serial)
 	}
 }
 
-/* A sum is put back in pieces of this size, while the near cache still holds
- * them. */
+/* A sum is put back in pieces of this size, while the near cache still holds them. */
 #define BACK_BYTES ((size_t)8 << 10)
 
 static size_t whole_elems(const struct gf_comm_request *r, size_t size_bytes)
@@ -130,26 +125,22 @@ static void deposit_back(struct gf_comm_request *r, size_t size_bytes)
 {
 	size_t most = whole_elems(r, BACK_BYTES), end, n;
 
-	for (end = r->done_bytes + size_bytes; r->done_bytes < end;
-	     r->done_bytes += n) {
+	for (end = r->done_bytes + size_bytes; r->done_bytes < end; r->done_bytes += n) {
 		char *to = r->to + r->done_bytes;
 		char *back = r->lent_at + r->done_bytes;
 
 		n = end - r->done_bytes < most ? end - r->done_bytes : most;
-		gf_element_reduce(r->reduce, to, back,
-				  n / r->reduce->size_bytes);
+		gf_element_reduce(r->reduce, to, back, n / r->reduce->size_bytes);
 		memcpy(back, to, n);
 	}
 }
 
-static void deposit(struct gf_comm_request *r, const char *from,
-		    size_t size_bytes)
+static void deposit(struct gf_comm_request *r, const char *from, size_t size_bytes)
 {
 	char *to = r->to + r->done_bytes;
 
 	if (r->reduce)
-		gf_element_reduce(r->reduce, to, from,
-				  size_bytes / r->reduce->size_bytes);
+		gf_element_reduce(r->reduce, to, from, size_bytes / r->reduce->size_bytes);
 	else if (size_bytes) /* a barrier of views has no memory */
 		memcpy(to, from, size_bytes);
 	r->done_bytes += size_bytes;
@@ -163,12 +154,11 @@ static void fail(struct gf_comm_request *r, int rc)
 
 static bool lies_in(const struct gf_shm_entry *e, uint64_t segment_bytes)
 {
-	return e->size_bytes <= segment_bytes &&
-	       e->offset <= segment_bytes - e->size_bytes;
+	return e->size_bytes <= segment_bytes && e->offset <= segment_bytes - e->size_bytes;
 }
 
-/* Could a rank have written that? Another process did: what it says is believed
- * no further than this process's memory is safe. */
+/* Could a rank have written that? Another process did: what it says is believed no further than
+ * this process's memory is safe. */
 static bool is_sound(const struct gf_shm_entry *e)
 {
 	switch (e->kind) {
@@ -184,10 +174,8 @@ static bool is_sound(const struct gf_shm_entry *e)
 	}
 }
 
-/* Takes a sum that the peer has put into this rank's memory: mostly it is where
- * it is to be. */
-static void take_back(struct gf_shm *s, struct gf_comm_request *r,
-		      const struct gf_shm_entry *e)
+/* Takes a sum that the peer has put into this rank's memory: mostly it is where it is to be. */
+static void take_back(struct gf_shm *s, struct gf_comm_request *r, const struct gf_shm_entry *e)
 {
 	const struct gf_segment *own;
 	const char *from;
@@ -198,8 +186,7 @@ static void take_back(struct gf_shm *s, struct gf_comm_request *r,
 	own = i < s->nown ? &s->own[i].segment : NULL;
 	if (!own || !lies_in(e, own->size_bytes)) {
 		fail(r, gf_error_set(&r->failure, -ESTALE,
-				     "rank %d: memory that a sum was put into "
-				     "is gone",
+				     "rank %d: memory that a sum was put into is gone",
 				     s->peers[r->peer].rank));
 		return;
 	}
@@ -210,8 +197,7 @@ static void take_back(struct gf_shm *s, struct gf_comm_request *r,
 }
 
 /* A message and its receive have met. */
-static void meet(struct gf_shm *s, struct gf_comm_request *r,
-		 const struct gf_shm_entry *e)
+static void meet(struct gf_shm *s, struct gf_comm_request *r, const struct gf_shm_entry *e)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
 	const struct gf_segment *segment;
@@ -220,8 +206,7 @@ static void meet(struct gf_shm *s, struct gf_comm_request *r,
 
 	if (!is_sound(e)) {
 		fail(r, gf_error_set(&r->failure, -EPROTO,
-				     "rank %d: want a message in shared "
-				     "memory, found other bytes",
+				     "rank %d: want a message in shared memory, found other bytes",
 				     p->rank));
 		return;
 	}
@@ -230,11 +215,10 @@ static void meet(struct gf_shm *s, struct gf_comm_request *r,
 		if (e->kind == GF_SHM_DIRECT)
 			gf_shm_raise(&p->in->done[e->done]);
 		fail(r, gf_error_set(&r->failure, -EMSGSIZE,
-				     "message from rank %d, channel %" PRIu64
-				     ", match %" PRIu64
+				     "message from rank %d, channel %" PRIu64 ", match %" PRIu64
 				     ": want %zu bytes, got %" PRIu64,
-				     p->rank, r->tag >> 32, r->tag & UINT32_MAX,
-				     r->size_bytes, e->size_bytes));
+				     p->rank, r->tag >> 32, r->tag & UINT32_MAX, r->size_bytes,
+				     e->size_bytes));
 		return;
 	}
 	switch (e->kind) {
@@ -246,8 +230,7 @@ static void meet(struct gf_shm *s, struct gf_comm_request *r,
 		rc = peer_segment(p, e, &segment, &r->failure);
 		if (!rc && !lies_in(e, segment->size_bytes))
 			rc = gf_error_set(&r->failure, -EPROTO,
-					  "memory of rank %d: want a message "
-					  "inside its %zu bytes",
+					  "memory of rank %d: want a message inside its %zu bytes",
 					  p->rank, segment->size_bytes);
 		if (rc) {
 			gf_shm_raise(&p->in->done[e->done]);
@@ -269,8 +252,7 @@ static void meet(struct gf_shm *s, struct gf_comm_request *r,
 	default:
 		if (r->reduce)
 			to = r->bounce = gf_xmalloc(r->size_bytes);
-		rc = s->below->ops->irecv(s->below, p->rank, r->tag, to,
-					  r->size_bytes, &r->below,
+		rc = s->below->ops->irecv(s->below, p->rank, r->tag, to, r->size_bytes, &r->below,
 					  &r->failure);
 		r->state = GF_SHM_BELOW;
 		if (rc)
@@ -287,8 +269,7 @@ static struct gf_comm_request *posted_for(struct gf_shm_peer *p, uint64_t tag)
 	return r;
 }
 
-static void keep(struct gf_shm *s, struct gf_shm_peer *p,
-		 const struct gf_shm_entry *e)
+static void keep(struct gf_shm *s, struct gf_shm_peer *p, const struct gf_shm_entry *e)
 {
 	struct gf_shm_arrival *a = gf_slab_take(&s->arrivals);
 	size_t size = offsetof(struct gf_shm_entry, bytes);
@@ -321,8 +302,7 @@ static void drain(struct gf_shm *s, struct gf_shm_peer *p)
 	}
 }
 
-static struct gf_shm_arrival *arrived(struct gf_shm *s, struct gf_shm_peer *p,
-				      uint64_t tag)
+static struct gf_shm_arrival *arrived(struct gf_shm *s, struct gf_shm_peer *p, uint64_t tag)
 {
 	struct gf_shm_arrival **at = &p->arrivals, *a;
 
@@ -342,11 +322,9 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 {
 	uint32_t i = p->next_done % GF_SHM_DONE;
 
-	/* 1: in use; 2: the receiver is through; 0: never used. A flag that is
-	 * raised and not seen is not free: a new send that uses it would hide
-	 * it from the send before. */
-	if (p->held[i] ||
-	    atomic_load_explicit(&p->out->done[i], memory_order_acquire) == 1)
+	/* 1: in use; 2: the receiver is through; 0: never used. A flag that is raised and not seen
+	 * is not free: a new send that uses it would hide it from the send before. */
+	if (p->held[i] || atomic_load_explicit(&p->out->done[i], memory_order_acquire) == 1)
 		return false;
 	atomic_store_explicit(&p->out->done[i], 1, memory_order_relaxed);
 	p->held[i] = true;
@@ -356,11 +334,9 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 }
 
 /* The segment that the receiver is to read; NULL: the bytes travel. */
-static const struct gf_shm_own *direct(const struct gf_shm *s,
-				       const struct gf_comm_request *send)
+static const struct gf_shm_own *direct(const struct gf_shm *s, const struct gf_comm_request *send)
 {
-	if (send->size_bytes <=
-	    (send->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
+	if (send->size_bytes <= (send->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
 		return NULL;
 	return own_segment(s, send->from, send->size_bytes);
 }
@@ -410,9 +386,8 @@ void gf_shm_push(struct gf_shm *s, struct gf_comm_request *r)
 		r->state = GF_SHM_COMPLETE;
 	} else {
 		e->kind = GF_SHM_ELSEWHERE;
-		rc = s->below->ops->isend(s->below, p->rank, r->tag, r->from,
-					  r->size_bytes, &r->below,
-					  &r->failure);
+		rc = s->below->ops->isend(s->below, p->rank, r->tag, r->from, r->size_bytes,
+					  &r->below, &r->failure);
 		r->state = GF_SHM_BELOW;
 		if (rc) {
 			fail(r, rc);
@@ -503,11 +478,9 @@ bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_comm_request *r)
 	case GF_SHM_POSTED:
 		return gone;
 	case GF_SHM_READING:
-		return gone ||
-		       atomic_load_explicit(r->done, memory_order_relaxed) == 2;
+		return gone || atomic_load_explicit(r->done, memory_order_relaxed) == 2;
 	case GF_SHM_BELOW:
-		return s->below->ops->is_ripe &&
-		       s->below->ops->is_ripe(s->below, r->below);
+		return s->below->ops->is_ripe && s->below->ops->is_ripe(s->below, r->below);
 	default:
 		return true;
 	}

@@ -14,8 +14,7 @@
 
 static int map(struct gf_segment *s, int fd, size_t size_bytes)
 {
-	void *base = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  fd, 0);
+	void *base = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (base == MAP_FAILED)
 		return -errno;
@@ -24,8 +23,7 @@ static int map(struct gf_segment *s, int fd, size_t size_bytes)
 	return 0;
 }
 
-int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve,
-		    struct gf_error *err)
+int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve, struct gf_error *err)
 {
 	struct stat st = {0};
 	int fd, rc = 0;
@@ -44,16 +42,15 @@ int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve,
 		rc = map(s, fd, size_bytes);
 	if (rc) {
 		close(fd);
-		return gf_error_errno(err, rc, "%zu bytes of shared memory",
-				      size_bytes);
+		return gf_error_errno(err, rc, "%zu bytes of shared memory", size_bytes);
 	}
 	s->inode = st.st_ino;
 	s->fd = fd;
 	return 0;
 }
 
-/* Is it the file that was meant? Its process may have ended since, and others
- * have its numbers. Only anonymous files in memory have seals. */
+/* Is it the file that was meant? Its process may have ended since, and others have its numbers.
+ * Only anonymous files in memory have seals. */
 static int identify(int fd, const struct gf_segment_place *place)
 {
 	struct stat st;
@@ -68,8 +65,7 @@ static int identify(int fd, const struct gf_segment_place *place)
 	return seals < 0 || (seals & SEALS) != SEALS ? -ESTALE : 0;
 }
 
-int gf_segment_map(struct gf_segment *s, const struct gf_segment_place *place,
-		   struct gf_error *err)
+int gf_segment_map(struct gf_segment *s, const struct gf_segment_place *place, struct gf_error *err)
 {
 	char path[64];
 	int own, rc;

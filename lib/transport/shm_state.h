@@ -11,8 +11,8 @@
 #include "transport/shm_queue.h"
 
 /*
- * The common state of the shared-memory transport's parts: shm.c has the
- * operations, shm_move.c the messages, shm_join.c finds the host's other ranks.
+ * The common state of the shared-memory transport's parts: shm.c has the operations, shm_move.c the
+ * messages, shm_join.c finds the host's other ranks.
  */
 enum gf_shm_state {
 	GF_SHM_PENDING, /* send: the queue is full */
@@ -40,9 +40,9 @@ struct gf_comm_request {
 	size_t size_bytes, done_bytes;
 	const char *from;
 	char *to;
-	char *lent_at; /* receive, GF_SHM_COPYING: from, if it may be written */
+	char *lent_at;                   /* receive, GF_SHM_COPYING: from, if it may be written */
 	const struct gf_element *reduce; /* to becomes to + from; or NULL */
-	char *bounce; /* reduce, GF_SHM_BELOW: where it lands first */
+	char *bounce;                    /* reduce, GF_SHM_BELOW: where it lands first */
 	_Atomic uint32_t *done;
 	struct gf_comm_request *below;
 	struct gf_comm_request *next;
@@ -115,8 +115,7 @@ void gf_shm_append(struct gf_shm_list *l, struct gf_comm_request *r);
 void gf_shm_unlink(struct gf_shm_list *l, struct gf_comm_request *r);
 /* A GF_SHM_PENDING send: announces it if the queue has room. */
 void gf_shm_push(struct gf_shm *s, struct gf_comm_request *r);
-/* Takes the message that has come for the receive, or leaves it
- * GF_SHM_POSTED. */
+/* Takes the message that has come for the receive, or leaves it GF_SHM_POSTED. */
 void gf_shm_receive(struct gf_shm *s, struct gf_comm_request *r);
 /* Sends messages that wait for room, and takes in arrivals from all peers. */
 void gf_shm_progress(struct gf_shm *s);
@@ -135,8 +134,7 @@ void gf_shm_look(struct gf_shm *s);
 /* Asks the kernel now. */
 bool gf_shm_has_ended(struct gf_shm_peer *p);
 /* -ECONNRESET: the request waits for a process that has ended. */
-int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r,
-		struct gf_error *err);
+int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r, struct gf_error *err);
 
 /* --- shm_back.c: sums that go back to where a part of them came from */
 
@@ -145,16 +143,15 @@ void gf_shm_forget(struct gf_shm *s, const struct gf_comm_request *receive);
 /* The receive has put its sum back. */
 void gf_shm_remember(struct gf_shm *s, const struct gf_comm_request *receive);
 /* The place at the peer at which a send's data lies already; forgets it. */
-struct gf_shm_place gf_shm_recall(struct gf_shm *s,
-				  const struct gf_comm_request *send);
+struct gf_shm_place gf_shm_recall(struct gf_shm *s, const struct gf_comm_request *send);
 
 /* A GF_SHM_READING send lets go of its done flag. */
 void gf_shm_let_go(struct gf_shm *s, const struct gf_comm_request *r);
 
 /* --- shm_join.c */
 
-/* Collective. Finds the host's other ranks and the queues to them; *usable
- * only if some ranks share a host and every host lets them share memory. */
+/* Collective. Finds the host's other ranks and the queues to them; *usable only if some ranks share
+ * a host and every host lets them share memory. */
 int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err);
 
 #endif

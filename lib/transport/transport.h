@@ -9,27 +9,25 @@
 #include "base/error.h"
 
 /*
- * Transports as entries of a table. An entry has one of four ways to make a
- * communicator; gf_comm_open takes one of the first two kinds, and then puts
- * every layer over it, in the table's order.
+ * Transports as entries of a table. An entry has one of four ways to make a communicator;
+ * gf_comm_open takes one of the first two kinds, and then puts every layer over it, in the table's
+ * order.
  */
 struct gf_transport {
 	const char *name;        /* as in gf_comm_ops */
 	const char *description; /* one line, for --list */
-	/* Before any rank is looked for: undoes what the transport's library
-	 * has done to the process as it was loaded. (optional) */
+	/* Before any rank is looked for: undoes what the transport's library has done to the
+	 * process as it was loaded. (optional) */
 	void (*settle)(const struct gf_comm_how *how);
 	/* All ranks of the job that the process was started in. */
 	int (*launched)(struct gf_comm **comm, struct gf_error *err);
-	/* The ranks that the allgather connects, which is borrowed until it
-	 * returns. Of how, only `variable` counts. */
+	/* The ranks that the allgather connects, which is borrowed until it returns. Of how, only
+	 * `variable` counts. */
 	int (*join)(const struct gf_comm_how *how, const struct gf_join *join,
 		    struct gf_comm **comm, struct gf_error *err);
-	/* A layer, for the ranks that it connects better than the transport
-	 * below. Takes `below`; *comm is `below` itself where it helps none,
-	 * the same on every rank. */
-	int (*over)(struct gf_comm *below, struct gf_comm **comm,
-		    struct gf_error *err);
+	/* A layer, for the ranks that it connects better than the transport below. Takes `below`;
+	 * *comm is `below` itself where it helps none, the same on every rank. */
+	int (*over)(struct gf_comm *below, struct gf_comm **comm, struct gf_error *err);
 	/* Threads of this process, as gf_comm_local_new has it. */
 	int (*threads)(int ranks, struct gf_comm **comms, struct gf_error *err);
 };
@@ -37,32 +35,28 @@ struct gf_transport {
 extern const struct gf_transport gf_transports[]; /* name NULL ends it */
 
 /*
- * The ranks that the allgather connects, over UCX: sockets, InfiniBand, RoCE,
- * as UCX finds them. Shared memory between processes is left to the layer above
- * (transport/transport.h) unless UCX_TLS says otherwise. Any number of
- * communicators in a process. A rank that dies breaks its connections: what
- * waits for it fails with -ECONNRESET, and the communicator closes all the
- * same. Collective.
+ * The ranks that the allgather connects, over UCX: sockets, InfiniBand, RoCE, as UCX finds them.
+ * Shared memory between processes is left to the layer above (transport/transport.h) unless UCX_TLS
+ * says otherwise. Any number of communicators in a process. A rank that dies breaks its
+ * connections: what waits for it fails with -ECONNRESET, and the communicator closes all the same.
+ * Collective.
  */
 int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
 		     struct gf_comm **comm, struct gf_error *err);
-/* Gives the program the signals of errors, which UCX takes to print a backtrace
- * of its own when it is loaded. */
+/* Gives the program the signals of errors, which UCX takes to print a backtrace of its own when it
+ * is loaded. */
 void gf_comm_ucx_settle(const struct gf_comm_how *how);
 
 /*
- * Ranks of one host meet in shared memory; everything else goes through the
- * transport below. The host's other ranks can read memory from buffer_alloc
- * directly. So a receive that reduces is one pass over the sender's memory and
- * the receiver's, with no copy between: the sum of two ranks reads two halves
- * and writes two halves.
+ * Ranks of one host meet in shared memory; everything else goes through the transport below. The
+ * host's other ranks can read memory from buffer_alloc directly. So a receive that reduces is one
+ * pass over the sender's memory and the receiver's, with no copy between: the sum of two ranks
+ * reads two halves and writes two halves.
  *
- * Collective. Takes `below`: closing *comm closes it. Where no two ranks share
- * a host, or some host does not let its processes share memory, *comm is
- * `below` itself on every rank.
+ * Collective. Takes `below`: closing *comm closes it. Where no two ranks share a host, or some host
+ * does not let its processes share memory, *comm is `below` itself on every rank.
  */
-int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
-		     struct gf_error *err);
+int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm, struct gf_error *err);
 
 /* --- what transports are made of ---------------------------------------- */
 
@@ -71,25 +65,22 @@ struct gf_tag_bits {
 	int channel, match;
 };
 
-/* The tag in so many bits, channel above match. The library's own channels are
- * counted down from the top. -EOVERFLOW: it does not fit; `whose` tags they
- * are. */
-int gf_tag_pack(const struct gf_tag_bits *bits, uint64_t tag, const char *whose,
-		uint64_t *packed, struct gf_error *err);
+/* The tag in so many bits, channel above match. The library's own channels are counted down from
+ * the top. -EOVERFLOW: it does not fit; `whose` tags they are. */
+int gf_tag_pack(const struct gf_tag_bits *bits, uint64_t tag, const char *whose, uint64_t *packed,
+		struct gf_error *err);
 
 /*
- * What all ranks do together, made of messages: entries of gf_comm_ops for a
- * transport that has nothing better. Each takes about log2(ranks) rounds, waits
- * as gf_comm_wait does, and cancels what is pending after a failure.
+ * What all ranks do together, made of messages: entries of gf_comm_ops for a transport that has
+ * nothing better. Each takes about log2(ranks) rounds, waits as gf_comm_wait does, and cancels what
+ * is pending after a failure.
  */
 int gf_meet_barrier(struct gf_comm *c, struct gf_error *err);
-int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		  struct gf_error *err);
-int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-		      struct gf_error *err);
+int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes, struct gf_error *err);
+int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err);
 
-/* Fills in c's host, local_rank and local_ranks: processes that share a kernel,
- * a host name and process numbers are on one host. Collective. */
+/* Fills in c's host, local_rank and local_ranks: processes that share a kernel, a host name and
+ * process numbers are on one host. Collective. */
 int gf_meet_hosts(struct gf_comm *c, struct gf_error *err);
 
 #endif

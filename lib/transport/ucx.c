@@ -20,8 +20,7 @@
 
 int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err)
 {
-	return gf_error_set(err, -EIO, "%s: %s", call,
-			    ucs_status_string(status));
+	return gf_error_set(err, -EIO, "%s: %s", call, ucs_status_string(status));
 }
 
 /* --- signals ------------------------------------------------------------ */
@@ -57,9 +56,7 @@ void gf_comm_ucx_settle(const struct gf_comm_how *how)
 
 static int out_of_time(void *until_s, struct gf_error *err)
 {
-	return gf_clock_s() < *(double *)until_s
-		       ? 0
-		       : gf_error_set(err, -ETIMEDOUT, "closing");
+	return gf_clock_s() < *(double *)until_s ? 0 : gf_error_set(err, -ETIMEDOUT, "closing");
 }
 
 /* Nobody closes a connection that another rank still reads. */
@@ -79,19 +76,16 @@ static void close_endpoints(struct gf_ucx *u, double until_s)
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = u->comm.broken ? UCP_EP_CLOSE_FLAG_FORCE : 0,
 	};
-	ucs_status_ptr_t *handles =
-		gf_xcalloc((size_t)u->comm.ranks, sizeof(*handles));
+	ucs_status_ptr_t *handles = gf_xcalloc((size_t)u->comm.ranks, sizeof(*handles));
 	int rank;
 
 	for (rank = 0; rank < u->comm.ranks; rank++)
 		if (u->peers[rank].endpoint)
-			handles[rank] = ucp_ep_close_nbx(
-				u->peers[rank].endpoint, &param);
+			handles[rank] = ucp_ep_close_nbx(u->peers[rank].endpoint, &param);
 	for (rank = 0; rank < u->comm.ranks; rank++) {
 		if (!UCS_PTR_IS_PTR(handles[rank]))
 			continue;
-		while (ucp_request_check_status(handles[rank]) ==
-			       UCS_INPROGRESS &&
+		while (ucp_request_check_status(handles[rank]) == UCS_INPROGRESS &&
 		       gf_clock_s() < until_s)
 			ucp_worker_progress(u->worker);
 		ucp_request_free(handles[rank]);
@@ -118,8 +112,7 @@ static struct sink *drain(struct gf_ucx *u)
 		one = gf_xmalloc(sizeof(*one) + info.length);
 		one->next = all;
 		all = one;
-		handle = ucp_tag_msg_recv_nbx(u->worker, one->data, info.length,
-					      message, &param);
+		handle = ucp_tag_msg_recv_nbx(u->worker, one->data, info.length, message, &param);
 		if (UCS_PTR_IS_PTR(handle))
 			ucp_request_free(handle);
 	}
@@ -197,9 +190,8 @@ static void ucx_rest(struct gf_comm *c, double most_s)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	struct pollfd wake = {.fd = u->wake_fd, .events = POLLIN};
-	struct timespec most = {
-		.tv_sec = (time_t)most_s,
-		.tv_nsec = (long)((most_s - (double)(time_t)most_s) * 1e9)};
+	struct timespec most = {.tv_sec = (time_t)most_s,
+				.tv_nsec = (long)((most_s - (double)(time_t)most_s) * 1e9)};
 
 	/* what is busy has something to be polled for */
 	if (ucp_worker_arm(u->worker) == UCS_OK)
@@ -250,20 +242,17 @@ static const struct setting {
 	/* Emulated hosts share a kernel, and not their memory. */
 	{"TLS", "UCX_TLS", "^sm", NULL},
 	/* On sockets a rendezvous costs each segment of a ring a round trip:
-	 * 1 MiB on four hosts at 1 Gb/s took 1.7 times as long. Receives are
-	 * posted early, so that little is buffered. */
+	 * 1 MiB on four hosts at 1 Gb/s took 1.7 times as long. Receives are posted early, so that
+	 * little is buffered. */
 	{"RNDV_THRESH", "UCX_RNDV_THRESH", "inf", is_without_rdma},
 	{NULL, NULL, NULL, NULL},
 };
 
-static int begin_context(struct gf_ucx *u, const struct gf_comm_how *how,
-			 struct gf_error *err)
+static int begin_context(struct gf_ucx *u, const struct gf_comm_how *how, struct gf_error *err)
 {
 	const ucp_params_t params = {
-		.field_mask = UCP_PARAM_FIELD_FEATURES |
-			      UCP_PARAM_FIELD_TAG_SENDER_MASK |
-			      UCP_PARAM_FIELD_MT_WORKERS_SHARED |
-			      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+		.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_TAG_SENDER_MASK |
+			      UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
 		.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
 		.tag_sender_mask = GF_UCX_SOURCE_MASK,
 		.estimated_num_eps = (size_t)u->comm.ranks,
@@ -283,8 +272,7 @@ out:
 	return rc;
 }
 
-static int begin_worker(struct gf_ucx *u, const struct gf_comm_how *how,
-			struct gf_error *err)
+static int begin_worker(struct gf_ucx *u, const struct gf_comm_how *how, struct gf_error *err)
 {
 	const ucp_worker_params_t params = {
 		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
@@ -300,16 +288,14 @@ out:
 	return rc;
 }
 
-static int exchange(struct gf_ucx *u, const struct gf_join *join, int rc,
-		    struct gf_error *err)
+static int exchange(struct gf_ucx *u, const struct gf_join *join, int rc, struct gf_error *err)
 {
 	ucp_address_t *address = NULL;
 	size_t size_bytes = 0;
 	ucs_status_t status;
 
 	if (!rc) {
-		status = ucp_worker_get_address(u->worker, &address,
-						&size_bytes);
+		status = ucp_worker_get_address(u->worker, &address, &size_bytes);
 		if (status != UCS_OK)
 			rc = gf_ucx_fail(status, "ucp_worker_get_address", err);
 	}
@@ -325,11 +311,9 @@ int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
 	struct gf_ucx *u;
 	int rc;
 
-	if (join->ranks < 1 || join->ranks > GF_UCX_RANKS_MOST ||
-	    join->rank < 0 || join->rank >= join->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "want 0 <= rank < ranks <= %d, got rank "
-				    "%d of %d",
+	if (join->ranks < 1 || join->ranks > GF_UCX_RANKS_MOST || join->rank < 0 ||
+	    join->rank >= join->ranks)
+		return gf_error_set(err, -EINVAL, "want 0 <= rank < ranks <= %d, got rank %d of %d",
 				    GF_UCX_RANKS_MOST, join->rank, join->ranks);
 	u = gf_xcalloc(1, sizeof(*u));
 	u->comm.ops = &ucx_ops;

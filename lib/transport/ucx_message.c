@@ -2,12 +2,12 @@
 /*
  * Messages over UCX.
  *
- * TAGS. UCX matches 64 bits: source, channel and match, from the top. A probe
- * leaves the source open.
+ * TAGS. UCX matches 64 bits: source, channel and match, from the top. A probe leaves the source
+ * open.
  *
- * FAILURE. UCX ends what is sent to a rank that has gone, but a receive belongs
- * to no endpoint: it fails here, by what is known of the rank that it waits
- * for. So a receive makes the endpoint to its rank, too.
+ * FAILURE. UCX ends what is sent to a rank that has gone, but a receive belongs to no endpoint: it
+ * fails here, by what is known of the rank that it waits for. So a receive makes the endpoint to
+ * its rank, too.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,18 +17,16 @@
 
 /* So many events are taken in a round before others have their turn. */
 #define BURST 16
-/* What a rank sent before it went may still be on its way, over another
- * connection: why it went, for one. */
+/* What a rank sent before it went may still be on its way, over another connection: why it went,
+ * for one. */
 #define GRACE_S   0.05
 #define WHOLE_TAG UINT64_MAX
 
 _Static_assert(GF_UCX_SOURCE_BITS + GF_UCX_SOURCE_SHIFT == 64, "a tag of UCX");
 
-static int map_tag(int source, uint64_t tag, ucp_tag_t *mapped,
-		   struct gf_error *err)
+static int map_tag(int source, uint64_t tag, ucp_tag_t *mapped, struct gf_error *err)
 {
-	static const struct gf_tag_bits bits = {GF_UCX_CHANNEL_BITS,
-						GF_UCX_MATCH_BITS};
+	static const struct gf_tag_bits bits = {GF_UCX_CHANNEL_BITS, GF_UCX_MATCH_BITS};
 	uint64_t packed;
 	int rc = gf_tag_pack(&bits, tag, "UCX's", &packed, err);
 
@@ -55,12 +53,11 @@ static int connect_to(struct gf_comm *c, int rank, struct gf_error *err)
 	const void *address = gf_cards_address(&u->cards, rank);
 	const ucp_ep_params_t params = {
 		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-			      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER,
 		.address = address,
 		/* the transport within a process knows no failure */
-		.err_mode = rank == c->rank ? UCP_ERR_HANDLING_MODE_NONE
-					    : UCP_ERR_HANDLING_MODE_PEER,
+		.err_mode =
+			rank == c->rank ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
 		.err_handler = {note_failure, p},
 	};
 	ucs_status_t status;
@@ -89,15 +86,13 @@ static void enlist(struct gf_ucx *u, struct gf_comm_request *r, void *handle)
 	u->live = r;
 }
 
-/* UCX has ended it: perhaps before the call that posts it returns, and then it
- * is on no list yet. */
-static void conclude(struct gf_comm_request *r, ucs_status_t status,
-		     size_t got_bytes)
+/* UCX has ended it: perhaps before the call that posts it returns, and then it is on no list
+ * yet. */
+static void conclude(struct gf_comm_request *r, ucs_status_t status, size_t got_bytes)
 {
 	r->done = true;
 	r->status = status;
-	if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED &&
-	    !r->cancelled)
+	if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED && !r->cancelled)
 		note_failure(&r->owner->peers[r->peer], NULL, status);
 	r->got_bytes = got_bytes;
 	if (!r->handle)
@@ -118,16 +113,15 @@ static void sent(void *handle, ucs_status_t status, void *request)
 	conclude(r, status, r->size_bytes);
 }
 
-static void received(void *handle, ucs_status_t status,
-		     const ucp_tag_recv_info_t *info, void *request)
+static void received(void *handle, ucs_status_t status, const ucp_tag_recv_info_t *info,
+		     void *request)
 {
 	(void)handle;
 	conclude(request, status, info->length);
 }
 
 /* Takes what a post has given back. A failure comes out in test. */
-static struct gf_comm_request *posted(struct gf_comm_request *r,
-				      ucs_status_ptr_t handle)
+static struct gf_comm_request *posted(struct gf_comm_request *r, ucs_status_ptr_t handle)
 {
 	if (!UCS_PTR_IS_PTR(handle))
 		conclude(r, UCS_PTR_STATUS(handle), r->size_bytes);
@@ -139,9 +133,8 @@ static struct gf_comm_request *posted(struct gf_comm_request *r,
 }
 
 /* Makes a message ready to be posted. source: in its tag. */
-static int prepare(struct gf_comm *c, int peer, int source, uint64_t tag,
-		   ucp_tag_t *mapped, struct gf_comm_request **request,
-		   struct gf_error *err)
+static int prepare(struct gf_comm *c, int peer, int source, uint64_t tag, ucp_tag_t *mapped,
+		   struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_comm_request *r;
 	int rc = map_tag(source, tag, mapped, err);
@@ -150,20 +143,17 @@ static int prepare(struct gf_comm *c, int peer, int source, uint64_t tag,
 	if (rc)
 		return rc;
 	r = gf_slab_take(&gf_ucx_of(c)->requests);
-	*r = (struct gf_comm_request){
-		.owner = gf_ucx_of(c), .peer = peer, .tag = tag};
+	*r = (struct gf_comm_request){.owner = gf_ucx_of(c), .peer = peer, .tag = tag};
 	*request = r;
 	return 0;
 }
 
-int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err)
+int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err)
 {
 	const struct gf_ucx_peer *p = &gf_ucx_of(c)->peers[peer];
 	ucp_request_param_t param = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-				UCP_OP_ATTR_FIELD_USER_DATA,
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
 		.cb.send = sent,
 	};
 	struct gf_comm_request *r;
@@ -174,22 +164,18 @@ int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
 		return rc;
 	r->size_bytes = size_bytes;
 	param.user_data = r;
-	*request = posted(r, p->failed != UCS_OK
-				     ? UCS_STATUS_PTR(p->failed)
-				     : ucp_tag_send_nbx(p->endpoint, data,
-							size_bytes, mapped,
-							&param));
+	*request = posted(r, p->failed != UCS_OK ? UCS_STATUS_PTR(p->failed)
+						 : ucp_tag_send_nbx(p->endpoint, data, size_bytes,
+								    mapped, &param));
 	return 0;
 }
 
-int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err)
+int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err)
 {
 	/* only the callback learns how long the message was */
 	ucp_request_param_t param = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-				UCP_OP_ATTR_FIELD_USER_DATA |
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
 				UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
 		.cb.recv = received,
 	};
@@ -201,9 +187,8 @@ int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		return rc;
 	r->size_bytes = size_bytes;
 	param.user_data = r;
-	*request = posted(r, ucp_tag_recv_nbx(gf_ucx_of(c)->worker, data,
-					      size_bytes, mapped, WHOLE_TAG,
-					      &param));
+	*request = posted(r, ucp_tag_recv_nbx(gf_ucx_of(c)->worker, data, size_bytes, mapped,
+					      WHOLE_TAG, &param));
 	return 0;
 }
 
@@ -230,16 +215,15 @@ static int check_size(const struct gf_comm_request *r, struct gf_error *err)
 	if (r->status == UCS_OK && r->got_bytes == r->size_bytes)
 		return 1;
 	return gf_error_set(err, -EMSGSIZE,
-			    "message from rank %d, channel %" PRIu64
-			    ", match %" PRIu64 ": want %zu bytes, got %zu",
-			    r->peer, r->tag >> 32, r->tag & UINT32_MAX,
-			    r->size_bytes, r->got_bytes);
+			    "message from rank %d, channel %" PRIu64 ", match %" PRIu64
+			    ": want %zu bytes, got %zu",
+			    r->peer, r->tag >> 32, r->tag & UINT32_MAX, r->size_bytes,
+			    r->got_bytes);
 }
 
-/* The network is polled once a round, when a request is tested for the second
- * time in it: a caller that waits for several messages tests them in turn. */
-int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r,
-		struct gf_error *err)
+/* The network is polled once a round, when a request is tested for the second time in it: a caller
+ * that waits for several messages tests them in turn. */
+int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	const struct gf_ucx_peer *p = &u->peers[r->peer];
@@ -248,8 +232,7 @@ int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r,
 	if (r->round == u->round && (!r->done || p->failed != UCS_OK))
 		gf_ucx_poll(c);
 	r->round = u->round;
-	if (r->done &&
-	    (r->status == UCS_OK || r->status == UCS_ERR_MESSAGE_TRUNCATED)) {
+	if (r->done && (r->status == UCS_OK || r->status == UCS_ERR_MESSAGE_TRUNCATED)) {
 		rc = check_size(r, err);
 		gf_slab_give(&u->requests, r);
 		return rc;
@@ -258,8 +241,8 @@ int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r,
 		return 0;
 	gf_ucx_cancel(c, r);
 	c->broken = true;
-	return gf_error_set(err, -ECONNRESET, "rank %d is gone (UCX: %s)",
-			    r->peer, ucs_status_string(p->failed));
+	return gf_error_set(err, -ECONNRESET, "rank %d is gone (UCX: %s)", r->peer,
+			    ucs_status_string(p->failed));
 }
 
 void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
@@ -274,8 +257,7 @@ void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
 	ucp_request_cancel(u->worker, r->handle);
 }
 
-int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		 struct gf_error *err)
+int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	ucp_tag_recv_info_t info;

@@ -26,25 +26,21 @@ static inline const void *gf_cards_address(const struct gf_cards *c, int rank)
 }
 
 /*
- * Shows a rank's address to all, in two rounds of the allgather: a card, which
- * says how long the address is or why there is none (rc, *err), and the address
- * itself. All ranks fail alike.
- * Nothing that comes back is believed, -EPROTO: each address must be as its
- * rank has sealed it, with a digest that covers the rank, the ranks and the
- * place's key. UCX would end the process by an assertion on bytes that are no
- * address.
+ * Shows a rank's address to all, in two rounds of the allgather: a card, which says how long the
+ * address is or why there is none (rc, *err), and the address itself. All ranks fail alike. Nothing
+ * that comes back is believed, -EPROTO: each address must be as its rank has sealed it, with a
+ * digest that covers the rank, the ranks and the place's key. UCX would end the process by an
+ * assertion on bytes that are no address.
  */
-int gf_cards_show(const struct gf_join *join, int rc, const void *address,
-		  size_t size_bytes, struct gf_cards *cards,
-		  struct gf_error *err);
+int gf_cards_show(const struct gf_join *join, int rc, const void *address, size_t size_bytes,
+		  struct gf_cards *cards, struct gf_error *err);
 
 /*
- * The common state of the UCX transport's files, which alone call UCX: ucx.c
- * opens and closes, ucx_message.c passes messages.
+ * The common state of the UCX transport's files, which alone call UCX: ucx.c opens and closes,
+ * ucx_message.c passes messages.
  *
- * A rank has one worker, and an endpoint to each rank that it has had to do
- * with. Requests that UCX still has are on the list `live`; one that was given
- * up stays there until UCX lets go of it.
+ * A rank has one worker, and an endpoint to each rank that it has had to do with. Requests that UCX
+ * still has are on the list `live`; one that was given up stays there until UCX lets go of it.
  */
 #define GF_UCX_SOURCE_BITS  20
 #define GF_UCX_CHANNEL_BITS 20
@@ -91,35 +87,30 @@ static inline struct gf_ucx *gf_ucx_of(struct gf_comm *c)
 	return c->priv;
 }
 
-/* Keeps the reason; -EIO. Whether the communicator is broken is the caller's to
- * say. */
+/* Keeps the reason; -EIO. Whether the communicator is broken is the caller's to say. */
 int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err);
 
 /* Needs err, rc and a label out. */
-#define UCX_TRY(call, ...)                                                     \
-	do {                                                                   \
-		ucs_status_t status_ = call(__VA_ARGS__);                      \
-		if (status_ != UCS_OK) {                                       \
-			rc = gf_ucx_fail(status_, #call, err);                 \
-			goto out;                                              \
-		}                                                              \
+#define UCX_TRY(call, ...)                                                                         \
+	do {                                                                                       \
+		ucs_status_t status_ = call(__VA_ARGS__);                                          \
+		if (status_ != UCS_OK) {                                                           \
+			rc = gf_ucx_fail(status_, #call, err);                                     \
+			goto out;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 /* --- ucx_message.c */
 
-int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err);
-int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_comm_request **request,
-		 struct gf_error *err);
-int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r,
-		struct gf_error *err);
+int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err);
+int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		 struct gf_comm_request **request, struct gf_error *err);
+int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err);
 bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r);
 bool gf_ucx_poll(struct gf_comm *c);
 void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r);
-int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		 struct gf_error *err);
+int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err);
 bool gf_ucx_is_gone(struct gf_comm *c, int rank);
 
 #endif

@@ -10,8 +10,7 @@
 #include "base/timeout.h"
 
 #define LOOK_EVERY_S 1e-3
-/* At most this share of the timeout passes between two looks of a process
- * that runs. */
+/* At most this share of the timeout passes between two looks of a process that runs. */
 #define GAP_SHARE 0.125
 /* More ranks than that are counted, not listed. */
 #define LISTED 8
@@ -81,8 +80,7 @@ int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err)
 	rank = gf_liveness_failed(w->liveness);
 	if (rank >= 0 && w->self.phase != GF_PHASE_FAILED) {
 		other = gf_liveness_heard(w->liveness, rank);
-		return gf_error_set(err, other->rc, "rank %d: %s", rank,
-				    other->text);
+		return gf_error_set(err, other->rc, "rank %d: %s", rank, other->text);
 	}
 	if (w->timeout_s > 0 && passed > w->timeout_s * GAP_SHARE)
 		passed = w->timeout_s * GAP_SHARE;
@@ -96,14 +94,12 @@ static int blame_silent(const struct gf_watch *w, struct gf_text *t)
 	int rank, silent = 0, ranks = w->comm->ranks;
 
 	for (rank = 0; rank < ranks; rank++)
-		silent += rank != w->comm->rank &&
-			  !gf_liveness_heard(w->liveness, rank);
+		silent += rank != w->comm->rank && !gf_liveness_heard(w->liveness, rank);
 	if (!silent)
 		return 0;
 	gf_text_addf(t, silent > 1 ? "ranks" : "rank");
 	for (rank = 0, ranks = 0; ranks < silent && ranks < LISTED; rank++)
-		if (rank != w->comm->rank &&
-		    !gf_liveness_heard(w->liveness, rank))
+		if (rank != w->comm->rank && !gf_liveness_heard(w->liveness, rank))
 			gf_text_addf(t, "%s %d", ranks++ ? "," : "", rank);
 	if (silent > LISTED)
 		gf_text_addf(t, " and %d more", silent - LISTED);
@@ -112,8 +108,7 @@ static int blame_silent(const struct gf_watch *w, struct gf_text *t)
 	return silent;
 }
 
-static int compare_standing(const struct gf_standing *a,
-			    const struct gf_standing *b)
+static int compare_standing(const struct gf_standing *a, const struct gf_standing *b)
 {
 	if (a->calls != b->calls)
 		return a->calls < b->calls ? -1 : 1;
@@ -124,8 +119,8 @@ static int compare_standing(const struct gf_standing *a,
 	return 0;
 }
 
-/* The rank that lags furthest after this one; -1: none does. Among equals, a
- * rank that waits for itself comes before one that waits for the network. */
+/* The rank that lags furthest after this one; -1: none does. Among equals, a rank that waits for
+ * itself comes before one that waits for the network. */
 static int last_of_all(const struct gf_watch *w, uint64_t message)
 {
 	struct gf_standing least = w->self;
@@ -148,35 +143,29 @@ static int last_of_all(const struct gf_watch *w, uint64_t message)
 	return found;
 }
 
-static void blame_late(const struct gf_watch *w, uint64_t message,
-		       struct gf_text *t)
+static void blame_late(const struct gf_watch *w, uint64_t message, struct gf_text *t)
 {
 	int rank = last_of_all(w, message);
 	const struct gf_standing *other;
 
 	if (rank < 0) {
-		gf_text_addf(t, "all ranks answer and have come as far: the "
-				"network stands still, or needs longer");
+		gf_text_addf(t, "all ranks answer and have come as far: the network stands still, "
+				"or needs longer");
 		return;
 	}
 	other = gf_liveness_heard(w->liveness, rank);
 	if (w->self.phase == GF_PHASE_CALL && other->calls < w->self.calls)
-		gf_text_addf(t,
-			     "rank %d has not come to it, it is in step "
-			     "%" PRIu64,
-			     rank, other->step);
-	else if (other->step < w->self.step)
-		gf_text_addf(t, "rank %d is still in step %" PRIu64, rank,
+		gf_text_addf(t, "rank %d has not come to it, it is in step %" PRIu64, rank,
 			     other->step);
+	else if (other->step < w->self.step)
+		gf_text_addf(t, "rank %d is still in step %" PRIu64, rank, other->step);
 	else if (other->phase == GF_PHASE_NETWORK)
 		gf_text_addf(t,
-			     "rank %d is still at earlier messages, "
-			     "message %" PRIu64 " has not begun there",
+			     "rank %d is still at earlier messages, message %" PRIu64
+			     " has not begun there",
 			     rank, other->started);
 	else
-		gf_text_addf(t,
-			     "rank %d has not made its gradients of "
-			     "message %" PRIu64 " yet",
+		gf_text_addf(t, "rank %d has not made its gradients of message %" PRIu64 " yet",
 			     rank, other->started);
 }
 
@@ -187,8 +176,7 @@ static int ask(struct gf_watch *w, struct gf_error *err)
 	return gf_liveness_ask(w->liveness, &w->self, err);
 }
 
-int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
-		   struct gf_error *err)
+int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message, struct gf_error *err)
 {
 	struct gf_text t = {0};
 	int rc;
@@ -215,8 +203,8 @@ void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why)
 {
 	w->self.phase = GF_PHASE_FAILED;
 	w->self.rc = rc;
-	snprintf(w->self.text, sizeof(w->self.text), "%.*s",
-		 (int)sizeof(w->self.text) - 1, why->text);
+	snprintf(w->self.text, sizeof(w->self.text), "%.*s", (int)sizeof(w->self.text) - 1,
+		 why->text);
 	w->comm->broken = true;
 	/* A rank that cannot be told will find out by itself. */
 	(void)gf_liveness_tell(w->liveness, &w->self, NULL);
@@ -231,18 +219,15 @@ void gf_watch_ask(struct gf_watch *w)
 bool gf_watch_missing(const struct gf_watch *w, bool *missing)
 {
 	struct gf_comm *c = w->comm;
-	const double limit_s =
-		w->timeout_s > 0 && w->timeout_s / 2 < GF_TIMEOUT_WATCH_S
-			? w->timeout_s / 2
-			: GF_TIMEOUT_WATCH_S;
+	const double limit_s = w->timeout_s > 0 && w->timeout_s / 2 < GF_TIMEOUT_WATCH_S
+				       ? w->timeout_s / 2
+				       : GF_TIMEOUT_WATCH_S;
 	bool open = false;
 	int rank;
 
 	for (rank = 0; rank < c->ranks; rank++) {
-		missing[rank] = rank != c->rank &&
-				!gf_liveness_heard(w->liveness, rank);
-		open |= missing[rank] &&
-			!(c->ops->is_gone && c->ops->is_gone(c, rank));
+		missing[rank] = rank != c->rank && !gf_liveness_heard(w->liveness, rank);
+		open |= missing[rank] && !(c->ops->is_gone && c->ops->is_gone(c, rank));
 	}
 	return !open || gf_clock_s() - w->asked_s >= limit_s;
 }

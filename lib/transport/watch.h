@@ -10,19 +10,18 @@
 #include "transport/comm.h"
 
 /*
- * Finds out which ranks are still alive, and how far each has come. In a ring a
- * rank waits for its neighbour, which is more often another victim than the
- * culprit. So a rank that has waited long asks all ranks. Each rank answers
- * from the thread that owns its communicator, as long as that thread runs. A
- * rank that gives up tells the other ranks, which then need not ask.
+ * Finds out which ranks are still alive, and how far each has come. In a ring a rank waits for its
+ * neighbour, which is more often another victim than the culprit. So a rank that has waited long
+ * asks all ranks. Each rank answers from the thread that owns its communicator, as long as that
+ * thread runs. A rank that gives up tells the other ranks, which then need not ask.
  *
- * Questions and answers are notes of fixed size on a channel of their own.
- * Neither sending nor receiving ever waits.
+ * Questions and answers are notes of fixed size on a channel of their own. Neither sending nor
+ * receiving ever waits.
  */
 enum gf_phase {
 	GF_PHASE_IDLE,     /* between steps */
-	GF_PHASE_GRADIENT, /* the next message waits for this rank's own
-			    * gradients, none is under way */
+	GF_PHASE_GRADIENT, /* the next message waits for this rank's own gradients, none is under
+			    * way */
 	GF_PHASE_NETWORK,  /* messages are under way */
 	GF_PHASE_CALL,     /* in something that all ranks do together */
 	GF_PHASE_FAILED,   /* has given up */
@@ -44,35 +43,29 @@ struct gf_liveness *gf_liveness_new(struct gf_comm *comm);
 /* Notes on their way are abandoned. NULL is allowed. */
 void gf_liveness_free(struct gf_liveness *l);
 
-/* Answers the questions that have come and takes in the answers; cheap, to be
- * called every millisecond or so. An error is the transport's. */
-int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self,
-		     struct gf_error *err);
+/* Answers the questions that have come and takes in the answers; cheap, to be called every
+ * millisecond or so. An error is the transport's. */
+int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err);
 /* Asks every other rank; older answers no longer count. */
-int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self,
-		    struct gf_error *err);
+int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err);
 /* Tells every other rank unasked. */
-int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self,
-		     struct gf_error *err);
+int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err);
 /* Is a note of this rank's still on its way? */
 bool gf_liveness_pending(const struct gf_liveness *l);
-/* The standing that a rank has sent, as an answer or unasked, since it was last
- * asked; NULL: none. Borrowed until the next poll. */
-const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l,
-					    int rank);
+/* The standing that a rank has sent, as an answer or unasked, since it was last asked; NULL: none.
+ * Borrowed until the next poll. */
+const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l, int rank);
 /* The lowest rank that said it has given up; -1: none. */
 int gf_liveness_failed(const struct gf_liveness *l);
 
 /*
- * The watchdog of a communication thread. The watchdog counts the time in which
- * nothing moves. After half of the timeout it asks all ranks how far they have
- * come. At the end of the timeout it names the rank to blame: a rank that does
- * not answer, or the rank that has come least far. Time in which this process
- * itself was stopped does not count.
+ * The watchdog of a communication thread. The watchdog counts the time in which nothing moves.
+ * After half of the timeout it asks all ranks how far they have come. At the end of the timeout it
+ * names the rank to blame: a rank that does not answer, or the rank that has come least far. Time
+ * in which this process itself was stopped does not count.
  *
- * While the watchdog lives it is the communicator's on_wait, so that blocking
- * calls are watched as well. One that begins while another lives takes over
- * until it is released.
+ * While the watchdog lives it is the communicator's on_wait, so that blocking calls are watched as
+ * well. One that begins while another lives takes over until it is released.
  */
 struct gf_watch {
 	struct gf_comm *comm;                           /* borrowed */
@@ -91,29 +84,25 @@ struct gf_watch {
 void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s);
 void gf_watch_release(struct gf_watch *w);
 
-/* Begins to watch: the next look is due in a moment. The rank has just met the
- * others, and need not answer before it waits. */
+/* Begins to watch: the next look is due in a moment. The rank has just met the others, and need not
+ * answer before it waits. */
 void gf_watch_begin(struct gf_watch *w);
-/* Due now and then: answers other ranks. *passed_s is the time since the last
- * look, or 0 if that was a moment ago. Fails with another rank's reason if that
- * rank has given up, or with the transport's. */
+/* Due now and then: answers other ranks. *passed_s is the time since the last look, or 0 if that
+ * was a moment ago. Fails with another rank's reason if that rank has given up, or with the
+ * transport's. */
 int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err);
-/* Nothing has moved for stuck_s. Returns 0, or -ETIMEDOUT and the rank to
- * blame. A late rank is one that has not started `message`, which is ignored in
- * GF_PHASE_CALL. */
-int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
-		   struct gf_error *err);
+/* Nothing has moved for stuck_s. Returns 0, or -ETIMEDOUT and the rank to blame. A late rank is one
+ * that has not started `message`, which is ignored in GF_PHASE_CALL. */
+int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message, struct gf_error *err);
 /* Tells the other ranks that this rank gives up, and why. */
 void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why);
-/* After that: asks the other ranks whether they are there, unless they have
- * been asked. */
+/* After that: asks the other ranks whether they are there, unless they have been asked. */
 void gf_watch_ask(struct gf_watch *w);
-/* Fills in, per rank, whether it is missing: it has neither answered nor said
- * that it gives up. Returns true once no more is to be expected: the rest
- * cannot answer, or had the time to. */
+/* Fills in, per rank, whether it is missing: it has neither answered nor said that it gives up.
+ * Returns true once no more is to be expected: the rest cannot answer, or had the time to. */
 bool gf_watch_missing(const struct gf_watch *w, bool *missing);
-/* For a rank without a communication thread: gives up, and stays for a moment
- * until the others have taken the news. */
+/* For a rank without a communication thread: gives up, and stays for a moment until the others have
+ * taken the news. */
 void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why);
 
 #endif

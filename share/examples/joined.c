@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are plain processes: they find each other in a folder that all of
- * them see, or at host:port, where rank 0 listens. No mpirun, no MPI call.
+ * Ranks that are plain processes: they find each other in a folder that all of them see, or at
+ * host:port, where rank 0 listens. No mpirun, no MPI call.
  *
  *	cc joined.c $(pkg-config --cflags --libs gradflow) -o joined
  *	for r in 0 1 2; do ./joined /shared/job-1 $r 3 & done; wait

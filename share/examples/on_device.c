@@ -20,8 +20,7 @@ static const struct gradflow_tensor tensors[] = {
 };
 
 /* Rank r's gradients are r + step; the host looks at the last mean. */
-static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads,
-		 float *host)
+static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads, float *host)
 {
 	const struct gradflow_gradient made[] = {
 		{0, grads, COUNT / 4, GRADFLOW_F32},
@@ -32,14 +31,12 @@ static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads,
 	for (int step = 1; rc == 0 && step <= 10; step++) {
 		for (size_t i = 0; i < COUNT; i++)
 			host[i] = (float)(rank + step);
-		cudaMemcpyAsync(grads, host, COUNT * sizeof(*host),
-				cudaMemcpyHostToDevice, stream);
+		cudaMemcpyAsync(grads, host, COUNT * sizeof(*host), cudaMemcpyHostToDevice, stream);
 		rc = gradflow_post_gradients(x, made, 2);
 		if (rc == 0)
 			rc = gradflow_wait(x, GRADFLOW_ALL);
 		/* an optimiser's kernels would follow here, on the stream */
-		cudaMemcpyAsync(host, grads, COUNT * sizeof(*host),
-				cudaMemcpyDeviceToHost, stream);
+		cudaMemcpyAsync(host, grads, COUNT * sizeof(*host), cudaMemcpyDeviceToHost, stream);
 		cudaStreamSynchronize(stream);
 	}
 	return rc;

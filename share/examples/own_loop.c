@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program with its own loop and its own optimiser: a line is fitted to points
- * by SGD with momentum on the mean gradient. Each rank has other points.
+ * A program with its own loop and its own optimiser: a line is fitted to points by SGD with
+ * momentum on the mean gradient. Each rank has other points.
  *
  *	cc own_loop.c $(pkg-config --cflags --libs gradflow) -o own_loop
  *	mpirun -np 4 ./own_loop [PLAN]
@@ -37,8 +37,7 @@ static int fit(struct gradflow_exchange *x, float *w)
 	for (int step = 0; rc == 0 && step < 200; step++) {
 		backward(gradflow_exchange_rank(x), w, grads);
 		for (size_t i = 0; rc == 0 && i < TENSORS; i++) {
-			struct gradflow_gradient made = {i, &grads[i], 1,
-							 GRADFLOW_F32};
+			struct gradflow_gradient made = {i, &grads[i], 1, GRADFLOW_F32};
 
 			rc = gradflow_post_gradients(x, &made, 1);
 		}

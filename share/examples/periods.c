@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DiLoCo between ranks on slow links: each fits a line to points of its own by
- * SGD, and every H steps the mean of how far the ranks have come is a gradient
- * for an outer step with Nesterov's momentum. RATE 1 and MOMENTUM 0 are local
- * SGD. An exchange takes changes of parameters as it takes gradients.
+ * DiLoCo between ranks on slow links: each fits a line to points of its own by SGD, and every H
+ * steps the mean of how far the ranks have come is a gradient for an outer step with Nesterov's
+ * momentum. RATE 1 and MOMENTUM 0 are local SGD. An exchange takes changes of parameters as it
+ * takes gradients.
  *
  *	cc periods.c $(pkg-config --cflags --libs gradflow) -o periods
  *	mpirun -np 4 ./periods [PLAN]
@@ -38,8 +38,7 @@ static void step(int rank, float *x)
 }
 
 /* Moves the parameters w that all ranks share, by what became of them. */
-static int outer_step(struct gradflow_exchange *exchange, const float *x,
-		      float *w, float *velocity)
+static int outer_step(struct gradflow_exchange *exchange, const float *x, float *w, float *velocity)
 {
 	float change[TENSORS];
 	struct gradflow_gradient made[TENSORS];
@@ -47,8 +46,7 @@ static int outer_step(struct gradflow_exchange *exchange, const float *x,
 
 	for (size_t i = 0; i < TENSORS; i++) {
 		change[i] = w[i] - x[i];
-		made[i] = (struct gradflow_gradient){i, &change[i], 1,
-						     GRADFLOW_F32};
+		made[i] = (struct gradflow_gradient){i, &change[i], 1, GRADFLOW_F32};
 	}
 	rc = gradflow_post_gradients(exchange, made, TENSORS);
 	if (rc == 0)
@@ -82,8 +80,8 @@ int main(int argc, char **argv)
 	if (rc < 0)
 		fprintf(stderr, "periods: %s\n", gradflow_error());
 	else if (gradflow_exchange_rank(exchange) == 0)
-		printf("y = %.3f x + %.3f after %d exchanges\n", w[SLOPE],
-		       w[OFFSET], (int)gradflow_exchange_steps(exchange));
+		printf("y = %.3f x + %.3f after %d exchanges\n", w[SLOPE], w[OFFSET],
+		       (int)gradflow_exchange_steps(exchange));
 	gradflow_exchange_close(exchange);
 	return rc < 0;
 }

@@ -227,8 +227,8 @@ def densenet201(n):
 
 
 # Inception-v4 (Szegedy et al. 2017): blocks of branches. A branch is a list of convolutions
-# (filters, kernel, stride, pad), after POOL or not; HALVE pools alone; a FORK ends in a 1 x 3
-# and a 3 x 1 convolution side by side.
+# (filters, kernel, stride, pad), after POOL or not; HALVE pools alone; a FORK ends in a 1 x 3 and a
+# 3 x 1 convolution side by side.
 
 POOL, HALVE, FORK = "pool", "halve", "fork"
 
@@ -318,8 +318,8 @@ def bert_base(n):
     x = n.dropout(x, "bert.embeddings.dropout", 0.1)
     for i in range(12):
         x = layer(x, f"bert.encoder.layer.{i}")
-    # The masked words come last: their scores are the model's output. The pair of sentences
-    # is scored from position 0.
+    # The masked words come last: their scores are the model's output. The pair of sentences is
+    # scored from position 0.
     y = n.add("select", x, "bert.pooler.first", position=0)
     y = n.fc(y, "bert.pooler.dense", width)
     y = n.add("tanh", y, "bert.pooler.tanh")

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * convergence_report DIR LOG...: what gf-train logged, as a table on standard
- * output and, for pictures, as DIR/MODEL-RANKS.csv. A log's name is
- * MODEL.RANKS.METHOD.SEED.jsonl; the runs of one method that differ in the seed
- * alone are one row, and one curve: the mean over the seeds, with the lowest
- * and the highest. Methods stand in the order in which they are first named,
- * and the first one of a model is what the others are compared with.
+ * convergence_report DIR LOG...: what gf-train logged, as a table on standard output and, for
+ * pictures, as DIR/MODEL-RANKS.csv. A log's name is MODEL.RANKS.METHOD.SEED.jsonl; the runs of one
+ * method that differ in the seed alone are one row, and one curve: the mean over the seeds, with
+ * the lowest and the highest. Methods stand in the order in which they are first named, and the
+ * first one of a model is what the others are compared with.
  */
 #include <errno.h>
 #include <math.h>
@@ -48,8 +47,8 @@ struct report {
 /* --- reading -------------------------------------------------------------- */
 
 /* The bytes that all ranks sent in the epochs before a test add up. */
-static int read_point(const struct gf_json *root, const char *path,
-		      struct run *run, struct gf_error *err)
+static int read_point(const struct gf_json *root, const char *path, struct run *run,
+		      struct gf_error *err)
 {
 	struct gf_json_at at;
 	char *part = NULL;
@@ -61,8 +60,7 @@ static int read_point(const struct gf_json *root, const char *path,
 		return rc;
 	rc = gf_json_string(&at, "part", &part, err);
 	if (!rc && strcmp(part, "train") == 0)
-		rc = gf_json_size(&at, "sent_bytes", 0, SIZE_MAX / 2, &sent,
-				  err);
+		rc = gf_json_size(&at, "sent_bytes", 0, SIZE_MAX / 2, &sent, err);
 	if (!rc)
 		run->sent_bytes += (double)sent;
 	if (!rc && strcmp(part, "test") == 0) {
@@ -70,13 +68,11 @@ static int read_point(const struct gf_json *root, const char *path,
 		if (!rc)
 			rc = gf_json_real(&at, "loss", 0, 1e300, &p.loss, err);
 		if (!rc)
-			rc = gf_json_real(&at, "accuracy", 0, 1, &p.accuracy,
-					  err);
+			rc = gf_json_real(&at, "accuracy", 0, 1, &p.accuracy, err);
 		p.step = (double)step;
 		p.sent_bytes = run->sent_bytes;
 		if (!rc)
-			*gf_array_push(&run->points, &run->count,
-				       &run->capacity) = p;
+			*gf_array_push(&run->points, &run->count, &run->capacity) = p;
 	}
 	gf_json_leave(&at);
 	free(part);
@@ -102,16 +98,15 @@ static int read_log(const char *path, struct run *run, struct gf_error *err)
 	return rc;
 }
 
-static struct method *find(struct report *r, const char *model,
-			   const char *ranks, const char *name)
+static struct method *find(struct report *r, const char *model, const char *ranks, const char *name)
 {
 	struct method *m;
 	size_t i;
 
 	for (i = 0; i < r->nmethods; i++) {
 		m = &r->methods[i];
-		if (strcmp(m->model, model) == 0 &&
-		    strcmp(m->ranks, ranks) == 0 && strcmp(m->name, name) == 0)
+		if (strcmp(m->model, model) == 0 && strcmp(m->ranks, ranks) == 0 &&
+		    strcmp(m->name, name) == 0)
 			return m;
 	}
 	m = gf_array_push(&r->methods, &r->nmethods, &r->capacity);
@@ -132,15 +127,11 @@ static int add_log(struct report *r, const char *path, struct gf_error *err)
 
 	if (!method || !rest)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a log named "
-				  "MODEL.RANKS.METHOD.SEED.jsonl",
-				  path);
+				  "%s: want a log named MODEL.RANKS.METHOD.SEED.jsonl", path);
 	else {
 		m = find(r, model, ranks, method);
 		rc = m->nruns == MAX_SEEDS
-			     ? gf_error_set(err, -EINVAL,
-					    "%s: want at most %d seeds, got "
-					    "more",
+			     ? gf_error_set(err, -EINVAL, "%s: want at most %d seeds, got more",
 					    path, MAX_SEEDS)
 			     : read_log(path, &m->runs[m->nruns], err);
 		if (!rc && m->runs[m->nruns].count)
@@ -204,13 +195,11 @@ static size_t last_point(const struct method *m)
 }
 
 /* The first method of the same model and ranks. */
-static const struct method *peer_of(const struct report *r,
-				    const struct method *m)
+static const struct method *peer_of(const struct report *r, const struct method *m)
 {
 	const struct method *p = r->methods;
 
-	while (strcmp(p->model, m->model) != 0 ||
-	       strcmp(p->ranks, m->ranks) != 0)
+	while (strcmp(p->model, m->model) != 0 || strcmp(p->ranks, m->ranks) != 0)
 		p++;
 	return p;
 }
@@ -219,32 +208,25 @@ static void print_table(const struct report *r)
 {
 	size_t i;
 
-	printf("%-12s %5s  %-16s %5s  %8s %15s %8s  %7s %10s\n", "model",
-	       "ranks", "method", "seeds", "accuracy", "lowest..highest",
-	       "to dense", "loss", "MiB sent");
+	printf("%-12s %5s  %-16s %5s  %8s %15s %8s  %7s %10s\n", "model", "ranks", "method",
+	       "seeds", "accuracy", "lowest..highest", "to dense", "loss", "MiB sent");
 	for (i = 0; i < r->nmethods; i++) {
 		const struct method *m = &r->methods[i];
 		const struct method *peer = peer_of(r, m);
 		struct spread accuracy;
 
 		if (!m->nruns) {
-			printf("%-12s %5s  %-16s  no result\n", m->model,
-			       m->ranks, m->name);
+			printf("%-12s %5s  %-16s  no result\n", m->model, m->ranks, m->name);
 			continue;
 		}
 		accuracy = over_seeds(m, last_point(m), accuracy_of);
-		printf("%-12s %5s  %-16s %5zu  %6.2f %%  %6.2f..%6.2f",
-		       m->model, m->ranks, m->name, m->nruns,
-		       100 * accuracy.mean, 100 * accuracy.low,
-		       100 * accuracy.high);
+		printf("%-12s %5s  %-16s %5zu  %6.2f %%  %6.2f..%6.2f", m->model, m->ranks, m->name,
+		       m->nruns, 100 * accuracy.mean, 100 * accuracy.low, 100 * accuracy.high);
 		if (peer->nruns)
 			printf(" %+8.2f",
 			       100 * (accuracy.mean -
-				      over_seeds(peer, last_point(peer),
-						 accuracy_of)
-					      .mean));
-		printf("  %7.4f %10.2f\n",
-		       over_seeds(m, last_point(m), loss_of).mean,
+				      over_seeds(peer, last_point(peer), accuracy_of).mean));
+		printf("  %7.4f %10.2f\n", over_seeds(m, last_point(m), loss_of).mean,
 		       over_seeds(m, last_point(m), sent_of).mean / 0x1p20);
 	}
 }
@@ -259,22 +241,19 @@ static void add_spread(struct gf_text *csv, struct spread s)
 }
 
 /* The methods of one model and number of ranks. */
-static int write_curves(const struct report *r, const struct method *first,
-			const char *folder, struct gf_error *err)
+static int write_curves(const struct report *r, const struct method *first, const char *folder,
+			struct gf_error *err)
 {
-	char *path = gf_xasprintf("%s/%s-%s.csv", folder, first->model,
-				  first->ranks);
+	char *path = gf_xasprintf("%s/%s-%s.csv", folder, first->model, first->ranks);
 	struct gf_text csv = {0};
 	const struct method *m;
 	size_t k;
 	int rc;
 
-	gf_text_addf(&csv, "method,step,sent_bytes,accuracy,accuracy_low,"
-			   "accuracy_high,loss,loss_low,loss_high\n");
+	gf_text_addf(&csv, "method,step,sent_bytes,accuracy,accuracy_low,accuracy_high,loss,loss_"
+			   "low,loss_high\n");
 	for (m = r->methods; m < r->methods + r->nmethods; m++)
-		for (k = 0;
-		     m->nruns && peer_of(r, m) == first && k < m->runs[0].count;
-		     k++) {
+		for (k = 0; m->nruns && peer_of(r, m) == first && k < m->runs[0].count; k++) {
 			gf_plot_label(&csv, m->name);
 			gf_plot_cell(&csv, over_seeds(m, k, step_of).mean);
 			gf_plot_cell(&csv, over_seeds(m, k, sent_of).mean);
@@ -288,8 +267,7 @@ static int write_curves(const struct report *r, const struct method *first,
 	return rc;
 }
 
-static int write_all(const struct report *r, const char *folder,
-		     struct gf_error *err)
+static int write_all(const struct report *r, const char *folder, struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;

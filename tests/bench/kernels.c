@@ -11,14 +11,13 @@
 #include "gf_kernels.h"
 
 /*
- * kernels [NTH_ELEMENT]: every kernel of every set, on arrays far larger than
- * the caches, as a share of what a plain copy moves in the same run (STREAM's
- * way to count: bytes read and written, without what a write first reads).
- * Copies are taken between all others, so that a machine that is slow for a
- * while is slow for both; of each the best of its rounds counts.
+ * kernels [NTH_ELEMENT]: every kernel of every set, on arrays far larger than the caches, as a
+ * share of what a plain copy moves in the same run (STREAM's way to count: bytes read and written,
+ * without what a write first reads). Copies are taken between all others, so that a machine that is
+ * slow for a while is slow for both; of each the best of its rounds counts.
  *
- * Below that exact top-k against qsort and, if the path of a library with
- * nth_element.cc is given, against C++'s nth_element.
+ * Below that exact top-k against qsort and, if the path of a library with nth_element.cc is given,
+ * against C++'s nth_element.
  */
 #define COUNT     ((size_t)25 << 20)
 #define ROUNDS    5
@@ -151,8 +150,7 @@ static void q8_decode(const struct gf_kernels *k)
 /* The residual taken up by the same pass that selects. */
 static void topk_add(const struct gf_kernels *k)
 {
-	const struct gf_topk t = {
-		y, x, COUNT, (size_t)(COUNT * DENSITY), index_of, scratch};
+	const struct gf_topk t = {y, x, COUNT, (size_t)(COUNT * DENSITY), index_of, scratch};
 
 	k->topk_f32(&t);
 }
@@ -169,8 +167,7 @@ static void scatter_add(const struct gf_kernels *k)
 
 static void topk(const struct gf_kernels *k)
 {
-	const struct gf_topk t = {
-		x, NULL, COUNT, (size_t)(COUNT * DENSITY), index_of, scratch};
+	const struct gf_topk t = {x, NULL, COUNT, (size_t)(COUNT * DENSITY), index_of, scratch};
 
 	k->topk_f32(&t);
 }
@@ -242,8 +239,7 @@ static const char *const sets[] = {"ref", "avx2", "avx512"};
 
 static double copy_s = 1e9, kernel_s[NKERNELS][NSETS];
 
-static double seconds(void (*run)(const struct gf_kernels *k),
-		      const struct gf_kernels *k)
+static double seconds(void (*run)(const struct gf_kernels *k), const struct gf_kernels *k)
 {
 	double start = gf_clock_s();
 
@@ -269,8 +265,7 @@ static void print_kernels(void)
 {
 	double copied = COUNT * 8 / copy_s;
 
-	printf("copy: %.2f GB/s, %zu values; shares of it\n%-18s", copied / 1e9,
-	       COUNT, "");
+	printf("copy: %.2f GB/s, %zu values; shares of it\n%-18s", copied / 1e9, COUNT, "");
 	for (size_t s = 0; s < NSETS; s++)
 		printf("%10s", sets[s]);
 	putchar('\n');
@@ -284,9 +279,7 @@ static void print_kernels(void)
 			else if (kernels[i].kind == WAITS)
 				printf("%7.2f ms", 1e3 * took);
 			else
-				printf("%9.0f%%", 100 * COUNT *
-							  kernels[i].bytes /
-							  took / copied);
+				printf("%9.0f%%", 100 * COUNT * kernels[i].bytes / took / copied);
 		}
 		putchar('\n');
 	}
@@ -301,8 +294,7 @@ static int larger_first(const void *a, const void *b)
 	return (p < q) - (p > q);
 }
 
-typedef void nth_element_fn(uint32_t *index, const float *values, size_t n,
-			    size_t k);
+typedef void nth_element_fn(uint32_t *index, const float *values, size_t n, size_t k);
 
 static nth_element_fn *load_nth_element(const char *path)
 {
@@ -325,17 +317,15 @@ static void compare_topk(nth_element_fn *nth_element)
 		keep_best(&topk_s, seconds(topk, gf_kernels()));
 		start = gf_clock_s();
 		if (nth_element)
-			nth_element(scratch, x, COUNT,
-				    (size_t)(COUNT * DENSITY));
+			nth_element(scratch, x, COUNT, (size_t)(COUNT * DENSITY));
 		keep_best(&nth_s, gf_clock_s() - start);
 	}
 	memcpy(y, x, COUNT * sizeof(*x));
 	sort_s = gf_clock_s();
 	qsort(y, COUNT, sizeof(*y), larger_first);
 	sort_s = gf_clock_s() - sort_s;
-	printf("\nthe largest %g of %zu values: %.4f s; qsort takes %.0f times "
-	       "as long, ",
-	       DENSITY, COUNT, topk_s, sort_s / topk_s);
+	printf("\nthe largest %g of %zu values: %.4f s; qsort takes %.0f times as long, ", DENSITY,
+	       COUNT, topk_s, sort_s / topk_s);
 	if (nth_element)
 		printf("nth_element %.1f times\n", nth_s / topk_s);
 	else

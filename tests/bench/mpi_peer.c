@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The all-reduce of an MPI library alone, for libraries that cannot share a
- * process with gradflow's MPI: compiled by the library's own wrapper, run in
- * turns with the other contestants (run.sh contestants).
+ * The all-reduce of an MPI library alone, for libraries that cannot share a process with gradflow's
+ * MPI: compiled by the library's own wrapper, run in turns with the other contestants (run.sh
+ * contestants).
  *
  *	mpi_peer LABEL REPEATS BYTES...
  *
- * Rank 0 prints "LABEL BYTES SECONDS", the median over the repeats of the
- * slowest rank's time, in place, after repeats that do not count.
+ * Rank 0 prints "LABEL BYTES SECONDS", the median over the repeats of the slowest rank's time, in
+ * place, after repeats that do not count.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -28,8 +28,7 @@ static double once(float *data, int count)
 	memset(data, 0, (size_t)count * sizeof(*data));
 	MPI_Barrier(MPI_COMM_WORLD);
 	mine = MPI_Wtime();
-	MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_SUM,
-		      MPI_COMM_WORLD);
+	MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	mine = MPI_Wtime() - mine;
 	MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 	return most;

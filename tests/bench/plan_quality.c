@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How good the planner's plans are, and how long they take: for every profile
- * named, on 1 to 4 lanes, what `optimal` finds beside a search that takes a
- * hundred times as long, and beside the lower bound.
+ * How good the planner's plans are, and how long they take: for every profile named, on 1 to 4
+ * lanes, what `optimal` finds beside a search that takes a hundred times as long, and beside the
+ * lower bound.
  *
  *	plan_quality PROFILE...		(of a model and a network)
  *
- * The long search is the beam at its full width with fine cuts, and then ten
- * times as many random changes. On one lane `optimal` is exact, or, where
- * messages and backward slow each other, nearly so.
+ * The long search is the beam at its full width with fine cuts, and then ten times as many random
+ * changes. On one lane `optimal` is exact, or, where messages and backward slow each other, nearly
+ * so.
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,8 +36,7 @@ static double cpu_s(void)
 }
 
 /* What the long search finds from this draft on; or the draft's time. */
-static double long_search_s(const struct gf_workbench *w,
-			    const struct gf_draft *d, int lanes)
+static double long_search_s(const struct gf_workbench *w, const struct gf_draft *d, int lanes)
 {
 	struct gf_draft found = {.lanes = lanes}, own = *d;
 	struct gf_sim_result result = {0};
@@ -70,12 +69,10 @@ static void print_row(const struct gf_workbench *w, const char *name, int lanes)
 	gf_draft_make(&d, w, &gf_policy_optimal, lanes);
 	took_s = cpu_s() - begun_s;
 	bound_s = gf_workbench_bound_s(w, lanes);
-	printf("%-16s %7zu  %5d  %7.2f  %8zu  %9.4g  %5.1f", name, w->ntensors,
-	       lanes, took_s, d.nsends, d.iteration_s,
-	       100 * (d.iteration_s / bound_s - 1));
+	printf("%-16s %7zu  %5d  %7.2f  %8zu  %9.4g  %5.1f", name, w->ntensors, lanes, took_s,
+	       d.nsends, d.iteration_s, 100 * (d.iteration_s / bound_s - 1));
 	if (lanes > 1 && w->ntensors <= LARGE)
-		printf("  %8.3f",
-		       100 * (d.iteration_s / long_search_s(w, &d, lanes) - 1));
+		printf("  %8.3f", 100 * (d.iteration_s / long_search_s(w, &d, lanes) - 1));
 	printf("\n");
 	fflush(stdout);
 	gf_draft_release(&d);
@@ -111,9 +108,8 @@ int main(int argc, char **argv)
 	struct gf_error err = {""};
 	int i;
 
-	printf("%-16s %7s  %5s  %7s  %8s  %9s  %5s  %8s\n", "model", "tensors",
-	       "lanes", "seconds", "messages", "iteration", "bound",
-	       "searched");
+	printf("%-16s %7s  %5s  %7s  %8s  %9s  %5s  %8s\n", "model", "tensors", "lanes", "seconds",
+	       "messages", "iteration", "bound", "searched");
 	for (i = 1; i < argc; i++)
 		if (measure(argv[i], &err) < 0) {
 			fprintf(stderr, "plan_quality: %s\n", err.text);

@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Preloaded, a machine without NVIDIA's driver and libraries: opening one
- * fails, and $GF_HIDDEN_LOG gets a line. */
-static const char *const hidden[] = {"libcuda.so",   "libnvidia-ml.so",
-				     "libnccl.so",   "libcudnn",
-				     "libcublas.so", "libcublasLt.so"};
+/* Preloaded, a machine without NVIDIA's driver and libraries: opening one fails, and $GF_HIDDEN_LOG
+ * gets a line. */
+static const char *const hidden[] = {"libcuda.so", "libnvidia-ml.so", "libnccl.so",
+				     "libcudnn",   "libcublas.so",    "libcublasLt.so"};
 
 extern char *getenv(const char *name);
 
@@ -34,8 +33,7 @@ static const char *hide(const char *file)
 
 void *dlopen(const char *file, int flags)
 {
-	void *(*real)(const char *, int) =
-		(void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+	void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 
 	return real(file ? hide(file) : NULL, flags);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program with an optimiser of its own on libgradflow's exchange. It includes
- * nothing of gradflow but gradflow.h.
+ * A program with an optimiser of its own on libgradflow's exchange. It includes nothing of gradflow
+ * but gradflow.h.
  *
  *	caller [-j PLACE RANK RANKS] means PLAN		exact means
  *	caller [-j ...] save PLAN DIR	so many steps, a set in the middle
@@ -55,8 +55,7 @@ static float *const data[TENSORS] = {c, b, a};
 
 static int post(struct gradflow_exchange *x, size_t i)
 {
-	const struct gradflow_gradient g = {i, data[i], counts[i],
-					    GRADFLOW_F32};
+	const struct gradflow_gradient g = {i, data[i], counts[i], GRADFLOW_F32};
 
 	return gradflow_post_gradients(x, &g, 1);
 }
@@ -109,8 +108,7 @@ static int try_step(struct gradflow_exchange *x, size_t step)
 	fill(rank, step);
 	for (n = 0; n < TENSORS && rc == 0; n++) {
 		i = (n + (size_t)rank) % TENSORS;
-		all[n] = (struct gradflow_gradient){i, data[i], counts[i],
-						    GRADFLOW_F32};
+		all[n] = (struct gradflow_gradient){i, data[i], counts[i], GRADFLOW_F32};
 		if (step % 2)
 			rc = post(x, i);
 	}
@@ -128,8 +126,8 @@ static void exact_step(struct gradflow_exchange *x, size_t step)
 	need(try_step(x, step));
 	for (i = 0; i < TENSORS; i++)
 		for (k = 0; k < counts[i]; k++)
-			check(data[i][k] == mean * (float)(i + k % 16 + step),
-			      "a mean", data[i][k]);
+			check(data[i][k] == mean * (float)(i + k % 16 + step), "a mean",
+			      data[i][k]);
 }
 
 static void means(void)
@@ -139,8 +137,7 @@ static void means(void)
 
 	for (s = 1; s <= 4; s++)
 		exact_step(x, s);
-	check(gradflow_exchange_steps(x) == 4, "steps, want 4",
-	      (double)gradflow_exchange_steps(x));
+	check(gradflow_exchange_steps(x) == 4, "steps, want 4", (double)gradflow_exchange_steps(x));
 	gradflow_exchange_close(x);
 }
 
@@ -193,9 +190,8 @@ static void carry(const char *folder)
 	struct gradflow_exchange *x = begin();
 
 	need(gradflow_exchange_load(x, folder));
-	printf("rank %d of %d: step %d, carried %.6g, holds %.6g\n",
-	       gradflow_exchange_rank(x), gradflow_exchange_ranks(x),
-	       (int)gradflow_exchange_steps(x), gradflow_carried(x),
+	printf("rank %d of %d: step %d, carried %.6g, holds %.6g\n", gradflow_exchange_rank(x),
+	       gradflow_exchange_ranks(x), (int)gradflow_exchange_steps(x), gradflow_carried(x),
 	       held_back(x));
 	need(try_step(x, gradflow_exchange_steps(x) + 1));
 	gradflow_exchange_close(x);
@@ -218,8 +214,7 @@ static void two(void)
 	need(post(y, 2));
 	need(gradflow_flush(y));
 	need(gradflow_wait(y, GRADFLOW_ALL));
-	check(a[3] == (float)(2 * (gradflow_exchange_ranks(x) + 1) * 6),
-	      "a mean", a[3]);
+	check(a[3] == (float)(2 * (gradflow_exchange_ranks(x) + 1) * 6), "a mean", a[3]);
 	need(gradflow_flush(x));
 	need(gradflow_wait(x, GRADFLOW_ALL));
 	exact_step(y, 2);
@@ -258,8 +253,8 @@ static void meet_again(void)
 	options.meet = place;
 }
 
-/* After a failure: the others become the ranks of the next exchange, which meet
- * at a place of its own. Closes x. */
+/* After a failure: the others become the ranks of the next exchange, which meet at a place of its
+ * own. Closes x. */
 static void leave_missing(struct gradflow_exchange *x)
 {
 	int missing[8], n = gradflow_exchange_missing(x, missing, 8), i;
@@ -268,8 +263,8 @@ static void leave_missing(struct gradflow_exchange *x)
 	need(n);
 	check(n <= 8, "ranks that are missing", n);
 	for (i = 0; i < n; i++) {
-		fprintf(stderr, "caller: rank %d on %s is missing\n",
-			missing[i], gradflow_exchange_host(x, missing[i]));
+		fprintf(stderr, "caller: rank %d on %s is missing\n", missing[i],
+			gradflow_exchange_host(x, missing[i]));
 		options.rank -= missing[i] < rank;
 	}
 	options.ranks -= n;
@@ -349,8 +344,8 @@ static void resume(const char *folder, const char *next)
 	need(gradflow_exchange_load(x, folder));
 	s = gradflow_exchange_steps(x);
 	if (options.rank == 0)
-		printf("%d ranks from step %d: carried %.6g, ", options.ranks,
-		       (int)s, gradflow_carried(x));
+		printf("%d ranks from step %d: carried %.6g, ", options.ranks, (int)s,
+		       gradflow_carried(x));
 	for (last = s + 9; s < last; s++) {
 		need(try_step(x, s + 1));
 		all = all * 0.5 + sum();
@@ -402,8 +397,7 @@ static int gather(void *ctx, const void *send, size_t size_bytes, void *recv)
 	FILE *f;
 	int r, tries;
 
-	snprintf(name, sizeof(name), "%s/%d.%d", (char *)ctx, round,
-		 options.rank);
+	snprintf(name, sizeof(name), "%s/%d.%d", (char *)ctx, round, options.rank);
 	snprintf(temporary, sizeof(temporary), "%s.tmp", name);
 	f = fopen(temporary, "w");
 	if (!f || fwrite(send, 1, size_bytes, f) != size_bytes || fclose(f) ||
@@ -416,8 +410,7 @@ static int gather(void *ctx, const void *send, size_t size_bytes, void *recv)
 				return -110;
 			usleep(10000);
 		}
-		if (fread((char *)recv + (size_t)r * size_bytes, 1, size_bytes,
-			  f) != size_bytes)
+		if (fread((char *)recv + (size_t)r * size_bytes, 1, size_bytes, f) != size_bytes)
 			return -5;
 		fclose(f);
 	}
@@ -444,9 +437,8 @@ static int by_size(const void *p, const void *q)
 
 enum { MANY = 100, STEPS = 200, COUNT = 8192, GAP = 16 };
 
-/* Tensors that lie so far apart are posted so many at a time. A line: the
- * median of microseconds per tensor, what 90 % of them stay below, milliseconds
- * per step, and bytes copied in a step. */
+/* Tensors that lie so far apart are posted so many at a time. A line: the median of microseconds
+ * per tensor, what 90 % of them stay below, milliseconds per step, and bytes copied in a step. */
 static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 {
 	static float memory[MANY * (COUNT + GAP)];
@@ -457,8 +449,8 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 	double began;
 
 	for (i = 0; i < MANY; i++)
-		all[i] = (struct gradflow_gradient){
-			i, memory + i * (COUNT + gap), COUNT, GRADFLOW_F32};
+		all[i] = (struct gradflow_gradient){i, memory + i * (COUNT + gap), COUNT,
+						    GRADFLOW_F32};
 	for (s = 0; s < STEPS; s++) {
 		steps[s] = now_s();
 		for (i = 0; i < MANY; i += batch) {
@@ -474,16 +466,13 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 	qsort(took, n, sizeof(*took), by_size);
 	qsort(steps, STEPS, sizeof(*steps), by_size);
 	if (gradflow_exchange_rank(x) == 0)
-		printf("%s %zu %.3f %.3f %.3f %llu\n",
-		       gap ? "apart" : "one-piece", batch, took[n / 2] * 1e6,
-		       took[n * 9 / 10] * 1e6, steps[STEPS / 2] * 1e3,
-		       (unsigned long long)((gradflow_copied_bytes(x) -
-					     before) /
-					    STEPS));
+		printf("%s %zu %.3f %.3f %.3f %llu\n", gap ? "apart" : "one-piece", batch,
+		       took[n / 2] * 1e6, took[n * 9 / 10] * 1e6, steps[STEPS / 2] * 1e3,
+		       (unsigned long long)((gradflow_copied_bytes(x) - before) / STEPS));
 }
 
-/* 50 messages of 64 KiB, of two tensors each, which lie in one piece of memory
- * or apart, and are posted one by one or ten at a time. */
+/* 50 messages of 64 KiB, of two tensors each, which lie in one piece of memory or apart, and are
+ * posted one by one or ten at a time. */
 static void time_posts(void)
 {
 	struct gradflow_tensor tensors[MANY];

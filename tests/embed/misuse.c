@@ -33,8 +33,7 @@ static void check(int holds, const char *what)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "misuse: %s; the last error is: %s\n", what,
-		gradflow_error());
+	fprintf(stderr, "misuse: %s; the last error is: %s\n", what, gradflow_error());
 	exit(1);
 }
 
@@ -46,8 +45,8 @@ static void refused(int rc, int want, const char *text)
 /* --- two threads, and two processes ---------------------------------------
  */
 
-/* Rank 1 keeps rank 0's thread in its step, until rank 0 has tried, which a
- * file in the folder of the run says. */
+/* Rank 1 keeps rank 0's thread in its step, until rank 0 has tried, which a file in the folder of
+ * the run says. */
 #define TRIED "tried"
 
 static void *finish_step(void *x)
@@ -76,8 +75,7 @@ static void two_threads(struct gradflow_exchange *x)
 	while (rc != -EBUSY && !rank && gradflow_exchange_steps(x) == 1);
 	if (!rank)
 		refused(rc, -EBUSY,
-			"gradflow_drop: another thread is in gradflow_wait: "
-			"one at a time");
+			"gradflow_drop: another thread is in gradflow_wait: one at a time");
 	if (!rank)
 		check(close(creat(TRIED, 0600)) == 0, "a file");
 	pthread_join(thread, NULL);
@@ -92,8 +90,7 @@ static void child(struct gradflow_exchange *x)
 		const int rc = gradflow_flush(x);
 
 		gradflow_exchange_close(x);
-		_exit(rc == -EINVAL && strstr(gradflow_error(), "forked") ? 0
-									  : 1);
+		_exit(rc == -EINVAL && strstr(gradflow_error(), "forked") ? 0 : 1);
 	}
 	check(waitpid(pid, &status, 0) == pid && !status, "a forked child");
 }
@@ -118,8 +115,7 @@ static void threads(void)
 
 static void nothing(void)
 {
-	struct gradflow_exchange_options o = {.size = sizeof(o),
-					      .tensor_size = sizeof(one)};
+	struct gradflow_exchange_options o = {.size = sizeof(o), .tensor_size = sizeof(one)};
 	struct gradflow_exchange *x = (void *)&o;
 	struct gradflow_array array;
 	int rank;
@@ -129,42 +125,32 @@ static void nothing(void)
 	refused(gradflow_flush(NULL), -EINVAL, "gradflow_flush: want an open");
 	refused(gradflow_test(NULL, 0), -EINVAL, "gradflow_test: want an");
 	refused(gradflow_wait(NULL, 0), -EINVAL, "gradflow_wait: want an open");
-	refused(gradflow_on_done(NULL, NULL, NULL), -EINVAL,
-		"gradflow_on_done");
+	refused(gradflow_on_done(NULL, NULL, NULL), -EINVAL, "gradflow_on_done");
 	refused(gradflow_drop(NULL), -EINVAL, "gradflow_drop: want an open");
 	refused(gradflow_rescale(NULL, 1), -EINVAL, "gradflow_rescale: want");
 	refused(gradflow_exchange_save(NULL, "x"), -EINVAL, "_save: want an");
 	refused(gradflow_exchange_load(NULL, "x"), -EINVAL, "_load: want an");
 	refused(gradflow_exchange_state(NULL, 0, &array), -EINVAL, "_state: ");
 	refused(gradflow_exchange_restored(NULL, 0), -EINVAL, "_restored: ");
-	refused(gradflow_exchange_missing(NULL, &rank, 1), -EINVAL,
-		"_missing:");
+	refused(gradflow_exchange_missing(NULL, &rank, 1), -EINVAL, "_missing:");
 	refused(gradflow_exchange_check("{}", 0), -EINVAL, "plan_text");
 	check(gradflow_exchange_check(NULL, 1) == 0, "no plan at all");
-	check(gradflow_exchange_rank(NULL) < 0 &&
-		      gradflow_exchange_ranks(NULL) < 0 &&
-		      gradflow_exchange_local_rank(NULL) < 0 &&
-		      !gradflow_exchange_ways(NULL) &&
-		      !gradflow_exchange_host(NULL, 0) &&
-		      !gradflow_exchange_messages(NULL) &&
+	check(gradflow_exchange_rank(NULL) < 0 && gradflow_exchange_ranks(NULL) < 0 &&
+		      gradflow_exchange_local_rank(NULL) < 0 && !gradflow_exchange_ways(NULL) &&
+		      !gradflow_exchange_host(NULL, 0) && !gradflow_exchange_messages(NULL) &&
 		      gradflow_exchange_message(NULL, 0) == SIZE_MAX &&
-		      !gradflow_exchange_steps(NULL) &&
-		      !gradflow_exchange_sent_bytes(NULL) &&
-		      !gradflow_copied_bytes(NULL) &&
-		      gradflow_carried(NULL) == 0,
+		      !gradflow_exchange_steps(NULL) && !gradflow_exchange_sent_bytes(NULL) &&
+		      !gradflow_copied_bytes(NULL) && gradflow_carried(NULL) == 0,
 	      "queries of no exchange");
 	gradflow_exchange_close(NULL);
 	refused(gradflow_exchange_open(&one, 1, &o, NULL), -EINVAL,
 		"gradflow_exchange_open: want a place for the exchange");
-	refused(gradflow_exchange_open(&one, 1, NULL, &x), -EINVAL,
-		"options: want their size");
+	refused(gradflow_exchange_open(&one, 1, NULL, &x), -EINVAL, "options: want their size");
 	o.size -= sizeof(size_t);
-	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL,
-		"options: want their size");
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL, "options: want their size");
 	o.size = sizeof(o);
 	o.tensor_size -= sizeof(size_t);
-	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL,
-		"tensor_size: want their size");
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL, "tensor_size: want their size");
 	check(!x, "no exchange");
 }
 
@@ -212,14 +198,11 @@ static void signals(char **where)
 	struct gradflow_exchange *x;
 	int s;
 
-	check(!sigaction(SIGALRM, &act, NULL) &&
-		      !setitimer(ITIMER_REAL, &often, NULL),
-	      "a timer");
+	check(!sigaction(SIGALRM, &act, NULL) && !setitimer(ITIMER_REAL, &often, NULL), "a timer");
 	x = join(where);
 	for (s = 0; s < 300; s++) {
 		check(mean_of(x) == 0, "a step");
-		check(data[7] == (float)(gradflow_exchange_ranks(x) - 1),
-		      "a mean");
+		check(data[7] == (float)(gradflow_exchange_ranks(x) - 1), "a mean");
 	}
 	check(alarms > 0, "signals");
 	gradflow_exchange_close(x);
@@ -246,8 +229,7 @@ static void alone(char **where)
 	struct gradflow_exchange *x;
 	double begun_s = now_s();
 
-	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL,
-		"join_s: want 0 or more, got -1");
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL, "join_s: want 0 or more, got -1");
 	o.join_s = 1.5;
 	refused(gradflow_exchange_open(&one, 1, &o, &x), -ETIMEDOUT, "rank");
 	begun_s = now_s() - begun_s;
@@ -272,10 +254,8 @@ static void leaves(char **where)
 		return;
 	}
 	check(mean_of(x) == 0, "the step that rank 1 has left");
-	check(mean_of(x) < 0 && strstr(gradflow_error(), "rank 1"),
-	      "a step without rank 1");
-	check(gradflow_exchange_missing(x, &missing, 1) == 1 && missing == 1,
-	      "rank 1 is missing");
+	check(mean_of(x) < 0 && strstr(gradflow_error(), "rank 1"), "a step without rank 1");
+	check(gradflow_exchange_missing(x, &missing, 1) == 1 && missing == 1, "rank 1 is missing");
 	gradflow_exchange_close(x);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preloaded before libibverbs: the devices that GF_FAKE_VERBS describes, a word
- * for each port, as "mlx5_0:4,2,active,infiniband mlx5_0:...". The numbers are
- * the codes of the speed of a lane and of the width. A device by the name
- * "broken" cannot be opened.
+ * Preloaded before libibverbs: the devices that GF_FAKE_VERBS describes, a word for each port, as
+ * "mlx5_0:4,2,active,infiniband mlx5_0:...". The numbers are the codes of the speed of a lane and
+ * of the width. A device by the name "broken" cannot be opened.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -47,8 +46,8 @@ struct ibv_device **ibv_get_device_list(int *count)
 		struct ibv_port_attr *port;
 		struct fake *f;
 
-		if (sscanf(word, "%31[^:]:%u,%u,%15[^,],%15s", name, &speed,
-			   &width, state, link) != 5)
+		if (sscanf(word, "%31[^:]:%u,%u,%15[^,],%15s", name, &speed, &width, state, link) !=
+		    5)
 			continue;
 		f = named(name);
 		if (!f->nports)
@@ -56,11 +55,9 @@ struct ibv_device **ibv_get_device_list(int *count)
 		port = &f->ports[f->nports++];
 		port->active_speed = (uint8_t)speed;
 		port->active_width = (uint8_t)width;
-		port->state = strcmp(state, "active") ? IBV_PORT_DOWN
-						      : IBV_PORT_ACTIVE;
-		port->link_layer = strcmp(link, "ethernet")
-					   ? IBV_LINK_LAYER_INFINIBAND
-					   : IBV_LINK_LAYER_ETHERNET;
+		port->state = strcmp(state, "active") ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+		port->link_layer = strcmp(link, "ethernet") ? IBV_LINK_LAYER_INFINIBAND
+							    : IBV_LINK_LAYER_ETHERNET;
 	}
 	free(text);
 	return list;
@@ -95,8 +92,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
-int ibv_query_port(struct ibv_context *context, uint8_t port,
-		   struct _compat_ibv_port_attr *attr)
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	struct fake *f = (struct fake *)context->device;
 

@@ -84,15 +84,12 @@ void *malloc(size_t size)
 
 void *calloc(size_t count, size_t size)
 {
-	return fails(__builtin_return_address(0)) ? NULL
-						  : __libc_calloc(count, size);
+	return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *old, size_t size)
 {
-	return size && fails(__builtin_return_address(0))
-		       ? NULL
-		       : __libc_realloc(old, size);
+	return size && fails(__builtin_return_address(0)) ? NULL : __libc_realloc(old, size);
 }
 
 void *reallocarray(void *old, size_t count, size_t size)
@@ -108,16 +105,12 @@ void *reallocarray(void *old, size_t count, size_t size)
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-	return fails(__builtin_return_address(0))
-		       ? NULL
-		       : __libc_memalign(alignment, size);
+	return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **to, size_t alignment, size_t size)
 {
-	void *p = fails(__builtin_return_address(0))
-			  ? NULL
-			  : __libc_memalign(alignment, size);
+	void *p = fails(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
 
 	if (p)
 		*to = p;

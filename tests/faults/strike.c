@@ -48,8 +48,8 @@ static void read_strike(void)
 
 	strike.read = true;
 	if (!text ||
-	    sscanf(text, "%63[^:]:%d:%7[^:]:%d", strike.function, &strike.at,
-		   strike.action, &only) < 3 ||
+	    sscanf(text, "%63[^:]:%d:%7[^:]:%d", strike.function, &strike.at, strike.action,
+		   &only) < 3 ||
 	    (only >= 0 && (!rank || atoi(rank) != only)))
 		strike.function[0] = '\0';
 }
@@ -59,8 +59,7 @@ static bool strikes(const char *function)
 {
 	if (!strike.read)
 		read_strike();
-	if (strcmp(function, strike.function) != 0 ||
-	    atomic_fetch_add(&calls, 1) + 1 != strike.at)
+	if (strcmp(function, strike.function) != 0 || atomic_fetch_add(&calls, 1) + 1 != strike.at)
 		return false;
 	if (strcmp(strike.action, "full") == 0) {
 		errno = ENOSPC;
@@ -73,68 +72,58 @@ static bool strikes(const char *function)
 }
 
 /* A function that is counted, and then does what it does. */
-#define COUNTED(result, name, parameters, arguments)                           \
-	EXPORT result name parameters                                          \
-	{                                                                      \
-		static result(*next) parameters;                               \
-                                                                               \
-		if (!next)                                                     \
-			*(void **)&next = dlsym(RTLD_NEXT, #name);             \
-		if (strikes(#name))                                            \
-			return (result)-1;                                     \
-		return next arguments;                                         \
+#define COUNTED(result, name, parameters, arguments)                                               \
+	EXPORT result name parameters                                                              \
+	{                                                                                          \
+		static result(*next) parameters;                                                   \
+                                                                                                   \
+		if (!next)                                                                         \
+			*(void **)&next = dlsym(RTLD_NEXT, #name);                                 \
+		if (strikes(#name))                                                                \
+			return (result)-1;                                                         \
+		return next arguments;                                                             \
 	}
 
 COUNTED(int, MPI_Init_thread, (int *argc, char ***argv, int want, int *got),
 	(argc, argv, want, got))
 COUNTED(int, MPI_Comm_dup, (MPI_Comm c, MPI_Comm *to), (c, to))
-COUNTED(int, MPI_Comm_split_type,
-	(MPI_Comm c, int type, int key, MPI_Info info, MPI_Comm *to),
+COUNTED(int, MPI_Comm_split_type, (MPI_Comm c, int type, int key, MPI_Info info, MPI_Comm *to),
 	(c, type, key, info, to))
 COUNTED(int, MPI_Comm_free, (MPI_Comm * c), (c))
 COUNTED(int, MPI_Allreduce,
-	(const void *from, void *to, int n, MPI_Datatype t, MPI_Op o,
-	 MPI_Comm c),
+	(const void *from, void *to, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
 	(from, to, n, t, o, c))
 COUNTED(int, MPI_Iallgather,
-	(const void *from, int n, MPI_Datatype t, void *to, int m,
-	 MPI_Datatype u, MPI_Comm c, MPI_Request *r),
+	(const void *from, int n, MPI_Datatype t, void *to, int m, MPI_Datatype u, MPI_Comm c,
+	 MPI_Request *r),
 	(from, n, t, to, m, u, c, r))
 COUNTED(int, MPI_Iallreduce,
-	(const void *from, void *to, int n, MPI_Datatype t, MPI_Op o,
-	 MPI_Comm c, MPI_Request *r),
+	(const void *from, void *to, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r),
 	(from, to, n, t, o, c, r))
 COUNTED(int, MPI_Ibarrier, (MPI_Comm c, MPI_Request *r), (c, r))
-COUNTED(int, MPI_Ibcast,
-	(void *data, int n, MPI_Datatype t, int root, MPI_Comm c,
-	 MPI_Request *r),
+COUNTED(int, MPI_Ibcast, (void *data, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request *r),
 	(data, n, t, root, c, r))
 COUNTED(int, MPI_Isend,
-	(const void *data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c,
-	 MPI_Request *r),
+	(const void *data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r),
 	(data, n, t, to, tag, c, r))
 COUNTED(int, MPI_Irecv,
-	(void *data, int n, MPI_Datatype t, int from, int tag, MPI_Comm c,
-	 MPI_Request *r),
+	(void *data, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r),
 	(data, n, t, from, tag, c, r))
 COUNTED(int, MPI_Finalize, (void), ())
 
 #if GF_HAVE_UCX
 COUNTED(ucs_status_t, ucp_worker_create,
-	(ucp_context_h c, const ucp_worker_params_t *p, ucp_worker_h *w),
-	(c, p, w))
-COUNTED(ucs_status_t, ucp_ep_create,
-	(ucp_worker_h w, const ucp_ep_params_t *p, ucp_ep_h *e), (w, p, e))
+	(ucp_context_h c, const ucp_worker_params_t *p, ucp_worker_h *w), (c, p, w))
+COUNTED(ucs_status_t, ucp_ep_create, (ucp_worker_h w, const ucp_ep_params_t *p, ucp_ep_h *e),
+	(w, p, e))
 COUNTED(ucs_status_ptr_t, ucp_tag_send_nbx,
-	(ucp_ep_h e, const void *data, size_t n, ucp_tag_t t,
-	 const ucp_request_param_t *p),
+	(ucp_ep_h e, const void *data, size_t n, ucp_tag_t t, const ucp_request_param_t *p),
 	(e, data, n, t, p))
 COUNTED(ucs_status_ptr_t, ucp_tag_recv_nbx,
 	(ucp_worker_h w, void *data, size_t n, ucp_tag_t t, ucp_tag_t mask,
 	 const ucp_request_param_t *p),
 	(w, data, n, t, mask, p))
-COUNTED(ucs_status_ptr_t, ucp_ep_close_nbx,
-	(ucp_ep_h e, const ucp_request_param_t *p), (e, p))
+COUNTED(ucs_status_ptr_t, ucp_ep_close_nbx, (ucp_ep_h e, const ucp_request_param_t *p), (e, p))
 #endif
 
 static void ignore(int number)
@@ -145,8 +134,7 @@ static void ignore(int number)
 __attribute__((constructor)) static void start_timer(void)
 {
 	const char *text = getenv("GF_TIMER_US");
-	const struct sigaction action = {.sa_handler = ignore,
-					 .sa_flags = SA_RESTART};
+	const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
 	struct itimerval every = {{0}};
 
 	if (!text || sigaction(SIGALRM, &action, NULL))
@@ -158,7 +146,6 @@ __attribute__((constructor)) static void start_timer(void)
 COUNTED(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n))
 COUNTED(int, fsync, (int fd), (fd))
 COUNTED(int, getaddrinfo,
-	(const char *host, const char *port, const struct addrinfo *hints,
-	 struct addrinfo **list),
+	(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list),
 	(host, port, hints, list))
 COUNTED(int, rename, (const char *from, const char *to), (from, to))

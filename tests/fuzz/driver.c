@@ -4,9 +4,9 @@
  *
  *	fuzz_NAME [--seconds N] [--seed N] [FILE...]
  *
- * The kept inputs come first, as they are; then seeds and kept inputs with up
- * to three changes. The same seed tries the same inputs in the same order:
- * seconds only say when to stop. Files: these alone, as they are.
+ * The kept inputs come first, as they are; then seeds and kept inputs with up to three changes. The
+ * same seed tries the same inputs in the same order: seconds only say when to stop. Files: these
+ * alone, as they are.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -15,8 +15,7 @@
 
 static bool try_changed(const struct harness_inputs *in, struct gf_rng *rng)
 {
-	const struct harness_input *one =
-		&in->items[gf_rng_below(rng, in->count)];
+	const struct harness_input *one = &in->items[gf_rng_below(rng, in->count)];
 	size_t rounds = gf_rng_below(rng, 4);
 	struct gf_text t = {0};
 	bool accepted;
@@ -40,8 +39,7 @@ static int try_files(char **paths)
 			printf("%s\n", err.text);
 			return 1;
 		}
-		printf("%s: %s\n", *paths,
-		       harness_try(data, size) ? "accepted" : "refused");
+		printf("%s: %s\n", *paths, harness_try(data, size) ? "accepted" : "refused");
 		free(data);
 	}
 	return 0;
@@ -80,8 +78,7 @@ int main(int argc, char **argv)
 			accepted += try_changed(&in, &rng);
 		tried += 100;
 	} while (gf_clock_s() < end_s);
-	printf("%zu inputs tried, %zu accepted; %zu are kept ones\n", tried,
-	       accepted, corpus);
+	printf("%zu inputs tried, %zu accepted; %zu are kept ones\n", tried, accepted, corpus);
 	harness_release(&in);
 	return accepted > 0 ? 0 : 1;
 }

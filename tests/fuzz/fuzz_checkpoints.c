@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files of a checkpoint folder: a rank's part (safetensors), which is also
- * what --weights reads, the manifest of a set, and the folder's lock. Text is
- * tried as the last two. A manifest gets the digest that it ought to
- * have: no mutation would come upon that.
+ * The files of a checkpoint folder: a rank's part (safetensors), which is also what --weights
+ * reads, the manifest of a set, and the folder's lock. Text is tried as the last two. A manifest
+ * gets the digest that it ought to have: no mutation would come upon that.
  */
 #include <errno.h>
 
@@ -19,16 +18,13 @@
 /* A layer of 2 x 2 parameters and a bias. */
 static const struct gf_model *model_of(size_t *elems)
 {
-	static const char text[] =
-		"{\"format\": \"gf-model\", \"version\": 1, \"name\": "
-		"\"m\", \"input\": [2], \"classes\": 2, \"layers\": "
-		"[{\"name\": \"fc\", \"type\": \"fc\", \"outputs\": 2, "
-		"\"bias\": true}]}";
+	static const char text[] = "{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
+				   "\"input\": [2], \"classes\": 2, \"layers\": [{\"name\": "
+				   "\"fc\", \"type\": \"fc\", \"outputs\": 2, \"bias\": true}]}";
 	static struct gf_documents d;
 	struct gf_error err = {""};
 
-	if (!d.model &&
-	    gf_documents_add_text(&d, text, sizeof(text) - 1, "m", &err)) {
+	if (!d.model && gf_documents_add_text(&d, text, sizeof(text) - 1, "m", &err)) {
 		printf("%s\n", err.text);
 		exit(1);
 	}
@@ -68,8 +64,7 @@ static bool try_part(const char *data, size_t size)
 		const struct gf_stored_tensor *t = &s.tensors[i];
 		void *out = gf_xmalloc(t->end - t->begin + 1);
 
-		if (gf_safetensors_load(&s, t->name, t->dtype, t->count_elems,
-					out, &err))
+		if (gf_safetensors_load(&s, t->name, t->dtype, t->count_elems, out, &err))
 			harness_expect_line(&err, path);
 		free(out);
 	}
@@ -90,8 +85,7 @@ static void put_manifest(const char *data, size_t size)
 	char whole[GF_DIGEST_TEXT];
 	struct gf_text t = {0};
 
-	for (at = data;
-	     (at = memmem(at, (size_t)(end - at), key, sizeof(key) - 1));)
+	for (at = data; (at = memmem(at, (size_t)(end - at), key, sizeof(key) - 1));)
 		last = at += sizeof(key) - 1;
 	gf_text_add(&t, data, (size_t)(last - data));
 	gf_digest_text(t.data, t.length, whole);
@@ -129,8 +123,7 @@ static void ignore(void *ctx, const char *text)
 
 static void try_lock(const char *data, size_t size)
 {
-	const struct gf_checkpoint_claim claim = {.lease_s = 1e-3,
-						  .note = ignore};
+	const struct gf_checkpoint_claim claim = {.lease_s = 1e-3, .note = ignore};
 	struct gf_checkpoint_owner *o;
 	struct gf_error err = {""};
 	int rc;

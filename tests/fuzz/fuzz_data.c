@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Training data in each format that files have: IDX, plain and gzipped, CIFAR's
- * records, words and characters. An input takes the place of each file in turn,
- * beside sound ones. A set that was opened can be read to its
- * end. */
+/* Training data in each format that files have: IDX, plain and gzipped, CIFAR's records, words and
+ * characters. An input takes the place of each file in turn, beside sound ones. A set that was
+ * opened can be read to its end. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -46,8 +45,8 @@ static void make_folders(void)
 	size_t i;
 
 	for (i = 0; !made && i < GF_ARRAY_LENGTH(places); i++) {
-		char *path = gf_xasprintf("%s/%s/%s", harness_folder(),
-					  places[i].format, places[i].name);
+		char *path = gf_xasprintf("%s/%s/%s", harness_folder(), places[i].format,
+					  places[i].name);
 		char *end = path + strlen(harness_folder());
 
 		while ((end = strchr(end + 1, '/'))) {
@@ -75,11 +74,9 @@ static void read_all(const struct gf_dataset *d)
 		for (i = 0; i < d->count[part]; i++) {
 			struct gf_error err = {""};
 
-			if (gf_dataset_batch(d, (enum gf_part)part, &i, 1,
-					     values, numbers, &err))
+			if (gf_dataset_batch(d, (enum gf_part)part, &i, 1, values, numbers, &err))
 				harness_expect_line(&err, NULL);
-			else if (numbers[0] < 0 ||
-				 (size_t)numbers[0] >= d->classes)
+			else if (numbers[0] < 0 || (size_t)numbers[0] >= d->classes)
 				harness_fail("a label", "beyond the classes");
 		}
 	free(values);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Broken documents of every format through every reader: every refusal is one
- * line that names the source, and what a reader accepts is written, and reads
- * back to the same bytes. */
+/* Broken documents of every format through every reader: every refusal is one line that names the
+ * source, and what a reader accepts is written, and reads back to the same bytes. */
 #include "doc/stream.h"
 #include "harness.h"
 
@@ -51,11 +50,9 @@ static void use_network(const struct gf_network *net)
 	for (i = 0; net && i < net->nallreduce; i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(sizes); k++)
 			for (n = 1; n < 5; n++)
-				if (!(gf_contention_gamma(
-					      &net->allreduce[i].contention,
-					      sizes[k], n) >= 1))
-					harness_fail("contention",
-						     "gamma below 1");
+				if (!(gf_contention_gamma(&net->allreduce[i].contention, sizes[k],
+							  n) >= 1))
+					harness_fail("contention", "gamma below 1");
 }
 
 static void check_accepted(const struct gf_documents *d)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Broken files of other programs through every importer: measurements (CSV,
- * Kineto, nccl-tests, rows of gf-allreduce), parameters' names, slow pairs,
- * and topologies. A text that is accepted makes a document.
+ * Broken files of other programs through every importer: measurements (CSV, Kineto, nccl-tests,
+ * rows of gf-allreduce), parameters' names, slow pairs, and topologies. A text that is accepted
+ * makes a document.
  */
 #include <math.h>
 
@@ -12,8 +12,7 @@
 #include "simulator/whatif/uneven_ranks.h"
 
 /* One importer, whether it recognises the text or not. */
-static bool try_profile(const struct gf_importer *importer, const char *text,
-			size_t size)
+static bool try_profile(const struct gf_importer *importer, const char *text, size_t size)
 {
 	struct gf_import in = {
 		.file = "f",
@@ -27,8 +26,7 @@ static bool try_profile(const struct gf_importer *importer, const char *text,
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
-	int rc = gf_import_profile(&in, importer->name, &profile, &remarks,
-				   &err);
+	int rc = gf_import_profile(&in, importer->name, &profile, &remarks, &err);
 
 	if (rc)
 		harness_expect_line(&err, NULL);
@@ -39,8 +37,7 @@ static bool try_profile(const struct gf_importer *importer, const char *text,
 	return !rc;
 }
 
-static bool try_topology(const struct gf_topology_format *format,
-			 const char *text, size_t size)
+static bool try_topology(const struct gf_topology_format *format, const char *text, size_t size)
 {
 	struct gf_imported imported = {0};
 	const struct gf_topology_file in = {"f", text, size, 2, &imported};
@@ -81,8 +78,7 @@ static bool try_pairs(const char *text, size_t size)
 	struct gf_uneven u = {0};
 	struct gf_text notes = {0};
 	struct gf_error err = {""};
-	int rc = gf_uneven_read_pairs(&u, harness_put("pairs", text, size),
-				      &notes, &err);
+	int rc = gf_uneven_read_pairs(&u, harness_put("pairs", text, size), &notes, &err);
 
 	if (rc)
 		harness_expect_line(&err, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What strangers may send to a port at which ranks meet, or leave in a folder:
- * hellos to rank 0, rank 0's word, a round's bytes, files; and what comes back
- * in the rounds in which ranks show their addresses. A pair of sockets stands
- * for the network, so the place's own files are part of this one.
+ * What strangers may send to a port at which ranks meet, or leave in a folder: hellos to rank 0,
+ * rank 0's word, a round's bytes, files; and what comes back in the rounds in which ranks show
+ * their addresses. A pair of sockets stands for the network, so the place's own files are part of
+ * this one.
  */
 #include "../../lib/transport/join_port.c"
 #include "../../lib/transport/cards.c"
@@ -20,8 +20,7 @@ static int peer_of(const char *data, size_t size)
 {
 	int ends[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
-		       ends) ||
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) ||
 	    write(ends[1], data, size) != (ssize_t)size) {
 		perror("socketpair");
 		exit(1);
@@ -39,11 +38,8 @@ static void begin(struct gf_join_place *p, struct gf_port *q, int rank)
 	int i;
 
 	*q = (struct gf_port){.fds = fds, .come = come, .peers = peers};
-	*p = (struct gf_join_place){.name = name,
-				    .rank = rank,
-				    .ranks = RANKS,
-				    .timeout_s = 0,
-				    .port = q};
+	*p = (struct gf_join_place){
+		.name = name, .rank = rank, .ranks = RANKS, .timeout_s = 0, .port = q};
 	for (i = 0; i < RANKS; i++) {
 		come[i] = false;
 		fds[i] = -1;
@@ -122,23 +118,21 @@ static void address_of(int rank, char address[ADDRESS_BYTES])
 	memset(address, 'a' + rank, ADDRESS_BYTES);
 }
 
-/* The honest answer of a round, into which the input strikes: 3 bytes each, a
- * place and what is added there. */
+/* The honest answer of a round, into which the input strikes: 3 bytes each, a place and what is
+ * added there. */
 struct answer {
 	const char *data;
 	size_t size;
 	int rounds;
 };
 
-static int answer(void *ctx, const void *send, size_t size_bytes, void *recv,
-		  struct gf_error *err)
+static int answer(void *ctx, const void *send, size_t size_bytes, void *recv, struct gf_error *err)
 {
 	struct answer *a = ctx;
 	size_t i, bytes = RANKS * size_bytes, half = a->size / 2;
 	const char *from = a->data + (a->rounds ? half : 0);
 	unsigned char *all = recv;
-	struct card card = {.ranks = RANKS,
-			    .size_bytes = GF_DIGEST_BYTES + ADDRESS_BYTES};
+	struct card card = {.ranks = RANKS, .size_bytes = GF_DIGEST_BYTES + ADDRESS_BYTES};
 	char sealed[GF_DIGEST_BYTES + ADDRESS_BYTES];
 	int rank;
 
@@ -148,8 +142,7 @@ static int answer(void *ctx, const void *send, size_t size_bytes, void *recv,
 		char *address = sealed + GF_DIGEST_BYTES;
 
 		address_of(rank, address);
-		seal(&as, rank, address, ADDRESS_BYTES,
-		     (unsigned char *)sealed);
+		seal(&as, rank, address, ADDRESS_BYTES, (unsigned char *)sealed);
 		memcpy(all + (size_t)rank * size_bytes,
 		       rank == 1   ? send
 		       : a->rounds ? (void *)sealed
@@ -157,9 +150,8 @@ static int answer(void *ctx, const void *send, size_t size_bytes, void *recv,
 		       a->rounds ? sizeof(sealed) : sizeof(card));
 	}
 	for (i = 0; i + 3 <= half; i += 3)
-		all[(size_t)((unsigned char)from[i] << 8 |
-			     (unsigned char)from[i + 1]) %
-		    bytes] += (unsigned char)from[i + 2];
+		all[(size_t)((unsigned char)from[i] << 8 | (unsigned char)from[i + 1]) % bytes] +=
+			(unsigned char)from[i + 2];
 	a->rounds++;
 	return 0;
 }
@@ -167,8 +159,7 @@ static int answer(void *ctx, const void *send, size_t size_bytes, void *recv,
 static bool try_cards(const char *data, size_t size)
 {
 	struct answer a = {data, size, 0};
-	const struct gf_join join = {
-		.rank = 1, .ranks = RANKS, .allgather = answer, .ctx = &a};
+	const struct gf_join join = {.rank = 1, .ranks = RANKS, .allgather = answer, .ctx = &a};
 	struct gf_cards cards = {0};
 	struct gf_error err = {""};
 	char own[ADDRESS_BYTES];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logs through the scanner that takes labels off their lines, bytes through
- * gunzip, and both through the list of files that nothing reads. A line is
- * a part of the text, as people see it.
+ * Logs through the scanner that takes labels off their lines, bytes through gunzip, and both
+ * through the list of files that nothing reads. A line is a part of the text, as people see it.
  */
 #include "base/gunzip.h"
 #include "base/log_lines.h"

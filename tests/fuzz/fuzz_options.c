@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people type: numbers with units, levels, lists of hosts, factors, slow
- * ranks and links, places to meet. An input is one argument, and every reader
- * gets it. */
+/* What people type: numbers with units, levels, lists of hosts, factors, slow ranks and links,
+ * places to meet. An input is one argument, and every reader gets it. */
 #include <math.h>
 
 #include "base/units.h"
@@ -33,11 +32,9 @@ static int try_numbers(const char *text)
 		harness_fail("a rate of operations", "not above 0");
 	if (judge(gf_units_time(text, &real, &err), &err) && !(real >= 0))
 		harness_fail("a time", "below 0");
-	if (judge(gf_units_int(text, -5, 5, &whole, &err), &err) &&
-	    (whole < -5 || whole > 5))
+	if (judge(gf_units_int(text, -5, 5, &whole, &err), &err) && (whole < -5 || whole > 5))
 		harness_fail("a whole number", "out of its limits");
-	if (judge(gf_units_real(text, -5, 5, &real, &err), &err) &&
-	    !(fabs(real) <= 5))
+	if (judge(gf_units_real(text, -5, 5, &real, &err), &err) && !(fabs(real) <= 5))
 		harness_fail("a number", "out of its limits");
 	return accepted;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Broken profiles, topologies and plans through what gf-plan and gf-sim do with
- * them: read, pose, plan by every policy and system with axes drawn at random,
- * write, read again, predict, replay. A refusal is one line; what is planned is
- * a document that reads back to the same bytes, predicts what it says, and is
- * never slower than a policy that could have been asked for.
+ * Broken profiles, topologies and plans through what gf-plan and gf-sim do with them: read, pose,
+ * plan by every policy and system with axes drawn at random, write, read again, predict, replay. A
+ * refusal is one line; what is planned is a document that reads back to the same bytes, predicts
+ * what it says, and is never slower than a policy that could have been asked for.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,8 +14,7 @@
 #include "planner/policies/policies.h"
 #include "simulator/replay/replay_plan.h"
 
-/* The largest models and the most ranks that are planned; the rest is only
- * read. */
+/* The largest models and the most ranks that are planned; the rest is only read. */
 #define TENSORS_MOST 24
 #define RANKS_MOST   64
 
@@ -30,8 +28,7 @@ static const char *pick(struct gf_rng *rng, const char *const *names, size_t n)
 static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 {
 	/* what an option does not take is refused, and leaves it open */
-	static const char *const texts[] = {"1e-12", "0.001",  "0.5",    "1",
-					    "4",     "100000", "0.2,0.1"};
+	static const char *const texts[] = {"1e-12", "0.001", "0.5", "1", "4", "100000", "0.2,0.1"};
 	size_t nselections = 0, i;
 
 	gf_axes_init(a);
@@ -42,9 +39,8 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 	a->selection = (int)gf_rng_below(rng, nselections + 1) - 1;
 	for (i = 0; i < a->noptions; i++)
 		if (gf_rng_below(rng, 24) == 0)
-			gf_axis_option_store(
-				pick(rng, texts, GF_ARRAY_LENGTH(texts)),
-				&a->options[i], NULL);
+			gf_axis_option_store(pick(rng, texts, GF_ARRAY_LENGTH(texts)),
+					     &a->options[i], NULL);
 	if (gf_rng_below(rng, 3) == 0)
 		a->period = (int)gf_rng_below(rng, 5);
 	if (a->period > 0 && gf_rng_below(rng, 2))
@@ -61,12 +57,11 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 
 static void draw_request(struct gf_request *r, struct gf_rng *rng)
 {
-	static const char *const policies[] = {
-		NULL,        "auto",    "sequential", "single",  "wfbp",
-		"threshold", "mg-wfbp", "asc-wfbp",   "optimal", "dear"};
-	static const char *const systems[] = {
-		NULL,    NULL,       "auto",        "gradientflow",
-		"gtopk", "asc-wfbp", "blueconnect", "pipe-sgd"};
+	static const char *const policies[] = {NULL,      "auto",      "sequential", "single",
+					       "wfbp",    "threshold", "mg-wfbp",    "asc-wfbp",
+					       "optimal", "dear"};
+	static const char *const systems[] = {NULL,    NULL,       "auto",        "gradientflow",
+					      "gtopk", "asc-wfbp", "blueconnect", "pipe-sgd"};
 	static const char *const some[] = {"f32", "f16", NULL};
 	static const char *const lossy[] = {"q8", NULL};
 
@@ -156,17 +151,13 @@ static void expect_best(const struct gf_request *r, const struct gf_plan *best)
 		if (gf_request_plan(&asked, &p, &notes, NULL) == 0) {
 			if (p.predicted && best->predicted &&
 			    best->predicted->iteration_s >
-				    p.predicted->iteration_s *
-					    (1 + tolerance)) {
+				    p.predicted->iteration_s * (1 + tolerance)) {
 				char *text = gf_plan_write(best);
 
-				printf("%s: %.17g s, by %s: %.17g s\n",
-				       best->policy,
-				       best->predicted->iteration_s,
-				       gf_policies[i]->name,
+				printf("%s: %.17g s, by %s: %.17g s\n", best->policy,
+				       best->predicted->iteration_s, gf_policies[i]->name,
 				       p.predicted->iteration_s);
-				harness_fail("slower than a policy by name",
-					     text);
+				harness_fail("slower than a policy by name", text);
 			}
 			gf_plan_release(&p);
 		}
@@ -187,8 +178,7 @@ static int use(const struct gf_documents *d, struct gf_rng *rng)
 	draw_axes(&axes, rng);
 	r.axes = &axes;
 	gf_request_documents(&r, d);
-	if ((r.model && r.model->ntensors > TENSORS_MOST) ||
-	    r.fabric.ranks > RANKS_MOST) {
+	if ((r.model && r.model->ntensors > TENSORS_MOST) || r.fabric.ranks > RANKS_MOST) {
 		gf_axes_release(&axes);
 		return 0;
 	}

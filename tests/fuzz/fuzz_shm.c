@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared memory that another process of the host has written: the queue's
- * entries, and the places of segments. Inputs are the bytes of entries. */
+/* Shared memory that another process of the host has written: the queue's entries, and the places
+ * of segments. Inputs are the bytes of entries. */
 #include <errno.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -10,9 +10,8 @@
 
 #define HEAD_BYTES offsetof(struct gf_shm_entry, bytes)
 
-static int refuse(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		  size_t size_bytes, struct gf_comm_request **request,
-		  struct gf_error *err)
+static int refuse(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		  struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)data, (void)size_bytes;
 	(void)request;

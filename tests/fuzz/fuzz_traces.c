@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chrome traces of runs, as gf-plan --refine and gf-report
- * read them, beside a plan that they may be of. */
+/* Chrome traces of runs, as gf-plan --refine and gf-report read them, beside a plan that they may
+ * be of. */
 #include "doc/stream.h"
 #include "harness.h"
 #include "imports/report/stragglers.h"
@@ -15,8 +15,7 @@ static const struct gf_plan *plan_of(void)
 
 	if (d.plan)
 		return d.plan;
-	path = gf_xasprintf("%s/tests/data/valid/plan-six.json",
-			    source ? source : ".");
+	path = gf_xasprintf("%s/tests/data/valid/plan-six.json", source ? source : ".");
 	if (gf_documents_add(&d, path, &err)) {
 		printf("%s\n", err.text);
 		exit(1);

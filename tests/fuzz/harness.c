@@ -29,14 +29,13 @@ void harness_expect_line(const struct gf_error *err, const char *begins)
 	if (!err->text[0] || strchr(err->text, '\n'))
 		harness_fail("a refusal that is not one line", err->text);
 	if (begins && strncmp(err->text, begins, strlen(begins)) != 0)
-		harness_fail("a refusal that does not name its source",
-			     err->text);
+		harness_fail("a refusal that does not name its source", err->text);
 }
 
 /* --- files ---------------------------------------------------------------- */
 
-/* In memory where that can be: ext4 writes a file that replaces another to the
- * disk at once, which takes longer than most inputs. */
+/* In memory where that can be: ext4 writes a file that replaces another to the disk at once, which
+ * takes longer than most inputs. */
 static char folder[] = "/dev/shm/gf-fuzz.XXXXXX";
 
 static void remove_folder(void)
@@ -92,8 +91,7 @@ static void load_file(struct harness_inputs *in, const char *path)
 	}
 	rewind(f);
 	/* large ones would only make the run slower */
-	if ((size_t)size <=
-	    (harness.most_bytes ? harness.most_bytes : MOST_BYTES)) {
+	if ((size_t)size <= (harness.most_bytes ? harness.most_bytes : MOST_BYTES)) {
 		one = gf_array_push(&in->items, &in->count, &in->capacity);
 		one->data = gf_xcalloc(1, (size_t)size + 1);
 		one->size = fread(one->data, 1, (size_t)size, f);
@@ -116,8 +114,7 @@ static void load(struct harness_inputs *in, const char *files)
 	free(pattern);
 }
 
-void harness_load(const char *program, struct harness_inputs *in,
-		  size_t *corpus)
+void harness_load(const char *program, struct harness_inputs *in, size_t *corpus)
 {
 	const char *name = strrchr(program, '/');
 	char *files;
@@ -205,13 +202,11 @@ static const char *const tokens[] = {
 };
 
 static const uint64_t numbers[] = {
-	0,          1,          2,         0x7f,       0x80,    0xff,
-	0x100,      0x7fff,     0x8000,    0xffff,     0x10000, 0x7fffffff,
-	0x80000000, UINT32_MAX, INT64_MAX, UINT64_MAX,
+	0,      1,      2,       0x7f,       0x80,       0xff,       0x100,     0x7fff,
+	0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, UINT32_MAX, INT64_MAX, UINT64_MAX,
 };
 
-static void splice(struct gf_text *t, size_t at, size_t removed,
-		   const char *added, size_t length)
+static void splice(struct gf_text *t, size_t at, size_t removed, const char *added, size_t length)
 {
 	struct gf_text out = {0};
 
@@ -222,10 +217,9 @@ static void splice(struct gf_text *t, size_t at, size_t removed,
 	*t = out;
 }
 
-/* The value after the next ": " or ", " or "[" from a random place on:
- * replacing whole values reaches deeper than breaking the syntax. */
-static void replace_value(struct gf_text *t, struct gf_rng *rng,
-			  const char *token)
+/* The value after the next ": " or ", " or "[" from a random place on: replacing whole values
+ * reaches deeper than breaking the syntax. */
+static void replace_value(struct gf_text *t, struct gf_rng *rng, const char *token)
 {
 	size_t at = gf_rng_below(rng, t->length), end;
 
@@ -247,18 +241,15 @@ static void replace_number(struct gf_text *t, struct gf_rng *rng)
 		return;
 	at = gf_rng_below(rng, t->length - bytes + 1);
 	for (i = 0; i < bytes; i++)
-		t->data[at + (big ? bytes - 1 - i : i)] =
-			(char)(number >> 8 * i);
+		t->data[at + (big ? bytes - 1 - i : i)] = (char)(number >> 8 * i);
 }
 
-void harness_mutate(struct gf_text *t, const struct harness_inputs *in,
-		    struct gf_rng *rng)
+void harness_mutate(struct gf_text *t, const struct harness_inputs *in, struct gf_rng *rng)
 {
 	const char *token = tokens[gf_rng_below(rng, GF_ARRAY_LENGTH(tokens))];
 	size_t at = gf_rng_below(rng, t->length + 1);
 	size_t rest = t->length - at, length;
-	const struct harness_input *other =
-		&in->items[gf_rng_below(rng, in->count)];
+	const struct harness_input *other = &in->items[gf_rng_below(rng, in->count)];
 
 	switch (gf_rng_below(rng, 13)) {
 	case 0: /* cut off */
@@ -276,8 +267,7 @@ void harness_mutate(struct gf_text *t, const struct harness_inputs *in,
 		if (!other->size)
 			break;
 		length = gf_rng_below(rng, other->size);
-		splice(t, at, 0, other->data + length,
-		       gf_rng_below(rng, other->size - length + 1));
+		splice(t, at, 0, other->data + length, gf_rng_below(rng, other->size - length + 1));
 		break;
 	case 4: /* a token in between */
 		splice(t, at, 0, token, strlen(token));

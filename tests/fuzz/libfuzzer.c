@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs a fuzz target under libFuzzer, which brings its own main. Half of the
- * changes are those of harness.c, which know what a value of a document is. */
+/* Runs a fuzz target under libFuzzer, which brings its own main. Half of the changes are those of
+ * harness.c, which know what a value of a document is. */
 #include <stdint.h>
 
 #include "harness.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
-			       unsigned int seed);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
 static struct harness_inputs inputs;
@@ -35,8 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /* One in 16 begins anew with a seed: libFuzzer knows of the corpus alone. */
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
-			       unsigned int seed)
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed)
 {
 	struct gf_text t = {0};
 	struct gf_rng rng;

@@ -15,14 +15,13 @@
 
 #include "gf_gpu_nn_kernels.h"
 
-#define TRY(call)                                                              \
-	do {                                                                   \
-		cudaError_t status_ = (call);                                  \
-		if (status_ != cudaSuccess) {                                  \
-			printf("%s: %s\n", #call,                              \
-			       cudaGetErrorString(status_));                   \
-			exit(1);                                               \
-		}                                                              \
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		cudaError_t status_ = (call);                                                      \
+		if (status_ != cudaSuccess) {                                                      \
+			printf("%s: %s\n", #call, cudaGetErrorString(status_));                    \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 #define ROUNDS  20
@@ -71,13 +70,12 @@ double median_s(const std::function<void()> &run)
 	return ms[ROUNDS / 2] * 1e-3;
 }
 
-void report_beside(const char *name, double bytes, double rate,
-		   const std::function<void()> &run)
+void report_beside(const char *name, double bytes, double rate, const std::function<void()> &run)
 {
 	const double seconds = median_s(run);
 
-	printf("%-22s %9.3f ms %8.0f GB/s %6.1f %%\n", name, seconds * 1e3,
-	       bytes / seconds / 1e9, 100 * bytes / seconds / rate);
+	printf("%-22s %9.3f ms %8.0f GB/s %6.1f %%\n", name, seconds * 1e3, bytes / seconds / 1e9,
+	       100 * bytes / seconds / rate);
 }
 
 void report(const char *name, double bytes, const std::function<void()> &run)
@@ -89,8 +87,7 @@ void report(const char *name, double bytes, const std::function<void()> &run)
 double copied_per_s(float *to, const float *from, size_t count)
 {
 	return 8.0 * (double)count / median_s([&] {
-		       TRY(cudaMemcpyAsync(to, from, 4 * count,
-					   cudaMemcpyDeviceToDevice, stream));
+		       TRY(cudaMemcpyAsync(to, from, 4 * count, cudaMemcpyDeviceToDevice, stream));
 	       });
 }
 
@@ -110,8 +107,7 @@ __global__ void draw(float *x, size_t n, uint32_t seed)
 	}
 }
 
-__global__ void keys_of(const float *x, uint32_t *key, uint32_t *index,
-			size_t n)
+__global__ void keys_of(const float *x, uint32_t *key, uint32_t *index, size_t n)
 {
 	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
 	     i += (size_t)gridDim.x * blockDim.x) {
@@ -136,67 +132,48 @@ void streaming(const arrays &a)
 	double *squares = room<double>(gf_gpu_clip_work_bytes(a.n) / 8);
 
 	report("add", 12 * n, [&] { gpu->add_f32(s(), a.z, a.x, a.n); });
-	report("scale", 8 * n,
-	       [&] { gpu->scale_f32(s(), .5f, a.x, a.z, a.n); });
-	report("sgd", 20 * n,
-	       [&] { gpu->sgd_f32(s(), &step, NULL, a.x, a.y, a.z, a.n); });
+	report("scale", 8 * n, [&] { gpu->scale_f32(s(), .5f, a.x, a.z, a.n); });
+	report("sgd", 20 * n, [&] { gpu->sgd_f32(s(), &step, NULL, a.x, a.y, a.z, a.n); });
 	report("clip", 4 * n, [&] {
 		const struct gf_gpu_clip o = {.5, 1, squares};
 
 		gpu->clip_f32(s(), &o, a.x, a.n, (float *)a.flag);
 	});
-	report("nonfinite", 4 * n,
-	       [&] { gpu->nonfinite_f32(s(), a.x, a.flag, a.n); });
-	report("chunk norms", 4 * n, [&] {
-		gpu->chunk_norms_f32(s(), a.x, NULL, a.n, CHUNK, norms);
-	});
+	report("nonfinite", 4 * n, [&] { gpu->nonfinite_f32(s(), a.x, a.flag, a.n); });
+	report("chunk norms", 4 * n,
+	       [&] { gpu->chunk_norms_f32(s(), a.x, NULL, a.n, CHUNK, norms); });
 	report("chunk norms, adding", 12 * n,
 	       [&] { gpu->chunk_norms_f32(s(), a.z, a.x, a.n, CHUNK, norms); });
-	report("f16 encode", 6 * n, [&] {
-		gpu->codecs[GF_CODEC_F16].encode(s(), a.h, a.x, a.n, 0);
-	});
-	report("f16 decode", 6 * n, [&] {
-		gpu->codecs[GF_CODEC_F16].decode(s(), a.z, a.h, a.n, 0);
-	});
-	report("f16 decode, adding", 10 * n, [&] {
-		gpu->codecs[GF_CODEC_F16].decode_add(s(), a.z, a.h, a.n, 0);
-	});
-	report("bf16 encode", 6 * n, [&] {
-		gpu->codecs[GF_CODEC_BF16].encode(s(), a.h, a.x, a.n, 0);
-	});
-	report("bf16 decode, adding", 10 * n, [&] {
-		gpu->codecs[GF_CODEC_BF16].decode_add(s(), a.z, a.h, a.n, 0);
-	});
-	report("trunc16 encode", 6 * n, [&] {
-		gpu->codecs[GF_CODEC_TRUNC16].encode(s(), a.h, a.x, a.n, 0);
-	});
-	report("q8 encode", 5 * n, [&] {
-		gpu->codecs[GF_CODEC_Q8].encode(s(), a.q, a.x, a.n, 1024);
-	});
-	report("q8 decode", 5 * n, [&] {
-		gpu->codecs[GF_CODEC_Q8].decode(s(), a.z, a.q, a.n, 1024);
-	});
-	report("fp8 encode", 5 * n, [&] {
-		gpu->codecs[GF_CODEC_FP8].encode(s(), a.q, a.x, a.n, 128);
-	});
-	report("fp8 decode", 5 * n, [&] {
-		gpu->codecs[GF_CODEC_FP8].decode(s(), a.z, a.q, a.n, 128);
-	});
-	report("fp8 decode, adding", 9 * n, [&] {
-		gpu->codecs[GF_CODEC_FP8].decode_add(s(), a.z, a.q, a.n, 128);
-	});
-	report("fp4 encode", 4.5 * n, [&] {
-		gpu->codecs[GF_CODEC_FP4].encode(s(), a.q, a.x, a.n, 32);
-	});
-	report("fp4 decode", 4.5 * n, [&] {
-		gpu->codecs[GF_CODEC_FP4].decode(s(), a.z, a.q, a.n, 32);
-	});
-	report("fp4 decode, adding", 8.5 * n, [&] {
-		gpu->codecs[GF_CODEC_FP4].decode_add(s(), a.z, a.q, a.n, 32);
-	});
-	report("q8 decode, adding", 9 * n, [&] {
-		gpu->codecs[GF_CODEC_Q8].decode_add(s(), a.z, a.q, a.n, 1024);
-	});
+	report("f16 encode", 6 * n,
+	       [&] { gpu->codecs[GF_CODEC_F16].encode(s(), a.h, a.x, a.n, 0); });
+	report("f16 decode", 6 * n,
+	       [&] { gpu->codecs[GF_CODEC_F16].decode(s(), a.z, a.h, a.n, 0); });
+	report("f16 decode, adding", 10 * n,
+	       [&] { gpu->codecs[GF_CODEC_F16].decode_add(s(), a.z, a.h, a.n, 0); });
+	report("bf16 encode", 6 * n,
+	       [&] { gpu->codecs[GF_CODEC_BF16].encode(s(), a.h, a.x, a.n, 0); });
+	report("bf16 decode, adding", 10 * n,
+	       [&] { gpu->codecs[GF_CODEC_BF16].decode_add(s(), a.z, a.h, a.n, 0); });
+	report("trunc16 encode", 6 * n,
+	       [&] { gpu->codecs[GF_CODEC_TRUNC16].encode(s(), a.h, a.x, a.n, 0); });
+	report("q8 encode", 5 * n,
+	       [&] { gpu->codecs[GF_CODEC_Q8].encode(s(), a.q, a.x, a.n, 1024); });
+	report("q8 decode", 5 * n,
+	       [&] { gpu->codecs[GF_CODEC_Q8].decode(s(), a.z, a.q, a.n, 1024); });
+	report("fp8 encode", 5 * n,
+	       [&] { gpu->codecs[GF_CODEC_FP8].encode(s(), a.q, a.x, a.n, 128); });
+	report("fp8 decode", 5 * n,
+	       [&] { gpu->codecs[GF_CODEC_FP8].decode(s(), a.z, a.q, a.n, 128); });
+	report("fp8 decode, adding", 9 * n,
+	       [&] { gpu->codecs[GF_CODEC_FP8].decode_add(s(), a.z, a.q, a.n, 128); });
+	report("fp4 encode", 4.5 * n,
+	       [&] { gpu->codecs[GF_CODEC_FP4].encode(s(), a.q, a.x, a.n, 32); });
+	report("fp4 decode", 4.5 * n,
+	       [&] { gpu->codecs[GF_CODEC_FP4].decode(s(), a.z, a.q, a.n, 32); });
+	report("fp4 decode, adding", 8.5 * n,
+	       [&] { gpu->codecs[GF_CODEC_FP4].decode_add(s(), a.z, a.q, a.n, 32); });
+	report("q8 decode, adding", 9 * n,
+	       [&] { gpu->codecs[GF_CODEC_Q8].decode_add(s(), a.z, a.q, a.n, 1024); });
 	TRY(cudaFree(norms));
 }
 
@@ -214,20 +191,15 @@ void chunks(const arrays &a)
 		sent[c] = 1;
 	}
 	on_device = room<uint32_t>(list.size() + 1);
-	TRY(cudaMemcpy(on_device, list.data(), list.size() * 4,
-		       cudaMemcpyHostToDevice));
-	TRY(cudaMemcpy(sent_on_device, sent.data(), sent.size(),
-		       cudaMemcpyHostToDevice));
+	TRY(cudaMemcpy(on_device, list.data(), list.size() * 4, cudaMemcpyHostToDevice));
+	TRY(cudaMemcpy(sent_on_device, sent.data(), sent.size(), cudaMemcpyHostToDevice));
 	moved = 8.0 * CHUNK * (double)list.size();
 	// a tenth of the values: beside a copy of as many
-	report_beside("gather chunks", moved,
-		      copied_per_s(a.z, a.x, CHUNK * list.size()), [&] {
-			      gpu->gather_chunks_f32(s(), a.z, a.x, a.n, CHUNK,
-						     on_device, list.size());
-		      });
+	report_beside("gather chunks", moved, copied_per_s(a.z, a.x, CHUNK * list.size()), [&] {
+		gpu->gather_chunks_f32(s(), a.z, a.x, a.n, CHUNK, on_device, list.size());
+	});
 	report("keep chunks", 4.0 * (double)a.n * 1.9, [&] {
-		gpu->keep_chunks_f32(s(), nullptr, a.z, a.x, a.n, CHUNK,
-				     sent_on_device, 1);
+		gpu->keep_chunks_f32(s(), nullptr, a.z, a.x, a.n, CHUNK, sent_on_device, 1);
 	});
 	TRY(cudaFree(on_device));
 	TRY(cudaFree(sent_on_device));
@@ -243,15 +215,13 @@ double sort_s(const arrays &a)
 	void *work;
 	double seconds;
 
-	TRY(cub::DeviceRadixSort::SortPairsDescending(NULL, bytes, key, key_out,
-						      index, index_out,
+	TRY(cub::DeviceRadixSort::SortPairsDescending(NULL, bytes, key, key_out, index, index_out,
 						      (int)a.n, 0, 31, stream));
 	TRY(cudaMalloc(&work, bytes));
 	seconds = median_s([&] {
 		keys_of<<<2048, 256, 0, stream>>>(a.x, key, index, a.n);
-		TRY(cub::DeviceRadixSort::SortPairsDescending(
-			work, bytes, key, key_out, index, index_out, (int)a.n,
-			0, 31, stream));
+		TRY(cub::DeviceRadixSort::SortPairsDescending(work, bytes, key, key_out, index,
+							      index_out, (int)a.n, 0, 31, stream));
 	});
 	TRY(cudaFree(work));
 	TRY(cudaFree(key));
@@ -263,22 +233,19 @@ void topk(const arrays &a)
 {
 	const size_t k = std::max<size_t>(1, (size_t)(DENSITY * (double)a.n));
 	const size_t bytes = gf_gpu_topk_work_bytes(a.n);
-	struct gf_gpu_topk t = {
-		a.x, NULL, a.n, k, room<uint32_t>(k), room<uint8_t>(bytes)};
+	struct gf_gpu_topk t = {a.x, NULL, a.n, k, room<uint32_t>(k), room<uint8_t>(bytes)};
 	double own_s, cub_s;
 
 	report("topk", 4.0 * (double)a.n, [&] { gpu->topk_f32(s(), &t); });
 	own_s = median_s([&] { gpu->topk_f32(s(), &t); });
 	TRY(cudaFree(t.work));
 	cub_s = sort_s(a);
-	printf("topk of %zu, k %zu: %.3f ms; CUB's sort: %.3f ms, %.1f times "
-	       "as long\n",
-	       a.n, k, own_s * 1e3, cub_s * 1e3, cub_s / own_s);
+	printf("topk of %zu, k %zu: %.3f ms; CUB's sort: %.3f ms, %.1f times as long\n", a.n, k,
+	       own_s * 1e3, cub_s * 1e3, cub_s / own_s);
 	t.work = room<uint8_t>(bytes);
 	t.add = a.z;
 	TRY(cudaMemset(a.z, 0, a.n * sizeof(float)));
-	report("topk, adding", 12.0 * (double)a.n,
-	       [&] { gpu->topk_f32(s(), &t); });
+	report("topk, adding", 12.0 * (double)a.n, [&] { gpu->topk_f32(s(), &t); });
 	TRY(cudaFree(t.work));
 	TRY(cudaFree(t.index));
 }
@@ -300,14 +267,12 @@ __global__ void draw_numbers(float *x, size_t n, uint32_t below)
 
 const struct gf_gpu_nn_kernels *nn = &gf_gpu_nn_kernels_cuda;
 
-void report_rows(const char *name, double bytes,
-		 const std::function<void()> &run)
+void report_rows(const char *name, double bytes, const std::function<void()> &run)
 {
 	const double seconds = median_s(run);
 
-	printf("rows: %s: %.3f ms, %.0f GB/s, %.1f %% of a copy\n", name,
-	       seconds * 1e3, bytes / seconds / 1e9,
-	       100 * bytes / seconds / copy_rate);
+	printf("rows: %s: %.3f ms, %.0f GB/s, %.1f %% of a copy\n", name, seconds * 1e3,
+	       bytes / seconds / 1e9, 100 * bytes / seconds / copy_rate);
 }
 
 void embeddings(const arrays &a, uint32_t entries)
@@ -317,20 +282,17 @@ void embeddings(const arrays &a, uint32_t entries)
 	float *numbers = room<float>(count);
 	float *weight = room<float>((size_t)entries * WIDTH);
 	float *dweight = room<float>((size_t)entries * WIDTH);
-	const struct gf_gpu_embedding e = {GF_F16, numbers, count, 1, WIDTH,
-					   entries, 1, false};
+	const struct gf_gpu_embedding e = {GF_F16, numbers, count, 1, WIDTH, entries, 1, false};
 	void *work = room<char>(gf_gpu_embed_work_bytes(&e) + 1);
 	auto *outcome = room<struct gf_gpu_outcome>(1);
 	char name[64];
 
 	draw_numbers<<<2048, 256, 0, stream>>>(numbers, count, entries);
 	snprintf(name, sizeof(name), "embedding of %u", entries);
-	report_rows(name, 2 * n + table,
-		    [&] { nn->embed(s(), &e, weight, a.z, outcome); });
+	report_rows(name, 2 * n + table, [&] { nn->embed(s(), &e, weight, a.z, outcome); });
 	snprintf(name, sizeof(name), "embedding of %u, backward", entries);
-	report_rows(name, 2 * n + table, [&] {
-		nn->embed_backward(s(), &e, a.y, 1, dweight, work);
-	});
+	report_rows(name, 2 * n + table,
+		    [&] { nn->embed_backward(s(), &e, a.y, 1, dweight, work); });
 	TRY(cudaFree(numbers));
 	TRY(cudaFree(weight));
 	TRY(cudaFree(dweight));
@@ -357,22 +319,19 @@ void layernorm(const arrays &a)
 	o.scale = 1;
 	o.work = room<char>(gf_gpu_sums_work_bytes(&o.view));
 	report_rows("layer norm", 4 * n, [&] { nn->layernorm(s(), &o); });
-	report_rows("layer norm, backward", 6 * n,
-		    [&] { nn->layernorm_backward(s(), &o); });
+	report_rows("layer norm, backward", 6 * n, [&] { nn->layernorm_backward(s(), &o); });
 }
 
 void softmax(const arrays &a, bool causal)
 {
 	const size_t rows = a.n / SCORES / SCORES * SCORES;
 	const double n = (double)(rows * SCORES);
-	const struct gf_gpu_scores o = {GF_F16, a.z,    a.y,   0.125f,
-					rows,   SCORES, causal};
+	const struct gf_gpu_scores o = {GF_F16, a.z, a.y, 0.125f, rows, SCORES, causal};
 
 	// half of what is causal is not read
 	report_rows(causal ? "causal softmax" : "softmax", (causal ? 3 : 4) * n,
 		    [&] { nn->softmax(s(), &o); });
-	report_rows(causal ? "causal softmax, backward" : "softmax, backward",
-		    (causal ? 4 : 6) * n,
+	report_rows(causal ? "causal softmax, backward" : "softmax, backward", (causal ? 4 : 6) * n,
 		    [&] { nn->softmax_backward(s(), &o); });
 }
 
@@ -392,8 +351,7 @@ void loss(const arrays &a)
 	o.work = room<char>(12 * rows);
 	o.outcome = room<struct gf_gpu_outcome>(1);
 	TRY(cudaMemset((void *)o.labels, 0, 4 * rows));
-	report_rows("loss", 4.0 * (double)(rows * CLASSES),
-		    [&] { nn->softmax_loss(s(), &o); });
+	report_rows("loss", 4.0 * (double)(rows * CLASSES), [&] { nn->softmax_loss(s(), &o); });
 }
 
 // Overwrites x, y and z with values of f16.
@@ -401,8 +359,7 @@ void rows(const arrays &a)
 {
 	for (float *to : {a.x, a.y, a.z}) {
 		gpu->codecs[GF_CODEC_F16].encode(s(), a.h, to, a.n, 0);
-		TRY(cudaMemcpyAsync(to, a.h, 2 * a.n, cudaMemcpyDeviceToDevice,
-				    stream));
+		TRY(cudaMemcpyAsync(to, a.h, 2 * a.n, cudaMemcpyDeviceToDevice, stream));
 	}
 	layernorm(a);
 	softmax(a, false);
@@ -444,8 +401,8 @@ int main(int argc, char **argv)
 	draw<<<2048, 256, 0, stream>>>(a.y, n, 2);
 	draw<<<2048, 256, 0, stream>>>(a.z, n, 3);
 	copy_rate = copied_per_s(a.z, a.x, n);
-	printf("%s, %zu elements; a copy within the device: %.0f GB/s\n",
-	       p.name, n, copy_rate / 1e9);
+	printf("%s, %zu elements; a copy within the device: %.0f GB/s\n", p.name, n,
+	       copy_rate / 1e9);
 	if (argc > 2) {
 		rows(a);
 		return 0;

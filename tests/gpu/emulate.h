@@ -12,13 +12,12 @@
 #include "half.h"
 
 /*
- * As much of CUDA as kernels/cuda/device.h asks for, on a processor: a block's
- * threads are coroutines that run until they wait for each other, the blocks of
- * a grid run one after the other, both in an order drawn anew each time. A
- * barrier that not all threads of a block (or named lanes of a warp) reach ends
- * the program with the kernel's name. So logic, synchronisation, bounds (under
- * a sanitizer) and alignment (trapped) are tested; speed, caches and memory
- * ordering between running blocks are not.
+ * As much of CUDA as kernels/cuda/device.h asks for, on a processor: a block's threads are
+ * coroutines that run until they wait for each other, the blocks of a grid run one after the other,
+ * both in an order drawn anew each time. A barrier that not all threads of a block (or named lanes
+ * of a warp) reach ends the program with the kernel's name. So logic, synchronisation, bounds
+ * (under a sanitizer) and alignment (trapped) are tested; speed, caches and memory ordering between
+ * running blocks are not.
  */
 struct emulated_index {
 	unsigned x;
@@ -53,8 +52,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 	return uint4{x, y, z, w};
 }
 
-static inline ushort4 make_ushort4(uint16_t x, uint16_t y, uint16_t z,
-				   uint16_t w)
+static inline ushort4 make_ushort4(uint16_t x, uint16_t y, uint16_t z, uint16_t w)
 {
 	return ushort4{x, y, z, w};
 }
@@ -85,8 +83,8 @@ static inline int __popc(unsigned x)
 	return __builtin_popcount(x);
 }
 
-/* Waits for all threads of the block; for the lanes of `mask` in the warp,
- * each of which leaves a word for the others. */
+/* Waits for all threads of the block; for the lanes of `mask` in the warp, each of which leaves a
+ * word for the others. */
 void emulate_block_barrier(void);
 const uint32_t *emulate_exchange(unsigned mask, uint32_t word);
 void emulate_launch(const char *kernel, size_t blocks, unsigned threads,
@@ -95,19 +93,16 @@ void emulate_launch(const char *kernel, size_t blocks, unsigned threads,
 /* Takes launches, to run them later in the stream's order; NULL:
  * it runs at once. */
 struct gf_gpu_stream;
-extern void (*emulate_later)(struct gf_gpu_stream *s,
-			     std::function<void()> launch);
+extern void (*emulate_later)(struct gf_gpu_stream *s, std::function<void()> launch);
 
 /* The arguments are taken as they are now, as a launch does. */
 template <class... P, class... A>
-static inline void emulate_call(const char *name, size_t blocks,
-				unsigned threads, struct gf_gpu_stream *s,
-				void (*kernel)(P...), A... arguments)
+static inline void emulate_call(const char *name, size_t blocks, unsigned threads,
+				struct gf_gpu_stream *s, void (*kernel)(P...), A... arguments)
 {
 	const std::tuple<P...> taken(static_cast<P>(arguments)...);
 	const std::function<void()> launch = [=] {
-		emulate_launch(name, blocks, threads,
-			       [&] { std::apply(kernel, taken); });
+		emulate_launch(name, blocks, threads, [&] { std::apply(kernel, taken); });
 	};
 
 	if (emulate_later)
@@ -153,23 +148,20 @@ template <class T> static inline T emulate_from(unsigned mask, T x, int lane)
 	return x;
 }
 
-template <class T>
-static inline T __shfl_xor_sync(unsigned mask, T x, int lanes)
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T x, int lanes)
 {
 	return emulate_from(mask, x, (int)(threadIdx.x % 32) ^ lanes);
 }
 
 /* Beyond the warp's ends a lane keeps its own. */
-template <class T>
-static inline T __shfl_down_sync(unsigned mask, T x, unsigned lanes)
+template <class T> static inline T __shfl_down_sync(unsigned mask, T x, unsigned lanes)
 {
 	const unsigned from = threadIdx.x % 32 + lanes;
 
 	return emulate_from(mask, x, (int)(from < 32 ? from : from - lanes));
 }
 
-template <class T>
-static inline T __shfl_up_sync(unsigned mask, T x, unsigned lanes)
+template <class T> static inline T __shfl_up_sync(unsigned mask, T x, unsigned lanes)
 {
 	const unsigned lane = threadIdx.x % 32;
 
@@ -184,8 +176,7 @@ static inline uint32_t atomicAdd(uint32_t *p, uint32_t x)
 	return was;
 }
 
-static inline unsigned long long atomicMax(unsigned long long *p,
-					   unsigned long long x)
+static inline unsigned long long atomicMax(unsigned long long *p, unsigned long long x)
 {
 	const unsigned long long was = *p;
 
@@ -201,8 +192,7 @@ static inline uint32_t atomicOr(uint32_t *p, uint32_t x)
 	return was;
 }
 
-#define LAUNCH(kernel, blocks, stream, ...)                                    \
-	emulate_call(#kernel, (size_t)(blocks), THREADS, stream, kernel,       \
-		     __VA_ARGS__)
+#define LAUNCH(kernel, blocks, stream, ...)                                                        \
+	emulate_call(#kernel, (size_t)(blocks), THREADS, stream, kernel, __VA_ARGS__)
 
 #endif

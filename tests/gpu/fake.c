@@ -29,8 +29,7 @@ void *fake_remember(struct fake_world *w, size_t size_bytes)
 	if (!p)
 		abort();
 	memset(p, 0, room);
-	*(struct fake_memory *)gf_array_push(&w->memory, &w->nmemory,
-					     &w->memory_capacity) =
+	*(struct fake_memory *)gf_array_push(&w->memory, &w->nmemory, &w->memory_capacity) =
 		(struct fake_memory){p, size_bytes, false};
 	return p;
 }
@@ -76,8 +75,7 @@ void fake_host_enqueues(const struct gf_gpu_stream *s)
 
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op)
 {
-	struct fake_operation ***last =
-		s->capture ? &s->capture->last : &s->last;
+	struct fake_operation ***last = s->capture ? &s->capture->last : &s->last;
 
 	op->from_s = s->world->devices[s->rank].seen_s;
 	**last = op;
@@ -100,8 +98,8 @@ static void check_current(const struct gf_gpu_stream *s)
 		fake_complain(s->world, "a kernel on another device's stream");
 }
 
-void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op),
-	       void *a, const void *b, size_t n, size_t m)
+void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op), void *a,
+	       const void *b, size_t n, size_t m)
 {
 	struct fake_operation *op;
 
@@ -128,13 +126,11 @@ static double kernel_s(const struct gf_gpu_stream *s)
 
 	if (!costs)
 		return 0;
-	return costs->kernel_s * (costs->beside_nccl > 0 && d->calls > d->waited
-					  ? costs->beside_nccl
-					  : 1);
+	return costs->kernel_s *
+	       (costs->beside_nccl > 0 && d->calls > d->waited ? costs->beside_nccl : 1);
 }
 
-static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx,
-		    size_t own_bytes)
+static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx, size_t own_bytes)
 {
 	struct fake_operation *op;
 
@@ -156,8 +152,8 @@ void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx)
 	enqueue(s, run, ctx, 0);
 }
 
-void fake_enqueue_copy(struct gf_gpu_stream *s, void (*run)(void *ctx),
-		       const void *ctx, size_t size_bytes)
+void fake_enqueue_copy(struct gf_gpu_stream *s, void (*run)(void *ctx), const void *ctx,
+		       size_t size_bytes)
 {
 	enqueue(s, run, gf_xmemdup(ctx, size_bytes), size_bytes);
 }
@@ -200,8 +196,7 @@ static bool play(struct gf_gpu_stream *s)
 	case HOLD:
 		if (*op->held)
 			return false;
-		if (s->world->costs && op->hold &&
-		    op->hold->released_s > s->at_s)
+		if (s->world->costs && op->hold && op->hold->released_s > s->at_s)
 			s->at_s = op->hold->released_s;
 		break;
 	case RECORD:
@@ -224,9 +219,7 @@ static void *device_thread(void *world)
 	pthread_mutex_lock(&w->lock);
 	while (!w->quit) {
 		struct gf_gpu_stream *s =
-			w->nstreams ? &w->streams[gf_rng_below(&w->rng,
-							       w->nstreams)]
-				    : NULL;
+			w->nstreams ? &w->streams[gf_rng_below(&w->rng, w->nstreams)] : NULL;
 
 		idle = s && s->first && play(s) ? 0 : idle + 1;
 		if (idle > 4 * STREAMS_MAX || gf_rng_below(&w->rng, 64) == 0) {
@@ -288,8 +281,7 @@ struct fake_counts fake_world_counts(struct fake_world *w)
 	for (size_t i = 0; i < w->ncomms; i++)
 		counts.comms += w->comms[i]->exists;
 	for (size_t i = 0; i < w->nstreams; i++)
-		for (const struct fake_operation *op = w->streams[i].first; op;
-		     op = op->next)
+		for (const struct fake_operation *op = w->streams[i].first; op; op = op->next)
 			counts.waiting++;
 	pthread_mutex_unlock(&w->lock);
 	return counts;

@@ -35,21 +35,16 @@ static void run_norms(void *ctx)
 	for (size_t i = 0; i * c->elems < c->n; i++) {
 		float *y = c->to + i * c->elems;
 
-		c->norms[i] = c->from ? ref->add_sum_abs_f32(
-						y, c->from + i * c->elems,
-						length(c, i))
-				      : ref->sum_abs_f32(y, length(c, i));
+		c->norms[i] =
+			c->from ? ref->add_sum_abs_f32(y, c->from + i * c->elems, length(c, i))
+				: ref->sum_abs_f32(y, length(c, i));
 	}
 }
 
-void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
-			  size_t n, size_t chunk_elems, double *norms)
+void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x, size_t n,
+			  size_t chunk_elems, double *norms)
 {
-	const struct chunks c = {.to = y,
-				 .from = x,
-				 .norms = norms,
-				 .n = n,
-				 .elems = chunk_elems};
+	const struct chunks c = {.to = y, .from = x, .norms = norms, .n = n, .elems = chunk_elems};
 
 	fake_enqueue_copy(s, run_norms, &c, sizeof(c));
 }
@@ -57,8 +52,7 @@ void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
 /* Of a list that does not ascend, or leaves the pool, nothing is right. */
 static size_t chunk_at(const struct chunks *c, size_t i)
 {
-	if (c->chunks[i] * c->elems >= c->n ||
-	    (i && c->chunks[i] <= c->chunks[i - 1]))
+	if (c->chunks[i] * c->elems >= c->n || (i && c->chunks[i] <= c->chunks[i - 1]))
 		abort();
 	return c->chunks[i];
 }
@@ -68,14 +62,12 @@ static void run_gather(void *ctx)
 	const struct chunks *c = ctx;
 
 	for (size_t i = 0; i < c->nchunks; i++)
-		memcpy(c->to + i * c->elems,
-		       c->from + chunk_at(c, i) * c->elems,
+		memcpy(c->to + i * c->elems, c->from + chunk_at(c, i) * c->elems,
 		       length(c, chunk_at(c, i)) * sizeof(float));
 }
 
-void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
-			    const float *from, size_t n, size_t chunk_elems,
-			    const uint32_t *chunks, size_t nchunks)
+void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to, const float *from, size_t n,
+			    size_t chunk_elems, const uint32_t *chunks, size_t nchunks)
 {
 	const struct chunks c = {.to = to,
 				 .from = from,
@@ -118,9 +110,9 @@ void fake_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
 	fake_enqueue_copy(s, run_share, o, sizeof(*o));
 }
 
-void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
-			  float *residual, const float *grad, size_t n,
-			  size_t chunk_elems, const uint8_t *sent, float decay)
+void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *residual,
+			  const float *grad, size_t n, size_t chunk_elems, const uint8_t *sent,
+			  float decay)
 {
 	const struct chunks c = {.to = residual,
 				 .from = grad,

@@ -8,8 +8,7 @@
 
 #include "base/heap.h"
 
-static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
-		      struct gf_error *err)
+static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_error *err)
 {
 	struct fake_world *w = fake_use(g)->world;
 
@@ -33,15 +32,13 @@ static void fake_free(struct gf_gpu *g, void *p)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
-			 struct gf_error *err)
+static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes, struct gf_error *err)
 {
 	struct fake_world *w = fake_use(g)->world;
 
 	(void)p;
 	if (w->faults.no_pins)
-		return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned",
-				    size_bytes);
+		return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned", size_bytes);
 	pthread_mutex_lock(&w->lock);
 	w->counts.pinned++;
 	pthread_mutex_unlock(&w->lock);
@@ -58,8 +55,7 @@ static void fake_host_unpin(struct gf_gpu *g, void *p)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static int fake_free_bytes(struct gf_gpu *g, size_t *bytes,
-			   struct gf_error *err)
+static int fake_free_bytes(struct gf_gpu *g, size_t *bytes, struct gf_error *err)
 {
 	(void)err;
 	fake_use(g);
@@ -67,8 +63,8 @@ static int fake_free_bytes(struct gf_gpu *g, size_t *bytes,
 	return 0;
 }
 
-static int fake_stream_new(struct gf_gpu *g, bool urgent,
-			   struct gf_gpu_stream **s, struct gf_error *err)
+static int fake_stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s,
+			   struct gf_error *err)
 {
 	struct fake_world *w = fake_use(g)->world;
 	struct gf_gpu_stream *n;
@@ -79,9 +75,8 @@ static int fake_stream_new(struct gf_gpu *g, bool urgent,
 	if (w->nstreams == STREAMS_MAX)
 		abort();
 	n = &w->streams[w->nstreams++];
-	*n = (struct gf_gpu_stream){.world = w,
-				    .rank = (int)(fake_use(g) - w->devices),
-				    .used = true};
+	*n = (struct gf_gpu_stream){
+		.world = w, .rank = (int)(fake_use(g) - w->devices), .used = true};
 	n->last = &n->first;
 	pthread_mutex_unlock(&w->lock);
 	*s = n;
@@ -95,8 +90,7 @@ static void fake_stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
 		s->used = false; /* what is enqueued still runs */
 }
 
-static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
-			    struct gf_error *err)
+static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
 {
 	bool empty;
 
@@ -139,8 +133,8 @@ static void fake_event_free(struct gf_gpu *g, struct gf_gpu_event *e)
 	(void)e;
 }
 
-static int fake_record(struct gf_gpu *g, struct gf_gpu_event *e,
-		       struct gf_gpu_stream *s, struct gf_error *err)
+static int fake_record(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_gpu_stream *s,
+		       struct gf_error *err)
 {
 	struct fake_operation *op;
 
@@ -155,8 +149,8 @@ static int fake_record(struct gf_gpu *g, struct gf_gpu_event *e,
 	return 0;
 }
 
-static int fake_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
-		     struct gf_gpu_event *e, struct gf_error *err)
+static int fake_wait(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_event *e,
+		     struct gf_error *err)
 {
 	struct fake_operation *op;
 
@@ -170,8 +164,8 @@ static int fake_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
 	return 0;
 }
 
-static int fake_hold_stream(struct gf_gpu *g, struct gf_gpu_stream *s,
-			    struct gf_gpu_hold **hold, struct gf_error *err)
+static int fake_hold_stream(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_hold **hold,
+			    struct gf_error *err)
 {
 	struct fake_device *d = fake_use(g);
 	struct fake_operation *op;
@@ -207,8 +201,7 @@ static void fake_release(struct gf_gpu *g, struct gf_gpu_hold *h)
 	pthread_mutex_unlock(&d->world->lock);
 }
 
-static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
-		      struct gf_error *err)
+static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 {
 	bool happened;
 
@@ -221,8 +214,7 @@ static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
 	return happened;
 }
 
-static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
-			   struct gf_error *err)
+static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 {
 	pthread_mutex_lock(&e->world->lock);
 	fake_host_waits(fake_use(g));
@@ -232,17 +224,15 @@ static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
 	return 0;
 }
 
-static int fake_event_s(struct gf_gpu *g, struct gf_gpu_event *from,
-			struct gf_gpu_event *to, double *seconds,
-			struct gf_error *err)
+static int fake_event_s(struct gf_gpu *g, struct gf_gpu_event *from, struct gf_gpu_event *to,
+			double *seconds, struct gf_error *err)
 {
 	(void)g;
 	(void)err;
 	pthread_mutex_lock(&from->world->lock);
-	if (from->happened != from->recorded || to->happened != to->recorded ||
-	    !from->recorded || !to->recorded)
-		fake_complain(from->world,
-			      "the time of an event that has not happened");
+	if (from->happened != from->recorded || to->happened != to->recorded || !from->recorded ||
+	    !to->recorded)
+		fake_complain(from->world, "the time of an event that has not happened");
 	*seconds = to->at_s - from->at_s;
 	pthread_mutex_unlock(&from->world->lock);
 	return 0;
@@ -253,9 +243,8 @@ static void call_copy(struct fake_operation *op)
 	memmove(op->a, op->b, op->n);
 }
 
-static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
-		     const void *from, size_t size_bytes, enum gf_gpu_copy kind,
-		     struct gf_error *err)
+static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to, const void *from,
+		     size_t size_bytes, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct fake_costs *costs = s->world->costs;
 	struct fake_operation *op;
@@ -263,18 +252,16 @@ static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 	(void)err;
 	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
-	s->world->counts.to_host_bytes +=
-		kind == GF_GPU_TO_HOST ? size_bytes : 0;
+	s->world->counts.to_host_bytes += kind == GF_GPU_TO_HOST ? size_bytes : 0;
 	op = fake_op(s, CALL);
 	op->call = call_copy;
 	op->a = to;
 	op->b = from;
 	op->n = size_bytes;
 	if (costs) {
-		const struct fake_cost *c =
-			kind == GF_GPU_TO_DEVICE ? &costs->to_device
-			: kind == GF_GPU_TO_HOST ? &costs->to_host
-						 : &costs->within;
+		const struct fake_cost *c = kind == GF_GPU_TO_DEVICE ? &costs->to_device
+					    : kind == GF_GPU_TO_HOST ? &costs->to_host
+								     : &costs->within;
 
 		op->takes_s = c->start_s + c->per_byte_s * (double)size_bytes;
 	}
@@ -287,8 +274,8 @@ static void call_zero(struct fake_operation *op)
 	memset(op->a, 0, op->n);
 }
 
-static int fake_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
-		     size_t size_bytes, struct gf_error *err)
+static int fake_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p, size_t size_bytes,
+		     struct gf_error *err)
 {
 	(void)err;
 	fake_use(g);

@@ -7,8 +7,7 @@
 
 /* Graphs of the fake device. */
 
-int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
-		       struct gf_error *err)
+int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
 {
 	struct fake_device *d = fake_use(g);
 
@@ -33,8 +32,8 @@ static void hold(const struct gf_gpu_graph *graph, bool holds)
 		}
 }
 
-int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
-		     struct gf_gpu_graph **graph, struct gf_error *err)
+int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph **graph,
+		     struct gf_error *err)
 {
 	struct fake_device *d = fake_use(g);
 
@@ -68,8 +67,7 @@ static void again(struct gf_gpu_stream *s, const struct fake_operation *o)
 }
 
 /* Does it move data of memory that was freed since? */
-static bool is_stale(const struct fake_world *w,
-		     const struct fake_operation *op)
+static bool is_stale(const struct fake_world *w, const struct fake_operation *op)
 {
 	for (size_t i = 0; i < w->nmemory; i++) {
 		const struct fake_memory *m = &w->memory[i];
@@ -84,8 +82,8 @@ static bool is_stale(const struct fake_world *w,
 	return false;
 }
 
-int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
-		      struct gf_gpu_graph *graph, struct gf_error *err)
+int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph *graph,
+		      struct gf_error *err)
 {
 	struct fake_device *d = fake_use(g);
 	const struct fake_operation *op;

@@ -11,33 +11,31 @@
 #include "adamw.h"
 #include "trainer/optim/sgd.h"
 
-#define KERNEL(name, to_type, from_type)                                       \
-	static void call_##name(struct fake_operation *op)                     \
-	{                                                                      \
-		gf_kernels_named("ref")->name(op->a, op->b, op->n);            \
-	}                                                                      \
-	static void fake_##name(struct gf_gpu_stream *s, to_type *to,          \
-				from_type *from, size_t n)                     \
-	{                                                                      \
-		fake_call(s, call_##name, to, from, n, 0);                     \
+#define KERNEL(name, to_type, from_type)                                                           \
+	static void call_##name(struct fake_operation *op)                                         \
+	{                                                                                          \
+		gf_kernels_named("ref")->name(op->a, op->b, op->n);                                \
+	}                                                                                          \
+	static void fake_##name(struct gf_gpu_stream *s, to_type *to, from_type *from, size_t n)   \
+	{                                                                                          \
+		fake_call(s, call_##name, to, from, n, 0);                                         \
 	}
 KERNEL(add_f32, float, const float)
 
-#define CODE(NUMBER, what)                                                     \
-	static void call_##NUMBER##_##what(struct fake_operation *op)          \
-	{                                                                      \
-		gf_kernels_named("ref")->codecs[GF_CODEC_##NUMBER].what(       \
-			op->a, op->b, op->n, op->m);                           \
-	}                                                                      \
-	static void fake_##NUMBER##_##what(struct gf_gpu_stream *s, void *to,  \
-					   const void *from, size_t n,         \
-					   size_t block)                       \
-	{                                                                      \
-		fake_call(s, call_##NUMBER##_##what, to, from, n, block);      \
+#define CODE(NUMBER, what)                                                                         \
+	static void call_##NUMBER##_##what(struct fake_operation *op)                              \
+	{                                                                                          \
+		gf_kernels_named("ref")->codecs[GF_CODEC_##NUMBER].what(op->a, op->b, op->n,       \
+									op->m);                    \
+	}                                                                                          \
+	static void fake_##NUMBER##_##what(struct gf_gpu_stream *s, void *to, const void *from,    \
+					   size_t n, size_t block)                                 \
+	{                                                                                          \
+		fake_call(s, call_##NUMBER##_##what, to, from, n, block);                          \
 	}
-#define CODEC(NUMBER)                                                          \
-	CODE(NUMBER, encode)                                                   \
-	CODE(NUMBER, decode)                                                   \
+#define CODEC(NUMBER)                                                                              \
+	CODE(NUMBER, encode)                                                                       \
+	CODE(NUMBER, decode)                                                                       \
 	CODE(NUMBER, decode_add)
 CODEC(F16)
 CODEC(BF16)
@@ -45,8 +43,8 @@ CODEC(TRUNC16)
 CODEC(Q8)
 CODEC(FP8)
 CODEC(FP4)
-#define ENTRY(NUMBER)                                                          \
-	[GF_CODEC_##NUMBER] = {fake_##NUMBER##_encode, fake_##NUMBER##_decode, \
+#define ENTRY(NUMBER)                                                                              \
+	[GF_CODEC_##NUMBER] = {fake_##NUMBER##_encode, fake_##NUMBER##_decode,                     \
 			       fake_##NUMBER##_decode_add}
 
 struct scale {
@@ -64,8 +62,7 @@ static void run_scale(void *ctx)
 		o->y[i] = o->a * o->x[i];
 }
 
-static void fake_scale_f32(struct gf_gpu_stream *s, float a, const float *x,
-			   float *y, size_t n)
+static void fake_scale_f32(struct gf_gpu_stream *s, float a, const float *x, float *y, size_t n)
 {
 	struct scale o = {a, x, y, n};
 
@@ -81,8 +78,7 @@ static void call_nonfinite(struct fake_operation *op)
 			*(uint32_t *)op->a |= 1;
 }
 
-static void fake_nonfinite_f32(struct gf_gpu_stream *s, const float *x,
-			       uint32_t *flag, size_t n)
+static void fake_nonfinite_f32(struct gf_gpu_stream *s, const float *x, uint32_t *flag, size_t n)
 {
 	fake_call(s, call_nonfinite, flag, x, n, 0);
 }
@@ -129,8 +125,8 @@ static void run_take(void *ctx)
 	free(m);
 }
 
-static void fake_take_f32(struct gf_gpu_stream *s, float *to, float *from,
-			  const uint32_t *index, size_t n)
+static void fake_take_f32(struct gf_gpu_stream *s, float *to, float *from, const uint32_t *index,
+			  size_t n)
 {
 	struct move m = {to, from, index, n};
 
@@ -156,9 +152,8 @@ static void run_scatter_add(void *ctx)
 	free(m);
 }
 
-static void fake_scatter_add_f32(struct gf_gpu_stream *s, float *to,
-				 const float *from, const uint32_t *index,
-				 size_t n)
+static void fake_scatter_add_f32(struct gf_gpu_stream *s, float *to, const float *from,
+				 const uint32_t *index, size_t n)
 {
 	struct move m = {to, (float *)(uintptr_t)from, index, n};
 
@@ -193,10 +188,9 @@ static void run_merge(void *ctx)
 	}
 }
 
-static void fake_merge_f32(struct gf_gpu_stream *s,
-			   const struct gf_gpu_sparse *a,
-			   const struct gf_gpu_sparse *b,
-			   const struct gf_gpu_sparse *out, void *work)
+static void fake_merge_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *a,
+			   const struct gf_gpu_sparse *b, const struct gf_gpu_sparse *out,
+			   void *work)
 {
 	struct lists l = {.a = *a, .b = *b, .out = *out};
 
@@ -215,9 +209,8 @@ static void run_move(void *ctx)
 	gf_kernels_named("ref")->move_f32(&a, l->at, l->k, &out);
 }
 
-static void fake_move_f32(struct gf_gpu_stream *s,
-			  const struct gf_gpu_sparse *from, const uint32_t *at,
-			  size_t k, const struct gf_gpu_sparse *to)
+static void fake_move_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *from,
+			  const uint32_t *at, size_t k, const struct gf_gpu_sparse *to)
 {
 	struct lists l = {.a = *from, .out = *to, .at = at, .k = k};
 
@@ -233,8 +226,7 @@ static void run_leave_out(void *ctx)
 	gf_kernels_named("ref")->leave_out(&a, &in);
 }
 
-static void fake_leave_out(struct gf_gpu_stream *s,
-			   const struct gf_gpu_sparse *list,
+static void fake_leave_out(struct gf_gpu_stream *s, const struct gf_gpu_sparse *list,
 			   const struct gf_gpu_sparse *in)
 {
 	struct lists l = {.a = *list, .b = *in};
@@ -262,8 +254,8 @@ static void run_copy(void *ctx)
 		memcpy(c->to, c->from, c->n * sizeof(*c->to));
 }
 
-static void fake_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip,
-			  float *to, const float *from, size_t n)
+static void fake_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *to,
+			  const float *from, size_t n)
 {
 	struct copied c = {skip, to, from, n};
 
@@ -278,8 +270,7 @@ static void call_spoil(struct fake_operation *op)
 		((float *)op->a)[i] = NAN;
 }
 
-static void fake_spoil_f32(struct gf_gpu_stream *s, const uint32_t *flag,
-			   float *y, size_t n)
+static void fake_spoil_f32(struct gf_gpu_stream *s, const uint32_t *flag, float *y, size_t n)
 {
 	fake_call(s, call_spoil, y, flag, n, 0);
 }
@@ -312,13 +303,12 @@ static void run_sgd(void *ctx)
 	struct update *u = ctx;
 
 	if (!skips(u, &u->step.scale))
-		gf_kernels_named("ref")->sgd_f32(&u->step, u->grad, u->weight,
-						 u->velocity, u->n);
+		gf_kernels_named("ref")->sgd_f32(&u->step, u->grad, u->weight, u->velocity, u->n);
 }
 
 static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
-			 const struct gf_gpu_gate *gate, const float *grad,
-			 float *weight, float *velocity, size_t n)
+			 const struct gf_gpu_gate *gate, const float *grad, float *weight,
+			 float *velocity, size_t n)
 {
 	struct update u = {.step = *o,
 			   .gate = gate_of(gate),
@@ -340,8 +330,7 @@ static void run_lars(void *ctx)
 		const size_t at = t->offsets[i], n = t->offsets[i + 1] - at;
 		const bool inside = u->lars.rate != 1;
 		const struct gf_lars o = {
-			.sgd = {.lr = inside ? u->lars.rate
-					     : (double)u->lars.step.lr,
+			.sgd = {.lr = inside ? u->lars.rate : (double)u->lars.step.lr,
 				.momentum = (double)u->lars.step.momentum,
 				.weight_decay = u->lars.weight_decay,
 				.nesterov = u->lars.step.nesterov},
@@ -351,15 +340,14 @@ static void run_lars(void *ctx)
 			.plain = t->plain[i],
 		};
 
-		gf_lars_update(&o, u->lars.step.scale, u->grad + at,
-			       u->weight + at, u->velocity + at, n);
+		gf_lars_update(&o, u->lars.step.scale, u->grad + at, u->weight + at,
+			       u->velocity + at, n);
 	}
 }
 
 static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
-			  const struct gf_gpu_tensors *t,
-			  const struct gf_gpu_gate *gate, const float *grad,
-			  float *weight, float *velocity)
+			  const struct gf_gpu_tensors *t, const struct gf_gpu_gate *gate,
+			  const float *grad, float *weight, float *velocity)
 {
 	struct update u = {.lars = *o,
 			   .tensors = *t,
@@ -394,21 +382,15 @@ static void run_adamw_begin(void *ctx)
 
 	if (a->gate.skip && *a->gate.skip)
 		return;
-	*a->now =
-		adamw_step(&a->rule, a->gate.scale ? *a->gate.scale : a->scale,
-			   ++*a->steps);
+	*a->now = adamw_step(&a->rule, a->gate.scale ? *a->gate.scale : a->scale, ++*a->steps);
 }
 
-static void fake_adamw_begin(struct gf_gpu_stream *s,
-			     const struct gf_adamw_rule *o, float scale,
+static void fake_adamw_begin(struct gf_gpu_stream *s, const struct gf_adamw_rule *o, float scale,
 			     const struct gf_gpu_gate *gate, uint64_t *steps,
 			     struct gf_adamw_step *now)
 {
-	struct adamw a = {.rule = *o,
-			  .gate = gate_of(gate),
-			  .scale = scale,
-			  .steps = steps,
-			  .now = now};
+	struct adamw a = {
+		.rule = *o, .gate = gate_of(gate), .scale = scale, .steps = steps, .now = now};
 
 	fake_enqueue_copy(s, run_adamw_begin, &a, sizeof(a));
 }
@@ -421,14 +403,12 @@ static void run_adamw(void *ctx)
 	if (a->plain)
 		now.keep = 1;
 	if (!a->gate.skip || !*a->gate.skip)
-		gf_kernels_named("ref")->adamw_f32(&now, a->grad, a->weight,
-						   a->m, a->v, a->n);
+		gf_kernels_named("ref")->adamw_f32(&now, a->grad, a->weight, a->m, a->v, a->n);
 }
 
-static void fake_adamw_f32(struct gf_gpu_stream *s,
-			   const struct gf_adamw_step *now, bool plain,
-			   const uint32_t *skip, const float *grad,
-			   float *weight, float *m, float *v, size_t n)
+static void fake_adamw_f32(struct gf_gpu_stream *s, const struct gf_adamw_step *now, bool plain,
+			   const uint32_t *skip, const float *grad, float *weight, float *m,
+			   float *v, size_t n)
 {
 	struct adamw a = {.now = (struct gf_adamw_step *)now,
 			  .gate.skip = skip,
@@ -452,17 +432,15 @@ struct clip {
 static void run_clip(void *ctx)
 {
 	struct clip *c = ctx;
-	const double norm =
-		fabs((double)c->o.scale) *
-		sqrt(gf_kernels_named("ref")->sum_squares_f32(c->grad, c->n));
+	const double norm = fabs((double)c->o.scale) *
+			    sqrt(gf_kernels_named("ref")->sum_squares_f32(c->grad, c->n));
 
-	*c->factor = norm > c->o.norm
-			     ? (float)((double)c->o.scale * (c->o.norm / norm))
-			     : c->o.scale;
+	*c->factor =
+		norm > c->o.norm ? (float)((double)c->o.scale * (c->o.norm / norm)) : c->o.scale;
 }
 
-static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
-			  const float *grad, size_t n, float *factor)
+static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o, const float *grad,
+			  size_t n, float *factor)
 {
 	struct clip c = {*o, grad, n, factor};
 
@@ -486,8 +464,7 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.clip_f32 = fake_clip_f32,
 	.clip_work_bytes = fake_clip_work_bytes,
 	.nonfinite_f32 = fake_nonfinite_f32,
-	.codecs = {ENTRY(F16), ENTRY(BF16), ENTRY(TRUNC16), ENTRY(Q8),
-		   ENTRY(FP8), ENTRY(FP4)},
+	.codecs = {ENTRY(F16), ENTRY(BF16), ENTRY(TRUNC16), ENTRY(Q8), ENTRY(FP8), ENTRY(FP4)},
 	.topk_f32 = fake_topk_f32,
 	.topk_work_bytes = fake_topk_work_bytes,
 	.take_f32 = fake_take_f32,

@@ -9,11 +9,10 @@
 #include "host_gpu.h"
 
 /*
- * cuDNN and cuBLAS for tests: each call is computed naively when its turn in
- * the stream comes. Its arguments are checked when the call is made. Handles
- * and descriptors must be alive. Arrays must be aligned and lie in the device's
- * memory. A workspace must be as large as the library asked for. An algorithm
- * must be one that was offered as deterministic.
+ * cuDNN and cuBLAS for tests: each call is computed naively when its turn in the stream comes. Its
+ * arguments are checked when the call is made. Handles and descriptors must be alive. Arrays must
+ * be aligned and lie in the device's memory. A workspace must be as large as the library asked for.
+ * An algorithm must be one that was offered as deterministic.
  */
 namespace fake
 {
@@ -42,8 +41,7 @@ template <class T> T *make()
 
 template <class T, class P> T *of(P handle)
 {
-	want(alive.count((const void *)handle) == 1,
-	     "a handle or descriptor that does not live");
+	want(alive.count((const void *)handle) == 1, "a handle or descriptor that does not live");
 	return (T *)(void *)handle;
 }
 
@@ -80,8 +78,7 @@ static inline void put(void *p, type t, size_t i, float x)
 }
 
 // beta 0 means that what is there is not read.
-static inline void blend(void *p, type t, size_t i, float alpha, double sum,
-			 float beta)
+static inline void blend(void *p, type t, size_t i, float alpha, double sum, float beta)
 {
 	const float x = alpha * (float)sum;
 
@@ -108,9 +105,9 @@ struct entry {
 };
 extern const struct entry cudnn_entries[], cublas_entries[];
 
-#define ENTRY(name, function)                                                  \
-	{                                                                      \
-#name, (void *)static_cast < decltype(&name)>(function)        \
+#define ENTRY(name, function)                                                                      \
+	{                                                                                          \
+#name, (void *)static_cast < decltype(&name)>(function)                            \
 	}
 
 // What both begin with: handles, and streams for them.

@@ -21,10 +21,10 @@ static _Thread_local bool group_failed; /* then none of it is launched */
 /* --- NCCL's operations ---------------------------------------------------- */
 
 /* The other side's item, if its operation has begun. */
-static struct fake_item *
-find(struct fake_world *w, const struct gf_nccl_comm *comm,
-     bool (*fits)(const struct fake_item *theirs, const struct fake_item *mine),
-     const struct fake_item *mine)
+static struct fake_item *find(struct fake_world *w, const struct gf_nccl_comm *comm,
+			      bool (*fits)(const struct fake_item *theirs,
+					   const struct fake_item *mine),
+			      const struct fake_item *mine)
 {
 	for (size_t i = 0; i < w->nstreams; i++) {
 		struct fake_operation *op = w->streams[i].first;
@@ -32,29 +32,25 @@ find(struct fake_world *w, const struct gf_nccl_comm *comm,
 		if (!op || op->kind != NCCL || !op->begun)
 			continue;
 		for (size_t k = 0; k < op->nitems; k++)
-			if (op->items[k].comm == comm &&
-			    fits(&op->items[k], mine))
+			if (op->items[k].comm == comm && fits(&op->items[k], mine))
 				return &op->items[k];
 	}
 	return NULL;
 }
 
-static bool is_same_call(const struct fake_item *theirs,
-			 const struct fake_item *mine)
+static bool is_same_call(const struct fake_item *theirs, const struct fake_item *mine)
 {
 	return theirs->what < SEND && theirs->index == mine->index;
 }
 
-static bool is_its_receive(const struct fake_item *theirs,
-			   const struct fake_item *mine)
+static bool is_its_receive(const struct fake_item *theirs, const struct fake_item *mine)
 {
 	return theirs->what == RECV && theirs->peer == mine->comm->me &&
 	       theirs->index == mine->index;
 }
 
 /* NCCL wants an operation captured on all of its ranks or on none. */
-static void check_alike(struct fake_world *w, const struct fake_item *a,
-			const struct fake_item *b)
+static void check_alike(struct fake_world *w, const struct fake_item *a, const struct fake_item *b)
 {
 	if (a->captured != b->captured)
 		fake_complain(w, "an operation that one rank has captured");
@@ -62,8 +58,7 @@ static void check_alike(struct fake_world *w, const struct fake_item *a,
 
 static void copy_message(struct fake_world *w, struct fake_item *send)
 {
-	struct fake_item *recv =
-		find(w, send->comm->peers[send->peer], is_its_receive, send);
+	struct fake_item *recv = find(w, send->comm->peers[send->peer], is_its_receive, send);
 
 	if (!recv)
 		return;
@@ -89,8 +84,7 @@ static void meet(struct fake_world *w, struct fake_item *item)
 			return;
 		check_alike(w, item, all[r]);
 		if (all[r]->what != item->what || all[r]->count != n)
-			fake_complain(w,
-				      "a collective of another kind or size");
+			fake_complain(w, "a collective of another kind or size");
 	}
 	sums = gf_xcalloc(n * (size_t)p + 1, sizeof(*sums));
 	for (int r = 0; r < p; r++) {
@@ -100,9 +94,7 @@ static void meet(struct fake_world *w, struct fake_item *item)
 		if (item->what == ALL_GATHER)
 			memcpy(sums + part, theirs + part, n * sizeof(float));
 		else
-			for (size_t i = 0;
-			     i < (item->what == ALL_REDUCE ? n : n * (size_t)p);
-			     i++)
+			for (size_t i = 0; i < (item->what == ALL_REDUCE ? n : n * (size_t)p); i++)
 				sums[i] += theirs[i];
 	}
 	for (int r = 0; r < p; r++) {
@@ -115,8 +107,7 @@ static void meet(struct fake_world *w, struct fake_item *item)
 			memcpy(theirs + part, sums + part, n * sizeof(float));
 		} else {
 			memcpy(theirs, sums,
-			       (item->what == ALL_REDUCE ? n : n * (size_t)p) *
-				       sizeof(float));
+			       (item->what == ALL_REDUCE ? n : n * (size_t)p) * sizeof(float));
 		}
 		all[r]->ended = true;
 	}
@@ -132,8 +123,8 @@ bool fake_play_nccl(struct gf_gpu_stream *s, struct fake_operation *op)
 	for (size_t i = 0; i < op->nitems; i++)
 		aborted |= op->items[i].comm->aborted;
 	if (!op->begun && !aborted) {
-		if (d->begun == w->slots || (w->faults.hangs == s->rank + 1 &&
-					     d->calls > w->faults.after))
+		if (d->begun == w->slots ||
+		    (w->faults.hangs == s->rank + 1 && d->calls > w->faults.after))
 			return false;
 		op->begun = true;
 		d->begun++;
@@ -158,8 +149,7 @@ bool fake_play_nccl(struct gf_gpu_stream *s, struct fake_operation *op)
 
 /* --- NCCL's table --------------------------------------------------------- */
 
-static int nccl_unique_id(unsigned char id[GF_NCCL_ID_BYTES],
-			  struct gf_error *err)
+static int nccl_unique_id(unsigned char id[GF_NCCL_ID_BYTES], struct gf_error *err)
 {
 	(void)err;
 	pthread_mutex_lock(&here->lock);
@@ -194,14 +184,13 @@ static void listen_to(struct gf_nccl_comm *c, struct gf_nccl_blocks blocks)
 
 	for (int i = 0; i < 2; i++)
 		if (words[i]) {
-			snprintf(c->words[i], sizeof(c->words[i]), "%s",
-				 words[i]);
+			snprintf(c->words[i], sizeof(c->words[i]), "%s", words[i]);
 			kept[i] = c->words[i];
 		}
-	c->told = (struct gf_nccl_tuning){
-		.algorithm = kept[0],
-		.protocol = kept[1],
-		.channels = blocks.least == blocks.most ? blocks.most : 0};
+	c->told =
+		(struct gf_nccl_tuning){.algorithm = kept[0],
+					.protocol = kept[1],
+					.channels = blocks.least == blocks.most ? blocks.most : 0};
 }
 
 static double told_s(const struct gf_nccl_comm *c, size_t bytes)
@@ -212,8 +201,8 @@ static double told_s(const struct gf_nccl_comm *c, size_t bytes)
 }
 
 /* Under lock. */
-static struct gf_nccl_comm *join(struct fake_world *w, uint64_t id, int ranks,
-				 int place, int color, int key)
+static struct gf_nccl_comm *join(struct fake_world *w, uint64_t id, int ranks, int place, int color,
+				 int key)
 {
 	struct gf_nccl_comm *c = gf_xcalloc(1, sizeof(*c));
 	struct meeting *m = NULL;
@@ -233,11 +222,8 @@ static struct gf_nccl_comm *join(struct fake_world *w, uint64_t id, int ranks,
 	m->color[place] = color;
 	m->key[place] = key;
 	m->member[place] = c;
-	*c = (struct gf_nccl_comm){.world = w,
-				   .meeting = m,
-				   .rank = here_rank,
-				   .place = place,
-				   .exists = true};
+	*c = (struct gf_nccl_comm){
+		.world = w, .meeting = m, .rank = here_rank, .place = place, .exists = true};
 	w->comms[w->ncomms++] = c;
 	return c;
 }
@@ -251,8 +237,7 @@ static void settle_comm(struct gf_nccl_comm *c)
 		return;
 	for (int key = 0; key < RANKS_MAX; key++)
 		for (int r = 0; r < m->ranks; r++)
-			if (m->color[r] == m->color[c->place] &&
-			    m->key[r] == key) {
+			if (m->color[r] == m->color[c->place] && m->key[r] == key) {
 				if (r == c->place)
 					c->me = c->ranks;
 				c->peers[c->ranks++] = m->member[r];
@@ -260,16 +245,14 @@ static void settle_comm(struct gf_nccl_comm *c)
 	c->ready = true;
 }
 
-static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-			 int rank, struct gf_nccl_blocks blocks,
-			 struct gf_nccl_comm **c, struct gf_error *err)
+static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks, int rank,
+			 struct gf_nccl_blocks blocks, struct gf_nccl_comm **c,
+			 struct gf_error *err)
 {
 	uint64_t number;
 
 	if (here->faults.absent == here_rank + 1)
-		return gf_error_set(err, -EIO,
-				    "ncclCommInitRankConfig: unhandled system "
-				    "error");
+		return gf_error_set(err, -EIO, "ncclCommInitRankConfig: unhandled system error");
 	memcpy(&number, id, sizeof(number));
 	pthread_mutex_lock(&here->lock);
 	if (!fake_uses(&here->devices[here_rank]))
@@ -288,8 +271,8 @@ static void keep_busy(struct gf_nccl_comm *c)
 	c->busy = gf_rng_below(&c->world->rng, 3);
 }
 
-static int nccl_comm_split(struct gf_nccl_comm *parent, int color, int key,
-			   struct gf_nccl_comm **c, struct gf_error *err)
+static int nccl_comm_split(struct gf_nccl_comm *parent, int color, int key, struct gf_nccl_comm **c,
+			   struct gf_error *err)
 {
 	struct fake_world *w = parent->world;
 
@@ -298,8 +281,8 @@ static int nccl_comm_split(struct gf_nccl_comm *parent, int color, int key,
 	if (parent->child)
 		fake_complain(w, "a split within a split");
 	*c = NULL;
-	parent->child = join(w, parent->meeting->id << 16 | ++parent->splits,
-			     parent->ranks, parent->me, color, key);
+	parent->child = join(w, parent->meeting->id << 16 | ++parent->splits, parent->ranks,
+			     parent->me, color, key);
 	parent->child_at = c;
 	keep_busy(parent);
 	parent->busy++;
@@ -326,8 +309,7 @@ static int nccl_state(struct gf_nccl_comm *c, struct gf_error *err)
 	c->busy -= c->busy > 0;
 	if (rc)
 		hand_out_child(c);
-	if (w->faults.breaks == c->rank + 1 &&
-	    w->devices[c->rank].calls > w->faults.after)
+	if (w->faults.breaks == c->rank + 1 && w->devices[c->rank].calls > w->faults.after)
 		rc = gf_error_set(err, -EIO, "NCCL: remote process exited");
 	if (c->failure)
 		rc = gf_error_set(err, -EIO, "NCCL: %s", c->failure);
@@ -350,15 +332,14 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 	pthread_mutex_unlock(&c->world->lock);
 }
 
-/* Does a communicator of this rank have work that stands still? An abort of
- * another one would wait for it. Under lock. */
+/* Does a communicator of this rank have work that stands still? An abort of another one would wait
+ * for it. Under lock. */
 static bool stands_still(const struct fake_world *w, int rank)
 {
 	for (size_t i = 0; i < w->nstreams; i++) {
 		const struct fake_operation *op = w->streams[i].first;
 
-		for (size_t k = 0; op && op->kind == NCCL && k < op->nitems;
-		     k++)
+		for (size_t k = 0; op && op->kind == NCCL && k < op->nitems; k++)
 			if (op->begun && op->items[k].comm->rank == rank &&
 			    !op->items[k].comm->aborted)
 				return true;
@@ -441,8 +422,7 @@ static void take_time(struct fake_operation *op, const struct fake_item *item,
 		return;
 	takes_s = item->what == ALL_REDUCE && costs->told_s
 			  ? told_s(item->comm, bytes)
-			  : costs->nccl.start_s +
-				    costs->nccl.per_byte_s * (double)bytes;
+			  : costs->nccl.start_s + costs->nccl.per_byte_s * (double)bytes;
 	if (takes_s > op->takes_s)
 		op->takes_s = takes_s;
 }
@@ -465,19 +445,17 @@ void fake_number(struct fake_operation *op)
 	}
 }
 
-static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-		     struct fake_item item, struct gf_error *err)
+static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s, struct fake_item item,
+		     struct gf_error *err)
 {
 	struct fake_world *w = c->world;
 	struct fake_operation *op = group;
 	bool fails;
 
 	pthread_mutex_lock(&w->lock);
-	fails = w->faults.fails == c->rank + 1 &&
-		w->devices[c->rank].calls > w->faults.after;
+	fails = w->faults.fails == c->rank + 1 && w->devices[c->rank].calls > w->faults.after;
 	w->devices[c->rank].calls++;
-	if (!fails && item.what == ALL_REDUCE &&
-	    told_s(c, item.count * 4) < 0) {
+	if (!fails && item.what == ALL_REDUCE && told_s(c, item.count * 4) < 0) {
 		c->failure = "invalid usage: no algorithm/protocol available";
 		pthread_mutex_unlock(&w->lock);
 		return 0;
@@ -506,64 +484,51 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 		keep_busy(c);
 	take_time(op, &item, w->costs);
 	w->counts.misaligned += (item.what == SEND || item.what == RECV) &&
-				item.count >= LINE_BYTES &&
-				(uintptr_t)item.data % LINE_BYTES;
+				item.count >= LINE_BYTES && (uintptr_t)item.data % LINE_BYTES;
 	group_stream = s;
 	pthread_mutex_unlock(&w->lock);
 	return 0;
 }
 
-static int nccl_all_reduce(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-			   float *data, size_t count_elems,
-			   struct gf_error *err)
+static int nccl_all_reduce(struct gf_nccl_comm *c, struct gf_gpu_stream *s, float *data,
+			   size_t count_elems, struct gf_error *err)
 {
-	return nccl_call(c, s,
-			 (struct fake_item){ALL_REDUCE, .data = data,
-					    .count = count_elems},
+	return nccl_call(c, s, (struct fake_item){ALL_REDUCE, .data = data, .count = count_elems},
 			 err);
 }
 
-static int nccl_reduce_scatter(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-			       float *data, size_t part_elems, int rank,
-			       struct gf_error *err)
+static int nccl_reduce_scatter(struct gf_nccl_comm *c, struct gf_gpu_stream *s, float *data,
+			       size_t part_elems, int rank, struct gf_error *err)
 {
 	if (rank != c->me)
 		fake_complain(c->world, "another rank's part");
-	return nccl_call(c, s,
-			 (struct fake_item){REDUCE_SCATTER, .data = data,
-					    .count = part_elems},
-			 err);
+	return nccl_call(
+		c, s, (struct fake_item){REDUCE_SCATTER, .data = data, .count = part_elems}, err);
 }
 
-static int nccl_all_gather(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-			   float *data, size_t part_elems, int rank,
-			   struct gf_error *err)
+static int nccl_all_gather(struct gf_nccl_comm *c, struct gf_gpu_stream *s, float *data,
+			   size_t part_elems, int rank, struct gf_error *err)
 {
 	if (rank != c->me)
 		fake_complain(c->world, "another rank's part");
-	return nccl_call(c, s,
-			 (struct fake_item){ALL_GATHER, .data = data,
-					    .count = part_elems},
+	return nccl_call(c, s, (struct fake_item){ALL_GATHER, .data = data, .count = part_elems},
 			 err);
 }
 
-static int nccl_send(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-		     const void *data, size_t size_bytes, int peer,
-		     struct gf_error *err)
+static int nccl_send(struct gf_nccl_comm *c, struct gf_gpu_stream *s, const void *data,
+		     size_t size_bytes, int peer, struct gf_error *err)
 {
 	return nccl_call(c, s,
-			 (struct fake_item){SEND, .data = (void *)(size_t)data,
-					    .count = size_bytes, .peer = peer},
+			 (struct fake_item){SEND, .data = (void *)(size_t)data, .count = size_bytes,
+					    .peer = peer},
 			 err);
 }
 
-static int nccl_recv(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-		     void *data, size_t size_bytes, int peer,
-		     struct gf_error *err)
+static int nccl_recv(struct gf_nccl_comm *c, struct gf_gpu_stream *s, void *data, size_t size_bytes,
+		     int peer, struct gf_error *err)
 {
 	return nccl_call(c, s,
-			 (struct fake_item){RECV, .data = data,
-					    .count = size_bytes, .peer = peer},
+			 (struct fake_item){RECV, .data = data, .count = size_bytes, .peer = peer},
 			 err);
 }
 

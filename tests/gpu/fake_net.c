@@ -52,8 +52,7 @@ static void run_samples(void *ctx)
 static void tell(struct gf_net *net)
 {
 	enqueue(net->priv, run_samples,
-		(struct call){.seed = net->dropout_seed,
-			      .first = net->first_sample});
+		(struct call){.seed = net->dropout_seed, .first = net->first_sample});
 }
 
 static void net_free(struct gf_net *net)
@@ -72,17 +71,15 @@ static void net_free(struct gf_net *net)
 	free(net);
 }
 
-static int net_new(const struct gf_model *m, size_t max_batch,
-		   const struct gf_net_options *options, struct gf_net **net,
-		   struct gf_error *err)
+static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
+		   struct gf_net **net, struct gf_error *err)
 {
 	const struct gf_net_options plain = {.labels = options->labels};
 	struct state *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	int rc = gf_net_init(n, m, max_batch, options, err);
 
-	rc = rc ? rc
-		: gf_backend_ref.net_new(m, max_batch, &plain, &s->inner, err);
+	rc = rc ? rc : gf_backend_ref.net_new(m, max_batch, &plain, &s->inner, err);
 	if (rc)
 		abort();
 	s->gpu = options->gpu;
@@ -109,19 +106,17 @@ static void run_forward(void *ctx)
 	struct state *s = c->s;
 
 	if (!s->rc)
-		s->rc = gf_backend_ref.forward(s->inner, c->params, c->input,
-					       c->count, c->training, &s->err);
+		s->rc = gf_backend_ref.forward(s->inner, c->params, c->input, c->count, c->training,
+					       &s->err);
 }
 
-static int forward(struct gf_net *net, const float *params, const float *input,
-		   size_t batch, int training, struct gf_error *err)
+static int forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+		   int training, struct gf_error *err)
 {
 	(void)err;
 	enqueue(net->priv, run_forward,
-		(struct call){.params = params,
-			      .input = input,
-			      .count = batch,
-			      .training = training});
+		(struct call){
+			.params = params, .input = input, .count = batch, .training = training});
 	return 0;
 }
 
@@ -135,8 +130,7 @@ static void run_loss(void *ctx)
 	if (!s->rc)
 		s->rc = gf_backend_ref.loss(s->inner, c->labels, &s->err);
 	if (!s->rc)
-		s->rc = gf_backend_ref.result(s->inner, &s->loss, &s->correct,
-					      &s->err);
+		s->rc = gf_backend_ref.result(s->inner, &s->loss, &s->correct, &s->err);
 	s->top_correct = gf_net_top_correct(s->inner);
 }
 
@@ -145,14 +139,11 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 	struct state *s = net->priv;
 
 	enqueue(s, run_loss,
-		(struct call){.labels = labels,
-			      .smoothing = net->smoothing,
-			      .top = net->top});
+		(struct call){.labels = labels, .smoothing = net->smoothing, .top = net->top});
 	return s->gpu->ops->record(s->gpu, s->through, s->stream, err);
 }
 
-static int result(struct gf_net *net, double *loss_out, size_t *correct,
-		  struct gf_error *err)
+static int result(struct gf_net *net, double *loss_out, size_t *correct, struct gf_error *err)
 {
 	struct state *s = net->priv;
 	int rc = s->gpu->ops->event_sync(s->gpu, s->through, err);
@@ -175,8 +166,7 @@ static void run_backward(void *ctx)
 
 	memset(c->grads, 0xff, s->count_elems * sizeof(float));
 	if (!s->rc)
-		rc = gf_backend_ref.backward(s->inner, c->params, s->made, NULL,
-					     NULL, &s->err);
+		rc = gf_backend_ref.backward(s->inner, c->params, s->made, NULL, NULL, &s->err);
 	for (i = 0; i < s->count_elems && c->scale > 1; i++)
 		s->made[i] = through_f16(s->made[i], c->scale);
 	/* the host may be asking how the loss went */
@@ -188,22 +178,18 @@ static void run_show(void *ctx)
 {
 	struct call *c = ctx;
 
-	memcpy(c->grads + c->first, c->s->made + c->first,
-	       c->count * sizeof(float));
+	memcpy(c->grads + c->first, c->s->made + c->first, c->count * sizeof(float));
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+		    void (*on_grad)(void *ctx, size_t tensor), void *ctx, struct gf_error *err)
 {
 	const struct gf_model *m = net->model;
 	size_t *order = gf_model_generation_order(m), i, at = 0, n;
 
 	(void)err;
 	enqueue(net->priv, run_backward,
-		(struct call){.params = params,
-			      .grads = grads,
-			      .scale = net->loss_scale});
+		(struct call){.params = params, .grads = grads, .scale = net->loss_scale});
 	for (i = 0; i < m->nparams; i++, at += n) {
 		n = gf_shape_elems(&m->params[order[i]].shape);
 		enqueue(net->priv, run_show,

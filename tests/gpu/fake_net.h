@@ -6,11 +6,10 @@
 #include "nn/net.h"
 
 /*
- * A backend on the devices of fake.h: the reference backend's arithmetic, done
- * when its turn in the stream comes. So what a trainer does with a device has
- * the bits of one without, or is wrong. Gradients are not a number until they
- * are made. Under a loss scale above 1, those that f16 would not hold are
- * infinite.
+ * A backend on the devices of fake.h: the reference backend's arithmetic, done when its turn in the
+ * stream comes. So what a trainer does with a device has the bits of one without, or is wrong.
+ * Gradients are not a number until they are made. Under a loss scale above 1, those that f16 would
+ * not hold are infinite.
  */
 extern const struct gf_backend fake_backend;
 

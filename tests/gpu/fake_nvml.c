@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libnvidia-ml.so.1 that shows the GPUs of a description (tests/machine.sh),
- * named in GF_FAKE_NVML. A gpu line goes on after its lanes with words:
+ * A libnvidia-ml.so.1 that shows the GPUs of a description (tests/machine.sh), named in
+ * GF_FAKE_NVML. A gpu line goes on after its lanes with words:
  *
  *	name=H100  memory=85899345920  cc=9.0  speed=26562 (MB/s of a link)
  *	links=ADDRESS*N,switch*N,nowhere*N  mig  lost  hidden
  *
  * A line "fault start|count|fields|remote-type|ancestor" makes that call fail;
- * "virtual" hides what is at the other ends but for its kind, as in a virtual
- * machine.
+ * "virtual" hides what is at the other ends but for its kind, as in a virtual machine.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -61,8 +60,7 @@ static void add_links(struct gf_nvml_device *d, char *text)
 		if (star)
 			*star = '\0';
 		while (n-- > 0 && d->nlinks < GF_NVML_LINKS)
-			snprintf(d->links[d->nlinks++].to, sizeof(d->links->to),
-				 "%s", part);
+			snprintf(d->links[d->nlinks++].to, sizeof(d->links->to), "%s", part);
 	}
 }
 
@@ -99,8 +97,7 @@ static void add_gpu(char *rest)
 	char *word;
 	int at = 0;
 
-	if (sscanf(rest, " %127s %*s %lf %u %n", d.place, &d.gt_per_s, &d.lanes,
-		   &at) < 3)
+	if (sscanf(rest, " %127s %*s %lf %u %n", d.place, &d.gt_per_s, &d.lanes, &at) < 3)
 		abort();
 	rest += at;
 	while ((word = strsep(&rest, " \t\n")))
@@ -123,10 +120,8 @@ int nvmlInit_v2(void)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (strncmp(line, "gpu ", 4) == 0)
 			add_gpu(line + 4);
-		if (strncmp(line, "fault ", 6) == 0 ||
-		    strncmp(line, "virtual", 7) == 0)
-			strncat(faults, line,
-				sizeof(faults) - strlen(faults) - 1);
+		if (strncmp(line, "fault ", 6) == 0 || strncmp(line, "virtual", 7) == 0)
+			strncat(faults, line, sizeof(faults) - strlen(faults) - 1);
 	}
 	if (f)
 		fclose(f);
@@ -159,8 +154,7 @@ int nvmlDeviceGetCount_v2(unsigned int *count)
 }
 
 #ifndef GF_FAKE_NVML_OLD /* it lacks what every library has */
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index,
-				  struct gf_nvml_device **d);
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct gf_nvml_device **d);
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct gf_nvml_device **d)
 {
 	*d = &gpus[index];
@@ -173,10 +167,9 @@ static void fill(const char *address, struct gf_nvml_pci *pci)
 	unsigned int function;
 
 	memset(pci, 0, sizeof(*pci));
-	sscanf(address, "%x:%x:%x.%x", &pci->domain, &pci->bus, &pci->device,
-	       &function);
-	snprintf(pci->address, sizeof(pci->address), "%08X:%02X:%02X.0",
-		 pci->domain, pci->bus, pci->device);
+	sscanf(address, "%x:%x:%x.%x", &pci->domain, &pci->bus, &pci->device, &function);
+	snprintf(pci->address, sizeof(pci->address), "%08X:%02X:%02X.0", pci->domain, pci->bus,
+		 pci->device);
 }
 
 int nvmlDeviceGetPciInfo_v3(struct gf_nvml_device *d, struct gf_nvml_pci *pci);
@@ -186,8 +179,7 @@ int nvmlDeviceGetPciInfo_v3(struct gf_nvml_device *d, struct gf_nvml_pci *pci)
 	return 0;
 }
 
-int nvmlDeviceGetName(struct gf_nvml_device *d, char *name,
-		      unsigned int length);
+int nvmlDeviceGetName(struct gf_nvml_device *d, char *name, unsigned int length);
 int nvmlDeviceGetName(struct gf_nvml_device *d, char *name, unsigned int length)
 {
 	snprintf(name, length, "%s", d->name);
@@ -201,29 +193,23 @@ int nvmlDeviceGetMemoryInfo(struct gf_nvml_device *d, struct gf_nvml_memory *m)
 	return d->memory ? 0 : NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetCudaComputeCapability(struct gf_nvml_device *d, int *major,
-				       int *minor);
-int nvmlDeviceGetCudaComputeCapability(struct gf_nvml_device *d, int *major,
-				       int *minor)
+int nvmlDeviceGetCudaComputeCapability(struct gf_nvml_device *d, int *major, int *minor);
+int nvmlDeviceGetCudaComputeCapability(struct gf_nvml_device *d, int *major, int *minor)
 {
 	*major = d->major;
 	*minor = d->minor;
 	return 0;
 }
 
-int nvmlDeviceGetMigMode(struct gf_nvml_device *d, unsigned int *now,
-			 unsigned int *later);
-int nvmlDeviceGetMigMode(struct gf_nvml_device *d, unsigned int *now,
-			 unsigned int *later)
+int nvmlDeviceGetMigMode(struct gf_nvml_device *d, unsigned int *now, unsigned int *later);
+int nvmlDeviceGetMigMode(struct gf_nvml_device *d, unsigned int *now, unsigned int *later)
 {
 	*now = *later = d->mig;
 	return 0;
 }
 
-int nvmlDeviceGetMaxPcieLinkGeneration(struct gf_nvml_device *d,
-				       unsigned int *g);
-int nvmlDeviceGetMaxPcieLinkGeneration(struct gf_nvml_device *d,
-				       unsigned int *g)
+int nvmlDeviceGetMaxPcieLinkGeneration(struct gf_nvml_device *d, unsigned int *g);
+int nvmlDeviceGetMaxPcieLinkGeneration(struct gf_nvml_device *d, unsigned int *g)
 {
 	static const double speeds[] = {2.5, 5, 8, 16, 32, 64};
 	unsigned int i;
@@ -235,8 +221,7 @@ int nvmlDeviceGetMaxPcieLinkGeneration(struct gf_nvml_device *d,
 	return 0;
 }
 
-int nvmlDeviceGetMaxPcieLinkWidth(struct gf_nvml_device *d,
-				  unsigned int *lanes);
+int nvmlDeviceGetMaxPcieLinkWidth(struct gf_nvml_device *d, unsigned int *lanes);
 int nvmlDeviceGetMaxPcieLinkWidth(struct gf_nvml_device *d, unsigned int *lanes)
 {
 	*lanes = d->lanes;
@@ -244,11 +229,9 @@ int nvmlDeviceGetMaxPcieLinkWidth(struct gf_nvml_device *d, unsigned int *lanes)
 }
 
 /* The host bridge is the first 12 characters of a place. */
-int nvmlDeviceGetTopologyCommonAncestor(struct gf_nvml_device *a,
-					struct gf_nvml_device *b,
+int nvmlDeviceGetTopologyCommonAncestor(struct gf_nvml_device *a, struct gf_nvml_device *b,
 					unsigned int *level);
-int nvmlDeviceGetTopologyCommonAncestor(struct gf_nvml_device *a,
-					struct gf_nvml_device *b,
+int nvmlDeviceGetTopologyCommonAncestor(struct gf_nvml_device *a, struct gf_nvml_device *b,
 					unsigned int *level)
 {
 	if (faulty("ancestor"))
@@ -257,20 +240,16 @@ int nvmlDeviceGetTopologyCommonAncestor(struct gf_nvml_device *a,
 	return 0;
 }
 
-int nvmlDeviceGetNvLinkState(struct gf_nvml_device *d, unsigned int link,
-			     unsigned int *enabled);
-int nvmlDeviceGetNvLinkState(struct gf_nvml_device *d, unsigned int link,
-			     unsigned int *enabled)
+int nvmlDeviceGetNvLinkState(struct gf_nvml_device *d, unsigned int link, unsigned int *enabled);
+int nvmlDeviceGetNvLinkState(struct gf_nvml_device *d, unsigned int link, unsigned int *enabled)
 {
 	*enabled = 1;
 	return link < d->nlinks ? 0 : NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gf_nvml_device *d,
-					unsigned int link,
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gf_nvml_device *d, unsigned int link,
 					struct gf_nvml_pci *pci);
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gf_nvml_device *d,
-					unsigned int link,
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gf_nvml_device *d, unsigned int link,
 					struct gf_nvml_pci *pci)
 {
 	const char *to = d->links[link].to;
@@ -282,10 +261,10 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gf_nvml_device *d,
 	return 0;
 }
 
-int nvmlDeviceGetNvLinkRemoteDeviceType(struct gf_nvml_device *d,
-					unsigned int link, unsigned int *type);
-int nvmlDeviceGetNvLinkRemoteDeviceType(struct gf_nvml_device *d,
-					unsigned int link, unsigned int *type)
+int nvmlDeviceGetNvLinkRemoteDeviceType(struct gf_nvml_device *d, unsigned int link,
+					unsigned int *type);
+int nvmlDeviceGetNvLinkRemoteDeviceType(struct gf_nvml_device *d, unsigned int link,
+					unsigned int *type)
 {
 	const char *to = d->links[link].to;
 
@@ -295,18 +274,14 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(struct gf_nvml_device *d,
 	return faulty("remote-type") ? NOT_SUPPORTED : 0;
 }
 
-int nvmlDeviceGetFieldValues(struct gf_nvml_device *d, int count,
-			     struct gf_nvml_field *fields);
-int nvmlDeviceGetFieldValues(struct gf_nvml_device *d, int count,
-			     struct gf_nvml_field *fields)
+int nvmlDeviceGetFieldValues(struct gf_nvml_device *d, int count, struct gf_nvml_field *fields);
+int nvmlDeviceGetFieldValues(struct gf_nvml_device *d, int count, struct gf_nvml_field *fields)
 {
 	int i;
 
 	for (i = 0; i < count; i++) {
 		fields[i].status =
-			fields[i].field == GF_NVML_FIELD_LINK_SPEED && d->speed
-				? 0
-				: NOT_SUPPORTED;
+			fields[i].field == GF_NVML_FIELD_LINK_SPEED && d->speed ? 0 : NOT_SUPPORTED;
 		fields[i].type = 1;
 		fields[i].value.whole = d->speed;
 	}

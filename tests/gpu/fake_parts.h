@@ -8,9 +8,8 @@
 #include "base/rng.h"
 #include "fake.h"
 
-/* What the fake's files share: fake.c has the queues and plays them, fake_gpu.c
- * is the device's table, fake_kernels.c its kernels, fake_nccl.c is NCCL.
- * Everything is under the world's lock. */
+/* What the fake's files share: fake.c has the queues and plays them, fake_gpu.c is the device's
+ * table, fake_kernels.c its kernels, fake_nccl.c is NCCL. Everything is under the world's lock. */
 #define RANKS_MAX   16
 #define STREAMS_MAX 512
 #define COMMS_MAX   512
@@ -75,8 +74,7 @@ struct gf_gpu_event {
 	double at_s;
 };
 
-/* All that call comm_new with one id, or comm_split for the n-th time on one
- * parent. */
+/* All that call comm_new with one id, or comm_split for the n-th time on one parent. */
 struct meeting {
 	uint64_t id;
 	int ranks, come;
@@ -161,31 +159,29 @@ struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind);
 /* The first is done. */
 void fake_pop(struct gf_gpu_stream *s);
 /* Takes the lock itself. */
-void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op),
-	       void *a, const void *b, size_t n, size_t m);
+void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op), void *a,
+	       const void *b, size_t n, size_t m);
 /* Under lock: an operation of a graph becomes one that a launch enqueues. */
 void fake_number(struct fake_operation *op);
 /* True: it has moved. */
 bool fake_play_nccl(struct gf_gpu_stream *s, struct fake_operation *op);
 
 /* fake_graph.c */
-int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
-		       struct gf_error *err);
-int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
-		     struct gf_gpu_graph **graph, struct gf_error *err);
-int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
-		      struct gf_gpu_graph *graph, struct gf_error *err);
+int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err);
+int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph **graph,
+		     struct gf_error *err);
+int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph *graph,
+		      struct gf_error *err);
 void fake_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph);
 
 /* fake_chunks.c */
-void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
-			  size_t n, size_t chunk_elems, double *norms);
-void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
-			    const float *from, size_t n, size_t chunk_elems,
-			    const uint32_t *chunks, size_t nchunks);
-void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
-			  float *residual, const float *grad, size_t n,
-			  size_t chunk_elems, const uint8_t *sent, float decay);
+void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x, size_t n,
+			  size_t chunk_elems, double *norms);
+void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to, const float *from, size_t n,
+			    size_t chunk_elems, const uint32_t *chunks, size_t nchunks);
+void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *residual,
+			  const float *grad, size_t n, size_t chunk_elems, const uint8_t *sent,
+			  float decay);
 void fake_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o);
 
 extern const struct gf_gpu_ops fake_gpu_ops;

@@ -17,10 +17,9 @@ extern "C" {
 #endif
 
 /*
- * A GPU that is this processor, for tests of code that only enqueues. Streams
- * keep their work until a caller waits for them: emulated kernels, copies,
- * cuDNN and cuBLAS (fake_math). Memory is filled with NaN and has guards. Calls
- * that a GPU would refuse or get wrong end the test with a line.
+ * A GPU that is this processor, for tests of code that only enqueues. Streams keep their work until
+ * a caller waits for them: emulated kernels, copies, cuDNN and cuBLAS (fake_math). Memory is filled
+ * with NaN and has guards. Calls that a GPU would refuse or get wrong end the test with a line.
  */
 struct gf_gpu *host_gpu(void);
 struct gf_gpu_stream *host_gpu_stream(void);
@@ -41,13 +40,12 @@ bool host_gpu_has(const void *p, size_t bytes);
 /* Ends the test. */
 void host_gpu_refuse(const char *what) __attribute__((noreturn));
 
-/* cuDNN and cuBLAS that compute naively what they are asked, and look closely
- * at how. The call so named (NULL: none) fails from now on. */
+/* cuDNN and cuBLAS that compute naively what they are asked, and look closely at how. The call so
+ * named (NULL: none) fails from now on. */
 void fake_math_fail(const char *call);
 /* Handles and descriptors that nobody has destroyed. */
 size_t fake_math_left(void);
-/* Without the libraries: 1 cuDNN, 2 cuBLAS, 0 both are there. Before they are
- * first used. */
+/* Without the libraries: 1 cuDNN, 2 cuBLAS, 0 both are there. Before they are first used. */
 void fake_math_lack(int which);
 
 #ifdef __cplusplus

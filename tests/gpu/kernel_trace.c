@@ -2,10 +2,10 @@
 /*
  * Writes what a GPU has done for a program, whatever the program is:
  *	CUDA_INJECTION64_PATH=kernel_trace.so GF_KERNEL_TRACE=FILE PROGRAM
- * CUDA's driver loads this library when the program first uses a GPU. CUPTI's
- * activity records need no right to the GPU's counters, which ncu asks for.
- * FILE (kernels.tsv) has a line for each kernel, copy and fill: begin and end
- * in ns, stream, bytes (0 for a kernel), name. kernel_table.awk makes tables.
+ * CUDA's driver loads this library when the program first uses a GPU. CUPTI's activity records need
+ * no right to the GPU's counters, which ncu asks for. FILE (kernels.tsv) has a line for each
+ * kernel, copy and fill: begin and end in ns, stream, bytes (0 for a kernel), name.
+ * kernel_table.awk makes tables.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 
 #define BUFFER_BYTES ((size_t)8 << 20)
 
-#define CALLS(CALL)                                                            \
-	CALL(cuptiActivityRegisterCallbacks)                                   \
-	CALL(cuptiActivityEnable)                                              \
-	CALL(cuptiActivityFlushAll)                                            \
+#define CALLS(CALL)                                                                                \
+	CALL(cuptiActivityRegisterCallbacks)                                                       \
+	CALL(cuptiActivityEnable)                                                                  \
+	CALL(cuptiActivityFlushAll)                                                                \
 	CALL(cuptiActivityGetNextRecord)
 
 #define POINTER(name) __typeof__(name) *name;
@@ -36,12 +36,10 @@ static void CUPTIAPI lend(uint8_t **buffer, size_t *size, size_t *most_records)
 	*most_records = 0;
 }
 
-static void row(uint64_t begin, uint64_t end, uint32_t stream, uint64_t bytes,
-		const char *name)
+static void row(uint64_t begin, uint64_t end, uint32_t stream, uint64_t bytes, const char *name)
 {
 	int status = -1;
-	char *plain =
-		demangle && name ? demangle(name, NULL, NULL, &status) : NULL;
+	char *plain = demangle && name ? demangle(name, NULL, NULL, &status) : NULL;
 
 	fprintf(out, "%llu\t%llu\t%u\t%llu\t%s\n", (unsigned long long)begin,
 		(unsigned long long)end, stream, (unsigned long long)bytes,
@@ -71,8 +69,7 @@ static void write_record(const CUpti_Activity *record)
 	case CUPTI_ACTIVITY_KIND_MEMCPY: {
 		const CUpti_ActivityMemcpy5 *m = (const void *)record;
 
-		row(m->start, m->end, m->streamId, m->bytes,
-		    copy_name(m->copyKind));
+		row(m->start, m->end, m->streamId, m->bytes, copy_name(m->copyKind));
 		break;
 	}
 	case CUPTI_ACTIVITY_KIND_MEMSET: {
@@ -86,16 +83,15 @@ static void write_record(const CUpti_Activity *record)
 	}
 }
 
-static void CUPTIAPI take(CUcontext context, uint32_t stream, uint8_t *buffer,
-			  size_t size, size_t valid)
+static void CUPTIAPI take(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+			  size_t valid)
 {
 	CUpti_Activity *record = NULL;
 
 	(void)context;
 	(void)stream;
 	(void)size;
-	while (cupti.cuptiActivityGetNextRecord(buffer, valid, &record) ==
-	       CUPTI_SUCCESS)
+	while (cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
 		write_record(record);
 	free(buffer);
 }
@@ -107,8 +103,8 @@ static void finish(void)
 		perror("kernel_trace");
 }
 
-#define LOAD(name)                                                             \
-	if (!(cupti.name = (__typeof__(name) *)dlsym(library, #name)))         \
+#define LOAD(name)                                                                                 \
+	if (!(cupti.name = (__typeof__(name) *)dlsym(library, #name)))                             \
 		return 0;
 
 /* CUPTI of CUDA's folder or of PyTorch's packages, by LD_LIBRARY_PATH. */
@@ -118,8 +114,7 @@ static int load(void)
 	void *library, *cxx;
 
 	/* 130001 is that of CUDA 13.0 */
-	snprintf(name, sizeof(name), "libcupti.so.%d",
-		 CUPTI_API_VERSION / 10000);
+	snprintf(name, sizeof(name), "libcupti.so.%d", CUPTI_API_VERSION / 10000);
 	library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		fprintf(stderr, "kernel_trace: %s\n", dlerror());

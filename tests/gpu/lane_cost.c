@@ -36,13 +36,9 @@ static void open_lane(void)
 	void *memory;
 
 	must(lane.nccl->unique_id(id, &err), "an id");
-	must(gf_lane_open(&lane, id, 1, 0, (struct gf_nccl_blocks){0, 32},
-			  &err),
-	     "a lane");
+	must(gf_lane_open(&lane, id, 1, 0, (struct gf_nccl_blocks){0, 32}, &err), "a lane");
 	must(gf_lane_meet(&lane, &err), "its ranks");
-	must(lane.gpu->ops->alloc(lane.gpu,
-				  (MOST_ELEMS + GF_LANE_GRAIN_ELEMS) *
-					  sizeof(float),
+	must(lane.gpu->ops->alloc(lane.gpu, (MOST_ELEMS + GF_LANE_GRAIN_ELEMS) * sizeof(float),
 				  &memory, &err),
 	     "memory");
 	data = memory;
@@ -60,14 +56,12 @@ static void add_transfer(struct gf_lane_program *p, struct gf_range range)
 {
 	add(p, (struct gf_lane_step){GF_LANE_SEND, .range = range});
 	add(p, (struct gf_lane_step){GF_LANE_RECV, true, .range = range,
-				     .wire_at = (p->skew_elems + range.first) *
-						sizeof(float)});
+				     .wire_at = (p->skew_elems + range.first) * sizeof(float)});
 }
 
 /* So many groups; a head apart is what a skewed message's programs have. */
-static struct gf_lane_program make(struct gf_lane_step *steps, int groups,
-				   size_t elems, size_t skew_elems,
-				   bool head_apart)
+static struct gf_lane_program make(struct gf_lane_step *steps, int groups, size_t elems,
+				   size_t skew_elems, bool head_apart)
 {
 	const size_t head = head_apart ? GF_LANE_GRAIN_ELEMS - skew_elems : 0;
 	struct gf_lane_program p = {
@@ -96,8 +90,7 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void report(const char *name, const struct gf_lane_program *p,
-		   bool graph)
+static void report(const char *name, const struct gf_lane_program *p, bool graph)
 {
 	const struct gf_gpu_ops *ops = lane.gpu->ops;
 	double host_s[RUNS], device_s[RUNS], from_s;
@@ -115,19 +108,15 @@ static void report(const char *name, const struct gf_lane_program *p,
 		must(ops->record(lane.gpu, ended, lane.stream, &err), "end");
 		must(ops->stream_sync(lane.gpu, lane.stream, &err), "wait");
 		if (i >= 0)
-			must(ops->event_s(lane.gpu, begun, ended, &device_s[i],
-					  &err),
-			     "time");
+			must(ops->event_s(lane.gpu, begun, ended, &device_s[i], &err), "time");
 	}
 	must(gf_lane_check(&lane, &err), "check");
 	gf_lane_forget(&lane, p);
 	qsort(host_s, RUNS, sizeof(*host_s), compare);
 	qsort(device_s, RUNS, sizeof(*device_s), compare);
-	printf("| %s | %s | %.1f us | %.1f us | %.1f GB/s |\n", name,
-	       graph ? "graph" : "enqueued", host_s[RUNS / 2] * 1e6,
-	       device_s[RUNS / 2] * 1e6,
-	       (double)p->count_elems * sizeof(float) / device_s[RUNS / 2] /
-		       1e9);
+	printf("| %s | %s | %.1f us | %.1f us | %.1f GB/s |\n", name, graph ? "graph" : "enqueued",
+	       host_s[RUNS / 2] * 1e6, device_s[RUNS / 2] * 1e6,
+	       (double)p->count_elems * sizeof(float) / device_s[RUNS / 2] / 1e9);
 }
 
 int main(void)
@@ -142,8 +131,7 @@ int main(void)
 		{"14 groups of 4 KiB", 14, 1024, 0, false},
 		{"64 MiB from a line on", 1, MOST_ELEMS, 0, false},
 		{"64 MiB, 4 bytes further", 1, MOST_ELEMS, 1, false},
-		{"64 MiB, 4 bytes further, its head apart", 1, MOST_ELEMS, 1,
-		 true},
+		{"64 MiB, 4 bytes further, its head apart", 1, MOST_ELEMS, 1, true},
 	};
 	struct gf_lane_step steps[6 * MOST_GROUPS];
 	struct gf_gpu *gpu = NULL;
@@ -160,8 +148,8 @@ int main(void)
 	     "|\n|---|---|---|---|---|");
 	for (i = 0; i < GF_ARRAY_LENGTH(messages); i++) {
 		const struct gf_lane_program p =
-			make(steps, messages[i].groups, messages[i].elems,
-			     messages[i].skew_elems, messages[i].head_apart);
+			make(steps, messages[i].groups, messages[i].elems, messages[i].skew_elems,
+			     messages[i].head_apart);
 
 		report(messages[i].name, &p, false);
 		report(messages[i].name, &p, true);

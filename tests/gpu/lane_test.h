@@ -15,10 +15,9 @@
 #include "runtime/exec/exec.h"
 
 /*
- * Messages between GPUs by programs, against the host's executor on the same
- * schedules: tests/unit/test_device_lane.c on fakes, any number of ranks;
- * test_gpu_nccl.c on what GPUs there are, by NCCL. Each rank calls, on a thread
- * of its own.
+ * Messages between GPUs by programs, against the host's executor on the same schedules:
+ * tests/unit/test_device_lane.c on fakes, any number of ranks; test_gpu_nccl.c on what GPUs there
+ * are, by NCCL. Each rank calls, on a thread of its own.
  */
 struct lane_test {
 	struct gf_comm *comm; /* between the hosts' threads */
@@ -30,13 +29,11 @@ struct lane_test {
 #define LANE_TEST_MOST 9000
 static const struct {
 	size_t count_elems, skew_elems;
-} lane_test_sizes[] = {{1, 0},   {5, 0},   {1000, 0}, {LANE_TEST_MOST, 0},
-		       {5, 31},  {40, 10}, {1000, 1}, {2000, 31},
-		       {8900, 4}};
+} lane_test_sizes[] = {{1, 0},    {5, 0},     {1000, 0}, {LANE_TEST_MOST, 0}, {5, 31}, {40, 10},
+		       {1000, 1}, {2000, 31}, {8900, 4}};
 /* The longest, skew and all: whole grains. */
 #define LANE_TEST_ROOM 9088
-static const char *const lane_test_codecs[] = {"f32", "f16", "bf16", "trunc16",
-					       "q8"};
+static const char *const lane_test_codecs[] = {"f32", "f16", "bf16", "trunc16", "q8"};
 
 /* Gives up the rank: the others would wait for ever. */
 static inline void lane_test_must(struct lane_test *t, int rc, const char *what)
@@ -47,27 +44,23 @@ static inline void lane_test_must(struct lane_test *t, int rc, const char *what)
 	exit(1);
 }
 
-static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
-				  struct gf_gpu *gpu,
+static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm, struct gf_gpu *gpu,
 				  const struct gf_nccl_ops *nccl)
 {
 	unsigned char id[GF_NCCL_ID_BYTES] = {0};
 
 	*t = (struct lane_test){.comm = comm};
-	t->lane = (struct gf_lane){
-		.gpu = gpu, .nccl = nccl, .timeout_s = TEST_PATIENCE_S};
+	t->lane = (struct gf_lane){.gpu = gpu, .nccl = nccl, .timeout_s = TEST_PATIENCE_S};
 	if (comm->rank == 0)
 		lane_test_must(t, nccl->unique_id(id, &t->err), "an id");
-	lane_test_must(t, gf_comm_bcast(comm, 0, id, sizeof(id), &t->err),
-		       "its way");
+	lane_test_must(t, gf_comm_bcast(comm, 0, id, sizeof(id), &t->err), "its way");
 	lane_test_must(t,
 		       gf_lane_open(&t->lane, id, comm->ranks, comm->rank,
 				    (struct gf_nccl_blocks){0, 8}, &t->err),
 		       "a lane");
 	lane_test_must(t, gf_lane_meet(&t->lane, &t->err), "meet");
 	lane_test_must(t,
-		       gpu->ops->alloc(gpu, 2 * LANE_TEST_ROOM * sizeof(float),
-				       &t->data, &t->err),
+		       gpu->ops->alloc(gpu, 2 * LANE_TEST_ROOM * sizeof(float), &t->data, &t->err),
 		       "memory");
 }
 
@@ -86,8 +79,7 @@ static inline float lane_test_value(int rank, size_t i)
 }
 
 /* What p, which is prepared, makes of `values` at some place on the device. */
-static inline void lane_test_once(struct lane_test *t,
-				  const struct gf_lane_program *p, float *data,
+static inline void lane_test_once(struct lane_test *t, const struct gf_lane_program *p, float *data,
 				  float *values)
 {
 	struct gf_lane *l = &t->lane;
@@ -95,30 +87,25 @@ static inline void lane_test_once(struct lane_test *t,
 	const size_t bytes = p->count_elems * sizeof(float);
 	struct gf_error *err = &t->err;
 
-	lane_test_must(t,
-		       ops->copy(l->gpu, l->stream, data, values, bytes,
-				 GF_GPU_TO_DEVICE, err),
+	lane_test_must(t, ops->copy(l->gpu, l->stream, data, values, bytes, GF_GPU_TO_DEVICE, err),
 		       "up");
 	lane_test_must(t, gf_lane_run(l, p, data, err), "run");
-	lane_test_must(t,
-		       ops->copy(l->gpu, l->stream, values, data, bytes,
-				 GF_GPU_TO_HOST, err),
+	lane_test_must(t, ops->copy(l->gpu, l->stream, values, data, bytes, GF_GPU_TO_HOST, err),
 		       "down");
 	lane_test_must(t, ops->stream_sync(l->gpu, l->stream, err), "end");
 	lane_test_must(t, gf_lane_check(l, err), "check");
 }
 
-static inline void lane_test_prepare(struct lane_test *t,
-				     const struct gf_lane_program *p)
+static inline void lane_test_prepare(struct lane_test *t, const struct gf_lane_program *p)
 {
 	lane_test_must(t, gf_lane_prepare(&t->lane, p, &t->err), "prepare");
 	lane_test_must(t, gf_lane_reserve(&t->lane, &t->err), "reserve");
 }
 
-/* What p makes of `values`, skewed as p is: enqueued, captured and launched
- * again, and elsewhere, to the same bits. */
-static inline void lane_test_run(struct lane_test *t,
-				 const struct gf_lane_program *p, float *values)
+/* What p makes of `values`, skewed as p is: enqueued, captured and launched again, and elsewhere,
+ * to the same bits. */
+static inline void lane_test_run(struct lane_test *t, const struct gf_lane_program *p,
+				 float *values)
 {
 	const size_t n = p->count_elems;
 	float *data = (float *)t->data + p->skew_elems;
@@ -134,31 +121,25 @@ static inline void lane_test_run(struct lane_test *t,
 	for (i = 0; i < n && t->lane.captures; i++)
 		if (memcmp(&more[i], &values[i], sizeof(*more)))
 			break;
-	EXPECT(!t->lane.captures || i == n, "element %zu is %g again, not %g",
-	       i, (double)values[i], (double)more[i]);
+	EXPECT(!t->lane.captures || i == n, "element %zu is %g again, not %g", i, (double)values[i],
+	       (double)more[i]);
 	gf_lane_forget(&t->lane, p);
 	free(more);
 }
 
 /* What the host makes of them, by the same steps. */
-static inline void lane_test_host(struct lane_test *t,
-				  const struct gf_algorithm *a,
-				  struct gf_coll_args *args, const char *codec,
-				  float *values)
+static inline void lane_test_host(struct lane_test *t, const struct gf_algorithm *a,
+				  struct gf_coll_args *args, const char *codec, float *values)
 {
 	struct gf_exec *exec = gf_exec_new(t->comm);
 	struct gf_exec_config config = {.count_elems = args->count_elems};
 	struct gf_exec_run *run = NULL;
 	struct gf_schedule s;
 
-	lane_test_must(
-		t, gf_element_coded(codec, GF_OP_SUM, &config.element, &t->err),
-		"element");
+	lane_test_must(t, gf_element_coded(codec, GF_OP_SUM, &config.element, &t->err), "element");
 	args->lossy = gf_element_lossy(&config.element);
 	args->grain_elems = args->lossy ? 0 : GF_LANE_GRAIN_ELEMS;
-	lane_test_must(
-		t, gf_algorithm_schedule(a, args, t->comm->rank, &s, &t->err),
-		"schedule");
+	lane_test_must(t, gf_algorithm_schedule(a, args, t->comm->rank, &s, &t->err), "schedule");
 	config.schedule = &s;
 	lane_test_must(t, gf_exec_run_new(exec, &config, &run, &t->err), "run");
 	lane_test_must(t, gf_exec_start(run, values, &t->err), "start");
@@ -178,8 +159,7 @@ static inline size_t lane_test_differs(const float *a, const float *b, size_t n)
 }
 
 /* By the host where there are steps; else they are exact anyway. */
-static inline void lane_test_one(struct lane_test *t,
-				 const struct gf_algorithm *a,
+static inline void lane_test_one(struct lane_test *t, const struct gf_algorithm *a,
 				 struct gf_coll_args *args, const char *codec)
 {
 	const size_t n = args->count_elems;
@@ -191,10 +171,9 @@ static inline void lane_test_one(struct lane_test *t,
 
 	for (i = 0; i < n; i++)
 		got[i] = want[i] = lane_test_value(t->comm->rank, i);
-	lane_test_must(t,
-		       gf_lane_program_new(a, args, t->comm->rank,
-					   gf_codec_find(codec), &p, &t->err),
-		       a->name);
+	lane_test_must(
+		t, gf_lane_program_new(a, args, t->comm->rank, gf_codec_find(codec), &p, &t->err),
+		a->name);
 	lane_test_run(t, &p, got);
 	if (a->build)
 		lane_test_host(t, a, args, codec, want);
@@ -204,11 +183,10 @@ static inline void lane_test_one(struct lane_test *t,
 				want[i] += lane_test_value(r, i);
 	at = lane_test_differs(want, got, n);
 	EXPECT(at == n,
-	       "%s, %s, rank %d of %d, %zu elements at %zu, %zu factors: "
-	       "element %zu is %g, the host's %g",
-	       a->name, codec, t->comm->rank, t->comm->ranks, n,
-	       args->skew_elems, args->nfactors, at, (double)got[at],
-	       (double)want[at]);
+	       "%s, %s, rank %d of %d, %zu elements at %zu, %zu factors: element %zu is %g, the "
+	       "host's %g",
+	       a->name, codec, t->comm->rank, t->comm->ranks, n, args->skew_elems, args->nfactors,
+	       at, (double)got[at], (double)want[at]);
 	gf_lane_program_release(&p);
 	free(got);
 	free(want);
@@ -222,34 +200,26 @@ static inline void lane_test_algorithms(struct lane_test *t)
 	for (a = 0; gf_algorithms[a]; a++)
 		for (c = 0; c < GF_ARRAY_LENGTH(lane_test_codecs); c++)
 			for (n = 0; n < GF_ARRAY_LENGTH(lane_test_sizes); n++) {
-				const struct gf_algorithm *it =
-					gf_algorithms[a];
+				const struct gf_algorithm *it = gf_algorithms[a];
 
-				args.count_elems =
-					lane_test_sizes[n].count_elems;
+				args.count_elems = lane_test_sizes[n].count_elems;
 				args.skew_elems = lane_test_sizes[n].skew_elems;
 				args.grain_elems = 0;
 				args.lossy = false;
-				if (!test_tries(a + c + n, 1) ||
-				    (c && !it->build) ||
-				    (it->applicable &&
-				     it->applicable(&args, NULL)))
+				if (!test_tries(a + c + n, 1) || (c && !it->build) ||
+				    (it->applicable && it->applicable(&args, NULL)))
 					continue;
-				lane_test_one(t, it, &args,
-					      lane_test_codecs[c]);
+				lane_test_one(t, it, &args, lane_test_codecs[c]);
 			}
 }
 
-/* Level by level: stages on communicators of their own, or steps under a
- * codec. */
+/* Level by level: stages on communicators of their own, or steps under a codec. */
 static inline void lane_test_stages(struct lane_test *t)
 {
 	const int ranks = t->comm->ranks;
 	int factors[2] = {1, ranks};
-	struct gf_coll_args args = {.ranks = ranks,
-				    .elem_bytes = 4,
-				    .factors = factors,
-				    .nfactors = 2};
+	struct gf_coll_args args = {
+		.ranks = ranks, .elem_bytes = 4, .factors = factors, .nfactors = 2};
 	size_t c, n;
 
 	for (factors[0] = 1; factors[0] <= ranks; factors[0]++) {
@@ -257,26 +227,22 @@ static inline void lane_test_stages(struct lane_test *t)
 			continue;
 		factors[1] = ranks / factors[0];
 		for (n = 0; n < GF_ARRAY_LENGTH(lane_test_sizes); n++)
-			for (c = 0; c < GF_ARRAY_LENGTH(lane_test_codecs);
-			     c++) {
-				args.count_elems =
-					lane_test_sizes[n].count_elems;
+			for (c = 0; c < GF_ARRAY_LENGTH(lane_test_codecs); c++) {
+				args.count_elems = lane_test_sizes[n].count_elems;
 				args.skew_elems = lane_test_sizes[n].skew_elems;
 				args.grain_elems = 0;
 				args.lossy = false;
-				lane_test_one(t,
-					      gf_algorithm_find("blueconnect"),
-					      &args, lane_test_codecs[c]);
+				lane_test_one(t, gf_algorithm_find("blueconnect"), &args,
+					      lane_test_codecs[c]);
 			}
 	}
 }
 
-/* A rank that sends to itself: kernels, places on the wire and NCCL's transfers
- * where there is one GPU. It ends with x + decode(encode(x)). */
+/* A rank that sends to itself: kernels, places on the wire and NCCL's transfers where there is one
+ * GPU. It ends with x + decode(encode(x)). */
 static inline void lane_test_itself(struct lane_test *t, const char *name)
 {
-	const struct gf_codec *c =
-		strcmp(name, "f32") ? gf_codec_find(name) : NULL;
+	const struct gf_codec *c = strcmp(name, "f32") ? gf_codec_find(name) : NULL;
 	const size_t n = LANE_TEST_MOST;
 	const struct gf_range all = gf_data(0, n);
 	const size_t second = (n * sizeof(float) + 255) / 256 * 256;
@@ -312,8 +278,8 @@ static inline void lane_test_itself(struct lane_test *t, const char *name)
 		want[i] += x[i];
 	lane_test_run(t, &p, got);
 	at = lane_test_differs(want, got, n);
-	EXPECT(at == n, "%s to itself, rank %d: element %zu is %g, want %g",
-	       name, me, at, (double)got[at], (double)want[at]);
+	EXPECT(at == n, "%s to itself, rank %d: element %zu is %g, want %g", name, me, at,
+	       (double)got[at], (double)want[at]);
 	free(got);
 	free(want);
 	free(x);
@@ -350,14 +316,14 @@ static inline void lane_test_collectives(struct lane_test *t)
 	}
 	lane_test_run(t, &p, got);
 	at = lane_test_differs(want, got, n);
-	EXPECT(at == n, "collectives, rank %d: element %zu is %g, want %g",
-	       t->comm->rank, at, (double)got[at], (double)want[at]);
+	EXPECT(at == n, "collectives, rank %d: element %zu is %g, want %g", t->comm->rank, at,
+	       (double)got[at], (double)want[at]);
 	free(got);
 	free(want);
 }
 
-/* A program that is captured, and another one then, for which the lane's memory
- * grows and moves: the graph is not launched any more. */
+/* A program that is captured, and another one then, for which the lane's memory grows and moves:
+ * the graph is not launched any more. */
 static inline void lane_test_grows(struct lane_test *t)
 {
 	struct gf_coll_args args = {.ranks = t->comm->ranks, .elem_bytes = 4};
@@ -368,16 +334,15 @@ static inline void lane_test_grows(struct lane_test *t)
 
 	for (k = 0; k < 2; k++) {
 		args.count_elems = k ? LANE_TEST_MOST : 100;
-		lane_test_must(t,
-			       gf_lane_program_new(ring, &args, t->comm->rank,
-						   NULL, &p[k], &t->err),
-			       "ring");
+		lane_test_must(
+			t, gf_lane_program_new(ring, &args, t->comm->rank, NULL, &p[k], &t->err),
+			"ring");
 		lane_test_prepare(t, &p[k]);
 		for (run = 0; run < 3; run++) {
 			x[0][7] = x[1][7] = 1;
 			lane_test_once(t, &p[0], t->data, x[0]);
-			EXPECT(x[0][7] == (float)t->comm->ranks,
-			       "%zu, %zu: sum is %g", k, run, (double)x[0][7]);
+			EXPECT(x[0][7] == (float)t->comm->ranks, "%zu, %zu: sum is %g", k, run,
+			       (double)x[0][7]);
 			if (k)
 				lane_test_once(t, &p[1], t->data, x[1]);
 		}

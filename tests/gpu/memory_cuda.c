@@ -56,16 +56,14 @@ void *device_alloc(size_t size_bytes)
 
 void device_write(void *to, const void *from, size_t size_bytes)
 {
-	must(gpu->ops->copy(gpu, stream, to, from, size_bytes, GF_GPU_TO_DEVICE,
-			    &err));
+	must(gpu->ops->copy(gpu, stream, to, from, size_bytes, GF_GPU_TO_DEVICE, &err));
 	must(gpu->ops->stream_sync(gpu, stream, &err));
 }
 
 void device_read(void *to, const void *from, size_t size_bytes)
 {
 	must(gpu->ops->check(gpu, &err));
-	must(gpu->ops->copy(gpu, stream, to, from, size_bytes, GF_GPU_TO_HOST,
-			    &err));
+	must(gpu->ops->copy(gpu, stream, to, from, size_bytes, GF_GPU_TO_HOST, &err));
 	must(gpu->ops->stream_sync(gpu, stream, &err));
 }
 
@@ -74,8 +72,7 @@ const char *device_check(void)
 	unsigned char guard[GUARD_BYTES];
 
 	for (size_t b = 0; b < nblocks; b++) {
-		device_read(guard, blocks[b].at + blocks[b].size_bytes,
-			    sizeof(guard));
+		device_read(guard, blocks[b].at + blocks[b].size_bytes, sizeof(guard));
 		for (size_t i = 0; i < sizeof(guard); i++)
 			if (guard[i])
 				return "written behind its end";

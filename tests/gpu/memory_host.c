@@ -30,8 +30,7 @@ void *device_alloc(size_t size_bytes)
 {
 	unsigned char *p = NULL;
 
-	if (nblocks == MOST ||
-	    posix_memalign((void **)&p, ALIGN, size_bytes + 2 * (size_t)ALIGN))
+	if (nblocks == MOST || posix_memalign((void **)&p, ALIGN, size_bytes + 2 * (size_t)ALIGN))
 		abort();
 	memset(p, GUARD, size_bytes + ALIGN);
 	blocks[nblocks].at = p;

@@ -40,8 +40,8 @@ float *nn_device_put(const void *from, size_t count)
 	(void)open_device();
 	must(gpu->ops->alloc(gpu, (count + 1) * 4, &p, &reason));
 	if (from && count) {
-		must(gpu->ops->copy(gpu, stream, (float *)p + 1, from,
-				    count * 4, GF_GPU_TO_DEVICE, &reason));
+		must(gpu->ops->copy(gpu, stream, (float *)p + 1, from, count * 4, GF_GPU_TO_DEVICE,
+				    &reason));
 		must(gpu->ops->stream_sync(gpu, stream, &reason));
 	}
 	return (float *)p + 1;
@@ -50,8 +50,7 @@ float *nn_device_put(const void *from, size_t count)
 void nn_device_get(void *to, const float *from, size_t count)
 {
 	if (count)
-		must(gpu->ops->copy(gpu, stream, to, from, count * 4,
-				    GF_GPU_TO_HOST, &reason));
+		must(gpu->ops->copy(gpu, stream, to, from, count * 4, GF_GPU_TO_HOST, &reason));
 	must(gpu->ops->stream_sync(gpu, stream, &reason));
 }
 
@@ -74,14 +73,12 @@ static size_t slot(const struct gf_net *net)
 
 static void write_to(float *to, const void *from, size_t count)
 {
-	must(gpu->ops->copy(gpu, stream, to, from, count * 4, GF_GPU_TO_DEVICE,
-			    &reason));
+	must(gpu->ops->copy(gpu, stream, to, from, count * 4, GF_GPU_TO_DEVICE, &reason));
 	must(gpu->ops->stream_sync(gpu, stream, &reason));
 }
 
-static int net_new(const struct gf_model *m, size_t max_batch,
-		   const struct gf_net_options *options, struct gf_net **net,
-		   struct gf_error *err)
+static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
+		   struct gf_net **net, struct gf_error *err)
 {
 	const char *why = open_device();
 	struct gf_net_options there = *options;
@@ -128,8 +125,7 @@ static int settle(struct gf_net *net, struct gf_error *err)
 {
 	const size_t i = slot(net);
 
-	return gf_backend_cuda.result(net, &nets[i].loss, &nets[i].correct,
-				      err);
+	return gf_backend_cuda.result(net, &nets[i].loss, &nets[i].correct, err);
 }
 
 static int has_numbers(const struct gf_net *net)
@@ -137,8 +133,8 @@ static int has_numbers(const struct gf_net *net)
 	return gf_model_vocabulary(net->model) > 0;
 }
 
-static int forward(struct gf_net *net, const float *params, const float *input,
-		   size_t batch, int training, struct gf_error *err)
+static int forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+		   int training, struct gf_error *err)
 {
 	const size_t i = slot(net);
 	const bool fits = batch <= net->max_batch;
@@ -148,8 +144,7 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 	write_to(nets[i].params, params, nets[i].nparams);
 	if (fits)
 		write_to(nets[i].input, input, batch * nets[i].ninput);
-	rc = gf_backend_cuda.forward(net, nets[i].params, nets[i].input, batch,
-				     training, err);
+	rc = gf_backend_cuda.forward(net, nets[i].params, nets[i].input, batch, training, err);
 	if (rc || !has_numbers(net))
 		return rc;
 	labels = gf_xcalloc(batch * nets[i].nlabels, sizeof(*labels));
@@ -177,16 +172,14 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 
 /* Elements that nothing writes keep their values. */
 static int backward(struct gf_net *net, const float *params, float *grads,
-		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-		    struct gf_error *err)
+		    void (*on_grad)(void *ctx, size_t tensor), void *ctx, struct gf_error *err)
 {
 	const size_t i = slot(net);
 	int rc;
 
 	write_to(nets[i].params, params, nets[i].nparams);
 	write_to(nets[i].grads, grads, nets[i].nparams);
-	rc = gf_backend_cuda.backward(net, nets[i].params, nets[i].grads,
-				      on_grad, ctx, err);
+	rc = gf_backend_cuda.backward(net, nets[i].params, nets[i].grads, on_grad, ctx, err);
 	if (!rc)
 		nn_device_get(grads, nets[i].grads, nets[i].nparams);
 	return rc;
@@ -202,8 +195,7 @@ static float *running(struct gf_net *net, size_t *count)
 	return on_device ? nets[i].running : NULL;
 }
 
-static int result(struct gf_net *net, double *value, size_t *correct,
-		  struct gf_error *err)
+static int result(struct gf_net *net, double *value, size_t *correct, struct gf_error *err)
 {
 	const size_t i = slot(net);
 

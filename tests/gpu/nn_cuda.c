@@ -14,8 +14,7 @@ const char *nn_device_open(struct gf_gpu **gpu, struct gf_gpu_stream **stream)
 			return err.text;
 		if (opened->ops->stream_new(opened, false, &its_stream, &err))
 			return err.text;
-		printf("%s, sm_%d%d\n", opened->name, opened->major,
-		       opened->minor);
+		printf("%s, sm_%d%d\n", opened->name, opened->major, opened->minor);
 	}
 	*gpu = opened;
 	*stream = its_stream;

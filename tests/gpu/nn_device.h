@@ -9,17 +9,16 @@
 #include "nn/net.h"
 
 /*
- * The backend on a device, with arrays of the host: what the tests of lib/nn
- * know to use. A test is linked with nn_host.c, whose device is emulated, or
- * with nn_cuda.c. Arrays on the device lie one element off an alignment, as a
- * caller's may.
+ * The backend on a device, with arrays of the host: what the tests of lib/nn know to use. A test is
+ * linked with nn_host.c, whose device is emulated, or with nn_cuda.c. Arrays on the device lie one
+ * element off an alignment, as a caller's may.
  */
 /* NULL, or why there is no device; then the test is skipped. */
 const char *nn_device_open(struct gf_gpu **gpu, struct gf_gpu_stream **stream);
 extern const bool nn_device_is_host;
 
-/* f32 against ref, for nn_run.h: on a GPU convolutions may go by transforms
- * (Winograd, FFT), which round more. */
+/* f32 against ref, for nn_run.h: on a GPU convolutions may go by transforms (Winograd, FFT), which
+ * round more. */
 #define TOLERANCE_BACKEND (nn_device_is_host ? 1e-4 : 1e-3)
 
 extern const struct gf_backend *const nn_device_backends[]; /* NULL-ended */

@@ -4,16 +4,14 @@
 #include "adamw.h"
 
 /*
- * The GPU's elementwise kernels and sums against ref, bit for bit: sizes around
- * every width, addresses that are aligned to an element only (alike and
- * unlike), special values.
+ * The GPU's elementwise kernels and sums against ref, bit for bit: sizes around every width,
+ * addresses that are aligned to an element only (alike and unlike), special values.
  */
 #define TOLERANCE_LARS 1e-6
 #define TOLERANCE_CLIP 1e-7
 
-static const size_t sizes[] = {0,    1,    2,    3,    4,    5,    7,
-			       31,   32,   33,   127,  1023, 1024, 1025,
-			       2047, 2049, 4095, 4097, 9000, 33001};
+static const size_t sizes[] = {0,   1,    2,    3,    4,    5,    7,    31,   32,   33,
+			       127, 1023, 1024, 1025, 2047, 2049, 4095, 4097, 9000, 33001};
 /* In elements, of the first array and of the others. */
 static const size_t offsets[][2] = {{0, 0}, {1, 1}, {3, 3}, {0, 1}, {2, 3}};
 
@@ -55,8 +53,7 @@ static void scale_itself(struct arrays *a)
 	device_write(a->dy, a->y, a->n * 4);
 	ref->scale_f32(0.25f, a->y, a->y, a->n);
 	gpu->scale_f32(stream, 0.25f, a->dy, a->dy, a->n);
-	EXPECT(!a->n || a->y[0] == INFINITY, "scale itself: %g",
-	       (double)a->y[0]);
+	EXPECT(!a->n || a->y[0] == INFINITY, "scale itself: %g", (double)a->y[0]);
 }
 
 static void step(struct arrays *a, int nesterov)
@@ -120,11 +117,10 @@ static void test_elementwise(size_t c, size_t n, const size_t *offset)
 	a.dy = put(a.y, n * 4, offset[1] * 4);
 	a.dz = put(a.z, n * 4, offset[1] * 4);
 	elementwise[c].run(&a);
-	EXPECT(differs_f32(a.x, a.dx, n) == n &&
-		       differs_f32(a.y, a.dy, n) == n &&
+	EXPECT(differs_f32(a.x, a.dx, n) == n && differs_f32(a.y, a.dy, n) == n &&
 		       differs_f32(a.z, a.dz, n) == n,
-	       "%s, n=%zu, offsets %zu %zu, element %zu", elementwise[c].name,
-	       n, offset[0], offset[1], differs_f32(a.y, a.dy, n));
+	       "%s, n=%zu, offsets %zu %zu, element %zu", elementwise[c].name, n, offset[0],
+	       offset[1], differs_f32(a.y, a.dy, n));
 	done(elementwise[c].name, n);
 	free(a.x);
 	free(a.y);
@@ -133,8 +129,7 @@ static void test_elementwise(size_t c, size_t n, const size_t *offset)
 
 /* --- codecs of 16 bits ---------------------------------------------------- */
 
-static void test_half(const char *name, enum gf_codec_number codec, size_t n,
-		      const size_t *offset)
+static void test_half(const char *name, enum gf_codec_number codec, size_t n, const size_t *offset)
 {
 	const struct gf_codec_fns *want = &ref->codecs[codec];
 	const struct gf_gpu_codec *on_gpu = &gpu->codecs[codec];
@@ -154,21 +149,19 @@ static void test_half(const char *name, enum gf_codec_number codec, size_t n,
 	dh = put(h, n * 2, offset[1] * 2);
 	want->encode(h, x, n, 0);
 	on_gpu->encode(stream, dh, dx, n, 0);
-	EXPECT(differs_bytes(h, dh, n * 2) == n * 2,
-	       "%s, n=%zu: encoded, byte %zu", name, n,
+	EXPECT(differs_bytes(h, dh, n * 2) == n * 2, "%s, n=%zu: encoded, byte %zu", name, n,
 	       differs_bytes(h, dh, n * 2));
 	for (size_t i = 0; i < n; i++)
 		h[i] = (uint16_t)gf_rng_u64(&rng);
 	device_write(dh, h, n * 2);
 	want->decode(x, h, n, 0);
 	on_gpu->decode(stream, dx, dh, n, 0);
-	EXPECT(differs_bytes(x, dx, n * 4) == n * 4,
-	       "%s, n=%zu: decoded, byte %zu", name, n,
+	EXPECT(differs_bytes(x, dx, n * 4) == n * 4, "%s, n=%zu: decoded, byte %zu", name, n,
 	       differs_bytes(x, dx, n * 4));
 	want->decode_add(y, h, n, 0);
 	on_gpu->decode_add(stream, dy, dh, n, 0);
-	EXPECT(differs_f32(y, dy, n) == n, "%s, n=%zu: added, element %zu",
-	       name, n, differs_f32(y, dy, n));
+	EXPECT(differs_f32(y, dy, n) == n, "%s, n=%zu: added, element %zu", name, n,
+	       differs_f32(y, dy, n));
 	done(name, n);
 	free(x);
 	free(y);
@@ -225,18 +218,14 @@ static void test_q8(size_t shape, size_t n, size_t block)
 		size_t at = b * (block + 4);
 		size_t count = n - b * block < block ? n - b * block : block;
 
-		EXPECT(differs_f32((float *)(void *)(q + at),
-				   (float *)(void *)(dq + at), 1) == 1 &&
-			       differs_bytes(q + at + 4, dq + at + 4, count) ==
-				       count,
+		EXPECT(differs_f32((float *)(void *)(q + at), (float *)(void *)(dq + at), 1) == 1 &&
+			       differs_bytes(q + at + 4, dq + at + 4, count) == count,
 		       "q8 %s, n=%zu, block %zu", q8_shapes[shape].name, n, b);
 	}
 	on_gpu->decode(stream, dx, dq, n, block);
 	on_gpu->decode_add(stream, dy, dq, n, block);
-	EXPECT(differs_f32(x, dx, n) == n, "q8 %s, n=%zu: decoded",
-	       q8_shapes[shape].name, n);
-	EXPECT(differs_f32(y, dy, n) == n, "q8 %s, n=%zu: added",
-	       q8_shapes[shape].name, n);
+	EXPECT(differs_f32(x, dx, n) == n, "q8 %s, n=%zu: decoded", q8_shapes[shape].name, n);
+	EXPECT(differs_f32(y, dy, n) == n, "q8 %s, n=%zu: added", q8_shapes[shape].name, n);
 	done("q8", n);
 	free(x);
 	free(y);
@@ -256,8 +245,8 @@ static const struct {
 
 /* Values and codes begin so many elements and bytes after an aligned address.
  */
-static void test_minifloat(size_t c, size_t shape, size_t n, size_t block,
-			   size_t values_at, size_t codes_at)
+static void test_minifloat(size_t c, size_t shape, size_t n, size_t block, size_t values_at,
+			   size_t codes_at)
 {
 	const struct gf_codec_fns *want = &ref->codecs[minifloats[c].codec];
 	const struct gf_gpu_codec *on_gpu = &gpu->codecs[minifloats[c].codec];
@@ -271,19 +260,18 @@ static void test_minifloat(size_t c, size_t shape, size_t n, size_t block,
 		x[i] *= q8_shapes[shape].scale;
 	/* ties, and numbers of one block that are unlike */
 	for (size_t i = 0; i < n; i++)
-		x[i] = i % 5 == 1 ? x[i] * 0x1p-9f
-		       : i % 7 == 2
-			       ? (float)(i % 129) / 16 * q8_shapes[shape].scale
-			       : x[i];
+		x[i] = i % 5 == 1   ? x[i] * 0x1p-9f
+		       : i % 7 == 2 ? (float)(i % 129) / 16 * q8_shapes[shape].scale
+				    : x[i];
 	dx = put(x, n * 4, 4 * values_at);
 	dy = put(y, n * 4, 8 * values_at);
 	dwire = put(wire, bytes, codes_at);
 	want->encode(wire, x, n, block);
 	on_gpu->encode(stream, dwire, dx, n, block);
 	EXPECT(differs_bytes(wire, dwire, bytes) == bytes,
-	       "%s %s, n=%zu of %zu, at %zu and %zu: encoded, byte %zu",
-	       minifloats[c].name, q8_shapes[shape].name, n, block, values_at,
-	       codes_at, differs_bytes(wire, dwire, bytes));
+	       "%s %s, n=%zu of %zu, at %zu and %zu: encoded, byte %zu", minifloats[c].name,
+	       q8_shapes[shape].name, n, block, values_at, codes_at,
+	       differs_bytes(wire, dwire, bytes));
 	if (shape == 0 && codes_at == 0) { /* every code, and NaN's scale */
 		for (size_t i = 0; i < bytes; i++)
 			wire[i] = (uint8_t)gf_rng_below(&rng, 256);
@@ -293,10 +281,10 @@ static void test_minifloat(size_t c, size_t shape, size_t n, size_t block,
 	want->decode_add(y, wire, n, block);
 	on_gpu->decode(stream, dx, dwire, n, block);
 	on_gpu->decode_add(stream, dy, dwire, n, block);
-	EXPECT(differs_f32(x, dx, n) == n, "%s %s, n=%zu of %zu: decoded",
-	       minifloats[c].name, q8_shapes[shape].name, n, block);
-	EXPECT(differs_f32(y, dy, n) == n, "%s %s, n=%zu of %zu: added",
-	       minifloats[c].name, q8_shapes[shape].name, n, block);
+	EXPECT(differs_f32(x, dx, n) == n, "%s %s, n=%zu of %zu: decoded", minifloats[c].name,
+	       q8_shapes[shape].name, n, block);
+	EXPECT(differs_f32(y, dy, n) == n, "%s %s, n=%zu of %zu: added", minifloats[c].name,
+	       q8_shapes[shape].name, n, block);
 	done(minifloats[c].name, n);
 	free(x);
 	free(y);
@@ -320,18 +308,14 @@ static void test_norms(size_t n, size_t chunk, size_t offset, int special)
 			size_t at = c * chunk;
 			size_t count = n - at < chunk ? n - at : chunk;
 
-			want[c] = with_add ? ref->add_sum_abs_f32(y + at,
-								  x + at, count)
+			want[c] = with_add ? ref->add_sum_abs_f32(y + at, x + at, count)
 					   : ref->sum_abs_f32(y + at, count);
 		}
-		gpu->chunk_norms_f32(stream, dy, with_add ? dx : NULL, n, chunk,
-				     dgot);
+		gpu->chunk_norms_f32(stream, dy, with_add ? dx : NULL, n, chunk, dgot);
 		device_read(got, dgot, nchunks * 8);
 		for (size_t c = 0; c < nchunks; c++)
-			differ += !(got[c] == want[c] ||
-				    (isnan(got[c]) && isnan(want[c])));
-		EXPECT(differ == 0, "norms, n=%zu of %zu: %zu differ", n, chunk,
-		       differ);
+			differ += !(got[c] == want[c] || (isnan(got[c]) && isnan(want[c])));
+		EXPECT(differ == 0, "norms, n=%zu of %zu: %zu differ", n, chunk, differ);
 		EXPECT(differs_f32(y, dy, n) == n, "norms, n=%zu: added", n);
 	}
 	done("norms", n);
@@ -355,11 +339,9 @@ static void test_nonfinite(size_t n)
 
 		if (c < 4)
 			x[at] = bad[c];
-		gpu->nonfinite_f32(stream, put(x, n * 4, 4 * (c % 4)), dflag,
-				   n);
+		gpu->nonfinite_f32(stream, put(x, n * 4, 4 * (c % 4)), dflag, n);
 		device_read(&got, dflag, sizeof(got));
-		EXPECT(got == (c < 4 ? 3 : 2), "nonfinite: %u of %zu, case %zu",
-		       got, n, c);
+		EXPECT(got == (c < 4 ? 3 : 2), "nonfinite: %u of %zu, case %zu", got, n, c);
 		x[at] = 1;
 		done("nonfinite", n);
 	}
@@ -371,8 +353,7 @@ static void test_nonfinite(size_t n)
 static void test_chunks(size_t n, size_t chunk, size_t offset)
 {
 	size_t nchunks = (n + chunk - 1) / chunk, some = 0, packed = 0;
-	float *pool = draw_floats(&rng, n, 0),
-	      *history = draw_floats(&rng, n, 0);
+	float *pool = draw_floats(&rng, n, 0), *history = draw_floats(&rng, n, 0);
 	float *want = gf_xcalloc(n + chunk, sizeof(*want));
 	float *zero = gf_xcalloc(n + chunk, sizeof(*zero));
 	uint32_t *list = gf_xcalloc(nchunks + 1, sizeof(*list));
@@ -397,17 +378,13 @@ static void test_chunks(size_t n, size_t chunk, size_t offset)
 	dhistory = put(zero, n * 4, offset * 4);
 	dlist = put(list, some * 4, 0);
 	gpu->gather_chunks_f32(stream, dpacked, dpool, n, chunk, dlist, some);
-	EXPECT(differs_f32(want, dpacked, packed) == packed,
-	       "gather, n=%zu of %zu", n, chunk);
-	gpu->keep_chunks_f32(stream, put(&(uint32_t){1}, 4, 0), dhistory, dpool,
-			     n, chunk, put(sent, nchunks, 0), 0.9f);
-	EXPECT(differs_f32(zero, dhistory, n) == n, "skipped, n=%zu of %zu", n,
-	       chunk);
-	gpu->keep_chunks_f32(stream, n % 2 ? put(&(uint32_t){0}, 4, 0) : NULL,
-			     dhistory, dpool, n, chunk, put(sent, nchunks, 0),
-			     0.9f);
-	EXPECT(differs_f32(history, dhistory, n) == n, "keep, n=%zu of %zu", n,
-	       chunk);
+	EXPECT(differs_f32(want, dpacked, packed) == packed, "gather, n=%zu of %zu", n, chunk);
+	gpu->keep_chunks_f32(stream, put(&(uint32_t){1}, 4, 0), dhistory, dpool, n, chunk,
+			     put(sent, nchunks, 0), 0.9f);
+	EXPECT(differs_f32(zero, dhistory, n) == n, "skipped, n=%zu of %zu", n, chunk);
+	gpu->keep_chunks_f32(stream, n % 2 ? put(&(uint32_t){0}, 4, 0) : NULL, dhistory, dpool, n,
+			     chunk, put(sent, nchunks, 0), 0.9f);
+	EXPECT(differs_f32(history, dhistory, n) == n, "keep, n=%zu of %zu", n, chunk);
 	done("chunks", n);
 	free(pool);
 	free(history);
@@ -457,8 +434,7 @@ static void test_share(size_t n, int bad)
 	o.sums = put(sums, n * sizeof(*sums), 0);
 	o.chosen = put(chosen, n * sizeof(*chosen), 0);
 	gpu->share_norms(stream, &o);
-	EXPECT(differs_f32(want, got, n + 1) == n + 1, "norms, n=%zu, bad %d",
-	       n, bad);
+	EXPECT(differs_f32(want, got, n + 1) == n + 1, "norms, n=%zu, bad %d", n, bad);
 	done("share", n);
 	free(left);
 	free(sums);
@@ -471,12 +447,11 @@ static void test_share(size_t n, int bad)
 /* --- LARS ----------------------------------------------------------------- */
 
 /* gf_lars_update, with ref's sums. */
-static void lars_ref(const struct gf_gpu_lars *o, int plain, const float *grad,
-		     float *weight, float *velocity, size_t n)
+static void lars_ref(const struct gf_gpu_lars *o, int plain, const float *grad, float *weight,
+		     float *velocity, size_t n)
 {
 	double w = sqrt(ref->sum_squares_f32(weight, n)), trust = 1;
-	double g = fabs((double)o->step.scale) *
-		   sqrt(ref->sum_squares_f32(grad, n));
+	double g = fabs((double)o->step.scale) * sqrt(ref->sum_squares_f32(grad, n));
 	struct gf_sgd_step s = o->step;
 
 	if (!plain && w != 0 && g != 0)
@@ -494,16 +469,14 @@ static void test_lars(int nesterov, uint32_t skip, int rescaled, double rate)
 	enum { N = GF_ARRAY_LENGTH(counts) };
 	static const uint8_t plain[N] = {0, 0, 1, 0, 0, 0, 0, 1};
 	size_t at[N + 1] = {0}, pieces[N + 1] = {0};
-	struct gf_gpu_lars o = {
-		{0.1f, 0.9f, 0, 0.5f, nesterov}, rate, 0.01, 1e-9, 5e-4, NULL};
+	struct gf_gpu_lars o = {{0.1f, 0.9f, 0, 0.5f, nesterov}, rate, 0.01, 1e-9, 5e-4, NULL};
 	struct gf_gpu_tensors t = {N, NULL, NULL, 0, NULL};
 	struct gf_gpu_gate gate = {put(&skip, sizeof(skip), 0), NULL};
 	float *g, *w, *u, *dg, *dw, *du;
 
 	for (size_t i = 0; i < N; i++) {
 		at[i + 1] = at[i] + counts[i];
-		pieces[i + 1] = pieces[i] +
-				(counts[i] + GF_GPU_PIECE - 1) / GF_GPU_PIECE;
+		pieces[i + 1] = pieces[i] + (counts[i] + GF_GPU_PIECE - 1) / GF_GPU_PIECE;
 	}
 	t.npieces = pieces[N];
 	t.offsets = put(at, sizeof(at), 0);
@@ -519,8 +492,7 @@ static void test_lars(int nesterov, uint32_t skip, int rescaled, double rate)
 	dw = put(w, at[N] * 4, 4);
 	du = put(u, at[N] * 4, 4);
 	for (size_t i = 0; i < N && !skip; i++)
-		lars_ref(&o, plain[i], g + at[i], w + at[i], u + at[i],
-			 counts[i]);
+		lars_ref(&o, plain[i], g + at[i], w + at[i], u + at[i], counts[i]);
 	if (rescaled) {
 		gate.scale = put(&o.step.scale, sizeof(o.step.scale), 0);
 		o.step.scale = 7;
@@ -531,8 +503,7 @@ static void test_lars(int nesterov, uint32_t skip, int rescaled, double rate)
 		EXPECT_NEAR(g[i], w[i], TOLERANCE_LARS, "lars, weight %zu", i);
 	device_read(g, du, at[N] * 4);
 	for (size_t i = 0; i < at[N]; i++)
-		EXPECT_NEAR(g[i], u[i], TOLERANCE_LARS, "lars, velocity %zu",
-			    i);
+		EXPECT_NEAR(g[i], u[i], TOLERANCE_LARS, "lars, velocity %zu", i);
 	done("lars", at[N]);
 	free(g);
 	free(w);
@@ -542,8 +513,8 @@ static void test_lars(int nesterov, uint32_t skip, int rescaled, double rate)
 /* --- AdamW -----------------------------------------------------------------
  */
 
-/* Steps of which the second is skipped, so that the third counts as the second;
- * the last one's scale is the device's. */
+/* Steps of which the second is skipped, so that the third counts as the second; the last one's
+ * scale is the device's. */
 static void test_adamw(size_t n, const size_t *offset, bool plain)
 {
 	const struct gf_adamw_rule rule = {.01, .9, .99, .1, 1e-8};
@@ -559,14 +530,12 @@ static void test_adamw(size_t n, const size_t *offset, bool plain)
 
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(skips); i++) {
 		const bool last = i + 1 == GF_ARRAY_LENGTH(skips);
-		const struct gf_gpu_gate gate = {
-			put(&skips[i], sizeof(skips[i]), 0),
-			last ? put(&rescaled, sizeof(rescaled), 0) : NULL};
+		const struct gf_gpu_gate gate = {put(&skips[i], sizeof(skips[i]), 0),
+						 last ? put(&rescaled, sizeof(rescaled), 0) : NULL};
 		struct gf_adamw_step want;
 
 		gpu->adamw_begin(stream, &rule, .5f, &gate, there, now);
-		gpu->adamw_f32(stream, now, plain, gate.skip, dg, dw, dm, dv,
-			       n);
+		gpu->adamw_f32(stream, now, plain, gate.skip, dg, dw, dm, dv, n);
 		if (skips[i])
 			continue;
 		want = adamw_step(&rule, last ? rescaled : .5f, ++steps);
@@ -578,8 +547,8 @@ static void test_adamw(size_t n, const size_t *offset, bool plain)
 	EXPECT(zero == steps, "adamw: %zu steps", (size_t)zero);
 	EXPECT(differs_f32(w, dw, n) == n && differs_f32(m, dm, n) == n &&
 		       differs_f32(v, dv, n) == n,
-	       "adamw, n=%zu, offsets %zu %zu, element %zu", n, offset[0],
-	       offset[1], differs_f32(w, dw, n));
+	       "adamw, n=%zu, offsets %zu %zu, element %zu", n, offset[0], offset[1],
+	       differs_f32(w, dw, n));
 	done("adamw", n);
 	free(grad);
 	free(w);
@@ -608,9 +577,8 @@ static void test_clip(size_t n, size_t offset)
 			want = (float)((double)o.scale * (o.norm / norm));
 		gpu->clip_f32(stream, &o, dx, n, factor);
 		device_read(&got, factor, sizeof(got));
-		EXPECT_NEAR((double)got / (double)o.scale,
-			    (double)want / (double)o.scale, TOLERANCE_CLIP,
-			    "clip, n=%zu, case %zu", n, c);
+		EXPECT_NEAR((double)got / (double)o.scale, (double)want / (double)o.scale,
+			    TOLERANCE_CLIP, "clip, n=%zu, case %zu", n, c);
 	}
 	done("clip", n);
 	free(x);
@@ -621,9 +589,7 @@ static void test_clip_bad(float bad, float want)
 {
 	float x[3] = {1, bad, 2}, got = 5, *factor = put(&got, 4, 0);
 	const struct gf_gpu_clip o = {
-		.scale = .5,
-		.norm = 1,
-		.work = device_alloc(gf_gpu_clip_work_bytes(3))};
+		.scale = .5, .norm = 1, .work = device_alloc(gf_gpu_clip_work_bytes(3))};
 
 	gpu->clip_f32(stream, &o, put(x, sizeof(x), 0), 3, factor);
 	device_read(&got, factor, sizeof(got));
@@ -645,8 +611,7 @@ int main(void)
 	gf_rng_init(&rng, 1, 0);
 	for (size_t n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
 		for (size_t o = 0; o < GF_ARRAY_LENGTH(offsets); o++) {
-			for (size_t c = 0; c < GF_ARRAY_LENGTH(elementwise);
-			     c++)
+			for (size_t c = 0; c < GF_ARRAY_LENGTH(elementwise); c++)
 				test_elementwise(c, sizes[n], offsets[o]);
 			test_halves(sizes[n], offsets[o]);
 			test_adamw(sizes[n], offsets[o], o % 2);
@@ -656,12 +621,10 @@ int main(void)
 			test_q8(s, sizes[n], 4);
 			test_q8(s, sizes[n], 2500);
 			for (size_t i = 0; i < 6; i++)
-				test_minifloat(i % 2, s, sizes[n],
-					       minifloats[i % 2].blocks[i / 2],
+				test_minifloat(i % 2, s, sizes[n], minifloats[i % 2].blocks[i / 2],
 					       1, 4);
 			for (size_t i = 0; i < 4; i++)
-				test_minifloat(i % 2, s, sizes[n],
-					       minifloats[i % 2].blocks[0],
+				test_minifloat(i % 2, s, sizes[n], minifloats[i % 2].blocks[0],
 					       i / 2, 0);
 		}
 		test_nonfinite(sizes[n]);
@@ -682,8 +645,7 @@ int main(void)
 			test_share(n, bad);
 	for (int nest = 0; nest < 2; nest++)
 		for (uint32_t skip = 0; skip < 2; skip++)
-			test_lars(nest, skip, nest != (int)skip,
-				  nest ? 0.3 : 1);
+			test_lars(nest, skip, nest != (int)skip, nest ? 0.3 : 1);
 	test_clip_bad(INFINITY, 0);
 	test_clip_bad(NAN, .5);
 	return TEST_END();

@@ -8,8 +8,8 @@
 #include "nn/graph.h"
 
 /*
- * Passes on a device: in sixteen bits, with a loss scale, captured into a
- * graph, with wrong labels, and without the host's waiting.
+ * Passes on a device: in sixteen bits, with a loss scale, captured into a graph, with wrong labels,
+ * and without the host's waiting.
  */
 #define MAX_SPECS 15
 
@@ -112,13 +112,8 @@ static const struct {
 	  {FC, .filters = 3}}},
 	{"dropout of images",
 	 {{2, 6, 5}, 3},
-	 {{CONV, .filters = 8, .kernel = 3},
-	  {RELU},
-	  {DROPOUT, .rate = 0.3},
-	  {FC, .filters = 4}}},
-	{"dropout in parts",
-	 {{4099}, 3},
-	 {{DROPOUT, .rate = 0.3}, {FC, .filters = 3}}},
+	 {{CONV, .filters = 8, .kernel = 3}, {RELU}, {DROPOUT, .rate = 0.3}, {FC, .filters = 4}}},
+	{"dropout in parts", {{4099}, 3}, {{DROPOUT, .rate = 0.3}, {FC, .filters = 3}}},
 	{"language model",
 	 {{6}, 3},
 	 {{EMBEDDING, .entries = 9, .filters = 8},
@@ -143,8 +138,7 @@ static const struct {
 	{"decoder",
 	 {{8}, 3},
 	 {{EMBEDDING, .entries = 9, .filters = 16},
-	  {EMBEDDING, .a = INPUT, .entries = 8, .filters = 16,
-	   .positional = true},
+	  {EMBEDDING, .a = INPUT, .entries = 8, .filters = 16, .positional = true},
 	  {ADD, .a = 1, .b = 2},
 	  {LAYERNORM},
 	  {FC, .filters = 48},
@@ -188,8 +182,7 @@ static const struct {
 
 static struct gf_model *model_of(size_t c)
 {
-	return build_model(models[c].input, models[c].specs,
-			   GF_ARRAY_LENGTH(models[c].specs));
+	return build_model(models[c].input, models[c].specs, GF_ARRAY_LENGTH(models[c].specs));
 }
 
 static void test_precision(size_t c, size_t p)
@@ -212,20 +205,17 @@ static void test_precision(size_t c, size_t p)
 	ref_net = new_net(ref, &want);
 	pass(ref, ref_net, &want);
 	pass(b, net, &got);
-	EXPECT_NEAR(got.loss, want.loss, precisions[p].loss * want.loss,
-		    "%s in %s: loss", models[c].name, type);
-	EXPECT(apart(got.grads, want.grads, want.nparams) <=
-		       precisions[p].gradients,
+	EXPECT_NEAR(got.loss, want.loss, precisions[p].loss * want.loss, "%s in %s: loss",
+		    models[c].name, type);
+	EXPECT(apart(got.grads, want.grads, want.nparams) <= precisions[p].gradients,
 	       "%s in %s: gradients are %g away", models[c].name, type,
 	       apart(got.grads, want.grads, want.nparams));
-	EXPECT(apart(got.running, want.running, want.nrunning) <=
-		       precisions[p].running,
+	EXPECT(apart(got.running, want.running, want.nrunning) <= precisions[p].running,
 	       "%s in %s: running statistics are %g away", models[c].name, type,
 	       apart(got.running, want.running, want.nrunning));
 	EXPECT_NEAR(loss_of(b, net, &got, 0), loss_of(ref, ref_net, &want, 0),
-		    precisions[p].loss * want.loss,
-		    "%s in %s: loss by running statistics", models[c].name,
-		    type);
+		    precisions[p].loss * want.loss, "%s in %s: loss by running statistics",
+		    models[c].name, type);
 	b->net_free(net);
 	ref->net_free(ref_net);
 	free(got.grads);
@@ -252,8 +242,8 @@ static void test_overflow(void)
 	pass(b, net, &r);
 	for (size_t i = 0; i < r.nparams; i++)
 		wrong += !isfinite(r.grads[i]);
-	EXPECT(wrong > 0 && isfinite(r.loss),
-	       "a loss scale too large makes %zu gradients infinite", wrong);
+	EXPECT(wrong > 0 && isfinite(r.loss), "a loss scale too large makes %zu gradients infinite",
+	       wrong);
 	gf_net_set_loss_scale(net, 1);
 	pass(b, net, &r);
 	for (size_t i = wrong = 0; i < r.nparams; i++)
@@ -284,14 +274,12 @@ static void put_run(struct device *d, const struct run *r)
 	EXPECT(!why, "%s", why);
 	options.gpu = d->gpu;
 	options.stream = d->stream;
-	EXPECT(!gf_backend_cuda.net_new(r->m, r->max_batch, &options, &d->net,
-					&err),
-	       "%s", err.text);
+	EXPECT(!gf_backend_cuda.net_new(r->m, r->max_batch, &options, &d->net, &err), "%s",
+	       err.text);
 	d->params = nn_device_put(r->params, r->nparams);
-	d->input = nn_device_put(r->input,
-				 r->batch * gf_shape_elems(&r->m->input));
-	d->labels = (int32_t *)(void *)nn_device_put(
-		r->labels, r->batch * gf_model_positions(r->m));
+	d->input = nn_device_put(r->input, r->batch * gf_shape_elems(&r->m->input));
+	d->labels =
+		(int32_t *)(void *)nn_device_put(r->labels, r->batch * gf_model_positions(r->m));
 	d->grads = nn_device_put(NULL, r->nparams);
 }
 
@@ -311,8 +299,7 @@ static int enqueue(const struct device *d, struct run *r, struct gf_error *err)
 
 	r->nemitted = 0;
 	rc = rc ? rc : b->loss(d->net, d->labels, err);
-	return rc ? rc
-		  : b->backward(d->net, d->params, d->grads, note_grad, r, err);
+	return rc ? rc : b->backward(d->net, d->params, d->grads, note_grad, r, err);
 }
 
 /* An error comes with the result, and names the first place. */
@@ -339,15 +326,14 @@ static void test_wrong_labels(void)
 	free_model(m);
 }
 
-static void replay(const struct device *d, struct gf_gpu_graph *graph,
-		   struct run *r, uint64_t first)
+static void replay(const struct device *d, struct gf_gpu_graph *graph, struct run *r,
+		   uint64_t first)
 {
 	struct gf_error err = {""};
 
 	gf_net_set_samples(d->net, 5, first);
 	EXPECT(!d->gpu->ops->graph_launch(d->gpu, d->stream, graph, &err) &&
-		       !gf_backend_cuda.result(d->net, &r->loss, &r->correct,
-					       &err),
+		       !gf_backend_cuda.result(d->net, &r->loss, &r->correct, &err),
 	       "%s", err.text);
 	nn_device_get(r->grads, d->grads, r->nparams);
 }
@@ -370,22 +356,19 @@ static void test_graph(size_t c)
 	for (int k = 0; k < 2; k++) {
 		gf_net_set_samples(d.net, 5, (uint64_t)(100 * k));
 		EXPECT(!enqueue(&d, &r, &err), "%s", err.text);
-		EXPECT(!gf_backend_cuda.result(d.net, &loss[k], &correct, &err),
-		       "%s", err.text);
+		EXPECT(!gf_backend_cuda.result(d.net, &loss[k], &correct, &err), "%s", err.text);
 		grads[k] = gf_xcalloc(r.nparams, sizeof(float));
 		nn_device_get(grads[k], d.grads, r.nparams);
 	}
-	EXPECT(!d.gpu->ops->capture_begin(d.gpu, d.stream, &err) &&
-		       !enqueue(&d, &r, &err) &&
+	EXPECT(!d.gpu->ops->capture_begin(d.gpu, d.stream, &err) && !enqueue(&d, &r, &err) &&
 		       !d.gpu->ops->capture_end(d.gpu, d.stream, &graph, &err),
 	       "%s", err.text);
 	for (int k = 0; k < 2; k++) {
 		replay(&d, graph, &r, (uint64_t)(100 * k));
 		EXPECT(r.loss == loss[k] &&
-			       memcmp(r.grads, grads[k],
-				      r.nparams * sizeof(float)) == 0,
-		       "%s: pass %d of a graph: loss %.9g, want %.9g",
-		       models[c].name, k, r.loss, loss[k]);
+			       memcmp(r.grads, grads[k], r.nparams * sizeof(float)) == 0,
+		       "%s: pass %d of a graph: loss %.9g, want %.9g", models[c].name, k, r.loss,
+		       loss[k]);
 		free(grads[k]);
 	}
 	d.gpu->ops->graph_free(d.gpu, graph);
@@ -411,14 +394,12 @@ static void test_memory(void)
 	put_run(&d, &r);
 	gf_backend_cuda.memory(d.net, &large);
 	drop_run(&d);
-	EXPECT(small.weights_bytes == large.weights_bytes &&
-		       small.weights_bytes > 0,
-	       "weights: %zu bytes, %zu", small.weights_bytes,
-	       large.weights_bytes);
+	EXPECT(small.weights_bytes == large.weights_bytes && small.weights_bytes > 0,
+	       "weights: %zu bytes, %zu", small.weights_bytes, large.weights_bytes);
 	EXPECT(large.activations_bytes > 16 * small.activations_bytes &&
 		       large.gradients_bytes > small.gradients_bytes,
-	       "32 times the batch: activations %zu bytes, %zu",
-	       small.activations_bytes, large.activations_bytes);
+	       "32 times the batch: activations %zu bytes, %zu", small.activations_bytes,
+	       large.activations_bytes);
 	run_release(&r);
 	free_model(m);
 }

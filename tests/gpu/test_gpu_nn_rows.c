@@ -8,8 +8,8 @@
 #include "half.h"
 
 /*
- * Kernels that look at rows as a whole, of every length that they treat in its
- * own way, beside sums in f64; embeddings of tables with few and many rows.
+ * Kernels that look at rows as a whole, of every length that they treat in its own way, beside sums
+ * in f64; embeddings of tables with few and many rows.
  */
 static const struct gf_gpu_nn_kernels *const k = &gf_gpu_nn_kernels_cuda;
 static struct gf_gpu *gpu;
@@ -21,18 +21,15 @@ static const struct {
 	double tolerance;
 } types[] = {{GF_F32, 2e-5}, {GF_F16, 2e-3}, {GF_BF16, 2e-2}};
 
-static const size_t widths[] = {1,    3,    8,    13,   33,   64,   65,   100,
-				128,  255,  256,  257,  768,  1000, 1023, 1024,
-				1025, 1030, 2056, 4095, 4096, 4104, 5001};
+static const size_t widths[] = {1,   3,    8,    13,   33,   64,   65,   100,  128,  255,  256, 257,
+				768, 1000, 1023, 1024, 1025, 1030, 2056, 4095, 4096, 4104, 5001};
 
 /* --- values of a type, on the host as f32 -----------------------------------
  */
 
 static float rounded(enum gf_dtype t, float x)
 {
-	return t == GF_F16    ? f16_to(f16_of(x))
-	       : t == GF_BF16 ? bf16_to(bf16_of(x))
-			      : x;
+	return t == GF_F16 ? f16_to(f16_of(x)) : t == GF_BF16 ? bf16_to(bf16_of(x)) : x;
 }
 
 static float *draw(enum gf_dtype t, size_t n, double most)
@@ -40,8 +37,7 @@ static float *draw(enum gf_dtype t, size_t n, double most)
 	float *x = gf_xcalloc(n + 1, sizeof(*x));
 
 	for (size_t i = 0; i < n; i++)
-		x[i] = rounded(t,
-			       (float)((2 * gf_rng_uniform(&rng) - 1) * most));
+		x[i] = rounded(t, (float)((2 * gf_rng_uniform(&rng) - 1) * most));
 	return x;
 }
 
@@ -94,18 +90,15 @@ static void drop(void *there)
 }
 
 /* The first of n values that is not what it should be. */
-static void compare(const char *what, size_t type, size_t width,
-		    const float *got, const double *want, size_t n)
+static void compare(const char *what, size_t type, size_t width, const float *got,
+		    const double *want, size_t n)
 {
 	const double tolerance = types[type].tolerance;
 
 	for (size_t i = 0; i < n; i++)
-		if (!(fabs(got[i] - want[i]) <=
-		      tolerance * fmax(1, fabs(want[i])))) {
-			EXPECT(0,
-			       "%s, %s, width %zu, value %zu: want %g, got %g",
-			       what, gf_dtype_names[types[type].dtype], width,
-			       i, want[i], got[i]);
+		if (!(fabs(got[i] - want[i]) <= tolerance * fmax(1, fabs(want[i])))) {
+			EXPECT(0, "%s, %s, width %zu, value %zu: want %g, got %g", what,
+			       gf_dtype_names[types[type].dtype], width, i, want[i], got[i]);
 			return;
 		}
 }
@@ -150,8 +143,7 @@ static void test_softmax(size_t type, size_t width, bool causal)
 			slope[i] = 0.25 * p[i] * (d[i] - dot);
 	}
 	compare(causal ? "causal softmax" : "softmax", type, width, p, want, n);
-	compare(causal ? "slope of causal softmax" : "slope of softmax", type,
-		width, dp, slope, n);
+	compare(causal ? "slope of causal softmax" : "slope of softmax", type, width, dp, slope, n);
 	free(x);
 	free(d);
 	free(p);
@@ -219,8 +211,7 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 			labels[r] = NO_LABEL;
 			continue;
 		}
-		for (size_t i = 0; i < classes && smooth == 0 && r % 5 == 3;
-		     i++)
+		for (size_t i = 0; i < classes && smooth == 0 && r % 5 == 3; i++)
 			if ((int32_t)i != labels[r] && i % 3)
 				row[i] = -INFINITY;
 		/* two are the largest: the first of them counts */
@@ -242,14 +233,12 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		for (size_t i = 0; i < classes; i++)
 			want[r * classes + i] =
 				100 *
-				(exp(row[i]) / sum -
-				 ((int32_t)i == labels[r]) * (1 - smooth) -
+				(exp(row[i]) / sum - ((int32_t)i == labels[r]) * (1 - smooth) -
 				 smooth / (double)classes) /
 				(double)counted;
 		for (size_t i = 0; i < classes && bad >= rows; i++)
 			before += row[i] > row[labels[r]] ||
-				  (row[i] == row[labels[r]] &&
-				   (int32_t)i < labels[r]);
+				  (row[i] == row[labels[r]] && (int32_t)i < labels[r]);
 		correct += (int32_t)best == labels[r];
 		near += before < top;
 	}
@@ -268,15 +257,12 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		x, labels);
 	got = take(t, dlogits, n);
 	EXPECT_NEAR(outcome.loss, loss, 1e-5, "loss of %zu classes", classes);
-	EXPECT(bad < rows || (outcome.correct == correct &&
-			      outcome.top_correct == near),
-	       "%zu classes: want %zu correct, %zu nearly, got %zu, %zu",
-	       classes, correct, near, (size_t)outcome.correct,
-	       (size_t)outcome.top_correct);
+	EXPECT(bad < rows || (outcome.correct == correct && outcome.top_correct == near),
+	       "%zu classes: want %zu correct, %zu nearly, got %zu, %zu", classes, correct, near,
+	       (size_t)outcome.correct, (size_t)outcome.top_correct);
 	EXPECT(outcome.bad_label == (bad < rows ? bad + 1 : 0) &&
 		       outcome.label == (bad < rows ? labels[bad] : 0),
-	       "%zu rows: want bad label %zu, got %zu", rows, bad + 1,
-	       (size_t)outcome.bad_label);
+	       "%zu rows: want bad label %zu, got %zu", rows, bad + 1, (size_t)outcome.bad_label);
 	compare("gradient of the loss", type, classes, got, want, n);
 	free(x);
 	free(got);
@@ -312,15 +298,12 @@ static void test_wild(size_t type, size_t classes, size_t c)
 						.classes = classes,
 						.scale = 1},
 			   x, &label);
-	EXPECT(isnan(wild[c].loss) ? isnan(outcome.loss)
-				   : outcome.loss == wild[c].loss,
-	       "%s, %zu classes, logits %g and %g: want loss %g, got %g",
-	       gf_dtype_names[t], classes, wild[c].own, wild[c].other,
-	       wild[c].loss, outcome.loss);
+	EXPECT(isnan(wild[c].loss) ? isnan(outcome.loss) : outcome.loss == wild[c].loss,
+	       "%s, %zu classes, logits %g and %g: want loss %g, got %g", gf_dtype_names[t],
+	       classes, wild[c].own, wild[c].other, wild[c].loss, outcome.loss);
 	EXPECT(outcome.correct == 0,
-	       "%s, %zu classes, logits %g and %g: want none correct, got %zu",
-	       gf_dtype_names[t], classes, wild[c].own, wild[c].other,
-	       (size_t)outcome.correct);
+	       "%s, %zu classes, logits %g and %g: want none correct, got %zu", gf_dtype_names[t],
+	       classes, wild[c].own, wild[c].other, (size_t)outcome.correct);
 	drop(dlogits);
 	free(x);
 }
@@ -357,10 +340,9 @@ static void norm_by_hand(const struct norm *o, double epsilon, bool add)
 			o->dbias[i] += 0.5 * d[i];
 		}
 		for (size_t i = 0; i < w; i++)
-			o->dx[r * w + i] =
-				(add ? o->din[r * w + i] : 0) +
-				inverse * (d[i] * o->weight[i] - sum -
-					   dot * (x[i] - mean) * inverse);
+			o->dx[r * w + i] = (add ? o->din[r * w + i] : 0) +
+					   inverse * (d[i] * o->weight[i] - sum -
+						      dot * (x[i] - mean) * inverse);
 	}
 }
 
@@ -439,22 +421,14 @@ static const struct {
 	size_t count, steps, width, entries;
 	bool positional, aligned; /* the table */
 } tables[] = {
-	{1, 1, 1, 1, false, false},
-	{5, 5, 8, 7, false, true},
-	{3001, 30, 16, 5, false, false},
-	{2500, 50, 13, 3, false, true},
-	{1025, 25, 128, 1, false, true},
-	{40, 8, 1023, 9, false, true}, /* an odd width */
-	{40, 8, 1500, 9, false, false},
-	{40, 8, 2056, 9, false, true},
-	{30, 6, 2100, 4, false, true},
-	{60, 20, 24, 25, true, true},
-	{2200, 11, 6, 11, true, false},
-	{3001, 30, 8, 600, false, true},
-	{2500, 50, 13, 1000, false, false},
-	{40, 8, 2056, 300, false, true},
-	{1300, 650, 8, 650, true, true},
-	{140000, 70, 1, 600, false, true},
+	{1, 1, 1, 1, false, false},         {5, 5, 8, 7, false, true},
+	{3001, 30, 16, 5, false, false},    {2500, 50, 13, 3, false, true},
+	{1025, 25, 128, 1, false, true},    {40, 8, 1023, 9, false, true}, /* an odd width */
+	{40, 8, 1500, 9, false, false},     {40, 8, 2056, 9, false, true},
+	{30, 6, 2100, 4, false, true},      {60, 20, 24, 25, true, true},
+	{2200, 11, 6, 11, true, false},     {3001, 30, 8, 600, false, true},
+	{2500, 50, 13, 1000, false, false}, {40, 8, 2056, 300, false, true},
+	{1300, 650, 8, 650, true, true},    {140000, 70, 1, 600, false, true},
 	{50, 10, 8, 66000, false, true}, /* many blocks: once */
 };
 
@@ -475,16 +449,14 @@ static void test_embedding(size_t type, size_t c)
 	float *twice;
 	double *want = gf_xcalloc(n, sizeof(*want));
 	double *sums = gf_xcalloc(size, sizeof(*sums));
-	struct gf_gpu_embedding e = {
-		t, NULL, count, tables[c].steps, width, tables[c].entries, 1};
+	struct gf_gpu_embedding e = {t, NULL, count, tables[c].steps, width, tables[c].entries, 1};
 	void *out = put(t, dout, n), *there = put(t, dout, n);
 	void *at = put(GF_F32, table, size), *dtable = put(GF_F32, table, size);
 	void *again = put(GF_F32, table, size);
 	float *outcome = nn_device_put(NULL, 16), *named, *off, *work;
 
 	for (size_t i = 0; i < count; i++) {
-		numbers[i] =
-			(float)gf_rng_below(&rng, (uint32_t)tables[c].entries);
+		numbers[i] = (float)gf_rng_below(&rng, (uint32_t)tables[c].entries);
 		for (size_t w = 0; w < width; w++) {
 			const size_t row = name_of(c, numbers, i) * width;
 
@@ -514,8 +486,7 @@ static void test_embedding(size_t type, size_t c)
 	k->embed_backward(stream, &e, there, 2, dtable, work);
 	got = take(GF_F32, dtable, size);
 	for (size_t i = 0; i < size; i++)
-		EXPECT(got[i] == 2 * twice[i],
-		       "table %zu, value %zu, added: want %g, got %g", c, i,
+		EXPECT(got[i] == 2 * twice[i], "table %zu, value %zu, added: want %g, got %g", c, i,
 		       2 * twice[i], got[i]);
 	drop(there);
 	drop(at);
@@ -539,12 +510,11 @@ static void test_work(void)
 		size_t before = 0;
 
 		for (size_t rows = 1; rows < 20000; rows++) {
-			const struct gf_gpu_view v = {GF_F16, rows, channels,
-						      1};
+			const struct gf_gpu_view v = {GF_F16, rows, channels, 1};
 			const size_t bytes = gf_gpu_sums_work_bytes(&v);
 
-			EXPECT(bytes >= before, "%zu rows of %zu: %zu bytes",
-			       rows, channels, bytes);
+			EXPECT(bytes >= before, "%zu rows of %zu: %zu bytes", rows, channels,
+			       bytes);
 			before = bytes;
 		}
 	}
@@ -565,8 +535,7 @@ int main(void)
 			test_softmax(t, widths[w], true);
 			test_loss(t, widths[w], 10, 10);
 			test_loss(t, widths[w], 11, 11);
-			for (size_t c = 0;
-			     widths[w] > 2 && c < GF_ARRAY_LENGTH(wild); c++)
+			for (size_t c = 0; widths[w] > 2 && c < GF_ARRAY_LENGTH(wild); c++)
 				test_wild(t, widths[w], c);
 			test_norm(t, widths[w], 3 + 7 * (w % 3), w % 2);
 			test_norm(t, widths[w], 2, !(w % 2));

@@ -14,9 +14,8 @@
 #include "nn/graph.h"
 
 /*
- * Nets on a device that only the emulated one can show: that nothing waits in
- * a pass, what is said when memory, a library or a call fails, and how memory
- * is planned.
+ * Nets on a device that only the emulated one can show: that nothing waits in a pass, what is said
+ * when memory, a library or a call fails, and how memory is planned.
  */
 static const size_t image[3] = {2, 6, 6};
 static const struct spec specs[] = {
@@ -43,8 +42,7 @@ static void open_run(struct device *d, size_t batch)
 	gf_rng_init(&rng, 4, 0);
 	run_init(&d->r, d->m, batch, batch);
 	d->params = nn_device_put(d->r.params, d->r.nparams);
-	d->input =
-		nn_device_put(d->r.input, batch * gf_shape_elems(&d->m->input));
+	d->input = nn_device_put(d->r.input, batch * gf_shape_elems(&d->m->input));
 	d->labels = (int32_t *)(void *)nn_device_put(d->r.labels, batch);
 	d->grads = nn_device_put(NULL, d->r.nparams);
 	d->net = NULL;
@@ -65,8 +63,7 @@ static void close_run(struct device *d)
 
 static int make(struct device *d, struct gf_error *err)
 {
-	return gf_backend_cuda.net_new(d->m, d->r.max_batch, &d->r.options,
-				       &d->net, err);
+	return gf_backend_cuda.net_new(d->m, d->r.max_batch, &d->r.options, &d->net, err);
 }
 
 static int enqueue(struct device *d, size_t batch, struct gf_error *err)
@@ -76,9 +73,7 @@ static int enqueue(struct device *d, size_t batch, struct gf_error *err)
 
 	d->r.nemitted = 0;
 	rc = rc ? rc : b->loss(d->net, d->labels, err);
-	return rc ? rc
-		  : b->backward(d->net, d->params, d->grads, note_grad, &d->r,
-				err);
+	return rc ? rc : b->backward(d->net, d->params, d->grads, note_grad, &d->r, err);
 }
 
 /* What a graph holds of a batch size stays, however many others come by. */
@@ -104,8 +99,7 @@ static void test_graph_stays(void)
 	       "%s", err.text);
 	for (size_t batch = 1; batch <= BATCH; batch++)
 		EXPECT(!enqueue(&d, batch, &err) &&
-			       !gf_backend_cuda.result(d.net, &loss, &correct,
-						       &err),
+			       !gf_backend_cuda.result(d.net, &loss, &correct, &err),
 		       "batch of %zu: %s", batch, err.text);
 	gf_net_set_samples(d.net, 1, 7);
 	EXPECT(!gpu->ops->graph_launch(gpu, stream, graph, &err) &&
@@ -134,14 +128,11 @@ static void test_no_waiting(void)
 		gf_net_set_samples(d.net, 1, batch);
 		EXPECT(!enqueue(&d, batch, &err), "%s", err.text);
 		after = host_gpu_counts();
-		EXPECT(after.waits == before.waits &&
-			       after.allocations == before.allocations &&
-			       after.elsewhere == 0 &&
-			       after.enqueued > before.enqueued,
-		       "batch of %zu: %zu waits, %zu allocations, %zu on other "
-		       "streams",
-		       batch, after.waits - before.waits,
-		       after.allocations - before.allocations, after.elsewhere);
+		EXPECT(after.waits == before.waits && after.allocations == before.allocations &&
+			       after.elsewhere == 0 && after.enqueued > before.enqueued,
+		       "batch of %zu: %zu waits, %zu allocations, %zu on other streams", batch,
+		       after.waits - before.waits, after.allocations - before.allocations,
+		       after.elsewhere);
 		EXPECT(d.r.nemitted == d.m->nparams, "all are reported");
 		EXPECT(!gf_backend_cuda.result(d.net, &loss, &correct, &err) &&
 			       host_gpu_counts().waits == after.waits + 1,
@@ -159,27 +150,18 @@ static const struct {
 	bool early;
 } failures[] = {
 	{"cudnnCreate", "cudnnCreate: CUDNN_STATUS_EXECUTION_FAILED", true},
-	{"cublasCreate_v2",
-	 "cublasCreate_v2: the GPU program failed to execute", true},
+	{"cublasCreate_v2", "cublasCreate_v2: the GPU program failed to execute", true},
 	{"cudnnGetConvolutionForwardAlgorithm_v7",
-	 "layer conv0: cudnnGetConvolutionForwardAlgorithm_v7: "
-	 "CUDNN_STATUS_EXECUTION_FAILED",
+	 "layer conv0: cudnnGetConvolutionForwardAlgorithm_v7: CUDNN_STATUS_EXECUTION_FAILED",
 	 true},
 	{"cudnnConvolutionForward",
-	 "layer conv0: cudnnConvolutionForward: CUDNN_STATUS_EXECUTION_FAILED",
-	 false},
+	 "layer conv0: cudnnConvolutionForward: CUDNN_STATUS_EXECUTION_FAILED", false},
 	{"cudnnConvolutionBackwardData",
-	 "layer conv5: cudnnConvolutionBackwardData: "
-	 "CUDNN_STATUS_EXECUTION_FAILED",
-	 false},
+	 "layer conv5: cudnnConvolutionBackwardData: CUDNN_STATUS_EXECUTION_FAILED", false},
 	{"cudnnConvolutionBackwardFilter",
-	 "layer conv5: cudnnConvolutionBackwardFilter: "
-	 "CUDNN_STATUS_EXECUTION_FAILED",
-	 false},
+	 "layer conv5: cudnnConvolutionBackwardFilter: CUDNN_STATUS_EXECUTION_FAILED", false},
 	{"cublasGemmStridedBatchedEx",
-	 "layer fc6: cublasGemmStridedBatchedEx: the GPU program failed to "
-	 "execute",
-	 false},
+	 "layer fc6: cublasGemmStridedBatchedEx: the GPU program failed to execute", false},
 };
 
 static void test_failure(size_t f)
@@ -201,8 +183,7 @@ static void test_failure(size_t f)
 	if (d.net)
 		EXPECT(!enqueue(&d, 2, &err), "the next pass: %s", err.text);
 	close_run(&d);
-	EXPECT(fake_math_left() == 0, "%s: %zu handles left", failures[f].call,
-	       fake_math_left());
+	EXPECT(fake_math_left() == 0, "%s: %zu handles left", failures[f].call, fake_math_left());
 }
 
 static void test_no_memory(void)
@@ -246,19 +227,18 @@ static void test_lacking(int which, const char *text)
 		fake_math_lack(which);
 		open_run(&d, 2);
 		EXPECT(make(&d, &err) == -ENOTSUP && !d.net, "a library lacks");
-		EXPECT(strncmp(err.text, text, strlen(text)) == 0, "%s",
-		       err.text);
+		EXPECT(strncmp(err.text, text, strlen(text)) == 0, "%s", err.text);
 		_exit(TEST_END());
 	}
-	EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0,
-	       "%s: status %d", text, status);
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0, "%s: status %d",
+	       text, status);
 }
 
 /* --- convolutions ------------------------------------------------------------
  */
 
-/* With less than any way wants, the one that wants least; the fake refuses
- * those that it did not offer, and those that are not deterministic. */
+/* With less than any way wants, the one that wants least; the fake refuses those that it did not
+ * offer, and those that are not deterministic. */
 static void test_little_workspace(void)
 {
 	static const struct gf_gpu_conv_shape shape = {
@@ -277,11 +257,9 @@ static void test_little_workspace(void)
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(most); i++) {
 		struct gf_gpu_conv *conv = NULL;
 
-		EXPECT(!gf_gpu_conv_new(dnn, &shape, most[i], &conv, &err),
-		       "%s", err.text);
+		EXPECT(!gf_gpu_conv_new(dnn, &shape, most[i], &conv, &err), "%s", err.text);
 		/* the filter's gradient, of two images */
-		EXPECT(gf_gpu_conv_work_bytes(conv) == 8000,
-		       "of at most %zu bytes: %zu", most[i],
+		EXPECT(gf_gpu_conv_work_bytes(conv) == 8000, "of at most %zu bytes: %zu", most[i],
 		       gf_gpu_conv_work_bytes(conv));
 		gf_gpu_conv_free(conv);
 	}
@@ -310,34 +288,29 @@ static const struct {
 	size_t batch;
 	double most_gb; /* of memory, in f16 */
 } shipped[] = {
-	{"alexnet-bn", 256, 1.5},  {"resnet50", 128, 6.5},
-	{"vgg16", 64, 3},          {"densenet201", 64, 7.5},
-	{"inception-v4", 64, 3.5}, {"lstm-ptb", 20, 0.5},
+	{"alexnet-bn", 256, 1.5}, {"resnet50", 128, 6.5},    {"vgg16", 64, 3},
+	{"densenet201", 64, 7.5}, {"inception-v4", 64, 3.5}, {"lstm-ptb", 20, 0.5},
 	{"resnet20", 128, 0.5},
 };
 
-/* If no memory is free, the error says how much is wanted, without computing
- * anything.
+/* If no memory is free, the error says how much is wanted, without computing anything.
  */
 static void test_shipped(size_t c)
 {
-	const struct gf_net_options options = {.precision = GF_F16,
-					       .gpu = host_gpu(),
-					       .stream = host_gpu_stream()};
+	const struct gf_net_options options = {
+		.precision = GF_F16, .gpu = host_gpu(), .stream = host_gpu_stream()};
 	struct gf_model *m = ship(shipped[c].name);
 	struct gf_error err = {""};
 	struct gf_net *net = NULL;
 	const char *at;
 
 	host_gpu_set_free(1);
-	EXPECT(gf_backend_cuda.net_new(m, shipped[c].batch, &options, &net,
-				       &err) == -ENOMEM,
+	EXPECT(gf_backend_cuda.net_new(m, shipped[c].batch, &options, &net, &err) == -ENOMEM,
 	       "%s: %s", shipped[c].name, err.text);
 	at = strstr(err.text, "want ");
 	EXPECT(at && strtod(at + 5, NULL) < 1e9 * shipped[c].most_gb &&
 		       strtod(at + 5, NULL) > 1e8 * shipped[c].most_gb,
-	       "%s: want at most %g GB: %s", shipped[c].name,
-	       shipped[c].most_gb, err.text);
+	       "%s: want at most %g GB: %s", shipped[c].name, shipped[c].most_gb, err.text);
 	host_gpu_set_free((size_t)1 << 40);
 	free_model(m);
 }
@@ -349,9 +322,8 @@ static void test_shipped(size_t c)
 
 static bool overlap(const struct gf_gpu_thing *a, const struct gf_gpu_thing *b)
 {
-	return a->size_bytes && b->size_bytes && a->first <= b->last &&
-	       b->first <= a->last && a->at < b->at + b->size_bytes &&
-	       b->at < a->at + a->size_bytes;
+	return a->size_bytes && b->size_bytes && a->first <= b->last && b->first <= a->last &&
+	       a->at < b->at + b->size_bytes && b->at < a->at + a->size_bytes;
 }
 
 /* No plan needs less than the arrays that are alive at one time. */
@@ -381,15 +353,13 @@ static void test_plan(uint64_t seed)
 		least = alive > least ? alive : least;
 	}
 	EXPECT(total >= least && total <= 2 * least + 256 * n,
-	       "plan %d: %zu bytes for %zu alive at once", (int)seed, total,
-	       least);
+	       "plan %d: %zu bytes for %zu alive at once", (int)seed, total, least);
 	for (size_t i = 0; i < n; i++) {
 		EXPECT(t[i].at % 256 == 0 && t[i].at + t[i].size_bytes <= total,
 		       "plan %d: thing %zu at %zu", (int)seed, i, t[i].at);
 		for (size_t k = 0; k < i; k++)
-			EXPECT(!overlap(&t[i], &t[k]),
-			       "plan %d: things %zu and %zu meet", (int)seed, k,
-			       i);
+			EXPECT(!overlap(&t[i], &t[k]), "plan %d: things %zu and %zu meet",
+			       (int)seed, k, i);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What test_device_lane does on fakes, by NCCL: a rank to a GPU, as many as
- * there are, each on a thread of its own. */
+/* What test_device_lane does on fakes, by NCCL: a rank to a GPU, as many as there are, each on a
+ * thread of its own. */
 #include "lane_test.h"
 
 #include "../unit/ranks.h"

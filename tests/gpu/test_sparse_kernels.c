@@ -3,8 +3,8 @@
 #include "../unit/choice.h"
 
 /*
- * The GPU's top-k and sparse sums against ref: the same indices, the same
- * bits, ties to the lower index, NaN above everything.
+ * The GPU's top-k and sparse sums against ref: the same indices, the same bits, ties to the lower
+ * index, NaN above everything.
  */
 static const struct gf_kernels *ref;
 static const struct gf_gpu_kernels *gpu = &gf_gpu_kernels_cuda;
@@ -55,11 +55,10 @@ static void test_topk(size_t shape, size_t amount, size_t offset, int add)
 	ref->topk_f32(&want);
 	gpu->topk_f32(stream, &got);
 	EXPECT(differs_bytes(index, got.index, k * 4) == k * 4,
-	       "%s, %zu of %zu%s, offset %zu: place %zu", shapes[shape].name, k,
-	       n, add ? " after adding" : "", offset,
-	       differs_bytes(index, got.index, k * 4) / 4);
-	EXPECT(differs_f32(values, got.values, n) == n,
-	       "%s, %zu of %zu: values", shapes[shape].name, k, n);
+	       "%s, %zu of %zu%s, offset %zu: place %zu", shapes[shape].name, k, n,
+	       add ? " after adding" : "", offset, differs_bytes(index, got.index, k * 4) / 4);
+	EXPECT(differs_f32(values, got.values, n) == n, "%s, %zu of %zu: values",
+	       shapes[shape].name, k, n);
 	done("topk", n);
 	free(values);
 	free(more);
@@ -72,8 +71,7 @@ static void test_topk(size_t shape, size_t amount, size_t offset, int add)
 /* Ascending indices in lists of some room, the rest of it empty. */
 static struct gf_gpu_sparse draw_list(size_t dense, size_t room, double density)
 {
-	struct gf_gpu_sparse l = {gf_xcalloc(room + 1, 4),
-				  draw_floats(&rng, room, 0), room};
+	struct gf_gpu_sparse l = {gf_xcalloc(room + 1, 4), draw_floats(&rng, room, 0), room};
 	size_t n = 0, i;
 
 	for (i = 0; i < dense && n < room; i++)
@@ -90,8 +88,8 @@ static struct gf_gpu_sparse draw_list(size_t dense, size_t room, double density)
 
 static struct gf_gpu_sparse put_list(const struct gf_gpu_sparse *l)
 {
-	return (struct gf_gpu_sparse){put(l->index, l->room * 4, 0),
-				      put(l->value, l->room * 4, 0), l->room};
+	return (struct gf_gpu_sparse){put(l->index, l->room * 4, 0), put(l->value, l->room * 4, 0),
+				      l->room};
 }
 
 static struct gf_sparse used_of(const struct gf_gpu_sparse *l)
@@ -109,28 +107,23 @@ static void free_list(struct gf_gpu_sparse *l)
 	free(l->value);
 }
 
-static void test_merge(size_t dense, size_t a_room, size_t b_room, double p,
-		       double q)
+static void test_merge(size_t dense, size_t a_room, size_t b_room, double p, double q)
 {
 	struct gf_gpu_sparse a = draw_list(dense, a_room, p);
 	struct gf_gpu_sparse b = draw_list(dense, b_room, q);
 	struct gf_gpu_sparse want = draw_list(0, a_room + b_room, 0);
 	struct gf_gpu_sparse da = put_list(&a), db = put_list(&b);
-	struct gf_gpu_sparse got = {device_alloc(want.room * 4),
-				    device_alloc(want.room * 4), want.room};
+	struct gf_gpu_sparse got = {device_alloc(want.room * 4), device_alloc(want.room * 4),
+				    want.room};
 	struct gf_sparse ua = used_of(&a), ub = used_of(&b);
 	struct gf_sparse sum = {want.index, want.value, 0};
 
 	ref->merge_f32(&ua, &ub, &sum);
-	gpu->merge_f32(stream, &da, &db, &got,
-		       device_alloc(gf_gpu_merge_work_bytes(a_room)));
-	EXPECT(differs_bytes(want.index, got.index, want.room * 4) ==
-			       want.room * 4 &&
-		       differs_bytes(want.value, got.value, want.room * 4) ==
-			       want.room * 4,
-	       "merge of %zu and %zu, %zu in all: index at %zu, value at %zu",
-	       ua.count, ub.count, sum.count,
-	       differs_bytes(want.index, got.index, want.room * 4) / 4,
+	gpu->merge_f32(stream, &da, &db, &got, device_alloc(gf_gpu_merge_work_bytes(a_room)));
+	EXPECT(differs_bytes(want.index, got.index, want.room * 4) == want.room * 4 &&
+		       differs_bytes(want.value, got.value, want.room * 4) == want.room * 4,
+	       "merge of %zu and %zu, %zu in all: index at %zu, value at %zu", ua.count, ub.count,
+	       sum.count, differs_bytes(want.index, got.index, want.room * 4) / 4,
 	       differs_bytes(want.value, got.value, want.room * 4) / 4);
 	done("merge", want.room);
 	free_list(&a);
@@ -151,8 +144,7 @@ static void test_take(size_t dense, size_t room, double density)
 	ref->scatter_add_f32(to, l.value, used.index, used.count);
 	gpu->take_f32(stream, dl.value, dfrom, dl.index, room);
 	gpu->scatter_add_f32(stream, dto, dl.value, dl.index, room);
-	EXPECT(differs_f32(l.value, dl.value, room) == room, "taken, %zu",
-	       room);
+	EXPECT(differs_f32(l.value, dl.value, room) == room, "taken, %zu", room);
 	EXPECT(differs_f32(from, dfrom, dense) == dense, "left, %zu", room);
 	EXPECT(differs_f32(to, dto, dense) == dense, "scattered, %zu", room);
 	done("take", room);
@@ -161,8 +153,7 @@ static void test_take(size_t dense, size_t room, double density)
 	free(to);
 }
 
-/* Which elements of a sum are among its largest, and which elements of a list
- * are in another. */
+/* Which elements of a sum are among its largest, and which elements of a list are in another. */
 static void test_move(size_t dense, size_t room, double p, double q)
 {
 	struct gf_gpu_sparse a = draw_list(dense, room, p);
@@ -178,8 +169,7 @@ static void test_move(size_t dense, size_t room, double p, double q)
 	dat = put(at, k * 4, 0);
 	to.index = gf_xcalloc(k + 1, 4);
 	to.value = gf_xcalloc(k + 1, 4);
-	dto = (struct gf_gpu_sparse){device_alloc(k * 4), device_alloc(k * 4),
-				     k};
+	dto = (struct gf_gpu_sparse){device_alloc(k * 4), device_alloc(k * 4), k};
 	gpu->move_f32(stream, &da, dat, k, &dto);
 	ref->move_f32(&ua, at, k, &to);
 	EXPECT(differs_bytes(to.index, dto.index, k * 4) == k * 4 &&
@@ -188,8 +178,8 @@ static void test_move(size_t dense, size_t room, double p, double q)
 	       "%zu of %zu moved", k, ua.count);
 	gpu->leave_out(stream, &db, &dto);
 	ref->leave_out(&ub, &to);
-	EXPECT(differs_bytes(b.index, db.index, room * 4) == room * 4,
-	       "%zu left out of %zu", k, ub.count);
+	EXPECT(differs_bytes(b.index, db.index, room * 4) == room * 4, "%zu left out of %zu", k,
+	       ub.count);
 	done("move", room);
 	free_list(&a);
 	free_list(&b);
@@ -205,8 +195,8 @@ static void test_copy(size_t n, size_t offset, uint32_t skip)
 	uint32_t *dskip = put(&skip, sizeof(skip), 0);
 
 	gpu->copy_f32(stream, dskip, dto, dfrom, n);
-	EXPECT(differs_bytes(skip ? to : from, dto, n * 4) == n * 4,
-	       "%zu copied, skip %u", n, skip);
+	EXPECT(differs_bytes(skip ? to : from, dto, n * 4) == n * 4, "%zu copied, skip %u", n,
+	       skip);
 	/* an element beside stays as it is */
 	gpu->spoil_f32(stream, dskip, dto, n - (n > 0));
 	for (size_t i = 0; i < n; i++)
@@ -240,15 +230,14 @@ int main(void)
 		for (size_t b = 0; b < GF_ARRAY_LENGTH(rooms); b++)
 			for (size_t p = 0; p < 4; p++)
 				for (size_t q = 0; q < 4; q++)
-					test_merge(1200, rooms[a], rooms[b],
-						   densities[p], densities[q]);
+					test_merge(1200, rooms[a], rooms[b], densities[p],
+						   densities[q]);
 	for (size_t r = 0; r < GF_ARRAY_LENGTH(rooms); r++)
 		test_take(5000, rooms[r], densities[2]);
 	for (size_t r = 0; r < GF_ARRAY_LENGTH(rooms); r++)
 		for (size_t p = 0; p < 4; p++)
 			for (size_t q = 0; q < 4; q++)
-				test_move(1200, rooms[r], densities[p],
-					  densities[q]);
+				test_move(1200, rooms[r], densities[p], densities[q]);
 	for (size_t r = 0; r < GF_ARRAY_LENGTH(rooms); r++)
 		for (uint32_t skip = 0; skip < 2; skip++) {
 			test_copy(rooms[r], 1, skip);

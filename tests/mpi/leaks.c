@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For AddressSanitizer, in programs that begin MPI. Open MPI keeps memory until
- * the process ends. Its libraries are told by their names in the stack of each
- * allocation, which has no frame pointers there.
+ * For AddressSanitizer, in programs that begin MPI. Open MPI keeps memory until the process ends.
+ * Its libraries are told by their names in the stack of each allocation, which has no frame
+ * pointers there.
  */
 #define SEEN __attribute__((visibility("default")))
 SEEN const char *__lsan_default_suppressions(void);

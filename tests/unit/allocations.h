@@ -8,11 +8,10 @@
 #include <stdlib.h>
 
 /*
- * Counts the calls of malloc and its kin in this process, where the C library
- * lets us (COUNTED): for tests that nothing is allocated in a step.
+ * Counts the calls of malloc and its kin in this process, where the C library lets us (COUNTED):
+ * for tests that nothing is allocated in a step.
  */
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
-	!defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COUNTED 1
 #else
 #define COUNTED 0

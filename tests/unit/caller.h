@@ -16,8 +16,7 @@
 /* A program that calls an exchange: its tensors, and where it keeps them. */
 #define CALLER_TENSORS 5
 static const struct gradflow_tensor caller_tensors[CALLER_TENSORS] = {
-	{"e", 1, {60}}, {"d", 2, {30, 40}}, {"c", 1, {1}},
-	{"b", 1, {7}},  {"a", 2, {20, 30}},
+	{"e", 1, {60}}, {"d", 2, {30, 40}}, {"c", 1, {1}}, {"b", 1, {7}}, {"a", 2, {20, 30}},
 };
 static const size_t caller_counts[CALLER_TENSORS] = {60, 1200, 1, 7, 600};
 #define CALLER_ELEMS 1868
@@ -32,13 +31,12 @@ struct caller {
 	char *data[CALLER_TENSORS];
 };
 
-#define RULE(threshold, lanes, algorithm, codec, more)                         \
-	"{\"format\": \"gf-plan\", \"version\": 1, \"system\": \"auto\", "     \
-	"\"policy\": \"threshold\", \"rule\": "                                \
-	"{\"threshold_bytes\": " threshold ", \"lanes\": " lanes               \
-	", \"algorithms\": [{\"min_bytes\": 0, "                               \
-	"\"algorithm\": \"" algorithm "\", \"codec\": \"" codec "\"}]}, " more \
-	"}"
+#define RULE(threshold, lanes, algorithm, codec, more)                                             \
+	"{\"format\": \"gf-plan\", \"version\": 1, \"system\": \"auto\", "                         \
+	"\"policy\": \"threshold\", \"rule\": "                                                    \
+	"{\"threshold_bytes\": " threshold ", \"lanes\": " lanes                                   \
+	", \"algorithms\": [{\"min_bytes\": 0, "                                                   \
+	"\"algorithm\": \"" algorithm "\", \"codec\": \"" codec "\"}]}, " more "}"
 #define DENSE       "\"selection\": {\"method\": \"dense\"}, " SYNCHRONOUS
 #define SYNCHRONOUS "\"pipeline\": {\"staleness\": 1, \"warmup_steps\": 0}"
 
@@ -56,9 +54,8 @@ static inline void caller_lay_out(struct caller *c, enum layout layout)
 	}
 }
 
-static inline int caller_open(struct caller *c, struct gf_comm *comm,
-			      const char *plan, const enum gf_dtype *dtypes,
-			      enum layout layout, struct gf_error *err)
+static inline int caller_open(struct caller *c, struct gf_comm *comm, const char *plan,
+			      const enum gf_dtype *dtypes, enum layout layout, struct gf_error *err)
 {
 	enum gradflow_dtype given[CALLER_TENSORS];
 	struct gradflow_exchange_options o = {
@@ -79,16 +76,13 @@ static inline int caller_open(struct caller *c, struct gf_comm *comm,
 			given[i]++;
 	}
 	caller_lay_out(c, layout);
-	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, &o,
-				      NULL, &c->x, err);
+	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, &o, NULL, &c->x, err);
 }
 
 /* The i-th tensor's gradient; count and type are right. */
-static inline struct gradflow_gradient caller_gradient(const struct caller *c,
-						       size_t i)
+static inline struct gradflow_gradient caller_gradient(const struct caller *c, size_t i)
 {
-	struct gradflow_gradient g = {
-		.tensor = i, .data = c->data[i], .count = caller_counts[i]};
+	struct gradflow_gradient g = {.tensor = i, .data = c->data[i], .count = caller_counts[i]};
 
 	while (*gf_embed_dtype(g.dtype) != c->dtypes[i])
 		g.dtype++;
@@ -120,8 +114,7 @@ static inline void caller_put(struct caller *c, size_t i, const float *values)
 	size_t k;
 
 	if (c->dtypes[i] != GF_F64)
-		caller_codec(c->dtypes[i])
-			->encode(c->data[i], values, caller_counts[i], 0);
+		caller_codec(c->dtypes[i])->encode(c->data[i], values, caller_counts[i], 0);
 	for (k = 0; c->dtypes[i] == GF_F64 && k < caller_counts[i]; k++)
 		((double *)(void *)c->data[i])[k] = values[k];
 }
@@ -131,8 +124,7 @@ static inline void caller_get(const struct caller *c, size_t i, float *values)
 	size_t k;
 
 	if (c->dtypes[i] != GF_F64)
-		caller_codec(c->dtypes[i])
-			->decode(values, c->data[i], caller_counts[i], 0);
+		caller_codec(c->dtypes[i])->decode(values, c->data[i], caller_counts[i], 0);
 	for (k = 0; c->dtypes[i] == GF_F64 && k < caller_counts[i]; k++)
 		values[k] = (float)((double *)(void *)c->data[i])[k];
 }
@@ -154,18 +146,15 @@ static void *caller_main(void *arg)
 	return NULL;
 }
 
-/* The body closes the first communicator, with its exchange; the second is
- * closed here. */
-static inline void on_callers(int ranks, void (*body)(struct caller_rank *r),
-			      const void *c)
+/* The body closes the first communicator, with its exchange; the second is closed here. */
+static inline void on_callers(int ranks, void (*body)(struct caller_rank *r), const void *c)
 {
 	struct caller_rank r[8];
 	struct gf_comm *comms[2][8];
 	struct gf_error err = {""};
 	int i;
 
-	if (gf_comm_local_new(ranks, comms[0], &err) ||
-	    gf_comm_local_new(ranks, comms[1], &err))
+	if (gf_comm_local_new(ranks, comms[0], &err) || gf_comm_local_new(ranks, comms[1], &err))
 		abort();
 	for (i = 0; i < ranks; i++) {
 		r[i] = (struct caller_rank){.comm = {comms[0][i], comms[1][i]},

@@ -47,8 +47,8 @@ static float last(size_t i)
 	return i > 29000 ? (float)i : 0;
 }
 
-/* Large exactly where the sample of 30,011 values looks: it promises too
- * much, and everything must be listed. */
+/* Large exactly where the sample of 30,011 values looks: it promises too much, and everything must
+ * be listed. */
 static float treacherous(size_t i)
 {
 	return i % 14 < 4 ? 100 : (float)gf_rng_uniform(&rng);
@@ -65,15 +65,9 @@ static const struct {
 	const char *name;
 	float (*value)(size_t i);
 } shapes[] = {
-	{"normal", normal},
-	{"equal", equal},
-	{"few", few},
-	{"rising", rising},
-	{"falling", falling},
-	{"zero", zero},
-	{"strange", strange},
-	{"last", last},
-	{"treacherous", treacherous},
+	{"normal", normal},   {"equal", equal},     {"few", few},
+	{"rising", rising},   {"falling", falling}, {"zero", zero},
+	{"strange", strange}, {"last", last},       {"treacherous", treacherous},
 };
 
 #endif

@@ -67,11 +67,10 @@ static void clear(const struct content *files)
 	}
 }
 
-static int open_folder(const char *format, const struct gf_dataset_want *want,
-		       struct gf_dataset *d, struct gf_error *err)
+static int open_folder(const char *format, const struct gf_dataset_want *want, struct gf_dataset *d,
+		       struct gf_error *err)
 {
-	char *path = gf_xasprintf("%s%s%s", format ? format : "",
-				  format ? ":" : "", folder);
+	char *path = gf_xasprintf("%s%s%s", format ? format : "", format ? ":" : "", folder);
 	int rc;
 
 	err->text[0] = '\0';
@@ -85,7 +84,7 @@ struct bad_folder {
 	const char *label;
 	struct {
 		const struct content *files; /* all of them, then */
-		struct content instead; /* name: replaces it; size 0: missing */
+		struct content instead;      /* name: replaces it; size 0: missing */
 		const char *format;
 		const struct gf_dataset_want *want;
 		int rc;
@@ -117,8 +116,7 @@ static void test_bad_folders(const struct bad_folder *bad, size_t n)
 		put_but(bad[i].files, &bad[i].instead);
 		rc = open_folder(bad[i].format, bad[i].want, &d, &err);
 		EXPECT(rc == bad[i].rc, "%s: got %d", bad[i].label, rc);
-		EXPECT(strstr(err.text, bad[i].text), "%s: got \"%s\"",
-		       bad[i].label, err.text);
+		EXPECT(strstr(err.text, bad[i].text), "%s: got \"%s\"", bad[i].label, err.text);
 		EXPECT(!strchr(err.text, '\n'), "%s", bad[i].label);
 		if (!rc)
 			gf_dataset_close(&d);

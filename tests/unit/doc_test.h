@@ -10,19 +10,17 @@
 #include "test.h"
 
 /*
- * Tests of a document reader: a valid document, and cases that replace one
- * piece of it and expect a message (NULL: still valid).
+ * Tests of a document reader: a valid document, and cases that replace one piece of it and expect a
+ * message (NULL: still valid).
  */
 struct doc_case {
 	const char *from, *to, *message;
 };
 
 /* Reads, and writes what was read; NULL with a reason on failure. */
-typedef char *doc_round_trip(const struct gf_json *root, const char *file,
-			     struct gf_error *err);
+typedef char *doc_round_trip(const struct gf_json *root, const char *file, struct gf_error *err);
 
-static inline char *doc_replaced(const char *text, const char *from,
-				 const char *to)
+static inline char *doc_replaced(const char *text, const char *from, const char *to)
 {
 	const char *found = strstr(text, from);
 	struct gf_text out = {0};
@@ -37,8 +35,8 @@ static inline char *doc_replaced(const char *text, const char *from,
 	return gf_text_take(&out);
 }
 
-static inline char *doc_read(const char *text, const char *file,
-			     doc_round_trip *trip, struct gf_error *err)
+static inline char *doc_read(const char *text, const char *file, doc_round_trip *trip,
+			     struct gf_error *err)
 {
 	struct gf_json *root;
 	char *written;
@@ -51,8 +49,7 @@ static inline char *doc_read(const char *text, const char *file,
 }
 
 /* A written document reads back to the same bytes. */
-static inline void doc_expect_stable(const char *text, const char *name,
-				     doc_round_trip *trip)
+static inline void doc_expect_stable(const char *text, const char *name, doc_round_trip *trip)
 {
 	struct gf_error err = {""};
 	char *first = doc_read(text, name, trip, &err), *second;
@@ -68,8 +65,7 @@ static inline void doc_expect_stable(const char *text, const char *name,
 	free(second);
 }
 
-static inline void doc_run_cases(const char *base, const char *file,
-				 doc_round_trip *trip,
+static inline void doc_run_cases(const char *base, const char *file, doc_round_trip *trip,
 				 const struct doc_case *cases, size_t count)
 {
 	size_t i;

@@ -9,9 +9,8 @@
 #include "compressors/select.h"
 #include "trainer/update.h"
 
-/* A selection and an engine on threads, with gradients that the test makes up
- * and the update that training has; every rank's weights and state are kept for
- * comparison. */
+/* A selection and an engine on threads, with gradients that the test makes up and the update that
+ * training has; every rank's weights and state are kept for comparison. */
 #define RUN_RANKS 9
 #define RUN_ELEMS 512
 
@@ -32,8 +31,8 @@ struct exchange_run {
 	size_t first_step, steps, epoch_steps;
 	float (*gradient)(int rank, size_t step, size_t i);
 	const uint64_t *important; /* csc: of the first step; NULL: all */
-	/* what is kept: weights after every step, a rank's own state at the
-	 * end, the chunks chosen for the step after the last */
+	/* what is kept: weights after every step, a rank's own state at the end, the chunks chosen
+	 * for the step after the last */
 	float weights[RUN_RANKS][32][RUN_ELEMS];
 	float own[RUN_RANKS][RUN_ELEMS];
 	uint64_t next[RUN_RANKS][RUN_ELEMS];
@@ -44,8 +43,7 @@ struct exchange_run {
 /* Whole numbers from -most to most, the same every time. */
 static inline float run_noise(int rank, size_t step, size_t i, int most)
 {
-	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u +
-		     i * 0xbf58476d1ce4e5b9u +
+	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u + i * 0xbf58476d1ce4e5b9u +
 		     (uint64_t)rank * 0x94d049bb133111ebu;
 
 	x ^= x >> 31;
@@ -83,8 +81,7 @@ struct exchange {
 };
 
 static inline void open_exchange(struct exchange *x, struct gf_comm *comm,
-				 const struct gf_plan *plan,
-				 const struct gf_shape *shapes,
+				 const struct gf_plan *plan, const struct gf_shape *shapes,
 				 const struct exchange_run *run)
 {
 	struct gf_error err = {""};
@@ -93,9 +90,8 @@ static inline void open_exchange(struct exchange *x, struct gf_comm *comm,
 	x->depth = run->staleness > 1 ? (size_t)run->staleness : 1;
 	x->pools = gf_xcalloc(x->depth, sizeof(*x->pools));
 	for (i = 0; i < x->depth; i++)
-		EXPECT(!gf_pool_init(&x->pools[i], comm, run->counts,
-				     run->ntensors, &err),
-		       "%s", err.text);
+		EXPECT(!gf_pool_init(&x->pools[i], comm, run->counts, run->ntensors, &err), "%s",
+		       err.text);
 	EXPECT(!gf_select_open(&x->select,
 			       &(struct gf_select_env){
 				       .plan = plan,
@@ -135,8 +131,8 @@ static inline void close_exchange(struct exchange *x)
 }
 
 /* Applies the sums, unless they are bad. */
-static inline void run_apply(struct exchange_run *run, struct exchange *x,
-			     struct gf_update *u, int rank)
+static inline void run_apply(struct exchange_run *run, struct exchange *x, struct gf_update *u,
+			     int rank)
 {
 	const size_t slot = x->applied++ % x->depth;
 	const bool pieces = gf_selection_has(&run->selection, GF_SELECT_PIECES);
@@ -153,8 +149,8 @@ static inline void run_apply(struct exchange_run *run, struct exchange *x,
 }
 
 /* Applies the oldest step when as many are under way as may be. */
-static inline void run_step(struct exchange_run *run, struct exchange *x,
-			    struct gf_update *u, int rank, size_t step)
+static inline void run_step(struct exchange_run *run, struct exchange *x, struct gf_update *u,
+			    int rank, size_t step)
 {
 	const size_t slot = x->begun++ % x->depth;
 	const size_t *offsets = x->pools[slot].offsets;
@@ -163,8 +159,7 @@ static inline void run_step(struct exchange_run *run, struct exchange *x,
 	struct gf_error err = {""};
 	size_t t, i, n;
 
-	gf_select_begin(x->select, slot,
-			&(struct gf_select_step){step, run->scale, NULL}, &list,
+	gf_select_begin(x->select, slot, &(struct gf_select_step){step, run->scale, NULL}, &list,
 			&n);
 	gf_engine_begin_work(x->engine, list, n);
 	for (t = 0; t < run->ntensors; t++) {
@@ -187,23 +182,20 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	struct exchange x = {0};
 	float *weights = gf_xcalloc(n, sizeof(*weights));
 	struct gf_shape *shapes = gf_xcalloc(run->ntensors, sizeof(*shapes));
-	struct gf_update update = {
-		.params = weights, .plan = &plan, .shapes = shapes};
+	struct gf_update update = {.params = weights, .plan = &plan, .shapes = shapes};
 	struct gf_optim_config optim = {
 		.name = run->optimizer ? run->optimizer : "sgd",
 		.eta = run->eta,
 		.clip_norm = run->clip_norm,
 		.momentum =
-			gf_selection_has(&run->selection, GF_SELECT_MOMENTUM)
-				? 0
-				: run->momentum,
+			gf_selection_has(&run->selection, GF_SELECT_MOMENTUM) ? 0 : run->momentum,
 		.weight_decay = run->weight_decay,
 		.exclude = "none"};
 	struct gf_state state = {0};
 	struct gf_error err = {""};
 
-	plan_of(&plan, run->counts, run->ntensors, comm->ranks,
-		run->threshold_bytes, run->lanes, "ring");
+	plan_of(&plan, run->counts, run->ntensors, comm->ranks, run->threshold_bytes, run->lanes,
+		"ring");
 	plan.selection = run->selection;
 	for (i = 0; i < plan.nmessages; i++) {
 		if (run->at_end)
@@ -220,25 +212,22 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	gf_select_state(x.select, &state);
 	if (run->important)
 		memcpy(run_state(&state, "csc.important"), run->important,
-		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems +
-			1) * sizeof(uint64_t));
+		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems + 1) *
+			       sizeof(uint64_t));
 	for (step = 0; step < run->steps; step++) {
 		run_step(run, &x, &update, comm->rank, run->first_step + step);
-		memcpy(run->weights[comm->rank][step], weights,
-		       n * sizeof(*weights));
+		memcpy(run->weights[comm->rank][step], weights, n * sizeof(*weights));
 	}
 	/* what is still under way has its effect on histories */
 	for (step = 1; step < x.depth && step <= run->steps; step++)
 		EXPECT(!gf_engine_wait(x.engine, &err), "%s", err.text);
 	for (i = 0; i < state.nitems; i++)
 		if (state.items[i].scope == GF_STATE_OWN)
-			memcpy(run->own[comm->rank], state.items[i].data,
-			       n * sizeof(float));
+			memcpy(run->own[comm->rank], state.items[i].data, n * sizeof(float));
 	if (run_state(&state, "csc.important"))
-		memcpy(run->next[comm->rank],
-		       run_state(&state, "csc.important"),
-		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems +
-			1) * sizeof(uint64_t));
+		memcpy(run->next[comm->rank], run_state(&state, "csc.important"),
+		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems + 1) *
+			       sizeof(uint64_t));
 	run->sent_bytes[comm->rank] = gf_engine_totals(x.engine).sent_bytes;
 	if (comm->rank == 0)
 		run->dense_bytes = gf_engine_totals(x.engine).dense_bytes;
@@ -263,10 +252,8 @@ static inline void run_exchange(struct exchange_run *run, const char *what)
 		EXPECT(!memcmp(run->weights[r], run->weights[0],
 			       run->steps * sizeof(run->weights[0][0])),
 		       "%s: rank %d of %d is no replica", what, r, run->ranks);
-		EXPECT(!memcmp(run->next[r], run->next[0],
-			       sizeof(run->next[0])),
-		       "%s: rank %d of %d chose otherwise", what, r,
-		       run->ranks);
+		EXPECT(!memcmp(run->next[r], run->next[0], sizeof(run->next[0])),
+		       "%s: rank %d of %d chose otherwise", what, r, run->ranks);
 		EXPECT(run->bad[r].found == run->bad[0].found &&
 			       run->bad[r].tensor == run->bad[0].tensor &&
 			       run->bad[r].element == run->bad[0].element,

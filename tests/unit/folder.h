@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A folder of the test's own. It is removed, with its contents, when the
- * process that made it exits. */
+/* A folder of the test's own. It is removed, with its contents, when the process that made it
+ * exits. */
 static char folder[64];
 static pid_t folder_owner;
 

@@ -34,21 +34,18 @@ struct picture {
 	int scans; /* one component each; 0: the usual */
 };
 
-static inline void fill_row(const struct picture *p, unsigned y,
-			    unsigned char *row)
+static inline void fill_row(const struct picture *p, unsigned y, unsigned char *row)
 {
 	unsigned x;
 	int c;
 
 	for (x = 0; x < p->width; x++) {
 		for (c = 0; c < 3; c++) {
-			double v = colour(c, (x + .5) / p->width,
-					  (y + .5) / p->height);
+			double v = colour(c, (x + .5) / p->width, (y + .5) / p->height);
 
 			if (p->space == JCS_GRAYSCALE)
 				v = colour(0, (x + .5) / p->width, 0);
-			*row++ = (unsigned char)lround(
-				p->inks == PLAIN ? 255 - v : v);
+			*row++ = (unsigned char)lround(p->inks == PLAIN ? 255 - v : v);
 		}
 		if (p->inks != LIGHT)
 			*row++ = p->inks == ADOBE ? 255 : 0;
@@ -131,8 +128,7 @@ static inline void put_picture(const char *name, const struct picture *p)
 
 static inline void clear(void)
 {
-	char *command =
-		gf_xasprintf("rm -rf '%s'/train '%s'/val", folder, folder);
+	char *command = gf_xasprintf("rm -rf '%s'/train '%s'/val", folder, folder);
 
 	EXPECT(system(command) == 0, "%s", command);
 	free(command);
@@ -140,11 +136,9 @@ static inline void clear(void)
 
 static const struct picture small = {40, 30, LIGHT, JCS_YCbCr, false, 0};
 
-static inline int open_size(size_t width, size_t height, struct gf_dataset *d,
-			    struct gf_error *err)
+static inline int open_size(size_t width, size_t height, struct gf_dataset *d, struct gf_error *err)
 {
-	const struct gf_dataset_want want = {.input = {3, {3, height, width}},
-					     .classes = 3};
+	const struct gf_dataset_want want = {.input = {3, {3, height, width}}, .classes = 3};
 
 	err->text[0] = '\0';
 	return gf_dataset_open(folder, &want, d, err);

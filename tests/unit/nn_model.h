@@ -9,10 +9,9 @@
 #include "doc/models/model.h"
 
 /*
- * Small models for the tests of lib/nn: one line per layer, made into a
- * document that gf_model_read reads. Layers are named after their type and
- * place. a, b and c are the layer's inputs, counted from 1; a = 0 is the layer
- * before it, b and c = 0 is none.
+ * Small models for the tests of lib/nn: one line per layer, made into a document that gf_model_read
+ * reads. Layers are named after their type and place. a, b and c are the layer's inputs, counted
+ * from 1; a = 0 is the layer before it, b and c = 0 is none.
  */
 #define INPUT (-1)
 
@@ -50,9 +49,7 @@ static void put_input(struct gf_text *t, const struct spec *specs, int from)
 	if (from < 0)
 		gf_text_addf(t, "\"input\"");
 	else
-		gf_text_addf(t, "\"%s%d\"",
-			     gf_layer_type_names[specs[from - 1].type],
-			     from - 1);
+		gf_text_addf(t, "\"%s%d\"", gf_layer_type_names[specs[from - 1].type], from - 1);
 }
 
 static void put_inputs(struct gf_text *t, const struct spec *specs, size_t i)
@@ -78,10 +75,8 @@ static void put_window(struct gf_text *t, const struct spec *s)
 	size_t kernel = s->kernel ? s->kernel : 1;
 
 	gf_text_addf(t, ", \"kernel\": [%zu, %zu], \"stride\": %zu", kernel,
-		     s->kernel_w ? s->kernel_w : kernel,
-		     s->stride ? s->stride : 1);
-	gf_text_addf(t, ", \"pad\": [%zu, %zu]", s->pad,
-		     s->kernel_w ? s->pad_w : s->pad);
+		     s->kernel_w ? s->kernel_w : kernel, s->stride ? s->stride : 1);
+	gf_text_addf(t, ", \"pad\": [%zu, %zu]", s->pad, s->kernel_w ? s->pad_w : s->pad);
 }
 
 static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
@@ -89,21 +84,18 @@ static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
 	const struct spec *s = &specs[i];
 	const char *type = gf_layer_type_names[s->type];
 
-	gf_text_addf(t, "%s{\"name\": \"%s%zu\", \"type\": \"%s\"",
-		     i ? ", " : "", type, i, type);
+	gf_text_addf(t, "%s{\"name\": \"%s%zu\", \"type\": \"%s\"", i ? ", " : "", type, i, type);
 	put_inputs(t, specs, i);
-	if (s->type == GF_LAYER_CONV || s->type == GF_LAYER_MAXPOOL ||
-	    s->type == GF_LAYER_AVGPOOL)
+	if (s->type == GF_LAYER_CONV || s->type == GF_LAYER_MAXPOOL || s->type == GF_LAYER_AVGPOOL)
 		put_window(t, s);
 	if (s->type == GF_LAYER_CONV)
-		gf_text_addf(t, ", \"filters\": %zu, \"groups\": %zu",
-			     s->filters, s->groups ? s->groups : 1);
-	if (s->type == GF_LAYER_FC || s->type == GF_LAYER_EMBEDDING ||
-	    s->type == GF_LAYER_LSTM)
+		gf_text_addf(t, ", \"filters\": %zu, \"groups\": %zu", s->filters,
+			     s->groups ? s->groups : 1);
+	if (s->type == GF_LAYER_FC || s->type == GF_LAYER_EMBEDDING || s->type == GF_LAYER_LSTM)
 		gf_text_addf(t, ", \"outputs\": %zu", s->filters);
 	if (s->type == GF_LAYER_EMBEDDING)
-		gf_text_addf(t, ", \"entries\": %zu, \"positional\": %s",
-			     s->entries, s->positional ? "true" : "false");
+		gf_text_addf(t, ", \"entries\": %zu, \"positional\": %s", s->entries,
+			     s->positional ? "true" : "false");
 	if (s->stretch)
 		gf_text_addf(t, ", \"stretch\": %zu", s->stretch);
 	if (s->tied) {
@@ -118,8 +110,7 @@ static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
 	if (s->type == GF_LAYER_DROPOUT)
 		gf_text_addf(t, ", \"rate\": %g", s->rate);
 	if (s->type == GF_LAYER_CONV || s->type == GF_LAYER_FC)
-		gf_text_addf(t, ", \"bias\": %s",
-			     s->no_bias ? "false" : "true");
+		gf_text_addf(t, ", \"bias\": %s", s->no_bias ? "false" : "true");
 	gf_text_addf(t, "}");
 }
 
@@ -138,11 +129,9 @@ static struct gf_model *read_model(const char *text)
 	return m;
 }
 
-/* The layers end before the first empty spec, or after `most`. input:
- * {channels, height, width}, {positions, features} or {values}. The classes are
- * the last layer's last dimension. */
-static struct gf_model *build_model(const size_t input[3],
-				    const struct spec *specs, size_t most)
+/* The layers end before the first empty spec, or after `most`. input: {channels, height, width},
+ * {positions, features} or {values}. The classes are the last layer's last dimension. */
+static struct gf_model *build_model(const size_t input[3], const struct spec *specs, size_t most)
 {
 	static const struct spec none;
 	struct gf_text t = {0};
@@ -151,12 +140,11 @@ static struct gf_model *build_model(const size_t input[3],
 
 	while (count < most && memcmp(&specs[count], &none, sizeof(none)) != 0)
 		count++;
-	gf_text_addf(&t, "{\"format\": \"gf-model\", \"version\": 1, "
-			 "\"name\": \"test\", \"input\": [");
+	gf_text_addf(&t,
+		     "{\"format\": \"gf-model\", \"version\": 1, \"name\": \"test\", \"input\": [");
 	for (size_t d = 0; d < 3 && input[d]; d++)
 		gf_text_addf(&t, "%s%zu", d ? ", " : "", input[d]);
-	gf_text_addf(&t, "], \"classes\": %zu, \"layers\": [",
-		     specs[count - 1].filters);
+	gf_text_addf(&t, "], \"classes\": %zu, \"layers\": [", specs[count - 1].filters);
 	for (size_t i = 0; i < count; i++)
 		put_layer(&t, specs, i);
 	gf_text_addf(&t, "]}");

@@ -45,8 +45,7 @@ static void draw_numbers(struct run *r, size_t bound)
 		r->input[i] = (float)gf_rng_below(&rng, bound);
 }
 
-static void run_init(struct run *r, const struct gf_model *m, size_t batch,
-		     size_t max_batch)
+static void run_init(struct run *r, const struct gf_model *m, size_t batch, size_t max_batch)
 {
 	size_t positions;
 
@@ -99,15 +98,12 @@ static struct gf_net *new_net(const struct gf_backend *b, const struct run *r)
 	return net;
 }
 
-static void copy_running(const struct gf_backend *b, struct gf_net *net,
-			 struct run *r)
+static void copy_running(const struct gf_backend *b, struct gf_net *net, struct run *r)
 {
 	float *running = b->running(net, &r->nrunning);
 
 	free(r->running);
-	r->running = r->nrunning
-			     ? gf_xmemdup(running, r->nrunning * sizeof(float))
-			     : NULL;
+	r->running = r->nrunning ? gf_xmemdup(running, r->nrunning * sizeof(float)) : NULL;
 }
 
 /* One training pass; fills r's grads, loss, correct and running. */
@@ -127,15 +123,13 @@ static void pass(const struct gf_backend *b, struct gf_net *net, struct run *r)
 	copy_running(b, net, r);
 }
 
-static double loss_of(const struct gf_backend *b, struct gf_net *net,
-		      struct run *r, int training)
+static double loss_of(const struct gf_backend *b, struct gf_net *net, struct run *r, int training)
 {
 	double loss = NAN;
 	size_t correct;
 
 	if (b->forward(net, r->params, r->input, r->batch, training, NULL) ||
-	    b->loss(net, r->labels, NULL) ||
-	    b->result(net, &loss, &correct, NULL))
+	    b->loss(net, r->labels, NULL) || b->result(net, &loss, &correct, NULL))
 		EXPECT(0, "%s: no loss", b->name);
 	return loss;
 }
@@ -150,8 +144,7 @@ static double largest(const float *a, size_t n)
 }
 
 /* Are a and b equal within tolerance of b's largest? Prints the worst. */
-static void compare(const char *what, const float *a, const float *b, size_t n,
-		    double tolerance)
+static void compare(const char *what, const float *a, const float *b, size_t n, double tolerance)
 {
 	double scale = fmax(largest(b, n), 1e-3), worst = 0;
 	size_t at = 0;
@@ -164,8 +157,7 @@ static void compare(const char *what, const float *a, const float *b, size_t n,
 			at = i;
 		}
 	}
-	EXPECT(worst <= tolerance * scale, "%s: [%zu] want %g, got %g", what,
-	       at, b[at], a[at]);
+	EXPECT(worst <= tolerance * scale, "%s: [%zu] want %g, got %g", what, at, b[at], a[at]);
 }
 
 /* How far a is from b, as a share of b's length. */
@@ -180,10 +172,9 @@ static inline double apart(const float *a, const float *b, size_t n)
 	return sqrt(off / all);
 }
 
-/* One backend against ref on the same data, at several batch sizes of one
- * net, in training and not. */
-static inline void compare_backends(const char *name,
-				    const struct gf_backend *b,
+/* One backend against ref on the same data, at several batch sizes of one net, in training and
+ * not. */
+static inline void compare_backends(const char *name, const struct gf_backend *b,
 				    const struct gf_model *m, size_t batch)
 {
 	const struct gf_backend *ref = gf_backend_find("ref");
@@ -202,18 +193,14 @@ static inline void compare_backends(const char *name,
 		want.batch = got.batch = k == 1 ? 1 : batch;
 		pass(ref, ref_net, &want);
 		pass(b, net, &got);
-		EXPECT_NEAR(got.loss, want.loss, TOLERANCE_BACKEND,
-			    "%s, %s: loss of batch %zu", b->name, name,
-			    got.batch);
-		compare(name, got.grads, want.grads, want.nparams,
-			TOLERANCE_BACKEND);
-		compare(name, got.running, want.running, want.nrunning,
-			TOLERANCE_BACKEND);
+		EXPECT_NEAR(got.loss, want.loss, TOLERANCE_BACKEND, "%s, %s: loss of batch %zu",
+			    b->name, name, got.batch);
+		compare(name, got.grads, want.grads, want.nparams, TOLERANCE_BACKEND);
+		compare(name, got.running, want.running, want.nrunning, TOLERANCE_BACKEND);
 		a = loss_of(b, net, &got, 0);
 		e = loss_of(ref, ref_net, &want, 0);
-		EXPECT_NEAR(a, e, TOLERANCE_BACKEND,
-			    "%s, %s: loss with running statistics", b->name,
-			    name);
+		EXPECT_NEAR(a, e, TOLERANCE_BACKEND, "%s, %s: loss with running statistics",
+			    b->name, name);
 	}
 	b->net_free(net);
 	ref->net_free(ref_net);

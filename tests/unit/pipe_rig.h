@@ -9,9 +9,9 @@
 #include "trainer/train_step.h"
 
 /*
- * Training steps, by the code that gf-train runs, of a function whose gradient
- * is known: f_r(w) = sum of (w - c_r)^2 / 2 on rank r, so g = w - c_r. The
- * result of a serial loop over all ranks is the reference.
+ * Training steps, by the code that gf-train runs, of a function whose gradient is known: f_r(w) =
+ * sum of (w - c_r)^2 / 2 on rank r, so g = w - c_r. The result of a serial loop over all ranks is
+ * the reference.
  */
 #define RIG_ELEMS 29
 
@@ -66,8 +66,7 @@ struct rig {
 	size_t poisoned; /* in this one a gradient is infinite; 0: none */
 };
 
-static inline int rig_load(struct gf_compute *c, size_t step, size_t part,
-			   struct gf_error *err)
+static inline int rig_load(struct gf_compute *c, size_t step, size_t part, struct gf_error *err)
 {
 	(void)part;
 	(void)err;
@@ -86,14 +85,13 @@ static inline int rig_forward(struct gf_compute *c, struct gf_error *err)
 		at -= rig_counts[t];
 		if (c->on_need)
 			c->on_need(c->need_ctx, t);
-		memcpy(r->seen + at, r->params + at,
-		       rig_counts[t] * sizeof(*r->seen));
+		memcpy(r->seen + at, r->params + at, rig_counts[t] * sizeof(*r->seen));
 	}
 	return 0;
 }
 
-static inline int rig_result(struct gf_compute *c, double *loss,
-			     size_t *correct, struct gf_error *err)
+static inline int rig_result(struct gf_compute *c, double *loss, size_t *correct,
+			     struct gf_error *err)
 {
 	(void)c;
 	(void)err;
@@ -103,8 +101,8 @@ static inline int rig_result(struct gf_compute *c, double *loss,
 }
 
 static inline int rig_backward(struct gf_compute *c, float *grads,
-			       void (*on_grad)(void *ctx, size_t tensor),
-			       void *ctx, struct gf_error *err)
+			       void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			       struct gf_error *err)
 {
 	struct rig *r = c->priv;
 	size_t t, i, at = 0;
@@ -114,11 +112,9 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 		r->entered(r, r->step);
 	for (t = 0; t < RIG_TENSORS; t++) {
 		for (i = at; i < at + rig_counts[t]; i++)
-			grads[i] =
-				(float)rig_size(r->c) *
-				(r->seen[i] -
-				 (float)rig_centre(
-					 r->c->alike ? 0 : r->comm->rank, i));
+			grads[i] = (float)rig_size(r->c) *
+				   (r->seen[i] -
+				    (float)rig_centre(r->c->alike ? 0 : r->comm->rank, i));
 		/* a server's are nobody's */
 		for (i = at; i < at + rig_counts[t]; i++)
 			if (r->comm->rank >= r->c->ranks)
@@ -131,8 +127,7 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 	return 0;
 }
 
-static inline void rig_open(struct rig *r, const struct rig_case *c,
-			    struct gf_comm *comm)
+static inline void rig_open(struct rig *r, const struct rig_case *c, struct gf_comm *comm)
 {
 	static const struct gf_compute_ops ops = {
 		.load = rig_load,
@@ -161,8 +156,8 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		shapes[i] = (struct gf_shape){1, {rig_counts[i]}};
 	for (i = 0; i < RIG_ELEMS; i++)
 		r->params[i] = (float)rig_start(i);
-	plan_of(&r->plan, rig_counts, RIG_TENSORS, c->ranks, c->threshold_bytes,
-		1, c->algorithm ? c->algorithm : "ring");
+	plan_of(&r->plan, rig_counts, RIG_TENSORS, c->ranks, c->threshold_bytes, 1,
+		c->algorithm ? c->algorithm : "ring");
 	r->plan.servers = c->servers;
 	r->plan.staleness = c->staleness;
 	r->plan.pipeline_warmup_steps = c->warmup;
@@ -191,8 +186,8 @@ static inline void rig_step(struct rig *r, size_t step)
 	struct gf_step_outcome out;
 	struct gf_error err = {""};
 
-	EXPECT(!gf_train_step(&r->stepper, step, r->c->rate, &out, &err),
-	       "rank %d, step %zu: %s", r->comm->rank, step, err.text);
+	EXPECT(!gf_train_step(&r->stepper, step, r->c->rate, &out, &err), "rank %d, step %zu: %s",
+	       r->comm->rank, step, err.text);
 	r->sent_bytes = out.sent_bytes;
 }
 

@@ -11,8 +11,8 @@
 #include "planner/policies/policy.h"
 
 /*
- * Small problems as structs: those of tests/data/vectors.md and seeded
- * random ones. Sizes are in bytes of f32, so that b is per byte.
+ * Small problems as structs: those of tests/data/vectors.md and seeded random ones. Sizes are in
+ * bytes of f32, so that b is per byte.
  */
 #define CASE_TENSORS 40
 
@@ -50,8 +50,7 @@ struct problem_store {
 };
 
 /* One algorithm, gamma 1, 1.5, 2.25. */
-static inline void store_case(struct problem_store *s,
-			      const struct problem_case *c, int lanes)
+static inline void store_case(struct problem_store *s, const struct problem_case *c, int lanes)
 {
 	double ready = 0;
 	size_t i;
@@ -92,8 +91,7 @@ static inline void store_case(struct problem_store *s,
 }
 
 /* Up to two lines more for an algorithm: another slope, and a jump upwards. */
-static inline void add_lines(struct problem_store *s, size_t cost,
-			     struct gf_rng *rng)
+static inline void add_lines(struct problem_store *s, size_t cost, struct gf_rng *rng)
 {
 	struct gf_allreduce_cost *c = &s->costs[cost];
 	struct gf_cost_line before = {0, c->startup_s, c->per_byte_s, NULL};
@@ -103,14 +101,11 @@ static inline void add_lines(struct problem_store *s, size_t cost,
 		struct gf_cost_line *l = &c->larger[c->nlarger++];
 		double from, jump = 3 * gf_rng_uniform(rng);
 
-		l->from_bytes =
-			before.from_bytes + 1 + (size_t)gf_rng_below(rng, 80);
+		l->from_bytes = before.from_bytes + 1 + (size_t)gf_rng_below(rng, 80);
 		from = (double)l->from_bytes;
-		l->per_byte_s =
-			before.per_byte_s * (0.3 + 1.5 * gf_rng_uniform(rng));
+		l->per_byte_s = before.per_byte_s * (0.3 + 1.5 * gf_rng_uniform(rng));
 		l->startup_s = before.startup_s + before.per_byte_s * from +
-			       (gf_rng_below(rng, 3) ? jump : 0) -
-			       l->per_byte_s * from;
+			       (gf_rng_below(rng, 3) ? jump : 0) - l->per_byte_s * from;
 		if (l->startup_s < 0) {
 			l->per_byte_s += l->startup_s / from;
 			l->startup_s = 0;
@@ -119,10 +114,9 @@ static inline void add_lines(struct problem_store *s, size_t cost,
 	}
 }
 
-/* A random instance: sometimes bound by compute, sometimes by the network,
- * with ties, several algorithms, gamma by size and algorithm, slow overlap. */
-static inline void store_random(struct problem_store *s, uint64_t seed,
-				size_t ntensors, int lanes)
+/* A random instance: sometimes bound by compute, sometimes by the network, with ties, several
+ * algorithms, gamma by size and algorithm, slow overlap. */
+static inline void store_random(struct problem_store *s, uint64_t seed, size_t ntensors, int lanes)
 {
 	struct problem_case c = {.name = "random", .ntensors = ntensors};
 	struct gf_rng rng;
@@ -133,10 +127,8 @@ static inline void store_random(struct problem_store *s, uint64_t seed,
 	scale = pow(10, 2 * gf_rng_uniform(&rng) - 1);
 	c.forward_s = (double)gf_rng_below(&rng, 4);
 	for (i = 0; i < ntensors; i++) {
-		c.backward_s[i] =
-			gf_rng_below(&rng, 4) ? 3 * gf_rng_uniform(&rng) : 0;
-		c.bytes[i] =
-			(size_t)(1 + 15 * scale * pow(gf_rng_uniform(&rng), 2));
+		c.backward_s[i] = gf_rng_below(&rng, 4) ? 3 * gf_rng_uniform(&rng) : 0;
+		c.bytes[i] = (size_t)(1 + 15 * scale * pow(gf_rng_uniform(&rng), 2));
 	}
 	c.a = gf_rng_below(&rng, 5) ? 6 * gf_rng_uniform(&rng) : 0.01;
 	c.b = 0.2 + gf_rng_uniform(&rng);
@@ -182,8 +174,7 @@ static inline void store_random(struct problem_store *s, uint64_t seed,
 }
 
 /* The same with several lines per algorithm, most of the time. */
-static inline void store_lines(struct problem_store *s, uint64_t seed,
-			       size_t ntensors, int lanes)
+static inline void store_lines(struct problem_store *s, uint64_t seed, size_t ntensors, int lanes)
 {
 	struct gf_rng rng;
 	size_t k;

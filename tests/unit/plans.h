@@ -31,9 +31,8 @@ static inline struct gf_model_profile *model_of(const size_t *counts, size_t n)
 }
 
 /* A rule with one algorithm up to small_bytes and another from there on. */
-static inline void rule_of(struct gf_plan *p, size_t threshold_bytes, int lanes,
-			   const char *small, size_t small_bytes,
-			   const char *large)
+static inline void rule_of(struct gf_plan *p, size_t threshold_bytes, int lanes, const char *small,
+			   size_t small_bytes, const char *large)
 {
 	size_t n = small ? 2 : 1;
 	struct gf_rule *r = gf_xcalloc(1, sizeof(*r));
@@ -58,19 +57,12 @@ static inline void rule_of(struct gf_plan *p, size_t threshold_bytes, int lanes,
 }
 
 /* A whole plan by threshold, with one algorithm; 4 ranks are two pairs. */
-static inline void plan_of(struct gf_plan *whole, const size_t *counts,
-			   size_t n, int ranks, size_t threshold_bytes,
-			   int lanes, const char *algorithm)
+static inline void plan_of(struct gf_plan *whole, const size_t *counts, size_t n, int ranks,
+			   size_t threshold_bytes, int lanes, const char *algorithm)
 {
 	struct gf_level pairs[] = {
-		{.name = "pair",
-		 .size = 2,
-		 .link = "shm",
-		 .bandwidth_bytes_per_s = 1e9},
-		{.name = "net",
-		 .size = 2,
-		 .link = "ethernet",
-		 .bandwidth_bytes_per_s = 1e9},
+		{.name = "pair", .size = 2, .link = "shm", .bandwidth_bytes_per_s = 1e9},
+		{.name = "net", .size = 2, .link = "ethernet", .bandwidth_bytes_per_s = 1e9},
 	};
 	struct gf_model_profile *m = model_of(counts, n);
 	struct gf_plan rule;

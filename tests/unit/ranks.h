@@ -8,14 +8,12 @@
 #include "test.h"
 #include "transport/comm.h"
 
-/* Runs body once per rank, each on a thread with its own local communicator,
- * which is closed afterwards. `over` (optional) puts another transport on top
- * of it first. */
+/* Runs body once per rank, each on a thread with its own local communicator, which is closed
+ * afterwards. `over` (optional) puts another transport on top of it first. */
 struct ranks_thread {
 	pthread_t thread;
 	struct gf_comm *comm;
-	int (*over)(struct gf_comm *below, struct gf_comm **comm,
-		    struct gf_error *err);
+	int (*over)(struct gf_comm *below, struct gf_comm **comm, struct gf_error *err);
 	void (*body)(struct gf_comm *comm, void *ctx);
 	void *ctx;
 };
@@ -31,11 +29,10 @@ static void *ranks_thread_main(void *arg)
 	return NULL;
 }
 
-static inline void
-on_ranks_over(int ranks,
-	      int (*over)(struct gf_comm *below, struct gf_comm **comm,
-			  struct gf_error *err),
-	      void (*body)(struct gf_comm *comm, void *ctx), void *ctx)
+static inline void on_ranks_over(int ranks,
+				 int (*over)(struct gf_comm *below, struct gf_comm **comm,
+					     struct gf_error *err),
+				 void (*body)(struct gf_comm *comm, void *ctx), void *ctx)
 {
 	struct ranks_thread threads[64];
 	struct gf_comm *comms[64];
@@ -47,12 +44,9 @@ on_ranks_over(int ranks,
 		return;
 	}
 	for (i = 0; i < ranks; i++) {
-		threads[i] = (struct ranks_thread){.comm = comms[i],
-						   .over = over,
-						   .body = body,
-						   .ctx = ctx};
-		if (pthread_create(&threads[i].thread, NULL, ranks_thread_main,
-				   &threads[i]))
+		threads[i] = (struct ranks_thread){
+			.comm = comms[i], .over = over, .body = body, .ctx = ctx};
+		if (pthread_create(&threads[i].thread, NULL, ranks_thread_main, &threads[i]))
 			abort();
 	}
 	for (i = 0; i < ranks; i++)
@@ -61,14 +55,13 @@ on_ranks_over(int ranks,
 		gf_comm_close(threads[i].comm);
 }
 
-static inline void
-on_ranks(int ranks, void (*body)(struct gf_comm *comm, void *ctx), void *ctx)
+static inline void on_ranks(int ranks, void (*body)(struct gf_comm *comm, void *ctx), void *ctx)
 {
 	on_ranks_over(ranks, NULL, body, ctx);
 }
 
-/* A test that waits for ever is ended by SIGALRM. `seconds` is ample on a quiet
- * machine; a busy one, or a sanitizer, may take five times as long. */
+/* A test that waits for ever is ended by SIGALRM. `seconds` is ample on a quiet machine; a busy
+ * one, or a sanitizer, may take five times as long. */
 static inline void watchdog(unsigned seconds)
 {
 	alarm(5 * seconds);

@@ -24,8 +24,8 @@ struct setting {
 	size_t depth; /* 0: one */
 };
 
-static inline int rig_open(struct rig *r, struct gf_comm *c,
-			   const struct setting *s, struct gf_error *err)
+static inline int rig_open(struct rig *r, struct gf_comm *c, const struct setting *s,
+			   struct gf_error *err)
 {
 	struct gf_engine_config config = {
 		.comm = c,
@@ -38,8 +38,7 @@ static inline int rig_open(struct rig *r, struct gf_comm *c,
 	size_t i;
 	int rc;
 
-	plan_of(&r->plan, counts, TENSORS, c->ranks, s->threshold_bytes,
-		s->lanes, s->algorithm);
+	plan_of(&r->plan, counts, TENSORS, c->ranks, s->threshold_bytes, s->lanes, s->algorithm);
 	for (i = 0; i < r->plan.nmessages && s->at_end; i++)
 		r->plan.messages[i].release = GF_RELEASE_BACKWARD_END;
 	rc = gf_pool_init(&r->pool, c, counts, TENSORS, err);
@@ -51,8 +50,7 @@ static inline int rig_open(struct rig *r, struct gf_comm *c,
 /* The plan's messages, on the pool. */
 static inline void rig_begin(struct rig *r)
 {
-	gf_engine_begin_work(r->engine, r->engine->plan_work,
-			     r->engine->nplan_work);
+	gf_engine_begin_work(r->engine, r->engine->plan_work, r->engine->nplan_work);
 }
 
 static inline void rig_close(struct rig *r)

@@ -14,19 +14,19 @@
 #include "doc/selections/select_randomk.h"
 #include "doc/selections/select_topk.h"
 
-/* A plan's selection in a table of cases, by its keys. The keys live as long
- * as the initialiser; no plan may release them. */
-#define SELECT(name, ...)                                                      \
-	{                                                                      \
-		&gf_select_plan_##name, &(struct gf_##name##_params)           \
-		{                                                              \
-			__VA_ARGS__                                            \
-		}                                                              \
+/* A plan's selection in a table of cases, by its keys. The keys live as long as the initialiser; no
+ * plan may release them. */
+#define SELECT(name, ...)                                                                          \
+	{                                                                                          \
+		&gf_select_plan_##name, &(struct gf_##name##_params)                               \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
 #define gf_gtopk_params gf_topk_params
-#define SELECT_DENSE                                                           \
-	{                                                                      \
-		&gf_select_plan_dense, NULL                                    \
+#define SELECT_DENSE                                                                               \
+	{                                                                                          \
+		&gf_select_plan_dense, NULL                                                        \
 	}
 #define SELECT_CSC(...)      SELECT(csc, __VA_ARGS__)
 #define SELECT_TOPK(...)     SELECT(topk, __VA_ARGS__)
@@ -36,8 +36,8 @@
 #define SELECT_POWERSGD(...) SELECT(powersgd, __VA_ARGS__)
 #define SELECT_RANDOMK(...)  SELECT(randomk, __VA_ARGS__)
 
-/* The rows of tests/data/selections.txt: a name, and the selection's object in
- * a plan. Returns how many. */
+/* The rows of tests/data/selections.txt: a name, and the selection's object in a plan. Returns how
+ * many. */
 struct test_selection {
 	char name[32], object[256];
 };
@@ -50,18 +50,15 @@ static inline size_t test_selections(struct test_selection *rows)
 	size_t n = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/tests/data/selections.txt",
-		 source ? source : ".");
+	snprintf(path, sizeof(path), "%s/tests/data/selections.txt", source ? source : ".");
 	f = fopen(path, "r");
 	while (f && n < TEST_SELECTIONS && fgets(line, sizeof(line), f)) {
 		*keys = '\0';
-		if (*line == '#' ||
-		    sscanf(line, "%31[^|]|%*[^|]|%199[^|]", name, keys) < 1)
+		if (*line == '#' || sscanf(line, "%31[^|]|%*[^|]|%199[^|]", name, keys) < 1)
 			continue;
 		snprintf(rows[n].name, sizeof(rows[n].name), "%s", name);
-		snprintf(rows[n].object, sizeof(rows[n].object),
-			 "{\"method\": \"%s\"%s%s}", name, *keys ? ", " : "",
-			 keys);
+		snprintf(rows[n].object, sizeof(rows[n].object), "{\"method\": \"%s\"%s%s}", name,
+			 *keys ? ", " : "", keys);
 		n++;
 	}
 	if (f)

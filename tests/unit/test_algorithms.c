@@ -18,15 +18,13 @@ static const struct {
 	size_t times, plus;
 	int minus;
 } sizes[] = {
-	{0, 0, 0}, {0, 1, 0},  {1, 0, 1},   {1, 0, 0},
-	{1, 1, 0}, {0, 37, 0}, {0, 301, 0}, {20, 5, 0},
+	{0, 0, 0}, {0, 1, 0}, {1, 0, 1}, {1, 0, 0}, {1, 1, 0}, {0, 37, 0}, {0, 301, 0}, {20, 5, 0},
 };
 
 /* 0: whole; 1 and 7 cut everything; 100 leaves most whole. */
 static const size_t segments[] = {0, 1, 7, 100};
 
-static struct gf_schedule *build_all(const struct gf_algorithm *a,
-				     const struct gf_coll_args *args,
+static struct gf_schedule *build_all(const struct gf_algorithm *a, const struct gf_coll_args *args,
 				     struct gf_error *err)
 {
 	struct gf_schedule *s = gf_xcalloc((size_t)args->ranks, sizeof(*s));
@@ -74,17 +72,15 @@ static void verify(const struct gf_algorithm *a, struct gf_coll_args *args)
 		if (!s)
 			continue;
 		EXPECT(!verifiers[half](s, args->ranks, &err),
-		       "%s half %d p %d n %zu segment %zu: %s", a->name,
-		       (int)half, args->ranks, args->count_elems,
-		       args->segment_elems, err.text);
+		       "%s half %d p %d n %zu segment %zu: %s", a->name, (int)half, args->ranks,
+		       args->count_elems, args->segment_elems, err.text);
 		free_all(s, args->ranks);
 	}
 }
 
 static size_t size_of(size_t n, int ranks)
 {
-	return sizes[n].times * (size_t)ranks + sizes[n].plus -
-	       (size_t)sizes[n].minus;
+	return sizes[n].times * (size_t)ranks + sizes[n].plus - (size_t)sizes[n].minus;
 }
 
 static void test_verified(void)
@@ -96,21 +92,17 @@ static void test_verified(void)
 			continue;
 		for (p = 0; p < GF_ARRAY_LENGTH(ranks_list); p++)
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
-				for (g = 0; g < GF_ARRAY_LENGTH(segments);
-				     g++) {
+				for (g = 0; g < GF_ARRAY_LENGTH(segments); g++) {
 					int ranks = ranks_list[p];
 					struct gf_coll_args args = {
 						.ranks = ranks,
-						.count_elems =
-							size_of(n, ranks),
+						.count_elems = size_of(n, ranks),
 						.elem_bytes = 4,
 						.segment_elems = segments[g],
 					};
 
-					/* of the large ones: whole, and one in
-					 * segments */
-					if (ranks > 17 && g &&
-					    (g != 2 || n != 6))
+					/* of the large ones: whole, and one in segments */
+					if (ranks > 17 && g && (g != 2 || n != 6))
 						continue;
 					if (ranks > 48 && n == 7)
 						continue;
@@ -134,23 +126,18 @@ static void test_two_factors(void)
 					int factors[] = {d, ranks / d};
 					struct gf_coll_args args = {
 						.ranks = ranks,
-						.count_elems =
-							size_of(n, ranks),
+						.count_elems = size_of(n, ranks),
 						.elem_bytes = 4,
 						.factors = factors,
 						.nfactors = 2,
 					};
 
-					if (ranks % d ||
-					    (ranks > 17 && n != 2 && n != 6))
+					if (ranks % d || (ranks > 17 && n != 2 && n != 6))
 						continue;
-					verify(gf_algorithm_find(names[i]),
-					       &args);
+					verify(gf_algorithm_find(names[i]), &args);
 					args.segment_elems = 5;
 					if (ranks <= 12)
-						verify(gf_algorithm_find(
-							       names[i]),
-						       &args);
+						verify(gf_algorithm_find(names[i]), &args);
 				}
 }
 
@@ -227,14 +214,14 @@ static void test_sparse(void)
 		struct gf_schedule *s;
 
 		s = build_all(gf_sparse_find("topk"), &args, &err);
-		EXPECT(s && !gf_verify_all_gather(s, args.ranks, &err),
-		       "topk p %d: %s", args.ranks, err.text);
+		EXPECT(s && !gf_verify_all_gather(s, args.ranks, &err), "topk p %d: %s", args.ranks,
+		       err.text);
 		free_all(s, args.ranks);
 		args.count_elems = 1;
 		args.half = GF_COLL_WHOLE;
 		s = build_all(gf_sparse_find("gtopk"), &args, &err);
-		EXPECT(s && !gf_verify_allreduce(s, args.ranks, &err),
-		       "gtopk p %d: %s", args.ranks, err.text);
+		EXPECT(s && !gf_verify_allreduce(s, args.ranks, &err), "gtopk p %d: %s", args.ranks,
+		       err.text);
 		free_all(s, args.ranks);
 	}
 }
@@ -245,17 +232,14 @@ static void test_sparse_refused(void)
 	struct gf_error err = {""};
 	struct gf_schedule s;
 
-	EXPECT(gf_algorithm_schedule(gf_sparse_find("topk"), &args, 0, &s,
-				     &err) == -EINVAL,
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("topk"), &args, 0, &s, &err) == -EINVAL,
 	       "topk");
 	EXPECT_TEXT(err.text, "topk: want one slot per rank (4), got 3");
-	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s,
-				     &err) == -EINVAL,
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s, &err) == -EINVAL,
 	       "gtopk");
 	EXPECT_TEXT(err.text, "gtopk: want one set per rank, got 3");
 	args.half = GF_COLL_ALL_GATHER;
-	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s,
-				     &err) == -ENOTSUP,
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s, &err) == -ENOTSUP,
 	       "no halves");
 	EXPECT(!gf_algorithm_find("topk") && !gf_sparse_find("ring"), "tables");
 }
@@ -281,15 +265,14 @@ static void test_traits(void)
 		if (!a)
 			continue;
 		EXPECT(sets == !gf_algorithm_find(t->name), "%s", t->name);
-		EXPECT(sets || !(t->traits & GF_ALGORITHM_HALVES) == !a->owned,
-		       "%s: halves", t->name);
-		EXPECT(sets || !(t->traits & GF_ALGORITHM_ENCODED) == !a->build,
-		       "%s: encoded", t->name);
-		EXPECT(!(t->traits & GF_ALGORITHM_SAME_BITS) == !a->build,
-		       "%s: same bits", t->name);
+		EXPECT(sets || !(t->traits & GF_ALGORITHM_HALVES) == !a->owned, "%s: halves",
+		       t->name);
+		EXPECT(sets || !(t->traits & GF_ALGORITHM_ENCODED) == !a->build, "%s: encoded",
+		       t->name);
+		EXPECT(!(t->traits & GF_ALGORITHM_SAME_BITS) == !a->build, "%s: same bits",
+		       t->name);
 		EXPECT(t->traits & GF_ALGORITHM_LEVELS ||
-			       !(t->traits & (GF_ALGORITHM_STAGES |
-					      GF_ALGORITHM_TWO_LEVELS)),
+			       !(t->traits & (GF_ALGORITHM_STAGES | GF_ALGORITHM_TWO_LEVELS)),
 		       "%s: levels", t->name);
 	}
 	for (i = 0; gf_algorithms[i]; i++)
@@ -298,10 +281,8 @@ static void test_traits(void)
 		entries++;
 	EXPECT(rows == entries, "%zu rows of %zu entries", rows, entries);
 	EXPECT(!gf_algorithm_has("carrier-pigeon", GF_ALGORITHM_ENCODED) &&
-		       gf_algorithm_has("ring", GF_ALGORITHM_ENCODED |
-							GF_ALGORITHM_HALVES) &&
-		       !gf_algorithm_has("tree", GF_ALGORITHM_ENCODED |
-							 GF_ALGORITHM_HALVES),
+		       gf_algorithm_has("ring", GF_ALGORITHM_ENCODED | GF_ALGORITHM_HALVES) &&
+		       !gf_algorithm_has("tree", GF_ALGORITHM_ENCODED | GF_ALGORITHM_HALVES),
 	       "all of several traits");
 }
 
@@ -354,25 +335,22 @@ static void test_way_of_message(void)
 			stages[k].factor = cases[i].factors[k];
 			stages[k].algorithm = (char *)cases[i].stages[k];
 		}
-		EXPECT(gf_way_of_message(&m, &way, &err) == cases[i].rc,
-		       "row %zu: %s", i, err.text);
+		EXPECT(gf_way_of_message(&m, &way, &err) == cases[i].rc, "row %zu: %s", i,
+		       err.text);
 		if (cases[i].rc) {
 			EXPECT_TEXT(err.text, cases[i].text);
 			continue;
 		}
 		way.servers = cases[i].servers;
 		args = gf_way_args(&way, 8);
-		EXPECT(way.algorithm == gf_algorithm_find(m.algorithm) &&
-			       args.ranks == 8 &&
+		EXPECT(way.algorithm == gf_algorithm_find(m.algorithm) && args.ranks == 8 &&
 			       args.servers == cases[i].want_servers &&
-			       args.nfactors == m.nstages &&
-			       !args.factors == !m.nstages &&
+			       args.nfactors == m.nstages && !args.factors == !m.nstages &&
 			       !args.stage_algorithms == !m.nstages,
 		       "row %zu", i);
 		for (k = 0; k < args.nfactors; k++)
 			EXPECT(args.factors[k] == stages[k].factor &&
-				       !strcmp(args.stage_algorithms[k],
-					       stages[k].algorithm),
+				       !strcmp(args.stage_algorithms[k], stages[k].algorithm),
 			       "row %zu, stage %zu", i, k);
 	}
 }
@@ -386,11 +364,9 @@ static void test_ring_table(void)
 		{1, 0, 3, 2, 1, 0},
 		{2, 1, 0, 3, 2, 1},
 	};
-	struct gf_coll_args args = {
-		.ranks = 4, .count_elems = 4, .elem_bytes = 4};
+	struct gf_coll_args args = {.ranks = 4, .count_elems = 4, .elem_bytes = 4};
 	struct gf_error err = {""};
-	struct gf_schedule *s =
-		build_all(gf_algorithm_find("ring"), &args, &err);
+	struct gf_schedule *s = build_all(gf_algorithm_find("ring"), &args, &err);
 	size_t i, k;
 	int rank;
 
@@ -402,8 +378,8 @@ static void test_ring_table(void)
 				continue;
 			EXPECT((int)step->range.first == sent[rank][k] &&
 				       step->peer == (rank + 1) % 4,
-			       "rank %d round %zu: %zu to %d", rank, k,
-			       step->range.first, step->peer);
+			       "rank %d round %zu: %zu to %d", rank, k, step->range.first,
+			       step->peer);
 			k++;
 		}
 	free_all(s, 4);
@@ -413,8 +389,7 @@ static void test_ring_table(void)
 static void test_blueconnect_vector(void)
 {
 	static const int factors[] = {3, 2, 2};
-	static const size_t want_owned[] = {0, 4, 8, 2, 6, 10,
-					    1, 5, 9, 3, 7, 11};
+	static const size_t want_owned[] = {0, 4, 8, 2, 6, 10, 1, 5, 9, 3, 7, 11};
 	static const int want_groups[3][12] = {
 		/* the first rank of each rank's group */
 		{0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9},
@@ -437,15 +412,14 @@ static void test_blueconnect_vector(void)
 	for (rank = 0; rank < 12; rank++) {
 		struct gf_range owned = a->owned(&args, rank);
 
-		EXPECT(owned.first == want_owned[rank] && owned.count == 1,
-		       "rank %d owns %zu+%zu", rank, owned.first, owned.count);
+		EXPECT(owned.first == want_owned[rank] && owned.count == 1, "rank %d owns %zu+%zu",
+		       rank, owned.first, owned.count);
 		for (i = 0; i < s[rank].nsteps; i++) {
 			const struct gf_step *step = &s[rank].steps[i];
 			const int *groups = want_groups[step->stage];
 
-			EXPECT(groups[step->peer] == groups[rank],
-			       "rank %d stage %d meets rank %d", rank,
-			       step->stage, step->peer);
+			EXPECT(groups[step->peer] == groups[rank], "rank %d stage %d meets rank %d",
+			       rank, step->stage, step->peer);
 		}
 	}
 	free_all(s, 12);
@@ -453,11 +427,9 @@ static void test_blueconnect_vector(void)
 
 /* Senders, receivers and parts, round after round, as in the headers' tables.
  */
-static void expect_sends(const char *name, int ranks, size_t elems,
-			 const char *const *want)
+static void expect_sends(const char *name, int ranks, size_t elems, const char *const *want)
 {
-	struct gf_coll_args args = {
-		.ranks = ranks, .count_elems = elems, .elem_bytes = 4};
+	struct gf_coll_args args = {.ranks = ranks, .count_elems = elems, .elem_bytes = 4};
 	struct gf_error err = {""};
 	struct gf_schedule *s = build_all(gf_algorithm_find(name), &args, &err);
 	int rank;
@@ -470,9 +442,8 @@ static void expect_sends(const char *name, int ranks, size_t elems,
 			const struct gf_step *step = &s[rank].steps[i];
 
 			if (step->op == GF_STEP_SEND)
-				sprintf(got + strlen(got), "%s%zu+%zu>%d",
-					got[0] ? " " : "", step->range.first,
-					step->range.count, step->peer);
+				sprintf(got + strlen(got), "%s%zu+%zu>%d", got[0] ? " " : "",
+					step->range.first, step->range.count, step->peer);
 		}
 		EXPECT_TEXT(got, want[rank]);
 	}
@@ -481,32 +452,24 @@ static void expect_sends(const char *name, int ranks, size_t elems,
 
 static void test_tables(void)
 {
-	static const char *const rhd[] = {
-		"2+2>1 1+1>2 0+1>2 0+2>1", "0+2>0 3+1>3 2+1>3 2+2>0",
-		"2+2>3 0+1>0 1+1>0 0+2>3", "0+2>2 2+1>1 3+1>1 2+2>2"};
-	static const char *const butterfly[] = {"0+1>1 0+1>2 0+1>4",
-						"0+1>0 0+1>3", "0+1>3 0+1>0",
+	static const char *const rhd[] = {"2+2>1 1+1>2 0+1>2 0+2>1", "0+2>0 3+1>3 2+1>3 2+2>0",
+					  "2+2>3 0+1>0 1+1>0 0+2>3", "0+2>2 2+1>1 3+1>1 2+2>2"};
+	static const char *const butterfly[] = {"0+1>1 0+1>2 0+1>4", "0+1>0 0+1>3", "0+1>3 0+1>0",
 						"0+1>2 0+1>1", "0+1>0"};
-	static const char *const tree[] = {"0+1>4 0+1>2 0+1>1", "0+1>0",
-					   "0+1>0 0+1>3", "0+1>2", "0+1>0"};
-	static const char *const linear[] = {"0+1>1 0+1>2 0+1>3", "0+1>0",
-					     "0+1>0", "0+1>0"};
-	static const char *const hierarchical[] = {
-		"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0",
-		"2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2"};
-	static const char *const ps[] = {"2+1>2 1+1>1 0+1>1 0+1>2",
-					 "0+1>0 2+1>2 1+1>2 1+1>0",
+	static const char *const tree[] = {"0+1>4 0+1>2 0+1>1", "0+1>0", "0+1>0 0+1>3", "0+1>2",
+					   "0+1>0"};
+	static const char *const linear[] = {"0+1>1 0+1>2 0+1>3", "0+1>0", "0+1>0", "0+1>0"};
+	static const char *const hierarchical[] = {"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0",
+						   "2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2"};
+	static const char *const ps[] = {"2+1>2 1+1>1 0+1>1 0+1>2", "0+1>0 2+1>2 1+1>2 1+1>0",
 					 "1+1>1 0+1>0 2+1>0 2+1>1"};
 	static const char *const direct[] = {
-		"3+1>3 2+1>2 1+1>1 0+1>1 0+1>2 0+1>3",
-		"0+1>0 3+1>3 2+1>2 1+1>2 1+1>3 1+1>0",
-		"1+1>1 0+1>0 3+1>3 2+1>3 2+1>0 2+1>1",
-		"2+1>2 1+1>1 0+1>0 3+1>0 3+1>1 3+1>2"};
+		"3+1>3 2+1>2 1+1>1 0+1>1 0+1>2 0+1>3", "0+1>0 3+1>3 2+1>2 1+1>2 1+1>3 1+1>0",
+		"1+1>1 0+1>0 3+1>3 2+1>3 2+1>0 2+1>1", "2+1>2 1+1>1 0+1>0 3+1>0 3+1>1 3+1>2"};
 
 	/* rank 0 exchanges with 1, 3 and back, as swing.c's table has it */
-	static const char *const swing[] = {
-		"2+2>1 1+1>3 0+1>3 0+2>1", "0+2>0 2+1>2 3+1>2 2+2>0",
-		"0+2>3 3+1>1 2+1>1 2+2>3", "2+2>2 0+1>0 1+1>0 0+2>2"};
+	static const char *const swing[] = {"2+2>1 1+1>3 0+1>3 0+2>1", "0+2>0 2+1>2 3+1>2 2+2>0",
+					    "0+2>3 3+1>1 2+1>1 2+2>3", "2+2>2 0+1>0 1+1>0 0+2>2"};
 
 	expect_sends("rhd", 4, 4, rhd);
 	expect_sends("swing", 4, 4, swing);
@@ -519,8 +482,8 @@ static void test_tables(void)
 	expect_sends("direct", 4, 4, direct);
 }
 
-/* In segments, a host's ranks go through the parts of the message in the order
- * in which the master's ring sends them first, and has them last. */
+/* In segments, a host's ranks go through the parts of the message in the order in which the
+ * master's ring sends them first, and has them last. */
 static void test_turns(void)
 {
 	enum { PARTS = 4, PART = 40 };
@@ -534,8 +497,7 @@ static void test_turns(void)
 		.nfactors = 2,
 	};
 	struct gf_error err = {""};
-	struct gf_schedule *s =
-		build_all(gf_algorithm_find("hierarchical"), &args, &err);
+	struct gf_schedule *s = build_all(gf_algorithm_find("hierarchical"), &args, &err);
 
 	for (rank = 0; rank < args.ranks; rank++) {
 		int turn[] = {1, 0, 0}, place = rank / 3;
@@ -551,17 +513,17 @@ static void test_turns(void)
 				continue;
 			if (part != now)
 				now = (place + 2 * PARTS - ++*at) % PARTS;
-			EXPECT(part == now, "rank %d, stage %d, turn %d: %d",
-			       rank, step->stage, *at, part);
+			EXPECT(part == now, "rank %d, stage %d, turn %d: %d", rank, step->stage,
+			       *at, part);
 		}
-		EXPECT(turn[0] == PARTS && turn[2] == PARTS - 1,
-		       "rank %d: %d and %d turns", rank, turn[0], turn[2]);
+		EXPECT(turn[0] == PARTS && turn[2] == PARTS - 1, "rank %d: %d and %d turns", rank,
+		       turn[0], turn[2]);
 	}
 	free_all(s, args.ranks);
 }
 
-/* What linear costs, rank by rank: the way to rank 0, and at the end what
- * leaves the units that rank 0 is in. */
+/* What linear costs, rank by rank: the way to rank 0, and at the end what leaves the units that
+ * rank 0 is in. */
 static double linear_s(const struct gf_cost_net *net, int ranks, double bytes)
 {
 	struct gf_cost_round all = {ranks, 1, ranks, 1};
@@ -577,8 +539,7 @@ static double linear_s(const struct gf_cost_net *net, int ranks, double bytes)
 		total += gf_cost_send_reduce(&link, bytes).s;
 	}
 	for (i = 0; i < net->nlevels && unit < ranks; i++) {
-		double beta =
-			net->links[i].beta_s_per_byte * (double)(ranks - unit);
+		double beta = net->links[i].beta_s_per_byte * (double)(ranks - unit);
 
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;
@@ -589,8 +550,7 @@ static double linear_s(const struct gf_cost_net *net, int ranks, double bytes)
 /* And for as many ranks as there may be it takes no longer to say. */
 static void test_linear_cost(void)
 {
-	static const struct gf_link_cost links[] = {
-		{1, 8, 2}, {10, 4, 1}, {100, 64, 3}};
+	static const struct gf_link_cost links[] = {{1, 8, 2}, {10, 4, 1}, {100, 64, 3}};
 	static const int units[][3] = {{8, 4, 2}, {1, 3, 5}, {4, 1, 1}};
 	const struct gf_algorithm *a = gf_algorithm_find("linear");
 	size_t levels, i;
@@ -601,26 +561,21 @@ static void test_linear_cost(void)
 			struct gf_cost_net net = {levels, units[i], links};
 
 			for (ranks = 2; ranks <= 70; ranks++) {
-				struct gf_coll_args args = {.ranks = ranks,
-							    .count_elems = 3,
-							    .elem_bytes = 4};
+				struct gf_coll_args args = {
+					.ranks = ranks, .count_elems = 3, .elem_bytes = 4};
 
-				EXPECT_NEAR(a->cost(&args, &net).s,
-					    linear_s(&net, ranks, 12), 1e-9,
-					    "%d ranks, %zu levels", ranks,
-					    levels);
+				EXPECT_NEAR(a->cost(&args, &net).s, linear_s(&net, ranks, 12), 1e-9,
+					    "%d ranks, %zu levels", ranks, levels);
 			}
 		}
 	}
 	for (ranks = 1 << 10; ranks <= 1 << 24; ranks *= 2) {
 		struct gf_cost_net net = {2, units[0], links + 1};
-		struct gf_coll_args args = {
-			.ranks = ranks, .count_elems = 1, .elem_bytes = 1};
+		struct gf_coll_args args = {.ranks = ranks, .count_elems = 1, .elem_bytes = 1};
 
 		EXPECT_NEAR(a->cost(&args, &net).s,
-			    7 * 15. + (ranks - 8) * 167. + 100 +
-				    64. * (ranks - 8),
-			    1e-9, "%d ranks", ranks);
+			    7 * 15. + (ranks - 8) * 167. + 100 + 64. * (ranks - 8), 1e-9,
+			    "%d ranks", ranks);
 	}
 }
 
@@ -638,8 +593,8 @@ static double latency_s(const struct gf_cost_net *net, int a, int b)
 	return net->links[i].alpha_s;
 }
 
-/* Round by round: in round k, min(k, p - k, u) messages out of u ranks. The
- * last rank takes one from each other, after the latency of its way. */
+/* Round by round: in round k, min(k, p - k, u) messages out of u ranks. The last rank takes one
+ * from each other, after the latency of its way. */
 static double direct_s(const struct gf_cost_net *net, int ranks, double bytes)
 {
 	double total = 0, most = 0, alpha = 0, gamma = 0, beta;
@@ -655,8 +610,7 @@ static double direct_s(const struct gf_cost_net *net, int ranks, double bytes)
 
 			sharing = sharing < unit ? sharing : unit;
 			beta = fmax(beta, l->beta_s_per_byte * sharing);
-			most = fmax(most,
-				    l->beta_s_per_byte * unit * (ranks - unit));
+			most = fmax(most, l->beta_s_per_byte * unit * (ranks - unit));
 			alpha = fmax(alpha, l->alpha_s);
 			gamma = fmax(gamma, l->gamma_s_per_byte);
 			unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;
@@ -671,8 +625,7 @@ static void test_direct_cost(void)
 {
 	static const struct gf_link_cost links[] = {
 		{1, 8, 3}, {10, 4, 3}, {100, 64, 3}, {100, 1, 3}};
-	static const int units[][4] = {
-		{8, 4, 2, 1}, {1, 3, 5, 2}, {4, 1, 1, 3}, {3, 2, 2, 2}};
+	static const int units[][4] = {{8, 4, 2, 1}, {1, 3, 5, 2}, {4, 1, 1, 3}, {3, 2, 2, 2}};
 	const struct gf_algorithm *a = gf_algorithm_find("direct");
 	size_t levels, i, from;
 	int ranks;
@@ -681,28 +634,23 @@ static void test_direct_cost(void)
 		for (from = 0; from < 4; from++)
 			for (levels = 1; levels <= 4 - from; levels++)
 				for (ranks = 2; ranks <= 70; ranks++) {
-					struct gf_cost_net net = {
-						levels, units[i], links + from};
-					struct gf_coll_args args = {
-						.ranks = ranks,
-						.count_elems = (size_t)ranks,
-						.elem_bytes = 4};
+					struct gf_cost_net net = {levels, units[i], links + from};
+					struct gf_coll_args args = {.ranks = ranks,
+								    .count_elems = (size_t)ranks,
+								    .elem_bytes = 4};
 
 					EXPECT_NEAR(a->cost(&args, &net).s,
-						    direct_s(&net, ranks, 4),
-						    1e-9,
-						    "%d ranks, levels %zu + "
-						    "%zu",
-						    ranks, from, levels);
+						    direct_s(&net, ranks, 4), 1e-9,
+						    "%d ranks, levels %zu + %zu", ranks, from,
+						    levels);
 				}
 	for (ranks = 1 << 10; ranks <= 1 << 24; ranks *= 2) {
 		struct gf_cost_net net = {1, units[0], links};
-		struct gf_coll_args args = {.ranks = ranks,
-					    .count_elems = (size_t)ranks,
-					    .elem_bytes = 1};
+		struct gf_coll_args args = {
+			.ranks = ranks, .count_elems = (size_t)ranks, .elem_bytes = 1};
 
-		EXPECT_NEAR(a->cost(&args, &net).s, ranks + (ranks - 1) * 19.,
-			    1e-9, "%d ranks", ranks);
+		EXPECT_NEAR(a->cost(&args, &net).s, ranks + (ranks - 1) * 19., 1e-9, "%d ranks",
+			    ranks);
 	}
 }
 

@@ -9,9 +9,8 @@
 #include "test.h"
 
 #define V2 "30 23 0:26 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"
-#define V1(name)                                                               \
-	"32 31 0:29 / /sys/fs/cgroup/" name                                    \
-	" rw,relatime shared:9 - cgroup cgroup rw," name "\n"
+#define V1(name)                                                                                   \
+	"32 31 0:29 / /sys/fs/cgroup/" name " rw,relatime shared:9 - cgroup cgroup rw," name "\n"
 #define MEMINFO "MemTotal: 16000000 kB\nMemAvailable:    8000000 kB\n"
 #define GIB     1073741824.0
 
@@ -86,16 +85,14 @@ static const struct {
 	{"a container, cgroup 1",
 	 {{"proc/meminfo", MEMINFO},
 	  {"proc/self/mountinfo",
-	   "31 1 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro,nosuid - "
-	   "cgroup cgroup rw,cpu,cpuacct\n"
-	   "32 1 0:31 /docker/abc /sys/fs/cgroup/memory ro,nosuid - cgroup "
-	   "cgroup rw,memory\n"},
+	   "31 1 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro,nosuid - cgroup cgroup "
+	   "rw,cpu,cpuacct\n"
+	   "32 1 0:31 /docker/abc /sys/fs/cgroup/memory ro,nosuid - cgroup cgroup rw,memory\n"},
 	  {"proc/self/cgroup", "5:cpuset:/docker/abc\n4:memory:/docker/abc\n"
 			       "3:cpu,cpuacct:/docker/abc\n0::/docker/abc\n"},
 	  {GROUP "memory/memory.limit_in_bytes", "3221225472\n"},
 	  {GROUP "memory/memory.usage_in_bytes", "2147483648\n"},
-	  {GROUP "memory/memory.stat",
-	   "active_file 9\ntotal_inactive_file 1073741824\n"},
+	  {GROUP "memory/memory.stat", "active_file 9\ntotal_inactive_file 1073741824\n"},
 	  {GROUP "cpu,cpuacct/cpu.cfs_quota_us", "250000\n"},
 	  {GROUP "cpu,cpuacct/cpu.cfs_period_us", "100000\n"}},
 	 2 * GIB,
@@ -105,8 +102,7 @@ static const struct {
 	{"both versions",
 	 {{"proc/meminfo", MEMINFO},
 	  {"proc/self/mountinfo",
-	   V1("cpu") V1("memory") "41 31 0:38 / /sys/fs/cgroup/unified rw - "
-				  "cgroup2 cgroup2 rw\n"},
+	   V1("cpu") V1("memory") "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"},
 	  {"proc/self/cgroup", "4:memory:/a/b\n1:cpu:/a\n0::/a\n"},
 	  {GROUP "memory/memory.limit_in_bytes", "9223372036854771712\n"},
 	  {GROUP "memory/memory.usage_in_bytes", "8192\n"},
@@ -133,20 +129,15 @@ int main(void)
 		double left = gf_allowance_memory(root);
 		double limit = gf_allowance_memory_limit(root);
 
-		EXPECT(left == cases[i].left, "%s: %.0f left", cases[i].name,
-		       left);
-		EXPECT(cases[i].limit < 0 ? limit > 9e18
-					  : limit == cases[i].limit,
+		EXPECT(left == cases[i].left, "%s: %.0f left", cases[i].name, left);
+		EXPECT(cases[i].limit < 0 ? limit > 9e18 : limit == cases[i].limit,
 		       "%s: %.0f at most", cases[i].name, limit);
 		n = gf_allowance_processors(root, limits);
 		for (k = 0; k < n && k < 3; k++)
-			EXPECT(limits[k].processors == cases[i].processors[k],
-			       "%s: group %zu: %g", cases[i].name, k,
-			       limits[k].processors);
-		EXPECT(n < 3 && cases[i].processors[n] == 0, "%s: %zu groups",
-		       cases[i].name, n);
-		EXPECT(n < 2 || limits[0].group != limits[1].group, "%s",
-		       cases[i].name);
+			EXPECT(limits[k].processors == cases[i].processors[k], "%s: group %zu: %g",
+			       cases[i].name, k, limits[k].processors);
+		EXPECT(n < 3 && cases[i].processors[n] == 0, "%s: %zu groups", cases[i].name, n);
+		EXPECT(n < 2 || limits[0].group != limits[1].group, "%s", cases[i].name);
 		free(root);
 	}
 	return TEST_END();

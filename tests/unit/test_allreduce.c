@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What gf-allreduce stands on: inputs that reduce exactly, bursts, the choice,
- * the sweep and its report. */
+/* What gf-allreduce stands on: inputs that reduce exactly, bursts, the choice, the sweep and its
+ * report. */
 #include <errno.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ static double combine(enum gf_op op, double a, double b)
 	}
 }
 
-/* Reduces all ranks' inputs in the type itself, rounding as it would, in an
- * order of its own; or leaves out, doubles, or shifts a rank's. */
+/* Reduces all ranks' inputs in the type itself, rounding as it would, in an order of its own; or
+ * leaves out, doubles, or shifts a rank's. */
 enum mistake { NONE, LEFT_OUT, DOUBLED, SHIFTED };
 
 static size_t wrong_after(const struct gf_exact *x, enum mistake mistake)
@@ -42,30 +42,23 @@ static size_t wrong_after(const struct gf_exact *x, enum mistake mistake)
 	int r, k, first = x->ranks / 3;
 
 	for (k = 0; k < x->ranks; k++) {
-		r = (first + k * (x->ranks > 5 && x->ranks % 5 ? 5 : 1)) %
-		    x->ranks;
+		r = (first + k * (x->ranks > 5 && x->ranks % 5 ? 5 : 1)) % x->ranks;
 		if (mistake == LEFT_OUT && k == x->ranks - 1)
 			continue;
 		if (mistake == DOUBLED && k == x->ranks - 1)
 			r = first;
 		gf_exact_fill(x, r, one, COUNT);
 		for (i = 0; i < COUNT; i++) {
-			size_t from = mistake == SHIFTED && k == 1
-					      ? (i + 1) % COUNT
-					      : i;
+			size_t from = mistake == SHIFTED && k == 1 ? (i + 1) % COUNT : i;
 			double b = gf_exact_load(x->dtype, one, from);
 
 			gf_exact_store(x->dtype, sum, i,
 				       k == 0 ? b
-					      : combine(x->op,
-							gf_exact_load(x->dtype,
-								      sum, i),
-							b));
+					      : combine(x->op, gf_exact_load(x->dtype, sum, i), b));
 		}
 	}
 	for (i = 0; i < COUNT && x->op == GF_OP_AVG; i++)
-		gf_exact_store(x->dtype, sum, i,
-			       gf_exact_load(x->dtype, sum, i) / x->ranks);
+		gf_exact_store(x->dtype, sum, i, gf_exact_load(x->dtype, sum, i) / x->ranks);
 	wrong = gf_exact_wrong(x, sum, COUNT);
 	free(sum);
 	free(one);
@@ -89,8 +82,7 @@ static void test_exact(void)
 				x.ranks = ranks[i];
 				wrong = wrong_after(&x, NONE);
 				EXPECT(wrong == 0, "%s %s %d ranks: %zu wrong",
-				       gf_dtype_names[type], gf_op_names[op],
-				       ranks[i], wrong);
+				       gf_dtype_names[type], gf_op_names[op], ranks[i], wrong);
 			}
 }
 
@@ -111,10 +103,8 @@ static void test_mistakes(void)
 				x.dtype = (enum gf_dtype)type;
 				x.ranks = ranks[i];
 				wrong = wrong_after(&x, mistakes[k]);
-				EXPECT(wrong > COUNT / 2,
-				       "%s, %d ranks, mistake %zu: %zu of %d",
-				       gf_dtype_names[type], ranks[i], k, wrong,
-				       COUNT);
+				EXPECT(wrong > COUNT / 2, "%s, %d ranks, mistake %zu: %zu of %d",
+				       gf_dtype_names[type], ranks[i], k, wrong, COUNT);
 			}
 }
 
@@ -152,8 +142,7 @@ static void test_elements(void)
 
 		gf_exact_store(cases[i].dtype, &bits, 0, cases[i].value);
 		EXPECT(bits == cases[i].bits, "case %zu: %#x", i, bits);
-		EXPECT(gf_exact_load(cases[i].dtype, &bits, 0) == cases[i].back,
-		       "case %zu", i);
+		EXPECT(gf_exact_load(cases[i].dtype, &bits, 0) == cases[i].back, "case %zu", i);
 	}
 }
 
@@ -176,12 +165,10 @@ static void test_codec_bound(void)
 			for (k = 0; k < COUNT; k++)
 				sum[k] += one[k] * (float)(1 - x.codec->error);
 		}
-		EXPECT(gf_exact_wrong(&x, sum, COUNT) == 0, "%s: one encoding",
-		       x.codec->name);
+		EXPECT(gf_exact_wrong(&x, sum, COUNT) == 0, "%s: one encoding", x.codec->name);
 		for (k = 0; k < COUNT; k++)
 			sum[k] += (float)(40 * x.codec->error) * 4 * 2000;
-		EXPECT(gf_exact_wrong(&x, sum, COUNT) == COUNT, "%s: far off",
-		       x.codec->name);
+		EXPECT(gf_exact_wrong(&x, sum, COUNT) == COUNT, "%s: far off", x.codec->name);
 	next:
 		free(sum);
 		free(one);
@@ -209,10 +196,8 @@ static const char *const everything[] = {"all", "auto", NULL};
 static void sweep_on(struct gf_comm *c, void *ctx)
 {
 	struct gf_contest_allreduce_config config = config_of(c);
-	struct gf_contest_sweep sweep = {.min_bytes = 4,
-					 .max_bytes = 40000,
-					 .step_factor = 100,
-					 .algorithms = everything};
+	struct gf_contest_sweep sweep = {
+		.min_bytes = 4, .max_bytes = 40000, .step_factor = 100, .algorithms = everything};
 	struct gf_contest_rows rows = {0};
 	struct gf_text remarks = {0};
 	struct gf_contest_report report;
@@ -223,31 +208,26 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	rc = gf_contest_sweep_same(&sweep, &config, NULL, &err);
 	if (rc == 0)
-		rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows,
-					  &remarks, &err);
+		rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows, &remarks, &err);
 	EXPECT(rc == 0, "%s", err.text);
-	EXPECT(rows.count % 3 == 0 && rows.count >= 3 * 8, "%zu rows",
-	       rows.count);
+	EXPECT(rows.count % 3 == 0 && rows.count >= 3 * 8, "%zu rows", rows.count);
 	for (i = 0; i < rows.count; i++) {
 		const struct gf_contest_row *row = &rows.list[i];
 
 		for (k = 0; k < 2; k++) {
 			const struct gf_contest_reading *m = &row->reading[k];
 
-			EXPECT(m->wrong == 0, "%s: %zu",
-			       row->way.algorithm->name, m->wrong);
-			EXPECT(m->min_s > 0 && m->min_s <= m->median_s &&
-				       m->median_s <= m->p90_s &&
-				       m->p90_s <= m->p99_s &&
-				       m->p99_s <= m->max_s,
+			EXPECT(m->wrong == 0, "%s: %zu", row->way.algorithm->name, m->wrong);
+			EXPECT(m->min_s > 0 && m->min_s <= m->median_s && m->median_s <= m->p90_s &&
+				       m->p90_s <= m->p99_s && m->p99_s <= m->max_s,
 			       "row %zu", i);
 		}
 	}
 	report = (struct gf_contest_report){
 		.config = &config, .rows = rows.list, .nrows = rows.count};
 	EXPECT(gf_contest_report_wrong(&report) == 0, "all right");
-	EXPECT((gf_contest_report_busbw(&report) > 0) == (c->ranks > 1),
-	       "bandwidth of %d ranks", c->ranks);
+	EXPECT((gf_contest_report_busbw(&report) > 0) == (c->ranks > 1), "bandwidth of %d ranks",
+	       c->ranks);
 	free(rows.list);
 	gf_text_release(&remarks);
 }
@@ -284,8 +264,7 @@ static void choose_on(struct gf_comm *c, void *ctx)
 
 		chosen->by_rank[c->rank] = way.algorithm;
 		rc = gf_chooser_pick(chooser, 5000, data, &again, &err);
-		EXPECT(rc == 0 && again.algorithm == way.algorithm &&
-			       watch.self.step == steps,
+		EXPECT(rc == 0 && again.algorithm == way.algorithm && watch.self.step == steps,
 		       "the same, from memory");
 	}
 	gf_chooser_free(chooser);
@@ -328,12 +307,9 @@ static void choose_none_on(struct gf_comm *c, void *ctx)
 	       "%s", err.text);
 	many.ranks = GF_RANKS_MAX + 1;
 	for (k = 0; k < 2; k++) {
-		EXPECT(gf_chooser_pick(chooser, 2, data, &way, &err) ==
-			       -ENOTSUP,
-		       "time %d", k);
-		EXPECT_TEXT(err.text,
-			    "want an algorithm for 2 elements of 4 bytes on "
-			    "16777217 ranks, found none");
+		EXPECT(gf_chooser_pick(chooser, 2, data, &way, &err) == -ENOTSUP, "time %d", k);
+		EXPECT_TEXT(err.text, "want an algorithm for 2 elements of 4 bytes on 16777217 "
+				      "ranks, found none");
 		EXPECT(!way.algorithm && way.nfactors == 3, "untouched");
 	}
 	gf_chooser_free(chooser);
@@ -351,11 +327,7 @@ static void test_outer_rings(void)
 	} rows[] = {
 		{"blueconnect", 2, {2, 4}, NULL, {"halving", "ring"}},
 		{"blueconnect", 2, {3, 8}, NULL, {"ring", "ring"}},
-		{"blueconnect",
-		 3,
-		 {2, 2, 4},
-		 NULL,
-		 {"halving", "ring", "ring"}},
+		{"blueconnect", 3, {2, 2, 4}, NULL, {"halving", "ring", "ring"}},
 		{"blueconnect", 2, {4, 2}, NULL, {NULL}},
 		{"blueconnect", 2, {2, 3}, NULL, {NULL}},
 		{"blueconnect", 0, {0}, NULL, {NULL}},
@@ -379,8 +351,7 @@ static void test_outer_rings(void)
 		for (k = 0; k < GF_ARRAY_LENGTH(rows[i].stages); k++)
 			EXPECT(!way.stages[k] == !rows[i].stages[k] &&
 				       (!way.stages[k] ||
-					!strcmp(way.stages[k],
-						rows[i].stages[k])),
+					!strcmp(way.stages[k], rows[i].stages[k])),
 			       "row %zu, stage %zu: %s", i, k, way.stages[k]);
 	}
 }
@@ -395,8 +366,7 @@ static void expect_same_steps(const char *one, const char *other, int ranks)
 	int rank, k;
 	size_t i;
 
-	EXPECT(gf_way_undivided(&ways[0]) && !gf_way_undivided(&ways[1]),
-	       "%s, %s", one, other);
+	EXPECT(gf_way_undivided(&ways[0]) && !gf_way_undivided(&ways[1]), "%s, %s", one, other);
 	for (rank = 0; rank < ranks; rank++) {
 		for (k = 0; k < 2; k++) {
 			struct gf_coll_args args = gf_way_args(&ways[k], ranks);
@@ -404,18 +374,15 @@ static void expect_same_steps(const char *one, const char *other, int ranks)
 			args.count_elems = 1001;
 			args.elem_bytes = 4;
 			args.segment_elems = 64;
-			EXPECT(!gf_algorithm_schedule(ways[k].algorithm, &args,
-						      rank, &s[k], &err),
+			EXPECT(!gf_algorithm_schedule(ways[k].algorithm, &args, rank, &s[k], &err),
 			       "%s", err.text);
 		}
-		EXPECT(s[0].nsteps == s[1].nsteps && s[0].ndeps == s[1].ndeps,
-		       "rank %d of %d", rank, ranks);
+		EXPECT(s[0].nsteps == s[1].nsteps && s[0].ndeps == s[1].ndeps, "rank %d of %d",
+		       rank, ranks);
 		for (i = 0; i < s[0].nsteps && i < s[1].nsteps; i++)
 			EXPECT(s[0].steps[i].op == s[1].steps[i].op &&
-				       s[0].steps[i].peer ==
-					       s[1].steps[i].peer &&
-				       gf_range_same(s[0].steps[i].range,
-						     s[1].steps[i].range),
+				       s[0].steps[i].peer == s[1].steps[i].peer &&
+				       gf_range_same(s[0].steps[i].range, s[1].steps[i].range),
 			       "rank %d of %d, step %zu", rank, ranks, i);
 		for (k = 0; k < 2; k++)
 			gf_schedule_release(&s[k]);
@@ -450,10 +417,8 @@ static void differ_on(struct gf_comm *c, void *ctx)
 {
 	const char *what = ctx;
 	struct gf_contest_allreduce_config config = config_of(c);
-	struct gf_contest_sweep sweep = {.min_bytes = 4,
-					 .max_bytes = 4096,
-					 .step_factor = 2,
-					 .algorithms = everything};
+	struct gf_contest_sweep sweep = {
+		.min_bytes = 4, .max_bytes = 4096, .step_factor = 2, .algorithms = everything};
 	struct gf_error err = {""};
 	int rc;
 
@@ -462,8 +427,7 @@ static void differ_on(struct gf_comm *c, void *ctx)
 	if (c->rank == 1 && strcmp(what, "options") == 0)
 		config.lanes = 3;
 	rc = gf_contest_sweep_same(&sweep, &config, NULL, &err);
-	EXPECT(rc == -EINVAL && strstr(err.text, what), "%s: %s", what,
-	       err.text);
+	EXPECT(rc == -EINVAL && strstr(err.text, what), "%s: %s", what, err.text);
 }
 
 /* --- the best per size ----------------------------------------------------
@@ -478,16 +442,14 @@ static void test_best(void)
 		const char *algorithm;
 		double time_s;
 	} given[] = {
-		{1024, "ring", 4e-6},   {1024, "tree", 2e-6},
-		{2048, "ring", 5e-6},   {2048, "tree", 3e-6},
-		{4096, "ring", 4e-6},   {4096, "tree", 6e-6},
-		{8192, "ring", 7.3e-6}, {8192, "tree", 9e-6},
-		{16384, "ring", 14e-6}, {16384, "tree", 20e-6},
+		{1024, "ring", 4e-6},   {1024, "tree", 2e-6}, {2048, "ring", 5e-6},
+		{2048, "tree", 3e-6},   {4096, "ring", 4e-6}, {4096, "tree", 6e-6},
+		{8192, "ring", 7.3e-6}, {8192, "tree", 9e-6}, {16384, "ring", 14e-6},
+		{16384, "tree", 20e-6},
 	};
 	struct gf_contest_row rows[GF_ARRAY_LENGTH(given)] = {{{0}}};
-	struct gf_contest_report r = {.config = &config,
-				      .rows = rows,
-				      .nrows = GF_ARRAY_LENGTH(given)};
+	struct gf_contest_report r = {
+		.config = &config, .rows = rows, .nrows = GF_ARRAY_LENGTH(given)};
 	struct gf_error err = {""};
 	struct gf_plan p;
 	size_t i;
@@ -510,8 +472,7 @@ static void test_best(void)
 	EXPECT(p.rule->algorithms[1].min_bytes == 4096, "from 4096");
 	/* 8192 in 7.3 us is within a tenth of 16384 in 14 us, 4096 is not */
 	EXPECT(p.rule->threshold_bytes == 8192, "%zu", p.rule->threshold_bytes);
-	EXPECT(p.rule->lanes == 2 && gf_plan_check(&p, &err) == 0, "%s",
-	       err.text);
+	EXPECT(p.rule->lanes == 2 && gf_plan_check(&p, &err) == 0, "%s", err.text);
 	gf_plan_release(&p);
 	r.nrows = 0;
 	EXPECT(gf_contest_report_rule(&r, &p, &err) == -EINVAL, "nothing");
@@ -521,25 +482,21 @@ static void test_best(void)
 static void test_table(void)
 {
 	struct gf_comm comm = {.ranks = 2, .local_ranks = 1};
-	struct gf_contest_allreduce_config config = {
-		.comm = &comm,
-		.lanes = 1,
-		.checks = 1,
-		.element = gf_element_number(GF_F32, GF_OP_SUM)};
-	struct gf_contest_row row = {
-		.size_bytes = 4000, .count_elems = 1000, .messages = 1};
-	struct gf_contest_report r = {
-		.config = &config, .rows = &row, .nrows = 1};
+	struct gf_contest_allreduce_config config = {.comm = &comm,
+						     .lanes = 1,
+						     .checks = 1,
+						     .element =
+							     gf_element_number(GF_F32, GF_OP_SUM)};
+	struct gf_contest_row row = {.size_bytes = 4000, .count_elems = 1000, .messages = 1};
+	struct gf_contest_report r = {.config = &config, .rows = &row, .nrows = 1};
 	struct gf_text out = {0};
 
 	row.way.algorithm = gf_algorithm_find("ring");
 	row.reading[0] = (struct gf_contest_reading){.median_s = 12.5};
-	row.reading[1] =
-		(struct gf_contest_reading){.median_s = 4e-6, .wrong = 3};
+	row.reading[1] = (struct gf_contest_reading){.median_s = 4e-6, .wrong = 3};
 	gf_contest_report_print(&r, GF_REPORT_TABLE, &out);
 	EXPECT(strstr(out.data, " 12500000 ") != NULL, "%s", out.data);
-	EXPECT(strstr(out.data, "    4.000    1.00    1.00      3\n") != NULL,
-	       "%s", out.data);
+	EXPECT(strstr(out.data, "    4.000    1.00    1.00      3\n") != NULL, "%s", out.data);
 	EXPECT(strstr(out.data, "values : 3 FAILED") != NULL, "%s", out.data);
 	gf_text_release(&out);
 }

@@ -14,16 +14,12 @@ static void test_six(void)
 	size_t i;
 
 	store_case(&s, &six, 2);
-	EXPECT(!gf_policy_run(&gf_policy_asc_printed, &s.problem, &p, NULL),
-	       "six");
+	EXPECT(!gf_policy_run(&gf_policy_asc_printed, &s.problem, &p, NULL), "six");
 	EXPECT_NEAR(p.predicted->iteration_s, 45, 1e-9, "six");
-	EXPECT(p.nmessages == GF_ARRAY_LENGTH(last), "%zu messages",
-	       p.nmessages);
+	EXPECT(p.nmessages == GF_ARRAY_LENGTH(last), "%zu messages", p.nmessages);
 	for (i = 0; i < p.nmessages && i < GF_ARRAY_LENGTH(last); i++)
-		EXPECT(p.messages[i].last == last[i] &&
-			       p.messages[i].mode == GF_MODE_SIMULTANEOUS,
-		       "message %zu ends with tensor %zu", i,
-		       p.messages[i].last);
+		EXPECT(p.messages[i].last == last[i] && p.messages[i].mode == GF_MODE_SIMULTANEOUS,
+		       "message %zu ends with tensor %zu", i, p.messages[i].last);
 	gf_plan_release(&p);
 }
 
@@ -44,8 +40,7 @@ static double printed_penalty(const struct printed *p, size_t l)
 
 	if (base <= 0)
 		return 0;
-	return (p->gamma - 1) * p->b * p->m[l + 1] *
-	       (1 - (p->tau_c[l] - p->tau_c[l + 1]) / base);
+	return (p->gamma - 1) * p->b * p->m[l + 1] * (1 - (p->tau_c[l] - p->tau_c[l + 1]) / base);
 }
 
 static void calc_comm_time(struct printed *p)
@@ -61,13 +56,11 @@ static void calc_comm_time(struct printed *p)
 		} else if (p->s[l] == 'm') {
 			p->m[l - 1] += p->m[l];
 			p->m[l] = 0;
-			p->tau_c[l - 1] = fmax(p->tau_c[l],
-					       p->tau_b[l - 1] + p->t_b[l - 1]);
+			p->tau_c[l - 1] = fmax(p->tau_c[l], p->tau_b[l - 1] + p->t_b[l - 1]);
 			p->t_c[l - 1] = p->a + p->b * p->m[l - 1];
 		} else {
 			p->tau_c[l] = p->tau_b[l] + p->t_b[l];
-			p->t_c[l] =
-				p->a + p->b * p->m[l] + printed_penalty(p, l);
+			p->t_c[l] = p->a + p->b * p->m[l] + printed_penalty(p, l);
 		}
 	}
 }
@@ -85,13 +78,11 @@ static void determine_layer_type(struct printed *p)
 
 		if (p->tau_c[l] + p->t_c[l] <= p->tau_b[l] + p->t_b[l - 1])
 			continue;
-		p->s[l] =
-			next < p->tau_c[l] + p->a &&
-					!(p->tau_c[l] + p->t_b[l] + p->t_c[l] +
-						  printed_penalty(p, l) <
-					  next)
-				? 'm'
-				: 's';
+		p->s[l] = next < p->tau_c[l] + p->a && !(p->tau_c[l] + p->t_b[l] + p->t_c[l] +
+								 printed_penalty(p, l) <
+							 next)
+				  ? 'm'
+				  : 's';
 		calc_comm_time(p);
 	}
 	p->s[1] = 's';
@@ -124,13 +115,11 @@ static void test_line_by_line(void)
 		gf_draft_make(&d, &w, &gf_policy_asc_printed, 2);
 		for (i = 0; i < d.nsends; i++)
 			for (k = d.sends[i].first; k <= d.sends[i].last; k++) {
-				char want = k < d.sends[i].last ? 'm'
-					    : d.sends[i].mode == GF_MODE_NORMAL
-						    ? 'n'
-						    : 's';
+				char want = k < d.sends[i].last                 ? 'm'
+					    : d.sends[i].mode == GF_MODE_NORMAL ? 'n'
+										: 's';
 
-				EXPECT(p.s[p.L - k] == want,
-				       "seed %zu tensor %zu: want %c, got %c",
+				EXPECT(p.s[p.L - k] == want, "seed %zu tensor %zu: want %c, got %c",
 				       seed, k, p.s[p.L - k], want);
 			}
 		gf_draft_release(&d);

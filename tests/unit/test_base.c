@@ -24,30 +24,17 @@ static void test_digest(void)
 		size_t repeat;
 		const char *want;
 	} cases[] = {
-		{"", 0,
-		 "sha256:"
-		 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b"
-		 "855"},
+		{"", 0, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 		{"abc", 1,
-		 "sha256:"
-		 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001"
-		 "5ad"},
+		 "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
 		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-		 "sha256:"
-		 "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db0"
-		 "6c1"},
+		 "sha256:248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
 		{"a", 1000000,
-		 "sha256:"
-		 "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112"
-		 "cd0"},
+		 "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
 		{"a", 55,
-		 "sha256:"
-		 "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734"
-		 "318"},
+		 "sha256:9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
 		{"a", 64,
-		 "sha256:"
-		 "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df15466"
-		 "8eb"},
+		 "sha256:ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
 	};
 	char got[GF_DIGEST_TEXT];
 	size_t i, k;
@@ -94,22 +81,17 @@ static void test_units(void)
 		int rc;
 		size_t want;
 	} sizes[] = {
-		{"0", 0, 0},          {"4096", 0, 4096},
-		{"64K", 0, 65536},    {"4M", 0, 4194304},
-		{"1.5K", 0, 1536},    {"2GiB", 0, 2147483648u},
-		{"-1", -EINVAL, 0},   {"1.5", -EINVAL, 0},
-		{"", -EINVAL, 0},     {"K", -EINVAL, 0},
-		{"4 M", -EINVAL, 0},  {"nan", -EINVAL, 0},
-		{"0x10", -EINVAL, 0}, {"1e30", -EINVAL, 0},
-		{" 4", -EINVAL, 0},   {"64k", 0, 65536},
-		{"4MB", 0, 4194304},  {"4m", 0, 4194304},
-		{"1e3", 0, 1000},     {"1KiB", 0, 1024},
-		{"1i", -EINVAL, 0},   {"4Mb", -EINVAL, 0},
-		{"4MM", -EINVAL, 0},  {"2P", 0, (size_t)2 << 50},
+		{"0", 0, 0},          {"4096", 0, 4096},    {"64K", 0, 65536},
+		{"4M", 0, 4194304},   {"1.5K", 0, 1536},    {"2GiB", 0, 2147483648u},
+		{"-1", -EINVAL, 0},   {"1.5", -EINVAL, 0},  {"", -EINVAL, 0},
+		{"K", -EINVAL, 0},    {"4 M", -EINVAL, 0},  {"nan", -EINVAL, 0},
+		{"0x10", -EINVAL, 0}, {"1e30", -EINVAL, 0}, {" 4", -EINVAL, 0},
+		{"64k", 0, 65536},    {"4MB", 0, 4194304},  {"4m", 0, 4194304},
+		{"1e3", 0, 1000},     {"1KiB", 0, 1024},    {"1i", -EINVAL, 0},
+		{"4Mb", -EINVAL, 0},  {"4MM", -EINVAL, 0},  {"2P", 0, (size_t)2 << 50},
 	};
 	static const struct {
-		int (*read)(const char *text, double *out,
-			    struct gf_error *err);
+		int (*read)(const char *text, double *out, struct gf_error *err);
 		const char *text;
 		double want; /* -1: refused */
 	} reals[] = {
@@ -149,34 +131,28 @@ static void test_units(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++) {
 		size = 77;
-		EXPECT(gf_units_size(sizes[i].text, &size, &err) == sizes[i].rc,
-		       "\"%s\"", sizes[i].text);
-		EXPECT(size == (sizes[i].rc ? 77 : sizes[i].want), "\"%s\"",
+		EXPECT(gf_units_size(sizes[i].text, &size, &err) == sizes[i].rc, "\"%s\"",
 		       sizes[i].text);
+		EXPECT(size == (sizes[i].rc ? 77 : sizes[i].want), "\"%s\"", sizes[i].text);
 	}
 	for (i = 0; i < GF_ARRAY_LENGTH(reals); i++) {
 		real = -1;
 		reals[i].read(reals[i].text, &real, &err);
-		EXPECT(real == reals[i].want, "\"%s\": %.17g", reals[i].text,
-		       real);
+		EXPECT(real == reals[i].want, "\"%s\": %.17g", reals[i].text, real);
 	}
 	EXPECT(gf_units_rate("0GB/s", &real, &err) == -EINVAL, "rate 0");
-	EXPECT_TEXT(
-		err.text,
-		"want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
+	EXPECT_TEXT(err.text, "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
 	EXPECT(!gf_units_int("-7", -9, 9, &whole, &err) && whole == -7, "int");
 	EXPECT(gf_units_int("10", -9, 9, &whole, &err) == -EINVAL, "int range");
 	EXPECT(gf_units_int("1x", -9, 9, &whole, &err) == -EINVAL, "int tail");
 	EXPECT(gf_units_real("inf", -9, 9, &real, &err) == -EINVAL, "inf");
-	EXPECT(!gf_units_real("15%", 0, 1, &real, &err) &&
-		       fabs(real - 0.15) < 1e-15,
+	EXPECT(!gf_units_real("15%", 0, 1, &real, &err) && fabs(real - 0.15) < 1e-15,
 	       "a share in per cent");
 	EXPECT(gf_units_real("101%", 0, 1, &real, &err) == -EINVAL &&
 		       gf_units_real("15%", 0, 2, &real, &err) == -EINVAL &&
 		       gf_units_real("5%%", 0, 1, &real, &err) == -EINVAL,
 	       "too many per cent");
-	EXPECT(!gf_units_real("1e-3", 0, 1, &real, &err) && real == 1e-3,
-	       "real");
+	EXPECT(!gf_units_real("1e-3", 0, 1, &real, &err) && real == 1e-3, "real");
 }
 
 static void test_rng(void)
@@ -224,8 +200,7 @@ static void test_error(void)
 	EXPECT_TEXT(err.text, "y: No such file or directory");
 	/* one line, whatever is in a name; a long one loses its middle */
 	gf_error_errno(&err, -ENOENT, "a\x01%s\x7f", "b\nc\x1b[31m");
-	EXPECT_TEXT(err.text, "a\\x01b\\x0Ac\\x1B[31m\\x7F: No such file or "
-			      "directory");
+	EXPECT_TEXT(err.text, "a\\x01b\\x0Ac\\x1B[31m\\x7F: No such file or directory");
 	memset(name, 'x', sizeof(name) - 1);
 	gf_error_errno(&err, -ENAMETOOLONG, "%s", name);
 	EXPECT(!strncmp(err.text, "xxx", 3) && strstr(err.text, "x...x") &&
@@ -233,8 +208,7 @@ static void test_error(void)
 		       strlen(err.text) == sizeof(err.text) - 1,
 	       "%s", err.text);
 	gf_error_prefix(&err, "%s", "rank 3");
-	EXPECT(!strncmp(err.text, "rank 3: xxx", 11) &&
-		       strstr(err.text, "x: File name too long"),
+	EXPECT(!strncmp(err.text, "rank 3: xxx", 11) && strstr(err.text, "x: File name too long"),
 	       "%s", err.text);
 	/* characters stay whole */
 	for (i = 0; i + 1 < sizeof(name); i++)
@@ -252,8 +226,7 @@ static void test_hidden(void)
 		const char *text, *want;
 	} cases[] = {
 		{"plain", "plain"},
-		{"\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80",
-		 "\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80"},
+		{"\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80", "\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80"},
 		{"a\033[31m\n\177", "a\\x1B[31m\\x0A\\x7F"},
 		{"\xc2\x9b"
 		 "31m",
@@ -262,12 +235,9 @@ static void test_hidden(void)
 		 "cod",
 		 "\\xE2\\x80\\xAE"
 		 "cod"},
-		{"\xe2\x81\xa6x\xe2\x81\xa9",
-		 "\\xE2\\x81\\xA6x\\xE2\\x81\\xA9"},
-		{"\xd8\x9c\xe2\x80\x8f\xe2\x80\xa8",
-		 "\\xD8\\x9C\\xE2\\x80\\x8F\\xE2\\x80\\xA8"},
-		/* no UTF-8: a control of 8 bits, an overlong form, half a
-		 * character, a surrogate */
+		{"\xe2\x81\xa6x\xe2\x81\xa9", "\\xE2\\x81\\xA6x\\xE2\\x81\\xA9"},
+		{"\xd8\x9c\xe2\x80\x8f\xe2\x80\xa8", "\\xD8\\x9C\\xE2\\x80\\x8F\\xE2\\x80\\xA8"},
+		/* no UTF-8: a control of 8 bits, an overlong form, half a character, a surrogate */
 		{"\x9b"
 		 "31m",
 		 "\\x9B31m"},
@@ -284,8 +254,8 @@ static void test_hidden(void)
 	}
 }
 
-/* A replaced file keeps its mode, a new one has the umask's, and a link stays
- * one, also where it leads to nothing yet. */
+/* A replaced file keeps its mode, a new one has the umask's, and a link stays one, also where it
+ * leads to nothing yet. */
 static void test_modes(const char *folder, const char *path)
 {
 	static const struct {
@@ -311,28 +281,22 @@ static void test_modes(const char *folder, const char *path)
 
 		unlink(path);
 		if (cases[i].mode)
-			EXPECT(!gf_file_write(path, "old", 3, &err) &&
-				       !chmod(path, cases[i].mode),
+			EXPECT(!gf_file_write(path, "old", 3, &err) && !chmod(path, cases[i].mode),
 			       "%s", err.text);
-		to = gf_xasprintf(cases[i].to ? cases[i].to : "%s",
-				  strrchr(folder, '/') + 1);
+		to = gf_xasprintf(cases[i].to ? cases[i].to : "%s", strrchr(folder, '/') + 1);
 		EXPECT(!cases[i].to || !symlink(to, link), "%s", to);
-		EXPECT(!gf_file_write(cases[i].to ? link : path, "new!", 4,
-				      &err),
-		       "%s: %s", cases[i].label, err.text);
-		EXPECT(!lstat(path, &st) && S_ISREG(st.st_mode) &&
-			       st.st_size == 4 &&
+		EXPECT(!gf_file_write(cases[i].to ? link : path, "new!", 4, &err), "%s: %s",
+		       cases[i].label, err.text);
+		EXPECT(!lstat(path, &st) && S_ISREG(st.st_mode) && st.st_size == 4 &&
 			       (st.st_mode & 0777) == cases[i].want,
 		       "%s: mode %o", cases[i].label, st.st_mode & 0777);
-		EXPECT(!cases[i].to ||
-			       (!lstat(link, &st) && S_ISLNK(st.st_mode)),
+		EXPECT(!cases[i].to || (!lstat(link, &st) && S_ISLNK(st.st_mode)),
 		       "%s: still a link", cases[i].label);
 		unlink(link);
 		free(to);
 		umask(before);
 	}
-	EXPECT(!symlink("link", link) &&
-		       gf_file_write(link, "x", 1, &err) == -ELOOP,
+	EXPECT(!symlink("link", link) && gf_file_write(link, "x", 1, &err) == -ELOOP,
 	       "a link to itself: %s", err.text);
 	unlink(link);
 	free(link);
@@ -360,8 +324,7 @@ static void test_file(void)
 	free(data);
 	EXPECT(gf_file_write("/dev/full", "x", 1, &err) == -ENOSPC, "full");
 	EXPECT_TEXT(err.text, "/dev/full: No space left on device");
-	EXPECT(gf_file_read("/nonexistent/x", &data, &size, &err) == -ENOENT,
-	       "absent");
+	EXPECT(gf_file_read("/nonexistent/x", &data, &size, &err) == -ENOENT, "absent");
 	test_modes(folder, path);
 	EXPECT(unlink(path) == 0 && rmdir(folder) == 0, "nothing left behind");
 	EXPECT(stat(folder, &st) != 0, "gone");
@@ -388,8 +351,8 @@ static void test_clock(void)
 	EXPECT(gf_clock_s() >= at, "never early");
 }
 
-/* More items than a chunk has, all at once, keep apart; given back they come
- * again, the last first. */
+/* More items than a chunk has, all at once, keep apart; given back they come again, the last
+ * first. */
 static void test_slab(void)
 {
 	struct gf_slab s;

@@ -37,15 +37,14 @@ static void test_stat(void)
 		double v[5];
 
 		memcpy(v, cases[i].values, sizeof(v));
-		EXPECT_NEAR(gf_stat_median(v, cases[i].count), cases[i].median,
-			    1e-15, "case %zu", i);
+		EXPECT_NEAR(gf_stat_median(v, cases[i].count), cases[i].median, 1e-15, "case %zu",
+			    i);
 		memcpy(v, cases[i].values, sizeof(v));
-		EXPECT_NEAR(gf_stat_spread(v, cases[i].count), cases[i].spread,
-			    1e-15, "case %zu", i);
-		EXPECT_NEAR(gf_stat_quantile(v, cases[i].count, 0), v[0], 0,
+		EXPECT_NEAR(gf_stat_spread(v, cases[i].count), cases[i].spread, 1e-15, "case %zu",
+			    i);
+		EXPECT_NEAR(gf_stat_quantile(v, cases[i].count, 0), v[0], 0, "case %zu", i);
+		EXPECT_NEAR(gf_stat_quantile(v, cases[i].count, 1), v[cases[i].count - 1], 0,
 			    "case %zu", i);
-		EXPECT_NEAR(gf_stat_quantile(v, cases[i].count, 1),
-			    v[cases[i].count - 1], 0, "case %zu", i);
 	}
 }
 
@@ -65,19 +64,15 @@ static void test_sizes(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		size_t count;
-		size_t *sizes =
-			gf_measure_sizes(cases[i].min, cases[i].max, &count);
+		size_t *sizes = gf_measure_sizes(cases[i].min, cases[i].max, &count);
 
-		EXPECT(sizes[0] == cases[i].first, "case %zu: %zu", i,
-		       sizes[0]);
+		EXPECT(sizes[0] == cases[i].first, "case %zu: %zu", i, sizes[0]);
 		if (cases[i].max < SIZE_MAX / 8)
-			EXPECT(count == cases[i].count &&
-				       sizes[count - 1] == cases[i].last,
-			       "case %zu: %zu sizes, last %zu", i, count,
-			       sizes[count - 1]);
+			EXPECT(count == cases[i].count && sizes[count - 1] == cases[i].last,
+			       "case %zu: %zu sizes, last %zu", i, count, sizes[count - 1]);
 		for (k = 1; k < count; k++)
-			EXPECT(sizes[k] > sizes[k - 1] && sizes[k] % 4 == 0,
-			       "case %zu: %zu", i, sizes[k]);
+			EXPECT(sizes[k] > sizes[k - 1] && sizes[k] % 4 == 0, "case %zu: %zu", i,
+			       sizes[k]);
 		free(sizes);
 	}
 }
@@ -88,19 +83,17 @@ static void test_slowdown(void)
 		double lost_s, busy_s, want;
 	} cases[] = {
 		{0, 1, 1},   {-0.1, 1, 1}, /* noise */
-		{0.5, 1, 2}, {0.25, 1, 4. / 3}, {2, 1, 100},
-		{1, 1, 100}, {0.1, 0, 1},
+		{0.5, 1, 2}, {0.25, 1, 4. / 3}, {2, 1, 100}, {1, 1, 100}, {0.1, 0, 1},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
-		EXPECT_NEAR(
-			gf_measure_slowdown(cases[i].lost_s, cases[i].busy_s),
-			cases[i].want, 1e-12, "case %zu", i);
+		EXPECT_NEAR(gf_measure_slowdown(cases[i].lost_s, cases[i].busy_s), cases[i].want,
+			    1e-12, "case %zu", i);
 }
 
-/* Two levels: pairs that share one link each. Of the rack, 4 groups: a byte
- * costs 2 * 3/4 * 10 = 15 on the link, and the message 20 alone. */
+/* Two levels: pairs that share one link each. Of the rack, 4 groups: a byte costs 2 * 3/4 * 10 = 15
+ * on the link, and the message 20 alone. */
 static void test_contention_floor(void)
 {
 	static const struct {
@@ -121,31 +114,26 @@ static void test_contention_floor(void)
 		/* all on one host */
 		{8, {1, 2, 3}, {1, 1, 1}, {1, 1, 1}, false},
 	};
-	const struct gf_level levels[] = {{.name = "host", .size = 2},
-					  {.name = "rack", .size = 4}};
+	const struct gf_level levels[] = {{.name = "host", .size = 2}, {.name = "rack", .size = 4}};
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		double level_gamma[3], gamma[3];
-		struct gf_contention_entry on_level = {1024, level_gamma, 3,
-						       NULL};
+		struct gf_contention_entry on_level = {1024, level_gamma, 3, NULL};
 		struct gf_contention_entry entry = {4096, gamma, 3, NULL};
-		struct gf_level_cost cost = {.name = "rack",
-					     .beta_s_per_byte = 10,
-					     .contention = {&on_level, 1}};
+		struct gf_level_cost cost = {
+			.name = "rack", .beta_s_per_byte = 10, .contention = {&on_level, 1}};
 		struct gf_network net = {.levels = &cost, .nlevels = 1};
-		struct gf_allreduce_cost ring = {.algorithm = "ring",
-						 .per_byte_s = 20,
-						 .contention = {&entry, 1}};
+		struct gf_allreduce_cost ring = {
+			.algorithm = "ring", .per_byte_s = 20, .contention = {&entry, 1}};
 		struct gf_text remarks = {0};
 
 		memcpy(level_gamma, cases[i].level_gamma, sizeof(level_gamma));
 		memcpy(gamma, cases[i].gamma, sizeof(gamma));
-		gf_measure_contention_floor(
-			&net, levels, 2, cases[i].local_ranks, &ring, &remarks);
+		gf_measure_contention_floor(&net, levels, 2, cases[i].local_ranks, &ring, &remarks);
 		for (k = 0; k < 3; k++)
-			EXPECT_NEAR(gamma[k], cases[i].want[k], 1e-12,
-				    "case %zu: %zu at once", i, k + 1);
+			EXPECT_NEAR(gamma[k], cases[i].want[k], 1e-12, "case %zu: %zu at once", i,
+				    k + 1);
 		EXPECT((remarks.length > 0) == cases[i].raised, "case %zu", i);
 		gf_text_release(&remarks);
 	}
@@ -163,38 +151,34 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 	size_t *order = gf_model_generation_order(model), i;
 	double first = 0;
 
-	EXPECT(!gf_measure_step_open(&step,
-				     &(struct gf_measure_step_config){
-					     .model = model,
-					     .backend = gf_backend_find("ref"),
-					     .batch = 2},
-				     &err),
+	EXPECT(!gf_measure_step_open(
+		       &step,
+		       &(struct gf_measure_step_config){
+			       .model = model, .backend = gf_backend_find("ref"), .batch = 2},
+		       &err),
 	       "%s", err.text);
 	for (i = 1; i <= 2; i++) {
-		EXPECT(!gf_measure_compute(&config, &step, &times, &err), "%s",
-		       err.text);
+		EXPECT(!gf_measure_compute(&config, &step, &times, &err), "%s", err.text);
 		EXPECT(times.nrows == 3 * i, "%zu repeats", times.nrows);
 		gf_measure_compute_conclude(&times, &step, &p, &spread);
 	}
 	EXPECT(p.ntensors == model->nparams, "%zu tensors", p.ntensors);
-	EXPECT(p.forward_s > 0 && p.backward_s > 0 && p.update_s > 0,
-	       "%g %g %g", p.forward_s, p.backward_s, p.update_s);
+	EXPECT(p.forward_s > 0 && p.backward_s > 0 && p.update_s > 0, "%g %g %g", p.forward_s,
+	       p.backward_s, p.update_s);
 	EXPECT(spread.forward_s >= 0 && spread.backward_s >= 0, "spread");
 	for (i = 0; i < p.ntensors; i++) {
 		const struct gf_tensor *t = &p.tensors[i];
 
 		EXPECT_TEXT(t->name, model->params[order[i]].name);
-		EXPECT(t->count_elems ==
-			       gf_shape_elems(&model->params[order[i]].shape),
-		       "%s: %zu", t->name, t->count_elems);
+		EXPECT(t->count_elems == gf_shape_elems(&model->params[order[i]].shape), "%s: %zu",
+		       t->name, t->count_elems);
 		EXPECT(t->ready_s >= (i ? p.tensors[i - 1].ready_s : 0) &&
 			       t->ready_s <= p.backward_s,
 		       "%s: %g of %g", t->name, t->ready_s, p.backward_s);
 	}
 	/* all ranks have the slowest one's times */
 	first = p.backward_s;
-	EXPECT(!gf_comm_bcast(comm, 0, &first, sizeof(first), &err), "%s",
-	       err.text);
+	EXPECT(!gf_comm_bcast(comm, 0, &first, sizeof(first), &err), "%s", err.text);
 	EXPECT(first == p.backward_s, "rank %d", comm->rank);
 	for (i = 0; i < p.ntensors; i++) {
 		free(p.tensors[i].name);
@@ -223,13 +207,11 @@ static void share_on(struct gf_comm *comm, void *ctx)
 	struct gf_error err = {""};
 	bool given = false;
 
-	EXPECT(!gf_measure_given_model(comm, comm->rank == 0 ? model : NULL,
-				       &copy, &given, &err),
+	EXPECT(!gf_measure_given_model(comm, comm->rank == 0 ? model : NULL, &copy, &given, &err),
 	       "%s", err.text);
 	EXPECT(given && copy.nlayers == model->nlayers, "rank %d", comm->rank);
 	gf_model_release(&copy);
-	EXPECT(!gf_measure_given_model(comm, NULL, &copy, &given, &err), "%s",
-	       err.text);
+	EXPECT(!gf_measure_given_model(comm, NULL, &copy, &given, &err), "%s", err.text);
 	EXPECT(!given, "rank %d", comm->rank);
 }
 
@@ -262,8 +244,8 @@ static void test_threads(void)
 	on_ranks(4, threads_on, NULL);
 }
 
-/* Where gradients lie, and what two messages over neighbours, or over others,
- * make of rank + 1: sums in the pool, means in a caller's memory. */
+/* Where gradients lie, and what two messages over neighbours, or over others, make of rank + 1:
+ * sums in the pool, means in a caller's memory. */
 struct lies {
 	const char *codec;
 	bool callers_memory, neighbours;
@@ -297,11 +279,9 @@ static void exchange_on(struct gf_comm *comm, void *ctx)
 		data[i] = (float)comm->rank + 1;
 	EXPECT(!gf_measure_exchange_go(&x, &err), "%s", err.text);
 	for (i = 0; i < ELEMS * MESSAGES; i++)
-		EXPECT(data[i] == l->want, "element %zu: %g", i,
-		       (double)data[i]);
+		EXPECT(data[i] == l->want, "element %zu: %g", i, (double)data[i]);
 	copied = (size_t)gf_exchange_totals(x.exchange).copied_bytes;
-	EXPECT(copied == l->copies * MESSAGES * ELEMS * sizeof(float),
-	       "%zu bytes copied", copied);
+	EXPECT(copied == l->copies * MESSAGES * ELEMS * sizeof(float), "%zu bytes copied", copied);
 	gf_measure_exchange_close(&x);
 }
 
@@ -315,8 +295,8 @@ static void test_exchange(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
-		on_ranks_over(2, cases[i].neighbours ? gf_comm_shm_over : NULL,
-			      exchange_on, &cases[i]);
+		on_ranks_over(2, cases[i].neighbours ? gf_comm_shm_over : NULL, exchange_on,
+			      &cases[i]);
 }
 
 struct measured {
@@ -357,42 +337,30 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 
 	/* steps are measured whole, too, where any rank shares a processor */
 	comm->crowded = comm->rank == 1;
-	EXPECT(!gf_measure_profile(&config, &p, &remarks, &err), "%s",
-	       err.text);
+	EXPECT(!gf_measure_profile(&config, &p, &remarks, &err), "%s", err.text);
 	EXPECT(!gf_profile_check(&p, &err), "%s", err.text);
-	EXPECT(!strstr(p.measured, "\"memory\"") == !m->callers_memory, "%s",
-	       p.measured);
-	EXPECT(p.model->overlap_slowdown >= 1 &&
-		       p.model->overlap_slowdown <= 100,
-	       "%g", p.model->overlap_slowdown);
+	EXPECT(!strstr(p.measured, "\"memory\"") == !m->callers_memory, "%s", p.measured);
+	EXPECT(p.model->overlap_slowdown >= 1 && p.model->overlap_slowdown <= 100, "%g",
+	       p.model->overlap_slowdown);
 	EXPECT(p.network->ranks == comm->ranks && p.network->nallreduce == 1,
-	       "%d ranks, %zu algorithms", p.network->ranks,
-	       p.network->nallreduce);
+	       "%d ranks, %zu algorithms", p.network->ranks, p.network->nallreduce);
 	a = &p.network->allreduce[0];
 	EXPECT_TEXT(a->algorithm, "ring");
-	EXPECT(a->startup_s >= 0 && a->per_byte_s >= 0, "%g %g", a->startup_s,
-	       a->per_byte_s);
+	EXPECT(a->startup_s >= 0 && a->per_byte_s >= 0, "%g %g", a->startup_s, a->per_byte_s);
 	EXPECT(a->fit.npoints >= 8, "%zu points", a->fit.npoints);
-	EXPECT(p.model->issue_s >= 0 && p.model->issue_s < 1, "%g",
-	       p.model->issue_s);
-	EXPECT(a->beside.ncompute_slowdown >= 1 &&
-		       a->beside.compute_slowdown[0] <= 100 &&
+	EXPECT(p.model->issue_s >= 0 && p.model->issue_s < 1, "%g", p.model->issue_s);
+	EXPECT(a->beside.ncompute_slowdown >= 1 && a->beside.compute_slowdown[0] <= 100 &&
 		       a->beside.message_slowdown >= 1,
-	       "%zu, %g", a->beside.ncompute_slowdown,
-	       a->beside.message_slowdown);
+	       "%zu, %g", a->beside.ncompute_slowdown, a->beside.message_slowdown);
 	for (k = 1; k < a->beside.ncompute_slowdown; k++)
-		EXPECT(a->beside.compute_slowdown[k] >=
-			       a->beside.compute_slowdown[k - 1],
+		EXPECT(a->beside.compute_slowdown[k] >= a->beside.compute_slowdown[k - 1],
 		       "%zu lanes", k + 1);
-	EXPECT(p.processing.ncodecs == GF_CODECS - 1, "%zu codecs",
-	       p.processing.ncodecs);
+	EXPECT(p.processing.ncodecs == GF_CODECS - 1, "%zu codecs", p.processing.ncodecs);
 	for (i = 0; i < p.processing.ncodecs; i++)
 		EXPECT(p.processing.codecs[i].encode_s_per_byte > 0 &&
 			       p.processing.codecs[i].decode_s_per_byte > 0 &&
-			       p.processing.codecs[i].set_encode_s_per_byte >
-				       0 &&
-			       p.processing.codecs[i].set_decode_s_per_byte >
-				       0 &&
+			       p.processing.codecs[i].set_encode_s_per_byte > 0 &&
+			       p.processing.codecs[i].set_decode_s_per_byte > 0 &&
 			       !p.processing.codecs[i].of.assumed,
 		       "%s", p.processing.codecs[i].of.name);
 	for (i = 0; gf_selections[i].name; i++) {
@@ -400,19 +368,16 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 		const struct gf_selection_cost *c =
 			gf_processing_selection(&p.processing, name, "cpu");
 
-		EXPECT(!c == !!(gf_select_plan_find(name)->traits &
-				GF_SELECT_LOSSLESS),
-		       "%s", name);
+		EXPECT(!c == !!(gf_select_plan_find(name)->traits & GF_SELECT_LOSSLESS), "%s",
+		       name);
 		if (!c)
 			continue;
-		EXPECT(c->alpha_s >= 0 && c->beta_s_per_byte > 0 &&
-			       !c->of.assumed && c->of.fit.npoints == 3,
+		EXPECT(c->alpha_s >= 0 && c->beta_s_per_byte > 0 && !c->of.assumed &&
+			       c->of.fit.npoints == 3,
 		       "%s", name);
-		/* it looks at every gradient, and a thousand times as many take
-		 * longer whatever else the machine does */
-		EXPECT(c->of.fit.time_s[c->of.fit.npoints - 1] >
-			       c->of.fit.time_s[0],
-		       "%s", name);
+		/* it looks at every gradient, and a thousand times as many take longer whatever
+		 * else the machine does */
+		EXPECT(c->of.fit.time_s[c->of.fit.npoints - 1] > c->of.fit.time_s[0], "%s", name);
 	}
 	for (i = 0; i < a->contention.nentries; i++) {
 		const struct gf_contention_entry *e = &a->contention.entries[i];
@@ -443,14 +408,12 @@ static void test_refused(void)
 		const char *want;
 	} cases[] = {
 		{{.min_bytes = 1024, .max_bytes = 4096},
-		 "--max-bytes: want at least 32 times the --min-bytes, got "
-		 "4096 and 1024"},
+		 "--max-bytes: want at least 32 times the --min-bytes, got 4096 and 1024"},
 		{{.min_bytes = 0, .max_bytes = 4096},
 		 "--min-bytes: want from 4 to the --max-bytes, got 0 and "
 		 "4096"},
 		{{.min_bytes = 8192, .max_bytes = 4096},
-		 "--min-bytes: want from 4 to the --max-bytes, got 8192 and "
-		 "4096"},
+		 "--min-bytes: want from 4 to the --max-bytes, got 8192 and 4096"},
 	};
 	const struct gf_measure_network pigeon = {
 		.algorithms = unknown, .min_bytes = 4, .max_bytes = 4096};
@@ -458,15 +421,13 @@ static void test_refused(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		EXPECT(gf_measure_network_check(&cases[i].config, &err) ==
-			       -EINVAL,
-		       "case %zu", i);
+		EXPECT(gf_measure_network_check(&cases[i].config, &err) == -EINVAL, "case %zu", i);
 		EXPECT_TEXT(err.text, cases[i].want);
 	}
 	EXPECT(gf_measure_network_check(&pigeon, &err) == -EINVAL, "pigeon");
 	for (i = 0; gf_algorithms[i]; i++)
-		EXPECT(strstr(err.text, gf_algorithms[i]->name), "%s: %s",
-		       gf_algorithms[i]->name, err.text);
+		EXPECT(strstr(err.text, gf_algorithms[i]->name), "%s: %s", gf_algorithms[i]->name,
+		       err.text);
 	EXPECT(strstr(err.text, "got \"carrier-pigeon\""), "%s", err.text);
 }
 

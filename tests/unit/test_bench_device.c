@@ -10,9 +10,9 @@
 #include "profiler/contest/size_sweep.h"
 
 /*
- * The all-reduce of messages that lie on GPUs, on devices that do in any order
- * what streams and events leave open (tests/gpu/fake.h): sums are exact, what
- * is spoilt is found, and what cannot be is refused in words.
+ * The all-reduce of messages that lie on GPUs, on devices that do in any order what streams and
+ * events leave open (tests/gpu/fake.h): sums are exact, what is spoilt is found, and what cannot be
+ * is refused in words.
  */
 struct job {
 	struct fake_world *world;
@@ -29,8 +29,7 @@ struct job {
 	char algorithms_run[256];
 };
 
-static struct gf_contest_allreduce_config config_of(const struct job *job,
-						    struct gf_comm *c)
+static struct gf_contest_allreduce_config config_of(const struct job *job, struct gf_comm *c)
 {
 	struct gf_contest_allreduce_config config = {
 		.comm = c,
@@ -41,20 +40,17 @@ static struct gf_contest_allreduce_config config_of(const struct job *job,
 		.spoil = job->spoil,
 		.timeout_s = TEST_PATIENCE_S,
 		.device = {.gpu = fake_gpu(job->world, c->rank),
-			   .nccl = job->by_host && !job->suits ? NULL
-							       : fake_nccl()},
+			   .nccl = job->by_host && !job->suits ? NULL : fake_nccl()},
 	};
 	struct gf_error err = {""};
 
 	fake_be(job->world, c->rank);
-	EXPECT(gf_contest_element(job->dtype, job->op, job->codec,
-				  &config.element, &err) == 0,
+	EXPECT(gf_contest_element(job->dtype, job->op, job->codec, &config.element, &err) == 0,
 	       "%s", err.text);
 	if (job->suits) {
 		gf_contest_device_suit(&config.device, &config.element);
 		EXPECT(job->by_host == !config.device.nccl, "the way");
-		EXPECT(strstr(config.device.why, job->suits), "%s",
-		       config.device.why);
+		EXPECT(strstr(config.device.why, job->suits), "%s", config.device.why);
 	}
 	return config;
 }
@@ -73,12 +69,10 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 	struct gf_error err = {""};
 	struct gf_contest_report report = {.config = &config};
 	size_t i;
-	int rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows, &remarks,
-				      &err);
+	int rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows, &remarks, &err);
 
 	if (job->refusal) {
-		EXPECT(rc == -ENOTSUP && strstr(err.text, job->refusal),
-		       "%d: %s", rc, err.text);
+		EXPECT(rc == -ENOTSUP && strstr(err.text, job->refusal), "%d: %s", rc, err.text);
 		gf_text_release(&remarks);
 		return;
 	}
@@ -93,11 +87,10 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 	}
 	if (c->rank == 0 && rc == 0) {
 		job->wrong = gf_contest_report_wrong(&report);
-		snprintf(job->algorithms_run, sizeof(job->algorithms_run), "%s",
-			 names.data);
+		snprintf(job->algorithms_run, sizeof(job->algorithms_run), "%s", names.data);
 		gf_contest_report_print(&report, GF_REPORT_TABLE, &table);
-		EXPECT(strstr(table.data, job->by_host ? "messages by the host"
-						       : "messages by NCCL"),
+		EXPECT(strstr(table.data,
+			      job->by_host ? "messages by the host" : "messages by NCCL"),
 		       "%s", table.data);
 	}
 	free(rows.list);
@@ -112,10 +105,8 @@ static void run(struct job job, int ranks, const char *algorithms_run)
 
 	job.world = fake_world_new(ranks, 4, 7, &none);
 	on_ranks(ranks, sweep_on, &job);
-	EXPECT(!fake_world_complaint(job.world), "%s",
-	       fake_world_complaint(job.world));
-	EXPECT(fake_world_counts(job.world).waiting == 0,
-	       "operations are left");
+	EXPECT(!fake_world_complaint(job.world), "%s", fake_world_complaint(job.world));
+	EXPECT(fake_world_counts(job.world).waiting == 0, "operations are left");
 	fake_world_free(job.world);
 	if (job.refusal)
 		return;
@@ -144,25 +135,11 @@ static void test_runs(void)
 		{{.lanes = 1, .algorithms = all}, 4, every},
 		{{.lanes = 3, .algorithms = chosen}, 4, "library ring"},
 		{{.lanes = 1, .algorithms = chosen}, 1, "library ring"},
-		{{.lanes = 2, .algorithms = by_ring, .codec = "f16"},
-		 3,
-		 "ring"},
+		{{.lanes = 2, .algorithms = by_ring, .codec = "f16"}, 3, "ring"},
 		{{.lanes = 1, .algorithms = by_ring, .spoil = 3}, 2, "ring"},
-		{{.lanes = 1, .algorithms = by_ring, .by_host = true},
-		 4,
-		 "ring"},
-		{{.lanes = 2,
-		  .algorithms = by_ring,
-		  .by_host = true,
-		  .op = GF_OP_MAX},
-		 3,
-		 "ring"},
-		{{.lanes = 1,
-		  .algorithms = by_ring,
-		  .by_host = true,
-		  .spoil = 1},
-		 2,
-		 "ring"},
+		{{.lanes = 1, .algorithms = by_ring, .by_host = true}, 4, "ring"},
+		{{.lanes = 2, .algorithms = by_ring, .by_host = true, .op = GF_OP_MAX}, 3, "ring"},
+		{{.lanes = 1, .algorithms = by_ring, .by_host = true, .spoil = 1}, 2, "ring"},
 		/* what NCCL does not add here */
 		{{.lanes = 1,
 		  .algorithms = by_ring,
@@ -180,12 +157,7 @@ static void test_runs(void)
 		 "ring"},
 		{{.lanes = 1, .algorithms = by_ring, .suits = ""}, 2, "ring"},
 		/* 5 elements of 2 bytes: messages end within words */
-		{{.lanes = 3,
-		  .algorithms = by_ring,
-		  .by_host = true,
-		  .dtype = GF_F16},
-		 2,
-		 "ring"},
+		{{.lanes = 3, .algorithms = by_ring, .by_host = true, .dtype = GF_F16}, 2, "ring"},
 		{{.lanes = 1,
 		  .algorithms = by_ring,
 		  .by_host = true,
@@ -207,37 +179,18 @@ static void test_runs(void)
 		  .op = GF_OP_PROD},
 		 2,
 		 "ring"},
-		{{.lanes = 2,
-		  .algorithms = by_ring,
-		  .by_host = true,
-		  .dtype = GF_F16,
-		  .spoil = 1},
+		{{.lanes = 2, .algorithms = by_ring, .by_host = true, .dtype = GF_F16, .spoil = 1},
 		 2,
 		 "ring"},
-		{{.lanes = 1,
-		  .algorithms = sparse,
-		  .by_host = true,
-		  .density = 0.01},
-		 4,
-		 "gtopk"},
-		{{.lanes = 1, .algorithms = both, .density = 0.01},
-		 5,
-		 "gtopk topk"},
-		{{.lanes = 1, .algorithms = both, .density = 0.5},
-		 2,
-		 "gtopk topk"},
-		{{.lanes = 1,
-		  .algorithms = sparse,
-		  .density = 0.01,
-		  .spoil = 2},
-		 4,
-		 "gtopk"},
+		{{.lanes = 1, .algorithms = sparse, .by_host = true, .density = 0.01}, 4, "gtopk"},
+		{{.lanes = 1, .algorithms = both, .density = 0.01}, 5, "gtopk topk"},
+		{{.lanes = 1, .algorithms = both, .density = 0.5}, 2, "gtopk topk"},
+		{{.lanes = 1, .algorithms = sparse, .density = 0.01, .spoil = 2}, 4, "gtopk"},
 	};
 	size_t i;
 
 	for (i = 0; gf_algorithms[i]; i++)
-		sprintf(every + strlen(every), "%s%s", i ? " " : "",
-			gf_algorithms[i]->name);
+		sprintf(every + strlen(every), "%s%s", i ? " " : "", gf_algorithms[i]->name);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		run(cases[i].job, cases[i].ranks, cases[i].run);
 }
@@ -247,8 +200,7 @@ static void test_refused(void)
 	run((struct job){.lanes = 1,
 			 .algorithms = by_ring,
 			 .op = GF_OP_MAX,
-			 .refusal = "between GPUs this build adds f32, got max "
-				    "of f32"},
+			 .refusal = "between GPUs this build adds f32, got max of f32"},
 	    2, NULL);
 }
 
@@ -257,11 +209,9 @@ static void test_names(void)
 	static const struct {
 		const char *name, *want; /* NULL: taken */
 	} cases[] = {
-		{"cpu", NULL},     {"cuda", NULL},
-		{"cuda:3", NULL},  {"auto", NULL},
-		{NULL, NULL},      {"gpu", "want cpu, cuda, cuda:N or auto"},
-		{"cuda:", "want"}, {"cuda:-1", "want"},
-		{"cuda:x", "want"}};
+		{"cpu", NULL},     {"cuda", NULL},      {"cuda:3", NULL},
+		{"auto", NULL},    {NULL, NULL},        {"gpu", "want cpu, cuda, cuda:N or auto"},
+		{"cuda:", "want"}, {"cuda:-1", "want"}, {"cuda:x", "want"}};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -269,10 +219,8 @@ static void test_names(void)
 		struct gf_error err = {""};
 		int rc = gf_contest_device_check(&d, &err);
 
-		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s",
-		       cases[i].name);
-		EXPECT(!cases[i].want || strstr(err.text, cases[i].want), "%s",
-		       err.text);
+		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s", cases[i].name);
+		EXPECT(!cases[i].want || strstr(err.text, cases[i].want), "%s", err.text);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A contest between GPUs whose schedules are proved, or that fails on a rank:
- * all ranks end, and hear why. */
+/* A contest between GPUs whose schedules are proved, or that fails on a rank: all ranks end, and
+ * hear why. */
 #include "ranks.h"
 
 #include <errno.h>
@@ -35,8 +35,7 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 		.repeats = 3,
 		.checks = 1,
 		.timeout_s = job->rc == -ETIMEDOUT ? 2 : TEST_PATIENCE_S,
-		.device = {.gpu = fake_gpu(job->world, c->rank),
-			   .nccl = fake_nccl()},
+		.device = {.gpu = fake_gpu(job->world, c->rank), .nccl = fake_nccl()},
 		.proofs = job->proves ? &proofs : NULL,
 	};
 	struct gf_contest_sweep sweep = {.min_bytes = 400,
@@ -51,8 +50,7 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 
 	fake_be(job->world, c->rank);
 	rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows, &remarks, &err);
-	EXPECT(rc == job->rc, "%s, rank %d: %d, %s", job->what, c->rank, rc,
-	       err.text);
+	EXPECT(rc == job->rc, "%s, rank %d: %d, %s", job->what, c->rank, rc, err.text);
 	snprintf(job->texts[c->rank], sizeof(job->texts[0]), "%.500s",
 		 rc            ? err.text
 		 : proofs.data ? proofs.data
@@ -76,8 +74,7 @@ static const struct job jobs[] = {
 	 .proves = true,
 	 .algorithms = {"auto", NULL},
 	 .rc = -ENOTSUP,
-	 .says = "rank 0: library, 100 elements, f32, 4 ranks: library has no "
-		 "steps of its own"},
+	 .says = "rank 0: library, 100 elements, f32, 4 ranks: library has no steps of its own"},
 	{.what = "a stage by NCCL to prove",
 	 .proves = true,
 	 .algorithms = {"blueconnect", NULL},
@@ -121,10 +118,8 @@ static void test(struct job job)
 	on_ranks(RANKS, sweep_on, &job);
 	for (r = 0; r < RANKS; r++)
 		found |= strstr(job.texts[r], job.says) != NULL;
-	EXPECT(found, "%s: want \"%s\", got: %s", job.what, job.says,
-	       job.texts[0]);
-	EXPECT(fake_world_counts(job.world).comms == 0,
-	       "%s: communicators are left", job.what);
+	EXPECT(found, "%s: want \"%s\", got: %s", job.what, job.says, job.texts[0]);
+	EXPECT(fake_world_counts(job.world).comms == 0, "%s: communicators are left", job.what);
 	fake_world_free(job.world);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What messages and backward do to each other: by hand, and beside a clock that
- * ticks.
+ * What messages and backward do to each other: by hand, and beside a clock that ticks.
  */
 #include "base/array.h"
 #include "base/rng.h"
@@ -11,8 +10,8 @@
 
 #define MOST 6
 
-/* Messages of b = 1 and gamma_n = n; `slow`, `drag` and `extra_s` are what one
- * of them and backward do to each other. */
+/* Messages of b = 1 and gamma_n = n; `slow`, `drag` and `extra_s` are what one of them and backward
+ * do to each other. */
 struct sent {
 	double ready_s, startup_s, bytes;
 	bool simultaneous, late; /* late: released when backward has ended */
@@ -77,10 +76,8 @@ static void pose(const struct step *c, struct posed *p)
 		p->messages[i] = (struct gf_sim_message){
 			.first = i,
 			.last = i,
-			.mode = m->simultaneous ? GF_MODE_SIMULTANEOUS
-						: GF_MODE_NORMAL,
-			.release = m->late ? GF_RELEASE_BACKWARD_END
-					   : GF_RELEASE_READY,
+			.mode = m->simultaneous ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL,
+			.release = m->late ? GF_RELEASE_BACKWARD_END : GF_RELEASE_READY,
 			.half = m->split ? GF_HALF_SPLIT : GF_HALF_ALL,
 			.startup_s = m->startup_s,
 			.per_byte_s = 1,
@@ -101,16 +98,15 @@ static void run(const struct step *c, struct gf_sim_result *out)
 	gf_sim_gradients(&p.in, out, gradient_s);
 	for (i = 0; i < c->n; i++)
 		if (!c->sent[i].late)
-			EXPECT_NEAR(gradient_s[i], out->messages[i].ready_s,
-				    1e-9, "%s: gradient %zu", c->name, i);
+			EXPECT_NEAR(gradient_s[i], out->messages[i].ready_s, 1e-9,
+				    "%s: gradient %zu", c->name, i);
 }
 
 /* forward 1, backward 4 */
 static const struct step by_hand[] = {
 	{"the first message's issue delays what is ready after it",
 	 {1, 4, 0.5, 1, 1, 2},
-	 {{.ready_s = 2, .startup_s = 1, .bytes = 2},
-	  {.ready_s = 4, .startup_s = 1, .bytes = 1}},
+	 {{.ready_s = 2, .startup_s = 1, .bytes = 2}, {.ready_s = 4, .startup_s = 1, .bytes = 1}},
 	 {{3, 5.5}, {3, 6}, {6, 8}},
 	 {6, 8}},
 	{"issuing what is released at the end holds nothing up",
@@ -165,18 +161,13 @@ static const struct step by_hand[] = {
 	 {{.ready_s = 1, .bytes = 1, .extra_s = 10}},
 	 {{2}, {2}, {6}},
 	 {5, 6}},
-	/* Backward has 4 + 2 of work. Alone from 2: backward and the message at
-	 * half speed. At 4, 2 of the work are done, the issue among them: the
-	 * second is ready, and the first one's startup ends. With two, backward
-	 * goes at 1/4. The first drains a byte until 6; then two in transfer
-	 * take 4 for each byte, until it ends at 8. */
+	/* Backward has 4 + 2 of work. Alone from 2: backward and the message at half speed. At 4, 2
+	 * of the work are done, the issue among them: the second is ready, and the first one's
+	 * startup ends. With two, backward goes at 1/4. The first drains a byte until 6; then two
+	 * in transfer take 4 for each byte, until it ends at 8. */
 	{"two lanes, both ways, with an issue",
 	 {1, 4, 1, 1, 2, 2},
-	 {{.ready_s = 1,
-	   .startup_s = 1,
-	   .bytes = 1.5,
-	   .slow = {2, 4},
-	   .drag = 2},
+	 {{.ready_s = 1, .startup_s = 1, .bytes = 1.5, .slow = {2, 4}, .drag = 2},
 	  {.ready_s = 1,
 	   .startup_s = 1,
 	   .bytes = 2,
@@ -199,23 +190,20 @@ static void test_by_hand(void)
 
 		run(c, &r);
 		for (k = 0; k < c->n; k++) {
-			EXPECT_NEAR(messages[k].ready_s, c->ready_s[k], 1e-12,
-				    "%s: ready %zu", c->name, k);
-			EXPECT_NEAR(messages[k].start_s, c->start_s[k], 1e-12,
-				    "%s: start %zu", c->name, k);
-			EXPECT_NEAR(messages[k].end_s, c->end_s[k], 1e-12,
-				    "%s: end %zu", c->name, k);
+			EXPECT_NEAR(messages[k].ready_s, c->ready_s[k], 1e-12, "%s: ready %zu",
+				    c->name, k);
+			EXPECT_NEAR(messages[k].start_s, c->start_s[k], 1e-12, "%s: start %zu",
+				    c->name, k);
+			EXPECT_NEAR(messages[k].end_s, c->end_s[k], 1e-12, "%s: end %zu", c->name,
+				    k);
 		}
-		EXPECT_NEAR(r.backward_end_s, c->backward_end_s, 1e-12, "%s",
-			    c->name);
-		EXPECT_NEAR(r.iteration_s, c->iteration_s, 1e-12, "%s",
-			    c->name);
+		EXPECT_NEAR(r.backward_end_s, c->backward_end_s, 1e-12, "%s", c->name);
+		EXPECT_NEAR(r.iteration_s, c->iteration_s, 1e-12, "%s", c->name);
 	}
 }
 
-/* Messages of 1 s hide behind the next steps' compute, but their issue is
- * compute: 1 + 4 + 2 * 0.5. One that slows backward to half for its 1 s takes
- * another half of a second. */
+/* Messages of 1 s hide behind the next steps' compute, but their issue is compute: 1 + 4 + 2 * 0.5.
+ * One that slows backward to half for its 1 s takes another half of a second. */
 static void test_stale(void)
 {
 	struct step c = {
@@ -234,12 +222,11 @@ static void test_stale(void)
 	EXPECT_NEAR(gf_pipeline_pace_s(&p.in, 2), 6, 1e-9, "issue");
 	c.sent[0].slow[0] = c.sent[0].slow[1] = 2;
 	pose(&c, &p);
-	EXPECT_NEAR(gf_pipeline_pace_s(&p.in, 2), 6.5, 1e-9,
-		    "issue and slowdown");
+	EXPECT_NEAR(gf_pipeline_pace_s(&p.in, 2), 6.5, 1e-9, "issue and slowdown");
 }
 
-/* Forward takes 4, and the all-gathers, of messages that take 2 and 4 alone,
- * are needed after 2 and 1 of it. */
+/* Forward takes 4, and the all-gathers, of messages that take 2 and 4 alone, are needed after 2 and
+ * 1 of it. */
 static void test_gathers(void)
 {
 	static const struct {
@@ -247,16 +234,16 @@ static void test_gathers(void)
 	} cases[] = {
 		/* the second message's comes first, from 0 to 2: 1 late */
 		{1, 1, 0, 5},
-		/* forward does its 1 until 2 and waits no more; half of the
-		 * next second beside the other */
+		/* forward does its 1 until 2 and waits no more; half of the next second beside the
+		 * other */
 		{2, 1, 0, 5.5},
 		/* half of the first is there after 1, and all of it after
-		 * 2.5; the other has 1 s to go beside forward, twice as long,
-		 * and half of it there when forward has done its next 1 */
+		 * 2.5; the other has 1 s to go beside forward, twice as long, and half of it there
+		 * when forward has done its next 1 */
 		{1, 2, 0, 6},
-		/* its startup of 1 takes 3 beside forward, a third of which is
-		 * there after 1: then 2/3 and 1 more; the other's startup of
-		 * .5 takes 2.5: 1 of that, then .3 and .5. Needed at 2. */
+		/* its startup of 1 takes 3 beside forward, a third of which is there after 1: then
+		 * 2/3 and 1 more; the other's startup of .5 takes 2.5: 1 of that, then .3 and .5.
+		 * Needed at 2. */
 		{1, 1, 2, 1 + 2.0 / 3 + 1 + 1 + .3 + .5 + 2},
 	};
 	size_t i;
@@ -289,8 +276,7 @@ static void test_gathers(void)
 			c.sent[k].extra_s = cases[i].extra_s;
 		}
 		run(&c, &r);
-		EXPECT_NEAR(r.forward_end_s, cases[i].forward_end_s, 1e-12,
-			    "case %zu", i);
+		EXPECT_NEAR(r.forward_end_s, cases[i].forward_end_s, 1e-12, "case %zu", i);
 	}
 }
 
@@ -358,8 +344,7 @@ static void tick(struct clock *k)
 
 		if (k->over[i])
 			continue;
-		slow = fmax(slow,
-			    m->slow[0] > 0 ? m->slow[n > 1] : k->c->otherwise);
+		slow = fmax(slow, m->slow[0] > 0 ? m->slow[n > 1] : k->c->otherwise);
 		draining += k->startup_s[i] <= 0;
 	}
 	for (i = 0; i < k->started; i++) {
@@ -378,8 +363,7 @@ static void tick(struct clock *k)
 	if (backward)
 		k->done_s += TICK_S / slow;
 	for (i = 0; i < k->started; i++) {
-		if (k->over[i] || k->startup_s[i] > TICK_S / 8 ||
-		    k->bytes[i] > TICK_S / 8)
+		if (k->over[i] || k->startup_s[i] > TICK_S / 8 || k->bytes[i] > TICK_S / 8)
 			continue;
 		k->over[i] = true;
 		k->end_s[i] = k->now_s;
@@ -452,10 +436,10 @@ static void test_clock(void)
 		run(&c, &r);
 		run_clock(&c, &k);
 		for (m = 0; m < c.n; m++) {
-			EXPECT_NEAR(messages[m].start_s, k.start_s[m],
-				    tolerance, "case %zu: start %zu", i, m);
-			EXPECT_NEAR(messages[m].end_s, k.end_s[m], tolerance,
-				    "case %zu: end %zu", i, m);
+			EXPECT_NEAR(messages[m].start_s, k.start_s[m], tolerance,
+				    "case %zu: start %zu", i, m);
+			EXPECT_NEAR(messages[m].end_s, k.end_s[m], tolerance, "case %zu: end %zu",
+				    i, m);
 		}
 	}
 }
@@ -474,8 +458,7 @@ struct stale {
 
 static bool stale_over(const struct stale *k, size_t i)
 {
-	return i < k->next && k->startup_s[i] <= TICK_S / 8 &&
-	       k->bytes[i] <= TICK_S / 8;
+	return i < k->next && k->startup_s[i] <= TICK_S / 8 && k->bytes[i] <= TICK_S / 8;
 }
 
 static int stale_active(const struct stale *k)
@@ -498,11 +481,10 @@ static void stale_start(struct stale *k)
 	while (k->next < k->steps * k->c->n) {
 		size_t i = k->next % k->c->n;
 		const struct sent *m = &k->c->sent[i];
-		double work_s = k->c->update_s + k->c->forward_s +
-				work_of(&k->work, m->late ? k->c->n : i);
+		double work_s =
+			k->c->update_s + k->c->forward_s + work_of(&k->work, m->late ? k->c->n : i);
 
-		if (k->next / k->c->n + 1 == k->steps &&
-		    k->done_s < work_s - TICK_S / 2)
+		if (k->next / k->c->n + 1 == k->steps && k->done_s < work_s - TICK_S / 2)
 			return;
 		if (stale_active(k) >= (m->simultaneous ? k->c->lanes : 1))
 			return;
@@ -523,8 +505,7 @@ static void stale_tick(struct stale *k)
 
 		if (stale_over(k, i))
 			continue;
-		slow = fmax(slow,
-			    m->slow[0] > 0 ? m->slow[n > 1] : k->c->otherwise);
+		slow = fmax(slow, m->slow[0] > 0 ? m->slow[n > 1] : k->c->otherwise);
 		draining += k->startup_s[i] <= TICK_S / 8;
 	}
 	for (i = k->first; i < k->next; i++) {
@@ -547,8 +528,7 @@ static void stale_tick(struct stale *k)
 /* May the next step begin? */
 static bool stale_may(const struct stale *k)
 {
-	size_t wanted =
-		k->steps < k->staleness ? 0 : k->steps - k->staleness + 1;
+	size_t wanted = k->steps < k->staleness ? 0 : k->steps - k->staleness + 1;
 	size_t i;
 
 	if (k->steps && k->done_s < compute_of(k) - TICK_S / 2)
@@ -574,8 +554,7 @@ static void test_stale_clock(void)
 
 		make(&rng, &c);
 		c.update_s = pick(&rng, (const double[]){0, 0.5, 1}, 3);
-		k = (struct stale){
-			.c = &c, .work.c = &c, .staleness = 1 + i % 3};
+		k = (struct stale){.c = &c, .work.c = &c, .staleness = 1 + i % 3};
 		pose(&c, &posed);
 		gf_pipeline_init(&p, &posed.in, (int)k.staleness, 1);
 		for (; k.steps < STALE_STEPS; k.steps++, k.done_s = 0) {
@@ -583,8 +562,8 @@ static void test_stale_clock(void)
 
 			for (stale_start(&k); !stale_may(&k); stale_start(&k))
 				stale_tick(&k);
-			EXPECT_NEAR(begun_s, k.now_s, 0.005 * (1 + k.now_s),
-				    "case %zu: step %zu", i, k.steps);
+			EXPECT_NEAR(begun_s, k.now_s, 0.005 * (1 + k.now_s), "case %zu: step %zu",
+				    i, k.steps);
 		}
 		gf_pipeline_release(&p);
 	}
@@ -622,9 +601,7 @@ static void test_gathers_clock(void)
 			for (; bytes > 0; now_s += TICK_S) {
 				bool runs = done_s < stops_s;
 				double drag = runs ? fmax(s->drag, 1) : 1;
-				double extra =
-					runs ? 2 * s->extra_s / s->startup_s
-					     : 0;
+				double extra = runs ? 2 * s->extra_s / s->startup_s : 0;
 
 				if (startup_s > 0)
 					startup_s -= TICK_S / (drag + extra);
@@ -635,8 +612,8 @@ static void test_gathers_clock(void)
 			}
 		}
 		run(&c, &r);
-		EXPECT_NEAR(r.forward_end_s, now_s + c.forward_s - done_s,
-			    64 * TICK_S, "case %zu", i);
+		EXPECT_NEAR(r.forward_end_s, now_s + c.forward_s - done_s, 64 * TICK_S, "case %zu",
+			    i);
 	}
 }
 

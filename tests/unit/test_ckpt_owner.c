@@ -26,13 +26,11 @@ static void note(void *ctx, const char *text)
 	snprintf(said, sizeof(said), "%s", text);
 }
 
-static int claim(const char *dir, const char *job, bool unlocked,
-		 struct gf_checkpoint_owner **o, struct gf_error *err)
+static int claim(const char *dir, const char *job, bool unlocked, struct gf_checkpoint_owner **o,
+		 struct gf_error *err)
 {
-	const struct gf_checkpoint_claim c = {.job = job,
-					      .lease_s = LEASE_S,
-					      .unlocked = unlocked,
-					      .note = note};
+	const struct gf_checkpoint_claim c = {
+		.job = job, .lease_s = LEASE_S, .unlocked = unlocked, .note = note};
 	int rc;
 
 	said[0] = '\0';
@@ -47,8 +45,8 @@ static bool is_file(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* A second job is refused by name, with and without the file system's locks;
- * what is left is taken. */
+/* A second job is refused by name, with and without the file system's locks; what is left is
+ * taken. */
 static void test_two(void)
 {
 	char *dir = gf_xasprintf("%s/two", folder);
@@ -59,28 +57,25 @@ static void test_two(void)
 		struct gf_checkpoint_owner *first, *second;
 		struct gf_error err = {""};
 
-		EXPECT(claim(dir, "job 47", way, &first, &err) == 0, "%s",
-		       err.text);
+		EXPECT(claim(dir, "job 47", way, &first, &err) == 0, "%s", err.text);
 		EXPECT(is_file(path), "%s", path);
 		EXPECT(claim(dir, "job 48", way, &second, &err) == -EBUSY &&
-			       strstr(err.text,
-				      "is in use by job 47 (process ") &&
+			       strstr(err.text, "is in use by job 47 (process ") &&
 			       strstr(err.text, dir),
 		       "%s", err.text);
 		gf_checkpoint_release(second);
 		EXPECT(gf_checkpoint_owns(first, &err) == 0, "%s", err.text);
 		gf_checkpoint_release(first);
 		EXPECT(!is_file(path) && !is_file(dir), "left as it was");
-		EXPECT(claim(dir, NULL, way, &second, &err) == 0 && !said[0],
-		       "%s", err.text);
+		EXPECT(claim(dir, NULL, way, &second, &err) == 0 && !said[0], "%s", err.text);
 		gf_checkpoint_release(second);
 	}
 	free(path);
 	free(dir);
 }
 
-/* A job that is killed leaves its file: under this kernel that is known at
- * once, of another host's only when it shows no life for a while. */
+/* A job that is killed leaves its file: under this kernel that is known at once, of another host's
+ * only when it shows no life for a while. */
 static void test_killed(void)
 {
 	char *dir = gf_xasprintf("%s/killed", folder);
@@ -116,9 +111,8 @@ static void test_killed(void)
 
 /* A file in DIR/lock as another host's job has it. */
 static const char other_text[] =
-	"{\"format\": \"gf-lock\", \"version\": 1, \"host\": \"n9\", "
-	"\"pid\": 1, \"since\": \"then\", \"kernel\": \"other\", "
-	"\"token\": \"t\"}\n";
+	"{\"format\": \"gf-lock\", \"version\": 1, \"host\": \"n9\", \"pid\": 1, \"since\": "
+	"\"then\", \"kernel\": \"other\", \"token\": \"t\"}\n";
 
 static void write_other(const char *path)
 {
@@ -132,8 +126,7 @@ static void check_alive(struct gf_checkpoint_owner *o, const char *path)
 
 	gf_clock_sleep(0.02);
 	write_other(path);
-	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EBUSY &&
-		       strstr(err.text, "(process 1 on n9"),
+	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EBUSY && strstr(err.text, "(process 1 on n9"),
 	       "%s", err.text);
 	gf_checkpoint_release(o);
 	EXPECT(is_file(path), "not ours to remove");
@@ -145,16 +138,14 @@ static void test_other_host(void)
 	char *path = gf_xasprintf("%s/" GF_OWNER_NAME, dir);
 	struct gf_checkpoint_owner *o;
 	struct gf_error err = {""};
-	const struct gf_checkpoint_claim c = {.lease_s = TEST_PATIENCE_S,
-					      .note = note};
+	const struct gf_checkpoint_claim c = {.lease_s = TEST_PATIENCE_S, .note = note};
 
 	mkdir(dir, 0777);
 	write_other(path);
 	/* one that lives: its file changes */
 	o = gf_checkpoint_claim(dir, &c);
 	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EAGAIN &&
-		       strstr(said, "(process 1 on n9, since then) may be "
-				    "running"),
+		       strstr(said, "(process 1 on n9, since then) may be running"),
 	       "%s", said);
 	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EAGAIN, "%s", err.text);
 	check_alive(o, path);
@@ -164,8 +155,7 @@ static void test_other_host(void)
 	EXPECT(claim(dir, NULL, false, &o, &err) == 0, "%s", err.text);
 	write_other(path);
 	EXPECT(gf_checkpoint_owns(o, &err) == -EBUSY &&
-		       strstr(err.text, "on n9, since then) has taken the "
-					"folder"),
+		       strstr(err.text, "on n9, since then) has taken the folder"),
 	       "%s", err.text);
 	gf_checkpoint_release(o);
 	EXPECT(is_file(path), "not ours any more");
@@ -174,8 +164,7 @@ static void test_other_host(void)
 	unlink(path);
 	EXPECT(claim(dir, NULL, false, &o, &err) == 0, "%s", err.text);
 	unlink(path);
-	EXPECT(gf_checkpoint_owns(o, &err) == 0 && is_file(path), "%s",
-	       err.text);
+	EXPECT(gf_checkpoint_owns(o, &err) == 0 && is_file(path), "%s", err.text);
 	gf_checkpoint_release(o);
 
 	/* what is no record belongs to nobody; a link is not followed */
@@ -204,8 +193,7 @@ static void test_at_once(void)
 	char *dir = gf_xasprintf("%s/once", folder);
 	char *path = gf_xasprintf("%s/" GF_OWNER_NAME, dir);
 	const struct gf_checkpoint_claim locked = {.lease_s = TEST_PATIENCE_S};
-	const struct gf_checkpoint_claim unlocked = {.lease_s = TEST_PATIENCE_S,
-						     .unlocked = true};
+	const struct gf_checkpoint_claim unlocked = {.lease_s = TEST_PATIENCE_S, .unlocked = true};
 	struct gf_checkpoint_owner *o;
 	struct gf_error err = {""};
 	int fd, rc;
@@ -216,15 +204,13 @@ static void test_at_once(void)
 	EXPECT(fd >= 0 && !flock(fd, LOCK_EX), "%s", path);
 	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EAGAIN, "%s", err.text);
 	EXPECT(pwrite(fd, other_text, strlen(other_text), 0) > 0, "%s", path);
-	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EBUSY &&
-		       strstr(err.text, "(process 1 on n9"),
+	EXPECT(gf_checkpoint_claim_poll(o, &err) == -EBUSY && strstr(err.text, "(process 1 on n9"),
 	       "%s", err.text);
 	gf_checkpoint_release(o);
 	/* it never does */
 	EXPECT(!ftruncate(fd, 0), "%s", path);
 	rc = claim(dir, NULL, false, &o, &err);
-	EXPECT(rc == -EBUSY && strstr(err.text, "does not say its name"),
-	       "%d, %s", rc, err.text);
+	EXPECT(rc == -EBUSY && strstr(err.text, "does not say its name"), "%d, %s", rc, err.text);
 	gf_checkpoint_release(o);
 	close(fd);
 	unlink(path);

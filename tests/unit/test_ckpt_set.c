@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets: when one is whole, and which are removed. Nothing damaged passes for
- * one, nor anything of another run, step or rank. */
+/* Sets: when one is whole, and which are removed. Nothing damaged passes for one, nor anything of
+ * another run, step or rank. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -39,8 +39,7 @@ static bool there(const char *dir, const char *name)
 	return is;
 }
 
-/* A part with a few numbers that are its own. run NULL: as earlier versions
- * wrote them. */
+/* A part with a few numbers that are its own. run NULL: as earlier versions wrote them. */
 static void write_part(const char *dir, size_t step, int rank, const char *run,
 		       struct gf_file_seal *seal)
 {
@@ -59,14 +58,13 @@ static void write_part(const char *dir, size_t step, int rank, const char *run,
 	snprintf(number[0], 32, "%d", RANKS);
 	snprintf(number[1], 32, "%zu", step);
 	snprintf(number[2], 32, "%d", rank);
-	EXPECT(gf_safetensors_write(path, &t, 1, metadata, run ? 4 : 2, seal,
-				    &err) == 0,
-	       "%s", err.text);
+	EXPECT(gf_safetensors_write(path, &t, 1, metadata, run ? 4 : 2, seal, &err) == 0, "%s",
+	       err.text);
 	free(path);
 }
 
-static int publish_of(const char *dir, size_t step, const char *run,
-		      int written, struct gf_error *err)
+static int publish_of(const char *dir, size_t step, const char *run, int written,
+		      struct gf_error *err)
 {
 	struct gf_checkpoint_file files[RANKS] = {{0}};
 	struct gf_file_seal seals[RANKS];
@@ -81,10 +79,10 @@ static int publish_of(const char *dir, size_t step, const char *run,
 	for (r = 0; !rc && r < RANKS; r++) {
 		if (r < written)
 			write_part(dir, step, r, run, &seals[r]);
-		files[r] = (struct gf_checkpoint_file){
-			.name = gf_xasprintf("rank-%d.safetensors", r),
-			.size_bytes = seals[r].size_bytes,
-			.sha256 = seals[r].sha256};
+		files[r] =
+			(struct gf_checkpoint_file){.name = gf_xasprintf("rank-%d.safetensors", r),
+						    .size_bytes = seals[r].size_bytes,
+						    .sha256 = seals[r].sha256};
 	}
 	rc = rc ? rc : gf_checkpoint_publish(dir, &m, false, err);
 	for (r = 0; r < RANKS; r++)
@@ -124,21 +122,18 @@ static size_t newest(const char *dir)
 /* --- what is on the disk when ----------------------------------------------
  */
 
-/* "sync PATH" and "rename FROM TO", one a line, since it was emptied; paths are
- * the folder's own, and the end of a temporary name is left out. */
+/* "sync PATH" and "rename FROM TO", one a line, since it was emptied; paths are the folder's own,
+ * and the end of a temporary name is left out. */
 static struct gf_text calls;
 
 static void add_path(const char *path)
 {
-	const char *name = strncmp(path, folder, strlen(folder)) == 0
-				   ? path + strlen(folder)
-				   : path;
+	const char *name =
+		strncmp(path, folder, strlen(folder)) == 0 ? path + strlen(folder) : path;
 	const char *dot = strrchr(name, '.');
-	const bool temporary = dot && strlen(dot) == 7 &&
-			       strspn(dot + 1, "0123456789abcdef") == 6;
+	const bool temporary = dot && strlen(dot) == 7 && strspn(dot + 1, "0123456789abcdef") == 6;
 
-	gf_text_addf(&calls, " %.*s%s",
-		     temporary ? (int)(dot - name) : (int)strlen(name), name,
+	gf_text_addf(&calls, " %.*s%s", temporary ? (int)(dot - name) : (int)strlen(name), name,
 		     temporary ? ".~" : "");
 }
 
@@ -176,19 +171,19 @@ int rename(const char *from, const char *to)
 	return (int)syscall(SYS_rename, from, to);
 }
 
-#define PART(step, name)                                                       \
-	"sync /d/step-" step ".tmp/" name ".~\n"                               \
-	"rename /d/step-" step ".tmp/" name ".~ /d/step-" step ".tmp/" name    \
-	"\nsync /d/step-" step ".tmp\n"
-#define PARTS(step)                                                            \
-	PART(step, "rank-0.safetensors")                                       \
-	PART(step, "rank-1.safetensors")                                       \
-	PART(step, "rank-2.safetensors")                                       \
-	PART(step, "manifest.json")                                            \
+#define PART(step, name)                                                                           \
+	"sync /d/step-" step ".tmp/" name ".~\n"                                                   \
+	"rename /d/step-" step ".tmp/" name ".~ /d/step-" step ".tmp/" name "\nsync /d/step-" step \
+	".tmp\n"
+#define PARTS(step)                                                                                \
+	PART(step, "rank-0.safetensors")                                                           \
+	PART(step, "rank-1.safetensors")                                                           \
+	PART(step, "rank-2.safetensors")                                                           \
+	PART(step, "manifest.json")                                                                \
 	"rename /d/step-" step ".tmp /d/step-" step "\nsync /d\n"
 
-/* Contents come before names, and all of a set before the set; a set that goes
- * does so in one step. */
+/* Contents come before names, and all of a set before the set; a set that goes does so in one
+ * step. */
 static void test_order(void)
 {
 	const struct gf_checkpoint_claim claim = {.job = "j"};
@@ -224,8 +219,7 @@ static void test_sets(void)
 	EXPECT(publish(dir, 9, &err) == 0, "%s", err.text);
 	EXPECT(check(dir, 9, &err) == 0, "%s", err.text);
 	/* numbers, not names: 10 is newer than 9 */
-	EXPECT(publish(dir, 10, &err) == 0 && newest(dir) == 10, "%s",
-	       err.text);
+	EXPECT(publish(dir, 10, &err) == 0 && newest(dir) == 10, "%s", err.text);
 	EXPECT(there(dir, "step-9") && there(dir, "step-10"), "previous kept");
 	EXPECT(publish(dir, 11, &err) == 0, "%s", err.text);
 	EXPECT(!there(dir, "step-9") && there(dir, "step-10"), "older removed");
@@ -234,8 +228,8 @@ static void test_sets(void)
 	EXPECT(publish_of(dir, 12, RUN, 2, &err) == -ENOENT &&
 		       strstr(err.text, "found none of rank 2"),
 	       "%s", err.text);
-	EXPECT(there(dir, "step-12.tmp") && !there(dir, "step-12") &&
-		       there(dir, "step-10") && newest(dir) == 11,
+	EXPECT(there(dir, "step-12.tmp") && !there(dir, "step-12") && there(dir, "step-10") &&
+		       newest(dir) == 11,
 	       "untouched");
 	gf_checkpoint_discard(dir, 12);
 	EXPECT(!there(dir, "step-12.tmp"), "discarded");
@@ -252,21 +246,21 @@ static void test_sets(void)
 
 	/* the same step again replaces the set */
 	EXPECT(publish(dir, 14, &err) == 0, "%s", err.text);
-	EXPECT(there(dir, "step-14/manifest.json") &&
-		       !there(dir, "step-14.old") && !there(dir, "step-14.tmp"),
+	EXPECT(there(dir, "step-14/manifest.json") && !there(dir, "step-14.old") &&
+		       !there(dir, "step-14.tmp"),
 	       "replaced");
 
 	/* a run that went back: its set is the newest */
-	EXPECT(publish(dir, 13, &err) == 0 && newest(dir) == 13 &&
-		       !there(dir, "step-14") && there(dir, "step-11"),
+	EXPECT(publish(dir, 13, &err) == 0 && newest(dir) == 13 && !there(dir, "step-14") &&
+		       there(dir, "step-11"),
 	       "%s", err.text);
 	unlink(stray);
 	free(stray);
 	free(dir);
 }
 
-/* A job that ends while a set takes the place of another of its step: one of
- * the two is there, where the file system can exchange names. */
+/* A job that ends while a set takes the place of another of its step: one of the two is there,
+ * where the file system can exchange names. */
 static void test_halfway(void)
 {
 	char *dir = in_folder("halfway"), *other = in_folder("other");
@@ -284,9 +278,8 @@ static void test_halfway(void)
 			_exit(publish(dir, 5, &err) != 0);
 		}
 		waitpid(child, &status, 0);
-		EXPECT(status == 0 && newest(dir) == 5 &&
-			       check(dir, 5, &err) == 0,
-		       "%d: %s", status, err.text);
+		EXPECT(status == 0 && newest(dir) == 5 && check(dir, 5, &err) == 0, "%d: %s",
+		       status, err.text);
 		EXPECT(!there(dir, "step-5.tmp"), "removed");
 	}
 	free(other);
@@ -306,16 +299,13 @@ static void test_others(void)
 	EXPECT(publish(dir, 9, &err) == 0 && publish(dir, 10, &err) == 0 &&
 		       publish(dir, 11, &err) == 0,
 	       "%s", err.text);
-	EXPECT(there(dir, "step-20") && there(dir, "step-8") &&
-		       !there(dir, "step-9"),
+	EXPECT(there(dir, "step-20") && there(dir, "step-8") && !there(dir, "step-9"),
 	       "another run's, older and newer");
 	EXPECT(publish(dir, 20, &err) == 0, "%s", err.text);
-	EXPECT(there(dir, "step-20") && there(dir, "step-20.aside-1") &&
-		       check(dir, 20, &err) == 0,
+	EXPECT(there(dir, "step-20") && there(dir, "step-20.aside-1") && check(dir, 20, &err) == 0,
 	       "another run's of the same step: %s", err.text);
 	EXPECT(publish_of(dir, 20, OTHER, RANKS, &err) == 0, "%s", err.text);
-	EXPECT(there(dir, "step-20.aside-1") && there(dir, "step-20.aside-2"),
-	       "and once more");
+	EXPECT(there(dir, "step-20.aside-1") && there(dir, "step-20.aside-2"), "and once more");
 	path = gf_xasprintf("%s/step-20/" GF_MANIFEST_NAME, dir);
 	EXPECT(truncate(path, 30) == 0, "truncate");
 	EXPECT(publish(dir, 12, &err) == 0 && there(dir, "step-20"),
@@ -324,8 +314,8 @@ static void test_others(void)
 	free(dir);
 }
 
-/* Links in a folder of sets: whatever they stand for, what is behind them stays
- * as it is, and is no set. */
+/* Links in a folder of sets: whatever they stand for, what is behind them stays as it is, and is no
+ * set. */
 static void test_link(void)
 {
 	static const struct {
@@ -338,10 +328,8 @@ static void test_link(void)
 		{"step-4.old", "../target/step-3", 0, false},
 		{"step-4", "../target/step-3", 0, true},
 		{"step-4", "nowhere", 0, true},
-		{"step-4/manifest.json", "../../target/step-3/manifest.json", 0,
-		 true},
-		{"step-4/rank-0.safetensors",
-		 "../../target/step-3/rank-0.safetensors", 0, true},
+		{"step-4/manifest.json", "../../target/step-3/manifest.json", 0, true},
+		{"step-4/rank-0.safetensors", "../../target/step-3/rank-0.safetensors", 0, true},
 	};
 	char *dir = in_folder("linked"), *target = in_folder("target");
 	struct gf_error err = {""};
@@ -356,12 +344,9 @@ static void test_link(void)
 		if (strchr(cases[i].name, '/'))
 			mkdir(within, 0777);
 		EXPECT(!symlink(cases[i].to, link), "%s", link);
-		EXPECT(!cases[i].unread || check(dir, 4, &err), "%s is read",
-		       link);
-		EXPECT(publish(dir, 4, &err) == cases[i].rc, "%s: %s", link,
-		       err.text);
-		EXPECT(cases[i].rc || !check(dir, 4, &err), "%s: %s", link,
-		       err.text);
+		EXPECT(!cases[i].unread || check(dir, 4, &err), "%s is read", link);
+		EXPECT(publish(dir, 4, &err) == cases[i].rc, "%s: %s", link, err.text);
+		EXPECT(cases[i].rc || !check(dir, 4, &err), "%s: %s", link, err.text);
 		EXPECT(check(target, 3, &err) == 0, "%s: %s", link, err.text);
 		free(link);
 		free(within);
@@ -376,12 +361,9 @@ static void test_link(void)
 static void test_names(void)
 {
 	static const char *const names[] = {
-		"step-007",   "step-+7",
-		"step-",      "step-7x",
-		"step-7.tmp", "Step-7",
-		"step--7",    "step-99999999999999999999",
-		"step-7.old", "step-7.aside-1",
-		"lock"};
+		"step-007",   "step-+7",        "step-",   "step-7x",
+		"step-7.tmp", "Step-7",         "step--7", "step-99999999999999999999",
+		"step-7.old", "step-7.aside-1", "lock"};
 	char *dir = in_folder("names");
 	size_t i;
 
@@ -410,14 +392,12 @@ static void copy_file(const char *from, const char *to)
 	size_t size = 0;
 	struct gf_error err = {""};
 
-	EXPECT(!gf_file_read(from, &data, &size, &err) &&
-		       !gf_file_write(to, data, size, &err),
+	EXPECT(!gf_file_read(from, &data, &size, &err) && !gf_file_write(to, data, size, &err),
 	       "%s", err.text);
 	free(data);
 }
 
-/* The set of step 7 is refused, with that file's name and these words; whole
- * again, it is taken. */
+/* The set of step 7 is refused, with that file's name and these words; whole again, it is taken. */
 static void refused(const char *dir, const char *file, const char *words)
 {
 	struct gf_error err = {""};
@@ -426,8 +406,7 @@ static void refused(const char *dir, const char *file, const char *words)
 
 	EXPECT(rc && strstr(err.text, name) && strstr(err.text, words),
 	       "%d: want \"%s\" of %s, got \"%s\"", rc, words, file, err.text);
-	EXPECT(publish(dir, 7, &err) == 0 && check(dir, 7, &err) == 0, "%s",
-	       err.text);
+	EXPECT(publish(dir, 7, &err) == 0 && check(dir, 7, &err) == 0, "%s", err.text);
 	free(name);
 }
 
@@ -455,8 +434,7 @@ static void test_foreign(void)
 
 	path = part(other, 7, 1);
 	copy_file(path, files[1]);
-	refused(dir, files[1],
-		"want the part of run " RUN ", found that of run " OTHER);
+	refused(dir, files[1], "want the part of run " RUN ", found that of run " OTHER);
 	free(path);
 
 	EXPECT(publish(other, 8, &err) == 0, "%s", err.text);
@@ -466,11 +444,9 @@ static void test_foreign(void)
 	free(path);
 
 	/* a whole folder of another step */
-	path = gf_xasprintf("rm -rf %s/step-7; cp -r %s/step-8 %s/step-7", dir,
-			    other, dir);
+	path = gf_xasprintf("rm -rf %s/step-7; cp -r %s/step-8 %s/step-7", dir, other, dir);
 	EXPECT(system(path) == 0, "%s", path);
-	refused(dir, manifest,
-		"want a manifest of step 7, found one of step 8");
+	refused(dir, manifest, "want a manifest of step 7, found one of step 8");
 	free(path);
 
 	unlink(manifest);
@@ -486,8 +462,8 @@ static void test_foreign(void)
 	free(dir);
 }
 
-/* The same run, step and rank, as two jobs that went on from one set may have
- * made them: the digest tells them apart. */
+/* The same run, step and rank, as two jobs that went on from one set may have made them: the digest
+ * tells them apart. */
 static void test_fork(void)
 {
 	char *dir = in_folder("fork"), *path = part(dir, 7, 1);
@@ -502,8 +478,7 @@ static void test_fork(void)
 	struct gf_error err = {""};
 
 	EXPECT(publish(dir, 7, &err) == 0, "%s", err.text);
-	EXPECT(!gf_safetensors_write(path, &t, 1, metadata, 4, NULL, &err),
-	       "%s", err.text);
+	EXPECT(!gf_safetensors_write(path, &t, 1, metadata, 4, NULL, &err), "%s", err.text);
 	refused(dir, path,
 		"want the contents that were written, with the "
 		"SHA-256 ");
@@ -513,8 +488,7 @@ static void test_fork(void)
 
 enum damage { FLIP, CUT, APPEND, DAMAGES };
 
-static void damage(const char *path, enum damage how, size_t at,
-		   struct gf_rng *rng)
+static void damage(const char *path, enum damage how, size_t at, struct gf_rng *rng)
 {
 	unsigned char byte;
 	FILE *f = fopen(path, "r+");
@@ -543,8 +517,8 @@ static void put(const char *path, const char *data, size_t size)
 	EXPECT(f && fwrite(data, 1, size, f) == size && !fclose(f), "%s", path);
 }
 
-/* A bit of every byte of every file, its header and the manifest included; a
- * file that ends at any of them, and one that goes on. */
+/* A bit of every byte of every file, its header and the manifest included; a file that ends at any
+ * of them, and one that goes on. */
 static void test_damage(void)
 {
 	char *dir = in_folder("damage");
@@ -557,21 +531,18 @@ static void test_damage(void)
 	EXPECT(publish(dir, 7, &err) == 0, "%s", err.text);
 	for (r = 0; r <= RANKS; r++) {
 		char *path = r < RANKS ? part(dir, 7, r)
-				       : gf_xasprintf("%s/step-7/%s", dir,
-						      GF_MANIFEST_NAME);
+				       : gf_xasprintf("%s/step-7/%s", dir, GF_MANIFEST_NAME);
 		char *name = gf_xasprintf("%s:", path), *whole = NULL;
 
-		EXPECT(!gf_file_read(path, &whole, &size, &err), "%s",
-		       err.text);
+		EXPECT(!gf_file_read(path, &whole, &size, &err), "%s", err.text);
 		for (how = 0; how < DAMAGES; how++)
 			for (i = 0; i < size; i++) {
 				int rc;
 
 				damage(path, (enum damage)how, i, &rng);
 				rc = check(dir, 7, &err);
-				EXPECT(rc && strstr(err.text, name),
-				       "%s, damage %d, %zu: %d %s", path, how,
-				       i, rc, rc ? err.text : "");
+				EXPECT(rc && strstr(err.text, name), "%s, damage %d, %zu: %d %s",
+				       path, how, i, rc, rc ? err.text : "");
 				put(path, whole, size);
 			}
 		EXPECT(check(dir, 7, &err) == 0, "%s", err.text);
@@ -599,8 +570,7 @@ static void test_full(void)
 	struct gf_error err = {""};
 	int r, rc;
 
-	EXPECT(publish(dir, 7, &err) == 0 && !gf_checkpoint_begin(dir, 8, &err),
-	       "%s", err.text);
+	EXPECT(publish(dir, 7, &err) == 0 && !gf_checkpoint_begin(dir, 8, &err), "%s", err.text);
 	for (r = 0; r < RANKS; r++) {
 		write_part(dir, 8, r, RUN, &seals[r]);
 		files[r] = (struct gf_checkpoint_file){"x", 1, "y", NULL};
@@ -610,12 +580,11 @@ static void test_full(void)
 	setrlimit(RLIMIT_FSIZE, &full);
 	rc = gf_checkpoint_publish(dir, &m, false, &err);
 	setrlimit(RLIMIT_FSIZE, &before);
-	EXPECT(rc == -EFBIG && strstr(err.text, "/step-8.tmp/manifest.json: "),
-	       "%d: %s", rc, err.text);
+	EXPECT(rc == -EFBIG && strstr(err.text, "/step-8.tmp/manifest.json: "), "%d: %s", rc,
+	       err.text);
 	gf_checkpoint_discard(dir, 8);
-	EXPECT(!there(dir, "step-8.tmp") && newest(dir) == 7 &&
-		       check(dir, 7, &err) == 0,
-	       "%s", err.text);
+	EXPECT(!there(dir, "step-8.tmp") && newest(dir) == 7 && check(dir, 7, &err) == 0, "%s",
+	       err.text);
 	free(m.sha256);
 	free(dir);
 }
@@ -634,8 +603,8 @@ static void test_old(void)
 	from = gf_xasprintf("%s/step-5.tmp", dir);
 	to = gf_xasprintf("%s/step-5", dir);
 	rename(from, to);
-	EXPECT(gf_checkpoint_describe(dir, 5, &m, &err) == 0 && !m.run &&
-		       m.ranks == RANKS && m.step == 5,
+	EXPECT(gf_checkpoint_describe(dir, 5, &m, &err) == 0 && !m.run && m.ranks == RANKS &&
+		       m.step == 5,
 	       "%s", err.text);
 	gf_manifest_release(&m);
 	EXPECT(check(dir, 5, &err) == 0, "%s", err.text);
@@ -644,11 +613,9 @@ static void test_old(void)
 	write_part(dir, 6, 1, RUN, NULL);
 	run = gf_checkpoint_part(dir, 6, 1, true);
 	copy_file(run, path);
-	EXPECT(check(dir, 5, &err) == -EINVAL && strstr(err.text, path), "%s",
-	       err.text);
+	EXPECT(check(dir, 5, &err) == -EINVAL && strstr(err.text, path), "%s", err.text);
 	free(run);
-	EXPECT(truncate(path, 40) == 0 && check(dir, 5, &err) == -EINVAL &&
-		       strstr(err.text, path),
+	EXPECT(truncate(path, 40) == 0 && check(dir, 5, &err) == -EINVAL && strstr(err.text, path),
 	       "%s", err.text);
 	free(path);
 	free(from);

@@ -61,8 +61,7 @@ static void test_status(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
-		EXPECT(gf_cli_status(cases[i].rc) == cases[i].want, "rc %d",
-		       cases[i].rc);
+		EXPECT(gf_cli_status(cases[i].rc) == cases[i].want, "rc %d", cases[i].rc);
 }
 
 int main(void)

@@ -36,15 +36,13 @@ static void desert(struct gf_comm *c, void *ctx)
 		return;
 	c->on_wait = give_up;
 	c->on_wait_ctx = &calls;
-	EXPECT(!c->ops->irecv(c, 0, 1, &unused, sizeof(unused), &receive, &err),
-	       "%s", err.text);
+	EXPECT(!c->ops->irecv(c, 0, 1, &unused, sizeof(unused), &receive, &err), "%s", err.text);
 	EXPECT(gf_comm_wait(c, receive, &err) == -ETIMEDOUT, "%s", err.text);
 	rc = gf_comm_barrier(c, &err);
 	EXPECT(rc == -ETIMEDOUT && c->broken, "%d, %s", rc, err.text);
 	EXPECT_TEXT(err.text, "enough");
 	c->on_wait = NULL;
-	EXPECT(gf_comm_barrier(c, &err) == -ETIMEDOUT,
-	       "the world stays deserted");
+	EXPECT(gf_comm_barrier(c, &err) == -ETIMEDOUT, "the world stays deserted");
 	EXPECT_TEXT(err.text, "enough");
 }
 
@@ -65,17 +63,15 @@ static void test_backoff(void)
 		for (i = 0, last = next = 0; i < 1000; i++) {
 			next = gf_backoff_next(&kinds[k]);
 			awake[k] += next == 0;
-			EXPECT(next >= last, "call %d: %g after %g", i, next,
-			       last);
+			EXPECT(next >= last, "call %d: %g after %g", i, next, last);
 			last = next;
 		}
 		EXPECT(next == 1e-4, "the cap: %g", next);
 		gf_backoff_reset(&kinds[k]);
-		EXPECT(gf_backoff_next(&kinds[k]) == 0,
-		       "spins or yields first");
+		EXPECT(gf_backoff_next(&kinds[k]) == 0, "spins or yields first");
 	}
-	EXPECT(awake[0] > awake[1] && awake[1] > 0 && awake[0] > awake[2] &&
-		       awake[2] > 0 && awake[3] > 0,
+	EXPECT(awake[0] > awake[1] && awake[1] > 0 && awake[0] > awake[2] && awake[2] > 0 &&
+		       awake[3] > 0,
 	       "%d, %d, %d, %d", awake[0], awake[1], awake[2], awake[3]);
 	/* in a crowd beside compute it spins for a time, however long a round
 	 */
@@ -95,8 +91,7 @@ static void test_registry(void)
 
 		EXPECT(t->description && ways == 1, "%s", t->name);
 		for (other = gf_transports; other < t; other++)
-			EXPECT(strcmp(t->name, other->name) != 0, "two %s",
-			       t->name);
+			EXPECT(strcmp(t->name, other->name) != 0, "two %s", t->name);
 	}
 }
 
@@ -108,9 +103,8 @@ static struct {
 	int cancelled, closed;
 } slow;
 
-static int slow_isend(struct gf_comm *c, int peer, uint64_t tag,
-		      const void *data, size_t size_bytes,
-		      struct gf_comm_request **request, struct gf_error *err)
+static int slow_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		      size_t size_bytes, struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)request, (void)err;
 	slow.data = data;
@@ -130,15 +124,13 @@ static void slow_cancel(struct gf_comm *c, struct gf_comm_request *r)
 	slow.cancelled++;
 }
 
-static int slow_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		      struct gf_error *err)
+static int slow_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	(void)c, (void)tag, (void)peer, (void)err;
 	return 0;
 }
 
-static int slow_test(struct gf_comm *c, struct gf_comm_request *r,
-		     struct gf_error *err)
+static int slow_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	(void)c, (void)r;
 	return gf_error_set(err, -ECONNRESET, "rank 1 is gone");
@@ -151,8 +143,8 @@ static void slow_close(struct gf_comm *c)
 	EXPECT(slow_is_intact(), "a note that may yet be sent");
 }
 
-/* Notes under way outlive their sender: as long as the communicator is used,
- * and for good where it is broken. */
+/* Notes under way outlive their sender: as long as the communicator is used, and for good where it
+ * is broken. */
 static void test_notes(void)
 {
 	static const struct gf_comm_ops ops = {.isend = slow_isend,
@@ -169,8 +161,7 @@ static void test_notes(void)
 		struct gf_liveness *l = gf_liveness_new(&c);
 
 		EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
-		EXPECT(gf_liveness_poll(l, &self, &err) == -ECONNRESET &&
-			       slow_is_intact(),
+		EXPECT(gf_liveness_poll(l, &self, &err) == -ECONNRESET && slow_is_intact(),
 		       "a note that may yet be sent");
 		EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
 		gf_liveness_free(l);
@@ -182,8 +173,7 @@ static void test_notes(void)
 	EXPECT(slow_is_intact(), "a broken transport still runs");
 }
 
-/* A transport that announces this rank's note as one of rank 1's, and brings it
- * later. */
+/* A transport that announces this rank's note as one of rank 1's, and brings it later. */
 static struct {
 	char bytes[512];
 	size_t size_bytes;
@@ -191,9 +181,8 @@ static struct {
 	bool announced, there;
 } echo;
 
-static int echo_isend(struct gf_comm *c, int peer, uint64_t tag,
-		      const void *data, size_t size_bytes,
-		      struct gf_comm_request **request, struct gf_error *err)
+static int echo_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		      size_t size_bytes, struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)err;
 	*request = NULL;
@@ -203,17 +192,15 @@ static int echo_isend(struct gf_comm *c, int peer, uint64_t tag,
 	return 0;
 }
 
-static int echo_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		      struct gf_error *err)
+static int echo_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	(void)c, (void)tag, (void)err;
 	*peer = 1;
 	return echo.announced;
 }
 
-static int echo_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_comm_request **request,
-		      struct gf_error *err)
+static int echo_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)size_bytes, (void)err;
 	*request = (struct gf_comm_request *)&echo;
@@ -222,8 +209,7 @@ static int echo_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 	return 0;
 }
 
-static int echo_test(struct gf_comm *c, struct gf_comm_request *request,
-		     struct gf_error *err)
+static int echo_test(struct gf_comm *c, struct gf_comm_request *request, struct gf_error *err)
 {
 	(void)c, (void)err;
 	if (!request)
@@ -260,12 +246,12 @@ static void test_late_note(void)
 	struct gf_error err = {""};
 
 	EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
-	EXPECT(!gf_liveness_poll(l, &self, &err) &&
-		       gf_liveness_failed(l) == -1 && !gf_liveness_pending(l),
+	EXPECT(!gf_liveness_poll(l, &self, &err) && gf_liveness_failed(l) == -1 &&
+		       !gf_liveness_pending(l),
 	       "announced: %s", err.text);
 	echo.there = true;
-	EXPECT(!gf_liveness_poll(l, &self, &err) && gf_liveness_failed(l) == 1,
-	       "there: %s", err.text);
+	EXPECT(!gf_liveness_poll(l, &self, &err) && gf_liveness_failed(l) == 1, "there: %s",
+	       err.text);
 	EXPECT(gf_liveness_heard(l, 1)->step == 7, "what it says");
 	echo.there = false;
 	EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
@@ -280,8 +266,8 @@ static struct {
 	size_t size_bytes;
 } late;
 
-static int late_bcast(struct gf_comm *c, int root, void *data,
-		      size_t size_bytes, struct gf_error *err)
+static int late_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		      struct gf_error *err)
 {
 	(void)root;
 	c->broken = true;
@@ -290,8 +276,7 @@ static int late_bcast(struct gf_comm *c, int root, void *data,
 	return gf_error_set(err, -ETIMEDOUT, "late");
 }
 
-static int late_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-			  struct gf_error *err)
+static int late_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
 {
 	return late_bcast(c, 0, all, (size_t)c->ranks * size_bytes, err);
 }
@@ -302,13 +287,11 @@ static void late_close(struct gf_comm *c)
 	memset(late.data, 1, late.size_bytes);
 }
 
-/* The caller's memory may be gone when a call has failed: nothing is written
- * there any more. */
+/* The caller's memory may be gone when a call has failed: nothing is written there any more. */
 static void test_late(void)
 {
-	static const struct gf_comm_ops ops = {.bcast = late_bcast,
-					       .allgather = late_allgather,
-					       .close = late_close};
+	static const struct gf_comm_ops ops = {
+		.bcast = late_bcast, .allgather = late_allgather, .close = late_close};
 	static const char zeros[64];
 	struct gf_error err = {""};
 	char all[64] = {0};
@@ -318,17 +301,15 @@ static void test_late(void)
 		struct gf_comm c = {.ops = &ops, .rank = 1, .ranks = 2};
 
 		EXPECT((gathers ? gf_comm_allgather(&c, zeros, 32, all, &err)
-				: gf_comm_bcast(&c, 0, all, 64, &err)) ==
-			       -ETIMEDOUT,
+				: gf_comm_bcast(&c, 0, all, 64, &err)) == -ETIMEDOUT,
 		       "%s", err.text);
 		gf_comm_close(&c);
-		EXPECT(late.size_bytes == 64 && !memcmp(all, zeros, 64),
-		       "%zu bytes were written", late.size_bytes);
+		EXPECT(late.size_bytes == 64 && !memcmp(all, zeros, 64), "%zu bytes were written",
+		       late.size_bytes);
 	}
 }
 
-static int late_sizes(struct gf_comm *c, void *all, size_t size_bytes,
-		      struct gf_error *err)
+static int late_sizes(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
 {
 	uint64_t *sizes = all;
 	int rank;
@@ -340,9 +321,8 @@ static int late_sizes(struct gf_comm *c, void *all, size_t size_bytes,
 	return 0;
 }
 
-static int late_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_comm_request **request,
-		      struct gf_error *err)
+static int late_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data, size_t size_bytes,
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c;
 	(void)rank;
@@ -354,8 +334,7 @@ static int late_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
 	return 0;
 }
 
-static int late_test(struct gf_comm *c, struct gf_comm_request *request,
-		     struct gf_error *err)
+static int late_test(struct gf_comm *c, struct gf_comm_request *request, struct gf_error *err)
 {
 	(void)c;
 	(void)request;
@@ -369,8 +348,8 @@ static void late_cancel(struct gf_comm *c, struct gf_comm_request *request)
 	(void)request;
 }
 
-/* A message whose sender has begun cannot be taken back, and comes later: into
- * memory that nobody has got since. */
+/* A message whose sender has begun cannot be taken back, and comes later: into memory that nobody
+ * has got since. */
 static void test_late_text(void)
 {
 	static const struct gf_comm_ops ops = {.allgather = late_sizes,
@@ -380,17 +359,13 @@ static void test_late_text(void)
 					       .close = late_close};
 	static const char zeros[129], own[64];
 	int calls = 0;
-	struct gf_comm c = {.ops = &ops,
-			    .rank = 1,
-			    .ranks = 2,
-			    .on_wait = give_up,
-			    .on_wait_ctx = &calls};
+	struct gf_comm c = {
+		.ops = &ops, .rank = 1, .ranks = 2, .on_wait = give_up, .on_wait_ctx = &calls};
 	struct gf_error err = {""};
 	size_t lengths[2];
 	char *all, *next;
 
-	EXPECT(gf_comm_gather_text(&c, 1, own, sizeof(own), &all, lengths,
-				   &err) == -ETIMEDOUT,
+	EXPECT(gf_comm_gather_text(&c, 1, own, sizeof(own), &all, lengths, &err) == -ETIMEDOUT,
 	       "%s", err.text);
 	EXPECT(c.broken, "who gives up has lost a rank");
 	/* of the size that both texts have together */

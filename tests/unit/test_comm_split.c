@@ -7,8 +7,8 @@
 #include "transport/comm_split.h"
 #include "transport/transport.h"
 
-/* Two views of each rank's communicator, both in use at a time: whatever a
- * transport must do, each of them does, and their messages never meet. */
+/* Two views of each rank's communicator, both in use at a time: whatever a transport must do, each
+ * of them does, and their messages never meet. */
 
 static void *check_all(void *comm)
 {
@@ -30,16 +30,14 @@ static void split(struct gf_comm *c, void *ctx)
 		EXPECT(0, "%s", err.text);
 		return;
 	}
-	EXPECT(whole->rank == c->rank && whole->ranks == c->ranks &&
-		       whole->host == c->host &&
+	EXPECT(whole->rank == c->rank && whole->ranks == c->ranks && whole->host == c->host &&
 		       whole->local_ranks == c->local_ranks,
 	       "the whole is rank %d of %d", whole->rank, whole->ranks);
-	EXPECT(group->rank == c->rank % group_ranks &&
-		       group->ranks == group_ranks && group->host == 0 &&
-		       group->local_rank == group->rank &&
+	EXPECT(group->rank == c->rank % group_ranks && group->ranks == group_ranks &&
+		       group->host == 0 && group->local_rank == group->rank &&
 		       group->local_ranks == group_ranks,
-	       "a group's rank %d of %d, %d of its host's %d", group->rank,
-	       group->ranks, group->local_rank, group->local_ranks);
+	       "a group's rank %d of %d, %d of its host's %d", group->rank, group->ranks,
+	       group->local_rank, group->local_ranks);
 	if (pthread_create(&other, NULL, check_all, whole))
 		abort();
 	check_all(group);
@@ -106,8 +104,7 @@ int main(void)
 		int group_ranks = cases[i].group_ranks;
 
 		on_ranks(cases[i].ranks, split, &group_ranks);
-		on_ranks_over(cases[i].ranks, gf_comm_shm_over, split,
-			      &group_ranks);
+		on_ranks_over(cases[i].ranks, gf_comm_shm_over, split, &group_ranks);
 	}
 	on_ranks(2, broken, NULL);
 	on_ranks(2, watched, NULL);

@@ -35,27 +35,15 @@ struct variant {
 };
 
 static const struct variant variants[] = {
-	{.name = "dense",
-	 .density = 1,
-	 .lr = .05,
-	 .at_least = .80,
-	 .at_most = 1},
-	{.name = "top-k",
-	 .density = .01,
-	 .lr = .05,
-	 .at_least = .75,
-	 .at_most = 1},
+	{.name = "dense", .density = 1, .lr = .05, .at_least = .80, .at_most = 1},
+	{.name = "top-k", .density = .01, .lr = .05, .at_least = .75, .at_most = 1},
 	{.name = "up the gradient",
 	 .density = 1,
 	 .lr = .05,
 	 .ascends = true,
 	 .at_least = 0,
 	 .at_most = .30},
-	{.name = "the mean at a high rate",
-	 .density = 1,
-	 .lr = .2,
-	 .at_least = .75,
-	 .at_most = 1},
+	{.name = "the mean at a high rate", .density = 1, .lr = .2, .at_least = .75, .at_most = 1},
 	{.name = "the sum at a high rate",
 	 .density = 1,
 	 .lr = .2,
@@ -85,14 +73,12 @@ static void gradient(struct trainer *t, const size_t *samples)
 	struct gf_error err = {""};
 	int rc;
 
-	gf_dataset_batch(t->data, GF_PART_TRAIN, samples, BATCH, t->values,
-			 t->labels, NULL);
+	gf_dataset_batch(t->data, GF_PART_TRAIN, samples, BATCH, t->values, t->labels, NULL);
 	rc = backend->forward(t->net, t->params, t->values, BATCH, 1, &err);
 	if (!rc)
 		rc = backend->loss(t->net, t->labels, &err);
 	if (!rc)
-		rc = backend->backward(t->net, t->params, t->grads, NULL, NULL,
-				       &err);
+		rc = backend->backward(t->net, t->params, t->grads, NULL, NULL, &err);
 	EXPECT(rc == 0, "%s: %s", t->v->name, err.text);
 }
 
@@ -160,8 +146,7 @@ static void train(struct trainer *t)
 		for (step = 0; step < steps; step++) {
 			memset(t->sum, 0, t->count * sizeof(*t->sum));
 			for (int r = 0; r < RANKS; r++) {
-				gradient(t, gf_order_slice(&order, epoch, step,
-							   RANKS, r, BATCH));
+				gradient(t, gf_order_slice(&order, epoch, step, RANKS, r, BATCH));
 				contribute(t, r);
 			}
 			update(t);
@@ -178,20 +163,16 @@ static double accuracy(struct trainer *t)
 		size_t correct = 0;
 		double loss;
 
-		gf_dataset_batch(t->data, GF_PART_TEST, &i, 1, t->values,
-				 t->labels, NULL);
-		if (!backend->forward(t->net, t->params, t->values, 1, 0,
-				      NULL) &&
+		gf_dataset_batch(t->data, GF_PART_TEST, &i, 1, t->values, t->labels, NULL);
+		if (!backend->forward(t->net, t->params, t->values, 1, 0, NULL) &&
 		    !backend->loss(t->net, t->labels, NULL) &&
-		    !backend->result(t->net, &loss, &correct, NULL) &&
-		    isfinite(loss))
+		    !backend->result(t->net, &loss, &correct, NULL) && isfinite(loss))
 			right += correct;
 	}
 	return (double)right / (double)count;
 }
 
-static void run(const struct variant *v, const struct gf_model *m,
-		const struct gf_dataset *d)
+static void run(const struct variant *v, const struct gf_model *m, const struct gf_dataset *d)
 {
 	struct trainer t = {.v = v, .model = m, .data = d};
 	struct gf_error err = {""};
@@ -205,17 +186,15 @@ static void run(const struct variant *v, const struct gf_model *m,
 	t.residual = t.sum + t.count;
 	t.values = gf_xcalloc(BATCH * gf_shape_elems(&d->shape), sizeof(float));
 	t.labels = gf_xcalloc(BATCH, sizeof(int32_t));
-	EXPECT(!backend->net_new(m, BATCH, &(struct gf_net_options){0}, &t.net,
-				 &err),
-	       "%s", err.text);
+	EXPECT(!backend->net_new(m, BATCH, &(struct gf_net_options){0}, &t.net, &err), "%s",
+	       err.text);
 	gf_net_init_params(m, 1, t.params);
 	train(&t);
 	got = accuracy(&t);
 	if (prints)
 		printf("%-24s %8.2f %%\n", v->name, 100 * got);
 	EXPECT(got >= v->at_least && got <= v->at_most,
-	       "%s: want an accuracy from %g to %g, got %g", v->name,
-	       v->at_least, v->at_most, got);
+	       "%s: want an accuracy from %g to %g, got %g", v->name, v->at_least, v->at_most, got);
 	backend->net_free(t.net);
 	free(t.params);
 	free(t.values);
@@ -224,9 +203,8 @@ static void run(const struct variant *v, const struct gf_model *m,
 
 /* --- residuals ------------------------------------------------------------ */
 
-/* Four ranks, two weights, top-1. The first weight's gradients are +10 and -10
- * by turns of the ranks, so that their mean is 0; the second's is w - 1
- * everywhere. */
+/* Four ranks, two weights, top-1. The first weight's gradients are +10 and -10 by turns of the
+ * ranks, so that their mean is 0; the second's is w - 1 everywhere. */
 static float second_weight(bool keeps)
 {
 	float residual[RANKS][2] = {{0}}, w[2] = {0};
@@ -289,8 +267,7 @@ int main(int argc, char **argv)
 	test_residual();
 	backend = gf_backend_find("ref");
 	read_model("share/models/digits-mlp.json", &model);
-	EXPECT(!gf_dataset_open("share/data/digits", &any, &data, &err), "%s",
-	       err.text);
+	EXPECT(!gf_dataset_open("share/data/digits", &any, &data, &err), "%s", err.text);
 	if (model.nlayers && data.format)
 		for (i = 0; i < GF_ARRAY_LENGTH(variants); i++)
 			run(&variants[i], &model, &data);

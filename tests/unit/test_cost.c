@@ -18,8 +18,7 @@ static const struct gf_cost_net cluster = {3, cluster_sizes, cluster_links};
 static void test_links(void)
 {
 	static const int sizes[] = {4, 3, 2};
-	static const struct gf_link_cost links[] = {
-		{1, 10, 0.1}, {2, 10, 0.2}, {3, 10, 0.3}};
+	static const struct gf_link_cost links[] = {{1, 10, 0.1}, {2, 10, 0.2}, {3, 10, 0.3}};
 	static const struct gf_cost_net net = {3, sizes, links};
 	/* beta in units of 10: the most messages on a link, as all are alike */
 	static const struct {
@@ -44,13 +43,11 @@ static void test_links(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_link_cost got =
-			gf_cost_link(&net, &cases[i].round, 1);
+		struct gf_link_cost got = gf_cost_link(&net, &cases[i].round, 1);
 
-		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
-		       cases[i].what, got.alpha_s);
-		EXPECT(got.beta_s_per_byte == 10 * cases[i].messages,
-		       "%s: beta %g", cases[i].what, got.beta_s_per_byte);
+		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g", cases[i].what, got.alpha_s);
+		EXPECT(got.beta_s_per_byte == 10 * cases[i].messages, "%s: beta %g", cases[i].what,
+		       got.beta_s_per_byte);
 	}
 }
 
@@ -59,10 +56,8 @@ static void test_lines(void)
 {
 	static const int sizes[] = {4, 3};
 	static const struct gf_cost_line near[] = {{100, 5, 8, NULL}};
-	static const struct gf_cost_line far[] = {{64, 7, 9, NULL},
-						  {512, 9, 12, NULL}};
-	static const struct gf_link_cost links[] = {{1, 10, 0.1, near, 1},
-						    {2, 10, 0.2, far, 2}};
+	static const struct gf_cost_line far[] = {{64, 7, 9, NULL}, {512, 9, 12, NULL}};
+	static const struct gf_link_cost links[] = {{1, 10, 0.1, near, 1}, {2, 10, 0.2, far, 2}};
 	static const struct gf_cost_round inside = {12, 1, 4, 1};
 	static const struct gf_cost_round across = {12, 4, 3, 4};
 	static const struct {
@@ -87,17 +82,14 @@ static void test_lines(void)
 
 		/* then a shorter one, by the same line */
 		for (shorter = 1; shorter <= longer; shorter *= longer) {
-			struct gf_link_cost got = gf_cost_link(
-				&net, cases[i].round, cases[i].bytes / shorter);
+			struct gf_link_cost got =
+				gf_cost_link(&net, cases[i].round, cases[i].bytes / shorter);
 
 			EXPECT(got.alpha_s == cases[i].alpha_s &&
-				       got.beta_s_per_byte ==
-					       cases[i].beta_s_per_byte &&
+				       got.beta_s_per_byte == cases[i].beta_s_per_byte &&
 				       !got.larger,
-			       "case %zu: alpha %g, beta %g", i, got.alpha_s,
-			       got.beta_s_per_byte);
-			EXPECT_NEAR(got.below_scale, shorter * below, 1e-9,
-				    "case %zu", i);
+			       "case %zu: alpha %g, beta %g", i, got.alpha_s, got.beta_s_per_byte);
+			EXPECT_NEAR(got.below_scale, shorter * below, 1e-9, "case %zu", i);
 			net.scale = &longer;
 		}
 	}
@@ -113,8 +105,8 @@ static long long count_crossing(const struct gf_cost_round *round, int unit)
 		next = r + round->stride;
 		if (next / span != r / span)
 			next -= span;
-		if (r % round->stride >= round->active ||
-		    next >= round->ranks || next / unit == r / unit)
+		if (r % round->stride >= round->active || next >= round->ranks ||
+		    next / unit == r / unit)
 			continue;
 		out[r / unit]++;
 		in[next / unit]++;
@@ -135,12 +127,11 @@ static void try_round(struct gf_cost_round round)
 		long long want = count_crossing(&round, unit);
 
 		/* units as large as all ranks have no level above them */
-		EXPECT(got.beta_s_per_byte == (double)want &&
-			       got.alpha_s == (want ? 2 : 1),
-		       "%d ranks, %d of each %d groups of %d, units of %d: "
-		       "want %lld on a link, got %g",
-		       round.ranks, round.active, round.stride, round.factor,
-		       unit, want, got.beta_s_per_byte);
+		EXPECT(got.beta_s_per_byte == (double)want && got.alpha_s == (want ? 2 : 1),
+		       "%d ranks, %d of each %d groups of %d, units of %d: want %lld on a link, "
+		       "got %g",
+		       round.ranks, round.active, round.stride, round.factor, unit, want,
+		       got.beta_s_per_byte);
 	}
 }
 
@@ -151,9 +142,7 @@ static void test_crossing(void)
 
 	for (r.ranks = 1; r.ranks <= 40; r.ranks++)
 		for (r.stride = 1; r.stride <= r.ranks; r.stride++)
-			for (r.factor = 1;
-			     r.factor * r.stride < r.ranks + 2 * r.stride;
-			     r.factor++)
+			for (r.factor = 1; r.factor * r.stride < r.ranks + 2 * r.stride; r.factor++)
 				for (r.active = 1; r.active <= r.stride;
 				     r.active += 1 + r.stride / 4)
 					try_round(r);
@@ -163,8 +152,7 @@ static void test_crossing(void)
 static void test_slow_inside(void)
 {
 	static const int sizes[] = {2, 2, 1, 4};
-	static const struct gf_link_cost links[] = {
-		{1, 1, 0}, {250, 1, 0}, {900, 1, 0}, {3, 1, 0}};
+	static const struct gf_link_cost links[] = {{1, 1, 0}, {250, 1, 0}, {900, 1, 0}, {3, 1, 0}};
 	static const struct gf_cost_net net = {4, sizes, links};
 	static const struct {
 		const char *what;
@@ -182,18 +170,15 @@ static void test_slow_inside(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_link_cost got =
-			gf_cost_link(&net, &cases[i].round, 1);
+		struct gf_link_cost got = gf_cost_link(&net, &cases[i].round, 1);
 
-		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
-		       cases[i].what, got.alpha_s);
+		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g", cases[i].what, got.alpha_s);
 	}
 }
 
-/* tests/data/vectors.md, BlueConnect: 192 ranks, 100 MB. The ring's figure
- * there, 111.4 ms, takes every hop to go as fast as the slowest. Hop by hop it
- * is two laps less two hops inside a host: a lap has 144 hops at 32 GB/s and 48
- * at 12.5, of 520,833 bytes and 250 us each:
+/* tests/data/vectors.md, BlueConnect: 192 ranks, 100 MB. The ring's figure there, 111.4 ms, takes
+ * every hop to go as fast as the slowest. Hop by hop it is two laps less two hops inside a host: a
+ * lap has 144 hops at 32 GB/s and 48 at 12.5, of 520,833 bytes and 250 us each:
  * 2 (144 * 266.276 + 48 * 291.667 - 266.276) us = 104.155 ms. */
 static void test_blueconnect_figures(void)
 {
@@ -219,14 +204,11 @@ static void test_blueconnect_figures(void)
 			.factors = cases[i].factors,
 			.nfactors = cases[i].nfactors,
 		};
-		double got = gf_algorithm_find(cases[i].algorithm)
-				     ->cost(&args, &cluster)
-				     .s;
+		double got = gf_algorithm_find(cases[i].algorithm)->cost(&args, &cluster).s;
 
 		EXPECT(fabs(got * 1e3 - cases[i].want_ms) <= printed_ms,
-		       "%s of %zu factors: want %.1f ms, got %.4f",
-		       cases[i].algorithm, cases[i].nfactors, cases[i].want_ms,
-		       got * 1e3);
+		       "%s of %zu factors: want %.1f ms, got %.4f", cases[i].algorithm,
+		       cases[i].nfactors, cases[i].want_ms, got * 1e3);
 	}
 }
 
@@ -234,12 +216,11 @@ static void test_blueconnect_figures(void)
 static void test_stages(void)
 {
 	static const int factors[] = {4, 16, 3};
-	/* 16 hosts of 2 in one group: both send the same over the network, a
-	 * ring at once, halving after a round inside the host */
+	/* 16 hosts of 2 in one group: both send the same over the network, a ring at once, halving
+	 * after a round inside the host */
 	static const int one[] = {1, 32};
 	static const int hosts[] = {2, 16};
-	static const struct gf_link_cost slow[] = {{1e-6, 1e-9, 0},
-						   {1e-6, 1e-8, 0}};
+	static const struct gf_link_cost slow[] = {{1e-6, 1e-9, 0}, {1e-6, 1e-8, 0}};
 	static const struct gf_cost_net ethernet = {2, hosts, slow};
 	static const struct {
 		const struct gf_cost_net *net;
@@ -281,8 +262,8 @@ static void test_formulas(void)
 {
 	static const struct gf_link_cost link = {3e-5, 8e-9, 2e-10};
 	static const struct gf_cost_net net = {1, NULL, &link};
-	const double a = link.alpha_s, b = link.beta_s_per_byte,
-		     c = link.gamma_s_per_byte, n = 4 * 720720;
+	const double a = link.alpha_s, b = link.beta_s_per_byte, c = link.gamma_s_per_byte,
+		     n = 4 * 720720;
 	static const int three_four[] = {3, 4};
 	const struct {
 		const char *algorithm;
@@ -291,19 +272,11 @@ static void test_formulas(void)
 	} cases[] = {
 		{"ring", {.ranks = 1}, 0},
 		{"ring", {.ranks = 7}, 12 * a + 12 * n * b / 7 + 6 * n * c / 7},
-		{"ring",
-		 {.ranks = 7, .half = GF_COLL_REDUCE_SCATTER},
-		 6 * a + 6 * n * (b + c) / 7},
-		{"ring",
-		 {.ranks = 7, .half = GF_COLL_ALL_GATHER},
-		 6 * a + 6 * n * b / 7},
+		{"ring", {.ranks = 7, .half = GF_COLL_REDUCE_SCATTER}, 6 * a + 6 * n * (b + c) / 7},
+		{"ring", {.ranks = 7, .half = GF_COLL_ALL_GATHER}, 6 * a + 6 * n * b / 7},
 		{"rhd", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
-		{"rhd",
-		 {.ranks = 11},
-		 8 * a + 14 * n * b / 8 + 2 * n * b + 7 * n * c / 8 + n * c},
-		{"rhd",
-		 {.ranks = 11, .half = GF_COLL_ALL_GATHER},
-		 4 * a + 7 * n * b / 8 + n * b},
+		{"rhd", {.ranks = 11}, 8 * a + 14 * n * b / 8 + 2 * n * b + 7 * n * c / 8 + n * c},
+		{"rhd", {.ranks = 11, .half = GF_COLL_ALL_GATHER}, 4 * a + 7 * n * b / 8 + n * b},
 		{"swing", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
 		{"butterfly", {.ranks = 8}, 3 * (a + n * b + n * c)},
 		{"butterfly", {.ranks = 11}, 5 * a + 5 * n * b + 4 * n * c},
@@ -311,34 +284,22 @@ static void test_formulas(void)
 		{"tree", {.ranks = 11}, 8 * a + 8 * n * b + 4 * n * c},
 		{"hierarchical",
 		 {.ranks = 12, .factors = three_four, .nfactors = 2},
-		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 +
-			 2 * (2 * a + 2 * n * b / 3) + 6 * a + 6 * n * b / 4 +
-			 3 * n * c / 4},
+		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 + 2 * (2 * a + 2 * n * b / 3) + 6 * a +
+			 6 * n * b / 4 + 3 * n * c / 4},
 		{"blueconnect",
 		 {.ranks = 12, .factors = three_four, .nfactors = 2},
-		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 + 4 * a +
-			 6 * n * b / 12 + 3 * n * c / 12},
-		{"ps",
-		 {.ranks = 5, .servers = 1},
-		 4 * (a + n * b) + 3 * n * c + a + 4 * n * b},
+		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 + 4 * a + 6 * n * b / 12 + 3 * n * c / 12},
+		{"ps", {.ranks = 5, .servers = 1}, 4 * (a + n * b) + 3 * n * c + a + 4 * n * b},
 		{"ps",
 		 {.ranks = 6, .servers = 2},
 		 4 * (a + n * b / 2) + 3 * n * c / 2 + a + 4 * n * b / 2},
-		{"ps",
-		 {.ranks = 6},
-		 5 * (a + n * b / 6 + n * c / 6) + a + 5 * n * b / 6},
-		{"direct",
-		 {.ranks = 7},
-		 6 * (a + n * b / 7 + n * c / 7) + a + 6 * n * b / 7},
+		{"ps", {.ranks = 6}, 5 * (a + n * b / 6 + n * c / 6) + a + 5 * n * b / 6},
+		{"direct", {.ranks = 7}, 6 * (a + n * b / 7 + n * c / 7) + a + 6 * n * b / 7},
 		{"direct",
 		 {.ranks = 6, .half = GF_COLL_REDUCE_SCATTER},
 		 5 * (a + n * b / 6 + n * c / 6)},
-		{"direct",
-		 {.ranks = 6, .half = GF_COLL_ALL_GATHER},
-		 a + 5 * n * b / 6},
-		{"library",
-		 {.ranks = 8},
-		 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
+		{"direct", {.ranks = 6, .half = GF_COLL_ALL_GATHER}, a + 5 * n * b / 6},
+		{"library", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
 	};
 	size_t i;
 
@@ -348,16 +309,12 @@ static void test_formulas(void)
 
 		args.count_elems = 720720;
 		args.elem_bytes = 4;
-		got = gf_algorithm_find(cases[i].algorithm)
-			      ->cost(&args, &net)
-			      .s;
+		got = gf_algorithm_find(cases[i].algorithm)->cost(&args, &net).s;
 		EXPECT(fabs(got - cases[i].want_s) <= exact * cases[i].want_s,
-		       "%s p %d: want %.12g, got %.12g", cases[i].algorithm,
-		       args.ranks, cases[i].want_s, got);
+		       "%s p %d: want %.12g, got %.12g", cases[i].algorithm, args.ranks,
+		       cases[i].want_s, got);
 		args.count_elems = 0;
-		EXPECT(gf_algorithm_find(cases[i].algorithm)
-				       ->cost(&args, &net)
-				       .s == 0,
+		EXPECT(gf_algorithm_find(cases[i].algorithm)->cost(&args, &net).s == 0,
 		       "%s of nothing", cases[i].algorithm);
 	}
 }
@@ -384,8 +341,8 @@ static void test_sparse_figures(void)
 		};
 		double got = gf_sparse_find("topk")->cost(&args, &net).s;
 
-		EXPECT(fabs(got * 1e3 - cases[i].topk_ms) <= printed_ms / 10,
-		       "topk p %d: %.4f ms", args.ranks, got * 1e3);
+		EXPECT(fabs(got * 1e3 - cases[i].topk_ms) <= printed_ms / 10, "topk p %d: %.4f ms",
+		       args.ranks, got * 1e3);
 		args.count_elems = 1;
 		got = gf_sparse_find("gtopk")->cost(&args, &net).s;
 		EXPECT(fabs(got * 1e3 - cases[i].gtopk_ms) <= printed_ms / 10,
@@ -411,8 +368,7 @@ static void test_many_ranks(void)
 	for (i = 0; gf_algorithms[i]; i++) {
 		double got = gf_algorithms[i]->cost(&args, &net).s;
 
-		EXPECT(got > 0.005 && got < 1e4, "%s: %g s",
-		       gf_algorithms[i]->name, got);
+		EXPECT(got > 0.005 && got < 1e4, "%s: %g s", gf_algorithms[i]->name, got);
 	}
 }
 

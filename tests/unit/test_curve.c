@@ -28,8 +28,8 @@ struct state {
 	double spent_s;
 };
 
-static int sit(void *ctx, const struct gf_measure_sitting *s,
-	       struct gf_measure_samples *samples, struct gf_error *err)
+static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_samples *samples,
+	       struct gf_error *err)
 {
 	struct state *state = ctx;
 	const struct synthetic *n = state->net;
@@ -41,19 +41,16 @@ static int sit(void *ctx, const struct gf_measure_sitting *s,
 	(void)err;
 	time = s->lanes > 1 ? startup + n->gamma[s->lanes - 1] * drain
 			    : s->messages * (startup + drain);
-	repeats = (int)fmin(s->budget.high,
-			    fmax(s->budget.low, s->budget.budget_s / time));
+	repeats = (int)fmin(s->budget.high, fmax(s->budget.low, s->budget.budget_s / time));
 	for (i = 0; i < repeats; i++) {
-		double noisy =
-			time * (1 + n->noise * gf_rng_normal(&state->rng));
+		double noisy = time * (1 + n->noise * gf_rng_normal(&state->rng));
 
 		/* now and then something gets in the way */
 		if (n->noise > 0 && gf_rng_uniform(&state->rng) < 0.05)
 			noisy *= 3;
 		gf_measure_samples_add(samples, noisy + n->meeting_s);
 	}
-	state->spent_s +=
-		(repeats + gf_measure_uncounted(time)) * (time + n->meeting_s);
+	state->spent_s += (repeats + gf_measure_uncounted(time)) * (time + n->meeting_s);
 	return 0;
 }
 
@@ -86,33 +83,25 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 	size_t i, k;
 
 	gf_rng_init(&state.rng, 11, 0); /* the same on every rank */
-	EXPECT(!gf_measure_curve(&config, &subject, &curve, &remarks, &err),
-	       "%s: %s", n->name, err.text);
-	EXPECT(curve.fit.npoints >= GF_MEASURE_FEWEST_SIZES, "%s: %zu points",
-	       n->name, curve.fit.npoints);
-	EXPECT_NEAR(curve.startup_s / n->startup_s, 1, tolerance, "%s",
-		    n->name);
-	EXPECT_NEAR(curve.per_byte_s / n->per_byte_s, 1, tolerance, "%s",
-		    n->name);
-	EXPECT(curve.nlarger == (n->jump_bytes > 0), "%s: %zu lines more",
-	       n->name, curve.nlarger);
+	EXPECT(!gf_measure_curve(&config, &subject, &curve, &remarks, &err), "%s: %s", n->name,
+	       err.text);
+	EXPECT(curve.fit.npoints >= GF_MEASURE_FEWEST_SIZES, "%s: %zu points", n->name,
+	       curve.fit.npoints);
+	EXPECT_NEAR(curve.startup_s / n->startup_s, 1, tolerance, "%s", n->name);
+	EXPECT_NEAR(curve.per_byte_s / n->per_byte_s, 1, tolerance, "%s", n->name);
+	EXPECT(curve.nlarger == (n->jump_bytes > 0), "%s: %zu lines more", n->name, curve.nlarger);
 	if (curve.nlarger)
-		EXPECT_NEAR(curve.larger[0].startup_s /
-				    (n->startup_s + n->jump_s),
-			    1, tolerance, "%s", n->name);
-	EXPECT(curve.fit.r_squared > 0.99 && curve.fit.residual_max < 0.1,
-	       "%s: R^2 %g, off by %g", n->name, curve.fit.r_squared,
-	       curve.fit.residual_max);
+		EXPECT_NEAR(curve.larger[0].startup_s / (n->startup_s + n->jump_s), 1, tolerance,
+			    "%s", n->name);
+	EXPECT(curve.fit.r_squared > 0.99 && curve.fit.residual_max < 0.1, "%s: R^2 %g, off by %g",
+	       n->name, curve.fit.r_squared, curve.fit.residual_max);
 	EXPECT(curve.contention.nentries > 0, "%s: no contention", n->name);
 	for (i = 0; i < curve.contention.nentries; i++)
 		for (k = 0; k < 4; k++)
-			EXPECT_NEAR(curve.contention.entries[i].gamma[k] /
-					    n->gamma[k],
-				    1, 2 * tolerance, "%s: %zu at once, %zu B",
-				    n->name, k + 1,
+			EXPECT_NEAR(curve.contention.entries[i].gamma[k] / n->gamma[k], 1,
+				    2 * tolerance, "%s: %zu at once, %zu B", n->name, k + 1,
 				    curve.contention.entries[i].size_bytes);
-	EXPECT(state.spent_s < 1.1 * config.limits.budget_s, "%s: %g s",
-	       n->name, state.spent_s);
+	EXPECT(state.spent_s < 1.1 * config.limits.budget_s, "%s: %g s", n->name, state.spent_s);
 	gf_measure_curve_release(&curve);
 	gf_text_release(&remarks);
 }
@@ -147,8 +136,7 @@ static void test_unphysical(void)
 		c.fit.size_bytes = gf_xmemdup(sizes, sizeof(sizes));
 		c.fit.time_s = gf_xmemdup(cases[i].time, sizeof(cases[i].time));
 		EXPECT(!gf_measure_fit(&c, 1, &err), "%s", err.text);
-		EXPECT(c.startup_s >= 0 && c.per_byte_s >= 0, "%s",
-		       cases[i].name);
+		EXPECT(c.startup_s >= 0 && c.per_byte_s >= 0, "%s", cases[i].name);
 		gf_measure_curve_release(&c);
 	}
 }
@@ -165,13 +153,7 @@ static void test_fits_the_time(void)
 	} cases[] = {
 		{"plenty", {1e-5, 1e-10, 1e-3}, 10, false, 13, 4 << 20, 0},
 		{"slow link", {1e-3, 2e-7, 1e-3}, 10, false, 8, 0, 0},
-		{"slow link, whole",
-		 {1e-3, 2e-7, 1e-3},
-		 20,
-		 true,
-		 8,
-		 4 << 20,
-		 0},
+		{"slow link, whole", {1e-3, 2e-7, 1e-3}, 20, true, 8, 4 << 20, 0},
 		{"crawl", {1e-2, 1e-4, 1e-3}, 1, false, 8, 256 << 10, 1},
 		{"crawl, whole", {1e-2, 1e-4, 1e-3}, 1, true, 8, 4 << 20, 1},
 		{"dear sittings", {1e-5, 1e-10, 0.2}, 1, false, 8, 0, 1},
@@ -179,27 +161,21 @@ static void test_fits_the_time(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_measure_limits l = {1024,
-					      4 << 20,
-					      cases[i].whole,
-					      cases[i].budget_s,
-					      {0.1, 5, 1000}};
+		struct gf_measure_limits l = {
+			1024, 4 << 20, cases[i].whole, cases[i].budget_s, {0.1, 5, 1000}};
 		struct gf_measure_sweep s;
 		size_t last;
 
 		gf_measure_sweep_choose(&l, &cases[i].pace, &s);
 		last = s.sizes[s.count - 1];
-		EXPECT(s.count >= cases[i].min_count, "%s: %zu sizes",
-		       cases[i].name, s.count);
-		EXPECT(cases[i].last ? last == cases[i].last : last < 4 << 20,
-		       "%s: up to %zu", cases[i].name, last);
-		EXPECT((s.takes_s > l.budget_s * 1.001) == cases[i].overrun,
-		       "%s: %g of %g s", cases[i].name, s.takes_s, l.budget_s);
-		EXPECT(s.rounds >= 1 && s.rounds <= GF_MEASURE_ROUNDS, "%s",
-		       cases[i].name);
+		EXPECT(s.count >= cases[i].min_count, "%s: %zu sizes", cases[i].name, s.count);
+		EXPECT(cases[i].last ? last == cases[i].last : last < 4 << 20, "%s: up to %zu",
+		       cases[i].name, last);
+		EXPECT((s.takes_s > l.budget_s * 1.001) == cases[i].overrun, "%s: %g of %g s",
+		       cases[i].name, s.takes_s, l.budget_s);
+		EXPECT(s.rounds >= 1 && s.rounds <= GF_MEASURE_ROUNDS, "%s", cases[i].name);
 		for (k = 0; k < s.count; k++)
-			EXPECT(s.sizes[k] % 4 == 0 &&
-				       (k == 0 || s.sizes[k] > s.sizes[k - 1]),
+			EXPECT(s.sizes[k] % 4 == 0 && (k == 0 || s.sizes[k] > s.sizes[k - 1]),
 			       "%s: size %zu", cases[i].name, s.sizes[k]);
 		free(s.sizes);
 	}
@@ -221,10 +197,9 @@ static void test_tournament(void)
 
 				if (other < 0)
 					continue;
-				EXPECT((size_t)other < n && (size_t)other != i,
-				       "%zu: %d", n, other);
-				EXPECT(gf_measure_pair_of(
-					       n, r, (size_t)other) == (int)i,
+				EXPECT((size_t)other < n && (size_t)other != i, "%zu: %d", n,
+				       other);
+				EXPECT(gf_measure_pair_of(n, r, (size_t)other) == (int)i,
 				       "%zu members, round %zu: %zu", n, r, i);
 				met[i * n + (size_t)other]++;
 			}
@@ -245,21 +220,15 @@ static void test_judge(void)
 		size_t paths;
 	} cases[] = {
 		{"alike", 3, {0, 118, 117, 116, 0, 118, 117, 118, 0}, "...", 0},
-		{"one slow both ways",
-		 3,
-		 {0, 12, 118, 12, 0, 12, 118, 12, 0},
-		 ".B.",
-		 0},
+		{"one slow both ways", 3, {0, 12, 118, 12, 0, 12, 118, 12, 0}, ".B.", 0},
 		{"sends slowly",
 		 4,
-		 {0, 118, 118, 118, 12, 0, 12, 12, 118, 118, 0, 118, 118, 118,
-		  118, 0},
+		 {0, 118, 118, 118, 12, 0, 12, 12, 118, 118, 0, 118, 118, 118, 118, 0},
 		 ".S..",
 		 0},
 		{"a path",
 		 4,
-		 {0, 118, 118, 30, 118, 0, 118, 118, 118, 118, 0, 118, 118, 118,
-		  118, 0},
+		 {0, 118, 118, 30, 118, 0, 118, 118, 118, 118, 0, 118, 118, 118, 118, 0},
 		 "....",
 		 1},
 		{"two hosts", 2, {0, 118, 12, 0}, "..", 0},
@@ -270,9 +239,8 @@ static void test_judge(void)
 		char *names[] = {"h0", "h1", "h2", "h3"};
 		int ranks[] = {0, 1, 2, 3};
 		double latency[16] = {0};
-		struct gf_measure_pairs p = {
-			cases[i].count,          true,   names, ranks,
-			(double *)cases[i].rate, latency};
+		struct gf_measure_pairs p = {cases[i].count,          true,   names, ranks,
+					     (double *)cases[i].rate, latency};
 		struct gf_measure_pairs_verdict v;
 		struct gf_text text = {0};
 		char hosts[5] = "";
@@ -286,13 +254,10 @@ static void test_judge(void)
 		EXPECT_TEXT(hosts, cases[i].hosts);
 		for (k = 0, paths = 0; k < p.count * p.count; k++)
 			paths += v.slow_path[k];
-		EXPECT(paths == cases[i].paths, "%s: %zu paths", cases[i].name,
-		       paths);
-		EXPECT(v.any == (strpbrk(hosts, "SRB") || paths), "%s",
-		       cases[i].name);
+		EXPECT(paths == cases[i].paths, "%s: %zu paths", cases[i].name, paths);
+		EXPECT(v.any == (strpbrk(hosts, "SRB") || paths), "%s", cases[i].name);
 		gf_measure_pairs_table(&p, &v, &text);
-		EXPECT(strstr(text.data, "h1") &&
-			       !strstr(text.data, "nothing is slow") == v.any,
+		EXPECT(strstr(text.data, "h1") && !strstr(text.data, "nothing is slow") == v.any,
 		       "%s: %s", cases[i].name, text.data);
 		gf_text_release(&text);
 		gf_measure_pairs_verdict_release(&v);
@@ -315,10 +280,8 @@ static void test_peers(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		int to, from;
 
-		gf_measure_level_peers(levels, cases[i].level, cases[i].rank,
-				       &to, &from);
-		EXPECT(to == cases[i].to && from == cases[i].from,
-		       "case %zu: %d %d", i, to, from);
+		gf_measure_level_peers(levels, cases[i].level, cases[i].rank, &to, &from);
+		EXPECT(to == cases[i].to && from == cases[i].from, "case %zu: %d %d", i, to, from);
 	}
 }
 
@@ -345,13 +308,12 @@ static void test_stages(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_stage *stages;
 		struct gf_text t = {0};
-		size_t n = gf_measure_stages(cases[i].algorithm, levels,
-					     cases[i].nlevels, false, &stages);
+		size_t n = gf_measure_stages(cases[i].algorithm, levels, cases[i].nlevels, false,
+					     &stages);
 		char *got;
 
 		for (k = 0; k < n; k++)
-			gf_text_addf(&t, "%d %s ", stages[k].factor,
-				     stages[k].algorithm);
+			gf_text_addf(&t, "%d %s ", stages[k].factor, stages[k].algorithm);
 		got = gf_text_take(&t);
 		EXPECT_TEXT(got, cases[i].want);
 		free(got);
@@ -359,8 +321,8 @@ static void test_stages(void)
 	}
 }
 
-static int append_stages(void *ctx, const struct gf_stage *stages,
-			 size_t nstages, struct gf_error *err)
+static int append_stages(void *ctx, const struct gf_stage *stages, size_t nstages,
+			 struct gf_error *err)
 {
 	(void)err;
 	gf_text_addf(ctx, "; ");
@@ -378,8 +340,7 @@ static void test_stages_vary(void)
 	} cases[] = {
 		{{{2, "shm", NULL}, {4, "ring", NULL}},
 		 false,
-		 "; 2:ring 4:ring; 2:mpi 4:ring; 2:shm 4:halving; 2:shm 4:shm; "
-		 "2:shm 4:mpi"},
+		 "; 2:ring 4:ring; 2:mpi 4:ring; 2:shm 4:halving; 2:shm 4:shm; 2:shm 4:mpi"},
 		{{{3, "ring", NULL}, {2, "ring", NULL}},
 		 false,
 		 "; 3:shm 2:ring; 3:mpi 2:ring; 3:ring 2:shm; 3:ring 2:mpi"},
@@ -393,8 +354,8 @@ static void test_stages_vary(void)
 		struct gf_text got = {0};
 		struct gf_error err = {""};
 
-		EXPECT(!gf_measure_stages_vary(cases[i].base, 2, cases[i].gpus,
-					       append_stages, &got, &err),
+		EXPECT(!gf_measure_stages_vary(cases[i].base, 2, cases[i].gpus, append_stages, &got,
+					       &err),
 		       "%s", err.text);
 		EXPECT_TEXT(got.data, cases[i].want);
 		gf_text_release(&got);
@@ -405,10 +366,8 @@ static void test_stages_vary(void)
 static void test_stages_together(void)
 {
 	static struct gf_stage ways[][2] = {
-		{{2, "shm", NULL}, {4, "ring", NULL}},
-		{{2, "mpi", NULL}, {4, "ring", NULL}},
-		{{2, "shm", NULL}, {4, "halving", NULL}},
-		{{2, "shm", NULL}, {4, "mpi", NULL}},
+		{{2, "shm", NULL}, {4, "ring", NULL}},    {{2, "mpi", NULL}, {4, "ring", NULL}},
+		{{2, "shm", NULL}, {4, "halving", NULL}}, {{2, "shm", NULL}, {4, "mpi", NULL}},
 		{{2, "mpi", NULL}, {4, "mpi", NULL}},
 	};
 	/* mpi starts soonest, and halving is the fastest between hosts */
@@ -442,8 +401,7 @@ static void test_stages_together(void)
 					       .nallreduce = cases[i].entries};
 		struct gf_stage *stages;
 		struct gf_text got = {0};
-		size_t n = gf_measure_stages_together(&net, 0, cases[i].bytes,
-						      &stages);
+		size_t n = gf_measure_stages_together(&net, 0, cases[i].bytes, &stages);
 
 		gf_text_addf(&got, "%s", "");
 		if (n) {
@@ -455,8 +413,8 @@ static void test_stages_together(void)
 	}
 }
 
-/* A network of hosts of two whose library asks before it sends long messages;
- * what a hop takes on it, with noise. */
+/* A network of hosts of two whose library asks before it sends long messages; what a hop takes on
+ * it, with noise. */
 struct asking {
 	struct gf_cost_lines levels[2];
 	double reduce_s_per_byte;
@@ -464,8 +422,8 @@ struct asking {
 	int rank;
 };
 
-static int asking_run(void *ctx, const struct gf_measure_hop *hop,
-		      double *times_s, int repeats, struct gf_error *err)
+static int asking_run(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
+		      struct gf_error *err)
 {
 	struct asking *a = ctx;
 	bool far = hop->to >= 0 && abs(hop->to - a->rank) > 1;
@@ -474,22 +432,18 @@ static int asking_run(void *ctx, const struct gf_measure_hop *hop,
 
 	(void)err;
 	if (hop->to >= 0)
-		once = hop->messages *
-		       gf_cost_lines_s(&a->levels[far], (double)hop->bytes);
+		once = hop->messages * gf_cost_lines_s(&a->levels[far], (double)hop->bytes);
 	if (hop->reduce)
-		once += hop->messages * a->reduce_s_per_byte *
-			(double)hop->bytes;
+		once += hop->messages * a->reduce_s_per_byte * (double)hop->bytes;
 	for (i = 0; i < repeats; i++)
-		times_s[i] = hop->rounds * once *
-			     (1 + 0.005 * gf_rng_normal(&a->rng));
+		times_s[i] = hop->rounds * once * (1 + 0.005 * gf_rng_normal(&a->rng));
 	return 0;
 }
 
 static void recover_levels_on(struct gf_comm *comm, void *ctx)
 {
-	static const struct gf_level levels[] = {
-		{.name = "host", .size = 2, .link = "shm"},
-		{.name = "net", .size = 2, .link = "ethernet"}};
+	static const struct gf_level levels[] = {{.name = "host", .size = 2, .link = "shm"},
+						 {.name = "net", .size = 2, .link = "ethernet"}};
 	struct gf_cost_line long_shm[] = {{8192, 9e-6, 1.2e-10, NULL}},
 			    long_tcp[] = {{65536, 2e-3, 8.5e-9, NULL}};
 	struct asking a = {
@@ -517,33 +471,29 @@ static void recover_levels_on(struct gf_comm *comm, void *ctx)
 
 	(void)ctx;
 	gf_rng_init(&a.rng, 7, (uint64_t)comm->rank);
-	EXPECT(!gf_measure_levels(&config, net, &remarks, &err), "%s",
-	       err.text);
+	EXPECT(!gf_measure_levels(&config, net, &remarks, &err), "%s", err.text);
 	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
 	for (i = 0; i < net->nlevels; i++) {
 		const struct gf_level_cost *c = &net->levels[i];
 		const struct gf_cost_line *want = &a.levels[i].larger[0];
 
-		EXPECT_NEAR(c->alpha_s / a.levels[i].first.startup_s, 1,
-			    tolerance, "%s", c->name);
-		EXPECT_NEAR(c->beta_s_per_byte / a.levels[i].first.per_byte_s,
-			    1, tolerance, "%s", c->name);
-		EXPECT_NEAR(c->reduce_s_per_byte / a.reduce_s_per_byte, 1,
-			    tolerance, "%s", c->name);
-		EXPECT(c->nlarger == 1, "%s: %zu lines more", c->name,
-		       c->nlarger);
+		EXPECT_NEAR(c->alpha_s / a.levels[i].first.startup_s, 1, tolerance, "%s", c->name);
+		EXPECT_NEAR(c->beta_s_per_byte / a.levels[i].first.per_byte_s, 1, tolerance, "%s",
+			    c->name);
+		EXPECT_NEAR(c->reduce_s_per_byte / a.reduce_s_per_byte, 1, tolerance, "%s",
+			    c->name);
+		EXPECT(c->nlarger == 1, "%s: %zu lines more", c->name, c->nlarger);
 		if (c->nlarger != 1)
 			continue;
-		EXPECT_NEAR(c->larger[0].startup_s / want->startup_s, 1,
-			    tolerance, "%s", c->name);
-		EXPECT_NEAR(c->larger[0].per_byte_s / want->per_byte_s, 1,
-			    tolerance, "%s", c->name);
+		EXPECT_NEAR(c->larger[0].startup_s / want->startup_s, 1, tolerance, "%s", c->name);
+		EXPECT_NEAR(c->larger[0].per_byte_s / want->per_byte_s, 1, tolerance, "%s",
+			    c->name);
 		/* between the sizes that were measured on both sides */
 		EXPECT(c->larger[0].from_bytes > want->from_bytes / 2 &&
 			       c->larger[0].from_bytes <= want->from_bytes,
 		       "%s: from %zu", c->name, c->larger[0].from_bytes);
-		EXPECT(c->fit.residual_max < tolerance, "%s: off by %g",
-		       c->name, c->fit.residual_max);
+		EXPECT(c->fit.residual_max < tolerance, "%s: off by %g", c->name,
+		       c->fit.residual_max);
 	}
 	gf_network_free(net);
 	gf_text_release(&remarks);
@@ -552,9 +502,8 @@ static void recover_levels_on(struct gf_comm *comm, void *ctx)
 /* Levels and pairs for real, between threads. */
 static void links_on(struct gf_comm *comm, void *ctx)
 {
-	static const struct gf_level levels[] = {
-		{.name = "host", .size = 2, .link = "shm"},
-		{.name = "net", .size = 2, .link = "ethernet"}};
+	static const struct gf_level levels[] = {{.name = "host", .size = 2, .link = "shm"},
+						 {.name = "net", .size = 2, .link = "ethernet"}};
 	struct gf_measure_levels config = {
 		.curve = {.comm = comm,
 			  .limits = {.min_bytes = 1024,
@@ -576,25 +525,19 @@ static void links_on(struct gf_comm *comm, void *ctx)
 	(void)ctx;
 	gf_measure_link_open(&link, comm, 60);
 	config.mover = gf_measure_link_mover(&link);
-	EXPECT(!gf_measure_levels(&config, net, &remarks, &err), "%s",
-	       err.text);
+	EXPECT(!gf_measure_levels(&config, net, &remarks, &err), "%s", err.text);
 	gf_measure_link_close(&link);
 	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
 	for (i = 0; i < net->nlevels; i++) {
 		EXPECT_TEXT(net->levels[i].name, levels[i].name);
-		EXPECT(net->levels[i].alpha_s + net->levels[i].beta_s_per_byte >
-			       0,
-		       "level %zu", i);
+		EXPECT(net->levels[i].alpha_s + net->levels[i].beta_s_per_byte > 0, "level %zu", i);
 	}
-	EXPECT(net->levels[1].reduce_s_per_byte > 0, "%g",
-	       net->levels[1].reduce_s_per_byte);
+	EXPECT(net->levels[1].reduce_s_per_byte > 0, "%g", net->levels[1].reduce_s_per_byte);
 	gf_network_free(net);
 	EXPECT(!gf_measure_pairs(&pairs, &p, &err), "%s", err.text);
 	for (i = 0; i < p.count * p.count; i++)
-		EXPECT((p.rate_bytes_per_s[i] > 0) ==
-				       (i / p.count != i % p.count) &&
-			       (p.latency_s[i] > 0) ==
-				       (i / p.count != i % p.count),
+		EXPECT((p.rate_bytes_per_s[i] > 0) == (i / p.count != i % p.count) &&
+			       (p.latency_s[i] > 0) == (i / p.count != i % p.count),
 		       "pair %zu: %g", i, p.rate_bytes_per_s[i]);
 	gf_measure_pairs_release(&p);
 	gf_text_release(&remarks);

@@ -27,11 +27,9 @@ struct content {
 enum { TRAIN_X, TRAIN_Y, TEST_X, TEST_Y, FILES };
 
 static const struct content good[FILES] = {
-	{"train-images-idx3-ubyte",
-	 BYTES(HEAD3("\4", "\2", "\3") IMAGE IMAGE IMAGE IMAGE)},
+	{"train-images-idx3-ubyte", BYTES(HEAD3("\4", "\2", "\3") IMAGE IMAGE IMAGE IMAGE)},
 	{"train-labels-idx1-ubyte", BYTES(HEAD1("\4") "\0\1\2\1")},
-	{"t10k-images-idx3-ubyte",
-	 BYTES(HEAD3("\2", "\2", "\3") IMAGE "\x20\0\0\0\0\0")},
+	{"t10k-images-idx3-ubyte", BYTES(HEAD3("\2", "\2", "\3") IMAGE "\x20\0\0\0\0\0")},
 	{"t10k-labels-idx1-ubyte", BYTES(HEAD1("\2") "\2\0")},
 };
 
@@ -63,11 +61,9 @@ static void put(const struct content *c, int gzipped)
 static void clear(void)
 {
 	static const char *const names[] = {
-		"train-images-idx3-ubyte", "train-images-idx4-ubyte",
-		"train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-		"train-labels-idx1-short", "train-labels-idx1-int",
-		"t10k-labels-idx1-ubyte",  "test-images-idx3-ubyte",
-		"test-labels-idx1-ubyte",
+		"train-images-idx3-ubyte", "train-images-idx4-ubyte", "train-labels-idx1-ubyte",
+		"t10k-images-idx3-ubyte",  "train-labels-idx1-short", "train-labels-idx1-int",
+		"t10k-labels-idx1-ubyte",  "test-images-idx3-ubyte",  "test-labels-idx1-ubyte",
 	};
 	size_t i;
 
@@ -111,20 +107,16 @@ static void test_read(void)
 		EXPECT(rc == 0, "variant %d: %s", variant, err.text);
 		if (rc)
 			continue;
-		EXPECT(d.count[GF_PART_TRAIN] == 4 &&
-			       d.count[GF_PART_TEST] == 2 && d.classes == 3 &&
-			       d.shape.rank == 3 && d.shape.dims[0] == 1 &&
+		EXPECT(d.count[GF_PART_TRAIN] == 4 && d.count[GF_PART_TEST] == 2 &&
+			       d.classes == 3 && d.shape.rank == 3 && d.shape.dims[0] == 1 &&
 			       d.shape.dims[1] == 2 && d.shape.dims[2] == 3,
 		       "variant %d", variant);
-		gf_dataset_batch(&d, GF_PART_TRAIN, indices, 2, values, labels,
-				 NULL);
+		gf_dataset_batch(&d, GF_PART_TRAIN, indices, 2, values, labels, NULL);
 		EXPECT(labels[0] == 2 && labels[1] == 0, "variant %d", variant);
 		for (i = 0; i < 12; i++)
-			EXPECT(values[i] == first[i % 6], "%zu: %g", i,
-			       (double)values[i]);
+			EXPECT(values[i] == first[i % 6], "%zu: %g", i, (double)values[i]);
 		/* the test part is scaled by the training part's maximum */
-		gf_dataset_batch(&d, GF_PART_TEST, indices + 1, 1, values,
-				 labels, NULL);
+		gf_dataset_batch(&d, GF_PART_TEST, indices + 1, 1, values, labels, NULL);
 		EXPECT(labels[0] == 2 && values[5] == 1, "variant %d", variant);
 		gf_dataset_close(&d);
 	}
@@ -137,16 +129,12 @@ static void test_wide_labels(void)
 		struct content labels;
 		int32_t last;
 	} cases[] = {
-		{{"train-labels-idx1-short",
-		  BYTES("\0\0\x0b\1\0\0\0\4\0\0\0\1\0\2\3\xe7")},
-		 999},
-		{{"train-labels-idx1-int",
-		  BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\1"
-			"\0\7")},
+		{{"train-labels-idx1-short", BYTES("\0\0\x0b\1\0\0\0\4\0\0\0\1\0\2\3\xe7")}, 999},
+		{{"train-labels-idx1-int", BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\1"
+						 "\0\7")},
 		 65543},
-		{{"train-labels-idx1-ubyte",
-		  BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\0"
-			"\3\xe7")},
+		{{"train-labels-idx1-ubyte", BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\0"
+						   "\3\xe7")},
 		 999},
 	};
 	static const size_t last = 3;
@@ -165,10 +153,9 @@ static void test_wide_labels(void)
 		EXPECT(rc == 0, "%s: %s", cases[i].labels.name, err.text);
 		if (rc)
 			continue;
-		gf_dataset_batch(&d, GF_PART_TRAIN, &last, 1, values, &label,
-				 NULL);
-		EXPECT(label == cases[i].last && d.classes == (size_t)label + 1,
-		       "%s: %d of %zu", cases[i].labels.name, label, d.classes);
+		gf_dataset_batch(&d, GF_PART_TRAIN, &last, 1, values, &label, NULL);
+		EXPECT(label == cases[i].last && d.classes == (size_t)label + 1, "%s: %d of %zu",
+		       cases[i].labels.name, label, d.classes);
 		gf_dataset_close(&d);
 	}
 }
@@ -188,8 +175,7 @@ static const struct {
 	 TEST_Y,
 	 {NULL, NULL, 0},
 	 {0, 0, -ENOENT},
-	 "want a file t10k-labels-idx1-ubyte, -short, -int or .gz (or "
-	 "test-...)"},
+	 "want a file t10k-labels-idx1-ubyte, -short, -int or .gz (or test-...)"},
 	{"empty",
 	 TRAIN_X,
 	 {"train-images-idx3-ubyte", BYTES("")},
@@ -214,18 +200,15 @@ static const struct {
 	 TRAIN_Y,
 	 {"train-labels-idx1-ubyte", BYTES("\0\0\x0d\1\0\0\0\4")},
 	 {0, 0, -EINVAL},
-	 "(type 0x08; 0x0b, 0x0c: 16, 32 bits) in 1 to 4 dimensions, got type "
-	 "0x0d in 1"},
+	 "(type 0x08; 0x0b, 0x0c: 16, 32 bits) in 1 to 4 dimensions, got type 0x0d in 1"},
 	{"a negative label of 16 bits",
 	 TRAIN_Y,
-	 {"train-labels-idx1-short",
-	  BYTES("\0\0\x0b\1\0\0\0\4\0\0\0\1\xff\xff\0\1")},
+	 {"train-labels-idx1-short", BYTES("\0\0\x0b\1\0\0\0\4\0\0\0\1\xff\xff\0\1")},
 	 {0, 3, -EINVAL},
 	 "want labels of 0 to 2, label 2 is -1"},
 	{"labels of 32 bits, cut",
 	 TRAIN_Y,
-	 {"train-labels-idx1-int",
-	  BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\0\0")},
+	 {"train-labels-idx1-int", BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\0\0")},
 	 {0, 0, -EINVAL},
 	 "want 16 bytes of data as the header says, got 15"},
 	{"too many dimensions",
@@ -251,14 +234,12 @@ static const struct {
 	 "the header says more"},
 	{"lying header, large",
 	 TRAIN_X,
-	 {"train-images-idx3-ubyte",
-	  BYTES("\0\0\x08\3\0\xff\xff\xff\0\0\0\x08\0\0\0\x08" IMAGE)},
+	 {"train-images-idx3-ubyte", BYTES("\0\0\x08\3\0\xff\xff\xff\0\0\0\x08\0\0\0\x08" IMAGE)},
 	 {0, 0, -EINVAL},
 	 "want 1073741760 bytes of data as the header says, got 6"},
 	{"truncated",
 	 TRAIN_X,
-	 {"train-images-idx3-ubyte",
-	  BYTES(HEAD3("\4", "\2", "\3") IMAGE IMAGE "\1")},
+	 {"train-images-idx3-ubyte", BYTES(HEAD3("\4", "\2", "\3") IMAGE IMAGE "\1")},
 	 {0, 0, -EINVAL},
 	 "want 24 bytes of data as the header says, got 13"},
 	{"too long",
@@ -307,8 +288,8 @@ static void test_bad(void)
 				put(&bad[i].instead, gz);
 			rc = gf_dataset_open(folder, &want, &d, &err);
 			EXPECT(rc == bad[i].rc, "%s: got %d", bad[i].label, rc);
-			EXPECT(strstr(err.text, bad[i].text), "%s: got \"%s\"",
-			       bad[i].label, err.text);
+			EXPECT(strstr(err.text, bad[i].text), "%s: got \"%s\"", bad[i].label,
+			       err.text);
 			EXPECT(!strchr(err.text, '\n'), "%s", bad[i].label);
 		}
 	}
@@ -341,10 +322,8 @@ static void test_gzip_damage(void)
 			fputc(0x5a, f);
 			fclose(f);
 		}
-		EXPECT(gf_dataset_open(folder, &any, &d, &err) == -EINVAL, "%s",
-		       text[damage]);
-		EXPECT(strstr(err.text, text[damage]), "%s: got \"%s\"",
-		       text[damage], err.text);
+		EXPECT(gf_dataset_open(folder, &any, &d, &err) == -EINVAL, "%s", text[damage]);
+		EXPECT(strstr(err.text, text[damage]), "%s: got \"%s\"", text[damage], err.text);
 	}
 	free(path);
 }
@@ -355,9 +334,8 @@ static void test_shapes(void)
 		struct gf_shape want;
 		int rc;
 	} cases[] = {
-		{{3, {1, 2, 3}}, 0},       {{1, {6}}, 0},
-		{{1, {7}}, -EINVAL},       {{3, {1, 3, 2}}, -EINVAL},
-		{{2, {2, 3}}, -EINVAL},    {{0, {0}}, 0},
+		{{3, {1, 2, 3}}, 0},       {{1, {6}}, 0},          {{1, {7}}, -EINVAL},
+		{{3, {1, 3, 2}}, -EINVAL}, {{2, {2, 3}}, -EINVAL}, {{0, {0}}, 0},
 		{{3, {3, 2, 3}}, -EINVAL},
 	};
 	size_t i;
@@ -381,47 +359,38 @@ static void test_shapes(void)
 
 static void test_synthetic(void)
 {
-	struct gf_dataset_want want = {
-		.input = {3, {1, 2, 2}}, .classes = 5, .seed = 7};
+	struct gf_dataset_want want = {.input = {3, {1, 2, 2}}, .classes = 5, .seed = 7};
 	struct gf_dataset a, b;
 	struct gf_error err = {""};
 	float x[4], y[4];
 	int32_t p, q;
 	size_t i, seen = 0;
 
-	EXPECT(gf_dataset_open("synthetic:100", &want, &a, &err) == 0, "%s",
-	       err.text);
-	EXPECT(gf_dataset_open("synthetic:100", &want, &b, &err) == 0, "%s",
-	       err.text);
-	EXPECT(a.count[GF_PART_TRAIN] == 100 && a.count[GF_PART_TEST] == 25,
-	       "counts");
+	EXPECT(gf_dataset_open("synthetic:100", &want, &a, &err) == 0, "%s", err.text);
+	EXPECT(gf_dataset_open("synthetic:100", &want, &b, &err) == 0, "%s", err.text);
+	EXPECT(a.count[GF_PART_TRAIN] == 100 && a.count[GF_PART_TEST] == 25, "counts");
 	for (i = 0; i < 100; i++) {
 		gf_dataset_batch(&a, GF_PART_TRAIN, &i, 1, x, &p, NULL);
 		gf_dataset_batch(&b, GF_PART_TRAIN, &i, 1, y, &q, NULL);
-		EXPECT(p == q && p < 5 && memcmp(x, y, sizeof(x)) == 0,
-		       "sample %zu", i);
+		EXPECT(p == q && p < 5 && memcmp(x, y, sizeof(x)) == 0, "sample %zu", i);
 		seen |= (size_t)1 << p;
 	}
 	EXPECT(seen == 0x1f, "classes seen: %zx", seen);
 	gf_dataset_close(&a);
 	gf_dataset_close(&b);
-	EXPECT(gf_dataset_open("synthetic:0", &want, &a, &err) == -EINVAL,
-	       "count 0");
-	EXPECT(gf_dataset_open("synthetic:1099511627776", &want, &a, &err) ==
-			       -EINVAL &&
+	EXPECT(gf_dataset_open("synthetic:0", &want, &a, &err) == -EINVAL, "count 0");
+	EXPECT(gf_dataset_open("synthetic:1099511627776", &want, &a, &err) == -EINVAL &&
 		       strstr(err.text, "1 to 268435456"),
 	       "count whose order fits no memory: %s", err.text);
-	EXPECT(gf_dataset_open("synthetic:x", &want, &a, &err) == -EINVAL,
-	       "count x");
+	EXPECT(gf_dataset_open("synthetic:x", &want, &a, &err) == -EINVAL, "count x");
 	EXPECT(gf_dataset_open("synthetic", &any, &a, &err) == -EINVAL &&
 		       strstr(err.text, "want a model that says the shape"),
 	       "%s", err.text);
-	EXPECT(gf_dataset_open("/nonexistent", &want, &a, &err) == -ENOENT,
-	       "missing folder");
+	EXPECT(gf_dataset_open("/nonexistent", &want, &a, &err) == -ENOENT, "missing folder");
 }
 
-/* P ranks with batch B take in each step what one rank takes with P*B, be it
- * shuffled or in rows. */
+/* P ranks with batch B take in each step what one rank takes with P*B, be it shuffled or in
+ * rows. */
 static void test_order(bool row)
 {
 	static const struct {
@@ -443,23 +412,19 @@ static void test_order(bool row)
 
 		gf_order_init(&many, cases[i].count, 3, row);
 		gf_order_init(&one, cases[i].count, 3, row);
-		EXPECT(gf_order_steps(&many, cases[i].ranks, b) ==
-			       cases[i].steps,
-		       "case %zu", i);
+		EXPECT(gf_order_steps(&many, cases[i].ranks, b) == cases[i].steps, "case %zu", i);
 		/* backwards: no epoch depends on an earlier one */
 		for (epoch = 3; epoch-- > 0 && cases[i].steps;) {
 			memset(seen, 0, cases[i].count);
 			for (step = 0; step < cases[i].steps; step++) {
-				const size_t *whole = gf_order_slice(
-					&one, epoch, step, 1, 0, p * b);
+				const size_t *whole =
+					gf_order_slice(&one, epoch, step, 1, 0, p * b);
 
 				for (r = 0; r < cases[i].ranks; r++) {
-					const size_t *part = gf_order_slice(
-						&many, epoch, step,
-						cases[i].ranks, r, b);
+					const size_t *part = gf_order_slice(&many, epoch, step,
+									    cases[i].ranks, r, b);
 
-					EXPECT(memcmp(part,
-						      whole + (size_t)r * b,
+					EXPECT(memcmp(part, whole + (size_t)r * b,
 						      b * sizeof(*part)) == 0,
 					       "case %zu rank %d", i, r);
 				}
@@ -484,12 +449,11 @@ static void test_rows(void)
 	EXPECT(gf_order_steps(&o, 2, 3) == 7, "steps");
 	for (step = 0; step < 7; step++)
 		for (i = 0; i < 6; i++) {
-			const size_t *slice = gf_order_slice(&o, 2, step, 2,
-							     i < 3 ? 0 : 1, 3);
+			const size_t *slice = gf_order_slice(&o, 2, step, 2, i < 3 ? 0 : 1, 3);
 			size_t at = slice[i % 3];
 
-			EXPECT(step ? at == last[i] + 1 : at == i * 7,
-			       "step %zu, place %zu: %zu", step, i, at);
+			EXPECT(step ? at == last[i] + 1 : at == i * 7, "step %zu, place %zu: %zu",
+			       step, i, at);
 			last[i] = at;
 		}
 	gf_order_release(&o);
@@ -506,8 +470,7 @@ static void test_share(void)
 
 			for (r = 0; r < ranks; r++) {
 				gf_order_share(n, ranks, r, &first, &count);
-				EXPECT(first == next &&
-					       count <= n / (size_t)ranks + 1,
+				EXPECT(first == next && count <= n / (size_t)ranks + 1,
 				       "%zu over %d", n, ranks);
 				next = first + count;
 			}

@@ -10,16 +10,14 @@
 /* --- CIFAR's records ----------------------------------------------------- */
 
 #define PIXELS 3072
-#define BATCH(n)                                                               \
-	{                                                                      \
-		"data_batch_" n ".bin", "\1\xff", 2, PIXELS - 1, 16            \
+#define BATCH(n)                                                                                   \
+	{                                                                                          \
+		"data_batch_" n ".bin", "\1\xff", 2, PIXELS - 1, 16                                \
 	}
 
 static const struct content cifar10[] = {
-	BATCH("1"), {"data_batch_2.bin.gz", "\2", 1, PIXELS, 51},
-	BATCH("3"), BATCH("4"),
-	BATCH("5"), {"test_batch.bin", "\11", 1, PIXELS, 102},
-	{0},
+	BATCH("1"), {"data_batch_2.bin.gz", "\2", 1, PIXELS, 51}, BATCH("3"), BATCH("4"),
+	BATCH("5"), {"test_batch.bin", "\11", 1, PIXELS, 102},    {0},
 };
 static const struct content cifar100[] = {
 	{"train.bin", "\23\143", 2, PIXELS, 4},
@@ -44,11 +42,10 @@ static bool near(float got, double want)
 static void test_cifar(void)
 {
 	static const size_t first = 0, second = 1;
-	/* of 5 x 1024 values each channel: in the first, four images have 255
-	 * ahead of 16s and one is all 51; in the others, no 255 */
+	/* of 5 x 1024 values each channel: in the first, four images have 255 ahead of 16s and one
+	 * is all 51; in the others, no 255 */
 	static const double sums[][2] = {
-		{4 * (255 + 1023 * 16) + 1024 * 51,
-		 4 * (255 * 255 + 1023 * 256) + 1024 * 51 * 51},
+		{4 * (255 + 1023 * 16) + 1024 * 51, 4 * (255 * 255 + 1023 * 256) + 1024 * 51 * 51},
 		{4 * 1024 * 16 + 1024 * 51, 4 * 1024 * 256 + 1024 * 51 * 51},
 	};
 	struct gf_dataset_want want = {.input = {3, {3, 32, 32}}};
@@ -59,13 +56,11 @@ static void test_cifar(void)
 
 	put_all(cifar10);
 	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
-	EXPECT(strcmp(d.format->name, "cifar10") == 0 &&
-		       d.count[GF_PART_TRAIN] == 5 &&
+	EXPECT(strcmp(d.format->name, "cifar10") == 0 && d.count[GF_PART_TRAIN] == 5 &&
 		       d.count[GF_PART_TEST] == 1 && d.classes == 10,
 	       "%s, %zu", d.format->name, d.count[GF_PART_TRAIN]);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label, NULL);
-	EXPECT(label == 1 && near(x[0], normal(255, sums[0])) &&
-		       near(x[1], normal(16, sums[0])) &&
+	EXPECT(label == 1 && near(x[0], normal(255, sums[0])) && near(x[1], normal(16, sums[0])) &&
 		       near(x[1024], normal(16, sums[1])),
 	       "%g %g %g", x[0], x[1], x[1024]);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &second, 1, x, &label, NULL);
@@ -79,19 +74,17 @@ static void test_cifar(void)
 
 	put_all(cifar100);
 	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
-	EXPECT(strcmp(d.format->name, "cifar100") == 0 && d.classes == 100,
-	       "%s %zu", d.format->name, d.classes);
+	EXPECT(strcmp(d.format->name, "cifar100") == 0 && d.classes == 100, "%s %zu",
+	       d.format->name, d.classes);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label, NULL);
-	EXPECT(label == 99 && x[5] == 0, "fine label %d, one value: %g", label,
-	       x[5]);
+	EXPECT(label == 99 && x[5] == 0, "fine label %d, one value: %g", label, x[5]);
 	gf_dataset_close(&d);
 	clear(cifar100);
 }
 
 /* --- hostile files ------------------------------------------------------- */
 
-static const struct gf_dataset_want any, few = {.classes = 2},
-					 flat = {.input = {1, {7}}};
+static const struct gf_dataset_want any, few = {.classes = 2}, flat = {.input = {1, {7}}};
 static const struct gf_dataset_want text100 = {
 	.input = {1, {3}}, .positions = 3, .vocabulary = 100, .classes = 100};
 

@@ -8,11 +8,11 @@
 
 /* Text by words and by characters. */
 
-#define WORDS(vocabulary_, length)                                             \
-	(struct gf_dataset_want)                                               \
-	{                                                                      \
-		.input = {1, {length}}, .positions = length,                   \
-		.vocabulary = vocabulary_, .classes = vocabulary_              \
+#define WORDS(vocabulary_, length)                                                                 \
+	(struct gf_dataset_want)                                                                   \
+	{                                                                                          \
+		.input = {1, {length}}, .positions = length, .vocabulary = vocabulary_,            \
+		.classes = vocabulary_                                                             \
 	}
 
 static const struct content words[] = {
@@ -22,8 +22,8 @@ static const struct content words[] = {
 	{0},
 };
 
-/* b 4, a 3, <eos> 3; c, d and <unk> follow: c and d once each, but <unk> must
- * be in, whatever it counts. */
+/* b 4, a 3, <eos> 3; c, d and <unk> follow: c and d once each, but <unk> must be in, whatever it
+ * counts. */
 static void test_words(void)
 {
 	static const struct {
@@ -50,29 +50,22 @@ static void test_words(void)
 
 		EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
 		EXPECT(strcmp(d.format->name, "words") == 0 &&
-			       d.vocabulary == cases[i].vocabulary &&
-			       d.consecutive && d.positions == 3 &&
-			       d.count[GF_PART_TRAIN] == 3 &&
+			       d.vocabulary == cases[i].vocabulary && d.consecutive &&
+			       d.positions == 3 && d.count[GF_PART_TRAIN] == 3 &&
 			       d.count[GF_PART_TEST] == 1,
-		       "case %zu: %s %zu words, %zu + %zu samples", i,
-		       d.format->name, d.vocabulary, d.count[GF_PART_TRAIN],
-		       d.count[GF_PART_TEST]);
+		       "case %zu: %s %zu words, %zu + %zu samples", i, d.format->name, d.vocabulary,
+		       d.count[GF_PART_TRAIN], d.count[GF_PART_TEST]);
 		gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels, NULL);
 		EXPECT(memcmp(x, cases[i].first, sizeof(x)) == 0 &&
-			       memcmp(labels, cases[i].first_label,
-				      sizeof(labels)) == 0,
-		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2],
-		       labels[2]);
+			       memcmp(labels, cases[i].first_label, sizeof(labels)) == 0,
+		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2], labels[2]);
 		gf_dataset_batch(&d, GF_PART_TRAIN, &two, 1, x, labels, NULL);
 		EXPECT(memcmp(x, cases[i].last, sizeof(x)) == 0 &&
-			       memcmp(labels, cases[i].last_label,
-				      sizeof(labels)) == 0,
-		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2],
-		       labels[2]);
+			       memcmp(labels, cases[i].last_label, sizeof(labels)) == 0,
+		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2], labels[2]);
 		gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels, NULL);
-		EXPECT(memcmp(labels, cases[i].test, sizeof(labels)) == 0,
-		       "case %zu: %d %d %d", i, labels[0], labels[1],
-		       labels[2]);
+		EXPECT(memcmp(labels, cases[i].test, sizeof(labels)) == 0, "case %zu: %d %d %d", i,
+		       labels[0], labels[1], labels[2]);
 		gf_dataset_close(&d);
 	}
 	clear(words);
@@ -98,13 +91,10 @@ static void test_chars(void)
 	put_all(one_text);
 	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
 	EXPECT(strcmp(d.format->name, "chars") == 0 && d.vocabulary == 5 &&
-		       d.count[GF_PART_TRAIN] == 13 &&
-		       d.count[GF_PART_TEST] == 1,
-	       "%zu: %zu + %zu", d.vocabulary, d.count[GF_PART_TRAIN],
-	       d.count[GF_PART_TEST]);
+		       d.count[GF_PART_TRAIN] == 13 && d.count[GF_PART_TEST] == 1,
+	       "%zu: %zu + %zu", d.vocabulary, d.count[GF_PART_TRAIN], d.count[GF_PART_TEST]);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels, NULL);
-	EXPECT(x[0] == 1 && x[1] == 2 && labels[0] == 2 && labels[1] == 3,
-	       "a b, b c");
+	EXPECT(x[0] == 1 && x[1] == 2 && labels[0] == 2 && labels[1] == 3, "a b, b c");
 	/* the last tenth begins with a line */
 	gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels, NULL);
 	EXPECT(x[0] == 4 && x[1] == 1 && labels[1] == 0, "%g %g", x[0], x[1]);
@@ -122,16 +112,15 @@ static void test_chars(void)
 
 enum { LENGTH = 40, ASKED = 6, SAMPLES = 2000 };
 
-/* What one sample's masking came to: of the labels, how many stand where the
- * mask is, another number, the number itself. */
+/* What one sample's masking came to: of the labels, how many stand where the mask is, another
+ * number, the number itself. */
 struct masking {
 	size_t labels, hidden, other, kept;
 	size_t at[LENGTH];
 };
 
-static void add_masking(const struct gf_dataset *d, const float *plain,
-			const float *x, const int32_t *labels,
-			struct masking *sum)
+static void add_masking(const struct gf_dataset *d, const float *plain, const float *x,
+			const int32_t *labels, struct masking *sum)
 {
 	size_t i;
 
@@ -167,10 +156,8 @@ static void test_masked(void)
 
 	want.masked = true;
 	want.seed = 7;
-	EXPECT(!gf_dataset_open("synthetic:2000", &want, &d, &err), "%s",
-	       err.text);
-	EXPECT(d.vocabulary == 49 && d.positions == LENGTH &&
-		       gf_dataset_labels(&d) == ASKED,
+	EXPECT(!gf_dataset_open("synthetic:2000", &want, &d, &err), "%s", err.text);
+	EXPECT(d.vocabulary == 49 && d.positions == LENGTH && gf_dataset_labels(&d) == ASKED,
 	       "%zu, %zu labels", d.vocabulary, gf_dataset_labels(&d));
 	for (i = 0; i < SAMPLES; i++) {
 		size_t before = sum.labels;
@@ -179,21 +166,19 @@ static void test_masked(void)
 		memcpy(x, plain, sizeof(x));
 		gf_mask_sample(&d, GF_PART_TRAIN, 3, 1, i, x, labels);
 		add_masking(&d, plain, x, labels, &sum);
-		EXPECT(sum.labels == before + ASKED, "%zu: %zu labels", i,
-		       sum.labels - before);
+		EXPECT(sum.labels == before + ASKED, "%zu: %zu labels", i, sum.labels - before);
 		/* the same again, another in the next epoch */
 		memcpy(again, plain, sizeof(again));
 		gf_mask_sample(&d, GF_PART_TRAIN, 3, 1, i, again, labels_again);
 		EXPECT(memcmp(x, again, sizeof(x)) == 0 &&
-			       memcmp(labels, labels_again, sizeof(labels)) ==
-				       0,
+			       memcmp(labels, labels_again, sizeof(labels)) == 0,
 		       "%zu: not the same again", i);
 		memcpy(again, plain, sizeof(again));
 		gf_mask_sample(&d, GF_PART_TRAIN, 3, 2, i, again, labels_again);
 		differ += memcmp(labels, labels_again, sizeof(labels)) != 0;
 	}
-	/* 12,000 labels: four deviations are 175 and 131; of any number one in
-	 * 49 is the number itself */
+	/* 12,000 labels: four deviations are 175 and 131; of any number one in 49 is the number
+	 * itself */
 	EXPECT_NEAR((double)sum.hidden, .8 * 12000, 175 / 9600., "hidden");
 	EXPECT_NEAR((double)sum.other, .098 * 12000, 131 / 1176., "other");
 	EXPECT_NEAR((double)sum.kept, .102 * 12000, 131 / 1224., "kept");
@@ -257,11 +242,9 @@ static void test_empty(void)
 	struct gf_error err;
 
 	put_all(empty);
-	EXPECT(open_folder("chars", &text3, &d, &err) == -EINVAL &&
-		       strstr(err.text, "more than 3"),
+	EXPECT(open_folder("chars", &text3, &d, &err) == -EINVAL && strstr(err.text, "more than 3"),
 	       "%s", err.text);
-	EXPECT(open_folder("words", &text3, &d, &err) == -EINVAL &&
-		       strstr(err.text, "more than 3"),
+	EXPECT(open_folder("words", &text3, &d, &err) == -EINVAL && strstr(err.text, "more than 3"),
 	       "%s", err.text);
 	clear(empty);
 }

@@ -10,10 +10,9 @@
 #include "runtime/engine/streams_parts.h"
 
 /*
- * The runtime for GPUs on devices that do in any order what streams and events
- * leave open (tests/gpu/fake.h): sums are complete, in every step, on every
- * rank; and failures end alike everywhere, with everything enqueued come to an
- * end.
+ * The runtime for GPUs on devices that do in any order what streams and events leave open
+ * (tests/gpu/fake.h): sums are complete, in every step, on every rank; and failures end alike
+ * everywhere, with everything enqueued come to an end.
  */
 #define TENSORS 7
 #define STEPS   6
@@ -62,9 +61,7 @@ struct kernel {
 
 static float gradient(int rank, int step, size_t element)
 {
-	return (float)((element * 7 + (size_t)rank * 13 + (size_t)step * 29) %
-		       64) -
-	       31;
+	return (float)((element * 7 + (size_t)rank * 13 + (size_t)step * 29) % 64) - 31;
 }
 
 static void make_gradient(void *ctx)
@@ -84,8 +81,7 @@ static void take_snapshot(void *ctx)
 	free(k);
 }
 
-static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx),
-		    struct kernel k)
+static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), struct kernel k)
 {
 	fake_enqueue(s, run, gf_xmemdup(&k, sizeof(k)));
 }
@@ -97,15 +93,14 @@ static int same_number(struct gf_comm *c, void *ctx, struct gf_error *err)
 }
 
 /* The end of a step comes once for each step, in order. */
-static int count_end(void *ctx, size_t slot, struct gf_gpu_stream *s,
-		     struct gf_error *err)
+static int count_end(void *ctx, size_t slot, struct gf_gpu_stream *s, struct gf_error *err)
 {
 	struct rank *r = ctx;
 
 	(void)s;
 	(void)err;
-	EXPECT(slot == r->ended % r->depth, "a step in slot %zu ends after %d",
-	       slot, (int)r->ended);
+	EXPECT(slot == r->ended % r->depth, "a step in slot %zu ends after %d", slot,
+	       (int)r->ended);
 	r->ended++;
 	return 0;
 }
@@ -116,33 +111,29 @@ static float *data_of(const struct job *job, int rank, int step)
 }
 
 /* The oldest step has come. */
-static int take_step(struct gf_engine *e, struct gf_gpu_stream *s,
-		     const struct job *job, int rank, int step,
-		     struct gf_error *err)
+static int take_step(struct gf_engine *e, struct gf_gpu_stream *s, const struct job *job, int rank,
+		     int step, struct gf_error *err)
 {
 	int rc = gf_engine_wait(e, err);
 
 	rc = rc ? rc : gf_engine_end(e, err);
-	EXPECT(rc || job->ranks[rank].ended > (uint64_t)step,
-	       "step %d has no end", step);
+	EXPECT(rc || job->ranks[rank].ended > (uint64_t)step, "step %d has no end", step);
 	if (!rc)
 		enqueue(s, take_snapshot,
-			(struct kernel){.to = job->snapshots[rank] +
-					      (size_t)step * ELEMS,
+			(struct kernel){.to = job->snapshots[rank] + (size_t)step * ELEMS,
 					.from = data_of(job, rank, step),
 					.count = ELEMS});
 	return rc;
 }
 
-/* The plan's messages; or two for each, the second of which takes up what the
- * first brought, all of those after the others. Told after the begin. */
-static void tell_list(struct gf_engine *e, const struct job *job, int rank,
-		      int step, struct gf_work *list)
+/* The plan's messages; or two for each, the second of which takes up what the first brought, all of
+ * those after the others. Told after the begin. */
+static void tell_list(struct gf_engine *e, const struct job *job, int rank, int step,
+		      struct gf_work *list)
 {
 	const size_t n = job->plan.nmessages;
 
-	gf_work_of_plan(&job->plan,
-			&job->pools[rank][step % job->plan.staleness], list);
+	gf_work_of_plan(&job->plan, &job->pools[rank][step % job->plan.staleness], list);
 	for (size_t i = 0; i < n && job->halves; i++) {
 		list[n + i] = list[i];
 		list[i].half = GF_COLL_REDUCE_SCATTER;
@@ -154,9 +145,8 @@ static void tell_list(struct gf_engine *e, const struct job *job, int rank,
 	gf_engine_list(e, list, job->halves ? 2 * n : n);
 }
 
-static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
-		    const struct job *job, int rank, int step,
-		    struct gf_rng *rng, struct gf_error *err)
+static int run_step(struct gf_engine *e, struct gf_gpu_stream *s, const struct job *job, int rank,
+		    int step, struct gf_rng *rng, struct gf_error *err)
 {
 	float *pool = data_of(job, rank, step);
 	const int oldest = step + 1 - job->plan.staleness;
@@ -204,13 +194,12 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 }
 
 /* Messages under way are ended and waited for, then taken as usual. */
-static int drain(struct gf_engine *e, struct gf_gpu_stream *s,
-		 const struct job *job, int rank, struct gf_error *err)
+static int drain(struct gf_engine *e, struct gf_gpu_stream *s, const struct job *job, int rank,
+		 struct gf_error *err)
 {
 	int rc = gf_engine_settle(e, err), step;
 
-	for (step = STEPS - job->plan.staleness + 1; step < STEPS && !rc;
-	     step++)
+	for (step = STEPS - job->plan.staleness + 1; step < STEPS && !rc; step++)
 		rc = take_step(e, s, job, rank, step, err);
 	EXPECT(rc || job->ranks[rank].ended == STEPS, "%d steps ended",
 	       (int)job->ranks[rank].ended);
@@ -225,12 +214,10 @@ static void check_times(struct gf_engine *e, const struct gf_plan *plan)
 	for (size_t i = 0; i < plan->nmessages; i++) {
 		EXPECT(t[i].ready_s >= 0 && t[i].start_s >= t[i].ready_s &&
 			       t[i].end_s >= t[i].start_s,
-		       "message %zu: %g %g %g", i, t[i].ready_s, t[i].start_s,
-		       t[i].end_s);
+		       "message %zu: %g %g %g", i, t[i].ready_s, t[i].start_s, t[i].end_s);
 		for (size_t j = 0; j < i; j++)
 			EXPECT(t[i].start_s >= t[j].end_s ||
-				       (plan->messages[i].mode ==
-						GF_MODE_SIMULTANEOUS &&
+				       (plan->messages[i].mode == GF_MODE_SIMULTANEOUS &&
 					gf_streams_of(e)->lane_of[i] !=
 						gf_streams_of(e)->lane_of[j]),
 			       "message %zu starts before %zu ends", i, j);
@@ -251,9 +238,7 @@ static void body(struct gf_comm *comm, void *ctx)
 	fake_be(job->world, comm->rank);
 	gf_rng_init(&rng, 5, (uint64_t)comm->rank);
 	gpu->ops->stream_new(gpu, false, &compute, err);
-	gpu->ops->alloc(gpu,
-			(size_t)job->plan.staleness * STRIDE * sizeof(float),
-			&pool, err);
+	gpu->ops->alloc(gpu, (size_t)job->plan.staleness * STRIDE * sizeof(float), &pool, err);
 	for (step = 0; step < job->plan.staleness; step++)
 		job->pools[comm->rank][step] = (struct gf_pool){
 			.data = (float *)pool + step * STRIDE,
@@ -269,8 +254,7 @@ static void body(struct gf_comm *comm, void *ctx)
 			.pool = &job->pools[comm->rank][0],
 			.timeout_s = job->timeout_s,
 			.depth = (size_t)job->plan.staleness,
-			.hooks = {.end = count_end,
-				  .ctx = &job->ranks[comm->rank]},
+			.hooks = {.end = count_end, .ctx = &job->ranks[comm->rank]},
 			.place = {.nccl = fake_nccl(),
 				  .gpu = gpu,
 				  .stream = compute,
@@ -302,10 +286,8 @@ static void start(struct job *job, int ranks, int slots, unsigned seed,
 
 static void end(struct job *job, int ranks)
 {
-	EXPECT(!fake_world_complaint(job->world), "%s",
-	       fake_world_complaint(job->world));
-	EXPECT(fake_world_counts(job->world).misaligned == 0,
-	       "transfers are not aligned");
+	EXPECT(!fake_world_complaint(job->world), "%s", fake_world_complaint(job->world));
+	EXPECT(fake_world_counts(job->world).misaligned == 0, "transfers are not aligned");
 	/* what was aborted comes to its end by and by, or the watchdog does */
 	while (fake_world_counts(job->world).waiting)
 		usleep(1000);
@@ -324,8 +306,7 @@ static void check_sums(const struct job *job, int ranks, const char *name)
 			double want = 0, got = job->snapshots[r][i];
 
 			for (int s = 0; s < ranks; s++)
-				want += gradient(s, (int)(i / ELEMS),
-						 i % ELEMS);
+				want += gradient(s, (int)(i / ELEMS), i % ELEMS);
 			if (fabs(got - want) <= job->tolerance * most &&
 			    job->snapshots[0][i] == job->snapshots[r][i])
 				continue;
@@ -357,9 +338,8 @@ static void run(const struct how *how)
 	char name[96];
 	size_t launches;
 
-	snprintf(name, sizeof(name), "%s, %s, %d lanes%s, staleness %d",
-		 algorithm, codec, lanes, how->at_end ? ", at the end" : "",
-		 how->staleness);
+	snprintf(name, sizeof(name), "%s, %s, %d lanes%s, staleness %d", algorithm, codec, lanes,
+		 how->at_end ? ", at the end" : "", how->staleness);
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, lanes, algorithm);
 	job.plan.staleness = how->staleness ? how->staleness : 1;
 	/* a normal one waits for all lanes */
@@ -379,8 +359,8 @@ static void run(const struct how *how)
 		       job.errors[r].text);
 	check_sums(&job, ranks, name);
 	launches = fake_world_counts(job.world).launches;
-	EXPECT((launches > 0) == (job.graphs && ranks > 1),
-	       "%s, %d ranks: %zu launches", name, ranks, launches);
+	EXPECT((launches > 0) == (job.graphs && ranks > 1), "%s, %d ranks: %zu launches", name,
+	       ranks, launches);
 	end(&job, ranks);
 }
 
@@ -391,14 +371,11 @@ static void test_sums(void)
 	for (size_t a = 0; gf_algorithms[a]; a++)
 		for (size_t r = 0; r < GF_ARRAY_LENGTH(ranks); r++)
 			for (int lanes = 1; lanes <= 3; lanes += 2)
-				run(&(struct how){gf_algorithms[a]->name, "f32",
-						  0, ranks[r], lanes,
+				run(&(struct how){gf_algorithms[a]->name, "f32", 0, ranks[r], lanes,
 						  a == 0 && lanes == 3});
 	for (size_t c = 1; c < GF_ARRAY_LENGTH(codecs); c++) {
-		run(&(struct how){"ring", codecs[c].codec, codecs[c].tolerance,
-				  4, 2});
-		run(&(struct how){"butterfly", codecs[c].codec,
-				  codecs[c].tolerance, 6, 2});
+		run(&(struct how){"ring", codecs[c].codec, codecs[c].tolerance, 4, 2});
+		run(&(struct how){"butterfly", codecs[c].codec, codecs[c].tolerance, 6, 2});
 	}
 }
 
@@ -407,10 +384,8 @@ static void test_stale(void)
 {
 	for (int staleness = 2; staleness <= STEPS; staleness++)
 		for (int lanes = 1; lanes <= 3; lanes++) {
-			run(&(struct how){"library", "f32", 0, 2, lanes,
-					  lanes == 2, staleness});
-			run(&(struct how){"ring", "f32", 0, 3, lanes,
-					  .staleness = staleness});
+			run(&(struct how){"library", "f32", 0, 2, lanes, lanes == 2, staleness});
+			run(&(struct how){"ring", "f32", 0, 3, lanes, .staleness = staleness});
 		}
 }
 
@@ -419,11 +394,9 @@ static void test_chains(void)
 {
 	for (int lanes = 1; lanes <= 3; lanes++)
 		for (int staleness = 1; staleness <= 2; staleness++) {
-			run(&(struct how){"ring", "f32", 0, 4, lanes,
-					  .staleness = staleness,
+			run(&(struct how){"ring", "f32", 0, 4, lanes, .staleness = staleness,
 					  .halves = true});
-			run(&(struct how){"rhd", "f32", 0, 3, lanes,
-					  .staleness = staleness,
+			run(&(struct how){"rhd", "f32", 0, 3, lanes, .staleness = staleness,
 					  .halves = true});
 		}
 }
@@ -453,8 +426,7 @@ static const struct {
 	 {0},
 	 2,
 	 -ETIMEDOUT,
-	 {"step 4", "no end for 2 s, with rank",
-	  "rank 1 has not made its gradients"}},
+	 {"step 4", "no end for 2 s, with rank", "rank 1 has not made its gradients"}},
 	{"a call that fails",
 	 {.fails = 2, .after = 15},
 	 0,
@@ -477,15 +449,13 @@ static const struct {
 	 {"ranks 0 and 1 both use GPU 0000:17:00.0", "NCCL", "a GPU for each"}},
 };
 
-static void test_failure(size_t f, const char *algorithm, int staleness,
-			 bool graphs)
+static void test_failure(size_t f, const char *algorithm, int staleness, bool graphs)
 {
 	const int ranks = 4;
 	/* long where it is not what ends the job */
-	struct job job = {
-		.timeout_s = failures[f].rc == -ETIMEDOUT ? 2 : TEST_PATIENCE_S,
-		.late = failures[f].late,
-		.graphs = graphs};
+	struct job job = {.timeout_s = failures[f].rc == -ETIMEDOUT ? 2 : TEST_PATIENCE_S,
+			  .late = failures[f].late,
+			  .graphs = graphs};
 	int found = 0;
 
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, 2, algorithm);
@@ -494,13 +464,11 @@ static void test_failure(size_t f, const char *algorithm, int staleness,
 	for (int r = 0; r < ranks; r++) {
 		const char *text = job.errors[r].text;
 
-		EXPECT(job.rcs[r] == failures[f].rc, "%s, %s: rank %d: %d, %s",
-		       failures[f].name, algorithm, r, job.rcs[r], text);
-		found += strstr(text, failures[f].says[0]) &&
-			 strstr(text, failures[f].says[1]) &&
+		EXPECT(job.rcs[r] == failures[f].rc, "%s, %s: rank %d: %d, %s", failures[f].name,
+		       algorithm, r, job.rcs[r], text);
+		found += strstr(text, failures[f].says[0]) && strstr(text, failures[f].says[1]) &&
 			 (strstr(text, failures[f].says[2]) ||
-			  (failures[f].instead &&
-			   strstr(text, failures[f].instead)));
+			  (failures[f].instead && strstr(text, failures[f].instead)));
 	}
 	/* rank 1 fails, between 0 and 2, or of 0 and 1 */
 	if (failures[f].faults.fails)
@@ -509,9 +477,8 @@ static void test_failure(size_t f, const char *algorithm, int staleness,
 			       strstr(job.errors[1].text, "among "),
 		       "%s, %s: no peer in \"%s\"", failures[f].name, algorithm,
 		       job.errors[1].text);
-	EXPECT(found > 0, "%s, %s: nobody says \"%s\", but: %s",
-	       failures[f].name, algorithm, failures[f].says[0],
-	       job.errors[0].text);
+	EXPECT(found > 0, "%s, %s: nobody says \"%s\", but: %s", failures[f].name, algorithm,
+	       failures[f].says[0], job.errors[0].text);
 	end(&job, ranks);
 }
 
@@ -522,8 +489,7 @@ static void expect_refused(struct job *job, const char *says)
 	start(job, 2, 1, 1, &none);
 	EXPECT(job->rcs[0] == -ENOTSUP && job->rcs[1] == -ENOTSUP &&
 		       strstr(job->errors[1].text, says),
-	       "want \"%s\", got %d: %s", says, job->rcs[1],
-	       job->errors[1].text);
+	       "want \"%s\", got %d: %s", says, job->rcs[1], job->errors[1].text);
 	end(job, 2);
 }
 

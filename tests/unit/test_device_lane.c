@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs of all algorithms and codecs on devices that do in any order what
- * streams leave open: the bits of the host's executor.
+ * Programs of all algorithms and codecs on devices that do in any order what streams leave open:
+ * the bits of the host's executor.
  */
 #include "../gpu/lane_test.h"
 #include "ranks.h"
@@ -18,16 +18,15 @@ static void body(struct gf_comm *comm, void *ctx)
 
 static void run(int ranks, const struct fake_faults *faults)
 {
-	struct fake_world *world =
-		fake_world_new(ranks, 1, (unsigned)ranks, faults);
+	struct fake_world *world = fake_world_new(ranks, 1, (unsigned)ranks, faults);
 	struct fake_counts counts;
 
 	on_ranks(ranks, body, world);
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
 	counts = fake_world_counts(world);
 	EXPECT(counts.waiting == 0 && counts.misaligned == 0,
-	       "%d ranks: %zu operations remain, %zu are not aligned", ranks,
-	       counts.waiting, counts.misaligned);
+	       "%d ranks: %zu operations remain, %zu are not aligned", ranks, counts.waiting,
+	       counts.misaligned);
 	fake_world_free(world);
 }
 
@@ -43,10 +42,8 @@ static void body_lost(struct gf_comm *comm, void *ctx)
 	struct fake_world *world = ctx;
 	struct gf_gpu *gpu = fake_gpu(world, comm->rank);
 	struct gf_group all = {0, 1, comm->ranks, comm->rank};
-	const struct gf_lane_program p = {.rank = comm->rank,
-					  .ranks = comm->ranks,
-					  .teams = &all,
-					  .nteams = 1};
+	const struct gf_lane_program p = {
+		.rank = comm->rank, .ranks = comm->ranks, .teams = &all, .nteams = 1};
 	struct lane_test t;
 	int rc;
 
@@ -64,8 +61,7 @@ static void body_lost(struct gf_comm *comm, void *ctx)
 static void run_lost(int ranks)
 {
 	static const struct fake_faults none;
-	struct fake_world *world =
-		fake_world_new(ranks, 1, (unsigned)ranks, &none);
+	struct fake_world *world = fake_world_new(ranks, 1, (unsigned)ranks, &none);
 
 	on_ranks(ranks, body_lost, world);
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));

@@ -11,36 +11,32 @@
 #include "cuda/lanes/program.h"
 
 /*
- * The work enqueued on a GPU's stream, turned back into schedules, is proved to
- * be an all-reduce, or half of one. The cases are every algorithm, by step and
- * by stage, in every codec; any number of ranks; sizes with and without a rest,
- * and larger than an int.
+ * The work enqueued on a GPU's stream, turned back into schedules, is proved to be an all-reduce,
+ * or half of one. The cases are every algorithm, by step and by stage, in every codec; any number
+ * of ranks; sizes with and without a rest, and larger than an int.
  */
 static const size_t sizes[] = {0, 1, 2, 3, 5, 8, 12, 17, 64, 1001};
 static const int many[] = {17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 128};
 static const size_t large[] = {1000003, 5000000017};
-static const char *const names[] = {NULL, "f16", "bf16", "trunc16",
-				    "q8", "fp8", "fp4"};
+static const char *const names[] = {NULL, "f16", "bf16", "trunc16", "q8", "fp8", "fp4"};
 
 static const struct {
 	int ranks;
 	size_t n;
 	int factors[4];
 } decompositions[] = {
-	{1, 1, {1}},     {2, 1, {2}},        {4, 2, {2, 2}},
-	{6, 2, {3, 2}},  {6, 2, {2, 3}},     {8, 3, {2, 2, 2}},
-	{9, 2, {3, 3}},  {12, 3, {3, 2, 2}}, {5, 2, {1, 5}},
-	{16, 2, {4, 4}}, {12, 3, {2, 1, 6}},
+	{1, 1, {1}},    {2, 1, {2}},       {4, 2, {2, 2}},     {6, 2, {3, 2}},
+	{6, 2, {2, 3}}, {8, 3, {2, 2, 2}}, {9, 2, {3, 3}},     {12, 3, {3, 2, 2}},
+	{5, 2, {1, 5}}, {16, 2, {4, 4}},   {12, 3, {2, 1, 6}},
 };
 
-static size_t end_of(const struct gf_lane_program *p,
-		     const struct gf_lane_step *step)
+static size_t end_of(const struct gf_lane_program *p, const struct gf_lane_step *step)
 {
 	return step->wire_at + gf_lane_program_wire_bytes(p, step->range.count);
 }
 
-/* The verifier sees elements; headers of blocks are besides. So: what goes
- * together lies apart, to the byte, but for one code that goes to many. */
+/* The verifier sees elements; headers of blocks are besides. So: what goes together lies apart, to
+ * the byte, but for one code that goes to many. */
 static void check_wire(const struct gf_lane_program *p)
 {
 	size_t group = 0, i, k;
@@ -50,21 +46,17 @@ static void check_wire(const struct gf_lane_program *p)
 
 		if (a->op == GF_LANE_GROUP)
 			group = i;
-		if ((a->op != GF_LANE_SEND && a->op != GF_LANE_RECV) ||
-		    !a->on_wire)
+		if ((a->op != GF_LANE_SEND && a->op != GF_LANE_RECV) || !a->on_wire)
 			continue;
-		EXPECT(end_of(p, a) <= p->wire_bytes, "%zu of %zu bytes",
-		       end_of(p, a), p->wire_bytes);
+		EXPECT(end_of(p, a) <= p->wire_bytes, "%zu of %zu bytes", end_of(p, a),
+		       p->wire_bytes);
 		for (k = group; k < i; k++) {
 			b = &p->steps[k];
-			if (b->on_wire && end_of(p, b) > a->wire_at &&
-			    end_of(p, a) > b->wire_at)
-				EXPECT(a->op == GF_LANE_SEND &&
-					       b->op == GF_LANE_SEND &&
+			if (b->on_wire && end_of(p, b) > a->wire_at && end_of(p, a) > b->wire_at)
+				EXPECT(a->op == GF_LANE_SEND && b->op == GF_LANE_SEND &&
 					       a->wire_at == b->wire_at &&
 					       a->range.first == b->range.first,
-				       "steps %zu and %zu share the wire", k,
-				       i);
+				       "steps %zu and %zu share the wire", k, i);
 		}
 	}
 }
@@ -80,27 +72,22 @@ static void check_grains(const struct gf_lane_program *p)
 
 		if (t->op != GF_LANE_SEND && t->op != GF_LANE_RECV)
 			continue;
-		at = t->on_wire
-			     ? t->wire_at
-			     : (p->skew_elems + t->range.first) * sizeof(float);
+		at = t->on_wire ? t->wire_at : (p->skew_elems + t->range.first) * sizeof(float);
 		EXPECT(at % grain == 0 || t->range.count < GF_LANE_GRAIN_ELEMS,
-		       "step %zu: %zu elements at byte %zu", i, t->range.count,
-		       at);
+		       "step %zu: %zu elements at byte %zu", i, t->range.count, at);
 	}
 }
 
 static int verify(const struct gf_schedule *s, const struct gf_coll_args *args,
 		  struct gf_error *err)
 {
-	return args->half == GF_COLL_REDUCE_SCATTER
-		       ? gf_verify_reduce_scatter(s, args->ranks, err)
-	       : args->half == GF_COLL_ALL_GATHER
-		       ? gf_verify_all_gather(s, args->ranks, err)
-		       : gf_verify_allreduce(s, args->ranks, err);
+	return args->half == GF_COLL_REDUCE_SCATTER ? gf_verify_reduce_scatter(s, args->ranks, err)
+	       : args->half == GF_COLL_ALL_GATHER   ? gf_verify_all_gather(s, args->ranks, err)
+						    : gf_verify_allreduce(s, args->ranks, err);
 }
 
-static void prove_one(const struct gf_algorithm *a,
-		      const struct gf_coll_args *args, const char *name)
+static void prove_one(const struct gf_algorithm *a, const struct gf_coll_args *args,
+		      const char *name)
 {
 	const struct gf_codec *codec = name ? gf_codec_find(name) : NULL;
 	const size_t p = (size_t)args->ranks;
@@ -110,8 +97,7 @@ static void prove_one(const struct gf_algorithm *a,
 	int rank, rc = 0;
 
 	for (rank = 0; rank < args->ranks; rank++) {
-		rc = gf_lane_program_new(a, args, rank, codec, &programs[rank],
-					 &err);
+		rc = gf_lane_program_new(a, args, rank, codec, &programs[rank], &err);
 		EXPECT(!rc, "%s: %s", a->name, err.text);
 		if (rc)
 			break;
@@ -120,12 +106,9 @@ static void prove_one(const struct gf_algorithm *a,
 		gf_lane_program_schedule(&programs[rank], &s[rank]);
 	}
 	rc = rc ? rc : verify(s, args, &err);
-	EXPECT(!rc,
-	       "%s, %d ranks, %d servers, %zu elements at %zu, %zu factors, "
-	       "half %d, %s: %s",
-	       a->name, args->ranks, args->servers, args->count_elems,
-	       args->skew_elems, args->nfactors, (int)args->half,
-	       name ? name : "f32", err.text);
+	EXPECT(!rc, "%s, %d ranks, %d servers, %zu elements at %zu, %zu factors, half %d, %s: %s",
+	       a->name, args->ranks, args->servers, args->count_elems, args->skew_elems,
+	       args->nfactors, (int)args->half, name ? name : "f32", err.text);
 	for (rank = 0; rank < args->ranks; rank++) {
 		gf_lane_program_release(&programs[rank]);
 		gf_schedule_release(&s[rank]);
@@ -135,8 +118,7 @@ static void prove_one(const struct gf_algorithm *a,
 }
 
 /* Values that go as they are also from the middle of a grain. */
-static void prove(const struct gf_algorithm *a, struct gf_coll_args *args,
-		  const char *name)
+static void prove(const struct gf_algorithm *a, struct gf_coll_args *args, const char *name)
 {
 	prove_one(a, args, name);
 	if (name)
@@ -146,11 +128,9 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args,
 	args->skew_elems = 0;
 }
 
-static bool applies(const struct gf_algorithm *a,
-		    const struct gf_coll_args *args, size_t codec)
+static bool applies(const struct gf_algorithm *a, const struct gf_coll_args *args, size_t codec)
 {
-	return (a->build || !codec) &&
-	       !(a->applicable && a->applicable(args, NULL));
+	return (a->build || !codec) && !(a->applicable && a->applicable(args, NULL));
 }
 
 static void test_algorithms(void)
@@ -163,13 +143,10 @@ static void test_algorithms(void)
 			for (args.ranks = 1; args.ranks <= 16; args.ranks++)
 				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
 					args.count_elems = sizes[n];
-					if (!test_tries((size_t)args.ranks + n +
-								c,
-							2))
+					if (!test_tries((size_t)args.ranks + n + c, 2))
 						continue;
 					if (applies(gf_algorithms[a], &args, c))
-						prove(gf_algorithms[a], &args,
-						      names[c]);
+						prove(gf_algorithms[a], &args, names[c]);
 				}
 }
 
@@ -186,8 +163,7 @@ static void test_many_ranks(void)
 					args.ranks = many[r];
 					args.count_elems = large[n];
 					if (applies(gf_algorithms[a], &args, c))
-						prove(gf_algorithms[a], &args,
-						      names[c]);
+						prove(gf_algorithms[a], &args, names[c]);
 				}
 }
 
@@ -198,19 +174,15 @@ static void test_halves(void)
 	int half;
 
 	for (a = 0; gf_algorithms[a]; a++)
-		for (half = GF_COLL_REDUCE_SCATTER; half <= GF_COLL_ALL_GATHER;
-		     half++)
+		for (half = GF_COLL_REDUCE_SCATTER; half <= GF_COLL_ALL_GATHER; half++)
 			for (args.ranks = 1; args.ranks <= 12; args.ranks++)
 				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
-					for (c = 0; c < GF_ARRAY_LENGTH(names);
-					     c += 2) {
+					for (c = 0; c < GF_ARRAY_LENGTH(names); c += 2) {
 						args.half = half;
 						args.count_elems = sizes[n];
 						if (gf_algorithms[a]->owned &&
-						    applies(gf_algorithms[a],
-							    &args, c))
-							prove(gf_algorithms[a],
-							      &args, names[c]);
+						    applies(gf_algorithms[a], &args, c))
+							prove(gf_algorithms[a], &args, names[c]);
 					}
 }
 
@@ -221,27 +193,23 @@ static void test_servers(void)
 	size_t n, c;
 
 	for (args.servers = 1; args.servers <= 3; args.servers++)
-		for (args.ranks = args.servers + 1; args.ranks <= 9;
-		     args.ranks++)
+		for (args.ranks = args.servers + 1; args.ranks <= 9; args.ranks++)
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
 				for (c = 0; c < GF_ARRAY_LENGTH(names); c++) {
 					args.count_elems = sizes[n];
-					prove(gf_algorithm_find("ps"), &args,
-					      names[c]);
+					prove(gf_algorithm_find("ps"), &args, names[c]);
 				}
 }
 
-/* Sparse sets: each rank's to everybody, or merged along the tree as if they
- * were added. */
+/* Sparse sets: each rank's to everybody, or merged along the tree as if they were added. */
 static void prove_sets(const struct gf_algorithm *a, int ranks)
 {
 	static const struct gf_lane_sets form = {.size_bytes = 512};
 	const bool gathers = a == gf_sparse_find("topk");
-	const struct gf_coll_args args = {
-		.ranks = ranks,
-		.count_elems = gathers ? (size_t)ranks : 1,
-		.elem_bytes = form.size_bytes,
-		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE};
+	const struct gf_coll_args args = {.ranks = ranks,
+					  .count_elems = gathers ? (size_t)ranks : 1,
+					  .elem_bytes = form.size_bytes,
+					  .half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE};
 	struct gf_schedule *s = gf_xcalloc((size_t)ranks, sizeof(*s));
 	struct gf_error err = {""};
 	int rank, rc;
@@ -250,8 +218,7 @@ static void prove_sets(const struct gf_algorithm *a, int ranks)
 		struct gf_lane_program p;
 		struct gf_schedule own;
 
-		EXPECT(!gf_algorithm_schedule(a, &args, rank, &own, &err), "%s",
-		       err.text);
+		EXPECT(!gf_algorithm_schedule(a, &args, rank, &own, &err), "%s", err.text);
 		gf_lane_program_of_sets(&own, &form, &p);
 		gf_lane_program_schedule(&p, &s[rank]);
 		gf_lane_program_release(&p);
@@ -279,21 +246,17 @@ static void test_sets(void)
 
 static void test_stages(void)
 {
-	const struct gf_algorithm *blueconnect =
-		gf_algorithm_find("blueconnect");
-	const struct gf_algorithm *hierarchical =
-		gf_algorithm_find("hierarchical");
+	const struct gf_algorithm *blueconnect = gf_algorithm_find("blueconnect");
+	const struct gf_algorithm *hierarchical = gf_algorithm_find("hierarchical");
 	size_t d, n, c;
 
 	for (d = 0; d < GF_ARRAY_LENGTH(decompositions); d++)
-		for (n = 0; n < GF_ARRAY_LENGTH(sizes) + GF_ARRAY_LENGTH(large);
-		     n++)
+		for (n = 0; n < GF_ARRAY_LENGTH(sizes) + GF_ARRAY_LENGTH(large); n++)
 			for (c = 0; c < GF_ARRAY_LENGTH(names); c++) {
 				const size_t few = GF_ARRAY_LENGTH(sizes);
 				struct gf_coll_args args = {
 					.ranks = decompositions[d].ranks,
-					.count_elems = n < few ? sizes[n]
-							       : large[n - few],
+					.count_elems = n < few ? sizes[n] : large[n - few],
 					.elem_bytes = 4,
 					.factors = decompositions[d].factors,
 					.nfactors = decompositions[d].n,
@@ -313,8 +276,8 @@ static size_t count_ops(const struct gf_lane_program *p, enum gf_lane_op op)
 	return n;
 }
 
-/* Kernels of rank 2 of 4: what is gathered is encoded by its owner alone, and
- * decoded once by everybody. */
+/* Kernels of rank 2 of 4: what is gathered is encoded by its owner alone, and decoded once by
+ * everybody. */
 static const struct {
 	const char *algorithm;
 	size_t encode, decode, add, groups;
@@ -328,35 +291,28 @@ static const struct {
 
 static void test_encoded_once(void)
 {
-	struct gf_coll_args args = {
-		.ranks = 4, .count_elems = 1000, .elem_bytes = 4};
+	struct gf_coll_args args = {.ranks = 4, .count_elems = 1000, .elem_bytes = 4};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(kernels); i++) {
 		struct gf_lane_program p;
 
-		EXPECT(!gf_lane_program_new(
-			       gf_algorithm_find(kernels[i].algorithm), &args,
-			       2, gf_codec_find("q8"), &p, NULL),
+		EXPECT(!gf_lane_program_new(gf_algorithm_find(kernels[i].algorithm), &args, 2,
+					    gf_codec_find("q8"), &p, NULL),
 		       "made");
 		EXPECT(count_ops(&p, GF_LANE_ENCODE) == kernels[i].encode &&
-			       count_ops(&p, GF_LANE_DECODE) ==
-				       kernels[i].decode &&
-			       count_ops(&p, GF_LANE_REDUCE_WIRE) ==
-				       kernels[i].add &&
-			       count_ops(&p, GF_LANE_GROUP) ==
-				       kernels[i].groups,
-		       "%s: %zu encoded, %zu decoded, %zu added, %zu groups",
-		       kernels[i].algorithm, count_ops(&p, GF_LANE_ENCODE),
-		       count_ops(&p, GF_LANE_DECODE),
-		       count_ops(&p, GF_LANE_REDUCE_WIRE),
-		       count_ops(&p, GF_LANE_GROUP));
+			       count_ops(&p, GF_LANE_DECODE) == kernels[i].decode &&
+			       count_ops(&p, GF_LANE_REDUCE_WIRE) == kernels[i].add &&
+			       count_ops(&p, GF_LANE_GROUP) == kernels[i].groups,
+		       "%s: %zu encoded, %zu decoded, %zu added, %zu groups", kernels[i].algorithm,
+		       count_ops(&p, GF_LANE_ENCODE), count_ops(&p, GF_LANE_DECODE),
+		       count_ops(&p, GF_LANE_REDUCE_WIRE), count_ops(&p, GF_LANE_GROUP));
 		gf_lane_program_release(&p);
 	}
 }
 
-/* 12 = 3 x 2 x 2 ranks, 25 elements, fewer than grains for all: what rank 7 =
- * (1, 0, 1) enqueues. */
+/* 12 = 3 x 2 x 2 ranks, 25 elements, fewer than grains for all: what rank 7 = (1, 0, 1)
+ * enqueues. */
 static void test_stage_program(void)
 {
 	static const int factors[] = {3, 2, 2};
@@ -365,24 +321,17 @@ static void test_stage_program(void)
 		size_t first, count;
 		int team_first, team_stride, team_size;
 	} want[] = {
-		{GF_LANE_REDUCE_SCATTER, 0, 24, 6, 1, 3},
-		{GF_LANE_REDUCE_SCATTER, 8, 8, 7, 3, 2},
-		{GF_LANE_REDUCE_SCATTER, 8, 4, 1, 6, 2},
-		{GF_LANE_ALL_GATHER, 8, 4, 1, 6, 2},
-		{GF_LANE_ALL_GATHER, 8, 8, 7, 3, 2},
-		{GF_LANE_ALL_GATHER, 0, 24, 6, 1, 3},
+		{GF_LANE_REDUCE_SCATTER, 0, 24, 6, 1, 3}, {GF_LANE_REDUCE_SCATTER, 8, 8, 7, 3, 2},
+		{GF_LANE_REDUCE_SCATTER, 8, 4, 1, 6, 2},  {GF_LANE_ALL_GATHER, 8, 4, 1, 6, 2},
+		{GF_LANE_ALL_GATHER, 8, 8, 7, 3, 2},      {GF_LANE_ALL_GATHER, 0, 24, 6, 1, 3},
 		{GF_LANE_ALL_REDUCE, 24, 1, 0, 0, 0},
 	};
-	struct gf_coll_args args = {.ranks = 12,
-				    .count_elems = 25,
-				    .elem_bytes = 4,
-				    .factors = factors,
-				    .nfactors = 3};
+	struct gf_coll_args args = {
+		.ranks = 12, .count_elems = 25, .elem_bytes = 4, .factors = factors, .nfactors = 3};
 	struct gf_lane_program p;
 	size_t i;
 
-	EXPECT(!gf_lane_program_new(gf_algorithm_find("blueconnect"), &args, 7,
-				    NULL, &p, NULL),
+	EXPECT(!gf_lane_program_new(gf_algorithm_find("blueconnect"), &args, 7, NULL, &p, NULL),
 	       "made");
 	EXPECT(p.nsteps == GF_ARRAY_LENGTH(want), "%zu steps", p.nsteps);
 	for (i = 0; i < p.nsteps && i < GF_ARRAY_LENGTH(want); i++) {
@@ -391,14 +340,14 @@ static void test_stage_program(void)
 
 		EXPECT(s->op == want[i].op && s->range.first == want[i].first &&
 			       s->range.count == want[i].count,
-		       "step %zu: op %d, %zu at %zu", i, (int)s->op,
-		       s->range.count, s->range.first);
+		       "step %zu: op %d, %zu at %zu", i, (int)s->op, s->range.count,
+		       s->range.first);
 		if (want[i].team_size)
 			EXPECT(team->first == want[i].team_first &&
 				       team->stride == want[i].team_stride &&
 				       team->size == want[i].team_size,
-			       "step %zu: team %d + %d x %d", i, team->first,
-			       team->stride, team->size);
+			       "step %zu: team %d + %d x %d", i, team->first, team->stride,
+			       team->size);
 	}
 	gf_lane_program_release(&p);
 }
@@ -417,13 +366,11 @@ static void test_stage_grains(void)
 	struct gf_lane_program p;
 	size_t i;
 
-	EXPECT(!gf_lane_program_new(gf_algorithm_find("blueconnect"), &args, 3,
-				    NULL, &p, NULL),
+	EXPECT(!gf_lane_program_new(gf_algorithm_find("blueconnect"), &args, 3, NULL, &p, NULL),
 	       "made");
-	EXPECT(p.nsteps == 6 && p.steps[0].range.first == 19 &&
-		       p.steps[0].range.count == 768,
-	       "%zu steps, from %zu elements at %zu", p.nsteps,
-	       p.steps[0].range.count, p.steps[0].range.first);
+	EXPECT(p.nsteps == 6 && p.steps[0].range.first == 19 && p.steps[0].range.count == 768,
+	       "%zu steps, from %zu elements at %zu", p.nsteps, p.steps[0].range.count,
+	       p.steps[0].range.first);
 	for (i = 0; i < 2 && p.nsteps == 6; i++)
 		EXPECT(p.steps[4 + i].op == GF_LANE_ALL_REDUCE &&
 			       p.steps[4 + i].range.first == parts[i][0] &&
@@ -456,16 +403,14 @@ static void test_peers(void)
 			.ranks = partners[i].ranks,
 			.count_elems = 1001,
 			.elem_bytes = 4,
-			.factors = partners[i].factors[0] ? partners[i].factors
-							  : NULL,
+			.factors = partners[i].factors[0] ? partners[i].factors : NULL,
 			.nfactors = partners[i].factors[0] ? 2 : 0,
 		};
 		struct gf_lane_program p;
 		char *peers;
 
-		EXPECT(!gf_lane_program_new(
-			       gf_algorithm_find(partners[i].algorithm), &args,
-			       2, NULL, &p, NULL),
+		EXPECT(!gf_lane_program_new(gf_algorithm_find(partners[i].algorithm), &args, 2,
+					    NULL, &p, NULL),
 		       "made");
 		peers = gf_lane_program_peers(&p);
 		EXPECT_TEXT(peers, partners[i].peers);
@@ -481,14 +426,13 @@ static void another_part(struct gf_lane_program *p)
 		p->steps[1].range.first ^= 2;
 }
 
-/* Everybody's first group has the second receive, too, whose sender sends it
- * in its own second group: no first group ever ends. */
+/* Everybody's first group has the second receive, too, whose sender sends it in its own second
+ * group: no first group ever ends. */
 static void receive_early(struct gf_lane_program *p)
 {
 	struct gf_lane_step early = p->steps[7];
 
-	EXPECT(early.op == GF_LANE_RECV && p->steps[2].op == GF_LANE_RECV,
-	       "ring's second group");
+	EXPECT(early.op == GF_LANE_RECV && p->steps[2].op == GF_LANE_RECV, "ring's second group");
 	memmove(&p->steps[4], &p->steps[3], 4 * sizeof(early));
 	early.wire_at = p->wire_bytes;
 	p->wire_bytes *= 2;
@@ -544,9 +488,8 @@ static const struct {
 /* The proof must fail where a program is wrong. */
 static void test_refusals(void)
 {
-	struct gf_coll_args args = {.ranks = 4,
-				    .count_elems = 8 * GF_LANE_GRAIN_ELEMS,
-				    .elem_bytes = 4};
+	struct gf_coll_args args = {
+		.ranks = 4, .count_elems = 8 * GF_LANE_GRAIN_ELEMS, .elem_bytes = 4};
 	struct gf_lane_program p[4];
 	struct gf_schedule s[4];
 	size_t fault;
@@ -557,10 +500,9 @@ static void test_refusals(void)
 		struct gf_error err = {""};
 
 		for (rank = 0; rank < 4; rank++) {
-			EXPECT(!gf_lane_program_new(
-				       gf_algorithm_find("ring"), &args, rank,
-				       codec ? gf_codec_find(codec) : NULL,
-				       &p[rank], NULL),
+			EXPECT(!gf_lane_program_new(gf_algorithm_find("ring"), &args, rank,
+						    codec ? gf_codec_find(codec) : NULL, &p[rank],
+						    NULL),
 			       "made");
 			faults[fault].spoil(&p[rank]);
 			gf_lane_program_schedule(&p[rank], &s[rank]);

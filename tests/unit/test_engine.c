@@ -21,8 +21,7 @@ static void fill(struct rig *r, int rank, size_t step, size_t tensor)
 		r->pool.data[i] = gradient(rank, step, i);
 }
 
-static void expect_sums(struct rig *r, struct gf_comm *c, size_t step,
-			const char *what)
+static void expect_sums(struct rig *r, struct gf_comm *c, size_t step, const char *what)
 {
 	size_t i;
 	float want;
@@ -33,10 +32,8 @@ static void expect_sums(struct rig *r, struct gf_comm *c, size_t step,
 			want += gradient(k, step, i);
 		if (r->pool.data[i] == want)
 			continue;
-		EXPECT(0,
-		       "%s: rank %d of %d, step %zu, element %zu: want %g, "
-		       "got %g",
-		       what, c->rank, c->ranks, step, i, want, r->pool.data[i]);
+		EXPECT(0, "%s: rank %d of %d, step %zu, element %zu: want %g, got %g", what,
+		       c->rank, c->ranks, step, i, want, r->pool.data[i]);
 		break;
 	}
 }
@@ -49,19 +46,17 @@ static void expect_rule(const struct rig *r, const char *what)
 	int active;
 
 	for (i = 0; i < r->plan.nmessages; i++) {
-		EXPECT(t[i].ready_s <= t[i].start_s &&
-			       t[i].start_s <= t[i].end_s,
+		EXPECT(t[i].ready_s <= t[i].start_s && t[i].start_s <= t[i].end_s,
 		       "%s: message %zu", what, i);
-		EXPECT(i == 0 || t[i].start_s >= t[i - 1].start_s,
-		       "%s: message %zu before %zu", what, i, i - 1);
+		EXPECT(i == 0 || t[i].start_s >= t[i - 1].start_s, "%s: message %zu before %zu",
+		       what, i, i - 1);
 		for (k = 0, active = 1; k < i; k++)
 			active += t[k].end_s > t[i].start_s;
 		EXPECT(active <= r->plan.lanes, "%s: %d active", what, active);
 	}
 }
 
-static void one_step(struct rig *r, struct gf_comm *c, size_t step,
-		     const char *what)
+static void one_step(struct rig *r, struct gf_comm *c, size_t step, const char *what)
 {
 	struct gf_error err = {""};
 	size_t i, tensor;
@@ -87,9 +82,8 @@ static void steps(struct gf_comm *c, void *ctx)
 	char what[128];
 	size_t step;
 
-	snprintf(what, sizeof(what), "%s, threshold %zu, %d lanes%s",
-		 s->algorithm, s->threshold_bytes, s->lanes,
-		 s->at_end ? ", at the end" : "");
+	snprintf(what, sizeof(what), "%s, threshold %zu, %d lanes%s", s->algorithm,
+		 s->threshold_bytes, s->lanes, s->at_end ? ", at the end" : "");
 	if (rig_open(&r, c, s, &err))
 		EXPECT(0, "%s: %s", what, err.text);
 	for (step = 0; step < 5 && r.engine; step++)
@@ -119,9 +113,8 @@ static void test_steps(void)
 	}
 }
 
-/* The layer whose gradients come last does not make them before message 0 is
- * reduced: if communication waited for the compute thread, this would wait for
- * ever. */
+/* The layer whose gradients come last does not make them before message 0 is reduced: if
+ * communication waited for the compute thread, this would wait for ever. */
 static void overlap(struct gf_comm *c, void *ctx)
 {
 	static const struct setting s = {0, 1, "ring", false, 0};
@@ -136,9 +129,7 @@ static void overlap(struct gf_comm *c, void *ctx)
 		rig_begin(&r);
 		for (tensor = 0; tensor < TENSORS; tensor++) {
 			if (tensor == TENSORS - 1)
-				EXPECT(!gf_engine_wait_message(r.engine, 0,
-							       &err),
-				       "%s", err.text);
+				EXPECT(!gf_engine_wait_message(r.engine, 0, &err), "%s", err.text);
 			fill(&r, c->rank, step, tensor);
 			gf_engine_ready_all(r.engine, &(size_t){tensor}, 1);
 		}
@@ -205,8 +196,7 @@ static void calls(struct gf_comm *c, void *ctx)
 		EXPECT(0, "%s", err.text);
 	for (step = 0; step < 3 && r.engine; step++) {
 		memset(got, 0xff, sizeof(got));
-		EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s",
-		       err.text);
+		EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s", err.text);
 		for (i = 0; i < c->ranks; i++)
 			EXPECT(got[i] == i, "rank %d's word", i);
 		EXPECT(gf_engine_call(r.engine, refuse, NULL, &err) == -ENOENT,
@@ -219,8 +209,7 @@ static void calls(struct gf_comm *c, void *ctx)
 			fill(&r, c->rank, step, (size_t)i);
 		gf_engine_backward_end(r.engine);
 		/* served after the step's last message */
-		EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s",
-		       err.text);
+		EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s", err.text);
 		EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
 		expect_sums(&r, c, step, "calls");
 	}
@@ -235,8 +224,8 @@ static double processor_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A thread that is called while it waits for another rank's messages leaves the
- * processor to others. */
+/* A thread that is called while it waits for another rank's messages leaves the processor to
+ * others. */
 static void late_call(struct gf_comm *c, void *ctx)
 {
 	struct setting s = {0, 1, "ring", false, 0};
@@ -256,8 +245,8 @@ static void late_call(struct gf_comm *c, void *ctx)
 		fill(&r, c->rank, 0, (size_t)i);
 	gf_engine_backward_end(r.engine);
 	EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s", err.text);
-	EXPECT(processor_s() - began_s < late_s / 2,
-	       "%g s of a processor, of %g s", processor_s() - began_s, late_s);
+	EXPECT(processor_s() - began_s < late_s / 2, "%g s of a processor, of %g s",
+	       processor_s() - began_s, late_s);
 	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
 	expect_sums(&r, c, 0, "a late call");
 	rig_close(&r);
@@ -270,8 +259,8 @@ static void count_merge(void *ctx, void *to, const void *from, size_t count)
 	*(size_t *)ctx += count;
 }
 
-/* Sets are merged by the context of the step's own list, also if the path was
- * made for another slot's. */
+/* Sets are merged by the context of the step's own list, also if the path was made for another
+ * slot's. */
 static void merges(struct gf_comm *c, void *ctx)
 {
 	static const struct setting s = {0, 1, "ring", false, 20, 2};
@@ -290,18 +279,16 @@ static void merges(struct gf_comm *c, void *ctx)
 		EXPECT(0, "%s", err.text);
 	work.data = r.pool.data;
 	work.element = gf_element_set(64, count_merge, &merged[2]);
-	EXPECT(!r.engine || !gf_engine_expect(r.engine, &work, 1, &err), "%s",
-	       err.text);
+	EXPECT(!r.engine || !gf_engine_expect(r.engine, &work, 1, &err), "%s", err.text);
 	for (step = 0; step < 4 && r.engine; step++) {
 		work.element.ctx = &merged[step % 2];
 		gf_engine_begin_work(r.engine, &work, 1);
 		gf_engine_backward_end(r.engine);
 		EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
 	}
-	EXPECT(merged[0] == merged[1] && merged[2] == 0 &&
-		       (c->rank || c->ranks == 1 || merged[0]),
-	       "rank %d of %d: %zu, %zu, %zu merges", c->rank, c->ranks,
-	       merged[0], merged[1], merged[2]);
+	EXPECT(merged[0] == merged[1] && merged[2] == 0 && (c->rank || c->ranks == 1 || merged[0]),
+	       "rank %d of %d: %zu, %zu, %zu merges", c->rank, c->ranks, merged[0], merged[1],
+	       merged[2]);
 	rig_close(&r);
 }
 

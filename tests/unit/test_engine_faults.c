@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that the engine refuses, and the ranks that it blames when ranks stop,
- * come late or fail. A rank stops here by a transport that does not return.
+ * Calls that the engine refuses, and the ranks that it blames when ranks stop, come late or fail. A
+ * rank stops here by a transport that does not return.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,8 +10,7 @@
 #include "ranks.h"
 #include "rig.h"
 
-/* Long enough that a busy machine lets every innocent thread run in half of
- * it. */
+/* Long enough that a busy machine lets every innocent thread run in half of it. */
 #define TIMEOUT_S 2
 
 static const struct setting watched = {0, 1, "ring", false, TIMEOUT_S};
@@ -42,15 +41,13 @@ static void gate_wait(struct gate *g, int passed)
 
 /* --- a transport with faults ---------------------------------------------- */
 
-static struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
-			   0, false, false};
+static struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false, false};
 static struct gf_comm_ops faulty;
 static int (*real_isend)(struct gf_comm *, int, uint64_t, const void *, size_t,
 			 struct gf_comm_request **, struct gf_error *);
 static int (*real_probe)(struct gf_comm *, uint64_t, int *, struct gf_error *);
 
-static int frozen_probe(struct gf_comm *c, uint64_t tag, int *peer,
-			struct gf_error *err)
+static int frozen_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	bool frozen;
 
@@ -64,9 +61,8 @@ static int frozen_probe(struct gf_comm *c, uint64_t tag, int *peer,
 	return real_probe(c, tag, peer, err);
 }
 
-static int broken_isend(struct gf_comm *c, int peer, uint64_t tag,
-			const void *data, size_t size_bytes,
-			struct gf_comm_request **request, struct gf_error *err)
+static int broken_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+			size_t size_bytes, struct gf_comm_request **request, struct gf_error *err)
 {
 	if (tag >> 32 > GF_CHANNEL_LAST)
 		return real_isend(c, peer, tag, data, size_bytes, request, err);
@@ -104,24 +100,19 @@ static void expect_missing(struct gf_comm *c, struct rig *r, int which)
 	bool missing[8];
 	int rank;
 
-	EXPECT(c->ranks <= 8 && gf_engine_missing(r->engine, missing) == 0,
-	       "rank %d", c->rank);
+	EXPECT(c->ranks <= 8 && gf_engine_missing(r->engine, missing) == 0, "rank %d", c->rank);
 	for (rank = 0; rank < c->ranks; rank++)
-		EXPECT(missing[rank] == (rank == which),
-		       "rank %d misses rank %d: %d", c->rank, rank,
-		       missing[rank]);
+		EXPECT(missing[rank] == (rank == which), "rank %d misses rank %d: %d", c->rank,
+		       rank, missing[rank]);
 }
 
-static void expect_blame(struct gf_comm *c, struct rig *r, const char *what,
-			 const char *blame)
+static void expect_blame(struct gf_comm *c, struct rig *r, const char *what, const char *blame)
 {
 	struct gf_error err = {""};
 
-	EXPECT(gf_engine_wait(r->engine, &err) == -ETIMEDOUT, "rank %d: %s",
-	       c->rank, err.text);
+	EXPECT(gf_engine_wait(r->engine, &err) == -ETIMEDOUT, "rank %d: %s", c->rank, err.text);
 	EXPECT(strstr(err.text, what) && strstr(err.text, blame),
-	       "rank %d: want \"%s\" and \"%s\", got %s", c->rank, what, blame,
-	       err.text);
+	       "rank %d: want \"%s\" and \"%s\", got %s", c->rank, what, blame, err.text);
 	EXPECT(c->broken, "nothing collective any more");
 	expect_missing(c, r, strstr(blame, "rank 2 does not answer") ? 2 : -1);
 	expect_kept(r, -ETIMEDOUT, err.text);
@@ -147,14 +138,11 @@ static void stopped(struct gf_comm *c, void *ctx)
 	give_all(&r);
 	if (culprit) {
 		gate_wait(&gate, c->ranks - 1);
-		EXPECT(gf_engine_wait(r.engine, &err) == -ETIMEDOUT,
-		       "told by the others");
+		EXPECT(gf_engine_wait(r.engine, &err) == -ETIMEDOUT, "told by the others");
 	} else {
 		expect_blame(c, &r,
-			     "step 1, message 0 (tensor 0, t0, 240 bytes): no "
-			     "progress for 2 s: ",
-			     "rank 2 does not answer (stopped, dead or cut "
-			     "off)");
+			     "step 1, message 0 (tensor 0, t0, 240 bytes): no progress for 2 s: ",
+			     "rank 2 does not answer (stopped, dead or cut off)");
 		gate_pass(&gate);
 	}
 	rig_close(&r);
@@ -177,15 +165,12 @@ static void late(struct gf_comm *c, void *ctx)
 		for (i = 0; i < TENSORS; i++)
 			gf_engine_ready_all(r.engine, &(size_t){i}, 1);
 		gf_engine_backward_end(r.engine);
-		EXPECT(gf_engine_wait(r.engine, &err) == -ETIMEDOUT,
-		       "told by the others");
+		EXPECT(gf_engine_wait(r.engine, &err) == -ETIMEDOUT, "told by the others");
 	} else {
 		give_all(&r);
 		expect_blame(c, &r,
-			     "step 1, message 2 (tensor 2, t2, 32 bytes): no "
-			     "progress for 2 s: ",
-			     "rank 1 has not made its gradients of message 2 "
-			     "yet");
+			     "step 1, message 2 (tensor 2, t2, 32 bytes): no progress for 2 s: ",
+			     "rank 1 has not made its gradients of message 2 yet");
 		gate_pass(&gate);
 	}
 	rig_close(&r);
@@ -214,8 +199,8 @@ static void ahead(struct gf_comm *c, void *ctx)
 	give_all(&r);
 	rig_begin(&r);
 	rc = gf_engine_wait(r.engine, &err);
-	EXPECT(rc == -ETIMEDOUT && strstr(err.text, "rank 0 is still in step"),
-	       "rank %d: %d, %s", c->rank, rc, err.text);
+	EXPECT(rc == -ETIMEDOUT && strstr(err.text, "rank 0 is still in step"), "rank %d: %d, %s",
+	       c->rank, rc, err.text);
 	EXPECT(gf_engine_wait(r.engine, &err) == rc, "again");
 	gate_pass(&gate);
 	rig_close(&r);
@@ -224,8 +209,7 @@ static void ahead(struct gf_comm *c, void *ctx)
 /* One message of all tensors; rank 0 does not come to the second step. */
 static void behind(struct gf_comm *c, void *ctx)
 {
-	static const struct setting single = {1 << 20, 1, "ring", false,
-					      TIMEOUT_S};
+	static const struct setting single = {1 << 20, 1, "ring", false, TIMEOUT_S};
 	struct rig r = {0};
 	struct gf_error err = {""};
 
@@ -238,8 +222,8 @@ static void behind(struct gf_comm *c, void *ctx)
 	} else {
 		give_all(&r);
 		expect_blame(c, &r,
-			     "step 2, message 0 (tensors 0 to 5, t0 to t5, "
-			     "19476 bytes): no progress for 2 s: ",
+			     "step 2, message 0 (tensors 0 to 5, t0 to t5, 19476 bytes): no "
+			     "progress for 2 s: ",
 			     "rank 0 is still in step 1");
 		gate_pass(&gate);
 	}
@@ -259,9 +243,8 @@ static void absent(struct gf_comm *c, void *ctx)
 	} else {
 		rc = gf_engine_barrier(r.engine, &err);
 		EXPECT(rc == -ETIMEDOUT, "%d", rc);
-		EXPECT(strstr(err.text, "rank 1 has not come to it, it is in "
-					"step 0"),
-		       "%s", err.text);
+		EXPECT(strstr(err.text, "rank 1 has not come to it, it is in step 0"), "%s",
+		       err.text);
 		gate_pass(&gate);
 	}
 	rig_close(&r);
@@ -271,8 +254,7 @@ static void absent(struct gf_comm *c, void *ctx)
 static void infectious(struct gf_comm *c, void *ctx)
 {
 	static const struct setting patient = {0, 1, "ring", false, 0};
-	const char *text = "step 1, message 0 (tensor 0, t0, 240 bytes): "
-			   "cable pulled";
+	const char *text = "step 1, message 0 (tensor 0, t0, 240 bytes): cable pulled";
 	struct rig r = {0};
 	struct gf_error err = {""};
 	const struct gf_comm_ops *whole = c->ops;
@@ -348,24 +330,17 @@ static void refusals(struct gf_comm *c, void *ctx)
 		int rc;
 		const char *text;
 	} want[] = {
-		{-ENOTSUP,
-		 "message 1: algorithm \"butterfly\" has no halves for "
-		 "\"split\""},
-		{-ENOTSUP,
-		 "message 2: algorithm \"library\" adds numbers, and what "
-		 "codec \"q8\" sends are none"},
+		{-ENOTSUP, "message 1: algorithm \"butterfly\" has no halves for \"split\""},
+		{-ENOTSUP, "message 2: algorithm \"library\" adds numbers, and what codec \"q8\" "
+			   "sends are none"},
 		{-ENOTSUP, "message 2: this build has no codec \"morse\""},
-		{-EINVAL,
-		 "the plan: /messages/0/algorithm: want \"ps\" in a plan with "
-		 "a server, got \"ring\""},
-		{-ENOTSUP,
-		 "message 0: this build has no algorithm \"carrier-pigeon\""},
+		{-EINVAL, "the plan: /messages/0/algorithm: want \"ps\" in a plan with a server, "
+			  "got \"ring\""},
+		{-ENOTSUP, "message 0: this build has no algorithm \"carrier-pigeon\""},
 		{-ENOTSUP, "tensor 3: this build runs f32 gradients, got f16"},
 		{-EINVAL, "the plan is for 4 ranks, this job has 1"},
-		{-EINVAL,
-		 "tensor 3: the plan has 2 elements, the gradient pool has 1"},
-		{-EINVAL,
-		 "the plan: /messages/0/last: want an integer <= 5, got 9"},
+		{-EINVAL, "tensor 3: the plan has 2 elements, the gradient pool has 1"},
+		{-EINVAL, "the plan: /messages/0/last: want an integer <= 5, got 9"},
 	};
 	struct gf_error err;
 	size_t i;
@@ -376,11 +351,9 @@ static void refusals(struct gf_comm *c, void *ctx)
 		struct gf_engine_config config = {c, &r.plan, &r.pool, 0, 0};
 
 		plan_of(&r.plan, counts, TENSORS, 1, 0, 1, "ring");
-		EXPECT(!gf_pool_init(&r.pool, c, counts, TENSORS, &err), "%s",
-		       err.text);
+		EXPECT(!gf_pool_init(&r.pool, c, counts, TENSORS, &err), "%s", err.text);
 		spoil(&r.plan, (int)i);
-		EXPECT(gf_engine_new(&config, &r.engine, &err) == want[i].rc,
-		       "case %zu", i);
+		EXPECT(gf_engine_new(&config, &r.engine, &err) == want[i].rc, "case %zu", i);
 		EXPECT_TEXT(err.text, want[i].text);
 		EXPECT(!r.engine, "untouched");
 		rig_close(&r);
@@ -393,8 +366,7 @@ static void different(struct gf_comm *c, void *ctx)
 	int what = *(int *)ctx;
 	size_t own[TENSORS];
 	struct rig r = {0};
-	struct gf_engine_config config = {c, &r.plan, &r.pool, TEST_PATIENCE_S,
-					  0};
+	struct gf_engine_config config = {c, &r.plan, &r.pool, TEST_PATIENCE_S, 0};
 	struct gf_error err = {""};
 	char words[sizeof(err.text) * 2];
 
@@ -407,24 +379,20 @@ static void different(struct gf_comm *c, void *ctx)
 	if (what == 2 && c->rank == 1)
 		spoil(&r.plan, 1);
 	EXPECT(!gf_pool_init(&r.pool, c, own, TENSORS, &err), "%s", err.text);
-	EXPECT(gf_engine_new(&config, &r.engine, &err) ==
-		       (what == 2 ? -ENOTSUP : -EINVAL),
+	EXPECT(gf_engine_new(&config, &r.engine, &err) == (what == 2 ? -ENOTSUP : -EINVAL),
 	       "case %d: %s", what, err.text);
 	if (what == 0)
-		EXPECT(strstr(err.text, "gradients: rank 0 has 6 tensors of "
-					"4869 elements in all, sha256:") &&
-			       strstr(err.text, "rank 1 has 6 tensors of 4870 "
-						"elements in all, sha256:"),
+		EXPECT(strstr(err.text,
+			      "gradients: rank 0 has 6 tensors of 4869 elements in all, sha256:") &&
+			       strstr(err.text,
+				      "rank 1 has 6 tensors of 4870 elements in all, sha256:"),
 		       "%s", err.text);
 	if (what == 1)
-		EXPECT(!strncmp(err.text, "plan: rank 0 has sha256:", 24), "%s",
-		       err.text);
+		EXPECT(!strncmp(err.text, "plan: rank 0 has sha256:", 24), "%s", err.text);
 	if (what == 2)
-		EXPECT_TEXT(err.text, "rank 1: message 2: algorithm "
-				      "\"library\" adds numbers, and what "
-				      "codec \"q8\" sends are none");
-	EXPECT(!gf_comm_allgather(c, err.text, sizeof(err.text), words, &err),
-	       "%s", err.text);
+		EXPECT_TEXT(err.text, "rank 1: message 2: algorithm \"library\" adds numbers, and "
+				      "what codec \"q8\" sends are none");
+	EXPECT(!gf_comm_allgather(c, err.text, sizeof(err.text), words, &err), "%s", err.text);
 	EXPECT_TEXT(words, words + sizeof(err.text));
 	rig_close(&r);
 }

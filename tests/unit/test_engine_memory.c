@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps of the engine allocate nothing, once the first few are done: neither
- * its thread nor the one that computes. */
+/* Steps of the engine allocate nothing, once the first few are done: neither its thread nor the one
+ * that computes. */
 #include "allocations.h"
 #include "base/array.h"
 #include "ranks.h"
@@ -53,9 +53,8 @@ static void steps(struct gf_comm *c, void *ctx)
 		one_step(&r);
 	EXPECT(!gf_engine_call(r.engine, meet, &off, &err), "%s", err.text);
 	EXPECT(!COUNTED || !atomic_load(&allocations),
-	       "%s, %d ranks, %d lanes: %d allocations in %d steps",
-	       s->algorithm, c->ranks, s->lanes, atomic_load(&allocations),
-	       STEPS);
+	       "%s, %d ranks, %d lanes: %d allocations in %d steps", s->algorithm, c->ranks,
+	       s->lanes, atomic_load(&allocations), STEPS);
 	rig_close(&r);
 }
 

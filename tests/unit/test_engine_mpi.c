@@ -5,9 +5,8 @@
  *
  *	test_engine_mpi [ALGORITHM [STOP|KILL RANK [ABORT|EXIT]]]
  *
- * With STOP or KILL that rank gets the signal in the middle of a step; the
- * others time out after 2 s and end the job with status 4, by MPI's abort or
- * by leaving without a word to MPI.
+ * With STOP or KILL that rank gets the signal in the middle of a step; the others time out after 2
+ * s and end the job with status 4, by MPI's abort or by leaving without a word to MPI.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,8 +16,7 @@
 
 #define STEPS 20
 
-static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
-		    struct gf_error *err)
+static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal, struct gf_error *err)
 {
 	size_t i;
 	float want;
@@ -30,8 +28,8 @@ static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
 	for (i = 0; i < TENSORS; i++) {
 		if (i == TENSORS / 2 && signal)
 			raise(signal);
-		/* The last layer waits for message 0: without progress on
-		 * another thread this would never end. */
+		/* The last layer waits for message 0: without progress on another thread this would
+		 * never end. */
 		if (i == TENSORS - 1)
 			rc = gf_engine_wait_message(r->engine, 0, err);
 		gf_engine_ready_all(r->engine, &(size_t){i}, 1);
@@ -44,8 +42,8 @@ static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
 			want += (float)((k + 1) * (int)(i % 7 + step));
 		if (r->pool.data[i] == want)
 			continue;
-		EXPECT(0, "rank %d, step %zu, element %zu: want %g, got %g",
-		       c->rank, step, i, want, r->pool.data[i]);
+		EXPECT(0, "rank %d, step %zu, element %zu: want %g, got %g", c->rank, step, i, want,
+		       r->pool.data[i]);
 		break;
 	}
 	return rc;
@@ -75,9 +73,7 @@ int main(int argc, char **argv)
 	rank = c->rank;
 	rc = rig_open(&r, c, &s, &err);
 	for (step = 1; step <= STEPS && !rc; step++)
-		rc = one_step(&r, c, step,
-			      step == STEPS / 2 && rank == victim ? signal : 0,
-			      &err);
+		rc = one_step(&r, c, step, step == STEPS / 2 && rank == victim ? signal : 0, &err);
 	rig_close(&r);
 	if (rc) {
 		fprintf(stderr, "[%d]: %s\n", rank, err.text);

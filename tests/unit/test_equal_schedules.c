@@ -7,14 +7,13 @@
 #include "ranks.h"
 #include "test.h"
 
-static const char *const names[] = {"ring",       "rhd",    "butterfly",
-				    "tree",       "linear", "hierarchical",
-				    "blueconnect"};
+static const char *const names[] = {"ring",   "rhd",          "butterfly",  "tree",
+				    "linear", "hierarchical", "blueconnect"};
 enum { NAMES = GF_ARRAY_LENGTH(names) };
 
-/* By hand: on two ranks both halves of these are one exchange of half the
- * message, a butterfly exchanges the whole once, and a tree is its root. On
- * four, halving and blueconnect (by default 2x2) meet in the same order. */
+/* By hand: on two ranks both halves of these are one exchange of half the message, a butterfly
+ * exchanges the whole once, and a tree is its root. On four, halving and blueconnect (by default
+ * 2x2) meet in the same order. */
 static const struct {
 	int ranks;
 	size_t twins[NAMES];
@@ -37,8 +36,8 @@ static void find(struct gf_comm *comm, void *ctx)
 		net.allreduce[i].algorithm = gf_xstrdup(names[i]);
 	EXPECT(!gf_measure_twins(comm, &net, &twins, &err), "%s", err.text);
 	for (i = 0; i < NAMES; i++)
-		EXPECT(twins[i] == want[i], "%d ranks, %s: %zu, want %zu",
-		       comm->ranks, names[i], twins[i], want[i]);
+		EXPECT(twins[i] == want[i], "%d ranks, %s: %zu, want %zu", comm->ranks, names[i],
+		       twins[i], want[i]);
 	free(twins);
 	for (i = 0; i < NAMES; i++)
 		free(net.allreduce[i].algorithm);
@@ -65,18 +64,14 @@ static void measure(struct gf_comm *comm, void *ctx)
 	struct gf_error err = {""};
 
 	(void)ctx;
-	EXPECT(!gf_measure_network(&config, &net, &remarks, &err), "%s",
-	       err.text);
-	EXPECT(strcmp(net->allreduce[1].algorithm, "rhd") == 0, "%s",
-	       net->allreduce[1].algorithm);
+	EXPECT(!gf_measure_network(&config, &net, &remarks, &err), "%s", err.text);
+	EXPECT(strcmp(net->allreduce[1].algorithm, "rhd") == 0, "%s", net->allreduce[1].algorithm);
 	EXPECT(net->allreduce[0].startup_s == net->allreduce[1].startup_s &&
-		       net->allreduce[0].per_byte_s ==
-			       net->allreduce[1].per_byte_s &&
-		       net->allreduce[1].fit.npoints ==
-			       net->allreduce[0].fit.npoints,
+		       net->allreduce[0].per_byte_s == net->allreduce[1].per_byte_s &&
+		       net->allreduce[1].fit.npoints == net->allreduce[0].fit.npoints,
 	       "twins differ");
-	EXPECT(strstr(remarks.data, "\trhd takes the same steps as ring"),
-	       "remarks: %s", remarks.data);
+	EXPECT(strstr(remarks.data, "\trhd takes the same steps as ring"), "remarks: %s",
+	       remarks.data);
 	gf_network_free(net);
 	gf_text_release(&remarks);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gradients that are not finite: wherever one is, all ranks name it, and the
- * step leaves no trace: the run goes on as if it had not been. */
+/* Gradients that are not finite: wherever one is, all ranks name it, and the step leaves no trace:
+ * the run goes on as if it had not been. */
 #include <math.h>
 #include <string.h>
 
@@ -19,9 +19,7 @@ static float bad_value;
 
 static float spoilt(int rank, size_t step, size_t i)
 {
-	return step == 4 && rank == 1 && i == bad_element
-		       ? bad_value
-		       : noise(rank, step, i);
+	return step == 4 && rank == 1 && i == bad_element ? bad_value : noise(rank, step, i);
 }
 
 static float unspoilt(int rank, size_t step, size_t i)
@@ -37,10 +35,8 @@ static const struct {
 	{"dense", SELECT_DENSE, true},
 	{"topk", SELECT_TOPK(.density = .05), true},
 	{"gtopk", SELECT_GTOPK(.density = .05), true},
-	{"gtopk, conserve",
-	 SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_CONSERVE), true},
-	{"gtopk, naive",
-	 SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_NAIVE), true},
+	{"gtopk, conserve", SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_CONSERVE), true},
+	{"gtopk, naive", SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_NAIVE), true},
 	{"csc", SELECT_CSC(.chunk_elems = 9, .keep = .3, .decay = 1), false},
 };
 
@@ -48,8 +44,7 @@ static const struct {
 static const size_t counts[] = {60, 7, 33};
 static const struct {
 	size_t element, tensor, in_tensor;
-} places[] = {{0, 0, 0},  {59, 0, 59}, {60, 1, 0},
-	      {66, 1, 6}, {67, 2, 0},  {99, 2, 32}};
+} places[] = {{0, 0, 0}, {59, 0, 59}, {60, 1, 0}, {66, 1, 6}, {67, 2, 0}, {99, 2, 32}};
 
 static void check(size_t c, size_t p)
 {
@@ -78,15 +73,12 @@ static void check(size_t c, size_t p)
 	run_exchange(&want, "unspoilt");
 	EXPECT(run.bad[0].found && run.bad[0].tensor == places[p].tensor,
 	       "%s, element %zu: tensor %zu", what, element, run.bad[0].tensor);
-	EXPECT(!cases[c].finds_element ||
-		       run.bad[0].element == places[p].in_tensor,
-	       "%s, element %zu: %zu of its tensor", what, element,
-	       run.bad[0].element);
-	EXPECT(!memcmp(run.weights[0][8], want.weights[0][7],
-		       100 * sizeof(float)),
+	EXPECT(!cases[c].finds_element || run.bad[0].element == places[p].in_tensor,
+	       "%s, element %zu: %zu of its tensor", what, element, run.bad[0].element);
+	EXPECT(!memcmp(run.weights[0][8], want.weights[0][7], 100 * sizeof(float)),
 	       "%s, element %zu left a trace", what, element);
-	EXPECT(!memcmp(run.own, want.own, sizeof(run.own)),
-	       "%s, element %zu in a rank's own state", what, element);
+	EXPECT(!memcmp(run.own, want.own, sizeof(run.own)), "%s, element %zu in a rank's own state",
+	       what, element);
 }
 
 int main(void)

@@ -9,25 +9,22 @@
 #include "base/array.h"
 #include "base/clock.h"
 
-static const enum gf_dtype f32[CALLER_TENSORS] = {GF_F32, GF_F32, GF_F32,
-						  GF_F32, GF_F32};
+static const enum gf_dtype f32[CALLER_TENSORS] = {GF_F32, GF_F32, GF_F32, GF_F32, GF_F32};
 
-#define PLAN(method)                                                           \
-	RULE("4096", "1", "ring", "f32",                                       \
-	     "\"selection\": {\"method\": " method "}, " SYNCHRONOUS)
+#define PLAN(method)                                                                               \
+	RULE("4096", "1", "ring", "f32", "\"selection\": {\"method\": " method "}, " SYNCHRONOUS)
 #define TOPK     PLAN("\"topk\", \"density\": 0.05, \"warmup_densities\": []")
 #define POWERSGD PLAN("\"powersgd\", \"rank\": 2")
 #define ONEBIT   PLAN("\"onebit\", \"chunk_elems\": 64")
 #define DGC      PLAN("\"dgc\", \"density\": 0.05, \"warmup_densities\": []")
-#define CSC                                                                    \
-	PLAN("\"csc\", \"chunk_elems\": 50, \"keep\": 0.3, "                   \
+#define CSC                                                                                        \
+	PLAN("\"csc\", \"chunk_elems\": 50, \"keep\": 0.3, "                                       \
 	     "\"warmup_steps\": 2, \"decay\": 0.5")
 
 static void refused(int rc, int want, const char *text)
 {
-	EXPECT(rc == want && strstr(gradflow_error(), text),
-	       "want %d and \"%s\", got %d: %s", want, text, rc,
-	       gradflow_error());
+	EXPECT(rc == want && strstr(gradflow_error(), text), "want %d and \"%s\", got %d: %s", want,
+	       text, rc, gradflow_error());
 }
 
 static bool opened(struct caller *c, struct gf_comm *comm, const char *plan)
@@ -63,8 +60,7 @@ static void step(struct caller *c)
 /* --- order ---------------------------------------------------------------- */
 
 /* One that is as the tensor was opened but for what is given. */
-static int post_as(struct caller *c, size_t i, void *data, size_t count,
-		   int dtype)
+static int post_as(struct caller *c, size_t i, void *data, size_t count, int dtype)
 {
 	struct gradflow_gradient g = caller_gradient(c, i);
 
@@ -77,12 +73,10 @@ static int post_as(struct caller *c, size_t i, void *data, size_t count,
 /* If one of several is refused, none is posted, and no step begins. */
 static void several(struct caller *c)
 {
-	struct gradflow_gradient g[] = {caller_gradient(c, 1),
-					caller_gradient(c, 3),
+	struct gradflow_gradient g[] = {caller_gradient(c, 1), caller_gradient(c, 3),
 					caller_gradient(c, 1)};
 
-	EXPECT(gradflow_post_gradients(c->x, NULL, 0) == 0, "%s",
-	       gradflow_error());
+	EXPECT(gradflow_post_gradients(c->x, NULL, 0) == 0, "%s", gradflow_error());
 	refused(gradflow_post_gradients(NULL, g, 3), -EINVAL,
 		"gradflow_post_gradients: want an open handle");
 	refused(gradflow_post_gradients(c->x, NULL, 3), -EINVAL,
@@ -93,10 +87,8 @@ static void several(struct caller *c)
 	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL,
 		"tensor 3 (b): want memory at a multiple");
 	g[1].tensor = CALLER_TENSORS;
-	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL,
-		"want a tensor below 5, got 5");
-	EXPECT(gradflow_drop(c->x) == 0, "a step has begun: %s",
-	       gradflow_error());
+	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL, "want a tensor below 5, got 5");
+	EXPECT(gradflow_drop(c->x) == 0, "a step has begun: %s", gradflow_error());
 }
 
 static void order(struct caller_rank *r)
@@ -107,15 +99,11 @@ static void order(struct caller_rank *r)
 	if (!opened(&c, r->comm[0], r->c))
 		return;
 	refused(post_as(&c, 1, c.data[1] + 2, 1200, GRADFLOW_F32), -EINVAL,
-		"gradflow_post_gradients: tensor 1 (d): want memory at a "
-		"multiple of 4");
+		"gradflow_post_gradients: tensor 1 (d): want memory at a multiple of 4");
 	refused(post_as(&c, 1, c.data[1], 1199, GRADFLOW_F32), -EINVAL,
-		"tensor 1 (d): want 1200 elements of f32, as it was opened, "
-		"got 1199 of f32");
-	refused(post_as(&c, 1, c.data[1], 1200, GRADFLOW_F64), -EINVAL,
-		"got 1200 of f64");
-	refused(post_as(&c, 1, c.data[1], 1200, 7), -EINVAL,
-		"got 1200 of no known type");
+		"tensor 1 (d): want 1200 elements of f32, as it was opened, got 1199 of f32");
+	refused(post_as(&c, 1, c.data[1], 1200, GRADFLOW_F64), -EINVAL, "got 1200 of f64");
+	refused(post_as(&c, 1, c.data[1], 1200, 7), -EINVAL, "got 1200 of no known type");
 	several(&c);
 	refused(gradflow_exchange_state(c.x, 0, NULL), -EINVAL,
 		"gradflow_exchange_state: want a place for the array, got "
@@ -128,13 +116,11 @@ static void order(struct caller_rank *r)
 	fill(&c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i += 2)
 		EXPECT(caller_post(&c, i) == 0, "%s", gradflow_error());
-	refused(caller_post(&c, 2), -EINVAL,
-		"tensor 2 (c): want it once in step 1, got it again");
+	refused(caller_post(&c, 2), -EINVAL, "tensor 2 (c): want it once in step 1, got it again");
 	refused(gradflow_wait(c.x, 4), -EINVAL,
 		"gradflow_wait, step 1: tensor 1 (d) has not been posted");
 	refused(gradflow_wait(c.x, GRADFLOW_ALL), -EINVAL,
-		"tensor 1 (d) has not been posted: post it, or call "
-		"gradflow_flush");
+		"tensor 1 (d) has not been posted: post it, or call gradflow_flush");
 	refused(gradflow_drop(c.x), -EINVAL,
 		"gradflow_drop: want it between steps, got it within step 1");
 	refused(gradflow_exchange_save(c.x, "/nonexistent"), -EINVAL,
@@ -173,8 +159,7 @@ static void hold(void *ctx, size_t tensor, int status)
 {
 	struct busy *b = ctx;
 
-	EXPECT(status == 0 && tensor < CALLER_TENSORS, "tensor %zu: %d", tensor,
-	       status);
+	EXPECT(status == 0 && tensor < CALLER_TENSORS, "tensor %zu: %d", tensor, status);
 	refused(gradflow_wait(b->c.x, GRADFLOW_ALL), -EBUSY,
 		"gradflow_wait: called by a callback of gradflow_on_done");
 	EXPECT(gradflow_test(b->c.x, tensor) == 1, "tensor %zu", tensor);
@@ -215,8 +200,7 @@ static void busy(struct caller_rank *r)
 	do /* until the other thread is in its call */
 		rc = gradflow_flush(b.c.x);
 	while (rc == 0);
-	refused(rc, -EBUSY,
-		"gradflow_flush: another thread is in gradflow_wait");
+	refused(rc, -EBUSY, "gradflow_flush: another thread is in gradflow_wait");
 	atomic_store(&b.go, true);
 	pthread_join(b.thread, NULL);
 	EXPECT(b.told == CALLER_TENSORS, "%d tensors", (int)b.told);
@@ -285,8 +269,8 @@ static void held(struct caller_rank *r)
 	step(&c);
 	memcpy(second[r->rank], c.memory, bytes);
 	if (strstr(r->c, "\"topk\""))
-		EXPECT(!memcmp(first[r->rank], second[r->rank], bytes),
-		       "%s: another step", (const char *)r->c);
+		EXPECT(!memcmp(first[r->rank], second[r->rank], bytes), "%s: another step",
+		       (const char *)r->c);
 	caller_close(&c);
 }
 
@@ -325,19 +309,17 @@ static void resumed(struct caller_rank *r)
 			break;
 		memcpy(want, c.memory, sizeof(want));
 		copy_state(c.x, state, true);
-		EXPECT(gradflow_exchange_restored(c.x, 3) == 0, "%s",
-		       gradflow_error());
+		EXPECT(gradflow_exchange_restored(c.x, 3) == 0, "%s", gradflow_error());
 		EXPECT(gradflow_exchange_steps(c.x) == 3, "steps");
 	}
-	EXPECT(!memcmp(want, c.memory, sizeof(want)),
-	       "%s, rank %d of %d: another step 6", (const char *)r->c, r->rank,
-	       r->ranks);
+	EXPECT(!memcmp(want, c.memory, sizeof(want)), "%s, rank %d of %d: another step 6",
+	       (const char *)r->c, r->rank, r->ranks);
 	caller_close(&c);
 	free(state);
 }
 
-/* A gradient that is not finite: all ranks get nothing finite where it was, and
- * the state of selections is as it was before. */
+/* A gradient that is not finite: all ranks get nothing finite where it was, and the state of
+ * selections is as it was before. */
 static void poisoned(struct caller_rank *r)
 {
 	struct caller c;
@@ -361,8 +343,7 @@ static void poisoned(struct caller_rank *r)
 	for (i = 0; gradflow_exchange_state(c.x, i, &a) == 0; i++)
 		for (k = 0; !a.shared && k < a.size_bytes / sizeof(float); k++)
 			after += ((float *)a.data)[k];
-	EXPECT(before == after, "%s: %g is now %g", (const char *)r->c, before,
-	       after);
+	EXPECT(before == after, "%s: %g is now %g", (const char *)r->c, before, after);
 	fill(&c, r->rank, 3);
 	step(&c);
 	EXPECT(isfinite(((float *)c.data[1])[5]), "%s: %g", (const char *)r->c,
@@ -377,8 +358,8 @@ static int open_with(struct gf_comm *comm, struct gradflow_exchange_options *o,
 {
 	o->size = sizeof(*o);
 	o->tensor_size = sizeof(struct gradflow_tensor);
-	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, o,
-				      NULL, x, gf_embed_error());
+	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, o, NULL, x,
+				      gf_embed_error());
 }
 
 static const struct {
@@ -404,16 +385,14 @@ static const struct {
 	 "dtypes: tensor 2: want GRADFLOW_F32"},
 	{{.plan_text = "{}"}, -EINVAL, "plan_text"},
 	{{.plan_text = RULE("1", "1", "ring", "f32",
-			    "\"selection\": {\"method\": \"dense\"}, "
-			    "\"pipeline\": {\"staleness\": 2, "
-			    "\"warmup_steps\": 0}")},
+			    "\"selection\": {\"method\": \"dense\"}, \"pipeline\": {\"staleness\": "
+			    "2, \"warmup_steps\": 0}")},
 	 -ENOTSUP,
 	 "staleness 2: an exchange gives back the means of the step itself"},
 	{{.flat = 1,
 	  .plan_text = RULE("1", "1", "ring", "f32",
-			    "\"selection\": {\"method\": \"powersgd\", "
-			    "\"rank\": 2, \"warm_start\": true, "
-			    "\"warmup_steps\": 0, \"min_compression\": 2}")},
+			    "\"selection\": {\"method\": \"powersgd\", \"rank\": 2, "
+			    "\"warm_start\": true, \"warmup_steps\": 0, \"min_compression\": 2}")},
 	 -ENOTSUP,
 	 "selection powersgd: it works on the shapes of tensors"},
 };
@@ -458,10 +437,8 @@ static void deserted(struct caller_rank *r)
 	struct gradflow_exchange *x;
 
 	if (r->rank == 0) {
-		EXPECT(open_with(r->comm[0], &o, &x) == -ETIMEDOUT && !x, "%s",
-		       gradflow_error());
-		EXPECT(strstr(gradflow_error(), "for all ranks"), "%s",
-		       gradflow_error());
+		EXPECT(open_with(r->comm[0], &o, &x) == -ETIMEDOUT && !x, "%s", gradflow_error());
+		EXPECT(strstr(gradflow_error(), "for all ranks"), "%s", gradflow_error());
 	}
 	/* what it would open with stays until then */
 	EXPECT(!gf_comm_barrier(r->comm[1], &err), "%s", err.text);
@@ -473,8 +450,7 @@ static void deserted(struct caller_rank *r)
 static void cut(struct caller_rank *r)
 {
 	const size_t lengths[] = {1, 3, 1};
-	struct gradflow_exchange_options o = {.messages = lengths,
-					      .nmessages = 3};
+	struct gradflow_exchange_options o = {.messages = lengths, .nmessages = 3};
 	struct caller c = {.x = NULL};
 	size_t i;
 
@@ -495,15 +471,14 @@ static void cut(struct caller_rank *r)
 	fill(&c, r->rank, 1);
 	step(&c);
 	EXPECT(gradflow_exchange_sent_bytes(c.x) > 0, "bytes");
-	EXPECT(gradflow_exchange_rank(c.x) == r->rank &&
-		       gradflow_exchange_ranks(c.x) == r->ranks &&
+	EXPECT(gradflow_exchange_rank(c.x) == r->rank && gradflow_exchange_ranks(c.x) == r->ranks &&
 		       gradflow_exchange_local_rank(c.x) >= 0,
 	       "ranks");
 	caller_close(&c);
 }
 
-/* An exchange answers calls also after a load that failed half way: other ranks
- * are lost, and the exchange cannot be started again. */
+/* An exchange answers calls also after a load that failed half way: other ranks are lost, and the
+ * exchange cannot be started again. */
 static void stopped(struct caller_rank *r)
 {
 	struct gf_error why = {"rank 1: lost"};
@@ -524,11 +499,9 @@ static void stopped(struct caller_rank *r)
 
 int main(void)
 {
-	static const char *const plans[] = {
-		PLAN("\"dense\""), TOPK, POWERSGD, ONEBIT, DGC, CSC};
-	static const char *const parts[] = {
-		"momentum", "dtypes", "plan_text",
-		"messages: rank 0 has 1 4, rank 1 has 4 1"};
+	static const char *const plans[] = {PLAN("\"dense\""), TOPK, POWERSGD, ONEBIT, DGC, CSC};
+	static const char *const parts[] = {"momentum", "dtypes", "plan_text",
+					    "messages: rank 0 has 1 4, rank 1 has 4 1"};
 	size_t i;
 
 	watchdog(60);

@@ -20,12 +20,10 @@ static void test_kept(void)
 		double keep;
 		size_t t, want;
 	} cases[] = {
-		{100, 10, .1, 0, 100}, {100, 10, .1, 1, 91},
-		{100, 10, .1, 2, 82},  {100, 10, .1, 9, 19},
-		{100, 10, .1, 10, 10}, {100, 10, .1, 99, 10},
-		{100, 0, .1, 0, 100},  {100, 0, .1, 1, 10},
-		{4, 0, .75, 5, 3},     {4, 0, .01, 5, 1},
-		{1, 3, .01, 2, 1},     {781, 0, 1, 7, 781},
+		{100, 10, .1, 0, 100}, {100, 10, .1, 1, 91},  {100, 10, .1, 2, 82},
+		{100, 10, .1, 9, 19},  {100, 10, .1, 10, 10}, {100, 10, .1, 99, 10},
+		{100, 0, .1, 0, 100},  {100, 0, .1, 1, 10},   {4, 0, .75, 5, 3},
+		{4, 0, .01, 5, 1},     {1, 3, .01, 2, 1},     {781, 0, 1, 7, 781},
 	};
 	struct gf_csc_params s = {0};
 	size_t i, got;
@@ -34,8 +32,7 @@ static void test_kept(void)
 		s.keep = cases[i].keep;
 		s.warmup_steps = cases[i].warmup;
 		got = gf_csc_kept(&s, cases[i].n, cases[i].t);
-		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i,
-		       cases[i].want, got);
+		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i, cases[i].want, got);
 	}
 }
 
@@ -44,29 +41,25 @@ static void test_kept(void)
 
 static float vector_gradient(int rank, size_t step, size_t i)
 {
-	static const float first[2][8] = {{1, 2, 3, 4, 1, 0, 0, 1},
-					  {1, -2, 5, 0, 1, 2, 1, 1}};
+	static const float first[2][8] = {{1, 2, 3, 4, 1, 0, 0, 1}, {1, -2, 5, 0, 1, 2, 1, 1}};
 
 	return step == 2 ? first[rank][i] : 1;
 }
 
-static void expect_values(const float *got, const float *want, size_t n,
-			  const char *what)
+static void expect_values(const float *got, const float *want, size_t n, const char *what)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		EXPECT_NEAR((double)got[i], (double)want[i], TOLERANCE,
-			    "%s[%zu]", what, i);
+		EXPECT_NEAR((double)got[i], (double)want[i], TOLERANCE, "%s[%zu]", what, i);
 }
 
 static void test_vector(void)
 {
 	static const uint64_t important[] = {1, 0, 1, 0};
 	static const uint64_t next[2][4] = {{0, 1, 1, 1}, {1, 1, 0, 1}};
-	static const float weights[2][8] = {
-		{-.1f, 0, 0, 0, -.1f, -.1f, 0, 0},
-		{-.1f, 0, -.46f, -.28f, -.29f, -.29f, -.145f, -.19f}};
+	static const float weights[2][8] = {{-.1f, 0, 0, 0, -.1f, -.1f, 0, 0},
+					    {-.1f, 0, -.46f, -.28f, -.29f, -.29f, -.145f, -.19f}};
 	static const float history[2][8] = {{0, 0, 2.7f, 3.6f, 0, 0, 0, .9f},
 					    {0, 0, 4.5f, 0, 0, 0, .9f, .9f}};
 	static const size_t layouts[][3] = {{8}, {3, 5}, {1, 6, 1}};
@@ -84,10 +77,8 @@ static void test_vector(void)
 					.ntensors = l + 1,
 					.threshold_bytes = thresholds[t],
 					.lanes = 1,
-					.selection =
-						SELECT_CSC(.chunk_elems = 2,
-							   .keep = .75,
-							   .decay = NAN),
+					.selection = SELECT_CSC(.chunk_elems = 2, .keep = .75,
+								.decay = NAN),
 					.momentum = .9,
 					.lr = .1,
 					.first_step = 2,
@@ -98,29 +89,25 @@ static void test_vector(void)
 				if (l == 1)
 					run.ntensors = 2;
 				run_exchange(&run, "vector");
-				expect_values(run.weights[0][steps - 1],
-					      weights[steps - 1], 8, "w");
-				EXPECT(!memcmp(run.next[0], next[steps - 1],
-					       sizeof(next[0])),
+				expect_values(run.weights[0][steps - 1], weights[steps - 1], 8,
+					      "w");
+				EXPECT(!memcmp(run.next[0], next[steps - 1], sizeof(next[0])),
 				       "layout %zu: next set", l);
 				for (r = 0; r < 2 && steps == 1; r++)
-					expect_values(run.own[r], history[r], 8,
-						      "hg");
+					expect_values(run.own[r], history[r], 8, "hg");
 			}
 }
 
 /* --- a serial run, element by element ---------------------------------------
  */
 
-/* Integers, different everywhere, chunks of unlike weight; no two norms come
- * near each other. */
+/* Integers, different everywhere, chunks of unlike weight; no two norms come near each other. */
 static float noise(int rank, size_t step, size_t i)
 {
 	return run_noise(rank, step, i, 1000);
 }
 
-/* The gradients that a step applies: sums of the chunks that it sent, and its
- * choice. */
+/* The gradients that a step applies: sums of the chunks that it sent, and its choice. */
 struct serial_sums {
 	float sum[RUN_ELEMS];
 	bool sent[RUN_ELEMS], next[RUN_ELEMS]; /* per chunk */
@@ -140,11 +127,8 @@ static size_t serial_kept(const struct exchange_run *run, size_t n, size_t t)
 
 	if (gf_csc_params(&run->selection)->warmup_steps &&
 	    t < gf_csc_params(&run->selection)->warmup_steps)
-		ramp = (double)t /
-		       (double)gf_csc_params(&run->selection)->warmup_steps;
-	ramp = (1 - (1 - gf_csc_params(&run->selection)->keep) * ramp) *
-		       (double)n -
-	       1e-9;
+		ramp = (double)t / (double)gf_csc_params(&run->selection)->warmup_steps;
+	ramp = (1 - (1 - gf_csc_params(&run->selection)->keep) * ramp) * (double)n - 1e-9;
 	return ramp <= 1 ? 1 : (size_t)ceil(ramp);
 }
 
@@ -173,32 +157,27 @@ static void serial_apply(const struct exchange_run *run, struct serial *s,
 	if (run->clip_norm > 0 && all > run->clip_norm)
 		scale = run->clip_norm / all;
 	for (t = 0; t < run->ntensors; first += run->counts[t++]) {
-		w = serial_norm(run, s->weights, a, first,
-				first + run->counts[t]);
-		g = serial_norm(run, a->sum, a, first, first + run->counts[t]) *
-		    (double)mean * scale;
+		w = serial_norm(run, s->weights, a, first, first + run->counts[t]);
+		g = serial_norm(run, a->sum, a, first, first + run->counts[t]) * (double)mean *
+		    scale;
 		q = run->eta > 0 && w > 0 && g > 0 ? run->eta * w / g : 1;
 		rate = (float)(run->lr * q) * (float)((double)mean * scale);
 		for (i = first; i < first + run->counts[t]; i++) {
-			if (!a->sent[i / gf_csc_params(&run->selection)
-						 ->chunk_elems])
+			if (!a->sent[i / gf_csc_params(&run->selection)->chunk_elems])
 				continue;
-			s->velocity[i] = (float)run->momentum * s->velocity[i] +
-					 rate * a->sum[i];
+			s->velocity[i] = (float)run->momentum * s->velocity[i] + rate * a->sum[i];
 			s->weights[i] -= s->velocity[i];
 		}
 	}
 	memcpy(s->important, a->next, sizeof(s->important));
 }
 
-/* One step over all ranks, in the words of the paper; what it applies is of
- * the step K - 1 before. */
-static void serial_step(const struct exchange_run *run, struct serial *s,
-			size_t step)
+/* One step over all ranks, in the words of the paper; what it applies is of the step K - 1
+ * before. */
+static void serial_step(const struct exchange_run *run, struct serial *s, size_t step)
 {
 	struct serial_sums *a = &s->under_way[s->nunder_way++];
-	size_t n = run_elems(run),
-	       c = gf_csc_params(&run->selection)->chunk_elems, i, k, best;
+	size_t n = run_elems(run), c = gf_csc_params(&run->selection)->chunk_elems, i, k, best;
 	size_t nchunks = (n + c - 1) / c, kept;
 	double norm[RUN_ELEMS] = {0};
 	float decay = (float)gf_csc_params(&run->selection)->decay, sum;
@@ -221,14 +200,11 @@ static void serial_step(const struct exchange_run *run, struct serial *s,
 			a->sum[i] = sum;
 		}
 		for (r = 0; r < run->ranks; r++)
-			s->history[r][i] = s->important[i / c]
-						   ? 0
-						   : decay * s->history[r][i];
+			s->history[r][i] = s->important[i / c] ? 0 : decay * s->history[r][i];
 	}
 	for (kept = serial_kept(run, nchunks, step); kept; kept--) {
 		for (k = 0, best = nchunks; k < nchunks; k++)
-			if (!a->next[k] &&
-			    (best == nchunks || norm[k] > norm[best]))
+			if (!a->next[k] && (best == nchunks || norm[k] > norm[best]))
 				best = k;
 		a->next[best] = true;
 	}
@@ -236,8 +212,7 @@ static void serial_step(const struct exchange_run *run, struct serial *s,
 		return;
 	serial_apply(run, s, &s->under_way[0]);
 	s->nunder_way--;
-	memmove(s->under_way, s->under_way + 1,
-		(size_t)s->nunder_way * sizeof(*s->under_way));
+	memmove(s->under_way, s->under_way + 1, (size_t)s->nunder_way * sizeof(*s->under_way));
 }
 
 /* To the bit but for norms, which are summed in another order. */
@@ -256,12 +231,10 @@ static void compare_serial(struct exchange_run *run, const char *what)
 		for (i = 0, largest = 0; i < n; i++)
 			largest = fmaxf(largest, fabsf(s.weights[i]));
 		for (i = 0; i < n; i++)
-			if (fabsf(run->weights[0][step][i] - s.weights[i]) >
-			    tolerance * largest)
+			if (fabsf(run->weights[0][step][i] - s.weights[i]) > tolerance * largest)
 				break;
-		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g",
-		       what, step + 1, i, (double)s.weights[i],
-		       (double)run->weights[0][step][i]);
+		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g", what, step + 1, i,
+		       (double)s.weights[i], (double)run->weights[0][step][i]);
 		if (i < n)
 			break;
 	}
@@ -306,13 +279,10 @@ static void test_serial(void)
 				.threshold_bytes = cases[i].threshold,
 				.lanes = cases[i].lanes,
 				.at_end = cases[i].at_end,
-				.selection =
-					SELECT_CSC(.chunk_elems =
-							   cases[i].chunk,
-						   .keep = cases[i].keep,
-						   .warmup_steps =
-							   cases[i].warmup,
-						   .decay = cases[i].decay),
+				.selection = SELECT_CSC(.chunk_elems = cases[i].chunk,
+							.keep = cases[i].keep,
+							.warmup_steps = cases[i].warmup,
+							.decay = cases[i].decay),
 				.momentum = isnan(cases[i].decay) ? 0 : .5,
 				.lr = .25,
 				.optimizer = cases[i].eta > 0 ? "lars" : NULL,
@@ -325,8 +295,7 @@ static void test_serial(void)
 			};
 			if (!test_tries(i + k, 2))
 				continue;
-			snprintf(what, sizeof(what), "csc case %zu, %d ranks",
-				 i, ranks[k]);
+			snprintf(what, sizeof(what), "csc case %zu, %d ranks", i, ranks[k]);
 			compare_serial(&run, what);
 			/* means by powers of two are exact */
 			if (ranks[k] & (ranks[k] - 1))
@@ -348,8 +317,7 @@ static void test_bytes(void)
 		.counts = counts,
 		.ntensors = 1,
 		.lanes = 1,
-		.selection =
-			SELECT_CSC(.chunk_elems = 40, .keep = .2, .decay = 1),
+		.selection = SELECT_CSC(.chunk_elems = 40, .keep = .2, .decay = 1),
 		.lr = .1,
 		.first_step = 1,
 		.steps = 11,

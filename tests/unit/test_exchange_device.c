@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An exchange of gradients in GPUs' memory, on devices that do in any order
- * what streams and events leave open (tests/gpu/fake.h): means are exact, in
- * every type and layout, and the host waits for nothing. Selections give the
- * bits that they give on the host. */
+/* An exchange of gradients in GPUs' memory, on devices that do in any order what streams and events
+ * leave open (tests/gpu/fake.h): means are exact, in every type and layout, and the host waits for
+ * nothing. Selections give the bits that they give on the host. */
 #include "caller.h"
 #include "test.h"
 
@@ -39,14 +38,13 @@ static float value(int rank, size_t i, size_t k, size_t step)
 	return (float)((i * 7 + k * 3 + step * 5 + (size_t)rank * 11) % 17) - 8;
 }
 
-/* Random, of so few bits that sums are exact in f32: the host and a device cut
- * messages at other places. In one step one of them is infinite on rank 0. */
+/* Random, of so few bits that sums are exact in f32: the host and a device cut messages at other
+ * places. In one step one of them is infinite on rank 0. */
 #define BAD 4
 
 static float drawn(int rank, size_t i, size_t k, size_t step)
 {
-	uint32_t state =
-		(uint32_t)(((step * 8 + (size_t)rank) * 8 + i) * 4096 + k);
+	uint32_t state = (uint32_t)(((step * 8 + (size_t)rank) * 8 + i) * 4096 + k);
 
 	if (step == BAD && !rank && i == 1 && k == 700)
 		return INFINITY;
@@ -72,8 +70,7 @@ static void make(void *ctx)
 	size_t i;
 
 	for (i = 0; i < caller_counts[k->tensor]; i++)
-		values[i] = (k->drawn ? drawn : value)(k->rank, k->tensor, i,
-						       k->step);
+		values[i] = (k->drawn ? drawn : value)(k->rank, k->tensor, i, k->step);
 	caller_put(k->c, k->tensor, values);
 }
 
@@ -81,12 +78,10 @@ static void look(void *ctx)
 {
 	const struct kernel *k = ctx;
 
-	caller_get(k->c, k->tensor,
-		   k->to + k->step * CALLER_ELEMS + place(k->tensor));
+	caller_get(k->c, k->tensor, k->to + k->step * CALLER_ELEMS + place(k->tensor));
 }
 
-static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx),
-		    const struct kernel *k)
+static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), const struct kernel *k)
 {
 	fake_enqueue_copy(s, run, k, sizeof(*k));
 }
@@ -110,18 +105,15 @@ static void check(struct caller_rank *r, const float *got)
 					want = value(0, i, k, s);
 				is = got[s * CALLER_ELEMS + place(i) + k];
 				EXPECT(is == want,
-				       "layout %d, rank %d of %d, step %zu, "
-				       "tensor %zu, element %zu: want %g, got "
-				       "%g",
-				       (int)d->layout, r->rank, r->ranks, s, i,
-				       k, want, is);
+				       "layout %d, rank %d of %d, step %zu, tensor %zu, element "
+				       "%zu: want %g, got %g",
+				       (int)d->layout, r->rank, r->ranks, s, i, k, want, is);
 				if (is != want)
 					return;
 			}
 }
 
-static void run(struct caller_rank *r, struct caller *c,
-		struct gf_gpu_stream *stream, float *got)
+static void run(struct caller_rank *r, struct caller *c, struct gf_gpu_stream *stream, float *got)
 {
 	const struct device_case *d = r->c;
 	struct kernel k = {.c = c, .rank = r->rank, .to = got};
@@ -133,26 +125,21 @@ static void run(struct caller_rank *r, struct caller *c,
 			enqueue(stream, make, &k);
 			if (d->flush && k.tensor > 0 && r->rank == 0)
 				continue;
-			EXPECT(caller_post(c, k.tensor) == 0, "%s",
-			       gradflow_error());
+			EXPECT(caller_post(c, k.tensor) == 0, "%s", gradflow_error());
 		}
 		if (d->flush)
-			EXPECT(gradflow_flush(c->x) == 0, "%s",
-			       gradflow_error());
-		EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s",
-		       gradflow_error());
+			EXPECT(gradflow_flush(c->x) == 0, "%s", gradflow_error());
+		EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 		for (k.tensor = 0; k.tensor < CALLER_TENSORS; k.tensor++)
 			enqueue(stream, look, &k);
 	}
 }
 
 /* With a stream, that makes gradients there. */
-static int open_on(struct caller_rank *r, struct gf_gpu_stream *stream,
-		   struct caller *c)
+static int open_on(struct caller_rank *r, struct gf_gpu_stream *stream, struct caller *c)
 {
 	const struct device_case *d = r->c;
-	const struct gf_embed_device device = {fake_gpu(d->world, r->rank),
-					       fake_nccl()};
+	const struct gf_embed_device device = {fake_gpu(d->world, r->rank), fake_nccl()};
 	enum gradflow_dtype dtypes[CALLER_TENSORS];
 	struct gradflow_exchange_options o = {
 		.size = sizeof(o),
@@ -177,8 +164,8 @@ static int open_on(struct caller_rank *r, struct gf_gpu_stream *stream,
 						      : GRADFLOW_F32;
 	}
 	caller_lay_out(c, d->layout);
-	rc = gf_embed_exchange_open(r->comm[0], caller_tensors, CALLER_TENSORS,
-				    &o, stream ? &device : NULL, &c->x, &err);
+	rc = gf_embed_exchange_open(r->comm[0], caller_tensors, CALLER_TENSORS, &o,
+				    stream ? &device : NULL, &c->x, &err);
 	EXPECT(!rc, "%s", err.text);
 	return rc;
 }
@@ -186,25 +173,21 @@ static int open_on(struct caller_rank *r, struct gf_gpu_stream *stream,
 static void body(struct caller_rank *r)
 {
 	const struct device_case *d = r->c;
-	const struct gf_embed_device device = {fake_gpu(d->world, r->rank),
-					       fake_nccl()};
+	const struct gf_embed_device device = {fake_gpu(d->world, r->rank), fake_nccl()};
 	float *got = gf_xcalloc(STEPS * CALLER_ELEMS, sizeof(*got));
 	struct gf_gpu_stream *stream;
 	struct gf_error err = {""};
 	struct caller c;
 
 	fake_be(d->world, r->rank);
-	EXPECT(!device.gpu->ops->stream_new(device.gpu, false, &stream, &err),
-	       "%s", err.text);
+	EXPECT(!device.gpu->ops->stream_new(device.gpu, false, &stream, &err), "%s", err.text);
 	if (!open_on(r, stream, &c)) {
 		run(r, &c, stream, got);
-		EXPECT(gradflow_test(c.x, GRADFLOW_ALL) == -ENOTSUP &&
-			       gradflow_wait(c.x, 0) == 0,
+		EXPECT(gradflow_test(c.x, GRADFLOW_ALL) == -ENOTSUP && gradflow_wait(c.x, 0) == 0,
 		       "%s", gradflow_error());
 		EXPECT((gradflow_copied_bytes(c.x) == 0) ==
 			       (r->ranks == 1 ||
-				(d->dtypes[0] == GF_F32 &&
-				 (d->layout == FLAT || d->single) &&
+				(d->dtypes[0] == GF_F32 && (d->layout == FLAT || d->single) &&
 				 !(d->flush && r->rank == 0))),
 		       "%zu bytes copied", (size_t)gradflow_copied_bytes(c.x));
 		device.gpu->ops->stream_sync(device.gpu, stream, &err);
@@ -220,8 +203,7 @@ static void body(struct caller_rank *r)
 
 enum { SELECT_STEPS = 9, SAVED = 6 };
 
-/* What became of a rank: means of all steps, and what was held back after
- * SAVED of them. */
+/* What became of a rank: means of all steps, and what was held back after SAVED of them. */
 struct kept {
 	float got[SELECT_STEPS * CALLER_ELEMS];
 	struct gradflow_array arrays[4];
@@ -240,8 +222,7 @@ static bool has(int rank, size_t tensor, size_t step)
 	return rank != 1 || (step != 2 && (step != 3 || tensor % 2));
 }
 
-static void select_step(struct caller *c, struct gf_gpu_stream *stream,
-			struct kernel k)
+static void select_step(struct caller *c, struct gf_gpu_stream *stream, struct kernel k)
 {
 	size_t i;
 
@@ -252,12 +233,10 @@ static void select_step(struct caller *c, struct gf_gpu_stream *stream,
 		else
 			make(&k);
 		if (has(k.rank, k.tensor, k.step))
-			EXPECT(caller_post(c, k.tensor) == 0, "%s",
-			       gradflow_error());
+			EXPECT(caller_post(c, k.tensor) == 0, "%s", gradflow_error());
 	}
-	EXPECT(gradflow_flush(c->x) == 0 &&
-		       gradflow_wait(c->x, GRADFLOW_ALL) == 0,
-	       "%s", gradflow_error());
+	EXPECT(gradflow_flush(c->x) == 0 && gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s",
+	       gradflow_error());
 	for (k.tensor = 0; k.tensor < CALLER_TENSORS; k.tensor++)
 		if (stream)
 			enqueue(stream, look, &k);
@@ -269,29 +248,26 @@ static void keep_arrays(struct caller *c, struct kept *kept)
 {
 	struct gradflow_array *a = kept->arrays;
 
-	while (!gradflow_exchange_state(c->x, kept->narrays,
-					&a[kept->narrays])) {
-		a[kept->narrays].data = gf_xmemdup(a[kept->narrays].data,
-						   a[kept->narrays].size_bytes);
+	while (!gradflow_exchange_state(c->x, kept->narrays, &a[kept->narrays])) {
+		a[kept->narrays].data =
+			gf_xmemdup(a[kept->narrays].data, a[kept->narrays].size_bytes);
 		kept->narrays++;
 	}
 }
 
 /* Also after a step whose decisions do not count. */
-static void go_on(struct caller *c, struct gf_gpu_stream *stream,
-		  struct kernel k, const struct kept *kept)
+static void go_on(struct caller *c, struct gf_gpu_stream *stream, struct kernel k,
+		  const struct kept *kept)
 {
 	struct gradflow_array a[4];
 	size_t i;
 
 	for (i = 0; i < kept->narrays; i++)
-		EXPECT(!gradflow_exchange_state(c->x, i, &a[i]), "%s",
-		       gradflow_error());
+		EXPECT(!gradflow_exchange_state(c->x, i, &a[i]), "%s", gradflow_error());
 	select_step(c, stream, k);
 	for (i = 0; i < kept->narrays; i++)
 		memcpy(a[i].data, kept->arrays[i].data, a[i].size_bytes);
-	EXPECT(!gradflow_exchange_restored(c->x, SAVED), "%s",
-	       gradflow_error());
+	EXPECT(!gradflow_exchange_restored(c->x, SAVED), "%s", gradflow_error());
 }
 
 static void selects(struct caller_rank *r)
@@ -311,15 +287,13 @@ static void selects(struct caller_rank *r)
 		k.c = &c;
 		if (s->resumed)
 			go_on(&c, stream, k, kept);
-		for (k.step = s->resumed ? SAVED : 0; k.step < SELECT_STEPS;
-		     k.step++) {
+		for (k.step = s->resumed ? SAVED : 0; k.step < SELECT_STEPS; k.step++) {
 			if (k.step == SAVED && !s->resumed)
 				keep_arrays(&c, kept);
 			if (k.step == SAVED && s->on_device && !s->resumed)
 				break;
 			if (k.step == SAVED + 1)
-				EXPECT(!gradflow_rescale(c.x, 0.5), "%s",
-				       gradflow_error());
+				EXPECT(!gradflow_rescale(c.x, 0.5), "%s", gradflow_error());
 			select_step(&c, stream, k);
 		}
 		if (stream)
@@ -337,8 +311,8 @@ static bool same(float a, float b)
 	return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
 }
 
-static void check_kept(const struct device_case *d, int rank,
-		       const struct kept *host, const struct kept *device)
+static void check_kept(const struct device_case *d, int rank, const struct kept *host,
+		       const struct kept *device)
 {
 	size_t s, i, k, n = 0, at;
 
@@ -347,18 +321,16 @@ static void check_kept(const struct device_case *d, int rank,
 			for (k = 0; k < caller_counts[i]; k++) {
 				at = s * CALLER_ELEMS + place(i) + k;
 				n += !same(host->got[at], device->got[at]) ||
-				     (has(rank, i, s) &&
-				      isnan(host->got[at]) != (s == BAD));
+				     (has(rank, i, s) && isnan(host->got[at]) != (s == BAD));
 				EXPECT(n != 1,
-				       "%s, layout %d, rank %d, step %zu, "
-				       "tensor %zu, element %zu: want %g, got "
-				       "%g",
-				       d->plan, (int)d->layout, rank, s, i, k,
-				       host->got[at], device->got[at]);
+				       "%s, layout %d, rank %d, step %zu, tensor %zu, element %zu: "
+				       "want %g, got %g",
+				       d->plan, (int)d->layout, rank, s, i, k, host->got[at],
+				       device->got[at]);
 				n += n == 1;
 			}
-	EXPECT(host->narrays && host->narrays == device->narrays,
-	       "%s: %zu arrays, %zu", d->plan, host->narrays, device->narrays);
+	EXPECT(host->narrays && host->narrays == device->narrays, "%s: %zu arrays, %zu", d->plan,
+	       host->narrays, device->narrays);
 	for (i = 0; i < host->narrays; i++)
 		EXPECT(memcmp(host->arrays[i].data, device->arrays[i].data,
 			      host->arrays[i].size_bytes) == 0,
@@ -376,8 +348,8 @@ static void free_kept(struct kept *kept, int ranks)
 	free(kept);
 }
 
-/* A rank's messages end no more. The host waits for what a step has chosen, and
- * that wait ends, too. */
+/* A rank's messages end no more. The host waits for what a step has chosen, and that wait ends,
+ * too. */
 static void stops(struct caller_rank *r)
 {
 	const struct device_case *d = r->c;
@@ -396,8 +368,8 @@ static void stops(struct caller_rank *r)
 				rc = caller_post(&c, i);
 			rc = rc ? rc : gradflow_wait(c.x, GRADFLOW_ALL);
 		}
-		EXPECT(rc < 0 && strstr(gradflow_error(), "message"),
-		       "rank %d: %d: %s", r->rank, rc, gradflow_error());
+		EXPECT(rc < 0 && strstr(gradflow_error(), "message"), "rank %d: %d: %s", r->rank,
+		       rc, gradflow_error());
 		gradflow_exchange_close(c.x);
 	}
 	gpu->ops->stream_free(gpu, stream);
@@ -408,8 +380,7 @@ static void stops(struct caller_rank *r)
 static void refuses(struct caller_rank *r)
 {
 	const struct device_case *d = r->c;
-	const struct gf_embed_device device = {fake_gpu(d->world, r->rank),
-					       fake_nccl()};
+	const struct gf_embed_device device = {fake_gpu(d->world, r->rank), fake_nccl()};
 	struct gradflow_exchange_options o = {
 		.size = sizeof(o),
 		.tensor_size = sizeof(struct gradflow_tensor),
@@ -429,10 +400,9 @@ static void refuses(struct caller_rank *r)
 	EXPECT(!d->plan || (gradflow_exchange_check(d->plan, 1) == -ENOTSUP &&
 			    gradflow_exchange_check(d->plan, 0) == 0),
 	       "%s", gradflow_error());
-	EXPECT(gf_embed_exchange_open(r->comm[0], caller_tensors,
-				      CALLER_TENSORS, &o, &device, &x, &err) &&
-		       strstr(err.text, d->plan ? "goes by the host"
-						: "stream: want the one"),
+	EXPECT(gf_embed_exchange_open(r->comm[0], caller_tensors, CALLER_TENSORS, &o, &device, &x,
+				      &err) &&
+		       strstr(err.text, d->plan ? "goes by the host" : "stream: want the one"),
 	       "%s", err.text);
 	if (d->plan)
 		device.gpu->ops->stream_free(device.gpu, stream);
@@ -448,8 +418,7 @@ static struct kept *run_selects(int ranks, struct device_case d, bool on_device)
 	do {
 		s.d.world = fake_world_new(ranks, 4, 7, &none);
 		on_callers(ranks, selects, &s);
-		EXPECT(!fake_world_complaint(s.d.world), "%s",
-		       fake_world_complaint(s.d.world));
+		EXPECT(!fake_world_complaint(s.d.world), "%s", fake_world_complaint(s.d.world));
 		fake_world_free(s.d.world);
 		s.resumed = !s.resumed;
 	} while (on_device && s.resumed);
@@ -469,15 +438,13 @@ static void test_selects(int ranks, struct device_case d)
 	free_kept(device, ranks);
 }
 
-static void on_world(void (*what)(struct caller_rank *r), int ranks,
-		     struct device_case d)
+static void on_world(void (*what)(struct caller_rank *r), int ranks, struct device_case d)
 {
 	static const struct fake_faults hangs = {.hangs = 2, .after = 40};
 
 	d.world = fake_world_new(ranks, 4, 7, d.timeout_s > 0 ? &hangs : &none);
 	on_callers(ranks, what, &d);
-	EXPECT(!fake_world_complaint(d.world), "%s",
-	       fake_world_complaint(d.world));
+	EXPECT(!fake_world_complaint(d.world), "%s", fake_world_complaint(d.world));
 	fake_world_free(d.world);
 }
 
@@ -494,20 +461,16 @@ int main(void)
 		RULE("4096", "2", "library", "f32", DENSE),
 		RULE("4096", "1", "ring", "bf16", DENSE),
 	};
-#define SELECTION(codec, text)                                                 \
-	RULE("2000", "2", "ring", codec,                                       \
-	     "\"selection\": {\"method\": " text "}, " SYNCHRONOUS)
+#define SELECTION(codec, text)                                                                     \
+	RULE("2000", "2", "ring", codec, "\"selection\": {\"method\": " text "}, " SYNCHRONOUS)
 	static const char *const selections[] = {
-		SELECTION("f32", "\"csc\", \"chunk_elems\": 50, \"keep\": 0.3, "
-				 "\"warmup_steps\": 2, \"decay\": 0.5"),
-		SELECTION("f16", "\"csc\", \"chunk_elems\": 33, \"keep\": 0.1, "
-				 "\"warmup_steps\": 0"),
-		SELECTION("f32", "\"topk\", \"density\": 0.05, "
-				 "\"warmup_densities\": [0.25]"),
-		SELECTION("f32", "\"gtopk\", \"density\": 0.05, "
-				 "\"warmup_densities\": []"),
-		SELECTION("f32", "\"gtopk\", \"density\": 0.05, "
-				 "\"warmup_densities\": [], "
+		SELECTION("f32", "\"csc\", \"chunk_elems\": 50, \"keep\": 0.3, \"warmup_steps\": "
+				 "2, \"decay\": 0.5"),
+		SELECTION("f16",
+			  "\"csc\", \"chunk_elems\": 33, \"keep\": 0.1, \"warmup_steps\": 0"),
+		SELECTION("f32", "\"topk\", \"density\": 0.05, \"warmup_densities\": [0.25]"),
+		SELECTION("f32", "\"gtopk\", \"density\": 0.05, \"warmup_densities\": []"),
+		SELECTION("f32", "\"gtopk\", \"density\": 0.05, \"warmup_densities\": [], "
 				 "\"putback\": \"conserve\""),
 	};
 	size_t p, t;
@@ -517,40 +480,29 @@ int main(void)
 	for (p = 0; p < GF_ARRAY_LENGTH(selections); p++)
 		for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
 			/* sums in f16 depend on their order */
-			for (ranks = 1; ranks <= (p == 1 || t == 1 ? 2 : 4);
-			     ranks++)
+			for (ranks = 1; ranks <= (p == 1 || t == 1 ? 2 : 4); ranks++)
 				test_selects(ranks,
 					     (struct device_case){
 						     .plan = selections[p],
 						     .dtypes = types[t],
-						     .layout = (ranks + t) % 2
-								       ? FLAT
-								       : APART,
+						     .layout = (ranks + t) % 2 ? FLAT : APART,
 					     });
 	for (p = 0; p < GF_ARRAY_LENGTH(plans); p++)
 		for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
 			for (layout = 0; layout < LAYOUTS; layout += 2)
 				for (ranks = 1; ranks <= 4; ranks *= 2)
 					on_world(body, ranks,
-						 (struct device_case){
-							 NULL, plans[p],
-							 types[t],
-							 (enum layout)layout,
-							 p == 1, false});
-	on_world(body, 2,
-		 (struct device_case){NULL, plans[2], types[0], FLAT, false,
-				      true});
+						 (struct device_case){NULL, plans[p], types[t],
+								      (enum layout)layout, p == 1,
+								      false});
+	on_world(body, 2, (struct device_case){NULL, plans[2], types[0], FLAT, false, true});
 	on_world(stops, 2,
-		 (struct device_case){.plan = selections[0],
-				      .dtypes = types[0],
-				      .timeout_s = 1});
+		 (struct device_case){.plan = selections[0], .dtypes = types[0], .timeout_s = 1});
 	on_world(refuses, 2, (struct device_case){.plan = NULL});
 	on_world(refuses, 2,
 		 (struct device_case){
-			 .plan = RULE(
-				 "1", "1", "ring", "f32",
-				 "\"selection\": {\"method\": \"randomk\", "
-				 "\"density\": 0.1, "
-				 "\"warmup_densities\": []}, " SYNCHRONOUS)});
+			 .plan = RULE("1", "1", "ring", "f32",
+				      "\"selection\": {\"method\": \"randomk\", \"density\": 0.1, "
+				      "\"warmup_densities\": []}, " SYNCHRONOUS)});
 	return TEST_END();
 }

@@ -43,32 +43,27 @@ static void test_wire(void)
 		}
 		bytes = gf_codec_set_bytes(f, n, k);
 		EXPECT(!cases[c].bytes || bytes == cases[c].bytes,
-		       "case %zu: want %zu bytes, got %zu", c, cases[c].bytes,
-		       bytes);
-		EXPECT(bytes <= 4 * k + gf_codec_wire_bytes(f, k),
-		       "case %zu: %zu bytes", c, bytes);
+		       "case %zu: want %zu bytes, got %zu", c, cases[c].bytes, bytes);
+		EXPECT(bytes <= 4 * k + gf_codec_wire_bytes(f, k), "case %zu: %zu bytes", c, bytes);
 		memset(wire, 0x5a, sizeof(wire));
 		gf_codec_write_set(f, n, wire + 1, index, value, k);
-		EXPECT(wire[0] == 0x5a && wire[1 + bytes] == 0x5a,
-		       "case %zu: outside", c);
+		EXPECT(wire[0] == 0x5a && wire[1 + bytes] == 0x5a, "case %zu: outside", c);
 		read = gf_codec_read_set(f, n, wire + 1, got, back, k);
 		EXPECT(read && !memcmp(index, got, k * sizeof(*got)) &&
 			       !memcmp(value, back, k * sizeof(*back)),
 		       "case %zu: what came", c);
 		memset(wire, 0xff, sizeof(wire));
 		read = gf_codec_read_set(f, n, wire + 1, got, back, k);
-		EXPECT(!read || k == 0 || n == k || n == 1 ||
-			       n > UINT32_MAX - 1,
+		EXPECT(!read || k == 0 || n == k || n == 1 || n > UINT32_MAX - 1,
 		       "case %zu: ones are taken for a set", c);
 		memset(wire, 0, sizeof(wire));
 		read = gf_codec_read_set(f, n, wire + 1, got, back, k);
-		EXPECT(!read || k < 2, "case %zu: zeros are taken for a set",
-		       c);
+		EXPECT(!read || k < 2, "case %zu: zeros are taken for a set", c);
 	}
 }
 
-/* Ranks that gather or merge sets under a codec: all get the same, and nothing
- * is lost, as rank after rank would do it. */
+/* Ranks that gather or merge sets under a codec: all get the same, and nothing is lost, as rank
+ * after rank would do it. */
 static void test_codecs(void)
 {
 	static const char *const codecs[] = {"f16", "bf16", "q8", "fp4"};
@@ -89,8 +84,7 @@ static void test_codecs(void)
 		for (r = 0; r < p; r++) {
 			m[r] = (struct gf_sparse_message){
 				.merges = kind > 0,
-				.putback = kind == 1 ? GF_PUTBACK_CONSERVE
-						     : GF_PUTBACK_NAIVE,
+				.putback = kind == 1 ? GF_PUTBACK_CONSERVE : GF_PUTBACK_NAIVE,
 				.ranks = p,
 				.count_elems = N,
 				.codec = gf_codec_find(codecs[c / 3 / (P - 1)]),
@@ -106,26 +100,21 @@ static void test_codecs(void)
 				want[i] += data[r][i];
 			}
 			EXPECT(!gf_sparse_init(&m[r], K, NULL), "made");
-			m[r].sets =
-				gf_xcalloc(1, gf_sparse_sets_bytes(&m[r], K));
+			m[r].sets = gf_xcalloc(1, gf_sparse_sets_bytes(&m[r], K));
 			gf_sparse_select(&m[r], K, r);
 		}
 		for (r = 0; r < p && kind != 1; r++)
 			for (d = 0; d < p; d++)
 				memcpy((char *)m[d].sets +
-					       (size_t)r * gf_sparse_set_bytes(
-								   &m[r], K),
+					       (size_t)r * gf_sparse_set_bytes(&m[r], K),
 				       (char *)m[r].sets +
-					       (size_t)r * gf_sparse_set_bytes(
-								   &m[r], K),
+					       (size_t)r * gf_sparse_set_bytes(&m[r], K),
 				       gf_sparse_set_bytes(&m[r], K));
 		for (d = 1; d < p && kind == 1; d *= 2)
 			for (r = 0; r + d < p; r += 2 * d)
-				gf_sparse_merge(&m[r], m[r].sets, m[r + d].sets,
-						1);
+				gf_sparse_merge(&m[r], m[r].sets, m[r + d].sets, 1);
 		for (r = 1; r < p && kind == 1; r++)
-			memcpy(m[r].sets, m[0].sets,
-			       gf_sparse_set_bytes(&m[0], K));
+			memcpy(m[r].sets, m[0].sets, gf_sparse_set_bytes(&m[0], K));
 		for (r = 0; r < p; r++) {
 			gf_sparse_conclude(&m[r]);
 			EXPECT(!m[r].damaged, "case %zu: damaged", c);
@@ -133,8 +122,8 @@ static void test_codecs(void)
 			gf_sparse_add(&m[r], sum[r]);
 			EXPECT(!memcmp(sum[r], sum[0], sizeof(sum[0])),
 			       "case %zu: rank %d has another sum", c, r);
-			EXPECT(gf_sparse_bad(&m[r]) == N,
-			       "case %zu: rank %d has no finite sum", c, r);
+			EXPECT(gf_sparse_bad(&m[r]) == N, "case %zu: rank %d has no finite sum", c,
+			       r);
 		}
 		/* naive loses what was cut off sums, at indices that stay */
 		for (i = 0, most = 0; i < N && kind < 2; i++) {
@@ -163,22 +152,19 @@ static void test_k(void)
 		double density;
 		size_t count, want;
 	} cases[] = {
-		{.25, 8, 2},     {.001, 1000, 1},   {.001, 999, 1},
-		{.001, 2000, 2}, {.01, 25450, 254}, {1, 7, 7},
-		{1e-9, 1, 1},    {.5, 3, 1},        {.999, 1000, 999},
+		{.25, 8, 2}, {.001, 1000, 1}, {.001, 999, 1}, {.001, 2000, 2},   {.01, 25450, 254},
+		{1, 7, 7},   {1e-9, 1, 1},    {.5, 3, 1},     {.999, 1000, 999},
 	};
 	double warmup[] = {.25, .0725, .015, .004};
 	size_t i, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		got = gf_density_count(cases[i].density, cases[i].count);
-		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i,
-		       cases[i].want, got);
+		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i, cases[i].want, got);
 	}
 	for (i = 0; i < 6; i++)
-		EXPECT(gf_density_at(.001, warmup, 4, i) ==
-			       (i < 4 ? warmup[i] : .001),
-		       "epoch %zu", i);
+		EXPECT(gf_density_at(.001, warmup, 4, i) == (i < 4 ? warmup[i] : .001), "epoch %zu",
+		       i);
 }
 
 /* topk([1,-3,3,2,-2], 2) = {1,2} */
@@ -198,8 +184,7 @@ static void test_ties(void)
 	EXPECT(!gf_sparse_init(&m, 2, &err), "%s", err.text);
 	gf_sparse_select(&m, 2, 0);
 	EXPECT(set[0] == 1 && set[1] == 2, "%u %u", set[0], set[1]);
-	EXPECT(data[0] == 1 && data[1] == 0 && data[2] == 0 && data[3] == 2 &&
-		       data[4] == -2,
+	EXPECT(data[0] == 1 && data[1] == 0 && data[2] == 0 && data[3] == 2 && data[4] == -2,
 	       "what stays");
 	gf_sparse_release(&m);
 }
@@ -271,9 +256,8 @@ static void test_vector(void)
 			.lanes = 1,
 			.at_end = true,
 			.selection = {cases[c].method,
-				      &(struct gf_topk_params){
-					      .density = .25,
-					      .putback = cases[c].putback}},
+				      &(struct gf_topk_params){.density = .25,
+							       .putback = cases[c].putback}},
 			.lr = 1,
 			.first_step = 1,
 			.steps = 1,
@@ -282,13 +266,12 @@ static void test_vector(void)
 		run_exchange(&run, "vector");
 		for (i = 0; i < 8; i++)
 			EXPECT_NEAR((double)-run.weights[0][0][i],
-				    (double)cases[c].sum[i] / run.ranks, 1e-6,
-				    "case %zu: w[%zu]", c, i);
+				    (double)cases[c].sum[i] / run.ranks, 1e-6, "case %zu: w[%zu]",
+				    c, i);
 		for (r = 0; r < run.ranks; r++)
 			for (i = 0; i < 8; i++)
 				EXPECT(run.own[r][i] == cases[c].residual[r][i],
-				       "case %zu: r%d[%zu]: %g", c, r, i,
-				       (double)run.own[r][i]);
+				       "case %zu: r%d[%zu]: %g", c, r, i, (double)run.own[r][i]);
 	}
 }
 
@@ -303,18 +286,16 @@ static float noise(int rank, size_t step, size_t i)
 /* A message's dense vectors, as the paper's algorithms see them. */
 typedef float vector[RUN_ELEMS];
 
-/* Zeroes all but the k largest magnitudes among the marked; ties to the lower
- * index. Dropped elements are added to `dropped`, if given. */
-static void keep_largest(vector v, bool *marked, size_t n, size_t k,
-			 float *dropped)
+/* Zeroes all but the k largest magnitudes among the marked; ties to the lower index. Dropped
+ * elements are added to `dropped`, if given. */
+static void keep_largest(vector v, bool *marked, size_t n, size_t k, float *dropped)
 {
 	bool kept[RUN_ELEMS] = {false};
 	size_t i, best;
 
 	while (k--) {
 		for (i = 0, best = n; i < n; i++)
-			if (marked[i] && !kept[i] &&
-			    (best == n || fabsf(v[i]) > fabsf(v[best])))
+			if (marked[i] && !kept[i] && (best == n || fabsf(v[i]) > fabsf(v[best])))
 				best = i;
 		kept[best] = true;
 	}
@@ -341,8 +322,8 @@ struct parts {
 	bool in_sum[RUN_ELEMS];
 };
 
-static void serial_tree(const struct exchange_run *run, struct serial *s,
-			struct parts *p, size_t first, size_t n, size_t k)
+static void serial_tree(const struct exchange_run *run, struct serial *s, struct parts *p,
+			size_t first, size_t n, size_t k)
 {
 	int r, d;
 	size_t i;
@@ -356,8 +337,7 @@ static void serial_tree(const struct exchange_run *run, struct serial *s,
 				p->in_tree[r][i] |= p->in_tree[r + d][i];
 			}
 			keep_largest(p->tree[r], p->in_tree[r], n, k,
-				     gf_topk_params(&run->selection)->putback ==
-						     GF_PUTBACK_CONSERVE
+				     gf_topk_params(&run->selection)->putback == GF_PUTBACK_CONSERVE
 					     ? s->residual[r] + first
 					     : NULL);
 		}
@@ -365,8 +345,7 @@ static void serial_tree(const struct exchange_run *run, struct serial *s,
 	memcpy(p->in_sum, p->in_tree[0], sizeof(p->in_sum));
 }
 
-static void serial_gather(const struct exchange_run *run, struct parts *p,
-			  size_t n, size_t k)
+static void serial_gather(const struct exchange_run *run, struct parts *p, size_t n, size_t k)
 {
 	size_t i;
 	int r;
@@ -382,22 +361,20 @@ static void serial_gather(const struct exchange_run *run, struct parts *p,
 		keep_largest(p->sum, p->in_sum, n, k, NULL);
 }
 
-static void serial_message(const struct exchange_run *run, struct serial *s,
-			   size_t step, size_t first, size_t n, vector sum)
+static void serial_message(const struct exchange_run *run, struct serial *s, size_t step,
+			   size_t first, size_t n, vector sum)
 {
 	static struct parts p;
 	const struct gf_topk_params *t = gf_topk_params(&run->selection);
-	double density =
-		gf_density_at(t->density, t->warmup_densities, t->nwarmup,
-			      (step - 1) / run->epoch_steps);
+	double density = gf_density_at(t->density, t->warmup_densities, t->nwarmup,
+				       (step - 1) / run->epoch_steps);
 	size_t k = (size_t)(density * (double)n), i;
 	int r;
 
 	k = k ? k : 1;
 	for (r = 0; r < run->ranks; r++) {
 		for (i = 0; i < n; i++) {
-			s->residual[r][first + i] +=
-				run->gradient(r, step, first + i);
+			s->residual[r][first + i] += run->gradient(r, step, first + i);
 			p.sent[r][i] = s->residual[r][first + i];
 			p.is_sent[r][i] = true;
 		}
@@ -414,14 +391,12 @@ static void serial_message(const struct exchange_run *run, struct serial *s,
 	for (r = 0; r < run->ranks; r++)
 		for (i = 0; i < n; i++)
 			if (p.is_sent[r][i] && !p.in_sum[i] &&
-			    gf_topk_params(&run->selection)->putback !=
-				    GF_PUTBACK_CONSERVE)
+			    gf_topk_params(&run->selection)->putback != GF_PUTBACK_CONSERVE)
 				s->residual[r][first + i] += p.sent[r][i];
 	memcpy(sum + first, p.sum, n * sizeof(float));
 }
 
-static void serial_step(const struct exchange_run *run, struct serial *s,
-			size_t step)
+static void serial_step(const struct exchange_run *run, struct serial *s, size_t step)
 {
 	size_t first = 0, last = 0, i, n = run_elems(run), t;
 	vector sum;
@@ -429,8 +404,7 @@ static void serial_step(const struct exchange_run *run, struct serial *s,
 
 	for (t = 0; t < run->ntensors; t++) {
 		last += run->counts[t];
-		if ((last - first) * sizeof(float) <= run->threshold_bytes &&
-		    t + 1 < run->ntensors)
+		if ((last - first) * sizeof(float) <= run->threshold_bytes && t + 1 < run->ntensors)
 			continue;
 		serial_message(run, s, step, first, last - first, sum);
 		first = last;
@@ -457,17 +431,15 @@ static void compare_serial(struct exchange_run *run, const char *what)
 		for (i = 0; i < n; i++)
 			if (run->weights[0][step][i] != s.weights[i])
 				break;
-		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g",
-		       what, step + 1, i, (double)s.weights[i],
-		       (double)run->weights[0][step][i]);
+		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g", what, step + 1, i,
+		       (double)s.weights[i], (double)run->weights[0][step][i]);
 		if (i < n)
 			return;
 	}
 	for (r = 0; r < run->ranks; r++)
 		for (i = 0; i < n; i++) {
 			EXPECT(run->own[r][i] == s.residual[r][i],
-			       "%s: residual of rank %d, element %zu", what, r,
-			       i);
+			       "%s: residual of rank %d, element %zu", what, r, i);
 			mass += (double)run->own[r][i];
 			for (step = 1; step <= run->steps; step++)
 				made += (double)run->gradient(r, step, i);
@@ -475,9 +447,8 @@ static void compare_serial(struct exchange_run *run, const char *what)
 	/* integers: exact. The paper's put-back loses partial sums. */
 	if (run->selection.plan == &gf_select_plan_topk ||
 	    gf_topk_params(&run->selection)->putback == GF_PUTBACK_CONSERVE)
-		EXPECT(mass + s.applied == made,
-		       "%s: made %g, applied %g, residuals %g", what, made,
-		       s.applied, mass);
+		EXPECT(mass + s.applied == made, "%s: made %g, applied %g, residuals %g", what,
+		       made, s.applied, mass);
 }
 
 static void test_serial(void)
@@ -493,16 +464,12 @@ static void test_serial(void)
 		int lanes;
 		bool at_end;
 	} cases[] = {
-		{&gf_select_plan_topk, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1,
-		 true},
+		{&gf_select_plan_topk, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1, true},
 		{&gf_select_plan_topk, GF_PUTBACK_PAPER, .05, 100, 2, 2, false},
-		{&gf_select_plan_gtopk, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1,
-		 true},
+		{&gf_select_plan_gtopk, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1, true},
 		{&gf_select_plan_gtopk, GF_PUTBACK_PAPER, .02, 0, 2, 1, false},
-		{&gf_select_plan_gtopk, GF_PUTBACK_CONSERVE, .1, 100, 1, 3,
-		 false},
-		{&gf_select_plan_gtopk, GF_PUTBACK_CONSERVE, 1, 1 << 20, 0, 1,
-		 true},
+		{&gf_select_plan_gtopk, GF_PUTBACK_CONSERVE, .1, 100, 1, 3, false},
+		{&gf_select_plan_gtopk, GF_PUTBACK_CONSERVE, 1, 1 << 20, 0, 1, true},
 		{&gf_select_plan_gtopk, GF_PUTBACK_NAIVE, .1, 300, 2, 1, false},
 	};
 	static struct exchange_run run;
@@ -518,13 +485,12 @@ static void test_serial(void)
 				.threshold_bytes = cases[i].threshold,
 				.lanes = cases[i].lanes,
 				.at_end = cases[i].at_end,
-				.selection =
-					{cases[i].method,
-					 &(struct gf_topk_params){
-						 .putback = cases[i].putback,
-						 .density = cases[i].density,
-						 .warmup_densities = warmup,
-						 .nwarmup = cases[i].nwarmup}},
+				.selection = {cases[i].method,
+					      &(struct gf_topk_params){.putback = cases[i].putback,
+								       .density = cases[i].density,
+								       .warmup_densities = warmup,
+								       .nwarmup =
+									       cases[i].nwarmup}},
 				.momentum = .5,
 				.lr = .25,
 				.first_step = 1,
@@ -532,8 +498,7 @@ static void test_serial(void)
 				.epoch_steps = 3,
 				.gradient = noise,
 			};
-			snprintf(what, sizeof(what),
-				 "sparse case %zu, %d ranks", i, ranks[k]);
+			snprintf(what, sizeof(what), "sparse case %zu, %d ranks", i, ranks[k]);
 			compare_serial(&run, what);
 		}
 }
@@ -565,8 +530,7 @@ static void test_estimates(void)
 			.threshold_bytes = 1 << 20,
 			.lanes = 1,
 			.selection = {&gf_select_plan_ef21,
-				      &(struct gf_ef21_params){
-					      .density = cases[c].density}},
+				      &(struct gf_ef21_params){.density = cases[c].density}},
 			.momentum = cases[c].momentum,
 			.lr = .25,
 			.first_step = 1,
@@ -581,9 +545,7 @@ static void test_estimates(void)
 
 				memset(marked, 1, sizeof(marked));
 				for (i = 0; i < N; i++) {
-					v[r][i] =
-						(float)run.momentum * v[r][i] +
-						noise(r, step, i);
+					v[r][i] = (float)run.momentum * v[r][i] + noise(r, step, i);
 					sent[i] = v[r][i] - h[r][i];
 				}
 				keep_largest(sent, marked, N, k, NULL);
@@ -593,12 +555,9 @@ static void test_estimates(void)
 				}
 			}
 			for (i = 0; i < N; i++) {
-				weights[i] -=
-					run.lr * (double)sum[i] / run.ranks;
-				EXPECT_NEAR((double)run.weights[0][step - 1][i],
-					    weights[i], 1e-4,
-					    "ef21 case %zu, step %zu, w[%zu]",
-					    c, step, i);
+				weights[i] -= run.lr * (double)sum[i] / run.ranks;
+				EXPECT_NEAR((double)run.weights[0][step - 1][i], weights[i], 1e-4,
+					    "ef21 case %zu, step %zu, w[%zu]", c, step, i);
 			}
 		}
 	}
@@ -625,8 +584,7 @@ static void test_bytes(void)
 			.counts = counts,
 			.ntensors = 1,
 			.lanes = 1,
-			.selection = {cases[i].method,
-				      &(struct gf_topk_params){.density = .05}},
+			.selection = {cases[i].method, &(struct gf_topk_params){.density = .05}},
 			.lr = .1,
 			.first_step = 1,
 			.steps = 5,
@@ -634,10 +592,9 @@ static void test_bytes(void)
 		};
 		run_exchange(&run, "bytes");
 		for (r = 0; r < 4; r++)
-			EXPECT(run.sent_bytes[r] ==
-				       5 * 8 * 20 * cases[i].sets[r],
-			       "%s: rank %d: %llu bytes", cases[i].method->name,
-			       r, (unsigned long long)run.sent_bytes[r]);
+			EXPECT(run.sent_bytes[r] == 5 * 8 * 20 * cases[i].sets[r],
+			       "%s: rank %d: %llu bytes", cases[i].method->name, r,
+			       (unsigned long long)run.sent_bytes[r]);
 		EXPECT(run.dense_bytes == 2 * 3 * 400, "dense: %llu",
 		       (unsigned long long)run.dense_bytes);
 	}
@@ -668,11 +625,10 @@ static void test_split(void)
 		split.split = true;
 		run_exchange(&whole, "whole");
 		run_exchange(&split, "split");
-		EXPECT(!memcmp(split.weights[0], whole.weights[0],
-			       sizeof(whole.weights[0])),
+		EXPECT(!memcmp(split.weights[0], whole.weights[0], sizeof(whole.weights[0])),
 		       "%d ranks: other weights", ranks[i / 2]);
-		EXPECT(split.sent_bytes[0] == whole.sent_bytes[0],
-		       "%d ranks: other bytes", ranks[i / 2]);
+		EXPECT(split.sent_bytes[0] == whole.sent_bytes[0], "%d ranks: other bytes",
+		       ranks[i / 2]);
 	}
 }
 

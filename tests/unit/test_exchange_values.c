@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The means that an exchange gives back: against exact sums, and by every
- * selection against the parameters of a trainer with the same gradients. */
+/* The means that an exchange gives back: against exact sums, and by every selection against the
+ * parameters of a trainer with the same gradients. */
 #include "caller.h"
 #include "selections.h"
 #include "test.h"
@@ -12,12 +12,9 @@
 /* --- exact means ---------------------------------------------------------- */
 
 static const enum gf_dtype types[][CALLER_TENSORS] = {
-	{GF_F32, GF_F32, GF_F32, GF_F32, GF_F32},
-	{GF_F16, GF_F16, GF_F16, GF_F16, GF_F16},
-	{GF_BF16, GF_BF16, GF_BF16, GF_BF16, GF_BF16},
-	{GF_F32, GF_F16, GF_BF16, GF_F32, GF_F32},
-	{GF_F64, GF_F64, GF_F64, GF_F64, GF_F64},
-	{GF_F32, GF_F64, GF_BF16, GF_F16, GF_F64},
+	{GF_F32, GF_F32, GF_F32, GF_F32, GF_F32},      {GF_F16, GF_F16, GF_F16, GF_F16, GF_F16},
+	{GF_BF16, GF_BF16, GF_BF16, GF_BF16, GF_BF16}, {GF_F32, GF_F16, GF_BF16, GF_F32, GF_F32},
+	{GF_F64, GF_F64, GF_F64, GF_F64, GF_F64},      {GF_F32, GF_F64, GF_BF16, GF_F16, GF_F64},
 };
 
 static const char *const dense[] = {
@@ -72,10 +69,10 @@ static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
 			if (left && r->rank == 0)
 				want = value(0, i, k, step);
 			EXPECT(values[k] == want,
-			       "%s, layout %d, rank %d of %d, step %zu, tensor "
-			       "%zu, element %zu: want %g, got %g",
-			       e->plan, (int)e->layout, r->rank, r->ranks, step,
-			       i, k, want, values[k]);
+			       "%s, layout %d, rank %d of %d, step %zu, tensor %zu, element %zu: "
+			       "want %g, got %g",
+			       e->plan, (int)e->layout, r->rank, r->ranks, step, i, k, want,
+			       values[k]);
 			if (values[k] != want)
 				break;
 		}
@@ -83,8 +80,8 @@ static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
 	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 }
 
-/* In a step: tensors that do not lie as their message moves go both ways.
- * Alone, a rank has the means. */
+/* In a step: tensors that do not lie as their message moves go both ways. Alone, a rank has the
+ * means. */
 static size_t copied(const struct caller_rank *r, const struct caller *c)
 {
 	const struct exact_case *e = r->c;
@@ -93,27 +90,22 @@ static size_t copied(const struct caller_rank *r, const struct caller *c)
 	for (i = 0; r->ranks > 1 && i < CALLER_TENSORS; i = k) {
 		bool moves = true, wide = false;
 
-		for (k = i; k < CALLER_TENSORS &&
-			    gradflow_exchange_message(c->x, k) ==
-				    gradflow_exchange_message(c->x, i);
+		for (k = i; k < CALLER_TENSORS && gradflow_exchange_message(c->x, k) ==
+							  gradflow_exchange_message(c->x, i);
 		     k++)
-			wide |= c->dtypes[k] == GF_F64 &&
-				strstr(e->plan, "\"codec\": \"f32");
+			wide |= c->dtypes[k] == GF_F64 && strstr(e->plan, "\"codec\": \"f32");
 
-		for (k = i, sum = 0; k < CALLER_TENSORS &&
-				     gradflow_exchange_message(c->x, k) ==
-					     gradflow_exchange_message(c->x, i);
+		for (k = i, sum = 0;
+		     k < CALLER_TENSORS &&
+		     gradflow_exchange_message(c->x, k) == gradflow_exchange_message(c->x, i);
 		     k++) {
 			const bool left = e->flush && k == 3 && r->rank == 0;
 
-			moves &= c->dtypes[k] == (wide ? GF_F64 : GF_F32) &&
-				 !left && (k == i || e->layout == FLAT) &&
-				 (!e->shm ||
-				  strstr(e->plan, "\"codec\": \"f16") ||
+			moves &= c->dtypes[k] == (wide ? GF_F64 : GF_F32) && !left &&
+				 (k == i || e->layout == FLAT) &&
+				 (!e->shm || strstr(e->plan, "\"codec\": \"f16") ||
 				  strstr(e->plan, "\"codec\": \"bf16"));
-			sum += left ? 0
-				    : 2 * caller_counts[k] *
-					       gf_dtype_bytes(c->dtypes[k]);
+			sum += left ? 0 : 2 * caller_counts[k] * gf_dtype_bytes(c->dtypes[k]);
 		}
 		bytes += moves ? 0 : sum;
 	}
@@ -128,8 +120,7 @@ static void exact(struct caller_rank *r)
 	size_t step;
 
 	if (e->shm)
-		EXPECT(!gf_comm_shm_over(r->comm[0], &r->comm[0], &err), "%s",
-		       err.text);
+		EXPECT(!gf_comm_shm_over(r->comm[0], &r->comm[0], &err), "%s", err.text);
 	if (caller_open(&c, r->comm[0], e->plan, e->dtypes, e->layout, &err)) {
 		EXPECT(0, "%s", err.text);
 		return;
@@ -138,9 +129,8 @@ static void exact(struct caller_rank *r)
 		exact_step(r, &c, step);
 	EXPECT(gradflow_exchange_steps(c.x) == 3, "steps");
 	EXPECT(gradflow_copied_bytes(c.x) == 3 * copied(r, &c),
-	       "%s, layout %d, rank %d: want %zu bytes copied, got %zu",
-	       e->plan, (int)e->layout, r->rank, 3 * copied(r, &c),
-	       (size_t)gradflow_copied_bytes(c.x));
+	       "%s, layout %d, rank %d: want %zu bytes copied, got %zu", e->plan, (int)e->layout,
+	       r->rank, 3 * copied(r, &c), (size_t)gradflow_copied_bytes(c.x));
 	caller_close(&c);
 }
 
@@ -169,8 +159,7 @@ static void wide(struct caller_rank *r)
 
 		for (k = 0; k < caller_counts[i] && c.dtypes[i] == GF_F64; k++)
 			EXPECT(got[k] == (3 + 0x1p-40 * (double)k) / 2,
-			       "%s, tensor %zu, element %zu: got %.17g",
-			       e->plan, i, k, got[k]);
+			       "%s, tensor %zu, element %zu: got %.17g", e->plan, i, k, got[k]);
 	}
 	caller_close(&c);
 }
@@ -185,10 +174,8 @@ static void test_exact(void)
 		for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
 			for (layout = 0; layout < LAYOUTS; layout++)
 				for (ranks = 1; ranks <= 4; ranks *= 2) {
-					e = (struct exact_case){
-						dense[p], types[t],
-						(enum layout)layout, false,
-						false};
+					e = (struct exact_case){dense[p], types[t],
+								(enum layout)layout, false, false};
 					on_callers(ranks, exact, &e);
 					e.shm = true;
 					on_callers(ranks, exact, &e);
@@ -197,8 +184,7 @@ static void test_exact(void)
 	on_callers(4, exact, &e);
 	for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
 		for (p = 0; p < 2; p++) {
-			e = (struct exact_case){dense[p], types[t], FLAT, false,
-						t % 2 == 0};
+			e = (struct exact_case){dense[p], types[t], FLAT, false, t % 2 == 0};
 			on_callers(2, wide, &e);
 		}
 }
@@ -226,11 +212,10 @@ static void fill(float *to, size_t n, int rank, size_t step)
 	}
 }
 
-static void train(struct caller_rank *r, const struct gradflow_exchange *x,
-		  float *params, bool stale, float momentum)
+static void train(struct caller_rank *r, const struct gradflow_exchange *x, float *params,
+		  bool stale, float momentum)
 {
-	const struct gf_optim_config optim = {.name = "sgd",
-					      .momentum = momentum};
+	const struct gf_optim_config optim = {.name = "sgd", .momentum = momentum};
 	struct gf_plan plan;
 	const struct gf_method_env env = {
 		.comm = r->comm[1],
@@ -288,17 +273,15 @@ static void post_step(struct caller *c, const float *grads, size_t step)
 	}
 }
 
-static void take_step(struct caller *c, float *params, float *velocity,
-		      float momentum)
+static void take_step(struct caller *c, float *params, float *velocity, float momentum)
 {
-	const struct gf_sgd_step sgd = {
-		.lr = RATE, .momentum = momentum, .scale = 1};
+	const struct gf_sgd_step sgd = {.lr = RATE, .momentum = momentum, .scale = 1};
 	size_t i, at;
 
 	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++])
-		gf_kernels()->sgd_f32(&sgd, (float *)c->data[i], params + at,
-				      velocity + at, caller_counts[i]);
+		gf_kernels()->sgd_f32(&sgd, (float *)c->data[i], params + at, velocity + at,
+				      caller_counts[i]);
 }
 
 static void beside(struct caller_rank *r)
@@ -316,8 +299,7 @@ static void beside(struct caller_rank *r)
 	}
 	/* pieces leave velocities alone, and dgc has its own momentum */
 	momentum = gf_selection_has(&c.x->plan.selection, GF_SELECT_PIECES) ||
-				   gf_selection_has(&c.x->plan.selection,
-						    GF_SELECT_MOMENTUM)
+				   gf_selection_has(&c.x->plan.selection, GF_SELECT_MOMENTUM)
 			   ? 0
 			   : 0.9f;
 	c.x->plan.ranks = r->ranks;
@@ -330,16 +312,12 @@ static void beside(struct caller_rank *r)
 			take_step(&c, params, velocity, momentum);
 	}
 	train(r, c.x, want, b->stale,
-	      gf_selection_has(&c.x->plan.selection, GF_SELECT_MOMENTUM)
-		      ? 0.9f
-		      : momentum);
+	      gf_selection_has(&c.x->plan.selection, GF_SELECT_MOMENTUM) ? 0.9f : momentum);
 	for (i = 0; i < CALLER_ELEMS && params[i] == want[i]; i++)
 		;
 	EXPECT(i == CALLER_ELEMS,
-	       "%s, layout %d, rank %d of %d: parameter %zu: want %.9g, got "
-	       "%.9g",
-	       b->plan, (int)b->layout, r->rank, r->ranks, i, want[i],
-	       params[i]);
+	       "%s, layout %d, rank %d of %d: parameter %zu: want %.9g, got %.9g", b->plan,
+	       (int)b->layout, r->rank, r->ranks, i, want[i], params[i]);
 	caller_close(&c);
 }
 
@@ -353,13 +331,11 @@ static void test_beside_backward(void)
 	EXPECT(n >= 8, "%zu selections", n);
 	for (i = 0; i < n; i++) {
 		snprintf(plan, sizeof(plan),
-			 RULE("4096", "1", "ring", "f32",
-			      "\"selection\": %s, " SYNCHRONOUS),
+			 RULE("4096", "1", "ring", "f32", "\"selection\": %s, " SYNCHRONOUS),
 			 rows[i].object);
 		for (layout = 0; layout < LAYOUTS; layout++)
 			for (ranks = 1; ranks <= 4; ranks++) {
-				struct beside_case b = {
-					plan, (enum layout)layout, false};
+				struct beside_case b = {plan, (enum layout)layout, false};
 
 				on_callers(ranks, beside, &b);
 				b.stale = true;

@@ -21,8 +21,8 @@ static float inexact(int rank, size_t i)
 }
 
 /* Every rank shows its bits to the others. */
-static void expect_same_bits(struct gf_comm *c, const float *data, size_t n,
-			     int contributors, const char *what)
+static void expect_same_bits(struct gf_comm *c, const float *data, size_t n, int contributors,
+			     const char *what)
 {
 	size_t size = n * sizeof(float);
 	char *all = gf_xmalloc(size * (size_t)c->ranks + 1);
@@ -35,8 +35,7 @@ static void expect_same_bits(struct gf_comm *c, const float *data, size_t n,
 	free(all);
 }
 
-static void run_once(struct gf_exec *x, struct gf_exec_run *run, float *data,
-		     const char *what)
+static void run_once(struct gf_exec *x, struct gf_exec_run *run, float *data, const char *what)
 {
 	struct gf_error err = {""};
 	int rc = gf_exec_start(run, data, &err);
@@ -46,8 +45,8 @@ static void run_once(struct gf_exec *x, struct gf_exec_run *run, float *data,
 }
 
 /* Both kinds of numbers through one prepared run. */
-static void check_run(struct gf_comm *c, struct gf_exec *x,
-		      const struct gf_schedule *s, const char *what)
+static void check_run(struct gf_comm *c, struct gf_exec *x, const struct gf_schedule *s,
+		      const char *what)
 {
 	size_t n = s->count_elems, i;
 	float *data, want;
@@ -61,9 +60,7 @@ static void check_run(struct gf_comm *c, struct gf_exec *x,
 		return;
 	}
 	data = memory;
-	if (gf_exec_run_new(
-		    x, &(struct gf_exec_config){.schedule = s, .channel = 3},
-		    &run, &err)) {
+	if (gf_exec_run_new(x, &(struct gf_exec_config){.schedule = s, .channel = 3}, &run, &err)) {
 		EXPECT(0, "%s: %s", what, err.text);
 		goto out;
 	}
@@ -75,8 +72,8 @@ static void check_run(struct gf_comm *c, struct gf_exec *x,
 		for (r = 0, want = 0; r < s->contributors; r++)
 			want += exact(r, i);
 		if (data[i] != want) {
-			EXPECT(0, "%s: rank %d, element %zu: want %g, got %g",
-			       what, c->rank, i, want, data[i]);
+			EXPECT(0, "%s: rank %d, element %zu: want %g, got %g", what, c->rank, i,
+			       want, data[i]);
 			break;
 		}
 	}
@@ -98,8 +95,7 @@ struct algorithm_case {
 	int done; /* on rank 0 */
 };
 
-static void check_size(struct gf_comm *c, struct algorithm_case *one, size_t n,
-		       size_t segment)
+static void check_size(struct gf_comm *c, struct algorithm_case *one, size_t n, size_t segment)
 {
 	static const size_t staging[] = {4 << 20, 0, 100};
 	struct gf_coll_args args = {
@@ -122,10 +118,8 @@ static void check_size(struct gf_comm *c, struct algorithm_case *one, size_t n,
 	/* How much staging there is matters where there are segments. */
 	for (k = 0; k < (segment ? GF_ARRAY_LENGTH(staging) : 1); k++) {
 		snprintf(what, sizeof(what),
-			 "%s, %zu factors, p = %d, n = %zu, segments of %zu, "
-			 "staging %zu",
-			 one->algorithm->name, one->nfactors, c->ranks, n,
-			 segment, staging[k]);
+			 "%s, %zu factors, p = %d, n = %zu, segments of %zu, staging %zu",
+			 one->algorithm->name, one->nfactors, c->ranks, n, segment, staging[k]);
 		gf_exec_staging_bytes(x, staging[k]);
 		check_run(c, x, &s, what);
 	}
@@ -163,8 +157,7 @@ static size_t factorise(int n, int *factors)
 
 static bool by_factors(const struct gf_algorithm *a)
 {
-	return !strcmp(a->name, "blueconnect") ||
-	       !strcmp(a->name, "hierarchical");
+	return !strcmp(a->name, "blueconnect") || !strcmp(a->name, "hierarchical");
 }
 
 static void test_algorithms(void)
@@ -181,8 +174,7 @@ static void test_algorithms(void)
 		for (i = 0, done = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 			one = (struct algorithm_case){.algorithm = *a};
 			on_ranks(ranks[i], check_sizes, &one);
-			on_ranks_over(ranks[i], gf_comm_shm_over, check_sizes,
-				      &one);
+			on_ranks_over(ranks[i], gf_comm_shm_over, check_sizes, &one);
 			one.servers = 1;
 			if (!strcmp((*a)->name, "ps") && ranks[i] > 1)
 				on_ranks(ranks[i], check_sizes, &one);
@@ -202,9 +194,8 @@ static void test_algorithms(void)
 
 static void many(struct gf_comm *c, void *ctx)
 {
-	struct gf_coll_args args = {.ranks = c->ranks,
-				    .elem_bytes = sizeof(float),
-				    .segment_elems = 100};
+	struct gf_coll_args args = {
+		.ranks = c->ranks, .elem_bytes = sizeof(float), .segment_elems = 100};
 	struct gf_exec *x = gf_exec_new(c);
 	struct gf_schedule s[MANY];
 	struct gf_exec_run *run[MANY];
@@ -216,12 +207,11 @@ static void many(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	for (i = 0; i < MANY; i++) {
 		n = args.count_elems = 1 + i * 531;
-		EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args,
-					      c->rank, &s[i], &err) &&
+		EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank, &s[i],
+					      &err) &&
 			       !gf_exec_run_new(x,
-						&(struct gf_exec_config){
-							.schedule = &s[i],
-							.channel = (uint32_t)i},
+						&(struct gf_exec_config){.schedule = &s[i],
+									 .channel = (uint32_t)i},
 						&run[i], &err),
 		       "%s", err.text);
 		data[i] = gf_xcalloc(n, sizeof(float));
@@ -238,8 +228,7 @@ static void many(struct gf_comm *c, void *ctx)
 		for (k = 0; k < s[i].count_elems; k++) {
 			for (r = 0, want = 0; r < c->ranks; r++)
 				want += exact(r, k + i);
-			EXPECT(data[i][k] == want, "message %zu, element %zu",
-			       i, k);
+			EXPECT(data[i][k] == want, "message %zu, element %zu", i, k);
 		}
 		gf_exec_run_free(run[i]);
 		gf_schedule_release(&s[i]);
@@ -254,13 +243,12 @@ static int give_up(void *ctx, struct gf_error *err)
 	return gf_error_set(err, -ETIMEDOUT, "enough");
 }
 
-/* Rank 1 never begins: the others say so, and can still end. ctx: not NULL if
- * the transport's watch gives up, and not the wait. */
+/* Rank 1 never begins: the others say so, and can still end. ctx: not NULL if the transport's watch
+ * gives up, and not the wait. */
 static void absent(struct gf_comm *c, void *ctx)
 {
-	struct gf_coll_args args = {.ranks = c->ranks,
-				    .elem_bytes = sizeof(float),
-				    .count_elems = 10};
+	struct gf_coll_args args = {
+		.ranks = c->ranks, .elem_bytes = sizeof(float), .count_elems = 10};
 	struct gf_exec *x = gf_exec_new(c);
 	struct gf_schedule s;
 	struct gf_exec_run *run = NULL;
@@ -269,25 +257,20 @@ static void absent(struct gf_comm *c, void *ctx)
 	size_t step;
 	int peer;
 
-	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank,
-				      &s, &err) &&
-		       !gf_exec_run_new(
-			       x, &(struct gf_exec_config){.schedule = &s},
-			       &run, &err),
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank, &s, &err) &&
+		       !gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err),
 	       "%s", err.text);
 	gf_exec_waiting_for(run, &peer, &step);
 	EXPECT(peer == -1, "not begun");
 	if (c->rank == 0) {
 		EXPECT(!gf_exec_start(run, data, &err), "%s", err.text);
 		c->on_wait = ctx ? give_up : NULL;
-		EXPECT(gf_exec_wait(x, run, ctx ? 0 : 0.05, &err) == -ETIMEDOUT,
-		       "timeout");
-		EXPECT_TEXT(err.text,
-			    ctx ? "enough"
-				: "no progress for 0.05 s in step 0 of 4 "
-				  "(send to rank 1, 20 bytes)");
-		EXPECT(gf_exec_failed(run) && !gf_exec_done(run) && c->broken,
-		       "state");
+		EXPECT(gf_exec_wait(x, run, ctx ? 0 : 0.05, &err) == -ETIMEDOUT, "timeout");
+		EXPECT_TEXT(
+			err.text,
+			ctx ? "enough"
+			    : "no progress for 0.05 s in step 0 of 4 (send to rank 1, 20 bytes)");
+		EXPECT(gf_exec_failed(run) && !gf_exec_done(run) && c->broken, "state");
 		gf_exec_waiting_for(run, &peer, &step);
 		EXPECT(peer == -1, "nothing is left behind");
 	}
@@ -309,16 +292,12 @@ static void disagree(struct gf_comm *c, void *ctx)
 	float data[12] = {0};
 
 	(void)ctx;
-	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank,
-				      &s, &err) &&
-		       !gf_exec_run_new(
-			       x, &(struct gf_exec_config){.schedule = &s},
-			       &run, &err) &&
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank, &s, &err) &&
+		       !gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err) &&
 		       !gf_exec_start(run, data, &err),
 	       "%s", err.text);
 	EXPECT(gf_exec_wait(x, run, 10, &err) == -EMSGSIZE, "%s", err.text);
-	EXPECT(strstr(err.text, c->rank == 0 ? "want 20 bytes, got 24"
-					     : "want 24 bytes, got 20"),
+	EXPECT(strstr(err.text, c->rank == 0 ? "want 20 bytes, got 24" : "want 24 bytes, got 20"),
 	       "%s", err.text);
 	EXPECT(gf_exec_failed(run), "state");
 	/* A run on its way may go, too. */
@@ -339,25 +318,22 @@ static void refusals(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	gf_schedule_init(&s, 1, 3, 5);
 	gf_schedule_finish(&s);
-	EXPECT(gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s},
-			       &run, &err) == -EINVAL,
+	EXPECT(gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err) == -EINVAL,
 	       "rank");
 	EXPECT_TEXT(err.text, "schedule of rank 1 of 3 on rank 0 of 1");
 	gf_schedule_release(&s);
 	gf_schedule_init(&s, 0, 1, 5);
 	gf_schedule_finish(&s);
 	EXPECT(gf_exec_run_new(
-		       x,
-		       &(struct gf_exec_config){.schedule = &s,
-						.channel = GF_CHANNEL_LAST + 1},
+		       x, &(struct gf_exec_config){.schedule = &s, .channel = GF_CHANNEL_LAST + 1},
 		       &run, &err) == -EINVAL,
 	       "channel");
 	gf_schedule_release(&s);
 	gf_exec_free(x);
 }
 
-/* What a rank moves in shared memory, in parts of the message: a part's sum
- * that goes back to the rank it came from is not copied. */
+/* What a rank moves in shared memory, in parts of the message: a part's sum that goes back to the
+ * rank it came from is not copied. */
 struct traffic {
 	const char *algorithm;
 	int ranks;
@@ -376,16 +352,13 @@ static void moves_so_much(struct gf_comm *c, void *ctx)
 	struct gf_error err = {""};
 	uint64_t moved = c->moved_bytes;
 
-	EXPECT(!gf_algorithm_schedule(gf_algorithm_find(t->algorithm), &args,
-				      c->rank, &s, &err),
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find(t->algorithm), &args, c->rank, &s, &err),
 	       "%s", err.text);
 	check_run(c, x, &s, t->algorithm);
 	/* check_run runs it twice */
 	EXPECT(c->moved_bytes - moved == 2 * t->moved * 5000 * sizeof(float),
-	       "%s, p = %d: want %zu, got %g parts of %zu", t->algorithm,
-	       c->ranks, t->moved,
-	       (double)(c->moved_bytes - moved) / (2 * 5000 * sizeof(float)),
-	       t->parts);
+	       "%s, p = %d: want %zu, got %g parts of %zu", t->algorithm, c->ranks, t->moved,
+	       (double)(c->moved_bytes - moved) / (2 * 5000 * sizeof(float)), t->parts);
 	gf_schedule_release(&s);
 	gf_exec_free(x);
 }
@@ -401,8 +374,7 @@ static void test_traffic(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(all); i++)
-		on_ranks_over(all[i].ranks, gf_comm_shm_over, moves_so_much,
-			      &all[i]);
+		on_ranks_over(all[i].ranks, gf_comm_shm_over, moves_so_much, &all[i]);
 }
 
 int main(void)

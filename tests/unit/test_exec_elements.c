@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The executor's results for messages that are not f32 sums: every type and
- * operation, every codec, sparse sets, the library's own, and halves; on
- * threads, in shared memory, and under mpirun.
+ * The executor's results for messages that are not f32 sums: every type and operation, every codec,
+ * sparse sets, the library's own, and halves; on threads, in shared memory, and under mpirun.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -78,16 +77,14 @@ static void run_message(struct gf_comm *c, const struct message *m, void *data,
 	int rc = 0;
 
 	if (m->algorithm->build)
-		rc = gf_algorithm_schedule(m->algorithm, &m->args, c->rank, &s,
-					   &err);
+		rc = gf_algorithm_schedule(m->algorithm, &m->args, c->rank, &s, &err);
 	rc = rc ? rc
 		: gf_exec_run_new(
 			  x,
-			  &(struct gf_exec_config){
-				  .schedule = m->algorithm->build ? &s : NULL,
-				  .count_elems = m->args.count_elems,
-				  .element = m->element,
-				  .half = m->args.half},
+			  &(struct gf_exec_config){.schedule = m->algorithm->build ? &s : NULL,
+						   .count_elems = m->args.count_elems,
+						   .element = m->element,
+						   .half = m->args.half},
 			  &run, &err);
 	rc = rc ? rc : gf_exec_start(run, data, &err);
 	rc = rc ? rc : gf_exec_wait(x, run, 0, &err);
@@ -104,15 +101,14 @@ static void run_message(struct gf_comm *c, const struct message *m, void *data,
 	gf_schedule_release(&s);
 }
 
-static void expect_same_bits(struct gf_comm *c, const void *data, size_t size,
-			     const char *what)
+static void expect_same_bits(struct gf_comm *c, const void *data, size_t size, const char *what)
 {
 	char *all = gf_xmalloc(size * (size_t)c->ranks + 1);
 	struct gf_error err = {""};
 
 	EXPECT(!gf_comm_allgather(c, data, size, all, &err), "%s", err.text);
-	EXPECT(!memcmp(all, all + (size_t)c->rank * size, size),
-	       "%s: ranks 0 and %d differ", what, c->rank);
+	EXPECT(!memcmp(all, all + (size_t)c->rank * size, size), "%s: ranks 0 and %d differ", what,
+	       c->rank);
 	free(all);
 }
 
@@ -130,17 +126,15 @@ static void *buffer(struct gf_comm *c, size_t size_bytes)
 
 /* --- types and operations ------------------------------------------------ */
 
-static void check_numbers(struct gf_comm *c, struct message *m,
-			  enum gf_dtype dtype, enum gf_op op)
+static void check_numbers(struct gf_comm *c, struct message *m, enum gf_dtype dtype, enum gf_op op)
 {
 	size_t n = m->args.count_elems, i, size = n * gf_dtype_bytes(dtype);
 	void *data = buffer(c, size + 1);
 	double want, got;
 	char what[128];
 
-	snprintf(what, sizeof(what), "%s, %s of %s, p = %d, n = %zu",
-		 m->algorithm->name, gf_op_names[op], gf_dtype_names[dtype],
-		 c->ranks, n);
+	snprintf(what, sizeof(what), "%s, %s of %s, p = %d, n = %zu", m->algorithm->name,
+		 gf_op_names[op], gf_dtype_names[dtype], c->ranks, n);
 	m->what = what;
 	m->element = gf_element_number(dtype, op);
 	m->args.elem_bytes = m->element.size_bytes;
@@ -151,11 +145,9 @@ static void check_numbers(struct gf_comm *c, struct message *m,
 	for (i = 0; i < n; i++) {
 		want = expected(dtype, op, c->ranks, i);
 		got = gf_exact_load(dtype, data, i);
-		if (fabs(got - want) <=
-		    (op == GF_OP_AVG ? rounding[dtype] * fabs(want) : 0))
+		if (fabs(got - want) <= (op == GF_OP_AVG ? rounding[dtype] * fabs(want) : 0))
 			continue;
-		EXPECT(0, "%s, rank %d, [%zu]: want %.17g, got %.17g", what,
-		       c->rank, i, want, got);
+		EXPECT(0, "%s, rank %d, [%zu]: want %.17g, got %.17g", what, c->rank, i, want, got);
 		break;
 	}
 	EXPECT(((char *)data)[size] == 77, "%s: beyond the end", what);
@@ -176,14 +168,12 @@ static void numbers(struct gf_comm *c, void *ctx)
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
 				struct message m = {
 					.algorithm = gf_algorithms[a],
-					.args = {.ranks = c->ranks,
-						 .count_elems = sizes[n]}};
+					.args = {.ranks = c->ranks, .count_elems = sizes[n]}};
 
 				op = (dtype + c->ranks + (int)a) % GF_OPS;
 				if (!test_tries(a + (size_t)dtype + n, 1))
 					continue;
-				check_numbers(c, &m, (enum gf_dtype)dtype,
-					      (enum gf_op)op);
+				check_numbers(c, &m, (enum gf_dtype)dtype, (enum gf_op)op);
 			}
 }
 
@@ -194,8 +184,7 @@ static float coded_value(int rank, size_t i)
 	return (float)((i * 7 + (size_t)rank * 13) % 97) / 97;
 }
 
-/* How often a contribution may be encoded on its way into a result: once per
- * hop. */
+/* How often a contribution may be encoded on its way into a result: once per hop. */
 static int hops(const struct gf_algorithm *a, int ranks)
 {
 	int log2 = 0;
@@ -208,9 +197,8 @@ static int hops(const struct gf_algorithm *a, int ranks)
 	return 2 * log2 + 2;
 }
 
-/* Contributions are positive, so that no partial sum is above the sum, nor its
- * block's largest above the block's: each encoding errs by codec->error of
- * that at most. */
+/* Contributions are positive, so that no partial sum is above the sum, nor its block's largest
+ * above the block's: each encoding errs by codec->error of that at most. */
 static void check_codec(struct gf_comm *c, struct message *m, const char *codec)
 {
 	size_t n = m->args.count_elems, i;
@@ -220,11 +208,10 @@ static void check_codec(struct gf_comm *c, struct message *m, const char *codec)
 	char what[128];
 	int r;
 
-	snprintf(what, sizeof(what), "%s, %s, p = %d, n = %zu, segments of %zu",
-		 m->algorithm->name, codec, c->ranks, n, m->args.segment_elems);
+	snprintf(what, sizeof(what), "%s, %s, p = %d, n = %zu, segments of %zu", m->algorithm->name,
+		 codec, c->ranks, n, m->args.segment_elems);
 	m->what = what;
-	EXPECT(!gf_element_coded(codec, GF_OP_SUM, &m->element, &err), "%s",
-	       err.text);
+	EXPECT(!gf_element_coded(codec, GF_OP_SUM, &m->element, &err), "%s", err.text);
 	m->args.elem_bytes = sizeof(float);
 	m->args.lossy = gf_element_lossy(&m->element);
 	for (i = 0; i < n; i++) {
@@ -233,17 +220,16 @@ static void check_codec(struct gf_comm *c, struct message *m, const char *codec)
 			sum += (double)coded_value(r, i);
 		largest = fmax(largest, sum);
 	}
-	bound = largest * (pow(1 + gf_codec_find(codec)->error,
-			       hops(m->algorithm, c->ranks)) -
-			   1 + c->ranks * 0x1p-23);
+	bound = largest * (pow(1 + gf_codec_find(codec)->error, hops(m->algorithm, c->ranks)) - 1 +
+			   c->ranks * 0x1p-23);
 	run_message(c, m, data, NULL);
 	for (i = 0; i < n; i++) {
 		for (r = 0, sum = 0; r < c->ranks; r++)
 			sum += (double)coded_value(r, i);
 		if (fabs((double)data[i] - sum) <= bound)
 			continue;
-		EXPECT(0, "%s, rank %d, [%zu]: want %g, got %g, bound %g", what,
-		       c->rank, i, sum, (double)data[i], bound);
+		EXPECT(0, "%s, rank %d, [%zu]: want %g, got %g, bound %g", what, c->rank, i, sum,
+		       (double)data[i], bound);
 		break;
 	}
 	expect_same_bits(c, data, n * sizeof(*data), what);
@@ -261,16 +247,13 @@ static void codecs(struct gf_comm *c, void *ctx)
 	for (a = 0; gf_algorithms[a]; a++)
 		for (k = 1; gf_codecs[k].name; k++)
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
-				struct message m = {
-					.algorithm = gf_algorithms[a],
-					.args = {.ranks = c->ranks,
-						 .count_elems = sizes[n].count,
-						 .segment_elems =
-							 sizes[n].segment}};
+				struct message m = {.algorithm = gf_algorithms[a],
+						    .args = {.ranks = c->ranks,
+							     .count_elems = sizes[n].count,
+							     .segment_elems = sizes[n].segment}};
 
 				if (test_tries(a + k + n, 1) &&
-				    (gf_algorithms[a]->build ||
-				     gf_codecs[k].adds))
+				    (gf_algorithms[a]->build || gf_codecs[k].adds))
 					check_codec(c, &m, gf_codecs[k].name);
 			}
 }
@@ -295,23 +278,21 @@ static void vectors(struct gf_comm *c, void *ctx)
 
 	(void)ctx;
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct message m = {
-			.algorithm = gf_algorithm_find("ring"),
-			.args = {.ranks = 2, .count_elems = 4, .elem_bytes = 4},
-			.what = cases[i].codec};
+		struct message m = {.algorithm = gf_algorithm_find("ring"),
+				    .args = {.ranks = 2, .count_elems = 4, .elem_bytes = 4},
+				    .what = cases[i].codec};
 		float data[4];
 
 		memcpy(data, from[c->rank], sizeof(data));
-		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &m.element,
-					 NULL),
-		       "%s", cases[i].codec);
+		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &m.element, NULL), "%s",
+		       cases[i].codec);
 		m.args.lossy = gf_element_lossy(&m.element);
 		run_message(c, &m, data, &wire_bytes);
-		EXPECT(wire_bytes == cases[i].wire_bytes, "%s: %llu bytes",
-		       cases[i].codec, (unsigned long long)wire_bytes);
+		EXPECT(wire_bytes == cases[i].wire_bytes, "%s: %llu bytes", cases[i].codec,
+		       (unsigned long long)wire_bytes);
 		for (k = 0; k < 4; k++)
-			EXPECT_NEAR((double)data[k], (double)cases[i].want[k],
-				    printed, "%s [%zu]", cases[i].codec, k);
+			EXPECT_NEAR((double)data[k], (double)cases[i].want[k], printed, "%s [%zu]",
+				    cases[i].codec, k);
 	}
 }
 
@@ -354,8 +335,7 @@ static void merge(void *ctx, void *to, const void *from, size_t count)
 	for (i = 0; i < n; i++)
 		for (k = i + 1; k < n; k++)
 			if (all[k].value > all[i].value ||
-			    (all[k].value == all[i].value &&
-			     all[k].index < all[i].index)) {
+			    (all[k].value == all[i].value && all[k].index < all[i].index)) {
 				swap = all[i];
 				all[i] = all[k];
 				all[k] = swap;
@@ -368,8 +348,7 @@ static void merge(void *ctx, void *to, const void *from, size_t count)
 	++*calls;
 }
 
-/* tests/data/vectors.md, gtopk: accumulators of four ranks, and of the first
- * three. */
+/* tests/data/vectors.md, gtopk: accumulators of four ranks, and of the first three. */
 static const struct set accumulators[4] = {
 	{{0, 6}, {9, 2}},
 	{{1, 6}, {8, 2.5}},
@@ -382,9 +361,7 @@ static void gtopk(struct gf_comm *c, void *ctx)
 	size_t calls = 0, most = 0;
 	struct message m = {
 		.algorithm = gf_sparse_find("gtopk"),
-		.args = {.ranks = c->ranks,
-			 .count_elems = 1,
-			 .elem_bytes = sizeof(struct set)},
+		.args = {.ranks = c->ranks, .count_elems = 1, .elem_bytes = sizeof(struct set)},
 		.element = gf_element_set(sizeof(struct set), merge, &calls),
 		.what = "gtopk",
 	};
@@ -395,24 +372,22 @@ static void gtopk(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	*own = accumulators[c->rank % 4];
 	run_message(c, &m, own, NULL);
-	for (distance = 1; c->rank % (2 * distance) == 0 && distance < c->ranks;
-	     distance *= 2)
+	for (distance = 1; c->rank % (2 * distance) == 0 && distance < c->ranks; distance *= 2)
 		most += c->rank + distance < c->ranks;
-	EXPECT(calls == most, "rank %d of %d: %zu merges, want %zu", c->rank,
-	       c->ranks, calls, most);
+	EXPECT(calls == most, "rank %d of %d: %zu merges, want %zu", c->rank, c->ranks, calls,
+	       most);
 	if (c->ranks == 3 || c->ranks == 4)
-		EXPECT((own->index[0] == 6 && own->index[1] == 0 &&
-			own->value[0] == want && own->value[1] == 9) ||
+		EXPECT((own->index[0] == 6 && own->index[1] == 0 && own->value[0] == want &&
+			own->value[1] == 9) ||
 			       0,
-		       "p = %d: %u:%g %u:%g", c->ranks, own->index[0],
-		       (double)own->value[0], own->index[1],
-		       (double)own->value[1]);
+		       "p = %d: %u:%g %u:%g", c->ranks, own->index[0], (double)own->value[0],
+		       own->index[1], (double)own->value[1]);
 	expect_same_bits(c, own, sizeof(*own), "gtopk");
 	c->ops->buffer_free(c, own);
 }
 
-/* Every rank's set to every rank, in rank order; larger than what goes in one
- * piece through shared memory, and of an odd size. */
+/* Every rank's set to every rank, in rank order; larger than what goes in one piece through shared
+ * memory, and of an odd size. */
 #define SLOT ((size_t)300001)
 
 static void topk(struct gf_comm *c, void *ctx)
@@ -433,22 +408,19 @@ static void topk(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	m.args.half = GF_COLL_ALL_GATHER;
 	for (i = 0; i < SLOT; i++)
-		slots[(size_t)c->rank * SLOT + i] =
-			(char)(c->rank * 7 + (int)(i % 101));
+		slots[(size_t)c->rank * SLOT + i] = (char)(c->rank * 7 + (int)(i % 101));
 	run_message(c, &m, slots, NULL);
 	for (r = 0; r < c->ranks; r++)
 		for (i = 0; i < SLOT; i++)
-			if (slots[(size_t)r * SLOT + i] !=
-			    (char)(r * 7 + (int)(i % 101))) {
-				EXPECT(0, "p = %d, slot %d, byte %zu", c->ranks,
-				       r, i);
+			if (slots[(size_t)r * SLOT + i] != (char)(r * 7 + (int)(i % 101))) {
+				EXPECT(0, "p = %d, slot %d, byte %zu", c->ranks, r, i);
 				break;
 			}
 	c->ops->buffer_free(c, slots);
 }
 
-/* A reduction of sets too long for a block of the shared-memory transport: it
- * comes in whole elements. */
+/* A reduction of sets too long for a block of the shared-memory transport: it comes in whole
+ * elements. */
 static void add_bytes(void *ctx, void *to, const void *from, size_t count)
 {
 	const unsigned char *x = from;
@@ -464,9 +436,7 @@ static void long_sets(struct gf_comm *c, void *ctx)
 {
 	struct message m = {
 		.algorithm = gf_algorithm_find("ring"),
-		.args = {.ranks = c->ranks,
-			 .count_elems = 5,
-			 .elem_bytes = SLOT},
+		.args = {.ranks = c->ranks, .count_elems = 5, .elem_bytes = SLOT},
 		.element = gf_element_set(SLOT, add_bytes, NULL),
 		.what = "long sets",
 	};
@@ -490,21 +460,19 @@ static void long_sets(struct gf_comm *c, void *ctx)
 /* --- halves -------------------------------------------------------------- */
 
 /* Two runs over one buffer, with something else in between. */
-static void check_halves(struct gf_comm *c, const struct gf_algorithm *a,
-			 const char *codec, size_t n)
+static void check_halves(struct gf_comm *c, const struct gf_algorithm *a, const char *codec,
+			 size_t n)
 {
 	float *data = buffer(c, (n + 1) * sizeof(*data));
 	float *whole = buffer(c, (n + 1) * sizeof(*data));
 	struct gf_error err = {""};
-	struct message m = {.algorithm = a,
-			    .args = {.ranks = c->ranks,
-				     .count_elems = n,
-				     .elem_bytes = sizeof(float)},
-			    .what = a->name};
+	struct message m = {
+		.algorithm = a,
+		.args = {.ranks = c->ranks, .count_elems = n, .elem_bytes = sizeof(float)},
+		.what = a->name};
 	size_t i;
 
-	EXPECT(!gf_element_coded(codec, GF_OP_AVG, &m.element, &err), "%s",
-	       err.text);
+	EXPECT(!gf_element_coded(codec, GF_OP_AVG, &m.element, &err), "%s", err.text);
 	m.args.lossy = gf_element_lossy(&m.element);
 	for (i = 0; i < n; i++)
 		data[i] = whole[i] = coded_value(c->rank, i);
@@ -515,8 +483,7 @@ static void check_halves(struct gf_comm *c, const struct gf_algorithm *a,
 	run_message(c, &m, data, NULL);
 	if (strcmp(codec, "f32") == 0)
 		EXPECT(!memcmp(data, whole, n * sizeof(*data)),
-		       "%s, p = %d, n = %zu: halves make no whole", a->name,
-		       c->ranks, n);
+		       "%s, p = %d, n = %zu: halves make no whole", a->name, c->ranks, n);
 	expect_same_bits(c, data, n * sizeof(*data), a->name);
 	c->ops->buffer_free(c, data);
 	c->ops->buffer_free(c, whole);
@@ -561,8 +528,8 @@ static void segments(struct gf_comm *c, void *ctx)
 	size_t i, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &e, NULL),
-		       "%s", cases[i].codec);
+		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &e, NULL), "%s",
+		       cases[i].codec);
 		got = gf_exec_segment_elems(c, &e, cases[i].count_elems);
 		EXPECT(got == (*shared ? cases[i].shared : cases[i].want),
 		       "case %zu, shared %d: %zu", i, *shared, got);
@@ -580,30 +547,24 @@ static void refusals(struct gf_comm *c, void *ctx)
 	struct gf_schedule s;
 
 	(void)ctx;
-	EXPECT(gf_element_coded("morse", GF_OP_SUM, &config.element, &err) ==
-		       -EINVAL,
-	       "codec");
+	EXPECT(gf_element_coded("morse", GF_OP_SUM, &config.element, &err) == -EINVAL, "codec");
 	EXPECT_TEXT(err.text, "want f32, f16, bf16, trunc16, q8, fp8 or "
 			      "fp4, got \"morse\"");
-	EXPECT(gf_element_coded("q8", GF_OP_MAX, &config.element, &err) ==
-		       -EINVAL,
-	       "op");
+	EXPECT(gf_element_coded("q8", GF_OP_MAX, &config.element, &err) == -EINVAL, "op");
 	EXPECT_TEXT(err.text, "codec q8: want sum or avg, got max");
-	EXPECT(!gf_element_coded("q8", GF_OP_SUM, &config.element, &err), "%s",
-	       err.text);
+	EXPECT(!gf_element_coded("q8", GF_OP_SUM, &config.element, &err), "%s", err.text);
 	EXPECT(gf_exec_run_new(x, &config, &run, &err) == -ENOTSUP, "library");
-	EXPECT_TEXT(err.text, "library: the transport reduces numbers, and "
-			      "what q8 puts on the wire are none");
+	EXPECT_TEXT(
+		err.text,
+		"library: the transport reduces numbers, and what q8 puts on the wire are none");
 	config.element = gf_element_set(8, NULL, NULL);
 	EXPECT(gf_exec_run_new(x, &config, &run, &err) == -ENOTSUP, "sets");
 	gf_schedule_init(&s, 0, 1, 5);
 	gf_schedule_finish(&s);
 	config.schedule = &s;
-	EXPECT(!gf_element_coded("f16", GF_OP_SUM, &config.element, &err), "%s",
-	       err.text);
+	EXPECT(!gf_element_coded("f16", GF_OP_SUM, &config.element, &err), "%s", err.text);
 	EXPECT(gf_exec_run_new(x, &config, &run, &err) == -EINVAL, "lossy");
-	EXPECT_TEXT(err.text,
-		    "codec f16: want a schedule made for lossy codecs");
+	EXPECT_TEXT(err.text, "codec f16: want a schedule made for lossy codecs");
 	EXPECT(!run, "untouched");
 	gf_schedule_release(&s);
 	gf_exec_free(x);

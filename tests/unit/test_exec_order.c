@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the executor asks of its transport: one rank of a ring alone with a
- * transport that tells what has come when, and counts the questions.
+ * What the executor asks of its transport: one rank of a ring alone with a transport that tells
+ * what has come when, and counts the questions.
  */
 #include <stdlib.h>
 
@@ -37,24 +37,21 @@ static int post(bool receive, uint64_t tag, struct gf_comm_request **request)
 	return 0;
 }
 
-static int line_isend(struct gf_comm *c, int peer, uint64_t tag,
-		      const void *data, size_t size_bytes,
-		      struct gf_comm_request **request, struct gf_error *err)
+static int line_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		      size_t size_bytes, struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)size_bytes, (void)err;
 	return post(false, tag, request);
 }
 
-static int line_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_comm_request **request,
-		      struct gf_error *err)
+static int line_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)size_bytes, (void)err;
 	return post(true, tag, request);
 }
 
-static int line_test(struct gf_comm *c, struct gf_comm_request *r,
-		     struct gf_error *err)
+static int line_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct line *line = c->priv;
 
@@ -68,15 +65,13 @@ static int line_test(struct gf_comm *c, struct gf_comm_request *r,
 }
 
 /* All but the first message have come. */
-static bool late_is_ripe(const struct gf_comm *c,
-			 const struct gf_comm_request *r)
+static bool late_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
 	(void)c;
 	return r->match != 0;
 }
 
-static int late_test(struct gf_comm *c, struct gf_comm_request *r,
-		     struct gf_error *err)
+static int late_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct line *line = c->priv;
 
@@ -99,8 +94,7 @@ static void line_cancel(struct gf_comm *c, struct gf_comm_request *r)
 	free(r);
 }
 
-static int line_alloc(struct gf_comm *c, size_t size_bytes, void **data,
-		      struct gf_error *err)
+static int line_alloc(struct gf_comm *c, size_t size_bytes, void **data, struct gf_error *err)
 {
 	(void)c, (void)err;
 	*data = gf_xcalloc(1, size_bytes);
@@ -120,11 +114,9 @@ static bool host_reduces_from(struct gf_comm *c, int peer)
 	return peer == 1;
 }
 
-static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
-			     void *data, size_t count_elems,
-			     const struct gf_element *element,
-			     struct gf_comm_request **request,
-			     struct gf_error *err)
+static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag, void *data,
+			     size_t count_elems, const struct gf_element *element,
+			     struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)count_elems, (void)element;
 	(void)err;
@@ -134,9 +126,8 @@ static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
 	return 0;
 }
 
-static int host_isend(struct gf_comm *c, int peer, uint64_t tag,
-		      const void *data, size_t size_bytes,
-		      struct gf_comm_request **request, struct gf_error *err)
+static int host_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		      size_t size_bytes, struct gf_comm_request **request, struct gf_error *err)
 {
 	struct line *line = c->priv;
 
@@ -145,8 +136,7 @@ static int host_isend(struct gf_comm *c, int peer, uint64_t tag,
 	return line_isend(c, peer, tag, data, size_bytes, request, err);
 }
 
-static int host_test(struct gf_comm *c, struct gf_comm_request *r,
-		     struct gf_error *err)
+static int host_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	struct line *line = c->priv;
 
@@ -199,10 +189,10 @@ struct walk {
 	unsigned vain;  /* questions in vain at most, for each message */
 };
 
-/* If slots are few, the receives of the all-gather are posted before those of
- * the last reductions. Each message is taken in the pass in which it is there
- * all the same, and few questions are asked in vain: where the transport says
- * whether anything has come, hardly more than if nobody had looked. */
+/* If slots are few, the receives of the all-gather are posted before those of the last reductions.
+ * Each message is taken in the pass in which it is there all the same, and few questions are asked
+ * in vain: where the transport says whether anything has come, hardly more than if nobody had
+ * looked. */
 static void test_walk(const struct walk *walk)
 {
 	struct gf_coll_args args = {
@@ -222,33 +212,28 @@ static void test_walk(const struct walk *walk)
 	bool moved;
 
 	gf_exec_staging_bytes(x, SLOTS * SEGMENT * sizeof(*data));
-	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, 0, &s,
-				      &err) &&
-		       !gf_exec_run_new(
-			       x, &(struct gf_exec_config){.schedule = &s},
-			       &run, &err) &&
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, 0, &s, &err) &&
+		       !gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err) &&
 		       !gf_exec_start(run, data, &err),
 	       "%s: %s", walk->name, err.text);
 	while (!gf_exec_done(run) && taken < 10 * messages) {
 		line.come++;
 		taken++;
 		for (k = 0; k < walk->looks && !gf_exec_done(run); k++)
-			EXPECT(!gf_exec_progress(x, &moved, &err), "%s: %s",
-			       walk->name, err.text);
+			EXPECT(!gf_exec_progress(x, &moved, &err), "%s: %s", walk->name, err.text);
 	}
-	EXPECT(taken <= messages + 1, "%s: %u came until %u had been taken",
-	       walk->name, taken, messages);
-	EXPECT(line.asked <= walk->vain * messages,
-	       "%s: asked %u times in vain for %u", walk->name, line.asked,
+	EXPECT(taken <= messages + 1, "%s: %u came until %u had been taken", walk->name, taken,
 	       messages);
+	EXPECT(line.asked <= walk->vain * messages, "%s: asked %u times in vain for %u", walk->name,
+	       line.asked, messages);
 	gf_exec_run_free(run);
 	gf_exec_free(x);
 	gf_schedule_release(&s);
 	free(data);
 }
 
-/* Sums made in shared memory go out segment by segment, in order, and not after
- * the last of them. */
+/* Sums made in shared memory go out segment by segment, in order, and not after the last of
+ * them. */
 static void test_wires_first(void)
 {
 	int factors[] = {2, 2};
@@ -269,19 +254,14 @@ static void test_wires_first(void)
 	float *data = gf_xcalloc(args.count_elems, sizeof(*data));
 	bool moved;
 
-	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("blueconnect"), &args,
-				      0, &s, &err) &&
-		       !gf_exec_run_new(
-			       x, &(struct gf_exec_config){.schedule = &s},
-			       &run, &err) &&
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("blueconnect"), &args, 0, &s, &err) &&
+		       !gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err) &&
 		       !gf_exec_start(run, data, &err),
 	       "%s", err.text);
 	/* few bytes: the network is looked at once */
 	EXPECT(!gf_exec_progress(x, &moved, &err), "%s", err.text);
-	EXPECT(line.moved == 2 * SEGMENTS && line.sent == SEGMENTS &&
-		       !line.held,
-	       "%u added, %u sent, %s", line.moved, line.sent,
-	       line.held ? "late" : "in time");
+	EXPECT(line.moved == 2 * SEGMENTS && line.sent == SEGMENTS && !line.held,
+	       "%u added, %u sent, %s", line.moved, line.sent, line.held ? "late" : "in time");
 	EXPECT(!line.disorder, "sends out of order");
 	gf_exec_run_free(run);
 	gf_exec_free(x);
@@ -289,8 +269,8 @@ static void test_wires_first(void)
 	free(data);
 }
 
-/* Data that the transport knows to be there is taken at once, whatever came
- * before it: all but the first of a peer's messages have come. */
+/* Data that the transport knows to be there is taken at once, whatever came before it: all but the
+ * first of a peer's messages have come. */
 static void test_overtaken(void)
 {
 	struct gf_comm_ops ops = line_ops;
@@ -311,8 +291,7 @@ static void test_overtaken(void)
 	for (i = 0; i < SEGMENTS; i++)
 		gf_schedule_recv(&s, 2, gf_data(i, 1));
 	gf_schedule_finish(&s);
-	EXPECT(!gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s},
-				&run, &err) &&
+	EXPECT(!gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err) &&
 		       !gf_exec_start(run, data, &err),
 	       "%s", err.text);
 	before = gf_exec_moves(run);
@@ -325,8 +304,7 @@ static void test_overtaken(void)
 	gf_schedule_release(&s);
 }
 
-/* Segments that are ready at once are sent in the order in which the peer
- * expects them. */
+/* Segments that are ready at once are sent in the order in which the peer expects them. */
 static void test_ready_in_order(void)
 {
 	struct gf_schedule s;
@@ -345,13 +323,11 @@ static void test_ready_in_order(void)
 	for (i = 0; i < SEGMENTS; i++)
 		gf_schedule_send(&s, 3, gf_data(i, 1));
 	gf_schedule_finish(&s);
-	EXPECT(!gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s},
-				&run, &err) &&
-		       !gf_exec_start(run, data, &err) &&
-		       !gf_exec_progress(x, &moved, &err),
+	EXPECT(!gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s}, &run, &err) &&
+		       !gf_exec_start(run, data, &err) && !gf_exec_progress(x, &moved, &err),
 	       "%s", err.text);
-	EXPECT(line.sent == SEGMENTS && !line.disorder, "%u sent, %s order",
-	       line.sent, line.disorder ? "out of" : "in");
+	EXPECT(line.sent == SEGMENTS && !line.disorder, "%u sent, %s order", line.sent,
+	       line.disorder ? "out of" : "in");
 	gf_exec_run_free(run);
 	gf_exec_free(x);
 	gf_schedule_release(&s);

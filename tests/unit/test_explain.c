@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * --explain and the prediction of a plan say the same: every printed time is
- * the plan's, and every alternative is what that other plan is predicted to
- * take.
+ * --explain and the prediction of a plan say the same: every printed time is the plan's, and every
+ * alternative is what that other plan is predicted to take.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,12 +18,10 @@ static const struct {
 	const char *policy, *selection;
 	int staleness, lanes;
 } cases[] = {
-	{"optimal", "dense", 1, 1},   {"optimal", "dense", 1, 2},
-	{"optimal", "dense", 2, 2},   {"optimal", "topk", 1, 1},
-	{"threshold", "dense", 1, 1}, {"mg-wfbp", "dense", 1, 1},
-	{"asc-wfbp", "dense", 1, 2},  {"wfbp", "dense", 2, 1},
-	{"single", "topk", 1, 1},     {"sequential", "dense", 1, 1},
-	{"dear", "dense", 1, 1},
+	{"optimal", "dense", 1, 1},    {"optimal", "dense", 1, 2},   {"optimal", "dense", 2, 2},
+	{"optimal", "topk", 1, 1},     {"threshold", "dense", 1, 1}, {"mg-wfbp", "dense", 1, 1},
+	{"asc-wfbp", "dense", 1, 2},   {"wfbp", "dense", 2, 1},      {"single", "topk", 1, 1},
+	{"sequential", "dense", 1, 1}, {"dear", "dense", 1, 1},
 };
 
 /* Does text begin with the line, however its columns are padded? */
@@ -40,32 +37,26 @@ static bool same_words(const char *text, const char *line)
 }
 
 /* The table's row of each message ends with its three times. */
-static void check_times(const char *text, const struct gf_plan *p,
-			const char *what)
+static void check_times(const char *text, const struct gf_plan *p, const char *what)
 {
 	const char *line = strstr(text, "\nmessage ");
 	size_t i;
 
 	EXPECT(line != NULL, "%s: no table", what);
 	for (i = 0; line && i < p->nmessages; i++) {
-		const struct gf_predicted_message *m =
-			&p->predicted->messages[i];
+		const struct gf_predicted_message *m = &p->predicted->messages[i];
 		char want[96], mode[32];
 		struct gf_human h[3];
 		int times = 0;
 
 		line = strchr(line + 1, '\n');
-		snprintf(want, sizeof(want), "%s %s %s\n",
-			 gf_human_time(m->ready_s, &h[0]),
-			 gf_human_time(m->start_s, &h[1]),
-			 gf_human_time(m->end_s, &h[2]));
-		EXPECT(line && sscanf(line, "%*s %*s %*s %*s %*s %*s %31s %n",
-				      mode, &times) == 1,
+		snprintf(want, sizeof(want), "%s %s %s\n", gf_human_time(m->ready_s, &h[0]),
+			 gf_human_time(m->start_s, &h[1]), gf_human_time(m->end_s, &h[2]));
+		EXPECT(line && sscanf(line, "%*s %*s %*s %*s %*s %*s %31s %n", mode, &times) == 1,
 		       "%s: message %zu", what, i);
 		EXPECT_TEXT(mode, gf_mode_names[p->messages[i].mode]);
-		EXPECT(line && same_words(line + times, want),
-		       "%s: message %zu: want %sgot %.60s", what, i, want,
-		       line + times);
+		EXPECT(line && same_words(line + times, want), "%s: message %zu: want %sgot %.60s",
+		       what, i, want, line + times);
 	}
 }
 
@@ -79,8 +70,7 @@ static void choose(const struct gf_plan *p, struct gf_message *m)
 	for (i = m->first; i <= m->last; i++)
 		bytes += gf_tensor_bytes(&p->model->tensors[i]);
 	for (k = 0; k < p->network->nallreduce; k++) {
-		struct gf_priced way = {p->network->allreduce[k].algorithm,
-					NULL, 0, (double)bytes};
+		struct gf_priced way = {p->network->allreduce[k].algorithm, NULL, 0, (double)bytes};
 		struct gf_price price;
 		double cost;
 
@@ -120,8 +110,7 @@ static double cut_s(const struct gf_plan *p, size_t i, size_t t)
 	choose(p, &m[i + 1]);
 	/* the copied prediction has a message less */
 	free(cut.predicted->messages);
-	cut.predicted->messages =
-		gf_xcalloc(++cut.nmessages, sizeof(*cut.predicted->messages));
+	cut.predicted->messages = gf_xcalloc(++cut.nmessages, sizeof(*cut.predicted->messages));
 	fabric = gf_plan_fabric(&cut);
 	rc = gf_predict_plan(&cut, &fabric, &result, &err);
 	EXPECT(rc == 0, "%s", err.text);
@@ -134,8 +123,7 @@ static bool same(double now, double other)
 	return fabs(other - now) <= 1e-9 * now;
 }
 
-static size_t check_cuts(const char *text, const struct gf_plan *p,
-			 const char *what)
+static size_t check_cuts(const char *text, const struct gf_plan *p, const char *what)
 {
 	size_t i, t, checked = 0;
 
@@ -147,21 +135,18 @@ static size_t check_cuts(const char *text, const struct gf_plan *p,
 			double now = p->predicted->iteration_s;
 			const char *line;
 
-			snprintf(begin, sizeof(begin), "\n%zu t: message %zu",
-				 t, i);
+			snprintf(begin, sizeof(begin), "\n%zu t: message %zu", t, i);
 			line = strstr(text, begin);
 			if (!line || !strstr(line, "if cut here"))
 				continue; /* a rule is quoted */
-			snprintf(want, sizeof(want),
-				 "%s, merged: %s%s if cut here\n", begin,
-				 same(now, other)
-					 ? "as fast"
-					 : gf_human_time(fabs(other - now), &h),
+			snprintf(want, sizeof(want), "%s, merged: %s%s if cut here\n", begin,
+				 same(now, other) ? "as fast"
+						  : gf_human_time(fabs(other - now), &h),
 				 same(now, other) ? ""
 				 : other > now    ? " slower"
 						  : " faster");
-			EXPECT(strncmp(line, want, strlen(want)) == 0,
-			       "%s: want%s got%.80s", what, want, line);
+			EXPECT(strncmp(line, want, strlen(want)) == 0, "%s: want%s got%.80s", what,
+			       want, line);
 			checked++;
 		}
 	return checked;
@@ -188,8 +173,7 @@ static size_t check_case(size_t c, uint64_t seed)
 		s.network.nallreduce = 2; /* ring, and one that goes alone */
 	gf_axes_init(&axes);
 	axes.staleness = cases[c].staleness > 1 ? cases[c].staleness : 0;
-	for (axes.selection = 0;
-	     strcmp(gf_select_names[axes.selection], cases[c].selection) != 0;)
+	for (axes.selection = 0; strcmp(gf_select_names[axes.selection], cases[c].selection) != 0;)
 		axes.selection++;
 	r.model = &s.model;
 	r.fabric.network = &s.network;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first value that is not finite, within and between the blocks in which
- * they are summed. */
+/* The first value that is not finite, within and between the blocks in which they are summed. */
 #include <float.h>
 
 #include "base/array.h"
@@ -10,16 +9,14 @@
 
 int main(void)
 {
-	static const size_t counts[] = {0,    1,    7,     8191, 8192,
-					8193, 9000, 16384, 20001};
+	static const size_t counts[] = {0, 1, 7, 8191, 8192, 8193, 9000, 16384, 20001};
 	static const float bad[] = {NAN, INFINITY, -INFINITY};
 	size_t c, b, at, found;
 
 	for (c = 0; c < GF_ARRAY_LENGTH(counts); c++) {
 		const size_t n = counts[c];
 		const size_t places[] = {0, n / 2, n > 8192 ? 8192 : 0, n - 1};
-		/* the values after it belong to no case, and are seen if they
-		 * are read */
+		/* the values after it belong to no case, and are seen if they are read */
 		float *x = gf_xcalloc(n + 2, sizeof(*x));
 
 		x[n + 1] = NAN;
@@ -32,8 +29,7 @@ int main(void)
 			for (b = 0; b < GF_ARRAY_LENGTH(bad); b++) {
 				x[places[at]] = bad[b];
 				found = gf_finite_prefix(x, n);
-				EXPECT(found == places[at],
-				       "%g at %zu of %zu: found at %zu",
+				EXPECT(found == places[at], "%g at %zu of %zu: found at %zu",
 				       (double)bad[b], places[at], n, found);
 				x[places[at]] = 1;
 			}

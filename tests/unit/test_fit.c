@@ -13,15 +13,14 @@ static const double exact_tolerance = 1e-9;
 /* Twelve sizes, 1 KiB to 4 MiB, as a profile measures. */
 #define NSIZES 12
 
-static void measure(double startup, double per_byte, double noise,
-		    struct gf_rng *rng, double *size, double *time)
+static void measure(double startup, double per_byte, double noise, struct gf_rng *rng, double *size,
+		    double *time)
 {
 	size_t i;
 
 	for (i = 0; i < NSIZES; i++) {
 		size[i] = (double)((size_t)1024 << i) * 2;
-		time[i] = (startup + per_byte * size[i]) *
-			  (1 + noise * gf_rng_normal(rng));
+		time[i] = (startup + per_byte * size[i]) * (1 + noise * gf_rng_normal(rng));
 	}
 }
 
@@ -42,8 +41,7 @@ static void test_recovers(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		double size[NSIZES], time[NSIZES];
-		double tolerance =
-			cases[i].noise > 0 ? noisy_tolerance : exact_tolerance;
+		double tolerance = cases[i].noise > 0 ? noisy_tolerance : exact_tolerance;
 		struct gf_linear_fit fit;
 		struct gf_lines_fit lines;
 		struct gf_error err = {""};
@@ -51,27 +49,21 @@ static void test_recovers(void)
 		int rc;
 
 		gf_rng_init(&rng, 7, i);
-		measure(cases[i].startup_s, cases[i].per_byte_s, cases[i].noise,
-			&rng, size, time);
+		measure(cases[i].startup_s, cases[i].per_byte_s, cases[i].noise, &rng, size, time);
 		rc = gf_fit_linear(size, time, NSIZES, &fit, &err);
 		EXPECT(rc == 0, "%s: %s", cases[i].name, err.text);
-		EXPECT_NEAR(fit.startup_s / cases[i].startup_s, 1, tolerance,
-			    "%s", cases[i].name);
-		EXPECT_NEAR(fit.per_byte_s / cases[i].per_byte_s, 1, tolerance,
-			    "%s", cases[i].name);
-		rc = gf_fit_lines(&(struct gf_fit_points){size, time, NSIZES},
-				  1, &lines, &err);
-		EXPECT(rc == 0 && lines.r_squared > 0.99, "%s: %g",
-		       cases[i].name, lines.r_squared);
-		EXPECT(!fit.clamped_startup && !fit.clamped_slope, "%s",
-		       cases[i].name);
-		EXPECT(lines.residual_max >= lines.residual_rms, "%s",
-		       cases[i].name);
+		EXPECT_NEAR(fit.startup_s / cases[i].startup_s, 1, tolerance, "%s", cases[i].name);
+		EXPECT_NEAR(fit.per_byte_s / cases[i].per_byte_s, 1, tolerance, "%s",
+			    cases[i].name);
+		rc = gf_fit_lines(&(struct gf_fit_points){size, time, NSIZES}, 1, &lines, &err);
+		EXPECT(rc == 0 && lines.r_squared > 0.99, "%s: %g", cases[i].name, lines.r_squared);
+		EXPECT(!fit.clamped_startup && !fit.clamped_slope, "%s", cases[i].name);
+		EXPECT(lines.residual_max >= lines.residual_rms, "%s", cases[i].name);
 	}
 }
 
-/* Small sizes must count: with absolute residuals one noisy large message
- * would swallow a startup of microseconds. */
+/* Small sizes must count: with absolute residuals one noisy large message would swallow a startup
+ * of microseconds. */
 static void test_weights(void)
 {
 	double size[] = {1024, 4096, 16384, 65536, 1 << 20, 1 << 26};
@@ -84,12 +76,9 @@ static void test_weights(void)
 		time[i] = 1e-5 + 1e-9 * size[i];
 	time[GF_ARRAY_LENGTH(size) - 1] *= 1.05; /* 3 ms against 10 us */
 	EXPECT(gf_fit_lines(&points, 1, &fit, NULL) == 0, "weights");
-	EXPECT_NEAR(fit.lines[0].startup_s / 1e-5, 1, noisy_tolerance,
-		    "startup");
-	EXPECT_NEAR(fit.lines[0].per_byte_s / 1e-9, 1, noisy_tolerance,
-		    "slope");
-	EXPECT(fit.residual_max > 0.02 && fit.residual_max < 0.06, "%g",
-	       fit.residual_max);
+	EXPECT_NEAR(fit.lines[0].startup_s / 1e-5, 1, noisy_tolerance, "startup");
+	EXPECT_NEAR(fit.lines[0].per_byte_s / 1e-9, 1, noisy_tolerance, "slope");
+	EXPECT(fit.residual_max > 0.02 && fit.residual_max < 0.06, "%g", fit.residual_max);
 }
 
 static void test_clamped(void)
@@ -119,16 +108,11 @@ static void test_clamped(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_linear_fit fit;
 
-		EXPECT(gf_fit_linear(size, cases[i].time, 3, &fit, NULL) == 0,
-		       "%s", cases[i].name);
-		EXPECT(fit.clamped_slope == cases[i].slope, "%s",
-		       cases[i].name);
-		EXPECT(fit.startup_s >= 0 && fit.per_byte_s >= 0, "%s",
-		       cases[i].name);
-		EXPECT_NEAR(fit.startup_s, cases[i].want_startup_s, 1e-12, "%s",
-			    cases[i].name);
-		EXPECT_NEAR(fit.per_byte_s, cases[i].want_per_byte_s, 1e-12,
-			    "%s", cases[i].name);
+		EXPECT(gf_fit_linear(size, cases[i].time, 3, &fit, NULL) == 0, "%s", cases[i].name);
+		EXPECT(fit.clamped_slope == cases[i].slope, "%s", cases[i].name);
+		EXPECT(fit.startup_s >= 0 && fit.per_byte_s >= 0, "%s", cases[i].name);
+		EXPECT_NEAR(fit.startup_s, cases[i].want_startup_s, 1e-12, "%s", cases[i].name);
+		EXPECT_NEAR(fit.per_byte_s, cases[i].want_per_byte_s, 1e-12, "%s", cases[i].name);
 		if (cases[i].startup)
 			EXPECT(fit.clamped_startup, "%s", cases[i].name);
 	}
@@ -141,23 +125,13 @@ static void test_refused(void)
 		size_t count;
 		const char *want;
 	} cases[] = {
-		{{0},
-		 {0},
-		 0,
-		 "fit: want at least 2 distinct sizes, got 0 points of none"},
+		{{0}, {0}, 0, "fit: want at least 2 distinct sizes, got 0 points of none"},
 		{{8, 8},
 		 {1, 2},
 		 2,
-		 "fit: want at least 2 distinct sizes, got 2 points of one "
-		 "size"},
-		{{8, 16},
-		 {1, 0},
-		 2,
-		 "fit: want times > 0, got 0 s at 16 bytes"},
-		{{8, 16},
-		 {1, NAN},
-		 2,
-		 "fit: want times > 0, got nan s at 16 bytes"},
+		 "fit: want at least 2 distinct sizes, got 2 points of one size"},
+		{{8, 16}, {1, 0}, 2, "fit: want times > 0, got 0 s at 16 bytes"},
+		{{8, 16}, {1, NAN}, 2, "fit: want times > 0, got nan s at 16 bytes"},
 		{{-8, 16}, {1, 1}, 2, "fit: want sizes >= 0, got -8"},
 	};
 	size_t i;
@@ -166,8 +140,8 @@ static void test_refused(void)
 		struct gf_linear_fit fit = {.startup_s = -7};
 		struct gf_error err = {""};
 
-		EXPECT(gf_fit_linear(cases[i].size, cases[i].time,
-				     cases[i].count, &fit, &err) == -EINVAL,
+		EXPECT(gf_fit_linear(cases[i].size, cases[i].time, cases[i].count, &fit, &err) ==
+			       -EINVAL,
 		       "case %zu", i);
 		EXPECT_TEXT(err.text, cases[i].want);
 		EXPECT(fit.startup_s == -7, "output touched in case %zu", i);

@@ -34,8 +34,7 @@ static double time_of(const struct curve *c, double bytes)
 	return c->pieces[i - 1].startup_s + c->pieces[i - 1].per_byte_s * bytes;
 }
 
-static void measure(const struct curve *c, uint64_t seed, double *size,
-		    double *time)
+static void measure(const struct curve *c, uint64_t seed, double *size, double *time)
 {
 	struct gf_rng rng;
 	size_t i;
@@ -43,8 +42,7 @@ static void measure(const struct curve *c, uint64_t seed, double *size,
 	gf_rng_init(&rng, seed, 0);
 	for (i = 0; i < NSIZES; i++) {
 		size[i] = (double)((size_t)1024 << i);
-		time[i] = time_of(c, size[i]) *
-			  (1 + c->noise * gf_rng_normal(&rng));
+		time[i] = time_of(c, size[i]) * (1 + c->noise * gf_rng_normal(&rng));
 	}
 }
 
@@ -53,15 +51,9 @@ static const struct curve curves[] = {
 	{"a library that asks before it sends 64 KiB",
 	 {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}},
 	 {2, 0, 2}},
-	{"the same, 3 % noise",
-	 {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}},
-	 {2, 0.03, 2}},
-	{"a kink without a jump",
-	 {{0, 1e-5, 3e-8}, {100000, 2.51e-3, 5e-9}},
-	 {2, 0, 2}},
-	{"three lines",
-	 {{0, 1e-5, 1e-9}, {16384, 5e-4, 4e-9}, {1048576, 3e-2, 1e-8}},
-	 {3, 0, 3}},
+	{"the same, 3 % noise", {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}}, {2, 0.03, 2}},
+	{"a kink without a jump", {{0, 1e-5, 3e-8}, {100000, 2.51e-3, 5e-9}}, {2, 0, 2}},
+	{"three lines", {{0, 1e-5, 1e-9}, {16384, 5e-4, 4e-9}, {1048576, 3e-2, 1e-8}}, {3, 0, 3}},
 };
 
 static void check(const struct curve *c, const struct gf_lines_fit *f)
@@ -69,25 +61,22 @@ static void check(const struct curve *c, const struct gf_lines_fit *f)
 	double tolerance = c->noise > 0 ? noisy_tolerance : exact_tolerance;
 	size_t i;
 
-	EXPECT(f->nlines == c->want, "%s: want %zu lines, got %zu", c->name,
-	       c->want, f->nlines);
+	EXPECT(f->nlines == c->want, "%s: want %zu lines, got %zu", c->name, c->want, f->nlines);
 	if (f->nlines != c->npieces)
 		return;
 	for (i = 0; i < f->nlines; i++) {
 		EXPECT_NEAR(f->lines[i].startup_s / c->pieces[i].startup_s, 1,
-			    i == 0 || c->noise == 0 ? 3 * tolerance : tolerance,
+			    i == 0 || c->noise == 0 ? 3 * tolerance : tolerance, "%s, line %zu",
+			    c->name, i);
+		EXPECT_NEAR(f->lines[i].per_byte_s / c->pieces[i].per_byte_s, 1, tolerance,
 			    "%s, line %zu", c->name, i);
-		EXPECT_NEAR(f->lines[i].per_byte_s / c->pieces[i].per_byte_s, 1,
-			    tolerance, "%s, line %zu", c->name, i);
 		if (i > 0) /* between the sizes on its two sides */
 			EXPECT(f->from_bytes[i] > c->pieces[i].from_bytes / 2 &&
-				       f->from_bytes[i] <
-					       2 * c->pieces[i].from_bytes,
-			       "%s, line %zu from %g", c->name, i,
-			       f->from_bytes[i]);
+				       f->from_bytes[i] < 2 * c->pieces[i].from_bytes,
+			       "%s, line %zu from %g", c->name, i, f->from_bytes[i]);
 	}
-	EXPECT(f->residual_max < 4 * c->noise + exact_tolerance,
-	       "%s: off by %g", c->name, f->residual_max);
+	EXPECT(f->residual_max < 4 * c->noise + exact_tolerance, "%s: off by %g", c->name,
+	       f->residual_max);
 }
 
 static void test_recovers(void)
@@ -101,40 +90,37 @@ static void test_recovers(void)
 		struct gf_error err = {""};
 
 		measure(&curves[i], i, size, time);
-		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, &err) == 0,
-		       "%s: %s", curves[i].name, err.text);
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, &err) == 0, "%s: %s",
+		       curves[i].name, err.text);
 		check(&curves[i], &f);
 		EXPECT(gf_fit_lines(&points, 1, &f, &err) == 0 && f.nlines == 1,
-		       "%s: one line wanted, got %zu", curves[i].name,
-		       f.nlines);
+		       "%s: one line wanted, got %zu", curves[i].name, f.nlines);
 	}
 }
 
 /*
- * A ring and halving of four at 1 Gb/s as they were measured: small messages by
- * chance; from 64 KiB on the ring takes 12.8 ns/B and no startup, from 512 KiB
- * on halving 15. One line, which all sizes share, is 9 and 13 % too fast for
- * the largest, enough to choose the slower of the two.
+ * A ring and halving of four at 1 Gb/s as they were measured: small messages by chance; from 64 KiB
+ * on the ring takes 12.8 ns/B and no startup, from 512 KiB on halving 15. One line, which all sizes
+ * share, is 9 and 13 % too fast for the largest, enough to choose the slower of the two.
  */
 static void test_noisy_below(void)
 {
-	static const double size[] = {1024,    2048,    4096,    8192,
-				      16384,   32768,   65536,   131072,
-				      262144,  524288,  1048576, 2097152,
-				      4194304, 8388608, 16777216};
+	static const double size[] = {1024,    2048,    4096,    8192,    16384,
+				      32768,   65536,   131072,  262144,  524288,
+				      1048576, 2097152, 4194304, 8388608, 16777216};
 	static const struct {
 		const char *name;
 		double time_ms[NSIZES], low, high, per_byte_s;
 	} cases[] = {
 		{"ring",
-		 {0.26, 0.34, 0.35, 0.29, 0.57, 0.46, 0.85, 1.656, 3.33, 6.84,
-		  13.5, 26.5, 53.3, 106.8, 214.9},
+		 {0.26, 0.34, 0.35, 0.29, 0.57, 0.46, 0.85, 1.656, 3.33, 6.84, 13.5, 26.5, 53.3,
+		  106.8, 214.9},
 		 32768,
 		 131072,
 		 12.8e-9},
 		{"halving",
-		 {0.253, 0.178, 0.282, 0.369, 0.3, 0.549, 0.829, 1.656, 3.5,
-		  7.76, 15.93, 30.71, 64.63, 128.9, 244.5},
+		 {0.253, 0.178, 0.282, 0.369, 0.3, 0.549, 0.829, 1.656, 3.5, 7.76, 15.93, 30.71,
+		  64.63, 128.9, 244.5},
 		 131072,
 		 1048576,
 		 15e-9},
@@ -148,15 +134,12 @@ static void test_noisy_below(void)
 
 		for (k = 0; k < NSIZES; k++)
 			time[k] = 1e-3 * cases[i].time_ms[k];
-		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) ==
-				       0 &&
-			       f.nlines == 2,
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0 && f.nlines == 2,
 		       "%s: want 2 lines, got %zu", cases[i].name, f.nlines);
-		EXPECT(f.from_bytes[1] > cases[i].low &&
-			       f.from_bytes[1] <= cases[i].high,
+		EXPECT(f.from_bytes[1] > cases[i].low && f.from_bytes[1] <= cases[i].high,
 		       "%s: from %g bytes", cases[i].name, f.from_bytes[1]);
-		EXPECT_NEAR(f.lines[1].per_byte_s / cases[i].per_byte_s, 1,
-			    0.02, "%s", cases[i].name);
+		EXPECT_NEAR(f.lines[1].per_byte_s / cases[i].per_byte_s, 1, 0.02, "%s",
+			    cases[i].name);
 	}
 }
 
@@ -165,12 +148,8 @@ static void test_fall(void)
 {
 	static const struct curve falls[] = {
 		{"a fall", {{0, 2e-3, 8e-9}, {65536, 1e-5, 8e-9}}, {2, 0, 0}},
-		{"a small one",
-		 {{0, 1e-3, 8e-9}, {65536, 9e-4, 2e-9}},
-		 {2, 0.02, 0}},
-		{"large ones free",
-		 {{0, 1e-3, 8e-9}, {65536, 1e-3, 0}},
-		 {2, 0, 0}},
+		{"a small one", {{0, 1e-3, 8e-9}, {65536, 9e-4, 2e-9}}, {2, 0.02, 0}},
+		{"large ones free", {{0, 1e-3, 8e-9}, {65536, 1e-3, 0}}, {2, 0, 0}},
 	};
 	double size[NSIZES], time[NSIZES];
 	struct gf_fit_points points = {size, time, NSIZES};
@@ -180,19 +159,16 @@ static void test_fall(void)
 		struct gf_lines_fit f, one;
 
 		measure(&falls[i], i, size, time);
-		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) ==
-				       0 &&
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0 &&
 			       gf_fit_lines(&points, 1, &one, NULL) == 0,
 		       "%s", falls[i].name);
-		EXPECT(f.residual_rms <= one.residual_rms, "%s: %g, one %g",
-		       falls[i].name, f.residual_rms, one.residual_rms);
+		EXPECT(f.residual_rms <= one.residual_rms, "%s: %g, one %g", falls[i].name,
+		       f.residual_rms, one.residual_rms);
 		for (k = 1; k < f.nlines; k++) {
 			double from = f.from_bytes[k];
-			double before = f.lines[k - 1].startup_s +
-					f.lines[k - 1].per_byte_s * from;
+			double before = f.lines[k - 1].startup_s + f.lines[k - 1].per_byte_s * from;
 
-			EXPECT(f.lines[k].startup_s +
-					       f.lines[k].per_byte_s * from >=
+			EXPECT(f.lines[k].startup_s + f.lines[k].per_byte_s * from >=
 				       before * (1 - 1e-12),
 			       "%s: falls at %g", falls[i].name, from);
 		}
@@ -211,8 +187,7 @@ static void test_noise(void)
 		struct gf_lines_fit f;
 
 		measure(&c, seed, size, time);
-		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0,
-		       "seed %zu", seed);
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0, "seed %zu", seed);
 		more += f.nlines > 1;
 	}
 	EXPECT(more <= 4, "%zu of 200 noisy lines were cut", more);
@@ -225,8 +200,7 @@ static void test_unsorted(void)
 	struct gf_fit_points points = {size, time, 8};
 	struct gf_lines_fit f;
 
-	EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0 &&
-		       f.nlines == 1,
+	EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0 && f.nlines == 1,
 	       "sizes that do not ascend");
 }
 

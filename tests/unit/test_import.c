@@ -42,36 +42,30 @@ static void test_csv(void)
 		{"a\n\"\"\n", 1, 1, "", NULL},
 		{"", 0, 0, NULL, "t:1: want a row of column names, got none"},
 		{"a,b\n1,2\n3\n", 0, 0, NULL, "t:3: want 2 fields, got 1"},
-		{"a\n1\n\"2\n", 0, 0, NULL,
-		 "t:3: a quote is not closed, or a NUL byte"},
+		{"a\n1\n\"2\n", 0, 0, NULL, "t:3: a quote is not closed, or a NUL byte"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_csv csv;
 		struct gf_error err = {""};
-		int rc = gf_csv_read(cases[i].text, strlen(cases[i].text), "t",
-				     &csv, &err);
+		int rc = gf_csv_read(cases[i].text, strlen(cases[i].text), "t", &csv, &err);
 
-		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "case %zu: %s", i,
-		       err.text);
+		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "case %zu: %s", i, err.text);
 		if (rc < 0) {
 			EXPECT_TEXT(err.text, cases[i].want);
 			continue;
 		}
-		EXPECT(csv.nrows == cases[i].rows &&
-			       csv.ncolumns == cases[i].columns,
+		EXPECT(csv.nrows == cases[i].rows && csv.ncolumns == cases[i].columns,
 		       "case %zu: %zu x %zu", i, csv.nrows, csv.ncolumns);
-		EXPECT_TEXT(gf_csv_field(&csv, csv.nrows - 1,
-					 (int)csv.ncolumns - 1),
+		EXPECT_TEXT(gf_csv_field(&csv, csv.nrows - 1, (int)csv.ncolumns - 1),
 			    cases[i].last);
 		gf_csv_release(&csv);
 	}
 	{
 		struct gf_csv csv;
 
-		EXPECT(gf_csv_read("a\n\0\n", 4, "t", &csv, NULL) == -EINVAL,
-		       "NUL");
+		EXPECT(gf_csv_read("a\n\0\n", 4, "t", &csv, NULL) == -EINVAL, "NUL");
 	}
 }
 
@@ -81,18 +75,17 @@ struct tensor {
 	double ready_s;
 };
 
-static void expect_tensors(const struct gf_model_profile *m,
-			   const struct tensor *want, size_t count)
+static void expect_tensors(const struct gf_model_profile *m, const struct tensor *want,
+			   size_t count)
 {
 	size_t i;
 
 	EXPECT(m->ntensors == count, "%s: %zu tensors", m->name, m->ntensors);
 	for (i = 0; i < count && i < m->ntensors; i++) {
 		EXPECT_TEXT(m->tensors[i].name, want[i].name);
-		EXPECT(m->tensors[i].count_elems == want[i].elems, "%s: %zu",
-		       want[i].name, m->tensors[i].count_elems);
-		EXPECT_NEAR(m->tensors[i].ready_s, want[i].ready_s, tolerance,
-			    "%s", want[i].name);
+		EXPECT(m->tensors[i].count_elems == want[i].elems, "%s: %zu", want[i].name,
+		       m->tensors[i].count_elems);
+		EXPECT_NEAR(m->tensors[i].ready_s, want[i].ready_s, tolerance, "%s", want[i].name);
 	}
 }
 
@@ -109,16 +102,14 @@ static void test_table(void)
 	struct gf_error err = {""};
 
 	in.forward_s = 3;
-	EXPECT(!gf_import_profile(&in, NULL, &p, &remarks, &err), "%s",
-	       err.text);
+	EXPECT(!gf_import_profile(&in, NULL, &p, &remarks, &err), "%s", err.text);
 	expect_tensors(p.model, want, GF_ARRAY_LENGTH(want));
 	EXPECT_TEXT(p.model->name, "six");
 	EXPECT(p.model->tensors[5].dtype == GF_F16, "dtype");
-	EXPECT(p.model->forward_s == 3 && p.model->backward_s == 17, "%g %g",
-	       p.model->forward_s, p.model->backward_s);
+	EXPECT(p.model->forward_s == 3 && p.model->backward_s == 17, "%g %g", p.model->forward_s,
+	       p.model->backward_s);
 	EXPECT(remarks.length == 0, "%s", remarks.data);
-	EXPECT(strstr(p.measured, "\"found\": \"6 tensors\""), "%s",
-	       p.measured);
+	EXPECT(strstr(p.measured, "\"found\": \"6 tensors\""), "%s", p.measured);
 	gf_profile_release(&p);
 	gf_text_release(&remarks);
 	free(text);
@@ -145,18 +136,14 @@ static void test_nccl_tests(void)
 		const struct gf_allreduce_cost *a;
 
 		in.ranks = cases[i].told;
-		EXPECT(!gf_import_profile(&in, "auto", &p, &remarks, &err),
-		       "%s", err.text);
+		EXPECT(!gf_import_profile(&in, "auto", &p, &remarks, &err), "%s", err.text);
 		a = &p.network->allreduce[0];
-		EXPECT(p.network->ranks == cases[i].ranks, "%d",
-		       p.network->ranks);
+		EXPECT(p.network->ranks == cases[i].ranks, "%d", p.network->ranks);
 		EXPECT_TEXT(a->algorithm, "library");
-		EXPECT_NEAR(a->startup_s / 20e-6, 1, printed_tolerance,
-			    "startup");
-		EXPECT_NEAR(a->per_byte_s / 1e-11, 1, printed_tolerance,
-			    "per byte");
-		EXPECT(a->fit.npoints == 8 && a->fit.r_squared > 0.9999,
-		       "%zu points, %g", a->fit.npoints, a->fit.r_squared);
+		EXPECT_NEAR(a->startup_s / 20e-6, 1, printed_tolerance, "startup");
+		EXPECT_NEAR(a->per_byte_s / 1e-11, 1, printed_tolerance, "per byte");
+		EXPECT(a->fit.npoints == 8 && a->fit.r_squared > 0.9999, "%zu points, %g",
+		       a->fit.npoints, a->fit.r_squared);
 		gf_profile_release(&p);
 		gf_text_release(&remarks);
 		free(text);
@@ -193,36 +180,31 @@ static void test_allreduce(void)
 		struct gf_error err = {""};
 
 		in.imported = &imported;
-		EXPECT(!gf_import_profile(&in, "auto", &p, &remarks, &err),
-		       "%s", err.text);
+		EXPECT(!gf_import_profile(&in, "auto", &p, &remarks, &err), "%s", err.text);
 		EXPECT(p.network->ranks == 4, "%d", p.network->ranks);
 		EXPECT(p.network->nallreduce == GF_ARRAY_LENGTH(want), "%zu",
 		       p.network->nallreduce);
 		for (k = 0; k < GF_ARRAY_LENGTH(want); k++) {
-			const struct gf_allreduce_cost *a =
-				&p.network->allreduce[k];
+			const struct gf_allreduce_cost *a = &p.network->allreduce[k];
 
 			EXPECT_TEXT(a->algorithm, want[k].algorithm);
-			EXPECT_NEAR(a->startup_s / want[k].startup_s, 1,
-				    printed_tolerance, "%s", a->algorithm);
-			EXPECT_NEAR(a->per_byte_s / want[k].per_byte_s, 1,
-				    printed_tolerance, "%s", a->algorithm);
+			EXPECT_NEAR(a->startup_s / want[k].startup_s, 1, printed_tolerance, "%s",
+				    a->algorithm);
+			EXPECT_NEAR(a->per_byte_s / want[k].per_byte_s, 1, printed_tolerance, "%s",
+				    a->algorithm);
 			EXPECT(a->nlarger == 0 && a->fit.npoints == 8 &&
 				       a->nstages == want[k].nstages,
-			       "%s: %zu points, %zu stages", a->algorithm,
-			       a->fit.npoints, a->nstages);
+			       "%s: %zu points, %zu stages", a->algorithm, a->fit.npoints,
+			       a->nstages);
 		}
 		EXPECT(p.network->allreduce[2].stages[1].factor == 2, "factor");
-		EXPECT_TEXT(p.network->allreduce[2].stages[0].algorithm,
-			    "halving");
-		EXPECT_TEXT(p.network->allreduce[2].stages[1].algorithm,
-			    "ring");
+		EXPECT_TEXT(p.network->allreduce[2].stages[0].algorithm, "halving");
+		EXPECT_TEXT(p.network->allreduce[2].stages[1].algorithm, "ring");
 		EXPECT(remarks.length == 0, "%s", remarks.data);
 		line = gf_imported_line(&imported, files[i].path);
-		want_line = gf_xasprintf(
-			"%s: gf-allreduce: 4 ranks, ring of 8 sizes, rhd of 8 "
-			"sizes, blueconnect of 8 sizes; left out: %s",
-			files[i].path, files[i].left_out);
+		want_line = gf_xasprintf("%s: gf-allreduce: 4 ranks, ring of 8 sizes, rhd of 8 "
+					 "sizes, blueconnect of 8 sizes; left out: %s",
+					 files[i].path, files[i].left_out);
 		EXPECT_TEXT(line, want_line);
 		EXPECT(strstr(p.measured, "\"left_out\""), "%s", p.measured);
 		free(line);
@@ -235,11 +217,11 @@ static void test_allreduce(void)
 }
 
 /* A row of gf-allreduce --json, as far as it counts. */
-#define RECORD(ranks, size, chosen, wrong)                                     \
-	"{\"ranks\": " ranks ", \"size_bytes\": " size                         \
-	", \"dtype\": \"f32\", \"chosen\": \"" chosen                          \
-	"\", \"codec\": \"f32\", \"density\": 1, \"lanes\": 1, "               \
-	"\"placement\": \"in_place\", \"time_s\": 7e-6, "                      \
+#define RECORD(ranks, size, chosen, wrong)                                                         \
+	"{\"ranks\": " ranks ", \"size_bytes\": " size                                             \
+	", \"dtype\": \"f32\", \"chosen\": \"" chosen                                              \
+	"\", \"codec\": \"f32\", \"density\": 1, \"lanes\": 1, "                                   \
+	"\"placement\": \"in_place\", \"time_s\": 7e-6, "                                          \
 	"\"busbw_bytes_per_s\": 1, \"wrong\": " wrong "}\n"
 
 /* --- logs ----------------------------------------------------------------- */
@@ -280,13 +262,11 @@ static void test_log(void)
 		{"", NULL},
 	};
 	struct gf_log log = {
-		.at = "Nov 26 06:00:07 n1 x\nNov 26 06 n1 # a\nNov 9 12 n23  8 "
-		      "1\nother 9 12 n23\n\n# b\nNov 9 12 n23 8",
+		.at = "Nov 26 06:00:07 n1 x\nNov 26 06 n1 # a\nNov 9 12 n23  8 1\nother 9 12 "
+		      "n23\n\n# b\nNov 9 12 n23 8",
 	};
 	static const char *const learnt[] = {
-		"Nov 26 06:00:07 n1 x", "# a", "8 1",
-		"other 9 12 n23",       "",    "# b",
-		"Nov 9 12 n23 8",
+		"Nov 26 06:00:07 n1 x", "# a", "8 1", "other 9 12 n23", "", "# b", "Nov 9 12 n23 8",
 	};
 	size_t i;
 
@@ -323,16 +303,14 @@ static void test_imported(void)
 		free(what);
 	}
 	line = gf_imported_line(&imported, "f");
-	EXPECT_TEXT(line,
-		    "f: k: nothing; left out: x0 (1, first in line 99), x3 "
-		    "(21, first in line 96), x1 (1, first in line 98), x2 (1, "
-		    "first in line 97), x4 (1, first in line 95), x5 (1, first "
-		    "in line 94), x6 (1, first in line 93), x7 (1, first in "
-		    "line 92), x8 (1, first in line 91), x9 (1, first in line "
-		    "90), x10 (1, first in line 89), x11 (1, first in line "
-		    "88), x12 (1, first in line 87), x13 (1, first in line "
-		    "86), x14 (1, first in line 85), x15 (1, first in line "
-		    "84), further ones (4, first in line 80)");
+	EXPECT_TEXT(
+		line,
+		"f: k: nothing; left out: x0 (1, first in line 99), x3 (21, first in line 96), x1 "
+		"(1, first in line 98), x2 (1, first in line 97), x4 (1, first in line 95), x5 (1, "
+		"first in line 94), x6 (1, first in line 93), x7 (1, first in line 92), x8 (1, "
+		"first in line 91), x9 (1, first in line 90), x10 (1, first in line 89), x11 (1, "
+		"first in line 88), x12 (1, first in line 87), x13 (1, first in line 86), x14 (1, "
+		"first in line 85), x15 (1, first in line 84), further ones (4, first in line 80)");
 	free(line);
 	gf_imported_release(&imported);
 }
@@ -364,17 +342,14 @@ static void expect_outcome(const struct outcome *want)
 		in = file(want->text, &text);
 	in.ranks = want->told;
 	in.imported = &imported;
-	EXPECT(!gf_import_profile(&in, NULL, &p, &remarks, &err), "%.40s: %s",
-	       want->text, err.text);
+	EXPECT(!gf_import_profile(&in, NULL, &p, &remarks, &err), "%.40s: %s", want->text,
+	       err.text);
 	if (!p.network)
 		return;
 	line = gf_imported_line(&imported, in.file);
-	EXPECT(p.network->ranks == want->ranks, "%.40s: %d ranks", want->text,
-	       p.network->ranks);
-	EXPECT(p.network->nallreduce == 1 &&
-		       p.network->allreduce[0].fit.npoints == want->points,
-	       "%.40s: %zu points", want->text,
-	       p.network->allreduce[0].fit.npoints);
+	EXPECT(p.network->ranks == want->ranks, "%.40s: %d ranks", want->text, p.network->ranks);
+	EXPECT(p.network->nallreduce == 1 && p.network->allreduce[0].fit.npoints == want->points,
+	       "%.40s: %zu points", want->text, p.network->allreduce[0].fit.npoints);
 	EXPECT(!want->line || strstr(line, want->line), "%s", line);
 	EXPECT(want->remark ? remarks.data && strstr(remarks.data, want->remark)
 			    : remarks.length == 0,
@@ -386,24 +361,24 @@ static void expect_outcome(const struct outcome *want)
 	gf_text_release(&remarks);
 }
 
-#define HEADING                                                                \
-	"#       size         count      type   redop    root     time   "     \
+#define HEADING                                                                                    \
+	"#       size         count      type   redop    root     time   "                         \
 	"algbw   busbw  #wrong     time   algbw   busbw  #wrong\n"
 /* 2(n-1)/n is 1, 1.5, 1.97 */
-#define OF_2                                                                   \
-	"1048576 262144 float sum -1 80.00 13.11 13.11 0 80.00 13.11 13.11 "   \
-	"0\n"                                                                  \
-	"4194304 1048576 float sum -1 140.0 29.96 29.96 0 140.0 29.96 29.96 "  \
+#define OF_2                                                                                       \
+	"1048576 262144 float sum -1 80.00 13.11 13.11 0 80.00 13.11 13.11 "                       \
+	"0\n"                                                                                      \
+	"4194304 1048576 float sum -1 140.0 29.96 29.96 0 140.0 29.96 29.96 "                      \
 	"0\n"
-#define OF_4                                                                   \
-	"1048576 262144 float sum -1 80.00 13.11 19.66 0 80.00 13.11 19.66 "   \
-	"0\n"                                                                  \
-	"4194304 1048576 float sum -1 140.0 29.96 44.94 0 140.0 29.96 44.94 "  \
+#define OF_4                                                                                       \
+	"1048576 262144 float sum -1 80.00 13.11 19.66 0 80.00 13.11 19.66 "                       \
+	"0\n"                                                                                      \
+	"4194304 1048576 float sum -1 140.0 29.96 44.94 0 140.0 29.96 44.94 "                      \
 	"0\n"
-#define OF_72                                                                  \
-	"1048576 262144 float sum -1 80.00 13.11 25.85 0 80.00 13.11 25.85 "   \
-	"0\n"                                                                  \
-	"16777216 4194304 float sum -1 380.0 44.15 87.07 0 380.0 44.15 87.07 " \
+#define OF_72                                                                                      \
+	"1048576 262144 float sum -1 80.00 13.11 25.85 0 80.00 13.11 25.85 "                       \
+	"0\n"                                                                                      \
+	"16777216 4194304 float sum -1 380.0 44.15 87.07 0 380.0 44.15 87.07 "                     \
 	"0\n"
 
 static void test_nccl_logs(void)
@@ -411,12 +386,11 @@ static void test_nccl_logs(void)
 	static const struct outcome cases[] = {
 		/* a log of eunomia-bpf/nccl-eBPF, mpirun --tag-output */
 		{"tests/data/import/nccl-tests-tagged.log", 0, 2, 8,
-		 "nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: "
-		 "lines that are no rows (3, first in line 1)",
+		 "nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: lines that are no rows "
+		 "(3, first in line 1)",
 		 NULL},
 		/* ranks: the rows', and what agrees with them */
-		{"# Rank 0 Group 0 Pid 1\n# Rank 1 Group 0 Pid 2\n" OF_2, 0, 2,
-		 2, NULL, NULL},
+		{"# Rank 0 Group 0 Pid 1\n# Rank 1 Group 0 Pid 2\n" OF_2, 0, 2, 2, NULL, NULL},
 		{OF_4, 0, 4, 2, NULL, NULL},
 		{"# Rank 71 Group 0 Pid 1\n" OF_72, 0, 72, 2, NULL,
 		 "72 ranks are taken, as busbw/algbw says, though the "
@@ -432,76 +406,56 @@ static void test_nccl_logs(void)
 		{"# Collective test starting: alltoall_perf\n"
 		 "1 1 float none -1 1 1 1 0 1 1 1 0\n"
 		 "# Collective test starting: all_reduce_perf\n" OF_2,
-		 0, 2, 2,
-		 "tables of a run of alltoall_perf (1, first in line 1)", NULL},
+		 0, 2, 2, "tables of a run of alltoall_perf (1, first in line 1)", NULL},
 		/* results that are wrong */
-		{HEADING OF_4
-		 "16777216 4 float sum -1 380 44.15 66.23 7 380 44.15 66.23 "
-		 "N/A\n",
-		 0, 4, 3, NULL, "wrong in 1 of its rows, first in line 4"},
+		{HEADING OF_4 "16777216 4 float sum -1 380 44.15 66.23 7 380 44.15 66.23 N/A\n", 0,
+		 4, 3, NULL, "wrong in 1 of its rows, first in line 4"},
 		{OF_4 "# Out of bounds values : 7 FAILED\n", 0, 4, 2, NULL,
 		 "7 values are out of bounds"},
 		/* rows within a log */
-		{"NCCL version 2.29.7\n" HEADING
-		 "n1:1:2 [0] NCCL INFO Connected\n" OF_2
+		{"NCCL version 2.29.7\n" HEADING "n1:1:2 [0] NCCL INFO Connected\n" OF_2
 		 "8388608 2097152 float sum -1 n1:1:3 [0] NCCL INFO Channel\n"
 		 " 140.00 29.96 29.96 0 140.00 29.96 29.96 0\n"
-		 "16777216 4194304 float sum -1 380.0 44.15 44.15 0 380.0 44.15"
-		 " 44.15 0n1:1:2 [0] NCCL INFO x\n"
-		 "33554432 8388608 float sum -1 760.0 44.15 44.15 0 760.0 44.15"
-		 " 44.15 0 n1:1:2 [0] NCCL INFO x\n",
+		 "16777216 4194304 float sum -1 380.0 44.15 44.15 0 380.0 44.15 44.15 0n1:1:2 [0] "
+		 "NCCL INFO x\n"
+		 "33554432 8388608 float sum -1 760.0 44.15 44.15 0 760.0 44.15 44.15 0 n1:1:2 [0] "
+		 "NCCL INFO x\n",
 		 0, 2, 3,
-		 "lines that are no rows (3, first in line 1), broken rows "
-		 "(2, first in line 6)",
+		 "lines that are no rows (3, first in line 1), broken rows (2, first in line 6)",
 		 NULL},
 		/* 5 digits of the size are in the line above */
-		{HEADING OF_2 "16384 4 float sum -1 80.00 13.11 13.11 0 80.00 "
-			      "13.11 13.11 0\n",
-		 0, 2, 2, "broken rows (1, first in line 4)", NULL},
-		/* no column for the root; -I; in place alone; time stamps; web
-		 * pages take "#" away */
-		{"# size count type redop time algbw busbw error time algbw "
-		 "busbw error\n"
-		 "1048576 262144 float sum 80.00 13.11 13.11 0e+00 80.00 13.11 "
-		 "13.11 0e+00\n"
-		 "4194304 1 float sum 140 29.96 29.96 N/A 140 29.96 29.96 "
-		 "N/A\n",
+		{HEADING OF_2 "16384 4 float sum -1 80.00 13.11 13.11 0 80.00 13.11 13.11 0\n", 0,
+		 2, 2, "broken rows (1, first in line 4)", NULL},
+		/* no column for the root; -I; in place alone; time stamps; web pages take "#"
+		 * away */
+		{"# size count type redop time algbw busbw error time algbw busbw error\n"
+		 "1048576 262144 float sum 80.00 13.11 13.11 0e+00 80.00 13.11 13.11 0e+00\n"
+		 "4194304 1 float sum 140 29.96 29.96 N/A 140 29.96 29.96 N/A\n",
 		 0, 2, 2, NULL, NULL},
-		{"# size count type redop root time algbw busbw #wrong i_min "
-		 "i_max i_p99 i_cv% time algbw busbw #wrong i_min i_max i_p99 "
-		 "i_cv%\n"
-		 "1048576 1 float sum -1 80 13.11 13.11 0 1 2 3 4 80 13.11 "
-		 "13.11 0 1 2 3 4\n"
-		 "4194304 1 float sum -1 140 29.96 29.96 0 1 2 3 4 140 29.96 "
-		 "29.96 0 1 2 3 4\n",
+		{"# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% "
+		 "time algbw busbw #wrong i_min i_max i_p99 i_cv%\n"
+		 "1048576 1 float sum -1 80 13.11 13.11 0 1 2 3 4 80 13.11 13.11 0 1 2 3 4\n"
+		 "4194304 1 float sum -1 140 29.96 29.96 0 1 2 3 4 140 29.96 29.96 0 1 2 3 4\n",
 		 0, 2, 2, NULL, NULL},
 		{"# size count type redop root time algbw busbw #wrong\n"
 		 "1048576 1 float sum -1 80 13.11 13.11 0\n"
 		 "4194304 1 float sum -1 140 29.96 29.96 0\n",
 		 0, 2, 2, NULL, NULL},
-		{"size count type redop root time algbw busbw #wrong time "
-		 "algbw busbw #wrong timestamp\n"
+		{"size count type redop root time algbw busbw #wrong time algbw busbw #wrong "
+		 "timestamp\n"
 		 "Rank 0 Group 0 Pid 1 on n1\nRank 1 Group 0 Pid 1 on n1\n"
-		 "1048576 1 float sum -1 80 13.11 13.11 0 80 13.11 13.11 0 "
-		 "2026-11-26 06:00:00\n"
-		 "4194304 1 float sum -1 140 29.96 29.96 0 140 29.96 29.96 0 "
-		 "2026-11-26 06:00:01\n",
+		 "1048576 1 float sum -1 80 13.11 13.11 0 80 13.11 13.11 0 2026-11-26 06:00:00\n"
+		 "4194304 1 float sum -1 140 29.96 29.96 0 140 29.96 29.96 0 2026-11-26 06:00:01\n",
 		 0, 2, 2, NULL, NULL},
-		{OF_2 "4194304 1 half sum -1 99 42.37 42.37 0 99 42.37 42.37 "
-		      "0\n",
-		 0, 2, 2, "rows of another type or redop (1, first in line 3)",
-		 NULL},
+		{OF_2 "4194304 1 half sum -1 99 42.37 42.37 0 99 42.37 42.37 0\n", 0, 2, 2,
+		 "rows of another type or redop (1, first in line 3)", NULL},
 		/* -J: a process has its threads' ranks */
-		{"{\"version\": 3, \"args\": [\"b/all_reduce_perf\"], "
-		 "\"config\": {\"nthreads\": 1, \"ngpus\": 2, \"devices\": "
-		 "[{\"rank\": 0, \"group\": 0}, {\"rank\": 2, \"group\": 0}]}, "
-		 "\"results\": [{\"size\": 8, \"redop\": \"sum\", \"root\": \" "
-		 "   "
-		 "-1\", \"out_of_place\": null, \"in_place\": {\"time\": 2, "
-		 "\"alg_bw\": \"nan\", \"bus_bw\": 0, \"nwrong\": 1}}, "
-		 "{\"size\": 16, \"redop\": \"sum\", \"in_place\": {\"time\": "
-		 "3, "
-		 "\"nwrong\": null}}, {\"size\": 16, \"redop\": \"max\", "
+		{"{\"version\": 3, \"args\": [\"b/all_reduce_perf\"], \"config\": {\"nthreads\": "
+		 "1, \"ngpus\": 2, \"devices\": [{\"rank\": 0, \"group\": 0}, {\"rank\": 2, "
+		 "\"group\": 0}]}, \"results\": [{\"size\": 8, \"redop\": \"sum\", \"root\": \"    "
+		 "-1\", \"out_of_place\": null, \"in_place\": {\"time\": 2, \"alg_bw\": \"nan\", "
+		 "\"bus_bw\": 0, \"nwrong\": 1}}, {\"size\": 16, \"redop\": \"sum\", \"in_place\": "
+		 "{\"time\": 3, \"nwrong\": null}}, {\"size\": 16, \"redop\": \"max\", "
 		 "\"in_place\": {\"time\": 3}}]}",
 		 0, 4, 2,
 		 "left out: rows of another type or redop (1, first in "
@@ -519,11 +473,9 @@ static void test_other_tools(void)
 	static const struct outcome cases[] = {
 		/* a log of converged-computing/metrics-operator */
 		{"tests/data/import/osu.log", 0, 2, 19,
-		 "osu 5.8: 2 ranks, library of 19 sizes; left out: lines that "
-		 "are no rows (6, first in line 1), tables of a run of "
-		 "MPI_Fetch_and_op latency Test v5.8 (1, first in line 3), "
-		 "tables of a run of MPI Latency Test v5.8 (1, first in line "
-		 "34)",
+		 "osu 5.8: 2 ranks, library of 19 sizes; left out: lines that are no rows (6, "
+		 "first in line 1), tables of a run of MPI_Fetch_and_op latency Test v5.8 (1, "
+		 "first in line 3), tables of a run of MPI Latency Test v5.8 (1, first in line 34)",
 		 NULL},
 		{"[1,0]<stdout>:# OSU MPI-CUDA Allreduce Latency Test v7.5\n"
 		 "[1,0]<stdout>:# Datatype: MPI_FLOAT.\n"
@@ -542,20 +494,19 @@ static void test_other_tools(void)
 		 "# Size   Avg Latency(us)   Min Latency(us)\n"
 		 "4 1.5 1.25\n8 1.6 1.25\n",
 		 0, 2, 2,
-		 "tables of a run of MPI Non-blocking Allreduce Latency Test "
-		 "v7.5 (1, first in line 1)",
+		 "tables of a run of MPI Non-blocking Allreduce Latency Test v7.5 (1, first in "
+		 "line 1)",
 		 NULL},
 		/* IMB-MPI1 2021.11 under Open MPI 4.1, of 2 and of 4 ranks */
 		{"tests/data/import/imb.txt", 0, 4, 19,
-		 "imb: 4 ranks, library of 19 sizes; left out: further tables "
-		 "of an all-reduce (1, first in line 31)",
+		 "imb: 4 ranks, library of 19 sizes; left out: further tables of an all-reduce (1, "
+		 "first in line 31)",
 		 NULL},
 		{"tests/data/import/imb.txt", 2, 2, 19,
 		 "further tables of an all-reduce (1, first in line 58)", NULL},
 		/* as examples/benchmark of oneCCL 2021.14 prints it */
 		{"#----\n# Benchmarking: allreduce \n# #processes: 2\n#----\n\n"
-		 "#bytes #elem_count #repetitions t_min[usec] t_max[usec] "
-		 "t_avg[usec] stddev[%]\n"
+		 "#bytes #elem_count #repetitions t_min[usec] t_max[usec] t_avg[usec] stddev[%]\n"
 		 "4 1 16 10.1 10.4 10.2 0.5\n4096 1024 16 20.1 20.4 20.2 0.5\n"
 		 "# All done\n",
 		 0, 2, 2, "imb: 2 ranks, library of 2 sizes", NULL},
@@ -566,63 +517,58 @@ static void test_other_tools(void)
 		 "0: #bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]\n"
 		 "0: 4 9 1 2 1\n0: 8 9 1 3 1\n0: 16 9\n",
 		 0, 2, 2,
-		 "left out: broken rows (1, first in line 10), tables of a run "
-		 "of Bcast (1, first in line 1)",
+		 "left out: broken rows (1, first in line 10), tables of a run of Bcast (1, first "
+		 "in line 1)",
 		 NULL},
 		/* ml-engineering's network/README.md, of 8 H200 */
 		{"tests/data/import/all-reduce-bench.md", 0, 8, 20,
-		 "all_reduce_bench: 8 ranks, library of 20 sizes; left out: "
-		 "lines that are no rows (3, first in line 1)",
+		 "all_reduce_bench: 8 ranks, library of 20 sizes; left out: lines that are no rows "
+		 "(3, first in line 1)",
 		 NULL},
-		{"The average bandwidth of all_reduce over 32 ranks (5 warmups "
-		 "/ 20 trials):\n\n| payload |    busbw   |    algbw   |\n"
+		{"The average bandwidth of all_reduce over 32 ranks (5 warmups / 20 trials):\n\n| "
+		 "payload |    busbw   |    algbw   |\n"
 		 "| ------: | ---------: | ---------: |\n"
 		 "|    32KB |   0.02GBps |   0.01GBps |\n"
 		 "|     1MB |   9.68GBps |   5.00GBps |\n"
 		 "|     4MB |  19.37GBps |  10.00GBps |\n",
-		 0, 32, 2,
-		 "left out: rows whose bandwidth has too few digits (1, first "
-		 "in line 5)",
+		 0, 32, 2, "left out: rows whose bandwidth has too few digits (1, first in line 5)",
 		 NULL},
 		/* test/deploy/perf_ndmv4.jsonl of microsoft/mscclpp */
 		{"tests/data/import/mscclpp.jsonl", 0, 8, 8,
-		 "mscclpp: 8 ranks, library of 8 sizes; left out: records of "
-		 "other collectives (5, first in line 1), all-reduces of other "
-		 "numbers of ranks (5, first in line 6)",
+		 "mscclpp: 8 ranks, library of 8 sizes; left out: records of other collectives (5, "
+		 "first in line 1), all-reduces of other numbers of ranks (5, first in line 6)",
 		 NULL},
-		/* as inspector_json.cc of NCCL's format 4.4 writes it, of two
-		 * ranks, one of which waits for the other */
+		/* as inspector_json.cc of NCCL's format 4.4 writes it, of two ranks, one of which
+		 * waits for the other */
 		{"tests/data/import/inspector.jsonl", 0, 2, 7,
-		 "inspector v4.4: 21 all-reduces, 6 by RING LL, 15 by RING "
-		 "SIMPLE, 2 ranks, library of 7 sizes; left out: dumps "
-		 "before which the Inspector had lost collectives (2, first in "
-		 "line 1), other collectives (2, first in line 23)",
+		 "inspector v4.4: 21 all-reduces, 6 by RING LL, 15 by RING SIMPLE, 2 ranks, "
+		 "library of 7 sizes; left out: dumps before which the Inspector had lost "
+		 "collectives (2, first in line 1), other collectives (2, first in line 23)",
 		 NULL},
 		/* format 4.2, cut off; a smaller communicator */
-		{"{\"header\": {\"id\": \"0x1\", \"n_ranks\": 8}, "
-		 "\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 1, "
-		 "\"coll_msg_size_bytes\": 8, \"coll_exec_time_us\": 5}}\n"
-		 "{\"header\": {\"id\": \"0x1\", \"n_ranks\": 8}, "
-		 "\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 2, "
-		 "\"coll_msg_size_bytes\": 16, \"coll_exec_time_us\": 6}}\n"
-		 "{\"header\": {\"id\": \"0x2\", \"n_ranks\": 2}, "
-		 "\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 1, "
-		 "\"coll_msg_size_bytes\": 32, \"coll_exec_time_us\": 6}}\n"
+		{"{\"header\": {\"id\": \"0x1\", \"n_ranks\": 8}, \"coll_perf\": {\"coll\": "
+		 "\"AllReduce\", \"coll_sn\": 1, \"coll_msg_size_bytes\": 8, "
+		 "\"coll_exec_time_us\": 5}}\n"
+		 "{\"header\": {\"id\": \"0x1\", \"n_ranks\": 8}, \"coll_perf\": {\"coll\": "
+		 "\"AllReduce\", \"coll_sn\": 2, \"coll_msg_size_bytes\": 16, "
+		 "\"coll_exec_time_us\": 6}}\n"
+		 "{\"header\": {\"id\": \"0x2\", \"n_ranks\": 2}, \"coll_perf\": {\"coll\": "
+		 "\"AllReduce\", \"coll_sn\": 1, \"coll_msg_size_bytes\": 32, "
+		 "\"coll_exec_time_us\": 6}}\n"
 		 "{\"header\": {\"id\": \"0x1\", \"n_ra",
 		 0, 8, 2,
-		 "left out: broken records (1, first in line 4), all-reduces "
-		 "of fewer or more ranks (1, first in line 3)",
+		 "left out: broken records (1, first in line 4), all-reduces of fewer or more "
+		 "ranks (1, first in line 3)",
 		 "it has the records of 1 of 8 ranks"},
 		/* our own, labelled and with other lines between */
-		{"[1,0]<stdout>:" RECORD(
-			 "2", "1024", "ring",
-			 "0") "n1:1:2 [0] NCCL INFO\n"
-			      "[1,0]<stdout>:" RECORD(
-				      "2", "2048", "ring",
-				      "3") "[1,0]<stdout>:{\"ranks\": 2, \"si",
+		{"[1,0]<stdout>:" RECORD("2", "1024", "ring",
+					 "0") "n1:1:2 [0] NCCL INFO\n"
+					      "[1,0]<stdout>:" RECORD(
+						      "2", "2048", "ring",
+						      "3") "[1,0]<stdout>:{\"ranks\": 2, \"si",
 		 0, 2, 2,
-		 "left out: lines that are no records (1, first in line 2), "
-		 "broken records (1, first in line 4)",
+		 "left out: lines that are no records (1, first in line 2), broken records (1, "
+		 "first in line 4)",
 		 "wrong in 1 of its rows, first in line 3"},
 	};
 	size_t i;
@@ -638,19 +584,16 @@ static void test_refused(void)
 		const char *format, *before, *text, *want;
 	} cases[] = {
 		{NULL, "", "lorem ipsum",
-		 "f: want the format of one of csv, gf-allreduce, nccl-tests, "
-		 "osu, imb, all_reduce_bench, mscclpp, inspector, gf-train, "
-		 "kineto (man gf-profile), found none of them"},
+		 "f: want the format of one of csv, gf-allreduce, nccl-tests, osu, imb, "
+		 "all_reduce_bench, mscclpp, inspector, gf-train, kineto (man gf-profile), found "
+		 "none of them"},
 		{"abacus", "", "",
-		 "--format: want csv, gf-allreduce, nccl-tests, osu, imb, "
-		 "all_reduce_bench, mscclpp, inspector or kineto, got "
-		 "\"abacus\""},
-		{"csv", "", "name,ready_s\na,1\n",
-		 "f:1: want a column count_elems, got none"},
+		 "--format: want csv, gf-allreduce, nccl-tests, osu, imb, all_reduce_bench, "
+		 "mscclpp, inspector or kineto, got \"abacus\""},
+		{"csv", "", "name,ready_s\na,1\n", "f:1: want a column count_elems, got none"},
 		{"csv", head, "", "f: want tensors, got none"},
 		{"csv", head, "a,0,f32,1\n",
-		 "f:2: count_elems: want an integer from 1 to "
-		 "1152921504606846975, got \"0\""},
+		 "f:2: count_elems: want an integer from 1 to 1152921504606846975, got \"0\""},
 		{"csv", head, "a,1,f32,1\nb,1,f31,2\n",
 		 "f:3: dtype: want f32, f64, f16, bf16 or i32, got \"f31\""},
 		{"csv", head, "a,1,f32,2\nb,1,f32,1\n",
@@ -658,75 +601,57 @@ static void test_refused(void)
 		{"csv", head, "a,1,f32,nan\n", NULL},
 		{"csv", head, "a,9223372036854775807,f32,1\n", NULL},
 		{"nccl-tests", "", "1024 256 float sum 1\n",
-		 "f: nccl-tests: nothing; left out: broken rows (1, first in "
-		 "line "
-		 "1): want the table of an all-reduce, got no whole row"},
+		 "f: nccl-tests: nothing; left out: broken rows (1, first in line 1): want the "
+		 "table of an all-reduce, got no whole row"},
 		{"nccl-tests", "", "1024 256 float none -1 1 1 1 0 1 1 1 0\n",
-		 "f: want the table of an all-reduce, got a collective that "
-		 "reduces nothing"},
+		 "f: want the table of an all-reduce, got a collective that reduces nothing"},
 		{"nccl-tests", "", "1024 256 float sum 0 1 1 1 0 1 1 1 0\n",
-		 "f: want the table of an all-reduce, got a collective with a "
-		 "root, as reduce or broadcast"},
-		{"nccl-tests", "",
-		 "1048576 9 float sum -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
-		 "f: want the table of an all-reduce, got a busbw of 0.75 "
-		 "times "
-		 "the algbw, as of reduce_scatter, where an all-reduce has 1 "
-		 "or "
-		 "more"},
+		 "f: want the table of an all-reduce, got a collective with a root, as reduce or "
+		 "broadcast"},
+		{"nccl-tests", "", "1048576 9 float sum -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
+		 "f: want the table of an all-reduce, got a busbw of 0.75 times the algbw, as of "
+		 "reduce_scatter, where an all-reduce has 1 or more"},
 		{"nccl-tests", "# Collective test starting: reduce_perf\n",
 		 "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
 		 "f: want the table of an all-reduce, got a run of "
 		 "reduce_perf"},
 		{"nccl-tests", OF_2, OF_4,
-		 "f: want the table of an all-reduce, got rows of several "
-		 "runs: "
-		 "busbw/algbw changes at line 3"},
-		{"nccl-tests", "",
-		 "1048576 9 float sum -1 80 13.11 0.00 0 80 13.11 0.00 0\n",
+		 "f: want the table of an all-reduce, got rows of several runs: busbw/algbw "
+		 "changes at line 3"},
+		{"nccl-tests", "", "1048576 9 float sum -1 80 13.11 0.00 0 80 13.11 0.00 0\n",
 		 "f: want the table of an all-reduce, got a run of one rank"},
-		{"nccl-tests", "",
-		 "1048576 9 float sum -1 80 13.11 25.85 0 80 13.11 25.85 0\n",
-		 "f: busbw/algbw allows 69 to 73 ranks, and nothing else says "
-		 "how many: want --ranks"},
-		{"nccl-tests", "", "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
-		 "f: nccl-tests: it does not say how many ranks there were: "
-		 "want "
+		{"nccl-tests", "", "1048576 9 float sum -1 80 13.11 25.85 0 80 13.11 25.85 0\n",
+		 "f: busbw/algbw allows 69 to 73 ranks, and nothing else says how many: want "
 		 "--ranks"},
+		{"nccl-tests", "", "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
+		 "f: nccl-tests: it does not say how many ranks there were: want --ranks"},
 		{"nccl-tests", "#  Rank 0 on node\n#  Rank 1 on node\n",
 		 "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
-		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, "
-		 "or of sizes within a factor of two, as library (1): want "
-		 "dense messages by one algorithm of two sizes or more, the "
-		 "largest at least twice the smallest"},
+		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, or of sizes within a "
+		 "factor of two, as library (1): want dense messages by one algorithm of two sizes "
+		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "#  Rank 0 on node\n#  Rank 1 on node\n",
-		 "1073741824 268435456 float sum -1 4539.85 236.51 236.51 0 "
-		 "4539.85 236.51 236.51 0\n"
-		 "1074790400 268697600 float sum -1 4542.38 236.61 236.61 0 "
-		 "4542.38 236.61 236.61 0\n",
-		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, "
-		 "or of sizes within a factor of two, as library (1): want "
-		 "dense messages by one algorithm of two sizes or more, the "
-		 "largest at least twice the smallest"},
+		 "1073741824 268435456 float sum -1 4539.85 236.51 236.51 0 4539.85 236.51 236.51 "
+		 "0\n"
+		 "1074790400 268697600 float sum -1 4542.38 236.61 236.61 0 4542.38 236.61 236.61 "
+		 "0\n",
+		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, or of sizes within a "
+		 "factor of two, as library (1): want dense messages by one algorithm of two sizes "
+		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
-		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
-		 "1024 ring x 7\n",
-		 "f: gf-allreduce: nothing; left out: lines that are no "
-		 "records (3, first in line 1): want dense messages by one "
-		 "algorithm of two sizes or more, the largest at least twice "
-		 "the smallest"},
-		{NULL, RECORD("2", "1", "ring", "0"),
-		 RECORD("3", "2", "ring", "0"),
+		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n", "1024 ring x 7\n",
+		 "f: gf-allreduce: nothing; left out: lines that are no records (3, first in line "
+		 "1): want dense messages by one algorithm of two sizes or more, the largest at "
+		 "least twice the smallest"},
+		{NULL, RECORD("2", "1", "ring", "0"), RECORD("3", "2", "ring", "0"),
 		 "f:2: want one number of ranks, got 2 and 3"},
 		{NULL, RECORD("4", "1", "bc\", \"factors\": \"2x", "0"),
 		 RECORD("4", "2", "bc\", \"factors\": \"2x", "0"),
 		 "f: bc: want factors as 2x4, got 2x"},
 		{NULL, "# OSU MPI Bcast Latency Test v7.5\n", "4 1\n",
-		 "f: want the table of an all-reduce, got a run of MPI Bcast "
-		 "Latency Test v7.5"},
+		 "f: want the table of an all-reduce, got a run of MPI Bcast Latency Test v7.5"},
 		{NULL, "",
-		 "{\"coll_perf\": {\"coll\": \"AllReduce\", "
-		 "\"coll_msg_size_bytes\": 8, "
+		 "{\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_msg_size_bytes\": 8, "
 		 "\"coll_exec_time_us\": 5}}",
 		 "f:1: /coll_perf: want a header with n_ranks before it"},
 		{"gf-allreduce", "{\"ranks\": 2, \"placement\": \"in_place\"}",
@@ -736,15 +661,13 @@ static void test_refused(void)
 		{"kineto", "", "{\"traceEvents\": [7]}", NULL},
 		{"kineto", "", "{\"traceEvents\": [", NULL},
 		{"kineto", "",
-		 "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", "
-		 "\"name\": \"autograd::engine::evaluate_function: "
-		 "torch::autograd::AccumulateGrad\", \"ts\": 1, \"dur\": 1, "
-		 "\"tid\": 1}]}",
-		 "f: the trace holds no shapes: want record_shapes=True, or "
-		 "--params"},
+		 "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": "
+		 "\"autograd::engine::evaluate_function: torch::autograd::AccumulateGrad\", "
+		 "\"ts\": 1, \"dur\": 1, \"tid\": 1}]}",
+		 "f: the trace holds no shapes: want record_shapes=True, or --params"},
 		{"kineto", "",
-		 "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", "
-		 "\"name\": \"n\", \"ts\": \"soon\", \"dur\": 1}]}",
+		 "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"n\", \"ts\": "
+		 "\"soon\", \"dur\": 1}]}",
 		 NULL},
 	};
 	size_t i;
@@ -762,14 +685,12 @@ static void test_refused(void)
 		gf_text_addf(&text, "%s%s", cases[i].before, cases[i].text);
 		in.text = text.data;
 		in.size = text.length;
-		EXPECT(gf_import_profile(&in, cases[i].format, &p, &remarks,
-					 &err) == -EINVAL,
+		EXPECT(gf_import_profile(&in, cases[i].format, &p, &remarks, &err) == -EINVAL,
 		       "case %zu", i);
 		if (cases[i].want)
 			EXPECT_TEXT(err.text, cases[i].want);
 		else
-			EXPECT(strncmp(err.text, "f", 1) == 0, "case %zu: %s",
-			       i, err.text);
+			EXPECT(strncmp(err.text, "f", 1) == 0, "case %zu: %s", i, err.text);
 		EXPECT(!p.model && !p.network, "output touched");
 		gf_text_release(&text);
 		gf_text_release(&remarks);
@@ -785,10 +706,8 @@ static void test_names_refused(void)
 	struct gf_error err = {""};
 
 	in.parameters = "name,count_elems\na,2\nb,16\nc,8\n";
-	EXPECT(gf_import_profile(&in, NULL, &p, &remarks, &err) == -EINVAL,
-	       "too few parameters");
-	EXPECT_TEXT(err.text, "--params: no parameter is left for gradient 3, "
-			      "of 32 elements");
+	EXPECT(gf_import_profile(&in, NULL, &p, &remarks, &err) == -EINVAL, "too few parameters");
+	EXPECT_TEXT(err.text, "--params: no parameter is left for gradient 3, of 32 elements");
 	gf_text_release(&remarks);
 	free(text);
 }

@@ -43,8 +43,7 @@ static unsigned char byte_of(int rank, int round, size_t i)
 static int exchange(struct member *m, const struct gf_join *join, int round)
 {
 	unsigned char *own = gf_xmalloc(m->blob_bytes + 1);
-	unsigned char *all =
-		gf_xcalloc((size_t)m->ranks, m->blob_bytes ? m->blob_bytes : 1);
+	unsigned char *all = gf_xcalloc((size_t)m->ranks, m->blob_bytes ? m->blob_bytes : 1);
 	size_t i, r;
 	int rc;
 
@@ -53,8 +52,7 @@ static int exchange(struct member *m, const struct gf_join *join, int round)
 	rc = join->allgather(join->ctx, own, m->blob_bytes, all, &m->err);
 	for (r = 0; r < (size_t)m->ranks && !rc; r++)
 		for (i = 0; i < m->blob_bytes; i++)
-			m->wrong += all[r * m->blob_bytes + i] !=
-				    byte_of((int)r, round, i);
+			m->wrong += all[r * m->blob_bytes + i] != byte_of((int)r, round, i);
 	free(own);
 	free(all);
 	return rc;
@@ -110,9 +108,8 @@ static void expect_met(const struct member *members, int n)
 	int i;
 
 	for (i = 0; i < n; i++)
-		EXPECT(!members[i].rc && !members[i].wrong,
-		       "rank %d of %d: %d, %zu wrong, %s", i, n, members[i].rc,
-		       members[i].wrong, members[i].err.text);
+		EXPECT(!members[i].rc && !members[i].wrong, "rank %d of %d: %d, %zu wrong, %s", i,
+		       n, members[i].rc, members[i].wrong, members[i].err.text);
 }
 
 /* --- places ------------------------------------------------------------- */
@@ -148,8 +145,7 @@ static void remove_folder(char *path)
 	free(path);
 }
 
-static void put(const char *folder, const char *name, const void *data,
-		size_t size)
+static void put(const char *folder, const char *name, const void *data, size_t size)
 {
 	char *path = gf_xasprintf("%s/%s", folder, name);
 
@@ -190,8 +186,7 @@ static void check_new_folder(void)
 	remove_folder(above);
 }
 
-/* Rank 0's file has a key: it is its user's alone, and no link is followed to
- * it. */
+/* Rank 0's file has a key: it is its user's alone, and no link is followed to it. */
 static void check_own_file(void)
 {
 	char *folder = new_folder();
@@ -221,9 +216,8 @@ static void check_own_file(void)
 	remove_folder(folder);
 }
 
-/* What a job left that was ended: addresses at which nobody listens, or a
- * program that says nothing, or another job; cut short; not ours; a folder in
- * place of the file. */
+/* What a job left that was ended: addresses at which nobody listens, or a program that says
+ * nothing, or another job; cut short; not ours; a folder in place of the file. */
 static void check_stale(void)
 {
 	char *folder = new_folder(), *silent = new_port("127.0.0.1"), *left;
@@ -234,8 +228,7 @@ static void check_stale(void)
 	size_t i;
 
 	EXPECT(gf_socket_listen(silent, listeners, &err) == 1, "%s", err.text);
-	left = gf_xasprintf("gfjoin 2 %032d\n127.0.0.1:1\n[::1]:1\n%s\n", 7,
-			    silent);
+	left = gf_xasprintf("gfjoin 2 %032d\n127.0.0.1:1\n[::1]:1\n%s\n", 7, silent);
 	for (i = 0; i <= strlen(left); i += 7) {
 		put(folder, "rank-0", left, i);
 		fill(m, 3, folder);
@@ -244,8 +237,7 @@ static void check_stale(void)
 		expect_met(m, 3);
 	}
 	for (i = 0; i < 3; i++) {
-		static const char *const others[] = {
-			"", "gfjoin 1 and then nothing", "\1\2\3"};
+		static const char *const others[] = {"", "gfjoin 1 and then nothing", "\1\2\3"};
 
 		put(folder, "rank-0", others[i], strlen(others[i]));
 		fill(m, 2, folder);
@@ -258,10 +250,8 @@ static void check_stale(void)
 	fill(m, 2, folder);
 	m[1].timeout_s = 0.1;
 	run(m, 2);
-	EXPECT(m[0].rc == -EEXIST && m[1].rc == -ETIMEDOUT, "%d %d", m[0].rc,
-	       m[1].rc);
-	EXPECT(strstr(m[0].err.text, "want a regular file or none"), "%s",
-	       m[0].err.text);
+	EXPECT(m[0].rc == -EEXIST && m[1].rc == -ETIMEDOUT, "%d %d", m[0].rc, m[1].rc);
+	EXPECT(strstr(m[0].err.text, "want a regular file or none"), "%s", m[0].err.text);
 	free(path);
 	free(left);
 	free(silent);
@@ -271,16 +261,12 @@ static void check_stale(void)
 static void check_missing(const char *place)
 {
 	struct member m[4];
-	char *want = gf_xasprintf("%s: waited 2 s, and ranks 2, 3 have not "
-				  "come",
-				  place);
+	char *want = gf_xasprintf("%s: waited 2 s, and ranks 2, 3 have not come", place);
 
 	fill(m, 4, place);
-	m[0].timeout_s =
-		2; /* the other begins by then, on a busy machine, too */
+	m[0].timeout_s = 2; /* the other begins by then, on a busy machine, too */
 	run(m, 2);
-	EXPECT(m[0].rc == -ETIMEDOUT && m[1].rc == -ETIMEDOUT, "%d, %d",
-	       m[0].rc, m[1].rc);
+	EXPECT(m[0].rc == -ETIMEDOUT && m[1].rc == -ETIMEDOUT, "%d, %d", m[0].rc, m[1].rc);
 	EXPECT_TEXT(m[0].err.text, want);
 	EXPECT_TEXT(m[1].err.text, want);
 	free(want);
@@ -295,8 +281,7 @@ static void check_missing(const char *place)
 
 /* No name server has such a name, or is asked for it: 63 letters are the most.
  */
-#define LONG_LABEL                                                             \
-	"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+#define LONG_LABEL "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 
 static void check_refused(const char *place, int rc, const char *why)
 {
@@ -315,9 +300,7 @@ static void check_refused(const char *place, int rc, const char *why)
 static void check_ranks_differ(const char *place)
 {
 	struct member m[3];
-	char *want = gf_xasprintf("%s: rank 2 has come with 4 ranks, rank 0 "
-				  "with 3",
-				  place);
+	char *want = gf_xasprintf("%s: rank 2 has come with 4 ranks, rank 0 with 3", place);
 	double began_s = gf_clock_s();
 	int i;
 
@@ -329,8 +312,8 @@ static void check_ranks_differ(const char *place)
 		EXPECT(!strncmp(m[i].err.text, want, strlen(want)) &&
 			       strstr(m[i].err.text, ": it is at "),
 		       "%s", m[i].err.text);
-	EXPECT(m[0].rc == -EINVAL && m[1].rc == -EINVAL && m[2].rc == -EINVAL,
-	       "%d %d %d", m[0].rc, m[1].rc, m[2].rc);
+	EXPECT(m[0].rc == -EINVAL && m[1].rc == -EINVAL && m[2].rc == -EINVAL, "%d %d %d", m[0].rc,
+	       m[1].rc, m[2].rc);
 	free(want);
 }
 
@@ -349,8 +332,8 @@ static void check_sizes_differ(const char *place)
 	EXPECT(m[1].rc < 0, "%d", m[1].rc);
 }
 
-/* Two jobs that meet in one folder, again and again: no rank finds itself among
- * ranks that do not find it. */
+/* Two jobs that meet in one folder, again and again: no rank finds itself among ranks that do not
+ * find it. */
 static void check_two_jobs(void)
 {
 	struct member m[4];
@@ -364,12 +347,10 @@ static void check_two_jobs(void)
 		m[2].timeout_s = m[3].timeout_s = 0.3;
 		m[2].late_s = m[3].late_s = round * 1e-3;
 		run(m, 4);
-		EXPECT((!m[0].rc + !m[2].rc) == (!m[1].rc + !m[3].rc),
-		       "round %d: %d %d, %d %d", round, m[0].rc, m[1].rc,
-		       m[2].rc, m[3].rc);
+		EXPECT((!m[0].rc + !m[2].rc) == (!m[1].rc + !m[3].rc), "round %d: %d %d, %d %d",
+		       round, m[0].rc, m[1].rc, m[2].rc, m[3].rc);
 		met += !m[0].rc + !m[2].rc;
-		EXPECT(!m[0].wrong && !m[1].wrong && !m[2].wrong && !m[3].wrong,
-		       "wrong bytes");
+		EXPECT(!m[0].wrong && !m[1].wrong && !m[2].wrong && !m[3].wrong, "wrong bytes");
 	}
 	EXPECT(met > 0, "nobody ever meets");
 	remove_folder(folder);
@@ -417,8 +398,7 @@ static bool is_loopback(int listener)
 	char host[64] = "";
 
 	getsockname(listener, (struct sockaddr *)&at, &size);
-	getnameinfo((struct sockaddr *)&at, size, host, sizeof(host), NULL, 0,
-		    NI_NUMERICHOST);
+	getnameinfo((struct sockaddr *)&at, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST);
 	return !strcmp(host, "127.0.0.1") || !strcmp(host, "::1") ||
 	       !strcmp(host, "::ffff:127.0.0.1");
 }
@@ -439,8 +419,8 @@ static int visit(const char *place, const void *bytes, size_t size)
 	return fd;
 }
 
-/* Bytes that are no hello, half of one, and none at all, from more visitors
- * than there is place for: the job meets all the same. */
+/* Bytes that are no hello, half of one, and none at all, from more visitors than there is place
+ * for: the job meets all the same. */
 static void check_visitors(void)
 {
 	static const char web[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -521,9 +501,8 @@ static void check_flood(void)
 	close(visit(place, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27));
 	pthread_join(m[0].thread, NULL);
 	EXPECT(m[0].rc == -ETIMEDOUT &&
-		       strstr(m[0].err.text,
-			      "rank 1 has not come; connections to the port "
-			      "that were no rank's: 1 (the last: 127.0.0.1:"),
+		       strstr(m[0].err.text, "rank 1 has not come; connections to the port that "
+					     "were no rank's: 1 (the last: 127.0.0.1:"),
 	       "%s", m[0].err.text);
 	free(place);
 }
@@ -543,9 +522,8 @@ static void check_stranger(void)
 	while (recv(fd, (char[32]){0}, 32, MSG_PEEK) != 32)
 		gf_clock_sleep(1e-3);
 	pthread_join(m[0].thread, NULL);
-	EXPECT(m[0].rc == -ETIMEDOUT &&
-		       strstr(m[0].err.text, "rank 1, at 127.0.0.1:"),
-	       "%s", m[0].err.text);
+	EXPECT(m[0].rc == -ETIMEDOUT && strstr(m[0].err.text, "rank 1, at 127.0.0.1:"), "%s",
+	       m[0].err.text);
 	close(fd);
 	free(place);
 }
@@ -563,8 +541,8 @@ static void check_twice(void)
 	again = m[1];
 	run(&again, 1);
 	EXPECT(again.rc == -EBUSY &&
-		       strstr(again.err.text, "another process has come as "
-					      "rank 1: it is at 127.0.0.1:"),
+		       strstr(again.err.text,
+			      "another process has come as rank 1: it is at 127.0.0.1:"),
 	       "%d: %s", again.rc, again.err.text);
 	run(&m[2], 1);
 	pthread_join(m[0].thread, NULL);
@@ -583,8 +561,7 @@ static void check_taken(void)
 
 	at.sin_port = htons((uint16_t)atoi(strrchr(place, ':') + 1));
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	EXPECT(!bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 5),
-	       "listen");
+	EXPECT(!bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 5), "listen");
 	fill(m, 2, place);
 	m[1].timeout_s = 0.2;
 	run(m, 2);
@@ -594,16 +571,15 @@ static void check_taken(void)
 	free(place);
 }
 
-/* A name is listened to where it leads, and nowhere else; what leads nowhere on
- * this machine, everywhere. */
+/* A name is listened to where it leads, and nowhere else; what leads nowhere on this machine,
+ * everywhere. */
 static void check_listens(void)
 {
 	static const struct {
 		const char *host;
 		bool loopback_alone;
-	} cases[] = {{"localhost", true},          {"127.0.0.1", true},
-		     {"[::ffff:127.0.0.1]", true}, {"0.0.0.0", false},
-		     {"192.0.2.1", false},         {LONG_LABEL, false}};
+	} cases[] = {{"localhost", true}, {"127.0.0.1", true},  {"[::ffff:127.0.0.1]", true},
+		     {"0.0.0.0", false},  {"192.0.2.1", false}, {LONG_LABEL, false}};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -617,8 +593,7 @@ static void check_listens(void)
 			others += !is_loopback(fds[k]);
 			close(fds[k]);
 		}
-		EXPECT(!others == cases[i].loopback_alone, "%s: %d of %d",
-		       place, others, n);
+		EXPECT(!others == cases[i].loopback_alone, "%s: %d of %d", place, others, n);
 		free(place);
 	}
 }
@@ -635,16 +610,13 @@ static void check_usage(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(bad); i++) {
-		join = (struct gf_join){.rank = bad[i].rank,
-					.ranks = bad[i].ranks};
-		EXPECT(gf_join_open("/tmp/x", 1, &join, &err) == -EINVAL,
-		       "rank %d of %d", bad[i].rank, bad[i].ranks);
-		EXPECT(strstr(err.text, "/tmp/x: want 0 <= rank < ranks"), "%s",
-		       err.text);
+		join = (struct gf_join){.rank = bad[i].rank, .ranks = bad[i].ranks};
+		EXPECT(gf_join_open("/tmp/x", 1, &join, &err) == -EINVAL, "rank %d of %d",
+		       bad[i].rank, bad[i].ranks);
+		EXPECT(strstr(err.text, "/tmp/x: want 0 <= rank < ranks"), "%s", err.text);
 	}
 	join = (struct gf_join){.rank = 0, .ranks = 2};
-	EXPECT(gf_join_open("/proc/no/such", 1, &join, &err) == -ENOENT, "%s",
-	       err.text);
+	EXPECT(gf_join_open("/proc/no/such", 1, &join, &err) == -ENOENT, "%s", err.text);
 }
 
 static void check_place(char *place)
@@ -662,12 +634,9 @@ int main(void)
 
 	watchdog(60);
 	check_usage();
-	check_refused("localhost:0", -EINVAL,
-		      "want a port from 1 to 65535, got 0");
-	check_refused("localhost:65536", -EINVAL,
-		      "want a port from 1 to 65535, got 65536");
-	check_refused(LONG_LABEL ":2000", -ETIMEDOUT,
-		      "waited 0.3 s, and the host has no address");
+	check_refused("localhost:0", -EINVAL, "want a port from 1 to 65535, got 0");
+	check_refused("localhost:65536", -EINVAL, "want a port from 1 to 65535, got 65536");
+	check_refused(LONG_LABEL ":2000", -ETIMEDOUT, "waited 0.3 s, and the host has no address");
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 		check_folder(ranks[i]);
 		check_port("127.0.0.1", ranks[i]);

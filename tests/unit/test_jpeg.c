@@ -21,9 +21,8 @@ static double byte_of(float value, int channel)
 	return 255 * ((double)value * deviation[channel] + mean[channel]);
 }
 
-static void expect_window(const char *label, const struct picture *p,
-			  const struct gf_crop *w, size_t width, size_t height,
-			  const float *values)
+static void expect_window(const char *label, const struct picture *p, const struct gf_crop *w,
+			  size_t width, size_t height, const float *values)
 {
 	double worst = 0;
 	size_t x, y;
@@ -33,20 +32,14 @@ static void expect_window(const char *label, const struct picture *p,
 		for (y = EDGE; y < height - EDGE; y++)
 			for (x = EDGE; x < width - EDGE; x++) {
 				double u = w->left +
-					   (double)(2 * x + 1) * w->width /
-						   (double)(2 * width);
+					   (double)(2 * x + 1) * w->width / (double)(2 * width);
 				double v = w->top +
-					   (double)(2 * y + 1) * w->height /
-						   (double)(2 * height);
+					   (double)(2 * y + 1) * w->height / (double)(2 * height);
 				int like = p->space == JCS_GRAYSCALE ? 0 : c;
-				double want = colour(like, u / p->width,
-						     v / p->height);
-				float got = values[((size_t)c * height + y) *
-							   width +
-						   x];
+				double want = colour(like, u / p->width, v / p->height);
+				float got = values[((size_t)c * height + y) * width + x];
 
-				worst = fmax(worst,
-					     fabs(byte_of(got, c) - want));
+				worst = fmax(worst, fabs(byte_of(got, c) - want));
 			}
 	EXPECT(worst < NEAR, "%s: off by %g of 255", label, worst);
 }
@@ -60,10 +53,7 @@ static const struct {
 	{"shrunk", {500, 375, LIGHT, JCS_YCbCr, false, 0}, 224, 224},
 	{"upright, at a half", {333, 601, LIGHT, JCS_YCbCr, false, 0}, 96, 96},
 	{"at an eighth", {1203, 901, LIGHT, JCS_YCbCr, false, 0}, 64, 48},
-	{"at an eighth and shrunk",
-	 {901, 1203, LIGHT, JCS_YCbCr, false, 0},
-	 24,
-	 40},
+	{"at an eighth and shrunk", {901, 1203, LIGHT, JCS_YCbCr, false, 0}, 24, 40},
 	{"enlarged", {80, 60, LIGHT, JCS_YCbCr, false, 0}, 67, 67},
 	{"a strip", {900, 20, LIGHT, JCS_YCbCr, false, 0}, 32, 32},
 	{"progressive", {300, 200, LIGHT, JCS_YCbCr, true, 0}, 64, 64},
@@ -100,10 +90,8 @@ static void test_shown(void)
 		EXPECT(rc == 0, "%s: %s", shown[i].label, err.text);
 		if (rc)
 			continue;
-		rc = gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, values,
-				      &label, &err);
-		EXPECT(rc == 0 && label == 0, "%s: %s", shown[i].label,
-		       err.text);
+		rc = gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, values, &label, &err);
+		EXPECT(rc == 0 && label == 0, "%s: %s", shown[i].label, err.text);
 		window = gf_crop_draw(&draw, p->width, p->height, w, h);
 		expect_window(shown[i].label, p, &window, w, h, values);
 		for (k = 0; k < DRAWS; k++) {
@@ -124,8 +112,8 @@ static void test_shown(void)
 	clear();
 }
 
-/* torchvision's rule: shares of the area and ratios stay in their bounds and
- * come near both ends; what cannot be met is the middle. */
+/* torchvision's rule: shares of the area and ratios stay in their bounds and come near both ends;
+ * what cannot be met is the middle. */
 static void test_windows(void)
 {
 	struct gf_rng rng;
@@ -149,13 +137,11 @@ static void test_windows(void)
 			       w.top + w.height <= 400,
 		       "%g %g", w.left, w.top);
 	}
-	EXPECT(low > .079 && low < .09 && high > .95 && high <= 1, "%g to %g",
-	       low, high);
-	EXPECT(narrow > .74 && narrow < .76 && wide > 1.32 && wide < 1.35,
-	       "%g to %g", narrow, wide);
+	EXPECT(low > .079 && low < .09 && high > .95 && high <= 1, "%g to %g", low, high);
+	EXPECT(narrow > .74 && narrow < .76 && wide > 1.32 && wide < 1.35, "%g to %g", narrow,
+	       wide);
 	w = gf_crop_draw(&draw, 1000, 3, 224, 224);
-	EXPECT(w.top == 0 && w.height == 3 && fabs(w.width - 4) < 1e-9 &&
-		       fabs(w.left - 498) < 1e-9,
+	EXPECT(w.top == 0 && w.height == 3 && fabs(w.width - 4) < 1e-9 && fabs(w.left - 498) < 1e-9,
 	       "%g %g %g %g", w.left, w.top, w.width, w.height);
 }
 

@@ -81,8 +81,7 @@ static void expect_failure(const char *label, const char *text)
 		.threads = 2,
 	});
 	rc = gf_loader_take(l, 1, 0, &batch, &err);
-	EXPECT(rc == -EINVAL && strstr(err.text, text) &&
-		       strstr(err.text, "/train/b/bad.jpg: ") &&
+	EXPECT(rc == -EINVAL && strstr(err.text, text) && strstr(err.text, "/train/b/bad.jpg: ") &&
 		       !strchr(err.text, '\n'),
 	       "%s: %d %s", label, rc, err.text);
 	gf_loader_free(l);
@@ -121,12 +120,10 @@ static void test_bad_files(void)
 	put("train/b/bad.jpg", many, size + i * length);
 	expect_failure("many scans", "want at most 100 scans, got 101");
 	/* of 2^26 pixels */
-	memcpy((unsigned char *)memmem(bytes, size, "\xff\xc0", 2) + 5,
-	       "\x20\x00\x20\x00", 4);
+	memcpy((unsigned char *)memmem(bytes, size, "\xff\xc0", 2) + 5, "\x20\x00\x20\x00", 4);
 	put("train/b/bad.jpg", bytes, size);
 	expect_failure("several huge scans",
-		       "want at most 33554432 pixels in several scans, got "
-		       "67108864");
+		       "want at most 33554432 pixels in several scans, got 67108864");
 	free(bytes);
 	free(many);
 	unlink(path);
@@ -152,8 +149,7 @@ static const struct {
 	{"no val",
 	 {"train/a/1.jpg"},
 	 {3, -ENOENT},
-	 "want folders train and val with a folder of JPEG files for each "
-	 "class, found no val"},
+	 "want folders train and val with a folder of JPEG files for each class, found no val"},
 	{"no train", {"val/a/1.jpg"}, {3, -ENOENT}, "found no train"},
 	{"no class",
 	 {"train/", "val/"},
@@ -198,9 +194,8 @@ static void test_bad_folders(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(bad_folders); i++) {
-		const struct gf_dataset_want want = {
-			.input = {3, {bad_folders[i].channels, 8, 8}},
-			.classes = 3};
+		const struct gf_dataset_want want = {.input = {3, {bad_folders[i].channels, 8, 8}},
+						     .classes = 3};
 		struct gf_error err = {""};
 		struct gf_dataset d;
 		int rc;
@@ -212,8 +207,7 @@ static void test_bad_folders(void)
 			    name[strlen(name) - 1] != '/');
 		}
 		rc = gf_dataset_open(folder, &want, &d, &err);
-		EXPECT(rc == bad_folders[i].rc &&
-			       strstr(err.text, bad_folders[i].text),
+		EXPECT(rc == bad_folders[i].rc && strstr(err.text, bad_folders[i].text),
 		       "%s: %d %s", bad_folders[i].label, rc, err.text);
 		if (!rc)
 			gf_dataset_close(&d);
@@ -224,8 +218,7 @@ static void test_bad_folders(void)
 /* Labels are the places of the classes' names, whichever way the files lie. */
 static void test_labels(void)
 {
-	static const char *const names[] = {"b/1.jpg", "a/2.jpg", "c/1.jpg",
-					    "a/1.JPG", "b/2.jpeg"};
+	static const char *const names[] = {"b/1.jpg", "a/2.jpg", "c/1.jpg", "a/1.JPG", "b/2.jpeg"};
 	static const size_t all[] = {0, 1, 2, 3, 4};
 	static float values[5 * 3 * 8 * 8];
 	struct gf_dataset d;
@@ -246,16 +239,13 @@ static void test_labels(void)
 		put_picture(name, &small);
 	}
 	EXPECT(!open_size(8, 8, &d, &err), "%s", err.text);
-	EXPECT(d.count[GF_PART_TRAIN] == 5 && d.count[GF_PART_TEST] == 3 &&
-		       d.classes == 3 && !strcmp(d.format->name, "jpeg"),
+	EXPECT(d.count[GF_PART_TRAIN] == 5 && d.count[GF_PART_TEST] == 3 && d.classes == 3 &&
+		       !strcmp(d.format->name, "jpeg"),
 	       "%zu %zu", d.count[0], d.count[1]);
-	EXPECT(!gf_dataset_batch(&d, GF_PART_TRAIN, all, 5, values, labels,
-				 &err),
-	       "%s", err.text);
-	EXPECT(labels[0] == 0 && labels[1] == 0 && labels[2] == 1 &&
-		       labels[3] == 1 && labels[4] == 2,
-	       "%d %d %d %d %d", labels[0], labels[1], labels[2], labels[3],
-	       labels[4]);
+	EXPECT(!gf_dataset_batch(&d, GF_PART_TRAIN, all, 5, values, labels, &err), "%s", err.text);
+	EXPECT(labels[0] == 0 && labels[1] == 0 && labels[2] == 1 && labels[3] == 1 &&
+		       labels[4] == 2,
+	       "%d %d %d %d %d", labels[0], labels[1], labels[2], labels[3], labels[4]);
 	gf_dataset_close(&d);
 	clear();
 }

@@ -58,8 +58,7 @@ static void test_real_text(void)
 			continue;
 		gf_json_real_text(value, text);
 		EXPECT(strtod(text, NULL) == value, "%.17g as %s", value, text);
-		EXPECT(strpbrk(text, ".e") != NULL, "%s shows it is real",
-		       text);
+		EXPECT(strpbrk(text, ".e") != NULL, "%s shows it is real", text);
 		if (test_failures)
 			return;
 	}
@@ -75,8 +74,7 @@ static void test_quote(void)
 		{"\b\f\n\r\t\x01\x7f", "\"\\b\\f\\n\\r\\t\\u0001\\u007f\""},
 		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
 		 "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
-		/* no UTF-8: a lone byte, cut off, overlong, a surrogate,
-		 * beyond U+10FFFF */
+		/* no UTF-8: a lone byte, cut off, overlong, a surrogate, beyond U+10FFFF */
 		{"\xff", "\"\xef\xbf\xbd\""},
 		{"\xc3", "\"\xef\xbf\xbd\""},
 		{"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
@@ -112,19 +110,15 @@ static void test_syntax(void)
 		{"{\"a\" 1}", 0, "f:1:6: ':' expected near '1'"},
 		{"\n\n  {\"a\": 01}", 0, "f:3:9: invalid token near '0'"},
 		{"{\"a\": NaN}", 0, "f:1:9: invalid token near 'NaN'"},
-		{"{\"a\": 1e999}", 0,
-		 "f:1:11: real number overflow near '1e999'"},
+		{"{\"a\": 1e999}", 0, "f:1:11: real number overflow near '1e999'"},
 		{"{\"a\": 99999999999999999999}", 0,
 		 "f:1:26: too big integer near '99999999999999999999'"},
-		{"{\"a\": 1, \"b\": 2, \"a\": 3}", 0,
-		 "f:1:20: duplicate object key near '\"a\"'"},
-		{"{\"a\": \"\\u0000\"}", 0,
-		 "f:1:14: \\u0000 is not allowed in a string"},
+		{"{\"a\": 1, \"b\": 2, \"a\": 3}", 0, "f:1:20: duplicate object key near '\"a\"'"},
+		{"{\"a\": \"\\u0000\"}", 0, "f:1:14: \\u0000 is not allowed in a string"},
 		{"{\"a\": \"\xff\"}", 0,
 		 "f:1:7: unable to decode byte 0xff "
 		 "near '\"'"},
-		{"{\"a\": \"x\001\"}", 0,
-		 "f:1:8: control character 0x1 near '\"x'"},
+		{"{\"a\": \"x\001\"}", 0, "f:1:8: control character 0x1 near '\"x'"},
 		{"{} {}", 0, "f:1:4: want one document, got more after it"},
 		{"{}\nx", 0, "f:2:1: want one document, got more after it"},
 		{"{}\0", 3, "f:1:3: want one document, got more after it"},
@@ -134,14 +128,12 @@ static void test_syntax(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		size_t size =
-			cases[i].size ? cases[i].size : strlen(cases[i].text);
+		size_t size = cases[i].size ? cases[i].size : strlen(cases[i].text);
 		struct gf_error err = {""};
 		struct gf_json *root;
 
-		EXPECT(gf_json_parse(cases[i].text, size, "f", &root, &err) ==
-			       -EINVAL,
-		       "%s", cases[i].text);
+		EXPECT(gf_json_parse(cases[i].text, size, "f", &root, &err) == -EINVAL, "%s",
+		       cases[i].text);
 		EXPECT_TEXT(err.text, cases[i].message);
 	}
 }
@@ -157,16 +149,13 @@ static void test_depth(void)
 		gf_text_addf(&t, "[");
 	for (i = 0; i < GF_JSON_MAX_DEPTH; i++)
 		gf_text_addf(&t, "]");
-	EXPECT(gf_json_parse(t.data, t.length, "f", &root, &err) == 0, "64: %s",
-	       err.text);
+	EXPECT(gf_json_parse(t.data, t.length, "f", &root, &err) == 0, "64: %s", err.text);
 	gf_json_free(root);
 	gf_text_release(&t);
 	for (i = 0; i < 1000000; i++)
 		gf_text_addf(&t, "[");
-	EXPECT(gf_json_parse(t.data, t.length, "f", &root, &err) == -EINVAL,
-	       "a million");
-	EXPECT_TEXT(err.text,
-		    "f:1:65: want at most 64 levels of nesting, got more");
+	EXPECT(gf_json_parse(t.data, t.length, "f", &root, &err) == -EINVAL, "a million");
+	EXPECT_TEXT(err.text, "f:1:65: want at most 64 levels of nesting, got more");
 	gf_text_release(&t);
 }
 
@@ -178,28 +167,23 @@ static void test_concatenation(void)
 	size_t used = 0, count;
 
 	for (count = 0; count < 3; count++) {
-		EXPECT(gf_json_parse_next(text, strlen(text), "f", &used, &root,
-					  &err) == 0 &&
-			       root,
+		EXPECT(gf_json_parse_next(text, strlen(text), "f", &used, &root, &err) == 0 && root,
 		       "document %zu: %s", count, err.text);
 		gf_json_free(root);
 	}
-	EXPECT(gf_json_parse_next(text, strlen(text), "f", &used, &root,
-				  &err) == -EINVAL,
+	EXPECT(gf_json_parse_next(text, strlen(text), "f", &used, &root, &err) == -EINVAL,
 	       "the last one");
 	EXPECT_TEXT(err.text, "f:3:10: unexpected token near '}'");
 	used = strlen(text);
-	EXPECT(gf_json_parse_next(text, strlen(text), "f", &used, &root,
-				  &err) == 0 &&
-		       !root,
+	EXPECT(gf_json_parse_next(text, strlen(text), "f", &used, &root, &err) == 0 && !root,
 	       "the end");
 }
 
 /* What less strict programs write. */
 static void test_loose(void)
 {
-	static const char text[] = "[{\"a\": 1, \"b\": 18446744073709551616, "
-				   "\"c\": \"x\\u0000y\", \"a\": 3}]";
+	static const char text[] =
+		"[{\"a\": 1, \"b\": 18446744073709551616, \"c\": \"x\\u0000y\", \"a\": 3}]";
 	struct gf_error err = {""};
 	struct gf_json *root;
 	struct gf_json_at at, item = {0};
@@ -207,26 +191,22 @@ static void test_loose(void)
 	double real = 0;
 	char *string = NULL;
 
-	EXPECT(gf_json_parse(text, strlen(text), "f", &root, NULL) == -EINVAL,
-	       "strict");
+	EXPECT(gf_json_parse(text, strlen(text), "f", &root, NULL) == -EINVAL, "strict");
 	EXPECT(!gf_json_parse_loose(text, strlen(text), "f", &root, &err) &&
 		       gf_json_root_is_array(root) &&
-		       !gf_json_root_array(root, "f", &at, &count, &err) &&
-		       count == 1 &&
+		       !gf_json_root_array(root, "f", &at, &count, &err) && count == 1 &&
 		       !gf_json_object(gf_json_item(&at, 0), NULL, &item, &err),
 	       "%s", err.text);
-	EXPECT(!gf_json_size(&item, "a", 0, 9, &whole, &err) && whole == 3,
-	       "a: %zu %s", whole, err.text);
-	EXPECT(!gf_json_real(&item, "b", 0, 1e20, &real, &err) &&
-		       real == 0x1p64,
-	       "b: %g %s", real, err.text);
+	EXPECT(!gf_json_size(&item, "a", 0, 9, &whole, &err) && whole == 3, "a: %zu %s", whole,
+	       err.text);
+	EXPECT(!gf_json_real(&item, "b", 0, 1e20, &real, &err) && real == 0x1p64, "b: %g %s", real,
+	       err.text);
 	EXPECT(!gf_json_string(&item, "c", &string, &err), "%s", err.text);
 	EXPECT_TEXT(string, "x");
 	free(string);
 	gf_json_leave(&item);
 	gf_json_free(root);
-	EXPECT(gf_json_parse_loose("{\"a\": 1", 7, "f", &root, &err) == -EINVAL,
-	       "cut off");
+	EXPECT(gf_json_parse_loose("{\"a\": 1", 7, "f", &root, &err) == -EINVAL, "cut off");
 }
 
 /* One getter on {"v": <text>}: a message, or NULL for success. */
@@ -285,8 +265,7 @@ static void test_getters(void)
 		{STRING, "\"a\"", NULL},
 		{STRING, "1", "want a string, got 1"},
 		{STRING, "\"\"", "want a string that is not empty, got \"\""},
-		{STRING, "\"a\\tb\"",
-		 "want a string without control characters, got \"a\\x09b\""},
+		{STRING, "\"a\\tb\"", "want a string without control characters, got \"a\\x09b\""},
 		{CHOICE, "\"two\"", NULL},
 		{CHOICE, "\"three\"", "want \"one\" or \"two\", got \"three\""},
 		{CHOICE, "null", "want \"one\" or \"two\", got null"},
@@ -301,8 +280,7 @@ static void test_getters(void)
 		{SIZE, "3.5", "want an integer, got 3.5"},
 		{SIZE, "11.0", "want an integer <= 10, got 11.0"},
 		{INT, "1e16", "want an integer, got 1e16"},
-		{SIZE, "9223372036854775807",
-		 "want an integer <= 10, got 9223372036854775807"},
+		{SIZE, "9223372036854775807", "want an integer <= 10, got 9223372036854775807"},
 		{INT, "-3", NULL},
 		{INT, "-4", "want an integer >= -3, got -4"},
 		{INT, "4294967297", "want an integer <= 3, got 4294967297"},
@@ -321,27 +299,22 @@ static void test_getters(void)
 		{ARRAY, "{}", "want an array, got an object"},
 		{STRING, "{\"long\": 1}", "want a string, got an object"},
 		{REAL,
-		 "\"0123456789012345678901234567890123456789012345678901234567"
-		 "\xc3\xa9\xc3\xa9\"",
+		 "\"0123456789012345678901234567890123456789012345678901234567\xc3\xa9\xc3\xa9\"",
 		 "want a number, got "
-		 "\"0123456789012345678901234567890123456789012345678901234567"
-		 "\xc3\xa9...\""},
+		 "\"0123456789012345678901234567890123456789012345678901234567\xc3\xa9...\""},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		char *text = gf_xasprintf("{\"v\": %s}", cases[i].value);
-		char *want = gf_xasprintf(
-			"f: /v: %s", cases[i].message ? cases[i].message : "");
+		char *want = gf_xasprintf("f: /v: %s", cases[i].message ? cases[i].message : "");
 		struct gf_error err = {""};
 		struct gf_json *root;
 		struct gf_json_at at;
 
-		EXPECT(!gf_json_parse(text, strlen(text), "f", &root, &err),
-		       "%s", err.text);
+		EXPECT(!gf_json_parse(text, strlen(text), "f", &root, &err), "%s", err.text);
 		EXPECT(!gf_json_root(root, "f", &at, &err), "%s", err.text);
-		EXPECT(get(cases[i].getter, &at, &err) ==
-			       (cases[i].message ? -EINVAL : 0),
+		EXPECT(get(cases[i].getter, &at, &err) == (cases[i].message ? -EINVAL : 0),
 		       "%s: %s", text, err.text);
 		if (cases[i].message)
 			EXPECT_TEXT(err.text, want);
@@ -355,8 +328,7 @@ static void test_getters(void)
 /* Keys that nobody asked for; those of the user's own come back. */
 static void test_extra(void)
 {
-	static const char text[] =
-		"{\"a\": 1, \"x-b\": [1, 2.0, {\"c\": null}], \"x-\": \"d\"}";
+	static const char text[] = "{\"a\": 1, \"x-b\": [1, 2.0, {\"c\": null}], \"x-\": \"d\"}";
 	struct gf_json_writer w = {0};
 	struct gf_error err;
 	struct gf_json *root;
@@ -367,8 +339,7 @@ static void test_extra(void)
 	EXPECT(!gf_json_parse(text, strlen(text), "f", &root, &err), "parse");
 	EXPECT(!gf_json_root(root, "f", &at, &err), "root");
 	EXPECT(gf_json_end(&at, &extra, &err) == -EINVAL, "a is unknown");
-	EXPECT_TEXT(err.text,
-		    "f: /a: unknown key (keys of your own begin with x-)");
+	EXPECT_TEXT(err.text, "f: /a: unknown key (keys of your own begin with x-)");
 	EXPECT(!gf_json_root(root, "f", &at, &err), "root");
 	EXPECT(!gf_json_size(&at, "a", 0, 9, &a, &err) && a == 1, "a");
 	EXPECT(gf_json_end(&at, NULL, &err) == -EINVAL, "no keys of one's own");
@@ -379,8 +350,7 @@ static void test_extra(void)
 	gf_json_open_line(&w, NULL);
 	gf_json_put_extra(&w, extra);
 	gf_json_close_object(&w);
-	EXPECT_TEXT(w.text.data,
-		    "{\"x-b\": [1, 2.0, {\"c\": null}], \"x-\": \"d\"}\n");
+	EXPECT_TEXT(w.text.data, "{\"x-b\": [1, 2.0, {\"c\": null}], \"x-\": \"d\"}\n");
 	gf_text_release(&w.text);
 	free(extra);
 	gf_json_free(root);

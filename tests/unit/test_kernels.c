@@ -9,15 +9,14 @@
 #include "gf_kernels.h"
 
 /*
- * Every set against ref, bit for bit, over sizes around every vector width and
- * over unaligned pointers; a guard element after each array must not change.
+ * Every set against ref, bit for bit, over sizes around every vector width and over unaligned
+ * pointers; a guard element after each array must not change.
  */
 #define MAX   1100
 #define GUARD 1234567.0f
 
-static const size_t sizes[] = {0,   1,   2,   3,   7,    8,    9,    15,  16,
-			       17,  23,  31,  32,  33,   63,   64,   65,  127,
-			       129, 255, 256, 257, 1000, 1023, 1024, 1025};
+static const size_t sizes[] = {0,  1,  2,  3,  7,   8,   9,   15,  16,  17,   23,   31,   32,
+			       33, 63, 64, 65, 127, 129, 255, 256, 257, 1000, 1023, 1024, 1025};
 static const size_t offsets[] = {0, 1, 3, 7};
 
 struct arrays {
@@ -37,46 +36,39 @@ static void guard(struct arrays *a, size_t end)
 	a->x[end] = a->y[end] = a->z[end] = a->second[end] = GUARD;
 }
 
-static void add(const struct gf_kernels *k, struct arrays *a, size_t o,
-		size_t n)
+static void add(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->add_f32(a->y + o, a->x + o, n);
 }
 
-static void add_itself(const struct gf_kernels *k, struct arrays *a, size_t o,
-		       size_t n)
+static void add_itself(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->add_f32(a->y + o, a->y + o, n);
 }
 
-static void scale(const struct gf_kernels *k, struct arrays *a, size_t o,
-		  size_t n)
+static void scale(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->scale_f32(0.3f, a->x + o, a->y + o, n);
 }
 
-static void scale_itself(const struct gf_kernels *k, struct arrays *a, size_t o,
-			 size_t n)
+static void scale_itself(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->scale_f32(-1.7f, a->y + o, a->y + o, n);
 }
 
-static void axpby(const struct gf_kernels *k, struct arrays *a, size_t o,
-		  size_t n)
+static void axpby(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->axpby_f32(0.3f, a->x + o, -1.7f, a->y + o, n);
 }
 
-static void sgd(const struct gf_kernels *k, struct arrays *a, size_t o,
-		size_t n)
+static void sgd(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	const struct gf_sgd_step step = {0.1f, 0.9f, 5e-4f, 0.25f, 0};
 
 	k->sgd_f32(&step, a->x + o, a->y + o, a->z + o, n);
 }
 
-static void nesterov(const struct gf_kernels *k, struct arrays *a, size_t o,
-		     size_t n)
+static void nesterov(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	const struct gf_sgd_step step = {0.1f, 0.9f, 5e-4f, 0.25f, 1};
 
@@ -84,8 +76,7 @@ static void nesterov(const struct gf_kernels *k, struct arrays *a, size_t o,
 }
 
 /* The sums of squares must not be negative. */
-static void adamw(const struct gf_kernels *k, struct arrays *a, size_t o,
-		  size_t n)
+static void adamw(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	static const struct gf_adamw_rule rule = {.01, .9, .999, .1, 1e-8};
 	const struct gf_adamw_step step = adamw_step(&rule, .25f, 3);
@@ -97,8 +88,7 @@ static void adamw(const struct gf_kernels *k, struct arrays *a, size_t o,
 
 static const struct {
 	const char *name;
-	void (*run)(const struct gf_kernels *k, struct arrays *a, size_t o,
-		    size_t n);
+	void (*run)(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n);
 } elementwise[] = {
 	{"add_f32", add},
 	{"add_f32 in place", add_itself},
@@ -110,9 +100,8 @@ static const struct {
 	{"adamw_f32", adamw},
 };
 
-static void test_elementwise(const struct gf_kernels *ref,
-			     const struct gf_kernels *set, size_t c, size_t n,
-			     size_t o)
+static void test_elementwise(const struct gf_kernels *ref, const struct gf_kernels *set, size_t c,
+			     size_t n, size_t o)
 {
 	static struct arrays start, want, got;
 
@@ -124,13 +113,11 @@ static void test_elementwise(const struct gf_kernels *ref,
 	want = got = start;
 	elementwise[c].run(ref, &want, o, n);
 	elementwise[c].run(set, &got, o, n);
-	EXPECT(memcmp(&want, &got, sizeof(want)) == 0,
-	       "%s of %s, n=%zu, offset %zu", elementwise[c].name, set->name, n,
-	       o);
-	EXPECT(got.x[o + n] == GUARD && got.y[o + n] == GUARD &&
-		       got.z[o + n] == GUARD && got.second[o + n] == GUARD,
-	       "%s of %s wrote past the end, n=%zu", elementwise[c].name,
-	       set->name, n);
+	EXPECT(memcmp(&want, &got, sizeof(want)) == 0, "%s of %s, n=%zu, offset %zu",
+	       elementwise[c].name, set->name, n, o);
+	EXPECT(got.x[o + n] == GUARD && got.y[o + n] == GUARD && got.z[o + n] == GUARD &&
+		       got.second[o + n] == GUARD,
+	       "%s of %s wrote past the end, n=%zu", elementwise[c].name, set->name, n);
 }
 
 /* ref itself against figures worked out by hand. */
@@ -163,17 +150,14 @@ enum { UNITS = 100, CELLS = 13 * UNITS };
 /* gates, before, cell, squashed, out; dout, dnext, dcell, dgates */
 static void run_cell(const struct gf_kernels *k, float *a, size_t n)
 {
-	const struct gf_lstm_cell c = {a, a + 4 * n, a + 5 * n, a + 6 * n,
-				       a + 7 * n};
-	const struct gf_lstm_gradient d = {a + 8 * n, a + 9 * n, a + 10 * n,
-					   a + 11 * n};
+	const struct gf_lstm_cell c = {a, a + 4 * n, a + 5 * n, a + 6 * n, a + 7 * n};
+	const struct gf_lstm_gradient d = {a + 8 * n, a + 9 * n, a + 10 * n, a + 11 * n};
 
 	k->lstm_cell_f32(&c, n);
 	k->lstm_cell_backward_f32(&c, &d, n);
 }
 
-static void test_cell(const struct gf_kernels *ref,
-		      const struct gf_kernels *set)
+static void test_cell(const struct gf_kernels *ref, const struct gf_kernels *set)
 {
 	static const size_t widths[] = {1, 7, 8, 15, 16, 17, 33, UNITS};
 	static const float odd[] = {INFINITY, -INFINITY, NAN, 200, -200, 0};
@@ -191,9 +175,8 @@ static void test_cell(const struct gf_kernels *ref,
 		for (i = 0; i < GF_ARRAY_LENGTH(want); i++)
 			EXPECT((isnan(want[i]) && isnan(got[i])) ||
 				       !memcmp(&want[i], &got[i], sizeof(*got)),
-			       "cell of %s, %zu units, [%zu]: %a, %a",
-			       set->name, widths[w], i, (double)want[i],
-			       (double)got[i]);
+			       "cell of %s, %zu units, [%zu]: %a, %a", set->name, widths[w], i,
+			       (double)want[i], (double)got[i]);
 	}
 }
 
@@ -211,8 +194,8 @@ static void test_cell_values(const struct gf_kernels *ref)
 
 		gate[0] = gate[1] = gate[2] = gate[3] = f;
 		ref->lstm_cell_f32(&c, 1);
-		EXPECT(fabs((double)gate[0] - s) <= tolerance * s,
-		       "sigmoid(%g) = %.9g, want %.9g", x, (double)gate[0], s);
+		EXPECT(fabs((double)gate[0] - s) <= tolerance * s, "sigmoid(%g) = %.9g, want %.9g",
+		       x, (double)gate[0], s);
 		EXPECT(fabs((double)gate[2] - t) <= tolerance * fabs(t),
 		       "tanh(%g) = %.9g, want %.9g", x, (double)gate[2], t);
 	}
@@ -221,8 +204,7 @@ static void test_cell_values(const struct gf_kernels *ref)
 /* --- softmax -------------------------------------------------------------- */
 
 /* Rows of every length, with numbers that are odd in half of them. */
-static void test_softmax(const struct gf_kernels *ref,
-			 const struct gf_kernels *set)
+static void test_softmax(const struct gf_kernels *ref, const struct gf_kernels *set)
 {
 	static const float odd[] = {INFINITY, -INFINITY, NAN, 200, -200, 0};
 	static struct arrays want, got;
@@ -241,13 +223,11 @@ static void test_softmax(const struct gf_kernels *ref,
 		set->softmax_backward_f32(got.x, got.y, .3f, n);
 		for (i = 0; i <= n; i++)
 			EXPECT(((isnan(want.x[i]) && isnan(got.x[i])) ||
-				!memcmp(&want.x[i], &got.x[i],
-					sizeof(*got.x))) &&
+				!memcmp(&want.x[i], &got.x[i], sizeof(*got.x))) &&
 				       ((isnan(want.y[i]) && isnan(got.y[i])) ||
-					!memcmp(&want.y[i], &got.y[i],
-						sizeof(*got.y))),
-			       "softmax of %s, n=%zu, [%zu]: %a, %a", set->name,
-			       n, i, (double)want.x[i], (double)got.x[i]);
+					!memcmp(&want.y[i], &got.y[i], sizeof(*got.y))),
+			       "softmax of %s, n=%zu, [%zu]: %a, %a", set->name, n, i,
+			       (double)want.x[i], (double)got.x[i]);
 		EXPECT(got.x[n] == GUARD && got.y[n] == GUARD,
 		       "softmax of %s wrote past the end, n=%zu", set->name, n);
 	}
@@ -278,11 +258,10 @@ static void test_softmax_values(const struct gf_kernels *ref)
 		for (i = 0; i < n; i++) {
 			d = .25 * y[i] * (kept.y[i] - mean);
 			EXPECT(fabs(a.x[i] - y[i]) <= tolerance * y[i] + 1e-30,
-			       "softmax of %zu, [%zu]: %.9g, want %.9g", n, i,
-			       (double)a.x[i], y[i]);
+			       "softmax of %zu, [%zu]: %.9g, want %.9g", n, i, (double)a.x[i],
+			       y[i]);
 			EXPECT(fabs(a.y[i] - d) <= tolerance * fabs(d) + 1e-6,
-			       "its gradient, [%zu]: %.9g, want %.9g", i,
-			       (double)a.y[i], d);
+			       "its gradient, [%zu]: %.9g, want %.9g", i, (double)a.y[i], d);
 		}
 	}
 }
@@ -294,8 +273,7 @@ static void test_no_hole(const struct gf_kernels *k)
 	EXPECT((sizeof(*k) % sizeof(entry)) == 0, "a table of pointers");
 	for (size_t i = 0; i < sizeof(*k); i += sizeof(entry)) {
 		memcpy(&entry, (const char *)k + i, sizeof(entry));
-		EXPECT(entry, "%s: entry %zu is a hole", k->name,
-		       i / sizeof(entry));
+		EXPECT(entry, "%s: entry %zu is a hole", k->name, i / sizeof(entry));
 	}
 }
 
@@ -325,8 +303,7 @@ int main(void)
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(elementwise); c++)
 			for (size_t n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
 				for (size_t o = 0; o < 4; o++)
-					test_elementwise(ref, set, c, sizes[n],
-							 offsets[o]);
+					test_elementwise(ref, set, c, sizes[n], offsets[o]);
 	}
 	return TEST_END();
 }

@@ -9,8 +9,8 @@
 #include "gf_kernels.h"
 
 /*
- * Encoders and decoders: known values, every f16 there is, and each set
- * against ref bit for bit, with all kinds of numbers at all alignments.
+ * Encoders and decoders: known values, every f16 there is, and each set against ref bit for bit,
+ * with all kinds of numbers at all alignments.
  */
 #define MAX        1100
 #define GUARD      0xa5
@@ -77,14 +77,12 @@ static void test_known(const struct gf_kernels *k)
 
 		k->codecs[GF_CODEC_F16].encode(&h[0], &known[i].value, 1, 0);
 		k->codecs[GF_CODEC_BF16].encode(&h[1], &known[i].value, 1, 0);
-		k->codecs[GF_CODEC_TRUNC16].encode(&h[2], &known[i].value, 1,
-						   0);
-		EXPECT(h[0] == known[i].f16, "%s: f16 of %a: %04x", k->name,
-		       known[i].value, h[0]);
-		EXPECT(h[1] == known[i].bf16, "%s: bf16 of %a: %04x", k->name,
-		       known[i].value, h[1]);
-		EXPECT(h[2] == known[i].trunc16, "%s: trunc16 of %a: %04x",
-		       k->name, known[i].value, h[2]);
+		k->codecs[GF_CODEC_TRUNC16].encode(&h[2], &known[i].value, 1, 0);
+		EXPECT(h[0] == known[i].f16, "%s: f16 of %a: %04x", k->name, known[i].value, h[0]);
+		EXPECT(h[1] == known[i].bf16, "%s: bf16 of %a: %04x", k->name, known[i].value,
+		       h[1]);
+		EXPECT(h[2] == known[i].trunc16, "%s: trunc16 of %a: %04x", k->name, known[i].value,
+		       h[2]);
 	}
 }
 
@@ -101,28 +99,25 @@ static void test_pipe_sgd(const struct gf_kernels *k)
 
 	k->codecs[GF_CODEC_TRUNC16].encode(half, sums, 4, 0);
 	k->codecs[GF_CODEC_BF16].decode(back, half, 4, 0);
-	EXPECT(memcmp(back, truncated, sizeof(back)) == 0, "%s: trunc16",
-	       k->name);
+	EXPECT(memcmp(back, truncated, sizeof(back)) == 0, "%s: trunc16", k->name);
 	/* a ring of two halves the message: two blocks */
 	for (size_t i = 0; i < 4; i += 2) {
 		k->codecs[GF_CODEC_Q8].encode(wire, sums + i, 2, 2);
 		k->codecs[GF_CODEC_Q8].decode(back + i, wire, 2, 2);
 	}
 	for (size_t i = 0; i < 4; i++)
-		EXPECT_NEAR(back[i], quantised[i], Q8_RUNNING, "%s: q8[%zu]",
-			    k->name, i);
+		EXPECT_NEAR(back[i], quantised[i], Q8_RUNNING, "%s: q8[%zu]", k->name, i);
 	k->codecs[GF_CODEC_Q8].encode(wire, block, 4, 4);
 	memcpy(&max, wire, sizeof(max));
 	EXPECT(max == 1 && (int8_t)wire[4] == 127 && (int8_t)wire[5] == -64 &&
 		       (int8_t)wire[6] == 32 && wire[7] == 0,
-	       "%s: %g, %d %d %d %d", k->name, max, (int8_t)wire[4],
-	       (int8_t)wire[5], (int8_t)wire[6], wire[7]);
+	       "%s: %g, %d %d %d %d", k->name, max, (int8_t)wire[4], (int8_t)wire[5],
+	       (int8_t)wire[6], wire[7]);
 }
 
 /* --- properties ---------------------------------------------------------- */
 
-/* Every f16 decodes to the number it means and encodes to itself; NaN becomes
- * quiet. */
+/* Every f16 decodes to the number it means and encodes to itself; NaN becomes quiet. */
 static void test_all_f16(const struct gf_kernels *k)
 {
 	static uint16_t all[65536], again[65536];
@@ -135,18 +130,16 @@ static void test_all_f16(const struct gf_kernels *k)
 	for (size_t h = 0; h < 65536; h++) {
 		int exponent = (int)(h >> 10 & 31), fraction = (int)(h & 1023);
 		double want = exponent == 31 ? (fraction ? NAN : INFINITY)
-			      : exponent ? ldexp(1024 + fraction, exponent - 25)
-					 : ldexp(fraction, -24);
+			      : exponent     ? ldexp(1024 + fraction, exponent - 25)
+					     : ldexp(fraction, -24);
 		uint16_t same = (uint16_t)(isnan(want) ? h | 0x200 : h);
 
 		if (isnan(want))
 			EXPECT(isnan(wide[h]), "%s: f16 %04zx", k->name, h);
 		else
-			EXPECT(fabs(wide[h]) == want &&
-				       !signbit(wide[h]) == (h < 0x8000),
+			EXPECT(fabs(wide[h]) == want && !signbit(wide[h]) == (h < 0x8000),
 			       "%s: f16 %04zx: %g", k->name, h, wide[h]);
-		EXPECT(again[h] == same, "%s: f16 %04zx came back as %04x",
-		       k->name, h, again[h]);
+		EXPECT(again[h] == same, "%s: f16 %04zx came back as %04x", k->name, h, again[h]);
 	}
 }
 
@@ -154,8 +147,7 @@ static void test_all_f16(const struct gf_kernels *k)
 static void test_nearest(const struct gf_kernels *k)
 {
 	for (size_t i = 0; i < 20000; i++) {
-		float x = (float)(gf_rng_normal(&rng) *
-				  exp2(-20 + 34 * gf_rng_uniform(&rng)));
+		float x = (float)(gf_rng_normal(&rng) * exp2(-20 + 34 * gf_rng_uniform(&rng)));
 		uint16_t h[3];
 		float back[3];
 
@@ -164,16 +156,14 @@ static void test_nearest(const struct gf_kernels *k)
 		h[2] = (uint16_t)(h[0] & 0x7fff ? h[0] - 1 : h[0]);
 		k->codecs[GF_CODEC_F16].decode(back, h, 3, 0);
 		EXPECT(fabs((double)back[0] - x) <= fabs((double)back[1] - x) &&
-			       fabs((double)back[0] - x) <=
-				       fabs((double)back[2] - x),
+			       fabs((double)back[0] - x) <= fabs((double)back[2] - x),
 		       "%s: f16 of %a is %a", k->name, x, back[0]);
 	}
 }
 
 static void test_nan(const struct gf_kernels *k)
 {
-	static const uint32_t nans[] = {0x7fc00000, 0x7f800001, 0xff800001,
-					0x7fffffff, 0xffffffff};
+	static const uint32_t nans[] = {0x7fc00000, 0x7f800001, 0xff800001, 0x7fffffff, 0xffffffff};
 
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(nans); i++) {
 		float x = from_bits(nans[i]), back[3];
@@ -186,8 +176,7 @@ static void test_nan(const struct gf_kernels *k)
 		k->codecs[GF_CODEC_TRUNC16].encode(&h, &x, 1, 0);
 		k->codecs[GF_CODEC_BF16].decode(&back[2], &h, 1, 0);
 		for (size_t c = 0; c < 3; c++)
-			EXPECT(isnan(back[c]), "%s: NaN %08x, codec %zu",
-			       k->name, nans[i], c);
+			EXPECT(isnan(back[c]), "%s: NaN %08x, codec %zu", k->name, nans[i], c);
 	}
 }
 
@@ -203,16 +192,15 @@ static void test_q8(const struct gf_kernels *k)
 	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
 	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
 	for (size_t i = 0; i < 33; i++)
-		EXPECT(fabsf(back[i] - x[i]) <= Q8_STEPS * max / 127,
-		       "%s: q8 of %g is %g", k->name, x[i], back[i]);
+		EXPECT(fabsf(back[i] - x[i]) <= Q8_STEPS * max / 127, "%s: q8 of %g is %g", k->name,
+		       x[i], back[i]);
 	/* zero, and too small to divide by */
 	memset(x, 0, sizeof(x));
 	x[7] = -FLT_TRUE_MIN;
 	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
 	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
 	for (size_t i = 0; i < 33; i++)
-		EXPECT(back[i] == 0, "%s: q8 of a zero block: %g", k->name,
-		       back[i]);
+		EXPECT(back[i] == 0, "%s: q8 of a zero block: %g", k->name, back[i]);
 	x[30] = NAN;
 	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
 	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
@@ -220,8 +208,7 @@ static void test_q8(const struct gf_kernels *k)
 	x[30] = -INFINITY;
 	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
 	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
-	EXPECT(!isfinite(back[0]) && !isfinite(back[30]), "%s: q8 of infinity",
-	       k->name);
+	EXPECT(!isfinite(back[0]) && !isfinite(back[30]), "%s: q8 of infinity", k->name);
 }
 
 /* --- each set against ref ------------------------------------------------ */
@@ -250,30 +237,26 @@ struct arrays {
 	uint8_t wire[16 + MAX];
 };
 
-static void f16(const struct gf_kernels *k, struct arrays *a, size_t o,
-		size_t n)
+static void f16(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->codecs[GF_CODEC_F16].encode(a->half + o, a->x + o, n, 0);
 	k->codecs[GF_CODEC_F16].decode(a->x + o, a->half + o, n, 0);
 	k->codecs[GF_CODEC_F16].decode_add(a->y + o, a->half + o, n, 0);
 }
 
-static void bf16(const struct gf_kernels *k, struct arrays *a, size_t o,
-		 size_t n)
+static void bf16(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->codecs[GF_CODEC_BF16].encode(a->half + o, a->x + o, n, 0);
 	k->codecs[GF_CODEC_BF16].decode(a->x + o, a->half + o, n, 0);
 	k->codecs[GF_CODEC_BF16].decode_add(a->y + o, a->half + o, n, 0);
 }
 
-static void trunc16(const struct gf_kernels *k, struct arrays *a, size_t o,
-		    size_t n)
+static void trunc16(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	k->codecs[GF_CODEC_TRUNC16].encode(a->half + o, a->x + o, n, 0);
 }
 
-static void decode_any(const struct gf_kernels *k, struct arrays *a, size_t o,
-		       size_t n)
+static void decode_any(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	memcpy(a->half + o, a->x + o, n * sizeof(*a->half));
 	k->codecs[GF_CODEC_F16].decode(a->x + o, a->half + o, n, 0);
@@ -287,43 +270,38 @@ static void q8(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 	k->codecs[GF_CODEC_Q8].decode_add(a->y + o, a->wire + o, n, n);
 }
 
-static void minifloat(const struct gf_codec_fns *code, struct arrays *a,
-		      size_t o, size_t n, size_t block)
+static void minifloat(const struct gf_codec_fns *code, struct arrays *a, size_t o, size_t n,
+		      size_t block)
 {
 	code->encode(a->wire + o, a->x + o, n, block);
 	code->decode(a->x + o, a->wire + o, n, block);
 	code->decode_add(a->y + o, a->wire + o, n, block);
 }
 
-static void fp8(const struct gf_kernels *k, struct arrays *a, size_t o,
-		size_t n)
+static void fp8(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	minifloat(&k->codecs[GF_CODEC_FP8], a, o, n, 128);
 }
 
 /* A block of any length will do: an odd one leaves half a byte. */
-static void fp4(const struct gf_kernels *k, struct arrays *a, size_t o,
-		size_t n)
+static void fp4(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
 	minifloat(&k->codecs[GF_CODEC_FP4], a, o, n, n % 2 ? 32 : 35);
 }
 
 static const struct {
 	const char *name;
-	void (*run)(const struct gf_kernels *k, struct arrays *a, size_t o,
-		    size_t n);
+	void (*run)(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n);
 	int finite;     /* q8: one NaN would hide all else */
 	size_t headers; /* bytes at most */
 } codecs[] = {
-	{"f16", f16, 0, 4},         {"bf16", bf16, 0, 4},
-	{"trunc16", trunc16, 0, 4}, {"decode", decode_any, 0, 4},
-	{"q8", q8, 1, 4},           {"q8 of anything", q8, 0, 4},
-	{"fp8", fp8, 1, 9},         {"fp4", fp4, 1, 4},
+	{"f16", f16, 0, 4},           {"bf16", bf16, 0, 4}, {"trunc16", trunc16, 0, 4},
+	{"decode", decode_any, 0, 4}, {"q8", q8, 1, 4},     {"q8 of anything", q8, 0, 4},
+	{"fp8", fp8, 1, 9},           {"fp4", fp4, 1, 4},
 };
 
-static void test_against_ref(const struct gf_kernels *ref,
-			     const struct gf_kernels *set, size_t c, size_t n,
-			     size_t o)
+static void test_against_ref(const struct gf_kernels *ref, const struct gf_kernels *set, size_t c,
+			     size_t n, size_t o)
 {
 	static struct arrays want, got;
 
@@ -338,12 +316,11 @@ static void test_against_ref(const struct gf_kernels *ref,
 	got = want;
 	codecs[c].run(ref, &want, o, n);
 	codecs[c].run(set, &got, o, n);
-	EXPECT(memcmp(&want, &got, sizeof(want)) == 0,
-	       "%s of %s, n=%zu, offset %zu", codecs[c].name, set->name, n, o);
+	EXPECT(memcmp(&want, &got, sizeof(want)) == 0, "%s of %s, n=%zu, offset %zu",
+	       codecs[c].name, set->name, n, o);
 	EXPECT(bits(got.x[o + n]) == 0xa5a5a5a5 && got.half[o + n] == 0x3c3c &&
 		       got.wire[codecs[c].headers + o + n] == GUARD,
-	       "%s of %s wrote past the end, n=%zu", codecs[c].name, set->name,
-	       n);
+	       "%s of %s wrote past the end, n=%zu", codecs[c].name, set->name, n);
 }
 
 int main(void)
@@ -368,8 +345,7 @@ int main(void)
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(codecs); c++)
 			for (size_t i = 0; i < GF_ARRAY_LENGTH(sizes); i++)
 				for (size_t o = 0; o < 4; o++)
-					test_against_ref(ref, set, c, sizes[i],
-							 o);
+					test_against_ref(ref, set, c, sizes[i], o);
 	}
 	return TEST_END();
 }

@@ -9,9 +9,8 @@
 #include "gf_kernels.h"
 
 /*
- * fp8 and fp4 of every set against a model of its own: all codes as their
- * specification's tables have them, and blocks by search for the nearest
- * number, in f64.
+ * fp8 and fp4 of every set against a model of its own: all codes as their specification's tables
+ * have them, and blocks by search for the nearest number, in f64.
  */
 #define FP8_BLOCK 128
 #define FP4_BLOCK 32
@@ -47,8 +46,7 @@ static size_t wire_bytes(const struct format *f, size_t n)
 {
 	size_t whole = n / f->block, rest = n % f->block;
 
-	return whole * (1 + f->block * f->bits / 8) +
-	       (rest ? 1 + (rest * f->bits + 7) / 8 : 0);
+	return whole * (1 + f->block * f->bits / 8) + (rest ? 1 + (rest * f->bits + 7) / 8 : 0);
 }
 
 static void make_values(void)
@@ -57,8 +55,7 @@ static void make_values(void)
 		for (int m = 0; m < 8; m++)
 			if (e * 8 + m < 127)
 				e4m3_values[e * 8 + m] =
-					e ? ldexp(1 + m / 8.0, e - 7)
-					  : ldexp(m / 8.0, -6);
+					e ? ldexp(1 + m / 8.0, e - 7) : ldexp(m / 8.0, -6);
 }
 
 /* --- the model ------------------------------------------------------------ */
@@ -99,8 +96,7 @@ static int scale_of(const struct format *f, const float *x, size_t n)
 	return exponent < -127 ? 0 : exponent + 127;
 }
 
-static void model(const struct format *f, const float *x, size_t n,
-		  uint8_t *wire, float *back)
+static void model(const struct format *f, const float *x, size_t n, uint8_t *wire, float *back)
 {
 	size_t count;
 
@@ -118,10 +114,8 @@ static void model(const struct format *f, const float *x, size_t n,
 			}
 			code = nearest(f, scaled);
 			value = f->values[code & ((1u << (f->bits - 1)) - 1)];
-			wire[1 + i * f->bits / 8] |=
-				(uint8_t)(code << i * f->bits % 8);
-			back[i] = (float)copysign(ldexp(value, *wire - 127),
-						  (double)x[i]);
+			wire[1 + i * f->bits / 8] |= (uint8_t)(code << i * f->bits % 8);
+			back[i] = (float)copysign(ldexp(value, *wire - 127), (double)x[i]);
 		}
 		wire += wire_bytes(f, count);
 	}
@@ -155,20 +149,18 @@ static void test_codes(const struct gf_kernels *k, const struct format *f)
 					      : NAN;
 			float right = (float)(c < ncodes / 2 ? want : -want);
 
-			EXPECT(isnan(want) ? isnan(back[c])
-					   : !memcmp(&back[c], &right, 4),
-			       "%s: %s code %zu scale %d: want %a, got %a",
-			       k->name, f->name, c, scale, want, back[c]);
-			EXPECT(isnan(want) ? isnan(sum[c])
-					   : sum[c] == (float)c + right,
-			       "%s: %s code %zu scale %d added: %a", k->name,
-			       f->name, c, scale, sum[c]);
+			EXPECT(isnan(want) ? isnan(back[c]) : !memcmp(&back[c], &right, 4),
+			       "%s: %s code %zu scale %d: want %a, got %a", k->name, f->name, c,
+			       scale, want, back[c]);
+			EXPECT(isnan(want) ? isnan(sum[c]) : sum[c] == (float)c + right,
+			       "%s: %s code %zu scale %d added: %a", k->name, f->name, c, scale,
+			       sum[c]);
 		}
 	}
 }
 
-static void test_message(const struct gf_kernels *k, const struct format *f,
-			 const float *x, size_t n, const char *what)
+static void test_message(const struct gf_kernels *k, const struct format *f, const float *x,
+			 size_t n, const char *what)
 {
 	const struct gf_codec_fns *code = &k->codecs[f->codec];
 	uint8_t want[2 * MAX_ELEMS], got[2 * MAX_ELEMS], again[2 * MAX_ELEMS];
@@ -179,26 +171,24 @@ static void test_message(const struct gf_kernels *k, const struct format *f,
 	memset(again, 0xa5, sizeof(again));
 	model(f, x, n, want, right);
 	code->encode(got, x, n, f->block);
-	EXPECT(!memcmp(want, got, bytes) && got[bytes] == 0xa5,
-	       "%s: %s of %s, n=%zu", k->name, f->name, what, n);
+	EXPECT(!memcmp(want, got, bytes) && got[bytes] == 0xa5, "%s: %s of %s, n=%zu", k->name,
+	       f->name, what, n);
 	back[n] = 7;
 	code->decode(back, got, n, f->block);
 	for (size_t i = 0; i < n; i++) {
-		wrong += isnan(right[i]) ? !isnan(back[i])
-					 : memcmp(&back[i], &right[i], 4) != 0;
+		wrong += isnan(right[i]) ? !isnan(back[i]) : memcmp(&back[i], &right[i], 4) != 0;
 		sum[i] = 0.25f;
 	}
 	code->decode_add(sum, got, n, f->block);
 	for (size_t i = 0; i < n; i++)
-		off += isnan(right[i]) ? !isnan(sum[i])
-				       : sum[i] != 0.25f + right[i];
+		off += isnan(right[i]) ? !isnan(sum[i]) : sum[i] != 0.25f + right[i];
 	EXPECT(!wrong && !off && back[n] == 7,
-	       "%s: %s of %s, n=%zu: %zu decoded, %zu added otherwise", k->name,
-	       f->name, what, n, wrong, off);
+	       "%s: %s of %s, n=%zu: %zu decoded, %zu added otherwise", k->name, f->name, what, n,
+	       wrong, off);
 	/* what was decoded is encoded to the same bytes */
 	code->encode(again, back, n, f->block);
-	EXPECT(!memcmp(got, again, bytes + 1), "%s: %s of %s, n=%zu, again",
-	       k->name, f->name, what, n);
+	EXPECT(!memcmp(got, again, bytes + 1), "%s: %s of %s, n=%zu, again", k->name, f->name, what,
+	       n);
 }
 
 /* The header's example, and the ends of the ranges. */
@@ -213,11 +203,10 @@ static void test_known(const struct gf_kernels *k)
 		{0, {125, 124, 239, 58, 0}, {96, -30, .3125f, 0}},
 		{1, {131, 199, 0}, {96, -32, 0, 0}},
 	};
-	static const float ends[] = {
-		FLT_MAX,         -FLT_MAX,  0x1.cp127f,   0x1.dp127f,
-		0x1.d00002p127f, 0x1p-126f, FLT_TRUE_MIN, -0x1p-130f,
-		0x1.8p-119f,     448,       464,          0x1.d00002p8f,
-		INFINITY,        -INFINITY, NAN,          -0.0f};
+	static const float ends[] = {FLT_MAX,         -FLT_MAX,  0x1.cp127f,   0x1.dp127f,
+				     0x1.d00002p127f, 0x1p-126f, FLT_TRUE_MIN, -0x1p-130f,
+				     0x1.8p-119f,     448,       464,          0x1.d00002p8f,
+				     INFINITY,        -INFINITY, NAN,          -0.0f};
 
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		const struct format *f = &formats[cases[i].format];
@@ -228,9 +217,8 @@ static void test_known(const struct gf_kernels *k)
 		k->codecs[f->codec].decode(back, wire, 4, f->block);
 		EXPECT(!memcmp(wire, cases[i].wire, wire_bytes(f, 4)) &&
 			       !memcmp(back, cases[i].back, sizeof(back)),
-		       "%s: %s: %d %d %d %d %d; %g %g %g %g", k->name, f->name,
-		       wire[0], wire[1], wire[2], wire[3], wire[4], back[0],
-		       back[1], back[2], back[3]);
+		       "%s: %s: %d %d %d %d %d; %g %g %g %g", k->name, f->name, wire[0], wire[1],
+		       wire[2], wire[3], wire[4], back[0], back[1], back[2], back[3]);
 		for (size_t e = 0; e < GF_ARRAY_LENGTH(ends); e++) {
 			float two[] = {ends[e], 1e-3f};
 
@@ -268,8 +256,8 @@ static void test_lengths(const struct gf_kernels *k, const struct format *f)
 
 	for (size_t n = 0; n <= 2 * f->block + 17 && n < MAX_ELEMS; n++)
 		for (int kind = 0; kind < 5; kind++) {
-			static const char *const names[] = {
-				"normal", "any bits", "tiny", "steps", "NaN"};
+			static const char *const names[] = {"normal", "any bits", "tiny", "steps",
+							    "NaN"};
 
 			for (size_t i = 0; i < n; i++) {
 				double normal = gf_rng_normal(&rng);
@@ -277,24 +265,16 @@ static void test_lengths(const struct gf_kernels *k, const struct format *f)
 				x[i] = (float)normal;
 				if (kind == 1)
 					do
-						x[i] = from_bits(
-							(uint32_t)gf_rng_u64(
-								&rng));
+						x[i] = from_bits((uint32_t)gf_rng_u64(&rng));
 					while (!isfinite(x[i]));
 				if (kind == 2)
-					x[i] = (float)ldexp(
-						normal,
-						-140 + (int)gf_rng_below(&rng,
-									 30));
+					x[i] = (float)ldexp(normal,
+							    -140 + (int)gf_rng_below(&rng, 30));
 				if (kind == 3)
-					x[i] = (float)((int)gf_rng_below(&rng,
-									 129) -
-						       64) /
-					       8;
+					x[i] = (float)((int)gf_rng_below(&rng, 129) - 64) / 8;
 			}
 			if (kind == 4 && n)
-				x[gf_rng_below(&rng, n)] =
-					n % 2 ? NAN : -INFINITY;
+				x[gf_rng_below(&rng, n)] = n % 2 ? NAN : -INFINITY;
 			test_message(k, f, x, n, names[kind]);
 		}
 }

@@ -8,9 +8,8 @@
 #include "gf_kernels.h"
 
 /*
- * Reductions of every type and operation: known values, that they commute to
- * the last bit (partners that exchange must agree), and each set against ref
- * bit for bit.
+ * Reductions of every type and operation: known values, that they commute to the last bit (partners
+ * that exchange must agree), and each set against ref bit for bit.
  */
 #define MAX   3000
 #define GUARD 0xa5
@@ -89,9 +88,8 @@ static void test_known(const struct gf_kernels *k)
 			set(dtype, b, known[i].b);
 			set(dtype, want, known[i].want);
 			k->reduce[dtype][known[i].op](a, b, 1);
-			EXPECT(!memcmp(a, want, gf_dtype_bytes(dtype)),
-			       "%s: %s of %g and %g in %s", k->name,
-			       gf_op_names[known[i].op], known[i].a, known[i].b,
+			EXPECT(!memcmp(a, want, gf_dtype_bytes(dtype)), "%s: %s of %g and %g in %s",
+			       k->name, gf_op_names[known[i].op], known[i].a, known[i].b,
 			       gf_dtype_names[dtype]);
 		}
 }
@@ -109,12 +107,10 @@ static void test_divide(const struct gf_kernels *k)
 			unsigned char a[8], want[8];
 
 			set(dtype, a, cases[i].value);
-			set(dtype, want,
-			    dtype == GF_I32 ? cases[i].whole : cases[i].want);
+			set(dtype, want, dtype == GF_I32 ? cases[i].whole : cases[i].want);
 			k->divide[dtype](a, 1, 3);
-			EXPECT(!memcmp(a, want, gf_dtype_bytes(dtype)),
-			       "%s: %g / 3 in %s", k->name, cases[i].value,
-			       gf_dtype_names[dtype]);
+			EXPECT(!memcmp(a, want, gf_dtype_bytes(dtype)), "%s: %g / 3 in %s", k->name,
+			       cases[i].value, gf_dtype_names[dtype]);
 		}
 }
 
@@ -133,8 +129,8 @@ static void test_edges(const struct gf_kernels *k)
 
 /* --- sets ---------------------------------------------------------------- */
 
-/* Ordinary numbers, with zeros of both signs and infinities between; one NaN
- * at most meets a number. */
+/* Ordinary numbers, with zeros of both signs and infinities between; one NaN at most meets a
+ * number. */
 static void draw(enum gf_dtype dtype, unsigned char *at, int nans)
 {
 	static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY};
@@ -152,11 +148,10 @@ static void draw(enum gf_dtype dtype, unsigned char *at, int nans)
 	}
 }
 
-static void test_set(const struct gf_kernels *ref, const struct gf_kernels *k,
-		     enum gf_dtype dtype, enum gf_op op)
+static void test_set(const struct gf_kernels *ref, const struct gf_kernels *k, enum gf_dtype dtype,
+		     enum gf_op op)
 {
-	static unsigned char y[MAX * 8 + 1], x[MAX * 8 + 1], want[MAX * 8 + 1],
-		other[MAX * 8 + 1];
+	static unsigned char y[MAX * 8 + 1], x[MAX * 8 + 1], want[MAX * 8 + 1], other[MAX * 8 + 1];
 	size_t i, bytes;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++) {
@@ -168,18 +163,15 @@ static void test_set(const struct gf_kernels *ref, const struct gf_kernels *k,
 		memcpy(other, x, sizeof(x));
 		ref->reduce[dtype][op](want, x, sizes[i]);
 		k->reduce[dtype][op](other, y, sizes[i]);
-		EXPECT(!memcmp(other, want, bytes),
-		       "%s: %s of %s does not commute, n = %zu", k->name,
-		       gf_op_names[op], gf_dtype_names[dtype], sizes[i]);
+		EXPECT(!memcmp(other, want, bytes), "%s: %s of %s does not commute, n = %zu",
+		       k->name, gf_op_names[op], gf_dtype_names[dtype], sizes[i]);
 		k->reduce[dtype][op](y, x, sizes[i]);
-		EXPECT(!memcmp(y, want, bytes) && y[bytes] == GUARD,
-		       "%s: %s of %s, n = %zu", k->name, gf_op_names[op],
-		       gf_dtype_names[dtype], sizes[i]);
+		EXPECT(!memcmp(y, want, bytes) && y[bytes] == GUARD, "%s: %s of %s, n = %zu",
+		       k->name, gf_op_names[op], gf_dtype_names[dtype], sizes[i]);
 		ref->divide[dtype](want, sizes[i], 7);
 		k->divide[dtype](y, sizes[i], 7);
-		EXPECT(!memcmp(y, want, bytes) && y[bytes] == GUARD,
-		       "%s: division of %s, n = %zu", k->name,
-		       gf_dtype_names[dtype], sizes[i]);
+		EXPECT(!memcmp(y, want, bytes) && y[bytes] == GUARD, "%s: division of %s, n = %zu",
+		       k->name, gf_dtype_names[dtype], sizes[i]);
 	}
 }
 
@@ -202,8 +194,7 @@ int main(void)
 		test_edges(k);
 		for (dtype = 0; dtype < GF_DTYPES; dtype++)
 			for (op = 0; op < GF_OPS; op++)
-				test_set(ref, k, (enum gf_dtype)dtype,
-					 (enum gf_op)op);
+				test_set(ref, k, (enum gf_dtype)dtype, (enum gf_op)op);
 	}
 	return TEST_END();
 }

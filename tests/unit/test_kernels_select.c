@@ -10,16 +10,15 @@
 #include "gf_kernels.h"
 
 /*
- * Sums, top-k and what goes with sparse gradients: ref against plain
- * definitions, each set against ref.
+ * Sums, top-k and what goes with sparse gradients: ref against plain definitions, each set against
+ * ref.
  */
 #define TOLERANCE_SUM 1e-5
 
 /* --- sums ---------------------------------------------------------------- */
 
-static const size_t sum_sizes[] = {0,    1,    7,    8,    15,   16,   17,
-				   31,   32,   33,   63,   64,   1000, 4095,
-				   4096, 4097, 4128, 8192, 20001};
+static const size_t sum_sizes[] = {0,  1,  7,    8,    15,   16,   17,   31,   32,   33,
+				   63, 64, 1000, 4095, 4096, 4097, 4128, 8192, 20001};
 
 /* As gf_kernels.h has it: per 4096 elements 32 lanes in f32, then f64. */
 static double by_lanes(const float *x, size_t n, bool squares)
@@ -37,8 +36,8 @@ static double by_lanes(const float *x, size_t n, bool squares)
 	return total;
 }
 
-static void test_sums(const struct gf_kernels *ref,
-		      const struct gf_kernels *set, size_t n, size_t o)
+static void test_sums(const struct gf_kernels *ref, const struct gf_kernels *set, size_t n,
+		      size_t o)
 {
 	static float x[20100], y[20100], z[20100];
 	double absolute = 0, squares = 0, added = 0, want, got;
@@ -51,8 +50,8 @@ static void test_sums(const struct gf_kernels *ref,
 		added += fabs((double)x[o + i] + y[o + i]);
 	}
 	y[o + n] = z[o + n] = 77;
-	EXPECT_NEAR(set->sum_abs_f32(x + o, n), absolute, TOLERANCE_SUM,
-		    "%s: sum_abs, n=%zu", set->name, n);
+	EXPECT_NEAR(set->sum_abs_f32(x + o, n), absolute, TOLERANCE_SUM, "%s: sum_abs, n=%zu",
+		    set->name, n);
 	EXPECT_NEAR(set->sum_squares_f32(x + o, n), squares, TOLERANCE_SUM,
 		    "%s: sum_squares, n=%zu", set->name, n);
 	EXPECT(set->sum_abs_f32(x + o, n) == by_lanes(x + o, n, false),
@@ -63,10 +62,9 @@ static void test_sums(const struct gf_kernels *ref,
 	got = set->add_sum_abs_f32(z + o, x + o, n);
 	EXPECT(want == got && memcmp(y, z, sizeof(y)) == 0 && z[o + n] == 77,
 	       "%s: add_sum_abs, n=%zu: other bits", set->name, n);
-	EXPECT(got == by_lanes(y + o, n, false),
-	       "%s: add_sum_abs, n=%zu: other bits", set->name, n);
-	EXPECT_NEAR(got, added, TOLERANCE_SUM, "%s: add_sum_abs, n=%zu",
-		    set->name, n);
+	EXPECT(got == by_lanes(y + o, n, false), "%s: add_sum_abs, n=%zu: other bits", set->name,
+	       n);
+	EXPECT_NEAR(got, added, TOLERANCE_SUM, "%s: add_sum_abs, n=%zu", set->name, n);
 }
 
 /* --- top-k --------------------------------------------------------------- */
@@ -103,8 +101,7 @@ static int ascending(const void *a, const void *b)
 	return (i > j) - (i < j);
 }
 
-static void test_topk(const struct gf_kernels *set, size_t shape, size_t amount,
-		      int add)
+static void test_topk(const struct gf_kernels *set, size_t shape, size_t amount, int add)
 {
 	const size_t n = amounts[amount].count, k = amounts[amount].k;
 	float *values = gf_xcalloc(n, sizeof(*values));
@@ -132,10 +129,9 @@ static void test_topk(const struct gf_kernels *set, size_t shape, size_t amount,
 	qsort(sorted, n, sizeof(*sorted), larger_first);
 	qsort(sorted, k, sizeof(*sorted), ascending);
 	set->topk_f32(&t);
-	EXPECT(memcmp(values, sums, n * sizeof(*sums)) == 0,
-	       "%s: %s: values + add", set->name, shapes[shape].name);
-	EXPECT(memcmp(index, sorted, k * sizeof(*index)) == 0 &&
-		       index[k] == 4711,
+	EXPECT(memcmp(values, sums, n * sizeof(*sums)) == 0, "%s: %s: values + add", set->name,
+	       shapes[shape].name);
+	EXPECT(memcmp(index, sorted, k * sizeof(*index)) == 0 && index[k] == 4711,
 	       "%s: %s, %zu of %zu%s", set->name, shapes[shape].name, k, n,
 	       add ? " after adding" : "");
 	free(values);
@@ -154,8 +150,7 @@ static void test_topk_example(const struct gf_kernels *set)
 	struct gf_topk t = {values, NULL, 5, 2, index, scratch};
 
 	set->topk_f32(&t);
-	EXPECT(index[0] == 1 && index[1] == 2, "%s: %u %u", set->name, index[0],
-	       index[1]);
+	EXPECT(index[0] == 1 && index[1] == 2, "%s: %u %u", set->name, index[0], index[1]);
 }
 
 /* --- sparse -------------------------------------------------------------- */
@@ -172,8 +167,7 @@ static struct gf_sparse draw_sparse(double density)
 	for (uint32_t i = 0; i < DENSE; i++)
 		if (gf_rng_uniform(&rng) < density) {
 			s.index[s.count] = i;
-			s.value[s.count++] =
-				(float)gf_rng_below(&rng, 100) - 50;
+			s.value[s.count++] = (float)gf_rng_below(&rng, 100) - 50;
 		}
 	return s;
 }
@@ -188,8 +182,7 @@ static void free_sparse(struct gf_sparse *s)
 static void test_move(const struct gf_kernels *set, double p, double q)
 {
 	struct gf_sparse a = draw_sparse(p), b = draw_sparse(q);
-	struct gf_sparse out = {gf_xcalloc(DENSE + 1, 4),
-				gf_xcalloc(DENSE + 1, 4), 0};
+	struct gf_sparse out = {gf_xcalloc(DENSE + 1, 4), gf_xcalloc(DENSE + 1, 4), 0};
 	uint32_t *at = gf_xcalloc(DENSE + 1, 4);
 	uint32_t *was = gf_xmemdup(a.index, DENSE * 4);
 	size_t k = 0, n = 0;
@@ -205,13 +198,11 @@ static void test_move(const struct gf_kernels *set, double p, double q)
 		bool moves = i % 3 == 0, zero = a.value[i] == 0;
 
 		if (moves)
-			EXPECT(out.index[n] == was[i] &&
-				       memcmp(&out.value[n], &a.value[i], 4) ==
-					       0,
+			EXPECT(out.index[n] == was[i] && memcmp(&out.value[n], &a.value[i], 4) == 0,
 			       "%s: entry %zu moved", set->name, i);
 		n += moves;
-		EXPECT(a.index[i] == (moves || zero ? GF_NO_INDEX : was[i]),
-		       "%s: entry %zu stays", set->name, i);
+		EXPECT(a.index[i] == (moves || zero ? GF_NO_INDEX : was[i]), "%s: entry %zu stays",
+		       set->name, i);
 	}
 	memcpy(a.index, was, a.count * 4);
 	set->leave_out(&a, &b);
@@ -220,8 +211,8 @@ static void test_move(const struct gf_kernels *set, double p, double q)
 
 		for (size_t j = 0; j < b.count; j++)
 			both |= b.index[j] == was[i];
-		EXPECT(a.index[i] == (both ? GF_NO_INDEX : was[i]),
-		       "%s: entry %zu is left out", set->name, i);
+		EXPECT(a.index[i] == (both ? GF_NO_INDEX : was[i]), "%s: entry %zu is left out",
+		       set->name, i);
 	}
 	free_sparse(&a);
 	free_sparse(&b);
@@ -233,8 +224,7 @@ static void test_move(const struct gf_kernels *set, double p, double q)
 static void test_merge(const struct gf_kernels *set, double p, double q)
 {
 	struct gf_sparse a = draw_sparse(p), b = draw_sparse(q);
-	struct gf_sparse out = {gf_xcalloc(2 * DENSE, 4),
-				gf_xcalloc(2 * DENSE, 4), 0};
+	struct gf_sparse out = {gf_xcalloc(2 * DENSE, 4), gf_xcalloc(2 * DENSE, 4), 0};
 	float want[DENSE] = {0}, got[DENSE] = {0};
 	size_t entries = 0;
 	char seen[DENSE] = {0};
@@ -248,19 +238,17 @@ static void test_merge(const struct gf_kernels *set, double p, double q)
 	for (size_t i = 0; i < DENSE; i++)
 		entries += seen[i];
 	set->merge_f32(&a, &b, &out);
-	EXPECT(out.count == entries, "%s: %zu and %zu make %zu, got %zu",
-	       set->name, a.count, b.count, entries, out.count);
+	EXPECT(out.count == entries, "%s: %zu and %zu make %zu, got %zu", set->name, a.count,
+	       b.count, entries, out.count);
 	for (size_t i = 0; i < out.count; i++) {
-		EXPECT(i == 0 || out.index[i - 1] < out.index[i],
-		       "%s: ascending", set->name);
+		EXPECT(i == 0 || out.index[i - 1] < out.index[i], "%s: ascending", set->name);
 		got[out.index[i]] = out.value[i];
 	}
 	EXPECT(memcmp(want, got, sizeof(want)) == 0, "%s: sums", set->name);
 
 	set->take_f32(out.value, want, out.index, out.count);
 	for (size_t i = 0; i < out.count; i++)
-		EXPECT(out.value[i] == got[out.index[i]], "%s: taken",
-		       set->name);
+		EXPECT(out.value[i] == got[out.index[i]], "%s: taken", set->name);
 	for (size_t i = 0; i < DENSE; i++)
 		EXPECT(want[i] == 0, "%s: nothing is left", set->name);
 	free_sparse(&a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces of PyTorch's profiler: what they say, of real ones with the figures
- * that were worked out from their events, and in small of each kind.
+ * Traces of PyTorch's profiler: what they say, of real ones with the figures that were worked out
+ * from their events, and in small of each kind.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 
 static const double tolerance = 1e-9; /* s; the traces are in ns or us */
 
-/* A line of a small trace is KIND THREAD TS DUR, in us; of gradients then the
- * shape and the type, of what a device does and of launches the correlation. */
+/* A line of a small trace is KIND THREAD TS DUR, in us; of gradients then the shape and the type,
+ * of what a device does and of launches the correlation. */
 static const struct {
 	const char *kind, *category, *name, *args;
 } kinds[] = {
@@ -36,20 +36,17 @@ static void add_event(struct gf_text *json, const char *line)
 	char kind[16], shape[16], type[32];
 	int thread, ts, dur;
 	size_t i;
-	int words = sscanf(line, "%15s %d %d %d %15s %31s", kind, &thread, &ts,
-			   &dur, shape, type);
+	int words = sscanf(line, "%15s %d %d %d %15s %31s", kind, &thread, &ts, &dur, shape, type);
 
 	for (i = 0; strcmp(kinds[i].kind, kind) != 0; i++)
 		;
 	gf_text_addf(json,
-		     "{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", "
-		     "\"pid\": 1, \"tid\": %d, \"ts\": %d, \"dur\": %d, "
-		     "\"args\": {",
+		     "{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"pid\": 1, \"tid\": %d, "
+		     "\"ts\": %d, \"dur\": %d, \"args\": {",
 		     kinds[i].category, kinds[i].name, thread, ts, dur);
 	if (words == 6)
-		gf_text_addf(json,
-			     "\"Input Dims\": [%s], \"Input type\": [\"%s\"]",
-			     shape, strcmp(type, "-") ? type : "");
+		gf_text_addf(json, "\"Input Dims\": [%s], \"Input type\": [\"%s\"]", shape,
+			     strcmp(type, "-") ? type : "");
 	else if (words == 5)
 		gf_text_addf(json, "\"correlation\": %s", shape);
 	else
@@ -93,20 +90,17 @@ static const struct {
 	 "gradient 2 1121 8 [10] float\n"
 	 "gradient 2 1151 8 [4,5] float\n"
 	 "update 1 1200 10",
-	 .tensors = 2, .forward_s = 495e-6, .backward_s = 59e-6,
-	 .update_s = 10e-6, .ready_s = {29e-6, 59e-6},
-	 .remark = "marks of steps (profiler.step()): each ends with "
-		   "Optimizer.step"},
+	 .tensors = 2, .forward_s = 495e-6, .backward_s = 59e-6, .update_s = 10e-6,
+	 .ready_s = {29e-6, 59e-6},
+	 .remark = "marks of steps (profiler.step()): each ends with Optimizer.step"},
 	{"forward 1 0 50\n"
 	 "gradient 2 121 8 [10] float\n"
 	 "gradient 2 151 8 [4,5] float\n"
 	 "forward 1 1000 50\n"
 	 "gradient 2 1121 8 [10] float\n"
 	 "gradient 2 1151 8 [4,5] float\n",
-	 .tensors = 2, .forward_s = 121e-6, .backward_s = 38e-6,
-	 .ready_s = {8e-6, 38e-6},
-	 .remark = "marks of steps (profiler.step()): each has one pass of "
-		   "backward"},
+	 .tensors = 2, .forward_s = 121e-6, .backward_s = 38e-6, .ready_s = {8e-6, 38e-6},
+	 .remark = "marks of steps (profiler.step()): each has one pass of backward"},
 	{"gradient 2 100 8 [10] float\n" /* without forward: a period */
 	 "gradient 2 200 8 [4,5] float\n"
 	 "gradient 2 5100 8 [10] float\n"
@@ -125,8 +119,8 @@ static const struct {
 	 "gradient 2 9120 8 [4,5] float\n"
 	 "gradient 2 9190 8 [10] float\n"
 	 "gradient 2 9220 8 [4,5] float",
-	 .tensors = 2, .forward_s = 190e-6, .backward_s = 38e-6,
-	 .ready_s = {8e-6, 38e-6}, .remark = "2 passes of backward"},
+	 .tensors = 2, .forward_s = 190e-6, .backward_s = 38e-6, .ready_s = {8e-6, 38e-6},
+	 .remark = "2 passes of backward"},
 	{"mark 1 0 9000\n" /* equal layers are no period */
 	 "gradient 2 100 8 [10] float\n"
 	 "gradient 2 200 8 [4,5] float\n"
@@ -141,37 +135,32 @@ static const struct {
 	 "forward 1 1000 50\n"
 	 "gradient 2 1100 8 [10] float\n"
 	 "gradient 2 1200 8 [10] float",
-	 .tensors = 2, .forward_s = 1100e-6, .backward_s = 108e-6,
-	 .ready_s = {8e-6, 108e-6}, .remark = "2 passes of backward"},
+	 .tensors = 2, .forward_s = 1100e-6, .backward_s = 108e-6, .ready_s = {8e-6, 108e-6},
+	 .remark = "2 passes of backward"},
 	{"mark 1 0 9000\n" /* a hook's callback is no forward */
 	 "forward 1 10 50\n"
 	 "forward 1 70 20\n"
 	 "gradient 2 100 8 [10] float\n"
 	 "forward 3 150 50\n"
 	 "gradient 2 200 8 [10] float",
-	 .tensors = 2, .forward_s = 100e-6, .backward_s = 108e-6,
-	 .ready_s = {8e-6, 108e-6}},
+	 .tensors = 2, .forward_s = 100e-6, .backward_s = 108e-6, .ready_s = {8e-6, 108e-6}},
 	{"mark 1 0 900\n" /* a step that is cut off */
 	 "gradient 2 100 8 [10] float\n"
 	 "gradient 2 200 8 [4,5] float\n"
 	 "mark 1 900 900\n"
 	 "gradient 2 1100 8 [10] float",
-	 .tensors = 2, .forward_s = 100e-6, .backward_s = 108e-6,
-	 .ready_s = {8e-6, 108e-6},
+	 .tensors = 2, .forward_s = 100e-6, .backward_s = 108e-6, .ready_s = {8e-6, 108e-6},
 	 .remark = "1 step; left out: steps with other gradients (1)"},
 	{"mark 1 0 900\n"
 	 "gradient 2 100 8 [3] c10::Half",
-	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6,
-	 .ready_s = {8e-6}, .dtype = GF_F16},
+	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6, .ready_s = {8e-6}, .dtype = GF_F16},
 	{"mark 1 0 900\n" /* a scalar */
 	 "gradient 2 100 8 [] double",
-	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6,
-	 .ready_s = {8e-6}, .dtype = GF_F64},
+	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6, .ready_s = {8e-6}, .dtype = GF_F64},
 	{"mark 1 0 900\n" /* nothing to add */
 	 "gradient 2 50 8 [] -\n"
 	 "gradient 2 100 8 [2] c10::BFloat16",
-	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6,
-	 .ready_s = {8e-6}, .dtype = GF_BF16,
+	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6, .ready_s = {8e-6}, .dtype = GF_BF16,
 	 .remark = "left out: AccumulateGrad events without a gradient (1)"},
 	{"mark 1 0 9000\n" /* the host runs ahead of the device */
 	 "launch 1 100 2 1\n"
@@ -180,10 +169,9 @@ static const struct {
 	 "launch 2 1010 2 2\n"
 	 "kernel 7 13000 2000 2\n"
 	 "gradient 2 1060 8 [10] float",
-	 .tensors = 1, .forward_s = 3e-3, .backward_s = 2e-3,
-	 .ready_s = {2e-3}},
-	/* neither communication and its stream, nor what another thread
-	 * launches on a stream of its own, holds up a gradient */
+	 .tensors = 1, .forward_s = 3e-3, .backward_s = 2e-3, .ready_s = {2e-3}},
+	/* neither communication and its stream, nor what another thread launches on a stream of its
+	 * own, holds up a gradient */
 	{"mark 1 0 9000\n"
 	 "node 2 1000 50\n"
 	 "launch 2 1010 2 1\n"
@@ -196,30 +184,26 @@ static const struct {
 	 "launch 2 1075 2 4\n"
 	 "copy 20 6130 50 4\n"
 	 "gradient 2 1080 8 [4,5] float",
-	 .tensors = 2, .forward_s = 1e-3, .backward_s = 120e-6,
-	 .ready_s = {120e-6, 120e-6},
+	 .tensors = 2, .forward_s = 1e-3, .backward_s = 120e-6, .ready_s = {120e-6, 120e-6},
 	 .remark = "left out: collectives of no known kind or size (1)"},
 	/* the legacy profiler's array; keys twice, numbers of any size */
-	{"[{\"ph\": \"X\", \"name\": \"torch::autograd::AccumulateGrad\", "
-	 "\"ts\": 5, \"dur\": 8, \"pid\": \"CPU functions\", "
-	 "\"args\": {\"Input Dims\": [[2]], \"Input type\": [\"float\"], "
-	 "\"a\": 18446744073709551616, \"a\": 1}}]",
-	 .tensors = 1, .backward_s = 8e-6, .ready_s = {8e-6},
-	 .remark = "no marks of steps"},
+	{"[{\"ph\": \"X\", \"name\": \"torch::autograd::AccumulateGrad\", \"ts\": 5, \"dur\": 8, "
+	 "\"pid\": \"CPU functions\", \"args\": {\"Input Dims\": [[2]], \"Input type\": "
+	 "[\"float\"], \"a\": 18446744073709551616, \"a\": 1}}]",
+	 .tensors = 1, .backward_s = 8e-6, .ready_s = {8e-6}, .remark = "no marks of steps"},
 	/* strings that are none */
 	{"{\"traceEvents\": [{\"name\": \"C:\\torch\\csrc \xff\t\", "
 	 "\"x\": -inf}, {\"ph\": \"X\", \"cat\": \"cpu_op\", "
 	 "\"name\": \"torch::autograd::AccumulateGrad\", \"ts\": 5, "
 	 "\"dur\": 8, \"args\": {\"Input Dims\": [[2]]}}]}",
 	 .tensors = 1, .backward_s = 8e-6, .ready_s = {8e-6},
-	 .remark = "f: PyTorch wrote 4 things that JSON does not allow, the "
-		   "first at 1:36: they were mended"},
+	 .remark = "f: PyTorch wrote 4 things that JSON does not allow, the first at 1:36: they "
+		   "were mended"},
 };
 
 /* What is said of it, the summary too, comes into the remarks. */
-static int import(const char *file, const char *text, size_t size,
-		  const char *parameters, struct gf_profile *p,
-		  struct gf_text *remarks, struct gf_error *err)
+static int import(const char *file, const char *text, size_t size, const char *parameters,
+		  struct gf_profile *p, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_imported imported = {0};
 	struct gf_import in = {
@@ -249,35 +233,30 @@ static void test_cases(void)
 		struct gf_text remarks = {0};
 		struct gf_error err = {""};
 		char *text = trace_of(cases[i].text), *want;
-		int rc = import("f", text, strlen(text), NULL, &p, &remarks,
-				&err);
+		int rc = import("f", text, strlen(text), NULL, &p, &remarks, &err);
 
 		free(text);
 		EXPECT(rc == 0, "case %zu: %s", i, err.text);
 		if (rc < 0)
 			continue;
-		EXPECT(p.model->ntensors == cases[i].tensors,
-		       "case %zu: %zu tensors", i, p.model->ntensors);
+		EXPECT(p.model->ntensors == cases[i].tensors, "case %zu: %zu tensors", i,
+		       p.model->ntensors);
 		EXPECT_NEAR(p.model->forward_s, cases[i].forward_s, tolerance,
 			    "forward of case %zu", i);
 		EXPECT_NEAR(p.model->backward_s, cases[i].backward_s, tolerance,
 			    "backward of case %zu", i);
-		EXPECT_NEAR(p.model->update_s, cases[i].update_s, tolerance,
-			    "update of case %zu", i);
+		EXPECT_NEAR(p.model->update_s, cases[i].update_s, tolerance, "update of case %zu",
+			    i);
 		for (t = 0; t < p.model->ntensors && t < 3; t++)
-			EXPECT_NEAR(p.model->tensors[t].ready_s,
-				    cases[i].ready_s[t], tolerance,
+			EXPECT_NEAR(p.model->tensors[t].ready_s, cases[i].ready_s[t], tolerance,
 				    "tensor %zu of case %zu", t, i);
-		EXPECT(p.model->tensors[0].dtype == cases[i].dtype,
-		       "case %zu: type", i);
+		EXPECT(p.model->tensors[0].dtype == cases[i].dtype, "case %zu: type", i);
 		want = cases[i].remark
 			       ? gf_xstrdup(cases[i].remark)
-			       : gf_xasprintf("f: kineto: %zu tensor%s, 1 step",
-					      cases[i].tensors,
+			       : gf_xasprintf("f: kineto: %zu tensor%s, 1 step", cases[i].tensors,
 					      cases[i].tensors > 1 ? "s" : "");
 		if (cases[i].remark)
-			EXPECT(strstr(remarks.data, want), "case %zu: %s", i,
-			       remarks.data);
+			EXPECT(strstr(remarks.data, want), "case %zu: %s", i, remarks.data);
 		else
 			EXPECT_TEXT(remarks.data, want);
 		free(want);
@@ -294,16 +273,16 @@ static const struct {
 	enum gf_dtype dtype;
 	double forward_s, backward_s, update_s, first_s, last_s;
 } real[] = {
-	{"kineto-cpu.json", "cpu", NULL, 4, 58, 0, GF_F32, 179.989e-6,
-	 82.653e-6, 35.092e-6, 44.326e-6, 82.582e-6},
-	{"kineto-unmarked.json", "cpu", "params.csv", 4, 58, 0, GF_F32,
-	 73.811e-6, 53.880e-6, 27.411e-6, 25.207e-6, 53.770e-6},
-	{"kineto-ddp.json", "cpu", NULL, 4, 58, 2, GF_BF16, 325.786e-6,
-	 88.051e-6, 47.150e-6, 27.952e-6, 80.069e-6},
-	{"kineto-mi250.json", "cuda", NULL, 2, 16512, 0, GF_F32, 1407.968e-6,
-	 7512.646e-6, 266.215e-6, 7370.086e-6, 7509.015e-6},
-	{"kineto-mi300-ddp.json", "cuda", NULL, 62, 11689512, 0, GF_BF16,
-	 2202.266e-6, 5276.488e-6, 30.119e-6, 34.599e-6, 5273.048e-6},
+	{"kineto-cpu.json", "cpu", NULL, 4, 58, 0, GF_F32, 179.989e-6, 82.653e-6, 35.092e-6,
+	 44.326e-6, 82.582e-6},
+	{"kineto-unmarked.json", "cpu", "params.csv", 4, 58, 0, GF_F32, 73.811e-6, 53.880e-6,
+	 27.411e-6, 25.207e-6, 53.770e-6},
+	{"kineto-ddp.json", "cpu", NULL, 4, 58, 2, GF_BF16, 325.786e-6, 88.051e-6, 47.150e-6,
+	 27.952e-6, 80.069e-6},
+	{"kineto-mi250.json", "cuda", NULL, 2, 16512, 0, GF_F32, 1407.968e-6, 7512.646e-6,
+	 266.215e-6, 7370.086e-6, 7509.015e-6},
+	{"kineto-mi300-ddp.json", "cuda", NULL, 62, 11689512, 0, GF_BF16, 2202.266e-6, 5276.488e-6,
+	 30.119e-6, 34.599e-6, 5273.048e-6},
 };
 
 static void test_real(void)
@@ -322,40 +301,30 @@ static void test_real(void)
 
 		EXPECT(!gf_file_read(path, &text, &size, &err), "%s", err.text);
 		if (real[i].parameters)
-			EXPECT(!gf_file_read("tests/data/import/params.csv",
-					     &names, &unused, &err),
+			EXPECT(!gf_file_read("tests/data/import/params.csv", &names, &unused, &err),
 			       "%s", err.text);
-		EXPECT(!import(path, text, size, names, &p, &remarks, &err),
-		       "%s", err.text);
+		EXPECT(!import(path, text, size, names, &p, &remarks, &err), "%s", err.text);
 		m = p.model;
 		for (t = 0; m && t < m->ntensors; t++) {
 			elems += m->tensors[t].count_elems;
-			EXPECT(m->tensors[t].dtype == real[i].dtype, "%s: %s",
-			       path, m->tensors[t].name);
+			EXPECT(m->tensors[t].dtype == real[i].dtype, "%s: %s", path,
+			       m->tensors[t].name);
 		}
 		if (m) {
 			EXPECT_TEXT(m->device, real[i].device);
-			EXPECT(m->ntensors == real[i].tensors &&
-				       elems == real[i].elems &&
+			EXPECT(m->ntensors == real[i].tensors && elems == real[i].elems &&
 				       m->accumulate == real[i].accumulate,
-			       "%s: %zu tensors of %zu", path, m->ntensors,
-			       elems);
+			       "%s: %zu tensors of %zu", path, m->ntensors, elems);
 			EXPECT_NEAR(m->forward_s, real[i].forward_s,
-				    printed_tolerance * real[i].forward_s,
-				    "forward of %s", path);
+				    printed_tolerance * real[i].forward_s, "forward of %s", path);
 			EXPECT_NEAR(m->backward_s, real[i].backward_s,
-				    printed_tolerance * real[i].backward_s,
-				    "backward of %s", path);
+				    printed_tolerance * real[i].backward_s, "backward of %s", path);
 			EXPECT_NEAR(m->update_s, real[i].update_s,
-				    printed_tolerance * real[i].update_s,
-				    "update of %s", path);
+				    printed_tolerance * real[i].update_s, "update of %s", path);
 			EXPECT_NEAR(m->tensors[0].ready_s, real[i].first_s,
-				    printed_tolerance * real[i].first_s,
-				    "the first of %s", path);
-			EXPECT_NEAR(m->tensors[m->ntensors - 1].ready_s,
-				    real[i].last_s,
-				    printed_tolerance * real[i].last_s,
-				    "the last of %s", path);
+				    printed_tolerance * real[i].first_s, "the first of %s", path);
+			EXPECT_NEAR(m->tensors[m->ntensors - 1].ready_s, real[i].last_s,
+				    printed_tolerance * real[i].last_s, "the last of %s", path);
 		}
 		gf_profile_release(&p);
 		gf_text_release(&remarks);
@@ -370,33 +339,26 @@ static void test_refused(void)
 	static const struct {
 		const char *text, *want;
 	} refused[] = {
-		{"gradient 1 1 1 [2] signed",
-		 "f: /traceEvents/0/args/Input type/0: want float, double, "
-		 "c10::Half or c10::BFloat16, got signed"},
+		{"gradient 1 1 1 [2] signed", "f: /traceEvents/0/args/Input type/0: want float, "
+					      "double, c10::Half or c10::BFloat16, got signed"},
 		{"gradient 1 1 1 [] -",
-		 "f: want events named AccumulateGrad, got none that adds a "
-		 "gradient"},
+		 "f: want events named AccumulateGrad, got none that adds a gradient"},
 		{"mark 1 0 1\n"
 		 "gradient 1 7 1 [2] float",
-		 "f: want events named AccumulateGrad within ProfilerStep, got "
-		 "none"},
+		 "f: want events named AccumulateGrad within ProfilerStep, got none"},
 		{"launch 1 1 1 1\n"
 		 "gradient 1 7 1 [2] float",
-		 "f: want the GPU's kernels and their launches "
-		 "(ProfilerActivity.CPU and CUDA), got 0 that compute and 1 "
-		 "launches"},
+		 "f: want the GPU's kernels and their launches (ProfilerActivity.CPU and CUDA), "
+		 "got 0 that compute and 1 launches"},
 		{"kernel 7 1 1 1\n"
 		 "gradient 1 7 1 [2] float",
-		 "f: want the GPU's kernels and their launches "
-		 "(ProfilerActivity.CPU and CUDA), got 1 that compute and 0 "
-		 "launches"},
+		 "f: want the GPU's kernels and their launches (ProfilerActivity.CPU and CUDA), "
+		 "got 1 that compute and 0 launches"},
 		{"{\"traceEvents\": [{\"name\": \"a \"quote\" \"}]}",
-		 "f:1:35: '}' expected near 'quote': what exported the trace "
-		 "wrote no JSON there (a quote inside a string?): mend the "
-		 "place, or export it by a newer PyTorch"},
+		 "f:1:35: '}' expected near 'quote': what exported the trace wrote no JSON there "
+		 "(a quote inside a string?): mend the place, or export it by a newer PyTorch"},
 		{"{\"traceEvents\": [{\"name\": ",
-		 "f:1:26: unexpected token near end of file: the trace is cut "
-		 "off: export it anew"},
+		 "f:1:26: unexpected token near end of file: the trace is cut off: export it anew"},
 	};
 	size_t i;
 
@@ -407,8 +369,7 @@ static void test_refused(void)
 
 		char *text = trace_of(refused[i].text);
 
-		EXPECT(import("f", text, strlen(text), NULL, &p, &remarks,
-			      &err) == -EINVAL,
+		EXPECT(import("f", text, strlen(text), NULL, &p, &remarks, &err) == -EINVAL,
 		       "case %zu", i);
 		EXPECT_TEXT(err.text, refused[i].want);
 		free(text);
@@ -434,16 +395,14 @@ static void test_number(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(numbered); i++)
-		gf_kineto_add(&list, &(struct gf_kineto_span){
-					     .group = numbered[i].group,
-					     .start_s = numbered[i].start_s,
-					     .sequence = numbered[i].sequence});
+		gf_kineto_add(&list, &(struct gf_kineto_span){.group = numbered[i].group,
+							      .start_s = numbered[i].start_s,
+							      .sequence = numbered[i].sequence});
 	gf_kineto_number(&list);
 	for (i = 0; i < list.count; i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(numbered); k++)
 			EXPECT(list.spans[i].start_s != numbered[k].start_s ||
-				       list.spans[i].sequence ==
-					       numbered[k].want,
+				       list.spans[i].sequence == numbered[k].want,
 			       "case %zu: %zu", k, list.spans[i].sequence);
 	free(list.spans);
 }
@@ -469,9 +428,7 @@ static void test_kinds(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(named); i++)
-		EXPECT_TEXT(
-			gf_collective_name(gf_collective_kind(named[i].name)),
-			named[i].kind);
+		EXPECT_TEXT(gf_collective_name(gf_collective_kind(named[i].name)), named[i].kind);
 }
 
 int main(void)

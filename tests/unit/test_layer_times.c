@@ -22,8 +22,7 @@ static void read_model(const char *path, struct gf_model *m)
 	free(text);
 }
 
-static struct gf_model_profile *estimate(const struct gf_model *m,
-					 struct gf_estimate in)
+static struct gf_model_profile *estimate(const struct gf_model *m, struct gf_estimate in)
 {
 	struct gf_model_profile *p = NULL;
 	struct gf_profile document = {0};
@@ -31,13 +30,12 @@ static struct gf_model_profile *estimate(const struct gf_model *m,
 
 	EXPECT(gf_model_estimate(m, &in, &p, &err) == 0, "%s", err.text);
 	document.model = p;
-	EXPECT(gf_profile_check(&document, &err) == 0, "%s: %s", m->name,
-	       err.text);
+	EXPECT(gf_profile_check(&document, &err) == 0, "%s: %s", m->name, err.text);
 	return p;
 }
 
-/* Every shipped model: a valid profile with the totals that were asked for,
- * the parameters of the model, and gradients in generation order. */
+/* Every shipped model: a valid profile with the totals that were asked for, the parameters of the
+ * model, and gradients in generation order. */
 static void test_models(void)
 {
 	static const struct {
@@ -59,14 +57,11 @@ static void test_models(void)
 		size_t elems = 0;
 
 		read_model(cases[i].path, &m);
-		p = estimate(&m, (struct gf_estimate){
-					 .batch = 32,
-					 .forward_s = cases[i].forward_s,
-					 .backward_s = cases[i].backward_s});
-		EXPECT_NEAR(p->forward_s, cases[i].forward_s, ROUNDING, "%s",
-			    cases[i].path);
-		EXPECT_NEAR(p->backward_s, cases[i].backward_s, ROUNDING, "%s",
-			    cases[i].path);
+		p = estimate(&m, (struct gf_estimate){.batch = 32,
+						      .forward_s = cases[i].forward_s,
+						      .backward_s = cases[i].backward_s});
+		EXPECT_NEAR(p->forward_s, cases[i].forward_s, ROUNDING, "%s", cases[i].path);
+		EXPECT_NEAR(p->backward_s, cases[i].backward_s, ROUNDING, "%s", cases[i].path);
 		EXPECT(p->ntensors == m.nparams, "%s", cases[i].path);
 		for (k = 0; k < p->ntensors; k++)
 			elems += p->tensors[k].count_elems;
@@ -78,8 +73,8 @@ static void test_models(void)
 	}
 }
 
-/* A net whose cheap layers wait for memory: what is ready after its first
- * gradients, in shares of backward. Totals do not change. */
+/* A net whose cheap layers wait for memory: what is ready after its first gradients, in shares of
+ * backward. Totals do not change. */
 static void test_shares(void)
 {
 	static const struct {
@@ -99,12 +94,11 @@ static void test_shares(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		double *total = &total_s[cases[i].flops_per_s > 0];
 
-		p = estimate(&m, (struct gf_estimate){
-					 .batch = 32,
-					 .forward_s = cases[i].forward_s,
-					 .backward_s = 2 * cases[i].forward_s,
-					 .flops_per_s = cases[i].flops_per_s,
-					 .shares = cases[i].shares});
+		p = estimate(&m, (struct gf_estimate){.batch = 32,
+						      .forward_s = cases[i].forward_s,
+						      .backward_s = 2 * cases[i].forward_s,
+						      .flops_per_s = cases[i].flops_per_s,
+						      .shares = cases[i].shares});
 		*total = *total > 0 ? *total : p->backward_s;
 		EXPECT_NEAR(p->backward_s / *total, 1, ROUNDING, "case %zu", i);
 		first[cases[i].shares] = p->tensors[0].ready_s / p->backward_s;
@@ -112,23 +106,21 @@ static void test_shares(void)
 	}
 	/* fc's bias, one of 467 tensors; 2048 x 1000 of the multiplications */
 	EXPECT_NEAR(first[GF_SHARES_EVEN], 1. / 467, ROUNDING, "even");
-	EXPECT(first[GF_SHARES_FLOPS] > 1e-4 && first[GF_SHARES_FLOPS] < 3e-4,
-	       "flops: %g", first[GF_SHARES_FLOPS]);
+	EXPECT(first[GF_SHARES_FLOPS] > 1e-4 && first[GF_SHARES_FLOPS] < 3e-4, "flops: %g",
+	       first[GF_SHARES_FLOPS]);
 	EXPECT(first[GF_SHARES_ROOFLINE] != first[GF_SHARES_FLOPS], "roofline");
 	gf_model_release(&m);
 }
 
-/* Two layers by hand, batch 2, one FLOP per second: fc1 has 8 inputs and 4
- * outputs, relu none of its own, fc2 4 and 3. All are below the memory floor
- * of 16 FLOPs per byte. */
+/* Two layers by hand, batch 2, one FLOP per second: fc1 has 8 inputs and 4 outputs, relu none of
+ * its own, fc2 4 and 3. All are below the memory floor of 16 FLOPs per byte. */
 static void test_by_hand(void)
 {
 	static const char text[] =
-		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
-		"\"input\": [8], \"classes\": 3, \"layers\": ["
-		"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4}, "
-		"{\"name\": \"r\", \"type\": \"relu\"}, "
-		"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 3}]}";
+		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", \"input\": [8], "
+		"\"classes\": 3, \"layers\": [{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": "
+		"4}, {\"name\": \"r\", \"type\": \"relu\"}, {\"name\": \"fc2\", \"type\": \"fc\", "
+		"\"outputs\": 3}]}";
 	const double fc1 = 64 * (2 * (8 + 4) + 36), relu = 64 * 2 * 8,
 		     fc2 = 64 * (2 * (4 + 3) + 15);
 	const struct {
@@ -153,26 +145,25 @@ static void test_by_hand(void)
 	EXPECT(p->forward_s == fc1 + relu + fc2, "%g", p->forward_s);
 	for (i = 0; i < GF_ARRAY_LENGTH(want); i++) {
 		EXPECT_TEXT(p->tensors[i].name, want[i].name);
-		EXPECT(p->tensors[i].ready_s == want[i].ready_s, "%s: %g",
-		       want[i].name, p->tensors[i].ready_s);
-		EXPECT(p->tensors[i].need_s == want[i].need_s, "%s: %g",
-		       want[i].name, p->tensors[i].need_s);
+		EXPECT(p->tensors[i].ready_s == want[i].ready_s, "%s: %g", want[i].name,
+		       p->tensors[i].ready_s);
+		EXPECT(p->tensors[i].need_s == want[i].need_s, "%s: %g", want[i].name,
+		       p->tensors[i].need_s);
 	}
 	gf_model_profile_free(p);
 	gf_model_release(&m);
 	gf_json_free(root);
 }
 
-/* Frozen layers, and what follows them before anything is trained, take no time
- * in backward: that of fc2, in its 2 * floor, is all there is. */
+/* Frozen layers, and what follows them before anything is trained, take no time in backward: that
+ * of fc2, in its 2 * floor, is all there is. */
 static void test_frozen(void)
 {
 	static const char text[] =
-		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
-		"\"input\": [8], \"classes\": 3, \"layers\": ["
-		"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4, "
-		"\"frozen\": true}, {\"name\": \"r\", \"type\": \"relu\"}, "
-		"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 3}]}";
+		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", \"input\": [8], "
+		"\"classes\": 3, \"layers\": [{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": "
+		"4, \"frozen\": true}, {\"name\": \"r\", \"type\": \"relu\"}, {\"name\": \"fc2\", "
+		"\"type\": \"fc\", \"outputs\": 3}]}";
 	const double fc1 = 64 * (2 * (8 + 4) + 36), relu = 64 * 2 * 8,
 		     fc2 = 64 * (2 * (4 + 3) + 15);
 	struct gf_model_profile *p;
@@ -186,16 +177,15 @@ static void test_frozen(void)
 	p = estimate(&m, (struct gf_estimate){.batch = 2, .flops_per_s = 1});
 	EXPECT(p->forward_s == fc1 + relu + fc2, "%g", p->forward_s);
 	EXPECT(p->backward_s == 2 * fc2, "%g", p->backward_s);
-	EXPECT(p->ntensors == 2 && p->tensors[1].ready_s == 2 * fc2, "%zu",
-	       p->ntensors);
+	EXPECT(p->ntensors == 2 && p->tensors[1].ready_s == 2 * fc2, "%zu", p->ntensors);
 	gf_model_profile_free(p);
 	gf_model_release(&m);
 	gf_json_free(root);
 }
 
-/* VGG-16 at 10 TFLOPs/s, batch 32: dense layers come at the rate, so that the
- * whole is a little above its FLOPs' time; the fully connected layers, first
- * in backward, hold nine tenths of the bytes and little of the time. */
+/* VGG-16 at 10 TFLOPs/s, batch 32: dense layers come at the rate, so that the whole is a little
+ * above its FLOPs' time; the fully connected layers, first in backward, hold nine tenths of the
+ * bytes and little of the time. */
 static void test_rate(void)
 {
 	struct gf_model_profile *p, *twice;
@@ -206,12 +196,10 @@ static void test_rate(void)
 	read_model("share/models/vgg16.json", &m);
 	for (i = 0; i < m.nlayers; i++)
 		flops += 32 * m.layers[i].forward_flops;
-	p = estimate(&m,
-		     (struct gf_estimate){.batch = 32, .flops_per_s = 1e13});
-	twice = estimate(
-		&m, (struct gf_estimate){.batch = 32, .flops_per_s = 2e13});
-	EXPECT(p->forward_s > flops / 1e13 && p->forward_s < 1.5 * flops / 1e13,
-	       "%g against %g", p->forward_s, flops / 1e13);
+	p = estimate(&m, (struct gf_estimate){.batch = 32, .flops_per_s = 1e13});
+	twice = estimate(&m, (struct gf_estimate){.batch = 32, .flops_per_s = 2e13});
+	EXPECT(p->forward_s > flops / 1e13 && p->forward_s < 1.5 * flops / 1e13, "%g against %g",
+	       p->forward_s, flops / 1e13);
 	EXPECT_NEAR(p->backward_s, 2 * twice->backward_s, ROUNDING, "rate");
 	EXPECT(p->tensors[5].ready_s < 0.1 * p->backward_s, "fc6 by %g of %g",
 	       p->tensors[5].ready_s, p->backward_s);
@@ -220,15 +208,14 @@ static void test_rate(void)
 	gf_model_release(&m);
 }
 
-/* One layer of 2 * 1000 * 1000 FLOPs and 1002000 elements per batch of 1 on a
- * preset: the FLOPs' time, or that of the bytes. */
+/* One layer of 2 * 1000 * 1000 FLOPs and 1002000 elements per batch of 1 on a preset: the FLOPs'
+ * time, or that of the bytes. */
 static void test_presets(void)
 {
 	static const char text[] =
-		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
-		"\"input\": [1000], \"classes\": 1000, \"layers\": [{\"name\": "
-		"\"fc\", \"type\": \"fc\", \"outputs\": 1000, \"bias\": "
-		"false}]}";
+		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", \"input\": [1000], "
+		"\"classes\": 1000, \"layers\": [{\"name\": \"fc\", \"type\": \"fc\", \"outputs\": "
+		"1000, \"bias\": false}]}";
 	static const struct {
 		struct gf_rates rates;
 		size_t batch;
@@ -269,15 +256,13 @@ static void test_presets(void)
 		struct gf_text taken = {0}, open = {0};
 		struct gf_model_profile *p;
 
-		EXPECT(!gf_rates_take(&cases[i].rates, NULL, &in, &taken, &open,
-				      &err),
-		       "%s", err.text);
-		EXPECT((open.length > 0) == (!cases[i].rates.gpu &&
-					     !(cases[i].rates.flops_per_s > 0)),
+		EXPECT(!gf_rates_take(&cases[i].rates, NULL, &in, &taken, &open, &err), "%s",
+		       err.text);
+		EXPECT((open.length > 0) ==
+			       (!cases[i].rates.gpu && !(cases[i].rates.flops_per_s > 0)),
 		       "case %zu", i);
 		p = estimate(&m, in);
-		EXPECT_NEAR(p->forward_s / cases[i].forward_s, 1, ROUNDING,
-			    "case %zu", i);
+		EXPECT_NEAR(p->forward_s / cases[i].forward_s, 1, ROUNDING, "case %zu", i);
 		gf_model_profile_free(p);
 		gf_text_release(&taken);
 		gf_text_release(&open);
@@ -288,8 +273,7 @@ static void test_presets(void)
 		struct gf_topology t = {.hosts = &host, .nhosts = 1};
 		const struct gf_preset *p = gf_preset_of(&t);
 
-		EXPECT_TEXT(p ? p->name : "none",
-			    devices[i].preset ? devices[i].preset : "none");
+		EXPECT_TEXT(p ? p->name : "none", devices[i].preset ? devices[i].preset : "none");
 	}
 	gf_model_release(&m);
 	gf_json_free(root);
@@ -302,14 +286,11 @@ static void test_refused(void)
 		const char *message;
 	} cases[] = {
 		{{.flops_per_s = 1e9}, "want a batch of at least 1, got 0"},
-		{{.batch = 1, .flops_per_s = -1},
-		 "want a rate > 0 FLOPs/s, got -1"},
+		{{.batch = 1, .flops_per_s = -1}, "want a rate > 0 FLOPs/s, got -1"},
 		{{.batch = 1},
-		 "want a rate, or a forward time >= 0 and a backward time > 0, "
-		 "got 0 and 0"},
+		 "want a rate, or a forward time >= 0 and a backward time > 0, got 0 and 0"},
 		{{.batch = 1, .forward_s = -1, .backward_s = 1},
-		 "want a rate, or a forward time >= 0 and a backward time > 0, "
-		 "got -1 and 1"},
+		 "want a rate, or a forward time >= 0 and a backward time > 0, got -1 and 1"},
 	};
 	struct gf_model_profile *p = NULL;
 	struct gf_model m;
@@ -319,8 +300,7 @@ static void test_refused(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_error err = {""};
 
-		EXPECT(gf_model_estimate(&m, &cases[i].in, &p, &err) == -EINVAL,
-		       "case %zu", i);
+		EXPECT(gf_model_estimate(&m, &cases[i].in, &p, &err) == -EINVAL, "case %zu", i);
 		EXPECT_TEXT(err.text, cases[i].message);
 		EXPECT(!p, "no profile");
 	}

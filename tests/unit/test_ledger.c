@@ -7,8 +7,8 @@
 #include "test.h"
 
 /* Events: b a step begins; l its messages are listed, L: they were before;
- * a the next arrives; t one is taken; n its end is learnt; digits: that many
- * steps were in flight in a checkpoint that is read now. */
+ * a the next arrives; t one is taken; n its end is learnt; digits: that many steps were in flight
+ * in a checkpoint that is read now. */
 static const struct {
 	const char *events;
 	size_t depth, waiting, newest_slot, oldest_slot, oldest_age;
@@ -28,8 +28,8 @@ static const struct {
 	/* the host is ahead: what was taken is learnt of later */
 	{"bltbl", 2, 1, 1, 1, 0, true, false, true, true, false, 1},
 	{"bltnbl", 2, 1, 1, 1, 0, true, false, true, false, false, 1},
-	/* from a checkpoint: those in flight end in the last slots, and the
-	 * next begins in the first */
+	/* from a checkpoint: those in flight end in the last slots, and the next begins in the
+	 * first */
 	{"0b", 3, 1, 0, 0, 0, true, false, true, false, false, 0},
 	{"2b", 3, 3, 0, 1, 2, true, true, true, false, true, 0},
 	{"2btb", 3, 3, 1, 2, 2, true, true, true, true, true, 1},
@@ -45,8 +45,7 @@ static void play(struct gf_ledger *l, const char *events)
 	for (; *events; events++) {
 		switch (*events) {
 		case 'b':
-			EXPECT(gf_ledger_begin(l, 100 + begun) == l->begun - 1,
-			       "index");
+			EXPECT(gf_ledger_begin(l, 100 + begun) == l->begun - 1, "index");
 			EXPECT(l->number == 100 + begun++, "number");
 			break;
 		case 'l':
@@ -65,9 +64,8 @@ static void play(struct gf_ledger *l, const char *events)
 			gf_ledger_learn(l);
 			break;
 		default:
-			EXPECT(!gf_ledger_restore(l, (uint64_t)(*events - '0'),
-						  &err),
-			       "%s", err.text);
+			EXPECT(!gf_ledger_restore(l, (uint64_t)(*events - '0'), &err), "%s",
+			       err.text);
 		}
 	}
 }
@@ -84,30 +82,25 @@ static void test_events(void)
 		play(&l, cases[i].events);
 		oldest = l.taken;
 		newest = l.begun - 1;
-		EXPECT(gf_ledger_waiting(&l) == cases[i].waiting, "%s: %zu",
-		       cases[i].events, gf_ledger_waiting(&l));
+		EXPECT(gf_ledger_waiting(&l) == cases[i].waiting, "%s: %zu", cases[i].events,
+		       gf_ledger_waiting(&l));
 		EXPECT(gf_ledger_slot(&l, newest) == cases[i].newest_slot &&
-			       gf_ledger_slot(&l, oldest) ==
-				       cases[i].oldest_slot,
-		       "%s: slots %zu, %zu", cases[i].events,
-		       gf_ledger_slot(&l, newest), gf_ledger_slot(&l, oldest));
-		EXPECT(gf_ledger_age(&l, oldest) == cases[i].oldest_age,
-		       "%s: age %zu", cases[i].events,
-		       gf_ledger_age(&l, oldest));
+			       gf_ledger_slot(&l, oldest) == cases[i].oldest_slot,
+		       "%s: slots %zu, %zu", cases[i].events, gf_ledger_slot(&l, newest),
+		       gf_ledger_slot(&l, oldest));
+		EXPECT(gf_ledger_age(&l, oldest) == cases[i].oldest_age, "%s: age %zu",
+		       cases[i].events, gf_ledger_age(&l, oldest));
 		EXPECT(gf_ledger_is_due(&l, false) == cases[i].due &&
 			       gf_ledger_is_due(&l, true) == cases[i].due_full,
 		       "%s: due", cases[i].events);
-		EXPECT(gf_ledger_next_arrival(&l, l.begun, &index) ==
-				       cases[i].arrival &&
+		EXPECT(gf_ledger_next_arrival(&l, l.begun, &index) == cases[i].arrival &&
 			       index == l.arrived,
 		       "%s: arrival", cases[i].events);
-		EXPECT(gf_ledger_next_lesson(&l, &index) == cases[i].lesson &&
-			       index == l.learnt,
+		EXPECT(gf_ledger_next_lesson(&l, &index) == cases[i].lesson && index == l.learnt,
 		       "%s: lesson", cases[i].events);
-		EXPECT(gf_ledger_is_restored(&l, oldest) == cases[i].restored,
-		       "%s: restored", cases[i].events);
-		EXPECT(gf_ledger_own(&l, newest) == cases[i].own, "%s: own",
+		EXPECT(gf_ledger_is_restored(&l, oldest) == cases[i].restored, "%s: restored",
 		       cases[i].events);
+		EXPECT(gf_ledger_own(&l, newest) == cases[i].own, "%s: own", cases[i].events);
 	}
 }
 
@@ -118,8 +111,7 @@ static void test_too_many(void)
 
 	gf_ledger_init(&l, 2);
 	EXPECT(gf_ledger_restore(&l, 2, &err) == -EINVAL, "two in one");
-	EXPECT_TEXT(err.text, "the checkpoint: want at most 1 gradients in "
-			      "flight, got 2");
+	EXPECT_TEXT(err.text, "the checkpoint: want at most 1 gradients in flight, got 2");
 }
 
 int main(void)

@@ -19,10 +19,8 @@ static const struct {
 	const char *text; /* what the reason holds */
 } cases[] = {
 	{"libm.so.6", "sqrt", 0, ""},
-	{"libm.so.6", "gf_no_such_function", -ENODEV,
-	 "libm.so.6 has no gf_no_such_function"},
-	{"libgf-no-such-library.so.1", "sqrt", -ENODEV,
-	 "libgf-no-such-library.so.1"},
+	{"libm.so.6", "gf_no_such_function", -ENODEV, "libm.so.6 has no gf_no_such_function"},
+	{"libgf-no-such-library.so.1", "sqrt", -ENODEV, "libgf-no-such-library.so.1"},
 };
 
 int main(void)
@@ -37,10 +35,9 @@ int main(void)
 		int rc = gf_library_open(cases[i].file, symbols, 2, &t, &err);
 
 		EXPECT(rc == cases[i].rc, "%s: got %d", cases[i].file, rc);
-		EXPECT(strstr(err.text, cases[i].text), "%s: got %s",
-		       cases[i].file, err.text);
-		EXPECT(rc || (t.cosine(0) == 1 && t.root(9) == 3),
-		       "%s: other functions", cases[i].file);
+		EXPECT(strstr(err.text, cases[i].text), "%s: got %s", cases[i].file, err.text);
+		EXPECT(rc || (t.cosine(0) == 1 && t.root(9) == 3), "%s: other functions",
+		       cases[i].file);
 	}
 	return TEST_END();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What libraries can be told (doc/library_tuning.h), and what gf-plan tells
- * them (settings/tuning_ranges.h). */
+/* What libraries can be told (doc/library_tuning.h), and what gf-plan tells them
+ * (settings/tuning_ranges.h). */
 #include "base/array.h"
 #include "base/text.h"
 #include "doc/library_tuning.h"
@@ -14,18 +14,15 @@ static void test_words(void)
 	} cases[] = {
 		{"Open MPI 4.1.4", "default", "default"},
 		{"Open MPI 4.1.4", "RING", "ring"},
-		{"Open MPI 4.1.4", "segmented_ring.65536",
-		 "segmented_ring.64K"},
+		{"Open MPI 4.1.4", "segmented_ring.65536", "segmented_ring.64K"},
 		{"Open MPI 4.1.4", "segmented_ring.1M", "segmented_ring.1M"},
-		{"Open MPI 4.1.4", "segmented_ring.1000",
-		 "segmented_ring.1000"},
+		{"Open MPI 4.1.4", "segmented_ring.1000", "segmented_ring.1000"},
 		{"Open MPI 4.1.4", "ring.64K", NULL},
 		{"Open MPI 4.1.4", "carrier", NULL},
 		{"Open MPI 4.1.4", "", NULL},
 		{"NCCL 2.28.9", "Ring.Simple", "ring.simple"},
 		{"NCCL 2.28.9", "nvls_tree.ll128.16", "nvls_tree.ll128.16"},
-		{"NCCL 2.28.9", "CollNetDirect.Simple",
-		 "collnet_direct.simple"},
+		{"NCCL 2.28.9", "CollNetDirect.Simple", "collnet_direct.simple"},
 		{"NCCL 2.28.9", "nvls_.simple.4", "nvls.simple.4"},
 		{"NCCL 2.28.9", "nvlstre.simple", NULL},
 		{"NCCL 2.28.9", "ring", NULL},
@@ -42,15 +39,12 @@ static void test_words(void)
 		const struct gf_dialect *d = gf_dialect_of(cases[i].library);
 		int rc = gf_tuning_read(d, cases[i].text, &t, &err);
 
-		EXPECT((rc == 0) == (cases[i].back != NULL), "%s: %d",
-		       cases[i].text, rc);
+		EXPECT((rc == 0) == (cases[i].back != NULL), "%s: %d", cases[i].text, rc);
 		if (rc)
 			continue;
 		gf_tuning_text(&t, text);
-		EXPECT(!strcmp(text, cases[i].back), "%s: %s", cases[i].text,
-		       text);
-		EXPECT(gf_tuning_read(d, text, &again, &err) == 0 &&
-			       gf_tuning_same(&t, &again),
+		EXPECT(!strcmp(text, cases[i].back), "%s: %s", cases[i].text, text);
+		EXPECT(gf_tuning_read(d, text, &again, &err) == 0 && gf_tuning_same(&t, &again),
 		       "%s", text);
 	}
 	EXPECT(!gf_dialect_of("MPICH 4.0.2") && !gf_dialect_of(NULL), "MPICH");
@@ -68,14 +62,12 @@ static void test_walk(void)
 	for (d = 0; gf_dialects[d].name; d++) {
 		for (i = 0; gf_tuning_at(&gf_dialects[d], i, &t); i++) {
 			EXPECT((i == 0) == !t.algorithm, "%zu", i);
-			EXPECT(gf_tuning_read(&gf_dialects[d],
-					      gf_tuning_text(&t, text), &other,
+			EXPECT(gf_tuning_read(&gf_dialects[d], gf_tuning_text(&t, text), &other,
 					      &err) == 0 &&
 				       gf_tuning_same(&t, &other),
 			       "%s", text);
 			for (k = 0; k < i; k++)
-				EXPECT(gf_tuning_at(&gf_dialects[d], k,
-						    &other) &&
+				EXPECT(gf_tuning_at(&gf_dialects[d], k, &other) &&
 					       !gf_tuning_same(&t, &other),
 				       "%zu, %zu: %s", k, i, text);
 		}
@@ -88,8 +80,7 @@ static void test_walk(void)
 #define SIZES 4
 static size_t sizes[SIZES] = {4096, 16384, 65536, 262144};
 
-static struct gf_allreduce_cost variant(const char *name, double *time_s,
-					double *spread_s)
+static struct gf_allreduce_cost variant(const char *name, double *time_s, double *spread_s)
 {
 	return (struct gf_allreduce_cost){
 		.algorithm = (char *)name,
@@ -102,8 +93,7 @@ static struct gf_allreduce_cost variant(const char *name, double *time_s,
 	};
 }
 
-/* The default takes 100 us at each size, and spreads by `spread`; two others
- * take these times. */
+/* The default takes 100 us at each size, and spreads by `spread`; two others take these times. */
 static void test_picks(void)
 {
 	static double even[SIZES] = {1e-4, 1e-4, 1e-4, 1e-4};
@@ -168,8 +158,8 @@ static void test_picks(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		double spread[SIZES] = {cases[i].spread, cases[i].spread,
-					cases[i].spread, cases[i].spread};
+		double spread[SIZES] = {cases[i].spread, cases[i].spread, cases[i].spread,
+					cases[i].spread};
 		struct gf_allreduce_cost all[] = {
 			variant("ring", cases[i].ring, none),
 			variant("default", even, spread),
@@ -181,8 +171,7 @@ static void test_picks(void)
 			.variants = all,
 			.nvariants = GF_ARRAY_LENGTH(all),
 		};
-		const struct gf_picks_wish wish = {"Open MPI", cases[i].always,
-						   false};
+		const struct gf_picks_wish wish = {"Open MPI", cases[i].always, false};
 		struct gf_text got = {0};
 		struct gf_picks p = {0};
 		struct gf_error err;
@@ -190,11 +179,10 @@ static void test_picks(void)
 
 		EXPECT(rc == cases[i].rc, "%s: %d", cases[i].of, rc);
 		for (k = 0; k < p.count; k++)
-			gf_text_addf(&got, "%s%zu:%s", k ? " " : "",
-				     p.list[k].from_bytes,
+			gf_text_addf(&got, "%s%zu:%s", k ? " " : "", p.list[k].from_bytes,
 				     p.list[k].cost->algorithm);
-		EXPECT(!strcmp(got.data ? got.data : "", cases[i].want),
-		       "%s: %s", cases[i].of, got.data);
+		EXPECT(!strcmp(got.data ? got.data : "", cases[i].want), "%s: %s", cases[i].of,
+		       got.data);
 		gf_text_release(&got);
 		gf_picks_release(&p);
 	}

@@ -7,14 +7,12 @@
 #include "base/array.h"
 #include "data/loader.h"
 
-/* Batches ahead of time and changed images: the same for every caller, in any
- * order. */
+/* Batches ahead of time and changed images: the same for every caller, in any order. */
 static const struct gf_augment both = {true, 2, 0};
 
 static struct gf_dataset open_data(const char *path)
 {
-	const struct gf_dataset_want want = {
-		.input = {3, {2, 5, 6}}, .classes = 4, .seed = 3};
+	const struct gf_dataset_want want = {.input = {3, {2, 5, 6}}, .classes = 4, .seed = 3};
 	struct gf_dataset d = {0};
 	struct gf_error err = {""};
 
@@ -43,16 +41,11 @@ static void test_parse(void)
 		{"resized-crop:0", false, 0, "resized-crop: want a number"},
 		{"resized-crop:2", false, 0, "resized-crop: want a number"},
 		{"resized-crops", false, 0, "got \"resized-crops\""},
-		{"", false, 0,
-		 "want none, flip, crop:N or resized-crop, got \"\""},
-		{"flip,", false, 0,
-		 "want none, flip, crop:N or resized-crop, got \"\""},
-		{"rotate", false, 0,
-		 "want none, flip, crop:N or resized-crop, got \"rotate\""},
-		{"flip,none", false, 0,
-		 "want none, flip, crop:N or resized-crop, got \"none\""},
-		{"crop", false, 0,
-		 "want none, flip, crop:N or resized-crop, got \"crop\""},
+		{"", false, 0, "want none, flip, crop:N or resized-crop, got \"\""},
+		{"flip,", false, 0, "want none, flip, crop:N or resized-crop, got \"\""},
+		{"rotate", false, 0, "want none, flip, crop:N or resized-crop, got \"rotate\""},
+		{"flip,none", false, 0, "want none, flip, crop:N or resized-crop, got \"none\""},
+		{"crop", false, 0, "want none, flip, crop:N or resized-crop, got \"crop\""},
 		{"crop:0", false, 0, "crop: want "},
 		{"crop:x", false, 0, "crop: want "},
 		{"crop:2000", false, 0, "crop: want "},
@@ -64,14 +57,11 @@ static void test_parse(void)
 		struct gf_error err = {""};
 		int rc = gf_augment_parse(cases[i].text, &a, &err);
 
-		EXPECT(rc == (cases[i].error ? -EINVAL : 0), "\"%s\": %d",
-		       cases[i].text, rc);
-		EXPECT(a.flip == cases[i].flip && a.pad == cases[i].pad &&
-			       a.area == cases[i].area,
-		       "\"%s\": %d %zu %g", cases[i].text, a.flip, a.pad,
-		       a.area);
-		EXPECT(!cases[i].error || strstr(err.text, cases[i].error),
-		       "\"%s\": %s", cases[i].text, err.text);
+		EXPECT(rc == (cases[i].error ? -EINVAL : 0), "\"%s\": %d", cases[i].text, rc);
+		EXPECT(a.flip == cases[i].flip && a.pad == cases[i].pad && a.area == cases[i].area,
+		       "\"%s\": %d %zu %g", cases[i].text, a.flip, a.pad, a.area);
+		EXPECT(!cases[i].error || strstr(err.text, cases[i].error), "\"%s\": %s",
+		       cases[i].text, err.text);
 	}
 }
 
@@ -84,10 +74,7 @@ static void test_check(void)
 		const char *error;
 	} cases[] = {
 		{{3, {1, 3, 4}}, 0, {true, 2}, NULL},
-		{{3, {1, 3, 4}},
-		 0,
-		 {true, 3},
-		 "by less than the images' 3 x 4"},
+		{{3, {1, 3, 4}}, 0, {true, 3}, "by less than the images' 3 x 4"},
 		{{1, {12}}, 0, {false, 0}, NULL},
 		{{1, {12}}, 0, {true, 0}, "the data are flat"},
 		{{1, {12}}, 9, {false, 1}, "the data are text"},
@@ -97,22 +84,21 @@ static void test_check(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		static const struct gf_data_format idx = {.name = "idx"};
-		const struct gf_dataset d = {.format = &idx,
-					     .shape = cases[i].shape,
-					     .vocabulary = cases[i].vocabulary};
+		const struct gf_dataset d = {
+			.format = &idx, .shape = cases[i].shape, .vocabulary = cases[i].vocabulary};
 		struct gf_error err = {""};
 		int rc = gf_augment_check(&cases[i].a, &d, &err);
 
 		EXPECT(rc == (cases[i].error ? -EINVAL : 0), "case %zu", i);
-		EXPECT(!cases[i].error || strstr(err.text, cases[i].error),
-		       "case %zu: %s", i, err.text);
+		EXPECT(!cases[i].error || strstr(err.text, cases[i].error), "case %zu: %s", i,
+		       err.text);
 	}
 }
 
 /* --- what becomes of an image -------------------------------------------- */
 
-static int count_up(const struct gf_dataset *d, const struct gf_draw *draw,
-		    float *values, int32_t *labels, struct gf_error *err)
+static int count_up(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		    int32_t *labels, struct gf_error *err)
 {
 	size_t i;
 
@@ -124,14 +110,13 @@ static int count_up(const struct gf_dataset *d, const struct gf_draw *draw,
 	return 0;
 }
 
-/* Every result is the image moved by at most pad and mirrored or not; over
- * many draws each of the views turns up, about equally often. */
+/* Every result is the image moved by at most pad and mirrored or not; over many draws each of the
+ * views turns up, about equally often. */
 static void test_views(void)
 {
 	const struct gf_data_format counting = {.sample = count_up};
-	const struct gf_dataset d = {.format = &counting,
-				     .shape = {3, {2, 3, 4}},
-				     .count = {1000, 1}};
+	const struct gf_dataset d = {
+		.format = &counting, .shape = {3, {2, 3, 4}}, .count = {1000, 1}};
 	const struct gf_augment a = {true, 1, 0};
 	size_t seen[2][3][3] = {0}, index, n = 4000;
 	int m, y, x, r, c, ch;
@@ -141,8 +126,7 @@ static void test_views(void)
 		size_t found = 0;
 
 		gf_augment_sample(&a, &d,
-				  &(struct gf_augmented){9, index / 1000,
-							 index % 1000, room},
+				  &(struct gf_augmented){9, index / 1000, index % 1000, room},
 				  image, NULL, NULL);
 		for (m = 0; m < 2; m++)
 			for (y = -1; y < 2; y++)
@@ -151,29 +135,18 @@ static void test_views(void)
 
 					for (ch = 0; ch < 2; ch++)
 						for (r = 0; r < 3; r++)
-							for (c = 0; c < 4;
-							     c++) {
+							for (c = 0; c < 4; c++) {
 								int fr = r + y;
-								int fc =
-									(m ? 3 - c
-									   : c) +
-									x;
-								bool in =
-									fr >= 0 &&
-									fr < 3 &&
-									fc >= 0 &&
-									fc < 4;
-								float want =
-									in ? (float)(ch * 12 +
-										     fr * 4 +
-										     fc +
-										     1)
-									   : 0;
+								int fc = (m ? 3 - c : c) + x;
+								bool in = fr >= 0 && fr < 3 &&
+									  fc >= 0 && fc < 4;
+								float want = in ? (float)(ch * 12 +
+											  fr * 4 +
+											  fc + 1)
+										: 0;
 
-								same &= image[ch * 12 +
-									      r * 4 +
-									      c] ==
-									want;
+								same &= image[ch * 12 + r * 4 +
+									      c] == want;
 							}
 					seen[m][y + 1][x + 1] += same;
 					found += same;
@@ -185,8 +158,7 @@ static void test_views(void)
 			for (x = 0; x < 3; x++)
 				EXPECT(seen[m][y][x] > n / 18 * 7 / 10 &&
 					       seen[m][y][x] < n / 18 * 13 / 10,
-				       "view %d %d %d: %zu of %zu", m, y, x,
-				       seen[m][y][x], n);
+				       "view %d %d %d: %zu of %zu", m, y, x, seen[m][y][x], n);
 }
 
 /* --- batches ahead of time ------------------------------------------------ */
@@ -197,19 +169,16 @@ static void test_views(void)
 #define RANKS 2
 
 /* What the loader must give, computed in another way. */
-static void expect_batch(const struct gf_dataset *d, size_t step, size_t part,
-			 int rank, const struct gf_batch *got)
+static void expect_batch(const struct gf_dataset *d, size_t step, size_t part, int rank,
+			 const struct gf_batch *got)
 {
 	size_t share = BATCH * PARTS, steps = d->count[0] / (share * RANKS), i;
 	struct gf_order order;
 	const size_t *slice;
 
 	gf_order_init(&order, d->count[GF_PART_TRAIN], 5, d->consecutive);
-	slice = gf_order_slice(&order, (step - 1) / steps, (step - 1) % steps,
-			       RANKS, rank, share);
-	EXPECT(got->first_sample ==
-		       ((step - 1) * RANKS + (size_t)rank) * share +
-			       part * BATCH,
+	slice = gf_order_slice(&order, (step - 1) / steps, (step - 1) % steps, RANKS, rank, share);
+	EXPECT(got->first_sample == ((step - 1) * RANKS + (size_t)rank) * share + part * BATCH,
 	       "step %zu part %zu", step, part);
 	for (i = 0; i < BATCH; i++) {
 		size_t index = slice[part * BATCH + i];
@@ -217,19 +186,15 @@ static void expect_batch(const struct gf_dataset *d, size_t step, size_t part,
 		int32_t label;
 
 		gf_augment_sample(&both, d,
-				  &(struct gf_augmented){5, (step - 1) / steps,
-							 index, room},
-				  x, &label, NULL);
-		EXPECT(label == got->labels[i] &&
-			       !memcmp(x, got->values + i * ELEMS, sizeof(x)),
-		       "step %zu part %zu rank %d sample %zu", step, part, rank,
-		       i);
+				  &(struct gf_augmented){5, (step - 1) / steps, index, room}, x,
+				  &label, NULL);
+		EXPECT(label == got->labels[i] && !memcmp(x, got->values + i * ELEMS, sizeof(x)),
+		       "step %zu part %zu rank %d sample %zu", step, part, rank, i);
 	}
 	gf_order_release(&order);
 }
 
-static const struct gf_batch *take(struct gf_loader *l, size_t step,
-				   size_t part)
+static const struct gf_batch *take(struct gf_loader *l, size_t step, size_t part)
 {
 	const struct gf_batch *batch = NULL;
 	struct gf_error err = {""};
@@ -240,33 +205,28 @@ static const struct gf_batch *take(struct gf_loader *l, size_t step,
 }
 
 /* All of a rank's share of the test, which may come between any steps. */
-static void expect_tests(const struct gf_dataset *d, struct gf_loader *l,
-			 int rank)
+static void expect_tests(const struct gf_dataset *d, struct gf_loader *l, int rank)
 {
 	size_t number = 0, at, share, count, i;
 	const struct gf_batch *batch;
 
 	gf_order_share(d->count[GF_PART_TEST], RANKS, rank, &at, &share);
 	do {
-		EXPECT(!gf_loader_take_test(l, number++, &batch, &count, NULL),
-		       "test");
+		EXPECT(!gf_loader_take_test(l, number++, &batch, &count, NULL), "test");
 		EXPECT(count == (share < BATCH ? share : BATCH), "%zu", count);
 		for (i = 0; i < count; i++, at++, share--) {
 			float x[ELEMS];
 			int32_t label;
 
-			gf_dataset_batch(d, GF_PART_TEST, &at, 1, x, &label,
-					 NULL);
+			gf_dataset_batch(d, GF_PART_TEST, &at, 1, x, &label, NULL);
 			EXPECT(label == batch->labels[i] &&
-				       !memcmp(x, batch->values + i * ELEMS,
-					       sizeof(x)),
+				       !memcmp(x, batch->values + i * ELEMS, sizeof(x)),
 			       "rank %d test sample %zu", rank, at);
 		}
 	} while (count);
 }
 
-/* In order over several epochs, from the middle as a resumed run, and at
- * random. */
+/* In order over several epochs, from the middle as a resumed run, and at random. */
 static void test_loader(size_t threads)
 {
 	static const size_t wild[] = {4, 4, 9, 1, 2, 3, 30, 1};
@@ -287,15 +247,13 @@ static void test_loader(size_t threads)
 
 		for (step = 1; step < 14; step++)
 			for (part = 0; part < PARTS; part++)
-				expect_batch(&d, step, part, rank,
-					     take(l, step, part));
+				expect_batch(&d, step, part, rank, take(l, step, part));
 		gf_loader_free(l);
 		l = gf_loader_new(&k);
 		for (step = 7; step < 10; step++)
 			expect_batch(&d, step, 1, rank, take(l, step, 1));
 		for (i = 0; i < GF_ARRAY_LENGTH(wild); i++)
-			expect_batch(&d, wild[i], i % PARTS, rank,
-				     take(l, wild[i], i % PARTS));
+			expect_batch(&d, wild[i], i % PARTS, rank, take(l, wild[i], i % PARTS));
 		expect_tests(&d, l, rank);
 		expect_batch(&d, 2, 0, rank, take(l, 2, 0));
 		expect_tests(&d, l, rank);
@@ -313,8 +271,7 @@ static void test_room(void)
 {
 	static float values[GF_LOADER_BATCHES][BATCH * ELEMS];
 	static int32_t labels[GF_LOADER_BATCHES][BATCH];
-	const struct gf_batch room[] = {{values[0], labels[0], 0},
-					{values[1], labels[1], 0}};
+	const struct gf_batch room[] = {{values[0], labels[0], 0}, {values[1], labels[1], 0}};
 	struct gf_dataset d = open_data("synthetic:50");
 	const struct gf_loader_config k = {.data = &d,
 					   .augment = both,
@@ -334,16 +291,15 @@ static void test_room(void)
 	EXPECT(!gf_loader_ready(l, 2, 0), "the batch after the next one");
 	second = take(l, 1, 1);
 	EXPECT((first->values == values[0] && second->values == values[1]) ||
-		       (first->values == values[1] &&
-			second->values == values[0]),
+		       (first->values == values[1] && second->values == values[0]),
 	       "batches lie in the room");
 	gf_loader_free(l);
 	gf_dataset_close(&d);
 }
 
 /* Samples 10 to 19 cannot be read. */
-static int fail_some(const struct gf_dataset *d, const struct gf_draw *draw,
-		     float *values, int32_t *labels, struct gf_error *err)
+static int fail_some(const struct gf_dataset *d, const struct gf_draw *draw, float *values,
+		     int32_t *labels, struct gf_error *err)
 {
 	if (draw->index / 10 == 1)
 		return gf_error_set(err, -EINVAL, "sample %zu", draw->index);
@@ -351,8 +307,8 @@ static int fail_some(const struct gf_dataset *d, const struct gf_draw *draw,
 	return count_up(d, draw, values, labels, err);
 }
 
-/* The first of a batch's samples that fails is named, whatever threads come
- * first; the other batches are there. */
+/* The first of a batch's samples that fails is named, whatever threads come first; the other
+ * batches are there. */
 static void test_broken(size_t threads)
 {
 	static const struct gf_data_format failing = {.sample = fail_some};
@@ -361,14 +317,9 @@ static void test_broken(size_t threads)
 				     .count = {40, 40},
 				     .positions = 1,
 				     .consecutive = true};
-	const struct gf_loader_config k = {.data = &d,
-					   .batch = 8,
-					   .accumulate = 1,
-					   .ranks = 1,
-					   .seed = 5,
-					   .threads = threads};
-	static const char *const errors[] = {NULL, "sample 10", "sample 16",
-					     NULL, NULL};
+	const struct gf_loader_config k = {
+		.data = &d, .batch = 8, .accumulate = 1, .ranks = 1, .seed = 5, .threads = threads};
+	static const char *const errors[] = {NULL, "sample 10", "sample 16", NULL, NULL};
 	struct gf_loader *l = gf_loader_new(&k);
 	const struct gf_batch *batch;
 	size_t i, count, again;
@@ -376,17 +327,14 @@ static void test_broken(size_t threads)
 
 	for (again = 0; again < 20; again++)
 		for (i = 0; i < GF_ARRAY_LENGTH(errors); i++) {
-			int rc =
-				gf_loader_take_test(l, i, &batch, &count, &err);
+			int rc = gf_loader_take_test(l, i, &batch, &count, &err);
 
-			EXPECT(rc == (errors[i] ? -EINVAL : 0), "%zu: %d", i,
-			       rc);
-			EXPECT(!errors[i] || !strcmp(err.text, errors[i]),
-			       "%zu threads: %s", threads, err.text);
+			EXPECT(rc == (errors[i] ? -EINVAL : 0), "%zu: %d", i, rc);
+			EXPECT(!errors[i] || !strcmp(err.text, errors[i]), "%zu threads: %s",
+			       threads, err.text);
 		}
 	for (i = 1; i < 6; i++) /* rows: samples 10 to 19 are places 2, 3 */
-		EXPECT(gf_loader_take(l, i, 0, &batch, &err) == -EINVAL,
-		       "step %zu", i);
+		EXPECT(gf_loader_take(l, i, 0, &batch, &err) == -EINVAL, "step %zu", i);
 	gf_loader_free(l);
 }
 

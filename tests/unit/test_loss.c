@@ -7,9 +7,9 @@
 #include "nn_run.h"
 
 /*
- * The loss of one fully connected layer, whose logits are W x + b; b lies
- * before W in memory. Label smoothing is compared with the formula in f64, and
- * the count of labels among the k likeliest with one made by hand.
+ * The loss of one fully connected layer, whose logits are W x + b; b lies before W in memory. Label
+ * smoothing is compared with the formula in f64, and the count of labels among the k likeliest with
+ * one made by hand.
  */
 enum { CLASSES = 5, VALUES = 6, BATCH = 7 };
 
@@ -33,8 +33,7 @@ static struct sample sample_of(const struct run *r, size_t i, double share)
 	for (size_t c = 0; c < CLASSES; c++) {
 		s.log_p[c] = b[c];
 		for (size_t k = 0; k < VALUES; k++)
-			s.log_p[c] += (double)w[c * VALUES + k] *
-				      r->input[i * VALUES + k];
+			s.log_p[c] += (double)w[c * VALUES + k] * r->input[i * VALUES + k];
 		s.target[c] = share / CLASSES;
 		sum += exp(s.log_p[c]);
 	}
@@ -44,8 +43,8 @@ static struct sample sample_of(const struct run *r, size_t i, double share)
 	return s;
 }
 
-/* The mean over labels of -sum(target*log p), and its gradients: that of a
- * logit is (p - target) of a label, by the number of labels. */
+/* The mean over labels of -sum(target*log p), and its gradients: that of a logit is (p - target) of
+ * a label, by the number of labels. */
 static double formula(const struct run *r, double share, float *grads)
 {
 	double loss = 0, exact[CLASSES * (VALUES + 1)] = {0}, labels = 0;
@@ -63,8 +62,7 @@ static double formula(const struct run *r, double share, float *grads)
 
 			loss -= s.target[c] * s.log_p[c] / labels;
 			for (size_t k = 0; k < VALUES; k++)
-				exact[CLASSES + c * VALUES + k] +=
-					d * r->input[i * VALUES + k];
+				exact[CLASSES + c * VALUES + k] += d * r->input[i * VALUES + k];
 			exact[c] += d;
 		}
 	}
@@ -76,8 +74,7 @@ static double formula(const struct run *r, double share, float *grads)
 static void test_smoothing(const struct gf_backend *b)
 {
 	static const float shares[] = {0, 0.1f, 0.5f, 1};
-	struct gf_model *m =
-		build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
+	struct gf_model *m = build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
 	float want[CLASSES * (VALUES + 1)];
 	struct gf_net *net;
 	struct run r;
@@ -92,12 +89,11 @@ static void test_smoothing(const struct gf_backend *b)
 		gf_net_set_smoothing(net, shares[i]);
 		pass(b, net, &r);
 		loss = formula(&r, share, want);
-		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name,
-			    share);
+		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name, share);
 		compare(b->name, r.grads, want, r.nparams, tolerance);
 		/* a test's loss is that of the labels alone */
-		EXPECT_NEAR(loss_of(b, net, &r, 0), formula(&r, 0, want),
-			    tolerance, "%s: share %g, test", b->name, share);
+		EXPECT_NEAR(loss_of(b, net, &r, 0), formula(&r, 0, want), tolerance,
+			    "%s: share %g, test", b->name, share);
 	}
 	b->net_free(net);
 	run_release(&r);
@@ -109,8 +105,7 @@ static void test_unlabelled(const struct gf_backend *b)
 {
 	static const size_t positions[3] = {BATCH, VALUES};
 	static const float shares[] = {0, 0.5f};
-	struct gf_model *m =
-		build_model(positions, one_layer, GF_ARRAY_LENGTH(one_layer));
+	struct gf_model *m = build_model(positions, one_layer, GF_ARRAY_LENGTH(one_layer));
 	float want[CLASSES * (VALUES + 1)];
 	struct gf_error err = {""};
 	struct gf_net *net;
@@ -127,15 +122,13 @@ static void test_unlabelled(const struct gf_backend *b)
 		gf_net_set_smoothing(net, shares[i]);
 		pass(b, net, &r);
 		loss = formula(&r, (double)shares[i], want);
-		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name,
-			    (double)shares[i]);
+		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name, (double)shares[i]);
 		compare(b->name, r.grads, want, r.nparams, tolerance);
 	}
 	/* every class is the likeliest: only labels count */
 	gf_net_set_top(net, CLASSES);
 	loss_of(b, net, &r, 0);
-	EXPECT(gf_net_top_correct(net) == BATCH - 2, "%s: %zu", b->name,
-	       gf_net_top_correct(net));
+	EXPECT(gf_net_top_correct(net) == BATCH - 2, "%s: %zu", b->name, gf_net_top_correct(net));
 	r.labels[1] = -1;
 	EXPECT(!b->forward(net, r.params, r.input, 1, 1, &err) &&
 		       b->loss(net, r.labels, &err) == -EINVAL &&
@@ -156,8 +149,7 @@ static void test_top(const struct gf_backend *b)
 	static const struct {
 		size_t k, hits;
 	} cases[] = {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 5}, {5, 7}, {9, 7}};
-	struct gf_model *m =
-		build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
+	struct gf_model *m = build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
 	struct gf_net *net;
 	struct run r;
 
@@ -170,12 +162,10 @@ static void test_top(const struct gf_backend *b)
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		gf_net_set_top(net, cases[i].k);
 		loss_of(b, net, &r, 0);
-		EXPECT(gf_net_top_correct(net) == cases[i].hits,
-		       "%s: among %zu: want %zu, got %zu", b->name, cases[i].k,
-		       cases[i].hits, gf_net_top_correct(net));
+		EXPECT(gf_net_top_correct(net) == cases[i].hits, "%s: among %zu: want %zu, got %zu",
+		       b->name, cases[i].k, cases[i].hits, gf_net_top_correct(net));
 		loss_of(b, net, &r, 1);
-		EXPECT(gf_net_top_correct(net) == 0, "%s: not in training",
-		       b->name);
+		EXPECT(gf_net_top_correct(net) == 0, "%s: not in training", b->name);
 	}
 	b->net_free(net);
 	run_release(&r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Schedules under lossy codecs: proved with symbols, and run with numbers by
- * the plainest executor there can be: program order, sends into a queue.
+ * Schedules under lossy codecs: proved with symbols, and run with numbers by the plainest executor
+ * there can be: program order, sends into a queue.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,9 +77,7 @@ struct rig {
 
 static float *place(struct rig *r, int rank, struct gf_range range)
 {
-	return (range.buffer == GF_BUFFER_DATA ? r->data[rank]
-					       : r->scratch[rank]) +
-	       range.first;
+	return (range.buffer == GF_BUFFER_DATA ? r->data[rank] : r->scratch[rank]) + range.first;
 }
 
 static void post(struct rig *r, int rank, const struct gf_step *step)
@@ -88,9 +86,8 @@ static void post(struct rig *r, int rank, const struct gf_step *step)
 
 	r->round(from, step->range.count);
 	*gf_array_push(&r->letters, &r->nletters, &r->capacity) =
-		(struct letter){
-			rank, step->peer, step->match, step->range.count,
-			gf_xmemdup(from, step->range.count * sizeof(float))};
+		(struct letter){rank, step->peer, step->match, step->range.count,
+				gf_xmemdup(from, step->range.count * sizeof(float))};
 }
 
 static bool deliver(struct rig *r, int rank, const struct gf_step *step)
@@ -101,12 +98,10 @@ static bool deliver(struct rig *r, int rank, const struct gf_step *step)
 	for (i = 0; i < r->nletters; i++) {
 		struct letter *l = &r->letters[i];
 
-		if (!l->data || l->from != step->peer || l->to != rank ||
-		    l->match != step->match)
+		if (!l->data || l->from != step->peer || l->to != rank || l->match != step->match)
 			continue;
 		for (k = 0; k < l->count; k++)
-			to[k] = step->op == GF_STEP_RECV ? l->data[k]
-							 : to[k] + l->data[k];
+			to[k] = step->op == GF_STEP_RECV ? l->data[k] : to[k] + l->data[k];
 		free(l->data);
 		*l = r->letters[--r->nletters];
 		return true;
@@ -157,17 +152,15 @@ static int run(const char *algorithm, struct gf_coll_args *args, struct rig *r)
 	r->ranks = args->ranks;
 	r->nletters = 0;
 	for (rank = 0; rank < args->ranks; rank++) {
-		if (gf_algorithm_schedule(gf_algorithm_find(algorithm), args,
-					  rank, &r->s[rank], NULL))
+		if (gf_algorithm_schedule(gf_algorithm_find(algorithm), args, rank, &r->s[rank],
+					  NULL))
 			abort();
 		r->next[rank] = 0;
-		r->scratch[rank] =
-			gf_xcalloc(r->s[rank].scratch_elems + 1, sizeof(float));
+		r->scratch[rank] = gf_xcalloc(r->s[rank].scratch_elems + 1, sizeof(float));
 	}
 	while (moved)
 		for (rank = 0, moved = false; rank < args->ranks; rank++)
-			while (r->next[rank] < r->s[rank].nsteps &&
-			       take(r, rank))
+			while (r->next[rank] < r->s[rank].nsteps && take(r, rank))
 				moved = true;
 	for (rank = 0; rank < args->ranks; rank++) {
 		left += r->next[rank] < r->s[rank].nsteps;
@@ -196,10 +189,9 @@ static void bf16(float *x, size_t n)
 	gf_kernels()->codecs[GF_CODEC_BF16].decode(x, wire, n, 0);
 }
 
-/* What all of it rests on: a decoded message, encoded again, decodes to the
- * same. For q8 this means m/127*127/127 = m/127 in floats for every largest
- * magnitude m. The test takes every 251st of the 2^23 in a binade (all were
- * tried once), and some near the smallest. */
+/* What all of it rests on: a decoded message, encoded again, decodes to the same. For q8 this means
+ * m/127*127/127 = m/127 in floats for every largest magnitude m. The test takes every 251st of the
+ * 2^23 in a binade (all were tried once), and some near the smallest. */
 static void test_again(void)
 {
 	static const struct {
@@ -213,10 +205,8 @@ static void test_again(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(scales); k++)
 			for (m = 0; m < 1 << 23; m += 251) {
-				double largest =
-					scales[k] * (1 + (double)m / (1 << 23));
-				float once[4] = {(float)largest,
-						 (float)(-largest / 3),
+				double largest = scales[k] * (1 + (double)m / (1 << 23));
+				float once[4] = {(float)largest, (float)(-largest / 3),
 						 (float)(largest / 57), 0};
 				float again[4];
 
@@ -244,9 +234,8 @@ static void test_errors(void)
 	static const struct {
 		const char *codec;
 		round_fn *round;
-	} cases[] = {{"f32", keep},        {"f16", f16}, {"bf16", bf16},
-		     {"trunc16", trunc16}, {"q8", q8},   {"fp8", fp8},
-		     {"fp4", fp4}};
+	} cases[] = {{"f32", keep}, {"f16", f16}, {"bf16", bf16}, {"trunc16", trunc16},
+		     {"q8", q8},    {"fp8", fp8}, {"fp4", fp4}};
 	size_t i, k, m;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -257,21 +246,16 @@ static void test_errors(void)
 			float x[1000], y[1000];
 
 			for (k = 0; k < 1000; k++)
-				y[k] = x[k] =
-					(float)(10 + m * 1000 + k) / 50000;
+				y[k] = x[k] = (float)(10 + m * 1000 + k) / 50000;
 			cases[i].round(y, 1000);
 			for (k = 0; k < 1000; k++)
 				most = fmax(most,
 					    fabs((double)y[k] - x[k]) /
-						    (c->block_elems
-							     ? x[last_of(c, k)]
-							     : x[k]));
+						    (c->block_elems ? x[last_of(c, k)] : x[k]));
 		}
 		/* rounding of the scale itself: an f32's */
-		EXPECT(most <= c->error * (1 + 1e-4), "%s: %g, said %g",
-		       c->name, most, c->error);
-		EXPECT(most >= 0.9 * c->error, "%s: %g, said %g", c->name, most,
-		       c->error);
+		EXPECT(most <= c->error * (1 + 1e-4), "%s: %g, said %g", c->name, most, c->error);
+		EXPECT(most >= 0.9 * c->error, "%s: %g, said %g", c->name, most, c->error);
 	}
 }
 
@@ -292,17 +276,13 @@ static void test_vector(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		float a[] = {1, 2, 3, 4}, b[] = {.1f, .2f, .3f, .4f};
 		struct rig r = {.data = {a, b}, .round = cases[i].round};
-		struct gf_coll_args args = {.ranks = 2,
-					    .count_elems = 4,
-					    .elem_bytes = 4,
-					    .lossy = true};
+		struct gf_coll_args args = {
+			.ranks = 2, .count_elems = 4, .elem_bytes = 4, .lossy = true};
 
 		EXPECT(!run("ring", &args, &r), "%s ends", cases[i].what);
 		for (k = 0; k < 4; k++) {
-			EXPECT_NEAR(a[k], cases[i].want[k], printed, "%s [%zu]",
-				    cases[i].what, k);
-			EXPECT(a[k] == b[k], "%s [%zu] on both", cases[i].what,
-			       k);
+			EXPECT_NEAR(a[k], cases[i].want[k], printed, "%s [%zu]", cases[i].what, k);
+			EXPECT(a[k] == b[k], "%s [%zu] on both", cases[i].what, k);
 		}
 	}
 }
@@ -313,14 +293,10 @@ static const struct lossy {
 	const char *name;
 	round_fn *round;
 	double share;
-} lossy[] = {{"trunc16", trunc16, .01},
-	     {"q8", q8, .01},
-	     {"fp8", fp8, .07},
-	     {"fp4", fp4, .3}};
+} lossy[] = {{"trunc16", trunc16, .01}, {"q8", q8, .01}, {"fp8", fp8, .07}, {"fp4", fp4, .3}};
 
 /* The same bits on every rank, and near the sum. */
-static void check(const char *algorithm, struct gf_coll_args *args,
-		  const struct lossy *codec)
+static void check(const char *algorithm, struct gf_coll_args *args, const struct lossy *codec)
 {
 	/* p rounds */
 	double sum, slack = args->ranks * (args->ranks + 5) * codec->share;
@@ -332,28 +308,23 @@ static void check(const char *algorithm, struct gf_coll_args *args,
 	for (rank = 0; rank < args->ranks; rank++) {
 		r.data[rank] = gf_xcalloc(n + 1, sizeof(float));
 		for (i = 0; i < n; i++)
-			r.data[rank][i] =
-				(float)((i * 7 + (size_t)rank * 13) % 97) / 97;
+			r.data[rank][i] = (float)((i * 7 + (size_t)rank * 13) % 97) / 97;
 	}
-	EXPECT(!run(algorithm, args, &r), "%s %s p %d ends", algorithm, what,
-	       args->ranks);
+	EXPECT(!run(algorithm, args, &r), "%s %s p %d ends", algorithm, what, args->ranks);
 	for (i = 0; i < n; i++) {
 		for (sum = 0, rank = 0; rank < args->ranks; rank++) {
 			sum += (double)((i * 7 + (size_t)rank * 13) % 97) / 97;
-			if (!memcmp(&r.data[rank][i], &r.data[0][i],
-				    sizeof(float)))
+			if (!memcmp(&r.data[rank][i], &r.data[0][i], sizeof(float)))
 				continue;
 			EXPECT(0,
-			       "%s %s p %d n %zu segment %zu: [%zu] %.9g on "
-			       "rank %d, %.9g on rank 0",
-			       algorithm, what, args->ranks, n,
-			       args->segment_elems, i, (double)r.data[rank][i],
-			       rank, (double)r.data[0][i]);
+			       "%s %s p %d n %zu segment %zu: [%zu] %.9g on rank %d, %.9g on rank "
+			       "0",
+			       algorithm, what, args->ranks, n, args->segment_elems, i,
+			       (double)r.data[rank][i], rank, (double)r.data[0][i]);
 			goto out;
 		}
-		EXPECT(fabs(r.data[0][i] - sum) <= slack,
-		       "%s %s p %d [%zu]: %g, want about %g", algorithm, what,
-		       args->ranks, i, (double)r.data[0][i], sum);
+		EXPECT(fabs(r.data[0][i] - sum) <= slack, "%s %s p %d [%zu]: %g, want about %g",
+		       algorithm, what, args->ranks, i, (double)r.data[0][i], sum);
 	}
 out:
 	for (rank = 0; rank < args->ranks; rank++)
@@ -369,9 +340,8 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
 	for (rank = 0; rank < args->ranks; rank++)
 		if (gf_algorithm_schedule(a, args, rank, &s[rank], NULL))
 			abort();
-	EXPECT(!gf_verify_allreduce(s, args->ranks, &err),
-	       "%s p %d n %zu segment %zu: %s", a->name, args->ranks,
-	       args->count_elems, args->segment_elems, err.text);
+	EXPECT(!gf_verify_allreduce(s, args->ranks, &err), "%s p %d n %zu segment %zu: %s", a->name,
+	       args->ranks, args->count_elems, args->segment_elems, err.text);
 	for (rank = 0; rank < args->ranks; rank++)
 		gf_schedule_release(&s[rank]);
 	free(s);
@@ -400,8 +370,7 @@ static void test_algorithms(void)
 				for (k = 5; k <= 25; k *= 5) {
 					args.segment_elems = sizes[n] / k + 1;
 					prove(gf_algorithms[i], &args);
-					for (c = 1; c < GF_ARRAY_LENGTH(lossy);
-					     c++)
+					for (c = 1; c < GF_ARRAY_LENGTH(lossy); c++)
 						check(name, &args, &lossy[c]);
 				}
 			}
@@ -409,17 +378,15 @@ static void test_algorithms(void)
 
 static void test_factors(void)
 {
-	static const int lists[][3] = {{3, 2, 2}, {2, 3, 2}, {4, 3, 1},
-				       {4, 4, 1}, {2, 8, 1}, {5, 3, 1},
-				       {8, 2, 1}, {7, 2, 1}};
+	static const int lists[][3] = {{3, 2, 2}, {2, 3, 2}, {4, 3, 1}, {4, 4, 1},
+				       {2, 8, 1}, {5, 3, 1}, {8, 2, 1}, {7, 2, 1}};
 	static const char *const names[] = {"blueconnect", "hierarchical"};
 	size_t i, k, c;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(lists); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(names); k++) {
 			struct gf_coll_args args = {
-				.ranks =
-					lists[i][0] * lists[i][1] * lists[i][2],
+				.ranks = lists[i][0] * lists[i][1] * lists[i][2],
 				.count_elems = 2600,
 				.elem_bytes = 4,
 				.factors = lists[i],
@@ -437,25 +404,23 @@ static void test_factors(void)
 		}
 }
 
-/* Without its rounding step a butterfly on 3 ranks is refused: rank 0 sends
- * the result to rank 2, rank 1 keeps it as it is. */
+/* Without its rounding step a butterfly on 3 ranks is refused: rank 0 sends the result to rank 2,
+ * rank 1 keeps it as it is. */
 static void test_refused(void)
 {
-	struct gf_coll_args args = {
-		.ranks = 3, .count_elems = 4, .elem_bytes = 4, .lossy = true};
+	struct gf_coll_args args = {.ranks = 3, .count_elems = 4, .elem_bytes = 4, .lossy = true};
 	struct gf_schedule s[3];
 	struct gf_error err = {""};
 	int rank;
 
 	for (rank = 0; rank < 3; rank++)
-		if (gf_algorithm_schedule(gf_algorithm_find("butterfly"), &args,
-					  rank, &s[rank], NULL))
+		if (gf_algorithm_schedule(gf_algorithm_find("butterfly"), &args, rank, &s[rank],
+					  NULL))
 			abort();
 	EXPECT(s[1].steps[s[1].nsteps - 1].op == GF_STEP_ROUND, "its last");
 	s[1].nsteps--;
 	EXPECT(gf_verify_allreduce(s, 3, &err), "refused");
-	EXPECT_TEXT(err.text,
-		    "data[0]: rank 1 adds or rounds otherwise than rank 0");
+	EXPECT_TEXT(err.text, "data[0]: rank 1 adds or rounds otherwise than rank 0");
 	for (rank = 0; rank < 3; rank++)
 		gf_schedule_release(&s[rank]);
 }
@@ -465,14 +430,12 @@ static void test_refused(void)
 
 static float term(int rank, size_t k)
 {
-	return (float)(1 + rank) / (float)(3 + k) *
-	       (k % 3 ? 1 : (float)(1 << rank % 12));
+	return (float)(1 + rank) / (float)(3 + k) * (k % 3 ? 1 : (float)(1 << rank % 12));
 }
 
-/* As the trait GF_ALGORITHM_ONE_ORDER has it: neighbours, pairs of them, ...,
- * of ranks into which those beyond p' were folded. */
-static float sum_in_order(int first, int n, int ranks, int core, size_t k,
-			  round_fn *round)
+/* As the trait GF_ALGORITHM_ONE_ORDER has it: neighbours, pairs of them, ..., of ranks into which
+ * those beyond p' were folded. */
+static float sum_in_order(int first, int n, int ranks, int core, size_t k, round_fn *round)
 {
 	float a, b;
 
@@ -493,8 +456,7 @@ static float sum_in_order(int first, int n, int ranks, int core, size_t k,
 }
 
 /* Messages of `cut` elements, one after the other. */
-static void check_order(const char *name, int ranks, size_t cut, size_t segment,
-			round_fn *round)
+static void check_order(const char *name, int ranks, size_t cut, size_t segment, round_fn *round)
 {
 	enum { ELEMS = 40 };
 	struct gf_coll_args args = {.ranks = ranks,
@@ -511,27 +473,23 @@ static void check_order(const char *name, int ranks, size_t cut, size_t segment,
 
 		args.count_elems = first + cut < ELEMS ? cut : ELEMS - first;
 		for (rank = 0; rank < ranks; rank++) {
-			r.data[rank] =
-				gf_xcalloc(args.count_elems, sizeof(float));
+			r.data[rank] = gf_xcalloc(args.count_elems, sizeof(float));
 			for (k = 0; k < args.count_elems; k++)
 				r.data[rank][k] = term(rank, first + k);
 		}
 		EXPECT(run(name, &args, &r) == 0, "%s on %d", name, ranks);
 		for (k = 0; k < args.count_elems; k++) {
-			float want = sum_in_order(0, core, ranks, core,
-						  first + k, round);
+			float want = sum_in_order(0, core, ranks, core, first + k, round);
 
 			if (core < ranks)
 				round(&want, 1);
 			for (rank = 0; rank < ranks; rank++)
-				wrong += memcmp(&r.data[rank][k], &want,
-						sizeof(want)) != 0;
+				wrong += memcmp(&r.data[rank][k], &want, sizeof(want)) != 0;
 		}
 		for (rank = 0; rank < ranks; rank++)
 			free(r.data[rank]);
 	}
-	EXPECT(wrong == 0, "%s on %d ranks, cut at %zu: %zu sums differ", name,
-	       ranks, cut, wrong);
+	EXPECT(wrong == 0, "%s on %d ranks, cut at %zu: %zu sums differ", name, ranks, cut, wrong);
 }
 
 static void test_one_order(void)
@@ -553,8 +511,7 @@ static void test_one_order(void)
 				if (!gf_algorithm_reproduces(a->name, "f16"))
 					continue;
 				for (k = 0; k < GF_ARRAY_LENGTH(rounds); k++)
-					check_order(a->name, ranks, cuts[c], 0,
-						    rounds[k]);
+					check_order(a->name, ranks, cuts[c], 0, rounds[k]);
 			}
 	EXPECT(found > 0, "some algorithm adds in one order");
 	EXPECT(!gf_algorithm_reproduces("butterfly", "q8"), "blocks");

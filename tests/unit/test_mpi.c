@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The MPI transport's promises: one rank when started by itself, any number
- * under mpirun (tests/mpi/exec.bats).
+ * The MPI transport's promises: one rank when started by itself, any number under mpirun
+ * (tests/mpi/exec.bats).
  */
 #include <mpi.h>
 
@@ -14,19 +14,17 @@ static void check_tags(struct gf_comm *c)
 	struct gf_error err = {""};
 	int x;
 
-	EXPECT(c->ops->irecv(c, 0, gf_tag(GF_CHANNEL_LAST, 0), &x, sizeof(x),
-			     &request, &err) == -EOVERFLOW,
+	EXPECT(c->ops->irecv(c, 0, gf_tag(GF_CHANNEL_LAST, 0), &x, sizeof(x), &request, &err) ==
+		       -EOVERFLOW,
 	       "channel");
-	EXPECT(strstr(err.text, "channel 1073741567, match 0: more than"), "%s",
-	       err.text);
-	EXPECT(c->ops->isend(c, 0, gf_tag(0, UINT32_MAX), &x, sizeof(x),
-			     &request, &err) == -EOVERFLOW,
+	EXPECT(strstr(err.text, "channel 1073741567, match 0: more than"), "%s", err.text);
+	EXPECT(c->ops->isend(c, 0, gf_tag(0, UINT32_MAX), &x, sizeof(x), &request, &err) ==
+		       -EOVERFLOW,
 	       "match");
 }
 
-/* A message in pieces has another length than its receive, which finds out at
- * some piece. The remaining pieces are never received; so each case has a
- * channel of its own. */
+/* A message in pieces has another length than its receive, which finds out at some piece. The
+ * remaining pieces are never received; so each case has a channel of its own. */
 static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 {
 	static uint32_t channel = 100;
@@ -37,12 +35,10 @@ static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 
 	channel++;
 	if (c->rank == 0)
-		EXPECT(!c->ops->isend(c, c->ranks - 1, gf_tag(channel, 0), out,
-				      sent, &send, &err),
+		EXPECT(!c->ops->isend(c, c->ranks - 1, gf_tag(channel, 0), out, sent, &send, &err),
 		       "%s", err.text);
 	if (c->rank == c->ranks - 1) {
-		rc = c->ops->irecv(c, 0, gf_tag(channel, 0), in, wanted,
-				   &receive, &err);
+		rc = c->ops->irecv(c, 0, gf_tag(channel, 0), in, wanted, &receive, &err);
 		rc = rc ? rc : gf_comm_wait(c, receive, &err);
 		EXPECT(rc == -EMSGSIZE, "%zu for %zu: %d", sent, wanted, rc);
 		EXPECT(strstr(err.text, "bytes, got"), "%s", err.text);
@@ -52,8 +48,8 @@ static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 		c->ops->cancel(c, send);
 }
 
-/* When a message has come, the first test also reports those after it that have
- * arrived: the caller may sleep after this test. */
+/* When a message has come, the first test also reports those after it that have arrived: the caller
+ * may sleep after this test. */
 static void check_all_told(struct gf_comm *c)
 {
 	enum { MESSAGES = 3 };
@@ -62,20 +58,17 @@ static void check_all_told(struct gf_comm *c)
 	int x[MESSAGES], i, asked;
 
 	for (i = 0; i < MESSAGES; i++)
-		EXPECT(!c->ops->irecv(c, c->rank, gf_tag(300, (uint32_t)i),
-				      &x[i], sizeof(x[i]), &receives[i],
-				      &err) &&
-			       !c->ops->isend(c, c->rank,
-					      gf_tag(300, (uint32_t)i), &i,
-					      sizeof(i), &sends[i], &err) &&
+		EXPECT(!c->ops->irecv(c, c->rank, gf_tag(300, (uint32_t)i), &x[i], sizeof(x[i]),
+				      &receives[i], &err) &&
+			       !c->ops->isend(c, c->rank, gf_tag(300, (uint32_t)i), &i, sizeof(i),
+					      &sends[i], &err) &&
 			       !gf_comm_wait(c, sends[i], &err),
 		       "%s", err.text);
 	for (asked = 1; !c->ops->test(c, receives[0], &err); asked++)
 		;
 	EXPECT(asked <= 2, "asked %d times", asked);
 	for (i = 1; i < MESSAGES; i++)
-		EXPECT(c->ops->test(c, receives[i], &err) == 1,
-		       "message %d is not told", i);
+		EXPECT(c->ops->test(c, receives[i], &err) == 1, "message %d is not told", i);
 }
 
 static int no_patience(void *ctx, struct gf_error *err)
@@ -91,8 +84,7 @@ static void check_late(struct gf_comm *c, size_t size, bool gathers)
 	const bool others = c->rank != late;
 	const uint64_t tag = gf_tag(400, 0);
 	struct gf_comm_request *request;
-	char *send = gf_xcalloc(1, size),
-	     *all = gf_xcalloc((size_t)c->ranks, size);
+	char *send = gf_xcalloc(1, size), *all = gf_xcalloc((size_t)c->ranks, size);
 	struct gf_error err = {""};
 	size_t i, wrong = 0;
 	int rank, rc;
@@ -115,8 +107,7 @@ static void check_late(struct gf_comm *c, size_t size, bool gathers)
 		EXPECT(!c->ops->isend(c, late, tag, NULL, 0, &request, &err) &&
 			       !gf_comm_wait(c, request, &err),
 		       "%s", err.text);
-	EXPECT(!gf_comm_barrier(c, &err) && !gf_comm_barrier(c, &err), "%s",
-	       err.text);
+	EXPECT(!gf_comm_barrier(c, &err) && !gf_comm_barrier(c, &err), "%s", err.text);
 	for (i = 0; i < size; i++)
 		wrong += send[i] != 2;
 	for (i = 0; i < size * (size_t)c->ranks; i++)
@@ -147,10 +138,8 @@ static int forced_algorithm(void)
 	int index, count, level, value = -1;
 
 	MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level);
-	if (MPI_T_cvar_get_index("coll_tuned_allreduce_algorithm", &index) ==
-		    MPI_SUCCESS &&
-	    MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) ==
-		    MPI_SUCCESS) {
+	if (MPI_T_cvar_get_index("coll_tuned_allreduce_algorithm", &index) == MPI_SUCCESS &&
+	    MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
 		MPI_T_cvar_read(handle, &value);
 		MPI_T_cvar_handle_free(&handle);
 	}

@@ -7,8 +7,8 @@
 #include "nn_run.h"
 
 /*
- * Every layer, on every backend: gradients against finite differences of the
- * reference's loss, and against the reference itself.
+ * Every layer, on every backend: gradients against finite differences of the reference's loss, and
+ * against the reference itself.
  */
 #define TOLERANCE 5e-3 /* of a tensor's largest gradient, or of SMALL */
 #define SMALL     0.05
@@ -33,9 +33,7 @@ static const struct {
 	{"fc no bias", {{5}, 1}, {{FC, .filters = 4, .no_bias = true}}},
 	{"fc of an image", {{3, 2, 5}, 2}, {{FC, .filters = 4}}},
 	{"mlp", {{9}, 4}, {{FC, .filters = 17}, {RELU}, {FC, .filters = 3}}},
-	{"conv",
-	 {{2, 5, 4}, 2},
-	 {{CONV, .filters = 3, .kernel = 3, .pad = 1}, {FC, .filters = 3}}},
+	{"conv", {{2, 5, 4}, 2}, {{CONV, .filters = 3, .kernel = 3, .pad = 1}, {FC, .filters = 3}}},
 	{"conv chain",
 	 {{1, 7, 7}, 3},
 	 {{CONV, .filters = 5, .kernel = 3},
@@ -50,12 +48,9 @@ static const struct {
 	{"conv wide and high",
 	 {{2, 6, 7}, 2},
 	 {{CONV, .filters = 17, .kernel = 1, .kernel_w = 5, .pad_w = 3},
-	  {CONV, .filters = 4, .kernel = 4, .kernel_w = 2, .pad = 2,
-	   .stride = 3},
+	  {CONV, .filters = 4, .kernel = 4, .kernel_w = 2, .pad = 2, .stride = 3},
 	  {FC, .filters = 3}}},
-	{"fc of a sequence",
-	 {{4, 5}, 2},
-	 {{FC, .filters = 6}, {RELU}, {FC, .filters = 3}}},
+	{"fc of a sequence", {{4, 5}, 2}, {{FC, .filters = 6}, {RELU}, {FC, .filters = 3}}},
 	{"add in a sequence",
 	 {{3, 5}, 2},
 	 {{FC, .filters = 5},
@@ -79,9 +74,7 @@ static const struct {
 	 {{CONV, .filters = 3, .kernel = 3, .pad = 1, .no_bias = true},
 	  {NORM},
 	  {FC, .filters = 3}}},
-	{"batchnorm of the input",
-	 {{3, 4, 4}, 3},
-	 {{NORM}, {FC, .filters = 3}}},
+	{"batchnorm of the input", {{3, 4, 4}, 3}, {{NORM}, {FC, .filters = 3}}},
 	{"batchnorm flat",
 	 {{6}, 5},
 	 {{FC, .filters = 7, .no_bias = true}, {NORM}, {FC, .filters = 3}}},
@@ -125,19 +118,13 @@ static const struct {
 	  {FC, .filters = 3}}},
 	{"globalpool",
 	 {{3, 5, 4}, 2},
-	 {{CONV, .filters = 18, .kernel = 2},
-	  {GLOBALPOOL},
-	  {FC, .filters = 3}}},
+	 {{CONV, .filters = 18, .kernel = 2}, {GLOBALPOOL}, {FC, .filters = 3}}},
 	{"globalpool to the logits",
 	 {{3, 5, 4}, 2},
 	 {{CONV, .filters = 3, .kernel = 2}, {GLOBALPOOL, .filters = 3}}},
 	{"globalpool, batchnorm, relu",
 	 {{3, 5, 4}, 4},
-	 {{CONV, .filters = 5},
-	  {GLOBALPOOL},
-	  {NORM},
-	  {RELU},
-	  {FC, .filters = 3}}},
+	 {{CONV, .filters = 5}, {GLOBALPOOL}, {NORM}, {RELU}, {FC, .filters = 3}}},
 	{"add",
 	 {{2, 5, 5}, 2},
 	 {{CONV, .filters = 4, .kernel = 3, .pad = 1},
@@ -152,9 +139,7 @@ static const struct {
 	  {FC, .filters = 3}}},
 	{"add itself",
 	 {{2, 3, 3}, 2},
-	 {{CONV, .filters = 4, .kernel = 2},
-	  {ADD, .a = 1, .b = 1},
-	  {FC, .filters = 3}}},
+	 {{CONV, .filters = 4, .kernel = 2}, {ADD, .a = 1, .b = 1}, {FC, .filters = 3}}},
 	{"one value, many consumers",
 	 {{2, 5, 5}, 2},
 	 {{CONV, .filters = 4, .kernel = 3, .pad = 1},
@@ -197,9 +182,7 @@ static const struct {
 	 {{FC, .filters = 5}, {CONCAT, .a = 1, .b = 1}, {FC, .filters = 3}}},
 	{"concat of sequences",
 	 {{4, 5}, 2},
-	 {{FC, .filters = 5},
-	  {CONCAT, .a = 1, .b = INPUT},
-	  {FC, .filters = 3}}},
+	 {{FC, .filters = 5}, {CONCAT, .a = 1, .b = INPUT}, {FC, .filters = 3}}},
 	{"dropout",
 	 {{2, 6, 5}, 3},
 	 {{CONV, .filters = 17, .kernel = 3},
@@ -210,11 +193,7 @@ static const struct {
 	  {FC, .filters = 3}}},
 	{"tanh and GELU",
 	 {{6}, 3},
-	 {{FC, .filters = 9},
-	  {TANH},
-	  {FC, .filters = 9},
-	  {GELU},
-	  {FC, .filters = 3}}},
+	 {{FC, .filters = 9}, {TANH}, {FC, .filters = 9}, {GELU}, {FC, .filters = 3}}},
 	{"tanh and GELU of an image",
 	 {{2, 6, 5}, 2},
 	 {{CONV, .filters = 17, .kernel = 2},
@@ -222,24 +201,16 @@ static const struct {
 	  {CONV, .filters = 4, .kernel = 2},
 	  {TANH},
 	  {FC, .filters = 3}}},
-	{"layernorm",
-	 {{7}, 3},
-	 {{FC, .filters = 9}, {LAYERNORM}, {FC, .filters = 3}}},
+	{"layernorm", {{7}, 3}, {{FC, .filters = 9}, {LAYERNORM}, {FC, .filters = 3}}},
 	{"layernorm of a sequence",
 	 {{4, 7}, 2},
 	 {{LAYERNORM}, {FC, .filters = 9}, {LAYERNORM}, {FC, .filters = 3}}},
-	{"embedding",
-	 {{5}, 3},
-	 {{EMBEDDING, .entries = 7, .filters = 4}, {FC, .filters = 3}}},
+	{"embedding", {{5}, 3}, {{EMBEDDING, .entries = 7, .filters = 4}, {FC, .filters = 3}}},
 	{"select",
 	 {{5}, 3},
-	 {{EMBEDDING, .entries = 7, .filters = 4},
-	  {SELECT, .position = 3},
-	  {FC, .filters = 3}}},
+	 {{EMBEDDING, .entries = 7, .filters = 4}, {SELECT, .position = 3}, {FC, .filters = 3}}},
 	{"lstm", {{4, 3}, 2}, {{LSTM, .filters = 5}, {FC, .filters = 3}}},
-	{"lstm of one position",
-	 {{1, 3}, 2},
-	 {{LSTM, .filters = 5}, {FC, .filters = 3}}},
+	{"lstm of one position", {{1, 3}, 2}, {{LSTM, .filters = 5}, {FC, .filters = 3}}},
 	{"language model",
 	 {{6}, 3},
 	 {{EMBEDDING, .entries = 9, .filters = 6},
@@ -284,21 +255,17 @@ static const struct {
 	 {{ATTENTION, .heads = 3, .causal = true}, {FC, .filters = 3}}},
 	{"long causal attention",
 	 {{70, 4}, 2},
-	 {{FC, .filters = 12},
-	  {ATTENTION, .heads = 2, .causal = true},
-	  {FC, .filters = 3}}},
+	 {{FC, .filters = 12}, {ATTENTION, .heads = 2, .causal = true}, {FC, .filters = 3}}},
 	{"positional embedding",
 	 {{5}, 3},
 	 {{EMBEDDING, .entries = 7, .filters = 4},
-	  {EMBEDDING, .a = INPUT, .entries = 6, .filters = 4,
-	   .positional = true},
+	  {EMBEDDING, .a = INPUT, .entries = 6, .filters = 4, .positional = true},
 	  {ADD, .a = 1, .b = 2},
 	  {FC, .filters = 3}}},
 	{"decoder",
 	 {{6}, 2},
 	 {{EMBEDDING, .entries = 9, .filters = 8},
-	  {EMBEDDING, .a = INPUT, .entries = 6, .filters = 8,
-	   .positional = true},
+	  {EMBEDDING, .a = INPUT, .entries = 6, .filters = 8, .positional = true},
 	  {ADD, .a = 1, .b = 2},
 	  {LAYERNORM},
 	  {FC, .filters = 24},
@@ -315,8 +282,7 @@ static const struct {
 	{"tied to the embedding",
 	 {{5}, 3},
 	 {{EMBEDDING, .entries = 7, .filters = 4},
-	  {EMBEDDING, .a = INPUT, .entries = 2, .filters = 4,
-	   .positional = true, .stretch = 3},
+	  {EMBEDDING, .a = INPUT, .entries = 2, .filters = 4, .positional = true, .stretch = 3},
 	  {ADD, .a = 1, .b = 2},
 	  {FC, .filters = 4},
 	  {TANH},
@@ -350,8 +316,7 @@ static const struct {
 
 static struct gf_model *model_of(size_t c)
 {
-	return build_model(models[c].input, models[c].specs,
-			   GF_ARRAY_LENGTH(models[c].specs));
+	return build_model(models[c].input, models[c].specs, GF_ARRAY_LENGTH(models[c].specs));
 }
 
 /* The slopes of the loss on both sides of one parameter. */
@@ -363,16 +328,14 @@ static void slopes(struct gf_net *net, struct run *r, size_t i, double s[2])
 
 	for (int side = 0; side < 2; side++) {
 		r->params[i] = kept + (side ? STEP : -STEP);
-		s[side] = (loss_of(ref, net, r, 1) - middle) /
-			  ((double)r->params[i] - kept);
+		s[side] = (loss_of(ref, net, r, 1) - middle) / ((double)r->params[i] - kept);
 		r->params[i] = kept;
 	}
 }
 
 /*
- * The gradient lies between the slopes of both sides. If a ReLU or a maximum
- * switches within the step, they are far apart and prove little: few elements
- * may be so.
+ * The gradient lies between the slopes of both sides. If a ReLU or a maximum switches within the
+ * step, they are far apart and prove little: few elements may be so.
  */
 static void test_differences(size_t c, const struct gf_backend *b)
 {
@@ -392,33 +355,29 @@ static void test_differences(size_t c, const struct gf_backend *b)
 		double off = TOLERANCE * fmax(largest(r.grads + at, n), SMALL);
 
 		for (size_t k = 0; k < PROBES && k < n; k++) {
-			size_t i =
-				at + (n <= PROBES ? k : gf_rng_below(&rng, n));
+			size_t i = at + (n <= PROBES ? k : gf_rng_below(&rng, n));
 			double s[2], apart;
 
 			slopes(ref, &r, i, s);
 			apart = fabs(s[0] - s[1]);
 			tried++;
 			kinks += apart > 2 * off;
-			EXPECT(fabs(r.grads[i] - (s[0] + s[1]) / 2) <=
-				       off + apart / 2,
-			       "%s, %s: %s[%zu]: slopes %g %g, gradient %g",
-			       b->name, models[c].name, p->name, i - at, s[0],
-			       s[1], r.grads[i]);
+			EXPECT(fabs(r.grads[i] - (s[0] + s[1]) / 2) <= off + apart / 2,
+			       "%s, %s: %s[%zu]: slopes %g %g, gradient %g", b->name,
+			       models[c].name, p->name, i - at, s[0], s[1], r.grads[i]);
 		}
 		at += n;
 	}
 	EXPECT((double)kinks <= MAX_KINKS * (double)tried,
-	       "%s, %s: %zu of %zu elements stand on kinks", b->name,
-	       models[c].name, kinks, tried);
+	       "%s, %s: %zu of %zu elements stand on kinks", b->name, models[c].name, kinks, tried);
 	b->net_free(net);
 	gf_backend_find("ref")->net_free(ref);
 	run_release(&r);
 	free_model(m);
 }
 
-/* Rounded factors of products, in a pass of training; 0 where the backend or
- * the processor has no bf16. */
+/* Rounded factors of products, in a pass of training; 0 where the backend or the processor has no
+ * bf16. */
 static bool test_bf16(size_t c, const struct gf_backend *b)
 {
 	const struct gf_backend *ref = gf_backend_find("ref");
@@ -435,16 +394,15 @@ static bool test_bf16(size_t c, const struct gf_backend *b)
 	got.emitted = gf_xcalloc(m->nparams + 1, sizeof(size_t));
 	got.options.precision = GF_BF16;
 	rc = b->net_new(m, got.max_batch, &got.options, &net, &err);
-	EXPECT(rc == 0 || (rc == -ENOTSUP && strstr(err.text, "bf16")),
-	       "%s, %s: %d: %s", b->name, models[c].name, rc, err.text);
+	EXPECT(rc == 0 || (rc == -ENOTSUP && strstr(err.text, "bf16")), "%s, %s: %d: %s", b->name,
+	       models[c].name, rc, err.text);
 	if (rc == 0) {
 		ref_net = new_net(ref, &want);
 		pass(ref, ref_net, &want);
 		pass(b, net, &got);
-		EXPECT_NEAR(got.loss, want.loss, BF16_LOSS * want.loss,
-			    "%s in bf16: loss", models[c].name);
-		EXPECT(apart(got.grads, want.grads, want.nparams) <=
-			       BF16_GRADIENTS,
+		EXPECT_NEAR(got.loss, want.loss, BF16_LOSS * want.loss, "%s in bf16: loss",
+			    models[c].name);
+		EXPECT(apart(got.grads, want.grads, want.nparams) <= BF16_GRADIENTS,
 		       "%s in bf16: gradients are %g away", models[c].name,
 		       apart(got.grads, want.grads, want.nparams));
 		b->net_free(net);
@@ -468,11 +426,11 @@ static void test_emission(size_t c, const struct gf_backend *b)
 	run_init(&r, m, models[c].batch, models[c].batch);
 	net = new_net(b, &r);
 	pass(b, net, &r);
-	EXPECT(r.nemitted == m->nparams, "%s, %s: want %zu gradients, got %zu",
-	       b->name, models[c].name, m->nparams, r.nemitted);
+	EXPECT(r.nemitted == m->nparams, "%s, %s: want %zu gradients, got %zu", b->name,
+	       models[c].name, m->nparams, r.nemitted);
 	for (size_t t = 0; t < m->nparams; t++)
-		EXPECT(r.emitted[t] == t, "%s, %s: gradient %zu came as %zu",
-		       b->name, models[c].name, r.emitted[t], t);
+		EXPECT(r.emitted[t] == t, "%s, %s: gradient %zu came as %zu", b->name,
+		       models[c].name, r.emitted[t], t);
 	b->net_free(net);
 	run_release(&r);
 	free_model(m);
@@ -497,13 +455,12 @@ int main(void)
 			in_bf16 += test_bf16(c, b);
 			gf_rng_init(&rng, c, 2);
 			if (b != ref)
-				compare_backends(models[c].name, b, m,
-						 models[c].batch);
+				compare_backends(models[c].name, b, m, models[c].batch);
 			free_model(m);
 		}
 		printf("%s: %zu models in bf16\n", b->name, in_bf16);
-		EXPECT(in_bf16 == 0 || in_bf16 == GF_ARRAY_LENGTH(models),
-		       "%s: %zu models in bf16", b->name, in_bf16);
+		EXPECT(in_bf16 == 0 || in_bf16 == GF_ARRAY_LENGTH(models), "%s: %zu models in bf16",
+		       b->name, in_bf16);
 	}
 	return TEST_END();
 }

@@ -8,8 +8,8 @@
 #include "trainer/optim/sgd.h"
 
 /*
- * Nets as a whole: random models on both backends, learning, repeatability,
- * the order of calls, what is refused.
+ * Nets as a whole: random models on both backends, learning, repeatability, the order of calls,
+ * what is refused.
  */
 #define RANDOM_MODELS 10
 
@@ -37,8 +37,8 @@ static size_t below(size_t bound)
 	return (size_t)gf_rng_below(&rng, bound);
 }
 
-/* One to six layers that keep height and width or halve them, now and then a
- * residual block; in the end a fully connected layer. */
+/* One to six layers that keep height and width or halve them, now and then a residual block; in the
+ * end a fully connected layer. */
 static size_t draw_specs(struct spec *specs, size_t channels)
 {
 	size_t n = 0, blocks = 1 + below(4);
@@ -63,13 +63,11 @@ static size_t draw_specs(struct spec *specs, size_t channels)
 		if (below(2))
 			specs[n++] = (struct spec){RELU};
 		if (below(3) == 0)
-			specs[n++] =
-				(struct spec){MAXPOOL, .kernel = 3, .pad = 1,
-					      .stride = 1 + below(2)};
+			specs[n++] = (struct spec){MAXPOOL, .kernel = 3, .pad = 1,
+						   .stride = 1 + below(2)};
 		if (below(2)) {
 			skip = (int)n;
-			specs[n++] = (struct spec){CONV, .filters = filters,
-						   .kernel = 1};
+			specs[n++] = (struct spec){CONV, .filters = filters, .kernel = 1};
 			specs[n++] = (struct spec){ADD, .b = skip};
 		}
 		channels = filters;
@@ -137,11 +135,10 @@ static void learn(const struct gf_backend *b, double *first, double *last)
 		gf_sgd_update(&sgd, 1, r.grads, r.params, velocity, r.nparams);
 	}
 	*last = r.loss;
-	EXPECT(r.correct == r.batch, "%s: %zu of %zu right after training",
-	       b->name, r.correct, r.batch);
+	EXPECT(r.correct == r.batch, "%s: %zu of %zu right after training", b->name, r.correct,
+	       r.batch);
 	draw_task(&r);
-	EXPECT(loss_of(b, net, &r, 0) < 0.3,
-	       "%s: running statistics serve new samples", b->name);
+	EXPECT(loss_of(b, net, &r, 0) < 0.3, "%s: running statistics serve new samples", b->name);
 	b->net_free(net);
 	free(velocity);
 	run_release(&r);
@@ -153,8 +150,7 @@ static void test_learning(const struct gf_backend *b)
 	double first = 0, last = 1;
 
 	learn(b, &first, &last);
-	EXPECT(first > 1 && last < 0.1, "%s: loss from %g to %g", b->name,
-	       first, last);
+	EXPECT(first > 1 && last < 0.1, "%s: loss from %g to %g", b->name, first, last);
 }
 
 /* --- repeatability ------------------------------------------------------- */
@@ -183,8 +179,8 @@ static void test_same_bits(const struct gf_backend *b, int threads)
 	pass(b, net, &r);
 	r.batch = 7;
 	pass(b, net, &r);
-	EXPECT(r.loss == loss, "%s, %d threads: loss %.17g, then %.17g",
-	       b->name, threads, loss, r.loss);
+	EXPECT(r.loss == loss, "%s, %d threads: loss %.17g, then %.17g", b->name, threads, loss,
+	       r.loss);
 	EXPECT(memcmp(grads, r.grads, r.nparams * sizeof(*grads)) == 0,
 	       "%s, %d threads: other gradients", b->name, threads);
 	b->net_free(net);
@@ -210,8 +206,7 @@ static void test_many_batches(const struct gf_backend *b)
 		if (k < 12)
 			losses[k] = r.loss;
 		else
-			EXPECT(r.loss == losses[k - 12],
-			       "%s: loss of batch %zu", b->name, r.batch);
+			EXPECT(r.loss == losses[k - 12], "%s: loss of batch %zu", b->name, r.batch);
 	}
 	b->net_free(net);
 	run_release(&r);
@@ -234,18 +229,14 @@ static void test_calls(const struct gf_backend *b)
 	net = new_net(b, &r);
 	EXPECT(b->loss(net, r.labels, &err) == -EINVAL, "loss before forward");
 	EXPECT_TEXT(err.text, "loss: want a forward pass before it");
-	EXPECT(b->result(net, &loss, &correct, &err) == -EINVAL,
-	       "result before loss");
+	EXPECT(b->result(net, &loss, &correct, &err) == -EINVAL, "result before loss");
 	EXPECT_TEXT(err.text, "result: want a loss before it");
 	EXPECT(b->backward(net, r.params, r.grads, NULL, NULL, &err) == -EINVAL,
 	       "backward before loss");
-	EXPECT_TEXT(err.text, "backward: want a forward pass in training and "
-			      "its loss before it");
-	EXPECT(b->forward(net, r.params, r.input, 5, 1, &err) == -EINVAL,
-	       "a batch too large");
+	EXPECT_TEXT(err.text, "backward: want a forward pass in training and its loss before it");
+	EXPECT(b->forward(net, r.params, r.input, 5, 1, &err) == -EINVAL, "a batch too large");
 	EXPECT_TEXT(err.text, "batch: want 1 to 4 samples, got 5");
-	EXPECT(b->forward(net, r.params, r.input, 0, 1, &err) == -EINVAL,
-	       "an empty batch");
+	EXPECT(b->forward(net, r.params, r.input, 0, 1, &err) == -EINVAL, "an empty batch");
 	before = loss_of(b, net, &r, 0);
 	EXPECT(b->backward(net, r.params, r.grads, NULL, NULL, &err) == -EINVAL,
 	       "backward of an evaluation");
@@ -336,28 +327,19 @@ static const struct {
 	int rc;
 	const char *text;
 } refusals[] = {
-	{"no layers", no_layers, -EINVAL,
-	 "test: want a layer and a sample at least"},
-	{"classes", classes, -EINVAL,
-	 "layer fc7: want 5 outputs, one per class, got 4"},
-	{"stride", no_stride, -EINVAL,
-	 "layer maxpool3: want a kernel and a stride of at least 1"},
+	{"no layers", no_layers, -EINVAL, "test: want a layer and a sample at least"},
+	{"classes", classes, -EINVAL, "layer fc7: want 5 outputs, one per class, got 4"},
+	{"stride", no_stride, -EINVAL, "layer maxpool3: want a kernel and a stride of at least 1"},
 	{"kernel", large_kernel, -EINVAL,
 	 "layer conv4: want a kernel of at most the padded input, 6, got 7"},
-	{"pad", large_pad, -EINVAL,
-	 "layer maxpool3: want the output that the window gives"},
+	{"pad", large_pad, -EINVAL, "layer maxpool3: want the output that the window gives"},
 	{"groups", groups, -EINVAL,
 	 "layer conv4: want groups that divide 8 and 16 channels, got 3"},
-	{"order", later_layer, -EINVAL,
-	 "layer relu2: want earlier layers as inputs"},
-	{"shape", other_shape, -EINVAL,
-	 "layer relu5: want inputs of 256 values, got 512"},
-	{"epsilon", epsilon, -EINVAL,
-	 "layer batchnorm1: want epsilon > 0 and momentum in 0 to 1"},
-	{"type", unknown_type, -ENOTSUP,
-	 "layer relu2: no backend computes layers of this type"},
-	{"size", huge, -EINVAL,
-	 "layer globalpool6: want sizes that 2 samples can have in memory"},
+	{"order", later_layer, -EINVAL, "layer relu2: want earlier layers as inputs"},
+	{"shape", other_shape, -EINVAL, "layer relu5: want inputs of 256 values, got 512"},
+	{"epsilon", epsilon, -EINVAL, "layer batchnorm1: want epsilon > 0 and momentum in 0 to 1"},
+	{"type", unknown_type, -ENOTSUP, "layer relu2: no backend computes layers of this type"},
+	{"size", huge, -EINVAL, "layer globalpool6: want sizes that 2 samples can have in memory"},
 };
 
 static void test_refusal(size_t c, const struct gf_backend *b)
@@ -370,8 +352,7 @@ static void test_refusal(size_t c, const struct gf_backend *b)
 
 	refusals[c].spoil(m);
 	rc = b->net_new(m, 2, &(struct gf_net_options){0}, &net, &err);
-	EXPECT(rc == refusals[c].rc, "%s: %s: got %d", b->name,
-	       refusals[c].name, rc);
+	EXPECT(rc == refusals[c].rc, "%s: %s: got %d", b->name, refusals[c].name, rc);
 	EXPECT(!net, "%s: set only on success", refusals[c].name);
 	EXPECT_TEXT(err.text, refusals[c].text);
 	m->nlayers = nlayers;

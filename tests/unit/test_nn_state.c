@@ -7,15 +7,14 @@
 #include "nn_run.h"
 
 /*
- * Everything but the layers' arithmetic: how parameters start, running
- * statistics, what dropout drops, numbers that an embedding looks up.
+ * Everything but the layers' arithmetic: how parameters start, running statistics, what dropout
+ * drops, numbers that an embedding looks up.
  */
 #define TOLERANCE_SPREAD 0.1 /* variance of 10^3 and more draws */
 
 /* --- the start ----------------------------------------------------------- */
 
-/* Variance times the number of inputs: 2 where a ReLU comes before the next
- * weights. */
+/* Variance times the number of inputs: 2 where a ReLU comes before the next weights. */
 static const struct {
 	struct spec spec;
 	double gain;
@@ -32,8 +31,7 @@ static const struct {
 	{{FC, .filters = 40}, 1},
 };
 
-static void test_start_of(const struct gf_model *m, const struct gf_param *p,
-			  const float *values)
+static void test_start_of(const struct gf_model *m, const struct gf_param *p, const float *values)
 {
 	const struct gf_layer *l = &m->layers[p->layer];
 	size_t n = gf_shape_elems(&p->shape);
@@ -48,8 +46,8 @@ static void test_start_of(const struct gf_model *m, const struct gf_param *p,
 	else if (l->type == GF_LAYER_BATCHNORM)
 		EXPECT(mean == 1 && squares == 1, "%s starts at 1", p->name);
 	else
-		EXPECT_NEAR(squares * (double)(n / p->shape.dims[0]) / gain, 1,
-			    TOLERANCE_SPREAD, "%s: gain %g", p->name, gain);
+		EXPECT_NEAR(squares * (double)(n / p->shape.dims[0]) / gain, 1, TOLERANCE_SPREAD,
+			    "%s: gain %g", p->name, gain);
 }
 
 static void test_start(void)
@@ -87,8 +85,8 @@ static void test_start(void)
 /* --- running statistics ----------------------------------------------------
  */
 
-/* Values 1 and 3: mean 2, variance 1 among them, 2 as an estimate of all; a
- * tenth of it is taken over from a start of 0 and 1. */
+/* Values 1 and 3: mean 2, variance 1 among them, 2 as an estimate of all; a tenth of it is taken
+ * over from a start of 0 and 1. */
 static void test_running(const struct gf_backend *b)
 {
 	static const size_t input[3] = {1};
@@ -115,8 +113,8 @@ static void test_running(const struct gf_backend *b)
 
 /* --- dropout -------------------------------------------------------------- */
 
-static double dropped_loss(const struct gf_backend *b, struct gf_net *net,
-			   struct run *r, size_t from, size_t count)
+static double dropped_loss(const struct gf_backend *b, struct gf_net *net, struct run *r,
+			   size_t from, size_t count)
 {
 	float *input = r->input;
 	int32_t *labels = r->labels;
@@ -132,8 +130,8 @@ static double dropped_loss(const struct gf_backend *b, struct gf_net *net,
 	return loss;
 }
 
-/* Two halves of a batch drop what the whole batch drops; another seed and
- * other numbers drop other things; evaluation drops nothing. */
+/* Two halves of a batch drop what the whole batch drops; another seed and other numbers drop other
+ * things; evaluation drops nothing. */
 static void test_dropout(const struct gf_backend *b)
 {
 	static const size_t input[3] = {30};
@@ -150,8 +148,7 @@ static void test_dropout(const struct gf_backend *b)
 	run_init(&r, m, 6, 6);
 	net = new_net(b, &r);
 	whole = dropped_loss(b, net, &r, 0, 6);
-	halves = dropped_loss(b, net, &r, 0, 2) * 2 / 6 +
-		 dropped_loss(b, net, &r, 2, 4) * 4 / 6;
+	halves = dropped_loss(b, net, &r, 0, 2) * 2 / 6 + dropped_loss(b, net, &r, 2, 4) * 4 / 6;
 	EXPECT_NEAR(halves, whole, TOLERANCE_BACKEND, "%s: halves", b->name);
 	r.batch = 6;
 	gf_net_set_samples(net, 12, 100);
@@ -162,8 +159,7 @@ static void test_dropout(const struct gf_backend *b)
 	EXPECT(other != whole, "%s: other samples, the same loss", b->name);
 	other = loss_of(b, net, &r, 0);
 	gf_net_set_samples(net, 13, 7);
-	EXPECT(loss_of(b, net, &r, 0) == other, "%s: evaluation drops",
-	       b->name);
+	EXPECT(loss_of(b, net, &r, 0) == other, "%s: evaluation drops", b->name);
 	b->net_free(net);
 	run_release(&r);
 	free_model(m);
@@ -173,8 +169,7 @@ static void test_dropout(const struct gf_backend *b)
 static void test_dropout_rate(const struct gf_backend *b)
 {
 	static const size_t input[3] = {4096};
-	static const struct spec specs[] = {{DROPOUT, .rate = 0.8},
-					    {FC, .filters = 2}};
+	static const struct spec specs[] = {{DROPOUT, .rate = 0.8}, {FC, .filters = 2}};
 	struct gf_model *m = build_model(input, specs, 2);
 	size_t weight, kept = 0;
 	struct gf_net *net;
@@ -194,26 +189,22 @@ static void test_dropout_rate(const struct gf_backend *b)
 		float x = -2 * r.grads[weight + i];
 
 		kept += x != 0;
-		EXPECT(x == 0 || fabsf(x - 5) < 1e-4f, "%s: 1 became %g",
-		       b->name, x);
+		EXPECT(x == 0 || fabsf(x - 5) < 1e-4f, "%s: 1 became %g", b->name, x);
 	}
-	EXPECT(fabs((double)kept / 4096 - 0.2) < 0.02, "%s: kept %zu of 4096",
-	       b->name, kept);
+	EXPECT(fabs((double)kept / 4096 - 0.2) < 0.02, "%s: kept %zu of 4096", b->name, kept);
 	b->net_free(net);
 	run_release(&r);
 	free_model(m);
 }
 
-/* Two tables are asked for the same numbers, and the first may have fewer
- * rows, or the second. */
+/* Two tables are asked for the same numbers, and the first may have fewer rows, or the second. */
 static void test_numbers(const struct gf_backend *b, size_t rows)
 {
 	static const size_t input[3] = {4};
-	const struct spec specs[] = {
-		{EMBEDDING, .entries = 9, .filters = 3},
-		{EMBEDDING, .a = INPUT, .entries = rows, .filters = 3},
-		{ADD, .a = 1, .b = 2},
-		{FC, .filters = 2}};
+	const struct spec specs[] = {{EMBEDDING, .entries = 9, .filters = 3},
+				     {EMBEDDING, .a = INPUT, .entries = rows, .filters = 3},
+				     {ADD, .a = 1, .b = 2},
+				     {FC, .filters = 2}};
 	static const float wrong[] = {8, 9, -1, NAN, INFINITY};
 	struct gf_model *m = build_model(input, specs, 4);
 	struct gf_net *net;
@@ -227,12 +218,11 @@ static void test_numbers(const struct gf_backend *b, size_t rows)
 		char text[128];
 
 		r.input[5] = wrong[i];
-		EXPECT(b->forward(net, r.params, r.input, 2, 1, &err) ==
-			       -EINVAL,
-		       "%s: number %g", b->name, wrong[i]);
+		EXPECT(b->forward(net, r.params, r.input, 2, 1, &err) == -EINVAL, "%s: number %g",
+		       b->name, wrong[i]);
 		snprintf(text, sizeof(text),
-			 "layer embedding%d: sample 1: want numbers of at "
-			 "least 0 and below %d, got %g",
+			 "layer embedding%d: sample 1: want numbers of at least 0 and below %d, "
+			 "got %g",
 			 second, second ? 8 : 9, wrong[i]);
 		EXPECT_TEXT(err.text, text);
 	}
@@ -243,16 +233,16 @@ static void test_numbers(const struct gf_backend *b, size_t rows)
 
 /* --- frozen layers -------------------------------------------------------- */
 
-#define HALVES(frozen)                                                         \
-	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"halves\","     \
-	" \"input\": [2, 5, 5], \"classes\": 3, \"layers\": ["                 \
-	"{\"name\": \"conv\", \"type\": \"conv\", \"filters\": 4,"             \
-	" \"kernel\": 3" frozen "}, {\"name\": \"r\", \"type\": \"relu\"},"    \
-	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 6" frozen "},"     \
+#define HALVES(frozen)                                                                             \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"halves\","                         \
+	" \"input\": [2, 5, 5], \"classes\": 3, \"layers\": ["                                     \
+	"{\"name\": \"conv\", \"type\": \"conv\", \"filters\": 4,"                                 \
+	" \"kernel\": 3" frozen "}, {\"name\": \"r\", \"type\": \"relu\"},"                        \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 6" frozen "},"                         \
 	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 3}]}"
 
-/* The last layer's gradients are what they are if all is trained; the others
- * are neither computed nor reported. Both models lay their parameters alike. */
+/* The last layer's gradients are what they are if all is trained; the others are neither computed
+ * nor reported. Both models lay their parameters alike. */
 static void test_frozen(const struct gf_backend *b)
 {
 	struct gf_model *whole = read_model(HALVES(""));
@@ -272,11 +262,9 @@ static void test_frozen(const struct gf_backend *b)
 	f.emitted = gf_xcalloc(whole->nparams, sizeof(size_t));
 	net = new_net(b, &f);
 	pass(b, net, &f);
-	EXPECT(half->ntrained == 2 && f.nemitted == 2 && f.emitted[0] == 0 &&
-		       f.emitted[1] == 1,
+	EXPECT(half->ntrained == 2 && f.nemitted == 2 && f.emitted[0] == 0 && f.emitted[1] == 1,
 	       "%s: %zu reported", b->name, f.nemitted);
-	EXPECT(f.loss == r.loss &&
-		       memcmp(f.grads, r.grads, trained * sizeof(float)) == 0,
+	EXPECT(f.loss == r.loss && memcmp(f.grads, r.grads, trained * sizeof(float)) == 0,
 	       "%s: other gradients", b->name);
 	for (size_t i = trained; i < r.nparams; i++)
 		EXPECT(f.grads[i] == 0, "%s: [%zu] %g", b->name, i, f.grads[i]);

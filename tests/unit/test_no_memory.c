@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is refused to a program's exchange, at each request of the
- * library in turn, in a process each: a call returns -ENOMEM, as do those after
- * it, and the program goes on. Other ranks learn it.
+ * Memory that is refused to a program's exchange, at each request of the library in turn, in a
+ * process each: a call returns -ENOMEM, as do those after it, and the program goes on. Other ranks
+ * learn it.
  */
 #include <errno.h>
 #include <sys/wait.h>
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
-	!defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define OWN_ALONE
 #include "../faults/no_memory.c"
 #define REFUSES 1
@@ -30,8 +29,7 @@ static const struct gradflow_tensor tensor = {"t", 1, {64}};
 /* A call's end is said; after the first without memory all are so. */
 static void note(int rc, bool *lost)
 {
-	if (rc > 0 || (rc < 0 && !gradflow_error()[0]) ||
-	    (*lost && rc != -ENOMEM)) {
+	if (rc > 0 || (rc < 0 && !gradflow_error()[0]) || (*lost && rc != -ENOMEM)) {
 		fprintf(stderr, "%d, %s\n", rc, gradflow_error());
 		_exit(2);
 	}
@@ -40,8 +38,7 @@ static void note(int rc, bool *lost)
 
 static void use(struct gradflow_exchange *x, int rank, bool *lost)
 {
-	const struct gradflow_gradient g = {0, gradient[rank], 64,
-					    GRADFLOW_F32};
+	const struct gradflow_gradient g = {0, gradient[rank], 64, GRADFLOW_F32};
 	struct gradflow_array a;
 	int step, failed = 0;
 
@@ -144,8 +141,7 @@ static void all(void)
 	lost[0] |= refusal;
 }
 
-/* In a process of its own, in which the nth request is refused: 0: nothing was,
- * 1: -ENOMEM */
+/* In a process of its own, in which the nth request is refused: 0: nothing was, 1: -ENOMEM */
 static int try(void (*fn)(void), long n)
 {
 	pid_t child = fork();
@@ -159,8 +155,7 @@ static int try(void (*fn)(void), long n)
 		_exit(lost[0] || lost[1] ? 10 : requests < n ? 11 : 12);
 	}
 	waitpid(child, &status, 0);
-	EXPECT(WIFEXITED(status) &&
-		       (!WEXITSTATUS(status) || (WEXITSTATUS(status) >= 10)),
+	EXPECT(WIFEXITED(status) && (!WEXITSTATUS(status) || (WEXITSTATUS(status) >= 10)),
 	       "request %ld: status %#x", n, (unsigned)status);
 	return status;
 }
@@ -170,13 +165,12 @@ static void sweep(void (*fn)(void), long step)
 	int status = 0, refusals = 0;
 	long n;
 
-	for (n = 1; !WIFEXITED(status) || WEXITSTATUS(status) == 10 ||
-		    WEXITSTATUS(status) == 12 || n == 1;
+	for (n = 1;
+	     !WIFEXITED(status) || WEXITSTATUS(status) == 10 || WEXITSTATUS(status) == 12 || n == 1;
 	     n += getenv("GF_TEST_LONG") ? 1 : step) {
 		status = try(fn, n);
 		refusals += WIFEXITED(status) && WEXITSTATUS(status) == 10;
-		if (test_failures > 5 ||
-		    (WIFEXITED(status) && !WEXITSTATUS(status)))
+		if (test_failures > 5 || (WIFEXITED(status) && !WEXITSTATUS(status)))
 			break;
 	}
 	EXPECT(refusals || !WEXITSTATUS(status), "never refused in %ld", n);

@@ -21,13 +21,11 @@ static const struct {
 	{{.lr = 0.1}, 1.0f},
 	{{.lr = 0.1, .momentum = 0.9}, 1.0f},
 	{{.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4}, 0.25f},
-	{{.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true},
-	 0.25f},
+	{{.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}, 0.25f},
 	{{.lr = 0, .momentum = 0.5, .weight_decay = 1}, 1.0f},
 };
 
-static void formula(const struct gf_sgd *o, double scale, double grad,
-		    double *w, double *u)
+static void formula(const struct gf_sgd *o, double scale, double grad, double *w, double *u)
 {
 	double g = scale * grad + o->weight_decay * *w;
 
@@ -47,16 +45,13 @@ static void test_sgd(size_t c)
 	for (int step = 0; step < STEPS; step++) {
 		for (size_t i = 0; i < COUNT; i++) {
 			g[i] = (float)gf_rng_normal(&rng);
-			formula(&cases[c].o, cases[c].scale, g[i], &want_w[i],
-				&want_u[i]);
+			formula(&cases[c].o, cases[c].scale, g[i], &want_w[i], &want_u[i]);
 		}
 		gf_sgd_update(&cases[c].o, cases[c].scale, g, w, u, COUNT);
 	}
 	for (size_t i = 0; i < COUNT; i++) {
-		EXPECT_NEAR(w[i], want_w[i], TOLERANCE, "case %zu w[%zu]", c,
-			    i);
-		EXPECT_NEAR(u[i], want_u[i], TOLERANCE, "case %zu u[%zu]", c,
-			    i);
+		EXPECT_NEAR(w[i], want_w[i], TOLERANCE, "case %zu w[%zu]", c, i);
+		EXPECT_NEAR(u[i], want_u[i], TOLERANCE, "case %zu u[%zu]", c, i);
 	}
 }
 
@@ -71,8 +66,7 @@ static void test_lars(void)
 	float w[2] = {3, 4}, u[2] = {1, 2};
 	double want_w[2], want_u[2];
 
-	EXPECT_NEAR(gf_lars_trust(&o, 0.25f, grad, w, 2), 0.04, TOLERANCE,
-		    "trust");
+	EXPECT_NEAR(gf_lars_trust(&o, 0.25f, grad, w, 2), 0.04, TOLERANCE, "trust");
 	EXPECT(gf_lars_trust(&o, 0.25f, none, w, 2) == 1, "no gradient");
 	EXPECT(gf_lars_trust(&o, 0.25f, grad, none, 2) == 1, "no weight");
 	EXPECT(gf_lars_trust(&o, 0.25f, none, none, 0) == 1, "no element");
@@ -89,9 +83,9 @@ static void test_lars(void)
 
 /* --- whole nets ----------------------------------------------------------- */
 
-/* A net of 3x4 weights and their bias, a norm of two vectors, 2x3 weights: what
- * is excluded is neither decayed nor given a rate of its own. Serial f64
- * arithmetic, element by element, is the reference. */
+/* A net of 3x4 weights and their bias, a norm of two vectors, 2x3 weights: what is excluded is
+ * neither decayed nor given a rate of its own. Serial f64 arithmetic, element by element, is the
+ * reference. */
 static const struct gf_optim_tensor net[] = {
 	{"fc1.weight", 2, 12}, {"fc1.bias", 1, 3},   {"bn.weight", 1, 3},
 	{"bn.bias", 1, 3},     {"fc2.weight", 2, 6},
@@ -104,62 +98,31 @@ static const struct {
 	const char *excluded; /* one letter per tensor: x excluded */
 	size_t ranges;
 } nets[] = {
-	{"sgd",
-	 {.name = "sgd", .momentum = .9, .weight_decay = .01},
-	 ".....",
-	 1},
-	{"nesterov",
-	 {.name = "nesterov", .momentum = .9, .weight_decay = .01},
-	 ".....",
-	 1},
+	{"sgd", {.name = "sgd", .momentum = .9, .weight_decay = .01}, ".....", 1},
+	{"nesterov", {.name = "nesterov", .momentum = .9, .weight_decay = .01}, ".....", 1},
 	{"sgd without decay of vectors",
-	 {.name = "sgd",
-	  .momentum = .9,
-	  .weight_decay = .01,
-	  .exclude = "vectors"},
+	 {.name = "sgd", .momentum = .9, .weight_decay = .01, .exclude = "vectors"},
 	 ".xxx.",
 	 3},
-	{"names",
-	 {.name = "sgd", .weight_decay = .5, .exclude = "bn.*,*2.weight"},
-	 "..xxx",
-	 2},
+	{"names", {.name = "sgd", .weight_decay = .5, .exclude = "bn.*,*2.weight"}, "..xxx", 2},
 	{"lars",
-	 {.name = "lars",
-	  .momentum = .9,
-	  .weight_decay = .01,
-	  .eta = .02,
-	  .epsilon = 1e-9},
+	 {.name = "lars", .momentum = .9, .weight_decay = .01, .eta = .02, .epsilon = 1e-9},
 	 ".xxx.",
 	 5},
 	{"lars for all",
-	 {.name = "lars",
-	  .momentum = .5,
-	  .weight_decay = .01,
-	  .eta = .02,
-	  .exclude = "none"},
+	 {.name = "lars", .momentum = .5, .weight_decay = .01, .eta = .02, .exclude = "none"},
 	 ".....",
 	 5},
 	{"clipped",
-	 {.name = "sgd",
-	  .momentum = .9,
-	  .weight_decay = .01,
-	  .clip_norm = .125},
+	 {.name = "sgd", .momentum = .9, .weight_decay = .01, .clip_norm = .125},
 	 ".....",
 	 1},
 	{"lars-paper",
-	 {.name = "lars-paper",
-	  .momentum = .9,
-	  .weight_decay = .01,
-	  .eta = .02,
-	  .epsilon = 1e-9},
+	 {.name = "lars-paper", .momentum = .9, .weight_decay = .01, .eta = .02, .epsilon = 1e-9},
 	 ".xxx.",
 	 5},
 	{"adamw",
-	 {.name = "adamw",
-	  .weight_decay = .01,
-	  .beta1 = .9,
-	  .beta2 = .999,
-	  .epsilon = 1e-8},
+	 {.name = "adamw", .weight_decay = .01, .beta1 = .9, .beta2 = .999, .epsilon = 1e-8},
 	 ".....",
 	 1},
 	{"clipped adamw without decay of vectors",
@@ -173,11 +136,7 @@ static const struct {
 	 ".xxx.",
 	 3},
 	{"clipped lars",
-	 {.name = "lars",
-	  .momentum = .9,
-	  .weight_decay = .01,
-	  .eta = .02,
-	  .clip_norm = .125},
+	 {.name = "lars", .momentum = .9, .weight_decay = .01, .eta = .02, .clip_norm = .125},
 	 ".xxx.",
 	 5},
 };
@@ -197,20 +156,19 @@ static double norm_of(const double *x, size_t n)
 	return sqrt(sum);
 }
 
-static void f64_velocity(const struct gf_optim_config *k, double lr, double g,
-			 struct f64_net *n, size_t i)
+static void f64_velocity(const struct gf_optim_config *k, double lr, double g, struct f64_net *n,
+			 size_t i)
 {
 	bool inside = strcmp(k->name, "lars-paper") == 0;
 	double *u = &n->u[0][i];
 
 	*u = k->momentum * *u + (inside ? lr : 1) * g;
 	n->w[i] -=
-		(inside ? 1 : lr) *
-		(strcmp(k->name, "nesterov") == 0 ? g + k->momentum * *u : *u);
+		(inside ? 1 : lr) * (strcmp(k->name, "nesterov") == 0 ? g + k->momentum * *u : *u);
 }
 
-static void f64_adamw(const struct gf_optim_config *k, double lr, double decay,
-		      double g, struct f64_net *n, size_t i)
+static void f64_adamw(const struct gf_optim_config *k, double lr, double decay, double g,
+		      struct f64_net *n, size_t i)
 {
 	double *m = &n->u[0][i], *v = &n->u[1][i];
 
@@ -240,15 +198,12 @@ static void f64_step(size_t c, double lr, const double *mean, struct f64_net *n)
 
 		if (lars && !excluded)
 			trust = k->eta * w /
-				(norm_of(g + at, net[t].count_elems) +
-				 decay * w + k->epsilon);
+				(norm_of(g + at, net[t].count_elems) + decay * w + k->epsilon);
 		for (i = at; i < at + net[t].count_elems; i++) {
 			if (strcmp(k->name, "adamw") == 0)
 				f64_adamw(k, lr, decay, g[i], n, i);
 			else
-				f64_velocity(k, lr,
-					     trust * (g[i] + decay * n->w[i]),
-					     n, i);
+				f64_velocity(k, lr, trust * (g[i] + decay * n->w[i]), n, i);
 		}
 	}
 }
@@ -265,11 +220,10 @@ static void test_net(size_t c)
 	size_t i, k;
 	int step;
 
-	EXPECT(gf_optimizer_init(&o, &nets[c].config, net, GF_ARRAY_LENGTH(net),
-				 &err) == 0,
+	EXPECT(gf_optimizer_init(&o, &nets[c].config, net, GF_ARRAY_LENGTH(net), &err) == 0,
 	       "%s: %s", nets[c].label, err.text);
-	EXPECT(o.nranges == nets[c].ranges && o.count_elems == NET,
-	       "%s: %zu ranges", nets[c].label, o.nranges);
+	EXPECT(o.nranges == nets[c].ranges && o.count_elems == NET, "%s: %zu ranges", nets[c].label,
+	       o.nranges);
 	gf_rng_init(&rng, c, 1);
 	for (i = 0; i < NET; i++)
 		want.w[i] = w[i] = (float)gf_rng_normal(&rng);
@@ -278,34 +232,28 @@ static void test_net(size_t c)
 			g[i] = (float)gf_rng_normal(&rng);
 			mean[i] = (double)scale * (double)g[i];
 		}
-		EXPECT_NEAR(gf_optimizer_norm(&o, scale, g), norm_of(mean, NET),
-			    1e-6, "%s: norm", nets[c].label);
+		EXPECT_NEAR(gf_optimizer_norm(&o, scale, g), norm_of(mean, NET), 1e-6, "%s: norm",
+			    nets[c].label);
 		f64_step(c, 0.1 / (step + 1), mean, &want);
 		gf_optimizer_step(&o, 0.1 / (step + 1), scale, g, w);
 	}
 	for (i = 0; i < NET; i++) {
-		EXPECT_NEAR(w[i], want.w[i], TOLERANCE, "%s w[%zu]",
-			    nets[c].label, i);
+		EXPECT_NEAR(w[i], want.w[i], TOLERANCE, "%s w[%zu]", nets[c].label, i);
 		for (k = 0; o.ops->slots[k]; k++)
-			EXPECT_NEAR(o.slot[k][i], want.u[k][i], TOLERANCE,
-				    "%s: %s[%zu]", nets[c].label,
-				    o.ops->slots[k], i);
+			EXPECT_NEAR(o.slot[k][i], want.u[k][i], TOLERANCE, "%s: %s[%zu]",
+				    nets[c].label, o.ops->slots[k], i);
 	}
 	gf_optimizer_release(&o);
 }
 
-/* torch.optim.AdamW(lr=0.1) in f64, and the equations in Python's own
- * arithmetic, both come to these. */
+/* torch.optim.AdamW(lr=0.1) in f64, and the equations in Python's own arithmetic, both come to
+ * these. */
 static void test_adamw(void)
 {
-	static const struct gf_optim_config config = {.name = "adamw",
-						      .weight_decay = .01,
-						      .beta1 = .9,
-						      .beta2 = .999,
-						      .epsilon = 1e-8};
+	static const struct gf_optim_config config = {
+		.name = "adamw", .weight_decay = .01, .beta1 = .9, .beta2 = .999, .epsilon = 1e-8};
 	static const struct gf_optim_tensor three = {"w", 1, 3};
-	static const float grads[3][3] = {
-		{.5f, -4, 0}, {.25f, 2, 0}, {-1, 1e-3f, 3}};
+	static const float grads[3][3] = {{.5f, -4, 0}, {.25f, 2, 0}, {-1, 1e-3f, 3}};
 	static const double want[3][3] = {
 		{0.899000002, -1.89800000025, 0.4995},
 		{0.8048830404754623, -1.8694682963679456, 0.4990005},
@@ -315,13 +263,12 @@ static void test_adamw(void)
 	struct gf_error err = {""};
 	size_t step, i;
 
-	EXPECT(!gf_optimizer_init(&o, &config, &three, 1, &err), "%s",
-	       err.text);
+	EXPECT(!gf_optimizer_init(&o, &config, &three, 1, &err), "%s", err.text);
 	for (step = 0; step < 3; step++) {
 		gf_optimizer_step(&o, .1, 1, grads[step], w);
 		for (i = 0; i < 3; i++)
-			EXPECT_NEAR(w[i], want[step][i], 2e-7,
-				    "adamw, step %zu, w[%zu]", step + 1, i);
+			EXPECT_NEAR(w[i], want[step][i], 2e-7, "adamw, step %zu, w[%zu]", step + 1,
+				    i);
 	}
 	EXPECT(o.steps == 3, "adamw: %zu steps", (size_t)o.steps);
 	gf_optimizer_release(&o);
@@ -334,8 +281,7 @@ static void test_refusals(void)
 		const char *text;
 	} refused[] = {
 		{{.name = "adam"},
-		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), "
-		 "got \"adam\""},
+		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), got \"adam\""},
 		{{.name = "sgd", .exclude = "vectors,fc3.*"},
 		 "--exclude: want names of tensors, none is like \"fc3.*\""},
 		{{.name = "sgd", .exclude = ""},
@@ -346,8 +292,8 @@ static void test_refusals(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(refused); i++) {
-		EXPECT(gf_optimizer_init(&o, &refused[i].config, net,
-					 GF_ARRAY_LENGTH(net), &err) == -EINVAL,
+		EXPECT(gf_optimizer_init(&o, &refused[i].config, net, GF_ARRAY_LENGTH(net), &err) ==
+			       -EINVAL,
 		       "%s", refused[i].text);
 		EXPECT_TEXT(err.text, refused[i].text);
 	}

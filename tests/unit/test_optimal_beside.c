@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search where messages and backward slow each other, against every choice
- * there is, and the bound below both.
+ * The search where messages and backward slow each other, against every choice there is, and the
+ * bound below both.
  */
 #include "base/array.h"
 #include "planner/policies/policies.h"
@@ -32,24 +32,21 @@ static void try_all(struct choices *c, size_t first)
 	for (last = first; last < w->ntensors; last++)
 		for (mode = 0; mode < modes; mode++)
 			for (o = 0; o < w->menu.noptions; o++) {
-				struct gf_send *s =
-					gf_draft_send(&c->d, w, first, last);
+				struct gf_send *s = gf_draft_send(&c->d, w, first, last);
 
-				s->mode = mode ? GF_MODE_SIMULTANEOUS
-					       : GF_MODE_NORMAL;
+				s->mode = mode ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 				s->option = o;
 				s->half = c->half;
-				if (gf_line_holds(
-					    &w->menu.options[o].line,
-					    gf_workbench_bytes(w, first, last)))
+				if (gf_line_holds(&w->menu.options[o].line,
+						  gf_workbench_bytes(w, first, last)))
 					try_all(c, last + 1);
 				c->d.nsends--;
 			}
 }
 
 /* What each algorithm and backward do to each other, and issue_s. */
-static void add_beside(struct problem_store *s, double slow[3][2],
-		       uint64_t seed, bool issue, bool drag)
+static void add_beside(struct problem_store *s, double slow[3][2], uint64_t seed, bool issue,
+		       bool drag)
 {
 	struct gf_rng rng;
 	size_t i;
@@ -74,9 +71,8 @@ static void add_beside(struct problem_store *s, double slow[3][2],
 
 static void test_optimal(void)
 {
-	/* With both, the ends of parts of a plan are not quite exact
-	 * (serial.c): dear has nothing else to go by. Nor do its parts know
-	 * what all-gathers and forward do to each other. */
+	/* With both, the ends of parts of a plan are not quite exact (serial.c): dear has nothing
+	 * else to go by. Nor do its parts know what all-gathers and forward do to each other. */
 	static const struct {
 		const struct gf_policy *policy;
 		int lanes;
@@ -103,31 +99,27 @@ static void test_optimal(void)
 			int lanes = cases[i].lanes;
 			bool halves = cases[i].policy->halves;
 			struct choices c = {.d.lanes = lanes,
-					    .half = halves ? GF_HALF_SPLIT
-							   : GF_HALF_ALL,
+					    .half = halves ? GF_HALF_SPLIT : GF_HALF_ALL,
 					    .best_s = INFINITY};
 			double bound_s;
 			struct gf_workbench w;
 			struct gf_draft d;
 
 			store_random(&s, seed, cases[i].ntensors, lanes);
-			add_beside(&s, slow, seed, cases[i].issue,
-				   cases[i].drag);
+			add_beside(&s, slow, seed, cases[i].issue, cases[i].drag);
 			s.problem.halves = halves;
-			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
-			       "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 			c.w = &w;
 			try_all(&c, 0);
 			gf_draft_make(&d, &w, cases[i].policy, lanes);
-			EXPECT(d.iteration_s <=
-				       c.best_s * (1 + cases[i].tolerance),
-			       "case %zu, seed %zu: want %.17g, got %.17g", i,
-			       seed, c.best_s, d.iteration_s);
+			EXPECT(d.iteration_s <= c.best_s * (1 + cases[i].tolerance),
+			       "case %zu, seed %zu: want %.17g, got %.17g", i, seed, c.best_s,
+			       d.iteration_s);
 			bound_s = halves ? gf_workbench_split_bound_s(&w, lanes)
 					 : gf_workbench_bound_s(&w, lanes);
 			EXPECT(bound_s <= c.best_s * (1 + 1e-12),
-			       "case %zu, seed %zu: bound %.17g above %.17g", i,
-			       seed, bound_s, c.best_s);
+			       "case %zu, seed %zu: bound %.17g above %.17g", i, seed, bound_s,
+			       c.best_s);
 			gf_draft_release(&c.d);
 			gf_draft_release(&d);
 			gf_workbench_release(&w);

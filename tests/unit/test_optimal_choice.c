@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dozen tensors on several lanes with several algorithms: no plan at all is
- * better than optimal's by more than a thousandth. And more choice is never
- * worse: more lanes, and any set of up to three algorithms inside another.
+ * A dozen tensors on several lanes with several algorithms: no plan at all is better than optimal's
+ * by more than a thousandth. And more choice is never worse: more lanes, and any set of up to three
+ * algorithms inside another.
  */
 #include "planner/policies/policies.h"
 #include "planner/search/search.h"
@@ -18,12 +18,10 @@
 #define SETS       (1 << ALGORITHMS)
 
 /* Several algorithms, all on several lanes. */
-static void store(struct problem_store *s, uint64_t seed, size_t ntensors,
-		  int lanes)
+static void store(struct problem_store *s, uint64_t seed, size_t ntensors, int lanes)
 {
 	do
-		(seed % 2 ? store_lines : store_random)(s, seed, ntensors,
-							lanes);
+		(seed % 2 ? store_lines : store_random)(s, seed, ntensors, lanes);
 	while (s->network.nallreduce < 2 && (seed += 1000));
 }
 
@@ -60,15 +58,13 @@ static void test_dozen(void)
 		store(&s, seed, 12, lanes);
 		found_s = optimal_s(&s);
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
-		ended += gf_search_exhaust(&w, found_s * (1 - TOLERANCE), TREE,
-					   &better);
-		EXPECT(better.nsends == 0, "seed %llu, %d lanes: %.17g",
-		       (unsigned long long)seed, lanes, found_s);
+		ended += gf_search_exhaust(&w, found_s * (1 - TOLERANCE), TREE, &better);
+		EXPECT(better.nsends == 0, "seed %llu, %d lanes: %.17g", (unsigned long long)seed,
+		       lanes, found_s);
 		gf_draft_release(&better);
 		gf_workbench_release(&w);
 	}
-	EXPECT(ended + ENDLESS >= tried, "%zu of %zu trees were tried whole",
-	       ended, tried);
+	EXPECT(ended + ENDLESS >= tried, "%zu of %zu trees were tried whole", ended, tried);
 }
 
 /* The problem with these algorithms alone. */
@@ -104,23 +100,15 @@ static void test_monotone(void)
 				best_s[set] = with(&s, set, lanes);
 				for (part = 1; part < set; part++)
 					if ((part & set) == part)
-						EXPECT(best_s[set] <=
-							       best_s[part] *
-								       (1 +
-									SAME),
-						       "seed %llu, %d lanes: "
-						       "set %d %.17g, part %d "
+						EXPECT(best_s[set] <= best_s[part] * (1 + SAME),
+						       "seed %llu, %d lanes: set %d %.17g, part %d "
 						       "%.17g",
-						       (unsigned long long)seed,
-						       lanes, set, best_s[set],
-						       part, best_s[part]);
-				EXPECT(lanes == 1 || best_s[set] <=
-							     fewer_s[set] *
-								     (1 + SAME),
-				       "seed %llu, set %d, %d lanes: %.17g, "
-				       "one less: %.17g",
-				       (unsigned long long)seed, set, lanes,
-				       best_s[set], fewer_s[set]);
+						       (unsigned long long)seed, lanes, set,
+						       best_s[set], part, best_s[part]);
+				EXPECT(lanes == 1 || best_s[set] <= fewer_s[set] * (1 + SAME),
+				       "seed %llu, set %d, %d lanes: %.17g, one less: %.17g",
+				       (unsigned long long)seed, set, lanes, best_s[set],
+				       fewer_s[set]);
 				fewer_s[set] = best_s[set];
 			}
 		}

@@ -54,8 +54,7 @@ static void test_bound(void)
 				       n ? ", nesterov" : "", r);
 			}
 	EXPECT_NEAR(gf_delay_bound(1, false, .9), .1, 1e-9, "1 - m");
-	EXPECT_NEAR(gf_delay_bound(2, false, 0), .6180339887, 1e-9,
-		    "2 sin(pi/10)");
+	EXPECT_NEAR(gf_delay_bound(2, false, 0), .6180339887, 1e-9, "2 sin(pi/10)");
 }
 
 static const struct gf_onebit_params onebit = {.chunk_elems = 8};
@@ -63,25 +62,25 @@ static const struct gf_topk_params topk = {.density = .1};
 static const struct gf_dgc_params dgc = {.density = .1};
 static const struct gf_ef21_params ef21 = {.density = .1};
 static const struct gf_randomk_params randomk = {.density = .1, .seed = 1};
-#define RANDOMK                                                                \
-	{                                                                      \
-		&gf_select_plan_randomk, (void *)&randomk                      \
+#define RANDOMK                                                                                    \
+	{                                                                                          \
+		&gf_select_plan_randomk, (void *)&randomk                                          \
 	}
-#define DGC                                                                    \
-	{                                                                      \
-		&gf_select_plan_dgc, (void *)&dgc                              \
+#define DGC                                                                                        \
+	{                                                                                          \
+		&gf_select_plan_dgc, (void *)&dgc                                                  \
 	}
-#define EF21                                                                   \
-	{                                                                      \
-		&gf_select_plan_ef21, (void *)&ef21                            \
+#define EF21                                                                                       \
+	{                                                                                          \
+		&gf_select_plan_ef21, (void *)&ef21                                                \
 	}
-#define ONEBIT                                                                 \
-	{                                                                      \
-		&gf_select_plan_onebit, (void *)&onebit                        \
+#define ONEBIT                                                                                     \
+	{                                                                                          \
+		&gf_select_plan_onebit, (void *)&onebit                                            \
 	}
-#define TOPK                                                                   \
-	{                                                                      \
-		&gf_select_plan_topk, (void *)&topk                            \
+#define TOPK                                                                                       \
+	{                                                                                          \
+		&gf_select_plan_topk, (void *)&topk                                                \
 	}
 
 /* Batches of 16 on each rank; of own, 0 is not set. */
@@ -110,30 +109,10 @@ static const struct {
 	 .0506,
 	 .9,
 	 "nesterov",
-	 "optimizer nesterov (--optimizer) instead of sgd, peak rate 0.0506 "
-	 "(--lr) instead of 0.1, because gradients are 1 step late"},
-	{"late, 8 ranks",
-	 8,
-	 2,
-	 {0},
-	 0,
-	 0,
-	 NULL,
-	 .0506,
-	 .9,
-	 "nesterov",
-	 "instead of 0.2, because"},
-	{"late, 1 rank",
-	 1,
-	 2,
-	 {0},
-	 0,
-	 0,
-	 NULL,
-	 .025,
-	 .9,
-	 "nesterov",
-	 "instead of sgd, because"},
+	 "optimizer nesterov (--optimizer) instead of sgd, peak rate 0.0506 (--lr) instead of 0.1, "
+	 "because gradients are 1 step late"},
+	{"late, 8 ranks", 8, 2, {0}, 0, 0, NULL, .0506, .9, "nesterov", "instead of 0.2, because"},
+	{"late, 1 rank", 1, 2, {0}, 0, 0, NULL, .025, .9, "nesterov", "instead of sgd, because"},
 	{"later",
 	 4,
 	 3,
@@ -167,20 +146,16 @@ static const struct {
 	 .3,
 	 .9,
 	 "sgd",
-	 "at most 0.2 times a rate that suits dense gradients is stable, "
-	 "because"},
+	 "at most 0.2 times a rate that suits dense gradients is stable, because"},
 	{"late, adamw", 4, 2, {0}, 0, 0, "adamw", 1e-3, 0, "adamw", NULL},
-	{"in large pieces, adamw", 4, 1, ONEBIT, 0, 0, "adamw", 1e-3, 0,
-	 "adamw", NULL},
+	{"in large pieces, adamw", 4, 1, ONEBIT, 0, 0, "adamw", 1e-3, 0, "adamw", NULL},
 	{"in large pieces", 4, 1, ONEBIT, 0, 0, NULL, 1, 0, "sgd",
-	 "momentum 0 (--momentum) instead of 0.9, peak rate 1 (--lr) instead "
-	 "of 0.1, because most of"},
-	{"in large pieces, 2 ranks", 2, 1, ONEBIT, 0, 0, NULL, .5, 0, "sgd",
-	 "peak rate 0.5"},
-	{"in large pieces, 8 ranks", 8, 1, ONEBIT, 0, 0, NULL, 1, 0, "sgd",
-	 "instead of 0.2"},
-	{"in large pieces, own momentum", 4, 1, ONEBIT, 0, .9, NULL, .1, .9,
-	 "sgd", "momentum 0 (--momentum) would do better than 0.9, because"},
+	 "momentum 0 (--momentum) instead of 0.9, peak rate 1 (--lr) instead of 0.1, because most "
+	 "of"},
+	{"in large pieces, 2 ranks", 2, 1, ONEBIT, 0, 0, NULL, .5, 0, "sgd", "peak rate 0.5"},
+	{"in large pieces, 8 ranks", 8, 1, ONEBIT, 0, 0, NULL, 1, 0, "sgd", "instead of 0.2"},
+	{"in large pieces, own momentum", 4, 1, ONEBIT, 0, .9, NULL, .1, .9, "sgd",
+	 "momentum 0 (--momentum) would do better than 0.9, because"},
 	{"in large pieces, own rate", 4, 1, ONEBIT, .3, 0, NULL, .3, .9, "sgd",
 	 "momentum 0 (--momentum) would do better than 0.9, because"},
 	{"late, own rate and no optimizer",
@@ -197,24 +172,21 @@ static const struct {
 	{"dgc", 4, 1, DGC, 0, 0, NULL, .1, .9, "sgd", NULL},
 	{"dgc, late", 4, 2, DGC, 0, 0, NULL, .02, .9, "sgd",
 	 "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
-	{"dgc, late, nesterov", 4, 2, DGC, 0, 0, "nesterov", .02, .9,
-	 "nesterov", "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
+	{"dgc, late, nesterov", 4, 2, DGC, 0, 0, "nesterov", .02, .9, "nesterov",
+	 "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
 	{"ef21", 4, 1, EF21, 0, 0, NULL, .06, .8, "sgd",
-	 "momentum 0.8 (--momentum) instead of 0.9, peak rate 0.06 (--lr) "
-	 "instead of 0.1, because the estimate"},
+	 "momentum 0.8 (--momentum) instead of 0.9, peak rate 0.06 (--lr) instead of 0.1, because "
+	 "the estimate"},
 	{"ef21, late", 4, 2, EF21, 0, 0, NULL, .04, .8, "sgd",
 	 "peak rate 0.04 (--lr) instead of 0.1, because the estimate"},
-	{"randomk", 4, 1, RANDOMK, 0, 0, NULL, 1, 0, "sgd",
-	 "peak rate 1 (--lr) instead of 0.1"},
+	{"randomk", 4, 1, RANDOMK, 0, 0, NULL, 1, 0, "sgd", "peak rate 1 (--lr) instead of 0.1"},
 	{"randomk, clipped", 4, 1, RANDOMK, 0, 0, NULL, .3, 0, "sgd",
 	 "peak rate 0.3 (--lr) instead of 0.1", 5},
 	{"onebit, clipped", 4, 1, ONEBIT, 0, 0, NULL, 1, 0, "sgd",
 	 "peak rate 1 (--lr) instead of 0.1", 5},
 	{"attention", 4, 1, {0}, 0, 0, NULL, 1e-3, 0, "adamw", NULL, 0, true},
-	{"attention, topk", 4, 1, TOPK, 0, 0, NULL, 1e-3, 0, "adamw", NULL, 0,
-	 true},
-	{"attention, randomk", 4, 1, RANDOMK, 0, 0, NULL, 1, 0, "sgd",
-	 "momentum 0", 0, true},
+	{"attention, topk", 4, 1, TOPK, 0, 0, NULL, 1e-3, 0, "adamw", NULL, 0, true},
+	{"attention, randomk", 4, 1, RANDOMK, 0, 0, NULL, 1, 0, "sgd", "momentum 0", 0, true},
 	{"in large pieces, late", 4, 2, ONEBIT, 0, 0, NULL, .2, 0, "sgd",
 	 "steps later, and gradients are 1 step late"},
 };
@@ -248,17 +220,13 @@ static void test_defaults(void)
 		if (cases[i].own_momentum > 0)
 			own.momentum = cases[i].own_momentum;
 		gf_training_fill(t, &own);
-		EXPECT(!gf_train_complete(&k, &err), "%s: %s", cases[i].label,
-		       err.text);
-		EXPECT_NEAR(gf_train_peak(&k), cases[i].peak,
-			    .002 * cases[i].peak, cases[i].label);
-		EXPECT(gf_train_optim(t).momentum == cases[i].momentum,
-		       "%s: momentum %g", cases[i].label,
-		       gf_train_optim(t).momentum);
+		EXPECT(!gf_train_complete(&k, &err), "%s: %s", cases[i].label, err.text);
+		EXPECT_NEAR(gf_train_peak(&k), cases[i].peak, .002 * cases[i].peak, cases[i].label);
+		EXPECT(gf_train_optim(t).momentum == cases[i].momentum, "%s: momentum %g",
+		       cases[i].label, gf_train_optim(t).momentum);
 		EXPECT_TEXT(t->optimizer, cases[i].optimizer);
-		EXPECT(cases[i].remark
-			       ? k.remark && strstr(k.remark, cases[i].remark)
-			       : !k.remark || !k.remark[0],
+		EXPECT(cases[i].remark ? k.remark && strstr(k.remark, cases[i].remark)
+				       : !k.remark || !k.remark[0],
 		       "%s: %s", cases[i].label, k.remark);
 		gf_training_release(t);
 		free(k.remark);

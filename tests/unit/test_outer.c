@@ -8,10 +8,10 @@
 extern const struct gf_period_plan gf_period_plan_local_sgd;
 
 /*
- * Outer exchanges between threads as ranks, against a simulation of all ranks
- * in one loop that follows the papers' algorithms (Douillard et al. 2025,
- * algorithm 2, of which the others are cases). Parameters change by numbers
- * that a float holds exactly, so that sums have no order; products are rounded.
+ * Outer exchanges between threads as ranks, against a simulation of all ranks in one loop that
+ * follows the papers' algorithms (Douillard et al. 2025, algorithm 2, of which the others are
+ * cases). Parameters change by numbers that a float holds exactly, so that sums have no order;
+ * products are rounded.
  */
 enum { RANKS = 4, STEPS = 24, ELEMS = 6 + 3 + 5 + 2 };
 
@@ -30,18 +30,9 @@ struct outer_case {
 static const struct outer_case cases[] = {
 	{{.steps = 1, .fragments = 1, .outer_rate = 1}, "f32", 1e-6, 0},
 	{{.steps = 4, .fragments = 1, .outer_rate = 1}, "f32", 1e-6, 6},
-	{{.steps = 8, .fragments = 1, .outer_rate = 1, .begin_steps = 3},
-	 "f32",
-	 1e-6,
-	 2},
-	{{.steps = 6, .fragments = 1, .outer_rate = .7, .outer_momentum = .9},
-	 "f32",
-	 1e-5,
-	 7},
-	{{.steps = 6, .fragments = 3, .outer_rate = .7, .outer_momentum = .9},
-	 "f32",
-	 1e-5,
-	 0},
+	{{.steps = 8, .fragments = 1, .outer_rate = 1, .begin_steps = 3}, "f32", 1e-6, 2},
+	{{.steps = 6, .fragments = 1, .outer_rate = .7, .outer_momentum = .9}, "f32", 1e-5, 7},
+	{{.steps = 6, .fragments = 3, .outer_rate = .7, .outer_momentum = .9}, "f32", 1e-5, 0},
 	{{.steps = 12,
 	  .fragments = 2,
 	  .outer_rate = .7,
@@ -51,21 +42,14 @@ static const struct outer_case cases[] = {
 	 "f32",
 	 1e-5,
 	 8},
-	{{.steps = 6, .fragments = 2, .outer_rate = 1, .delay = 1},
-	 "f32",
-	 1e-6,
-	 4},
-	{{.steps = 6, .fragments = 1, .outer_rate = .7, .outer_momentum = .9},
-	 "q8",
-	 .05,
-	 0},
+	{{.steps = 6, .fragments = 2, .outer_rate = 1, .delay = 1}, "f32", 1e-6, 4},
+	{{.steps = 6, .fragments = 1, .outer_rate = .7, .outer_momentum = .9}, "q8", .05, 0},
 };
 
 /* What a rank's own training does to an element in a step. */
 static float change(int rank, size_t step, size_t i)
 {
-	return (float)((int)((step * 7 + i * 3 + (size_t)rank * 5) % 11) - 5) /
-	       64;
+	return (float)((int)((step * 7 + i * 3 + (size_t)rank * 5) % 11) - 5) / 64;
 }
 
 /* --- all ranks in one loop ------------------------------------------------ */
@@ -91,8 +75,7 @@ static size_t fragment_of(const struct gf_period *p, size_t i)
 	return fragment;
 }
 
-static void simulate_apply(struct simulation *s, const struct gf_period *p,
-			   size_t fragment)
+static void simulate_apply(struct simulation *s, const struct gf_period *p, size_t fragment)
 {
 	const float r = (float)p->outer_rate, m = (float)p->outer_momentum;
 	const float a = (float)p->mix;
@@ -109,8 +92,7 @@ static void simulate_apply(struct simulation *s, const struct gf_period *p,
 	}
 }
 
-static void simulate(struct simulation *s, const struct gf_period *p,
-		     size_t step)
+static void simulate(struct simulation *s, const struct gf_period *p, size_t step)
 {
 	size_t fragment, i;
 	int rank;
@@ -163,16 +145,15 @@ static void periodic(struct gf_plan *p, const struct outer_case *c)
 		};
 }
 
-static void expect(const struct outer_case *c, const float *got,
-		   const float *want, const char *what, size_t step)
+static void expect(const struct outer_case *c, const float *got, const float *want,
+		   const char *what, size_t step)
 {
 	size_t i;
 
 	for (i = 0; i < ELEMS; i++)
 		if (fabsf(got[i] - want[i]) > c->tolerance)
-			EXPECT(0, "case %zu step %zu: %s %zu is %g, want %g",
-			       (size_t)(c - cases), step, what, i,
-			       (double)got[i], (double)want[i]);
+			EXPECT(0, "case %zu step %zu: %s %zu is %g, want %g", (size_t)(c - cases),
+			       step, what, i, (double)got[i], (double)want[i]);
 }
 
 /* Fragments that have ended; the mean at the end is none. */
@@ -183,16 +164,14 @@ static void expect_totals(const struct outer_case *c, struct gf_outer *o)
 
 	for (step = c->stop + 1; step <= STEPS + c->period.delay; step++)
 		ended += gf_period_ends(&c->period, step, &fragment);
-	EXPECT(fabs(t.exchanges * (double)c->period.fragments - (double)ended) <
-		       1e-9,
-	       "case %zu: %g exchanges, want %zu / %zu", (size_t)(c - cases),
-	       t.exchanges, ended, c->period.fragments);
+	EXPECT(fabs(t.exchanges * (double)c->period.fragments - (double)ended) < 1e-9,
+	       "case %zu: %g exchanges, want %zu / %zu", (size_t)(c - cases), t.exchanges, ended,
+	       c->period.fragments);
 	EXPECT(t.exchange_s > 0 && t.exchange_s < 60, "%g s", t.exchange_s);
 }
 
 /* Everything that a checkpoint holds, in other memory. */
-static struct gf_outer *reopen(struct gf_outer *o,
-			       const struct gf_outer_env *env)
+static struct gf_outer *reopen(struct gf_outer *o, const struct gf_outer_env *env)
 {
 	struct gf_state before = {0}, after = {0};
 	struct gf_error err = {""};
@@ -247,8 +226,7 @@ static void run_case(struct gf_comm *comm, void *ctx)
 		simulate(&s, &plan.period, step);
 		for (i = 0; i < ELEMS; i++)
 			x[i] += change(comm->rank, step, i);
-		if (gf_outer_due(o, step) &&
-		    gf_outer_step(o, step, &changed, &err))
+		if (gf_outer_due(o, step) && gf_outer_step(o, step, &changed, &err))
 			EXPECT(0, "%s", err.text);
 		if (step == c->stop)
 			o = reopen(o, &env);
@@ -260,9 +238,7 @@ static void run_case(struct gf_comm *comm, void *ctx)
 		for (step = 1; step <= plan.period.delay; step++) {
 			size_t fragment;
 
-			if (gf_period_ends(&plan.period, STEPS + step,
-					   &fragment) &&
-			    fragment == i)
+			if (gf_period_ends(&plan.period, STEPS + step, &fragment) && fragment == i)
 				simulate_apply(&s, &plan.period, i);
 		}
 	EXPECT(!gf_outer_finish(o, STEPS + 1, &err), "%s", err.text);
@@ -288,8 +264,8 @@ static void test_example(void)
 	gf_outer_difference(&d[1], &w, &x[1], 1);
 	sum = d[0] + d[1];
 	gf_outer_update(&w, &v, &sum, 0.5f, 0.7f, 0.9f, 1);
-	EXPECT(fabsf(v - 0.3f) < 1e-6f && fabsf(w - 0.601f) < 1e-6f,
-	       "v %g, w %g", (double)v, (double)w);
+	EXPECT(fabsf(v - 0.3f) < 1e-6f && fabsf(w - 0.601f) < 1e-6f, "v %g, w %g", (double)v,
+	       (double)w);
 }
 
 int main(void)

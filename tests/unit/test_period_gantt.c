@@ -29,8 +29,8 @@ static const struct gf_sim_result step = {
 };
 
 /* A picture without gaps in the group's row. */
-static double drawn_s(const struct gf_period *p,
-		      const struct gf_outer_time *times, size_t *exchanges)
+static double drawn_s(const struct gf_period *p, const struct gf_outer_time *times,
+		      size_t *exchanges)
 {
 	struct gf_gantt *t = gf_xcalloc(1, sizeof(*t));
 	double now_s = 0;
@@ -71,11 +71,9 @@ static void test_length(void)
 			size_t exchanges;
 
 			gf_sim_period(&p, &model, &step, times, &t);
-			EXPECT_NEAR(drawn_s(&p, times, &exchanges), t.period_s,
-				    ROUNDING, "delay %zu, exchange %g", delay,
-				    exchanges_s[i]);
-			EXPECT(exchanges == (i ? 2 : 0), "%zu of 2 exchanges",
-			       exchanges);
+			EXPECT_NEAR(drawn_s(&p, times, &exchanges), t.period_s, ROUNDING,
+				    "delay %zu, exchange %g", delay, exchanges_s[i]);
+			EXPECT(exchanges == (i ? 2 : 0), "%zu of 2 exchanges", exchanges);
 		}
 }
 
@@ -103,14 +101,10 @@ static void test_part(void)
 		struct gf_gantt *t = gf_xcalloc(1, sizeof(*t));
 
 		gf_gantt_period(t, &p, &model, &step, times);
-		EXPECT(t->first_step == cases[i].first &&
-			       t->last_step == cases[i].last,
-		       "case %zu: steps %zu to %zu", i, t->first_step,
-		       t->last_step);
-		EXPECT_NEAR(t->applied_s, cases[i].applied_s, ROUNDING,
-			    "case %zu", i);
-		EXPECT(t->nbars == cases[i].bars, "case %zu: %zu bars", i,
-		       t->nbars);
+		EXPECT(t->first_step == cases[i].first && t->last_step == cases[i].last,
+		       "case %zu: steps %zu to %zu", i, t->first_step, t->last_step);
+		EXPECT_NEAR(t->applied_s, cases[i].applied_s, ROUNDING, "case %zu", i);
+		EXPECT(t->nbars == cases[i].bars, "case %zu: %zu bars", i, t->nbars);
 		gf_gantt_free(t);
 	}
 }

@@ -32,13 +32,12 @@ static void draw(struct gf_rng *rng)
 
 	model.ntensors = 1 + gf_rng_below(rng, TENSORS_MOST);
 	for (i = 0; i < model.ntensors; i++)
-		tensors[i] = (struct gf_tensor){
-			.name = (char *)"t",
-			.count_elems = 1 + gf_rng_below(rng, 50),
-			.dtype = GF_F32,
-			.ready_s =
-				0.2 * (double)(i + 1) / (double)model.ntensors,
-			.need_s = NAN};
+		tensors[i] = (struct gf_tensor){.name = (char *)"t",
+						.count_elems = 1 + gf_rng_below(rng, 50),
+						.dtype = GF_F32,
+						.ready_s = 0.2 * (double)(i + 1) /
+							   (double)model.ntensors,
+						.need_s = NAN};
 }
 
 static double sum(size_t first, size_t last)
@@ -59,13 +58,11 @@ static double least(size_t first, size_t pieces)
 	if (pieces == 1)
 		return sum(first, model.ntensors - 1);
 	for (last = first; last + pieces <= model.ntensors; last++)
-		best = fmin(best, fmax(sum(first, last),
-				       least(last + 1, pieces - 1)));
+		best = fmin(best, fmax(sum(first, last), least(last + 1, pieces - 1)));
 	return best;
 }
 
-static void plan(struct gf_request *r, const char *const *options,
-		 struct gf_plan *p, int *rc)
+static void plan(struct gf_request *r, const char *const *options, struct gf_plan *p, int *rc)
 {
 	struct gf_axes axes;
 	struct gf_text notes = {0};
@@ -77,10 +74,8 @@ static void plan(struct gf_request *r, const char *const *options,
 	axes.hide = 0.05;
 	for (; *options; options += 2)
 		for (i = 0; i < axes.noptions; i++)
-			if (strcmp(axes.options[i].field->option, *options) ==
-			    0)
-				gf_axis_option_store(options[1],
-						     &axes.options[i], &err);
+			if (strcmp(axes.options[i].field->option, *options) == 0)
+				gf_axis_option_store(options[1], &axes.options[i], &err);
 	r->axes = &axes;
 	*rc = gf_request_plan(r, p, &notes, &err);
 	gf_text_release(&notes);
@@ -88,8 +83,7 @@ static void plan(struct gf_request *r, const char *const *options,
 }
 
 /* What a period of these would have exposed. */
-static double share(struct gf_plan *p, const struct gf_fabric *f, size_t steps,
-		    size_t delay)
+static double share(struct gf_plan *p, const struct gf_fabric *f, size_t steps, size_t delay)
 {
 	struct gf_sim_result r = {0};
 	struct gf_period_time t;
@@ -106,11 +100,10 @@ static double share(struct gf_plan *p, const struct gf_fabric *f, size_t steps,
  */
 static void test_drawn(void)
 {
-	static const char *const options[][5] = {
-		{NULL},
-		{"fragments", "2", NULL},
-		{"delay", "1", NULL},
-		{"fragments", "3", "delay", "2", NULL}};
+	static const char *const options[][5] = {{NULL},
+						 {"fragments", "2", NULL},
+						 {"delay", "1", NULL},
+						 {"fragments", "3", "delay", "2", NULL}};
 	struct gf_rng rng;
 	size_t k, i, fragments;
 	int rc;
@@ -118,8 +111,7 @@ static void test_drawn(void)
 	gf_rng_init(&rng, 1, 0);
 	for (k = 0; k < 40; k++) {
 		const size_t which = k % GF_ARRAY_LENGTH(options);
-		struct gf_fabric f = {
-			.levels = levels, .nlevels = 2, .ranks = 4};
+		struct gf_fabric f = {.levels = levels, .nlevels = 2, .ranks = 4};
 		struct gf_request r = {.model = &model, .fabric = f};
 		double most = 0;
 		struct gf_plan p;
@@ -133,15 +125,13 @@ static void test_drawn(void)
 			continue;
 		fragments = p.period.fragments;
 		for (i = 0; i < fragments; i++)
-			most = fmax(most, sum(p.period.messages[i].first,
-					      p.period.messages[i].last));
-		EXPECT(most == least(0, fragments), "case %zu: %g of %g", k,
-		       most, least(0, fragments));
-		EXPECT(share(&p, &f, p.period.steps, p.period.delay) <= 0.05,
-		       "case %zu", k);
+			most = fmax(most,
+				    sum(p.period.messages[i].first, p.period.messages[i].last));
+		EXPECT(most == least(0, fragments), "case %zu: %g of %g", k, most,
+		       least(0, fragments));
+		EXPECT(share(&p, &f, p.period.steps, p.period.delay) <= 0.05, "case %zu", k);
 		if (p.period.delay && which < 2)
-			EXPECT(share(&p, &f, p.period.steps,
-				     p.period.delay - 1) > 0.05,
+			EXPECT(share(&p, &f, p.period.steps, p.period.delay - 1) > 0.05,
 			       "case %zu: a shorter delay", k);
 		if (which < 2 && p.period.steps > fragments)
 			EXPECT(share(&p, &f, p.period.steps - fragments,

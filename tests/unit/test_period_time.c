@@ -6,24 +6,18 @@
 
 #define TOLERANCE 1e-12
 
-extern const struct gf_period_plan gf_period_plan_local_sgd,
-	gf_period_plan_streaming;
+extern const struct gf_period_plan gf_period_plan_local_sgd, gf_period_plan_streaming;
 
 /* The example of simulator/period_time.h: 16 bytes, two groups of one rank. */
 static struct gf_tensor tensors[] = {
 	{.name = (char *)"a", .count_elems = 1, .dtype = GF_F32, .ready_s = 1},
 	{.name = (char *)"b", .count_elems = 3, .dtype = GF_F32, .ready_s = 2},
 };
-static struct gf_message inner = {
-	.last = 1, .algorithm = (char *)"ring", .codec = (char *)"f32"};
-static struct gf_message whole = {
-	.last = 1, .algorithm = (char *)"ring", .codec = (char *)"f32"};
+static struct gf_message inner = {.last = 1, .algorithm = (char *)"ring", .codec = (char *)"f32"};
+static struct gf_message whole = {.last = 1, .algorithm = (char *)"ring", .codec = (char *)"f32"};
 static struct gf_message parts[] = {
 	{.algorithm = (char *)"ring", .codec = (char *)"f32"},
-	{.first = 1,
-	 .last = 1,
-	 .algorithm = (char *)"ring",
-	 .codec = (char *)"f32"}};
+	{.first = 1, .last = 1, .algorithm = (char *)"ring", .codec = (char *)"f32"}};
 static struct gf_level level = {.name = (char *)"site",
 				.link = (char *)"net",
 				.size = 2,
@@ -106,8 +100,7 @@ static void test_times(void)
 						 .forward_s = 1,
 						 .backward_s = 2,
 						 .update_s = 0.5,
-						 .overlap_slowdown =
-							 cases[i].slowdown,
+						 .overlap_slowdown = cases[i].slowdown,
 						 .tensors = tensors,
 						 .ntensors = 2};
 		struct gf_plan p = {.ranks = 2,
@@ -125,32 +118,27 @@ static void test_times(void)
 		struct gf_border border;
 		struct gf_error err = {""};
 
-		EXPECT(gf_predict_period(&p, &f, &r, &t, &err) == 0, "%s: %s",
-		       cases[i].what, err.text);
+		EXPECT(gf_predict_period(&p, &f, &r, &t, &err) == 0, "%s: %s", cases[i].what,
+		       err.text);
 		EXPECT_NEAR(t.inner_s, 3.5, TOLERANCE, "%s", cases[i].what);
-		EXPECT_NEAR(t.exchange_s, cases[i].exchange_s, TOLERANCE, "%s",
+		EXPECT_NEAR(t.exchange_s, cases[i].exchange_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT_NEAR(t.exposed_s, cases[i].exposed_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT_NEAR(r.iteration_s, cases[i].step_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT_NEAR(r.exposed_comm_s, cases[i].step_s - 3.5, TOLERANCE, "%s",
 			    cases[i].what);
-		EXPECT_NEAR(t.exposed_s, cases[i].exposed_s, TOLERANCE, "%s",
+		EXPECT_NEAR(gf_sim_period_bytes(&p), cases[i].bytes, TOLERANCE, "%s",
 			    cases[i].what);
-		EXPECT_NEAR(r.iteration_s, cases[i].step_s, TOLERANCE, "%s",
-			    cases[i].what);
-		EXPECT_NEAR(r.exposed_comm_s, cases[i].step_s - 3.5, TOLERANCE,
-			    "%s", cases[i].what);
-		EXPECT_NEAR(gf_sim_period_bytes(&p), cases[i].bytes, TOLERANCE,
-			    "%s", cases[i].what);
 		gf_sim_border(&p, &border);
-		EXPECT_NEAR(border.group_bytes, 16, TOLERANCE, "%s",
-			    cases[i].what);
+		EXPECT_NEAR(border.group_bytes, 16, TOLERANCE, "%s", cases[i].what);
 	}
 }
 
-/* 24 bytes of 6 elements out of a group of 2 of 4 ranks, whose links cost
- * nothing but for the level between them. */
+/* 24 bytes of 6 elements out of a group of 2 of 4 ranks, whose links cost nothing but for the level
+ * between them. */
 static void test_border(void)
 {
-	static struct gf_stage stages[] = {
-		{.factor = 2, .algorithm = (char *)"ring"},
-		{.factor = 2, .algorithm = (char *)"ring"}};
+	static struct gf_stage stages[] = {{.factor = 2, .algorithm = (char *)"ring"},
+					   {.factor = 2, .algorithm = (char *)"ring"}};
 	static const struct {
 		struct gf_message message;
 		struct gf_border want;
@@ -169,40 +157,30 @@ static void test_border(void)
 		  .codec = (char *)"f16"},
 		 {8, 4, 16}},
 		/* one rank of a ring sends 2 (4 - 1) parts of one element */
-		{{.last = 1,
-		  .algorithm = (char *)"ring",
-		  .codec = (char *)"f32"},
-		 {24, 24, 24}},
+		{{.last = 1, .algorithm = (char *)"ring", .codec = (char *)"f32"}, {24, 24, 24}},
 		/* no steps: 2 (2 - 1) / 2 */
-		{{.last = 1,
-		  .algorithm = (char *)"library",
-		  .codec = (char *)"f32"},
-		 {16, 8, 16}},
+		{{.last = 1, .algorithm = (char *)"library", .codec = (char *)"f32"}, {16, 8, 16}},
 	};
 	struct gf_model_profile model = {.tensors = tensors, .ntensors = 2};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_message message = cases[i].message;
-		struct gf_plan p = {
-			.ranks = 4,
-			.lanes = 1,
-			.model = &model,
-			.period = {.plan = &gf_period_plan_local_sgd,
-				   .group_ranks = 2,
-				   .steps = 1,
-				   .fragments = 1,
-				   .messages = &message,
-				   .nmessages = 1}};
+		struct gf_plan p = {.ranks = 4,
+				    .lanes = 1,
+				    .model = &model,
+				    .period = {.plan = &gf_period_plan_local_sgd,
+					       .group_ranks = 2,
+					       .steps = 1,
+					       .fragments = 1,
+					       .messages = &message,
+					       .nmessages = 1}};
 		struct gf_border got;
 
 		gf_sim_border(&p, &got);
-		EXPECT_NEAR(got.group_bytes, cases[i].want.group_bytes,
-			    TOLERANCE, "case %zu", i);
-		EXPECT_NEAR(got.rank_bytes, cases[i].want.rank_bytes, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(got.plain_group_bytes,
-			    cases[i].want.plain_group_bytes, TOLERANCE,
+		EXPECT_NEAR(got.group_bytes, cases[i].want.group_bytes, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(got.rank_bytes, cases[i].want.rank_bytes, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(got.plain_group_bytes, cases[i].want.plain_group_bytes, TOLERANCE,
 			    "case %zu", i);
 	}
 }
@@ -210,12 +188,8 @@ static void test_border(void)
 /* A line measured on all ranks has the slow link in it. */
 static void test_group_fabric(void)
 {
-	struct gf_allreduce_cost ring = {.algorithm = (char *)"ring",
-					 .startup_s = 6};
-	struct gf_network net = {.ranks = 4,
-				 .allreduce = &ring,
-				 .nallreduce = 1},
-			  lines;
+	struct gf_allreduce_cost ring = {.algorithm = (char *)"ring", .startup_s = 6};
+	struct gf_network net = {.ranks = 4, .allreduce = &ring, .nallreduce = 1}, lines;
 	const struct {
 		size_t nlevels;
 		int group;
@@ -224,15 +198,11 @@ static void test_group_fabric(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_fabric f = {.network = &net,
-				      .levels = &level,
-				      .nlevels = cases[i].nlevels,
-				      .ranks = 4};
-		struct gf_fabric g =
-			gf_sim_group_fabric(&f, cases[i].group, &lines);
+		struct gf_fabric f = {
+			.network = &net, .levels = &level, .nlevels = cases[i].nlevels, .ranks = 4};
+		struct gf_fabric g = gf_sim_group_fabric(&f, cases[i].group, &lines);
 
-		EXPECT(g.network->nallreduce == cases[i].want &&
-			       g.ranks == cases[i].group,
+		EXPECT(g.network->nallreduce == cases[i].want && g.ranks == cases[i].group,
 		       "case %zu", i);
 	}
 }

@@ -8,8 +8,7 @@
 #include "simulator/step.h"
 
 #define MAX_STEPS 24
-/* f32 on many ranks against f64 in a row; codecs are compared by their own
- * step. */
+/* f32 on many ranks against f64 in a row; codecs are compared by their own step. */
 #define TOLERANCE 2e-6
 
 /* --- tests/data/vectors.md: f = w^2/2, w = 1, rate .1 -----------------------
@@ -41,10 +40,9 @@ static void vector_rank(struct gf_comm *comm, void *ctx)
 		r.params[i] = 1 + (float)rig_centre(0, i);
 	for (step = 1; step <= 8; step++) {
 		for (i = 0; i < RIG_ELEMS; i++)
-			EXPECT_NEAR((double)r.params[i] - rig_centre(0, i),
-				    v->want[step - 1], TOLERANCE,
-				    "K = %d: w[%zu], element %zu",
-				    v->c.staleness, step, i);
+			EXPECT_NEAR((double)r.params[i] - rig_centre(0, i), v->want[step - 1],
+				    TOLERANCE, "K = %d: w[%zu], element %zu", v->c.staleness, step,
+				    i);
 		rig_step(&r, step);
 	}
 	rig_close(&r);
@@ -86,8 +84,8 @@ static void mean_gradient(const struct rig_case *c, const double *w, double *g)
 	}
 }
 
-/* w[t+1] = w[t] - u, from the gradient of step t + 1 - K unless the warm-up
- * has applied it or there is none. */
+/* w[t+1] = w[t] - u, from the gradient of step t + 1 - K unless the warm-up has applied it or there
+ * is none. */
 static void refer(const struct rig_case *c, struct reference *ref)
 {
 	double u[RIG_ELEMS] = {0}, g[RIG_ELEMS];
@@ -109,13 +107,13 @@ static void refer(const struct rig_case *c, struct reference *ref)
 	}
 }
 
-#define SGD                                                                    \
-	{                                                                      \
-		.name = "sgd"                                                  \
+#define SGD                                                                                        \
+	{                                                                                          \
+		.name = "sgd"                                                                      \
 	}
-#define MOMENTUM                                                               \
-	{                                                                      \
-		.name = "sgd", .momentum = .9, .weight_decay = .01             \
+#define MOMENTUM                                                                                   \
+	{                                                                                          \
+		.name = "sgd", .momentum = .9, .weight_decay = .01                                 \
 	}
 static const struct rig_case cases[] = {
 	{1, 1, 0, 8, NULL, NULL, 16, SGD, .1},
@@ -157,12 +155,10 @@ static void serial_rank(struct gf_comm *comm, void *ctx)
 	for (step = 1; step <= s->c->steps; step++) {
 		rig_step(&r, step);
 		for (i = 0; i < RIG_ELEMS; i++)
-			EXPECT_NEAR((double)r.params[i], s->ref.w[step + 1][i],
-				    TOLERANCE,
-				    "P = %d, K = %d, warm-up %zu: w[%zu][%zu] "
-				    "on rank %d",
-				    s->c->ranks, s->c->staleness, s->c->warmup,
-				    step + 1, i, comm->rank);
+			EXPECT_NEAR((double)r.params[i], s->ref.w[step + 1][i], TOLERANCE,
+				    "P = %d, K = %d, warm-up %zu: w[%zu][%zu] on rank %d",
+				    s->c->ranks, s->c->staleness, s->c->warmup, step + 1, i,
+				    comm->rank);
 	}
 	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
 	rig_close(&r);
@@ -174,8 +170,7 @@ static void expect_replicas(const struct serial_run *s, const char *label)
 
 	for (r = 1; r < s->c->ranks + s->c->servers; r++)
 		EXPECT(!memcmp(s->last[0], s->last[r], sizeof(s->last[0])),
-		       "%s: P = %d, K = %d: rank %d", label, s->c->ranks,
-		       s->c->staleness, r);
+		       "%s: P = %d, K = %d: rank %d", label, s->c->ranks, s->c->staleness, r);
 }
 
 static void test_serial(void)
@@ -227,8 +222,8 @@ static void test_synchronous(void)
 /* --- split messages, applied when forward needs them ----------------------
  */
 
-/* After n steps and a settle, what whole all-reduces make of it, bit for bit;
- * also after a settle in between. */
+/* After n steps and a settle, what whole all-reduces make of it, bit for bit; also after a settle
+ * in between. */
 static void late_rank(struct gf_comm *comm, void *ctx)
 {
 	struct serial_run *s = ctx;
@@ -237,14 +232,13 @@ static void late_rank(struct gf_comm *comm, void *ctx)
 	size_t step;
 
 	rig_open(&r, s->c, comm);
-	EXPECT(gf_method_is_late(r.method) == (s->c->split && s->c->asks &&
-					       !(s->c->optim.clip_norm > 0)),
+	EXPECT(gf_method_is_late(r.method) ==
+		       (s->c->split && s->c->asks && !(s->c->optim.clip_norm > 0)),
 	       "P = %d: late", s->c->ranks);
 	for (step = 1; step <= s->c->steps; step++) {
 		rig_step(&r, step);
 		if (step == s->c->steps / 2)
-			EXPECT(!gf_method_settle(r.method, &err), "%s",
-			       err.text);
+			EXPECT(!gf_method_settle(r.method, &err), "%s", err.text);
 	}
 	EXPECT(!gf_method_settle(r.method, &err), "%s", err.text);
 	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
@@ -259,11 +253,7 @@ static void test_late(void)
 		{.name = "lars", .momentum = .5, .eta = .1, .exclude = "none"},
 		{.name = "sgd", .clip_norm = .25, .exclude = "none"},
 		{.name = "lars-paper", .momentum = .5, .eta = .1},
-		{.name = "adamw",
-		 .weight_decay = .01,
-		 .beta1 = .9,
-		 .beta2 = .99,
-		 .epsilon = 1e-8},
+		{.name = "adamw", .weight_decay = .01, .beta1 = .9, .beta2 = .99, .epsilon = 1e-8},
 	};
 	static const size_t thresholds[] = {0, 16, 40, 1000};
 	static struct serial_run whole, late;
@@ -276,8 +266,7 @@ static void test_late(void)
 				struct rig_case c = {.ranks = ranks,
 						     .staleness = 1,
 						     .steps = 9,
-						     .threshold_bytes =
-							     thresholds[k],
+						     .threshold_bytes = thresholds[k],
 						     .optim = optims[i],
 						     .rate = .05};
 				struct rig_case d = c;
@@ -290,10 +279,8 @@ static void test_late(void)
 				on_ranks(ranks, late_rank, &whole);
 				on_ranks(ranks, late_rank, &late);
 				EXPECT(!memcmp(whole.last, late.last,
-					       (size_t)ranks *
-						       sizeof(late.last[0])),
-				       "P = %d, optimizer %zu, threshold %zu",
-				       ranks, i, k);
+					       (size_t)ranks * sizeof(late.last[0])),
+				       "P = %d, optimizer %zu, threshold %zu", ranks, i, k);
 				expect_replicas(&late, "late");
 			}
 }
@@ -336,8 +323,8 @@ static void test_sent_bytes(void)
 	int k;
 
 	on_ranks(3, sent_rank, &plain);
-	EXPECT(plain.step[0] > 0 && plain.rest == 0, "%zu sent, %zu later",
-	       (size_t)plain.step[0], (size_t)plain.rest);
+	EXPECT(plain.step[0] > 0 && plain.rest == 0, "%zu sent, %zu later", (size_t)plain.step[0],
+	       (size_t)plain.rest);
 	for (i = 1; i < c.steps; i++)
 		EXPECT(plain.step[i] == plain.step[0], "step %zu", i + 1);
 	for (k = 2; k <= 3; k++) {
@@ -347,12 +334,9 @@ static void test_sent_bytes(void)
 		other = (struct sent_run){.c = &stale};
 		on_ranks(3, sent_rank, &other);
 		for (i = 0; i < c.steps; i++)
-			EXPECT(other.step[i] ==
-				       (i + 1 < (size_t)k ? 0 : plain.step[0]),
-			       "K = %d, step %zu: %zu", k, i + 1,
-			       (size_t)other.step[i]);
-		EXPECT(other.rest == (uint64_t)(k - 1) * plain.step[0],
-		       "K = %d", k);
+			EXPECT(other.step[i] == (i + 1 < (size_t)k ? 0 : plain.step[0]),
+			       "K = %d, step %zu: %zu", k, i + 1, (size_t)other.step[i]);
+		EXPECT(other.rest == (uint64_t)(k - 1) * plain.step[0], "K = %d", k);
 	}
 	c.split = c.asks = true;
 	other = (struct sent_run){.c = &c};
@@ -364,9 +348,8 @@ static void test_sent_bytes(void)
 		EXPECT(other.step[i] == plain.step[0], "late: step %zu", i + 1);
 }
 
-/* The messages that forward waits for end in the simulator's order. None ends
- * before the step that reduced it has ended, and some end after the next step
- * has begun. */
+/* The messages that forward waits for end in the simulator's order. None ends before the step that
+ * reduced it has ended, and some end after the next step has begun. */
 static void order_rank(struct gf_comm *comm, void *ctx)
 {
 	const struct rig_case *c = ctx;
@@ -383,9 +366,8 @@ static void order_rank(struct gf_comm *comm, void *ctx)
 		r.plan.model->tensors[i].need_s = NAN;
 	}
 	for (i = 0; i < n; i++)
-		sim[i] = (struct gf_sim_message){
-			.first = r.plan.messages[i].first,
-			.last = r.plan.messages[i].last};
+		sim[i] = (struct gf_sim_message){.first = r.plan.messages[i].first,
+						 .last = r.plan.messages[i].last};
 	for (step = 1; step <= c->steps; step++) {
 		const struct gf_step_times *t;
 
@@ -401,8 +383,7 @@ static void order_rank(struct gf_comm *comm, void *ctx)
 		for (i = 0; i + 2 < n; i += 2)
 			EXPECT((gf_sim_need_s(r.plan.model, &sim[i]) >
 				gf_sim_need_s(r.plan.model, &sim[i + 2])) ==
-				       (t->messages[i].end_s >
-					t->messages[i + 2].end_s),
+				       (t->messages[i].end_s > t->messages[i + 2].end_s),
 			       "messages %zu and %zu", i, i + 2);
 	}
 	EXPECT(overlapped, "no step began before the last had gathered");
@@ -422,8 +403,7 @@ static void test_order(void)
 	on_ranks(4, order_rank, &c);
 }
 
-/* Every rank finds the value at its message, in the step after the one that
- * made it. */
+/* Every rank finds the value at its message, in the step after the one that made it. */
 static void late_poison_rank(struct gf_comm *comm, void *ctx)
 {
 	const struct rig_case *c = ctx;
@@ -437,8 +417,7 @@ static void late_poison_rank(struct gf_comm *comm, void *ctx)
 	r.poisoned = comm->rank == 1 ? 3 : 0;
 	for (step = 1; step <= 5 && !rc; step++)
 		rc = gf_train_step(&r.stepper, step, c->rate, &out, &err);
-	EXPECT(rc == 1 && step == 5, "rank %d: %d in step %zu", comm->rank, rc,
-	       step - 1);
+	EXPECT(rc == 1 && step == 5, "rank %d: %d in step %zu", comm->rank, rc, step - 1);
 	EXPECT(strstr(err.text, "in step 3 (element 4)"), "%s", err.text);
 	rig_close(&r);
 }
@@ -470,9 +449,8 @@ static void test_codecs(void)
 
 	for (k = 0; k < GF_ARRAY_LENGTH(codecs); k++) {
 		for (p = 0; p < 2 * GF_ARRAY_LENGTH(ranks); p++) {
-			struct rig_case c = {
-				ranks[p / 2], 2,  0,        12, codecs[k].codec,
-				NULL,         16, MOMENTUM, .05};
+			struct rig_case c = {ranks[p / 2], 2,  0,        12, codecs[k].codec,
+					     NULL,         16, MOMENTUM, .05};
 
 			c.servers = p % 2;
 			c.algorithm = c.servers ? "ps" : NULL;
@@ -481,10 +459,8 @@ static void test_codecs(void)
 			on_ranks(c.ranks + c.servers, plain_rank, &s);
 			expect_replicas(&s, c.codec);
 			for (i = 0; i < RIG_ELEMS; i++)
-				EXPECT_NEAR((double)s.last[0][i],
-					    s.ref.w[13][i], codecs[k].error,
-					    "%s: P = %d, w[%zu]", c.codec,
-					    c.ranks, i);
+				EXPECT_NEAR((double)s.last[0][i], s.ref.w[13][i], codecs[k].error,
+					    "%s: P = %d, w[%zu]", c.codec, c.ranks, i);
 		}
 	}
 }
@@ -492,10 +468,9 @@ static void test_codecs(void)
 /* --- overlap -------------------------------------------------------------- */
 
 /*
- * Rank 1 does not make the gradient of step t until rank 0 has entered backward
- * of step t + K - 1: were a rank to wait for step t's exchange any earlier, it
- * would wait for ever (and SIGALRM end the test). No clock is involved. The
- * values above show that the update does wait.
+ * Rank 1 does not make the gradient of step t until rank 0 has entered backward of step t + K - 1:
+ * were a rank to wait for step t's exchange any earlier, it would wait for ever (and SIGALRM end
+ * the test). No clock is involved. The values above show that the update does wait.
  */
 struct meeting {
 	struct rig_case c;
@@ -545,8 +520,7 @@ static void test_overlap(void)
 
 	for (k = 2; k <= 4; k++) {
 		meeting.entered = 0;
-		meeting.c = (struct rig_case){2,    k,  0,   12, NULL,
-					      NULL, 16, SGD, .05};
+		meeting.c = (struct rig_case){2, k, 0, 12, NULL, NULL, 16, SGD, .05};
 		on_ranks(2, overlap_rank, &meeting);
 		EXPECT(meeting.entered == 12, "K = %d", k);
 	}

@@ -18,10 +18,8 @@ static void print_cuts(const struct gf_plan *p, char *out, size_t size)
 	for (i = 0; i < p->nmessages && n < size; i++) {
 		const struct gf_message *m = &p->messages[i];
 
-		n += (size_t)snprintf(out + n, size - n, "%s%zu-%zu%s",
-				      i ? " " : "", m->first, m->last,
-				      m->mode == GF_MODE_SIMULTANEOUS ? "s"
-								      : "");
+		n += (size_t)snprintf(out + n, size - n, "%s%zu-%zu%s", i ? " " : "", m->first,
+				      m->last, m->mode == GF_MODE_SIMULTANEOUS ? "s" : "");
 	}
 }
 
@@ -71,17 +69,14 @@ static void test_vectors(void)
 
 		store_case(&s, cases[i].problem, cases[i].lanes);
 		s.problem.threshold_bytes = 4 * cases[i].threshold;
-		rc = gf_policy_run(gf_policy_find(cases[i].policy), &s.problem,
-				   &p, &err);
+		rc = gf_policy_run(gf_policy_find(cases[i].policy), &s.problem, &p, &err);
 		EXPECT(rc == 0, "case %zu: %s", i, err.text);
 		if (rc)
 			continue;
-		EXPECT_NEAR(p.predicted->iteration_s, cases[i].want_s,
-			    TOLERANCE, "%s %s", cases[i].problem->name,
-			    cases[i].policy);
-		EXPECT(p.predicted->lower_bound_s <=
-			       p.predicted->iteration_s + TOLERANCE,
-		       "%s %s", cases[i].problem->name, cases[i].policy);
+		EXPECT_NEAR(p.predicted->iteration_s, cases[i].want_s, TOLERANCE, "%s %s",
+			    cases[i].problem->name, cases[i].policy);
+		EXPECT(p.predicted->lower_bound_s <= p.predicted->iteration_s + TOLERANCE, "%s %s",
+		       cases[i].problem->name, cases[i].policy);
 		print_cuts(&p, cuts, sizeof(cuts));
 		if (cases[i].cuts)
 			EXPECT_TEXT(cuts, cases[i].cuts);
@@ -114,16 +109,13 @@ static void try_all(struct choices *c, size_t first)
 	for (last = first; last < w->ntensors; last++)
 		for (mode = 0; mode < modes; mode++)
 			for (o = 0; o < options; o++) {
-				struct gf_send *s =
-					gf_draft_send(&c->d, w, first, last);
+				struct gf_send *s = gf_draft_send(&c->d, w, first, last);
 
-				s->mode = mode ? GF_MODE_SIMULTANEOUS
-					       : GF_MODE_NORMAL;
+				s->mode = mode ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 				if (c->options)
 					s->option = o;
-				if (gf_line_holds(
-					    &w->menu.options[s->option].line,
-					    gf_workbench_bytes(w, first, last)))
+				if (gf_line_holds(&w->menu.options[s->option].line,
+						  gf_workbench_bytes(w, first, last)))
 					try_all(c, last + 1);
 				c->d.nsends--;
 			}
@@ -138,10 +130,9 @@ static void test_optimal(void)
 		bool options;
 		double tolerance;
 	} cases[] = {
-		{1, 3, 40, false, 1e-12},  {1, 7, 60, true, 1e-12},
-		{1, 12, 40, false, 1e-12}, {2, 5, 60, true, 1e-3},
-		{2, 7, 40, false, 1e-3},   {2, 12, 4, false, 1e-3},
-		{3, 6, 40, false, 1e-3},   {4, 7, 10, false, 1e-3},
+		{1, 3, 40, false, 1e-12}, {1, 7, 60, true, 1e-12}, {1, 12, 40, false, 1e-12},
+		{2, 5, 60, true, 1e-3},   {2, 7, 40, false, 1e-3}, {2, 12, 4, false, 1e-3},
+		{3, 6, 40, false, 1e-3},  {4, 7, 10, false, 1e-3},
 	};
 	struct problem_store s;
 	size_t i, seed;
@@ -153,26 +144,19 @@ static void test_optimal(void)
 			struct gf_workbench w;
 			struct gf_draft d;
 
-			(seed % 2 ? store_lines : store_random)(
-				&s, seed, cases[i].ntensors, lanes);
-			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
-			       "work");
+			(seed % 2 ? store_lines : store_random)(&s, seed, cases[i].ntensors, lanes);
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 			c.w = &w;
 			c.d.lanes = lanes;
 			c.best_s = INFINITY;
 			try_all(&c, 0);
 			gf_draft_make(&d, &w, &gf_policy_optimal, lanes);
-			EXPECT(d.iteration_s <=
-				       c.best_s * (1 + cases[i].tolerance),
-			       "lanes %d, %zu tensors, seed %zu: want %.17g, "
-			       "got %.17g",
-			       lanes, cases[i].ntensors, seed, c.best_s,
-			       d.iteration_s);
-			EXPECT(gf_workbench_bound_s(&w, lanes) <=
-				       c.best_s * (1 + 1e-12),
-			       "lanes %d, seed %zu: bound %.17g above %.17g",
-			       lanes, seed, gf_workbench_bound_s(&w, lanes),
-			       c.best_s);
+			EXPECT(d.iteration_s <= c.best_s * (1 + cases[i].tolerance),
+			       "lanes %d, %zu tensors, seed %zu: want %.17g, got %.17g", lanes,
+			       cases[i].ntensors, seed, c.best_s, d.iteration_s);
+			EXPECT(gf_workbench_bound_s(&w, lanes) <= c.best_s * (1 + 1e-12),
+			       "lanes %d, seed %zu: bound %.17g above %.17g", lanes, seed,
+			       gf_workbench_bound_s(&w, lanes), c.best_s);
 			gf_draft_release(&c.d);
 			gf_draft_release(&d);
 			gf_workbench_release(&w);
@@ -191,16 +175,14 @@ static void test_line(void)
 		double optimum_s;
 		struct gf_workbench w;
 
-		(seed % 2 ? store_lines : store_random)(&s, seed, 4 + seed % 9,
-							1);
+		(seed % 2 ? store_lines : store_random)(&s, seed, 4 + seed % 9, 1);
 		s.model.overlap_slowdown = 1;
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		EXPECT(gf_search_exhaust(&w, INFINITY, 1e6, &all), "budget");
 		gf_search_serial(&w, INFINITY, &serial);
 		gf_workbench_predict(&w, &all, &result);
 		gf_workbench_predict(&w, &serial, &result);
-		EXPECT_NEAR(all.iteration_s, serial.iteration_s, 1e-12,
-			    "seed %zu", seed);
+		EXPECT_NEAR(all.iteration_s, serial.iteration_s, 1e-12, "seed %zu", seed);
 		optimum_s = serial.iteration_s;
 		gf_draft_release(&all);
 		gf_draft_release(&serial);
@@ -210,15 +192,14 @@ static void test_line(void)
 		/* what prunes the search leaves the optimum in it */
 		serial = (struct gf_draft){.lanes = 1};
 		gf_search_serial(&w, optimum_s * (1 + 1e-9), &serial);
-		EXPECT(serial.nsends > 0, "seed %zu: the optimum is cut off",
-		       seed);
+		EXPECT(serial.nsends > 0, "seed %zu: the optimum is cut off", seed);
 		gf_draft_release(&serial);
 		gf_workbench_release(&w);
 	}
 }
 
-/* optimal is never worse than any automatic policy; every draft covers every
- * tensor once, in order; the split bound holds for dear. */
+/* optimal is never worse than any automatic policy; every draft covers every tensor once, in order;
+ * the split bound holds for dear. */
 static void test_never_worse(void)
 {
 	struct problem_store s;
@@ -238,16 +219,15 @@ static void test_never_worse(void)
 
 			gf_draft_make(&d, &w, gf_policies[i], lanes);
 			for (k = 0; k < d.nsends; k++) {
-				EXPECT(d.sends[k].first == next &&
-					       d.sends[k].last >= next,
+				EXPECT(d.sends[k].first == next && d.sends[k].last >= next,
 				       "%s, seed %zu", name, seed);
 				next = d.sends[k].last + 1;
 			}
 			EXPECT(next == w.ntensors, "%s, seed %zu", name, seed);
 			if (gf_policies[i]->automatic)
 				EXPECT(best.iteration_s <= d.iteration_s,
-				       "%s, seed %zu: %.17g, %.17g", name, seed,
-				       best.iteration_s, d.iteration_s);
+				       "%s, seed %zu: %.17g, %.17g", name, seed, best.iteration_s,
+				       d.iteration_s);
 			else
 				EXPECT(gf_workbench_split_bound_s(&w, lanes) <=
 					       d.iteration_s * (1 + 1e-12),
@@ -259,9 +239,8 @@ static void test_never_worse(void)
 	}
 }
 
-/* One tensor on one lane leaves nothing to choose: the bounds are its time, but
- * for the forward pass, which the split bound lets hide it: the only tensor is
- * needed at once. */
+/* One tensor on one lane leaves nothing to choose: the bounds are its time, but for the forward
+ * pass, which the split bound lets hide it: the only tensor is needed at once. */
 static void test_bound_reached(void)
 {
 	static const double forwards_s[] = {0, 2, 9};
@@ -283,13 +262,11 @@ static void test_bound_reached(void)
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&whole, &w, &gf_policy_optimal, 1);
 		gf_draft_make(&halves, &w, gf_policy_find("dear"), 1);
-		EXPECT_NEAR(gf_workbench_bound_s(&w, 1), whole.iteration_s,
-			    1e-12, "forward %g s", forwards_s[i]);
+		EXPECT_NEAR(gf_workbench_bound_s(&w, 1), whole.iteration_s, 1e-12, "forward %g s",
+			    forwards_s[i]);
 		/* two halves of 3 s */
-		EXPECT_NEAR(gf_workbench_split_bound_s(&w, 1) +
-				    fmin(forwards_s[i], 3),
-			    halves.iteration_s, 1e-12,
-			    "forward %g s, in halves", forwards_s[i]);
+		EXPECT_NEAR(gf_workbench_split_bound_s(&w, 1) + fmin(forwards_s[i], 3),
+			    halves.iteration_s, 1e-12, "forward %g s, in halves", forwards_s[i]);
 		gf_draft_release(&whole);
 		gf_draft_release(&halves);
 		gf_workbench_release(&w);
@@ -312,16 +289,13 @@ static void test_threshold(void)
 		gf_draft_make(&searched, &w, &gf_policy_threshold, 1);
 		for (i = 0; i < w.ntensors; i++)
 			for (k = i; k < w.ntensors; k++) {
-				s.problem.threshold_bytes =
-					(size_t)gf_workbench_bytes(&w, i, k);
-				gf_draft_make(&given, &w, &gf_policy_threshold,
-					      1);
+				s.problem.threshold_bytes = (size_t)gf_workbench_bytes(&w, i, k);
+				gf_draft_make(&given, &w, &gf_policy_threshold, 1);
 				best_s = fmin(best_s, given.iteration_s);
 				gf_draft_release(&given);
 			}
 		EXPECT(searched.iteration_s <= best_s * (1 + 1e-12),
-		       "seed %zu: want %.17g, got %.17g", seed, best_s,
-		       searched.iteration_s);
+		       "seed %zu: want %.17g, got %.17g", seed, best_s, searched.iteration_s);
 		gf_draft_release(&searched);
 		gf_workbench_release(&w);
 	}
@@ -338,8 +312,8 @@ static void test_runs(void)
 
 		store_case(&s, &six, 2);
 		s.tensors[2].dtype = s.tensors[3].dtype = GF_F16;
-		EXPECT(gf_policy_run(gf_policies[i], &s.problem, &p, NULL) == 0,
-		       "%s", gf_policies[i]->name);
+		EXPECT(gf_policy_run(gf_policies[i], &s.problem, &p, NULL) == 0, "%s",
+		       gf_policies[i]->name);
 		for (k = 0; k < p.nmessages; k++)
 			EXPECT(s.tensors[p.messages[k].first].dtype ==
 				       s.tensors[p.messages[k].last].dtype,
@@ -360,11 +334,9 @@ static void test_refusals(void)
 	       "no such algorithm");
 	store_case(&s, &six, 2);
 	s.costs[0].per_byte_s = 1e308;
-	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -EINVAL,
-	       "overflow");
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -EINVAL, "overflow");
 	s.model.ntensors = 0;
-	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -EINVAL,
-	       "no tensors");
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -EINVAL, "no tensors");
 	EXPECT_TEXT(err.text, "want at least one tensor, found none");
 }
 

@@ -14,10 +14,9 @@ static void endings(void)
 		const char *path;
 		int rc;
 	} cases[] = {
-		{"a.svg", 0},        {"a/b.c.pdf", 0},     {"a.png", 0},
-		{"a.csv", 0},        {".csv", 0},          {"svg", -EINVAL},
-		{"a.jpg", -EINVAL},  {"a.svg.", -EINVAL},  {"", -EINVAL},
-		{"a.svgz", -EINVAL}, {"a.svg/b", -EINVAL}, {"a.SVG", -EINVAL},
+		{"a.svg", 0},  {"a/b.c.pdf", 0},    {"a.png", 0},         {"a.csv", 0},
+		{".csv", 0},   {"svg", -EINVAL},    {"a.jpg", -EINVAL},   {"a.svg.", -EINVAL},
+		{"", -EINVAL}, {"a.svgz", -EINVAL}, {"a.svg/b", -EINVAL}, {"a.SVG", -EINVAL},
 	};
 	size_t i;
 
@@ -27,8 +26,7 @@ static void endings(void)
 		int rc = gf_plot_store(cases[i].path, &stored, &err);
 
 		EXPECT(rc == cases[i].rc, "%s: %d", cases[i].path, rc);
-		EXPECT(stored == (rc ? NULL : cases[i].path), "%s",
-		       cases[i].path);
+		EXPECT(stored == (rc ? NULL : cases[i].path), "%s", cases[i].path);
 	}
 }
 
@@ -109,8 +107,7 @@ static void numbers(void)
 	p.script = "no-such-script";
 	rc = gf_plot_finish(&p, "a.svg", 0, &err);
 	EXPECT(rc == -ENOENT, "%d", rc);
-	EXPECT_TEXT(err.text, "want no-such-script.gp in share/plots, found "
-			      "none");
+	EXPECT_TEXT(err.text, "want no-such-script.gp in share/plots, found none");
 	free(file);
 }
 

@@ -41,9 +41,8 @@ static void test_bind(void)
 		size_t threshold_elems;
 		size_t lasts[7], n;
 	} cases[] = {
-		{8, {1, 3, 5}, 3},    {0, {0, 1, 2, 3, 4, 5}, 6},
-		{17, {1, 3, 5}, 3},   {18, {2, 5}, 2},
-		{6, {1, 2, 3, 5}, 4}, {1000, {5}, 1},
+		{8, {1, 3, 5}, 3}, {0, {0, 1, 2, 3, 4, 5}, 6}, {17, {1, 3, 5}, 3},
+		{18, {2, 5}, 2},   {6, {1, 2, 3, 5}, 4},       {1000, {5}, 1},
 	};
 	struct gf_model_profile *m = model_of(six, 6);
 	struct gf_error err = {""};
@@ -51,24 +50,19 @@ static void test_bind(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		rule_of(&rule, cases[i].threshold_elems * 4, 2, "library", 64,
-			"ring");
-		EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "case %zu: %s",
-		       i, err.text);
-		EXPECT(whole.nmessages == cases[i].n && whole.ranks == 4 &&
-			       whole.lanes == 2 && !whole.rule,
+		rule_of(&rule, cases[i].threshold_elems * 4, 2, "library", 64, "ring");
+		EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "case %zu: %s", i, err.text);
+		EXPECT(whole.nmessages == cases[i].n && whole.ranks == 4 && whole.lanes == 2 &&
+			       !whole.rule,
 		       "case %zu: %zu messages", i, whole.nmessages);
 		for (k = 0; k < cases[i].n && k < whole.nmessages; k++) {
-			const char *want = gf_plan_message_bytes(&whole, k) < 64
-						   ? "library"
-						   : "ring";
+			const char *want =
+				gf_plan_message_bytes(&whole, k) < 64 ? "library" : "ring";
 
 			EXPECT(whole.messages[k].last == cases[i].lasts[k],
-			       "case %zu, message %zu: %zu", i, k,
-			       whole.messages[k].last);
+			       "case %zu, message %zu: %zu", i, k, whole.messages[k].last);
 			EXPECT_TEXT(whole.messages[k].algorithm, want);
-			EXPECT(whole.messages[k].mode == GF_MODE_SIMULTANEOUS,
-			       "two lanes");
+			EXPECT(whole.messages[k].mode == GF_MODE_SIMULTANEOUS, "two lanes");
 		}
 		EXPECT(!gf_plan_fit(&whole, m, 4, &err), "%s", err.text);
 		gf_plan_release(&whole);
@@ -81,18 +75,9 @@ static void test_levels(void)
 {
 	static const size_t counts[] = {100};
 	struct gf_level levels[] = {
-		{.name = "gpu",
-		 .size = 2,
-		 .link = "nvlink",
-		 .bandwidth_bytes_per_s = 1e9},
-		{.name = "socket",
-		 .size = 1,
-		 .link = "shm",
-		 .bandwidth_bytes_per_s = 1e9},
-		{.name = "net",
-		 .size = 3,
-		 .link = "ethernet",
-		 .bandwidth_bytes_per_s = 1e9},
+		{.name = "gpu", .size = 2, .link = "nvlink", .bandwidth_bytes_per_s = 1e9},
+		{.name = "socket", .size = 1, .link = "shm", .bandwidth_bytes_per_s = 1e9},
+		{.name = "net", .size = 3, .link = "ethernet", .bandwidth_bytes_per_s = 1e9},
 	};
 	struct gf_model_profile *m = model_of(counts, 1);
 	struct gf_error err = {""};
@@ -109,31 +94,26 @@ static void test_levels(void)
 	EXPECT(whole.messages[0].nstages == 0, "levels of other ranks");
 	gf_plan_release(&whole);
 	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
-	EXPECT(whole.messages[0].nstages == 2 &&
-		       whole.messages[0].stages[0].factor == 2 &&
+	EXPECT(whole.messages[0].nstages == 2 && whole.messages[0].stages[0].factor == 2 &&
 		       whole.messages[0].stages[1].factor == 3,
 	       "stages");
 	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "halving");
 	EXPECT_TEXT(whole.messages[0].stages[1].algorithm, "ring");
 	gf_plan_use_calls(&whole);
 	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "nccl");
-	EXPECT(gf_plan_bind(&whole, m, 6, &rule, &err) == -EINVAL,
-	       "a whole plan is no rule");
+	EXPECT(gf_plan_bind(&whole, m, 6, &rule, &err) == -EINVAL, "a whole plan is no rule");
 	gf_plan_release(&whole);
 	/* the rule's own stages, where they are of these ranks */
 	rule.rule->segment_bytes = 512;
 	rule.rule->algorithms[0].codec = gf_xstrdup("bf16");
 	rule.rule->algorithms[0].nstages = 2;
-	rule.rule->algorithms[0].stages =
-		gf_xcalloc(2, sizeof(*rule.rule->algorithms[0].stages));
+	rule.rule->algorithms[0].stages = gf_xcalloc(2, sizeof(*rule.rule->algorithms[0].stages));
 	for (i = 0; i < 2; i++) {
 		rule.rule->algorithms[0].stages[i].factor = i ? 2 : 3;
-		rule.rule->algorithms[0].stages[i].algorithm =
-			gf_xstrdup(i ? "halving" : "ring");
+		rule.rule->algorithms[0].stages[i].algorithm = gf_xstrdup(i ? "halving" : "ring");
 	}
 	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
-	EXPECT(whole.messages[0].stages[0].factor == 3 &&
-		       whole.messages[0].stages[1].factor == 2,
+	EXPECT(whole.messages[0].stages[0].factor == 3 && whole.messages[0].stages[1].factor == 2,
 	       "stages of the rule");
 	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "ring");
 	EXPECT_TEXT(whole.messages[0].codec, "bf16");
@@ -203,18 +183,17 @@ static void test_fit(void)
 	EXPECT(gf_plan_fit(&p, m, 8, &err) == -EINVAL, "ranks");
 	EXPECT_TEXT(err.text, "the plan is for 4 ranks, this job has 8");
 	EXPECT(gf_plan_fit(&p, shorter, 4, &err) == -EINVAL, "tensors");
-	EXPECT_TEXT(err.text, "the plan (test) has 3 tensors, the model "
-			      "(test) has 2");
+	EXPECT_TEXT(err.text, "the plan (test) has 3 tensors, the model (test) has 2");
 	EXPECT(gf_plan_fit(&p, wrong, 4, &err) == -EINVAL, "counts");
-	EXPECT_TEXT(err.text,
-		    "tensor 1: the plan (test) has t1 of 12 elements, the "
-		    "model (test) has t1 of 13");
+	EXPECT_TEXT(
+		err.text,
+		"tensor 1: the plan (test) has t1 of 12 elements, the model (test) has t1 of 13");
 	free(m->tensors[2].name);
 	m->tensors[2].name = gf_xstrdup("other");
 	EXPECT(gf_plan_fit(&p, m, 4, &err) == -EINVAL, "names");
-	EXPECT_TEXT(err.text,
-		    "tensor 2: the plan (test) has t2 of 8 elements, the "
-		    "model (test) has other of 8");
+	EXPECT_TEXT(
+		err.text,
+		"tensor 2: the plan (test) has t2 of 8 elements, the model (test) has other of 8");
 	gf_plan_release(&p);
 	gf_model_profile_free(m);
 	gf_model_profile_free(wrong);

@@ -36,18 +36,12 @@ static void test_price(void)
 {
 	struct gf_allreduce_cost ring = {
 		.algorithm = (char *)"ring", .startup_s = 6, .per_byte_s = 1.5};
-	struct gf_network measured = {
-		.ranks = 4, .allreduce = &ring, .nallreduce = 1};
-	struct gf_allreduce_cost tree = {.algorithm = (char *)"tree",
-					 .startup_s = 1};
-	struct gf_network another = {
-		.ranks = 8, .allreduce = &tree, .nallreduce = 1};
-	struct gf_level_cost level = {.name = (char *)"net",
-				      .alpha_s = 1,
-				      .beta_s_per_byte = 2,
-				      .reduce_s_per_byte = 4};
-	struct gf_network per_level = {
-		.ranks = 4, .levels = &level, .nlevels = 1};
+	struct gf_network measured = {.ranks = 4, .allreduce = &ring, .nallreduce = 1};
+	struct gf_allreduce_cost tree = {.algorithm = (char *)"tree", .startup_s = 1};
+	struct gf_network another = {.ranks = 8, .allreduce = &tree, .nallreduce = 1};
+	struct gf_level_cost level = {
+		.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2, .reduce_s_per_byte = 4};
+	struct gf_network per_level = {.ranks = 4, .levels = &level, .nlevels = 1};
 	const struct {
 		const char *what;
 		struct gf_fabric fabric;
@@ -59,26 +53,19 @@ static void test_price(void)
 			double below_bytes; /* 0: all */
 		};
 	} cases[] = {
-		{"measured",
-		 {&measured, NULL, 0, 4, 0},
-		 "ring",
-		 {0, GF_PRICE_MEASURED, 6, 1.5}},
+		{"measured", {&measured, NULL, 0, 4, 0}, "ring", {0, GF_PRICE_MEASURED, 6, 1.5}},
 		{"rescaled: 2(p-1), (p-1)/p",
 		 {&measured, NULL, 0, 8, 0},
 		 "ring",
 		 {0, GF_PRICE_RESCALED, 14, 1.75}},
-		{"rescaled down",
-		 {&measured, NULL, 0, 2, 0},
-		 "ring",
-		 {0, GF_PRICE_RESCALED, 2, 1}},
+		{"rescaled down", {&measured, NULL, 0, 2, 0}, "ring", {0, GF_PRICE_RESCALED, 2, 1}},
 		{"rescaled to one rank, which sends nothing",
 		 {&measured, NULL, 0, 1, 0},
 		 "ring",
 		 {0, GF_PRICE_RESCALED, 0, 0}},
 		/* a part of n/8 bytes passes 14 hops, near and far by turns:
-		 * 7 (0.5 + 3) s and 7 (1/8 + 1/2) n/8. From 10.7 bytes on to
-		 * wait at a far link, n/8 / 2, takes longer than a near hop,
-		 * 0.5 + n/8 / 8. */
+		 * 7 (0.5 + 3) s and 7 (1/8 + 1/2) n/8. From 10.7 bytes on to wait at a far link,
+		 * n/8 / 2, takes longer than a near hop, 0.5 + n/8 / 8. */
 		{"derived: 14 hops, near and far by turns",
 		 {NULL, two_levels, 2, 8, 0},
 		 "ring",
@@ -99,14 +86,8 @@ static void test_price(void)
 		 {&per_level, NULL, 0, 6, 0},
 		 "rhd",
 		 {0, GF_PRICE_DERIVED, 6, 14}},
-		{"nothing says",
-		 {&measured, NULL, 0, 4, 0},
-		 "library",
-		 {-ENOTSUP, 0, 0, 0}},
-		{"no such algorithm",
-		 {NULL, two_levels, 2, 8, 0},
-		 "pigeon",
-		 {-EINVAL, 0, 0, 0}},
+		{"nothing says", {&measured, NULL, 0, 4, 0}, "library", {-ENOTSUP, 0, 0, 0}},
+		{"no such algorithm", {NULL, two_levels, 2, 8, 0}, "pigeon", {-EINVAL, 0, 0, 0}},
 	};
 	size_t i;
 
@@ -116,27 +97,25 @@ static void test_price(void)
 		struct gf_priced m = {cases[i].algorithm, NULL, 0, 1};
 		int rc = gf_price_message(&cases[i].fabric, &m, &p, &err);
 
-		EXPECT(rc == cases[i].rc, "%s: want %d, got %d: %s",
-		       cases[i].what, cases[i].rc, rc, err.text);
+		EXPECT(rc == cases[i].rc, "%s: want %d, got %d: %s", cases[i].what, cases[i].rc, rc,
+		       err.text);
 		if (rc)
 			continue;
 		EXPECT(p.origin == cases[i].origin, "%s", cases[i].what);
-		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE,
-			    "%s", cases[i].what);
-		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE,
-			    "%s", cases[i].what);
+		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s", cases[i].what);
 		if (cases[i].below_bytes > 0)
-			EXPECT_NEAR(p.line.below_bytes, cases[i].below_bytes,
-				    TOLERANCE, "%s", cases[i].what);
-		EXPECT(p.line.from_bytes == 0 && (cases[i].below_bytes ||
-						  isinf(p.line.below_bytes)),
-		       "%s: for all sizes, got %g to %g", cases[i].what,
-		       p.line.from_bytes, p.line.below_bytes);
+			EXPECT_NEAR(p.line.below_bytes, cases[i].below_bytes, TOLERANCE, "%s",
+				    cases[i].what);
+		EXPECT(p.line.from_bytes == 0 &&
+			       (cases[i].below_bytes || isinf(p.line.below_bytes)),
+		       "%s: for all sizes, got %g to %g", cases[i].what, p.line.from_bytes,
+		       p.line.below_bytes);
 	}
 }
 
-/* Several lines: each for its sizes, and on other ranks for the sizes whose
- * rounds are as large: a ring of 8 sends an eighth where one of 4 a quarter. */
+/* Several lines: each for its sizes, and on other ranks for the sizes whose rounds are as large: a
+ * ring of 8 sends an eighth where one of 4 a quarter. */
 static void test_lines(void)
 {
 	struct gf_cost_line larger[] = {{40, 66, 1.5, NULL}, {80, 66, 2, NULL}};
@@ -145,18 +124,14 @@ static void test_lines(void)
 					 .per_byte_s = 1.5,
 					 .larger = larger,
 					 .nlarger = 2};
-	struct gf_network measured = {
-		.ranks = 4, .allreduce = &ring, .nallreduce = 1};
+	struct gf_network measured = {.ranks = 4, .allreduce = &ring, .nallreduce = 1};
 	static const struct {
 		int ranks;
 		double bytes, startup_s, per_byte_s, from_bytes, below_bytes;
 	} cases[] = {
-		{4, 39, 6, 1.5, 0, 40},
-		{4, 40, 66, 1.5, 40, 80},
-		{4, 1e9, 66, 2, 80, INFINITY},
-		{8, 79, 14, 1.75, 0, 80},
-		{8, 80, 154, 1.75, 80, 160},
-		{8, 160, 154, 7.0 / 3, 160, INFINITY},
+		{4, 39, 6, 1.5, 0, 40},        {4, 40, 66, 1.5, 40, 80},
+		{4, 1e9, 66, 2, 80, INFINITY}, {8, 79, 14, 1.75, 0, 80},
+		{8, 80, 154, 1.75, 80, 160},   {8, 160, 154, 7.0 / 3, 160, INFINITY},
 	};
 	size_t i;
 
@@ -166,27 +141,22 @@ static void test_lines(void)
 		struct gf_price p = {0};
 
 		EXPECT(gf_price_message(&f, &m, &p, NULL) == 0, "case %zu", i);
-		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(p.line.from_bytes, cases[i].from_bytes, TOLERANCE,
-			    "case %zu", i);
+		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(p.line.from_bytes, cases[i].from_bytes, TOLERANCE, "case %zu", i);
 		EXPECT(p.line.below_bytes == cases[i].below_bytes ||
-			       fabs(p.line.below_bytes - cases[i].below_bytes) <
-				       TOLERANCE,
+			       fabs(p.line.below_bytes - cases[i].below_bytes) < TOLERANCE,
 		       "case %zu: below %g", i, p.line.below_bytes);
 	}
 }
 
 /*
- * Levels with several lines: every round by the line for what it sends. Prices
- * cover all sizes without a gap, do not fall, and where no line had to be
- * raised are the closed form of that message.
+ * Levels with several lines: every round by the line for what it sends. Prices cover all sizes
+ * without a gap, do not fall, and where no line had to be raised are the closed form of that
+ * message.
  */
-static void try_level_lines(const struct gf_fabric *f,
-			    const struct gf_cost_net *net, const char *name,
-			    bool exactly)
+static void try_level_lines(const struct gf_fabric *f, const struct gf_cost_net *net,
+			    const char *name, bool exactly)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(name);
 	struct gf_priced m = {name, NULL, 0, 0};
@@ -202,25 +172,20 @@ static void try_level_lines(const struct gf_fabric *f,
 			break;
 		first = gf_line_s(&p.line, p.line.from_bytes);
 		EXPECT(p.line.from_bytes == end && p.line.below_bytes > end,
-		       "%s: %g to %g after %g", name, p.line.from_bytes,
-		       p.line.below_bytes, end);
-		EXPECT(first >= before * (1 - TOLERANCE), "%s: %g after %g",
-		       name, first, before);
-		m.bytes = isfinite(p.line.below_bytes)
-				  ? nextafter(p.line.below_bytes, 0)
-				  : 2 * end + 1;
+		       "%s: %g to %g after %g", name, p.line.from_bytes, p.line.below_bytes, end);
+		EXPECT(first >= before * (1 - TOLERANCE), "%s: %g after %g", name, first, before);
+		m.bytes = isfinite(p.line.below_bytes) ? nextafter(p.line.below_bytes, 0)
+						       : 2 * end + 1;
 		below = p.line.below_bytes;
 		before = gf_line_s(&p.line, m.bytes);
-		EXPECT(gf_price_message(f, &m, &p, NULL) == 0 &&
-			       p.line.below_bytes == below,
+		EXPECT(gf_price_message(f, &m, &p, NULL) == 0 && p.line.below_bytes == below,
 		       "%s: %.17g is below %.17g", name, m.bytes, below);
 		end = below;
 		lines++;
 	} while (isfinite(end) && lines < 1000);
 	EXPECT(isinf(end), "%s: %zu lines", name, lines);
 	for (n = 7 * 4096; n < (1 << 24) && exactly; n *= 2) {
-		struct gf_coll_args args = {
-			.ranks = f->ranks, .count_elems = n, .elem_bytes = 4};
+		struct gf_coll_args args = {.ranks = f->ranks, .count_elems = n, .elem_bytes = 4};
 		double want = a->cost(&args, net).s;
 
 		if (n % (size_t)f->ranks) /* parts are not alike */
@@ -235,26 +200,21 @@ static void try_level_lines(const struct gf_fabric *f,
 static void test_level_lines(void)
 {
 	static const struct gf_cost_line shm[] = {{4096, 6e-6, 1.5e-10, NULL}};
-	/* the first ones' costs never fall; where eight share the second ones'
-	 * link, they would */
+	/* the first ones' costs never fall; where eight share the second ones' link, they would */
 	static const struct gf_cost_line tcp[2][2] = {
 		{{65536, 2e-3, 9e-9, NULL}, {1 << 20, 3e-3, 9e-9, NULL}},
 		{{65536, 2e-4, 8e-9, NULL}, {1 << 20, 7e-4, 7.6e-9, NULL}}};
-	struct gf_level_cost costs[] = {{.name = (char *)"host",
-					 .alpha_s = 2e-6,
-					 .beta_s_per_byte = 2.5e-10,
-					 .larger = (struct gf_cost_line *)shm,
-					 .nlarger = 1},
-					{.name = (char *)"net",
-					 .alpha_s = 5e-5,
-					 .beta_s_per_byte = 9e-9,
-					 .nlarger = 2}};
-	struct gf_link_cost links[] = {{2e-6, 2.5e-10, 0, shm, 1},
-				       {5e-5, 9e-9, 0, NULL, 2}};
-	struct gf_network measured = {
-		.ranks = 8, .levels = costs, .nlevels = 2};
-	static const char *const names[] = {
-		"ring", "rhd", "butterfly", "tree", "linear", "ps", "direct"};
+	struct gf_level_cost costs[] = {
+		{.name = (char *)"host",
+		 .alpha_s = 2e-6,
+		 .beta_s_per_byte = 2.5e-10,
+		 .larger = (struct gf_cost_line *)shm,
+		 .nlarger = 1},
+		{.name = (char *)"net", .alpha_s = 5e-5, .beta_s_per_byte = 9e-9, .nlarger = 2}};
+	struct gf_link_cost links[] = {{2e-6, 2.5e-10, 0, shm, 1}, {5e-5, 9e-9, 0, NULL, 2}};
+	struct gf_network measured = {.ranks = 8, .levels = costs, .nlevels = 2};
+	static const char *const names[] = {"ring",   "rhd", "butterfly", "tree",
+					    "linear", "ps",  "direct"};
 	static const int counts[] = {2, 7, 8, 56, 64};
 	const size_t ncounts = GF_ARRAY_LENGTH(counts);
 	size_t i, k;
@@ -274,8 +234,8 @@ static void test_level_lines(void)
 	}
 }
 
-/* What may stand in a document, from the first byte to the last: lines that are
- * flat, steep, next to each other or astronomically far out. */
+/* What may stand in a document, from the first byte to the last: lines that are flat, steep, next
+ * to each other or astronomically far out. */
 static void draw_level(struct gf_rng *rng, struct gf_level_cost *c)
 {
 	struct gf_cost_line first, next;
@@ -284,17 +244,12 @@ static void draw_level(struct gf_rng *rng, struct gf_level_cost *c)
 	c->alpha_s = gf_rng_below(rng, 4)   ? gf_rng_uniform(rng) * 1e-3
 		     : gf_rng_below(rng, 2) ? 1e-320
 					    : 0;
-	c->beta_s_per_byte = gf_rng_below(rng, 4)
-				     ? pow(10, -12 + 8 * gf_rng_uniform(rng))
-				     : 0;
+	c->beta_s_per_byte = gf_rng_below(rng, 4) ? pow(10, -12 + 8 * gf_rng_uniform(rng)) : 0;
 	first = (struct gf_cost_line){0, c->alpha_s, c->beta_s_per_byte, NULL};
 	while (c->nlarger < GF_LEVEL_LINES_MOST - 1 && gf_rng_below(rng, 4)) {
 		next = (struct gf_cost_line){
 			from, gf_rng_uniform(rng) * 1e-2,
-			gf_rng_below(rng, 4)
-				? pow(10, -12 + 8 * gf_rng_uniform(rng))
-				: 0,
-			NULL};
+			gf_rng_below(rng, 4) ? pow(10, -12 + 8 * gf_rng_uniform(rng)) : 0, NULL};
 		gf_cost_line_add(&first, &c->larger, &c->nlarger, next);
 		from += 1 + (size_t)pow(2, 40 * gf_rng_uniform(rng));
 	}
@@ -302,9 +257,8 @@ static void draw_level(struct gf_rng *rng, struct gf_level_cost *c)
 
 static void test_random_levels(void)
 {
-	static const char *const names[] = {
-		"ring",   "rhd", "butterfly",   "tree",
-		"linear", "ps",  "blueconnect", "direct"};
+	static const char *const names[] = {"ring",   "rhd", "butterfly",   "tree",
+					    "linear", "ps",  "blueconnect", "direct"};
 	struct gf_level_cost costs[2];
 	struct gf_rng rng;
 	size_t i, k;
@@ -334,16 +288,13 @@ static void test_random_levels(void)
 static void test_sets(void)
 {
 	struct gf_allreduce_cost costs[] = {
-		{.algorithm = (char *)"ring",
-		 .startup_s = 20,
-		 .beside = {.message_slowdown = 2}},
+		{.algorithm = (char *)"ring", .startup_s = 20, .beside = {.message_slowdown = 2}},
 		{.algorithm = (char *)"butterfly", .startup_s = 12},
 		{.algorithm = (char *)"tree", .startup_s = 5},
 		/* not the runtime's own */
 		{.algorithm = (char *)"library", .startup_s = 1000},
 	};
-	struct gf_level_cost level = {
-		.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2};
+	struct gf_level_cost level = {.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2};
 	struct gf_network both = {.ranks = 4,
 				  .allreduce = costs,
 				  .nallreduce = GF_ARRAY_LENGTH(costs),
@@ -375,8 +326,7 @@ static void test_link(void)
 {
 	struct gf_allreduce_cost ring = {
 		.algorithm = (char *)"ring", .startup_s = 6, .per_byte_s = 1.5};
-	struct gf_network measured = {
-		.ranks = 4, .allreduce = &ring, .nallreduce = 1};
+	struct gf_network measured = {.ranks = 4, .allreduce = &ring, .nallreduce = 1};
 	struct gf_fabric f = {&measured, NULL, 0, 4, 0};
 	struct gf_link_cost link;
 
@@ -390,8 +340,8 @@ static void test_link(void)
 }
 
 /*
- * Two messages of 8 elements on 4 ranks, by a ring of 3 s and 1/4 s per byte. A
- * ring passes a byte on 2 * 3/4 = 1.5 times. Forward 1, backward 4.
+ * Two messages of 8 elements on 4 ranks, by a ring of 3 s and 1/4 s per byte. A ring passes a byte
+ * on 2 * 3/4 = 1.5 times. Forward 1, backward 4.
  *
  *	f32	3 + 32/4 = 11
  *	f16	3 + 16/4 + 1.5 * 32 * (0.1 + 0.2) = 21.4
@@ -399,31 +349,25 @@ static void test_link(void)
  *	by the library, whose f16 is encoded and decoded once:
  *		2 + 16/4 + 32 * 0.3 = 15.6
  *
- * A selection of 0.5 + 32 * 0.01 = 0.82 comes on top. With an issue of 1, what
- * is ready at 2 and 5 goes at 2 and, if nothing is before it, at 6.
+ * A selection of 0.5 + 32 * 0.01 = 0.82 comes on top. With an issue of 1, what is ready at 2 and 5
+ * goes at 2 and, if nothing is before it, at 6.
  */
 static void test_processing(void)
 {
 	struct gf_allreduce_cost costs[] = {
-		{.algorithm = (char *)"ring",
-		 .startup_s = 3,
-		 .per_byte_s = 0.25},
+		{.algorithm = (char *)"ring", .startup_s = 3, .per_byte_s = 0.25},
 		{.algorithm = (char *)"ring",
 		 .codec = (char *)"q8",
 		 .startup_s = 5,
 		 .per_byte_s = 0.5},
-		{.algorithm = (char *)"library",
-		 .startup_s = 2,
-		 .per_byte_s = 0.25},
+		{.algorithm = (char *)"library", .startup_s = 2, .per_byte_s = 0.25},
 	};
 	struct gf_codec_cost codecs[] = {
 		{.of = {.name = (char *)"f16", .device = (char *)"cpu"},
 		 .encode_s_per_byte = 0.1,
 		 .decode_s_per_byte = 0.2},
-		{.of = {.name = (char *)"q8", .device = (char *)"cpu"},
-		 .encode_s_per_byte = 100},
-		{.of = {.name = (char *)"f16", .device = (char *)"cuda"},
-		 .encode_s_per_byte = 100},
+		{.of = {.name = (char *)"q8", .device = (char *)"cpu"}, .encode_s_per_byte = 100},
+		{.of = {.name = (char *)"f16", .device = (char *)"cuda"}, .encode_s_per_byte = 100},
 	};
 	struct gf_selection_cost selection = {
 		.of = {.name = (char *)"dense", .device = (char *)"cpu"},
@@ -434,15 +378,11 @@ static void test_processing(void)
 		bool selects;
 		double issue_s, takes_s, first_s;
 	} cases[] = {
-		{"ring", "f32", false, 0, 11, 2},
-		{"ring", "f16", false, 0, 21.4, 2},
-		{"ring", "q8", false, 0, 9.015625, 2},
-		{"library", "f16", false, 0, 15.6, 2},
-		{"ring", "f16", true, 0, 22.22, 2},
-		{"ring", "f16", true, 1, 22.22, 2},
+		{"ring", "f32", false, 0, 11, 2},      {"ring", "f16", false, 0, 21.4, 2},
+		{"ring", "q8", false, 0, 9.015625, 2}, {"library", "f16", false, 0, 15.6, 2},
+		{"ring", "f16", true, 0, 22.22, 2},    {"ring", "f16", true, 1, 22.22, 2},
 	};
-	struct gf_network net = {
-		.ranks = 4, .allreduce = costs, .nallreduce = 3};
+	struct gf_network net = {.ranks = 4, .allreduce = costs, .nallreduce = 3};
 	struct gf_tensor tensors[2] = {{.count_elems = 8, .ready_s = 1},
 				       {.count_elems = 8, .ready_s = 4}};
 	struct gf_model_profile model = {.device = (char *)"cpu",
@@ -455,43 +395,37 @@ static void test_processing(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_message messages[2] = {
-			{.algorithm = (char *)cases[i].algorithm,
-			 .codec = (char *)cases[i].codec},
+			{.algorithm = (char *)cases[i].algorithm, .codec = (char *)cases[i].codec},
 			{.first = 1,
 			 .last = 1,
 			 .algorithm = (char *)cases[i].algorithm,
 			 .codec = (char *)cases[i].codec}};
 		struct gf_predicted_message times[2];
-		struct gf_plan p = {
-			.ranks = 4,
-			.lanes = 1,
-			.model = &model,
-			.network = &net,
-			.processing = {codecs, 3, &selection, cases[i].selects},
-			.messages = messages,
-			.nmessages = 2,
-			.staleness = 1};
+		struct gf_plan p = {.ranks = 4,
+				    .lanes = 1,
+				    .model = &model,
+				    .network = &net,
+				    .processing = {codecs, 3, &selection, cases[i].selects},
+				    .messages = messages,
+				    .nmessages = 2,
+				    .staleness = 1};
 		struct gf_fabric f = gf_plan_fabric(&p);
 		struct gf_sim_result r = {.messages = times};
 		double takes_s = cases[i].takes_s;
 
 		model.issue_s = cases[i].issue_s;
 		EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "case %zu", i);
-		EXPECT_NEAR(times[0].start_s, cases[i].first_s, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(times[0].end_s, cases[i].first_s + takes_s,
-			    TOLERANCE, "case %zu", i);
-		EXPECT_NEAR(times[1].ready_s, 5 + cases[i].issue_s, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(r.iteration_s, cases[i].first_s + 2 * takes_s,
-			    TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(times[0].start_s, cases[i].first_s, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(times[0].end_s, cases[i].first_s + takes_s, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(times[1].ready_s, 5 + cases[i].issue_s, TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(r.iteration_s, cases[i].first_s + 2 * takes_s, TOLERANCE, "case %zu",
+			    i);
 	}
 }
 
 /*
- * topk of 2 among 8 elements, two messages of a model of 64 bytes, on 4 ranks
- * whose links take 1 + 2 per byte: sets of 16 bytes, 2 rounds and 3 sets of
- * them.
+ * topk of 2 among 8 elements, two messages of a model of 64 bytes, on 4 ranks whose links take 1 +
+ * 2 per byte: sets of 16 bytes, 2 rounds and 3 sets of them.
  *
  *	transfers	2 * 1 + 3 * 16 * 2 = 98, and as f16 of 5 bytes 2 + 30
  *	by the line	0.5 + 32 * 0.01 = 0.82
@@ -499,15 +433,14 @@ static void test_processing(void)
  *	what is sent	(1 + 4) * 16 * 0.1 = 8
  *	under f16	1 * 8 * 2 + 4 * 8 * 3 = 112
  *
- * Half of choosing and all of coding holds up backward: what is ready at 2 and
- * 5 lets the other wait.
+ * Half of choosing and all of coding holds up backward: what is ready at 2 and 5 lets the other
+ * wait.
  */
 static void test_processing_of_sets(void)
 {
 	size_t sizes[] = {16, 48, 80};
 	double times[] = {1, 3.5, 5.5};
-	struct gf_level_cost level = {
-		.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2};
+	struct gf_level_cost level = {.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2};
 	struct gf_network net = {.ranks = 4, .levels = &level, .nlevels = 1};
 	struct gf_tensor tensors[2] = {{.count_elems = 8, .ready_s = 1},
 				       {.count_elems = 8, .ready_s = 4}};
@@ -532,24 +465,21 @@ static void test_processing_of_sets(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_codec_cost codec = {.of = {.name = (char *)"f16",
-						     .device = (char *)"cpu",
-						     .backward_share = 1},
-					      .set_encode_s_per_byte = 2,
-					      .set_decode_s_per_byte = 3};
-		struct gf_selection_cost selection = {
-			.of = {.name = (char *)"topk",
-			       .device = (char *)"cpu",
-			       .backward_share = cases[i].share,
-			       .fit = {.npoints = cases[i].npoints,
-				       .size_bytes = sizes,
-				       .time_s = times}},
-			.alpha_s = 0.5,
-			.beta_s_per_byte = 0.01,
-			.sent_s_per_byte = cases[i].sent_s};
+		struct gf_codec_cost codec = {
+			.of = {.name = (char *)"f16", .device = (char *)"cpu", .backward_share = 1},
+			.set_encode_s_per_byte = 2,
+			.set_decode_s_per_byte = 3};
+		struct gf_selection_cost selection = {.of = {.name = (char *)"topk",
+							     .device = (char *)"cpu",
+							     .backward_share = cases[i].share,
+							     .fit = {.npoints = cases[i].npoints,
+								     .size_bytes = sizes,
+								     .time_s = times}},
+						      .alpha_s = 0.5,
+						      .beta_s_per_byte = 0.01,
+						      .sent_s_per_byte = cases[i].sent_s};
 		struct gf_message messages[2] = {
-			{.algorithm = (char *)"ring",
-			 .codec = (char *)cases[i].codec},
+			{.algorithm = (char *)"ring", .codec = (char *)cases[i].codec},
 			{.first = 1,
 			 .last = 1,
 			 .algorithm = (char *)"ring",
@@ -568,23 +498,21 @@ static void test_processing_of_sets(void)
 		struct gf_sim_result r = {.messages = at};
 
 		EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "case %zu", i);
-		EXPECT_NEAR(at[0].end_s - at[0].start_s, cases[i].takes_s,
-			    TOLERANCE, "case %zu", i);
-		EXPECT_NEAR(at[1].ready_s, cases[i].ready_s, TOLERANCE,
-			    "case %zu", i);
+		EXPECT_NEAR(at[0].end_s - at[0].start_s, cases[i].takes_s, TOLERANCE, "case %zu",
+			    i);
+		EXPECT_NEAR(at[1].ready_s, cases[i].ready_s, TOLERANCE, "case %zu", i);
 	}
 }
 
 /*
- * A message of 16 elements after backward, by a ring of 4 ranks: encoded and
- * decoded on the 1.5 times its bytes that pass each rank. Stale gradients hide
- * the message, but not what it takes from a processor that computes.
+ * A message of 16 elements after backward, by a ring of 4 ranks: encoded and decoded on the 1.5
+ * times its bytes that pass each rank. Stale gradients hide the message, but not what it takes from
+ * a processor that computes.
  */
 static void test_codecs_beside_stale_steps(void)
 {
-	struct gf_level_cost level = {.name = (char *)"net",
-				      .alpha_s = 1e-3,
-				      .beta_s_per_byte = 1e-3};
+	struct gf_level_cost level = {
+		.name = (char *)"net", .alpha_s = 1e-3, .beta_s_per_byte = 1e-3};
 	struct gf_network net = {.ranks = 4, .levels = &level, .nlevels = 1};
 	struct gf_tensor tensor = {.count_elems = 16, .ready_s = 4};
 	struct gf_model_profile model = {.device = (char *)"cpu",
@@ -598,22 +526,19 @@ static void test_codecs_beside_stale_steps(void)
 		int lanes;
 		double share;
 	} cases[] = {
-		{GF_RELEASE_BACKWARD_END, 1, 0},
-		{GF_RELEASE_BACKWARD_END, 1, 1},
-		{GF_RELEASE_READY, 1, 1},
-		{GF_RELEASE_BACKWARD_END, 2, 1},
+		{GF_RELEASE_BACKWARD_END, 1, 0}, {GF_RELEASE_BACKWARD_END, 1, 1},
+		{GF_RELEASE_READY, 1, 1},        {GF_RELEASE_BACKWARD_END, 2, 1},
 		{GF_RELEASE_READY, 2, 0.5},
 	};
 	const double handled_s = 1.5 * 64 * (0.002 + 0.003);
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_codec_cost codec = {
-			.of = {.name = (char *)"f16",
-			       .device = (char *)"cpu",
-			       .backward_share = cases[i].share},
-			.encode_s_per_byte = 0.002,
-			.decode_s_per_byte = 0.003};
+		struct gf_codec_cost codec = {.of = {.name = (char *)"f16",
+						     .device = (char *)"cpu",
+						     .backward_share = cases[i].share},
+					      .encode_s_per_byte = 0.002,
+					      .decode_s_per_byte = 0.003};
 		struct gf_message message = {.algorithm = (char *)"ring",
 					     .codec = (char *)"f16",
 					     .release = cases[i].release};
@@ -629,8 +554,8 @@ static void test_codecs_beside_stale_steps(void)
 		struct gf_sim_result r = {0};
 
 		EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "case %zu", i);
-		EXPECT_NEAR(r.iteration_s, 5 + cases[i].share * handled_s,
-			    TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(r.iteration_s, 5 + cases[i].share * handled_s, TOLERANCE, "case %zu",
+			    i);
 	}
 }
 
@@ -643,8 +568,7 @@ static void test_axes(void)
 	struct gf_plan p;
 
 	store_case(&s, &six, 1);
-	EXPECT(gf_policy_run(&gf_policy_single, &s.problem, &p, NULL) == 0,
-	       "single");
+	EXPECT(gf_policy_run(&gf_policy_single, &s.problem, &p, NULL) == 0, "single");
 	f = gf_plan_fabric(&p);
 
 	p.staleness = 2;
@@ -653,14 +577,12 @@ static void test_axes(void)
 	EXPECT_NEAR(r.iteration_s, 48, TOLERANCE, "bound by the exchange");
 	p.staleness = 1;
 
-	/* one of five chunks, which a tenth is rounded up to; flushed as one
-	 * pack when the last is ready; then the norms, and three numbers of
-	 * each of four ranks, by which it would name a bad gradient: elements
-	 * of b = 1 */
+	/* one of five chunks, which a tenth is rounded up to; flushed as one pack when the last is
+	 * ready; then the norms, and three numbers of each of four ranks, by which it would name a
+	 * bad gradient: elements of b = 1 */
 	const double norms_s = 3 + (5 + 3 * 4);
 
-	p.selection =
-		(struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 9);
+	p.selection = (struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 9);
 	p.threshold_bytes = 1000;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
@@ -669,53 +591,43 @@ static void test_axes(void)
 	p.model->update_s = 10;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc, update");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 9 + norms_s + 0.2 * 10, TOLERANCE,
-		    "csc, update");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 9 + norms_s + 0.2 * 10, TOLERANCE, "csc, update");
 	p.model->update_s = 0;
 	/* packs of more than 16 bytes: [0-2] (20.8) at 9, [3-5] (15.2) at 20 */
 	p.threshold_bytes = 16;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 3.8 + norms_s, TOLERANCE,
-		    "csc in two packs");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 3.8 + norms_s, TOLERANCE, "csc in two packs");
 
 	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */
 	p.selection = (struct gf_selection)SELECT_GTOPK(.density = 0.1);
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "gtopk");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 2 * 0.5 + 4 * 16 * 2 / 6.0,
-		    TOLERANCE, "gtopk");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 2 * 0.5 + 4 * 16 * 2 / 6.0, TOLERANCE, "gtopk");
 	p.selection = (struct gf_selection)SELECT_TOPK(.density = 0.1);
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "topk");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
-		    "topk");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE, "topk");
 	/* which puts back what the sum of all sets leaves out: gathers them */
 	p.selection =
-		(struct gf_selection)SELECT_GTOPK(.density = 0.1,
-						  .putback = GF_PUTBACK_NAIVE);
+		(struct gf_selection)SELECT_GTOPK(.density = 0.1, .putback = GF_PUTBACK_NAIVE);
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "naive gtopk");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
-		    "naive gtopk");
-	p.selection = (struct gf_selection){
-		&gf_select_plan_dgc, &(struct gf_dgc_params){.density = 0.1}};
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE, "naive gtopk");
+	p.selection =
+		(struct gf_selection){&gf_select_plan_dgc, &(struct gf_dgc_params){.density = 0.1}};
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "dgc");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
-		    "dgc");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE, "dgc");
 	/* a scale and two words of signs */
-	p.selection = (struct gf_selection){
-		&gf_select_plan_onebit,
-		&(struct gf_onebit_params){.chunk_elems = 45}};
+	p.selection = (struct gf_selection){&gf_select_plan_onebit,
+					    &(struct gf_onebit_params){.chunk_elems = 45}};
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "onebit");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 3 * 12 / 6.0, TOLERANCE,
-		    "onebit");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 3 * 12 / 6.0, TOLERANCE, "onebit");
 	/* k = 4 of 45, as a message of 16 bytes */
-	p.selection = (struct gf_selection){
-		&gf_select_plan_randomk,
-		&(struct gf_randomk_params){.density = 0.1}};
+	p.selection = (struct gf_selection){&gf_select_plan_randomk,
+					    &(struct gf_randomk_params){.density = 0.1}};
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "randomk");
 	EXPECT_NEAR(r.iteration_s, 20 + 3 + 16 * 0.25, TOLERANCE, "randomk");
@@ -761,14 +673,13 @@ static void test_normal(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
-		EXPECT_NEAR(gf_normal_largest(cases[i].u, cases[i].n),
-			    cases[i].want, 1e-7, "case %zu", i);
+		EXPECT_NEAR(gf_normal_largest(cases[i].u, cases[i].n), cases[i].want, 1e-7,
+			    "case %zu", i);
 	/* draws at the ends are large, and yet numbers */
-	EXPECT(gf_normal_largest(0, 1) < -30 &&
-		       isfinite(gf_normal_largest(0, 1)),
-	       "%g", gf_normal_largest(0, 1));
-	EXPECT(gf_normal_largest(1, 1) > 8 && isfinite(gf_normal_largest(1, 1)),
-	       "%g", gf_normal_largest(1, 1));
+	EXPECT(gf_normal_largest(0, 1) < -30 && isfinite(gf_normal_largest(0, 1)), "%g",
+	       gf_normal_largest(0, 1));
+	EXPECT(gf_normal_largest(1, 1) > 8 && isfinite(gf_normal_largest(1, 1)), "%g",
+	       gf_normal_largest(1, 1));
 	gf_rng_init(&rng, 1, 0);
 	for (i = 0; i < 20000; i++) {
 		double most = -INFINITY;
@@ -778,8 +689,7 @@ static void test_normal(void)
 		direct += most / 20000;
 		sum += gf_normal_largest(gf_rng_uniform(&rng), 8) / 20000;
 	}
-	EXPECT(fabs(sum - direct) < 0.02, "mean of the largest of 8: %g, %g",
-	       sum, direct);
+	EXPECT(fabs(sum - direct) < 0.02, "mean of the largest of 8: %g, %g", sum, direct);
 }
 
 static int ascending(const void *a, const void *b)
@@ -792,8 +702,7 @@ static int ascending(const void *a, const void *b)
 static void test_what_if(void)
 {
 	struct gf_slow_rank slow = {2, 2};
-	struct gf_what_if same = {.iterations = 10},
-			  slower = {.slow = &slow, .nslow = 1};
+	struct gf_what_if same = {.iterations = 10}, slower = {.slow = &slow, .nslow = 1};
 	struct gf_what_if uneven = {.jitter = 0.1, .runs = 200, .seed = 3};
 	struct problem_store s;
 	struct gf_outcome o;
@@ -801,8 +710,7 @@ static void test_what_if(void)
 	double even_s;
 
 	store_case(&s, &six, 1);
-	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, NULL) == 0,
-	       "wfbp");
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, NULL) == 0, "wfbp");
 	EXPECT(gf_what_if(&p, &same, &o, NULL) == 0, "same");
 	even_s = o.iteration_s;
 	EXPECT_NEAR(even_s, 67, TOLERANCE, "same");
@@ -822,8 +730,8 @@ static void test_what_if(void)
 	gf_plan_release(&p);
 }
 
-/* Runs of many messages on many lanes, of which most are read off lines between
- * others: percentiles against the same draws, each simulated by itself. */
+/* Runs of many messages on many lanes, of which most are read off lines between others: percentiles
+ * against the same draws, each simulated by itself. */
 static void test_many_at_once(void)
 {
 	enum { MESSAGES = 300, RANKS_HERE = 4, RUNS_HERE = 4000 };
@@ -842,8 +750,7 @@ static void test_many_at_once(void)
 	for (i = 0; i < MESSAGES; i++) {
 		tensors[i] = s.tensors[0];
 		tensors[i].count_elems = 1 + gf_rng_below(&rng, 30);
-		tensors[i].ready_s =
-			s.model.backward_s * (double)(i + 1) / (double)MESSAGES;
+		tensors[i].ready_s = s.model.backward_s * (double)(i + 1) / (double)MESSAGES;
 	}
 	s.model.tensors = tensors;
 	s.model.ntensors = MESSAGES;
@@ -855,9 +762,7 @@ static void test_many_at_once(void)
 	EXPECT(!gf_what_if(&p, &what, &o, NULL), "jitter");
 	gf_rng_init(&rng, what.seed, 0);
 	for (i = 0; i < RUNS_HERE; i++)
-		factors[i] = 1 + what.jitter *
-					 gf_normal_largest(gf_rng_uniform(&rng),
-							   RANKS_HERE);
+		factors[i] = 1 + what.jitter * gf_normal_largest(gf_rng_uniform(&rng), RANKS_HERE);
 	for (i = 0; i < GF_ARRAY_LENGTH(shares); i++) {
 		const double got[] = {o.p90_s, o.p99_s, o.most_s};
 		size_t at = (size_t)ceil(shares[i] * RUNS_HERE) - 1;
@@ -867,8 +772,7 @@ static void test_many_at_once(void)
 		qsort(factors, RUNS_HERE, sizeof(*factors), ascending);
 		slow.factor = factors[at];
 		EXPECT(!gf_what_if(&p, &alone, &one, NULL), "alone");
-		EXPECT_NEAR(got[i] / one.iteration_s, 1, 1e-5, "share %g",
-			    shares[i]);
+		EXPECT_NEAR(got[i] / one.iteration_s, 1, 1e-5, "share %g", shares[i]);
 		gf_outcome_release(&one);
 	}
 	gf_outcome_release(&o);

@@ -42,8 +42,7 @@ static int start_plainly(pthread_t *id, void *(*main)(void *), void *ctx)
 	return pthread_create(id, NULL, main, ctx);
 }
 
-/* Compute and its threads fall; a communication thread that is started after
- * that does not. */
+/* Compute and its threads fall; a communication thread that is started after that does not. */
 static void test_give_way(void)
 {
 	int before = priority(), found[THREADS], i;
@@ -51,14 +50,13 @@ static void test_give_way(void)
 
 	EXPECT(started(gf_priority_start) == before, "before");
 	gf_priority_give_way();
-	EXPECT(priority() > before || before == LOWEST,
-	       "compute: %d, before %d", priority(), before);
+	EXPECT(priority() > before || before == LOWEST, "compute: %d, before %d", priority(),
+	       before);
 	EXPECT(started(start_plainly) == priority(), "a thread of compute's");
 	EXPECT(started(gf_priority_start) == before, "a communication thread");
 	/* several ask at once */
 	for (i = 0; i < THREADS; i++)
-		EXPECT(!pthread_create(&ids[i], NULL, start_another, &found[i]),
-		       "create");
+		EXPECT(!pthread_create(&ids[i], NULL, start_another, &found[i]), "create");
 	for (i = 0; i < THREADS; i++) {
 		pthread_join(ids[i], NULL);
 		EXPECT(found[i] == before, "thread %d: %d", i, found[i]);

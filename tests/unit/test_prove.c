@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Proofs of schedules before they run: what is at fault is refused, and named,
- * on all ranks; the rest is a line each. */
+/* Proofs of schedules before they run: what is at fault is refused, and named, on all ranks; the
+ * rest is a line each. */
 #include <errno.h>
 
 #include "base/array.h"
@@ -11,8 +11,8 @@
 enum { RANKS = 4, ELEMS = 8 };
 
 /*
- * A ring of 4 ranks and 8 elements: steps 0..5 send and add in turn, 6..11 send
- * and receive; rank r sends to r + 1; part k is data[2k..2k+2).
+ * A ring of 4 ranks and 8 elements: steps 0..5 send and add in turn, 6..11 send and receive; rank r
+ * sends to r + 1; part k is data[2k..2k+2).
  */
 static const struct fault {
 	const char *what;
@@ -74,8 +74,7 @@ static void nothing(struct gf_schedule *s)
 
 static const struct fault faults[] = {
 	{"none", nothing, NULL},
-	{"a contribution is missing", leave_out,
-	 "rank 0 data[6] lacks rank 1's contribution"},
+	{"a contribution is missing", leave_out, "rank 0 data[6] lacks rank 1's contribution"},
 	{"a contribution counts twice", add_twice,
 	 "rank 0 data[2] counts rank 2's contribution twice"},
 	{"a race", race, "rank 1 steps 1 and 2 both touch data[6] in no order"},
@@ -87,12 +86,10 @@ static const struct fault faults[] = {
 	 "rank 0 step 0 (receive from rank 3) waits for ever"},
 };
 
-static int build(void *ctx, int rank, struct gf_schedule *s,
-		 struct gf_error *err)
+static int build(void *ctx, int rank, struct gf_schedule *s, struct gf_error *err)
 {
 	const struct gf_coll_args *args = ctx;
-	int rc = gf_algorithm_schedule(gf_algorithm_find("ring"), args, rank, s,
-				       err);
+	int rc = gf_algorithm_schedule(gf_algorithm_find("ring"), args, rank, s, err);
 
 	if (!rc)
 		fault->put(s);
@@ -101,30 +98,25 @@ static int build(void *ctx, int rank, struct gf_schedule *s,
 
 static void test_faults(void)
 {
-	struct gf_coll_args args = {
-		.ranks = RANKS, .count_elems = ELEMS, .elem_bytes = 4};
+	struct gf_coll_args args = {.ranks = RANKS, .count_elems = ELEMS, .elem_bytes = 4};
 	struct gf_way way = {.algorithm = gf_algorithm_find("ring")};
 	char line[256];
 
-	for (fault = faults; fault < faults + GF_ARRAY_LENGTH(faults);
-	     fault++) {
+	for (fault = faults; fault < faults + GF_ARRAY_LENGTH(faults); fault++) {
 		struct gf_text out = {0};
 		struct gf_error err = {""};
 		size_t steps = 77;
-		int rc = gf_prove(RANKS, GF_COLL_WHOLE, build, &args, &steps,
-				  &err);
+		int rc = gf_prove(RANKS, GF_COLL_WHOLE, build, &args, &steps, &err);
 
 		EXPECT(rc == (fault->want != NULL), "%s: %d", fault->what, rc);
-		EXPECT(steps == (fault->want ? 77 : 48), "%s: %zu steps",
-		       fault->what, steps);
+		EXPECT(steps == (fault->want ? 77 : 48), "%s: %zu steps", fault->what, steps);
 		EXPECT_TEXT(err.text, fault->want ? fault->want : "");
-		rc = gf_prove_line(&way, &args, "f32", build, &args, &out,
-				   &err);
+		rc = gf_prove_line(&way, &args, "f32", build, &args, &out, &err);
 		EXPECT(rc == (fault->want != NULL), "%s: %d", fault->what, rc);
 		snprintf(line, sizeof(line), "ring, 8 elements, f32, 4 ranks%s",
 			 fault->want ? ": "
-				     : ": 48 steps, every contribution exactly "
-				       "once, no race, no deadlock\n");
+				     : ": 48 steps, every contribution exactly once, no race, no "
+				       "deadlock\n");
 		if (fault->want) {
 			strcat(line, fault->want);
 			EXPECT_TEXT(err.text, line);
@@ -132,17 +124,15 @@ static void test_faults(void)
 		} else {
 			EXPECT_TEXT(out.data, line);
 			/* the same words are not proved twice */
-			EXPECT(!gf_prove_line(&way, &args, "f32", NULL, NULL,
-					      &out, &err),
-			       "%s", err.text);
+			EXPECT(!gf_prove_line(&way, &args, "f32", NULL, NULL, &out, &err), "%s",
+			       err.text);
 			EXPECT_TEXT(out.data, line);
 		}
 		gf_text_release(&out);
 	}
 }
 
-static int refuse(void *ctx, int rank, struct gf_schedule *s,
-		  struct gf_error *err)
+static int refuse(void *ctx, int rank, struct gf_schedule *s, struct gf_error *err)
 {
 	(void)ctx;
 	(void)s;
@@ -151,36 +141,30 @@ static int refuse(void *ctx, int rank, struct gf_schedule *s,
 
 static void test_bounds(void)
 {
-	struct gf_coll_args args = {
-		.ranks = 2, .count_elems = 1 << 20, .elem_bytes = 4};
+	struct gf_coll_args args = {.ranks = 2, .count_elems = 1 << 20, .elem_bytes = 4};
 	struct gf_way way = {.algorithm = gf_algorithm_find("ring")};
 	struct gf_text out = {0};
 	struct gf_error err = {""};
 	size_t steps;
 
-	EXPECT(gf_prove(2, GF_COLL_WHOLE, refuse, NULL, &steps, &err) ==
-		       -EINVAL,
-	       "%s", err.text);
+	EXPECT(gf_prove(2, GF_COLL_WHOLE, refuse, NULL, &steps, &err) == -EINVAL, "%s", err.text);
 	EXPECT_TEXT(err.text, "rank 0: refused");
-	EXPECT(gf_prove(GF_PROVE_RANKS_MOST + 1, GF_COLL_WHOLE, refuse, NULL,
-			&steps, &err) == -ENOTSUP,
+	EXPECT(gf_prove(GF_PROVE_RANKS_MOST + 1, GF_COLL_WHOLE, refuse, NULL, &steps, &err) ==
+		       -ENOTSUP,
 	       "%s", err.text);
 	EXPECT_TEXT(err.text, "want at most 256 ranks for a proof, got 257");
 	args.segment_elems = 2;
-	EXPECT(gf_prove_line(&way, &args, "f32", NULL, NULL, &out, &err) ==
-		       -ENOTSUP,
-	       "%s", err.text);
-	EXPECT_TEXT(err.text,
-		    "ring, 1048576 elements, f32, 2 ranks, segments of 2: want "
-		    "at most 1000000 steps of all ranks for a proof, got more");
+	EXPECT(gf_prove_line(&way, &args, "f32", NULL, NULL, &out, &err) == -ENOTSUP, "%s",
+	       err.text);
+	EXPECT_TEXT(err.text, "ring, 1048576 elements, f32, 2 ranks, segments of 2: want at most "
+			      "1000000 steps of all ranks for a proof, got more");
 	gf_text_release(&out);
 }
 
 /* --- before a measurement ------------------------------------------------- */
 
 /* Rank 1 takes what rank 0 has, and rank 0 nothing. */
-static void build_faulty(const struct gf_coll_args *args, int rank,
-			 struct gf_schedule *s)
+static void build_faulty(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	const struct gf_range all = gf_data(0, args->count_elems);
 
@@ -190,8 +174,7 @@ static void build_faulty(const struct gf_coll_args *args, int rank,
 		gf_schedule_recv(s, 0, all);
 }
 
-static const struct gf_algorithm faulty = {.name = "faulty",
-					   .build = build_faulty};
+static const struct gf_algorithm faulty = {.name = "faulty", .build = build_faulty};
 
 static void contest_on(struct gf_comm *c, void *ctx)
 {
@@ -217,22 +200,18 @@ static void contest_on(struct gf_comm *c, void *ctx)
 	rc = gf_contest_allreduce_size(b, ways, 2, 100, rows, &err);
 	EXPECT(rc == at_fault && !c->broken, "%d: %s", rc, err.text);
 	if (at_fault) {
-		EXPECT_TEXT(err.text,
-			    "rank 0: faulty, 100 elements, f32, 2 ranks, "
-			    "segments of 14336: rank 0 data[0] lacks rank 1's "
-			    "contribution");
+		EXPECT_TEXT(err.text, "rank 0: faulty, 100 elements, f32, 2 ranks, segments of "
+				      "14336: rank 0 data[0] lacks rank 1's contribution");
 		/* and the ranks are still together */
 		ways[1] = ways[0];
 		rc = gf_contest_allreduce_size(b, ways, 2, 50, rows, &err);
 		EXPECT(rc == 0, "%s", err.text);
 	} else {
-		EXPECT(rows[1].way.algorithm->build, "chosen: %s",
-		       rows[1].way.algorithm->name);
+		EXPECT(rows[1].way.algorithm->build, "chosen: %s", rows[1].way.algorithm->name);
 	}
 	/* both messages of a contestant have the same schedule */
 	EXPECT(!proofs.data == (c->rank > 0), "lines on rank 0 alone");
-	EXPECT(c->rank || !strncmp(proofs.data, "ring, 100 elements", 18), "%s",
-	       proofs.data);
+	EXPECT(c->rank || !strncmp(proofs.data, "ring, 100 elements", 18), "%s", proofs.data);
 	gf_contest_allreduce_close(b);
 	gf_text_release(&proofs);
 }

@@ -13,10 +13,10 @@
 /* Sums of the same terms in another order. */
 static const double exact = 1e-11;
 
-#define LEVEL(size_, bandwidth, latency)                                       \
-	{                                                                      \
-		.name = "x", .size = (size_), .link = "x",                     \
-		.bandwidth_bytes_per_s = (bandwidth), .latency_s = (latency)   \
+#define LEVEL(size_, bandwidth, latency)                                                           \
+	{                                                                                          \
+		.name = "x", .size = (size_), .link = "x", .bandwidth_bytes_per_s = (bandwidth),   \
+		.latency_s = (latency)                                                             \
 	}
 
 static void test_events(void)
@@ -29,15 +29,11 @@ static void test_events(void)
 	EXPECT(!gf_events_first(&q) && !gf_events_take(&q, &event), "empty");
 	gf_rng_init(&rng, 1, 0);
 	for (i = 0; i < 1000; i++) /* ten times, a hundred events each */
-		gf_events_add(&q,
-			      (struct gf_event){
-				      .at_s = (double)gf_rng_below(&rng, 10),
-				      .id = (size_t)i});
+		gf_events_add(&q, (struct gf_event){.at_s = (double)gf_rng_below(&rng, 10),
+						    .id = (size_t)i});
 	for (round = 0; gf_events_take(&q, &event); round++) {
-		EXPECT(event.at_s > last.at_s ||
-			       (event.at_s == last.at_s && event.id > last.id),
-		       "event %zu at %g after %zu at %g", event.id, event.at_s,
-		       last.id, last.at_s);
+		EXPECT(event.at_s > last.at_s || (event.at_s == last.at_s && event.id > last.id),
+		       "event %zu at %g after %zu at %g", event.id, event.at_s, last.id, last.at_s);
 		last = event;
 	}
 	EXPECT(round == 1000, "%d came out", round);
@@ -64,16 +60,13 @@ static struct gf_cost_net net_of(const struct gf_level *levels, size_t nlevels)
 	return (struct gf_cost_net){nlevels, sizes, links};
 }
 
-/* Builds an algorithm's schedules for all ranks and replays them as one
- * message, alone on the levels. */
-static int replay_alone(const struct gf_algorithm *a,
-			const struct gf_coll_args *args,
-			const struct gf_replay_input *on, double *end_s,
-			struct gf_error *err)
+/* Builds an algorithm's schedules for all ranks and replays them as one message, alone on the
+ * levels. */
+static int replay_alone(const struct gf_algorithm *a, const struct gf_coll_args *args,
+			const struct gf_replay_input *on, double *end_s, struct gf_error *err)
 {
 	struct gf_schedule *s = gf_xcalloc((size_t)args->ranks, sizeof(*s));
-	struct gf_replay_message message = {
-		s, {.bytes = (double)args->elem_bytes}, 0};
+	struct gf_replay_message message = {s, {.bytes = (double)args->elem_bytes}, 0};
 	struct gf_replay_input in = *on;
 	struct gf_replay_result result;
 	int rank, rc = 0;
@@ -96,16 +89,14 @@ static int replay_alone(const struct gf_algorithm *a,
 }
 
 /*
- * Replay against cost, one message and one segment. Where p (where ranks
- * fold, the power of two below) divides the message they are equal. Elsewhere
- * parts differ by one element, and cost takes the longer one in each round:
- * replay may differ by so many elements' time. A message of fewer elements than
- * ranks takes fewer rounds where ranks were folded in, but never longer.
+ * Replay against cost, one message and one segment. Where p (where ranks fold, the power of two
+ * below) divides the message they are equal. Elsewhere parts differ by one element, and cost takes
+ * the longer one in each round: replay may differ by so many elements' time. A message of fewer
+ * elements than ranks takes fewer rounds where ranks were folded in, but never longer.
  */
 enum { SLACK_ELEMS = 16, SLACK_ELEMS_SHORT = 32 };
 
-static void compare_lines(const struct gf_algorithm *a,
-			  struct gf_coll_args *args,
+static void compare_lines(const struct gf_algorithm *a, struct gf_coll_args *args,
 			  const struct gf_level *levels, size_t nlevels,
 			  const struct gf_cost_lines *lines)
 {
@@ -118,8 +109,8 @@ static void compare_lines(const struct gf_algorithm *a,
 	};
 	struct gf_link_cost *links = (struct gf_link_cost *)net.links;
 	size_t p = (size_t)args->ranks, n = args->count_elems, i;
-	double element_s = (double)args->elem_bytes *
-			   (net.links[0].beta_s_per_byte + reduce_s_per_byte);
+	double element_s =
+		(double)args->elem_bytes * (net.links[0].beta_s_per_byte + reduce_s_per_byte);
 	double want, got = NAN, slack;
 	struct gf_error err = {""};
 
@@ -135,13 +126,11 @@ static void compare_lines(const struct gf_algorithm *a,
 		slack += SLACK_ELEMS_SHORT * element_s;
 	else if (n % p)
 		slack += SLACK_ELEMS * element_s;
-	EXPECT(!replay_alone(a, args, &on, &got, &err), "%s: %s", a->name,
-	       err.text);
-	EXPECT(got <= want + slack, "%s p %d n %zu: cost %.9g, replay %.9g",
-	       a->name, args->ranks, n, want, got);
+	EXPECT(!replay_alone(a, args, &on, &got, &err), "%s: %s", a->name, err.text);
+	EXPECT(got <= want + slack, "%s p %d n %zu: cost %.9g, replay %.9g", a->name, args->ranks,
+	       n, want, got);
 	if (n >= p || p == (size_t)args->ranks)
-		EXPECT(got >= want - slack,
-		       "%s p %d n %zu: cost %.9g, replay %.9g", a->name,
+		EXPECT(got >= want - slack, "%s p %d n %zu: cost %.9g, replay %.9g", a->name,
 		       args->ranks, n, want, got);
 	free((void *)net.sizes);
 	free((void *)net.links);
@@ -153,9 +142,9 @@ static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
 	compare_lines(a, args, levels, nlevels, NULL);
 }
 
-/* Every algorithm and size, on the level as it is, and where larger messages
- * start later: some go faster then, and even larger ones slower. Costs do not
- * fall, and no part of a message is as large as a line begins with. */
+/* Every algorithm and size, on the level as it is, and where larger messages start later: some go
+ * faster then, and even larger ones slower. Costs do not fall, and no part of a message is as large
+ * as a line begins with. */
 static const struct gf_cost_line asks_first[] = {
 	{1050, 9e-5, 8e-9, NULL},
 	{18100, 4e-4, 6e-9, NULL},
@@ -172,12 +161,9 @@ static void test_uniform(const struct gf_cost_lines *lines)
 	size_t i, p, n;
 
 	for (i = 0; gf_algorithms[i]; i++)
-		for (p = 0;
-		     p < GF_ARRAY_LENGTH(ranks) && gf_algorithms[i]->build;
-		     p++) {
+		for (p = 0; p < GF_ARRAY_LENGTH(ranks) && gf_algorithms[i]->build; p++) {
 			size_t r = (size_t)ranks[p];
-			size_t sizes[] = {0,  1,    r - 1,    r,      r + 1,
-					  37, 1001, r * 4800, 1000003};
+			size_t sizes[] = {0, 1, r - 1, r, r + 1, 37, 1001, r * 4800, 1000003};
 
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
 				struct gf_coll_args args = {
@@ -186,16 +172,13 @@ static void test_uniform(const struct gf_cost_lines *lines)
 					.elem_bytes = 4,
 				};
 
-				compare_lines(gf_algorithms[i], &args, net, 1,
-					      lines);
+				compare_lines(gf_algorithms[i], &args, net, 1, lines);
 				if (!gf_algorithms[i]->owned)
 					continue;
 				args.half = GF_COLL_REDUCE_SCATTER;
-				compare_lines(gf_algorithms[i], &args, net, 1,
-					      lines);
+				compare_lines(gf_algorithms[i], &args, net, 1, lines);
 				args.half = GF_COLL_ALL_GATHER;
-				compare_lines(gf_algorithms[i], &args, net, 1,
-					      lines);
+				compare_lines(gf_algorithms[i], &args, net, 1, lines);
 			}
 		}
 }
@@ -214,8 +197,7 @@ static void test_servers(void)
 				.servers = servers,
 			};
 
-			if (servers > ranks - servers &&
-			    servers % (ranks - servers))
+			if (servers > ranks - servers && servers % (ranks - servers))
 				continue; /* workers unevenly loaded */
 			compare(gf_algorithm_find("ps"), &args, net, 1);
 		}
@@ -250,18 +232,13 @@ static void test_levels(void)
 		struct gf_level levels[3];
 	} cases[] = {
 		{{4, 16, 3},
-		 {LEVEL(4, 32e9, 250e-6), LEVEL(16, 12.5e9, 250e-6),
-		  LEVEL(3, 200e9, 250e-6)}},
+		 {LEVEL(4, 32e9, 250e-6), LEVEL(16, 12.5e9, 250e-6), LEVEL(3, 200e9, 250e-6)}},
 		{{2, 4}, {LEVEL(2, 8e9, 1e-6), LEVEL(4, 1.25e8, 5e-5)}},
 		{{8, 3}, {LEVEL(8, 8e9, 1e-6), LEVEL(3, 1.25e9, 5e-5)}},
 		{{6, 5}, {LEVEL(6, 8e9, 1e-6), LEVEL(5, 1.25e9, 5e-5)}},
-		{{2, 3, 4},
-		 {LEVEL(2, 8e9, 1e-6), LEVEL(3, 1.25e9, 5e-6),
-		  LEVEL(4, 2e9, 5e-5)}},
+		{{2, 3, 4}, {LEVEL(2, 8e9, 1e-6), LEVEL(3, 1.25e9, 5e-6), LEVEL(4, 2e9, 5e-5)}},
 		/* an outer level that is the faster one */
-		{{4, 4, 2},
-		 {LEVEL(4, 1e9, 1e-6), LEVEL(4, 1e9, 1e-5),
-		  LEVEL(2, 64e9, 1e-5)}},
+		{{4, 4, 2}, {LEVEL(4, 1e9, 1e-6), LEVEL(4, 1e9, 1e-5), LEVEL(2, 64e9, 1e-5)}},
 	};
 	static const char *const everywhere[] = {"blueconnect"};
 	static const char *const powers[] = {"rhd", "butterfly", "tree"};
@@ -270,32 +247,29 @@ static void test_levels(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_coll_args args = {.ranks = 1, .elem_bytes = 4};
 
-		for (nlevels = 0; nlevels < 3 && cases[i].factors[nlevels];
-		     nlevels++)
+		for (nlevels = 0; nlevels < 3 && cases[i].factors[nlevels]; nlevels++)
 			args.ranks *= cases[i].factors[nlevels];
 		args.count_elems = (size_t)args.ranks * 9600;
 		args.factors = cases[i].factors;
 		args.nfactors = nlevels;
 		for (k = 0; k < GF_ARRAY_LENGTH(everywhere); k++) {
-			compare(gf_algorithm_find(everywhere[k]), &args,
-				cases[i].levels, nlevels);
-			compare_lines(gf_algorithm_find(everywhere[k]), &args,
-				      cases[i].levels, nlevels, lines);
+			compare(gf_algorithm_find(everywhere[k]), &args, cases[i].levels, nlevels);
+			compare_lines(gf_algorithm_find(everywhere[k]), &args, cases[i].levels,
+				      nlevels, lines);
 		}
 		for (k = 0; k < GF_ARRAY_LENGTH(powers); k++)
 			if (!(args.ranks & (args.ranks - 1)))
-				compare(gf_algorithm_find(powers[k]), &args,
-					cases[i].levels, nlevels);
-		/* the ring of masters meets one kind of link only with two
-		 * levels: with three, its closed form is Eq. 4's upper bound */
+				compare(gf_algorithm_find(powers[k]), &args, cases[i].levels,
+					nlevels);
+		/* the ring of masters meets one kind of link only with two levels: with three, its
+		 * closed form is Eq. 4's upper bound */
 		if (nlevels == 2)
-			compare(gf_algorithm_find("hierarchical"), &args,
-				cases[i].levels, nlevels);
+			compare(gf_algorithm_find("hierarchical"), &args, cases[i].levels, nlevels);
 	}
 }
 
-static double ring_s(size_t messages, size_t segment_elems, double gamma,
-		     const double *slowdown, const double *late_s)
+static double ring_s(size_t messages, size_t segment_elems, double gamma, const double *slowdown,
+		     const double *late_s)
 {
 	static const struct gf_level net[] = {LEVEL(8, 1e6, 1e-3)};
 	struct gf_coll_args args = {
@@ -322,8 +296,7 @@ static double ring_s(size_t messages, size_t segment_elems, double gamma,
 	int rank;
 
 	for (rank = 0; rank < 8; rank++)
-		if (gf_algorithm_schedule(gf_algorithm_find("ring"), &args,
-					  rank, &s[rank], NULL))
+		if (gf_algorithm_schedule(gf_algorithm_find("ring"), &args, rank, &s[rank], NULL))
 			abort();
 	for (i = 0; i < messages; i++)
 		at_once[i] = (struct gf_replay_message){s, {.bytes = 1}, 0};
@@ -349,17 +322,14 @@ static void test_ring(void)
 		    "two at once: all bytes take twice as long");
 	EXPECT_NEAR(ring_s(4, 0, 0, NULL, NULL), 14 * 0.041, exact, "four");
 	got = ring_s(2, 0, gamma, NULL, NULL);
-	EXPECT(got > 14 * 0.020 && got < 2 * alone,
-	       "one reduces while the other moves: %g", got);
+	EXPECT(got > 14 * 0.020 && got < 2 * alone, "one reduces while the other moves: %g", got);
 	got = ring_s(1, 1000, gamma, NULL, NULL);
 	EXPECT(got >= 14 * 0.010 && got < 14 * 0.010 + 0.02,
 	       "segments hide reductions and latency: %g", got);
 	/* all parts pass the slow rank: its link in each of 14 rounds */
 	got = ring_s(1, 0, gamma, slow, NULL);
-	EXPECT(got > 14 * 0.030 && got < 14 * 0.036 + 7 * 0.015,
-	       "a slow rank: %g", got);
-	EXPECT_NEAR(ring_s(1, 0, gamma, NULL, late), 2 + alone, exact,
-		    "a late rank");
+	EXPECT(got > 14 * 0.030 && got < 14 * 0.036 + 7 * 0.015, "a slow rank: %g", got);
+	EXPECT_NEAR(ring_s(1, 0, gamma, NULL, late), 2 + alone, exact, "a late rank");
 }
 
 /* Several messages at once against one, on two hosts of four ranks. */
@@ -367,8 +337,7 @@ static void test_contention(void)
 {
 	static const int sizes[] = {4, 2};
 	/* a fast host: what enters the outer level is what counts */
-	static const struct gf_link_cost links[] = {{1e-9, 1e-12, 0},
-						    {1e-9, 8e-9, 0}};
+	static const struct gf_link_cost links[] = {{1e-9, 1e-12, 0}, {1e-9, 8e-9, 0}};
 	const struct gf_cost_net net = {2, sizes, links};
 	static const struct {
 		const char *algorithm;
@@ -389,30 +358,24 @@ static void test_contention(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_coll_args args = {.ranks = cases[i].ranks,
-					    .elem_bytes = 4};
-		const struct gf_algorithm *a =
-			gf_algorithm_find(cases[i].algorithm);
+		struct gf_coll_args args = {.ranks = cases[i].ranks, .elem_bytes = 4};
+		const struct gf_algorithm *a = gf_algorithm_find(cases[i].algorithm);
 		const struct gf_derived_cost *c;
 
 		d = (struct gf_derived){.lanes = 3};
 		c = gf_derived_find(&d, a, &args, &net);
-		EXPECT(!c->contention == (cases[i].want == 0), "case %zu: %s",
-		       i, c->contention ? "known" : "unknown");
+		EXPECT(!c->contention == (cases[i].want == 0), "case %zu: %s", i,
+		       c->contention ? "known" : "unknown");
 		EXPECT(!d.unknown == (cases[i].ranks < 100), "case %zu", i);
-		EXPECT(c == gf_derived_find(&d, a, &args, &net),
-		       "case %zu: kept", i);
+		EXPECT(c == gf_derived_find(&d, a, &args, &net), "case %zu: kept", i);
 		if (c->contention)
-			EXPECT_NEAR(gf_contention_gamma(c->contention, 1 << 20,
-							cases[i].n),
+			EXPECT_NEAR(gf_contention_gamma(c->contention, 1 << 20, cases[i].n),
 				    cases[i].want, 1e-2, "case %zu", i);
 		gf_derived_release(&d);
 	}
 	d.lanes = 1;
-	EXPECT(!gf_derived_find(
-			&d, gf_algorithm_find("ring"),
-			&(struct gf_coll_args){.ranks = 8, .elem_bytes = 4},
-			&net)
+	EXPECT(!gf_derived_find(&d, gf_algorithm_find("ring"),
+				&(struct gf_coll_args){.ranks = 8, .elem_bytes = 4}, &net)
 			->contention,
 	       "one lane");
 	gf_derived_release(&d);

@@ -15,8 +15,7 @@
 #define RANKS     8
 
 /* The network below, with other lines for larger messages. */
-static struct gf_cost_line larger[] = {{500, 0.4, 0.004, NULL},
-				       {4000, 2, 0.0037, NULL}};
+static struct gf_cost_line larger[] = {{500, 0.4, 0.004, NULL}, {4000, 2, 0.0037, NULL}};
 static struct gf_level_cost measured = {.name = (char *)"net",
 					.alpha_s = 0.01,
 					.beta_s_per_byte = 1. / 300,
@@ -25,8 +24,7 @@ static struct gf_level_cost measured = {.name = (char *)"net",
 static struct gf_network lines = {.levels = &measured, .nlevels = 1};
 
 /* A random model on a uniform network, every size divisible by the ranks. */
-static void store(struct problem_store *s, struct gf_level *level,
-		  uint64_t seed)
+static void store(struct problem_store *s, struct gf_level *level, uint64_t seed)
 {
 	size_t i;
 
@@ -58,9 +56,8 @@ static void plan_it(struct trial *t, const char *policy)
 {
 	struct gf_error err = {""};
 
-	EXPECT(!gf_policy_run(gf_policy_find(policy), &t->s.problem, &t->p,
-			      &err),
-	       "%s by %s: %s", policy, t->s.problem.algorithm, err.text);
+	EXPECT(!gf_policy_run(gf_policy_find(policy), &t->s.problem, &t->p, &err), "%s by %s: %s",
+	       policy, t->s.problem.algorithm, err.text);
 }
 
 static void replay_it(struct trial *t, const struct gf_what_if *what)
@@ -68,8 +65,8 @@ static void replay_it(struct trial *t, const struct gf_what_if *what)
 	struct gf_error err = {""};
 
 	t->notes = (struct gf_text){0};
-	EXPECT(!gf_replay_plan(&t->p, what, &t->r, &t->notes, &err),
-	       "%s by %s: %s", t->p.policy, t->s.problem.algorithm, err.text);
+	EXPECT(!gf_replay_plan(&t->p, what, &t->r, &t->notes, &err), "%s by %s: %s", t->p.policy,
+	       t->s.problem.algorithm, err.text);
 }
 
 static void release(struct trial *t)
@@ -85,29 +82,26 @@ static void expect_alike(const struct trial *t, uint64_t seed, const char *what)
 	const struct gf_replayed *r = &t->r;
 	size_t i;
 
-	EXPECT_NEAR(r->outcome.iteration_s / r->model.iteration_s, 1, TOLERANCE,
+	EXPECT_NEAR(r->outcome.iteration_s / r->model.iteration_s, 1, TOLERANCE, "seed %zu, %s",
+		    (size_t)seed, what);
+	EXPECT_NEAR(r->outcome.backward_end_s / r->model.backward_end_s, 1, TOLERANCE,
 		    "seed %zu, %s", (size_t)seed, what);
-	EXPECT_NEAR(r->outcome.backward_end_s / r->model.backward_end_s, 1,
-		    TOLERANCE, "seed %zu, %s", (size_t)seed, what);
 	for (i = 0; i < p->nmessages; i++) {
-		EXPECT_NEAR(r->outcome.messages[i].start_s,
-			    r->model.messages[i].start_s,
-			    TOLERANCE * r->model.iteration_s,
-			    "seed %zu, %s, message %zu", (size_t)seed, what, i);
-		EXPECT_NEAR(r->outcome.messages[i].end_s,
-			    r->model.messages[i].end_s,
-			    TOLERANCE * r->model.iteration_s,
-			    "seed %zu, %s, message %zu", (size_t)seed, what, i);
+		EXPECT_NEAR(r->outcome.messages[i].start_s, r->model.messages[i].start_s,
+			    TOLERANCE * r->model.iteration_s, "seed %zu, %s, message %zu",
+			    (size_t)seed, what, i);
+		EXPECT_NEAR(r->outcome.messages[i].end_s, r->model.messages[i].end_s,
+			    TOLERANCE * r->model.iteration_s, "seed %zu, %s, message %zu",
+			    (size_t)seed, what, i);
 	}
 }
 
-/* One message at a time: every policy by every algorithm, backward slowed by
- * messages in flight or not. */
+/* One message at a time: every policy by every algorithm, backward slowed by messages in flight or
+ * not. */
 static void test_uniform(void)
 {
 	static const char *const algorithms[] = {
-		"ring", "rhd",          "butterfly",
-		"tree", "hierarchical", "blueconnect",
+		"ring", "rhd", "butterfly", "tree", "hierarchical", "blueconnect",
 	};
 	static const char *const policies[] = {
 		"sequential", "single", "wfbp", "mg-wfbp", "dear",
@@ -135,22 +129,20 @@ static void test_uniform(void)
 			}
 }
 
-/* Codecs and selections that cost the processor time: every algorithm encodes
- * and decodes as often as its closed form passes a byte on. */
+/* Codecs and selections that cost the processor time: every algorithm encodes and decodes as often
+ * as its closed form passes a byte on. */
 static void test_processing(void)
 {
 	static const char *const algorithms[] = {
 		"ring", "rhd", "butterfly", "blueconnect", "tree",
 	};
 	static const char *const f16[] = {"f16", NULL};
-	struct gf_codec_cost codec = {
-		.of = {.name = (char *)"f16", .device = (char *)"cpu"},
-		.encode_s_per_byte = 0.002,
-		.decode_s_per_byte = 0.003};
-	struct gf_selection_cost select = {
-		.of = {.name = (char *)"dense", .device = (char *)"cpu"},
-		.alpha_s = 0.3,
-		.beta_s_per_byte = 0.001};
+	struct gf_codec_cost codec = {.of = {.name = (char *)"f16", .device = (char *)"cpu"},
+				      .encode_s_per_byte = 0.002,
+				      .decode_s_per_byte = 0.003};
+	struct gf_selection_cost select = {.of = {.name = (char *)"dense", .device = (char *)"cpu"},
+					   .alpha_s = 0.3,
+					   .beta_s_per_byte = 0.001};
 	struct gf_processing processing = {&codec, 1, &select, 1};
 	struct gf_what_if what = {0};
 	uint64_t seed;
@@ -180,8 +172,7 @@ static void test_beside_backward(void)
 		.startup_s = 0.14,
 		.per_byte_s = 0.005,
 		.beside = {.compute_slowdown = slow, .ncompute_slowdown = 2}};
-	struct gf_network net = {
-		.ranks = RANKS, .allreduce = &ring, .nallreduce = 1};
+	struct gf_network net = {.ranks = RANKS, .allreduce = &ring, .nallreduce = 1};
 	struct gf_what_if what = {0};
 	uint64_t seed;
 
@@ -215,19 +206,18 @@ static void test_slow(void)
 		t.s.problem.algorithm = "ring";
 		plan_it(&t, "wfbp");
 		replay_it(&t, &slow);
-		EXPECT_NEAR(t.r.outcome.iteration_s / t.r.model.iteration_s, 1,
-			    TOLERANCE, "seed %zu", (size_t)seed);
+		EXPECT_NEAR(t.r.outcome.iteration_s / t.r.model.iteration_s, 1, TOLERANCE,
+			    "seed %zu", (size_t)seed);
 		work = 1.7 * (t.s.model.forward_s + t.s.model.backward_s);
 		EXPECT(t.r.outcome.backward_end_s >= work - TOLERANCE,
-		       "seed %zu: backward ends at %g", (size_t)seed,
-		       t.r.outcome.backward_end_s);
+		       "seed %zu: backward ends at %g", (size_t)seed, t.r.outcome.backward_end_s);
 		release(&t);
 	}
 }
 
-/* One message in halves: a rank that is not slow waits for the all-gather where
- * its own forward needs it, and starts the message when its own backward is
- * through, whatever the slow rank does. */
+/* One message in halves: a rank that is not slow waits for the all-gather where its own forward
+ * needs it, and starts the message when its own backward is through, whatever the slow rank
+ * does. */
 static void test_slow_halves(void)
 {
 	size_t late = 0;
@@ -248,14 +238,12 @@ static void test_slow_halves(void)
 		m = t.p.predicted->messages;
 		ready_s = t.s.tensors[t.s.model.ntensors - 1].ready_s;
 		wait_s = m->end_s - m->start_s -
-			 t.s.model.forward_s *
-				 (1 - ready_s / t.s.model.backward_s);
+			 t.s.model.forward_s * (1 - ready_s / t.s.model.backward_s);
 		late += wait_s > 0;
 		replay_it(&t, &slow);
 		EXPECT_NEAR(t.r.outcome.messages[0].start_s,
 			    t.s.model.forward_s + fmax(wait_s, 0) + ready_s,
-			    TOLERANCE * t.r.model.iteration_s, "seed %zu",
-			    (size_t)seed);
+			    TOLERANCE * t.r.model.iteration_s, "seed %zu", (size_t)seed);
 		release(&t);
 	}
 	EXPECT(late > 10, "no rank waited but %zu times", late);
@@ -283,22 +271,20 @@ static void test_together(void)
 	replay_it(&t, &what);
 	EXPECT(t.r.messages[1].start_s == 0, "%g", t.r.messages[1].start_s);
 	/* the links are full with one; only rounds' latencies are hidden */
-	EXPECT(t.r.messages[0].end_s > 1.9 * alone_s &&
-		       t.r.messages[1].end_s <= 2 * alone_s,
-	       "want 1.9 to 2 times %g, got %g and %g", alone_s,
-	       t.r.messages[0].end_s, t.r.messages[1].end_s);
+	EXPECT(t.r.messages[0].end_s > 1.9 * alone_s && t.r.messages[1].end_s <= 2 * alone_s,
+	       "want 1.9 to 2 times %g, got %g and %g", alone_s, t.r.messages[0].end_s,
+	       t.r.messages[1].end_s);
 	gf_replayed_release(&t.r);
 
 	/* more steps than are replayed: the model's times are there */
 	what.ranks = 1 << 14;
-	EXPECT(gf_replay_plan(&t.p, &what, &t.r, &t.notes, NULL) == -E2BIG,
-	       "size");
+	EXPECT(gf_replay_plan(&t.p, &what, &t.r, &t.notes, NULL) == -E2BIG, "size");
 	EXPECT(t.r.nmessages == 0 && t.r.model.iteration_s > 0, "closed form");
 	release(&t);
 }
 
-/* Every selection, each by what its entry says of the wire. Butterfly sends
- * whole messages, so that no number of elements is cut unevenly. */
+/* Every selection, each by what its entry says of the wire. Butterfly sends whole messages, so that
+ * no number of elements is cut unevenly. */
 static void test_selections(void)
 {
 	struct gf_what_if what = {0};
@@ -315,12 +301,10 @@ static void test_selections(void)
 			t.s.problem.algorithm = "butterfly";
 			plan_it(&t, "wfbp");
 			t.p.selection =
-				gf_selection_new(gf_select_plans[i],
-						 gf_select_plans[i]->defaults);
+				gf_selection_new(gf_select_plans[i], gf_select_plans[i]->defaults);
 			/* norms, too, are divisible by the ranks */
 			if (gf_csc_params(&t.p.selection))
-				((struct gf_csc_params *)t.p.selection.params)
-					->chunk_elems = RANKS;
+				((struct gf_csc_params *)t.p.selection.params)->chunk_elems = RANKS;
 			replay_it(&t, &what);
 			expect_alike(&t, seed, name);
 			chained += gf_plan_wires(&t.p, 0, 0, wires) > 1;

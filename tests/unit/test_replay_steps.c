@@ -11,10 +11,10 @@
 /* Sums of the same terms in another order. */
 static const double exact = 1e-11;
 
-#define LEVEL(size_, bandwidth, latency)                                       \
-	{                                                                      \
-		.name = "x", .size = (size_), .link = "x",                     \
-		.bandwidth_bytes_per_s = (bandwidth), .latency_s = (latency)   \
+#define LEVEL(size_, bandwidth, latency)                                                           \
+	{                                                                                          \
+		.name = "x", .size = (size_), .link = "x", .bandwidth_bytes_per_s = (bandwidth),   \
+		.latency_s = (latency)                                                             \
 	}
 
 struct step {
@@ -50,8 +50,8 @@ static void build(const struct step *steps, struct gf_schedule *s)
 		gf_schedule_finish(&s[rank]);
 }
 
-/* Where the steps are replayed: one byte per element and per second, latency 1,
- * reduction 0.5 per byte; ranks in pairs where there are two levels. */
+/* Where the steps are replayed: one byte per element and per second, latency 1, reduction 0.5 per
+ * byte; ranks in pairs where there are two levels. */
 struct net {
 	const struct gf_level *levels;
 	size_t nlevels;
@@ -80,15 +80,9 @@ static const struct {
 	  {1, 'R', 0, 0, 10, 0, 21},
 	  {3, 's', 2, 0, 10, 0, 11},
 	  {2, 'R', 3, 0, 10, 0, 21}}},
-	{"also the outer one",
-	 &unlike_net,
-	 {{0, 's', 2, 0, 10, 0, 23}, {2, 'R', 0, 0, 10, 0, 53}}},
-	{"one message",
-	 &flat_net,
-	 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
-	{"and its reduction",
-	 &flat_net,
-	 {{0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
+	{"also the outer one", &unlike_net, {{0, 's', 2, 0, 10, 0, 23}, {2, 'R', 0, 0, 10, 0, 53}}},
+	{"one message", &flat_net, {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
+	{"and its reduction", &flat_net, {{0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
 	{"both ways at once",
 	 &flat_net,
 	 {{0, 's', 1, 0, 10, 0, 11},
@@ -144,15 +138,9 @@ static const struct {
 	  {1, 's', 2, 10, 10, 0, 21},
 	  {2, 'R', 0, 0, 10, 0, 26},
 	  {2, 'R', 1, 10, 10, 0, 31}}},
-	{"a late rank",
-	 &late_net,
-	 {{0, 's', 1, 0, 10, 0, 16}, {1, 'r', 0, 0, 10, 5, 16}}},
-	{"inside a pair",
-	 &pairs_net,
-	 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
-	{"between pairs",
-	 &pairs_net,
-	 {{0, 's', 2, 0, 10, 0, 23}, {2, 'r', 0, 0, 10, 0, 23}}},
+	{"a late rank", &late_net, {{0, 's', 1, 0, 10, 0, 16}, {1, 'r', 0, 0, 10, 5, 16}}},
+	{"inside a pair", &pairs_net, {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
+	{"between pairs", &pairs_net, {{0, 's', 2, 0, 10, 0, 23}, {2, 'r', 0, 0, 10, 0, 23}}},
 	{"a pair shares its way out",
 	 &pairs_net,
 	 {{0, 's', 2, 0, 10, 0, 43},
@@ -171,10 +159,9 @@ static void check_steps(const char *what, const struct step *steps,
 		const struct gf_replay_times *got =
 			&result->steps[0][want->rank][seen[want->rank]++];
 
-		EXPECT_NEAR(got->start_s, want->want_start_s, exact,
-			    "%s: start of step %zu", what, k);
-		EXPECT_NEAR(got->end_s, want->want_end_s, exact,
-			    "%s: end of step %zu", what, k);
+		EXPECT_NEAR(got->start_s, want->want_start_s, exact, "%s: start of step %zu", what,
+			    k);
+		EXPECT_NEAR(got->end_s, want->want_end_s, exact, "%s: end of step %zu", what, k);
 	}
 }
 
@@ -203,8 +190,7 @@ static void test_times(void)
 		struct gf_error err = {""};
 
 		build(timed[i].steps, s);
-		EXPECT(!gf_replay(&in, &result, &err), "%s: %s", what,
-		       err.text);
+		EXPECT(!gf_replay(&in, &result, &err), "%s: %s", what, err.text);
 		check_steps(what, timed[i].steps, &result);
 		gf_replay_result_release(&result);
 		for (rank = 0; rank < RANKS; rank++)
@@ -225,8 +211,7 @@ static void test_refused(void)
 		const struct step *steps;
 		const char *want;
 	} cases[] = {
-		{unmatched,
-		 "rank 0 sends 1 messages to rank 1, which receives 0"},
+		{unmatched, "rank 0 sends 1 messages to rank 1, which receives 0"},
 		{stuck, "message 0: a step of rank 0 waits for ever"},
 	};
 	size_t i;

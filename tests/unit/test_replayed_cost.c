@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prices on levels against the steps themselves: what a plan of one message is
- * predicted to take is what its replay takes, on the shipped topologies and on
- * random ones; and closed forms against chains of hops, counted one by one.
+ * Prices on levels against the steps themselves: what a plan of one message is predicted to take is
+ * what its replay takes, on the shipped topologies and on random ones; and closed forms against
+ * chains of hops, counted one by one.
  */
 #include <glob.h>
 #include <math.h>
@@ -33,13 +33,11 @@ struct one {
 };
 
 /* A message of that many f32, on the levels. */
-static void one_message(struct one *o, const struct gf_level *levels,
-			size_t nlevels, size_t count_elems,
-			const char *algorithm)
+static void one_message(struct one *o, const struct gf_level *levels, size_t nlevels,
+			size_t count_elems, const char *algorithm)
 {
 	memset(o, 0, sizeof(*o));
-	o->tensor = (struct gf_tensor){.name = (char *)"t",
-				       .count_elems = count_elems};
+	o->tensor = (struct gf_tensor){.name = (char *)"t", .count_elems = count_elems};
 	o->model = (struct gf_model_profile){
 		.name = (char *)"one",
 		.tensors = &o->tensor,
@@ -72,9 +70,8 @@ static void try_one(const struct one *o, double tolerance, const char *where)
 	rc = gf_replay_plan(&p, &nothing, &r, &notes, &err);
 	EXPECT(rc == 0, "%s, %s: %s", where, o->problem.algorithm, err.text);
 	if (rc == 0) {
-		EXPECT_NEAR(p.predicted->iteration_s / r.outcome.iteration_s, 1,
-			    tolerance, "%s, %d ranks, %zu elements by %s",
-			    where, o->problem.fabric.ranks,
+		EXPECT_NEAR(p.predicted->iteration_s / r.outcome.iteration_s, 1, tolerance,
+			    "%s, %d ranks, %zu elements by %s", where, o->problem.fabric.ranks,
 			    o->tensor.count_elems, o->problem.algorithm);
 		gf_replayed_release(&r);
 	}
@@ -143,8 +140,7 @@ static void test_random(void)
 	for (i = 0; i < 200; i++) {
 		nlevels = 1 + (size_t)gf_rng_below(&rng, 3);
 		draw_levels(&rng, levels, nlevels);
-		one_message(&o, levels, nlevels,
-			    (size_t)pow(2, 10 + 14 * gf_rng_uniform(&rng)),
+		one_message(&o, levels, nlevels, (size_t)pow(2, 10 + 14 * gf_rng_uniform(&rng)),
 			    algorithms[i % n]);
 		if (!strcmp(o.problem.algorithm, "blueconnect"))
 			draw_factors(&rng, &o, 4);
@@ -160,8 +156,8 @@ static void test_random(void)
 	}
 }
 
-/* As the planner decomposes them. On more than 32 ranks p * p steps are too
- * many for a test of seconds; rings are counted in test_ring. */
+/* As the planner decomposes them. On more than 32 ranks p * p steps are too many for a test of
+ * seconds; rings are counted in test_ring. */
 static void try_shipped(const char *path)
 {
 	struct gf_documents d = {0};
@@ -176,15 +172,12 @@ static void try_shipped(const char *path)
 	for (i = 0; d.topology && i < nalgorithms; i++)
 		for (elems = 1024; elems <= 1 << 24; elems <<= 7) {
 			const struct gf_topology *t = d.topology;
-			bool few = strcmp(algorithms[i], "direct") &&
-				   strcmp(algorithms[i], "ps") &&
+			bool few = strcmp(algorithms[i], "direct") && strcmp(algorithms[i], "ps") &&
 				   strcmp(algorithms[i], "ring");
 
-			one_message(&o, t->levels, t->nlevels, elems,
-				    algorithms[i]);
-			if (t->ranks > 32
-				    ? few && elems == 1 << 17
-				    : test_tries(i + (elems == 1 << 17), 2))
+			one_message(&o, t->levels, t->nlevels, elems, algorithms[i]);
+			if (t->ranks > 32 ? few && elems == 1 << 17
+					  : test_tries(i + (elems == 1 << 17), 2))
 				try_one(&o, asked, path);
 		}
 	free(text);
@@ -194,8 +187,7 @@ static void try_shipped(const char *path)
 static void test_shipped(void)
 {
 	const char *source = getenv("GF_SOURCE");
-	char *pattern = gf_xasprintf("%s/share/topologies/*.json",
-				     source ? source : ".");
+	char *pattern = gf_xasprintf("%s/share/topologies/*.json", source ? source : ".");
 	glob_t found = {0};
 	size_t i;
 
@@ -221,8 +213,7 @@ static void draw_network(struct gf_rng *rng, struct network *n)
 	struct gf_level levels[3];
 	size_t i;
 
-	n->cost = (struct gf_cost_net){1 + (size_t)gf_rng_below(rng, 3),
-				       n->sizes, n->links, NULL};
+	n->cost = (struct gf_cost_net){1 + (size_t)gf_rng_below(rng, 3), n->sizes, n->links, NULL};
 	draw_levels(rng, levels, n->cost.nlevels);
 	n->ranks = 1;
 	for (i = 0; i < n->cost.nlevels; i++) {
@@ -240,8 +231,7 @@ static size_t level_of(const struct network *n, int a, int b)
 {
 	size_t i = 0;
 
-	while (i + 1 < n->cost.nlevels &&
-	       (a /= n->sizes[i]) != (b /= n->sizes[i]))
+	while (i + 1 < n->cost.nlevels && (a /= n->sizes[i]) != (b /= n->sizes[i]))
 		i++;
 	return i;
 }
@@ -266,9 +256,7 @@ static double ring_s(const struct network *n, double bytes)
 
 			for (i = 0; i <= level; i++)
 				beta = fmax(beta, n->links[i].beta_s_per_byte);
-			left[r] = fmax(has[r] + n->links[level].alpha_s,
-				       left[r]) +
-				  beta * bytes;
+			left[r] = fmax(has[r] + n->links[level].alpha_s, left[r]) + beta * bytes;
 			gets[next] = left[r];
 		}
 		memcpy(has, gets, (size_t)p * sizeof(*has));
@@ -290,9 +278,8 @@ static void try_ring(const struct network *n, double part, size_t which)
 	};
 	double got = gf_algorithm_find("ring")->cost(&args, &n->cost).s;
 
-	EXPECT_NEAR(got / ring_s(n, 4 * part), 1, asked,
-		    "network %zu, %d ranks, parts of %g", which, n->ranks,
-		    part);
+	EXPECT_NEAR(got / ring_s(n, 4 * part), 1, asked, "network %zu, %d ranks, parts of %g",
+		    which, n->ranks, part);
 }
 
 /* On many ranks, where replays are too long; and on those of
@@ -300,9 +287,7 @@ static void try_ring(const struct network *n, double part, size_t which)
 static void test_ring(void)
 {
 	struct network n = {.sizes = {4, 2, 64},
-			    .links = {{5e-6, 1 / 12e9, 0},
-				      {5e-6, 1 / 12e9, 0},
-				      {1e-5, 1 / 7e9, 0}},
+			    .links = {{5e-6, 1 / 12e9, 0}, {5e-6, 1 / 12e9, 0}, {1e-5, 1 / 7e9, 0}},
 			    .ranks = 512};
 	struct gf_rng rng;
 	double part;
@@ -323,11 +308,10 @@ static void test_ring(void)
 }
 
 /*
- * Two hosts of four, 1 s and 1 s/B inside, 10 s and 2 s/B between; 8 bytes.
- * tree: rounds of distance 1 and 2 inside hosts, 4 between, one message on a
- * link: 2 (2 (1 + 8) + 10 + 16). hierarchical: a half of a ring of 4 inside
- * hosts, 3 (1 + 2) s, and the gather's 2 + 4 bytes from places 1 and 2, twice
- * each; a ring of 2 masters, 2 (10 + 8) s.
+ * Two hosts of four, 1 s and 1 s/B inside, 10 s and 2 s/B between; 8 bytes. tree: rounds of
+ * distance 1 and 2 inside hosts, 4 between, one message on a link: 2 (2 (1 + 8) + 10 + 16).
+ * hierarchical: a half of a ring of 4 inside hosts, 3 (1 + 2) s, and the gather's 2 + 4 bytes from
+ * places 1 and 2, twice each; a ring of 2 masters, 2 (10 + 8) s.
  */
 static void test_by_hand(void)
 {
@@ -353,15 +337,12 @@ static void test_by_hand(void)
 			.nfactors = cases[i].nfactors,
 		};
 
-		EXPECT_NEAR(gf_algorithm_find(cases[i].algorithm)
-				    ->cost(&args, &net)
-				    .s,
+		EXPECT_NEAR(gf_algorithm_find(cases[i].algorithm)->cost(&args, &net).s,
 			    cases[i].want_s, exact, "%s", cases[i].algorithm);
 	}
 }
 
-/* The library is whatever is cheapest for the size, and its lines go on where
- * the last one ends. */
+/* The library is whatever is cheapest for the size, and its lines go on where the last one ends. */
 static void test_library(void)
 {
 	static const char *const names[] = {"ring", "rhd", "butterfly", "tree"};
@@ -385,31 +366,24 @@ static void test_library(void)
 		for (bytes = 16; bytes < 1e10; bytes *= 3) {
 			want_s = INFINITY;
 			for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
-				gf_price_message(&f,
-						 &(struct gf_priced){
-							 .algorithm = names[i],
-							 .bytes = bytes},
-						 &one, NULL);
-				want_s = fmin(want_s,
-					      gf_line_s(&one.line, bytes));
+				gf_price_message(
+					&f,
+					&(struct gf_priced){.algorithm = names[i], .bytes = bytes},
+					&one, NULL);
+				want_s = fmin(want_s, gf_line_s(&one.line, bytes));
 			}
 			gf_price_message(
-				&f,
-				&(struct gf_priced){.algorithm = "library",
-						    .bytes = bytes},
-				&p, NULL);
-			EXPECT_NEAR(gf_line_s(&p.line, bytes) / want_s, 1, 1e-8,
-				    "%g bytes", bytes);
+				&f, &(struct gf_priced){.algorithm = "library", .bytes = bytes}, &p,
+				NULL);
+			EXPECT_NEAR(gf_line_s(&p.line, bytes) / want_s, 1, 1e-8, "%g bytes", bytes);
 		}
 		for (bytes = 0, lines = 0; isfinite(bytes) && lines < 100;
 		     bytes = p.line.below_bytes, lines++) {
 			gf_price_message(
-				&f,
-				&(struct gf_priced){.algorithm = "library",
-						    .bytes = bytes},
-				&p, NULL);
-			EXPECT(gf_line_holds(&p.line, bytes), "%g to %g at %g",
-			       p.line.from_bytes, p.line.below_bytes, bytes);
+				&f, &(struct gf_priced){.algorithm = "library", .bytes = bytes}, &p,
+				NULL);
+			EXPECT(gf_line_holds(&p.line, bytes), "%g to %g at %g", p.line.from_bytes,
+			       p.line.below_bytes, bytes);
 		}
 		EXPECT(lines > 1 && lines < 20, "%zu lines", lines);
 	}

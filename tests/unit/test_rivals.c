@@ -45,8 +45,8 @@ static void test_weed(void)
 		for (k = 0; k < cases[i].n; k++)
 			gf_rival_add(&r[1], cases[i].other);
 		EXPECT(gf_rivals_weed(r, 3) == cases[i].left, "case %zu", i);
-		EXPECT(gf_rivals_best(r, 3) == cases[i].best, "case %zu: %zu",
-		       i, gf_rivals_best(r, 3));
+		EXPECT(gf_rivals_best(r, 3) == cases[i].best, "case %zu: %zu", i,
+		       gf_rivals_best(r, 3));
 	}
 }
 
@@ -75,8 +75,8 @@ static double noise(uint64_t *state)
 	return (double)(*state >> 40) / (double)(1 << 24);
 }
 
-/* Runs that are up to a quarter slower by chance, a fifth of them three times
- * so. In how many games the fastest is found, after how many runs. */
+/* Runs that are up to a quarter slower by chance, a fifth of them three times so. In how many games
+ * the fastest is found, after how many runs. */
 static size_t play(double fastest_s, size_t games, size_t *runs)
 {
 	enum { RIVALS = 6 };
@@ -120,8 +120,7 @@ static void test_noise(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		found = play(cases[i].fastest_s, 200, &runs);
-		EXPECT(found >= cases[i].found, "case %zu: %zu games", i,
-		       found);
+		EXPECT(found >= cases[i].found, "case %zu: %zu games", i, found);
 		EXPECT(runs <= cases[i].runs, "case %zu: %zu runs", i, runs);
 	}
 }
@@ -130,8 +129,7 @@ int main(void)
 {
 	struct gf_rival none = {.out = true};
 
-	EXPECT(gf_rivals_best(&none, 1) == 1 && gf_rivals_weed(&none, 1) == 0,
-	       "nobody is in");
+	EXPECT(gf_rivals_best(&none, 1) == 1 && gf_rivals_weed(&none, 1) == 0, "nobody is in");
 	test_times();
 	test_weed();
 	test_near();

@@ -14,14 +14,13 @@
 /* A dozen updates whose gradients were rounded to f16. */
 #define TOLERANCE 2e-3
 
-#define SCALE(initial, growth)                                                 \
-	{                                                                      \
-		.used = true, .dynamic = true, .growth_steps = growth,         \
-		.now = initial                                                 \
+#define SCALE(initial, growth)                                                                     \
+	{                                                                                          \
+		.used = true, .dynamic = true, .growth_steps = growth, .now = initial              \
 	}
-#define MOMENTUM                                                               \
-	{                                                                      \
-		.name = "sgd", .momentum = .9, .weight_decay = .01             \
+#define MOMENTUM                                                                                   \
+	{                                                                                          \
+		.name = "sgd", .momentum = .9, .weight_decay = .01                                 \
 	}
 
 /* --- the rule --------------------------------------------------------------
@@ -34,9 +33,8 @@ static void test_rule(void)
 		double now;
 		uint64_t good;
 	} cases[] = {
-		{"", 8, 0},    {"..", 8, 2},    {"...", 16, 0},
-		{"x", 4, 0},   {"..x..", 4, 2}, {"..x...", 8, 0},
-		{"xxx", 1, 0}, {"...x", 8, 0},  {"......", 32, 0},
+		{"", 8, 0},       {"..", 8, 2},  {"...", 16, 0}, {"x", 4, 0},       {"..x..", 4, 2},
+		{"..x...", 8, 0}, {"xxx", 1, 0}, {"...x", 8, 0}, {"......", 32, 0},
 	};
 	struct gf_loss_scale stuck = SCALE(1, 3), fixed = {.used = true};
 	struct gf_loss_scale late = SCALE(8, 3);
@@ -48,11 +46,11 @@ static void test_rule(void)
 		for (k = 0; cases[i].steps[k]; k++) {
 			bool bad = cases[i].steps[k] == 'x';
 
-			EXPECT(gf_loss_scale_note(&s, s.now, bad) == bad,
-			       "%s: step %zu", cases[i].steps, k);
+			EXPECT(gf_loss_scale_note(&s, s.now, bad) == bad, "%s: step %zu",
+			       cases[i].steps, k);
 		}
-		EXPECT(s.now == cases[i].now && s.good == cases[i].good,
-		       "%s: %g after %d", cases[i].steps, s.now, (int)s.good);
+		EXPECT(s.now == cases[i].now && s.good == cases[i].good, "%s: %g after %d",
+		       cases[i].steps, s.now, (int)s.good);
 	}
 	EXPECT(!gf_loss_scale_note(&stuck, 1, true), "no smaller one helps");
 	EXPECT(!gf_loss_scale_note(&fixed, 8, true), "a static one");
@@ -74,41 +72,26 @@ static void test_choice(void)
 		int rc;
 		bool half;
 	} cases[] = {
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1,
-		 0},
-		{"f16", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64,
-		 0},
-		{"bf16", GF_SCALING_AUTO, &gf_select_plan_dense, false, false,
-		 1, 0},
-		{"f16", GF_SCALING_NONE, &gf_select_plan_dense, true, false, 1,
-		 0},
-		{"q8", GF_SCALING_STATIC, &gf_select_plan_dense, true, false,
-		 64, 0},
-		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_dense, true, true,
-		 64, 0},
-		{"f16", GF_SCALING_AUTO, &gf_select_plan_topk, false, false, 1,
-		 0},
-		{"f16", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64,
-		 0},
-		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_gtopk, false, false,
-		 0, -EINVAL},
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64,
-		 0, true},
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64, 0,
-		 true},
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_gtopk, false, false, 1,
-		 0, true},
-		{"fp8", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1,
-		 0},
-		{"q8", GF_SCALING_NONE, &gf_select_plan_dense, false, false, 1,
-		 0, true},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1, 0},
+		{"f16", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64, 0},
+		{"bf16", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1, 0},
+		{"f16", GF_SCALING_NONE, &gf_select_plan_dense, true, false, 1, 0},
+		{"q8", GF_SCALING_STATIC, &gf_select_plan_dense, true, false, 64, 0},
+		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_dense, true, true, 64, 0},
+		{"f16", GF_SCALING_AUTO, &gf_select_plan_topk, false, false, 1, 0},
+		{"f16", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64, 0},
+		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_gtopk, false, false, 0, -EINVAL},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64, 0, true},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64, 0, true},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_gtopk, false, false, 1, 0, true},
+		{"fp8", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1, 0},
+		{"q8", GF_SCALING_NONE, &gf_select_plan_dense, false, false, 1, 0, true},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_training t = {.scaling = (int)cases[i].mode,
-					.scale = 64,
-					.growth_steps = 7};
+		struct gf_training t = {
+			.scaling = (int)cases[i].mode, .scale = 64, .growth_steps = 7};
 		struct gf_loss_scale s = {0};
 		struct gf_error err = {""};
 		struct gf_plan plan;
@@ -120,8 +103,7 @@ static void test_choice(void)
 		plan.selection.plan = cases[i].select;
 		rc = gf_loss_scale_init(&s, &t, &plan, cases[i].half, &err);
 		EXPECT(rc == cases[i].rc, "case %zu: %d", i, rc);
-		EXPECT(s.used == cases[i].used &&
-			       s.dynamic == cases[i].dynamic &&
+		EXPECT(s.used == cases[i].used && s.dynamic == cases[i].dynamic &&
 			       s.now == cases[i].now,
 		       "case %zu: %d %d %g", i, s.used, s.dynamic, s.now);
 		gf_plan_release(&plan);
@@ -160,14 +142,13 @@ static void refer_update(const struct rig_case *c, struct reference *r)
 	}
 	r->skipped += bad;
 	for (i = 0; i < RIG_ELEMS && !bad; i++) {
-		r->u[i] = c->optim.momentum * r->u[i] + r->g[0][i] +
-			  c->optim.weight_decay * r->w[i];
+		r->u[i] =
+			c->optim.momentum * r->u[i] + r->g[0][i] + c->optim.weight_decay * r->w[i];
 		r->w[i] -= c->rate * r->u[i];
 	}
 	r->nflight--;
 	memmove(r->g[0], r->g[1], r->nflight * sizeof(r->g[0]));
-	memmove(r->made_with, r->made_with + 1,
-		r->nflight * sizeof(r->made_with[0]));
+	memmove(r->made_with, r->made_with + 1, r->nflight * sizeof(r->made_with[0]));
 }
 
 static void refer(const struct rig_case *c, struct reference *r)
@@ -180,8 +161,7 @@ static void refer(const struct rig_case *c, struct reference *r)
 		r->w[i] = rig_start(i);
 	for (t = 1; t <= c->steps; t++) {
 		for (i = 0; i < RIG_ELEMS; i++)
-			r->g[r->nflight][i] =
-				rig_size(c) * (r->w[i] - rig_centre(0, i));
+			r->g[r->nflight][i] = rig_size(c) * (r->w[i] - rig_centre(0, i));
 		r->made_with[r->nflight++] = r->scale;
 		if (r->nflight == (size_t)c->staleness)
 			refer_update(c, r);
@@ -207,27 +187,20 @@ static void run_rank(struct gf_comm *comm, void *ctx)
 	if (s->c->scale.dynamic)
 		EXPECT(gf_method_scale(r.method).now == s->ref.scale &&
 			       gf_method_skipped(r.method) == s->ref.skipped,
-		       "P = %d, K = %d, rank %d: scale %g, want %g; %zu "
-		       "skipped, want %zu",
-		       s->c->ranks, s->c->staleness, comm->rank,
-		       gf_method_scale(r.method).now, s->ref.scale,
-		       (size_t)gf_method_skipped(r.method), s->ref.skipped);
+		       "P = %d, K = %d, rank %d: scale %g, want %g; %zu skipped, want %zu",
+		       s->c->ranks, s->c->staleness, comm->rank, gf_method_scale(r.method).now,
+		       s->ref.scale, (size_t)gf_method_skipped(r.method), s->ref.skipped);
 	rig_close(&r);
 }
 
 static void test_dynamic(void)
 {
 	static const struct rig_case cases[] = {
-		{2, 1, 0, 12, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p20, 3),
-		 true},
-		{3, 1, 0, 12, "f16", "rhd", 16, MOMENTUM, .05, SCALE(0x1p16, 2),
-		 true},
-		{4, 2, 0, 16, "f16", NULL, 1000, MOMENTUM, .05,
-		 SCALE(0x1p20, 4), true},
-		{5, 3, 0, 20, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p19, 5),
-		 true},
-		{8, 1, 0, 12, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p15, 4),
-		 true},
+		{2, 1, 0, 12, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p20, 3), true},
+		{3, 1, 0, 12, "f16", "rhd", 16, MOMENTUM, .05, SCALE(0x1p16, 2), true},
+		{4, 2, 0, 16, "f16", NULL, 1000, MOMENTUM, .05, SCALE(0x1p20, 4), true},
+		{5, 3, 0, 20, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p19, 5), true},
+		{8, 1, 0, 12, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p15, 4), true},
 		/* below what f16 can say, but for the scale */
 		{2,
 		 1,
@@ -255,8 +228,8 @@ static void test_dynamic(void)
 			EXPECT(!memcmp(s.last[0], s.last[r], sizeof(s.last[0])),
 			       "case %zu: rank %d", k, r);
 		for (i = 0; i < RIG_ELEMS; i++)
-			EXPECT_NEAR((double)s.last[0][i], s.ref.w[i], TOLERANCE,
-				    "case %zu: w[%zu]", k, i);
+			EXPECT_NEAR((double)s.last[0][i], s.ref.w[i], TOLERANCE, "case %zu: w[%zu]",
+				    k, i);
 	}
 	EXPECT(skipped > 10, "%zu skipped: the cases are too easy", skipped);
 }
@@ -264,12 +237,9 @@ static void test_dynamic(void)
 /* Without the scale the same gradients vanish. */
 static void test_vanishing(void)
 {
-	static const struct rig_case c = {2,     1,
-					  0,     20,
-					  "f16", NULL,
-					  16,    {.name = "sgd"},
-					  1e7,   {.used = true, .now = 1},
-					  true,  1e-8};
+	static const struct rig_case c = {
+		2,    1,   0, 20, "f16", NULL, 16, {.name = "sgd"}, 1e7, {.used = true, .now = 1},
+		true, 1e-8};
 	static struct run s;
 	size_t i;
 
@@ -279,8 +249,7 @@ static void test_vanishing(void)
 		EXPECT((double)s.last[0][i] == rig_start(i), "w[%zu]", i);
 }
 
-/* If the number of ranks is a power of two, a scale on an f32 wire changes no
- * bit. */
+/* If the number of ranks is a power of two, a scale on an f32 wire changes no bit. */
 static void test_exact(void)
 {
 	static const int ranks[] = {1, 2, 4, 8};
@@ -288,18 +257,15 @@ static void test_exact(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
-		struct rig_case plain = {ranks[i], 1,  0,        10, NULL,
-					 NULL,     16, MOMENTUM, .05};
+		struct rig_case plain = {ranks[i], 1, 0, 10, NULL, NULL, 16, MOMENTUM, .05};
 		struct rig_case scaled = plain;
 
-		scaled.scale =
-			(struct gf_loss_scale){.used = true, .now = 0x1p10};
+		scaled.scale = (struct gf_loss_scale){.used = true, .now = 0x1p10};
 		a.c = &plain;
 		b.c = &scaled;
 		on_ranks(ranks[i], run_rank, &a);
 		on_ranks(ranks[i], run_rank, &b);
-		EXPECT(!memcmp(a.last, b.last, sizeof(a.last)), "P = %d",
-		       ranks[i]);
+		EXPECT(!memcmp(a.last, b.last, sizeof(a.last)), "P = %d", ranks[i]);
 	}
 }
 
@@ -317,15 +283,13 @@ static void expect_untouched(struct rig *r, size_t step)
 	r->poisoned = r->comm->rank == r->c->ranks - 1 ? step : 0;
 	rig_step(r, step);
 	if (!last || r->c->staleness == 1)
-		EXPECT(gf_method_skipped(r->method) ==
-			       skipped + (r->c->staleness == 1),
+		EXPECT(gf_method_skipped(r->method) == skipped + (r->c->staleness == 1),
 		       "step %zu: skipped", step);
 	if (r->c->staleness > 1)
 		return;
 	EXPECT(!memcmp(params, r->params, sizeof(params)) &&
 		       !memcmp(momentum, o->slot[0], sizeof(momentum)),
-	       "P = %d, step %zu: a skipped step leaves no trace", r->c->ranks,
-	       step);
+	       "P = %d, step %zu: a skipped step leaves no trace", r->c->ranks, step);
 }
 
 static void poison_rank(struct gf_comm *comm, void *ctx)
@@ -341,10 +305,8 @@ static void poison_rank(struct gf_comm *comm, void *ctx)
 		else
 			rig_step(&r, step);
 	}
-	EXPECT(gf_method_skipped(r.method) == 1 &&
-		       gf_method_scale(r.method).now == 0x1p9,
-	       "rank %d: %zu skipped, scale %g", comm->rank,
-	       (size_t)gf_method_skipped(r.method),
+	EXPECT(gf_method_skipped(r.method) == 1 && gf_method_scale(r.method).now == 0x1p9,
+	       "rank %d: %zu skipped, scale %g", comm->rank, (size_t)gf_method_skipped(r.method),
 	       gf_method_scale(r.method).now);
 	rig_close(&r);
 }
@@ -352,14 +314,10 @@ static void poison_rank(struct gf_comm *comm, void *ctx)
 static void test_poison(void)
 {
 	static struct rig_case cases[] = {
-		{1, 1, 0, 8, "f16", NULL, 16, MOMENTUM, .05,
-		 SCALE(0x1p10, 100)},
-		{3, 1, 0, 8, "f16", NULL, 16, MOMENTUM, .05,
-		 SCALE(0x1p10, 100)},
-		{4, 1, 0, 8, "f32", "rhd", 16, MOMENTUM, .05,
-		 SCALE(0x1p10, 100)},
-		{3, 3, 0, 8, "f16", NULL, 16, MOMENTUM, .05,
-		 SCALE(0x1p10, 100)},
+		{1, 1, 0, 8, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p10, 100)},
+		{3, 1, 0, 8, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p10, 100)},
+		{4, 1, 0, 8, "f32", "rhd", 16, MOMENTUM, .05, SCALE(0x1p10, 100)},
+		{3, 3, 0, 8, "f16", NULL, 16, MOMENTUM, .05, SCALE(0x1p10, 100)},
 	};
 	size_t i;
 
@@ -385,16 +343,14 @@ static void diverge_rank(struct gf_comm *comm, void *ctx)
 	EXPECT(rc == 1 && step == 4 && gf_method_scale(r.method).now == 1,
 	       "rank %d: %d after step %zu, scale %g", comm->rank, rc, step - 1,
 	       gf_method_scale(r.method).now);
-	EXPECT(strstr(err.text, "the gradient of t2 is infinite or not a "
-				"number in step 3"),
-	       "%s", err.text);
+	EXPECT(strstr(err.text, "the gradient of t2 is infinite or not a number in step 3"), "%s",
+	       err.text);
 	rig_close(&r);
 }
 
 static void test_divergence(void)
 {
-	struct rig_case c = {3,    1,  0,        8,   "f16",
-			     NULL, 16, MOMENTUM, .05, SCALE(4, 100)};
+	struct rig_case c = {3, 1, 0, 8, "f16", NULL, 16, MOMENTUM, .05, SCALE(4, 100)};
 
 	on_ranks(3, diverge_rank, &c);
 }

@@ -16,28 +16,24 @@ static void test_parts(void)
 		int parts, index;
 		size_t want_first, want_count;
 	} cases[] = {
-		{0, 12, 4, 0, 0, 3},     {0, 12, 4, 3, 9, 3},
-		{0, 10, 4, 0, 0, 3},     {0, 10, 4, 1, 3, 3},
-		{0, 10, 4, 2, 6, 2},     {0, 10, 4, 3, 8, 2},
-		{100, 10, 4, 2, 106, 2}, {0, 2, 5, 1, 1, 1},
-		{0, 2, 5, 2, 2, 0},      {0, 2, 5, 4, 2, 0},
-		{7, 0, 3, 2, 7, 0},      {0, 9, 1, 0, 0, 9},
+		{0, 12, 4, 0, 0, 3},     {0, 12, 4, 3, 9, 3}, {0, 10, 4, 0, 0, 3},
+		{0, 10, 4, 1, 3, 3},     {0, 10, 4, 2, 6, 2}, {0, 10, 4, 3, 8, 2},
+		{100, 10, 4, 2, 106, 2}, {0, 2, 5, 1, 1, 1},  {0, 2, 5, 2, 2, 0},
+		{0, 2, 5, 4, 2, 0},      {7, 0, 3, 2, 7, 0},  {0, 9, 1, 0, 0, 9},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_range whole = gf_data(cases[i].first, cases[i].count);
-		struct gf_range part =
-			gf_range_part(whole, cases[i].parts, cases[i].index);
+		struct gf_range part = gf_range_part(whole, cases[i].parts, cases[i].index);
 
-		EXPECT(part.first == cases[i].want_first &&
-			       part.count == cases[i].want_count,
+		EXPECT(part.first == cases[i].want_first && part.count == cases[i].want_count,
 		       "case %zu: got %zu+%zu", i, part.first, part.count);
 	}
 }
 
-/* One step per letter, over data[first, first + count) unless said otherwise:
- * s send, r recv, R recv-reduce; c copy and d reduce take from scratch[0..). */
+/* One step per letter, over data[first, first + count) unless said otherwise: s send, r recv, R
+ * recv-reduce; c copy and d reduce take from scratch[0..). */
 struct step_case {
 	char verb;
 	size_t first, count;
@@ -84,15 +80,11 @@ static void test_dependencies(void)
 		{"read after write", {{'r', 0, 4, ""}, {'s', 2, 1, "0"}}},
 		{"write after read", {{'s', 0, 4, ""}, {'r', 3, 2, "0"}}},
 		{"write after write", {{'r', 0, 4, ""}, {'r', 0, 4, "0"}}},
-		{"neighbours do not touch",
-		 {{'r', 0, 4, ""}, {'r', 4, 4, ""}, {'s', 4, 4, "1"}}},
+		{"neighbours do not touch", {{'r', 0, 4, ""}, {'r', 4, 4, ""}, {'s', 4, 4, "1"}}},
 		{"a writer drops the writer that its reader waits for",
 		 {{'r', 0, 4, ""}, {'s', 0, 4, "0"}, {'r', 0, 4, "1"}}},
 		{"but not when another piece needs it",
-		 {{'r', 0, 4, ""},
-		  {'r', 4, 4, ""},
-		  {'s', 0, 4, "0"},
-		  {'r', 0, 8, "1 2"}}},
+		 {{'r', 0, 4, ""}, {'r', 4, 4, ""}, {'s', 0, 4, "0"}, {'r', 0, 8, "1 2"}}},
 		{"all readers since the last writer",
 		 {{'s', 0, 1, ""},
 		  {'s', 1, 1, ""},
@@ -132,8 +124,8 @@ static void test_dependencies(void)
 				sprintf(got + strlen(got), "%s%u", d ? " " : "",
 					s.deps[s.steps[k].first_dep + d]);
 			EXPECT(!strcmp(got, cases[i].steps[k].want),
-			       "%s: step %zu: want \"%s\", got \"%s\"",
-			       cases[i].what, k, cases[i].steps[k].want, got);
+			       "%s: step %zu: want \"%s\", got \"%s\"", cases[i].what, k,
+			       cases[i].steps[k].want, got);
 		}
 		gf_schedule_release(&s);
 	}
@@ -141,8 +133,8 @@ static void test_dependencies(void)
 
 static void print_range(struct gf_text *t, struct gf_range range)
 {
-	gf_text_addf(t, "%s[%zu..%zu)", gf_buffer_name(range.buffer),
-		     range.first, range.first + range.count);
+	gf_text_addf(t, "%s[%zu..%zu)", gf_buffer_name(range.buffer), range.first,
+		     range.first + range.count);
 }
 
 static char *print_schedule(const struct gf_schedule *s)
@@ -158,20 +150,18 @@ static char *print_schedule(const struct gf_schedule *s)
 	struct gf_text t = {0};
 	size_t i, k;
 
-	gf_text_addf(&t, "rank %d of %d: %zu elements, %zu scratch\n", s->rank,
-		     s->ranks, s->count_elems, s->scratch_elems);
+	gf_text_addf(&t, "rank %d of %d: %zu elements, %zu scratch\n", s->rank, s->ranks,
+		     s->count_elems, s->scratch_elems);
 	for (i = 0; i < s->nsteps; i++) {
 		const struct gf_step *step = &s->steps[i];
 
-		gf_text_addf(&t, "%4zu  stage %d  %-11s  ", i, step->stage,
-			     names[step->op]);
+		gf_text_addf(&t, "%4zu  stage %d  %-11s  ", i, step->stage, names[step->op]);
 		print_range(&t, step->range);
 		if (step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE) {
 			gf_text_addf(&t, " from ");
 			print_range(&t, step->from);
 		} else if (step->peer >= 0) {
-			gf_text_addf(&t, " %s %d #%u",
-				     step->op == GF_STEP_SEND ? "to" : "from",
+			gf_text_addf(&t, " %s %d #%u", step->op == GF_STEP_SEND ? "to" : "from",
 				     step->peer, step->match);
 		}
 		for (k = 0; k < step->ndeps; k++)
@@ -209,26 +199,24 @@ static void test_verbs(void)
 		    "   1  stage 0  send         data[4..8) to 2 #0\n"
 		    "   2  stage 1  send         data[4..8) to 0 #1  after 0\n"
 		    "   3  stage 1  recv         scratch[0..4) from 0 #0\n"
-		    "   4  stage 1  reduce       data[0..4) from scratch[0..4)"
-		    "  after 0, 3\n"
+		    "   4  stage 1  reduce       data[0..4) from scratch[0..4)  after 0, 3\n"
 		    "   5  stage 1  recv-reduce  data[0..4) from 0 #1"
 		    "  after 4\n"
-		    "   6  stage 1  copy         data[6..10) from scratch[0..4)"
-		    "  after 1, 2, 3\n");
+		    "   6  stage 1  copy         data[6..10) from scratch[0..4)  after 1, 2, 3\n");
 	free(text);
 	gf_schedule_release(&s);
 	gf_schedule_release(&s);
 	gf_schedule_release(NULL);
 }
 
-/* Random steps; every conflicting pair must be ordered, by brute force over the
- * transitive closure, and every dependency must have a reason. */
+/* Random steps; every conflicting pair must be ordered, by brute force over the transitive closure,
+ * and every dependency must have a reason. */
 enum { STEPS = 60 };
 
 static bool overlap(struct gf_range a, struct gf_range b)
 {
-	return a.count && b.count && a.buffer == b.buffer &&
-	       a.first < b.first + b.count && b.first < a.first + a.count;
+	return a.count && b.count && a.buffer == b.buffer && a.first < b.first + b.count &&
+	       b.first < a.first + a.count;
 }
 
 static bool conflict(const struct gf_step *a, const struct gf_step *b)
@@ -236,8 +224,7 @@ static bool conflict(const struct gf_step *a, const struct gf_step *b)
 	bool a_writes = a->op != GF_STEP_SEND, b_writes = b->op != GF_STEP_SEND;
 
 	return ((a_writes || b_writes) && overlap(a->range, b->range)) ||
-	       (a_writes && overlap(a->range, b->from)) ||
-	       (b_writes && overlap(a->from, b->range));
+	       (a_writes && overlap(a->range, b->from)) || (b_writes && overlap(a->from, b->range));
 }
 
 static void add_random(struct gf_schedule *s, struct gf_rng *rng)
@@ -279,15 +266,13 @@ static void check_random(const struct gf_schedule *s, unsigned seed)
 			size_t dep = s->deps[s->steps[i].first_dep + d];
 
 			EXPECT(conflict(&s->steps[dep], &s->steps[i]),
-			       "seed %u: %zu needs not wait for %zu", seed, i,
-			       dep);
+			       "seed %u: %zu needs not wait for %zu", seed, i, dep);
 			before[dep][i] = true;
 			for (k = 0; k < dep; k++)
 				before[k][i] |= before[k][dep];
 		}
 		for (k = 0; k < i; k++)
-			EXPECT(before[k][i] ||
-				       !conflict(&s->steps[k], &s->steps[i]),
+			EXPECT(before[k][i] || !conflict(&s->steps[k], &s->steps[i]),
 			       "seed %u: %zu must wait for %zu", seed, i, k);
 	}
 }
@@ -325,25 +310,22 @@ static void test_long(void)
 	struct gf_schedule s;
 	struct gf_error err;
 
-	EXPECT(!gf_algorithm_schedule(ring, &args, 5, &s, &err), "%s",
-	       err.text);
+	EXPECT(!gf_algorithm_schedule(ring, &args, 5, &s, &err), "%s", err.text);
 	EXPECT(s.nsteps == 4 * 63 * 400, "%zu", s.nsteps);
 	EXPECT(s.ndeps < s.nsteps, "%zu", s.ndeps);
 	gf_schedule_release(&s);
 }
 
-/* The last step of that kind and stage that a step waits for directly; the
- * number of the step among them, or -1. */
-static int waits_for(const struct gf_schedule *s, const struct gf_step *step,
-		     bool send, int stage)
+/* The last step of that kind and stage that a step waits for directly; the number of the step among
+ * them, or -1. */
+static int waits_for(const struct gf_schedule *s, const struct gf_step *step, bool send, int stage)
 {
 	int found = -1, number = 0;
 	size_t i;
 	uint32_t k;
 
 	for (i = 0; i < s->nsteps; i++) {
-		if (s->steps[i].stage != stage ||
-		    (s->steps[i].op == GF_STEP_SEND) != send)
+		if (s->steps[i].stage != stage || (s->steps[i].op == GF_STEP_SEND) != send)
 			continue;
 		for (k = 0; k < step->ndeps; k++)
 			if (s->deps[step->first_dep + k] == i)
@@ -353,9 +335,9 @@ static int waits_for(const struct gf_schedule *s, const struct gf_step *step,
 	return found;
 }
 
-/* Of one rank: the outer stage's k-th send of its first part waits for the k-th
- * segment that the inner stage has reduced. On the way back the inner stage's
- * sends wait for the incoming segments, one after the other. */
+/* Of one rank: the outer stage's k-th send of its first part waits for the k-th segment that the
+ * inner stage has reduced. On the way back the inner stage's sends wait for the incoming segments,
+ * one after the other. */
 static void check_order(const struct gf_schedule *s, int first_part)
 {
 	int sent = 0, last = -1, got;
@@ -368,8 +350,7 @@ static void check_order(const struct gf_schedule *s, int first_part)
 			continue;
 		if (step->stage == 1 && sent < first_part) {
 			got = waits_for(s, step, false, 0);
-			EXPECT(got == sent, "rank %d: send %d waits for %d",
-			       s->rank, sent, got);
+			EXPECT(got == sent, "rank %d: send %d waits for %d", s->rank, sent, got);
 			sent++;
 		} else if (step->stage == 0 && sent) {
 			got = waits_for(s, step, false, 1);
@@ -380,8 +361,7 @@ static void check_order(const struct gf_schedule *s, int first_part)
 			last = got;
 		}
 	}
-	EXPECT(sent == first_part && last > 0, "rank %d: %d, %d", s->rank, sent,
-	       last);
+	EXPECT(sent == first_part && last > 0, "rank %d: %d, %d", s->rank, sent, last);
 }
 
 static void test_order(void)
@@ -414,9 +394,8 @@ static void test_order(void)
 		};
 
 		for (rank = 0; rank < args.ranks; rank++) {
-			EXPECT(!gf_algorithm_schedule(
-				       gf_algorithm_find("blueconnect"), &args,
-				       rank, &s, &err),
+			EXPECT(!gf_algorithm_schedule(gf_algorithm_find("blueconnect"), &args, rank,
+						      &s, &err),
 			       "%s", err.text);
 			check_order(&s, cases[c].first_part);
 			gf_schedule_release(&s);
@@ -436,11 +415,7 @@ static void test_arguments(void)
 		int rank, rc;
 		const char *want;
 	} cases[] = {
-		{"ring",
-		 {.ranks = 0},
-		 0,
-		 -EINVAL,
-		 "ranks: want 1 to 16777216, got 0"},
+		{"ring", {.ranks = 0}, 0, -EINVAL, "ranks: want 1 to 16777216, got 0"},
 		{"ring", {.ranks = 4}, 4, -EINVAL, "rank: want 0 to 3, got 4"},
 		{"ring",
 		 {.ranks = 4, .servers = 4},
@@ -470,35 +445,24 @@ static void test_arguments(void)
 		 -EINVAL,
 		 "factors: want integers >= 1, got 0"},
 		{"ring",
-		 {.ranks = 6,
-		  .factors = three_two,
-		  .stage_algorithms = tree,
-		  .nfactors = 2},
+		 {.ranks = 6, .factors = three_two, .stage_algorithms = tree, .nfactors = 2},
 		 0,
 		 -EINVAL,
 		 "stage 1: want ring, halving, shm, mpi or nccl, got \"tree\""},
 		{"ring",
-		 {.ranks = 6,
-		  .factors = three_two,
-		  .stage_algorithms = halving,
-		  .nfactors = 2},
+		 {.ranks = 6, .factors = three_two, .stage_algorithms = halving, .nfactors = 2},
 		 0,
 		 -EINVAL,
 		 "stage 0: halving wants a power of two, got factor 3"},
-		{"library",
-		 {.ranks = 2},
-		 0,
-		 -ENOTSUP,
-		 "library has no steps of its own"},
+		{"library", {.ranks = 2}, 0, -ENOTSUP, "library has no steps of its own"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_error err = {""};
 		struct gf_schedule s;
-		int rc = gf_algorithm_schedule(
-			gf_algorithm_find(cases[i].algorithm), &cases[i].args,
-			cases[i].rank, &s, &err);
+		int rc = gf_algorithm_schedule(gf_algorithm_find(cases[i].algorithm),
+					       &cases[i].args, cases[i].rank, &s, &err);
 
 		EXPECT(rc == cases[i].rc, "case %zu: %d", i, rc);
 		EXPECT_TEXT(err.text, cases[i].want);

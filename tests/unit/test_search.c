@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The search for the best plan and its lower bounds, against every plan there
- * is, each simulated by a model of its own. */
+/* The search for the best plan and its lower bounds, against every plan there is, each simulated by
+ * a model of its own. */
 #include <math.h>
 
 #include "base/array.h"
@@ -40,23 +40,19 @@ static double gamma_of(const struct message *m, int n)
 
 	if (n == 1)
 		return 1;
-	while (low + 1 < c->nentries &&
-	       (double)e[low + 1].size_bytes <= m->bytes)
+	while (low + 1 < c->nentries && (double)e[low + 1].size_bytes <= m->bytes)
 		low++;
 	high = low;
 	if (low + 1 < c->nentries && m->bytes > (double)e[low].size_bytes) {
 		high++;
 		share = log(m->bytes / (double)e[low].size_bytes) /
-			log((double)e[high].size_bytes /
-			    (double)e[low].size_bytes);
+			log((double)e[high].size_bytes / (double)e[low].size_bytes);
 	}
 	for (i = 0; i < 2; i++) {
 		const struct gf_contention_entry *t = &e[i ? high : low];
 		size_t last = t->ngamma;
 
-		at[i] = (size_t)n <= last
-				? t->gamma[n - 1]
-				: n * t->gamma[last - 1] / (double)last;
+		at[i] = (size_t)n <= last ? t->gamma[n - 1] : n * t->gamma[last - 1] / (double)last;
 	}
 	return at[0] * (1 - share) + at[1] * share;
 }
@@ -85,8 +81,7 @@ static bool settle(struct plan *p, double done)
 	for (i = 0; i < p->n && earlier; i++) {
 		struct message *m = &p->messages[i];
 
-		if (!m->started && m->ready <= done &&
-		    n < (m->simultaneous ? p->lanes : 1)) {
+		if (!m->started && m->ready <= done && n < (m->simultaneous ? p->lanes : 1)) {
 			m->started = changed = true;
 			n++;
 		}
@@ -106,8 +101,7 @@ static double advance(struct plan *p, double *done)
 
 	for (i = 0; i < p->n; i++) {
 		active += in_flight(&p->messages[i]);
-		draining += in_flight(&p->messages[i]) &&
-			    p->messages[i].startup <= 0;
+		draining += in_flight(&p->messages[i]) && p->messages[i].startup <= 0;
 	}
 	pace = active ? 1 / slowdown : 1;
 	if (backward)
@@ -117,37 +111,30 @@ static double advance(struct plan *p, double *done)
 
 		if (in_flight(m))
 			step = fmin(step,
-				    m->startup > 0
-					    ? m->startup
-					    : m->left * gamma_of(m, draining));
+				    m->startup > 0 ? m->startup : m->left * gamma_of(m, draining));
 		else if (!m->started && m->ready > *done)
 			step = fmin(step, (m->ready - *done) / pace);
 	}
 	for (i = 0; i < p->n; i++) {
 		struct message *m = &p->messages[i];
-		double whole = m->startup > 0 ? m->startup
-					      : m->left * gamma_of(m, draining);
+		double whole = m->startup > 0 ? m->startup : m->left * gamma_of(m, draining);
 
 		if (!in_flight(m))
 			continue;
 		/* what ends now ends exactly, whatever the rounding */
 		if (m->startup > 0)
-			m->startup = whole <= step * (1 + BOUND)
-					     ? 0
-					     : m->startup - step;
+			m->startup = whole <= step * (1 + BOUND) ? 0 : m->startup - step;
 		else
 			m->left = whole <= step * (1 + BOUND)
 					  ? 0
-					  : m->left - step / gamma_of(m,
-								      draining);
+					  : m->left - step / gamma_of(m, draining);
 	}
 	for (i = 0; i < p->n && backward; i++)
 		if (p->messages[i].ready > *done &&
 		    p->messages[i].ready <= (*done + step * pace) * (1 + BOUND))
 			p->messages[i].ready = *done;
 	if (backward)
-		*done = *done + step * pace >=
-					p->model->backward_s * (1 - BOUND)
+		*done = *done + step * pace >= p->model->backward_s * (1 - BOUND)
 				? p->model->backward_s
 				: *done + step * pace;
 	return step;
@@ -180,8 +167,7 @@ static double simulate(struct plan *p)
 }
 
 /* All plans from this tensor on. */
-static double optimum_s(struct plan *p, const struct problem_store *s,
-			size_t first)
+static double optimum_s(struct plan *p, const struct problem_store *s, size_t first)
 {
 	double best = INFINITY, bytes = 0;
 	size_t n = s->model.ntensors, last, k;
@@ -192,8 +178,7 @@ static double optimum_s(struct plan *p, const struct problem_store *s,
 	for (last = first; last < n; last++) {
 		bytes += (double)gf_tensor_bytes(&s->tensors[last]);
 		for (k = 0; k < s->network.nallreduce; k++)
-			for (mode = 0; mode < (p->lanes > 1 && p->n ? 2 : 1);
-			     mode++) {
+			for (mode = 0; mode < (p->lanes > 1 && p->n ? 2 : 1); mode++) {
 				p->messages[p->n++] = (struct message){
 					.first = first,
 					.last = last,
@@ -212,8 +197,8 @@ static double optimum_s(struct plan *p, const struct problem_store *s,
  */
 
 /* Every algorithm with contention of its own: by size, at one size, or none. */
-static void store(struct problem_store *s, uint64_t seed, size_t ntensors,
-		  size_t algorithms, int lanes)
+static void store(struct problem_store *s, uint64_t seed, size_t ntensors, size_t algorithms,
+		  int lanes)
 {
 	static const char *const names[] = {"ring", "butterfly", "rhd"};
 	struct gf_rng rng;
@@ -234,15 +219,13 @@ static void store(struct problem_store *s, uint64_t seed, size_t ntensors,
 		c->contention.entries = s->entries[k];
 		c->contention.nentries = 1 + gf_rng_below(&rng, 2);
 		for (e = 0; e < 2; e++) {
-			s->entries[k][e].size_bytes =
-				e ? 4 + gf_rng_below(&rng, 200) : 4;
+			s->entries[k][e].size_bytes = e ? 4 + gf_rng_below(&rng, 200) : 4;
 			s->entries[k][e].gamma = s->gamma[k][e];
 			s->entries[k][e].ngamma = 2 + gf_rng_below(&rng, 3);
 			s->gamma[k][e][0] = 1;
 			for (n = 1; n < 4; n++)
 				s->gamma[k][e][n] =
-					fmin(s->gamma[k][e][n - 1] +
-						     gf_rng_uniform(&rng),
+					fmin(s->gamma[k][e][n - 1] + gf_rng_uniform(&rng),
 					     (double)n + 1);
 		}
 		if (s->entries[k][1].size_bytes == 4)
@@ -272,29 +255,22 @@ static void test_optimum(void)
 
 			if (!test_tries(i + seed, 3))
 				continue;
-			store(&s, 100 * i + seed, cases[i].ntensors,
-			      cases[i].algorithms, cases[i].lanes);
+			store(&s, 100 * i + seed, cases[i].ntensors, cases[i].algorithms,
+			      cases[i].lanes);
 			for (p.lanes = 1; p.lanes <= cases[i].lanes; p.lanes++)
 				best_s = fmin(best_s, optimum_s(&p, &s, 0));
-			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
-			       "work");
-			gf_draft_make(&d, &w, &gf_policy_optimal,
-				      cases[i].lanes);
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
+			gf_draft_make(&d, &w, &gf_policy_optimal, cases[i].lanes);
 			EXPECT(d.iteration_s <=
-				       best_s * (1 + (cases[i].lanes > 1
-							      ? TOLERANCE
-							      : BOUND)),
-			       "case %zu, seed %zu: want %.9g, got %.9g", i,
-			       seed, best_s, d.iteration_s);
+				       best_s * (1 + (cases[i].lanes > 1 ? TOLERANCE : BOUND)),
+			       "case %zu, seed %zu: want %.9g, got %.9g", i, seed, best_s,
+			       d.iteration_s);
 			EXPECT(d.iteration_s >= best_s * (1 - BOUND),
-			       "case %zu, seed %zu: %.9g is below the optimum "
-			       "%.9g",
-			       i, seed, d.iteration_s, best_s);
-			EXPECT(gf_workbench_bound_s(&w, cases[i].lanes) <=
-				       best_s * (1 + BOUND),
-			       "case %zu, seed %zu: bound %.9g above %.9g", i,
-			       seed, gf_workbench_bound_s(&w, cases[i].lanes),
-			       best_s);
+			       "case %zu, seed %zu: %.9g is below the optimum %.9g", i, seed,
+			       d.iteration_s, best_s);
+			EXPECT(gf_workbench_bound_s(&w, cases[i].lanes) <= best_s * (1 + BOUND),
+			       "case %zu, seed %zu: bound %.9g above %.9g", i, seed,
+			       gf_workbench_bound_s(&w, cases[i].lanes), best_s);
 			gf_draft_release(&d);
 			gf_workbench_release(&w);
 		}
@@ -316,11 +292,9 @@ static void test_monotone(void)
 
 		store(&s, 5000 + seed, 11, 3, 4);
 		for (lanes = 1; lanes <= 4; lanes++) {
-			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
-			       "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 			gf_draft_make(&d, &w, &gf_policy_optimal, lanes);
-			EXPECT(d.iteration_s <= before_s,
-			       "seed %zu, %d lanes: %.9g after %.9g",
+			EXPECT(d.iteration_s <= before_s, "seed %zu, %d lanes: %.9g after %.9g",
 			       (size_t)seed, lanes, d.iteration_s, before_s);
 			before_s = d.iteration_s;
 			gf_draft_release(&d);
@@ -330,20 +304,19 @@ static void test_monotone(void)
 		s.network.nallreduce = 1;
 		for (k = 0; k < 3; k++) {
 			s.costs[0] = costs[k];
-			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
-			       "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 			gf_draft_make(&d, &w, &gf_policy_optimal, 4);
 			alone_s = fmin(alone_s, d.iteration_s);
 			gf_draft_release(&d);
 			gf_workbench_release(&w);
 		}
-		EXPECT(before_s <= alone_s, "seed %zu: %.9g with all, %.9g",
-		       (size_t)seed, before_s, alone_s);
+		EXPECT(before_s <= alone_s, "seed %zu: %.9g with all, %.9g", (size_t)seed, before_s,
+		       alone_s);
 	}
 }
 
-/* An instance whose optimum needs a dearer algorithm that slows little beside
- * others, on three lanes: all messages by the second one, [0] first, then
+/* An instance whose optimum needs a dearer algorithm that slows little beside others, on three
+ * lanes: all messages by the second one, [0] first, then
  * [1-3] [4] [5-6] [7-8] [9-10] together. */
 static void test_dearer_pays(void)
 {
@@ -351,9 +324,8 @@ static void test_dearer_pays(void)
 		size_t count;
 		double ready_s;
 	} tensors[] = {
-		{1690, 2.618}, {1, 4.518}, {19, 4.518}, {25, 4.518},
-		{968, 4.84},   {2, 4.84},  {60, 4.84},  {1458, 4.867},
-		{10, 5.005},   {1, 8.987}, {58, 8.987},
+		{1690, 2.618}, {1, 4.518},    {19, 4.518}, {25, 4.518}, {968, 4.84}, {2, 4.84},
+		{60, 4.84},    {1458, 4.867}, {10, 5.005}, {1, 8.987},  {58, 8.987},
 	};
 	struct problem_store s;
 	struct gf_draft d;
@@ -384,8 +356,7 @@ static void test_dearer_pays(void)
 	}
 	EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 	gf_draft_make(&d, &w, &gf_policy_optimal, 4);
-	EXPECT(d.iteration_s < 30.8719, "want 30.8718, got %.9g",
-	       d.iteration_s);
+	EXPECT(d.iteration_s < 30.8719, "want 30.8718, got %.9g", d.iteration_s);
 	gf_draft_release(&d);
 	gf_workbench_release(&w);
 }
@@ -419,8 +390,8 @@ static size_t fewest_within(const struct problem_store *s, double limit_s)
 	return fewest;
 }
 
-/* Within the tolerance, on one lane: exactly the fewest messages where they do
- * nothing to backward, else no more than one above them. */
+/* Within the tolerance, on one lane: exactly the fewest messages where they do nothing to backward,
+ * else no more than one above them. */
 static void test_fewest(void)
 {
 	static const double tolerances[] = {0.005, 0.02, 0.1, 0.5};
@@ -441,12 +412,10 @@ static void test_fewest(void)
 		limit_s = fmax(d.fastest_s, 0) * (1 + tolerance);
 		if (!(d.fastest_s > 0))
 			limit_s = d.iteration_s * (1 + tolerance);
-		EXPECT(d.iteration_s <= limit_s, "seed %zu: %.9g", seed,
-		       d.iteration_s);
+		EXPECT(d.iteration_s <= limit_s, "seed %zu: %.9g", seed, d.iteration_s);
 		want = fewest_within(&s, limit_s * (1 - BOUND));
-		EXPECT(d.nsends <= want + slowed,
-		       "seed %zu: %zu messages, want %zu", seed, d.nsends,
-		       want);
+		EXPECT(d.nsends <= want + slowed, "seed %zu: %zu messages, want %zu", seed,
+		       d.nsends, want);
 		more += d.nsends > want;
 		gf_draft_release(&d);
 		gf_workbench_release(&w);
@@ -470,8 +439,7 @@ static void test_dear(void)
 		store_lines(&s, seed, n, 1);
 		s.model.overlap_slowdown = 1;
 		for (i = 0; i < n && seed % 3 == 0; i++)
-			s.tensors[i].need_s = s.model.forward_s *
-					      (double)(n - 1 - i) / (double)n;
+			s.tensors[i].need_s = s.model.forward_s * (double)(n - 1 - i) / (double)n;
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		for (mask = 0; mask < 1U << (n - 1); mask++) {
 			struct gf_draft all = {.lanes = 1};
@@ -480,8 +448,7 @@ static void test_dear(void)
 			for (i = first = 0; i < n; i++) {
 				if (i + 1 < n && !(mask >> i & 1))
 					continue;
-				gf_draft_send(&all, &w, first, i)->half =
-					GF_HALF_SPLIT;
+				gf_draft_send(&all, &w, first, i)->half = GF_HALF_SPLIT;
 				first = i + 1;
 			}
 			gf_workbench_predict(&w, &all, &result);
@@ -489,8 +456,7 @@ static void test_dear(void)
 			gf_draft_release(&all);
 		}
 		gf_draft_make(&d, &w, &gf_policy_dear, 1);
-		EXPECT_NEAR(d.iteration_s, best_s, BOUND, "seed %zu",
-			    (size_t)seed);
+		EXPECT_NEAR(d.iteration_s, best_s, BOUND, "seed %zu", (size_t)seed);
 		gf_draft_release(&d);
 		gf_workbench_release(&w);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every entry of the registry of selections, and what entries say of the wire;
- * the options that their tables make. */
+/* Every entry of the registry of selections, and what entries say of the wire; the options that
+ * their tables make. */
 #include <math.h>
 
 #include "base/array.h"
@@ -27,8 +27,8 @@ static void test_entries(void)
 	size_t i, k, n;
 
 	for (i = 0; gf_select_plans[i]; i++) {
-		struct gf_selection s = gf_selection_new(
-			gf_select_plans[i], gf_select_plans[i]->defaults);
+		struct gf_selection s =
+			gf_selection_new(gf_select_plans[i], gf_select_plans[i]->defaults);
 		bool adds;
 
 		p = gf_select_plans[i];
@@ -39,18 +39,15 @@ static void test_entries(void)
 		/* either numbers, or why no codec goes on top */
 		EXPECT(!(adds && p->encoding), "%s: encoding", p->name);
 		EXPECT(!(adds && p->traits & GF_SELECT_SETS), "%s", p->name);
-		n = gf_selection_wire(&s, tensors, GF_ARRAY_LENGTH(tensors), 0,
-				      wires);
+		n = gf_selection_wire(&s, tensors, GF_ARRAY_LENGTH(tensors), 0, wires);
 		EXPECT(n >= 1 && n <= GF_WIRES_MOST, "%s: %zu", p->name, n);
 		for (k = 0; k < n; k++) {
-			EXPECT((wires[k].kind == GF_WIRE_REDUCE) == adds,
+			EXPECT((wires[k].kind == GF_WIRE_REDUCE) == adds, "%s: wire %zu", p->name,
+			       k);
+			EXPECT(wires[k].size_bytes >= 1 && wires[k].count_elems >= 1,
 			       "%s: wire %zu", p->name, k);
-			EXPECT(wires[k].size_bytes >= 1 &&
-				       wires[k].count_elems >= 1,
-			       "%s: wire %zu", p->name, k);
-			EXPECT(wires[k].share == 1 ||
-				       p->traits & GF_SELECT_RECUTS,
-			       "%s: share %g", p->name, wires[k].share);
+			EXPECT(wires[k].share == 1 || p->traits & GF_SELECT_RECUTS, "%s: share %g",
+			       p->name, wires[k].share);
 		}
 		gf_selection_release(&s);
 	}
@@ -63,10 +60,8 @@ static void test_zeroed(void)
 	struct gf_selection none = {0}, copy = gf_selection_copy(&none);
 
 	EXPECT_TEXT(gf_selection_name(&copy), "dense");
-	EXPECT(gf_selection_has(&copy, GF_SELECT_LOSSLESS | GF_SELECT_ADDS),
-	       "dense");
-	EXPECT(!gf_selection_has(&copy, GF_SELECT_ADDS | GF_SELECT_SETS),
-	       "not all of them");
+	EXPECT(gf_selection_has(&copy, GF_SELECT_LOSSLESS | GF_SELECT_ADDS), "dense");
+	EXPECT(!gf_selection_has(&copy, GF_SELECT_ADDS | GF_SELECT_SETS), "not all of them");
 	gf_selection_release(&copy);
 }
 
@@ -78,25 +73,17 @@ static void test_wires(void)
 		size_t nwires;
 	} cases[] = {
 		{SELECT_DENSE, {{GF_WIRE_REDUCE, 1024, 4096, 1}}, 1},
-		{SELECT_CSC(.keep = .25),
-		 {{GF_WIRE_REDUCE, 1024, 4096, .25}},
-		 1},
-		{SELECT_TOPK(.density = .01),
-		 {{GF_WIRE_GATHER, 10, 80, 1, 1000}},
-		 1},
-		{SELECT_GTOPK(.density = 1e-6),
-		 {{GF_WIRE_MERGE, 1, 8, 1, 1000}},
-		 1},
+		{SELECT_CSC(.keep = .25), {{GF_WIRE_REDUCE, 1024, 4096, .25}}, 1},
+		{SELECT_TOPK(.density = .01), {{GF_WIRE_GATHER, 10, 80, 1, 1000}}, 1},
+		{SELECT_GTOPK(.density = 1e-6), {{GF_WIRE_MERGE, 1, 8, 1, 1000}}, 1},
 		{{&gf_select_plan_dgc, &(struct gf_dgc_params){.density = .01}},
 		 {{GF_WIRE_GATHER, 10, 80, 1, 1000}},
 		 1},
 		/* 2 scales, 32 words of signs */
-		{{&gf_select_plan_onebit,
-		  &(struct gf_onebit_params){.chunk_elems = 1000}},
+		{{&gf_select_plan_onebit, &(struct gf_onebit_params){.chunk_elems = 1000}},
 		 {{GF_WIRE_GATHER, 1024, 4 * (2 + 32), 1}},
 		 1},
-		{{&gf_select_plan_randomk,
-		  &(struct gf_randomk_params){.density = .01}},
+		{{&gf_select_plan_randomk, &(struct gf_randomk_params){.density = .01}},
 		 {{GF_WIRE_REDUCE, 10, 40, 1}},
 		 1},
 	};
@@ -104,18 +91,16 @@ static void test_wires(void)
 	size_t i, k, n;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		n = gf_selection_wire(&cases[i].selection, tensors,
-				      GF_ARRAY_LENGTH(tensors), 0, got);
+		n = gf_selection_wire(&cases[i].selection, tensors, GF_ARRAY_LENGTH(tensors), 0,
+				      got);
 		EXPECT(n == cases[i].nwires, "case %zu: %zu wires", i, n);
 		for (k = 0; k < n; k++)
 			EXPECT(got[k].kind == cases[i].want[k].kind &&
-				       got[k].count_elems ==
-					       cases[i].want[k].count_elems &&
-				       got[k].size_bytes ==
-					       cases[i].want[k].size_bytes &&
+				       got[k].count_elems == cases[i].want[k].count_elems &&
+				       got[k].size_bytes == cases[i].want[k].size_bytes &&
 				       got[k].share == cases[i].want[k].share,
-			       "case %zu, wire %zu: %g elements, %g bytes", i,
-			       k, got[k].count_elems, got[k].size_bytes);
+			       "case %zu, wire %zu: %g elements, %g bytes", i, k,
+			       got[k].count_elems, got[k].size_bytes);
 	}
 }
 
@@ -133,12 +118,9 @@ static void test_onebit(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_onebit_params p = {.chunk_elems = cases[i].chunk};
 
-		EXPECT(gf_onebit_chunks(&p, cases[i].elems) ==
-				       cases[i].chunks &&
-			       gf_onebit_set_bytes(&p, cases[i].elems) ==
-				       cases[i].bytes,
-		       "case %zu: %zu chunks, %zu bytes", i,
-		       gf_onebit_chunks(&p, cases[i].elems),
+		EXPECT(gf_onebit_chunks(&p, cases[i].elems) == cases[i].chunks &&
+			       gf_onebit_set_bytes(&p, cases[i].elems) == cases[i].bytes,
+		       "case %zu: %zu chunks, %zu bytes", i, gf_onebit_chunks(&p, cases[i].elems),
 		       gf_onebit_set_bytes(&p, cases[i].elems));
 	}
 }
@@ -153,31 +135,17 @@ static void test_powersgd(void)
 		double min_compression;
 		struct gf_powersgd_matrix want;
 	} cases[] = {
-		{{.count_elems = 36864, .shape = conv, .nshape = 4},
-		 2,
-		 {64, 576, 2}},
-		{{.count_elems = 36864, .shape = conv, .nshape = 4},
-		 28.8,
-		 {64, 576, 0}},
-		{{.count_elems = 36864, .shape = conv, .nshape = 4},
-		 28.7,
-		 {64, 576, 2}},
-		{{.count_elems = 64, .shape = vector, .nshape = 1},
-		 1,
-		 {64, 1, 0}},
-		{{.count_elems = 900, .shape = wide, .nshape = 2},
-		 1,
-		 {1, 900, 0}},
-		{{.count_elems = 1000, .shape = tall, .nshape = 2},
-		 1,
-		 {1000, 1, 0}},
+		{{.count_elems = 36864, .shape = conv, .nshape = 4}, 2, {64, 576, 2}},
+		{{.count_elems = 36864, .shape = conv, .nshape = 4}, 28.8, {64, 576, 0}},
+		{{.count_elems = 36864, .shape = conv, .nshape = 4}, 28.7, {64, 576, 2}},
+		{{.count_elems = 64, .shape = vector, .nshape = 1}, 1, {64, 1, 0}},
+		{{.count_elems = 900, .shape = wide, .nshape = 2}, 1, {1, 900, 0}},
+		{{.count_elems = 1000, .shape = tall, .nshape = 2}, 1, {1000, 1, 0}},
 		/* shapes that nobody knows */
 		{{.count_elems = 600}, 1, {24, 25, 2}},
 		{{.count_elems = 10007}, 1, {1, 10007, 0}},
 		{{.count_elems = 1}, 1, {1, 1, 0}},
-		{{.count_elems = (size_t)1 << 60},
-		 1,
-		 {(size_t)1 << 30, (size_t)1 << 30, 2}},
+		{{.count_elems = (size_t)1 << 60}, 1, {(size_t)1 << 30, (size_t)1 << 30, 2}},
 	};
 	const struct gf_tensor message[] = {cases[0].tensor, cases[3].tensor};
 	struct gf_powersgd_params rank2 = {.rank = 2, .min_compression = 2};
@@ -187,22 +155,18 @@ static void test_powersgd(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		const struct gf_powersgd_params p = {
-			.rank = 2, .min_compression = cases[i].min_compression};
-		struct gf_powersgd_matrix m =
-			gf_powersgd_matrix_of(&p, &cases[i].tensor);
+		const struct gf_powersgd_params p = {.rank = 2,
+						     .min_compression = cases[i].min_compression};
+		struct gf_powersgd_matrix m = gf_powersgd_matrix_of(&p, &cases[i].tensor);
 
-		EXPECT(m.rows == cases[i].want.rows &&
-			       m.cols == cases[i].want.cols &&
+		EXPECT(m.rows == cases[i].want.rows && m.cols == cases[i].want.cols &&
 			       m.rank == cases[i].want.rank,
-		       "case %zu: %zu x %zu, rank %zu", i, m.rows, m.cols,
-		       m.rank);
+		       "case %zu: %zu x %zu, rank %zu", i, m.rows, m.cols, m.rank);
 	}
 	EXPECT(gf_selection_wire(&s, message, 2, 0, wires) == 2, "two");
-	EXPECT(wires[0].count_elems == 192 && wires[1].count_elems == 1152,
-	       "%g, %g", wires[0].count_elems, wires[1].count_elems);
-	EXPECT(gf_selection_wire(&s, &message[1], 1, 0, wires) == 1 &&
-		       wires[0].count_elems == 64,
+	EXPECT(wires[0].count_elems == 192 && wires[1].count_elems == 1152, "%g, %g",
+	       wires[0].count_elems, wires[1].count_elems);
+	EXPECT(gf_selection_wire(&s, &message[1], 1, 0, wires) == 1 && wires[0].count_elems == 64,
 	       "a vector alone");
 	gf_powersgd_start(3, 1, 8, q);
 	gf_powersgd_start(3, 1, 8, again);
@@ -225,23 +189,19 @@ static void test_randomk(void)
 
 		gf_randomk_pick(7, 3, i, n, k, index);
 		gf_randomk_pick(7, 3, i, n, k, again);
-		EXPECT(!memcmp(index, again, k * sizeof(*index)), "case %zu",
-		       i);
+		EXPECT(!memcmp(index, again, k * sizeof(*index)), "case %zu", i);
 		for (r = 0; r < k; r++)
-			EXPECT(index[r] >= r * n / k &&
-				       index[r] < (r + 1) * n / k,
+			EXPECT(index[r] >= r * n / k && index[r] < (r + 1) * n / k,
 			       "case %zu: %zu: %u", i, r, index[r]);
 		if (n / k < 10)
 			continue;
 		gf_randomk_pick(7, 4, i, n, k, again);
-		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0,
-		       "case %zu: another step", i);
+		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0, "case %zu: another step", i);
 		gf_randomk_pick(8, 3, i, n, k, again);
-		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0,
-		       "case %zu: another seed", i);
+		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0, "case %zu: another seed", i);
 		gf_randomk_pick(7, 3, i + 1, n, k, again);
-		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0,
-		       "case %zu: another message", i);
+		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0, "case %zu: another message",
+		       i);
 	}
 	for (step = 0; step < 3000; step++) {
 		gf_randomk_pick(1, step, 0, 10, 3, index);
@@ -250,16 +210,14 @@ static void test_randomk(void)
 	}
 	/* runs 0-2, 3-5 and 6-9 */
 	for (i = 0; i < 10; i++)
-		EXPECT(times[i] > (i < 6 ? 900 : 650) &&
-			       times[i] < (i < 6 ? 1100 : 850),
+		EXPECT(times[i] > (i < 6 ? 900 : 650) && times[i] < (i < 6 ? 1100 : 850),
 		       "%zu: %zu times in 3000", i, times[i]);
 }
 
 /* --- options --------------------------------------------------------------
  */
 
-static struct gf_axis_option *find(struct gf_axis_option *options, size_t n,
-				   const char *name)
+static struct gf_axis_option *find(struct gf_axis_option *options, size_t n, const char *name)
 {
 	size_t i;
 
@@ -279,19 +237,15 @@ static void test_option_tables(void)
 
 	for (i = 0; i < n; i++)
 		for (k = i + 1; k < n; k++)
-			EXPECT(strcmp(options[i].field->option,
-				      options[k].field->option) != 0,
+			EXPECT(strcmp(options[i].field->option, options[k].field->option) != 0,
 			       "%s twice", options[i].field->option);
 	for (i = 0; gf_select_plans[i]; i++)
 		for (f = gf_select_plans[i]->record->fields; f->key; f++) {
-			EXPECT(f->option && f->unit && f->help,
-			       "%s: %s has no option", gf_select_names[i],
-			       f->key);
+			EXPECT(f->option && f->unit && f->help, "%s: %s has no option",
+			       gf_select_names[i], f->key);
 			o = find(options, n, f->option);
-			EXPECT(o->field->type == f->type &&
-				       o->field->low == f->low &&
-				       o->field->high == f->high &&
-				       o->field->names == f->names &&
+			EXPECT(o->field->type == f->type && o->field->low == f->low &&
+				       o->field->high == f->high && o->field->names == f->names &&
 				       strcmp(o->field->unit, f->unit) == 0,
 			       "%s: --%s", gf_select_names[i], f->option);
 		}
@@ -303,18 +257,16 @@ static void test_warmup(void)
 	static const struct {
 		const char *name;
 		size_t steps;
-	} cases[] = {{"dense", 0},  {"csc", 100},   {"topk", 40},
-		     {"gtopk", 40}, {"dgc", 50},    {"randomk", 0},
-		     {"onebit", 0}, {"powersgd", 0}};
+	} cases[] = {{"dense", 0}, {"csc", 100},   {"topk", 40},  {"gtopk", 40},
+		     {"dgc", 50},  {"randomk", 0}, {"onebit", 0}, {"powersgd", 0}};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		const struct gf_select_plan *plan =
-			gf_select_plan_find(cases[i].name);
+		const struct gf_select_plan *plan = gf_select_plan_find(cases[i].name);
 		struct gf_selection s = gf_selection_new(plan, plan->defaults);
 
-		EXPECT(gf_selection_warmup(&s, 10) == cases[i].steps, "%s: %zu",
-		       cases[i].name, gf_selection_warmup(&s, 10));
+		EXPECT(gf_selection_warmup(&s, 10) == cases[i].steps, "%s: %zu", cases[i].name,
+		       gf_selection_warmup(&s, 10));
 		gf_selection_release(&s);
 	}
 }
@@ -325,17 +277,15 @@ static void test_help(void)
 		const char *option, *want;
 	} cases[] = {
 		{"density", ": the share of elements that is sent (0.001; "},
-		{"masking", "dgc: whether an element that is sent loses its "
-			    "momentum, on or off (on)"},
+		{"masking",
+		 "dgc: whether an element that is sent loses its momentum, on or off (on)"},
 		{"keep", "csc: the share of chunks that is sent (0.1)"},
-		{"csc-warmup", "csc: steps over which the share falls, or "
-			       "4epochs, or 5% of the run (100)"},
-		{"decay",
-		 "csc: of what was not sent, 0 to 1 or momentum (momentum)"},
+		{"csc-warmup",
+		 "csc: steps over which the share falls, or 4epochs, or 5% of the run (100)"},
+		{"decay", "csc: of what was not sent, 0 to 1 or momentum (momentum)"},
 		{"putback", "topk, gtopk: paper, conserve or naive (paper)"},
-		{"warmup-densities",
-		 ": of the first epochs, or none (0.25,0.0725,0.015,0.004; "
-		 "dgc: 0.25,0.0625,0.015625,0.004,0.001; "},
+		{"warmup-densities", ": of the first epochs, or none (0.25,0.0725,0.015,0.004; "
+				     "dgc: 0.25,0.0625,0.015625,0.004,0.001; "},
 	};
 	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
 	size_t n = gf_axis_options(&gf_axis_selection, options, 0), i;
@@ -357,12 +307,10 @@ static void test_apply(void)
 		{"density", "0.5", NULL},
 		{"density", "0", "want a number from 1e-12 to 1, got \"0\""},
 		{"putback", "naive", NULL},
-		{"putback", "all",
-		 "want paper, conserve or naive, got \"all\""},
+		{"putback", "all", "want paper, conserve or naive, got \"all\""},
 		{"warmup-densities", "0.5,0.25", NULL},
 		{"warmup-densities", "none", NULL},
-		{"warmup-densities", "0.5,",
-		 "want a number from 1e-12 to 1, got \"\""},
+		{"warmup-densities", "0.5,", "want a number from 1e-12 to 1, got \"\""},
 		{"keep", "0.5", "--keep: want --selection csc, got gtopk"},
 	};
 	size_t i;
@@ -370,8 +318,8 @@ static void test_apply(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], *o;
 		size_t n = gf_axis_options(&gf_axis_selection, options, 0);
-		struct gf_selection s = gf_selection_new(
-			&gf_select_plan_gtopk, gf_select_plan_gtopk.defaults);
+		struct gf_selection s =
+			gf_selection_new(&gf_select_plan_gtopk, gf_select_plan_gtopk.defaults);
 		struct gf_error err = {""};
 		int rc;
 
@@ -379,10 +327,9 @@ static void test_apply(void)
 		rc = gf_axis_option_store(cases[i].text, o, &err);
 		EXPECT(!o->text == (rc != 0), "case %zu", i);
 		if (!rc)
-			rc = gf_axis_options_apply(
-				options, n, &gf_axis_selection,
-				(const void *)gf_selection_plan(&s), s.params,
-				&err);
+			rc = gf_axis_options_apply(options, n, &gf_axis_selection,
+						   (const void *)gf_selection_plan(&s), s.params,
+						   &err);
 		EXPECT(!rc == !cases[i].refused, "case %zu: %s", i, err.text);
 		if (cases[i].refused)
 			EXPECT_TEXT(err.text, cases[i].refused);
@@ -405,9 +352,7 @@ static void add_field(const struct gf_field *f, struct gf_text *t)
 		gf_text_addf(t, "{\"$ref\": \"#/$defs/steps\"}");
 		break;
 	case GF_FIELD_SIZE:
-		gf_text_addf(t,
-			     "{\"type\": \"integer\", \"minimum\": %.0f, "
-			     "\"maximum\": %.0f}",
+		gf_text_addf(t, "{\"type\": \"integer\", \"minimum\": %.0f, \"maximum\": %.0f}",
 			     f->low, f->high);
 		break;
 	case GF_FIELD_BOOL:
@@ -415,24 +360,19 @@ static void add_field(const struct gf_field *f, struct gf_text *t)
 		break;
 	case GF_FIELD_REAL:
 		if (f->names)
-			gf_text_addf(t, "{\"anyOf\": [{\"const\": \"%s\"}, ",
-				     f->names[0]);
-		gf_text_addf(t,
-			     "{\"type\": \"number\", \"minimum\": %g, "
-			     "\"maximum\": %g}%s",
+			gf_text_addf(t, "{\"anyOf\": [{\"const\": \"%s\"}, ", f->names[0]);
+		gf_text_addf(t, "{\"type\": \"number\", \"minimum\": %g, \"maximum\": %g}%s",
 			     f->low, f->high, f->names ? "]}" : "");
 		break;
 	case GF_FIELD_REALS:
 		gf_text_addf(t,
-			     "{\"type\": \"array\", \"items\": {\"type\": "
-			     "\"number\", \"minimum\": %g, \"maximum\": "
-			     "%g}}",
+			     "{\"type\": \"array\", \"items\": {\"type\": \"number\", \"minimum\": "
+			     "%g, \"maximum\": %g}}",
 			     f->low, f->high);
 		break;
 	case GF_FIELD_CHOICE:
 		for (i = 0; f->names[i]; i++)
-			gf_text_addf(t, "%s\"%s\"", i ? ", " : "{\"enum\": [",
-				     f->names[i]);
+			gf_text_addf(t, "%s\"%s\"", i ? ", " : "{\"enum\": [", f->names[i]);
 		gf_text_addf(t, "]}");
 		break;
 	default:
@@ -476,11 +416,9 @@ static void test_schema(void)
 
 	for (i = 0; gf_select_plans[i]; i++) {
 		char *want = schema_of(gf_select_plans[i]);
-		char *ref = gf_xasprintf("{\"$ref\": \"#/$defs/%s\"}",
-					 gf_select_names[i]);
+		char *ref = gf_xasprintf("{\"$ref\": \"#/$defs/%s\"}", gf_select_names[i]);
 
-		EXPECT(strstr(file, want), "gf-plan.schema.json: want\n%s",
-		       want);
+		EXPECT(strstr(file, want), "gf-plan.schema.json: want\n%s", want);
 		EXPECT(strstr(file, ref), "gf-plan.schema.json: want %s", ref);
 		free(want);
 		free(ref);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages gain beside backward where ranks share processors: steps whose
- * times are found by hand. */
+/* What messages gain beside backward where ranks share processors: steps whose times are found by
+ * hand. */
 #include <math.h>
 
 #include "profiler/overlap_parts.h"
 #include "test.h"
 
 /*
- * A message takes 1 s alone. Backward is three pieces of 1 s, after each of
- * which a third of the gradient is ready. The whole gradient goes after
- * backward: 4 s. With c = compute_slowdown and m = message_slowdown, a message
- * beside backward takes m, in which backward does m / c of its 1 s until the
- * next is ready. The rest, 1 - m / c, follows alone. After two of these the
- * last message takes 1 s: 1 + 2 (m + 1 - m / c) + 1 s in all, for m <= c.
+ * A message takes 1 s alone. Backward is three pieces of 1 s, after each of which a third of the
+ * gradient is ready. The whole gradient goes after backward: 4 s. With c = compute_slowdown and m =
+ * message_slowdown, a message beside backward takes m, in which backward does m / c of its 1 s
+ * until the next is ready. The rest, 1 - m / c, follows alone. After two of these the last message
+ * takes 1 s: 1 + 2 (m + 1 - m / c) + 1 s in all, for m <= c.
  */
 static const struct {
 	double compute, message; /* slowdowns */
@@ -39,8 +38,7 @@ static void test_rate(struct gf_model_profile *m)
 		struct gf_allreduce_cost cost = cost_of(slow);
 		double step_s = 4 + 2 * (slow - slow / c);
 
-		EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds,
-						  step_s / 4),
+		EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, step_s / 4),
 			    1 / c + 1 / slow, 1e-6, "case %zu", i);
 	}
 }
@@ -50,10 +48,10 @@ static void test_ends(struct gf_model_profile *m)
 {
 	struct gf_allreduce_cost cost = cost_of(1);
 
-	EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, 0.5), 2,
-		    1e-6, "faster than apart");
-	EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, 9), 1.01,
-		    1e-6, "slower than one after the other");
+	EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, 0.5), 2, 1e-6,
+		    "faster than apart");
+	EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, 9), 1.01, 1e-6,
+		    "slower than one after the other");
 }
 
 /* All gradients at the end: nothing is beside backward. */
@@ -62,8 +60,7 @@ static void test_silent(struct gf_model_profile *m)
 	struct gf_allreduce_cost cost = cost_of(1);
 
 	m->tensors[0].ready_s = m->tensors[1].ready_s = 3;
-	EXPECT(isnan(gf_measure_joint_rate(m, &cost, &whole, &thirds, 1.5)),
-	       "it tells nothing");
+	EXPECT(isnan(gf_measure_joint_rate(m, &cost, &whole, &thirds, 1.5)), "it tells nothing");
 }
 
 int main(void)

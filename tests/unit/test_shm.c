@@ -9,8 +9,8 @@
 #include "ranks.h"
 #include "transport.h"
 
-/* Every rank adds its left neighbour's vector to its own, from memory that
- * the neighbour can be read in, and from memory that it cannot. */
+/* Every rank adds its left neighbour's vector to its own, from memory that the neighbour can be
+ * read in, and from memory that it cannot. */
 static void check_add(struct gf_comm *c, size_t count, bool shared)
 {
 	int right = (c->rank + 1) % c->ranks;
@@ -29,9 +29,8 @@ static void check_add(struct gf_comm *c, size_t count, bool shared)
 	EXPECT(c->ops->reduces_from(c, left), "on one host");
 	EXPECT(!c->ops->reduces_from(c, c->rank), "not from itself");
 	if (shared)
-		EXPECT(!c->ops->buffer_alloc(c, (count + 1) * sizeof(float),
-					     &memory, &err),
-		       "%s", err.text);
+		EXPECT(!c->ops->buffer_alloc(c, (count + 1) * sizeof(float), &memory, &err), "%s",
+		       err.text);
 	else
 		memory = gf_xcalloc(count + 1, sizeof(float));
 	out = memory;
@@ -39,18 +38,15 @@ static void check_add(struct gf_comm *c, size_t count, bool shared)
 		out[i] = (float)(c->rank + (int)(i % 100));
 		sum[i] = 1000;
 	}
-	EXPECT(!c->ops->isend(c, right, gf_tag(1, 2), out,
-			      count * sizeof(float), &send, &err),
+	EXPECT(!c->ops->isend(c, right, gf_tag(1, 2), out, count * sizeof(float), &send, &err),
 	       "%s", err.text);
-	EXPECT(!c->ops->irecv_reduce(c, left, gf_tag(1, 2), sum, count,
-				     &element, &receive, &err),
+	EXPECT(!c->ops->irecv_reduce(c, left, gf_tag(1, 2), sum, count, &element, &receive, &err),
 	       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
 	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);
 	for (i = 0; i < count; i++)
 		wrong += sum[i] != (float)(1000 + left + (int)(i % 100));
-	EXPECT(!wrong && sum[count] == 0, "rank %d: %zu of %zu", c->rank, wrong,
-	       count);
+	EXPECT(!wrong && sum[count] == 0, "rank %d: %zu of %zu", c->rank, wrong, count);
 	if (shared)
 		c->ops->buffer_free(c, memory);
 	else
@@ -58,8 +54,7 @@ static void check_add(struct gf_comm *c, size_t count, bool shared)
 	free(sum);
 }
 
-/* More messages than the queue holds, before anybody receives: they wait, and
- * come in order. */
+/* More messages than the queue holds, before anybody receives: they wait, and come in order. */
 static void check_flood(struct gf_comm *c)
 {
 	enum { COUNT = 300 };
@@ -71,19 +66,19 @@ static void check_flood(struct gf_comm *c)
 
 	for (i = 0; i < COUNT; i++) {
 		out[i] = i;
-		EXPECT(!c->ops->isend(c, right, gf_tag(3, (uint32_t)i % 2),
-				      &out[i], sizeof(int), &send[i], &err),
+		EXPECT(!c->ops->isend(c, right, gf_tag(3, (uint32_t)i % 2), &out[i], sizeof(int),
+				      &send[i], &err),
 		       "%s", err.text);
 	}
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
 	for (i = 0; i < COUNT; i++) {
 		int want = i < COUNT / 2 ? 2 * i + 1 : 2 * (i - COUNT / 2);
 
-		EXPECT(!c->ops->irecv(c, left, gf_tag(3, (uint32_t)want % 2),
-				      &got, sizeof(got), &receive, &err),
+		EXPECT(!c->ops->irecv(c, left, gf_tag(3, (uint32_t)want % 2), &got, sizeof(got),
+				      &receive, &err),
 		       "%s", err.text);
-		EXPECT(!gf_comm_wait(c, receive, &err) && got == want,
-		       "want %d, got %d", want, got);
+		EXPECT(!gf_comm_wait(c, receive, &err) && got == want, "want %d, got %d", want,
+		       got);
 	}
 	for (i = 0; i < COUNT; i++)
 		EXPECT(!gf_comm_wait(c, send[i], &err), "%s", err.text);
@@ -97,50 +92,45 @@ struct back_case {
 	bool saves;            /* is a copy saved? */
 };
 
-static void send_part(struct gf_comm *c, const struct back_case *k, int peer,
-		      float *data, size_t count, float *result)
+static void send_part(struct gf_comm *c, const struct back_case *k, int peer, float *data,
+		      size_t count, float *result)
 {
 	size_t size_bytes = count * sizeof(float);
 	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	uint64_t moved = c->moved_bytes;
 
-	EXPECT(!(k->lends ? c->ops->isend_lent : c->ops->isend)(
-		       c, peer, gf_tag(5, 1), data, size_bytes, &send, &err),
+	EXPECT(!(k->lends ? c->ops->isend_lent : c->ops->isend)(c, peer, gf_tag(5, 1), data,
+								size_bytes, &send, &err),
 	       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);
-	EXPECT(!c->ops->irecv(c, peer, gf_tag(5, 2), result, size_bytes,
-			      &receive, &err),
-	       "%s", err.text);
+	EXPECT(!c->ops->irecv(c, peer, gf_tag(5, 2), result, size_bytes, &receive, &err), "%s",
+	       err.text);
 	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
 	if (size_bytes > (k->saves ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
-		EXPECT((c->moved_bytes == moved) == k->saves, "%s: moved %d",
-		       k->what, (int)(c->moved_bytes - moved));
+		EXPECT((c->moved_bytes == moved) == k->saves, "%s: moved %d", k->what,
+		       (int)(c->moved_bytes - moved));
 }
 
-static void sum_up(struct gf_comm *c, const struct back_case *k, int peer,
-		   float *data, size_t count)
+static void sum_up(struct gf_comm *c, const struct back_case *k, int peer, float *data,
+		   size_t count)
 {
 	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
 	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 
-	EXPECT(!(k->puts_back ? c->ops->irecv_reduce_back
-			      : c->ops->irecv_reduce)(c, peer, gf_tag(5, 1),
-						      data, count, &element,
-						      &receive, &err),
+	EXPECT(!(k->puts_back ? c->ops->irecv_reduce_back : c->ops->irecv_reduce)(
+		       c, peer, gf_tag(5, 1), data, count, &element, &receive, &err),
 	       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
 	EXPECT(!(k->puts_back ? c->ops->isend_back : c->ops->isend)(
-		       c, peer, gf_tag(5, 2), data, count * sizeof(float),
-		       &send, &err),
+		       c, peer, gf_tag(5, 2), data, count * sizeof(float), &send, &err),
 	       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);
 }
 
 /* Even ranks send a part, odd ones sum up and send back; both have the sum. */
-static void check_back(struct gf_comm *c, const struct back_case *k,
-		       size_t count)
+static void check_back(struct gf_comm *c, const struct back_case *k, size_t count)
 {
 	struct gf_error err = {""};
 	size_t wrong = 0, i;
@@ -150,9 +140,7 @@ static void check_back(struct gf_comm *c, const struct back_case *k,
 
 	if (peer >= c->ranks)
 		return;
-	EXPECT(!c->ops->buffer_alloc(c, 2 * count * sizeof(float), &memory,
-				     &err),
-	       "%s", err.text);
+	EXPECT(!c->ops->buffer_alloc(c, 2 * count * sizeof(float), &memory, &err), "%s", err.text);
 	data = memory;
 	other = k->elsewhere ? data + count : data;
 	for (i = 0; i < count; i++)
@@ -163,18 +151,16 @@ static void check_back(struct gf_comm *c, const struct back_case *k,
 		send_part(c, k, peer, data, count, other);
 	for (i = 0; i < count; i++)
 		wrong += (c->rank % 2 ? data : other)[i] != 3 * (float)(i % 97);
-	EXPECT(!wrong, "%s, rank %d: %zu of %zu", k->what, c->rank, wrong,
-	       count);
+	EXPECT(!wrong, "%s, rank %d: %zu of %zu", k->what, c->rank, wrong, count);
 	c->ops->buffer_free(c, memory);
 }
 
-/* A sum is put back, but the message that says so is never sent. The next
- * reduction there is from memory that is not lent, so its data must travel. */
+/* A sum is put back, but the message that says so is never sent. The next reduction there is from
+ * memory that is not lent, so its data must travel. */
 static void check_stale(struct gf_comm *c)
 {
 	enum { COUNT = 5000 };
-	static const struct back_case plain = {.what = "after a stale sum",
-					       .puts_back = true};
+	static const struct back_case plain = {.what = "after a stale sum", .puts_back = true};
 	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
 	struct gf_comm_request *request;
 	struct gf_error err = {""};
@@ -184,18 +170,15 @@ static void check_stale(struct gf_comm *c)
 
 	if (peer >= c->ranks)
 		return;
-	EXPECT(!c->ops->buffer_alloc(c, COUNT * sizeof(float), &memory, &err),
-	       "%s", err.text);
+	EXPECT(!c->ops->buffer_alloc(c, COUNT * sizeof(float), &memory, &err), "%s", err.text);
 	data = memory;
 	if (c->rank % 2)
-		EXPECT(!c->ops->irecv_reduce_back(c, peer, gf_tag(6, 1), data,
-						  COUNT, &element, &request,
-						  &err),
+		EXPECT(!c->ops->irecv_reduce_back(c, peer, gf_tag(6, 1), data, COUNT, &element,
+						  &request, &err),
 		       "%s", err.text);
 	else
-		EXPECT(!c->ops->isend_lent(c, peer, gf_tag(6, 1), data,
-					   COUNT * sizeof(float), &request,
-					   &err),
+		EXPECT(!c->ops->isend_lent(c, peer, gf_tag(6, 1), data, COUNT * sizeof(float),
+					   &request, &err),
 		       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, request, &err), "%s", err.text);
 	for (i = 0; i < COUNT; i++)
@@ -227,21 +210,18 @@ static void check_backs(struct gf_comm *c)
 	check_stale(c);
 }
 
-/* Lets every rank announce as much as the queues have room for, again and
- * again. */
+/* Lets every rank announce as much as the queues have room for, again and again. */
 static void take_turns(struct gf_comm *c, struct gf_comm_request *last)
 {
 	struct gf_error err = {""};
 	int i;
 
 	for (i = 0; i < 2 * GF_SHM_DONE / GF_SHM_SLOTS; i++)
-		EXPECT(!c->ops->test(c, last, &err) &&
-			       !gf_comm_barrier(c, &err),
-		       "%s", err.text);
+		EXPECT(!c->ops->test(c, last, &err) && !gf_comm_barrier(c, &err), "%s", err.text);
 }
 
-/* More long messages than there are flags that say when one was read: a send
- * ends when it was read, although later ones want the flag. */
+/* More long messages than there are flags that say when one was read: a send ends when it was read,
+ * although later ones want the flag. */
 static void check_long_flood(struct gf_comm *c)
 {
 	enum { COUNT = GF_SHM_DONE + 40, FIRST = 40, ELEMS = 1100 };
@@ -255,23 +235,20 @@ static void check_long_flood(struct gf_comm *c)
 
 	EXPECT(!c->ops->buffer_alloc(c, size, &out, &err), "%s", err.text);
 	for (i = 0; i < COUNT; i++)
-		EXPECT(!c->ops->isend(c, right, gf_tag(4, (uint32_t)i), out,
-				      size, &send[i], &err),
+		EXPECT(!c->ops->isend(c, right, gf_tag(4, (uint32_t)i), out, size, &send[i], &err),
 		       "%s", err.text);
 	for (i = 0; i < COUNT; i++) {
 		/* by now all of them have been announced that can be */
 		if (i == FIRST)
-			EXPECT(c->ops->test(c, send[0], &err) == 1,
-			       "rank %d: the first was read", c->rank);
-		EXPECT(!c->ops->irecv(c, left, gf_tag(4, (uint32_t)i), got,
-				      size, &receive, &err) &&
+			EXPECT(c->ops->test(c, send[0], &err) == 1, "rank %d: the first was read",
+			       c->rank);
+		EXPECT(!c->ops->irecv(c, left, gf_tag(4, (uint32_t)i), got, size, &receive, &err) &&
 			       !gf_comm_wait(c, receive, &err),
 		       "%s", err.text);
 		if (i == FIRST - 1)
 			take_turns(c, send[COUNT - 1]);
 		if (i >= FIRST)
-			EXPECT(!gf_comm_wait(c, send[i - FIRST + 1], &err),
-			       "%s", err.text);
+			EXPECT(!gf_comm_wait(c, send[i - FIRST + 1], &err), "%s", err.text);
 	}
 	for (i = COUNT - FIRST + 1; i < COUNT; i++)
 		EXPECT(!gf_comm_wait(c, send[i], &err), "%s", err.text);
@@ -279,8 +256,8 @@ static void check_long_flood(struct gf_comm *c)
 	free(got);
 }
 
-/* A rank that waits in a barrier still announces what it sent before, of which
- * the queue holds a part: the other one comes after it has all of it. */
+/* A rank that waits in a barrier still announces what it sent before, of which the queue holds a
+ * part: the other one comes after it has all of it. */
 static void check_sent_before_barrier(struct gf_comm *c)
 {
 	enum { COUNT = 2 * GF_SHM_SLOTS };
@@ -290,13 +267,13 @@ static void check_sent_before_barrier(struct gf_comm *c)
 
 	for (i = 0; c->rank == 0 && i < COUNT; i++) {
 		sent[i] = i;
-		EXPECT(!c->ops->isend(c, 1, gf_tag(6, (uint32_t)i), &sent[i],
-				      sizeof(int), &send[i], &err),
+		EXPECT(!c->ops->isend(c, 1, gf_tag(6, (uint32_t)i), &sent[i], sizeof(int), &send[i],
+				      &err),
 		       "%s", err.text);
 	}
 	for (i = 0; c->rank == 1 && i < COUNT; i++)
-		EXPECT(!c->ops->irecv(c, 0, gf_tag(6, (uint32_t)i), &got,
-				      sizeof(got), &receive, &err) &&
+		EXPECT(!c->ops->irecv(c, 0, gf_tag(6, (uint32_t)i), &got, sizeof(got), &receive,
+				      &err) &&
 			       !gf_comm_wait(c, receive, &err) && got == i,
 		       "message %d: got %d; %s", i, got, err.text);
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
@@ -319,14 +296,12 @@ static void check_abandoned(struct gf_comm *c)
 	       "%s", err.text);
 	EXPECT(!c->ops->isend(c, right, gf_tag(5, 1), out, size, &send, &err) &&
 		       !gf_comm_barrier(c, &err) &&
-		       !c->ops->irecv(c, left, gf_tag(5, 1), got, size,
-				      &receive, &err) &&
+		       !c->ops->irecv(c, left, gf_tag(5, 1), got, size, &receive, &err) &&
 		       !c->ops->test(c, receive, &err),
 	       "%s", err.text);
 	c->ops->cancel(c, receive);
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
-	EXPECT(c->ops->test(c, send, &err) == 1, "rank %d still waits",
-	       c->rank);
+	EXPECT(c->ops->test(c, send, &err) == 1, "rank %d still waits", c->rank);
 	c->ops->buffer_free(c, out);
 	c->ops->buffer_free(c, got);
 }
@@ -338,8 +313,7 @@ static void all_checks(struct gf_comm *c, void *ctx)
 	size_t i, k;
 
 	(void)ctx;
-	EXPECT(!strcmp(c->ops->name, "shm") == (c->ranks > 1), "%s",
-	       c->ops->name);
+	EXPECT(!strcmp(c->ops->name, "shm") == (c->ranks > 1), "%s", c->ops->name);
 	check_transport(c);
 	if (c->ranks == 1)
 		return;
@@ -360,8 +334,8 @@ static void all_checks(struct gf_comm *c, void *ctx)
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
 }
 
-/* A place is mapped only if it still holds the segment that was meant, and
- * nobody can take the memory away. */
+/* A place is mapped only if it still holds the segment that was meant, and nobody can take the
+ * memory away. */
 static void check_segments(void)
 {
 	enum { BYTES = 1 << 16 };
@@ -386,26 +360,21 @@ static void check_segments(void)
 
 	wrong = place;
 	wrong.fd = other.fd; /* the number is another segment's by now */
-	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s",
-	       err.text);
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s", err.text);
 	wrong = place;
 	wrong.size_bytes = BYTES / 2;
-	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s",
-	       err.text);
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s", err.text);
 	wrong = place;
 	wrong.fd = 1000000;
-	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ENOENT, "%s",
-	       err.text);
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ENOENT, "%s", err.text);
 
 	/* a file that its owner may cut off */
 	file = mkstemp(path);
-	EXPECT(file >= 0 && !ftruncate(file, BYTES) && !fstat(file, &st), "%s",
-	       path);
+	EXPECT(file >= 0 && !ftruncate(file, BYTES) && !fstat(file, &st), "%s", path);
 	wrong = place;
 	wrong.fd = file;
 	wrong.inode = st.st_ino;
-	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s",
-	       err.text);
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s", err.text);
 	close(file);
 	unlink(path);
 	/* and no wait for a pipe's other end */

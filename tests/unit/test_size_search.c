@@ -20,8 +20,8 @@ static void test_order(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		gf_search_order(cases[i].n, order);
 		for (k = 0; k < cases[i].n; k++)
-			EXPECT(order[k] == cases[i].want[k], "%zu: %zu: %zu",
-			       cases[i].n, k, order[k]);
+			EXPECT(order[k] == cases[i].want[k], "%zu: %zu: %zu", cases[i].n, k,
+			       order[k]);
 	}
 }
 
@@ -36,8 +36,8 @@ static double time_s(size_t way, size_t bytes)
 	return startup_s[way] + per_byte_s[way] * (double)bytes;
 }
 
-/* The loop over such a library finds the best variant of every size, and tries
- * fewer than all. Way 3 is nowhere the best, and way 0 is not searched. */
+/* The loop over such a library finds the best variant of every size, and tries fewer than all. Way
+ * 3 is nowhere the best, and way 0 is not searched. */
 static void test_library(void)
 {
 	double times[WAYS][SIZES];

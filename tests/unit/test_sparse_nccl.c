@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Top-k selections whose sets go from GPU to GPU, on devices that do in any
- * order what streams and events leave open: sums and residuals have the bits of
- * a selection on the host, whose sets are merged here one after the other.
+ * Top-k selections whose sets go from GPU to GPU, on devices that do in any order what streams and
+ * events leave open: sums and residuals have the bits of a selection on the host, whose sets are
+ * merged here one after the other.
  */
 #include "ranks.h"
 
@@ -43,8 +43,8 @@ struct job {
 	int rcs[16];
 };
 
-/* Many alike, so that ties are met; now and then -0, and in step 2 of rank 1
- * what is not a number. */
+/* Many alike, so that ties are met; now and then -0, and in step 2 of rank 1 what is not a
+ * number. */
 static float gradient(int rank, int step, size_t i)
 {
 	struct gf_rng rng;
@@ -70,11 +70,9 @@ static void tree(struct host_rank *all, int ranks)
 
 	for (far = 1; far < ranks; far *= 2)
 		for (r = 0; r + far < ranks; r += 2 * far)
-			gf_sparse_merge(&all[r].m, all[r].m.sets,
-					all[r + far].m.sets, 1);
+			gf_sparse_merge(&all[r].m, all[r].m.sets, all[r + far].m.sets, 1);
 	for (r = 1; r < ranks; r++)
-		memcpy(all[r].m.sets, all[0].m.sets,
-		       gf_sparse_set_bytes(&all[0].m, all[0].m.k));
+		memcpy(all[r].m.sets, all[0].m.sets, gf_sparse_set_bytes(&all[0].m, all[0].m.k));
 }
 
 static void gather(struct host_rank *all, int ranks)
@@ -85,8 +83,7 @@ static void gather(struct host_rank *all, int ranks)
 	for (r = 0; r < ranks; r++)
 		for (from = 0; from < ranks; from++)
 			memcpy((char *)all[r].m.sets + (size_t)from * bytes,
-			       (char *)all[from].m.sets + (size_t)from * bytes,
-			       bytes);
+			       (char *)all[from].m.sets + (size_t)from * bytes, bytes);
 }
 
 static void host_step(struct host_rank *all, int ranks, int step, bool skip)
@@ -102,8 +99,7 @@ static void host_step(struct host_rank *all, int ranks, int step, bool skip)
 	for (r = 0; r < ranks; r++) {
 		gf_sparse_conclude(&all[r].m);
 		if (!skip)
-			memcpy(all[r].residual, all[r].data,
-			       sizeof(all[r].residual));
+			memcpy(all[r].residual, all[r].data, sizeof(all[r].residual));
 		memset(all[r].sum, 0, sizeof(all[r].sum));
 		gf_sparse_add(&all[r].m, all[r].sum);
 	}
@@ -164,8 +160,8 @@ static void make_gradients(void *ctx)
 		m->to[i] = gradient(m->rank, m->step, i);
 }
 
-static int device_open(struct device_rank *d, const struct job *job,
-		       struct gf_comm *comm, struct gf_error *err)
+static int device_open(struct device_rank *d, const struct job *job, struct gf_comm *comm,
+		       struct gf_error *err)
 {
 	unsigned char id[GF_NCCL_ID_BYTES] = {0};
 	const struct gf_gpu_ops *ops = d->gpu->ops;
@@ -183,8 +179,8 @@ static int device_open(struct device_rank *d, const struct job *job,
 	if (comm->rank == 0)
 		d->lane.nccl->unique_id(id, err);
 	gf_comm_bcast(comm, 0, id, sizeof(id), err);
-	return gf_lane_open(&d->lane, id, comm->ranks, comm->rank,
-			    (struct gf_nccl_blocks){0}, err) ||
+	return gf_lane_open(&d->lane, id, comm->ranks, comm->rank, (struct gf_nccl_blocks){0},
+			    err) ||
 	       gf_lane_meet(&d->lane, err) ||
 	       gf_sparse_gpu_new(
 		       &(struct gf_sparse_gpu_config){
@@ -202,8 +198,8 @@ static int device_open(struct device_rank *d, const struct job *job,
 	       gf_lane_reserve(&d->lane, err);
 }
 
-static int device_step(struct device_rank *d, struct job *job, int rank,
-		       int step, struct gf_error *err)
+static int device_step(struct device_rank *d, struct job *job, int rank, int step,
+		       struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->gpu->ops;
 	struct make make = {d->grads, rank, step};
@@ -216,27 +212,22 @@ static int device_step(struct device_rank *d, struct job *job, int rank,
 	ops->record(d->gpu, d->made, d->compute, err);
 	ops->wait(d->gpu, d->lane.stream, d->made, err);
 	gf_sparse_gpu_work(d->n, &way);
-	rc = gf_sparse_gpu_prepare(d->n, d->grads, ks[step], d->lane.stream,
-				   err);
-	rc = rc ? rc
-		: gf_lane_run(&d->lane, gf_sparse_gpu_program(d->n), way.data,
-			      err);
+	rc = gf_sparse_gpu_prepare(d->n, d->grads, ks[step], d->lane.stream, err);
+	rc = rc ? rc : gf_lane_run(&d->lane, gf_sparse_gpu_program(d->n), way.data, err);
 	rc = rc ? rc : gf_sparse_gpu_finish(d->n, d->lane.stream, err);
 	if (rc)
 		return rc;
 	ops->record(d->gpu, d->came, d->lane.stream, err);
 	ops->wait(d->gpu, d->compute, d->came, err);
 	gf_sparse_gpu_look(d->n, d->compute, d->flag);
-	ops->copy(d->gpu, d->compute, &job->flags[rank][step], d->flag,
-		  sizeof(uint32_t), GF_GPU_TO_HOST, err);
-	ops->copy(d->gpu, d->compute, d->flag, &skip, sizeof(skip),
-		  GF_GPU_TO_DEVICE, err);
-	rc = gf_sparse_gpu_apply(d->n, d->compute, job->skip ? d->flag : NULL,
-				 err);
+	ops->copy(d->gpu, d->compute, &job->flags[rank][step], d->flag, sizeof(uint32_t),
+		  GF_GPU_TO_HOST, err);
+	ops->copy(d->gpu, d->compute, d->flag, &skip, sizeof(skip), GF_GPU_TO_DEVICE, err);
+	rc = gf_sparse_gpu_apply(d->n, d->compute, job->skip ? d->flag : NULL, err);
 	ops->copy(d->gpu, d->compute, job->sums[rank] + step * ELEMS, d->grads,
 		  ELEMS * sizeof(float), GF_GPU_TO_HOST, err);
-	ops->copy(d->gpu, d->compute, job->residuals[rank] + step * ELEMS,
-		  d->residual, ELEMS * sizeof(float), GF_GPU_TO_HOST, err);
+	ops->copy(d->gpu, d->compute, job->residuals[rank] + step * ELEMS, d->residual,
+		  ELEMS * sizeof(float), GF_GPU_TO_HOST, err);
 	/* `skip` is this frame's */
 	return rc ? rc : ops->stream_sync(d->gpu, d->compute, err);
 }
@@ -269,8 +260,7 @@ static size_t differs(const float *want, const float *got)
 	return i;
 }
 
-static void check_step(const struct job *job, const struct host_rank *all,
-		       int ranks, int step)
+static void check_step(const struct job *job, const struct host_rank *all, int ranks, int step)
 {
 	for (int r = 0; r < ranks; r++) {
 		const float *sum = job->sums[r] + step * ELEMS;
@@ -281,13 +271,11 @@ static void check_step(const struct job *job, const struct host_rank *all,
 
 		EXPECT(!job->rcs[r], "rank %d: %s", r, job->errors[r].text);
 		EXPECT(at == ELEMS && left == ELEMS,
-		       "%s, %d ranks, step %d, rank %d: sum differs at %zu, "
-		       "residual at %zu",
+		       "%s, %d ranks, step %d, rank %d: sum differs at %zu, residual at %zu",
 		       cases[job->c].name, ranks, step, r, at, left);
 		EXPECT((job->flags[r][step] != 0) == bad,
-		       "%s, %d ranks, step %d, rank %d: bad %d, flag %u",
-		       cases[job->c].name, ranks, step, r, bad,
-		       job->flags[r][step]);
+		       "%s, %d ranks, step %d, rank %d: bad %d, flag %u", cases[job->c].name, ranks,
+		       step, r, bad, job->flags[r][step]);
 	}
 }
 
@@ -308,8 +296,7 @@ static void run(size_t c, int ranks, int skip)
 		host_step(all, ranks, step, skip == step + 1);
 		check_step(&job, all, ranks, step);
 	}
-	EXPECT(!fake_world_complaint(job.world), "%s",
-	       fake_world_complaint(job.world));
+	EXPECT(!fake_world_complaint(job.world), "%s", fake_world_complaint(job.world));
 	for (r = 0; r < ranks; r++) {
 		free(job.sums[r]);
 		free(job.residuals[r]);
@@ -320,10 +307,8 @@ static void run(size_t c, int ranks, int skip)
 
 static void test_too_many(void)
 {
-	struct gf_sparse_gpu_config config = {.merges = true,
-					      .count_elems = 0x100000000u,
-					      .ranks = 2,
-					      .most_k = 1};
+	struct gf_sparse_gpu_config config = {
+		.merges = true, .count_elems = 0x100000000u, .ranks = 2, .most_k = 1};
 	struct gf_sparse_gpu *n;
 	struct gf_error err = {""};
 

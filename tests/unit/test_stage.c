@@ -10,15 +10,14 @@
 #include "test.h"
 
 /*
- * Gradients to the host and parameters back, over a device that does in any
- * order what streams and events leave open (tests/gpu/fake.h): nothing is seen
- * before it is made, and nothing overwritten while it is read.
+ * Gradients to the host and parameters back, over a device that does in any order what streams and
+ * events leave open (tests/gpu/fake.h): nothing is seen before it is made, and nothing overwritten
+ * while it is read.
  */
 #define TENSORS 6
 #define STEPS   8
 
-static const size_t offsets[TENSORS + 1] = {0,    1000, 1007, 1040,
-					    1552, 1553, 3553};
+static const size_t offsets[TENSORS + 1] = {0, 1000, 1007, 1040, 1552, 1553, 3553};
 #define ELEMS 3553
 
 /* A pass: reads all parameters, makes one tensor's gradient. */
@@ -51,8 +50,8 @@ static void look_again(void *ctx)
 	size_t i;
 
 	for (i = 0; i < ELEMS; i++)
-		EXPECT(k->params[i] == k->add, "parameter %zu of step %g: %g",
-		       i, (double)k->add, (double)k->params[i]);
+		EXPECT(k->params[i] == k->add, "parameter %zu of step %g: %g", i, (double)k->add,
+		       (double)k->params[i]);
 	free(k);
 }
 
@@ -66,8 +65,7 @@ struct rig {
 	struct gf_error err;
 };
 
-static void open_rig(struct rig *r, unsigned seed, size_t piece_bytes,
-		     double timeout_s)
+static void open_rig(struct rig *r, unsigned seed, size_t piece_bytes, double timeout_s)
 {
 	static const struct fake_faults none;
 
@@ -114,8 +112,7 @@ static void enqueue_backward(struct rig *r, int step)
 			.add = (float)step * 10000,
 		};
 
-		fake_enqueue(r->compute, make_gradient,
-			     gf_xmemdup(&k, sizeof(k)));
+		fake_enqueue(r->compute, make_gradient, gf_xmemdup(&k, sizeof(k)));
 		EXPECT(!gf_stage_down(r->stage, t, &r->err), "%s", r->err.text);
 	}
 	for (t = 0; t < 20; t++) {
@@ -133,12 +130,11 @@ static void check_gradient(const float *pool, size_t t, int step)
 	for (i = offsets[t]; i < offsets[t + 1]; i++)
 		if (pool[i] != (float)step + (float)step * 10000 + (float)i)
 			break;
-	EXPECT(i == offsets[t + 1], "step %d, tensor %zu: element %zu is %g",
-	       step, t, i, i < ELEMS ? (double)pool[i] : 0);
+	EXPECT(i == offsets[t + 1], "step %d, tensor %zu: element %zu is %g", step, t, i,
+	       i < ELEMS ? (double)pool[i] : 0);
 }
 
-/* In pieces of uneven size, now and then with a gap, as updates of parts
- * leave. */
+/* In pieces of uneven size, now and then with a gap, as updates of parts leave. */
 static void update(struct rig *r, int step)
 {
 	size_t first, n, i;
@@ -151,14 +147,11 @@ static void update(struct rig *r, int step)
 			r->host_params[i] = (float)step;
 		/* back to front within a piece: not neighbours */
 		if (n > 2) {
-			EXPECT(!gf_stage_up(r->stage, first + n / 2, n - n / 2,
-					    &r->err),
-			       "%s", r->err.text);
-			EXPECT(!gf_stage_up(r->stage, first, n / 2, &r->err),
-			       "%s", r->err.text);
-		} else {
-			EXPECT(!gf_stage_up(r->stage, first, n, &r->err), "%s",
+			EXPECT(!gf_stage_up(r->stage, first + n / 2, n - n / 2, &r->err), "%s",
 			       r->err.text);
+			EXPECT(!gf_stage_up(r->stage, first, n / 2, &r->err), "%s", r->err.text);
+		} else {
+			EXPECT(!gf_stage_up(r->stage, first, n, &r->err), "%s", r->err.text);
 		}
 	}
 	EXPECT(!gf_stage_join(r->stage, &r->err), "%s", r->err.text);
@@ -177,10 +170,8 @@ static void test_steps(unsigned seed, size_t piece_bytes)
 		update(&r, step);
 		gf_stage_to(r.stage, pool);
 		enqueue_backward(&r, step);
-		for (want = 0; gf_stage_arrived(r.stage, &tensor, &r.err) == 1;
-		     want++) {
-			EXPECT(tensor == want, "want %zu, got %zu", want,
-			       tensor);
+		for (want = 0; gf_stage_arrived(r.stage, &tensor, &r.err) == 1; want++) {
+			EXPECT(tensor == want, "want %zu, got %zu", want, tensor);
 			check_gradient(pool, tensor, step);
 		}
 		EXPECT(want == TENSORS, "%zu came: %s", want, r.err.text);
@@ -202,8 +193,7 @@ static void test_timeout(void)
 	EXPECT(gf_stage_look(r.stage, &tensor, &r.err) == 0, "too soon");
 	rc = gf_stage_arrived(r.stage, &tensor, &r.err);
 	EXPECT(rc == -ETIMEDOUT && tensor == 99, "got %d", rc);
-	EXPECT_TEXT(r.err.text,
-		    "GPU 0: the gradient of tensor 2 has not come for 0.05 s");
+	EXPECT_TEXT(r.err.text, "GPU 0: the gradient of tensor 2 has not come for 0.05 s");
 	held = false;
 	close_rig(&r);
 }

@@ -21,8 +21,8 @@ struct serial {
 	double free_s; /* the network */
 };
 
-static double serial_step(struct serial *s, const struct gf_sim_input *in,
-			  int staleness, size_t step, const double *factor)
+static double serial_step(struct serial *s, const struct gf_sim_input *in, int staleness,
+			  size_t step, const double *factor)
 {
 	const struct gf_model_profile *m = in->model;
 	double begun_s = 0, from[RANKS];
@@ -31,12 +31,9 @@ static double serial_step(struct serial *s, const struct gf_sim_input *in,
 	for (r = 0; r < RANKS; r++) {
 		from[r] = s->ended_s[r];
 		if (step >= (size_t)staleness)
-			from[r] =
-				fmax(from[r],
-				     s->exchanged_s[step - (size_t)staleness]);
+			from[r] = fmax(from[r], s->exchanged_s[step - (size_t)staleness]);
 		begun_s = fmax(begun_s, from[r]);
-		s->ended_s[r] = from[r] + m->update_s +
-				factor[r] * (m->forward_s + m->backward_s);
+		s->ended_s[r] = from[r] + m->update_s + factor[r] * (m->forward_s + m->backward_s);
 	}
 	for (i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *x = &in->messages[i];
@@ -45,12 +42,9 @@ static double serial_step(struct serial *s, const struct gf_sim_input *in,
 		if (x->release == GF_RELEASE_BACKWARD_END)
 			ready_s = m->backward_s;
 		for (r = 0; r < RANKS; r++)
-			start_s = fmax(
-				start_s,
-				from[r] + m->update_s +
-					factor[r] * (m->forward_s + ready_s));
-		s->free_s = fmax(s->free_s, start_s) + x->startup_s +
-			    x->per_byte_s * x->bytes;
+			start_s = fmax(start_s, from[r] + m->update_s +
+							factor[r] * (m->forward_s + ready_s));
+		s->free_s = fmax(s->free_s, start_s) + x->startup_s + x->per_byte_s * x->bytes;
 	}
 	s->exchanged_s[step] = s->free_s;
 	return begun_s;
@@ -61,9 +55,8 @@ static void test_uneven_ranks(void)
 {
 	struct gf_tensor tensors[MESSAGES] = {{0}};
 	struct gf_sim_message messages[MESSAGES] = {{0}};
-	struct gf_model_profile model = {.tensors = tensors,
-					 .ntensors = MESSAGES,
-					 .overlap_slowdown = 1};
+	struct gf_model_profile model = {
+		.tensors = tensors, .ntensors = MESSAGES, .overlap_slowdown = 1};
 	struct gf_sim_input in = {&model, messages, MESSAGES, 1};
 	double factor[RANKS];
 	struct gf_rng rng;
@@ -79,13 +72,11 @@ static void test_uneven_ranks(void)
 		model.forward_s = draw(&rng, 0, 3);
 		model.backward_s = 0;
 		for (i = 0; i < MESSAGES; i++) {
-			tensors[i].ready_s = model.backward_s +=
-				draw(&rng, 0, 2);
+			tensors[i].ready_s = model.backward_s += draw(&rng, 0, 2);
 			messages[i] = (struct gf_sim_message){
 				.first = i,
 				.last = i,
-				.release = round % 5 ? GF_RELEASE_READY
-						     : GF_RELEASE_BACKWARD_END,
+				.release = round % 5 ? GF_RELEASE_READY : GF_RELEASE_BACKWARD_END,
 				.startup_s = draw(&rng, 0, 1),
 				.per_byte_s = 0.1,
 				.bytes = draw(&rng, 0, round % 3 ? 20 : 5),
@@ -98,25 +89,23 @@ static void test_uneven_ranks(void)
 			for (i = 0; i < RANKS; i++)
 				factor[i] = draw(&rng, 0.5, 1.5);
 			begun_s = gf_pipeline_step(&p, factor);
-			want_s = serial_step(&want, &in, staleness, step,
-					     factor);
+			want_s = serial_step(&want, &in, staleness, step, factor);
 			EXPECT_NEAR(begun_s, want_s, TOLERANCE * (1 + want_s),
 				    "round %zu, step %zu", round, step);
 		}
-		EXPECT_NEAR(gf_pipeline_finish(&p), want.free_s,
-			    TOLERANCE * (1 + want.free_s), "round %zu", round);
+		EXPECT_NEAR(gf_pipeline_finish(&p), want.free_s, TOLERANCE * (1 + want.free_s),
+			    "round %zu", round);
 		gf_pipeline_release(&p);
 	}
 }
 
 /*
- * Forward takes 1 and backward 4, of which each second beside a message does
- * half. The message, two steps stale, is made in the middle of backward.
+ * Forward takes 1 and backward 4, of which each second beside a message does half. The message, two
+ * steps stale, is made in the middle of backward.
  *
  * It takes 3: from 3 to 6 backward does 1.5, and ends at 6.5.
- * It takes 7: these run beside backward's end and the next forward and
- * backward, which lose 3.5, and so a step takes 8.5. It takes 12: longer than
- * forward and backward, slowed.
+ * It takes 7: these run beside backward's end and the next forward and backward, which lose 3.5,
+ * and so a step takes 8.5. It takes 12: longer than forward and backward, slowed.
  */
 static void test_slowed(void)
 {
@@ -135,8 +124,8 @@ static void test_slowed(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		message.bytes = cases[i].bytes;
-		EXPECT_NEAR(gf_pipeline_pace_s(&in, 2), cases[i].want_s,
-			    TOLERANCE, "%g bytes", cases[i].bytes);
+		EXPECT_NEAR(gf_pipeline_pace_s(&in, 2), cases[i].want_s, TOLERANCE, "%g bytes",
+			    cases[i].bytes);
 	}
 }
 

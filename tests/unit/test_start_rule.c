@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start rule, and that the engine with a thread starts messages when the
- * step model does. */
+/* The start rule, and that the engine with a thread starts messages when the step model does. */
 #include "doc/start_rule.h"
 
 #include "base/array.h"
@@ -29,9 +28,7 @@ static const struct {
 	{"all but step", {true, true, true, false, false, 1, 1}, false},
 	{"all but lane", {true, true, true, true, false, 0, 1}, false},
 	{"normal, of many lanes", {.active = 1, .lanes = 8}, false},
-	{"a lane is free",
-	 {.simultaneous = true, .active = 2, .lanes = 3},
-	 true},
+	{"a lane is free", {.simultaneous = true, .active = 2, .lanes = 3}, true},
 	{"none is", {.simultaneous = true, .active = 3, .lanes = 3}, false},
 	{"the only one", {.simultaneous = true, .lanes = 1}, true},
 };
@@ -41,15 +38,13 @@ static void test_rule(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
-		EXPECT(gf_may_start(&cases[i].held) == cases[i].may, "%s",
-		       cases[i].name);
+		EXPECT(gf_may_start(&cases[i].held) == cases[i].may, "%s", cases[i].name);
 }
 
 /* --- the engine beside the model -------------------------------------------
- * The engine runs by the model's clock. Tensors are ready, backward ends and
- * messages end when the model says so, one after the other, by a transport
- * whose all-reduce ends when it is told to. After each of these events the
- * messages that have started must be the same in both.
+ * The engine runs by the model's clock. Tensors are ready, backward ends and messages end when the
+ * model says so, one after the other, by a transport whose all-reduce ends when it is told to.
+ * After each of these events the messages that have started must be the same in both.
  */
 
 enum { STEPS = 6, TENSORS = 7, RANKS = 2 };
@@ -68,19 +63,17 @@ static bool is_cell(const void *at)
 	       (const char *)at < (const char *)(cells + STEPS);
 }
 
-static int (*real_test)(struct gf_comm *, struct gf_comm_request *,
-			struct gf_error *);
+static int (*real_test)(struct gf_comm *, struct gf_comm_request *, struct gf_error *);
 
-static int test_cell(struct gf_comm *c, struct gf_comm_request *request,
-		     struct gf_error *err)
+static int test_cell(struct gf_comm *c, struct gf_comm_request *request, struct gf_error *err)
 {
 	return is_cell(request) ? ((struct cell *)(void *)request)->ended
 				: real_test(c, request, err);
 }
 
 static int start_cell(struct gf_comm *c, void *data, size_t count_elems,
-		      const struct gf_element *element,
-		      struct gf_comm_request **request, struct gf_error *err)
+		      const struct gf_element *element, struct gf_comm_request **request,
+		      struct gf_error *err)
 {
 	(void)c;
 	(void)count_elems;
@@ -146,19 +139,16 @@ static void draw(struct race *r, uint64_t seed)
 		r->tensors[i].ready_s = r->model.backward_s;
 	}
 	r->model.backward_s += gf_rng_uniform(&rng);
-	r->in = (struct gf_sim_input){&r->model, r->messages, 0,
-				      1 + (int)gf_rng_below(&rng, 3), 0};
+	r->in = (struct gf_sim_input){&r->model, r->messages, 0, 1 + (int)gf_rng_below(&rng, 3), 0};
 	for (i = 0; i < TENSORS; i = last + 1) {
 		last = i + gf_rng_below(&rng, 2);
 		last = last < TENSORS ? last : TENSORS - 1;
 		r->messages[r->in.nmessages++] = (struct gf_sim_message){
 			.first = i,
 			.last = last,
-			.mode = gf_rng_below(&rng, 3) ? GF_MODE_SIMULTANEOUS
-						      : GF_MODE_NORMAL,
-			.release = gf_rng_below(&rng, 4)
-					   ? GF_RELEASE_READY
-					   : GF_RELEASE_BACKWARD_END,
+			.mode = gf_rng_below(&rng, 3) ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL,
+			.release =
+				gf_rng_below(&rng, 4) ? GF_RELEASE_READY : GF_RELEASE_BACKWARD_END,
 			.startup_s = gf_rng_uniform(&rng),
 			.per_byte_s = 1,
 			.bytes = gf_rng_uniform(&rng),
@@ -166,8 +156,7 @@ static void draw(struct race *r, uint64_t seed)
 	}
 }
 
-static void add(struct race *r, double at_s, int kind, size_t step,
-		size_t which)
+static void add(struct race *r, double at_s, int kind, size_t step, size_t which)
 {
 	r->events[r->nevents++] = (struct event){at_s, kind, step, which};
 }
@@ -255,12 +244,9 @@ static void expect_same(const struct race *r, uint64_t seed, double now_s)
 	for (step = 0; step < STEPS; step++)
 		for (i = 0; i < r->in.nmessages; i++)
 			EXPECT(cells[step][i].started ==
-				       (cells[step][i].start_s <=
-					now_s + TOLERANCE),
-			       "plan %d, step %zu, message %zu, at %g: starts "
-			       "at %g",
-			       (int)seed, step, i, now_s,
-			       cells[step][i].start_s);
+				       (cells[step][i].start_s <= now_s + TOLERANCE),
+			       "plan %d, step %zu, message %zu, at %g: starts at %g", (int)seed,
+			       step, i, now_s, cells[step][i].start_s);
 }
 
 static void run(struct gf_comm *c, uint64_t seed, const struct gf_comm_ops *ops)
@@ -297,8 +283,7 @@ static void run(struct gf_comm *c, uint64_t seed, const struct gf_comm_ops *ops)
 		/* the message ends, another starts, and no more */
 		for (round = 0; round < 3 && !rc; round++)
 			rc = gf_thread_round(r.engine, &err);
-		if (i + 1 == r.nevents ||
-		    r.events[i + 1].at_s > r.events[i].at_s + TOLERANCE)
+		if (i + 1 == r.nevents || r.events[i + 1].at_s > r.events[i].at_s + TOLERANCE)
 			expect_same(&r, seed, r.events[i].at_s);
 	}
 	EXPECT(!rc, "%s", err.text);

@@ -38,29 +38,22 @@ struct step_case {
 
 static const struct step_case cases[] = {
 	{"nothing to send", {1, 2, 3, 1, 1}, {1, {3}, 0}, {{0}}, 6},
-	{"alone: a + b*m",
-	 {1, 0, 0, 0, 1},
-	 {1, {0}, 1},
-	 {{0, 0, N, READY, ALL, 2, 5, 0, 0, 7}},
-	 7},
+	{"alone: a + b*m", {1, 0, 0, 0, 1}, {1, {0}, 1}, {{0, 0, N, READY, ALL, 2, 5, 0, 0, 7}}, 7},
 	{"two equal at once: a + gamma*b*m",
 	 {2, 0, 0, 0, 1},
 	 {2, {0, 0}, 2},
-	 {{0, 0, S, READY, ALL, 1, 4, 0, 0, 7},
-	  {1, 1, S, READY, ALL, 1, 4, 0, 0, 7}},
+	 {{0, 0, S, READY, ALL, 1, 4, 0, 0, 7}, {1, 1, S, READY, ALL, 1, 4, 0, 0, 7}},
 	 7},
 	{"one lane makes simultaneous wait",
 	 {1, 0, 0, 0, 1},
 	 {2, {0, 0}, 2},
-	 {{0, 0, S, READY, ALL, 1, 4, 0, 0, 5},
-	  {1, 1, S, READY, ALL, 1, 4, 0, 5, 10}},
+	 {{0, 0, S, READY, ALL, 1, 4, 0, 0, 5}, {1, 1, S, READY, ALL, 1, 4, 0, 5, 10}},
 	 10},
 	{"a startup slows nobody and is not slowed",
 	 {2, 0, 2, 0, 1},
 	 {2, {0, 2}, 2},
 	 /* alone to 3, the other's startup ends at 3; 2 left each at 1.5 */
-	 {{0, 0, N, READY, ALL, 1, 4, 0, 0, 6},
-	  {1, 1, S, READY, ALL, 1, 4, 2, 2, 8}},
+	 {{0, 0, N, READY, ALL, 1, 4, 0, 0, 6}, {1, 1, S, READY, ALL, 1, 4, 2, 2, 8}},
 	 8},
 	{"three lanes, the third joins",
 	 {3, 0, 3, 0, 1},
@@ -80,14 +73,12 @@ static const struct step_case cases[] = {
 	{"backward_end releases late",
 	 {1, 1, 4, 0.5, 1},
 	 {2, {1, 2}, 2},
-	 {{0, 0, N, BACKWARD_END, ALL, 1, 1, 5, 5, 7},
-	  {1, 1, N, BACKWARD_END, ALL, 1, 1, 5, 7, 9}},
+	 {{0, 0, N, BACKWARD_END, ALL, 1, 1, 5, 5, 7}, {1, 1, N, BACKWARD_END, ALL, 1, 1, 5, 7, 9}},
 	 9.5},
 	{"compute hides everything",
 	 {1, 1, 9, 1, 1},
 	 {2, {1, 2}, 2},
-	 {{0, 0, N, READY, ALL, 1, 1, 2, 2, 4},
-	  {1, 1, N, READY, ALL, 1, 1, 3, 4, 6}},
+	 {{0, 0, N, READY, ALL, 1, 1, 2, 2, 4}, {1, 1, N, READY, ALL, 1, 1, 3, 4, 6}},
 	 11},
 	{"six, optimal on two lanes",
 	 {2, 3, 17, 0, 1},
@@ -101,21 +92,18 @@ static const struct step_case cases[] = {
 	 {1, 0, 10, 0, 2},
 	 {2, {2, 6}, 2},
 	 /* work 2 at 2; busy 2..6 does 2; idle to 8 reaches 6; busy 8..12 */
-	 {{0, 0, N, READY, ALL, 1, 3, 2, 2, 6},
-	  {1, 1, N, READY, ALL, 1, 3, 8, 8, 12}},
+	 {{0, 0, N, READY, ALL, 1, 3, 2, 2, 6}, {1, 1, N, READY, ALL, 1, 3, 8, 8, 12}},
 	 14},
 	{"ready while another is in flight, slowed",
 	 {2, 0, 4, 0, 2},
 	 {2, {2, 4}, 2},
-	 {{0, 0, N, READY, ALL, 1, 9, 2, 2, 14.5},
-	  {1, 1, S, READY, ALL, 1, 9, 6, 6, 18.5}},
+	 {{0, 0, N, READY, ALL, 1, 9, 2, 2, 14.5}, {1, 1, S, READY, ALL, 1, 9, 6, 6, 18.5}},
 	 18.5},
 	{"split: half in backward, half in the next forward",
 	 {1, 4, 4, 0, 1},
 	 {2, {2, 4}, 2},
 	 /* all-gathers end at 2 (needed at 0) and 4 (needed at 2): 2 late */
-	 {{0, 0, N, READY, SPLIT, 2, 2, 8, 8, 10},
-	  {1, 1, N, READY, SPLIT, 2, 2, 10, 10, 12}},
+	 {{0, 0, N, READY, SPLIT, 2, 2, 8, 8, 10}, {1, 1, N, READY, SPLIT, 2, 2, 10, 10, 12}},
 	 12},
 };
 
@@ -141,8 +129,7 @@ static void run_case(const struct step_case *c)
 	};
 	struct gf_sim_message messages[MOST];
 	struct gf_predicted_message got[MOST];
-	struct gf_sim_input in = {&model, messages, c->nmessages, c->lanes,
-				  model.update_s};
+	struct gf_sim_input in = {&model, messages, c->nmessages, c->lanes, model.update_s};
 	struct gf_sim_result out = {.messages = got};
 	size_t i;
 
@@ -164,17 +151,16 @@ static void run_case(const struct step_case *c)
 		};
 	gf_sim_step(&in, &out);
 	EXPECT_NEAR(out.iteration_s, c->iteration_s, TOLERANCE, "%s", c->name);
-	EXPECT_NEAR(out.compute_s, c->forward_s + c->backward_s + c->update_s,
-		    TOLERANCE, "%s", c->name);
-	EXPECT_NEAR(out.exposed_comm_s, c->iteration_s - out.compute_s,
-		    TOLERANCE, "%s", c->name);
+	EXPECT_NEAR(out.compute_s, c->forward_s + c->backward_s + c->update_s, TOLERANCE, "%s",
+		    c->name);
+	EXPECT_NEAR(out.exposed_comm_s, c->iteration_s - out.compute_s, TOLERANCE, "%s", c->name);
 	for (i = 0; i < c->nmessages; i++) {
-		EXPECT_NEAR(got[i].ready_s, c->messages[i].ready_s, TOLERANCE,
-			    "%s, message %zu", c->name, i);
-		EXPECT_NEAR(got[i].start_s, c->messages[i].start_s, TOLERANCE,
-			    "%s, message %zu", c->name, i);
-		EXPECT_NEAR(got[i].end_s, c->messages[i].end_s, TOLERANCE,
-			    "%s, message %zu", c->name, i);
+		EXPECT_NEAR(got[i].ready_s, c->messages[i].ready_s, TOLERANCE, "%s, message %zu",
+			    c->name, i);
+		EXPECT_NEAR(got[i].start_s, c->messages[i].start_s, TOLERANCE, "%s, message %zu",
+			    c->name, i);
+		EXPECT_NEAR(got[i].end_s, c->messages[i].end_s, TOLERANCE, "%s, message %zu",
+			    c->name, i);
 	}
 }
 

@@ -24,10 +24,8 @@ static const struct {
 	{"1 epoch", "1 epochs", 40, NULL},
 	{"0.5 epochs", "0.5 epochs", 20, NULL},
 	{"101%", NULL, 0, "want a number from 0 to 100, got \"101\""},
-	{"-1", NULL, 0,
-	 "want steps, epochs or a share of the run (100, 4epochs, 5%), got -1"},
-	{"%", NULL, 0,
-	 "want steps, epochs or a share of the run (100, 4epochs, 5%), got %"},
+	{"-1", NULL, 0, "want steps, epochs or a share of the run (100, 4epochs, 5%), got -1"},
+	{"%", NULL, 0, "want steps, epochs or a share of the run (100, 4epochs, 5%), got %"},
 	{"4 weeks", NULL, 0,
 	 "want steps, epochs or a share of the run (100, 4epochs, 5%), got "
 	 "4 weeks"},
@@ -46,21 +44,21 @@ int main(void)
 		int rc = gf_steps_parse(text, &steps, &part, &err);
 
 		if (cases[i].error) {
-			EXPECT(rc < 0 && strcmp(err.text, cases[i].error) == 0,
-			       "%s: %s", text, err.text);
+			EXPECT(rc < 0 && strcmp(err.text, cases[i].error) == 0, "%s: %s", text,
+			       err.text);
 			EXPECT(steps == 7, "%s: %zu", text, steps);
 			continue;
 		}
 		gf_steps_text(&part, &back);
 		EXPECT(rc == 0, "%s: %s", text, err.text);
-		EXPECT(strcmp(back.data ? back.data : "", cases[i].back) == 0,
-		       "%s: %s", text, back.data);
+		EXPECT(strcmp(back.data ? back.data : "", cases[i].back) == 0, "%s: %s", text,
+		       back.data);
 		gf_steps_settle(&steps, &part, 0, 0);
-		EXPECT((part.of == GF_STEPS_KNOWN) == !*cases[i].back,
-		       "%s: settled by nothing", text);
+		EXPECT((part.of == GF_STEPS_KNOWN) == !*cases[i].back, "%s: settled by nothing",
+		       text);
 		gf_steps_settle(&steps, &part, 40, 400);
-		EXPECT(steps == cases[i].steps && part.of == GF_STEPS_KNOWN,
-		       "%s: %zu steps", text, steps);
+		EXPECT(steps == cases[i].steps && part.of == GF_STEPS_KNOWN, "%s: %zu steps", text,
+		       steps);
 		gf_text_release(&back);
 	}
 	return TEST_END();

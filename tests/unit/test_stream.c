@@ -7,22 +7,22 @@
 #include "doc/stream.h"
 #include "doc_test.h"
 
-#define TOPOLOGY                                                               \
-	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"t\", "      \
+#define TOPOLOGY                                                                                   \
+	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"t\", "                          \
 	"\"source\": \"s\", \"levels\": []}"
-#define OTHER_TOPOLOGY                                                         \
-	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"u\", "      \
+#define OTHER_TOPOLOGY                                                                             \
+	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"u\", "                          \
 	"\"source\": \"s\", \"levels\": []}"
-#define MODEL_HALF                                                             \
-	"{\"format\": \"gf-profile\", \"version\": 1, \"model\": {\"name\": "  \
-	"\"m\", \"forward_s\": 1, \"backward_s\": 2, \"tensors\": "            \
-	"[{\"name\": \"a\", \"count_elems\": 1, \"dtype\": \"f32\", "          \
+#define MODEL_HALF                                                                                 \
+	"{\"format\": \"gf-profile\", \"version\": 1, \"model\": {\"name\": "                      \
+	"\"m\", \"forward_s\": 1, \"backward_s\": 2, \"tensors\": "                                \
+	"[{\"name\": \"a\", \"count_elems\": 1, \"dtype\": \"f32\", "                              \
 	"\"ready_s\": 1}]}}"
-#define NETWORK_HALF                                                           \
-	"{\"format\": \"gf-profile\", \"version\": 1, \"network\": "           \
+#define NETWORK_HALF                                                                               \
+	"{\"format\": \"gf-profile\", \"version\": 1, \"network\": "                               \
 	"{\"ranks\": 2}}"
-#define OTHER_NETWORK_HALF                                                     \
-	"{\"format\": \"gf-profile\", \"version\": 1, \"network\": "           \
+#define OTHER_NETWORK_HALF                                                                         \
+	"{\"format\": \"gf-profile\", \"version\": 1, \"network\": "                               \
 	"{\"ranks\": 3}}"
 
 /* Texts given one after the other; the last one may be refused. */
@@ -35,14 +35,8 @@ static const struct {
 	};
 } cases[] = {
 	{{TOPOLOGY}, {"a"}, NULL, {true, false, false}},
-	{{TOPOLOGY "\n" MODEL_HALF NETWORK_HALF},
-	 {"a"},
-	 NULL,
-	 {true, true, true}},
-	{{NETWORK_HALF, MODEL_HALF, TOPOLOGY},
-	 {"a", "b", "c"},
-	 NULL,
-	 {true, true, true}},
+	{{TOPOLOGY "\n" MODEL_HALF NETWORK_HALF}, {"a"}, NULL, {true, true, true}},
+	{{NETWORK_HALF, MODEL_HALF, TOPOLOGY}, {"a", "b", "c"}, NULL, {true, true, true}},
 	{{TOPOLOGY, TOPOLOGY TOPOLOGY}, {"a", "b"}, NULL, {true, false, false}},
 	{{TOPOLOGY, OTHER_TOPOLOGY},
 	 {"a", "b"},
@@ -66,24 +60,18 @@ static const struct {
 	 "a and b: want one network half, got two that differ",
 	 {false, false, true}},
 	{{""}, {"a"}, "a: want a document, got nothing", {false, false, false}},
-	{{" \n"},
-	 {"-"},
-	 "standard input: want a document, got nothing",
-	 {false, false, false}},
+	{{" \n"}, {"-"}, "standard input: want a document, got nothing", {false, false, false}},
 	{{"{\"format\": \"gf-plot\"}"},
 	 {"a"},
-	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\", "
-	 "\"gf-model\" or \"gf-training\", got \"gf-plot\"",
+	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\", \"gf-model\" or "
+	 "\"gf-training\", got \"gf-plot\"",
 	 {false, false, false}},
 	{{"{\"version\": 1}"},
 	 {"a"},
-	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\", "
-	 "\"gf-model\" or \"gf-training\", got nothing",
+	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\", \"gf-model\" or "
+	 "\"gf-training\", got nothing",
 	 {false, false, false}},
-	{{"[]"},
-	 {"a"},
-	 "a: want an object, got an array",
-	 {false, false, false}},
+	{{"[]"}, {"a"}, "a: want an object, got an array", {false, false, false}},
 	{{TOPOLOGY "\n{\"format\""},
 	 {"a"},
 	 "a:2:9: ':' expected near end of file",
@@ -103,26 +91,21 @@ static void test_cases(void)
 			const char *text = cases[i].texts[k];
 			bool last = k == 3 || !cases[i].texts[k + 1];
 
-			rc = gf_documents_add_text(&d, text, strlen(text),
-						   cases[i].names[k], &err);
+			rc = gf_documents_add_text(&d, text, strlen(text), cases[i].names[k], &err);
 			EXPECT(last || rc == 0, "case %zu: %s", i, err.text);
 		}
-		EXPECT(rc == (cases[i].message ? -EINVAL : 0), "case %zu: %s",
-		       i, err.text);
+		EXPECT(rc == (cases[i].message ? -EINVAL : 0), "case %zu: %s", i, err.text);
 		if (cases[i].message)
 			EXPECT_TEXT(err.text, cases[i].message);
-		EXPECT((d.topology != NULL) == cases[i].topology, "case %zu",
-		       i);
-		EXPECT((d.profile && d.profile->model) == cases[i].model,
-		       "case %zu", i);
-		EXPECT((d.profile && d.profile->network) == cases[i].network,
-		       "case %zu", i);
+		EXPECT((d.topology != NULL) == cases[i].topology, "case %zu", i);
+		EXPECT((d.profile && d.profile->model) == cases[i].model, "case %zu", i);
+		EXPECT((d.profile && d.profile->network) == cases[i].network, "case %zu", i);
 		gf_documents_release(&d);
 	}
 }
 
-/* Input on standard input is passed on, once, as our writers print it; what was
- * named as an argument does not. */
+/* Input on standard input is passed on, once, as our writers print it; what was named as an
+ * argument does not. */
 static void test_passed_on(void)
 {
 	struct gf_documents d = {0};
@@ -131,13 +114,11 @@ static void test_passed_on(void)
 	struct gf_json *root;
 	char *written;
 
-	EXPECT(!gf_documents_add_text(&d, MODEL_HALF, strlen(MODEL_HALF), "a",
-				      &err),
-	       "%s", err.text);
+	EXPECT(!gf_documents_add_text(&d, MODEL_HALF, strlen(MODEL_HALF), "a", &err), "%s",
+	       err.text);
 	EXPECT(!d.passed_on.data, "an argument");
-	EXPECT(!gf_documents_add_text(&d, TOPOLOGY TOPOLOGY,
-				      2 * strlen(TOPOLOGY), "-", &err),
-	       "%s", err.text);
+	EXPECT(!gf_documents_add_text(&d, TOPOLOGY TOPOLOGY, 2 * strlen(TOPOLOGY), "-", &err), "%s",
+	       err.text);
 	EXPECT(!gf_json_parse(TOPOLOGY, strlen(TOPOLOGY), "t", &root, &err) &&
 		       !gf_topology_read(root, "t", &t, &err),
 	       "%s", err.text);
@@ -149,23 +130,21 @@ static void test_passed_on(void)
 	gf_documents_release(&d);
 }
 
-/* The digest is of the document as written: blanks do not count, and the
- * digest of a combined profile is that of both halves. */
+/* The digest is of the document as written: blanks do not count, and the digest of a combined
+ * profile is that of both halves. */
 static void test_digest(void)
 {
 	struct gf_documents a = {0}, b = {0};
 	struct gf_error err = {""};
 	char *written, digest[GF_DIGEST_TEXT];
 
-	EXPECT(!gf_documents_add_text(&a, MODEL_HALF NETWORK_HALF,
-				      strlen(MODEL_HALF NETWORK_HALF), "a",
-				      &err),
+	EXPECT(!gf_documents_add_text(&a, MODEL_HALF NETWORK_HALF, strlen(MODEL_HALF NETWORK_HALF),
+				      "a", &err),
 	       "%s", err.text);
 	written = gf_profile_write(a.profile);
 	gf_document_digest(written, digest);
 	EXPECT_TEXT(a.profile_digest, digest);
-	EXPECT(!gf_documents_add_text(&b, written, strlen(written), "b", &err),
-	       "%s", err.text);
+	EXPECT(!gf_documents_add_text(&b, written, strlen(written), "b", &err), "%s", err.text);
 	EXPECT_TEXT(b.profile_digest, digest);
 	EXPECT_TEXT(b.profile_file, "b");
 	free(written);
@@ -186,13 +165,12 @@ static void test_files(void)
 	gf_documents_release(&d); /* safe on a zeroed struct */
 }
 
-/* Every document in tests/data/invalid is refused with exactly the message in
- * the text file beside it. */
+/* Every document in tests/data/invalid is refused with exactly the message in the text file beside
+ * it. */
 static void test_invalid(void)
 {
 	const char *source = getenv("GF_SOURCE");
-	char *pattern = gf_xasprintf("%s/tests/data/invalid/*.json",
-				     source ? source : ".");
+	char *pattern = gf_xasprintf("%s/tests/data/invalid/*.json", source ? source : ".");
 	glob_t found = {0};
 	size_t i;
 
@@ -206,9 +184,8 @@ static void test_invalid(void)
 		struct gf_error err = {"accepted"};
 
 		want[strcspn(want, "\n")] = '\0';
-		EXPECT(gf_documents_add_text(&d, text, strlen(text), file,
-					     &err) == -EINVAL,
-		       "%s", file);
+		EXPECT(gf_documents_add_text(&d, text, strlen(text), file, &err) == -EINVAL, "%s",
+		       file);
 		EXPECT_TEXT(err.text, want);
 		gf_documents_release(&d);
 		free(text);
@@ -236,14 +213,14 @@ static char *written(const struct gf_documents *d)
  */
 static void test_shipped(void)
 {
-	static const char *const folders[] = {"topologies", "models",
-					      "profiles", "plans", "training"};
+	static const char *const folders[] = {"topologies", "models", "profiles", "plans",
+					      "training"};
 	const char *source = getenv("GF_SOURCE");
 	size_t i, k;
 
 	for (k = 0; k < GF_ARRAY_LENGTH(folders); k++) {
-		char *pattern = gf_xasprintf("%s/share/%s/*.json",
-					     source ? source : ".", folders[k]);
+		char *pattern =
+			gf_xasprintf("%s/share/%s/*.json", source ? source : ".", folders[k]);
 		glob_t found = {0};
 
 		glob(pattern, 0, NULL, &found);
@@ -254,15 +231,12 @@ static void test_shipped(void)
 			char *text = NULL, *again;
 			size_t size;
 
-			EXPECT(!gf_file_read(found.gl_pathv[i], &text, &size,
-					     &err) &&
-				       !gf_documents_add_text(&d, text, size,
-							      found.gl_pathv[i],
+			EXPECT(!gf_file_read(found.gl_pathv[i], &text, &size, &err) &&
+				       !gf_documents_add_text(&d, text, size, found.gl_pathv[i],
 							      &err),
 			       "%s", err.text);
 			again = written(&d);
-			EXPECT(strcmp(text, again) == 0,
-			       "%s: want it as our writer prints it",
+			EXPECT(strcmp(text, again) == 0, "%s: want it as our writer prints it",
 			       found.gl_pathv[i]);
 			free(text);
 			free(again);
@@ -278,17 +252,15 @@ static void expect_example(const char *page, const char *text, size_t size)
 	struct gf_documents d = {0};
 	struct gf_error err = {""};
 
-	EXPECT(!gf_documents_add_text(&d, text, size, page, &err), "%s",
-	       err.text);
+	EXPECT(!gf_documents_add_text(&d, text, size, page, &err), "%s", err.text);
 	gf_documents_release(&d);
 }
 
 /* The examples in section 5 of the manual. */
 static void test_manual(void)
 {
-	static const char *const pages[] = {
-		"man/gf-topology.5", "man/gf-profile.5", "man/gf-plan.5",
-		"man/gf-model.5", "man/gf-training.5"};
+	static const char *const pages[] = {"man/gf-topology.5", "man/gf-profile.5",
+					    "man/gf-plan.5", "man/gf-model.5", "man/gf-training.5"};
 	static const char start[] = ".Bd -literal\n{";
 	size_t i;
 
@@ -298,8 +270,7 @@ static void test_manual(void)
 
 		while ((at = strstr(at, start))) {
 			at += strlen(start) - 1;
-			expect_example(pages[i], at,
-				       (size_t)(strstr(at, "\n.Ed") - at));
+			expect_example(pages[i], at, (size_t)(strstr(at, "\n.Ed") - at));
 			count++;
 		}
 		EXPECT(count > 0, "%s has an example", pages[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The error of sums: measured right, and where it should be for ring and direct
- * under every codec. */
+/* The error of sums: measured right, and where it should be for ring and direct under every
+ * codec. */
 #include <errno.h>
 
 #include "base/array.h"
@@ -46,21 +46,17 @@ static void measure_on(struct gf_comm *c, void *ctx)
 			       k->scale * want[i] + (i ? 0 : k->shift_first));
 	}
 	root = sqrt(squares / COUNT);
-	EXPECT_NEAR(root, sqrt(k->op == GF_OP_AVG ? 1. / c->ranks : c->ranks),
-		    0.05, "the inputs' deviation");
+	EXPECT_NEAR(root, sqrt(k->op == GF_OP_AVG ? 1. / c->ranks : c->ranks), 0.05,
+		    "the inputs' deviation");
 	rms = fabs(k->scale - 1) + fabs(k->shift_first) / sqrt(squares);
 	max = (fabs(k->scale - 1) * most + fabs(k->shift_first)) / root;
-	EXPECT(gf_sum_error_measure(c, k->dtype, k->op, one, COUNT, &error,
-				    &err) == 0,
-	       "%s", err.text);
+	EXPECT(gf_sum_error_measure(c, k->dtype, k->op, one, COUNT, &error, &err) == 0, "%s",
+	       err.text);
 	if (isnan(k->shift_first)) {
-		EXPECT(isinf(error.rms) && isinf(error.max), "%g, %g",
-		       error.rms, error.max);
+		EXPECT(isinf(error.rms) && isinf(error.max), "%g, %g", error.rms, error.max);
 	} else {
-		EXPECT(fabs(error.rms - rms) <= k->rounding, "%g, not %g",
-		       error.rms, rms);
-		EXPECT(fabs(error.max - max) <= 8 * k->rounding, "%g, not %g",
-		       error.max, max);
+		EXPECT(fabs(error.rms - rms) <= k->rounding, "%g, not %g", error.rms, rms);
+		EXPECT(fabs(error.max - max) <= 8 * k->rounding, "%g, not %g", error.max, max);
 	}
 	free(want);
 	free(one);
@@ -71,10 +67,10 @@ static void measure_on(struct gf_comm *c, void *ctx)
 enum { RING, DIRECT, WAYS };
 
 /*
- * Let an encoding change a value by a random d of its magnitude, with mean 0.
- * The exact sum of n values has variance n. A ring sends sums of 1, 2, .. n - 1
- * values, each encoded, and then the whole sum: d^2 (n (n - 1) / 2 + n) in all,
- * or d^2 (n + 1) / 2 of n. `direct` encodes n - 1 values, and the whole sum:
+ * Let an encoding change a value by a random d of its magnitude, with mean 0. The exact sum of n
+ * values has variance n. A ring sends sums of 1, 2, .. n - 1 values, each encoded, and then the
+ * whole sum: d^2 (n (n - 1) / 2 + n) in all, or d^2 (n + 1) / 2 of n. `direct` encodes n - 1
+ * values, and the whole sum:
  * d^2 (2 - 1/n) of n.
  */
 static double theory(int way, double n)
@@ -97,18 +93,15 @@ static void contest_on(struct gf_comm *c, void *ctx)
 		.errors = true,
 		.timeout_s = TEST_PATIENCE_S,
 	};
-	const struct gf_way ways[WAYS] = {
-		[RING] = {.algorithm = gf_algorithm_find("ring")},
-		[DIRECT] = {.algorithm = gf_algorithm_find("direct")}};
+	const struct gf_way ways[WAYS] = {[RING] = {.algorithm = gf_algorithm_find("ring")},
+					  [DIRECT] = {.algorithm = gf_algorithm_find("direct")}};
 	struct gf_contest_row rows[WAYS];
 	struct gf_contest_allreduce *b = NULL;
 	struct gf_error err = {""};
-	int rc = gf_contest_element(GF_F32, GF_OP_SUM, job->codec,
-				    &config.element, &err);
+	int rc = gf_contest_element(GF_F32, GF_OP_SUM, job->codec, &config.element, &err);
 
 	rc = rc ? rc : gf_contest_allreduce_open(&config, 1 << 16, &b, &err);
-	rc = rc ? rc
-		: gf_contest_allreduce_size(b, ways, WAYS, 1 << 16, rows, &err);
+	rc = rc ? rc : gf_contest_allreduce_size(b, ways, WAYS, 1 << 16, rows, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	gf_contest_allreduce_close(b);
 	if (c->rank || rc)
@@ -137,23 +130,19 @@ static void test_codecs(void)
 
 			on_ranks(ranks[k], contest_on, &job);
 			for (way = 0; way < WAYS; way++)
-				d[k][way] = job.rms[way] /
-					    sqrt(theory(way, ranks[k]));
+				d[k][way] = job.rms[way] / sqrt(theory(way, ranks[k]));
 		}
 		/* one d explains all; a cut towards 0 adds up in a ring */
 		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++)
 			for (way = 0; way < WAYS; way++)
 				EXPECT(way == RING && cases[i].biased
 					       ? d[k][way] > 1.1 * d[0][DIRECT]
-					       : fabs(d[k][way] / d[0][DIRECT] -
-						      1) < tolerance,
-				       "%s, %d ranks, way %d: d = %g, not %g",
-				       cases[i].codec, ranks[k], way, d[k][way],
-				       d[0][DIRECT]);
+					       : fabs(d[k][way] / d[0][DIRECT] - 1) < tolerance,
+				       "%s, %d ranks, way %d: d = %g, not %g", cases[i].codec,
+				       ranks[k], way, d[k][way], d[0][DIRECT]);
 		/* blocks round by their largest value, some deviations away */
 		EXPECT(d[0][DIRECT] > 1e-5 &&
-			       d[0][DIRECT] <
-				       4 * gf_codec_find(cases[i].codec)->error,
+			       d[0][DIRECT] < 4 * gf_codec_find(cases[i].codec)->error,
 		       "%s: %g", cases[i].codec, d[0][DIRECT]);
 	}
 }

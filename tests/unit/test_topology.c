@@ -3,8 +3,7 @@
 #include "doc/topology.h"
 #include "doc_test.h"
 
-static char *trip(const struct gf_json *root, const char *file,
-		  struct gf_error *err)
+static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)
 {
 	struct gf_topology t;
 	struct gf_error none;
@@ -21,27 +20,20 @@ static char *trip(const struct gf_json *root, const char *file,
 static const struct doc_case cases[] = {
 	{"\"ranks\": 8,", "", NULL},
 	{"\"producer\": \"gf-topo 0.1.0\", ", "", NULL},
-	{"\"latency_s\": 5e-5",
-	 "\"latency_s\": 5e-5, \"x-a\": {\"b\": [1, {}]}", NULL},
-	{"gf-topology", "gf-plan",
-	 "t.json: /format: want \"gf-topology\", got \"gf-plan\""},
+	{"\"latency_s\": 5e-5", "\"latency_s\": 5e-5, \"x-a\": {\"b\": [1, {}]}", NULL},
+	{"gf-topology", "gf-plan", "t.json: /format: want \"gf-topology\", got \"gf-plan\""},
 	{"\"version\": 1", "\"version\": 2", "t.json: /version: want 1, got 2"},
-	{"\"version\": 1", "\"version\": 1.5",
-	 "t.json: /version: want an integer, got 1.5"},
+	{"\"version\": 1", "\"version\": 1.5", "t.json: /version: want an integer, got 1.5"},
 	{"\"ranks\": 8", "\"ranks\": 7",
 	 "t.json: /ranks: want 8, the product of the level sizes, got 7"},
-	{"\"ranks\": 8", "\"ranks\": \"8\"",
-	 "t.json: /ranks: want an integer, got \"8\""},
-	{"\"ranks\": 8", "\"ranks\": 0",
-	 "t.json: /ranks: want an integer >= 1, got 0"},
+	{"\"ranks\": 8", "\"ranks\": \"8\"", "t.json: /ranks: want an integer, got \"8\""},
+	{"\"ranks\": 8", "\"ranks\": 0", "t.json: /ranks: want an integer >= 1, got 0"},
 	{"\"ranks\": 8", "\"rank\": 8",
 	 "t.json: /rank: unknown key (keys of your own begin with x-)"},
 	{"\"ranks\": 8", "\"a/b~c\\n\": 8",
 	 "t.json: /a~1b~0c\\x0A: unknown key (keys of your own begin with x-)"},
-	{"\"size\": 4, ", "",
-	 "t.json: /levels/1/size: want an integer, got nothing"},
-	{"\"size\": 4", "\"size\": 0",
-	 "t.json: /levels/1/size: want an integer >= 1, got 0"},
+	{"\"size\": 4, ", "", "t.json: /levels/1/size: want an integer, got nothing"},
+	{"\"size\": 4", "\"size\": 0", "t.json: /levels/1/size: want an integer >= 1, got 0"},
 	{"\"size\": 4", "\"size\": 16777216",
 	 "t.json: /levels: want sizes whose product is at most 16777216, "
 	 "got more"},
@@ -52,20 +44,15 @@ static const struct doc_case cases[] = {
 	{"\"name\": \"net\"", "\"name\": \"\"",
 	 "t.json: /levels/1/name: want a string that is not empty, got \"\""},
 	{"\"name\": \"net\"", "\"name\": \"n\\net\"",
-	 "t.json: /levels/1/name: want a string without control characters, "
-	 "got \"n\\x0Aet\""},
-	{"8e9", "0",
-	 "t.json: /levels/0/bandwidth_bytes_per_s: want a number > 0, got 0"},
+	 "t.json: /levels/1/name: want a string without control characters, got \"n\\x0Aet\""},
+	{"8e9", "0", "t.json: /levels/0/bandwidth_bytes_per_s: want a number > 0, got 0"},
 	{"8e9", "1e300",
-	 "t.json: /levels/0/bandwidth_bytes_per_s: want a number <= 1e+18, "
-	 "got 1e300"},
-	{"1e-6", "-1",
-	 "t.json: /levels/0/latency_s: want a number >= 0, got -1"},
-	{"1e-6", "\"3us\"",
-	 "t.json: /levels/0/latency_s: want a number, got \"3us\""},
+	 "t.json: /levels/0/bandwidth_bytes_per_s: want a number <= 1e+18, got 1e300"},
+	{"1e-6", "-1", "t.json: /levels/0/latency_s: want a number >= 0, got -1"},
+	{"1e-6", "\"3us\"", "t.json: /levels/0/latency_s: want a number, got \"3us\""},
 	{"1e-6", "1e-6, \"latency_origin\": \"guessed\"",
-	 "t.json: /levels/0/latency_origin: want \"assumed\", \"reported\" or "
-	 "\"measured\", got \"guessed\""},
+	 "t.json: /levels/0/latency_origin: want \"assumed\", \"reported\" or \"measured\", got "
+	 "\"guessed\""},
 	{"\"devices\": []", "\"devices\": [null]",
 	 "t.json: /hosts/0/devices/0: want an object, got null"},
 	{"\"devices\": []", "\"devices\": {}",
@@ -83,15 +70,13 @@ static void test_made_by_code(void)
 				     .size = 4,
 				     .link = (char *)"ethernet",
 				     .bandwidth_bytes_per_s = NAN}};
-	struct gf_topology t = {.name = (char *)"made",
-				.source = (char *)"test",
-				.levels = levels,
-				.nlevels = 1};
+	struct gf_topology t = {
+		.name = (char *)"made", .source = (char *)"test", .levels = levels, .nlevels = 1};
 	struct gf_error err;
 
 	EXPECT(gf_topology_check(&t, &err) != 0, "NaN");
-	EXPECT_TEXT(err.text, "the topology: /levels/0/bandwidth_bytes_per_s: "
-			      "want a number, got null");
+	EXPECT_TEXT(err.text,
+		    "the topology: /levels/0/bandwidth_bytes_per_s: want a number, got null");
 	levels[0].bandwidth_bytes_per_s = 1;
 	EXPECT(gf_topology_check(&t, &err) == 0, "%s", err.text);
 	levels[0].size = (size_t)1 << 40;

@@ -18,8 +18,8 @@ static char *in_folder(const char *name)
 /* --- P ranks, N batches of B a step, are one rank with batch P*N*B
  * --------------------- */
 
-static void compare_parameters(const char *dir, const char *want_dir,
-			       size_t step, size_t numbers, const char *label)
+static void compare_parameters(const char *dir, const char *want_dir, size_t step, size_t numbers,
+			       const char *label)
 {
 	char *path = gf_checkpoint_part(dir, step, 0, false);
 	char *want_path = gf_checkpoint_part(want_dir, step, 0, false);
@@ -36,14 +36,12 @@ static void compare_parameters(const char *dir, const char *want_dir,
 
 		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 64)
 			continue;
-		EXPECT(!gf_safetensors_load(&got, t->name, "F32",
-					    t->count_elems, a, &err) &&
-			       !gf_safetensors_load(&want, t->name, "F32",
-						    t->count_elems, b, &err),
+		EXPECT(!gf_safetensors_load(&got, t->name, "F32", t->count_elems, a, &err) &&
+			       !gf_safetensors_load(&want, t->name, "F32", t->count_elems, b, &err),
 		       "%s", err.text);
 		for (k = 0; k < t->count_elems; k++, compared++)
-			EXPECT_NEAR((double)a[k], (double)b[k], SPLIT_TOLERANCE,
-				    "%s: %s[%zu]", label, t->name, k);
+			EXPECT_NEAR((double)a[k], (double)b[k], SPLIT_TOLERANCE, "%s: %s[%zu]",
+				    label, t->name, k);
 	}
 	EXPECT(compared == numbers, "%s: %zu numbers", label, compared);
 	gf_safetensors_close(&got);
@@ -82,12 +80,9 @@ static void test_split(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		const char *model = cases[i].model ? cases[i].model : MLP;
-		struct train_run many =
-			train_defaults(model, cases[i].ranks, cases[i].batch);
-		struct train_run one =
-			train_defaults(model, 1,
-				       (size_t)cases[i].ranks * cases[i].batch *
-					       cases[i].accumulate);
+		struct train_run many = train_defaults(model, cases[i].ranks, cases[i].batch);
+		struct train_run one = train_defaults(
+			model, 1, (size_t)cases[i].ranks * cases[i].batch * cases[i].accumulate);
 		char label[32];
 		char *dir, *want;
 
@@ -104,21 +99,18 @@ static void test_split(void)
 		one.config.checkpoint = want;
 		train(&many);
 		train(&one);
-		EXPECT(many.rc == 0 && one.rc == 0, "%s: %s%s", label,
-		       many.err.text, one.err.text);
-		EXPECT(many.last_step == one.last_step && many.last_step >= 16,
-		       "%s: %zu steps", label, many.last_step);
-		EXPECT(many.test.samples == 30 &&
-			       many.test.correct == one.test.correct,
-		       "%s: %zu of %zu, %zu", label, many.test.correct,
-		       many.test.samples, one.test.correct);
-		/* 9x6 + 9 + 4x9 + 4 or 8x4 + 12x4 + 12 + 8, and as many of each
-		 * of the optimiser's arrays */
-		compare_parameters(
-			dir, want, many.last_step,
-			(cases[i].model ? 100 : 103) *
-				(1 + (cases[i].arrays ? cases[i].arrays : 1)),
-			label);
+		EXPECT(many.rc == 0 && one.rc == 0, "%s: %s%s", label, many.err.text, one.err.text);
+		EXPECT(many.last_step == one.last_step && many.last_step >= 16, "%s: %zu steps",
+		       label, many.last_step);
+		EXPECT(many.test.samples == 30 && many.test.correct == one.test.correct,
+		       "%s: %zu of %zu, %zu", label, many.test.correct, many.test.samples,
+		       one.test.correct);
+		/* 9x6 + 9 + 4x9 + 4 or 8x4 + 12x4 + 12 + 8, and as many of each of the optimiser's
+		 * arrays */
+		compare_parameters(dir, want, many.last_step,
+				   (cases[i].model ? 100 : 103) *
+					   (1 + (cases[i].arrays ? cases[i].arrays : 1)),
+				   label);
 		free(dir);
 		free(want);
 	}
@@ -126,8 +118,8 @@ static void test_split(void)
 
 /* --- stop and resume ------------------------------------------------------ */
 
-/* Not only weights: momentum, each rank's running statistics, the epoch's
- * sums, down to the last bit of the files. An epoch has 10 steps. */
+/* Not only weights: momentum, each rank's running statistics, the epoch's sums, down to the last
+ * bit of the files. An epoch has 10 steps. */
 static void test_resume(void)
 {
 	static const struct {
@@ -168,9 +160,9 @@ static void test_resume(void)
 	int r;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct train_run run = train_defaults(
-			cases[i].model, cases[i].ranks,
-			12 / (size_t)cases[i].ranks / cases[i].accumulate);
+		struct train_run run =
+			train_defaults(cases[i].model, cases[i].ranks,
+				       12 / (size_t)cases[i].ranks / cases[i].accumulate);
 		char label[32];
 		char *through, *stopped;
 
@@ -189,26 +181,24 @@ static void test_resume(void)
 		run.codec = cases[i].codec;
 		run.config.checkpoint = through;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label,
-		       run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label, run.err.text);
 		run.config.checkpoint = stopped;
 		run.config.steps = cases[i].stop;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == cases[i].stop, "%s: %s",
-		       label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == cases[i].stop, "%s: %s", label,
+		       run.err.text);
 		run.config.resume = true;
 		run.config.steps = cases[i].stop_again;
 		train(&run);
 		run.config.steps = 0;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label,
-		       run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label, run.err.text);
 		for (r = 0; r < cases[i].ranks; r++)
 			same_file(through, stopped, 20, r, label);
 		/* nothing left to do: says how good it is, changes nothing */
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20 && run.test.part,
-		       "%s: %s", label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20 && run.test.part, "%s: %s", label,
+		       run.err.text);
 		free(through);
 		free(stopped);
 	}
@@ -230,56 +220,46 @@ static void test_refusals(void)
 		size_t accumulate;
 		int staleness;
 	} cases[] = {
-		{"anew", MLP, "synthetic:120", dir,
-		 "refuses: holds checkpoints of an earlier run", 2, 6, 5, false,
-		 -EINVAL},
-		{"more ranks", MLP, "synthetic:120", dir,
-		 "written with ranks 2, this run has 3", 3, 6, 5, true,
-		 -EINVAL},
-		{"other batch", MLP, "synthetic:120", dir,
-		 "written with batch 6, this run has 5", 2, 5, 5, true,
-		 -EINVAL},
-		{"other seed", MLP, "synthetic:120", dir,
-		 "written with seed 5, this run has 6", 2, 6, 6, true, -EINVAL},
+		{"anew", MLP, "synthetic:120", dir, "refuses: holds checkpoints of an earlier run",
+		 2, 6, 5, false, -EINVAL},
+		{"more ranks", MLP, "synthetic:120", dir, "written with ranks 2, this run has 3", 3,
+		 6, 5, true, -EINVAL},
+		{"other batch", MLP, "synthetic:120", dir, "written with batch 6, this run has 5",
+		 2, 5, 5, true, -EINVAL},
+		{"other seed", MLP, "synthetic:120", dir, "written with seed 5, this run has 6", 2,
+		 6, 6, true, -EINVAL},
 		{"other data", MLP, "synthetic:121", dir,
-		 "written with training samples 120, this run has 121", 2, 6, 5,
-		 true, -EINVAL},
+		 "written with training samples 120, this run has 121", 2, 6, 5, true, -EINVAL},
 		{"other model", NORMED, "synthetic:120", dir,
-		 "written with model \"mlp\", this run has \"normed\"", 2, 6, 5,
-		 true, -EINVAL},
+		 "written with model \"mlp\", this run has \"normed\"", 2, 6, 5, true, -EINVAL},
 		{"no folder", MLP, "synthetic:120", "/nonexistent/x",
 		 "/nonexistent/x: No such file", 2, 6, 5, true, -ENOENT},
 		{"other optimizer", MLP, "synthetic:120", dir,
-		 "written with optimizer \"sgd\", this run has \"lars\"", 2, 6,
-		 5, true, -EINVAL, "lars", 1},
+		 "written with optimizer \"sgd\", this run has \"lars\"", 2, 6, 5, true, -EINVAL,
+		 "lars", 1},
 		{"other accumulation", MLP, "synthetic:120", dir,
-		 "written with accumulated batches 1, this run has 2", 2, 6, 5,
-		 true, -EINVAL, "sgd", 2},
+		 "written with accumulated batches 1, this run has 2", 2, 6, 5, true, -EINVAL,
+		 "sgd", 2},
 		{"other staleness", MLP, "synthetic:120", dir,
-		 "written with staleness 1, this run has 2", 2, 6, 5, true,
-		 -EINVAL, "sgd", 1, 2},
+		 "written with staleness 1, this run has 2", 2, 6, 5, true, -EINVAL, "sgd", 1, 2},
 		{"too stale", MLP, "synthetic:120", NULL,
-		 "staleness 21: want at most the 20 steps of the run", 2, 6, 5,
-		 false, -EINVAL, "sgd", 1, 21},
+		 "staleness 21: want at most the 20 steps of the run", 2, 6, 5, false, -EINVAL,
+		 "sgd", 1, 21},
 		{"no such optimizer", MLP, "synthetic:120", NULL,
-		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), "
-		 "got \"adam\"",
-		 2, 6, 5, false, -EINVAL, "adam", 1},
+		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), got \"adam\"", 2, 6,
+		 5, false, -EINVAL, "adam", 1},
 		{"too few for all parts", MLP, "synthetic:35", NULL,
-		 "want at least 36 training samples (2 ranks, batch 6 times "
-		 "3), the data has 35",
-		 2, 6, 5, false, -EINVAL, "sgd", 3},
+		 "want at least 36 training samples (2 ranks, batch 6 times 3), the data has 35", 2,
+		 6, 5, false, -EINVAL, "sgd", 3},
 		{"too few samples", MLP, "synthetic:11", NULL,
-		 "want at least 12 training samples (2 ranks, batch 6), the "
-		 "data has 11",
-		 2, 6, 5, false, -EINVAL},
+		 "want at least 12 training samples (2 ranks, batch 6), the data has 11", 2, 6, 5,
+		 false, -EINVAL},
 	};
 
 	made.config.checkpoint = dir;
 	train(&made);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		again = train_defaults(cases[i].model, cases[i].ranks,
-				       cases[i].batch);
+		again = train_defaults(cases[i].model, cases[i].ranks, cases[i].batch);
 		again.data = cases[i].data;
 		again.config.training.seed = cases[i].seed;
 		again.config.training.optimizer = (char *)cases[i].optimizer;
@@ -288,10 +268,8 @@ static void test_refusals(void)
 		again.config.resume = cases[i].resume;
 		again.config.checkpoint = cases[i].dir;
 		train(&again);
-		EXPECT(again.rc == cases[i].rc &&
-			       strstr(again.err.text, cases[i].text),
-		       "%s: got %d, \"%s\"", cases[i].label, again.rc,
-		       again.err.text);
+		EXPECT(again.rc == cases[i].rc && strstr(again.err.text, cases[i].text),
+		       "%s: got %d, \"%s\"", cases[i].label, again.rc, again.err.text);
 	}
 	free(dir);
 }
@@ -323,8 +301,7 @@ static void test_divergence(void)
 	run.config.training.warmup_epochs = 0;
 	train(&run);
 	EXPECT(run.rc == 1, "got %d", run.rc);
-	EXPECT(strstr(run.err.text, "the gradient of fc") &&
-		       strstr(run.err.text, " in step "),
+	EXPECT(strstr(run.err.text, "the gradient of fc") && strstr(run.err.text, " in step "),
 	       "%s", run.err.text);
 }
 
@@ -334,8 +311,7 @@ struct watcher {
 	int bad;
 };
 
-static int watch_row(void *ctx, const struct gf_train_row *row,
-		     struct gf_error *err)
+static int watch_row(void *ctx, const struct gf_train_row *row, struct gf_error *err)
 {
 	struct watcher *w = ctx;
 
@@ -357,8 +333,8 @@ static void test_watch(void)
 	run.config.watch = (struct gf_train_watch){watch_row, NULL, &w};
 	train(&run);
 	EXPECT(run.rc == 0, "%s", run.err.text);
-	EXPECT(w.batches == 20 && w.epochs == 2 && w.tests == 2 && !w.bad,
-	       "%zu %zu %zu, %d bad", w.batches, w.epochs, w.tests, w.bad);
+	EXPECT(w.batches == 20 && w.epochs == 2 && w.tests == 2 && !w.bad, "%zu %zu %zu, %d bad",
+	       w.batches, w.epochs, w.tests, w.bad);
 	/* rank 0 alone fails; all ranks end, with its reason */
 	w = (struct watcher){.fail_at = 7};
 	train(&run);
@@ -374,8 +350,7 @@ static int (*real_isend)(struct gf_comm *, int, uint64_t, const void *, size_t,
 static int (*real_probe)(struct gf_comm *, uint64_t, int *, struct gf_error *);
 static _Atomic int sent, probed[2];
 
-static int cut_isend(struct gf_comm *c, int peer, uint64_t tag,
-		     const void *data, size_t size_bytes,
+static int cut_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
 		     struct gf_comm_request **request, struct gf_error *err)
 {
 	if (c->rank == 0 || tag >> 32 > GF_CHANNEL_LAST || sent++ < 4)
@@ -383,8 +358,7 @@ static int cut_isend(struct gf_comm *c, int peer, uint64_t tag,
 	return gf_error_set(err, -EIO, "cable pulled");
 }
 
-static int count_probe(struct gf_comm *c, uint64_t tag, int *peer,
-		       struct gf_error *err)
+static int count_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	probed[c->rank]++;
 	return real_probe(c, tag, peer, err);
@@ -403,13 +377,12 @@ static void look_after(struct gf_comm *c, struct gf_train_config *config)
 	(void)config;
 	EXPECT(c->broken && before, "rank %d: %d", c->rank, before);
 	gf_clock_sleep(0.1);
-	EXPECT(probed[c->rank] == before, "rank %d: %d probes after the end",
-	       c->rank, probed[c->rank] - before);
+	EXPECT(probed[c->rank] == before, "rank %d: %d probes after the end", c->rank,
+	       probed[c->rank] - before);
 }
 
 /* What a lost engine had under way is never freed (runtime/engine/engine.h). */
-__attribute__((visibility("default"))) const char *
-__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:one_is_cut\nleak:test_one_fails\n";
@@ -436,21 +409,19 @@ static void test_cut(void)
 	run.enter = cut_in;
 	run.leave = look_after;
 	on_ranks(2, one_is_cut, &run);
-	EXPECT(run.rcs[0] == -EIO && run.rcs[1] == -EIO, "%d, %d: %s",
-	       run.rcs[0], run.rcs[1], run.err.text);
+	EXPECT(run.rcs[0] == -EIO && run.rcs[1] == -EIO, "%d, %d: %s", run.rcs[0], run.rcs[1],
+	       run.err.text);
 }
 
 /* A pass that fails on one rank alone: no thread may read the data after it. */
 static int passes_left;
 
-static int count_forward(struct gf_net *net, const float *params,
-			 const float *input, size_t batch, int training,
-			 struct gf_error *err)
+static int count_forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+			 int training, struct gf_error *err)
 {
 	if (!passes_left--)
 		return gf_error_set(err, -EIO, "the device is lost");
-	return gf_backend_find("ref")->forward(net, params, input, batch,
-					       training, err);
+	return gf_backend_find("ref")->forward(net, params, input, batch, training, err);
 }
 
 static void fail_in(struct gf_comm *c, struct gf_train_config *config)
@@ -510,8 +481,7 @@ static void test_top(void)
 		       : k == 1 ? t->top_correct == t->correct
 		       : k == 4 ? t->top_correct == t->samples
 				: t->top_correct >= t->correct,
-		       "%zu: %zu, %zu of %zu", k, t->top_correct, t->correct,
-		       t->samples);
+		       "%zu: %zu, %zu of %zu", k, t->top_correct, t->correct, t->samples);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exponential moving average of weights: alone, in a run's checkpoints, and
- * in a run that is stopped and resumed. */
+/* The exponential moving average of weights: alone, in a run's checkpoints, and in a run that is
+ * stopped and resumed. */
 #include "train_run.h"
 
 #include "checkpoints/safetensors.h"
@@ -21,16 +21,14 @@ static void test_formula(void)
 	for (size_t step = 0; step < GF_ARRAY_LENGTH(weights); step++) {
 		gf_ema_note(&e, weights[step]);
 		for (size_t i = 0; i < 3; i++) {
-			want[i] = DECAY * want[i] +
-				  (1 - DECAY) * (double)weights[step][i];
-			EXPECT_NEAR((double)e.values[i], want[i], 1e-7,
-				    "step %zu, [%zu]", step + 1, i);
+			want[i] = DECAY * want[i] + (1 - DECAY) * (double)weights[step][i];
+			EXPECT_NEAR((double)e.values[i], want[i], 1e-7, "step %zu, [%zu]", step + 1,
+				    i);
 		}
 	}
 	gf_ema_swap(&e, now);
 	for (size_t i = 0; i < 3; i++)
-		EXPECT(e.values[i] == 10 * (float)(i + 1) &&
-			       fabs((double)now[i] - want[i]) < 1e-6,
+		EXPECT(e.values[i] == 10 * (float)(i + 1) && fabs((double)now[i] - want[i]) < 1e-6,
 		       "swapped [%zu]", i);
 	gf_ema_release(&e);
 }
@@ -48,9 +46,7 @@ static size_t load(const char *dir, size_t step, const char *name, float *out)
 	t = gf_safetensors_find(&file, name);
 	if (t && t->count_elems <= 64) {
 		count = t->count_elems;
-		EXPECT(!gf_safetensors_load(&file, name, "F32", count, out,
-					    &err),
-		       "%s", err.text);
+		EXPECT(!gf_safetensors_load(&file, name, "F32", count, out, &err), "%s", err.text);
 	}
 	gf_safetensors_close(&file);
 	free(path);
@@ -60,8 +56,7 @@ static size_t load(const char *dir, size_t step, const char *name, float *out)
 /* From the first step's weights on: those of a checkpoint after each step. */
 static void test_steps(void)
 {
-	static const char *const names[] = {"fc1.weight", "fc1.bias",
-					    "fc2.weight", "fc2.bias"};
+	static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
 	struct train_run run = train_defaults(MLP, 2, 6);
 	char *dir = gf_xasprintf("%s/steps", folder);
 	float weight[64], average[64], before[64];
@@ -85,8 +80,7 @@ static void test_steps(void)
 		for (size_t i = 0; i < count; i++) {
 			moved += weight[i] != before[i];
 			EXPECT_NEAR((double)average[i],
-				    DECAY * (double)before[i] +
-					    (1 - DECAY) * (double)weight[i],
+				    DECAY * (double)before[i] + (1 - DECAY) * (double)weight[i],
 				    1e-7, "%s[%zu]", ema, i);
 		}
 		EXPECT(moved, "%s: the second step changes weights", ema);
@@ -95,8 +89,8 @@ static void test_steps(void)
 	free(dir);
 }
 
-/* In the middle of an epoch, between batches that are accumulated, and with
- * gradients of an older step under way. An epoch has 10 steps. */
+/* In the middle of an epoch, between batches that are accumulated, and with gradients of an older
+ * step under way. An epoch has 10 steps. */
 static void test_resume(void)
 {
 	static const struct {
@@ -111,9 +105,9 @@ static void test_resume(void)
 	};
 
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct train_run run = train_defaults(
-			cases[i].model, cases[i].ranks,
-			12 / (size_t)cases[i].ranks / cases[i].accumulate);
+		struct train_run run =
+			train_defaults(cases[i].model, cases[i].ranks,
+				       12 / (size_t)cases[i].ranks / cases[i].accumulate);
 		char *stopped = gf_xasprintf("%s/resume-%zu", folder, i);
 		char *through = gf_xasprintf("%s-through", stopped);
 		struct gf_train_row test;
@@ -126,34 +120,28 @@ static void test_resume(void)
 		run.staleness = cases[i].staleness;
 		run.config.checkpoint = through;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
-		       run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i, run.err.text);
 		test = run.test;
 		run.config.checkpoint = stopped;
 		run.config.steps = cases[i].stop;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == cases[i].stop, "%zu: %s",
-		       i, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == cases[i].stop, "%zu: %s", i, run.err.text);
 		run.config.resume = true;
 		run.config.steps = 0;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
-		       run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i, run.err.text);
 		for (int r = 0; r < cases[i].ranks; r++)
 			same_file(through, stopped, 20, r, "resumed");
-		EXPECT(load(stopped, 20, "ema.fc1.bias", average),
-		       "%zu: the average is there", i);
-		EXPECT(run.test.loss == test.loss &&
-			       run.test.correct == test.correct,
-		       "%zu: tests: want %g, got %g", i, test.loss,
-		       run.test.loss);
+		EXPECT(load(stopped, 20, "ema.fc1.bias", average), "%zu: the average is there", i);
+		EXPECT(run.test.loss == test.loss && run.test.correct == test.correct,
+		       "%zu: tests: want %g, got %g", i, test.loss, run.test.loss);
 		free(through);
 		free(stopped);
 	}
 }
 
-/* Tests are of the average. Without one the run is the same, and its
- * weights, and another loss is found in the end. */
+/* Tests are of the average. Without one the run is the same, and its weights, and another loss is
+ * found in the end. */
 static void test_tested(void)
 {
 	struct train_run run = train_defaults(MLP, 2, 6);
@@ -180,8 +168,7 @@ static void test_tested(void)
 	run.config.checkpoint = NULL;
 	run.config.training.ema_decay = 0;
 	train(&run);
-	EXPECT(run.rc == 0 && run.test.loss == loss, "want %g, got %g", loss,
-	       run.test.loss);
+	EXPECT(run.rc == 0 && run.test.loss == loss, "want %g, got %g", loss, run.test.loss);
 	free(plain);
 	free(averaged);
 }

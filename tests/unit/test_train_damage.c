@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs that go on from damaged folders: from the newest whole set, which is
- * told, and to the same bits as a run that was never stopped. */
+/* Runs that go on from damaged folders: from the newest whole set, which is told, and to the same
+ * bits as a run that was never stopped. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -22,9 +22,7 @@ static const struct {
 	{"dense", SELECT_DENSE, 1},
 	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1), 1},
 	{"topk", SELECT_TOPK(.density = .05), 2},
-	{"powersgd",
-	 SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1),
-	 1},
+	{"powersgd", SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1), 1},
 };
 
 static void note(void *ctx, const char *text)
@@ -78,15 +76,14 @@ enum harm { SWAP, FOREIGN, STEP, FLIP, CUT, APPEND, MISSING, NONE, OLD, ALL };
 
 static void swap_files(const char *dir)
 {
-	shell("cd %s/step-8 && mv rank-1.safetensors x && mv "
-	      "rank-2.safetensors rank-1.safetensors && mv x %s",
+	shell("cd %s/step-8 && mv rank-1.safetensors x && mv rank-2.safetensors rank-1.safetensors "
+	      "&& mv x %s",
 	      dir, "rank-2.safetensors");
 }
 
 static void flip(const char *dir, struct gf_rng *rng)
 {
-	char *path = gf_checkpoint_part(dir, 8, (int)gf_rng_below(rng, RANKS),
-					false);
+	char *path = gf_checkpoint_part(dir, 8, (int)gf_rng_below(rng, RANKS), false);
 	char *data = NULL;
 	size_t size = 0;
 
@@ -97,8 +94,7 @@ static void flip(const char *dir, struct gf_rng *rng)
 	free(path);
 }
 
-static void harm(enum harm how, const char *dir, const char *other,
-		 struct gf_rng *rng)
+static void harm(enum harm how, const char *dir, const char *other, struct gf_rng *rng)
 {
 	const char *file = "rank-1.safetensors";
 	int r;
@@ -150,15 +146,10 @@ static const struct {
 } harms[] = {
 	{"unharmed", NONE, NULL, 0},
 	{"swapped", SWAP,
-	 "step-8/rank-1.safetensors: want the part of rank 1, found that of "
-	 "rank 2",
-	 0},
-	{"of another run", FOREIGN,
-	 "step-8/rank-1.safetensors: want the part of run ", 0},
+	 "step-8/rank-1.safetensors: want the part of rank 1, found that of rank 2", 0},
+	{"of another run", FOREIGN, "step-8/rank-1.safetensors: want the part of run ", 0},
 	{"of another step", STEP,
-	 "step-8/rank-1.safetensors: want the part of step 8, found that of "
-	 "step 4",
-	 0},
+	 "step-8/rank-1.safetensors: want the part of step 8, found that of step 4", 0},
 	{"flipped", FLIP, "step-8/rank-", 0},
 	{"flipped again", FLIP, "step-8/rank-", 0},
 	{"cut", CUT, "step-8/rank-1.safetensors: ", 0},
@@ -188,8 +179,7 @@ static void try_all(size_t i)
 	run.config.training.seed = 6;
 	train(&run);
 	for (k = 0; k < GF_ARRAY_LENGTH(harms); k++) {
-		char *label = gf_xasprintf("%s, %s", selections[i].name,
-					   harms[k].label);
+		char *label = gf_xasprintf("%s, %s", selections[i].name, harms[k].label);
 
 		shell("cp -r %s %s", stopped, dir);
 		harm(harms[k].how, dir, other, &rng);
@@ -197,11 +187,10 @@ static void try_all(size_t i)
 		run.config.resume = true;
 		said[0] = '\0';
 		train(&run);
-		EXPECT(run.rc == harms[k].rc, "%s: %d %s", label, run.rc,
-		       run.err.text);
-		EXPECT(!harms[k].words ? !said[0]
-				       : strstr(run.rc ? run.err.text : said,
-						harms[k].words) != NULL,
+		EXPECT(run.rc == harms[k].rc, "%s: %d %s", label, run.rc, run.err.text);
+		EXPECT(!harms[k].words
+			       ? !said[0]
+			       : strstr(run.rc ? run.err.text : said, harms[k].words) != NULL,
 		       "%s: \"%s\"", label, run.rc ? run.err.text : said);
 		for (r = 0; r < RANKS && !run.rc; r++)
 			same_file(through, dir, STEPS, r, label);
@@ -231,9 +220,8 @@ static void test_two_jobs(void)
 	team = (struct gf_team){.comm = comm};
 	EXPECT(!gf_folder_claim(&team, &wish, &held, &err), "%s", err.text);
 	train(&run);
-	EXPECT(run.rc == -EBUSY &&
-		       strstr(run.err.text, "is in use by job 47 (process "),
-	       "%d: %s", run.rc, run.err.text);
+	EXPECT(run.rc == -EBUSY && strstr(run.err.text, "is in use by job 47 (process "), "%d: %s",
+	       run.rc, run.err.text);
 	gf_folder_release(&held);
 	train(&run);
 	EXPECT(run.rc == 0, "%s", run.err.text);
@@ -276,14 +264,11 @@ static void test_replaced(void)
 		       !gf_snapshot_write(&team, &writer, 5, &id, &state, &err),
 	       "%s", err.text);
 	EXPECT(!gf_folder_find(&team, &wish, &reader, &err) &&
-		       !gf_snapshot_read(&team, &reader, &from, &id, &state,
-					 &err),
+		       !gf_snapshot_read(&team, &reader, &from, &id, &state, &err),
 	       "%s", err.text);
 	word = 2;
-	EXPECT(!gf_snapshot_write(&team, &writer, 5, &id, &state, &err), "%s",
-	       err.text);
-	EXPECT(gf_snapshot_read(&team, &reader, &from, &id, &state, &err) ==
-			       -EINVAL &&
+	EXPECT(!gf_snapshot_write(&team, &writer, 5, &id, &state, &err), "%s", err.text);
+	EXPECT(gf_snapshot_read(&team, &reader, &from, &id, &state, &err) == -EINVAL &&
 		       strstr(err.text, "/step-5: "),
 	       "%s", err.text);
 	gf_folder_release(&writer);

@@ -17,27 +17,23 @@ static void test_same_bits(void)
 		got = gf_xasprintf("%s-device", want);
 		run.config.checkpoint = want;
 		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
-		       cases[i].label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", cases[i].label, run.err.text);
 		host = run.test;
 
 		/* stopped in the middle of an epoch, too */
 		run.config.checkpoint = got;
 		run.config.steps = 7;
 		train_on_devices(&run, (unsigned)i + 1, false);
-		EXPECT(run.rc == 0 && run.last_step == 7, "%s: %s",
-		       cases[i].label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 7, "%s: %s", cases[i].label, run.err.text);
 		run.config.steps = 0;
 		run.config.resume = true;
 		train_on_devices(&run, (unsigned)i + 100, false);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
-		       cases[i].label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", cases[i].label, run.err.text);
 		EXPECT(run.test.correct == host.correct &&
 			       run.test.top_correct == host.top_correct &&
 			       run.test.loss == host.loss,
-		       "%s: want %zu, %g, got %zu, %g", cases[i].label,
-		       host.correct, host.loss, run.test.correct,
-		       run.test.loss);
+		       "%s: want %zu, %g, got %zu, %g", cases[i].label, host.correct, host.loss,
+		       run.test.correct, run.test.loss);
 		for (r = 0; r < cases[i].ranks; r++)
 			same_file(want, got, 20, r, cases[i].label);
 		free(want);
@@ -67,8 +63,8 @@ static void test_divergence(void)
 	}
 }
 
-/* What comes to the host, step after step: whole gradients, or, from GPU to
- * GPU, the loss and the chunks that were chosen. */
+/* What comes to the host, step after step: whole gradients, or, from GPU to GPU, the loss and the
+ * chunks that were chosen. */
 static void test_traffic(void)
 {
 	/* in 5 steps of 103 gradients */
@@ -100,8 +96,8 @@ static void test_traffic(void)
 		EXPECT(run.rc == 0 && run.last_step == 7, "%s", run.err.text);
 		came = last.to_host_bytes - before;
 		EXPECT(traffic[i].nccl ? came <= few : came >= whole,
-		       "%zu: selection %s: %zu bytes", i,
-		       gf_selection_name(&traffic[i].selection), came);
+		       "%zu: selection %s: %zu bytes", i, gf_selection_name(&traffic[i].selection),
+		       came);
 	}
 }
 
@@ -122,12 +118,9 @@ static void test_syncs(void)
 		{true, 1, 3},
 		{true, 2, 2},
 		{true, 1, 2, SELECT_GTOPK(.density = .1)},
-		{true, 1, 1,
-		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
-		{true, 1, 2,
-		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
-		{false, 1, 2,
-		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{true, 1, 1, SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{true, 1, 2, SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{false, 1, 2, SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
 	};
 	size_t few, i;
 

@@ -2,8 +2,8 @@
 /* Passes that are captured, and launched as graphs. */
 #include "train_device.h"
 
-/* The same run, with passes enqueued anew and with captured ones: stopped,
- * where passes are captured again, and resumed. */
+/* The same run, with passes enqueued anew and with captured ones: stopped, where passes are
+ * captured again, and resumed. */
 static void compare_graphs(struct train_run *run, const char *label, bool nccl)
 {
 	char *want = gf_xasprintf("%s/eager-%d-%s", folder, nccl, label);
@@ -13,21 +13,20 @@ static void compare_graphs(struct train_run *run, const char *label, bool nccl)
 	run->config.checkpoint = want;
 	run->config.steps = 12;
 	train_on_devices(run, 21, nccl);
-	EXPECT(run->rc == 0 && last.launches == 0, "%s: %s, %zu launches",
-	       label, run->err.text, last.launches);
+	EXPECT(run->rc == 0 && last.launches == 0, "%s: %s, %zu launches", label, run->err.text,
+	       last.launches);
 	run->config.checkpoint = got;
 	run->config.place.graphs = true;
 	run->config.steps = 7;
 	train_on_devices(run, 22, nccl);
-	/* of each pass's forward and backward, which is cut; those into a third
-	 * pool have hardly come round by then */
+	/* of each pass's forward and backward, which is cut; those into a third pool have hardly
+	 * come round by then */
 	EXPECT(run->rc == 0 && last.launches > (run->staleness > 2 ? 5 : 2 * 5),
 	       "%s: %s, %zu launches", label, run->err.text, last.launches);
 	run->config.steps = 12;
 	run->config.resume = true;
 	train_on_devices(run, 23, nccl);
-	EXPECT(run->rc == 0 && run->last_step == 12, "%s: %s", label,
-	       run->err.text);
+	EXPECT(run->rc == 0 && run->last_step == 12, "%s: %s", label, run->err.text);
 	for (r = 0; r < run->ranks; r++)
 		same_file(want, got, 12, r, label);
 	free(want);
@@ -54,8 +53,7 @@ struct scales {
 	bool grew;
 };
 
-static int note_scale(void *ctx, const struct gf_train_row *row,
-		      struct gf_error *err)
+static int note_scale(void *ctx, const struct gf_train_row *row, struct gf_error *err)
 {
 	struct scales *s = ctx;
 
@@ -68,15 +66,14 @@ static int note_scale(void *ctx, const struct gf_train_row *row,
 	return 0;
 }
 
-/* Nets in f16, whose loss scale begins too large, falls, and grows again: a
- * captured pass is captured anew each time, and the same steps are skipped. */
+/* Nets in f16, whose loss scale begins too large, falls, and grows again: a captured pass is
+ * captured anew each time, and the same steps are skipped. */
 static void test_half(void)
 {
 	size_t i;
 
 	for (i = 0; i < 4; i++) {
-		struct train_run run =
-			train_defaults(i < 2 ? MLP : NORMED, 2, i < 2 ? 6 : 3);
+		struct train_run run = train_defaults(i < 2 ? MLP : NORMED, 2, i < 2 ? 6 : 3);
 		const char *label = i < 2 ? "half" : "half-accumulated";
 		struct scales scales = {0};
 
@@ -88,9 +85,8 @@ static void test_half(void)
 		run.config.watch.row = note_scale;
 		run.config.watch.ctx = &scales;
 		compare_graphs(&run, label, i % 2);
-		EXPECT(scales.least < 0x1p19 && scales.grew,
-		       "%s: the scale fell to %g, ends at %g", label,
-		       scales.least, scales.last);
+		EXPECT(scales.least < 0x1p19 && scales.grew, "%s: the scale fell to %g, ends at %g",
+		       label, scales.least, scales.last);
 	}
 }
 

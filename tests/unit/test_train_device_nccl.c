@@ -6,8 +6,8 @@
 /* Sets that are gathered are filled up to lines of memory, small ones too. */
 static bool are_lines(const struct train_run *run, uint64_t bytes)
 {
-	return gf_selection_has(&run->selection, GF_SELECT_SETS) &&
-	       run->sent_bytes > bytes && run->sent_bytes % 128 == 0;
+	return gf_selection_has(&run->selection, GF_SELECT_SETS) && run->sent_bytes > bytes &&
+	       run->sent_bytes % 128 == 0;
 }
 
 /* As a run on the host; stopped and resumed to the same bits. */
@@ -26,30 +26,24 @@ static void test_nccl(void)
 		stopped = gf_xasprintf("%s-stopped", want);
 		run.config.checkpoint = want;
 		train(&run);
-		EXPECT(run.rc == 0, "%s: %s", nccl_cases[i].label,
-		       run.err.text);
+		EXPECT(run.rc == 0, "%s: %s", nccl_cases[i].label, run.err.text);
 		sent_bytes = run.sent_bytes;
 		dense_bytes = run.dense_bytes;
 		run.config.checkpoint = got;
 		train_on_devices(&run, (unsigned)i + 1, true);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
-		       nccl_cases[i].label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", nccl_cases[i].label,
+		       run.err.text);
 		EXPECT((sent_bytes > 0) == (run.ranks > 1) &&
-			       (run.sent_bytes == sent_bytes ||
-				are_lines(&run, sent_bytes)) &&
+			       (run.sent_bytes == sent_bytes || are_lines(&run, sent_bytes)) &&
 			       run.dense_bytes == dense_bytes,
-		       "%s: want %zu of %zu bytes, got %zu of %zu",
-		       nccl_cases[i].label, (size_t)sent_bytes,
-		       (size_t)dense_bytes, (size_t)run.sent_bytes,
+		       "%s: want %zu of %zu bytes, got %zu of %zu", nccl_cases[i].label,
+		       (size_t)sent_bytes, (size_t)dense_bytes, (size_t)run.sent_bytes,
 		       (size_t)run.dense_bytes);
-		near_file(want, got, nccl_cases[i].tolerance,
-			  nccl_cases[i].label);
+		near_file(want, got, nccl_cases[i].tolerance, nccl_cases[i].label);
 		for (r = 0; r < nccl_cases[i].ranks; r++)
-			if (!gf_selection_has(&nccl_cases[i].selection,
-					      GF_SELECT_LOSSLESS) &&
+			if (!gf_selection_has(&nccl_cases[i].selection, GF_SELECT_LOSSLESS) &&
 			    nccl_cases[i].tolerance == 0)
-				same_file(want, got, 20, r,
-					  nccl_cases[i].label);
+				same_file(want, got, 20, r, nccl_cases[i].label);
 
 		run.config.checkpoint = stopped;
 		run.config.steps = 7;
@@ -57,8 +51,8 @@ static void test_nccl(void)
 		run.config.steps = 0;
 		run.config.resume = true;
 		train_on_devices(&run, (unsigned)i + 60, true);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
-		       nccl_cases[i].label, run.err.text);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", nccl_cases[i].label,
+		       run.err.text);
 		for (r = 0; r < nccl_cases[i].ranks; r++)
 			same_file(got, stopped, 20, r, nccl_cases[i].label);
 		free(want);
@@ -67,8 +61,8 @@ static void test_nccl(void)
 	}
 }
 
-/* Resumed by a plan that keeps other numbers of chunks, in a ramp that may be
- * longer than any run: what is chosen already goes, as on the host. */
+/* Resumed by a plan that keeps other numbers of chunks, in a ramp that may be longer than any run:
+ * what is chosen already goes, as on the host. */
 static void test_nccl_other_keep(void)
 {
 	static const struct {
@@ -94,11 +88,8 @@ static void test_nccl_other_keep(void)
 			train(&run);
 			EXPECT(run.rc == 0, "%zu: %s", i, run.err.text);
 			run.selection = (struct gf_selection)
-				SELECT_CSC(.chunk_elems = 13,
-					   .keep = then[i / 2].keep,
-					   .warmup_steps =
-						   then[i / 2].warmup_steps,
-					   .decay = 1);
+				SELECT_CSC(.chunk_elems = 13, .keep = then[i / 2].keep,
+					   .warmup_steps = then[i / 2].warmup_steps, .decay = 1);
 			run.config.steps = 0;
 			run.config.resume = true;
 			if (nccl)
@@ -124,8 +115,8 @@ static void test_unpinned(void)
 	EXPECT(run.rc == 0 && run.last_step > 0, "%s", run.err.text);
 }
 
-/* The step that diverged is named one step late, on all ranks alike; what it
- * would have changed is not. */
+/* The step that diverged is named one step late, on all ranks alike; what it would have changed is
+ * not. */
 static void test_nccl_divergence(void)
 {
 	const char *at;
@@ -145,14 +136,13 @@ static void test_nccl_divergence(void)
 		EXPECT(run.rc == 1, "%zu: got %d", i, run.rc);
 		at = strstr(host.text, "in step ");
 		EXPECT(at && strstr(run.err.text, "in step ") &&
-			       strncmp(strstr(run.err.text, "in step "), at,
-				       9) == 0,
+			       strncmp(strstr(run.err.text, "in step "), at, 9) == 0,
 		       "%zu: want %s, got %s", i, host.text, run.err.text);
 	}
 }
 
-/* Plans that cannot go from GPU to GPU, and operations that NCCL does not have:
- * alike on all ranks, with everything given back. */
+/* Plans that cannot go from GPU to GPU, and operations that NCCL does not have: alike on all ranks,
+ * with everything given back. */
 static void test_nccl_refusals(void)
 {
 	const struct {
@@ -163,13 +153,11 @@ static void test_nccl_refusals(void)
 		struct gf_selection selection;
 		struct fake_faults faults;
 	} refused[] = {
-		{"\"lars\" of some of the gradients is not computed on GPUs",
-		 -ENOTSUP, "lars",
+		{"\"lars\" of some of the gradients is not computed on GPUs", -ENOTSUP, "lars",
 		 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2)},
-		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd",
-		 .graphs = true, .faults = {.no_graphs = true}},
-		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
-		 .faults = {.one_gpu = true}},
+		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd", .graphs = true,
+		 .faults = {.no_graphs = true}},
+		{"both use GPU 0000:17:00.0", -EINVAL, "sgd", .faults = {.one_gpu = true}},
 	};
 	size_t i;
 
@@ -180,10 +168,9 @@ static void test_nccl_refusals(void)
 		run.config.place.graphs = refused[i].graphs;
 		run.selection = refused[i].selection;
 		train_with(&run, 1, true, &refused[i].faults);
-		EXPECT(run.rc == refused[i].rc &&
-			       strstr(run.err.text, refused[i].text),
-		       "want %d, %s; got %d, %s", refused[i].rc,
-		       refused[i].text, run.rc, run.err.text);
+		EXPECT(run.rc == refused[i].rc && strstr(run.err.text, refused[i].text),
+		       "want %d, %s; got %d, %s", refused[i].rc, refused[i].text, run.rc,
+		       run.err.text);
 	}
 }
 

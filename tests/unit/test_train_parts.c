@@ -31,21 +31,16 @@ static void compare_rank(struct gf_comm *comm, void *ctx)
 	arrays[2][0] = (float)comm->rank;
 	if (comm->rank == c->odd_rank) /* one bit */
 		arrays[c->array][3] = nextafterf(arrays[c->array][3], 9);
-	gf_state_add(&state, GF_STATE_SHARED, gf_xstrdup("first"), &shape,
-		     arrays[0]);
-	gf_state_add(&state, GF_STATE_SHARED, gf_xstrdup("second"), &shape,
-		     arrays[1]);
-	gf_state_add(&state, GF_STATE_OWN, gf_xstrdup("own"), &shape,
-		     arrays[2]);
+	gf_state_add(&state, GF_STATE_SHARED, gf_xstrdup("first"), &shape, arrays[0]);
+	gf_state_add(&state, GF_STATE_SHARED, gf_xstrdup("second"), &shape, arrays[1]);
+	gf_state_add(&state, GF_STATE_OWN, gf_xstrdup("own"), &shape, arrays[2]);
 	rc = gf_team_compare(&team, 7, &state, &err);
 	if (c->odd_rank < 0 || c->array == 2) {
 		EXPECT(rc == 0, "rank %d: %d %s", comm->rank, rc, err.text);
 	} else {
 		snprintf(want, sizeof(want),
-			 "replicas differ after step 7: %s on rank %d is not "
-			 "what it is on rank 0",
-			 c->array ? "second" : "first",
-			 c->odd_rank ? c->odd_rank : 1);
+			 "replicas differ after step 7: %s on rank %d is not what it is on rank 0",
+			 c->array ? "second" : "first", c->odd_rank ? c->odd_rank : 1);
 		EXPECT(rc == 1, "rank %d: %d", comm->rank, rc);
 		EXPECT_TEXT(err.text, want);
 	}
@@ -54,8 +49,7 @@ static void compare_rank(struct gf_comm *comm, void *ctx)
 
 static void test_replicas(void)
 {
-	struct replicas cases[] = {{-1, 0}, {2, 0}, {2, 1},
-				   {1, 1},  {0, 0}, {1, 2}};
+	struct replicas cases[] = {{-1, 0}, {2, 0}, {2, 1}, {1, 1}, {0, 0}, {1, 2}};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
@@ -72,8 +66,8 @@ static void test_bind(void)
 	struct gf_error err = {""};
 
 	read_model(MLP, &model);
-	EXPECT(gf_train_bind(&plan, &model, 2, &err) == -EINVAL &&
-		       strstr(err.text, "two") && strstr(err.text, "mlp"),
+	EXPECT(gf_train_bind(&plan, &model, 2, &err) == -EINVAL && strstr(err.text, "two") &&
+		       strstr(err.text, "mlp"),
 	       "%s", err.text);
 	EXPECT(gf_train_bind(&plan, NULL, 3, &err) == -EINVAL, "ranks");
 	EXPECT_TEXT(err.text, "the plan is for 2 ranks, this job has 3");
@@ -82,8 +76,8 @@ static void test_bind(void)
 	EXPECT(gf_train_bind(&rule, NULL, 2, &err) == -EINVAL &&
 		       strstr(err.text, "to replay, got a rule"),
 	       "%s", err.text);
-	EXPECT(gf_train_bind(&rule, &model, 5, &err) == 0 && !rule.rule &&
-		       rule.ranks == 5 && rule.nmessages == 1,
+	EXPECT(gf_train_bind(&rule, &model, 5, &err) == 0 && !rule.rule && rule.ranks == 5 &&
+		       rule.nmessages == 1,
 	       "%s", err.text);
 	EXPECT_TEXT(rule.model->tensors[0].name, "fc2.bias");
 	gf_plan_release(&rule);
@@ -153,8 +147,7 @@ static void test_ways(void)
 			EXPECT(rc == 0, "case %zu: %s", i, err.text);
 			EXPECT_TEXT(text, cases[i].result);
 		} else {
-			EXPECT(rc == -EINVAL &&
-				       strstr(err.text, cases[i].error),
+			EXPECT(rc == -EINVAL && strstr(err.text, cases[i].error),
 			       "case %zu: %d, %s", i, rc, err.text);
 		}
 		free(text);
@@ -182,18 +175,15 @@ static void test_methods(void)
 	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
 	/* what no running half knows is nothing else */
 	plan.selection.plan = &someday;
-	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP,
-	       "someday");
-	EXPECT_TEXT(err.text, "the plan wants selection \"someday\", which no "
-			      "training method here does");
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP, "someday");
+	EXPECT_TEXT(err.text,
+		    "the plan wants selection \"someday\", which no training method here does");
 	plan.selection.plan = &gf_select_plan_csc;
 	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
 	EXPECT_TEXT(gf_selection_name(&plan.selection), "csc");
 	plan.messages[1].half = GF_HALF_SPLIT;
-	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP,
-	       "halves");
-	EXPECT_TEXT(err.text, "message 1: selection csc wants half \"all\", "
-			      "got \"split\"");
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP, "halves");
+	EXPECT_TEXT(err.text, "message 1: selection csc wants half \"all\", got \"split\"");
 	gf_plan_release(&plan);
 }
 

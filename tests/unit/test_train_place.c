@@ -75,24 +75,17 @@ static const struct {
 	{"no NCCL", "cuda", 3, .index = {0, 1, 2}, .no_nccl = true,
 	 .note = "gradients go by the host: rank 0: no NCCL here"},
 	{"no NCCL, asked for", "auto", 3, .rc = -ENODEV, .no_nccl = true,
-	 .transport = GF_TRANSPORT_NCCL,
-	 .text = "--transport nccl: rank 0: no NCCL here"},
-	{"told so", "cuda", 3, .index = {0, 1, 2},
-	 .transport = GF_TRANSPORT_MPI},
+	 .transport = GF_TRANSPORT_NCCL, .text = "--transport nccl: rank 0: no NCCL here"},
+	{"told so", "cuda", 3, .index = {0, 1, 2}, .transport = GF_TRANSPORT_MPI},
 	{"cannot", "cuda", 3, .index = {0, 1, 2}, .by_host = "why not",
 	 .note = "gradients go by the host: why not"},
 	{"cannot, asked for", "cuda", 3, .rc = -ENOTSUP, .by_host = "why not",
 	 .transport = GF_TRANSPORT_NCCL, .text = "--transport nccl: why not"},
 	{"on the host", "cpu", 3, .rc = -EINVAL, .transport = GF_TRANSPORT_NCCL,
-	 .text = "--transport nccl: it moves gradients of GPUs, and --device "
-		 "is "
-		 "cpu"},
-	{"in turn", "cuda", 2, .index = {0, 1, 0},
-	 .note = "2 ranks share GPU 0 (fake 0)"},
-	{"one for all", "auto", 1, .index = {0, 0, 0},
-	 .note = "3 ranks share GPU 0"},
-	{"by number", "cuda:1", 2, .index = {1, 1, 1},
-	 .note = "3 ranks share GPU 1"},
+	 .text = "--transport nccl: it moves gradients of GPUs, and --device is cpu"},
+	{"in turn", "cuda", 2, .index = {0, 1, 0}, .note = "2 ranks share GPU 0 (fake 0)"},
+	{"one for all", "auto", 1, .index = {0, 0, 0}, .note = "3 ranks share GPU 0"},
+	{"by number", "cuda:1", 2, .index = {1, 1, 1}, .note = "3 ranks share GPU 1"},
 	{"no such", "cuda:2", 2, .rc = -ENODEV,
 	 .text = "rank 0: --device cuda:2: this host has 2 GPUs"},
 	{"one is blind", "cuda", 2, 2, .rc = -ENODEV,
@@ -100,8 +93,7 @@ static const struct {
 	{"all to the host", "auto", 2, 2, .index = {-1, -1, -1},
 	 .note = "computing on the CPU: rank 1: no GPU that CUDA can use"},
 	{"no cuDNN", "cuda", 2, .no_backend = true, .rc = -ENODEV,
-	 .text = "rank 0: this build computes nothing on GPUs: it was made "
-		 "without cuDNN"},
+	 .text = "rank 0: this build computes nothing on GPUs: it was made without cuDNN"},
 	{"as asked", "cpu", 2, .index = {-1, -1, -1}},
 	{"by name", "ref", 2, .index = {-1, -1, -1}},
 };
@@ -124,8 +116,7 @@ static void body(struct gf_comm *comm, void *ctx)
 
 	self = comm->rank;
 	rc = gf_train_place_open(comm, &wish, &place, &err);
-	EXPECT(rc == cases[i].rc, "%s: got %d, %s", cases[i].label, rc,
-	       err.text);
+	EXPECT(rc == cases[i].rc, "%s: got %d, %s", cases[i].label, rc, err.text);
 	if (cases[i].text)
 		EXPECT_TEXT(err.text, cases[i].text);
 	if (!rc && !cases[i].rc) {
@@ -133,14 +124,12 @@ static void body(struct gf_comm *comm, void *ctx)
 				: place.at.gpu && place.at.gpu->index == want &&
 					  place.backend == &fake_backend,
 		       "%s: rank %d", cases[i].label, comm->rank);
-		EXPECT((place.at.nccl != NULL) == cases[i].by_nccl, "%s: %s",
-		       cases[i].label, place.at.nccl ? "NCCL" : "no NCCL");
+		EXPECT((place.at.nccl != NULL) == cases[i].by_nccl, "%s: %s", cases[i].label,
+		       place.at.nccl ? "NCCL" : "no NCCL");
 	}
 	if (comm->rank == 0 && cases[i].note)
-		EXPECT(place.note && strncmp(place.note, cases[i].note,
-					     strlen(cases[i].note)) == 0,
-		       "%s: %s", cases[i].label,
-		       place.note ? place.note : "no note");
+		EXPECT(place.note && strncmp(place.note, cases[i].note, strlen(cases[i].note)) == 0,
+		       "%s: %s", cases[i].label, place.note ? place.note : "no note");
 	gf_train_place_close(&place);
 }
 
@@ -151,19 +140,16 @@ static const struct {
 } choices[] = {
 	{&gf_select_plan_csc, "sgd", NULL},
 	{&gf_select_plan_csc, "lars",
-	 "--transport nccl: optimizer \"lars\" of some of the gradients is not "
-	 "computed on GPUs"},
+	 "--transport nccl: optimizer \"lars\" of some of the gradients is not computed on GPUs"},
 	{&gf_select_plan_gtopk, "lars", NULL},
-	{&gf_select_plan_dgc, "sgd",
-	 "--transport nccl: selection \"dgc\" goes by the host"},
+	{&gf_select_plan_dgc, "sgd", "--transport nccl: selection \"dgc\" goes by the host"},
 	{&gf_select_plan_dense, "lars", NULL},
 };
 
 /* Selections that are not made where gradients lie. */
 static void take(struct gf_comm *comm, void *ctx)
 {
-	const struct gf_train_devices devices = {{count, open_gpu, have_nccl},
-						 &fake_backend};
+	const struct gf_train_devices devices = {{count, open_gpu, have_nccl}, &fake_backend};
 	struct gf_train_wish wish = {.device = "cuda:0", .devices = &devices};
 	struct gf_plan plan = {.staleness = 2};
 	struct gf_train_config config = {.comm = comm, .plan = &plan};
@@ -179,15 +165,15 @@ static void take(struct gf_comm *comm, void *ctx)
 		config.training.optimizer = (char *)choices[i].optimizer;
 		wish.transport = GF_TRANSPORT_NCCL;
 		rc = gf_train_place_take(&config, &wish, &place, &err);
-		EXPECT(choices[i].text ? rc == -ENOTSUP : !rc && place.at.nccl,
-		       "%zu: %d, %s", i, rc, err.text);
+		EXPECT(choices[i].text ? rc == -ENOTSUP : !rc && place.at.nccl, "%zu: %d, %s", i,
+		       rc, err.text);
 		if (choices[i].text)
 			EXPECT_TEXT(err.text, choices[i].text);
 		if (!rc)
 			gf_train_place_close(&place);
 		wish.transport = GF_TRANSPORT_MPI;
-		EXPECT(!gf_train_place_take(&config, &wish, &place, &err) &&
-			       !place.at.nccl && !place.note,
+		EXPECT(!gf_train_place_take(&config, &wish, &place, &err) && !place.at.nccl &&
+			       !place.note,
 		       "%zu: %s", i, err.text);
 		gf_train_place_close(&place);
 	}
@@ -199,21 +185,19 @@ static void test_names(void)
 		const char *device;
 		int rc;
 	} names[] = {
-		{"auto", 0},          {"cpu", 0},           {"ref", 0},
-		{"cuda", 0},          {"cuda:0", 0},        {"cuda:12", 0},
-		{"cuda:", -EINVAL},   {"cuda:-1", -EINVAL}, {"cuda:x", -EINVAL},
-		{"cuda0", -EINVAL},   {"gpu", -EINVAL},     {"", -EINVAL},
+		{"auto", 0},          {"cpu", 0},         {"ref", 0},         {"cuda", 0},
+		{"cuda:0", 0},        {"cuda:12", 0},     {"cuda:", -EINVAL}, {"cuda:-1", -EINVAL},
+		{"cuda:x", -EINVAL},  {"cuda0", -EINVAL}, {"gpu", -EINVAL},   {"", -EINVAL},
 		{"cuda:1 ", -EINVAL},
 	};
 	struct gf_error err = {""};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(names); i++)
-		EXPECT(gf_train_place_check(names[i].device, &err) ==
-			       names[i].rc,
+		EXPECT(gf_train_place_check(names[i].device, &err) == names[i].rc,
 		       "\"%s\": want %d", names[i].device, names[i].rc);
-	EXPECT_TEXT(err.text, "--device: want auto, cpu, cuda, cuda:N or a "
-			      "backend of this build, got \"cuda:1 \"");
+	EXPECT_TEXT(err.text, "--device: want auto, cpu, cuda, cuda:N or a backend of this build, "
+			      "got \"cuda:1 \"");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A checkpoint of P ranks becomes the state of P' ranks: nothing of what waits
- * to be applied is lost, and training goes on from it. */
+/* A checkpoint of P ranks becomes the state of P' ranks: nothing of what waits to be applied is
+ * lost, and training goes on from it. */
 #include <math.h>
 
 #include "checkpoints/run/reshard.h"
@@ -26,18 +26,15 @@ static void list(struct arrays *a)
 	const struct gf_shape shape = {1, {ELEMS}};
 	struct gf_state *s = &a->state;
 
-	gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("weights"), &shape,
-		     a->weights);
-	gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("flight"), &shape,
-		     a->flight)
-		->rule = GF_STATE_SUM;
-	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("residual"), &shape,
-		     a->residual)
-		->rule = GF_STATE_SUM;
-	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("running"), &shape, a->running)
-		->rule = GF_STATE_MEAN;
-	gf_state_add_words(s, GF_STATE_SHARED, "steps", "U64", &a->steps, 1)
-		->rule = GF_STATE_RESTART;
+	gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("weights"), &shape, a->weights);
+	gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("flight"), &shape, a->flight)->rule =
+		GF_STATE_SUM;
+	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("residual"), &shape, a->residual)->rule =
+		GF_STATE_SUM;
+	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("running"), &shape, a->running)->rule =
+		GF_STATE_MEAN;
+	gf_state_add_words(s, GF_STATE_SHARED, "steps", "U64", &a->steps, 1)->rule =
+		GF_STATE_RESTART;
 }
 
 static float value(int rank, size_t i)
@@ -58,13 +55,11 @@ static void write_old(int rank, const char *path)
 		a.residual[i] = a.running[i] = value(rank, i);
 	own[0] = a.state.items[2].tensor;
 	own[1] = a.state.items[3].tensor;
-	EXPECT(gf_safetensors_write(path, own, 2, NULL, 0, NULL, &err) == 0,
-	       "%s", err.text);
+	EXPECT(gf_safetensors_write(path, own, 2, NULL, 0, NULL, &err) == 0, "%s", err.text);
 	gf_state_release(&a.state);
 }
 
-static void reshard_one(const struct gf_reshard *r, char paths[][80],
-			struct arrays *a)
+static void reshard_one(const struct gf_reshard *r, char paths[][80], struct arrays *a)
 {
 	struct gf_error err = {""};
 	size_t i;
@@ -83,8 +78,7 @@ static void reshard_one(const struct gf_reshard *r, char paths[][80],
 		struct gf_safetensors file = {0};
 
 		EXPECT(gf_safetensors_open(paths[part], &file, &err) == 0 &&
-			       gf_reshard_take(r, part, &file, &a->state,
-					       &err) == 0,
+			       gf_reshard_take(r, part, &file, &a->state, &err) == 0,
 		       "%s", err.text);
 		gf_safetensors_close(&file);
 	}
@@ -105,16 +99,13 @@ static void check_one(const struct gf_reshard *r, const struct arrays *a)
 			own += part % r->to == r->rank ? value(part, i) : 0;
 		}
 		EXPECT(a->residual[i] == own / (float)r->from * (float)r->to,
-		       "%d to %d, rank %d: residual %g", r->from, r->to,
-		       r->rank, (double)a->residual[i]);
-		EXPECT(a->running[i] == all / (float)r->from,
-		       "%d to %d, rank %d: running %g", r->from, r->to, r->rank,
-		       (double)a->running[i]);
+		       "%d to %d, rank %d: residual %g", r->from, r->to, r->rank,
+		       (double)a->residual[i]);
+		EXPECT(a->running[i] == all / (float)r->from, "%d to %d, rank %d: running %g",
+		       r->from, r->to, r->rank, (double)a->running[i]);
 		EXPECT(a->weights[i] == (float)i, "weights stay");
-		EXPECT(a->flight[i] / (float)r->to ==
-			       value(1, i) / (float)r->from,
-		       "%d to %d: what is in flight stays the same mean",
-		       r->from, r->to);
+		EXPECT(a->flight[i] / (float)r->to == value(1, i) / (float)r->from,
+		       "%d to %d: what is in flight stays the same mean", r->from, r->to);
 	}
 }
 
@@ -127,8 +118,7 @@ static void test_sums(void)
 	int part;
 
 	for (part = 0; part < MAX_OLD; part++) {
-		snprintf(paths[part], sizeof(paths[part]), "%s/old-%d", folder,
-			 part);
+		snprintf(paths[part], sizeof(paths[part]), "%s/old-%d", folder, part);
 		write_old(part, paths[part]);
 	}
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -148,11 +138,9 @@ static void test_sums(void)
 			for (k = 0; k < ELEMS; k++)
 				before[k] += value(part, k);
 		for (k = 0; k < ELEMS; k++)
-			EXPECT(before[k] / (float)r.from ==
-				       after[k] / (float)r.to,
-			       "%d to %d: %g of %d ranks became %g", r.from,
-			       r.to, (double)before[k], r.from,
-			       (double)after[k]);
+			EXPECT(before[k] / (float)r.from == after[k] / (float)r.to,
+			       "%d to %d: %g of %d ranks became %g", r.from, r.to,
+			       (double)before[k], r.from, (double)after[k]);
 	}
 }
 
@@ -162,20 +150,18 @@ static void test_steps(void)
 	static const struct {
 		size_t steps, samples, from, to, want;
 	} cases[] = {
-		{0, 120, 12, 6, 0},      {7, 120, 12, 6, 14},
-		{10, 120, 12, 6, 20},    {13, 120, 12, 6, 26},
-		{7, 120, 6, 12, 4}, /* 42 seen: 6 passed over */
-		{19, 120, 6, 12, 10},    {20, 120, 6, 12, 10},
-		{21, 120, 6, 12, 11},    {5, 125, 9, 3, 15},
-		{13, 125, 9, 3, 39 + 2}, /* 13 steps, and all 41 */
-		{12, 125, 9, 50, 2},     /* no whole step is left */
+		{0, 120, 12, 6, 0},   {7, 120, 12, 6, 14},     {10, 120, 12, 6, 20},
+		{13, 120, 12, 6, 26}, {7, 120, 6, 12, 4}, /* 42 seen: 6 passed over */
+		{19, 120, 6, 12, 10}, {20, 120, 6, 12, 10},    {21, 120, 6, 12, 11},
+		{5, 125, 9, 3, 15},   {13, 125, 9, 3, 39 + 2}, /* 13 steps, and all 41 */
+		{12, 125, 9, 50, 2},                           /* no whole step is left */
 		{13, 125, 9, 50, 2},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		size_t got = gf_reshard_steps(cases[i].steps, cases[i].samples,
-					      cases[i].from, cases[i].to);
+		size_t got = gf_reshard_steps(cases[i].steps, cases[i].samples, cases[i].from,
+					      cases[i].to);
 
 		EXPECT(got == cases[i].want, "case %zu: %zu", i, got);
 	}
@@ -189,8 +175,7 @@ static const struct {
 	struct gf_selection selection;
 	int staleness;
 } methods[] = {
-	{"csc", "csc.history",
-	 SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1), 1},
+	{"csc", "csc.history", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1), 1},
 	{"topk", "sparse.residual", SELECT_TOPK(.density = .05), 1},
 	{"gtopk", "sparse.residual", SELECT_GTOPK(.density = .05), 1},
 	{"gtopk-stale", "sparse.residual", SELECT_GTOPK(.density = .05), 2},
@@ -198,8 +183,8 @@ static const struct {
 };
 
 /* The mean over ranks of an array of a checkpoint; the caller frees. */
-static double *mean_of(const char *dir, size_t step, int ranks,
-		       const char *name, bool own, size_t *count)
+static double *mean_of(const char *dir, size_t step, int ranks, const char *name, bool own,
+		       size_t *count)
 {
 	double *mean = NULL;
 	int files = own ? ranks : 1, r;
@@ -213,8 +198,7 @@ static double *mean_of(const char *dir, size_t step, int ranks,
 		struct gf_error err = {""};
 		float *values;
 
-		EXPECT(gf_safetensors_open(path, &s, &err) == 0, "%s",
-		       err.text);
+		EXPECT(gf_safetensors_open(path, &s, &err) == 0, "%s", err.text);
 		t = gf_safetensors_find(&s, name);
 		EXPECT(t != NULL, "%s: no %s", path, name);
 		free(path);
@@ -222,9 +206,8 @@ static double *mean_of(const char *dir, size_t step, int ranks,
 			break;
 		*count = t->count_elems;
 		values = gf_xcalloc(*count, sizeof(*values));
-		EXPECT(gf_safetensors_load(&s, name, "F32", *count, values,
-					   &err) == 0,
-		       "%s", err.text);
+		EXPECT(gf_safetensors_load(&s, name, "F32", *count, values, &err) == 0, "%s",
+		       err.text);
 		mean = mean ? mean : gf_xcalloc(*count, sizeof(*mean));
 		for (i = 0; i < *count; i++)
 			mean[i] += (double)values[i] / ranks;
@@ -234,8 +217,7 @@ static double *mean_of(const char *dir, size_t step, int ranks,
 	return mean;
 }
 
-static void same_mean(const char *label, const double *a, const double *b,
-		      size_t count)
+static void same_mean(const char *label, const double *a, const double *b, size_t count)
 {
 	double largest = 0;
 	size_t i;
@@ -245,15 +227,13 @@ static void same_mean(const char *label, const double *a, const double *b,
 	EXPECT(largest > 0, "%s: nothing waits", label);
 	for (i = 0; i < count; i++)
 		if (fabs(a[i] - b[i]) > 1e-6 * largest) {
-			EXPECT(false, "%s: element %zu: %g became %g", label, i,
-			       a[i], b[i]);
+			EXPECT(false, "%s: element %zu: %g became %g", label, i, a[i], b[i]);
 			return;
 		}
 }
 
-static void compare_means(const char *label, const char *old, size_t old_step,
-			  int from, const char *new, size_t step, int to,
-			  const char *name, bool own)
+static void compare_means(const char *label, const char *old, size_t old_step, int from,
+			  const char *new, size_t step, int to, const char *name, bool own)
 {
 	size_t n, m;
 	double *a = mean_of(old, old_step, from, name, own, &n);
@@ -266,13 +246,12 @@ static void compare_means(const char *label, const char *old, size_t old_step,
 	free(b);
 }
 
-/* 7 steps of `from` ranks, then on with `to`; an epoch is 120 samples, a
- * rank's batch 3. The old set is kept beside by a run of the same steps. */
+/* 7 steps of `from` ranks, then on with `to`; an epoch is 120 samples, a rank's batch 3. The old
+ * set is kept beside by a run of the same steps. */
 static void go_on(size_t which, int from, int to)
 {
 	struct train_run run = train_defaults(MLP, from, 3);
-	size_t step =
-		gf_reshard_steps(7, 120, 3 * (size_t)from, 3 * (size_t)to);
+	size_t step = gf_reshard_steps(7, 120, 3 * (size_t)from, 3 * (size_t)to);
 	char *label = gf_xasprintf("%s-%d-%d", methods[which].name, from, to);
 	char *dir = gf_xasprintf("%s/%s", folder, label);
 	char *old = gf_xasprintf("%s-old", dir);
@@ -284,32 +263,28 @@ static void go_on(size_t which, int from, int to)
 	train(&run);
 	run.config.checkpoint = dir;
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 7, "%s: %s", label,
-	       run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == 7, "%s: %s", label, run.err.text);
 	run.ranks = to;
 	run.config.resume = true;
 	run.config.check_every = 1;
 	run.config.steps = step + 1;
 	train(&run);
-	EXPECT(run.rc == -EINVAL &&
-		       strstr(run.err.text, "was written with ranks"),
+	EXPECT(run.rc == -EINVAL && strstr(run.err.text, "was written with ranks"),
 	       "%s without --reshard: %d, %s", label, run.rc, run.err.text);
 	run.config.reshard = true;
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == step + 1, "%s: %d, step %zu, %s",
-	       label, run.rc, run.last_step, run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == step + 1, "%s: %d, step %zu, %s", label, run.rc,
+	       run.last_step, run.err.text);
 	if (methods[which].own)
-		compare_means(label, old, 7, from, dir, step, to,
-			      methods[which].own, true);
+		compare_means(label, old, 7, from, dir, step, to, methods[which].own, true);
 	if (methods[which].staleness > 1)
-		compare_means(label, old, 7, from, dir, step, to,
-			      "pipeline.0.fc1.weight", false);
+		compare_means(label, old, 7, from, dir, step, to, "pipeline.0.fc1.weight", false);
 	/* from here on it is a run of `to` ranks as any other */
 	run.config.reshard = false;
 	run.config.steps = 0;
 	train(&run);
-	EXPECT(run.rc == 0 && run.test.epoch == 2, "%s: %d, epoch %zu, %s",
-	       label, run.rc, run.test.epoch, run.err.text);
+	EXPECT(run.rc == 0 && run.test.epoch == 2, "%s: %d, epoch %zu, %s", label, run.rc,
+	       run.test.epoch, run.err.text);
 	free(old);
 	free(dir);
 	free(label);
@@ -338,8 +313,8 @@ static void test_running(void)
 	run.config.resume = run.config.reshard = true;
 	run.config.steps = 10; /* where 5 steps of 4 ranks end */
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 10, "%d, step %zu, %s", run.rc,
-	       run.last_step, run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == 10, "%d, step %zu, %s", run.rc, run.last_step,
+	       run.err.text);
 	compare_means("normed", dir, 5, 4, dir, 10, 2, "train.running", true);
 	/* rank 0's alone is the mean of both */
 	compare_means("normed", dir, 10, 2, dir, 10, 1, "train.running", true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole training runs with each selection: replicas on every rank, stopping
- * and going on, also with stale gradients, learning, and what is refused. */
+/* Whole training runs with each selection: replicas on every rank, stopping and going on, also with
+ * stale gradients, learning, and what is refused. */
 #include <math.h>
 
 #include "doc/stream.h"
@@ -9,8 +9,7 @@
 #include "selections.h"
 #include "train_run.h"
 
-/* Rows of interest; tests/data/selections.txt gives one to every other
- * selection. */
+/* Rows of interest; tests/data/selections.txt gives one to every other selection. */
 static double densities[] = {.5};
 static struct selected {
 	const char *name;
@@ -19,48 +18,37 @@ static struct selected {
 } selections[64] = {
 	{"dense", SELECT_DENSE},
 	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc-ramp", SELECT_CSC(.chunk_elems = 7, .keep = .1,
-				.warmup_steps = 12, .decay = NAN)},
-	{"topk", SELECT_TOPK(.density = .05, .warmup_densities = densities,
-			     .nwarmup = 1)},
-	{"gtopk", SELECT_GTOPK(.density = .05, .warmup_densities = densities,
-			       .nwarmup = 1)},
-	{"gtopk-conserve",
-	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_CONSERVE)},
-	{"gtopk-naive",
-	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_NAIVE)},
-	{"dgc", SELECT_DGC(.density = .2, .warmup_densities = densities,
-			   .nwarmup = 1, .momentum = NAN)},
+	{"csc-ramp", SELECT_CSC(.chunk_elems = 7, .keep = .1, .warmup_steps = 12, .decay = NAN)},
+	{"topk", SELECT_TOPK(.density = .05, .warmup_densities = densities, .nwarmup = 1)},
+	{"gtopk", SELECT_GTOPK(.density = .05, .warmup_densities = densities, .nwarmup = 1)},
+	{"gtopk-conserve", SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_CONSERVE)},
+	{"gtopk-naive", SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_NAIVE)},
+	{"dgc",
+	 SELECT_DGC(.density = .2, .warmup_densities = densities, .nwarmup = 1, .momentum = NAN)},
 	{"dgc-masked",
-	 SELECT_DGC(.density = .02, .clip_norm = 40, .momentum = NAN,
-		    .masking = true),
+	 SELECT_DGC(.density = .02, .clip_norm = 40, .momentum = NAN, .masking = true),
 	 60}, /* masked momentum is less momentum */
 	{"onebit", SELECT_ONEBIT(.chunk_elems = 13)},
-	{"powersgd",
-	 SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1)},
-	{"powersgd-cold",
-	 SELECT_POWERSGD(.rank = 3, .warmup_steps = 4, .min_compression = 1)},
-	{"randomk", SELECT_RANDOMK(.density = .3, .warmup_densities = densities,
-				   .nwarmup = 1, .seed = 3)},
+	{"powersgd", SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1)},
+	{"powersgd-cold", SELECT_POWERSGD(.rank = 3, .warmup_steps = 4, .min_compression = 1)},
+	{"randomk",
+	 SELECT_RANDOMK(.density = .3, .warmup_densities = densities, .nwarmup = 1, .seed = 3)},
 };
 static size_t nselections;
 
 static struct gf_selection read_selection(const struct test_selection *row)
 {
 	char *text = gf_xasprintf(
-		"{\"format\": \"gf-plan\", \"version\": 1, \"system\": "
-		"\"auto\", \"policy\": \"single\", \"rule\": "
-		"{\"threshold_bytes\": 0, \"lanes\": 1, \"algorithms\": "
-		"[{\"min_bytes\": 0, \"algorithm\": \"ring\"}]}, "
-		"\"selection\": %s, \"pipeline\": {\"staleness\": 1, "
-		"\"warmup_steps\": 0}}",
+		"{\"format\": \"gf-plan\", \"version\": 1, \"system\": \"auto\", \"policy\": "
+		"\"single\", \"rule\": {\"threshold_bytes\": 0, \"lanes\": 1, \"algorithms\": "
+		"[{\"min_bytes\": 0, \"algorithm\": \"ring\"}]}, \"selection\": %s, \"pipeline\": "
+		"{\"staleness\": 1, \"warmup_steps\": 0}}",
 		row->object);
 	struct gf_documents d = {0};
 	struct gf_selection s = {0};
 	struct gf_error err = {""};
 
-	EXPECT(!gf_documents_add_text(&d, text, strlen(text), row->name, &err),
-	       "%s", err.text);
+	EXPECT(!gf_documents_add_text(&d, text, strlen(text), row->name, &err), "%s", err.text);
 	if (d.plan)
 		s = gf_selection_copy(&d.plan->selection);
 	gf_documents_release(&d);
@@ -76,12 +64,11 @@ static void read_others(struct test_selection *rows)
 		nselections++;
 	for (i = 0; i < n; i++) {
 		for (k = 0; k < nselections; k++)
-			if (strcmp(gf_selection_name(&selections[k].selection),
-				   rows[i].name) == 0)
+			if (strcmp(gf_selection_name(&selections[k].selection), rows[i].name) == 0)
 				break;
 		if (k == nselections)
-			selections[nselections++] = (struct selected){
-				rows[i].name, read_selection(&rows[i]), 40};
+			selections[nselections++] =
+				(struct selected){rows[i].name, read_selection(&rows[i]), 40};
 	}
 }
 
@@ -95,8 +82,7 @@ static void test_every_one(void)
 			if (gf_selection_plan(&selections[i].selection) ==
 			    gf_select_plan_find(e->name))
 				break;
-		EXPECT(i < nselections,
-		       "tests/data/selections.txt has no row of %s", e->name);
+		EXPECT(i < nselections, "tests/data/selections.txt has no row of %s", e->name);
 	}
 }
 
@@ -132,14 +118,13 @@ static void test_replicas(void)
 				continue;
 			run.config.check_every = 1;
 			train(&run);
-			EXPECT(run.rc == 0 && run.last_step >= 20,
-			       "%s, %d ranks: %s", selections[i].name, ranks[k],
-			       run.err.text);
+			EXPECT(run.rc == 0 && run.last_step >= 20, "%s, %d ranks: %s",
+			       selections[i].name, ranks[k], run.err.text);
 		}
 }
 
-/* Residuals, histories, chosen chunks, the place in warm-up: down to the last
- * bit of the files. An epoch has 10 steps. */
+/* Residuals, histories, chosen chunks, the place in warm-up: down to the last bit of the files. An
+ * epoch has 10 steps. */
 static void test_resume(void)
 {
 	static const size_t stops[][2] = {{1, 2}, {7, 13}, {10, 19}};
@@ -147,14 +132,13 @@ static void test_resume(void)
 	int r;
 
 	for (i = 0; i < nselections; i++) {
-		char *through = gf_xasprintf("%s/%s-through", folder,
-					     selections[i].name);
+		char *through = gf_xasprintf("%s/%s-through", folder, selections[i].name);
 		struct train_run whole = run_of(i, 3);
 
 		whole.config.checkpoint = through;
 		train(&whole);
-		EXPECT(whole.rc == 0 && whole.last_step == 20, "%s: %s",
-		       selections[i].name, whole.err.text);
+		EXPECT(whole.rc == 0 && whole.last_step == 20, "%s: %s", selections[i].name,
+		       whole.err.text);
 		for (k = 0; k < GF_ARRAY_LENGTH(stops); k++) {
 			struct train_run run = run_of(i, 3);
 			char label[32];
@@ -162,8 +146,7 @@ static void test_resume(void)
 
 			if (!test_tries(i + k, 3))
 				continue;
-			snprintf(label, sizeof(label), "%s-%zu",
-				 selections[i].name, k);
+			snprintf(label, sizeof(label), "%s-%zu", selections[i].name, k);
 			stopped = gf_xasprintf("%s/%s", folder, label);
 			run.config.checkpoint = stopped;
 			run.config.steps = stops[k][0];
@@ -173,8 +156,7 @@ static void test_resume(void)
 			train(&run);
 			run.config.steps = 0;
 			train(&run);
-			EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
-			       label, run.err.text);
+			EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label, run.err.text);
 			for (r = 0; r < run.ranks; r++)
 				same_file(through, stopped, 20, r, label);
 			free(stopped);
@@ -204,46 +186,37 @@ static void stale(const struct stale_case *c, size_t number)
 	run.config.check_every = 1;
 	run.config.checkpoint = through;
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name,
-	       number, run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name, number, run.err.text);
 	run.config.checkpoint = stopped;
 	run.config.steps = c->stop;
 	train(&run);
 	run.config.resume = true;
 	run.config.steps = 0;
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name,
-	       number, run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name, number, run.err.text);
 	for (r = 0; r < run.ranks; r++)
 		same_file(through, stopped, 20, r, "stale");
 	free(through);
 	free(stopped);
 }
 
-/* What waits on each rank, and the gradients in flight; stopped while the
- * pipeline fills, and after that. */
+/* What waits on each rank, and the gradients in flight; stopped while the pipeline fills, and after
+ * that. */
 static void test_stale(void)
 {
 	static const struct stale_case cases[] = {
-		{"csc", 1, 3, "sgd", 0},
-		{"csc-ramp", 2, 3, "nesterov", 0},
-		{"csc-ramp", 11, 2, "lars", 0},
-		{"csc", 7, 3, "lars", .5},
-		{"csc", 10, 1, "lars", .5},
-		{"csc", 7, 2, "lars-paper", 0},
-		{"topk", 7, 2, "adamw", .5},
-		{"gtopk-conserve", 11, 3, "adamw", 0},
-		{"onebit", 7, 1, "adamw", 0},
-		{"powersgd", 7, 1, "adamw", 0},
+		{"csc", 1, 3, "sgd", 0},        {"csc-ramp", 2, 3, "nesterov", 0},
+		{"csc-ramp", 11, 2, "lars", 0}, {"csc", 7, 3, "lars", .5},
+		{"csc", 10, 1, "lars", .5},     {"csc", 7, 2, "lars-paper", 0},
+		{"topk", 7, 2, "adamw", .5},    {"gtopk-conserve", 11, 3, "adamw", 0},
+		{"onebit", 7, 1, "adamw", 0},   {"powersgd", 7, 1, "adamw", 0},
 		{"randomk", 7, 2, "adamw", 0},
 	};
 	size_t i;
 
 	for (i = 0; i < nselections; i++)
 		if (test_tries(i, 3))
-			stale(&(struct stale_case){selections[i].name, 9, 2,
-						   "sgd", 0},
-			      i);
+			stale(&(struct stale_case){selections[i].name, 9, 2, "sgd", 0}, i);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		if (test_tries(i, 3))
 			stale(&cases[i], nselections + i);
@@ -255,14 +228,10 @@ static void test_refusals(void)
 	static const struct {
 		const char *before, *after, *text;
 	} cases[] = {
-		{"csc", "topk",
-		 "written with method \"csc\", this run has \"topk\""},
-		{"topk", "gtopk",
-		 "written with method \"topk\", this run has \"gtopk\""},
-		{"gtopk", "csc",
-		 "written with method \"gtopk\", this run has \"csc\""},
-		{"csc", "csc-ramp",
-		 "written with chunk_elems 13, this run has 7"},
+		{"csc", "topk", "written with method \"csc\", this run has \"topk\""},
+		{"topk", "gtopk", "written with method \"topk\", this run has \"gtopk\""},
+		{"gtopk", "csc", "written with method \"gtopk\", this run has \"csc\""},
+		{"csc", "csc-ramp", "written with chunk_elems 13, this run has 7"},
 	};
 	size_t i;
 
@@ -278,8 +247,8 @@ static void test_refusals(void)
 		run.config.resume = true;
 		run.config.steps = 6;
 		train(&run);
-		EXPECT(run.rc == -EINVAL && strstr(run.err.text, cases[i].text),
-		       "case %zu: %d, %s", i, run.rc, run.err.text);
+		EXPECT(run.rc == -EINVAL && strstr(run.err.text, cases[i].text), "case %zu: %d, %s",
+		       i, run.rc, run.err.text);
 		free(dir);
 	}
 }
@@ -292,20 +261,18 @@ static void test_momentum(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
 		struct train_run run = run_of(row(names[i]), 2);
-		char *want = gf_xasprintf("optimizer \"adamw\": selection "
-					  "\"%s\" corrects momentum",
+		char *want = gf_xasprintf("optimizer \"adamw\": selection \"%s\" corrects momentum",
 					  names[i]);
 
 		run.config.training.optimizer = (char *)"adamw";
 		train(&run);
-		EXPECT(run.rc == -EINVAL && strstr(run.err.text, want),
-		       "%s: %d, %s", names[i], run.rc, run.err.text);
+		EXPECT(run.rc == -EINVAL && strstr(run.err.text, want), "%s: %d, %s", names[i],
+		       run.rc, run.err.text);
 		free(want);
 	}
 }
 
-/* Every selection learns what dense learns, and without being told to: the
- * made-up data is easy. */
+/* Every selection learns what dense learns, and without being told to: the made-up data is easy. */
 static void test_learning(void)
 {
 	struct train_run dense = train_defaults(MLP, 4, 3);
@@ -316,12 +283,10 @@ static void test_learning(void)
 	for (i = 0; i < nselections; i++) {
 		struct train_run run = run_of(i, 4);
 
-		run.config.training.epochs =
-			selections[i].epochs ? selections[i].epochs : 25;
+		run.config.training.epochs = selections[i].epochs ? selections[i].epochs : 25;
 		train(&run);
-		EXPECT(run.test.correct + 3 >= dense.test.correct,
-		       "%s: %zu of %zu, dense %zu", selections[i].name,
-		       run.test.correct, run.test.samples, dense.test.correct);
+		EXPECT(run.test.correct + 3 >= dense.test.correct, "%s: %zu of %zu, dense %zu",
+		       selections[i].name, run.test.correct, run.test.samples, dense.test.correct);
 	}
 }
 
@@ -336,15 +301,14 @@ static void test_divergence(void)
 		run.config.training.rate = 1e9;
 		run.config.training.warmup_epochs = 0;
 		train(&run);
-		EXPECT(run.rc == 1 &&
-			       strstr(run.err.text, "the gradient of fc") &&
+		EXPECT(run.rc == 1 && strstr(run.err.text, "the gradient of fc") &&
 			       strstr(run.err.text, " in step "),
 		       "%s: %d, %s", selections[i].name, run.rc, run.err.text);
 		/* skipping leaves the weights as large as they are */
 		run.config.skip_bad = true;
 		train(&run);
-		EXPECT(run.rc == 1 && strstr(run.err.text, "the loss is "),
-		       "%s: %d, %s", selections[i].name, run.rc, run.err.text);
+		EXPECT(run.rc == 1 && strstr(run.err.text, "the loss is "), "%s: %d, %s",
+		       selections[i].name, run.rc, run.err.text);
 	}
 }
 

@@ -5,8 +5,7 @@
 #include "doc/training.h"
 #include "doc_test.h"
 
-static char *trip(const struct gf_json *root, const char *file,
-		  struct gf_error *err)
+static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)
 {
 	struct gf_training t;
 	char *text;
@@ -24,8 +23,7 @@ static const struct doc_case cases[] = {
 	{"\"seed\": 0", "\"seed\": 1000000000000001",
 	 "t: /seed: want an integer <= 1000000000000000, got "
 	 "1000000000000001"},
-	{"\"accumulate\": 4", "\"accumulate\": 0",
-	 "t: /accumulate: want an integer >= 1, got 0"},
+	{"\"accumulate\": 4", "\"accumulate\": 0", "t: /accumulate: want an integer >= 1, got 0"},
 	{"65536.0", "3", "t: /loss_scale/initial: want a power of two, got 3"},
 	{"65536.0", "0.5", NULL},
 	{"[30.0, 60.0, 80.0]", "[]", NULL},
@@ -67,14 +65,13 @@ static const struct {
 	{"\"rate\": {\"schedule\": \"constant\"}",
 	 "\"rate\": {\"schedule\": \"poly\", \"drop_epochs\": [1, 2]}",
 	 "\"rate\": {\"schedule\": \"constant\", \"drop_epochs\": [1, 2]}"},
-	{"\"rate\": {\"drop_epochs\": [3]}",
-	 "\"rate\": {\"drop_epochs\": [1, 2]}",
+	{"\"rate\": {\"drop_epochs\": [3]}", "\"rate\": {\"drop_epochs\": [1, 2]}",
 	 "\"rate\": {\"drop_epochs\": [3]}"},
 	{"\"x-a\": 1, \"loss_scale\": {\"mode\": \"auto\"}",
 	 "\"x-b\": 2, \"x-a\": 3, \"loss_scale\": {\"initial\": 4, \"x-c\": "
 	 "5}",
-	 "\"loss_scale\": {\"mode\": \"auto\", \"initial\": 4, \"x-c\": 5}, "
-	 "\"x-a\": 1, \"x-b\": 2"},
+	 "\"loss_scale\": {\"mode\": \"auto\", \"initial\": 4, \"x-c\": 5}, \"x-a\": 1, \"x-b\": "
+	 "2"},
 };
 
 static void test_fill(void)

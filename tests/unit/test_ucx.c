@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UCX's promises, with a worker of each process and of each thread: those of
- * every transport, and what happens when a rank has gone.
+ * UCX's promises, with a worker of each process and of each thread: those of every transport, and
+ * what happens when a rank has gone.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -17,8 +17,7 @@
 #include "transport/join.h"
 #include "transport/transport.h"
 
-static int show(void *below, const void *send, size_t size_bytes, void *recv,
-		struct gf_error *err)
+static int show(void *below, const void *send, size_t size_bytes, void *recv, struct gf_error *err)
 {
 	return gf_comm_allgather(below, send, size_bytes, recv, err);
 }
@@ -37,10 +36,8 @@ static const struct gf_transport *ucx(void)
 /* The threads find each other by the communicator that they have. */
 static struct gf_join by(struct gf_comm *below)
 {
-	return (struct gf_join){.rank = below->rank,
-				.ranks = below->ranks,
-				.allgather = show,
-				.ctx = below};
+	return (struct gf_join){
+		.rank = below->rank, .ranks = below->ranks, .allgather = show, .ctx = below};
 }
 
 static void promises(struct gf_comm *below, void *ctx)
@@ -64,8 +61,8 @@ static void promises(struct gf_comm *below, void *ctx)
 	gf_comm_close(c);
 }
 
-/* As a command opens it: the ranks see that they are on one host. Two at once,
- * and again after they have been closed. */
+/* As a command opens it: the ranks see that they are on one host. Two at once, and again after they
+ * have been closed. */
 static void opened(struct gf_comm *below, void *ctx)
 {
 	const struct gf_join join = by(below);
@@ -80,13 +77,11 @@ static void opened(struct gf_comm *below, void *ctx)
 			rc |= gf_comm_open(&how, &c[i], &err);
 		EXPECT(!rc, "%s", err.text);
 		for (i = 0; i < 2 && !rc; i++) {
-			EXPECT(c[i]->host == 0 &&
-				       c[i]->local_rank == below->rank &&
+			EXPECT(c[i]->host == 0 && c[i]->local_rank == below->rank &&
 				       c[i]->local_ranks == below->ranks,
-			       "rank %d: host %d, %d of %d", below->rank,
-			       c[i]->host, c[i]->local_rank, c[i]->local_ranks);
-			EXPECT_TEXT(c[i]->ops->name,
-				    below->ranks > 1 ? "shm" : "ucx");
+			       "rank %d: host %d, %d of %d", below->rank, c[i]->host,
+			       c[i]->local_rank, c[i]->local_ranks);
+			EXPECT_TEXT(c[i]->ops->name, below->ranks > 1 ? "shm" : "ucx");
 			check_transport(c[i]);
 		}
 		for (i = 0; i < 2 && !rc; i++)
@@ -94,16 +89,15 @@ static void opened(struct gf_comm *below, void *ctx)
 	}
 }
 
-/* What a rank says of its address, as a stranger could: the first bytes are a
- * status and the ranks, and then the address's length. */
+/* What a rank says of its address, as a stranger could: the first bytes are a status and the ranks,
+ * and then the address's length. */
 static const struct claim {
 	size_t at;
 	uint64_t says;
 	const char *want;
 } claims[] = {
 	{8, UINT64_MAX,
-	 "rank 0: want an address of at most 1048576 bytes, got "
-	 "18446744073709551615"},
+	 "rank 0: want an address of at most 1048576 bytes, got 18446744073709551615"},
 	{0, 5 | 2ull << 32, "rank 0: "},
 	{8, 0, "rank 0: want an address of at most 1048576 bytes, got 0"},
 };
@@ -113,8 +107,8 @@ struct claimant {
 	const struct claim *claim;
 };
 
-static int show_claim(void *ctx, const void *send, size_t size_bytes,
-		      void *recv, struct gf_error *err)
+static int show_claim(void *ctx, const void *send, size_t size_bytes, void *recv,
+		      struct gf_error *err)
 {
 	const struct claimant *c = ctx;
 	char *said = gf_xmalloc(size_bytes);
@@ -122,8 +116,7 @@ static int show_claim(void *ctx, const void *send, size_t size_bytes,
 
 	memcpy(said, send, size_bytes);
 	if (c->below->rank == 0)
-		memcpy(said + c->claim->at, &c->claim->says,
-		       sizeof(c->claim->says));
+		memcpy(said + c->claim->at, &c->claim->says, sizeof(c->claim->says));
 	rc = show(c->below, said, size_bytes, recv, err);
 	free(said);
 	return rc;
@@ -142,11 +135,8 @@ static void claimed(struct gf_comm *below, void *ctx)
 		struct claimant me = {below, &claims[i]};
 
 		join.ctx = &me;
-		EXPECT(ucx()->join(&told, &join, &c, &err) == -EPROTO, "%s",
-		       err.text);
-		EXPECT(!strncmp(err.text, claims[i].want,
-				strlen(claims[i].want)),
-		       "%s", err.text);
+		EXPECT(ucx()->join(&told, &join, &c, &err) == -EPROTO, "%s", err.text);
+		EXPECT(!strncmp(err.text, claims[i].want, strlen(claims[i].want)), "%s", err.text);
 	}
 }
 
@@ -164,13 +154,12 @@ static void refused(struct gf_comm *below, void *ctx)
 	join.ranks = below->ranks;
 	how.meet = "/tmp";
 	EXPECT(gf_comm_open(&how, &c, &err) == -EINVAL, "two ways");
-	EXPECT_TEXT(err.text,
-		    "/tmp: want an allgather or a place to meet, got both");
+	EXPECT_TEXT(err.text, "/tmp: want an allgather or a place to meet, got both");
 	how.meet = NULL;
 	how.transport = "mpi";
 	EXPECT(gf_comm_open(&how, &c, &err) == -EINVAL, "MPI's launcher");
-	EXPECT_TEXT(err.text, "transport mpi: its launcher says which ranks "
-			      "there are, nothing else can");
+	EXPECT_TEXT(err.text,
+		    "transport mpi: its launcher says which ranks there are, nothing else can");
 	how.transport = "shm";
 	EXPECT(gf_comm_open(&how, &c, &err) == -ENOTSUP, "a layer");
 	EXPECT_TEXT(err.text, "transport shm: not in this build");
@@ -188,11 +177,8 @@ static char folder[] = "/tmp/gf-test-ucx.XXXXXX";
 static struct gf_comm *open_process(int rank, int ranks, bool bare)
 {
 	struct gf_join join = {.rank = rank, .ranks = ranks};
-	const struct gf_comm_how how = {.meet = folder,
-					.rank = rank,
-					.ranks = ranks,
-					.timeout_s = 20,
-					.variable = getenv};
+	const struct gf_comm_how how = {
+		.meet = folder, .rank = rank, .ranks = ranks, .timeout_s = 20, .variable = getenv};
 	struct gf_error err = {""};
 	struct gf_comm *c = NULL;
 	int rc;
@@ -225,8 +211,8 @@ static void promises_of_process(int rank, int ranks)
 	}
 }
 
-/* The last rank dies while the others wait for it, for one another and to send.
- * Each is told which rank is gone; then they go on without it. */
+/* The last rank dies while the others wait for it, for one another and to send. Each is told which
+ * rank is gone; then they go on without it. */
 static void survive(int rank, int ranks)
 {
 	struct gf_comm *c = open_process(rank, ranks, true);
@@ -246,9 +232,7 @@ static void survive(int rank, int ranks)
 		raise(SIGKILL);
 	began_s = gf_clock_s();
 	rc = c->ops->irecv(c, dead, gf_tag(3, 0), data, 4 << 20, &r[0], &err);
-	rc = rc ? rc
-		: c->ops->isend(c, dead, gf_tag(3, 0), data + (4 << 20),
-				4 << 20, &r[1], &err);
+	rc = rc ? rc : c->ops->isend(c, dead, gf_tag(3, 0), data + (4 << 20), 4 << 20, &r[1], &err);
 	EXPECT(!rc, "%s", err.text);
 	snprintf(want, sizeof(want), "rank %d is gone (UCX: ", dead);
 	/* a send may end before the rank is known to be gone */
@@ -256,10 +240,9 @@ static void survive(int rank, int ranks)
 		rc = gf_comm_wait(c, r[1], &err);
 	EXPECT(!rc || rc == -ECONNRESET, "send: %d, %s", rc, err.text);
 	rc = gf_comm_wait(c, r[0], &err);
-	EXPECT(rc == -ECONNRESET && !strncmp(err.text, want, strlen(want)),
-	       "rank %d: %d, %s", rank, rc, err.text);
-	EXPECT(c->broken && gf_clock_s() - began_s < 5, "after %g s",
-	       gf_clock_s() - began_s);
+	EXPECT(rc == -ECONNRESET && !strncmp(err.text, want, strlen(want)), "rank %d: %d, %s", rank,
+	       rc, err.text);
+	EXPECT(c->broken && gf_clock_s() - began_s < 5, "after %g s", gf_clock_s() - began_s);
 	if (rank == 2)
 		c->ops->cancel(c, r[1]);
 	/* UCX has let go of the memory */
@@ -280,8 +263,8 @@ static void catch (int number)
 	caught = number;
 }
 
-/* Signals of errors are the program's once a communicator has been opened, and
- * stay so when another one is. */
+/* Signals of errors are the program's once a communicator has been opened, and stay so when another
+ * one is. */
 static void check_signals(int rank, int ranks)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
@@ -294,8 +277,7 @@ static void check_signals(int rank, int ranks)
 	/* a sanitizer may have a handler there */
 	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
 		EXPECT(!sigaction(numbers[i], &own, &found) &&
-			       (!dladdr((void *)(uintptr_t)found.sa_handler,
-					&taker) ||
+			       (!dladdr((void *)(uintptr_t)found.sa_handler, &taker) ||
 				!strstr(taker.dli_fname, "libuc")),
 		       "signal %d is taken", numbers[i]);
 	second = open_process(rank, ranks, false);
@@ -309,8 +291,7 @@ static void check_signals(int rank, int ranks)
 		gf_comm_close(c);
 }
 
-static void in_processes(void (*body)(int rank, int ranks), int ranks,
-			 int survivors)
+static void in_processes(void (*body)(int rank, int ranks), int ranks, int survivors)
 {
 	pid_t pids[16];
 	int rank, status;
@@ -329,8 +310,8 @@ static void in_processes(void (*body)(int rank, int ranks), int ranks,
 	}
 	for (rank = 0; rank < ranks; rank++) {
 		EXPECT(waitpid(pids[rank], &status, 0) == pids[rank], "wait");
-		EXPECT(rank >= survivors || status == 0, "rank %d: status %x",
-		       rank, (unsigned)status);
+		EXPECT(rank >= survivors || status == 0, "rank %d: status %x", rank,
+		       (unsigned)status);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Intervals of predictions by hand and against networks that are scaled here;
- * and the plan that is chosen over them.
+ * Intervals of predictions by hand and against networks that are scaled here; and the plan that is
+ * chosen over them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 #include "test.h"
 
 #define ROUNDING 1e-12
-#define RUNS                                                                   \
-	(1 + GF_UNCERTAINTY_RUNS) /* from run to run, where no drift is known  \
+#define RUNS                                                                                       \
+	(1 + GF_UNCERTAINTY_RUNS) /* from run to run, where no drift is known                      \
 				   */
 
 /* All messages lie between these sizes. */
@@ -47,8 +47,7 @@ static void give_fit(struct problem_store *s, size_t entry, double residual_rms)
 				 .spread_s = spreads_s[entry]};
 }
 
-static int make(const struct problem_store *s, const char *policy, int lanes,
-		struct gf_plan *p)
+static int make(const struct problem_store *s, const char *policy, int lanes, struct gf_plan *p)
 {
 	struct gf_request r = {.policy = policy,
 			       .lanes = lanes,
@@ -87,10 +86,10 @@ static void test_by_hand(void)
 		if (make(&s, "single", 1, &p))
 			continue;
 		EXPECT_NEAR(p.predicted->iteration_s, 68, ROUNDING, "%zu", i);
-		EXPECT_NEAR(p.predicted->iteration_low_s,
-			    (20 / c + 48 / d) / RUNS, ROUNDING, "%zu", i);
-		EXPECT_NEAR(p.predicted->iteration_high_s,
-			    (20 * c + 48 * d) * RUNS, ROUNDING, "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_low_s, (20 / c + 48 / d) / RUNS, ROUNDING, "%zu",
+			    i);
+		EXPECT_NEAR(p.predicted->iteration_high_s, (20 * c + 48 * d) * RUNS, ROUNDING,
+			    "%zu", i);
 		gf_plan_release(&p);
 	}
 }
@@ -131,14 +130,11 @@ static void scale(struct problem_store *s, double factor)
 		for (e = 0; e < 2; e++)
 			for (k = 0; k < 4; k++)
 				if (s->gamma[i][e][k] > 0)
-					s->gamma[i][e][k] =
-						1 +
-						factor *
-							(s->gamma[i][e][k] - 1);
+					s->gamma[i][e][k] = 1 + factor * (s->gamma[i][e][k] - 1);
 }
 
-/* On two lanes, by several lines and algorithms: the plan again on costs that
- * are scaled by hand. */
+/* On two lanes, by several lines and algorithms: the plan again on costs that are scaled by
+ * hand. */
 static void test_scaled(void)
 {
 	const double factor = 1.25; /* of give_fit(0.15) */
@@ -170,12 +166,10 @@ static void test_scaled(void)
 		fabric = gf_plan_fabric(&again);
 		rc = rc ? rc : gf_predict_plan(&again, &fabric, &at_low, &err);
 		EXPECT(rc == 0, "seed %d: %s", (int)seed, err.text);
-		EXPECT_NEAR(p.predicted->iteration_high_s,
-			    at_high.iteration_s * RUNS, ROUNDING, "seed %d",
-			    (int)seed);
-		EXPECT_NEAR(p.predicted->iteration_low_s,
-			    at_low.iteration_s / RUNS, ROUNDING, "seed %d",
-			    (int)seed);
+		EXPECT_NEAR(p.predicted->iteration_high_s, at_high.iteration_s * RUNS, ROUNDING,
+			    "seed %d", (int)seed);
+		EXPECT_NEAR(p.predicted->iteration_low_s, at_low.iteration_s / RUNS, ROUNDING,
+			    "seed %d", (int)seed);
 		gf_plan_release(&p);
 	}
 }
@@ -183,23 +177,20 @@ static void test_scaled(void)
 /* --- sizes that lines miss, and those beyond what was measured ---------------
  */
 
-static double at_end(const struct gf_fit *fit, struct gf_cost_lines lines,
-		     bool high, double bytes)
+static double at_end(const struct gf_fit *fit, struct gf_cost_lines lines, bool high, double bytes)
 {
 	struct gf_cost_line *larger =
 		gf_xmemdup(lines.larger, lines.nlarger * sizeof(*lines.larger));
 	double end_s;
 
-	gf_uncertainty_lines(fit, &lines.first, &larger, &lines.nlarger, 32,
-			     high);
+	gf_uncertainty_lines(fit, &lines.first, &larger, &lines.nlarger, 32, high);
 	lines.larger = larger;
 	end_s = gf_cost_lines_s(&lines, bytes);
 	free(larger);
 	return end_s;
 }
 
-/* Tables of times in us, by hand: what a message of some bytes costs at the
- * ends. */
+/* Tables of times in us, by hand: what a message of some bytes costs at the ends. */
 static void test_sizes(void)
 {
 	const double k = 1024, m = k * k, g = k * m, none = -1;
@@ -210,24 +201,8 @@ static void test_sizes(void)
 		double bytes[5], times[5];
 		double message, low, high; /* -1: not said here */
 	} cases[] = {
-		{"between, exact",
-		 10,
-		 1 / k,
-		 3,
-		 {k, 2 * k, 4 * k},
-		 {11, 12, 14},
-		 3 * k,
-		 13,
-		 13},
-		{"two sizes",
-		 10,
-		 1 / k,
-		 2,
-		 {k, 4 * k},
-		 {11, 14},
-		 2 * k,
-		 12 / 1.03,
-		 12 * 1.03},
+		{"between, exact", 10, 1 / k, 3, {k, 2 * k, 4 * k}, {11, 12, 14}, 3 * k, 13, 13},
+		{"two sizes", 10, 1 / k, 2, {k, 4 * k}, {11, 14}, 2 * k, 12 / 1.03, 12 * 1.03},
 		{"smaller: at most the smallest",
 		 10,
 		 1 / k,
@@ -264,24 +239,8 @@ static void test_sizes(void)
 		 8 * k,
 		 none,
 		 8 * k},
-		{"what a line misses",
-		 0,
-		 1,
-		 5,
-		 {1, 2, 4, 8, 16},
-		 {1, 2, 12, 8, 4},
-		 4,
-		 2,
-		 12},
-		{"before it",
-		 0,
-		 1,
-		 5,
-		 {1, 2, 4, 8, 16},
-		 {1, 2, 12, 8, 16},
-		 3,
-		 3,
-		 9},
+		{"what a line misses", 0, 1, 5, {1, 2, 4, 8, 16}, {1, 2, 12, 8, 4}, 4, 2, 12},
+		{"before it", 0, 1, 5, {1, 2, 4, 8, 16}, {1, 2, 12, 8, 16}, 3, 3, 9},
 		{"costs do not fall after it",
 		 0,
 		 1,
@@ -306,11 +265,8 @@ static void test_sizes(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		size_t bytes[5];
 		double times[5], before[2] = {0};
-		struct gf_fit fit = {.npoints = cases[i].n,
-				     .size_bytes = bytes,
-				     .time_s = times};
-		struct gf_cost_lines lines = {
-			.first = {0, cases[i].startup, cases[i].per_byte}};
+		struct gf_fit fit = {.npoints = cases[i].n, .size_bytes = bytes, .time_s = times};
+		struct gf_cost_lines lines = {.first = {0, cases[i].startup, cases[i].per_byte}};
 		double low, high, b;
 
 		for (j = 0; j < cases[i].n; j++) {
@@ -320,24 +276,20 @@ static void test_sizes(void)
 		low = at_end(&fit, lines, false, cases[i].message);
 		high = at_end(&fit, lines, true, cases[i].message);
 		if (cases[i].low >= 0)
-			EXPECT_NEAR(low, cases[i].low, 1e-6, "%s: low",
-				    cases[i].name);
+			EXPECT_NEAR(low, cases[i].low, 1e-6, "%s: low", cases[i].name);
 		if (cases[i].high >= 0)
-			EXPECT_NEAR(high, cases[i].high, 1e-6, "%s: high",
-				    cases[i].name);
+			EXPECT_NEAR(high, cases[i].high, 1e-6, "%s: high", cases[i].name);
 		EXPECT(low <= high * (1 + ROUNDING), "%s", cases[i].name);
 		for (j = 0; j < cases[i].n; j++)
 			EXPECT(at_end(&fit, lines, false, (double)bytes[j]) <=
 					       times[j] * (1 + ROUNDING) &&
-				       at_end(&fit, lines, true,
-					      (double)bytes[j]) >=
+				       at_end(&fit, lines, true, (double)bytes[j]) >=
 					       times[j] * (1 - ROUNDING),
 			       "%s: %zu bytes", cases[i].name, bytes[j]);
 		for (b = 1; b < 1e12; b = ceil(b * 1.3)) {
 			low = at_end(&fit, lines, false, b);
 			high = at_end(&fit, lines, true, b);
-			EXPECT(low >= before[0] * (1 - 1e-9) &&
-				       high >= before[1] * (1 - 1e-9),
+			EXPECT(low >= before[0] * (1 - 1e-9) && high >= before[1] * (1 - 1e-9),
 			       "%s: falls at %g bytes", cases[i].name, b);
 			before[0] = low;
 			before[1] = high;
@@ -350,8 +302,8 @@ static void test_sizes(void)
 
 #define PLANS 32
 
-/* An offered plan's interval, and by what share it is slower, at worst, than
- * the best of the offers. */
+/* An offered plan's interval, and by what share it is slower, at worst, than the best of the
+ * offers. */
 struct offer {
 	double at[3], regret;
 	size_t nmessages;
@@ -359,8 +311,7 @@ struct offer {
 
 static void offer(struct offer *o, struct gf_plan *p)
 {
-	*o = (struct offer){.at = {p->predicted->iteration_low_s,
-				   p->predicted->iteration_s,
+	*o = (struct offer){.at = {p->predicted->iteration_low_s, p->predicted->iteration_s,
 				   p->predicted->iteration_high_s},
 			    .nmessages = p->nmessages};
 	gf_plan_release(p);
@@ -378,8 +329,7 @@ static bool offer_for_high(struct problem_store *s, struct offer *o)
 	struct gf_plan p;
 	int rc;
 
-	gf_uncertainty_move(&high.model, raised, 4,
-			    true); /* test_scaled: by hand */
+	gf_uncertainty_move(&high.model, raised, 4, true); /* test_scaled: by hand */
 	high.network = *raised;
 	rc = make(&high, "optimal", 1, &p);
 	gf_network_free(raised);
@@ -404,8 +354,7 @@ static size_t offer_all(struct problem_store *s, struct offer *all)
 	size_t n = 0, i;
 
 	for (i = 0; gf_policies[i]; i++)
-		if (gf_policies[i]->automatic &&
-		    make(s, gf_policies[i]->name, 1, &p) == 0)
+		if (gf_policies[i]->automatic && make(s, gf_policies[i]->name, 1, &p) == 0)
 			offer(&all[n++], &p);
 	n += offer_for_high(s, &all[n]);
 	return n;
@@ -421,18 +370,16 @@ static void rate(struct offer *all, size_t n, double best[3])
 			best[k] = fmin(best[k], all[i].at[k]);
 	for (i = 0; i < n; i++)
 		for (k = 0; k < 3; k++)
-			all[i].regret =
-				fmax(all[i].regret, all[i].at[k] / best[k] - 1);
+			all[i].regret = fmax(all[i].regret, all[i].at[k] / best[k] - 1);
 }
 
 /*
- * auto's greatest regret is within the tolerance of the least that a plan has,
- * and where that is less than the tolerance, within the tolerance itself.
- * A plan for high costs is among them: where all others take 1.5 times as long
- * as it does at the high end, it may be chosen though it takes 1.4 times as
- * long as they do at the low end. Plans within the tolerance are the same, so
- * that none of those with as few messages has a better prediction. The best
- * prediction does not always win. All entries are 20 % in doubt at least, so
+ * auto's greatest regret is within the tolerance of the least that a plan has, and where that is
+ * less than the tolerance, within the tolerance itself.
+ * A plan for high costs is among them: where all others take 1.5 times as long as it does at the
+ * high end, it may be chosen though it takes 1.4 times as long as they do at the low end. Plans
+ * within the tolerance are the same, so that none of those with as few messages has a better
+ * prediction. The best prediction does not always win. All entries are 20 % in doubt at least, so
  * the tolerance is 2 %, the most there is.
  */
 static void test_chosen(void)
@@ -460,16 +407,14 @@ static void test_chosen(void)
 		for (i = 0; i < n; i++)
 			least = fmin(least, all[i].regret);
 		limit = least > tolerance ? least + tolerance : tolerance;
-		EXPECT(chosen->regret <= limit + ROUNDING,
-		       "seed %d: %g, more than %g", (int)seed, chosen->regret,
-		       limit);
+		EXPECT(chosen->regret <= limit + ROUNDING, "seed %d: %g, more than %g", (int)seed,
+		       chosen->regret, limit);
 		for (i = 0; i < n; i++)
 			EXPECT(all[i].regret > limit - ROUNDING ||
 				       all[i].nmessages > chosen->nmessages ||
 				       all[i].at[1] >= chosen->at[1] - ROUNDING,
-			       "seed %d: %g with regret %g, not %g with %g",
-			       (int)seed, all[i].at[1], all[i].regret,
-			       chosen->at[1], chosen->regret);
+			       "seed %d: %g with regret %g, not %g with %g", (int)seed,
+			       all[i].at[1], all[i].regret, chosen->at[1], chosen->regret);
 		others += chosen->at[1] > best[1] * (1 + ROUNDING);
 	}
 	EXPECT(others > 0, "the best prediction always won");
@@ -486,9 +431,9 @@ static double draw_level(struct gf_rng *rng, double sigma)
 }
 
 /*
- * Compute and messages take another time in every run, and at every moment of a
- * profile. Does the interval cover a run of six as one message: 20 s of compute
- * and 48 s of message? Fits and repeats are without doubt.
+ * Compute and messages take another time in every run, and at every moment of a profile. Does the
+ * interval cover a run of six as one message: 20 s of compute and 48 s of message? Fits and repeats
+ * are without doubt.
  */
 static bool covers(struct gf_rng *rng, double sigma, double *half_width)
 {
@@ -503,27 +448,23 @@ static bool covers(struct gf_rng *rng, double sigma, double *half_width)
 		compute += sittings[i] / SITTINGS;
 	}
 	for (i = 0; i < ALGORITHMS; i++)
-		differences[i] =
-			log(draw_level(rng, sigma) / draw_level(rng, sigma));
+		differences[i] = log(draw_level(rng, sigma) / draw_level(rng, sigma));
 	run_s = 20 * draw_level(rng, sigma) / compute +
 		48 * draw_level(rng, sigma) / draw_level(rng, sigma);
 	store_case(&s, &six, 1);
 	s.model.spread_s = 1e-9;
 	s.model.drift = fmin(gf_stat_next(sittings, SITTINGS), 1);
-	s.network.drift =
-		fmin(gf_stat_next_difference(differences, ALGORITHMS), 1);
+	s.network.drift = fmin(gf_stat_next_difference(differences, ALGORITHMS), 1);
 	if (make(&s, "single", 1, &p))
 		return false;
-	in = run_s >= p.predicted->iteration_low_s &&
-	     run_s <= p.predicted->iteration_high_s;
-	*half_width +=
-		p.predicted->iteration_high_s / p.predicted->iteration_s - 1;
+	in = run_s >= p.predicted->iteration_low_s && run_s <= p.predicted->iteration_high_s;
+	*half_width += p.predicted->iteration_high_s / p.predicted->iteration_s - 1;
 	gf_plan_release(&p);
 	return in;
 }
 
-/* At least nine runs of ten are covered, by intervals that are not much wider
- * than that takes: sigma of a run and of a measurement, 1.65 times. */
+/* At least nine runs of ten are covered, by intervals that are not much wider than that takes:
+ * sigma of a run and of a measurement, 1.65 times. */
 static void test_coverage(void)
 {
 	static const double sigmas[] = {0, 0.01, 0.02, 0.05, 0.1};
@@ -538,12 +479,9 @@ static void test_coverage(void)
 		for (i = 0; i < TRIALS; i++)
 			covered += covers(&rng, sigmas[k], &half_width);
 		half_width /= TRIALS;
-		EXPECT(covered >= 0.9 * TRIALS, "sigma %g: %d of %d", sigmas[k],
-		       covered, TRIALS);
-		EXPECT(half_width <=
-			       fmax(1.2 * GF_UNCERTAINTY_RUNS, 1.6 * enough),
-		       "sigma %g: +- %g, where %g is enough", sigmas[k],
-		       half_width, enough);
+		EXPECT(covered >= 0.9 * TRIALS, "sigma %g: %d of %d", sigmas[k], covered, TRIALS);
+		EXPECT(half_width <= fmax(1.2 * GF_UNCERTAINTY_RUNS, 1.6 * enough),
+		       "sigma %g: +- %g, where %g is enough", sigmas[k], half_width, enough);
 	}
 }
 

@@ -21,8 +21,7 @@ static void build(struct gf_schedule *s, enum gf_coll_half half)
 	int rank;
 
 	for (rank = 0; rank < RANKS; rank++)
-		if (gf_algorithm_schedule(gf_algorithm_find("ring"), &args,
-					  rank, &s[rank], NULL))
+		if (gf_algorithm_schedule(gf_algorithm_find("ring"), &args, rank, &s[rank], NULL))
 			abort();
 }
 
@@ -41,19 +40,17 @@ static void drop(struct gf_schedule *s, size_t step)
 	size_t i;
 
 	s->nsteps--;
-	memmove(&s->steps[step], &s->steps[step + 1],
-		(s->nsteps - step) * sizeof(*s->steps));
+	memmove(&s->steps[step], &s->steps[step + 1], (s->nsteps - step) * sizeof(*s->steps));
 	for (i = step; i < s->nsteps; i++)
 		if (s->steps[i].peer == gone.peer &&
-		    (s->steps[i].op == GF_STEP_SEND) ==
-			    (gone.op == GF_STEP_SEND))
+		    (s->steps[i].op == GF_STEP_SEND) == (gone.op == GF_STEP_SEND))
 			s->steps[i].match--;
 	gf_schedule_finish(s);
 }
 
 /*
- * Ring, p = 4, n = 8: steps 0..5 are send and recv-reduce in turn, 6..11 send
- * and recv; rank r sends to r + 1, part k is data[2k..2k+2).
+ * Ring, p = 4, n = 8: steps 0..5 are send and recv-reduce in turn, 6..11 send and recv; rank r
+ * sends to r + 1, part k is data[2k..2k+2).
  */
 static void nothing(struct gf_schedule *s)
 {
@@ -134,8 +131,7 @@ static void reduce_twice(struct gf_schedule *s)
 	size_t i;
 
 	for (i = 6; i < s[2].nsteps; i++)
-		if (s[2].steps[i].op == GF_STEP_RECV &&
-		    s[2].steps[i].range.first == 2)
+		if (s[2].steps[i].op == GF_STEP_RECV && s[2].steps[i].range.first == 2)
 			s[2].steps[i].op = GF_STEP_RECV_REDUCE;
 	gf_schedule_finish(&s[2]);
 }
@@ -222,8 +218,7 @@ static struct gf_range keep_first(struct gf_schedule *s)
 	reopen(s);
 	gf_schedule_copy(s, keep, gf_data(0, 2));
 	copy = s->steps[s->nsteps - 1];
-	memmove(&s->steps[1], &s->steps[0],
-		(s->nsteps - 1) * sizeof(*s->steps));
+	memmove(&s->steps[1], &s->steps[0], (s->nsteps - 1) * sizeof(*s->steps));
 	s->steps[0] = copy;
 	return keep;
 }
@@ -386,8 +381,7 @@ static const struct {
 	 "rank 0 data[6] lacks rank 1's contribution"},
 	{"a short message", GF_COLL_WHOLE, short_send,
 	 "rank 0 step 0 sends 1 elements to rank 1, whose step 1 receives 2"},
-	{"an empty range", GF_COLL_WHOLE, empty,
-	 "rank 0 step 0 has an empty range"},
+	{"an empty range", GF_COLL_WHOLE, empty, "rank 0 step 0 has an empty range"},
 	{"a range over the end", GF_COLL_WHOLE, outside,
 	 "rank 0 step 0 touches data[7..9) of 8 elements"},
 	{"a range far over the end", GF_COLL_WHOLE, far_outside,
@@ -418,8 +412,7 @@ static const struct {
 	 "ranks 1 and 2 both own data[3]"},
 	{"a part owned by nobody", GF_COLL_ALL_GATHER, owned_not,
 	 "1 of 8 elements are owned by no rank"},
-	{"a part outside", GF_COLL_ALL_GATHER, owned_outside,
-	 "rank 3 owns [6..9) of 8 elements"},
+	{"a part outside", GF_COLL_ALL_GATHER, owned_outside, "rank 3 owns [6..9) of 8 elements"},
 	{"an unfinished reduce-scatter", GF_COLL_REDUCE_SCATTER, unfinished,
 	 "rank 1 data[2] lacks rank 0's contribution"},
 	{"an unfinished all-gather", GF_COLL_ALL_GATHER, unfinished,
@@ -447,8 +440,7 @@ int main(void)
 		build(s, cases[i].half);
 		cases[i].mutate(s);
 		rc = verifiers[cases[i].half](s, RANKS, &err);
-		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s: %d",
-		       cases[i].what, rc);
+		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s: %d", cases[i].what, rc);
 		if (cases[i].want && strcmp(err.text, cases[i].want)) {
 			printf("in case \"%s\":\n", cases[i].what);
 			EXPECT_TEXT(err.text, cases[i].want);

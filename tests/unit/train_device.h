@@ -12,19 +12,19 @@
 #include "train_run.h"
 
 /*
- * Whole training runs on devices that do in any order what streams and events
- * leave open (tests/gpu/fake.h), by a backend with the reference backend's
- * arithmetic (tests/gpu/fake_net.h): what goes by the host comes to the same
- * bits as a run on the host, down to the checkpoints' files.
+ * Whole training runs on devices that do in any order what streams and events leave open
+ * (tests/gpu/fake.h), by a backend with the reference backend's arithmetic (tests/gpu/fake_net.h):
+ * what goes by the host comes to the same bits as a run on the host, down to the checkpoints'
+ * files.
  */
 static char folder[64];
 
 /* A net whose passes draw random numbers, too. */
-#define DROPPING                                                               \
-	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"dropping\","   \
-	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                 \
-	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"               \
-	"{\"name\": \"drop1\", \"type\": \"dropout\", \"rate\": 0.25},"        \
+#define DROPPING                                                                                   \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"dropping\","                       \
+	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                                     \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"                                   \
+	"{\"name\": \"drop1\", \"type\": \"dropout\", \"rate\": 0.25},"                            \
 	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 4}]}"
 
 /* One world at a time: all ranks are threads of this process. */
@@ -36,14 +36,13 @@ static inline void enter(struct gf_comm *comm, struct gf_train_config *config)
 
 	config->place.gpu = fake_gpu(world, comm->rank);
 	config->backend = &fake_backend;
-	EXPECT(!config->place.gpu->ops->stream_new(config->place.gpu, false,
-						   &config->place.stream, &err),
+	EXPECT(!config->place.gpu->ops->stream_new(config->place.gpu, false, &config->place.stream,
+						   &err),
 	       "%s", err.text);
 }
 
 /* A GPU each, and NCCL between them. */
-static inline void enter_nccl(struct gf_comm *comm,
-			      struct gf_train_config *config)
+static inline void enter_nccl(struct gf_comm *comm, struct gf_train_config *config)
 {
 	enter(comm, config);
 	config->place.nccl = fake_nccl();
@@ -53,8 +52,7 @@ static inline void enter_nccl(struct gf_comm *comm,
 static inline void leave(struct gf_comm *comm, struct gf_train_config *config)
 {
 	(void)comm;
-	config->place.gpu->ops->stream_free(config->place.gpu,
-					    config->place.stream);
+	config->place.gpu->ops->stream_free(config->place.gpu, config->place.stream);
 }
 
 static struct fake_counts last; /* of the last run */
@@ -69,15 +67,13 @@ static inline void train_with(struct train_run *run, unsigned seed, bool nccl,
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
 	last = fake_world_counts(world);
 	EXPECT(last.waiting == 0 && last.misaligned == 0,
-	       "%zu operations remain, %zu are not aligned", last.waiting,
-	       last.misaligned);
+	       "%zu operations remain, %zu are not aligned", last.waiting, last.misaligned);
 	fake_world_free(world);
 	run->enter = NULL;
 	run->leave = NULL;
 }
 
-static inline void train_on_devices(struct train_run *run, unsigned seed,
-				    bool nccl)
+static inline void train_on_devices(struct train_run *run, unsigned seed, bool nccl)
 {
 	/* what is staged may share a GPU */
 	const struct fake_faults faults = {.one_gpu = !nccl};
@@ -86,11 +82,7 @@ static inline void train_on_devices(struct train_run *run, unsigned seed,
 }
 
 static const struct gf_period periods[] = {
-	{.group_ranks = 2,
-	 .steps = 4,
-	 .fragments = 1,
-	 .outer_rate = .7,
-	 .outer_momentum = .5},
+	{.group_ranks = 2, .steps = 4, .fragments = 1, .outer_rate = .7, .outer_momentum = .5},
 	{.group_ranks = 2,
 	 .steps = 6,
 	 .fragments = 2,
@@ -138,29 +130,24 @@ static const struct {
 	 .selection = SELECT_GTOPK(.density = .05)},
 	{"local", MLP, 3, "nesterov", .period = &periods[2]},
 	/* the host selects among whole gradients */
-	{"csc", MLP, 3, "sgd",
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
-	 .staleness = 2,
+	{"csc", MLP, 3, "sgd", .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
+	{"csc-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24, .staleness = 2,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	{"csc-lars", NORMED, 2, "lars", .clip_norm = .05,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	{"topk-accumulate", NORMED, 2, "nesterov", 2,
-	 .selection = SELECT_TOPK(.density = .02,
-				  .warmup_densities = (double[]){.5, .1},
-				  .nwarmup = 2)},
+	 .selection =
+		 SELECT_TOPK(.density = .02, .warmup_densities = (double[]){.5, .1}, .nwarmup = 2)},
 	{"gtopk", MLP, 4, "sgd", .selection = SELECT_GTOPK(.density = .05)},
 	{"gtopk-staler", NORMED, 3, "nesterov", 2, .staleness = 4,
-	 .selection =
-		 SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
+	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
 };
 
 static inline struct train_run run_of(size_t i)
 {
 	size_t accumulate = cases[i].accumulate ? cases[i].accumulate : 1;
-	struct train_run run =
-		train_defaults(cases[i].model, cases[i].ranks,
-			       12 / (size_t)cases[i].ranks / accumulate);
+	struct train_run run = train_defaults(cases[i].model, cases[i].ranks,
+					      12 / (size_t)cases[i].ranks / accumulate);
 
 	run.config.training.optimizer = (char *)cases[i].optimizer;
 	run.config.training.accumulate = accumulate;
@@ -181,8 +168,7 @@ static inline struct train_run run_of(size_t i)
 }
 
 /* Rank 0's checkpoints, number by number. */
-static inline void near_file(const char *a, const char *b, double tolerance,
-			     const char *label)
+static inline void near_file(const char *a, const char *b, double tolerance, const char *label)
 {
 	char *p = gf_checkpoint_part(a, 20, 0, false);
 	char *q = gf_checkpoint_part(b, 20, 0, false);
@@ -191,24 +177,20 @@ static inline void near_file(const char *a, const char *b, double tolerance,
 	float x[256], y[256];
 	size_t i, k, compared = 0;
 
-	EXPECT(!gf_safetensors_open(p, &want, &err) &&
-		       !gf_safetensors_open(q, &got, &err),
-	       "%s", err.text);
-	EXPECT(want.ntensors == got.ntensors, "%zu, %zu", want.ntensors,
-	       got.ntensors);
+	EXPECT(!gf_safetensors_open(p, &want, &err) && !gf_safetensors_open(q, &got, &err), "%s",
+	       err.text);
+	EXPECT(want.ntensors == got.ntensors, "%zu, %zu", want.ntensors, got.ntensors);
 	for (i = 0; i < want.ntensors; i++) {
 		const struct gf_stored_tensor *t = &want.tensors[i];
 
 		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 256)
 			continue;
-		EXPECT(!gf_safetensors_load(&want, t->name, "F32",
-					    t->count_elems, x, &err) &&
-			       !gf_safetensors_load(&got, t->name, "F32",
-						    t->count_elems, y, &err),
+		EXPECT(!gf_safetensors_load(&want, t->name, "F32", t->count_elems, x, &err) &&
+			       !gf_safetensors_load(&got, t->name, "F32", t->count_elems, y, &err),
 		       "%s", err.text);
 		for (k = 0; k < t->count_elems; k++, compared++)
-			EXPECT_NEAR((double)y[k], (double)x[k], tolerance,
-				    "%s: %s[%zu]", label, t->name, k);
+			EXPECT_NEAR((double)y[k], (double)x[k], tolerance, "%s: %s[%zu]", label,
+				    t->name, k);
 	}
 	EXPECT(compared > 200, "%zu numbers", compared);
 	gf_safetensors_close(&want);
@@ -251,58 +233,48 @@ static const struct {
 	{"dropping", DROPPING, 4, "sgd", 2, .tolerance = NCCL_TOLERANCE},
 	{"diloco", NORMED, 4, "sgd", .period = &periods[0]},
 	{"streaming", MLP, 4, "adamw", .period = &periods[1]},
-	{"streaming stale", MLP, 4, "sgd", .staleness = 2,
-	 .period = &periods[1]},
+	{"streaming stale", MLP, 4, "sgd", .staleness = 2, .period = &periods[1]},
 	{"lars", NORMED, 2, "lars", .tolerance = NCCL_TOLERANCE},
 	{"lars-paper", NORMED, 2, "lars-paper", .tolerance = NCCL_TOLERANCE},
 	{"adamw", NORMED, 2, "adamw"},
 	{"adamw stale", MLP, 2, "adamw", 2, .staleness = 3, .warmup_steps = 6},
 	/* steps that are skipped, which the host learns late, do not count */
 	{"adamw scaled", MLP, 1, "adamw", 1, "f16", 0x1p24, .tolerance = 1e-3},
-	{"gtopk adamw", MLP, 4, "adamw", .staleness = 2,
-	 .selection = SELECT_GTOPK(.density = .1)},
+	{"gtopk adamw", MLP, 4, "adamw", .staleness = 2, .selection = SELECT_GTOPK(.density = .1)},
 	/* the loss scale falls and grows */
 	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
 	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},
 	{"fp8", MLP, 3, "sgd", 1, "fp8", .tolerance = 5e-2},
 	{"fp4", MLP, 4, "sgd", 1, "fp4", .tolerance = .2},
 	{"clipped", NORMED, 1, "nesterov", .clip_norm = .3},
-	{"clipped lars", NORMED, 3, "lars", 2, .clip_norm = .05,
-	 .tolerance = NCCL_TOLERANCE},
+	{"clipped lars", NORMED, 3, "lars", 2, .clip_norm = .05, .tolerance = NCCL_TOLERANCE},
 	{"accumulate", DROPPING, 1, "nesterov", .accumulate = 3},
-	{"accumulate lanes", NORMED, 2, "sgd", 2, .accumulate = 2,
-	 .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
-	{"accumulate scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .accumulate = 3,
-	 .tolerance = 1e-3},
-	{"clipped scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .clip_norm = .5,
-	 .tolerance = 1e-3},
+	{"accumulate lanes", NORMED, 2, "sgd", 2, .accumulate = 2, .tolerance = NCCL_TOLERANCE,
+	 .clip_norm = .2},
+	{"accumulate scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .accumulate = 3, .tolerance = 1e-3},
+	{"clipped scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .clip_norm = .5, .tolerance = 1e-3},
 	{"stale", MLP, 2, "sgd", .staleness = 2},
 	{"stale alone", NORMED, 1, "nesterov", .staleness = 3},
-	{"stale lanes", NORMED, 3, "nesterov", 3, .staleness = 3,
-	 .tolerance = NCCL_TOLERANCE},
+	{"stale lanes", NORMED, 3, "nesterov", 3, .staleness = 3, .tolerance = NCCL_TOLERANCE},
 	/* stopped while it warms up, and when the pipeline has filled again */
 	{"stale warm", MLP, 2, "sgd", 2, .staleness = 3, .warmup_steps = 6},
 	{"stale later", MLP, 2, "sgd", 2, .staleness = 4, .warmup_steps = 9},
-	{"stale scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3,
-	 .staleness = 2, .clip_norm = .5},
-	{"stale accumulate", DROPPING, 2, "lars", 2, .accumulate = 3,
-	 .staleness = 2, .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
+	{"stale scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3, .staleness = 2,
+	 .clip_norm = .5},
+	{"stale accumulate", DROPPING, 2, "lars", 2, .accumulate = 3, .staleness = 2,
+	 .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
 	{"topk stale", MLP, 2, "nesterov", .staleness = 2,
 	 .selection = SELECT_TOPK(.density = .05)},
 	{"gtopk stale", MLP, 4, "sgd", 3, .staleness = 2,
-	 .selection = SELECT_GTOPK(.density = .05,
-				   .warmup_densities = (double[]){.25, .1},
+	 .selection = SELECT_GTOPK(.density = .05, .warmup_densities = (double[]){.25, .1},
 				   .nwarmup = 2)},
-	{"gtopk staler", NORMED, 3, "nesterov", 2, .accumulate = 2,
-	 .staleness = 4, .warmup_steps = 3,
-	 .selection =
-		 SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
-	{"csc", MLP, 2, "sgd",
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
+	{"gtopk staler", NORMED, 3, "nesterov", 2, .accumulate = 2, .staleness = 4,
+	 .warmup_steps = 3,
+	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
+	{"csc", MLP, 2, "sgd", .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	/* chunks of several tensors, tensors of several, a ramp, a decay */
 	{"csc ramp", NORMED, 2, "nesterov", 2,
-	 .selection = SELECT_CSC(.chunk_elems = 5, .keep = .1,
-				 .warmup_steps = 8, .decay = NAN)},
+	 .selection = SELECT_CSC(.chunk_elems = 5, .keep = .1, .warmup_steps = 8, .decay = NAN)},
 	{"csc alone", MLP, 1, "sgd", .accumulate = 2,
 	 .selection = SELECT_CSC(.chunk_elems = 7, .keep = .3, .decay = .5)},
 	{"csc all", MLP, 2, "sgd",
@@ -312,47 +284,35 @@ static const struct {
 	 .selection = SELECT_CSC(.chunk_elems = 32, .keep = .4, .decay = 1)},
 	{"csc stale", MLP, 2, "sgd", .staleness = 2,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc staler", NORMED, 2, "nesterov", 2, .staleness = 3,
-	 .warmup_steps = 4,
-	 .selection = SELECT_CSC(.chunk_elems = 4, .keep = .1,
-				 .warmup_steps = 6, .decay = NAN)},
-	{"csc scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3,
-	 .staleness = 2,
+	{"csc staler", NORMED, 2, "nesterov", 2, .staleness = 3, .warmup_steps = 4,
+	 .selection = SELECT_CSC(.chunk_elems = 4, .keep = .1, .warmup_steps = 6, .decay = NAN)},
+	{"csc scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3, .staleness = 2,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc clipped", NORMED, 2, "sgd", 1, .tolerance = NCCL_TOLERANCE,
-	 .clip_norm = .05,
+	{"csc clipped", NORMED, 2, "sgd", 1, .tolerance = NCCL_TOLERANCE, .clip_norm = .05,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .3, .decay = 1)},
 	{"topk", MLP, 3, "sgd", .selection = SELECT_TOPK(.density = .05)},
 	/* what was not sent counts in a norm as elsewhere */
 	{"topk clipped", MLP, 2, "sgd", 2, .clip_norm = .05,
 	 .selection = SELECT_TOPK(.density = .05)},
-	{"topk lars", NORMED, 2, "lars", .clip_norm = .05,
-	 .selection = SELECT_TOPK(.density = .1)},
-	{"gtopk lars", MLP, 3, "lars", .staleness = 2,
-	 .selection = SELECT_GTOPK(.density = .1)},
+	{"topk lars", NORMED, 2, "lars", .clip_norm = .05, .selection = SELECT_TOPK(.density = .1)},
+	{"gtopk lars", MLP, 3, "lars", .staleness = 2, .selection = SELECT_GTOPK(.density = .1)},
 	{"topk lanes", NORMED, 2, "nesterov", 2, .accumulate = 2,
 	 .selection = SELECT_TOPK(.density = .1)},
 	{"gtopk", MLP, 4, "sgd",
-	 .selection = SELECT_GTOPK(.density = .02,
-				   .warmup_densities = (double[]){.25, .1},
+	 .selection = SELECT_GTOPK(.density = .02, .warmup_densities = (double[]){.25, .1},
 				   .nwarmup = 2)},
-	{"gtopk alone", MLP, 1, "sgd",
-	 .selection = SELECT_GTOPK(.density = .1)},
+	{"gtopk alone", MLP, 1, "sgd", .selection = SELECT_GTOPK(.density = .1)},
 	{"gtopk conserve", NORMED, 3, "nesterov", 3,
-	 .selection =
-		 SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
+	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
 	{"gtopk naive", MLP, 6, "sgd",
-	 .selection =
-		 SELECT_GTOPK(.putback = GF_PUTBACK_NAIVE, .density = .05)},
+	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_NAIVE, .density = .05)},
 };
 
 static inline struct train_run nccl_run_of(size_t i)
 {
-	const size_t accumulate =
-		nccl_cases[i].accumulate ? nccl_cases[i].accumulate : 1;
-	struct train_run run =
-		train_defaults(nccl_cases[i].model, nccl_cases[i].ranks,
-			       12 / (size_t)nccl_cases[i].ranks / accumulate);
+	const size_t accumulate = nccl_cases[i].accumulate ? nccl_cases[i].accumulate : 1;
+	struct train_run run = train_defaults(nccl_cases[i].model, nccl_cases[i].ranks,
+					      12 / (size_t)nccl_cases[i].ranks / accumulate);
 
 	run.config.training.accumulate = accumulate;
 	run.config.training.optimizer = (char *)nccl_cases[i].optimizer;

@@ -17,32 +17,32 @@
 #include "trainer/groups.h"
 #include "trainer/train.h"
 
-/* A whole training run over threads: small models, made-up data, the
- * reference backend. The result is read back from its checkpoint. */
-#define MLP                                                                    \
-	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"mlp\","        \
-	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                 \
-	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"               \
-	"{\"name\": \"relu1\", \"type\": \"relu\"},"                           \
+/* A whole training run over threads: small models, made-up data, the reference backend. The result
+ * is read back from its checkpoint. */
+#define MLP                                                                                        \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"mlp\","                            \
+	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                                     \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"                                   \
+	"{\"name\": \"relu1\", \"type\": \"relu\"},"                                               \
 	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 4}]}"
-#define NORMED                                                                 \
-	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"normed\","     \
-	" \"input\": [1, 4, 4], \"classes\": 4, \"layers\": ["                 \
-	"{\"name\": \"conv1\", \"type\": \"conv\", \"filters\": 3,"            \
-	" \"kernel\": 3, \"stride\": 1, \"pad\": 1, \"bias\": false},"         \
-	"{\"name\": \"bn1\", \"type\": \"batchnorm\"},"                        \
-	"{\"name\": \"relu1\", \"type\": \"relu\"},"                           \
+#define NORMED                                                                                     \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"normed\","                         \
+	" \"input\": [1, 4, 4], \"classes\": 4, \"layers\": ["                                     \
+	"{\"name\": \"conv1\", \"type\": \"conv\", \"filters\": 3,"                                \
+	" \"kernel\": 3, \"stride\": 1, \"pad\": 1, \"bias\": false},"                             \
+	"{\"name\": \"bn1\", \"type\": \"batchnorm\"},"                                            \
+	"{\"name\": \"relu1\", \"type\": \"relu\"},"                                               \
 	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4}]}"
 
 /* A text whose numbers are masked; a weight of it is used twice. */
-#define MASKED                                                                 \
-	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"masked\","     \
-	" \"input\": [6], \"classes\": 8, \"layers\": ["                       \
-	"{\"name\": \"words\", \"type\": \"embedding\", \"entries\": 8,"       \
-	" \"outputs\": 4},"                                                    \
-	"{\"name\": \"qkv\", \"type\": \"fc\", \"outputs\": 12},"              \
-	"{\"name\": \"attention\", \"type\": \"attention\", \"heads\": 2},"    \
-	"{\"name\": \"out\", \"type\": \"fc\", \"outputs\": 8,"                \
+#define MASKED                                                                                     \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"masked\","                         \
+	" \"input\": [6], \"classes\": 8, \"layers\": ["                                           \
+	"{\"name\": \"words\", \"type\": \"embedding\", \"entries\": 8,"                           \
+	" \"outputs\": 4},"                                                                        \
+	"{\"name\": \"qkv\", \"type\": \"fc\", \"outputs\": 12},"                                  \
+	"{\"name\": \"attention\", \"type\": \"attention\", \"heads\": 2},"                        \
+	"{\"name\": \"out\", \"type\": \"fc\", \"outputs\": 8,"                                    \
 	" \"tied\": \"words\"}]}"
 
 struct train_run {
@@ -83,8 +83,7 @@ static inline void read_model(const char *text, struct gf_model *model)
 
 extern const struct gf_period_plan gf_period_plan_streaming;
 
-static inline void make_periodic(struct gf_plan *plan,
-				 const struct gf_period *keys)
+static inline void make_periodic(struct gf_plan *plan, const struct gf_period *keys)
 {
 	struct gf_period *p = &plan->period;
 	struct gf_plan copy;
@@ -128,8 +127,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	if (!rc && run->period)
 		make_periodic(&plan, run->period);
 	if (!rc)
-		rc = gf_train_open_data(comm, run->data, &model,
-					config.training.seed, &data, &err);
+		rc = gf_train_open_data(comm, run->data, &model, config.training.seed, &data, &err);
 	config.comm = comm;
 	config.plan = &plan;
 	config.model = &model;
@@ -174,12 +172,10 @@ static inline void train(struct train_run *run)
 
 	on_ranks(run->ranks, train_rank, run);
 	for (r = 0; r < run->ranks; r++)
-		EXPECT(run->rcs[r] == run->rc, "rank %d: %d, rank 0: %d", r,
-		       run->rcs[r], run->rc);
+		EXPECT(run->rcs[r] == run->rc, "rank %d: %d, rank 0: %d", r, run->rcs[r], run->rc);
 }
 
-static inline struct train_run train_defaults(const char *model, int ranks,
-					      size_t batch)
+static inline struct train_run train_defaults(const char *model, int ranks, size_t batch)
 {
 	struct train_run run = {
 		.model = model,
@@ -201,8 +197,7 @@ static inline struct train_run train_defaults(const char *model, int ranks,
 }
 
 /* A rank's files of two checkpoints, byte for byte. */
-static inline void same_file(const char *a, const char *b, size_t step,
-			     int rank, const char *label)
+static inline void same_file(const char *a, const char *b, size_t step, int rank, const char *label)
 {
 	char *p = gf_checkpoint_part(a, step, rank, false);
 	char *q = gf_checkpoint_part(b, step, rank, false);
@@ -210,10 +205,9 @@ static inline void same_file(const char *a, const char *b, size_t step,
 	size_t n = 0, m = 0;
 	struct gf_error err = {""};
 
-	EXPECT(!gf_file_read(p, &x, &n, &err) && !gf_file_read(q, &y, &m, &err),
-	       "%s: %s", label, err.text);
-	EXPECT(n && n == m && memcmp(x, y, n) == 0, "%s: rank %d of step %zu",
-	       label, rank, step);
+	EXPECT(!gf_file_read(p, &x, &n, &err) && !gf_file_read(q, &y, &m, &err), "%s: %s", label,
+	       err.text);
+	EXPECT(n && n == m && memcmp(x, y, n) == 0, "%s: rank %d of step %zu", label, rank, step);
 	free(x);
 	free(y);
 	free(p);

@@ -12,8 +12,8 @@
 #include "transport/comm.h"
 
 /*
- * What every transport promises, for any number of ranks: called by every rank
- * of a communicator, over threads in test_comm.c and over MPI in test_mpi.c.
+ * What every transport promises, for any number of ranks: called by every rank of a communicator,
+ * over threads in test_comm.c and over MPI in test_mpi.c.
  */
 static bool names_its_own = true; /* ranks and channels, in messages */
 
@@ -65,8 +65,7 @@ static void check_shift(struct gf_comm *c, size_t size, bool receive_first)
 	}
 	for (i = 0; i < size; i++)
 		wrong += in[i] != pattern(left, i);
-	EXPECT(!wrong && in[size] == 0xee, "rank %d: %zu of %zu bytes", c->rank,
-	       wrong, size);
+	EXPECT(!wrong && in[size] == 0xee, "rank %d: %zu of %zu bytes", c->rank, wrong, size);
 	free(out);
 	free(in);
 }
@@ -86,11 +85,11 @@ static void check_matching(struct gf_comm *c)
 	int i, rc = 0;
 
 	for (i = 0; i < 4; i++)
-		rc |= c->ops->isend(c, right, gf_tag(9, match[i]), &sent[i],
-				    sizeof(sent[i]), &send[i], &err);
+		rc |= c->ops->isend(c, right, gf_tag(9, match[i]), &sent[i], sizeof(sent[i]),
+				    &send[i], &err);
 	for (i = 0; i < 4 && !rc; i++) {
-		rc |= c->ops->irecv(c, left, gf_tag(9, asked[i]), &got,
-				    sizeof(got), &receive, &err);
+		rc |= c->ops->irecv(c, left, gf_tag(9, asked[i]), &got, sizeof(got), &receive,
+				    &err);
 		rc |= gf_comm_wait(c, receive, &err);
 		EXPECT(got == want[i], "message %d: %u", i, got);
 	}
@@ -108,17 +107,15 @@ static void check_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 	struct gf_error err = {""};
 	int rc;
 
-	if (c->rank == 0 && c->ops->isend(c, c->ranks - 1, gf_tag(7, 3), out,
-					  sent, &send, &err))
+	if (c->rank == 0 && c->ops->isend(c, c->ranks - 1, gf_tag(7, 3), out, sent, &send, &err))
 		EXPECT(0, "%s", err.text);
 	if (c->rank == c->ranks - 1) {
-		rc = c->ops->irecv(c, 0, gf_tag(7, 3), in, wanted, &receive,
-				   &err);
+		rc = c->ops->irecv(c, 0, gf_tag(7, 3), in, wanted, &receive, &err);
 		rc = rc ? rc : gf_comm_wait(c, receive, &err);
 		EXPECT(rc == -EMSGSIZE, "%zu for %zu: %d", sent, wanted, rc);
-		text = gf_xasprintf("message from rank 0, channel 7, match 3: "
-				    "want %zu bytes, got %zu",
-				    wanted, sent);
+		text = gf_xasprintf(
+			"message from rank 0, channel 7, match 3: want %zu bytes, got %zu", wanted,
+			sent);
 		if (names_its_own)
 			EXPECT_TEXT(err.text, text);
 		free(text);
@@ -143,8 +140,7 @@ static void check_collectives(struct gf_comm *c)
 		for (root = 0; root < c->ranks; root++) {
 			for (k = 0; k < sizes[i]; k++)
 				data[k] = pattern(c->rank, k);
-			EXPECT(!gf_comm_bcast(c, root, data, sizes[i], &err),
-			       "%s", err.text);
+			EXPECT(!gf_comm_bcast(c, root, data, sizes[i], &err), "%s", err.text);
 			for (k = 0; k < sizes[i]; k++)
 				if (data[k] != pattern(root, k))
 					break;
@@ -152,14 +148,11 @@ static void check_collectives(struct gf_comm *c)
 		}
 		for (k = 0; k < sizes[i]; k++)
 			data[k] = pattern(c->rank, k);
-		EXPECT(!gf_comm_allgather(c, data, sizes[i], all, &err), "%s",
-		       err.text);
+		EXPECT(!gf_comm_allgather(c, data, sizes[i], all, &err), "%s", err.text);
 		for (rank = 0; rank < c->ranks; rank++)
 			for (k = 0; k < sizes[i]; k++)
-				if (all[(size_t)rank * sizes[i] + k] !=
-				    pattern(rank, k)) {
-					EXPECT(0, "allgather %zu: %d, %zu",
-					       sizes[i], rank, k);
+				if (all[(size_t)rank * sizes[i] + k] != pattern(rank, k)) {
+					EXPECT(0, "allgather %zu: %d, %zu", sizes[i], rank, k);
 					break;
 				}
 		EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
@@ -178,23 +171,21 @@ static void check_texts(struct gf_comm *c)
 
 	memset(own, 'a' + c->rank % 26, sizeof(own));
 	for (root = 0; root < c->ranks; root++) {
-		EXPECT(!gf_comm_gather_text(c, root, own, length, &all, lengths,
-					    &err),
-		       "%s", err.text);
+		EXPECT(!gf_comm_gather_text(c, root, own, length, &all, lengths, &err), "%s",
+		       err.text);
 		EXPECT(!all == (c->rank != root), "only on the root");
 		if (c->rank == root) {
 			for (rank = 0, at = 0; rank < c->ranks; rank++)
 				for (i = 0; i < lengths[rank]; i++, at++)
-					EXPECT(all[at] == 'a' + rank % 26,
-					       "%zu of rank %d", i, rank);
+					EXPECT(all[at] == 'a' + rank % 26, "%zu of rank %d", i,
+					       rank);
 			EXPECT(all[at] == '\0' && strlen(all) == at, "end");
 		}
 		free(all);
 
 		text = c->rank == root ? own : NULL;
 		length = c->rank == root ? 5 : 99;
-		EXPECT(!gf_comm_bcast_text(c, root, &text, &length, &err), "%s",
-		       err.text);
+		EXPECT(!gf_comm_bcast_text(c, root, &text, &length, &err), "%s", err.text);
 		EXPECT(length == 5 && text[0] == 'a' + root % 26 &&
 			       (c->rank == root || strlen(text) == 5),
 		       "text of rank %d", root);
@@ -216,20 +207,17 @@ static void check_agreement(struct gf_comm *c)
 	else
 		rc = 0;
 	EXPECT(gf_comm_agree(c, rc, &err) == -ENOENT, "the same on all");
-	want = gf_xasprintf(
-		c->ranks > 1 ? "rank %d: x.json: gone" : "x.json: gone", bad);
+	want = gf_xasprintf(c->ranks > 1 ? "rank %d: x.json: gone" : "x.json: gone", bad);
 	EXPECT_TEXT(err.text, want);
 	free(want);
-	EXPECT(gf_comm_agree(c, c->rank == bad ? -EIO : 0, NULL) == -EIO,
-	       "without words");
+	EXPECT(gf_comm_agree(c, c->rank == bad ? -EIO : 0, NULL) == -EIO, "without words");
 
 	EXPECT(!gf_comm_same_text(c, "plan", "one", &err), "%s", err.text);
 	text = c->rank == bad && bad > 0 ? "three" : "one";
 	rc = gf_comm_same_text(c, "plan", text, &err);
 	EXPECT(rc == (bad > 0 ? -EINVAL : 0), "%d", rc);
 	if (bad > 0) {
-		want = gf_xasprintf("plan: rank 0 has one, rank %d has three",
-				    bad);
+		want = gf_xasprintf("plan: rank 0 has one, rank %d has three", bad);
 		EXPECT_TEXT(err.text, want);
 		free(want);
 	}
@@ -256,8 +244,8 @@ static void check_library(struct gf_comm *c)
 	rc |= gf_comm_wait(c, first, &err);
 	EXPECT(!rc, "%s", err.text);
 	for (i = 0; i < 1000; i++)
-		EXPECT(a[i] == (float)(p * (p - 1) / 2) + (float)(p * (int)i),
-		       "element %zu: %g", i, a[i]);
+		EXPECT(a[i] == (float)(p * (p - 1) / 2) + (float)(p * (int)i), "element %zu: %g", i,
+		       a[i]);
 	for (i = 0; i < 3; i++)
 		EXPECT(b[i] == (float)(p * (int)i), "element %zu", i);
 }
@@ -273,15 +261,11 @@ static void check_probe(struct gf_comm *c)
 
 	EXPECT(c->ops->probe(c, tag, &peer, &err) == 0, "nothing yet");
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
-	EXPECT(!c->ops->isend(c, right, tag, &c->rank, sizeof(int), &send,
-			      &err),
-	       "%s", err.text);
+	EXPECT(!c->ops->isend(c, right, tag, &c->rank, sizeof(int), &send, &err), "%s", err.text);
 	while (!(rc = c->ops->probe(c, tag, &peer, &err)))
 		;
-	EXPECT(rc == 1 && peer == left, "rank %d: %d from %d", c->rank, rc,
-	       peer);
-	EXPECT(!c->ops->irecv(c, left, tag, &got, sizeof(int), &receive, &err),
-	       "%s", err.text);
+	EXPECT(rc == 1 && peer == left, "rank %d: %d from %d", c->rank, rc, peer);
+	EXPECT(!c->ops->irecv(c, left, tag, &got, sizeof(int), &receive, &err), "%s", err.text);
 	EXPECT(!gf_comm_wait(c, receive, &err) && got == left, "%s", err.text);
 	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
@@ -294,8 +278,7 @@ static void check_cancel(struct gf_comm *c)
 	struct gf_error err = {""};
 	char unused[8];
 
-	EXPECT(!c->ops->irecv(c, c->rank, gf_tag(5, 77), unused, sizeof(unused),
-			      &receive, &err),
+	EXPECT(!c->ops->irecv(c, c->rank, gf_tag(5, 77), unused, sizeof(unused), &receive, &err),
 	       "%s", err.text);
 	c->ops->cancel(c, receive);
 	check_shift(c, sizeof(unused), true);
@@ -308,23 +291,17 @@ static void check_buffers(struct gf_comm *c)
 	void *data;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++) {
-		EXPECT(!c->ops->buffer_alloc(c, sizes[i], &data, &err), "%s",
-		       err.text);
+		EXPECT(!c->ops->buffer_alloc(c, sizes[i], &data, &err), "%s", err.text);
 		EXPECT((uintptr_t)data % 4096 == 0, "alignment");
-		EXPECT(sizes[i] == 0 || ((char *)data)[sizes[i] - 1] == 0,
-		       "zeroed");
+		EXPECT(sizes[i] == 0 || ((char *)data)[sizes[i] - 1] == 0, "zeroed");
 		c->ops->buffer_free(c, data);
 	}
-	EXPECT(c->ops->buffer_alloc(c, SIZE_MAX / 2 + 1, &data, &err) ==
-		       -ENOMEM,
-	       "too much");
+	EXPECT(c->ops->buffer_alloc(c, SIZE_MAX / 2 + 1, &data, &err) == -ENOMEM, "too much");
 }
 
 static void check_sizes(struct gf_comm *c)
 {
-	size_t sizes[] = {0,    1,    4096, 100000, 999,
-			  1000, 1001, 2000, 2001,   5000},
-	       i;
+	size_t sizes[] = {0, 1, 4096, 100000, 999, 1000, 1001, 2000, 2001, 5000}, i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++) {
 		check_shift(c, sizes[i], true);

@@ -20,8 +20,7 @@ static void begin(struct gf_folder *f, const struct gf_folder_wish *wish)
 	f->ctx = wish->ctx;
 }
 
-static void tell(const struct gf_team *team, const struct gf_folder *f,
-		 char *text)
+static void tell(const struct gf_team *team, const struct gf_folder *f, char *text)
 {
 	if (f->note && team->comm->rank == 0)
 		f->note(f->ctx, text);
@@ -31,31 +30,27 @@ static void tell(const struct gf_team *team, const struct gf_folder *f,
 /* --- the set to go on from ------------------------------------------------ */
 
 /* Every rank reads its share of the set's files. */
-static int check_share(const struct gf_team *team, const char *dir,
-		       const struct gf_manifest *m, struct gf_error *err)
+static int check_share(const struct gf_team *team, const char *dir, const struct gf_manifest *m,
+		       struct gf_error *err)
 {
 	int part, rc = 0;
 
-	for (part = team->comm->rank; part < m->ranks && !rc;
-	     part += team->comm->ranks)
+	for (part = team->comm->rank; part < m->ranks && !rc; part += team->comm->ranks)
 		rc = gf_checkpoint_check_part(dir, m, part, err);
 	return rc;
 }
 
 /* Is the set of that step whole? Then it is the one. */
-static int consider(struct gf_team *team, struct gf_folder *f, size_t step,
-		    struct gf_error *err)
+static int consider(struct gf_team *team, struct gf_folder *f, size_t step, struct gf_error *err)
 {
 	struct gf_manifest m = {0};
 	int rc = gf_checkpoint_describe(f->dir, step, &m, err);
 
 	rc = gf_team_agree(team, rc, err);
 	if (!rc)
-		rc = gf_team_same_text(team, "manifest",
-				       m.sha256 ? m.sha256 : "none", err);
+		rc = gf_team_same_text(team, "manifest", m.sha256 ? m.sha256 : "none", err);
 	if (!rc)
-		rc = gf_team_agree(team, check_share(team, f->dir, &m, err),
-				   err);
+		rc = gf_team_agree(team, check_share(team, f->dir, &m, err), err);
 	if (!rc) {
 		gf_manifest_release(&f->from);
 		f->from = m;
@@ -69,9 +64,8 @@ static int consider(struct gf_team *team, struct gf_folder *f, size_t step,
 }
 
 /* Newest first; *refused texts say why the first of them were. */
-static int consider_all(struct gf_team *team, struct gf_folder *f,
-			size_t *steps, size_t count, char **refused,
-			struct gf_error *err)
+static int consider_all(struct gf_team *team, struct gf_folder *f, size_t *steps, size_t count,
+			char **refused, struct gf_error *err)
 {
 	struct gf_error why = {""};
 	size_t i, step;
@@ -86,40 +80,35 @@ static int consider_all(struct gf_team *team, struct gf_folder *f,
 			return rc;
 		}
 		if (rc)
-			refused[i] = gf_xasprintf("step %zu is not whole: %s",
-						  step, why.text);
+			refused[i] = gf_xasprintf("step %zu is not whole: %s", step, why.text);
 	}
 	if (rc && !count)
 		return gf_error_set(err, -ENOENT,
-				    "%s: want a checkpoint (a folder step-N), "
-				    "found none",
-				    f->dir);
+				    "%s: want a checkpoint (a folder step-N), found none", f->dir);
 	if (rc)
-		rc = gf_error_set(err, -ENOENT,
-				  "%s: want a whole checkpoint, found none: %s",
+		rc = gf_error_set(err, -ENOENT, "%s: want a whole checkpoint, found none: %s",
 				  f->dir, refused[0]);
 	return rc;
 }
 
-static void tell_found(const struct gf_team *team, const struct gf_folder *f,
-		       char *const *refused, size_t count)
+static void tell_found(const struct gf_team *team, const struct gf_folder *f, char *const *refused,
+		       size_t count)
 {
 	size_t i;
 
 	for (i = 0; i < count && refused[i]; i++)
 		tell(team, f,
-		     gf_xasprintf("%s: on from step %zu, since %s", f->dir,
-				  f->from.step, refused[i]));
+		     gf_xasprintf("%s: on from step %zu, since %s", f->dir, f->from.step,
+				  refused[i]));
 	if (!f->from.run)
 		tell(team, f,
-		     gf_xasprintf("%s/step-%zu: written by an earlier version, "
-				  "without a manifest: whether its files "
-				  "belong together is not known",
+		     gf_xasprintf("%s/step-%zu: written by an earlier version, without a manifest: "
+				  "whether its files belong together is not known",
 				  f->dir, f->from.step));
 }
 
-int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish,
-		   struct gf_folder *f, struct gf_error *err)
+int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish, struct gf_folder *f,
+		   struct gf_error *err)
 {
 	size_t *steps = NULL, count = 0, i;
 	char **refused;
@@ -149,8 +138,8 @@ int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish,
 
 /* --- the owner ------------------------------------------------------------ */
 
-static int check_sets(const struct gf_folder *f,
-		      const struct gf_folder_wish *wish, struct gf_error *err)
+static int check_sets(const struct gf_folder *f, const struct gf_folder_wish *wish,
+		      struct gf_error *err)
 {
 	size_t *steps, count, newest;
 
@@ -160,15 +149,13 @@ static int check_sets(const struct gf_folder *f,
 	free(steps);
 	if (!count || wish->resume || (f->known && newest <= f->newest))
 		return 0;
-	return gf_error_set(err, -EINVAL, "%s: holds checkpoints of %s%s%s",
-			    f->dir, f->known ? "another run" : "an earlier run",
-			    wish->other_run ? ": " : "",
-			    wish->other_run ? wish->other_run : "");
+	return gf_error_set(err, -EINVAL, "%s: holds checkpoints of %s%s%s", f->dir,
+			    f->known ? "another run" : "an earlier run",
+			    wish->other_run ? ": " : "", wish->other_run ? wish->other_run : "");
 }
 
 /* Rank 0's part, which is made of short calls: others wait for each. */
-static int poll_claim(struct gf_folder *f, const struct gf_folder_wish *wish,
-		      struct gf_error *err)
+static int poll_claim(struct gf_folder *f, const struct gf_folder_wish *wish, struct gf_error *err)
 {
 	const struct gf_checkpoint_claim claim = {
 		.job = wish->job, .note = wish->note, .ctx = wish->ctx};
@@ -188,17 +175,14 @@ static int poll_claim(struct gf_folder *f, const struct gf_folder_wish *wish,
 	return rc ? rc : check_sets(f, wish, err);
 }
 
-int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish,
-		    struct gf_folder *f, struct gf_error *err)
+int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish, struct gf_folder *f,
+		    struct gf_error *err)
 {
 	int rc;
 
 	begin(f, wish);
 	do
-		rc = gf_team_agree(
-			team,
-			team->comm->rank == 0 ? poll_claim(f, wish, err) : 0,
-			err);
+		rc = gf_team_agree(team, team->comm->rank == 0 ? poll_claim(f, wish, err) : 0, err);
 	while (rc == -EAGAIN);
 	if (rc)
 		gf_folder_leave(f);

@@ -11,8 +11,7 @@
 
 static size_t bytes_of(const struct gf_state_item *item)
 {
-	return item->count_elems *
-	       gf_safetensors_elem_bytes(item->tensor.dtype);
+	return item->count_elems * gf_safetensors_elem_bytes(item->tensor.dtype);
 }
 
 /* -1: there is none. */
@@ -40,9 +39,8 @@ void gf_reshard_begin(const struct gf_state *s)
 			memset(s->items[i].data, 0, bytes_of(&s->items[i]));
 }
 
-static int add_item(const struct gf_safetensors *file,
-		    const struct gf_state_item *item, double *squares,
-		    struct gf_error *err)
+static int add_item(const struct gf_safetensors *file, const struct gf_state_item *item,
+		    double *squares, struct gf_error *err)
 {
 	float *sum = item->data, *part;
 	size_t i;
@@ -51,11 +49,10 @@ static int add_item(const struct gf_safetensors *file,
 	assert(strcmp(item->tensor.dtype, "F32") == 0);
 	part = malloc(bytes_of(item) + 1);
 	if (!part)
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for %zu elements of \"%s\"",
+		return gf_error_set(err, -ENOMEM, "no memory for %zu elements of \"%s\"",
 				    item->count_elems, item->name);
-	rc = gf_safetensors_load(file, item->name, item->tensor.dtype,
-				 item->count_elems, part, err);
+	rc = gf_safetensors_load(file, item->name, item->tensor.dtype, item->count_elems, part,
+				 err);
 	for (i = 0; i < item->count_elems && !rc; i++) {
 		sum[i] += part[i];
 		*squares += (double)part[i] * part[i];
@@ -64,9 +61,8 @@ static int add_item(const struct gf_safetensors *file,
 	return rc;
 }
 
-int gf_reshard_take(const struct gf_reshard *r, int part,
-		    const struct gf_safetensors *file, const struct gf_state *s,
-		    struct gf_error *err)
+int gf_reshard_take(const struct gf_reshard *r, int part, const struct gf_safetensors *file,
+		    const struct gf_state *s, struct gf_error *err)
 {
 	double squares = 0;
 	size_t i;
@@ -80,8 +76,7 @@ int gf_reshard_take(const struct gf_reshard *r, int part,
 			rc = add_item(file, item, &squares, err);
 	}
 	/* what all ranks take counts once */
-	if (r->carried && part < r->from && heir_of(r, part) < 0 &&
-	    is_heir(r, part))
+	if (r->carried && part < r->from && heir_of(r, part) < 0 && is_heir(r, part))
 		*r->carried += squares;
 	return rc;
 }
@@ -103,8 +98,7 @@ void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s)
 	for (i = 0; i < s->nitems; i++) {
 		const struct gf_state_item *item = &s->items[i];
 
-		assert(item->scope == GF_STATE_SHARED ||
-		       item->rule == GF_STATE_SUM ||
+		assert(item->scope == GF_STATE_SHARED || item->rule == GF_STATE_SUM ||
 		       item->rule == GF_STATE_MEAN);
 		if (item->rule == GF_STATE_SUM)
 			scale(item, r->to, r->from);
@@ -115,8 +109,7 @@ void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s)
 	}
 }
 
-size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples,
-			size_t to_samples)
+size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples, size_t to_samples)
 {
 	size_t from_steps = samples / from_samples;
 	size_t to_steps = samples / to_samples;
@@ -126,18 +119,17 @@ size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples,
 	return steps / from_steps * to_steps + (at < to_steps ? at : to_steps);
 }
 
-static int set_heir(int *heirs, int before, int rank, size_t former,
-		    struct gf_error *err)
+static int set_heir(int *heirs, int before, int rank, size_t former, struct gf_error *err)
 {
 	if (former > (size_t)before)
-		return gf_error_set(err, -EINVAL,
-				    "former: want at most %d, the ranks that "
-				    "wrote the set, got %zu on rank %d",
-				    before, former, rank);
+		return gf_error_set(
+			err, -EINVAL,
+			"former: want at most %d, the ranks that wrote the set, got %zu on rank %d",
+			before, former, rank);
 	if (heirs[former - 1] >= 0)
 		return gf_error_set(err, -EINVAL,
-				    "former: want each rank to have been "
-				    "another one, got %zu on ranks %d and %d",
+				    "former: want each rank to have been another one, got %zu on "
+				    "ranks %d and %d",
 				    former, heirs[former - 1], rank);
 	heirs[former - 1] = rank;
 	return 0;

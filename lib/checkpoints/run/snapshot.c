@@ -16,9 +16,8 @@
 /* --- marks ---------------------------------------------------------------- */
 
 /*
- * The settings that give a checkpoint's state its meaning, as the metadata of
- * its files and in its manifest. A run goes on only from a set that has the
- * same.
+ * The settings that give a checkpoint's state its meaning, as the metadata of its files and in its
+ * manifest. A run goes on only from a set that has the same.
  */
 #define RUN_MARKS    19 /* at most */
 #define MARK_TEXT    24 /* of a number */
@@ -55,8 +54,8 @@ struct marks {
 	struct words words[WORDS];
 };
 
-/* The key of its record that binds what it saves in a checkpoint, and its
- * value; NULL: none does. */
+/* The key of its record that binds what it saves in a checkpoint, and its value; NULL: none
+ * does. */
 static const char *binding_of(const struct gf_selection *s, size_t *value)
 {
 	const struct gf_record *r = gf_selection_plan(s)->record;
@@ -66,13 +65,11 @@ static const char *binding_of(const struct gf_selection *s, size_t *value)
 		f++;
 	if (!f || !f->key)
 		return NULL;
-	*value = *(const size_t *)(const void *)((const char *)s->params +
-						 f->offset);
+	*value = *(const size_t *)(const void *)((const char *)s->params + f->offset);
 	return f->key;
 }
 
-static struct marks marks_of(const struct origin *from,
-			     const struct gf_run_identity *id)
+static struct marks marks_of(const struct origin *from, const struct gf_run_identity *id)
 {
 	/* sets of a selection that binds nothing have a 0 there */
 	size_t bound = 0;
@@ -82,23 +79,16 @@ static struct marks marks_of(const struct origin *from,
 	return (struct marks){
 		.numbers =
 			{
-				{GF_CHECKPOINT_RANKS, from->ranks, "ranks",
-				 NEEDED},
-				{MARK_SERVERS, from->servers, "servers",
-				 ABSENT_IS_0},
-				{GF_CHECKPOINT_STEP, from->step, "step",
-				 NEEDED},
+				{GF_CHECKPOINT_RANKS, from->ranks, "ranks", NEEDED},
+				{MARK_SERVERS, from->servers, "servers", ABSENT_IS_0},
+				{GF_CHECKPOINT_STEP, from->step, "step", NEEDED},
 				{"batch_per_rank", id->batch, "batch", NEEDED},
-				{"accumulate", id->accumulate,
-				 "accumulated batches", NEEDED},
-				{MARK_SAMPLES, from->samples,
-				 id->words->samples, NEEDED},
+				{"accumulate", id->accumulate, "accumulated batches", NEEDED},
+				{MARK_SAMPLES, from->samples, id->words->samples, NEEDED},
 				{"seed", id->seed, "seed", NEEDED},
-				{"staleness", id->staleness, "staleness",
-				 NEEDED},
+				{"staleness", id->staleness, "staleness", NEEDED},
 				{"pipeline_warmup_steps", id->pipeline_warmup,
-				 "warm-up steps of the pipeline",
-				 ABSENT_IS_ANY},
+				 "warm-up steps of the pipeline", ABSENT_IS_ANY},
 				{binds, bound, binds, ABSENT_IS_ANY},
 			},
 		.words =
@@ -106,20 +96,16 @@ static struct marks marks_of(const struct origin *from,
 				{KEY_FORMAT, FORMAT, "format", false},
 				{"model", id->model, "model", false},
 				{"method", id->method, "method", false},
-				{"optimizer", id->optimizer, "optimizer",
-				 false},
+				{"optimizer", id->optimizer, "optimizer", false},
 				{"codecs", id->codecs, "codecs", true},
-				{"loss_scale", id->loss_scale, "loss scale",
-				 true},
+				{"loss_scale", id->loss_scale, "loss scale", true},
 				{"period", id->period, "period", true},
 			},
 	};
 }
 
-/* The metadata of every part; returns how many. Borrows from `id` and
- * `numbers`. */
-static size_t metadata_of(const struct origin *from,
-			  const struct gf_run_identity *id,
+/* The metadata of every part; returns how many. Borrows from `id` and `numbers`. */
+static size_t metadata_of(const struct origin *from, const struct gf_run_identity *id,
 			  char numbers[RUN_MARKS][MARK_TEXT],
 			  struct gf_metadata metadata[RUN_MARKS])
 {
@@ -127,22 +113,19 @@ static size_t metadata_of(const struct origin *from,
 	size_t i, n = 0;
 
 	for (i = 0; i < WORDS; i++)
-		metadata[n++] = (struct gf_metadata){marks.words[i].key,
-						     marks.words[i].value};
+		metadata[n++] = (struct gf_metadata){marks.words[i].key, marks.words[i].value};
 	for (i = 0; i < NUMBERS; i++) {
 		snprintf(numbers[i], MARK_TEXT, "%zu", marks.numbers[i].value);
-		metadata[n++] =
-			(struct gf_metadata){marks.numbers[i].key, numbers[i]};
+		metadata[n++] = (struct gf_metadata){marks.numbers[i].key, numbers[i]};
 	}
 	metadata[n++] = (struct gf_metadata){"training", id->training};
 	metadata[n++] = (struct gf_metadata){GF_TRAIN_WAYS, id->ways};
 	return n;
 }
 
-/* The settings as an object's text, without ranks and step, which are when and
- * where; the caller frees. */
-static char *settings_of(const struct origin *from,
-			 const struct gf_run_identity *id)
+/* The settings as an object's text, without ranks and step, which are when and where; the caller
+ * frees. */
+static char *settings_of(const struct origin *from, const struct gf_run_identity *id)
 {
 	const struct marks marks = marks_of(from, id);
 	struct gf_json_writer w = {0};
@@ -150,46 +133,37 @@ static char *settings_of(const struct origin *from,
 
 	gf_json_open_object(&w, NULL);
 	for (i = 0; i < WORDS; i++)
-		gf_json_put_string(&w, marks.words[i].key,
-				   marks.words[i].value);
+		gf_json_put_string(&w, marks.words[i].key, marks.words[i].value);
 	for (i = 0; i < NUMBERS; i++)
 		if (strcmp(marks.numbers[i].key, GF_CHECKPOINT_RANKS) != 0 &&
 		    strcmp(marks.numbers[i].key, GF_CHECKPOINT_STEP) != 0)
-			gf_json_put_size(&w, marks.numbers[i].key,
-					 marks.numbers[i].value);
+			gf_json_put_size(&w, marks.numbers[i].key, marks.numbers[i].value);
 	gf_json_put_string(&w, GF_TRAIN_WAYS, id->ways);
 	gf_json_close_object(&w);
 	return gf_text_take(&w.text);
 }
 
 static int same_number(const struct gf_safetensors *s, const struct number *n,
-		       const struct gf_snapshot_words *words,
-		       struct gf_error *err)
+		       const struct gf_snapshot_words *words, struct gf_error *err)
 {
 	bool absent = !gf_safetensors_has_metadata(s, n->key);
-	const char *advice = strcmp(n->key, GF_CHECKPOINT_RANKS) == 0
-				     ? words->other_ranks
-				     : NULL;
+	const char *advice = strcmp(n->key, GF_CHECKPOINT_RANKS) == 0 ? words->other_ranks : NULL;
 	size_t got = 0;
 	int rc = 0;
 
 	if (absent && n->absent == ABSENT_IS_ANY)
 		return 0;
 	if (!absent || n->absent == NEEDED)
-		rc = gf_safetensors_metadata_size(s, n->key, 0, INT64_MAX, &got,
-						  err);
+		rc = gf_safetensors_metadata_size(s, n->key, 0, INT64_MAX, &got, err);
 	if (!rc && got != n->value)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: was written with %s %zu, this run has "
-				  "%zu%s%s%s",
-				  s->path, n->what, got, n->value,
-				  advice ? " (" : "", advice ? advice : "",
+				  "%s: was written with %s %zu, this run has %zu%s%s%s", s->path,
+				  n->what, got, n->value, advice ? " (" : "", advice ? advice : "",
 				  advice ? ")" : "");
 	return rc;
 }
 
-static int same_words(const struct gf_safetensors *s, const struct words *w,
-		      struct gf_error *err)
+static int same_words(const struct gf_safetensors *s, const struct words *w, struct gf_error *err)
 {
 	char *got = NULL;
 	int rc;
@@ -199,16 +173,14 @@ static int same_words(const struct gf_safetensors *s, const struct words *w,
 	rc = gf_safetensors_metadata(s, w->key, &got, err);
 	if (!rc && strcmp(got, w->value) != 0)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: was written with %s \"%s\", this run "
-				  "has \"%s\"",
-				  s->path, w->what, got, w->value);
+				  "%s: was written with %s \"%s\", this run has \"%s\"", s->path,
+				  w->what, got, w->value);
 	free(got);
 	return rc;
 }
 
 /* -EINVAL names the first that a file has otherwise. */
-static int check_marks(const struct gf_safetensors *s,
-		       const struct origin *from,
+static int check_marks(const struct gf_safetensors *s, const struct origin *from,
 		       const struct gf_run_identity *id, struct gf_error *err)
 {
 	const struct marks marks = marks_of(from, id);
@@ -230,13 +202,11 @@ static bool stores(int rank, const struct gf_state_item *item)
 	return rank == 0 || item->scope == GF_STATE_OWN;
 }
 
-static int write_part(const char *path, const struct gf_comm *comm, size_t step,
-		      const char *run, const struct gf_run_identity *id,
-		      const struct gf_state *state, struct gf_file_seal *seal,
-		      struct gf_error *err)
+static int write_part(const char *path, const struct gf_comm *comm, size_t step, const char *run,
+		      const struct gf_run_identity *id, const struct gf_state *state,
+		      struct gf_file_seal *seal, struct gf_error *err)
 {
-	const struct origin self = {step, (size_t)comm->ranks, id->servers,
-				    id->samples};
+	const struct origin self = {step, (size_t)comm->ranks, id->servers, id->samples};
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
 	struct gf_metadata metadata[RUN_MARKS + 2];
 	char numbers[RUN_MARKS][MARK_TEXT], rank[16];
@@ -254,17 +224,15 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	return rc;
 }
 
-/* A run's first name is made of all its settings: equal runs write equal files.
- * A run that goes on keeps its name. */
-static int name_run(struct gf_team *team, struct gf_folder *f,
-		    const char *settings, const struct gf_run_identity *id,
-		    struct gf_error *err)
+/* A run's first name is made of all its settings: equal runs write equal files. A run that goes on
+ * keeps its name. */
+static int name_run(struct gf_team *team, struct gf_folder *f, const char *settings,
+		    const struct gf_run_identity *id, struct gf_error *err)
 {
 	char digest[GF_DIGEST_TEXT], *text;
 
 	if (!f->run[0]) {
-		text = gf_xasprintf("%d ranks %s %s", team->comm->ranks,
-				    settings, id->training);
+		text = gf_xasprintf("%d ranks %s %s", team->comm->ranks, settings, id->training);
 		gf_digest_text(text, strlen(text), digest);
 		memcpy(f->run, strchr(digest, ':') + 1, GF_RUN_NAME - 1);
 		free(text);
@@ -276,9 +244,8 @@ static int name_run(struct gf_team *team, struct gf_folder *f,
 static int publish(struct gf_folder *f, size_t step, int ranks, char *settings,
 		   struct gf_file_seal *seals, struct gf_error *err)
 {
-	struct gf_checkpoint_parent parent = {.run = f->from.run,
-					      .step = f->from.step,
-					      .sha256 = f->from.sha256};
+	struct gf_checkpoint_parent parent = {
+		.run = f->from.run, .step = f->from.step, .sha256 = f->from.sha256};
 	struct gf_manifest m = {
 		.run = f->run,
 		.step = step,
@@ -307,13 +274,12 @@ static int publish(struct gf_folder *f, size_t step, int ranks, char *settings,
 }
 
 int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
-		      const struct gf_run_identity *id,
-		      const struct gf_state *state, struct gf_error *err)
+		      const struct gf_run_identity *id, const struct gf_state *state,
+		      struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
 	char *path = gf_checkpoint_part(f->dir, step, comm->rank, true);
-	const struct origin self = {step, (size_t)comm->ranks, id->servers,
-				    id->samples};
+	const struct origin self = {step, (size_t)comm->ranks, id->servers, id->samples};
 	char *settings = settings_of(&self, id);
 	struct gf_file_seal seal = {0}, *seals;
 	int rc = 0;
@@ -332,8 +298,7 @@ int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
 	rc = rc ? rc : gf_team_allgather(team, &seal, sizeof(seal), seals, err);
 	if (!rc) {
 		if (comm->rank == 0)
-			rc = publish(f, step, comm->ranks, settings, seals,
-				     err);
+			rc = publish(f, step, comm->ranks, settings, seals, err);
 		rc = gf_team_agree(team, rc, err);
 	}
 	if (rc && comm->rank == 0 && !gf_checkpoint_owns(f->owner, NULL))
@@ -368,17 +333,15 @@ static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
 		const struct gf_state_item *item = &state->items[i];
 
 		if (item->scope == scope)
-			rc = gf_safetensors_load(
-				s, item->name, item->tensor.dtype,
-				item->count_elems, item->data, err);
+			rc = gf_safetensors_load(s, item->name, item->tensor.dtype,
+						 item->count_elems, item->data, err);
 	}
 	return rc;
 }
 
 /* The items of one scope out of one file. */
 static int read_part(const char *dir, int part, const struct origin *from,
-		     enum gf_state_scope scope,
-		     const struct gf_run_identity *id,
+		     enum gf_state_scope scope, const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
@@ -393,8 +356,7 @@ static int read_part(const char *dir, int part, const struct origin *from,
 
 /* Each rank's own, out of the files of all ranks that computed. */
 static int read_resharded(const char *dir, const struct origin *from,
-			  const struct gf_run_identity *id,
-			  const struct gf_state *state,
+			  const struct gf_run_identity *id, const struct gf_state *state,
 			  const struct gf_reshard *r, struct gf_error *err)
 {
 	int part, rc = 0;
@@ -414,8 +376,7 @@ static int read_resharded(const char *dir, const struct origin *from,
 }
 
 /* By which ranks the set was written. */
-static int find_origin(const struct gf_folder *f, struct origin *from,
-		       struct gf_error *err)
+static int find_origin(const struct gf_folder *f, struct origin *from, struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
 	int rc = gf_checkpoint_open_part(f->dir, f->from.step, 0, &s, err);
@@ -423,12 +384,11 @@ static int find_origin(const struct gf_folder *f, struct origin *from,
 	from->step = f->from.step;
 	from->ranks = (size_t)f->from.ranks;
 	if (!rc && gf_safetensors_has_metadata(&s, MARK_SERVERS))
-		rc = gf_safetensors_metadata_size(&s, MARK_SERVERS, 0,
-						  from->ranks - 1,
+		rc = gf_safetensors_metadata_size(&s, MARK_SERVERS, 0, from->ranks - 1,
 						  &from->servers, err);
 	if (!rc)
-		rc = gf_safetensors_metadata_size(
-			&s, MARK_SAMPLES, 0, INT64_MAX, &from->samples, err);
+		rc = gf_safetensors_metadata_size(&s, MARK_SAMPLES, 0, INT64_MAX, &from->samples,
+						  err);
 	gf_safetensors_close(&s);
 	return rc;
 }
@@ -448,8 +408,7 @@ static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
 	return rc;
 }
 
-/* A folder that is only read may be another job's, and that job replaces sets
- * whole. */
+/* A folder that is only read may be another job's, and that job replaces sets whole. */
 static int check_still_there(const struct gf_folder *f, struct gf_error *err)
 {
 	struct gf_manifest m = {0};
@@ -457,19 +416,17 @@ static int check_still_there(const struct gf_folder *f, struct gf_error *err)
 
 	if (f->from.sha256) /* an earlier version's has none */
 		rc = gf_checkpoint_describe(f->dir, f->from.step, &m, err);
-	if (!rc && f->from.sha256 &&
-	    (!m.sha256 || strcmp(m.sha256, f->from.sha256) != 0))
+	if (!rc && f->from.sha256 && (!m.sha256 || strcmp(m.sha256, f->from.sha256) != 0))
 		rc = gf_error_set(err, -EINVAL,
-				  "%s/step-%zu: want the set that was found, "
-				  "another job has replaced it since",
+				  "%s/step-%zu: want the set that was found, another job has "
+				  "replaced it since",
 				  f->dir, f->from.step);
 	gf_manifest_release(&m);
 	return rc;
 }
 
 int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
-		     struct gf_snapshot_source *source,
-		     const struct gf_run_identity *id,
+		     struct gf_snapshot_source *source, const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
@@ -496,9 +453,8 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 	if (rc)
 		return rc;
 	r.heirs = heirs;
-	source->resharded =
-		source->reshard && (from.ranks != want.ranks ||
-				    from.servers != want.servers || heirs);
+	source->resharded = source->reshard &&
+			    (from.ranks != want.ranks || from.servers != want.servers || heirs);
 	source->samples = want.samples;
 	if (source->resharded) {
 		/* 0 is no number of samples: there are no epochs */
@@ -511,15 +467,10 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 	if (!rc && source->resharded)
 		rc = read_resharded(dir, &want, id, state, &r, err);
 	else if (!rc)
-		rc = read_part(dir, comm->rank, &want, GF_STATE_OWN, id, state,
-			       err);
+		rc = read_part(dir, comm->rank, &want, GF_STATE_OWN, id, state, err);
 	free(heirs);
 	rc = gf_team_agree(team, rc, err);
 	if (!rc) /* all have read */
-		rc = gf_team_agree(
-			team,
-			comm->rank == 0 ? check_still_there(folder, err) : 0,
-			err);
-	return rc || !source->resharded ? rc
-					: add_up(team, &source->carried, err);
+		rc = gf_team_agree(team, comm->rank == 0 ? check_still_there(folder, err) : 0, err);
+	return rc || !source->resharded ? rc : add_up(team, &source->carried, err);
 }

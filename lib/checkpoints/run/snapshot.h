@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/checkpoints/run: a run's folder: its checkpoints, its marks, and what
- * ranks that come and go take over. */
+/* lib/checkpoints/run: a run's folder: its checkpoints, its marks, and what ranks that come and go
+ * take over. */
 #ifndef GF_RUN_SNAPSHOT_H
 #define GF_RUN_SNAPSHOT_H
 
@@ -15,15 +15,14 @@
 #include "checkpoints/set.h"
 
 /*
- * A run's checkpoint folder: its owner (checkpoints/set.h), and the set in it
- * from which the run goes on. All calls are collective but the last.
+ * A run's checkpoint folder: its owner (checkpoints/set.h), and the set in it from which the run
+ * goes on. All calls are collective but the last.
  */
 struct gf_folder_wish {
 	const char *dir;
-	const char *job; /* how people know this job; NULL: by its process */
-	bool resume;     /* sets may be there */
-	const char
-		*other_run; /* advice where sets are another run's; or NULL */
+	const char *job;       /* how people know this job; NULL: by its process */
+	bool resume;           /* sets may be there */
+	const char *other_run; /* advice where sets are another run's; or NULL */
 	/* On rank 0: what the user would not expect (optional). */
 	void (*note)(void *ctx, const char *text);
 	void *ctx;
@@ -31,25 +30,24 @@ struct gf_folder_wish {
 
 struct gf_folder {
 	char *dir;
-	struct gf_checkpoint_owner
-		*owner;          /* rank 0's, while the folder is owned */
-	char run[GF_RUN_NAME];   /* ""; as gf_snapshot_write names it */
-	struct gf_manifest from; /* of the set found; ranks 0: none */
-	size_t newest;           /* step that was found or written */
-	bool known;              /* there is one */
+	struct gf_checkpoint_owner *owner; /* rank 0's, while the folder is owned */
+	char run[GF_RUN_NAME];             /* ""; as gf_snapshot_write names it */
+	struct gf_manifest from;           /* of the set found; ranks 0: none */
+	size_t newest;                     /* step that was found or written */
+	bool known;                        /* there is one */
 	void (*note)(void *ctx, const char *text);
 	void *ctx;
 };
 
-/* The newest set of which every file is what its manifest says, on all ranks,
- * which share the reading; refused ones are told. -ENOENT: there is none. */
-int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish,
-		   struct gf_folder *f, struct gf_error *err);
+/* The newest set of which every file is what its manifest says, on all ranks, which share the
+ * reading; refused ones are told. -ENOENT: there is none. */
+int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish, struct gf_folder *f,
+		   struct gf_error *err);
 
-/* The folder is this job's, to write to. -EBUSY: another job has it. -EINVAL:
- * unless wish->resume, it holds sets newer than f knows. */
-int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish,
-		    struct gf_folder *f, struct gf_error *err);
+/* The folder is this job's, to write to. -EBUSY: another job has it. -EINVAL: unless wish->resume,
+ * it holds sets newer than f knows. */
+int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish, struct gf_folder *f,
+		    struct gf_error *err);
 
 /* Leaves the folder to other jobs; what f knows of it stays. */
 void gf_folder_leave(struct gf_folder *f);
@@ -57,16 +55,16 @@ void gf_folder_leave(struct gf_folder *f);
 void gf_folder_release(struct gf_folder *f);
 
 /*
- * State to and from checkpoint sets (checkpoints/set.h). All calls are
- * collective: every rank returns the same.
+ * State to and from checkpoint sets (checkpoints/set.h). All calls are collective: every rank
+ * returns the same.
  */
 
 #define GF_TRAIN_WAYS "ways" /* the metadata of a set */
 
-/* The caller's own names for things, and its advice. The advice follows the
- * description of what is wrong. */
+/* The caller's own names for things, and its advice. The advice follows the description of what is
+ * wrong. */
 struct gf_snapshot_words {
-	const char *samples; /* of struct gf_run_identity: "training samples" */
+	const char *samples;                 /* of struct gf_run_identity: "training samples" */
 	const char *other_run, *other_ranks; /* advice; NULL: none */
 };
 
@@ -88,21 +86,20 @@ struct gf_run_identity {
 	size_t samples;         /* of the training part, or what words say */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
-	const char *ways; /* how each message goes (trainer/choose_ways.h) */
+	const char *ways;     /* how each message goes (trainer/choose_ways.h) */
 };
 
-/* The set of step `step` in a folder that is owned; on failure those that were
- * there are untouched. */
-int gf_snapshot_write(struct gf_team *team, struct gf_folder *folder,
-		      size_t step, const struct gf_run_identity *id,
-		      const struct gf_state *state, struct gf_error *err);
+/* The set of step `step` in a folder that is owned; on failure those that were there are
+ * untouched. */
+int gf_snapshot_write(struct gf_team *team, struct gf_folder *folder, size_t step,
+		      const struct gf_run_identity *id, const struct gf_state *state,
+		      struct gf_error *err);
 
 struct gf_snapshot_source {
-	bool reshard; /* another number of ranks will do
-			 (checkpoints/run/reshard.h) */
+	bool reshard; /* another number of ranks will do (checkpoints/run/reshard.h) */
 	bool recount; /* and then, too, another number of samples */
-	/* 1 + what this rank was in the run before; 0 on all ranks: the ranks
-	 * are the same as far as there are as many. 0 on this one: it is new */
+	/* 1 + what this rank was in the run before; 0 on all ranks: the ranks are the same as far
+	 * as there are as many. 0 on this one: it is new */
 	size_t former;
 	/* out */
 	size_t step;  /* it was made after, of a run of */
@@ -114,8 +111,7 @@ struct gf_snapshot_source {
 
 /* The set that was found in the folder into `state`. */
 int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
-		     struct gf_snapshot_source *from,
-		     const struct gf_run_identity *id,
+		     struct gf_snapshot_source *from, const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err);
 
 #endif

@@ -18,8 +18,7 @@ struct call {
 	int rc;
 };
 
-static int run(struct gf_team *t,
-	       int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err),
+static int run(struct gf_team *t, int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err),
 	       struct call *call, struct gf_error *err)
 {
 	if (t->exchange)
@@ -52,8 +51,7 @@ static int same_text(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_same_text(comm, call->what, call->send, err);
 }
 
-int gf_team_same_text(struct gf_team *t, const char *what, const char *text,
-		      struct gf_error *err)
+int gf_team_same_text(struct gf_team *t, const char *what, const char *text, struct gf_error *err)
 {
 	struct call call = {.what = what, .send = text};
 
@@ -67,8 +65,7 @@ static int bcast(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_bcast(comm, 0, call->data, call->size_bytes, err);
 }
 
-int gf_team_bcast(struct gf_team *t, void *data, size_t size_bytes,
-		  struct gf_error *err)
+int gf_team_bcast(struct gf_team *t, void *data, size_t size_bytes, struct gf_error *err)
 {
 	struct call call = {.data = data, .size_bytes = size_bytes};
 
@@ -79,21 +76,19 @@ static int allgather(struct gf_comm *comm, void *ctx, struct gf_error *err)
 {
 	struct call *call = ctx;
 
-	return gf_comm_allgather(comm, call->send, call->size_bytes, call->data,
-				 err);
+	return gf_comm_allgather(comm, call->send, call->size_bytes, call->data, err);
 }
 
-int gf_team_allgather(struct gf_team *t, const void *send, size_t size_bytes,
-		      void *recv, struct gf_error *err)
+int gf_team_allgather(struct gf_team *t, const void *send, size_t size_bytes, void *recv,
+		      struct gf_error *err)
 {
-	struct call call = {
-		.send = send, .data = recv, .size_bytes = size_bytes};
+	struct call call = {.send = send, .data = recv, .size_bytes = size_bytes};
 
 	return run(t, allgather, &call, err);
 }
 
-int gf_team_mean(struct gf_team *t, const float *value, float *mean,
-		 size_t count, struct gf_error *err)
+int gf_team_mean(struct gf_team *t, const float *value, float *mean, size_t count,
+		 struct gf_error *err)
 {
 	size_t ranks = (size_t)t->comm->ranks, first, n, i, r;
 	size_t workers = t->workers ? (size_t)t->workers : ranks;
@@ -102,8 +97,7 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean,
 
 	for (first = 0; first < count && !rc; first += n) {
 		n = count - first < MEAN_PIECE ? count - first : MEAN_PIECE;
-		rc = gf_team_allgather(t, value + first, n * sizeof(*all), all,
-				       err);
+		rc = gf_team_allgather(t, value + first, n * sizeof(*all), all, err);
 		for (i = 0; i < n && !rc; i++) {
 			double sum = 0;
 
@@ -131,8 +125,7 @@ static void digest(const struct gf_state *s, size_t first, size_t end,
 		if (item->scope == GF_STATE_SHARED)
 			gf_digest_add(&d, item->data,
 				      item->count_elems *
-					      gf_safetensors_elem_bytes(
-						      item->tensor.dtype));
+					      gf_safetensors_elem_bytes(item->tensor.dtype));
 	}
 	gf_digest_end(&d, out);
 }
@@ -142,14 +135,13 @@ static int differs(const unsigned char *all, int ranks)
 	int r;
 
 	for (r = 1; r < ranks; r++)
-		if (memcmp(all, all + (size_t)r * GF_DIGEST_BYTES,
-			   GF_DIGEST_BYTES) != 0)
+		if (memcmp(all, all + (size_t)r * GF_DIGEST_BYTES, GF_DIGEST_BYTES) != 0)
 			return r;
 	return 0;
 }
 
-int gf_team_compare(struct gf_team *team, size_t step,
-		    const struct gf_state *state, struct gf_error *err)
+int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *state,
+		    struct gf_error *err)
 {
 	int ranks = team->comm->ranks, other, rc;
 	unsigned char own[GF_DIGEST_BYTES];
@@ -169,8 +161,8 @@ int gf_team_compare(struct gf_team *team, size_t step,
 		other = rc ? 0 : differs(all, ranks);
 		if (other) {
 			gf_error_set(err, 0,
-				     "replicas differ after step %zu: %s on "
-				     "rank %d is not what it is on rank 0",
+				     "replicas differ after step %zu: %s on rank %d is not what it "
+				     "is on rank 0",
 				     step, state->items[i].name, other);
 			rc = 1;
 		}

@@ -7,12 +7,10 @@
 #include "doc/algorithm_traits.h"
 
 /*
- * The entry of each algorithm that doc/algorithm_traits.h lists, for registry.c
- * and for algorithms that are made of others. All other code calls
- * gf_algorithm_find.
+ * The entry of each algorithm that doc/algorithm_traits.h lists, for registry.c and for algorithms
+ * that are made of others. All other code calls gf_algorithm_find.
  */
-#define GF_DECLARE_ALGORITHM(name, traits)                                     \
-	extern const struct gf_algorithm gf_algorithm_##name;
+#define GF_DECLARE_ALGORITHM(name, traits) extern const struct gf_algorithm gf_algorithm_##name;
 
 GF_ALGORITHMS(GF_DECLARE_ALGORITHM)
 GF_SPARSE_ALGORITHMS(GF_DECLARE_ALGORITHM)

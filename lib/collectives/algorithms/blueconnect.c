@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BlueConnect (Cho, Finkler, Kung and Hunter 2019, "BlueConnect: decomposing
- * all-reduce for deep learning on heterogeneous network hierarchy").
+ * BlueConnect (Cho, Finkler, Kung and Hunter 2019, "BlueConnect: decomposing all-reduce for deep
+ * learning on heterogeneous network hierarchy").
  *
- * p = p_0 p_1 ... p_(k-1) and rank r = d_0 + d_1 p_0 + d_2 p_0 p_1 + ... In
- * stage i the ranks that differ only in digit i reduce-scatter the part that
- * they have in common, 1/(p_0 ... p_(i-1)) of the message. The all-gathers
- * follow in reverse. With one factor per level of the network every stage stays
- * within its level, all ranks send all the time, and the slow outer levels
- * carry little. Each stage has an implementation of its own: a ring; recursive
- * halving if p_i is a power of two; a direct exchange through the memory of a
- * host (shm); or one call of MPI or NCCL, which is taken for a ring.
+ * p = p_0 p_1 ... p_(k-1) and rank r = d_0 + d_1 p_0 + d_2 p_0 p_1 + ... In stage i the ranks that
+ * differ only in digit i reduce-scatter the part that they have in common, 1/(p_0 ... p_(i-1)) of
+ * the message. The all-gathers follow in reverse. With one factor per level of the network every
+ * stage stays within its level, all ranks send all the time, and the slow outer levels carry
+ * little. Each stage has an implementation of its own: a ring; recursive halving if p_i is a power
+ * of two; a direct exchange through the memory of a host (shm); or one call of MPI or NCCL, which
+ * is taken for a ring.
  *
- * Cost (Eq. 7, with the minimum over 0 <= j <= i: as printed, j < i, it would
- * contradict Eq. 6), n bytes, level bandwidths w_j:
+ * Cost (Eq. 7, with the minimum over 0 <= j <= i: as printed, j < i, it would contradict Eq. 6), n
+ * bytes, level bandwidths w_j:
  *   2 sum_i T(p_i, n / (p_0 ... p_(i-1)), min_j w_j / (p_0 ... p_(j-1)))
  *   T = (p-1) alpha + (p-1)/p n / w (ring), log2 p alpha + ... (halving),
  *   + (p-1)/p n gamma in the first half; shm: a ring with one alpha on the way
  *   back
- * Factors need not coincide with levels: the rate is the least of
- * w_j / (messages that share the link), counted.
+ * Factors need not coincide with levels: the rate is the least of w_j / (messages that share the
+ * link), counted.
  *
  * Restrictions: none; without factors there is one stage of p.
  *
- * p = 12 = 3 x 2 x 2, n = 12: groups of each stage, and the element whose sum
- * a rank owns between the halves:
+ * p = 12 = 3 x 2 x 2, n = 12: groups of each stage, and the element whose sum a rank owns between
+ * the halves:
  *
  *   stage 0  {0,1,2} {3,4,5} {6,7,8} {9,10,11}
  *   stage 1  {0,3} {1,4} {2,5} {6,9} {7,10} {8,11}
@@ -49,10 +48,9 @@ static int factor(const struct gf_coll_args *args, int stage)
 /* The stage's algorithm has that trait. */
 static bool has(const struct gf_coll_args *args, int stage, unsigned trait)
 {
-	const char *name =
-		args->stage_algorithms && args->nfactors
-			? args->stage_algorithms[stage]
-			: gf_stage_unsaid(factor(args, stage), false);
+	const char *name = args->stage_algorithms && args->nfactors
+				   ? args->stage_algorithms[stage]
+				   : gf_stage_unsaid(factor(args, stage), false);
 
 	return gf_stage_has(name, trait);
 }
@@ -62,28 +60,23 @@ static bool halves(const struct gf_coll_args *args, int stage)
 	return has(args, stage, GF_STAGE_HALVES);
 }
 
-static struct gf_cost ring(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net,
+static struct gf_cost ring(const struct gf_coll_args *args, const struct gf_cost_net *net,
 			   struct gf_cost_round round, size_t elems)
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
 
-	return gf_cost_ring(net, &round,
-			    (double)part * (double)args->elem_bytes,
-			    args->half != GF_COLL_ALL_GATHER,
-			    args->half != GF_COLL_REDUCE_SCATTER);
+	return gf_cost_ring(net, &round, (double)part * (double)args->elem_bytes,
+			    args->half != GF_COLL_ALL_GATHER, args->half != GF_COLL_REDUCE_SCATTER);
 }
 
-static struct gf_cost halving(const struct gf_coll_args *args,
-			      const struct gf_cost_net *net,
+static struct gf_cost halving(const struct gf_coll_args *args, const struct gf_cost_net *net,
 			      struct gf_cost_round stage, size_t elems)
 {
 	struct gf_cost total = {0};
 	int d;
 
 	for (d = 1; d < stage.factor; d *= 2) {
-		struct gf_cost_round round = {args->ranks, stage.stride * d, 2,
-					      stage.stride * d};
+		struct gf_cost_round round = {args->ranks, stage.stride * d, 2, stage.stride * d};
 		struct gf_link_cost link;
 		double bytes;
 
@@ -91,17 +84,14 @@ static struct gf_cost halving(const struct gf_coll_args *args,
 		bytes = (double)elems * (double)args->elem_bytes;
 		link = gf_cost_link(net, &round, bytes);
 		if (args->half != GF_COLL_ALL_GATHER)
-			total = gf_cost_plus(total, 1,
-					     gf_cost_send_reduce(&link, bytes));
+			total = gf_cost_plus(total, 1, gf_cost_send_reduce(&link, bytes));
 		if (args->half != GF_COLL_REDUCE_SCATTER)
-			total = gf_cost_plus(total, 1,
-					     gf_cost_send(&link, bytes));
+			total = gf_cost_plus(total, 1, gf_cost_send(&link, bytes));
 	}
 	return total;
 }
 
-static struct gf_cost direct(const struct gf_coll_args *args,
-			     const struct gf_cost_net *net,
+static struct gf_cost direct(const struct gf_coll_args *args, const struct gf_cost_net *net,
 			     struct gf_cost_round round, size_t elems)
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
@@ -110,17 +100,14 @@ static struct gf_cost direct(const struct gf_coll_args *args,
 	struct gf_cost total = {0};
 
 	if (args->half != GF_COLL_ALL_GATHER)
-		total = gf_cost_plus(total, (double)(p - 1),
-				     gf_cost_send_reduce(&link, bytes));
+		total = gf_cost_plus(total, (double)(p - 1), gf_cost_send_reduce(&link, bytes));
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		total = gf_cost_plus(
-			total, 1, gf_cost_send(&link, (double)(p - 1) * bytes));
+		total = gf_cost_plus(total, 1, gf_cost_send(&link, (double)(p - 1) * bytes));
 	return total;
 }
 
-static struct gf_cost stage_cost(const struct gf_coll_args *args,
-				 const struct gf_cost_net *net, int stage,
-				 struct gf_cost_round round, size_t elems)
+static struct gf_cost stage_cost(const struct gf_coll_args *args, const struct gf_cost_net *net,
+				 int stage, struct gf_cost_round round, size_t elems)
 {
 	if (halves(args, stage))
 		return halving(args, net, round, elems);
@@ -129,8 +116,7 @@ static struct gf_cost stage_cost(const struct gf_coll_args *args,
 	return ring(args, net, round, elems);
 }
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	size_t elems = args->count_elems;
 	struct gf_cost total = {0};
@@ -140,16 +126,14 @@ static struct gf_cost cost(const struct gf_coll_args *args,
 		int p = factor(args, stage);
 		struct gf_cost_round round = {args->ranks, stride, p, stride};
 
-		total = gf_cost_plus(
-			total, 1, stage_cost(args, net, stage, round, elems));
+		total = gf_cost_plus(total, 1, stage_cost(args, net, stage, round, elems));
 		elems = (elems + (size_t)p - 1) / (size_t)p;
 		stride *= p;
 	}
 	return total;
 }
 
-static struct gf_group group_of(const struct gf_coll_args *args, int stage,
-				int rank)
+static struct gf_group group_of(const struct gf_coll_args *args, int stage, int rank)
 {
 	int i, stride = 1, p = factor(args, stage), me;
 
@@ -160,8 +144,8 @@ static struct gf_group group_of(const struct gf_coll_args *args, int stage,
 }
 
 /* The range that the stage leaves its rank with. */
-static struct gf_range part_of(const struct gf_coll_args *args, int stage,
-			       const struct gf_group *g, struct gf_range range)
+static struct gf_range part_of(const struct gf_coll_args *args, int stage, const struct gf_group *g,
+			       struct gf_range range)
 {
 	if (halves(args, stage))
 		return gf_halving_part(g, range, gf_log2_up(g->size));
@@ -169,8 +153,7 @@ static struct gf_range part_of(const struct gf_coll_args *args, int stage,
 }
 
 /* The range that a rank holds when `stage` begins. */
-static struct gf_range held_at(const struct gf_coll_args *args, int stage,
-			       int rank)
+static struct gf_range held_at(const struct gf_coll_args *args, int stage, int rank)
 {
 	struct gf_range range = gf_data(0, args->count_elems);
 	int i;
@@ -188,8 +171,8 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 	return held_at(args, nstages(args), rank);
 }
 
-typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g,
-		      struct gf_range range, const struct gf_cut *cut);
+typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+		      const struct gf_cut *cut);
 
 static void call_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 				struct gf_range range, const struct gf_cut *cut)
@@ -198,8 +181,8 @@ static void call_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 	gf_schedule_call(s, GF_STEP_REDUCE_SCATTER, g, range);
 }
 
-static void call_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, const struct gf_cut *cut)
+static void call_all_gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+			    const struct gf_cut *cut)
 {
 	(void)cut;
 	gf_schedule_call(s, GF_STEP_ALL_GATHER, g, range);
@@ -216,31 +199,27 @@ static const struct {
 	{0, {gf_ring_reduce_scatter, gf_ring_all_gather}},
 };
 
-static stage_fn *builder_of(const struct gf_coll_args *args, int stage,
-			    bool back)
+static stage_fn *builder_of(const struct gf_coll_args *args, int stage, bool back)
 {
 	size_t i = 0;
 
-	while (ways[i].trait &&
-	       (!has(args, stage, ways[i].trait) ||
-		(ways[i].trait == GF_STAGE_CALL && !args->calls)))
+	while (ways[i].trait && (!has(args, stage, ways[i].trait) ||
+				 (ways[i].trait == GF_STAGE_CALL && !args->calls)))
 		i++;
 	return ways[i].build[back];
 }
 
-/* Pieces go in the order in which the stage further out wants them, or hands
- * them back: the wires are busy from the first piece on. */
+/* Pieces go in the order in which the stage further out wants them, or hands them back: the wires
+ * are busy from the first piece on. */
 static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 			struct gf_schedule *s)
 {
 	struct gf_group g = group_of(args, stage, s->rank), next;
 	bool halved = halves(args, stage);
-	/* Doubling passes on what it received together with its own: in pieces
-	 * other than those it was rounded in, a lossy codec would round it
-	 * again. */
-	struct gf_cut cut = {
-		.segment_elems = s->lossy && halved ? 0 : args->segment_elems,
-		.back = back};
+	/* Doubling passes on what it received together with its own: in pieces other than those it
+	 * was rounded in, a lossy codec would round it again. */
+	struct gf_cut cut = {.segment_elems = s->lossy && halved ? 0 : args->segment_elems,
+			     .back = back};
 
 	if (stage + 1 < nstages(args)) {
 		next = group_of(args, stage + 1, s->rank);
@@ -248,12 +227,10 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 		cut.halves = halves(args, stage + 1);
 	}
 	gf_schedule_stage(s, stage);
-	builder_of(args, stage, back)(s, &g, held_at(args, stage, s->rank),
-				      &cut);
+	builder_of(args, stage, back)(s, &g, held_at(args, stage, s->rank), &cut);
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	int stage;
 

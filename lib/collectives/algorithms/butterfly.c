@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Butterfly, or recursive doubling (Thakur, Rabenseifner and Gropp 2005,
- * section 4.5; GradientFlow's baseline).
+ * Butterfly, or recursive doubling (Thakur, Rabenseifner and Gropp 2005, section 4.5;
+ * GradientFlow's baseline).
  *
- * In round k partners 2^k ranks apart exchange the whole message and both add:
- * after log2 p rounds every rank has the sum. No algorithm has fewer rounds,
- * and none sends more bytes: it is for short messages. Both partners keep the
- * sum, and IEEE addition commutes, so all ranks add by the same tree. If p is
- * no power of two, the ranks beyond the largest one, p', fold in first and get
- * the result back last.
+ * In round k partners 2^k ranks apart exchange the whole message and both add: after log2 p rounds
+ * every rank has the sum. No algorithm has fewer rounds, and none sends more bytes: it is for short
+ * messages. Both partners keep the sum, and IEEE addition commutes, so all ranks add by the same
+ * tree. If p is no power of two, the ranks beyond the largest one, p', fold in first and get the
+ * result back last.
  *
  * Cost, p ranks, n bytes:
  *   p = p':  log2 p (alpha + n beta + n gamma)
@@ -28,8 +27,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/parts.h"
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	int core = gf_fold_core(args->ranks), distance;
@@ -45,14 +43,12 @@ static struct gf_cost cost(const struct gf_coll_args *args,
 		struct gf_cost_round round = {core, distance, 2, distance};
 
 		link = gf_cost_link(net, &round, bytes);
-		total = gf_cost_plus(total, 1,
-				     gf_cost_send_reduce(&link, bytes));
+		total = gf_cost_plus(total, 1, gf_cost_send_reduce(&link, bytes));
 	}
 	return total;
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
 	struct gf_cut cut = {.segment_elems = args->segment_elems};
@@ -60,8 +56,8 @@ static void build(const struct gf_coll_args *args, int rank,
 
 	gf_fold_in(s, data, args->segment_elems);
 	for (distance = 1; rank < core && distance < core; distance *= 2)
-		gf_exchange_reduce(s, rank ^ distance, gf_pieces_of(data, &cut),
-				   rank ^ distance, gf_pieces_of(data, &cut));
+		gf_exchange_reduce(s, rank ^ distance, gf_pieces_of(data, &cut), rank ^ distance,
+				   gf_pieces_of(data, &cut));
 	gf_fold_out(s, data, args->segment_elems);
 }
 

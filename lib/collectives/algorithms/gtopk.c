@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gTop-k all-reduce (Shi et al. 2019, "A distributed synchronous SGD algorithm
- * with global top-k sparsification for low bandwidth networks", Algorithm 3 and
- * Eq. 7).
+ * gTop-k all-reduce (Shi et al. 2019, "A distributed synchronous SGD algorithm with global top-k
+ * sparsification for low bandwidth networks", Algorithm 3 and Eq. 7).
  *
- * An element here is one sparse set, elem_bytes its bound, and DATA is one of
- * them. A step reduces by a merge that keeps the k largest of the sum. The
- * merge commutes (ties go to the lower index) but does not associate, as the
- * addition of floats does not: with the merge in place of +, the schedule is
- * the binomial tree's. In round j rank r merges the set that rank r + 2^j
- * sends; a rank without a partner waits. Then the result is broadcast.
+ * An element here is one sparse set, elem_bytes its bound, and DATA is one of them. A step reduces
+ * by a merge that keeps the k largest of the sum. The merge commutes (ties go to the lower index)
+ * but does not associate, as the addition of floats does not: with the merge in place of +, the
+ * schedule is the binomial tree's. In round j rank r merges the set that rank r + 2^j sends; a rank
+ * without a partner waits. Then the result is broadcast.
  *
  * Cost, p ranks, k values and k indices of w bytes:
  *   2 ceil(log2 p) alpha + 4 k ceil(log2 p) w beta
  *
- * Restrictions: count_elems is 1; a sparse all-reduce of its own kind, not in
- * gf_algorithms. Any p.
+ * Restrictions: count_elems is 1; a sparse all-reduce of its own kind, not in gf_algorithms. Any p.
  *
  * p = 4; the ranks whose sets each rank has merged:
  *
@@ -32,20 +29,17 @@
 static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 {
 	if (args->count_elems != 1)
-		return gf_error_set(err, -EINVAL,
-				    "gtopk: want one set per rank, got %zu",
+		return gf_error_set(err, -EINVAL, "gtopk: want one set per rank, got %zu",
 				    args->count_elems);
 	return 0;
 }
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	return gf_algorithm_tree.cost(args, net);
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	gf_algorithm_tree.build(args, rank, s);
 }

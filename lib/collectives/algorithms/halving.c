@@ -2,8 +2,7 @@
 /* Recursive halving and doubling over a group, and folding onto 2^k ranks. */
 #include "collectives/parts.h"
 
-struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
-				int rounds)
+struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range, int rounds)
 {
 	int k;
 
@@ -14,8 +13,7 @@ struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 
 static int partner_of(const struct gf_group *g, int rank, int round)
 {
-	return g->partner ? g->partner(g, rank, round)
-			  : gf_group_rank(g, g->me ^ 1 << round);
+	return g->partner ? g->partner(g, rank, round) : gf_group_rank(g, g->me ^ 1 << round);
 }
 
 void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
@@ -28,16 +26,13 @@ void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 		int partner = partner_of(g, s->rank, k);
 		int mine = g->me >> k & 1;
 
-		gf_exchange_reduce(
-			s, partner,
-			gf_pieces_of(gf_range_part(held, 2, !mine), cut),
-			partner,
-			gf_pieces_of(gf_range_part(held, 2, mine), cut));
+		gf_exchange_reduce(s, partner, gf_pieces_of(gf_range_part(held, 2, !mine), cut),
+				   partner, gf_pieces_of(gf_range_part(held, 2, mine), cut));
 	}
 }
 
-void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, const struct gf_cut *cut)
+void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+			    const struct gf_cut *cut)
 {
 	int k;
 
@@ -46,9 +41,7 @@ void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
 		int partner = partner_of(g, s->rank, k);
 		int mine = g->me >> k & 1;
 
-		gf_exchange(s, partner,
-			    gf_pieces_of(gf_range_part(held, 2, mine), cut),
-			    partner,
+		gf_exchange(s, partner, gf_pieces_of(gf_range_part(held, 2, mine), cut), partner,
 			    gf_pieces_of(gf_range_part(held, 2, !mine), cut));
 	}
 }
@@ -62,8 +55,7 @@ int gf_fold_core(int ranks)
 	return core;
 }
 
-void gf_fold_in(struct gf_schedule *s, struct gf_range range,
-		size_t segment_elems)
+void gf_fold_in(struct gf_schedule *s, struct gf_range range, size_t segment_elems)
 {
 	int core = gf_fold_core(s->ranks);
 
@@ -73,36 +65,30 @@ void gf_fold_in(struct gf_schedule *s, struct gf_range range,
 		gf_recv_reduce_pieces(s, s->rank + core, range, segment_elems);
 }
 
-void gf_fold_out(struct gf_schedule *s, struct gf_range range,
-		 size_t segment_elems)
+void gf_fold_out(struct gf_schedule *s, struct gf_range range, size_t segment_elems)
 {
 	int core = gf_fold_core(s->ranks);
 
 	/* a rank that sends nothing rounds as the others do */
-	if (s->lossy && core < s->ranks && s->rank < core &&
-	    s->rank + core >= s->ranks)
+	if (s->lossy && core < s->ranks && s->rank < core && s->rank + core >= s->ranks)
 		while (range.count)
-			gf_schedule_round(s,
-					  gf_piece_take(&range, segment_elems));
+			gf_schedule_round(s, gf_piece_take(&range, segment_elems));
 	else if (s->rank >= core)
 		gf_recv_pieces(s, s->rank - core, range, segment_elems);
 	else if (s->rank + core < s->ranks)
 		gf_send_pieces(s, s->rank + core, range, segment_elems);
 }
 
-struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
-				 gf_core_fn *core_of)
+struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank, gf_core_fn *core_of)
 {
 	struct gf_group core = core_of(args, rank);
 
 	if (rank >= core.size)
 		return gf_data(0, 0);
-	return gf_halving_part(&core, gf_data(0, args->count_elems),
-			       gf_log2_up(core.size));
+	return gf_halving_part(&core, gf_data(0, args->count_elems), gf_log2_up(core.size));
 }
 
-void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
-		      gf_core_fn *core_of)
+void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args, gf_core_fn *core_of)
 {
 	struct gf_group core = core_of(args, s->rank);
 	struct gf_range data = gf_data(0, args->count_elems);
@@ -121,20 +107,17 @@ void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
 }
 
 /* Adds a round's reduce-scatter, its all-gather, or both. */
-static void add_round(const struct gf_coll_args *args,
-		      const struct gf_link_cost *link, double bytes,
-		      struct gf_cost *total)
+static void add_round(const struct gf_coll_args *args, const struct gf_link_cost *link,
+		      double bytes, struct gf_cost *total)
 {
 	if (args->half != GF_COLL_ALL_GATHER)
-		*total = gf_cost_plus(*total, 1,
-				      gf_cost_send_reduce(link, bytes));
+		*total = gf_cost_plus(*total, 1, gf_cost_send_reduce(link, bytes));
 	if (args->half != GF_COLL_REDUCE_SCATTER)
 		*total = gf_cost_plus(*total, 1, gf_cost_send(link, bytes));
 }
 
-struct gf_cost
-gf_halving_cost(const struct gf_coll_args *args, const struct gf_cost_net *net,
-		struct gf_cost_round (*round_at)(int core, int k))
+struct gf_cost gf_halving_cost(const struct gf_coll_args *args, const struct gf_cost_net *net,
+			       struct gf_cost_round (*round_at)(int core, int k))
 {
 	int core = gf_fold_core(args->ranks), k;
 	size_t left = args->count_elems;

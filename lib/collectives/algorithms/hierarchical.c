@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two-level hierarchical all-reduce (GradientFlow section 2.4; Jia et al. 2018,
- * "Highly scalable deep learning training system with mixed-precision";
- * BlueConnect's Eq. 4).
+ * Two-level hierarchical all-reduce (GradientFlow section 2.4; Jia et al. 2018, "Highly scalable
+ * deep learning training system with mixed-precision"; BlueConnect's Eq. 4).
  *
  * Ranks form groups of p0 neighbours (a host), the first of each is its master.
- * 1. reduce to the master: ring reduce-scatter within the group, then binomial
- *    gather; 2. ring all-reduce among the p1 masters; 3. broadcast from the
- *    master: binomial scatter, then ring all-gather within the group.
- * Fewer rounds than one ring, and one stream per group on the slow network, but
- * that stream carries the whole message while the other ranks are idle.
+ * 1. reduce to the master: ring reduce-scatter within the group, then binomial gather; 2. ring
+ *    all-reduce among the p1 masters; 3. broadcast from the master: binomial scatter, then ring
+ *    all-gather within the group.
+ * Fewer rounds than one ring, and one stream per group on the slow network, but that stream carries
+ * the whole message while the other ranks are idle.
  *
  * Cost, p = p0 p1 ranks, n bytes, T_r ring and T_c tree, each over one half:
  *   2 T_r(p0, n) + 2 T_c(p0, n) + 2 T_r(p1, n)   (Eq. 4)
  *   T_r(p, n) = (p-1) (alpha + n/p beta), + (p-1)/p n gamma where it reduces
  *   T_c(p, n) = ceil(log2 p) alpha + (p-1)/p n beta
  * Masters share no link with other masters: their rate is min W.
- * Unsegmented, the stages follow each other and take just that; segmented, each
- * piece goes on as soon as it can, and it is an upper bound.
+ * Unsegmented, the stages follow each other and take just that; segmented, each piece goes on as
+ * soon as it can, and it is an upper bound.
  *
- * Restrictions: the first factor is p0; without factors it is the largest
- * divisor of p not above its square root (1 for a prime: a plain ring). No
- * halves.
+ * Restrictions: the first factor is p0; without factors it is the largest divisor of p not above
+ * its square root (1 for a prime: a plain ring). No halves.
  *
  * p = 4 = 2 x 2, n = 4 elements; whose contributions a rank holds:
  *
@@ -47,8 +45,7 @@ static int group_size(const struct gf_coll_args *args)
 }
 
 /* The union of parts a <= i < b of a range cut into `parts`. */
-static struct gf_range parts_between(struct gf_range range, int parts, int a,
-				     int b)
+static struct gf_range parts_between(struct gf_range range, int parts, int a, int b)
 {
 	struct gf_range first = gf_range_part(range, parts, a);
 	struct gf_range last = gf_range_part(range, parts, b - 1);
@@ -57,10 +54,8 @@ static struct gf_range parts_between(struct gf_range range, int parts, int a,
 	return first;
 }
 
-/* Gather or scatter: the root's messages, one after the other; the first
- * group's stand for all. */
-static struct gf_cost tree(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net, int size)
+/* Gather or scatter: the root's messages, one after the other; the first group's stand for all. */
+static struct gf_cost tree(const struct gf_coll_args *args, const struct gf_cost_net *net, int size)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
 	struct gf_cost total = {0};
@@ -72,8 +67,7 @@ static struct gf_cost tree(const struct gf_coll_args *args,
 		double bytes;
 
 		b = a > size / 2 ? size : 2 * a;
-		bytes = (double)parts_between(data, size, a, b).count *
-			(double)args->elem_bytes;
+		bytes = (double)parts_between(data, size, a, b).count * (double)args->elem_bytes;
 		if (!(bytes > 0))
 			continue;
 		link = gf_cost_link(net, &pairs, bytes);
@@ -82,8 +76,7 @@ static struct gf_cost tree(const struct gf_coll_args *args,
 	return total;
 }
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	int size = group_size(args), masters = args->ranks / size;
 	struct gf_cost_round inside = {args->ranks, 1, size, 1};
@@ -119,10 +112,10 @@ static struct gf_pieces held(const struct gf_group *g, struct gf_range data,
 	return gf_pieces_of(parts_between(data, g->size, m, end), cut);
 }
 
-/* Parts gathered at place 0: in round k place m with lowest bit d = 2^k sends
- * what it holds to the place d below. */
-static void gather(struct gf_schedule *s, const struct gf_group *g,
-		   struct gf_range data, const struct gf_cut *cut)
+/* Parts gathered at place 0: in round k place m with lowest bit d = 2^k sends what it holds to the
+ * place d below. */
+static void gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range data,
+		   const struct gf_cut *cut)
 {
 	size_t first = s->nsteps, next;
 	int d, me = g->me;
@@ -130,18 +123,16 @@ static void gather(struct gf_schedule *s, const struct gf_group *g,
 	for (d = 1; d < g->size && !(me & d); d *= 2) {
 		next = s->nsteps;
 		if (me + d < g->size)
-			gf_recv_cut(s, gf_group_rank(g, me + d),
-				    held(g, data, cut, me + d, d));
+			gf_recv_cut(s, gf_group_rank(g, me + d), held(g, data, cut, me + d, d));
 		in_turn(s, first, next);
 	}
 	if (me)
-		gf_send_cut(s, gf_group_rank(g, me - d),
-			    held(g, data, cut, me, d));
+		gf_send_cut(s, gf_group_rank(g, me - d), held(g, data, cut, me, d));
 }
 
 /* The way back: what gather received is sent, the last first. */
-static void scatter(struct gf_schedule *s, const struct gf_group *g,
-		    struct gf_range data, const struct gf_cut *cut)
+static void scatter(struct gf_schedule *s, const struct gf_group *g, struct gf_range data,
+		    const struct gf_cut *cut)
 {
 	int d = 1, me = g->me;
 	size_t first, next;
@@ -149,22 +140,19 @@ static void scatter(struct gf_schedule *s, const struct gf_group *g,
 	while (d < g->size && !(me & d))
 		d *= 2;
 	if (me)
-		gf_recv_cut(s, gf_group_rank(g, me - d),
-			    held(g, data, cut, me, d));
+		gf_recv_cut(s, gf_group_rank(g, me - d), held(g, data, cut, me, d));
 	first = s->nsteps;
 	for (d /= 2; d; d /= 2) {
 		next = s->nsteps;
 		if (me + d < g->size)
-			gf_send_cut(s, gf_group_rank(g, me + d),
-				    held(g, data, cut, me + d, d));
+			gf_send_cut(s, gf_group_rank(g, me + d), held(g, data, cut, me + d, d));
 		in_turn(s, first, next);
 	}
 }
 
-/* The stage that began at `first` sends nothing before the last one ended, and
- * then one message after the other. */
-static void in_stages(const struct gf_coll_args *args, struct gf_schedule *s,
-		      size_t first)
+/* The stage that began at `first` sends nothing before the last one ended, and then one message
+ * after the other. */
+static void in_stages(const struct gf_coll_args *args, struct gf_schedule *s, size_t first)
 {
 	size_t i, before = first;
 
@@ -189,26 +177,23 @@ static void gather_sum(const struct gf_coll_args *args, struct gf_schedule *s,
 	in_stages(args, s, first);
 }
 
-/* The ring all-gather of a host whose master has the whole message. A lossy
- * codec may round a part again on its way down from the master; the master then
- * gets the part back with the bits that the others have. */
-static void pass_round(struct gf_schedule *s, const struct gf_group *host,
-		       struct gf_range range, const struct gf_cut *cut)
+/* The ring all-gather of a host whose master has the whole message. A lossy codec may round a part
+ * again on its way down from the master; the master then gets the part back with the bits that the
+ * others have. */
+static void pass_round(struct gf_schedule *s, const struct gf_group *host, struct gf_range range,
+		       const struct gf_cut *cut)
 {
 	int size = host->size, next = (host->me + 1) % size, k;
 	int previous = (host->me + size - 1) % size;
 
 	for (k = 0; k < size - 1; k++) {
-		struct gf_range out = gf_range_part(
-			range, size, (host->me + size - k) % size);
-		struct gf_range in = gf_range_part(
-			range, size, (previous + size - k) % size);
+		struct gf_range out = gf_range_part(range, size, (host->me + size - k) % size);
+		struct gf_range in = gf_range_part(range, size, (previous + size - k) % size);
 
 		out.count = next ? out.count : 0;
 		in.count = host->me ? in.count : 0;
-		gf_exchange(
-			s, gf_group_rank(host, next), gf_pieces_of(out, cut),
-			gf_group_rank(host, previous), gf_pieces_of(in, cut));
+		gf_exchange(s, gf_group_rank(host, next), gf_pieces_of(out, cut),
+			    gf_group_rank(host, previous), gf_pieces_of(in, cut));
 	}
 }
 
@@ -228,31 +213,26 @@ static void spread_sum(const struct gf_coll_args *args, struct gf_schedule *s,
 	in_stages(args, s, first);
 }
 
-/* A host works on the parts of its master's ring one after the other, so that
- * the ring begins with the first part while hosts still work on the rest. Parts
- * are not used if their pieces would be shorter than a segment; without
- * segments the stages are Eq. 4's. */
-static int turns(const struct gf_coll_args *args,
-		 const struct gf_group *masters)
+/* A host works on the parts of its master's ring one after the other, so that the ring begins with
+ * the first part while hosts still work on the rest. Parts are not used if their pieces would be
+ * shorter than a segment; without segments the stages are Eq. 4's. */
+static int turns(const struct gf_coll_args *args, const struct gf_group *masters)
 {
 	size_t parts = (size_t)args->ranks, n = args->segment_elems;
 
 	return n && args->count_elems / parts >= n ? masters->size : 1;
 }
 
-/* The range that the ring of masters works on in turn i, and the range that is
- * there by then. */
-static struct gf_range turn_range(const struct gf_group *masters, int nturns,
-				  int back, struct gf_range data)
+/* The range that the ring of masters works on in turn i, and the range that is there by then. */
+static struct gf_range turn_range(const struct gf_group *masters, int nturns, int back,
+				  struct gf_range data)
 {
 	if (nturns == 1)
 		return data;
-	return gf_range_part(data, nturns,
-			     (masters->me + 2 * nturns - back) % nturns);
+	return gf_range_part(data, nturns, (masters->me + 2 * nturns - back) % nturns);
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
 	int size = group_size(args), i, n;
@@ -263,8 +243,7 @@ static void build(const struct gf_coll_args *args, int rank,
 
 	n = turns(args, &masters);
 	for (i = 0; i < n; i++)
-		gather_sum(args, s, &host,
-			   turn_range(&masters, n, i + 1, data));
+		gather_sum(args, s, &host, turn_range(&masters, n, i + 1, data));
 
 	gf_schedule_stage(s, 1);
 	first = s->nsteps;

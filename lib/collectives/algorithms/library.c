@@ -2,21 +2,19 @@
 /*
  * Library: the transport's own all-reduce (MPI_Iallreduce, ncclAllReduce).
  *
- * It has no steps: an executor hands the whole message over. The library does
- * not tell which algorithm it uses, so the closed form here is the cheapest of
- * those that MPI and NCCL choose from.
+ * It has no steps: an executor hands the whole message over. The library does not tell which
+ * algorithm it uses, so the closed form here is the cheapest of those that MPI and NCCL choose
+ * from.
  *
- * Restrictions: sums in an order of its own, which MPI does not promise to be
- * the same on every rank; needs a transport that offers it; no halves.
+ * Restrictions: sums in an order of its own, which MPI does not promise to be the same on every
+ * rank; needs a transport that offers it; no halves.
  */
 #include "collectives/algorithms/algorithms.h"
 
 static const struct gf_algorithm *const candidates[] = {
-	&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly,
-	&gf_algorithm_tree, NULL};
+	&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly, &gf_algorithm_tree, NULL};
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	struct gf_cost best = candidates[0]->cost(args, net);
 	size_t i;

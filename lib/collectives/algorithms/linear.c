@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Linear, or flat tree: Open MPI's and MPICH's basic algorithm (Thakur,
- * Rabenseifner and Gropp 2005, section 4, compare trees with it).
+ * Linear, or flat tree: Open MPI's and MPICH's basic algorithm (Thakur, Rabenseifner and Gropp
+ * 2005, section 4, compare trees with it).
  *
- * Every rank sends its message to rank 0, which adds them in the order of the
- * ranks and sends the sum to all. Rank 0's link carries everything twice. But
- * no rank waits for more than two messages in a row, no message is passed on,
- * and 2(p-1) messages are the fewest possible. So it is the fastest for a few
- * ranks and the shortest messages, where handling a message costs more than its
+ * Every rank sends its message to rank 0, which adds them in the order of the ranks and sends the
+ * sum to all. Rank 0's link carries everything twice. But no rank waits for more than two messages
+ * in a row, no message is passed on, and 2(p-1) messages are the fewest possible. So it is the
+ * fastest for a few ranks and the shortest messages, where handling a message costs more than its
  * way.
  *
  * Cost, p ranks, n bytes:
@@ -26,8 +25,8 @@
 #include "collectives/parts.h"
 
 /* Out of a unit of u ranks with rank 0 in it go p - u messages. */
-static struct gf_cost back(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net, double bytes)
+static struct gf_cost back(const struct gf_coll_args *args, const struct gf_cost_net *net,
+			   double bytes)
 {
 	struct gf_cost_round far = {args->ranks, 1, args->ranks, 1};
 	long long p = args->ranks, unit = 1;
@@ -36,8 +35,7 @@ static struct gf_cost back(const struct gf_coll_args *args,
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++) {
-		beta = gf_cost_level(net, i, bytes).beta_s_per_byte *
-		       (double)(p - unit);
+		beta = gf_cost_level(net, i, bytes).beta_s_per_byte * (double)(p - unit);
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 	}
@@ -45,10 +43,10 @@ static struct gf_cost back(const struct gf_coll_args *args,
 	return gf_cost_send(&way, bytes);
 }
 
-/* One after the other, level by level: ranks that meet rank 0 at the same one
- * have the same way to it. */
-static struct gf_cost there(const struct gf_coll_args *args,
-			    const struct gf_cost_net *net, double bytes)
+/* One after the other, level by level: ranks that meet rank 0 at the same one have the same way to
+ * it. */
+static struct gf_cost there(const struct gf_coll_args *args, const struct gf_cost_net *net,
+			    double bytes)
 {
 	long long p = args->ranks, unit = 1, next;
 	struct gf_cost total = {0};
@@ -69,8 +67,7 @@ static struct gf_cost there(const struct gf_coll_args *args,
 	return total;
 }
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 
@@ -94,8 +91,7 @@ static void build_piece(struct gf_schedule *s, struct gf_range piece)
 		gf_schedule_send(s, rank, piece);
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	struct gf_range rest = gf_data(0, args->count_elems);
 

@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Swing (De Sensi, Bonato, Saam, Hoefler 2024, "Swing: Short-cutting Rings for
- * Higher Bandwidth Allreduce", sections 3.1 and 3.2, its bandwidth-optimal
- * form).
+ * Swing (De Sensi, Bonato, Saam, Hoefler 2024, "Swing: Short-cutting Rings for Higher Bandwidth
+ * Allreduce", sections 3.1 and 3.2, its bandwidth-optimal form).
  *
- * In round k of the reduce-scatter a rank exchanges halves of the part that it
- * still holds with a partner at distance
+ * In round k of the reduce-scatter a rank exchanges halves of the part that it still holds with a
+ * partner at distance
  *   rho(k) = 1 - 2 + 4 - ... = (1 - (-2)^(k+1)) / 3     1, -1, 3, -5, 11, ...
- * to the right of even ranks and to the left of odd ones, around the ring of
- * ranks. The all-gather runs the same rounds backwards. Swing has the rounds
- * and the bytes of recursive halving, whose distances are 1, 2, 4, 8, 16: on a
- * ring or torus its messages cross fewer links. On a hierarchy they cross more
- * than those of rhd, whose partners stay in one group while they can.
+ * to the right of even ranks and to the left of odd ones, around the ring of ranks. The all-gather
+ * runs the same rounds backwards. Swing has the rounds and the bytes of recursive halving, whose
+ * distances are 1, 2, 4, 8, 16: on a ring or torus its messages cross fewer links. On a hierarchy
+ * they cross more than those of rhd, whose partners stay in one group while they can.
  *
- * Which half a rank keeps: let u = 3r/2 of an even rank r, (3r - 1)/2 of an odd
- * one. The u of partners in round k differ by (-2)^k. So they agree in the bits
- * below k, and differ in bit k. A rank keeps in round k the half that bit k of
- * u names, and in the last round the half that its parity names, since u counts
- * modulo p/2 around the ring.
+ * Which half a rank keeps: let u = 3r/2 of an even rank r, (3r - 1)/2 of an odd one. The u of
+ * partners in round k differ by (-2)^k. So they agree in the bits below k, and differ in bit k. A
+ * rank keeps in round k the half that bit k of u names, and in the last round the half that its
+ * parity names, since u counts modulo p/2 around the ring.
  *
  * Cost, p ranks, n bytes:
  *   p = p':  2 log2 p alpha + 2(p-1)/p n beta + (p-1)/p n gamma
  *   else     that of p', the power of two below, + 2 alpha + 2n beta + n gamma
  * (each half rounded up to whole elements). On levels |rho(k) - 1| of the
- * messages of a round leave a unit of ranks, or all of them do: as many as
- * those of a one-way ring with that stride.
+ * messages of a round leave a unit of ranks, or all of them do: as many as those of a one-way ring
+ * with that stride.
  *
  * Restrictions: none. Ranks beyond p' fold in first and get the sum back last.
  *
@@ -66,8 +63,7 @@ static struct gf_group core_of(const struct gf_coll_args *args, int rank)
 	int odd = rank & 1;
 
 	if (core.size > 1)
-		core.me = (3 * rank - odd) / 2 % (core.size / 2) +
-			  odd * (core.size / 2);
+		core.me = (3 * rank - odd) / 2 % (core.size / 2) + odd * (core.size / 2);
 	return core;
 }
 
@@ -77,12 +73,11 @@ static struct gf_cost_round round_at(int core, int k)
 
 	if (!stride) /* even ranks and their right neighbours */
 		return (struct gf_cost_round){core, 1, 2, 1};
-	return (struct gf_cost_round){core, stride, (core - 1) / stride + 1,
-				      stride, .one_way = true};
+	return (struct gf_cost_round){core, stride, (core - 1) / stride + 1, stride,
+				      .one_way = true};
 }
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	return gf_halving_cost(args, net, round_at);
 }
@@ -92,8 +87,7 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 	return gf_halving_owned(args, rank, core_of);
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	(void)rank;
 	gf_halving_build(s, args, core_of);

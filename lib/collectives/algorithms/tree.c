@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binomial tree: reduce to rank 0, then broadcast (Thakur, Rabenseifner and
- * Gropp 2005, sections 4.2 and 4.4; PS-style aggregation without a bottleneck).
+ * Binomial tree: reduce to rank 0, then broadcast (Thakur, Rabenseifner and Gropp 2005, sections
+ * 4.2 and 4.4; PS-style aggregation without a bottleneck).
  *
- * In round k of the reduction the ranks whose lowest set bit is k send what
- * they have gathered to the rank 2^k below. The broadcast runs backwards, the
- * largest subtree first. A rank sends to one child after the other: sent at
- * once, the messages would share its link, and the subtree that needs the most
- * rounds would start last. Each piece of a segmented
- * message takes the same way as soon as it can.
+ * In round k of the reduction the ranks whose lowest set bit is k send what they have gathered to
+ * the rank 2^k below. The broadcast runs backwards, the largest subtree first. A rank sends to one
+ * child after the other: sent at once, the messages would share its link, and the subtree that
+ * needs the most rounds would start last. Each piece of a segmented message takes the same way as
+ * soon as it can.
  *
  * Cost, p ranks, n bytes:  ceil(log2 p) (2 alpha + 2n beta + n gamma)
  *
@@ -22,8 +21,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/parts.h"
 
-static struct gf_cost cost(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	struct gf_cost total = {0};
@@ -32,8 +30,7 @@ static struct gf_cost cost(const struct gf_coll_args *args,
 	if (!args->count_elems)
 		return (struct gf_cost){0};
 	for (distance = 1; distance < args->ranks; distance *= 2) {
-		struct gf_cost_round round = {args->ranks, distance, 2, 1,
-					      true};
+		struct gf_cost_round round = {args->ranks, distance, 2, 1, true};
 		struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 
 		total = gf_cost_plus(total, 1, gf_cost_send_both(&link, bytes));
@@ -71,8 +68,7 @@ static void build_piece(struct gf_schedule *s, struct gf_range piece)
 	}
 }
 
-static void build(const struct gf_coll_args *args, int rank,
-		  struct gf_schedule *s)
+static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	struct gf_range rest = gf_data(0, args->count_elems), piece;
 

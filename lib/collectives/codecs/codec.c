@@ -10,12 +10,11 @@
 #define BYTE_BITS 8
 
 /*
- * To add a codec: its number in number.h and its entry below; `encode`,
- * `decode` and `decode_add` in kernels/ref/ with a line in kernels/table.c,
- * which code_half.h or code_blocks.h there make of the code for one value or
- * one block; rows in tests/unit/test_lossy.c and test_codec.c; a line in
- * gf-plan(5) and gf(7). A decoded message must encode to the same values again,
- * or replicas drift apart. Kernels for x86 and for GPUs are optional.
+ * To add a codec: its number in number.h and its entry below; `encode`, `decode` and `decode_add`
+ * in kernels/ref/ with a line in kernels/table.c, which code_half.h or code_blocks.h there make of
+ * the code for one value or one block; rows in tests/unit/test_lossy.c and test_codec.c; a line in
+ * gf-plan(5) and gf(7). A decoded message must encode to the same values again, or replicas drift
+ * apart. Kernels for x86 and for GPUs are optional.
  */
 const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 	[GF_CODEC_F32] = {.name = "f32",
@@ -38,27 +37,24 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			   .dtype = GF_BF16,
 			   .error = 0x1p-8},
 	[GF_CODEC_TRUNC16] = {.name = "trunc16",
-			      .description = "the top 16 bits of f32, toward "
-					     "zero (Pipe-SGD)",
+			      .description = "the top 16 bits of f32, toward zero (Pipe-SGD)",
 			      .elem_bits = 16,
 			      .error = 0x1p-7},
 	[GF_CODEC_Q8] = {.name = "q8",
-			 .description = "8 bits per element and a scale per "
-					"block (Pipe-SGD)",
+			 .description = "8 bits per element and a scale per block (Pipe-SGD)",
 			 .block_elems = 1024,
 			 .block_bytes = 4,
 			 .elem_bits = 8,
 			 .error = 1.0 / 254},
 	[GF_CODEC_FP8] = {.name = "fp8",
-			  .description = "8-bit floating point (e4m3) and a "
-					 "scale per 128",
+			  .description = "8-bit floating point (e4m3) and a scale per 128",
 			  .block_elems = 128,
 			  .block_bytes = 1,
 			  .elem_bits = 8,
 			  .error = 1.0 / 17},
 	[GF_CODEC_FP4] = {.name = "fp4",
-			  .description = "4-bit floating point (e2m1) and a "
-					 "scale per 32 (OCP MXFP4)",
+			  .description =
+				  "4-bit floating point (e2m1) and a scale per 32 (OCP MXFP4)",
 			  .block_elems = 32,
 			  .block_bytes = 1,
 			  .elem_bits = 4,
@@ -99,8 +95,7 @@ char *gf_codec_names(bool adding, const char *quote)
 
 static size_t block_bytes(const struct gf_codec *c, size_t count_elems)
 {
-	return c->block_bytes +
-	       (count_elems * c->elem_bits + BYTE_BITS - 1) / BYTE_BITS;
+	return c->block_bytes + (count_elems * c->elem_bits + BYTE_BITS - 1) / BYTE_BITS;
 }
 
 size_t gf_codec_wire_bytes(const struct gf_codec *c, size_t count_elems)
@@ -111,8 +106,7 @@ size_t gf_codec_wire_bytes(const struct gf_codec *c, size_t count_elems)
 		return block_bytes(c, count_elems);
 	whole = count_elems / c->block_elems;
 	rest = count_elems % c->block_elems;
-	return whole * block_bytes(c, c->block_elems) +
-	       (rest ? block_bytes(c, rest) : 0);
+	return whole * block_bytes(c, c->block_elems) + (rest ? block_bytes(c, rest) : 0);
 }
 
 double gf_codec_ratio(const struct gf_codec *c)
@@ -120,8 +114,7 @@ double gf_codec_ratio(const struct gf_codec *c)
 	double bits = (double)c->elem_bits;
 
 	if (c->block_elems)
-		bits += BYTE_BITS * (double)c->block_bytes /
-			(double)c->block_elems;
+		bits += BYTE_BITS * (double)c->block_bytes / (double)c->block_elems;
 	return bits / F32_BITS;
 }
 
@@ -150,11 +143,9 @@ struct gf_index_form gf_index_form(size_t count_elems, size_t k)
 	return best;
 }
 
-size_t gf_codec_set_bytes(const struct gf_codec *c, size_t count_elems,
-			  size_t k)
+size_t gf_codec_set_bytes(const struct gf_codec *c, size_t count_elems, size_t k)
 {
-	size_t indices = c->plain ? k * sizeof(uint32_t)
-				  : gf_index_form(count_elems, k).bytes;
+	size_t indices = c->plain ? k * sizeof(uint32_t) : gf_index_form(count_elems, k).bytes;
 
 	return indices + gf_codec_wire_bytes(c, k);
 }

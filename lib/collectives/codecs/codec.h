@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/collectives/codecs: forms of gradients on the wire, what they cost in
- * bits and error, and their coding. */
+/* lib/collectives/codecs: forms of gradients on the wire, what they cost in bits and error, and
+ * their coding. */
 #ifndef GF_CODECS_CODEC_H
 #define GF_CODECS_CODEC_H
 
@@ -11,14 +11,14 @@
 #include "collectives/codecs/number.h"
 
 /*
- * What travels instead of f32 gradients. This header only describes; planner
- * and simulator need no more. Callers ask what an entry says, never its name.
+ * What travels instead of f32 gradients. This header only describes; planner and simulator need no
+ * more. Callers ask what an entry says, never its name.
  */
 struct gf_codec {
 	const char *name;
 	const char *description; /* one line, for --list */
-	/* Blocks: the elements in one, and the bytes of its header, which comes
-	 * first. The last block may be short. 0: no blocks. */
+	/* Blocks: the elements in one, and the bytes of its header, which comes first. The last
+	 * block may be short. 0: no blocks. */
 	size_t block_elems, block_bytes;
 	/* On the wire; a block's elements fill whole bytes together. */
 	size_t elem_bits;
@@ -27,11 +27,11 @@ struct gf_codec {
 	/* Encoded values are numbers of this type, which a library can add. */
 	bool adds;
 	enum gf_dtype dtype;
-	/* Larger values become infinite, so that training scales its loss; 0:
-	 * none that f32 holds does, as with a scale per block. */
+	/* Larger values become infinite, so that training scales its loss; 0: none that f32 holds
+	 * does, as with a scale per block. */
 	double greatest;
-	/* The most that one encoding changes a value, as a share of it (in the
-	 * codec's normal range) or, with blocks, of the block's largest. */
+	/* The most that one encoding changes a value, as a share of it (in the codec's normal
+	 * range) or, with blocks, of the block's largest. */
 	double error;
 };
 
@@ -44,10 +44,10 @@ static inline enum gf_codec_number gf_codec_number(const struct gf_codec *c)
 }
 
 const struct gf_codec *gf_codec_find(const char *name); /* NULL: none */
-bool gf_codec_is_plain(const char *name); /* false of a name that is none */
+bool gf_codec_is_plain(const char *name);               /* false of a name that is none */
 
-/* Names for a message, "f32, f16 or q8", each between two `quote`: of all
- * codecs, or of those that add. The caller frees. */
+/* Names for a message, "f32, f16 or q8", each between two `quote`: of all codecs, or of those that
+ * add. The caller frees. */
 char *gf_codec_names(bool adding, const char *quote);
 
 /* Bytes that count_elems elements take on the wire. */
@@ -56,15 +56,14 @@ size_t gf_codec_wire_bytes(const struct gf_codec *c, size_t count_elems);
 double gf_codec_ratio(const struct gf_codec *c);
 
 /*
- * A sparse set: k values at ascending indices below count_elems. A plain codec
- * leaves both as they are, k indices of 32 bits and then k floats. Under any
- * other codec the indices come in Elias's form (kernels/ref/indices.c), about
- * log2(count_elems/k) + 2 bits each and never more than 32, and then the
- * values, as collectives/codecs/encode.h has them. The size follows from k and
- * count_elems alone, so that it is known before the set is.
+ * A sparse set: k values at ascending indices below count_elems. A plain codec leaves both as they
+ * are, k indices of 32 bits and then k floats. Under any other codec the indices come in Elias's
+ * form (kernels/ref/indices.c), about log2(count_elems/k) + 2 bits each and never more than 32, and
+ * then the values, as collectives/codecs/encode.h has them. The size follows from k and count_elems
+ * alone, so that it is known before the set is.
  *
- * Bits per index of 10^6 elements: 11.95 at density .001, 8.56 at .01, 6.25 at
- * .05; the entropy of such a set is 11.41, 8.08 and 5.73.
+ * Bits per index of 10^6 elements: 11.95 at density .001, 8.56 at .01, 6.25 at .05; the entropy of
+ * such a set is 11.41, 8.08 and 5.73.
  */
 struct gf_index_form {
 	unsigned low_bits;
@@ -72,7 +71,6 @@ struct gf_index_form {
 };
 
 struct gf_index_form gf_index_form(size_t count_elems, size_t k);
-size_t gf_codec_set_bytes(const struct gf_codec *c, size_t count_elems,
-			  size_t k);
+size_t gf_codec_set_bytes(const struct gf_codec *c, size_t count_elems, size_t k);
 
 #endif

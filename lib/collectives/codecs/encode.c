@@ -15,20 +15,17 @@ static const struct gf_codec_fns *code_of(const struct gf_codec *c)
 	return &gf_kernels()->codecs[gf_codec_number(c)];
 }
 
-void gf_codec_encode(const struct gf_codec *c, void *wire, const float *from,
-		     size_t n)
+void gf_codec_encode(const struct gf_codec *c, void *wire, const float *from, size_t n)
 {
 	code_of(c)->encode(wire, from, n, c->block_elems);
 }
 
-void gf_codec_decode(const struct gf_codec *c, float *to, const void *wire,
-		     size_t n)
+void gf_codec_decode(const struct gf_codec *c, float *to, const void *wire, size_t n)
 {
 	code_of(c)->decode(to, wire, n, c->block_elems);
 }
 
-void gf_codec_decode_add(const struct gf_codec *c, float *to, const void *wire,
-			 size_t n)
+void gf_codec_decode_add(const struct gf_codec *c, float *to, const void *wire, size_t n)
 {
 	code_of(c)->decode_add(to, wire, n, c->block_elems);
 }
@@ -68,16 +65,14 @@ void gf_codec_round(const struct gf_codec *c, float *data, size_t n)
 	}
 }
 
-void gf_codec_write_set(const struct gf_codec *c, size_t count_elems,
-			void *wire, const uint32_t *index, float *value,
-			size_t k)
+void gf_codec_write_set(const struct gf_codec *c, size_t count_elems, void *wire,
+			const uint32_t *index, float *value, size_t k)
 {
 	const struct gf_index_form f = gf_index_form(count_elems, k);
 
 	if (c->plain) {
 		memcpy(wire, index, k * sizeof(*index));
-		memcpy((char *)wire + k * sizeof(*index), value,
-		       k * sizeof(*value));
+		memcpy((char *)wire + k * sizeof(*index), value, k * sizeof(*value));
 		return;
 	}
 	gf_kernels()->pack_indices(wire, index, k, f.low_bits, f.upper_bits);
@@ -93,20 +88,17 @@ static bool ascend(const uint32_t *index, size_t k, size_t count_elems)
 	return wrong == 0;
 }
 
-bool gf_codec_read_set(const struct gf_codec *c, size_t count_elems,
-		       const void *wire, uint32_t *index, float *value,
-		       size_t k)
+bool gf_codec_read_set(const struct gf_codec *c, size_t count_elems, const void *wire,
+		       uint32_t *index, float *value, size_t k)
 {
 	const struct gf_index_form f = gf_index_form(count_elems, k);
 
 	if (c->plain) {
 		memcpy(index, wire, k * sizeof(*index));
-		memcpy(value, (const char *)wire + k * sizeof(*index),
-		       k * sizeof(*value));
+		memcpy(value, (const char *)wire + k * sizeof(*index), k * sizeof(*value));
 		return ascend(index, k, count_elems);
 	}
-	if (gf_kernels()->unpack_indices(index, wire, k, f.low_bits,
-					 f.upper_bits) != k ||
+	if (gf_kernels()->unpack_indices(index, wire, k, f.low_bits, f.upper_bits) != k ||
 	    !ascend(index, k, count_elems))
 		return false;
 	gf_codec_decode(c, value, (const char *)wire + f.bytes, k);

@@ -2,8 +2,8 @@
 #ifndef GF_CODECS_NUMBER_H
 #define GF_CODECS_NUMBER_H
 
-/* Codecs by number: their places in gf_codecs (collectives/codecs/codec.h) and
- * in the tables of the kernels. */
+/* Codecs by number: their places in gf_codecs (collectives/codecs/codec.h) and in the tables of the
+ * kernels. */
 enum gf_codec_number {
 	GF_CODEC_F32,
 	GF_CODEC_F16,

@@ -19,8 +19,7 @@ struct gf_lane_graph {
 };
 
 /* Until the communicator can be used again; nearly always at once. */
-static int settle(struct gf_lane *l, struct gf_nccl_comm *c,
-		  struct gf_error *err)
+static int settle(struct gf_lane *l, struct gf_nccl_comm *c, struct gf_error *err)
 {
 	struct gf_backoff backoff = {0};
 	const double since_s = gf_clock_s();
@@ -31,17 +30,15 @@ static int settle(struct gf_lane *l, struct gf_nccl_comm *c,
 			return rc;
 		if (l->timeout_s > 0 && gf_clock_s() - since_s >= l->timeout_s)
 			return gf_error_set(err, -ETIMEDOUT,
-					    "NCCL's communicator is not ready "
-					    "after %g s",
+					    "NCCL's communicator is not ready after %g s",
 					    l->timeout_s);
 		gf_backoff_wait(&backoff);
 	}
 	return rc < 0 ? rc : 0;
 }
 
-int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES],
-		 int ranks, int rank, struct gf_nccl_blocks blocks,
-		 struct gf_error *err)
+int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES], int ranks, int rank,
+		 struct gf_nccl_blocks blocks, struct gf_error *err)
 {
 	int rc = l->gpu->ops->stream_new(l->gpu, true, &l->stream, err);
 
@@ -56,25 +53,20 @@ int gf_lane_meet(struct gf_lane *l, struct gf_error *err)
 	return settle(l, l->all, err);
 }
 
-static struct gf_nccl_comm *team_comm(const struct gf_lane *l,
-				      const struct gf_group *team)
+static struct gf_nccl_comm *team_comm(const struct gf_lane *l, const struct gf_group *team)
 {
 	size_t i;
 
 	for (i = 0; i < l->nteams; i++)
-		if (l->teams[i].stride == team->stride &&
-		    l->teams[i].size == team->size)
+		if (l->teams[i].stride == team->stride && l->teams[i].size == team->size)
 			return l->teams[i].comm;
 	return NULL;
 }
 
-/* Stride and size say how all ranks are parted; the first rank of a team is
- * its color. */
-static int split(struct gf_lane *l, const struct gf_group *team,
-		 struct gf_error *err)
+/* Stride and size say how all ranks are parted; the first rank of a team is its color. */
+static int split(struct gf_lane *l, const struct gf_group *team, struct gf_error *err)
 {
-	struct gf_lane_team *t =
-		gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
+	struct gf_lane_team *t = gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
 	int rc;
 
 	*t = (struct gf_lane_team){team->stride, team->size, NULL};
@@ -84,8 +76,7 @@ static int split(struct gf_lane *l, const struct gf_group *team,
 	return rc ? rc : settle(l, t->comm, err);
 }
 
-int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p,
-		    struct gf_error *err)
+int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p, struct gf_error *err)
 {
 	const size_t scratch_bytes = gf_lane_program_bytes(p, p->scratch_elems);
 	size_t i;
@@ -103,8 +94,7 @@ int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p,
 }
 
 /* Room for at least so many bytes at *p; what was in it is lost. */
-static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
-		struct gf_error *err)
+static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted, struct gf_error *err)
 {
 	void *more = NULL;
 	int rc;
@@ -150,8 +140,8 @@ int gf_lane_reserve(struct gf_lane *l, struct gf_error *err)
 
 /* --- what a program does -------------------------------------------------- */
 
-static void *at(const struct gf_lane *l, const struct gf_lane_program *p,
-		void *data, struct gf_range range)
+static void *at(const struct gf_lane *l, const struct gf_lane_program *p, void *data,
+		struct gf_range range)
 {
 	char *base = range.buffer == GF_BUFFER_DATA ? data : l->scratch;
 
@@ -159,22 +149,19 @@ static void *at(const struct gf_lane *l, const struct gf_lane_program *p,
 }
 
 /* values += from */
-static int add_up(const struct gf_lane *l, const struct gf_lane_program *p,
-		  void *values, const void *from, size_t n,
-		  struct gf_error *err)
+static int add_up(const struct gf_lane *l, const struct gf_lane_program *p, void *values,
+		  const void *from, size_t n, struct gf_error *err)
 {
 	if (p->sets) {
 		assert(n == 1);
-		return p->sets->merge(p->sets->ctx, l->stream, values, from,
-				      err);
+		return p->sets->merge(p->sets->ctx, l->stream, values, from, err);
 	}
 	l->gpu->kernels->add_f32(l->stream, values, from, n);
 	return 0;
 }
 
 static int code(const struct gf_lane *l, const struct gf_lane_program *p,
-		const struct gf_lane_step *step, void *values,
-		struct gf_error *err)
+		const struct gf_lane_step *step, void *values, struct gf_error *err)
 {
 	const struct gf_gpu_codec *codec;
 	void *wire = l->wire + step->wire_at;
@@ -184,58 +171,49 @@ static int code(const struct gf_lane *l, const struct gf_lane_program *p,
 		return add_up(l, p, values, wire, n, err);
 	codec = &l->gpu->kernels->codecs[gf_codec_number(p->codec)];
 	if (!codec->encode)
-		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs",
-				    p->codec->name);
+		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs", p->codec->name);
 	if (step->op == GF_LANE_ENCODE)
-		codec->encode(l->stream, wire, values, n,
-			      p->codec->block_elems);
+		codec->encode(l->stream, wire, values, n, p->codec->block_elems);
 	else
-		(step->op == GF_LANE_DECODE ? codec->decode
-					    : codec->decode_add)(
+		(step->op == GF_LANE_DECODE ? codec->decode : codec->decode_add)(
 			l->stream, values, wire, n, p->codec->block_elems);
 	return 0;
 }
 
 static int transfer(const struct gf_lane *l, const struct gf_lane_program *p,
-		    const struct gf_lane_step *step, void *values,
-		    struct gf_error *err)
+		    const struct gf_lane_step *step, void *values, struct gf_error *err)
 {
 	void *memory = step->on_wire ? l->wire + step->wire_at : values;
 	size_t bytes = gf_lane_program_wire_bytes(p, step->range.count);
 
 	const bool sends = step->op == GF_LANE_SEND;
-	int rc = sends ? l->nccl->send(l->all, l->stream, memory, bytes,
-				       step->peer, err)
-		       : l->nccl->recv(l->all, l->stream, memory, bytes,
-				       step->peer, err);
+	int rc = sends ? l->nccl->send(l->all, l->stream, memory, bytes, step->peer, err)
+		       : l->nccl->recv(l->all, l->stream, memory, bytes, step->peer, err);
 
 	if (rc)
-		gf_error_prefix(err, "%s rank %d", sends ? "to" : "from",
-				step->peer);
+		gf_error_prefix(err, "%s rank %d", sends ? "to" : "from", step->peer);
 	return rc;
 }
 
 static int in_team(struct gf_lane *l, const struct gf_lane_program *p,
-		   const struct gf_lane_step *step, void *values,
-		   struct gf_error *err)
+		   const struct gf_lane_step *step, void *values, struct gf_error *err)
 {
 	const struct gf_group *team = &p->teams[step->team];
 	struct gf_nccl_comm *c = team_comm(l, team);
 	size_t part = step->range.count / (size_t)team->size;
-	int rc = (step->op == GF_LANE_REDUCE_SCATTER ? l->nccl->reduce_scatter
-						     : l->nccl->all_gather)(
-		c, l->stream, values, part, team->me, err);
+	int rc = (step->op == GF_LANE_REDUCE_SCATTER
+			  ? l->nccl->reduce_scatter
+			  : l->nccl->all_gather)(c, l->stream, values, part, team->me, err);
 
 	rc = rc ? rc : settle(l, c, err);
 	if (rc)
-		gf_error_prefix(err, "among %d ranks from %d by %d", team->size,
-				team->first, team->stride);
+		gf_error_prefix(err, "among %d ranks from %d by %d", team->size, team->first,
+				team->stride);
 	return rc;
 }
 
 static int run_step(struct gf_lane *l, const struct gf_lane_program *p,
-		    const struct gf_lane_step *step, void *data,
-		    struct gf_error *err)
+		    const struct gf_lane_step *step, void *data, struct gf_error *err)
 {
 	void *values = at(l, p, data, step->range);
 	int rc;
@@ -246,13 +224,11 @@ static int run_step(struct gf_lane *l, const struct gf_lane_program *p,
 	case GF_LANE_REDUCE_WIRE:
 		return code(l, p, step, values, err);
 	case GF_LANE_COPY:
-		return l->gpu->ops->copy(
-			l->gpu, l->stream, values, at(l, p, data, step->from),
-			gf_lane_program_bytes(p, step->range.count),
-			GF_GPU_WITHIN, err);
+		return l->gpu->ops->copy(l->gpu, l->stream, values, at(l, p, data, step->from),
+					 gf_lane_program_bytes(p, step->range.count), GF_GPU_WITHIN,
+					 err);
 	case GF_LANE_REDUCE:
-		return add_up(l, p, values, at(l, p, data, step->from),
-			      step->range.count, err);
+		return add_up(l, p, values, at(l, p, data, step->from), step->range.count, err);
 	case GF_LANE_GROUP:
 		return l->nccl->group_begin(err);
 	case GF_LANE_GROUP_END:
@@ -262,8 +238,7 @@ static int run_step(struct gf_lane *l, const struct gf_lane_program *p,
 	case GF_LANE_RECV:
 		return transfer(l, p, step, values, err);
 	case GF_LANE_ALL_REDUCE:
-		rc = l->nccl->all_reduce(l->all, l->stream, values,
-					 step->range.count, err);
+		rc = l->nccl->all_reduce(l->all, l->stream, values, step->range.count, err);
 		rc = rc ? rc : settle(l, l->all, err);
 		if (rc)
 			gf_error_prefix(err, "among all ranks");
@@ -272,13 +247,12 @@ static int run_step(struct gf_lane *l, const struct gf_lane_program *p,
 	case GF_LANE_ALL_GATHER:
 		return in_team(l, p, step, values, err);
 	}
-	return gf_error_set(err, -EINVAL, "step %d of a program",
-			    (int)step->op);
+	return gf_error_set(err, -EINVAL, "step %d of a program", (int)step->op);
 }
 
 /* Operation by operation. */
-static int enqueue(struct gf_lane *l, const struct gf_lane_program *p,
-		   void *data, struct gf_error *err)
+static int enqueue(struct gf_lane *l, const struct gf_lane_program *p, void *data,
+		   struct gf_error *err)
 {
 	struct gf_error ignored;
 	bool grouped = false;
@@ -299,26 +273,22 @@ static int enqueue(struct gf_lane *l, const struct gf_lane_program *p,
 }
 
 /*
- * Programs as graphs. A group of NCCL's costs the host about 100 us on a
- * communicator that does not block, as NCCL starts a thread for it; a graph of
- * a whole program costs one launch.
+ * Programs as graphs. A group of NCCL's costs the host about 100 us on a communicator that does not
+ * block, as NCCL starts a thread for it; a graph of a whole program costs one launch.
  *
- * NCCL wants an operation captured by all of its ranks or by none, and launched
- * by all from that capture. So nothing here depends on the rank: a program is
- * enqueued plainly the first time, which also connects the ranks, and captured
- * on each place that its data has afterwards. Graphs are freed before their
- * communicators, which wait for them; one that is under way is freed when it
- * has ended.
+ * NCCL wants an operation captured by all of its ranks or by none, and launched by all from that
+ * capture. So nothing here depends on the rank: a program is enqueued plainly the first time, which
+ * also connects the ranks, and captured on each place that its data has afterwards. Graphs are
+ * freed before their communicators, which wait for them; one that is under way is freed when it has
+ * ended.
  */
 
-/* Places of one program's data: pools come round, but a caller may bring new
- * memory for ever. */
+/* Places of one program's data: pools come round, but a caller may bring new memory for ever. */
 #define PLACES_MOST 8
 
-/* Messages come in the same order in every step: the next one is likely to be
- * the one wanted. *places: that the program has, if it is not found. */
-static struct gf_lane_graph *find(struct gf_lane *l,
-				  const struct gf_lane_program *p,
+/* Messages come in the same order in every step: the next one is likely to be the one wanted.
+ * *places: that the program has, if it is not found. */
+static struct gf_lane_graph *find(struct gf_lane *l, const struct gf_lane_program *p,
 				  const void *data, size_t *places)
 {
 	size_t i, k;
@@ -337,8 +307,7 @@ static struct gf_lane_graph *find(struct gf_lane *l,
 	return NULL;
 }
 
-static int capture(struct gf_lane *l, struct gf_lane_graph *g,
-		   struct gf_error *err)
+static int capture(struct gf_lane *l, struct gf_lane_graph *g, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = l->gpu->ops;
 	struct gf_gpu_graph *graph = NULL;
@@ -348,8 +317,7 @@ static int capture(struct gf_lane *l, struct gf_lane_graph *g,
 	if (rc)
 		return rc;
 	rc = enqueue(l, g->program, g->data, err);
-	ended = ops->capture_end(l->gpu, l->stream, &graph,
-				 rc ? &ignored : err);
+	ended = ops->capture_end(l->gpu, l->stream, &graph, rc ? &ignored : err);
 	rc = rc ? rc : ended;
 	if (rc) {
 		ops->graph_free(l->gpu, graph);
@@ -367,8 +335,7 @@ int gf_lane_run(struct gf_lane *l, const struct gf_lane_program *p, void *data,
 	int rc = 0;
 
 	/* the size of sets varies */
-	if (!l->captures || !l->gpu->ops->capture_begin || p->sets ||
-	    !p->nsteps)
+	if (!l->captures || !l->gpu->ops->capture_begin || p->sets || !p->nsteps)
 		return enqueue(l, p, data, err);
 	g = find(l, p, data, &places);
 	if (!g && places == PLACES_MOST)
@@ -381,8 +348,7 @@ int gf_lane_run(struct gf_lane *l, const struct gf_lane_program *p, void *data,
 	}
 	if (!g->graph)
 		rc = capture(l, g, err);
-	rc = rc ? rc
-		: l->gpu->ops->graph_launch(l->gpu, l->stream, g->graph, err);
+	rc = rc ? rc : l->gpu->ops->graph_launch(l->gpu, l->stream, g->graph, err);
 	if (rc)
 		gf_error_prefix(err, "as a graph");
 	return rc;
@@ -413,8 +379,7 @@ int gf_lane_check(struct gf_lane *l, struct gf_error *err)
 }
 
 /* Takes the communicators that there are off the lanes. */
-static size_t take_comms(struct gf_lane *lanes, size_t n,
-			 struct gf_nccl_comm **comms)
+static size_t take_comms(struct gf_lane *lanes, size_t n, struct gf_nccl_comm **comms)
 {
 	size_t i, k, count = 0;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/cuda/lanes: NCCL lanes, and the programs that schedules become on
- * them. */
+/* lib/cuda/lanes: NCCL lanes, and the programs that schedules become on them. */
 #ifndef GF_LANES_LANE_H
 #define GF_LANES_LANE_H
 
@@ -13,12 +12,11 @@
 #include "cuda/gpu.h"
 
 /*
- * A lane of messages between GPUs: a stream, the communicators that its
- * programs use, and the memory in which they land. Messages of one lane go one
- * after the other.
+ * A lane of messages between GPUs: a stream, the communicators that its programs use, and the
+ * memory in which they land. Messages of one lane go one after the other.
  *
- * All ranks open their lanes, prepare the same programs in the same order, and
- * enqueue them in the same order. One thread at a time.
+ * All ranks open their lanes, prepare the same programs in the same order, and enqueue them in the
+ * same order. One thread at a time.
  */
 struct gf_lane_team {
 	int stride, size;
@@ -32,8 +30,8 @@ struct gf_lane {
 	/* Called while waiting; what it returns, if not 0, ends the wait. */
 	int (*on_wait)(void *ctx, struct gf_error *err); /* (optional) */
 	void *on_wait_ctx;
-	/* Programs become graphs, but for those of sets. Then all ranks run
-	 * each program on places that come and go in the same order. */
+	/* Programs become graphs, but for those of sets. Then all ranks run each program on places
+	 * that come and go in the same order. */
 	bool captures;
 
 	int rank;
@@ -48,21 +46,19 @@ struct gf_lane {
 	size_t ngraphs, graphs_capacity, next_graph;
 };
 
-/* On all ranks, with the id that one of them has made. The fields down to
- * on_wait_ctx are the caller's. blocks: see cuda/lanes/nccl.h. */
-int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES],
-		 int ranks, int rank, struct gf_nccl_blocks blocks,
-		 struct gf_error *err);
-/* When all ranks have opened it: waits until they have found each other. If a
- * rank could not open its lane, the others would wait for ever: agree first. */
+/* On all ranks, with the id that one of them has made. The fields down to on_wait_ctx are the
+ * caller's. blocks: see cuda/lanes/nccl.h. */
+int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES], int ranks, int rank,
+		 struct gf_nccl_blocks blocks, struct gf_error *err);
+/* When all ranks have opened it: waits until they have found each other. If a rank could not open
+ * its lane, the others would wait for ever: agree first. */
 int gf_lane_meet(struct gf_lane *l, struct gf_error *err);
-/* Makes the communicators that a program wants and there are not yet; on all
- * ranks. The program lives until it is forgotten, or the lane is closed. */
-int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p,
-		    struct gf_error *err);
-/* After the last of the programs: reserves their memory. More programs may be
- * prepared later, and memory for them reserved, while nothing is under way.
- * Programs are captured anew then, on all ranks. */
+/* Makes the communicators that a program wants and there are not yet; on all ranks. The program
+ * lives until it is forgotten, or the lane is closed. */
+int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p, struct gf_error *err);
+/* After the last of the programs: reserves their memory. More programs may be prepared later, and
+ * memory for them reserved, while nothing is under way. Programs are captured anew then, on all
+ * ranks. */
 int gf_lane_reserve(struct gf_lane *l, struct gf_error *err);
 /* On all ranks: the program may go. */
 void gf_lane_forget(struct gf_lane *l, const struct gf_lane_program *p);
@@ -71,8 +67,8 @@ int gf_lane_run(struct gf_lane *l, const struct gf_lane_program *p, void *data,
 		struct gf_error *err);
 /* Has something failed on the way? 0 or a negative errno. */
 int gf_lane_check(struct gf_lane *l, struct gf_error *err);
-/* Gives up the work under way on a device, of all its lanes at once; only close
- * is left. Zeros are allowed, here and there. */
+/* Gives up the work under way on a device, of all its lanes at once; only close is left. Zeros are
+ * allowed, here and there. */
 void gf_lanes_abort(struct gf_lane *lanes, size_t n);
 /* Zeroes. */
 void gf_lane_close(struct gf_lane *l);

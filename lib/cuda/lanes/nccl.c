@@ -14,23 +14,23 @@
 #include "base/library.h"
 
 /* The loaded functions, with NCCL's own names and types, from its header. */
-#define CALLS(CALL)                                                            \
-	CALL(GetVersion)                                                       \
-	CALL(GetErrorString)                                                   \
-	CALL(GetLastError)                                                     \
-	CALL(GetUniqueId)                                                      \
-	CALL(CommInitRankConfig)                                               \
-	CALL(CommSplit)                                                        \
-	CALL(CommGetAsyncError)                                                \
-	CALL(CommAbort)                                                        \
-	CALL(CommFinalize)                                                     \
-	CALL(CommDestroy)                                                      \
-	CALL(GroupStart)                                                       \
-	CALL(GroupEnd)                                                         \
-	CALL(AllReduce)                                                        \
-	CALL(ReduceScatter)                                                    \
-	CALL(AllGather)                                                        \
-	CALL(Send)                                                             \
+#define CALLS(CALL)                                                                                \
+	CALL(GetVersion)                                                                           \
+	CALL(GetErrorString)                                                                       \
+	CALL(GetLastError)                                                                         \
+	CALL(GetUniqueId)                                                                          \
+	CALL(CommInitRankConfig)                                                                   \
+	CALL(CommSplit)                                                                            \
+	CALL(CommGetAsyncError)                                                                    \
+	CALL(CommAbort)                                                                            \
+	CALL(CommFinalize)                                                                         \
+	CALL(CommDestroy)                                                                          \
+	CALL(GroupStart)                                                                           \
+	CALL(GroupEnd)                                                                             \
+	CALL(AllReduce)                                                                            \
+	CALL(ReduceScatter)                                                                        \
+	CALL(AllGather)                                                                            \
+	CALL(Send)                                                                                 \
 	CALL(Recv)
 
 #define POINTER(name) __typeof__(nccl##name) *name;
@@ -48,29 +48,26 @@ static ncclComm_t comm_of(struct gf_nccl_comm *c)
 	return (ncclComm_t)(void *)c;
 }
 
-/* A thread of NCCL's writes there, perhaps long after the call has returned: it
- * must not be on the stack. */
+/* A thread of NCCL's writes there, perhaps long after the call has returned: it must not be on the
+ * stack. */
 static ncclComm_t *place_of(struct gf_nccl_comm **c)
 {
 	return (ncclComm_t *)(void *)c;
 }
 
 /* In progress is no failure: `state` tells the end. */
-static int check(ncclResult_t result, ncclComm_t comm, const char *what,
-		 struct gf_error *err)
+static int check(ncclResult_t result, ncclComm_t comm, const char *what, struct gf_error *err)
 {
 	const char *more;
 
 	if (result == ncclSuccess || result == ncclInProgress)
 		return 0;
 	more = nccl.GetLastError(comm);
-	return gf_error_set(err, -EIO, "%s: %s%s%s", what,
-			    nccl.GetErrorString(result),
+	return gf_error_set(err, -EIO, "%s: %s%s%s", what, nccl.GetErrorString(result),
 			    more && *more ? ": " : "", more ? more : "");
 }
 
-#define NCCL_CHECK(comm, name, ...)                                            \
-	check(nccl.name(__VA_ARGS__), comm, "nccl" #name, err)
+#define NCCL_CHECK(comm, name, ...) check(nccl.name(__VA_ARGS__), comm, "nccl" #name, err)
 
 static struct gf_nccl_ops ops;
 
@@ -84,9 +81,8 @@ static int unique_id(unsigned char id[GF_NCCL_ID_BYTES], struct gf_error *err)
 	return rc;
 }
 
-static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-		    int rank, struct gf_nccl_blocks blocks,
-		    struct gf_nccl_comm **c, struct gf_error *err)
+static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks, int rank,
+		    struct gf_nccl_blocks blocks, struct gf_nccl_comm **c, struct gf_error *err)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	ncclUniqueId own;
@@ -100,16 +96,15 @@ static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 		config.minCTAs = blocks.least;
 	if (blocks.most > 0)
 		config.maxCTAs = blocks.most;
-	return NCCL_CHECK(NULL, CommInitRankConfig, place_of(c), ranks, own,
-			  rank, &config);
+	return NCCL_CHECK(NULL, CommInitRankConfig, place_of(c), ranks, own, rank, &config);
 }
 
 /* The configuration is the parent's. */
-static int comm_split(struct gf_nccl_comm *parent, int color, int key,
-		      struct gf_nccl_comm **c, struct gf_error *err)
+static int comm_split(struct gf_nccl_comm *parent, int color, int key, struct gf_nccl_comm **c,
+		      struct gf_error *err)
 {
-	return NCCL_CHECK(comm_of(parent), CommSplit, comm_of(parent), color,
-			  key, place_of(c), NULL);
+	return NCCL_CHECK(comm_of(parent), CommSplit, comm_of(parent), color, key, place_of(c),
+			  NULL);
 }
 
 static int state(struct gf_nccl_comm *c, struct gf_error *err)
@@ -121,9 +116,9 @@ static int state(struct gf_nccl_comm *c, struct gf_error *err)
 	return rc ? rc : now == ncclSuccess;
 }
 
-/* An abort ends its communicator's kernels and then frees memory, which may
- * wait for the whole device. Within a group, which NCCL allows since 2.22, all
- * kernels are told to end before anything is freed. */
+/* An abort ends its communicator's kernels and then frees memory, which may wait for the whole
+ * device. Within a group, which NCCL allows since 2.22, all kernels are told to end before anything
+ * is freed. */
 static void abort_comms(struct gf_nccl_comm *const *comms, size_t n)
 {
 	size_t i;
@@ -164,44 +159,39 @@ static int group_end(struct gf_error *err)
 	return NCCL_CHECK(NULL, GroupEnd);
 }
 
-static int all_reduce(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-		      float *data, size_t count_elems, struct gf_error *err)
+static int all_reduce(struct gf_nccl_comm *c, struct gf_gpu_stream *s, float *data,
+		      size_t count_elems, struct gf_error *err)
 {
-	return NCCL_CHECK(comm_of(c), AllReduce, data, data, count_elems,
-			  ncclFloat32, ncclSum, comm_of(c), (cudaStream_t)s);
+	return NCCL_CHECK(comm_of(c), AllReduce, data, data, count_elems, ncclFloat32, ncclSum,
+			  comm_of(c), (cudaStream_t)s);
 }
 
-static int reduce_scatter(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-			  float *data, size_t part_elems, int rank,
-			  struct gf_error *err)
+static int reduce_scatter(struct gf_nccl_comm *c, struct gf_gpu_stream *s, float *data,
+			  size_t part_elems, int rank, struct gf_error *err)
 {
-	return NCCL_CHECK(comm_of(c), ReduceScatter, data,
-			  data + (size_t)rank * part_elems, part_elems,
-			  ncclFloat32, ncclSum, comm_of(c), (cudaStream_t)s);
+	return NCCL_CHECK(comm_of(c), ReduceScatter, data, data + (size_t)rank * part_elems,
+			  part_elems, ncclFloat32, ncclSum, comm_of(c), (cudaStream_t)s);
 }
 
-static int all_gather(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-		      float *data, size_t part_elems, int rank,
-		      struct gf_error *err)
+static int all_gather(struct gf_nccl_comm *c, struct gf_gpu_stream *s, float *data,
+		      size_t part_elems, int rank, struct gf_error *err)
 {
-	return NCCL_CHECK(comm_of(c), AllGather,
-			  data + (size_t)rank * part_elems, data, part_elems,
+	return NCCL_CHECK(comm_of(c), AllGather, data + (size_t)rank * part_elems, data, part_elems,
 			  ncclFloat32, comm_of(c), (cudaStream_t)s);
 }
 
-static int send(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
-		const void *data, size_t size_bytes, int peer,
-		struct gf_error *err)
-{
-	return NCCL_CHECK(comm_of(c), Send, data, size_bytes, ncclUint8, peer,
-			  comm_of(c), (cudaStream_t)s);
-}
-
-static int recv(struct gf_nccl_comm *c, struct gf_gpu_stream *s, void *data,
+static int send(struct gf_nccl_comm *c, struct gf_gpu_stream *s, const void *data,
 		size_t size_bytes, int peer, struct gf_error *err)
 {
-	return NCCL_CHECK(comm_of(c), Recv, data, size_bytes, ncclUint8, peer,
-			  comm_of(c), (cudaStream_t)s);
+	return NCCL_CHECK(comm_of(c), Send, data, size_bytes, ncclUint8, peer, comm_of(c),
+			  (cudaStream_t)s);
+}
+
+static int recv(struct gf_nccl_comm *c, struct gf_gpu_stream *s, void *data, size_t size_bytes,
+		int peer, struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), Recv, data, size_bytes, ncclUint8, peer, comm_of(c),
+			  (cudaStream_t)s);
 }
 
 static struct gf_nccl_ops ops = {
@@ -231,28 +221,24 @@ static int loaded;
 /* Aborts in groups are older; with this one lanes were measured. */
 #define OLDEST 22600
 
-/* The order of launches is not asked for (NCCL_LAUNCH_ORDER_IMPLICIT): all
- * ranks enqueue alike, and kernels of all lanes fit on a GPU at once. On an
- * H100 with NCCL 2.28.9 it made two lanes go one after the other, 132 us
- * for 72. */
+/* The order of launches is not asked for (NCCL_LAUNCH_ORDER_IMPLICIT): all ranks enqueue alike, and
+ * kernels of all lanes fit on a GPU at once. On an H100 with NCCL 2.28.9 it made two lanes go one
+ * after the other, 132 us for 72. */
 static void load(void)
 {
 	struct gf_error why = {""};
 	int version = 0;
 
-	if (gf_library_open("libnccl.so.2", symbols, GF_ARRAY_LENGTH(symbols),
-			    &nccl, &why)) {
-		loaded = gf_error_set(&reason, -ENOTSUP, "no NCCL here: %s",
-				      why.text);
+	if (gf_library_open("libnccl.so.2", symbols, GF_ARRAY_LENGTH(symbols), &nccl, &why)) {
+		loaded = gf_error_set(&reason, -ENOTSUP, "no NCCL here: %s", why.text);
 		return;
 	}
 	(void)nccl.GetVersion(&version);
 	ops.version = version;
 	if (version < OLDEST)
-		loaded = gf_error_set(&reason, -ENOTSUP,
-				      "want NCCL of version %d or later, found "
-				      "%d",
-				      OLDEST, version);
+		loaded =
+			gf_error_set(&reason, -ENOTSUP,
+				     "want NCCL of version %d or later, found %d", OLDEST, version);
 }
 
 int gf_nccl_open_library(const struct gf_nccl_ops **table, struct gf_error *err)

@@ -11,25 +11,21 @@
 #include "base/heap.h"
 #include "base/text.h"
 
-size_t gf_lane_program_bytes(const struct gf_lane_program *p,
-			     size_t count_elems)
+size_t gf_lane_program_bytes(const struct gf_lane_program *p, size_t count_elems)
 {
 	return count_elems * (p->sets ? p->sets->size_bytes : sizeof(float));
 }
 
-size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p,
-				  size_t count_elems)
+size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p, size_t count_elems)
 {
 	return p->codec ? gf_codec_wire_bytes(p->codec, count_elems)
 			: gf_lane_program_bytes(p, count_elems);
 }
 
-struct gf_lane_step *gf_lane_program_add(struct gf_lane_program *p,
-					 enum gf_lane_op op,
+struct gf_lane_step *gf_lane_program_add(struct gf_lane_program *p, enum gf_lane_op op,
 					 struct gf_range range)
 {
-	struct gf_lane_step *step =
-		gf_array_push(&p->steps, &p->nsteps, &p->capacity);
+	struct gf_lane_step *step = gf_array_push(&p->steps, &p->nsteps, &p->capacity);
 
 	memset(step, 0, sizeof(*step));
 	step->op = op;
@@ -37,8 +33,7 @@ struct gf_lane_step *gf_lane_program_add(struct gf_lane_program *p,
 	return step;
 }
 
-static void begin(struct gf_lane_program *p, int rank,
-		  const struct gf_coll_args *args)
+static void begin(struct gf_lane_program *p, int rank, const struct gf_coll_args *args)
 {
 	memset(p, 0, sizeof(*p));
 	p->rank = rank;
@@ -58,8 +53,7 @@ static bool has_calls(const struct gf_coll_args *args)
 	return false;
 }
 
-/* What goes by stage: equal parts, of whole grains if there is one for each
- * rank. */
+/* What goes by stage: equal parts, of whole grains if there is one for each rank. */
 static struct gf_range even_part(const struct gf_coll_args *args)
 {
 	const size_t ranks = (size_t)args->ranks, n = args->count_elems;
@@ -77,10 +71,8 @@ static void add_all_reduce(struct gf_lane_program *p, struct gf_range range)
 		gf_lane_program_add(p, GF_LANE_ALL_REDUCE, range);
 }
 
-static int by_step(const struct gf_algorithm *a,
-		   const struct gf_coll_args *args, int rank,
-		   const struct gf_codec *codec, struct gf_lane_program *p,
-		   struct gf_error *err)
+static int by_step(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
+		   const struct gf_codec *codec, struct gf_lane_program *p, struct gf_error *err)
 {
 	struct gf_coll_args whole = *args;
 	struct gf_schedule s;
@@ -100,8 +92,7 @@ static int by_step(const struct gf_algorithm *a,
 }
 
 /* Stages of NCCL's want equal parts: what is left over goes besides. */
-static int by_stage(const struct gf_algorithm *a,
-		    const struct gf_coll_args *args, int rank,
+static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 		    struct gf_lane_program *p, struct gf_error *err)
 {
 	const struct gf_range even = even_part(args);
@@ -128,8 +119,8 @@ static int by_stage(const struct gf_algorithm *a,
 	return 0;
 }
 
-static int check_stages(const struct gf_coll_args *args,
-			const struct gf_codec *codec, struct gf_error *err)
+static int check_stages(const struct gf_coll_args *args, const struct gf_codec *codec,
+			struct gf_error *err)
 {
 	size_t i;
 
@@ -137,22 +128,20 @@ static int check_stages(const struct gf_coll_args *args,
 		const char *name = args->stage_algorithms[i];
 
 		if (!gf_stage_has(name, GF_STAGE_BY_GPU))
-			return gf_error_set(
-				err, -ENOTSUP,
-				"stage %zu: %s runs between processors, and "
-				"messages go from GPU to GPU here; want nccl, "
-				"ring or halving",
-				i, name);
+			return gf_error_set(err, -ENOTSUP,
+					    "stage %zu: %s runs between processors, and messages "
+					    "go from GPU to GPU here; want nccl, ring or halving",
+					    i, name);
 	}
 	if (has_calls(args) && codec)
 		return gf_error_set(err, -ENOTSUP,
-				    "a stage by nccl moves f32 as they are, "
-				    "not %s; ring and halving move any codec",
+				    "a stage by nccl moves f32 as they are, not %s; ring and "
+				    "halving move any codec",
 				    codec->name);
 	if (has_calls(args) && args->half != GF_COLL_WHOLE)
-		return gf_error_set(err, -ENOTSUP,
-				    "a stage by nccl goes there and back, not "
-				    "in halves; ring and halving do");
+		return gf_error_set(
+			err, -ENOTSUP,
+			"a stage by nccl goes there and back, not in halves; ring and halving do");
 	return 0;
 }
 
@@ -162,16 +151,14 @@ static void name_stages(struct gf_coll_args *args, const struct gf_codec *codec,
 {
 	size_t i;
 
-	if (args->stage_algorithms || !args->nfactors || codec ||
-	    args->half != GF_COLL_WHOLE)
+	if (args->stage_algorithms || !args->nfactors || codec || args->half != GF_COLL_WHOLE)
 		return;
 	for (i = 0; i < args->nfactors; i++)
 		names[i] = gf_stage_unsaid(args->factors[i], true);
 	args->stage_algorithms = names;
 }
 
-int gf_lane_program_new(const struct gf_algorithm *a,
-			const struct gf_coll_args *args, int rank,
+int gf_lane_program_new(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			const struct gf_codec *codec, struct gf_lane_program *p,
 			struct gf_error *err)
 {
@@ -183,9 +170,8 @@ int gf_lane_program_new(const struct gf_algorithm *a,
 		codec = NULL;
 	if (!a->build) {
 		if (codec)
-			return gf_error_set(err, -ENOTSUP,
-					    "%s sends f32 as it is, not %s",
-					    a->name, codec->name);
+			return gf_error_set(err, -ENOTSUP, "%s sends f32 as it is, not %s", a->name,
+					    codec->name);
 		begin(p, rank, args);
 		add_all_reduce(p, gf_data(0, args->count_elems));
 		return 0;
@@ -219,12 +205,10 @@ size_t gf_lane_program_sent(const struct gf_lane_program *p)
 
 		if (s->op == GF_LANE_SEND) {
 			bytes += gf_lane_program_wire_bytes(p, s->range.count);
-		} else if (s->op == GF_LANE_REDUCE_SCATTER ||
-			   s->op == GF_LANE_ALL_GATHER) {
+		} else if (s->op == GF_LANE_REDUCE_SCATTER || s->op == GF_LANE_ALL_GATHER) {
 			size_t size = (size_t)p->teams[s->team].size;
 
-			bytes += s->range.count / size * (size - 1) *
-				 sizeof(float);
+			bytes += s->range.count / size * (size - 1) * sizeof(float);
 		}
 	}
 	return bytes;
@@ -232,8 +216,7 @@ size_t gf_lane_program_sent(const struct gf_lane_program *p)
 
 #define NAMED 8 /* of many */
 
-static void mark(const struct gf_lane_program *p,
-		 const struct gf_lane_step *step, bool *met)
+static void mark(const struct gf_lane_program *p, const struct gf_lane_step *step, bool *met)
 {
 	const struct gf_group all = {0, 1, p->ranks, p->rank};
 	const struct gf_group *team = NULL;

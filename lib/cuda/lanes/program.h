@@ -13,24 +13,23 @@
 #include "gf_gpu_kernels.h"
 
 /*
- * A message as the work that one rank enqueues on a GPU's stream: kernels and
- * NCCL's operations, strictly one after the other. Only the transfers of a
- * group go together, and the group ends when all of them have. A program is
- * made once and enqueued in every step; the host never waits in between.
+ * A message as the work that one rank enqueues on a GPU's stream: kernels and NCCL's operations,
+ * strictly one after the other. Only the transfers of a group go together, and the group ends when
+ * all of them have. A program is made once and enqueued in every step; the host never waits in
+ * between.
  *
  * There are two kinds of programs:
  *  - library: one all-reduce;
- *  - by step: any schedule. Steps gather in a group as long as none waits for
- *    another of the group. Receives that reduce or decode land beside the
- *    message, in the wire memory, and kernels take them up after the group.
- *    Encoded data that is sent on goes as it came. Data for many peers is
+ *  - by step: any schedule. Steps gather in a group as long as none waits for another of the group.
+ *    Receives that reduce or decode land beside the message, in the wire memory, and kernels take
+ *    them up after the group. Encoded data that is sent on goes as it came. Data for many peers is
  *    encoded once. A call (collectives/schedule.h, CALLS) is a reduce-scatter
  * or an all-gather of NCCL's within a team. These want equal parts, so the
  *    elements that are left over go as small all-reduces besides.
  *
- * gf_lane_program_schedule turns one back into a schedule, whose steps wait
- * for each other as the stream makes them, for the verifier: it proves that no
- * group waits for ever and that every sum is complete.
+ * gf_lane_program_schedule turns one back into a schedule, whose steps wait for each other as the
+ * stream makes them, for the verifier: it proves that no group waits for ever and that every sum is
+ * complete.
  */
 enum gf_lane_op {
 	GF_LANE_ENCODE,      /* wire = range */
@@ -54,34 +53,34 @@ struct gf_lane_step {
 	size_t team;           /* into the program's teams */
 	struct gf_range range; /* elements of the message or of scratch */
 	struct gf_range from;  /* COPY, REDUCE */
-	/* Bytes; a multiple of 256 after a codec, else as far past a multiple
-	 * of a grain as the range. */
+	/* Bytes; a multiple of 256 after a codec, else as far past a multiple of a grain as the
+	 * range. */
 	size_t wire_at;
 };
 
-/* NCCL moves 16 bytes at a time if both sides begin at multiples of 16, and one
- * otherwise; it is fastest from cache lines. So parts that go as they lie begin
- * at multiples of this many f32 in memory. */
+/* NCCL moves 16 bytes at a time if both sides begin at multiples of 16, and one otherwise; it is
+ * fastest from cache lines. So parts that go as they lie begin at multiples of this many f32 in
+ * memory. */
 #define GF_LANE_GRAIN_ELEMS 32
 
 /*
- * Elements that are sparse sets (collectives/algorithms/gtopk.c), each of the
- * same size, and merged where others are added. The size may change between two
- * runs of a program, but not beyond what it was made with.
+ * Elements that are sparse sets (collectives/algorithms/gtopk.c), each of the same size, and merged
+ * where others are added. The size may change between two runs of a program, but not beyond what it
+ * was made with.
  */
 struct gf_lane_sets {
 	size_t size_bytes;
 	/* Enqueues: the set at `to` becomes the sum of both. */
-	int (*merge)(void *ctx, struct gf_gpu_stream *s, void *to,
-		     const void *from, struct gf_error *err);
+	int (*merge)(void *ctx, struct gf_gpu_stream *s, void *to, const void *from,
+		     struct gf_error *err);
 	void *ctx;
 };
 
 struct gf_lane_program {
 	int rank, ranks, contributors; /* as the schedule's */
 	size_t count_elems, scratch_elems, wire_bytes;
-	size_t skew_elems;     /* that the message lies past such a multiple */
-	struct gf_range owned; /* of a half */
+	size_t skew_elems;               /* that the message lies past such a multiple */
+	struct gf_range owned;           /* of a half */
 	const struct gf_codec *codec;    /* NULL: as it is */
 	const struct gf_lane_sets *sets; /* NULL: elements are f32 */
 	struct gf_lane_step *steps;
@@ -90,40 +89,31 @@ struct gf_lane_program {
 	size_t nteams;
 };
 
-/* How an algorithm goes; args->skew_elems is the program's. -ENOTSUP: there is
- * no way. codec: NULL or "f32" is f32; another one goes by step, or not with
- * `library`. */
-int gf_lane_program_new(const struct gf_algorithm *a,
-			const struct gf_coll_args *args, int rank,
+/* How an algorithm goes; args->skew_elems is the program's. -ENOTSUP: there is no way. codec: NULL
+ * or "f32" is f32; another one goes by step, or not with `library`. */
+int gf_lane_program_new(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			const struct gf_codec *codec, struct gf_lane_program *p,
 			struct gf_error *err);
 /* By step, whatever the algorithm. */
-void gf_lane_program_of(const struct gf_schedule *s,
-			const struct gf_codec *codec,
+void gf_lane_program_of(const struct gf_schedule *s, const struct gf_codec *codec,
 			struct gf_lane_program *p);
 /* By step, with elements that are sets; borrowed for as long as p lives. */
-void gf_lane_program_of_sets(const struct gf_schedule *s,
-			     const struct gf_lane_sets *sets,
+void gf_lane_program_of_sets(const struct gf_schedule *s, const struct gf_lane_sets *sets,
 			     struct gf_lane_program *p);
 void gf_lane_program_release(struct gf_lane_program *p);
 
-/* For the verifier; sets must have multiples of 256 bytes. With a codec, the
- * schedule has steps of its own that round values: it is not `lossy`. */
-void gf_lane_program_schedule(const struct gf_lane_program *p,
-			      struct gf_schedule *s);
+/* For the verifier; sets must have multiples of 256 bytes. With a codec, the schedule has steps of
+ * its own that round values: it is not `lossy`. */
+void gf_lane_program_schedule(const struct gf_lane_program *p, struct gf_schedule *s);
 
-/* The ranks that this rank exchanges data with, as "ranks 0, 2 and 5 more"; the
- * caller frees. */
+/* The ranks that this rank exchanges data with, as "ranks 0, 2 and 5 more"; the caller frees. */
 char *gf_lane_program_peers(const struct gf_lane_program *p);
 
-/* Bytes that this rank sends. Those of `library` are unknown and not
- * counted. */
+/* Bytes that this rank sends. Those of `library` are unknown and not counted. */
 size_t gf_lane_program_sent(const struct gf_lane_program *p);
 
 /* Bytes of elements in memory, and on the wire. */
-size_t gf_lane_program_bytes(const struct gf_lane_program *p,
-			     size_t count_elems);
-size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p,
-				  size_t count_elems);
+size_t gf_lane_program_bytes(const struct gf_lane_program *p, size_t count_elems);
+size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p, size_t count_elems);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A schedule as a device program, step by step: steps gather in rounds. Each
- * round is a group of NCCL's, with kernels before and after it. */
+/* A schedule as a device program, step by step: steps gather in rounds. Each round is a group of
+ * NCCL's, with kernels before and after it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +9,9 @@
 #include "base/array.h"
 
 /*
- * The use of the wire memory while a program is made: places for the data that
- * a round's transfers send and receive. A place is given back after the last
- * step that uses it. A place that holds the code of a range serves all sends of
- * that range until the range is written.
+ * The use of the wire memory while a program is made: places for the data that a round's transfers
+ * send and receive. A place is given back after the last step that uses it. A place that holds the
+ * code of a range serves all sends of that range until the range is written.
  */
 struct place {
 	size_t at, end;
@@ -35,8 +34,8 @@ static void release_wire(struct wire *w)
 	memset(w, 0, sizeof(*w));
 }
 
-/* Finds room for it; `at` and `end` are filled in, the rest is given. Returns
- * `at`. The first gap that is large enough. */
+/* Finds room for it; `at` and `end` are filled in, the rest is given. Returns `at`. The first gap
+ * that is large enough. */
 static size_t take_place(struct wire *w, struct place place, size_t size_bytes)
 {
 	size_t i;
@@ -51,8 +50,7 @@ static size_t take_place(struct wire *w, struct place place, size_t size_bytes)
 	}
 	place.end = place.at + size_bytes;
 	gf_array_push(&w->places, &w->nplaces, &w->capacity);
-	memmove(&w->places[i + 1], &w->places[i],
-		(w->nplaces - 1 - i) * sizeof(place));
+	memmove(&w->places[i + 1], &w->places[i], (w->nplaces - 1 - i) * sizeof(place));
 	w->places[i] = place;
 	if (place.end > w->most_bytes)
 		w->most_bytes = place.end;
@@ -60,16 +58,14 @@ static size_t take_place(struct wire *w, struct place place, size_t size_bytes)
 }
 
 /* The place whose code serves that step's range, or NULL. */
-static const struct place *find_place(const struct wire *w,
-				      struct gf_range range, uint32_t step)
+static const struct place *find_place(const struct wire *w, struct gf_range range, uint32_t step)
 {
 	size_t i;
 
 	for (i = 0; i < w->nplaces; i++) {
 		const struct place *p = &w->places[i];
 
-		if (p->range.count && gf_range_same(p->range, range) &&
-		    p->until >= step)
+		if (p->range.count && gf_range_same(p->range, range) && p->until >= step)
 			return p;
 	}
 	return NULL;
@@ -96,8 +92,7 @@ struct walk {
 	bool *inside; /* per step: is a member */
 };
 
-/* Sends go out coded; data to be reduced or decoded lands beside the
- * message. */
+/* Sends go out coded; data to be reduced or decoded lands beside the message. */
 static bool on_wire(const struct walk *w, const struct gf_step *step)
 {
 	return w->p->codec || step->op == GF_STEP_RECV_REDUCE;
@@ -106,19 +101,16 @@ static bool on_wire(const struct walk *w, const struct gf_step *step)
 /* Does the step's data land in wire memory, to be taken up after the group? */
 static bool lands(const struct walk *w, const struct gf_step *step)
 {
-	return step->op == GF_STEP_RECV_REDUCE ||
-	       (step->op == GF_STEP_RECV && w->p->codec);
+	return step->op == GF_STEP_RECV_REDUCE || (step->op == GF_STEP_RECV && w->p->codec);
 }
 
 static bool overlap(struct gf_range a, struct gf_range b)
 {
-	return a.buffer == b.buffer && a.first < b.first + b.count &&
-	       b.first < a.first + a.count;
+	return a.buffer == b.buffer && a.first < b.first + b.count && b.first < a.first + a.count;
 }
 
-/* The last send of the data that step i leaves in its range. With a codec, any
- * other send of a part of the range is a writer (collectives/schedule.h,
- * CODECS). */
+/* The last send of the data that step i leaves in its range. With a codec, any other send of a part
+ * of the range is a writer (collectives/schedule.h, CODECS). */
 static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 {
 	const struct gf_range range = s->steps[i].range;
@@ -127,8 +119,7 @@ static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 	for (k = i + 1; k < s->nsteps; k++) {
 		const struct gf_step *step = &s->steps[k];
 
-		if (step->op == GF_STEP_SEND &&
-		    gf_range_same(step->range, range))
+		if (step->op == GF_STEP_SEND && gf_range_same(step->range, range))
 			until = k;
 		else if (overlap(step->range, range))
 			break;
@@ -136,8 +127,8 @@ static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 	return until;
 }
 
-/* Elements of the range before its first whole grain: those of a message that
- * is skewed, where the range begins with it. */
+/* Elements of the range before its first whole grain: those of a message that is skewed, where the
+ * range begins with it. */
 static size_t head_of(const struct walk *w, struct gf_range range)
 {
 	const size_t head = gf_lane_program_head(w->p->skew_elems);
@@ -151,20 +142,17 @@ static size_t take(struct walk *w, uint32_t i, bool keeps_code)
 {
 	struct place place = {.until = i};
 	const struct gf_range range = w->s->steps[i].range;
-	const size_t skew_bytes =
-		head_of(w, range) ? w->p->skew_elems * sizeof(float) : 0;
+	const size_t skew_bytes = head_of(w, range) ? w->p->skew_elems * sizeof(float) : 0;
 
 	if (keeps_code) {
 		place.range = range;
 		place.until = sent_until(w->s, i);
 	}
 	return skew_bytes + take_place(&w->wire, place,
-				       skew_bytes + gf_lane_program_wire_bytes(
-							    w->p, range.count));
+				       skew_bytes + gf_lane_program_wire_bytes(w->p, range.count));
 }
 
-static void code(struct walk *w, enum gf_lane_op op, struct gf_range range,
-		 size_t wire_at)
+static void code(struct walk *w, enum gf_lane_op op, struct gf_range range, size_t wire_at)
 {
 	gf_lane_program_add(w->p, op, range)->wire_at = wire_at;
 }
@@ -180,8 +168,8 @@ static size_t encode(struct walk *w, uint32_t i)
 	return at;
 }
 
-/* The place of the data that a member sends or receives. Data that came in
- * code, or went out before, goes on as it is. */
+/* The place of the data that a member sends or receives. Data that came in code, or went out
+ * before, goes on as it is. */
 static size_t place_of(struct walk *w, uint32_t i)
 {
 	const struct gf_step *step = &w->s->steps[i];
@@ -195,16 +183,15 @@ static size_t place_of(struct walk *w, uint32_t i)
 	return there ? there->at : encode(w, i);
 }
 
-static void transfer_range(struct walk *w, const struct gf_step *step,
-			   struct gf_range range, size_t wire_at)
+static void transfer_range(struct walk *w, const struct gf_step *step, struct gf_range range,
+			   size_t wire_at)
 {
 	struct gf_lane_step *t;
 
 	if (!range.count)
 		return;
-	t = gf_lane_program_add(
-		w->p, step->op == GF_STEP_SEND ? GF_LANE_SEND : GF_LANE_RECV,
-		range);
+	t = gf_lane_program_add(w->p, step->op == GF_STEP_SEND ? GF_LANE_SEND : GF_LANE_RECV,
+				range);
 	t->peer = step->peer;
 	t->on_wire = on_wire(w, step);
 	t->wire_at = wire_at;
@@ -217,16 +204,13 @@ static void transfer(struct walk *w, uint32_t i, size_t wire_at)
 	struct gf_range range = step->range;
 	const size_t head = head_of(w, range);
 
-	transfer_range(w, step, (struct gf_range){range.buffer, 0, head},
-		       wire_at);
+	transfer_range(w, step, (struct gf_range){range.buffer, 0, head}, wire_at);
 	range.first += head;
 	range.count -= head;
-	transfer_range(w, step, range,
-		       wire_at + (on_wire(w, step) ? head * sizeof(float) : 0));
+	transfer_range(w, step, range, wire_at + (on_wire(w, step) ? head * sizeof(float) : 0));
 }
 
-/* Encodes the data to send, exchanges, takes up the data received, all before
- * step `next`. */
+/* Encodes the data to send, exchanges, takes up the data received, all before step `next`. */
 static void end_round(struct walk *w, uint32_t next)
 {
 	size_t *wire_at = gf_xcalloc(w->nmembers + 1, sizeof(*wire_at));
@@ -245,9 +229,7 @@ static void end_round(struct walk *w, uint32_t next)
 
 		w->inside[w->members[k]] = false;
 		if (lands(w, step))
-			code(w,
-			     step->op == GF_STEP_RECV ? GF_LANE_DECODE
-						      : GF_LANE_REDUCE_WIRE,
+			code(w, step->op == GF_STEP_RECV ? GF_LANE_DECODE : GF_LANE_REDUCE_WIRE,
 			     step->range, wire_at[k]);
 	}
 	w->nmembers = 0;
@@ -255,12 +237,11 @@ static void end_round(struct walk *w, uint32_t next)
 	free(wire_at);
 }
 
-/* Must the round end before this step begins? Data that lands is taken up in
- * program order, after the group's sends have ended. So partners that exchange
- * and keep the sum go together, and so do ranks whose shares a server adds up.
- * Nor do sends of one range wait for each other: the range is encoded once. */
-static bool waits_for(const struct walk *w, const struct gf_step *step,
-		      uint32_t dep)
+/* Must the round end before this step begins? Data that lands is taken up in program order, after
+ * the group's sends have ended. So partners that exchange and keep the sum go together, and so do
+ * ranks whose shares a server adds up. Nor do sends of one range wait for each other: the range is
+ * encoded once. */
+static bool waits_for(const struct walk *w, const struct gf_step *step, uint32_t dep)
 {
 	const struct gf_step *before = &w->s->steps[dep];
 
@@ -295,16 +276,14 @@ static void local_step(struct walk *w, uint32_t i)
 	}
 	if (gf_step_calls(step)) {
 		gf_lane_program_add(w->p,
-				    step->op == GF_STEP_ALL_GATHER
-					    ? GF_LANE_ALL_GATHER
-					    : GF_LANE_REDUCE_SCATTER,
+				    step->op == GF_STEP_ALL_GATHER ? GF_LANE_ALL_GATHER
+								   : GF_LANE_REDUCE_SCATTER,
 				    step->range)
 			->team = step->match;
 		return;
 	}
-	gf_lane_program_add(
-		w->p, step->op == GF_STEP_COPY ? GF_LANE_COPY : GF_LANE_REDUCE,
-		step->range)
+	gf_lane_program_add(w->p, step->op == GF_STEP_COPY ? GF_LANE_COPY : GF_LANE_REDUCE,
+			    step->range)
 		->from = step->from;
 }
 
@@ -317,9 +296,7 @@ static void begin(const struct gf_schedule *s, struct gf_lane_program *p)
 		.count_elems = s->count_elems,
 		.owned = s->owned,
 		.scratch_elems = s->scratch_elems,
-		.teams = s->nteams ? gf_xmemdup(s->teams,
-						s->nteams * sizeof(*s->teams))
-				   : NULL,
+		.teams = s->nteams ? gf_xmemdup(s->teams, s->nteams * sizeof(*s->teams)) : NULL,
 		.nteams = s->nteams,
 	};
 }
@@ -354,9 +331,8 @@ static void walk(const struct gf_schedule *s, struct gf_lane_program *p)
 	free(w.inside);
 }
 
-void gf_lane_program_skewed(const struct gf_schedule *s,
-			    const struct gf_codec *codec, size_t skew_elems,
-			    struct gf_lane_program *p)
+void gf_lane_program_skewed(const struct gf_schedule *s, const struct gf_codec *codec,
+			    size_t skew_elems, struct gf_lane_program *p)
 {
 	begin(s, p);
 	p->codec = codec;
@@ -364,14 +340,13 @@ void gf_lane_program_skewed(const struct gf_schedule *s,
 	walk(s, p);
 }
 
-void gf_lane_program_of(const struct gf_schedule *s,
-			const struct gf_codec *codec, struct gf_lane_program *p)
+void gf_lane_program_of(const struct gf_schedule *s, const struct gf_codec *codec,
+			struct gf_lane_program *p)
 {
 	gf_lane_program_skewed(s, codec, 0, p);
 }
 
-void gf_lane_program_of_sets(const struct gf_schedule *s,
-			     const struct gf_lane_sets *sets,
+void gf_lane_program_of_sets(const struct gf_schedule *s, const struct gf_lane_sets *sets,
 			     struct gf_lane_program *p)
 {
 	begin(s, p);

@@ -5,8 +5,8 @@
 #include "base/heap.h"
 #include "cuda/lanes/program.h"
 
-/* The elements that fit into these bytes without headers: places that lie apart
- * do so here, too. Sets of multiples of 256 bytes follow each other exactly. */
+/* The elements that fit into these bytes without headers: places that lie apart do so here, too.
+ * Sets of multiples of 256 bytes follow each other exactly. */
 static size_t wire_elems(const struct gf_lane_program *p, size_t bytes)
 {
 	if (p->codec)
@@ -14,19 +14,16 @@ static size_t wire_elems(const struct gf_lane_program *p, size_t bytes)
 	return bytes / (p->sets ? p->sets->size_bytes : sizeof(float));
 }
 
-/* Wire memory becomes scratch after the program's own scratch, with an element
- * for each that lies there. */
-static struct gf_range wire_of(const struct gf_lane_program *p,
-			       const struct gf_lane_step *step)
+/* Wire memory becomes scratch after the program's own scratch, with an element for each that lies
+ * there. */
+static struct gf_range wire_of(const struct gf_lane_program *p, const struct gf_lane_step *step)
 {
-	return (struct gf_range){GF_BUFFER_SCRATCH,
-				 p->scratch_elems +
-					 wire_elems(p, step->wire_at),
+	return (struct gf_range){GF_BUFFER_SCRATCH, p->scratch_elems + wire_elems(p, step->wire_at),
 				 step->range.count};
 }
 
-static void one(const struct gf_lane_program *p,
-		const struct gf_lane_step *step, struct gf_schedule *s)
+static void one(const struct gf_lane_program *p, const struct gf_lane_step *step,
+		struct gf_schedule *s)
 {
 	const struct gf_group all = {0, 1, p->ranks, p->rank};
 	const struct gf_cut whole = {0};
@@ -60,12 +57,10 @@ static void one(const struct gf_lane_program *p,
 		gf_ring_all_gather(s, &all, step->range, &whole);
 		break;
 	case GF_LANE_REDUCE_SCATTER:
-		gf_ring_reduce_scatter(s, &p->teams[step->team], step->range,
-				       &whole);
+		gf_ring_reduce_scatter(s, &p->teams[step->team], step->range, &whole);
 		break;
 	case GF_LANE_ALL_GATHER:
-		gf_ring_all_gather(s, &p->teams[step->team], step->range,
-				   &whole);
+		gf_ring_all_gather(s, &p->teams[step->team], step->range, &whole);
 		break;
 	default: /* groups */
 		break;
@@ -78,9 +73,9 @@ static bool is_one(const struct gf_lane_step *step)
 	return step->op >= GF_LANE_ALL_REDUCE || step->op == GF_LANE_ENCODE;
 }
 
-/* The schedule steps at which each stretch of the stream begins. A group is one
- * stretch. A collective is a stretch of as many steps as its ring has; their
- * order within is free (NCCL decides it). */
+/* The schedule steps at which each stretch of the stream begins. A group is one stretch. A
+ * collective is a stretch of as many steps as its ring has; their order within is free (NCCL
+ * decides it). */
 struct stretches {
 	size_t *begins, count;
 	bool *free; /* its steps keep the dependencies of their ranges */
@@ -94,9 +89,8 @@ static void cut(struct stretches *t, const struct gf_schedule *s, bool keeps)
 	t->free[t->count++] = keeps;
 }
 
-/* Every step of a stretch waits for all of the stretch before. The dependencies
- * that a group's ranges imply are dropped, so that the verifier sees a
- * conflict. */
+/* Every step of a stretch waits for all of the stretch before. The dependencies that a group's
+ * ranges imply are dropped, so that the verifier sees a conflict. */
 static void order(struct gf_schedule *s, const struct stretches *t)
 {
 	uint32_t *deps = NULL;
@@ -115,10 +109,8 @@ static void order(struct gf_schedule *s, const struct stretches *t)
 			for (d = before; d < t->begins[k]; d++)
 				deps[ndeps++] = (uint32_t)d;
 			for (d = 0; t->free[k] && d < step->ndeps; d++)
-				if (s->deps[step->first_dep + d] >=
-				    t->begins[k])
-					deps[ndeps++] =
-						s->deps[step->first_dep + d];
+				if (s->deps[step->first_dep + d] >= t->begins[k])
+					deps[ndeps++] = s->deps[step->first_dep + d];
 			step->first_dep = (uint32_t)first;
 			step->ndeps = (uint32_t)(ndeps - first);
 		}
@@ -128,8 +120,7 @@ static void order(struct gf_schedule *s, const struct stretches *t)
 	s->ndeps = ndeps;
 }
 
-void gf_lane_program_schedule(const struct gf_lane_program *p,
-			      struct gf_schedule *s)
+void gf_lane_program_schedule(const struct gf_lane_program *p, struct gf_schedule *s)
 {
 	struct stretches t = {0};
 	bool in_group = false;

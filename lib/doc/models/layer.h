@@ -6,9 +6,9 @@
 #include "json/record.h"
 
 /*
- * A type of layer: its keys, and the shapes, parameters and FLOPs that follow
- * from them. A new type is one struct gf_layer_kind, one entry in layer_table.c
- * and one in enum gf_layer_type. Private to lib/doc.
+ * A type of layer: its keys, and the shapes, parameters and FLOPs that follow from them. A new type
+ * is one struct gf_layer_kind, one entry in layer_table.c and one in enum gf_layer_type. Private to
+ * lib/doc.
  */
 struct gf_infer {
 	const struct gf_json_at *at; /* the document */
@@ -28,13 +28,13 @@ struct gf_layer_kind {
 	int (*infer)(struct gf_infer *c);
 };
 
-extern const struct gf_layer_kind gf_layer_conv, gf_layer_maxpool,
-	gf_layer_avgpool, gf_layer_globalpool; /* layer_window.c */
-extern const struct gf_layer_kind gf_layer_fc, gf_layer_embedding,
-	gf_layer_attention, gf_layer_lstm; /* layer_product.c */
-extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm,
-	gf_layer_relu, gf_layer_gelu, gf_layer_tanh, gf_layer_dropout,
-	gf_layer_add, gf_layer_concat, gf_layer_select; /* layer_simple.c */
+extern const struct gf_layer_kind gf_layer_conv, gf_layer_maxpool, gf_layer_avgpool,
+	gf_layer_globalpool; /* layer_window.c */
+extern const struct gf_layer_kind gf_layer_fc, gf_layer_embedding, gf_layer_attention,
+	gf_layer_lstm; /* layer_product.c */
+extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm, gf_layer_relu,
+	gf_layer_gelu, gf_layer_tanh, gf_layer_dropout, gf_layer_add, gf_layer_concat,
+	gf_layer_select; /* layer_simple.c */
 
 /* By enum gf_layer_type. */
 extern const struct gf_layer_kind *const gf_layer_kinds[];
@@ -42,14 +42,12 @@ extern const struct gf_layer_kind *const gf_layer_kinds[];
 /* Helpers of infer callbacks. */
 const struct gf_shape *gf_infer_input(const struct gf_infer *c, size_t k);
 /* "<layer>.<suffix>" */
-void gf_infer_param(struct gf_infer *c, const char *suffix,
-		    struct gf_shape shape);
+void gf_infer_param(struct gf_infer *c, const char *suffix, struct gf_shape shape);
 /* "{3, 32, 32}" */
 const char *gf_shape_text(const struct gf_shape *s, char out[96]);
-int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt,
-		    ...) __attribute__((format(printf, 3, 4)));
-/* Whether backward needs the gradient of the layer's input: not if nothing
- * before it is trained. */
+int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Whether backward needs the gradient of the layer's input: not if nothing before it is trained. */
 bool gf_infer_data_gradient(const struct gf_infer *c);
 /* Sets FLOPs of a layer without products: per element of its output. */
 void gf_infer_elementwise(struct gf_infer *c, double forward, double backward);

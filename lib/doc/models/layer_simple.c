@@ -20,10 +20,9 @@ static const struct gf_field no_fields[] = {
 #define NORM_BACKWARD 8
 
 static const struct gf_field batchnorm_fields[] = {
-	{"epsilon", GF_FIELD_REAL, GF_OMITTED, .offset = AT(epsilon),
-	 .low = 1e-12, .high = 1, .absent = 1e-5},
-	{"momentum", GF_FIELD_REAL, GF_OMITTED, .offset = AT(momentum),
-	 .high = 1, .absent = 0.1},
+	{"epsilon", GF_FIELD_REAL, GF_OMITTED, .offset = AT(epsilon), .low = 1e-12, .high = 1,
+	 .absent = 1e-5},
+	{"momentum", GF_FIELD_REAL, GF_OMITTED, .offset = AT(momentum), .high = 1, .absent = 0.1},
 	{NULL},
 };
 
@@ -41,8 +40,7 @@ static int infer_batchnorm(struct gf_infer *c)
 	char shape[96];
 
 	if (in->rank != 3 && in->rank != 1)
-		return gf_infer_refuse(c, NULL,
-				       "want an input {C, H, W} or {F}, got %s",
+		return gf_infer_refuse(c, NULL, "want an input {C, H, W} or {F}, got %s",
 				       gf_shape_text(in, shape));
 	scale_and_shift(c, in->dims[0]);
 	return 0;
@@ -57,8 +55,8 @@ const struct gf_layer_kind gf_layer_batchnorm = {
 };
 
 static const struct gf_field layernorm_fields[] = {
-	{"epsilon", GF_FIELD_REAL, GF_OMITTED, .offset = AT(epsilon),
-	 .low = 1e-12, .high = 1, .absent = 1e-5},
+	{"epsilon", GF_FIELD_REAL, GF_OMITTED, .offset = AT(epsilon), .low = 1e-12, .high = 1,
+	 .absent = 1e-5},
 	{NULL},
 };
 
@@ -68,8 +66,7 @@ static int infer_layernorm(struct gf_infer *c)
 	char shape[96];
 
 	if (in->rank > 2)
-		return gf_infer_refuse(c, NULL,
-				       "want an input {T, F} or {F}, got %s",
+		return gf_infer_refuse(c, NULL, "want an input {T, F} or {F}, got %s",
 				       gf_shape_text(in, shape));
 	scale_and_shift(c, in->dims[in->rank - 1]);
 	return 0;
@@ -125,8 +122,7 @@ const struct gf_layer_kind gf_layer_tanh = {
 };
 
 static const struct gf_field dropout_fields[] = {
-	{"rate", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(rate),
-	 .high = 0.999999, .absent = 0.5},
+	{"rate", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(rate), .high = 0.999999, .absent = 0.5},
 	{NULL},
 };
 
@@ -147,11 +143,8 @@ static int infer_add(struct gf_infer *c)
 	char first[96], second[96];
 
 	if (memcmp(a, b, sizeof(*a)) != 0)
-		return gf_infer_refuse(c, "from",
-				       "want two inputs of one shape, got %s "
-				       "and %s",
-				       gf_shape_text(a, first),
-				       gf_shape_text(b, second));
+		return gf_infer_refuse(c, "from", "want two inputs of one shape, got %s and %s",
+				       gf_shape_text(a, first), gf_shape_text(b, second));
 	c->layer->out = *a;
 	gf_infer_elementwise(c, 1, 1);
 	return 0;
@@ -178,12 +171,11 @@ static int infer_concat(struct gf_infer *c)
 
 		next.dims[0] = l->in.dims[0];
 		if (memcmp(&next, &l->in, sizeof(next)) != 0)
-			return gf_infer_refuse(
-				c, "from",
-				"want inputs that differ in the first "
-				"dimension only, got %s and %s",
-				gf_shape_text(&l->in, first),
-				gf_shape_text(gf_infer_input(c, k), other));
+			return gf_infer_refuse(c, "from",
+					       "want inputs that differ in the first dimension "
+					       "only, got %s and %s",
+					       gf_shape_text(&l->in, first),
+					       gf_shape_text(gf_infer_input(c, k), other));
 		l->out.dims[0] += added;
 	}
 	gf_infer_elementwise(c, 0, 0);
@@ -201,8 +193,7 @@ const struct gf_layer_kind gf_layer_concat = {
 /* --- select -------------------------------------------------------------- */
 
 static const struct gf_field select_fields[] = {
-	{"position", GF_FIELD_SIZE, .offset = AT(position),
-	 .high = GF_MAX_COUNT},
+	{"position", GF_FIELD_SIZE, .offset = AT(position), .high = GF_MAX_COUNT},
 	{NULL},
 };
 
@@ -215,8 +206,7 @@ static int infer_select(struct gf_infer *c)
 		return gf_infer_refuse(c, NULL, "want an input {T, F}, got %s",
 				       gf_shape_text(&l->in, shape));
 	if (l->position >= l->in.dims[0])
-		return gf_infer_refuse(c, "position",
-				       "want an integer < %zu, got %zu",
+		return gf_infer_refuse(c, "position", "want an integer < %zu, got %zu",
 				       l->in.dims[0], l->position);
 	l->out = (struct gf_shape){1, {l->in.dims[1]}};
 	gf_infer_elementwise(c, 0, 0);

@@ -4,11 +4,10 @@
 /*
  * The layer types, by enum gf_layer_type.
  *
- * To add one: shapes, parameters and FLOPs in a layer_*.c here and a row below;
- * forward and backward in lib/nn, of the reference backend first (tested
- * against finite differences), then of the others (tested against the
- * reference); a row in gf-model(5) and in the schema. For GPUs nn/gpu_*.c only
- * enqueues, and kernels are those of kernels/gf_gpu_nn_kernels.h;
+ * To add one: shapes, parameters and FLOPs in a layer_*.c here and a row below; forward and
+ * backward in lib/nn, of the reference backend first (tested against finite differences), then of
+ * the others (tested against the reference); a row in gf-model(5) and in the schema. For GPUs
+ * nn/gpu_*.c only enqueues, and kernels are those of kernels/gf_gpu_nn_kernels.h;
  * tests/gpu/test_gpu_nn*.c repeat the other backends' tests.
  */
 const struct gf_layer_kind *const gf_layer_kinds[] = {

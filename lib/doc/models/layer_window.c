@@ -6,8 +6,8 @@
 #define MAX_WINDOW 1e6
 
 /* "kernel" and "pad": one number for both sides, or [height, width]. */
-static int read_sides(struct gf_json_at *at, const char *key, size_t low,
-		      size_t *high, size_t *wide, struct gf_error *err)
+static int read_sides(struct gf_json_at *at, const char *key, size_t low, size_t *high,
+		      size_t *wide, struct gf_error *err)
 {
 	struct gf_json_at row;
 	size_t count;
@@ -21,20 +21,15 @@ static int read_sides(struct gf_json_at *at, const char *key, size_t low,
 	rc = gf_json_array(at, key, &row, &count, err);
 	if (!rc && count != 2)
 		rc = gf_json_refuse(at, key, err,
-				    "want a number or [height, width], got %zu "
-				    "numbers",
-				    count);
+				    "want a number or [height, width], got %zu numbers", count);
 	if (!rc)
-		rc = gf_json_size(gf_json_item(&row, 0), NULL, low,
-				  (size_t)MAX_WINDOW, high, err);
+		rc = gf_json_size(gf_json_item(&row, 0), NULL, low, (size_t)MAX_WINDOW, high, err);
 	if (!rc)
-		rc = gf_json_size(gf_json_item(&row, 1), NULL, low,
-				  (size_t)MAX_WINDOW, wide, err);
+		rc = gf_json_size(gf_json_item(&row, 1), NULL, low, (size_t)MAX_WINDOW, wide, err);
 	return rc;
 }
 
-static void write_sides(struct gf_json_writer *w, const char *key, size_t high,
-			size_t wide)
+static void write_sides(struct gf_json_writer *w, const char *key, size_t high, size_t wide)
 {
 	if (high == wide) {
 		gf_json_put_size(w, key, high);
@@ -46,24 +41,23 @@ static void write_sides(struct gf_json_writer *w, const char *key, size_t high,
 	gf_json_close_array(w);
 }
 
-#define SIDES(what, low)                                                       \
-	static int read_##what(struct gf_json_at *at, const char *key,         \
-			       void *place, struct gf_error *err)              \
-	{                                                                      \
-		struct gf_layer *l = place;                                    \
-                                                                               \
-		return read_sides(at, key, low, &l->what, &l->what##_w, err);  \
-	}                                                                      \
-	static void write_##what(struct gf_json_writer *w, const char *key,    \
-				 const void *place)                            \
-	{                                                                      \
-		const struct gf_layer *l = place;                              \
-                                                                               \
-		write_sides(w, key, l->what, l->what##_w);                     \
-	}                                                                      \
-	static const struct gf_field_own what##_own = {                        \
-		.read = read_##what,                                           \
-		.write = write_##what,                                         \
+#define SIDES(what, low)                                                                           \
+	static int read_##what(struct gf_json_at *at, const char *key, void *place,                \
+			       struct gf_error *err)                                               \
+	{                                                                                          \
+		struct gf_layer *l = place;                                                        \
+                                                                                                   \
+		return read_sides(at, key, low, &l->what, &l->what##_w, err);                      \
+	}                                                                                          \
+	static void write_##what(struct gf_json_writer *w, const char *key, const void *place)     \
+	{                                                                                          \
+		const struct gf_layer *l = place;                                                  \
+                                                                                                   \
+		write_sides(w, key, l->what, l->what##_w);                                         \
+	}                                                                                          \
+	static const struct gf_field_own what##_own = {                                            \
+		.read = read_##what,                                                               \
+		.write = write_##what,                                                             \
 	};
 SIDES(kernel, 1)
 SIDES(pad, 0)
@@ -75,21 +69,16 @@ static int slide(struct gf_infer *c, size_t channels)
 	char shape[96];
 
 	if (l->in.rank != 3)
-		return gf_infer_refuse(c, NULL,
-				       "want an input {C, H, W}, got %s",
+		return gf_infer_refuse(c, NULL, "want an input {C, H, W}, got %s",
 				       gf_shape_text(&l->in, shape));
-	if (l->in.dims[1] + 2 * l->pad < l->kernel ||
-	    l->in.dims[2] + 2 * l->pad_w < l->kernel_w)
+	if (l->in.dims[1] + 2 * l->pad < l->kernel || l->in.dims[2] + 2 * l->pad_w < l->kernel_w)
 		return gf_infer_refuse(c, "kernel",
-				       "want a window inside the padded input "
-				       "%s, got %zu x %zu",
-				       gf_shape_text(&l->in, shape), l->kernel,
-				       l->kernel_w);
-	l->out = (struct gf_shape){
-		3,
-		{channels,
-		 (l->in.dims[1] + 2 * l->pad - l->kernel) / l->stride + 1,
-		 (l->in.dims[2] + 2 * l->pad_w - l->kernel_w) / l->stride + 1}};
+				       "want a window inside the padded input %s, got %zu x %zu",
+				       gf_shape_text(&l->in, shape), l->kernel, l->kernel_w);
+	l->out = (struct gf_shape){3,
+				   {channels,
+				    (l->in.dims[1] + 2 * l->pad - l->kernel) / l->stride + 1,
+				    (l->in.dims[2] + 2 * l->pad_w - l->kernel_w) / l->stride + 1}};
 	return 0;
 }
 
@@ -97,14 +86,13 @@ static int slide(struct gf_infer *c, size_t channels)
 
 #define AT(member) offsetof(struct gf_layer, member)
 static const struct gf_field conv_fields[] = {
-	{"filters", GF_FIELD_SIZE, .offset = AT(filters), .low = 1,
-	 .high = GF_MAX_COUNT},
+	{"filters", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
 	{"kernel", GF_FIELD_OWN, .own = &kernel_own},
-	{"stride", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(stride), .low = 1,
-	 .high = MAX_WINDOW, .absent = 1},
+	{"stride", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(stride), .low = 1, .high = MAX_WINDOW,
+	 .absent = 1},
 	{"pad", GF_FIELD_OWN, GF_DEFAULTED, .own = &pad_own},
-	{"groups", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(groups), .low = 1,
-	 .high = GF_MAX_COUNT, .absent = 1},
+	{"groups", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(groups), .low = 1, .high = GF_MAX_COUNT,
+	 .absent = 1},
 	{"bias", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(bias), .absent = 1},
 	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
@@ -121,22 +109,18 @@ static int infer_conv(struct gf_infer *c)
 		return rc;
 	in_channels = l->in.dims[0];
 	if (in_channels % l->groups || l->filters % l->groups)
-		return gf_infer_refuse(c, "groups",
-				       "want a divisor of %zu input channels "
-				       "and %zu filters, got %zu",
-				       in_channels, l->filters, l->groups);
+		return gf_infer_refuse(
+			c, "groups",
+			"want a divisor of %zu input channels and %zu filters, got %zu",
+			in_channels, l->filters, l->groups);
 	in_channels /= l->groups;
-	gf_infer_param(
-		c, "weight",
-		(struct gf_shape){
-			4, {l->filters, in_channels, l->kernel, l->kernel_w}});
+	gf_infer_param(c, "weight",
+		       (struct gf_shape){4, {l->filters, in_channels, l->kernel, l->kernel_w}});
 	if (l->bias)
 		gf_infer_param(c, "bias", (struct gf_shape){1, {l->filters}});
-	l->forward_flops = 2.0 * (double)in_channels * (double)l->kernel *
-			   (double)l->kernel_w *
+	l->forward_flops = 2.0 * (double)in_channels * (double)l->kernel * (double)l->kernel_w *
 			   (double)gf_shape_elems(&l->out);
-	l->backward_flops =
-		l->forward_flops * (gf_infer_data_gradient(c) ? 2 : 1);
+	l->backward_flops = l->forward_flops * (gf_infer_data_gradient(c) ? 2 : 1);
 	return 0;
 }
 
@@ -168,8 +152,7 @@ static int infer_pool(struct gf_infer *c)
 		l->stride = l->kernel;
 	/* otherwise a window could see nothing but padding */
 	if (l->pad >= l->kernel || l->pad_w >= l->kernel_w)
-		return gf_infer_refuse(c, "pad",
-				       "want less than the kernel, got %zu",
+		return gf_infer_refuse(c, "pad", "want less than the kernel, got %zu",
 				       l->pad >= l->kernel ? l->pad : l->pad_w);
 	rc = slide(c, l->in.dims[0]);
 	if (!rc)
@@ -184,8 +167,7 @@ static int infer_globalpool(struct gf_infer *c)
 	char shape[96];
 
 	if (l->in.rank != 3)
-		return gf_infer_refuse(c, NULL,
-				       "want an input {C, H, W}, got %s",
+		return gf_infer_refuse(c, NULL, "want an input {C, H, W}, got %s",
 				       gf_shape_text(&l->in, shape));
 	l->out = (struct gf_shape){1, {l->in.dims[0]}};
 	l->forward_flops = (double)gf_shape_elems(&l->in);

@@ -30,8 +30,8 @@ const char *gf_shape_text(const struct gf_shape *s, char out[96])
 	size_t used = 0, i;
 
 	for (i = 0; i < s->rank; i++)
-		used += (size_t)snprintf(out + used, 96 - used, "%s%zu",
-					 i ? ", " : "{", s->dims[i]);
+		used += (size_t)snprintf(out + used, 96 - used, "%s%zu", i ? ", " : "{",
+					 s->dims[i]);
 	snprintf(out + used, 96 - used, "}");
 	return out;
 }
@@ -43,11 +43,9 @@ const struct gf_shape *gf_infer_input(const struct gf_infer *c, size_t k)
 	return from < 0 ? &c->model->input : &c->model->layers[from].out;
 }
 
-void gf_infer_param(struct gf_infer *c, const char *suffix,
-		    struct gf_shape shape)
+void gf_infer_param(struct gf_infer *c, const char *suffix, struct gf_shape shape)
 {
-	struct gf_param *p = gf_array_push(&c->model->params,
-					   &c->model->nparams, &c->capacity);
+	struct gf_param *p = gf_array_push(&c->model->params, &c->model->nparams, &c->capacity);
 
 	p->name = gf_xasprintf("%s.%s", c->layer->name, suffix);
 	p->shape = shape;
@@ -55,8 +53,7 @@ void gf_infer_param(struct gf_infer *c, const char *suffix,
 	c->layer->nparams++;
 }
 
-int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt,
-		    ...)
+int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt, ...)
 {
 	char place[64], reason[400];
 	va_list ap;
@@ -64,8 +61,7 @@ int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
-	snprintf(place, sizeof(place), "layers/%zu%s%s", c->index,
-		 key ? "/" : "", key ? key : "");
+	snprintf(place, sizeof(place), "layers/%zu%s%s", c->index, key ? "/" : "", key ? key : "");
 	return gf_json_refuse(c->at, place, c->err, "%s", reason);
 }
 
@@ -106,9 +102,9 @@ static int infer_training(struct gf_infer *c)
 		if (l->inputs[i] >= 0)
 			before |= c->model->layers[l->inputs[i]].trained;
 	if (l->frozen && before)
-		return gf_infer_refuse(c, "frozen",
-				       "want all layers before it frozen, "
-				       "too, got one that is trained");
+		return gf_infer_refuse(
+			c, "frozen",
+			"want all layers before it frozen, too, got one that is trained");
 	l->trained = before || (gf_layer_uses(l) && !l->frozen);
 	if (!l->trained)
 		l->backward_flops = 0;
@@ -132,30 +128,24 @@ static int infer_layer(struct gf_infer *c)
 	if (rc)
 		return rc;
 	if (c->model->nparams > PARAMS_MOST)
-		return gf_infer_refuse(c, NULL,
-				       "want at most %d tensors of parameters "
-				       "in all layers, got more",
-				       PARAMS_MOST);
+		return gf_infer_refuse(
+			c, NULL, "want at most %d tensors of parameters in all layers, got more",
+			PARAMS_MOST);
 	if (too_large(&l->out))
-		return gf_infer_refuse(c, NULL,
-				       "want an output of at most 2^44 "
-				       "elements, got %s",
+		return gf_infer_refuse(c, NULL, "want an output of at most 2^44 elements, got %s",
 				       gf_shape_text(&l->out, shape));
 	for (i = 0; i < l->nparams; i++) {
-		const struct gf_shape *s =
-			&c->model->params[l->first_param + i].shape;
+		const struct gf_shape *s = &c->model->params[l->first_param + i].shape;
 
 		if (too_large(s))
 			return gf_infer_refuse(c, NULL,
-					       "want parameters of at most "
-					       "2^44 elements, got %s",
+					       "want parameters of at most 2^44 elements, got %s",
 					       gf_shape_text(s, shape));
 	}
 	return 0;
 }
 
-static int infer(const struct gf_json_at *at, struct gf_model *m,
-		 struct gf_error *err)
+static int infer(const struct gf_json_at *at, struct gf_model *m, struct gf_error *err)
 {
 	struct gf_infer c = {.at = at, .model = m, .err = err};
 	const struct gf_shape *out;
@@ -171,8 +161,7 @@ static int infer(const struct gf_json_at *at, struct gf_model *m,
 	out = &c.layer->out;
 	if (out->rank > 2 || out->dims[out->rank - 1] != m->classes)
 		return gf_json_refuse(at, "classes", err,
-				      "want the last layer's outputs, %s, "
-				      "got %zu",
+				      "want the last layer's outputs, %s, got %zu",
 				      gf_shape_text(out, shape), m->classes);
 	return 0;
 }
@@ -184,13 +173,11 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 	struct gf_model *m = item;
 
 	if (too_large(&m->input))
-		return gf_json_refuse(at, "input", err,
-				      "want at most 2^44 elements, got more");
+		return gf_json_refuse(at, "input", err, "want at most 2^44 elements, got more");
 	return infer(at, m, err);
 }
 
-static int read_shape(struct gf_json_at *at, const char *key, void *place,
-		      struct gf_error *err)
+static int read_shape(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
 	struct gf_shape *s = place;
 	struct gf_json_at row;
@@ -201,17 +188,14 @@ static int read_shape(struct gf_json_at *at, const char *key, void *place,
 	if (rc)
 		return rc;
 	if (s->rank < 1 || s->rank > 3)
-		return gf_json_refuse(at, key, err,
-				      "want 1 to 3 dimensions, got %zu",
-				      s->rank);
+		return gf_json_refuse(at, key, err, "want 1 to 3 dimensions, got %zu", s->rank);
 	for (i = 0; i < s->rank && !rc; i++)
-		rc = gf_json_size(gf_json_item(&row, i), NULL, 1,
-				  (size_t)GF_MAX_COUNT, &s->dims[i], err);
+		rc = gf_json_size(gf_json_item(&row, i), NULL, 1, (size_t)GF_MAX_COUNT, &s->dims[i],
+				  err);
 	return rc;
 }
 
-static void write_shape(struct gf_json_writer *w, const char *key,
-			const void *place)
+static void write_shape(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_shape *s = place;
 	size_t i;
@@ -232,8 +216,7 @@ static const struct gf_field model_fields[] = {
 	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
 	{"input", GF_FIELD_OWN, .offset = AT(input), .own = &own_shape},
-	{"classes", GF_FIELD_SIZE, .offset = AT(classes), .low = 1,
-	 .high = GF_MAX_COUNT},
+	{"classes", GF_FIELD_SIZE, .offset = AT(classes), .low = 1, .high = GF_MAX_COUNT},
 	{"layers", GF_FIELD_OWN, .own = &gf_model_layers_own},
 	{NULL},
 };
@@ -244,8 +227,8 @@ static const struct gf_record model_record = {
 };
 #undef AT
 
-int gf_model_read(const struct gf_json *root, const char *file,
-		  struct gf_model *m, struct gf_error *err)
+int gf_model_read(const struct gf_json *root, const char *file, struct gf_model *m,
+		  struct gf_error *err)
 {
 	return gf_document_read(root, file, FORMAT, &model_record, m, err);
 }
@@ -266,8 +249,7 @@ size_t *gf_model_generation_order(const struct gf_model *m)
 	size_t trained = 0, frozen = m->ntrained;
 
 	for (i = m->nparams; i-- > 0;)
-		order[m->layers[m->params[i].layer].frozen ? frozen++
-							   : trained++] = i;
+		order[m->layers[m->params[i].layer].frozen ? frozen++ : trained++] = i;
 	return order;
 }
 
@@ -307,8 +289,7 @@ size_t gf_model_vocabulary(const struct gf_model *m)
 		if (l->type != GF_LAYER_EMBEDDING || l->positional)
 			continue;
 		for (k = 0; k < l->ninputs; k++)
-			if (l->inputs[k] < 0 &&
-			    (entries == 0 || l->entries < entries))
+			if (l->inputs[k] < 0 && (entries == 0 || l->entries < entries))
 				entries = l->entries;
 	}
 	return entries;

@@ -24,8 +24,7 @@ struct name_entry {
 	size_t index;
 };
 
-GF_ORDER(by_name, struct name_entry,
-	 strcmp(x->name, y->name) ?: GF_BY(x->index, y->index))
+GF_ORDER(by_name, struct name_entry, strcmp(x->name, y->name) ?: GF_BY(x->index, y->index))
 
 static int find_by_name(const void *key, const void *entry)
 {
@@ -44,8 +43,8 @@ static void free_links(struct links *links, size_t count)
 	free(links);
 }
 
-static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind,
-		     struct links *links, struct gf_error *err)
+static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind, struct links *links,
+		     struct gf_error *err)
 {
 	struct gf_json_at row;
 	size_t count, wanted, i;
@@ -58,22 +57,20 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind,
 		return rc;
 	wanted = count < kind->min_inputs ? kind->min_inputs : kind->max_inputs;
 	if (count < kind->min_inputs || count > kind->max_inputs)
-		return gf_json_refuse(
-			at, "from", err, "want %s%zu name%s for %s, got %zu",
-			kind->max_inputs == kind->min_inputs ? ""
-			: count < kind->min_inputs           ? "at least "
-							     : "at most ",
-			wanted, wanted > 1 ? "s" : "", kind->name, count);
+		return gf_json_refuse(at, "from", err, "want %s%zu name%s for %s, got %zu",
+				      kind->max_inputs == kind->min_inputs ? ""
+				      : count < kind->min_inputs           ? "at least "
+									   : "at most ",
+				      wanted, wanted > 1 ? "s" : "", kind->name, count);
 	links->names = gf_xcalloc(count, sizeof(char *));
 	links->count = count;
 	for (i = 0; i < count && !rc; i++)
-		rc = gf_json_string(gf_json_item(&row, i), NULL,
-				    &links->names[i], err);
+		rc = gf_json_string(gf_json_item(&row, i), NULL, &links->names[i], err);
 	return rc;
 }
 
-static int read_layer(struct gf_json_at *at, struct gf_layer *l,
-		      struct links *links, struct gf_error *err)
+static int read_layer(struct gf_json_at *at, struct gf_layer *l, struct links *links,
+		      struct gf_error *err)
 {
 	const struct gf_layer_kind *kind;
 	int type, rc;
@@ -81,12 +78,9 @@ static int read_layer(struct gf_json_at *at, struct gf_layer *l,
 	rc = gf_json_string(at, "name", &l->name, err);
 	if (!rc && strcmp(l->name, INPUT) == 0)
 		rc = gf_json_refuse(at, "name", err,
-				    "want another name than \"%s\", which is "
-				    "the sample's",
-				    INPUT);
+				    "want another name than \"%s\", which is the sample's", INPUT);
 	if (!rc)
-		rc = gf_json_choice(at, "type", gf_layer_type_names, &type,
-				    err);
+		rc = gf_json_choice(at, "type", gf_layer_type_names, &type, err);
 	if (rc)
 		return rc;
 	l->type = (enum gf_layer_type)type;
@@ -102,8 +96,7 @@ static int read_layer(struct gf_json_at *at, struct gf_layer *l,
 	return rc;
 }
 
-static int check_names(const struct gf_json_at *at,
-		       const struct name_entry *names, size_t count,
+static int check_names(const struct gf_json_at *at, const struct name_entry *names, size_t count,
 		       struct gf_error *err)
 {
 	char place[64];
@@ -112,20 +105,16 @@ static int check_names(const struct gf_json_at *at,
 	for (i = 1; i < count; i++) {
 		if (strcmp(names[i].name, names[i - 1].name) != 0)
 			continue;
-		snprintf(place, sizeof(place), "layers/%zu/name",
-			 names[i].index);
-		return gf_json_refuse(
-			at, place, err,
-			"want a name of its own, got \"%.40s\" again",
-			names[i].name);
+		snprintf(place, sizeof(place), "layers/%zu/name", names[i].index);
+		return gf_json_refuse(at, place, err, "want a name of its own, got \"%.40s\" again",
+				      names[i].name);
 	}
 	return 0;
 }
 
 /* Layer numbers for names; without names, the layer before. */
-static int resolve(const struct gf_json_at *at, struct gf_model *m,
-		   size_t index, const struct links *links,
-		   const struct name_entry *names, struct gf_error *err)
+static int resolve(const struct gf_json_at *at, struct gf_model *m, size_t index,
+		   const struct links *links, const struct name_entry *names, struct gf_error *err)
 {
 	struct gf_layer *l = &m->layers[index];
 	char place[64];
@@ -136,19 +125,17 @@ static int resolve(const struct gf_json_at *at, struct gf_model *m,
 	l->inputs[0] = (int)index - 1;
 	for (k = 0; k < links->count; k++) {
 		const char *name = links->names[k];
-		const struct name_entry *found = bsearch(
-			name, names, m->nlayers, sizeof(*names), find_by_name);
+		const struct name_entry *found =
+			bsearch(name, names, m->nlayers, sizeof(*names), find_by_name);
 
 		if (strcmp(name, INPUT) == 0) {
 			l->inputs[k] = -1;
 		} else if (found && found->index < index) {
 			l->inputs[k] = (int)found->index;
 		} else {
-			snprintf(place, sizeof(place), "layers/%zu/from/%zu",
-				 index, k);
+			snprintf(place, sizeof(place), "layers/%zu/from/%zu", index, k);
 			return gf_json_refuse(at, place, err,
-					      "want \"%s\" or an earlier "
-					      "layer, got \"%.60s\"",
+					      "want \"%s\" or an earlier layer, got \"%.60s\"",
 					      INPUT, name);
 		}
 	}
@@ -157,8 +144,8 @@ static int resolve(const struct gf_json_at *at, struct gf_model *m,
 	return 0;
 }
 
-static int resolve_all(const struct gf_json_at *at, struct gf_model *m,
-		       const struct links *links, struct gf_error *err)
+static int resolve_all(const struct gf_json_at *at, struct gf_model *m, const struct links *links,
+		       struct gf_error *err)
 {
 	struct name_entry *names = gf_xcalloc(m->nlayers, sizeof(*names));
 	size_t i;
@@ -174,8 +161,7 @@ static int resolve_all(const struct gf_json_at *at, struct gf_model *m,
 	return rc;
 }
 
-static int read_layers(struct gf_json_at *at, const char *key, void *place,
-		       struct gf_error *err)
+static int read_layers(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
 	struct gf_json_at list, entry;
 	struct gf_model *m = place;
@@ -185,8 +171,7 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place,
 
 	rc = gf_json_array(at, key, &list, &count, err);
 	if (!rc && (!count || count > (size_t)GF_MAX_COUNT))
-		rc = gf_json_refuse(at, key, err,
-				    "want at least one layer, got none");
+		rc = gf_json_refuse(at, key, err, "want at least one layer, got none");
 	if (rc)
 		return rc;
 	m->layers = gf_xcalloc(count, sizeof(*m->layers));
@@ -205,8 +190,7 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place,
 	return rc;
 }
 
-static void write_from(struct gf_json_writer *w, const struct gf_model *m,
-		       size_t index)
+static void write_from(struct gf_json_writer *w, const struct gf_model *m, size_t index)
 {
 	const struct gf_layer *l = &m->layers[index];
 	size_t k;
@@ -216,14 +200,11 @@ static void write_from(struct gf_json_writer *w, const struct gf_model *m,
 	gf_json_open_row(w, "from");
 	for (k = 0; k < l->ninputs; k++)
 		gf_json_put_string(w, NULL,
-				   l->inputs[k] < 0
-					   ? INPUT
-					   : m->layers[l->inputs[k]].name);
+				   l->inputs[k] < 0 ? INPUT : m->layers[l->inputs[k]].name);
 	gf_json_close_array(w);
 }
 
-static void write_layers(struct gf_json_writer *w, const char *key,
-			 const void *place)
+static void write_layers(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_model *m = place;
 	size_t i;
@@ -231,8 +212,7 @@ static void write_layers(struct gf_json_writer *w, const char *key,
 	gf_json_open_array(w, key);
 	for (i = 0; i < m->nlayers; i++) {
 		const struct gf_layer *l = &m->layers[i];
-		const struct gf_record fields = {
-			.fields = gf_layer_kinds[l->type]->fields};
+		const struct gf_record fields = {.fields = gf_layer_kinds[l->type]->fields};
 
 		gf_json_open_line(w, NULL);
 		gf_json_put_string(w, "name", l->name);

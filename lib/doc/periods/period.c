@@ -42,24 +42,20 @@ bool gf_period_begins(const struct gf_period *p, size_t step, size_t *fragment)
 
 bool gf_period_ends(const struct gf_period *p, size_t step, size_t *fragment)
 {
-	return step > p->delay &&
-	       gf_period_begins(p, step - p->delay, fragment);
+	return step > p->delay && gf_period_begins(p, step - p->delay, fragment);
 }
 
 int gf_period_check_steps(const struct gf_period *p, struct gf_error *err)
 {
-	if (p->steps % p->fragments == 0 &&
-	    (!p->delay || p->delay < p->steps / p->fragments))
+	if (p->steps % p->fragments == 0 && (!p->delay || p->delay < p->steps / p->fragments))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want steps of a period that its %zu fragments "
-			    "divide, with more than the delay of %zu between "
-			    "them, got %zu",
+			    "want steps of a period that its %zu fragments divide, with more than "
+			    "the delay of %zu between them, got %zu",
 			    p->fragments, p->delay, p->steps);
 }
 
-void gf_period_messages(const struct gf_period *p, size_t fragment,
-			size_t *first, size_t *count)
+void gf_period_messages(const struct gf_period *p, size_t fragment, size_t *first, size_t *count)
 {
 	*first = fragment * p->nmessages / p->fragments;
 	*count = (fragment + 1) * p->nmessages / p->fragments - *first;
@@ -128,16 +124,14 @@ void gf_period_keep_outer(struct gf_plan *p)
 
 /* --- in words ------------------------------------------------------------- */
 
-static void add_keys(const struct gf_record *r, const struct gf_period *p,
-		     struct gf_text *out)
+static void add_keys(const struct gf_record *r, const struct gf_period *p, struct gf_text *out)
 {
 	const struct gf_field *f;
 
 	for (f = r->fields; f->key || f->type == GF_FIELD_INCLUDE; f++) {
 		if (f->type == GF_FIELD_INCLUDE)
 			add_keys(f->record, p, out);
-		else if (f->type != GF_FIELD_LIST &&
-			 f->presence == GF_REQUIRED) {
+		else if (f->type != GF_FIELD_LIST && f->presence == GF_REQUIRED) {
 			gf_text_addf(out, " %s ", f->key);
 			gf_field_print(f, p, out);
 		}
@@ -152,8 +146,8 @@ char *gf_period_text(const struct gf_period *p)
 	gf_text_addf(&out, "%s", gf_period_name(p));
 	add_keys(gf_period_plan(p)->record, p, &out);
 	for (i = 0; i < p->nmessages; i++)
-		gf_text_addf(&out, " %zu-%zu %s", p->messages[i].first,
-			     p->messages[i].last, p->messages[i].codec);
+		gf_text_addf(&out, " %zu-%zu %s", p->messages[i].first, p->messages[i].last,
+			     p->messages[i].codec);
 	return gf_text_take(&out);
 }
 
@@ -170,8 +164,7 @@ static void settle(struct gf_period *p)
 		p->outer_rate = d->outer_rate;
 }
 
-static int read_period(struct gf_json_at *at, const char *key, void *place,
-		       struct gf_error *err)
+static int read_period(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
 	struct gf_period *p = place;
 	struct gf_json_at inner;
@@ -191,8 +184,7 @@ static int read_period(struct gf_json_at *at, const char *key, void *place,
 	return 0;
 }
 
-static void write_period(struct gf_json_writer *w, const char *key,
-			 const void *place)
+static void write_period(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_period *p = place;
 

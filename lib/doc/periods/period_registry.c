@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every period that a plan may name, each a table of its keys, its defaults and
- * an entry; listed at the end. */
+/* Every period that a plan may name, each a table of its keys, its defaults and an entry; listed at
+ * the end. */
 #include "doc/periods/period.h"
 #include "doc/plan_parts.h"
 
@@ -8,10 +8,9 @@
 #define AT(member) offsetof(struct gf_period, member)
 
 static const struct gf_field first_fields[] = {
-	{"group_ranks", GF_FIELD_INT, .offset = AT(group_ranks), .low = 1,
-	 .high = GF_RANKS_MAX},
-	{"steps", GF_FIELD_SIZE, .offset = AT(steps), .low = 1,
-	 .high = GF_MAX_SIZE, .option = "period-steps", .unit = "H",
+	{"group_ranks", GF_FIELD_INT, .offset = AT(group_ranks), .low = 1, .high = GF_RANKS_MAX},
+	{"steps", GF_FIELD_SIZE, .offset = AT(steps), .low = 1, .high = GF_MAX_SIZE,
+	 .option = "period-steps", .unit = "H",
 	 .help = "steps from one outer exchange to the next"},
 	{NULL},
 };
@@ -21,8 +20,7 @@ static const struct gf_record first_record = {
 };
 
 static const struct gf_field predicted_fields[] = {
-	{"period_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(period_s),
-	 .high = GF_MAX_TIME_SUM_S},
+	{"period_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(period_s), .high = GF_MAX_TIME_SUM_S},
 	{"exchange_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(exchange_s),
 	 .high = GF_MAX_TIME_SUM_S},
 	{"exposed_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(exposed_s),
@@ -35,10 +33,10 @@ static const struct gf_record predicted_record = {
 };
 
 static const struct gf_field last_fields[] = {
-	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1,
-	 .high = GF_MAX_COUNT, .absent = 1},
-	{"messages", GF_FIELD_LIST, .offset = AT(messages),
-	 .count_offset = AT(nmessages), .record = &gf_message_record},
+	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT,
+	 .absent = 1},
+	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
+	 .record = &gf_message_record},
 	{.type = GF_FIELD_INCLUDE, .record = &predicted_record},
 	{NULL},
 };
@@ -47,34 +45,32 @@ static const struct gf_record last_record = {
 	GF_RECORD(struct gf_period, last_fields),
 };
 
-#define FIRST                                                                  \
-	{                                                                      \
-		.type = GF_FIELD_INCLUDE, .record = &first_record              \
+#define FIRST                                                                                      \
+	{                                                                                          \
+		.type = GF_FIELD_INCLUDE, .record = &first_record                                  \
 	}
-#define LAST                                                                   \
-	{                                                                      \
-		.type = GF_FIELD_INCLUDE, .record = &last_record               \
+#define LAST                                                                                       \
+	{                                                                                          \
+		.type = GF_FIELD_INCLUDE, .record = &last_record                                   \
 	}
-#define RATE                                                                   \
-	{                                                                      \
-		"outer_rate", GF_FIELD_REAL,                                   \
-			.offset = AT(outer_rate), .low = GF_MIN_RATE,          \
-			.high = 1e6, .option = "outer-rate", .unit = "R",      \
-			.help = "the outer step's rate"                        \
+#define RATE                                                                                       \
+	{                                                                                          \
+		"outer_rate", GF_FIELD_REAL, .offset = AT(outer_rate), .low = GF_MIN_RATE,         \
+					     .high = 1e6, .option = "outer-rate", .unit = "R",     \
+					     .help = "the outer step's rate"                       \
 	}
-#define MOMENTUM                                                               \
-	{                                                                      \
-		"outer_momentum", GF_FIELD_REAL,                               \
-			.offset = AT(outer_momentum), .high = 0.9999,          \
-			.option = "outer-momentum", .unit = "M",               \
-			.help = "the outer step's momentum, Nesterov's"        \
+#define MOMENTUM                                                                                   \
+	{                                                                                          \
+		"outer_momentum", GF_FIELD_REAL, .offset = AT(outer_momentum), .high = 0.9999,     \
+						 .option = "outer-momentum", .unit = "M",          \
+						 .help = "the outer step's momentum, Nesterov's"   \
 	}
 
 /* A record of these fields. */
-#define RECORD(fields)                                                         \
-	&(const struct gf_record)                                              \
-	{                                                                      \
-		GF_RECORD(struct gf_period, fields)                            \
+#define RECORD(fields)                                                                             \
+	&(const struct gf_record)                                                                  \
+	{                                                                                          \
+		GF_RECORD(struct gf_period, fields)                                                \
 	}
 
 static const struct gf_field every_fields[] = {{NULL}};
@@ -110,14 +106,13 @@ const struct gf_period_plan gf_period_plan_local_sgd = {
 };
 
 /*
- * Local SGD after a beginning in which groups average their parameters in every
- * step. The mean over groups then goes the way of synchronous SGD: SGD's step
- * is linear in gradient and velocity.
+ * Local SGD after a beginning in which groups average their parameters in every step. The mean over
+ * groups then goes the way of synchronous SGD: SGD's step is linear in gradient and velocity.
  */
 static const struct gf_field post_local_fields[] = {
 	FIRST,
-	{"begin_steps", GF_FIELD_SIZE, .offset = AT(begin_steps),
-	 .high = GF_MAX_SIZE, .option = "begin-steps", .unit = "N",
+	{"begin_steps", GF_FIELD_SIZE, .offset = AT(begin_steps), .high = GF_MAX_SIZE,
+	 .option = "begin-steps", .unit = "N",
 	 .help = "the first N steps have an exchange in each"},
 	LAST,
 	{NULL},
@@ -138,8 +133,8 @@ const struct gf_period_plan gf_period_plan_post_local = {
 		},
 };
 
-/* Douillard et al. 2023, algorithm 1: an outer step with Nesterov's momentum on
- * the mean change of parameters, 0.7 and 0.9 as published. */
+/* Douillard et al. 2023, algorithm 1: an outer step with Nesterov's momentum on the mean change of
+ * parameters, 0.7 and 0.9 as published. */
 static const struct gf_field diloco_fields[] = {
 	FIRST, RATE, MOMENTUM, LAST, {NULL},
 };
@@ -159,18 +154,17 @@ const struct gf_period_plan gf_period_plan_diloco = {
 		},
 };
 
-/* Douillard et al. 2025, algorithm 2: the fragments of a model in turn, each
- * beside the next `delay` steps, whose parameters it is mixed into. */
+/* Douillard et al. 2025, algorithm 2: the fragments of a model in turn, each beside the next
+ * `delay` steps, whose parameters it is mixed into. */
 static const struct gf_field streaming_fields[] = {
 	FIRST,
-	{"fragments", GF_FIELD_SIZE, .offset = AT(fragments), .low = 1,
-	 .high = GF_MAX_COUNT, .option = "fragments", .unit = "N",
+	{"fragments", GF_FIELD_SIZE, .offset = AT(fragments), .low = 1, .high = GF_MAX_COUNT,
+	 .option = "fragments", .unit = "N",
 	 .help = "parts of the model that are exchanged in turn"},
-	{"delay", GF_FIELD_SIZE, .offset = AT(delay), .high = GF_MAX_SIZE,
-	 .option = "delay", .unit = "STEPS",
-	 .help = "steps beside which a fragment is exchanged"},
-	{"mix", GF_FIELD_REAL, .offset = AT(mix), .high = 1, .option = "mix",
-	 .unit = "SHARE", .help = "of its own parameters that a rank keeps"},
+	{"delay", GF_FIELD_SIZE, .offset = AT(delay), .high = GF_MAX_SIZE, .option = "delay",
+	 .unit = "STEPS", .help = "steps beside which a fragment is exchanged"},
+	{"mix", GF_FIELD_REAL, .offset = AT(mix), .high = 1, .option = "mix", .unit = "SHARE",
+	 .help = "of its own parameters that a rank keeps"},
 	RATE,
 	MOMENTUM,
 	LAST,

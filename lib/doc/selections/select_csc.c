@@ -16,19 +16,16 @@ static const char *const decay_words[] = {"momentum", NULL};
 
 #define AT(member) offsetof(struct gf_csc_params, member)
 static const struct gf_field fields[] = {
-	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems),
-	 .low = 1, .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true,
-	 .option = "chunk", .unit = "ELEMS", .help = "elements of a chunk"},
-	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE,
-	 .high = 1, .share = true, .option = "keep", .unit = "SHARE",
-	 .help = "the share of chunks that is sent"},
-	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
-	 .offset = AT(warmup_steps), .count_offset = AT(warmup_part),
-	 .high = GF_MAX_SIZE, .option = "csc-warmup", .unit = "STEPS",
-	 .help = "steps over which the share falls, or 4epochs, or 5% of the "
-		 "run"},
-	{"decay", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(decay), .high = 1,
-	 .absent = NAN, .names = decay_words, .option = "decay", .unit = "D",
+	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems), .low = 1,
+	 .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true, .option = "chunk",
+	 .unit = "ELEMS", .help = "elements of a chunk"},
+	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE, .high = 1, .share = true,
+	 .option = "keep", .unit = "SHARE", .help = "the share of chunks that is sent"},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(warmup_steps),
+	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .option = "csc-warmup",
+	 .unit = "STEPS", .help = "steps over which the share falls, or 4epochs, or 5% of the run"},
+	{"decay", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(decay), .high = 1, .absent = NAN,
+	 .names = decay_words, .option = "decay", .unit = "D",
 	 .help = "of what was not sent, 0 to 1 or momentum"},
 	{NULL},
 };
@@ -49,19 +46,16 @@ static double kept_of(double share, size_t n)
 }
 
 /* The steady state: whole chunks, evenly spread over the tensors. */
-static size_t wire(const void *params, const struct gf_wired *message,
-		   struct gf_wire *wires)
+static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
 	const struct gf_csc_params *p = params;
 	const double elems = (double)message->model_elems;
 	double share = p->keep;
 
 	if (message->model_elems)
-		share = fmin(
-			1, kept_of(p->keep, nchunks(p, message->model_elems)) *
-				   (double)p->chunk_elems / elems);
-	*wires = (struct gf_wire){GF_WIRE_REDUCE, message->count_elems,
-				  message->size_bytes, share};
+		share = fmin(1, kept_of(p->keep, nchunks(p, message->model_elems)) *
+					(double)p->chunk_elems / elems);
+	*wires = (struct gf_wire){GF_WIRE_REDUCE, message->count_elems, message->size_bytes, share};
 	return 1;
 }
 
@@ -72,8 +66,7 @@ static int suits(const void *params, size_t model_elems, struct gf_error *err)
 	return p->chunk_elems <= model_elems
 		       ? 0
 		       : gf_error_set(err, -EINVAL,
-				      "want chunk_elems of 1 to %zu, the "
-				      "model's elements, got %zu",
+				      "want chunk_elems of 1 to %zu, the model's elements, got %zu",
 				      model_elems, p->chunk_elems);
 }
 
@@ -86,13 +79,12 @@ static size_t own_elems(const void *params, size_t count_elems, int ranks)
 }
 
 /*
- * The default chunk is meant for models of millions: a smaller one is cut into
- * MIN_CHUNKS, so that there is something to choose from. A chunk that the user
- * asked for must fit.
+ * The default chunk is meant for models of millions: a smaller one is cut into MIN_CHUNKS, so that
+ * there is something to choose from. A chunk that the user asked for must fit.
  */
 static int fit(void *params, const struct gf_model_profile *model,
-	       bool (*asked)(const void *ctx, const char *option),
-	       const void *ctx, struct gf_text *notes, struct gf_error *err)
+	       bool (*asked)(const void *ctx, const char *option), const void *ctx,
+	       struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_csc_params *p = params;
 	const size_t elems = gf_model_profile_elems(model);
@@ -100,22 +92,19 @@ static int fit(void *params, const struct gf_model_profile *model,
 
 	if (asked(ctx, "chunk") && before > elems)
 		return gf_error_set(err, -EINVAL,
-				    "--chunk: want at most the %zu elements of "
-				    "%s, got %zu",
-				    elems, model->name, before);
+				    "--chunk: want at most the %zu elements of %s, got %zu", elems,
+				    model->name, before);
 	if (asked(ctx, "chunk") || elems / MIN_CHUNKS >= before)
 		return 0;
 	p->chunk_elems = elems > MIN_CHUNKS ? elems / MIN_CHUNKS : 1;
-	gf_text_addf(notes,
-		     "%s has %zu elements: chunks are of %zu instead of %zu\n",
-		     model->name, elems, p->chunk_elems, before);
+	gf_text_addf(notes, "%s has %zu elements: chunks are of %zu instead of %zu\n", model->name,
+		     elems, p->chunk_elems, before);
 	return 0;
 }
 
 double gf_csc_sent_share(const struct gf_csc_params *p, double step)
 {
-	double ramp =
-		p->warmup_steps ? fmin(1, step / (double)p->warmup_steps) : 1;
+	double ramp = p->warmup_steps ? fmin(1, step / (double)p->warmup_steps) : 1;
 
 	/* the first step is dense, with or without a ramp */
 	return step > 0 ? 1 - (1 - p->keep) * ramp : 1;
@@ -127,8 +116,7 @@ size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
 }
 
 /* Stretches of the ramp, by the share in their middle. */
-static size_t warm(const void *params, size_t step, size_t epoch_steps,
-		   void *then)
+static size_t warm(const void *params, size_t step, size_t epoch_steps, void *then)
 {
 	const struct gf_csc_params *p = params;
 	size_t left = p->warmup_steps > step ? p->warmup_steps - step : 0;
@@ -138,8 +126,8 @@ static size_t warm(const void *params, size_t step, size_t epoch_steps,
 	(void)epoch_steps;
 	n = step == 0 ? 1 : n;
 	if (n > 0)
-		((struct gf_csc_params *)then)->keep = gf_csc_sent_share(
-			p, (double)step + ((double)n - 1) / 2);
+		((struct gf_csc_params *)then)->keep =
+			gf_csc_sent_share(p, (double)step + ((double)n - 1) / 2);
 	return n;
 }
 
@@ -154,8 +142,7 @@ const struct gf_select_plan gf_select_plan_csc = {
 	.name = "csc",
 	.description = "chunks with the largest norms, the others wait",
 	.source = "GradientFlow (Sun et al. 2019)",
-	.traits = GF_SELECT_ADDS | GF_SELECT_RECUTS | GF_SELECT_SCALES |
-		  GF_SELECT_PIECES,
+	.traits = GF_SELECT_ADDS | GF_SELECT_RECUTS | GF_SELECT_SCALES | GF_SELECT_PIECES,
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,

@@ -6,9 +6,9 @@
 #include "doc/selections/selection.h"
 
 /*
- * csc: coarse-grained sparse communication (GradientFlow, Sun et al. 2019,
- * section IV). All gradients together are cut into chunks; the chunks of the
- * largest norms go out, packed into messages by the plan's threshold.
+ * csc: coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section IV). All
+ * gradients together are cut into chunks; the chunks of the largest norms go out, packed into
+ * messages by the plan's threshold.
  */
 struct gf_csc_params {
 	size_t chunk_elems;
@@ -19,20 +19,19 @@ struct gf_csc_params {
 	char *extra;  /* x- keys */
 };
 
-/* Numbers by which a rank says, beside the norms, where a gradient of its own
- * is that is not finite. */
+/* Numbers by which a rank says, beside the norms, where a gradient of its own is that is not
+ * finite. */
 #define GF_CSC_BAD_PARTS 3
 
 extern const struct gf_select_plan gf_select_plan_csc;
 
 /* Of the chunks, that goes out in a step (from 0). */
 double gf_csc_sent_share(const struct gf_csc_params *p, double step);
-/* How many chunks of n go out in step t (from 0): a ramp from all of them to
- * keep*n, rounded up, in warmup_steps steps. */
+/* How many chunks of n go out in step t (from 0): a ramp from all of them to keep*n, rounded up, in
+ * warmup_steps steps. */
 size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
 /* NULL: another selection; borrowed. */
-static inline const struct gf_csc_params *
-gf_csc_params(const struct gf_selection *s)
+static inline const struct gf_csc_params *gf_csc_params(const struct gf_selection *s)
 {
 	return s->plan == &gf_select_plan_csc ? s->params : NULL;
 }

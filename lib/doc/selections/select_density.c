@@ -11,8 +11,7 @@ size_t gf_density_count(double density, size_t count_elems)
 	return (size_t)fmax(1, floor(density * (double)count_elems));
 }
 
-double gf_density_at(double density, const double *warmup, size_t nwarmup,
-		     size_t epoch)
+double gf_density_at(double density, const double *warmup, size_t nwarmup, size_t epoch)
 {
 	return epoch < nwarmup ? warmup[epoch] : density;
 }
@@ -25,8 +24,7 @@ static struct gf_density density_of(const void *params)
 	return d;
 }
 
-size_t gf_density_warm(const void *params, size_t step, size_t epoch_steps,
-		       void *then)
+size_t gf_density_warm(const void *params, size_t step, size_t epoch_steps, void *then)
 {
 	struct gf_density d = density_of(params);
 	size_t epoch = epoch_steps ? step / epoch_steps : d.nwarmup;
@@ -37,11 +35,9 @@ size_t gf_density_warm(const void *params, size_t step, size_t epoch_steps,
 	return (epoch + 1) * epoch_steps - step;
 }
 
-size_t gf_density_wire(const void *params, const struct gf_wired *message,
-		       struct gf_wire *wires)
+size_t gf_density_wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
-	*wires = gf_density_set(density_of(params).density, message,
-				GF_WIRE_GATHER);
+	*wires = gf_density_set(density_of(params).density, message, GF_WIRE_GATHER);
 	return 1;
 }
 
@@ -60,9 +56,7 @@ double gf_density_greatest(double density, const double *warmup, size_t nwarmup)
 struct gf_wire gf_density_set(double density, const struct gf_wired *message,
 			      enum gf_wire_kind kind)
 {
-	double k =
-		(double)gf_density_count(density, (size_t)message->count_elems);
+	double k = (double)gf_density_count(density, (size_t)message->count_elems);
 
-	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1,
-				(size_t)message->count_elems};
+	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1, (size_t)message->count_elems};
 }

@@ -12,18 +12,16 @@ static const char *const momentum_words[] = {"optimizer", NULL};
 #define AT(member) offsetof(struct gf_dgc_params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
-	{"clip_norm", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(clip_norm),
-	 .high = 1e30, .option = "local-clip", .unit = "NORM",
-	 .help = "the largest norm of a sum of gradients of all ranks, each "
-		 "of which is clipped by itself; 0: no clipping"},
-	{"momentum", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(momentum),
-	 .high = 0.999999, .absent = NAN, .names = momentum_words,
-	 .option = "momentum", .unit = "M",
+	{"clip_norm", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(clip_norm), .high = 1e30,
+	 .option = "local-clip", .unit = "NORM",
+	 .help = "the largest norm of a sum of gradients of all ranks, each of which is clipped by "
+		 "itself; 0: no clipping"},
+	{"momentum", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(momentum), .high = 0.999999,
+	 .absent = NAN, .names = momentum_words, .option = "momentum", .unit = "M",
 	 .help = "of the velocity that is sent, 0 to 0.999999 or optimizer"},
-	{"masking", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(masking),
-	 .absent = true, .option = "masking", .unit = "SWITCH",
-	 .help = "whether an element that is sent loses its momentum, on or "
-		 "off"},
+	{"masking", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(masking), .absent = true,
+	 .option = "masking", .unit = "SWITCH",
+	 .help = "whether an element that is sent loses its momentum, on or off"},
 	{NULL},
 };
 
@@ -46,8 +44,7 @@ static const struct gf_dgc_params defaults = {
 
 const struct gf_select_plan gf_select_plan_dgc = {
 	.name = "dgc",
-	.description = "the k largest of each rank's velocity, all of them "
-		       "applied",
+	.description = "the k largest of each rank's velocity, all of them applied",
 	.source = "Deep Gradient Compression (Lin et al. 2018)",
 	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM,
 	.record = &record,

@@ -44,8 +44,7 @@ struct gf_dgc_params {
 extern const struct gf_select_plan gf_select_plan_dgc;
 
 /* NULL: another selection; borrowed. */
-static inline const struct gf_dgc_params *
-gf_dgc_params(const struct gf_selection *s)
+static inline const struct gf_dgc_params *gf_dgc_params(const struct gf_selection *s)
 {
 	return s->plan == &gf_select_plan_dgc ? s->params : NULL;
 }

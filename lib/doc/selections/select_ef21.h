@@ -45,8 +45,7 @@ struct gf_ef21_params {
 extern const struct gf_select_plan gf_select_plan_ef21;
 
 /* NULL: another selection; borrowed. */
-static inline const struct gf_ef21_params *
-gf_ef21_params(const struct gf_selection *s)
+static inline const struct gf_ef21_params *gf_ef21_params(const struct gf_selection *s)
 {
 	return s->plan == &gf_select_plan_ef21 ? s->params : NULL;
 }

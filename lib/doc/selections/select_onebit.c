@@ -10,9 +10,9 @@
 
 #define AT(member) offsetof(struct gf_onebit_params, member)
 static const struct gf_field fields[] = {
-	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems),
-	 .low = 1, .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS,
-	 .option = "chunk", .unit = "ELEMS", .help = "elements of a chunk"},
+	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems), .low = 1,
+	 .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .option = "chunk", .unit = "ELEMS",
+	 .help = "elements of a chunk"},
 	{NULL},
 };
 
@@ -30,16 +30,13 @@ size_t gf_onebit_set_bytes(const struct gf_onebit_params *p, size_t count_elems)
 {
 	size_t words = (count_elems + WORD_BITS - 1) / WORD_BITS;
 
-	return gf_onebit_chunks(p, count_elems) * SCALE_BYTES +
-	       words * WORD_BYTES;
+	return gf_onebit_chunks(p, count_elems) * SCALE_BYTES + words * WORD_BYTES;
 }
 
-static size_t wire(const void *params, const struct gf_wired *message,
-		   struct gf_wire *wires)
+static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
 	*wires = (struct gf_wire){GF_WIRE_GATHER, message->count_elems,
-				  (double)gf_onebit_set_bytes(
-					  params, (size_t)message->count_elems),
+				  (double)gf_onebit_set_bytes(params, (size_t)message->count_elems),
 				  1};
 	return 1;
 }

@@ -12,22 +12,17 @@
 #define AT(member) offsetof(struct gf_powersgd_params, member)
 static const struct gf_field fields[] = {
 	{"rank", GF_FIELD_SIZE, .offset = AT(rank), .low = 1, .high = 65536,
-	 .option = "powersgd-rank", .unit = "R",
-	 .help = "the rank of what stands for a matrix"},
-	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
-	 .offset = AT(warmup_steps), .count_offset = AT(warmup_part),
-	 .high = GF_MAX_SIZE, .option = "powersgd-warmup", .unit = "STEPS",
-	 .help = "dense steps before the first compressed one, or 4epochs, or "
-		 "5% of the run"},
-	{"warm_start", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(warm_start),
-	 .absent = true, .option = "warm-start", .unit = "SWITCH",
-	 .help = "whether a step begins with the matrices of the step before, "
-		 "on or off"},
-	{"min_compression", GF_FIELD_REAL, GF_DEFAULTED,
-	 .offset = AT(min_compression), .low = 1, .high = 1e9, .absent = 2,
-	 .option = "min-compression", .unit = "RATIO",
-	 .help = "matrices that would shrink by no more than this go as they "
-		 "are"},
+	 .option = "powersgd-rank", .unit = "R", .help = "the rank of what stands for a matrix"},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(warmup_steps),
+	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .option = "powersgd-warmup",
+	 .unit = "STEPS",
+	 .help = "dense steps before the first compressed one, or 4epochs, or 5% of the run"},
+	{"warm_start", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(warm_start), .absent = true,
+	 .option = "warm-start", .unit = "SWITCH",
+	 .help = "whether a step begins with the matrices of the step before, on or off"},
+	{"min_compression", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(min_compression), .low = 1,
+	 .high = 1e9, .absent = 2, .option = "min-compression", .unit = "RATIO",
+	 .help = "matrices that would shrink by no more than this go as they are"},
 	{NULL},
 };
 
@@ -47,23 +42,20 @@ static size_t square_rows(size_t count_elems)
 	return 1;
 }
 
-struct gf_powersgd_matrix
-gf_powersgd_matrix_of(const struct gf_powersgd_params *p,
-		      const struct gf_tensor *tensor)
+struct gf_powersgd_matrix gf_powersgd_matrix_of(const struct gf_powersgd_params *p,
+						const struct gf_tensor *tensor)
 {
 	struct gf_powersgd_matrix m = {0};
 	double rows, cols;
 
-	m.rows = tensor->nshape ? tensor->shape[0]
-				: square_rows(tensor->count_elems);
+	m.rows = tensor->nshape ? tensor->shape[0] : square_rows(tensor->count_elems);
 	m.cols = tensor->count_elems / m.rows;
 	m.rank = p->rank;
 	m.rank = m.rank < m.rows ? m.rank : m.rows;
 	m.rank = m.rank < m.cols ? m.rank : m.cols;
 	rows = (double)m.rows;
 	cols = (double)m.cols;
-	if (!((rows + cols) * (double)m.rank * p->min_compression <
-	      rows * cols))
+	if (!((rows + cols) * (double)m.rank * p->min_compression < rows * cols))
 		m.rank = 0;
 	return m;
 }
@@ -78,8 +70,7 @@ void gf_powersgd_start(size_t step, size_t tensor, size_t count, float *q)
 		q[i] = (float)gf_rng_normal(&rng);
 }
 
-static size_t wire(const void *params, const struct gf_wired *message,
-		   struct gf_wire *wires)
+static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
 	double first = 0, second = 0;
 	size_t i;
@@ -88,20 +79,16 @@ static size_t wire(const void *params, const struct gf_wired *message,
 		const struct gf_tensor *t = &message->tensors[i];
 		struct gf_powersgd_matrix m = gf_powersgd_matrix_of(params, t);
 
-		first += m.rank ? (double)(m.rows * m.rank)
-				: (double)t->count_elems;
+		first += m.rank ? (double)(m.rows * m.rank) : (double)t->count_elems;
 		second += (double)(m.cols * m.rank);
 	}
-	wires[0] =
-		(struct gf_wire){GF_WIRE_REDUCE, first, VALUE_BYTES * first, 1};
-	wires[1] = (struct gf_wire){GF_WIRE_REDUCE, second,
-				    VALUE_BYTES * second, 1};
+	wires[0] = (struct gf_wire){GF_WIRE_REDUCE, first, VALUE_BYTES * first, 1};
+	wires[1] = (struct gf_wire){GF_WIRE_REDUCE, second, VALUE_BYTES * second, 1};
 	return second > 0 ? 2 : 1;
 }
 
 /* Dense: no matrix would shrink enough. */
-static size_t warm(const void *params, size_t step, size_t epoch_steps,
-		   void *then)
+static size_t warm(const void *params, size_t step, size_t epoch_steps, void *then)
 {
 	const struct gf_powersgd_params *p = params;
 

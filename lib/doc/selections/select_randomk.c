@@ -12,9 +12,8 @@
 #define AT(member) offsetof(struct gf_randomk_params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
-	{"seed", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(seed),
-	 .high = GF_MAX_COUNT, .absent = 1, .option = "seed", .unit = "N",
-	 .help = "of the random elements"},
+	{"seed", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(seed), .high = GF_MAX_COUNT, .absent = 1,
+	 .option = "seed", .unit = "N", .help = "of the random elements"},
 	{NULL},
 };
 
@@ -23,8 +22,8 @@ static const struct gf_record record = {
 };
 #undef AT
 
-void gf_randomk_pick(uint64_t seed, uint64_t step, uint64_t message, size_t n,
-		     size_t k, uint32_t *index)
+void gf_randomk_pick(uint64_t seed, uint64_t step, uint64_t message, size_t n, size_t k,
+		     uint32_t *index)
 {
 	struct gf_rng rng;
 	uint64_t first = 0, next, r;
@@ -40,12 +39,10 @@ void gf_randomk_pick(uint64_t seed, uint64_t step, uint64_t message, size_t n,
 	}
 }
 
-static size_t wire(const void *params, const struct gf_wired *message,
-		   struct gf_wire *wires)
+static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
 	const struct gf_randomk_params *p = params;
-	double k = (double)gf_density_count(p->density,
-					    (size_t)message->count_elems);
+	double k = (double)gf_density_count(p->density, (size_t)message->count_elems);
 
 	*wires = (struct gf_wire){GF_WIRE_REDUCE, k, VALUE_BYTES * k, 1};
 	return 1;

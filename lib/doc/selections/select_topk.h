@@ -6,9 +6,9 @@
 #include "doc/selections/select_density.h"
 
 /*
- * topk and gtopk (gTop-k, Shi et al. 2019): of every message the k largest
- * gradients of each rank go out, as 32-bit indices and values. topk gathers
- * the sets of all ranks; gtopk merges them along a tree and keeps k.
+ * topk and gtopk (gTop-k, Shi et al. 2019): of every message the k largest gradients of each rank
+ * go out, as 32-bit indices and values. topk gathers the sets of all ranks; gtopk merges them along
+ * a tree and keeps k.
  */
 enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
 struct gf_topk_params {

@@ -37,9 +37,7 @@ bool gf_selection_has(const struct gf_selection *s, unsigned traits)
 
 const char *gf_wire_algorithm(enum gf_wire_kind kind)
 {
-	return kind == GF_WIRE_GATHER  ? "topk"
-	       : kind == GF_WIRE_MERGE ? "gtopk"
-				       : NULL;
+	return kind == GF_WIRE_GATHER ? "topk" : kind == GF_WIRE_MERGE ? "gtopk" : NULL;
 }
 
 struct gf_wire_handled gf_wire_handled(enum gf_wire_kind kind, int ranks)
@@ -62,20 +60,16 @@ double gf_wire_handled_bytes(const struct gf_wire *w, int ranks)
 
 double gf_wire_set_bytes(const struct gf_wire *w, const char *codec)
 {
-	return w->among ? (double)gf_codec_set_bytes(gf_codec_find(codec),
-						     w->among,
+	return w->among ? (double)gf_codec_set_bytes(gf_codec_find(codec), w->among,
 						     (size_t)w->count_elems)
 			: w->size_bytes;
 }
 
-size_t gf_selection_wire(const struct gf_selection *s,
-			 const struct gf_tensor *tensors, size_t ntensors,
-			 size_t model_elems,
-			 struct gf_wire wires[GF_WIRES_MOST])
+size_t gf_selection_wire(const struct gf_selection *s, const struct gf_tensor *tensors,
+			 size_t ntensors, size_t model_elems, struct gf_wire wires[GF_WIRES_MOST])
 {
-	struct gf_wired message = {.tensors = tensors,
-				   .ntensors = ntensors,
-				   .model_elems = model_elems};
+	struct gf_wired message = {
+		.tensors = tensors, .ntensors = ntensors, .model_elems = model_elems};
 	size_t i;
 
 	for (i = 0; i < ntensors; i++) {
@@ -85,8 +79,7 @@ size_t gf_selection_wire(const struct gf_selection *s,
 	return gf_selection_plan(s)->wire(s->params, &message, wires);
 }
 
-struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
-				     const void *params)
+struct gf_selection gf_selection_new(const struct gf_select_plan *plan, const void *params)
 {
 	struct gf_selection s = {.plan = plan};
 
@@ -97,13 +90,11 @@ struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 	return s;
 }
 
-size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
-			      int ranks)
+size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems, int ranks)
 {
 	const struct gf_select_plan *plan = gf_selection_plan(s);
 
-	return plan->own_elems ? plan->own_elems(s->params, count_elems, ranks)
-			       : 0;
+	return plan->own_elems ? plan->own_elems(s->params, count_elems, ranks) : 0;
 }
 
 size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps)
@@ -117,14 +108,12 @@ size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps)
 	return step;
 }
 
-size_t gf_selection_warm(const struct gf_selection *s, size_t step,
-			 size_t epoch_steps, struct gf_selection *then)
+size_t gf_selection_warm(const struct gf_selection *s, size_t step, size_t epoch_steps,
+			 struct gf_selection *then)
 {
 	const struct gf_select_plan *plan = gf_selection_plan(s);
 
-	return plan->warm && s->params
-		       ? plan->warm(s->params, step, epoch_steps, then->params)
-		       : 0;
+	return plan->warm && s->params ? plan->warm(s->params, step, epoch_steps, then->params) : 0;
 }
 
 struct gf_selection gf_selection_copy(const struct gf_selection *s)
@@ -142,8 +131,7 @@ void gf_selection_release(struct gf_selection *s)
 
 /* --- in documents --------------------------------------------------------- */
 
-static int read_selection(struct gf_json_at *at, const char *key, void *place,
-			  struct gf_error *err)
+static int read_selection(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
 	const struct gf_select_plan *plan;
 	struct gf_selection *s = place;
@@ -164,8 +152,7 @@ static int read_selection(struct gf_json_at *at, const char *key, void *place,
 	return rc;
 }
 
-static void write_selection(struct gf_json_writer *w, const char *key,
-			    const void *place)
+static void write_selection(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_selection *s = place;
 

@@ -15,13 +15,11 @@ struct gf_outer {
 	struct gf_exchange *exchange;
 	struct gf_exchange_step *step; /* NULL: none is in the exchange */
 	float *w, *v;                  /* v NULL: no momentum */
-	/* Under way: the step after which it began, and the fragment; step 0:
-	 * nothing is. Its sums are in `sums` once they have come, and it has
-	 * left the exchange. */
+	/* Under way: the step after which it began, and the fragment; step 0: nothing is. Its sums
+	 * are in `sums` once they have come, and it has left the exchange. */
 	uint64_t begun, fragment;
 	float *sums; /* as w; NULL: the exchange's pool holds them */
-	/* Fragments whose exchange has ended, and of how many of these the
-	 * time is known. */
+	/* Fragments whose exchange has ended, and of how many of these the time is known. */
 	uint64_t done, timed;
 	double exposed_s, exchange_s;
 };
@@ -50,8 +48,7 @@ static int open_memory(struct gf_outer *o, struct gf_error *err)
 	return gf_comm_agree(o->env.comm, rc, err);
 }
 
-int gf_outer_open(struct gf_outer **out, const struct gf_outer_env *env,
-		  struct gf_error *err)
+int gf_outer_open(struct gf_outer **out, const struct gf_outer_env *env, struct gf_error *err)
 {
 	struct gf_outer *o = gf_xcalloc(1, sizeof(*o));
 	struct gf_exchange_env exchange = {
@@ -96,8 +93,7 @@ float *gf_outer_params(struct gf_outer *o)
 
 void gf_outer_begin(struct gf_outer *o)
 {
-	memcpy(o->w, o->env.params,
-	       gf_model_profile_elems(o->plan.model) * sizeof(*o->w));
+	memcpy(o->w, o->env.params, gf_model_profile_elems(o->plan.model) * sizeof(*o->w));
 }
 
 /* --- a fragment's way ----------------------------------------------------- */
@@ -112,8 +108,7 @@ static struct range range_of(const struct gf_outer *o, size_t message)
 	const size_t *offsets = gf_exchange_pool(o->exchange)->offsets;
 	const struct gf_message *m = &o->plan.messages[message];
 
-	return (struct range){offsets[m->first],
-			      offsets[m->last + 1] - offsets[m->first]};
+	return (struct range){offsets[m->first], offsets[m->last + 1] - offsets[m->first]};
 }
 
 static void post(struct gf_outer *o, size_t step, size_t fragment)
@@ -127,8 +122,7 @@ static void post(struct gf_outer *o, size_t step, size_t fragment)
 
 		gf_outer_difference(o->step->grads + r.first, o->w + r.first,
 				    o->env.params + r.first, r.count);
-		for (t = o->plan.messages[i].first;
-		     t <= o->plan.messages[i].last; t++)
+		for (t = o->plan.messages[i].first; t <= o->plan.messages[i].last; t++)
 			gf_exchange_ready(o->step, &t, 1);
 	}
 	gf_exchange_backward_end(o->step);
@@ -136,14 +130,12 @@ static void post(struct gf_outer *o, size_t step, size_t fragment)
 	o->fragment = fragment;
 }
 
-static int refuse(const struct gf_outer *o, struct gf_select_bad bad,
-		  struct gf_error *err)
+static int refuse(const struct gf_outer *o, struct gf_select_bad bad, struct gf_error *err)
 {
 	return gf_error_set(err, 1,
-			    "the change of %s up to step %zu is infinite or "
-			    "not a number: training has diverged",
-			    o->plan.model->tensors[bad.tensor].name,
-			    (size_t)o->begun);
+			    "the change of %s up to step %zu is infinite or not a number: training "
+			    "has diverged",
+			    o->plan.model->tensors[bad.tensor].name, (size_t)o->begun);
 }
 
 /* How long its messages took. */
@@ -160,8 +152,8 @@ static double took_s(const struct gf_outer *o, size_t first, size_t count)
 	return end_s > start_s ? end_s - start_s : 0;
 }
 
-/* Waits for the sums of what is under way, and keeps them where they outlive
- * the exchange's step. */
+/* Waits for the sums of what is under way, and keeps them where they outlive the exchange's
+ * step. */
 static int arrive(struct gf_outer *o, struct gf_error *err)
 {
 	struct gf_exchange_step *step;
@@ -209,8 +201,7 @@ static void mix(float *x, const float *w, float a, size_t n)
 }
 
 /* What is under way goes into w and x. */
-static int apply(struct gf_outer *o, const struct outer_step *how,
-		 struct gf_error *err)
+static int apply(struct gf_outer *o, const struct outer_step *how, struct gf_error *err)
 {
 	const float share = 1.0f / (float)o->plan.ranks;
 	const float *d;
@@ -224,12 +215,9 @@ static int apply(struct gf_outer *o, const struct outer_step *how,
 	for (i = first; i < first + count; i++) {
 		const struct range r = range_of(o, i);
 
-		gf_outer_update(o->w + r.first,
-				how->v ? how->v + r.first : NULL, d + r.first,
-				share, (float)how->rate, (float)how->momentum,
-				r.count);
-		mix(o->env.params + r.first, o->w + r.first, (float)how->mix,
-		    r.count);
+		gf_outer_update(o->w + r.first, how->v ? how->v + r.first : NULL, d + r.first,
+				share, (float)how->rate, (float)how->momentum, r.count);
+		mix(o->env.params + r.first, o->w + r.first, (float)how->mix, r.count);
 	}
 	o->begun = 0;
 	return 0;
@@ -249,16 +237,14 @@ bool gf_outer_due(const struct gf_outer *o, size_t step)
 static int end(struct gf_outer *o, struct gf_error *err)
 {
 	const struct gf_period *p = &o->env.plan->period;
-	const struct outer_step how = {o->v, p->outer_rate, p->outer_momentum,
-				       p->mix};
+	const struct outer_step how = {o->v, p->outer_rate, p->outer_momentum, p->mix};
 	int rc = apply(o, &how, err);
 
 	o->done += !rc;
 	return rc;
 }
 
-int gf_outer_step(struct gf_outer *o, size_t step, bool *changed,
-		  struct gf_error *err)
+int gf_outer_step(struct gf_outer *o, size_t step, bool *changed, struct gf_error *err)
 {
 	const struct gf_period *p = &o->env.plan->period;
 	const double began_s = gf_clock_s();
@@ -293,8 +279,7 @@ int gf_outer_finish(struct gf_outer *o, size_t step, struct gf_error *err)
 	exchange_s = o->exchange_s;
 	timed = o->timed;
 
-	for (fragment = 0; fragment < o->env.plan->period.fragments && !rc;
-	     fragment++) {
+	for (fragment = 0; fragment < o->env.plan->period.fragments && !rc; fragment++) {
 		post(o, step, fragment);
 		rc = apply(o, &mean, err);
 	}
@@ -307,20 +292,15 @@ int gf_outer_finish(struct gf_outer *o, size_t step, struct gf_error *err)
 
 void gf_outer_state(struct gf_outer *o, struct gf_state *s)
 {
-	const struct gf_shape flat = {1,
-				      {gf_model_profile_elems(o->plan.model)}};
+	const struct gf_shape flat = {1, {gf_model_profile_elems(o->plan.model)}};
 
 	if (o->v)
-		gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("outer.velocity"),
-			     &flat, o->v);
+		gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("outer.velocity"), &flat, o->v);
 	if (!o->sums)
 		return;
-	gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("outer.sums"), &flat,
-		     o->sums);
-	gf_state_add_words(s, GF_STATE_SHARED, "outer.begun", "U64", &o->begun,
-			   1);
-	gf_state_add_words(s, GF_STATE_SHARED, "outer.fragment", "U64",
-			   &o->fragment, 1);
+	gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("outer.sums"), &flat, o->sums);
+	gf_state_add_words(s, GF_STATE_SHARED, "outer.begun", "U64", &o->begun, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "outer.fragment", "U64", &o->fragment, 1);
 }
 
 int gf_outer_settle(struct gf_outer *o, struct gf_error *err)
@@ -342,9 +322,7 @@ struct gf_outer_totals gf_outer_totals(struct gf_outer *o)
 	return (struct gf_outer_totals){
 		.exchanges = (double)o->done / fragments,
 		.exposed_s = o->exposed_s,
-		.exchange_s =
-			o->timed ? o->exchange_s / (double)o->timed * fragments
-				 : 0,
+		.exchange_s = o->timed ? o->exchange_s / (double)o->timed * fragments : 0,
 		.sent_bytes = gf_exchange_totals(o->exchange).waited_bytes,
 	};
 }
@@ -357,8 +335,7 @@ void gf_outer_difference(float *d, const float *w, const float *x, size_t n)
 		d[i] = w[i] - x[i];
 }
 
-void gf_outer_update(float *w, float *v, const float *d, float share, float r,
-		     float m, size_t n)
+void gf_outer_update(float *w, float *v, const float *d, float share, float r, float m, size_t n)
 {
 	size_t i;
 

@@ -17,8 +17,7 @@
 
 enum { MESSAGE = GF_REPORT_PARTS }; /* behind the parts of a step */
 
-/* A run's times by what they are of; of what is there twice, in the order of
- * the file. */
+/* A run's times by what they are of; of what is there twice, in the order of the file. */
 struct rows {
 	struct row {
 		size_t part, size_bytes, number;
@@ -34,15 +33,13 @@ struct rows {
 };
 
 /* part: of a step, of so many ranks; MESSAGE: of none, as if of one rank. */
-static struct row *add(struct rows *r, size_t part, size_t size_bytes,
-		       char *what, const struct gf_report_times *t,
-		       size_t nranks)
+static struct row *add(struct rows *r, size_t part, size_t size_bytes, char *what,
+		       const struct gf_report_times *t, size_t nranks)
 {
 	struct row *to = gf_array_push(&r->all, &r->count, &r->capacity);
 
-	*to = (struct row){part,     size_bytes,
-			   r->count, what,
-			   *t,       gf_xcalloc(nranks, sizeof(*to->ranks)),
+	*to = (struct row){part,  size_bytes, r->count,
+			   what,  *t,         gf_xcalloc(nranks, sizeof(*to->ranks)),
 			   nranks};
 	to->ranks->times = *t;
 	return to;
@@ -54,8 +51,7 @@ static int by_what(const struct row *x, const struct row *y)
 						?: strcmp(x->what, y->what);
 }
 
-GF_ORDER(by_what_then_number, struct row,
-	 by_what(x, y) ?: GF_BY(x->number, y->number))
+GF_ORDER(by_what_then_number, struct row, by_what(x, y) ?: GF_BY(x->number, y->number))
 
 static void release(struct rows *r)
 {
@@ -73,19 +69,17 @@ static void add_steps(struct rows *r, const struct gf_report_whole *of)
 	size_t i, k;
 
 	for (i = 0; i < GF_REPORT_PARTS && of->nsteps; i++) {
-		char *what = gf_xasprintf(
-			"%s%s", gf_report_parts[i],
-			i == GF_REPORT_EXPOSED ? " communication" : "");
+		char *what = gf_xasprintf("%s%s", gf_report_parts[i],
+					  i == GF_REPORT_EXPOSED ? " communication" : "");
 		struct row *to = add(r, i, 0, what, &of->parts[i], of->nranks);
 
 		for (k = 0; k < of->nranks; k++)
-			to->ranks[k] = (struct of_rank){of->ranks[k].rank,
-							of->ranks[k].parts[i]};
+			to->ranks[k] = (struct of_rank){of->ranks[k].rank, of->ranks[k].parts[i]};
 	}
 }
 
-static int add_job(struct rows *r, const char *const *paths, size_t npaths,
-		   const struct gf_plan *p, struct gf_error *err)
+static int add_job(struct rows *r, const char *const *paths, size_t npaths, const struct gf_plan *p,
+		   struct gf_error *err)
 {
 	struct gf_report_whole report = {0};
 	struct gf_import_job job = {0};
@@ -100,9 +94,8 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths,
 		const struct gf_report_size *s = &report.sizes[i];
 
 		add(r, MESSAGE, s->size_bytes,
-		    gf_xasprintf("%s of %zu bytes, %d ranks",
-				 gf_collective_name(s->kind), s->size_bytes,
-				 s->ranks),
+		    gf_xasprintf("%s of %zu bytes, %d ranks", gf_collective_name(s->kind),
+				 s->size_bytes, s->ranks),
 		    &s->times, 1);
 	}
 	gf_report_whole_release(&report);
@@ -110,20 +103,17 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths,
 	return rc;
 }
 
-static int add_table(struct rows *r, const char *path, struct gf_text *notes,
-		     struct gf_error *err)
+static int add_table(struct rows *r, const char *path, struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_import in = {
-		.file = path, .forward_s = NAN, .backward_s = NAN};
+	struct gf_import in = {.file = path, .forward_s = NAN, .backward_s = NAN};
 	struct gf_profile p = {0};
 	size_t i, k;
 	int rc = gf_import_file(&in, NULL, NULL, &p, notes, err);
 
 	if (rc == 0 && !p.network)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want times of all-reduces or of a job's "
-				  "steps, found a model's",
-				  path);
+		rc = gf_error_set(
+			err, -EINVAL,
+			"%s: want times of all-reduces or of a job's steps, found a model's", path);
 	for (i = 0; rc == 0 && i < p.network->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &p.network->allreduce[i];
 
@@ -134,10 +124,8 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes,
 			const double t = c->fit.time_s[k];
 
 			add(r, MESSAGE, c->fit.size_bytes[k],
-			    gf_xasprintf("%s%s%s of %zu bytes", name.data,
-					 c->codec ? " " : "",
-					 c->codec ? c->codec : "",
-					 c->fit.size_bytes[k]),
+			    gf_xasprintf("%s%s%s of %zu bytes", name.data, c->codec ? " " : "",
+					 c->codec ? c->codec : "", c->fit.size_bytes[k]),
 			    &(struct gf_report_times){t, t, t, t, t, t}, 1);
 		}
 		gf_text_release(&name);
@@ -146,9 +134,8 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes,
 	return rc;
 }
 
-static int add_run(struct rows *r, const char *const *paths, size_t npaths,
-		   const struct gf_plan *p, struct gf_text *notes,
-		   struct gf_error *err)
+static int add_run(struct rows *r, const char *const *paths, size_t npaths, const struct gf_plan *p,
+		   struct gf_text *notes, struct gf_error *err)
 {
 	int is = gf_import_is_job(paths[0], err);
 
@@ -156,24 +143,20 @@ static int add_run(struct rows *r, const char *const *paths, size_t npaths,
 		return is;
 	if (is)
 		return add_job(r, paths, npaths, p, err);
-	return npaths > 1 ? gf_error_set(err, -EINVAL,
-					 "%s: want one table, got more files",
-					 paths[0])
-			  : add_table(r, paths[0], notes, err);
+	return npaths > 1
+		       ? gf_error_set(err, -EINVAL, "%s: want one table, got more files", paths[0])
+		       : add_table(r, paths[0], notes, err);
 }
 
 /* Is the one longer by more than both doubts together? */
-static bool longer(const struct gf_report_times *one,
-		   const struct gf_report_times *than)
+static bool longer(const struct gf_report_times *one, const struct gf_report_times *than)
 {
 	return one->median_s - (1 + GF_UNCERTAINTY_RUNS) * than->median_s >
-	       hypot(one->median_s - one->least_s,
-		     than->most_s - than->median_s);
+	       hypot(one->median_s - one->least_s, than->most_s - than->median_s);
 }
 
 /* Ranks are set beside themselves. Both lists are by rank. */
-static void judge_ranks(const struct row *then, const struct row *now,
-			struct gf_against_row *to)
+static void judge_ranks(const struct row *then, const struct row *now, struct gf_against_row *to)
 {
 	size_t i = 0, k = 0;
 
@@ -191,8 +174,7 @@ static void judge_ranks(const struct row *then, const struct row *now,
 }
 
 /* What takes no time before has no ratio. */
-static void compare(struct gf_against *a, struct rows *before,
-		    struct rows *after)
+static void compare(struct gf_against *a, struct rows *before, struct rows *after)
 {
 	const struct row *then = before->all, *now = after->all;
 	const struct row *thens = then + before->count;
@@ -201,9 +183,7 @@ static void compare(struct gf_against *a, struct rows *before,
 	qsort(before->all, before->count, sizeof(*then), by_what_then_number);
 	qsort(after->all, after->count, sizeof(*now), by_what_then_number);
 	while (then < thens || now < nows) {
-		const int which = then == thens ? 1
-				  : now == nows ? -1
-						: by_what(then, now);
+		const int which = then == thens ? 1 : now == nows ? -1 : by_what(then, now);
 		struct gf_against_row *to;
 
 		a->alone += which != 0;
@@ -221,9 +201,8 @@ static void compare(struct gf_against *a, struct rows *before,
 	}
 }
 
-int gf_against_make(struct gf_against *a, const char *before,
-		    const char *const *after, size_t nafter,
-		    const struct gf_plan *p, struct gf_text *notes,
+int gf_against_make(struct gf_against *a, const char *before, const char *const *after,
+		    size_t nafter, const struct gf_plan *p, struct gf_text *notes,
 		    struct gf_error *err)
 {
 	struct rows then = {0}, now = {0};
@@ -235,12 +214,11 @@ int gf_against_make(struct gf_against *a, const char *before,
 		compare(a, &then, &now);
 	if (rc == 0 && a->nrows == 0)
 		rc = gf_error_set(err, -EINVAL,
-				  "--against: want two runs of one kind, found "
-				  "nothing that %s and %s both have",
+				  "--against: want two runs of one kind, found nothing that %s and "
+				  "%s both have",
 				  before, after[0]);
 	if (rc == 0 && a->alone)
-		gf_text_addf(notes, "%zu rows are in one of the runs alone\n",
-			     a->alone);
+		gf_text_addf(notes, "%zu rows are in one of the runs alone\n", a->alone);
 	release(&then);
 	release(&now);
 	return rc;
@@ -251,15 +229,14 @@ static const char *word(int verdict)
 	return verdict > 0 ? "slower" : verdict < 0 ? "faster" : "same";
 }
 
-void gf_against_table(const struct gf_against *a, size_t window,
-		      struct gf_text *out)
+void gf_against_table(const struct gf_against *a, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	struct gf_human h[2];
 	size_t i;
 
-	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n",
-		     a->slower, a->nrows, a->faster);
+	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n", a->slower, a->nrows,
+		     a->faster);
 	gf_table_cells(&t, "\tbefore\tafter\tratio\t");
 	for (i = 0; i < a->nrows; i++) {
 		const struct gf_against_row *r = &a->rows[i];
@@ -269,9 +246,8 @@ void gf_against_table(const struct gf_against *a, size_t window,
 			       gf_human_time(r->after.median_s, &h[1]),
 			       r->after.median_s / r->before.median_s);
 		if (r->ranks > 1 && r->verdict)
-			gf_table_cell(
-				&t, "%s on %zu of %zu ranks", word(r->verdict),
-				r->slower ? r->slower : r->faster, r->ranks);
+			gf_table_cell(&t, "%s on %zu of %zu ranks", word(r->verdict),
+				      r->slower ? r->slower : r->faster, r->ranks);
 		else
 			gf_table_cell(&t, "%s", word(r->verdict));
 	}

@@ -23,13 +23,11 @@ enum { SCALE_MOST = 4096, DOUBLINGS_MOST = 12 };
 /* --- steps ------------------------------------------------------------------
  */
 
-const char *const gf_report_parts[] = {"step", "compute", "communication",
-				       "exposed"};
+const char *const gf_report_parts[] = {"step", "compute", "communication", "exposed"};
 
 static double part_of(const struct gf_import_job_step *s, size_t part)
 {
-	const double of[] = {s->end_s - s->start_s, s->compute_s,
-			     s->communication_s, s->exposed_s};
+	const double of[] = {s->end_s - s->start_s, s->compute_s, s->communication_s, s->exposed_s};
 
 	return of[part];
 }
@@ -54,11 +52,10 @@ static struct gf_report_times times_of(double *values, size_t n)
 }
 
 /* Of the last nsteps steps of ranks [first, end). */
-static struct gf_report_times step_times(const struct gf_report_whole *r,
-					 size_t first, size_t end, size_t part)
+static struct gf_report_times step_times(const struct gf_report_whole *r, size_t first, size_t end,
+					 size_t part)
 {
-	double *values =
-		gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
+	double *values = gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
 	struct gf_report_times t;
 	size_t n = 0, i, k;
 
@@ -132,8 +129,8 @@ static size_t parts_of(const struct part *p, const struct part *end)
 {
 	const struct part *q = p + 1;
 
-	while (q < end && q->of->group == p->of->group &&
-	       q->of->sequence == p->of->sequence && q->of->kind == p->of->kind)
+	while (q < end && q->of->group == p->of->group && q->of->sequence == p->of->sequence &&
+	       q->of->kind == p->of->kind)
 		q++;
 	return (size_t)(q - p);
 }
@@ -155,8 +152,7 @@ static bool apart(const struct part *p, size_t n, struct stamps *s)
 }
 
 /* Those of a group that are traced: as many as its best matched message has. */
-static size_t traced_of(const struct part *p, const struct part *end,
-			struct stamps *s)
+static size_t traced_of(const struct part *p, const struct part *end, struct stamps *s)
 {
 	const struct part *at;
 	size_t most = 1, n;
@@ -169,8 +165,7 @@ static size_t traced_of(const struct part *p, const struct part *end,
 	return most;
 }
 
-static void meet(struct gf_report_whole *r, struct mets *m,
-		 const struct part *p, size_t n)
+static void meet(struct gf_report_whole *r, struct mets *m, const struct part *p, size_t n)
 {
 	struct met *to = gf_array_push(&m->all, &m->count, &m->capacity);
 	size_t i;
@@ -201,9 +196,9 @@ static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 		const struct met *first = &m->all[i];
 		struct gf_report_size *to = &r->sizes[r->nsizes++];
 
-		for (n = 0; i + n < m->count && first[n].kind == first->kind &&
-			    first[n].ranks == first->ranks &&
-			    first[n].size_bytes == first->size_bytes;
+		for (n = 0;
+		     i + n < m->count && first[n].kind == first->kind &&
+		     first[n].ranks == first->ranks && first[n].size_bytes == first->size_bytes;
 		     n++) {
 			times[n] = first[n].time_s;
 			to->waited_s += first[n].waited_s;
@@ -219,11 +214,10 @@ static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 	free(times);
 }
 
-/* By how much a rank is late in messages [first, end). Of messages for which
- * the others wait at the same time, they waited out none before they came to
- * the next: the longest wait counts. */
-static double late_s(const struct gf_import_job_message *m,
-		     const double *alone_s, size_t first, size_t end)
+/* By how much a rank is late in messages [first, end). Of messages for which the others wait at the
+ * same time, they waited out none before they came to the next: the longest wait counts. */
+static double late_s(const struct gf_import_job_message *m, const double *alone_s, size_t first,
+		     size_t end)
 {
 	double longest_s = 0, sum_s = 0, from_s = INFINITY;
 
@@ -251,8 +245,7 @@ static void find_latest(struct gf_report_whole *r, const struct mets *m)
 		double *to = &r->ranks[i].late_s;
 
 		for (k = of->nsteps - r->nsteps; k < of->nsteps; k++)
-			*to += late_s(of->messages, m->alone_s[i],
-				      of->steps[k].first,
+			*to += late_s(of->messages, m->alone_s[i], of->steps[k].first,
 				      of->steps[k].first + of->steps[k].count) /
 			       (double)r->nsteps;
 		for (k = 0; k < of->nmessages && !r->nsteps; k++)
@@ -263,27 +256,22 @@ static void find_latest(struct gf_report_whole *r, const struct mets *m)
 	}
 	for (i = 0; i < m->count && !r->nsteps; i++)
 		whole_s = (i ? whole_s : 0) +
-			  (m->all[i].time_s + m->all[i].waited_s) /
-				  (double)m->count;
-	r->late = r->nranks &&
-		  r->ranks[r->latest].late_s > fmax(GF_REPORT_LATE * whole_s,
-						    GF_REPORT_ALONE * all_s);
+			  (m->all[i].time_s + m->all[i].waited_s) / (double)m->count;
+	r->late = r->nranks && r->ranks[r->latest].late_s >
+				       fmax(GF_REPORT_LATE * whole_s, GF_REPORT_ALONE * all_s);
 }
 
 static void find_arrivals(struct gf_report_whole *r)
 {
 	const struct gf_import_job *job = r->job;
 	struct part *parts, *at, *end;
-	struct stamps stamps = {gf_xcalloc(job->nranks + 1, sizeof(*stamps.of)),
-				0};
-	struct mets m = {
-		.alone_s = gf_xcalloc(job->nranks + 1, sizeof(*m.alone_s))};
+	struct stamps stamps = {gf_xcalloc(job->nranks + 1, sizeof(*stamps.of)), 0};
+	struct mets m = {.alone_s = gf_xcalloc(job->nranks + 1, sizeof(*m.alone_s))};
 	size_t i, k, n = 0, traced = 1;
 
 	for (i = 0; i < job->nranks; i++) {
 		n += job->ranks[i].nmessages;
-		m.alone_s[i] = gf_xcalloc(job->ranks[i].nmessages + 1,
-					  sizeof(**m.alone_s));
+		m.alone_s[i] = gf_xcalloc(job->ranks[i].nmessages + 1, sizeof(**m.alone_s));
 	}
 	parts = at = gf_xcalloc(n + 1, sizeof(*parts));
 	for (i = 0; i < job->nranks; i++)
@@ -322,8 +310,7 @@ static double expected_s(const struct gf_fabric *f, double bytes)
 	size_t i;
 
 	for (i = 0; gf_algorithms[i]; i++) {
-		const struct gf_priced m = {.algorithm = gf_algorithms[i]->name,
-					    .bytes = bytes};
+		const struct gf_priced m = {.algorithm = gf_algorithms[i]->name, .bytes = bytes};
 		struct gf_price p;
 
 		if (gf_price_message(f, &m, &p, NULL) == 0)
@@ -352,17 +339,13 @@ static void expect(struct gf_report_whole *r, const struct gf_documents *d)
 
 /* --- the best plan, and other ranks --------------------------------------- */
 
-static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
-		     struct gf_error *err)
+static int add_scale(struct gf_report_whole *r, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_plan *plans[] = {r->best};
 	char *names[] = {(char *)"best"};
 	int ranks[DOUBLINGS_MOST];
-	struct gf_sweep s = {.plans = plans,
-			     .names = names,
-			     .nplans = 1,
-			     .ranks = ranks,
-			     .replan = true};
+	struct gf_sweep s = {
+		.plans = plans, .names = names, .nplans = 1, .ranks = ranks, .replan = true};
 	struct gf_swept found = {0};
 	size_t i;
 	int n = r->best->ranks, rc;
@@ -379,8 +362,8 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
 		if (row->plan == r->best) /* the plan of fewer ranks */
 			continue;
 		if (row->left_out) {
-			gf_text_addf(notes, "%d ranks are left out: %s\n",
-				     row->outcome.ranks, row->left_out);
+			gf_text_addf(notes, "%d ranks are left out: %s\n", row->outcome.ranks,
+				     row->left_out);
 			continue;
 		}
 		r->scale[r->nscale++] = (struct gf_report_scale){
@@ -399,12 +382,10 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
 
 /* What cannot be planned is a note. */
 static int plan(struct gf_report_whole *r, const struct gf_documents *d,
-		const struct gf_profile *own, struct gf_text *notes,
-		struct gf_error *err)
+		const struct gf_profile *own, struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_documents known = {.topology = d->topology,
-				     .plan = d->plan,
-				     .profile = (struct gf_profile *)own};
+	struct gf_documents known = {
+		.topology = d->topology, .plan = d->plan, .profile = (struct gf_profile *)own};
 	const bool whole = d->plan && !d->plan->rule;
 	const char *codecs[GF_CODECS + 1];
 	struct gf_request request = {0};
@@ -426,12 +407,11 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 	if (!request.fabric.ranks)
 		request.fabric.ranks = r->of_ranks;
 	if (request.fabric.ranks < 2 || request.fabric.ranks > SCALE_MOST)
-		rc = gf_error_set(&why, -EINVAL, "want 2 to %d ranks, found %d",
-				  SCALE_MOST, request.fabric.ranks);
+		rc = gf_error_set(&why, -EINVAL, "want 2 to %d ranks, found %d", SCALE_MOST,
+				  request.fabric.ranks);
 	else if (!request.fabric.network && !request.fabric.levels)
 		rc = gf_error_set(&why, -EINVAL,
-				  "nothing says what an all-reduce costs "
-				  "(--topology)");
+				  "nothing says what an all-reduce costs (--topology)");
 	if (rc == 0) {
 		r->best = gf_xcalloc(1, sizeof(*r->best));
 		rc = gf_request_plan(&request, r->best, notes, &why);
@@ -449,8 +429,7 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 /* --- the whole --------------------------------------------------------------
  */
 
-int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job,
-		  struct gf_error *err)
+int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job, struct gf_error *err)
 {
 	size_t i, found = 0;
 
@@ -461,8 +440,7 @@ int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job,
 	for (i = 0; i < job->nranks; i++)
 		found += job->ranks[i].nsteps + job->ranks[i].nmessages;
 	if (found == 0)
-		return gf_error_set(err, -EINVAL,
-				    "want steps or messages, found none");
+		return gf_error_set(err, -EINVAL, "want steps or messages, found none");
 	find_steps(r);
 	find_arrivals(r);
 	return 0;
@@ -479,12 +457,10 @@ int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		return rc;
 	expect(r, d);
 	if (!job->timed)
-		gf_text_addf(&r->why_not,
-			     "such files do not say when steps begin");
+		gf_text_addf(&r->why_not, "such files do not say when steps begin");
 	else if ((size_t)r->of_ranks > r->nranks)
-		gf_text_addf(&r->why_not,
-			     "want the traces of all %d ranks, found %zu",
-			     r->of_ranks, r->nranks);
+		gf_text_addf(&r->why_not, "want the traces of all %d ranks, found %zu", r->of_ranks,
+			     r->nranks);
 	else if (gf_stragglers_find(job, d->plan, &r->stragglers, &why) < 0)
 		gf_text_addf(&r->why_not, "%s", why.text);
 	return plan(r, d, own, notes, err);
@@ -504,9 +480,8 @@ void gf_report_whole_release(struct gf_report_whole *r)
 }
 
 /* Of a run of a plan, the model and network as the run showed them. */
-static int refined(const char *path, const struct gf_plan *p,
-		   struct gf_profile *out, struct gf_text *notes,
-		   struct gf_error *err)
+static int refined(const char *path, const struct gf_plan *p, struct gf_profile *out,
+		   struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_refined r = {0};
 	int rc = gf_refine_trace(p, path, &r, notes, err);
@@ -522,12 +497,10 @@ static int refined(const char *path, const struct gf_plan *p,
 	return 0;
 }
 
-int gf_report_profile(const char *path, const struct gf_plan *p,
-		      struct gf_profile *out, struct gf_text *notes,
-		      struct gf_error *err)
+int gf_report_profile(const char *path, const struct gf_plan *p, struct gf_profile *out,
+		      struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_import in = {
-		.file = path, .forward_s = NAN, .backward_s = NAN};
+	struct gf_import in = {.file = path, .forward_s = NAN, .backward_s = NAN};
 
 	if (p)
 		return refined(path, p, out, notes, err);

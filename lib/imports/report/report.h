@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/imports/report: what happened in a job: its steps and messages, the ranks
- * that came last, and what a step would take without them, by the best plan,
- * and on other ranks. */
+/* lib/imports/report: what happened in a job: its steps and messages, the ranks that came last, and
+ * what a step would take without them, by the best plan, and on other ranks. */
 #ifndef GF_REPORT_REPORT_H
 #define GF_REPORT_REPORT_H
 
@@ -14,9 +13,9 @@
 #include "imports/job.h"
 #include "imports/report/stragglers.h"
 
-/* Of the steps of all ranks: the median, and the quartiles about it. The median
- * of many more would lie in [least_s, most_s] in 19 of 20 cases, by the order
- * of the values alone (Conover 1999, "Practical Nonparametric
+/* Of the steps of all ranks: the median, and the quartiles about it. The median of many more would
+ * lie in [least_s, most_s] in 19 of 20 cases, by the order of the values alone (Conover 1999,
+ * "Practical Nonparametric
  * Statistics", 3.2). */
 struct gf_report_times {
 	double median_s, low_s, high_s, least_s, most_s, mean_s;
@@ -39,18 +38,17 @@ struct gf_report_size {
 	size_t count;
 	struct gf_report_times times; /* of the rank that came last */
 	double waited_s;              /* by the other ranks, for it: the mean */
-	double expected_s; /* by the profile or the topology; NAN: neither */
+	double expected_s;            /* by the profile or the topology; NAN: neither */
 };
 
 struct gf_report_rank {
 	int rank;
 	struct gf_report_times parts[GF_REPORT_PARTS]; /* of its steps */
-	size_t last; /* messages to which it came last */
-	/* What it cost the others in messages: in each to which it came last,
-	 * the time in which all others waited for it alone, from the arrival of
-	 * the next to last to its own; of messages for which they wait at the
-	 * same time, the longest. The mean of a step; where the traces have no
-	 * steps, of a message. */
+	size_t last;                                   /* messages to which it came last */
+	/* What it cost the others in messages: in each to which it came last, the time in which all
+	 * others waited for it alone, from the arrival of the next to last to its own; of messages
+	 * for which they wait at the same time, the longest. The mean of a step; where the traces
+	 * have no steps, of a message. */
 	double late_s;
 };
 
@@ -58,7 +56,7 @@ struct gf_report_rank {
 struct gf_report_scale {
 	int ranks;
 	double iteration_s, low_s, high_s; /* low_s 0: nothing is known */
-	double efficiency; /* to one rank, which exchanges nothing */
+	double efficiency;                 /* to one rank, which exchanges nothing */
 };
 
 struct gf_report_whole {
@@ -71,8 +69,7 @@ struct gf_report_whole {
 	size_t latest;             /* the index of that which cost most */
 	bool late;                 /* by more than noise, and alone */
 	size_t matched, unmatched; /* messages */
-	int of_ranks; /* of the largest group: more than nranks if traces are
-		       * not there */
+	int of_ranks; /* of the largest group: more than nranks if traces are not there */
 	const struct gf_import_job *job; /* borrowed */
 
 	struct gf_stragglers stragglers; /* nranks 0: not simulated */
@@ -81,41 +78,37 @@ struct gf_report_whole {
 	struct gf_plan *best; /* NULL: there is no profile of the job */
 	struct gf_report_scale *scale;
 	size_t nscale;
-	int knee; /* the first ranks with an efficiency below GF_REPORT_KNEE;
-		   * 0: none that was tried */
+	int knee; /* the first ranks with an efficiency below GF_REPORT_KNEE; 0: none that was
+		   * tried */
 };
 
 #define GF_REPORT_KNEE 0.5
-/* A rank is late for which the others wait longer than this share of a step, or
- * message; it is so alone if it makes this share of all such waits. */
+/* A rank is late for which the others wait longer than this share of a step, or message; it is so
+ * alone if it makes this share of all such waits. */
 #define GF_REPORT_LATE  0.05
 #define GF_REPORT_ALONE 0.75
 
-/* What the traces themselves show, in a zeroed report. -EINVAL: they hold
- * neither steps nor messages. */
-int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job,
-		  struct gf_error *err);
+/* What the traces themselves show, in a zeroed report. -EINVAL: they hold neither steps nor
+ * messages. */
+int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job, struct gf_error *err);
 /*
- * The same, and what is expected. d: its plan (that the job ran), topology and
- * profile (costs that messages are expected to have) may each be NULL. own: the
- * job's own profile, or NULL. notes: lines for the user.
+ * The same, and what is expected. d: its plan (that the job ran), topology and profile (costs that
+ * messages are expected to have) may each be NULL. own: the job's own profile, or NULL. notes:
+ * lines for the user.
  */
 int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		   const struct gf_documents *d, const struct gf_profile *own,
 		   struct gf_text *notes, struct gf_error *err);
 void gf_report_whole_release(struct gf_report_whole *r);
 
-/* The profile that a job's traces hold: by its plan, as gf-plan --refine finds
- * it, or (NULL) as gf-profile --import reads them. Fills a zeroed profile;
- * notes: lines for the user. -EINVAL: they hold none, with what is missing. */
-int gf_report_profile(const char *path, const struct gf_plan *p,
-		      struct gf_profile *out, struct gf_text *notes,
-		      struct gf_error *err);
+/* The profile that a job's traces hold: by its plan, as gf-plan --refine finds it, or (NULL) as
+ * gf-profile --import reads them. Fills a zeroed profile; notes: lines for the user. -EINVAL: they
+ * hold none, with what is missing. */
+int gf_report_profile(const char *path, const struct gf_plan *p, struct gf_profile *out,
+		      struct gf_text *notes, struct gf_error *err);
 
-/* Ten lines and a table of sizes for people; or rows of `part` job, rank,
- * message and scale. */
-void gf_report_table(const struct gf_report_whole *r, size_t window,
-		     struct gf_text *out);
+/* Ten lines and a table of sizes for people; or rows of `part` job, rank, message and scale. */
+void gf_report_table(const struct gf_report_whole *r, size_t window, struct gf_text *out);
 void gf_report_json(const struct gf_report_whole *r, struct gf_text *out);
 /* A bar for each rank: what its step is made of. */
 void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture);

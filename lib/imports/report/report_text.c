@@ -7,14 +7,13 @@
 #include "imports/report/report.h"
 #include "json/json.h"
 
-/* A kind's rate on the bus: nccl-tests' busbw, which is that of the link where
- * every rank has one; 0: none is defined. */
+/* A kind's rate on the bus: nccl-tests' busbw, which is that of the link where every rank has one;
+ * 0: none is defined. */
 static double bus_bytes_per_s(const struct gf_report_size *s)
 {
 	const double n = s->ranks;
 
-	if (s->kind != GF_COLLECTIVE_ALL_REDUCE || n < 2 ||
-	    !(s->times.median_s > 0))
+	if (s->kind != GF_COLLECTIVE_ALL_REDUCE || n < 2 || !(s->times.median_s > 0))
 		return 0;
 	return (double)s->size_bytes / s->times.median_s * 2 * (n - 1) / n;
 }
@@ -22,13 +21,11 @@ static double bus_bytes_per_s(const struct gf_report_size *s)
 /* --- for people ------------------------------------------------------------
  */
 
-static void add_times(const char *what, const struct gf_report_times *t,
-		      struct gf_text *out)
+static void add_times(const char *what, const struct gf_report_times *t, struct gf_text *out)
 {
 	struct gf_human a, b, c;
 
-	gf_text_addf(out, "%-14s %s (half of them %s to %s)", what,
-		     gf_human_time(t->median_s, &a),
+	gf_text_addf(out, "%-14s %s (half of them %s to %s)", what, gf_human_time(t->median_s, &a),
 		     gf_human_time(t->low_s, &b), gf_human_time(t->high_s, &c));
 }
 
@@ -41,24 +38,20 @@ static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 
 	for (i = 0; i < GF_REPORT_PARTS; i++) {
 		gf_text_addf(out, "%s", i ? "\n" : "");
-		add_times(i == GF_REPORT_EXPOSED ? "  exposed"
-						 : gf_report_parts[i],
-			  &r->parts[i], out);
+		add_times(i == GF_REPORT_EXPOSED ? "  exposed" : gf_report_parts[i], &r->parts[i],
+			  out);
 		/* seldom stalls, which no median shows */
-		if (i == GF_REPORT_STEP &&
-		    r->parts[i].mean_s > stalled * step_s)
-			gf_text_addf(out, ", %s on average",
-				     gf_human_time(r->parts[i].mean_s, &h));
+		if (i == GF_REPORT_STEP && r->parts[i].mean_s > stalled * step_s)
+			gf_text_addf(out, ", %s on average", gf_human_time(r->parts[i].mean_s, &h));
 	}
 	if (step_s > 0)
 		gf_text_addf(out, ", %.0f %% of a step",
-			     100 * r->parts[GF_REPORT_EXPOSED].median_s /
-				     step_s);
+			     100 * r->parts[GF_REPORT_EXPOSED].median_s / step_s);
 	gf_text_addf(out, "\n");
 }
 
-/* How many ranks are late, beyond their noise, and cost about as much as the
- * one that costs most. */
+/* How many ranks are late, beyond their noise, and cost about as much as the one that costs
+ * most. */
 static size_t count_late(const struct gf_stragglers *s)
 {
 	const double least_s = s->ranks[s->slowest].cost_s / 2;
@@ -67,8 +60,7 @@ static size_t count_late(const struct gf_stragglers *s)
 	for (i = 0; i < s->nranks; i++)
 		n += s->ranks[i].cost_s >= least_s &&
 		     s->ranks[i].cost_s >
-			     fmax(GF_REPORT_LATE, 2 * s->ranks[i].noise) *
-				     s->without_s;
+			     fmax(GF_REPORT_LATE, 2 * s->ranks[i].noise) * s->without_s;
 	return n;
 }
 
@@ -77,17 +69,13 @@ static void add_slowest(const struct gf_stragglers *s, struct gf_text *out)
 	const size_t late = count_late(s);
 	struct gf_human a, b, c;
 
-	gf_text_addf(out,
-		     "without slow ranks a step would take %s instead of %s; ",
-		     gf_human_time(s->without_s, &a),
-		     gf_human_time(s->iteration_s, &b));
+	gf_text_addf(out, "without slow ranks a step would take %s instead of %s; ",
+		     gf_human_time(s->without_s, &a), gf_human_time(s->iteration_s, &b));
 	gf_human_time(s->ranks[s->slowest].cost_s, &c);
 	if (late == 1)
-		gf_text_addf(out, "rank %d alone costs %s\n",
-			     s->ranks[s->slowest].rank, c.text);
+		gf_text_addf(out, "rank %d alone costs %s\n", s->ranks[s->slowest].rank, c.text);
 	else if (late)
-		gf_text_addf(out, "each of %zu ranks alone costs about %s\n",
-			     late, c.text);
+		gf_text_addf(out, "each of %zu ranks alone costs about %s\n", late, c.text);
 	else
 		gf_text_addf(out, "no rank alone costs more than %s\n", c.text);
 }
@@ -99,26 +87,23 @@ static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
 
 	if (r->late)
 		gf_text_addf(out,
-			     "rank %d came last to %.0f %% of %zu messages; "
-			     "the others waited %s for it alone in a %s\n",
-			     k->rank,
-			     100 * (double)k->last / (double)r->matched,
-			     r->matched, gf_human_time(k->late_s, &a),
-			     r->nsteps ? "step" : "message");
+			     "rank %d came last to %.0f %% of %zu messages; the others waited %s "
+			     "for it alone in a %s\n",
+			     k->rank, 100 * (double)k->last / (double)r->matched, r->matched,
+			     gf_human_time(k->late_s, &a), r->nsteps ? "step" : "message");
 	else if (r->matched)
-		gf_text_addf(out,
-			     "no rank is late alone: the others waited %s at "
-			     "most for one in a %s\n",
-			     gf_human_time(k->late_s, &a),
-			     r->nsteps ? "step" : "message");
+		gf_text_addf(
+			out,
+			"no rank is late alone: the others waited %s at most for one in a %s\n",
+			gf_human_time(k->late_s, &a), r->nsteps ? "step" : "message");
 	else
-		gf_text_addf(out, "which rank came last is not known: want the "
-				  "traces of several ranks\n");
+		gf_text_addf(
+			out,
+			"which rank came last is not known: want the traces of several ranks\n");
 	if (r->stragglers.nranks)
 		add_slowest(&r->stragglers, out);
 	else
-		gf_text_addf(out, "what slow ranks cost is not simulated: %s\n",
-			     r->why_not.data);
+		gf_text_addf(out, "what slow ranks cost is not simulated: %s\n", r->why_not.data);
 }
 
 static void add_interval(double low_s, double high_s, struct gf_text *out)
@@ -140,34 +125,25 @@ static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 	if (!p)
 		return;
 	selects = !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS);
-	gf_text_addf(out,
-		     "by the best plan (%s, %zu message%s%s%s) it is "
-		     "predicted to take %s",
+	gf_text_addf(out, "by the best plan (%s, %zu message%s%s%s) it is predicted to take %s",
 		     p->policy, p->nmessages, p->nmessages == 1 ? "" : "s",
-		     selects ? ", selection " : "",
-		     selects ? gf_selection_name(&p->selection) : "",
+		     selects ? ", selection " : "", selects ? gf_selection_name(&p->selection) : "",
 		     gf_human_time(p->predicted->iteration_s, &a));
-	add_interval(p->predicted->iteration_low_s,
-		     p->predicted->iteration_high_s, out);
+	add_interval(p->predicted->iteration_low_s, p->predicted->iteration_high_s, out);
 	gf_text_addf(out, "\n");
 	if (!r->nscale)
 		return;
 	last = &r->scale[r->nscale - 1];
-	gf_text_addf(out, "on %d ranks %s", last->ranks,
-		     gf_human_time(last->iteration_s, &a));
+	gf_text_addf(out, "on %d ranks %s", last->ranks, gf_human_time(last->iteration_s, &a));
 	add_interval(last->low_s, last->high_s, out);
 	if (r->knee)
-		gf_text_addf(out,
-			     "; from %d ranks on, less than half of the "
-			     "time is compute\n",
+		gf_text_addf(out, "; from %d ranks on, less than half of the time is compute\n",
 			     r->knee);
 	else
-		gf_text_addf(out, ", %.0f %% of it compute\n",
-			     100 * last->efficiency);
+		gf_text_addf(out, ", %.0f %% of it compute\n", 100 * last->efficiency);
 }
 
-static void add_sizes(const struct gf_report_whole *r, size_t window,
-		      struct gf_text *out)
+static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	struct gf_human h[4];
@@ -182,19 +158,15 @@ static void add_sizes(const struct gf_report_whole *r, size_t window,
 		const struct gf_report_size *s = &r->sizes[i];
 		const double bus = bus_bytes_per_s(s);
 
-		gf_table_cells(&t, "%s\t%d\t%s\t%zu\t%s\t%s\t%s",
-			       gf_collective_name(s->kind), s->ranks,
-			       gf_human_size((double)s->size_bytes, &h[0]),
-			       s->count,
+		gf_table_cells(&t, "%s\t%d\t%s\t%zu\t%s\t%s\t%s", gf_collective_name(s->kind),
+			       s->ranks, gf_human_size((double)s->size_bytes, &h[0]), s->count,
 			       gf_human_time(s->times.median_s, &h[1]),
 			       bus > 0 ? gf_human_rate(bus, &h[2]) : "-",
 			       gf_human_time(s->waited_s, &h[3]));
 		if (expected)
-			gf_table_cell(
-				&t, "%s",
-				isnan(s->expected_s)
-					? "-"
-					: gf_human_time(s->expected_s, &h[0]));
+			gf_table_cell(&t, "%s",
+				      isnan(s->expected_s) ? "-"
+							   : gf_human_time(s->expected_s, &h[0]));
 	}
 	if (r->nsizes) {
 		gf_text_addf(out, "\n");
@@ -203,20 +175,15 @@ static void add_sizes(const struct gf_report_whole *r, size_t window,
 	gf_table_release(&t);
 }
 
-void gf_report_table(const struct gf_report_whole *r, size_t window,
-		     struct gf_text *out)
+void gf_report_table(const struct gf_report_whole *r, size_t window, struct gf_text *out)
 {
 	gf_text_addf(out, "%s: %zu rank%s, %zu step%s", r->kind, r->nranks,
-		     r->nranks == 1 ? "" : "s", r->nsteps,
-		     r->nsteps == 1 ? "" : "s");
+		     r->nranks == 1 ? "" : "s", r->nsteps, r->nsteps == 1 ? "" : "s");
 	if ((size_t)r->of_ranks > r->nranks)
-		gf_text_addf(out,
-			     "; a group has %d ranks, whose other traces "
-			     "are not here",
+		gf_text_addf(out, "; a group has %d ranks, whose other traces are not here",
 			     r->of_ranks);
 	if (r->unmatched)
-		gf_text_addf(out, "; %zu messages are not in all traces",
-			     r->unmatched);
+		gf_text_addf(out, "; %zu messages are not in all traces", r->unmatched);
 	gf_text_addf(out, "\n");
 	if (r->nsteps)
 		add_steps(r, out);
@@ -228,8 +195,7 @@ void gf_report_table(const struct gf_report_whole *r, size_t window,
 /* --- for programs ----------------------------------------------------------
  */
 
-static void put_times(struct gf_json_writer *w, const char *what,
-		      const struct gf_report_times *t)
+static void put_times(struct gf_json_writer *w, const char *what, const struct gf_report_times *t)
 {
 	static const char *const ends[] = {"_s", "_low_s", "_high_s"};
 	const double values[] = {t->median_s, t->low_s, t->high_s};
@@ -255,21 +221,17 @@ static void job_json(const struct gf_report_whole *r, struct gf_json_writer *w)
 	for (i = 0; i < GF_REPORT_PARTS; i++)
 		put_times(w, gf_report_parts[i], &r->parts[i]);
 	if (r->nsteps)
-		gf_json_put_real(w, "step_mean_s",
-				 r->parts[GF_REPORT_STEP].mean_s);
+		gf_json_put_real(w, "step_mean_s", r->parts[GF_REPORT_STEP].mean_s);
 	gf_json_put_size(w, "matched", r->matched);
 	gf_json_put_size(w, "unmatched", r->unmatched);
 	if (r->late)
 		gf_json_put_int(w, "latest_rank", r->ranks[r->latest].rank);
 	if (r->stragglers.nranks) {
 		gf_json_put_real(w, "iteration_s", r->stragglers.iteration_s);
-		gf_json_put_real(w, "without_stragglers_s",
-				 r->stragglers.without_s);
+		gf_json_put_real(w, "without_stragglers_s", r->stragglers.without_s);
 		if (count_late(&r->stragglers) == 1)
-			gf_json_put_int(
-				w, "slowest_rank",
-				r->stragglers.ranks[r->stragglers.slowest]
-					.rank);
+			gf_json_put_int(w, "slowest_rank",
+					r->stragglers.ranks[r->stragglers.slowest].rank);
 	}
 	if (r->best) {
 		gf_json_put_string(w, "best_policy", r->best->policy);
@@ -280,8 +242,7 @@ static void job_json(const struct gf_report_whole *r, struct gf_json_writer *w)
 	gf_json_close_object(w);
 }
 
-static void rank_json(const struct gf_report_whole *r, size_t i,
-		      struct gf_json_writer *w)
+static void rank_json(const struct gf_report_whole *r, size_t i, struct gf_json_writer *w)
 {
 	const struct gf_report_rank *k = &r->ranks[i];
 
@@ -289,10 +250,8 @@ static void rank_json(const struct gf_report_whole *r, size_t i,
 	gf_json_put_string(w, "part", "rank");
 	gf_json_put_int(w, "rank", k->rank);
 	if (!isnan(k->parts[GF_REPORT_STEP].median_s)) {
-		gf_json_put_real(w, "step_s",
-				 k->parts[GF_REPORT_STEP].median_s);
-		gf_json_put_real(w, "compute_s",
-				 k->parts[GF_REPORT_COMPUTE].median_s);
+		gf_json_put_real(w, "step_s", k->parts[GF_REPORT_STEP].median_s);
+		gf_json_put_real(w, "compute_s", k->parts[GF_REPORT_COMPUTE].median_s);
 	}
 	gf_json_put_size(w, "last", k->last);
 	gf_json_put_real(w, "late_s", k->late_s);
@@ -321,8 +280,7 @@ static void size_json(const struct gf_report_size *s, struct gf_json_writer *w)
 	gf_json_close_object(w);
 }
 
-static void scale_json(const struct gf_report_scale *s,
-		       struct gf_json_writer *w)
+static void scale_json(const struct gf_report_scale *s, struct gf_json_writer *w)
 {
 	gf_json_open_line(w, NULL);
 	gf_json_put_string(w, "part", "scale");
@@ -359,21 +317,17 @@ void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
 	gf_plot_text(picture, "ylabel", "time of a step");
 	gf_plot_text(picture, "unit", "s");
 	gf_plot_number(picture, "stacked", 1);
-	gf_text_addf(&picture->csv,
-		     "rank,compute,exposed communication,the rest\n");
+	gf_text_addf(&picture->csv, "rank,compute,exposed communication,the rest\n");
 	for (i = 0; i < r->nranks; i++) {
 		const struct gf_report_rank *k = &r->ranks[i];
 
 		gf_text_addf(&picture->csv, "rank %d", k->rank);
-		gf_plot_cell(&picture->csv,
-			     k->parts[GF_REPORT_COMPUTE].median_s);
-		gf_plot_cell(&picture->csv,
-			     k->parts[GF_REPORT_EXPOSED].median_s);
-		gf_plot_cell(&picture->csv,
-			     fmax(k->parts[GF_REPORT_STEP].median_s -
-					  k->parts[GF_REPORT_COMPUTE].median_s -
-					  k->parts[GF_REPORT_EXPOSED].median_s,
-				  0));
+		gf_plot_cell(&picture->csv, k->parts[GF_REPORT_COMPUTE].median_s);
+		gf_plot_cell(&picture->csv, k->parts[GF_REPORT_EXPOSED].median_s);
+		gf_plot_cell(&picture->csv, fmax(k->parts[GF_REPORT_STEP].median_s -
+							 k->parts[GF_REPORT_COMPUTE].median_s -
+							 k->parts[GF_REPORT_EXPOSED].median_s,
+						 0));
 		gf_text_addf(&picture->csv, "\n");
 	}
 }

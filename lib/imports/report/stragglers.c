@@ -16,8 +16,8 @@
 #define SPREAD_PER_DEVIATION 1.349
 
 /*
- * A rank's times in a step, from the end of the step before: when each message
- * was ready, then when forward and backward ended.
+ * A rank's times in a step, from the end of the step before: when each message was ready, then when
+ * forward and backward ended.
  */
 struct study {
 	size_t nmessages, ntimes; /* nmessages + 2 */
@@ -45,8 +45,7 @@ static double backward_s(const struct study *s, const double *times)
 
 /* --- what the traces say -------------------------------------------------- */
 
-GF_ORDER(by_sequence, struct gf_import_job_message,
-	 GF_BY(x->sequence, y->sequence))
+GF_ORDER(by_sequence, struct gf_import_job_message, GF_BY(x->sequence, y->sequence))
 
 /* When all messages of the step had ended. */
 static double end_s(const struct gf_import_job_rank *r, size_t step)
@@ -60,10 +59,8 @@ static double end_s(const struct gf_import_job_rank *r, size_t step)
 	return latest_s;
 }
 
-/* The rank's steps that others have, too; `step + 1` of them is the study's
- * step `step`. */
-static int take_step(struct study *s, const struct gf_import_job_rank *r,
-		     size_t rank, size_t step,
+/* The rank's steps that others have, too; `step + 1` of them is the study's step `step`. */
+static int take_step(struct study *s, const struct gf_import_job_rank *r, size_t rank, size_t step,
 		     struct gf_import_job_message *sorted, struct gf_error *err)
 {
 	const size_t before = r->nsteps - s->nsteps - 1 + step;
@@ -76,8 +73,7 @@ static int take_step(struct study *s, const struct gf_import_job_rank *r,
 		of--;
 	if (of->count != s->nmessages)
 		return gf_error_set(err, -EINVAL,
-				    "want %zu messages in every step, found "
-				    "%zu in one of rank %d",
+				    "want %zu messages in every step, found %zu in one of rank %d",
 				    s->nmessages, of->count, r->rank);
 	memcpy(sorted, &r->messages[of->first], of->count * sizeof(*sorted));
 	qsort(sorted, of->count, sizeof(*sorted), by_sequence);
@@ -85,41 +81,35 @@ static int take_step(struct study *s, const struct gf_import_job_rank *r,
 		double *lasts_s = &s->lasts_s[step * s->nmessages + i];
 
 		times[i] = sorted[i].ready_s - from_s;
-		*lasts_s = rank ? fmin(*lasts_s,
-				       sorted[i].end_s - sorted[i].start_s)
+		*lasts_s = rank ? fmin(*lasts_s, sorted[i].end_s - sorted[i].start_s)
 				: sorted[i].end_s - sorted[i].start_s;
 	}
 	times[i++] = of->forward_end_s - from_s;
 	times[i] = of->backward_end_s - from_s;
 	for (i = 0; i < s->ntimes; i++)
 		if (isnan(times[i]))
-			return gf_error_set(
-				err, -EINVAL,
-				"want forward, backward and the instant at "
-				"which each message is ready in every step of "
-				"rank %d",
-				r->rank);
+			return gf_error_set(err, -EINVAL,
+					    "want forward, backward and the instant at which each "
+					    "message is ready in every step of rank %d",
+					    r->rank);
 	return 0;
 }
 
-static int take(struct study *s, const struct gf_import_job *job,
-		struct gf_error *err)
+static int take(struct study *s, const struct gf_import_job *job, struct gf_error *err)
 {
-	struct gf_import_job_message *sorted =
-		gf_xcalloc(s->nmessages + 1, sizeof(*sorted));
+	struct gf_import_job_message *sorted = gf_xcalloc(s->nmessages + 1, sizeof(*sorted));
 	size_t rank, step;
 	int rc = 0;
 
 	for (step = 0; step < s->nsteps && rc == 0; step++)
 		for (rank = 0; rank < s->nranks && rc == 0; rank++)
-			rc = take_step(s, &job->ranks[rank], rank, step, sorted,
-				       err);
+			rc = take_step(s, &job->ranks[rank], rank, step, sorted, err);
 	free(sorted);
 	return rc;
 }
 
-/* As many messages as a rank had under way at once, of so many in a row: no
- * plan has as many lanes. */
+/* As many messages as a rank had under way at once, of so many in a row: no plan has as many
+ * lanes. */
 enum { IN_A_ROW = 64 };
 
 static int lanes_of(const struct gf_import_job_rank *r)
@@ -135,62 +125,51 @@ static int lanes_of(const struct gf_import_job_rank *r)
 	return most;
 }
 
-static int check(const struct gf_import_job *job, const struct gf_plan *p,
-		 struct study *s, struct gf_error *err)
+static int check(const struct gf_import_job *job, const struct gf_plan *p, struct study *s,
+		 struct gf_error *err)
 {
 	size_t i;
 
 	if (job->nranks < 2 || (p && (size_t)p->ranks != job->nranks))
 		return gf_error_set(err, -EINVAL,
-				    "want the traces of all %d ranks%s, at "
-				    "least 2, found %zu",
-				    p ? p->ranks : 2, p ? " of the plan" : "",
-				    job->nranks);
+				    "want the traces of all %d ranks%s, at least 2, found %zu",
+				    p ? p->ranks : 2, p ? " of the plan" : "", job->nranks);
 	s->nranks = job->nranks;
 	s->nsteps = gf_import_job_steps(job);
 	if (s->nsteps < 2)
-		return gf_error_set(err, -EINVAL,
-				    "want at least 2 steps of every rank, "
-				    "found %zu",
+		return gf_error_set(err, -EINVAL, "want at least 2 steps of every rank, found %zu",
 				    s->nsteps);
 	s->nsteps--;
-	s->nmessages =
-		job->ranks[0].steps[job->ranks[0].nsteps - s->nsteps - 1].count;
+	s->nmessages = job->ranks[0].steps[job->ranks[0].nsteps - s->nsteps - 1].count;
 	if (s->nmessages == 0)
-		return gf_error_set(err, -EINVAL,
-				    "want messages in every step, found none");
+		return gf_error_set(err, -EINVAL, "want messages in every step, found none");
 	s->ntimes = s->nmessages + 2;
 	s->lanes = p ? p->lanes : lanes_of(&job->ranks[0]);
 	if (p && !gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return gf_error_set(err, -ENOTSUP,
-				    "want a plan without a period, whose "
-				    "groups do not wait for each other, got %s",
+				    "want a plan without a period, whose groups do not wait for "
+				    "each other, got %s",
 				    gf_period_name(&p->period));
 	if (p && p->staleness > 1)
 		return gf_error_set(err, -ENOTSUP,
-				    "want a plan without stale gradients, got "
-				    "a staleness of %d",
+				    "want a plan without stale gradients, got a staleness of %d",
 				    p->staleness);
 	for (i = 0; p && i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(err, -ENOTSUP,
-					    "want messages that are whole, got "
-					    "halves");
+					    "want messages that are whole, got halves");
 	return 0;
 }
 
 /* --- steps simulated again ------------------------------------------------ */
 
 /* A step in which all ranks have these times, and messages take so long. */
-static double step_s(struct study *s, const double *times,
-		     const double *lasts_s)
+static double step_s(struct study *s, const double *times, const double *lasts_s)
 {
 	size_t n = s->nmessages, i;
 	double forward = times[n], ready = 0;
-	struct gf_model_profile model = {.forward_s = forward,
-					 .overlap_slowdown = 1,
-					 .tensors = s->tensors,
-					 .ntensors = n};
+	struct gf_model_profile model = {
+		.forward_s = forward, .overlap_slowdown = 1, .tensors = s->tensors, .ntensors = n};
 	struct gf_sim_input in = {&model, s->messages, n, s->lanes, 0};
 	struct gf_sim_result r = {.messages = s->predicted};
 
@@ -200,8 +179,7 @@ static double step_s(struct study *s, const double *times,
 		s->messages[i] = (struct gf_sim_message){
 			.first = i,
 			.last = i,
-			.mode = s->lanes > 1 ? GF_MODE_SIMULTANEOUS
-					     : GF_MODE_NORMAL,
+			.mode = s->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL,
 			.startup_s = lasts_s[i],
 		};
 	}
@@ -239,16 +217,15 @@ static void find_noise(struct study *s)
 
 	for (i = 0; i < s->ntimes; i++) {
 		for (rank = 0; rank < s->nranks; rank++)
-			of_ranks[rank] = gf_stat_spread(over_steps(s, rank, i),
-							s->nsteps) /
+			of_ranks[rank] = gf_stat_spread(over_steps(s, rank, i), s->nsteps) /
 					 SPREAD_PER_DEVIATION;
 		s->noise_s[i] = gf_stat_median(of_ranks, s->nranks);
 	}
 	free(of_ranks);
 }
 
-/* A step of the ranks that are not late: the median of the times that are as
- * early as the first but for noise; of two, the first. */
+/* A step of the ranks that are not late: the median of the times that are as early as the first but
+ * for noise; of two, the first. */
 static void prompt_rank(const struct study *s, size_t step, double *out)
 {
 	size_t i, rank, n;
@@ -258,16 +235,14 @@ static void prompt_rank(const struct study *s, size_t step, double *out)
 		for (rank = 0; rank < s->nranks; rank++)
 			s->values[rank] = times_of(s, step, rank)[i];
 		within_s = gf_stat_quantile(s->values, s->nranks, 0);
-		within_s += deviations * s->noise_s[i] +
-			    GF_UNCERTAINTY_RUNS * fabs(within_s);
+		within_s += deviations * s->noise_s[i] + GF_UNCERTAINTY_RUNS * fabs(within_s);
 		for (n = 1; n < s->nranks && s->values[n] <= within_s; n++)
 			;
 		out[i] = s->values[(n - 1) / 2];
 	}
 }
 
-/* Of one step, prompt and as it was, the time of compute when prompt, and what
- * each rank costs. */
+/* Of one step, prompt and as it was, the time of compute when prompt, and what each rank costs. */
 enum { WITHOUT, AS_IT_WAS, COMPUTE, COSTS };
 
 static void look_at(struct study *s, size_t step, double *out)
@@ -311,14 +286,12 @@ static void describe(const struct study *s, const double *seen, size_t rank,
 		     fmax(gf_stat_median(own_s, s->nsteps), 1e-12);
 	over_steps(s, rank, s->ntimes - 1);
 	for (step = 0; step < s->nsteps; step++)
-		own_s[step] /=
-			fmax(seen[step * (COSTS + s->nranks) + COMPUTE], 1e-12);
+		own_s[step] /= fmax(seen[step * (COSTS + s->nranks) + COMPUTE], 1e-12);
 	out->factor = gf_stat_median(own_s, s->nsteps);
 	out->cost_s = median_of(s, seen, COSTS + rank);
 }
 
-static void conclude(struct study *s, const struct gf_import_job *job,
-		     struct gf_stragglers *out)
+static void conclude(struct study *s, const struct gf_import_job *job, struct gf_stragglers *out)
 {
 	const size_t n = COSTS + s->nranks;
 	double *seen = gf_xcalloc(s->nsteps * n, sizeof(*seen));

@@ -2,13 +2,12 @@
 /*
  * ASC-WFBP (Shi, Chu, Li 2021): Theorem 1 as its derivation means it.
  *
- * The theorem as printed does not hold. The differences: Q3 uses Eqs. 17 and
- * 29 instead of Eq. 27; the penalty refers to the previous message, not to the
- * layer before; a normal message waits for the previous one to end; `lanes`
- * limits how many go at once.
+ * The theorem as printed does not hold. The differences: Q3 uses Eqs. 17 and 29 instead of Eq. 27;
+ * the penalty refers to the previous message, not to the layer before; a normal message waits for
+ * the previous one to end; `lanes` limits how many go at once.
  *
- * Tensors are walked in generation order. The waiting message has `bytes`,
- * would take own = a + b*bytes alone and start at max(ready, previous end):
+ * Tensors are walked in generation order. The waiting message has `bytes`, would take own = a +
+ * b*bytes alone and start at max(ready, previous end):
  *
  *	Q1  start + own <= next ready			normal
  *	Q2  next ready < start + a
@@ -17,8 +16,8 @@
  *	    otherwise					simultaneous
  *
  * The penalty is what the rest of the previous message costs this one
- * (Eq. 13); the rest is a share in [0, 1] of it, and no more bytes are charged
- * than this message has. The last tensor's message is simultaneous.
+ * (Eq. 13); the rest is a share in [0, 1] of it, and no more bytes are charged than this message
+ * has. The last tensor's message is simultaneous.
  */
 #include <math.h>
 
@@ -30,11 +29,9 @@ struct sent {
 	double bytes, start_s, end_s;
 };
 
-/* The penalty for starting at t_s beside the previous message, Eq. 13
- * corrected. */
-static double penalty_s(const struct gf_workbench *w,
-			const struct sent *previous, const struct gf_send *s,
-			double bytes, double t_s)
+/* The penalty for starting at t_s beside the previous message, Eq. 13 corrected. */
+static double penalty_s(const struct gf_workbench *w, const struct sent *previous,
+			const struct gf_send *s, double bytes, double t_s)
 {
 	const struct gf_option *o = &w->menu.options[s->option];
 	double length = previous->end_s - previous->start_s;
@@ -44,8 +41,8 @@ static double penalty_s(const struct gf_workbench *w,
 		return 0;
 	left = 1 - (t_s - previous->start_s) / length;
 	left = previous->bytes * fmin(fmax(left, 0), 1);
-	return (gf_workbench_gamma(w, s->option, bytes, 2) - 1) *
-	       o->line.per_byte_s * fmin(left, bytes);
+	return (gf_workbench_gamma(w, s->option, bytes, 2) - 1) * o->line.per_byte_s *
+	       fmin(left, bytes);
 }
 
 /* The three questions about the message that waits with tensor `last`. */
@@ -54,8 +51,7 @@ struct question {
 	bool q1, q2, q3;
 };
 
-static struct question ask(const struct gf_workbench *w,
-			   const struct sent *previous, size_t first,
+static struct question ask(const struct gf_workbench *w, const struct sent *previous, size_t first,
 			   size_t last)
 {
 	double bytes = gf_workbench_bytes(w, first, last);
@@ -84,25 +80,20 @@ static void quote(const struct question *q, struct gf_text *line)
 	gf_human_time(q->start, &start);
 	gf_human_time(q->own, &own);
 	gf_human_time(q->next, &next);
-	gf_text_addf(line, "Q1 start %s + own %s %s next ready %s", start.text,
-		     own.text, q->q1 ? "<=" : ">", next.text);
+	gf_text_addf(line, "Q1 start %s + own %s %s next ready %s", start.text, own.text,
+		     q->q1 ? "<=" : ">", next.text);
 	if (q->q1)
 		return;
-	gf_text_addf(line, "; Q2 next ready %s %s start %s + startup %s",
-		     next.text, q->q2 ? "<" : ">=", start.text,
-		     gf_human_time(q->a, &h[0]));
+	gf_text_addf(line, "; Q2 next ready %s %s start %s + startup %s", next.text,
+		     q->q2 ? "<" : ">=", start.text, gf_human_time(q->a, &h[0]));
 	if (q->q2)
-		gf_text_addf(line,
-			     "; Q3 ready %s + own %s + penalty %s %s next "
-			     "ready %s",
+		gf_text_addf(line, "; Q3 ready %s + own %s + penalty %s %s next ready %s",
 			     gf_human_time(q->ready, &h[0]), own.text,
-			     gf_human_time(q->penalty, &h[1]),
-			     q->q3 ? "<" : ">=", next.text);
+			     gf_human_time(q->penalty, &h[1]), q->q3 ? "<" : ">=", next.text);
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */
-static void walk(const struct gf_workbench *w, struct gf_draft *d,
-		 struct gf_text *lines)
+static void walk(const struct gf_workbench *w, struct gf_draft *d, struct gf_text *lines)
 {
 	struct sent previous = {0, 0, 0};
 	size_t first = 0, last;
@@ -113,8 +104,7 @@ static void walk(const struct gf_workbench *w, struct gf_draft *d,
 		double start = q.start, end = q.start + q.own;
 
 		if (lines && final)
-			gf_text_addf(&lines[last],
-				     "the last tensor is simultaneous");
+			gf_text_addf(&lines[last], "the last tensor is simultaneous");
 		else if (lines)
 			quote(&q, &lines[last]);
 		if (!q.q1 && q.q2 && !q.q3 && last < w->run_last[first])
@@ -126,8 +116,8 @@ static void walk(const struct gf_workbench *w, struct gf_draft *d,
 			start = q.ready;
 			end = q.ready + q.own + q.penalty;
 		}
-		previous = (struct sent){gf_workbench_bytes(w, first, last),
-					 start, fmax(previous.end_s, end)};
+		previous = (struct sent){gf_workbench_bytes(w, first, last), start,
+					 fmax(previous.end_s, end)};
 		first = last + 1;
 	}
 }
@@ -138,8 +128,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	walk(w, d, NULL);
 }
 
-static void explain(const struct gf_workbench *w, const struct gf_draft *d,
-		    struct gf_text *lines)
+static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
 	(void)d;
 	walk(w, NULL, lines);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buckets of PyTorch's DistributedDataParallel. Gradients fill a bucket in
- * the order in which they become ready (known from the second step on); once it
- * holds its cap or more it is full, and buckets go in order. By default the cap
- * is 25 MiB, and 1 MiB for the first bucket. A cap that is given (here: the
- * problem's threshold) counts for all buckets, the first one too. In older
+ * The buckets of PyTorch's DistributedDataParallel. Gradients fill a bucket in the order in which
+ * they become ready (known from the second step on); once it holds its cap or more it is full, and
+ * buckets go in order. By default the cap is 25 MiB, and 1 MiB for the first bucket. A cap that is
+ * given (here: the problem's threshold) counts for all buckets, the first one too. In older
  * releases of PyTorch the first one keeps its 1 MiB.
  *
- * PyTorch fills one bucket per data type at a time. Here a bucket ends where
- * the type changes.
+ * PyTorch fills one bucket per data type at a time. Here a bucket ends where the type changes.
  */
 #include <math.h>
 
@@ -27,8 +25,7 @@ static void caps_of(const struct gf_problem *in, double *first, double *others)
 	*first = given ? *others : FIRST_BYTES;
 }
 
-static void fill(const struct gf_workbench *w, double first_cap,
-		 struct gf_draft *d)
+static void fill(const struct gf_workbench *w, double first_cap, struct gf_draft *d)
 {
 	double cap, others;
 	size_t first = 0;
@@ -51,8 +48,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	fill(w, INFINITY, d);
 }
 
-static void explain(const struct gf_workbench *w, const struct gf_draft *d,
-		    struct gf_text *lines)
+static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
 	double cap, others;
 	size_t i, t;
@@ -60,10 +56,8 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 	caps_of(w->in, &cap, &others);
 	for (i = 0; i < d->nsends; i++, cap = others)
 		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
-			gf_text_addf(
-				&lines[t], "bucket %zu has %.0f bytes of %.0f",
-				i, gf_workbench_bytes(w, d->sends[i].first, t),
-				cap);
+			gf_text_addf(&lines[t], "bucket %zu has %.0f bytes of %.0f", i,
+				     gf_workbench_bytes(w, d->sends[i].first, t), cap);
 }
 
 const struct gf_policy gf_policy_ddp = {

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decoupled all-reduce (DeAR): a message's reduce-scatter runs in backward, its
- * all-gather in the next forward, before the tensor's layer runs again. Half of
- * every startup and byte moves out of backward's tail; forward pays where an
- * all-gather is late.
+ * Decoupled all-reduce (DeAR): a message's reduce-scatter runs in backward, its all-gather in the
+ * next forward, before the tensor's layer runs again. Half of every startup and byte moves out of
+ * backward's tail; forward pays where an all-gather is late.
  *
- * Messages are cut by the lazy rule; the threshold that the step model likes
- * best is searched in octaves and then between them. If none was asked for, all
- * cuts are searched, too. After some messages three numbers matter: the end of
- * the last reduce-scatter, the time (`lag`) that backward lost to messages, and
- * the delay of forward by the all-gathers so far. These run in reverse order,
- * so a message delays all before it. A message of cost C that is ready at r and
- * needed at d takes
+ * Messages are cut by the lazy rule; the threshold that the step model likes best is searched in
+ * octaves and then between them. If none was asked for, all cuts are searched, too. After some
+ * messages three numbers matter: the end of the last reduce-scatter, the time (`lag`) that backward
+ * lost to messages, and the delay of forward by the all-gathers so far. These run in reverse order,
+ * so a message delays all before it. A message of cost C that is ready at r and needed at d takes
  *
  *	end' = max(end, r + lag) + C/2,	delay' = max(delay, -d) + C/2
  *
- * with lag' and what C/2 takes beside backward as in serial.c. The iteration is
- * max(delay, 0) + max(end, backward_end + lag). All numbers are monotone, so
- * only Pareto-optimal ones are kept per position: exact where messages and
- * compute do nothing to each other. Else there may be too many of them, those
- * are kept that would end the earliest, and what all-gathers and forward do to
- * each other counts only between whole plans.
+ * with lag' and what C/2 takes beside backward as in serial.c. The iteration is max(delay, 0) +
+ * max(end, backward_end + lag). All numbers are monotone, so only Pareto-optimal ones are kept per
+ * position: exact where messages and compute do nothing to each other. Else there may be too many
+ * of them, those are kept that would end the earliest, and what all-gathers and forward do to each
+ * other counts only between whole plans.
  */
 #include <math.h>
 #include <stdint.h>
@@ -33,8 +29,8 @@
 
 #define STEPS_PER_OCTAVE 4
 #define EXACT_TENSORS    1500 /* beyond: thresholds only */
-/* Parts of plans that are kept, where messages and backward do something to
- * each other: of models with so few tensors, and of others. */
+/* Parts of plans that are kept, where messages and backward do something to each other: of models
+ * with so few tensors, and of others. */
 #define FEW_TENSORS 150
 #define FRONT_FEW   64
 #define FRONT_MANY  8
@@ -64,15 +60,13 @@ struct search {
 static double floor_s(const struct search *s, size_t j, const struct part *p)
 {
 	return fmax(p->delay_s + s->rest_s[j], 0) +
-	       fmax(p->at.end_s + s->rest_s[j],
-		    s->w->backward_end_s + p->at.lag_s) +
+	       fmax(p->at.end_s + s->rest_s[j], s->w->backward_end_s + p->at.lag_s) +
 	       gf_problem_update_s(s->w->in);
 }
 
 static bool as_good(const struct part *a, const struct part *b)
 {
-	return a->at.end_s <= b->at.end_s && a->at.lag_s <= b->at.lag_s &&
-	       a->delay_s <= b->delay_s;
+	return a->at.end_s <= b->at.end_s && a->at.lag_s <= b->at.lag_s && a->delay_s <= b->delay_s;
 }
 
 static void drop_last(const struct search *s, size_t j)
@@ -81,8 +75,7 @@ static void drop_last(const struct search *s, size_t j)
 	size_t last = 0, i;
 
 	for (i = 1; i < f->nparts; i++)
-		if (floor_s(s, j, &f->parts[i]) >
-		    floor_s(s, j, &f->parts[last]))
+		if (floor_s(s, j, &f->parts[i]) > floor_s(s, j, &f->parts[last]))
 			last = i;
 	f->parts[last] = f->parts[--f->nparts];
 }
@@ -107,13 +100,11 @@ static void insert(struct search *s, size_t j, const struct part *p)
 }
 
 /* The message of tensors i..j-1 by that option, after every part of a plan. */
-static void send(struct search *s, size_t i, size_t j, size_t option,
-		 double need_s)
+static void send(struct search *s, size_t i, size_t j, size_t option, double need_s)
 {
 	const struct gf_option *o = &s->w->menu.options[option];
-	const struct gf_workbench_next half = {
-		option, gf_workbench_bytes(s->w, i, j - 1),
-		s->w->ready_s[j - 1], 0.5};
+	const struct gf_workbench_next half = {option, gf_workbench_bytes(s->w, i, j - 1),
+					       s->w->ready_s[j - 1], 0.5};
 	double half_s = gf_line_s(&o->line, half.bytes) / 2;
 	size_t k;
 
@@ -131,8 +122,8 @@ static void send(struct search *s, size_t i, size_t j, size_t option,
 	}
 }
 
-/* All messages that end with tensor j-1. Where options and backward do
- * something to each other, the cheapest need not be the best. */
+/* All messages that end with tensor j-1. Where options and backward do something to each other, the
+ * cheapest need not be the best. */
 static void extend(struct search *s, size_t j)
 {
 	const struct gf_workbench *w = s->w;
@@ -144,16 +135,15 @@ static void extend(struct search *s, size_t j)
 		double bytes = gf_workbench_bytes(w, i, j - 1);
 
 		/* messages only grow from here on */
-		if (w->ready_s[j - 1] + gf_menu_cost_s(menu, bytes) / 2 +
-			    s->rest_s[j] + gf_problem_update_s(w->in) >=
+		if (w->ready_s[j - 1] + gf_menu_cost_s(menu, bytes) / 2 + s->rest_s[j] +
+			    gf_problem_update_s(w->in) >=
 		    s->below_s)
 			return;
 		need_s = fmin(need_s, gf_sim_need_of_s(w->in->model, i));
 		if (!w->mutual)
 			send(s, i, j, gf_menu_pick(menu, bytes), need_s);
 		for (k = 0; w->mutual && k < menu->nchoices; k++)
-			if (gf_line_holds(&menu->options[menu->choices[k]].line,
-					  bytes))
+			if (gf_line_holds(&menu->options[menu->choices[k]].line, bytes))
 				send(s, i, j, menu->choices[k], need_s);
 	}
 }
@@ -198,11 +188,9 @@ static void trace_best(const struct search *s, struct gf_draft *d)
 }
 
 /* Appends the best messages, if they are better than below_s. */
-static void search(const struct gf_workbench *w, double below_s,
-		   struct gf_draft *d)
+static void search(const struct gf_workbench *w, double below_s, struct gf_draft *d)
 {
-	const struct part nothing = {.at.end_s = w->in->model->forward_s,
-				     .delay_s = -INFINITY};
+	const struct part nothing = {.at.end_s = w->in->model->forward_s, .delay_s = -INFINITY};
 	size_t n = w->ntensors, few = n <= FEW_TENSORS ? FRONT_FEW : FRONT_MANY;
 	size_t j;
 	struct search s = {
@@ -214,9 +202,7 @@ static void search(const struct gf_workbench *w, double below_s,
 	};
 
 	for (j = 0; j < n; j++)
-		s.rest_s[j] = gf_menu_floor_s(&w->menu,
-					      gf_workbench_bytes(w, j, n - 1)) /
-			      2;
+		s.rest_s[j] = gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, j, n - 1)) / 2;
 	insert(&s, 0, &nothing);
 	for (j = 1; j <= n; j++)
 		extend(&s, j);
@@ -247,8 +233,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 		best_theta = (double)w->in->threshold_bytes;
 	} else {
 		/* from one message down, so that a tie has fewer of them */
-		for (theta = total; theta >= 1;
-		     theta /= pow(2, 1.0 / STEPS_PER_OCTAVE)) {
+		for (theta = total; theta >= 1; theta /= pow(2, 1.0 / STEPS_PER_OCTAVE)) {
 			struct gf_sim_result result = {0};
 
 			cut(w, d, theta);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Horovod's tensor fusion. Once in a cycle of 1 ms the coordinator takes the
- * gradients that have become ready since, and makes messages of at most 128 MiB
- * of them (the problem's threshold, if one is given).
+ * Horovod's tensor fusion. Once in a cycle of 1 ms the coordinator takes the gradients that have
+ * become ready since, and makes messages of at most 128 MiB of them (the problem's threshold, if
+ * one is given).
  *
- * Cycles are counted from the start of backward. Messages go when their last
- * gradient is ready, which is up to a cycle before Horovod sends them.
+ * Cycles are counted from the start of backward. Messages go when their last gradient is ready,
+ * which is up to a cycle before Horovod sends them.
  */
 #include <math.h>
 
@@ -17,9 +17,8 @@
 
 static double fusion_bytes(const struct gf_problem *in)
 {
-	return in->threshold_bytes || in->threshold_zero
-		       ? (double)in->threshold_bytes
-		       : FUSION_BYTES;
+	return in->threshold_bytes || in->threshold_zero ? (double)in->threshold_bytes
+							 : FUSION_BYTES;
 }
 
 static double cycle_of(const struct gf_workbench *w, size_t tensor)
@@ -52,19 +51,15 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	}
 }
 
-static void explain(const struct gf_workbench *w, const struct gf_draft *d,
-		    struct gf_text *lines)
+static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
 	size_t i, t;
 
 	for (i = 0; i < d->nsends; i++)
 		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
-			gf_text_addf(&lines[t],
-				     "ready in cycle %.0f, message of %.0f "
-				     "bytes",
+			gf_text_addf(&lines[t], "ready in cycle %.0f, message of %.0f bytes",
 				     cycle_of(w, t),
-				     gf_workbench_bytes(w, d->sends[i].first,
-							d->sends[i].last));
+				     gf_workbench_bytes(w, d->sends[i].first, d->sends[i].last));
 }
 
 /* Without cycles. */
@@ -76,8 +71,7 @@ static void draft_at_most(const struct gf_workbench *w, struct gf_draft *d)
 	for (; first < w->ntensors; first = last + 1) {
 		last = first;
 		while (last < w->run_last[first] &&
-		       gf_workbench_bytes(w, first, last + 1) <=
-			       fusion_bytes(w->in))
+		       gf_workbench_bytes(w, first, last + 1) <= fusion_bytes(w->in))
 			last++;
 		gf_draft_send(d, w, first, last);
 	}

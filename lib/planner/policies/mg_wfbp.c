@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Merged-gradient wait-free backpropagation (Shi, Chu, Li 2019): the waiting
- * message takes in the next tensor iff that one is ready before the message
- * would have got through its startup,
+ * Merged-gradient wait-free backpropagation (Shi, Chu, Li 2019): the waiting message takes in the
+ * next tensor iff that one is ready before the message would have got through its startup,
  *
  *	ready(l-1) < start(l) + a		(ASC-WFBP Eq. 5, strictly)
  *
@@ -14,20 +13,17 @@
 #include "planner/policies/policies.h"
 #include "planner/workbench.h"
 
-static void quote(double next, double start, double startup,
-		  struct gf_text *line)
+static void quote(double next, double start, double startup, struct gf_text *line)
 {
 	struct gf_human h[3];
 
-	gf_text_addf(
-		line, "next ready %s %s start %s + startup %s",
-		gf_human_time(next, &h[0]), next < start + startup ? "<" : ">=",
-		gf_human_time(start, &h[1]), gf_human_time(startup, &h[2]));
+	gf_text_addf(line, "next ready %s %s start %s + startup %s", gf_human_time(next, &h[0]),
+		     next < start + startup ? "<" : ">=", gf_human_time(start, &h[1]),
+		     gf_human_time(startup, &h[2]));
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */
-static void walk(const struct gf_workbench *w, struct gf_draft *d,
-		 struct gf_text *lines)
+static void walk(const struct gf_workbench *w, struct gf_draft *d, struct gf_text *lines)
 {
 	double previous_end = 0;
 	size_t first = 0, last;
@@ -51,10 +47,7 @@ static void walk(const struct gf_workbench *w, struct gf_draft *d,
 			gf_text_addf(&lines[last], "nothing to merge with");
 		if (d)
 			gf_draft_send(d, w, first, last);
-		previous_end =
-			start +
-			gf_menu_cost_s(&w->menu,
-				       gf_workbench_bytes(w, first, last));
+		previous_end = start + gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, first, last));
 	}
 }
 
@@ -63,8 +56,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	walk(w, d, NULL);
 }
 
-static void explain(const struct gf_workbench *w, const struct gf_draft *d,
-		    struct gf_text *lines)
+static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
 	(void)d;
 	walk(w, NULL, lines);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/planner/policies: one file for each policy: how tensors are cut into
- * messages. */
+/* lib/planner/policies: one file for each policy: how tensors are cut into messages. */
 #ifndef GF_POLICIES_POLICIES_H
 #define GF_POLICIES_POLICIES_H
 
@@ -20,8 +19,7 @@ extern const struct gf_policy gf_policy_dear;
 
 /* Not in the registry: ddp in older releases of PyTorch. */
 extern const struct gf_policy gf_policy_ddp_capped;
-/* Nor this: buckets of at most the threshold, in which DeepSpeed and XLA send
- * what is ready. */
+/* Nor this: buckets of at most the threshold, in which DeepSpeed and XLA send what is ready. */
 extern const struct gf_policy gf_policy_at_most;
 
 #endif

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lazy all-reduce (GradientFlow, section 3.1): gradients wait in the pool until
- * they are more than theta bytes, then go as one message; what is left at the
- * end is flushed.
+ * Lazy all-reduce (GradientFlow, section 3.1): gradients wait in the pool until they are more than
+ * theta bytes, then go as one message; what is left at the end is flushed.
  *
- * Without a given theta the best one is searched. Between two neighbouring
- * thetas the cuts only change when theta reaches the bytes of the smallest
- * message that it made, so walking from each theta to that size visits every
- * distinct plan. On models where that is too many (the work is bounded, not
- * timed) the walk goes on in geometric strides.
+ * Without a given theta the best one is searched. Between two neighbouring thetas the cuts only
+ * change when theta reaches the bytes of the smallest message that it made, so walking from each
+ * theta to that size visits every distinct plan. On models where that is too many (the work is
+ * bounded, not timed) the walk goes on in geometric strides.
  */
 #include <math.h>
 
@@ -20,11 +18,11 @@
 #define STRIDE        (1 + 1.0 / 16)
 
 /*
- * The end of communication on one lane, and in *smallest the bytes of the
- * smallest message that theta made (INFINITY: every cut was a flush).
+ * The end of communication on one lane, and in *smallest the bytes of the smallest message that
+ * theta made (INFINITY: every cut was a flush).
  */
-static double serial_end_s(const struct gf_workbench *w, double theta,
-			   double *smallest, double *looked_at)
+static double serial_end_s(const struct gf_workbench *w, double theta, double *smallest,
+			   double *looked_at)
 {
 	struct gf_workbench_at at = {w->in->model->forward_s, 0};
 	size_t first = 0;
@@ -37,15 +35,13 @@ static double serial_end_s(const struct gf_workbench *w, double theta,
 		if (bytes > theta)
 			*smallest = fmin(*smallest, bytes);
 		at = gf_workbench_after(w,
-					&(struct gf_workbench_next){
-						gf_menu_pick(&w->menu, bytes),
-						bytes, w->ready_s[last], 1},
+					&(struct gf_workbench_next){gf_menu_pick(&w->menu, bytes),
+								    bytes, w->ready_s[last], 1},
 					at);
 		first = last + 1;
 		*looked_at += 1;
 	}
-	return w->mutual ? fmax(at.end_s, w->backward_end_s + at.lag_s)
-			 : at.end_s;
+	return w->mutual ? fmax(at.end_s, w->backward_end_s + at.lag_s) : at.end_s;
 }
 
 static double search(const struct gf_workbench *w)
@@ -63,9 +59,7 @@ static double search(const struct gf_workbench *w)
 		}
 		if (isinf(smallest))
 			return best_theta;
-		theta = looked_at > SEARCH_BUDGET
-				? fmax(smallest, theta * STRIDE)
-				: smallest;
+		theta = looked_at > SEARCH_BUDGET ? fmax(smallest, theta * STRIDE) : smallest;
 	}
 }
 
@@ -85,23 +79,20 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	}
 }
 
-static void explain(const struct gf_workbench *w, const struct gf_draft *d,
-		    struct gf_text *lines)
+static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
 	size_t i, t;
 
 	for (i = 0; i < d->nsends; i++)
 		for (t = d->sends[i].first; t <= d->sends[i].last; t++) {
-			double waiting =
-				gf_workbench_bytes(w, d->sends[i].first, t);
+			double waiting = gf_workbench_bytes(w, d->sends[i].first, t);
 			bool sent = waiting > (double)d->threshold_bytes;
 
-			gf_text_addf(
-				&lines[t], "%.0f bytes wait %s theta = %zu%s",
-				waiting, sent ? ">" : "<=", d->threshold_bytes,
-				t == d->sends[i].last && !sent
-					? ", flushed: the last of its run"
-					: "");
+			gf_text_addf(&lines[t], "%.0f bytes wait %s theta = %zu%s", waiting,
+				     sent ? ">" : "<=", d->threshold_bytes,
+				     t == d->sends[i].last && !sent
+					     ? ", flushed: the last of its run"
+					     : "");
 		}
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Policies without a choice: one message per tensor (wait-free
- * backpropagation), the same once backward has ended (the baseline of every
- * paper), and all gradients in one message per run of equal data types
- * (GradientFlow's disable-overlap).
+ * Policies without a choice: one message per tensor (wait-free backpropagation), the same once
+ * backward has ended (the baseline of every paper), and all gradients in one message per run of
+ * equal data types (GradientFlow's disable-overlap).
  */
 #include "planner/policies/policies.h"
 #include "planner/workbench.h"
@@ -23,9 +22,7 @@ static void explain_wfbp(const struct gf_workbench *w, const struct gf_draft *d,
 
 	(void)d;
 	for (i = 0; i < w->ntensors; i++)
-		gf_text_addf(&lines[i],
-			     "by itself, from ready and the end of the one "
-			     "before");
+		gf_text_addf(&lines[i], "by itself, from ready and the end of the one before");
 }
 
 const struct gf_policy gf_policy_wfbp = {
@@ -46,8 +43,8 @@ static void draft_sequential(const struct gf_workbench *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, i)->release = GF_RELEASE_BACKWARD_END;
 }
 
-static void explain_sequential(const struct gf_workbench *w,
-			       const struct gf_draft *d, struct gf_text *lines)
+static void explain_sequential(const struct gf_workbench *w, const struct gf_draft *d,
+			       struct gf_text *lines)
 {
 	size_t i;
 
@@ -74,15 +71,14 @@ static void draft_single(const struct gf_workbench *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, w->run_last[i]);
 }
 
-static void explain_single(const struct gf_workbench *w,
-			   const struct gf_draft *d, struct gf_text *lines)
+static void explain_single(const struct gf_workbench *w, const struct gf_draft *d,
+			   struct gf_text *lines)
 {
 	size_t i;
 
 	(void)d;
 	for (i = 0; i < w->ntensors; i++)
-		gf_text_addf(&lines[i], "all together, ready with tensor %zu",
-			     w->run_last[i]);
+		gf_text_addf(&lines[i], "all together, ready with tensor %zu", w->run_last[i]);
 }
 
 const struct gf_policy gf_policy_single = {

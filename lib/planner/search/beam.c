@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for several lanes. A node is the state of the step model when the
- * last message of tensors 0..i-1 starts; from it every next message is tried,
- * normal and simultaneous, by every choice of the menu. A node
- * is dropped if the bound on the rest is not below the best draft known. Of the
- * others, a position keeps those which are first in one of two orders:
+ * The search for several lanes. A node is the state of the step model when the last message of
+ * tensors 0..i-1 starts; from it every next message is tried, normal and simultaneous, by every
+ * choice of the menu. A node is dropped if the bound on the rest is not below the best draft known.
+ * Of the others, a position keeps those which are first in one of two orders:
  *
  *  - by when all would end if nothing more came, and
- *  - by what they cost so far, with what is in flight at the prices of the
- *    bound: lambda for the network's time, 1 - lambda for the lanes' (bound.c).
+ *  - by what they cost so far, with what is in flight at the prices of the bound: lambda for the
+ *    network's time, 1 - lambda for the lanes' (bound.c).
  *
- * No node dominates another for certain: where contention depends on size, less
- * in flight may fit the next message worse.
+ * No node dominates another for certain: where contention depends on size, less in flight may fit
+ * the next message worse.
  *
- * Small models try every cut. On large ones a message grows in steps that make
- * it dearer by a noticeable share; local_search.c moves the cuts.
+ * Small models try every cut. On large ones a message grows in steps that make it dearer by a
+ * noticeable share; local_search.c moves the cuts.
  */
 #include <math.h>
 #include <stdint.h>
@@ -41,8 +40,8 @@ struct node {
 /* The nodes of one position in one order. */
 struct places {
 	size_t n;
-	double worst_s; /* to be below: INFINITY until all places are taken,
-			   then the greatest score */
+	double worst_s; /* to be below: INFINITY until all places are taken, then the greatest
+			 * score */
 };
 
 /* A choice for a message: what it takes alone, and at the bound's prices. */
@@ -57,9 +56,9 @@ struct beam {
 	size_t lanes, width; /* width: per order */
 	double growth;       /* of a message's cost from cut to cut */
 	double below_s;
-	struct places *places;         /* (ntensors + 1) * ORDERS */
-	struct node *nodes;            /* width for each of the places */
-	struct gf_sim_flight *flights; /* lanes for each node */
+	struct places *places;                   /* (ntensors + 1) * ORDERS */
+	struct node *nodes;                      /* width for each of the places */
+	struct gf_sim_flight *flights;           /* lanes for each node */
 	struct gf_sim_flight *trial, *projected; /* lanes */
 	struct trial *trials;                    /* choices of the menu */
 	size_t ntrials;
@@ -88,13 +87,11 @@ static size_t worst_of(const struct node *nodes, size_t n, enum order o)
 static bool same(const struct node *a, const struct node *c)
 {
 	return a->now_s == c->now_s && a->score_s[ENDS] == c->score_s[ENDS] &&
-	       a->score_s[PRICE] == c->score_s[PRICE] &&
-	       a->nflights == c->nflights;
+	       a->score_s[PRICE] == c->score_s[PRICE] && a->nflights == c->nflights;
 }
 
 /* Puts a node, whose flights are b->trial, into a place of that order. */
-static bool keep(struct beam *b, size_t position, enum order o,
-		 const struct node *node)
+static bool keep(struct beam *b, size_t position, enum order o, const struct node *node)
 {
 	struct places *p = &b->places[position * ORDERS + o];
 	struct node *nodes = nodes_of(b, position, o), *to;
@@ -107,8 +104,7 @@ static bool keep(struct beam *b, size_t position, enum order o,
 			return true;
 	to = &nodes[p->n < b->width ? p->n++ : worst_of(nodes, p->n, o)];
 	*to = *node;
-	memcpy(flights_of(b, to), b->trial,
-	       (size_t)node->nflights * sizeof(*b->trial));
+	memcpy(flights_of(b, to), b->trial, (size_t)node->nflights * sizeof(*b->trial));
 	if (p->n == b->width)
 		p->worst_s = nodes[worst_of(nodes, p->n, o)].score_s[o];
 	return true;
@@ -117,15 +113,13 @@ static bool keep(struct beam *b, size_t position, enum order o,
 /* As a node left it (NULL: the beginning), with its flights in b->trial. */
 static struct gf_sim_state state_after(struct beam *b, const struct node *n)
 {
-	struct gf_sim_state s =
-		gf_workbench_begin(b->w, (int)b->lanes, b->trial);
+	struct gf_sim_state s = gf_workbench_begin(b->w, (int)b->lanes, b->trial);
 
 	if (n) {
 		s.now_s = n->now_s;
 		s.lag_s = n->lag_s;
 		s.nflights = n->nflights;
-		memcpy(b->trial, flights_of(b, n),
-		       (size_t)n->nflights * sizeof(*b->trial));
+		memcpy(b->trial, flights_of(b, n), (size_t)n->nflights * sizeof(*b->trial));
 	}
 	return s;
 }
@@ -136,8 +130,7 @@ static bool try(struct beam *b, const struct node *from, struct gf_send *send)
 	struct gf_sim_state s = state_after(b, from), end;
 	bool beside = gf_rest_send(&b->rest, &s, send);
 	double priced_s;
-	double bound_s =
-		gf_rest_bound_s(&b->rest, &s, send->last + 1, &priced_s);
+	double bound_s = gf_rest_bound_s(&b->rest, &s, send->last + 1, &priced_s);
 	struct node node = {
 		.now_s = s.now_s,
 		.lag_s = s.lag_s,
@@ -158,8 +151,8 @@ static bool try(struct beam *b, const struct node *from, struct gf_send *send)
 	return beside;
 }
 
-/* The choices for tensors first..last, into b->trials: on large models those
- * that are near the cheapest, alone or at the prices of the bound. */
+/* The choices for tensors first..last, into b->trials: on large models those that are near the
+ * cheapest, alone or at the prices of the bound. */
 static void find_trials(struct beam *b, size_t first, size_t last)
 {
 	const struct gf_menu *menu = &b->w->menu;
@@ -190,19 +183,17 @@ static void find_trials(struct beam *b, size_t first, size_t last)
 }
 
 /* Can a message that starts no sooner than that come into a place? */
-static bool has_place(const struct beam *b, size_t position,
-		      const struct trial *t, double start_s, double lag_s)
+static bool has_place(const struct beam *b, size_t position, const struct trial *t, double start_s,
+		      double lag_s)
 {
 	const struct places *p = &b->places[position * ORDERS];
 
 	return start_s + t->priced_s + lag_s < p[PRICE].worst_s ||
-	       start_s + t->alone_s + gf_problem_update_s(b->w->in) <
-		       p[ENDS].worst_s;
+	       start_s + t->alone_s + gf_problem_update_s(b->w->in) < p[ENDS].worst_s;
 }
 
 /* Tensors first..last by those choices from a node. */
-static void try_choices(struct beam *b, const struct node *from, size_t first,
-			size_t last)
+static void try_choices(struct beam *b, const struct node *from, size_t first, size_t last)
 {
 	double now_s = from ? from->now_s : 0, lag_s = from ? from->lag_s : 0;
 	double start_s = fmax(now_s, b->w->ready_s[last] + lag_s);
@@ -217,8 +208,7 @@ static void try_choices(struct beam *b, const struct node *from, size_t first,
 			.option = b->trials[e].option,
 		};
 
-		if (!has_place(b, last + 1, &b->trials[e], start_s, lag_s) ||
-		    !try(b, from, &send))
+		if (!has_place(b, last + 1, &b->trials[e], start_s, lag_s) || !try(b, from, &send))
 			continue;
 		send.mode = GF_MODE_NORMAL;
 		try(b, from, &send);
@@ -229,14 +219,12 @@ static void try_choices(struct beam *b, const struct node *from, size_t first,
 static double step_s(const struct gf_workbench *w, size_t last, size_t k)
 {
 	double bytes = gf_workbench_bytes(w, last + 1, k);
-	const struct gf_option *o =
-		&w->menu.options[gf_menu_pick(&w->menu, bytes)];
+	const struct gf_option *o = &w->menu.options[gf_menu_pick(&w->menu, bytes)];
 
 	return o->line.per_byte_s * bytes + w->ready_s[k] - w->ready_s[last];
 }
 
-/* The next cut that is worth a try, after the one after tensor `last`; none:
- * ntensors. */
+/* The next cut that is worth a try, after the one after tensor `last`; none: ntensors. */
 static size_t next_cut(const struct beam *b, size_t first, size_t last)
 {
 	const struct gf_workbench *w = b->w;
@@ -247,8 +235,7 @@ static size_t next_cut(const struct beam *b, size_t first, size_t last)
 		return w->ntensors;
 	if (w->ntensors <= GF_SEARCH_ALL_CUTS)
 		return low;
-	grown_s = b->growth *
-		  gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, first, last));
+	grown_s = b->growth * gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, first, last));
 	/* the last cut that makes it dearer by less, or the next cut */
 	while (low < high) {
 		size_t middle = low + (high - low + 1) / 2;
@@ -267,10 +254,8 @@ static void expand(struct beam *b, size_t first)
 	size_t last, i;
 	int o;
 
-	for (last = first; last < w->ntensors;
-	     last = next_cut(b, first, last)) {
-		double cost_s = gf_menu_cost_s(
-			&w->menu, gf_workbench_bytes(w, first, last));
+	for (last = first; last < w->ntensors; last = next_cut(b, first, last)) {
+		double cost_s = gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, first, last));
 
 		if (w->ready_s[last] + cost_s >= b->below_s)
 			return;
@@ -278,10 +263,8 @@ static void expand(struct beam *b, size_t first)
 		if (first == 0)
 			try_choices(b, NULL, first, last);
 		for (o = 0; o < ORDERS && first > 0; o++)
-			for (i = 0; i < b->places[first * ORDERS + (size_t)o].n;
-			     i++)
-				try_choices(b, &nodes_of(b, first, o)[i], first,
-					    last);
+			for (i = 0; i < b->places[first * ORDERS + (size_t)o].n; i++)
+				try_choices(b, &nodes_of(b, first, o)[i], first, last);
 	}
 }
 
@@ -293,9 +276,7 @@ static void trace(struct beam *b, struct gf_draft *d)
 	int o;
 
 	for (o = 0; o < ORDERS; o++)
-		for (i = 0;
-		     i < b->places[b->w->ntensors * ORDERS + (size_t)o].n;
-		     i++) {
+		for (i = 0; i < b->places[b->w->ntensors * ORDERS + (size_t)o].n; i++) {
 			struct gf_sim_state s;
 			double end_s;
 
@@ -331,9 +312,7 @@ static double count_cuts(const struct beam *b)
 	for (i = 0; i < b->w->ntensors; i++)
 		for (k = i; k < b->w->ntensors; k = next_cut(b, i, k)) {
 			if (b->w->ready_s[k] +
-				    gf_menu_cost_s(
-					    &b->w->menu,
-					    gf_workbench_bytes(b->w, i, k)) >=
+				    gf_menu_cost_s(&b->w->menu, gf_workbench_bytes(b->w, i, k)) >=
 			    b->below_s)
 				break;
 			n++;
@@ -341,8 +320,8 @@ static double count_cuts(const struct beam *b)
 	return n;
 }
 
-void gf_search_beam(const struct gf_workbench *w, double below_s, double budget,
-		    double growth, struct gf_draft *d)
+void gf_search_beam(const struct gf_workbench *w, double below_s, double budget, double growth,
+		    struct gf_draft *d)
 {
 	size_t n = w->ntensors, lanes = (size_t)d->lanes, nodes, i;
 	struct beam b = {
@@ -355,11 +334,9 @@ void gf_search_beam(const struct gf_workbench *w, double below_s, double budget,
 		.projected = gf_xcalloc(lanes, sizeof(*b.projected)),
 		.trials = gf_xcalloc(w->menu.nchoices, sizeof(*b.trials)),
 	};
-	double width = budget /
-		       (count_cuts(&b) * ORDERS * 2 * (double)w->menu.nchoices);
+	double width = budget / (count_cuts(&b) * ORDERS * 2 * (double)w->menu.nchoices);
 
-	b.width = (size_t)fmin(fmax(width, n > GF_SEARCH_LARGE ? 1 : 2),
-			       WIDTH_MOST);
+	b.width = (size_t)fmin(fmax(width, n > GF_SEARCH_LARGE ? 1 : 2), WIDTH_MOST);
 	nodes = (n + 1) * ORDERS * b.width;
 	b.nodes = gf_xcalloc(nodes, sizeof(*b.nodes));
 	b.flights = gf_xcalloc(nodes * lanes, sizeof(*b.flights));

@@ -5,8 +5,7 @@
 
 #include "base/heap.h"
 
-void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w,
-		    size_t most)
+void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w, size_t most)
 {
 	const struct gf_model_profile *model = w->in->model;
 	size_t per = (w->ntensors + most - 1) / most, n = 0, first, last, i;
@@ -27,10 +26,9 @@ void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w,
 		b->work.prefix_bytes[n + 1] = w->prefix_bytes[last + 1];
 	}
 	for (i = n; i-- > 0;)
-		b->work.run_last[i] =
-			i + 1 < n && w->run_last[b->last[i]] > b->last[i]
-				? b->work.run_last[i + 1]
-				: i;
+		b->work.run_last[i] = i + 1 < n && w->run_last[b->last[i]] > b->last[i]
+					      ? b->work.run_last[i + 1]
+					      : i;
 	b->model = *model;
 	b->model.tensors = tensors;
 	b->model.ntensors = n;

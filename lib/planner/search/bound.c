@@ -2,14 +2,13 @@
 /*
  * The lower bounds under the time model of gf(7).
  *
- * The message that carries tensor i starts at ready_i or later, and so do all
- * after it, because messages keep the tensors' order and a later tensor is
- * ready later. From then on, all messages with bytes of tensors i..L-1 need
+ * The message that carries tensor i starts at ready_i or later, and so do all after it, because
+ * messages keep the tensors' order and a later tensor is ready later. From then on, all messages
+ * with bytes of tensors i..L-1 need
  *
- *  - the network: a message of m bytes that takes b*m alone moves its bytes at
- *    1/(gamma_n*b) while n drain. With share(m) = min over n of gamma_n(m)/n,
- *    the messages' share(m)*b*m together take no less than their sum, after one
- *    startup at least;
+ *  - the network: a message of m bytes that takes b*m alone moves its bytes at 1/(gamma_n*b) while
+ *    n drain. With share(m) = min over n of gamma_n(m)/n, the messages' share(m)*b*m together take
+ *    no less than their sum, after one startup at least;
  *  - the lanes: a message holds one for a + b*m or longer, and k lanes hold k.
  *
  * Any mix of the two bounds bounds: for lambda from 0 to 1 the rest takes
@@ -18,16 +17,15 @@
  *	F(s) = min over options and m >= s of
  *		lambda*share(m)*b + (1 - lambda)*(a/m + b)/k
  *
- * as no message is smaller than its largest tensor. Sizes are looked at in
- * narrow steps, with the least of each term over a step.
+ * as no message is smaller than its largest tensor. Sizes are looked at in narrow steps, with the
+ * least of each term over a step.
  *
- * On k lanes the rest also takes a k-th of the menu's floor, the least cost of
- * all its bytes one after the other.
+ * On k lanes the rest also takes a k-th of the menu's floor, the least cost of all its bytes one
+ * after the other.
  *
- * While messages are in flight, backward does 1/slowdown of its work, with the
- * least slowdown of any option. Messages that do not slow it come after it, so
- * the iteration is longer than compute by (1 - 1/slowdown) of the exchange,
- * too.
+ * While messages are in flight, backward does 1/slowdown of its work, with the least slowdown of
+ * any option. Messages that do not slow it come after it, so the iteration is longer than compute
+ * by (1 - 1/slowdown) of the exchange, too.
  */
 #include <float.h>
 #include <math.h>
@@ -72,10 +70,9 @@ static double share_at(const struct gf_contention *c, double size, int n)
 	return gf_contention_gamma(c, (size_t)size, n) / n;
 }
 
-/* The least gamma_n/n of messages from `low` to `high` bytes: between the sizes
- * of the table gamma is linear in their logarithm. */
-static double least_share(const struct gf_option *o, int lanes, double low,
-			  double high)
+/* The least gamma_n/n of messages from `low` to `high` bytes: between the sizes of the table gamma
+ * is linear in their logarithm. */
+static double least_share(const struct gf_option *o, int lanes, double low, double high)
 {
 	const struct gf_contention *c = o->contention;
 	double least = 1;
@@ -85,8 +82,7 @@ static double least_share(const struct gf_option *o, int lanes, double low,
 	low *= o->wire_ratio;
 	high *= o->wire_ratio;
 	for (n = 2; c && n <= lanes && n <= LANES_SHARE; n++) {
-		least = fmin(least, fmin(share_at(c, low - 1, n),
-					 share_at(c, high, n)));
+		least = fmin(least, fmin(share_at(c, low - 1, n), share_at(c, high, n)));
 		for (e = 0; e < c->nentries; e++) {
 			double size = (double)c->entries[e].size_bytes;
 
@@ -100,8 +96,7 @@ static double least_share(const struct gf_option *o, int lanes, double low,
 static void find_shares(struct gf_rest *r)
 {
 	const struct gf_workbench *w = r->w;
-	double total = gf_workbench_bytes(w, 0, w->ntensors - 1),
-	       least = INFINITY;
+	double total = gf_workbench_bytes(w, 0, w->ntensors - 1), least = INFINITY;
 	size_t noptions = w->menu.noptions, i, k;
 
 	for (i = 0; i < w->ntensors; i++)
@@ -111,10 +106,9 @@ static void find_shares(struct gf_rest *r)
 	r->shares = gf_xcalloc(r->nsteps * noptions, sizeof(double));
 	for (i = 0; i < r->nsteps; i++)
 		for (k = 0; k < noptions; k++)
-			r->shares[i * noptions + k] =
-				least_share(&w->menu.options[k], r->lanes,
-					    low_end(r->first_step + i),
-					    low_end(r->first_step + i + 1));
+			r->shares[i * noptions + k] = least_share(&w->menu.options[k], r->lanes,
+								  low_end(r->first_step + i),
+								  low_end(r->first_step + i + 1));
 }
 
 /* F of the comment above, per step. */
@@ -132,15 +126,13 @@ static void find_rates(const struct gf_rest *r, double lambda, double *rates)
 			const struct gf_option *o = &m->options[k];
 			double share = r->shares[i * m->noptions + k];
 
-			if (o->line.from_bytes >= high ||
-			    o->line.below_bytes <= low)
+			if (o->line.from_bytes >= high || o->line.below_bytes <= low)
 				continue;
-			least = fmin(least,
-				     lambda * share * o->line.per_byte_s +
-					     (1 - lambda) *
-						     (o->line.startup_s / high +
-						      o->line.per_byte_s) /
-						     r->lanes);
+			least = fmin(least, lambda * share * o->line.per_byte_s +
+						    (1 - lambda) *
+							    (o->line.startup_s / high +
+							     o->line.per_byte_s) /
+							    r->lanes);
 		}
 		rates[i] = least;
 	}
@@ -161,22 +153,18 @@ static double lambda_of(const struct gf_rest *r, size_t mix)
 	return (double)mix / (double)(r->nmixes - 1);
 }
 
-/* All messages with bytes of tensors i.. take so long together; by which
- * lambda, if that is wanted. */
-static double rest_s(const struct gf_rest *r, size_t i, double startup_s,
-		     double *by)
+/* All messages with bytes of tensors i.. take so long together; by which lambda, if that is
+ * wanted. */
+static double rest_s(const struct gf_rest *r, size_t i, double startup_s, double *by)
 {
 	const struct gf_workbench *w = r->w;
 	double rest =
-		gf_menu_floor_s(&w->menu,
-				gf_workbench_bytes(w, i, w->ntensors - 1)) /
-		r->lanes;
+		gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, i, w->ntensors - 1)) / r->lanes;
 	size_t mix;
 
 	for (mix = 0; mix < r->nmixes; mix++) {
 		double lambda = lambda_of(r, mix);
-		double mixed_s =
-			lambda * startup_s + r->busy_s[i * r->nmixes + mix];
+		double mixed_s = lambda * startup_s + r->busy_s[i * r->nmixes + mix];
 
 		if (mixed_s < rest)
 			continue;
@@ -187,8 +175,7 @@ static double rest_s(const struct gf_rest *r, size_t i, double startup_s,
 	return rest;
 }
 
-void gf_rest_init(struct gf_rest *r, const struct gf_workbench *w, int lanes,
-		  size_t nmixes)
+void gf_rest_init(struct gf_rest *r, const struct gf_workbench *w, int lanes, size_t nmixes)
 {
 	size_t n = w->ntensors, i, mix, *steps = gf_xcalloc(n, sizeof(*steps));
 	double startup_s = least_startup_s(w), *rates;
@@ -207,14 +194,12 @@ void gf_rest_init(struct gf_rest *r, const struct gf_workbench *w, int lanes,
 	for (mix = 0; mix < nmixes; mix++) {
 		find_rates(r, lambda_of(r, mix), rates);
 		for (i = n; i-- > 0;)
-			r->busy_s[i * nmixes + mix] =
-				r->busy_s[(i + 1) * nmixes + mix] +
-				gf_workbench_bytes(w, i, i) * rates[steps[i]];
+			r->busy_s[i * nmixes + mix] = r->busy_s[(i + 1) * nmixes + mix] +
+						      gf_workbench_bytes(w, i, i) * rates[steps[i]];
 	}
 	for (i = n; i-- > 0;) {
 		double lambda = 0;
-		double latest_s =
-			w->ready_s[i] + rest_s(r, i, startup_s, &lambda);
+		double latest_s = w->ready_s[i] + rest_s(r, i, startup_s, &lambda);
 
 		r->latest_s[i] = r->latest_s[i + 1];
 		if (latest_s > r->latest_s[i]) {
@@ -234,23 +219,19 @@ void gf_rest_release(struct gf_rest *r)
 	*r = (struct gf_rest){0};
 }
 
-bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s,
-		  const struct gf_send *send)
+bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s, const struct gf_send *send)
 {
 	const struct gf_workbench *w = r->w;
 	bool beside = gf_workbench_send(w, s, send);
-	size_t step =
-		step_of(r, gf_workbench_bytes(w, send->first, send->last));
+	size_t step = step_of(r, gf_workbench_bytes(w, send->first, send->last));
 
-	s->flights[s->nflights - 1].message =
-		step * w->menu.noptions + send->option;
+	s->flights[s->nflights - 1].message = step * w->menu.noptions + send->option;
 	return beside;
 }
 
-/* The time that messages in flight still need of the network, and of the
- * lanes. */
-static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s,
-		      double *drain_s, double *lanes_s)
+/* The time that messages in flight still need of the network, and of the lanes. */
+static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s, double *drain_s,
+		      double *lanes_s)
 {
 	int f;
 
@@ -269,15 +250,14 @@ double gf_rest_price_s(const struct gf_rest *r, size_t option, double bytes)
 {
 	const struct gf_option *o = &r->w->menu.options[option];
 	double drain_s = o->line.per_byte_s * bytes;
-	double share =
-		r->shares[step_of(r, bytes) * r->w->menu.noptions + option];
+	double share = r->shares[step_of(r, bytes) * r->w->menu.noptions + option];
 
 	return r->lambda * share * drain_s +
 	       (1 - r->lambda) * (o->line.startup_s + drain_s) / r->lanes;
 }
 
-double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
-		       size_t next, double *priced_s)
+double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s, size_t next,
+		       double *priced_s)
 {
 	const struct gf_workbench *w = r->w;
 	const double *busy_s = &r->busy_s[next * r->nmixes];
@@ -286,22 +266,18 @@ double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
 
 	in_flight(r, s, &drain_s, &lanes_s);
 	if (priced_s)
-		*priced_s = s->now_s + r->lambda * drain_s +
-			    (1 - r->lambda) * lanes_s;
+		*priced_s = s->now_s + r->lambda * drain_s + (1 - r->lambda) * lanes_s;
 	for (mix = 0; mix < r->nmixes; mix++) {
 		double lambda = lambda_of(r, mix);
-		double by =
-			lambda * drain_s + (1 - lambda) * lanes_s + busy_s[mix];
+		double by = lambda * drain_s + (1 - lambda) * lanes_s + busy_s[mix];
 
 		busy = by > busy ? by : busy;
 	}
 	end_s = s->now_s + busy;
 	if (r->latest_s[next] + s->lag_s > end_s)
 		end_s = r->latest_s[next] + s->lag_s;
-	backward_s = w->backward_end_s + s->lag_s +
-		     (1 - 1 / w->least_slowdown) * busy;
-	return (end_s > backward_s ? end_s : backward_s) +
-	       gf_problem_update_s(w->in);
+	backward_s = w->backward_end_s + s->lag_s + (1 - 1 / w->least_slowdown) * busy;
+	return (end_s > backward_s ? end_s : backward_s) + gf_problem_update_s(w->in);
 }
 
 double gf_workbench_exchange_bound_s(const struct gf_workbench *w, int lanes)
@@ -323,39 +299,33 @@ double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 
 	gf_rest_init(&r, w, lanes, MIXES);
 	exchange_s = rest_s(&r, 0, least_startup_s(w), NULL);
-	bound = fmax(r.latest_s[0],
-		     w->backward_end_s +
-			     (1 - 1 / w->least_slowdown) * exchange_s);
+	bound = fmax(r.latest_s[0], w->backward_end_s + (1 - 1 / w->least_slowdown) * exchange_s);
 	gf_rest_release(&r);
 	/* the last message alone; it costs no less with more tensors in it */
-	bound = fmax(bound,
-		     w->ready_s[last] +
-			     gf_menu_cost_s(&w->menu,
-					    gf_workbench_bytes(w, last, last)));
+	bound = fmax(bound, w->ready_s[last] +
+				    gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, last, last)));
 	return bound + gf_problem_update_s(w->in);
 }
 
 /*
- * Half of every cost falls before forward's end: all-gathers run one after the
- * other, and the last of them is needed no later than forward ends. The other
- * half obeys the bound above, shifted by forward's delay.
+ * Half of every cost falls before forward's end: all-gathers run one after the other, and the last
+ * of them is needed no later than forward ends. The other half obeys the bound above, shifted by
+ * forward's delay.
  */
 double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 {
 	size_t last = w->ntensors - 1, i;
 	double forward_s = w->in->model->forward_s;
 	double startup_s = least_startup_s(w);
-	double gathers_s =
-		gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, 0, last)) / 2;
+	double gathers_s = gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, 0, last)) / 2;
 	double delay_s = fmax(gathers_s - forward_s, 0), bound;
 	struct gf_rest r;
 
 	gf_rest_init(&r, w, lanes, MIXES);
-	bound = w->backward_end_s + (1 - 1 / w->least_slowdown) *
-					    rest_s(&r, 0, startup_s, NULL) / 2;
+	bound = w->backward_end_s +
+		(1 - 1 / w->least_slowdown) * rest_s(&r, 0, startup_s, NULL) / 2;
 	for (i = 0; i <= last; i++)
-		bound = fmax(bound, w->ready_s[i] +
-					    rest_s(&r, i, startup_s, NULL) / 2);
+		bound = fmax(bound, w->ready_s[i] + rest_s(&r, i, startup_s, NULL) / 2);
 	gf_rest_release(&r);
 	return delay_s + bound + gf_problem_update_s(w->in);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Branch and bound over every partition, mode and option: exact where it ends
- * within its budget, which it does for a dozen tensors and one option, and for
- * more where the bound bites. Depth first, the draft so far on a stack.
+ * Branch and bound over every partition, mode and option: exact where it ends within its budget,
+ * which it does for a dozen tensors and one option, and for more where the bound bites. Depth
+ * first, the draft so far on a stack.
  *
- * A state does not know how long later messages will hold backward up, which
- * slows messages until then: its times are too early, if anything. So bounds
- * hold, and a plan that seems better than the best is predicted as a whole.
+ * A state does not know how long later messages will hold backward up, which slows messages until
+ * then: its times are too early, if anything. So bounds hold, and a plan that seems better than the
+ * best is predicted as a whole.
  */
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ struct tree {
 	const struct gf_workbench *w;
 	struct gf_rest rest;
 	int lanes;
-	double below_s;       /* to beat */
-	struct level *levels; /* ntensors + 1; levels[0]: nothing sent */
+	double below_s;                          /* to beat */
+	struct level *levels;                    /* ntensors + 1; levels[0]: nothing sent */
 	struct gf_sim_flight *flights, *scratch; /* per level; for one */
 	struct gf_draft *best;
 	double left; /* of the budget */
@@ -64,8 +64,8 @@ static void judge(struct tree *t, size_t depth)
 
 static void descend(struct tree *t, size_t depth, size_t first);
 
-/* One message at this depth, and all that can follow it. Returns whether it
- * started beside another. */
+/* One message at this depth, and all that can follow it. Returns whether it started beside
+ * another. */
 static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 {
 	struct level *here = &t->levels[depth];
@@ -104,9 +104,8 @@ static void descend(struct tree *t, size_t depth, size_t first)
 				.option = menu->choices[e],
 			};
 
-			if (!gf_line_holds(
-				    &menu->options[send.option].line,
-				    gf_workbench_bytes(t->w, first, last)) ||
+			if (!gf_line_holds(&menu->options[send.option].line,
+					   gf_workbench_bytes(t->w, first, last)) ||
 			    !branch(t, depth, &send))
 				continue;
 			send.mode = GF_MODE_NORMAL;
@@ -114,8 +113,8 @@ static void descend(struct tree *t, size_t depth, size_t first)
 		}
 }
 
-bool gf_search_exhaust(const struct gf_workbench *w, double below_s,
-		       double budget, struct gf_draft *d)
+bool gf_search_exhaust(const struct gf_workbench *w, double below_s, double budget,
+		       struct gf_draft *d)
 {
 	size_t n = w->ntensors, lanes = (size_t)d->lanes;
 	struct tree t = {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Local search on a finished draft. A round replaces windows of one to three
- * neighbouring messages: cuts move by 1, 2, 4, ... tensors, messages are
- * merged, split and re-split, modes flip, options change. A change is kept if
- * the step model predicts a shorter iteration. The search ends when a round
- * changes nothing, or when its budget (messages simulated) is spent.
+ * Local search on a finished draft. A round replaces windows of one to three neighbouring messages:
+ * cuts move by 1, 2, 4, ... tensors, messages are merged, split and re-split, modes flip, options
+ * change. A change is kept if the step model predicts a shorter iteration. The search ends when a
+ * round changes nothing, or when its budget (messages simulated) is spent.
  *
- * After the first round only windows near a change are tried again, and all
- * once more when none of these is left. Trials that fare worse than the draft
- * are given up after a few messages at first, and followed to the end later.
+ * After the first round only windows near a change are tried again, and all once more when none of
+ * these is left. Trials that fare worse than the draft are given up after a few messages at first,
+ * and followed to the end later.
  *
- * Then the draft is changed at random somewhere and the search goes on from
- * there, near the change: iterated local search (Lourenco, Martin and Stuetzle,
- * 2003).
+ * Then the draft is changed at random somewhere and the search goes on from there, near the change:
+ * iterated local search (Lourenco, Martin and Stuetzle, 2003).
  */
 #include <math.h>
 #include <stdint.h>
@@ -25,10 +23,9 @@
 #include "planner/workbench.h"
 
 /*
- * Changes to a draft, tried one at a time. The states between the messages of
- * the draft are kept, so that a trial starts at its window; it ends early where
- * it has no hope: the bound on the rest is not below the best, or it is nowhere
- * ahead of the draft itself.
+ * Changes to a draft, tried one at a time. The states between the messages of the draft are kept,
+ * so that a trial starts at its window; it ends early where it has no hope: the bound on the rest
+ * is not below the best, or it is nowhere ahead of the draft itself.
  */
 #define WINDOW 3 /* messages that are replaced at once */
 
@@ -43,9 +40,9 @@ struct trials {
 	double *priced_s; /* after each message, by the bound's prices */
 	bool *settled;    /* per message: windows from there on were in vain */
 	double below_s;   /* the iteration of a trial that is kept */
-	size_t patience; /* messages after a window, until which it is behind */
-	size_t from;     /* the first message that was changed */
-	double left;     /* of the budget */
+	size_t patience;  /* messages after a window, until which it is behind */
+	size_t from;      /* the first message that was changed */
+	double left;      /* of the budget */
 };
 
 /* Messages i..i+old-1 of the draft replaced by others. */
@@ -78,24 +75,20 @@ static void follow(struct trials *b, size_t i)
 }
 
 /* Is a nowhere ahead of c? */
-static bool no_better(const struct gf_sim_state *a,
-		      const struct gf_sim_state *c)
+static bool no_better(const struct gf_sim_state *a, const struct gf_sim_state *c)
 {
 	int i;
 
-	if (a->now_s < c->now_s || a->lag_s < c->lag_s ||
-	    a->nflights != c->nflights)
+	if (a->now_s < c->now_s || a->lag_s < c->lag_s || a->nflights != c->nflights)
 		return false;
 	for (i = 0; i < a->nflights; i++) {
 		const struct gf_sim_flight *x = &a->flights[i];
 		const struct gf_sim_flight *y = &c->flights[i];
 
 		if (x->left_s < y->left_s || x->draining > y->draining ||
-		    x->startup_end_s < y->startup_end_s ||
-		    x->startup_drag > y->startup_drag ||
+		    x->startup_end_s < y->startup_end_s || x->startup_drag > y->startup_drag ||
 		    x->beside != y->beside || x->mutual != y->mutual ||
-		    memcmp(&x->contention, &y->contention,
-			   sizeof(x->contention)) != 0)
+		    memcmp(&x->contention, &y->contention, sizeof(x->contention)) != 0)
 			return false;
 	}
 	return true;
@@ -112,8 +105,7 @@ static double trial_s(struct trials *b, const struct window *v)
 	for (i = 0; i < v->n; i++) {
 		gf_rest_send(&b->rest, &s, &v->sends[i]);
 		b->left--;
-		if (gf_rest_bound_s(&b->rest, &s, v->sends[i].last + 1, NULL) >=
-		    b->below_s)
+		if (gf_rest_bound_s(&b->rest, &s, v->sends[i].last + 1, NULL) >= b->below_s)
 			return INFINITY;
 	}
 	for (i = v->i + v->old; i < b->d->nsends; i++) {
@@ -123,11 +115,9 @@ static double trial_s(struct trials *b, const struct window *v)
 			return INFINITY;
 		gf_rest_send(&b->rest, &s, &sends[i]);
 		b->left--;
-		if (gf_rest_bound_s(&b->rest, &s, sends[i].last + 1,
-				    &priced_s) >= b->below_s)
+		if (gf_rest_bound_s(&b->rest, &s, sends[i].last + 1, &priced_s) >= b->below_s)
 			return INFINITY;
-		if (i - (v->i + v->old) >= b->patience &&
-		    priced_s + s.lag_s >= b->priced_s[i])
+		if (i - (v->i + v->old) >= b->patience && priced_s + s.lag_s >= b->priced_s[i])
 			return INFINITY;
 	}
 	return gf_workbench_end_s(b->w, &s);
@@ -139,8 +129,7 @@ static void unsettle(struct trials *b, const struct window *v)
 	size_t from = v->i < NEAR ? 0 : v->i - NEAR;
 	size_t after = v->i + v->n + NEAR;
 
-	memmove(&b->settled[v->i + v->n], &b->settled[v->i + v->old],
-		b->d->nsends - v->i - v->old);
+	memmove(&b->settled[v->i + v->n], &b->settled[v->i + v->old], b->d->nsends - v->i - v->old);
 	for (; from < after && from < b->w->ntensors; from++)
 		b->settled[from] = false;
 }
@@ -175,8 +164,8 @@ static bool judge(struct trials *b, const struct window *v)
 /* A predicted draft, which stays the caller's; budget in simulated messages. */
 /* Of a predicted draft, which stays the caller's; budget in simulated messages.
  */
-static void begin_trials(struct trials *b, const struct gf_workbench *w,
-			 double budget, struct gf_draft *d)
+static void begin_trials(struct trials *b, const struct gf_workbench *w, double budget,
+			 struct gf_draft *d)
 {
 	size_t n = w->ntensors, lanes = (size_t)d->lanes;
 	struct gf_sim_state last;
@@ -223,8 +212,8 @@ static bool fits(const struct trials *b, const struct gf_send *s)
 			     gf_workbench_bytes(b->w, s->first, s->last));
 }
 
-/* The window with the options that its messages have, and with the cheapest;
- * false, too, if a message would be empty or of two types. */
+/* The window with the options that its messages have, and with the cheapest; false, too, if a
+ * message would be empty or of two types. */
 static bool offer(struct trials *b, struct window *v)
 {
 	bool fit = true, changed = false;
@@ -241,9 +230,8 @@ static bool offer(struct trials *b, struct window *v)
 		return true;
 	for (i = 0; i < v->n; i++) {
 		struct gf_send *s = &v->sends[i];
-		size_t cheapest = gf_menu_pick(
-			&b->w->menu,
-			gf_workbench_bytes(b->w, s->first, s->last));
+		size_t cheapest =
+			gf_menu_pick(&b->w->menu, gf_workbench_bytes(b->w, s->first, s->last));
 
 		changed |= s->option != cheapest;
 		s->option = cheapest;
@@ -306,8 +294,7 @@ static bool split(struct trials *b, size_t i, enum gf_mode mode)
 		struct window v = window_at(b, i, 1);
 		struct gf_send *s = v.sends;
 		double bytes = gf_workbench_bytes(b->w, s->first, s->last);
-		size_t at = gf_workbench_lazy_cut(b->w, s->first,
-						  bytes * quarter / 4);
+		size_t at = gf_workbench_lazy_cut(b->w, s->first, bytes * quarter / 4);
 
 		if (s->first == s->last)
 			return false;
@@ -353,9 +340,8 @@ static bool choose(struct trials *b, size_t i)
 			size_t option = menu->choices[k];
 
 			if (mode)
-				s->mode = s->mode == GF_MODE_NORMAL
-						  ? GF_MODE_SIMULTANEOUS
-						  : GF_MODE_NORMAL;
+				s->mode = s->mode == GF_MODE_NORMAL ? GF_MODE_SIMULTANEOUS
+								    : GF_MODE_NORMAL;
 			if (!mode && option == s->option)
 				continue;
 			s->option = option;
@@ -403,8 +389,7 @@ static void descend(struct trials *b, bool everywhere)
 	} while ((won || all) && b->left > 0);
 }
 
-/* Two neighbours are cut elsewhere, in another mode, or made one, whatever that
- * costs. */
+/* Two neighbours are cut elsewhere, in another mode, or made one, whatever that costs. */
 static bool kick(struct trials *b, struct gf_rng *rng)
 {
 	size_t i = gf_rng_below(rng, b->d->nsends - 1);
@@ -419,20 +404,17 @@ static bool kick(struct trials *b, struct gf_rng *rng)
 	s[1].first = cut + 1;
 	v.n = cut < last ? 2 : 1;
 	for (i = 0; i < v.n; i++) {
-		s[i].option = gf_menu_pick(
-			&b->w->menu,
-			gf_workbench_bytes(b->w, s[i].first, s[i].last));
+		s[i].option =
+			gf_menu_pick(&b->w->menu, gf_workbench_bytes(b->w, s[i].first, s[i].last));
 		if (b->lanes > 1 && gf_rng_below(rng, 2))
-			s[i].mode = s[i].mode == GF_MODE_NORMAL
-					    ? GF_MODE_SIMULTANEOUS
-					    : GF_MODE_NORMAL;
+			s[i].mode =
+				s[i].mode == GF_MODE_NORMAL ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 	}
 	replace(b, &v);
 	return true;
 }
 
-/* A local search from one kick after the other; what is no better is taken
- * back. */
+/* A local search from one kick after the other; what is no better is taken back. */
 static void shake(struct trials *b, int kicks)
 {
 	struct gf_draft *d = b->d;
@@ -463,8 +445,7 @@ static void shake(struct trials *b, int kicks)
 	free(best);
 }
 
-void gf_search_polish(const struct gf_workbench *w, double budget, int kicks,
-		      struct gf_draft *d)
+void gf_search_polish(const struct gf_workbench *w, double budget, int kicks, struct gf_draft *d)
 {
 	struct trials b;
 
@@ -475,8 +456,8 @@ void gf_search_polish(const struct gf_workbench *w, double budget, int kicks,
 	end_trials(&b);
 }
 
-void gf_search_merge(const struct gf_workbench *w, double limit_s,
-		     double budget, struct gf_draft *d)
+void gf_search_merge(const struct gf_workbench *w, double limit_s, double budget,
+		     struct gf_draft *d)
 {
 	double first_s = d->iteration_s;
 	struct trials b;
@@ -485,8 +466,7 @@ void gf_search_merge(const struct gf_workbench *w, double limit_s,
 
 	begin_trials(&b, w, budget, d);
 	for (step = 1; step <= MERGE_STEPS; step++) {
-		double now_s =
-			first_s + (limit_s - first_s) * step / MERGE_STEPS;
+		double now_s = first_s + (limit_s - first_s) * step / MERGE_STEPS;
 
 		for (i = 0; i + 1 < d->nsends && b.left > 0;) {
 			b.below_s = nextafter(now_s, INFINITY);

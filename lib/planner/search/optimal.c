@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best plan there is under the step model. On one lane it is exact
- * (serial.c), but for large models in which backward slows messages and is held
- * up when they are issued. On more, a beam search (beam.c) and the best plan of
- * fewer lanes are polished (local_search.c), and for small models every choice
- * is tried (exhaust.c).
+ * The best plan there is under the step model. On one lane it is exact (serial.c), but for large
+ * models in which backward slows messages and is held up when they are issued. On more, a beam
+ * search (beam.c) and the best plan of fewer lanes are polished (local_search.c), and for small
+ * models every choice is tried (exhaust.c).
  *
- * More choice is never worse, by construction: every other automatic policy is
- * drafted first; k lanes come after fewer lanes; and of the ways to send a
- * message, each is searched alone first, exactly as if there were no other,
- * unless a bound says that nothing can come of it. So is every set of ways, if
- * there are SETS_MOST ways or fewer.
+ * More choice is never worse, by construction: every other automatic policy is drafted first; k
+ * lanes come after fewer lanes; and of the ways to send a message, each is searched alone first,
+ * exactly as if there were no other, unless a bound says that nothing can come of it. So is every
+ * set of ways, if there are SETS_MOST ways or fewer.
  *
  * Of very many tensors, neighbours are cut as one on more than one lane.
  *
- * Within the problem's tolerance of the best, the plan with the fewest lanes
- * wins, then that with the fewest messages: such gains are smaller than what
- * the model leaves out.
+ * Within the problem's tolerance of the best, the plan with the fewest lanes wins, then that with
+ * the fewest messages: such gains are smaller than what the model leaves out.
  */
 #include <math.h>
 #include <stdint.h>
@@ -41,19 +38,19 @@
 #define ALONE_MOST 8
 /* Drafts whose messages are merged within the tolerance. */
 #define MERGED_MOST 3
-/* Lanes that are searched: all up to the first, then twice as many while the
- * last count brought more than the tolerance. */
+/* Lanes that are searched: all up to the first, then twice as many while the last count brought
+ * more than the tolerance. */
 #define LANES_EACH 8
 #define LANES_MOST 64
-/* Tensors times lanes (LANES_MOST at the most): of more, neighbours are cut as
- * one (blocks.c), but on one lane. */
+/* Tensors times lanes (LANES_MOST at the most): of more, neighbours are cut as one (blocks.c), but
+ * on one lane. */
 #define EFFORT_MOST 24000
 /* Of the limit within which drafts are merged until they have few messages. */
 #define HALVINGS 10
 #define SAME     1e-12 /* relative: sums in another order */
 
-/* All drafts, so that the simplest of the good ones can win. Options are those
- * of the whole menu. Sets of ways have a bit for each. */
+/* All drafts, so that the simplest of the good ones can win. Options are those of the whole menu.
+ * Sets of ways have a bit for each. */
 struct drafts {
 	struct found {
 		struct gf_draft draft;
@@ -103,8 +100,8 @@ static int next_lanes(int lanes, int most)
 	return lanes < most && next > most ? most : next;
 }
 
-/* The share of a search's budget that takes as long as the whole of it does
- * with LANES_EACH lanes: a message takes longer, the more lanes there are. */
+/* The share of a search's budget that takes as long as the whole of it does with LANES_EACH lanes:
+ * a message takes longer, the more lanes there are. */
 static double share_of(int lanes)
 {
 	return fmin((double)LANES_EACH / lanes, 1);
@@ -123,8 +120,7 @@ static void offer_others(struct field *f)
 
 		if (!policy->automatic || policy == &gf_policy_optimal)
 			continue;
-		for (lanes = 1; lanes <= most;
-		     lanes = next_lanes(lanes, most)) {
+		for (lanes = 1; lanes <= most; lanes = next_lanes(lanes, most)) {
 			gf_draft_make(&d, f->w, policy, lanes);
 			offer(f, &d);
 		}
@@ -133,9 +129,7 @@ static void offer_others(struct field *f)
 
 static double polish_budget(const struct gf_workbench *w)
 {
-	return POLISH_BUDGET *
-	       fmin(fmax((double)w->ntensors / GF_SEARCH_LARGE, 1),
-		    POLISH_LARGE);
+	return POLISH_BUDGET * fmin(fmax((double)w->ntensors / GF_SEARCH_LARGE, 1), POLISH_LARGE);
 }
 
 static struct gf_draft copy(const struct gf_draft *d)
@@ -147,8 +141,8 @@ static struct gf_draft copy(const struct gf_draft *d)
 	return c;
 }
 
-/* A search's draft: predicted, polished and compared. Polishing does not know
- * how much later messages will hold backward up: its result may be worse. */
+/* A search's draft: predicted, polished and compared. Polishing does not know how much later
+ * messages will hold backward up: its result may be worse. */
 static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 {
 	struct gf_sim_result result = {0};
@@ -162,9 +156,7 @@ static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 			offer(f, &found);
 		}
 		if (d->lanes > 1) {
-			gf_search_polish(
-				f->w, share_of(d->lanes) * polish_budget(f->w),
-				kicks, d);
+			gf_search_polish(f->w, share_of(d->lanes) * polish_budget(f->w), kicks, d);
 			gf_workbench_predict(f->w, d, &result);
 		}
 	}
@@ -186,8 +178,7 @@ static struct gf_draft copy_best(const struct field *f)
 	for (i = 0; i < f->all->nfound; i++) {
 		const struct found *c = &f->all->found[i];
 
-		if (within(c->ways, f->ways) &&
-		    (!best || c->draft.iteration_s < best->iteration_s))
+		if (within(c->ways, f->ways) && (!best || c->draft.iteration_s < best->iteration_s))
 			best = &c->draft;
 	}
 	if (!best)
@@ -226,8 +217,7 @@ static void search_lanes(struct field *f, int lanes)
 	struct gf_draft d = {.lanes = lanes};
 
 	gf_search_beam(f->w, f->best_s, share_of(lanes) * BEAM_BUDGET,
-		       f->w->ntensors > GF_SEARCH_LARGE ? GROWTH_LARGE : GROWTH,
-		       &d);
+		       f->w->ntensors > GF_SEARCH_LARGE ? GROWTH_LARGE : GROWTH, &d);
 	offer_found(f, &d, 0);
 	d = copy_best(f);
 	d.lanes = lanes;
@@ -241,8 +231,7 @@ static void search(struct field *f)
 	int lanes, most = most_lanes(f->w);
 
 	for (lanes = 1; lanes <= most; lanes = next_lanes(lanes, most)) {
-		if (lanes > LANES_EACH &&
-		    f->best_s * (1 + f->w->in->tolerance) >= before_s)
+		if (lanes > LANES_EACH && f->best_s * (1 + f->w->in->tolerance) >= before_s)
 			return;
 		before_s = f->best_s;
 		if (f->best_s <= gf_workbench_bound_s(f->w, lanes) * (1 + SAME))
@@ -265,8 +254,7 @@ static int count(uint32_t ways)
 	return n;
 }
 
-static void search_ways(const struct gf_workbench *whole, uint32_t ways,
-			struct drafts *all);
+static void search_ways(const struct gf_workbench *whole, uint32_t ways, struct drafts *all);
 
 static bool is_searched(const struct drafts *all, uint32_t ways)
 {
@@ -278,10 +266,9 @@ static bool is_searched(const struct drafts *all, uint32_t ways)
 	return false;
 }
 
-/* Some of the field's ways by themselves, unless no plan by them is better than
- * what the field has. */
-static void search_part(struct field *f, const struct gf_workbench *whole,
-			uint32_t ways)
+/* Some of the field's ways by themselves, unless no plan by them is better than what the field
+ * has. */
+static void search_part(struct field *f, const struct gf_workbench *whole, uint32_t ways)
 {
 	struct gf_workbench part;
 	double bound_s;
@@ -294,8 +281,7 @@ static void search_part(struct field *f, const struct gf_workbench *whole,
 		search_ways(whole, ways, f->all);
 	for (i = 0; i < f->all->nfound; i++)
 		if (within(f->all->found[i].ways, f->ways))
-			f->best_s = fmin(f->best_s,
-					 f->all->found[i].draft.iteration_s);
+			f->best_s = fmin(f->best_s, f->all->found[i].draft.iteration_s);
 }
 
 static void search_parts(struct field *f, const struct gf_workbench *whole)
@@ -310,15 +296,13 @@ static void search_parts(struct field *f, const struct gf_workbench *whole)
 }
 
 /* Does the same whatever other ways there are. */
-static void search_ways(const struct gf_workbench *whole, uint32_t ways,
-			struct drafts *all)
+static void search_ways(const struct gf_workbench *whole, uint32_t ways, struct drafts *all)
 {
 	struct gf_workbench w;
 	size_t *options = gf_workbench_part(whole, ways, &w);
 	struct field f = {&w, ways, options, all, INFINITY};
 
-	*(uint32_t *)gf_array_push(&all->searched, &all->nsearched,
-				   &all->sets_capacity) = ways;
+	*(uint32_t *)gf_array_push(&all->searched, &all->nsearched, &all->sets_capacity) = ways;
 	offer_others(&f);
 	search_parts(&f, whole);
 	search(&f);
@@ -335,10 +319,9 @@ static bool simpler(const struct gf_draft *a, const struct gf_draft *b)
 	return a->iteration_s < b->iteration_s;
 }
 
-/* The simplest of the drafts that are good enough and, if that is wanted, not
- * yet merged; or NULL. */
-static struct found *simplest(const struct drafts *all, double limit_s,
-			      bool unmerged)
+/* The simplest of the drafts that are good enough and, if that is wanted, not yet merged; or
+ * NULL. */
+static struct found *simplest(const struct drafts *all, double limit_s, bool unmerged)
 {
 	struct found *best = NULL;
 	size_t i;
@@ -346,8 +329,7 @@ static struct found *simplest(const struct drafts *all, double limit_s,
 	for (i = 0; i < all->nfound; i++) {
 		struct found *c = &all->found[i];
 
-		if (c->draft.iteration_s <= limit_s &&
-		    !(unmerged && c->merged) &&
+		if (c->draft.iteration_s <= limit_s && !(unmerged && c->merged) &&
 		    (!best || simpler(&c->draft, &best->draft)))
 			best = c;
 	}
@@ -357,14 +339,12 @@ static struct found *simplest(const struct drafts *all, double limit_s,
 /* Takes the draft, which is of all ways. */
 static void add_simple(struct drafts *all, const struct gf_draft *d)
 {
-	*(struct found *)gf_array_push(&all->found, &all->nfound,
-				       &all->capacity) =
+	*(struct found *)gf_array_push(&all->found, &all->nfound, &all->capacity) =
 		(struct found){*d, UINT32_MAX, true};
 }
 
 /* On one lane, the fewest messages. */
-static void add_fewest(const struct gf_workbench *w, struct drafts *all,
-		       double limit_s)
+static void add_fewest(const struct gf_workbench *w, struct drafts *all, double limit_s)
 {
 	const struct gf_draft *fastest = NULL;
 	struct gf_draft d;
@@ -373,8 +353,7 @@ static void add_fewest(const struct gf_workbench *w, struct drafts *all,
 	for (i = 0; i < all->nfound; i++) {
 		const struct gf_draft *c = &all->found[i].draft;
 
-		if (c->lanes == 1 &&
-		    (!fastest || c->iteration_s < fastest->iteration_s))
+		if (c->lanes == 1 && (!fastest || c->iteration_s < fastest->iteration_s))
 			fastest = c;
 	}
 	gf_search_fewest(w, fastest, limit_s, &d);
@@ -384,8 +363,8 @@ static void add_fewest(const struct gf_workbench *w, struct drafts *all,
 }
 
 /* The draft with messages merged while it stays within the limit. */
-static struct gf_draft merged(const struct gf_workbench *w,
-			      const struct gf_draft *from, double limit_s)
+static struct gf_draft merged(const struct gf_workbench *w, const struct gf_draft *from,
+			      double limit_s)
 {
 	struct gf_sim_result result = {0};
 	struct gf_draft d = copy(from);
@@ -400,8 +379,7 @@ static struct gf_draft merged(const struct gf_workbench *w,
 }
 
 /* Merges what can be merged in good drafts of the fewest lanes. */
-static void simplify(const struct gf_workbench *w, struct drafts *all,
-		     double limit_s)
+static void simplify(const struct gf_workbench *w, struct drafts *all, double limit_s)
 {
 	int lanes = simplest(all, limit_s, false)->draft.lanes, tries;
 	struct gf_draft d;
@@ -419,8 +397,8 @@ static void simplify(const struct gf_workbench *w, struct drafts *all,
 	}
 }
 
-/* As few messages as `most`, of a draft of many, in little more time: the limit
- * within which messages are merged is halved. high_s: such a draft is known. */
+/* As few messages as `most`, of a draft of many, in little more time: the limit within which
+ * messages are merged is halved. high_s: such a draft is known. */
 static void merge_until(const struct gf_workbench *w, struct drafts *all,
 			const struct gf_draft *from, size_t most, double high_s)
 {
@@ -439,8 +417,8 @@ static void merge_until(const struct gf_workbench *w, struct drafts *all,
 	gf_draft_release(&many);
 }
 
-/* Leaves drafts of at most so many messages; `single` has a plan of the fewest
- * that there can be. */
+/* Leaves drafts of at most so many messages; `single` has a plan of the fewest that there can
+ * be. */
 static void cap(const struct gf_workbench *w, struct drafts *all, size_t most)
 {
 	size_t n = all->nfound, left = 0, i, k;
@@ -448,16 +426,14 @@ static void cap(const struct gf_workbench *w, struct drafts *all, size_t most)
 
 	for (i = 0; i < n; i++)
 		if (all->found[i].draft.nsends <= most)
-			capped_s =
-				fmin(capped_s, all->found[i].draft.iteration_s);
+			capped_s = fmin(capped_s, all->found[i].draft.iteration_s);
 	for (i = 0; i < n; i++) { /* the fastest of each number of lanes */
 		const struct gf_draft *d = &all->found[i].draft;
 
 		for (k = 0; k < n; k++)
 			if (all->found[k].draft.lanes == d->lanes &&
 			    (all->found[k].draft.iteration_s < d->iteration_s ||
-			     (k < i && all->found[k].draft.iteration_s ==
-					       d->iteration_s)))
+			     (k < i && all->found[k].draft.iteration_s == d->iteration_s)))
 				break;
 		if (k == n && d->nsends > most && d->iteration_s < capped_s)
 			merge_until(w, all, d, most, capped_s);
@@ -485,10 +461,9 @@ static size_t most_tensors(const struct gf_workbench *w)
 	return w->lanes == 1 ? SIZE_MAX : (size_t)(EFFORT_MOST / most_lanes(w));
 }
 
-/* The simplest draft of those within the tolerance. (Of a large model that by
- * blocks has been simplified.) */
-static void choose(const struct gf_workbench *w, struct drafts *all,
-		   struct gf_draft *d)
+/* The simplest draft of those within the tolerance. (Of a large model that by blocks has been
+ * simplified.) */
+static void choose(const struct gf_workbench *w, struct drafts *all, struct gf_draft *d)
 {
 	double fastest_s = INFINITY, limit_s;
 	size_t i;
@@ -505,8 +480,8 @@ static void choose(const struct gf_workbench *w, struct drafts *all,
 		d->fastest_s = fastest_s;
 }
 
-/* Tensor by tensor on one lane, and what other policies find; on more lanes by
- * blocks of tensors. */
+/* Tensor by tensor on one lane, and what other policies find; on more lanes by blocks of
+ * tensors. */
 static void search_large(const struct gf_workbench *w, struct drafts *all)
 {
 	const uint32_t ways = gf_menu_all(&w->menu);

@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exact optimum on one lane: a dynamic programme over contiguous
- * partitions.
+ * The exact optimum on one lane: a dynamic programme over contiguous partitions.
  *
- * After some messages two numbers matter: the end of the last one, and the time
- * (`lag`) that backward lost, which is kappa = 1 - 1/slowdown of the time spent
- * communicating, and issue_s per message. A message of tensors i..j-1 and cost
- * C takes
+ * After some messages two numbers matter: the end of the last one, and the time (`lag`) that
+ * backward lost, which is kappa = 1 - 1/slowdown of the time spent communicating, and issue_s per
+ * message. A message of tensors i..j-1 and cost C takes
  *
  *	end' = max(end, ready[j-1] + lag) + C
  *	lag' = lag + issue_s + kappa*C
  *
- * and the iteration ends at max(end, backward_end + lag). Both are monotone in
- * end and lag, so only Pareto-optimal pairs need to be kept per position (one,
- * where messages and backward do nothing to each other). The cheapest option of
- * each message is best for both, unless options differ in what they do to
- * backward, or it to them: then all choices of the menu are tried. C is greater
- * while backward runs (message_slowdown); that it ends a little later where
- * later messages are issued is left out.
+ * and the iteration ends at max(end, backward_end + lag). Both are monotone in end and lag, so only
+ * Pareto-optimal pairs need to be kept per position (one, where messages and backward do nothing to
+ * each other). The cheapest option of each message is best for both, unless options differ in what
+ * they do to backward, or it to them: then all choices of the menu are tried. C is greater while
+ * backward runs (message_slowdown); that it ends a little later where later messages are issued is
+ * left out.
  *
- * With very many tensors, long messages are tried in growing strides: the
- * result is then good, but not proven.
+ * With very many tensors, long messages are tried in growing strides: the result is then good, but
+ * not proven.
  *
- * Pruning: the rest of the tensors costs at least the menu's floor for all of
- * them at once (which is C if C is concave). The rest starts after `end` at the
- * earliest and, for every tensor i of it, after ready[i] + lag. Once a message
- * is too dear, no longer one is tried; that needs a C that does not decrease.
+ * Pruning: the rest of the tensors costs at least the menu's floor for all of them at once (which
+ * is C if C is concave). The rest starts after `end` at the earliest and, for every tensor i of it,
+ * after ready[i] + lag. Once a message is too dear, no longer one is tried; that needs a C that
+ * does not decrease.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -68,12 +65,10 @@ struct serial {
 /* No completion of pair p at position j ends before this. */
 static double floor_s(const struct serial *s, size_t j, const struct pair *p)
 {
-	double bound = fmax(p->end_s, s->w->backward_end_s + p->lag_s +
-					      s->kappa * s->rest_s[j]);
+	double bound = fmax(p->end_s, s->w->backward_end_s + p->lag_s + s->kappa * s->rest_s[j]);
 
 	if (j < s->w->ntensors)
-		bound = fmax(bound, fmax(p->end_s + s->rest_s[j],
-					 s->latest_s[j] + p->lag_s));
+		bound = fmax(bound, fmax(p->end_s + s->rest_s[j], s->latest_s[j] + p->lag_s));
 	return bound;
 }
 
@@ -86,8 +81,8 @@ static bool before(const struct pair *a, const struct pair *b)
 	return a->nmessages < b->nmessages;
 }
 
-/* Keeps the front sorted and free of dominated pairs; equal pairs: fewer
- * messages, then the earlier found. */
+/* Keeps the front sorted and free of dominated pairs; equal pairs: fewer messages, then the earlier
+ * found. */
 static void insert(struct front *f, const struct pair *p)
 {
 	size_t at = f->npairs, last, i;
@@ -117,15 +112,14 @@ static void send(struct serial *s, size_t i, size_t j, size_t option)
 	const struct gf_workbench *w = s->w;
 	const struct front *from = &s->fronts[i];
 	struct front *to = &s->fronts[j];
-	const struct gf_workbench_next message = {
-		option, gf_workbench_bytes(w, i, j - 1), w->ready_s[j - 1], 1};
+	const struct gf_workbench_next message = {option, gf_workbench_bytes(w, i, j - 1),
+						  w->ready_s[j - 1], 1};
 	size_t k;
 
 	for (k = 0; k < from->npairs; k++) {
 		const struct pair *p = &from->pairs[k];
 		struct gf_workbench_at at = gf_workbench_after(
-			w, &message,
-			(struct gf_workbench_at){p->end_s, p->lag_s});
+			w, &message, (struct gf_workbench_at){p->end_s, p->lag_s});
 		struct pair next = {
 			.end_s = at.end_s,
 			.lag_s = at.lag_s,
@@ -165,8 +159,7 @@ static void extend(struct serial *s, size_t j)
 	size_t step = 1, i;
 
 	for (i = j - 1;; i -= step) {
-		double cost = gf_menu_cost_s(&w->menu,
-					     gf_workbench_bytes(w, i, j - 1));
+		double cost = gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, i, j - 1));
 
 		if (w->run_last[i] < j - 1)
 			return;
@@ -216,22 +209,19 @@ static void trace(const struct serial *s, struct gf_draft *d)
 		k = p->from_pair;
 	}
 	for (i = 0; i < n; i++)
-		gf_draft_send(d, w, cuts[i], cuts[i + 1] - 1)->option =
-			options[i];
+		gf_draft_send(d, w, cuts[i], cuts[i + 1] - 1)->option = options[i];
 	free(cuts);
 	free(options);
 }
 
-void gf_search_serial(const struct gf_workbench *w, double below_s,
-		      struct gf_draft *d)
+void gf_search_serial(const struct gf_workbench *w, double below_s, struct gf_draft *d)
 {
 	size_t n = w->ntensors, j;
 	struct serial s = {
 		.w = w,
 		.kappa = 1 - 1 / w->least_slowdown,
 		.differ = differ(&w->menu),
-		.stride = n > (w->mutual ? EXACT_MUTUAL : EXACT_ALONE) ? STRIDE
-								       : 0,
+		.stride = n > (w->mutual ? EXACT_MUTUAL : EXACT_ALONE) ? STRIDE : 0,
 		.below_s = below_s - gf_problem_update_s(w->in),
 		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
@@ -241,10 +231,8 @@ void gf_search_serial(const struct gf_workbench *w, double below_s,
 
 	s.latest_s[n] = -INFINITY;
 	for (j = n; j-- > 0;) {
-		s.rest_s[j] = gf_menu_floor_s(&w->menu,
-					      gf_workbench_bytes(w, j, n - 1));
-		s.latest_s[j] =
-			fmax(s.latest_s[j + 1], w->ready_s[j] + s.rest_s[j]);
+		s.rest_s[j] = gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, j, n - 1));
+		s.latest_s[j] = fmax(s.latest_s[j + 1], w->ready_s[j] + s.rest_s[j]);
 	}
 	insert(&s.fronts[0], &start);
 	for (j = 1; j <= n; j++)

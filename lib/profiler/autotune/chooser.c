@@ -19,28 +19,25 @@ enum {
 	FINAL = 5,  /* and of those that are close to the best then */
 	FIRST_RUNS = 10,
 };
-/* The time to measure a candidate after its first runs, about; and the most
- * time for all candidates together, but for a first round. */
+/* The time to measure a candidate after its first runs, about; and the most time for all candidates
+ * together, but for a first round. */
 static const double budget_s = 0.05, longest_s = 2;
 /* The time for the first runs of a short message. */
 static const double short_s = 1e-3;
 /*
- * Runs of a short message follow each other without a meeting. The last rank to
- * come to a barrier leaves it first, by the time that a byte takes to the
- * others. So a single run that needs one such time seems to need two, as many
- * as a run there and back; of 32 runs it needs 33 and the other 64. A chain is
- * that long, or as long as a millisecond.
+ * Runs of a short message follow each other without a meeting. The last rank to come to a barrier
+ * leaves it first, by the time that a byte takes to the others. So a single run that needs one such
+ * time seems to need two, as many as a run there and back; of 32 runs it needs 33 and the other 64.
+ * A chain is that long, or as long as a millisecond.
  */
 enum { LONGEST_CHAIN = 32 };
 static const double chain_s = 1e-3;
-/* A candidate this much slower on its first runs than the best is not measured
- * further. */
+/* A candidate this much slower on its first runs than the best is not measured further. */
 static const double hopeless = 2;
 /* A candidate is close to the best within this many times the best's time. */
 static const double close_behind = 1.15;
-/* Long messages: a candidate is not run even once if its busiest link carries
- * this many times the bytes of the least. One such run would take longer than
- * all the others together. */
+/* Long messages: a candidate is not run even once if its busiest link carries this many times the
+ * bytes of the least. One such run would take longer than all the others together. */
 static const double wasteful = 4, long_bytes = 1 << 20;
 
 struct picked {
@@ -59,8 +56,8 @@ struct gf_chooser {
 	int chain;            /* runs in one go */
 };
 
-int gf_chooser_new(const struct gf_chooser_config *config,
-		   struct gf_chooser **chooser, struct gf_error *err)
+int gf_chooser_new(const struct gf_chooser_config *config, struct gf_chooser **chooser,
+		   struct gf_error *err)
 {
 	struct gf_chooser *c = gf_xcalloc(1, sizeof(*c));
 	int rc;
@@ -83,8 +80,8 @@ void gf_chooser_free(struct gf_chooser *c)
 }
 
 /* Bytes through the busiest link, where all are alike. */
-static double busiest_bytes(const struct gf_chooser *c,
-			    const struct gf_way *way, size_t count_elems)
+static double busiest_bytes(const struct gf_chooser *c, const struct gf_way *way,
+			    size_t count_elems)
 {
 	static const struct gf_link_cost byte_s = {.beta_s_per_byte = 1};
 	const struct gf_cost_net net = {.nlevels = 1, .links = &byte_s};
@@ -95,17 +92,16 @@ static double busiest_bytes(const struct gf_chooser *c,
 	return way->algorithm->cost(&args, &net).s;
 }
 
-/* Without the wasteful ones; returns how many are left. One rank alone sends
- * nothing, whatever the way. */
-static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
-			    size_t n, size_t count_elems)
+/* Without the wasteful ones; returns how many are left. One rank alone sends nothing, whatever the
+ * way. */
+static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways, size_t n,
+			    size_t count_elems)
 {
 	double least = INFINITY;
 	size_t i, left = 0;
 
 	if (c->config.comm->ranks < 2 ||
-	    (double)count_elems * (double)c->config.element.size_bytes <
-		    long_bytes)
+	    (double)count_elems * (double)c->config.element.size_bytes < long_bytes)
 		return n;
 	for (i = 0; i < n; i++)
 		least = fmin(least, busiest_bytes(c, &ways[i], count_elems));
@@ -115,10 +111,10 @@ static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
 	return left;
 }
 
-/* Every way that can run such a message here, in the order of the registry;
- * factors where hosts suggest them, and no way twice. Then the outer stages are
- * tried both ways: the pieces of a long message go round a ring without a pause
- * and for less of the processor, while halving has fewer rounds. Collective. */
+/* Every way that can run such a message here, in the order of the registry; factors where hosts
+ * suggest them, and no way twice. Then the outer stages are tried both ways: the pieces of a long
+ * message go round a ring without a pause and for less of the processor, while halving has fewer
+ * rounds. Collective. */
 static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			      struct gf_way ways[CANDIDATES])
 {
@@ -131,23 +127,19 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			way.nfactors = c->nlayout;
 			memcpy(way.factors, c->layout, sizeof(c->layout));
 		}
-		if (c->config.same_bits && !way.algorithm->build &&
-		    c->config.comm->ranks > 1)
+		if (c->config.same_bits && !way.algorithm->build && c->config.comm->ranks > 1)
 			continue;
 		if (c->config.reproducible &&
-		    !gf_algorithm_reproduces(
-			    way.algorithm->name,
-			    c->config.element.codec
-				    ? c->config.element.codec->name
-				    : "f32"))
+		    !gf_algorithm_reproduces(way.algorithm->name,
+					     c->config.element.codec ? c->config.element.codec->name
+								     : "f32"))
 			continue;
 		/* without servers this is direct once more */
 		if (gf_algorithm_has(way.algorithm->name, GF_ALGORITHM_SERVERS))
 			continue;
 		if (gf_way_undivided(&way))
 			continue;
-		if (gf_choose_check(&way, c->config.comm, &c->config.element,
-				    count_elems, NULL))
+		if (gf_choose_check(&way, c->config.comm, &c->config.element, count_elems, NULL))
 			continue;
 		rings = way;
 		if (n < CANDIDATES - 1 && gf_way_outer_rings(&rings))
@@ -157,12 +149,11 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 	return drop_wasteful(c, ways, n, count_elems);
 }
 
-/* One run of a candidate, or the mean of a chain of them; all ranks get the
- * slowest rank's time. Every rank writes its messages first, as backward would.
- * Otherwise messages left in caches by one candidate may make the next seem
- * twice as fast as it is. */
-static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
-		     double *time_s, struct gf_error *err)
+/* One run of a candidate, or the mean of a chain of them; all ranks get the slowest rank's time.
+ * Every rank writes its messages first, as backward would. Otherwise messages left in caches by one
+ * candidate may make the next seem twice as fast as it is. */
+static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data, double *time_s,
+		     struct gf_error *err)
 {
 	struct gf_comm *comm = c->config.comm;
 	double start_s, mine, *all;
@@ -204,12 +195,11 @@ struct trials {
 	struct gf_rng rng; /* alike on all ranks */
 };
 
-static int open_trial(const struct gf_chooser *c, struct trial *t,
-		      size_t count_elems, struct gf_error *err)
+static int open_trial(const struct gf_chooser *c, struct trial *t, size_t count_elems,
+		      struct gf_error *err)
 {
 	size_t lanes = (size_t)c->config.lanes, i;
-	struct gf_burst_message *messages =
-		gf_xcalloc(lanes, sizeof(*messages));
+	struct gf_burst_message *messages = gf_xcalloc(lanes, sizeof(*messages));
 	int rc;
 
 	for (i = 0; i < lanes; i++)
@@ -233,8 +223,8 @@ static int open_trial(const struct gf_chooser *c, struct trial *t,
 	return rc;
 }
 
-/* One candidate's: two, if they are not long, and more of short messages, of
- * which even the second says little. */
+/* One candidate's: two, if they are not long, and more of short messages, of which even the second
+ * says little. */
 static int run_first_of(const struct gf_chooser *c, struct trial *t, void *data,
 			struct gf_error *err)
 {
@@ -253,8 +243,7 @@ static int run_first_of(const struct gf_chooser *c, struct trial *t, void *data,
 }
 
 /* The first run of all meets cold memory and connections not yet made. */
-static int run_first(struct gf_chooser *c, struct trials *all, void *data,
-		     struct gf_error *err)
+static int run_first(struct gf_chooser *c, struct trials *all, void *data, struct gf_error *err)
 {
 	double best_s = INFINITY;
 	size_t i;
@@ -272,8 +261,8 @@ static int run_first(struct gf_chooser *c, struct trials *all, void *data,
 }
 
 /* Those that are in take turns, drawn anew for each round. */
-static int run_round(const struct gf_chooser *c, struct trials *all, void *data,
-		     double *spent_s, struct gf_error *err)
+static int run_round(const struct gf_chooser *c, struct trials *all, void *data, double *spent_s,
+		     struct gf_error *err)
 {
 	double time_s;
 	size_t k, i;
@@ -293,24 +282,22 @@ static int run_round(const struct gf_chooser *c, struct trials *all, void *data,
 	return rc;
 }
 
-/* Rounds until one is left, or as long as it may take; then some more of those
- * that three rounds do not tell apart. */
-static int measure(struct gf_chooser *c, struct trials *all, void *data,
-		   struct gf_way *way, struct gf_error *err)
+/* Rounds until one is left, or as long as it may take; then some more of those that three rounds do
+ * not tell apart. */
+static int measure(struct gf_chooser *c, struct trials *all, void *data, struct gf_way *way,
+		   struct gf_error *err)
 {
 	double enough_s = budget_s * (double)all->n, spent_s = 0;
 	bool several = true, final = false;
 	int rc = run_first(c, all, data, err), round, last = 0;
 
 	for (round = 0; rc == 0 && several && round < GF_RIVAL_TIMES; round++) {
-		if (spent_s > longest_s ||
-		    (final && round >= last && spent_s > 2 * enough_s))
+		if (spent_s > longest_s || (final && round >= last && spent_s > 2 * enough_s))
 			break;
 		if (!final && spent_s > enough_s && round >= FEWEST) {
 			final = true;
 			last = round + FINAL;
-			if (gf_rivals_near(all->rivals, all->n, close_behind) <
-			    2)
+			if (gf_rivals_near(all->rivals, all->n, close_behind) < 2)
 				break;
 		}
 		rc = run_round(c, all, data, &spent_s, err);
@@ -322,16 +309,15 @@ static int measure(struct gf_chooser *c, struct trials *all, void *data,
 }
 
 /* -ENOTSUP and -EINVAL of a candidate are agreed upon, and leave it out. */
-static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
-		     struct gf_way *way, struct gf_error *err)
+static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struct gf_way *way,
+		     struct gf_error *err)
 {
 	struct trials *all = gf_xcalloc(1, sizeof(*all));
 	struct gf_way ways[CANDIDATES];
 	size_t wanted = list_candidates(c, count_elems, ways), i;
 	int rc = 0;
 
-	c->message_bytes = (size_t)c->config.lanes * count_elems *
-			   c->config.element.size_bytes;
+	c->message_bytes = (size_t)c->config.lanes * count_elems * c->config.element.size_bytes;
 	gf_rng_init(&all->rng, count_elems, 0);
 	for (i = 0; i < wanted; i++) {
 		all->trials[all->n].way = ways[i];
@@ -344,11 +330,10 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 	if (all->n > 0 && i == wanted)
 		rc = measure(c, all, data, way, err);
 	else if (wanted == 0)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "want an algorithm for %zu elements of %zu "
-				  "bytes on %d ranks, found none",
-				  count_elems, c->config.element.size_bytes,
-				  c->config.comm->ranks);
+		rc = gf_error_set(
+			err, -ENOTSUP,
+			"want an algorithm for %zu elements of %zu bytes on %d ranks, found none",
+			count_elems, c->config.element.size_bytes, c->config.comm->ranks);
 	for (i = 0; i < all->n; i++)
 		gf_burst_free(all->trials[i].burst);
 	free(all);
@@ -357,12 +342,11 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 
 static bool says(const struct gf_plan *rule, size_t size_bytes)
 {
-	return rule && strcmp(gf_rule_for(rule->rule, size_bytes)->algorithm,
-			      "auto") != 0;
+	return rule && strcmp(gf_rule_for(rule->rule, size_bytes)->algorithm, "auto") != 0;
 }
 
-int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
-		    struct gf_way *way, struct gf_error *err)
+int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data, struct gf_way *way,
+		    struct gf_error *err)
 {
 	struct picked *p;
 	size_t i;
@@ -375,9 +359,7 @@ int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
 		}
 	}
 	if (says(c->config.rule, count_elems * c->config.element.size_bytes))
-		rc = gf_choose_by_rule(c->config.rule,
-				       count_elems *
-					       c->config.element.size_bytes,
+		rc = gf_choose_by_rule(c->config.rule, count_elems * c->config.element.size_bytes,
 				       c->config.comm->ranks, way, err);
 	else
 		rc = calibrate(c, count_elems, data, way, err);

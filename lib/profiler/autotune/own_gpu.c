@@ -36,8 +36,7 @@ int gf_own_gpu_read(const char *device, size_t *index, struct gf_error *err)
 	return rc;
 }
 
-int gf_own_gpu_open(const struct gf_gpu_source *from,
-		    const struct gf_comm *comm, size_t index,
+int gf_own_gpu_open(const struct gf_gpu_source *from, const struct gf_comm *comm, size_t index,
 		    struct gf_gpu **gpu, struct gf_error *err)
 {
 	struct gf_error why = {""};
@@ -46,8 +45,7 @@ int gf_own_gpu_open(const struct gf_gpu_source *from,
 	if (!n)
 		return gf_error_set(err, -ENODEV, "%s", why.text);
 	if (index != GF_ANY_GPU && index >= (size_t)n)
-		return gf_error_set(err, -ENODEV,
-				    "--device cuda:%zu: this host has %d GPU%s",
+		return gf_error_set(err, -ENODEV, "--device cuda:%zu: this host has %d GPU%s",
 				    index, n, n == 1 ? "" : "s");
 	n = index == GF_ANY_GPU ? comm->local_rank % n : (int)index;
 	rc = from->open(n, gpu, err);
@@ -55,8 +53,7 @@ int gf_own_gpu_open(const struct gf_gpu_source *from,
 }
 
 int gf_own_gpu_nccl(const struct gf_gpu_source *from, struct gf_comm *comm,
-		    const struct gf_gpu *gpu, const struct gf_nccl_ops **nccl,
-		    struct gf_error *err)
+		    const struct gf_gpu *gpu, const struct gf_nccl_ops **nccl, struct gf_error *err)
 {
 	const struct gf_nccl_ops *found = NULL;
 	char version[16] = "";

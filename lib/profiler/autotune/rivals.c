@@ -7,14 +7,12 @@
 
 static const double margin = 0.97;
 
-/* The fastest of a rival's n runs may take this many times the best one's
- * median. tests/unit/test_rivals.c plays games against them: where a fifth of
- * the runs takes three times as long, a rival that is faster by a fifth wins
- * 190 games of 200. */
+/* The fastest of a rival's n runs may take this many times the best one's median.
+ * tests/unit/test_rivals.c plays games against them: where a fifth of the runs takes three times as
+ * long, a rival that is faster by a fifth wins 190 games of 200. */
 static double allowance(size_t n)
 {
-	static const double allowed[] = {4,   3,   2,   1.7, 1.5, 1.4,
-					 1.3, 1.2, 1.1, 1.1, 1.1, 1.1};
+	static const double allowed[] = {4, 3, 2, 1.7, 1.5, 1.4, 1.3, 1.2, 1.1, 1.1, 1.1, 1.1};
 
 	return n > GF_ARRAY_LENGTH(allowed) ? 1.05 : allowed[n > 0 ? n - 1 : 0];
 }
@@ -63,9 +61,7 @@ size_t gf_rivals_near(struct gf_rival *rivals, size_t n, double times)
 
 		if (r->out)
 			continue;
-		r->out = i != best &&
-			 gf_rival_time_s(r) >
-				 times * gf_rival_time_s(&rivals[best]);
+		r->out = i != best && gf_rival_time_s(r) > times * gf_rival_time_s(&rivals[best]);
 		left += !r->out;
 	}
 	return left;
@@ -78,8 +74,7 @@ size_t gf_rivals_best(const struct gf_rival *rivals, size_t n)
 	for (i = 0; i < n; i++)
 		if (!rivals[i].out &&
 		    (best == n ||
-		     gf_rival_time_s(&rivals[i]) <
-			     margin * gf_rival_time_s(&rivals[best])))
+		     gf_rival_time_s(&rivals[i]) < margin * gf_rival_time_s(&rivals[best])))
 			best = i;
 	return best;
 }

@@ -9,8 +9,7 @@
 #include "runtime/exec/exec.h"
 #include "doc/plan_rule.h"
 
-int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
-		     struct gf_error *err)
+int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2], struct gf_error *err)
 {
 	int mine[2] = {comm->host, comm->local_ranks}, rank, rc;
 	int *all = gf_xcalloc(2 * (size_t)comm->ranks, sizeof(*all));
@@ -18,23 +17,20 @@ int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 
 	rc = gf_comm_allgather(comm, mine, sizeof(mine), all, err);
 	*nfactors = 0;
-	if (rc == 0 && local > 1 && local < comm->ranks &&
-	    comm->ranks % local == 0) {
+	if (rc == 0 && local > 1 && local < comm->ranks && comm->ranks % local == 0) {
 		*nfactors = 2;
 		factors[0] = local;
 		factors[1] = comm->ranks / local;
 	}
 	/* alike on all ranks: the first host's size decides, then all agree */
 	for (rank = 0; rc == 0 && rank < comm->ranks; rank++)
-		if (all[2 * rank + 1] != all[1] ||
-		    all[2 * rank] != rank - rank % all[1])
+		if (all[2 * rank + 1] != all[1] || all[2 * rank] != rank - rank % all[1])
 			*nfactors = 0;
 	free(all);
 	return rc;
 }
 
-int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus,
-		    struct gf_error *err)
+int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus, struct gf_error *err)
 {
 	int factors[2], rc;
 	size_t n;
@@ -52,8 +48,8 @@ int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus,
 	return 0;
 }
 
-int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
-		      struct gf_way *way, struct gf_error *err)
+int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, struct gf_way *way,
+		      struct gf_error *err)
 {
 	struct gf_tensor tensor = {
 		.name = (char[]){"message"},
@@ -78,8 +74,7 @@ int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 }
 
 /* One element, for the answer. */
-static int try_library(struct gf_comm *comm, const struct gf_element *element,
-		       struct gf_error *err)
+static int try_library(struct gf_comm *comm, const struct gf_element *element, struct gf_error *err)
 {
 	struct gf_exec_config config = {.count_elems = 1, .element = *element};
 	struct gf_exec *exec = gf_exec_new(comm);
@@ -101,16 +96,13 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element,
 
 static int check_sparse(const struct gf_element *element, struct gf_error *err)
 {
-	if (element->number && element->dtype == GF_F32 &&
-	    element->op == GF_OP_SUM)
+	if (element->number && element->dtype == GF_F32 && element->op == GF_OP_SUM)
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "want f32 sums for sparse sets, got others");
+	return gf_error_set(err, -EINVAL, "want f32 sums for sparse sets, got others");
 }
 
 int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
-		    const struct gf_element *element, size_t count_elems,
-		    struct gf_error *err)
+		    const struct gf_element *element, size_t count_elems, struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(way, comm->ranks);
 	int rc;

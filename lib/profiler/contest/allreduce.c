@@ -9,12 +9,10 @@
 #include "profiler/contest/size_sweep.h"
 #include "base/allowance.h"
 
-const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0",
-					       NULL};
+const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0", NULL};
 const char *const gf_contest_dtype_words[][2] = {
-	{"float", "f32"},     {"double", "f64"}, {"half", "f16"},
-	{"bfloat16", "bf16"}, {"int", "i32"},    {"int32", "i32"},
-	{NULL, NULL},
+	{"float", "f32"}, {"double", "f64"}, {"half", "f16"}, {"bfloat16", "bf16"},
+	{"int", "i32"},   {"int32", "i32"},  {NULL, NULL},
 };
 
 double gf_contest_algbw(double size_bytes, double time_s)
@@ -27,8 +25,8 @@ double gf_contest_busbw(double size_bytes, double time_s, int ranks)
 	return gf_contest_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
 }
 
-int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
-		       struct gf_element *e, struct gf_error *err)
+int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec, struct gf_element *e,
+		       struct gf_error *err)
 {
 	int rc;
 
@@ -37,8 +35,7 @@ int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
 		return 0;
 	rc = gf_element_coded(codec, op, e, err);
 	if (rc == 0 && dtype != GF_F32)
-		rc = gf_error_set(err, -EINVAL,
-				  "want f32, which a codec encodes, got %s",
+		rc = gf_error_set(err, -EINVAL, "want f32, which a codec encodes, got %s",
 				  gf_dtype_names[dtype]);
 	return rc;
 }
@@ -47,9 +44,7 @@ int gf_contest_gradients(const struct gf_element *e, struct gf_error *err)
 {
 	if (e->dtype == GF_F32 && (e->op == GF_OP_SUM || e->op == GF_OP_AVG))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "want sum or avg of f32, as gradients are, got %s "
-			    "of %s",
+	return gf_error_set(err, -EINVAL, "want sum or avg of f32, as gradients are, got %s of %s",
 			    gf_op_names[e->op], gf_dtype_names[e->dtype]);
 }
 
@@ -57,8 +52,7 @@ int gf_contest_gradients(const struct gf_element *e, struct gf_error *err)
  */
 
 /* A device copies by itself from and to what is pinned. */
-static int pin(struct gf_contest_allreduce *b, size_t bytes,
-	       struct gf_error *err)
+static int pin(struct gf_contest_allreduce *b, size_t bytes, struct gf_error *err)
 {
 	struct gf_gpu *gpu = b->config.device.gpu;
 	int rc = gpu->ops->host_pin(gpu, b->work, bytes, err);
@@ -72,26 +66,23 @@ static int allocate(struct gf_contest_allreduce *b, struct gf_error *err)
 	struct gf_comm *c = b->config.comm;
 	/* whole words, for copies */
 	size_t bytes = (gf_contest_bytes(b, b->room_elems) + 3) / 4 * 4;
-	int rc = gf_contest_memory_check(2.0 * (double)bytes * c->local_ranks,
-					 err);
+	int rc = gf_contest_memory_check(2.0 * (double)bytes * c->local_ranks, err);
 
 	if (rc == 0)
 		rc = c->ops->buffer_alloc(c, bytes, &b->work, err);
 	if (rc == 0 && !(b->source = malloc(bytes)))
-		rc = gf_error_set(err, -ENOMEM, "no memory for %zu bytes",
-				  bytes);
+		rc = gf_error_set(err, -ENOMEM, "no memory for %zu bytes", bytes);
 	rc = gf_comm_agree(c, rc, err);
 	if (rc == 0 && b->config.device.gpu)
-		rc = gf_contest_gpu_open(&b->config.device, c, b->config.lanes,
-					 bytes, &b->device, err);
+		rc = gf_contest_gpu_open(&b->config.device, c, b->config.lanes, bytes, &b->device,
+					 err);
 	if (rc == 0 && b->device && !b->config.device.nccl)
 		rc = pin(b, bytes, err);
 	return rc;
 }
 
 int gf_contest_allreduce_open(const struct gf_contest_allreduce_config *config,
-			      size_t largest_elems,
-			      struct gf_contest_allreduce **bench,
+			      size_t largest_elems, struct gf_contest_allreduce **bench,
 			      struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = gf_xcalloc(1, sizeof(*b));
@@ -102,8 +93,7 @@ int gf_contest_allreduce_open(const struct gf_contest_allreduce_config *config,
 	b->watch.self.phase = GF_PHASE_CALL;
 	b->config.device.watch = &b->watch;
 	if (largest_elems > SIZE_MAX / 64 / (size_t)config->lanes)
-		rc = gf_error_set(err, -ENOMEM,
-				  "no memory for %d messages of %zu elements",
+		rc = gf_error_set(err, -ENOMEM, "no memory for %d messages of %zu elements",
 				  config->lanes, largest_elems);
 	else {
 		b->room_elems = largest_elems * (size_t)config->lanes;
@@ -138,34 +128,30 @@ void gf_contest_allreduce_close(struct gf_contest_allreduce *b)
 	gf_chooser_free(b->chooser);
 	gf_contest_gpu_close(b->device);
 	if (b->pinned)
-		b->config.device.gpu->ops->host_unpin(b->config.device.gpu,
-						      b->work);
+		b->config.device.gpu->ops->host_unpin(b->config.device.gpu, b->work);
 	gf_watch_release(&b->watch);
 	c->ops->buffer_free(c, b->work);
 	free(b->source);
 	free(b);
 }
 
-/* After a failure that some rank may not come back from, the others hear of
- * it. What all ranks agreed on leaves everything in order. */
-static int conclude(struct gf_contest_allreduce *b, int rc, bool agreed,
-		    struct gf_error *err)
+/* After a failure that some rank may not come back from, the others hear of it. What all ranks
+ * agreed on leaves everything in order. */
+static int conclude(struct gf_contest_allreduce *b, int rc, bool agreed, struct gf_error *err)
 {
 	if (rc && !agreed)
 		gf_watch_leave(&b->watch, rc, err);
 	return rc;
 }
 
-/* Opening a burst ends alike on all ranks, unless a calibration got stuck; so
- * does a proof. */
+/* Opening a burst ends alike on all ranks, unless a calibration got stuck; so does a proof. */
 static bool all_know(int rc)
 {
 	return rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM || rc == 1;
 }
 
 /* With the contestants open, or not: rc. */
-static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows,
-		   struct gf_error *err)
+static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows, struct gf_error *err)
 {
 	bool ready;
 
@@ -178,15 +164,13 @@ static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows,
 }
 
 /* Contestant i: messages between GPUs, or hosts. */
-static int open_burst(struct gf_contest *c, size_t i,
-		      const struct gf_burst_message *messages, size_t n,
-		      int lanes, struct gf_error *err)
+static int open_burst(struct gf_contest *c, size_t i, const struct gf_burst_message *messages,
+		      size_t n, int lanes, struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
 
 	if (b->config.device.nccl)
-		return gf_contest_send_new(b->device, messages, n, lanes,
-					   &c->of[i].send, err);
+		return gf_contest_send_new(b->device, messages, n, lanes, &c->of[i].send, err);
 	return gf_burst_new(
 		&(struct gf_burst_config){
 			.comm = b->config.comm,
@@ -218,8 +202,7 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 	int rc = gf_contest_sparse_new(&config, &c->of[i].sparse, err);
 
 	if (rc == 0 && c->b->config.device.nccl)
-		rc = gf_contest_send_new(c->b->device, &message, 1, 1,
-					 &c->of[i].send, err);
+		rc = gf_contest_send_new(c->b->device, &message, 1, 1, &c->of[i].send, err);
 	return rc;
 }
 
@@ -231,9 +214,7 @@ static int element_of(const struct gf_contest_allreduce *b, size_t count_elems,
 	const char *codec = NULL;
 
 	if (b->config.rule && !asked->codec)
-		codec = gf_rule_for(b->config.rule->rule,
-				    gf_contest_bytes(b, count_elems))
-				->codec;
+		codec = gf_rule_for(b->config.rule->rule, gf_contest_bytes(b, count_elems))->codec;
 	*e = *asked;
 	if (!codec)
 		return 0;
@@ -241,35 +222,31 @@ static int element_of(const struct gf_contest_allreduce *b, size_t count_elems,
 }
 
 /* NCCL chooses by itself how `library` goes; hosts are tried. */
-static int choose(struct gf_contest_allreduce *b, size_t count_elems,
-		  struct gf_way *way, struct gf_error *err)
+static int choose(struct gf_contest_allreduce *b, size_t count_elems, struct gf_way *way,
+		  struct gf_error *err)
 {
 	if (!b->config.device.nccl)
-		return gf_chooser_pick(b->chooser, count_elems, b->work, way,
-				       err);
+		return gf_chooser_pick(b->chooser, count_elems, b->work, way, err);
 	if (b->config.rule)
-		return gf_choose_by_rule(b->config.rule,
-					 gf_contest_bytes(b, count_elems),
+		return gf_choose_by_rule(b->config.rule, gf_contest_bytes(b, count_elems),
 					 b->config.comm->ranks, way, err);
 	*way = (struct gf_way){.algorithm = gf_algorithm_find("library")};
 	return 0;
 }
 
-/* MPI's; between GPUs profiler/contest/device_send.h tells NCCL. Collective.
- * The caller frees it. */
-static int tell(const struct gf_contest_allreduce_config *config,
-		const struct gf_way *way, struct gf_comm_told **told,
-		struct gf_error *err)
+/* MPI's; between GPUs profiler/contest/device_send.h tells NCCL. Collective. The caller frees
+ * it. */
+static int tell(const struct gf_contest_allreduce_config *config, const struct gf_way *way,
+		struct gf_comm_told **told, struct gf_error *err)
 {
 	const struct gf_tuning *v = &way->tuning;
 
-	return config->comm->ops->tell(config->comm,
-				       v->algorithm ? v->algorithm->number : 0,
+	return config->comm->ops->tell(config->comm, v->algorithm ? v->algorithm->number : 0,
 				       v->segment_bytes, told, err);
 }
 
-static int enter(struct gf_contest *c, size_t i, size_t count_elems,
-		 struct gf_contest_row *row, struct gf_error *err)
+static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_contest_row *row,
+		 struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
 	size_t lanes = (size_t)b->config.lanes, k;
@@ -298,16 +275,14 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	return rc;
 }
 
-static void init(struct gf_contest *c, struct gf_contest_allreduce *b, size_t n,
-		 size_t count_elems)
+static void init(struct gf_contest *c, struct gf_contest_allreduce *b, size_t n, size_t count_elems)
 {
 	size_t k;
 
 	*c = (struct gf_contest){.b = b, .n = n, .count_elems = count_elems};
 	c->of = gf_xcalloc(n, sizeof(*c->of));
 	for (k = 0; k < 2 * n; k++)
-		c->of[k / 2].times[k % 2] =
-			gf_xcalloc((size_t)b->config.repeats, sizeof(double));
+		c->of[k / 2].times[k % 2] = gf_xcalloc((size_t)b->config.repeats, sizeof(double));
 }
 
 /* Closes the contestants. */
@@ -327,9 +302,8 @@ static void release(struct gf_contest *c)
 	free(c->of);
 }
 
-int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
-			      const struct gf_way *ways, size_t nways,
-			      size_t count_elems, struct gf_contest_row *rows,
+int gf_contest_allreduce_size(struct gf_contest_allreduce *b, const struct gf_way *ways,
+			      size_t nways, size_t count_elems, struct gf_contest_row *rows,
 			      struct gf_error *err)
 {
 	struct gf_contest c;
@@ -347,17 +321,16 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
 			.size_bytes = gf_contest_bytes(b, count_elems),
 			.count_elems = count_elems,
 		};
-		rc = ways[i].density > 0
-			     ? enter_sparse(&c, i, count_elems, &ways[i], err)
-			     : enter(&c, i, count_elems, &rows[i], err);
+		rc = ways[i].density > 0 ? enter_sparse(&c, i, count_elems, &ways[i], err)
+					 : enter(&c, i, count_elems, &rows[i], err);
 	}
 	rc = measure(&c, rc, rows, err);
 	release(&c);
 	return rc;
 }
 
-int gf_contest_allreduce_try(struct gf_contest_allreduce *b,
-			     const struct gf_way *way, struct gf_error *err)
+int gf_contest_allreduce_try(struct gf_contest_allreduce *b, const struct gf_way *way,
+			     struct gf_error *err)
 {
 	struct gf_contest_row row = {.way = *way};
 	struct gf_contest c;
@@ -370,10 +343,8 @@ int gf_contest_allreduce_try(struct gf_contest_allreduce *b,
 }
 
 /* Messages as one burst and one row. */
-static int measure_messages(struct gf_contest_allreduce *b,
-			    const struct gf_burst_message *messages, size_t n,
-			    int lanes, struct gf_contest_row *row,
-			    struct gf_error *err)
+static int measure_messages(struct gf_contest_allreduce *b, const struct gf_burst_message *messages,
+			    size_t n, int lanes, struct gf_contest_row *row, struct gf_error *err)
 {
 	struct gf_contest c;
 	size_t i, total = 0;
@@ -397,8 +368,7 @@ static int measure_messages(struct gf_contest_allreduce *b,
 	return rc;
 }
 
-int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
-			      const struct gf_plan *plan,
+int gf_contest_allreduce_plan(struct gf_contest_allreduce *b, const struct gf_plan *plan,
 			      struct gf_contest_row *rows, struct gf_error *err)
 {
 	size_t n = plan->nmessages, i;
@@ -410,16 +380,15 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
 
 		rc = gf_way_of_message(m, &messages[i].way, err);
 		if (rc == 0)
-			rc = gf_element_coded(m->codec, b->config.element.op,
-					      &messages[i].element, err);
+			rc = gf_element_coded(m->codec, b->config.element.op, &messages[i].element,
+					      err);
 		messages[i].count_elems = gf_plan_message_elems(plan, i);
 		messages[i].simultaneous = m->mode == GF_MODE_SIMULTANEOUS;
 	}
 	for (i = 0; i < n && rc == 0; i++)
 		rc = measure_messages(b, &messages[i], 1, 1, &rows[i], err);
 	if (rc == 0)
-		rc = measure_messages(b, messages, n, plan->lanes, &rows[n],
-				      err);
+		rc = measure_messages(b, messages, n, plan->lanes, &rows[n], err);
 	free(messages);
 	return rc;
 }
@@ -431,8 +400,7 @@ int gf_contest_memory_check(double wanted_bytes, struct gf_error *err)
 	if (there < 0 || wanted_bytes <= there)
 		return 0;
 	return gf_error_set(err, -ENOMEM,
-			    "want %.4g bytes of memory on this host for the "
-			    "largest message, inputs and results of all its "
-			    "ranks; %.4g are left",
+			    "want %.4g bytes of memory on this host for the largest message, "
+			    "inputs and results of all its ranks; %.4g are left",
 			    wanted_bytes, there);
 }

@@ -17,31 +17,25 @@
 #include "runtime/traces/rank_traces.h"
 
 /*
- * One all-reduce measured and verified: what gf-allreduce prints. Messages go
- * through the executor on the thread that calls (runtime/engine/burst.h); what
- * a step of training adds to that is profiler/network.h's to measure.
+ * One all-reduce measured and verified: what gf-allreduce prints. Messages go through the executor
+ * on the thread that calls (runtime/engine/burst.h); what a step of training adds to that is
+ * profiler/network.h's to measure.
  *
- * A repeat begins with all ranks together; its time is combined over the
- * ranks as `across` says. In place, the inputs are put back before each repeat,
- * outside its time; out of place, copying them into the result is part of it.
- * Contestants of one size take turns, repeat by repeat, so that all of them
- * meet the same machine.
+ * A repeat begins with all ranks together; its time is combined over the ranks as `across` says. In
+ * place, the inputs are put back before each repeat, outside its time; out of place, copying them
+ * into the result is part of it. Contestants of one size take turns, repeat by repeat, so that all
+ * of them meet the same machine.
  */
-enum gf_contest_across {
-	GF_ACROSS_MAX,
-	GF_ACROSS_MEAN,
-	GF_ACROSS_MIN,
-	GF_ACROSS_RANK0
-};
+enum gf_contest_across { GF_ACROSS_MAX, GF_ACROSS_MEAN, GF_ACROSS_MIN, GF_ACROSS_RANK0 };
 extern const char *const gf_contest_across_names[]; /* NULL-terminated */
 /* nccl-tests' words for gf_dtype_names; ends with NULLs. */
 extern const char *const gf_contest_dtype_words[][2];
 
 /*
  * A drawing of the last repeat in place of each contestant, step by step
- * (runtime/traces/rank_traces.h). Each size replaces the one before, so that
- * the last size stays. Nothing else is recorded. Only messages that the
- * executor sends have steps; others are drawn as a whole.
+ * (runtime/traces/rank_traces.h). Each size replaces the one before, so that the last size stays.
+ * Nothing else is recorded. Only messages that the executor sends have steps; others are drawn as a
+ * whole.
  */
 struct gf_contest_timeline {
 	struct gf_trace trace;
@@ -49,12 +43,11 @@ struct gf_contest_timeline {
 };
 
 /* Collective, before the first message: compares the clocks. */
-int gf_contest_timeline_begin(struct gf_contest_timeline *t,
-			      struct gf_comm *comm, struct gf_error *err);
-/* Collective. Rank 0 writes the file. */
-int gf_contest_timeline_write(const struct gf_contest_timeline *t,
-			      struct gf_comm *comm, const char *path,
+int gf_contest_timeline_begin(struct gf_contest_timeline *t, struct gf_comm *comm,
 			      struct gf_error *err);
+/* Collective. Rank 0 writes the file. */
+int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_comm *comm,
+			      const char *path, struct gf_error *err);
 void gf_contest_timeline_release(struct gf_contest_timeline *t);
 
 enum gf_contest_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
@@ -66,9 +59,8 @@ struct gf_contest_allreduce_config {
 	size_t segment_bytes;
 	int warmup, repeats, checks;
 	enum gf_contest_across across;
-	size_t spoil;     /* so many elements of rank 0's results are changed
-			   * before they are checked */
-	bool errors;      /* of sums are measured, too */
+	size_t spoil; /* so many elements of rank 0's results are changed before they are checked */
+	bool errors;  /* of sums are measured, too */
 	double timeout_s; /* without progress; 0: none */
 	/* Begins and ends a deadline for a call that cannot give up; or NULL.
 	 */
@@ -76,21 +68,20 @@ struct gf_contest_allreduce_config {
 	void *hold_ctx;
 	const struct gf_plan *rule;           /* for auto; or NULL */
 	struct gf_contest_timeline *timeline; /* or NULL */
-	/* Schedules are proved before they run: on rank 0 a line for each (see
-	 * gf_burst_prove). NULL: they are not. */
+	/* Schedules are proved before they run: on rank 0 a line for each (see gf_burst_prove).
+	 * NULL: they are not. */
 	struct gf_text *proofs;
-	/* The memory that messages lie in; by NCCL, auto is `library` but for a
-	 * rule. */
+	/* The memory that messages lie in; by NCCL, auto is `library` but for a rule. */
 	struct gf_contest_device device;
 };
 
 /* -EINVAL unless it is what plans are about: f32, added up or averaged. */
 int gf_contest_gradients(const struct gf_element *e, struct gf_error *err);
 
-/* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:
- * what contradicts itself, or no such codec. */
-int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
-		       struct gf_element *e, struct gf_error *err);
+/* Elements of a type under an operation and, unless NULL, a codec. -EINVAL: what contradicts
+ * itself, or no such codec. */
+int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec, struct gf_element *e,
+		       struct gf_error *err);
 
 /* Seconds; wrong over all ranks and checks. */
 struct gf_contest_reading {
@@ -101,54 +92,49 @@ struct gf_contest_reading {
 /* A contestant at a size. */
 struct gf_contest_row {
 	struct gf_way way;
-	bool chosen;                    /* by auto */
-	const char *selection;          /* of a plan; NULL: all gradients go */
-	const struct gf_codec *codec;   /* NULL: none; of several the worst */
-	size_t messages;                /* that went together */
-	size_t size_bytes, count_elems; /* of one; of a plan's, of all */
-	size_t wire_bytes;              /* most that a rank sends; 0: unknown */
-	struct gf_sum_error error;      /* in place; of config.errors */
+	bool chosen;                          /* by auto */
+	const char *selection;                /* of a plan; NULL: all gradients go */
+	const struct gf_codec *codec;         /* NULL: none; of several the worst */
+	size_t messages;                      /* that went together */
+	size_t size_bytes, count_elems;       /* of one; of a plan's, of all */
+	size_t wire_bytes;                    /* most that a rank sends; 0: unknown */
+	struct gf_sum_error error;            /* in place; of config.errors */
 	struct gf_contest_reading reading[2]; /* by placement */
 };
 
 struct gf_contest_allreduce;
 
-/* Collective; messages of up to largest_elems. -ENOMEM where the hosts have not
- * as much memory as it takes. */
+/* Collective; messages of up to largest_elems. -ENOMEM where the hosts have not as much memory as
+ * it takes. */
 int gf_contest_allreduce_open(const struct gf_contest_allreduce_config *config,
-			      size_t largest_elems,
-			      struct gf_contest_allreduce **b,
+			      size_t largest_elems, struct gf_contest_allreduce **b,
 			      struct gf_error *err);
 void gf_contest_allreduce_close(struct gf_contest_allreduce *b);
 
-/* A way without an algorithm is auto. Measures all of them at a size; rows has
- * room for nways. */
-int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
-			      const struct gf_way *ways, size_t nways,
-			      size_t count_elems, struct gf_contest_row *rows,
+/* A way without an algorithm is auto. Measures all of them at a size; rows has room for nways. */
+int gf_contest_allreduce_size(struct gf_contest_allreduce *b, const struct gf_way *ways,
+			      size_t nways, size_t count_elems, struct gf_contest_row *rows,
 			      struct gf_error *err);
 
-/* Can that way be opened here? Collective. After -ETIMEDOUT, or with the
- * communicator broken, only closing is left. */
-int gf_contest_allreduce_try(struct gf_contest_allreduce *b,
-			     const struct gf_way *way, struct gf_error *err);
+/* Can that way be opened here? Collective. After -ETIMEDOUT, or with the communicator broken, only
+ * closing is left. */
+int gf_contest_allreduce_try(struct gf_contest_allreduce *b, const struct gf_way *way,
+			     struct gf_error *err);
 
-/* Each message of a plan by itself, with its algorithm, stages and codec; then
- * all of them, ready at once, by the plan's order and lanes: nmessages + 1
- * rows. The way of the last is the first message's. */
-int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
-			      const struct gf_plan *plan,
-			      struct gf_contest_row *rows,
-			      struct gf_error *err);
+/* Each message of a plan by itself, with its algorithm, stages and codec; then all of them, ready
+ * at once, by the plan's order and lanes: nmessages + 1 rows. The way of the last is the first
+ * message's. */
+int gf_contest_allreduce_plan(struct gf_contest_allreduce *b, const struct gf_plan *plan,
+			      struct gf_contest_row *rows, struct gf_error *err);
 
-/* The bandwidth of a transfer of size_bytes, in bytes per second: of the whole,
- * and of the part that a link carries, 2 (p-1)/p of it. */
+/* The bandwidth of a transfer of size_bytes, in bytes per second: of the whole, and of the part
+ * that a link carries, 2 (p-1)/p of it. */
 double gf_contest_algbw(double size_bytes, double time_s);
 double gf_contest_busbw(double size_bytes, double time_s, int ranks);
 
-/* Does this host have wanted_bytes of memory left, for all its ranks together?
- * The check comes before memory is taken: the kernel hands out more than there
- * is, and ends a process when the memory is used. -ENOMEM names both. */
+/* Does this host have wanted_bytes of memory left, for all its ranks together? The check comes
+ * before memory is taken: the kernel hands out more than there is, and ends a process when the
+ * memory is used. -ENOMEM names both. */
 int gf_contest_memory_check(double wanted_bytes, struct gf_error *err);
 
 #endif

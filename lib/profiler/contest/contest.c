@@ -15,19 +15,17 @@
 #include "profiler/contest/allreduce.h"
 #include "base/file.h"
 
-int gf_contest_timeline_begin(struct gf_contest_timeline *t,
-			      struct gf_comm *comm, struct gf_error *err)
+int gf_contest_timeline_begin(struct gf_contest_timeline *t, struct gf_comm *comm,
+			      struct gf_error *err)
 {
 	return gf_trace_compare_clocks(comm, &t->offset, err);
 }
 
-int gf_contest_timeline_write(const struct gf_contest_timeline *t,
-			      struct gf_comm *comm, const char *path,
-			      struct gf_error *err)
+int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_comm *comm,
+			      const char *path, struct gf_error *err)
 {
 	char *text = NULL;
-	int rc = gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce",
-				 &text, err);
+	int rc = gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce", &text, err);
 
 	if (rc)
 		return rc;
@@ -58,26 +56,23 @@ static void stop_record(struct gf_contest *c, size_t i)
 }
 
 /* The whole all-reduce of a contestant, and its steps if it has any. */
-static void draw(const struct gf_contest *c, size_t i,
-		 const struct gf_contest_row *row)
+static void draw(const struct gf_contest *c, size_t i, const struct gf_contest_row *row)
 {
 	struct gf_contest_timeline *t = c->b->config.timeline;
 	double shift_s = gf_trace_shift_s(&t->offset);
 	const struct gf_contest_span *span = &c->of[i].span;
 	char args[96];
 
-	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu}",
-		 row->size_bytes, row->messages);
-	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES,
-		       "message", row->way.algorithm->name,
-		       span->start_s - shift_s, span->time_s, args);
+	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu}", row->size_bytes,
+		 row->messages);
+	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES, "message",
+		       row->way.algorithm->name, span->start_s - shift_s, span->time_s, args);
 	if (c->of[i].burst)
 		gf_burst_draw(c->of[i].burst, shift_s, &t->trace);
 }
 
 /* Draws all contestants, after they have ended. */
-static void draw_all(const struct gf_contest *c,
-		     const struct gf_contest_row *rows)
+static void draw_all(const struct gf_contest *c, const struct gf_contest_row *rows)
 {
 	struct gf_contest_timeline *t = c->b->config.timeline;
 	const struct gf_comm *comm = c->b->config.comm;
@@ -100,14 +95,13 @@ static int meet(struct gf_contest_allreduce *b, struct gf_error *err)
 }
 
 /* Moves the contestants' data where it lies on a GPU. */
-static int move(const struct gf_contest *c, enum gf_contest_move what,
-		void *host, struct gf_error *err)
+static int move(const struct gf_contest *c, enum gf_contest_move what, void *host,
+		struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
 
-	return b->device ? gf_contest_gpu_move(
-				   b->device, what, host,
-				   gf_contest_bytes(b, c->count_elems), err)
+	return b->device ? gf_contest_gpu_move(b->device, what, host,
+					       gf_contest_bytes(b, c->count_elems), err)
 			 : 0;
 }
 
@@ -122,37 +116,33 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
 }
 
 /* One message, in `work`. */
-static int send_told(const struct gf_contest_allreduce *b,
-		     struct gf_comm_told *told, size_t count_elems,
-		     struct gf_error *err)
+static int send_told(const struct gf_contest_allreduce *b, struct gf_comm_told *told,
+		     size_t count_elems, struct gf_error *err)
 {
 	const struct gf_element *e = &b->config.element;
 	int rc = told->allreduce(told, b->work, count_elems, e, err);
 
 	if (rc == 0)
-		gf_element_finish(e, b->work, count_elems,
-				  b->config.comm->ranks);
+		gf_element_finish(e, b->work, count_elems, b->config.comm->ranks);
 	return rc;
 }
 
-/* Contestant i's all-reduce of what is in `work`. By the host, what is on a GPU
- * is copied down before, and up after it. */
+/* Contestant i's all-reduce of what is in `work`. By the host, what is on a GPU is copied down
+ * before, and up after it. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
 	int rc = move(c, GF_MOVE_DOWN, b->work, err);
 
 	if (rc == 0)
-		rc = c->of[i].sparse ? gf_contest_sparse_send(c->of[i].sparse,
-							      b->work, err)
-		     : c->of[i].told
-			     ? send_told(b, c->of[i].told, c->count_elems, err)
-			     : gf_burst_send(c->of[i].burst, b->work, err);
+		rc = c->of[i].sparse ? gf_contest_sparse_send(c->of[i].sparse, b->work, err)
+		     : c->of[i].told ? send_told(b, c->of[i].told, c->count_elems, err)
+				     : gf_burst_send(c->of[i].burst, b->work, err);
 	return rc ? rc : move(c, GF_MOVE_UP, b->work, err);
 }
 
-static int run(const struct gf_contest *c, size_t i, bool fill_first,
-	       double *time_s, struct gf_error *err)
+static int run(const struct gf_contest *c, size_t i, bool fill_first, double *time_s,
+	       struct gf_error *err)
 {
 	double start_s = gf_clock_s();
 	int rc = 0;
@@ -174,8 +164,7 @@ static void hold(const struct gf_contest_allreduce_config *config, bool begins)
 		config->hold(config->hold_ctx, begins);
 }
 
-static int once(struct gf_contest *c, size_t i,
-		enum gf_contest_placement placement, double *time_s,
+static int once(struct gf_contest *c, size_t i, enum gf_contest_placement placement, double *time_s,
 		struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
@@ -190,11 +179,8 @@ static int once(struct gf_contest *c, size_t i,
 		hold(&b->config, true);
 	rc = meet(b, err);
 	if (rc) {
-		gf_error_prefix(err,
-				"step %" PRIu64 ", message 0 (%zu bytes), not "
-				"begun",
-				b->watch.self.step + 1,
-				gf_contest_bytes(b, c->first_elems));
+		gf_error_prefix(err, "step %" PRIu64 ", message 0 (%zu bytes), not begun",
+				b->watch.self.step + 1, gf_contest_bytes(b, c->first_elems));
 		return rc;
 	}
 	c->latest.start_s = gf_clock_s();
@@ -206,8 +192,7 @@ static int once(struct gf_contest *c, size_t i,
 }
 
 /* Contestant and placement in turn. */
-static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s,
-		  struct gf_error *err)
+static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s, struct gf_error *err)
 {
 	bool record = last && k % 2 == GF_IN_PLACE;
 	int rc;
@@ -242,8 +227,7 @@ static int repeat_all(struct gf_contest *c, struct gf_error *err)
 /* --- results --------------------------------------------------------------
  */
 
-static double combine(const double *all, int ranks, size_t stride,
-		      enum gf_contest_across across)
+static double combine(const double *all, int ranks, size_t stride, enum gf_contest_across across)
 {
 	double total = 0, most = 0, least = INFINITY;
 	int r;
@@ -261,9 +245,8 @@ static double combine(const double *all, int ranks, size_t stride,
 					  : all[0];
 }
 
-int gf_contest_summarise(const struct gf_contest_allreduce_config *config,
-			 struct gf_comm *c, double *times,
-			 struct gf_contest_reading *r, struct gf_error *err)
+int gf_contest_summarise(const struct gf_contest_allreduce_config *config, struct gf_comm *c,
+			 double *times, struct gf_contest_reading *r, struct gf_error *err)
 {
 	size_t n = (size_t)config->repeats, i;
 	double *all = gf_xcalloc((size_t)c->ranks * n, sizeof(*all));
@@ -296,13 +279,11 @@ int gf_contest_over_ranks(struct gf_comm *c, size_t mine, bool add, size_t *out,
 	return rc;
 }
 
-/* Changes what a check must find: by little, but under a codec, whose results
- * may be off, past every bound. */
-static void spoil(struct gf_contest_allreduce *b, const struct gf_codec *codec,
-		  size_t count_elems)
+/* Changes what a check must find: by little, but under a codec, whose results may be off, past
+ * every bound. */
+static void spoil(struct gf_contest_allreduce *b, const struct gf_codec *codec, size_t count_elems)
 {
-	size_t i, n = b->config.spoil < count_elems ? b->config.spoil
-						    : count_elems;
+	size_t i, n = b->config.spoil < count_elems ? b->config.spoil : count_elems;
 	const struct gf_element *e = &b->config.element;
 
 	for (i = 0; i < n && b->config.comm->rank == 0; i++) {
@@ -313,27 +294,21 @@ static void spoil(struct gf_contest_allreduce *b, const struct gf_codec *codec,
 	}
 }
 
-static size_t count_wrong(const struct gf_contest *c, size_t which,
-			  const struct gf_exact *exact)
+static size_t count_wrong(const struct gf_contest *c, size_t which, const struct gf_exact *exact)
 {
 	const void *work = c->b->work;
 
-	return c->of[which].sparse
-		       ? gf_contest_sparse_wrong(c->of[which].sparse, exact,
-						 work)
-		       : gf_exact_wrong(exact, work, c->count_elems);
+	return c->of[which].sparse ? gf_contest_sparse_wrong(c->of[which].sparse, exact, work)
+				   : gf_exact_wrong(exact, work, c->count_elems);
 }
 
-static int fill(const struct gf_contest *c, const struct gf_exact *exact,
-		struct gf_error *err)
+static int fill(const struct gf_contest *c, const struct gf_exact *exact, struct gf_error *err)
 {
-	gf_exact_fill(exact, c->b->config.comm->rank, c->b->source,
-		      c->count_elems);
+	gf_exact_fill(exact, c->b->config.comm->rank, c->b->source, c->count_elems);
 	return move(c, GF_MOVE_INPUTS, c->b->source, err);
 }
 
-static int check(struct gf_contest *c, size_t which,
-		 enum gf_contest_placement placement,
+static int check(struct gf_contest *c, size_t which, enum gf_contest_placement placement,
 		 struct gf_contest_row *row, struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
@@ -360,15 +335,14 @@ static int check(struct gf_contest *c, size_t which,
 			break;
 		spoil(b, row->codec, c->count_elems);
 		b->watch.self.calls++;
-		rc = gf_contest_over_ranks(b->config.comm,
-					   count_wrong(c, which, &exact), true,
+		rc = gf_contest_over_ranks(b->config.comm, count_wrong(c, which, &exact), true,
 					   wrong, err);
 	}
 	return rc;
 }
 
-static int take_error(struct gf_contest *c, size_t which,
-		      struct gf_sum_error *error, struct gf_error *err)
+static int take_error(struct gf_contest *c, size_t which, struct gf_sum_error *error,
+		      struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
 	struct gf_comm *comm = b->config.comm;
@@ -384,8 +358,8 @@ static int take_error(struct gf_contest *c, size_t which,
 		rc = move(c, GF_MOVE_DOWN, b->work, err);
 	b->watch.self.calls++;
 	return rc ? rc
-		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work,
-					 c->count_elems, error, err);
+		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work, c->count_elems, error,
+					 err);
 }
 
 /* Real numbers, not zeros: a codec takes as long as it does in earnest. */
@@ -428,8 +402,7 @@ int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 	return rc;
 }
 
-int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
-		       struct gf_error *err)
+int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct gf_error *err)
 {
 	size_t k, i;
 	int rc;
@@ -444,15 +417,14 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
 		rc = gf_contest_summarise(&c->b->config, c->b->config.comm,
 					  c->of[k / 2].times[k % 2], r, err);
 		if (rc == 0)
-			rc = check(c, k / 2, (enum gf_contest_placement)(k % 2),
-				   &rows[k / 2], err);
+			rc = check(c, k / 2, (enum gf_contest_placement)(k % 2), &rows[k / 2], err);
 	}
 	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
 		rc = take_error(c, i, &rows[i].error, err);
 	for (i = 0; i < c->n && rc == 0; i++) {
 		c->b->watch.self.calls++;
-		rc = gf_contest_over_ranks(c->b->config.comm, wire_bytes(c, i),
-					   false, &rows[i].wire_bytes, err);
+		rc = gf_contest_over_ranks(c->b->config.comm, wire_bytes(c, i), false,
+					   &rows[i].wire_bytes, err);
 	}
 	if (rc == 0 && c->b->config.timeline)
 		draw_all(c, rows);

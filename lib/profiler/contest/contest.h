@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/profiler/contest: gf-allreduce: contestants that send the same messages
- * in turns, checked and reported. */
+/* lib/profiler/contest: gf-allreduce: contestants that send the same messages in turns, checked and
+ * reported. */
 #ifndef GF_CONTEST_CONTEST_H
 #define GF_CONTEST_CONTEST_H
 
@@ -18,11 +18,10 @@
 #include "profiler/contest/exact.h"
 
 /*
- * A sparse all-reduce as a contestant. Every rank takes the largest values out
- * of its message (a share `density` of them, compressors/sets.h). The sets
- * travel by topk or gtopk. The result is the sum of the sets, and zero where no
- * set had a value. All three parts are in the time, as they are in a step of
- * training.
+ * A sparse all-reduce as a contestant. Every rank takes the largest values out of its message (a
+ * share `density` of them, compressors/sets.h). The sets travel by topk or gtopk. The result is the
+ * sum of the sets, and zero where no set had a value. All three parts are in the time, as they are
+ * in a step of training.
  */
 struct gf_contest_sparse_config {
 	struct gf_comm *comm;         /* borrowed */
@@ -41,19 +40,18 @@ int gf_contest_sparse_new(const struct gf_contest_sparse_config *config,
 void gf_contest_sparse_free(struct gf_contest_sparse *s);
 
 /* data: this rank's contribution becomes the sum of all ranks' sets. */
-int gf_contest_sparse_send(struct gf_contest_sparse *s, float *data,
-			   struct gf_error *err);
+int gf_contest_sparse_send(struct gf_contest_sparse *s, float *data, struct gf_error *err);
 /* The sets' own; borrowed. */
 struct gf_burst *gf_contest_sparse_burst(const struct gf_contest_sparse *s);
 
-/* Elements of a result that are not what the same selections and merges, done
- * here for all ranks by other means, make of the exact inputs. */
-size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s,
-			       const struct gf_exact *x, const float *data);
+/* Elements of a result that are not what the same selections and merges, done here for all ranks by
+ * other means, make of the exact inputs. */
+size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s, const struct gf_exact *x,
+			       const float *data);
 
 /*
- * The data that allreduce.c's measurements share. Contestants use memory for
- * the same messages and take turns. Their results are checked afterwards.
+ * The data that allreduce.c's measurements share. Contestants use memory for the same messages and
+ * take turns. Their results are checked afterwards.
  */
 struct gf_contest_allreduce {
 	struct gf_contest_allreduce_config config;
@@ -65,14 +63,13 @@ struct gf_contest_allreduce {
 	bool pinned;                   /* work is, for copies */
 };
 
-/* When a repeat began, by gf_clock_s, and how long it took: no step of it is
- * outside. */
+/* When a repeat began, by gf_clock_s, and how long it took: no step of it is outside. */
 struct gf_contest_span {
 	double start_s, time_s;
 };
 
-/* One way to send the messages: a burst, or sparse sets, or a library that is
- * told how to go, or, between GPUs, `send`. */
+/* One way to send the messages: a burst, or sparse sets, or a library that is told how to go, or,
+ * between GPUs, `send`. */
 struct gf_contestant {
 	struct gf_burst *burst;
 	struct gf_comm_told *told;
@@ -93,25 +90,22 @@ struct gf_contest {
 };
 
 /* Bytes of so many elements. */
-static inline size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
-				      size_t count_elems)
+static inline size_t gf_contest_bytes(const struct gf_contest_allreduce *b, size_t count_elems)
 {
 	return count_elems * b->config.element.size_bytes;
 }
 
-/* Collective: proves the schedules of all contestants, lines of
- * config.proofs. Errors as gf_burst_prove's. */
+/* Collective: proves the schedules of all contestants, lines of config.proofs. Errors as
+ * gf_burst_prove's. */
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err);
-/* Collective: repeats, times and checks into a row each. After a failure the
- * ranks may not be together any more. */
-int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
-		       struct gf_error *err);
+/* Collective: repeats, times and checks into a row each. After a failure the ranks may not be
+ * together any more. */
+int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct gf_error *err);
 
-/* Collective, over any communicator: times of repeats over the ranks, and then
- * over the repeats; a count's sum, added to *out, or its most. */
-int gf_contest_summarise(const struct gf_contest_allreduce_config *config,
-			 struct gf_comm *c, double *times,
-			 struct gf_contest_reading *r, struct gf_error *err);
+/* Collective, over any communicator: times of repeats over the ranks, and then over the repeats; a
+ * count's sum, added to *out, or its most. */
+int gf_contest_summarise(const struct gf_contest_allreduce_config *config, struct gf_comm *c,
+			 double *times, struct gf_contest_reading *r, struct gf_error *err);
 int gf_contest_over_ranks(struct gf_comm *c, size_t mine, bool add, size_t *out,
 			  struct gf_error *err);
 

@@ -8,8 +8,7 @@
 
 #include "profiler/autotune/own_gpu.h"
 
-int gf_contest_device_check(const struct gf_contest_device *d,
-			    struct gf_error *err)
+int gf_contest_device_check(const struct gf_contest_device *d, struct gf_error *err)
 {
 	const char *name = d->name ? d->name : "cpu";
 	size_t index;
@@ -20,14 +19,11 @@ int gf_contest_device_check(const struct gf_contest_device *d,
 	rc = gf_own_gpu_read(name, &index, err);
 	if (rc != -ENOENT)
 		return rc;
-	return gf_error_set(err, -EINVAL,
-			    "want cpu, cuda, cuda:N or auto, got \"%.40s\"",
-			    name);
+	return gf_error_set(err, -EINVAL, "want cpu, cuda, cuda:N or auto, got \"%.40s\"", name);
 }
 
 /* Collective. Remembers the reason if NCCL cannot be used. */
-static int choose_nccl(struct gf_comm *c, struct gf_contest_device *d,
-		       struct gf_error *err)
+static int choose_nccl(struct gf_comm *c, struct gf_contest_device *d, struct gf_error *err)
 {
 	struct gf_error why = {""};
 	int rc = gf_own_gpu_nccl(&gf_gpus_here, c, d->gpu, &d->nccl, &why);
@@ -39,8 +35,7 @@ static int choose_nccl(struct gf_comm *c, struct gf_contest_device *d,
 	return 0;
 }
 
-int gf_contest_device_open(struct gf_comm *c, struct gf_contest_device *d,
-			   struct gf_error *err)
+int gf_contest_device_open(struct gf_comm *c, struct gf_contest_device *d, struct gf_error *err)
 {
 	const char *name = d->name ? d->name : "cpu";
 	const bool may_be_host = strcmp(name, "auto") == 0;
@@ -61,14 +56,12 @@ int gf_contest_device_open(struct gf_comm *c, struct gf_contest_device *d,
 	return gf_error_set(err, rc, "%s", why.text);
 }
 
-void gf_contest_device_suit(struct gf_contest_device *d,
-			    const struct gf_element *e)
+void gf_contest_device_suit(struct gf_contest_device *d, const struct gf_element *e)
 {
 	if (!d->nccl || (e->dtype == GF_F32 && e->op == GF_OP_SUM))
 		return;
 	d->nccl = NULL;
-	snprintf(d->why, sizeof(d->why),
-		 "between GPUs this build adds f32, got %s of %s",
+	snprintf(d->why, sizeof(d->why), "between GPUs this build adds f32, got %s of %s",
 		 gf_op_names[e->op], gf_dtype_names[e->dtype]);
 }
 
@@ -90,17 +83,14 @@ const char *gf_contest_device_transport(const struct gf_contest_device *d,
 	return d->nccl ? d->nccl->name : comm->ops->name;
 }
 
-static const char *name_nccl(const struct gf_nccl_ops *nccl,
-			     char text[GF_CONTEST_LIBRARY_TEXT])
+static const char *name_nccl(const struct gf_nccl_ops *nccl, char text[GF_CONTEST_LIBRARY_TEXT])
 {
-	snprintf(text, GF_CONTEST_LIBRARY_TEXT, "NCCL %d.%d.%d",
-		 nccl->version / 10000, nccl->version / 100 % 100,
-		 nccl->version % 100);
+	snprintf(text, GF_CONTEST_LIBRARY_TEXT, "NCCL %d.%d.%d", nccl->version / 10000,
+		 nccl->version / 100 % 100, nccl->version % 100);
 	return text;
 }
 
-const char *gf_contest_device_library(const struct gf_contest_device *d,
-				      const struct gf_comm *comm,
+const char *gf_contest_device_library(const struct gf_contest_device *d, const struct gf_comm *comm,
 				      char text[GF_CONTEST_LIBRARY_TEXT])
 {
 	if (d->nccl)

@@ -34,17 +34,15 @@ struct gf_contest_gpu {
 /* --- memory --------------------------------------------------------------- */
 
 /* The inputs put in place, enqueued alone. */
-static int refill_memory(struct gf_contest_gpu *d, size_t bytes,
-			 struct gf_error *err)
+static int refill_memory(struct gf_contest_gpu *d, size_t bytes, struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
 
-	return g->ops->copy(g, d->stream, d->work, d->source, bytes,
-			    GF_GPU_WITHIN, err);
+	return g->ops->copy(g, d->stream, d->work, d->source, bytes, GF_GPU_WITHIN, err);
 }
 
-int gf_contest_gpu_move(struct gf_contest_gpu *d, enum gf_contest_move what,
-			void *host, size_t bytes, struct gf_error *err)
+int gf_contest_gpu_move(struct gf_contest_gpu *d, enum gf_contest_move what, void *host,
+			size_t bytes, struct gf_error *err)
 {
 	const struct {
 		void *to;
@@ -57,16 +55,15 @@ int gf_contest_gpu_move(struct gf_contest_gpu *d, enum gf_contest_move what,
 		[GF_MOVE_UP] = {d->work, host, GF_GPU_TO_DEVICE},
 	};
 	struct gf_gpu *g = d->device.gpu;
-	int rc = g->ops->copy(g, d->stream, moves[what].to, moves[what].from,
-			      bytes, moves[what].kind, err);
+	int rc = g->ops->copy(g, d->stream, moves[what].to, moves[what].from, bytes,
+			      moves[what].kind, err);
 
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
 /* --- opening -------------------------------------------------------------- */
 
-static int zeros(struct gf_contest_gpu *d, size_t bytes, void **p,
-		 struct gf_error *err)
+static int zeros(struct gf_contest_gpu *d, size_t bytes, void **p, struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
 	int rc;
@@ -79,8 +76,7 @@ static int zeros(struct gf_contest_gpu *d, size_t bytes, void **p,
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes,
-			   struct gf_error *err)
+int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes, struct gf_error *err)
 {
 	int rc;
 
@@ -96,8 +92,7 @@ int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes,
 	return rc;
 }
 
-static int open_memory(struct gf_contest_gpu *d, size_t bytes,
-		       struct gf_error *err)
+static int open_memory(struct gf_contest_gpu *d, size_t bytes, struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
 	int rc = g->ops->stream_new(g, true, &d->stream, err);
@@ -129,9 +124,8 @@ static int open_engine(struct gf_contest_gpu *d, struct gf_nccl_tuning *told,
 		engine, err);
 }
 
-int gf_contest_gpu_open(const struct gf_contest_device *device,
-			struct gf_comm *comm, int lanes, size_t bytes,
-			struct gf_contest_gpu **bench, struct gf_error *err)
+int gf_contest_gpu_open(const struct gf_contest_device *device, struct gf_comm *comm, int lanes,
+			size_t bytes, struct gf_contest_gpu **bench, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = gf_xcalloc(1, sizeof(*d));
 	int rc;
@@ -170,12 +164,11 @@ void gf_contest_gpu_close(struct gf_contest_gpu *d)
 }
 
 /*
- * Engines whose NCCL is told how its all-reduce goes (doc/library_tuning.h).
- * NCCL refuses what it cannot do only in the first call (ncclGetAlgoInfo of its
- * src/enqueue.cc), so a message of one element is sent first.
+ * Engines whose NCCL is told how its all-reduce goes (doc/library_tuning.h). NCCL refuses what it
+ * cannot do only in the first call (ncclGetAlgoInfo of its src/enqueue.cc), so a message of one
+ * element is sent first.
  */
-static int send_one(struct gf_contest_gpu *d, struct gf_engine *engine,
-		    struct gf_error *err)
+static int send_one(struct gf_contest_gpu *d, struct gf_engine *engine, struct gf_error *err)
 {
 	const struct gf_burst_message one = {
 		.way = {.algorithm = gf_algorithm_find("library")},
@@ -200,8 +193,8 @@ static int send_one(struct gf_contest_gpu *d, struct gf_engine *engine,
 	return rc;
 }
 
-/* The one that is told that; no dialect: d->engine. It has sent a message.
- * Collective. -EIO: NCCL cannot do that here. */
+/* The one that is told that; no dialect: d->engine. It has sent a message. Collective. -EIO: NCCL
+ * cannot do that here. */
 static int engine_told(struct gf_contest_gpu *d, const struct gf_tuning *tuning,
 		       struct gf_engine **engine, struct gf_error *err)
 {
@@ -240,8 +233,8 @@ struct gf_contest_send {
 	struct gf_burst *burst;
 	struct gf_gpu_hold *hold; /* of what is loaded, or NULL */
 	size_t n, bytes, wire_bytes;
-	/* With a density: the k largest values of the only message go, on top
-	 * of a residual of zeros, which a word that is never 0 keeps so. */
+	/* With a density: the k largest values of the only message go, on top of a residual of
+	 * zeros, which a word that is never 0 keeps so. */
 	struct gf_sparse_gpu *sparse; /* or NULL */
 	void *residual, *never;
 	size_t k;
@@ -253,14 +246,13 @@ static int check_element(const struct gf_element *e, struct gf_error *err)
 {
 	if (e->dtype == GF_F32 && e->op == GF_OP_SUM)
 		return 0;
-	return gf_error_set(err, -ENOTSUP,
-			    "between GPUs this build adds f32, got %s of %s",
+	return gf_error_set(err, -ENOTSUP, "between GPUs this build adds f32, got %s of %s",
 			    gf_op_names[e->op], gf_dtype_names[e->dtype]);
 }
 
 /* Also adds what this rank sends to *wire_bytes, but for sets. */
-static int check(const struct gf_burst_message *m, const struct gf_comm *comm,
-		 size_t *wire_bytes, struct gf_error *err)
+static int check(const struct gf_burst_message *m, const struct gf_comm *comm, size_t *wire_bytes,
+		 struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(&m->way, comm->ranks);
 	struct gf_lane_program p = {0};
@@ -269,20 +261,19 @@ static int check(const struct gf_burst_message *m, const struct gf_comm *comm,
 	args.count_elems = m->count_elems;
 	args.elem_bytes = sizeof(float);
 	if (rc == 0 && m->way.density > 0 && m->element.codec)
-		rc = gf_error_set(
-			err, -EINVAL, "%s: want values as they are, got %s",
-			m->way.algorithm->name, m->element.codec->name);
+		rc = gf_error_set(err, -EINVAL, "%s: want values as they are, got %s",
+				  m->way.algorithm->name, m->element.codec->name);
 	if (rc == 0 && !(m->way.density > 0))
-		rc = gf_lane_program_new(m->way.algorithm, &args, comm->rank,
-					 m->element.codec, &p, err);
+		rc = gf_lane_program_new(m->way.algorithm, &args, comm->rank, m->element.codec, &p,
+					 err);
 	if (rc == 0)
 		*wire_bytes += gf_lane_program_sent(&p);
 	gf_lane_program_release(&p);
 	return rc;
 }
 
-int gf_contest_send_check(const struct gf_burst_message *m,
-			  const struct gf_comm *comm, struct gf_error *err)
+int gf_contest_send_check(const struct gf_burst_message *m, const struct gf_comm *comm,
+			  struct gf_error *err)
 {
 	size_t ignored = 0;
 
@@ -290,8 +281,7 @@ int gf_contest_send_check(const struct gf_burst_message *m,
 }
 
 /* The only message becomes one of sets. */
-static int select_from(struct gf_contest_send *s, struct gf_burst_message *m,
-		       struct gf_error *err)
+static int select_from(struct gf_contest_send *s, struct gf_burst_message *m, struct gf_error *err)
 {
 	static const uint32_t one = 1;
 	struct gf_contest_gpu *d = s->d;
@@ -303,8 +293,7 @@ static int select_from(struct gf_contest_send *s, struct gf_burst_message *m,
 	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &s->never, err);
 	rc = rc ? rc : g->ops->zero(g, d->stream, s->residual, s->bytes, err);
 	rc = rc ? rc
-		: g->ops->copy(g, d->stream, s->never, &one, sizeof(one),
-			       GF_GPU_TO_DEVICE, err);
+		: g->ops->copy(g, d->stream, s->never, &one, sizeof(one), GF_GPU_TO_DEVICE, err);
 	rc = rc ? rc : g->ops->stream_sync(g, d->stream, err);
 	rc = rc ? rc
 		: gf_sparse_gpu_new(
@@ -312,8 +301,7 @@ static int select_from(struct gf_contest_send *s, struct gf_burst_message *m,
 				  .gpu = g,
 				  .residual = s->residual,
 				  .count_elems = m->count_elems,
-				  .merges = m->way.algorithm ==
-					    gf_sparse_find("gtopk"),
+				  .merges = m->way.algorithm == gf_sparse_find("gtopk"),
 				  .ranks = d->comm->ranks,
 				  .rank = d->comm->rank,
 				  .most_k = s->k,
@@ -331,10 +319,8 @@ static int select_from(struct gf_contest_send *s, struct gf_burst_message *m,
 }
 
 /* With a rank's own part done: rc. */
-static int open_burst(struct gf_contest_send *s, int rc,
-		      const struct gf_burst_message *messages, size_t n,
-		      int lanes, struct gf_contest_send **send,
-		      struct gf_error *err)
+static int open_burst(struct gf_contest_send *s, int rc, const struct gf_burst_message *messages,
+		      size_t n, int lanes, struct gf_contest_send **send, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = s->d;
 
@@ -359,10 +345,8 @@ static int open_burst(struct gf_contest_send *s, int rc,
 	return rc;
 }
 
-int gf_contest_send_new(struct gf_contest_gpu *d,
-			const struct gf_burst_message *messages, size_t n,
-			int lanes, struct gf_contest_send **send,
-			struct gf_error *err)
+int gf_contest_send_new(struct gf_contest_gpu *d, const struct gf_burst_message *messages, size_t n,
+			int lanes, struct gf_contest_send **send, struct gf_error *err)
 {
 	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_burst_message only = messages[0];
@@ -376,17 +360,14 @@ int gf_contest_send_new(struct gf_contest_gpu *d,
 	}
 	if (rc == 0 && only.way.density > 0)
 		rc = select_from(s, &only, err);
-	return open_burst(s, rc, s->sparse ? &only : messages, n, lanes, send,
-			  err);
+	return open_burst(s, rc, s->sparse ? &only : messages, n, lanes, send, err);
 }
 
-int gf_contest_send_steps(struct gf_contest_gpu *d,
-			  const struct gf_schedule *schedule, int n,
+int gf_contest_send_steps(struct gf_contest_gpu *d, const struct gf_schedule *schedule, int n,
 			  struct gf_contest_send **send, struct gf_error *err)
 {
 	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
-	struct gf_burst_message *messages =
-		gf_xcalloc((size_t)n, sizeof(*messages));
+	struct gf_burst_message *messages = gf_xcalloc((size_t)n, sizeof(*messages));
 	int i, rc;
 
 	s->d = d;
@@ -427,8 +408,7 @@ static int enqueue(struct gf_contest_send *s, struct gf_error *err)
 	int rc = 0;
 
 	if (s->sparse)
-		rc = gf_sparse_gpu_prepare(s->sparse, d->work, s->k, d->stream,
-					   err);
+		rc = gf_sparse_gpu_prepare(s->sparse, d->work, s->k, d->stream, err);
 	rc = rc ? rc : gf_burst_send(s->burst, d->work, err);
 	if (rc == 0 && s->sparse)
 		rc = gf_sparse_gpu_finish(s->sparse, d->stream, err);
@@ -446,8 +426,7 @@ static int finish(struct gf_contest_send *s, struct gf_error *err)
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_contest_send_load(struct gf_contest_send *s, bool refill,
-			 struct gf_error *err)
+int gf_contest_send_load(struct gf_contest_send *s, bool refill, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
@@ -459,8 +438,7 @@ int gf_contest_send_load(struct gf_contest_send *s, bool refill,
 	return rc ? rc : enqueue(s, err);
 }
 
-int gf_contest_send_go(struct gf_contest_send *s, double *time_s,
-		       struct gf_error *err)
+int gf_contest_send_go(struct gf_contest_send *s, double *time_s, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
@@ -483,10 +461,9 @@ int gf_contest_send_begin(struct gf_contest_send *s, struct gf_gpu_event *after,
 	return rc ? rc : enqueue(s, err);
 }
 
-/* All messages became ready when the stream had waited for `from`: their times
- * count from then. */
-int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from,
-			double *ends_s, struct gf_error *err)
+/* All messages became ready when the stream had waited for `from`: their times count from then. */
+int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from, double *ends_s,
+			struct gf_error *err)
 {
 	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;

@@ -13,14 +13,14 @@ static const double ragged = 0.731058578630005;
 /* --- elements -------------------------------------------------------------
  */
 
-/* Both formats are the top of a wider one: f16 by its own exponent width. The
- * kernels have conversions, too; what checks them does without. */
+/* Both formats are the top of a wider one: f16 by its own exponent width. The kernels have
+ * conversions, too; what checks them does without. */
 static double from_half(uint16_t bits)
 {
 	int exponent = bits >> 10 & 31, fraction = bits & 1023;
 	double magnitude = exponent == 31 ? fraction ? NAN : INFINITY
-			   : exponent ? ldexp(1024 + fraction, exponent - 25)
-				      : ldexp(fraction, -24);
+			   : exponent     ? ldexp(1024 + fraction, exponent - 25)
+					  : ldexp(fraction, -24);
 
 	return bits & 0x8000 ? -magnitude : magnitude;
 }
@@ -39,8 +39,7 @@ static uint16_t to_half(double value)
 	scaled = nearbyint(ldexp(magnitude, 11 - exponent));
 	if (scaled < 1024)
 		return (uint16_t)(sign | (unsigned)scaled);
-	return (uint16_t)(sign | (((unsigned)(exponent + 13) << 10) +
-				  (unsigned)scaled));
+	return (uint16_t)(sign | (((unsigned)(exponent + 13) << 10) + (unsigned)scaled));
 }
 
 static double from_bfloat(uint16_t bits)
@@ -107,16 +106,14 @@ void gf_exact_store(enum gf_dtype dtype, void *data, size_t index, double value)
 /* Integers up to this one are exact. */
 static double limit_of(enum gf_dtype dtype)
 {
-	static const double limits[GF_DTYPES] = {0x1p24, 0x1p53, 0x1p11, 0x1p8,
-						 0x1p30};
+	static const double limits[GF_DTYPES] = {0x1p24, 0x1p53, 0x1p11, 0x1p8, 0x1p30};
 
 	return limits[dtype];
 }
 
 static double unit_of(enum gf_dtype dtype)
 {
-	static const double units[GF_DTYPES] = {0x1p-23, 0x1p-52, 0x1p-10,
-						0x1p-7, 0};
+	static const double units[GF_DTYPES] = {0x1p-23, 0x1p-52, 0x1p-10, 0x1p-7, 0};
 
 	return units[dtype];
 }
@@ -151,8 +148,7 @@ struct hash {
 /* Fibonacci hashing, mixed once. */
 static struct hash hash_of(uint64_t seed, size_t index)
 {
-	uint64_t h =
-		((uint64_t)index + (seed << 40) + seed) * 0x9e3779b97f4a7c15u;
+	uint64_t h = ((uint64_t)index + (seed << 40) + seed) * 0x9e3779b97f4a7c15u;
 
 	h ^= h >> 32;
 	h *= 0xd6e8feb86659fd93u;
@@ -169,8 +165,8 @@ static double base_of(const struct rule *r, struct hash h)
 	return below(h.base, 2 * r->base + 1) - r->base;
 }
 
-/* e: 1, -1, 2, -2, ... within the offset, round and round; pairs, so they add
- * up to 0, with a 0 at the end of an odd number of them. */
+/* e: 1, -1, 2, -2, ... within the offset, round and round; pairs, so they add up to 0, with a 0 at
+ * the end of an odd number of them. */
 static double offset_of(const struct rule *r, int k)
 {
 	int pairs = r->givers / 2, size;
@@ -188,8 +184,7 @@ static int largest_offset(const struct rule *r)
 	return pairs < r->offset ? pairs : r->offset;
 }
 
-/* The first place has a base that is not 0, the next are 2, the others 1 and
- * -1 by turns. */
+/* The first place has a base that is not 0, the next are 2, the others 1 and -1 by turns. */
 static double factor_of(struct hash h, int k)
 {
 	int base;
@@ -271,9 +266,7 @@ static double allowance(const struct rule *r, size_t index, double want)
 
 	if (r->lossy) {
 		double base =
-			x->codec->block_elems
-				? r->base
-				: fabs(base_of(r, hash_of(x->seed, index)));
+			x->codec->block_elems ? r->base : fabs(base_of(r, hash_of(x->seed, index)));
 
 		/* f32 itself rounds such inputs, once more at each sum */
 		magnitudes = ragged * r->givers * (base + largest_offset(r));

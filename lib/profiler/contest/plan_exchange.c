@@ -15,13 +15,12 @@
 #include "collectives/runnable.h"
 
 /*
- * A plan with a selection, as training runs it (exchange/exchange.h): a repeat
- * is a step after any warm-up whose gradients are all ready at once, from its
- * beginning to its sums. What is chosen, how sets are made and what becomes of
- * the rest is part of it. Gradients are normal numbers, other ones in each
- * repeat. In place they lie where the exchange wants them; out of place they
- * are copied there first. What is right depends on the selection, but all ranks
- * must end with the same sums: an element is wrong where it is not rank 0's.
+ * A plan with a selection, as training runs it (exchange/exchange.h): a repeat is a step after any
+ * warm-up whose gradients are all ready at once, from its beginning to its sums. What is chosen,
+ * how sets are made and what becomes of the rest is part of it. Gradients are normal numbers, other
+ * ones in each repeat. In place they lie where the exchange wants them; out of place they are
+ * copied there first. What is right depends on the selection, but all ranks must end with the same
+ * sums: an element is wrong where it is not rank 0's.
  */
 
 /* After the warm-up of any selection. */
@@ -41,23 +40,20 @@ struct stepping {
 };
 
 /* -ENOTSUP: what was asked for is about dense messages between hosts. */
-static int check(const struct gf_plan *plan,
-		 const struct gf_contest_allreduce_config *config,
+static int check(const struct gf_plan *plan, const struct gf_contest_allreduce_config *config,
 		 struct gf_error *err)
 {
 	const char *option = config->device.gpu ? "--device cpu"
 			     : config->proofs   ? "no --verify (gf-sim has it)"
-			     : config->timeline
-				     ? "no --trace (gf-train --replay has it)"
-			     : config->errors ? "no --error"
-					      : NULL;
+			     : config->timeline ? "no --trace (gf-train --replay has it)"
+			     : config->errors   ? "no --error"
+						: NULL;
 
 	if (option)
-		return gf_error_set(err, -ENOTSUP,
-				    "want %s with selection %s, whose steps "
-				    "depend on the gradients",
-				    option,
-				    gf_selection_name(&plan->selection));
+		return gf_error_set(
+			err, -ENOTSUP,
+			"want %s with selection %s, whose steps depend on the gradients", option,
+			gf_selection_name(&plan->selection));
 	return gf_exchange_check_plan(plan, false, err);
 }
 
@@ -105,13 +101,12 @@ static void fill(struct stepping *s)
 
 static void move_in(struct stepping *s)
 {
-	memcpy(gf_exchange_pool(s->x)->data, s->grads,
-	       s->elems * sizeof(*s->grads));
+	memcpy(gf_exchange_pool(s->x)->data, s->grads, s->elems * sizeof(*s->grads));
 }
 
 /* Between the ranks' meeting and the sums. */
-static int step(struct stepping *s, struct gf_exchange_step **step,
-		struct gf_select_sums *sums, struct gf_error *err)
+static int step(struct stepping *s, struct gf_exchange_step **step, struct gf_select_sums *sums,
+		struct gf_error *err)
 {
 	int rc;
 
@@ -119,8 +114,7 @@ static int step(struct stepping *s, struct gf_exchange_step **step,
 	gf_exchange_ready(*step, s->tensors, s->plan.model->ntensors);
 	gf_exchange_backward_end(*step);
 	rc = gf_exchange_next(s->x, true, step, err);
-	return rc ? rc
-		  : gf_exchange_sums(*step, GF_EXCHANGE_WHOLE, sums, NULL, err);
+	return rc ? rc : gf_exchange_sums(*step, GF_EXCHANGE_WHOLE, sums, NULL, err);
 }
 
 /* The sums in full. */
@@ -134,8 +128,7 @@ static void take_sums(struct stepping *s, const struct gf_select_sums *sums)
 		       sums->pieces[i].count_elems * sizeof(*s->sums));
 }
 
-static int once(struct stepping *s, bool keep, double *time_s,
-		struct gf_error *err)
+static int once(struct stepping *s, bool keep, double *time_s, struct gf_error *err)
 {
 	struct gf_exchange_step *taken;
 	struct gf_select_sums sums;
@@ -164,8 +157,7 @@ static int summarise(struct gf_comm *comm, void *ctx, struct gf_error *err)
 {
 	struct stepping *s = ctx;
 
-	return gf_contest_summarise(s->config, comm, s->times,
-				    &s->row->reading[s->placement], err);
+	return gf_contest_summarise(s->config, comm, s->times, &s->row->reading[s->placement], err);
 }
 
 static int compare(struct gf_comm *comm, void *ctx, struct gf_error *err)
@@ -182,8 +174,7 @@ static int compare(struct gf_comm *comm, void *ctx, struct gf_error *err)
 		wrong += memcmp(&want[i], &s->sums[i], sizeof(*want)) != 0;
 	free(want);
 	return rc ? rc
-		  : gf_contest_over_ranks(comm, wrong, true,
-					  &s->row->reading[s->placement].wrong,
+		  : gf_contest_over_ranks(comm, wrong, true, &s->row->reading[s->placement].wrong,
 					  err);
 }
 
@@ -191,8 +182,7 @@ static int most_bytes(struct gf_comm *comm, void *ctx, struct gf_error *err)
 {
 	struct stepping *s = ctx;
 
-	return gf_contest_over_ranks(comm, s->row->wire_bytes, false,
-				     &s->row->wire_bytes, err);
+	return gf_contest_over_ranks(comm, s->row->wire_bytes, false, &s->row->wire_bytes, err);
 }
 
 /* One placement. */
@@ -270,20 +260,17 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 
 	if (rc == 0 && plan->servers)
 		rc = gf_error_set(err, -EINVAL,
-				  "want a plan without a server (gf-train runs "
-				  "them), got %d",
+				  "want a plan without a server (gf-train runs them), got %d",
 				  plan->servers);
 	if (rc == 0 && plan->ranks != config->comm->ranks)
-		rc = gf_error_set(err, -EINVAL,
-				  "the plan is for %d ranks, this job has %d",
+		rc = gf_error_set(err, -EINVAL, "the plan is for %d ranks, this job has %d",
 				  plan->ranks, config->comm->ranks);
 	if (rc == 0) {
 		rc = gf_contest_gradients(&config->element, err);
 		if (rc)
 			gf_error_prefix(err, "a plan's messages");
 	}
-	if (rc == 0 &&
-	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS)) {
+	if (rc == 0 && !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS)) {
 		rc = check(plan, config, err);
 		rows->count = 1;
 		rows->list = gf_xcalloc(1, sizeof(*rows->list));

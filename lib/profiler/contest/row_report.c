@@ -11,17 +11,15 @@
 #include "json/json.h"
 
 static const char *const placement_names[] = {"out_of_place", "in_place"};
-static double whole_bytes(const struct gf_contest_report *r,
-			  const struct gf_contest_row *row)
+static double whole_bytes(const struct gf_contest_report *r, const struct gf_contest_row *row)
 {
 	return (double)row->size_bytes * (r->plan ? 1 : r->config->lanes);
 }
 
-static double busbw_of(const struct gf_contest_report *r,
-		       const struct gf_contest_row *row, int placement)
+static double busbw_of(const struct gf_contest_report *r, const struct gf_contest_row *row,
+		       int placement)
 {
-	return gf_contest_busbw(whole_bytes(r, row),
-				row->reading[placement].median_s,
+	return gf_contest_busbw(whole_bytes(r, row), row->reading[placement].median_s,
 				r->config->comm->ranks);
 }
 
@@ -41,20 +39,16 @@ size_t gf_contest_report_wrong(const struct gf_contest_report *r)
 	size_t i, wrong = 0;
 
 	for (i = 0; i < r->nrows; i++)
-		wrong += r->rows[i].reading[0].wrong +
-			 r->rows[i].reading[1].wrong;
+		wrong += r->rows[i].reading[0].wrong + r->rows[i].reading[1].wrong;
 	return wrong;
 }
 
-static const char *codec_of(const struct gf_contest_report *r,
-			    const struct gf_contest_row *row)
+static const char *codec_of(const struct gf_contest_report *r, const struct gf_contest_row *row)
 {
-	return row->codec ? row->codec->name
-			  : gf_dtype_names[r->config->element.dtype];
+	return row->codec ? row->codec->name : gf_dtype_names[r->config->element.dtype];
 }
 
-static bool is_whole_plan(const struct gf_contest_report *r,
-			  const struct gf_contest_row *row)
+static bool is_whole_plan(const struct gf_contest_report *r, const struct gf_contest_row *row)
 {
 	return r->plan && row == &r->rows[r->nrows - 1];
 }
@@ -77,8 +71,8 @@ static void add_stages(const struct gf_way *way, struct gf_text *out)
 }
 
 /* "ring", "auto:ring", "blueconnect:2x4:halving,ring"; no blanks. */
-static void add_label(const struct gf_contest_report *r,
-		      const struct gf_contest_row *row, struct gf_text *out)
+static void add_label(const struct gf_contest_report *r, const struct gf_contest_row *row,
+		      struct gf_text *out)
 {
 	char variant[GF_TUNING_TEXT];
 
@@ -86,11 +80,9 @@ static void add_label(const struct gf_contest_report *r,
 		gf_text_addf(out, "plan");
 		return;
 	}
-	gf_text_addf(out, "%s%s", row->chosen ? "auto:" : "",
-		     row->way.algorithm->name);
+	gf_text_addf(out, "%s%s", row->chosen ? "auto:" : "", row->way.algorithm->name);
 	if (row->way.tuning.dialect)
-		gf_text_addf(out, ":%s",
-			     gf_tuning_text(&row->way.tuning, variant));
+		gf_text_addf(out, ":%s", gf_tuning_text(&row->way.tuning, variant));
 	if (!row->way.nfactors)
 		return;
 	gf_text_addf(out, ":");
@@ -104,8 +96,8 @@ static void add_label(const struct gf_contest_report *r,
 /* --- rows for programs ----------------------------------------------------
  */
 
-static void put_case(const struct gf_contest_report *r,
-		     const struct gf_contest_row *row, struct gf_json_writer *w)
+static void put_case(const struct gf_contest_report *r, const struct gf_contest_row *row,
+		     struct gf_json_writer *w)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	struct gf_text factors = {0}, stages = {0};
@@ -122,11 +114,8 @@ static void put_case(const struct gf_contest_report *r,
 	gf_json_put_size(w, "size_bytes", row->size_bytes);
 	gf_json_put_size(w, "count_elems", row->count_elems);
 	gf_json_put_string(w, "device", gf_contest_device_kind(&c->device));
-	gf_json_put_string(w, "transport",
-			   gf_contest_device_transport(&c->device, c->comm));
-	gf_json_put_string(
-		w, "library",
-		gf_contest_device_library(&c->device, c->comm, library));
+	gf_json_put_string(w, "transport", gf_contest_device_transport(&c->device, c->comm));
+	gf_json_put_string(w, "library", gf_contest_device_library(&c->device, c->comm, library));
 	gf_json_put_string(w, "dtype", gf_dtype_names[c->element.dtype]);
 	gf_json_put_string(w, "op", gf_op_names[c->element.op]);
 	gf_json_put_string(w, "algorithm",
@@ -143,27 +132,22 @@ static void put_case(const struct gf_contest_report *r,
 			 row->selection         ? NAN
 			 : row->way.density > 0 ? row->way.density
 						: 1);
-	gf_json_put_string(w, "selection",
-			   row->selection ? row->selection : "dense");
+	gf_json_put_string(w, "selection", row->selection ? row->selection : "dense");
 	gf_json_put_size(w, "messages", row->messages);
-	gf_json_put_size(
-		w, "lanes",
-		(size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
+	gf_json_put_size(w, "lanes", (size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
 	gf_text_release(&factors);
 	gf_text_release(&stages);
 }
 
-static void put_row(const struct gf_contest_report *r,
-		    const struct gf_contest_row *row, int placement,
-		    struct gf_json_writer *w)
+static void put_row(const struct gf_contest_report *r, const struct gf_contest_row *row,
+		    int placement, struct gf_json_writer *w)
 {
 	const struct gf_contest_reading *m = &row->reading[placement];
 
 	put_case(r, row, w);
 	gf_json_put_string(w, "placement", placement_names[placement]);
 	gf_json_put_size(w, "repeats", (size_t)r->config->repeats);
-	gf_json_put_string(w, "across",
-			   gf_contest_across_names[r->config->across]);
+	gf_json_put_string(w, "across", gf_contest_across_names[r->config->across]);
 	gf_json_put_real(w, "time_s", m->median_s);
 	gf_json_put_real(w, "min_s", m->min_s);
 	gf_json_put_real(w, "p25_s", m->p25_s);
@@ -184,8 +168,7 @@ static void put_row(const struct gf_contest_report *r,
 	}
 }
 
-static void print_rows(const struct gf_contest_report *r, bool csv,
-		       struct gf_text *out)
+static void print_rows(const struct gf_contest_report *r, bool csv, struct gf_text *out)
 {
 	struct gf_json_writer w = {.csv = csv};
 	size_t i;
@@ -217,13 +200,10 @@ static bool has_nonblocking(const struct gf_contest_report *r)
 {
 	size_t i;
 
-	for (i = 0;
-	     i < r->nrows && r->config->comm->ops && r->config->comm->ops->tell;
-	     i++)
+	for (i = 0; i < r->nrows && r->config->comm->ops && r->config->comm->ops->tell; i++)
 		if (!r->config->device.nccl && !is_whole_plan(r, &r->rows[i]) &&
 		    !r->rows[i].way.tuning.dialect &&
-		    gf_algorithm_has(r->rows[i].way.algorithm->name,
-				     GF_ALGORITHM_TOLD))
+		    gf_algorithm_has(r->rows[i].way.algorithm->name, GF_ALGORITHM_TOLD))
 			return true;
 	return false;
 }
@@ -233,8 +213,7 @@ static bool shows_wire(const struct gf_contest_report *r)
 	size_t i;
 
 	for (i = 0; i < r->nrows; i++)
-		if (r->rows[i].codec || r->rows[i].selection ||
-		    r->rows[i].way.density > 0)
+		if (r->rows[i].codec || r->rows[i].selection || r->rows[i].way.density > 0)
 			return true;
 	return false;
 }
@@ -247,17 +226,15 @@ static void add_us(double seconds, struct gf_text *out)
 	gf_text_addf(out, " %8.*f", us < 10 ? 3 : us < 10000 ? 2 : 0, us);
 }
 
-static void add_percentiles(const struct gf_contest_reading *m,
-			    struct gf_text *out)
+static void add_percentiles(const struct gf_contest_reading *m, struct gf_text *out)
 {
 	add_us(m->min_s, out);
 	add_us(m->p90_s, out);
 	add_us(m->p99_s, out);
 }
 
-static void print_reading(const struct gf_contest_report *r,
-			  const struct gf_contest_row *row, int placement,
-			  struct gf_text *out)
+static void print_reading(const struct gf_contest_report *r, const struct gf_contest_row *row,
+			  int placement, struct gf_text *out)
 {
 	const struct gf_contest_reading *m = &row->reading[placement];
 	char wrong[32] = "N/A";
@@ -273,22 +250,20 @@ static void print_reading(const struct gf_contest_report *r,
 		     busbw_of(r, row, placement) / 1e9, wrong);
 }
 
-static void print_row(const struct gf_contest_report *r,
-		      const struct gf_contest_row *row, struct gf_text *out)
+static void print_row(const struct gf_contest_report *r, const struct gf_contest_row *row,
+		      struct gf_text *out)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	struct gf_text label = {0};
 
 	add_label(r, row, &label);
-	gf_text_addf(out, "%12zu %13zu %8s %7s %16s", row->size_bytes,
-		     row->count_elems, gf_dtype_names[c->element.dtype],
-		     gf_op_names[c->element.op], label.data);
+	gf_text_addf(out, "%12zu %13zu %8s %7s %16s", row->size_bytes, row->count_elems,
+		     gf_dtype_names[c->element.dtype], gf_op_names[c->element.op], label.data);
 	gf_text_release(&label);
 	if (shows_wire(r))
 		gf_text_addf(out, " %12zu", row->wire_bytes);
 	if (r->config->errors)
-		gf_text_addf(out, " %9.2e %9.2e", row->error.rms,
-			     row->error.max);
+		gf_text_addf(out, " %9.2e %9.2e", row->error.rms, row->error.max);
 	print_reading(r, row, GF_OUT_OF_PLACE, out);
 	print_reading(r, row, GF_IN_PLACE, out);
 	gf_text_addf(out, "\n");
@@ -298,15 +273,13 @@ static void print_device(const struct gf_contest_device *d, const char *library,
 			 struct gf_text *out)
 {
 	if (d->nccl)
-		gf_text_addf(out, "# on %s, messages by %s, times by events\n",
-			     d->gpu->name, library);
+		gf_text_addf(out, "# on %s, messages by %s, times by events\n", d->gpu->name,
+			     library);
 	else if (d->gpu)
-		gf_text_addf(out, "# on %s, messages by the host: %s\n",
-			     d->gpu->name, d->why);
+		gf_text_addf(out, "# on %s, messages by the host: %s\n", d->gpu->name, d->why);
 }
 
-static void print_heading(const struct gf_contest_report *r,
-			  struct gf_text *out)
+static void print_heading(const struct gf_contest_report *r, struct gf_text *out)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	static const char *const extra[] = {"", " %8s %8s %8s"};
@@ -318,39 +291,29 @@ static void print_heading(const struct gf_contest_report *r,
 	gf_text_addf(out,
 		     "# %d rank%s, %d on this host, version " GF_VERSION
 		     ", times: median of %d (%s over the ranks) after %d\n",
-		     c->comm->ranks, c->comm->ranks == 1 ? "" : "s",
-		     c->comm->local_ranks, c->repeats,
-		     gf_contest_across_names[c->across], c->warmup);
+		     c->comm->ranks, c->comm->ranks == 1 ? "" : "s", c->comm->local_ranks,
+		     c->repeats, gf_contest_across_names[c->across], c->warmup);
 	if (c->comm->ranks == 1)
-		gf_text_addf(out, "# one rank has nothing to reduce: these are "
-				  "times of copies; start more with mpirun "
-				  "-np N\n");
+		gf_text_addf(out, "# one rank has nothing to reduce: these are times of copies; "
+				  "start more with mpirun -np N\n");
 	gf_contest_device_library(&c->device, c->comm, library);
 	print_device(&c->device, library, out);
 	if (tells(r))
 		gf_text_addf(out, "# library %s\n", library);
 	if (has_nonblocking(r))
-		gf_text_addf(out,
-			     "# MPI_Iallreduce is library; MPI_Allreduce, "
-			     "which most programs call, is library:blocking "
-			     "and the variants\n");
+		gf_text_addf(out, "# MPI_Iallreduce is library; MPI_Allreduce, which most programs "
+				  "call, is library:blocking and the variants\n");
 	if (c->element.codec)
-		gf_text_addf(out,
-			     "# codec %s: wrong beyond 2 x ranks encodings of "
-			     "%g each\n",
+		gf_text_addf(out, "# codec %s: wrong beyond 2 x ranks encodings of %g each\n",
 			     c->element.codec->name, c->element.codec->error);
 	if (r->nrows && r->rows[0].selection)
 		gf_text_addf(out,
-			     "# selection %s: steps of the exchange, wrong "
-			     "where not rank 0's\n",
+			     "# selection %s: steps of the exchange, wrong where not rank 0's\n",
 			     r->rows[0].selection);
 	if (c->lanes > 1)
-		gf_text_addf(out, "# %d messages of that size at once\n",
-			     c->lanes);
-	gf_text_addf(out, "#%*s%*s%*s\n", before, "", width, "out-of-place",
-		     width, "in-place");
-	gf_text_addf(out, "#%11s %13s %8s %7s %16s", "size", "count", "type",
-		     "redop", "algorithm");
+		gf_text_addf(out, "# %d messages of that size at once\n", c->lanes);
+	gf_text_addf(out, "#%*s%*s%*s\n", before, "", width, "out-of-place", width, "in-place");
+	gf_text_addf(out, "#%11s %13s %8s %7s %16s", "size", "count", "type", "redop", "algorithm");
 	if (shows_wire(r))
 		gf_text_addf(out, " %12s", "wire");
 	if (c->errors)
@@ -361,8 +324,7 @@ static void print_heading(const struct gf_contest_report *r,
 			gf_text_addf(out, form, "min", "p90", "p99");
 		gf_text_addf(out, " %7s %7s %6s", "algbw", "busbw", "#wrong");
 	}
-	gf_text_addf(out, "\n#%11s %13s %8s %7s %16s", "(B)", "(elements)", "",
-		     "", "");
+	gf_text_addf(out, "\n#%11s %13s %8s %7s %16s", "(B)", "(elements)", "", "", "");
 	if (shows_wire(r))
 		gf_text_addf(out, " %12s", "(B)");
 	if (c->errors)
@@ -382,8 +344,7 @@ static void print_best(const struct gf_contest_report *r, struct gf_text *out)
 	size_t i;
 
 	/* of one rank's copies none is the best */
-	if (r->config->comm->ranks == 1 ||
-	    gf_contest_report_rule(r, &rule, NULL) < 0)
+	if (r->config->comm->ranks == 1 || gf_contest_report_rule(r, &rule, NULL) < 0)
 		return;
 	gf_text_addf(out, "# best     :");
 	for (i = 0; i < rule.rule->nalgorithms; i++) {
@@ -415,25 +376,22 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 		print_row(r, &r->rows[i], out);
 	if (r->left_out)
 		gf_text_addf(out,
-			     "# Left out             : %zu of %zu, which by "
-			     "their neighbours take %g times the best or "
-			     "more\n",
-			     r->left_out, r->left_out + r->nrows,
-			     GF_SEARCH_FAR);
+			     "# Left out             : %zu of %zu, which by their neighbours take "
+			     "%g times the best or more\n",
+			     r->left_out, r->left_out + r->nrows, GF_SEARCH_FAR);
 	if (r->config->proofs)
 		gf_text_addf(out, "# Proved schedules     : %zu OK\n",
 			     count_lines(r->config->proofs));
 	if (r->config->checks)
 		gf_text_addf(out, "# Out of bounds values : %zu %s\n", wrong,
 			     wrong ? "FAILED" : "OK");
-	gf_text_addf(out, "# Avg bus bandwidth    : %g\n",
-		     gf_contest_report_busbw(r) / 1e9);
+	gf_text_addf(out, "# Avg bus bandwidth    : %g\n", gf_contest_report_busbw(r) / 1e9);
 	print_best(r, out);
 	gf_contest_report_blocking(r, out);
 }
 
-void gf_contest_report_print(const struct gf_contest_report *r,
-			     enum gf_contest_format format, struct gf_text *out)
+void gf_contest_report_print(const struct gf_contest_report *r, enum gf_contest_format format,
+			     struct gf_text *out)
 {
 	if (format == GF_REPORT_TABLE)
 		print_table(r, out);

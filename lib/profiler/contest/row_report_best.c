@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conclusions of a report: the best algorithm per size as a rule plan, and
- * the verdict. */
+/* The conclusions of a report: the best algorithm per size as a rule plan, and the verdict. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,12 +11,11 @@
 #include "cli/human.h"
 #include "profiler/contest/row_report.h"
 
-/* A size is large enough to be worth a message of its own when its time per
- * byte is within this of the best. */
+/* A size is large enough to be worth a message of its own when its time per byte is within this of
+ * the best. */
 static const double near_best = 1.1;
 
-static const struct gf_contest_row *best_at(const struct gf_contest_report *r,
-					    size_t size_bytes)
+static const struct gf_contest_row *best_at(const struct gf_contest_report *r, size_t size_bytes)
 {
 	const struct gf_contest_row *best = NULL;
 	size_t i;
@@ -29,8 +27,8 @@ static const struct gf_contest_row *best_at(const struct gf_contest_report *r,
 		if (row->size_bytes != size_bytes || row->way.density > 0 ||
 		    row->way.tuning.dialect)
 			continue;
-		if (!best || row->reading[GF_IN_PLACE].median_s <
-				     best->reading[GF_IN_PLACE].median_s)
+		if (!best ||
+		    row->reading[GF_IN_PLACE].median_s < best->reading[GF_IN_PLACE].median_s)
 			best = row;
 	}
 	return best;
@@ -45,13 +43,11 @@ static size_t threshold_of(const struct gf_contest_report *r)
 
 	for (pass = 0; pass < 2; pass++)
 		for (i = r->nrows; i-- > 0;) {
-			const struct gf_contest_row *row =
-				best_at(r, r->rows[i].size_bytes);
+			const struct gf_contest_row *row = best_at(r, r->rows[i].size_bytes);
 
 			if (!row || !row->size_bytes)
 				continue;
-			rate = row->reading[GF_IN_PLACE].median_s /
-			       (double)row->size_bytes;
+			rate = row->reading[GF_IN_PLACE].median_s / (double)row->size_bytes;
 			if (pass == 0)
 				least = fmin(least, rate);
 			else if (rate <= near_best * least)
@@ -98,12 +94,11 @@ static void add_entries(const struct gf_contest_report *r, struct gf_rule *rule)
 
 	for (i = 0; i < r->nrows && !r->plan; i++) {
 		row = best_at(r, r->rows[i].size_bytes);
-		if (!row || (last && (row->size_bytes <= last->size_bytes ||
-				      (row->codec == last->codec &&
-				       same_way(&row->way, &last->way)))))
+		if (!row ||
+		    (last && (row->size_bytes <= last->size_bytes ||
+			      (row->codec == last->codec && same_way(&row->way, &last->way)))))
 			continue;
-		entry = gf_array_push(&rule->algorithms, &rule->nalgorithms,
-				      &capacity);
+		entry = gf_array_push(&rule->algorithms, &rule->nalgorithms, &capacity);
 		entry->min_bytes = last ? row->size_bytes : 0;
 		entry->algorithm = gf_xstrdup(row->way.algorithm->name);
 		entry->codec = row->codec ? gf_xstrdup(row->codec->name) : NULL;
@@ -132,8 +127,7 @@ int gf_contest_report_rule(const struct gf_contest_report *r, struct gf_plan *p,
 	if (rule->nalgorithms)
 		return 0;
 	gf_plan_release(p);
-	return gf_error_set(err, -EINVAL,
-			    "no algorithm was measured to choose from");
+	return gf_error_set(err, -EINVAL, "no algorithm was measured to choose from");
 }
 
 static double in_place_s(const struct gf_contest_row *row)
@@ -141,39 +135,34 @@ static double in_place_s(const struct gf_contest_row *row)
 	return row->reading[GF_IN_PLACE].median_s;
 }
 
-void gf_contest_report_blocking(const struct gf_contest_report *r,
-				struct gf_text *out)
+void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_text *out)
 {
 	double ratio, least = INFINITY, most = 0;
 	size_t i, k, sizes = 0, wins = 0;
 
 	for (i = 0; i < r->nrows; i++)
 		for (k = 0; k < r->nrows; k++) {
-			const struct gf_contest_row *a = &r->rows[i],
-						    *b = &r->rows[k];
+			const struct gf_contest_row *a = &r->rows[i], *b = &r->rows[k];
 
 			if (a->way.tuning.dialect != &gf_dialect_blocking ||
 			    b->way.tuning.dialect || b->chosen ||
-			    b->way.algorithm != a->way.algorithm ||
-			    b->size_bytes != a->size_bytes)
+			    b->way.algorithm != a->way.algorithm || b->size_bytes != a->size_bytes)
 				continue;
 			ratio = in_place_s(a) / in_place_s(b);
 			least = fmin(least, ratio);
 			most = fmax(most, ratio);
 			sizes++;
-			wins += in_place_s(a) <
-				in_place_s(best_at(r, a->size_bytes));
+			wins += in_place_s(a) < in_place_s(best_at(r, a->size_bytes));
 		}
 	if (sizes)
 		gf_text_addf(out,
-			     "# blocking : MPI_Allreduce takes %.2f to %.2f of "
-			     "the time of MPI_Iallreduce, and less than the "
-			     "best at %zu of %zu sizes\n",
+			     "# blocking : MPI_Allreduce takes %.2f to %.2f of the time of "
+			     "MPI_Iallreduce, and less than the best at %zu of %zu sizes\n",
 			     least, most, wins, sizes);
 }
 
-int gf_contest_report_write_rule(const struct gf_contest_report *r,
-				 const char *path, struct gf_error *err)
+int gf_contest_report_write_rule(const struct gf_contest_report *r, const char *path,
+				 struct gf_error *err)
 {
 	struct gf_plan rule;
 	char *text;
@@ -188,20 +177,17 @@ int gf_contest_report_write_rule(const struct gf_contest_report *r,
 	return rc;
 }
 
-int gf_contest_report_judge(const struct gf_contest_report *r,
-			    double least_bytes_per_s, struct gf_error *err)
+int gf_contest_report_judge(const struct gf_contest_report *r, double least_bytes_per_s,
+			    struct gf_error *err)
 {
 	double busbw = gf_contest_report_busbw(r);
 	size_t wrong = gf_contest_report_wrong(r);
 	struct gf_human want, got;
 
 	if (wrong)
-		return gf_error_set(err, 1, "%zu elements came out wrong",
-				    wrong);
+		return gf_error_set(err, 1, "%zu elements came out wrong", wrong);
 	if (busbw < least_bytes_per_s)
-		return gf_error_set(err, 1,
-				    "want an average bus bandwidth of %s, "
-				    "got %s",
+		return gf_error_set(err, 1, "want an average bus bandwidth of %s, got %s",
 				    gf_human_rate(least_bytes_per_s, &want),
 				    gf_human_rate(busbw, &got));
 	return 0;

@@ -38,15 +38,11 @@ static int allocate(struct gf_contest_sparse *s, struct gf_error *err)
 	};
 	rc = gf_sparse_init(m, s->k, err);
 	s->zeros = calloc(count, sizeof(*s->zeros));
-	m->scratch =
-		malloc(gf_sparse_scratch_elems(m, s->k) * sizeof(*m->scratch));
+	m->scratch = malloc(gf_sparse_scratch_elems(m, s->k) * sizeof(*m->scratch));
 	if (rc == 0 && (!s->zeros || !m->scratch))
-		rc = gf_error_set(err, -ENOMEM,
-				  "no memory to select among %zu elements",
-				  count);
+		rc = gf_error_set(err, -ENOMEM, "no memory to select among %zu elements", count);
 	if (rc == 0)
-		rc = c->ops->buffer_alloc(c, gf_sparse_sets_bytes(m, s->k),
-					  &s->sets, err);
+		rc = c->ops->buffer_alloc(c, gf_sparse_sets_bytes(m, s->k), &s->sets, err);
 	m->residual = s->zeros;
 	m->sets = s->sets;
 	return gf_comm_agree(c, rc, err);
@@ -57,9 +53,8 @@ static int open_burst(struct gf_contest_sparse *s, struct gf_error *err)
 	struct gf_work goes = {0};
 	struct gf_burst_message message = {
 		.way = s->config.way,
-		.element =
-			gf_element_set(gf_sparse_set_bytes(&s->message, s->k),
-				       gf_sparse_merge, &s->message),
+		.element = gf_element_set(gf_sparse_set_bytes(&s->message, s->k), gf_sparse_merge,
+					  &s->message),
 	};
 
 	gf_sparse_goes(&s->message, &goes);
@@ -74,8 +69,7 @@ static int open_burst(struct gf_contest_sparse *s, struct gf_error *err)
 }
 
 int gf_contest_sparse_new(const struct gf_contest_sparse_config *config,
-			  struct gf_contest_sparse **sparse,
-			  struct gf_error *err)
+			  struct gf_contest_sparse **sparse, struct gf_error *err)
 {
 	struct gf_contest_sparse *s = gf_xcalloc(1, sizeof(*s));
 	int rc;
@@ -84,12 +78,11 @@ int gf_contest_sparse_new(const struct gf_contest_sparse_config *config,
 	s->k = gf_density_count(config->way.density, config->count_elems);
 	s->merges = config->way.algorithm == &gf_algorithm_gtopk;
 	if (config->checks)
-		rc = config->codec ? gf_error_set(err, -ENOTSUP,
-						  "%s between GPUs: want sets "
-						  "without a codec, got %s",
-						  config->way.algorithm->name,
-						  config->codec->name)
-				   : 0;
+		rc = config->codec
+			     ? gf_error_set(err, -ENOTSUP,
+					    "%s between GPUs: want sets without a codec, got %s",
+					    config->way.algorithm->name, config->codec->name)
+			     : 0;
 	else
 		rc = allocate(s, err);
 	if (rc == 0 && !config->checks)
@@ -115,8 +108,7 @@ void gf_contest_sparse_free(struct gf_contest_sparse *s)
 	free(s);
 }
 
-int gf_contest_sparse_send(struct gf_contest_sparse *s, float *data,
-			   struct gf_error *err)
+int gf_contest_sparse_send(struct gf_contest_sparse *s, float *data, struct gf_error *err)
 {
 	struct gf_sparse_message *m = &s->message;
 	int rc;
@@ -139,8 +131,8 @@ struct gf_burst *gf_contest_sparse_burst(const struct gf_contest_sparse *s)
 
 /* --- checking -------------------------------------------------------------
  *
- * Selections and merges are done here by other means. Under a codec the values
- * of a set are what the codec leaves of them, wherever a set is encoded.
+ * Selections and merges are done here by other means. Under a codec the values of a set are what
+ * the codec leaves of them, wherever a set is encoded.
  */
 
 struct entry {
@@ -160,8 +152,7 @@ static uint64_t key_of(const struct entry *e)
 enum { DIGIT_BITS = 16, DIGITS = 1 << DIGIT_BITS };
 
 /* The k-th largest key, digit by digit, and how many are larger. */
-static uint64_t kth_key(const struct entry *list, size_t n, size_t k,
-			size_t *above)
+static uint64_t kth_key(const struct entry *list, size_t n, size_t k, size_t *above)
 {
 	size_t *how_many = gf_xcalloc(DIGITS, sizeof(*how_many)), i;
 	uint64_t found = 0, digit;
@@ -173,8 +164,7 @@ static uint64_t kth_key(const struct entry *list, size_t n, size_t k,
 		for (i = 0; i < n; i++)
 			if (key_of(&list[i]) >> (shift + DIGIT_BITS) ==
 			    found >> (shift + DIGIT_BITS))
-				how_many[key_of(&list[i]) >> shift &
-					 (DIGITS - 1)]++;
+				how_many[key_of(&list[i]) >> shift & (DIGITS - 1)]++;
 		for (digit = DIGITS - 1; *above + how_many[digit] < k; digit--)
 			*above += how_many[digit];
 		found |= digit << shift;
@@ -190,8 +180,7 @@ static void keep_largest(struct entry *list, size_t n, size_t k)
 	uint64_t least = kth_key(list, n, k, &above);
 
 	for (i = 0, ties = k - above; i < n; i++) {
-		if (key_of(&list[i]) < least ||
-		    (key_of(&list[i]) == least && ties == 0))
+		if (key_of(&list[i]) < least || (key_of(&list[i]) == least && ties == 0))
 			continue;
 		ties -= key_of(&list[i]) == least;
 		list[kept++] = list[i];
@@ -225,8 +214,8 @@ static void encode(const struct gf_contest_sparse *s, struct entry *set)
 }
 
 /* A rank's selection, k entries. */
-static void select_of(const struct gf_contest_sparse *s,
-		      const struct gf_exact *x, int rank, struct entry *out)
+static void select_of(const struct gf_contest_sparse *s, const struct gf_exact *x, int rank,
+		      struct entry *out)
 {
 	size_t n = s->config.count_elems, i;
 	float *inputs = gf_xcalloc(n, sizeof(*inputs));
@@ -243,8 +232,7 @@ static void select_of(const struct gf_contest_sparse *s,
 }
 
 /* a becomes the k largest of a + b; room for both is at `work`. */
-static void merge(struct entry *a, const struct entry *b, size_t k,
-		  struct entry *work)
+static void merge(struct entry *a, const struct entry *b, size_t k, struct entry *work)
 {
 	size_t i = 0, j = 0, n = 0;
 
@@ -270,15 +258,14 @@ static void merge_tree(const struct gf_contest_sparse *s, struct entry *sets)
 
 	for (d = 1; d < p; d *= 2)
 		for (r = 0; r + d < p; r += 2 * d) {
-			merge(sets + (size_t)r * s->k,
-			      sets + (size_t)(r + d) * s->k, s->k, work);
+			merge(sets + (size_t)r * s->k, sets + (size_t)(r + d) * s->k, s->k, work);
 			encode(s, sets + (size_t)r * s->k);
 		}
 	free(work);
 }
 
-size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s,
-			       const struct gf_exact *x, const float *data)
+size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s, const struct gf_exact *x,
+			       const float *data)
 {
 	size_t n = s->config.count_elems, k = s->k, wrong = 0, i;
 	int p = s->config.comm->ranks, r;

@@ -29,8 +29,8 @@ void gf_search_order(size_t n, size_t *order)
 }
 
 /* NAN: it was not measured on both sides. */
-static double expected_s(const struct gf_search_way *w, const size_t *sizes,
-			 size_t nsizes, size_t at)
+static double expected_s(const struct gf_search_way *w, const size_t *sizes, size_t nsizes,
+			 size_t at)
 {
 	size_t below = at, above = at;
 	double share;
@@ -43,26 +43,23 @@ static double expected_s(const struct gf_search_way *w, const size_t *sizes,
 		return NAN;
 	if (below == above)
 		return w->time_s[at];
-	share = (double)(sizes[at] - sizes[below]) /
-		(double)(sizes[above] - sizes[below]);
+	share = (double)(sizes[at] - sizes[below]) / (double)(sizes[above] - sizes[below]);
 	return w->time_s[below] + share * (w->time_s[above] - w->time_s[below]);
 }
 
-size_t gf_search_try(const struct gf_search_way *ways, size_t nways,
-		     const size_t *sizes, size_t nsizes, size_t at, bool *tried)
+size_t gf_search_try(const struct gf_search_way *ways, size_t nways, const size_t *sizes,
+		     size_t nsizes, size_t at, bool *tried)
 {
 	double least_s = INFINITY;
 	size_t i, n = 0;
 
 	for (i = 0; i < nways; i++)
 		if (ways[i].searched)
-			least_s = fmin(least_s,
-				       expected_s(&ways[i], sizes, nsizes, at));
+			least_s = fmin(least_s, expected_s(&ways[i], sizes, nsizes, at));
 	for (i = 0; i < nways; i++) {
 		/* what is not known is tried */
 		tried[i] = !ways[i].searched ||
-			   !(expected_s(&ways[i], sizes, nsizes, at) >=
-			     GF_SEARCH_FAR * least_s);
+			   !(expected_s(&ways[i], sizes, nsizes, at) >= GF_SEARCH_FAR * least_s);
 		n += tried[i];
 	}
 	return n;

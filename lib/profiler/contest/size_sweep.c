@@ -41,8 +41,8 @@ bool gf_contest_told_is(const char *name)
 	return words_of(name) != NULL;
 }
 
-/* Those of GPUs have protocols. The reason is of the library that has the
- * algorithm, if any has it. */
+/* Those of GPUs have protocols. The reason is of the library that has the algorithm, if any has
+ * it. */
 int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err)
 {
 	const char *words = words_of(name);
@@ -57,67 +57,58 @@ int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err)
 			continue;
 		if (gf_tuning_read(d, words, &v, &why) == 0)
 			return 0;
-		if (!nearest || (!gf_dialect_has(nearest, words) &&
-				 gf_dialect_has(d, words)))
+		if (!nearest || (!gf_dialect_has(nearest, words) && gf_dialect_has(d, words)))
 			nearest = d;
 	}
 	return gf_tuning_read(nearest, words, &v, err);
 }
 
-static int refuse(const struct gf_contest_allreduce_config *config,
-		  const char *name, struct gf_error *err)
+static int refuse(const struct gf_contest_allreduce_config *config, const char *name,
+		  struct gf_error *err)
 {
 	const struct gf_contest_device *d = &config->device;
 	const char *library = config->comm->library;
 
 	if (config->element.codec || config->lanes > 1)
 		return gf_error_set(err, -ENOTSUP,
-				    "%s: want one message at once, without a "
-				    "codec, got %s",
-				    name,
+				    "%s: want one message at once, without a codec, got %s", name,
 				    config->lanes > 1 ? "several" : "a codec");
 	if (is_blocking(words_of(name)))
-		return gf_error_set(err, -ENOTSUP,
-				    "%s: want MPI between the ranks, which has "
-				    "a blocking all-reduce, got %s",
-				    name,
-				    d->nccl ? "NCCL" : config->comm->ops->name);
+		return gf_error_set(
+			err, -ENOTSUP,
+			"%s: want MPI between the ranks, which has a blocking all-reduce, got %s",
+			name, d->nccl ? "NCCL" : config->comm->ops->name);
 	if (d->gpu)
-		return gf_error_set(err, -ENOTSUP,
-				    "%s: want messages by NCCL, which can be "
-				    "told, got them by the host: %s",
-				    name, d->why);
+		return gf_error_set(
+			err, -ENOTSUP,
+			"%s: want messages by NCCL, which can be told, got them by the host: %s",
+			name, d->why);
 	return gf_error_set(err, -ENOTSUP,
-			    "%s: want Open MPI between the ranks, which can be "
-			    "told, got %s",
-			    name, *library ? library : config->comm->ops->name);
+			    "%s: want Open MPI between the ranks, which can be told, got %s", name,
+			    *library ? library : config->comm->ops->name);
 }
 
-/* The dialect of the library that reduces messages here; NULL: it cannot be
- * told how. */
-static const struct gf_dialect *
-dialect_of(const struct gf_contest_allreduce_config *config, const char *words)
+/* The dialect of the library that reduces messages here; NULL: it cannot be told how. */
+static const struct gf_dialect *dialect_of(const struct gf_contest_allreduce_config *config,
+					   const char *words)
 {
 	const struct gf_contest_device *d = &config->device;
 	char library[GF_CONTEST_LIBRARY_TEXT];
 
-	if (config->element.codec || config->lanes > 1 ||
-	    (!d->nccl && !config->comm->ops->tell))
+	if (config->element.codec || config->lanes > 1 || (!d->nccl && !config->comm->ops->tell))
 		return NULL;
 	if (is_blocking(words))
 		return d->nccl ? NULL : &gf_dialect_blocking;
 	if (!d->nccl && d->gpu)
 		return NULL;
-	return gf_dialect_of(gf_contest_device_library(&config->device,
-						       config->comm, library));
+	return gf_dialect_of(gf_contest_device_library(&config->device, config->comm, library));
 }
 
-/* Its ways, in the order of the dialect; the caller frees the list. -ENOTSUP:
- * nothing that reduces messages here can be told; -EINVAL: it has no such
- * variant. What it cannot do here only a try shows (gf_contest_allreduce_try).
+/* Its ways, in the order of the dialect; the caller frees the list. -ENOTSUP: nothing that reduces
+ * messages here can be told; -EINVAL: it has no such variant. What it cannot do here only a try
+ * shows (gf_contest_allreduce_try).
  * */
-static int told_ways(const char *name,
-		     const struct gf_contest_allreduce_config *config,
+static int told_ways(const char *name, const struct gf_contest_allreduce_config *config,
 		     struct gf_contest_ways *ways, struct gf_error *err)
 {
 	const char *words = words_of(name);
@@ -134,8 +125,7 @@ static int told_ways(const char *name,
 	if (!is_all(words)) {
 		rc = gf_tuning_read(d, words, &way.tuning, err);
 		if (rc == 0)
-			*gf_array_push(&ways->list, &ways->count, &capacity) =
-				way;
+			*gf_array_push(&ways->list, &ways->count, &capacity) = way;
 		return rc;
 	}
 	for (i = 0; gf_tuning_at(d, i, &way.tuning); i++)
@@ -143,8 +133,7 @@ static int told_ways(const char *name,
 	return 0;
 }
 
-void gf_contest_told_remark(const struct gf_contest_allreduce_config *config,
-			    struct gf_text *out)
+void gf_contest_told_remark(const struct gf_contest_allreduce_config *config, struct gf_text *out)
 {
 	if (config->device.nccl && config->comm->rank == 0)
 		gf_nccl_remark(out);
@@ -171,14 +160,12 @@ bool gf_contest_told_named(const char *const *names, const struct gf_way *way)
 static size_t next_size(const struct gf_contest_sweep *s, size_t size)
 {
 	if (s->step_bytes)
-		return size > SIZE_MAX - s->step_bytes ? SIZE_MAX
-						       : size + s->step_bytes;
-	return size > SIZE_MAX / s->step_factor ? SIZE_MAX
-						: size * s->step_factor;
+		return size > SIZE_MAX - s->step_bytes ? SIZE_MAX : size + s->step_bytes;
+	return size > SIZE_MAX / s->step_factor ? SIZE_MAX : size * s->step_factor;
 }
 
-size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s,
-				size_t elem_bytes, size_t *ncounts)
+size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_bytes,
+				size_t *ncounts)
 {
 	size_t *counts = NULL, capacity = 0, n = 0, size, count;
 
@@ -197,8 +184,7 @@ size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s,
 /* --- algorithms -----------------------------------------------------------
  */
 
-static int parse_factors(const char *text, struct gf_way *way,
-			 struct gf_error *err)
+static int parse_factors(const char *text, struct gf_way *way, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *rest = copy, *word;
 	long long factor;
@@ -209,9 +195,7 @@ static int parse_factors(const char *text, struct gf_way *way,
 		if (rc == 0 && factor == 1)
 			continue;
 		if (rc == 0 && way->nfactors == GF_WAY_FACTORS)
-			rc = gf_error_set(err, -EINVAL,
-					  "want at most %d of them",
-					  GF_WAY_FACTORS);
+			rc = gf_error_set(err, -EINVAL, "want at most %d of them", GF_WAY_FACTORS);
 		if (rc == 0)
 			way->factors[way->nfactors++] = (int)factor;
 	}
@@ -221,8 +205,7 @@ static int parse_factors(const char *text, struct gf_way *way,
 	return rc;
 }
 
-static int parse_stages(const char *text, struct gf_way *way,
-			struct gf_error *err)
+static int parse_stages(const char *text, struct gf_way *way, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *rest = copy, *word;
 	size_t n = 0;
@@ -238,16 +221,15 @@ static int parse_stages(const char *text, struct gf_way *way,
 	}
 	free(copy);
 	if (rc == 0 && n != way->nfactors)
-		rc = gf_error_set(err, -EINVAL,
-				  "want one per factor (%zu), got %zu",
-				  way->nfactors, n);
+		rc = gf_error_set(err, -EINVAL, "want one per factor (%zu), got %zu", way->nfactors,
+				  n);
 	if (rc)
 		gf_error_prefix(err, "--stages");
 	return rc;
 }
 
-int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s,
-				   struct gf_way *way, struct gf_error *err)
+int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_way *way,
+				   struct gf_error *err)
 {
 	int rc = s->factors ? parse_factors(s->factors, way, err) : 0;
 
@@ -275,8 +257,7 @@ struct gathering {
 	double density;
 };
 
-static int add(struct gathering *g, const struct gf_algorithm *a,
-	       struct gf_error *err)
+static int add(struct gathering *g, const struct gf_algorithm *a, struct gf_error *err)
 {
 	struct gf_way way = {.algorithm = a};
 	int rc = 0;
@@ -289,9 +270,7 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 		way.density = g->density;
 	if (a && !a->build && g->config->proofs)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "%s has no steps of its own, which could be "
-				  "proved",
-				  a->name);
+				  "%s has no steps of its own, which could be proved", a->name);
 	else if (a && g->config->device.nccl)
 		rc = gf_contest_send_check(
 			&(struct gf_burst_message){
@@ -301,11 +280,10 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 			},
 			g->config->comm, err);
 	else if (a)
-		rc = gf_choose_check(&way, g->config->comm, &g->config->element,
-				     g->count_elems, err);
+		rc = gf_choose_check(&way, g->config->comm, &g->config->element, g->count_elems,
+				     err);
 	if (rc == 0)
-		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) =
-			way;
+		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) = way;
 	return rc;
 }
 
@@ -316,22 +294,18 @@ static int add_told(struct gathering *g, const char *name, struct gf_error *err)
 	size_t i;
 	int rc = g->config->proofs
 			 ? gf_error_set(err, -ENOTSUP,
-					"%s has no steps of its own, which "
-					"could be proved",
-					name)
+					"%s has no steps of its own, which could be proved", name)
 			 : told_ways(name, g->config, &told, err);
 
 	if (rc)
 		return rc;
 	for (i = 0; i < told.count; i++)
-		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) =
-			told.list[i];
+		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) = told.list[i];
 	free(told.list);
 	return 0;
 }
 
-static void add_all(struct gathering *g,
-		    const struct gf_algorithm *const *table,
+static void add_all(struct gathering *g, const struct gf_algorithm *const *table,
 		    struct gf_text *remarks)
 {
 	struct gf_error why;
@@ -343,10 +317,8 @@ static void add_all(struct gathering *g,
 			gf_text_addf(remarks, "left out: %s\n", why.text);
 }
 
-/* Said of all algorithms: auto and all would leave out in silence those that
- * take factors. */
-static int check_product(const struct gf_way *way, int ranks,
-			 struct gf_error *err)
+/* Said of all algorithms: auto and all would leave out in silence those that take factors. */
+static int check_product(const struct gf_way *way, int ranks, struct gf_error *err)
 {
 	double product = 1;
 	size_t i;
@@ -355,20 +327,17 @@ static int check_product(const struct gf_way *way, int ranks,
 		product *= way->factors[i];
 	if (product != ranks)
 		return gf_error_set(err, -EINVAL,
-				    "--factors: want a product of %d (the "
-				    "ranks), got %.0f",
-				    ranks, product);
+				    "--factors: want a product of %d (the ranks), got %.0f", ranks,
+				    product);
 	return 0;
 }
 
 int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
-			  const struct gf_contest_allreduce_config *config,
-			  size_t count_elems, struct gf_contest_ways *ways,
-			  struct gf_text *remarks, struct gf_error *err)
+			  const struct gf_contest_allreduce_config *config, size_t count_elems,
+			  struct gf_contest_ways *ways, struct gf_text *remarks,
+			  struct gf_error *err)
 {
-	struct gathering g = {.config = config,
-			      .count_elems = count_elems,
-			      .density = s->density};
+	struct gathering g = {.config = config, .count_elems = count_elems, .density = s->density};
 	size_t i;
 	int rc = gf_contest_sweep_decomposition(s, &g.decomposition, err);
 
@@ -391,8 +360,7 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 		}
 	}
 	if (rc == 0 && g.ways.count == 0)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "no algorithm can run on %d ranks here",
+		rc = gf_error_set(err, -ENOTSUP, "no algorithm can run on %d ranks here",
 				  config->comm->ranks);
 	if (rc)
 		free(g.ways.list);
@@ -404,27 +372,22 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 /* --- agreement ------------------------------------------------------------
  */
 
-static char *describe(const struct gf_contest_sweep *s,
-		      const struct gf_contest_allreduce_config *c)
+static char *describe(const struct gf_contest_sweep *s, const struct gf_contest_allreduce_config *c)
 {
 	struct gf_text t = {0};
 	size_t i;
 
-	gf_text_addf(&t, "%s of %s", gf_op_names[c->element.op],
-		     gf_dtype_names[c->element.dtype]);
+	gf_text_addf(&t, "%s of %s", gf_op_names[c->element.op], gf_dtype_names[c->element.dtype]);
 	for (i = 0; s->algorithms[i]; i++)
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
 	gf_text_addf(&t,
-		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, "
-		     "%d + %d repeats, %d checks, density %g%s",
-		     c->device.name ? ", device " : "",
-		     c->device.name ? c->device.name : "",
-		     s->factors ? ", factors " : "",
-		     s->factors ? s->factors : "", s->stages ? ", stages " : "",
-		     s->stages ? s->stages : "",
-		     c->element.codec ? c->element.codec->name : "none",
-		     c->lanes, c->segment_bytes, c->warmup, c->repeats,
-		     c->checks, s->density, c->errors ? ", errors" : "");
+		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, %d + %d repeats, %d "
+		     "checks, density %g%s",
+		     c->device.name ? ", device " : "", c->device.name ? c->device.name : "",
+		     s->factors ? ", factors " : "", s->factors ? s->factors : "",
+		     s->stages ? ", stages " : "", s->stages ? s->stages : "",
+		     c->element.codec ? c->element.codec->name : "none", c->lanes, c->segment_bytes,
+		     c->warmup, c->repeats, c->checks, s->density, c->errors ? ", errors" : "");
 	if (c->timeline)
 		gf_text_addf(&t, ", a trace");
 	if (c->proofs)
@@ -433,20 +396,19 @@ static char *describe(const struct gf_contest_sweep *s,
 }
 
 int gf_contest_sweep_same(const struct gf_contest_sweep *s,
-			  const struct gf_contest_allreduce_config *config,
-			  const char *plan, struct gf_error *err)
+			  const struct gf_contest_allreduce_config *config, const char *plan,
+			  struct gf_error *err)
 {
 	char *text;
 	int rc;
 
 	rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
 	if (rc == 0)
-		rc = gf_comm_same_text(config->comm, "plan",
-				       plan ? plan : "none", err);
+		rc = gf_comm_same_text(config->comm, "plan", plan ? plan : "none", err);
 	if (rc)
 		return rc;
-	text = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes,
-			    s->max_bytes, s->step_bytes ? "+" : "x",
+	text = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes, s->max_bytes,
+			    s->step_bytes ? "+" : "x",
 			    s->step_bytes ? s->step_bytes : s->step_factor);
 	rc = gf_comm_same_text(config->comm, "sizes", text, err);
 	free(text);

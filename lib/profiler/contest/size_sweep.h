@@ -36,41 +36,39 @@ struct gf_contest_sweep {
 	bool ruled; /* a rule shall be made of it */
 };
 
-/* Fills in what is unsaid, and config->element. -EINVAL: what is wrong on any
- * number of ranks, and what nothing in the sweep would heed. */
-int gf_contest_sweep_finish(struct gf_contest_sweep *s,
-			    struct gf_contest_allreduce_config *config,
+/* Fills in what is unsaid, and config->element. -EINVAL: what is wrong on any number of ranks, and
+ * what nothing in the sweep would heed. */
+int gf_contest_sweep_finish(struct gf_contest_sweep *s, struct gf_contest_allreduce_config *config,
 			    struct gf_error *err);
 /* Does it tell a library how to go? */
 bool gf_contest_sweep_tells(const struct gf_contest_sweep *s);
 
 /* The factors and stages that were said, as a way without an algorithm. */
-int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s,
-				   struct gf_way *way, struct gf_error *err);
+int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_way *way,
+				   struct gf_error *err);
 
-/* Elements per message, ascending; the last is of max_bytes at most. The caller
- * frees. s has passed gf_contest_sweep_finish. */
-size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s,
-				size_t elem_bytes, size_t *ncounts);
+/* Elements per message, ascending; the last is of max_bytes at most. The caller frees. s has passed
+ * gf_contest_sweep_finish. */
+size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_bytes,
+				size_t *ncounts);
 
-/* The ways to go on these ranks, auto without an algorithm; the caller frees
- * the list. Collective. remarks: a line for each that "all" leaves out, and
- * why. -EINVAL, -ENOTSUP: one that was asked for by name cannot run. */
+/* The ways to go on these ranks, auto without an algorithm; the caller frees the list. Collective.
+ * remarks: a line for each that "all" leaves out, and why. -EINVAL, -ENOTSUP: one that was asked
+ * for by name cannot run. */
 struct gf_contest_ways {
 	struct gf_way *list;
 	size_t count;
 };
 int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
-			  const struct gf_contest_allreduce_config *config,
-			  size_t count_elems, struct gf_contest_ways *ways,
-			  struct gf_text *remarks, struct gf_error *err);
+			  const struct gf_contest_allreduce_config *config, size_t count_elems,
+			  struct gf_contest_ways *ways, struct gf_text *remarks,
+			  struct gf_error *err);
 
-/* Ranks that would run different things find out before they wait for each
- * other: -EINVAL with both values. plan: the file's name, which rank 0 reads
- * for all; or NULL. Collective. */
+/* Ranks that would run different things find out before they wait for each other: -EINVAL with both
+ * values. plan: the file's name, which rank 0 reads for all; or NULL. Collective. */
 int gf_contest_sweep_same(const struct gf_contest_sweep *s,
-			  const struct gf_contest_allreduce_config *config,
-			  const char *plan, struct gf_error *err);
+			  const struct gf_contest_allreduce_config *config, const char *plan,
+			  struct gf_error *err);
 
 /* Everything measured: the rows of a sweep, or of a whole plan's messages. */
 struct gf_contest_rows {
@@ -87,38 +85,33 @@ struct gf_contest_progress {
 /* Collective. remarks as gf_contest_sweep_ways'. progress may be NULL. */
 int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 			 const struct gf_contest_allreduce_config *config,
-			 const struct gf_contest_progress *progress,
-			 struct gf_contest_rows *rows, struct gf_text *remarks,
-			 struct gf_error *err);
-/* Collective. -EINVAL: it does not fit the ranks; -ENOTSUP: nothing here runs
- * such a plan. */
+			 const struct gf_contest_progress *progress, struct gf_contest_rows *rows,
+			 struct gf_text *remarks, struct gf_error *err);
+/* Collective. -EINVAL: it does not fit the ranks; -ENOTSUP: nothing here runs such a plan. */
 int gf_contest_plan_run(const struct gf_plan *plan,
 			const struct gf_contest_allreduce_config *config,
 			struct gf_contest_rows *rows, struct gf_error *err);
 
 /*
  * Contestants that are a library's own all-reduce, told how to go: variants of
- * doc/library_tuning.h. "library:ring" is one of them, "library:all" all that
- * the library can be told.
+ * doc/library_tuning.h. "library:ring" is one of them, "library:all" all that the library can be
+ * told.
  */
 
 /* Is that such a name? */
 bool gf_contest_told_is(const char *name);
 /* -EINVAL: no library can be told that, or not NCCL, between GPUs. */
 int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err);
-/* A line on rank 0 about settings in the environment that hold for the default
- * alone. */
-void gf_contest_told_remark(const struct gf_contest_allreduce_config *config,
-			    struct gf_text *out);
+/* A line on rank 0 about settings in the environment that hold for the default alone. */
+void gf_contest_told_remark(const struct gf_contest_allreduce_config *config, struct gf_text *out);
 /* Is the way asked for by its own name, not with all? */
 bool gf_contest_told_named(const char *const *names, const struct gf_way *way);
 
 /*
- * A search over sizes and ways that does not try everything. The ends of the
- * sizes are measured with all ways, then the size in the middle, then those in
- * the middle of the halves, and so on. The times of a way at the nearest sizes
- * that it was measured at, below and above, are joined by a line; a way that is
- * searched is left out of a size where its line lies GF_SEARCH_FAR times as
+ * A search over sizes and ways that does not try everything. The ends of the sizes are measured
+ * with all ways, then the size in the middle, then those in the middle of the halves, and so on.
+ * The times of a way at the nearest sizes that it was measured at, below and above, are joined by a
+ * line; a way that is searched is left out of a size where its line lies GF_SEARCH_FAR times as
  * high as the lowest, or higher.
  */
 #define GF_SEARCH_FAR 1.5
@@ -132,8 +125,7 @@ struct gf_search_way {
 };
 
 /* tried[i]: is way i to be tried at size `at`? Returns how many. */
-size_t gf_search_try(const struct gf_search_way *ways, size_t nways,
-		     const size_t *sizes, size_t nsizes, size_t at,
-		     bool *tried);
+size_t gf_search_try(const struct gf_search_way *ways, size_t nways, const size_t *sizes,
+		     size_t nsizes, size_t at, bool *tried);
 
 #endif

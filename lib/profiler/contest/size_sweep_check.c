@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks of a sweep that need no ranks: options that contradict each other, and
- * options that nothing in the sweep would heed.
+ * Checks of a sweep that need no ranks: options that contradict each other, and options that
+ * nothing in the sweep would heed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,17 +14,14 @@
 #include "profiler/autotune/own_gpu.h"
 #include "profiler/contest/size_sweep.h"
 
-static const size_t default_min_bytes = 1024, default_max_bytes = 64 << 20,
-		    default_step_factor = 2;
+static const size_t default_min_bytes = 1024, default_max_bytes = 64 << 20, default_step_factor = 2;
 
 static int fill_sizes(struct gf_contest_sweep *s, struct gf_error *err)
 {
 	if (s->step_factor && s->step_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "--step-factor and --step-bytes: want one "
-				    "of them, got both");
-	s->sized = s->step_factor || s->step_bytes ||
-		   s->min_bytes != GF_SWEEP_UNSAID ||
+				    "--step-factor and --step-bytes: want one of them, got both");
+	s->sized = s->step_factor || s->step_bytes || s->min_bytes != GF_SWEEP_UNSAID ||
 		   s->max_bytes != GF_SWEEP_UNSAID;
 	if (s->min_bytes == GF_SWEEP_UNSAID)
 		s->min_bytes = default_min_bytes;
@@ -35,30 +32,25 @@ static int fill_sizes(struct gf_contest_sweep *s, struct gf_error *err)
 	return 0;
 }
 
-static int check_sizes(const struct gf_contest_sweep *s, size_t elem_bytes,
-		       struct gf_error *err)
+static int check_sizes(const struct gf_contest_sweep *s, size_t elem_bytes, struct gf_error *err)
 {
 	size_t n;
 
 	if (s->min_bytes < elem_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "--min-bytes: want at least %zu bytes, one "
-				    "element, got %zu",
+				    "--min-bytes: want at least %zu bytes, one element, got %zu",
 				    elem_bytes, s->min_bytes);
 	if (s->max_bytes < s->min_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "--max-bytes: want at least the %zu of "
-				    "--min-bytes, got %zu",
+				    "--max-bytes: want at least the %zu of --min-bytes, got %zu",
 				    s->min_bytes, s->max_bytes);
 	if (s->max_bytes > (size_t)1 << 62)
-		return gf_error_set(err, -EINVAL,
-				    "--max-bytes: want at most 2^62, got %zu",
+		return gf_error_set(err, -EINVAL, "--max-bytes: want at most 2^62, got %zu",
 				    s->max_bytes);
 	free(gf_contest_sweep_counts(s, elem_bytes, &n));
 	if (n > GF_SWEEP_SIZES)
 		return gf_error_set(err, -EINVAL,
-				    "--step-bytes: want at most %d sizes from "
-				    "%zu to %zu, got more",
+				    "--step-bytes: want at most %d sizes from %zu to %zu, got more",
 				    GF_SWEEP_SIZES, s->min_bytes, s->max_bytes);
 	return 0;
 }
@@ -88,8 +80,7 @@ static bool is_cut(const char *name)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(name);
 
-	return !is_sparse(name) && !gf_contest_told_is(name) &&
-	       (!a || a->build);
+	return !is_sparse(name) && !gf_contest_told_is(name) && (!a || a->build);
 }
 
 static bool is_dense(const char *name)
@@ -114,27 +105,24 @@ bool gf_contest_sweep_tells(const struct gf_contest_sweep *s)
 }
 
 static int check_ruled(const struct gf_contest_sweep *s,
-		       const struct gf_contest_allreduce_config *config,
-		       struct gf_error *err)
+		       const struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
 	if (!s->ruled)
 		return 0;
 	if (!any(s, is_dense))
 		return gf_error_set(err, -EINVAL,
-				    "want an algorithm that sends all values, "
-				    "got none");
+				    "want an algorithm that sends all values, got none");
 	if (config->segment_bytes % sizeof(float))
-		return gf_error_set(err, -EINVAL,
-				    "want segments of whole elements of 4 "
-				    "bytes (--segment), got %zu bytes",
-				    config->segment_bytes);
+		return gf_error_set(
+			err, -EINVAL,
+			"want segments of whole elements of 4 bytes (--segment), got %zu bytes",
+			config->segment_bytes);
 	return gf_contest_gradients(&config->element, err);
 }
 
 static int refuse_name(const char *name, struct gf_error *err)
 {
-	const struct gf_registry of[] = {{gf_algorithms},
-					 {gf_sparse_algorithms}};
+	const struct gf_registry of[] = {{gf_algorithms}, {gf_sparse_algorithms}};
 	const struct gf_named *e;
 	const char *names[64] = {"auto", "all"};
 	size_t n = 2, i, k;
@@ -149,8 +137,8 @@ static int refuse_name(const char *name, struct gf_error *err)
 }
 
 static int check_name(const struct gf_contest_sweep *s,
-		      const struct gf_contest_allreduce_config *config,
-		      const char *name, struct gf_error *err)
+		      const struct gf_contest_allreduce_config *config, const char *name,
+		      struct gf_error *err)
 {
 	const char *device = config->device.name;
 	size_t gpu;
@@ -159,10 +147,8 @@ static int check_name(const struct gf_contest_sweep *s,
 	if (strcmp(name, "auto") == 0 || is_all(name))
 		return 0;
 	if (gf_contest_told_is(name)) {
-		rc = gf_contest_told_check(
-			name,
-			device && gf_own_gpu_read(device, &gpu, NULL) == 0,
-			err);
+		rc = gf_contest_told_check(name, device && gf_own_gpu_read(device, &gpu, NULL) == 0,
+					   err);
 		if (rc)
 			gf_error_prefix(err, "--algorithms: %s", name);
 		return rc;
@@ -170,46 +156,38 @@ static int check_name(const struct gf_contest_sweep *s,
 	if (!gf_algorithm_find(name) && !is_sparse(name))
 		return refuse_name(name, err);
 	if (any(s, is_all))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithms: want all or names, got all, "
-				    "which has \"%s\" in it",
-				    name);
+		return gf_error_set(
+			err, -EINVAL,
+			"--algorithms: want all or names, got all, which has \"%s\" in it", name);
 	if (is_sparse(name) && !(s->density > 0))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithms: %s wants a --density", name);
+		return gf_error_set(err, -EINVAL, "--algorithms: %s wants a --density", name);
 	return 0;
 }
 
 /* An option that no algorithm of the list heeds. */
 static int check_heeded(const struct gf_contest_sweep *s,
-			const struct gf_contest_allreduce_config *config,
-			struct gf_error *err)
+			const struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
 	bool all = any(s, is_all);
 
 	if (s->factors && !all && !any(s, takes_factors))
 		return gf_error_set(err, -EINVAL,
-				    "--factors: want blueconnect, hierarchical "
-				    "or all in --algorithms, got none that "
-				    "goes by factors");
+				    "--factors: want blueconnect, hierarchical or all in "
+				    "--algorithms, got none that goes by factors");
 	if (s->stages && !all && !any(s, is_staged))
 		return gf_error_set(err, -EINVAL,
-				    "--stages: want blueconnect or all in "
-				    "--algorithms, got none that goes by "
-				    "stages");
+				    "--stages: want blueconnect or all in --algorithms, got none "
+				    "that goes by stages");
 	if (s->density > 0 && !all && !any(s, is_sparse))
 		return gf_error_set(err, -EINVAL,
-				    "--density: want topk, gtopk or all in "
-				    "--algorithms, got none that sends a "
-				    "share");
+				    "--density: want topk, gtopk or all in --algorithms, got none "
+				    "that sends a share");
 	if (config->segment_bytes && !any(s, is_cut))
 		return gf_error_set(err, -EINVAL,
-				    "--segment: want an algorithm whose "
-				    "transfers are cut in --algorithms, got "
-				    "none");
+				    "--segment: want an algorithm whose transfers are cut in "
+				    "--algorithms, got none");
 	if (s->density > 0 && config->lanes > 1)
-		return gf_error_set(err, -EINVAL,
-				    "--lanes: want 1 with --density, got %d",
+		return gf_error_set(err, -EINVAL, "--lanes: want 1 with --density, got %d",
 				    config->lanes);
 	return 0;
 }
@@ -222,30 +200,26 @@ static int named(struct gf_error *err, const char *option, int rc)
 }
 
 static int fill_element(const struct gf_contest_sweep *s,
-			struct gf_contest_allreduce_config *config,
-			struct gf_error *err)
+			struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
 	struct gf_element *e = &config->element;
-	int rc = named(err, "--codec",
-		       gf_contest_element((enum gf_dtype)s->dtype,
-					  (enum gf_op)s->op, s->codec, e, err));
+	int rc = named(
+		err, "--codec",
+		gf_contest_element((enum gf_dtype)s->dtype, (enum gf_op)s->op, s->codec, e, err));
 
 	if (rc || !config->errors)
 		return rc;
 	return named(err, "--error", gf_sum_error_check(e->dtype, e->op, err));
 }
 
-int gf_contest_sweep_finish(struct gf_contest_sweep *s,
-			    struct gf_contest_allreduce_config *config,
+int gf_contest_sweep_finish(struct gf_contest_sweep *s, struct gf_contest_allreduce_config *config,
 			    struct gf_error *err)
 {
 	struct gf_way way = {0};
 	size_t i;
 	int rc = fill_element(s, config, err);
 
-	rc = rc ? rc
-		: named(err, "--device",
-			gf_contest_device_check(&config->device, err));
+	rc = rc ? rc : named(err, "--device", gf_contest_device_check(&config->device, err));
 	if (rc == 0)
 		rc = fill_sizes(s, err);
 	if (rc == 0)

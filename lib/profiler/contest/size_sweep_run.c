@@ -19,8 +19,7 @@ struct sweep {
 	size_t *nrows; /* per size */
 };
 
-static int run_count(struct sweep *s, size_t at, size_t *left_out,
-		     struct gf_error *err)
+static int run_count(struct sweep *s, size_t at, size_t *left_out, struct gf_error *err)
 {
 	const size_t n = s->ways->count;
 	struct gf_contest_row *rows = s->rows + at * n;
@@ -34,12 +33,10 @@ static int run_count(struct sweep *s, size_t at, size_t *left_out,
 		if (tried[i])
 			list[s->nrows[at]++] = s->ways->list[i];
 	*left_out += n - s->nrows[at];
-	rc = gf_contest_allreduce_size(s->bench, list, s->nrows[at],
-				       s->counts[at], rows, err);
+	rc = gf_contest_allreduce_size(s->bench, list, s->nrows[at], s->counts[at], rows, err);
 	for (i = 0, k = 0; i < n && rc == 0; i++)
 		if (tried[i])
-			s->search[i].time_s[at] =
-				rows[k++].reading[GF_IN_PLACE].median_s;
+			s->search[i].time_s[at] = rows[k++].reading[GF_IN_PLACE].median_s;
 	free(list);
 	free(tried);
 	return rc;
@@ -67,17 +64,14 @@ static void begin_search(struct sweep *s)
 	s->search = gf_xcalloc(s->ways->count, sizeof(*s->search));
 	for (i = 0; i < s->ways->count; i++) {
 		/* what others are set beside is always there */
-		s->search[i].searched =
-			s->ways->list[i].tuning.algorithm != NULL;
-		s->search[i].time_s =
-			gf_xcalloc(s->ncounts, sizeof(*s->search->time_s));
+		s->search[i].searched = s->ways->list[i].tuning.algorithm != NULL;
+		s->search[i].time_s = gf_xcalloc(s->ncounts, sizeof(*s->search->time_s));
 		for (k = 0; k < s->ncounts; k++)
 			s->search[i].time_s[k] = NAN;
 	}
 }
 
-static int run_counts(struct sweep *s, bool traced,
-		      const struct gf_contest_progress *progress,
+static int run_counts(struct sweep *s, bool traced, const struct gf_contest_progress *progress,
 		      struct gf_contest_rows *rows, struct gf_error *err)
 {
 	const size_t n = s->ways->count;
@@ -90,8 +84,7 @@ static int run_counts(struct sweep *s, bool traced,
 	s->rows = gf_xcalloc(s->ncounts * n, sizeof(*s->rows));
 	for (i = 0; i < s->ncounts && rc == 0; i++) {
 		if (progress)
-			progress->tell(progress->ctx,
-				       (double)i / (double)s->ncounts,
+			progress->tell(progress->ctx, (double)i / (double)s->ncounts,
 				       s->counts[order[i]]);
 		rc = run_count(s, order[i], &rows->left_out, err);
 	}
@@ -108,11 +101,9 @@ static int run_counts(struct sweep *s, bool traced,
 }
 
 /* Of a library's variants, those stay that it has here. */
-static int try_variants(const struct gf_contest_sweep *s,
-			struct gf_contest_allreduce *bench,
-			const struct gf_comm *comm,
-			struct gf_contest_ways *ways, struct gf_text *remarks,
-			struct gf_error *err)
+static int try_variants(const struct gf_contest_sweep *s, struct gf_contest_allreduce *bench,
+			const struct gf_comm *comm, struct gf_contest_ways *ways,
+			struct gf_text *remarks, struct gf_error *err)
 {
 	char text[GF_TUNING_TEXT];
 	struct gf_error why;
@@ -122,9 +113,7 @@ static int try_variants(const struct gf_contest_sweep *s,
 	for (i = 0; i < ways->count; i++) {
 		const struct gf_way way = ways->list[i];
 
-		rc = way.tuning.dialect
-			     ? gf_contest_allreduce_try(bench, &way, &why)
-			     : 0;
+		rc = way.tuning.dialect ? gf_contest_allreduce_try(bench, &way, &why) : 0;
 		if (rc == 0) {
 			ways->list[kept++] = way;
 			told += way.tuning.algorithm != NULL;
@@ -133,8 +122,7 @@ static int try_variants(const struct gf_contest_sweep *s,
 		last = rc;
 		gf_error_prefix(&why, "%s:%s", way.algorithm->name,
 				gf_tuning_text(&way.tuning, text));
-		if (rc == -ETIMEDOUT || comm->broken ||
-		    gf_contest_told_named(s->algorithms, &way))
+		if (rc == -ETIMEDOUT || comm->broken || gf_contest_told_named(s->algorithms, &way))
 			return gf_error_set(err, rc, "%s", why.text);
 		gf_text_addf(remarks, "left out: %s\n", why.text);
 	}
@@ -143,11 +131,9 @@ static int try_variants(const struct gf_contest_sweep *s,
 	return last && !told ? gf_error_set(err, last, "%s", why.text) : 0;
 }
 
-/* A rule says what auto is, and nothing else. Its selection needs the tensors
- * of a model. */
+/* A rule says what auto is, and nothing else. Its selection needs the tensors of a model. */
 static int check_rule(const struct gf_contest_sweep *s,
-		      const struct gf_contest_allreduce_config *config,
-		      struct gf_error *err)
+		      const struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
 	const struct gf_plan *rule = config->rule;
 	size_t i;
@@ -156,37 +142,32 @@ static int check_rule(const struct gf_contest_sweep *s,
 		return 0;
 	if (!gf_selection_has(&rule->selection, GF_SELECT_LOSSLESS))
 		return gf_error_set(err, -EINVAL,
-				    "--plan: want a plan for a model (gf-plan "
-				    "--model), because the rule has selection "
-				    "%s, got a rule alone",
+				    "--plan: want a plan for a model (gf-plan --model), because "
+				    "the rule has selection %s, got a rule alone",
 				    gf_selection_name(&rule->selection));
 	for (i = 0; s->algorithms[i]; i++)
 		if (strcmp(s->algorithms[i], "auto") == 0)
 			return 0;
-	return gf_error_set(err, -EINVAL,
-			    "--algorithms: want auto among them with a rule, "
-			    "which says what it is, got none");
+	return gf_error_set(
+		err, -EINVAL,
+		"--algorithms: want auto among them with a rule, which says what it is, got none");
 }
 
 int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 			 const struct gf_contest_allreduce_config *config,
-			 const struct gf_contest_progress *progress,
-			 struct gf_contest_rows *rows, struct gf_text *remarks,
-			 struct gf_error *err)
+			 const struct gf_contest_progress *progress, struct gf_contest_rows *rows,
+			 struct gf_text *remarks, struct gf_error *err)
 {
 	size_t ncounts;
-	size_t *counts = gf_contest_sweep_counts(s, config->element.size_bytes,
-						 &ncounts);
+	size_t *counts = gf_contest_sweep_counts(s, config->element.size_bytes, &ncounts);
 	struct gf_contest_allreduce *bench = NULL;
 	struct gf_contest_ways ways = {0};
 	int rc = check_rule(s, config, err);
 
 	if (rc == 0)
-		rc = gf_contest_sweep_ways(s, config, counts[ncounts - 1],
-					   &ways, remarks, err);
+		rc = gf_contest_sweep_ways(s, config, counts[ncounts - 1], &ways, remarks, err);
 	if (rc == 0)
-		rc = gf_contest_allreduce_open(config, counts[ncounts - 1],
-					       &bench, err);
+		rc = gf_contest_allreduce_open(config, counts[ncounts - 1], &bench, err);
 	if (rc == 0)
 		rc = try_variants(s, bench, config->comm, &ways, remarks, err);
 	if (rc == 0)

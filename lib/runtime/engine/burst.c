@@ -21,10 +21,8 @@ struct gf_burst {
 	size_t n;
 };
 
-/* Messages that go alone share the first lane; all of a borrowed engine wait
- * for its one tensor. */
-static void make_list(struct gf_burst *b,
-		      const struct gf_burst_message *messages, int lanes)
+/* Messages that go alone share the first lane; all of a borrowed engine wait for its one tensor. */
+static void make_list(struct gf_burst *b, const struct gf_burst_message *messages, int lanes)
 {
 	size_t i, offset = 0;
 
@@ -47,8 +45,7 @@ static void make_list(struct gf_burst *b,
 		};
 		b->offset_bytes[i] = offset;
 		if (!m->sets)
-			b->list[i].skew_elems =
-				offset / sizeof(float) % GF_LANE_GRAIN_ELEMS;
+			b->list[i].skew_elems = offset / sizeof(float) % GF_LANE_GRAIN_ELEMS;
 		offset += m->count_elems * m->element.size_bytes;
 	}
 }
@@ -80,9 +77,7 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
 			},
 			&b->engine, err);
 	if (!rc)
-		rc = gf_comm_agree(b->comm,
-				   gf_engine_expect(b->engine, b->list, n, err),
-				   err);
+		rc = gf_comm_agree(b->comm, gf_engine_expect(b->engine, b->list, n, err), err);
 	if (rc)
 		gf_burst_free(b);
 	else
@@ -94,9 +89,8 @@ void gf_burst_free(struct gf_burst *b)
 {
 	size_t i;
 
-	/* Messages under way on a broken communicator may still touch the
-	 * burst's memory, here and on other ranks, until the job ends; between
-	 * GPUs they were given up. */
+	/* Messages under way on a broken communicator may still touch the burst's memory, here and
+	 * on other ranks, until the job ends; between GPUs they were given up. */
 	if (!b || (b->comm->broken && !b->borrowed))
 		return;
 	if (b->borrowed)
@@ -136,18 +130,17 @@ struct subject {
 	const struct gf_work *w;
 };
 
-static int build(void *ctx, int rank, struct gf_schedule *s,
-		 struct gf_error *err)
+static int build(void *ctx, int rank, struct gf_schedule *s, struct gf_error *err)
 {
 	const struct subject *subject = ctx;
 
 	return subject->e->ops->schedule(subject->e, subject->w, rank, s, err);
 }
 
-/* Proves the schedule of a message like that (collectives/prove.h), on rank 0.
- * Ranks that would run other schedules than rank 0 has proved find out. */
-static int prove(struct gf_engine *e, const struct gf_work *w,
-		 struct gf_text *out, struct gf_error *err)
+/* Proves the schedule of a message like that (collectives/prove.h), on rank 0. Ranks that would run
+ * other schedules than rank 0 has proved find out. */
+static int prove(struct gf_engine *e, const struct gf_work *w, struct gf_text *out,
+		 struct gf_error *err)
 {
 	struct subject subject = {e, w};
 	struct gf_recipe r;
@@ -161,13 +154,11 @@ static int prove(struct gf_engine *e, const struct gf_work *w,
 	free(words);
 	if (!rc && e->comm->rank == 0)
 		rc = gf_prove_line(&r.way, &r.args, type_of(&r.element),
-				   e->ops->schedule ? build : NULL, &subject,
-				   out, err);
+				   e->ops->schedule ? build : NULL, &subject, out, err);
 	return gf_comm_agree(e->comm, rc, err);
 }
 
-int gf_burst_prove(struct gf_burst *b, struct gf_text *out,
-		   struct gf_error *err)
+int gf_burst_prove(struct gf_burst *b, struct gf_text *out, struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
@@ -202,14 +193,12 @@ void gf_burst_record(struct gf_burst *b, bool on)
 		if (!run || !schedule->nsteps)
 			continue;
 		if (on && !b->times[i])
-			b->times[i] = gf_xcalloc(schedule->nsteps,
-						 sizeof(**b->times));
+			b->times[i] = gf_xcalloc(schedule->nsteps, sizeof(**b->times));
 		gf_exec_record(run, on ? b->times[i] : NULL);
 	}
 }
 
-void gf_burst_draw(const struct gf_burst *b, double shift_s,
-		   struct gf_trace *trace)
+void gf_burst_draw(const struct gf_burst *b, double shift_s, struct gf_trace *trace)
 {
 	struct gf_trace_run *runs = gf_xcalloc(b->n + 1, sizeof(*runs));
 	const struct gf_schedule *schedule;
@@ -218,8 +207,8 @@ void gf_burst_draw(const struct gf_burst *b, double shift_s,
 	for (i = 0; i < b->n; i++)
 		if (b->times[i]) {
 			(void)gf_engine_run_of(b->engine, i, &schedule);
-			runs[n++] = (struct gf_trace_run){
-				schedule, b->times[i], &b->list[i].element, i};
+			runs[n++] = (struct gf_trace_run){schedule, b->times[i],
+							  &b->list[i].element, i};
 		}
 	gf_trace_steps(trace, runs, n, shift_s);
 	free(runs);

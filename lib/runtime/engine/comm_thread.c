@@ -16,8 +16,8 @@
 /* How long a rank that has given up waits for others to hear of it. */
 #define LINGER_S 0.2
 
-void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
-			 double timeout_s, struct gf_watch *watch)
+void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm, double timeout_s,
+			 struct gf_watch *watch)
 {
 	pthread_condattr_t attr;
 
@@ -49,8 +49,8 @@ void gf_comm_thread_release(struct gf_comm_thread *t)
 	*t = (struct gf_comm_thread){0};
 }
 
-int gf_comm_thread_start(struct gf_comm_thread *t, void *(*main)(void *ctx),
-			 void *ctx, struct gf_error *err)
+int gf_comm_thread_start(struct gf_comm_thread *t, void *(*main)(void *ctx), void *ctx,
+			 struct gf_error *err)
 {
 	sigset_t all, before;
 	int rc;
@@ -86,8 +86,8 @@ void gf_comm_thread_stop(struct gf_comm_thread *t)
 	t->alive = false;
 }
 
-int gf_comm_thread_call_locked(struct gf_comm_thread *t, gf_comm_fn *fn,
-			       void *ctx, struct gf_error *err)
+int gf_comm_thread_call_locked(struct gf_comm_thread *t, gf_comm_fn *fn, void *ctx,
+			       struct gf_error *err)
 {
 	int rc = gf_comm_thread_kept(t, err);
 
@@ -109,8 +109,7 @@ int gf_comm_thread_kept(const struct gf_comm_thread *t, struct gf_error *err)
 	return t->rc;
 }
 
-void gf_comm_thread_keep(struct gf_comm_thread *t, int rc,
-			 const struct gf_error *why)
+void gf_comm_thread_keep(struct gf_comm_thread *t, int rc, const struct gf_error *why)
 {
 	if (t->rc)
 		return;
@@ -170,8 +169,7 @@ void gf_comm_thread_nap(struct gf_comm_thread *t, double seconds)
 	pthread_cond_timedwait(&t->wake, &t->lock, &until);
 }
 
-int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served,
-			 struct gf_error *err)
+int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served, struct gf_error *err)
 {
 	struct gf_comm_call call;
 
@@ -184,8 +182,7 @@ int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served,
 	t->watch->self.phase = GF_PHASE_CALL;
 	t->watch->self.calls++;
 	call.rc = call.fn(t->comm, call.ctx, err);
-	/* All ranks agree on a call's own failure. After a broken wait they
-	 * agree on nothing. */
+	/* All ranks agree on a call's own failure. After a broken wait they agree on nothing. */
 	if (call.rc && (t->comm->broken || call.rc == -ETIMEDOUT))
 		return call.rc;
 	pthread_mutex_lock(&t->lock);
@@ -198,8 +195,7 @@ int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served,
 	return 0;
 }
 
-void gf_comm_thread_give_up(struct gf_comm_thread *t, int rc,
-			    const struct gf_error *why)
+void gf_comm_thread_give_up(struct gf_comm_thread *t, int rc, const struct gf_error *why)
 {
 	double passed_s, until_s = 0;
 	struct gf_error ignored;
@@ -215,8 +211,8 @@ void gf_comm_thread_give_up(struct gf_comm_thread *t, int rc,
 		}
 		if (t->quit && until_s == 0)
 			until_s = gf_clock_s() + LINGER_S;
-		if (t->quit && (gf_clock_s() >= until_s ||
-				!gf_liveness_pending(t->watch->liveness)))
+		if (t->quit &&
+		    (gf_clock_s() >= until_s || !gf_liveness_pending(t->watch->liveness)))
 			break;
 		gf_comm_thread_nap(t, ANSWER_S);
 		pthread_mutex_unlock(&t->lock);

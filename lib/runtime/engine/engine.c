@@ -24,8 +24,7 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 		return rc;
 	if (plan->model->ntensors != pool->ntensors)
 		return gf_error_set(err, -EINVAL,
-				    "the plan has %zu tensors, the gradient "
-				    "pool has %zu",
+				    "the plan has %zu tensors, the gradient pool has %zu",
 				    plan->model->ntensors, pool->ntensors);
 	for (i = 0; i < pool->ntensors; i++) {
 		count = pool->offsets[i + 1] - pool->offsets[i];
@@ -33,8 +32,7 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 			       : plan->model->tensors[i].count_elems != count)
 			return gf_error_set(
 				err, -EINVAL,
-				"tensor %zu: the plan has %zu elements, the "
-				"gradient pool has %zu",
+				"tensor %zu: the plan has %zu elements, the gradient pool has %zu",
 				i, plan->model->tensors[i].count_elems, count);
 	}
 	return 0;
@@ -56,13 +54,11 @@ static void init(struct gf_engine *e, const struct gf_engine_config *config)
 	e->lanes = config->lanes ? config->lanes : e->plan ? e->plan->lanes : 1;
 	e->lanes = e->lanes > 0 ? e->lanes : 1;
 	e->lent = config->watch != NULL;
-	gf_comm_thread_init(&e->thread, e->comm, config->timeout_s,
-			    config->watch);
+	gf_comm_thread_init(&e->thread, e->comm, config->timeout_s, config->watch);
 }
 
 /* A rank's own part of making an engine. */
-static int make(struct gf_engine *e, const struct gf_engine_config *config,
-		struct gf_error *err)
+static int make(struct gf_engine *e, const struct gf_engine_config *config, struct gf_error *err)
 {
 	int rc = e->plan ? check(config, err) : 0;
 
@@ -74,8 +70,8 @@ static int make(struct gf_engine *e, const struct gf_engine_config *config,
 	return e->ops->make(e, config, err);
 }
 
-/* Two ranks that run different things would wait for each other for ever, or
- * add up data that do not belong together. */
+/* Two ranks that run different things would wait for each other for ever, or add up data that do
+ * not belong together. */
 static int same_everywhere(const struct gf_engine *e, struct gf_error *err)
 {
 	const struct gf_pool *pool = e->pool;
@@ -84,10 +80,9 @@ static int same_everywhere(const struct gf_engine *e, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	gf_digest_text(pool->offsets,
-		       (pool->ntensors + 1) * sizeof(*pool->offsets), digest);
-	text = gf_xasprintf("%zu tensors of %zu elements in all, %s",
-			    pool->ntensors, pool->count_elems, digest);
+	gf_digest_text(pool->offsets, (pool->ntensors + 1) * sizeof(*pool->offsets), digest);
+	text = gf_xasprintf("%zu tensors of %zu elements in all, %s", pool->ntensors,
+			    pool->count_elems, digest);
 	rc = gf_comm_same_text(e->comm, "gradients", text, err);
 	free(text);
 	if (rc)
@@ -98,8 +93,8 @@ static int same_everywhere(const struct gf_engine *e, struct gf_error *err)
 	return gf_comm_same_text(e->comm, "plan", digest, err);
 }
 
-int gf_engine_new(const struct gf_engine_config *config,
-		  struct gf_engine **engine, struct gf_error *err)
+int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **engine,
+		  struct gf_error *err)
 {
 	const struct gf_engine_ops *ops =
 		config->place.nccl ? &gf_engine_streams : &gf_engine_thread;
@@ -153,14 +148,12 @@ void gf_engine_count_from(struct gf_engine *e, size_t steps)
 	pthread_mutex_unlock(&e->thread.lock);
 }
 
-void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
-			  size_t nwork)
+void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work, size_t nwork)
 {
 	e->ops->begin(e, work, nwork);
 }
 
-void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
-		    size_t nwork)
+void gf_engine_list(struct gf_engine *e, const struct gf_work *work, size_t nwork)
 {
 	e->ops->list(e, work, nwork);
 }
@@ -185,8 +178,7 @@ void gf_engine_backward_end(struct gf_engine *e)
 	e->ops->backward_end(e);
 }
 
-int gf_engine_wait_message(struct gf_engine *e, size_t message,
-			   struct gf_error *err)
+int gf_engine_wait_message(struct gf_engine *e, size_t message, struct gf_error *err)
 {
 	return e->ops->thread->wait_message(e, message, err);
 }
@@ -244,10 +236,8 @@ const struct gf_message_times *gf_engine_times(struct gf_engine *e)
 	return e->ops->times(e, e->nwaited - 1);
 }
 
-const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
-						  uint64_t step,
-						  const struct gf_work **list,
-						  size_t *n)
+const struct gf_message_times *gf_engine_times_of(struct gf_engine *e, uint64_t step,
+						  const struct gf_work **list, size_t *n)
 {
 	*list = e->ops->list_of(e, step, n);
 	return e->ops->times(e, step);
@@ -271,8 +261,7 @@ struct gf_totals gf_engine_totals(struct gf_engine *e)
 	pthread_mutex_unlock(&e->thread.lock);
 	if (e->comm->rank < ranks) /* a server has no gradients */
 		totals.dense_bytes =
-			gf_engine_ring_elems(ranks, e->pool->count_elems) *
-			sizeof(float);
+			gf_engine_ring_elems(ranks, e->pool->count_elems) * sizeof(float);
 	return totals;
 }
 
@@ -282,9 +271,8 @@ size_t gf_engine_ring_elems(int ranks, size_t count_elems)
 }
 
 int gf_engine_call(struct gf_engine *e,
-		   int (*fn)(struct gf_comm *comm, void *ctx,
-			     struct gf_error *err),
-		   void *ctx, struct gf_error *err)
+		   int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err), void *ctx,
+		   struct gf_error *err)
 {
 	int rc;
 

@@ -6,8 +6,8 @@
 #include "runtime/engine/engine.h"
 
 /*
- * The common part of the engine's implementations. Each has a struct that
- * begins with this one, and a table of functions, which engine.c calls.
+ * The common part of the engine's implementations. Each has a struct that begins with this one, and
+ * a table of functions, which engine.c calls.
  */
 struct gf_engine {
 	/* set once */
@@ -21,7 +21,7 @@ struct gf_engine {
 	struct gf_work *plan_work;
 	size_t nplan_work;
 	struct gf_comm_thread thread; /* talks to other ranks */
-	bool lent; /* no: the caller lends its own, while it waits */
+	bool lent;                    /* no: the caller lends its own, while it waits */
 	bool awaited_at_once;
 
 	/* under its lock */
@@ -31,11 +31,9 @@ struct gf_engine {
 	struct gf_totals totals;  /* of messages that have ended */
 };
 
-/* What only an engine with a thread does, as the functions of engine.h of these
- * names. */
+/* What only an engine with a thread does, as the functions of engine.h of these names. */
 struct gf_engine_thread_ops {
-	int (*wait_message)(struct gf_engine *e, size_t message,
-			    struct gf_error *err);
+	int (*wait_message)(struct gf_engine *e, size_t message, struct gf_error *err);
 	struct gf_exec_run *(*run_of)(struct gf_engine *e, size_t message,
 				      const struct gf_schedule **schedule);
 	const double *(*ready_times)(const struct gf_engine *e);
@@ -44,45 +42,38 @@ struct gf_engine_thread_ops {
 	int (*may_call)(const struct gf_engine *e, struct gf_error *err);
 };
 
-/* What both engines do, as the functions of engine.h. A missing function that
- * is marked (optional) has nothing to do. */
+/* What both engines do, as the functions of engine.h. A missing function that is marked (optional)
+ * has nothing to do. */
 struct gf_engine_ops {
 	const char *name;
 	size_t size_bytes; /* of its struct, which gf_engine_new zeroes */
-	/* First a rank's own part, then the part of all ranks together, then
-	 * the thread, if the engine needs one. `close` follows, whatever
-	 * fails. */
+	/* First a rank's own part, then the part of all ranks together, then the thread, if the
+	 * engine needs one. `close` follows, whatever fails. */
 	int (*make)(struct gf_engine *e, const struct gf_engine_config *config,
 		    struct gf_error *err);
 	int (*meet)(struct gf_engine *e, const struct gf_engine_config *config,
 		    struct gf_error *err); /* (optional) */
 	int (*start)(struct gf_engine *e, struct gf_error *err);
 	/* A step; `work` NULL: its list follows. */
-	void (*begin)(struct gf_engine *e, const struct gf_work *work,
-		      size_t nwork);
-	void (*list)(struct gf_engine *e, const struct gf_work *work,
-		     size_t nwork);
-	void (*place)(struct gf_engine *e, size_t message,
-		      void *data); /* (optional) */
+	void (*begin)(struct gf_engine *e, const struct gf_work *work, size_t nwork);
+	void (*list)(struct gf_engine *e, const struct gf_work *work, size_t nwork);
+	void (*place)(struct gf_engine *e, size_t message, void *data); /* (optional) */
 	void (*ready)(struct gf_engine *e, const size_t *tensors, size_t n);
 	void (*backward_end)(struct gf_engine *e);
 	int (*wait)(struct gf_engine *e, struct gf_error *err);
-	int (*end)(struct gf_engine *e, struct gf_error *err); /* (optional) */
+	int (*end)(struct gf_engine *e, struct gf_error *err);    /* (optional) */
 	int (*settle)(struct gf_engine *e, struct gf_error *err); /* streams */
 	int (*expect)(struct gf_engine *e, const struct gf_work *like, size_t n,
-		      struct gf_error *err); /* (optional) */
-	void (*forget)(struct gf_engine *e, const struct gf_work *like,
-		       size_t n); /* (optional) */
-	/* The input of a message's schedule, and the schedule of any rank
-	 * (optional: the algorithm's own). */
-	int (*recipe)(const struct gf_engine *e, const struct gf_work *w,
-		      struct gf_recipe *r, struct gf_error *err);
-	int (*schedule)(const struct gf_engine *e, const struct gf_work *w,
-			int rank, struct gf_schedule *s, struct gf_error *err);
-	const struct gf_message_times *(*times)(struct gf_engine *e,
-						uint64_t step);
-	const struct gf_work *(*list_of)(const struct gf_engine *e,
-					 uint64_t step, size_t *n);
+		      struct gf_error *err);                                       /* (optional) */
+	void (*forget)(struct gf_engine *e, const struct gf_work *like, size_t n); /* (optional) */
+	/* The input of a message's schedule, and the schedule of any rank (optional: the
+	 * algorithm's own). */
+	int (*recipe)(const struct gf_engine *e, const struct gf_work *w, struct gf_recipe *r,
+		      struct gf_error *err);
+	int (*schedule)(const struct gf_engine *e, const struct gf_work *w, int rank,
+			struct gf_schedule *s, struct gf_error *err);
+	const struct gf_message_times *(*times)(struct gf_engine *e, uint64_t step);
+	const struct gf_work *(*list_of)(const struct gf_engine *e, uint64_t step, size_t *n);
 	void (*close)(struct gf_engine *e);        /* not the common part */
 	const struct gf_engine_thread_ops *thread; /* NULL: it has none */
 };
@@ -92,8 +83,8 @@ extern const struct gf_engine_ops gf_engine_thread, gf_engine_streams;
 /* Do sets go in the place of the plan's messages? */
 bool gf_engine_sends_sets(const struct gf_plan *plan);
 
-/* What a rank sends in a ring's all-reduce; a library's, whose bytes are
- * unknown, counts as much. */
+/* What a rank sends in a ring's all-reduce; a library's, whose bytes are unknown, counts as
+ * much. */
 size_t gf_engine_ring_elems(int ranks, size_t count_elems);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions that the compute thread calls: events, and the issue of
- * messages. */
+/* The functions that the compute thread calls: events, and the issue of messages. */
 #include "runtime/engine/streams_parts.h"
 
 #include <assert.h>
@@ -10,16 +9,15 @@
 #include "doc/start_rule.h"
 #include "transport/backoff.h"
 
-static int wait_for(struct gf_streams *e, struct gf_gpu_stream *q,
-		    struct gf_gpu_event *event, struct gf_error *err)
+static int wait_for(struct gf_streams *e, struct gf_gpu_stream *q, struct gf_gpu_event *event,
+		    struct gf_error *err)
 {
 	return e->gpu->ops->wait(e->gpu, q, event, err);
 }
 
-/* The ends of the messages issued last on each lane but one (nlanes: on
- * all). */
-static int wait_for_ends(struct gf_streams *e, struct gf_gpu_stream *q,
-			 size_t but, struct gf_error *err)
+/* The ends of the messages issued last on each lane but one (nlanes: on all). */
+static int wait_for_ends(struct gf_streams *e, struct gf_gpu_stream *q, size_t but,
+			 struct gf_error *err)
 {
 	size_t lane;
 	int rc = 0;
@@ -31,8 +29,8 @@ static int wait_for_ends(struct gf_streams *e, struct gf_gpu_stream *q,
 }
 
 /* The ends of all messages of a step that was issued whole. */
-static int wait_for_step(struct gf_streams *e, struct gf_gpu_stream *q,
-			 uint64_t step, struct gf_error *err)
+static int wait_for_step(struct gf_streams *e, struct gf_gpu_stream *q, uint64_t step,
+			 struct gf_error *err)
 {
 	const struct gf_streams_step *s = gf_streams_step(e, step);
 	size_t i;
@@ -45,24 +43,21 @@ static int wait_for_step(struct gf_streams *e, struct gf_gpu_stream *q,
 }
 
 /* `end` of the next step that has had none, on a stream that waits for it. */
-static int end_step(struct gf_streams *e, struct gf_gpu_stream *q,
-		    struct gf_error *err)
+static int end_step(struct gf_streams *e, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_engine_hooks *hooks = &e->base.hooks;
 	int rc = wait_for_step(e, q, e->nended, err);
 
 	if (!rc && hooks->end)
 		rc = hooks->end(hooks->ctx, e->nended % e->base.depth, q, err);
-	rc = rc ? rc
-		: e->gpu->ops->record(
-			  e->gpu, gf_streams_step(e, e->nended)->ended, q, err);
+	rc = rc ? rc : e->gpu->ops->record(e->gpu, gf_streams_step(e, e->nended)->ended, q, err);
 	e->nended++;
 	return rc;
 }
 
 /* The same for all steps before `before` that have had none. */
-static int end_steps(struct gf_streams *e, struct gf_gpu_stream *q,
-		     uint64_t before, struct gf_error *err)
+static int end_steps(struct gf_streams *e, struct gf_gpu_stream *q, uint64_t before,
+		     struct gf_error *err)
 {
 	int rc = 0;
 
@@ -72,8 +67,7 @@ static int end_steps(struct gf_streams *e, struct gf_gpu_stream *q,
 }
 
 /* A step of a serial list relies on what the step before left. */
-static int wait_for_step_before(struct gf_streams *e, struct gf_gpu_stream *q,
-				struct gf_error *err)
+static int wait_for_step_before(struct gf_streams *e, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const uint64_t step = e->base.nbegun - 1;
 
@@ -84,11 +78,10 @@ static int wait_for_step_before(struct gf_streams *e, struct gf_gpu_stream *q,
 	return wait_for(e, q, gf_streams_step(e, step - 1)->ended, err);
 }
 
-/* The message's lane waits until its data may go. Recorded now, `ready` comes
- * after the gradients of all earlier messages, too: on every rank they are
- * issued in this order. */
-static int prepare(struct gf_streams *e, const struct gf_streams_step *s,
-		   size_t i, struct gf_error *err)
+/* The message's lane waits until its data may go. Recorded now, `ready` comes after the gradients
+ * of all earlier messages, too: on every rank they are issued in this order. */
+static int prepare(struct gf_streams *e, const struct gf_streams_step *s, size_t i,
+		   struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	const struct gf_engine_hooks *hooks = &e->base.hooks;
@@ -112,19 +105,18 @@ static int prepare(struct gf_streams *e, const struct gf_streams_step *s,
 	return rc ? rc : wait_for(e, lane, e->prepared, err);
 }
 
-static int finish(struct gf_streams *e, const struct gf_streams_message *m,
-		  size_t i, struct gf_error *err)
+static int finish(struct gf_streams *e, const struct gf_streams_message *m, size_t i,
+		  struct gf_error *err)
 {
 	const struct gf_engine_hooks *hooks = &e->base.hooks;
 
 	if (!hooks->finish)
 		return 0;
-	return hooks->finish(hooks->ctx, (e->base.nbegun - 1) % e->base.depth,
-			     i, e->lanes[m->lane].stream, err);
+	return hooks->finish(hooks->ctx, (e->base.nbegun - 1) % e->base.depth, i,
+			     e->lanes[m->lane].stream, err);
 }
 
-static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i,
-		 struct gf_error *err)
+static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	struct gf_streams_message *m = &s->messages[i];
@@ -135,8 +127,7 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i,
 	if (!rc && !s->work[i].simultaneous)
 		rc = wait_for_ends(e, lane->stream, m->lane, err);
 	rc = rc ? rc : ops->record(e->gpu, m->start, lane->stream, err);
-	rc = rc ? rc
-		: gf_lane_run(lane, &m->path->program, s->work[i].data, err);
+	rc = rc ? rc : gf_lane_run(lane, &m->path->program, s->work[i].data, err);
 	rc = rc ? rc : finish(e, m, i, err);
 	rc = rc ? rc : ops->record(e->gpu, m->end, lane->stream, err);
 	if (rc)
@@ -148,10 +139,9 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i,
 	return 0;
 }
 
-/* May the message be enqueued? Only its gradients hold the host. What else has
- * ended is not known before the device comes to the message: so `prepare` and
- * `issue` ask which ends its streams shall wait for, and for a lane that is the
- * one before it there, whichever lane is free first. */
+/* May the message be enqueued? Only its gradients hold the host. What else has ended is not known
+ * before the device comes to the message: so `prepare` and `issue` ask which ends its streams shall
+ * wait for, and for a lane that is the one before it there, whichever lane is free first. */
 static bool may_start(struct gf_streams *e, const struct gf_work *w)
 {
 	return gf_may_start(&(struct gf_held){
@@ -182,8 +172,8 @@ static void issue_more(struct gf_streams *e)
 	}
 }
 
-/* Until the events that the next step records are free; under lock, which is
- * let go meanwhile. The host is far ahead then. */
+/* Until the events that the next step records are free; under lock, which is let go meanwhile. The
+ * host is far ahead then. */
 static int wait_for_room(struct gf_streams *e, struct gf_error *err)
 {
 	struct gf_backoff backoff = {0};
@@ -200,8 +190,7 @@ static int wait_for_room(struct gf_streams *e, struct gf_error *err)
 	}
 }
 
-static void begin(struct gf_engine *engine, const struct gf_work *work,
-		  size_t nwork)
+static void begin(struct gf_engine *engine, const struct gf_work *work, size_t nwork)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_streams_step *s;
@@ -217,8 +206,7 @@ static void begin(struct gf_engine *engine, const struct gf_work *work,
 		s->sent_bytes = 0;
 		e->nready = 0;
 		e->backward_ended = false;
-		memset(e->tensor_ready, 0,
-		       e->base.pool->ntensors * sizeof(*e->tensor_ready));
+		memset(e->tensor_ready, 0, e->base.pool->ntensors * sizeof(*e->tensor_ready));
 		s->begun_s = gf_clock_s();
 		rc = e->gpu->ops->record(e->gpu, s->begun, e->compute, &err);
 		if (!rc && work)
@@ -228,8 +216,7 @@ static void begin(struct gf_engine *engine, const struct gf_work *work,
 	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
-static void list(struct gf_engine *engine, const struct gf_work *work,
-		 size_t nwork)
+static void list(struct gf_engine *engine, const struct gf_work *work, size_t nwork)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_error err = {""};
@@ -238,8 +225,7 @@ static void list(struct gf_engine *engine, const struct gf_work *work,
 	pthread_mutex_lock(&e->base.thread.lock);
 	rc = gf_comm_thread_kept(&e->base.thread, &err);
 	if (!rc)
-		rc = gf_streams_list(e, gf_streams_step(e, e->base.nbegun - 1),
-				     work, nwork, &err);
+		rc = gf_streams_list(e, gf_streams_step(e, e->base.nbegun - 1), work, nwork, &err);
 	gf_streams_fail(e, rc, &err);
 	pthread_mutex_unlock(&e->base.thread.lock);
 }
@@ -292,8 +278,7 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	assert(rc || (e->backward_ended && step < e->base.nbegun));
 	if (!rc && step < e->nended)
-		rc = wait_for(e, e->compute, gf_streams_step(e, step)->ended,
-			      err);
+		rc = wait_for(e, e->compute, gf_streams_step(e, step)->ended, err);
 	else if (!rc)
 		rc = wait_for_step(e, e->compute, step, err);
 	if (!rc) {
@@ -305,8 +290,7 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 }
 
 /* On the compute stream, `end` of the steps before `before`. */
-static int end_before(struct gf_streams *e, uint64_t before,
-		      struct gf_error *err)
+static int end_before(struct gf_streams *e, uint64_t before, struct gf_error *err)
 {
 	int rc;
 
@@ -329,13 +313,12 @@ static int settle(struct gf_engine *engine, struct gf_error *err)
 
 	/* some had it on another stream */
 	if (!rc && e->nended)
-		rc = wait_for(e, e->compute,
-			      gf_streams_step(e, e->nended - 1)->ended, err);
+		rc = wait_for(e, e->compute, gf_streams_step(e, e->nended - 1)->ended, err);
 	return rc ? rc : gf_streams_sync(e, err);
 }
 
-static int expect(struct gf_engine *engine, const struct gf_work *like,
-		  size_t n, struct gf_error *err)
+static int expect(struct gf_engine *engine, const struct gf_work *like, size_t n,
+		  struct gf_error *err)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_streams_path *path;
@@ -357,8 +340,7 @@ static int expect(struct gf_engine *engine, const struct gf_work *like,
 }
 
 /* The device's own clock, set to the host's when the step began. */
-static int take_times(struct gf_streams *e, struct gf_streams_step *s,
-		      struct gf_error *err)
+static int take_times(struct gf_streams *e, struct gf_streams_step *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	size_t i;
@@ -369,12 +351,8 @@ static int take_times(struct gf_streams *e, struct gf_streams_step *s,
 		struct gf_message_times *t = &s->times[i];
 
 		rc = ops->event_s(e->gpu, s->begun, m->ready, &t->ready_s, err);
-		rc = rc ? rc
-			: ops->event_s(e->gpu, s->begun, m->start, &t->start_s,
-				       err);
-		rc = rc ? rc
-			: ops->event_s(e->gpu, s->begun, m->end, &t->end_s,
-				       err);
+		rc = rc ? rc : ops->event_s(e->gpu, s->begun, m->start, &t->start_s, err);
+		rc = rc ? rc : ops->event_s(e->gpu, s->begun, m->end, &t->end_s, err);
 		t->ready_s += s->begun_s;
 		t->start_s += s->begun_s;
 		t->end_s += s->begun_s;
@@ -382,8 +360,7 @@ static int take_times(struct gf_streams *e, struct gf_streams_step *s,
 	return rc;
 }
 
-static const struct gf_message_times *times(struct gf_engine *engine,
-					    uint64_t step)
+static const struct gf_message_times *times(struct gf_engine *engine, uint64_t step)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_streams_step *s = gf_streams_step(e, step);
@@ -398,11 +375,9 @@ static const struct gf_message_times *times(struct gf_engine *engine,
 	return rc ? NULL : s->times;
 }
 
-static const struct gf_work *list_of(const struct gf_engine *engine,
-				     uint64_t step, size_t *n)
+static const struct gf_work *list_of(const struct gf_engine *engine, uint64_t step, size_t *n)
 {
-	const struct gf_streams_step *s =
-		gf_streams_step((const struct gf_streams *)engine, step);
+	const struct gf_streams_step *s = gf_streams_step((const struct gf_streams *)engine, step);
 
 	*n = s->nmessages;
 	return s->work;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preparing streams: lanes, the plan's programs, and the agreement of all ranks
- * that they are about to run the same thing, each on a GPU of its own. */
+/* Preparing streams: lanes, the plan's programs, and the agreement of all ranks that they are about
+ * to run the same thing, each on a GPU of its own. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,8 @@
 #include "base/heap.h"
 #include "runtime/engine/streams_parts.h"
 
-/* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
- * compute. Messages are measured with as many blocks as training has, so that
- * predictions are of its kernels. */
+/* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to compute. Messages are
+ * measured with as many blocks as training has, so that predictions are of its kernels. */
 #define BLOCKS 32
 
 static struct gf_nccl_blocks blocks_of_lane(const struct gf_streams *e,
@@ -33,23 +32,20 @@ static int check(const struct gf_streams *e, struct gf_error *err)
 	if (!plan->nmessages)
 		return gf_error_set(err, -EINVAL, "want a plan with messages");
 	if (plan->servers)
-		return gf_error_set(err, -ENOTSUP,
-				    "servers: on GPUs this build has none, got "
-				    "%d",
+		return gf_error_set(err, -ENOTSUP, "servers: on GPUs this build has none, got %d",
 				    plan->servers);
 	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(
 				err, -ENOTSUP,
-				"message %zu: on GPUs this build runs half "
-				"\"all\", got \"%s\"",
-				i, gf_half_names[plan->messages[i].half]);
+				"message %zu: on GPUs this build runs half \"all\", got \"%s\"", i,
+				gf_half_names[plan->messages[i].half]);
 	return 0;
 }
 
 /* The lane that the prediction thinks free first, or that has least to do. */
-static size_t choose_lane(const struct gf_plan *plan, size_t message,
-			  double *busy_until, size_t nlanes)
+static size_t choose_lane(const struct gf_plan *plan, size_t message, double *busy_until,
+			  size_t nlanes)
 {
 	const struct gf_prediction *p = plan->predicted;
 	size_t lane, best = 0;
@@ -60,13 +56,11 @@ static size_t choose_lane(const struct gf_plan *plan, size_t message,
 	if (p && p->messages)
 		busy_until[best] = p->messages[message].end_s;
 	else
-		busy_until[best] +=
-			(double)gf_plan_message_bytes(plan, message);
+		busy_until[best] += (double)gf_plan_message_bytes(plan, message);
 	return best;
 }
 
-/* The plan's messages: where they go, and how, unless a selection sends others
- * in their place. */
+/* The plan's messages: where they go, and how, unless a selection sends others in their place. */
 static int make_paths(struct gf_streams *e, struct gf_error *err)
 {
 	const struct gf_plan *plan = e->base.plan;
@@ -79,8 +73,7 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 	for (i = 0; plan && i < plan->nmessages && !rc; i++) {
 		e->lane_of[i] = choose_lane(plan, i, busy_until, e->nlanes);
 		if (!gf_engine_sends_sets(plan))
-			rc = gf_streams_path(e, &e->base.plan_work[i], &path,
-					     &made, err);
+			rc = gf_streams_path(e, &e->base.plan_work[i], &path, &made, err);
 		if (rc)
 			gf_error_prefix(err, "message %zu", i);
 	}
@@ -90,8 +83,7 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 
 /* --- steps ---------------------------------------------------------------- */
 
-static int make_events(struct gf_streams *e, struct gf_streams_message *m,
-		       struct gf_error *err)
+static int make_events(struct gf_streams *e, struct gf_streams_message *m, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	int rc = ops->event_new(e->gpu, true, &m->ready, err);
@@ -100,15 +92,14 @@ static int make_events(struct gf_streams *e, struct gf_streams_message *m,
 	return rc ? rc : ops->event_new(e->gpu, true, &m->end, err);
 }
 
-static int reserve(struct gf_streams *e, struct gf_streams_step *s,
-		   size_t nwork, struct gf_error *err)
+static int reserve(struct gf_streams *e, struct gf_streams_step *s, size_t nwork,
+		   struct gf_error *err)
 {
 	int rc = 0;
 
 	if (nwork > s->capacity) {
 		s->work = gf_xreallocarray(s->work, nwork, sizeof(*s->work));
-		s->messages = gf_xreallocarray(s->messages, nwork,
-					       sizeof(*s->messages));
+		s->messages = gf_xreallocarray(s->messages, nwork, sizeof(*s->messages));
 		s->times = gf_xreallocarray(s->times, nwork, sizeof(*s->times));
 	}
 	for (; s->capacity < nwork && !rc; s->capacity++) {
@@ -118,8 +109,7 @@ static int reserve(struct gf_streams *e, struct gf_streams_step *s,
 	return rc;
 }
 
-static int make_step(struct gf_streams *e, struct gf_streams_step *s,
-		     struct gf_error *err)
+static int make_step(struct gf_streams *e, struct gf_streams_step *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	int rc = ops->event_new(e->gpu, true, &s->begun, err);
@@ -155,23 +145,20 @@ static void mark_last(struct gf_streams_step *s)
 }
 
 /* The path of a message, prepared for the message as it is now. */
-static int find_path(struct gf_streams *e, const struct gf_work *w,
-		     struct gf_streams_message *m, bool *grew,
-		     struct gf_error *err)
+static int find_path(struct gf_streams *e, const struct gf_work *w, struct gf_streams_message *m,
+		     bool *grew, struct gf_error *err)
 {
 	bool made;
 	int rc = gf_streams_path(e, w, &m->path, &made, err);
 
-	if (rc ||
-	    (!made && !(w->sets && w->sets->size_bytes > m->path->set_bytes)))
+	if (rc || (!made && !(w->sets && w->sets->size_bytes > m->path->set_bytes)))
 		return rc;
 	*grew = true;
 	return gf_streams_path_prepare(e, m->path, err);
 }
 
-int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s,
-		    const struct gf_work *work, size_t nwork,
-		    struct gf_error *err)
+int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s, const struct gf_work *work,
+		    size_t nwork, struct gf_error *err)
 {
 	bool grew = false;
 	size_t i;
@@ -201,8 +188,8 @@ static int on_wait(void *ctx, struct gf_error *err)
 }
 
 /* The paths were found last first. */
-static int prepare_paths(struct gf_streams *e, struct gf_streams_path *path,
-			 size_t lane, struct gf_error *err)
+static int prepare_paths(struct gf_streams *e, struct gf_streams_path *path, size_t lane,
+			 struct gf_error *err)
 {
 	int rc = path ? prepare_paths(e, path->next, lane, err) : 0;
 
@@ -211,8 +198,7 @@ static int prepare_paths(struct gf_streams *e, struct gf_streams_path *path,
 	return gf_streams_path_prepare(e, path, err);
 }
 
-static int open_lane(struct gf_streams *e, size_t lane,
-		     const struct gf_engine_config *config,
+static int open_lane(struct gf_streams *e, size_t lane, const struct gf_engine_config *config,
 		     struct gf_error *err)
 {
 	struct gf_lane *l = &e->lanes[lane];
@@ -232,8 +218,7 @@ static int open_lane(struct gf_streams *e, size_t lane,
 			      .on_wait = on_wait,
 			      .on_wait_ctx = c,
 			      .captures = config->place.graphs};
-	rc = gf_lane_open(l, id, c->ranks, c->rank,
-			  blocks_of_lane(e, config->place.told), err);
+	rc = gf_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e, config->place.told), err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	rc = gf_comm_agree(c, rc, err);
@@ -275,14 +260,12 @@ static void init(struct gf_streams *e, const struct gf_engine_config *config)
 	e->steps = gf_xcalloc(e->nslots, sizeof(*e->steps));
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
 	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(struct gf_gpu_event *));
-	e->lane_of =
-		gf_xcalloc(plan ? plan->nmessages + 1 : 1, sizeof(*e->lane_of));
-	e->tensor_ready = gf_xcalloc(config->pool->ntensors + 1,
-				     sizeof(*e->tensor_ready));
+	e->lane_of = gf_xcalloc(plan ? plan->nmessages + 1 : 1, sizeof(*e->lane_of));
+	e->tensor_ready = gf_xcalloc(config->pool->ntensors + 1, sizeof(*e->tensor_ready));
 }
 
-int gf_streams_make(struct gf_engine *engine,
-		    const struct gf_engine_config *config, struct gf_error *err)
+int gf_streams_make(struct gf_engine *engine, const struct gf_engine_config *config,
+		    struct gf_error *err)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	int rc;
@@ -294,8 +277,7 @@ int gf_streams_make(struct gf_engine *engine,
 }
 
 /* NCCL would refuse in words of its own, and later. */
-int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu,
-		       struct gf_error *err)
+int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu, struct gf_error *err)
 {
 	struct place {
 		int host;
@@ -308,28 +290,24 @@ int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu,
 	rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
 	for (a = 0; a < comm->ranks && !rc; a++)
 		for (b = a + 1; b < comm->ranks && !rc; b++)
-			if (all[a].host == all[b].host &&
-			    !strcmp(all[a].pci, all[b].pci))
-				rc = gf_error_set(
-					err, -EINVAL,
-					"ranks %d and %d both use GPU %s: NCCL "
-					"wants a GPU for each rank, want at "
-					"most as many ranks on a host as it "
-					"has GPUs",
-					a, b, all[a].pci);
+			if (all[a].host == all[b].host && !strcmp(all[a].pci, all[b].pci))
+				rc = gf_error_set(err, -EINVAL,
+						  "ranks %d and %d both use GPU %s: NCCL wants a "
+						  "GPU for each rank, want at most as many ranks "
+						  "on a host as it has GPUs",
+						  a, b, all[a].pci);
 	free(all);
 	return rc;
 }
 
-int gf_streams_meet(struct gf_engine *engine,
-		    const struct gf_engine_config *config, struct gf_error *err)
+int gf_streams_meet(struct gf_engine *engine, const struct gf_engine_config *config,
+		    struct gf_error *err)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_nccl_tuning *told = config->place.told;
 	char *version = gf_xasprintf("%d", e->nccl->version);
 	size_t lane;
-	int rc =
-		gf_comm_same_text(e->base.comm, "NCCL's version", version, err);
+	int rc = gf_comm_same_text(e->base.comm, "NCCL's version", version, err);
 
 	free(version);
 	rc = rc ? rc : gf_engine_own_gpus(e->base.comm, e->gpu, err);
@@ -379,8 +357,8 @@ void gf_streams_close(struct gf_engine *engine)
 
 	if (!e->gpu)
 		return;
-	/* A communicator wants to be left in peace, or aborted: where some
-	 * message was not issued, or a lane is half open. */
+	/* A communicator wants to be left in peace, or aborted: where some message was not issued,
+	 * or a lane is half open. */
 	whole = is_whole(e) && !(e->base.lent && e->base.comm->broken);
 	if ((e->base.thread.alive || e->base.lent) && whole)
 		whole = !gf_streams_sync(e, &ignored) || !e->base.lent;
@@ -390,8 +368,7 @@ void gf_streams_close(struct gf_engine *engine)
 	/* what is enqueued after it uses memory that its owners free next */
 	for (i = 0; i < e->nlanes && !whole; i++)
 		if (e->lanes[i].stream)
-			(void)e->gpu->ops->stream_sync(
-				e->gpu, e->lanes[i].stream, &ignored);
+			(void)e->gpu->ops->stream_sync(e->gpu, e->lanes[i].stream, &ignored);
 	if (e->preparing)
 		(void)e->gpu->ops->stream_sync(e->gpu, e->preparing, &ignored);
 	for (i = 0; i < e->nlanes; i++)

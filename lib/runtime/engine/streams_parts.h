@@ -9,26 +9,23 @@
 #include "runtime/engine/engine_parts.h"
 
 /*
- * The engine of gradients that are on GPUs. One stream computes, each lane has
- * a stream and a communicator of its own, and events between them say which
- * waits for which. The thread that computes also issues the messages, in the
- * list's order on every rank; nothing in a step waits on the host.
+ * The engine of gradients that are on GPUs. One stream computes, each lane has a stream and a
+ * communicator of its own, and events between them say which waits for which. The thread that
+ * computes also issues the messages, in the list's order on every rank; nothing in a step waits on
+ * the host.
  *
- * The start rule becomes: a message waits for its gradients, and for those of
- * all earlier ones; a normal one for the end of all earlier ones; a
- * simultaneous one for the end of the one before it on its lane. The plan's
- * prediction says which lane that is: the one that it thinks free first.
+ * The start rule becomes: a message waits for its gradients, and for those of all earlier ones; a
+ * normal one for the end of all earlier ones; a simultaneous one for the end of the one before it
+ * on its lane. The plan's prediction says which lane that is: the one that it thinks free first.
  *
- * If the caller lends its watch there is no second thread, and the host watches
- * while it waits for the end of all messages. Else a second thread watches: it
- * answers other ranks (transport/watch.h) and serves calls. When a message that
- * has begun does not end in time, or a communicator reports an error, the
- * thread aborts the communicators: then everything enqueued comes to an end.
+ * If the caller lends its watch there is no second thread, and the host watches while it waits for
+ * the end of all messages. Else a second thread watches: it answers other ranks (transport/watch.h)
+ * and serves calls. When a message that has begun does not end in time, or a communicator reports
+ * an error, the thread aborts the communicators: then everything enqueued comes to an end.
  *
- * streams.c has the functions that the compute thread calls, streams_new.c
- * prepares, streams_path.c knows how a message moves, streams_watch.c is the
- * thread that watches. The lock of base.thread is held while anything is
- * enqueued on lanes or asked of NCCL.
+ * streams.c has the functions that the compute thread calls, streams_new.c prepares, streams_path.c
+ * knows how a message moves, streams_watch.c is the thread that watches. The lock of base.thread is
+ * held while anything is enqueued on lanes or asked of NCCL.
  */
 
 /* How messages of one size move on a lane: made when first wanted, kept. */
@@ -53,8 +50,8 @@ struct gf_streams_message {
 	struct gf_gpu_event *ready, *start, *end;
 };
 
-/* A step's events and messages. They last a step longer than a slot of the
- * caller's, as the host may be that much ahead of the device. */
+/* A step's events and messages. They last a step longer than a slot of the caller's, as the host
+ * may be that much ahead of the device. */
 struct gf_streams_step {
 	struct gf_work *work; /* a copy of the list */
 	struct gf_streams_message *messages;
@@ -87,9 +84,9 @@ struct gf_streams {
 	bool *tensor_ready;
 	size_t nready; /* of those that the next message waits for */
 	bool backward_ended;
-	uint64_t nseen;  /* steps whose messages were all seen to end */
-	uint64_t nended; /* steps whose `end` is enqueued */
-	uint64_t ends;   /* messages seen to end, over all steps */
+	uint64_t nseen;                     /* steps whose messages were all seen to end */
+	uint64_t nended;                    /* steps whose `end` is enqueued */
+	uint64_t ends;                      /* messages seen to end, over all steps */
 	struct gf_gpu_event **last_on_lane; /* `end` of the last one issued */
 
 	/* watching thread */
@@ -103,46 +100,38 @@ static inline struct gf_streams *gf_streams_of(struct gf_engine *e)
 }
 
 /* The step that was begun as the n-th, from 0, while its slot has it. */
-static inline struct gf_streams_step *
-gf_streams_step(const struct gf_streams *e, uint64_t n)
+static inline struct gf_streams_step *gf_streams_step(const struct gf_streams *e, uint64_t n)
 {
 	return &e->steps[n % e->nslots];
 }
 
-/* streams_path.c, all under lock once lanes are open. The path of a message:
- * it is on the list of paths, `made` if it was not before. */
-int gf_streams_path(struct gf_streams *e, const struct gf_work *w,
-		    struct gf_streams_path **path, bool *made,
-		    struct gf_error *err);
+/* streams_path.c, all under lock once lanes are open. The path of a message: it is on the list of
+ * paths, `made` if it was not before. */
+int gf_streams_path(struct gf_streams *e, const struct gf_work *w, struct gf_streams_path **path,
+		    bool *made, struct gf_error *err);
 /* Communicators and memory of a path. */
 int gf_streams_path_prepare(struct gf_streams *e, struct gf_streams_path *path,
 			    struct gf_error *err);
 void gf_streams_paths_free(struct gf_streams *e);
 size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w);
-/* Bytes that this rank sends by the path; `library`, whose bytes are unknown,
- * counts as a ring. */
-uint64_t gf_streams_path_bytes(const struct gf_streams *e,
-			       const struct gf_streams_path *path);
+/* Bytes that this rank sends by the path; `library`, whose bytes are unknown, counts as a ring. */
+uint64_t gf_streams_path_bytes(const struct gf_streams *e, const struct gf_streams_path *path);
 
 /* Copies a list into a step, with events for all of it. */
-int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s,
-		    const struct gf_work *work, size_t nwork,
-		    struct gf_error *err);
+int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s, const struct gf_work *work,
+		    size_t nwork, struct gf_error *err);
 /* Of struct gf_engine_ops. */
-int gf_streams_make(struct gf_engine *engine,
-		    const struct gf_engine_config *config,
+int gf_streams_make(struct gf_engine *engine, const struct gf_engine_config *config,
 		    struct gf_error *err);
-int gf_streams_meet(struct gf_engine *engine,
-		    const struct gf_engine_config *config,
+int gf_streams_meet(struct gf_engine *engine, const struct gf_engine_config *config,
 		    struct gf_error *err);
 int gf_streams_start(struct gf_engine *engine, struct gf_error *err);
 void gf_streams_close(struct gf_engine *engine);
-int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w,
-		      struct gf_recipe *r, struct gf_error *err);
-int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
-			int rank, struct gf_schedule *s, struct gf_error *err);
-void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
-		       size_t n);
+int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w, struct gf_recipe *r,
+		      struct gf_error *err);
+int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w, int rank,
+			struct gf_schedule *s, struct gf_error *err);
+void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like, size_t n);
 /* The host waits until every message that was begun has ended. */
 int gf_streams_sync(struct gf_streams *e, struct gf_error *err);
 

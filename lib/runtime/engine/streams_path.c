@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a message moves: programs on lanes, by what they are for, and what they
- * weigh on the network. */
+/* How a message moves: programs on lanes, by what they are for, and what they weigh on the
+ * network. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,34 +17,29 @@ size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w)
 	return e->lane_of[w->how - plan->messages];
 }
 
-static bool is_for(const struct gf_streams_path *p, const struct gf_work *w,
-		   size_t lane)
+static bool is_for(const struct gf_streams_path *p, const struct gf_work *w, size_t lane)
 {
-	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half ||
-	    p->way != w->way || p->schedule != w->schedule ||
-	    p->count_elems != w->count_elems || p->skew_elems != w->skew_elems)
+	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half || p->way != w->way ||
+	    p->schedule != w->schedule || p->count_elems != w->count_elems ||
+	    p->skew_elems != w->skew_elems)
 		return false;
 	if (w->sets)
 		return p->sets == w->sets;
-	return p->how == w->how ||
-	       (p->how && w->how && gf_message_goes_as(p->how, w->how));
+	return p->how == w->how || (p->how && w->how && gf_message_goes_as(p->how, w->how));
 }
 
-int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w,
-		      struct gf_recipe *r, struct gf_error *err)
+int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w, struct gf_recipe *r,
+		      struct gf_error *err)
 {
 	return gf_work_recipe(w, e->plan, e->comm->ranks, r, err);
 }
 
-/* The program of a message of sets. w->sets has now the largest size that the
- * sets will have. */
-static int make_sets(const struct gf_work *w, const struct gf_recipe *r,
-		     int rank, struct gf_lane_program *program,
-		     struct gf_error *err)
+/* The program of a message of sets. w->sets has now the largest size that the sets will have. */
+static int make_sets(const struct gf_work *w, const struct gf_recipe *r, int rank,
+		     struct gf_lane_program *program, struct gf_error *err)
 {
 	struct gf_schedule s;
-	int rc = gf_algorithm_schedule(r->way.algorithm, &r->args, rank, &s,
-				       err);
+	int rc = gf_algorithm_schedule(r->way.algorithm, &r->args, rank, &s, err);
 
 	if (rc)
 		return rc;
@@ -53,24 +48,21 @@ static int make_sets(const struct gf_work *w, const struct gf_recipe *r,
 	return 0;
 }
 
-static int make_values(const struct gf_recipe *r, int rank,
-		       const struct gf_codec *codec,
+static int make_values(const struct gf_recipe *r, int rank, const struct gf_codec *codec,
 		       struct gf_lane_program *program, struct gf_error *err)
 {
 	const struct gf_algorithm *a = r->way.algorithm;
 
 	if (r->args.half != GF_COLL_WHOLE && !a->build)
 		return gf_error_set(err, -ENOTSUP,
-				    "%s between GPUs: this build runs it "
-				    "whole, not in halves; gf-plan without "
-				    "--halves plans that",
+				    "%s between GPUs: this build runs it whole, not in halves; "
+				    "gf-plan without --halves plans that",
 				    a->name);
 	return gf_lane_program_new(a, &r->args, rank, codec, program, err);
 }
 
-static int make_program(const struct gf_engine *e, const struct gf_work *w,
-			int rank, struct gf_lane_program *program,
-			struct gf_error *err)
+static int make_program(const struct gf_engine *e, const struct gf_work *w, int rank,
+			struct gf_lane_program *program, struct gf_error *err)
 {
 	struct gf_recipe r;
 	int rc;
@@ -88,13 +80,12 @@ static int make_program(const struct gf_engine *e, const struct gf_work *w,
 
 static bool is_call(const struct gf_lane_step *step)
 {
-	return step->op == GF_LANE_ALL_REDUCE ||
-	       step->op == GF_LANE_REDUCE_SCATTER ||
+	return step->op == GF_LANE_ALL_REDUCE || step->op == GF_LANE_REDUCE_SCATTER ||
 	       step->op == GF_LANE_ALL_GATHER;
 }
 
-int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
-			int rank, struct gf_schedule *s, struct gf_error *err)
+int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w, int rank,
+			struct gf_schedule *s, struct gf_error *err)
 {
 	struct gf_lane_program program = {0};
 	int rc = make_program(e, w, rank, &program, err);
@@ -105,18 +96,17 @@ int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
 				  w->way->algorithm->name);
 	for (i = 0; i < program.nsteps && !rc; i++)
 		if (is_call(&program.steps[i]))
-			rc = gf_error_set(err, -ENOTSUP,
-					  "a call of NCCL has no steps of its "
-					  "own, which could be proved");
+			rc = gf_error_set(
+				err, -ENOTSUP,
+				"a call of NCCL has no steps of its own, which could be proved");
 	if (!rc)
 		gf_lane_program_schedule(&program, s);
 	gf_lane_program_release(&program);
 	return rc;
 }
 
-int gf_streams_path(struct gf_streams *e, const struct gf_work *w,
-		    struct gf_streams_path **path, bool *made,
-		    struct gf_error *err)
+int gf_streams_path(struct gf_streams *e, const struct gf_work *w, struct gf_streams_path **path,
+		    bool *made, struct gf_error *err)
 {
 	const size_t lane = gf_streams_lane(e, w);
 	struct gf_streams_path *p;
@@ -157,8 +147,7 @@ int gf_streams_path_prepare(struct gf_streams *e, struct gf_streams_path *path,
 	return gf_lane_prepare(&e->lanes[path->lane], &path->program, err);
 }
 
-void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
-		       size_t n)
+void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like, size_t n)
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_streams_path **p, *gone;
@@ -168,8 +157,7 @@ void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
 	for (i = 0; i < n; i++)
 		for (p = &e->paths; *p;) {
 			gone = *p;
-			if (!is_for(gone, &like[i],
-				    gf_streams_lane(e, &like[i]))) {
+			if (!is_for(gone, &like[i], gf_streams_lane(e, &like[i]))) {
 				p = &gone->next;
 				continue;
 			}
@@ -195,22 +183,20 @@ void gf_streams_paths_free(struct gf_streams *e)
 
 /* --- weights -------------------------------------------------------------- */
 
-static uint64_t program_bytes(const struct gf_streams *e,
-			      const struct gf_lane_program *p)
+static uint64_t program_bytes(const struct gf_streams *e, const struct gf_lane_program *p)
 {
 	uint64_t bytes = gf_lane_program_sent(p);
 	size_t i;
 
 	for (i = 0; i < p->nsteps; i++)
 		if (p->steps[i].op == GF_LANE_ALL_REDUCE)
-			bytes += gf_engine_ring_elems(e->base.comm->ranks,
-						      p->steps[i].range.count) *
-				 sizeof(float);
+			bytes +=
+				gf_engine_ring_elems(e->base.comm->ranks, p->steps[i].range.count) *
+				sizeof(float);
 	return bytes;
 }
 
-uint64_t gf_streams_path_bytes(const struct gf_streams *e,
-			       const struct gf_streams_path *path)
+uint64_t gf_streams_path_bytes(const struct gf_streams *e, const struct gf_streams_path *path)
 {
 	return program_bytes(e, &path->program);
 }

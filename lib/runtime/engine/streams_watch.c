@@ -15,8 +15,8 @@ void gf_streams_name(const struct gf_streams *e, uint64_t step, size_t message,
 		     struct gf_error *err)
 {
 	const struct gf_streams_step *s = gf_streams_step(e, step);
-	char *name = gf_work_name(&s->work[message], e->base.plan,
-				  e->base.before + step + 1, message);
+	char *name =
+		gf_work_name(&s->work[message], e->base.plan, e->base.before + step + 1, message);
 
 	gf_error_prefix(err, "%s on lane %zu", name, s->messages[message].lane);
 	free(name);
@@ -30,8 +30,7 @@ int gf_streams_see(struct gf_streams *e, struct gf_error *err)
 	for (; e->nseen < e->base.nbegun; e->nseen++) {
 		s = gf_streams_step(e, e->nseen);
 		for (; s->seen < s->issued; s->seen++, e->ends++) {
-			rc = e->gpu->ops->query(e->gpu,
-						s->messages[s->seen].end, err);
+			rc = e->gpu->ops->query(e->gpu, s->messages[s->seen].end, err);
 			if (rc != 1)
 				return rc;
 		}
@@ -55,8 +54,8 @@ static struct gf_streams_step *oldest(const struct gf_streams *e)
 	return e->nseen < e->base.nbegun ? gf_streams_step(e, e->nseen) : NULL;
 }
 
-/* Sees what has ended, whether lanes have failed, and whether the first message
- * that has not ended is under way. */
+/* Sees what has ended, whether lanes have failed, and whether the first message that has not ended
+ * is under way. */
 static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 {
 	const struct gf_streams_step *s;
@@ -66,8 +65,7 @@ static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 	*under_way = false;
 	s = oldest(e);
 	if (!rc && s && s->seen < s->issued) {
-		rc = e->gpu->ops->query(e->gpu, s->messages[s->seen].start,
-					err);
+		rc = e->gpu->ops->query(e->gpu, s->messages[s->seen].start, err);
 		*under_way = rc == 1;
 	}
 	for (i = 0; i < e->nlanes && rc >= 0; i++) {
@@ -78,8 +76,8 @@ static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* The watching thread looks at the same events, and gives up in time. With a
- * watch that the caller lends, this thread does so. */
+/* The watching thread looks at the same events, and gives up in time. With a watch that the caller
+ * lends, this thread does so. */
 int gf_streams_sync(struct gf_streams *e, struct gf_error *err)
 {
 	struct gf_comm *c = e->base.comm;
@@ -91,9 +89,7 @@ int gf_streams_sync(struct gf_streams *e, struct gf_error *err)
 	while (!rc && !ended) {
 		pthread_mutex_lock(&e->base.thread.lock);
 		rc = gf_comm_thread_kept(&e->base.thread, err);
-		rc = rc             ? rc
-		     : e->base.lent ? look(e, &under_way, err)
-				    : gf_streams_see(e, err);
+		rc = rc ? rc : e->base.lent ? look(e, &under_way, err) : gf_streams_see(e, err);
 		ended = e->nseen == e->base.nbegun;
 		if (!rc && !ended && e->base.lent && c->on_wait)
 			rc = c->on_wait(c->on_wait_ctx, err);
@@ -118,16 +114,14 @@ static void note_standing(struct gf_streams *e, bool under_way)
 	s = s ? s : newest;
 	self->step = e->base.before + e->nseen + (e->nseen < e->base.nbegun);
 	self->started = s->seen + under_way;
-	self->phase = under_way ? GF_PHASE_NETWORK
-		      : !newest->nmessages || newest->issued < newest->nmessages
-			      ? GF_PHASE_GRADIENT
-			      : GF_PHASE_IDLE;
+	self->phase = under_way                                                  ? GF_PHASE_NETWORK
+		      : !newest->nmessages || newest->issued < newest->nmessages ? GF_PHASE_GRADIENT
+										 : GF_PHASE_IDLE;
 }
 
-/* Time without an end counts only while a message is under way: before, it
- * waits for this rank's own gradients. */
-static int check_stuck(struct gf_streams *e, bool under_way, double passed_s,
-		       struct gf_error *err)
+/* Time without an end counts only while a message is under way: before, it waits for this rank's
+ * own gradients. */
+static int check_stuck(struct gf_streams *e, bool under_way, double passed_s, struct gf_error *err)
 {
 	const struct gf_streams_step *s = oldest(e);
 	char *peers;
@@ -138,13 +132,11 @@ static int check_stuck(struct gf_streams *e, bool under_way, double passed_s,
 	else
 		e->stuck_s += passed_s;
 	e->stuck_at = e->ends;
-	rc = gf_watch_stuck(e->base.thread.watch, e->stuck_s,
-			    under_way ? s->seen : 0, err);
+	rc = gf_watch_stuck(e->base.thread.watch, e->stuck_s, under_way ? s->seen : 0, err);
 	if (rc == -ETIMEDOUT) {
-		peers = gf_lane_program_peers(
-			&s->messages[s->seen].path->program);
-		gf_error_prefix(err, "no end for %g s, with %s",
-				e->base.thread.watch->timeout_s, peers);
+		peers = gf_lane_program_peers(&s->messages[s->seen].path->program);
+		gf_error_prefix(err, "no end for %g s, with %s", e->base.thread.watch->timeout_s,
+				peers);
 		gf_streams_name(e, e->nseen, s->seen, err);
 		free(peers);
 	}
@@ -160,8 +152,8 @@ static int watch_once(struct gf_streams *e, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	/* While the other thread enqueues, there is nothing to look at; it has
-	 * limits of its own, and other ranks are answered meanwhile. */
+	/* While the other thread enqueues, there is nothing to look at; it has limits of its own,
+	 * and other ranks are answered meanwhile. */
 	if (pthread_mutex_trylock(&t->lock))
 		return 0;
 	rc = t->rc ? 0 : look(e, &under_way, err);

@@ -42,16 +42,14 @@ static int make(struct gf_engine *engine, const struct gf_engine_config *config,
 	/* sets take other paths, which cannot fail */
 	if (engine->plan && gf_engine_sends_sets(engine->plan))
 		return 0;
-	return gf_thread_expect(engine, engine->plan_work, engine->nplan_work,
-				err);
+	return gf_thread_expect(engine, engine->plan_work, engine->nplan_work, err);
 }
 
 static int start(struct gf_engine *engine, struct gf_error *err)
 {
 	if (engine->comm->ranks == 1 || engine->lent)
 		return 0;
-	return gf_comm_thread_start(&engine->thread, gf_thread_main, engine,
-				    err);
+	return gf_comm_thread_start(&engine->thread, gf_thread_main, engine, err);
 }
 
 static void free_step(struct gf_thread_step *s)
@@ -82,20 +80,18 @@ static void close(struct gf_engine *engine)
 /* The step that backward is in. */
 static struct gf_thread_step *newest(const struct gf_thread *e)
 {
-	return e->base.nbegun ? gf_thread_step(e, e->base.nbegun - 1)
-			      : &e->steps[0];
+	return e->base.nbegun ? gf_thread_step(e, e->base.nbegun - 1) : &e->steps[0];
 }
 
-/* After a change that may let a message start. Unlocks before it wakes the
- * other thread, which would only wait for the lock. If the step is awaited at
- * once, its last messages are this thread's. */
+/* After a change that may let a message start. Unlocks before it wakes the other thread, which
+ * would only wait for the lock. If the step is awaited at once, its last messages are this
+ * thread's. */
 static void hand_over(struct gf_thread *e)
 {
 	const struct gf_thread_step *s = newest(e);
-	bool start =
-		gf_thread_may_start(e) &&
-		!(e->base.awaited_at_once && e->crowded && e->base.depth == 1 &&
-		  s->nready == e->base.pool->ntensors);
+	bool start = gf_thread_may_start(e) &&
+		     !(e->base.awaited_at_once && e->crowded && e->base.depth == 1 &&
+		       s->nready == e->base.pool->ntensors);
 
 	if (e->base.comm->ranks == 1)
 		gf_thread_advance_alone(e);
@@ -104,8 +100,7 @@ static void hand_over(struct gf_thread *e)
 		pthread_cond_signal(&e->base.thread.wake);
 }
 
-static void give_list(struct gf_thread_step *s, const struct gf_work *work,
-		      size_t nwork)
+static void give_list(struct gf_thread_step *s, const struct gf_work *work, size_t nwork)
 {
 	size_t i;
 
@@ -128,15 +123,13 @@ static void lend(struct gf_thread *e, struct gf_thread_step *s)
 	gf_watch_begin(w);
 }
 
-static void begin(struct gf_engine *engine, const struct gf_work *work,
-		  size_t nwork)
+static void begin(struct gf_engine *engine, const struct gf_work *work, size_t nwork)
 {
 	struct gf_thread *e = thread_of(engine);
 	struct gf_thread_step *s;
 
 	gf_thread_lock(e);
-	assert(e->base.thread.rc ||
-	       e->base.nbegun - e->base.nwaited < e->base.depth);
+	assert(e->base.thread.rc || e->base.nbegun - e->base.nwaited < e->base.depth);
 	if (!e->base.thread.rc) {
 		s = gf_thread_step(e, e->base.nbegun++);
 		s->number = e->base.before + e->base.nbegun;
@@ -144,15 +137,13 @@ static void begin(struct gf_engine *engine, const struct gf_work *work,
 			lend(e, s);
 		s->next = s->seen = s->nended = s->nready = 0;
 		s->backward_ended = s->ended = false;
-		memset(s->tensor_ready, 0,
-		       e->base.pool->ntensors * sizeof(*s->tensor_ready));
+		memset(s->tensor_ready, 0, e->base.pool->ntensors * sizeof(*s->tensor_ready));
 		give_list(s, work, nwork);
 	}
 	gf_thread_unlock(e);
 }
 
-static void list(struct gf_engine *engine, const struct gf_work *work,
-		 size_t nwork)
+static void list(struct gf_engine *engine, const struct gf_work *work, size_t nwork)
 {
 	struct gf_thread *e = thread_of(engine);
 
@@ -162,8 +153,7 @@ static void list(struct gf_engine *engine, const struct gf_work *work,
 	gf_thread_unlock(e);
 }
 
-static void set_ready(struct gf_thread *e, struct gf_thread_step *s,
-		      size_t tensor)
+static void set_ready(struct gf_thread *e, struct gf_thread_step *s, size_t tensor)
 {
 	if (s->tensor_ready[tensor] || e->base.thread.rc)
 		return;
@@ -214,9 +204,9 @@ static void tell_bytes(struct gf_thread *e, struct gf_thread_message *m)
 }
 
 /*
- * The compute thread waits for messages; under lock. Where it shares its
- * processor with the communication thread, it moves messages itself: a message
- * would otherwise wait for the other thread to be woken, and this one again.
+ * The compute thread waits for messages; under lock. Where it shares its processor with the
+ * communication thread, it moves messages itself: a message would otherwise wait for the other
+ * thread to be woken, and this one again.
  */
 static void await_news(struct gf_thread *e)
 {
@@ -253,13 +243,11 @@ static void end_wait(struct gf_thread *e)
 	if (!e->relieved)
 		return;
 	e->relieved = false;
-	if (e->nactive || e->failed || e->base.thread.call.wanted ||
-	    gf_thread_may_start(e))
+	if (e->nactive || e->failed || e->base.thread.call.wanted || gf_thread_may_start(e))
 		pthread_cond_signal(&e->base.thread.wake);
 }
 
-static int wait_message(struct gf_engine *engine, size_t message,
-			struct gf_error *err)
+static int wait_message(struct gf_engine *engine, size_t message, struct gf_error *err)
 {
 	struct gf_thread *e = thread_of(engine);
 	struct gf_thread_step *s;
@@ -305,8 +293,7 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 
 	gf_thread_lock(e);
 	s = oldest(e);
-	assert(e->base.thread.rc ||
-	       (e->base.nwaited < e->base.nbegun && s->backward_ended));
+	assert(e->base.thread.rc || (e->base.nwaited < e->base.nbegun && s->backward_ended));
 	await(e, s);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	e->base.nwaited += !rc;
@@ -316,17 +303,14 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 	return rc;
 }
 
-static const struct gf_message_times *times(struct gf_engine *engine,
-					    uint64_t step)
+static const struct gf_message_times *times(struct gf_engine *engine, uint64_t step)
 {
 	return gf_thread_step(thread_of(engine), step)->times;
 }
 
-static const struct gf_work *list_of(const struct gf_engine *engine,
-				     uint64_t step, size_t *n)
+static const struct gf_work *list_of(const struct gf_engine *engine, uint64_t step, size_t *n)
 {
-	const struct gf_thread_step *s =
-		gf_thread_step((const struct gf_thread *)engine, step);
+	const struct gf_thread_step *s = gf_thread_step((const struct gf_thread *)engine, step);
 
 	*n = s->nwork;
 	return s->work;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start rule, and the communication thread. It starts messages that may
- * start and moves those under way. It also serves calls and answers other
- * ranks, and sleeps in between. A compute thread that has no processor beside
- * it and waits for messages takes these rounds in its place.
+ * The start rule, and the communication thread. It starts messages that may start and moves those
+ * under way. It also serves calls and answers other ranks, and sleeps in between. A compute thread
+ * that has no processor beside it and waits for messages takes these rounds in its place.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,12 +42,9 @@ bool gf_thread_may_start(struct gf_thread *e)
 	return gf_may_start(&(struct gf_held){
 		.by_release = w->at_end && !s->backward_ended,
 		.by_gradients = !gf_work_ready(w, s->tensor_ready, &s->seen),
-		.by_half =
-			w->after == GF_AFTER_ALL
-				? s->nended < s->next
-				: w->after && !s->messages[w->after - 1].ended,
-		.by_step = e->base.hooks.serial &&
-			   s != gf_thread_step(e, e->nended),
+		.by_half = w->after == GF_AFTER_ALL ? s->nended < s->next
+						    : w->after && !s->messages[w->after - 1].ended,
+		.by_step = e->base.hooks.serial && s != gf_thread_step(e, e->nended),
 		.simultaneous = w->simultaneous,
 		.active = e->nactive,
 		.lanes = e->base.lanes,
@@ -73,13 +69,12 @@ static size_t take(struct gf_thread *e, struct gf_thread_step *s)
 	return i;
 }
 
-typedef int hook_fn(void *ctx, size_t slot, size_t message,
-		    struct gf_gpu_stream *q, struct gf_error *err);
+typedef int hook_fn(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
+		    struct gf_error *err);
 
 /* Calls prepare or finish, and counts the time; without the lock. */
-static int call_hook(struct gf_thread *e, hook_fn *hook,
-		     const struct gf_thread_step *s, size_t message,
-		     struct gf_error *err)
+static int call_hook(struct gf_thread *e, hook_fn *hook, const struct gf_thread_step *s,
+		     size_t message, struct gf_error *err)
 {
 	double began_s;
 	int rc;
@@ -87,8 +82,7 @@ static int call_hook(struct gf_thread *e, hook_fn *hook,
 	if (!hook)
 		return 0;
 	began_s = gf_thread_now(e);
-	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL,
-		  err);
+	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL, err);
 	e->counted.hooks_s += gf_thread_now(e) - began_s;
 	return rc;
 }
@@ -96,13 +90,11 @@ static int call_hook(struct gf_thread *e, hook_fn *hook,
 /* Lets other threads see the counts. */
 static void publish(struct gf_thread *e)
 {
-	atomic_store_explicit(&e->handling_s,
-			      e->counted.hooks_s + gf_exec_coding_s(e->exec),
+	atomic_store_explicit(&e->handling_s, e->counted.hooks_s + gf_exec_coding_s(e->exec),
 			      memory_order_relaxed);
 }
 
-static int end_step(struct gf_thread *e, struct gf_thread_step *s,
-		    struct gf_error *err)
+static int end_step(struct gf_thread *e, struct gf_thread_step *s, struct gf_error *err)
 {
 	const struct gf_engine_hooks *hooks = &e->base.hooks;
 	double began_s = gf_thread_now(e);
@@ -126,8 +118,7 @@ static int end_step(struct gf_thread *e, struct gf_thread_step *s,
 	return 0;
 }
 
-/* The message has come; and the step's end, when it was the last. The lock is
- * let go for hooks. */
+/* The message has come; and the step's end, when it was the last. The lock is let go for hooks. */
 static int settle(struct gf_thread *e, struct gf_thread_step *s, size_t message,
 		  struct gf_error *err)
 {
@@ -171,11 +162,11 @@ void gf_thread_advance_alone(struct gf_thread *e)
 }
 
 /* Which message failed, before the reason. */
-static void name_message(const struct gf_thread *e,
-			 const struct gf_thread_active *a, struct gf_error *err)
+static void name_message(const struct gf_thread *e, const struct gf_thread_active *a,
+			 struct gf_error *err)
 {
-	char *name = gf_work_name(&a->step->work[a->message], e->base.plan,
-				  a->step->number, a->message);
+	char *name =
+		gf_work_name(&a->step->work[a->message], e->base.plan, a->step->number, a->message);
 
 	gf_error_prefix(err, "%s", name);
 	free(name);
@@ -186,8 +177,7 @@ static struct gf_thread_message *message_of(const struct gf_thread_active *a)
 	return &a->step->messages[a->message];
 }
 
-static int launch(struct gf_thread *e, const struct gf_thread_active *a,
-		  struct gf_error *err)
+static int launch(struct gf_thread *e, const struct gf_thread_active *a, struct gf_error *err)
 {
 	const struct gf_work *w = &a->step->work[a->message];
 	struct gf_thread_message *m = message_of(a);
@@ -204,8 +194,7 @@ static int launch(struct gf_thread *e, const struct gf_thread_active *a,
 	return rc;
 }
 
-static int start_messages(struct gf_thread *e, bool *moved,
-			  struct gf_error *err)
+static int start_messages(struct gf_thread *e, bool *moved, struct gf_error *err)
 {
 	struct gf_thread_active *a;
 	int rc = 0;
@@ -255,8 +244,7 @@ static int move_runs(struct gf_thread *e, bool *moved, struct gf_error *err)
 }
 
 /* The message that has stood still for longest, if one has for too long. */
-static int check_stuck(struct gf_thread *e, double passed_s,
-		       struct gf_error *err)
+static int check_stuck(struct gf_thread *e, double passed_s, struct gf_error *err)
 {
 	const struct gf_thread_active *worst = &e->active[0];
 	double stuck_s;
@@ -267,15 +255,13 @@ static int check_stuck(struct gf_thread *e, double passed_s,
 	for (k = 0; k < e->nactive; k++)
 		count_stuck(message_of(&e->active[k]), passed_s);
 	for (k = 1; k < e->nactive; k++)
-		if (message_of(&e->active[k])->stuck_s >
-		    message_of(worst)->stuck_s)
+		if (message_of(&e->active[k])->stuck_s > message_of(worst)->stuck_s)
 			worst = &e->active[k];
 	stuck_s = message_of(worst)->stuck_s;
 	e->base.thread.watch->self.step = worst->step->number;
 	rc = gf_watch_stuck(e->base.thread.watch, stuck_s, worst->message, err);
 	if (rc == -ETIMEDOUT) {
-		gf_error_prefix(err, "no progress for %g s",
-				e->base.thread.watch->timeout_s);
+		gf_error_prefix(err, "no progress for %g s", e->base.thread.watch->timeout_s);
 		name_message(e, worst, err);
 	}
 	return rc;
@@ -298,8 +284,7 @@ static int end_message(struct gf_thread *e, int k, struct gf_error *err)
 }
 
 /* Only this thread changes active and nactive, so it reads them unlocked. */
-static int move_messages(struct gf_thread *e, double passed_s, bool *moved,
-			 struct gf_error *err)
+static int move_messages(struct gf_thread *e, double passed_s, bool *moved, struct gf_error *err)
 {
 	struct gf_thread_message *m;
 	int rc, k = 0;
@@ -329,9 +314,7 @@ static void note_standing(struct gf_thread *e)
 
 	gf_thread_lock(e);
 	s = starting(e);
-	self->phase = e->nactive ? GF_PHASE_NETWORK
-		      : s        ? GF_PHASE_GRADIENT
-				 : GF_PHASE_IDLE;
+	self->phase = e->nactive ? GF_PHASE_NETWORK : s ? GF_PHASE_GRADIENT : GF_PHASE_IDLE;
 	if (!s && e->base.nbegun)
 		s = gf_thread_step(e, e->base.nbegun - 1);
 	self->step = s ? s->number : e->base.before;
@@ -374,14 +357,13 @@ static bool use_time(struct gf_thread *e)
 	if (!s)
 		return false;
 	began_s = gf_clock_s();
-	did = e->base.hooks.meanwhile(e->base.hooks.ctx, (size_t)(s - e->steps),
-				      nready);
+	did = e->base.hooks.meanwhile(e->base.hooks.ctx, (size_t)(s - e->steps), nready);
 	e->counted.hooks_s += did ? gf_clock_s() - began_s : 0;
 	return did;
 }
 
-/* Sleeps until something is to be done, or it is time to look again. free_s:
- * nothing can move before. */
+/* Sleeps until something is to be done, or it is time to look again. free_s: nothing can move
+ * before. */
 static void rest(struct gf_thread *e, struct gf_backoff *backoff, double free_s)
 {
 	double sleep_s = gf_backoff_next_free(backoff, free_s), from_s = 0;
@@ -391,8 +373,8 @@ static void rest(struct gf_thread *e, struct gf_backoff *backoff, double free_s)
 	gf_thread_lock(e);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
-	if (sleep_s > 0 && !e->base.thread.quit && !e->relieved &&
-	    !may_serve(e) && !gf_thread_may_start(e))
+	if (sleep_s > 0 && !e->base.thread.quit && !e->relieved && !may_serve(e) &&
+	    !gf_thread_may_start(e))
 		gf_comm_thread_nap(&e->base.thread, sleep_s);
 	gf_thread_unlock(e);
 	if (from_s > 0)
@@ -442,8 +424,8 @@ int gf_thread_round(struct gf_thread *e, struct gf_error *err)
 	return rc;
 }
 
-/* Waits while the compute thread moves messages; the end of that is signalled
- * only if something is left to do. Returns what has failed there. */
+/* Waits while the compute thread moves messages; the end of that is signalled only if something is
+ * left to do. Returns what has failed there. */
 static int enter_round(struct gf_thread *e, struct gf_error *err)
 {
 	struct gf_comm_thread *t = &e->base.thread;

@@ -12,16 +12,16 @@
 #include "transport/backoff.h"
 
 /*
- * The engine that moves messages on a thread: thread.c has the functions that
- * the compute thread calls, thread_loop.c the start rule and the communication
- * thread, thread_path.c knows how a message moves.
+ * The engine that moves messages on a thread: thread.c has the functions that the compute thread
+ * calls, thread_loop.c the start rule and the communication thread, thread_path.c knows how a
+ * message moves.
  *
- * Fields that both threads touch are under `base.thread.lock`; the others
- * belong to the thread named.
+ * Fields that both threads touch are under `base.thread.lock`; the others belong to the thread
+ * named.
  */
 
-/* How a message of one size moves: made when it is first wanted, kept for the
- * next step in this slot that wants the same. */
+/* How a message of one size moves: made when it is first wanted, kept for the next step in this
+ * slot that wants the same. */
 struct gf_thread_path {
 	const struct gf_message *how;
 	const struct gf_way *way;
@@ -37,8 +37,8 @@ struct gf_thread_path {
 struct gf_thread_message {
 	/* under lock */
 	bool ended;
-	/* Sent bytes that are not in waited_bytes yet: the communication
-	 * thread's until the message has ended, then the compute thread's. */
+	/* Sent bytes that are not in waited_bytes yet: the communication thread's until the message
+	 * has ended, then the compute thread's. */
 	uint64_t sent_bytes;
 	/* communication thread */
 	struct gf_thread_path *paths; /* that were used in this place */
@@ -74,8 +74,8 @@ struct gf_thread_active {
 };
 
 struct gf_thread {
-	/* The thread of an engine with one rank is never started. The compute
-	 * thread begins steps and waits for them. */
+	/* The thread of an engine with one rank is never started. The compute thread begins steps
+	 * and waits for them. */
 	struct gf_engine base;
 	/* set once */
 	size_t segment_bytes; /* 0: the executor knows */
@@ -83,18 +83,17 @@ struct gf_thread {
 
 	/* under lock */
 	struct gf_thread_step *steps; /* depth */
-	uint64_t nended; /* steps, whose hook has run; the communication
-			  * thread's */
-	int nactive;     /* <= lanes; likewise */
-	_Atomic double handling_s; /* as of gf_thread_publish; not under it */
-	/* The communication thread is in a round; the compute thread moves
-	 * messages in its place; what failed there. */
+	uint64_t nended;              /* steps, whose hook has run; the communication thread's */
+	int nactive;                  /* <= lanes; likewise */
+	_Atomic double handling_s;    /* as of gf_thread_publish; not under it */
+	/* The communication thread is in a round; the compute thread moves messages in its place;
+	 * what failed there. */
 	bool busy, relieved;
 	int failed;
 	struct gf_error failure;
 
-	/* communication thread, or the compute thread that relieves it; with
-	 * one rank the compute thread */
+	/* communication thread, or the compute thread that relieves it; with one rank the compute
+	 * thread */
 	struct gf_totals counted;
 	struct gf_thread_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
@@ -124,8 +123,7 @@ static inline void gf_thread_unlock(struct gf_thread *e)
 }
 
 /* The step that was begun as the n-th, from 0, while its slot has it. */
-static inline struct gf_thread_step *gf_thread_step(const struct gf_thread *e,
-						    uint64_t n)
+static inline struct gf_thread_step *gf_thread_step(const struct gf_thread *e, uint64_t n)
 {
 	return &e->steps[n % e->base.depth];
 }
@@ -135,24 +133,22 @@ bool gf_thread_may_start(struct gf_thread *e);
 /* With one rank: whatever may start has ended. */
 void gf_thread_advance_alone(struct gf_thread *e);
 void *gf_thread_main(void *engine);
-/* Rounds by a thread that the caller lends, or by the compute thread while the
- * communication thread is in none. A round rests first if nothing moved in the
- * one before; without the lock. */
+/* Rounds by a thread that the caller lends, or by the compute thread while the communication thread
+ * is in none. A round rests first if nothing moved in the one before; without the lock. */
 void gf_thread_enter_rounds(struct gf_thread *e);
 int gf_thread_round(struct gf_thread *e, struct gf_error *err);
 
 /* The path of a message that is about to go. */
-int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s,
-		   size_t message, struct gf_error *err);
+int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t message,
+		   struct gf_error *err);
 /* Bytes that this rank sent when the path was last used. */
-uint64_t gf_thread_path_bytes(const struct gf_thread *e,
-			      const struct gf_thread_path *path);
+uint64_t gf_thread_path_bytes(const struct gf_thread *e, const struct gf_thread_path *path);
 void gf_thread_paths_free(struct gf_thread_message *m);
 /* Paths ahead of time: of messages like these, each in its place. */
-int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
-		     size_t n, struct gf_error *err);
-int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w,
-		     struct gf_recipe *r, struct gf_error *err);
+int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like, size_t n,
+		     struct gf_error *err);
+int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w, struct gf_recipe *r,
+		     struct gf_error *err);
 struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
 				     const struct gf_schedule **schedule);
 /* Makes room for so many messages; not while the step is under way. */

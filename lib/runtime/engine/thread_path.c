@@ -12,16 +12,14 @@ void gf_thread_reserve(struct gf_thread_step *s, size_t nwork)
 
 	if (nwork <= s->capacity)
 		return;
-	s->messages =
-		gf_xreallocarray(s->messages, nwork, sizeof(*s->messages));
+	s->messages = gf_xreallocarray(s->messages, nwork, sizeof(*s->messages));
 	memset(s->messages + s->capacity, 0, more * sizeof(*s->messages));
 	s->times = gf_xreallocarray(s->times, nwork, sizeof(*s->times));
 	memset(s->times + s->capacity, 0, more * sizeof(*s->times));
 	s->capacity = nwork;
 }
 
-static size_t segment_elems(const struct gf_thread *e,
-			    const struct gf_element *element,
+static size_t segment_elems(const struct gf_thread *e, const struct gf_element *element,
 			    size_t count_elems)
 {
 	if (e->segment_bytes && e->segment_bytes < element->size_bytes)
@@ -31,15 +29,14 @@ static size_t segment_elems(const struct gf_thread *e,
 	return gf_exec_segment_elems(e->base.comm, element, count_elems);
 }
 
-int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w,
-		     struct gf_recipe *r, struct gf_error *err)
+int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w, struct gf_recipe *r,
+		     struct gf_error *err)
 {
 	const struct gf_thread *e = (const struct gf_thread *)engine;
 	int rc = gf_work_recipe(w, engine->plan, engine->comm->ranks, r, err);
 
 	if (!rc && !w->sparse)
-		r->args.segment_elems =
-			segment_elems(e, &r->element, w->count_elems);
+		r->args.segment_elems = segment_elems(e, &r->element, w->count_elems);
 	return rc;
 }
 
@@ -65,22 +62,19 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	if (!rc && r.way.algorithm->build) { /* a library runs its own */
 		config.schedule = &path->schedule;
 		r.args.calls = true;
-		rc = gf_algorithm_schedule(r.way.algorithm, &r.args,
-					   e->base.comm->rank, &path->schedule,
-					   err);
+		rc = gf_algorithm_schedule(r.way.algorithm, &r.args, e->base.comm->rank,
+					   &path->schedule, err);
 	}
 	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
 }
 
-uint64_t gf_thread_path_bytes(const struct gf_thread *e,
-			      const struct gf_thread_path *path)
+uint64_t gf_thread_path_bytes(const struct gf_thread *e, const struct gf_thread_path *path)
 {
 	return path->schedule.ranks
 		       ? gf_exec_wire_bytes(path->run)
 		       : gf_element_wire_bytes(
 				 &path->element,
-				 gf_engine_ring_elems(e->base.comm->ranks,
-						      path->count_elems));
+				 gf_engine_ring_elems(e->base.comm->ranks, path->count_elems));
 }
 
 static void free_path(struct gf_thread_path *path)
@@ -103,16 +97,15 @@ void gf_thread_paths_free(struct gf_thread_message *m)
 
 static bool is_for(const struct gf_thread_path *path, const struct gf_work *w)
 {
-	return path->how == w->how && path->way == w->way &&
-	       path->sparse == w->sparse && path->half == w->half &&
-	       path->count_elems == w->count_elems &&
+	return path->how == w->how && path->way == w->way && path->sparse == w->sparse &&
+	       path->half == w->half && path->count_elems == w->count_elems &&
 	       path->set_bytes == w->element.size_bytes;
 }
 
-/* Channels: a place in a slot has one of its own, the same on all ranks. Two
- * paths of one place are never under way together. */
-static int find(struct gf_thread *e, struct gf_thread_step *s, size_t i,
-		const struct gf_work *w, struct gf_error *err)
+/* Channels: a place in a slot has one of its own, the same on all ranks. Two paths of one place are
+ * never under way together. */
+static int find(struct gf_thread *e, struct gf_thread_step *s, size_t i, const struct gf_work *w,
+		struct gf_error *err)
 {
 	struct gf_thread_message *m = &s->messages[i];
 	size_t slot = (size_t)(s - e->steps);
@@ -124,8 +117,7 @@ static int find(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 			break;
 	if (!path) {
 		path = gf_xcalloc(1, sizeof(*path));
-		rc = build(e, w, (uint32_t)(i * e->base.depth + slot), path,
-			   err);
+		rc = build(e, w, (uint32_t)(i * e->base.depth + slot), path, err);
 		if (rc) {
 			free_path(path);
 			return rc;
@@ -137,8 +129,7 @@ static int find(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 	return 0;
 }
 
-int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t i,
-		   struct gf_error *err)
+int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t i, struct gf_error *err)
 {
 	const struct gf_work *w = &s->work[i];
 	int rc = find(e, s, i, w, err);
@@ -149,8 +140,8 @@ int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 	return rc;
 }
 
-int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
-		     size_t n, struct gf_error *err)
+int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like, size_t n,
+		     struct gf_error *err)
 {
 	struct gf_thread *e = (struct gf_thread *)engine;
 	struct gf_thread_step *s;
@@ -163,11 +154,10 @@ int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
 			rc = find(e, s, i, &like[i], err);
 			/* an all-gather comes of an earlier message */
 			if (rc)
-				gf_error_prefix(
-					err, "message %zu",
-					like[i].after && like[i].after <= i
-						? like[i].after - 1
-						: i);
+				gf_error_prefix(err, "message %zu",
+						like[i].after && like[i].after <= i
+							? like[i].after - 1
+							: i);
 		}
 	}
 	return rc;

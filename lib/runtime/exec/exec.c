@@ -12,8 +12,8 @@
 #include "runtime/exec/exec_parts.h"
 #include "doc/algorithm_traits.h"
 
-/* Passes in vain cost more than the transport's own question whether anything
- * has come: they go through all that is under way. */
+/* Passes in vain cost more than the transport's own question whether anything has come: they go
+ * through all that is under way. */
 #define PASS_EVERY 8
 
 /* An average's division, where this rank holds the sum. */
@@ -23,13 +23,11 @@ static void finish(struct gf_exec_run *run)
 	struct gf_range range = gf_data(0, run->count_elems);
 	int contributors = s ? s->contributors : run->exec->comm->ranks;
 
-	if (run->half == GF_COLL_ALL_GATHER ||
-	    run->exec->comm->rank >= contributors)
+	if (run->half == GF_COLL_ALL_GATHER || run->exec->comm->rank >= contributors)
 		return;
 	if (run->half == GF_COLL_REDUCE_SCATTER)
 		range = s->owned;
-	gf_element_finish(&run->element, gf_exec_at(run, range), range.count,
-			  contributors);
+	gf_element_finish(&run->element, gf_exec_at(run, range), range.count, contributors);
 }
 
 /* Unlinks it when every step is done, or when it has failed. */
@@ -56,13 +54,11 @@ static int start_library(struct gf_exec_run *run, struct gf_error *err)
 	run->left = 1;
 	if (run->element.codec) {
 		data = run->outgoing.memory;
-		gf_codec_encode(run->element.codec, data,
-				(const float *)(const void *)run->data,
+		gf_codec_encode(run->element.codec, data, (const float *)(const void *)run->data,
 				run->count_elems);
 	}
 	gf_exec_coding_end(run, began_s);
-	return c->ops->iallreduce(c, data, run->count_elems, &run->wire,
-				  &run->library, err);
+	return c->ops->iallreduce(c, data, run->count_elems, &run->wire, &run->library, err);
 }
 
 /* Sets run->left to 0 at the end. */
@@ -100,12 +96,12 @@ int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
 		run->next->link = &run->next;
 	run->exec->running = run;
 	run->exec->quiet = 0;
-	return conclude(run, run->schedule ? gf_exec_steps_start(run, err)
-					   : start_library(run, err));
+	return conclude(run,
+			run->schedule ? gf_exec_steps_start(run, err) : start_library(run, err));
 }
 
-/* Has nothing come since a pass in vain? Then another would be. Now and then
- * there is one all the same, for those that were not asked about. */
+/* Has nothing come since a pass in vain? Then another would be. Now and then there is one all the
+ * same, for those that were not asked about. */
 static bool is_quiet(const struct gf_exec *x)
 {
 	struct gf_comm *c = x->comm;
@@ -127,8 +123,7 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 	for (run = x->running; run && !rc; run = next) {
 		next = run->next;
 		before = run->moves;
-		rc = run->schedule ? gf_exec_steps_progress(run, err)
-				   : progress_library(run, err);
+		rc = run->schedule ? gf_exec_steps_progress(run, err) : progress_library(run, err);
 		*moved |= run->moves != before;
 		rc = conclude(run, rc);
 	}
@@ -200,8 +195,7 @@ void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer, size_t *step)
 	}
 }
 
-static int give_up(struct gf_exec_run *run, double timeout_s,
-		   struct gf_error *err)
+static int give_up(struct gf_exec_run *run, double timeout_s, struct gf_error *err)
 {
 	const struct gf_step *step;
 	int peer;
@@ -210,30 +204,22 @@ static int give_up(struct gf_exec_run *run, double timeout_s,
 	gf_exec_waiting_for(run, &peer, &i);
 	if (peer < 0) {
 		gf_error_set(err, -ETIMEDOUT,
-			     "no progress for %g s in the library's %s "
-			     "(%zu bytes)",
-			     timeout_s,
-			     run->nactive ? "part of an all-reduce"
-					  : "all-reduce",
+			     "no progress for %g s in the library's %s (%zu bytes)", timeout_s,
+			     run->nactive ? "part of an all-reduce" : "all-reduce",
 			     run->count_elems * run->element.size_bytes);
 	} else {
 		step = &run->schedule->steps[i];
-		gf_error_set(
-			err, -ETIMEDOUT,
-			"no progress for %g s in step %zu of %zu (%s rank %d, "
-			"%zu bytes)",
-			timeout_s, i, run->schedule->nsteps,
-			step->op == GF_STEP_SEND ? "send to" : "receive from",
-			peer,
-			gf_element_wire_bytes(&run->element,
-					      step->range.count));
+		gf_error_set(err, -ETIMEDOUT,
+			     "no progress for %g s in step %zu of %zu (%s rank %d, %zu bytes)",
+			     timeout_s, i, run->schedule->nsteps,
+			     step->op == GF_STEP_SEND ? "send to" : "receive from", peer,
+			     gf_element_wire_bytes(&run->element, step->range.count));
 	}
 	run->exec->comm->broken = true;
 	return conclude(run, -ETIMEDOUT);
 }
 
-int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
-		 struct gf_error *err)
+int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s, struct gf_error *err)
 {
 	struct gf_comm *c = x->comm;
 	struct gf_backoff *backoff = &x->backoff;
@@ -256,8 +242,7 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 		if (run->moves != moves) {
 			moves = run->moves;
 			since_s = gf_clock_s();
-		} else if (timeout_s > 0 &&
-			   gf_clock_s() - since_s >= timeout_s) {
+		} else if (timeout_s > 0 && gf_clock_s() - since_s >= timeout_s) {
 			return give_up(run, timeout_s, err);
 		}
 		free_s = gf_exec_free_s(x);
@@ -269,23 +254,20 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 	return 0;
 }
 
-/* The first rank of this rank's group that shares no memory with it; -1: all
- * share it. */
+/* The first rank of this rank's group that shares no memory with it; -1: all share it. */
 static int stranger(struct gf_comm *c, int stride, int size)
 {
 	int first = c->rank - c->rank / stride % size * stride, i, peer;
 
 	for (i = 0; i < size; i++) {
 		peer = first + i * stride;
-		if (peer != c->rank &&
-		    !(c->ops->reduces_from && c->ops->reduces_from(c, peer)))
+		if (peer != c->rank && !(c->ops->reduces_from && c->ops->reduces_from(c, peer)))
 			return peer;
 	}
 	return -1;
 }
 
-int gf_exec_stages_check(struct gf_comm *c, const struct gf_coll_args *args,
-			 struct gf_error *err)
+int gf_exec_stages_check(struct gf_comm *c, const struct gf_coll_args *args, struct gf_error *err)
 {
 	int stride = 1, peer;
 	size_t i;
@@ -294,32 +276,26 @@ int gf_exec_stages_check(struct gf_comm *c, const struct gf_coll_args *args,
 		const char *name = args->stage_algorithms[i];
 
 		if (!gf_stage_has(name, GF_STAGE_BY_HOST))
-			return gf_error_set(
-				err, -ENOTSUP,
-				"stage %zu: %s runs between GPUs, and messages "
-				"go from processor to processor here",
-				i, name);
-		peer = gf_stage_has(name, GF_STAGE_ONE_HOST)
-			       ? stranger(c, stride, args->factors[i])
-			       : -1;
+			return gf_error_set(err, -ENOTSUP,
+					    "stage %zu: %s runs between GPUs, and messages go from "
+					    "processor to processor here",
+					    i, name);
+		peer = gf_stage_has(name, GF_STAGE_ONE_HOST) ? stranger(c, stride, args->factors[i])
+							     : -1;
 		if (peer >= 0)
 			return gf_error_set(
 				err, -ENOTSUP,
-				"stage %zu: %s wants ranks that share memory, "
-				"and ranks %d and %d do not; ring, halving and "
-				"mpi go between hosts",
+				"stage %zu: %s wants ranks that share memory, and ranks %d and %d "
+				"do not; ring, halving and mpi go between hosts",
 				i, name, c->rank, peer);
 		if (gf_stage_has(name, GF_STAGE_CALL) && !c->ops->team)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"stage %zu: %s wants transport mpi, got %s", i,
-				name, c->ops->name);
+			return gf_error_set(err, -ENOTSUP,
+					    "stage %zu: %s wants transport mpi, got %s", i, name,
+					    c->ops->name);
 		if (gf_stage_has(name, GF_STAGE_CALL) && args->lossy)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"stage %zu: %s moves f32 as they are, without "
-				"a codec",
-				i, name);
+			return gf_error_set(err, -ENOTSUP,
+					    "stage %zu: %s moves f32 as they are, without a codec",
+					    i, name);
 		stride *= args->factors[i];
 	}
 	return 0;

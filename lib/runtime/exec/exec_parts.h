@@ -7,17 +7,16 @@
 #include "transport/backoff.h"
 
 /*
- * State that the executor's files share. exec.c has the public functions,
- * exec_run.c prepares and abandons runs, and finds the copies that can be
- * saved, exec_steps.c walks the steps of runs.
+ * State that the executor's files share. exec.c has the public functions, exec_run.c prepares and
+ * abandons runs, and finds the copies that can be saved, exec_steps.c walks the steps of runs.
  */
 struct gf_exec {
 	struct gf_comm *comm;
 	size_t staging_bytes;
 	struct gf_exec_run *running; /* started and not ended */
 	double coding_s;
-	bool busy;      /* the last pass moved something without a pace */
-	uint32_t quiet; /* calls in vain since a run began or moved */
+	bool busy;                 /* the last pass moved something without a pace */
+	uint32_t quiet;            /* calls in vain since a run began or moved */
 	struct gf_backoff backoff; /* gf_exec_wait's */
 };
 
@@ -71,8 +70,8 @@ struct gf_exec_run {
 	uint32_t *users, *first_user; /* steps that depend on it */
 	uint32_t *ready, nready;      /* to be taken up: a heap */
 	uint32_t *active, nactive;    /* steps with a request */
-	/* per peer and direction: twice the pass in which one was not over,
-	 * plus one if it was being copied */
+	/* per peer and direction: twice the pass in which one was not over, plus one if it was
+	 * being copied */
 	uint64_t *fronts, pass;
 	uint32_t turn; /* the next that is asked out of order */
 	uint32_t idle; /* passes without movement */
@@ -81,22 +80,20 @@ struct gf_exec_run {
 	struct gf_element wire;          /* without: as what it is reduced */
 	size_t left;                     /* steps not done */
 	struct gf_pace pace;             /* zero without a schedule */
-	uint32_t arrived; /* in this pass, of those that the pace counts */
-	bool *counts;     /* per peer: the pace counts its messages */
+	uint32_t arrived;                /* in this pass, of those that the pace counts */
+	bool *counts;                    /* per peer: the pace counts its messages */
 	bool started, done, failed;
 	uint64_t moves, wire_bytes;
 	struct gf_exec_times *times;      /* per step, or NULL: nobody asked */
 	struct gf_exec_run *next, **link; /* in exec->running */
 };
 
-static inline char *gf_exec_slot(const struct gf_exec_slots *slots,
-				 uint32_t slot)
+static inline char *gf_exec_slot(const struct gf_exec_slots *slots, uint32_t slot)
 {
 	return slots->memory + slot * slots->slot_bytes;
 }
 
-static inline char *gf_exec_at(const struct gf_exec_run *run,
-			       struct gf_range range)
+static inline char *gf_exec_at(const struct gf_exec_run *run, struct gf_range range)
 {
 	return (range.buffer == GF_BUFFER_DATA ? run->data : run->scratch) +
 	       range.first * run->element.size_bytes;

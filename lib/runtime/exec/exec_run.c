@@ -12,20 +12,17 @@
 #define SLOT_ALIGNMENT 64
 
 /*
- * A little less than Open MPI sends over TCP without a rendezvous, which is 64
- * KiB with its header. Longer messages wait for the other side. With 4 ranks on
- * links of 1 Gb/s, 1 MiB took 14.7 ms in segments of four or eight times 32
- * KiB, and 13.0 ms in segments of this size; blueconnect on 4 x 2 ranks took
- * 19.2 and 14.3 ms. Shorter segments cost more processor time: 64 MiB on 8
- * hosts.
+ * A little less than Open MPI sends over TCP without a rendezvous, which is 64 KiB with its header.
+ * Longer messages wait for the other side. With 4 ranks on links of 1 Gb/s, 1 MiB took 14.7 ms in
+ * segments of four or eight times 32 KiB, and 13.0 ms in segments of this size; blueconnect on 4 x
+ * 2 ranks took 19.2 and 14.3 ms. Shorter segments cost more processor time: 64 MiB on 8 hosts.
  */
 #define SEGMENT_BYTES ((size_t)56 << 10)
 /* In shared memory every segment costs an announcement and a flag. */
 #define SHARED_SEGMENT_BYTES ((size_t)256 << 10)
 #define SEGMENTS_MOST        1024 /* in a rank's part of a message */
-/* Segments are multiples of so many elements. So segments of numbers are whole
- * cache lines, and a part that is one element longer than others has no segment
- * more. */
+/* Segments are multiples of so many elements. So segments of numbers are whole cache lines, and a
+ * part that is one element longer than others has no segment more. */
 #define SEGMENT_BLOCK_ELEMS 64
 
 struct gf_exec *gf_exec_new(struct gf_comm *comm)
@@ -80,8 +77,7 @@ static size_t divide_up(size_t a, size_t b)
 	return a / b + (a % b != 0);
 }
 
-size_t gf_exec_segment_elems(const struct gf_comm *c,
-			     const struct gf_element *element,
+size_t gf_exec_segment_elems(const struct gf_comm *c, const struct gf_element *element,
 			     size_t count_elems)
 {
 	bool one_host = c->ops->reduces_from && c->local_ranks == c->ranks;
@@ -120,8 +116,7 @@ static void list_users(struct gf_exec_run *run)
 	fill = first + 1;
 	for (i = 0; i < s->nsteps; i++)
 		for (k = 0; k < s->steps[i].ndeps; k++)
-			run->users[fill[s->deps[s->steps[i].first_dep + k]]++] =
-				(uint32_t)i;
+			run->users[fill[s->deps[s->steps[i].first_dep + k]]++] = (uint32_t)i;
 	run->first_user = first;
 }
 
@@ -132,17 +127,15 @@ static bool is_direct(const struct gf_exec_run *run, const struct gf_step *step)
 	struct gf_comm *c = run->exec->comm;
 	uint32_t k;
 
-	/* Partners that exchange and both keep the sum would wait for each
-	 * other: each send ends when the other side has added it. */
+	/* Partners that exchange and both keep the sum would wait for each other: each send ends
+	 * when the other side has added it. */
 	for (k = 0; k < step->ndeps; k++)
 		if (s->steps[s->deps[step->first_dep + k]].op == GF_STEP_SEND)
 			return false;
-	return !run->element.codec && c->ops->reduces_from &&
-	       c->ops->reduces_from(c, step->peer);
+	return !run->element.codec && c->ops->reduces_from && c->ops->reduces_from(c, step->peer);
 }
 
-static enum gf_exec_way way_of(const struct gf_exec_run *run,
-			       const struct gf_step *step)
+static enum gf_exec_way way_of(const struct gf_exec_run *run, const struct gf_step *step)
 {
 	bool coded = run->element.codec != NULL;
 
@@ -173,15 +166,14 @@ static int prepare_teams(struct gf_exec_run *r, struct gf_error *err)
 	assert(c->ops->team && !r->element.codec);
 	r->teams = gf_xcalloc(s->nteams, sizeof(*r->teams));
 	for (i = 0; i < s->nteams && !rc; i++)
-		rc = c->ops->team(c, r->channel, s->teams[i].first,
-				  s->teams[i].stride, s->teams[i].size,
-				  &r->teams[i], err);
+		rc = c->ops->team(c, r->channel, s->teams[i].first, s->teams[i].stride,
+				  s->teams[i].size, &r->teams[i], err);
 	return rc;
 }
 
 /* Slots for all steps of that way, as far as the staging memory goes. */
-static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots,
-		      enum gf_exec_way way, struct gf_error *err)
+static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots, enum gf_exec_way way,
+		      struct gf_error *err)
 {
 	const struct gf_schedule *s = run->schedule;
 	struct gf_comm *c = run->exec->comm;
@@ -206,58 +198,50 @@ static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots,
 		want = run->exec->staging_bytes ? 2 : 1;
 	slots->count = want < slots->nsteps ? (uint32_t)want : slots->nsteps;
 	slots->free = gf_xcalloc(slots->count, sizeof(*slots->free));
-	rc = c->ops->buffer_alloc(c, slots->count * slots->slot_bytes, &memory,
-				  err);
+	rc = c->ops->buffer_alloc(c, slots->count * slots->slot_bytes, &memory, err);
 	if (!rc)
 		slots->memory = memory;
 	return rc;
 }
 
-/* Prepares the pace, with which this rank may sleep while others send to it
- * over a network. The same holds if another rank of this host passes on data
- * that comes over a network. Of calls nothing is known. */
+/* Prepares the pace, with which this rank may sleep while others send to it over a network. The
+ * same holds if another rank of this host passes on data that comes over a network. Of calls
+ * nothing is known. */
 static void prepare_pace(struct gf_exec_run *r)
 {
 	struct gf_comm *c = r->exec->comm;
 	size_t n = r->schedule->count_elems;
-	double elem_bytes =
-		n ? (double)gf_element_wire_bytes(&r->element, n) / (double)n
-		  : 0;
+	double elem_bytes = n ? (double)gf_element_wire_bytes(&r->element, n) / (double)n : 0;
 	bool far = false;
 	int peer;
 
 	r->counts = gf_xcalloc((size_t)c->ranks, sizeof(*r->counts));
 	for (peer = 0; peer < c->ranks; peer++)
-		r->counts[peer] =
-			!c->ops->reduces_from || !c->ops->reduces_from(c, peer);
+		r->counts[peer] = !c->ops->reduces_from || !c->ops->reduces_from(c, peer);
 	if (r->schedule->nteams)
 		return;
-	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes,
-		     c->local_ranks > 1);
+	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes, c->local_ranks > 1);
 	for (peer = 0; peer < c->ranks; peer++)
 		far |= peer != c->rank && r->counts[peer];
 	if (r->pace.arrivals || !far)
 		return;
 	for (peer = 0; peer < c->ranks; peer++)
 		r->counts[peer] = true;
-	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes,
-		     c->local_ranks > 1);
+	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes, c->local_ranks > 1);
 }
 
 /* --- sums that go back to the rank that sent a part of them ---------------
  * comm.h, isend_lent.
  *
- * A rank lends a range to a peer if it sends the range to the peer and then
- * receives the same range from the peer, before any other step of its own
- * touches it. The peer puts the sum back if it reduces into a range and then,
- * before the range changes, sends it to the rank that the data came from. Each
- * rank decides by its own schedule, and is right about itself. The transport
- * saves a copy only if both decide so.
+ * A rank lends a range to a peer if it sends the range to the peer and then receives the same range
+ * from the peer, before any other step of its own touches it. The peer puts the sum back if it
+ * reduces into a range and then, before the range changes, sends it to the rank that the data came
+ * from. Each rank decides by its own schedule, and is right about itself. The transport saves a
+ * copy only if both decide so.
  */
 
 /* Has all that `later` waits for come to its end once `earlier` has? */
-static bool follows(const struct gf_schedule *s, uint32_t later,
-		    uint32_t earlier)
+static bool follows(const struct gf_schedule *s, uint32_t later, uint32_t earlier)
 {
 	const struct gf_step *step = &s->steps[later];
 	const struct gf_step *before = &s->steps[earlier];
@@ -276,10 +260,9 @@ static bool follows(const struct gf_schedule *s, uint32_t later,
 	return true;
 }
 
-/* The step with that operation on the range of `i`, with its peer, that comes
- * right after it; 0: there is none, for none comes after nothing. */
-static uint32_t next_on_range(const struct gf_exec_run *run, uint32_t i,
-			      enum gf_step_op op)
+/* The step with that operation on the range of `i`, with its peer, that comes right after it; 0:
+ * there is none, for none comes after nothing. */
+static uint32_t next_on_range(const struct gf_exec_run *run, uint32_t i, enum gf_step_op op)
 {
 	const struct gf_step *steps = run->schedule->steps;
 	uint32_t k, user;
@@ -306,8 +289,7 @@ static void find_loans(struct gf_exec_run *run)
 		if (run->ways[i] != GF_EXEC_PLAIN || run->loans[i] ||
 		    !c->ops->reduces_from(c, s->steps[i].peer))
 			continue;
-		if (s->steps[i].op == GF_STEP_SEND &&
-		    next_on_range(run, i, GF_STEP_RECV)) {
+		if (s->steps[i].op == GF_STEP_SEND && next_on_range(run, i, GF_STEP_RECV)) {
 			run->loans[i] = GF_EXEC_LENT;
 		} else if (s->steps[i].op == GF_STEP_RECV_REDUCE &&
 			   (back = next_on_range(run, i, GF_STEP_SEND))) {
@@ -338,9 +320,8 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	find_loans(r);
 	prepare_pace(r);
 	if (s->scratch_elems)
-		rc = c->ops->buffer_alloc(
-			c, s->scratch_elems * r->element.size_bytes, &scratch,
-			err);
+		rc = c->ops->buffer_alloc(c, s->scratch_elems * r->element.size_bytes, &scratch,
+					  err);
 	r->scratch = scratch;
 	rc = rc ? rc : prepare_teams(r, err);
 	rc = rc ? rc : make_slots(r, &r->landing, GF_EXEC_LAND, err);
@@ -348,21 +329,21 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 }
 
 /* The element that a codec's encoded values are, as numbers. */
-static int number_of(const struct gf_codec *codec, enum gf_op op,
-		     struct gf_element *wire, struct gf_error *err)
+static int number_of(const struct gf_codec *codec, enum gf_op op, struct gf_element *wire,
+		     struct gf_error *err)
 {
 	if (!codec->adds)
 		return gf_error_set(err, -ENOTSUP,
-				    "library: the transport reduces numbers, "
-				    "and what %s puts on the wire are none",
+				    "library: the transport reduces numbers, and what %s puts on "
+				    "the wire are none",
 				    codec->name);
 	*wire = gf_element_number(codec->dtype, op);
 	return 0;
 }
 
-/* A run without steps, the transport's own all-reduce. With a codec whose
- * values are numbers of a type that the library knows (f16 and bf16), the whole
- * message is encoded once, reduced in that type, and decoded. */
+/* A run without steps, the transport's own all-reduce. With a codec whose values are numbers of a
+ * type that the library knows (f16 and bf16), the whole message is encoded once, reduced in that
+ * type, and decoded. */
 static int prepare_library(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
@@ -371,48 +352,39 @@ static int prepare_library(struct gf_exec_run *run, struct gf_error *err)
 	int rc;
 
 	if (!c->ops->iallreduce)
-		return gf_error_set(err, -ENOTSUP,
-				    "transport %s has no all-reduce of its own "
-				    "between these %d ranks",
-				    c->ops->name, c->ranks);
+		return gf_error_set(
+			err, -ENOTSUP,
+			"transport %s has no all-reduce of its own between these %d ranks",
+			c->ops->name, c->ranks);
 	if (!run->element.number)
 		return gf_error_set(err, -ENOTSUP,
-				    "library: the transport reduces numbers, "
-				    "not sparse sets");
+				    "library: the transport reduces numbers, not sparse sets");
 	run->wire = run->element;
 	if (!codec)
 		return 0;
 	rc = number_of(codec, run->element.op, &run->wire, err);
 	if (rc)
 		return rc;
-	rc = c->ops->buffer_alloc(
-		c, gf_codec_wire_bytes(codec, run->count_elems), &memory, err);
+	rc = c->ops->buffer_alloc(c, gf_codec_wire_bytes(codec, run->count_elems), &memory, err);
 	if (!rc)
 		run->outgoing.memory = memory;
 	return rc;
 }
 
-static int check(const struct gf_exec *x, const struct gf_exec_config *config,
-		 struct gf_error *err)
+static int check(const struct gf_exec *x, const struct gf_exec_config *config, struct gf_error *err)
 {
 	const struct gf_schedule *s = config->schedule;
 	const struct gf_comm *c = x->comm;
 
 	if (s && (s->rank != c->rank || s->ranks != c->ranks))
-		return gf_error_set(err, -EINVAL,
-				    "schedule of rank %d of %d on rank %d of "
-				    "%d",
+		return gf_error_set(err, -EINVAL, "schedule of rank %d of %d on rank %d of %d",
 				    s->rank, s->ranks, c->rank, c->ranks);
 	if (s && gf_element_lossy(&config->element) && !s->lossy)
-		return gf_error_set(err, -EINVAL,
-				    "codec %s: want a schedule made for lossy "
-				    "codecs",
+		return gf_error_set(err, -EINVAL, "codec %s: want a schedule made for lossy codecs",
 				    config->element.codec->name);
 	if (config->channel > GF_CHANNEL_LAST)
-		return gf_error_set(err, -EINVAL,
-				    "want a channel <= %u, got "
-				    "%u",
-				    GF_CHANNEL_LAST, config->channel);
+		return gf_error_set(err, -EINVAL, "want a channel <= %u, got %u", GF_CHANNEL_LAST,
+				    config->channel);
 	return 0;
 }
 
@@ -427,11 +399,9 @@ int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
 	r = gf_xcalloc(1, sizeof(*r));
 	r->exec = x;
 	r->schedule = config->schedule;
-	r->count_elems =
-		r->schedule ? r->schedule->count_elems : config->count_elems;
-	r->element = config->element.size_bytes
-			     ? config->element
-			     : gf_element_number(GF_F32, GF_OP_SUM);
+	r->count_elems = r->schedule ? r->schedule->count_elems : config->count_elems;
+	r->element =
+		config->element.size_bytes ? config->element : gf_element_number(GF_F32, GF_OP_SUM);
 	r->received = r->element;
 	if (!r->element.number) {
 		r->received.reduce = merge_received;

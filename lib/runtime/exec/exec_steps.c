@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walker that moves data. A step is ready when the steps it depends on are
- * done; then a send or a receive is posted, and a copy or a reduction is done
- * on the spot. A receive that reduces, or that decodes, has two halves: its
- * transfer into a slot of staging memory, and the reduction or decoding from
- * there. Only the second half waits for the dependencies. A send under a codec
- * is encoded into a slot once it is ready.
+ * The walker that moves data. A step is ready when the steps it depends on are done; then a send or
+ * a receive is posted, and a copy or a reduction is done on the spot. A receive that reduces, or
+ * that decodes, has two halves: its transfer into a slot of staging memory, and the reduction or
+ * decoding from there. Only the second half waits for the dependencies. A send under a codec is
+ * encoded into a slot once it is ready.
  *
- * SLOTS are given out in program order, so the first unfinished step always has
- * one. So a schedule whose ranks take their steps in the same rounds cannot get
- * stuck for want of slots, however few there are.
+ * SLOTS are given out in program order, so the first unfinished step always has one. So a schedule
+ * whose ranks take their steps in the same rounds cannot get stuck for want of slots, however few
+ * there are.
  *
- * DIRECT. If the transport can reduce from a peer's memory, a receive that
- * reduces needs no slot: it is posted when its dependencies are done, and the
- * transport reduces straight into the data. An exception is a receive that
- * overwrites data that this rank sends: schedule.h lets that receive be posted
- * before the send has ended. If the sum then goes back to that peer, it may be
- * put there at once (exec_run.c).
+ * DIRECT. If the transport can reduce from a peer's memory, a receive that reduces needs no slot:
+ * it is posted when its dependencies are done, and the transport reduces straight into the data. An
+ * exception is a receive that overwrites data that this rank sends: schedule.h lets that receive be
+ * posted before the send has ended. If the sum then goes back to that peer, it may be put there at
+ * once (exec_run.c).
  */
 #include <string.h>
 
@@ -24,20 +22,19 @@
 #include "collectives/codecs/encode.h"
 #include "runtime/exec/exec_parts.h"
 
-/* After BEHIND_AFTER passes without movement, each pass also tests ASK_BEHIND
- * of the transfers that wait in line after others, in turn. Not all at once:
- * each test may be a call that polls the network, and there are hundreds. */
+/* After BEHIND_AFTER passes without movement, each pass also tests ASK_BEHIND of the transfers that
+ * wait in line after others, in turn. Not all at once: each test may be a call that polls the
+ * network, and there are hundreds. */
 #define BEHIND_AFTER 7
 #define ASK_BEHIND   8
 
-/* The bytes that are copied or added in shared memory from one look at the
- * network to the next. The transport does as many at one go anyway, if a
- * message is that long. With less every short segment would pay for a look,
- * which gives the processor away if ranks have to share it. */
+/* The bytes that are copied or added in shared memory from one look at the network to the next. The
+ * transport does as many at one go anyway, if a message is that long. With less every short segment
+ * would pay for a look, which gives the processor away if ranks have to share it. */
 #define HOLD_UP_BYTES ((uint64_t)256 << 10)
 
-/* The heap of steps to be taken up, the first in program order on top: peers
- * exchange their messages in that order. A step is in it once.
+/* The heap of steps to be taken up, the first in program order on top: peers exchange their
+ * messages in that order. A step is in it once.
  */
 static void list_ready(struct gf_exec_run *run, uint32_t i)
 {
@@ -72,8 +69,7 @@ static uint32_t next_ready(struct gf_exec_run *run)
 	return first;
 }
 
-static void note_time(struct gf_exec_run *run, uint32_t i,
-		      enum gf_exec_moment moment)
+static void note_time(struct gf_exec_run *run, uint32_t i, enum gf_exec_moment moment)
 {
 	if (run->times)
 		run->times[i].at_s[moment] = gf_clock_s();
@@ -91,9 +87,9 @@ static void finish_step(struct gf_exec_run *run, uint32_t i)
 			list_ready(run, run->users[k]);
 }
 
-/* Sends stand in the order in which they began, receives in program order,
- * which is the order in which their peers send: a receive may begin before one
- * that still waits for a slot, and end long after it. */
+/* Sends stand in the order in which they began, receives in program order, which is the order in
+ * which their peers send: a receive may begin before one that still waits for a slot, and end long
+ * after it. */
 static void stand_in_line(struct gf_exec_run *run, uint32_t i)
 {
 	const struct gf_step *steps = run->schedule->steps;
@@ -106,33 +102,29 @@ static void stand_in_line(struct gf_exec_run *run, uint32_t i)
 			break;
 		at = k;
 	}
-	memmove(run->active + at + 1, run->active + at,
-		(run->nactive - at) * sizeof(*run->active));
+	memmove(run->active + at + 1, run->active + at, (run->nactive - at) * sizeof(*run->active));
 	run->active[at] = i;
 	run->nactive++;
 }
 
-static int begin_send(struct gf_exec_run *run, uint32_t i, const char *memory,
-		      size_t size_bytes, struct gf_error *err)
+static int begin_send(struct gf_exec_run *run, uint32_t i, const char *memory, size_t size_bytes,
+		      struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	const struct gf_comm_ops *ops = run->exec->comm->ops;
-	int (*isend)(struct gf_comm * c, int peer, uint64_t tag,
-		     const void *data, size_t size,
-		     struct gf_comm_request **request, struct gf_error *e) =
-		ops->isend;
+	int (*isend)(struct gf_comm * c, int peer, uint64_t tag, const void *data, size_t size,
+		     struct gf_comm_request **request, struct gf_error *e) = ops->isend;
 
 	if (run->loans[i] == GF_EXEC_LENT)
 		isend = ops->isend_lent;
 	else if (run->loans[i] == GF_EXEC_BACK)
 		isend = ops->isend_back;
-	return isend(run->exec->comm, step->peer,
-		     gf_tag(run->channel, step->match), memory, size_bytes,
-		     &run->states[i].request, err);
+	return isend(run->exec->comm, step->peer, gf_tag(run->channel, step->match), memory,
+		     size_bytes, &run->states[i].request, err);
 }
 
-static int begin_receive(struct gf_exec_run *run, uint32_t i, char *memory,
-			 size_t size_bytes, struct gf_error *err)
+static int begin_receive(struct gf_exec_run *run, uint32_t i, char *memory, size_t size_bytes,
+			 struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	struct gf_comm *c = run->exec->comm;
@@ -140,24 +132,19 @@ static int begin_receive(struct gf_exec_run *run, uint32_t i, char *memory,
 	struct gf_comm_request **request = &run->states[i].request;
 
 	if (step->op == GF_STEP_RECV || run->ways[i] != GF_EXEC_PLAIN)
-		return c->ops->irecv(c, step->peer, tag, memory, size_bytes,
-				     request, err);
+		return c->ops->irecv(c, step->peer, tag, memory, size_bytes, request, err);
 	if (run->loans[i] == GF_EXEC_BACK)
-		return c->ops->irecv_reduce_back(c, step->peer, tag, memory,
-						 step->range.count,
+		return c->ops->irecv_reduce_back(c, step->peer, tag, memory, step->range.count,
 						 &run->received, request, err);
-	return c->ops->irecv_reduce(c, step->peer, tag, memory,
-				    step->range.count, &run->received, request,
-				    err);
+	return c->ops->irecv_reduce(c, step->peer, tag, memory, step->range.count, &run->received,
+				    request, err);
 }
 
 /* Begins the transfer of a step, to or from that memory. */
-static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
-		    struct gf_error *err)
+static int transfer(struct gf_exec_run *run, uint32_t i, char *memory, struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
-	size_t size_bytes =
-		gf_element_wire_bytes(&run->element, step->range.count);
+	size_t size_bytes = gf_element_wire_bytes(&run->element, step->range.count);
 	bool sends = step->op == GF_STEP_SEND;
 	int rc;
 
@@ -174,16 +161,14 @@ static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 }
 
 /* Elements that the step sends: of a call, as many as a ring would. */
-static size_t sent_elems(const struct gf_schedule *s,
-			 const struct gf_step *step)
+static size_t sent_elems(const struct gf_schedule *s, const struct gf_step *step)
 {
 	const struct gf_group *team;
 
 	if (!gf_step_calls(step))
 		return step->op == GF_STEP_SEND ? step->range.count : 0;
 	team = &s->teams[step->match];
-	return step->range.count -
-	       gf_range_part(step->range, team->size, team->me).count;
+	return step->range.count - gf_range_part(step->range, team->size, team->me).count;
 }
 
 /* Begins the collective of a step. */
@@ -194,14 +179,12 @@ static int call(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 	int rc;
 
 	note_time(run, i, GF_EXEC_BEGUN);
-	rc = c->ops->iteam(c, run->teams[step->match],
-			   step->op == GF_STEP_ALL_GATHER,
-			   gf_exec_at(run, step->range), step->range.count,
-			   &run->element, &run->states[i].request, err);
+	rc = c->ops->iteam(c, run->teams[step->match], step->op == GF_STEP_ALL_GATHER,
+			   gf_exec_at(run, step->range), step->range.count, &run->element,
+			   &run->states[i].request, err);
 	if (rc)
 		return rc;
-	run->wire_bytes +=
-		sent_elems(run->schedule, step) * run->element.size_bytes;
+	run->wire_bytes += sent_elems(run->schedule, step) * run->element.size_bytes;
 	stand_in_line(run, i);
 	run->moves++;
 	return 0;
@@ -212,8 +195,7 @@ static void end_call(struct gf_exec_run *run, uint32_t i)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	const struct gf_group *team = &run->schedule->teams[step->match];
-	const struct gf_range own =
-		gf_range_part(step->range, team->size, team->me);
+	const struct gf_range own = gf_range_part(step->range, team->size, team->me);
 
 	if (step->op == GF_STEP_REDUCE_SCATTER)
 		memmove(gf_exec_at(run, own), gf_exec_at(run, step->range),
@@ -222,8 +204,7 @@ static void end_call(struct gf_exec_run *run, uint32_t i)
 }
 
 /* Gives the next step of its kind a slot and begins its transfer. */
-static int post(struct gf_exec_run *run, struct gf_exec_slots *slots,
-		struct gf_error *err)
+static int post(struct gf_exec_run *run, struct gf_exec_slots *slots, struct gf_error *err)
 {
 	uint32_t i = slots->steps[slots->given++];
 	const struct gf_step *step = &run->schedule->steps[i];
@@ -235,8 +216,7 @@ static int post(struct gf_exec_run *run, struct gf_exec_slots *slots,
 	if (step->op == GF_STEP_SEND) {
 		began_s = gf_exec_coding_begin(run);
 		gf_codec_send(run->element.codec, slot,
-			      (float *)(void *)gf_exec_at(run, step->range),
-			      step->range.count);
+			      (float *)(void *)gf_exec_at(run, step->range), step->range.count);
 		gf_exec_coding_end(run, began_s);
 	}
 	return transfer(run, i, slot, err);
@@ -267,8 +247,7 @@ static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
 }
 
 /* Puts data that has landed where it belongs. */
-static void deposit(struct gf_exec_run *run, const struct gf_step *step,
-		    const char *slot)
+static void deposit(struct gf_exec_run *run, const struct gf_step *step, const char *slot)
 {
 	const struct gf_element *e = &run->element;
 	char *to = gf_exec_at(run, step->range);
@@ -297,14 +276,11 @@ static void take(struct gf_exec_run *run, const struct gf_step *step)
 	double began_s = gf_exec_coding_begin(run);
 
 	if (step->op == GF_STEP_COPY)
-		memcpy(to, gf_exec_at(run, step->from),
-		       step->range.count * e->size_bytes);
+		memcpy(to, gf_exec_at(run, step->from), step->range.count * e->size_bytes);
 	else if (step->op == GF_STEP_REDUCE)
-		gf_element_reduce(e, to, gf_exec_at(run, step->from),
-				  step->range.count);
+		gf_element_reduce(e, to, gf_exec_at(run, step->from), step->range.count);
 	else if (e->codec) /* GF_STEP_ROUND; others go as they are */
-		gf_codec_round(e->codec, (float *)(void *)to,
-			       step->range.count);
+		gf_codec_round(e->codec, (float *)(void *)to, step->range.count);
 	gf_exec_coding_end(run, began_s);
 }
 
@@ -375,13 +351,11 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 		list_ready(run, i);
 }
 
-/* Calls stand in no line: *front is NULL. The sends to a peer mostly end in the
- * order in which they began, and so do the receives from a peer. So transfers
- * after an unfinished one are not tested, unless the transport knows that a
- * test would help. While the first is being copied, not even those are tested:
- * the first would then take as long as all of them. */
-static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
-		     uint32_t i)
+/* Calls stand in no line: *front is NULL. The sends to a peer mostly end in the order in which they
+ * began, and so do the receives from a peer. So transfers after an unfinished one are not tested,
+ * unless the transport knows that a test would help. While the first is being copied, not even
+ * those are tested: the first would then take as long as all of them. */
+static bool may_wait(const struct gf_exec_run *run, uint64_t **front, uint32_t i)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	const struct gf_comm *c = run->exec->comm;
@@ -392,40 +366,34 @@ static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
 	*front = &run->fronts[2 * step->peer + (step->op == GF_STEP_SEND)];
 	if (**front / 2 != run->pass)
 		return false;
-	return **front % 2 || !c->ops->is_ripe ||
-	       !c->ops->is_ripe(c, run->states[i].request);
+	return **front % 2 || !c->ops->is_ripe || !c->ops->is_ripe(c, run->states[i].request);
 }
 
-/* Does testing this step hold up the wires? In a run that uses both a network
- * and shared memory, a call of test copies or adds bytes in shared memory, and
- * the wires may be idle meanwhile. */
+/* Does testing this step hold up the wires? In a run that uses both a network and shared memory, a
+ * call of test copies or adds bytes in shared memory, and the wires may be idle meanwhile. */
 static bool holds_up_wires(const struct gf_exec_run *run, uint32_t i)
 {
 	return run->pace.arrivals && run->ways[i] != GF_EXEC_CALL &&
 	       !run->counts[run->schedule->steps[i].peer];
 }
 
-/* Tests transfers and ends those that are over. At most one block of a transfer
- * that holds up the wires is moved. If not `all`, only such transfers are
- * tested. While nothing moves, some transfers in line after others are tested,
- * too: the order of ends is likely, not certain. */
+/* Tests transfers and ends those that are over. At most one block of a transfer that holds up the
+ * wires is moved. If not `all`, only such transfers are tested. While nothing moves, some transfers
+ * in line after others are tested, too: the order of ends is likely, not certain. */
 static int collect(struct gf_exec_run *run, bool all, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
 	uint32_t nactive = run->nactive, kept = 0, k, i;
-	uint32_t turn = run->idle + run->exec->quiet < BEHIND_AFTER
-				? nactive
-				: run->turn % (nactive + 1);
+	uint32_t turn =
+		run->idle + run->exec->quiet < BEHIND_AFTER ? nactive : run->turn % (nactive + 1);
 	uint64_t bytes = c->moved_bytes, copied, *front;
 	int rc = 0;
 
 	run->pass++;
 	for (k = 0; k < nactive; k++) {
 		i = run->active[k];
-		if (rc < 0 ||
-		    (holds_up_wires(run, i) ? c->moved_bytes != bytes : !all) ||
-		    (may_wait(run, &front, i) &&
-		     (k < turn || k - turn >= ASK_BEHIND))) {
+		if (rc < 0 || (holds_up_wires(run, i) ? c->moved_bytes != bytes : !all) ||
+		    (may_wait(run, &front, i) && (k < turn || k - turn >= ASK_BEHIND))) {
 			run->active[kept++] = i;
 			continue;
 		}
@@ -435,8 +403,7 @@ static int collect(struct gf_exec_run *run, bool all, struct gf_error *err)
 			end_transfer(run, i);
 		} else if (!rc) {
 			if (front)
-				*front = 2 * run->pass +
-					 (c->moved_bytes != copied);
+				*front = 2 * run->pass + (c->moved_bytes != copied);
 			run->active[kept++] = i;
 		}
 	}
@@ -469,8 +436,7 @@ int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 	if (run->times)
 		memset(run->times, 0, s->nsteps * sizeof(*run->times));
 	for (i = 0; i < s->nsteps; i++)
-		run->states[i] =
-			(struct gf_exec_state){.waits_for = s->steps[i].ndeps};
+		run->states[i] = (struct gf_exec_state){.waits_for = s->steps[i].ndeps};
 	for (i = 0; i < s->nsteps; i++)
 		if (!s->steps[i].ndeps)
 			list_ready(run, i);

@@ -7,37 +7,32 @@
 
 #include "base/heap.h"
 
-/* The kernel keeps about so many bytes moving by itself, both ways, while
- * nobody calls it: a socket's buffers begin at about that size and grow. Runs
- * with longer messages are not left alone at all; over TCP such a message waits
- * for an answer before it comes. */
+/* The kernel keeps about so many bytes moving by itself, both ways, while nobody calls it: a
+ * socket's buffers begin at about that size and grow. Runs with longer messages are not left alone
+ * at all; over TCP such a message waits for an answer before it comes. */
 #define SOCKET_BYTES ((double)(256 << 10))
-/* When all arrivals that may pass unseen are overdue, this share of their time
- * is free nevertheless. Some rank is late, and a long pipeline can wait a
- * little more. */
+/* When all arrivals that may pass unseen are overdue, this share of their time is free
+ * nevertheless. Some rank is late, and a long pipeline can wait a little more. */
 #define OVERDUE 0.125
-/* Arrivals are not so regular that a shorter pipeline could be left alone; one
- * less is enough if a rank that stays awake takes processor time from others of
- * its host. */
+/* Arrivals are not so regular that a shorter pipeline could be left alone; one less is enough if a
+ * rank that stays awake takes processor time from others of its host. */
 #define DEEP        4
 #define DEEP_BESIDE 3
 /* Fewer arrivals in a run say little about its pace. */
 #define ENOUGH 8
 
-static bool is_counted(const struct gf_step *step, const bool *counts,
-		       bool send)
+static bool is_counted(const struct gf_step *step, const bool *counts, bool send)
 {
 	bool sends = step->op == GF_STEP_SEND;
-	bool receives =
-		step->op == GF_STEP_RECV || step->op == GF_STEP_RECV_REDUCE;
+	bool receives = step->op == GF_STEP_RECV || step->op == GF_STEP_RECV_REDUCE;
 
 	return (send ? sends : receives) && counts[step->peer];
 }
 
-/* Fills until[m] with its first value: the number of arrivals before which the
- * m-th is wanted. Returns how many elements arrive. */
-static size_t find_wanted(struct gf_pace *p, const struct gf_schedule *s,
-			  const bool *counts, uint32_t *last)
+/* Fills until[m] with its first value: the number of arrivals before which the m-th is wanted.
+ * Returns how many elements arrive. */
+static size_t find_wanted(struct gf_pace *p, const struct gf_schedule *s, const bool *counts,
+			  uint32_t *last)
 {
 	uint32_t sends = 0, m = 0, latest, k;
 	size_t elems = 0, i;
@@ -72,8 +67,8 @@ static uint32_t count_arrivals(const struct gf_schedule *s, const bool *counts)
 	return n;
 }
 
-void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s,
-		  const bool *counts, double elem_bytes, bool beside_ranks)
+void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s, const bool *counts,
+		  double elem_bytes, bool beside_ranks)
 {
 	uint32_t n = count_arrivals(s, counts), m, *last;
 	double most, bytes;
@@ -155,8 +150,7 @@ double gf_pace_free_s(const struct gf_pace *p, double now_s)
 		return 0;
 	/* the lesser: a run may have stood still for a while */
 	if (p->seen - p->first_seen >= ENOUGH)
-		each_s = each_s > 0 ? fmin(each_s, this_run_s(p))
-				    : this_run_s(p);
+		each_s = each_s > 0 ? fmin(each_s, this_run_s(p)) : this_run_s(p);
 	ahead = ahead_of(p);
 	free_s = p->last_s + ahead * each_s - now_s;
 	return fmax(free_s, ahead * each_s * OVERDUE);

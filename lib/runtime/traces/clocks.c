@@ -9,22 +9,18 @@
 /* No engine runs yet: all channels are free. */
 #define CHANNEL 0
 
-static int send(struct gf_comm *c, int peer, double *value,
-		struct gf_error *err)
+static int send(struct gf_comm *c, int peer, double *value, struct gf_error *err)
 {
 	struct gf_comm_request *request;
-	int rc = c->ops->isend(c, peer, gf_tag(CHANNEL, 0), value,
-			       sizeof(*value), &request, err);
+	int rc = c->ops->isend(c, peer, gf_tag(CHANNEL, 0), value, sizeof(*value), &request, err);
 
 	return rc ? rc : gf_comm_wait(c, request, err);
 }
 
-static int receive(struct gf_comm *c, int peer, double *value,
-		   struct gf_error *err)
+static int receive(struct gf_comm *c, int peer, double *value, struct gf_error *err)
 {
 	struct gf_comm_request *request;
-	int rc = c->ops->irecv(c, peer, gf_tag(CHANNEL, 0), value,
-			       sizeof(*value), &request, err);
+	int rc = c->ops->irecv(c, peer, gf_tag(CHANNEL, 0), value, sizeof(*value), &request, err);
 
 	return rc ? rc : gf_comm_wait(c, request, err);
 }
@@ -44,8 +40,7 @@ static int answer(struct gf_comm *c, int peer, struct gf_error *err)
 	return rc;
 }
 
-static int ask(struct gf_comm *c, struct gf_clock_offset *o,
-	       struct gf_error *err)
+static int ask(struct gf_comm *c, struct gf_clock_offset *o, struct gf_error *err)
 {
 	double before, after, there;
 	int i, rc = 0;
@@ -67,8 +62,7 @@ static int ask(struct gf_comm *c, struct gf_clock_offset *o,
 	return rc;
 }
 
-int gf_trace_compare_clocks(struct gf_comm *comm,
-			    struct gf_clock_offset *offset,
+int gf_trace_compare_clocks(struct gf_comm *comm, struct gf_clock_offset *offset,
 			    struct gf_error *err)
 {
 	struct gf_clock_offset o = {.origin_s = gf_clock_s()};

@@ -59,8 +59,7 @@ GF_ORDER(compare, struct mark,
 	 ?: GF_BY(x->step, y->step))
 
 /* A step's transfer and its work: what of them came to its end. */
-static size_t mark_step(const struct gf_trace_run *run, uint32_t i,
-			struct mark *marks)
+static size_t mark_step(const struct gf_trace_run *run, uint32_t i, struct mark *marks)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	const double *at_s = run->times[i].at_s;
@@ -72,8 +71,7 @@ static size_t mark_step(const struct gf_trace_run *run, uint32_t i,
 	if (at_s[GF_EXEC_BEGUN] > 0) {
 		mark.row = row_of(step);
 		mark.from_s = at_s[GF_EXEC_BEGUN];
-		mark.to_s = at_s[GF_EXEC_LANDED] > 0 ? at_s[GF_EXEC_LANDED]
-						     : at_s[GF_EXEC_ENDED];
+		mark.to_s = at_s[GF_EXEC_LANDED] > 0 ? at_s[GF_EXEC_LANDED] : at_s[GF_EXEC_ENDED];
 		marks[n++] = mark;
 	}
 	if (at_s[GF_EXEC_WORKED] > 0) {
@@ -85,8 +83,7 @@ static size_t mark_step(const struct gf_trace_run *run, uint32_t i,
 	return n;
 }
 
-static void draw(struct gf_trace *t, const struct mark *m, double from_s,
-		 double shift_s)
+static void draw(struct gf_trace *t, const struct mark *m, double from_s, double shift_s)
 {
 	const struct gf_schedule *s = m->run->schedule;
 	const struct gf_step *step = &s->steps[m->step];
@@ -99,13 +96,12 @@ static void draw(struct gf_trace *t, const struct mark *m, double from_s,
 		 m->run->message, m->step, step->stage, step->range.first,
 		 gf_element_wire_bytes(m->run->element, step->range.count),
 		 (m->from_s - shift_s) * 1e6);
-	gf_trace_slice(t, s->rank, m->row,
-		       m->row == GF_TRACE_WORK ? "work" : "transfer", name,
+	gf_trace_slice(t, s->rank, m->row, m->row == GF_TRACE_WORK ? "work" : "transfer", name,
 		       from_s - shift_s, m->to_s - from_s, args);
 }
 
-void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs,
-		    size_t nruns, double shift_s)
+void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs, size_t nruns,
+		    double shift_s)
 {
 	size_t n = 0, r, k;
 	struct mark *marks;
@@ -118,8 +114,7 @@ void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs,
 		calls |= runs[r].schedule->nteams > 0;
 	}
 	if (calls)
-		gf_trace_thread(t, runs[0].schedule->rank, GF_TRACE_CALLS,
-				"calls");
+		gf_trace_thread(t, runs[0].schedule->rank, GF_TRACE_CALLS, "calls");
 	marks = gf_xcalloc(n + 1, sizeof(*marks));
 	for (n = r = 0; r < nruns; r++)
 		for (i = 0; i < runs[r].schedule->nsteps; i++)

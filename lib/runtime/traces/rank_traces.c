@@ -10,28 +10,22 @@ double gf_trace_shift_s(const struct gf_clock_offset *offset)
 	return offset->origin_s + offset->offset_s;
 }
 
-static char *metadata(const struct gf_clock_offset *offsets, int ranks,
-		      const char *producer)
+static char *metadata(const struct gf_clock_offset *offsets, int ranks, const char *producer)
 {
 	struct gf_text t = {0};
 	int r;
 
-	gf_text_addf(&t,
-		     "{\"producer\": \"%s " GF_VERSION
-		     "\", \"clock_offset_s\": [",
-		     producer);
+	gf_text_addf(&t, "{\"producer\": \"%s " GF_VERSION "\", \"clock_offset_s\": [", producer);
 	for (r = 0; r < ranks; r++)
 		gf_text_addf(&t, "%s%.9f", r ? ", " : "", offsets[r].offset_s);
 	gf_text_addf(&t, "], \"clock_uncertainty_s\": [");
 	for (r = 0; r < ranks; r++)
-		gf_text_addf(&t, "%s%.9f", r ? ", " : "",
-			     offsets[r].uncertainty_s);
+		gf_text_addf(&t, "%s%.9f", r ? ", " : "", offsets[r].uncertainty_s);
 	gf_text_addf(&t, "]}");
 	return gf_text_take(&t);
 }
 
-static char *assemble(const char *all, const size_t *lengths, int ranks,
-		      const char *meta)
+static char *assemble(const char *all, const size_t *lengths, int ranks, const char *meta)
 {
 	struct gf_trace whole = {0};
 	char *text;
@@ -47,8 +41,8 @@ static char *assemble(const char *all, const size_t *lengths, int ranks,
 }
 
 int gf_trace_gather(const struct gf_trace *own, struct gf_comm *comm,
-		    const struct gf_clock_offset *offset, const char *producer,
-		    char **text, struct gf_error *err)
+		    const struct gf_clock_offset *offset, const char *producer, char **text,
+		    struct gf_error *err)
 {
 	size_t ranks = (size_t)comm->ranks;
 	struct gf_clock_offset *offsets = gf_xcalloc(ranks, sizeof(*offsets));
@@ -57,9 +51,8 @@ int gf_trace_gather(const struct gf_trace *own, struct gf_comm *comm,
 	int rc = gf_comm_allgather(comm, offset, sizeof(*offset), offsets, err);
 
 	if (!rc)
-		rc = gf_comm_gather_text(comm, 0, own->events.data,
-					 own->events.length, &all, lengths,
-					 err);
+		rc = gf_comm_gather_text(comm, 0, own->events.data, own->events.length, &all,
+					 lengths, err);
 	if (!rc && comm->rank == 0)
 		meta = metadata(offsets, comm->ranks, producer);
 	if (!rc)

@@ -26,9 +26,8 @@ struct net {
 
 static struct gf_link_cost link_of(const struct gf_level_cost *c)
 {
-	return (struct gf_link_cost){c->alpha_s, c->beta_s_per_byte,
-				     c->reduce_s_per_byte, c->larger,
-				     c->nlarger};
+	return (struct gf_link_cost){c->alpha_s, c->beta_s_per_byte, c->reduce_s_per_byte,
+				     c->larger, c->nlarger};
 }
 
 struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level)
@@ -37,8 +36,7 @@ struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level)
 	const struct gf_level_cost *c = gf_network_level(f->network, l->name);
 
 	return c ? link_of(c)
-		 : (struct gf_link_cost){l->latency_s,
-					 1 / l->bandwidth_bytes_per_s, 0};
+		 : (struct gf_link_cost){l->latency_s, 1 / l->bandwidth_bytes_per_s, 0};
 }
 
 static void net_init(struct net *net, const struct gf_fabric *f)
@@ -69,12 +67,11 @@ static void net_release(struct net *net)
 /* --- closed forms and replays --------------------------------------------- */
 
 /*
- * A closed form is a straight line over messages that every factor divides, as
- * long as each round keeps to one line of its levels. So a short message,
- * charged by the lines that hold in one of the given size, gives it.
+ * A closed form is a straight line over messages that every factor divides, as long as each round
+ * keeps to one line of its levels. So a short message, charged by the lines that hold in one of the
+ * given size, gives it.
  */
-static struct gf_line form_at(const struct gf_algorithm *a,
-			      struct gf_coll_args args,
+static struct gf_line form_at(const struct gf_algorithm *a, struct gf_coll_args args,
 			      const struct gf_cost_net *net, double bytes)
 {
 	size_t n = gf_coll_divisible(&args);
@@ -92,27 +89,24 @@ static bool near(double a, double b)
 }
 
 /*
- * The same, but costs do not fall as messages grow: a line that would begin
- * below the one before it is raised. A level's own lines never do, but several
- * messages share its link, and what a longer message saves there may be more
- * than what it pays at the start.
+ * The same, but costs do not fall as messages grow: a line that would begin below the one before it
+ * is raised. A level's own lines never do, but several messages share its link, and what a longer
+ * message saves there may be more than what it pays at the start.
  */
-static struct gf_line form_line(const struct gf_algorithm *a,
-				const struct gf_coll_args *args,
+static struct gf_line form_line(const struct gf_algorithm *a, const struct gf_coll_args *args,
 				const struct gf_cost_net *net, double bytes)
 {
 	struct gf_line line = form_at(a, *args, net, 0), next;
 	double from;
 
 	while (isfinite(line.below_bytes)) {
-		/* no size lies below a byte, where times may be too short for
-		 * a double to tell sizes apart */
+		/* no size lies below a byte, where times may be too short for a double to tell
+		 * sizes apart */
 		from = line.below_bytes = fmax(line.below_bytes, 1);
 		next = form_at(a, *args, net, from);
 		assert(next.below_bytes > from);
 		next.startup_s =
-			fmax(next.startup_s,
-			     gf_line_s(&line, from) - next.per_byte_s * from);
+			fmax(next.startup_s, gf_line_s(&line, from) - next.per_byte_s * from);
 		if (near(next.per_byte_s, line.per_byte_s) &&
 		    near(next.startup_s, line.startup_s)) {
 			line.below_bytes = next.below_bytes;
@@ -126,8 +120,7 @@ static struct gf_line form_line(const struct gf_algorithm *a,
 	return line;
 }
 
-static struct gf_line replayed_line(const struct gf_derived_cost *c,
-				    double bytes)
+static struct gf_line replayed_line(const struct gf_derived_cost *c, double bytes)
 {
 	size_t i = c->nlines - 1;
 
@@ -147,8 +140,7 @@ static void pass_through(double seconds, double bytes, struct gf_line *l)
 }
 
 static void price_one(const struct gf_fabric *f, const struct gf_algorithm *a,
-		      const struct gf_coll_args *args,
-		      const struct gf_cost_net *net, double bytes,
+		      const struct gf_coll_args *args, const struct gf_cost_net *net, double bytes,
 		      struct gf_price *p)
 {
 	static const struct gf_derived_cost none;
@@ -156,23 +148,18 @@ static void price_one(const struct gf_fabric *f, const struct gf_algorithm *a,
 
 	if (f->derived)
 		c = gf_derived_find(f->derived, a, args, net);
-	p->line = c->nlines ? replayed_line(c, bytes)
-			    : form_line(a, args, net, bytes);
+	p->line = c->nlines ? replayed_line(c, bytes) : form_line(a, args, net, bytes);
 	p->contention = c->contention;
 	p->nsteps = c->nsteps;
 	if (c->nsteps && args->count_elems)
-		pass_through(
-			gf_derived_message_s(f->derived, a, args, net, bytes),
-			bytes, &p->line);
+		pass_through(gf_derived_message_s(f->derived, a, args, net, bytes), bytes,
+			     &p->line);
 }
 
-/* Narrows the sizes for which `best` holds to those where it stays below
- * another. */
-static void stay_below(struct gf_line *best, const struct gf_line *other,
-		       double bytes)
+/* Narrows the sizes for which `best` holds to those where it stays below another. */
+static void stay_below(struct gf_line *best, const struct gf_line *other, double bytes)
 {
-	double meet = (other->startup_s - best->startup_s) /
-		      (best->per_byte_s - other->per_byte_s);
+	double meet = (other->startup_s - best->startup_s) / (best->per_byte_s - other->per_byte_s);
 
 	best->from_bytes = fmax(best->from_bytes, other->from_bytes);
 	best->below_bytes = fmin(best->below_bytes, other->below_bytes);
@@ -182,13 +169,11 @@ static void stay_below(struct gf_line *best, const struct gf_line *other,
 		best->from_bytes = fmax(best->from_bytes, fmin(meet, bytes));
 }
 
-/* The cheapest of those that it stands for, a little above that size: where two
- * lines meet, the one that goes on below. */
-static void price_cheapest(const struct gf_fabric *f,
-			   const struct gf_algorithm *a,
-			   const struct gf_coll_args *args,
-			   const struct gf_cost_net *net, double bytes,
-			   struct gf_price *p)
+/* The cheapest of those that it stands for, a little above that size: where two lines meet, the one
+ * that goes on below. */
+static void price_cheapest(const struct gf_fabric *f, const struct gf_algorithm *a,
+			   const struct gf_coll_args *args, const struct gf_cost_net *net,
+			   double bytes, struct gf_price *p)
 {
 	double above = bytes * (1 + 1e-9), best_s = INFINITY;
 	struct gf_price one = *p;
@@ -207,11 +192,10 @@ static void price_cheapest(const struct gf_fabric *f,
 	}
 }
 
-/* The price of a message of f32 by its algorithm's own form on these levels, or
- * by replays where the fabric has some. */
+/* The price of a message of f32 by its algorithm's own form on these levels, or by replays where
+ * the fabric has some. */
 static int price_form(const struct gf_fabric *f, const struct gf_priced *m,
-		      const struct gf_cost_net *net, struct gf_price *price,
-		      struct gf_error *err)
+		      const struct gf_cost_net *net, struct gf_price *price, struct gf_error *err)
 {
 	const struct gf_algorithm *a;
 	struct gf_coll_args args;
@@ -219,8 +203,7 @@ static int price_form(const struct gf_fabric *f, const struct gf_priced *m,
 	int rc;
 
 	if (!gf_algorithm_find(m->algorithm))
-		return gf_error_set(err, -EINVAL,
-				    "want the name of an algorithm, got %s",
+		return gf_error_set(err, -EINVAL, "want the name of an algorithm, got %s",
 				    m->algorithm);
 	rc = gf_way_of(m->algorithm, m->stages, m->nstages, &way, err);
 	if (rc < 0)
@@ -235,15 +218,13 @@ static int price_form(const struct gf_fabric *f, const struct gf_priced *m,
 		rc = a->applicable(&args, err);
 	if (rc < 0)
 		return rc;
-	(a->stands_for ? price_cheapest : price_one)(f, a, &args, net, m->bytes,
-						     price);
+	(a->stands_for ? price_cheapest : price_one)(f, a, &args, net, m->bytes, price);
 	return 0;
 }
 
 /* The same without replays, on one level of such links. */
 static int price_unit(const struct gf_fabric *f, const struct gf_priced *m,
-		      struct gf_link_cost unit, struct gf_line *line,
-		      struct gf_error *err)
+		      struct gf_link_cost unit, struct gf_line *line, struct gf_error *err)
 {
 	const struct gf_cost_net net = {.nlevels = 1, .links = &unit};
 	struct gf_fabric bare = *f;
@@ -258,12 +239,11 @@ static int price_unit(const struct gf_fabric *f, const struct gf_priced *m,
 
 /* --- measured costs ------------------------------------------------------- */
 
-static void take_line(const struct gf_allreduce_cost *c, double bytes,
-		      double scale, struct gf_price *price)
+static void take_line(const struct gf_allreduce_cost *c, double bytes, double scale,
+		      struct gf_price *price)
 {
 	struct gf_cost_lines lines = gf_allreduce_lines(c);
-	struct gf_cost_line l =
-		gf_cost_line_at(&lines, bytes, scale, &price->line.below_bytes);
+	struct gf_cost_line l = gf_cost_line_at(&lines, bytes, scale, &price->line.below_bytes);
 
 	price->line.startup_s = l.startup_s;
 	price->line.per_byte_s = l.per_byte_s;
@@ -277,13 +257,12 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes,
 }
 
 /*
- * On any uniform network a closed form is A(p)*alpha + B(p)*n*beta: the ratios
- * of A and B carry a measurement over to another number of ranks. A round
- * carries B/A of a message; where several lines were measured, each keeps the
- * rounds that it held for.
+ * On any uniform network a closed form is A(p)*alpha + B(p)*n*beta: the ratios of A and B carry a
+ * measurement over to another number of ranks. A round carries B/A of a message; where several
+ * lines were measured, each keeps the rounds that it held for.
  */
-static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
-		   double bytes, struct gf_price *price, struct gf_error *err)
+static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c, double bytes,
+		   struct gf_price *price, struct gf_error *err)
 {
 	const struct gf_priced m = {.algorithm = c->algorithm};
 	const struct gf_link_cost unit = {1, 1, 0};
@@ -295,10 +274,10 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	then.ranks = f->network->ranks;
 	then.servers = 0;
 	if (then.ranks < 2)
-		return gf_error_set(err, -ENOTSUP,
-				    "want a network measured on 2 ranks or "
-				    "more to foretell %d, got %d",
-				    f->ranks, then.ranks);
+		return gf_error_set(
+			err, -ENOTSUP,
+			"want a network measured on 2 ranks or more to foretell %d, got %d",
+			f->ranks, then.ranks);
 	rc = price_unit(&then, &m, unit, &before, err);
 	if (rc == 0)
 		rc = price_unit(f, &m, unit, &now, err);
@@ -316,12 +295,11 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	return 0;
 }
 
-/* The entry measured for this way with this codec; NULL: none. A cost measured
- * with other stages says nothing about these; one of which they are unknown
- * stands in, and the first does for stages that are unsaid. */
+/* The entry measured for this way with this codec; NULL: none. A cost measured with other stages
+ * says nothing about these; one of which they are unknown stands in, and the first does for stages
+ * that are unsaid. */
 static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
-						const struct gf_priced *m,
-						const char *codec)
+						const struct gf_priced *m, const char *codec)
 {
 	const struct gf_allreduce_cost *like = NULL;
 	size_t i;
@@ -332,8 +310,7 @@ static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 		if (strcmp(c->algorithm, m->algorithm) != 0 ||
 		    strcmp(gf_allreduce_codec(c), codec) != 0)
 			continue;
-		if (gf_stages_same(c->stages, c->nstages, m->stages,
-				   m->nstages))
+		if (gf_stages_same(c->stages, c->nstages, m->stages, m->nstages))
 			return c;
 		if (!like && (c->nstages == 0 || m->nstages == 0))
 			like = c;
@@ -341,8 +318,7 @@ static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 	return like;
 }
 
-static int price_entry(const struct gf_fabric *f,
-		       const struct gf_allreduce_cost *c, double bytes,
+static int price_entry(const struct gf_fabric *f, const struct gf_allreduce_cost *c, double bytes,
 		       struct gf_price *price, struct gf_error *err)
 {
 	if (f->network->ranks && f->network->ranks != f->ranks)
@@ -353,8 +329,8 @@ static int price_entry(const struct gf_fabric *f,
 }
 
 /* Of gradients as they are. */
-static int price_plain(const struct gf_fabric *f, const struct gf_priced *m,
-		       struct gf_price *price, struct gf_error *err)
+static int price_plain(const struct gf_fabric *f, const struct gf_priced *m, struct gf_price *price,
+		       struct gf_error *err)
 {
 	const struct gf_allreduce_cost *c = entry_of(f->network, m, PLAIN);
 	struct net net;
@@ -367,8 +343,8 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m,
 	net_init(&net, f);
 	if (net.cost.nlevels == 0)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "want a measured cost of %s, or a topology "
-				  "to derive it from, found neither",
+				  "want a measured cost of %s, or a topology to derive it from, "
+				  "found neither",
 				  m->algorithm);
 	else
 		rc = price_form(f, m, &net.cost, price, err);
@@ -376,31 +352,26 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m,
 	return rc;
 }
 
-const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f,
-					    const char *codec)
+const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f, const char *codec)
 {
-	return f->processing
-		       ? gf_processing_codec(f->processing, codec,
-					     f->device ? f->device : PROCESSOR)
-		       : NULL;
-}
-
-const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
-						    const char *method)
-{
-	return f->processing ? gf_processing_selection(f->processing, method,
-						       f->device ? f->device
-								 : PROCESSOR)
+	return f->processing ? gf_processing_codec(f->processing, codec,
+						   f->device ? f->device : PROCESSOR)
 			     : NULL;
 }
 
-/* How often every byte of a message is passed on, one hop after the other: it
- * is encoded before and decoded after each of them. A replay finds the same, or
- * less where several ranks send to one (linear, hierarchical, ps): they encode
- * at the same time. An algorithm without steps is one call: it encodes once
- * before the call, and decodes once after. */
-static int count_hops(const struct gf_fabric *f, const struct gf_priced *m,
-		      double *hops, struct gf_error *err)
+const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f, const char *method)
+{
+	return f->processing ? gf_processing_selection(f->processing, method,
+						       f->device ? f->device : PROCESSOR)
+			     : NULL;
+}
+
+/* How often every byte of a message is passed on, one hop after the other: it is encoded before and
+ * decoded after each of them. A replay finds the same, or less where several ranks send to one
+ * (linear, hierarchical, ps): they encode at the same time. An algorithm without steps is one call:
+ * it encodes once before the call, and decodes once after. */
+static int count_hops(const struct gf_fabric *f, const struct gf_priced *m, double *hops,
+		      struct gf_error *err)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
 	const struct gf_link_cost byte = {.beta_s_per_byte = 1};
@@ -416,15 +387,14 @@ static int count_hops(const struct gf_fabric *f, const struct gf_priced *m,
 	return rc;
 }
 
-int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
-		     struct gf_price *price, struct gf_error *err)
+int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struct gf_price *price,
+		     struct gf_error *err)
 {
 	const char *codec = m->codec ? m->codec : PLAIN;
 	const struct gf_allreduce_cost *c = entry_of(f->network, m, codec);
 	const struct gf_codec_cost *cost = gf_fabric_codec(f, codec);
 	double ratio;
-	int rc = c ? price_entry(f, c, m->bytes, price, err)
-		   : price_plain(f, m, price, err);
+	int rc = c ? price_entry(f, c, m->bytes, price, err) : price_plain(f, m, price, err);
 
 	if (rc < 0 || !cost)
 		return rc;
@@ -432,17 +402,16 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 	if (!c) {
 		rc = count_hops(f, m, &price->hops, err);
 		price->codec_s_per_byte =
-			(cost->encode_s_per_byte + cost->decode_s_per_byte) /
-			ratio;
+			(cost->encode_s_per_byte + cost->decode_s_per_byte) / ratio;
 	}
-	price->handling_s_per_byte = price->hops * price->codec_s_per_byte +
-				     cost->scale_s_per_byte / ratio;
+	price->handling_s_per_byte =
+		price->hops * price->codec_s_per_byte + cost->scale_s_per_byte / ratio;
 	price->line.per_byte_s += price->handling_s_per_byte;
 	return rc;
 }
 
-int gf_price_link(const struct gf_fabric *f, double bytes,
-		  struct gf_link_cost *link, struct gf_error *err)
+int gf_price_link(const struct gf_fabric *f, double bytes, struct gf_link_cost *link,
+		  struct gf_error *err)
 {
 	struct gf_cost_round round = {f->ranks, 1, f->ranks, 1};
 	struct gf_priced m = {"ring", NULL, 0, f->ranks * bytes};
@@ -475,13 +444,11 @@ int gf_price_link(const struct gf_fabric *f, double bytes,
 	return 0;
 }
 
-int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
-		 double bytes, struct gf_line *line, struct gf_error *err)
+int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double bytes,
+		 struct gf_line *line, struct gf_error *err)
 {
-	/* Of a set of one byte. The scale picks the lines that hold for the
-	 * whole set. */
-	const struct gf_coll_args args = {
-		.ranks = f->ranks, .count_elems = 1, .elem_bytes = 1};
+	/* Of a set of one byte. The scale picks the lines that hold for the whole set. */
+	const struct gf_coll_args args = {.ranks = f->ranks, .count_elems = 1, .elem_bytes = 1};
 	struct net net;
 	size_t i;
 	int rc = 0;

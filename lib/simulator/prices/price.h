@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/simulator/prices: what a message of a plan takes alone, by a closed form,
- * a measurement or a replay. */
+/* lib/simulator/prices: what a message of a plan takes alone, by a closed form, a measurement or a
+ * replay. */
 #ifndef GF_PRICES_PRICE_H
 #define GF_PRICES_PRICE_H
 
@@ -14,16 +14,14 @@
 #include "simulator/prices/replayed_cost.h"
 
 /*
- * The cost of a message, startup_s + per_byte_s * bytes: as measured if the
- * network was measured, else the algorithm's on the levels: as its steps are
- * replayed, or by its closed form. If
- * several lines were measured, of the all-reduce or of the levels that a closed
- * form crosses, those for the message's size count.
+ * The cost of a message, startup_s + per_byte_s * bytes: as measured if the network was measured,
+ * else the algorithm's on the levels: as its steps are replayed, or by its closed form. If several
+ * lines were measured, of the all-reduce or of the levels that a closed form crosses, those for the
+ * message's size count.
  *
- * A codec costs encoding and decoding, too, on every hop that a byte takes one
- * after the other: as often as the closed form passes it on. An entry that was
- * measured with the codec has that in it. One that may overflow has gradients
- * multiplied by a loss scale on their way, and divided by it.
+ * A codec costs encoding and decoding, too, on every hop that a byte takes one after the other: as
+ * often as the closed form passes it on. An entry that was measured with the codec has that in it.
+ * One that may overflow has gradients multiplied by a loss scale on their way, and divided by it.
  */
 struct gf_fabric {
 	const struct gf_network *network; /* or NULL */
@@ -31,15 +29,15 @@ struct gf_fabric {
 	size_t nlevels;
 	int ranks;   /* that take part */
 	int servers; /* of them, that only serve (ps) */
-	/* Replays of derived prices, and their contention; NULL: closed forms,
-	 * and no contention. */
+	/* Replays of derived prices, and their contention; NULL: closed forms, and no
+	 * contention. */
 	struct gf_derived *derived;
 	const struct gf_processing *processing; /* or NULL: nothing costs */
-	const char *device; /* that runs messages; NULL: the processor */
+	const char *device;                     /* that runs messages; NULL: the processor */
 };
 
-/* What a level's link costs: as measured under the level's name, else its
- * nominal figures. Borrows the measured lines. */
+/* What a level's link costs: as measured under the level's name, else its nominal figures. Borrows
+ * the measured lines. */
 struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level);
 
 enum gf_price_origin {
@@ -50,18 +48,17 @@ enum gf_price_origin {
 
 struct gf_price {
 	struct gf_line line;
-	const struct gf_contention
-		*contention; /* borrowed; NULL: gamma_n = n */
+	const struct gf_contention *contention;  /* borrowed; NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
-	/* Of the line's per_byte_s: what a codec costs on each of so many hops,
-	 * 0 where it was measured with the rest. */
+	/* Of the line's per_byte_s: what a codec costs on each of so many hops, 0 where it was
+	 * measured with the rest. */
 	double codec_s_per_byte, hops;
 	/* Of per_byte_s: that on all hops, and the loss scale. */
 	double handling_s_per_byte;
 	size_t nsteps; /* that tell apart how many elements there are; or 0 */
-	/* What was measured, borrowed, and by what its sizes are multiplied to
-	 * be those of messages here; NULL: derived. */
+	/* What was measured, borrowed, and by what its sizes are multiplied to be those of messages
+	 * here; NULL: derived. */
 	const struct gf_allreduce_cost *entry;
 	double scale;
 };
@@ -73,32 +70,28 @@ struct gf_priced {
 	size_t nstages;
 	double bytes;
 	const char *codec; /* NULL: f32 */
-	/* 0: by the line of messages that everything divides. Else a derived
-	 * message of so many is replayed as it is, and its price passes through
-	 * its size alone. */
+	/* 0: by the line of messages that everything divides. Else a derived message of so many is
+	 * replayed as it is, and its price passes through its size alone. */
 	size_t count_elems;
 };
 
 /* -ENOTSUP: nothing says what it costs; -EINVAL: factors that do not fit. */
-int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
-		     struct gf_price *price, struct gf_error *err);
+int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struct gf_price *price,
+		     struct gf_error *err);
 
-/* What encodes and decodes messages, and what a selection costs; borrowed.
- * NULL: nothing is known, or there is nothing to it. */
-const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f,
-					    const char *codec);
-const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
-						    const char *method);
+/* What encodes and decodes messages, and what a selection costs; borrowed. NULL: nothing is known,
+ * or there is nothing to it. */
+const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f, const char *codec);
+const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f, const char *method);
 
-/* One transfer of the given bytes between neighbours when all ranks send at
- * once, for costs that know only alpha and beta; derived from the cost
- * of the ring, or else of the cheapest, if only all-reduces were measured. */
-int gf_price_link(const struct gf_fabric *f, double bytes,
-		  struct gf_link_cost *link, struct gf_error *err);
-/* A rank's set of that many bytes by an algorithm for sets (gf_sparse_find), on
- * the levels where they are known, else with one line for all rounds. Merges
- * are priced with the selection. */
-int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
-		 double bytes, struct gf_line *line, struct gf_error *err);
+/* One transfer of the given bytes between neighbours when all ranks send at once, for costs that
+ * know only alpha and beta; derived from the cost of the ring, or else of the cheapest, if only
+ * all-reduces were measured. */
+int gf_price_link(const struct gf_fabric *f, double bytes, struct gf_link_cost *link,
+		  struct gf_error *err);
+/* A rank's set of that many bytes by an algorithm for sets (gf_sparse_find), on the levels where
+ * they are known, else with one line for all rounds. Merges are priced with the selection. */
+int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double bytes,
+		 struct gf_line *line, struct gf_error *err);
 
 #endif

@@ -45,14 +45,12 @@ static bool same(const struct gf_derived_entry *e, const struct gf_algorithm *a,
 	for (i = 0; i < e->nfactors; i++)
 		if (e->factors[i] != args->factors[i] ||
 		    (e->stage_algorithms &&
-		     strcmp(e->stage_algorithms[i],
-			    args->stage_algorithms[i]) != 0))
+		     strcmp(e->stage_algorithms[i], args->stage_algorithms[i]) != 0))
 			return false;
 	return true;
 }
 
-static struct gf_derived_entry *add(struct gf_derived *d,
-				    const struct gf_algorithm *a,
+static struct gf_derived_entry *add(struct gf_derived *d, const struct gf_algorithm *a,
 				    const struct gf_coll_args *args)
 {
 	struct gf_derived_entry *e = gf_xcalloc(1, sizeof(*e));
@@ -65,11 +63,9 @@ static struct gf_derived_entry *add(struct gf_derived *d,
 	if (n > 0)
 		e->factors = gf_xmemdup(args->factors, n * sizeof(*e->factors));
 	if (n > 0 && args->stage_algorithms) {
-		e->stage_algorithms =
-			gf_xcalloc(n, sizeof(*e->stage_algorithms));
+		e->stage_algorithms = gf_xcalloc(n, sizeof(*e->stage_algorithms));
 		for (i = 0; i < n; i++)
-			e->stage_algorithms[i] =
-				gf_xstrdup(args->stage_algorithms[i]);
+			e->stage_algorithms[i] = gf_xstrdup(args->stage_algorithms[i]);
 	}
 	*gf_array_push(&d->entries, &d->nentries, &d->capacity) = e;
 	return e;
@@ -79,8 +75,8 @@ static struct gf_derived_entry *add(struct gf_derived *d,
  */
 
 /*
- * An algorithm's schedules on the network of a closed form, to be replayed at
- * any size: that of an element is the replay's, their number the schedule's.
+ * An algorithm's schedules on the network of a closed form, to be replayed at any size: that of an
+ * element is the replay's, their number the schedule's.
  */
 struct bench {
 	const struct gf_algorithm *algorithm;
@@ -115,18 +111,15 @@ static void take_levels(struct bench *b)
 		const struct gf_link_cost *l = &net->links[i];
 
 		b->levels[i].size = (size_t)net->sizes[i];
-		gf_replay_take_link(l, &b->levels[i], &b->lines[i],
-				    &b->reduce_s_per_byte[i]);
-		b->on.reduce_s_per_byte =
-			fmax(b->on.reduce_s_per_byte, l->gamma_s_per_byte);
+		gf_replay_take_link(l, &b->levels[i], &b->lines[i], &b->reduce_s_per_byte[i]);
+		b->on.reduce_s_per_byte = fmax(b->on.reduce_s_per_byte, l->gamma_s_per_byte);
 	}
 }
 
-/* -E2BIG: more than GF_DERIVED_STEPS_MOST steps. Released in either case; the
- * network is borrowed. */
+/* -E2BIG: more than GF_DERIVED_STEPS_MOST steps. Released in either case; the network is
+ * borrowed. */
 static int bench_init(struct bench *b, const struct gf_algorithm *a,
-		      const struct gf_coll_args *args,
-		      const struct gf_cost_net *net)
+		      const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	int rank, rc = 0;
 
@@ -137,8 +130,7 @@ static int bench_init(struct bench *b, const struct gf_algorithm *a,
 	take_levels(b);
 	b->ranks = gf_xcalloc((size_t)args->ranks, sizeof(*b->ranks));
 	for (rank = 0; rank < args->ranks && rc == 0; rank++) {
-		rc = gf_algorithm_schedule(a, args, rank, &b->ranks[rank],
-					   NULL);
+		rc = gf_algorithm_schedule(a, args, rank, &b->ranks[rank], NULL);
 		b->nsteps += b->ranks[rank].nsteps;
 		if (b->nsteps > GF_DERIVED_STEPS_MOST)
 			rc = -E2BIG;
@@ -191,12 +183,10 @@ static double bench_s(struct bench *b, double bytes, size_t n)
  */
 
 /*
- * A replayed cost as lines. As long as the order of events stays, every time in
- * a replay is a line over the message's size; so a cost is a chain of lines.
- * They are found by turns of tangents and of the points where these meet. This
- * is exact where the cost is the greatest of a few lines. It is not where
- * another order of events changes the shares of a link; the search then ends at
- * DEPTH.
+ * A replayed cost as lines. As long as the order of events stays, every time in a replay is a line
+ * over the message's size; so a cost is a chain of lines. They are found by turns of tangents and
+ * of the points where these meet. This is exact where the cost is the greatest of a few lines. It
+ * is not where another order of events changes the shares of a link; the search then ends at DEPTH.
  */
 #define TOLERANCE 1e-3 /* of lines against replays */
 #define FORM      1e-9 /* of closed forms: sums in another order */
@@ -220,20 +210,17 @@ static void add_line(struct fit *f, struct gf_line l)
 {
 	struct gf_line *before = f->nlines ? &f->lines[f->nlines - 1] : NULL;
 
-	if (before && before->startup_s == l.startup_s &&
-	    before->per_byte_s == l.per_byte_s)
+	if (before && before->startup_s == l.startup_s && before->per_byte_s == l.per_byte_s)
 		return;
 	if (before) {
-		l.startup_s =
-			fmax(l.startup_s, gf_line_s(before, l.from_bytes) -
-						  l.per_byte_s * l.from_bytes);
+		l.startup_s = fmax(l.startup_s,
+				   gf_line_s(before, l.from_bytes) - l.per_byte_s * l.from_bytes);
 		before->below_bytes = l.from_bytes;
 	}
 	*gf_array_push(&f->lines, &f->nlines, &f->capacity) = l;
 }
 
-static struct gf_line through(double from, double from_s, double to,
-			      double to_s)
+static struct gf_line through(double from, double from_s, double to, double to_s)
 {
 	double slope = fmax(0, (to_s - from_s) / (to - from));
 
@@ -247,13 +234,11 @@ static struct gf_line tangent(struct bench *b, double bytes)
 {
 	double longer = bytes * (1 + 0x1p-10);
 
-	return through(bytes, bench_s(b, bytes, 1), longer,
-		       bench_s(b, longer, 1));
+	return through(bytes, bench_s(b, bytes, 1), longer, bench_s(b, longer, 1));
 }
 
 /* Between the sizes where `low` and `high` are tangents. */
-static void fit(struct fit *f, struct gf_line low, struct gf_line high,
-		int depth)
+static void fit(struct fit *f, struct gf_line low, struct gf_line high, int depth)
 {
 	struct gf_line middle;
 	double from = low.from_bytes, to = high.from_bytes, meet;
@@ -262,22 +247,19 @@ static void fit(struct fit *f, struct gf_line low, struct gf_line high,
 	if (agree(gf_line_s(&low, to), gf_line_s(&high, to), TOLERANCE) &&
 	    agree(gf_line_s(&low, from), gf_line_s(&high, from), TOLERANCE))
 		return;
-	meet = (low.startup_s - high.startup_s) /
-	       (high.per_byte_s - low.per_byte_s);
+	meet = (low.startup_s - high.startup_s) / (high.per_byte_s - low.per_byte_s);
 	if (!(meet > from && meet < to))
 		meet = sqrt(from * to);
 	middle = tangent(f->bench, meet);
 	if (agree(gf_line_s(&low, meet), gf_line_s(&middle, meet), TOLERANCE) &&
-	    agree(gf_line_s(&high, meet), gf_line_s(&middle, meet),
-		  TOLERANCE)) {
+	    agree(gf_line_s(&high, meet), gf_line_s(&middle, meet), TOLERANCE)) {
 		high.from_bytes = meet;
 		add_line(f, high);
 	} else if (depth) {
 		fit(f, low, middle, depth - 1);
 		fit(f, middle, high, depth - 1);
 	} else {
-		add_line(f, through(from, gf_line_s(&low, from), to,
-				    gf_line_s(&high, to)));
+		add_line(f, through(from, gf_line_s(&low, from), to, gf_line_s(&high, to)));
 	}
 }
 
@@ -291,15 +273,13 @@ static bool form_holds(struct bench *b, double least, double most)
 		bytes = least * pow(most / least, i / (FORM_AT - 1.));
 		args.elem_bytes = (size_t)fmin(ceil(bytes / elems), 0x1p40);
 		bytes = (double)args.elem_bytes * elems;
-		if (!agree(b->algorithm->cost(&args, b->net).s,
-			   bench_s(b, bytes, 1), FORM))
+		if (!agree(b->algorithm->cost(&args, b->net).s, bench_s(b, bytes, 1), FORM))
 			return false;
 	}
 	return true;
 }
 
-/* The lines of one message's cost, to be freed; none where the closed form
- * holds. */
+/* The lines of one message's cost, to be freed; none where the closed form holds. */
 static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
 {
 	struct fit f = {.bench = b};
@@ -309,8 +289,7 @@ static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
 	size_t i;
 
 	for (i = 0; i < b->on.nlevels; i++) {
-		double bytes = b->levels[i].latency_s *
-			       b->levels[i].bandwidth_bytes_per_s;
+		double bytes = b->levels[i].latency_s * b->levels[i].bandwidth_bytes_per_s;
 
 		if (bytes > 0)
 			least = fmin(least, bytes);
@@ -327,8 +306,7 @@ static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
 		return NULL;
 	high = tangent(b, most);
 	fit(&f, tangent(b, least), high, DEPTH);
-	if (!agree(gf_line_s(&f.lines[f.nlines - 1], most),
-		   gf_line_s(&high, most), TOLERANCE))
+	if (!agree(gf_line_s(&f.lines[f.nlines - 1], most), gf_line_s(&high, most), TOLERANCE))
 		add_line(&f, high);
 	f.lines[0].from_bytes = 0;
 	*nlines = f.nlines;
@@ -339,13 +317,11 @@ static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
  */
 
 /* gamma_n of startup + gamma_n * per_byte * bytes, 1 <= n <= lanes. */
-static void find_contention(struct gf_derived_entry *e, struct bench *b,
-			    int lanes)
+static void find_contention(struct gf_derived_entry *e, struct bench *b, int lanes)
 {
 	const double bytes = GF_DERIVED_BYTES, longer = bytes * (1 + 0x1p-10);
 	double alone_s = bench_s(b, bytes, 1), end_s, *gamma;
-	double drain_s =
-		(bench_s(b, longer, 1) - alone_s) / (longer - bytes) * bytes;
+	double drain_s = (bench_s(b, longer, 1) - alone_s) / (longer - bytes) * bytes;
 	size_t n;
 
 	e->lanes = lanes;
@@ -357,30 +333,24 @@ static void find_contention(struct gf_derived_entry *e, struct bench *b,
 		end_s = bench_s(b, bytes, n);
 		if (isnan(end_s)) /* the rest follows from the last one */
 			break;
-		gamma[n - 1] =
-			fmax(gamma[n - 2], 1 + (end_s - alone_s) / drain_s);
+		gamma[n - 1] = fmax(gamma[n - 2], 1 + (end_s - alone_s) / drain_s);
 	}
 	free(e->entry.gamma);
-	e->entry =
-		(struct gf_contention_entry){.gamma = gamma, .ngamma = n - 1};
+	e->entry = (struct gf_contention_entry){.gamma = gamma, .ngamma = n - 1};
 	e->contention = (struct gf_contention){&e->entry, 1};
 	if (n > 2)
 		e->cost.contention = &e->contention;
 }
 
-/* One level, on which links carry what their own rank sends and receives: there
- * closed forms are exact, whatever is left over in parts. */
-static bool uniform(const struct gf_coll_args *args,
-		    const struct gf_cost_net *net)
+/* One level, on which links carry what their own rank sends and receives: there closed forms are
+ * exact, whatever is left over in parts. */
+static bool uniform(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
-	return !args->servers &&
-	       (net->nlevels == 1 || net->sizes[0] >= args->ranks);
+	return !args->servers && (net->nlevels == 1 || net->sizes[0] >= args->ranks);
 }
 
-static void derive(struct gf_derived *d, struct gf_derived_entry *e,
-		   const struct gf_algorithm *a,
-		   const struct gf_coll_args *args,
-		   const struct gf_cost_net *net)
+static void derive(struct gf_derived *d, struct gf_derived_entry *e, const struct gf_algorithm *a,
+		   const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	struct gf_coll_args whole = *args;
 	bool first = !e->lanes;
@@ -406,8 +376,7 @@ static void derive(struct gf_derived *d, struct gf_derived_entry *e,
 		d->unknown = e->algorithm;
 }
 
-static bool has_steps(const struct gf_algorithm *a,
-		      const struct gf_coll_args *args,
+static bool has_steps(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		      const struct gf_cost_net *net)
 {
 	size_t i;
@@ -418,10 +387,8 @@ static bool has_steps(const struct gf_algorithm *a,
 	return args->ranks > 1 && a->build;
 }
 
-static struct gf_derived_entry *find(struct gf_derived *d,
-				     const struct gf_algorithm *a,
-				     const struct gf_coll_args *args,
-				     const struct gf_cost_net *net)
+static struct gf_derived_entry *find(struct gf_derived *d, const struct gf_algorithm *a,
+				     const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	struct gf_derived_entry *e = NULL;
 	size_t i;
@@ -439,20 +406,18 @@ static struct gf_derived_entry *find(struct gf_derived *d,
 	return e;
 }
 
-const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
-					      const struct gf_algorithm *a,
+const struct gf_derived_cost *gf_derived_find(struct gf_derived *d, const struct gf_algorithm *a,
 					      const struct gf_coll_args *args,
 					      const struct gf_cost_net *net)
 {
 	static const struct gf_derived_cost nothing;
 
-	return has_steps(a, args, net) ? &find(d, a, args, net)->cost
-				       : &nothing;
+	return has_steps(a, args, net) ? &find(d, a, args, net)->cost : &nothing;
 }
 
 double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
-			    const struct gf_coll_args *args,
-			    const struct gf_cost_net *net, double bytes)
+			    const struct gf_coll_args *args, const struct gf_cost_net *net,
+			    double bytes)
 {
 	struct sized *s, now = {args->count_elems, bytes, NAN};
 	struct gf_derived_entry *e;

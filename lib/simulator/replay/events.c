@@ -16,8 +16,7 @@ void gf_events_add(struct gf_events *q, struct gf_event event)
 
 	event.order = q->added++;
 	gf_array_push(&q->heap, &q->count, &q->capacity);
-	for (i = q->count - 1; i && before(&event, &q->heap[(i - 1) / 2]);
-	     i = (i - 1) / 2)
+	for (i = q->count - 1; i && before(&event, &q->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		q->heap[i] = q->heap[(i - 1) / 2];
 	q->heap[i] = event;
 }
@@ -37,8 +36,7 @@ bool gf_events_take(struct gf_events *q, struct gf_event *event)
 	*event = q->heap[0];
 	last = q->heap[--q->count];
 	while ((child = 2 * i + 1) < q->count) {
-		if (child + 1 < q->count &&
-		    before(&q->heap[child + 1], &q->heap[child]))
+		if (child + 1 < q->count && before(&q->heap[child + 1], &q->heap[child]))
 			child++;
 		if (!before(&q->heap[child], &last))
 			break;

@@ -7,9 +7,8 @@
 #include <stdint.h>
 
 /*
- * A queue of events by time; those of one time leave in the order in which they
- * were added, so a simulation is the same every time. Zero-initialise; the
- * owner calls gf_events_release.
+ * A queue of events by time; those of one time leave in the order in which they were added, so a
+ * simulation is the same every time. Zero-initialise; the owner calls gf_events_release.
  */
 struct gf_event {
 	double at_s;

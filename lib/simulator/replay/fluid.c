@@ -15,8 +15,8 @@
 #define LEAST_WEIGHT 1e-9
 /* A link that is faster takes no time; its product with a weight is finite. */
 #define MOST_BYTES_PER_S 1e30
-/* A link's load is added up anew when less than this share is left. Otherwise
- * the rest, of flows that weigh much less, would be the rounding of the others.
+/* A link's load is added up anew when less than this share is left. Otherwise the rest, of flows
+ * that weigh much less, would be the rounding of the others.
  */
 #define SUM_ANEW 1e-3
 
@@ -47,8 +47,8 @@ static double level_bytes_per_s(const struct gf_fluid *f, size_t level)
 	return fmin(f->levels[level].bandwidth_bytes_per_s, MOST_BYTES_PER_S);
 }
 
-void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
-		   size_t nlevels, const double *slowdown, uint32_t finish_kind)
+void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels, size_t nlevels,
+		   const double *slowdown, uint32_t finish_kind)
 {
 	size_t i, k, unit = 1, n = (size_t)ranks;
 
@@ -74,8 +74,7 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		for (k = f->first_link[i]; k < end; k++) {
 			f->links[k].level = i;
 			f->links[k].bytes_per_s =
-				level_bytes_per_s(f, i) /
-				(slowdown && !i ? slowdown[k / 2] : 1);
+				level_bytes_per_s(f, i) / (slowdown && !i ? slowdown[k / 2] : 1);
 		}
 	}
 }
@@ -107,30 +106,24 @@ static size_t crossed(const struct gf_fluid *f, int from, int to)
 	return i;
 }
 
-static size_t link_of(const struct gf_fluid *f, size_t level, int rank,
-		      bool into)
+static size_t link_of(const struct gf_fluid *f, size_t level, int rank, bool into)
 {
-	return f->first_link[level] + 2 * ((size_t)rank / f->units[level]) +
-	       into;
+	return f->first_link[level] + 2 * ((size_t)rank / f->units[level]) + into;
 }
 
 void gf_fluid_slow(struct gf_fluid *f, const struct gf_slow_link *link)
 {
-	f->links[link_of(f, link->level, link->rank, false)].bytes_per_s /=
-		link->out;
-	f->links[link_of(f, link->level, link->rank, true)].bytes_per_s /=
-		link->in;
+	f->links[link_of(f, link->level, link->rank, false)].bytes_per_s /= link->out;
+	f->links[link_of(f, link->level, link->rank, true)].bytes_per_s /= link->in;
 }
 
 /* Link k of a flow's way, out and in by turns, level by level. */
-static size_t way(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
-		  size_t k)
+static size_t way(const struct gf_fluid *f, const struct gf_fluid_flow *flow, size_t k)
 {
 	return link_of(f, k / 2, k % 2 ? flow->to : flow->from, k % 2);
 }
 
-static size_t way_length(const struct gf_fluid *f,
-			 const struct gf_fluid_flow *flow)
+static size_t way_length(const struct gf_fluid *f, const struct gf_fluid_flow *flow)
 {
 	return 2 * crossed(f, flow->from, flow->to);
 }
@@ -153,25 +146,21 @@ static bool larger_line(const struct gf_fluid *f, size_t level, double bytes,
 	return line->from_bytes > 0;
 }
 
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
-			  double bytes)
+double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to, double bytes)
 {
 	size_t level = gf_fluid_level(f, from, to);
 	struct gf_cost_line line;
 
-	return larger_line(f, level, bytes, &line) ? line.startup_s
-						   : f->levels[level].latency_s;
+	return larger_line(f, level, bytes, &line) ? line.startup_s : f->levels[level].latency_s;
 }
 
-double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to,
-			double bytes)
+double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to, double bytes)
 {
 	size_t level = gf_fluid_level(f, from, to);
 	struct gf_cost_line line;
 
-	return larger_line(f, level, bytes, &line)
-		       ? bytes * line.per_byte_s
-		       : bytes / level_bytes_per_s(f, level);
+	return larger_line(f, level, bytes, &line) ? bytes * line.per_byte_s
+						   : bytes / level_bytes_per_s(f, level);
 }
 
 /* How much of a link a flow's byte takes, beside one by the level's figures. */
@@ -182,8 +171,7 @@ static double weight(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
 
 	if (!larger_line(f, link->level, flow->bytes, &line))
 		return 1;
-	return fmax(line.per_byte_s * level_bytes_per_s(f, link->level),
-		    LEAST_WEIGHT);
+	return fmax(line.per_byte_s * level_bytes_per_s(f, link->level), LEAST_WEIGHT);
 }
 
 static void mark(struct gf_fluid *f, size_t link)
@@ -194,8 +182,8 @@ static void mark(struct gf_fluid *f, size_t link)
 	*gf_array_push(&f->dirty, &f->ndirty, &f->dirty_capacity) = link;
 }
 
-size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes,
-		      size_t owner, double now_s)
+size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes, size_t owner,
+		      double now_s)
 {
 	struct gf_fluid_flow *flow;
 	size_t id, k, length;
@@ -223,8 +211,7 @@ size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes,
 		size_t at = way(f, flow, k);
 		struct gf_fluid_link *link = &f->links[at];
 
-		*gf_array_push(&link->flows, &link->nflows, &link->capacity) =
-			id;
+		*gf_array_push(&link->flows, &link->nflows, &link->capacity) = id;
 		mark(f, at);
 	}
 	return id;
@@ -259,8 +246,7 @@ static void find_component(struct gf_fluid *f, size_t start)
 
 	f->nfound_links = f->nfound_flows = 0;
 	f->links[start].visit = f->visit;
-	*gf_array_push(&f->found_links, &f->nfound_links,
-		       &f->found_links_capacity) = start;
+	*gf_array_push(&f->found_links, &f->nfound_links, &f->found_links_capacity) = start;
 	for (i = 0; i < f->nfound_links; i++) {
 		struct gf_fluid_link *link = &f->links[f->found_links[i]];
 
@@ -276,8 +262,7 @@ static void find_component(struct gf_fluid *f, size_t start)
 			flow->visit = f->visit;
 			flow->open = true;
 			*gf_array_push(&f->found_flows, &f->nfound_flows,
-				       &f->found_flows_capacity) =
-				link->flows[k];
+				       &f->found_flows_capacity) = link->flows[k];
 			length = way_length(f, flow);
 			for (m = 0; m < length; m++) {
 				size_t at = way(f, flow, m);
@@ -285,8 +270,7 @@ static void find_component(struct gf_fluid *f, size_t start)
 				if (f->links[at].visit == f->visit)
 					continue;
 				f->links[at].visit = f->visit;
-				*gf_array_push(&f->found_links,
-					       &f->nfound_links,
+				*gf_array_push(&f->found_links, &f->nfound_links,
 					       &f->found_links_capacity) = at;
 			}
 		}
@@ -294,10 +278,9 @@ static void find_component(struct gf_fluid *f, size_t start)
 	}
 }
 
-/* A flow's new rate; what it moved so far is accounted for at the old one. An
- * unchanged rate keeps the end that is already in the queue. */
-static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s,
-		     struct gf_events *q)
+/* A flow's new rate; what it moved so far is accounted for at the old one. An unchanged rate keeps
+ * the end that is already in the queue. */
+static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s, struct gf_events *q)
 {
 	struct gf_fluid_flow *flow = &f->flows[id];
 	size_t k, length = way_length(f, flow);
@@ -335,8 +318,7 @@ static double share_of(const struct gf_fluid *f, struct gf_fluid_link *link)
 	if (link->load < link->summed * SUM_ANEW) {
 		link->load = 0;
 		for (k = 0; k < link->nflows; k++) {
-			const struct gf_fluid_flow *flow =
-				&f->flows[link->flows[k]];
+			const struct gf_fluid_flow *flow = &f->flows[link->flows[k]];
 
 			link->load += flow->open ? weight(f, flow, link) : 0;
 		}
@@ -354,18 +336,15 @@ static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
 		double least = INFINITY;
 
 		for (i = 0; i < f->nfound_links; i++) {
-			struct gf_fluid_link *link =
-				&f->links[f->found_links[i]];
+			struct gf_fluid_link *link = &f->links[f->found_links[i]];
 
 			if (link->open)
 				least = fmin(least, share_of(f, link));
 		}
 		for (i = 0; i < f->nfound_links; i++) {
-			struct gf_fluid_link *link =
-				&f->links[f->found_links[i]];
+			struct gf_fluid_link *link = &f->links[f->found_links[i]];
 
-			if (!link->open ||
-			    share_of(f, link) > least * SAME_SHARE)
+			if (!link->open || share_of(f, link) > least * SAME_SHARE)
 				continue;
 			for (k = 0; k < link->nflows; k++) {
 				if (!f->flows[link->flows[k]].open)

@@ -10,13 +10,12 @@
 #include "simulator/replay/events.h"
 
 /*
- * Transfers as fluid on a topology's links. Every unit of ranks one level down
- * has two links of the level's bandwidth, one out and one in. A message passes
- * the links of all levels up to where its ranks meet, on both sides. Flows that
- * share links get max-min fair rates (Bertsekas and Gallager 1992, section
- * 6.5.2): a flow can gain only at the expense of a flow that has no more. If
- * larger messages have another cost line, each of their bytes takes more of a
- * link, in proportion to that line's time per byte.
+ * Transfers as fluid on a topology's links. Every unit of ranks one level down has two links of the
+ * level's bandwidth, one out and one in. A message passes the links of all levels up to where its
+ * ranks meet, on both sides. Flows that share links get max-min fair rates (Bertsekas and Gallager
+ * 1992, section 6.5.2): a flow can gain only at the expense of a flow that has no more. If larger
+ * messages have another cost line, each of their bytes takes more of a link, in proportion to that
+ * line's time per byte.
  */
 struct gf_fluid {
 	int ranks;
@@ -40,13 +39,12 @@ struct gf_fluid {
 	uint32_t finish_kind;
 };
 
-/* finish_kind: the event kind that tells of a flow's end. slowdown: per rank,
- * how much slower its own links are, or NULL. */
-void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
-		   size_t nlevels, const double *slowdown,
-		   uint32_t finish_kind);
-/* A link with less bandwidth than its level's others: that of the rank's unit
- * at the level, by these factors (> 0). Before the first flow. */
+/* finish_kind: the event kind that tells of a flow's end. slowdown: per rank, how much slower its
+ * own links are, or NULL. */
+void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels, size_t nlevels,
+		   const double *slowdown, uint32_t finish_kind);
+/* A link with less bandwidth than its level's others: that of the rank's unit at the level, by
+ * these factors (> 0). Before the first flow. */
 struct gf_slow_link {
 	int rank;
 	size_t level;
@@ -57,23 +55,21 @@ void gf_fluid_release(struct gf_fluid *f);
 
 /* The level where the two ranks meet, and its latency for the given bytes. */
 size_t gf_fluid_level(const struct gf_fluid *f, int from, int to);
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
-			  double bytes);
+double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to, double bytes);
 /* How long these bytes flow between them with no other flow. */
-double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to,
-			double bytes);
+double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to, double bytes);
 
-/* Starts a flow of > 0 bytes, which belongs to `owner`; returns its id. Rates
- * change at the next gf_fluid_settle. */
-size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes,
-		      size_t owner, double now_s);
+/* Starts a flow of > 0 bytes, which belongs to `owner`; returns its id. Rates change at the next
+ * gf_fluid_settle. */
+size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes, size_t owner,
+		      double now_s);
 
 /* Gives new rates where flows came or went, and adds their ends to the queue.
  */
 void gf_fluid_settle(struct gf_fluid *f, double now_s, struct gf_events *q);
 
-/* For an event of finish_kind: ends the flow and returns its owner, or SIZE_MAX
- * when the flow has been given another rate since. */
+/* For an event of finish_kind: ends the flow and returns its owner, or SIZE_MAX when the flow has
+ * been given another rate since. */
 size_t gf_fluid_finish(struct gf_fluid *f, const struct gf_event *event);
 
 #endif

@@ -26,26 +26,21 @@ static void look_at(struct gf_replay_run *r, size_t node)
 
 double gf_replay_bytes(const struct gf_replay_element *e, size_t count)
 {
-	return e->codec ? (double)gf_codec_wire_bytes(e->codec, count)
-			: (double)count * e->bytes;
+	return e->codec ? (double)gf_codec_wire_bytes(e->codec, count) : (double)count * e->bytes;
 }
 
-static void add_event(struct gf_replay_run *r, enum gf_replay_event kind,
-		      double at_s, size_t id)
+static void add_event(struct gf_replay_run *r, enum gf_replay_event kind, double at_s, size_t id)
 {
-	gf_events_add(&r->events,
-		      (struct gf_event){.at_s = at_s, .kind = kind, .id = id});
+	gf_events_add(&r->events, (struct gf_event){.at_s = at_s, .kind = kind, .id = id});
 }
 
-static double bytes_of(const struct gf_replay_run *r,
-		       const struct gf_replay_node *n)
+static double bytes_of(const struct gf_replay_run *r, const struct gf_replay_node *n)
 {
-	return gf_replay_bytes(&r->in->messages[n->message].element,
-			       n->step->range.count);
+	return gf_replay_bytes(&r->in->messages[n->message].element, n->step->range.count);
 }
 
-/* Takes one off what its users wait for: at the end, and at a send's start
- * where a receive-and-reduce waits for it to be posted. */
+/* Takes one off what its users wait for: at the end, and at a send's start where a
+ * receive-and-reduce waits for it to be posted. */
 static void tell_users(struct gf_replay_run *r, size_t id, uint8_t event)
 {
 	struct gf_replay_node *n = &r->nodes[id];
@@ -54,8 +49,7 @@ static void tell_users(struct gf_replay_run *r, size_t id, uint8_t event)
 	for (k = 0; k < n->nusers; k++) {
 		size_t user = r->users[n->first_user + k];
 		struct gf_replay_node *u = &r->nodes[user];
-		bool early = n->step->op == GF_STEP_SEND &&
-			     u->step->op == GF_STEP_RECV_REDUCE;
+		bool early = n->step->op == GF_STEP_SEND && u->step->op == GF_STEP_RECV_REDUCE;
 
 		if (event == DONE)
 			u->waiting--;
@@ -92,10 +86,8 @@ static void finish(struct gf_replay_run *r, size_t id)
 		gf_replay_gate_done(r, n->message);
 }
 
-/* The cost of reducing data of another rank, as measured on the level
- * between. */
-static double reduce_s_per_byte(const struct gf_replay_run *r,
-				const struct gf_replay_node *n)
+/* The cost of reducing data of another rank, as measured on the level between. */
+static double reduce_s_per_byte(const struct gf_replay_run *r, const struct gf_replay_node *n)
 {
 	const double *levels = r->in->level_reduce_s_per_byte;
 
@@ -111,15 +103,12 @@ static double occupy(struct gf_replay_run *r, int rank, double takes_s)
 	const struct gf_replay_input *in = r->in;
 	double *free_s = &r->free_s[rank];
 
-	*free_s = fmax(*free_s, r->now_s) +
-		  takes_s * (in->slowdown ? in->slowdown[rank] : 1);
+	*free_s = fmax(*free_s, r->now_s) + takes_s * (in->slowdown ? in->slowdown[rank] : 1);
 	return *free_s;
 }
 
-/* What the processor does for a step: it encodes before a send, decodes what
- * came, adds it. */
-static double work_s(const struct gf_replay_run *r,
-		     const struct gf_replay_node *n)
+/* What the processor does for a step: it encodes before a send, decodes what came, adds it. */
+static double work_s(const struct gf_replay_run *r, const struct gf_replay_node *n)
 {
 	const struct gf_replay_message *m = &r->in->messages[n->message];
 	double elems = (double)n->step->range.count;
@@ -128,8 +117,7 @@ static double work_s(const struct gf_replay_run *r,
 
 	if (op == GF_STEP_SEND || op == GF_STEP_ROUND)
 		takes_s += m->encode_s * elems;
-	if (op == GF_STEP_RECV || op == GF_STEP_RECV_REDUCE ||
-	    op == GF_STEP_ROUND)
+	if (op == GF_STEP_RECV || op == GF_STEP_RECV_REDUCE || op == GF_STEP_ROUND)
 		takes_s += m->decode_s * elems;
 	if (op == GF_STEP_RECV_REDUCE || op == GF_STEP_REDUCE)
 		takes_s += reduce_s_per_byte(r, n) * bytes_of(r, n);
@@ -137,13 +125,11 @@ static double work_s(const struct gf_replay_run *r,
 }
 
 /* What takes that long alone, for that rank or for both of a transfer. */
-static double hindered_s(const struct gf_replay_run *r,
-			 const struct gf_replay_node *n, int peer,
+static double hindered_s(const struct gf_replay_run *r, const struct gf_replay_node *n, int peer,
 			 double alone_s)
 {
-	return gf_sim_hindered_s(
-		gf_sim_drag(r->in->messages[n->message].mutual), alone_s,
-		gf_replay_gate_beside_s(r, n->message, n->rank, peer));
+	return gf_sim_hindered_s(gf_sim_drag(r->in->messages[n->message].mutual), alone_s,
+				 gf_replay_gate_beside_s(r, n->message, n->rank, peer));
 }
 
 /* A step ends when the processor has done its work. */
@@ -171,8 +157,7 @@ static bool encoded(struct gf_replay_run *r, size_t id)
 		return true;
 	if (!(n->flags & ENCODING)) {
 		n->flags |= ENCODING;
-		add_event(r, GF_REPLAY_ENCODED, occupy(r, n->rank, takes_s),
-			  id);
+		add_event(r, GF_REPLAY_ENCODED, occupy(r, n->rank, takes_s), id);
 	}
 	return false;
 }
@@ -219,10 +204,8 @@ static void advance(struct gf_replay_run *r, size_t id)
 	n->flags |= MOVING;
 	other->flags |= MOVING;
 	send = n->step->op == GF_STEP_SEND ? id : n->partner;
-	latency_s = gf_fluid_latency_s(&r->fluid, n->rank, other->rank,
-				       bytes_of(r, n));
-	add_event(r, GF_REPLAY_FLOW,
-		  r->now_s + hindered_s(r, n, other->rank, latency_s), send);
+	latency_s = gf_fluid_latency_s(&r->fluid, n->rank, other->rank, bytes_of(r, n));
+	add_event(r, GF_REPLAY_FLOW, r->now_s + hindered_s(r, n, other->rank, latency_s), send);
 }
 
 static void arrive(struct gf_replay_run *r, size_t send)
@@ -244,13 +227,11 @@ static void move(struct gf_replay_run *r, size_t send)
 {
 	const struct gf_replay_node *n = &r->nodes[send];
 	double bytes = bytes_of(r, n);
-	double alone_s =
-		gf_fluid_alone_s(&r->fluid, n->rank, n->step->peer, bytes);
+	double alone_s = gf_fluid_alone_s(&r->fluid, n->rank, n->step->peer, bytes);
 
 	if (alone_s > 0)
 		bytes *= hindered_s(r, n, n->step->peer, alone_s) / alone_s;
-	gf_fluid_start(&r->fluid, n->rank, n->step->peer, bytes, send,
-		       r->now_s);
+	gf_fluid_start(&r->fluid, n->rank, n->step->peer, bytes, send, r->now_s);
 }
 
 static void queue(struct gf_replay_run *r, size_t send)
@@ -290,8 +271,8 @@ static void begin_message(struct gf_replay_run *r, size_t which)
 	}
 }
 
-/* How much longer than its latencies the startup takes if backward runs for
- * left_s of it: the model has startup_extra_s pass evenly with the startup. */
+/* How much longer than its latencies the startup takes if backward runs for left_s of it: the model
+ * has startup_extra_s pass evenly with the startup. */
 static double startup_extra_s(const struct gf_replay_message *m, double left_s)
 {
 	double all_s = gf_sim_startup_beside_s(m->mutual, m->startup_s);
@@ -311,8 +292,7 @@ static void take_up(struct gf_replay_run *r, size_t which)
 	double at_s = r->now_s + startup_extra_s(m, left_s), before_s;
 
 	if (m->before_s > 0) {
-		before_s = gf_sim_hindered_s(gf_sim_drag(m->mutual),
-					     m->before_s, left_s);
+		before_s = gf_sim_hindered_s(gf_sim_drag(m->mutual), m->before_s, left_s);
 		at_s = fmax(at_s, occupy(r, rank, before_s));
 	}
 	if (at_s > r->now_s)
@@ -351,8 +331,8 @@ static void handle(struct gf_replay_run *r, const struct gf_event *event)
 	}
 }
 
-/* All events of one instant, and what follows at once from them, come before
- * rates are shared out anew. */
+/* All events of one instant, and what follows at once from them, come before rates are shared out
+ * anew. */
 static void run(struct gf_replay_run *r)
 {
 	const struct gf_event *next;
@@ -381,15 +361,13 @@ static int check_done(const struct gf_replay_run *r, struct gf_error *err)
 
 		if (!(n->flags & DONE))
 			return gf_error_set(err, -EINVAL,
-					    "message %u: a step of rank %d "
-					    "waits for ever",
+					    "message %u: a step of rank %d waits for ever",
 					    n->message, n->rank);
 	}
 	return 0;
 }
 
-int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
-	      struct gf_error *err)
+int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out, struct gf_error *err)
 {
 	struct gf_replay_result result = {0};
 	struct gf_replay_run r;
@@ -404,8 +382,7 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
 		result.end_s = fmax(result.end_s, result.message_end_s[m]);
 	for (rank = 0; !rc && in->compute && rank < in->ranks; rank++)
 		result.backward_end_s =
-			fmax(result.backward_end_s,
-			     gf_replay_gate_backward_end_s(&r, rank));
+			fmax(result.backward_end_s, gf_replay_gate_backward_end_s(&r, rank));
 	gf_replay_run_release(&r);
 	if (rc)
 		gf_replay_result_release(&result);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/simulator/replay: replays of schedules, message by message, on a
- * topology. */
+/* lib/simulator/replay: replays of schedules, message by message, on a topology. */
 #ifndef GF_REPLAY_REPLAY_H
 #define GF_REPLAY_REPLAY_H
 
@@ -17,14 +16,12 @@
 /*
  * Charges the schedules of all ranks time on a topology, event by event.
  *
- * A message starts when its send has started and its receive is posted
- * (schedule.h, POSTING). Its latency passes, using no bandwidth; then its bytes
- * flow at a fair share of the links on the way (simulator/replay/fluid.h).
- * Messages of one schedule between the same two ranks flow one after the other.
- * A rank's processor does one thing at a time: it encodes before a send starts,
- * and decodes and reduces what came. A reduction takes reduce_s_per_byte;
- * copies take no time. The result is the algorithm's cost for one message and
- * one segment on a uniform network.
+ * A message starts when its send has started and its receive is posted (schedule.h, POSTING). Its
+ * latency passes, using no bandwidth; then its bytes flow at a fair share of the links on the way
+ * (simulator/replay/fluid.h). Messages of one schedule between the same two ranks flow one after
+ * the other. A rank's processor does one thing at a time: it encodes before a send starts, and
+ * decodes and reduces what came. A reduction takes reduce_s_per_byte; copies take no time. The
+ * result is the algorithm's cost for one message and one segment on a uniform network.
  */
 /* What an element of a schedule takes on the wire. */
 struct gf_replay_element {
@@ -36,29 +33,26 @@ double gf_replay_bytes(const struct gf_replay_element *e, size_t count);
 struct gf_replay_message {
 	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */
 	struct gf_replay_element element;
-	/* by every rank's processor: per element, and once before the first
-	 * step */
+	/* by every rank's processor: per element, and once before the first step */
 	double encode_s, decode_s, before_s;
 	double start_s; /* where nothing is computed */
 	/* where it is: */
 	enum gf_mode mode;
-	double work_s; /* backward work that makes it ready */
+	double work_s;                           /* backward work that makes it ready */
 	const struct gf_beside_backward *mutual; /* or NULL: compute's */
-	double startup_s; /* the model's, which backward delays besides */
+	double startup_s;                        /* the model's, which backward delays besides */
 };
 
 /*
- * Compute beside the messages: these start by the rules of the step model
- * (simulator/step.h), each rank when its own backward has come that far.
+ * Compute beside the messages: these start by the rules of the step model (simulator/step.h), each
+ * rank when its own backward has come that far.
  */
 struct gf_replay_compute {
 	const double *forward_end_s; /* per rank */
 	double backward_s;
-	double slowdown; /* of backward while messages are active; >= 1, where
-			    they say no more */
+	double slowdown; /* of backward while messages are active; >= 1, where they say no more */
 	int lanes;
-	const double *factor; /* per rank: its compute takes so many times as
-				 long; or NULL */
+	const double *factor; /* per rank: its compute takes so many times as long; or NULL */
 };
 
 struct gf_replay_input {
@@ -66,28 +60,27 @@ struct gf_replay_input {
 	const struct gf_level *levels;
 	size_t nlevels; /* >= 1; ranks beyond them meet at the outermost */
 	double reduce_s_per_byte;
-	/* Or NULL: per level, of what came from a rank that it is the way to;
-	 * reduce_s_per_byte then is for what has no way. */
+	/* Or NULL: per level, of what came from a rank that it is the way to; reduce_s_per_byte
+	 * then is for what has no way. */
 	const double *level_reduce_s_per_byte;
-	/* Or NULL: per level, the lines of larger messages, which take the
-	 * place of its latency and bandwidth; first is not read. */
+	/* Or NULL: per level, the lines of larger messages, which take the place of its latency and
+	 * bandwidth; first is not read. */
 	const struct gf_cost_lines *level_lines;
 	const struct gf_replay_message *messages; /* in flight together */
 	size_t nmessages;
-	/* Per rank, or NULL: >= 1, by how much its links and its reductions are
-	 * slower; and when it first takes part. */
+	/* Per rank, or NULL: >= 1, by how much its links and its reductions are slower; and when it
+	 * first takes part. */
 	const double *slowdown, *late_s;
 	const struct gf_slow_link *slow_links;
 	size_t nslow_links;
 	const struct gf_replay_compute *compute; /* or NULL */
 };
 
-/* The parts of an input that say what one level's link costs: the level's
- * latency and bandwidth (which stays where the link's bytes are free), the
- * lines of larger messages, the cost of reducing. */
-void gf_replay_take_link(const struct gf_link_cost *link,
-			 struct gf_level *level, struct gf_cost_lines *lines,
-			 double *reduce_s_per_byte);
+/* The parts of an input that say what one level's link costs: the level's latency and bandwidth
+ * (which stays where the link's bytes are free), the lines of larger messages, the cost of
+ * reducing. */
+void gf_replay_take_link(const struct gf_link_cost *link, struct gf_level *level,
+			 struct gf_cost_lines *lines, double *reduce_s_per_byte);
 
 struct gf_replay_times {
 	double start_s; /* a send starts, a receive is posted */
@@ -96,7 +89,7 @@ struct gf_replay_times {
 
 struct gf_replay_result {
 	double end_s;
-	double backward_end_s; /* the last rank's, where there is compute */
+	double backward_end_s;                   /* the last rank's, where there is compute */
 	double *message_start_s, *message_end_s; /* nmessages */
 	/* steps[message][rank][step] */
 	struct gf_replay_times ***steps;
@@ -104,10 +97,9 @@ struct gf_replay_result {
 	int ranks;
 };
 
-/* -EINVAL: the schedules do not fit together, or wait for ever. On success the
- * caller releases the result. */
-int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
-	      struct gf_error *err);
+/* -EINVAL: the schedules do not fit together, or wait for ever. On success the caller releases the
+ * result. */
+int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out, struct gf_error *err);
 void gf_replay_result_release(struct gf_replay_result *r);
 
 #endif

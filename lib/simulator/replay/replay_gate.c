@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides when each message may start in a replay with compute beside it, by
- * the step model's rules (simulator/step.h). A message is active from its first
- * rank's start until all ranks' steps have ended.
+ * Decides when each message may start in a replay with compute beside it, by the step model's rules
+ * (simulator/step.h). A message is active from its first rank's start until all ranks' steps have
+ * ended.
  *
- * A rank takes up a message when its own backward has made the gradients.
- * Backward loses time while the rank has messages under way. So whenever a rank
- * gets its first message or ends its last, the times at which it will take up
- * the others are computed anew, and its events of an older version are ignored.
+ * A rank takes up a message when its own backward has made the gradients. Backward loses time while
+ * the rank has messages under way. So whenever a rank gets its first message or ends its last, the
+ * times at which it will take up the others are computed anew, and its events of an older version
+ * are ignored.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,9 +33,8 @@ static double backward_start_s(const struct gf_replay_run *r, int rank)
 static double ready_s(const struct gf_replay_run *r, size_t message, int rank)
 {
 	double start = backward_start_s(r, rank);
-	double at = start +
-		    factor_of(r, rank) * r->in->messages[message].work_s +
-		    r->gate.lag_s[rank];
+	double at =
+		start + factor_of(r, rank) * r->in->messages[message].work_s + r->gate.lag_s[rank];
 	double from = fmax(r->now_s, start);
 
 	if (at <= from)
@@ -48,24 +47,20 @@ static void foretell(struct gf_replay_run *r, size_t message, int rank)
 	size_t id = message * (size_t)r->in->ranks + (size_t)rank;
 
 	if (!r->gate.begun[id])
-		gf_events_add(
-			&r->events,
-			(struct gf_event){.at_s = ready_s(r, message, rank),
-					  .kind = GF_REPLAY_READY,
-					  .version = r->gate.version[rank],
-					  .id = id});
+		gf_events_add(&r->events, (struct gf_event){.at_s = ready_s(r, message, rank),
+							    .kind = GF_REPLAY_READY,
+							    .version = r->gate.version[rank],
+							    .id = id});
 }
 
-/* May the next message start once its gradients are made, which each rank's
- * event will say? */
+/* May the next message start once its gradients are made, which each rank's event will say? */
 static bool open(const struct gf_replay_run *r)
 {
 	size_t next = r->gate.next;
 
 	return next < r->in->nmessages &&
 	       gf_may_start(&(struct gf_held){
-		       .simultaneous = r->in->messages[next].mode ==
-				       GF_MODE_SIMULTANEOUS,
+		       .simultaneous = r->in->messages[next].mode == GF_MODE_SIMULTANEOUS,
 		       .active = r->gate.active,
 		       .lanes = r->in->compute->lanes,
 	       });
@@ -85,8 +80,7 @@ static void look(struct gf_replay_run *r)
 
 double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
 {
-	return backward_start_s(r, rank) +
-	       factor_of(r, rank) * r->in->compute->backward_s +
+	return backward_start_s(r, rank) + factor_of(r, rank) * r->in->compute->backward_s +
 	       r->gate.lag_s[rank];
 }
 
@@ -100,8 +94,7 @@ static double backward_left_s(const struct gf_replay_run *r, int rank)
 	return since + fmax(end - since, 0) * r->gate.slowdown[rank] - at;
 }
 
-double gf_replay_gate_beside_s(const struct gf_replay_run *r, size_t message,
-			       int rank, int peer)
+double gf_replay_gate_beside_s(const struct gf_replay_run *r, size_t message, int rank, int peer)
 {
 	const struct gf_replay_message *m = &r->in->messages[message];
 	double left_s;
@@ -122,12 +115,9 @@ static double slowdown(const struct gf_replay_run *r, int rank)
 	size_t m;
 
 	for (m = g->first; m < g->next; m++)
-		if (g->begun[m * (size_t)r->in->ranks + (size_t)rank] &&
-		    !g->over[m])
-			most = fmax(most,
-				    gf_sim_slowdown(r->in->messages[m].mutual,
-						    r->in->compute->slowdown,
-						    g->busy[rank]));
+		if (g->begun[m * (size_t)r->in->ranks + (size_t)rank] && !g->over[m])
+			most = fmax(most, gf_sim_slowdown(r->in->messages[m].mutual,
+							  r->in->compute->slowdown, g->busy[rank]));
 	return most;
 }
 
@@ -146,8 +136,7 @@ static void change_busy(struct gf_replay_run *r, int rank, int by)
 		return;
 	if (end > from)
 		g->lag_s[rank] +=
-			fmin(fmax(r->now_s - from, 0), (end - from) * was) *
-			(1 - 1 / was);
+			fmin(fmax(r->now_s - from, 0), (end - from) * was) * (1 - 1 / was);
 	g->slowdown[rank] = now;
 	g->since_s[rank] = r->now_s;
 	g->version[rank]++;

@@ -31,13 +31,11 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 	gf_plan_wires(p, m->first, m->last, wires);
 	to->before_s = gf_selecting_s(f, p, m->first, m->last);
 	if (codec && wires[0].kind == GF_WIRE_REDUCE)
-		to->before_s += codec->scale_s_per_byte * wires[0].share *
-				wires[0].size_bytes;
+		to->before_s += codec->scale_s_per_byte * wires[0].share * wires[0].size_bytes;
 	if (m->half == GF_HALF_SPLIT)
 		to->before_s /= 2;
 	if (wires[0].kind != GF_WIRE_REDUCE)
-		to->before_s += s->traffic.call_s +
-				gf_price_codings_s(f, &wires[0], like->codec);
+		to->before_s += s->traffic.call_s + gf_price_codings_s(f, &wires[0], like->codec);
 }
 
 struct forward {
@@ -50,16 +48,14 @@ struct forward {
 
 /* How long the all-gathers of the step before take alone, one after the other.
  */
-static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
-		  size_t n, struct gf_error *err)
+static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, size_t n,
+		  struct gf_error *err)
 {
 	struct gf_replay_input in = gf_replay_setting_input(s);
 	double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
-	struct gf_replay_compute compute = {
-		.forward_end_s = begin_s, .slowdown = 1, .lanes = 1};
+	struct gf_replay_compute compute = {.forward_end_s = begin_s, .slowdown = 1, .lanes = 1};
 	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
-	struct gf_replay_message *messages =
-		gf_xcalloc(n + 1, sizeof(*messages));
+	struct gf_replay_message *messages = gf_xcalloc(n + 1, sizeof(*messages));
 	struct gf_replay_result times;
 	size_t i;
 	int rc = 0;
@@ -67,8 +63,7 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
 	for (i = 0; i < n && rc == 0; i++) {
 		size_t from = gathers[i].message;
 
-		rc = gf_replayed_message_init(&made[i], s, from,
-					      GF_COLL_ALL_GATHER, err);
+		rc = gf_replayed_message_init(&made[i], s, from, GF_COLL_ALL_GATHER, err);
 		messages[i] = (struct gf_replay_message){
 			.ranks = made[i].ranks,
 			.element = made[i].element,
@@ -82,8 +77,7 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
 	if (rc == 0)
 		rc = gf_replay(&in, &times, err);
 	for (i = 0; i < n && rc == 0; i++) {
-		double takes_s =
-			times.message_end_s[i] - times.message_start_s[i];
+		double takes_s = times.message_end_s[i] - times.message_start_s[i];
 
 		gathers[i].startup_s = fmin(gathers[i].startup_s, takes_s);
 		gathers[i].drain_s = takes_s - gathers[i].startup_s;
@@ -110,8 +104,7 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 		.factor = s->factor,
 	};
 	struct gf_replay_input in = gf_replay_setting_input(s);
-	struct gf_replay_message *messages =
-		gf_xcalloc(out->nmessages + 1, sizeof(*messages));
+	struct gf_replay_message *messages = gf_xcalloc(out->nmessages + 1, sizeof(*messages));
 	double issued_s = 0;
 	size_t i;
 	int rc;
@@ -123,8 +116,7 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 			.ranks = out->messages[i].ranks,
 			.element = out->messages[i].element,
 			.mode = m->mode,
-			.work_s = gf_sim_ready_work_s(p->model, m, issued_s,
-						      issues_s),
+			.work_s = gf_sim_ready_work_s(p->model, m, issued_s, issues_s),
 			.mutual = m->mutual,
 			.startup_s = m->startup_s,
 		};
@@ -164,11 +156,9 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	r.iteration_s = fmax(out->times.end_s, r.backward_end_s) + in.update_s;
 	r.exposed_comm_s = r.iteration_s - r.compute_s;
 	scaled.forward_s *= f->slowest;
-	scaled.backward_s =
-		f->slowest * (model->backward_s + gf_sim_issues_s(&in));
+	scaled.backward_s = f->slowest * (model->backward_s + gf_sim_issues_s(&in));
 	if (p->staleness > 1)
-		gf_sim_pipeline(&slow,
-				gf_sim_busy_s(r.messages, out->nmessages), &r);
+		gf_sim_pipeline(&slow, gf_sim_busy_s(r.messages, out->nmessages), &r);
 	for (i = 0; i < out->nmessages; i++) {
 		out->messages[i].ready_s = r.messages[i].ready_s;
 		out->messages[i].start_s = r.messages[i].start_s;
@@ -189,8 +179,8 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	free(r.messages);
 }
 
-static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
-	       struct gf_replayed *out, struct gf_error *err)
+static int run(struct gf_replay_setting *s, const struct gf_what_if *w, struct gf_replayed *out,
+	       struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	struct gf_sim_input in = gf_plan_input(p, &s->traffic);
@@ -205,18 +195,15 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	f.end_s = gf_xcalloc((size_t)out->ranks, sizeof(*f.end_s));
 	out->messages = gf_xcalloc(in.nmessages + 1, sizeof(*out->messages));
 	for (i = 0; i < in.nmessages && rc == 0; i++) {
-		rc = gf_replayed_message_init(&out->messages[i], s, i,
-					      GF_COLL_WHOLE, err);
+		rc = gf_replayed_message_init(&out->messages[i], s, i, GF_COLL_WHOLE, err);
 		out->nmessages++;
 	}
 	f.ngathers = gf_sim_gathers(&in, f.gathers);
 	if (rc == 0 && f.ngathers > 0)
 		rc = gather(s, f.gathers, f.ngathers, err);
 	for (i = 0; i < (size_t)out->ranks; i++)
-		f.end_s[i] = gf_sim_forward_end_s(&in, s->factor[i], f.gathers,
-						  f.ngathers);
-	f.slowest_end_s =
-		gf_sim_forward_end_s(&in, f.slowest, f.gathers, f.ngathers);
+		f.end_s[i] = gf_sim_forward_end_s(&in, s->factor[i], f.gathers, f.ngathers);
+	f.slowest_end_s = gf_sim_forward_end_s(&in, f.slowest, f.gathers, f.ngathers);
 	if (rc == 0)
 		rc = replay(s, &f, out, err);
 	if (rc == 0)
@@ -226,9 +213,8 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	return rc;
 }
 
-int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w,
-		   struct gf_replayed *out, struct gf_text *notes,
-		   struct gf_error *err)
+int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf_replayed *out,
+		   struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_replay_setting s = {0};
 	int rc;
@@ -242,12 +228,11 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w,
 		rc = run(&s, w, out, err);
 	gf_replay_setting_release(&s);
 	if (rc == -E2BIG) {
-		gf_text_addf(notes,
-			     "more than %g steps are not replayed: these are "
-			     "the closed forms' times\n",
-			     GF_REPLAY_STEPS_MOST);
-		gf_replayed_messages_free(out->messages, out->nmessages,
-					  out->ranks);
+		gf_text_addf(
+			notes,
+			"more than %g steps are not replayed: these are the closed forms' times\n",
+			GF_REPLAY_STEPS_MOST);
+		gf_replayed_messages_free(out->messages, out->nmessages, out->ranks);
 		out->messages = NULL;
 		out->nmessages = 0;
 	} else if (rc < 0) {

@@ -25,10 +25,8 @@ static void take_levels(struct gf_replay_setting *s)
 	for (i = 0; i < s->nlevels; i++) {
 		struct gf_link_cost link = gf_fabric_link(f, i);
 
-		gf_replay_take_link(&link, &s->levels[i], &s->lines[i],
-				    &s->level_reduce[i]);
-		s->reduce_s_per_byte =
-			fmax(s->reduce_s_per_byte, link.gamma_s_per_byte);
+		gf_replay_take_link(&link, &s->levels[i], &s->lines[i], &s->level_reduce[i]);
+		s->reduce_s_per_byte = fmax(s->reduce_s_per_byte, link.gamma_s_per_byte);
 	}
 }
 
@@ -53,15 +51,13 @@ static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
 		if (rc < 0)
 			return rc;
 		s->ring = gf_xreallocarray(s->ring, n + 1, sizeof(*s->ring));
-		s->ring[n] = (struct gf_cost_line){from, link.alpha_s,
-						   link.beta_s_per_byte, NULL};
+		s->ring[n] = (struct gf_cost_line){from, link.alpha_s, link.beta_s_per_byte, NULL};
 		lines->larger = s->ring;
 		lines->nlarger = n + 1;
 	}
 }
 
-static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
-			struct gf_error *err)
+static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes, struct gf_error *err)
 {
 	const struct gf_fabric *f = &s->variant.fabric;
 	const struct gf_network *net = f->network;
@@ -80,8 +76,8 @@ static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
 	s->levels[0].bandwidth_bytes_per_s =
 		link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte : 1e30;
 	s->reduce_s_per_byte = link.gamma_s_per_byte;
-	gf_text_addf(notes, "no topology is known: replayed on a uniform "
-			    "network that costs a ring what was measured\n");
+	gf_text_addf(notes, "no topology is known: replayed on a uniform network that costs a ring "
+			    "what was measured\n");
 	if (net && net->nlevels == 1) {
 		s->lines[0] = gf_level_lines(&net->levels[0]);
 		return 0;
@@ -90,8 +86,8 @@ static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
 }
 
 /* The level whose link is meant: the narrowest on the way, by default. */
-static int find_level(const struct gf_replay_setting *s, const char *name,
-		      size_t *level, struct gf_error *err)
+static int find_level(const struct gf_replay_setting *s, const char *name, size_t *level,
+		      struct gf_error *err)
 {
 	struct gf_text names = {0};
 	size_t i, best = 0;
@@ -106,15 +102,14 @@ static int find_level(const struct gf_replay_setting *s, const char *name,
 	*level = best;
 	i = name && strcmp(s->levels[best].name, name) != 0;
 	if (i)
-		gf_error_set(err, -EINVAL,
-			     "want a slow link of one of the levels %s, got %s",
+		gf_error_set(err, -EINVAL, "want a slow link of one of the levels %s, got %s",
 			     names.data, name);
 	gf_text_release(&names);
 	return i ? -EINVAL : 0;
 }
 
-static int take_slow_links(struct gf_replay_setting *s,
-			   const struct gf_what_if *w, struct gf_error *err)
+static int take_slow_links(struct gf_replay_setting *s, const struct gf_what_if *w,
+			   struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
@@ -132,23 +127,20 @@ static int take_slow_links(struct gf_replay_setting *s,
 }
 
 int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
-			   const struct gf_what_if *w, struct gf_text *notes,
-			   struct gf_error *err)
+			   const struct gf_what_if *w, struct gf_text *notes, struct gf_error *err)
 {
 	int rc = gf_variant_init(&s->variant, p, w, err), i;
 	size_t k;
 
 	if (rc == 0)
-		rc = gf_traffic_init(&s->traffic, &s->variant.plan,
-				     &s->variant.fabric, err);
+		rc = gf_traffic_init(&s->traffic, &s->variant.plan, &s->variant.fabric, err);
 	if (rc < 0)
 		return rc;
 	if (s->variant.fabric.nlevels > 0)
 		take_levels(s);
 	else
 		rc = take_uniform(s, notes, err);
-	s->factor =
-		gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
+	s->factor = gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
 	for (i = 0; i < s->variant.fabric.ranks; i++)
 		s->factor[i] = 1;
 	for (k = 0; k < w->nslow; k++)
@@ -168,8 +160,7 @@ void gf_replay_setting_release(struct gf_replay_setting *s)
 	gf_variant_release(&s->variant);
 }
 
-struct gf_replay_input
-gf_replay_setting_input(const struct gf_replay_setting *s)
+struct gf_replay_input gf_replay_setting_input(const struct gf_replay_setting *s)
 {
 	return (struct gf_replay_input){
 		.ranks = s->variant.fabric.ranks,
@@ -183,16 +174,15 @@ gf_replay_setting_input(const struct gf_replay_setting *s)
 	};
 }
 
-/* One of a message's collectives: its way, and the arguments for its schedule,
- * which point into the way. */
+/* One of a message's collectives: its way, and the arguments for its schedule, which point into the
+ * way. */
 struct part {
 	struct gf_way way;
 	struct gf_coll_args args;
 };
 
-static int make_part(const struct gf_replay_setting *s, size_t i,
-		     const struct gf_wire *wire, struct part *part,
-		     struct gf_error *err)
+static int make_part(const struct gf_replay_setting *s, size_t i, const struct gf_wire *wire,
+		     struct part *part, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
@@ -204,8 +194,7 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 	/* an element is one rank's whole set */
 	if (wire->kind != GF_WIRE_REDUCE) {
 		part->way = (struct gf_way){
-			.algorithm =
-				gf_sparse_find(gf_wire_algorithm(wire->kind)),
+			.algorithm = gf_sparse_find(gf_wire_algorithm(wire->kind)),
 		};
 		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
 		args->count_elems = gathers ? (size_t)args->ranks : 1;
@@ -229,15 +218,14 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 /* Numbers of the selection's own. */
 static size_t own_wire(const struct gf_sim_message *m, struct gf_wire *wire)
 {
-	*wire = (struct gf_wire){GF_WIRE_REDUCE, m->bytes / sizeof(float),
-				 m->bytes, 1};
+	*wire = (struct gf_wire){GF_WIRE_REDUCE, m->bytes / sizeof(float), m->bytes, 1};
 	return 1;
 }
 
-/* The collectives of the traffic's i-th message; returns how many, or an error.
- * A split message has only its reduce-scatter here. */
-static int parts_of(const struct gf_replay_setting *s, size_t i,
-		    struct part parts[GF_WIRES_MOST], struct gf_error *err)
+/* The collectives of the traffic's i-th message; returns how many, or an error. A split message has
+ * only its reduce-scatter here. */
+static int parts_of(const struct gf_replay_setting *s, size_t i, struct part parts[GF_WIRES_MOST],
+		    struct gf_error *err)
 {
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct gf_wire wires[GF_WIRES_MOST];
@@ -245,8 +233,7 @@ static int parts_of(const struct gf_replay_setting *s, size_t i,
 	size_t n, k;
 	int rc = 0;
 
-	n = own ? own_wire(m, wires)
-		: gf_plan_wires(&s->variant.plan, m->first, m->last, wires);
+	n = own ? own_wire(m, wires) : gf_plan_wires(&s->variant.plan, m->first, m->last, wires);
 
 	for (k = 0; k < n && rc == 0; k++)
 		rc = make_part(s, i, &wires[k], &parts[k], err);
@@ -254,17 +241,16 @@ static int parts_of(const struct gf_replay_setting *s, size_t i,
 }
 
 /* A rank's schedule of all parts, one after the other. */
-static int schedule(const struct part *parts, int n, int rank,
-		    struct gf_schedule *to, struct gf_error *err)
+static int schedule(const struct part *parts, int n, int rank, struct gf_schedule *to,
+		    struct gf_error *err)
 {
 	struct gf_schedule next;
 	int i, rc;
 
-	rc = gf_algorithm_schedule(parts[0].way.algorithm, &parts[0].args, rank,
-				   to, err);
+	rc = gf_algorithm_schedule(parts[0].way.algorithm, &parts[0].args, rank, to, err);
 	for (i = 1; i < n && rc == 0; i++) {
-		rc = gf_algorithm_schedule(parts[i].way.algorithm,
-					   &parts[i].args, rank, &next, err);
+		rc = gf_algorithm_schedule(parts[i].way.algorithm, &parts[i].args, rank, &next,
+					   err);
 		if (rc < 0)
 			break;
 		gf_schedule_append(to, &next);
@@ -273,8 +259,7 @@ static int schedule(const struct part *parts, int n, int rank,
 	return rc;
 }
 
-int gf_replayed_message_init(struct gf_replayed_message *to,
-			     struct gf_replay_setting *s, size_t i,
+int gf_replayed_message_init(struct gf_replayed_message *to, struct gf_replay_setting *s, size_t i,
 			     enum gf_coll_half half, struct gf_error *err)
 {
 	const struct gf_sim_message *m = &s->traffic.messages[i];
@@ -289,8 +274,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 		return -E2BIG;
 	/* and every segment is a step of somebody */
 	if (s->variant.plan.segment_bytes &&
-	    m->bytes / (double)s->variant.plan.segment_bytes >
-		    GF_REPLAY_STEPS_MOST)
+	    m->bytes / (double)s->variant.plan.segment_bytes > GF_REPLAY_STEPS_MOST)
 		return -E2BIG;
 	n = parts_of(s, i, parts, err);
 	if (n < 0) {
@@ -313,9 +297,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 		to->element.bytes = m->bytes;
 	} else {
 		to->element.bytes = m->bytes / (double)to->elems;
-		codec = gf_codec_find(
-			gf_traffic_like(&s->traffic, &s->variant.plan, i)
-				->codec);
+		codec = gf_codec_find(gf_traffic_like(&s->traffic, &s->variant.plan, i)->codec);
 		to->element.codec = codec->block_elems ? codec : NULL;
 	}
 	for (rank = 0, rc = 0; rank < ranks && rc == 0; rank++) {
@@ -326,16 +308,14 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 		}
 		/* the first rank speaks for all before they are built */
 		if (rank == 0 &&
-		    s->steps + (double)to->ranks[0].nsteps * ranks >
-			    GF_REPLAY_STEPS_MOST)
+		    s->steps + (double)to->ranks[0].nsteps * ranks > GF_REPLAY_STEPS_MOST)
 			rc = -E2BIG;
 		s->steps += (double)to->ranks[rank].nsteps;
 	}
 	return rc;
 }
 
-void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n,
-			       int ranks)
+void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n, int ranks)
 {
 	size_t i;
 	int rank;
@@ -351,17 +331,15 @@ void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n,
 static int prove_part(struct part *part, const char *codec, struct gf_text *out,
 		      struct gf_error *err)
 {
-	int rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
-			       err);
+	int rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out, err);
 	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
 		return rc;
 	part->args.half = GF_COLL_ALL_GATHER;
-	return gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
-			     err);
+	return gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out, err);
 }
 
-static int prove_message(const struct gf_replay_setting *s, size_t i,
-			 struct gf_text *out, struct gf_error *err)
+static int prove_message(const struct gf_replay_setting *s, size_t i, struct gf_text *out,
+			 struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const char *codec = gf_traffic_like(&s->traffic, p, i)->codec;
@@ -374,8 +352,8 @@ static int prove_message(const struct gf_replay_setting *s, size_t i,
 }
 
 /* The exchange of a group, then that of all ranks. */
-static int prove_period(const struct gf_plan *p, const struct gf_what_if *w,
-			struct gf_text *out, struct gf_error *err)
+static int prove_period(const struct gf_plan *p, const struct gf_what_if *w, struct gf_text *out,
+			struct gf_error *err)
 {
 	struct gf_what_if there = *w;
 	struct gf_plan part;
@@ -393,8 +371,8 @@ static int prove_period(const struct gf_plan *p, const struct gf_what_if *w,
 	return rc;
 }
 
-int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w,
-		  struct gf_text *out, struct gf_error *err)
+int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf_text *out,
+		  struct gf_error *err)
 {
 	struct gf_replay_setting s = {0};
 	struct gf_text notes = {0}; /* about times */

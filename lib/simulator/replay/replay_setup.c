@@ -8,8 +8,8 @@
 #include "base/heap.h"
 #include "collectives/verify.h"
 
-static void init_users(struct gf_replay_run *r, size_t first,
-		       const struct gf_schedule *s, size_t *total)
+static void init_users(struct gf_replay_run *r, size_t first, const struct gf_schedule *s,
+		       size_t *total)
 {
 	size_t i, k;
 
@@ -27,16 +27,14 @@ static void init_users(struct gf_replay_run *r, size_t first,
 	for (i = 0; i < s->nsteps; i++)
 		for (k = 0; k < s->steps[i].ndeps; k++) {
 			struct gf_replay_node *n =
-				&r->nodes[first +
-					  s->deps[s->steps[i].first_dep + k]];
+				&r->nodes[first + s->deps[s->steps[i].first_dep + k]];
 
 			r->users[n->first_user + n->nusers++] = first + i;
 		}
 }
 
 /* A stream per peer that a rank sends to; its sends know theirs. */
-static void init_streams(struct gf_replay_run *r, size_t first,
-			 const struct gf_schedule *s)
+static void init_streams(struct gf_replay_run *r, size_t first, const struct gf_schedule *s)
 {
 	size_t *to = gf_xcalloc((size_t)s->ranks, sizeof(*to)), i;
 
@@ -47,10 +45,8 @@ static void init_streams(struct gf_replay_run *r, size_t first,
 		if (s->steps[i].op != GF_STEP_SEND)
 			continue;
 		if (!to[peer]) {
-			*gf_array_push(&r->streams, &r->nstreams,
-				       &r->streams_capacity) =
-				(struct gf_replay_stream){GF_REPLAY_NOBODY,
-							  GF_REPLAY_NOBODY};
+			*gf_array_push(&r->streams, &r->nstreams, &r->streams_capacity) =
+				(struct gf_replay_stream){GF_REPLAY_NOBODY, GF_REPLAY_NOBODY};
 			to[peer] = r->nstreams;
 		}
 		r->nodes[first + i].stream = to[peer] - 1;
@@ -83,19 +79,17 @@ static int init_message(struct gf_replay_run *r, size_t m, struct gf_error *err)
 			n->times = &r->out->steps[m][rank][i];
 			if (step->peer >= 0)
 				n->partner =
-					r->first[base + (size_t)step->peer] +
-					partners[rank][i];
+					r->first[base + (size_t)step->peer] + partners[rank][i];
 		}
 		free(partners[rank]);
 		init_streams(r, first, s);
 		if (r->in->compute)
 			continue;
-		gf_events_add(&r->events,
-			      (struct gf_event){
-				      .at_s = fmax(message->start_s, late_s),
-				      .kind = GF_REPLAY_BEGIN,
-				      .id = base + (size_t)rank,
-			      });
+		gf_events_add(&r->events, (struct gf_event){
+						  .at_s = fmax(message->start_s, late_s),
+						  .kind = GF_REPLAY_BEGIN,
+						  .id = base + (size_t)rank,
+					  });
 	}
 	free(partners);
 	return 0;
@@ -110,10 +104,8 @@ static size_t init_counts(struct gf_replay_run *r)
 
 	r->first = gf_xcalloc(in->nmessages * p + 1, sizeof(*r->first));
 	r->free_s = gf_xcalloc(p, sizeof(*r->free_s));
-	r->out->message_end_s =
-		gf_xcalloc(in->nmessages, sizeof(*r->out->message_end_s));
-	r->out->message_start_s =
-		gf_xcalloc(in->nmessages, sizeof(*r->out->message_start_s));
+	r->out->message_end_s = gf_xcalloc(in->nmessages, sizeof(*r->out->message_end_s));
+	r->out->message_start_s = gf_xcalloc(in->nmessages, sizeof(*r->out->message_start_s));
 	r->out->steps = gf_xcalloc(in->nmessages, sizeof(*r->out->steps));
 	r->out->nmessages = in->nmessages;
 	r->out->ranks = in->ranks;
@@ -122,11 +114,9 @@ static size_t init_counts(struct gf_replay_run *r)
 		r->out->message_end_s[m] = in->messages[m].start_s;
 		r->out->steps[m] = gf_xcalloc(p, sizeof(**r->out->steps));
 		for (rank = 0; rank < in->ranks; rank++) {
-			const struct gf_schedule *s =
-				&in->messages[m].ranks[rank];
+			const struct gf_schedule *s = &in->messages[m].ranks[rank];
 
-			r->out->steps[m][rank] =
-				gf_xcalloc(s->nsteps, sizeof(***r->out->steps));
+			r->out->steps[m][rank] = gf_xcalloc(s->nsteps, sizeof(***r->out->steps));
 			r->first[m * p + (size_t)rank] = r->nnodes;
 			r->nnodes += s->nsteps;
 			ndeps += s->ndeps;
@@ -136,9 +126,8 @@ static size_t init_counts(struct gf_replay_run *r)
 	return ndeps;
 }
 
-void gf_replay_take_link(const struct gf_link_cost *link,
-			 struct gf_level *level, struct gf_cost_lines *lines,
-			 double *reduce_s_per_byte)
+void gf_replay_take_link(const struct gf_link_cost *link, struct gf_level *level,
+			 struct gf_cost_lines *lines, double *reduce_s_per_byte)
 {
 	level->latency_s = link->alpha_s;
 	if (link->beta_s_per_byte > 0)
@@ -148,8 +137,7 @@ void gf_replay_take_link(const struct gf_link_cost *link,
 	*reduce_s_per_byte = link->gamma_s_per_byte;
 }
 
-int gf_replay_run_init(struct gf_replay_run *r,
-		       const struct gf_replay_input *in,
+int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in,
 		       struct gf_replay_result *out, struct gf_error *err)
 {
 	size_t total = 0, m, ndeps;
@@ -157,8 +145,7 @@ int gf_replay_run_init(struct gf_replay_run *r,
 
 	*r = (struct gf_replay_run){.in = in, .out = out};
 	ndeps = init_counts(r);
-	gf_fluid_init(&r->fluid, in->ranks, in->levels, in->nlevels,
-		      in->slowdown, GF_REPLAY_FLOWN);
+	gf_fluid_init(&r->fluid, in->ranks, in->levels, in->nlevels, in->slowdown, GF_REPLAY_FLOWN);
 	r->fluid.lines = in->level_lines;
 	for (m = 0; m < in->nslow_links; m++)
 		gf_fluid_slow(&r->fluid, &in->slow_links[m]);
@@ -169,10 +156,8 @@ int gf_replay_run_init(struct gf_replay_run *r,
 		if (rc)
 			return rc;
 		for (rank = 0; rank < in->ranks; rank++)
-			init_users(
-				r,
-				r->first[m * (size_t)in->ranks + (size_t)rank],
-				&in->messages[m].ranks[rank], &total);
+			init_users(r, r->first[m * (size_t)in->ranks + (size_t)rank],
+				   &in->messages[m].ranks[rank], &total);
 	}
 	if (in->compute)
 		gf_replay_gate_init(r);

@@ -16,9 +16,9 @@ static double cumulative(double x)
 }
 
 /*
- * Newton's method on the lower half, where probabilities keep their digits,
- * from the tail's asymptote x = -sqrt(-2 ln p). The distribution is log-concave
- * there: Newton on its logarithm converges from any start.
+ * Newton's method on the lower half, where probabilities keep their digits, from the tail's
+ * asymptote x = -sqrt(-2 ln p). The distribution is log-concave there: Newton on its logarithm
+ * converges from any start.
  */
 static double lower_half(double p)
 {
@@ -57,13 +57,9 @@ static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
 	double most = 0, u = gf_rng_uniform(rng);
 
 	if (others > 0)
-		most = fmax(0, 1 + w->jitter * gf_normal_largest(
-						       u, (double)others));
+		most = fmax(0, 1 + w->jitter * gf_normal_largest(u, (double)others));
 	for (i = 0; i < w->nslow; i++)
-		most = fmax(
-			most,
-			w->slow[i].factor *
-				fmax(0, 1 + w->jitter * gf_rng_normal(rng)));
+		most = fmax(most, w->slow[i].factor * fmax(0, 1 + w->jitter * gf_rng_normal(rng)));
 	return most;
 }
 
@@ -127,13 +123,12 @@ static void delay_startups(struct gf_traffic *t, const double *startup_s,
 	gf_rng_init(&rng, w->seed, 1 + run);
 	for (i = 0; i < t->nmessages; i++)
 		t->messages[i].startup_s =
-			startup_s[i] -
-			w->network_jitter_s * log1p(-gf_rng_uniform(&rng));
+			startup_s[i] - w->network_jitter_s * log1p(-gf_rng_uniform(&rng));
 }
 
-/* Iterations by themselves, by the slowest rank's factor: known at both ends.
- * More than `dear` messages times lanes times runs take minutes, so between two
- * runs that agree with the one halfway the others are read off the line. */
+/* Iterations by themselves, by the slowest rank's factor: known at both ends. More than `dear`
+ * messages times lanes times runs take minutes, so between two runs that agree with the one halfway
+ * the others are read off the line. */
 struct alone {
 	struct gf_variant *v;
 	struct sample *samples; /* by factor */
@@ -150,8 +145,7 @@ static int run_one(struct alone *a, size_t i, struct gf_error *err)
 	return rc;
 }
 
-static double between(const struct sample *low, const struct sample *high,
-		      double factor)
+static double between(const struct sample *low, const struct sample *high, double factor)
 {
 	double width = high->factor - low->factor;
 	double share = width > 0 ? (factor - low->factor) / width : 0;
@@ -159,8 +153,7 @@ static double between(const struct sample *low, const struct sample *high,
 	return low->time_s + share * (high->time_s - low->time_s);
 }
 
-static int run_between(struct alone *a, size_t low, size_t high,
-		       struct gf_error *err)
+static int run_between(struct alone *a, size_t low, size_t high, struct gf_error *err)
 {
 	size_t middle = low + (high - low) / 2, i;
 	struct sample *s = a->samples;
@@ -170,22 +163,19 @@ static int run_between(struct alone *a, size_t low, size_t high,
 	if (high - low < 2)
 		return 0;
 	rc = run_one(a, middle, err);
-	if (rc == 0 && a->dear &&
-	    fabs(s[middle].time_s - line_s) <= agree * line_s) {
+	if (rc == 0 && a->dear && fabs(s[middle].time_s - line_s) <= agree * line_s) {
 		for (i = low + 1; i < high; i++)
 			if (i != middle)
-				s[i].time_s =
-					between(&s[i < middle ? low : middle],
-						&s[i < middle ? middle : high],
-						s[i].factor);
+				s[i].time_s = between(&s[i < middle ? low : middle],
+						      &s[i < middle ? middle : high], s[i].factor);
 		return 0;
 	}
 	rc = rc ? rc : run_between(a, low, middle, err);
 	return rc ? rc : run_between(a, middle, high, err);
 }
 
-/* Nothing is between two runs whose messages have other delays. The variant is
- * left at the median run's. */
+/* Nothing is between two runs whose messages have other delays. The variant is left at the median
+ * run's. */
 static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 		       struct gf_error *err)
 {
@@ -200,30 +190,26 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 	}
 	if (rc == 0) {
 		qsort(a->samples, runs, sizeof(*a->samples), ascending);
-		delay_startups(t, startup_s, w,
-			       a->samples[percentile(runs, 0.5)].run);
+		delay_startups(t, startup_s, w, a->samples[percentile(runs, 0.5)].run);
 	}
 	free(startup_s);
 	return rc;
 }
 
 /* Every iteration by itself. */
-static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
-		     struct sample *times, size_t runs, struct gf_error *err)
+static int run_alone(struct gf_variant *v, const struct gf_what_if *w, struct sample *times,
+		     size_t runs, struct gf_error *err)
 {
 	double messages = (double)v->traffic.nmessages;
-	struct alone a = {
-		v, times,
-		messages * fmin(messages, v->plan.lanes) * (double)runs > dear};
+	struct alone a = {v, times, messages * fmin(messages, v->plan.lanes) * (double)runs > dear};
 	struct gf_rng rng;
 	size_t i;
 	int rc;
 
 	gf_rng_init(&rng, w->seed, 0);
 	for (i = 0; i < runs; i++) {
-		times[i].factor =
-			w->jitter > 0 ? draw(w, v->plan.ranks, &rng)
-				      : gf_what_if_slowest(w, v->plan.ranks);
+		times[i].factor = w->jitter > 0 ? draw(w, v->plan.ranks, &rng)
+						: gf_what_if_slowest(w, v->plan.ranks);
 		times[i].run = i;
 	}
 	if (w->network_jitter_s > 0)
@@ -235,8 +221,7 @@ static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
 	return rc ? rc : run_between(&a, 0, runs - 1, err);
 }
 
-void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w,
-		     int ranks)
+void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w, int ranks)
 {
 	size_t i;
 
@@ -265,15 +250,13 @@ const double *gf_factors_next(void *ctx)
 	int rank;
 
 	for (rank = 0; rank < f->ranks; rank++)
-		f->now[rank] =
-			f->slow[rank] *
-			fmax(0, 1 + f->w->jitter * gf_rng_normal(&f->rng));
+		f->now[rank] = f->slow[rank] * fmax(0, 1 + f->w->jitter * gf_rng_normal(&f->rng));
 	return f->now;
 }
 
 /* A rank that is late in one step may make up for it in the next. */
-static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
-		      struct gf_pipeline *p, struct sample *times, size_t runs)
+static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct gf_pipeline *p,
+		      struct sample *times, size_t runs)
 {
 	double before_s = 0, *startup_s = keep_startups(&v->traffic);
 	struct gf_factors f;
@@ -286,17 +269,16 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 		delay_startups(&v->traffic, startup_s, w, i);
 		begun_s = gf_pipeline_step(p, gf_factors_next(&f));
 		if (i > FILL_STEPS)
-			times[i - FILL_STEPS - 1] =
-				(struct sample){.time_s = begun_s - before_s,
-						.run = i - FILL_STEPS - 1};
+			times[i - FILL_STEPS - 1] = (struct sample){.time_s = begun_s - before_s,
+								    .run = i - FILL_STEPS - 1};
 		before_s = begun_s;
 	}
 	gf_factors_release(&f);
 	free(startup_s);
 }
 
-static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
-			struct sample *times, size_t runs, struct gf_error *err)
+static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct sample *times,
+			size_t runs, struct gf_error *err)
 {
 	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	/* no exchange is waited for that so many steps do not reach */
@@ -313,16 +295,15 @@ static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	return 0;
 }
 
-int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
-		  struct gf_outcome *out, double *factor, struct gf_error *err)
+int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w, struct gf_outcome *out,
+		  double *factor, struct gf_error *err)
 {
 	const bool varies = gf_what_if_varies(w);
 	size_t runs = varies && w->runs > 1 ? w->runs : 1, i;
 	struct sample *times = gf_xcalloc(runs, sizeof(*times));
 	double *times_s = gf_xcalloc(runs, sizeof(*times_s));
-	int rc = varies && v->plan.staleness > 1
-			 ? run_pipeline(v, w, times, runs, err)
-			 : run_alone(v, w, times, runs, err);
+	int rc = varies && v->plan.staleness > 1 ? run_pipeline(v, w, times, runs, err)
+						 : run_alone(v, w, times, runs, err);
 
 	for (i = 0; i < runs; i++)
 		times_s[times[i].run] = times[i].time_s;

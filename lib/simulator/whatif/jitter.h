@@ -19,30 +19,26 @@ struct gf_factors {
 	double *slow, *now; /* per rank */
 };
 
-void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w,
-		     int ranks);
+void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w, int ranks);
 void gf_factors_release(struct gf_factors *f);
 /* Those of the next step, borrowed until the one after; ctx: the factors. */
 const double *gf_factors_next(void *ctx);
 
 /*
- * The runs' least_s to mean_s, and the slowest rank's factor in the median run
- * (of a pipeline: 0); one run without jitter. The variant's traffic is filled;
- * its model is left at some factor, and its messages with the delays of the
- * median run (of a pipeline: of the last step).
+ * The runs' least_s to mean_s, and the slowest rank's factor in the median run (of a pipeline: 0);
+ * one run without jitter. The variant's traffic is filled; its model is left at some factor, and
+ * its messages with the delays of the median run (of a pipeline: of the last step).
  */
-int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
-		  struct gf_outcome *out, double *factor, struct gf_error *err);
+int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w, struct gf_outcome *out,
+		  double *factor, struct gf_error *err);
 
 /*
- * Fills the variant's traffic: its messages priced on its fabric, with what w's
- * slow links cost. Because of them each message's price gains the time that its
- * schedules take longer, when they are replayed by themselves on the topology
- * (simulator/replay/replay_plan.h). -ENOTSUP: too many steps, or an algorithm
- * without any.
+ * Fills the variant's traffic: its messages priced on its fabric, with what w's slow links cost.
+ * Because of them each message's price gains the time that its schedules take longer, when they are
+ * replayed by themselves on the topology (simulator/replay/replay_plan.h). -ENOTSUP: too many
+ * steps, or an algorithm without any.
  */
-int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w,
-		     struct gf_error *err);
+int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w, struct gf_error *err);
 
 /* The quantile u, 0 < u < 1, of the largest of n standard normal deviates:
  * a draw of the largest for a uniform u, whatever n is. */

@@ -8,8 +8,8 @@
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
 
-/* How many of the plan's factors so many ranks have: fewer ranks fill the inner
- * ones first, as hosts of a rack are. */
+/* How many of the plan's factors so many ranks have: fewer ranks fill the inner ones first, as
+ * hosts of a rack are. */
 static size_t stages_for(const struct gf_message *m, int ranks, int *inner)
 {
 	size_t i;
@@ -24,10 +24,10 @@ static size_t stages_for(const struct gf_message *m, int ranks, int *inner)
 	return i + 1;
 }
 
-/* Factors for other ranks: the inner ones stay, the last takes the rest. Sets
- * have an exchange of their own. */
-static int fit_stages(struct gf_message *m, const struct gf_selection *s,
-		      int ranks, struct gf_error *err)
+/* Factors for other ranks: the inner ones stay, the last takes the rest. Sets have an exchange of
+ * their own. */
+static int fit_stages(struct gf_message *m, const struct gf_selection *s, int ranks,
+		      struct gf_error *err)
 {
 	size_t n, i;
 	int inner;
@@ -36,11 +36,10 @@ static int fit_stages(struct gf_message *m, const struct gf_selection *s,
 		return 0;
 	n = stages_for(m, ranks, &inner);
 	if (ranks % inner != 0 || ranks / inner < 2)
-		return gf_error_set(
-			err, -EINVAL,
-			"want a multiple of the plan's inner factors "
-			"(%d together), at least %d, got %d",
-			inner, 2 * inner, ranks);
+		return gf_error_set(err, -EINVAL,
+				    "want a multiple of the plan's inner factors (%d together), at "
+				    "least %d, got %d",
+				    inner, 2 * inner, ranks);
 	for (i = n; i < m->nstages; i++)
 		free(m->stages[i].algorithm);
 	m->nstages = n;
@@ -49,14 +48,12 @@ static int fit_stages(struct gf_message *m, const struct gf_selection *s,
 	if (gf_stage_takes(m->stages[i].algorithm, m->stages[i].factor))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want ranks that leave a power of two to the "
-			    "plan's last stage, as %s wants it, got %d, which "
-			    "leave %d; --replan makes another plan",
+			    "want ranks that leave a power of two to the plan's last stage, as %s "
+			    "wants it, got %d, which leave %d; --replan makes another plan",
 			    m->stages[i].algorithm, ranks, m->stages[i].factor);
 }
 
-static int use_bandwidth(struct gf_variant *v, double rate,
-			 struct gf_error *err)
+static int use_bandwidth(struct gf_variant *v, double rate, struct gf_error *err)
 {
 	struct gf_fabric *f = &v->fabric;
 	struct gf_link_cost link;
@@ -65,9 +62,8 @@ static int use_bandwidth(struct gf_variant *v, double rate,
 	if (f->nlevels > 0) {
 		v->levels = gf_levels_copy(f->levels, f->nlevels);
 	} else {
-		/* a uniform network with the startup that was measured; of
-		 * short messages, for what it is in long ones goes with their
-		 * rate */
+		/* a uniform network with the startup that was measured; of short messages, for what
+		 * it is in long ones goes with their rate */
 		rc = gf_price_link(f, 0, &link, err);
 		if (rc < 0)
 			return rc;
@@ -84,8 +80,8 @@ static int use_bandwidth(struct gf_variant *v, double rate,
 	return 0;
 }
 
-int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
-		    const struct gf_what_if *w, struct gf_error *err)
+int gf_variant_init(struct gf_variant *v, const struct gf_plan *p, const struct gf_what_if *w,
+		    struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
@@ -96,8 +92,7 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
 	if (w->ranks && w->ranks != p->ranks) {
 		v->plan.ranks = w->ranks;
 		for (i = 0; i < p->nmessages && rc == 0; i++)
-			rc = fit_stages(&v->plan.messages[i],
-					&v->plan.selection, w->ranks, err);
+			rc = fit_stages(&v->plan.messages[i], &v->plan.selection, w->ranks, err);
 	}
 	v->fabric = gf_plan_fabric(&v->plan);
 	v->fabric.derived = &v->derived;
@@ -142,8 +137,8 @@ void gf_variant_scale(struct gf_variant *v, double factor)
 	}
 }
 
-int gf_variant_run(struct gf_variant *v, double factor,
-		   struct gf_sim_result *out, struct gf_error *err)
+int gf_variant_run(struct gf_variant *v, double factor, struct gf_sim_result *out,
+		   struct gf_error *err)
 {
 	gf_variant_scale(v, factor);
 	return gf_predict_traffic(&v->plan, &v->traffic, out, err);

@@ -8,13 +8,11 @@
 #include "simulator/replay/replay_parts.h"
 
 /* A message by itself, with the slow links or without. */
-static int alone_s(const struct gf_replay_setting *s,
-		   const struct gf_replayed_message *m, bool slow,
-		   double *end_s, struct gf_error *err)
+static int alone_s(const struct gf_replay_setting *s, const struct gf_replayed_message *m,
+		   bool slow, double *end_s, struct gf_error *err)
 {
 	struct gf_replay_input in = gf_replay_setting_input(s);
-	struct gf_replay_message message = {.ranks = m->ranks,
-					    .element = m->element};
+	struct gf_replay_message message = {.ranks = m->ranks, .element = m->element};
 	struct gf_replay_result result;
 	int rc;
 
@@ -29,8 +27,8 @@ static int alone_s(const struct gf_replay_setting *s,
 	return 0;
 }
 
-static int charge(struct gf_replay_setting *s, size_t i,
-		  struct gf_sim_message *m, struct gf_error *err)
+static int charge(struct gf_replay_setting *s, size_t i, struct gf_sim_message *m,
+		  struct gf_error *err)
 {
 	struct gf_replayed_message *replayed = gf_xcalloc(1, sizeof(*replayed));
 	double usual_s = 0, slow_s = 0;
@@ -38,8 +36,8 @@ static int charge(struct gf_replay_setting *s, size_t i,
 
 	if (rc == -E2BIG)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "slow links are replayed: want at most %g "
-				  "steps of all ranks and messages, got more",
+				  "slow links are replayed: want at most %g steps of all ranks and "
+				  "messages, got more",
 				  GF_REPLAY_STEPS_MOST);
 	if (rc == 0)
 		rc = alone_s(s, replayed, false, &usual_s, err);
@@ -47,13 +45,12 @@ static int charge(struct gf_replay_setting *s, size_t i,
 		rc = alone_s(s, replayed, true, &slow_s, err);
 	gf_replayed_messages_free(replayed, 1, s->variant.fabric.ranks);
 	if (rc == 0 && m->bytes > 0)
-		m->per_byte_s += fmax(slow_s - usual_s, 0) / m->bytes *
-				 (m->half == GF_HALF_SPLIT ? 2 : 1);
+		m->per_byte_s +=
+			fmax(slow_s - usual_s, 0) / m->bytes * (m->half == GF_HALF_SPLIT ? 2 : 1);
 	return rc;
 }
 
-int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w,
-		     struct gf_error *err)
+int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w, struct gf_error *err)
 {
 	struct gf_replay_setting s = {0};
 	struct gf_text notes = {0};

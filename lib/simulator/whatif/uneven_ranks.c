@@ -29,8 +29,8 @@ void gf_uneven_release(struct gf_uneven *u)
 
 /* --- words ---------------------------------------------------------------- */
 
-static int read_slow(const char *text, const char *form, double least,
-		     struct gf_slow_rank *slow, struct gf_error *err)
+static int read_slow(const char *text, const char *form, double least, struct gf_slow_rank *slow,
+		     struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *colon = strchr(copy, ':');
 	long long rank = 0;
@@ -39,11 +39,9 @@ static int read_slow(const char *text, const char *form, double least,
 	if (colon)
 		*colon++ = '\0';
 	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, err)
-		   : gf_error_set(err, -EINVAL, "want %s, got \"%s\"", form,
-				  text);
+		   : gf_error_set(err, -EINVAL, "want %s, got \"%s\"", form, text);
 	if (rc == 0)
-		rc = gf_units_real(colon, least, FACTOR_MOST, &slow->factor,
-				   err);
+		rc = gf_units_real(colon, least, FACTOR_MOST, &slow->factor, err);
 	free(copy);
 	slow->rank = (int)rank;
 	return rc;
@@ -70,10 +68,8 @@ static int add_link(struct gf_uneven *u, const char *text, struct gf_error *err)
 		*at++ = '\0';
 	rc = read_slow(copy, "RANK:FACTOR or RANK:FACTOR@LEVEL", 1, &slow, err);
 	if (rc == 0)
-		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) =
-			(struct gf_what_link){slow.rank,
-					      at ? gf_xstrdup(at) : NULL,
-					      slow.factor, slow.factor};
+		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) = (struct gf_what_link){
+			slow.rank, at ? gf_xstrdup(at) : NULL, slow.factor, slow.factor};
 	free(copy);
 	return rc;
 }
@@ -118,8 +114,7 @@ static struct member *member_of(struct members *m, int rank)
 	if (n > m->nplaces) {
 		n = n > 2 * m->nplaces ? n : 2 * m->nplaces;
 		m->places = gf_xreallocarray(m->places, n, sizeof(size_t));
-		memset(m->places + m->nplaces, 0,
-		       (n - m->nplaces) * sizeof(size_t));
+		memset(m->places + m->nplaces, 0, (n - m->nplaces) * sizeof(size_t));
 		m->nplaces = n;
 	}
 	if (m->places[rank])
@@ -136,8 +131,8 @@ static void take(struct direction *d, double rate, bool slow)
 	d->fine |= !slow;
 }
 
-static int read_row(struct members *m, const struct gf_json *root,
-		    const char *file, struct gf_error *err)
+static int read_row(struct members *m, const struct gf_json *root, const char *file,
+		    struct gf_error *err)
 {
 	struct gf_json_at at;
 	double rate = 0;
@@ -148,8 +143,7 @@ static int read_row(struct members *m, const struct gf_json *root,
 		return rc;
 	rc = gf_json_int(&at, "from_rank", 0, 1 << 24, &from, err);
 	rc = rc ? rc : gf_json_int(&at, "to_rank", 0, 1 << 24, &to, err);
-	rc = rc ? rc
-		: gf_json_real(&at, "rate_bytes_per_s", 1e-3, 1e18, &rate, err);
+	rc = rc ? rc : gf_json_real(&at, "rate_bytes_per_s", 1e-3, 1e18, &rate, err);
 	rc = rc ? rc : gf_json_bool(&at, "slow", &slow, err);
 	if (rc == 0) {
 		take(&member_of(m, from)->out, rate, slow);
@@ -165,8 +159,7 @@ static double median_of(const struct members *m, bool out)
 	size_t i;
 
 	for (i = 0; i < m->n; i++)
-		best[i] = out ? m->list[i].out.best_bytes_per_s
-			      : m->list[i].in.best_bytes_per_s;
+		best[i] = out ? m->list[i].out.best_bytes_per_s : m->list[i].in.best_bytes_per_s;
 	median = gf_stat_median(best, m->n);
 	free(best);
 	return median;
@@ -179,8 +172,8 @@ static double factor_of(const struct direction *d, double median)
 	return fmin(fmax(1, median / d->best_bytes_per_s), FACTOR_MOST);
 }
 
-static int read_rows(struct members *m, const char *text, size_t size,
-		     const char *file, struct gf_error *err)
+static int read_rows(struct members *m, const char *text, size_t size, const char *file,
+		     struct gf_error *err)
 {
 	struct gf_json *root = NULL;
 	size_t used = 0;
@@ -196,15 +189,12 @@ static int read_rows(struct members *m, const char *text, size_t size,
 			gf_json_free(root);
 	} while (rc == 0 && root);
 	if (rc == -EINVAL && m->n == 0)
-		gf_error_set(err, -EINVAL,
-			     "%s: want rows of gf-profile --pairs --json, "
-			     "found none",
+		gf_error_set(err, -EINVAL, "%s: want rows of gf-profile --pairs --json, found none",
 			     file);
 	return rc;
 }
 
-static void add_slow_links(struct gf_uneven *u, const struct members *m,
-			   struct gf_text *notes)
+static void add_slow_links(struct gf_uneven *u, const struct members *m, struct gf_text *notes)
 {
 	double out = median_of(m, true), in = median_of(m, false);
 	size_t i;
@@ -218,17 +208,16 @@ static void add_slow_links(struct gf_uneven *u, const struct members *m,
 
 		if (!(link.out > 1 || link.in > 1))
 			continue;
-		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) =
-			link;
+		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) = link;
 		gf_text_addf(notes,
-			     "slow: the link of rank %d has 1/%.3g of the "
-			     "median bandwidth out, 1/%.3g in\n",
+			     "slow: the link of rank %d has 1/%.3g of the median bandwidth out, "
+			     "1/%.3g in\n",
 			     link.rank, link.out, link.in);
 	}
 }
 
-int gf_uneven_read_pairs(struct gf_uneven *u, const char *file,
-			 struct gf_text *notes, struct gf_error *err)
+int gf_uneven_read_pairs(struct gf_uneven *u, const char *file, struct gf_text *notes,
+			 struct gf_error *err)
 {
 	struct members m = {0};
 	size_t size = 0;

@@ -39,8 +39,7 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 {
 	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	struct gf_sim_result r = {0};
-	struct gf_sim_gather *gathers =
-		gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
+	struct gf_sim_gather *gathers = gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
 	size_t n;
 
 	r.messages = gf_xcalloc(in.nmessages + 1, sizeof(*r.messages));
@@ -53,8 +52,7 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 	free(gathers);
 }
 
-static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
-			  struct gf_gantt *t)
+static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct gf_gantt *t)
 {
 	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
@@ -62,11 +60,8 @@ static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	struct gf_pipeline p;
 	struct gf_factors f;
 
-	gf_variant_scale(v, gf_what_if_varies(w)
-				    ? 1
-				    : gf_what_if_slowest(w, v->plan.ranks));
-	gf_pipeline_init(&p, &in, staleness,
-			 gf_what_if_varies(w) ? v->plan.ranks : 1);
+	gf_variant_scale(v, gf_what_if_varies(w) ? 1 : gf_what_if_slowest(w, v->plan.ranks));
+	gf_pipeline_init(&p, &in, staleness, gf_what_if_varies(w) ? v->plan.ranks : 1);
 	gf_factors_init(&f, w, v->plan.ranks);
 	if (gf_what_if_varies(w))
 		gf_gantt_pipeline(t, &p, gf_factors_next, &f);
@@ -76,8 +71,8 @@ static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	gf_pipeline_release(&p);
 }
 
-static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w,
-			  double factor, struct gf_outcome *o)
+static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w, double factor,
+			  struct gf_outcome *o)
 {
 	o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
 	if (v->plan.staleness > 1)
@@ -86,43 +81,34 @@ static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w,
 		draw_step(v, factor, o->timeline);
 }
 
-static int check(const struct gf_plan *p, const struct gf_what_if *w,
-		 struct gf_error *err)
+static int check(const struct gf_plan *p, const struct gf_what_if *w, struct gf_error *err)
 {
 	int ranks = w->ranks ? w->ranks : p->ranks;
 	size_t i, k;
 
 	if (w->period_steps && gf_period_has(&p->period, GF_PERIOD_EVERY))
-		return gf_error_set(err, -EINVAL,
-				    "want a plan with a period where its steps "
-				    "change, got one without");
+		return gf_error_set(
+			err, -EINVAL,
+			"want a plan with a period where its steps change, got one without");
 	for (i = 0; i < w->nslow; i++)
 		if (w->slow[i].rank < 0 || w->slow[i].rank >= ranks)
-			return gf_error_set(
-				err, -EINVAL,
-				"want a slow rank from 0 to %d, got "
-				"%d",
-				ranks - 1, w->slow[i].rank);
+			return gf_error_set(err, -EINVAL, "want a slow rank from 0 to %d, got %d",
+					    ranks - 1, w->slow[i].rank);
 	for (i = 0; i < w->nslow_links; i++)
-		if (w->slow_links[i].rank < 0 ||
-		    w->slow_links[i].rank >= ranks + p->servers)
-			return gf_error_set(
-				err, -EINVAL,
-				"want a slow link of a rank from 0 to %d, got "
-				"%d",
-				ranks + p->servers - 1, w->slow_links[i].rank);
+		if (w->slow_links[i].rank < 0 || w->slow_links[i].rank >= ranks + p->servers)
+			return gf_error_set(err, -EINVAL,
+					    "want a slow link of a rank from 0 to %d, got %d",
+					    ranks + p->servers - 1, w->slow_links[i].rank);
 	for (i = 0; i < w->nslow; i++)
 		for (k = 0; k < i; k++)
 			if (w->slow[i].rank == w->slow[k].rank)
 				return gf_error_set(err, -EINVAL,
-						    "want a slow rank once, "
-						    "got %d twice",
+						    "want a slow rank once, got %d twice",
 						    w->slow[i].rank);
 	return 0;
 }
 
-void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
-		       const struct gf_sim_result *r)
+void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const struct gf_sim_result *r)
 {
 	double first = INFINITY, last = 0;
 	size_t i;
@@ -139,8 +125,7 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 	o->efficiency = o->iteration_s > 0 ? o->compute_s / o->iteration_s : 1;
 	o->speedup = o->efficiency * o->ranks;
 	o->samples_per_s = (double)p->model->batch_per_rank *
-			   (double)gf_model_micro_batches(p->model) * o->ranks /
-			   o->iteration_s;
+			   (double)gf_model_micro_batches(p->model) * o->ranks / o->iteration_s;
 }
 
 /* Eq. 42 is of one message after the other beside backward alone. */
@@ -158,8 +143,7 @@ static bool is_bounded(const struct gf_plan *p)
 static void bounds(const struct gf_variant *v, struct gf_outcome *o)
 {
 	const struct gf_model_profile *m = &v->model;
-	double compute_s =
-		m->forward_s + m->backward_s + gf_plan_update_s(&v->plan);
+	double compute_s = m->forward_s + m->backward_s + gf_plan_update_s(&v->plan);
 	double wire_s = 0, least_s;
 	size_t i;
 
@@ -167,16 +151,15 @@ static void bounds(const struct gf_variant *v, struct gf_outcome *o)
 	if (!is_bounded(&v->plan))
 		return;
 	for (i = 0; i < v->traffic.nmessages; i++)
-		wire_s += v->traffic.messages[i].per_byte_s *
-			  v->traffic.messages[i].bytes;
+		wire_s += v->traffic.messages[i].per_byte_s * v->traffic.messages[i].bytes;
 	o->hideable_s = fmin(m->backward_s, wire_s);
 	least_s = compute_s + wire_s - o->hideable_s;
 	o->largest_speedup = o->ranks * (least_s > 0 ? compute_s / least_s : 1);
 }
 
 /* Times a pipeline's beginning and end; leaves the variant as it was. */
-static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
-		     struct gf_outcome *o, struct gf_error *err)
+static int run_edges(struct gf_variant *v, const struct gf_what_if *w, struct gf_outcome *o,
+		     struct gf_error *err)
 {
 	struct gf_sim_result r = {0};
 	int staleness = v->plan.staleness, rc;
@@ -189,11 +172,10 @@ static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
 	return rc;
 }
 
-/* An iteration of the variant, whose traffic is empty, and a synchronous one.
- * median: the slowest rank's factor in the median run. */
-static int run_variant(struct gf_variant *v, const struct gf_what_if *w,
-		       struct gf_outcome *o, struct gf_sim_result *r,
-		       double *median, struct gf_error *err)
+/* An iteration of the variant, whose traffic is empty, and a synchronous one. median: the slowest
+ * rank's factor in the median run. */
+static int run_variant(struct gf_variant *v, const struct gf_what_if *w, struct gf_outcome *o,
+		       struct gf_sim_result *r, double *median, struct gf_error *err)
 {
 	int rc = gf_variant_price(v, w, err);
 
@@ -209,21 +191,18 @@ static int run_variant(struct gf_variant *v, const struct gf_what_if *w,
 	return rc;
 }
 
-/* n steps from `first` on (from 0). The first stale one also fills and drains
- * the pipeline. */
-static double stretch_s(const struct gf_plan *p, const struct gf_outcome *o,
-			double first, double n)
+/* n steps from `first` on (from 0). The first stale one also fills and drains the pipeline. */
+static double stretch_s(const struct gf_plan *p, const struct gf_outcome *o, double first, double n)
 {
 	double synchronous = (double)p->pipeline_warmup_steps + 1 - first;
 
 	synchronous = p->staleness > 1 ? fmin(fmax(synchronous, 0), n) : 0;
-	return synchronous * o->synchronous_s +
-	       (n - synchronous) * o->iteration_s;
+	return synchronous * o->synchronous_s + (n - synchronous) * o->iteration_s;
 }
 
 /* Of the whole run; the variant's selection and traffic change. */
-static int add_total(struct gf_variant *v, const struct gf_what_if *w,
-		     struct gf_outcome *o, struct gf_error *err)
+static int add_total(struct gf_variant *v, const struct gf_what_if *w, struct gf_outcome *o,
+		     struct gf_error *err)
 {
 	struct gf_plan *p = &v->plan;
 	struct gf_selection steady;
@@ -233,28 +212,25 @@ static int add_total(struct gf_variant *v, const struct gf_what_if *w,
 	gf_plan_settle(p, (double)w->epoch_steps, w->iterations);
 	steady = gf_selection_copy(&p->selection);
 	while (rc == 0 && (double)step < w->iterations &&
-	       (n = gf_selection_warm(&steady, step, w->epoch_steps,
-				      &p->selection))) {
+	       (n = gf_selection_warm(&steady, step, w->epoch_steps, &p->selection))) {
 		struct gf_outcome warm = {.ranks = o->ranks};
 		struct gf_sim_result r = {0};
 		double left = w->iterations - (double)step, median;
 
 		gf_traffic_release(&v->traffic);
 		rc = run_variant(v, w, &warm, &r, &median, err);
-		o->total_s += stretch_s(p, &warm, (double)step,
-					fmin((double)n, left));
+		o->total_s += stretch_s(p, &warm, (double)step, fmin((double)n, left));
 		step += n;
 	}
 	if (rc == 0 && (double)step < w->iterations)
-		o->total_s += stretch_s(p, o, (double)step,
-					w->iterations - (double)step);
+		o->total_s += stretch_s(p, o, (double)step, w->iterations - (double)step);
 	gf_selection_release(&steady);
 	return rc;
 }
 
 /* The plan there, but for the doubt. */
-static int run(const struct gf_plan *p, const struct gf_what_if *w,
-	       struct gf_variant *v, struct gf_outcome *o, struct gf_error *err)
+static int run(const struct gf_plan *p, const struct gf_what_if *w, struct gf_variant *v,
+	       struct gf_outcome *o, struct gf_error *err)
 {
 	struct gf_sim_result r = {.messages = o->messages};
 	double median = 1;
@@ -274,8 +250,7 @@ static int run(const struct gf_plan *p, const struct gf_what_if *w,
 static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 		 double *iteration_s, struct gf_error *err)
 {
-	struct gf_network *network =
-		gf_network_copy(w->network ? w->network : p->network);
+	struct gf_network *network = gf_network_copy(w->network ? w->network : p->network);
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks};
 	struct gf_what_if there = *w;
 	struct gf_plan end = *p;
@@ -302,12 +277,10 @@ static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 }
 
 /* The interval, by the doubt of what it is simulated on. */
-static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w,
-		     struct gf_outcome *o, struct gf_error *err)
+static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w, struct gf_outcome *o,
+		     struct gf_error *err)
 {
-	const struct gf_network *network = w->network  ? w->network
-					   : w->levels ? NULL
-						       : p->network;
+	const struct gf_network *network = w->network ? w->network : w->levels ? NULL : p->network;
 	struct gf_plan there = *p;
 	double low, high;
 	int rc;
@@ -328,12 +301,11 @@ static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w,
 	return 0;
 }
 
-int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
-	       struct gf_outcome *out, struct gf_error *err)
+int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_outcome *out,
+	       struct gf_error *err)
 {
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks,
-			       .bandwidth_bytes_per_s =
-				       w->bandwidth_bytes_per_s};
+			       .bandwidth_bytes_per_s = w->bandwidth_bytes_per_s};
 	struct gf_variant v;
 	int rc = check(p, w, err);
 

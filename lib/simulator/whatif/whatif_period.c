@@ -10,8 +10,8 @@
 #include "simulator/period_time.h"
 #include "simulator/whatif/jitter.h"
 
-/* A plan with a period in other circumstances: a step of the slowest group
- * there, and the outer exchange there. */
+/* A plan with a period in other circumstances: a step of the slowest group there, and the outer
+ * exchange there. */
 struct there {
 	const struct gf_plan *plan;
 	const struct gf_what_if *what;
@@ -24,16 +24,15 @@ struct there {
 static int check(const struct gf_period *p, int ranks, struct gf_error *err)
 {
 	if (ranks % p->group_ranks || ranks <= p->group_ranks)
-		return gf_error_set(err, -EINVAL,
-				    "want ranks that make more than one of the "
-				    "plan's groups of %d, got %d",
-				    p->group_ranks, ranks);
+		return gf_error_set(
+			err, -EINVAL,
+			"want ranks that make more than one of the plan's groups of %d, got %d",
+			p->group_ranks, ranks);
 	return gf_period_check_steps(p, err);
 }
 
 /* A step of a group that has the slowest rank of all, and all slow links. */
-static int run_group(struct there *t, double slowest, struct gf_outcome *o,
-		     struct gf_error *err)
+static int run_group(struct there *t, double slowest, struct gf_outcome *o, struct gf_error *err)
 {
 	const int ranks = t->group.ranks;
 	struct gf_what_if w = *t->what;
@@ -42,8 +41,7 @@ static int run_group(struct there *t, double slowest, struct gf_outcome *o,
 		.nlevels = w.levels ? w.nlevels : t->group.nlevels,
 	};
 	struct gf_slow_rank *slow = gf_xcalloc((size_t)ranks, sizeof(*slow));
-	struct gf_what_link *links =
-		gf_xmemdup(w.slow_links, w.nslow_links * sizeof(*links));
+	struct gf_what_link *links = gf_xmemdup(w.slow_links, w.nslow_links * sizeof(*links));
 	struct gf_network lines;
 	size_t i;
 	int rc;
@@ -76,8 +74,7 @@ static int run_outer(struct there *t, struct gf_error *err)
 	if (rc < 0)
 		gf_error_prefix(err, "outer exchange");
 	else
-		gf_sim_outer_times(&t->outer.plan, &t->period,
-				   &t->outer.traffic, t->times);
+		gf_sim_outer_times(&t->outer.plan, &t->period, &t->outer.traffic, t->times);
 	gf_plan_release(&outer);
 	return rc;
 }
@@ -93,8 +90,7 @@ static void conclude(struct there *t, double slowest, struct gf_outcome *o)
 	struct gf_sim_result r = step;
 	struct gf_model_profile *model = gf_model_profile_copy(t->group.model);
 	const double steps = (double)t->period.steps, group_s = o->iteration_s;
-	const double begin =
-		fmin((double)t->period.begin_steps, t->what->iterations);
+	const double begin = fmin((double)t->period.begin_steps, t->what->iterations);
 	struct gf_period_time time;
 	double more_s;
 
@@ -103,8 +99,7 @@ static void conclude(struct there *t, double slowest, struct gf_outcome *o)
 	o->iteration_s = r.iteration_s = time.period_s / steps;
 	if (t->what->timeline) {
 		o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
-		gf_gantt_period(o->timeline, &t->period, model, &step,
-				t->times);
+		gf_gantt_period(o->timeline, &t->period, model, &step, t->times);
 	}
 	gf_model_profile_free(model);
 	gf_outcome_finish(o, &t->group, &r);
@@ -115,8 +110,7 @@ static void conclude(struct there *t, double slowest, struct gf_outcome *o)
 	o->synchronous_s = o->iteration_s;
 	o->unlimited_s = o->largest_speedup = 0; /* of a group alone */
 	more_s = o->iteration_s - group_s;
-	o->total_s +=
-		time.exposed_s * begin + more_s * (t->what->iterations - begin);
+	o->total_s += time.exposed_s * begin + more_s * (t->what->iterations - begin);
 	if (!(o->high_s > 0))
 		return;
 	o->low_s += more_s;
@@ -125,8 +119,8 @@ static void conclude(struct there *t, double slowest, struct gf_outcome *o)
 	o->efficiency_high = fmin(o->compute_s / o->low_s, 1);
 }
 
-int gf_what_if_period(const struct gf_plan *p, const struct gf_what_if *w,
-		      struct gf_outcome *out, struct gf_error *err)
+int gf_what_if_period(const struct gf_plan *p, const struct gf_what_if *w, struct gf_outcome *out,
+		      struct gf_error *err)
 {
 	const int ranks = w->ranks ? w->ranks : p->ranks;
 	const double slowest = gf_what_if_slowest(w, ranks);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * AdamW (Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization"),
- * as PyTorch has it. With g = scale*grad at step t, from 1:
+ * AdamW (Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization"), as PyTorch has it.
+ * With g = scale*grad at step t, from 1:
  *	m = beta1*m + (1 - beta1)*g;  v = beta2*v + (1 - beta2)*g*g
  *	w = w - lr*weight_decay*w
  *	      - lr * m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + epsilon)
- * t counts the steps that were applied, not those that were skipped. The same
- * bits on every machine and on GPUs.
+ * t counts the steps that were applied, not those that were skipped. The same bits on every machine
+ * and on GPUs.
  */
 #include "adamw.h"
 
@@ -23,22 +23,18 @@ static void step(const struct gf_optim_config *c, const struct gf_optim_part *p)
 	};
 	const struct gf_adamw_step now = adamw_step(&rule, p->scale, p->steps);
 
-	gf_kernels()->adamw_f32(&now, p->grad, p->weight, p->slot[0],
-				p->slot[1], p->count_elems);
+	gf_kernels()->adamw_f32(&now, p->grad, p->weight, p->slot[0], p->slot[1], p->count_elems);
 }
 
 const struct gf_optimizer_ops gf_optimizer_adamw = {
 	.name = "adamw",
-	.description = "Adam with decoupled weight decay and PyTorch's "
-		       "defaults (Loshchilov, Hutter 2019)",
+	.description =
+		"Adam with decoupled weight decay and PyTorch's defaults (Loshchilov, Hutter 2019)",
 	.default_exclude = "none",
 	.settings = GF_OPTIM_BETAS | GF_OPTIM_EPSILON,
 	.kernel = GF_OPTIM_ADAMW,
-	.defaults = {.rate = 1e-3,
-		     .weight_decay = .01,
-		     .epsilon = 1e-8,
-		     .beta1 = .9,
-		     .beta2 = .999},
+	.defaults =
+		{.rate = 1e-3, .weight_decay = .01, .epsilon = 1e-8, .beta1 = .9, .beta2 = .999},
 	.elementwise = true,
 	.counts = true,
 	.slots = {"exp_avg", "exp_avg_sq"},

@@ -26,8 +26,7 @@ void gf_ema_release(struct gf_ema *e)
 void gf_ema_note(struct gf_ema *e, const float *weight)
 {
 	if (e->begun)
-		gf_kernels()->axpby_f32((float)(1 - e->decay), weight,
-					(float)e->decay, e->values,
+		gf_kernels()->axpby_f32((float)(1 - e->decay), weight, (float)e->decay, e->values,
 					e->count_elems);
 	else
 		memcpy(e->values, weight, e->count_elems * sizeof(*weight));

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * An exponential moving average of weights, PyTorch's get_ema_multi_avg_fn: the
- * weights of the first step, and after each later one
+ * An exponential moving average of weights, PyTorch's get_ema_multi_avg_fn: the weights of the
+ * first step, and after each later one
  *	average = decay*average + (1 - decay)*weight
  * The same bits on every machine.
  */

@@ -22,21 +22,17 @@
 
 /* --- which optimiser ------------------------------------------------------ */
 
-const struct gf_optimizer_ops *gf_optimizer_find(const char *name,
-						 struct gf_error *err)
+const struct gf_optimizer_ops *gf_optimizer_find(const char *name, struct gf_error *err)
 {
-	const struct gf_optimizer_ops *ops =
-		gf_named_find(gf_optimizers, 0, name);
+	const struct gf_optimizer_ops *ops = gf_named_find(gf_optimizers, 0, name);
 	struct gf_text names = {0};
 	size_t i;
 
 	if (ops)
 		return ops;
 	for (i = 0; gf_optimizers[i]; i++)
-		gf_text_addf(&names, "%s%s", i ? ", " : "",
-			     gf_optimizers[i]->name);
-	gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"",
-		     names.data, name);
+		gf_text_addf(&names, "%s%s", i ? ", " : "", gf_optimizers[i]->name);
+	gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"", names.data, name);
 	gf_text_release(&names);
 	return NULL;
 }
@@ -50,10 +46,9 @@ static bool fits(const char *pattern, const struct gf_optim_tensor *t)
 	return fnmatch(pattern, t->name, 0) == 0;
 }
 
-/* A pattern that matches no tensor is refused as misspelt; a net without
- * vectors is not. */
-static int exclude(const char *list, const struct gf_optim_tensor *tensors,
-		   size_t ntensors, bool *excluded, struct gf_error *err)
+/* A pattern that matches no tensor is refused as misspelt; a net without vectors is not. */
+static int exclude(const char *list, const struct gf_optim_tensor *tensors, size_t ntensors,
+		   bool *excluded, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(list), *rest = copy, *pattern;
 	size_t i, hits;
@@ -70,8 +65,7 @@ static int exclude(const char *list, const struct gf_optim_tensor *tensors,
 		}
 		if (!hits && strcmp(pattern, VECTORS) != 0)
 			rc = gf_error_set(err, -EINVAL,
-					  "--exclude: want names of tensors, "
-					  "none is like \"%s\"",
+					  "--exclude: want names of tensors, none is like \"%s\"",
 					  pattern);
 	}
 	free(copy);
@@ -80,11 +74,9 @@ static int exclude(const char *list, const struct gf_optim_tensor *tensors,
 
 /* --- preparing ------------------------------------------------------------ */
 
-static void add_range(struct gf_optimizer *o, size_t count_elems, bool excluded,
-		      size_t *capacity)
+static void add_range(struct gf_optimizer *o, size_t count_elems, bool excluded, size_t *capacity)
 {
-	struct gf_optim_range *last =
-		o->nranges ? &o->ranges[o->nranges - 1] : NULL;
+	struct gf_optim_range *last = o->nranges ? &o->ranges[o->nranges - 1] : NULL;
 
 	if (o->ops->elementwise && last && last->excluded == excluded) {
 		last->count_elems += count_elems;
@@ -104,18 +96,14 @@ static int allocate(struct gf_optimizer *o, struct gf_error *err)
 	for (i = 0; o->ops->slots[i]; i++) {
 		o->slot[i] = calloc(o->count_elems + 1, sizeof(float));
 		if (!o->slot[i])
-			return gf_error_set(err, -ENOMEM,
-					    "no memory for the %s of %zu "
-					    "parameters",
+			return gf_error_set(err, -ENOMEM, "no memory for the %s of %zu parameters",
 					    o->ops->slots[i], o->count_elems);
 	}
 	return 0;
 }
 
-int gf_optimizer_init(struct gf_optimizer *o,
-		      const struct gf_optim_config *config,
-		      const struct gf_optim_tensor *tensors, size_t ntensors,
-		      struct gf_error *err)
+int gf_optimizer_init(struct gf_optimizer *o, const struct gf_optim_config *config,
+		      const struct gf_optim_tensor *tensors, size_t ntensors, struct gf_error *err)
 {
 	bool *excluded = gf_xcalloc(ntensors + 1, sizeof(*excluded));
 	size_t capacity = 0, i;
@@ -126,9 +114,8 @@ int gf_optimizer_init(struct gf_optimizer *o,
 	o->ops = gf_optimizer_find(config->name, err);
 	rc = o->ops ? 0 : -EINVAL;
 	if (!rc)
-		rc = exclude(config->exclude ? config->exclude
-					     : o->ops->default_exclude,
-			     tensors, ntensors, excluded, err);
+		rc = exclude(config->exclude ? config->exclude : o->ops->default_exclude, tensors,
+			     ntensors, excluded, err);
 	for (i = 0; !rc && i < ntensors; i++)
 		add_range(o, tensors[i].count_elems, excluded[i], &capacity);
 	if (!rc)
@@ -153,15 +140,13 @@ void gf_optimizer_release(struct gf_optimizer *o)
 
 /* --- a step --------------------------------------------------------------- */
 
-double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
-			 const float *grad)
+double gf_optimizer_norm(const struct gf_optimizer *o, float scale, const float *grad)
 {
-	return fabs((double)scale) *
-	       sqrt(gf_kernels()->sum_squares_f32(grad, o->count_elems));
+	return fabs((double)scale) * sqrt(gf_kernels()->sum_squares_f32(grad, o->count_elems));
 }
 
-/* A watched range goes in pieces, where it may, so that what is done with the
- * first of them overlaps the rest. */
+/* A watched range goes in pieces, where it may, so that what is done with the first of them
+ * overlaps the rest. */
 static void step_range(struct gf_optimizer *o, struct gf_optim_part part,
 		       const struct gf_optim_range *r)
 {
@@ -183,8 +168,8 @@ static void step_range(struct gf_optimizer *o, struct gf_optim_part part,
 	}
 }
 
-static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all,
-			size_t first, size_t count_elems)
+static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all, size_t first,
+			size_t count_elems)
 {
 	size_t end = first + count_elems, i;
 
@@ -209,26 +194,23 @@ void gf_optimizer_begin(struct gf_optimizer *o)
 	o->steps++;
 }
 
-void gf_optimizer_step_some(struct gf_optimizer *o,
-			    const struct gf_optim_part *all, size_t first,
+void gf_optimizer_step_some(struct gf_optimizer *o, const struct gf_optim_part *all, size_t first,
 			    size_t count_elems)
 {
 	assert(o->config.clip_norm <= 0);
 	step_ranges(o, all, first, count_elems);
 }
 
-void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
-		       const float *grad, float *weight)
+void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale, const float *grad,
+		       float *weight)
 {
-	struct gf_optim_part all = {
-		.lr = lr, .scale = scale, .grad = grad, .weight = weight};
+	struct gf_optim_part all = {.lr = lr, .scale = scale, .grad = grad, .weight = weight};
 	double norm = 0;
 
 	if (o->config.clip_norm > 0)
 		norm = gf_optimizer_norm(o, scale, grad);
 	if (norm > o->config.clip_norm)
-		all.scale =
-			(float)((double)scale * (o->config.clip_norm / norm));
+		all.scale = (float)((double)scale * (o->config.clip_norm / norm));
 	gf_optimizer_begin(o);
 	step_ranges(o, &all, 0, o->count_elems);
 }

@@ -11,11 +11,10 @@
 #include "base/error.h"
 
 /*
- * An optimiser: how a step changes parameters by their gradients, and the state
- * that it keeps for the next one. Parameters, gradients and each array of state
- * are flat, one tensor after the other in one order; the state starts as zeros.
- * Every machine computes the same bits, so ranks with the same gradients stay
- * replicas.
+ * An optimiser: how a step changes parameters by their gradients, and the state that it keeps for
+ * the next one. Parameters, gradients and each array of state are flat, one tensor after the other
+ * in one order; the state starts as zeros. Every machine computes the same bits, so ranks with the
+ * same gradients stay replicas.
  *
  * One file each, one entry in registry.c.
  */
@@ -28,9 +27,9 @@ struct gf_optim_config {
 	double eta;          /* lars */
 	double epsilon;      /* adamw, lars */
 	double clip_norm;    /* of the whole gradient; 0: not clipped */
-	/* Tensors that get neither weight decay nor a rate of their own: a
-	 * comma-separated list of "vectors" (biases and norms: one dimension)
-	 * and of patterns for names (fnmatch); "none"; NULL: what suits. */
+	/* Tensors that get neither weight decay nor a rate of their own: a comma-separated list of
+	 * "vectors" (biases and norms: one dimension) and of patterns for names (fnmatch); "none";
+	 * NULL: what suits. */
 	const char *exclude;
 };
 
@@ -67,12 +66,7 @@ enum gf_optim_setting {
 };
 
 /* Which of a GPU's updates computes it. */
-enum gf_optim_kernel {
-	GF_OPTIM_NO_KERNEL,
-	GF_OPTIM_SGD,
-	GF_OPTIM_LARS,
-	GF_OPTIM_ADAMW
-};
+enum gf_optim_kernel { GF_OPTIM_NO_KERNEL, GF_OPTIM_SGD, GF_OPTIM_LARS, GF_OPTIM_ADAMW };
 
 /* Values of an optimiser's own; NAN: the program's, which suit its data. */
 struct gf_optim_defaults {
@@ -90,22 +84,20 @@ struct gf_optimizer_ops {
 	bool nesterov;
 	bool rate_inside; /* the velocity has the rate in it */
 	bool counts;      /* a step depends on how many there were */
-	/* Its only state is a velocity u = momentum*u + ..., so that a
-	 * selection may keep it, or move some elements of it alone. */
+	/* Its only state is a velocity u = momentum*u + ..., so that a selection may keep it, or
+	 * move some elements of it alone. */
 	bool velocity;
 	const char *slots[GF_OPTIM_SLOTS + 1]; /* names of the state's arrays */
-	/* A tensor's own rate, by the norms of its weights and of its gradient;
-	 * not of those that are excluded. (optional: 1) */
-	double (*ratio)(const struct gf_optim_config *c, double weight_norm,
-			double grad_norm);
-	void (*step)(const struct gf_optim_config *c,
-		     const struct gf_optim_part *p);
+	/* A tensor's own rate, by the norms of its weights and of its gradient; not of those that
+	 * are excluded. (optional: 1) */
+	double (*ratio)(const struct gf_optim_config *c, double weight_norm, double grad_norm);
+	void (*step)(const struct gf_optim_config *c, const struct gf_optim_part *p);
 };
 
 extern const struct gf_optimizer_ops *const gf_optimizers[]; /* NULL-ended */
 
-/* In the middle of a step: weights first to first + count - 1 are new, and
- * stay so until the next one. (optional) */
+/* In the middle of a step: weights first to first + count - 1 are new, and stay so until the next
+ * one. (optional) */
 struct gf_optim_watch {
 	void (*changed)(void *ctx, size_t first, size_t count_elems);
 	void *ctx;
@@ -122,30 +114,25 @@ struct gf_optimizer {
 };
 
 /* NULL, with the names that there are in err: there is none of that name. */
-const struct gf_optimizer_ops *gf_optimizer_find(const char *name,
-						 struct gf_error *err);
+const struct gf_optimizer_ops *gf_optimizer_find(const char *name, struct gf_error *err);
 
 /* -EINVAL: no such optimiser, or a pattern that fits no tensor; -ENOMEM. */
-int gf_optimizer_init(struct gf_optimizer *o,
-		      const struct gf_optim_config *config,
-		      const struct gf_optim_tensor *tensors, size_t ntensors,
-		      struct gf_error *err);
+int gf_optimizer_init(struct gf_optimizer *o, const struct gf_optim_config *config,
+		      const struct gf_optim_tensor *tensors, size_t ntensors, struct gf_error *err);
 void gf_optimizer_release(struct gf_optimizer *o);
 
 /* |scale * grad| over all elements, the same bits on every machine. */
-double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
-			 const float *grad);
+double gf_optimizer_norm(const struct gf_optimizer *o, float scale, const float *grad);
 /* Before the gf_optimizer_step_some of a step; the others do it themselves. */
 void gf_optimizer_begin(struct gf_optimizer *o);
-/* Steps elements first to first + count - 1 alone, which are whole tensors;
- * grad and weight are those of all. Clipping is not possible here, because the
- * norm of all gradients is unknown: the optimiser must not clip. */
-void gf_optimizer_step_some(struct gf_optimizer *o,
-			    const struct gf_optim_part *all, size_t first,
+/* Steps elements first to first + count - 1 alone, which are whole tensors; grad and weight are
+ * those of all. Clipping is not possible here, because the norm of all gradients is unknown: the
+ * optimiser must not clip. */
+void gf_optimizer_step_some(struct gf_optimizer *o, const struct gf_optim_part *all, size_t first,
 			    size_t count_elems);
 /* grad is not changed; clipping scales it on the way. */
-void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
-		       const float *grad, float *weight);
+void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale, const float *grad,
+		       float *weight);
 
 /* Some of a gradient: of elements first to first + count - 1. */
 struct gf_optim_piece {
@@ -154,17 +141,16 @@ struct gf_optim_piece {
 };
 
 /*
- * Those elements only, pieces ascending; the others keep their state. With
- * g = scale*grad + decay*w: u = momentum*u + lr*q*g, w = w - u. The rate is
- * inside u, so that a velocity which waits is not scaled by a later rate.
+ * Those elements only, pieces ascending; the others keep their state. With g = scale*grad +
+ * decay*w: u = momentum*u + lr*q*g, w = w - u. The rate is inside u, so that a velocity which waits
+ * is not scaled by a later rate.
  *
- * What looks at a whole tensor or at the whole gradient (q, LARS's ratio; a
- * norm to clip at) looks at what the pieces have of it, of weights as of
- * gradients. pieces->grad is not changed. The optimiser has a velocity.
+ * What looks at a whole tensor or at the whole gradient (q, LARS's ratio; a norm to clip at) looks
+ * at what the pieces have of it, of weights as of gradients. pieces->grad is not changed. The
+ * optimiser has a velocity.
  */
 void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
-			      const struct gf_optim_piece *pieces,
-			      size_t npieces, float *weight);
+			      const struct gf_optim_piece *pieces, size_t npieces, float *weight);
 
 /* The elements that a piece and a range have in common. */
 struct gf_optim_common {
@@ -173,16 +159,15 @@ struct gf_optim_common {
 	bool excluded;
 };
 
-/* Calls back for the pieces cut at the optimiser's ranges, in order: for a step
- * that is computed elsewhere. */
-void gf_optimizer_each_piece(
-	const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
-	size_t npieces,
-	void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx);
+/* Calls back for the pieces cut at the optimiser's ranges, in order: for a step that is computed
+ * elsewhere. */
+void gf_optimizer_each_piece(const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
+			     size_t npieces,
+			     void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx);
 
-#define GF_OPTIM_NO_DEFAULTS                                                   \
-	{                                                                      \
-		NAN, NAN, NAN, NAN, NAN                                        \
+#define GF_OPTIM_NO_DEFAULTS                                                                       \
+	{                                                                                          \
+		NAN, NAN, NAN, NAN, NAN                                                            \
 	}
 
 /* The optimisers of registry.c. */

@@ -6,10 +6,8 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/sgd.h"
 
-/* The elements that a piece and a range have in common: how many, and the
- * first. */
-static size_t common(const struct gf_optim_range *r,
-		     const struct gf_optim_piece *p, size_t *from)
+/* The elements that a piece and a range have in common: how many, and the first. */
+static size_t common(const struct gf_optim_range *r, const struct gf_optim_piece *p, size_t *from)
 {
 	size_t r_end = r->first + r->count_elems;
 	size_t p_end = p->first + p->count_elems;
@@ -29,23 +27,21 @@ struct span {
 	const struct gf_optim_piece *first, *end;
 };
 
-static struct span next_span(const struct gf_optim_range *r,
-			     const struct gf_optim_piece *from,
+static struct span next_span(const struct gf_optim_range *r, const struct gf_optim_piece *from,
 			     const struct gf_optim_piece *end)
 {
 	struct span s;
 
 	while (from < end && from->first + from->count_elems <= r->first)
 		from++;
-	for (s.first = s.end = from;
-	     s.end < end && s.end->first < r->first + r->count_elems; s.end++)
+	for (s.first = s.end = from; s.end < end && s.end->first < r->first + r->count_elems;
+	     s.end++)
 		;
 	return s;
 }
 
-static double ratio_of(const struct gf_optimizer *o,
-		       const struct gf_optim_range *r, const struct span *s,
-		       float scale, const float *weight)
+static double ratio_of(const struct gf_optimizer *o, const struct gf_optim_range *r,
+		       const struct span *s, float scale, const float *weight)
 {
 	const struct gf_kernels *k = gf_kernels();
 	const struct gf_optim_piece *p;
@@ -59,14 +55,12 @@ static double ratio_of(const struct gf_optimizer *o,
 		weights += k->sum_squares_f32(weight + from, n);
 		grads += k->sum_squares_f32(grad_at(p, from), n);
 	}
-	return o->ops->ratio(&o->config, sqrt(weights),
-			     fabs((double)scale) * sqrt(grads));
+	return o->ops->ratio(&o->config, sqrt(weights), fabs((double)scale) * sqrt(grads));
 }
 
 /* The rate goes where u is made: lr*q*scale*grad + lr*q*d*w. */
-static void step_range(struct gf_optimizer *o, const struct gf_optim_range *r,
-		       const struct span *s, double lr, float scale,
-		       float *weight)
+static void step_range(struct gf_optimizer *o, const struct gf_optim_range *r, const struct span *s,
+		       double lr, float scale, float *weight)
 {
 	double rate = lr * ratio_of(o, r, s, scale, weight);
 	const struct gf_sgd folded = gf_sgd_folded(&(struct gf_sgd){
@@ -80,17 +74,16 @@ static void step_range(struct gf_optimizer *o, const struct gf_optim_range *r,
 
 	for (p = s->first; p < s->end; p++) {
 		n = common(r, p, &from);
-		gf_sgd_update(&folded, (float)rate * scale, grad_at(p, from),
-			      weight + from, o->slot[0] + from, n);
+		gf_sgd_update(&folded, (float)rate * scale, grad_at(p, from), weight + from,
+			      o->slot[0] + from, n);
 		if (o->watch.changed)
 			o->watch.changed(o->watch.ctx, from, n);
 	}
 }
 
-void gf_optimizer_each_piece(
-	const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
-	size_t npieces,
-	void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx)
+void gf_optimizer_each_piece(const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
+			     size_t npieces,
+			     void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx)
 {
 	struct span s = {pieces, pieces};
 	const struct gf_optim_piece *p;
@@ -109,8 +102,8 @@ void gf_optimizer_each_piece(
 	}
 }
 
-static float clipped(const struct gf_optimizer *o, float scale,
-		     const struct gf_optim_piece *pieces, size_t npieces)
+static float clipped(const struct gf_optimizer *o, float scale, const struct gf_optim_piece *pieces,
+		     size_t npieces)
 {
 	double squares = 0, norm;
 	size_t i;
@@ -118,8 +111,7 @@ static float clipped(const struct gf_optimizer *o, float scale,
 	if (o->config.clip_norm <= 0)
 		return scale;
 	for (i = 0; i < npieces; i++)
-		squares += gf_kernels()->sum_squares_f32(pieces[i].grad,
-							 pieces[i].count_elems);
+		squares += gf_kernels()->sum_squares_f32(pieces[i].grad, pieces[i].count_elems);
 	norm = fabs((double)scale) * sqrt(squares);
 	if (norm <= o->config.clip_norm)
 		return scale;
@@ -127,8 +119,7 @@ static float clipped(const struct gf_optimizer *o, float scale,
 }
 
 void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
-			      const struct gf_optim_piece *pieces,
-			      size_t npieces, float *weight)
+			      const struct gf_optim_piece *pieces, size_t npieces, float *weight)
 {
 	struct span s = {pieces, pieces};
 	size_t i;

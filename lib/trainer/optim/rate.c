@@ -86,8 +86,7 @@ double gf_rate_at(const struct gf_rate *r, size_t step)
 		return stepped(r, step);
 	if (step >= r->total_steps)
 		return r->shape == GF_RATE_COSINE ? r->peak * r->floor : 0;
-	left = (double)(r->total_steps - step) /
-	       (double)(r->total_steps - r->warmup_steps);
+	left = (double)(r->total_steps - step) / (double)(r->total_steps - r->warmup_steps);
 	if (r->shape == GF_RATE_LINEAR)
 		return r->peak * left;
 	if (r->shape == GF_RATE_POLY)

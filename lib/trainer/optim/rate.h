@@ -5,25 +5,17 @@
 #include <stddef.h>
 
 /*
- * The learning rate of each step, a pure function of the step's number: a
- * resumed run needs nothing but that number. It is made by sums, products and
- * quotients alone, so that ranks on hosts with different mathematical libraries
- * come to the same bits.
+ * The learning rate of each step, a pure function of the step's number: a resumed run needs nothing
+ * but that number. It is made by sums, products and quotients alone, so that ranks on hosts with
+ * different mathematical libraries come to the same bits.
  *
- * Linear scaling (Goyal et al. 2017): a rate chosen for a global batch of
- * `reference` samples is multiplied by batch / reference. Warm-up: step s of
- * the first `warmup_steps` uses (s + 1) / warmup_steps of the rate. After it
- * the rate follows its shape down to the last step: linear, cosine and poly
- * fall to 0, cosine to a floor if it has one, poly as the share that is left to
- * the power `power`; step multiplies the rate by `factor` at each of `drops`.
+ * Linear scaling (Goyal et al. 2017): a rate chosen for a global batch of `reference` samples is
+ * multiplied by batch / reference. Warm-up: step s of the first `warmup_steps` uses (s + 1) /
+ * warmup_steps of the rate. After it the rate follows its shape down to the last step: linear,
+ * cosine and poly fall to 0, cosine to a floor if it has one, poly as the share that is left to the
+ * power `power`; step multiplies the rate by `factor` at each of `drops`.
  */
-enum gf_rate_shape {
-	GF_RATE_CONSTANT,
-	GF_RATE_LINEAR,
-	GF_RATE_COSINE,
-	GF_RATE_STEP,
-	GF_RATE_POLY
-};
+enum gf_rate_shape { GF_RATE_CONSTANT, GF_RATE_LINEAR, GF_RATE_COSINE, GF_RATE_STEP, GF_RATE_POLY };
 
 struct gf_rate {
 	double peak;

@@ -15,8 +15,8 @@ struct gf_sgd gf_sgd_folded(const struct gf_sgd *o)
 	return folded;
 }
 
-void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
-		   float *weight, float *velocity, size_t count_elems)
+void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad, float *weight,
+		   float *velocity, size_t count_elems)
 {
 	const struct gf_sgd_step step = {
 		.lr = (float)o->lr,
@@ -29,8 +29,7 @@ void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
 	gf_kernels()->sgd_f32(&step, grad, weight, velocity, count_elems);
 }
 
-static void step(const struct gf_optim_config *c, const struct gf_optim_part *p,
-		 bool nesterov)
+static void step(const struct gf_optim_config *c, const struct gf_optim_part *p, bool nesterov)
 {
 	const struct gf_sgd o = {
 		.lr = p->lr,
@@ -39,18 +38,15 @@ static void step(const struct gf_optim_config *c, const struct gf_optim_part *p,
 		.nesterov = nesterov,
 	};
 
-	gf_sgd_update(&o, p->scale, p->grad, p->weight, p->slot[0],
-		      p->count_elems);
+	gf_sgd_update(&o, p->scale, p->grad, p->weight, p->slot[0], p->count_elems);
 }
 
-static void step_plain(const struct gf_optim_config *c,
-		       const struct gf_optim_part *p)
+static void step_plain(const struct gf_optim_config *c, const struct gf_optim_part *p)
 {
 	step(c, p, false);
 }
 
-static void step_nesterov(const struct gf_optim_config *c,
-			  const struct gf_optim_part *p)
+static void step_nesterov(const struct gf_optim_config *c, const struct gf_optim_part *p)
 {
 	step(c, p, true);
 }

@@ -12,10 +12,10 @@ and with the plan of `gf-plan model.json network.json > plan.json`:
 
     model = gradflow.ddp(model, "plan.json")
 
-This is DistributedDataParallel with a communication hook: libgradflow exchanges the
-gradients as the plan says, and all else in the job stays as it is. gradflow.hsdp does
-the same between the replicas of fully_shard's shards, and gradflow.Periodic exchanges
-between sites every H steps. `python -m gradflow` says what is installed.
+This is DistributedDataParallel with a communication hook: libgradflow exchanges the gradients as
+the plan says, and all else in the job stays as it is. gradflow.hsdp does the same between the
+replicas of fully_shard's shards, and gradflow.Periodic exchanges between sites every H steps.
+`python -m gradflow` says what is installed.
 """
 import importlib
 import typing

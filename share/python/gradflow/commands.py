@@ -20,8 +20,8 @@ def find(name):
 
 
 def environment():
-    """Of the commands. The UCX that a wheel brings would load the modules of the
-    machine's, and these a second UCX."""
+    """Of the commands. The UCX that a wheel brings would load the modules of the machine's, and
+    these a second UCX."""
     own = os.path.join(_HERE, "..", "gradflow.libs")
     return {"UCX_MODULE_DIR": own, **os.environ} if os.path.isdir(own) else dict(os.environ)
 

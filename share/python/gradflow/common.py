@@ -68,8 +68,8 @@ def warn(text):
 
 
 def let_go(owner, hooks):
-    """Removes these hooks, in a list or a dictionary, when owner is gone, or when what this
-    returns is called."""
+    """Removes these hooks, in a list or a dictionary, when owner is gone, or when what this returns
+    is called."""
     def remove():
         for hook in hooks.values() if isinstance(hooks, dict) else hooks:
             hook.remove()
@@ -79,8 +79,8 @@ def let_go(owner, hooks):
 
 
 def weakly(method, *arguments):
-    """A call of the method that does not keep its object. A parameter keeps its hooks where
-    no collector of garbage sees it."""
+    """A call of the method that does not keep its object. A parameter keeps its hooks where no
+    collector of garbage sees it."""
     method = weakref.WeakMethod(method)
 
     def call(*_):
@@ -124,24 +124,24 @@ def write_trace(path, events, group=None):
 
 def on_gradient(parameter, call):
     """Have call() run when backward has made the parameter's gradient, and before
-    DistributedDataParallel sends it: hooks of the node that adds to parameter.grad would
-    run after DistributedDataParallel's own. Before PyTorch 2.1 the gradient has not been
-    added to parameter.grad yet. Returns a handle, whose remove() ends this."""
+    DistributedDataParallel sends it: hooks of the node that adds to parameter.grad would run after
+    DistributedDataParallel's own. Before PyTorch 2.1 the gradient has not been added to
+    parameter.grad yet. Returns a handle, whose remove() ends this."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(lambda _: call())
     return parameter.register_hook(lambda _: call())
 
 
 def named(model):
-    """Parameters by the names that the model's author gave: without what
-    DistributedDataParallel and torch.compile put before them."""
+    """Parameters by the names that the model's author gave: without what DistributedDataParallel
+    and torch.compile put before them."""
     model = model.module if isinstance(model, DistributedDataParallel) else model
     return {n.replace("_orig_mod.", ""): p for n, p in model.named_parameters()}
 
 
 def trained(model):
-    """Those that get gradients. Those of 0 elements have no gradient to exchange, and
-    sparse ones go by the process group."""
+    """Those that get gradients. Those of 0 elements have no gradient to exchange, and sparse ones
+    go by the process group."""
     sparse = {id(p) for p in sparse_of(model)}
     return {n: p for n, p in named(model).items()
             if p.requires_grad and p.numel() and id(p) not in sparse}
@@ -154,8 +154,8 @@ def sparse_of(model):
 
 
 def agree(group, failure):
-    """Raises what failed on this rank, or else on another, on all ranks of the
-    group; failure may be None. Without a group, only this rank's counts."""
+    """Raises what failed on this rank, or else on another, on all ranks of the group; failure may
+    be None. Without a group, only this rank's counts."""
     if not dist.is_initialized():
         if failure:
             raise failure

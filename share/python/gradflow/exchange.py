@@ -32,8 +32,8 @@ def device_of(named):
 
 
 def runs_between_gpus(plan, library=None):
-    """Does the library run the plan of that text (None: none) between GPUs? What else is
-    wrong is told when an exchange is opened."""
+    """Does the library run the plan of that text (None: none) between GPUs? What else is wrong is
+    told when an exchange is opened."""
     try:
         return c.load(library).gradflow_exchange_check(plan and plan.encode(), 1) == 0
     except OSError:
@@ -66,8 +66,8 @@ def agreed(plan, group, library):
 
 
 def wants(plan, optimizer, library=None):
-    """What the plan wants of the optimiser, in words, or "" (gradflow.h). The greatest momentum
-    of its groups counts. One that has none, such as AdamW, normalises its steps and bears all."""
+    """What the plan wants of the optimiser, in words, or "" (gradflow.h). The greatest momentum of
+    its groups counts. One that has none, such as AdamW, normalises its steps and bears all."""
     groups = [g for g in optimizer.param_groups if "momentum" in g]
     if not groups:
         return ""
@@ -79,23 +79,22 @@ def wants(plan, optimizer, library=None):
 class Exchange:
     """Means of tensors over the ranks of a process group, by a plan.
 
-    named is {name: tensor} in the order in which they become ready; their shapes
-    and types count: f32, f16, bf16, and on the host f64; complex ones are pairs of
-    these. plan is a gf-plan(5) document: its text, or a dictionary.
-    messages says instead how many of them travel together, over a ring. With
-    neither, those that are ready one after the other are joined (threshold fusion).
-    stream is for gradients in a GPU's memory: what is enqueued on it by then counts
-    for a post, and it is what wait() lets wait. Without it they are in the host's,
-    wherever the tensors of named are.
+    named is {name: tensor} in the order in which they become ready; their shapes and types count:
+    f32, f16, bf16, and on the host f64; complex ones are pairs of these. plan is a gf-plan(5)
+    document: its text, or a dictionary.
+    messages says instead how many of them travel together, over a ring. With neither, those that
+    are ready one after the other are joined (threshold fusion).
+    stream is for gradients in a GPU's memory: what is enqueued on it by then counts for a post, and
+    it is what wait() lets wait. Without it they are in the host's, wherever the tensors of named
+    are.
 
-    flat: the tensors are flat pieces of others, which selections that work on shapes
-    cannot take.
+    flat: the tensors are flat pieces of others, which selections that work on shapes cannot take.
 
-    Every rank of the group opens, ends steps and closes in the same order. The
-    group is used to open; the rest goes over connections of the exchange's own.
+    Every rank of the group opens, ends steps and closes in the same order. The group is used to
+    open; the rest goes over connections of the exchange's own.
     timeout_s is how long a rank may be late; None: as long as the group lets it.
-    It holds connections and a thread, and posted tensors until wait(). One that is dropped
-    closes itself: see close().
+    It holds connections and a thread, and posted tensors until wait(). One that is dropped closes
+    itself: see close().
     """
 
     def __init__(self, named: dict[str, torch.Tensor], plan: str | dict[str, Any] | None = None,
@@ -171,8 +170,8 @@ class Exchange:
         self.post_many((c.Gradient * 1)(made), gradient)
 
     def post_many(self, gradients, memory):
-        """Several in one call: an array of library.Gradient, and the tensor in whose memory
-        they lie."""
+        """Several in one call: an array of library.Gradient, and the tensor in whose memory they
+        lie."""
         self.lent.append(memory)
         if self.lib.gradflow_post_gradients(self.handle, gradients, len(gradients)):
             self._open_handle()
@@ -183,8 +182,8 @@ class Exchange:
         self._do("flush")
 
     def wait(self, indices: list[int] | None = None) -> None:
-        """All means of the step have come, or, in the host's memory, those of these
-        tensors. Tensors that were not posted counted as zeros."""
+        """All means of the step have come, or, in the host's memory, those of these tensors.
+        Tensors that were not posted counted as zeros."""
         self._do("flush")
         for index in (c.ALL,) if indices is None else indices:
             self._do("wait", index)
@@ -232,8 +231,8 @@ class Exchange:
         return self._ask("exchange_ways").decode()
 
     def arrays(self):
-        """What this rank's selection holds back, by name: memory of the exchange, as
-        bytes, current until the next step."""
+        """What this rank's selection holds back, by name: memory of the exchange, as bytes, current
+        until the next step."""
         found, array = {}, c.Array()
         while self._ask("exchange_state", len(found), ctypes.byref(array)) == 0:
             memory = (ctypes.c_uint8 * array.size_bytes).from_address(array.data)
@@ -262,8 +261,8 @@ class Exchange:
         self.restored(saved["steps"])
 
     def close(self) -> None:
-        """On all ranks. A step that is under way is abandoned. An exchange that is dropped
-        is closed in the background, which waits 5 s at most for ranks that keep it."""
+        """On all ranks. A step that is under way is abandoned. An exchange that is dropped is
+        closed in the background, which waits 5 s at most for ranks that keep it."""
         if self.handle:
             self.closing.detach()
             self.lib.gradflow_exchange_close(self.handle)
@@ -295,9 +294,9 @@ def job(plan, group):
 
 
 def keep(state, *common):
-    """A state_dict of this rank's state. torch.distributed.checkpoint keeps one value of a key
-    for all ranks, so only what is common has a key of its own. It loads tuples as they were
-    saved, whatever this job has by then."""
+    """A state_dict of this rank's state. torch.distributed.checkpoint keeps one value of a key for
+    all ranks, so only what is common has a key of its own. It loads tuples as they were saved,
+    whatever this job has by then."""
     return {**{key: state[key] for key in common}, f"rank {dist.get_rank()}": (state,)}
 
 
@@ -323,8 +322,8 @@ def misfit(saved, plan, group):
 
 
 def _close_dropped(lib, handle, lent, process):
-    """Of an exchange that nothing refers to any more. Other ranks drop it at another time,
-    and what was posted last stays until it has gone."""
+    """Of an exchange that nothing refers to any more. Other ranks drop it at another time, and what
+    was posted last stays until it has gone."""
     def close():
         lib.gradflow_exchange_close(handle)
         lent.clear()
@@ -335,8 +334,8 @@ def _close_dropped(lib, handle, lent, process):
 
 
 def _drop_unused():
-    """Models refer to themselves in circles, so that they may stay until these are looked
-    for, and their exchanges with them."""
+    """Models refer to themselves in circles, so that they may stay until these are looked for, and
+    their exchanges with them."""
     if len(_open) > _MANY:
         gc.collect()
 

@@ -81,8 +81,8 @@ def _own_ucx():
 
 
 def find(path=None):
-    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that came
-    with this package (in its wheel, or by make install), or the system's."""
+    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that came with this
+    package (in its wheel, or by make install), or the system's."""
     here = os.path.dirname(os.path.abspath(__file__))
     near = (os.path.join(here, _NAME), os.path.join(here, "..", "..", "..", "..", "lib", _NAME))
     path = path or os.environ.get("GRADFLOW_LIBRARY")
@@ -128,8 +128,8 @@ def count(tensor):
 
 
 def tensors(named):
-    """{name: torch.Tensor} as an array of struct gradflow_tensor. A selection that works
-    on shapes sees rows and columns: dimensions beyond its most are joined."""
+    """{name: torch.Tensor} as an array of struct gradflow_tensor. A selection that works on shapes
+    sees rows and columns: dimensions beyond its most are joined."""
     out = (Tensor * len(named))()
     for t, (name, tensor) in zip(out, named.items()):
         shape = list(tensor.shape) + ([2] if tensor.is_complex() else [])

@@ -25,8 +25,8 @@ _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
 
 class Clock:
-    """Moments of a step in seconds. On a device they are taken on its stream,
-    without waiting for it."""
+    """Moments of a step in seconds. On a device they are taken on its stream, without waiting for
+    it."""
 
     def __init__(self, device):
         self.device = device if device.type == "cuda" else None
@@ -59,8 +59,8 @@ class Clock:
 
 
 def _timed_step(clock, loss, parameters, passes, update, apart):
-    """One step: (forward, backward, {name: ready}, update) in seconds, ready from the
-    last backward's start. What comes before is forward, and `apart`."""
+    """One step: (forward, backward, {name: ready}, update) in seconds, ready from the last
+    backward's start. What comes before is forward, and `apart`."""
     moments = {}
     clock.settle()
     start = clock.now()
@@ -110,22 +110,22 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
             **arguments: Any) -> None:
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
-    loss(model) runs the model forward on a batch, under autocast if the job does, and
-    returns the loss, scaled if the job does. The model that it is given is
-    DistributedDataParallel(model, **arguments), as the job's will be, but exchanges nothing.
+    loss(model) runs the model forward on a batch, under autocast if the job does, and returns the
+    loss, scaled if the job does. The model that it is given is DistributedDataParallel(model,
+    **arguments), as the job's will be, but exchanges nothing.
     Or loss() runs the model itself, which may be compiled, or be wrapped by
     DistributedDataParallel, which then exchanges nothing; what its buckets cost is then not
-    measured. network is the file that exchange_costs wrote: its costs are then adapted to
-    what messages cost within the job's steps (turns.py), and so are the costs of the
-    selections and codecs in `also`, a list of options of gf-plan, such as
-    [["--selection", "gtopk"], ["--codecs", "f16"]]. Of a job that accumulates
-    gradients, passes says over how many backward passes; batch is that of them all.
-    update, the optimiser's step (optimizer.step), is measured along, since it takes
-    caches from forward and backward; it trains the model. update_s is its time, if the
-    caller knows that instead. Gradients are dropped. Every rank must call. Ranks begin
-    each step together, and the one that is the last to end it counts, as a message waits
-    for all ranks; then medians over steps, each parameter's over those in which it got a
-    gradient. Hooks and wrappers are gone when it returns or fails: nothing holds the model.
+    measured. network is the file that exchange_costs wrote: its costs are then adapted to what
+    messages cost within the job's steps (turns.py), and so are the costs of the selections and
+    codecs in `also`, a list of options of gf-plan, such as
+    [["--selection", "gtopk"], ["--codecs", "f16"]]. Of a job that accumulates gradients, passes
+    says over how many backward passes; batch is that of them all.
+    update, the optimiser's step (optimizer.step), is measured along, since it takes caches from
+    forward and backward; it trains the model. update_s is its time, if the caller knows that
+    instead. Gradients are dropped. Every rank must call. Ranks begin each step together, and the
+    one that is the last to end it counts, as a message waits for all ranks; then medians over
+    steps, each parameter's over those in which it got a gradient. Hooks and wrappers are gone when
+    it returns or fails: nothing holds the model.
     """
     want_module("profile", model)
     if not trained(model):
@@ -175,8 +175,8 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
 
 @contextlib.contextmanager
 def _while_wrapped(wrapped):
-    """An exception would keep the DistributedDataParallel model, whose reducer would take
-    part in the job's steps from then on."""
+    """An exception would keep the DistributedDataParallel model, whose reducer would take part in
+    the job's steps from then on."""
     try:
         yield
     finally:
@@ -223,8 +223,8 @@ def document(parameters, forward, backward, ready, update_s, name="model", batch
 
 
 def medians(runs, group=None):
-    """(forward, backward, {name: ready}, update) of the job, from such runs of this rank, as
-    many on each: of each step those of the rank that took longest."""
+    """(forward, backward, {name: ready}, update) of the job, from such runs of this rank, as many
+    on each: of each step those of the rank that took longest."""
     own, (ready,) = runs, slowest([_middle(runs)], group)
     if dist.is_initialized():
         took, found = [[None] * dist.get_world_size(group) for _ in range(2)]
@@ -255,8 +255,8 @@ def slowest(times, group=None):
 
 def network(path: str, sizes: Sequence[int] | None = None, device: str = "cpu", rounds: int = 7,
             group: dist.ProcessGroup | None = None) -> None:
-    """Measure the backend's all-reduce of f32; rank 0 of the group writes a table like
-    nccl-tests', which `gf-profile --import` turns into a profile's network half.
+    """Measure the backend's all-reduce of f32; rank 0 of the group writes a table like nccl-tests',
+    which `gf-profile --import` turns into a profile's network half.
     sizes are in bytes, 4 KiB to 16 MiB by default."""
     want_folder("network", path, group)
     ranks = dist.get_world_size(group)

@@ -17,8 +17,8 @@ from .plan import PlanError, check_names, has_period, outer, want
 
 
 def _local(tensor):
-    """This rank's part of it, as real numbers, in the same memory. fully_shard may move its
-    shards, so this is asked for anew each time."""
+    """This rank's part of it, as real numbers, in the same memory. fully_shard may move its shards,
+    so this is asked for anew each time."""
     tensor = tensor.detach()
     tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
@@ -59,19 +59,18 @@ class Periodic:
         optimizer.step()
         periodic.step()
 
-    The model's parameters are x; w are those of the last outer exchange, the same on all
-    ranks. Every H steps d is the mean over the group of w - x, v = m v + d, and
-    w = w - r (d + m v); `delay` steps later x = a x + (1 - a) w. A rank keeps w, v if m > 0,
-    and memory for d on the host: f32, or f64 for f64. The optimiser's state stays with its
-    rank.
+    The model's parameters are x; w are those of the last outer exchange, the same on all ranks.
+    Every H steps d is the mean over the group of w - x, v = m v + d, and w = w - r (d + m v);
+    `delay` steps later x = a x + (1 - a) w. A rank keeps w, v if m > 0, and memory for d on the
+    host: f32, or f64 for f64. The optimiser's state stays with its rank.
 
-    plan is a file, which the group's first rank reads, its text or a dictionary. group is
-    that of the plan's ranks; None: all. model is in DistributedDataParallel, gradflow.ddp or
-    nothing, and whole on each rank of the group; or of fully_shard, and the group's ranks
-    have the same shard. timeout_s is how long ranks may wait for one that is late.
+    plan is a file, which the group's first rank reads, its text or a dictionary. group is that of
+    the plan's ranks; None: all. model is in DistributedDataParallel, gradflow.ddp or nothing, and
+    whole on each rank of the group; or of fully_shard, and the group's ranks have the same shard.
+    timeout_s is how long ranks may wait for one that is late.
 
-    All ranks of the group make it together, before the first step. saved is what
-    state_dict() was, or None where there is none: see join(). Load the model before.
+    All ranks of the group make it together, before the first step. saved is what state_dict() was,
+    or None where there is none: see join(). Load the model before.
 
     It holds the model, w, v and connections, and has no hooks: nothing but the job holds it.
     close() lets go of the connections.
@@ -303,8 +302,8 @@ class Periodic:
     # --- checkpoints ---
 
     def state_dict(self) -> dict[str, Any]:
-        """Between steps, on each rank: its own is as good as another's of the same shard. What
-        is in flight arrives first, and still comes to the parameters when it is due."""
+        """Between steps, on each rank: its own is as good as another's of the same shard. What is
+        in flight arrives first, and still comes to the parameters when it is due."""
         self._settle()
         means = self.changes[self.flight] if self.flight is not None else {}
         return keep({"version": 1, "steps": self.steps, "fragment": self.flight,
@@ -328,8 +327,8 @@ class Periodic:
 
     @torch.no_grad()
     def load_state_dict(self, saved: dict[str, Any] | None) -> None:
-        """Goes on from there, bit for bit, with the parameters that the model has; on all
-        ranks, None on one that has no state. Then they join()."""
+        """Goes on from there, bit for bit, with the parameters that the model has; on all ranks,
+        None on one that has no state. Then they join()."""
         failure = None
         try:
             if saved is not None:

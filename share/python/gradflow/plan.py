@@ -81,8 +81,8 @@ def holds_nothing_back(plan):
 
 
 def slower_than_none(plan):
-    """(predicted, measured without a plan) in seconds, if a plan that changes no gradients
-    is predicted slower; else None."""
+    """(predicted, measured without a plan) in seconds, if a plan that changes no gradients is
+    predicted slower; else None."""
     found = _of(plan, "predicted", "iteration_s"), _of(plan, "network", WITHOUT_PLAN)
     messages = _of(plan, "messages")
     exact = holds_nothing_back(plan) and isinstance(messages, list) and \
@@ -136,8 +136,8 @@ def inner(plan):
 
 
 def outer(plan, sizes):
-    """Each fragment of the period as a plan of its own. sizes are those of this rank's parts
-    of the tensors, by name; what is empty is left out."""
+    """Each fragment of the period as a plan of its own. sizes are those of this rank's parts of the
+    tensors, by name; what is empty is left out."""
     messages, parts = plan["period"]["messages"], plan["period"].get("fragments", 1)
     plans = []
     for f in range(parts):
@@ -158,8 +158,8 @@ def outer(plan, sizes):
 
 
 def in_order(plan, names):
-    """The plan with the tensors of each message in the order of names. Times and
-    types stay at their places."""
+    """The plan with the tensors of each message in the order of names. Times and types stay at
+    their places."""
     if not plan.get("tensors"):
         return plan
     at = {n: i for i, n in enumerate(names)}

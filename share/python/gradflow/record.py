@@ -14,8 +14,8 @@ from .common import let_go, on_gradient, want_folder, weakly, write_trace
 
 
 def _crowded(group):
-    """A line for report() if the group's ranks on this machine have more threads than
-    processors, else None."""
+    """A line for report() if the group's ranks on this machine have more threads than processors,
+    else None."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
         machine = f.read()  # containers and network namespaces share it
     ranks = [None] * dist.get_world_size(group)
@@ -39,12 +39,11 @@ class Record:
         record.write("trace.json")          # all ranks' steps, for Perfetto and gf-plan
                                             # --refine
 
-    Times count from the start of a step's forward. A message is ready when its last
-    gradient is, and ends when its last mean has come. It is taken to start when it is
-    ready and a lane is free. All ranks make it together,
-    between steps. It costs a call of Python per gradient and per mean, and on a GPU a
-    wait for it in each step. Messages that go from GPU to GPU are not recorded: the host
-    does not know when they end.
+    Times count from the start of a step's forward. A message is ready when its last gradient is,
+    and ends when its last mean has come. It is taken to start when it is ready and a lane is free.
+    All ranks make it together, between steps. It costs a call of Python per gradient and per mean,
+    and on a GPU a wait for it in each step. Messages that go from GPU to GPU are not recorded: the
+    host does not know when they end.
 
     It holds hooks of the model, which hold it: all go with the model, or the hooks by close().
     """

@@ -15,8 +15,8 @@ from .plan import PlanError, read
 
 def hsdp(model: torch.nn.Module, group: dist.ProcessGroup, plan: Plan = None,
          timeout_s: float | None = None, library: str | None = None) -> Replicas:
-    """fully_shard's model, whose shards have replicas on the ranks of group, gets the
-    means of gradients over them by gradflow. Returns the Replicas.
+    """fully_shard's model, whose shards have replicas on the ranks of group, gets the means of
+    gradients over them by gradflow. Returns the Replicas.
 
         mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicas", "shards"))
         for layer in model.layers:
@@ -24,11 +24,11 @@ def hsdp(model: torch.nn.Module, group: dist.ProcessGroup, plan: Plan = None,
         fully_shard(model, mesh=mesh["shards"])
         gradflow.hsdp(model, mesh["replicas"].get_group(), plan)
 
-    The mesh is the shards' alone: with a mesh of replicas and shards, fully_shard reduces
-    between replicas itself. Each module that fully_shard was called for has an exchange of
-    its own, opened in the first backward. plan is a rule of gf-plan, a file or a dictionary,
-    with any codec, and any selection that needs no shapes; None: a ring. All ranks make it
-    together, before the first backward.
+    The mesh is the shards' alone: with a mesh of replicas and shards, fully_shard reduces between
+    replicas itself. Each module that fully_shard was called for has an exchange of its own, opened
+    in the first backward. plan is a rule of gf-plan, a file or a dictionary, with any codec, and
+    any selection that needs no shapes; None: a ring. All ranks make it together, before the first
+    backward.
 
     What the model's set_gradient_divide_factor and its like say holds for the mean, too. The
     model's modules hold the Replicas by their all-reduce hooks, and it holds connections and
@@ -38,8 +38,8 @@ def hsdp(model: torch.nn.Module, group: dist.ProcessGroup, plan: Plan = None,
 
 
 def _misshared(model, group):
-    """Why the ranks of the group are no replicas of the model's shards; or None. A rank of
-    the group may have nothing but this rank in common with a parameter's mesh."""
+    """Why the ranks of the group are no replicas of the model's shards; or None. A rank of the
+    group may have nothing but this rank in common with a parameter's mesh."""
     own = dist.get_rank()
     others = set(dist.get_process_group_ranks(group or dist.group.WORLD)) - {own}
     for name, parameter in model.named_parameters():
@@ -77,8 +77,8 @@ def _refuse(*_, **__):
 
 
 def _parameters():
-    """Whose gradients the shard of the hook's call is made of: fully_shard leaves out those
-    that have none. PyTorch tells no hook, but its caller knows; None: this PyTorch's does not."""
+    """Whose gradients the shard of the hook's call is made of: fully_shard leaves out those that
+    have none. PyTorch tells no hook, but its caller knows; None: this PyTorch's does not."""
     frame = sys._getframe(1)
     while frame and frame.f_code.co_name != "foreach_reduce":
         frame = frame.f_back
@@ -135,8 +135,8 @@ class Replicas:
         return plan
 
     def _mean(self, name, module, shard):
-        """fully_shard's hook: the shard's gradients become the mean. fully_shard uses them
-        as soon as this returns."""
+        """fully_shard's hook: the shard's gradients become the mean. fully_shard uses them as soon
+        as this returns."""
         what = (shard.numel(), shard.dtype, _parameters())
         before, held_of = self.held.pop(name, (None, what))
         self._check_shard(name, module, what, held_of)
@@ -198,7 +198,7 @@ class Replicas:
         self.exchanges, self.saved = {}, dict(saved["modules"])
 
     def close(self) -> None:
-        """Ends the connections, on all ranks of the group; at the end of the process it
-        is done for you."""
+        """Ends the connections, on all ranks of the group; at the end of the process it is done for
+        you."""
         for exchange in self.exchanges.values():
             exchange.close()

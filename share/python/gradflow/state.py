@@ -37,16 +37,16 @@ def ddp(model: torch.nn.Module, plan: Plan = None, momentum: float = 0.0, epoch_
         tune: bool | dict[str, Any] = False, transport: str | None = None,
         reproducible: bool = False, **arguments: Any) -> DistributedDataParallel:
     """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
-    its attribute `gradflow` is the State. The first arguments are State's. With
-    tune=True, or a dictionary of Tuner's settings, a plan is made in the first steps;
-    `gradflow.tuner` is the Tuner. With reproducible=True the plan must be one of gf-plan
-    --reproducible, whose sums have the same bits however gradients are cut into messages.
+    its attribute `gradflow` is the State. The first arguments are State's. With tune=True, or a
+    dictionary of Tuner's settings, a plan is made in the first steps; `gradflow.tuner` is the
+    Tuner. With reproducible=True the plan must be one of gf-plan --reproducible, whose sums have
+    the same bits however gradients are cut into messages.
 
-    Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
-    on processors there are sixteen, of 1 to 25 MiB; unless arguments has others.
+    Where this PyTorch takes sizes of buckets, they are the plan's; without a plan on processors
+    there are sixteen, of 1 to 25 MiB; unless arguments has others.
 
-    The model that is returned holds the State, and the State the parameters and the
-    connections. All go with it; its gradflow.close() lets go of connections and hooks before.
+    The model that is returned holds the State, and the State the parameters and the connections.
+    All go with it; its gradflow.close() lets go of connections and hooks before.
     """
     want_module("gradflow.ddp", model)
     if not isinstance(tune, (bool, dict)):
@@ -136,8 +136,8 @@ def _agreed(plan, group, library):
 
 
 def _bucket_cap_mb(parameters):
-    """What is under way when backward ends is the last bucket, about. A MiB costs
-    the same as a part of something larger."""
+    """What is under way when backward ends is the last bucket, about. A MiB costs the same as a
+    part of something larger."""
     size = sum(p.numel() * p.element_size() for p in parameters)
     return min(max(size / 16 / 2 ** 20, 1), 25)
 
@@ -167,8 +167,8 @@ def _original(name):
 
 
 def _in_functional_call():
-    """Of torch.func, or of torch.nn.utils.stateless: for one call the model has other
-    parameters than its own."""
+    """Of torch.func, or of torch.nn.utils.stateless: for one call the model has other parameters
+    than its own."""
     frame = sys._getframe(1)
     while frame and frame.f_code.co_name not in ("functional_call", "_functional_call"):
         frame = frame.f_back
@@ -199,21 +199,20 @@ class State:
 
         model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)
 
-    plan is a file, which rank 0 reads, or a dictionary; None: each bucket is a
-    message over a ring. momentum is the optimiser's, for plans with dgc and csc; 0: it
-    has none, as AdamW.
+    plan is a file, which rank 0 reads, or a dictionary; None: each bucket is a message over a ring.
+    momentum is the optimiser's, for plans with dgc and csc; 0: it has none, as AdamW.
     epoch_steps is for those whose density changes in the first epochs.
-    timeout_s is how long ranks may wait for one that is late; a rank that ends is
-    noticed at once. transport is for parameters on GPUs: nccl, which takes one rank per
+    timeout_s is how long ranks may wait for one that is late; a rank that ends is noticed at once.
+    transport is for parameters on GPUs: nccl, which takes one rank per
     GPU and plans that are dense or have csc, topk or gtopk, or ucx, by the host; None:
     nccl if it can be.
 
-    The model holds it, and it holds the parameters and the connections, but not the model. It
-    goes with the model, and its hooks on the parameters with it, or by close().
+    The model holds it, and it holds the parameters and the connections, but not the model. It goes
+    with the model, and its hooks on the parameters with it, or by close().
 
-    All ranks of the model's process group make it together. Where gradients lie in a
-    bucket in the plan's order, they are not copied. PyTorch arranges buckets anew
-    after the first step; the exchange follows before the third or fourth.
+    All ranks of the model's process group make it together. Where gradients lie in a bucket in the
+    plan's order, they are not copied. PyTorch arranges buckets anew after the first step; the
+    exchange follows before the third or fourth.
     """
 
     def __init__(self, model: DistributedDataParallel, plan: Plan = None, momentum: float = 0.0,
@@ -321,8 +320,8 @@ class State:
 
     @_untraced
     def __call__(self, model, _):
-        """Before forward: the step before has ended, and the model is still the one
-        that was wrapped."""
+        """Before forward: the step before has ended, and the model is still the one that was
+        wrapped."""
         if not torch.is_grad_enabled():
             return
         if not self.alone and _is_wrapped(model):
@@ -441,8 +440,8 @@ class State:
         return 1 / share.item()
 
     def _finish_later(self):
-        """At backward's end, which other models or inputs may yet put off: DDP's own
-        callback is the next. A static graph's first callback is DDP's, though, and with
+        """At backward's end, which other models or inputs may yet put off: DDP's own callback is
+        the next. A static graph's first callback is DDP's, though, and with
         require_manual_backward_finalization a hook of the job's may be."""
         manual = getattr(self.model(), "require_manual_backward_finalization", False)
         if (self.first or manual) and not self.skips or not _is_in_backward():  # as in DDP's join()
@@ -484,8 +483,8 @@ class State:
             self.tuner.advance()
 
     def _follow(self, indices):
-        """Messages are laid out as the step's buckets are, once these stay as they are. The
-        end of backward is where all ranks are: a forward may be one rank's alone."""
+        """Messages are laid out as the step's buckets are, once these stay as they are. The end of
+        backward is where all ranks are: a forward may be one rank's alone."""
         if self.moved:
             self.moved, self.settled = False, False
             self.buckets = {i: self.buckets[i] for i in indices}
@@ -506,8 +505,8 @@ class State:
                 b.number(self.numbers)
 
     def _is_joining(self):
-        """In join() a rank that has ended calls the hook outside backward, at another point
-        among the group's collectives than ranks that train: none may be opened there."""
+        """In join() a rank that has ended calls the hook outside backward, at another point among
+        the group's collectives than ranks that train: none may be opened there."""
         return getattr(getattr(self.model(), "_join_config", None), "enable", False)
 
     def rest(self):
@@ -530,8 +529,8 @@ class State:
     # --- checkpoints ---
 
     def state_dict(self) -> dict[str, Any]:
-        """What this rank holds back, means that a stale plan has not handed out yet, and
-        how messages are laid out: each rank keeps its own, between steps."""
+        """What this rank holds back, means that a stale plan has not handed out yet, and how
+        messages are laid out: each rank keeps its own, between steps."""
         means = self.way.state(self.exchange)
         return keep({**job(self.plan, self.group), "order": list(self.order),
                      "messages": self.messages, "in_flight": means, **self.exchange.state_dict()},

@@ -21,17 +21,16 @@ _log = logging.getLogger("gradflow")
 
 
 class Tuner:
-    """What gradflow.ddp(..., tune=True) does. Some steps are measured, each
-    parameter's gradient in them; gf-profile measures the network for budget_s, in
-    which training rests (between GPUs, the process group's all-reduces are measured
-    instead); gf-plan, on rank 0, makes a plan, which all ranks take up
-    between two steps. It stays if steps have become faster, by the share `margin`;
+    """What gradflow.ddp(..., tune=True) does. Some steps are measured, each parameter's gradient in
+    them; gf-profile measures the network for budget_s, in which training rests (between GPUs, the
+    process group's all-reduces are measured instead); gf-plan, on rank 0, makes a plan, which all
+    ranks take up between two steps. It stays if steps have become faster, by the share `margin`;
     else, or if any of this fails, the job goes on as before.
 
-    network is a gf-profile of it, which rank 0 reads instead of measuring. options are
-    those of gf-plan, ["--codecs", "f16"] for instance; a plan that holds
-    gradients back is refused, since one cannot go back from it. All ranks begin equally
-    many steps: not for join(). report() is what has been found, as text.
+    network is a gf-profile of it, which rank 0 reads instead of measuring. options are those of
+    gf-plan, ["--codecs", "f16"] for instance; a plan that holds gradients back is refused, since
+    one cannot go back from it. All ranks begin equally many steps: not for join(). report() is what
+    has been found, as text.
 
     It holds hooks of the model, which hold it, until it has decided, or the model is gone.
     """

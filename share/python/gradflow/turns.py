@@ -123,13 +123,13 @@ def _take_turns(jobs, group, steps):
 
 
 def adapt(nothing, job, state, model, network, steps, also=()):
-    """Whole steps of the job tell what is not seen in parts of them: steps that exchange
-    nothing; by a plan with one message after backward; and by one with messages beside
-    backward; and without a plan. Messages cost more in a job than in a row of messages, since ranks come late
-    and caches are cold. Where ranks share processors, backward stands still for them. And
-    selections and codecs find memory that is not in a cache: `also` has options of gf-plan for
-    plans of this kind. The files `model` and `network` are changed so that gf-plan predicts
-    these steps as they were measured. On all ranks; rank 0 has the files."""
+    """Whole steps of the job tell what is not seen in parts of them: steps that exchange nothing;
+    by a plan with one message after backward; and by one with messages beside backward; and without
+    a plan. Messages cost more in a job than in a row of messages, since ranks come late and caches
+    are cold. Where ranks share processors, backward stands still for them. And selections and
+    codecs find memory that is not in a cache: `also` has options of gf-plan for plans of this kind.
+    The files `model` and `network` are changed so that gf-plan predicts these steps as they were
+    measured. On all ranks; rank 0 has the files."""
     group = state.group
     rank, found, failure = dist.get_rank(group), [None], None
     size = sum(p.numel() * p.element_size() for p in state.parameters.values())

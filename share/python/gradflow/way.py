@@ -46,9 +46,9 @@ class Bucket:
 
 
 class Side:
-    """A stream beside backward's, on a GPU. Futures do not know of it: a future of a GPU
-    would record an event and look for tensors in its value by pickling it, for every
-    bucket. Instead backward's stream waits for this one before they are set."""
+    """A stream beside backward's, on a GPU. Futures do not know of it: a future of a GPU would
+    record an event and look for tensors in its value by pickling it, for every bucket. Instead
+    backward's stream waits for this one before they are set."""
 
     def __init__(self, device):
         self.device = device
@@ -67,9 +67,9 @@ class Side:
 
 
 class InPlace:
-    """Gradients go from where they lie. On a GPU, by NCCL, the exchange has a stream of
-    its own, which waits for what backward has enqueued, and the optimiser's stream waits
-    for that one: the host waits for nothing."""
+    """Gradients go from where they lie. On a GPU, by NCCL, the exchange has a stream of its own,
+    which waits for what backward has enqueued, and the optimiser's stream waits for that one: the
+    host waits for nothing."""
 
     def __init__(self, device):
         self.device = device if device.type == "cuda" else None
@@ -107,15 +107,15 @@ class InPlace:
 
 
 class Copied:
-    """Gradients go from copies: from a GPU by pinned memory of the host (by_host), or
-    since means are handed out a step later (late).
+    """Gradients go from copies: from a GPU by pinned memory of the host (by_host), or since means
+    are handed out a step later (late).
 
-    On a GPU a stream of its own copies each bucket once backward has made it. A copy on
-    the host is posted when it is there: the host looks at every bucket, and waits for
-    the last ones when backward has ended.
+    On a GPU a stream of its own copies each bucket once backward has made it. A copy on the host is
+    posted when it is there: the host looks at every bucket, and waits for the last ones when
+    backward has ended.
 
-    Late, the end of backward waits for the means of the step before, hands these out,
-    and posts the copies of this step: an exchange has one step under way. The first
+    Late, the end of backward waits for the means of the step before, hands these out, and posts the
+    copies of this step: an exchange has one step under way. The first
     `synchronous` steps are not late, and the one after these gets zeros.
     """
 
@@ -245,8 +245,8 @@ def _pinned(buffer):
 
 def choose(device, group, transport, runs, staleness=1, synchronous=0):
     """The way for gradients there. transport: nccl, from GPU to GPU; ucx, by the host; or
-    None: nccl if every rank has a GPU of its own, and if runs() says that the library takes
-    the plan and the types there. On all ranks."""
+    None: nccl if every rank has a GPU of its own, and if runs() says that the library takes the
+    plan and the types there. On all ranks."""
     on_gpu = device.type == "cuda"
     wanted = (None, "ucx", "nccl") if on_gpu else (None, "ucx")
     if transport not in wanted:

@@ -43,19 +43,14 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 
 		if (i + 1 < w->ntensors) {
 			next = w->ready_s[i + 1] - forward_s;
-			penalty =
-				base > 0
-					? (gf_workbench_gamma(w, option, m, 2) -
-					   1) * b *
-						  m1 *
-						  (1 - (tau_c - tau_c1) / base)
-					: 0;
+			penalty = base > 0 ? (gf_workbench_gamma(w, option, m, 2) - 1) * b * m1 *
+						     (1 - (tau_c - tau_c1) / base)
+					   : 0;
 			/* line 8 prints tau_b[l], not tau_b[l-1] */
 			if (tau_c + t_c <= begun + (next - tau_c))
 				mode = GF_MODE_NORMAL;
 			else if (next < tau_c + a &&
-				 !(tau_c + (tau_c - begun) + t_c + penalty <
-				   next) &&
+				 !(tau_c + (tau_c - begun) + t_c + penalty < next) &&
 				 i < w->run_last[first])
 				mode = GF_MODE_MERGED;
 		}

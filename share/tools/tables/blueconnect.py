@@ -19,8 +19,8 @@ class Study:
         self.gain = {name: p.value("Figure 3c at 192 GPUs (text)", name,
                                    "throughput_gain_of_blueconnect")
                      for name in ("two-level", "ring")}
-        # At 192 GPUs, jitter included. The ring's follows from the share of the GPUs lost,
-        # and again from BlueConnect's gain over it.
+        # At 192 GPUs, jitter included. The ring's follows from the share of the GPUs lost, and
+        # again from BlueConnect's gain over it.
         self.theirs_s = {name: p.value("Figure 3a at 192 GPUs (text)", name.lower(),
                                        "communication_s")
                          for name in ("BlueConnect", "two-level")}
@@ -54,8 +54,8 @@ class Study:
     def fit(self):
         """alpha, the one constant the paper does not give.
 
-        Costs are linear in alpha, so the least squares of the relative errors of two figures
-        have a closed form.
+        Costs are linear in alpha, so the least squares of the relative errors of two figures have a
+        closed form.
         """
         up = down = 0
         for scheme in ("BlueConnect", "two-level"):

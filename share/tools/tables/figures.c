@@ -2,16 +2,15 @@
 /*
  * Numbers for the report on the papers' tables that no command prints.
  *
- * gf-figures printed: reads a profile, prints what ASC-WFBP's Algorithm 1 as
- * printed takes per iteration, and how many messages it sends.
+ * gf-figures printed: reads a profile, prints what ASC-WFBP's Algorithm 1 as printed takes per
+ * iteration, and how many messages it sends.
  *
  * gf-figures: answers lines
  *
  *	ALGORITHM BYTES SERVERS all|gather FACTORS SIZE:ALPHA:BETA:GAMMA ...
  *
- * with the algorithm's closed form, in seconds, for f32 gradients on these
- * levels. FACTORS is a list such as 4,16,3, or "-". Servers are ranks beside
- * those of the levels.
+ * with the algorithm's closed form, in seconds, for f32 gradients on these levels. FACTORS is a
+ * list such as 4,16,3, or "-". Servers are ranks beside those of the levels.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,22 +32,19 @@ static int answer(char *line, struct gf_error *err)
 	char name[32] = "", half[8], list[64], *at;
 	const struct gf_algorithm *a;
 	double bytes;
-	int found = sscanf(line, "%31s %lf %d %7s %63s%n", name, &bytes,
-			   &args.servers, half, list, &used);
+	int found = sscanf(line, "%31s %lf %d %7s %63s%n", name, &bytes, &args.servers, half, list,
+			   &used);
 	int rc;
 
 	a = gf_algorithm_find(name);
 	for (at = line + used;
-	     net.nlevels < MOST &&
-	     sscanf(at, "%d:%lf:%lf:%lf%n", &sizes[net.nlevels], &l->alpha_s,
-		    &l->beta_s_per_byte, &l->gamma_s_per_byte, &used) == 4;
+	     net.nlevels < MOST && sscanf(at, "%d:%lf:%lf:%lf%n", &sizes[net.nlevels], &l->alpha_s,
+					  &l->beta_s_per_byte, &l->gamma_s_per_byte, &used) == 4;
 	     at += used, l++)
 		ranks *= sizes[net.nlevels++];
 	if (found != 5 || !a || at[strspn(at, " \n")])
-		return gf_error_set(err, -EINVAL, "want a question, got %s",
-				    line);
-	for (at = strtok(list, ",-"); at && args.nfactors < MOST;
-	     at = strtok(NULL, ",-"))
+		return gf_error_set(err, -EINVAL, "want a question, got %s", line);
+	for (at = strtok(list, ",-"); at && args.nfactors < MOST; at = strtok(NULL, ",-"))
 		factors[args.nfactors++] = atoi(at);
 	args.factors = args.nfactors ? factors : NULL;
 	args.ranks = ranks + args.servers;

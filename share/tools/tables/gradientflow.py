@@ -60,8 +60,8 @@ class Study:
     def fit(self, place):
         """Startup and per-byte cost: two equations for two unknowns.
 
-        AlexNet's NCCL and NCCL+MP columns send one message per tensor after backward,
-        L a + b bytes, once with f32 and once with f16.
+        AlexNet's NCCL and NCCL+MP columns send one message per tensor after backward, L a + b
+        bytes, once with f32 and once with f16.
         """
         comm_s = []
         for column in ("NCCL", "NCCL+MP"):
@@ -87,8 +87,8 @@ class Study:
     def predict(self, net, place, column):
         """Images per second.
 
-        Kept chunks lie spread over the gradients: every byte of the model costs `keep` of
-        its transfer. The norms go once per iteration, after the rest.
+        Kept chunks lie spread over the gradients: every byte of the model costs `keep` of its
+        transfer. The norms go once per iteration, after the rest.
         """
         startup_s, per_byte_s = self.fitted[place]
         share = self.keep if column == SPARSE else 1
@@ -185,8 +185,8 @@ def minutes(r, s):
 def backward_order(tensors):
     """Pairs of a tensor and the time of its layer's backward, shortcuts last in their block.
 
-    Both ways through a block may come first. The paper counts the shortcut's gradients after
-    the others.
+    Both ways through a block may come first. The paper counts the shortcut's gradients after the
+    others.
     """
     at = [0] + [t["ready_s"] for t in tensors]
     steps = [(t, at[i + 1] - at[i]) for i, t in enumerate(tensors)]

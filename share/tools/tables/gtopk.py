@@ -27,9 +27,8 @@ class Study:
     def comm_s(self, scheme, ranks, nbytes, beta=None):
         """What the algorithms cost on a uniform network.
 
-        A ring over all m bytes; an all-gather by doubling, k values and k indices from each
-        rank; a reduction up and a broadcast down a binomial tree, the same 2k words in every
-        round.
+        A ring over all m bytes; an all-gather by doubling, k values and k indices from each rank; a
+        reduction up and a broadcast down a binomial tree, the same 2k words in every round.
         """
         level = ranks, self.alpha_s, beta or self.beta_s_per_byte
         pair_bytes = 2 * self.density * nbytes

@@ -6,17 +6,15 @@
  *		[-l LINK_BYTES_PER_S] [-p PLUGIN.so]... [-d STORE] [-a LIST]
  *		[-m LIST] [-t TRANSPORTS] [-v]
  *
- * Contestants: ours (auto, and the algorithms of -a, or all; NAME:ring has
- * rings in all but the innermost stage, NAME@BYTES segments of so many bytes),
- * MPI_Allreduce by default and by each algorithm that Open MPI can be forced to
- * (or those of -m: linear, nonoverlap, recdbl, ring, segring, raben), and
- * libraries that are loaded (plugins/). Ours go over each transport of -t (mpi;
- * mpi,ucx), which the names say.
- * Figures are medians (race.c); regret is how much slower auto was than the
- * best of our own.
+ * Contestants: ours (auto, and the algorithms of -a, or all; NAME:ring has rings in all but the
+ * innermost stage, NAME@BYTES segments of so many bytes), MPI_Allreduce by default and by each
+ * algorithm that Open MPI can be forced to (or those of -m: linear, nonoverlap, recdbl, ring,
+ * segring, raben), and libraries that are loaded (plugins/). Ours go over each transport of -t
+ * (mpi; mpi,ucx), which the names say.
+ * Figures are medians (race.c); regret is how much slower auto was than the best of our own.
  *
- * The limit: with -l, 2(n-1)/n of the message over a link of that rate, n
- * hosts, whose ranks share it; else what the memory allows (memory.c).
+ * The limit: with -l, 2(n-1)/n of the message over a link of that rate, n hosts, whose ranks share
+ * it; else what the memory allows (memory.c).
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -28,8 +26,7 @@
 #include "transport/mpi_state.h"
 
 /* In the order in which they take turns; the first has the default. */
-static const struct side *const sides[] = {&mpi_side, &plugin_side, &our_side,
-					   &memory_side, NULL};
+static const struct side *const sides[] = {&mpi_side, &plugin_side, &our_side, &memory_side, NULL};
 
 void must(int rc, const char *what)
 {
@@ -39,8 +36,8 @@ void must(int rc, const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-struct contestant *enlist(struct arena *a, const struct side *side,
-			  enum standing standing, const char *name)
+struct contestant *enlist(struct arena *a, const struct side *side, enum standing standing,
+			  const char *name)
 {
 	struct contestant *c = &a->list[a->n];
 
@@ -99,8 +96,7 @@ static void open_arena(struct arena *a)
 	/* as it does by itself; the library has turned it off for its own */
 	gf_mpi_set_yields(a->comm->crowded);
 	gf_watch_init(&a->watch, a->comm, 60);
-	must(a->comm->ops->buffer_alloc(a->comm, a->o.high, &data, &err),
-	     err.text);
+	must(a->comm->ops->buffer_alloc(a->comm, a->o.high, &data, &err), err.text);
 	a->data = data;
 	for (side = sides; *side; side++)
 		(*side)->enter(a);

@@ -67,8 +67,8 @@ extern const struct side mpi_side, plugin_side, our_side, memory_side;
 
 /* Ends the job where rc is not 0. */
 void must(int rc, const char *what);
-struct contestant *enlist(struct arena *a, const struct side *side,
-			  enum standing standing, const char *name);
+struct contestant *enlist(struct arena *a, const struct side *side, enum standing standing,
+			  const char *name);
 /* The values of each rank's message before a run. */
 static inline float input_of(const struct arena *a)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The speed that memory allows an all-reduce inside a host: each of n ranks
- * sums its 1/n of all messages in its own message and puts it into the others,
- * as if no rank had to wait. This reads and writes every byte once, and no
- * algorithm can do with less. Short and long blocks, and past the caches: which
- * is fastest depends on the size, and the fastest is the limit.
+ * The speed that memory allows an all-reduce inside a host: each of n ranks sums its 1/n of all
+ * messages in its own message and puts it into the others, as if no rank had to wait. This reads
+ * and writes every byte once, and no algorithm can do with less. Short and long blocks, and past
+ * the caches: which is fastest depends on the size, and the fastest is the limit.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -66,20 +65,16 @@ static void enter(struct arena *a)
 	int i;
 
 	if (a->o.link > 0 || a->comm->local_ranks < a->comm->ranks ||
-	    a->comm->ranks > MESSAGES_MOST ||
-	    strcmp(a->comm->ops->name, "shm") != 0)
+	    a->comm->ranks > MESSAGES_MOST || strcmp(a->comm->ops->name, "shm") != 0)
 		return;
 	own = find_own(a);
-	MPI_Allgather(&own, sizeof(own), MPI_BYTE, cards, sizeof(own), MPI_BYTE,
-		      MPI_COMM_WORLD);
+	MPI_Allgather(&own, sizeof(own), MPI_BYTE, cards, sizeof(own), MPI_BYTE, MPI_COMM_WORLD);
 	for (i = 0; i < a->comm->ranks; i++) {
 		messages[i] = a->data;
 		if (i == a->comm->rank)
 			continue;
-		must(gf_segment_map(&mapped[i], &cards[i].place, &err),
-		     err.text);
-		messages[i] =
-			(float *)(void *)(mapped[i].base + cards[i].offset);
+		must(gf_segment_map(&mapped[i], &cards[i].place, &err), err.text);
+		messages[i] = (float *)(void *)(mapped[i].base + cards[i].offset);
 	}
 	for (i = 0; i < VARIANTS; i++)
 		enlist(a, &memory_side, LIMIT, variants[i].name)->number = i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Allreduce by default, and by each algorithm that Open MPI's "tuned"
- * component can be forced to. */
+/* MPI_Allreduce by default, and by each algorithm that Open MPI's "tuned" component can be forced
+ * to. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,16 +50,14 @@ static void enter(struct arena *a)
 		if (i > 0 && (!is_wanted(a, names[i]) || !force(i)))
 			continue;
 		must(MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]), "MPI");
-		enlist(a, &mpi_side, i > 0 ? PEER : DEFAULT, names[i])->number =
-			i;
+		enlist(a, &mpi_side, i > 0 ? PEER : DEFAULT, names[i])->number = i;
 	}
 	force(0);
 }
 
 static void run(struct arena *a, struct contestant *c)
 {
-	MPI_Allreduce(MPI_IN_PLACE, c->data, (int)a->count, MPI_FLOAT, MPI_SUM,
-		      comms[c->number]);
+	MPI_Allreduce(MPI_IN_PLACE, c->data, (int)a->count, MPI_FLOAT, MPI_SUM, comms[c->number]);
 }
 
 const struct side mpi_side = {.enter = enter, .run = run};

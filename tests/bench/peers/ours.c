@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gf-allreduce's ways: what it would choose (auto), and each of -a, over each
- * transport of -t. */
+/* gf-allreduce's ways: what it would choose (auto), and each of -a, over each transport of -t. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +37,8 @@ static struct gf_element element(void)
 	return gf_element_number(GF_F32, GF_OP_SUM);
 }
 
-static void enlist_way(struct arena *a, struct carrier *r,
-		       const struct gf_way *way, size_t segment_bytes)
+static void enlist_way(struct arena *a, struct carrier *r, const struct gf_way *way,
+		       size_t segment_bytes)
 {
 	struct contestant *c;
 	char name[40], cut[24] = "";
@@ -48,8 +47,8 @@ static void enlist_way(struct arena *a, struct carrier *r,
 	if (segment_bytes)
 		snprintf(cut, sizeof(cut), "@%zu", segment_bytes);
 	snprintf(name, sizeof(name), "gf-%.4s-%.14s%s%.9s", r->name,
-		 way->algorithm ? way->algorithm->name : "auto",
-		 way->stages[0] ? ":ring" : "", cut);
+		 way->algorithm ? way->algorithm->name : "auto", way->stages[0] ? ":ring" : "",
+		 cut);
 	ways[nways].carrier = r;
 	ways[nways].way = *way;
 	ways[nways].segment_bytes = segment_bytes;
@@ -61,9 +60,8 @@ static void enlist_way(struct arena *a, struct carrier *r,
 }
 
 /* rings: in all but the innermost stage, where that is something else */
-static void enlist_algorithm(struct arena *a, struct carrier *r,
-			     const struct gf_algorithm *found, bool asked,
-			     bool rings, size_t segment_bytes)
+static void enlist_algorithm(struct arena *a, struct carrier *r, const struct gf_algorithm *found,
+			     bool asked, bool rings, size_t segment_bytes)
 {
 	struct gf_way way = {.algorithm = found};
 	struct gf_element e = element();
@@ -113,24 +111,21 @@ static void enlist_all(struct arena *a, struct carrier *r)
 	free(names);
 }
 
-static int show(void *ctx, const void *send, size_t size_bytes, void *recv,
-		struct gf_error *err)
+static int show(void *ctx, const void *send, size_t size_bytes, void *recv, struct gf_error *err)
 {
 	(void)ctx;
 	(void)err;
-	return MPI_Allgather(send, (int)size_bytes, MPI_BYTE, recv,
-			     (int)size_bytes, MPI_BYTE, MPI_COMM_WORLD)
+	return MPI_Allgather(send, (int)size_bytes, MPI_BYTE, recv, (int)size_bytes, MPI_BYTE,
+			     MPI_COMM_WORLD)
 		       ? -1
 		       : 0;
 }
 
 static void open_carrier(struct arena *a, struct carrier *r)
 {
-	const struct gf_join join = {.rank = a->comm->rank,
-				     .ranks = a->comm->ranks,
-				     .allgather = show};
-	const struct gf_comm_how how = {
-		.transport = r->name, .join = &join, .variable = getenv};
+	const struct gf_join join = {
+		.rank = a->comm->rank, .ranks = a->comm->ranks, .allgather = show};
+	const struct gf_comm_how how = {.transport = r->name, .join = &join, .variable = getenv};
 	struct gf_error err = {""};
 	void *data;
 
@@ -142,8 +137,7 @@ static void open_carrier(struct arena *a, struct carrier *r)
 	must(gf_comm_open(&how, &r->comm, &err), err.text);
 	r->watch = &r->own;
 	gf_watch_init(r->watch, r->comm, 60);
-	must(r->comm->ops->buffer_alloc(r->comm, a->o.high, &data, &err),
-	     err.text);
+	must(r->comm->ops->buffer_alloc(r->comm, a->o.high, &data, &err), err.text);
 	r->data = data;
 }
 
@@ -188,11 +182,9 @@ static void start(struct arena *a, struct contestant *c)
 
 	gf_mpi_set_yields(false);
 	if (c->leads) {
-		must(gf_chooser_pick(r->chooser, a->count, c->data,
-				     &message.way, &err),
-		     err.text);
-		snprintf(c->name, sizeof(c->name), "gf-%.4s-auto:%.20s",
-			 r->name, message.way.algorithm->name);
+		must(gf_chooser_pick(r->chooser, a->count, c->data, &message.way, &err), err.text);
+		snprintf(c->name, sizeof(c->name), "gf-%.4s-auto:%.20s", r->name,
+			 message.way.algorithm->name);
 	}
 	must(gf_burst_new(&config, &burst, &err), err.text);
 	gf_mpi_set_yields(a->comm->crowded);

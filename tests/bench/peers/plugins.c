@@ -25,17 +25,17 @@ static void own_address(char *text, socklen_t size)
 	if (getifaddrs(&all))
 		return;
 	for (i = all; i; i = i->ifa_next)
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
-		    (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK))
-			getnameinfo(i->ifa_addr, sizeof(struct sockaddr_in),
-				    text, size, NULL, 0, NI_NUMERICHOST);
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) &&
+		    !(i->ifa_flags & IFF_LOOPBACK))
+			getnameinfo(i->ifa_addr, sizeof(struct sockaddr_in), text, size, NULL, 0,
+				    NI_NUMERICHOST);
 	freeifaddrs(all);
 }
 
 static int allgather(const void *send, size_t size_bytes, void *recv)
 {
-	return MPI_Allgather(send, (int)size_bytes, MPI_BYTE, recv,
-			     (int)size_bytes, MPI_BYTE, MPI_COMM_WORLD);
+	return MPI_Allgather(send, (int)size_bytes, MPI_BYTE, recv, (int)size_bytes, MPI_BYTE,
+			     MPI_COMM_WORLD);
 }
 
 /* Takes part if it opens on every rank. */
@@ -73,8 +73,7 @@ static void enter(struct arena *a)
 
 	for (i = 0; i < a->o.nplugins; i++) {
 		void *library = dlopen(a->o.plugins[i], RTLD_NOW);
-		const struct gf_peer *plugin =
-			library ? dlsym(library, "gf_peer") : NULL;
+		const struct gf_peer *plugin = library ? dlsym(library, "gf_peer") : NULL;
 
 		must(!plugin, a->o.plugins[i]);
 		for (way = 0; plugin->ways[way]; way++)
@@ -87,15 +86,12 @@ static void start(struct arena *a, struct contestant *c)
 	const struct gf_peer *plugin = opened[c->number].plugin;
 
 	if (plugin->start)
-		must(plugin->start(opened[c->number].peer, c->data, a->count),
-		     c->name);
+		must(plugin->start(opened[c->number].peer, c->data, a->count), c->name);
 }
 
 static void run(struct arena *a, struct contestant *c)
 {
-	must(opened[c->number].plugin->run(opened[c->number].peer, c->data,
-					   a->count),
-	     c->name);
+	must(opened[c->number].plugin->run(opened[c->number].peer, c->data, a->count), c->name);
 }
 
 static void end(struct arena *a, struct contestant *c)

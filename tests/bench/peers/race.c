@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contestants take turns, repeat by repeat, so that all meet the same machine.
- * Before each run every rank writes its message, as backward would, and turns
- * are drawn anew for each repeat: a contestant that always ran after one that
- * left the messages in the right caches would seem twice as fast as it is. A
- * time is the slowest rank's.
+ * Contestants take turns, repeat by repeat, so that all meet the same machine. Before each run
+ * every rank writes its message, as backward would, and turns are drawn anew for each repeat: a
+ * contestant that always ran after one that left the messages in the right caches would seem twice
+ * as fast as it is. A time is the slowest rank's.
  */
 #include <math.h>
 #include <mpi.h>
@@ -76,8 +75,7 @@ static double heat_of(struct arena *a, struct contestant *c)
 	double best_s = INFINITY, spent_s = 0, time_s;
 	int k;
 
-	for (k = 0; k < HEATS_FEWEST || (k < HEATS_MOST && spent_s < short_s);
-	     k++) {
+	for (k = 0; k < HEATS_FEWEST || (k < HEATS_MOST && spent_s < short_s); k++) {
 		time_s = once(a, c);
 		spent_s += time_s;
 		best_s = fmin(best_s, time_s);
@@ -103,8 +101,7 @@ static double heats(struct arena *a)
 		struct contestant *c = &a->list[i];
 
 		c->heat_s = heat_of(a, c);
-		c->out = may_leave(c) &&
-			 c->heat_s > hopeless * a->list[0].heat_s;
+		c->out = may_leave(c) && c->heat_s > hopeless * a->list[0].heat_s;
 		c->processor_s = 0;
 		c->n = 0;
 		if (!c->out)
@@ -118,8 +115,7 @@ void race(struct arena *a)
 	size_t turns[CONTESTANTS_MOST];
 	struct gf_rng rng;
 	double round_s = heats(a), total;
-	int repeats =
-		(int)fmin(REPEATS_MOST, fmax(FEWEST, a->o.seconds / round_s));
+	int repeats = (int)fmin(REPEATS_MOST, fmax(FEWEST, a->o.seconds / round_s));
 	int i, k;
 
 	gf_rng_init(&rng, a->count, 0); /* alike on all ranks */
@@ -137,8 +133,7 @@ void race(struct arena *a)
 	for (i = 0; i < a->n; i++) {
 		struct contestant *c = &a->list[i];
 
-		MPI_Allreduce(&c->processor_s, &total, 1, MPI_DOUBLE, MPI_SUM,
-			      MPI_COMM_WORLD);
+		MPI_Allreduce(&c->processor_s, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 		c->processor_s = c->n ? total / a->comm->ranks / c->n : 0;
 		if (c->side->end)
 			c->side->end(a, c);

@@ -10,18 +10,14 @@ static double median_s(struct contestant *c)
 	return c->n ? gf_stat_median(c->times, (size_t)c->n) : INFINITY;
 }
 
-/* The fastest of a standing and family; the default is a peer, too. NULL:
- * nobody. */
-static struct contestant *best(struct arena *a, enum standing standing,
-			       int family)
+/* The fastest of a standing and family; the default is a peer, too. NULL: nobody. */
+static struct contestant *best(struct arena *a, enum standing standing, int family)
 {
 	struct contestant *found = NULL, *c;
 
 	for (c = a->list; c < a->list + a->n; c++)
-		if ((c->standing == standing ||
-		     (c->standing == DEFAULT && standing == PEER)) &&
-		    c->family == family &&
-		    (!found || median_s(c) < median_s(found)))
+		if ((c->standing == standing || (c->standing == DEFAULT && standing == PEER)) &&
+		    c->family == family && (!found || median_s(c) < median_s(found)))
 			found = c;
 	return found;
 }
@@ -49,24 +45,22 @@ static void print_all(struct arena *a, double limit)
 
 	for (c = a->list; c < a->list + a->n; c++)
 		if (c->out)
-			printf("%38s%-24s %10.4f ms  out of the race\n", "",
-			       c->name, c->heat_s * 1e3);
+			printf("%38s%-24s %10.4f ms  out of the race\n", "", c->name,
+			       c->heat_s * 1e3);
 		else
-			printf("%38s%-24s %10.4f ms  +- %3.0f %%  %4.2f x "
-			       "default  %4.0f %% of the limit  cpu %8.4f ms\n",
-			       "", c->name, median_s(c) * 1e3,
-			       spread_percent(c),
-			       median_s(&a->list[0]) / median_s(c),
-			       100 * limit / median_s(c), c->processor_s * 1e3);
+			printf("%38s%-24s %10.4f ms  +- %3.0f %%  %4.2f x default  %4.0f %% of the "
+			       "limit  cpu %8.4f ms\n",
+			       "", c->name, median_s(c) * 1e3, spread_percent(c),
+			       median_s(&a->list[0]) / median_s(c), 100 * limit / median_s(c),
+			       c->processor_s * 1e3);
 }
 
 void print_heading(const struct arena *a)
 {
 	printf("%d ranks, %d per host; median ms; limit by %s\n"
 	       "%10s  %9s  %9s  %9s %-15s %9s %5s %-24s %5s %5s %6s %5s %6s\n",
-	       a->comm->ranks, a->comm->local_ranks,
-	       a->o.link > 0 ? "the link" : "the memory", "bytes", "limit",
-	       "default", "best", "peer", "ours", "", "by", "x def", "x bst",
+	       a->comm->ranks, a->comm->local_ranks, a->o.link > 0 ? "the link" : "the memory",
+	       "bytes", "limit", "default", "best", "peer", "ours", "", "by", "x def", "x bst",
 	       "limit", "cpu/d", "regret");
 }
 
@@ -75,13 +69,12 @@ static void print_row(struct arena *a, struct contestant *ours, double limit)
 	struct contestant *peer = best(a, PEER, 0);
 	double ours_s = median_s(ours), share = limit / ours_s;
 
-	printf("%10zu  %9.4f  %9.4f  %9.4f %-15s %9.4f +-%2.0f%% %-24s %5.2f "
-	       "%5.2f %5.0f%%%s %5.2f %5.0f%%\n",
-	       a->count * sizeof(float), limit * 1e3,
-	       median_s(&a->list[0]) * 1e3, median_s(peer) * 1e3, peer->name,
-	       ours_s * 1e3, spread_percent(ours), ours->name,
-	       median_s(&a->list[0]) / ours_s, median_s(peer) / ours_s,
-	       100 * share, share > 1.005 ? " (invalid: above the limit)" : "",
+	printf("%10zu  %9.4f  %9.4f  %9.4f %-15s %9.4f +-%2.0f%% %-24s %5.2f %5.2f %5.0f%%%s %5.2f "
+	       "%5.0f%%\n",
+	       a->count * sizeof(float), limit * 1e3, median_s(&a->list[0]) * 1e3,
+	       median_s(peer) * 1e3, peer->name, ours_s * 1e3, spread_percent(ours), ours->name,
+	       median_s(&a->list[0]) / ours_s, median_s(peer) / ours_s, 100 * share,
+	       share > 1.005 ? " (invalid: above the limit)" : "",
 	       ours->processor_s / a->list[0].processor_s,
 	       100 * (ours_s / median_s(best(a, OURS, ours->family)) - 1));
 }

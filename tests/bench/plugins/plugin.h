@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * Another library's all-reduce, for allreduce_peers to load: built apart, with
- * that library's headers, as a shared object that exports one `gf_peer`. The
- * project neither needs the library nor links with it.
+ * Another library's all-reduce, for allreduce_peers to load: built apart, with that library's
+ * headers, as a shared object that exports one `gf_peer`. The project neither needs the library nor
+ * links with it.
  */
 struct gf_peer_place {
 	int rank, ranks;
@@ -22,8 +22,7 @@ struct gf_peer {
 	const char *const *ways; /* algorithms; NULL-terminated */
 	/* Collective. NULL after saying why on stderr. */
 	void *(*open)(const struct gf_peer_place *place, int way);
-	/* Around the runs on one buffer; optional. 0, or -1 after saying why;
-	 * so, too, the next. */
+	/* Around the runs on one buffer; optional. 0, or -1 after saying why; so, too, the next. */
 	int (*start)(void *peer, float *data, size_t count);
 	/* Sums over all ranks, in place. */
 	int (*run)(void *peer, float *data, size_t count);

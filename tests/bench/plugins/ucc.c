@@ -21,8 +21,7 @@ struct ucc_peer {
 };
 
 static const char *const ways[] = {"default", "knomial", "sra", NULL};
-static const char *const tunes[] = {NULL, "allreduce:@knomial:inf",
-				    "allreduce:@sra_knomial:inf"};
+static const char *const tunes[] = {NULL, "allreduce:@knomial:inf", "allreduce:@sra_knomial:inf"};
 
 /* UCC's callbacks have no place for it but a pointer that is not const. */
 static struct gf_peer_place here;
@@ -35,13 +34,11 @@ static int failed(ucc_status_t status, const char *what)
 	return -1;
 }
 
-static ucc_status_t allgather(void *send, void *recv, size_t size_bytes,
-			      void *info, void **request)
+static ucc_status_t allgather(void *send, void *recv, size_t size_bytes, void *info, void **request)
 {
 	(void)info;
 	*request = recv; /* any: it is over when it returns */
-	return here.allgather(send, size_bytes, recv) ? UCC_ERR_NO_MESSAGE
-						      : UCC_OK;
+	return here.allgather(send, size_bytes, recv) ? UCC_ERR_NO_MESSAGE : UCC_OK;
 }
 
 static ucc_status_t over(void *request)
@@ -54,8 +51,7 @@ static int open_context(struct ucc_peer *p, const ucc_oob_coll_t *oob)
 {
 	ucc_lib_params_t lib = {.mask = UCC_LIB_PARAM_FIELD_THREAD_MODE,
 				.thread_mode = UCC_THREAD_SINGLE};
-	ucc_context_params_t context = {.mask = UCC_CONTEXT_PARAM_FIELD_OOB,
-					.oob = *oob};
+	ucc_context_params_t context = {.mask = UCC_CONTEXT_PARAM_FIELD_OOB, .oob = *oob};
 	ucc_lib_config_h lib_config;
 	ucc_context_config_h config;
 	int rc;
@@ -64,11 +60,9 @@ static int open_context(struct ucc_peer *p, const ucc_oob_coll_t *oob)
 		return -1;
 	rc = failed(ucc_init(&lib, lib_config, &p->lib), "init");
 	ucc_lib_config_release(lib_config);
-	if (rc ||
-	    failed(ucc_context_config_read(p->lib, NULL, &config), "config"))
+	if (rc || failed(ucc_context_config_read(p->lib, NULL, &config), "config"))
 		return -1;
-	rc = failed(ucc_context_create(p->lib, &context, config, &p->context),
-		    "context");
+	rc = failed(ucc_context_create(p->lib, &context, config, &p->context), "context");
 	ucc_context_config_release(config);
 	return rc;
 }
@@ -76,8 +70,7 @@ static int open_context(struct ucc_peer *p, const ucc_oob_coll_t *oob)
 static int open_team(struct ucc_peer *p, const ucc_oob_coll_t *oob)
 {
 	ucc_team_params_t params = {
-		.mask = UCC_TEAM_PARAM_FIELD_EP |
-			UCC_TEAM_PARAM_FIELD_EP_RANGE |
+		.mask = UCC_TEAM_PARAM_FIELD_EP | UCC_TEAM_PARAM_FIELD_EP_RANGE |
 			UCC_TEAM_PARAM_FIELD_OOB,
 		.oob = *oob,
 		.ep = (uint64_t)here.rank,
@@ -102,8 +95,8 @@ static void close_peer(void *state)
 	if (p->team)
 		while (ucc_team_destroy(p->team) == UCC_INPROGRESS)
 			ucc_context_progress(p->context);
-	/* over TCP ucc_context_destroy waits for ranks that have left: context
-	 * and library go with the process */
+	/* over TCP ucc_context_destroy waits for ranks that have left: context and library go with
+	 * the process */
 	free(p);
 }
 
@@ -135,8 +128,7 @@ static int start(void *state, float *data, size_t count)
 	struct ucc_peer *p = state;
 	ucc_coll_args_t args = {
 		.mask = UCC_COLL_ARGS_FIELD_FLAGS,
-		.flags = UCC_COLL_ARGS_FLAG_IN_PLACE |
-			 UCC_COLL_ARGS_FLAG_PERSISTENT,
+		.flags = UCC_COLL_ARGS_FLAG_IN_PLACE | UCC_COLL_ARGS_FLAG_PERSISTENT,
 		.coll_type = UCC_COLL_TYPE_ALLREDUCE,
 		.op = UCC_OP_SUM,
 		.dst.info = {.buffer = data,
@@ -145,8 +137,7 @@ static int start(void *state, float *data, size_t count)
 			     .mem_type = UCC_MEMORY_TYPE_HOST},
 	};
 
-	return failed(ucc_collective_init(&args, &p->request, p->team),
-		      "allreduce");
+	return failed(ucc_collective_init(&args, &p->request, p->team), "allreduce");
 }
 
 static int run(void *state, float *data, size_t count)
