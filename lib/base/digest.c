@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/digest.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
 
 static const uint32_t round_constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
@@ -73,56 +67,7 @@ static void compress(uint32_t state[8], const unsigned char *block, size_t block
 	}
 }
 
-#ifdef __x86_64__
-/* The processor's own instructions keep the state as ABEF and CDGH. */
-__attribute__((target("sha,sse4.1"))) static void
-compress_sha(uint32_t state[8], const unsigned char *block, size_t blocks)
-{
-	const __m128i order = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
-	__m128i *at = (__m128i *)(void *)state;
-	__m128i low = _mm_shuffle_epi32(_mm_loadu_si128(at), 0xb1);
-	__m128i high = _mm_shuffle_epi32(_mm_loadu_si128(at + 1), 0x1b);
-	__m128i abef = _mm_alignr_epi8(low, high, 8);
-	__m128i cdgh = _mm_blend_epi16(high, low, 0xf0);
-
-	for (; blocks; blocks--, block += GF_DIGEST_BLOCK) {
-		const __m128i *in = (const __m128i *)(const void *)block;
-		const __m128i *k = (const __m128i *)(const void *)round_constants;
-		const __m128i abef_before = abef, cdgh_before = cdgh;
-		__m128i w[4], sum;
-		int i;
-
-		for (i = 0; i < 4; i++)
-			w[i] = _mm_shuffle_epi8(_mm_loadu_si128(in + i), order);
-#pragma GCC unroll 16
-		for (i = 0; i < 16; i++) {
-			const __m128i last = w[(i + 3) & 3];
-
-			sum = _mm_add_epi32(w[i & 3], _mm_loadu_si128(k + i));
-			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
-			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
-			sum = _mm_add_epi32(_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]),
-					    _mm_alignr_epi8(last, w[(i + 2) & 3], 4));
-			w[i & 3] = _mm_sha256msg2_epu32(sum, last);
-		}
-		abef = _mm_add_epi32(abef, abef_before);
-		cdgh = _mm_add_epi32(cdgh, cdgh_before);
-	}
-	low = _mm_shuffle_epi32(abef, 0x1b);
-	high = _mm_shuffle_epi32(cdgh, 0xb1);
-	_mm_storeu_si128(at, _mm_blend_epi16(low, high, 0xf0));
-	_mm_storeu_si128(at + 1, _mm_alignr_epi8(high, low, 8));
-}
-
-static bool has_sha(void)
-{
-	unsigned a, b, c, d;
-
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
-}
-#endif
-
-void gf_digest_init_plain(struct gf_digest *d)
+void gf_digest_init(struct gf_digest *d)
 {
 	static const uint32_t start[8] = {
 		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
@@ -131,16 +76,6 @@ void gf_digest_init_plain(struct gf_digest *d)
 
 	memset(d, 0, sizeof(*d));
 	memcpy(d->state, start, sizeof(start));
-	d->compress = compress;
-}
-
-void gf_digest_init(struct gf_digest *d)
-{
-	gf_digest_init_plain(d);
-#ifdef __x86_64__
-	if (has_sha())
-		d->compress = compress_sha;
-#endif
 }
 
 void gf_digest_add(struct gf_digest *d, const void *data, size_t size)
@@ -153,12 +88,12 @@ void gf_digest_add(struct gf_digest *d, const void *data, size_t size)
 
 		if (!used && size >= GF_DIGEST_BLOCK) {
 			n = size / GF_DIGEST_BLOCK * GF_DIGEST_BLOCK;
-			d->compress(d->state, in, n / GF_DIGEST_BLOCK);
+			compress(d->state, in, n / GF_DIGEST_BLOCK);
 		} else {
 			n = n < size ? n : size;
 			memcpy(d->block + used, in, n);
 			if (used + n == GF_DIGEST_BLOCK)
-				d->compress(d->state, d->block, 1);
+				compress(d->state, d->block, 1);
 		}
 		d->length_bytes += n;
 		in += n;

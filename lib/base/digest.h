@@ -11,18 +11,14 @@
 #define GF_DIGEST_HEX  65
 #define GF_DIGEST_TEXT 72
 
-/* SHA-256 (FIPS 180-4), in pieces or at once, by the processor's instructions for it where there
- * are any. */
+/* SHA-256 (FIPS 180-4), in pieces or at once. */
 struct gf_digest {
-	void (*compress)(uint32_t state[8], const unsigned char *block, size_t blocks);
 	uint32_t state[8];
 	uint64_t length_bytes;
 	unsigned char block[GF_DIGEST_BLOCK];
 };
 
 void gf_digest_init(struct gf_digest *d);
-/* Without those instructions: for tests. */
-void gf_digest_init_plain(struct gf_digest *d);
 void gf_digest_add(struct gf_digest *d, const void *data, size_t size);
 void gf_digest_end(struct gf_digest *d, unsigned char out[GF_DIGEST_BYTES]);
 

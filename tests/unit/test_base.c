@@ -50,8 +50,8 @@ static void test_digest(void)
 	}
 }
 
-/* The processor's instructions and plain C agree, however the bytes come. */
-static void test_digest_ways(void)
+/* The digest is the same, however the bytes come. */
+static void test_digest_pieces(void)
 {
 	enum { BYTES = 1000 };
 	unsigned char data[BYTES], one[GF_DIGEST_BYTES], two[GF_DIGEST_BYTES];
@@ -64,7 +64,7 @@ static void test_digest_ways(void)
 		gf_digest_init(&a);
 		gf_digest_add(&a, data, size);
 		gf_digest_end(&a, one);
-		gf_digest_init_plain(&b);
+		gf_digest_init(&b);
 		for (i = 0, piece = 1; i < size; i += n, piece += 7) {
 			n = piece < size - i ? piece : size - i;
 			gf_digest_add(&b, data + i, n);
@@ -382,7 +382,7 @@ int main(void)
 {
 	test_slab();
 	test_digest();
-	test_digest_ways();
+	test_digest_pieces();
 	test_units();
 	test_rng();
 	test_error();
