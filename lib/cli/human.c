@@ -28,8 +28,9 @@ static const struct scale rates[] = {
 	{1e3, 1e3, "KB/s"},   {0, 1, "B/s"},
 };
 
-static const char *scaled(double value, const struct scale *scale, struct gf_human *h)
+static struct gf_human scaled(double value, const struct scale *scale)
 {
+	struct gf_human h;
 	double shown;
 	int decimals;
 
@@ -41,21 +42,21 @@ static const char *scaled(double value, const struct scale *scale, struct gf_hum
 	while (decimals > 0 && fabs(shown - nearbyint(shown * pow(10, decimals - 1)) /
 						    pow(10, decimals - 1)) < 1e-9)
 		decimals--;
-	snprintf(h->text, sizeof(h->text), "%.*f %s", decimals, shown, scale->name);
-	return h->text;
+	snprintf(h.text, sizeof(h.text), "%.*f %s", decimals, shown, scale->name);
+	return h;
 }
 
-const char *gf_human_size(double bytes, struct gf_human *h)
+struct gf_human gf_human_size(double bytes)
 {
-	return scaled(bytes, sizes, h);
+	return scaled(bytes, sizes);
 }
 
-const char *gf_human_time(double seconds, struct gf_human *h)
+struct gf_human gf_human_time(double seconds)
 {
-	return scaled(seconds, times, h);
+	return scaled(seconds, times);
 }
 
-const char *gf_human_rate(double bytes_per_s, struct gf_human *h)
+struct gf_human gf_human_rate(double bytes_per_s)
 {
-	return scaled(bytes_per_s, rates, h);
+	return scaled(bytes_per_s, rates);
 }

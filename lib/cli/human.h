@@ -4,19 +4,16 @@
 
 #include <stddef.h>
 
-/*
- * Numbers for people, never for documents. Each writes into the caller's buffer and returns it, so
- * that it can stand inside a printf.
- */
+/* Numbers for people, never for documents: gf_human_time(s).text stands inside a printf. */
 struct gf_human {
 	char text[32];
 };
 
 /* 1536 -> "1.5 KiB" */
-const char *gf_human_size(double bytes, struct gf_human *h);
+struct gf_human gf_human_size(double bytes);
 /* 0.0123 -> "12.3 ms" */
-const char *gf_human_time(double seconds, struct gf_human *h);
+struct gf_human gf_human_time(double seconds);
 /* 1.25e8 -> "125 MB/s" */
-const char *gf_human_rate(double bytes_per_s, struct gf_human *h);
+struct gf_human gf_human_rate(double bytes_per_s);
 
 #endif

@@ -143,7 +143,6 @@ static void say_faults(const struct gf_nccl *r, struct gf_text *remarks)
 {
 	size_t i, fewer = 0, narrow = 0, first_fewer = 0, first_narrow = 0;
 	double most = 0;
-	struct gf_human path, own, links, all;
 
 	for (i = 0; i < r->ngpus; i++)
 		if (r->linked[i].bytes_per_s > most)
@@ -175,8 +174,8 @@ static void say_faults(const struct gf_nccl *r, struct gf_text *remarks)
 			     r->in->path, r->gpus[first_fewer].gpu->line, fewer, r->ngpus, r->link,
 			     r->gpus[first_fewer].bus ? r->gpus[first_fewer].bus
 						      : "one without address",
-			     gf_human_rate(r->linked[first_fewer].bytes_per_s, &links),
-			     gf_human_rate(most, &all));
+			     gf_human_rate(r->linked[first_fewer].bytes_per_s).text,
+			     gf_human_rate(most).text);
 	if (narrow)
 		gf_text_addf(remarks,
 			     "%s:%zu: %zu of %zu GPUs are behind a PCI link narrower than their "
@@ -184,8 +183,8 @@ static void say_faults(const struct gf_nccl *r, struct gf_text *remarks)
 			     r->in->path, r->gpus[first_narrow].pci->line, narrow, r->ngpus,
 			     r->gpus[first_narrow].bus ? r->gpus[first_narrow].bus
 						       : "one without address",
-			     gf_human_rate(r->gpus[first_narrow].path, &path),
-			     gf_human_rate(r->gpus[first_narrow].own, &own));
+			     gf_human_rate(r->gpus[first_narrow].path).text,
+			     gf_human_rate(r->gpus[first_narrow].own).text);
 }
 
 int gf_nccl_connect(struct gf_nccl *r, struct gf_text *remarks)

@@ -31,7 +31,6 @@ static const char *plural(long long n)
 static void draw_levels(const struct drawing *d)
 {
 	const struct gf_topology *t = d->t;
-	struct gf_human rate, time;
 	size_t i, depth;
 
 	for (i = t->nlevels; i-- > 0;) {
@@ -40,9 +39,8 @@ static void draw_levels(const struct drawing *d)
 		for (depth = t->nlevels - 1; depth > i; depth--)
 			gf_text_addf(d->out, "%s", depth - 1 == i ? d->s->last : d->s->blank);
 		gf_text_addf(d->out, "%s x%zu: %s, %s (%s), %s (%s)\n", l->name, l->size, l->link,
-			     gf_human_rate(l->bandwidth_bytes_per_s, &rate),
-			     gf_origin_names[l->bandwidth_origin],
-			     gf_human_time(l->latency_s, &time),
+			     gf_human_rate(l->bandwidth_bytes_per_s).text,
+			     gf_origin_names[l->bandwidth_origin], gf_human_time(l->latency_s).text,
 			     gf_origin_names[l->latency_origin]);
 	}
 }
@@ -57,10 +55,8 @@ static void add_place(const char *pci, int numa, struct gf_text *out)
 
 static void add_rate(double bytes_per_s, enum gf_origin origin, struct gf_text *out)
 {
-	struct gf_human rate;
-
 	if (bytes_per_s > 0)
-		gf_text_addf(out, ", %s (%s)\n", gf_human_rate(bytes_per_s, &rate),
+		gf_text_addf(out, ", %s (%s)\n", gf_human_rate(bytes_per_s).text,
 			     gf_origin_names[origin]);
 	else
 		gf_text_addf(out, ", rate unknown\n");
@@ -96,7 +92,6 @@ static void add_facts(const struct gf_host *h, struct gf_text *out)
 		{h->ranks, "rank"}, {h->sockets, "socket"}, {h->numa_nodes, "NUMA node"},
 		{h->cores, "core"}, {h->threads, "thread"},
 	};
-	struct gf_human memory;
 	size_t i;
 	int said = 0;
 
@@ -106,14 +101,13 @@ static void add_facts(const struct gf_host *h, struct gf_text *out)
 				     facts[i].what, plural(facts[i].count));
 	if (h->memory_bytes > 0)
 		gf_text_addf(out, "%s%s", said++ ? ", " : "",
-			     gf_human_size((double)h->memory_bytes, &memory));
+			     gf_human_size((double)h->memory_bytes).text);
 }
 
 static void add_parts(const struct gf_host *h, const struct strokes *s, const char *lead,
 		      struct gf_text *out)
 {
 	size_t i, left = h->ndevices + h->nnics;
-	struct gf_human memory;
 
 	for (i = 0; i < h->ndevices; i++) {
 		const struct gf_device *d = &h->devices[i];
@@ -122,7 +116,7 @@ static void add_parts(const struct gf_host *h, const struct strokes *s, const ch
 			     d->name);
 		add_place(d->pci, d->numa, out);
 		if (d->memory_bytes > 0)
-			gf_text_addf(out, ", %s", gf_human_size((double)d->memory_bytes, &memory));
+			gf_text_addf(out, ", %s", gf_human_size((double)d->memory_bytes).text);
 		add_near(h, d, out);
 		add_rate(d->bandwidth_bytes_per_s, d->bandwidth_origin, out);
 	}

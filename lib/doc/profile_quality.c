@@ -140,15 +140,13 @@ static struct load load_of(const struct gf_profile *p)
 
 static void add_findings(const struct fits *f, double scatter, struct gf_text *out)
 {
-	struct gf_human h[3];
-
 	if (f->rough)
 		gf_text_addf(out,
 			     "%zu of %zu fits %s rough (worst: %s%.40s, %zu of %zu sizes off by "
 			     "more than a quarter; most at %s: %s measured, %s by the fit)",
 			     f->rough, f->count, f->rough == 1 ? "is" : "are", f->kind, f->worst,
-			     f->misses, f->points, gf_human_size(f->most_bytes, &h[0]),
-			     gf_human_time(f->most_s, &h[1]), gf_human_time(f->fitted_s, &h[2]));
+			     f->misses, f->points, gf_human_size(f->most_bytes).text,
+			     gf_human_time(f->most_s).text, gf_human_time(f->fitted_s).text);
 	if (scatter > much_scatter)
 		gf_text_addf(out, "%srepeats of compute scatter by %.0f %%", f->rough ? ", " : "",
 			     100 * scatter);

@@ -61,7 +61,6 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	const struct gf_compared *row;
 	const char *down, *across;
 	struct gf_table t = {0};
-	struct gf_human h;
 	size_t columns = 1, i, k;
 
 	while (gf_compare_value(c->over.across, columns - 1))
@@ -74,7 +73,7 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 		gf_table_cell(&t, "%s", down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
 			row = gf_comparison_at(c, down, across);
-			gf_table_cell(&t, "%s", row ? gf_human_time(row->iteration_s, &h) : "-");
+			gf_table_cell(&t, "%s", row ? gf_human_time(row->iteration_s).text : "-");
 		}
 	}
 	gf_table_print_in(&t, window, out);
@@ -105,7 +104,6 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	enum gf_compare_axis values[2];
 	size_t nvalues = values_of(c, values), i, k;
 	struct gf_table t = {0};
-	struct gf_human h[2];
 	struct gf_text head = {0};
 
 	for (i = 0; i < nvalues; i++)
@@ -128,7 +126,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		if (periods)
 			gf_table_cells(&t, "%s\t%zu\t%s", r->plan.period,
 				       r->plan.period_steps ? r->plan.period_steps : 1,
-				       r->border_bytes > 0 ? gf_human_size(r->border_bytes, &h[0])
+				       r->border_bytes > 0 ? gf_human_size(r->border_bytes).text
 							   : "");
 		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);
@@ -136,11 +134,11 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		/* the bound and the plan are sums in another order */
 		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d\t%s\t%s\t%.1f %%", r->plan.policy,
 			       r->plan.codecs, r->plan.selection, r->plan.nmessages, r->plan.lanes,
-			       gf_human_time(r->iteration_s, &h[0]),
-			       gf_human_time(r->exposed_comm_s, &h[1]), 100 * fmax(above, 0));
+			       gf_human_time(r->iteration_s).text,
+			       gf_human_time(r->exposed_comm_s).text, 100 * fmax(above, 0));
 		if (doubted)
-			gf_table_cells(&t, "%s\t%s", gf_human_time(r->iteration_low_s, &h[0]),
-				       gf_human_time(r->iteration_high_s, &h[1]));
+			gf_table_cells(&t, "%s\t%s", gf_human_time(r->iteration_low_s).text,
+				       gf_human_time(r->iteration_high_s).text);
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);

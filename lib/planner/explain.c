@@ -104,7 +104,6 @@ static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out
 	struct gf_outcome o;
 	const struct gf_gantt *t;
 	struct scale s = {.columns = USUAL};
-	struct gf_human end;
 	size_t i;
 	int rc = gf_what_if(p, &as_it_is, &o, err);
 
@@ -118,7 +117,7 @@ static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out
 						    : window - LABEL;
 	for (i = 0; i <= t->nlanes; i++)
 		print(t, &s, i, out);
-	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1, gf_human_time(s.end_s, &end));
+	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1, gf_human_time(s.end_s).text);
 	gf_outcome_release(&o);
 	return 0;
 }
@@ -212,7 +211,6 @@ static void compare(struct why *y, size_t tensor, const char *what, double other
 {
 	struct gf_text *line = &y->lines[tensor];
 	double more_s = other_s - y->now_s;
-	struct gf_human h;
 
 	if (isnan(other_s))
 		return;
@@ -220,7 +218,7 @@ static void compare(struct why *y, size_t tensor, const char *what, double other
 	if (fabs(more_s) <= rounding * y->now_s)
 		gf_text_addf(line, "as fast %s", what);
 	else
-		gf_text_addf(line, "%s %s %s", gf_human_time(fabs(more_s), &h),
+		gf_text_addf(line, "%s %s %s", gf_human_time(fabs(more_s)).text,
 			     more_s > 0 ? "slower" : "faster", what);
 }
 
@@ -335,7 +333,6 @@ static int begin(struct why *y, struct gf_workbench *w, const struct gf_request 
 static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 {
 	double fastest_s = p->predicted->fastest_s;
-	struct gf_human h;
 
 	if (fastest_s > 0)
 		gf_text_addf(out,
@@ -343,7 +340,7 @@ static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 			     "than the fastest plan found (%s)\n\n",
 			     p->nmessages, p->lanes, p->lanes == 1 ? "" : "s",
 			     100 * (p->predicted->iteration_s / fastest_s - 1),
-			     gf_human_time(fastest_s, &h));
+			     gf_human_time(fastest_s).text);
 }
 
 static int explain(const struct gf_request *r, const struct gf_plan *p, size_t window,

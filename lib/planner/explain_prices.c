@@ -19,16 +19,15 @@ static void add_sets(const struct gf_plan *p, const struct gf_fabric *f,
 	const char *name = gf_selection_name(&p->selection);
 	const double choosing_s = gf_selecting_s(f, p, m->first, m->last);
 	struct gf_wire wires[GF_WIRES_MOST];
-	struct gf_human h;
 	double codings_s;
 
 	gf_text_addf(out, "sets of %s on the links' figures", name);
 	if (choosing_s > 0)
-		gf_text_addf(out, " (of it %s: %s)", name, gf_human_time(choosing_s, &h));
+		gf_text_addf(out, " (of it %s: %s)", name, gf_human_time(choosing_s).text);
 	gf_plan_wires(p, m->first, m->last, wires);
 	codings_s = gf_price_codings_s(f, &wires[0], as->codec);
 	if (codings_s > 0)
-		gf_text_addf(out, " (of it %s: %s)", as->codec, gf_human_time(codings_s, &h));
+		gf_text_addf(out, " (of it %s: %s)", as->codec, gf_human_time(codings_s).text);
 }
 
 /* What the message would take alone: the line that was found, and its parts. */
@@ -40,11 +39,10 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 					 as->codec};
 	const bool reduces = gf_selection_has(&p->selection, GF_SELECT_ADDS);
 	struct gf_price price = {0};
-	struct gf_human h, h2, h3;
 
-	gf_text_addf(out, "%s startup + %s x %.3g ns/B = %s, ", gf_human_time(m->startup_s, &h),
-		     gf_human_size(m->bytes, &h2), m->per_byte_s * 1e9,
-		     gf_human_time(m->startup_s + m->per_byte_s * m->bytes, &h3));
+	gf_text_addf(out, "%s startup + %s x %.3g ns/B = %s, ", gf_human_time(m->startup_s).text,
+		     gf_human_size(m->bytes).text, m->per_byte_s * 1e9,
+		     gf_human_time(m->startup_s + m->per_byte_s * m->bytes).text);
 	if (!reduces || gf_price_message(f, &priced, &price, NULL) < 0) {
 		add_sets(p, f, as, m, out);
 		return;
@@ -61,14 +59,13 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 static void add_times(const struct gf_predicted_message *t, double alone_s, struct gf_text *out)
 {
 	double took_s = t->end_s - t->start_s, wait_s = t->start_s - t->ready_s;
-	struct gf_human h;
 
 	if (alone_s > 0 && took_s > alone_s * 1.005)
 		gf_text_addf(out,
 			     "; took %s, %.2f times as long, beside other messages or backward",
-			     gf_human_time(took_s, &h), took_s / alone_s);
+			     gf_human_time(took_s).text, took_s / alone_s);
 	if (wait_s > 1e-9)
-		gf_text_addf(out, "; waited %s for a lane", gf_human_time(wait_s, &h));
+		gf_text_addf(out, "; waited %s for a lane", gf_human_time(wait_s).text);
 }
 
 int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f, struct gf_text *out,

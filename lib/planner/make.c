@@ -140,7 +140,6 @@ static int note_reproducible(const struct gf_task *t, const struct gf_plan *p,
 {
 	struct gf_task open = *t;
 	struct gf_plan other;
-	struct gf_human h;
 	double takes_s;
 	int rc;
 
@@ -155,7 +154,7 @@ static int note_reproducible(const struct gf_task *t, const struct gf_plan *p,
 	gf_text_addf(
 		notes,
 		"reproducible: %.1f %% slower than the plan in any order, which is predicted %s\n",
-		100 * (p->predicted->iteration_s / takes_s - 1), gf_human_time(takes_s, &h));
+		100 * (p->predicted->iteration_s / takes_s - 1), gf_human_time(takes_s).text);
 	return 0;
 }
 
@@ -225,7 +224,6 @@ static void note_plain(const struct gf_request *r, const struct gf_task *t, cons
 {
 	const struct plain *best = NULL;
 	double least_s = (1 - worth_a_word) * p->predicted->iteration_s;
-	struct gf_human h;
 	size_t i;
 
 	if ((gf_task_is_plain(t) && !(r->system && t->policy)) || t->system.servers ||
@@ -246,7 +244,7 @@ static void note_plain(const struct gf_request *r, const struct gf_task *t, cons
 	if (best)
 		gf_text_addf(notes, "%s is predicted %.0f %% faster than this plan: %s a step\n",
 			     best->words, 100 * (1 - least_s / p->predicted->iteration_s),
-			     gf_human_time(least_s, &h));
+			     gf_human_time(least_s).text);
 }
 
 /* Messages hold tensors of one type: so many there are at the least. */

@@ -88,22 +88,21 @@ static int refine(const struct gf_plan *p, struct gf_refined *out, struct gf_tex
 	const struct gf_measured *m = &out->measured;
 	struct gf_fabric f = gf_plan_fabric(p);
 	struct gf_refining r = {.plan = p, .measured = m, .fabric = &f};
-	struct gf_human h[4];
 	int rc = gf_traffic_init(&r.traffic, p, &f, err);
 
 	if (rc < 0)
 		return rc;
 	out->model = refine_model(p, &r.traffic, m);
 	gf_text_addf(notes, "compute: forward %s -> %s, backward %s -> %s (medians of %zu steps)\n",
-		     gf_human_time(p->model->forward_s, &h[0]),
-		     gf_human_time(out->model->forward_s, &h[1]),
-		     gf_human_time(p->model->backward_s, &h[2]),
-		     gf_human_time(out->model->backward_s, &h[3]), m->nsteps);
+		     gf_human_time(p->model->forward_s).text,
+		     gf_human_time(out->model->forward_s).text,
+		     gf_human_time(p->model->backward_s).text,
+		     gf_human_time(out->model->backward_s).text, m->nsteps);
 	if (m->alone_s > 0 && batch_s(p->model) > 0)
 		gf_text_addf(notes,
 			     "without exchange they take %s a batch, %.3f times as long as in the "
 			     "profile\n",
-			     gf_human_time(m->alone_s, &h[0]), m->alone_s / batch_s(p->model));
+			     gf_human_time(m->alone_s).text, m->alone_s / batch_s(p->model));
 	r.model = out->model;
 	rc = gf_refine_network(&r, &out->network, notes, err);
 	if (rc == 0) {
@@ -171,18 +170,17 @@ void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m
 	struct gf_sim_result old = {0};
 	struct gf_fabric f = gf_plan_fabric(after);
 	struct gf_plan then = *before; /* the old messages, the new costs */
-	struct gf_human h[2];
 	size_t kept = 0, i, k;
 
 	then.model = after->model;
-	gf_text_addf(notes, "iteration: measured %s", gf_human_time(m->iteration_s, &h[0]));
+	gf_text_addf(notes, "iteration: measured %s", gf_human_time(m->iteration_s).text);
 	if (before->predicted)
 		gf_text_addf(notes, ", was predicted %s",
-			     gf_human_time(before->predicted->iteration_s, &h[0]));
+			     gf_human_time(before->predicted->iteration_s).text);
 	if (gf_predict_plan(&then, &f, &old, NULL) == 0)
 		gf_text_addf(notes, "; by what was measured the old plan takes %s, the new one %s",
-			     gf_human_time(old.iteration_s, &h[0]),
-			     gf_human_time(after->predicted->iteration_s, &h[1]));
+			     gf_human_time(old.iteration_s).text,
+			     gf_human_time(after->predicted->iteration_s).text);
 	if (old.iteration_s > 0 && old.iteration_s < (1 - much_unexplained) * m->iteration_s)
 		gf_text_addf(notes,
 			     "\nthe model explains only %.0f %% of the measured iteration: what it "

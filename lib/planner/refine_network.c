@@ -247,7 +247,6 @@ static void refine_entry(const struct gf_refining *r, const struct gf_predicted_
 			 struct gf_allreduce_cost *c, struct gf_text *notes)
 {
 	double startup = c->startup_s, per_byte = c->per_byte_s;
-	struct gf_human h[4];
 	size_t used = 0, i;
 
 	for (i = 0; i < r->plan->nmessages; i++)
@@ -258,8 +257,8 @@ static void refine_entry(const struct gf_refining *r, const struct gf_predicted_
 		scale_lines(c, ratio(r, predicted, c));
 	gf_text_addf(notes, "%s%s%s: startup %s -> %s, per byte %s -> %s\n", c->algorithm,
 		     gf_allreduce_plain(c) ? "" : " with ", gf_allreduce_plain(c) ? "" : c->codec,
-		     gf_human_time(startup, &h[0]), gf_human_time(c->startup_s, &h[1]),
-		     gf_human_time(per_byte, &h[2]), gf_human_time(c->per_byte_s, &h[3]));
+		     gf_human_time(startup).text, gf_human_time(c->startup_s).text,
+		     gf_human_time(per_byte).text, gf_human_time(c->per_byte_s).text);
 }
 
 /* The old fits' points say nothing about the new lines. */
@@ -362,7 +361,6 @@ void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
 	const struct gf_selection *s = &r->plan->selection;
 	struct gf_selection_cost *c;
 	double alpha_s, beta_s;
-	struct gf_human h[4];
 
 	if (!selects(r->plan) || gf_selection_has(s, GF_SELECT_RECUTS))
 		return;
@@ -371,6 +369,6 @@ void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
 	beta_s = c->beta_s_per_byte;
 	fit_selection(r, c);
 	gf_text_addf(notes, "%s: %s -> %s a message, %s -> %s a byte\n", c->of.name,
-		     gf_human_time(alpha_s, &h[0]), gf_human_time(c->alpha_s, &h[1]),
-		     gf_human_time(beta_s, &h[2]), gf_human_time(c->beta_s_per_byte, &h[3]));
+		     gf_human_time(alpha_s).text, gf_human_time(c->alpha_s).text,
+		     gf_human_time(beta_s).text, gf_human_time(c->beta_s_per_byte).text);
 }

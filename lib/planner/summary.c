@@ -18,18 +18,16 @@ static const char *plural(size_t n)
 
 static void add_times(const struct gf_prediction *pr, struct gf_text *out)
 {
-	struct gf_human h[2];
-
-	gf_text_addf(out, "%s a step, %s of it exposed", gf_human_time(pr->iteration_s, &h[0]),
-		     gf_human_time(pr->exposed_comm_s, &h[1]));
+	gf_text_addf(out, "%s a step, %s of it exposed", gf_human_time(pr->iteration_s).text,
+		     gf_human_time(pr->exposed_comm_s).text);
 	/* the bound and the plan are sums in another order */
 	if (pr->lower_bound_s > 0)
 		gf_text_addf(out, ", %.1f %% above the bound",
 			     100 * fmax(pr->iteration_s / pr->lower_bound_s - 1, 0));
 	if (pr->iteration_high_s > 0)
 		gf_text_addf(out, " (%s to %s by the doubt of the fits)",
-			     gf_human_time(pr->iteration_low_s, &h[0]),
-			     gf_human_time(pr->iteration_high_s, &h[1]));
+			     gf_human_time(pr->iteration_low_s).text,
+			     gf_human_time(pr->iteration_high_s).text);
 }
 
 static void add_axes(const struct gf_plan *p, struct gf_text *out)
@@ -52,11 +50,10 @@ static void add_axes(const struct gf_plan *p, struct gf_text *out)
 
 static void add_rule(const struct gf_rule *r, struct gf_text *out)
 {
-	struct gf_human h;
 	size_t i;
 
 	gf_text_addf(out, "messages of up to %s on %d lane%s, ",
-		     gf_human_size((double)r->threshold_bytes, &h), r->lanes,
+		     gf_human_size((double)r->threshold_bytes).text, r->lanes,
 		     plural((size_t)r->lanes));
 	for (i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
@@ -64,7 +61,7 @@ static void add_rule(const struct gf_rule *r, struct gf_text *out)
 		gf_text_addf(out, "%s", i ? ", " : "by ");
 		gf_stages_text_of(out, a->algorithm, a->stages, a->nstages);
 		if (a->min_bytes)
-			gf_text_addf(out, " from %s", gf_human_size((double)a->min_bytes, &h));
+			gf_text_addf(out, " from %s", gf_human_size((double)a->min_bytes).text);
 	}
 }
 
@@ -72,7 +69,6 @@ void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
 {
 	const struct gf_period *o = &p->period;
 	struct gf_border border;
-	struct gf_human h[3];
 
 	if (!o->plan)
 		return;
@@ -89,13 +85,13 @@ void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
 			     plural(o->begin_steps));
 	if (o->period_s > 0)
 		gf_text_addf(out, "; a period takes %s, %s of it exposed",
-			     gf_human_time(o->period_s, &h[0]), gf_human_time(o->exposed_s, &h[1]));
+			     gf_human_time(o->period_s).text, gf_human_time(o->exposed_s).text);
 	gf_text_addf(out,
 		     "; %s a step leave a group, 1/%.0f of what all gradients take; %s more memory "
 		     "a rank; results differ from synchronous SGD\n",
-		     gf_human_size(border.group_bytes / (double)o->steps, &h[0]),
+		     gf_human_size(border.group_bytes / (double)o->steps).text,
 		     border.plain_group_bytes * (double)o->steps / border.group_bytes,
-		     gf_human_size(gf_sim_period_bytes(p), &h[1]));
+		     gf_human_size(gf_sim_period_bytes(p)).text);
 }
 
 /* What a fragment does in steps first to last; the first of "[-]" that is so.
@@ -159,7 +155,6 @@ void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *
 static void rule_table(const struct gf_rule *r, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h;
 	size_t i;
 
 	gf_table_cells(&t, "from\talgorithm\tcodec");
@@ -168,7 +163,7 @@ static void rule_table(const struct gf_rule *r, struct gf_text *out)
 		struct gf_text way = {0};
 
 		gf_stages_text_of(&way, a->algorithm, a->stages, a->nstages);
-		gf_table_cells(&t, "%s\t%s\t%s", gf_human_size((double)a->min_bytes, &h), way.data,
+		gf_table_cells(&t, "%s\t%s\t%s", gf_human_size((double)a->min_bytes).text, way.data,
 			       a->codec ? a->codec : gf_codecs[GF_CODEC_F32].name);
 		gf_text_release(&way);
 	}
@@ -181,16 +176,15 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 	const struct gf_message *m = &p->messages[i];
 	const struct gf_predicted_message *times = p->predicted ? &p->predicted->messages[i] : NULL;
 	char *way = gf_plan_runs_text(p, m->first, m->last, m);
-	struct gf_human h[3];
 
 	gf_table_cells(t, "%zu\t%zu-%zu\t%s\t%s\t%s\t%s", i, m->first, m->last,
-		       gf_human_size((double)gf_plan_message_bytes(p, i), &h[0]), way, m->codec,
+		       gf_human_size((double)gf_plan_message_bytes(p, i)).text, way, m->codec,
 		       gf_mode_names[m->mode]);
 	free(way);
 	if (times)
-		gf_table_cells(t, "%s\t%s\t%s", gf_human_time(times->ready_s, &h[0]),
-			       gf_human_time(times->start_s, &h[1]),
-			       gf_human_time(times->end_s, &h[2]));
+		gf_table_cells(t, "%s\t%s\t%s", gf_human_time(times->ready_s).text,
+			       gf_human_time(times->start_s).text,
+			       gf_human_time(times->end_s).text);
 }
 
 void gf_plan_table(const struct gf_plan *p, struct gf_text *out)

@@ -9,18 +9,14 @@ enum { TENSOR_ROWS = 24 };
 
 static void time_cell(struct gf_table *t, double time_s)
 {
-	struct gf_human h;
-
-	gf_table_cell(t, "%s", gf_human_time(time_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(time_s).text);
 }
 
 /* A cost per byte as a rate. */
 static void rate_cell(struct gf_table *t, double s_per_byte)
 {
-	struct gf_human h;
-
 	if (s_per_byte > 0)
-		gf_table_cell(t, "%s", gf_human_rate(1 / s_per_byte, &h));
+		gf_table_cell(t, "%s", gf_human_rate(1 / s_per_byte).text);
 	else
 		gf_table_cell(t, "-");
 }
@@ -48,8 +44,6 @@ static void finish(struct gf_table *t, struct gf_text *out)
 
 static void model_line(const struct gf_model_profile *m, struct gf_text *out)
 {
-	struct gf_human h[4];
-
 	gf_text_addf(out, "%s", m->name);
 	if (m->device)
 		gf_text_addf(out, " on %s", m->device);
@@ -58,15 +52,15 @@ static void model_line(const struct gf_model_profile *m, struct gf_text *out)
 			     m->batch_per_rank == 1 ? "" : "s");
 	if (m->accumulate)
 		gf_text_addf(out, ", %zu micro-batches a step", m->accumulate);
-	gf_text_addf(out, ": forward %s, backward %s", gf_human_time(m->forward_s, &h[0]),
-		     gf_human_time(m->backward_s, &h[1]));
+	gf_text_addf(out, ": forward %s, backward %s", gf_human_time(m->forward_s).text,
+		     gf_human_time(m->backward_s).text);
 	if (!m->ntensors) {
 		gf_text_addf(out, "; nothing is known of its layers\n");
 		return;
 	}
-	gf_text_addf(out, ", update %s; %zu tensor%s of %s\n", gf_human_time(m->update_s, &h[2]),
+	gf_text_addf(out, ", update %s; %zu tensor%s of %s\n", gf_human_time(m->update_s).text,
 		     m->ntensors, m->ntensors == 1 ? "" : "s",
-		     gf_human_size((double)gf_model_profile_bytes(m), &h[3]));
+		     gf_human_size((double)gf_model_profile_bytes(m)).text);
 }
 
 static void tensor_row(const struct gf_model_profile *m, size_t first, size_t last,
@@ -74,7 +68,6 @@ static void tensor_row(const struct gf_model_profile *m, size_t first, size_t la
 {
 	const struct gf_tensor *from = &m->tensors[first];
 	const struct gf_tensor *to = &m->tensors[last];
-	struct gf_human h;
 	size_t bytes = 0, i;
 
 	for (i = first; i <= last; i++)
@@ -83,7 +76,7 @@ static void tensor_row(const struct gf_model_profile *m, size_t first, size_t la
 		gf_table_cell(t, "%zu", first);
 	else
 		gf_table_cell(t, "%zu-%zu", first, last);
-	gf_table_cell(t, "%s", gf_human_size((double)bytes, &h));
+	gf_table_cell(t, "%s", gf_human_size((double)bytes).text);
 	time_cell(t, to->ready_s);
 	if (first == last)
 		gf_table_cell(t, "%.60s", from->name);
@@ -136,13 +129,12 @@ static struct sizes sizes_of(const struct gf_profile *p)
 static void heading(struct gf_table *t, const char *first, const char *second,
 		    const struct sizes *s)
 {
-	struct gf_human h;
 	size_t i;
 
 	gf_table_begin(t, s->n + 6);
 	gf_table_cells(t, "%s\t%s\tstartup\trate", first, second);
 	for (i = 0; i < s->n; i++)
-		gf_table_cell(t, "%s", gf_human_size(s->bytes[i], &h));
+		gf_table_cell(t, "%s", gf_human_size(s->bytes[i]).text);
 	gf_table_cells(t, "2 at once\tfit off by");
 }
 

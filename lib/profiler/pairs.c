@@ -292,7 +292,6 @@ void gf_measure_pairs_verdict_release(struct gf_measure_pairs_verdict *v)
 static void square(const struct gf_measure_pairs *p, struct gf_table *table)
 {
 	size_t n = p->count, i, k;
-	struct gf_human h;
 
 	gf_table_begin(table, n + 1);
 	gf_table_cell(table, "from");
@@ -305,7 +304,7 @@ static void square(const struct gf_measure_pairs *p, struct gf_table *table)
 				gf_table_cell(table, "-");
 			else
 				gf_table_cell(table, "%s",
-					      gf_human_rate(p->rate_bytes_per_s[i * n + k], &h));
+					      gf_human_rate(p->rate_bytes_per_s[i * n + k]).text);
 	}
 }
 
@@ -314,7 +313,6 @@ static void summary(const struct gf_measure_pairs *p, const struct gf_measure_pa
 {
 	const double *rate = p->rate_bytes_per_s;
 	size_t n = p->count, i, k, least;
-	struct gf_human h[3];
 
 	gf_table_cells(table, "\tsends\treceives\tslowest path\tto");
 	for (i = 0; i < n; i++) {
@@ -323,34 +321,33 @@ static void summary(const struct gf_measure_pairs *p, const struct gf_measure_pa
 			if (k != i && rate[i * n + k] < rate[i * n + least])
 				least = k;
 		gf_table_cells(table, "%s\t%s\t%s\t%s\t%s", p->names[i],
-			       gf_human_rate(v->best_send[i], &h[0]),
-			       gf_human_rate(v->best_receive[i], &h[1]),
-			       gf_human_rate(rate[i * n + least], &h[2]), p->names[least]);
+			       gf_human_rate(v->best_send[i]).text,
+			       gf_human_rate(v->best_receive[i]).text,
+			       gf_human_rate(rate[i * n + least]).text, p->names[least]);
 	}
 }
 
 static void say_slow(const struct gf_measure_pairs *p, const struct gf_measure_pairs_verdict *v,
 		     struct gf_text *out)
 {
-	struct gf_human best, median;
 	size_t n = p->count, i;
 
 	for (i = 0; i < n; i++) {
 		if (v->slow_send[i])
 			gf_text_addf(out, "slow: %s sends at %s at best, the median is %s\n",
-				     p->names[i], gf_human_rate(v->best_send[i], &best),
-				     gf_human_rate(v->median_send, &median));
+				     p->names[i], gf_human_rate(v->best_send[i]).text,
+				     gf_human_rate(v->median_send).text);
 		if (v->slow_receive[i])
 			gf_text_addf(out, "slow: %s receives at %s at best, the median is %s\n",
-				     p->names[i], gf_human_rate(v->best_receive[i], &best),
-				     gf_human_rate(v->median_receive, &median));
+				     p->names[i], gf_human_rate(v->best_receive[i]).text,
+				     gf_human_rate(v->median_receive).text);
 	}
 	for (i = 0; i < n * n; i++)
 		if (v->slow_path[i])
 			gf_text_addf(out,
 				     "slow: the path from %s to %s, at %s; both have faster ones\n",
 				     p->names[i / n], p->names[i % n],
-				     gf_human_rate(p->rate_bytes_per_s[i], &best));
+				     gf_human_rate(p->rate_bytes_per_s[i]).text);
 	if (!p->hosts)
 		gf_text_addf(out, "ranks of one host: not judged\n");
 	else if (!v->any)
@@ -362,7 +359,6 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 			    const struct gf_measure_pairs_verdict *v, struct gf_text *out)
 {
 	struct gf_table table = {0};
-	struct gf_human text;
 	double *latency = gf_xcalloc(p->count * p->count, sizeof(*latency));
 	size_t links = 0, i;
 
@@ -375,10 +371,9 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 	for (i = 0; i < p->count * p->count; i++)
 		if (i / p->count != i % p->count)
 			latency[links++] = p->latency_s[i];
-	gf_text_addf(out, "latency: median %s",
-		     gf_human_time(gf_stat_median(latency, links), &text));
+	gf_text_addf(out, "latency: median %s", gf_human_time(gf_stat_median(latency, links)).text);
 	gf_text_addf(out, ", at most %s\n",
-		     gf_human_time(gf_stat_quantile(latency, links, 1), &text));
+		     gf_human_time(gf_stat_quantile(latency, links, 1)).text);
 	say_slow(p, v, out);
 	free(latency);
 }

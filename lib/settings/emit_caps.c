@@ -82,11 +82,9 @@ static int find_default(struct gf_task *t, const struct gf_emitter *e, struct gf
 static void note(const struct gf_emitter *e, const struct gf_emit_times *t, double unit,
 		 struct gf_text *notes)
 {
-	struct gf_human h[3];
-
 	gf_text_addf(notes, "%s as it is: %s a step; with buckets of %s: %s\n", e->program,
-		     gf_human_time(t->default_s, &h[0]), gf_human_size(t->cap_bytes, &h[1]),
-		     gf_human_time(t->cap_s, &h[2]));
+		     gf_human_time(t->default_s).text, gf_human_size(t->cap_bytes).text,
+		     gf_human_time(t->cap_s).text);
 	if (e->counts_elements)
 		gf_text_addf(notes,
 			     "elements are taken as %g bytes: a job whose gradients are f16 or "

@@ -209,22 +209,21 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 		       const struct gf_emit_times *t, struct gf_text *notes)
 {
 	const bool period = e->takes & GF_EMIT_PERIOD;
-	struct gf_human h;
 
 	gf_text_addf(notes, "%s as it is%s: %s a step", e->program,
 		     period ? ", an exchange in each step" : "",
-		     t->default_s > 0 ? gf_human_time(t->default_s, &h) : "unknown");
+		     t->default_s > 0 ? gf_human_time(t->default_s).text : "unknown");
 	if (t->cap_s > 0)
 		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s", t->cap_bytes / MIB,
-			     gf_human_time(t->cap_s, &h));
+			     gf_human_time(t->cap_s).text);
 	if (t->plan_s > 0 && period)
-		gf_text_addf(notes, "; as planned: %s", gf_human_time(t->plan_s, &h));
+		gf_text_addf(notes, "; as planned: %s", gf_human_time(t->plan_s).text);
 	else if (t->plan_s > 0)
 		gf_text_addf(notes, "; %zu message%s: %s", p->nmessages,
-			     p->nmessages == 1 ? "" : "s", gf_human_time(t->plan_s, &h));
+			     p->nmessages == 1 ? "" : "s", gf_human_time(t->plan_s).text);
 	if (t->own_s > 0)
 		gf_text_addf(notes, "; what gf-plan without --emit finds: %s",
-			     gf_human_time(t->own_s, &h));
+			     gf_human_time(t->own_s).text);
 	gf_text_addf(notes, "\n");
 	if (!gf_emit_plan_pays(t) && gf_emit_cap_pays(t))
 		gf_text_addf(notes,
@@ -407,19 +406,18 @@ static double step_s(const struct gf_request *r, const struct gf_picks *picks, b
 static void note_picks(const struct gf_picks *picks, double default_s, double told_s,
 		       struct gf_text *notes)
 {
-	struct gf_human h[2];
 	size_t i, told = 0;
 
 	for (i = 0; i < picks->nsizes; i++)
 		told += picks->sizes[i].pick->tuning.algorithm != NULL;
 	gf_text_addf(notes, "%zu of %zu sizes are told; at %zu bytes, %s by default, %s as told\n",
 		     told, picks->nsizes, picks->sizes[picks->nsizes - 1].bytes,
-		     gf_human_time(picks->sizes[picks->nsizes - 1].default_s, &h[0]),
-		     gf_human_time(picks->sizes[picks->nsizes - 1].time_s, &h[1]));
+		     gf_human_time(picks->sizes[picks->nsizes - 1].default_s).text,
+		     gf_human_time(picks->sizes[picks->nsizes - 1].time_s).text);
 	if (default_s > 0)
 		gf_text_addf(notes, "%s as it is: %s a step in buckets of 25 MiB; as told: %s\n",
-			     picks->dialect->call, gf_human_time(default_s, &h[0]),
-			     gf_human_time(told_s, &h[1]));
+			     picks->dialect->call, gf_human_time(default_s).text,
+			     gf_human_time(told_s).text);
 }
 
 static int emit_by_size(const struct gf_request *r, const struct gf_plan *given,

@@ -116,7 +116,6 @@ static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w, struct gf
 	const struct gf_fit *fit = &own->fit;
 	size_t capacity = 0, i, told = 0;
 	struct reading best = {0}, as_it_is = {0};
-	struct gf_human h;
 
 	if (!w->always)
 		push(p, &capacity, 0, own);
@@ -131,7 +130,7 @@ static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w, struct gf
 			return gf_error_set(err, 1,
 					    "%s as it is is faster for %s than what was "
 					    "measured%s, and the target would lose it",
-					    p->dialect->call, gf_human_size((double)bytes, &h),
+					    p->dialect->call, gf_human_size((double)bytes).text,
 					    w->named ? " with a number of channels" : "");
 		if (best.cost != last)
 			push(p, &capacity,
@@ -243,7 +242,6 @@ struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told, con
 void gf_picks_table(const struct gf_picks *picks, struct gf_text *out)
 {
 	char text[GF_TUNING_TEXT];
-	struct gf_human h[2];
 	size_t i;
 
 	gf_text_addf(out, "# %d ranks, %s, measured times:\n", picks->network->ranks,
@@ -252,9 +250,9 @@ void gf_picks_table(const struct gf_picks *picks, struct gf_text *out)
 		const struct gf_pick_size *s = &picks->sizes[i];
 
 		gf_text_addf(out, "# %12zu B: %s by default", s->bytes,
-			     gf_human_time(s->default_s, &h[0]));
+			     gf_human_time(s->default_s).text);
 		if (s->pick->tuning.algorithm)
-			gf_text_addf(out, ", %s by %s", gf_human_time(s->time_s, &h[1]),
+			gf_text_addf(out, ", %s by %s", gf_human_time(s->time_s).text,
 				     gf_tuning_text(&s->pick->tuning, text));
 		gf_text_addf(out, "\n");
 	}

@@ -223,12 +223,10 @@ static void add_heading(struct gf_table *t, const struct shown *s)
 
 static void number_cell(struct gf_table *t, enum kind kind, double value)
 {
-	struct gf_human h;
-
 	if (kind == TIME)
-		gf_table_cell(t, "%s", gf_human_time(value, &h));
+		gf_table_cell(t, "%s", gf_human_time(value).text);
 	else if (kind == RATE)
-		gf_table_cell(t, "%s", gf_human_rate(value, &h));
+		gf_table_cell(t, "%s", gf_human_rate(value).text);
 	else if (kind == SHARE)
 		gf_table_cell(t, "%.1f %%", 100 * value);
 	else

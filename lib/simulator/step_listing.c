@@ -89,7 +89,6 @@ static const struct gf_predicted_message *model_of(const struct gf_plan *p,
 static void step_cells(struct gf_table *t, const struct row *row)
 {
 	const struct gf_range *range = &row->is->range;
-	struct gf_human h[2];
 
 	gf_table_cells(t, "%zu\t%d\t%s\t%s", row->message, row->rank, row->by,
 		       op_names[row->is->op]);
@@ -99,13 +98,12 @@ static void step_cells(struct gf_table *t, const struct row *row)
 		gf_table_cell(t, "-");
 	gf_table_cells(t, "%s %zu-%zu\t%.0f\t%s\t%s", gf_buffer_name(range->buffer), range->first,
 		       range->first + range->count - 1, row->bytes,
-		       gf_human_time(row->at.start_s, &h[0]), gf_human_time(row->at.end_s, &h[1]));
+		       gf_human_time(row->at.start_s).text, gf_human_time(row->at.end_s).text);
 }
 
 static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h[4];
 	size_t i;
 
 	gf_table_cells(&t,
@@ -116,10 +114,10 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, 
 		char *way = gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
 
 		gf_table_cells(&t, "%zu\t%zu-%zu\t%zu\t%s\t%s\t%s\t%s\t%s", i, m->first, m->last,
-			       m->bytes, way, gf_human_time(m->start_s, &h[0]),
-			       gf_human_time(m->end_s, &h[1]),
-			       model ? gf_human_time(model->start_s, &h[2]) : "",
-			       model ? gf_human_time(model->end_s, &h[3]) : "");
+			       m->bytes, way, gf_human_time(m->start_s).text,
+			       gf_human_time(m->end_s).text,
+			       model ? gf_human_time(model->start_s).text : "",
+			       model ? gf_human_time(model->end_s).text : "");
 		free(way);
 	}
 	gf_table_print(&t, out);
@@ -167,11 +165,9 @@ static void add_to_kind(struct kind *kinds, const struct row *row)
 
 static void kind_row(struct gf_table *t, size_t message, size_t op, const struct kind *k)
 {
-	struct gf_human h[3];
-
 	gf_table_cells(t, "%zu\t%s\t%s\t%zu\t%s\t%s\t%s", message, k->by, op_names[op], k->steps,
-		       gf_human_size(k->bytes, &h[0]), gf_human_time(k->start_s, &h[1]),
-		       gf_human_time(k->end_s, &h[2]));
+		       gf_human_size(k->bytes).text, gf_human_time(k->start_s).text,
+		       gf_human_time(k->end_s).text);
 }
 
 /* Too many steps to read one by one: a row for those of a kind. */
@@ -203,13 +199,12 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 
 void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
 {
-	struct gf_human replayed, model;
 	size_t nsteps = 0, message;
 	int rank;
 
 	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
-		     gf_human_time(r->outcome.iteration_s, &replayed),
-		     gf_human_time(r->model.iteration_s, &model));
+		     gf_human_time(r->outcome.iteration_s).text,
+		     gf_human_time(r->model.iteration_s).text);
 	messages_text(p, r, out);
 	gf_text_addf(out, "\n");
 	for (message = 0; message < r->nmessages; message++)

@@ -169,13 +169,11 @@ static void add_period(const struct gf_plan *p, const struct gf_what_if *w,
 
 static void add_jitter(const struct gf_what_if *w, int steps, struct gf_text *out)
 {
-	struct gf_human human;
-
 	gf_text_addf(out, "%s jitter", steps > 1 ? "drawn with" : "median of");
 	if (w->jitter > 0)
 		gf_text_addf(out, " %.3g %%", 100 * w->jitter);
 	if (w->network_jitter_s > 0)
-		gf_text_addf(out, ", of messages %s", gf_human_time(w->network_jitter_s, &human));
+		gf_text_addf(out, ", of messages %s", gf_human_time(w->network_jitter_s).text);
 }
 
 void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_outcome *o,

@@ -248,7 +248,6 @@ void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 {
 	const bool several = b->most_bytes > b->least_bytes;
-	struct gf_human h[4];
 
 	if (b->ranks)
 		gf_text_addf(out,
@@ -259,10 +258,9 @@ void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 		gf_text_addf(out,
 			     "messages of %s%s%s lie beyond the sizes that were measured, %s to "
 			     "%s: their times are in more doubt\n",
-			     gf_human_size(b->least_bytes, &h[0]), several ? " to " : "",
-			     several ? gf_human_size(b->most_bytes, &h[1]) : "",
-			     gf_human_size(b->from_bytes, &h[2]),
-			     gf_human_size(b->to_bytes, &h[3]));
+			     gf_human_size(b->least_bytes).text, several ? " to " : "",
+			     several ? gf_human_size(b->most_bytes).text : "",
+			     gf_human_size(b->from_bytes).text, gf_human_size(b->to_bytes).text);
 }
 
 /* By what share the network's times are longer at their high ends, at most. */
@@ -290,7 +288,6 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out)
 	const struct gf_prediction *pr = p->predicted;
 	struct gf_beyond beyond = {0};
 	double network, compute;
-	struct gf_human h[3];
 
 	if (!pr || !(pr->iteration_high_s > 0))
 		return;
@@ -303,8 +300,7 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out)
 	gf_text_addf(out,
 		     "\tpredicted %s, between %s and %s by the doubt of what was measured: %.3g %% "
 		     "of the network's times, %.3g %% of compute's, and %.3g %% from run to run\n",
-		     gf_human_time(pr->iteration_s, &h[0]),
-		     gf_human_time(pr->iteration_low_s, &h[1]),
-		     gf_human_time(pr->iteration_high_s, &h[2]), 100 * network, 100 * compute,
+		     gf_human_time(pr->iteration_s).text, gf_human_time(pr->iteration_low_s).text,
+		     gf_human_time(pr->iteration_high_s).text, 100 * network, 100 * compute,
 		     100 * runs_differ(p, pr->compute_s, pr->iteration_s));
 }

@@ -251,14 +251,13 @@ char *gf_train_log_growth(struct gf_train_log *log, size_t steps)
 {
 	double rows = log->every ? (double)steps / (double)log->every : 0;
 	double bytes = rows * (double)log->row_bytes;
-	struct gf_human h;
 
 	if (log->told || bytes < MUCH_BYTES)
 		return NULL;
 	log->told = true;
 	return gf_xasprintf("%s: will grow to about %s, a row for %zu step%s of %zu; --log-every N "
 			    "writes fewer",
-			    log->path, gf_human_size(bytes, &h), log->every,
+			    log->path, gf_human_size(bytes).text, log->every,
 			    log->every == 1 ? "" : "s", steps);
 }
 

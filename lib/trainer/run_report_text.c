@@ -20,11 +20,9 @@ static double percent(const struct gf_train_row *row)
 
 static void add_times(struct gf_table *t, const char *label, const struct gf_predicted_message *m)
 {
-	struct gf_human h[4];
-
-	gf_table_cells(t, "%s\t%s\t%s\t%s\t%s", label, gf_human_time(m->ready_s, &h[0]),
-		       gf_human_time(m->start_s, &h[1]), gf_human_time(m->end_s, &h[2]),
-		       gf_human_time(m->end_s - m->start_s, &h[3]));
+	gf_table_cells(t, "%s\t%s\t%s\t%s\t%s", label, gf_human_time(m->ready_s).text,
+		       gf_human_time(m->start_s).text, gf_human_time(m->end_s).text,
+		       gf_human_time(m->end_s - m->start_s).text);
 }
 
 /* A row of predicted times, and below it a row of measured ones. */
@@ -32,10 +30,9 @@ static void add_message(struct gf_table *t, const struct gf_plan *plan, const st
 			size_t i)
 {
 	const struct gf_message *m = &plan->messages[i];
-	struct gf_human h;
 
 	gf_table_cells(t, "%zu\t%zu-%zu\t%s\t%s", i, m->first, m->last,
-		       gf_human_size((double)gf_plan_message_bytes(plan, i), &h),
+		       gf_human_size((double)gf_plan_message_bytes(plan, i)).text,
 		       gf_plan_runs(plan, m->first, m->last, m));
 	if (r->has_prediction) {
 		add_times(t, "predicted", &r->messages[i].predicted);
@@ -64,32 +61,30 @@ static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 
 static void add_iteration(struct gf_text *out, const struct gf_report *r)
 {
-	struct gf_human h[5];
-
 	gf_text_addf(out,
 		     "iteration %s%s: forward %s, backward %s, waiting %s, update %s (medians of "
 		     "%zu steps)\n",
-		     gf_human_time(r->iteration_s, &h[0]), r->is_mean ? " (mean)" : "",
-		     gf_human_time(r->forward_s, &h[1]), gf_human_time(r->backward_s, &h[2]),
-		     gf_human_time(r->wait_s, &h[3]), gf_human_time(r->update_s, &h[4]), r->nsteps);
+		     gf_human_time(r->iteration_s).text, r->is_mean ? " (mean)" : "",
+		     gf_human_time(r->forward_s).text, gf_human_time(r->backward_s).text,
+		     gf_human_time(r->wait_s).text, gf_human_time(r->update_s).text, r->nsteps);
 	if (r->load_s > LOAD_SHARE * r->iteration_s)
 		gf_text_addf(out, "between iterations the loader takes %s\n",
-			     gf_human_time(r->load_s, &h[0]));
+			     gf_human_time(r->load_s).text);
 	if (r->handling_s > 0)
 		gf_text_addf(out, "of waiting, %s are selection and codecs, %s communication\n",
-			     gf_human_time(r->handling_s, &h[0]),
-			     gf_human_time(r->wait_s - r->handling_s, &h[1]));
+			     gf_human_time(r->handling_s).text,
+			     gf_human_time(r->wait_s - r->handling_s).text);
 	if (r->has_prediction)
 		gf_text_addf(out, "iteration predicted %s, measured %s, measured/predicted %.3f\n",
-			     gf_human_time(r->predicted_iteration_s, &h[0]),
-			     gf_human_time(r->iteration_s, &h[1]),
+			     gf_human_time(r->predicted_iteration_s).text,
+			     gf_human_time(r->iteration_s).text,
 			     r->iteration_s / r->predicted_iteration_s);
 	if (r->has_prediction && r->predicted_high_s > 0)
 		gf_text_addf(
 			out,
 			"the prediction's interval is %s to %s: the measured iteration is %s it\n",
-			gf_human_time(r->predicted_low_s, &h[0]),
-			gf_human_time(r->predicted_high_s, &h[1]),
+			gf_human_time(r->predicted_low_s).text,
+			gf_human_time(r->predicted_high_s).text,
 			r->iteration_s < r->predicted_low_s    ? "below"
 			: r->iteration_s > r->predicted_high_s ? "above"
 							       : "inside");
@@ -105,7 +100,6 @@ static void add_slower(struct gf_text *out, double factor)
 static void add_speed(struct gf_text *out, const struct gf_speed *m, const struct gf_report *r)
 {
 	double exchange = gf_speed_exchange(m, r->iteration_s);
-	struct gf_human h;
 
 	if (!r->has_prediction || !(m->factor > 0))
 		return;
@@ -116,7 +110,7 @@ static void add_speed(struct gf_text *out, const struct gf_speed *m, const struc
 	gf_text_addf(out, ", at the end ");
 	add_slower(out, m->at_end);
 	gf_text_addf(out, "): by that an iteration is predicted %s, measured/predicted %.3f\n",
-		     gf_human_time(m->iteration_s, &h), r->iteration_s / m->iteration_s);
+		     gf_human_time(m->iteration_s).text, r->iteration_s / m->iteration_s);
 	if (exchange > 0)
 		gf_text_addf(out,
 			     "the exchange took %.1f %% %s than predicted, as far as compute does "
@@ -130,18 +124,17 @@ static void add_outer(struct gf_text *out, const struct gf_plan *plan,
 {
 	const struct gf_outer_totals *o = &result->outer;
 	const struct gf_period *p = &plan->period;
-	struct gf_human h[3];
 
 	if (!p->plan || !(o->exchanges > 0))
 		return;
 	gf_text_addf(out, "%s: groups of %d exchange every %zu steps, %.3g times so far\n",
 		     gf_period_name(p), p->group_ranks, p->steps, o->exchanges);
 	gf_text_addf(out, "outer exchange: measured %s, steps are %s longer by it",
-		     gf_human_time(o->exchange_s, &h[0]),
-		     gf_human_time(o->exposed_s / o->exchanges, &h[1]));
+		     gf_human_time(o->exchange_s).text,
+		     gf_human_time(o->exposed_s / o->exchanges).text);
 	if (p->exchange_s > 0)
 		gf_text_addf(out, "; predicted %s, measured/predicted %.3f",
-			     gf_human_time(p->exchange_s, &h[2]), o->exchange_s / p->exchange_s);
+			     gf_human_time(p->exchange_s).text, o->exchange_s / p->exchange_s);
 	gf_text_addf(out, " (means)\n");
 }
 
@@ -195,24 +188,23 @@ static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
 {
 	double steps = (double)(result->last_step - result->first_step + 1);
 	double parts = steps * (plan->ranks + plan->servers);
-	struct gf_human h[2];
 
 	if (!result->dense_bytes || result->last_step < result->first_step)
 		return;
 	gf_text_addf(out, "sent %s per rank and step, %.3g %% of dense f32's %s\n",
-		     gf_human_size((double)result->sent_bytes / parts, &h[0]),
+		     gf_human_size((double)result->sent_bytes / parts).text,
 		     100 * (double)result->sent_bytes / (double)result->dense_bytes,
-		     gf_human_size((double)result->dense_bytes / parts, &h[1]));
+		     gf_human_size((double)result->dense_bytes / parts).text);
 	if (result->outer.exchanges > 0)
 		gf_text_addf(out,
 			     "of that, rank 0 sent %s in a step between all ranks, the rest in its "
 			     "group\n",
-			     gf_human_size((double)result->outer.sent_bytes / steps, &h[0]));
+			     gf_human_size((double)result->outer.sent_bytes / steps).text);
 	if (result->times.select_s + result->times.codec_s > 0)
 		gf_text_addf(out,
 			     "per step: packing, selection and scaling %s, codecs and merging %s\n",
-			     gf_human_time(result->times.select_s / steps, &h[0]),
-			     gf_human_time(result->times.codec_s / steps, &h[1]));
+			     gf_human_time(result->times.select_s / steps).text,
+			     gf_human_time(result->times.codec_s / steps).text);
 }
 
 char *gf_report_text(const struct gf_plan *plan, const struct gf_prediction *prediction,

@@ -46,12 +46,11 @@ static void check_times(const char *text, const struct gf_plan *p, const char *w
 	for (i = 0; line && i < p->nmessages; i++) {
 		const struct gf_predicted_message *m = &p->predicted->messages[i];
 		char want[96], mode[32];
-		struct gf_human h[3];
 		int times = 0;
 
 		line = strchr(line + 1, '\n');
-		snprintf(want, sizeof(want), "%s %s %s\n", gf_human_time(m->ready_s, &h[0]),
-			 gf_human_time(m->start_s, &h[1]), gf_human_time(m->end_s, &h[2]));
+		snprintf(want, sizeof(want), "%s %s %s\n", gf_human_time(m->ready_s).text,
+			 gf_human_time(m->start_s).text, gf_human_time(m->end_s).text);
 		EXPECT(line && sscanf(line, "%*s %*s %*s %*s %*s %*s %31s %n", mode, &times) == 1,
 		       "%s: message %zu", what, i);
 		EXPECT_TEXT(mode, gf_mode_names[p->messages[i].mode]);
@@ -130,7 +129,6 @@ static size_t check_cuts(const char *text, const struct gf_plan *p, const char *
 	for (i = 0; i < p->nmessages; i++)
 		for (t = p->messages[i].first; t < p->messages[i].last; t++) {
 			char begin[64], want[128];
-			struct gf_human h;
 			double other = cut_s(p, i, t);
 			double now = p->predicted->iteration_s;
 			const char *line;
@@ -141,7 +139,7 @@ static size_t check_cuts(const char *text, const struct gf_plan *p, const char *
 				continue; /* a rule is quoted */
 			snprintf(want, sizeof(want), "%s, merged: %s%s if cut here\n", begin,
 				 same(now, other) ? "as fast"
-						  : gf_human_time(fabs(other - now), &h),
+						  : gf_human_time(fabs(other - now)).text,
 				 same(now, other) ? ""
 				 : other > now    ? " slower"
 						  : " faster");

@@ -232,7 +232,6 @@ static const char *word(int verdict)
 void gf_against_table(const struct gf_against *a, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h[2];
 	size_t i;
 
 	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n", a->slower, a->nrows,
@@ -242,8 +241,8 @@ void gf_against_table(const struct gf_against *a, size_t window, struct gf_text 
 		const struct gf_against_row *r = &a->rows[i];
 
 		gf_table_cells(&t, "%s\t%s\t%s\t%.3f", r->what,
-			       gf_human_time(r->before.median_s, &h[0]),
-			       gf_human_time(r->after.median_s, &h[1]),
+			       gf_human_time(r->before.median_s).text,
+			       gf_human_time(r->after.median_s).text,
 			       r->after.median_s / r->before.median_s);
 		if (r->ranks > 1 && r->verdict)
 			gf_table_cell(&t, "%s on %zu of %zu ranks", word(r->verdict),

@@ -23,17 +23,14 @@ static double bus_bytes_per_s(const struct gf_report_size *s)
 
 static void add_times(const char *what, const struct gf_report_times *t, struct gf_text *out)
 {
-	struct gf_human a, b, c;
-
-	gf_text_addf(out, "%-14s %s (half of them %s to %s)", what, gf_human_time(t->median_s, &a),
-		     gf_human_time(t->low_s, &b), gf_human_time(t->high_s, &c));
+	gf_text_addf(out, "%-14s %s (half of them %s to %s)", what, gf_human_time(t->median_s).text,
+		     gf_human_time(t->low_s).text, gf_human_time(t->high_s).text);
 }
 
 static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 {
 	static const double stalled = 1.1;
 	const double step_s = r->parts[GF_REPORT_STEP].median_s;
-	struct gf_human h;
 	size_t i;
 
 	for (i = 0; i < GF_REPORT_PARTS; i++) {
@@ -42,7 +39,8 @@ static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 			  out);
 		/* seldom stalls, which no median shows */
 		if (i == GF_REPORT_STEP && r->parts[i].mean_s > stalled * step_s)
-			gf_text_addf(out, ", %s on average", gf_human_time(r->parts[i].mean_s, &h));
+			gf_text_addf(out, ", %s on average",
+				     gf_human_time(r->parts[i].mean_s).text);
 	}
 	if (step_s > 0)
 		gf_text_addf(out, ", %.0f %% of a step",
@@ -67,11 +65,11 @@ static size_t count_late(const struct gf_stragglers *s)
 static void add_slowest(const struct gf_stragglers *s, struct gf_text *out)
 {
 	const size_t late = count_late(s);
-	struct gf_human a, b, c;
+	struct gf_human c;
 
 	gf_text_addf(out, "without slow ranks a step would take %s instead of %s; ",
-		     gf_human_time(s->without_s, &a), gf_human_time(s->iteration_s, &b));
-	gf_human_time(s->ranks[s->slowest].cost_s, &c);
+		     gf_human_time(s->without_s).text, gf_human_time(s->iteration_s).text);
+	c = gf_human_time(s->ranks[s->slowest].cost_s);
 	if (late == 1)
 		gf_text_addf(out, "rank %d alone costs %s\n", s->ranks[s->slowest].rank, c.text);
 	else if (late)
@@ -83,19 +81,18 @@ static void add_slowest(const struct gf_stragglers *s, struct gf_text *out)
 static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
 {
 	const struct gf_report_rank *k = &r->ranks[r->latest];
-	struct gf_human a;
 
 	if (r->late)
 		gf_text_addf(out,
 			     "rank %d came last to %.0f %% of %zu messages; the others waited %s "
 			     "for it alone in a %s\n",
 			     k->rank, 100 * (double)k->last / (double)r->matched, r->matched,
-			     gf_human_time(k->late_s, &a), r->nsteps ? "step" : "message");
+			     gf_human_time(k->late_s).text, r->nsteps ? "step" : "message");
 	else if (r->matched)
 		gf_text_addf(
 			out,
 			"no rank is late alone: the others waited %s at most for one in a %s\n",
-			gf_human_time(k->late_s, &a), r->nsteps ? "step" : "message");
+			gf_human_time(k->late_s).text, r->nsteps ? "step" : "message");
 	else
 		gf_text_addf(
 			out,
@@ -108,18 +105,15 @@ static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
 
 static void add_interval(double low_s, double high_s, struct gf_text *out)
 {
-	struct gf_human a, b;
-
 	if (low_s > 0)
-		gf_text_addf(out, " (%s to %s)", gf_human_time(low_s, &a),
-			     gf_human_time(high_s, &b));
+		gf_text_addf(out, " (%s to %s)", gf_human_time(low_s).text,
+			     gf_human_time(high_s).text);
 }
 
 static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 {
 	const struct gf_plan *p = r->best;
 	const struct gf_report_scale *last;
-	struct gf_human a;
 	bool selects;
 
 	if (!p)
@@ -128,13 +122,13 @@ static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 	gf_text_addf(out, "by the best plan (%s, %zu message%s%s%s) it is predicted to take %s",
 		     p->policy, p->nmessages, p->nmessages == 1 ? "" : "s",
 		     selects ? ", selection " : "", selects ? gf_selection_name(&p->selection) : "",
-		     gf_human_time(p->predicted->iteration_s, &a));
+		     gf_human_time(p->predicted->iteration_s).text);
 	add_interval(p->predicted->iteration_low_s, p->predicted->iteration_high_s, out);
 	gf_text_addf(out, "\n");
 	if (!r->nscale)
 		return;
 	last = &r->scale[r->nscale - 1];
-	gf_text_addf(out, "on %d ranks %s", last->ranks, gf_human_time(last->iteration_s, &a));
+	gf_text_addf(out, "on %d ranks %s", last->ranks, gf_human_time(last->iteration_s).text);
 	add_interval(last->low_s, last->high_s, out);
 	if (r->knee)
 		gf_text_addf(out, "; from %d ranks on, less than half of the time is compute\n",
@@ -146,7 +140,6 @@ static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h[4];
 	bool expected = false;
 	size_t i;
 
@@ -159,14 +152,14 @@ static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_
 		const double bus = bus_bytes_per_s(s);
 
 		gf_table_cells(&t, "%s\t%d\t%s\t%zu\t%s\t%s\t%s", gf_collective_name(s->kind),
-			       s->ranks, gf_human_size((double)s->size_bytes, &h[0]), s->count,
-			       gf_human_time(s->times.median_s, &h[1]),
-			       bus > 0 ? gf_human_rate(bus, &h[2]) : "-",
-			       gf_human_time(s->waited_s, &h[3]));
+			       s->ranks, gf_human_size((double)s->size_bytes).text, s->count,
+			       gf_human_time(s->times.median_s).text,
+			       bus > 0 ? gf_human_rate(bus).text : "-",
+			       gf_human_time(s->waited_s).text);
 		if (expected)
 			gf_table_cell(&t, "%s",
 				      isnan(s->expected_s) ? "-"
-							   : gf_human_time(s->expected_s, &h[0]));
+							   : gf_human_time(s->expected_s).text);
 	}
 	if (r->nsizes) {
 		gf_text_addf(out, "\n");

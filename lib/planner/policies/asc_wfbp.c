@@ -75,21 +75,21 @@ static struct question ask(const struct gf_workbench *w, const struct sent *prev
 
 static void quote(const struct question *q, struct gf_text *line)
 {
-	struct gf_human start, own, next, h[2];
+	struct gf_human start, own, next;
 
-	gf_human_time(q->start, &start);
-	gf_human_time(q->own, &own);
-	gf_human_time(q->next, &next);
+	start = gf_human_time(q->start);
+	own = gf_human_time(q->own);
+	next = gf_human_time(q->next);
 	gf_text_addf(line, "Q1 start %s + own %s %s next ready %s", start.text, own.text,
 		     q->q1 ? "<=" : ">", next.text);
 	if (q->q1)
 		return;
 	gf_text_addf(line, "; Q2 next ready %s %s start %s + startup %s", next.text,
-		     q->q2 ? "<" : ">=", start.text, gf_human_time(q->a, &h[0]));
+		     q->q2 ? "<" : ">=", start.text, gf_human_time(q->a).text);
 	if (q->q2)
 		gf_text_addf(line, "; Q3 ready %s + own %s + penalty %s %s next ready %s",
-			     gf_human_time(q->ready, &h[0]), own.text,
-			     gf_human_time(q->penalty, &h[1]), q->q3 ? "<" : ">=", next.text);
+			     gf_human_time(q->ready).text, own.text, gf_human_time(q->penalty).text,
+			     q->q3 ? "<" : ">=", next.text);
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */

@@ -15,11 +15,9 @@
 
 static void quote(double next, double start, double startup, struct gf_text *line)
 {
-	struct gf_human h[3];
-
-	gf_text_addf(line, "next ready %s %s start %s + startup %s", gf_human_time(next, &h[0]),
-		     next < start + startup ? "<" : ">=", gf_human_time(start, &h[1]),
-		     gf_human_time(startup, &h[2]));
+	gf_text_addf(line, "next ready %s %s start %s + startup %s", gf_human_time(next).text,
+		     next < start + startup ? "<" : ">=", gf_human_time(start).text,
+		     gf_human_time(startup).text);
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */

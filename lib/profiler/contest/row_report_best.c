@@ -182,13 +182,12 @@ int gf_contest_report_judge(const struct gf_contest_report *r, double least_byte
 {
 	double busbw = gf_contest_report_busbw(r);
 	size_t wrong = gf_contest_report_wrong(r);
-	struct gf_human want, got;
 
 	if (wrong)
 		return gf_error_set(err, 1, "%zu elements came out wrong", wrong);
 	if (busbw < least_bytes_per_s)
 		return gf_error_set(err, 1, "want an average bus bandwidth of %s, got %s",
-				    gf_human_rate(least_bytes_per_s, &want),
-				    gf_human_rate(busbw, &got));
+				    gf_human_rate(least_bytes_per_s).text,
+				    gf_human_rate(busbw).text);
 	return 0;
 }
