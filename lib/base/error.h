@@ -14,7 +14,7 @@
  * line: control characters in names are shown as \xHH, and a text that is too long loses its
  * middle. A NULL struct gf_error * is always allowed and means "don't care".
  *
- * The errno chooses a command's exit status (lib/cli/status.h):
+ * The errno chooses a command's exit status (gf_cli_status of cli/cli.h):
  *   -EINVAL      usage, a bad document, a request that contradicts itself  (2)
  *   -ENOTSUP     a valid request that nothing here can meet                (1)
  *   -ETIMEDOUT   gave up waiting                                           (4)

@@ -38,7 +38,7 @@ struct gf_cli {
 	unsigned char given[GF_CLI_SETTINGS_MOST];
 };
 
-/* The exit status of STYLE line 18 for a negative errno. */
+/* The exit status for a negative errno, as base/error.h lists them. */
 int gf_cli_status(int rc);
 
 /* "gf-plan: <text>" on stderr ("gf-plan[3]: " under a launcher on rank > 0), with -q, too: for
