@@ -64,7 +64,6 @@ static const struct foreign files[] = {
 	{"\"BW_average\"", NULL, "a test of one link (perftest): " TABLE, 0},
 	{"\"numCycle\"", "\"busBw\"", "the JSON of rccl-tests (-Z json): give the table that it prints without -Z", 0},
 	{"numCycle,", "busBw", "the CSV of rccl-tests (-Z csv): give the table that it prints without -Z", 0},
-	{"redop        algorithm|busbw_bytes_per_s,|,busbw_bytes_per_s", NULL, "a table or CSV of gf-allreduce: give what gf-allreduce --json prints", 0},
 	{"nccl_bus_bandwidth_gbs", NULL, "NCCL Inspector's Prometheus text, which has ranges of sizes: leave out NCCL_INSPECTOR_PROM_DUMP, and give the JSON", 0},
 	{"NetworkNodes|NETWORKNODES", NULL, "AWS's describe-instance-topology: " CLUSTER, 0},
 	{"physicalHostTopology|physical_host_topology|physicalHost:|\"physicalHost\"", NULL, "GCP's description of an instance: " CLUSTER, 0},

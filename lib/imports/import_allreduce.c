@@ -8,6 +8,7 @@
  */
 #include "imports/importers.h"
 
+#include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -132,8 +133,14 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_readings all = {.imported = in->imported};
-	int rc = gf_import_records(in, read_record, &all, err);
+	int rc;
 
+	if (recognise(in->text) && !strstr(in->text, "\"busbw_bytes_per_s\""))
+		return gf_error_set(err, -EINVAL,
+				    "%s: this is a table or CSV of gf-allreduce: give what "
+				    "gf-allreduce --json prints",
+				    in->file);
+	rc = gf_import_records(in, read_record, &all, err);
 	if (rc == 0)
 		rc = gf_readings_finish(&all, in, out, remarks, err);
 	gf_readings_release(&all);
@@ -142,7 +149,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 
 const struct gf_importer gf_importer_allreduce = {
 	.name = "gf-allreduce",
-	.description = "the JSON of gf-allreduce",
+	.description = "what gf-allreduce prints",
 	.recognise = recognise,
 	.read = read_allreduce,
 };

@@ -141,9 +141,16 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	gf-profile --import "$data/import/allreduce.json" | jq .network > plain.json
 	gf-profile --import tagged.json | jq .network | cmp - plain.json
 	sed 's/^/[1,0]<stdout>:/' "$data/foreign/allreduce.txt" > tagged.txt
-	wants 2 gf-profile --import tagged.txt
-	says 'tagged.txt: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints'
-	one_line
+	for file in tagged.txt "$data/foreign/allreduce.csv"; do
+		wants 2 gf-profile --import "$file"
+		says "$file: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints"
+		one_line
+		wants 2 gf-profile --format gf-allreduce --import "$file"
+		says 'give what gf-allreduce --json prints'
+	done
+	# rows after a table, of two runs in one log
+	cat tagged.txt tagged.json > both.txt
+	gf-profile --import both.txt | jq .network | cmp - plain.json
 }
 
 @test "--import: one size that the fit misses by a factor is named, and the plan's interval has it" {

@@ -90,10 +90,6 @@ static void test_named(void)
 		 "PyTorch's flight recorder, without times: torchfrtrace"},
 		{BYTES("tests/data/foreign/iperf3.txt"), "a test of one link (iperf)"},
 		{BYTES("tests/data/foreign/iperf3.json"), "a test of one link (iperf3)"},
-		{BYTES("tests/data/foreign/allreduce.csv"),
-		 "a table or CSV of gf-allreduce: give what gf-allreduce --json"},
-		{BYTES("tests/data/foreign/allreduce.txt"),
-		 "a table or CSV of gf-allreduce: give what gf-allreduce --json"},
 		{BYTES("[{\"name\": \"Group API\", \"cat\": \"GROUP_API\", \"ph\": \"b\", \"ts\": "
 		       "1, \"args\": {\"Stream\": 0x262ca50}}]"),
 		 "a trace of NCCL's example profiler"},

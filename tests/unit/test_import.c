@@ -640,9 +640,7 @@ static void test_refused(void)
 		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n", "1024 ring x 7\n",
-		 "f: gf-allreduce: nothing; left out: lines that are no records (3, first in line "
-		 "1): want dense messages by one algorithm of two sizes or more, the largest at "
-		 "least twice the smallest"},
+		 "f: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints"},
 		{NULL, RECORD("2", "1", "ring", "0"), RECORD("3", "2", "ring", "0"),
 		 "f:2: want one number of ranks, got 2 and 3"},
 		{NULL, RECORD("4", "1", "bc\", \"factors\": \"2x", "0"),
