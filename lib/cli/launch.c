@@ -22,9 +22,11 @@ static int join(const struct gf_launch *l, struct gf_comm **comm, struct gf_erro
 		.timeout_s = gf_cli_open_limit_s(l->timeout_s),
 		.variable = getenv,
 	};
-	int rc = l->cli->launched || l->ask ? gf_comm_open(&how, comm, err)
-					    : gf_comm_local_new(1, comm, err);
+	int rc;
 
+	gf_comm_settle(&how);
+	rc = l->cli->launched || l->ask ? gf_comm_open(&how, comm, err)
+					: gf_comm_local_new(1, comm, err);
 	gf_cli_end_deadline(deadline);
 	if (rc)
 		*comm = NULL;

@@ -242,10 +242,11 @@ struct gf_comm_how {
 	char *(*variable)(const char *name);
 };
 /* That transport, and shared memory between the ranks of a host. All of how is borrowed until it
- * returns; NULL: zeros. -EINVAL: it contradicts itself; -ENOTSUP: not in this build. UCX takes the
- * signals of errors when it is loaded. The program gets them back here, unless UCX_HANDLE_ERRORS is
- * set. */
+ * returns; NULL: zeros. -EINVAL: it contradicts itself; -ENOTSUP: not in this build. Settles first. */
 int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm, struct gf_error *err);
+/* UCX takes the signals of errors when it is loaded. The program gets them back here, unless
+ * UCX_HANDLE_ERRORS is set. */
+void gf_comm_settle(const struct gf_comm_how *how);
 /* Threads of one process as ranks; fills comms[0..ranks-1], each closed by itself. For tests. */
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);
 /* MPI_COMM_WORLD; initialises MPI, once in a process, and gf_comm_close finalises it. An MPI that

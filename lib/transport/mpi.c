@@ -413,10 +413,12 @@ static int start(bool *own, struct gf_error *err)
 	if (begun)
 		return share(err);
 	MPI_TRY(MPI_Init_thread, NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
-	if (provided < MPI_THREAD_SERIALIZED)
+	if (provided < MPI_THREAD_SERIALIZED) {
+		MPI_Finalize();
 		rc = gf_error_set(err, -ENOTSUP,
 				  "want MPI_THREAD_SERIALIZED, this MPI offers only level %d",
 				  provided);
+	}
 out:
 	return rc;
 }

@@ -164,18 +164,24 @@ static int complete(struct gf_comm **comm, struct gf_error *err)
 	return rc;
 }
 
+void gf_comm_settle(const struct gf_comm_how *how)
+{
+	const struct gf_transport *t;
+
+	for (t = gf_transports; t->name; t++)
+		if (t->settle)
+			t->settle(how);
+}
+
 int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm, struct gf_error *err)
 {
 	static const struct gf_comm_how zeros = {0};
-	const struct gf_transport *t;
 	struct limit limit;
 	struct gf_comm *c;
 	int rc;
 
 	how = how ? how : &zeros;
-	for (t = gf_transports; t->name; t++)
-		if (t->settle)
-			t->settle(how);
+	gf_comm_settle(how);
 	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : GF_TIMEOUT_S;
 	rc = connect_ranks(how, &limit, &c, err);
 	if (rc)
