@@ -232,10 +232,10 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 
 	if (k->place.nccl)
 		config.place = k->place;
-	rc = gf_engine_new(&config, &x->engine, err);
-	x->memory.engine = x->engine;
 	x->memory.on_done = k->on_back;
 	x->memory.on_done_ctx = k->on_back_ctx;
+	rc = gf_engine_new(&config, &x->engine, err);
+	x->memory.engine = x->engine;
 	return rc;
 }
 
@@ -282,6 +282,7 @@ int gf_exchange_open(struct gf_exchange **out, const struct gf_exchange_env *env
 	gf_ledger_init(&x->ledger, (size_t)env->plan->staleness);
 	x->steps = gf_xcalloc(x->ledger.depth, sizeof(*x->steps));
 	x->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*x->times));
+	gf_exchange_no_times(x);
 	rc = open_all(x, err);
 	if (rc && env->comm->broken)
 		gf_exchange_abandon(x);
@@ -346,8 +347,10 @@ int gf_exchange_restore(struct gf_exchange *x, size_t steps, struct gf_error *er
 
 	/* the state that was read is all that holds */
 	x->ledger.learnt = x->ledger.taken;
-	gf_engine_count_from(x->engine, steps);
 	if (!rc && x->flight)
 		rc = flight_restore(x, err);
-	return rc ? rc : expect(x, err);
+	rc = rc ? rc : expect(x, err);
+	if (!rc)
+		gf_engine_count_from(x->engine, steps);
+	return rc;
 }
