@@ -78,12 +78,12 @@ static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 static void take_up(struct gf_method *m, size_t message)
 {
 	struct gf_method_late *l = &m->late;
-	double began_s = gf_clock_s();
-	double handled_s = gf_exchange_totals(m->exchange).handling_s;
-	double waited_s;
+	double began_s, handled_s, waited_s;
 
 	if (l->rc || l->applied[message])
 		return;
+	began_s = gf_clock_s();
+	handled_s = gf_exchange_totals(m->exchange).handling_s;
 	l->rc = gf_exchange_wait(m->made, message, true, &l->err);
 	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
 	waited_s = l->waits[message].end_s - began_s;
