@@ -45,7 +45,7 @@ static void check_times(const char *text, const struct gf_plan *p, const char *w
 	EXPECT(line != NULL, "%s: no table", what);
 	for (i = 0; line && i < p->nmessages; i++) {
 		const struct gf_predicted_message *m = &p->predicted->messages[i];
-		char want[96], mode[32];
+		char want[112], mode[32];
 		int times = 0;
 
 		line = strchr(line + 1, '\n');
