@@ -7,7 +7,7 @@
 
 /*
  * To add a data format: one file here that recognises a folder, opens it and hands out samples
- * (data_formats.h), and a row below; a paragraph in gf-train(1), hostile files in
+ * (data_parts.h), and a row below; a paragraph in gf-train(1), hostile files in
  * tests/unit/test_data_*.c.
  *
  * Formats are asked in this order whether they recognise a path.

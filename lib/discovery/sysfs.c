@@ -132,8 +132,6 @@ __attribute__((format(printf, 2, 3))) static size_t list_names(char ***names, co
 	return folder ? list(folder, names) : 0;
 }
 
-/* Names in a folder in byte order, without those that begin with a dot; 0 and no names if it cannot
- * be read. Free with free_names. */
 static void free_names(char **names, size_t count)
 {
 	size_t i;

@@ -48,10 +48,10 @@ enum gf_algorithm_trait {
 #define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
 
 /*
- * Every algorithm, in the order of listings. To add NAME: a row here, and lib/collectives/NAME.c,
- * which defines `gf_algorithm_NAME` (collectives/algorithm.h: schedule and cost). The registry, the
- * commands' lists, the verifier's cases and the measurements follow from this list;
- * tests/docs/agreement.sh wants a sentence in gf-plan(5).
+ * Every algorithm, in the order of listings. To add NAME: a row here, and
+ * lib/collectives/algorithms/NAME.c, which defines `gf_algorithm_NAME` (collectives/algorithm.h:
+ * schedule and cost). The registry, the commands' lists, the verifier's cases and the measurements
+ * follow from this list; tests/docs/agreement.sh wants a sentence in gf-plan(5).
  */
 /* clang-format off */
 #define GF_ALGORITHMS(X) \

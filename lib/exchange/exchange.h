@@ -22,7 +22,7 @@
  * A plan's exchange without an optimiser: gradients go in, and their sums over ranks come out. It
  * is the one door to what lies behind it: a selection (which gradients go, compressors/select.h),
  * an engine that moves their messages, and `staleness` K pools, since so many steps may be under
- * way. Training (trainer/method.h) adds the update, and libgradflow (embed) callers' memory.
+ * way. Training (trainer/method.h) adds the update, and libgradflow callers' memory.
  *
  * A caller holds a step twice: while its gradients are made, and when it is the oldest that is
  * under way. All calls come from the thread that computes.

@@ -91,12 +91,7 @@ static void print(const struct gf_gantt *t, const struct scale *s, size_t at, st
 		gf_text_addf(out, "lane %-3zu %s\n", at, row);
 }
 
-/* Why a plan is as it is, for people: the iteration as a Gantt chart in text, a table of the
- * messages with their predicted times, and for each tensor the comparison that decided its type,
- * with its numbers. A policy with a rule of its own (its `explain`) is quoted; of others, the
- * prediction of the plan is compared with the predictions of its nearest alternatives. A line per
- * message says how its price arose: where the line of costs comes from, startup, bytes and slope,
- * the codec's share, how much longer it took beside others, and how long it waited for a lane. */
+/* The chart: compute and lanes over the time of an iteration. */
 static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 		     struct gf_error *err)
 {
@@ -404,6 +399,12 @@ static struct gf_request group_request(const struct gf_request *r, const struct 
 	return out;
 }
 
+/* Why a plan is as it is, for people: the iteration as a Gantt chart in text, a table of the
+ * messages with their predicted times, and for each tensor the comparison that decided its type,
+ * with its numbers. A policy with a rule of its own (its `explain`) is quoted; of others, the
+ * prediction of the plan is compared with the predictions of its nearest alternatives. A line per
+ * message says how its price arose: where the line of costs comes from, startup, bytes and slope,
+ * the codec's share, how much longer it took beside others, and how long it waited for a lane. */
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
 		    struct gf_text *out, struct gf_error *err)
 {

@@ -161,9 +161,7 @@ static bool judge(struct trials *b, const struct window *v)
 	return true;
 }
 
-/* A predicted draft, which stays the caller's; budget in simulated messages. */
-/* Of a predicted draft, which stays the caller's; budget in simulated messages.
- */
+/* d: a predicted draft, which stays the caller's; budget in simulated messages. */
 static void begin_trials(struct trials *b, const struct gf_workbench *w, double budget,
 			 struct gf_draft *d)
 {
@@ -191,7 +189,6 @@ static void begin_trials(struct trials *b, const struct gf_workbench *w, double 
 	b->below_s = d->iteration_s = gf_workbench_end_s(w, &last);
 }
 
-/* A predicted draft, which stays the caller's; budget in simulated messages. */
 static void end_trials(struct trials *b)
 {
 	gf_rest_release(&b->rest);

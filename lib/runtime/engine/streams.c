@@ -139,9 +139,10 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i, stru
 	return 0;
 }
 
-/* May the message be enqueued? Only its gradients hold the host. What else has ended is not known
- * before the device comes to the message: so `prepare` and `issue` ask which ends its streams shall
- * wait for, and for a lane that is the one before it there, whichever lane is free first. */
+/* May the message be enqueued? Only its gradients and the end of backward hold the host. What else
+ * has ended is not known before the device comes to the message: so `prepare` and `issue` ask which
+ * ends its streams shall wait for, and for a lane that is the one before it there, whichever lane
+ * is free first. */
 static bool may_start(struct gf_streams *e, const struct gf_work *w)
 {
 	return gf_may_start(&(struct gf_held){

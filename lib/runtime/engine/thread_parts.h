@@ -85,7 +85,7 @@ struct gf_thread {
 	struct gf_thread_step *steps; /* depth */
 	uint64_t nended;              /* steps, whose hook has run; the communication thread's */
 	int nactive;                  /* <= lanes; likewise */
-	_Atomic double handling_s;    /* as of gf_thread_publish; not under it */
+	_Atomic double handling_s;    /* as of `publish`; not under it */
 	/* The communication thread is in a round; the compute thread moves messages in its place;
 	 * what failed there. */
 	bool busy, relieved;
