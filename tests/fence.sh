@@ -142,6 +142,8 @@ sim_cases() {
 			done
 			row "report/$p-$plan.jsonl" "gf-plan --model $p $o $topology > \$D/plan && \
 				gf-sim -q \$D/plan --slow 0:2 --trace \$D/trace.json && gf-report --json \$D/trace.json"
+			# gf-report takes minutes to look for a better plan beside stale steps
+			[ "$plan" != systempipesgd ] || continue
 			row "report/$p-$plan.txt" "gf-plan --model $p $o $topology > \$D/plan && \
 				gf-sim -q \$D/plan --slow 0:2 --trace \$D/trace.json && gf-report --table --plan \$D/plan \$D/trace.json"
 		done
@@ -155,15 +157,13 @@ run_cases() {
 		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,rhd,gtopk,library --density .01 --json | rows'
 	row measured/allreduce.csv \
 		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,direct --codec q8 --error --csv | columns'
-	row measured/allreduce.txt \
-		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,tree --percentiles | figures'
 	row measured/best.json 'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -a ring --best $O.best > $D/table && rows < $O.best'
 	row measured/pairs.jsonl 'mpirun -np 2 gf-profile -q --pairs --json | rows'
 	for s in dense 'topk|--selection topk --density .05' 'gtopk|--selection gtopk --density .05' \
 		'csc|--selection csc' 'dgc|--selection dgc --density .05' 'ef21|--selection ef21' \
 		'onebit|--selection onebit' 'powersgd|--selection powersgd' \
 		'randomk|--selection randomk --density .1' 'stale|--staleness 2' 'f16|--codecs f16' \
-		'q8|--codecs q8' 'dear|--policy dear' 'diloco|--period diloco --period-steps 2|4'; do
+		'q8|--codecs q8' 'dear|--policy dear'; do
 		IFS='|' read -r name options ranks <<< "$s"
 		row "trained/$name.txt" "gf-plan --model digits-mlp $options --ranks ${ranks:=2} \
 			share/topologies/4x2-1gbe.json > \$D/plan && trained \$D/plan $ranks"
@@ -180,7 +180,7 @@ trained() { # plan ranks
 	} > "$D/words" || return
 	rows < "$D/log"
 	rows < "$D/trace" | sed -E 's/"(ts|dur)": [0-9.]+/"\1": T/g' | grep -o '"\(ph\|cat\|name\)": "[^"]*"' | sort | uniq -c |
-		grep -v -e wait -e clock
+		grep -v -e wait -e clock -e load
 	cmp <(cat "$D"/whole/step-8/*.safetensors) <(cat "$D"/parts/step-8/*.safetensors) || return
 	(cd "$D/whole" && find . -type f | sort)
 	(cd "$D/whole" && sha256sum step-8/*.safetensors)
@@ -190,8 +190,7 @@ rows() {
 		s/"(host|library)": "[^"]*"/"\1": T/g'
 }
 columns() { head -n 1; }
-figures() { sed -E 's/[0-9]+(\.[0-9]+)?/T/g; s/ +/ /g'; }
-export -f rows columns figures trained
+export -f rows columns trained
 
 # Runs one case; its status and its words are part of the output.
 one() { # name tab command
