@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the commands print for shipped and recorded inputs, byte for byte, against the digests
-# that tests/data/fence keeps. A change that is to leave them as they are is held to it; a change
-# that is not runs --record, and its commit says which bytes differ and why.
+# Compares what the commands print for shipped and recorded inputs with the digests of
+# tests/data/fence, byte for byte. A change that is to leave the bytes as they are runs it. Another
+# change runs --record, and its commit says which bytes differ and why.
 #   tests/fence.sh [--tenth | --record] [REGEX]
 # --tenth    every tenth case of the quick ones, which make check runs
 # --record   writes the digests, and the texts of the tenth, anew
 # REGEX      only cases with such names
-# Outputs are left in $BUILD/fence/, by the name of their case. A text that tests/data/fence
-# keeps is compared line by line; for another one, run the script at the commit before as well.
-# Times that were measured are printed as T. What a processor's own instructions may round
-# otherwise has digests for processors with AVX-512 alone.
+# Each output is left in $BUILD/fence/ under the name of its case. A text that tests/data/fence
+# keeps is shown beside it. For another one, run the script at the commit before as well.
+# T stands for a time that was measured. Trained weights are compared on processors with AVX-512
+# alone, since other instructions round otherwise.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
@@ -152,27 +152,25 @@ sim_cases() {
 
 # Jobs: what was measured is printed as T.
 run_cases() {
-	local s name options ranks
+	local name options
 	row measured/allreduce.jsonl \
 		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,rhd,gtopk,library --density .01 --json | rows'
 	row measured/allreduce.csv \
-		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,direct --codec q8 --error --csv | columns'
+		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,direct --codec q8 --error --csv | head -n 1'
 	row measured/best.json 'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -a ring --best $O.best > $D/table && rows < $O.best'
 	row measured/pairs.jsonl 'mpirun -np 2 gf-profile -q --pairs --json | rows'
-	for s in dense 'topk|--selection topk --density .05' 'gtopk|--selection gtopk --density .05' \
-		'csc|--selection csc' 'dgc|--selection dgc --density .05' 'ef21|--selection ef21' \
-		'onebit|--selection onebit' 'powersgd|--selection powersgd' \
-		'randomk|--selection randomk --density .1' 'stale|--staleness 2' 'f16|--codecs f16' \
-		'q8|--codecs q8' 'dear|--policy dear'; do
-		IFS='|' read -r name options ranks <<< "$s"
-		row "trained/$name.txt" "gf-plan --model digits-mlp $options --ranks ${ranks:=2} \
-			share/topologies/4x2-1gbe.json > \$D/plan && trained \$D/plan $ranks"
-	done
+	while IFS='|' read -r name options _; do
+		row "trained/$name.txt" "gf-plan --model digits-mlp $options --ranks 2 \
+			share/topologies/4x2-1gbe.json > \$D/plan && trained \$D/plan"
+	done < <(
+		grep -v '^#' tests/data/selections.txt
+		printf '%s\n' 'stale|--staleness 2' 'f16|--codecs f16' 'q8|--codecs q8' 'dear|--policy dear'
+	)
 }
 
-# The ranks train eight steps at once, and four and then the rest: both end with the same bytes.
-trained() { # plan ranks
-	local common="mpirun -np $2 gf-train -q --device ref --data digits --batch 8 --plan $1 --bad-gradients skip"
+# Two ranks train eight steps at once, and four and then the rest: both end with the same bytes.
+trained() { # plan
+	local common="mpirun -np 2 gf-train -q --device ref --data digits --batch 8 --plan $1 --bad-gradients skip"
 	{
 		$common --steps 8 --checkpoint "$D/whole" --log "$D/log" --trace "$D/trace" &&
 			$common --steps 4 --checkpoint "$D/parts" &&
@@ -189,8 +187,7 @@ rows() {
 	sed -E 's/"([a-z0-9_]*(_s|_per_s|seconds|share_of_link|busbw|algbw)|clock[a-z_]*)": ("[^"]*"|\[[^]]*\]|[^],}]*)/"\1": T/g
 		s/"(host|library)": "[^"]*"/"\1": T/g'
 }
-columns() { head -n 1; }
-export -f rows columns trained
+export -f rows trained
 
 # Runs one case; its status and its words are part of the output.
 one() { # name tab command
