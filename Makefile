@@ -323,7 +323,7 @@ $(EMBED): include/gradflow.h $(SO)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
-# What MPI keeps is no leak of these.
+# MPI keeps memory to the end, which is no leak of these programs.
 $(if $(SAN),$(addprefix $(BUILD)/,bin/gf-allreduce bin/gf-profile bin/gf-topo bin/gf-train \
 	tests/test_engine_mpi tests/test_exec_elements tests/test_mpi tests/test_shm): \
 	$(call object,tests/mpi/leaks.c))
