@@ -41,9 +41,9 @@ extern "C" {
  * calls the functions of one exchange; any thread may call gradflow_test, and the queries, at any
  * time but beside gradflow_exchange_load. -EBUSY: another thread is in a call (both calls are
  * named), or a callback of gradflow_on_done calls what it must not. -EINVAL after fork: the child
- * has no exchange, and leaves it alone. A failure of a rank is every rank's: all later calls return
- * it. Memory that was posted then stays in use until the process ends: a late rank's message may
- * yet come to it.
+ * has no exchange, and leaves it alone; only the totals are told, as they were. A failure of a rank
+ * is every rank's: all later calls return it. Memory that was posted then stays in use until the
+ * process ends: a late rank's message may yet come to it.
  *
  * Functions return 0 or a negative errno; gradflow_error then says why, on one line. A call out of
  * order is refused with -EINVAL and changes nothing.

@@ -145,7 +145,7 @@ bool gf_exchange_is_back(const struct gf_exchange *x, size_t tensor);
 /* Per message of the plan: the times in the step that was waited for last, or, between GPUs, learnt
  * of last. NAN: they are not known. */
 const struct gf_message_times *gf_exchange_times(const struct gf_exchange *x);
-struct gf_totals gf_exchange_totals(struct gf_exchange *x);
+struct gf_totals gf_exchange_totals(const struct gf_exchange *x);
 
 /* The caller's own failure rc becomes every rank's, and is returned. Without one (0) the call
  * returns what has failed behind the door. */

@@ -278,7 +278,7 @@ bool gf_exchange_is_back(const struct gf_exchange *x, size_t tensor)
 	return gf_memory_done(&x->memory, tensor);
 }
 
-struct gf_totals gf_exchange_totals(struct gf_exchange *x)
+struct gf_totals gf_exchange_totals(const struct gf_exchange *x)
 {
 	struct gf_totals totals = gf_engine_totals(x->engine);
 

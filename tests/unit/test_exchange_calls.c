@@ -4,10 +4,13 @@
 #include "test.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/wait.h>
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "libgradflow/handle.h"
+#include "runtime/engine/engine_parts.h"
 
 static const enum gf_dtype f32[CALLER_TENSORS] = {GF_F32, GF_F32, GF_F32, GF_F32, GF_F32};
 
@@ -207,22 +210,38 @@ static void busy(struct caller_rank *r)
 	caller_close(&b.c);
 }
 
+/* A child has no exchange, but knows what its parent's had done, and is never in wait: the lock is
+ * held here while the child is made, by a thread that the child has not. */
 static void forked(struct caller_rank *r)
 {
+	pthread_mutex_t *lock;
+	uint64_t sent, copied;
 	struct caller c;
 	int status = 0;
 	pid_t child;
 
 	if (!opened(&c, r->comm[0], r->c))
 		return;
+	step(&c);
+	sent = gradflow_exchange_sent_bytes(c.x);
+	copied = gradflow_copied_bytes(c.x);
+	EXPECT(sent && copied, "%" PRIu64 " bytes sent, %" PRIu64 " copied", sent, copied);
+	lock = &gf_exchange_engine(c.x->exchange)->thread.lock;
+	pthread_mutex_lock(lock);
 	child = fork();
 	if (child == 0) {
-		const int rc = caller_post(&c, 0);
-		const int test = gradflow_test(c.x, 0);
+		int rc, test;
 
+		alarm(20);
+		rc = caller_post(&c, 0);
+		test = gradflow_test(c.x, 0);
+		if (gradflow_exchange_sent_bytes(c.x) != sent ||
+		    gradflow_copied_bytes(c.x) != copied)
+			_exit(2);
 		gradflow_exchange_close(c.x);
 		_exit(rc == -EINVAL && test == -EINVAL ? 0 : 1);
 	}
+	pthread_mutex_unlock(lock);
 	EXPECT(child > 0 && waitpid(child, &status, 0) == child && !status,
 	       "the child's status is %d", status);
 	step(&c);
@@ -514,7 +533,7 @@ int main(void)
 	}
 	for (i = 1; i < GF_ARRAY_LENGTH(plans); i++)
 		on_callers(2, held, plans[i]);
-	on_callers(1, forked, plans[1]);
+	on_callers(2, forked, plans[1]);
 	on_callers(2, stopped, plans[0]);
 	for (i = 0; i < GF_ARRAY_LENGTH(bad); i++)
 		on_callers(2, options, &i);

@@ -248,17 +248,17 @@ const double *gf_engine_ready_times(const struct gf_engine *e)
 	return e->ops->thread->ready_times(e);
 }
 
-struct gf_totals gf_engine_totals(struct gf_engine *e)
+struct gf_totals gf_engine_totals(const struct gf_engine *e)
 {
 	const int ranks = e->plan ? e->plan->ranks : 0;
-	struct gf_totals totals;
+	struct gf_totals totals = {
+		.sent_bytes = e->sent_bytes,
+		.waited_bytes = e->waited_bytes,
+		.hooks_s = e->hooks_s,
+		.coding_s = e->coding_s,
+		.handling_s = e->handling_s,
+	};
 
-	pthread_mutex_lock(&e->thread.lock);
-	totals = e->totals;
-	totals.waited_bytes = e->waited_bytes;
-	if (e->ops->thread)
-		totals.handling_s = e->ops->thread->handling_s(e);
-	pthread_mutex_unlock(&e->thread.lock);
 	if (e->comm->rank < ranks) /* a server has no gradients */
 		totals.dense_bytes =
 			gf_engine_ring_elems(ranks, e->pool->count_elems) * sizeof(float);

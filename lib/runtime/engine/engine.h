@@ -154,7 +154,8 @@ struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
 /* When each tensor's gradient of the step that was waited for last was ready; borrowed likewise.
  * Thread. */
 const double *gf_engine_ready_times(const struct gf_engine *e);
-struct gf_totals gf_engine_totals(struct gf_engine *e);
+/* Without a lock: any thread may ask, and a child after fork. */
+struct gf_totals gf_engine_totals(const struct gf_engine *e);
 
 /*
  * Runs fn(comm, ctx) on the thread that talks to other ranks, between steps, and returns what it

@@ -2,6 +2,8 @@
 #ifndef GF_ENGINE_ENGINE_PARTS_H
 #define GF_ENGINE_ENGINE_PARTS_H
 
+#include <stdatomic.h>
+
 #include "runtime/engine/comm_thread.h"
 #include "runtime/engine/engine.h"
 
@@ -27,8 +29,12 @@ struct gf_engine {
 	/* under its lock */
 	uint64_t nbegun, nwaited; /* steps; the compute thread's */
 	uint64_t before;          /* steps of an earlier run */
-	uint64_t waited_bytes;    /* of messages that were waited for */
-	struct gf_totals totals;  /* of messages that have ended */
+
+	/* What gf_engine_totals tells, which any thread asks for, and a child after fork, in which
+	 * nobody gives the lock back. */
+	_Atomic uint64_t sent_bytes, waited_bytes;
+	_Atomic double hooks_s, coding_s; /* of steps that have ended */
+	_Atomic double handling_s;
 };
 
 /* What only an engine with a thread does, as the functions of engine.h of these names. */
@@ -37,7 +43,6 @@ struct gf_engine_thread_ops {
 	struct gf_exec_run *(*run_of)(struct gf_engine *e, size_t message,
 				      const struct gf_schedule **schedule);
 	const double *(*ready_times)(const struct gf_engine *e);
-	double (*handling_s)(const struct gf_engine *e);
 	/* 0: the communicator is free for a call now; under lock. */
 	int (*may_call)(const struct gf_engine *e, struct gf_error *err);
 };

@@ -135,7 +135,7 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i, stru
 	e->last_on_lane[m->lane] = m->end;
 	bytes = gf_streams_path_bytes(e, m->path);
 	s->sent_bytes += bytes;
-	e->base.totals.sent_bytes += bytes;
+	e->base.sent_bytes += bytes;
 	return 0;
 }
 

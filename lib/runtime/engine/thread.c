@@ -323,13 +323,6 @@ static const double *ready_times(const struct gf_engine *engine)
 	return gf_thread_step(e, e->base.nwaited - 1)->ready_s;
 }
 
-static double handling_s(const struct gf_engine *engine)
-{
-	const struct gf_thread *e = (const struct gf_thread *)engine;
-
-	return atomic_load_explicit(&e->handling_s, memory_order_relaxed);
-}
-
 /* Between steps. */
 static int may_call(const struct gf_engine *engine, struct gf_error *err)
 {
@@ -344,7 +337,6 @@ static const struct gf_engine_thread_ops thread_ops = {
 	.wait_message = wait_message,
 	.run_of = gf_thread_run_of,
 	.ready_times = ready_times,
-	.handling_s = handling_s,
 	.may_call = may_call,
 };
 

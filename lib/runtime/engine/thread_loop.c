@@ -83,14 +83,14 @@ static int call_hook(struct gf_thread *e, hook_fn *hook, const struct gf_thread_
 		return 0;
 	began_s = gf_thread_now(e);
 	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL, err);
-	e->counted.hooks_s += gf_thread_now(e) - began_s;
+	e->hooks_s += gf_thread_now(e) - began_s;
 	return rc;
 }
 
 /* Lets other threads see the counts. */
 static void publish(struct gf_thread *e)
 {
-	atomic_store_explicit(&e->handling_s, e->counted.hooks_s + gf_exec_coding_s(e->exec),
+	atomic_store_explicit(&e->base.handling_s, e->hooks_s + gf_exec_coding_s(e->exec),
 			      memory_order_relaxed);
 }
 
@@ -104,7 +104,7 @@ static int end_step(struct gf_thread *e, struct gf_thread_step *s, struct gf_err
 		gf_thread_unlock(e);
 		rc = hooks->end(hooks->ctx, (size_t)(s - e->steps), NULL, err);
 		gf_thread_lock(e);
-		e->counted.hooks_s += gf_thread_now(e) - began_s;
+		e->hooks_s += gf_thread_now(e) - began_s;
 	}
 	if (rc)
 		return rc;
@@ -112,8 +112,9 @@ static int end_step(struct gf_thread *e, struct gf_thread_step *s, struct gf_err
 	e->nended++;
 	if (e->base.lent)
 		return 0;
-	e->counted.coding_s = gf_exec_coding_s(e->exec);
-	e->base.totals = e->counted;
+	e->base.sent_bytes = e->sent_bytes;
+	e->base.hooks_s = e->hooks_s;
+	e->base.coding_s = gf_exec_coding_s(e->exec);
 	publish(e);
 	return 0;
 }
@@ -297,7 +298,7 @@ static int move_messages(struct gf_thread *e, double passed_s, bool *moved, stru
 			continue;
 		}
 		m->sent_bytes = gf_thread_path_bytes(e, m->path);
-		e->counted.sent_bytes += m->sent_bytes;
+		e->sent_bytes += m->sent_bytes;
 		rc = end_message(e, k, err);
 		*moved = true;
 	}
@@ -358,7 +359,7 @@ static bool use_time(struct gf_thread *e)
 		return false;
 	began_s = gf_clock_s();
 	did = e->base.hooks.meanwhile(e->base.hooks.ctx, (size_t)(s - e->steps), nready);
-	e->counted.hooks_s += did ? gf_clock_s() - began_s : 0;
+	e->hooks_s += did ? gf_clock_s() - began_s : 0;
 	return did;
 }
 

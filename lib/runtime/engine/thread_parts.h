@@ -2,7 +2,6 @@
 #ifndef GF_ENGINE_THREAD_PARTS_H
 #define GF_ENGINE_THREAD_PARTS_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -85,7 +84,6 @@ struct gf_thread {
 	struct gf_thread_step *steps; /* depth */
 	uint64_t nended;              /* steps, whose hook has run; the communication thread's */
 	int nactive;                  /* <= lanes; likewise */
-	_Atomic double handling_s;    /* as of `publish`; not under it */
 	/* The communication thread is in a round; the compute thread moves messages in its place;
 	 * what failed there. */
 	bool busy, relieved;
@@ -94,7 +92,8 @@ struct gf_thread {
 
 	/* communication thread, or the compute thread that relieves it; with one rank the compute
 	 * thread */
-	struct gf_totals counted;
+	uint64_t sent_bytes; /* what base has of these is published */
+	double hooks_s;
 	struct gf_thread_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
 
