@@ -370,11 +370,7 @@ static int send(struct gf_selector *s, struct gf_error *err)
 }
 
 const struct gf_select_ops gf_select_csc = {
-	.hooks = {.prepare = prepare,
-		  .finish = finish,
-		  .end = end,
-		  .meanwhile = meanwhile,
-		  .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end, .meanwhile = meanwhile},
 	.check = gf_select_check_whole,
 	.open = open_csc,
 	.close = close_csc,

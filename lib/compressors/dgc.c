@@ -133,7 +133,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 }
 
 const struct gf_select_ops gf_select_dgc = {
-	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "dgc.residual",
 	.check = gf_select_check_whole,

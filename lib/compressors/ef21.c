@@ -93,7 +93,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 }
 
 const struct gf_select_ops gf_select_ef21 = {
-	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.check = gf_select_check_whole,
 	.open = open_ef21,

@@ -177,7 +177,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 }
 
 const struct gf_select_ops gf_select_onebit = {
-	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .end = end},
 	.residual = "onebit.residual",
 	.check = gf_select_check_whole,
 	.open_slot = open_slot,

@@ -428,7 +428,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 }
 
 const struct gf_select_ops gf_select_powersgd = {
-	.hooks = {.prepare = prepare, .finish = finish, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.residual = "powersgd.residual",
 	.check = gf_select_check_whole,
 	.open = open_powersgd,

@@ -149,7 +149,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step, const struct 
 }
 
 const struct gf_select_ops gf_select_randomk = {
-	.hooks = {.prepare = prepare, .finish = finish, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.residual = "randomk.residual",
 	.open_slot = open_slot,
 	.begin = begin,

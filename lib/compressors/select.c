@@ -89,6 +89,7 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 	s->ops = env->place.gpu ? entry->on_gpu : entry->ops;
 	s->env = *env;
 	s->hooks = s->ops->hooks;
+	s->hooks.serial = gf_selection_is_serial(&env->plan->selection);
 	s->hooks.ctx = s;
 	s->slots = gf_xcalloc(env->depth, sizeof(*s->slots));
 	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));

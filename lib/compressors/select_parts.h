@@ -43,8 +43,7 @@ struct gf_selector {
 };
 
 struct gf_select_ops {
-	/* On the engine's thread; ctx is the selector (gf_select_open sets it). A selection whose
-	 * steps each need the state that the step before leaves says `serial`. */
+	/* On the engine's thread; gf_select_open sets ctx, the selector, and `serial`. */
 	struct gf_engine_hooks hooks;
 	size_t slot_bytes; /* of struct gf_select_slot's `more` */
 	/* The selection has error feedback, and so is the residual called in checkpoints; NULL:

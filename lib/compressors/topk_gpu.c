@@ -176,7 +176,7 @@ static int send(struct gf_selector *s, struct gf_error *err)
 }
 
 const struct gf_select_ops gf_select_topk_gpu = {
-	.hooks = {.prepare = prepare, .finish = finish, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "sparse.residual",
 	.check = gf_select_check_whole,

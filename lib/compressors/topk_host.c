@@ -267,7 +267,7 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step, const struct
 }
 
 const struct gf_select_ops gf_select_topk = {
-	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "sparse.residual",
 	.check = gf_select_check_whole,

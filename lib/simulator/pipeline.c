@@ -225,6 +225,9 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 			start->work_s = fmax(start->work_s, line(p, factor, p->late[k], work_s));
 		p->state.end_s[base + i] = NAN;
 	}
+	/* once the first is alone, all of the step before's have ended */
+	if (p->in->serial && p->in->nmessages)
+		p->pending[p->npending - p->in->nmessages].mode = GF_MODE_NORMAL;
 }
 
 /* All ranks compute, the last of them until that work is done. */

@@ -73,8 +73,10 @@ double gf_plan_compute_s(const struct gf_plan *p)
 
 struct gf_sim_input gf_plan_input(const struct gf_plan *p, const struct gf_traffic *t)
 {
-	return (struct gf_sim_input){p->model, t->messages, t->nmessages, p->lanes,
-				     gf_plan_update_s(p)};
+	return (struct gf_sim_input){
+		p->model, t->messages,         t->nmessages,
+		p->lanes, gf_plan_update_s(p), gf_selection_is_serial(&p->selection),
+	};
 }
 
 void gf_sim_pipeline(const struct gf_plan *p, double exchange_s, struct gf_sim_result *out)

@@ -52,6 +52,7 @@ struct gf_sim_input {
 	size_t nmessages;
 	int lanes;
 	double update_s; /* the model's, or less of it (gf_plan_update_s) */
+	bool serial;     /* steps under way at once: messages wait for all of the step before's */
 };
 
 struct gf_sim_result {

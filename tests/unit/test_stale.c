@@ -129,6 +129,32 @@ static void test_slowed(void)
 	}
 }
 
+/* A message of 7 seconds of latency, which a lane of its own hides beside the one before, in a step
+ * of 5: but not if the step needs what the step before left. */
+static void test_lone_steps(void)
+{
+	static const struct {
+		bool serial;
+		int lanes;
+		double want_s;
+	} cases[] = {{false, 1, 7}, {false, 2, 5}, {true, 1, 7}, {true, 2, 7}};
+	struct gf_tensor tensor = {.ready_s = 2};
+	struct gf_model_profile model = {.tensors = &tensor,
+					 .ntensors = 1,
+					 .forward_s = 1,
+					 .backward_s = 4,
+					 .overlap_slowdown = 1};
+	struct gf_sim_message message = {.startup_s = 7, .mode = GF_MODE_SIMULTANEOUS};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_sim_input in = {&model, &message, 1, cases[i].lanes, 0, cases[i].serial};
+
+		EXPECT_NEAR(gf_pipeline_pace_s(&in, 3), cases[i].want_s, TOLERANCE,
+			    "%d lanes, serial %d", cases[i].lanes, cases[i].serial);
+	}
+}
+
 static void test_busy(void)
 {
 	static const struct gf_predicted_message gaps[] = {
@@ -142,6 +168,7 @@ int main(void)
 {
 	test_uneven_ranks();
 	test_slowed();
+	test_lone_steps();
 	test_busy();
 	return TEST_END();
 }

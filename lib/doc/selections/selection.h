@@ -152,6 +152,12 @@ const struct gf_select_plan *gf_selection_plan(const struct gf_selection *s);
 const char *gf_selection_name(const struct gf_selection *s);
 /* Whether it has every one of these traits. */
 bool gf_selection_has(const struct gf_selection *s, unsigned traits);
+/* Each step needs the state that the step before leaves, so its messages wait for all of that one's
+ * (start_rule.h). */
+static inline bool gf_selection_is_serial(const struct gf_selection *s)
+{
+	return !gf_selection_has(s, GF_SELECT_LOSSLESS);
+}
 /* Fills in the wires of tensors that go as one message; returns how many. model_elems 0: not known,
  * and a share is not one of whole chunks. */
 size_t gf_selection_wire(const struct gf_selection *s, const struct gf_tensor *tensors,
