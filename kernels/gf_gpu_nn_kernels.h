@@ -131,7 +131,6 @@ struct gf_gpu_loss {
 	size_t counted;                 /* rows with a label: the loss is their mean */
 	int32_t no_label;               /* the label of the others, no class */
 	float scale;                    /* of dlogits, beside 1 / counted */
-	float smooth;                   /* of the target, for all classes in equal parts */
 	size_t top;                     /* top_correct: labels among so many likeliest */
 	void *work;                     /* rows doubles, then rows words */
 	struct gf_gpu_outcome *outcome; /* bad_number stays */

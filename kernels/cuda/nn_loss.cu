@@ -12,21 +12,18 @@ namespace
 #define NEAR  4u // its label is among the likeliest
 
 // Rows of the loss: their parts of the sum, and what they are. Rows with the
-// label `none` have no part in it. All classes get the share `smooth` of the
-// target in equal parts; `top` classes are likeliest, the first of equal ones
-// before the others.
+// label `none` have no part in it; `top` classes are likeliest, the first of
+// equal ones before the others.
 template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS, 2)
 	loss_rows(const T *logits, const int32_t *labels, T *dlogits, unsigned rows,
-		  unsigned classes, int32_t none, float scale, float smooth, unsigned top,
-		  double *losses, uint32_t *hits)
+		  unsigned classes, int32_t none, float scale, unsigned top, double *losses,
+		  uint32_t *hits)
 {
 	typedef team<LANES> us;
 	__shared__ float words[WARPS];
 	__shared__ unsigned places[WARPS];
 	const columns<LANES> c(classes);
-	const float each = -scale * smooth / (float)classes;
-	const float most = each - scale * (1 - smooth);
 
 	for (size_t r = us::first_row(); r < rows; r += us::step()) {
 		const row<T, 1, LANES, HELD> x(c, r, classes, &logits);
@@ -35,7 +32,6 @@ __global__ void __launch_bounds__(THREADS, 2)
 		const bool counts = label != none;
 		const unsigned at = known ? (unsigned)label : 0;
 		const float own = get(x.in[0][at]);
-		float mean = 0;
 		unsigned before = 0; // likelier than the label; NaN is
 		exponentials<T, LANES, HELD> e;
 
@@ -44,22 +40,14 @@ __global__ void __launch_bounds__(THREADS, 2)
 			before += (v[0] <= own ? 0 : 1) | ((v[0] == own) & (i < at));
 		});
 		before = us::sum(before, places);
-		if (smooth > 0) {
-			x.each([&](unsigned, unsigned, const float *v) { mean += v[0] - e.max; });
-			mean = us::sum(mean, words) / (float)classes;
-		}
 		e.inverse *= scale;
 		x.map(dlogits + r * classes, [&](unsigned k, unsigned i, const float *v) {
 			return !counts ? 0
 				       : fmaf(e.at(k, v[0]), e.inverse,
-					      known && i == at ? most : each);
+					      known && i == at ? -scale : 0);
 		});
 		if (us::lane() == 0) {
-			float loss = logf(e.sum) - (own - e.max);
-
-			if (smooth > 0)
-				loss += smooth * (own - e.max - mean);
-			losses[r] = known ? (double)loss : 0;
+			losses[r] = known ? (double)(logf(e.sum) - (own - e.max)) : 0;
 			hits[r] = !counts  ? 0
 				  : !known ? WRONG
 					   : (before == 0 ? RIGHT : 0) | (before < top ? NEAR : 0);
@@ -183,7 +171,7 @@ template <class T> void softmax_loss(struct gf_gpu_stream *s, const struct gf_gp
 
 	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits, o->labels,
 		    (T *)o->dlogits, (unsigned)o->rows, (unsigned)o->classes, o->no_label,
-		    o->scale / (float)o->counted, o->smooth,
+		    o->scale / (float)o->counted,
 		    (unsigned)(o->top < o->classes ? o->top : o->classes), losses, hits);
 	LAUNCH(loss_parts, parts, s, o->labels, losses, hits, (unsigned)o->rows,
 	       (unsigned)o->counted, o->outcome);

@@ -14,7 +14,7 @@ const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic", NUL
 
 #define MAX_SEED 1e15
 #define MAX_REAL 1e9
-#define BELOW_1  0.999999 /* AdamW divides by 1 - beta; an average moves */
+#define BELOW_1  0.999999 /* AdamW divides by 1 - beta */
 /* Scales are powers of two: multiplying by one and dividing again is exact. */
 #define MIN_SCALE 0x1p-40
 #define MAX_SCALE 0x1p40
@@ -116,12 +116,6 @@ const struct gf_field gf_training_fields[] = {
 	 OPTION("seed", "N", "seed of weights and data order (1)")},
 	{TEXT("augment", augment), .names = augmentations,
 	 OPTION("augment", "LIST", "change training images: flip, crop:N, resized-crop (none)")},
-	{REAL("label_smoothing", label_smoothing, 0, 1),
-	 OPTION("label-smoothing", "S",
-		"share of a label that goes to all classes in equal parts (0)")},
-	{REAL("ema_decay", ema_decay, 0, BELOW_1),
-	 OPTION("ema-decay", "D",
-		"keep an average of weights, of which D stays in a step, and test it (none)")},
 	{"optimizer", GF_FIELD_GROUP, GF_OMITTED, .record = &optimizer_record},
 	{"rate", GF_FIELD_GROUP, GF_OMITTED, .record = &rate_record},
 	{"loss_scale", GF_FIELD_GROUP, GF_OMITTED, .record = &scale_record},

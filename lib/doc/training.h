@@ -43,8 +43,6 @@ struct gf_training {
 	size_t accumulate; /* micro-batches per exchange */
 	size_t seed;
 	char *augment; /* of images, as data/augment.h reads it */
-	double label_smoothing;
-	double ema_decay; /* of the average of weights; absent: there is none */
 	/* optimizer */
 	char *optimizer; /* a name of optim's registry */
 	double momentum, weight_decay, beta1, beta2, eta, epsilon, clip_norm;

@@ -311,7 +311,6 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 		.no_label = GF_NO_LABEL,
 		.classes = net->model->classes,
 		.scale = net->loss_scale,
-		.smooth = net->training ? net->smoothing : 0,
 		.top = net->training ? 0 : net->top,
 		.work = g->loss_work,
 		.outcome = g->outcome,

@@ -340,11 +340,6 @@ void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first)
 		net->tell(net);
 }
 
-void gf_net_set_smoothing(struct gf_net *net, float share)
-{
-	net->smoothing = share;
-}
-
 void gf_net_set_top(struct gf_net *net, size_t k)
 {
 	net->top = k;

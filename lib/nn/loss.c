@@ -8,23 +8,8 @@
 /* One of the labels of a pass. */
 struct target {
 	size_t classes, label;
-	float scale;  /* of the gradient */
-	float smooth; /* the share that all classes get, the label too */
+	float scale; /* of the gradient */
 };
-
-/* The target is `smooth` spread over all classes, and the rest at the label. */
-static double smoothed(const struct target *t, const float *logits, float max, float *dlogits)
-{
-	const float each = t->smooth / (float)t->classes;
-	double sum = 0;
-
-	for (size_t c = 0; c < t->classes; c++) {
-		dlogits[c] -= t->scale * each;
-		sum += logits[c] - max;
-	}
-	dlogits[t->label] += t->scale * t->smooth;
-	return t->smooth * ((double)(logits[t->label] - max) - sum / (double)t->classes);
-}
 
 /*
  * Softmax cross-entropy of one sample and its gradient by the logits, scaled. The largest logit is
@@ -35,7 +20,7 @@ static double sample_loss(const struct target *t, const float *logits, float *dl
 			  size_t *answer)
 {
 	const size_t classes = t->classes;
-	double sum = 0, loss;
+	double sum = 0;
 	float inverse;
 
 	*answer = 0;
@@ -50,10 +35,7 @@ static double sample_loss(const struct target *t, const float *logits, float *dl
 	for (size_t c = 0; c < classes; c++)
 		dlogits[c] *= inverse;
 	dlogits[t->label] -= t->scale;
-	loss = log(sum) - (double)(logits[t->label] - logits[*answer]);
-	if (t->smooth > 0)
-		loss += smoothed(t, logits, logits[*answer], dlogits);
-	return loss;
+	return log(sum) - (double)(logits[t->label] - logits[*answer]);
 }
 
 /* Is the label among the k likeliest classes? The first of equal classes are the likelier ones. */
@@ -74,7 +56,6 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, struct gf_err
 	struct target target = {
 		.classes = classes,
 		.scale = 1.0f / (float)count,
-		.smooth = net->training ? net->smoothing : 0,
 	};
 	double sum = 0;
 	int rc = gf_net_begin_loss(net, err);

@@ -102,11 +102,6 @@ const struct gf_backend *gf_backend_find(const char *name);
  * above 16. A graph keeps that of its capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
-/* Label smoothing (Szegedy et al. 2016) of the losses in training that follow: a target gives
- * `share` to all classes in equal parts, and the rest to the label. A graph keeps that of its
- * capture. */
-void gf_net_set_smoothing(struct gf_net *net, float share);
-
 /* Of the losses outside training that follow, gf_net_top_correct tells how many labels were among
  * the k likeliest classes, as `result` tells the others; k = 0: none. A graph keeps that of its
  * capture. */

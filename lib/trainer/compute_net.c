@@ -445,7 +445,6 @@ int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *
 				      &n->net, err);
 	if (rc)
 		return rc;
-	gf_net_set_smoothing(n->net, (float)config->smoothing);
 	gf_net_set_top(n->net, config->top_k);
 	if (!n->device)
 		return 0;

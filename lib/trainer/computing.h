@@ -80,8 +80,7 @@ struct gf_train_net_config {
 	int ranks, rank; /* a rank after the last serves: it computes nothing, and its gradients,
 			  * which nobody adds, are ready */
 	uint64_t seed;
-	double smoothing; /* of labels */
-	size_t top_k;     /* of tests; 0: none */
+	size_t top_k; /* of tests; 0: none */
 };
 
 int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *c,

@@ -20,11 +20,6 @@ static int check(const struct gf_train_config *k, struct gf_error *err)
 {
 	const char *name = gf_period_name(&k->plan->period);
 
-	if (!isnan(k->training.ema_decay))
-		return gf_error_set(err, -EINVAL,
-				    "--ema: want none with period %s, whose tests are of the "
-				    "parameters of the last outer exchange",
-				    name);
 	if (k->reshard)
 		return gf_error_set(err, -EINVAL,
 				    "--reshard: want none with period %s, whose groups have "

@@ -128,32 +128,22 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 	return rc ? rc : gf_team_mean(&t->team, own, t->running, count, err);
 }
 
-/* Tests are of the average, if there is one, and of the outer parameters. */
-static int swap_average(struct gf_trainer *t, struct gf_error *err)
+/* Tests are of the outer parameters, which change places with a group's own, and back. */
+static int swap_outer(struct gf_trainer *t, struct gf_error *err)
 {
-	struct gf_ema outer = {
-		.count_elems = gf_model_param_count(t->config->model),
-	};
+	const size_t n = gf_model_param_count(t->config->model);
+	float *outer, own;
+	size_t i;
 
-	if (t->groups.outer)
-		outer.values = gf_outer_params(t->groups.outer);
-	else if (!t->ema.begun)
+	if (!t->groups.outer)
 		return 0;
-	gf_ema_swap(t->groups.outer ? &outer : &t->ema, t->params);
+	outer = gf_outer_params(t->groups.outer);
+	for (i = 0; i < n; i++) {
+		own = t->params[i];
+		t->params[i] = outer[i];
+		outer[i] = own;
+	}
 	return gf_compute_send(&t->compute, err);
-}
-
-/* All of the step's update is in the parameters, and the host has them. */
-static int note_average(struct gf_trainer *t, struct gf_error *err)
-{
-	int rc;
-
-	if (!t->ema.values)
-		return 0;
-	rc = gf_method_settle(t->method, err);
-	if (!rc)
-		gf_ema_note(&t->ema, t->params);
-	return rc;
 }
 
 /* By how many steps the parameters that are tested are older. */
@@ -184,9 +174,9 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	rc = rc ? rc : average_running(t, err);
 	if (rc)
 		return rc;
-	rc = swap_average(t, err);
+	rc = swap_outer(t, err);
 	rc = rc ? rc : gf_compute_test(&t->compute, t->running, &score, err);
-	rc = rc ? rc : swap_average(t, err);
+	rc = rc ? rc : swap_outer(t, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (!rc)
 		rc = gf_tally_sum(&t->team, &score, err);
@@ -241,8 +231,7 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 	rc = average_running(t, err);
 	rc = rc ? rc : gf_method_settle(t->method, err);
 	if (!rc && k->comm->rank == 0)
-		rc = gf_weights_write(k->export, k->model, t->ema.begun ? t->ema.values : t->params,
-				      t->running, err);
+		rc = gf_weights_write(k->export, k->model, t->params, t->running, err);
 	return gf_team_agree(&t->team, rc, err);
 }
 
@@ -363,7 +352,6 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	rc = rc ? rc : measure_speed(t, t->result->first_step, 0, &speed->first, err);
 	for (step = t->result->first_step; !rc && step <= t->total_steps; step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step), &outcome, err);
-		rc = rc ? rc : note_average(t, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */
 			t->team.comm->broken |= rc < 0 || t->groups.outer;

@@ -91,7 +91,6 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.loaders = k->loaders,
 		.precision = k->precision,
 		.half = k->half,
-		.smoothing = isnan(k->training.label_smoothing) ? 0 : k->training.label_smoothing,
 		.top_k = k->top_k,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->place.gpu;
@@ -111,9 +110,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	t->params = params;
 	if (t->params && sums)
 		t->stepper.sum = calloc(count + 1, sizeof(*t->stepper.sum));
-	if (t->params && !isnan(k->training.ema_decay))
-		rc = gf_ema_init(&t->ema, k->training.ema_decay, count);
-	if (!t->params || rc || (sums && !t->stepper.sum))
+	if (!t->params || (sums && !t->stepper.sum))
 		return gf_error_set(err, -ENOMEM, "no memory for %zu parameters", count);
 	net.params = t->params;
 	net.cut = cut = k->place.graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
@@ -288,7 +285,6 @@ static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
 
 	if (k->resume)
 		rc = go_on(t, &done, err);
-	t->ema.begun = t->ema.values && done > 0;
 	t->result->first_step = done + 1;
 	t->result->last_step = done;
 	return rc;
@@ -377,7 +373,6 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		goto out;
 	set_identity(t);
 	rc = open_groups(t, order, err);
-	list_params(t, &t->state, order, "ema.", t->ema.values);
 	list_running(t);
 	gf_tally_state(&t->tally, &t->state);
 	rc = rc ? rc : open_method(t, order, err);
@@ -414,7 +409,6 @@ void gf_trainer_close(struct gf_trainer *t)
 	gf_state_release(&t->state);
 	gf_tally_release(&t->tally);
 	free(t->running);
-	gf_ema_release(&t->ema);
 	gf_pages_free(t->params);
 	free(t->stepper.sum);
 	free(t->counts);

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/optim/ema.h"
 #include "trainer/optim/rate.h"
 #include "trainer/computing.h"
 #include "trainer/groups.h"
@@ -85,7 +84,6 @@ struct gf_trainer {
 	struct gf_rate rate;
 	size_t *drops; /* the rate's, in steps */
 	struct gf_optim_config optim;
-	struct gf_ema ema;
 	struct gf_loss_scale scale;
 	struct gf_stepper stepper;
 	struct gf_tally tally;

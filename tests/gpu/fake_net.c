@@ -32,7 +32,7 @@ struct call {
 	int training;
 	uint64_t seed;
 	/* of the loss, as told when it was enqueued */
-	float scale, smoothing;
+	float scale;
 	size_t top;
 };
 
@@ -125,7 +125,6 @@ static void run_loss(void *ctx)
 	struct call *c = ctx;
 	struct state *s = c->s;
 
-	gf_net_set_smoothing(s->inner, c->smoothing);
 	gf_net_set_top(s->inner, c->top);
 	if (!s->rc)
 		s->rc = gf_backend_ref.loss(s->inner, c->labels, &s->err);
@@ -138,8 +137,7 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 {
 	struct state *s = net->priv;
 
-	enqueue(s, run_loss,
-		(struct call){.labels = labels, .smoothing = net->smoothing, .top = net->top});
+	enqueue(s, run_loss, (struct call){.labels = labels, .top = net->top});
 	return s->gpu->ops->record(s->gpu, s->through, s->stream, err);
 }
 

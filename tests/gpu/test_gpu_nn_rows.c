@@ -195,7 +195,6 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 	float *x = draw(t, n, 3), *got;
 	double *want = gf_xcalloc(n, sizeof(*want)), loss = 0;
 	int32_t *labels = gf_xcalloc(rows, sizeof(*labels));
-	const double smooth = bad % 2 ? .25 : 0;
 	const size_t top = bad % 3 ? 3 : 0;
 	struct gf_gpu_outcome outcome;
 	size_t correct = 0, near = 0;
@@ -203,7 +202,7 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 
 	for (size_t r = 0; r < rows; r++) {
 		float *row = x + r * classes;
-		double sum = 0, mean = 0;
+		double sum = 0;
 		size_t best = 0, before = 0;
 
 		labels[r] = (int32_t)gf_rng_below(&rng, (uint32_t)classes);
@@ -211,7 +210,7 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 			labels[r] = NO_LABEL;
 			continue;
 		}
-		for (size_t i = 0; i < classes && smooth == 0 && r % 5 == 3; i++)
+		for (size_t i = 0; i < classes && r % 5 == 3; i++)
 			if ((int32_t)i != labels[r] && i % 3)
 				row[i] = -INFINITY;
 		/* two are the largest: the first of them counts */
@@ -219,7 +218,6 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		row[gf_rng_below(&rng, (uint32_t)classes)] = 5;
 		for (size_t i = 0; i < classes; i++) {
 			sum += exp(row[i]);
-			mean += row[i] / (double)classes;
 			best = row[i] > row[best] ? i : best;
 		}
 		if (r % 2)
@@ -227,15 +225,11 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		if (r == bad || (bad < r && r == rows - 1))
 			labels[r] = r % 2 ? -7 : (int32_t)classes;
 		else
-			loss += (log(sum) - (1 - smooth) * row[labels[r]] -
-				 (smooth > 0 ? smooth * mean : 0)) /
-				(double)counted;
+			loss += (log(sum) - row[labels[r]]) / (double)counted;
 		for (size_t i = 0; i < classes; i++)
-			want[r * classes + i] =
-				100 *
-				(exp(row[i]) / sum - ((int32_t)i == labels[r]) * (1 - smooth) -
-				 smooth / (double)classes) /
-				(double)counted;
+			want[r * classes + i] = 100 *
+						(exp(row[i]) / sum - ((int32_t)i == labels[r])) /
+						(double)counted;
 		for (size_t i = 0; i < classes && bad >= rows; i++)
 			before += row[i] > row[labels[r]] ||
 				  (row[i] == row[labels[r]] && (int32_t)i < labels[r]);
@@ -251,7 +245,6 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 			.no_label = NO_LABEL,
 			.classes = classes,
 			.scale = 100,
-			.smooth = (float)smooth,
 			.top = top,
 		},
 		x, labels);

@@ -72,8 +72,6 @@ streaming=$(jq -nc "$streaming")
 
 @test "what goes without a period is refused by name" {
 	periodic 2 "$streaming" > plan.json
-	wants 2 mpi 4 gf-train $quick --plan plan.json --ema 0.9
-	grep -q -- '--ema: want none with period streaming' err.txt
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 2 --checkpoint ckpt
 	wants 2 mpi 4 gf-train $quick --plan plan.json --checkpoint ckpt --resume --reshard
 	grep -q -- '--reshard: want none with period streaming' err.txt

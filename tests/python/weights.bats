@@ -32,8 +32,6 @@ check() { # KIND MODEL...
 	check gradients lstm-text gpt-text
 }
 
-@test "PyTorch: label smoothing, the average of weights, labels among the likeliest" {
-	check smoothed gpt-text
-	check average digits-cnn lstm-text
+@test "PyTorch: labels among the likeliest" {
 	check top gpt-text
 }

@@ -7,9 +7,9 @@
 #include "nn_run.h"
 
 /*
- * The loss of one fully connected layer, whose logits are W x + b; b lies before W in memory. Label
- * smoothing is compared with the formula in f64, and the count of labels among the k likeliest with
- * one made by hand.
+ * The loss of one fully connected layer, whose logits are W x + b; b lies before W in memory. It is
+ * compared with the formula in f64, and the count of labels among the k likeliest with one made by
+ * hand.
  */
 enum { CLASSES = 5, VALUES = 6, BATCH = 7 };
 
@@ -24,7 +24,7 @@ struct sample {
 	double log_p[CLASSES], target[CLASSES];
 };
 
-static struct sample sample_of(const struct run *r, size_t i, double share)
+static struct sample sample_of(const struct run *r, size_t i)
 {
 	const float *b = r->params, *w = b + CLASSES;
 	struct sample s;
@@ -34,18 +34,18 @@ static struct sample sample_of(const struct run *r, size_t i, double share)
 		s.log_p[c] = b[c];
 		for (size_t k = 0; k < VALUES; k++)
 			s.log_p[c] += (double)w[c * VALUES + k] * r->input[i * VALUES + k];
-		s.target[c] = share / CLASSES;
+		s.target[c] = 0;
 		sum += exp(s.log_p[c]);
 	}
 	for (size_t c = 0; c < CLASSES; c++)
 		s.log_p[c] -= log(sum);
-	s.target[r->labels[i]] += 1 - share;
+	s.target[r->labels[i]] = 1;
 	return s;
 }
 
 /* The mean over labels of -sum(target*log p), and its gradients: that of a logit is (p - target) of
  * a label, by the number of labels. */
-static double formula(const struct run *r, double share, float *grads)
+static double formula(const struct run *r, float *grads)
 {
 	double loss = 0, exact[CLASSES * (VALUES + 1)] = {0}, labels = 0;
 
@@ -56,7 +56,7 @@ static double formula(const struct run *r, double share, float *grads)
 
 		if (r->labels[i] == GF_NO_LABEL)
 			continue;
-		s = sample_of(r, i, share);
+		s = sample_of(r, i);
 		for (size_t c = 0; c < CLASSES; c++) {
 			double d = (exp(s.log_p[c]) - s.target[c]) / labels;
 
@@ -71,9 +71,8 @@ static double formula(const struct run *r, double share, float *grads)
 	return loss;
 }
 
-static void test_smoothing(const struct gf_backend *b)
+static void test_formula(const struct gf_backend *b)
 {
-	static const float shares[] = {0, 0.1f, 0.5f, 1};
 	struct gf_model *m = build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
 	float want[CLASSES * (VALUES + 1)];
 	struct gf_net *net;
@@ -83,18 +82,10 @@ static void test_smoothing(const struct gf_backend *b)
 	run_init(&r, m, BATCH, BATCH);
 	EXPECT(r.nparams == GF_ARRAY_LENGTH(want), "%zu", r.nparams);
 	net = new_net(b, &r);
-	for (size_t i = 0; i < GF_ARRAY_LENGTH(shares); i++) {
-		double share = (double)shares[i], loss;
-
-		gf_net_set_smoothing(net, shares[i]);
-		pass(b, net, &r);
-		loss = formula(&r, share, want);
-		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name, share);
-		compare(b->name, r.grads, want, r.nparams, tolerance);
-		/* a test's loss is that of the labels alone */
-		EXPECT_NEAR(loss_of(b, net, &r, 0), formula(&r, 0, want), tolerance,
-			    "%s: share %g, test", b->name, share);
-	}
+	pass(b, net, &r);
+	EXPECT_NEAR(r.loss, formula(&r, want), tolerance, "%s", b->name);
+	compare(b->name, r.grads, want, r.nparams, tolerance);
+	EXPECT_NEAR(loss_of(b, net, &r, 0), r.loss, tolerance, "%s: test", b->name);
 	b->net_free(net);
 	run_release(&r);
 	free_model(m);
@@ -104,7 +95,6 @@ static void test_smoothing(const struct gf_backend *b)
 static void test_unlabelled(const struct gf_backend *b)
 {
 	static const size_t positions[3] = {BATCH, VALUES};
-	static const float shares[] = {0, 0.5f};
 	struct gf_model *m = build_model(positions, one_layer, GF_ARRAY_LENGTH(one_layer));
 	float want[CLASSES * (VALUES + 1)];
 	struct gf_error err = {""};
@@ -116,15 +106,9 @@ static void test_unlabelled(const struct gf_backend *b)
 	r.options.labels = BATCH - 2;
 	r.labels[1] = r.labels[BATCH - 1] = GF_NO_LABEL;
 	net = new_net(b, &r);
-	for (size_t i = 0; i < GF_ARRAY_LENGTH(shares); i++) {
-		double loss;
-
-		gf_net_set_smoothing(net, shares[i]);
-		pass(b, net, &r);
-		loss = formula(&r, (double)shares[i], want);
-		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name, (double)shares[i]);
-		compare(b->name, r.grads, want, r.nparams, tolerance);
-	}
+	pass(b, net, &r);
+	EXPECT_NEAR(r.loss, formula(&r, want), tolerance, "%s", b->name);
+	compare(b->name, r.grads, want, r.nparams, tolerance);
 	/* every class is the likeliest: only labels count */
 	gf_net_set_top(net, CLASSES);
 	loss_of(b, net, &r, 0);
@@ -177,7 +161,7 @@ int main(void)
 	for (size_t i = 0; gf_backends[i]; i++) {
 		if (gf_backends[i]->on_device)
 			continue;
-		test_smoothing(gf_backends[i]);
+		test_formula(gf_backends[i]);
 		test_unlabelled(gf_backends[i]);
 		test_top(gf_backends[i]);
 	}
