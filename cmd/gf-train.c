@@ -375,6 +375,15 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 	return rc;
 }
 
+/* What the options ask for: "train", "--replay" and so on. */
+static const char *doing(const struct gf_train_options *o)
+{
+	return o->list             ? "--list"
+	       : o->print_training ? "--print-training"
+	       : o->replay         ? "--replay"
+				   : "train";
+}
+
 int main(int argc, char **argv)
 {
 	struct gf_setting settings[GF_CLI_SETTINGS_MOST];
@@ -407,7 +416,7 @@ int main(int argc, char **argv)
 	launch.transport = gf_train_between_hosts(a.options.transport);
 	launch.timeout_s = a.options.config.timeout_s;
 	launch.ask = !a.options.list;
-	launch.doing = gf_train_doing(&a.options);
+	launch.doing = doing(&a.options);
 	status = gf_launch_run(&launch);
 	gf_train_options_release(&a.options);
 	return status;

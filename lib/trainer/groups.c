@@ -146,20 +146,6 @@ int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k, int rc
 	return gf_team_agree(&team, rc, err);
 }
 
-int gf_groups_settle(struct gf_groups *g, struct gf_error *err)
-{
-	int rc = gf_method_settle(g->method, err);
-
-	return rc || !g->outer ? rc : gf_outer_settle(g->outer, err);
-}
-
-int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err)
-{
-	struct gf_team team = gf_method_team(g->method);
-
-	return g->outer ? gf_team_compare(&team, step, &g->common, err) : 0;
-}
-
 /* --- steps ---------------------------------------------------------------- */
 
 /* The parameters have changed on the host. A device's running statistics go with them, and so come
@@ -188,12 +174,6 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes, struc
 	*sent_bytes = sent - g->told_bytes;
 	g->told_bytes = sent;
 	return rc;
-}
-
-uint64_t gf_groups_sent_bytes(const struct gf_groups *g)
-{
-	return gf_exchange_totals(gf_method_team(g->method).exchange).sent_bytes +
-	       (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0);
 }
 
 uint64_t gf_groups_dense_bytes(const struct gf_groups *g)

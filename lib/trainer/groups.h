@@ -55,17 +55,11 @@ void gf_groups_state(struct gf_groups *g, struct gf_state *s);
  * period all have one anyhow. */
 int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *config, int rc,
 		    struct gf_error *err);
-/* Waits for what is under way, in both exchanges. */
-int gf_groups_settle(struct gf_groups *g, struct gf_error *err);
-/* Is what the ranks of a group have in common the same, bit for bit? 1 if not.
- */
-int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err);
 
 /* After a step's update: begins and ends outer exchanges. *sent_bytes: by this rank, in such that
  * have ended since the last call. */
 int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes, struct gf_error *err);
-/* By this rank, so far; and in a step of dense f32 between all ranks. */
-uint64_t gf_groups_sent_bytes(const struct gf_groups *g);
+/* By this rank in a step of dense f32 between all ranks. */
 uint64_t gf_groups_dense_bytes(const struct gf_groups *g);
 /* At the end of a run (gf_outer_finish). */
 int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *config, size_t step,

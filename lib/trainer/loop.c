@@ -204,9 +204,17 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	return tell(t, &t->result->test, 1, err);
 }
 
+/* Waits for what is under way, in both exchanges. */
+static int settle_groups(struct gf_groups *g, struct gf_error *err)
+{
+	int rc = gf_method_settle(g->method, err);
+
+	return rc || !g->outer ? rc : gf_outer_settle(g->outer, err);
+}
+
 static int settle(struct gf_trainer *t, struct gf_error *err)
 {
-	return gf_groups_agree(&t->groups, t->config, gf_groups_settle(&t->groups, err), err);
+	return gf_groups_agree(&t->groups, t->config, settle_groups(&t->groups, err), err);
 }
 
 static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
@@ -235,12 +243,20 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 	return gf_team_agree(&t->team, rc, err);
 }
 
+/* Is what the ranks of a group have in common the same, bit for bit? 1 if not. */
+static int compare_groups(struct gf_groups *g, size_t step, struct gf_error *err)
+{
+	struct gf_team team = gf_method_team(g->method);
+
+	return g->outer ? gf_team_compare(&team, step, &g->common, err) : 0;
+}
+
 static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	int rc = settle(t, err);
 
 	rc = rc ? rc : gf_team_compare(&t->team, step, &t->state, err);
-	rc = rc ? rc : gf_groups_compare(&t->groups, step, err);
+	rc = rc ? rc : compare_groups(&t->groups, step, err);
 	return gf_groups_agree(&t->groups, t->config, rc, err);
 }
 
@@ -281,6 +297,13 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here, s
 	return rc;
 }
 
+/* By this rank, so far. */
+static uint64_t groups_sent_bytes(const struct gf_groups *g)
+{
+	return gf_exchange_totals(gf_method_team(g->method).exchange).sent_bytes +
+	       (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0);
+}
+
 /* Adds up the bytes that all ranks have sent. */
 static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config *k,
 			struct gf_train_result *result, struct gf_error *err)
@@ -288,7 +311,7 @@ static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config 
 	struct gf_team team = gf_groups_team(g, k);
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	uint64_t own[2] = {gf_groups_sent_bytes(g), steps * gf_groups_dense_bytes(g)};
+	uint64_t own[2] = {groups_sent_bytes(g), steps * gf_groups_dense_bytes(g)};
 	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
@@ -440,7 +463,7 @@ int gf_train_replay(const struct gf_train_config *config, struct gf_train_result
 		tell_progress(config, step, steps);
 	}
 	if (!rc) {
-		rc = gf_groups_settle(&groups, err);
+		rc = settle_groups(&groups, err);
 		config->comm->broken |= rc != 0;
 	}
 	if (!rc)

@@ -15,18 +15,70 @@
 #include "trainer/method_parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "cuda/gpu.h"
-#include "trainer/device_marks.h"
+
+/*
+ * When the parts of a step began and ended on a device: timed events on the stream that computes,
+ * of the step that is being enqueued and of the one before.
+ */
+enum mark {
+	MARK_BEGUN,
+	MARK_FORWARD,
+	MARK_BACKWARD,
+	MARK_JOINED, /* every message has ended */
+	MARK_UPDATED,
+	MARKS
+};
+
+struct marks {
+	struct gf_gpu *gpu; /* borrowed */
+	struct gf_gpu_stream *stream;
+	struct gf_gpu_event *at[2][MARKS]; /* step % 2 */
+};
+
+/* gpu and stream are the caller's. */
+static int marks_open(struct marks *k, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < 2 * MARKS && !rc; i++)
+		rc = k->gpu->ops->event_new(k->gpu, true, &k->at[i / MARKS][i % MARKS], err);
+	return rc;
+}
+
+static void marks_close(struct marks *k)
+{
+	size_t i;
+
+	for (i = 0; k->gpu && i < 2 * MARKS; i++)
+		k->gpu->ops->event_free(k->gpu, k->at[i / MARKS][i % MARKS]);
+	*k = (struct marks){0};
+}
+
+/* Reads the durations of a step that has ended. */
+static int marks_read(struct marks *k, size_t step, struct gf_train_durations *d,
+		      struct gf_error *err)
+{
+	double *const parts[] = {&d->forward_s, &d->backward_s, &d->wait_s, &d->update_s};
+	struct gf_gpu_event *const *at = k->at[step % 2];
+	int i, rc = 0;
+
+	for (i = 0; i + 1 < MARKS && !rc; i++)
+		rc = k->gpu->ops->event_s(k->gpu, at[i], at[i + 1], parts[i], err);
+	return rc;
+}
 
 struct gf_method_ahead {
 	/* The gradient that was applied last, whose slot may be taken: its step and its loss
 	 * scale. */
 	size_t step;
 	double scale;
-	struct gf_train_marks marks;
+	struct marks marks;
 	struct gf_train_durations durations;
 	bool has_durations;
 };
@@ -41,9 +93,8 @@ int gf_method_check_gpu(const struct gf_plan *plan, const struct gf_training *tr
 
 	if (rc)
 		return rc;
-	return gf_selection_has(&plan->selection, GF_SELECT_PIECES)
-		       ? gf_train_update_check_pieces(&optim, err)
-		       : gf_train_update_check(&optim, err);
+	return gf_train_update_check(&optim, gf_selection_has(&plan->selection, GF_SELECT_PIECES),
+				     err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -78,8 +129,8 @@ static int open_ahead(struct gf_method *m, struct gf_error *err)
 	if (!at->nccl)
 		return 0;
 	m->ahead = gf_xcalloc(1, sizeof(*m->ahead));
-	m->ahead->marks = (struct gf_train_marks){.gpu = at->gpu, .stream = at->stream};
-	return gf_train_marks_open(&m->ahead->marks, err);
+	m->ahead->marks = (struct marks){.gpu = at->gpu, .stream = at->stream};
+	return marks_open(&m->ahead->marks, err);
 }
 
 int gf_method_open(struct gf_method **method, const struct gf_method_env *env, struct gf_error *err)
@@ -126,7 +177,7 @@ void gf_method_close(struct gf_method *m)
 	gf_exchange_close(m->exchange);
 	gf_update_close(&m->updater);
 	if (m->ahead)
-		gf_train_marks_close(&m->ahead->marks);
+		marks_close(&m->ahead->marks);
 	free(m->ahead);
 	gf_method_late_close(m);
 	free(m);
@@ -169,12 +220,28 @@ static int kept(const struct gf_method *m, struct gf_error *err)
 	return m->rc;
 }
 
-static void mark(struct gf_method *m, enum gf_train_mark what)
+/* Marks how far the stream is in the step. */
+static void mark(struct gf_method *m, enum mark what)
 {
+	struct marks *k = m->ahead ? &m->ahead->marks : NULL;
 	struct gf_error err = {""};
 
-	if (m->ahead)
-		keep(m, gf_train_mark(&m->ahead->marks, m->made->number, what, &err), &err);
+	if (k)
+		keep(m,
+		     k->gpu->ops->record(k->gpu, k->at[m->made->number % 2][what], k->stream, &err),
+		     &err);
+}
+
+/* Why a gradient may not be finite, which ends the run: "training has diverged", or a fixed scale
+ * is too large. */
+static void blame(const struct gf_loss_scale *s, char text[96])
+{
+	static const char diverged[] = "training has diverged";
+
+	if (s->dynamic || s->now <= GF_LOSS_SCALE_LEAST)
+		snprintf(text, 96, "%s", diverged);
+	else
+		snprintf(text, 96, "the loss scale of %.0f is too large, or %s", s->now, diverged);
 }
 
 /* Ahead of a GPU: what became of the gradient applied last, which the device is done with. */
@@ -196,7 +263,7 @@ static void learn(struct gf_method *m, bool always)
 	m->skipped += bad;
 	if (!bad || overflow || m->env.skip_bad)
 		return;
-	gf_loss_scale_blame(&m->scale, why);
+	blame(&m->scale, why);
 	keep(m,
 	     gf_error_set(&err, 1, "a gradient is infinite or not a number in step %zu: %s",
 			  m->ahead->step, why),
@@ -206,7 +273,7 @@ static void learn(struct gf_method *m, bool always)
 static void begin(struct gf_method *m)
 {
 	m->made = gf_exchange_begin(m->exchange, m->step, gf_loss_scale_now(&m->scale), 0);
-	mark(m, GF_MARK_BEGUN);
+	mark(m, MARK_BEGUN);
 }
 
 void gf_method_begin(struct gf_method *m, size_t step)
@@ -232,7 +299,7 @@ int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err)
 
 void gf_method_forward_end(struct gf_method *m)
 {
-	mark(m, GF_MARK_FORWARD);
+	mark(m, MARK_FORWARD);
 }
 
 /* Ahead of a GPU messages are listed when the first gradient is there, since what they are may
@@ -251,7 +318,7 @@ void gf_method_ready(struct gf_method *m, size_t tensor)
 void gf_method_backward_end(struct gf_method *m)
 {
 	m->handled_s = gf_exchange_totals(m->exchange).handling_s;
-	mark(m, GF_MARK_BACKWARD);
+	mark(m, MARK_BACKWARD);
 	if (m->rc > 0)
 		return;
 	gf_exchange_backward_end(m->made);
@@ -264,7 +331,7 @@ int gf_method_refuse(const struct gf_method *m, size_t step, struct gf_select_ba
 {
 	char why[96];
 
-	gf_loss_scale_blame(&m->scale, why);
+	blame(&m->scale, why);
 	return gf_error_set(
 		err, 1,
 		"the gradient of %s is infinite or not a number in step %zu (element %zu): %s",
@@ -293,7 +360,7 @@ static void take_durations_before(struct gf_method *m)
 	struct gf_method_ahead *a = m->ahead;
 	struct gf_error err = {""};
 
-	keep(m, gf_train_marks_read(&a->marks, m->made->number - 1, &a->durations, &err), &err);
+	keep(m, marks_read(&a->marks, m->made->number - 1, &a->durations, &err), &err);
 	a->has_durations = true;
 	m->timed = a->step;
 }
@@ -314,7 +381,7 @@ static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 	rc = kept(m, err);
 	if (rc)
 		return rc;
-	mark(m, GF_MARK_JOINED);
+	mark(m, MARK_JOINED);
 	if (was_due)
 		take_durations_before(m);
 	if (!m->applied)
@@ -366,7 +433,7 @@ void gf_method_update(struct gf_method *m, double lr)
 	/* a replay updates nothing */
 	if (m->applied && m->env.params && !m->skip && !m->rc)
 		apply(m, lr);
-	mark(m, GF_MARK_UPDATED); /* before what `learn` waits for */
+	mark(m, MARK_UPDATED); /* before what `learn` waits for */
 	if (m->applied)
 		keep(m, gf_exchange_take(m->applied, !m->skip && !m->rc, &err), &err);
 	if (m->ahead)
@@ -408,38 +475,6 @@ int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err)
 bool gf_method_is_late(const struct gf_method *m)
 {
 	return m->late.used;
-}
-
-/* The start of the step whose gradient is applied: this step or an earlier one. NAN: that step is
- * not recorded. */
-static double applied_start_s(const struct gf_method *m, const struct gf_timeline *timeline)
-{
-	const size_t age = m->step - m->timed;
-	const size_t count = gf_timeline_count(timeline);
-
-	if (!m->timed || age >= count)
-		return NAN;
-	return gf_timeline_at(timeline, count - 1 - age)->start_s;
-}
-
-void gf_method_record(struct gf_method *m, const struct gf_timeline *timeline,
-		      struct gf_step_times *t)
-{
-	const double handled_s = gf_exchange_totals(m->exchange).handling_s;
-	const struct gf_message_times *times = gf_exchange_times(m->exchange);
-	size_t i;
-
-	t->late_s = m->late.waited_s;
-	/* what is seen late of before must not exceed the time */
-	t->handling_s =
-		m->late.handling_s + fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
-	t->applied_start_s = applied_start_s(m, timeline);
-	for (i = 0; i < m->env.plan->nmessages; i++) {
-		if (m->late.used)
-			t->late[i] = m->late.waits[i];
-		t->messages[i] =
-			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
-	}
 }
 
 struct gf_loss_scale gf_method_scale(const struct gf_method *m)

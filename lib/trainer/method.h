@@ -12,7 +12,6 @@
 #include "trainer/optim/optimizer.h"
 #include "cuda/gpu.h"
 #include "exchange/exchange.h"
-#include "trainer/device_marks.h"
 #include "trainer/scale.h"
 #include "checkpoints/state.h"
 #include "checkpoints/run/team.h"
@@ -106,13 +105,14 @@ int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err);
  * gradients count K - 1 steps late. Late messages count if this step's forward or its exchange has
  * waited for them. */
 uint64_t gf_method_sent_bytes(struct gf_method *m);
-/* Once gf_method_exchange has ended at t->exchanged_s: what the step of the timeline waited for,
- * and the times of the messages that it applies. */
-void gf_method_record(struct gf_method *m, const struct gf_timeline *timeline,
-		      struct gf_step_times *t);
 /* The loss scale now, and steps skipped so far. */
 struct gf_loss_scale gf_method_scale(const struct gf_method *m);
 uint64_t gf_method_skipped(const struct gf_method *m);
+/* The durations of a step's parts, by the device's clock. */
+struct gf_train_durations {
+	double forward_s, backward_s, wait_s, update_s;
+};
+
 /* The durations of the previous step on a device, which the host's clock cannot see. NULL: the
  * host's clock is right, or nothing is known yet. */
 const struct gf_train_durations *gf_method_durations(const struct gf_method *m);

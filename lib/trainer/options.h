@@ -69,9 +69,6 @@ void gf_train_unload(struct gf_train_config *config, struct gf_train_inputs *in)
  * From what was given on the command line to what every rank runs.
  */
 
-/* What the options ask for: "train", "--replay" and so on. */
-const char *gf_train_doing(const struct gf_train_options *o);
-
 /* Collective: -EINVAL with both values where ranks were started to do different things. Ranks may
  * differ in their threads and outputs, in the GPU or backend of the host, and in the place of their
  * data. */

@@ -58,14 +58,6 @@ static char *describe_training(const struct gf_train_options *o)
 	return text;
 }
 
-const char *gf_train_doing(const struct gf_train_options *o)
-{
-	return o->list             ? "--list"
-	       : o->print_training ? "--print-training"
-	       : o->replay         ? "--replay"
-				   : "train";
-}
-
 /* The kind of a checked device: "auto", "cuda" or "cpu", which also stands for the host's backends.
  * Ranks of one job must want the same. */
 static const char *kind_of(const char *device)

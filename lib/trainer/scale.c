@@ -2,13 +2,9 @@
 #include "trainer/scale.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "collectives/codecs/codec.h"
 
-/* A gradient that overflows f16 unscaled and divided by the ranks is none that a training
- * survives. */
-#define MIN_SCALE 1.0
 #define MAX_SCALE 0x1p24
 
 bool gf_loss_scale_wanted(const struct gf_plan *plan)
@@ -50,21 +46,9 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 	return 0;
 }
 
-void gf_loss_scale_next(struct gf_loss_scale *s)
-{
-	s->step = s->next = s->now;
-}
-
 double gf_loss_scale_now(const struct gf_loss_scale *s)
 {
 	return s->half ? s->step : s->now;
-}
-
-const char *gf_loss_scale_name(const struct gf_loss_scale *s)
-{
-	return gf_scaling_names[s->dynamic ? GF_SCALING_DYNAMIC
-				: s->used  ? GF_SCALING_STATIC
-					   : GF_SCALING_NONE];
 }
 
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)
@@ -78,7 +62,7 @@ bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)
 		}
 		return false;
 	}
-	if (scale <= MIN_SCALE)
+	if (scale <= GF_LOSS_SCALE_LEAST)
 		return false;
 	/* of several in flight that were too large the first says it for all
 	 */
@@ -86,14 +70,4 @@ bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)
 		s->now /= 2;
 	s->good = 0;
 	return true;
-}
-
-void gf_loss_scale_blame(const struct gf_loss_scale *s, char text[96])
-{
-	static const char diverged[] = "training has diverged";
-
-	if (s->dynamic || s->now <= MIN_SCALE)
-		snprintf(text, 96, "%s", diverged);
-	else
-		snprintf(text, 96, "the loss scale of %.0f is too large, or %s", s->now, diverged);
 }

@@ -33,6 +33,10 @@ struct gf_loss_scale {
 	uint64_t good;     /* steps since it changed */
 };
 
+/* A gradient that overflows f16 unscaled and divided by the ranks is none that a training
+ * survives. */
+#define GF_LOSS_SCALE_LEAST 1.0
+
 /* Has the plan a codec that overflows where f32 does not? */
 bool gf_loss_scale_wanted(const struct gf_plan *plan);
 /* Takes the scale that the training wants for this plan; half: the net computes in f16. -EINVAL:
@@ -40,18 +44,14 @@ bool gf_loss_scale_wanted(const struct gf_plan *plan);
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       const struct gf_plan *plan, bool half, struct gf_error *err);
 /* A step is updated, and the next one's is what is known now. */
-void gf_loss_scale_next(struct gf_loss_scale *s);
+static inline void gf_loss_scale_next(struct gf_loss_scale *s)
+{
+	s->step = s->next = s->now;
+}
 /* The scale of the gradients in the step under way. */
 double gf_loss_scale_now(const struct gf_loss_scale *s);
-/* The name of the scaling in use, from gf_scaling_names. A plan in f16 without a scale has a scale
- * of 1, and sums that are means. */
-const char *gf_loss_scale_name(const struct gf_loss_scale *s);
 /* A step that was made with `scale` came to this. True: it is to be skipped; false for a bad one:
  * no smaller scale can help. */
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad);
-
-/* Why a gradient may not be finite, which ends the run: "training has diverged", or a fixed scale
- * is too large. */
-void gf_loss_scale_blame(const struct gf_loss_scale *s, char text[96]);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/train_step.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "trainer/method_parts.h"
 
 /* --- gradients ------------------------------------------------------------ */
 
@@ -169,6 +171,39 @@ static int compute(const struct gf_stepper *s, size_t step, struct gf_step_times
 	return 0;
 }
 
+/* The start of the step whose gradient is applied: this step or an earlier one. NAN: that step is
+ * not recorded. */
+static double applied_start_s(const struct gf_method *m, const struct gf_timeline *timeline)
+{
+	const size_t age = m->step - m->timed;
+	const size_t count = gf_timeline_count(timeline);
+
+	if (!m->timed || age >= count)
+		return NAN;
+	return gf_timeline_at(timeline, count - 1 - age)->start_s;
+}
+
+/* Once gf_method_exchange has ended at t->exchanged_s: what the step of the timeline waited for,
+ * and the times of the messages that it applies. */
+static void record(struct gf_method *m, const struct gf_timeline *timeline, struct gf_step_times *t)
+{
+	const double handled_s = gf_exchange_totals(m->exchange).handling_s;
+	const struct gf_message_times *times = gf_exchange_times(m->exchange);
+	size_t i;
+
+	t->late_s = m->late.waited_s;
+	/* what is seen late of before must not exceed the time */
+	t->handling_s =
+		m->late.handling_s + fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
+	t->applied_start_s = applied_start_s(m, timeline);
+	for (i = 0; i < m->env.plan->nmessages; i++) {
+		if (m->late.used)
+			t->late[i] = m->late.waits[i];
+		t->messages[i] =
+			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
+	}
+}
+
 static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct gf_error *err)
 {
 	int rc;
@@ -178,7 +213,7 @@ static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct 
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
-	gf_method_record(s->method, s->timeline, t);
+	record(s->method, s->timeline, t);
 	return 0;
 }
 

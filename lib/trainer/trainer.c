@@ -14,6 +14,15 @@
 #include "trainer/options.h"
 #include "checkpoints/run/reshard.h"
 
+/* The name of the scaling in use, from gf_scaling_names. A plan in f16 without a scale has a scale
+ * of 1, and sums that are means. */
+static const char *scaling_name(const struct gf_loss_scale *s)
+{
+	return gf_scaling_names[s->dynamic ? GF_SCALING_DYNAMIC
+				: s->used  ? GF_SCALING_STATIC
+					   : GF_SCALING_NONE];
+}
+
 /* The most gradients of one piece of a captured pass, about: 4 MiB. */
 #define CUT_ELEMS ((size_t)1 << 20)
 
@@ -42,7 +51,7 @@ static void set_identity(struct gf_trainer *t)
 		.selection = &plan->selection,
 		.codecs = t->codecs,
 		.period = t->period,
-		.loss_scale = gf_loss_scale_name(&t->scale),
+		.loss_scale = scaling_name(&t->scale),
 		.samples = k->data->count[GF_PART_TRAIN],
 		.seed = training->seed,
 		.training = t->training,

@@ -32,26 +32,8 @@ struct gf_train_update {
 	void *clip_work, *factor;
 };
 
-/* -ENOTSUP: there is no such update on GPUs; or none of some of a gradient. */
-int gf_train_update_check(const struct gf_optim_config *config, struct gf_error *err);
-int gf_train_update_check_pieces(const struct gf_optim_config *config, struct gf_error *err);
-int gf_train_update_open(struct gf_train_update *u, struct gf_error *err);
-void gf_train_update_close(struct gf_train_update *u);
-
-/* Enqueues an update. Nothing changes if *skip, a word on the device, is not 0.
- */
-void gf_train_update_step(struct gf_train_update *u, double lr, float scale, const uint32_t *skip,
-			  const float *grads, float *params);
-
-/* As gf_optimizer_step_pieces; the pieces' gradients lie one after the other, on the device, with
- * zeros between them if with anything. Clipping adds its norm up over all of them. skip: as above,
- * or NULL. */
-void gf_train_update_pieces(struct gf_train_update *u, double lr, float scale, const uint32_t *skip,
-			    const struct gf_optim_piece *pieces, size_t npieces, float *params);
-
-/* Wait for the device: its state to the host's copy, and back. */
-int gf_train_update_fetch(struct gf_train_update *u, struct gf_error *err);
-int gf_train_update_send(struct gf_train_update *u, struct gf_error *err);
+/* -ENOTSUP: there is no such update on GPUs; with `pieces` none of some of a gradient. */
+int gf_train_update_check(const struct gf_optim_config *config, bool pieces, struct gf_error *err);
 
 /*
  * The update rule: what a gradient does to the parameters, and what the optimiser remembers. How
