@@ -85,17 +85,13 @@ struct gf_memory {
 };
 
 /* dtypes: per tensor of the selection's plan, on which the selection is open; comm: what messages
- * go over. -ENOTSUP: no gradients are taken of that type. gf_memory_close follows also if this
- * fails; it accepts zeros. */
+ * go over. -ENOTSUP: no gradients are taken of that type. The arrays are the caller's to free, also
+ * if this fails. */
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select, struct gf_comm *comm,
 		   const enum gf_dtype *dtypes, struct gf_error *err);
-void gf_memory_close(struct gf_memory *m);
 
 /* Does the plan's message travel in f64? */
 bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes, size_t message);
-/* Elements that each tensor takes in a pool of f32; counts begin as those of the model. dtypes:
- * NULL: they are all f32. */
-void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes, size_t *counts);
 
 /* A step begins, with that list and a GPU's flag; before the engine knows. */
 void gf_memory_begin(struct gf_memory *m, size_t slot, uint32_t *flag, const struct gf_work *list);
@@ -105,6 +101,32 @@ void gf_memory_post(struct gf_memory *m, size_t tensor, void *data);
 /* Tensors that have not come have no gradient; before the end of backward. */
 void gf_memory_flush(struct gf_memory *m);
 /* Has its mean come back in this step? At any time, from any thread. */
-bool gf_memory_done(const struct gf_memory *m, size_t tensor);
+static inline bool gf_memory_done(const struct gf_memory *m, size_t tensor)
+{
+	return atomic_load(&m->messages[m->tensors[tensor].message].done);
+}
+
+/* In parts: callers_memory.c says when, and callers_hooks.c moves. */
+struct gf_engine_hooks gf_memory_hooks(struct gf_memory *m);
+static inline const struct gf_pool *gf_memory_pool(const struct gf_memory *m)
+{
+	return &m->env->pools[m->slot];
+}
+static inline struct gf_work *gf_memory_work(const struct gf_memory *m)
+{
+	return gf_select_messages(m->select, m->slot);
+}
+/* Where a message of the plan begins in the slot's pool. */
+static inline void *gf_memory_base(const struct gf_memory *m, size_t slot, size_t message)
+{
+	const struct gf_pool *pool = &m->env->pools[slot];
+	const size_t first = m->env->plan->messages[message].first;
+	const uintptr_t base = (uintptr_t)(pool->data + pool->offsets[first]);
+	const uintptr_t whole = sizeof(double) - 1;
+
+	return (void *)(m->messages[message].wide ? (base + whole) & ~whole : base);
+}
+/* The codec whose elements are of that type; NULL: no gradients are. */
+const struct gf_codec *gf_memory_codec(enum gf_dtype dtype);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,50 @@ int gf_exchange_check_plan(const struct gf_plan *plan, bool between_gpus, struct
 				  "gradflow.Periodic run it)",
 				  gf_period_name(&plan->period));
 	return rc ? rc : gf_select_check(plan, err);
+}
+
+/* --- flags of steps on a GPU ------------------------------------------------- */
+
+/* gpu and count are the caller's. */
+static int flags_open(struct gf_exchange_flags *f, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = f->gpu->ops;
+	size_t size_bytes = f->count * sizeof(uint32_t), i;
+	int rc;
+
+	f->known = gf_xcalloc(f->count, sizeof(struct gf_gpu_event *));
+	rc = ops->alloc(f->gpu, size_bytes, &f->words, err);
+	rc = rc ? rc : ops->host_alloc(f->gpu, size_bytes, &f->seen, err);
+	for (i = 0; i < f->count && !rc; i++)
+		rc = ops->event_new(f->gpu, false, &f->known[i], err);
+	return rc;
+}
+
+/* After all streams have ended; accepts zeros. */
+static void flags_close(struct gf_exchange_flags *f)
+{
+	size_t i;
+
+	if (!f->gpu)
+		return;
+	for (i = 0; f->known && i < f->count; i++)
+		f->gpu->ops->event_free(f->gpu, f->known[i]);
+	f->gpu->ops->host_free(f->gpu, f->seen);
+	f->gpu->ops->free(f->gpu, f->words);
+	free(f->known);
+	*f = (struct gf_exchange_flags){0};
+}
+
+/* All of them, between steps: from the device, and to it. */
+static int flags_copy(struct gf_exchange_flags *f, struct gf_gpu_stream *s, uint32_t *words,
+		      enum gf_gpu_copy kind, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = f->gpu->ops;
+	const bool down = kind == GF_GPU_TO_HOST;
+	int rc = ops->copy(f->gpu, s, down ? (void *)words : f->words,
+			   down ? f->words : (void *)words, f->count * sizeof(*words), kind, err);
+
+	return rc ? rc : ops->stream_sync(f->gpu, s, err);
 }
 
 /* --- gradients that have come and wait to be taken: in a checkpoint ------- */
@@ -96,7 +141,7 @@ static int find_bad(struct gf_exchange *x, struct gf_error *err)
 		return 0;
 	}
 	flags = gf_xcalloc(f->count, sizeof(*flags));
-	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_HOST, err);
+	rc = flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_HOST, err);
 	for (age = 0; age < x->nflight; age++)
 		x->flight_bad[age] = flags[(x->ledger.taken + age) % f->count] != 0;
 	free(flags);
@@ -134,9 +179,22 @@ static int send_flags(struct gf_exchange *x, struct gf_error *err)
 	flags = gf_xcalloc(x->flags.count, sizeof(*flags));
 	for (age = 0; age < x->nflight; age++)
 		flags[age] = x->flight_bad[age] != 0;
-	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_DEVICE, err);
+	rc = flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_DEVICE, err);
 	free(flags);
 	return rc;
+}
+
+int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight, struct gf_error *err)
+{
+	if (in_flight >= l->depth)
+		return gf_error_set(
+			err, -EINVAL,
+			"the checkpoint: want at most %zu gradients in flight, got %" PRIu64,
+			l->depth - 1, in_flight);
+	gf_ledger_init(l, l->depth);
+	l->begun = l->listed = l->arrived = l->restored = in_flight;
+	l->shift = l->depth - in_flight;
+	return 0;
 }
 
 static int flight_restore(struct gf_exchange *x, struct gf_error *err)
@@ -158,6 +216,23 @@ static int flight_restore(struct gf_exchange *x, struct gf_error *err)
 	return rc ? rc : send_flags(x, err);
 }
 
+/* Elements that each tensor takes in a pool of f32; counts begin as those of the model. dtypes:
+ * NULL: they are all f32. */
+static void lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes, size_t *counts)
+{
+	size_t i, k;
+
+	for (i = 0; dtypes && i < plan->nmessages; i++) {
+		const struct gf_message *m = &plan->messages[i];
+
+		if (!gf_memory_is_wide(plan, dtypes, i))
+			continue;
+		for (k = m->first; k <= m->last; k++)
+			counts[k] *= sizeof(double) / sizeof(float);
+		counts[m->last]++; /* so that it can begin at a whole f64 */
+	}
+}
+
 /* --- opening and closing -------------------------------------------------- */
 
 static int open_pools(struct gf_exchange *x, struct gf_error *err)
@@ -172,7 +247,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	x->pools = gf_xcalloc(x->ledger.depth, sizeof(*x->pools));
 	for (i = 0; i < n; i++)
 		counts[i] = model->tensors[i].count_elems;
-	gf_memory_lay_out(k->plan, k->dtypes, counts);
+	lay_out(k->plan, k->dtypes, counts);
 	for (i = 0; i < x->ledger.depth && !rc; i++) {
 		if (at->nccl)
 			gf_pool_on(&x->pools[i], at->grads + i * at->stride, counts, n);
@@ -211,7 +286,7 @@ static int open_flags(struct gf_exchange *x, struct gf_error *err)
 		return 0;
 	x->flags =
 		(struct gf_exchange_flags){.gpu = x->env.place.gpu, .count = x->ledger.depth + 1};
-	return gf_exchange_flags_open(&x->flags, err);
+	return flags_open(&x->flags, err);
 }
 
 static int open_engine(struct gf_exchange *x, struct gf_error *err)
@@ -305,9 +380,10 @@ void gf_exchange_close(struct gf_exchange *x)
 	gf_engine_free(x->engine);
 	if (at->nccl)
 		(void)at->gpu->ops->stream_sync(at->gpu, at->stream, &ignored);
-	gf_memory_close(&x->memory);
+	free(x->memory.tensors);
+	free(x->memory.messages);
 	gf_select_close(x->select);
-	gf_exchange_flags_close(&x->flags);
+	flags_close(&x->flags);
 	for (i = 0; x->pools && i < x->ledger.depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);

@@ -29,7 +29,10 @@ struct gf_ledger {
 	size_t number;                                /* of the run's step begun last: from 1 */
 };
 
-void gf_ledger_init(struct gf_ledger *l, size_t depth);
+static inline void gf_ledger_init(struct gf_ledger *l, size_t depth)
+{
+	*l = (struct gf_ledger){.depth = depth};
+}
 
 static inline size_t gf_ledger_slot(const struct gf_ledger *l, size_t index)
 {
@@ -61,11 +64,25 @@ static inline bool gf_ledger_is_due(const struct gf_ledger *l, bool full)
 }
 
 /* The run's step `number` begins; returns its index. */
-size_t gf_ledger_begin(struct gf_ledger *l, size_t number);
+static inline size_t gf_ledger_begin(struct gf_ledger *l, size_t number)
+{
+	l->number = number;
+	return l->begun++;
+}
 /* True once for each step that has begun: its messages are to be listed. */
-bool gf_ledger_list(struct gf_ledger *l);
+static inline bool gf_ledger_list(struct gf_ledger *l)
+{
+	if (l->listed == l->begun)
+		return false;
+	l->listed = l->begun;
+	return true;
+}
 /* The next step that was not seen to arrive, of the first `count`; false: all of these have. */
-bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count, size_t *index);
+static inline bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count, size_t *index)
+{
+	*index = l->arrived;
+	return l->arrived < count;
+}
 static inline void gf_ledger_arrive(struct gf_ledger *l)
 {
 	l->arrived++;
@@ -75,14 +92,18 @@ static inline void gf_ledger_take(struct gf_ledger *l)
 	l->taken++;
 }
 /* The next step that was taken and of which nothing is known yet. */
-bool gf_ledger_next_lesson(const struct gf_ledger *l, size_t *index);
+static inline bool gf_ledger_next_lesson(const struct gf_ledger *l, size_t *index)
+{
+	*index = l->learnt;
+	return l->learnt < l->taken;
+}
 static inline void gf_ledger_learn(struct gf_ledger *l)
 {
 	l->learnt++;
 }
 
-/* Begins anew with so many steps in flight, so that the next one begins in slot
- * 0. -EINVAL: too many for the depth. */
+/* Begins anew with so many steps in flight, so that the next one begins in slot 0. -EINVAL: too
+ * many for the depth. */
 int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight, struct gf_error *err);
 
 /*
@@ -98,22 +119,11 @@ struct gf_exchange_flags {
 	struct gf_gpu_event **known;
 };
 
-/* gpu and count are the caller's. */
-int gf_exchange_flags_open(struct gf_exchange_flags *f, struct gf_error *err);
-/* After all streams have ended; accepts zeros. */
-void gf_exchange_flags_close(struct gf_exchange_flags *f);
-
 /* The device's word for a step; not 0: bad. The code that uses it clears and sets it. */
-uint32_t *gf_exchange_flag(const struct gf_exchange_flags *f, size_t step);
-/* Enqueues the answer's way to the host. */
-int gf_exchange_flag_send(struct gf_exchange_flags *f, struct gf_gpu_stream *s, size_t step,
-			  struct gf_error *err);
-/* All of them, between steps: from the device, and to it. */
-int gf_exchange_flags_copy(struct gf_exchange_flags *f, struct gf_gpu_stream *s, uint32_t *words,
-			   enum gf_gpu_copy kind, struct gf_error *err);
-/* Waits for the answer. */
-int gf_exchange_flag_read(struct gf_exchange_flags *f, size_t step, bool *bad,
-			  struct gf_error *err);
+static inline uint32_t *gf_exchange_flag(const struct gf_exchange_flags *f, size_t step)
+{
+	return (uint32_t *)f->words + step % f->count;
+}
 
 /* Behind the door: exchange.c opens it, and has what a checkpoint holds of it; exchange_steps.c is
  * the way of a step. */

@@ -218,6 +218,17 @@ int gf_exchange_sums(struct gf_exchange_step *step, size_t message, struct gf_se
 	return rc;
 }
 
+/* Enqueues the answer's way to the host. */
+static int send_flag(struct gf_exchange_flags *f, struct gf_gpu_stream *s, size_t step,
+		     struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = f->gpu->ops;
+	int rc = ops->copy(f->gpu, s, (uint32_t *)f->seen + step % f->count,
+			   gf_exchange_flag(f, step), sizeof(uint32_t), GF_GPU_TO_HOST, err);
+
+	return rc ? rc : ops->record(f->gpu, f->known[step % f->count], s, err);
+}
+
 /* Between GPUs. In a caller's memory the step is at its end. */
 static int take_ahead(struct gf_exchange *x, struct gf_error *err)
 {
@@ -228,7 +239,7 @@ static int take_ahead(struct gf_exchange *x, struct gf_error *err)
 	if (rc)
 		return rc;
 	if (tells)
-		rc = gf_exchange_flag_send(&x->flags, x->env.place.stream, x->ledger.taken, err);
+		rc = send_flag(&x->flags, x->env.place.stream, x->ledger.taken, err);
 	gf_ledger_take(&x->ledger);
 	if (!tells) /* there is nothing that it decided */
 		gf_ledger_learn(&x->ledger);
@@ -247,6 +258,17 @@ int gf_exchange_take(struct gf_exchange_step *step, bool applied, struct gf_erro
 	return 0;
 }
 
+/* Waits for the answer. */
+static int read_flag(struct gf_exchange_flags *f, size_t step, bool *bad, struct gf_error *err)
+{
+	const size_t slot = step % f->count;
+	int rc = f->gpu->ops->event_sync(f->gpu, f->known[slot], err);
+
+	if (!rc)
+		*bad = ((const uint32_t *)f->seen)[slot] != 0;
+	return rc;
+}
+
 int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad, struct gf_error *err)
 {
 	size_t index;
@@ -256,7 +278,7 @@ int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad, struct gf_e
 	if (!x->env.place.nccl || (!always && !gf_select_decides(x->select)) ||
 	    !gf_ledger_next_lesson(&x->ledger, &index))
 		return 1;
-	rc = gf_exchange_flag_read(&x->flags, index, bad, err);
+	rc = read_flag(&x->flags, index, bad, err);
 	/* what was aborted ends, too, with any numbers */
 	rc = rc ? rc : gf_engine_check(x->engine, err);
 	if (rc)
