@@ -1,25 +1,295 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/backends.h"
 
+#include <cuda_runtime_api.h>
 #include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
-#include "cuda/cuda.h"
 
-int gf_cuda_fail(cudaError_t status, const char *what, struct gf_error *err)
+static int fail(cudaError_t status, const char *what, struct gf_error *err)
 {
 	return gf_error_set(err, status == cudaErrorMemoryAllocation ? -ENOMEM : -EIO, "%s: %s",
 			    what, cudaGetErrorString(status));
 }
 
-int gf_cuda_choose(const struct gf_gpu *g, struct gf_error *err)
+/* Sets rc and the reason, and goes to out. */
+#define CUDA_TRY(call)                                                                             \
+	do {                                                                                       \
+		cudaError_t status_ = (call);                                                      \
+		if (status_ != cudaSuccess) {                                                      \
+			rc = fail(status_, #call, err);                                            \
+			goto out;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* A thread's calls go to the device that it chose last. */
+static int choose(const struct gf_gpu *g, struct gf_error *err)
 {
 	cudaError_t status = cudaSetDevice(g->index);
 
-	return status == cudaSuccess ? 0 : gf_cuda_fail(status, "cudaSetDevice", err);
+	return status == cudaSuccess ? 0 : fail(status, "cudaSetDevice", err);
+}
+
+/* Any thread may call, and one that has not chosen a device would use GPU 0, with a context of its
+ * own there: so each call chooses. */
+
+static int stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s, struct gf_error *err)
+{
+	int least, greatest, rc = choose(g, err);
+	cudaStream_t stream;
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+	CUDA_TRY(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+					      urgent ? greatest : least));
+	*s = (struct gf_gpu_stream *)stream;
+out:
+	return rc;
+}
+
+static void stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
+{
+	(void)g;
+	if (s)
+		(void)cudaStreamDestroy((cudaStream_t)s);
+}
+
+static int stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
+{
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaStreamSynchronize((cudaStream_t)s));
+out:
+	return rc;
+}
+
+static int event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e, struct gf_error *err)
+{
+	cudaEvent_t event;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaEventCreateWithFlags(&event,
+					  timed ? cudaEventDefault : cudaEventDisableTiming));
+	*e = (struct gf_gpu_event *)event;
+out:
+	return rc;
+}
+
+static void event_free(struct gf_gpu *g, struct gf_gpu_event *e)
+{
+	(void)g;
+	if (e)
+		(void)cudaEventDestroy((cudaEvent_t)e);
+}
+
+/* In a capture an event is meant for others than the graph itself. */
+static int record(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_gpu_stream *s,
+		  struct gf_error *err)
+{
+	enum cudaStreamCaptureStatus status;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
+	CUDA_TRY(cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
+					  status == cudaStreamCaptureStatusActive
+						  ? cudaEventRecordExternal
+						  : cudaEventRecordDefault));
+out:
+	return rc;
+}
+
+static int wait(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_event *e,
+		struct gf_error *err)
+{
+	enum cudaStreamCaptureStatus status;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
+	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e,
+				     status == cudaStreamCaptureStatusActive
+					     ? cudaEventWaitExternal
+					     : cudaEventWaitDefault));
+out:
+	return rc;
+}
+
+static const double hold_most_s = 1;
+
+/* The host's and the stream's: the last of the two to let go frees it. */
+struct gf_gpu_hold {
+	atomic_int holders;
+};
+
+static void let_go(struct gf_gpu_hold *h)
+{
+	if (atomic_fetch_sub(&h->holders, 1) == 1)
+		free(h);
+}
+
+/* On a thread of CUDA's. */
+static void CUDART_CB stand(void *hold)
+{
+	struct gf_gpu_hold *h = hold;
+	const double since_s = gf_clock_s();
+
+	while (atomic_load(&h->holders) == 2 && gf_clock_s() - since_s < hold_most_s)
+		sched_yield();
+	let_go(h);
+}
+
+static int hold(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_hold **hold,
+		struct gf_error *err)
+{
+	struct gf_gpu_hold *h = NULL;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	h = gf_xcalloc(1, sizeof(*h));
+	atomic_init(&h->holders, 2);
+	CUDA_TRY(cudaLaunchHostFunc((cudaStream_t)s, stand, h));
+	*hold = h;
+	return 0;
+out:
+	free(h);
+	return rc;
+}
+
+static void release(struct gf_gpu *g, struct gf_gpu_hold *h)
+{
+	(void)g;
+	if (h)
+		let_go(h);
+}
+
+static int query(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
+{
+	int rc = choose(g, err);
+	cudaError_t status;
+
+	if (rc)
+		return rc;
+	status = cudaEventQuery((cudaEvent_t)e);
+	if (status == cudaErrorNotReady)
+		return 0;
+	return status == cudaSuccess ? 1 : fail(status, "cudaEventQuery", err);
+}
+
+static int event_sync(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
+{
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaEventSynchronize((cudaEvent_t)e));
+out:
+	return rc;
+}
+
+static int event_s(struct gf_gpu *g, struct gf_gpu_event *from, struct gf_gpu_event *to,
+		   double *seconds, struct gf_error *err)
+{
+	float ms;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to));
+	*seconds = (double)ms * 1e-3;
+out:
+	return rc;
+}
+
+static int copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to, const void *from,
+		size_t size_bytes, enum gf_gpu_copy kind, struct gf_error *err)
+{
+	static const enum cudaMemcpyKind kinds[] = {
+		[GF_GPU_TO_DEVICE] = cudaMemcpyHostToDevice,
+		[GF_GPU_TO_HOST] = cudaMemcpyDeviceToHost,
+		[GF_GPU_WITHIN] = cudaMemcpyDeviceToDevice,
+	};
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind], (cudaStream_t)s));
+out:
+	return rc;
+}
+
+static int zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p, size_t size_bytes,
+		struct gf_error *err)
+{
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaMemsetAsync(p, 0, size_bytes, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+/* Other threads may allocate meanwhile: only this one's calls are watched. */
+static int capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
+{
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal));
+out:
+	return rc;
+}
+
+static int capture_end(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph **graph,
+		       struct gf_error *err)
+{
+	cudaGraph_t captured = NULL;
+	cudaGraphExec_t exec;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaStreamEndCapture((cudaStream_t)s, &captured));
+	CUDA_TRY(cudaGraphInstantiate(&exec, captured, 0));
+	*graph = (struct gf_gpu_graph *)exec;
+out:
+	if (captured)
+		(void)cudaGraphDestroy(captured);
+	return rc;
+}
+
+static int graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph *graph,
+			struct gf_error *err)
+{
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+static void graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
+{
+	(void)g;
+	if (graph)
+		(void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
 }
 
 static int alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_error *err)
@@ -27,7 +297,7 @@ static int alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_error 
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	cudaError_t status;
 	void *got;
-	int rc = gf_cuda_choose(g, err);
+	int rc = choose(g, err);
 
 	if (rc)
 		return rc;
@@ -55,7 +325,7 @@ static int host_alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_e
 {
 	cudaError_t status;
 	void *got;
-	int rc = gf_cuda_choose(g, err);
+	int rc = choose(g, err);
 
 	if (rc)
 		return rc;
@@ -79,7 +349,7 @@ static void host_free(struct gf_gpu *g, void *p)
 static int host_pin(struct gf_gpu *g, void *p, size_t size_bytes, struct gf_error *err)
 {
 	cudaError_t status;
-	int rc = gf_cuda_choose(g, err);
+	int rc = choose(g, err);
 
 	if (rc)
 		return rc;
@@ -100,7 +370,7 @@ static void host_unpin(struct gf_gpu *g, void *p)
 static int free_bytes(struct gf_gpu *g, size_t *bytes, struct gf_error *err)
 {
 	size_t total;
-	int rc = gf_cuda_choose(g, err);
+	int rc = choose(g, err);
 
 	if (!rc)
 		CUDA_TRY(cudaMemGetInfo(bytes, &total));
@@ -131,24 +401,24 @@ static const struct gf_gpu_ops ops = {
 	.host_pin = host_pin,
 	.host_unpin = host_unpin,
 	.free_bytes = free_bytes,
-	.stream_new = gf_cuda_stream_new,
-	.stream_free = gf_cuda_stream_free,
-	.stream_sync = gf_cuda_stream_sync,
-	.event_new = gf_cuda_event_new,
-	.event_free = gf_cuda_event_free,
-	.record = gf_cuda_record,
-	.wait = gf_cuda_wait,
-	.hold = gf_cuda_hold,
-	.release = gf_cuda_release,
-	.query = gf_cuda_query,
-	.event_sync = gf_cuda_event_sync,
-	.event_s = gf_cuda_event_s,
-	.copy = gf_cuda_copy,
-	.zero = gf_cuda_zero,
-	.capture_begin = gf_cuda_capture_begin,
-	.capture_end = gf_cuda_capture_end,
-	.graph_launch = gf_cuda_graph_launch,
-	.graph_free = gf_cuda_graph_free,
+	.stream_new = stream_new,
+	.stream_free = stream_free,
+	.stream_sync = stream_sync,
+	.event_new = event_new,
+	.event_free = event_free,
+	.record = record,
+	.wait = wait,
+	.hold = hold,
+	.release = release,
+	.query = query,
+	.event_sync = event_sync,
+	.event_s = event_s,
+	.copy = copy,
+	.zero = zero,
+	.capture_begin = capture_begin,
+	.capture_end = capture_end,
+	.graph_launch = graph_launch,
+	.graph_free = graph_free,
 	.check = check,
 	.close = close_cuda,
 };
@@ -205,7 +475,7 @@ static int open_cuda(int index, struct gf_gpu **gpu, struct gf_error *err)
 	g->ops = &ops;
 	g->kernels = &gf_gpu_kernels_cuda;
 	g->index = index;
-	rc = gf_cuda_choose(g, err);
+	rc = choose(g, err);
 	rc = rc ? rc : describe(g, err);
 	if (rc)
 		free(g);
