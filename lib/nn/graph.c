@@ -199,6 +199,7 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		.max_batch = max_batch,
 		.threads = options->threads,
 		.precision = options->precision,
+		.top = options->top,
 		.loss_scale = 1,
 	};
 	place_params(net);
@@ -338,11 +339,6 @@ void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first)
 	net->first_sample = first;
 	if (net->tell)
 		net->tell(net);
-}
-
-void gf_net_set_top(struct gf_net *net, size_t k)
-{
-	net->top = k;
 }
 
 size_t gf_net_top_correct(const struct gf_net *net)

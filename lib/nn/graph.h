@@ -43,7 +43,7 @@ struct gf_net {
 	float *logits, *dlogits; /* {batch, positions, classes} */
 	double loss;             /* the latest; has_loss: there is one */
 	size_t correct, top_correct;
-	size_t top; /* gf_net_set_top; 0: none */
+	size_t top; /* gf_net_options; 0: none */
 	bool has_loss;
 	uint64_t dropout_seed, first_sample;
 	/* (optional) after gf_net_set_samples or _loss_scale */

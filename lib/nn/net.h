@@ -44,6 +44,8 @@ struct gf_net_options {
 	int threads; /* 0: the environment's; ref always uses one */
 	/* How many positions of each sample have a label, the others GF_NO_LABEL; 0: all. */
 	size_t labels;
+	/* gf_net_top_correct: labels among so many likeliest classes; 0: none. */
+	size_t top;
 	/* Weights and activations are GF_F32, GF_F16 or GF_BF16 (of onednn the factors of products
 	 * alone); sums are f32 in any case, and so are parameters and gradients outside. net_new
 	 * refuses a precision that the backend lacks. */
@@ -102,10 +104,7 @@ const struct gf_backend *gf_backend_find(const char *name);
  * above 16. A graph keeps that of its capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
-/* Of the losses outside training that follow, gf_net_top_correct tells how many labels were among
- * the k likeliest classes, as `result` tells the others; k = 0: none. A graph keeps that of its
- * capture. */
-void gf_net_set_top(struct gf_net *net, size_t k);
+/* Of the latest loss outside training: how many labels were among the `top` likeliest classes. */
 size_t gf_net_top_correct(const struct gf_net *net);
 
 /* Forward calls on_need(ctx, tensor) before it first reads a trained tensor, layer by layer, and

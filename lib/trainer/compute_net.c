@@ -438,6 +438,7 @@ int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *
 				      &(struct gf_net_options){
 					      .threads = config->threads,
 					      .labels = gf_dataset_labels(config->data),
+					      .top = config->top_k,
 					      .precision = config->precision,
 					      .gpu = config->gpu,
 					      .stream = config->stream,
@@ -445,7 +446,6 @@ int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *
 				      &n->net, err);
 	if (rc)
 		return rc;
-	gf_net_set_top(n->net, config->top_k);
 	if (!n->device)
 		return 0;
 	config->backend->running(n->net, &count);

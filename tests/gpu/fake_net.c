@@ -33,7 +33,6 @@ struct call {
 	uint64_t seed;
 	/* of the loss, as told when it was enqueued */
 	float scale;
-	size_t top;
 };
 
 static void enqueue(struct state *s, void (*run)(void *ctx), struct call call)
@@ -74,7 +73,7 @@ static void net_free(struct gf_net *net)
 static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
 		   struct gf_net **net, struct gf_error *err)
 {
-	const struct gf_net_options plain = {.labels = options->labels};
+	const struct gf_net_options plain = {.labels = options->labels, .top = options->top};
 	struct state *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	int rc = gf_net_init(n, m, max_batch, options, err);
@@ -125,7 +124,6 @@ static void run_loss(void *ctx)
 	struct call *c = ctx;
 	struct state *s = c->s;
 
-	gf_net_set_top(s->inner, c->top);
 	if (!s->rc)
 		s->rc = gf_backend_ref.loss(s->inner, c->labels, &s->err);
 	if (!s->rc)
@@ -137,7 +135,7 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 {
 	struct state *s = net->priv;
 
-	enqueue(s, run_loss, (struct call){.labels = labels, .top = net->top});
+	enqueue(s, run_loss, (struct call){.labels = labels});
 	return s->gpu->ops->record(s->gpu, s->through, s->stream, err);
 }
 

@@ -104,13 +104,12 @@ static void test_unlabelled(const struct gf_backend *b)
 	gf_rng_init(&rng, 5, 0);
 	run_init(&r, m, 1, 1);
 	r.options.labels = BATCH - 2;
+	r.options.top = CLASSES; /* every class is the likeliest: only labels count */
 	r.labels[1] = r.labels[BATCH - 1] = GF_NO_LABEL;
 	net = new_net(b, &r);
 	pass(b, net, &r);
 	EXPECT_NEAR(r.loss, formula(&r, want), tolerance, "%s", b->name);
 	compare(b->name, r.grads, want, r.nparams, tolerance);
-	/* every class is the likeliest: only labels count */
-	gf_net_set_top(net, CLASSES);
 	loss_of(b, net, &r, 0);
 	EXPECT(gf_net_top_correct(net) == BATCH - 2, "%s: %zu", b->name, gf_net_top_correct(net));
 	r.labels[1] = -1;
@@ -142,16 +141,16 @@ static void test_top(const struct gf_backend *b)
 	memset(r.params, 0, r.nparams * sizeof(*r.params));
 	memcpy(r.params, logits, sizeof(logits));
 	memcpy(r.labels, labels, sizeof(labels));
-	net = new_net(b, &r);
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		gf_net_set_top(net, cases[i].k);
+		r.options.top = cases[i].k;
+		net = new_net(b, &r);
 		loss_of(b, net, &r, 0);
 		EXPECT(gf_net_top_correct(net) == cases[i].hits, "%s: among %zu: want %zu, got %zu",
 		       b->name, cases[i].k, cases[i].hits, gf_net_top_correct(net));
 		loss_of(b, net, &r, 1);
 		EXPECT(gf_net_top_correct(net) == 0, "%s: not in training", b->name);
+		b->net_free(net);
 	}
-	b->net_free(net);
 	run_release(&r);
 	free_model(m);
 }
