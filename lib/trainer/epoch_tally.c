@@ -56,11 +56,6 @@ void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome
 	t->pending++;
 }
 
-bool gf_tally_full(const struct gf_tally *t)
-{
-	return t->pending == GF_TALLY_STEPS;
-}
-
 /* The earliest bad step; of several ranks the lowest. */
 static int find_bad(const struct gf_tally *t, struct gf_error *err)
 {

@@ -123,19 +123,6 @@ struct gf_team gf_groups_team(const struct gf_groups *g, const struct gf_train_c
 
 /* --- state ---------------------------------------------------------------- */
 
-void gf_groups_state(struct gf_groups *g, struct gf_state *s)
-{
-	size_t i;
-
-	if (!g->outer) {
-		gf_method_state(g->method, s);
-		return;
-	}
-	gf_method_state(g->method, &g->common);
-	for (i = 0; i < g->common.nitems; i++)
-		gf_state_add_own(s, &g->common.items[i]);
-}
-
 int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k, int rc,
 		    struct gf_error *err)
 {

@@ -49,8 +49,6 @@ void gf_groups_close(struct gf_groups *g);
 /* All ranks, as they work together while the method lives. */
 struct gf_team gf_groups_team(const struct gf_groups *g, const struct gf_train_config *config);
 
-/* Of the method: into s; with a period as every rank's own. */
-void gf_groups_state(struct gf_groups *g, struct gf_state *s);
 /* Groups come to their verdicts alone: the first that is not 0 becomes that of all ranks. Without a
  * period all have one anyhow. */
 int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *config, int rc,

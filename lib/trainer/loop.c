@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "data/loader.h"
-#include "trainer/train_step.h"
 #include "trainer/trainer.h"
 
 /* The steps since an epoch, or the run, began. */

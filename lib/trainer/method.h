@@ -19,7 +19,7 @@
 
 /*
  * A training method is what the plan's axes make together: an exchange (a selection and a
- * staleness, exchange/exchange.h) and an update rule (what gradients do, trainer/update.h). The
+ * staleness, exchange/exchange.h) and an update rule (what gradients do, update.c). The
  * loop knows only this interface.
  *
  * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient of step t + 1 - K,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/train_step.h"
+#include "trainer/trainer.h"
 
 #include <math.h>
 #include <string.h>

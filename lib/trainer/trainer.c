@@ -133,6 +133,20 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	return 0;
 }
 
+/* Of the method: into s; with a period as every rank's own. */
+static void add_method_state(struct gf_groups *g, struct gf_state *s)
+{
+	size_t i;
+
+	if (!g->outer) {
+		gf_method_state(g->method, s);
+		return;
+	}
+	gf_method_state(g->method, &g->common);
+	for (i = 0; i < g->common.nitems; i++)
+		gf_state_add_own(s, &g->common.items[i]);
+}
+
 static int open_method(struct gf_trainer *t, const size_t *order, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
@@ -167,7 +181,7 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 	t->team = gf_groups_team(&t->groups, k);
 	rc = gf_groups_agree(&t->groups, k, rc, err);
 	if (!rc)
-		gf_groups_state(&t->groups, &t->state);
+		add_method_state(&t->groups, &t->state);
 	free(shapes);
 	return rc;
 }

@@ -11,12 +11,40 @@
 #include "trainer/groups.h"
 #include "trainer/method.h"
 #include "checkpoints/run/snapshot.h"
-#include "trainer/train_step.h"
+#include "trainer/event_ring.h"
 #include "checkpoints/run/team.h"
 #include "trainer/train.h"
 #include "checkpoints/state.h"
 #include "base/error.h"
 #include "doc/models/model.h"
+
+struct gf_step_outcome {
+	double loss; /* mean over this rank's samples */
+	size_t correct;
+	uint64_t sent_bytes, dense_bytes; /* by this rank, since the last */
+	double loss_scale;                /* that it was made with; 0: none */
+	size_t skipped;                   /* steps so far whose gradient was not applied */
+	double seconds;                   /* by the clock, loading included */
+};
+
+/* The parts that steps are made of; the struct is the caller's. */
+struct gf_stepper {
+	struct gf_compute *compute; /* borrowed */
+	struct gf_method *method;
+	struct gf_timeline *timeline;
+	struct gf_groups *groups; /* NULL: there is no period */
+	/* Micro-batches whose mean gradient is exchanged once. More than one want `sum`, of all
+	 * elements, for the gradients before the last; NULL: the compute adds them up
+	 * (backward_early). */
+	size_t accumulate;
+	const size_t *counts; /* elements of each of ntensors; as sum */
+	float *sum;
+};
+
+/* One step at the rate lr, recorded in the timeline. An error leaves the ranks out of step with
+ * each other: the run is over. */
+int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_outcome *out,
+		  struct gf_error *err);
 
 /*
  * Losses and hits of the steps since the ranks last met, and their sums over the epoch. Ranks meet
@@ -54,7 +82,10 @@ void gf_tally_release(struct gf_tally *t);
 void gf_tally_state(struct gf_tally *t, struct gf_state *s);
 
 void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome *outcome);
-bool gf_tally_full(const struct gf_tally *t);
+static inline bool gf_tally_full(const struct gf_tally *t)
+{
+	return t->pending == GF_TALLY_STEPS;
+}
 
 /*
  * Collective. *rows, borrowed until the next note: one per step since the last meeting, over all
@@ -70,8 +101,8 @@ struct gf_train_row gf_tally_epoch(struct gf_tally *t);
 /* Collective: *score becomes the sum over ranks. */
 int gf_tally_sum(struct gf_team *team, struct gf_score *score, struct gf_error *err);
 
-/* A run in progress; private to trainer.c, which opens and closes it, run_length.c, which says how
- * long it is, and loop.c, which runs it. */
+/* A run in progress; private to trainer.c, which opens and closes it, complete_config.c, which says
+ * how long it is, and loop.c, which runs it. */
 struct gf_trainer {
 	const struct gf_train_config *config;
 	struct gf_train_result *result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/update.h"
+#include "trainer/method_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

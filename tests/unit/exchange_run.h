@@ -7,7 +7,7 @@
 #include "selections.h"
 #include "runtime/engine/engine.h"
 #include "compressors/select.h"
-#include "trainer/update.h"
+#include "trainer/method_parts.h"
 
 /* A selection and an engine on threads, with gradients that the test makes up and the update that
  * training has; every rank's weights and state are kept for comparison. */

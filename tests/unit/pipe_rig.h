@@ -6,7 +6,7 @@
 #include "plans.h"
 #include "ranks.h"
 #include "trainer/method.h"
-#include "trainer/train_step.h"
+#include "trainer/trainer.h"
 
 /*
  * Training steps, by the code that gf-train runs, of a function whose gradient is known: f_r(w) =
