@@ -12,7 +12,6 @@
 #include "checkpoints/state.h"
 #include "doc/models/model.h"
 #include "doc/plan.h"
-#include "runtime/hooks.h"
 #include "runtime/work.h"
 #include "cuda/gpu.h"
 #include "trainer/optim/optimizer.h"

@@ -13,7 +13,7 @@
 #include "transport/comm.h"
 #include "doc/plan.h"
 #include "runtime/engine/engine.h"
-#include "runtime/hooks.h"
+#include "runtime/work.h"
 #include "compressors/select.h"
 
 /*

@@ -3,7 +3,7 @@
 #define GF_TESTS_RIG_H
 
 #include "plans.h"
-#include "runtime/engine/engine_parts.h"
+#include "runtime/engine/engine.h"
 
 #define TENSORS 6
 static const size_t counts[TENSORS] = {60, 1200, 8, 1, 600, 3000};

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "libgradflow/handle.h"
-#include "runtime/engine/engine_parts.h"
+#include "runtime/engine/engine.h"
 
 static const enum gf_dtype f32[CALLER_TENSORS] = {GF_F32, GF_F32, GF_F32, GF_F32, GF_F32};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/lanes/program_parts.h"
+#include "cuda/lanes/program.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "cuda/lanes/program_parts.h"
+#include "cuda/lanes/program.h"
 #include "base/array.h"
 
 /*

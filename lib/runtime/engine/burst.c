@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "collectives/prove.h"
 #include "cuda/lanes/program.h"
-#include "runtime/engine/engine_parts.h"
+#include "runtime/engine/engine.h"
 #include "runtime/traces/rank_traces.h"
 
 struct gf_burst {

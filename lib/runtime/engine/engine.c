@@ -9,7 +9,6 @@
 #include "base/digest.h"
 #include "base/heap.h"
 #include "collectives/runnable.h"
-#include "runtime/engine/engine_parts.h"
 
 static int check(const struct gf_engine_config *config, struct gf_error *err)
 {
@@ -148,22 +147,6 @@ void gf_engine_count_from(struct gf_engine *e, size_t steps)
 	pthread_mutex_unlock(&e->thread.lock);
 }
 
-void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work, size_t nwork)
-{
-	e->ops->begin(e, work, nwork);
-}
-
-void gf_engine_list(struct gf_engine *e, const struct gf_work *work, size_t nwork)
-{
-	e->ops->list(e, work, nwork);
-}
-
-void gf_engine_place(struct gf_engine *e, size_t message, void *data)
-{
-	if (e->ops->place)
-		e->ops->place(e, message, data);
-}
-
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 {
 	size_t i;
@@ -171,54 +154,6 @@ void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 	for (i = 0; i < n; i++)
 		assert(tensors[i] < e->pool->ntensors);
 	e->ops->ready(e, tensors, n);
-}
-
-void gf_engine_backward_end(struct gf_engine *e)
-{
-	e->ops->backward_end(e);
-}
-
-int gf_engine_wait_message(struct gf_engine *e, size_t message, struct gf_error *err)
-{
-	return e->ops->thread->wait_message(e, message, err);
-}
-
-int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
-{
-	return e->ops->wait(e, err);
-}
-
-struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
-				     const struct gf_schedule **schedule)
-{
-	return e->ops->thread->run_of(e, message, schedule);
-}
-
-int gf_engine_end(struct gf_engine *e, struct gf_error *err)
-{
-	return e->ops->end ? e->ops->end(e, err) : 0;
-}
-
-int gf_engine_settle(struct gf_engine *e, struct gf_error *err)
-{
-	return e->ops->settle(e, err);
-}
-
-int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
-		     struct gf_error *err)
-{
-	return e->ops->expect ? e->ops->expect(e, like, n, err) : 0;
-}
-
-void gf_engine_forget(struct gf_engine *e, const struct gf_work *like, size_t n)
-{
-	if (e->ops->forget)
-		e->ops->forget(e, like, n);
-}
-
-int gf_engine_missing(struct gf_engine *e, bool *missing)
-{
-	return gf_comm_thread_missing(&e->thread, missing);
 }
 
 int gf_engine_check(struct gf_engine *e, struct gf_error *err)
@@ -229,23 +164,6 @@ int gf_engine_check(struct gf_engine *e, struct gf_error *err)
 	rc = gf_comm_thread_kept(&e->thread, err);
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
-}
-
-const struct gf_message_times *gf_engine_times(struct gf_engine *e)
-{
-	return e->ops->times(e, e->nwaited - 1);
-}
-
-const struct gf_message_times *gf_engine_times_of(struct gf_engine *e, uint64_t step,
-						  const struct gf_work **list, size_t *n)
-{
-	*list = e->ops->list_of(e, step, n);
-	return e->ops->times(e, step);
-}
-
-const double *gf_engine_ready_times(const struct gf_engine *e)
-{
-	return e->ops->thread->ready_times(e);
 }
 
 struct gf_totals gf_engine_totals(const struct gf_engine *e)

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "transport/comm.h"
 #include "doc/plan.h"
-#include "runtime/hooks.h"
 #include "transport/watch.h"
 #include "runtime/work.h"
+#include "runtime/engine/engine_parts.h"
 #include "runtime/exec/exec.h"
 #include "cuda/gpu.h"
 #include "cuda/lanes/nccl.h"
@@ -47,8 +47,6 @@
  * gf_engine_free stops the engine, and the only thing left to do is to end the job (gf_comm_abort,
  * or exit with a status other than 0): the communicator is `broken`.
  */
-struct gf_engine;
-
 struct gf_engine_config {
 	struct gf_comm *comm; /* borrowed */
 	/* Whole (bound), borrowed. NULL: steps bring all messages, by ways of their own; nothing is
@@ -104,56 +102,104 @@ void gf_engine_count_from(struct gf_engine *e, size_t steps);
 /* These messages, which are borrowed until the step has been waited for; NULL: gf_engine_list
  * brings them. The engine allocates if a message was never sent before in that slot, place, size
  * and way. */
-void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work, size_t nwork);
+static inline void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
+					size_t nwork)
+{
+	e->ops->begin(e, work, nwork);
+}
 /* The messages of a step that was begun without, before its first tensor is ready. */
-void gf_engine_list(struct gf_engine *e, const struct gf_work *work, size_t nwork);
+static inline void gf_engine_list(struct gf_engine *e, const struct gf_work *work, size_t nwork)
+{
+	e->ops->list(e, work, nwork);
+}
 /* Message i of the step begun last lies there, which its list says now, too; before its last tensor
  * is ready. Streams, which have a copy of the list; a thread reads the caller's. */
-void gf_engine_place(struct gf_engine *e, size_t message, void *data);
+static inline void gf_engine_place(struct gf_engine *e, size_t message, void *data)
+{
+	if (e->ops->place)
+		e->ops->place(e, message, data);
+}
 /* Announces messages like these; while nothing is under way. Streams prepare for them now: later it
  * would hold up a step. */
-int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
-		     struct gf_error *err);
-/* Forgets messages like these, whose ways and schedules may go then; likewise.
- */
-void gf_engine_forget(struct gf_engine *e, const struct gf_work *like, size_t n);
+static inline int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
+				   struct gf_error *err)
+{
+	return e->ops->expect ? e->ops->expect(e, like, n, err) : 0;
+}
+/* Forgets messages like these, whose ways and schedules may go then; likewise. */
+static inline void gf_engine_forget(struct gf_engine *e, const struct gf_work *like, size_t n)
+{
+	if (e->ops->forget)
+		e->ops->forget(e, like, n);
+}
 /* These tensors are ready; several cost what one does. */
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now become so (they have no gradient). */
-void gf_engine_backward_end(struct gf_engine *e);
+static inline void gf_engine_backward_end(struct gf_engine *e)
+{
+	e->ops->backward_end(e);
+}
 /* Blocks until message i of the oldest step under way has ended. Thread. */
-int gf_engine_wait_message(struct gf_engine *e, size_t message, struct gf_error *err);
+static inline int gf_engine_wait_message(struct gf_engine *e, size_t message, struct gf_error *err)
+{
+	return e->ops->thread->wait_message(e, message, err);
+}
 /* Until all of it have; after its gf_engine_backward_end. Streams: the compute stream waits, not
  * the host. */
-int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
+static inline int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
+{
+	return e->ops->wait(e, err);
+}
 /* Orders later work on the compute stream after the `end` hooks of all steps that were waited for.
  * An engine with a thread has this order anyway. */
-int gf_engine_end(struct gf_engine *e, struct gf_error *err);
+static inline int gf_engine_end(struct gf_engine *e, struct gf_error *err)
+{
+	return e->ops->end ? e->ops->end(e, err) : 0;
+}
 /* Blocks until all steps that were begun have ended, their hooks too. The steps do not count as
  * waited for. Streams. */
-int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
+static inline int gf_engine_settle(struct gf_engine *e, struct gf_error *err)
+{
+	return e->ops->settle(e, err);
+}
 /* After a failure that is kept: fills in, per rank, whether it is missing. Blocks for 2 s at most,
  * until every rank has answered or cannot. -ENODATA: nobody can tell. Without a failure none is
  * missing. */
-int gf_engine_missing(struct gf_engine *e, bool *missing);
+static inline int gf_engine_missing(struct gf_engine *e, bool *missing)
+{
+	return gf_comm_thread_missing(&e->thread, missing);
+}
 /* The failure that is kept, or 0. */
 int gf_engine_check(struct gf_engine *e, struct gf_error *err);
 
 /* The times of the messages of the step that was waited for last; borrowed, good until its slot is
  * begun again. */
-const struct gf_message_times *gf_engine_times(struct gf_engine *e);
+static inline const struct gf_message_times *gf_engine_times(struct gf_engine *e)
+{
+	return e->ops->times(e, e->nwaited - 1);
+}
 /* The times of the messages of step `step`, counted from 0 as steps were begun: one of the last
  * `depth` that were waited for, which has ended; and those messages, borrowed likewise. NULL: a
  * failure is kept. */
-const struct gf_message_times *gf_engine_times_of(struct gf_engine *e, uint64_t step,
-						  const struct gf_work **list, size_t *n);
+static inline const struct gf_message_times *
+gf_engine_times_of(struct gf_engine *e, uint64_t step, const struct gf_work **list, size_t *n)
+{
+	*list = e->ops->list_of(e, step, n);
+	return e->ops->times(e, step);
+}
 /* The run of that message in slot 0, and its schedule: NULL with one rank, and before the message
  * was expected or sent. */
-struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
-				     const struct gf_schedule **schedule);
+static inline struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
+						   const struct gf_schedule **schedule)
+{
+	return e->ops->thread->run_of(e, message, schedule);
+}
 /* When each tensor's gradient of the step that was waited for last was ready; borrowed likewise.
  * Thread. */
-const double *gf_engine_ready_times(const struct gf_engine *e);
+static inline const double *gf_engine_ready_times(const struct gf_engine *e)
+{
+	return e->ops->thread->ready_times(e);
+}
 /* Without a lock: any thread may ask, and a child after fork. */
 struct gf_totals gf_engine_totals(const struct gf_engine *e);
 

@@ -3,13 +3,20 @@
 #define GF_ENGINE_ENGINE_PARTS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "doc/plan.h"
 #include "runtime/engine/comm_thread.h"
-#include "runtime/engine/engine.h"
+#include "runtime/exec/exec.h"
+#include "runtime/work.h"
+
+struct gf_engine_config;
 
 /*
  * The common part of the engine's implementations. Each has a struct that begins with this one, and
- * a table of functions, which engine.c calls.
+ * a table of functions. Nobody else looks into it.
  */
 struct gf_engine {
 	/* set once */

@@ -348,6 +348,18 @@ static bool is_whole(const struct gf_streams *e)
 	return s->nmessages && s->issued == s->nmessages;
 }
 
+static void free_paths(struct gf_streams *e)
+{
+	struct gf_streams_path *p, *next;
+
+	for (p = e->paths; p; p = next) {
+		next = p->next;
+		gf_lane_program_release(&p->program);
+		free(p);
+	}
+	e->paths = NULL;
+}
+
 void gf_streams_close(struct gf_engine *engine)
 {
 	struct gf_streams *e = gf_streams_of(engine);
@@ -375,7 +387,7 @@ void gf_streams_close(struct gf_engine *engine)
 		gf_lane_close(&e->lanes[i]);
 	for (i = 0; i < e->nslots; i++)
 		free_step(e, &e->steps[i]);
-	gf_streams_paths_free(e);
+	free_paths(e);
 	e->gpu->ops->event_free(e->gpu, e->prepared);
 	e->gpu->ops->stream_free(e->gpu, e->preparing);
 	free(e->steps);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "cuda/lanes/lane.h"
-#include "runtime/engine/engine_parts.h"
+#include "runtime/engine/engine.h"
 
 /*
  * The engine of gradients that are on GPUs. One stream computes, each lane has a stream and a
@@ -112,10 +112,7 @@ int gf_streams_path(struct gf_streams *e, const struct gf_work *w, struct gf_str
 /* Communicators and memory of a path. */
 int gf_streams_path_prepare(struct gf_streams *e, struct gf_streams_path *path,
 			    struct gf_error *err);
-void gf_streams_paths_free(struct gf_streams *e);
 size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w);
-/* Bytes that this rank sends by the path; `library`, whose bytes are unknown, counts as a ring. */
-uint64_t gf_streams_path_bytes(const struct gf_streams *e, const struct gf_streams_path *path);
 
 /* Copies a list into a step, with events for all of it. */
 int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s, const struct gf_work *work,

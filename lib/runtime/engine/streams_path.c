@@ -168,35 +168,3 @@ void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like, siz
 		}
 	pthread_mutex_unlock(&e->base.thread.lock);
 }
-
-void gf_streams_paths_free(struct gf_streams *e)
-{
-	struct gf_streams_path *p, *next;
-
-	for (p = e->paths; p; p = next) {
-		next = p->next;
-		gf_lane_program_release(&p->program);
-		free(p);
-	}
-	e->paths = NULL;
-}
-
-/* --- weights -------------------------------------------------------------- */
-
-static uint64_t program_bytes(const struct gf_streams *e, const struct gf_lane_program *p)
-{
-	uint64_t bytes = gf_lane_program_sent(p);
-	size_t i;
-
-	for (i = 0; i < p->nsteps; i++)
-		if (p->steps[i].op == GF_LANE_ALL_REDUCE)
-			bytes +=
-				gf_engine_ring_elems(e->base.comm->ranks, p->steps[i].range.count) *
-				sizeof(float);
-	return bytes;
-}
-
-uint64_t gf_streams_path_bytes(const struct gf_streams *e, const struct gf_streams_path *path)
-{
-	return program_bytes(e, &path->program);
-}

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "collectives/schedule.h"
-#include "runtime/engine/engine_parts.h"
+#include "runtime/engine/engine.h"
 #include "runtime/exec/exec.h"
 #include "transport/backoff.h"
 
