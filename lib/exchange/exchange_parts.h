@@ -162,6 +162,11 @@ static inline size_t gf_exchange_elems(const struct gf_exchange *x)
 int gf_exchange_await(struct gf_exchange *x, size_t count, struct gf_error *err);
 void gf_exchange_no_times(struct gf_exchange *x);
 /* Of step `index`, which has come. Host. */
-struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index);
+static inline struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
+{
+	if (gf_ledger_is_restored(&x->ledger, index))
+		return (struct gf_select_bad){.found = x->flight_bad[index] != 0};
+	return gf_select_inspect(x->select, gf_exchange_slot(x, index));
+}
 
 #endif

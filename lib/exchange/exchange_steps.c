@@ -173,13 +173,6 @@ int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
 	return gf_engine_wait_message(x->engine, whole ? gather_of(x, message) : message, err);
 }
 
-struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
-{
-	if (gf_ledger_is_restored(&x->ledger, index))
-		return (struct gf_select_bad){.found = x->flight_bad[index] != 0};
-	return gf_select_inspect(x->select, gf_exchange_slot(x, index));
-}
-
 /* One of the plan's messages, which lies in the pool as a piece. */
 static void sums_of(struct gf_exchange *x, size_t message, struct gf_select_sums *sums,
 		    struct gf_select_bad *bad)

@@ -56,6 +56,17 @@ void gf_method_late_close(struct gf_method *m)
 	free(m->late.waits);
 }
 
+/* Updates elements first to first + count - 1, which are whole tensors; grad is the gradient of all
+ * elements. */
+static void update_some(struct gf_update *u, double lr, size_t first, size_t count,
+			const float *grad, float scale)
+{
+	const struct gf_optim_part all = {
+		.lr = lr, .scale = scale, .grad = grad, .weight = u->params};
+
+	gf_optimizer_step_some(&u->optimizer, &all, first, count);
+}
+
 /* Messages are waited for and applied by all ranks with the same sums: a bad one is found by all at
  * the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
@@ -69,8 +80,8 @@ static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 	(void)gf_exchange_sums(m->made, message, &sums, &bad, err);
 	if (bad.found)
 		return gf_method_refuse(m, m->made->number, bad, err);
-	gf_update_some(&m->updater, m->late.lr, sums.pieces->first, sums.pieces->count_elems,
-		       m->made->grads, sums.share);
+	update_some(&m->updater, m->late.lr, sums.pieces->first, sums.pieces->count_elems,
+		    m->made->grads, sums.share);
 	return 0;
 }
 
@@ -152,7 +163,7 @@ void gf_method_late_update(struct gf_method *m, double lr)
 	l->lr = lr;
 	l->pending = l->updated = true;
 	l->rc = 0;
-	gf_update_begin(&m->updater);
+	gf_optimizer_begin(&m->updater.optimizer);
 	for (i = 0; i < plan->nmessages; i++)
 		l->applied[i] = false;
 	for (i = 0; !l->rc && i < plan->nmessages; i++)

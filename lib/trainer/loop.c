@@ -401,25 +401,6 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	return rc ? rc : add_up_bytes(&t->groups, t->config, t->result, err);
 }
 
-int gf_train_run(const struct gf_train_config *config, struct gf_train_result *result,
-		 struct gf_error *err)
-{
-	struct gf_trainer t;
-	int rc;
-
-	memset(result, 0, sizeof(*result));
-	result->device = config->place.gpu ? config->place.gpu->name : NULL;
-	result->transport = config->place.nccl ? config->place.nccl->name : config->comm->ops->name;
-	gf_timeline_init(&result->timeline, config->plan->model->ntensors, config->plan->nmessages);
-	rc = gf_trainer_open(&t, config, result, err);
-	if (!rc) {
-		tell_begin(config);
-		rc = run(&t, err);
-	}
-	gf_trainer_close(&t);
-	return rc;
-}
-
 int gf_train_replay(const struct gf_train_config *config, struct gf_train_result *result,
 		    struct gf_error *err)
 {
@@ -474,7 +455,21 @@ int gf_train_replay(const struct gf_train_config *config, struct gf_train_result
 	return rc;
 }
 
-void gf_train_result_release(struct gf_train_result *r)
+int gf_train_run(const struct gf_train_config *config, struct gf_train_result *result,
+		 struct gf_error *err)
 {
-	gf_timeline_release(&r->timeline);
+	struct gf_trainer t;
+	int rc;
+
+	memset(result, 0, sizeof(*result));
+	result->device = config->place.gpu ? config->place.gpu->name : NULL;
+	result->transport = config->place.nccl ? config->place.nccl->name : config->comm->ops->name;
+	gf_timeline_init(&result->timeline, config->plan->model->ntensors, config->plan->nmessages);
+	rc = gf_trainer_open(&t, config, result, err);
+	if (!rc) {
+		tell_begin(config);
+		rc = run(&t, err);
+	}
+	gf_trainer_close(&t);
+	return rc;
 }

@@ -103,7 +103,6 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_env *k = &m->env;
 	struct gf_optim_config optim = {0};
-	int rc;
 
 	if (k->optim)
 		optim = *k->optim;
@@ -116,10 +115,7 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		.shapes = k->shapes,
 		.watch = k->watch,
 	};
-	rc = gf_update_open(&m->updater, k->optim ? &optim : NULL, err);
-	if (!rc && k->place.nccl)
-		rc = gf_update_on(&m->updater, &k->place, err);
-	return rc;
+	return gf_update_open(&m->updater, k->optim ? &optim : NULL, &k->place, err);
 }
 
 static int open_ahead(struct gf_method *m, struct gf_error *err)

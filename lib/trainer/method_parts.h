@@ -48,23 +48,16 @@ struct gf_update {
 	float *device_params; /* borrowed */
 };
 
-/* Opens an update with all but the optimizer filled in. */
-int gf_update_open(struct gf_update *u, const struct gf_optim_config *config, struct gf_error *err);
+/* Opens an update with all but the optimizer filled in. With nccl it runs on the place's stream. */
+int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
+		   const struct gf_place *place, struct gf_error *err);
 void gf_update_close(struct gf_update *u);
-/* Called after open: from now on the update runs on the place's stream. */
-int gf_update_on(struct gf_update *u, const struct gf_place *place, struct gf_error *err);
 /* Wait for the device, if there is one: params and state to the host's copies; state to the
  * device. */
 int gf_update_fetch(struct gf_update *u, struct gf_error *err);
 int gf_update_send(struct gf_update *u, struct gf_error *err);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
-/* Before the gf_update_some of a step. */
-void gf_update_begin(struct gf_update *u);
-/* Updates elements first to first + count - 1, which are whole tensors; grad is the gradient of all
- * elements. */
-void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count, const float *grad,
-		    float scale);
 /* Updates by the sums of a step. With `pieces` it updates only their elements
  * (gf_optimizer_step_pieces): the others keep their velocity, GradientFlow's momentum correction.
  * On a device nothing changes if *skip, a word on the device, is not 0. NULL: the step is never

@@ -426,12 +426,3 @@ char *gf_report_epoch(const struct gf_train_row *train, const struct gf_train_ro
 			     test->step - test->steps_behind);
 	return gf_text_take(&out);
 }
-
-int gf_report_judge(const struct gf_train_row *test, double target, struct gf_error *err)
-{
-	double accuracy = (double)test->correct / (double)test->samples;
-
-	if (!test->part || accuracy >= target)
-		return 0;
-	return gf_error_set(err, 1, "want test accuracy %.4f, got %.4f", target, accuracy);
-}

@@ -49,7 +49,4 @@ char *gf_report_start(const struct gf_train_config *config, bool replay);
 char *gf_report_epoch(const struct gf_train_row *train, const struct gf_train_row *test,
 		      size_t epochs);
 
-/* 1: the accuracy of a test, if there was one, is below the target. */
-int gf_report_judge(const struct gf_train_row *test, double target, struct gf_error *err);
-
 #endif

@@ -164,6 +164,4 @@ int gf_train_run(const struct gf_train_config *config, struct gf_train_result *r
 int gf_train_replay(const struct gf_train_config *config, struct gf_train_result *result,
 		    struct gf_error *err);
 
-void gf_train_result_release(struct gf_train_result *r);
-
 #endif

@@ -322,7 +322,8 @@ static int check_selection(const struct gf_update *u, struct gf_error *err)
 			    u->optimizer.ops->name, gf_selection_name(s));
 }
 
-int gf_update_open(struct gf_update *u, const struct gf_optim_config *config, struct gf_error *err)
+int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
+		   const struct gf_place *place, struct gf_error *err)
 {
 	const struct gf_model_profile *model = u->plan->model;
 	size_t n = model->ntensors, i;
@@ -343,11 +344,8 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config, st
 	free(tensors);
 	rc = rc ? rc : check_selection(u, err);
 	u->optimizer.watch = u->watch;
-	return rc;
-}
-
-int gf_update_on(struct gf_update *u, const struct gf_place *place, struct gf_error *err)
-{
+	if (rc || !place->nccl)
+		return rc;
 	u->device_params = place->params;
 	u->device = (struct gf_train_update){
 		.gpu = place->gpu, .stream = place->stream, .host = &u->optimizer};
@@ -391,20 +389,6 @@ void gf_update_state(struct gf_update *u, struct gf_state *s)
 				     &u->shapes[i], o->slot[k] + u->offsets[i]);
 	if (o->ops->counts)
 		gf_state_add_words(s, GF_STATE_SHARED, "optim.steps", "U64", &o->steps, 1);
-}
-
-void gf_update_begin(struct gf_update *u)
-{
-	gf_optimizer_begin(&u->optimizer);
-}
-
-void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count, const float *grad,
-		    float scale)
-{
-	const struct gf_optim_part all = {
-		.lr = lr, .scale = scale, .grad = grad, .weight = u->params};
-
-	gf_optimizer_step_some(&u->optimizer, &all, first, count);
 }
 
 void gf_update_sums(struct gf_update *u, double lr, const struct gf_select_sums *sums, bool pieces,

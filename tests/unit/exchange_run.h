@@ -207,7 +207,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		shapes[i] = (struct gf_shape){1, {run->counts[i]}};
 	open_exchange(&x, comm, &plan, shapes, run);
 	update.offsets = x.pools[0].offsets;
-	EXPECT(!gf_update_open(&update, &optim, &err), "%s", err.text);
+	EXPECT(!gf_update_open(&update, &optim, &(struct gf_place){0}, &err), "%s", err.text);
 	gf_update_state(&update, &state);
 	gf_select_state(x.select, &state);
 	if (run->important)

@@ -157,7 +157,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 		run->sent_bytes = result.sent_bytes;
 		run->dense_bytes = result.dense_bytes;
 	}
-	gf_train_result_release(&result);
+	gf_timeline_release(&result.timeline);
 	gf_training_release(&config.training);
 	free(config.remark);
 	gf_dataset_close(&data);

@@ -11,11 +11,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 
-size_t gf_lane_program_bytes(const struct gf_lane_program *p, size_t count_elems)
-{
-	return count_elems * (p->sets ? p->sets->size_bytes : sizeof(float));
-}
-
 size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p, size_t count_elems)
 {
 	return p->codec ? gf_codec_wire_bytes(p->codec, count_elems)

@@ -113,7 +113,10 @@ char *gf_lane_program_peers(const struct gf_lane_program *p);
 size_t gf_lane_program_sent(const struct gf_lane_program *p);
 
 /* Bytes of elements in memory, and on the wire. */
-size_t gf_lane_program_bytes(const struct gf_lane_program *p, size_t count_elems);
+static inline size_t gf_lane_program_bytes(const struct gf_lane_program *p, size_t count_elems)
+{
+	return count_elems * (p->sets ? p->sets->size_bytes : sizeof(float));
+}
 size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p, size_t count_elems);
 
 /* Inside: program.c chooses the way and goes by stage, program_steps.c goes by step. */

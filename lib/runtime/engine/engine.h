@@ -91,7 +91,11 @@ void gf_engine_free(struct gf_engine *e);
 /* In place of gf_engine_free where ranks are lost: the thread ends, and the communicator is the
  * caller's again, to be closed. The engine's memory stays, since the transport may write to it
  * until then. NULL is allowed. */
-void gf_engine_abandon(struct gf_engine *e);
+static inline void gf_engine_abandon(struct gf_engine *e)
+{
+	if (e)
+		gf_comm_thread_stop(&e->thread);
+}
 /* The caller's own failure, which becomes every rank's. */
 void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why);
 
@@ -165,10 +169,7 @@ static inline int gf_engine_settle(struct gf_engine *e, struct gf_error *err)
 /* After a failure that is kept: fills in, per rank, whether it is missing. Blocks for 2 s at most,
  * until every rank has answered or cannot. -ENODATA: nobody can tell. Without a failure none is
  * missing. */
-static inline int gf_engine_missing(struct gf_engine *e, bool *missing)
-{
-	return gf_comm_thread_missing(&e->thread, missing);
-}
+int gf_engine_missing(struct gf_engine *e, bool *missing);
 /* The failure that is kept, or 0. */
 int gf_engine_check(struct gf_engine *e, struct gf_error *err);
 
