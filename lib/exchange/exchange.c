@@ -233,6 +233,30 @@ static void lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes, siz
 	}
 }
 
+/* On memory of the caller, which may be a GPU's. */
+static void pool_on(struct gf_pool *p, float *data, const size_t *count_elems, size_t ntensors)
+{
+	size_t i;
+
+	*p = (struct gf_pool){.data = data, .ntensors = ntensors};
+	p->offsets = gf_xcalloc(ntensors + 1, sizeof(*p->offsets));
+	for (i = 0; i < ntensors; i++)
+		p->offsets[i + 1] = p->offsets[i] + count_elems[i];
+	p->count_elems = p->offsets[ntensors];
+}
+
+/* A GPU, borrowed while the pool lives, will copy to and from it by itself. */
+static int pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
+{
+	int rc = gpu->ops->host_pin(gpu, p->data, p->count_elems * sizeof(float), err);
+
+	if (!rc)
+		p->gpu = gpu;
+	else
+		gf_error_prefix(err, "gradients");
+	return rc;
+}
+
 /* --- opening and closing -------------------------------------------------- */
 
 static int open_pools(struct gf_exchange *x, struct gf_error *err)
@@ -250,12 +274,12 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	lay_out(k->plan, k->dtypes, counts);
 	for (i = 0; i < x->ledger.depth && !rc; i++) {
 		if (at->nccl)
-			gf_pool_on(&x->pools[i], at->grads + i * at->stride, counts, n);
+			pool_on(&x->pools[i], at->grads + i * at->stride, counts, n);
 		else
 			rc = gf_pool_init(&x->pools[i], k->comm, counts, n, err);
 		x->pools[i].lent = k->dtypes != NULL;
 		if (!rc && at->gpu && !at->nccl)
-			rc = gf_pool_pin(&x->pools[i], at->gpu, err);
+			rc = pool_pin(&x->pools[i], at->gpu, err);
 	}
 	free(counts);
 	return rc;

@@ -2,6 +2,7 @@
 #ifndef GF_EXCHANGE_EXCHANGE_PARTS_H
 #define GF_EXCHANGE_EXCHANGE_PARTS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -160,7 +161,13 @@ static inline size_t gf_exchange_elems(const struct gf_exchange *x)
 
 /* Until the messages of the first `count` steps have ended. Host. */
 int gf_exchange_await(struct gf_exchange *x, size_t count, struct gf_error *err);
-void gf_exchange_no_times(struct gf_exchange *x);
+static inline void gf_exchange_no_times(struct gf_exchange *x)
+{
+	size_t i;
+
+	for (i = 0; i < x->env.plan->nmessages; i++)
+		x->times[i] = (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
+}
 /* Of step `index`, which has come. Host. */
 static inline struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
 {

@@ -78,14 +78,6 @@ void gf_exchange_backward_end(struct gf_exchange_step *step)
 
 /* --- times ---------------------------------------------------------------- */
 
-void gf_exchange_no_times(struct gf_exchange *x)
-{
-	size_t i;
-
-	for (i = 0; i < x->env.plan->nmessages; i++)
-		x->times[i] = (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
-}
-
 /* Those of a step that was waited for; ready_s: per tensor, or NULL. */
 static void take_times(struct gf_exchange *x, size_t index, const double *ready_s)
 {

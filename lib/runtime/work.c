@@ -41,28 +41,6 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm, const size_t *count_el
 	return 0;
 }
 
-void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems, size_t ntensors)
-{
-	size_t i;
-
-	*p = (struct gf_pool){.data = data, .ntensors = ntensors};
-	p->offsets = gf_xcalloc(ntensors + 1, sizeof(*p->offsets));
-	for (i = 0; i < ntensors; i++)
-		p->offsets[i + 1] = p->offsets[i] + count_elems[i];
-	p->count_elems = p->offsets[ntensors];
-}
-
-int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
-{
-	int rc = gpu->ops->host_pin(gpu, p->data, p->count_elems * sizeof(float), err);
-
-	if (!rc)
-		p->gpu = gpu;
-	else
-		gf_error_prefix(err, "gradients");
-	return rc;
-}
-
 void gf_pool_release(struct gf_pool *p)
 {
 	if (!p)

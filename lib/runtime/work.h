@@ -35,10 +35,7 @@ struct gf_pool {
 
 int gf_pool_init(struct gf_pool *p, struct gf_comm *comm, const size_t *count_elems,
 		 size_t ntensors, struct gf_error *err);
-/* On memory of the caller, which may be a GPU's. */
-void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems, size_t ntensors);
 /* A GPU, borrowed while the pool lives, will copy to and from it by itself. */
-int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err);
 void gf_pool_release(struct gf_pool *p);
 /* The tensor that an element belongs to. */
 size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element);

@@ -7,31 +7,6 @@
 
 #include "base/heap.h"
 
-void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch)
-{
-	memset(t, 0, sizeof(*t));
-	t->ranks = ranks;
-	t->servers = servers;
-	t->batch = batch;
-	t->all = gf_xcalloc((size_t)(ranks + servers), sizeof(*t->all));
-}
-
-void gf_tally_release(struct gf_tally *t)
-{
-	free(t->all);
-	memset(t, 0, sizeof(*t));
-}
-
-void gf_tally_state(struct gf_tally *t, struct gf_state *s)
-{
-	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_loss", "F64", &t->epoch_loss, 1)->rule =
-		GF_STATE_RESTART;
-	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_correct", "U64", &t->epoch_correct, 1)
-		->rule = GF_STATE_RESTART;
-	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_steps", "U64", &t->epoch_steps, 1)
-		->rule = GF_STATE_RESTART;
-}
-
 void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome *outcome)
 {
 	struct gf_train_row *row = &t->rows[t->pending];

@@ -360,6 +360,28 @@ static int read_weights(struct gf_trainer *t, struct gf_error *err)
 	return rc || !count ? rc : gf_team_bcast(&t->team, running, count * sizeof(*running), err);
 }
 
+/* The epoch's sums go into checkpoints. */
+static void add_tally(struct gf_tally *t, struct gf_state *s)
+{
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_loss", "F64", &t->epoch_loss, 1)->rule =
+		GF_STATE_RESTART;
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_correct", "U64", &t->epoch_correct, 1)
+		->rule = GF_STATE_RESTART;
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_steps", "U64", &t->epoch_steps, 1)
+		->rule = GF_STATE_RESTART;
+}
+
+/* batch: labels per rank and step. Servers come after the ranks that compute, and tell what they
+ * have sent. */
+static void tally_init(struct gf_tally *t, int ranks, int servers, size_t batch)
+{
+	memset(t, 0, sizeof(*t));
+	t->ranks = ranks;
+	t->servers = servers;
+	t->batch = batch;
+	t->all = gf_xcalloc((size_t)(ranks + servers), sizeof(*t->all));
+}
+
 int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err)
 {
@@ -376,9 +398,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->ways = gf_train_ways(config->plan);
 	t->period = gf_period_text(&config->plan->period);
 	t->team.workers = config->plan->ranks;
-	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,
-		      config->training.batch * config->training.accumulate *
-			      gf_dataset_labels(config->data));
+	tally_init(&t->tally, config->plan->ranks, config->plan->servers,
+		   config->training.batch * config->training.accumulate *
+			   gf_dataset_labels(config->data));
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false, err);
@@ -397,7 +419,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	set_identity(t);
 	rc = open_groups(t, order, err);
 	list_running(t);
-	gf_tally_state(&t->tally, &t->state);
+	add_tally(&t->tally, &t->state);
 	rc = rc ? rc : open_method(t, order, err);
 	rc = rc ? rc : gf_state_check_names(&t->state, err);
 	rc = rc ? rc : read_weights(t, err);
@@ -430,7 +452,7 @@ void gf_trainer_close(struct gf_trainer *t)
 	if (t->compute.ops)
 		t->compute.ops->close(&t->compute);
 	gf_state_release(&t->state);
-	gf_tally_release(&t->tally);
+	free(t->tally.all);
 	free(t->running);
 	gf_pages_free(t->params);
 	free(t->stepper.sum);

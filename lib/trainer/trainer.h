@@ -74,13 +74,6 @@ struct gf_tally {
 	uint64_t epoch_sent_bytes, epoch_dense_bytes;
 };
 
-/* batch: labels per rank and step. Servers come after the ranks that compute, and tell what they
- * have sent. */
-void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch);
-void gf_tally_release(struct gf_tally *t);
-/* The epoch's sums go into checkpoints. */
-void gf_tally_state(struct gf_tally *t, struct gf_state *s);
-
 void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome *outcome);
 static inline bool gf_tally_full(const struct gf_tally *t)
 {

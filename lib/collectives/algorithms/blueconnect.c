@@ -106,14 +106,43 @@ static struct gf_cost direct(const struct gf_coll_args *args, const struct gf_co
 	return total;
 }
 
-static struct gf_cost stage_cost(const struct gf_coll_args *args, const struct gf_cost_net *net,
-				 int stage, struct gf_cost_round round, size_t elems)
+typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+		      const struct gf_cut *cut);
+
+static void call_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
+				struct gf_range range, const struct gf_cut *cut)
 {
-	if (halves(args, stage))
-		return halving(args, net, round, elems);
-	if (has(args, stage, GF_STAGE_ONE_HOST))
-		return direct(args, net, round, elems);
-	return ring(args, net, round, elems);
+	(void)cut;
+	gf_schedule_call(s, GF_STEP_REDUCE_SCATTER, g, range);
+}
+
+static void call_all_gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
+			    const struct gf_cut *cut)
+{
+	(void)cut;
+	gf_schedule_call(s, GF_STEP_ALL_GATHER, g, range);
+}
+
+static const struct way {
+	unsigned trait;
+	struct gf_cost (*cost)(const struct gf_coll_args *args, const struct gf_cost_net *net,
+			       struct gf_cost_round round, size_t elems);
+	stage_fn *build[2]; /* there and back */
+} ways[] = {
+	{GF_STAGE_HALVES, halving, {gf_halving_reduce_scatter, gf_doubling_all_gather}},
+	{GF_STAGE_ONE_HOST, direct, {gf_direct_reduce_scatter, gf_direct_all_gather}},
+	{GF_STAGE_CALL, ring, {call_reduce_scatter, call_all_gather}},
+	{0, ring, {gf_ring_reduce_scatter, gf_ring_all_gather}},
+};
+
+static const struct way *way_of(const struct gf_coll_args *args, int stage)
+{
+	size_t i = 0;
+
+	while (ways[i].trait && (!has(args, stage, ways[i].trait) ||
+				 (ways[i].trait == GF_STAGE_CALL && !args->calls)))
+		i++;
+	return &ways[i];
 }
 
 static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
@@ -126,7 +155,7 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 		int p = factor(args, stage);
 		struct gf_cost_round round = {args->ranks, stride, p, stride};
 
-		total = gf_cost_plus(total, 1, stage_cost(args, net, stage, round, elems));
+		total = gf_cost_plus(total, 1, way_of(args, stage)->cost(args, net, round, elems));
 		elems = (elems + (size_t)p - 1) / (size_t)p;
 		stride *= p;
 	}
@@ -171,44 +200,6 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 	return held_at(args, nstages(args), rank);
 }
 
-typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
-		      const struct gf_cut *cut);
-
-static void call_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
-				struct gf_range range, const struct gf_cut *cut)
-{
-	(void)cut;
-	gf_schedule_call(s, GF_STEP_REDUCE_SCATTER, g, range);
-}
-
-static void call_all_gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
-			    const struct gf_cut *cut)
-{
-	(void)cut;
-	gf_schedule_call(s, GF_STEP_ALL_GATHER, g, range);
-}
-
-/* There and back. */
-static const struct {
-	unsigned trait;
-	stage_fn *build[2];
-} ways[] = {
-	{GF_STAGE_HALVES, {gf_halving_reduce_scatter, gf_doubling_all_gather}},
-	{GF_STAGE_ONE_HOST, {gf_direct_reduce_scatter, gf_direct_all_gather}},
-	{GF_STAGE_CALL, {call_reduce_scatter, call_all_gather}},
-	{0, {gf_ring_reduce_scatter, gf_ring_all_gather}},
-};
-
-static stage_fn *builder_of(const struct gf_coll_args *args, int stage, bool back)
-{
-	size_t i = 0;
-
-	while (ways[i].trait && (!has(args, stage, ways[i].trait) ||
-				 (ways[i].trait == GF_STAGE_CALL && !args->calls)))
-		i++;
-	return ways[i].build[back];
-}
-
 /* Pieces go in the order in which the stage further out wants them, or hands them back: the wires
  * are busy from the first piece on. */
 static void build_stage(const struct gf_coll_args *args, int stage, bool back,
@@ -227,7 +218,7 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 		cut.halves = halves(args, stage + 1);
 	}
 	gf_schedule_stage(s, stage);
-	builder_of(args, stage, back)(s, &g, held_at(args, stage, s->rank), &cut);
+	way_of(args, stage)->build[back](s, &g, held_at(args, stage, s->rank), &cut);
 }
 
 static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)

@@ -59,11 +59,6 @@ static double power_of(double x, double power)
 /* --- rates ------------------------------------------------------------------
  */
 
-double gf_rate_scaled(double rate, double reference_batch, double global_batch)
-{
-	return rate * global_batch / reference_batch;
-}
-
 static double stepped(const struct gf_rate *r, size_t step)
 {
 	double rate = r->peak;

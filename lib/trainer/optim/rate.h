@@ -29,7 +29,10 @@ struct gf_rate {
 	double floor; /* cosine ends at this share of the peak */
 };
 
-double gf_rate_scaled(double rate, double reference_batch, double global_batch);
+static inline double gf_rate_scaled(double rate, double reference_batch, double global_batch)
+{
+	return rate * global_batch / reference_batch;
+}
 double gf_rate_at(const struct gf_rate *r, size_t step);
 
 #endif
