@@ -63,6 +63,9 @@ struct gf_model_profile {
 bool gf_device_is_gpu(const char *device);
 size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
 size_t gf_model_profile_elems(const struct gf_model_profile *m); /* all */
+/* A profile that knows no times, of f32 tensors whose names and sizes are the caller's to fill in.
+ */
+struct gf_model_profile *gf_model_profile_untimed(const char *name, size_t ntensors);
 struct gf_model_profile *gf_model_profile_copy(const struct gf_model_profile *m);
 void gf_model_profile_free(struct gf_model_profile *m);
 size_t gf_model_micro_batches(const struct gf_model_profile *m); /* >= 1 */

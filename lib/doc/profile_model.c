@@ -186,6 +186,23 @@ const struct gf_record gf_model_profile_record = {
 };
 #undef AT
 
+struct gf_model_profile *gf_model_profile_untimed(const char *name, size_t ntensors)
+{
+	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+	size_t i;
+
+	m->name = gf_xstrdup(name);
+	m->device = gf_xstrdup("cpu");
+	m->overlap_slowdown = 1;
+	m->ntensors = ntensors;
+	m->tensors = gf_xcalloc(ntensors, sizeof(*m->tensors));
+	for (i = 0; i < ntensors; i++) {
+		m->tensors[i].dtype = GF_F32;
+		m->tensors[i].need_s = NAN;
+	}
+	return m;
+}
+
 struct gf_model_profile *gf_model_profile_copy(const struct gf_model_profile *m)
 {
 	return gf_list_copy(&gf_model_profile_record, m, m != NULL);

@@ -201,22 +201,16 @@ static void set_order(struct gradflow_exchange *x, const struct gradflow_tensor 
 static struct gf_model_profile *list_tensors(const struct gradflow_exchange *x,
 					     const struct gradflow_tensor *tensors)
 {
-	struct gf_model_profile *out = gf_xcalloc(1, sizeof(*out));
+	struct gf_model_profile *out = gf_model_profile_untimed(
+		x->plan.model ? x->plan.model->name : "embedded", x->ntensors);
 	size_t i;
 
-	out->name = gf_xstrdup(x->plan.model ? x->plan.model->name : "embedded");
-	out->device = gf_xstrdup("cpu");
-	out->overlap_slowdown = 1;
-	out->ntensors = x->ntensors;
-	out->tensors = gf_xcalloc(x->ntensors, sizeof(*out->tensors));
 	for (i = 0; i < x->ntensors; i++) {
 		struct gf_tensor *t = &out->tensors[x->order[i]];
 
 		t->name = gf_xstrdup(tensors[i].name);
 		t->count_elems = count_of(&tensors[i]);
 		gf_tensor_set_shape(t, tensors[i].shape, tensors[i].dimensions);
-		t->dtype = GF_F32;
-		t->need_s = NAN;
 	}
 	return out;
 }

@@ -19,18 +19,13 @@ int gf_measure_uncounted(double repeat_s)
 
 static void make_tensors(struct gf_measure_exchange *x)
 {
-	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+	struct gf_model_profile *m =
+		gf_model_profile_untimed("exchange", (size_t)x->config.messages);
 	int i;
 
-	m->name = gf_xstrdup("exchange");
-	m->device = gf_xstrdup("cpu");
-	m->overlap_slowdown = 1;
-	m->ntensors = (size_t)x->config.messages;
-	m->tensors = gf_xcalloc(m->ntensors, sizeof(*m->tensors));
 	for (i = 0; i < x->config.messages; i++) {
 		m->tensors[i].name = gf_xasprintf("t%d", i);
 		m->tensors[i].count_elems = x->config.count_elems;
-		m->tensors[i].need_s = NAN;
 	}
 	x->plan.model = m;
 }

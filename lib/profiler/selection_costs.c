@@ -61,17 +61,11 @@ static bool nothing_asked(const void *ctx, const char *option)
 
 static void make_model(struct bench *b, size_t side)
 {
-	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+	struct gf_model_profile *m = gf_model_profile_untimed("selection", 1);
 
 	b->shape = (struct gf_shape){.rank = 2, .dims = {side, side}};
-	m->name = gf_xstrdup("selection");
-	m->device = gf_xstrdup("cpu");
-	m->overlap_slowdown = 1;
-	m->ntensors = 1;
-	m->tensors = gf_xcalloc(1, sizeof(*m->tensors));
 	m->tensors->name = gf_xstrdup("matrix");
 	m->tensors->count_elems = side * side;
-	m->tensors->need_s = NAN;
 	gf_tensor_set_shape(m->tensors, b->shape.dims, b->shape.rank);
 	b->plan.model = m;
 }

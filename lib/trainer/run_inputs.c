@@ -202,22 +202,15 @@ void gf_train_default_plan(struct gf_plan *rule, bool reproducible)
 /* The model as a profile that knows no times. */
 static struct gf_model_profile *list_tensors(const struct gf_model *model)
 {
-	struct gf_model_profile *out = gf_xcalloc(1, sizeof(*out));
+	struct gf_model_profile *out = gf_model_profile_untimed(model->name, model->ntrained);
 	size_t *order = gf_model_generation_order(model), i;
 
-	out->name = gf_xstrdup(model->name);
-	out->device = gf_xstrdup("cpu");
-	out->overlap_slowdown = 1;
-	out->ntensors = model->ntrained;
-	out->tensors = gf_xcalloc(model->ntrained, sizeof(*out->tensors));
 	for (i = 0; i < model->ntrained; i++) {
 		const struct gf_param *p = &model->params[order[i]];
 
 		out->tensors[i].name = gf_xstrdup(p->name);
 		out->tensors[i].count_elems = gf_shape_elems(&p->shape);
 		gf_tensor_set_shape(&out->tensors[i], p->shape.dims, p->shape.rank);
-		out->tensors[i].dtype = GF_F32;
-		out->tensors[i].need_s = NAN;
 	}
 	free(order);
 	return out;
