@@ -428,6 +428,6 @@ int main(int argc, char **argv)
 	launch.ask = !a.options.list;
 	launch.doing = doing(&a.options);
 	status = gf_launch_run(&launch);
-	gf_train_options_release(&a.options);
+	free(a.options.training.drop_epochs);
 	return status;
 }

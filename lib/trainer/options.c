@@ -29,12 +29,6 @@ void gf_train_options_init(struct gf_train_options *o)
 	gf_training_init(&o->training);
 }
 
-void gf_train_options_release(struct gf_train_options *o)
-{
-	free(o->training.drop_epochs);
-	o->training.drop_epochs = NULL;
-}
-
 /* A name of a mode that needs no number, or the number of a static scale. */
 static int read_scale(const char *text, struct gf_training *t, struct gf_error *err)
 {

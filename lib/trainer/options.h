@@ -44,7 +44,6 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
 /* A complete training as a document of the keys that it uses; the caller frees. */
 char *gf_train_document(const struct gf_training *t);
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o);
-void gf_train_options_release(struct gf_train_options *o);
 
 /* The output of --list: selections, optimisers, schedules. The caller frees. */
 char *gf_train_list(void);

@@ -358,13 +358,6 @@ void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why)
 	pthread_mutex_unlock(&e->thread.lock);
 }
 
-void gf_engine_count_from(struct gf_engine *e, size_t steps)
-{
-	pthread_mutex_lock(&e->thread.lock);
-	e->before = steps - e->nbegun;
-	pthread_mutex_unlock(&e->thread.lock);
-}
-
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 {
 	size_t i;

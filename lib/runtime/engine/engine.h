@@ -101,7 +101,12 @@ void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why);
 
 /* So many steps were done by an earlier run: messages count on from there. Between steps, on all
  * ranks. */
-void gf_engine_count_from(struct gf_engine *e, size_t steps);
+static inline void gf_engine_count_from(struct gf_engine *e, size_t steps)
+{
+	pthread_mutex_lock(&e->thread.lock);
+	e->before = steps - e->nbegun;
+	pthread_mutex_unlock(&e->thread.lock);
+}
 
 /* These messages, which are borrowed until the step has been waited for; NULL: gf_engine_list
  * brings them. The engine allocates if a message was never sent before in that slot, place, size

@@ -111,6 +111,14 @@ static void give_list(struct gf_thread_step *s, const struct gf_work *work, size
 		s->messages[i].ended = false;
 }
 
+/* Before the first gf_thread_round of several. */
+static void enter_rounds(struct gf_thread *e)
+{
+	e->backoff.crowded = e->base.comm->crowded;
+	e->rests = false;
+	gf_backoff_reset(&e->backoff);
+}
+
 /* The watch is another engine's, too: the step is its next one. */
 static void lend(struct gf_thread *e, struct gf_thread_step *s)
 {
@@ -119,7 +127,7 @@ static void lend(struct gf_thread *e, struct gf_thread_step *s)
 	s->number = ++w->self.step;
 	w->self.started = 0;
 	w->self.phase = GF_PHASE_NETWORK;
-	gf_thread_enter_rounds(e);
+	enter_rounds(e);
 	gf_watch_begin(w);
 }
 
@@ -221,7 +229,7 @@ static void await_news(struct gf_thread *e)
 	}
 	if (!e->relieved) {
 		e->relieved = true;
-		gf_thread_enter_rounds(e);
+		enter_rounds(e);
 	}
 	if (e->busy || e->failed) {
 		pthread_cond_wait(&t->news, &t->lock);
@@ -323,6 +331,16 @@ static const double *ready_times(const struct gf_engine *engine)
 	return gf_thread_step(e, e->base.nwaited - 1)->ready_s;
 }
 
+static struct gf_exec_run *run_of(struct gf_engine *engine, size_t message,
+				  const struct gf_schedule **schedule)
+{
+	const struct gf_thread *e = (struct gf_thread *)engine;
+	const struct gf_thread_path *path = e->steps->messages[message].path;
+
+	*schedule = path ? &path->schedule : NULL;
+	return path ? path->run : NULL;
+}
+
 /* Between steps. */
 static int may_call(const struct gf_engine *engine, struct gf_error *err)
 {
@@ -335,7 +353,7 @@ static int may_call(const struct gf_engine *engine, struct gf_error *err)
 
 static const struct gf_engine_thread_ops thread_ops = {
 	.wait_message = wait_message,
-	.run_of = gf_thread_run_of,
+	.run_of = run_of,
 	.ready_times = ready_times,
 	.may_call = may_call,
 };

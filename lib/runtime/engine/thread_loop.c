@@ -400,13 +400,6 @@ static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 	return rc;
 }
 
-void gf_thread_enter_rounds(struct gf_thread *e)
-{
-	e->backoff.crowded = e->base.comm->crowded;
-	e->rests = false;
-	gf_backoff_reset(&e->backoff);
-}
-
 int gf_thread_round(struct gf_thread *e, struct gf_error *err)
 {
 	bool moved = false;

@@ -132,9 +132,8 @@ bool gf_thread_may_start(struct gf_thread *e);
 /* With one rank: whatever may start has ended. */
 void gf_thread_advance_alone(struct gf_thread *e);
 void *gf_thread_main(void *engine);
-/* Rounds by a thread that the caller lends, or by the compute thread while the communication thread
- * is in none. A round rests first if nothing moved in the one before; without the lock. */
-void gf_thread_enter_rounds(struct gf_thread *e);
+/* A round by a thread that the caller lends, or by the compute thread while the communication
+ * thread is in none. It rests first if nothing moved in the one before; without the lock. */
 int gf_thread_round(struct gf_thread *e, struct gf_error *err);
 
 /* The path of a message that is about to go. */
@@ -148,8 +147,6 @@ int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like, size_
 		     struct gf_error *err);
 int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w, struct gf_recipe *r,
 		     struct gf_error *err);
-struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
-				     const struct gf_schedule **schedule);
 /* Makes room for so many messages; not while the step is under way. */
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork);
 

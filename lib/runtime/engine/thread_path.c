@@ -162,13 +162,3 @@ int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like, size_
 	}
 	return rc;
 }
-
-struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
-				     const struct gf_schedule **schedule)
-{
-	const struct gf_thread *e = (struct gf_thread *)engine;
-	const struct gf_thread_path *path = e->steps->messages[message].path;
-
-	*schedule = path ? &path->schedule : NULL;
-	return path ? path->run : NULL;
-}
