@@ -13,7 +13,7 @@
  * Augmentation changes the images of the training part a little each time. About half of them are
  * mirrored left to right, and each is moved by up to `pad` pixels either way, the pixels that come
  * in being 0 (padding and a random crop; He et al. 2016 take 4 for CIFAR). Of pictures that are
- * cropped, each shows a window of at least the share `area` (data/jpeg.h). The change depends on
+ * cropped, each shows a window of at least the share `area` (data/data_parts.h). The change depends on
  * the seed, the epoch and the sample alone: not on the rank that computes it, nor on whether a run
  * was resumed.
  */

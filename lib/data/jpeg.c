@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/jpeg.h"
+#include "data/data_parts.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "data/jpeg.h"
 
 /*
  * ImageNet's form: folders train/CLASS and val/CLASS of JPEG files. Classes are numbered in the

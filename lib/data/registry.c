@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 
-#include "data/jpeg.h"
 
 /*
  * To add a data format: one file here that recognises a folder, opens it and hands out samples

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/compute_place.h"
+#include "trainer/options.h"
 
 #include <errno.h>
 #include <stdlib.h>

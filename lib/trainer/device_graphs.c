@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/device_graphs.h"
+#include "trainer/net_device.h"
 
 #include <errno.h>
 #include <stdlib.h>

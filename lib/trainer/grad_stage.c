@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/grad_stage.h"
+#include "trainer/net_device.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "trainer/device_graphs.h"
 
 #define LINE_ELEMS 32
 

@@ -15,7 +15,6 @@
 #include "doc/stream.h"
 #include "collectives/runnable.h"
 #include "trainer/choose_ways.h"
-#include "trainer/compute_place.h"
 
 /*
  * Without a measured network: small enough that a gradient of a few MiB still overlaps with

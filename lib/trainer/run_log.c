@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/run_log.h"
+#include "trainer/run_report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "data/jpeg.h"
+#include "data/data_parts.h"
 
 /* --- what a sample shows -------------------------------------------------- */
 

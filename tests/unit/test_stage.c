@@ -6,7 +6,7 @@
 #include "../gpu/fake.h"
 #include "base/array.h"
 #include "base/heap.h"
-#include "trainer/grad_stage.h"
+#include "trainer/net_device.h"
 #include "test.h"
 
 /*

@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "ranks.h"
 #include "selections.h"
-#include "trainer/compute_place.h"
+#include "trainer/options.h"
 
 /* Where ranks compute, on machines of the test's. */
 #define RANKS 3

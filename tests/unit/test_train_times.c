@@ -10,7 +10,6 @@
 #include "cost/stat.h"
 #include "ranks.h"
 #include "runtime/traces/rank_traces.h"
-#include "trainer/run_log.h"
 #include "trainer/run_report.h"
 #include "two_messages.h"
 
