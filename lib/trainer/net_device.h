@@ -14,7 +14,7 @@
 /*
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how they get there and
  * back: batches from pinned memory into two buffers in turn, so that one is copied while the other
- * is computed with; gradients and parameters by a stage (trainer/net_device.h), unless they stay.
+ * is computed with; gradients and parameters by a stage (below), unless they stay.
  */
 struct gf_train_device;
 
@@ -28,7 +28,7 @@ struct gf_train_device_config {
 	bool stays;        /* gradients do not go by the host, */
 	size_t pools;      /* but lie in so many pools in turn; else 1 */
 	size_t accumulate; /* micro-batches whose mean gradient goes */
-	/* Passes are captured, and cut after these tensors' gradients (trainer/net_device.h);
+	/* Passes are captured, and cut after these tensors' gradients (below);
 	 * NULL: enqueued anew each time. */
 	const bool *cut;
 };
