@@ -137,7 +137,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 @test "a measurement that fails keeps the half that is whole" {
 	makes_short 700000
 	wants 3 mpi 2 ./short gf-profile --batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 1 -a ring \
-		--min-bytes 1M --max-bytes 4G --model digits-mlp -o half.json
+		--min-bytes 2G --max-bytes 64G --model digits-mlp -o half.json
 	says 'the profile has the model half alone'
 	says 'Cannot allocate memory'
 	jq -e '.model.tensors and (has("network") or has("codecs") | not) and (.measured | has("model"))' half.json
