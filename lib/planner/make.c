@@ -88,7 +88,7 @@ static int plan_bound(const struct gf_request *r, struct gf_plan *p, struct gf_e
 		return rc;
 	rc = predict_bound(r, p, err);
 	if (rc == 0)
-		rc = gf_uncertainty_predict(p, err);
+		rc = gf_uncertainty_predict(p, NULL, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;

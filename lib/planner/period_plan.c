@@ -307,7 +307,7 @@ static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *
 	p->period.period_s = time.period_s;
 	p->period.exchange_s = time.exchange_s;
 	p->period.exposed_s = time.exposed_s;
-	return gf_uncertainty_predict(p, err);
+	return gf_uncertainty_predict(p, NULL, err);
 }
 
 int gf_task_add_period(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)

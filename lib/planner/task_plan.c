@@ -215,7 +215,7 @@ int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy, str
 		rc = rc ? rc : choose_codec(t, p, err);
 		rc = rc ? rc : predict(t, p, err);
 	}
-	rc = rc ? rc : gf_uncertainty_predict(p, err);
+	rc = rc ? rc : gf_uncertainty_predict(p, t->problem.fabric.derived, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
@@ -225,14 +225,11 @@ int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *mod
 		     const struct gf_network *network, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_task other = *t;
-	struct gf_derived derived = {0};
 	int rc;
 
 	other.problem.model = model;
 	other.problem.fabric.network = network;
-	other.problem.fabric.derived = &derived; /* the task's has other costs */
 	rc = gf_task_plan_by(&other, &gf_policy_optimal, p, err);
-	gf_derived_release(&derived);
 	if (rc < 0)
 		return rc;
 	gf_model_profile_free(p->model);
@@ -241,7 +238,7 @@ int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *mod
 	p->network = t->problem.fabric.network ? gf_network_copy(t->problem.fabric.network) : NULL;
 	p->predicted->fastest_s = 0;
 	rc = predict(t, p, err);
-	rc = rc ? rc : gf_uncertainty_predict(p, err);
+	rc = rc ? rc : gf_uncertainty_predict(p, t->problem.fabric.derived, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;

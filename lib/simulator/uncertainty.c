@@ -138,8 +138,8 @@ static double message_s(const struct gf_sim_message *m)
 	return m->startup_s + m->per_byte_s * m->bytes;
 }
 
-static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
-		       struct gf_error *err)
+static int predict_end(const struct gf_plan *p, struct gf_derived *derived, bool high,
+		       double *iteration_s, struct gf_error *err)
 {
 	struct gf_plan end = *p;
 	struct gf_sim_result result = {0};
@@ -149,6 +149,7 @@ static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 	end.network = gf_network_copy(p->network);
 	end.model = gf_model_profile_copy(p->model);
 	fabric = gf_plan_fabric(&end);
+	fabric.derived = derived;
 	gf_uncertainty_move(end.model, end.network, fabric.ranks, high);
 	rc = gf_predict_plan(&end, &fabric, &result, err);
 	if (rc == 0)
@@ -176,7 +177,7 @@ void gf_uncertainty_widen(const struct gf_plan *p, double compute_s, double iter
 	*high_s = fmax(*high_s, iteration_s) * (1 + runs);
 }
 
-int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err)
+int gf_uncertainty_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err)
 {
 	struct gf_prediction *pr = p->predicted;
 	double low, high;
@@ -185,9 +186,9 @@ int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err)
 	pr->iteration_low_s = pr->iteration_high_s = 0;
 	if (!gf_uncertainty_recorded(p->model, p->network, p->ranks + p->servers))
 		return 0;
-	rc = predict_end(p, false, &low, err);
+	rc = predict_end(p, derived, false, &low, err);
 	if (rc == 0)
-		rc = predict_end(p, true, &high, err);
+		rc = predict_end(p, derived, true, &high, err);
 	if (rc < 0)
 		return rc;
 	gf_uncertainty_widen(p, pr->compute_s, pr->iteration_s, &low, &high);

@@ -52,8 +52,8 @@ void gf_uncertainty_widen(const struct gf_plan *p, double compute_s, double iter
 			  double *low_s, double *high_s);
 
 /* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no doubt. p has a
- * prediction. */
-int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err);
+ * prediction. Replays are kept in `derived`; NULL: for this prediction alone. */
+int gf_uncertainty_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err);
 
 /* What of the messages of one plan or more was not measured as it is. */
 struct gf_beyond {

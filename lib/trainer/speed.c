@@ -39,7 +39,7 @@ static int predict_again(const struct gf_plan *plan, const struct gf_model_profi
 		.messages = result.messages,
 	};
 	run.predicted = out;
-	return gf_uncertainty_predict(&run, err);
+	return gf_uncertainty_predict(&run, NULL, err);
 }
 
 /* Are the plan's times those of a batch of this training? */

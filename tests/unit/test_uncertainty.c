@@ -340,7 +340,7 @@ static bool offer_for_high(struct problem_store *s, struct offer *o)
 	fabric = gf_plan_fabric(&p);
 	rc = gf_predict_plan(&p, &fabric, &result, &err);
 	p.predicted->iteration_s = result.iteration_s;
-	rc = rc ? rc : gf_uncertainty_predict(&p, &err);
+	rc = rc ? rc : gf_uncertainty_predict(&p, NULL, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	p.network = own;
 	offer(o, &p);

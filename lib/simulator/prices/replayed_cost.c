@@ -10,6 +10,13 @@
 #include "base/heap.h"
 #include "simulator/replay/replay.h"
 
+/* A network that costs come from, copied. */
+struct gf_derived_net {
+	struct gf_cost_net cost;
+	struct gf_link_cost *links;
+	int *sizes;
+};
+
 /* A message that was replayed as it is. */
 struct sized {
 	size_t count_elems;
@@ -17,6 +24,7 @@ struct sized {
 };
 
 struct gf_derived_entry {
+	const struct gf_derived_net *net;
 	const char *algorithm;
 	int ranks, servers;
 	int *factors;
@@ -33,12 +41,73 @@ struct gf_derived_entry {
 	size_t nsized, sized_capacity;
 };
 
-static bool same(const struct gf_derived_entry *e, const struct gf_algorithm *a,
-		 const struct gf_coll_args *args)
+static bool same_lines(const struct gf_cost_line *a, const struct gf_cost_line *b, size_t n)
 {
 	size_t i;
 
-	if (strcmp(e->algorithm, a->name) != 0 || e->ranks != args->ranks ||
+	for (i = 0; i < n; i++)
+		if (a[i].from_bytes != b[i].from_bytes || a[i].startup_s != b[i].startup_s ||
+		    a[i].per_byte_s != b[i].per_byte_s)
+			return false;
+	return true;
+}
+
+static bool same_net(const struct gf_cost_net *a, const struct gf_cost_net *b)
+{
+	size_t i;
+
+	for (i = 0; i < a->nlevels && i < b->nlevels; i++) {
+		const struct gf_link_cost *x = &a->links[i], *y = &b->links[i];
+
+		if (a->sizes[i] != b->sizes[i] || x->alpha_s != y->alpha_s ||
+		    x->beta_s_per_byte != y->beta_s_per_byte ||
+		    x->gamma_s_per_byte != y->gamma_s_per_byte || x->nlarger != y->nlarger ||
+		    !same_lines(x->larger, y->larger, x->nlarger))
+			return false;
+	}
+	return a->nlevels == b->nlevels;
+}
+
+static const struct gf_derived_net *net_of(struct gf_derived *d, const struct gf_cost_net *net)
+{
+	const size_t n = net->nlevels;
+	struct gf_derived_net *to;
+	size_t i;
+
+	for (i = 0; i < d->nnets; i++)
+		if (same_net(&d->nets[i]->cost, net))
+			return d->nets[i];
+	to = gf_xcalloc(1, sizeof(*to));
+	to->links = gf_xmemdup(net->links, n * sizeof(*to->links));
+	to->sizes = gf_xmemdup(net->sizes, n * sizeof(*to->sizes));
+	for (i = 0; i < n; i++)
+		if (net->links[i].nlarger)
+			to->links[i].larger =
+				gf_xmemdup(net->links[i].larger,
+					   net->links[i].nlarger * sizeof(*net->links[i].larger));
+	to->cost = (struct gf_cost_net){n, to->sizes, to->links, NULL};
+	*gf_array_push(&d->nets, &d->nnets, &d->nets_capacity) = to;
+	return to;
+}
+
+static void free_net(struct gf_derived_net *net)
+{
+	size_t i;
+
+	for (i = 0; i < net->cost.nlevels; i++)
+		if (net->links[i].nlarger)
+			free((struct gf_cost_line *)net->links[i].larger);
+	free(net->links);
+	free(net->sizes);
+	free(net);
+}
+
+static bool same(const struct gf_derived_entry *e, const struct gf_derived_net *net,
+		 const struct gf_algorithm *a, const struct gf_coll_args *args)
+{
+	size_t i;
+
+	if (e->net != net || strcmp(e->algorithm, a->name) != 0 || e->ranks != args->ranks ||
 	    e->servers != args->servers || e->nfactors != args->nfactors ||
 	    !e->stage_algorithms != !args->stage_algorithms)
 		return false;
@@ -50,12 +119,13 @@ static bool same(const struct gf_derived_entry *e, const struct gf_algorithm *a,
 	return true;
 }
 
-static struct gf_derived_entry *add(struct gf_derived *d, const struct gf_algorithm *a,
-				    const struct gf_coll_args *args)
+static struct gf_derived_entry *add(struct gf_derived *d, const struct gf_derived_net *net,
+				    const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
 	struct gf_derived_entry *e = gf_xcalloc(1, sizeof(*e));
 	size_t n = args->nfactors, i;
 
+	e->net = net;
 	e->algorithm = a->name;
 	e->ranks = args->ranks;
 	e->servers = args->servers;
@@ -390,14 +460,15 @@ static bool has_steps(const struct gf_algorithm *a, const struct gf_coll_args *a
 static struct gf_derived_entry *find(struct gf_derived *d, const struct gf_algorithm *a,
 				     const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
+	const struct gf_derived_net *on = net_of(d, net);
 	struct gf_derived_entry *e = NULL;
 	size_t i;
 
 	for (i = 0; i < d->nentries && !e; i++)
-		if (same(d->entries[i], a, args))
+		if (same(d->entries[i], on, a, args))
 			e = d->entries[i];
 	if (!e)
-		e = add(d, a, args);
+		e = add(d, on, a, args);
 	if (!e->lanes || e->lanes < d->lanes)
 		derive(d, e, a, args, net);
 	if (e->counted != d->count)
@@ -461,6 +532,9 @@ void gf_derived_release(struct gf_derived *d)
 		free(e->entry.gamma);
 		free(e);
 	}
+	for (i = 0; i < d->nnets; i++)
+		free_net(d->nets[i]);
 	free(d->entries);
+	free(d->nets);
 	memset(d, 0, sizeof(*d));
 }

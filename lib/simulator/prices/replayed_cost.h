@@ -9,13 +9,15 @@
  * Replays of an algorithm on a topology: one message alone, at as many sizes as its cost needs
  * lines, and n messages at once. Closed forms hold where groups of ranks coincide with levels.
  * Elsewhere messages of one round drift apart, and only a replay tells when they share a link.
- * Replayed when first asked for, and kept: zero-initialise but for `lanes`, which may grow; prices
- * borrow from it.
+ * Replayed when first asked for, and kept by the network's costs, of which there may be several:
+ * zero-initialise but for `lanes`, which may grow; prices borrow from it.
  */
 struct gf_derived {
 	int lanes; /* gamma_2 .. gamma_lanes; below 2: none */
 	struct gf_derived_entry **entries;
 	size_t nentries, capacity;
+	struct gf_derived_net **nets;
+	size_t nnets, nets_capacity;
 	/* an algorithm of which one message, or several at once, have too many steps; or NULL */
 	const char *unpriced, *unknown;
 	/* steps of the replays asked for since gf_derived_recount, those that were kept from before
