@@ -316,6 +316,24 @@ static void note_served(const struct gf_task *t, const struct gf_request *r,
 			     found->name, r->threshold_bytes);
 }
 
+/* What other plans would have been. */
+static int note_others(const struct gf_request *r, const struct gf_task *t, const struct gf_plan *p,
+		       struct gf_text *notes, struct gf_error *err)
+{
+	int rc = 0;
+
+	gf_task_note(t, notes);
+	if (!t->policy && !r->halves)
+		rc = note_halves(t, p, notes, err);
+	rc = rc ? rc : note_factors(t, p, notes, err);
+	rc = rc ? rc : note_reproducible(t, p, notes, err);
+	if (rc < 0)
+		return rc;
+	note_plain(r, t, p, notes);
+	note_served(t, r, p, notes);
+	return 0;
+}
+
 static int plan_whole(const struct gf_request *r, const struct gf_task *t, struct gf_plan *p,
 		      struct gf_text *notes, struct gf_error *err)
 {
@@ -331,39 +349,34 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 		rc = gf_task_best(t, r->halves, false, p, err);
 	if (rc < 0)
 		return rc;
-	gf_task_note(t, notes);
-	if (!t->policy && !r->halves)
-		rc = note_halves(t, p, notes, err);
-	rc = rc ? rc : note_factors(t, p, notes, err);
-	rc = rc ? rc : note_reproducible(t, p, notes, err);
+	if (notes)
+		rc = note_others(r, t, p, notes, err);
+	rc = rc ? rc : gf_task_add_period(t, p, err);
 	if (rc < 0) {
 		gf_plan_release(p);
 		return rc;
 	}
-	note_plain(r, t, p, notes);
-	note_served(t, r, p, notes);
-	rc = gf_task_add_period(t, p, err);
-	if (rc < 0) {
-		gf_plan_release(p);
-		return rc;
+	if (notes) {
+		gf_task_note_outer(t, notes);
+		gf_uncertainty_text(p, notes);
 	}
-	gf_task_note_outer(t, notes);
-	gf_uncertainty_text(p, notes);
 	return 0;
 }
 
 static int plan_posed(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
 {
+	struct gf_text unread = {0};
 	struct gf_task t;
-	int rc = gf_request_pose(r, &t, notes, err);
+	int rc = gf_request_pose(r, &t, notes ? notes : &unread, err);
 
-	if (rc < 0)
-		return rc;
-	rc = t.problem.model && t.problem.fabric.ranks
-		     ? plan_whole(r, &t, p, notes, err)
-		     : gf_request_rule(r, &t.problem, p, notes, err);
-	gf_task_release(&t);
+	if (rc == 0) {
+		rc = t.problem.model && t.problem.fabric.ranks
+			     ? plan_whole(r, &t, p, notes, err)
+			     : gf_request_rule(r, &t.problem, p, notes ? notes : &unread, err);
+		gf_task_release(&t);
+	}
+	gf_text_release(&unread);
 	return rc;
 }
 

@@ -110,7 +110,8 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct
 
 /*
  * A whole plan, or a rule plan if there is no model or the ranks are unknown. notes collects lines
- * for the user ("" if there are none).
+ * for the user ("" if there are none); NULL: nobody reads them, and the plans that they compare with
+ * are not made.
  * -EINVAL: the request contradicts itself; -ENOTSUP: nothing serves it.
  */
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,

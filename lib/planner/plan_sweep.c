@@ -167,7 +167,6 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 	struct gf_period period = p->period;
 	const struct gf_plan outer = {.messages = period.messages, .nmessages = period.nmessages};
 	const char *codecs[GF_CODECS + 1], *outer_codecs[GF_CODECS + 1];
-	struct gf_text notes = {0};
 	struct gf_axes axes;
 	struct gf_variant v;
 	int rc;
@@ -191,9 +190,8 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 		r.fabric.processing = &p->processing;
 		r.fabric.ranks = w->ranks ? w->ranks : p->ranks;
 		gf_request_follow(&r, &axes, p, codecs);
-		rc = gf_request_plan(&r, out, &notes, err);
+		rc = gf_request_plan(&r, out, NULL, err);
 	}
-	gf_text_release(&notes);
 	gf_variant_release(&v);
 	return rc;
 }

@@ -65,16 +65,14 @@ static double next_cap(size_t i, double cap_bytes)
 /* Predicted, s; 0: nothing serves it. */
 static double predicted_s(const struct gf_request *r)
 {
-	struct gf_text notes = {0};
 	struct gf_error err = {""};
 	struct gf_plan p;
 	double s = 0;
 
-	if (gf_request_plan(r, &p, &notes, &err) == 0) {
+	if (gf_request_plan(r, &p, NULL, &err) == 0) {
 		s = p.predicted ? p.predicted->iteration_s : 0;
 		gf_plan_release(&p);
 	}
-	gf_text_release(&notes);
 	return s;
 }
 
