@@ -146,13 +146,30 @@ static void add_decomposition(void *ctx, const struct gf_stage *stages, size_t n
 	add(d->filling, d->algorithm, stages, nstages);
 }
 
-/* NULL: any algorithm. */
-static bool measured(const struct gf_network *n, const char *algorithm)
+/* Does the entry say that its algorithm was measured? Those of f32 do. Where there are none, those
+ * of an allowed codec do. */
+static bool counts(const struct gf_problem *in, const struct gf_allreduce_cost *c)
 {
+	const struct gf_network *n = in->fabric.network;
+	size_t i;
+
+	for (i = 0; i < n->nallreduce; i++)
+		if (gf_allreduce_plain(&n->allreduce[i]))
+			return gf_allreduce_plain(c);
+	for (i = 0; in->codecs && in->codecs[i]; i++)
+		if (strcmp(in->codecs[i], gf_allreduce_codec(c)) == 0)
+			return true;
+	return false;
+}
+
+/* NULL: any algorithm. */
+static bool measured(const struct gf_problem *in, const char *algorithm)
+{
+	const struct gf_network *n = in->fabric.network;
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++)
-		if (gf_allreduce_plain(&n->allreduce[i]) &&
+		if (counts(in, &n->allreduce[i]) &&
 		    (!algorithm || strcmp(n->allreduce[i].algorithm, algorithm) == 0))
 			return true;
 	return false;
@@ -258,7 +275,7 @@ static void add_measured(struct filling *f, const char *algorithm)
 	for (i = 0; i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (!gf_allreduce_plain(c) || strcmp(c->algorithm, algorithm) != 0 ||
+		if (!counts(f->in, c) || strcmp(c->algorithm, algorithm) != 0 ||
 		    (any && !same) || (f->in->nfactors && !(same && as_given(f, c))))
 			continue;
 		add(f, c->algorithm, c->stages, same ? c->nstages : 0);
@@ -269,11 +286,12 @@ static void add_measured(struct filling *f, const char *algorithm)
 }
 
 /* Is it the network's first entry of its algorithm? */
-static bool is_first(const struct gf_network *n, size_t i)
+static bool is_first(const struct gf_problem *in, size_t i)
 {
+	const struct gf_network *n = in->fabric.network;
 	size_t k = 0;
 
-	while (k < i && (!gf_allreduce_plain(&n->allreduce[k]) ||
+	while (k < i && (!counts(in, &n->allreduce[k]) ||
 			 strcmp(n->allreduce[k].algorithm, n->allreduce[i].algorithm) != 0))
 		k++;
 	return k == i;
@@ -284,11 +302,11 @@ static void add_all(struct filling *f)
 	const struct gf_problem *in = f->in;
 	const struct gf_network *n = in->fabric.network;
 	/* what was measured is not mixed with what a data sheet says */
-	bool derive = !n || !measured(n, NULL) || (in->algorithm && !measured(n, in->algorithm));
+	bool derive = !measured(in, NULL) || (in->algorithm && !measured(in, in->algorithm));
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++)
-		if (gf_allreduce_plain(&n->allreduce[i]) && is_first(n, i) &&
+		if (counts(in, &n->allreduce[i]) && is_first(in, i) &&
 		    (!in->algorithm || strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
 			add_measured(f, n->allreduce[i].algorithm);
 	for (i = 0; derive && gf_algorithms[i]; i++) {
@@ -296,7 +314,7 @@ static void add_all(struct filling *f)
 		bool wanted = in->algorithm ? strcmp(in->algorithm, name) == 0
 					    : !gf_algorithm_has(name, GF_ALGORITHM_ON_REQUEST);
 
-		if (wanted && !measured(n, name))
+		if (wanted && !measured(in, name))
 			add_derived(f, name);
 	}
 }
@@ -421,7 +439,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in, struct gf_error
 	f.fabric.derived = NULL; /* until options are final */
 	f.fabric.device = in->model ? in->model->device : NULL;
 	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
-	    !measured(in->fabric.network, in->algorithm))
+	    !measured(in, in->algorithm))
 		return gf_registry_refuse(&algorithms, "--algorithm", NULL, in->algorithm, err);
 	add_all(&f);
 	if (m->noptions == 0) {

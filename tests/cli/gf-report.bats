@@ -309,6 +309,18 @@ is() {
 	grep -q "<svg" bars.svg
 }
 
+# Replays for each number of ranks took minutes.
+@test "--plan: the best plan of stale steps comes from what was measured" {
+	gf-plan --model digits-cnn --system pipe-sgd 4x2-1gbe > plan.json
+	gf-sim -q plan.json --slow 0:2 --trace run.json
+	wants 0 timeout 60 gf-report --table run.json --plan plan.json
+	grep -q "^by the best plan (.*) it is predicted to take" out.txt
+	grep -q "^on 4096 ranks" out.txt
+	gf-report run.json --plan plan.json --profile - > own.json
+	gf-plan own.json --staleness 2 --codecs trunc16 4x2-1gbe > best.json
+	jq -e 'all(.messages[]; .algorithm == "ring")' best.json
+}
+
 @test "what is no trace, by name" {
 	echo '{"traceEvents": [{"ph": "X", "cat": "forward"' > cut.json
 	mkdir empty
