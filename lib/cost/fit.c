@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost/fit.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 
 /*
  * Sums over the points, each weighted 1/time^2, of size and time about their weighted means:
@@ -82,6 +84,201 @@ int gf_fit_linear(const double *size_bytes, const double *time_s, size_t count,
 		f.startup_s = 0;
 		f.per_byte_s = s.raw_size_time / s.raw_size_size;
 	}
+	*fit = f;
+	return 0;
+}
+
+static const size_t fewest_points = 3;
+/* Tables that are longer are cut at every other point, or fewer. */
+static const size_t cuts_most = 1000;
+/* Below this error one line is enough. */
+static const double good_rms = 0.05;
+/* How likely chance may be. */
+static const double chance = 1e-3;
+/* Exact data leave nothing, and nothing cannot be divided by. */
+static const double no_less_rms = 1e-6;
+/* By how much a cost may seem to fall at a cut: noise. */
+static const double fall = 0.25;
+
+/* Points first..last - 1 and the line through them. */
+struct range {
+	size_t first, last;
+	double from_bytes;
+	struct gf_linear_fit line;
+};
+
+static bool fit_range(const struct gf_fit_points *p, size_t first, size_t last, struct range *r)
+{
+	r->first = first;
+	r->last = last;
+	return gf_fit_linear(p->size_bytes + first, p->time_s + first, last - first, &r->line,
+			     NULL) == 0;
+}
+
+static double at(const struct gf_linear_fit *line, double bytes)
+{
+	return line->startup_s + line->per_byte_s * bytes;
+}
+
+/* Squares of (measured - a line) / measured, which is what a fit makes least.
+ */
+static double squares(const struct gf_fit_points *p, const struct range *r,
+		      const struct gf_linear_fit *line)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = r->first; i < r->last; i++) {
+		double left = at(line, p->size_bytes[i]) / p->time_s[i] - 1;
+
+		sum += left * left;
+	}
+	return sum;
+}
+
+/* Finds the size at which the second range begins; false: the cost would fall there. */
+static bool find_cut(const struct gf_fit_points *p, const struct range *a, struct range *b)
+{
+	double low = p->size_bytes[b->first - 1];
+	double high = p->size_bytes[b->first];
+	double steeper = b->line.per_byte_s - a->line.per_byte_s;
+	double cross = (a->line.startup_s - b->line.startup_s) / steeper;
+
+	if (steeper != 0 && cross > low && cross <= high)
+		b->from_bytes = floor(cross);
+	else if (at(&b->line, low + 1) >= at(&a->line, low + 1))
+		b->from_bytes = floor(low) + 1; /* where it jumps is not known */
+	else
+		b->from_bytes = ceil(sqrt(low * high));
+	return b->from_bytes > low &&
+	       at(&b->line, b->from_bytes) >= at(&a->line, b->from_bytes) * (1 - fall);
+}
+
+/*
+ * The logarithm of how likely chance alone makes a line of a part's own so much better there than
+ * that of the whole: the F test for two parameters, whose tail is (own/whole)^((n - 2)/2). Parts
+ * differ in noise, so each is judged by itself. *needed: the whole's line is not good enough there.
+ */
+static double log_chance(const struct gf_fit_points *p, const struct range *r,
+			 const struct gf_linear_fit *whole, bool *needed)
+{
+	double n = (double)(r->last - r->first);
+	double least = n * no_less_rms * no_less_rms;
+	double own = squares(p, r, &r->line) + least;
+	double other = squares(p, r, whole) + least;
+
+	*needed |= sqrt(other / n) >= good_rms;
+	return fmin(0, (n - 2) / 2 * log(own / other));
+}
+
+/* The best cut of a range, if it is worth it. */
+static bool cut(const struct gf_fit_points *p, const struct range *whole, struct range *a,
+		struct range *b)
+{
+	size_t step = 1 + (whole->last - whole->first) / cuts_most, k;
+	double best = log(chance);
+	bool found = false;
+
+	for (k = whole->first + fewest_points; k + fewest_points <= whole->last; k += step) {
+		struct range left = *whole, right;
+		bool needed = false;
+		double likely;
+
+		if (!fit_range(p, whole->first, k, &left) ||
+		    !fit_range(p, k, whole->last, &right) || !find_cut(p, &left, &right))
+			continue;
+		likely = log_chance(p, &left, &whole->line, &needed) +
+			 log_chance(p, &right, &whole->line, &needed);
+		if (!needed || likely >= best)
+			continue;
+		best = likely;
+		found = true;
+		*a = left;
+		*b = right;
+	}
+	return found;
+}
+
+/* Costs do not fall: a line that would begin below the one before is raised. */
+static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->nlines; i++) {
+		struct gf_linear_fit *l = &f->lines[i];
+		double from = ranges[i].from_bytes;
+
+		*l = ranges[i].line;
+		f->from_bytes[i] = from;
+		if (i > 0)
+			l->startup_s = fmax(l->startup_s,
+					    at(&f->lines[i - 1], from) - l->per_byte_s * from);
+	}
+}
+
+static void judge(const struct gf_fit_points *p, struct gf_lines_fit *f)
+{
+	double mean = 0, total = 0, left = 0, sum = 0;
+	size_t i, line = 0;
+
+	for (i = 0; i < p->count; i++)
+		mean += p->time_s[i] / (double)p->count;
+	for (i = 0; i < p->count; i++) {
+		double fitted, relative;
+
+		while (line + 1 < f->nlines && f->from_bytes[line + 1] <= p->size_bytes[i])
+			line++;
+		fitted = at(&f->lines[line], p->size_bytes[i]);
+		relative = (p->time_s[i] - fitted) / fitted;
+		left += (p->time_s[i] - fitted) * (p->time_s[i] - fitted);
+		total += (p->time_s[i] - mean) * (p->time_s[i] - mean);
+		sum += relative * relative;
+		f->residual_max = fmax(f->residual_max, fabs(relative));
+	}
+	f->r_squared = total > 0 ? 1 - left / total : 1;
+	f->residual_rms = sqrt(sum / (double)p->count);
+}
+
+static bool ascending(const struct gf_fit_points *p)
+{
+	size_t i;
+
+	for (i = 1; i < p->count; i++)
+		if (p->size_bytes[i] < p->size_bytes[i - 1])
+			return false;
+	return true;
+}
+
+int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lines_fit *fit,
+		 struct gf_error *err)
+{
+	struct range ranges[GF_FIT_LINES_MOST] = {{.last = p->count}};
+	struct gf_lines_fit f = {.nlines = 1};
+	struct gf_lines_fit one = f;
+	size_t most = ascending(p) ? lines_most : 1, i, k;
+	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count, &ranges[0].line, err);
+
+	assert(lines_most <= GF_FIT_LINES_MOST);
+	if (rc < 0)
+		return rc;
+	one.lines[0] = ranges[0].line;
+	judge(p, &one);
+	for (i = 0; i < f.nlines && f.nlines < most;) {
+		struct range a, b;
+
+		if (!cut(p, &ranges[i], &a, &b)) {
+			i++;
+			continue;
+		}
+		for (k = f.nlines++; k > i + 1; k--)
+			ranges[k] = ranges[k - 1];
+		ranges[i] = a;
+		ranges[i + 1] = b;
+	}
+	take_lines(ranges, &f);
+	judge(p, &f);
+	if (f.nlines > 1 && f.residual_rms >= one.residual_rms)
+		return gf_fit_lines(p, 1, fit, err); /* raised too much */
 	*fit = f;
 	return 0;
 }

@@ -21,4 +21,36 @@ struct gf_linear_fit {
 int gf_fit_linear(const double *size_bytes, const double *time_s, size_t count,
 		  struct gf_linear_fit *fit, struct gf_error *err);
 
+/*
+ * Fits one line if one is enough, else several, each for a range of sizes. One line cannot describe
+ * a library that changes its protocol at some size (Open MPI's TCP asks before it sends 64 KiB), or
+ * a shaper that lets the first bytes pass.
+ *
+ * A range is cut in two if one line is off by 5 % (root mean square) or more on one side, if the
+ * improvement is unlikely to be chance, if both parts have three points or more, and if the cost
+ * does not fall at the cut. The cut lies where the two lines cross between two sizes. If the cost
+ * jumps up between them, all sizes above the smaller cost as the larger: nothing is known of them,
+ * and a plan must not bet on the cheap line. Else the cut lies halfway on a logarithmic scale.
+ */
+#define GF_FIT_LINES_MOST 4
+
+struct gf_lines_fit {
+	size_t nlines;
+	double from_bytes[GF_FIT_LINES_MOST]; /* 0, then rising, whole */
+	struct gf_linear_fit lines[GF_FIT_LINES_MOST];
+	double r_squared;    /* of the unweighted times */
+	double residual_rms; /* relative */
+	double residual_max; /* relative, absolute value */
+};
+
+struct gf_fit_points {
+	const double *size_bytes, *time_s;
+	size_t count;
+};
+
+/* Up to lines_most lines (GF_FIT_LINES_MOST at most), but only one where sizes do not ascend.
+ * -EINVAL as gf_fit_linear. */
+int gf_fit_lines(const struct gf_fit_points *points, size_t lines_most, struct gf_lines_fit *fit,
+		 struct gf_error *err);
+
 #endif

@@ -12,7 +12,7 @@ struct gf_record;
 /*
  * What every entry of an axis has whose keys depend on the entry: selections
  * (doc/selections/selection.h) and periods (doc/periods/period.h). These are the first members of
- * the entry's struct, so that options (planner/axis_option.h) walk any of them.
+ * the entry's struct, so that options (planner/axes.h) walk any of them.
  */
 #define GF_ENTRY                                                                                   \
 	const char *name;                                                                          \

@@ -11,8 +11,4 @@
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
 		    struct gf_text *out, struct gf_error *err);
 
-/* The lines of the messages, on that fabric. */
-int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f, struct gf_text *out,
-		      struct gf_error *err);
-
 #endif

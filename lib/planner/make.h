@@ -81,9 +81,6 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
  * for a list of defaults. */
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
 
-/* The period that the request asks for: the problem becomes that of a group (period_options.c).
- * -EINVAL: it contradicts the rest. */
-int gf_task_pose_period(struct gf_task *t, const struct gf_request *r, struct gf_error *err);
 /* The ranks of a group: of those below the level of the axes' name, else below the outermost that
  * has more than one. */
 int gf_axes_group(const struct gf_axes *axes, const struct gf_fabric *f, int *group,
@@ -110,9 +107,8 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct
 
 /*
  * A whole plan, or a rule plan if there is no model or the ranks are unknown. notes collects lines
- * for the user ("" if there are none); NULL: nobody reads them, and the plans that they compare with
- * are not made.
- * -EINVAL: the request contradicts itself; -ENOTSUP: nothing serves it.
+ * for the user ("" if there are none); NULL: nobody reads them, and the plans that they compare
+ * with are not made. -EINVAL: the request contradicts itself; -ENOTSUP: nothing serves it.
  */
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
 		    struct gf_error *err);

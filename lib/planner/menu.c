@@ -275,8 +275,8 @@ static void add_measured(struct filling *f, const char *algorithm)
 	for (i = 0; i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (!counts(f->in, c) || strcmp(c->algorithm, algorithm) != 0 ||
-		    (any && !same) || (f->in->nfactors && !(same && as_given(f, c))))
+		if (!counts(f->in, c) || strcmp(c->algorithm, algorithm) != 0 || (any && !same) ||
+		    (f->in->nfactors && !(same && as_given(f, c))))
 			continue;
 		add(f, c->algorithm, c->stages, same ? c->nstages : 0);
 		any = true;
@@ -438,8 +438,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in, struct gf_error
 		return rc;
 	f.fabric.derived = NULL; /* until options are final */
 	f.fabric.device = in->model ? in->model->device : NULL;
-	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
-	    !measured(in, in->algorithm))
+	if (in->algorithm && !gf_algorithm_find(in->algorithm) && !measured(in, in->algorithm))
 		return gf_registry_refuse(&algorithms, "--algorithm", NULL, in->algorithm, err);
 	add_all(&f);
 	if (m->noptions == 0) {
@@ -475,4 +474,18 @@ void gf_menu_release(struct gf_menu *m)
 		free(m->options[i].stages);
 	gf_derived_release(&m->own);
 	gf_menu_part_release(m);
+}
+
+void gf_option_tell(const struct gf_option *o, struct gf_message *m)
+{
+	size_t k;
+
+	m->algorithm = gf_xstrdup(o->algorithm);
+	m->codec = gf_xstrdup(o->codec);
+	m->stages = o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages)) : NULL;
+	m->nstages = o->nstages;
+	for (k = 0; k < o->nstages; k++) {
+		m->stages[k].factor = o->stages[k].factor;
+		m->stages[k].algorithm = gf_xstrdup(o->stages[k].algorithm);
+	}
 }

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "profiler/chain.h"
 #include "transport/comm.h"
-#include "cost/fit_lines.h"
+#include "cost/fit.h"
 #include "doc/profile.h"
 
 /*

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "cost/fit_lines.h"
+#include "cost/fit.h"
 #include "cost/stat.h"
 #include "doc/selections/selection.h"
 #include "collectives/codecs/codec.h"

@@ -16,15 +16,9 @@
 void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out);
 
 /* The steps as a Chrome trace: a process per rank, sends, receives and local steps as slices, after
- * what gf_outcome_trace draws. The caller frees. */
+ * what gf_outcome_trace_text draws. The caller frees. */
 char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r);
 
-/* One simulated iteration as a Chrome trace, drawn as gf-train draws measured ones: compute is on
- * thread 0. Message slices with {message, first, last, bytes} are on the lanes' threads. An instant
- * marks when each tensor is ready.
- */
-void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o, int pid,
-		      const char *name, struct gf_trace *trace);
 /* A whole file of it; the caller frees. */
 char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o);
 

@@ -85,10 +85,6 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out);
  * that is more.
  */
 
-/* The share d of a fit by so many lines; 0 without points. Lines of two points each leave no
- * residual: then it is GF_UNCERTAINTY_RUNS at least. */
-double gf_uncertainty_of_fit(const struct gf_fit *fit, size_t nlines);
-
 /* Puts a fit's lines at that end; its sizes rise. Sizes are taken together, into parts_most parts
  * or a few more. Without points nothing changes. */
 void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,

@@ -4,7 +4,7 @@
 #include "doc/stream.h"
 #include "harness.h"
 #include "imports/report/stragglers.h"
-#include "planner/measured.h"
+#include "planner/refine.h"
 
 static const struct gf_plan *plan_of(void)
 {

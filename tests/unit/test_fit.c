@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "cost/fit_lines.h"
+#include "cost/fit.h"
 #include "test.h"
 
 /* How far a recovered constant may be off, relative. */

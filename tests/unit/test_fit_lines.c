@@ -2,7 +2,7 @@
 /* Several lines where one does not do, one where it does. */
 #include "base/array.h"
 #include "base/rng.h"
-#include "cost/fit_lines.h"
+#include "cost/fit.h"
 #include "test.h"
 
 /* How far a recovered constant may be off, relative. */

@@ -10,7 +10,7 @@
 #include "doc/selections/select_powersgd.h"
 #include "doc/selections/select_randomk.h"
 #include "doc_test.h"
-#include "planner/axis_option.h"
+#include "planner/axes.h"
 #include "selections.h"
 #include "test.h"
 

@@ -102,10 +102,6 @@ bool gf_what_if_varies(const struct gf_what_if *w);
 /* Where something is in doubt, three simulations, each of all runs. */
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_outcome *out,
 	       struct gf_error *err);
-/* gf_what_if of a plan with a period, without jitter (whatif_period.c): groups wait for one that
- * has the slowest rank and all slow links. */
-int gf_what_if_period(const struct gf_plan *p, const struct gf_what_if *w, struct gf_outcome *out,
-		      struct gf_error *err);
 /* How much longer the slowest rank computes, without jitter. */
 double gf_what_if_slowest(const struct gf_what_if *w, int ranks);
 /* The rest of an outcome that has ranks, messages and the iteration, from a result of p without
