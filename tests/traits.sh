@@ -18,7 +18,7 @@ offend() { echo "traits: $*"; bad=1; }
 allowed='
 lib/doc/selections/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
-lib/settings/emit_ddp\.c                  selection        the hook that PyTorch has
+lib/settings/emit_buckets\.c              selection        the hook that PyTorch has
 lib/planner/compare_axes\.c              option           --compare=density
 lib/cli/[a-z]+\.c                        process          what commands share
 lib/cuda/lanes/nccl_tell\.c                    process          NCCL is told algorithms there alone

@@ -34,6 +34,16 @@ void gf_emitter_mark(const void *emitter, struct gf_text *out)
 	gf_text_addf(out, "; %s", e->version);
 }
 
+bool gf_emit_plan_pays(const struct gf_emit_times *t)
+{
+	return !(t->default_s > 0) || t->plan_s <= t->default_s;
+}
+
+bool gf_emit_cap_pays(const struct gf_emit_times *t)
+{
+	return t->cap_bytes > 0 && t->default_s > 0 && t->cap_most_s <= t->default_s;
+}
+
 const struct gf_emitter *const gf_emitters[] = {
 	&gf_emitter_ddp,        &gf_emitter_horovod,
 	&gf_emitter_nccl_env,   &gf_emitter_nccl_tuner,

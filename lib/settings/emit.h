@@ -81,10 +81,20 @@ void gf_emitter_mark(const void *emitter, struct gf_text *out);
 /* The first line of every output of a plan. */
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out);
 
+/* Is the plan at least as good as the target's default, as far as known? */
+bool gf_emit_plan_pays(const struct gf_emit_times *t);
+/* Is the best cap, in either way to take it? */
+bool gf_emit_cap_pays(const struct gf_emit_times *t);
+
 /* A target that takes one cap (emit_caps.c); p: the plan of the best cap. Errors as
  * gf_request_emit's. */
 int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struct gf_plan *p,
 		   struct gf_text *out, struct gf_text *notes, struct gf_error *err);
+
+/* A target that takes an algorithm for each size (tuning_ranges.c). Errors as gf_request_emit's. */
+int gf_emit_by_size(const struct gf_request *r, const struct gf_plan *given,
+		    const struct gf_emitter *e, struct gf_text *out, struct gf_text *notes,
+		    struct gf_error *err);
 
 /*
  * A plan that the target can run, and its text. given: this plan, as it is, of whose documents r is

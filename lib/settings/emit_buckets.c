@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What targets that are told buckets share. */
-#include "settings/emit_buckets.h"
-
+/* Targets that are told buckets: Python to import. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "collectives/algorithm.h"
+#include "doc/selections/select_powersgd.h"
+#include "json/json.h"
+#include "planner/policies/policies.h"
+#include "settings/emit.h"
+
+#define MIB 1048576.0
 
 /* What the programs call our codecs; NULL: they have none of the kind. */
-static const struct gf_emit_compression compressions[] = {
+static const struct compression {
+	const char *codec, *ddp, *horovod;
+} compressions[] = {
 	{"f32", "", ""},
 	{"f16", "fp16_compress_hook", "fp16"},
 	{"bf16", "bf16_compress_hook", NULL},
 };
 
-const struct gf_emit_compression *gf_emit_compression_of(const char *codec)
+static const struct compression *compression_of(const char *codec)
 {
-	static const struct gf_emit_compression none;
+	static const struct compression none;
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(compressions); i++)
@@ -26,7 +34,8 @@ const struct gf_emit_compression *gf_emit_compression_of(const char *codec)
 	return &none;
 }
 
-void gf_emit_caveats(const struct gf_plan *p, struct gf_text *out)
+/* Comments on the parts of a plan that a program with an all-reduce of its own leaves out. */
+static void add_caveats(const struct gf_plan *p, struct gf_text *out)
 {
 	size_t i, simultaneous = 0, late = 0, chosen = 0;
 
@@ -55,8 +64,9 @@ void gf_emit_caveats(const struct gf_plan *p, struct gf_text *out)
 			     chosen);
 }
 
-int gf_emit_lacks(const struct gf_emitter *e, const char *kind, const char *name,
-		  struct gf_error *err)
+/* -ENOTSUP: the plan has that kind of thing, and the target has none. */
+static int lacks(const struct gf_emitter *e, const char *kind, const char *name,
+		 struct gf_error *err)
 {
 	return gf_error_set(err, -ENOTSUP, "--emit %s: %s has no %s%s (gradflow.ddp runs the plan)",
 			    e->name, e->program, kind, name);
@@ -68,7 +78,7 @@ static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e, str
 
 	for (i = 0; i < p->nmessages; i++) {
 		if (!e->takes_codec(p->messages[i].codec))
-			return gf_emit_lacks(e, "codec ", p->messages[i].codec, err);
+			return lacks(e, "codec ", p->messages[i].codec, err);
 		if (strcmp(p->messages[i].codec, p->messages[0].codec) != 0)
 			return gf_error_set(
 				err, -ENOTSUP,
@@ -78,17 +88,19 @@ static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e, str
 	return 0;
 }
 
-int gf_emit_check(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
-		  struct gf_error *err)
+/* -ENOTSUP: the target does not send all gradients (or, by_rank, those that PowerSGD leaves) as the
+ * plan does. */
+static int check(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
+		 struct gf_error *err)
 {
 	size_t i;
 
 	if (p->rule)
 		return 0;
 	if (p->staleness > 1)
-		return gf_emit_lacks(e, "stale gradients", "", err);
+		return lacks(e, "stale gradients", "", err);
 	if (!(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
-		return gf_emit_lacks(e, "selection ", gf_selection_name(&p->selection), err);
+		return lacks(e, "selection ", gf_selection_name(&p->selection), err);
 	for (i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(err, -ENOTSUP,
@@ -98,12 +110,241 @@ int gf_emit_check(const struct gf_plan *p, const struct gf_emitter *e, bool by_r
 	return check_codecs(p, e, err);
 }
 
-bool gf_emit_plan_pays(const struct gf_emit_times *t)
+/* --- PyTorch's DistributedDataParallel: Python to import ------------------ */
+
+static bool ddp_takes(const char *codec)
 {
-	return !(t->default_s > 0) || t->plan_s <= t->default_s;
+	return compression_of(codec)->ddp;
 }
 
-bool gf_emit_cap_pays(const struct gf_emit_times *t)
+/* Two ways to pass a cap: PyTorch releases differ in whether the cap that is given counts for the
+ * first bucket, too. */
+static void add_cap(const struct gf_emit_times *t, struct gf_text *out)
 {
-	return t->cap_bytes > 0 && t->default_s > 0 && t->cap_most_s <= t->default_s;
+	char number[GF_JSON_REAL_TEXT];
+
+	gf_json_real_text(t->cap_bytes / MIB, number);
+	if (gf_emit_cap_pays(t))
+		gf_text_addf(out, "{\"bucket_cap_mb\": %s}", number);
+	else
+		gf_text_addf(out, "{}");
 }
+
+/*
+ * DDP closes a bucket once it holds its cap or more. So a cap of a message's exact bytes closes the
+ * bucket after the message's last tensor, as long as gradients become ready in the plan's order. A
+ * double of bytes / 2^20 is exact.
+ */
+static void add_arguments(const struct gf_plan *p, const struct gf_emit_times *t,
+			  struct gf_text *out)
+{
+	char number[GF_JSON_REAL_TEXT];
+	size_t i;
+
+	if (!gf_emit_plan_pays(t)) {
+		gf_text_addf(out, "# The plan's buckets would be slower than the default here.\n"
+				  "# DistributedDataParallel(model, **ddp_arguments)\n"
+				  "ddp_arguments = ");
+		add_cap(t, out);
+		gf_text_addf(out, "\n");
+		return;
+	}
+	gf_text_addf(out, "import inspect\n"
+			  "from torch.nn.parallel import DistributedDataParallel\n\n"
+			  "bucket_cap_mb_list = [");
+	for (i = 0; i < p->nmessages; i++) {
+		gf_json_real_text((double)gf_plan_message_bytes(p, i) / MIB, number);
+		gf_text_addf(out, "%s%s", i == 0 ? "" : ", ", number);
+	}
+	gf_text_addf(
+		out,
+		"]\n\n"
+		"# DistributedDataParallel(model, **ddp_arguments): these buckets where it takes\n"
+		"# a list of caps, else %s.\n"
+		"_has_list = \"bucket_cap_mb_list\" in inspect.signature(\n"
+		"    DistributedDataParallel.__init__).parameters\n"
+		"ddp_arguments = ({\"bucket_cap_mb_list\": bucket_cap_mb_list} if _has_list\n"
+		"                 else ",
+		gf_emit_cap_pays(t) ? "the best cap of all buckets"
+				    : "its default, which no cap beats");
+	add_cap(t, out);
+	gf_text_addf(out, ")\n");
+}
+
+static void add_codec_hook(const char *name, struct gf_text *out)
+{
+	gf_text_addf(out,
+		     "\n\ndef register(model):\n"
+		     "    \"\"\"model = DistributedDataParallel(...), then register(model): the "
+		     "plan's codec\"\"\"\n"
+		     "    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
+		     "    model.register_comm_hook(None, default_hooks.%s)\n",
+		     name);
+}
+
+/* PyTorch wants two dense steps before the first that remembers. Its hook takes the buckets'
+ * collectives in no order, which gloo needs. */
+static void add_rank_hook(const struct gf_powersgd_params *r, struct gf_text *out)
+{
+	char number[GF_JSON_REAL_TEXT];
+
+	gf_json_real_text(r->min_compression, number);
+	gf_text_addf(out,
+		     "\n\ndef register(model):\n"
+		     "    \"\"\"model = DistributedDataParallel(...), then register(model): the "
+		     "plan's selection\"\"\"\n"
+		     "    import torch.distributed as dist\n"
+		     "    if dist.get_backend(model.process_group) == \"gloo\":\n"
+		     "        raise RuntimeError(\"want NCCL for PyTorch's PowerSGD: gloo mixes up "
+		     "the buckets \"\n"
+		     "                           \"(gradflow.ddp runs the plan over any)\")\n"
+		     "    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as "
+		     "hooks\n"
+		     "    state = hooks.PowerSGDState(\n"
+		     "        process_group=None, matrix_approximation_rank=%zu,\n"
+		     "        start_powerSGD_iter=%zu, min_compression_rate=%s,\n"
+		     "        use_error_feedback=True, warm_start=%s)\n"
+		     "    model.register_comm_hook(state, hooks.powerSGD_hook)\n",
+		     r->rank, r->warmup_steps > 2 ? r->warmup_steps : (size_t)2, number,
+		     r->warm_start ? "True" : "False");
+}
+
+static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
+		    struct gf_error *err)
+{
+	const struct gf_powersgd_params *rank = gf_powersgd_params(&p->selection);
+	int rc = check(p, &gf_emitter_ddp, rank, err);
+	char number[GF_JSON_REAL_TEXT];
+	const char *name;
+
+	if (rc < 0)
+		return rc;
+	name = p->rule ? "" : compression_of(p->messages[0].codec)->ddp;
+	if (rank && name[0])
+		return lacks(&gf_emitter_ddp, "PowerSGD in codec ", p->messages[0].codec, err);
+	gf_emit_head(p, "buckets for torch.nn.parallel.DistributedDataParallel", out);
+	if (p->rule) {
+		gf_json_real_text((double)p->rule->threshold_bytes / MIB, number);
+		gf_text_addf(out, "ddp_arguments = {\"bucket_cap_mb\": %s}\n", number);
+		return 0;
+	}
+	add_caveats(p, out);
+	add_arguments(p, t, out);
+	if (rank)
+		add_rank_hook(rank, out);
+	else if (name[0])
+		add_codec_hook(name, out);
+	return 0;
+}
+
+const struct gf_emitter gf_emitter_ddp = {
+	.name = "ddp",
+	.description = "PyTorch DistributedDataParallel, Python",
+	.version = "PyTorch 1.13, 2.13",
+	.takes = GF_EMIT_BUCKETS | GF_EMIT_CAP | GF_EMIT_CODECS,
+	.program = "DistributedDataParallel",
+	.as_it_is = &gf_policy_ddp,
+	.takes_codec = ddp_takes,
+	.emit = emit_ddp,
+};
+
+/* --- Horovod's DistributedOptimizer: Python to import --------------------- */
+
+static bool horovod_takes(const char *codec)
+{
+	return compression_of(codec)->horovod;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The groups are found by the names of their tensors. */
+static int check_names(const struct gf_plan *p, struct gf_error *err)
+{
+	size_t n = p->model->ntensors, i;
+	const char **names = gf_xcalloc(n, sizeof(*names));
+	int rc = 0;
+
+	for (i = 0; i < n; i++)
+		names[i] = p->model->tensors[i].name;
+	qsort(names, n, sizeof(*names), by_name);
+	for (i = 1; i < n && !rc; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			rc = gf_error_set(err, -ENOTSUP,
+					  "--emit horovod: want tensors with names of their own, "
+					  "got \"%.40s\" twice",
+					  names[i]);
+	free(names);
+	return rc;
+}
+
+static void add_groups(const struct gf_plan *p, struct gf_text *out)
+{
+	size_t i, k;
+
+	gf_text_addf(out, "import os\n\n");
+	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = \"1\"\n\n"
+			  "group_names = [\n");
+	for (i = 0; i < p->nmessages; i++) {
+		gf_text_addf(out, "    [");
+		for (k = p->messages[i].first; k <= p->messages[i].last; k++) {
+			gf_text_addf(out, "%s", k == p->messages[i].first ? "" : ", ");
+			gf_json_quote(out, p->model->tensors[k].name);
+		}
+		gf_text_addf(out, "],\n");
+	}
+	gf_text_addf(out, "]\n");
+}
+
+static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
+			struct gf_error *err)
+{
+	int rc = check(p, &gf_emitter_horovod, false, err);
+	const char *name;
+
+	(void)t;
+	if (rc < 0)
+		return rc;
+	gf_emit_head(p, "groups for hvd.DistributedOptimizer", out);
+	if (p->rule) {
+		gf_text_addf(out,
+			     "import os\n\n"
+			     "os.environ[\"HOROVOD_FUSION_THRESHOLD\"] = \"%zu\"\n",
+			     p->rule->threshold_bytes);
+		return 0;
+	}
+	rc = check_names(p, err);
+	if (rc < 0)
+		return rc;
+	add_caveats(p, out);
+	add_groups(p, out);
+	name = compression_of(p->messages[0].codec)->horovod;
+	if (name[0])
+		gf_text_addf(out,
+			     "\n\ndef compression():\n"
+			     "    \"\"\"hvd.DistributedOptimizer(..., compression=compression()): "
+			     "the plan's codec\"\"\"\n"
+			     "    import horovod.torch as hvd\n"
+			     "    return hvd.Compression.%s\n",
+			     name);
+	gf_text_addf(
+		out,
+		"\n\ndef groups(model):\n"
+		"    \"\"\"hvd.DistributedOptimizer(optimizer, groups=groups(model), ...)\"\"\"\n"
+		"    parameters = dict(model.named_parameters())\n"
+		"    return [[parameters[name] for name in group] for group in group_names]\n");
+	return 0;
+}
+
+const struct gf_emitter gf_emitter_horovod = {
+	.name = "horovod",
+	.description = "Horovod's DistributedOptimizer, Python",
+	.version = "Horovod 0.28.1",
+	.takes = GF_EMIT_BUCKETS | GF_EMIT_CODECS,
+	.program = "Horovod",
+	.as_it_is = &gf_policy_horovod,
+	.takes_codec = horovod_takes,
+	.emit = emit_horovod,
+};

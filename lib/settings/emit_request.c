@@ -17,7 +17,6 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "collectives/codecs/codec.h"
-#include "settings/emit_buckets.h"
 #include "planner/policies/policies.h"
 #include "simulator/predict.h"
 
@@ -381,71 +380,6 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	return 0;
 }
 
-/* --- settings by size ------------------------------------------------------
- */
-
-/* A step in the buckets of DistributedDataParallel, by the library as it is or told; 0: there is no
- * model. */
-static double step_s(const struct gf_request *r, const struct gf_picks *picks, bool told)
-{
-	struct gf_network *net = gf_picks_network(picks, told, backends_own);
-	struct gf_request there = *r, plain = {.algorithm = backends_own,
-					       .policy = gf_policy_ddp.name,
-					       .lanes = 1};
-	double s;
-
-	there.fabric.network = net;
-	there.fabric.ranks = picks->network->ranks;
-	s = r->model ? gf_request_plain_s(&there, &plain) : 0;
-	gf_network_free(net);
-	return s;
-}
-
-static void note_picks(const struct gf_picks *picks, double default_s, double told_s,
-		       struct gf_text *notes)
-{
-	size_t i, told = 0;
-
-	for (i = 0; i < picks->nsizes; i++)
-		told += picks->sizes[i].pick->tuning.algorithm != NULL;
-	gf_text_addf(notes, "%zu of %zu sizes are told; at %zu bytes, %s by default, %s as told\n",
-		     told, picks->nsizes, picks->sizes[picks->nsizes - 1].bytes,
-		     gf_human_time(picks->sizes[picks->nsizes - 1].default_s).text,
-		     gf_human_time(picks->sizes[picks->nsizes - 1].time_s).text);
-	if (default_s > 0)
-		gf_text_addf(notes, "%s as it is: %s a step in buckets of 25 MiB; as told: %s\n",
-			     picks->dialect->call, gf_human_time(default_s).text,
-			     gf_human_time(told_s).text);
-}
-
-static int emit_by_size(const struct gf_request *r, const struct gf_plan *given,
-			const struct gf_emitter *e, struct gf_text *out, struct gf_text *notes,
-			struct gf_error *err)
-{
-	const struct gf_network *net = given ? given->network : r->fabric.network;
-	struct gf_picks picks;
-	double default_s, told_s;
-	int rc = gf_picks_make(net, &e->wish, &picks, err);
-
-	if (rc) {
-		gf_error_prefix(err, "--emit %s", e->name);
-		return rc;
-	}
-	default_s = step_s(r, &picks, false);
-	told_s = step_s(r, &picks, true);
-	if (told_s > default_s)
-		rc = gf_error_set(
-			err, 1,
-			"--emit %s: %g s a step by default, %g s as told: there is nothing to tell",
-			e->name, default_s, told_s);
-	else
-		rc = e->emit_picks(&picks, out, err);
-	if (rc == 0)
-		note_picks(&picks, default_s, told_s, notes);
-	gf_picks_release(&picks);
-	return rc;
-}
-
 /* --- a request ------------------------------------------------------------
  */
 
@@ -464,7 +398,7 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, con
 	if (rc < 0)
 		return rc;
 	if (e->takes & GF_EMIT_SIZES)
-		return emit_by_size(r, given, e, out, notes, err);
+		return gf_emit_by_size(r, given, e, out, notes, err);
 	if (e->emit_cap)
 		return gf_emit_by_cap(r, e, p, out, notes, err);
 	if (e->as_it_is && !(e->takes & GF_EMIT_PERIOD))

@@ -9,6 +9,8 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
+#include "planner/policies/policies.h"
+#include "settings/emit.h"
 
 /* A variant at a size. */
 struct reading {
@@ -218,10 +220,12 @@ static void add_lines(const struct gf_pick *pick, double below, struct gf_allred
 	}
 }
 
-struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told, const char *algorithm)
+/* The network with one all-reduce in place of all, the library's own, as it is, or told as the
+ * picks say. The caller frees it. */
+static struct gf_network *told_network(const struct gf_picks *picks, bool told)
 {
 	struct gf_network plain = *picks->network, *net;
-	struct gf_allreduce_cost cost = {.algorithm = (char *)algorithm};
+	struct gf_allreduce_cost cost = {.algorithm = (char *)"library"};
 	const struct gf_pick as_it_is = {.cost = default_of(picks)};
 	size_t i;
 
@@ -256,4 +260,66 @@ void gf_picks_table(const struct gf_picks *picks, struct gf_text *out)
 				     gf_tuning_text(&s->pick->tuning, text));
 		gf_text_addf(out, "\n");
 	}
+}
+
+/* A step in the buckets of DistributedDataParallel, by the library as it is or told; 0: there is no
+ * model. */
+static double step_s(const struct gf_request *r, const struct gf_picks *picks, bool told)
+{
+	struct gf_network *net = told_network(picks, told);
+	struct gf_request there = *r, plain = {.algorithm = "library",
+					       .policy = gf_policy_ddp.name,
+					       .lanes = 1};
+	double s;
+
+	there.fabric.network = net;
+	there.fabric.ranks = picks->network->ranks;
+	s = r->model ? gf_request_plain_s(&there, &plain) : 0;
+	gf_network_free(net);
+	return s;
+}
+
+static void note_picks(const struct gf_picks *picks, double default_s, double told_s,
+		       struct gf_text *notes)
+{
+	size_t i, told = 0;
+
+	for (i = 0; i < picks->nsizes; i++)
+		told += picks->sizes[i].pick->tuning.algorithm != NULL;
+	gf_text_addf(notes, "%zu of %zu sizes are told; at %zu bytes, %s by default, %s as told\n",
+		     told, picks->nsizes, picks->sizes[picks->nsizes - 1].bytes,
+		     gf_human_time(picks->sizes[picks->nsizes - 1].default_s).text,
+		     gf_human_time(picks->sizes[picks->nsizes - 1].time_s).text);
+	if (default_s > 0)
+		gf_text_addf(notes, "%s as it is: %s a step in buckets of 25 MiB; as told: %s\n",
+			     picks->dialect->call, gf_human_time(default_s).text,
+			     gf_human_time(told_s).text);
+}
+
+int gf_emit_by_size(const struct gf_request *r, const struct gf_plan *given,
+		    const struct gf_emitter *e, struct gf_text *out, struct gf_text *notes,
+		    struct gf_error *err)
+{
+	const struct gf_network *net = given ? given->network : r->fabric.network;
+	struct gf_picks picks;
+	double default_s, told_s;
+	int rc = gf_picks_make(net, &e->wish, &picks, err);
+
+	if (rc) {
+		gf_error_prefix(err, "--emit %s", e->name);
+		return rc;
+	}
+	default_s = step_s(r, &picks, false);
+	told_s = step_s(r, &picks, true);
+	if (told_s > default_s)
+		rc = gf_error_set(
+			err, 1,
+			"--emit %s: %g s a step by default, %g s as told: there is nothing to tell",
+			e->name, default_s, told_s);
+	else
+		rc = e->emit_picks(&picks, out, err);
+	if (rc == 0)
+		note_picks(&picks, default_s, told_s, notes);
+	gf_picks_release(&picks);
+	return rc;
 }

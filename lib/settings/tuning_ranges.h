@@ -53,10 +53,6 @@ int gf_picks_make(const struct gf_network *network, const struct gf_picks_wish *
 		  struct gf_picks *picks, struct gf_error *err);
 void gf_picks_release(struct gf_picks *picks);
 
-/* The network with one all-reduce in place of all, named `algorithm`: the library's own, as it is,
- * or told as the picks say. The caller frees it. */
-struct gf_network *gf_picks_network(const struct gf_picks *picks, bool told, const char *algorithm);
-
 /* Comments: each measured size with its time by default and as told. */
 void gf_picks_table(const struct gf_picks *picks, struct gf_text *out);
 
