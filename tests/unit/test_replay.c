@@ -101,12 +101,7 @@ static void compare_lines(const struct gf_algorithm *a, struct gf_coll_args *arg
 			  const struct gf_cost_lines *lines)
 {
 	struct gf_cost_net net = net_of(levels, nlevels);
-	struct gf_replay_input on = {
-		.levels = levels,
-		.nlevels = nlevels,
-		.reduce_s_per_byte = reduce_s_per_byte,
-		.level_lines = lines,
-	};
+	struct gf_replay_input on = {.net = &net};
 	struct gf_link_cost *links = (struct gf_link_cost *)net.links;
 	size_t p = (size_t)args->ranks, n = args->count_elems, i;
 	double element_s =
@@ -271,7 +266,9 @@ static void test_levels(void)
 static double ring_s(size_t messages, size_t segment_elems, double gamma, const double *slowdown,
 		     const double *late_s)
 {
-	static const struct gf_level net[] = {LEVEL(8, 1e6, 1e-3)};
+	static const int size = 8;
+	const struct gf_link_cost link = {1e-3, 1e-6, gamma};
+	const struct gf_cost_net net = {1, &size, &link};
 	struct gf_coll_args args = {
 		.ranks = 8,
 		.count_elems = 80000,
@@ -282,9 +279,7 @@ static double ring_s(size_t messages, size_t segment_elems, double gamma, const 
 	struct gf_replay_message at_once[4];
 	struct gf_replay_input in = {
 		.ranks = 8,
-		.levels = net,
-		.nlevels = 1,
-		.reduce_s_per_byte = gamma,
+		.net = &net,
 		.messages = at_once,
 		.nmessages = messages,
 		.slowdown = slowdown,

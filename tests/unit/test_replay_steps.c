@@ -53,21 +53,24 @@ static void build(const struct step *steps, struct gf_schedule *s)
 /* Where the steps are replayed: one byte per element and per second, latency 1, reduction 0.5 per
  * byte; ranks in pairs where there are two levels. */
 struct net {
-	const struct gf_level *levels;
-	size_t nlevels;
-	const double *slowdown, *late_s, *level_reduce;
+	const struct gf_cost_net *on;
+	const double *slowdown, *late_s;
 };
 
-static const struct gf_level flat_levels[] = {LEVEL(4, 1, 1)};
-static const struct gf_level pair_levels[] = {LEVEL(2, 1, 1), LEVEL(2, 0.5, 3)};
+static const int flat_size = 4, pair_sizes[] = {2, 2};
+static const struct gf_link_cost flat_link = {1, 1, 0.5};
+static const struct gf_link_cost pair_links[] = {{1, 1, 0.5}, {3, 2, 0.5}};
+static const struct gf_link_cost unlike_links[] = {{1, 1, 1}, {3, 2, 3}};
+static const struct gf_cost_net flat_levels = {1, &flat_size, &flat_link};
+static const struct gf_cost_net pair_levels = {2, pair_sizes, pair_links};
+static const struct gf_cost_net unlike_levels = {2, pair_sizes, unlike_links};
 static const double third_is_slow[] = {1, 1, 2, 1};
 static const double second_is_late[] = {0, 5, 0, 0};
-static const double by_level[] = {1, 3};
-static const struct net flat_net = {flat_levels, 1};
-static const struct net slow_net = {flat_levels, 1, third_is_slow};
-static const struct net late_net = {flat_levels, 1, NULL, second_is_late};
-static const struct net pairs_net = {pair_levels, 2};
-static const struct net unlike_net = {pair_levels, 2, NULL, NULL, by_level};
+static const struct net flat_net = {&flat_levels};
+static const struct net slow_net = {&flat_levels, third_is_slow};
+static const struct net late_net = {&flat_levels, NULL, second_is_late};
+static const struct net pairs_net = {&pair_levels};
+static const struct net unlike_net = {&unlike_levels};
 
 static const struct {
 	const char *what;
@@ -177,14 +180,11 @@ static void test_times(void)
 		struct gf_replay_message message = {s, {.bytes = 1}, 0};
 		struct gf_replay_input in = {
 			.ranks = RANKS,
-			.levels = net->levels,
-			.nlevels = net->nlevels,
-			.reduce_s_per_byte = 0.5,
+			.net = net->on,
 			.messages = &message,
 			.nmessages = 1,
 			.slowdown = net->slowdown,
 			.late_s = net->late_s,
-			.level_reduce_s_per_byte = net->level_reduce,
 		};
 		struct gf_replay_result result;
 		struct gf_error err = {""};
@@ -200,7 +200,6 @@ static void test_times(void)
 
 static void test_refused(void)
 {
-	static const struct gf_level net[] = {LEVEL(4, 1, 1)};
 	static const struct step unmatched[STEPS] = {{0, 's', 1, 0, 10, 0, 0}};
 	/* both receive over what they send, and wait for each other */
 	static const struct step stuck[STEPS] = {{0, 's', 1, 0, 10, 0, 0},
@@ -222,8 +221,7 @@ static void test_refused(void)
 		struct gf_replay_message message = {s, {.bytes = 1}, 0};
 		struct gf_replay_input in = {
 			.ranks = RANKS,
-			.levels = net,
-			.nlevels = 1,
+			.net = &flat_levels,
 			.messages = &message,
 			.nmessages = 1,
 		};

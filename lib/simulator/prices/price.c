@@ -17,20 +17,13 @@
 #define PLAIN      gf_codecs[GF_CODEC_F32].name
 #define PROCESSOR  "cpu"
 
-/* The levels as the closed forms want them. */
-struct net {
-	struct gf_cost_net cost;
-	struct gf_link_cost *links;
-	int *sizes;
-};
-
 static struct gf_link_cost link_of(const struct gf_level_cost *c)
 {
 	return (struct gf_link_cost){c->alpha_s, c->beta_s_per_byte, c->reduce_s_per_byte,
 				     c->larger, c->nlarger};
 }
 
-struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level)
+static struct gf_link_cost fabric_link(const struct gf_fabric *f, size_t level)
 {
 	const struct gf_level *l = &f->levels[level];
 	const struct gf_level_cost *c = gf_network_level(f->network, l->name);
@@ -39,7 +32,7 @@ struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level)
 		 : (struct gf_link_cost){l->latency_s, 1 / l->bandwidth_bytes_per_s, 0};
 }
 
-static void net_init(struct net *net, const struct gf_fabric *f)
+void gf_fabric_net_init(struct gf_fabric_net *net, const struct gf_fabric *f)
 {
 	size_t n = f->nlevels, i;
 
@@ -47,7 +40,7 @@ static void net_init(struct net *net, const struct gf_fabric *f)
 	net->sizes = gf_xcalloc(n + 1, sizeof(*net->sizes));
 	for (i = 0; i < n; i++) {
 		net->sizes[i] = (int)f->levels[i].size;
-		net->links[i] = gf_fabric_link(f, i);
+		net->links[i] = fabric_link(f, i);
 	}
 	if (n == 0 && f->network && f->network->nlevels == 1) {
 		/* one level needs no size */
@@ -58,7 +51,7 @@ static void net_init(struct net *net, const struct gf_fabric *f)
 	net->cost = (struct gf_cost_net){n, net->sizes, net->links, NULL};
 }
 
-static void net_release(struct net *net)
+void gf_fabric_net_release(struct gf_fabric_net *net)
 {
 	free(net->links);
 	free(net->sizes);
@@ -333,14 +326,14 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m, str
 		       struct gf_error *err)
 {
 	const struct gf_allreduce_cost *c = entry_of(f->network, m, PLAIN);
-	struct net net;
+	struct gf_fabric_net net;
 	int rc;
 
 	if (c)
 		return price_entry(f, c, m->bytes, price, err);
 	memset(price, 0, sizeof(*price));
 	price->origin = GF_PRICE_DERIVED;
-	net_init(&net, f);
+	gf_fabric_net_init(&net, f);
 	if (net.cost.nlevels == 0)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "want a measured cost of %s, or a topology to derive it from, "
@@ -348,7 +341,7 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m, str
 				  m->algorithm);
 	else
 		rc = price_form(f, m, &net.cost, price, err);
-	net_release(&net);
+	gf_fabric_net_release(&net);
 	return rc;
 }
 
@@ -419,16 +412,16 @@ int gf_price_link(const struct gf_fabric *f, double bytes, struct gf_link_cost *
 	const struct gf_allreduce_cost *other;
 	struct gf_price all;
 	struct gf_line one;
-	struct net net;
+	struct gf_fabric_net net;
 	int rc;
 
-	net_init(&net, f);
+	gf_fabric_net_init(&net, f);
 	if (net.cost.nlevels > 0) {
 		*link = gf_cost_link(&net.cost, &round, bytes);
-		net_release(&net);
+		gf_fabric_net_release(&net);
 		return 0;
 	}
-	net_release(&net);
+	gf_fabric_net_release(&net);
 	other = f->network ? gf_network_cheapest(f->network, m.bytes) : NULL;
 	if (other && !entry_of(f->network, &m, PLAIN))
 		m.algorithm = other->algorithm;
@@ -449,11 +442,11 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 {
 	/* Of a set of one byte. The scale picks the lines that hold for the whole set. */
 	const struct gf_coll_args args = {.ranks = f->ranks, .count_elems = 1, .elem_bytes = 1};
-	struct net net;
+	struct gf_fabric_net net;
 	size_t i;
 	int rc = 0;
 
-	net_init(&net, f);
+	gf_fabric_net_init(&net, f);
 	if (!net.cost.nlevels) {
 		rc = gf_price_link(f, bytes, net.links, err);
 		net.sizes[0] = f->ranks;
@@ -464,6 +457,6 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 	net.cost.scale = &bytes;
 	if (rc == 0)
 		*line = gf_cost_as_line(a->cost(&args, &net.cost), 1);
-	net_release(&net);
+	gf_fabric_net_release(&net);
 	return rc;
 }

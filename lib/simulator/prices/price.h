@@ -36,9 +36,16 @@ struct gf_fabric {
 	const char *device;                     /* that runs messages; NULL: the processor */
 };
 
-/* What a level's link costs: as measured under the level's name, else its nominal figures. Borrows
- * the measured lines. */
-struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level);
+/* The fabric's levels as closed forms and replays take them. A link costs what was measured under
+ * its level's name, else its nominal figures. Borrows the measured lines. No levels: that of a
+ * network that has one, or none, with room for one. */
+struct gf_fabric_net {
+	struct gf_cost_net cost;
+	struct gf_link_cost *links;
+	int *sizes;
+};
+void gf_fabric_net_init(struct gf_fabric_net *net, const struct gf_fabric *f);
+void gf_fabric_net_release(struct gf_fabric_net *net);
 
 enum gf_price_origin {
 	GF_PRICE_MEASURED, /* an allreduce entry of the network */

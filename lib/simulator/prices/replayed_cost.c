@@ -152,39 +152,10 @@ struct bench {
 	const struct gf_algorithm *algorithm;
 	struct gf_coll_args args;
 	const struct gf_cost_net *net;
-	struct gf_replay_input on;
-	struct gf_level *levels;
-	struct gf_cost_lines *lines;
-	double *reduce_s_per_byte;
 	struct gf_schedule *ranks;
 	size_t nsteps;
 	size_t nreplayed; /* steps so far */
 };
-
-/* The links of the closed forms as levels. */
-static void take_levels(struct bench *b)
-{
-	const struct gf_cost_net *net = b->net;
-	size_t n = net->nlevels, i;
-
-	b->levels = gf_xcalloc(n, sizeof(*b->levels));
-	b->lines = gf_xcalloc(n, sizeof(*b->lines));
-	b->reduce_s_per_byte = gf_xcalloc(n, sizeof(*b->reduce_s_per_byte));
-	b->on = (struct gf_replay_input){
-		.ranks = b->args.ranks,
-		.levels = b->levels,
-		.nlevels = n,
-		.level_lines = b->lines,
-		.level_reduce_s_per_byte = b->reduce_s_per_byte,
-	};
-	for (i = 0; i < n; i++) {
-		const struct gf_link_cost *l = &net->links[i];
-
-		b->levels[i].size = (size_t)net->sizes[i];
-		gf_replay_take_link(l, &b->levels[i], &b->lines[i], &b->reduce_s_per_byte[i]);
-		b->on.reduce_s_per_byte = fmax(b->on.reduce_s_per_byte, l->gamma_s_per_byte);
-	}
-}
 
 /* -E2BIG: more than GF_DERIVED_STEPS_MOST steps. Released in either case; the network is
  * borrowed. */
@@ -197,7 +168,6 @@ static int bench_init(struct bench *b, const struct gf_algorithm *a,
 	/* every rank sends and receives */
 	if (args->ranks > GF_DERIVED_STEPS_MOST / 2)
 		return -E2BIG;
-	take_levels(b);
 	b->ranks = gf_xcalloc((size_t)args->ranks, sizeof(*b->ranks));
 	for (rank = 0; rank < args->ranks && rc == 0; rank++) {
 		rc = gf_algorithm_schedule(a, args, rank, &b->ranks[rank], NULL);
@@ -215,9 +185,6 @@ static void bench_release(struct bench *b)
 	for (rank = 0; b->ranks && rank < b->args.ranks; rank++)
 		gf_schedule_release(&b->ranks[rank]);
 	free(b->ranks);
-	free(b->levels);
-	free(b->lines);
-	free(b->reduce_s_per_byte);
 	*b = (struct bench){0};
 }
 
@@ -225,7 +192,7 @@ static void bench_release(struct bench *b)
 static double bench_s(struct bench *b, double bytes, size_t n)
 {
 	struct gf_replay_message *messages;
-	struct gf_replay_input in = b->on;
+	struct gf_replay_input in = {.ranks = b->args.ranks, .net = b->net};
 	struct gf_replay_result result;
 	double end_s = NAN;
 	size_t i;
@@ -358,13 +325,14 @@ static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
 	bool jumps = false;
 	size_t i;
 
-	for (i = 0; i < b->on.nlevels; i++) {
-		double bytes = b->levels[i].latency_s * b->levels[i].bandwidth_bytes_per_s;
+	for (i = 0; i < b->net->nlevels; i++) {
+		const struct gf_link_cost *l = &b->net->links[i];
+		double bytes = l->alpha_s * (1 / l->beta_s_per_byte);
 
 		if (bytes > 0)
 			least = fmin(least, bytes);
 		most = fmax(most, bytes);
-		jumps |= b->lines[i].nlarger > 0;
+		jumps |= l->nlarger > 0;
 	}
 	*nlines = 0;
 	if (!(most > 0))

@@ -44,18 +44,19 @@ struct gf_fluid_flow {
 
 static double level_bytes_per_s(const struct gf_fluid *f, size_t level)
 {
-	return fmin(f->levels[level].bandwidth_bytes_per_s, MOST_BYTES_PER_S);
+	double beta_s_per_byte = f->net->links[level].beta_s_per_byte;
+
+	return beta_s_per_byte > 0 ? fmin(1 / beta_s_per_byte, MOST_BYTES_PER_S) : MOST_BYTES_PER_S;
 }
 
-void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels, size_t nlevels,
+void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
 		   const double *slowdown, uint32_t finish_kind)
 {
-	size_t i, k, unit = 1, n = (size_t)ranks;
+	size_t nlevels = net->nlevels, i, k, unit = 1, n = (size_t)ranks;
 
 	*f = (struct gf_fluid){
 		.ranks = ranks,
-		.nlevels = nlevels,
-		.levels = levels,
+		.net = net,
 		.units = gf_xcalloc(nlevels, sizeof(*f->units)),
 		.first_link = gf_xcalloc(nlevels, sizeof(*f->first_link)),
 		.finish_kind = finish_kind,
@@ -65,7 +66,7 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		f->first_link[i] = f->nlinks;
 		f->nlinks += 2 * ((n + unit - 1) / unit);
 		if (unit < n)
-			unit *= levels[i].size;
+			unit *= (size_t)net->sizes[i];
 	}
 	f->links = gf_xcalloc(f->nlinks, sizeof(*f->links));
 	for (i = 0; i < nlevels; i++) {
@@ -101,7 +102,7 @@ static size_t crossed(const struct gf_fluid *f, int from, int to)
 {
 	size_t a = (size_t)from, b = (size_t)to, i = 0;
 
-	while (i < f->nlevels && a / f->units[i] != b / f->units[i])
+	while (i < f->net->nlevels && a / f->units[i] != b / f->units[i])
 		i++;
 	return i;
 }
@@ -140,9 +141,12 @@ size_t gf_fluid_level(const struct gf_fluid *f, int from, int to)
 static bool larger_line(const struct gf_fluid *f, size_t level, double bytes,
 			struct gf_cost_line *line)
 {
-	if (!f->lines || !f->lines[level].nlarger)
+	const struct gf_link_cost *link = &f->net->links[level];
+	const struct gf_cost_lines lines = {.larger = link->larger, .nlarger = link->nlarger};
+
+	if (!link->nlarger)
 		return false;
-	*line = gf_cost_line_at(&f->lines[level], bytes, 1, NULL);
+	*line = gf_cost_line_at(&lines, bytes, 1, NULL);
 	return line->from_bytes > 0;
 }
 
@@ -151,7 +155,7 @@ double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to, double byt
 	size_t level = gf_fluid_level(f, from, to);
 	struct gf_cost_line line;
 
-	return larger_line(f, level, bytes, &line) ? line.startup_s : f->levels[level].latency_s;
+	return larger_line(f, level, bytes, &line) ? line.startup_s : f->net->links[level].alpha_s;
 }
 
 double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to, double bytes)

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "doc/cost_line.h"
-#include "doc/topology.h"
+#include "cost/primitives.h"
 #include "simulator/replay/events.h"
 
 /*
@@ -19,11 +18,9 @@
  */
 struct gf_fluid {
 	int ranks;
-	size_t nlevels;
-	const struct gf_level *levels;     /* borrowed */
-	const struct gf_cost_lines *lines; /* the same; or NULL: one each */
-	size_t *units;                     /* ranks in a unit of each level */
-	size_t *first_link;                /* of each level */
+	const struct gf_cost_net *net; /* borrowed */
+	size_t *units;                 /* ranks in a unit of each level */
+	size_t *first_link;            /* of each level */
 	struct gf_fluid_link *links;
 	size_t nlinks;
 	struct gf_fluid_flow *flows;
@@ -41,7 +38,7 @@ struct gf_fluid {
 
 /* finish_kind: the event kind that tells of a flow's end. slowdown: per rank, how much slower its
  * own links are, or NULL. */
-void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels, size_t nlevels,
+void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
 		   const double *slowdown, uint32_t finish_kind);
 /* A link with less bandwidth than its level's others: that of the rank's unit at the level, by
  * these factors (> 0). Before the first flow. */

@@ -89,11 +89,12 @@ static void finish(struct gf_replay_run *r, size_t id)
 /* The cost of reducing data of another rank, as measured on the level between. */
 static double reduce_s_per_byte(const struct gf_replay_run *r, const struct gf_replay_node *n)
 {
-	const double *levels = r->in->level_reduce_s_per_byte;
+	size_t level;
 
-	if (!levels || n->step->peer < 0)
-		return r->in->reduce_s_per_byte;
-	return levels[gf_fluid_level(&r->fluid, n->rank, n->step->peer)];
+	if (n->step->peer < 0)
+		return r->reduce_s_per_byte;
+	level = gf_fluid_level(&r->fluid, n->rank, n->step->peer);
+	return r->in->net->links[level].gamma_s_per_byte;
 }
 
 /* The rank's processor is busy for that long, after what it does; until when.

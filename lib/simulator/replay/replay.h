@@ -20,7 +20,7 @@
  * latency passes, using no bandwidth; then its bytes flow at a fair share of the links on the way
  * (simulator/replay/fluid.h). Messages of one schedule between the same two ranks flow one after
  * the other. A rank's processor does one thing at a time: it encodes before a send starts, and
- * decodes and reduces what came. A reduction takes reduce_s_per_byte; copies take no time. The
+ * decodes and reduces what came. A reduction takes gamma; copies take no time. The
  * result is the algorithm's cost for one message and one segment on a uniform network.
  */
 /* What an element of a schedule takes on the wire. */
@@ -57,15 +57,9 @@ struct gf_replay_compute {
 
 struct gf_replay_input {
 	int ranks;
-	const struct gf_level *levels;
-	size_t nlevels; /* >= 1; ranks beyond them meet at the outermost */
-	double reduce_s_per_byte;
-	/* Or NULL: per level, of what came from a rank that it is the way to; reduce_s_per_byte
-	 * then is for what has no way. */
-	const double *level_reduce_s_per_byte;
-	/* Or NULL: per level, the lines of larger messages, which take the place of its latency and
-	 * bandwidth; first is not read. */
-	const struct gf_cost_lines *level_lines;
+	/* >= 1 level; ranks beyond them meet at the outermost. A rank's processor takes a level's
+	 * gamma for what came by it, and the greatest for the rest. */
+	const struct gf_cost_net *net;
 	const struct gf_replay_message *messages; /* in flight together */
 	size_t nmessages;
 	/* Per rank, or NULL: >= 1, by how much its links and its reductions are slower; and when it
@@ -75,12 +69,6 @@ struct gf_replay_input {
 	size_t nslow_links;
 	const struct gf_replay_compute *compute; /* or NULL */
 };
-
-/* The parts of an input that say what one level's link costs: the level's latency and bandwidth
- * (which stays where the link's bytes are free), the lines of larger messages, the cost of
- * reducing. */
-void gf_replay_take_link(const struct gf_link_cost *link, struct gf_level *level,
-			 struct gf_cost_lines *lines, double *reduce_s_per_byte);
 
 struct gf_replay_times {
 	double start_s; /* a send starts, a receive is posted */

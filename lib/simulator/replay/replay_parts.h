@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/topology.h"
 #include "simulator/replay/replay_plan.h"
 #include "simulator/whatif/plan_variant.h"
 
@@ -14,12 +13,9 @@
 struct gf_replay_setting {
 	struct gf_variant variant;
 	struct gf_traffic traffic;
-	struct gf_level *levels;
-	struct gf_cost_lines *lines; /* per level; they borrow */
-	struct gf_cost_line *ring;   /* what they borrow, if from a ring */
-	size_t nlevels;
-	double reduce_s_per_byte, *level_reduce; /* the most; per level */
-	double *factor;                          /* per rank, servers included */
+	struct gf_fabric_net net;
+	struct gf_cost_line *ring; /* its lines, if from a ring */
+	double *factor;            /* per rank, servers included */
 	struct gf_slow_link *slow_links;
 	size_t nslow_links;
 	double steps; /* built so far, of all ranks and messages */

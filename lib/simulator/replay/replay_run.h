@@ -72,6 +72,7 @@ struct gf_replay_run {
 	struct gf_replay_stream *streams;
 	size_t nstreams, streams_capacity;
 	double now_s;
+	double reduce_s_per_byte; /* of what came from no other rank */
 	struct gf_fluid fluid;
 	struct gf_events events;
 	size_t *todo; /* nodes to look at, now, in this order */

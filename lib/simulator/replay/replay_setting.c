@@ -13,29 +13,11 @@
 #include "collectives/way.h"
 #include "simulator/prices/price.h"
 
-static void take_levels(struct gf_replay_setting *s)
-{
-	const struct gf_fabric *f = &s->variant.fabric;
-	size_t i;
-
-	s->levels = gf_levels_copy(f->levels, f->nlevels);
-	s->nlevels = f->nlevels;
-	s->lines = gf_xcalloc(s->nlevels, sizeof(*s->lines));
-	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
-	for (i = 0; i < s->nlevels; i++) {
-		struct gf_link_cost link = gf_fabric_link(f, i);
-
-		gf_replay_take_link(&link, &s->levels[i], &s->lines[i], &s->level_reduce[i]);
-		s->reduce_s_per_byte = fmax(s->reduce_s_per_byte, link.gamma_s_per_byte);
-	}
-}
-
 /* The cost of a round of the ring, by its measured lines. */
 static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
 {
 	const struct gf_fabric *f = &s->variant.fabric;
 	struct gf_priced ring = {.algorithm = "ring"};
-	struct gf_cost_lines *lines = &s->lines[0];
 	struct gf_link_cost link;
 	struct gf_price price;
 	size_t n, from;
@@ -52,60 +34,56 @@ static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
 			return rc;
 		s->ring = gf_xreallocarray(s->ring, n + 1, sizeof(*s->ring));
 		s->ring[n] = (struct gf_cost_line){from, link.alpha_s, link.beta_s_per_byte, NULL};
-		lines->larger = s->ring;
-		lines->nlarger = n + 1;
+		s->net.links[0].larger = s->ring;
+		s->net.links[0].nlarger = n + 1;
 	}
 }
 
 static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes, struct gf_error *err)
 {
 	const struct gf_fabric *f = &s->variant.fabric;
-	const struct gf_network *net = f->network;
-	struct gf_link_cost link;
+	const bool measured = s->net.cost.nlevels == 1;
+	struct gf_link_cost *to = &s->net.links[0], link;
 	int rc = gf_price_link(f, 0, &link, err);
 
 	if (rc < 0)
 		return rc;
-	s->levels = gf_xcalloc(1, sizeof(*s->levels));
-	s->nlevels = 1;
-	s->lines = gf_xcalloc(1, sizeof(*s->lines));
-	s->levels[0].name = gf_xstrdup("net");
-	s->levels[0].link = gf_xstrdup("net");
-	s->levels[0].size = (size_t)f->ranks;
-	s->levels[0].latency_s = link.alpha_s;
-	s->levels[0].bandwidth_bytes_per_s =
-		link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte : 1e30;
-	s->reduce_s_per_byte = link.gamma_s_per_byte;
+	link.larger = to->larger;
+	link.nlarger = to->nlarger;
+	*to = link;
+	s->net.sizes[0] = f->ranks;
+	s->net.cost.nlevels = 1;
 	gf_text_addf(notes, "no topology is known: replayed on a uniform network that costs a ring "
 			    "what was measured\n");
-	if (net && net->nlevels == 1) {
-		s->lines[0] = gf_level_lines(&net->levels[0]);
-		return 0;
-	}
-	return take_ring(s, err);
+	return measured ? 0 : take_ring(s, err);
 }
 
 /* The level whose link is meant: the narrowest on the way, by default. */
 static int find_level(const struct gf_replay_setting *s, const char *name, size_t *level,
 		      struct gf_error *err)
 {
+	const struct gf_fabric *f = &s->variant.fabric;
+	const struct gf_link_cost *links = s->net.links;
 	struct gf_text names = {0};
 	size_t i, best = 0;
+	bool found = !name;
 
-	for (i = 0; i < s->nlevels; i++) {
-		if (name ? strcmp(s->levels[i].name, name) == 0
-			 : s->levels[i].bandwidth_bytes_per_s <
-				    s->levels[best].bandwidth_bytes_per_s)
+	for (i = 0; i < s->net.cost.nlevels; i++) {
+		const char *own = f->nlevels ? f->levels[i].name : "net";
+
+		if (name ? strcmp(own, name) == 0
+			 : links[i].beta_s_per_byte > links[best].beta_s_per_byte) {
 			best = i;
-		gf_text_addf(&names, "%s%s", i ? ", " : "", s->levels[i].name);
+			found = true;
+		}
+		gf_text_addf(&names, "%s%s", i ? ", " : "", own);
 	}
 	*level = best;
-	i = name && strcmp(s->levels[best].name, name) != 0;
-	if (i)
+	if (!found)
 		gf_error_set(err, -EINVAL, "want a slow link of one of the levels %s, got %s",
 			     names.data, name);
 	gf_text_release(&names);
-	return i ? -EINVAL : 0;
+	return found ? 0 : -EINVAL;
 }
 
 static int take_slow_links(struct gf_replay_setting *s, const struct gf_what_if *w,
@@ -136,9 +114,8 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 		rc = gf_traffic_init(&s->traffic, &s->variant.plan, &s->variant.fabric, err);
 	if (rc < 0)
 		return rc;
-	if (s->variant.fabric.nlevels > 0)
-		take_levels(s);
-	else
+	gf_fabric_net_init(&s->net, &s->variant.fabric);
+	if (!s->variant.fabric.nlevels)
 		rc = take_uniform(s, notes, err);
 	s->factor = gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
 	for (i = 0; i < s->variant.fabric.ranks; i++)
@@ -151,9 +128,7 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 void gf_replay_setting_release(struct gf_replay_setting *s)
 {
 	gf_traffic_release(&s->traffic);
-	gf_levels_free(s->levels, s->nlevels);
-	free(s->level_reduce);
-	free(s->lines);
+	gf_fabric_net_release(&s->net);
 	free(s->ring);
 	free(s->factor);
 	free(s->slow_links);
@@ -164,11 +139,7 @@ struct gf_replay_input gf_replay_setting_input(const struct gf_replay_setting *s
 {
 	return (struct gf_replay_input){
 		.ranks = s->variant.fabric.ranks,
-		.levels = s->levels,
-		.nlevels = s->nlevels,
-		.reduce_s_per_byte = s->reduce_s_per_byte,
-		.level_reduce_s_per_byte = s->level_reduce,
-		.level_lines = s->lines,
+		.net = &s->net.cost,
 		.slow_links = s->slow_links,
 		.nslow_links = s->nslow_links,
 	};

@@ -126,17 +126,6 @@ static size_t init_counts(struct gf_replay_run *r)
 	return ndeps;
 }
 
-void gf_replay_take_link(const struct gf_link_cost *link, struct gf_level *level,
-			 struct gf_cost_lines *lines, double *reduce_s_per_byte)
-{
-	level->latency_s = link->alpha_s;
-	if (link->beta_s_per_byte > 0)
-		level->bandwidth_bytes_per_s = 1 / link->beta_s_per_byte;
-	lines->larger = link->larger;
-	lines->nlarger = link->nlarger;
-	*reduce_s_per_byte = link->gamma_s_per_byte;
-}
-
 int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in,
 		       struct gf_replay_result *out, struct gf_error *err)
 {
@@ -145,8 +134,10 @@ int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in
 
 	*r = (struct gf_replay_run){.in = in, .out = out};
 	ndeps = init_counts(r);
-	gf_fluid_init(&r->fluid, in->ranks, in->levels, in->nlevels, in->slowdown, GF_REPLAY_FLOWN);
-	r->fluid.lines = in->level_lines;
+	gf_fluid_init(&r->fluid, in->ranks, in->net, in->slowdown, GF_REPLAY_FLOWN);
+	for (m = 0; m < in->net->nlevels; m++)
+		r->reduce_s_per_byte =
+			fmax(r->reduce_s_per_byte, in->net->links[m].gamma_s_per_byte);
 	for (m = 0; m < in->nslow_links; m++)
 		gf_fluid_slow(&r->fluid, &in->slow_links[m]);
 	r->nodes = gf_xcalloc(r->nnodes, sizeof(*r->nodes));
