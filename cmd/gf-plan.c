@@ -17,11 +17,11 @@
 #include "settings/emit.h"
 #include "planner/explain.h"
 #include "planner/make.h"
-#include "planner/plan_plots.h"
 #include "planner/policies/policy.h"
 #include "planner/planning.h"
 #include "planner/summary.h"
 #include "planner/systems.h"
+#include "simulator/sweep_plots.h"
 
 static const char help[] =
 	"Decide how a model's gradients are exchanged on a cluster: which tensors form a message, "
@@ -226,10 +226,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 	rc = gf_request_compare(&s->request, &a->over, &c, &s->notes, err);
 	if (rc < 0)
 		return rc;
-	if (a->json)
-		gf_comparison_json(&c, &out);
-	else
-		gf_comparison_table(&c, gf_cli_width(&a->cli), &out);
+	gf_comparison_text(&c, a->json, gf_cli_width(&a->cli), &out);
 	if (a->plot) {
 		gf_comparison_plot(&s->request, &c, &picture);
 		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);

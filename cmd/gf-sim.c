@@ -208,7 +208,10 @@ static struct gf_what_if first(const struct arguments *a, const struct gf_docume
 
 	w.timeline = a->plot != NULL;
 	w.iterations = (double)a->iterations;
-	gf_uneven_use(&a->uneven, &w);
+	w.slow = a->uneven.slow;
+	w.nslow = a->uneven.nslow;
+	w.slow_links = a->uneven.links;
+	w.nslow_links = a->uneven.nlinks;
 	gf_sweep_documents(&a->sweep, d, &w, &notes);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
@@ -248,9 +251,7 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 
 	while (first->left_out)
 		first++;
-	trace = !a->trace ? NULL
-		: r       ? gf_steps_trace_text(first->plan, r)
-			  : gf_outcome_trace_text(first->plan, &first->outcome);
+	trace = a->trace ? gf_outcome_trace_text(first->plan, &first->outcome, r) : NULL;
 	if (trace)
 		rc = gf_file_write(a->trace, trace, strlen(trace), err);
 	free(trace);

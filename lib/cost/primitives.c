@@ -44,16 +44,6 @@ struct gf_cost gf_cost_send_both(const struct gf_link_cost *link, double bytes)
 	return gf_cost_plus(gf_cost_send_reduce(link, bytes), 1, gf_cost_send(link, bytes));
 }
 
-struct gf_line gf_cost_as_line(struct gf_cost cost, double bytes)
-{
-	return (struct gf_line){
-		0,
-		cost.below_scale > 0 ? cost.below_scale * bytes : INFINITY,
-		fmax(2 * cost.s - cost.twice_s, 0),
-		fmax(cost.twice_s - cost.s, 0) / bytes,
-	};
-}
-
 double gf_line_s(const struct gf_line *l, double bytes)
 {
 	return l->startup_s + l->per_byte_s * bytes;

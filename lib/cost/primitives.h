@@ -101,9 +101,6 @@ struct gf_cost gf_cost_send_both(const struct gf_link_cost *link, double bytes);
 /* The cost of a and then of b so many times. */
 struct gf_cost gf_cost_plus(struct gf_cost a, double times, struct gf_cost b);
 
-/* The cost of a message of so many bytes as a line, from no bytes on; what rounding lets fall below
- * 0 is 0. */
-struct gf_line gf_cost_as_line(struct gf_cost cost, double bytes);
 /* The cost by a line, also at sizes for which it does not hold. */
 double gf_line_s(const struct gf_line *l, double bytes);
 bool gf_line_holds(const struct gf_line *l, double bytes);

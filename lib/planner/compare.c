@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/compare_parts.h"
+#include "planner/compare.h"
 
 #include <errno.h>
 #include <float.h>

@@ -2,7 +2,7 @@
 #ifndef GF_PLANNER_COMPARE_H
 #define GF_PLANNER_COMPARE_H
 
-#include "base/registry.h"
+#include "cli/plot.h"
 #include "doc/plan_brief.h"
 #include "planner/make.h"
 #include "simulator/uncertainty.h"
@@ -71,14 +71,21 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 		       struct gf_comparison *c, struct gf_text *notes, struct gf_error *err);
 void gf_comparison_release(struct gf_comparison *c);
 
-/* For people, in a window of so many columns (cli/table.h), of a grid the iterations; and a line of
- * JSON for each row. */
-void gf_comparison_table(const struct gf_comparison *c, size_t window, struct gf_text *out);
-void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out);
+/* A line of JSON for each row; or for people, in a window of so many columns (cli/table.h), of a
+ * grid the iterations. */
+void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
+			struct gf_text *out);
+/* Bars: compute, and on it the exposed communication; a line across each bar is its lower bound. */
+void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
+			struct gf_plot *plot);
 
-/* All that gf-plan takes by name, but for files; ended by a list without one.
- */
-enum { GF_PLAN_LISTS = 8 };
-extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
+/* For compare*.c alone: the request with values of axes in it. */
+struct gf_compare_variant {
+	struct gf_request request;
+	struct gf_axes axes;
+	const char *codecs[2];
+};
+/* Puts the i-th value of that axis in. */
+void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis, size_t i);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a comparison may vary. To add an axis: its values, how a request asks for one, and a row in
  * axes_of. */
-#include "planner/compare_parts.h"
+#include "planner/compare.h"
 
 #include <errno.h>
 #include <stdlib.h>

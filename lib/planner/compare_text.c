@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "cli/human.h"
 #include "cli/table.h"
-#include "collectives/algorithm.h"
-#include "collectives/codecs/codec.h"
-#include "cost/preset.h"
 #include "json/json.h"
 #include "planner/compare.h"
-#include "settings/emit.h"
+#include "simulator/sweep_plots.h"
 
 static void json_row(const struct gf_compared *row, const struct gf_compare_over *over,
 		     struct gf_text *out)
@@ -35,14 +34,6 @@ static void json_row(const struct gf_compared *row, const struct gf_compare_over
 		gf_json_put_real(&w, "iteration_high_s", row->iteration_high_s);
 	}
 	gf_json_close_line(&w, out);
-}
-
-void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out)
-{
-	size_t i;
-
-	for (i = 0; i < c->nrows; i++)
-		json_row(&c->rows[i], &c->over, out);
 }
 
 /* Stale gradients may take more steps: their rows say how stale they are. */
@@ -144,19 +135,105 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	gf_table_release(&t);
 }
 
-void gf_comparison_table(const struct gf_comparison *c, size_t window, struct gf_text *out)
+void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
+			struct gf_text *out)
 {
-	(c->over.grid ? grid : rows_table)(c, window, out);
+	size_t i;
+
+	for (i = 0; json && i < c->nrows; i++)
+		json_row(&c->rows[i], &c->over, out);
+	if (!json)
+		(c->over.grid ? grid : rows_table)(c, window, out);
 }
 
-const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
-	{"policies", "--policy, besides auto", {gf_policies, 0, NULL}, true},
-	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},
-	{"selections", "--selection", {gf_select_plans, 0, NULL}, true},
-	{"periods", "--period", {gf_period_plans, 0, NULL}, true},
-	{"algorithms", "--algorithm", {gf_algorithms, 0, NULL}, false},
-	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
-	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},
-	{"targets", "--emit", {gf_emitters, 0, NULL}, false, gf_emitter_mark},
-	{NULL, NULL, {NULL, 0, NULL}, false},
-};
+/* --- pictures ------------------------------------------------------------- */
+
+/* "policies, codecs", "lanes by codecs": what is compared. */
+static void add_axes(const struct gf_compare_over *over, struct gf_text *out)
+{
+	unsigned axes = over->axes, axis;
+
+	if (over->grid)
+		gf_text_addf(out, "%s by %s", gf_compare_names[over->down],
+			     gf_compare_names[over->across]);
+	for (axis = 0; axis < GF_COMPARE_AXES && !over->grid; axis++)
+		if (axes >> axis & 1)
+			gf_text_addf(out, "%s%s", out->length ? ", " : "", gf_compare_names[axis]);
+}
+
+/* A group for each value of one axis, a bar for each of the other; gnuplot wants none without a
+ * number. */
+static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
+{
+	const char *down, *across;
+	size_t i, k;
+
+	gf_text_addf(&plot->csv, "%s", gf_compare_names[c->over.down]);
+	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
+		if (gf_comparison_at(c, NULL, across)) {
+			gf_text_addf(&plot->csv, ",");
+			gf_plot_label(&plot->csv, across);
+		}
+	gf_text_addf(&plot->csv, "\n");
+	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
+		if (!gf_comparison_at(c, down, NULL))
+			continue;
+		gf_plot_label(&plot->csv, down);
+		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
+			const struct gf_compared *row = gf_comparison_at(c, down, across);
+
+			if (row)
+				gf_plot_cell(&plot->csv, row->iteration_s);
+			else if (gf_comparison_at(c, NULL, across))
+				gf_text_addf(&plot->csv, ",");
+		}
+		gf_text_addf(&plot->csv, "\n");
+	}
+}
+
+void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
+			struct gf_plot *plot)
+{
+	struct gf_network_view network = {
+		.levels = r->fabric.levels,
+		.nlevels = r->fabric.nlevels,
+		.ranks = r->fabric.ranks,
+		.measured = r->fabric.network != NULL,
+	};
+	bool doubted = c->rows[0].iteration_high_s > 0;
+	struct gf_text under = {0}, axes = {0};
+	size_t i;
+
+	if (r->fabric.nlevels > 0)
+		network.rate = r->fabric.levels[r->fabric.nlevels - 1].bandwidth_bytes_per_s;
+	gf_network_text(&network, &under);
+	plot->script = "bars";
+	add_axes(&c->over, &axes);
+	gf_plot_text(plot, "title", "%s on %d ranks: %s", r->model->name, r->fabric.ranks,
+		     axes.data);
+	gf_text_release(&axes);
+	gf_plot_text(plot, "subtitle", "%spredicted", under.data ? under.data : "");
+	gf_text_release(&under);
+	gf_plot_text(plot, "ylabel", "iteration");
+	gf_plot_text(plot, "unit", "s");
+	if (c->over.grid) {
+		plot_grid(c, plot);
+		return;
+	}
+	gf_plot_number(plot, "stacked", 1);
+	gf_plot_text(plot, "level", "lower bound");
+	gf_plot_number(plot, "doubt", doubted);
+	gf_text_addf(&plot->csv, "policy,compute,exposed%s,lower bound\n",
+		     doubted ? ",low,high" : "");
+	for (i = 0; i < c->nrows; i++) {
+		gf_plot_label(&plot->csv, c->rows[i].name);
+		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
+		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);
+		if (doubted) {
+			gf_plot_cell(&plot->csv, c->rows[i].iteration_low_s);
+			gf_plot_cell(&plot->csv, c->rows[i].iteration_high_s);
+		}
+		gf_plot_cell(&plot->csv, c->rows[i].lower_bound_s);
+		gf_text_addf(&plot->csv, "\n");
+	}
+}

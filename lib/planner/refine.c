@@ -262,13 +262,9 @@ static int refine(const struct gf_plan *p, struct gf_refined *out, struct gf_tex
 			     "profile\n",
 			     gf_human_time(m->alone_s).text, m->alone_s / batch_s(p->model));
 	r.model = out->model;
-	rc = gf_refine_network(&r, &out->network, notes, err);
-	if (rc == 0) {
-		gf_processing_add(&out->processing, &p->processing);
-		gf_refine_selection(&r, &out->processing, notes);
-	} else {
+	rc = gf_refine_costs(&r, &out->network, &out->processing, notes, err);
+	if (rc < 0)
 		gf_model_profile_free(out->model);
-	}
 	gf_traffic_release(&r.traffic);
 	return rc;
 }

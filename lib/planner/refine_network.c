@@ -275,8 +275,8 @@ static void release_fits(struct gf_network *n)
 	}
 }
 
-int gf_refine_network(const struct gf_refining *r, struct gf_network **out, struct gf_text *notes,
-		      struct gf_error *err)
+static int refine_network(const struct gf_refining *r, struct gf_network **out,
+			  struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_plan now = *r->plan; /* borrows all but the model */
 	struct gf_sim_result predicted = {
@@ -355,8 +355,9 @@ static void fit_selection(const struct gf_refining *r, struct gf_selection_cost 
 	points_release(&p);
 }
 
-void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
-			 struct gf_text *notes)
+/* The cost of the plan's selection, in place of that in `p`. */
+static void refine_selection(const struct gf_refining *r, struct gf_processing *p,
+			     struct gf_text *notes)
 {
 	const struct gf_selection *s = &r->plan->selection;
 	struct gf_selection_cost *c;
@@ -371,4 +372,16 @@ void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
 	gf_text_addf(notes, "%s: %s -> %s a message, %s -> %s a byte\n", c->of.name,
 		     gf_human_time(alpha_s).text, gf_human_time(c->alpha_s).text,
 		     gf_human_time(beta_s).text, gf_human_time(c->beta_s_per_byte).text);
+}
+
+int gf_refine_costs(const struct gf_refining *r, struct gf_network **network,
+		    struct gf_processing *p, struct gf_text *notes, struct gf_error *err)
+{
+	int rc = refine_network(r, network, notes, err);
+
+	if (rc < 0)
+		return rc;
+	gf_processing_add(p, &r->plan->processing);
+	refine_selection(r, p, notes);
+	return 0;
 }

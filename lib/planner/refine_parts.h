@@ -15,11 +15,9 @@ struct gf_refining {
 };
 
 /* Entries for the algorithms and codecs that the plan used, and the others as they were; notes say
- * what changed. A plan with a selection leaves them all, and *out NULL if there are none. */
-int gf_refine_network(const struct gf_refining *r, struct gf_network **out, struct gf_text *notes,
-		      struct gf_error *err);
-/* The cost of the plan's selection, in place of that in `p`. */
-void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
-			 struct gf_text *notes);
+ * what changed. A plan with a selection leaves them all, and *network NULL if there are none. `p`
+ * gets what the plan knows, and the cost of its selection anew. */
+int gf_refine_costs(const struct gf_refining *r, struct gf_network **network,
+		    struct gf_processing *p, struct gf_text *notes, struct gf_error *err);
 
 #endif

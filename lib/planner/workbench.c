@@ -80,11 +80,6 @@ size_t *gf_workbench_part(const struct gf_workbench *w, uint32_t ways, struct gf
 	return whole;
 }
 
-void gf_workbench_part_release(struct gf_workbench *part)
-{
-	gf_menu_part_release(&part->menu);
-}
-
 size_t gf_workbench_lazy_cut(const struct gf_workbench *w, size_t first, double theta)
 {
 	const size_t most = w->run_last[first];

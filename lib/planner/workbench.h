@@ -57,9 +57,8 @@ struct gf_draft {
 
 int gf_workbench_init(struct gf_workbench *w, const struct gf_problem *in, struct gf_error *err);
 void gf_workbench_release(struct gf_workbench *w);
-/* The problem with some of its ways alone; else as gf_menu_part. */
+/* The problem with some of its ways alone; else as gf_menu_part, which its menu is. */
 size_t *gf_workbench_part(const struct gf_workbench *w, uint32_t ways, struct gf_workbench *part);
-void gf_workbench_part_release(struct gf_workbench *part);
 
 static inline double gf_workbench_bytes(const struct gf_workbench *w, size_t first, size_t last)
 {

@@ -2,6 +2,10 @@
 #include "settings/emit.h"
 
 #include "base/array.h"
+#include "collectives/algorithm.h"
+#include "collectives/codecs/codec.h"
+#include "cost/preset.h"
+#include "planner/systems.h"
 
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out)
 {
@@ -12,7 +16,8 @@ void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out
 	gf_text_addf(out, "\n");
 }
 
-void gf_emitter_mark(const void *emitter, struct gf_text *out)
+/* "buckets, codecs; PyTorch 2.13", for lists. */
+static void mark(const void *emitter, struct gf_text *out)
 {
 	static const struct {
 		unsigned takes;
@@ -52,4 +57,16 @@ const struct gf_emitter *const gf_emitters[] = {
 	&gf_emitter_deepspeed,  &gf_emitter_megatron,
 	&gf_emitter_xla,        &gf_emitter_torchft,
 	&gf_emitter_maxtext,    NULL,
+};
+
+const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
+	{"policies", "--policy, besides auto", {gf_policies, 0, NULL}, true},
+	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},
+	{"selections", "--selection", {gf_select_plans, 0, NULL}, true},
+	{"periods", "--period", {gf_period_plans, 0, NULL}, true},
+	{"algorithms", "--algorithm", {gf_algorithms, 0, NULL}, false},
+	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
+	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},
+	{"targets", "--emit", {gf_emitters, 0, NULL}, false, mark},
+	{NULL, NULL, {NULL, 0, NULL}, false},
 };

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/registry.h"
 #include "base/text.h"
 #include "doc/plan.h"
 #include "planner/make.h"
@@ -75,8 +76,9 @@ extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod, gf_emitter_nc
 	gf_emitter_ompi_han, gf_emitter_deepspeed, gf_emitter_megatron, gf_emitter_xla,
 	gf_emitter_torchft, gf_emitter_maxtext;
 
-/* "buckets, codecs; PyTorch 2.13", for lists. */
-void gf_emitter_mark(const void *emitter, struct gf_text *out);
+/* All that gf-plan takes by name, but for files; ended by a list without one. */
+enum { GF_PLAN_LISTS = 8 };
+extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
 
 /* The first line of every output of a plan. */
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out);

@@ -100,17 +100,6 @@ static void draw_outcome(const struct gf_plan *p, const struct gf_outcome *o, in
 	draw_messages(p, o, pid, trace);
 }
 
-char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o)
-{
-	struct gf_trace trace = {0};
-	char *text;
-
-	draw_outcome(p, o, 0, "simulated", &trace);
-	text = gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
-	gf_trace_release(&trace);
-	return text;
-}
-
 /* A table for people has no more rows of steps than that. */
 enum { STEP_ROWS = 200 };
 
@@ -400,14 +389,15 @@ static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r, int 
 	free(t.kinds);
 }
 
-char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r)
+char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
+			    const struct gf_replayed *r)
 {
 	struct gf_trace trace = {0};
 	char *text;
 	int rank;
 
-	draw_outcome(p, &r->outcome, 0, "replayed", &trace);
-	for (rank = 0; rank < r->ranks; rank++)
+	draw_outcome(p, o, 0, r ? "replayed" : "simulated", &trace);
+	for (rank = 0; r && rank < r->ranks; rank++)
 		draw_rank(p, r, rank, &trace);
 	text = gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
 	gf_trace_release(&trace);

@@ -15,11 +15,11 @@
  */
 void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out);
 
-/* The steps as a Chrome trace: a process per rank, sends, receives and local steps as slices, after
- * what gf_outcome_trace_text draws. The caller frees. */
-char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r);
-
-/* A whole file of it; the caller frees. */
-char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o);
+/* One simulated iteration as a Chrome trace, drawn as gf-train draws measured ones: compute is on
+ * thread 0. Message slices with {message, first, last, bytes} are on the lanes' threads. An instant
+ * marks when each tensor is ready. r: its replay, whose ranks follow with a process each, with
+ * sends, receives and local steps as slices; or NULL. The caller frees. */
+char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
+			    const struct gf_replayed *r);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "simulator/sweep_plots.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -176,8 +177,9 @@ static void add_jitter(const struct gf_what_if *w, int steps, struct gf_text *ou
 		gf_text_addf(out, ", of messages %s", gf_human_time(w->network_jitter_s).text);
 }
 
-void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_outcome *o,
-		   const char *how, struct gf_plot *plot)
+/* The Gantt chart. The subtitle says how the times were found ("predicted", "simulated"). */
+static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
+		       const struct gf_outcome *o, const char *how, struct gf_plot *plot)
 {
 	const struct gf_gantt *t = o->timeline;
 	const bool varies = gf_what_if_varies(w);
@@ -314,7 +316,7 @@ static void plot_rows(const struct gf_row *rows, size_t n, const struct gf_what_
 	if (o->bandwidth_bytes_per_s > 0)
 		here.bandwidth_bytes_per_s = o->bandwidth_bytes_per_s;
 	if (n == 1) {
-		gf_gantt_plot(rows->plan, &here, o, "simulated", plot);
+		plot_gantt(rows->plan, &here, o, "simulated", plot);
 		return;
 	}
 	for (i = 1; i < n; i++) {
@@ -357,4 +359,20 @@ void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *
 			timed[ntimed++] = rows[i];
 	plot_rows(timed, ntimed, w, plot);
 	free(timed);
+}
+
+int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err)
+{
+	struct gf_what_if as_it_is = {.timeline = true};
+	struct gf_outcome o;
+	int rc;
+
+	if (p->rule)
+		return gf_error_set(err, -EINVAL, "--plot: want a plan with messages, got a rule");
+	rc = gf_what_if(p, &as_it_is, &o, err);
+	if (rc < 0)
+		return rc;
+	plot_gantt(p, &as_it_is, &o, "predicted", plot);
+	gf_outcome_release(&o);
+	return 0;
 }

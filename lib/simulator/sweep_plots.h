@@ -15,9 +15,8 @@
 void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *w,
 		  struct gf_plot *plot);
 
-/* The Gantt chart. The subtitle says how the times were found ("predicted", "simulated"). */
-void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_outcome *o,
-		   const char *how, struct gf_plot *plot);
+/* A whole plan's iteration as a Gantt chart; -EINVAL for a rule, which has no messages. */
+int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err);
 
 /* What a title says of a network. */
 struct gf_network_view {

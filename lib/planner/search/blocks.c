@@ -5,7 +5,15 @@
 
 #include "base/heap.h"
 
-void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w, size_t most)
+/* A draft by `work` has the times of the draft that it expands to. */
+struct blocks {
+	struct gf_workbench work;
+	struct gf_problem problem;
+	struct gf_model_profile model;
+	size_t *last; /* tensor of each block */
+};
+
+static void init(struct blocks *b, const struct gf_workbench *w, size_t most)
 {
 	const struct gf_model_profile *model = w->in->model;
 	size_t per = (w->ntensors + most - 1) / most, n = 0, first, last, i;
@@ -38,7 +46,7 @@ void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w, size_t mo
 	b->work.ntensors = n;
 }
 
-void gf_blocks_expand(const struct gf_blocks *b, struct gf_draft *d)
+static void expand(const struct blocks *b, struct gf_draft *d)
 {
 	size_t i;
 
@@ -50,11 +58,23 @@ void gf_blocks_expand(const struct gf_blocks *b, struct gf_draft *d)
 	}
 }
 
-void gf_blocks_release(struct gf_blocks *b)
+static void release(struct blocks *b)
 {
 	free(b->model.tensors);
 	free(b->last);
 	free(b->work.ready_s);
 	free(b->work.prefix_bytes);
 	free(b->work.run_last);
+}
+
+void gf_search_blocks(const struct gf_workbench *w, size_t most,
+		      void (*search)(const struct gf_workbench *w, struct gf_draft *d),
+		      struct gf_draft *d)
+{
+	struct blocks b;
+
+	init(&b, w, most);
+	search(&b.work, d);
+	expand(&b, d);
+	release(&b);
 }

@@ -276,7 +276,7 @@ static void search_part(struct field *f, const struct gf_workbench *whole, uint3
 
 	free(gf_workbench_part(whole, ways, &part));
 	bound_s = gf_workbench_bound_s(&part, most_lanes(&part));
-	gf_workbench_part_release(&part);
+	gf_menu_part_release(&part.menu);
 	if (f->best_s > bound_s * (1 + SAME) && !is_searched(f->all, ways))
 		search_ways(whole, ways, f->all);
 	for (i = 0; i < f->all->nfound; i++)
@@ -306,7 +306,7 @@ static void search_ways(const struct gf_workbench *whole, uint32_t ways, struct 
 	offer_others(&f);
 	search_parts(&f, whole);
 	search(&f);
-	gf_workbench_part_release(&w);
+	gf_menu_part_release(&w.menu);
 	free(options);
 }
 
@@ -480,6 +480,15 @@ static void choose(const struct gf_workbench *w, struct drafts *all, struct gf_d
 		d->fastest_s = fastest_s;
 }
 
+static void search_whole(const struct gf_workbench *w, struct gf_draft *d)
+{
+	struct drafts all = {0};
+
+	search_ways(w, gf_menu_all(&w->menu), &all);
+	choose(w, &all, d);
+	release(&all);
+}
+
 /* Tensor by tensor on one lane, and what other policies find; on more lanes by blocks of
  * tensors. */
 static void search_large(const struct gf_workbench *w, struct drafts *all)
@@ -488,21 +497,14 @@ static void search_large(const struct gf_workbench *w, struct drafts *all)
 	struct gf_workbench part, line = *w;
 	size_t *options = gf_workbench_part(w, ways, &part);
 	struct field f = {&part, ways, options, all, INFINITY};
-	struct drafts by_blocks = {0};
-	struct gf_blocks b;
 	struct gf_draft d;
 
 	line.lanes = 1;
 	search_ways(&line, ways, all);
 	offer_others(&f);
-	gf_blocks_init(&b, w, most_tensors(w));
-	search_ways(&b.work, ways, &by_blocks);
-	choose(&b.work, &by_blocks, &d);
-	gf_blocks_expand(&b, &d);
+	gf_search_blocks(w, most_tensors(w), search_whole, &d);
 	offer_found(&f, &d, 0);
-	release(&by_blocks);
-	gf_blocks_release(&b);
-	gf_workbench_part_release(&part);
+	gf_menu_part_release(&part.menu);
 	free(options);
 }
 
@@ -510,10 +512,11 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	struct drafts all = {0};
 
-	if (w->ntensors > most_tensors(w))
-		search_large(w, &all);
-	else
-		search_ways(w, gf_menu_all(&w->menu), &all);
+	if (w->ntensors <= most_tensors(w)) {
+		search_whole(w, d);
+		return;
+	}
+	search_large(w, &all);
 	choose(w, &all, d);
 	release(&all);
 }

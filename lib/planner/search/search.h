@@ -39,19 +39,12 @@ void gf_search_fewest(const struct gf_workbench *w, const struct gf_draft *faste
 		      struct gf_draft *d);
 
 /*
- * A problem whose tensors are up to `most` blocks of neighbouring tensors of one dtype, so that a
- * search of a very large model ends (blocks.c). There are more blocks only where dtypes change
- * often. A draft by b.work has the times of the draft that it expands to.
+ * Searches the problem with its tensors as up to `most` blocks of neighbouring tensors of one
+ * dtype, so that a search of a very large model ends (blocks.c). There are more blocks only where
+ * dtypes change often. The draft is of the tensors again.
  */
-struct gf_blocks {
-	struct gf_workbench work;
-	struct gf_problem problem;
-	struct gf_model_profile model;
-	size_t *last; /* tensor of each block */
-};
-
-void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w, size_t most);
-void gf_blocks_expand(const struct gf_blocks *b, struct gf_draft *d);
-void gf_blocks_release(struct gf_blocks *b);
+void gf_search_blocks(const struct gf_workbench *w, size_t most,
+		      void (*search)(const struct gf_workbench *w, struct gf_draft *d),
+		      struct gf_draft *d);
 
 #endif

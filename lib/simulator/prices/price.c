@@ -59,6 +59,18 @@ void gf_fabric_net_release(struct gf_fabric_net *net)
 
 /* --- closed forms and replays --------------------------------------------- */
 
+/* The cost of a message of so many bytes as a line, from no bytes on; what rounding lets fall below
+ * 0 is 0. */
+static struct gf_line as_line(struct gf_cost cost, double bytes)
+{
+	return (struct gf_line){
+		0,
+		cost.below_scale > 0 ? cost.below_scale * bytes : INFINITY,
+		fmax(2 * cost.s - cost.twice_s, 0),
+		fmax(cost.twice_s - cost.s, 0) / bytes,
+	};
+}
+
 /*
  * A closed form is a straight line over messages that every factor divides, as long as each round
  * keeps to one line of its levels. So a short message, charged by the lines that hold in one of the
@@ -73,7 +85,7 @@ static struct gf_line form_at(const struct gf_algorithm *a, struct gf_coll_args 
 
 	by.scale = &scale;
 	args.count_elems = n;
-	return gf_cost_as_line(a->cost(&args, &by), least);
+	return as_line(a->cost(&args, &by), least);
 }
 
 static bool near(double a, double b)
@@ -456,7 +468,7 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 		net.links[i].gamma_s_per_byte = 0;
 	net.cost.scale = &bytes;
 	if (rc == 0)
-		*line = gf_cost_as_line(a->cost(&args, &net.cost), 1);
+		*line = as_line(a->cost(&args, &net.cost), 1);
 	gf_fabric_net_release(&net);
 	return rc;
 }

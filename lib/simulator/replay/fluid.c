@@ -49,8 +49,14 @@ static double level_bytes_per_s(const struct gf_fluid *f, size_t level)
 	return beta_s_per_byte > 0 ? fmin(1 / beta_s_per_byte, MOST_BYTES_PER_S) : MOST_BYTES_PER_S;
 }
 
+static size_t link_of(const struct gf_fluid *f, size_t level, int rank, bool into)
+{
+	return f->first_link[level] + 2 * ((size_t)rank / f->units[level]) + into;
+}
+
 void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
-		   const double *slowdown, uint32_t finish_kind)
+		   const double *slowdown, const struct gf_slow_link *slow, size_t nslow,
+		   uint32_t finish_kind)
 {
 	size_t nlevels = net->nlevels, i, k, unit = 1, n = (size_t)ranks;
 
@@ -77,6 +83,12 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
 			f->links[k].bytes_per_s =
 				level_bytes_per_s(f, i) / (slowdown && !i ? slowdown[k / 2] : 1);
 		}
+	}
+	for (i = 0; i < nslow; i++) {
+		const size_t level = slow[i].level;
+
+		f->links[link_of(f, level, slow[i].rank, false)].bytes_per_s /= slow[i].out;
+		f->links[link_of(f, level, slow[i].rank, true)].bytes_per_s /= slow[i].in;
 	}
 }
 
@@ -107,17 +119,6 @@ static size_t crossed(const struct gf_fluid *f, int from, int to)
 	return i;
 }
 
-static size_t link_of(const struct gf_fluid *f, size_t level, int rank, bool into)
-{
-	return f->first_link[level] + 2 * ((size_t)rank / f->units[level]) + into;
-}
-
-void gf_fluid_slow(struct gf_fluid *f, const struct gf_slow_link *link)
-{
-	f->links[link_of(f, link->level, link->rank, false)].bytes_per_s /= link->out;
-	f->links[link_of(f, link->level, link->rank, true)].bytes_per_s /= link->in;
-}
-
 /* Link k of a flow's way, out and in by turns, level by level. */
 static size_t way(const struct gf_fluid *f, const struct gf_fluid_flow *flow, size_t k)
 {
@@ -127,14 +128,6 @@ static size_t way(const struct gf_fluid *f, const struct gf_fluid_flow *flow, si
 static size_t way_length(const struct gf_fluid *f, const struct gf_fluid_flow *flow)
 {
 	return 2 * crossed(f, flow->from, flow->to);
-}
-
-size_t gf_fluid_level(const struct gf_fluid *f, int from, int to)
-{
-	size_t levels = crossed(f, from, to);
-
-	assert(levels);
-	return levels - 1;
 }
 
 /* The line that takes the place of a level's figures; false: none does. */
@@ -150,21 +143,16 @@ static bool larger_line(const struct gf_fluid *f, size_t level, double bytes,
 	return line->from_bytes > 0;
 }
 
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to, double bytes)
+struct gf_fluid_hop gf_fluid_hop(const struct gf_fluid *f, int from, int to, double bytes)
 {
-	size_t level = gf_fluid_level(f, from, to);
+	size_t levels = crossed(f, from, to), level = levels - 1;
 	struct gf_cost_line line;
 
-	return larger_line(f, level, bytes, &line) ? line.startup_s : f->net->links[level].alpha_s;
-}
-
-double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to, double bytes)
-{
-	size_t level = gf_fluid_level(f, from, to);
-	struct gf_cost_line line;
-
-	return larger_line(f, level, bytes, &line) ? bytes * line.per_byte_s
-						   : bytes / level_bytes_per_s(f, level);
+	assert(levels);
+	if (larger_line(f, level, bytes, &line))
+		return (struct gf_fluid_hop){level, line.startup_s, bytes * line.per_byte_s};
+	return (struct gf_fluid_hop){level, f->net->links[level].alpha_s,
+				     bytes / level_bytes_per_s(f, level)};
 }
 
 /* How much of a link a flow's byte takes, beside one by the level's figures. */

@@ -36,25 +36,28 @@ struct gf_fluid {
 	uint32_t finish_kind;
 };
 
-/* finish_kind: the event kind that tells of a flow's end. slowdown: per rank, how much slower its
- * own links are, or NULL. */
-void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
-		   const double *slowdown, uint32_t finish_kind);
 /* A link with less bandwidth than its level's others: that of the rank's unit at the level, by
- * these factors (> 0). Before the first flow. */
+ * these factors (> 0). */
 struct gf_slow_link {
 	int rank;
 	size_t level;
 	double out, in;
 };
-void gf_fluid_slow(struct gf_fluid *f, const struct gf_slow_link *link);
+
+/* finish_kind: the event kind that tells of a flow's end. slowdown: per rank, how much slower its
+ * own links are, or NULL. */
+void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
+		   const double *slowdown, const struct gf_slow_link *slow, size_t nslow,
+		   uint32_t finish_kind);
 void gf_fluid_release(struct gf_fluid *f);
 
-/* The level where the two ranks meet, and its latency for the given bytes. */
-size_t gf_fluid_level(const struct gf_fluid *f, int from, int to);
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to, double bytes);
-/* How long these bytes flow between them with no other flow. */
-double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to, double bytes);
+/* The level where the two ranks meet, its latency for the given bytes, and how long these flow
+ * between them with no other flow. */
+struct gf_fluid_hop {
+	size_t level;
+	double latency_s, alone_s;
+};
+struct gf_fluid_hop gf_fluid_hop(const struct gf_fluid *f, int from, int to, double bytes);
 
 /* Starts a flow of > 0 bytes, which belongs to `owner`; returns its id. Rates change at the next
  * gf_fluid_settle. */

@@ -93,7 +93,7 @@ static double reduce_s_per_byte(const struct gf_replay_run *r, const struct gf_r
 
 	if (n->step->peer < 0)
 		return r->reduce_s_per_byte;
-	level = gf_fluid_level(&r->fluid, n->rank, n->step->peer);
+	level = gf_fluid_hop(&r->fluid, n->rank, n->step->peer, 0).level;
 	return r->in->net->links[level].gamma_s_per_byte;
 }
 
@@ -205,7 +205,7 @@ static void advance(struct gf_replay_run *r, size_t id)
 	n->flags |= MOVING;
 	other->flags |= MOVING;
 	send = n->step->op == GF_STEP_SEND ? id : n->partner;
-	latency_s = gf_fluid_latency_s(&r->fluid, n->rank, other->rank, bytes_of(r, n));
+	latency_s = gf_fluid_hop(&r->fluid, n->rank, other->rank, bytes_of(r, n)).latency_s;
 	add_event(r, GF_REPLAY_FLOW, r->now_s + hindered_s(r, n, other->rank, latency_s), send);
 }
 
@@ -228,7 +228,7 @@ static void move(struct gf_replay_run *r, size_t send)
 {
 	const struct gf_replay_node *n = &r->nodes[send];
 	double bytes = bytes_of(r, n);
-	double alone_s = gf_fluid_alone_s(&r->fluid, n->rank, n->step->peer, bytes);
+	double alone_s = gf_fluid_hop(&r->fluid, n->rank, n->step->peer, bytes).alone_s;
 
 	if (alone_s > 0)
 		bytes *= hindered_s(r, n, n->step->peer, alone_s) / alone_s;

@@ -10,7 +10,7 @@
 #include "simulator/replay/fluid.h"
 #include "simulator/replay/replay.h"
 
-/* A replay under way: what replay_setup.c makes and replay.c runs. */
+/* A replay under way: what replay_run.c makes and replay.c runs. */
 
 #define GF_REPLAY_NOBODY SIZE_MAX
 
@@ -43,7 +43,7 @@ struct gf_replay_stream {
 	size_t moving, last; /* sends, or GF_REPLAY_NOBODY */
 };
 
-/* The gate of a replay with compute: replay_gate.c. */
+/* The gate of a replay with compute: replay_run.c. */
 struct gf_replay_gate {
 	size_t next;     /* message to be admitted */
 	bool foretold;   /* when, as things stand */
@@ -86,8 +86,6 @@ int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in
 		       struct gf_replay_result *out, struct gf_error *err);
 void gf_replay_run_release(struct gf_replay_run *r);
 
-void gf_replay_gate_init(struct gf_replay_run *r);
-void gf_replay_gate_release(struct gf_replay_gate *g);
 /* For an event GF_REPLAY_READY: whether its rank takes up its message now. */
 bool gf_replay_gate_ready(struct gf_replay_run *r, const struct gf_event *event);
 /* The end of the rank's backward, as slowed until now. */

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/rng.h"
 #include "simulator/pipeline.h"
 
 /* P(X <= x), without cancellation in the left tail. */
@@ -48,7 +49,9 @@ double gf_normal_largest(double u, double n)
 }
 
 /* Steps of a pipeline before those that count. */
-#define FILL_STEPS 64
+/* More steps in flight than a picture of two steps can show. */
+#define DRAWN_STALENESS 8
+#define FILL_STEPS      64
 
 /* The slowest rank of one run. */
 static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
@@ -221,11 +224,19 @@ static int run_alone(struct gf_variant *v, const struct gf_what_if *w, struct sa
 	return rc ? rc : run_between(&a, 0, runs - 1, err);
 }
 
-void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w, int ranks)
+/* Every rank's factor, step after step. */
+struct factors {
+	const struct gf_what_if *w;
+	int ranks;
+	struct gf_rng rng;
+	double *slow, *now; /* per rank */
+};
+
+static void factors_init(struct factors *f, const struct gf_what_if *w, int ranks)
 {
 	size_t i;
 
-	*f = (struct gf_factors){
+	*f = (struct factors){
 		.w = w,
 		.ranks = ranks,
 		.slow = gf_xcalloc((size_t)ranks, sizeof(*f->slow)),
@@ -238,15 +249,16 @@ void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w, int ranks
 	gf_rng_init(&f->rng, w->seed, 0);
 }
 
-void gf_factors_release(struct gf_factors *f)
+static void factors_release(struct factors *f)
 {
 	free(f->slow);
 	free(f->now);
 }
 
-const double *gf_factors_next(void *ctx)
+/* Those of the next step, borrowed until the one after. */
+static const double *next_factors(void *ctx)
 {
-	struct gf_factors *f = ctx;
+	struct factors *f = ctx;
 	int rank;
 
 	for (rank = 0; rank < f->ranks; rank++)
@@ -259,21 +271,21 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 		      struct sample *times, size_t runs)
 {
 	double before_s = 0, *startup_s = keep_startups(&v->traffic);
-	struct gf_factors f;
+	struct factors f;
 	size_t i;
 
-	gf_factors_init(&f, w, v->plan.ranks);
+	factors_init(&f, w, v->plan.ranks);
 	for (i = 0; i <= FILL_STEPS + runs; i++) {
 		double begun_s;
 
 		delay_startups(&v->traffic, startup_s, w, i);
-		begun_s = gf_pipeline_step(p, gf_factors_next(&f));
+		begun_s = gf_pipeline_step(p, next_factors(&f));
 		if (i > FILL_STEPS)
 			times[i - FILL_STEPS - 1] = (struct sample){.time_s = begun_s - before_s,
 								    .run = i - FILL_STEPS - 1};
 		before_s = begun_s;
 	}
-	gf_factors_release(&f);
+	factors_release(&f);
 	free(startup_s);
 }
 
@@ -315,4 +327,28 @@ int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w, struct gf_ou
 	free(times);
 	free(times_s);
 	return rc;
+}
+
+static const double *no_factors(void *ctx)
+{
+	return ctx;
+}
+
+void gf_jitter_draw(struct gf_variant *v, const struct gf_what_if *w, struct gf_gantt *t)
+{
+	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
+	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
+	double alike = 1;
+	struct gf_pipeline p;
+	struct factors f;
+
+	gf_variant_scale(v, gf_what_if_varies(w) ? 1 : gf_what_if_slowest(w, v->plan.ranks));
+	gf_pipeline_init(&p, &in, staleness, gf_what_if_varies(w) ? v->plan.ranks : 1);
+	factors_init(&f, w, v->plan.ranks);
+	if (gf_what_if_varies(w))
+		gf_gantt_pipeline(t, &p, next_factors, &f);
+	else
+		gf_gantt_pipeline(t, &p, no_factors, &alike);
+	factors_release(&f);
+	gf_pipeline_release(&p);
 }

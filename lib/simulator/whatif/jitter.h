@@ -3,26 +3,12 @@
 #define GF_WHATIF_JITTER_H
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "simulator/whatif/plan_variant.h"
 #include "simulator/whatif/whatif.h"
 
 /*
  * Iterations of ranks whose compute, or whose messages, vary from step to step.
  */
-
-/* Every rank's factor, step after step. */
-struct gf_factors {
-	const struct gf_what_if *w;
-	int ranks;
-	struct gf_rng rng;
-	double *slow, *now; /* per rank */
-};
-
-void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w, int ranks);
-void gf_factors_release(struct gf_factors *f);
-/* Those of the next step, borrowed until the one after; ctx: the factors. */
-const double *gf_factors_next(void *ctx);
 
 /*
  * The runs' least_s to mean_s, and the slowest rank's factor in the median run (of a pipeline: 0);
@@ -31,6 +17,9 @@ const double *gf_factors_next(void *ctx);
  */
 int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w, struct gf_outcome *out,
 		  double *factor, struct gf_error *err);
+
+/* Two steps of the variant's pipeline, by the first factors. */
+void gf_jitter_draw(struct gf_variant *v, const struct gf_what_if *w, struct gf_gantt *timeline);
 
 /*
  * Fills the variant's traffic: its messages priced on its fabric, with what w's slow links cost.

@@ -233,11 +233,3 @@ int gf_uneven_read_pairs(struct gf_uneven *u, const char *file, struct gf_text *
 	free(m.places);
 	return rc;
 }
-
-void gf_uneven_use(const struct gf_uneven *u, struct gf_what_if *w)
-{
-	w->slow = u->slow;
-	w->nslow = u->nslow;
-	w->slow_links = u->links;
-	w->nslow_links = u->nlinks;
-}

@@ -15,8 +15,6 @@ struct gf_uneven {
 };
 
 void gf_uneven_release(struct gf_uneven *u);
-/* w borrows them. */
-void gf_uneven_use(const struct gf_uneven *u, struct gf_what_if *w);
 
 /* "RANK:FACTOR": its compute takes so many times as long. */
 int gf_uneven_add_slow(const char *text, void *uneven, struct gf_error *err);

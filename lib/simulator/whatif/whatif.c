@@ -9,13 +9,9 @@
 
 #include "base/heap.h"
 #include "simulator/period_time.h"
-#include "simulator/pipeline.h"
 #include "simulator/uncertainty.h"
 #include "simulator/whatif/jitter.h"
 #include "simulator/whatif/plan_variant.h"
-
-/* More steps in flight than a picture of two steps can show. */
-#define DRAWN_STALENESS 8
 
 bool gf_what_if_varies(const struct gf_what_if *w)
 {
@@ -30,11 +26,6 @@ double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 	for (i = 0; i < w->nslow; i++)
 		most = fmax(most, w->slow[i].factor);
 	return most;
-}
-
-static const double *no_factors(void *ctx)
-{
-	return ctx;
 }
 
 static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
@@ -54,31 +45,12 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 	free(gathers);
 }
 
-static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct gf_gantt *t)
-{
-	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
-	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
-	double alike = 1;
-	struct gf_pipeline p;
-	struct gf_factors f;
-
-	gf_variant_scale(v, gf_what_if_varies(w) ? 1 : gf_what_if_slowest(w, v->plan.ranks));
-	gf_pipeline_init(&p, &in, staleness, gf_what_if_varies(w) ? v->plan.ranks : 1);
-	gf_factors_init(&f, w, v->plan.ranks);
-	if (gf_what_if_varies(w))
-		gf_gantt_pipeline(t, &p, gf_factors_next, &f);
-	else
-		gf_gantt_pipeline(t, &p, no_factors, &alike);
-	gf_factors_release(&f);
-	gf_pipeline_release(&p);
-}
-
 static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w, double factor,
 			  struct gf_outcome *o)
 {
 	o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
 	if (v->plan.staleness > 1)
-		draw_pipeline(v, w, o->timeline);
+		gf_jitter_draw(v, w, o->timeline);
 	else
 		draw_step(v, factor, o->timeline);
 }
