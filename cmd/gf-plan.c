@@ -15,7 +15,6 @@
 #include "json/record_text.h"
 #include "planner/compare.h"
 #include "settings/emit.h"
-#include "planner/explain.h"
 #include "planner/make.h"
 #include "planner/policies/policy.h"
 #include "planner/planning.h"

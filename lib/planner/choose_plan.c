@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "planner/make_parts.h"
-#include "planner/policies/policies.h"
+#include "planner/make.h"
+#include "planner/policies/policy.h"
 #include "simulator/uncertainty.h"
 #include "planner/workbench.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/explain.h"
 
 #include <errno.h>
 #include <math.h>

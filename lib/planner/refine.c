@@ -12,7 +12,6 @@
 #include "cost/stat.h"
 #include "doc/plan_brief.h"
 #include "doc/traced.h"
-#include "planner/refine_parts.h"
 #include "simulator/predict.h"
 
 /* Of a step, in columns: these, when each tensor is ready, and when each message starts and ends.

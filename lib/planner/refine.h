@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "collectives/codecs/codec.h"
 #include "planner/make.h"
+#include "simulator/predict.h"
 
 /*
  * The times of a plan's run, read from the Chrome trace that gf-train (or gf-sim) wrote. They are
@@ -63,5 +64,20 @@ void gf_request_follow(struct gf_request *r, struct gf_axes *axes, const struct 
 /* The differences of the new plan, as lines for the user. */
 void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m,
 		       const struct gf_plan *after, struct gf_text *notes);
+
+/* A plan, what a run of it showed, and the plan's prices; all but the traffic is borrowed. */
+struct gf_refining {
+	const struct gf_plan *plan;
+	const struct gf_measured *measured;
+	const struct gf_fabric *fabric;
+	struct gf_traffic traffic;
+	const struct gf_model_profile *model; /* refined already */
+};
+
+/* Entries for the algorithms and codecs that the plan used, and the others as they were; notes say
+ * what changed. A plan with a selection leaves them all, and *network NULL if there are none. `p`
+ * gets what the plan knows, and the cost of its selection anew. */
+int gf_refine_costs(const struct gf_refining *r, struct gf_network **network,
+		    struct gf_processing *p, struct gf_text *notes, struct gf_error *err);
 
 #endif

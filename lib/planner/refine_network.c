@@ -8,7 +8,7 @@
 #include "cli/human.h"
 #include "cost/fit.h"
 #include "cost/stat.h"
-#include "planner/refine_parts.h"
+#include "planner/refine.h"
 
 #define FIT_SIZES 3
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 
 #include "base/registry.h"
 

@@ -11,7 +11,7 @@
 #include "doc/algorithm_traits.h"
 #include "planner/make.h"
 #include "planner/menu.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 #include "simulator/period_time.h"
 #include "simulator/uncertainty.h"

@@ -9,7 +9,7 @@
 #include "collectives/algorithm.h"
 #include "doc/selections/select_powersgd.h"
 #include "json/json.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "settings/emit.h"
 
 #define MIB 1048576.0

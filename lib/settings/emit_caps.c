@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "cli/human.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 
 /* Caps rise by a quarter from 64 KiB on. */
 #define FIRST_CAP 65536.0

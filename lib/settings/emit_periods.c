@@ -6,7 +6,7 @@
 
 #include "collectives/codecs/codec.h"
 #include "json/json.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "settings/emit.h"
 
 static int check_begin(const struct gf_emitter *e, const struct gf_period *o, struct gf_error *err)

@@ -17,7 +17,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "collectives/codecs/codec.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "simulator/predict.h"
 
 /* A plan has a period where the target takes one, and nowhere else: -ENOTSUP. given: as

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "settings/tuning_ranges.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "settings/emit.h"
 
 /* A variant at a size. */

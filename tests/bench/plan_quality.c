@@ -17,7 +17,7 @@
 #include "base/heap.h"
 #include "doc/stream.h"
 #include "planner/make.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/search/search.h"
 
 #define LANES       4

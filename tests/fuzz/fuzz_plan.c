@@ -11,7 +11,7 @@
 #include "doc/stream.h"
 #include "harness.h"
 #include "planner/make.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "simulator/replay/replay_plan.h"
 
 /* The largest models and the most ranks that are planned; the rest is only read. */

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "cli/human.h"
-#include "planner/explain.h"
+#include "planner/summary.h"
 #include "planner_cases.h"
 #include "simulator/predict.h"
 #include "test.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What libraries can be told (doc/library_tuning.h), and what gf-plan tells them
- * (settings/tuning_ranges.h). */
+ * (settings/emit.h). */
 #include "base/array.h"
 #include "base/text.h"
 #include "doc/library_tuning.h"
-#include "settings/tuning_ranges.h"
+#include "settings/emit.h"
 #include "test.h"
 
 static void test_words(void)

@@ -4,7 +4,7 @@
  * bound below both.
  */
 #include "base/array.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/search/search.h"
 #include "planner_cases.h"
 #include "test.h"

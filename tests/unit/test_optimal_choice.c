@@ -4,7 +4,7 @@
  * by more than a thousandth. And more choice is never worse: more lanes, and any set of up to three
  * algorithms inside another.
  */
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/search/search.h"
 #include "planner_cases.h"
 #include "test.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/search/search.h"
 #include "planner/workbench.h"
 #include "planner_cases.h"

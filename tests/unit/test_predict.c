@@ -8,7 +8,7 @@
 #include "doc/selections/select_powersgd.h"
 #include "doc/selections/select_randomk.h"
 #include "base/rng.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner_cases.h"
 #include "simulator/whatif/jitter.h"
 #include "simulator/predict.h"

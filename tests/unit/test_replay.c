@@ -5,8 +5,8 @@
 #include "base/rng.h"
 #include "collectives/algorithm.h"
 #include "doc/algorithm_traits.h"
-#include "simulator/prices/replayed_cost.h"
-#include "simulator/replay/events.h"
+#include "simulator/prices/price.h"
+#include "simulator/replay/fluid.h"
 #include "simulator/replay/replay.h"
 #include "test.h"
 

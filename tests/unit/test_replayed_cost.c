@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "collectives/algorithm.h"
 #include "doc/stream.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "simulator/replay/replay_plan.h"
 #include "test.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 #include "planner_cases.h"
 #include "test.h"

@@ -22,7 +22,7 @@
 #include <math.h>
 
 #include "cli/human.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 struct sent {

@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 #define FIRST_BYTES 1048576.0

@@ -24,7 +24,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 #define STEPS_PER_OCTAVE 4

@@ -9,7 +9,7 @@
  */
 #include <math.h>
 
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 #define CYCLE_S      1e-3

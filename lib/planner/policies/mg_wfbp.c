@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "cli/human.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 static void quote(double next, double start, double startup, struct gf_text *line)

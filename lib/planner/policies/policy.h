@@ -89,4 +89,21 @@ int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in, s
  * to fewer messages, then to the earlier one in the registry. */
 int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p, struct gf_error *err);
 
+/* One per file of the same name. */
+extern const struct gf_policy gf_policy_sequential;
+extern const struct gf_policy gf_policy_single;
+extern const struct gf_policy gf_policy_wfbp;
+extern const struct gf_policy gf_policy_threshold;
+extern const struct gf_policy gf_policy_mg_wfbp;
+extern const struct gf_policy gf_policy_asc_wfbp;
+extern const struct gf_policy gf_policy_ddp;
+extern const struct gf_policy gf_policy_horovod;
+extern const struct gf_policy gf_policy_optimal;
+extern const struct gf_policy gf_policy_dear;
+
+/* Not in the registry: ddp in older releases of PyTorch. */
+extern const struct gf_policy gf_policy_ddp_capped;
+/* Nor this: buckets of at most the threshold, in which DeepSpeed and XLA send what is ready. */
+extern const struct gf_policy gf_policy_at_most;
+
 #endif

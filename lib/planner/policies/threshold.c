@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 /* Messages looked at: about a fifth of a second. */

@@ -4,7 +4,7 @@
  * backward has ended (the baseline of every paper), and all gradients in one message per run of
  * equal data types (GradientFlow's disable-overlap).
  */
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/workbench.h"
 
 static void draft_wfbp(const struct gf_workbench *w, struct gf_draft *d)

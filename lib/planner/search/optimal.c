@@ -21,7 +21,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "planner/policies/policies.h"
+#include "planner/policies/policy.h"
 #include "planner/search/search.h"
 
 /* Starts of messages per search, and for large models times as many. */

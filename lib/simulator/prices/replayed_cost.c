@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "simulator/prices/replayed_cost.h"
+#include "simulator/prices/price.h"
 
 #include <errno.h>
 #include <math.h>

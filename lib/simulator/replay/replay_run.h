@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "simulator/replay/events.h"
 #include "simulator/replay/fluid.h"
 #include "simulator/replay/replay.h"
 

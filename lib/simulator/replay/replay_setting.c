@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "simulator/replay/replay_parts.h"
+#include "simulator/replay/replay_plan.h"
 
 #include <errno.h>
 #include <math.h>
