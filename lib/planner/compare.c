@@ -112,18 +112,6 @@ static void add_lines(struct gf_text *notes, const struct gf_text *more)
 	free(copy);
 }
 
-const struct gf_compared *gf_comparison_at(const struct gf_comparison *c, const char *down,
-					   const char *across)
-{
-	size_t i;
-
-	for (i = 0; i < c->nrows; i++)
-		if ((!down || strcmp(c->rows[i].name, down) == 0) &&
-		    (!across || strcmp(c->rows[i].across, across) == 0))
-			return &c->rows[i];
-	return NULL;
-}
-
 static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief *b)
 {
 	return strcmp(a->system, b->system) == 0 && strcmp(a->policy, b->policy) == 0 &&

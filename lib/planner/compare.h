@@ -62,9 +62,6 @@ const char *gf_compare_option(enum gf_compare_axis axis);
 
 /* The i-th of what an axis has; NULL: none. */
 const char *gf_compare_value(enum gf_compare_axis axis, size_t i);
-/* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
-const struct gf_compared *gf_comparison_at(const struct gf_comparison *c, const char *down,
-					   const char *across);
 
 /* Needs a model and ranks (-EINVAL). */
 int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *over,

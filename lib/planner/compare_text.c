@@ -45,6 +45,19 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 		gf_table_cell(t, "%s", b->system);
 }
 
+/* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
+static const struct gf_compared *row_at(const struct gf_comparison *c, const char *down,
+					const char *across)
+{
+	size_t i;
+
+	for (i = 0; i < c->nrows; i++)
+		if ((!down || strcmp(c->rows[i].name, down) == 0) &&
+		    (!across || strcmp(c->rows[i].across, across) == 0))
+			return &c->rows[i];
+	return NULL;
+}
+
 /* The iterations, one axis down and one across. */
 static void grid(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
@@ -63,7 +76,7 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
 		gf_table_cell(&t, "%s", down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
-			row = gf_comparison_at(c, down, across);
+			row = row_at(c, down, across);
 			gf_table_cell(&t, "%s", row ? gf_human_time(row->iteration_s).text : "-");
 		}
 	}
@@ -170,21 +183,21 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 
 	gf_text_addf(&plot->csv, "%s", gf_compare_names[c->over.down]);
 	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
-		if (gf_comparison_at(c, NULL, across)) {
+		if (row_at(c, NULL, across)) {
 			gf_text_addf(&plot->csv, ",");
 			gf_plot_label(&plot->csv, across);
 		}
 	gf_text_addf(&plot->csv, "\n");
 	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
-		if (!gf_comparison_at(c, down, NULL))
+		if (!row_at(c, down, NULL))
 			continue;
 		gf_plot_label(&plot->csv, down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
-			const struct gf_compared *row = gf_comparison_at(c, down, across);
+			const struct gf_compared *row = row_at(c, down, across);
 
 			if (row)
 				gf_plot_cell(&plot->csv, row->iteration_s);
-			else if (gf_comparison_at(c, NULL, across))
+			else if (row_at(c, NULL, across))
 				gf_text_addf(&plot->csv, ",");
 		}
 		gf_text_addf(&plot->csv, "\n");

@@ -508,7 +508,6 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t 
 	if (rc < 0)
 		return rc;
 	of_group = group_request(r, &group, &axes);
-	gf_plan_period_line(p, out);
 	gf_plan_period_chart(p, window, out);
 	gf_text_addf(out, "\na step of a group:\n");
 	rc = explain(&of_group, &group, window, out, err);

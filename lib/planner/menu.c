@@ -389,7 +389,8 @@ static void replay_envelope(struct filling *f)
 	m->derived = f->in->fabric.derived ? f->in->fabric.derived : &m->own;
 	if (m->derived->lanes < lanes)
 		m->derived->lanes = lanes;
-	gf_derived_recount(m->derived);
+	m->derived->nreplayed = 0;
+	m->derived->count++;
 	f->fabric.derived = m->derived;
 	do
 		gf_menu_find_envelope(m);

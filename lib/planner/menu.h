@@ -84,7 +84,6 @@ void gf_option_tell(const struct gf_option *o, struct gf_message *m);
  * makes a menu of its own of a set. The part borrows what the options own. Returns the option of
  * the whole per option of the part, for the caller to free. */
 #define GF_MENU_BITS 32
-uint32_t gf_menu_all(const struct gf_menu *m);
 size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *part);
 void gf_menu_part_release(struct gf_menu *part);
 

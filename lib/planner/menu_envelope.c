@@ -366,15 +366,6 @@ void gf_menu_drop_far(struct gf_menu *m)
 	m->noptions = n;
 }
 
-uint32_t gf_menu_all(const struct gf_menu *m)
-{
-	size_t ways = 0, i;
-
-	for (i = 0; i < m->noptions; i++)
-		ways += m->options[i].line.from_bytes <= 0;
-	return ways < GF_MENU_BITS ? (UINT32_C(1) << ways) - 1 : UINT32_MAX;
-}
-
 size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *part)
 {
 	size_t *whole = gf_xcalloc(m->noptions, sizeof(*whole));

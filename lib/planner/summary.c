@@ -65,7 +65,8 @@ static void add_rule(const struct gf_rule *r, struct gf_text *out)
 	}
 }
 
-void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
+/* A line on the plan's period; nothing if all ranks exchange in every step. */
+static void add_period(const struct gf_plan *p, struct gf_text *out)
 {
 	const struct gf_period *o = &p->period;
 	struct gf_border border;
@@ -116,6 +117,7 @@ void gf_plan_period_chart(const struct gf_plan *p, size_t window, struct gf_text
 	const size_t per = (all + columns - 1) / columns;
 	size_t f, step;
 
+	add_period(p, out);
 	for (f = 0; f < o->fragments; f++) {
 		gf_text_addf(out, "fragment %-4zu ", f);
 		for (step = 1; step <= all; step += per)
@@ -149,7 +151,7 @@ void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *
 	if (open && *open)
 		gf_text_addf(out, "; by default: %s", open);
 	gf_text_addf(out, "\n");
-	gf_plan_period_line(p, out);
+	add_period(p, out);
 }
 
 static void rule_table(const struct gf_rule *r, struct gf_text *out)

@@ -13,11 +13,9 @@
  * algorithms. open: what was taken by default, or NULL. */
 void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *out);
 
-/* A line on the plan's period; nothing if all ranks exchange in every step. */
-void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out);
-
-/* A period from the first step on, in at most as many marks as the window has columns for, in a row
- * for each fragment: [ its exchange begins, - is beside the step, ] ends. */
+/* A line on the plan's period, and the period from the first step on, in at most as many marks as
+ * the window has columns for, in a row for each fragment: [ its exchange begins, - is beside the
+ * step, ] ends. */
 void gf_plan_period_chart(const struct gf_plan *p, size_t window, struct gf_text *out);
 
 /* A table of the messages and their predicted times, or of a rule's sizes. */

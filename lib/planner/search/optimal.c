@@ -480,11 +480,20 @@ static void choose(const struct gf_workbench *w, struct drafts *all, struct gf_d
 		d->fastest_s = fastest_s;
 }
 
+static uint32_t all_ways(const struct gf_menu *m)
+{
+	size_t ways = 0, i;
+
+	for (i = 0; i < m->noptions; i++)
+		ways += m->options[i].line.from_bytes <= 0;
+	return ways < GF_MENU_BITS ? (UINT32_C(1) << ways) - 1 : UINT32_MAX;
+}
+
 static void search_whole(const struct gf_workbench *w, struct gf_draft *d)
 {
 	struct drafts all = {0};
 
-	search_ways(w, gf_menu_all(&w->menu), &all);
+	search_ways(w, all_ways(&w->menu), &all);
 	choose(w, &all, d);
 	release(&all);
 }
@@ -493,7 +502,7 @@ static void search_whole(const struct gf_workbench *w, struct gf_draft *d)
  * tensors. */
 static void search_large(const struct gf_workbench *w, struct drafts *all)
 {
-	const uint32_t ways = gf_menu_all(&w->menu);
+	const uint32_t ways = all_ways(&w->menu);
 	struct gf_workbench part, line = *w;
 	size_t *options = gf_workbench_part(w, ways, &part);
 	struct field f = {&part, ways, options, all, INFINITY};

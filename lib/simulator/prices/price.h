@@ -24,12 +24,12 @@ struct gf_derived {
 	int lanes; /* gamma_2 .. gamma_lanes; below 2: none */
 	struct gf_derived_entry **entries;
 	size_t nentries, capacity;
-	struct gf_derived_net **nets;
+	struct gf_fabric_net **nets;
 	size_t nnets, nets_capacity;
 	/* an algorithm of which one message, or several at once, have too many steps; or NULL */
 	const char *unpriced, *unknown;
-	/* steps of the replays asked for since gf_derived_recount, those that were kept from before
-	 * included */
+	/* Steps of the replays asked for since the count was raised, those that were kept from
+	 * before included: so a limit is the same for all that share them. */
 	size_t nreplayed;
 	unsigned count;
 };
@@ -62,9 +62,6 @@ const struct gf_derived_cost *gf_derived_find(struct gf_derived *d, const struct
 double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 			    const struct gf_coll_args *args, const struct gf_cost_net *net,
 			    double bytes);
-/* Begins the count of replayed steps anew. Costs that are kept count when they are asked for again,
- * so a limit is the same for all that share them. */
-void gf_derived_recount(struct gf_derived *d);
 void gf_derived_release(struct gf_derived *d);
 
 /*

@@ -10,13 +10,6 @@
 #include "base/heap.h"
 #include "simulator/replay/replay.h"
 
-/* A network that costs come from, copied. */
-struct gf_derived_net {
-	struct gf_cost_net cost;
-	struct gf_link_cost *links;
-	int *sizes;
-};
-
 /* A message that was replayed as it is. */
 struct sized {
 	size_t count_elems;
@@ -24,7 +17,7 @@ struct sized {
 };
 
 struct gf_derived_entry {
-	const struct gf_derived_net *net;
+	const struct gf_fabric_net *net;
 	const char *algorithm;
 	int ranks, servers;
 	int *factors;
@@ -68,10 +61,10 @@ static bool same_net(const struct gf_cost_net *a, const struct gf_cost_net *b)
 	return a->nlevels == b->nlevels;
 }
 
-static const struct gf_derived_net *net_of(struct gf_derived *d, const struct gf_cost_net *net)
+static const struct gf_fabric_net *net_of(struct gf_derived *d, const struct gf_cost_net *net)
 {
 	const size_t n = net->nlevels;
-	struct gf_derived_net *to;
+	struct gf_fabric_net *to;
 	size_t i;
 
 	for (i = 0; i < d->nnets; i++)
@@ -90,7 +83,7 @@ static const struct gf_derived_net *net_of(struct gf_derived *d, const struct gf
 	return to;
 }
 
-static void free_net(struct gf_derived_net *net)
+static void free_net(struct gf_fabric_net *net)
 {
 	size_t i;
 
@@ -102,7 +95,7 @@ static void free_net(struct gf_derived_net *net)
 	free(net);
 }
 
-static bool same(const struct gf_derived_entry *e, const struct gf_derived_net *net,
+static bool same(const struct gf_derived_entry *e, const struct gf_fabric_net *net,
 		 const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
 	size_t i;
@@ -119,7 +112,7 @@ static bool same(const struct gf_derived_entry *e, const struct gf_derived_net *
 	return true;
 }
 
-static struct gf_derived_entry *add(struct gf_derived *d, const struct gf_derived_net *net,
+static struct gf_derived_entry *add(struct gf_derived *d, const struct gf_fabric_net *net,
 				    const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
 	struct gf_derived_entry *e = gf_xcalloc(1, sizeof(*e));
@@ -428,7 +421,7 @@ static bool has_steps(const struct gf_algorithm *a, const struct gf_coll_args *a
 static struct gf_derived_entry *find(struct gf_derived *d, const struct gf_algorithm *a,
 				     const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
-	const struct gf_derived_net *on = net_of(d, net);
+	const struct gf_fabric_net *on = net_of(d, net);
 	struct gf_derived_entry *e = NULL;
 	size_t i;
 
@@ -476,12 +469,6 @@ double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 	bench_release(&b);
 	*gf_array_push(&e->sized, &e->nsized, &e->sized_capacity) = now;
 	return now.seconds;
-}
-
-void gf_derived_recount(struct gf_derived *d)
-{
-	d->nreplayed = 0;
-	d->count++;
 }
 
 void gf_derived_release(struct gf_derived *d)

@@ -373,7 +373,7 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out, st
 	struct gf_replay_result result = {0};
 	struct gf_replay_run r;
 	size_t m;
-	int rank, rc = gf_replay_run_init(&r, in, &result, err);
+	int rc = gf_replay_run_init(&r, in, &result, err);
 
 	if (!rc) {
 		run(&r);
@@ -381,9 +381,6 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out, st
 	}
 	for (m = 0; m < in->nmessages; m++)
 		result.end_s = fmax(result.end_s, result.message_end_s[m]);
-	for (rank = 0; !rc && in->compute && rank < in->ranks; rank++)
-		result.backward_end_s =
-			fmax(result.backward_end_s, gf_replay_gate_backward_end_s(&r, rank));
 	gf_replay_run_release(&r);
 	if (rc)
 		gf_replay_result_release(&result);

@@ -84,7 +84,8 @@ static void look(struct gf_replay_run *r)
 		foretell(r, r->gate.next, rank);
 }
 
-double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
+/* The end of the rank's backward, as slowed until now. */
+static double rank_backward_end_s(const struct gf_replay_run *r, int rank)
 {
 	return backward_start_s(r, rank) + factor_of(r, rank) * r->in->compute->backward_s +
 	       r->gate.lag_s[rank];
@@ -93,7 +94,7 @@ double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
 static double backward_left_s(const struct gf_replay_run *r, int rank)
 {
 	double at = fmax(r->now_s, backward_start_s(r, rank));
-	double end = gf_replay_gate_backward_end_s(r, rank);
+	double end = rank_backward_end_s(r, rank);
 	/* lag_s knows what was lost until then */
 	double since = fmax(r->gate.since_s[rank], backward_start_s(r, rank));
 
@@ -132,7 +133,7 @@ static void change_busy(struct gf_replay_run *r, int rank, int by)
 {
 	struct gf_replay_gate *g = &r->gate;
 	double from = fmax(g->since_s[rank], backward_start_s(r, rank));
-	double end = gf_replay_gate_backward_end_s(r, rank);
+	double end = rank_backward_end_s(r, rank);
 	double was = g->slowdown[rank], now;
 	size_t m;
 
@@ -390,6 +391,10 @@ int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in
 
 void gf_replay_run_release(struct gf_replay_run *r)
 {
+	int rank;
+
+	for (rank = 0; r->gate.lag_s && rank < r->in->ranks; rank++)
+		r->out->backward_end_s = fmax(r->out->backward_end_s, rank_backward_end_s(r, rank));
 	gf_fluid_release(&r->fluid);
 	gate_release(&r->gate);
 	gf_events_release(&r->events);

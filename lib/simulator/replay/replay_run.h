@@ -79,16 +79,14 @@ struct gf_replay_run {
 	struct gf_replay_gate gate;
 };
 
-/* -EINVAL: the schedules do not fit together. Release in either case; the result, in r->out, is the
- * caller's. */
+/* -EINVAL: the schedules do not fit together. Release in either case, which says when backward
+ * ended; the result, in r->out, is the caller's. */
 int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in,
 		       struct gf_replay_result *out, struct gf_error *err);
 void gf_replay_run_release(struct gf_replay_run *r);
 
 /* For an event GF_REPLAY_READY: whether its rank takes up its message now. */
 bool gf_replay_gate_ready(struct gf_replay_run *r, const struct gf_event *event);
-/* The end of the rank's backward, as slowed until now. */
-double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank);
 /* How long backward slows the message from now on, as things stand: until the later of two ranks
  * has ended its own (peer < 0: one rank). 0: it does not. */
 double gf_replay_gate_beside_s(const struct gf_replay_run *r, size_t message, int rank, int peer);
