@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/planner/policies: one file for each policy: how tensors are cut into messages. */
 #ifndef GF_POLICIES_POLICY_H
 #define GF_POLICIES_POLICY_H
 
