@@ -320,26 +320,22 @@ static void buffer_free(struct gf_comm *c, void *data)
 		gf_pages_free(data);
 }
 
-static const struct gf_comm_ops mpi_ops = {
-	.name = "mpi",
-	.isend = gf_mpi_isend,
-	.irecv = gf_mpi_irecv,
-	.test = gf_mpi_test,
-	.poll = gf_mpi_poll,
-	.cancel = gf_mpi_cancel,
-	.probe = gf_mpi_probe,
-	.barrier = mpi_barrier,
-	.bcast = mpi_bcast,
-	.allgather = mpi_allgather,
-	.iallreduce = mpi_iallreduce,
-	.tell = gf_mpi_tell,
-	.team = mpi_team,
-	.iteam = mpi_iteam,
-	.abort = mpi_abort,
-	.buffer_alloc = gf_pages_buffer_alloc,
-	.buffer_free = buffer_free,
-	.close = mpi_close,
-};
+static void fill_ops(struct gf_comm_ops *ops)
+{
+	*ops = gf_mpi_messages;
+	ops->name = "mpi";
+	ops->barrier = mpi_barrier;
+	ops->bcast = mpi_bcast;
+	ops->allgather = mpi_allgather;
+	ops->iallreduce = mpi_iallreduce;
+	ops->tell = gf_mpi_tell;
+	ops->team = mpi_team;
+	ops->iteam = mpi_iteam;
+	ops->abort = mpi_abort;
+	ops->buffer_alloc = gf_pages_buffer_alloc;
+	ops->buffer_free = buffer_free;
+	ops->close = mpi_close;
+}
 
 /* --- the beginning ------------------------------------------------------ */
 
@@ -436,7 +432,8 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 		return rc;
 	m = gf_xcalloc(1, sizeof(*m));
 	c = &m->comm;
-	c->ops = &mpi_ops;
+	fill_ops(&m->ops);
+	c->ops = &m->ops;
 	c->priv = m;
 	m->own = own;
 	m->piece_bytes = PIECE_BYTES;
@@ -474,6 +471,6 @@ out:
 
 void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes)
 {
-	if (c->ops == &mpi_ops)
+	if (c->ops->close == mpi_close)
 		gf_mpi_of(c)->piece_bytes = piece_bytes;
 }

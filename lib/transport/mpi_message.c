@@ -198,7 +198,7 @@ static int ask(struct gf_mpi *m, struct gf_comm_request *r, struct gf_error *err
 	return 0;
 }
 
-bool gf_mpi_poll(struct gf_comm *c)
+static bool mpi_poll(struct gf_comm *c)
 {
 	return ask_all(gf_mpi_of(c), NULL) != 0;
 }
@@ -268,16 +268,16 @@ out:
 	return rc;
 }
 
-int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err)
+static int mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
+		     struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_comm_request message = {.peer = peer, .tag = tag, .size_bytes = size_bytes};
 
 	return post(c, &message, (char *)(uintptr_t)data, request, err);
 }
 
-int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err)
+static int mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		     struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_comm_request message = {
 		.receive = true, .peer = peer, .tag = tag, .size_bytes = size_bytes};
@@ -307,7 +307,7 @@ static int check_piece(const struct gf_comm_request *r, int code, const MPI_Stat
 			    r->npieces > 1 || (size_t)got > r->piece_bytes ? " or more" : "");
 }
 
-int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
+static int mpi_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
 {
 	int class, rc = 1;
 
@@ -336,7 +336,7 @@ int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *e
 	return rc;
 }
 
-int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
+static int mpi_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	MPI_Status status;
 	int rc, mapped, flag;
@@ -351,3 +351,12 @@ int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *er
 out:
 	return rc;
 }
+
+const struct gf_comm_ops gf_mpi_messages = {
+	.isend = mpi_isend,
+	.irecv = mpi_irecv,
+	.test = mpi_test,
+	.poll = mpi_poll,
+	.cancel = gf_mpi_cancel,
+	.probe = mpi_probe,
+};

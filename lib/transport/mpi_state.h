@@ -53,6 +53,7 @@ struct gf_mpi_asked {
 
 struct gf_mpi {
 	struct gf_comm comm;
+	struct gf_comm_ops ops;
 	bool own;       /* began MPI, and ends it */
 	bool yields;    /* as it was begun */
 	bool tools;     /* MPI_T has begun, which takes 0.2 s */
@@ -96,15 +97,9 @@ int gf_mpi_fail(struct gf_comm *c, int code, const char *call, struct gf_error *
 /* A request of so many pieces, all MPI_REQUEST_NULL. */
 struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces);
 size_t gf_mpi_count_pieces(size_t size, size_t limit);
-int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err);
-int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err);
-int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err);
 void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r);
-int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err);
-
-bool gf_mpi_poll(struct gf_comm *c);
+/* The operations that pass messages; the others are NULL. */
+extern const struct gf_comm_ops gf_mpi_messages;
 void gf_mpi_asked_release(struct gf_mpi_asked *a);
 
 /* --- mpi_told.c */

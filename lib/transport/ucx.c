@@ -198,26 +198,20 @@ static void ucx_rest(struct gf_comm *c, double most_s)
 		(void)ppoll(&wake, 1, &most, NULL);
 }
 
-static const struct gf_comm_ops ucx_ops = {
-	.name = "ucx",
-	.isend = gf_ucx_isend,
-	.irecv = gf_ucx_irecv,
-	.test = gf_ucx_test,
-	.is_ripe = gf_ucx_is_ripe,
-	.poll = gf_ucx_poll,
-	.rest = ucx_rest,
-	.cancel = gf_ucx_cancel,
-	.sever = ucx_sever,
-	.probe = gf_ucx_probe,
-	.is_gone = gf_ucx_is_gone,
-	.barrier = gf_meet_barrier,
-	.bcast = gf_meet_bcast,
-	.allgather = gf_meet_allgather,
-	.abort = ucx_abort,
-	.buffer_alloc = gf_pages_buffer_alloc,
-	.buffer_free = ucx_buffer_free,
-	.close = ucx_close,
-};
+static void fill_ops(struct gf_comm_ops *ops)
+{
+	*ops = gf_ucx_messages;
+	ops->name = "ucx";
+	ops->rest = ucx_rest;
+	ops->sever = ucx_sever;
+	ops->barrier = gf_meet_barrier;
+	ops->bcast = gf_meet_bcast;
+	ops->allgather = gf_meet_allgather;
+	ops->abort = ucx_abort;
+	ops->buffer_alloc = gf_pages_buffer_alloc;
+	ops->buffer_free = ucx_buffer_free;
+	ops->close = ucx_close;
+}
 
 /* --- the beginning ------------------------------------------------------ */
 
@@ -316,7 +310,8 @@ int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
 		return gf_error_set(err, -EINVAL, "want 0 <= rank < ranks <= %d, got rank %d of %d",
 				    GF_UCX_RANKS_MOST, join->rank, join->ranks);
 	u = gf_xcalloc(1, sizeof(*u));
-	u->comm.ops = &ucx_ops;
+	fill_ops(&u->ops);
+	u->comm.ops = &u->ops;
 	u->comm.priv = u;
 	u->comm.rank = join->rank;
 	u->comm.ranks = join->ranks;

@@ -148,8 +148,8 @@ static int prepare(struct gf_comm *c, int peer, int source, uint64_t tag, ucp_ta
 	return 0;
 }
 
-int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err)
+static int ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
+		     struct gf_comm_request **request, struct gf_error *err)
 {
 	const struct gf_ucx_peer *p = &gf_ucx_of(c)->peers[peer];
 	ucp_request_param_t param = {
@@ -170,8 +170,8 @@ int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, si
 	return 0;
 }
 
-int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err)
+static int ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
+		     struct gf_comm_request **request, struct gf_error *err)
 {
 	/* only the callback learns how long the message was */
 	ucp_request_param_t param = {
@@ -192,7 +192,7 @@ int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t s
 	return 0;
 }
 
-bool gf_ucx_poll(struct gf_comm *c)
+static bool ucx_poll(struct gf_comm *c)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	int n;
@@ -203,7 +203,7 @@ bool gf_ucx_poll(struct gf_comm *c)
 	return n > 0;
 }
 
-bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
+static bool ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
 	const struct gf_ucx *u = c->priv;
 
@@ -221,31 +221,7 @@ static int check_size(const struct gf_comm_request *r, struct gf_error *err)
 			    r->got_bytes);
 }
 
-/* The network is polled once a round, when a request is tested for the second time in it: a caller
- * that waits for several messages tests them in turn. */
-int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
-{
-	struct gf_ucx *u = gf_ucx_of(c);
-	const struct gf_ucx_peer *p = &u->peers[r->peer];
-	int rc;
-
-	if (r->round == u->round && (!r->done || p->failed != UCS_OK))
-		gf_ucx_poll(c);
-	r->round = u->round;
-	if (r->done && (r->status == UCS_OK || r->status == UCS_ERR_MESSAGE_TRUNCATED)) {
-		rc = check_size(r, err);
-		gf_slab_give(&u->requests, r);
-		return rc;
-	}
-	if (p->failed == UCS_OK || gf_clock_s() - p->failed_s < GRACE_S)
-		return 0;
-	gf_ucx_cancel(c, r);
-	c->broken = true;
-	return gf_error_set(err, -ECONNRESET, "rank %d is gone (UCX: %s)", r->peer,
-			    ucs_status_string(p->failed));
-}
-
-void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
+static void ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 
@@ -257,7 +233,31 @@ void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
 	ucp_request_cancel(u->worker, r->handle);
 }
 
-int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
+/* The network is polled once a round, when a request is tested for the second time in it: a caller
+ * that waits for several messages tests them in turn. */
+static int ucx_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
+{
+	struct gf_ucx *u = gf_ucx_of(c);
+	const struct gf_ucx_peer *p = &u->peers[r->peer];
+	int rc;
+
+	if (r->round == u->round && (!r->done || p->failed != UCS_OK))
+		ucx_poll(c);
+	r->round = u->round;
+	if (r->done && (r->status == UCS_OK || r->status == UCS_ERR_MESSAGE_TRUNCATED)) {
+		rc = check_size(r, err);
+		gf_slab_give(&u->requests, r);
+		return rc;
+	}
+	if (p->failed == UCS_OK || gf_clock_s() - p->failed_s < GRACE_S)
+		return 0;
+	ucx_cancel(c, r);
+	c->broken = true;
+	return gf_error_set(err, -ECONNRESET, "rank %d is gone (UCX: %s)", r->peer,
+			    ucs_status_string(p->failed));
+}
+
+static int ucx_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	ucp_tag_recv_info_t info;
@@ -266,14 +266,25 @@ int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *er
 
 	if (rc)
 		return rc;
-	gf_ucx_poll(c);
+	ucx_poll(c);
 	if (!ucp_tag_probe_nb(u->worker, mapped, ~GF_UCX_SOURCE_MASK, 0, &info))
 		return 0;
 	*peer = (int)(info.sender_tag >> GF_UCX_SOURCE_SHIFT);
 	return 1;
 }
 
-bool gf_ucx_is_gone(struct gf_comm *c, int rank)
+static bool ucx_is_gone(struct gf_comm *c, int rank)
 {
 	return gf_ucx_of(c)->peers[rank].failed != UCS_OK;
 }
+
+const struct gf_comm_ops gf_ucx_messages = {
+	.isend = ucx_isend,
+	.irecv = ucx_irecv,
+	.test = ucx_test,
+	.is_ripe = ucx_is_ripe,
+	.poll = ucx_poll,
+	.cancel = ucx_cancel,
+	.probe = ucx_probe,
+	.is_gone = ucx_is_gone,
+};

@@ -72,6 +72,7 @@ struct gf_ucx_peer {
 
 struct gf_ucx {
 	struct gf_comm comm;
+	struct gf_comm_ops ops;
 	ucp_context_h context;
 	ucp_worker_h worker;
 	int wake_fd;
@@ -102,15 +103,7 @@ int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err);
 
 /* --- ucx_message.c */
 
-int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err);
-int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, size_t size_bytes,
-		 struct gf_comm_request **request, struct gf_error *err);
-int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err);
-bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r);
-bool gf_ucx_poll(struct gf_comm *c);
-void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r);
-int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer, struct gf_error *err);
-bool gf_ucx_is_gone(struct gf_comm *c, int rank);
+/* The operations that pass messages; the others are NULL. */
+extern const struct gf_comm_ops gf_ucx_messages;
 
 #endif
