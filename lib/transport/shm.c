@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -217,9 +218,23 @@ static int shm_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_erro
 	return rc;
 }
 
+/* Would a test move the request on, or end it? */
 static bool shm_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
-	return gf_shm_is_ripe(c->priv, r);
+	const struct gf_shm *s = c->priv;
+	bool gone = r->peer >= 0 && s->peers[r->peer].gone;
+
+	switch (r->state) {
+	case GF_SHM_PENDING:
+	case GF_SHM_POSTED:
+		return gone;
+	case GF_SHM_READING:
+		return gone || atomic_load_explicit(r->done, memory_order_relaxed) == 2;
+	case GF_SHM_BELOW:
+		return s->below->ops->is_ripe && s->below->ops->is_ripe(s->below, r->below);
+	default:
+		return true;
+	}
 }
 
 static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank, struct gf_error *err)

@@ -1,9 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Finds the host's other ranks, and those of them whose process has ended. Shared memory outlives a
+ * process, so nothing else shows: the kernel is asked now and then.
+ */
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "transport/shm_state.h"
+
+/* Rounds of progress between two looks; most take less than 100 us. */
+#define LOOK_EVERY 256
+/* Other ranks may have told why, in messages that are still to be read. */
+#define GRACE_S 0.05
+
+bool gf_shm_has_ended(struct gf_shm_peer *p)
+{
+	struct pollfd ended = {.fd = p->pid_fd, .events = POLLIN};
+
+	if (p->pid_fd < 0 || p->gone || poll(&ended, 1, 0) < 1)
+		return p->gone;
+	p->gone = true;
+	p->gone_s = gf_clock_s();
+	return true;
+}
+
+void gf_shm_look(struct gf_shm *s)
+{
+	struct gf_shm_peer *p;
+
+	if (++s->rounds % LOOK_EVERY)
+		return;
+	for (p = s->peers; p < s->peers + s->npeers; p++)
+		(void)gf_shm_has_ended(p);
+}
+
+int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r, struct gf_error *err)
+{
+	const struct gf_shm_peer *p;
+
+	if (r->peer < 0 || r->state > GF_SHM_POSTED)
+		return 0;
+	p = &s->peers[r->peer];
+	if (!p->gone || gf_clock_s() - p->gone_s < GRACE_S)
+		return 0;
+	s->comm.broken = true;
+	return gf_error_set(err, -ECONNRESET, "rank %d is gone: its process has ended", p->rank);
+}
 
 struct card {
 	int host, ok;
@@ -33,6 +80,11 @@ static void find_peers(struct gf_shm *s, const struct card *cards)
 		if (rank != c->rank) {
 			p->rank = rank;
 			p->pid = cards[rank].queues.pid;
+			/* threads of this process end with it; an older kernel has no such
+			 * descriptors, and a timeout finds out */
+			p->pid_fd = p->pid == (int)getpid()
+					    ? -1
+					    : (int)syscall(SYS_pidfd_open, p->pid, 0);
 			p->out = &queues[own * c->local_ranks + local];
 			p->in = &queues[local * c->local_ranks + own];
 			s->peer_of[rank] = s->npeers++;
@@ -76,10 +128,8 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 		shared |= cards[rank].host != rank;
 	}
 	*usable &= shared;
-	if (*usable) {
+	if (*usable)
 		find_peers(s, cards);
-		gf_shm_watch(s);
-	}
 out:
 	free(cards);
 	return rc;

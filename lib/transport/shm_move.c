@@ -469,23 +469,6 @@ static void test_below(struct gf_shm *s, struct gf_comm_request *r)
 		s->comm.broken = true;
 }
 
-bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_comm_request *r)
-{
-	bool gone = r->peer >= 0 && s->peers[r->peer].gone;
-
-	switch (r->state) {
-	case GF_SHM_PENDING:
-	case GF_SHM_POSTED:
-		return gone;
-	case GF_SHM_READING:
-		return gone || atomic_load_explicit(r->done, memory_order_relaxed) == 2;
-	case GF_SHM_BELOW:
-		return s->below->ops->is_ripe && s->below->ops->is_ripe(s->below, r->below);
-	default:
-		return true;
-	}
-}
-
 void gf_shm_advance(struct gf_shm *s, struct gf_comm_request *r)
 {
 	if (r->state == GF_SHM_COPYING)

@@ -119,17 +119,13 @@ void gf_shm_push(struct gf_shm *s, struct gf_comm_request *r);
 void gf_shm_receive(struct gf_shm *s, struct gf_comm_request *r);
 /* Sends messages that wait for room, and takes in arrivals from all peers. */
 void gf_shm_progress(struct gf_shm *s);
-/* Has gf_shm_advance something to do, or is it at its end? */
-bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_comm_request *r);
 /* Moves one request on that is GF_SHM_COPYING, GF_SHM_BELOW or GF_SHM_READING.
  */
 void gf_shm_advance(struct gf_shm *s, struct gf_comm_request *r);
 
-/* --- shm_gone.c */
+/* --- shm_join.c */
 
-/* Once the peers are known. */
-void gf_shm_watch(struct gf_shm *s);
-/* In each round of progress. */
+/* Looks, in each round of progress, whether a peer has ended. */
 void gf_shm_look(struct gf_shm *s);
 /* Asks the kernel now. */
 bool gf_shm_has_ended(struct gf_shm_peer *p);
@@ -147,8 +143,6 @@ struct gf_shm_place gf_shm_recall(struct gf_shm *s, const struct gf_comm_request
 
 /* A GF_SHM_READING send lets go of its done flag. */
 void gf_shm_let_go(struct gf_shm *s, const struct gf_comm_request *r);
-
-/* --- shm_join.c */
 
 /* Collective. Finds the host's other ranks and the queues to them; *usable only if some ranks share
  * a host and every host lets them share memory. */
