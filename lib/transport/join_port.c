@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "base/timeout.h"
 #include "transport/join_state.h"
 
@@ -23,6 +25,10 @@
 #define STRANGERS 64
 /* The kernel's. */
 #define MOST_ERRNO 4095
+/* More than that is no blob. */
+#define BLOB_MOST_BYTES ((size_t)1 << 20)
+/* More ranks than that are counted, not listed. */
+#define LISTED 8
 
 static const char magic[8] = "gfport 2";
 
@@ -83,6 +89,26 @@ static int blame(const struct gf_port *q, int rc, struct gf_error *err)
 						"%s; connections to the port that were no rank's: "
 						"%zu (the last: %s)",
 						why.text, q->others, q->other);
+}
+
+/* Text says "rank 2 has not come" or "ranks 2, 5 have not come"; -ETIMEDOUT. come: per rank. */
+static int not_come(const struct gf_join_place *p, const bool *come, struct gf_error *err)
+{
+	struct gf_text t = {0};
+	int rank, missing = 0, listed = 0;
+
+	for (rank = 0; rank < p->ranks; rank++)
+		missing += !come[rank];
+	for (rank = 0; rank < p->ranks && listed < LISTED; rank++)
+		if (!come[rank])
+			gf_text_addf(&t, "%s %d", listed++ ? "," : "", rank);
+	if (missing > LISTED)
+		gf_text_addf(&t, " and %d more", missing - LISTED);
+	gf_text_addf(&t, missing > 1 ? " have" : " has");
+	gf_error_set(err, 0, "%s: waited %g s, and %s%s not come", p->name, p->timeout_s,
+		     missing > 1 ? "ranks" : "rank", t.data);
+	gf_text_release(&t);
+	return -ETIMEDOUT;
 }
 
 /* --- rank 0 ------------------------------------------------------------- */
@@ -249,7 +275,7 @@ static int await_all(const struct gf_join_place *p, struct gf_error *err)
 		if (gf_clock_s() < until_s)
 			continue;
 		if (!rc)
-			rc = blame(p->port, gf_place_missing(p, q->come, err), err);
+			rc = blame(p->port, not_come(p, q->come, err), err);
 		break;
 	}
 	return tell(p, rc, err);
@@ -384,12 +410,13 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 				    p->name, p->timeout_s);
 	memset(come, true, (size_t)p->ranks * sizeof(*come));
 	come[0] = false;
-	return blame(p->port, gf_place_missing(p, come, err), err);
+	return blame(p->port, not_come(p, come, err), err);
 }
 
 /* --- together ----------------------------------------------------------- */
 
-int gf_port_open(struct gf_join_place *p, uint64_t key[2], struct gf_error *err)
+/* Meets all other ranks; gf_join_close follows also if this fails. */
+static int open_port(struct gf_join_place *p, uint64_t key[2], struct gf_error *err)
 {
 	struct gf_port *q = gf_xcalloc(1, sizeof(*q));
 	int i, rc;
@@ -408,14 +435,18 @@ int gf_port_open(struct gf_join_place *p, uint64_t key[2], struct gf_error *err)
 	return rc;
 }
 
-int gf_port_allgather(struct gf_join_place *p, const void *send, size_t size_bytes, void *recv,
-		      struct gf_error *err)
+static int allgather(void *place, const void *send, size_t size_bytes, void *recv,
+		     struct gf_error *err)
 {
+	const struct gf_join_place *p = place;
 	double until_s = gf_clock_s() + p->timeout_s;
 	uint64_t size = size_bytes;
 	int fd = p->port->fds[0], rc;
 	bool heard;
 
+	if (size_bytes > BLOB_MOST_BYTES)
+		return gf_error_set(err, -EMSGSIZE, "%s: want at most %zu bytes of a rank, got %zu",
+				    p->name, BLOB_MOST_BYTES, size_bytes);
 	if (p->rank == 0) {
 		if (size_bytes > 0)
 			memcpy(recv, send, size_bytes);
@@ -435,8 +466,55 @@ int gf_port_allgather(struct gf_join_place *p, const void *send, size_t size_byt
 	return rc ? gf_error_errno(err, rc, "%s: rank 0", p->name) : 0;
 }
 
-void gf_port_close(struct gf_join_place *p)
+bool gf_join_is_port(const char *place)
 {
+	const char *colon = strrchr(place, ':');
+
+	return !strchr(place, '/') && colon && colon > place && colon[1] &&
+	       strspn(colon + 1, "0123456789") == strlen(colon + 1);
+}
+
+static int check_port(const char *place, struct gf_error *err)
+{
+	const char *digits = strrchr(place, ':') + 1;
+	unsigned long port = strtoul(digits, NULL, 10);
+
+	return port >= 1 && port <= UINT16_MAX
+		       ? 0
+		       : gf_error_set(err, -EINVAL, "%s: want a port from 1 to %d, got %s", place,
+				      UINT16_MAX, digits);
+}
+
+int gf_join_open(const char *place, double timeout_s, struct gf_join *join, struct gf_error *err)
+{
+	struct gf_join_place *p;
+	int rc;
+
+	if (join->ranks < 1 || join->rank < 0 || join->rank >= join->ranks)
+		return gf_error_set(err, -EINVAL, "%s: want 0 <= rank < ranks, got rank %d of %d",
+				    place, join->rank, join->ranks);
+	rc = gf_join_is_port(place) ? check_port(place, err) : 0;
+	if (rc)
+		return rc;
+	p = gf_xcalloc(1, sizeof(*p));
+	*p = (struct gf_join_place){
+		.name = gf_xstrdup(place),
+		.folder = !gf_join_is_port(place),
+		.rank = join->rank,
+		.ranks = join->ranks,
+		.timeout_s = timeout_s,
+	};
+	join->allgather = allgather;
+	join->ctx = p;
+	rc = open_port(p, join->key, err);
+	if (rc)
+		gf_join_close(join);
+	return rc;
+}
+
+void gf_join_close(struct gf_join *join)
+{
+	struct gf_join_place *p = join->ctx;
 	struct gf_port *q = p->port;
 	int i;
 
@@ -452,4 +530,7 @@ void gf_port_close(struct gf_join_place *p)
 	free(q->fds);
 	free(q->come);
 	free(q);
+	free(p->name);
+	free(p);
+	join->ctx = NULL;
 }

@@ -22,18 +22,6 @@ struct gf_join_place {
 	struct gf_port *port; /* of join_port.c */
 };
 
-/* Meets all other ranks; gf_port_close follows also if this fails. key: the folder's, or zeros. */
-int gf_port_open(struct gf_join_place *p, uint64_t key[2], struct gf_error *err);
-int gf_port_allgather(struct gf_join_place *p, const void *send, size_t size_bytes, void *recv,
-		      struct gf_error *err);
-void gf_port_close(struct gf_join_place *p);
-
-/* More than that is no blob. */
-#define GF_PLACE_MOST_BYTES ((size_t)1 << 20)
-
-/* Text says "rank 2 has not come" or "ranks 2, 5 have not come"; -ETIMEDOUT. come: per rank. */
-int gf_place_missing(const struct gf_join_place *p, const bool *come, struct gf_error *err);
-
 /* NAME:DIGITS, and no path. */
 bool gf_join_is_port(const char *place);
 
