@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
 
@@ -14,6 +16,209 @@
 #define GAP_SHARE 0.125
 /* More ranks than that are counted, not listed. */
 #define LISTED 8
+
+/* Notes between the ranks. */
+enum kind { KIND_QUESTION, KIND_ANSWER, KIND_NEWS };
+
+struct note {
+	uint32_t kind;
+	uint32_t round; /* of the question */
+	struct gf_standing standing;
+};
+
+/* A note on its way, to that rank or from it. */
+struct letter {
+	struct gf_left left;
+	struct note note;
+	int peer;
+	struct gf_comm_request *request;
+	struct letter *next;
+};
+
+struct rank_state {
+	struct gf_standing standing;
+	bool heard, failed;
+};
+
+struct gf_liveness {
+	struct gf_comm *comm;
+	struct letter *outgoing, *incoming;
+	struct rank_state *ranks;
+	uint32_t round;
+};
+
+static uint64_t note_tag(void)
+{
+	return gf_tag(GF_CHANNEL_LIVENESS, 0);
+}
+
+static struct gf_liveness *liveness_new(struct gf_comm *comm)
+{
+	struct gf_liveness *l = gf_xcalloc(1, sizeof(*l));
+
+	l->comm = comm;
+	l->ranks = gf_xcalloc((size_t)comm->ranks, sizeof(*l->ranks));
+	return l;
+}
+
+static void abandon(struct gf_liveness *l, struct letter *letter)
+{
+	struct letter *next;
+
+	for (; letter; letter = next) {
+		next = letter->next;
+		l->comm->ops->cancel(l->comm, letter->request);
+		gf_comm_leave(l->comm, &letter->left);
+	}
+}
+
+static void liveness_free(struct gf_liveness *l)
+{
+	if (!l)
+		return;
+	abandon(l, l->outgoing);
+	abandon(l, l->incoming);
+	free(l->ranks);
+	free(l);
+}
+
+static int send(struct gf_liveness *l, int peer, enum kind kind, uint32_t round,
+		const struct gf_standing *self, struct gf_error *err)
+{
+	struct letter *letter = gf_xcalloc(1, sizeof(*letter));
+	int rc;
+
+	letter->note.kind = kind;
+	letter->note.round = round;
+	letter->note.standing = *self;
+	rc = l->comm->ops->isend(l->comm, peer, note_tag(), &letter->note, sizeof(letter->note),
+				 &letter->request, err);
+	if (rc) {
+		free(letter);
+		return rc;
+	}
+	letter->next = l->outgoing;
+	l->outgoing = letter;
+	return 0;
+}
+
+/* A rank that cannot be reached keeps nothing from the others. */
+static int send_all(struct gf_liveness *l, enum kind kind, const struct gf_standing *self,
+		    struct gf_error *err)
+{
+	struct gf_error ignored;
+	int rank, one, rc = 0;
+
+	for (rank = 0; rank < l->comm->ranks; rank++) {
+		if (rank == l->comm->rank)
+			continue;
+		one = send(l, rank, kind, l->round, self, rc ? &ignored : err);
+		rc = rc ? rc : one;
+	}
+	return rc;
+}
+
+/* Of a note that is announced; its bytes may be late, or never come. */
+static int receive(struct gf_liveness *l, int peer, struct gf_error *err)
+{
+	struct letter *letter = gf_xcalloc(1, sizeof(*letter)), **end;
+	int rc;
+
+	letter->peer = peer;
+	rc = l->comm->ops->irecv(l->comm, peer, note_tag(), &letter->note, sizeof(letter->note),
+				 &letter->request, err);
+	if (rc) {
+		free(letter);
+		return rc;
+	}
+	for (end = &l->incoming; *end; end = &(*end)->next)
+		;
+	*end = letter;
+	return 0;
+}
+
+static int take_in(struct gf_liveness *l, const struct letter *letter,
+		   const struct gf_standing *self, struct gf_error *err)
+{
+	const struct note *note = &letter->note;
+	struct rank_state *r = &l->ranks[letter->peer];
+
+	if (note->kind == KIND_QUESTION)
+		return send(l, letter->peer, KIND_ANSWER, note->round, self, err);
+	if (note->kind == KIND_NEWS || note->round == l->round) {
+		r->standing = note->standing;
+		r->standing.text[sizeof(r->standing.text) - 1] = '\0';
+		r->heard = true;
+		r->failed |= note->standing.phase == GF_PHASE_FAILED;
+	}
+	return 0;
+}
+
+/* Frees the letters of a list that have arrived; takes in those that came. */
+static int sweep(struct gf_liveness *l, struct letter **at, const struct gf_standing *self,
+		 struct gf_error *err)
+{
+	bool came = at == &l->incoming;
+	struct letter *letter;
+	int rc;
+
+	while ((letter = *at)) {
+		rc = l->comm->ops->test(l->comm, letter->request, err);
+		if (!rc) {
+			at = &letter->next;
+			continue;
+		}
+		*at = letter->next;
+		if (rc < 0) {
+			gf_comm_leave(l->comm, &letter->left);
+			return rc;
+		}
+		rc = came ? take_in(l, letter, self, err) : 0;
+		free(letter);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Answers the questions that have come and takes in the answers. An error is the transport's. */
+static int poll_notes(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err)
+{
+	struct gf_comm *c = l->comm;
+	int rc, peer;
+
+	if (!c->ops->probe)
+		return 0;
+	while ((rc = c->ops->probe(c, note_tag(), &peer, err)) > 0)
+		if ((rc = receive(l, peer, err)))
+			break;
+	rc = rc ? rc : sweep(l, &l->incoming, self, err);
+	return rc ? rc : sweep(l, &l->outgoing, self, err);
+}
+
+bool gf_liveness_pending(const struct gf_liveness *l)
+{
+	return l->outgoing != NULL;
+}
+
+/* The standing that a rank has sent since it was last asked; NULL: none. */
+static const struct gf_standing *heard(const struct gf_liveness *l, int rank)
+{
+	const struct rank_state *r = &l->ranks[rank];
+
+	return r->heard || r->failed ? &r->standing : NULL;
+}
+
+/* The lowest rank that said it has given up; -1: none. */
+static int first_failed(const struct gf_liveness *l)
+{
+	int rank;
+
+	for (rank = 0; rank < l->comm->ranks; rank++)
+		if (l->ranks[rank].failed)
+			return rank;
+	return -1;
+}
 
 static int on_wait(void *ctx, struct gf_error *err)
 {
@@ -41,7 +246,7 @@ void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
 		.comm = comm,
 		.before = comm->on_wait,
 		.before_ctx = comm->on_wait_ctx,
-		.liveness = gf_liveness_new(comm),
+		.liveness = liveness_new(comm),
 		.timeout_s = timeout_s,
 		.looked_s = gf_clock_s(),
 	};
@@ -55,7 +260,7 @@ void gf_watch_release(struct gf_watch *w)
 		return;
 	w->comm->on_wait = w->before;
 	w->comm->on_wait_ctx = w->before_ctx;
-	gf_liveness_free(w->liveness);
+	liveness_free(w->liveness);
 	*w = (struct gf_watch){0};
 }
 
@@ -74,12 +279,12 @@ int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err)
 	if (passed < LOOK_EVERY_S)
 		return 0;
 	w->looked_s = now_s;
-	rc = gf_liveness_poll(w->liveness, &w->self, err);
+	rc = poll_notes(w->liveness, &w->self, err);
 	if (rc)
 		return rc;
-	rank = gf_liveness_failed(w->liveness);
+	rank = first_failed(w->liveness);
 	if (rank >= 0 && w->self.phase != GF_PHASE_FAILED) {
-		other = gf_liveness_heard(w->liveness, rank);
+		other = heard(w->liveness, rank);
 		return gf_error_set(err, other->rc, "rank %d: %s", rank, other->text);
 	}
 	if (w->timeout_s > 0 && passed > w->timeout_s * GAP_SHARE)
@@ -94,12 +299,12 @@ static int blame_silent(const struct gf_watch *w, struct gf_text *t)
 	int rank, silent = 0, ranks = w->comm->ranks;
 
 	for (rank = 0; rank < ranks; rank++)
-		silent += rank != w->comm->rank && !gf_liveness_heard(w->liveness, rank);
+		silent += rank != w->comm->rank && !heard(w->liveness, rank);
 	if (!silent)
 		return 0;
 	gf_text_addf(t, silent > 1 ? "ranks" : "rank");
 	for (rank = 0, ranks = 0; ranks < silent && ranks < LISTED; rank++)
-		if (rank != w->comm->rank && !gf_liveness_heard(w->liveness, rank))
+		if (rank != w->comm->rank && !heard(w->liveness, rank))
 			gf_text_addf(t, "%s %d", ranks++ ? "," : "", rank);
 	if (silent > LISTED)
 		gf_text_addf(t, " and %d more", silent - LISTED);
@@ -129,7 +334,7 @@ static int last_of_all(const struct gf_watch *w, uint64_t message)
 
 	least.started = message + 1;
 	for (rank = 0; rank < w->comm->ranks; rank++) {
-		other = gf_liveness_heard(w->liveness, rank);
+		other = heard(w->liveness, rank);
 		if (rank == w->comm->rank || !other)
 			continue;
 		order = compare_standing(other, &least);
@@ -153,7 +358,7 @@ static void blame_late(const struct gf_watch *w, uint64_t message, struct gf_tex
 				"or needs longer");
 		return;
 	}
-	other = gf_liveness_heard(w->liveness, rank);
+	other = heard(w->liveness, rank);
 	if (w->self.phase == GF_PHASE_CALL && other->calls < w->self.calls)
 		gf_text_addf(t, "rank %d has not come to it, it is in step %" PRIu64, rank,
 			     other->step);
@@ -169,11 +374,20 @@ static void blame_late(const struct gf_watch *w, uint64_t message, struct gf_tex
 			     rank, other->started);
 }
 
+/* Asks every other rank; older answers no longer count. */
 static int ask(struct gf_watch *w, struct gf_error *err)
 {
+	struct gf_liveness *l = w->liveness;
+	int rank;
+
 	w->asked = true;
 	w->asked_s = gf_clock_s();
-	return gf_liveness_ask(w->liveness, &w->self, err);
+	if (!w->comm->ops->probe)
+		return 0;
+	l->round++;
+	for (rank = 0; rank < w->comm->ranks; rank++)
+		l->ranks[rank].heard = false;
+	return send_all(l, KIND_QUESTION, &w->self, err);
 }
 
 int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message, struct gf_error *err)
@@ -207,7 +421,8 @@ void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why)
 		 why->text);
 	w->comm->broken = true;
 	/* A rank that cannot be told will find out by itself. */
-	(void)gf_liveness_tell(w->liveness, &w->self, NULL);
+	if (w->comm->ops->probe)
+		(void)send_all(w->liveness, KIND_NEWS, &w->self, NULL);
 }
 
 void gf_watch_ask(struct gf_watch *w)
@@ -226,7 +441,7 @@ bool gf_watch_missing(const struct gf_watch *w, bool *missing)
 	int rank;
 
 	for (rank = 0; rank < c->ranks; rank++) {
-		missing[rank] = rank != c->rank && !gf_liveness_heard(w->liveness, rank);
+		missing[rank] = rank != c->rank && !heard(w->liveness, rank);
 		open |= missing[rank] && !(c->ops->is_gone && c->ops->is_gone(c, rank));
 	}
 	return !open || gf_clock_s() - w->asked_s >= limit_s;

@@ -39,24 +39,8 @@ struct gf_standing {
 
 struct gf_liveness;
 
-struct gf_liveness *gf_liveness_new(struct gf_comm *comm);
-/* Notes on their way are abandoned. NULL is allowed. */
-void gf_liveness_free(struct gf_liveness *l);
-
-/* Answers the questions that have come and takes in the answers; cheap, to be called every
- * millisecond or so. An error is the transport's. */
-int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err);
-/* Asks every other rank; older answers no longer count. */
-int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err);
-/* Tells every other rank unasked. */
-int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self, struct gf_error *err);
 /* Is a note of this rank's still on its way? */
 bool gf_liveness_pending(const struct gf_liveness *l);
-/* The standing that a rank has sent, as an answer or unasked, since it was last asked; NULL: none.
- * Borrowed until the next poll. */
-const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l, int rank);
-/* The lowest rank that said it has given up; -1: none. */
-int gf_liveness_failed(const struct gf_liveness *l);
 
 /*
  * The watchdog of a communication thread. The watchdog counts the time in which nothing moves.

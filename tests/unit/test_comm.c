@@ -152,19 +152,23 @@ static void test_notes(void)
 					       .cancel = slow_cancel,
 					       .probe = slow_probe,
 					       .close = slow_close};
-	const struct gf_standing self = {.step = 7, .text = "why"};
+	const struct gf_error why = {"why"};
 	struct gf_error err = {""};
+	struct gf_watch w;
+	double passed_s;
 	int broken;
 
 	for (broken = 0; broken < 2; broken++) {
-		struct gf_comm c = {.ops = &ops, .ranks = 2, .broken = broken};
-		struct gf_liveness *l = gf_liveness_new(&c);
+		struct gf_comm c = {.ops = &ops, .ranks = 2};
 
-		EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
-		EXPECT(gf_liveness_poll(l, &self, &err) == -ECONNRESET && slow_is_intact(),
+		gf_watch_init(&w, &c, 0);
+		gf_watch_give_up(&w, -EIO, &why);
+		w.looked_s = 0;
+		EXPECT(gf_watch_look(&w, &passed_s, &err) == -ECONNRESET && slow_is_intact(),
 		       "a note that may yet be sent");
-		EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
-		gf_liveness_free(l);
+		gf_watch_give_up(&w, -EIO, &why);
+		c.broken = broken;
+		gf_watch_release(&w);
 		EXPECT(slow.cancelled == broken + 1 && slow_is_intact(),
 		       "a note that may yet be sent");
 		gf_comm_close(&c);
@@ -240,23 +244,27 @@ static void test_late_note(void)
 					       .cancel = echo_cancel,
 					       .probe = echo_probe,
 					       .close = echo_close};
-	const struct gf_standing self = {.step = 7, .phase = GF_PHASE_FAILED};
+	const struct gf_error why = {"why"};
 	struct gf_comm c = {.ops = &ops, .ranks = 2};
-	struct gf_liveness *l = gf_liveness_new(&c);
 	struct gf_error err = {""};
+	struct gf_watch w;
+	double passed_s;
 
-	EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
-	EXPECT(!gf_liveness_poll(l, &self, &err) && gf_liveness_failed(l) == -1 &&
-		       !gf_liveness_pending(l),
+	gf_watch_init(&w, &c, 0);
+	gf_watch_give_up(&w, -EIO, &why);
+	w.self.phase = GF_PHASE_IDLE;
+	w.looked_s = 0;
+	EXPECT(!gf_watch_look(&w, &passed_s, &err) && !gf_liveness_pending(w.liveness),
 	       "announced: %s", err.text);
 	echo.there = true;
-	EXPECT(!gf_liveness_poll(l, &self, &err) && gf_liveness_failed(l) == 1, "there: %s",
-	       err.text);
-	EXPECT(gf_liveness_heard(l, 1)->step == 7, "what it says");
+	w.looked_s = 0;
+	EXPECT(gf_watch_look(&w, &passed_s, &err) == -EIO && !strcmp(err.text, "rank 1: why"),
+	       "there: %s", err.text);
 	echo.there = false;
-	EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
-	EXPECT(!gf_liveness_poll(l, &self, &err), "%s", err.text);
-	gf_liveness_free(l);
+	gf_watch_give_up(&w, -EIO, &why);
+	w.looked_s = 0;
+	EXPECT(!gf_watch_look(&w, &passed_s, &err), "%s", err.text);
+	gf_watch_release(&w);
 	gf_comm_close(&c);
 }
 
