@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/registry.h"
 #include "base/timeout.h"
 #include "transport/processors.h"
@@ -132,6 +136,45 @@ static int join_place(const struct gf_transport *t, const struct gf_comm_how *ho
 	return rc;
 }
 
+/* Shared memory is opened by process numbers, which are of a namespace. */
+static const char pids_file[] = "/proc/self/ns/pid";
+
+struct identity {
+	char name[256], kernel[GF_KERNEL_BYTES], pids[64];
+};
+
+static void identify(struct identity *own)
+{
+	memset(own, 0, sizeof(*own));
+	gethostname(own->name, sizeof(own->name) - 1);
+	gf_comm_kernel(own->kernel);
+	/* not known: left empty, alike on the ranks of a host */
+	if (readlink(pids_file, own->pids, sizeof(own->pids) - 1) < 0)
+		own->pids[0] = '\0';
+}
+
+/* Fills in c's host, local_rank and local_ranks: processes that share a kernel, a host name and
+ * process numbers are on one host. Collective. */
+static int find_hosts(struct gf_comm *c, struct gf_error *err)
+{
+	struct identity own, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
+	int rank, rc;
+
+	identify(&own);
+	rc = gf_comm_allgather(c, &own, sizeof(own), all, err);
+	c->host = c->rank;
+	c->local_rank = c->local_ranks = 0;
+	for (rank = 0; rank < c->ranks && !rc; rank++) {
+		if (memcmp(&all[rank], &own, sizeof(own)) != 0)
+			continue;
+		if (!c->local_ranks++)
+			c->host = rank;
+		c->local_rank += rank < c->rank;
+	}
+	free(all);
+	return rc;
+}
+
 static int connect_ranks(const struct gf_comm_how *how, struct limit *limit, struct gf_comm **comm,
 			 struct gf_error *err)
 {
@@ -153,7 +196,7 @@ static int complete(struct gf_comm **comm, struct gf_error *err)
 {
 	const struct gf_transport *t;
 	struct gf_comm *c = *comm;
-	int rc = c->local_ranks ? 0 : gf_meet_hosts(c, err);
+	int rc = c->local_ranks ? 0 : find_hosts(c, err);
 
 	rc = rc ? rc : gf_comm_processor_share(c, &c->processors, err);
 	/* thirds of a processor may sum to a little less than one */
