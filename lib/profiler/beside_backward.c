@@ -1,15 +1,248 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/profile_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "profiler/overlap_parts.h"
+#include "cost/stat.h"
 #include "profiler/chain.h"
-#include "profiler/overlap.h"
 #include "profiler/network_parts.h"
+#include "profiler/overlap.h"
+#include "profiler/overlap_parts.h"
+#include "simulator/step.h"
+
+/* Both ways to send it take turns, since the machine's pace drifts. A turn has so many steps, after
+ * those that do not count. */
+enum { TURNS = 5, STEPS_LEAST = 3, STEPS_MOST = 25, UNCOUNTED = 2 };
+/* Within these, compute_slowdown is looked for; by so many halvings. */
+static const double most_slowdown = 100;
+enum { HALVINGS = 40 };
+/* A prediction that depends on it by less than this share tells nothing. */
+static const double least_effect = 0.01;
+
+static struct gf_measure_parts cut(const struct gf_measure_step *s, size_t count)
+{
+	size_t all = s->offsets[s->ntensors], i, tensor = 0;
+	struct gf_measure_parts p = {.count = count, .elems = (all + count - 1) / count};
+
+	for (i = 0; i < count; i++) {
+		size_t to = (i + 1) * p.elems;
+
+		while (tensor + 1 < s->ntensors && s->offsets[tensor + 1] < to)
+			tensor++;
+		p.last[i] = tensor;
+	}
+	return p;
+}
+
+/* --- steps as training does them ------------------------------------------ */
+
+struct turn {
+	struct gf_measure_exchange exchange;
+	const struct gf_measure_parts *parts;
+	size_t next; /* message to be made ready */
+};
+
+static void made(void *ctx, size_t tensor)
+{
+	struct turn *t = ctx;
+
+	while (t->next < t->parts->count && t->parts->last[t->next] <= tensor)
+		gf_measure_exchange_ready(&t->exchange, t->next++);
+}
+
+static int one_step(struct turn *t, struct gf_measure_pass *pass, struct gf_error *err)
+{
+	t->next = 0;
+	gf_measure_exchange_begin(&t->exchange);
+	gf_measure_pass_forward(pass);
+	gf_measure_pass_begin(pass);
+	(void)gf_measure_pass_backward(pass);
+	gf_engine_backward_end(t->exchange.engine);
+	return gf_measure_exchange_wait(&t->exchange, err);
+}
+
+/* The times of a turn's steps on this rank. */
+static int take_turn(const struct gf_measure_overlap *c, const struct gf_allreduce_cost *cost,
+		     const struct gf_measure_parts *parts, struct gf_measure_pass *pass,
+		     double *took_s, int steps, struct gf_error *err)
+{
+	const struct gf_measure_exchange_config config = {
+		.comm = c->comm,
+		.algorithm = cost->algorithm,
+		.stages = cost->stages,
+		.nstages = cost->nstages,
+		.compute_threads = c->threads,
+		.callers_memory = c->callers_memory,
+		.count_elems = parts->elems,
+		.messages = (int)parts->count,
+		.lanes = 1,
+		.timeout_s = c->timeout_s,
+	};
+	struct turn t = {.parts = parts};
+	int i, rc = gf_measure_exchange_open(&t.exchange, &config, err);
+
+	if (rc)
+		return rc;
+	pass->on_grad = made;
+	pass->on_grad_ctx = &t;
+	for (i = -UNCOUNTED; i < steps && rc == 0; i++) {
+		double began_s = gf_clock_s();
+
+		rc = one_step(&t, pass, err);
+		if (i >= 0)
+			took_s[i] = gf_clock_s() - began_s;
+	}
+	pass->on_grad = NULL;
+	pass->on_grad_ctx = NULL;
+	gf_measure_exchange_close(&t.exchange);
+	return rc;
+}
+
+static int steps_of_turn(const struct gf_profile *p, double budget_s)
+{
+	const struct gf_model_profile *m = p->model;
+	double bytes = (double)gf_model_profile_bytes(m);
+	struct gf_cost_lines lines = gf_allreduce_lines(gf_network_cheapest(p->network, bytes));
+	double step_s = m->forward_s + m->backward_s + gf_cost_lines_s(&lines, bytes);
+	double steps = budget_s / (2 * TURNS * step_s) - UNCOUNTED;
+
+	return (int)fmin(STEPS_MOST, fmax(STEPS_LEAST, steps));
+}
+
+static int median_of_ranks(struct gf_comm *comm, const double *mine, int n, double *median,
+			   struct gf_error *err)
+{
+	size_t all_n = (size_t)n * (size_t)comm->ranks;
+	double *all = gf_xcalloc(all_n, sizeof(*all));
+	int rc = gf_comm_allgather(comm, mine, (size_t)n * sizeof(*mine), all, err);
+
+	if (rc == 0)
+		*median = gf_stat_median(all, all_n);
+	free(all);
+	return rc;
+}
+
+/* By how much longer a step takes in parts. */
+static int measure_ratio(const struct gf_measure_overlap *c, int steps,
+			 const struct gf_allreduce_cost *cost, const struct gf_measure_parts *whole,
+			 const struct gf_measure_parts *parts, struct gf_measure_pass *pass,
+			 double *ratio, struct gf_error *err)
+{
+	double *took_s = gf_xcalloc((size_t)steps, sizeof(*took_s));
+	double ratios[TURNS], whole_s, parts_s;
+	int i, rc = 0;
+
+	for (i = 0; i < TURNS && rc == 0; i++) {
+		rc = take_turn(c, cost, whole, pass, took_s, steps, err);
+		rc = rc ? rc : median_of_ranks(c->comm, took_s, steps, &whole_s, err);
+		rc = rc ? rc : take_turn(c, cost, parts, pass, took_s, steps, err);
+		rc = rc ? rc : median_of_ranks(c->comm, took_s, steps, &parts_s, err);
+		ratios[i] = rc ? 0 : parts_s / whole_s;
+	}
+	if (rc == 0)
+		*ratio = gf_stat_median(ratios, TURNS);
+	free(took_s);
+	return rc;
+}
+
+/* --- what the step model makes of them ------------------------------------ */
+
+static double predict_s(const struct gf_model_profile *model, const struct gf_allreduce_cost *cost,
+			double slowdown, const struct gf_measure_parts *parts)
+{
+	struct gf_beside_backward mutual = cost->beside;
+	struct gf_cost_lines lines = gf_allreduce_lines(cost);
+	double bytes = (double)(parts->elems * sizeof(float));
+	struct gf_cost_line line = gf_cost_line_at(&lines, bytes, 1, NULL);
+	struct gf_sim_message messages[GF_MEASURE_PARTS] = {0};
+	struct gf_predicted_message times[GF_MEASURE_PARTS];
+	struct gf_sim_result result = {.messages = times};
+	size_t i;
+
+	mutual.compute_slowdown = &slowdown;
+	mutual.ncompute_slowdown = 1;
+	for (i = 0; i < parts->count; i++)
+		messages[i] = (struct gf_sim_message){
+			.first = i ? parts->last[i - 1] : 0,
+			.last = parts->last[i],
+			.mode = GF_MODE_NORMAL,
+			.release = GF_RELEASE_READY,
+			.half = GF_HALF_ALL,
+			.startup_s = line.startup_s,
+			.per_byte_s = line.per_byte_s,
+			.bytes = bytes,
+			.mutual = &mutual,
+		};
+	gf_sim_step(&(struct gf_sim_input){model, messages, parts->count, 1, 0}, &result);
+	return result.iteration_s;
+}
+
+double gf_measure_joint_rate(const struct gf_model_profile *model,
+			     const struct gf_allreduce_cost *cost,
+			     const struct gf_measure_parts *whole,
+			     const struct gf_measure_parts *parts, double ratio)
+{
+	double low = 1, high = most_slowdown, whole_s;
+	double message = fmax(cost->beside.message_slowdown, 1);
+	int i;
+
+	whole_s = predict_s(model, cost, 1, whole);
+	if (predict_s(model, cost, high, parts) <
+	    predict_s(model, cost, low, parts) + least_effect * whole_s)
+		return NAN;
+	for (i = 0; i < HALVINGS; i++) {
+		double middle = sqrt(low * high);
+
+		if (predict_s(model, cost, middle, parts) / whole_s < ratio)
+			low = middle;
+		else
+			high = middle;
+	}
+	return 1 / high + 1 / message;
+}
+
+static void set_slowdown(struct gf_beside_backward *b, double rate)
+{
+	double left = rate - 1 / fmax(b->message_slowdown, 1), before;
+	size_t i;
+
+	before = fmax(1, left > 1 / most_slowdown ? 1 / left : most_slowdown);
+	for (i = 0; i < b->ncompute_slowdown; i++) {
+		if (i == 0 || b->compute_slowdown[i] < before)
+			b->compute_slowdown[i] = before;
+		before = b->compute_slowdown[i];
+	}
+}
+
+/* Sets compute_slowdown of every algorithm of the profile, which has both halves. load: how
+ * messages go; its `cost` and `repeats` do not count. Collective; all ranks get the same. */
+static int measure_whole_steps(const struct gf_measure_overlap *c, double budget_s,
+			       struct gf_measure_step *step, struct gf_profile *p,
+			       struct gf_error *err)
+{
+	const struct gf_measure_parts whole = cut(step, 1), parts = cut(step, GF_MEASURE_PARTS);
+	const struct gf_allreduce_cost *cost =
+		gf_network_cheapest(p->network, (double)(parts.elems * sizeof(float)));
+	struct gf_measure_pass pass;
+	double ratio = 0, rate;
+	size_t i;
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err), err);
+
+	if (rc == 0)
+		rc = measure_ratio(c, steps_of_turn(p, budget_s), cost, &whole, &parts, &pass,
+				   &ratio, err);
+	rc = gf_measure_pass_conclude(&pass, c->comm, rc, err);
+	if (rc)
+		return rc;
+	rate = gf_measure_joint_rate(p->model, cost, &whole, &parts, ratio);
+	for (i = 0; i < p->network->nallreduce && !isnan(rate); i++)
+		set_slowdown(&p->network->allreduce[i].beside, rate);
+	return 0;
+}
 
 /* The repeats after the first algorithm, and when the time has passed. */
 enum { FEWER_REPEATS = 9, FEWEST_REPEATS = 3 };
@@ -182,7 +415,7 @@ static int measure(const struct gf_measure_beside *c, struct gf_measure_step *st
 	fill_in(net, &first->beside, twins);
 	/* on all ranks, if it is so on any */
 	rc = gf_measure_slowest(c->comm, &crowded, 1, err);
-	return rc || !(crowded > 0) ? rc : gf_measure_crowd(&o, c->budget_s, step, p, err);
+	return rc || !(crowded > 0) ? rc : measure_whole_steps(&o, c->budget_s, step, p, err);
 }
 
 int gf_measure_beside(const struct gf_measure_beside *c, struct gf_measure_step *step,

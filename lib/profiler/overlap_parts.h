@@ -32,8 +32,6 @@ int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm, in
 /* On a device: what is enqueued from now on waits until backward is called. */
 void gf_measure_pass_hold(struct gf_measure_pass *p);
 void gf_measure_pass_forward(struct gf_measure_pass *p);
-/* The device has done it, so that its clock and the host's start together. */
-void gf_measure_pass_settle(struct gf_measure_pass *p);
 /* Backward begins here; on a device, when what is enqueued has ended. */
 void gf_measure_pass_begin(struct gf_measure_pass *p);
 /* Backward, until it has ended: seconds since begin. */
@@ -58,13 +56,7 @@ struct gf_measure_traffic {
 	void (*close)(void *load);
 };
 
-/* Backward without messages and with one for each gradient, as far as there are messages: what it
- * loses, and what each message takes (of `messages`), NAN if it ends after backward. For a load
- * between hosts. */
-int gf_measure_traffic_issue(void *load, struct gf_measure_pass *pass, double *lost_s,
-			     double *takes_s, struct gf_error *err);
-
-extern const struct gf_measure_traffic gf_measure_traffic_host, gf_measure_traffic_device;
+extern const struct gf_measure_traffic gf_measure_traffic_device;
 
 /*
  * What it gains to send messages beside backward where ranks share processors.
@@ -98,11 +90,5 @@ double gf_measure_joint_rate(const struct gf_model_profile *model,
 			     const struct gf_allreduce_cost *cost,
 			     const struct gf_measure_parts *whole,
 			     const struct gf_measure_parts *parts, double ratio);
-
-/* Sets compute_slowdown of every algorithm of the profile, which has both halves. load: how
- * messages go; its `cost` and `repeats` do not count. Collective; all ranks get the same. */
-int gf_measure_crowd(const struct gf_measure_overlap *load, double budget_s,
-		     struct gf_measure_step *step, struct gf_profile *profile,
-		     struct gf_error *err);
 
 #endif
