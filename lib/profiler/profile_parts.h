@@ -13,7 +13,6 @@
 #include "cuda/gpu.h"
 #include "profiler/contest/device.h"
 #include "profiler/compute_step.h"
-#include "profiler/whole_profile.h"
 
 /* Collective: the cost of each codec on the host, by the calls with which messages are encoded and
  * decoded, on one thread of every rank at once. The slowest rank's counts; all ranks get the same.
@@ -123,21 +122,5 @@ struct gf_measure_beside {
 /* Collective; all ranks get the same. */
 int gf_measure_beside(const struct gf_measure_beside *config, struct gf_measure_step *step,
 		      struct gf_profile *profile, struct gf_error *err);
-
-/*
- * The place of a profile's measurements, by the rules of gf-train: the device, the backend that
- * computes there, and its threads.
- */
-
-/* Collective. Opens the device, unless it is open already, and fills in backend and threads. `auto`
- * is a GPU if every rank has one that computes the model, else the host; a remark names the place
- * where there are GPUs. After a failure the device may be open. */
-int gf_measure_place_choose(struct gf_measure_profile *c, struct gf_text *remarks,
-			    struct gf_error *err);
-
-/* A step of the model there. It is the caller's to close, after a failure as well, if step->model
- * is set. */
-int gf_measure_place_step(const struct gf_measure_profile *c, struct gf_measure_step *step,
-			  struct gf_error *err);
 
 #endif
