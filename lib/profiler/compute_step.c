@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "trainer/optim/sgd.h"
 
 static const uint64_t seed = 1;
 
@@ -162,22 +161,4 @@ int gf_measure_step_backward(struct gf_measure_step *s, float *grads,
 {
 	return s->backend->backward(s->net, s->gpu ? s->on_device.params : s->params,
 				    s->gpu ? s->on_device.grads : grads, on_grad, ctx, err);
-}
-
-void gf_measure_step_update_there(struct gf_measure_step *s)
-{
-	const struct gf_sgd_step step = {
-		.lr = (float)gf_sgd_between_passes.lr,
-		.momentum = (float)gf_sgd_between_passes.momentum,
-		.scale = 1,
-	};
-
-	s->gpu->kernels->sgd_f32(s->stream, &step, NULL, s->on_device.grads, s->on_device.params,
-				 s->on_device.velocity, s->offsets[s->ntensors]);
-}
-
-void gf_measure_step_update(struct gf_measure_step *s, const float *grads)
-{
-	gf_sgd_update(&gf_sgd_between_passes, 1, grads, s->params, s->velocity,
-		      s->offsets[s->ntensors]);
 }

@@ -63,8 +63,5 @@ int gf_measure_step_forward(struct gf_measure_step *s, struct gf_error *err);
 int gf_measure_step_backward(struct gf_measure_step *s, float *grads,
 			     void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			     struct gf_error *err);
-void gf_measure_step_update(struct gf_measure_step *s, const float *grads);
-/* Enqueued, where updates are on the device. */
-void gf_measure_step_update_there(struct gf_measure_step *s);
 
 #endif

@@ -10,6 +10,7 @@
 #include "cost/stat.h"
 #include "cuda/gpu.h"
 #include "profiler/chain.h"
+#include "trainer/optim/sgd.h"
 
 /* --- the moments of a pass ---------------------------------------------- */
 
@@ -157,6 +158,25 @@ static int recorder_compute(struct recorder *r, float *grads, double *row, struc
 	return rc ? rc : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
 }
 
+/* Enqueued, where updates are on the device. */
+static void update_there(struct gf_measure_step *s)
+{
+	const struct gf_sgd_step step = {
+		.lr = (float)gf_sgd_between_passes.lr,
+		.momentum = (float)gf_sgd_between_passes.momentum,
+		.scale = 1,
+	};
+
+	s->gpu->kernels->sgd_f32(s->stream, &step, NULL, s->on_device.grads, s->on_device.params,
+				 s->on_device.velocity, s->offsets[s->ntensors]);
+}
+
+static void update_here(struct gf_measure_step *s, const float *grads)
+{
+	gf_sgd_update(&gf_sgd_between_passes, 1, grads, s->params, s->velocity,
+		      s->offsets[s->ntensors]);
+}
+
 /* The update, into the same row, which is then whole. */
 static int recorder_update(struct recorder *r, const float *grads, struct gf_error *err)
 {
@@ -165,7 +185,7 @@ static int recorder_update(struct recorder *r, const float *grads, struct gf_err
 	int rc = 0;
 
 	if (step->updates_there) {
-		gf_measure_step_update_there(step);
+		update_there(step);
 		mark(r, COLUMN_UPDATE);
 	}
 	if (step->gpu)
@@ -177,7 +197,7 @@ static int recorder_update(struct recorder *r, const float *grads, struct gf_err
 		return 0;
 	}
 	start_s = gf_clock_s();
-	gf_measure_step_update(step, grads);
+	update_here(step, grads);
 	r->row[COLUMN_UPDATE] = gf_clock_s() - start_s;
 	return 0;
 }
