@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "imports/collectives.h"
 #include "imports/job.h"
 #include "imports/kineto.h"
 #include "cost/stat.h"
@@ -127,6 +128,84 @@ static double *medians(const struct gf_kineto *k, const struct gf_kineto_step *s
 	return times_s;
 }
 
+/* Those that no other all-reduce of this rank runs beside; sorted by start. */
+static void mark_alone(struct gf_kineto_span *s, size_t count)
+{
+	double latest_s = -INFINITY;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		s[i].alone = s[i].start_s >= latest_s &&
+			     (i + 1 == count || s[i + 1].start_s >= s[i].end_s);
+		latest_s = fmax(latest_s, s[i].end_s);
+	}
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct gf_kineto_span *x = a, *y = b;
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	return (x->start_s > y->start_s) - (x->start_s < y->start_s);
+}
+
+void gf_kineto_number(struct gf_kineto_list *collectives)
+{
+	struct gf_kineto_span *s = collectives->spans;
+	size_t i, next = 0;
+
+	if (collectives->count)
+		qsort(s, collectives->count, sizeof(*s), by_group);
+	for (i = 0; i < collectives->count; i++) {
+		if (i == 0 || s[i].group != s[i - 1].group)
+			next = SIZE_MAX / 2 + 1;
+		if (!s[i].sequence)
+			s[i].sequence = next++;
+	}
+}
+
+/* Why it is left out; NULL: it is not. */
+static const char *reason(const struct gf_kineto_span *s, int ranks,
+			  const struct gf_collectives *to)
+{
+	if (!ranks)
+		return "all-reduces of no known group";
+	if (!to)
+		return "all-reduces of one rank, whose times hold the waits for the others";
+	return s->alone ? NULL : "all-reduces that ran beside others";
+}
+
+/* One rank's all-reduces, for all ranks' (NULL: there are no others); sorts them. What does not
+ * count is left out by name. */
+static void collect(struct gf_kineto *k, struct gf_collectives *to, struct gf_imported *imported)
+{
+	struct gf_kineto_span *s = k->reduces.spans;
+	const size_t count = k->reduces.count;
+	size_t i;
+
+	gf_imported_leave_many(imported, "collectives that are no all-reduce",
+			       k->other_collectives);
+	gf_imported_leave_many(imported, "collectives of no known kind or size", k->unsized);
+	mark_alone(s, count);
+	gf_kineto_number(&k->reduces);
+	for (i = 0; i < count; i++) {
+		const struct gf_collective c = {
+			.group = s[i].group,
+			.sequence = s[i].sequence,
+			.ranks = s[i].ranks ? s[i].ranks : k->ranks,
+			.size_bytes = s[i].elems,
+			.time_s = s[i].end_s - s[i].start_s,
+		};
+		const char *why = reason(&s[i], c.ranks, to);
+
+		if (why)
+			gf_imported_leave(imported, why, 0);
+		else
+			gf_collectives_add(to, &c, NULL);
+	}
+}
+
 static int fill_tensors(const struct gf_import *in, const struct gf_kineto_span *g,
 			const double *ready_s, struct gf_model_profile *m, struct gf_error *err)
 {
@@ -201,7 +280,7 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out, struc
 		goto out;
 	gf_imported_leave_many(in->imported, "passes of backward outside whole steps", outside);
 	gf_imported_leave_many(in->imported, "steps with other gradients", all - count);
-	gf_kineto_collect(&k, in->collectives, in->imported);
+	collect(&k, in->collectives, in->imported);
 	if (in->rank == 0)
 		tell(in, &k, steps, count, remarks);
 	rc = gf_import_finish_model(in, out->model, err);

@@ -89,10 +89,6 @@ void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args, const cha
  * above all numbers of a trace. */
 void gf_kineto_number(struct gf_kineto_list *collectives);
 void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root);
-/* One rank's all-reduces, for all ranks' (NULL: there are no others); sorts them. What does not
- * count is left out by name. */
-void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
-		       struct gf_imported *imported);
 
 /* The first span that starts at this time or later. */
 size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s);

@@ -2,7 +2,6 @@
 #include "imports/kineto.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,80 +109,4 @@ void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root)
 	if (gf_json_int(&world, "pg_count", 1, 1, &groups, NULL) == 0)
 		gf_json_int(&world, "world_size", 1, INT_MAX, &k->ranks, NULL);
 	gf_json_leave(&world);
-}
-
-/* Those that no other all-reduce of this rank runs beside; sorted by start. */
-static void mark_alone(struct gf_kineto_span *s, size_t count)
-{
-	double latest_s = -INFINITY;
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		s[i].alone = s[i].start_s >= latest_s &&
-			     (i + 1 == count || s[i + 1].start_s >= s[i].end_s);
-		latest_s = fmax(latest_s, s[i].end_s);
-	}
-}
-
-static int by_group(const void *a, const void *b)
-{
-	const struct gf_kineto_span *x = a, *y = b;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return (x->start_s > y->start_s) - (x->start_s < y->start_s);
-}
-
-void gf_kineto_number(struct gf_kineto_list *collectives)
-{
-	struct gf_kineto_span *s = collectives->spans;
-	size_t i, next = 0;
-
-	if (collectives->count)
-		qsort(s, collectives->count, sizeof(*s), by_group);
-	for (i = 0; i < collectives->count; i++) {
-		if (i == 0 || s[i].group != s[i - 1].group)
-			next = SIZE_MAX / 2 + 1;
-		if (!s[i].sequence)
-			s[i].sequence = next++;
-	}
-}
-
-/* Why it is left out; NULL: it is not. */
-static const char *reason(const struct gf_kineto_span *s, int ranks,
-			  const struct gf_collectives *to)
-{
-	if (!ranks)
-		return "all-reduces of no known group";
-	if (!to)
-		return "all-reduces of one rank, whose times hold the waits for the others";
-	return s->alone ? NULL : "all-reduces that ran beside others";
-}
-
-void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to, struct gf_imported *imported)
-{
-	struct gf_kineto_span *s = k->reduces.spans;
-	const size_t count = k->reduces.count;
-	size_t i;
-
-	gf_imported_leave_many(imported, "collectives that are no all-reduce",
-			       k->other_collectives);
-	gf_imported_leave_many(imported, "collectives of no known kind or size", k->unsized);
-	mark_alone(s, count);
-	gf_kineto_number(&k->reduces);
-	for (i = 0; i < count; i++) {
-		const struct gf_collective c = {
-			.group = s[i].group,
-			.sequence = s[i].sequence,
-			.ranks = s[i].ranks ? s[i].ranks : k->ranks,
-			.size_bytes = s[i].elems,
-			.time_s = s[i].end_s - s[i].start_s,
-		};
-		const char *why = reason(&s[i], c.ranks, to);
-
-		if (why)
-			gf_imported_leave(imported, why, 0);
-		else
-			gf_collectives_add(to, &c, NULL);
-	}
 }
