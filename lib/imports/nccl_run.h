@@ -58,14 +58,9 @@ struct gf_nccl_run *gf_nccl_begin(struct gf_nccl_log *log, size_t line);
 void gf_nccl_name(struct gf_nccl_run *run, const char *path);
 /* A process that begins with that rank and has `count` of them. */
 void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count);
-/* A rank's host, by its name. */
-void gf_nccl_list_host(struct gf_nccl_run *run, const char *name);
-/* nccl_told.c: what a line of nccl-tests says of a run before its rows; and variables of the
+/* What a line of nccl-tests says of a run before its rows; and variables of the
  * environment and NCCL's version. false: nothing of a run. */
 bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number);
-/* In words of the dialect, which the caller frees. NULL: there are none for it. */
-char *gf_nccl_told_words(const struct gf_nccl_told *t, const struct gf_dialect *dialect,
-			 struct gf_error *err);
 /* A row of the run that stands. */
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
 
