@@ -29,16 +29,6 @@ static int build_all(int ranks, gf_prove_build *build, void *ctx, struct gf_sche
 	return 0;
 }
 
-static int verify(const struct gf_schedule *s, int ranks, enum gf_coll_half half,
-		  struct gf_error *err)
-{
-	if (half == GF_COLL_REDUCE_SCATTER)
-		return gf_verify_reduce_scatter(s, ranks, err);
-	if (half == GF_COLL_ALL_GATHER)
-		return gf_verify_all_gather(s, ranks, err);
-	return gf_verify_allreduce(s, ranks, err);
-}
-
 int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build, void *ctx, size_t *steps,
 	     struct gf_error *err)
 {
@@ -51,7 +41,7 @@ int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build, void *ctx
 				    GF_PROVE_RANKS_MOST, ranks);
 	s = gf_xcalloc((size_t)ranks, sizeof(*s));
 	rc = build_all(ranks, build, ctx, s, &count, err);
-	if (!rc && verify(s, ranks, half, err))
+	if (!rc && gf_verify(s, ranks, half, err))
 		rc = 1;
 	for (rank = 0; rank < ranks; rank++)
 		gf_schedule_release(&s[rank]);

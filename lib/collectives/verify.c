@@ -195,8 +195,8 @@ static int check_owned(const struct gf_schedule *ranks, int nranks, struct gf_er
 	return 0;
 }
 
-static int verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,
-		  struct gf_error *err)
+int gf_verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,
+	      struct gf_error *err)
 {
 	uint32_t **partners;
 	int rank, rc = 0;
@@ -215,19 +215,4 @@ static int verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half
 		free(partners[rank]);
 	free(partners);
 	return rc;
-}
-
-int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
-{
-	return verify(ranks, nranks, GF_COLL_WHOLE, err);
-}
-
-int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
-{
-	return verify(ranks, nranks, GF_COLL_REDUCE_SCATTER, err);
-}
-
-int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
-{
-	return verify(ranks, nranks, GF_COLL_ALL_GATHER, err);
 }

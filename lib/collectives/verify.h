@@ -21,14 +21,13 @@
  * beforehand, so the result is that of any order. Sends are taken to wait for their receives
  * (schedule.h, POSTING): what ends under that rule ends with any amount of buffering.
  *
+ * Between the halves each rank holds the sum of its schedule's `owned`, these make up the message,
+ * and nothing else in DATA may be relied upon.
+ *
  * -EINVAL, and the text names the rank, the step and the element.
  */
-int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks, struct gf_error *err);
-
-/* The halves. Between them each rank holds the sum of its schedule's `owned`, these make up the
- * message, and nothing else in DATA may be relied upon. */
-int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks, struct gf_error *err);
-int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks, struct gf_error *err);
+int gf_verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,
+	      struct gf_error *err);
 
 /*
  * The schedules agree on ranks, contributors and length; ranges lie inside their buffers;

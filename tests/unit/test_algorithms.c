@@ -49,15 +49,8 @@ static void free_all(struct gf_schedule *s, int ranks)
 	free(s);
 }
 
-typedef int verify_fn(const struct gf_schedule *, int, struct gf_error *);
-
 static void verify(const struct gf_algorithm *a, struct gf_coll_args *args)
 {
-	static verify_fn *const verifiers[] = {
-		[GF_COLL_WHOLE] = gf_verify_allreduce,
-		[GF_COLL_REDUCE_SCATTER] = gf_verify_reduce_scatter,
-		[GF_COLL_ALL_GATHER] = gf_verify_all_gather,
-	};
 	enum gf_coll_half half;
 
 	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER; half++) {
@@ -71,7 +64,7 @@ static void verify(const struct gf_algorithm *a, struct gf_coll_args *args)
 		EXPECT(s, "%s p %d: %s", a->name, args->ranks, err.text);
 		if (!s)
 			continue;
-		EXPECT(!verifiers[half](s, args->ranks, &err),
+		EXPECT(!gf_verify(s, args->ranks, half, &err),
 		       "%s half %d p %d n %zu segment %zu: %s", a->name, (int)half, args->ranks,
 		       args->count_elems, args->segment_elems, err.text);
 		free_all(s, args->ranks);
@@ -214,14 +207,14 @@ static void test_sparse(void)
 		struct gf_schedule *s;
 
 		s = build_all(gf_sparse_find("topk"), &args, &err);
-		EXPECT(s && !gf_verify_all_gather(s, args.ranks, &err), "topk p %d: %s", args.ranks,
-		       err.text);
+		EXPECT(s && !gf_verify(s, args.ranks, GF_COLL_ALL_GATHER, &err), "topk p %d: %s",
+		       args.ranks, err.text);
 		free_all(s, args.ranks);
 		args.count_elems = 1;
 		args.half = GF_COLL_WHOLE;
 		s = build_all(gf_sparse_find("gtopk"), &args, &err);
-		EXPECT(s && !gf_verify_allreduce(s, args.ranks, &err), "gtopk p %d: %s", args.ranks,
-		       err.text);
+		EXPECT(s && !gf_verify(s, args.ranks, GF_COLL_WHOLE, &err), "gtopk p %d: %s",
+		       args.ranks, err.text);
 		free_all(s, args.ranks);
 	}
 }

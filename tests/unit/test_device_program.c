@@ -81,9 +81,7 @@ static void check_grains(const struct gf_lane_program *p)
 static int verify(const struct gf_schedule *s, const struct gf_coll_args *args,
 		  struct gf_error *err)
 {
-	return args->half == GF_COLL_REDUCE_SCATTER ? gf_verify_reduce_scatter(s, args->ranks, err)
-	       : args->half == GF_COLL_ALL_GATHER   ? gf_verify_all_gather(s, args->ranks, err)
-						    : gf_verify_allreduce(s, args->ranks, err);
+	return gf_verify(s, args->ranks, args->half, err);
 }
 
 static void prove_one(const struct gf_algorithm *a, const struct gf_coll_args *args,
@@ -507,7 +505,7 @@ static void test_refusals(void)
 			faults[fault].spoil(&p[rank]);
 			gf_lane_program_schedule(&p[rank], &s[rank]);
 		}
-		EXPECT(gf_verify_allreduce(s, 4, &err) == -EINVAL &&
+		EXPECT(gf_verify(s, 4, GF_COLL_WHOLE, &err) == -EINVAL &&
 			       strstr(err.text, faults[fault].says),
 		       "fault %zu: %s", fault, err.text);
 		for (rank = 0; rank < 4; rank++) {

@@ -340,8 +340,8 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
 	for (rank = 0; rank < args->ranks; rank++)
 		if (gf_algorithm_schedule(a, args, rank, &s[rank], NULL))
 			abort();
-	EXPECT(!gf_verify_allreduce(s, args->ranks, &err), "%s p %d n %zu segment %zu: %s", a->name,
-	       args->ranks, args->count_elems, args->segment_elems, err.text);
+	EXPECT(!gf_verify(s, args->ranks, GF_COLL_WHOLE, &err), "%s p %d n %zu segment %zu: %s",
+	       a->name, args->ranks, args->count_elems, args->segment_elems, err.text);
 	for (rank = 0; rank < args->ranks; rank++)
 		gf_schedule_release(&s[rank]);
 	free(s);
@@ -419,7 +419,7 @@ static void test_refused(void)
 			abort();
 	EXPECT(s[1].steps[s[1].nsteps - 1].op == GF_STEP_ROUND, "its last");
 	s[1].nsteps--;
-	EXPECT(gf_verify_allreduce(s, 3, &err), "refused");
+	EXPECT(gf_verify(s, 3, GF_COLL_WHOLE, &err), "refused");
 	EXPECT_TEXT(err.text, "data[0]: rank 1 adds or rounds otherwise than rank 0");
 	for (rank = 0; rank < 3; rank++)
 		gf_schedule_release(&s[rank]);

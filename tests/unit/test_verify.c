@@ -421,15 +421,8 @@ static const struct {
 	 "rank 0 step 0 reads data[2], never written"},
 };
 
-typedef int verify_fn(const struct gf_schedule *, int, struct gf_error *);
-
 int main(void)
 {
-	static verify_fn *const verifiers[] = {
-		[GF_COLL_WHOLE] = gf_verify_allreduce,
-		[GF_COLL_REDUCE_SCATTER] = gf_verify_reduce_scatter,
-		[GF_COLL_ALL_GATHER] = gf_verify_all_gather,
-	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -439,7 +432,7 @@ int main(void)
 
 		build(s, cases[i].half);
 		cases[i].mutate(s);
-		rc = verifiers[cases[i].half](s, RANKS, &err);
+		rc = gf_verify(s, RANKS, cases[i].half, &err);
 		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s: %d", cases[i].what, rc);
 		if (cases[i].want && strcmp(err.text, cases[i].want)) {
 			printf("in case \"%s\":\n", cases[i].what);
