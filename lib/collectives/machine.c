@@ -4,10 +4,56 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "collectives/values.h"
+
+/* Sorted and without gaps over [0, size); ends with a run at `size`. */
+struct runs {
+	struct gf_run *items;
+	size_t count, capacity;
+};
+
+static void runs_init(struct runs *r, size_t size, uint32_t term)
+{
+	*r = (struct runs){0};
+	if (size)
+		*gf_array_push(&r->items, &r->count, &r->capacity) = (struct gf_run){0, 0, term};
+	*gf_array_push(&r->items, &r->count, &r->capacity) =
+		(struct gf_run){size, size, GF_TERM_NOTHING};
+}
+
+static void runs_release(struct runs *r)
+{
+	free(r->items);
+	*r = (struct runs){0};
+}
+
+/* The index of the run that begins at `place`, cut there if need be. */
+static size_t runs_cut(struct runs *r, size_t place)
+{
+	size_t low = 0, high = r->count;
+	struct gf_run *run;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->items[middle].first <= place)
+			low = middle;
+		else
+			high = middle;
+	}
+	if (r->items[low].first == place)
+		return low;
+	gf_array_push(&r->items, &r->count, &r->capacity);
+	run = &r->items[low];
+	memmove(run + 1, run, (r->count - 1 - low) * sizeof(*run));
+	run[1].origin += place - run[1].first;
+	run[1].first = place;
+	return low + 1;
+}
 
 struct payload { /* what a message carries, cut like its source */
 	struct gf_run *runs;
@@ -37,7 +83,7 @@ struct machine {
 	const struct gf_schedule *ranks;
 	int nranks;
 	struct gf_terms terms;
-	struct gf_runs *buffers;   /* per rank: DATA, SCRATCH */
+	struct runs *buffers;      /* per rank: DATA, SCRATCH */
 	struct step_state **steps; /* [rank][step] */
 	uint32_t **users;          /* [rank] */
 	uint32_t **partners;       /* [rank][step]: the other side's step */
@@ -45,7 +91,7 @@ struct machine {
 	size_t ntodo, todo_capacity;
 };
 
-static struct gf_runs *buffer_of(struct machine *m, int rank, enum gf_buffer b)
+static struct runs *buffer_of(struct machine *m, int rank, enum gf_buffer b)
 {
 	return &m->buffers[2 * rank + (int)b];
 }
@@ -70,10 +116,10 @@ static bool goes_on(const struct payload *out, const struct gf_run *run)
 static int load(struct machine *m, struct place p, struct gf_range range, struct payload *out,
 		struct gf_error *err)
 {
-	struct gf_runs *runs = buffer_of(m, p.rank, range.buffer);
+	struct runs *runs = buffer_of(m, p.rank, range.buffer);
 	/* in this order: a cut moves the runs after it */
-	size_t i = gf_runs_cut(runs, range.first);
-	size_t end = gf_runs_cut(runs, range.first + range.count);
+	size_t i = runs_cut(runs, range.first);
+	size_t end = runs_cut(runs, range.first + range.count);
 
 	for (out->count = 0; i < end; i++) {
 		struct gf_run run = runs->items[i];
@@ -94,16 +140,16 @@ static int load(struct machine *m, struct place p, struct gf_range range, struct
 static int store(struct machine *m, struct place p, struct gf_range range, const struct payload *in,
 		 bool add, struct gf_error *err)
 {
-	struct gf_runs *runs = buffer_of(m, p.rank, range.buffer);
+	struct runs *runs = buffer_of(m, p.rank, range.buffer);
 	size_t end = range.first + range.count, k, i;
 
-	gf_runs_cut(runs, end);
+	runs_cut(runs, end);
 	for (k = 0; k < in->count; k++) {
 		const struct gf_run *from = &in->runs[k];
 		size_t stop = k + 1 < in->count ? range.first + in->runs[k + 1].first : end;
 
-		gf_runs_cut(runs, stop);
-		i = gf_runs_cut(runs, range.first + from->first);
+		runs_cut(runs, stop);
+		i = runs_cut(runs, range.first + from->first);
 		for (; runs->items[i].first < stop; i++) {
 			struct gf_run *to = &runs->items[i];
 			size_t origin = from->origin + to->first - (range.first + from->first);
@@ -292,19 +338,19 @@ static void init_rank(struct machine *m, int rank)
 static void init_data(struct machine *m, enum gf_coll_half half, int rank, uint32_t result)
 {
 	const struct gf_schedule *s = &m->ranks[rank];
-	struct gf_runs *data = buffer_of(m, rank, GF_BUFFER_DATA);
+	struct runs *data = buffer_of(m, rank, GF_BUFFER_DATA);
 	size_t first = s->owned.first, end = first + s->owned.count, i;
 
-	gf_runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems, GF_TERM_NOTHING);
+	runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems, GF_TERM_NOTHING);
 	if (half != GF_COLL_ALL_GATHER) {
-		gf_runs_init(data, s->count_elems,
-			     rank < s->contributors ? gf_terms_rank(&m->terms, rank)
-						    : GF_TERM_NOTHING);
+		runs_init(data, s->count_elems,
+			  rank < s->contributors ? gf_terms_rank(&m->terms, rank)
+						 : GF_TERM_NOTHING);
 		return;
 	}
-	gf_runs_init(data, s->count_elems, GF_TERM_NOTHING);
-	gf_runs_cut(data, end);
-	for (i = gf_runs_cut(data, first); data->items[i].first < end; i++)
+	runs_init(data, s->count_elems, GF_TERM_NOTHING);
+	runs_cut(data, end);
+	for (i = runs_cut(data, first); data->items[i].first < end; i++)
 		data->items[i].term = result;
 }
 
@@ -337,8 +383,8 @@ static void release(struct machine *m)
 			free(m->steps[rank][i].payload.runs);
 		free(m->steps[rank]);
 		free(m->users[rank]);
-		gf_runs_release(&m->buffers[2 * rank]);
-		gf_runs_release(&m->buffers[2 * rank + 1]);
+		runs_release(&m->buffers[2 * rank]);
+		runs_release(&m->buffers[2 * rank + 1]);
 	}
 	free(m->steps);
 	free(m->users);
@@ -373,12 +419,12 @@ static int check_run(const struct machine *m, int rank, const struct gf_run *run
 
 static int check_range(struct machine *m, int rank, struct gf_range range, struct gf_error *err)
 {
-	struct gf_runs *runs = buffer_of(m, rank, GF_BUFFER_DATA);
+	struct runs *runs = buffer_of(m, rank, GF_BUFFER_DATA);
 	size_t end, i;
 	int rc;
 
-	gf_runs_cut(runs, range.first + range.count);
-	i = gf_runs_cut(runs, range.first);
+	runs_cut(runs, range.first + range.count);
+	i = runs_cut(runs, range.first);
 	end = range.first + range.count;
 	for (; runs->items[i].first < end; i++) {
 		rc = check_run(m, rank, &runs->items[i], err);
@@ -391,8 +437,8 @@ static int check_range(struct machine *m, int rank, struct gf_range range, struc
 /* Every rank's tree against rank 0's. */
 static int check_same(struct machine *m, int rank, struct gf_error *err)
 {
-	struct gf_runs *mine = buffer_of(m, rank, GF_BUFFER_DATA);
-	struct gf_runs *first = buffer_of(m, 0, GF_BUFFER_DATA);
+	struct runs *mine = buffer_of(m, rank, GF_BUFFER_DATA);
+	struct runs *first = buffer_of(m, 0, GF_BUFFER_DATA);
 	size_t i = 0, k = 0;
 
 	while (i + 1 < mine->count && k + 1 < first->count) {

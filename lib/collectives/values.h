@@ -50,15 +50,4 @@ void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns, size_
 int gf_terms_twice(const struct gf_terms *t, uint32_t term);
 bool gf_terms_contains(const struct gf_terms *t, uint32_t term, int rank);
 
-/* Sorted and without gaps over [0, size); ends with a run at `size`. */
-struct gf_runs {
-	struct gf_run *items;
-	size_t count, capacity;
-};
-
-void gf_runs_init(struct gf_runs *r, size_t size, uint32_t term);
-void gf_runs_release(struct gf_runs *r);
-/* The index of the run that begins at `place`, cut there if need be. */
-size_t gf_runs_cut(struct gf_runs *r, size_t place);
-
 #endif
