@@ -8,13 +8,196 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/text.h"
+#include "collectives/codecs/codec.h"
+#include "doc/algorithm_traits.h"
 #include "doc/shared_records.h"
 
-/* Checks across the keys of a plan. */
+/* One of a plan's two exchanges, and the key where its messages are. */
+struct exchange {
+	const struct gf_plan *p;
+	const char *key;
+};
+
+/* --- the axes of a message that contradict each other or their plan ---------- */
+
+/* Refuses this key of the exchange's message `index`; returns -EINVAL. */
+static int refuse(const struct gf_json_at *at, const struct exchange *x, size_t index,
+		  const char *key, struct gf_error *err, const char *reason)
+{
+	char place[64];
+
+	snprintf(place, sizeof(place), "%s/%zu/%s", x->key, index, key);
+	return gf_json_refuse(at, place, err, "%s", reason);
+}
+
+static int check_stages(const struct gf_json_at *at, const struct exchange *x, size_t index,
+			struct gf_error *err)
+{
+	const struct gf_plan *p = x->p;
+	const struct gf_message *m = &p->messages[index];
+	const double product = gf_stages_ranks(m->stages, m->nstages);
+	struct gf_error why;
+	char reason[96];
+
+	/* sets have an exchange of their own */
+	if (!m->nstages || gf_selection_has(&p->selection, GF_SELECT_SETS))
+		return 0;
+	if (product == p->ranks)
+		return gf_levels_ranks(p->levels, p->nlevels) == p->ranks &&
+				       gf_stages_check_hosts(m->stages, m->nstages, p->levels,
+							     p->nlevels, &why)
+			       ? refuse(at, x, index, "stages", err, why.text)
+			       : 0;
+	snprintf(reason, sizeof(reason),
+		 "want factors whose product is the %d ranks that exchange, got %.0f", p->ranks,
+		 product);
+	return refuse(at, x, index, "stages", err, reason);
+}
+
+/* Codecs that what reduces cannot sum. */
+static int check_codec(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
+		       const struct gf_message *m, struct gf_error *err)
+{
+	const struct gf_select_plan *selection = gf_selection_plan(&p->selection);
+	const struct gf_codec *codec = gf_codec_find(m->codec);
+	char *names;
+	int rc = 0;
+
+	if (!codec) {
+		names = gf_codec_names(false, "");
+		rc = gf_json_refuse(at, place, err, "want %s, got \"%.40s\"", names, m->codec);
+		free(names);
+		return rc;
+	}
+	if (selection->encoding && !gf_codec_is_plain(m->codec))
+		return gf_json_refuse(at, place, err,
+				      "want \"f32\" with selection %s, %s, got \"%.40s\"",
+				      selection->name, selection->encoding, m->codec);
+	if (selection->traits & GF_SELECT_SETS)
+		return 0; /* they have algorithms of their own */
+	if (gf_stages_call(m->stages, m->nstages) && !codec->plain)
+		return gf_json_refuse(
+			at, place, err,
+			"want \"f32\" with a stage that is a library's call, got \"%s\"", m->codec);
+	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && !codec->adds) {
+		names = gf_codec_names(true, "\"");
+		rc = gf_json_refuse(
+			at, place, err,
+			"want %s with algorithm %.40s, which cannot sum encoded data, got \"%s\"",
+			names, m->algorithm, m->codec);
+		free(names);
+	}
+	return rc;
+}
+
+static void add_name(struct gf_text *out, const char *name, bool last)
+{
+	gf_text_addf(out, "%s%s", !out->length ? "" : last ? " or " : ", ", name);
+}
+
+/* The names of those that have them: "a, b or c". */
+static void list_algorithms(unsigned traits, struct gf_text *out)
+{
+	const struct gf_algorithm_traits *a, *before = NULL;
+
+	for (a = gf_algorithm_traits; a->name; a++) {
+		if ((a->traits & traits) != traits)
+			continue;
+		if (before)
+			add_name(out, before->name, false);
+		before = a;
+	}
+	if (before)
+		add_name(out, before->name, true);
+}
+
+static int check_sums(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
+		      const struct gf_message *m, struct gf_error *err)
+{
+	struct gf_text plain = {0}, coded = {0};
+
+	if (!p->reproducible || gf_message_is_open(m) ||
+	    gf_algorithm_reproduces(m->algorithm, m->codec))
+		return 0;
+	list_algorithms(GF_ALGORITHM_ONE_ORDER, &plain);
+	list_algorithms(GF_ALGORITHM_ONE_ROUNDING, &coded);
+	gf_json_refuse(at, place, err,
+		       "want %s with f32, or %s with a codec without blocks, in a reproducible "
+		       "plan, got %.40s with %.40s",
+		       plain.data, coded.data, m->algorithm, m->codec);
+	gf_text_release(&plain);
+	gf_text_release(&coded);
+	return -EINVAL;
+}
+
+/* Whether stages, codec and algorithm, of a message or of a rule's entry at `place`, fit each other
+ * and the plan (-EINVAL). */
+static int check_way(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
+		     const struct gf_message *m, struct gf_error *err)
+{
+	struct gf_error why;
+	char key[80];
+	int rc;
+
+	snprintf(key, sizeof(key), "%s/algorithm", place);
+	if (!gf_message_is_open(m) && gf_algorithm_check(m->algorithm, &why))
+		return gf_json_refuse(at, key, err, "%s", why.text);
+	snprintf(key, sizeof(key), "%s/stages", place);
+	if (gf_stages_check(m->algorithm, m->stages, m->nstages, &why))
+		return gf_json_refuse(at, key, err, "%s", why.text);
+	snprintf(key, sizeof(key), "%s/codec", place);
+	rc = check_codec(at, key, p, m, err);
+	snprintf(key, sizeof(key), "%s/algorithm", place);
+	return rc ? rc : check_sums(at, key, p, m, err);
+}
+
+/* Whether the axes of message `index` fit each other and the plan (-EINVAL). */
+static int check_axes(const struct gf_json_at *at, const struct exchange *x, size_t index,
+		      struct gf_error *err)
+{
+	const struct gf_plan *p = x->p;
+	const struct gf_message *m = &p->messages[index];
+	bool halves = gf_algorithm_has(m->algorithm, GF_ALGORITHM_HALVES);
+	char reason[192], place[64];
+	int rc;
+
+	snprintf(place, sizeof(place), "%s/%zu", x->key, index);
+	rc = check_way(at, place, p, m, err);
+	if (rc)
+		return rc;
+	if (m->half == GF_HALF_SPLIT && !gf_selection_has(&p->selection, GF_SELECT_HALVES)) {
+		snprintf(reason, sizeof(reason),
+			 "want \"all\" with selection %s, which %s, got \"split\"",
+			 gf_selection_name(&p->selection),
+			 gf_selection_has(&p->selection, GF_SELECT_RECUTS)
+				 ? "cuts its messages anew in every step"
+				 : "gives its sums back at once");
+		return refuse(at, x, index, "half", err, reason);
+	}
+	if (m->half == GF_HALF_SPLIT && !halves) {
+		snprintf(reason, sizeof(reason),
+			 "want \"all\" with algorithm %s, which has no reduce-scatter half, got "
+			 "\"split\"",
+			 m->algorithm);
+		return refuse(at, x, index, "half", err, reason);
+	}
+	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
+		return refuse(at, x, index, "half", err,
+			      "want \"all\" with a staleness > 1, which leaves no forward "
+			      "pass to wait in, got \"split\"");
+	if (p->servers && !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SERVERS)) {
+		snprintf(reason, sizeof(reason),
+			 "want \"ps\" in a plan with a server, got \"%.40s\"", m->algorithm);
+		return refuse(at, x, index, "algorithm", err, reason);
+	}
+	return check_stages(at, x, index, err);
+}
+
+/* --- across the keys of a plan ----------------------------------------------- */
 
 /* Messages are ranges, and every tensor stands in exactly one. */
-static int check_cover(const struct gf_json_at *at, const struct gf_plan_exchange *x,
-		       struct gf_error *err)
+static int check_cover(const struct gf_json_at *at, const struct exchange *x, struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
@@ -29,20 +212,20 @@ static int check_cover(const struct gf_json_at *at, const struct gf_plan_exchang
 			 m->last >= count ? count - 1 : m->last,
 			 m->last >= count ? m->last : m->first);
 		if (m->mode == GF_MODE_MERGED)
-			rc = gf_plan_refuse(at, x, i, "mode", err,
-					    "want \"normal\" or \"simultaneous\", got \"merged\", "
-					    "which is a tensor's");
+			rc = refuse(at, x, i, "mode", err,
+				    "want \"normal\" or \"simultaneous\", got \"merged\", "
+				    "which is a tensor's");
 		else if (m->last >= count)
-			rc = gf_plan_refuse(at, x, i, "last", err, reason);
+			rc = refuse(at, x, i, "last", err, reason);
 		else if (m->first > m->last)
-			rc = gf_plan_refuse(at, x, i, "first", err, reason);
+			rc = refuse(at, x, i, "first", err, reason);
 		for (k = m->first; !rc && k <= m->last; k++) {
 			if (owner[k]) {
 				snprintf(reason, sizeof(reason),
 					 "want tensors of its own, got tensor %zu, which message "
 					 "%zu has",
 					 k, owner[k] - 1);
-				rc = gf_plan_refuse(at, x, i, "first", err, reason);
+				rc = refuse(at, x, i, "first", err, reason);
 			}
 			owner[k] = i + 1;
 		}
@@ -98,14 +281,14 @@ static int check_prediction(const struct gf_json_at *at, const struct gf_plan *p
 }
 
 /* Every tensor once, each message as its axes allow. */
-static int check_exchange(const struct gf_json_at *at, const struct gf_plan_exchange *x,
+static int check_exchange(const struct gf_json_at *at, const struct exchange *x,
 			  struct gf_error *err)
 {
 	int rc = check_cover(at, x, err);
 	size_t i;
 
 	for (i = 0; i < x->p->nmessages && !rc; i++)
-		rc = gf_plan_check_axes(at, x, i, err);
+		rc = check_axes(at, x, i, err);
 	return rc;
 }
 
@@ -181,14 +364,12 @@ static int check_period(const struct gf_json_at *at, const struct gf_plan *p, st
 	if (!o->plan)
 		return 0;
 	rc = check_with_period(at, p, err);
-	rc = rc ? rc
-		: check_exchange(at, &(struct gf_plan_exchange){&outer, "period/messages"}, err);
+	rc = rc ? rc : check_exchange(at, &(struct exchange){&outer, "period/messages"}, err);
 	for (i = 0; i < o->nmessages && !rc; i++)
 		if (o->messages[i].half != GF_HALF_ALL)
-			rc = gf_plan_refuse(at, &(struct gf_plan_exchange){p, "period/messages"}, i,
-					    "half", err,
-					    "want \"all\" in a period, which has no forward pass "
-					    "to wait in, got \"split\"");
+			rc = refuse(at, &(struct exchange){p, "period/messages"}, i, "half", err,
+				    "want \"all\" in a period, which has no forward pass "
+				    "to wait in, got \"split\"");
 	return rc ? rc : check_fragments(at, o, err);
 }
 
@@ -217,7 +398,7 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p, struct gf
 		return gf_json_refuse(at, "selection", err, "%s", why.text);
 	take_set_names(p);
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
-	rc = rc ? rc : check_exchange(at, &(struct gf_plan_exchange){&inner, "messages"}, err);
+	rc = rc ? rc : check_exchange(at, &(struct exchange){&inner, "messages"}, err);
 	rc = rc ? rc : check_types(at, p, err);
 	rc = rc ? rc : check_prediction(at, p, err);
 	return rc ? rc : check_period(at, p, err);
@@ -234,7 +415,7 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p, siz
 	char place[64];
 
 	snprintf(place, sizeof(place), "rule/algorithms/%zu", index);
-	return gf_plan_check_way(at, place, p, &m, err);
+	return check_way(at, place, p, &m, err);
 }
 
 /* A rule binds to any model and any number of ranks: it names none. */

@@ -21,30 +21,11 @@ extern const struct gf_record gf_prediction_record; /* its struct */
 struct gf_plan gf_period_inner_view(const struct gf_plan *p);
 struct gf_plan gf_period_outer_view(const struct gf_plan *p);
 
-/* One of a plan's two exchanges, and the key where its messages are. */
-struct gf_plan_exchange {
-	const struct gf_plan *p;
-	const char *key;
-};
-
 /* Are the message's tensors those of the plan's model? */
 static inline bool gf_plan_has(const struct gf_plan *p, const struct gf_message *m)
 {
 	return p->model && m->first <= m->last && m->last < p->model->ntensors;
 }
-
-/* Refuses this key of the exchange's message `index`; returns -EINVAL. */
-int gf_plan_refuse(const struct gf_json_at *at, const struct gf_plan_exchange *x, size_t index,
-		   const char *key, struct gf_error *err, const char *reason);
-
-/* Whether stages, codec and algorithm, of a message or of a rule's entry at `place`, fit each other
- * and the plan (-EINVAL). */
-int gf_plan_check_way(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
-		      const struct gf_message *m, struct gf_error *err);
-
-/* Whether the axes of message `index` fit each other and the plan (-EINVAL). */
-int gf_plan_check_axes(const struct gf_json_at *at, const struct gf_plan_exchange *x, size_t index,
-		       struct gf_error *err);
 
 /* Everything that must hold between the keys of a plan; fills types, and a rule plan's lanes. */
 int gf_plan_finish(const struct gf_json_at *at, void *plan, struct gf_error *err);
