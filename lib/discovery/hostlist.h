@@ -22,8 +22,5 @@ struct gf_hostlist {
  */
 int gf_hostlist_add(struct gf_hostlist *l, const char *text, struct gf_error *err);
 void gf_hostlist_release(struct gf_hostlist *l);
-/* Writes names in that form, each number at the end of a name that follows the one before as part
- * of a range. */
-void gf_hostlist_fold(const char *const *names, size_t n, struct gf_text *out);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "discovery/discovery.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
-#include "discovery/hostlist.h"
 
 /* The lines of a tree: to a part with others after it, to the last one, and before the parts of
  * each. */
@@ -157,6 +157,74 @@ static size_t run_at(const struct gf_topology *t, size_t first, size_t end)
 	return n;
 }
 
+/* So many digits are enough for any counter. */
+enum { DIGITS_MAX = 18 };
+
+/* The number at the end of a name, and the characters before it. */
+struct numbered {
+	size_t prefix, digits; /* no digits: no number */
+	unsigned long long number;
+};
+
+static struct numbered number_of(const char *name)
+{
+	size_t length = strlen(name), digits = 0;
+
+	while (digits < length && digits < DIGITS_MAX &&
+	       isdigit((unsigned char)name[length - digits - 1]))
+		digits++;
+	return (struct numbered){
+		.prefix = length - digits,
+		.digits = digits,
+		.number = strtoull(name + length - digits, NULL, 10),
+	};
+}
+
+static bool same_prefix(const char *a, const char *b)
+{
+	struct numbered x = number_of(a), y = number_of(b);
+
+	return x.digits && y.digits && x.prefix == y.prefix && strncmp(a, b, x.prefix) == 0;
+}
+
+/* The number that comes next, written with as many digits. */
+static bool follows(const char *a, const char *b)
+{
+	struct numbered x = number_of(a), y = number_of(b);
+	bool padded = b[y.prefix] == '0';
+
+	return y.number == x.number + 1 &&
+	       (x.digits == y.digits || (!padded && x.digits < y.digits && a[x.prefix] != '0'));
+}
+
+/* Writes names in that form, each number at the end of a name that follows the one before as part
+ * of a range. */
+static void fold_names(const char *const *names, size_t n, struct gf_text *out)
+{
+	size_t first, end, i, to;
+
+	for (first = 0; first < n; first = end) {
+		size_t prefix = number_of(names[first]).prefix;
+
+		for (end = first + 1; end < n && same_prefix(names[first], names[end]);)
+			end++;
+		gf_text_addf(out, "%s", first ? "," : "");
+		if (end == first + 1) {
+			gf_text_addf(out, "%s", names[first]);
+			continue;
+		}
+		gf_text_addf(out, "%.*s[", (int)prefix, names[first]);
+		for (i = first; i < end; i = to + 1) {
+			for (to = i; to + 1 < end && follows(names[to], names[to + 1]);)
+				to++;
+			gf_text_addf(out, "%s%s", i > first ? "," : "", names[i] + prefix);
+			if (to > i)
+				gf_text_addf(out, "-%s", names[to] + prefix);
+		}
+		gf_text_addf(out, "]");
+	}
+}
+
 /* n hosts that are alike, on one line, and the parts of each. */
 static void draw_run(const struct drawing *d, size_t first, size_t n, const char *lead)
 {
@@ -167,7 +235,7 @@ static void draw_run(const struct drawing *d, size_t first, size_t n, const char
 
 	for (i = 0; i < n; i++)
 		names[i] = h[i].name;
-	gf_hostlist_fold(names, n, d->out);
+	fold_names(names, n, d->out);
 	add_facts(h, &facts);
 	if (n > 1)
 		gf_text_addf(d->out, ": %zu hosts%s", n, facts.length ? ", each " : "");
