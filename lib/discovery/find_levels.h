@@ -55,13 +55,8 @@ int gf_levels_synthetic(const char *spec, struct gf_topology *t, struct gf_error
 
 /* Appends a level; takes level's link, not its name. */
 void gf_levels_append(struct gf_topology *t, struct gf_level level, const char *name, size_t size);
-/* Ranks of one host through shared memory; the first `wanted` accelerators of one over PCI Express,
- * at the rate of the slowest. Link, bandwidth and latency. */
+/* Ranks of one host through shared memory: link, bandwidth and latency. */
 struct gf_level gf_levels_shm(void);
-struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted);
-
-/* The slowest host's way out, as gf_levels_network_of has it. */
-struct gf_level gf_levels_between(const struct gf_topology *t);
 
 /* A measured memory-copy rate in place of the assumed one of shm levels. */
 void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s);

@@ -33,9 +33,4 @@ double gf_nvlink_rate(double sm);
 void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g, size_t n,
 		      struct gf_text *remarks);
 
-/* The level "host" of `size` ranks on each host's first GPUs, and below it "nvlink" where all hosts
- * have alike groups of them smaller than that. A line in remark (NULL: not wanted) where NVLinks
- * cannot be said as levels. */
-void gf_levels_on_devices(struct gf_topology *t, size_t size, struct gf_text *remark);
-
 #endif
