@@ -139,11 +139,6 @@ static void *watch(void *arg)
 	_exit(status);
 }
 
-double gf_cli_open_limit_s(double timeout_s)
-{
-	return timeout_s > 0 ? timeout_s : 1e8;
-}
-
 /* what is given away. NULL: without it the wait has no end, as before. */
 static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what, const char *why,
 				       int alone, double asked_s, double limit_s)

@@ -30,8 +30,6 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli, double timeo
  * take before their own limit is told. */
 struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli, const char *what,
 					 double timeout_s);
-/* For gf_comm_open: years where timeout_s is 0 (never). */
-double gf_cli_open_limit_s(double timeout_s);
 /* A write to a full pipe waits for ever for its reader, and so does the opening of a named pipe.
  * This deadline is cli->reader_s. path: NULL is standard output and error; of others, regular files
  * have no deadline. */

@@ -9,6 +9,9 @@
 #include "cli/deadline.h"
 #include "transport/watch.h"
 
+/* For gf_comm_open, which takes 0 for a default, where 0 is never. */
+static const double years_s = 1e8;
+
 static int join(const struct gf_launch *l, struct gf_comm **comm, struct gf_error *err)
 {
 	static const struct gf_cli_start alone = {0};
@@ -19,7 +22,7 @@ static int join(const struct gf_launch *l, struct gf_comm **comm, struct gf_erro
 		.meet = s->join,
 		.rank = s->rank,
 		.ranks = s->ranks,
-		.timeout_s = gf_cli_open_limit_s(l->timeout_s),
+		.timeout_s = l->timeout_s > 0 ? l->timeout_s : years_s,
 		.variable = getenv,
 	};
 	int rc;
