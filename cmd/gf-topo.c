@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -162,6 +163,18 @@ static void name_it(const struct arguments *a, struct gf_topology *t)
 	t->name = default_name(a, t);
 }
 
+/* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE or LANG. */
+static bool is_utf8(void)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *value = NULL;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
+		value = getenv(variables[i]);
+	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
+}
+
 static int emit(const struct arguments *a, struct gf_topology *t, struct gf_error *err)
 {
 	struct gf_text text = {0};
@@ -171,7 +184,7 @@ static int emit(const struct arguments *a, struct gf_topology *t, struct gf_erro
 	name_it(a, t);
 	rc = gf_topology_check(t, err);
 	if (rc == 0 && a->tree)
-		gf_tree_draw(t, !gf_cli_utf8(), &text);
+		gf_tree_draw(t, !is_utf8(), &text);
 	else if (rc == 0)
 		written = gf_topology_write(t);
 	if (rc == 0)

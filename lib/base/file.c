@@ -284,21 +284,6 @@ int gf_file_commit(struct gf_file *f, struct gf_error *err)
 	return rc;
 }
 
-int gf_file_try(const char *path, struct gf_error *err)
-{
-	struct gf_file f;
-	struct stat st;
-	int rc;
-
-	/* opening a pipe and closing it would end its reader's input */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return access(path, W_OK) ? gf_error_errno(err, -errno, "%s", path) : 0;
-	rc = gf_file_create(&f, path, err);
-	if (!rc)
-		gf_file_abandon(&f);
-	return rc;
-}
-
 /* Would both be written to one file, whether it is there yet or not? */
 static bool same_file(const char *path, const char *other)
 {

@@ -43,10 +43,6 @@ void gf_file_abandon(struct gf_file *f);
  * NULL: it cannot be opened, or (errno 0) the path stands for none. */
 FILE *gf_file_reopen(const char *path);
 
-/* Checks that a file could be created there, and leaves none. Commands that write only when their
- * work is done call it first. */
-int gf_file_try(const char *path, struct gf_error *err);
-
 /* Files to be written: those that were given, that is whose path is not NULL, must not be written
  * over by one another. -EINVAL names two options. */
 struct gf_file_wish {

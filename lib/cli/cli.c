@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -114,6 +115,22 @@ static size_t outputs(const struct gf_cli *cli, struct gf_file_wish files[GF_CLI
 	return n;
 }
 
+/* Can a file be created there? Leaves none. */
+static int try_file(const char *path, struct gf_error *err)
+{
+	struct gf_file f;
+	struct stat st;
+	int rc;
+
+	/* opening a pipe and closing it would end its reader's input */
+	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return access(path, W_OK) ? gf_error_errno(err, -errno, "%s", path) : 0;
+	rc = gf_file_create(&f, path, err);
+	if (!rc)
+		gf_file_abandon(&f);
+	return rc;
+}
+
 int gf_cli_try_outputs(const struct gf_cli *cli, struct gf_error *err)
 {
 	struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1];
@@ -121,7 +138,7 @@ int gf_cli_try_outputs(const struct gf_cli *cli, struct gf_error *err)
 	int rc = 0;
 
 	for (i = 0; i < n && !rc; i++)
-		rc = gf_file_try(files[i].path, err);
+		rc = try_file(files[i].path, err);
 	return rc;
 }
 
@@ -139,17 +156,6 @@ enum { NARROWEST = 20, USUAL = 80 };
 bool gf_cli_to_terminal(const struct gf_cli *cli)
 {
 	return !output_file(cli) && isatty(STDOUT_FILENO);
-}
-
-bool gf_cli_utf8(void)
-{
-	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-	const char *value = NULL;
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
-		value = getenv(variables[i]);
-	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
 }
 
 size_t gf_cli_width(const struct gf_cli *cli)

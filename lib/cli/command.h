@@ -111,9 +111,6 @@ bool gf_cli_to_terminal(const struct gf_cli *cli);
  * output goes elsewhere and has no limit. */
 size_t gf_cli_width(const struct gf_cli *cli);
 
-/* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE or LANG. */
-bool gf_cli_utf8(void);
-
 /* The parts of a comma-separated argument, empty ones too, NULL-terminated, in one allocation that
  * the caller frees. */
 const char **gf_cli_split(const char *arg);
