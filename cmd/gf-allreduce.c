@@ -223,7 +223,7 @@ static int prepare(struct session *s, struct gf_error *err)
 	if (!rc)
 		rc = gf_contest_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->trace)
-		rc = gf_contest_timeline_begin(&s->timeline, s->comm, err);
+		rc = gf_trace_compare_clocks(s->comm, &s->timeline.offset, err);
 	if (!rc)
 		rc = gf_contest_device_open(s->comm, &s->config.device, err);
 	gf_contest_device_suit(&s->config.device, &s->config.element);
@@ -232,8 +232,8 @@ static int prepare(struct session *s, struct gf_error *err)
 	gf_plan_settle(&s->plan, 1, 1); /* a warm-up is over */
 	gf_period_keep_outer(&s->plan);
 	rc = rc ? rc : gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels, &remark, err);
-	if (!rc && gf_contest_sweep_tells(&a->sweep))
-		gf_contest_told_remark(&s->config, &remark);
+	if (!rc && gf_contest_sweep_tells(&a->sweep) && s->config.device.nccl && !s->comm->rank)
+		gf_nccl_remark(&remark);
 	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
 	if (!a->config.segment_bytes)
@@ -337,7 +337,7 @@ static void release(void *session)
 
 	gf_contest_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
-	gf_contest_timeline_release(&s->timeline);
+	gf_trace_release(&s->timeline.trace);
 	gf_text_release(&s->proofs);
 	free(s->rows.list);
 }

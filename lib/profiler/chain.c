@@ -107,17 +107,13 @@ int gf_measure_exchange_open(struct gf_measure_exchange *x,
 	return 0;
 }
 
-void gf_measure_memory_free(const struct gf_comm *comm, float *memory)
-{
-	if (!comm->broken)
-		free(memory);
-}
-
 void gf_measure_exchange_close(struct gf_measure_exchange *x)
 {
 	gf_exchange_close(x->exchange);
 	gf_plan_release(&x->plan);
-	gf_measure_memory_free(x->config.comm, x->memory);
+	/* else a rank may yet fetch a lost message */
+	if (!x->config.comm->broken)
+		free(x->memory);
 	memset(x, 0, sizeof(*x));
 }
 

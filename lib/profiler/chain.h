@@ -56,10 +56,6 @@ int gf_measure_exchange_wait(struct gf_measure_exchange *x, struct gf_error *err
 /* All messages go, on all ranks; until the last has come. */
 int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err);
 
-/* Memory that an exchange was given as a caller's; NULL does nothing. It stays where a rank of a
- * broken communicator may yet fetch a lost message. */
-void gf_measure_memory_free(const struct gf_comm *comm, float *memory);
-
 /* Times of repeats, to be measured in several sittings. Zero-initialise. */
 struct gf_measure_samples {
 	double *values;

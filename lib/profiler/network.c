@@ -269,7 +269,7 @@ static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_t
 	int rc = gf_measure_twins(r->config->comm, net, &r->twins, err);
 
 	/* NCCL may take whole stages in steps of its own */
-	for (i = 0; gf_measure_by_nccl(r->config) && i < net->nallreduce; i++)
+	for (i = 0; r->gpus && i < net->nallreduce; i++)
 		r->twins[i] = i;
 	r->distinct = count_together(net);
 	for (i = 0; i < net->nallreduce; i++)
@@ -361,7 +361,7 @@ int gf_measure_network(const struct gf_measure_network *c, struct gf_network **o
 		rc = gf_error_set(err, -ENOTSUP,
 				  "none of the algorithms wanted can run on %d ranks here",
 				  c->comm->ranks);
-	if (rc == 0 && gf_measure_by_nccl(c))
+	if (rc == 0 && c->device && c->device->nccl)
 		rc = gf_network_device_open(c, &r.gpus, err);
 	if (rc == 0)
 		rc = measure_levels(&r, net, remarks, err);

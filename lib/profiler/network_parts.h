@@ -42,9 +42,6 @@ size_t gf_measure_stages_together(const struct gf_network *net, size_t base, dou
 
 /* The ways that a network's measurement takes, as entries without figures. */
 
-/* Does everything go by NCCL? */
-bool gf_measure_by_nccl(const struct gf_measure_network *c);
-
 /* Takes the stages. */
 void gf_measure_entry_add(struct gf_network *net, const char *algorithm, struct gf_stage *stages,
 			  size_t nstages);

@@ -139,7 +139,8 @@ size_t gf_measure_stages_together(const struct gf_network *net, size_t base, dou
 	return 0;
 }
 
-bool gf_measure_by_nccl(const struct gf_measure_network *c)
+/* Does everything go by NCCL? */
+static bool by_nccl(const struct gf_measure_network *c)
 {
 	return c->device && c->device->nccl;
 }
@@ -168,7 +169,7 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 
 	args.count_elems = c->max_bytes / 4;
 	args.elem_bytes = 4;
-	if (gf_measure_by_nccl(c))
+	if (by_nccl(c))
 		return gf_contest_send_check(
 			&(struct gf_burst_message){
 				.way = *way,
@@ -217,13 +218,13 @@ static int choose_one(const struct gf_measure_network *c, const char *algorithm,
 	const char *unsaid = gf_stage_unsaid(ranks, false);
 	struct gf_stage one = {ranks, (char *)unsaid, NULL}, *stages;
 	size_t n =
-		gf_measure_stages(algorithm, c->levels, c->nlevels, gf_measure_by_nccl(c), &stages);
+		gf_measure_stages(algorithm, c->levels, c->nlevels, by_nccl(c), &stages);
 	bool whole = !n && c->nlevels && ranks > 1;
 
 	gf_measure_entry_add(net, algorithm, stages, n);
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
 		return 0;
-	return gf_measure_stages_vary(whole ? &one : stages, whole ? 1 : n, gf_measure_by_nccl(c),
+	return gf_measure_stages_vary(whole ? &one : stages, whole ? 1 : n, by_nccl(c),
 				      choose_stages, &(struct choosing){c, algorithm, net}, err);
 }
 

@@ -42,13 +42,10 @@ struct gf_contest_timeline {
 	struct gf_clock_offset offset;
 };
 
-/* Collective, before the first message: compares the clocks. */
-int gf_contest_timeline_begin(struct gf_contest_timeline *t, struct gf_comm *comm,
-			      struct gf_error *err);
-/* Collective. Rank 0 writes the file. */
+/* Collective. Rank 0 writes the file. Before the first message the caller has compared the clocks.
+ */
 int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_comm *comm,
 			      const char *path, struct gf_error *err);
-void gf_contest_timeline_release(struct gf_contest_timeline *t);
 
 enum gf_contest_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
 

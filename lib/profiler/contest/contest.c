@@ -15,12 +15,6 @@
 #include "profiler/contest/allreduce.h"
 #include "base/file.h"
 
-int gf_contest_timeline_begin(struct gf_contest_timeline *t, struct gf_comm *comm,
-			      struct gf_error *err)
-{
-	return gf_trace_compare_clocks(comm, &t->offset, err);
-}
-
 int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_comm *comm,
 			      const char *path, struct gf_error *err)
 {
@@ -33,11 +27,6 @@ int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_com
 		rc = gf_file_write(path, text, strlen(text), err);
 	free(text);
 	return gf_comm_agree(comm, rc, err);
-}
-
-void gf_contest_timeline_release(struct gf_contest_timeline *t)
-{
-	gf_trace_release(&t->trace);
 }
 
 /* Around the repeat of contestant i that is recorded. */

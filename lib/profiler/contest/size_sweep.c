@@ -133,12 +133,6 @@ static int told_ways(const char *name, const struct gf_contest_allreduce_config 
 	return 0;
 }
 
-void gf_contest_told_remark(const struct gf_contest_allreduce_config *config, struct gf_text *out)
-{
-	if (config->device.nccl && config->comm->rank == 0)
-		gf_nccl_remark(out);
-}
-
 bool gf_contest_told_named(const char *const *names, const struct gf_way *way)
 {
 	struct gf_tuning v;

@@ -102,8 +102,6 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 bool gf_contest_told_is(const char *name);
 /* -EINVAL: no library can be told that, or not NCCL, between GPUs. */
 int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err);
-/* A line on rank 0 about settings in the environment that hold for the default alone. */
-void gf_contest_told_remark(const struct gf_contest_allreduce_config *config, struct gf_text *out);
 /* Is the way asked for by its own name, not with all? */
 bool gf_contest_told_named(const char *const *names, const struct gf_way *way);
 
