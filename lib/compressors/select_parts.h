@@ -112,11 +112,6 @@ int gf_select_clear_flag(const struct gf_selector *s, size_t slot, struct gf_gpu
 /* One value per element of the pool, between device and host; waits. */
 int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum gf_gpu_copy kind,
 		   struct gf_error *err);
-/* `keep` and `restore` of a slot's pool, wherever it is. */
-int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
-			struct gf_error *err);
-int gf_select_restore_pool(const struct gf_selector *s, size_t slot, const float *values,
-			   struct gf_error *err);
 /* A `check`: messages are not split into halves. */
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err);
 /* An element of the pool is not finite. */

@@ -102,7 +102,8 @@ static int fit(void *params, const struct gf_model_profile *model,
 	return 0;
 }
 
-double gf_csc_sent_share(const struct gf_csc_params *p, double step)
+/* The share of the chunks that goes out in a step (from 0). */
+static double sent_share(const struct gf_csc_params *p, double step)
 {
 	double ramp = p->warmup_steps ? fmin(1, step / (double)p->warmup_steps) : 1;
 
@@ -112,7 +113,7 @@ double gf_csc_sent_share(const struct gf_csc_params *p, double step)
 
 size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
 {
-	return (size_t)kept_of(gf_csc_sent_share(p, (double)t), n);
+	return (size_t)kept_of(sent_share(p, (double)t), n);
 }
 
 /* Stretches of the ramp, by the share in their middle. */
@@ -127,7 +128,7 @@ static size_t warm(const void *params, size_t step, size_t epoch_steps, void *th
 	n = step == 0 ? 1 : n;
 	if (n > 0)
 		((struct gf_csc_params *)then)->keep =
-			gf_csc_sent_share(p, (double)step + ((double)n - 1) / 2);
+			sent_share(p, (double)step + ((double)n - 1) / 2);
 	return n;
 }
 

@@ -25,8 +25,6 @@ struct gf_csc_params {
 
 extern const struct gf_select_plan gf_select_plan_csc;
 
-/* Of the chunks, that goes out in a step (from 0). */
-double gf_csc_sent_share(const struct gf_csc_params *p, double step);
 /* How many chunks of n go out in step t (from 0): a ramp from all of them to keep*n, rounded up, in
  * warmup_steps steps. */
 size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
