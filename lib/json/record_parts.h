@@ -58,7 +58,5 @@ static inline bool gf_field_is_last(const struct gf_field *f)
 }
 
 bool gf_field_is_absent(const struct gf_field *f, const void *item);
-/* item was zeroed */
-void gf_field_set_absent(const struct gf_field *f, void *item);
 
 #endif
