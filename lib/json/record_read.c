@@ -157,9 +157,6 @@ static int read_numbers(struct gf_json_at *at, const struct gf_field *f, void *i
 	return 0;
 }
 
-static int read_fields(struct gf_json_at *at, const struct gf_field *fields, void *item,
-		       struct gf_error *err);
-
 /* An object by pointer, or one inside the struct. */
 static int read_object(struct gf_json_at *at, const struct gf_field *f, void *item,
 		       struct gf_error *err)
@@ -173,7 +170,7 @@ static int read_object(struct gf_json_at *at, const struct gf_field *f, void *it
 		return rc;
 	if (f->type == GF_FIELD_GROUP) {
 		item = gf_field_place(f, item);
-		rc = read_fields(&inner, f->record->fields, item, err);
+		rc = gf_fields_read(&inner, f->record, item, err);
 		if (!rc)
 			rc = gf_json_end(&inner, gf_record_extra(f->record, item), err);
 		gf_json_leave(&inner);
@@ -264,15 +261,15 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f, void *ite
 	return 0;
 }
 
-static int read_fields(struct gf_json_at *at, const struct gf_field *fields, void *item,
-		       struct gf_error *err)
+int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
+		   struct gf_error *err)
 {
 	const struct gf_field *f;
 	int rc = 0;
 
-	for (f = fields; !gf_field_is_last(f) && !rc; f++) {
+	for (f = r->fields; !gf_field_is_last(f) && !rc; f++) {
 		if (f->type == GF_FIELD_INCLUDE)
-			rc = read_fields(at, f->record->fields, item, err);
+			rc = gf_fields_read(at, f->record, item, err);
 		else if (f->presence == GF_REQUIRED ||
 			 (f->presence != GF_HIDDEN && gf_json_has(at, f->key)))
 			rc = read_field(at, f, item, err);
@@ -282,18 +279,12 @@ static int read_fields(struct gf_json_at *at, const struct gf_field *fields, voi
 	return rc;
 }
 
-int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
-		   struct gf_error *err)
-{
-	return read_fields(at, r->fields, item, err);
-}
-
 int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 		   struct gf_error *err)
 {
 	int rc;
 
-	rc = read_fields(at, r->fields, item, err);
+	rc = gf_fields_read(at, r, item, err);
 	if (!rc)
 		rc = gf_json_end(at, gf_record_extra(r, item), err);
 	if (!rc && r->finish)

@@ -62,8 +62,6 @@ bool gf_field_is_absent(const struct gf_field *f, const void *item)
 	}
 }
 
-static void write_fields(struct gf_json_writer *w, const struct gf_field *fields, const void *item);
-
 static void open_record(struct gf_json_writer *w, const char *key, const struct gf_record *r)
 {
 	if (r->one_line)
@@ -162,7 +160,7 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f, cons
 		gf_json_close_object(w);
 		break;
 	case GF_FIELD_INCLUDE:
-		write_fields(w, f->record->fields, item);
+		gf_fields_write(w, f->record, item);
 		break;
 	case GF_FIELD_OWN:
 		f->own->write(w, f->key, p);
@@ -170,12 +168,12 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f, cons
 	}
 }
 
-static void write_fields(struct gf_json_writer *w, const struct gf_field *fields, const void *item)
+void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r, const void *item)
 {
 	const struct gf_field *f;
 	bool written = false;
 
-	for (f = fields; !gf_field_is_last(f); f++) {
+	for (f = r->fields; !gf_field_is_last(f); f++) {
 		if (f->presence == GF_HIDDEN)
 			written = false;
 		else if (f->presence == GF_OMITTED)
@@ -187,13 +185,8 @@ static void write_fields(struct gf_json_writer *w, const struct gf_field *fields
 	}
 }
 
-void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r, const void *item)
-{
-	write_fields(w, r->fields, item);
-}
-
 void gf_record_write(struct gf_json_writer *w, const struct gf_record *r, const void *item)
 {
-	write_fields(w, r->fields, item);
+	gf_fields_write(w, r, item);
 	gf_json_put_extra(w, *gf_record_extra(r, item));
 }
