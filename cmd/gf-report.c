@@ -192,28 +192,29 @@ static int report(const struct arguments *a, struct gf_error *err)
 
 static int against(const struct arguments *a, struct gf_error *err)
 {
+	struct gf_against against = {
+		.before = a->against,
+		.after = a->cli.files,
+		.nafter = a->cli.nfiles,
+		.table = for_people(a),
+		.width = gf_cli_width(&a->cli),
+	};
 	struct gf_documents d = {0};
-	struct gf_against found = {0};
 	struct gf_text notes = {0}, out = {0};
-	int rc = read_documents(a, &d, err);
+	struct gf_error why;
+	int rc = read_documents(a, &d, err), emitted;
 
+	against.plan = d.plan;
 	if (rc == 0)
-		rc = gf_against_make(&found, a->against, a->cli.files, a->cli.nfiles, d.plan,
-				     &notes, err);
+		rc = gf_against(&against, &out, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
-	if (rc == 0) {
-		if (for_people(a))
-			gf_against_table(&found, gf_cli_width(&a->cli), &out);
-		else
-			gf_against_json(&found, &out);
-		rc = gf_cli_emit(&a->cli, out.data, err);
+	emitted = rc < 0 ? 0 : gf_cli_emit(&a->cli, out.data, &why);
+	if (emitted) {
+		rc = emitted;
+		*err = why;
 	}
-	if (rc == 0 && found.slower)
-		rc = gf_error_set(err, 1, "%zu of %zu times are slower than in %s", found.slower,
-				  found.nrows, a->against);
 	gf_text_release(&out);
 	gf_text_release(&notes);
-	gf_against_release(&found);
 	gf_documents_release(&d);
 	return rc;
 }

@@ -17,6 +17,19 @@
 
 enum { MESSAGE = GF_REPORT_PARTS }; /* behind the parts of a step */
 
+struct compared {
+	char *what; /* "step", "ring of 65536 bytes" */
+	struct gf_report_times before, after;
+	size_t ranks, slower, faster; /* so many; 1: of no rank */
+	int verdict;                  /* 1: slower; -1: faster; 0: neither */
+};
+
+struct comparison {
+	struct compared *rows;
+	size_t nrows, capacity;
+	size_t slower, faster, alone; /* alone: rows that one run has */
+};
+
 /* A run's times by what they are of; of what is there twice, in the order of the file. */
 struct rows {
 	struct row {
@@ -156,7 +169,7 @@ static bool longer(const struct gf_report_times *one, const struct gf_report_tim
 }
 
 /* Ranks are set beside themselves. Both lists are by rank. */
-static void judge_ranks(const struct row *then, const struct row *now, struct gf_against_row *to)
+static void judge_ranks(const struct row *then, const struct row *now, struct compared *to)
 {
 	size_t i = 0, k = 0;
 
@@ -174,7 +187,7 @@ static void judge_ranks(const struct row *then, const struct row *now, struct gf
 }
 
 /* What takes no time before has no ratio. */
-static void compare(struct gf_against *a, struct rows *before, struct rows *after)
+static void compare(struct comparison *a, struct rows *before, struct rows *after)
 {
 	const struct row *then = before->all, *now = after->all;
 	const struct row *thens = then + before->count;
@@ -184,7 +197,7 @@ static void compare(struct gf_against *a, struct rows *before, struct rows *afte
 	qsort(after->all, after->count, sizeof(*now), by_what_then_number);
 	while (then < thens || now < nows) {
 		const int which = then == thens ? 1 : now == nows ? -1 : by_what(then, now);
-		struct gf_against_row *to;
+		struct compared *to;
 
 		a->alone += which != 0;
 		if (which == 0 && then->times.median_s > 0) {
@@ -201,35 +214,12 @@ static void compare(struct gf_against *a, struct rows *before, struct rows *afte
 	}
 }
 
-int gf_against_make(struct gf_against *a, const char *before, const char *const *after,
-		    size_t nafter, const struct gf_plan *p, struct gf_text *notes,
-		    struct gf_error *err)
-{
-	struct rows then = {0}, now = {0};
-	int rc = add_run(&then, &before, 1, p, notes, err);
-
-	if (rc == 0)
-		rc = add_run(&now, after, nafter, p, notes, err);
-	if (rc == 0 && then.count && now.count)
-		compare(a, &then, &now);
-	if (rc == 0 && a->nrows == 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "--against: want two runs of one kind, found nothing that %s and "
-				  "%s both have",
-				  before, after[0]);
-	if (rc == 0 && a->alone)
-		gf_text_addf(notes, "%zu rows are in one of the runs alone\n", a->alone);
-	release(&then);
-	release(&now);
-	return rc;
-}
-
 static const char *word(int verdict)
 {
 	return verdict > 0 ? "slower" : verdict < 0 ? "faster" : "same";
 }
 
-void gf_against_table(const struct gf_against *a, size_t window, struct gf_text *out)
+static void print_table(const struct comparison *a, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t i;
@@ -238,7 +228,7 @@ void gf_against_table(const struct gf_against *a, size_t window, struct gf_text 
 		     a->faster);
 	gf_table_cells(&t, "\tbefore\tafter\tratio\t");
 	for (i = 0; i < a->nrows; i++) {
-		const struct gf_against_row *r = &a->rows[i];
+		const struct compared *r = &a->rows[i];
 
 		gf_table_cells(&t, "%s\t%s\t%s\t%.3f", r->what,
 			       gf_human_time(r->before.median_s).text,
@@ -254,12 +244,12 @@ void gf_against_table(const struct gf_against *a, size_t window, struct gf_text 
 	gf_table_release(&t);
 }
 
-void gf_against_json(const struct gf_against *a, struct gf_text *out)
+static void print_json(const struct comparison *a, struct gf_text *out)
 {
 	size_t i;
 
 	for (i = 0; i < a->nrows; i++) {
-		const struct gf_against_row *r = &a->rows[i];
+		const struct compared *r = &a->rows[i];
 		struct gf_json_writer w = {0};
 
 		gf_json_open_line(&w, NULL);
@@ -274,12 +264,36 @@ void gf_against_json(const struct gf_against *a, struct gf_text *out)
 	}
 }
 
-void gf_against_release(struct gf_against *a)
+int gf_against(const struct gf_against *a, struct gf_text *out, struct gf_text *notes,
+	       struct gf_error *err)
 {
+	struct rows then = {0}, now = {0};
+	struct comparison found = {0};
 	size_t i;
+	int rc = add_run(&then, &a->before, 1, a->plan, notes, err);
 
-	for (i = 0; i < a->nrows; i++)
-		free(a->rows[i].what);
-	free(a->rows);
-	memset(a, 0, sizeof(*a));
+	if (rc == 0)
+		rc = add_run(&now, a->after, a->nafter, a->plan, notes, err);
+	if (rc == 0 && then.count && now.count)
+		compare(&found, &then, &now);
+	if (rc == 0 && found.nrows == 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "--against: want two runs of one kind, found nothing that %s and "
+				  "%s both have",
+				  a->before, a->after[0]);
+	if (rc == 0 && found.alone)
+		gf_text_addf(notes, "%zu rows are in one of the runs alone\n", found.alone);
+	if (rc == 0 && a->table)
+		print_table(&found, a->width, out);
+	else if (rc == 0)
+		print_json(&found, out);
+	if (rc == 0 && found.slower)
+		rc = gf_error_set(err, 1, "%zu of %zu times are slower than in %s", found.slower,
+				  found.nrows, a->before);
+	for (i = 0; i < found.nrows; i++)
+		free(found.rows[i].what);
+	free(found.rows);
+	release(&then);
+	release(&now);
+	return rc;
 }

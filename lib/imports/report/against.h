@@ -12,26 +12,18 @@
  * share by which two runs of one thing differ, and the doubt of both medians, on any rank; a table
  * has one time without doubt. What took no time before is not compared.
  */
-struct gf_against_row {
-	char *what; /* "step", "ring of 65536 bytes" */
-	struct gf_report_times before, after;
-	size_t ranks, slower, faster; /* so many; 1: of no rank */
-	int verdict;                  /* 1: slower; -1: faster; 0: neither */
-};
-
 struct gf_against {
-	struct gf_against_row *rows;
-	size_t nrows, capacity;
-	size_t slower, faster, alone; /* alone: rows that one run has */
+	const char *before; /* files */
+	const char *const *after;
+	size_t nafter;
+	const struct gf_plan *plan; /* that both ran; or NULL */
+	bool table;                 /* for people, else JSON Lines */
+	size_t width;               /* of the table; 0: any */
 };
 
-/* Fills a zeroed comparison from the files of both runs, before and after.
- * p: the plan that both ran, or NULL. -EINVAL: nothing is in both. */
-int gf_against_make(struct gf_against *a, const char *before, const char *const *after,
-		    size_t nafter, const struct gf_plan *p, struct gf_text *notes,
-		    struct gf_error *err);
-void gf_against_table(const struct gf_against *a, size_t window, struct gf_text *out);
-void gf_against_json(const struct gf_against *a, struct gf_text *out);
-void gf_against_release(struct gf_against *a);
+/* notes: lines for the user. 1, with the reason: something is slower; -EINVAL: nothing is in
+ * both. */
+int gf_against(const struct gf_against *a, struct gf_text *out, struct gf_text *notes,
+	       struct gf_error *err);
 
 #endif
