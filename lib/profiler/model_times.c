@@ -171,12 +171,6 @@ static void update_there(struct gf_measure_step *s)
 				 s->on_device.velocity, s->offsets[s->ntensors]);
 }
 
-static void update_here(struct gf_measure_step *s, const float *grads)
-{
-	gf_sgd_update(&gf_sgd_between_passes, 1, grads, s->params, s->velocity,
-		      s->offsets[s->ntensors]);
-}
-
 /* The update, into the same row, which is then whole. */
 static int recorder_update(struct recorder *r, const float *grads, struct gf_error *err)
 {
@@ -197,7 +191,8 @@ static int recorder_update(struct recorder *r, const float *grads, struct gf_err
 		return 0;
 	}
 	start_s = gf_clock_s();
-	update_here(step, grads);
+	gf_sgd_update(&gf_sgd_between_passes, 1, grads, step->params, step->velocity,
+		      step->offsets[step->ntensors]);
 	r->row[COLUMN_UPDATE] = gf_clock_s() - start_s;
 	return 0;
 }

@@ -183,11 +183,6 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 	return rc ? rc : gf_exec_stages_check(comm, &args, err);
 }
 
-static bool wanted(const struct gf_measure_network *c, const char *name)
-{
-	return !c->algorithms || gf_names_index(c->algorithms, name) >= 0;
-}
-
 struct choosing {
 	const struct gf_measure_network *config;
 	const char *algorithm;
@@ -217,8 +212,7 @@ static int choose_one(const struct gf_measure_network *c, const char *algorithm,
 	const int ranks = c->comm->ranks;
 	const char *unsaid = gf_stage_unsaid(ranks, false);
 	struct gf_stage one = {ranks, (char *)unsaid, NULL}, *stages;
-	size_t n =
-		gf_measure_stages(algorithm, c->levels, c->nlevels, by_nccl(c), &stages);
+	size_t n = gf_measure_stages(algorithm, c->levels, c->nlevels, by_nccl(c), &stages);
 	bool whole = !n && c->nlevels && ranks > 1;
 
 	gf_measure_entry_add(net, algorithm, stages, n);
@@ -239,7 +233,7 @@ int gf_measure_entries(const struct gf_measure_network *c, struct gf_network *ne
 	for (i = 0; gf_algorithms[i] && rc == 0; i++) {
 		const struct gf_way way = {.algorithm = gf_algorithms[i]};
 
-		if (!wanted(c, gf_algorithms[i]->name))
+		if (c->algorithms && gf_names_index(c->algorithms, gf_algorithms[i]->name) < 0)
 			continue;
 		if (can_run(c, &way, &why) == 0)
 			rc = choose_one(c, gf_algorithms[i]->name, net, err);

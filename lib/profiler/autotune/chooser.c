@@ -340,14 +340,11 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struc
 	return rc;
 }
 
-static bool says(const struct gf_plan *rule, size_t size_bytes)
-{
-	return rule && strcmp(gf_rule_for(rule->rule, size_bytes)->algorithm, "auto") != 0;
-}
-
 int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data, struct gf_way *way,
 		    struct gf_error *err)
 {
+	const size_t size_bytes = count_elems * c->config.element.size_bytes;
+	const struct gf_plan *rule = c->config.rule;
 	struct picked *p;
 	size_t i;
 	int rc;
@@ -358,9 +355,8 @@ int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data, struct
 			return 0;
 		}
 	}
-	if (says(c->config.rule, count_elems * c->config.element.size_bytes))
-		rc = gf_choose_by_rule(c->config.rule, count_elems * c->config.element.size_bytes,
-				       c->config.comm->ranks, way, err);
+	if (rule && strcmp(gf_rule_for(rule->rule, size_bytes)->algorithm, "auto") != 0)
+		rc = gf_choose_by_rule(rule, size_bytes, c->config.comm->ranks, way, err);
 	else
 		rc = calibrate(c, count_elems, data, way, err);
 	if (rc)

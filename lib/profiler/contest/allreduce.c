@@ -144,23 +144,20 @@ static int conclude(struct gf_contest_allreduce *b, int rc, bool agreed, struct 
 	return rc;
 }
 
-/* Opening a burst ends alike on all ranks, unless a calibration got stuck; so does a proof. */
-static bool all_know(int rc)
-{
-	return rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM || rc == 1;
-}
-
 /* With the contestants open, or not: rc. */
 static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows, struct gf_error *err)
 {
-	bool ready;
+	bool ready, agreed;
 
 	if (rc == 0 && c->b->config.proofs)
 		rc = gf_contest_prove(c, err);
 	ready = rc == 0;
+	/* opening a burst ends alike on all ranks, unless a calibration got stuck; so does a proof
+	 */
+	agreed = rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM || rc == 1;
 	if (ready)
 		rc = gf_contest_measure(c, rows, err);
-	return conclude(c->b, rc, !ready && all_know(rc), err);
+	return conclude(c->b, rc, agreed, err);
 }
 
 /* Contestant i: messages between GPUs, or hosts. */

@@ -30,13 +30,6 @@ int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_com
 }
 
 /* Around the repeat of contestant i that is recorded. */
-static void start_record(struct gf_contest *c, size_t i)
-{
-	if (c->of[i].burst)
-		gf_burst_record(c->of[i].burst, true);
-}
-
-/* Around the repeat of contestant i that is recorded. */
 static void stop_record(struct gf_contest *c, size_t i)
 {
 	c->of[i].span = c->latest;
@@ -186,8 +179,8 @@ static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s, str
 	bool record = last && k % 2 == GF_IN_PLACE;
 	int rc;
 
-	if (record)
-		start_record(c, k / 2);
+	if (record && c->of[k / 2].burst)
+		gf_burst_record(c->of[k / 2].burst, true);
 	rc = once(c, k / 2, (enum gf_contest_placement)(k % 2), time_s, err);
 	if (record)
 		stop_record(c, k / 2);

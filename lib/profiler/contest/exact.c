@@ -104,19 +104,9 @@ void gf_exact_store(enum gf_dtype dtype, void *data, size_t index, double value)
  */
 
 /* Integers up to this one are exact. */
-static double limit_of(enum gf_dtype dtype)
-{
-	static const double limits[GF_DTYPES] = {0x1p24, 0x1p53, 0x1p11, 0x1p8, 0x1p30};
-
-	return limits[dtype];
-}
-
-static double unit_of(enum gf_dtype dtype)
-{
-	static const double units[GF_DTYPES] = {0x1p-23, 0x1p-52, 0x1p-10, 0x1p-7, 0};
-
-	return units[dtype];
-}
+static const double limits[GF_DTYPES] = {0x1p24, 0x1p53, 0x1p11, 0x1p8, 0x1p30};
+/* In the last place of 1. */
+static const double units[GF_DTYPES] = {0x1p-23, 0x1p-52, 0x1p-10, 0x1p-7, 0};
 
 /* The data that a fill or a check works with. */
 struct rule {
@@ -129,7 +119,7 @@ struct rule {
 
 static struct rule rule_of(const struct gf_exact *x)
 {
-	double limit = limit_of(x->dtype), each;
+	double limit = limits[x->dtype], each;
 	struct rule r = {.x = x, .givers = x->ranks};
 
 	r.lossy = x->codec && x->codec->error > 0;
@@ -276,7 +266,7 @@ static double allowance(const struct rule *r, size_t index, double want)
 	}
 	if (x->op != GF_OP_AVG || (even && r->givers == x->ranks))
 		return 0;
-	return x->dtype == GF_I32 ? 1 : fabs(want) * unit_of(x->dtype);
+	return x->dtype == GF_I32 ? 1 : fabs(want) * units[x->dtype];
 }
 
 size_t gf_exact_wrong(const struct gf_exact *x, const void *data, size_t count)
