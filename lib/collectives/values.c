@@ -138,11 +138,6 @@ uint32_t gf_terms_sum(struct gf_terms *t, uint32_t a, uint32_t b)
 	return id;
 }
 
-static bool is_rounded(const struct gf_terms *t, uint32_t term)
-{
-	return t->terms[term].left && t->terms[term].right >= ROUNDED;
-}
-
 /* Is a message as a whole the result of rounding these same elements? */
 static bool is_round(const struct gf_terms *t, const struct gf_run *runs, size_t nruns,
 		     size_t count_elems)
@@ -152,7 +147,8 @@ static bool is_round(const struct gf_terms *t, const struct gf_run *runs, size_t
 	size_t i;
 
 	for (i = 0; i < nruns; i++)
-		if (!is_rounded(t, runs[i].term) || t->terms[runs[i].term].right != content)
+		if (!t->terms[runs[i].term].left || content < ROUNDED ||
+		    t->terms[runs[i].term].right != content)
 			return false;
 	c = &t->contents[content - ROUNDED];
 	return c->count_elems == count_elems && c->runs[0].origin == runs[0].origin;

@@ -40,15 +40,10 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 	return total;
 }
 
-/* The bits above which a rank has no children: its lowest, or all. */
-static int reach(int rank, int ranks)
-{
-	return rank ? rank & -rank : 1 << gf_log2_up(ranks);
-}
-
 static void build_piece(struct gf_schedule *s, struct gf_range piece)
 {
-	int rank = s->rank, top = reach(rank, s->ranks), distance;
+	/* above which bits a rank has no children: its lowest, or all */
+	int rank = s->rank, top = rank ? rank & -rank : 1 << gf_log2_up(s->ranks), distance;
 	size_t before;
 
 	for (distance = 1; distance < top; distance *= 2)
