@@ -50,12 +50,6 @@ static bool plain_numbers(struct gf_json_at *at)
 	return plain;
 }
 
-/* 0: not known, for hosts differ. */
-static int hosts_of(int ranks, int per_host)
-{
-	return per_host && ranks % per_host == 0 ? ranks / per_host : 0;
-}
-
 static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_error *err)
 {
 	struct gf_readings *all = ctx;
@@ -103,7 +97,8 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 		.factors = both,
 		.variant = variant[0] ? variant : NULL,
 		.library = library,
-		.hosts = hosts_of(ranks, per_host),
+		/* 0: not known, for hosts differ */
+		.hosts = per_host && ranks % per_host == 0 ? ranks / per_host : 0,
 		.dense = density == 1 && lanes == 1 && plain_numbers(at) &&
 			 !is(at, "algorithm", "plan"),
 		.wrong = wrong,

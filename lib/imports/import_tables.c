@@ -156,11 +156,6 @@ static bool is_heading(const struct gf_columns_format *f, const char *line)
 	return is;
 }
 
-static bool begins(const char *line, const char *with)
-{
-	return with && strncmp(line, with, strlen(with)) == 0;
-}
-
 /* "# OSU MPI Allreduce Latency Test v7.5", "# Benchmarking: allreduce" */
 static void take_title(struct reading *r, const char *line, size_t number)
 {
@@ -225,7 +220,7 @@ static bool take_remark(struct reading *r, char *line, size_t number)
 
 	if (ranks)
 		take_ranks(r->log, ranks, number);
-	else if (begins(line, f->title))
+	else if (f->title && strncmp(line, f->title, strlen(f->title)) == 0)
 		take_title(r, line, number);
 	else if (f->heading && is_heading(f, line)) {
 		gf_nccl_begin(r->log, number);

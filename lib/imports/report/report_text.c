@@ -21,12 +21,6 @@ static double bus_bytes_per_s(const struct gf_report_size *s)
 /* --- for people ------------------------------------------------------------
  */
 
-static void add_times(const char *what, const struct gf_report_times *t, struct gf_text *out)
-{
-	gf_text_addf(out, "%-14s %s (half of them %s to %s)", what, gf_human_time(t->median_s).text,
-		     gf_human_time(t->low_s).text, gf_human_time(t->high_s).text);
-}
-
 static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 {
 	static const double stalled = 1.1;
@@ -34,9 +28,11 @@ static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 	size_t i;
 
 	for (i = 0; i < GF_REPORT_PARTS; i++) {
-		gf_text_addf(out, "%s", i ? "\n" : "");
-		add_times(i == GF_REPORT_EXPOSED ? "  exposed" : gf_report_parts[i], &r->parts[i],
-			  out);
+		gf_text_addf(out, "%s%-14s %s (half of them %s to %s)", i ? "\n" : "",
+			     i == GF_REPORT_EXPOSED ? "  exposed" : gf_report_parts[i],
+			     gf_human_time(r->parts[i].median_s).text,
+			     gf_human_time(r->parts[i].low_s).text,
+			     gf_human_time(r->parts[i].high_s).text);
 		/* seldom stalls, which no median shows */
 		if (i == GF_REPORT_STEP && r->parts[i].mean_s > stalled * step_s)
 			gf_text_addf(out, ", %s on average",
