@@ -57,11 +57,6 @@ struct card {
 	struct gf_segment_place queues; /* the host's, at its first rank */
 };
 
-static size_t control_bytes(int local_ranks)
-{
-	return (size_t)local_ranks * (size_t)local_ranks * sizeof(struct gf_shm_queue);
-}
-
 static void find_peers(struct gf_shm *s, const struct card *cards)
 {
 	const struct gf_comm *c = s->below;
@@ -100,7 +95,8 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 	struct gf_comm *c = s->below;
 	struct card own = {c->host, 1, {.pid = (int)getpid(), .fd = -1}};
 	struct card *cards = gf_xcalloc((size_t)c->ranks, sizeof(*cards));
-	size_t size = control_bytes(c->local_ranks);
+	size_t local = (size_t)c->local_ranks;
+	size_t size = local * local * sizeof(struct gf_shm_queue);
 	bool shared = false;
 	int rank, rc;
 
