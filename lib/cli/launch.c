@@ -74,16 +74,6 @@ static double limit_s(double timeout_s)
 	return timeout_s > 0 ? fmax(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S) : 0;
 }
 
-/*
- * A session watches every wait of a command's ranks, from the moment at which they have found each
- * other to the one at which they part, also where no engine runs.
- */
-static void begin(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
-{
-	gf_watch_init(w, comm, limit_s(timeout_s));
-	w->self.phase = GF_PHASE_CALL;
-}
-
 /* The ranks meet for the last time: what follows, in which MPI waits without a limit, then finds
  * all of them. rc: how the rank's work has ended; w: zeros if not begun. Returns rc, or if it is 0
  * the failure to meet; then, as after any failure that some rank may not come back from, the
@@ -110,6 +100,8 @@ static int end_session(struct gf_watch *w, int rc, struct gf_error *err)
 	return rc ? rc : lost;
 }
 
+/* A session watches every wait of a command's ranks, from the moment at which they have found each
+ * other to the one at which they part, also where no engine runs. */
 int gf_launch_run(const struct gf_launch *l)
 {
 	struct gf_watch session = {0};
@@ -120,7 +112,8 @@ int gf_launch_run(const struct gf_launch *l)
 
 	if (rc == 0) {
 		heed(l, comm);
-		begin(&session, comm, l->timeout_s);
+		gf_watch_init(&session, comm, limit_s(l->timeout_s));
+		session.self.phase = GF_PHASE_CALL;
 		if (comm->ranks > 1)
 			l->cli->reader_s = session.timeout_s;
 		rc = gf_comm_same_text(comm, "command", l->doing, &err);
