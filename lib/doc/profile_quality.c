@@ -80,11 +80,6 @@ static void look(struct fits *f, const char *kind, const char *name, const struc
 	f->fitted_s = gf_cost_lines_s(&lines, f->most_bytes);
 }
 
-static struct gf_cost_lines copy_lines(const struct gf_copy_cost *c)
-{
-	return (struct gf_cost_lines){.first = {0, c->alpha_s, c->beta_s_per_byte, NULL}};
-}
-
 static struct fits fits_of(const struct gf_profile *p)
 {
 	const struct gf_network *net = p->network;
@@ -97,8 +92,12 @@ static struct fits fits_of(const struct gf_profile *p)
 	for (i = 0; net && i < net->nlevels; i++)
 		look(&f, "level ", net->levels[i].name, &net->levels[i].fit,
 		     gf_level_lines(&net->levels[i]));
-	for (i = 0; i < p->ncopies; i++)
-		look(&f, "", p->copies[i].name, &p->copies[i].fit, copy_lines(&p->copies[i]));
+	for (i = 0; i < p->ncopies; i++) {
+		const struct gf_copy_cost *c = &p->copies[i];
+
+		look(&f, "", c->name, &c->fit,
+		     (struct gf_cost_lines){.first = {0, c->alpha_s, c->beta_s_per_byte, NULL}});
+	}
 	return f;
 }
 
