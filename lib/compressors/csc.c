@@ -201,14 +201,6 @@ static void choose(struct gf_csc_step *s)
 		s->next[s->pick[i]] = 1;
 }
 
-/* After the sum: is a gradient bad? If not, `next` is chosen. */
-static void look(struct gf_csc_step *s)
-{
-	s->bad = bad_at(s) < s->csc->layout->count_elems;
-	if (!s->bad)
-		choose(s);
-}
-
 /* The histories become this step's: 0 where a chunk went out, what it had times decay where it
  * waited. */
 static void commit(struct gf_csc_step *s)
@@ -274,9 +266,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 
 	(void)q;
 	(void)err;
-	look(t);
-	if (!t->bad)
-		commit(t);
+	/* after the sum: is a gradient bad? If not, `next` is chosen. */
+	t->bad = bad_at(t) < t->csc->layout->count_elems;
+	if (t->bad)
+		return 0;
+	choose(t);
+	commit(t);
 	return 0;
 }
 

@@ -209,13 +209,6 @@ static void multiply(float *data, float by, size_t n)
 	gf_kernels()->scale_f32(by, data, data, n);
 }
 
-static void look(const struct gf_selector *s, struct gf_select_slot *t, size_t slot,
-		 const struct gf_work *w, const struct pair *pair)
-{
-	if (!t->bad.found && gf_finite_prefix(w->data, w->count_elems) < w->count_elems)
-		t->bad = gf_select_bad_at(&s->env.pools[slot], pair->parts[0].first);
-}
-
 static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
 		  struct gf_error *err)
 {
@@ -233,7 +226,8 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 	if (rc || warms_up(s, slot))
 		return rc;
 	pair = pair_of(s, message);
-	look(s, t, slot, w, pair);
+	if (!t->bad.found && gf_finite_prefix(w->data, w->count_elems) < w->count_elems)
+		t->bad = gf_select_bad_at(&s->env.pools[slot], pair->parts[0].first);
 	if (message != pair->number && !s->env.scaled)
 		multiply(w->data, 1.0f / (float)s->env.plan->ranks, w->count_elems);
 	for (i = 0; message == pair->number && i < pair->nparts; i++)

@@ -104,12 +104,6 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 
 /* --- on the compute thread ------------------------------------------------ */
 
-/* The message of the plan that the i-th of a list is, or is a half of. */
-static size_t whole_of(const struct gf_work *w, size_t i)
-{
-	return w->after ? w->after - 1 : i;
-}
-
 /* Messages have room for the k of the densest epoch. */
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
@@ -126,7 +120,8 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 	t->more = gf_xcalloc(at[n] + 1, sizeof(uint32_t));
 	rc = gf_select_memory(s, slot, 0, at[n] * sizeof(float), err);
 	for (i = 0; i < s->nplan_work && !rc; i++)
-		list[i].data = (float *)t->memory[0] + at[whole_of(&list[i], i)];
+		/* the message of the plan that it is, or is a half of */
+		list[i].data = (float *)t->memory[0] + at[list[i].after ? list[i].after - 1 : i];
 	free(at);
 	return rc;
 }

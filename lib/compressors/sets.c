@@ -156,15 +156,6 @@ static void encode(struct gf_sparse_message *m, void *wire, const uint32_t *inde
 		m->before[i] -= value[i];
 }
 
-/* This rank's selection, which `sent` and `sent_value` have. */
-static void send_coded(struct gf_sparse_message *m, int rank)
-{
-	m->nlost = 0;
-	m->damaged = false;
-	encode(m, wire_at(m, gf_sparse_own_place(m, rank)), m->sent, m->sent_value);
-	gf_kernels()->scatter_add_f32(m->data, m->before, m->sent, m->k);
-}
-
 void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
 {
 	struct gf_topk top = {
@@ -182,7 +173,10 @@ void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
 	gf_kernels()->topk_f32(&top);
 	gf_kernels()->take_f32(m->sent_value, m->data, m->sent, k);
 	if (coded(m)) {
-		send_coded(m, rank);
+		m->nlost = 0;
+		m->damaged = false;
+		encode(m, wire_at(m, gf_sparse_own_place(m, rank)), m->sent, m->sent_value);
+		gf_kernels()->scatter_add_f32(m->data, m->before, m->sent, m->k);
 		return;
 	}
 	own = set_at(m, m->sets, gf_sparse_own_place(m, rank));
