@@ -338,15 +338,6 @@ static void add_passes(const struct gf_kineto *k, const struct gf_kineto_step *s
 	}
 }
 
-/* One ends where the next begins. */
-static void join_steps(struct gf_import_job_rank *r)
-{
-	size_t i;
-
-	for (i = 0; i + 1 < r->nsteps; i++)
-		r->steps[i].end_s = fmax(r->steps[i].start_s, r->steps[i + 1].start_s);
-}
-
 static void add_compute(const struct gf_kineto *k, struct gf_import_job_rank *r)
 {
 	const struct gf_kineto_list *const of_host[] = {&k->operators, &k->nodes, &k->gradients,
@@ -391,7 +382,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	struct gf_kineto k;
 	struct gf_kineto_step *steps;
 	struct gf_import_job_rank *r;
-	size_t count, outside;
+	size_t count, outside, i;
 	int rc = gf_kineto_read(in->text, in->size, in->file, &k, err);
 
 	if (rc < 0)
@@ -406,7 +397,9 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 		add_passes(&k, steps, count, r);
 	else
 		add_marks(&k, r);
-	join_steps(r);
+	/* one ends where the next begins */
+	for (i = 0; i + 1 < r->nsteps; i++)
+		r->steps[i].end_s = fmax(r->steps[i].start_s, r->steps[i + 1].start_s);
 	add_compute(&k, r);
 	add_messages(&k, r);
 	job->timed = true;
