@@ -21,14 +21,6 @@ void gf_measure_link_close(struct gf_measure_link *l)
 	memset(l, 0, sizeof(*l));
 }
 
-static void receive(struct gf_schedule *s, const struct gf_measure_hop *hop, struct gf_range range)
-{
-	if (hop->reduce)
-		gf_schedule_recv_reduce(s, hop->from, range);
-	else
-		gf_schedule_recv(s, hop->from, range);
-}
-
 /* Two halves: what is sent, and what comes. */
 void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ranks,
 			     struct gf_schedule *s)
@@ -41,8 +33,10 @@ void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ran
 	for (k = 0; k < hop->rounds; k++) {
 		if (hop->to >= 0)
 			gf_schedule_send(s, hop->to, half[k % 2]);
-		if (hop->from >= 0)
-			receive(s, hop, half[(k + 1) % 2]);
+		if (hop->from >= 0 && hop->reduce)
+			gf_schedule_recv_reduce(s, hop->from, half[(k + 1) % 2]);
+		else if (hop->from >= 0)
+			gf_schedule_recv(s, hop->from, half[(k + 1) % 2]);
 		if (hop->to < 0 && hop->from < 0 && hop->reduce)
 			gf_schedule_reduce(s, half[0], half[1]);
 	}
@@ -127,9 +121,10 @@ static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop, str
 	return rc;
 }
 
-int gf_measure_link_run(struct gf_measure_link *l, const struct gf_measure_hop *hop,
-			double *times_s, int repeats, struct gf_error *err)
+static int run(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
+	       struct gf_error *err)
 {
+	struct gf_measure_link *l = ctx;
 	struct prepared p = {0};
 	int i, rc;
 
@@ -141,12 +136,6 @@ int gf_measure_link_run(struct gf_measure_link *l, const struct gf_measure_hop *
 	return rc;
 }
 
-static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
-		struct gf_error *err)
-{
-	return gf_measure_link_run(ctx, hop, times_s, repeats, err);
-}
-
 static bool adds(void *ctx, int from)
 {
 	struct gf_comm *c = ((struct gf_measure_link *)ctx)->comm;
@@ -156,5 +145,5 @@ static bool adds(void *ctx, int from)
 
 struct gf_measure_mover gf_measure_link_mover(struct gf_measure_link *l)
 {
-	return (struct gf_measure_mover){.comm = l->comm, .run = move, .adds = adds, .ctx = l};
+	return (struct gf_measure_mover){.comm = l->comm, .run = run, .adds = adds, .ctx = l};
 }

@@ -47,7 +47,8 @@ void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ran
  */
 struct gf_measure_mover {
 	struct gf_comm *comm;
-	/* As gf_measure_link_run. */
+	/* Collective: ranks meet, then all hops go, so many times; times_s[i] until this rank's
+	 * last step. */
 	int (*run)(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
 		   struct gf_error *err);
 	/* (optional) Is what comes from there added as it comes, with no memory of its own in
@@ -56,10 +57,6 @@ struct gf_measure_mover {
 	void *ctx;
 };
 
-/* Collective: ranks meet, then all hops go, so many times; times_s[i] until this rank's last
- * step. */
-int gf_measure_link_run(struct gf_measure_link *l, const struct gf_measure_hop *hop,
-			double *times_s, int repeats, struct gf_error *err);
 struct gf_measure_mover gf_measure_link_mover(struct gf_measure_link *l);
 
 #endif

@@ -80,7 +80,7 @@ static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
 		else
 			hop.from = t->pairs->ranks[other];
 	}
-	rc = gf_measure_link_run(&t->link, &hop, &elapsed_s, 1, err);
+	rc = gf_measure_link_mover(&t->link).run(&t->link, &hop, &elapsed_s, 1, err);
 	if (rc == 0 && sends)
 		t->row[other] = elapsed_s / ((double)hop.bytes * hop.rounds);
 	return rc;

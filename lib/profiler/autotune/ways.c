@@ -94,13 +94,6 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element, s
 	return rc;
 }
 
-static int check_sparse(const struct gf_element *element, struct gf_error *err)
-{
-	if (element->number && element->dtype == GF_F32 && element->op == GF_OP_SUM)
-		return 0;
-	return gf_error_set(err, -EINVAL, "want f32 sums for sparse sets, got others");
-}
-
 int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
 		    const struct gf_element *element, size_t count_elems, struct gf_error *err)
 {
@@ -110,7 +103,10 @@ int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
 	args.count_elems = count_elems;
 	args.elem_bytes = element->size_bytes;
 	if (way->density > 0)
-		rc = check_sparse(element, err);
+		rc = element->number && element->dtype == GF_F32 && element->op == GF_OP_SUM
+			     ? 0
+			     : gf_error_set(err, -EINVAL,
+					    "want f32 sums for sparse sets, got others");
 	else if (way->algorithm->build)
 		rc = gf_coll_args_check(&args, err);
 	else

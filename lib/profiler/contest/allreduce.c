@@ -135,15 +135,6 @@ void gf_contest_allreduce_close(struct gf_contest_allreduce *b)
 	free(b);
 }
 
-/* After a failure that some rank may not come back from, the others hear of it. What all ranks
- * agreed on leaves everything in order. */
-static int conclude(struct gf_contest_allreduce *b, int rc, bool agreed, struct gf_error *err)
-{
-	if (rc && !agreed)
-		gf_watch_leave(&b->watch, rc, err);
-	return rc;
-}
-
 /* With the contestants open, or not: rc. */
 static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows, struct gf_error *err)
 {
@@ -157,7 +148,10 @@ static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows, st
 	agreed = rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM || rc == 1;
 	if (ready)
 		rc = gf_contest_measure(c, rows, err);
-	return conclude(c->b, rc, agreed, err);
+	/* what some rank may not come back from, the others hear of */
+	if (rc && !agreed)
+		gf_watch_leave(&c->b->watch, rc, err);
+	return rc;
 }
 
 /* Contestant i: messages between GPUs, or hosts. */
@@ -231,17 +225,6 @@ static int choose(struct gf_contest_allreduce *b, size_t count_elems, struct gf_
 	return 0;
 }
 
-/* MPI's; between GPUs profiler/contest/device_send.h tells NCCL. Collective. The caller frees
- * it. */
-static int tell(const struct gf_contest_allreduce_config *config, const struct gf_way *way,
-		struct gf_comm_told **told, struct gf_error *err)
-{
-	const struct gf_tuning *v = &way->tuning;
-
-	return config->comm->ops->tell(config->comm, v->algorithm ? v->algorithm->number : 0,
-				       v->segment_bytes, told, err);
-}
-
 static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_contest_row *row,
 		 struct gf_error *err)
 {
@@ -249,10 +232,14 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_c
 	size_t lanes = (size_t)b->config.lanes, k;
 	struct gf_burst_message *messages;
 	struct gf_element element = b->config.element;
+	const struct gf_tuning *v = &row->way.tuning;
 	int rc = 0;
 
-	if (row->way.tuning.dialect && !b->config.device.nccl)
-		return tell(&b->config, &row->way, &c->of[i].told, err);
+	/* MPI's; between GPUs profiler/contest/device_send.h tells NCCL */
+	if (v->dialect && !b->config.device.nccl)
+		return b->config.comm->ops->tell(b->config.comm,
+						 v->algorithm ? v->algorithm->number : 0,
+						 v->segment_bytes, &c->of[i].told, err);
 	messages = gf_xcalloc(lanes, sizeof(*messages));
 	if (row->chosen)
 		rc = choose(b, count_elems, &row->way, err);

@@ -29,14 +29,6 @@ int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_com
 	return gf_comm_agree(comm, rc, err);
 }
 
-/* Around the repeat of contestant i that is recorded. */
-static void stop_record(struct gf_contest *c, size_t i)
-{
-	c->of[i].span = c->latest;
-	if (c->of[i].burst)
-		gf_burst_record(c->of[i].burst, false);
-}
-
 /* The whole all-reduce of a contestant, and its steps if it has any. */
 static void draw(const struct gf_contest *c, size_t i, const struct gf_contest_row *row)
 {
@@ -68,13 +60,6 @@ static void draw_all(const struct gf_contest *c, const struct gf_contest_row *ro
 
 /* --- repeats --------------------------------------------------------------
  */
-
-static int meet(struct gf_contest_allreduce *b, struct gf_error *err)
-{
-	b->watch.self.phase = GF_PHASE_CALL;
-	b->watch.self.calls++;
-	return gf_comm_barrier(b->config.comm, err);
-}
 
 /* Moves the contestants' data where it lies on a GPU. */
 static int move(const struct gf_contest *c, enum gf_contest_move what, void *host,
@@ -159,7 +144,9 @@ static int once(struct gf_contest *c, size_t i, enum gf_contest_placement placem
 		return rc;
 	if (c->of[i].told)
 		hold(&b->config, true);
-	rc = meet(b, err);
+	b->watch.self.phase = GF_PHASE_CALL;
+	b->watch.self.calls++;
+	rc = gf_comm_barrier(b->config.comm, err);
 	if (rc) {
 		gf_error_prefix(err, "step %" PRIu64 ", message 0 (%zu bytes), not begun",
 				b->watch.self.step + 1, gf_contest_bytes(b, c->first_elems));
@@ -176,14 +163,17 @@ static int once(struct gf_contest *c, size_t i, enum gf_contest_placement placem
 /* Contestant and placement in turn. */
 static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s, struct gf_error *err)
 {
+	struct gf_contestant *of = &c->of[k / 2];
 	bool record = last && k % 2 == GF_IN_PLACE;
 	int rc;
 
-	if (record && c->of[k / 2].burst)
-		gf_burst_record(c->of[k / 2].burst, true);
+	if (record && of->burst)
+		gf_burst_record(of->burst, true);
 	rc = once(c, k / 2, (enum gf_contest_placement)(k % 2), time_s, err);
 	if (record)
-		stop_record(c, k / 2);
+		of->span = c->latest;
+	if (record && of->burst)
+		gf_burst_record(of->burst, false);
 	return rc;
 }
 

@@ -83,18 +83,15 @@ const char *gf_contest_device_transport(const struct gf_contest_device *d,
 	return d->nccl ? d->nccl->name : comm->ops->name;
 }
 
-static const char *name_nccl(const struct gf_nccl_ops *nccl, char text[GF_CONTEST_LIBRARY_TEXT])
-{
-	snprintf(text, GF_CONTEST_LIBRARY_TEXT, "NCCL %d.%d.%d", nccl->version / 10000,
-		 nccl->version / 100 % 100, nccl->version % 100);
-	return text;
-}
-
 const char *gf_contest_device_library(const struct gf_contest_device *d, const struct gf_comm *comm,
 				      char text[GF_CONTEST_LIBRARY_TEXT])
 {
-	if (d->nccl)
-		return name_nccl(d->nccl, text);
-	snprintf(text, GF_CONTEST_LIBRARY_TEXT, "%s", comm->library);
+	const struct gf_nccl_ops *nccl = d->nccl;
+
+	if (nccl)
+		snprintf(text, GF_CONTEST_LIBRARY_TEXT, "NCCL %d.%d.%d", nccl->version / 10000,
+			 nccl->version / 100 % 100, nccl->version % 100);
+	else
+		snprintf(text, GF_CONTEST_LIBRARY_TEXT, "%s", comm->library);
 	return text;
 }

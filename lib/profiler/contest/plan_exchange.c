@@ -91,14 +91,6 @@ static void close_exchange(struct stepping *s)
 	free(s->times);
 }
 
-static void fill(struct stepping *s)
-{
-	size_t i;
-
-	for (i = 0; i < s->elems; i++)
-		s->grads[i] = (float)gf_rng_normal(&s->rng);
-}
-
 static void move_in(struct stepping *s)
 {
 	memcpy(gf_exchange_pool(s->x)->data, s->grads, s->elems * sizeof(*s->grads));
@@ -133,9 +125,11 @@ static int once(struct stepping *s, bool keep, double *time_s, struct gf_error *
 	struct gf_exchange_step *taken;
 	struct gf_select_sums sums;
 	double start_s;
+	size_t i;
 	int rc;
 
-	fill(s);
+	for (i = 0; i < s->elems; i++)
+		s->grads[i] = (float)gf_rng_normal(&s->rng);
 	if (s->placement == GF_IN_PLACE)
 		move_in(s);
 	rc = gf_engine_barrier(gf_exchange_engine(s->x), err);

@@ -226,13 +226,6 @@ static void add_us(double seconds, struct gf_text *out)
 	gf_text_addf(out, " %8.*f", us < 10 ? 3 : us < 10000 ? 2 : 0, us);
 }
 
-static void add_percentiles(const struct gf_contest_reading *m, struct gf_text *out)
-{
-	add_us(m->min_s, out);
-	add_us(m->p90_s, out);
-	add_us(m->p99_s, out);
-}
-
 static void print_reading(const struct gf_contest_report *r, const struct gf_contest_row *row,
 			  int placement, struct gf_text *out)
 {
@@ -243,8 +236,11 @@ static void print_reading(const struct gf_contest_report *r, const struct gf_con
 		snprintf(wrong, sizeof(wrong), "%zu", m->wrong);
 	gf_text_addf(out, " ");
 	add_us(m->median_s, out);
-	if (r->percentiles)
-		add_percentiles(m, out);
+	if (r->percentiles) {
+		add_us(m->min_s, out);
+		add_us(m->p90_s, out);
+		add_us(m->p99_s, out);
+	}
 	gf_text_addf(out, " %7.2f %7.2f %6s",
 		     gf_contest_algbw(whole_bytes(r, row), m->median_s) / 1e9,
 		     busbw_of(r, row, placement) / 1e9, wrong);
