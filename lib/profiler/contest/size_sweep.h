@@ -74,7 +74,7 @@ int gf_contest_sweep_same(const struct gf_contest_sweep *s,
 struct gf_contest_rows {
 	struct gf_contest_row *list; /* the caller frees */
 	size_t count;
-	size_t left_out; /* tried variants at sizes: size_search.c */
+	size_t left_out; /* tried variants at sizes: the search below */
 };
 
 struct gf_contest_progress {
