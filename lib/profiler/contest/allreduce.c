@@ -15,16 +15,6 @@ const char *const gf_contest_dtype_words[][2] = {
 	{"int", "i32"},   {"int32", "i32"},  {NULL, NULL},
 };
 
-double gf_contest_algbw(double size_bytes, double time_s)
-{
-	return time_s > 0 ? size_bytes / time_s : 0;
-}
-
-double gf_contest_busbw(double size_bytes, double time_s, int ranks)
-{
-	return gf_contest_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
-}
-
 int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec, struct gf_element *e,
 		       struct gf_error *err)
 {

@@ -394,3 +394,13 @@ void gf_contest_report_print(const struct gf_contest_report *r, enum gf_contest_
 	else
 		print_rows(r, format == GF_REPORT_CSV, out);
 }
+
+double gf_contest_algbw(double size_bytes, double time_s)
+{
+	return time_s > 0 ? size_bytes / time_s : 0;
+}
+
+double gf_contest_busbw(double size_bytes, double time_s, int ranks)
+{
+	return gf_contest_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
+}
