@@ -43,7 +43,7 @@ struct gf_measure_hop {
 void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ranks,
 			     struct gf_schedule *s);
 
-/* The mover of hops: a link, or NCCL between GPUs (profiler/network_device.h).
+/* The mover of hops: a link, or NCCL between GPUs (profiler/network_parts.h).
  */
 struct gf_measure_mover {
 	struct gf_comm *comm;

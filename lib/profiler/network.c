@@ -10,7 +10,6 @@
 #include "base/registry.h"
 #include "profiler/curve.h"
 #include "profiler/link.h"
-#include "profiler/network_device.h"
 #include "profiler/network_parts.h"
 #include "collectives/algorithm.h"
 #include "cost/stat.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "profiler/network_device.h"
+#include "profiler/network_parts.h"
 
 #include <stdlib.h>
 
