@@ -10,9 +10,13 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/allowance.h"
 #include "base/file.h"
+#include "base/heap.h"
+#include "discovery/find_levels.h"
+#include "discovery/format.h"
 
 static int load(hwloc_topology_t topology, struct gf_error *err)
 {
@@ -94,3 +98,37 @@ int gf_discover_hwloc(const struct gf_discover_config *config, struct gf_host *h
 	free(read);
 	return rc;
 }
+
+static int recognise(const char *text)
+{
+	return strstr(text, "<topology") != NULL && strstr(text, "<object ") != NULL;
+}
+
+static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
+		      struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_discover_config config = {
+		.hwloc_xml = in->path,
+		.hwloc_text = in->text,
+	};
+	int rc;
+
+	t->hosts = gf_xcalloc(1, sizeof(*t->hosts));
+	rc = gf_discover_host(&config, &t->hosts[0], err);
+	if (rc < 0)
+		return rc;
+	t->nhosts = 1;
+	if (strstr(in->text, "\"XeLinkBandwidth\"") ||
+	    (t->hosts[0].nlinks == 0 &&
+	     (strstr(in->text, "\"NVLinkBandwidth\"") || strstr(in->text, "\"XGMIBandwidth\""))))
+		gf_imported_leave(in->imported, "matrices of links between other devices", 0);
+	t->source = gf_xstrdup("hwloc");
+	return gf_levels_of_host(t, GF_RANKS_ON_AUTO, remarks, err);
+}
+
+const struct gf_topology_format gf_format_hwloc = {
+	.name = "hwloc",
+	.description = "XML of one machine (lstopo --of xml)",
+	.recognise = recognise,
+	.read = read_hwloc,
+};
