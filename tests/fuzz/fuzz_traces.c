@@ -3,7 +3,7 @@
  * be of. */
 #include "doc/stream.h"
 #include "harness.h"
-#include "imports/report/stragglers.h"
+#include "imports/report/report.h"
 #include "planner/refine.h"
 
 static const struct gf_plan *plan_of(void)
