@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "checkpoints/run/snapshot.h"
-#include "transport/comm_split.h"
+#include "transport/comm.h"
 
 static bool is_used(const struct gf_train_config *k)
 {

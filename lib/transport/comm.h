@@ -180,7 +180,7 @@ struct gf_left {
 };
 
 /* Channels above GF_CHANNEL_LAST are the library's own: so many, and as many below them for groups
- * (transport/comm_split.h). */
+ * (gf_comm_split). */
 #define GF_CHANNELS_OWN     3
 #define GF_CHANNEL_LAST     0x3ffffeffu
 #define GF_CHANNEL_MEET     0x3ffffffdu
@@ -258,5 +258,19 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err);
 void gf_comm_mpi_listen(void);
 /* Cuts messages at so many bytes instead of 1 GiB. For tests; on all ranks. */
 void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes);
+
+/*
+ * Two communicators out of one, so that two threads can exchange at a time: the same ranks, and the
+ * group that this rank is in. Group g has the ranks g * group_ranks to (g + 1) * group_ranks - 1,
+ * in their order. Messages of the two never meet. Each is used by one thread at a time, as every
+ * communicator is, and takes a lock for the length of a call. A call that waits for other ranks
+ * holds the lock if it is c's own: `team` alone is. While a view waits that has no on_wait of its
+ * own, c's is called.
+ *
+ * Collective over c, whose number of ranks is a multiple of group_ranks. While one of the two is
+ * open nothing else uses c. Closing both leaves c open; c is broken then if one of them was.
+ */
+int gf_comm_split(struct gf_comm *c, int group_ranks, struct gf_comm **whole,
+		  struct gf_comm **group, struct gf_error *err);
 
 #endif

@@ -7,7 +7,7 @@
  * nothing has come only if neither view has driven progress since this one looked last: each drive
  * is counted.
  */
-#include "transport/comm_split.h"
+#include "transport/comm.h"
 
 #include <pthread.h>
 #include <stdlib.h>

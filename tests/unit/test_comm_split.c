@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "ranks.h"
 #include "transport.h"
-#include "transport/comm_split.h"
+#include "transport/comm.h"
 #include "transport/transport.h"
 
 /* Two views of each rank's communicator, both in use at a time: whatever a transport must do, each
