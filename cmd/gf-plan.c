@@ -330,6 +330,17 @@ static int run(const struct arguments *a, struct gf_error *err)
 	return rc;
 }
 
+/* The names of the settings that were given from DECIDES on, with blanks between. */
+static void add_given(const struct gf_cli *cli, struct gf_text *names)
+{
+	const struct gf_command *c = cli->command;
+	size_t i;
+
+	for (i = 0; i < c->nsettings; i++)
+		if (cli->given[i] && c->settings[i].group >= DECIDES)
+			gf_text_addf(names, "%s%s", names->length ? " " : "", c->settings[i].name);
+}
+
 int main(int argc, char **argv)
 {
 	struct gf_setting settings[NOWN + GF_AXIS_OPTIONS_MOST];
@@ -355,7 +366,7 @@ int main(int argc, char **argv)
 	gf_axes_init(&a.axes);
 	command.nsettings = all_settings(&a.axes, settings, helps);
 	gf_cli_parse(&command, argc, argv, &a);
-	gf_cli_given_from(&a.cli, DECIDES, &wishes);
+	add_given(&a.cli, &wishes);
 	a.request.wishes = wishes.data;
 	rc = run(&a, &err);
 	gf_text_release(&wishes);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
 #include "imports/import.h"
@@ -201,12 +200,7 @@ static const struct gf_command command = {
 	.name = "gf-profile",
 	.ranked = true,
 	.arguments = "[DOCUMENT...]",
-	.help = help,
-	.settings = settings,
-	.nsettings = GF_ARRAY_LENGTH(settings),
-	.groups = groups,
-	.rules = rules,
-	.nrules = GF_ARRAY_LENGTH(rules),
+	GF_COMMAND_TABLES,
 	.check = check,
 };
 
@@ -256,7 +250,7 @@ static void start_progress(struct gf_progress *p, const struct arguments *a)
 {
 	gf_progress_start(p, &a->cli, "gf-profile");
 	if (a->progress)
-		gf_progress_force(p);
+		p->shown = !p->cli->quiet && p->cli->rank == 0;
 }
 
 static int measure(const struct arguments *a, struct gf_measure_profile *bench,

@@ -68,12 +68,7 @@ static const char *const groups[] = {
 static const struct gf_command command = {
 	.name = "gf-report",
 	.arguments = "TRACE...",
-	.help = help,
-	.settings = settings,
-	.nsettings = GF_ARRAY_LENGTH(settings),
-	.groups = groups,
-	.rules = rules,
-	.nrules = GF_ARRAY_LENGTH(rules),
+	GF_COMMAND_TABLES,
 };
 
 static bool for_people(const struct arguments *a)

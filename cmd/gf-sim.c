@@ -138,12 +138,7 @@ static const char *const groups[] = {
 static const struct gf_command command = {
 	.name = "gf-sim",
 	.arguments = "[PLAN...] [FILE...]",
-	.help = help,
-	.settings = settings,
-	.nsettings = GF_ARRAY_LENGTH(settings),
-	.groups = groups,
-	.rules = rules,
-	.nrules = GF_ARRAY_LENGTH(rules),
+	GF_COMMAND_TABLES,
 	.check = check,
 };
 

@@ -90,12 +90,7 @@ static const char *const groups[] = {
 static const struct gf_command command = {
 	.name = "gf-topo",
 	.ranked = true,
-	.help = help,
-	.settings = settings,
-	.nsettings = GF_ARRAY_LENGTH(settings),
-	.groups = groups,
-	.rules = rules,
-	.nrules = GF_ARRAY_LENGTH(rules),
+	GF_COMMAND_TABLES,
 };
 
 static struct gf_discover_config probe_config(const struct arguments *a)

@@ -357,16 +357,6 @@ bool gf_cli_given(const struct gf_cli *cli, const char *name)
 	return false;
 }
 
-void gf_cli_given_from(const struct gf_cli *cli, int group, struct gf_text *names)
-{
-	const struct gf_command *c = cli->command;
-	size_t i;
-
-	for (i = 0; i < c->nsettings; i++)
-		if (cli->given[i] && c->settings[i].group >= group)
-			gf_text_addf(names, "%s%s", names->length ? " " : "", c->settings[i].name);
-}
-
 void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void *arguments)
 {
 	static char version[64]; /* argp keeps the pointer */

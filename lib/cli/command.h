@@ -46,6 +46,11 @@ struct gf_command {
 	int (*check)(void *arguments, struct gf_error *err);
 };
 
+/* The tables of these names, of a command whose settings are known when it is built. */
+#define GF_COMMAND_TABLES                                                                          \
+	.help = help, .settings = settings, .nsettings = GF_ARRAY_LENGTH(settings),                \
+	.groups = groups, .rules = rules, .nrules = GF_ARRAY_LENGTH(rules)
+
 /* The rows of -o, -q and -v, which every command has. */
 extern const struct gf_setting gf_cli_shared[];
 extern const size_t gf_cli_nshared;
@@ -56,8 +61,6 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void 
 
 /* Whether the command line had the setting of that name. */
 bool gf_cli_given(const struct gf_cli *cli, const char *name);
-/* The names of those that it had from this group on, with blanks between. */
-void gf_cli_given_from(const struct gf_cli *cli, int group, struct gf_text *names);
 
 /* Takes one document: "-" is standard input. */
 typedef int gf_cli_take(void *ctx, const char *path, struct gf_error *err);
@@ -95,9 +98,6 @@ struct gf_progress {
 void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli, const char *what);
 /* fraction in [0, 1]; detail may be NULL. */
 void gf_progress_at(struct gf_progress *p, double fraction, const char *detail);
-/* Shows progress although it is unknown whether there is a terminal: on rank 0 under a launcher,
- * because the user asked for it. Not with -q. */
-void gf_progress_force(struct gf_progress *p);
 /* As gf_progress_at, for callbacks (p is a struct gf_progress); with -v also a line whenever
  * detail, a constant, is another one. */
 void gf_progress_report(void *p, double fraction, const char *detail);

@@ -43,11 +43,6 @@ void gf_progress_at(struct gf_progress *p, double fraction, const char *detail)
 	fflush(stderr);
 }
 
-void gf_progress_force(struct gf_progress *p)
-{
-	p->shown = !p->cli->quiet && p->cli->rank == 0;
-}
-
 void gf_progress_report(void *ctx, double fraction, const char *detail)
 {
 	struct gf_progress *p = ctx;
