@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/algorithm.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/registry.h"
@@ -79,6 +80,41 @@ static struct gf_coll_args in_grains(const struct gf_coll_args *args)
 	return coarse;
 }
 
+static size_t refined_place(size_t place, size_t grain_elems, size_t skew_elems, size_t count_elems)
+{
+	const size_t at = place ? place * grain_elems - skew_elems : 0;
+
+	return at < count_elems ? at : count_elems;
+}
+
+static struct gf_range refined(struct gf_range range, size_t grain_elems, size_t skew_elems,
+			       size_t count_elems)
+{
+	const size_t end =
+		refined_place(range.first + range.count, grain_elems, skew_elems, count_elems);
+
+	range.first = refined_place(range.first, grain_elems, skew_elems, count_elems);
+	range.count = end - range.first;
+	return range;
+}
+
+/* Each element of a finished schedule without scratch becomes `grain` of them, of a message of
+ * count_elems elements that begins skew_elems after the first grain does: the first and the last
+ * may be shorter. Dependencies stay: grains that overlap do so in elements. */
+static void refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems, size_t count_elems)
+{
+	size_t i;
+
+	assert(!s->scratch_elems && skew_elems < grain_elems);
+	for (i = 0; i < s->nsteps; i++) {
+		s->steps[i].range =
+			refined(s->steps[i].range, grain_elems, skew_elems, count_elems);
+		s->steps[i].from = refined(s->steps[i].from, grain_elems, skew_elems, count_elems);
+	}
+	s->owned = refined(s->owned, grain_elems, skew_elems, count_elems);
+	s->count_elems = count_elems;
+}
+
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err)
 {
@@ -105,6 +141,6 @@ int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_arg
 	a->build(&coarse, rank, s);
 	gf_schedule_finish(s);
 	if (args->grain_elems > 1 && args->count_elems)
-		gf_schedule_refine(s, args->grain_elems, args->skew_elems, args->count_elems);
+		refine(s, args->grain_elems, args->skew_elems, args->count_elems);
 	return 0;
 }

@@ -210,40 +210,6 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 	free(received);
 }
 
-static size_t refined_place(size_t place, size_t grain_elems, size_t skew_elems, size_t count_elems)
-{
-	const size_t at = place ? place * grain_elems - skew_elems : 0;
-
-	return at < count_elems ? at : count_elems;
-}
-
-static struct gf_range refined(struct gf_range range, size_t grain_elems, size_t skew_elems,
-			       size_t count_elems)
-{
-	const size_t end =
-		refined_place(range.first + range.count, grain_elems, skew_elems, count_elems);
-
-	range.first = refined_place(range.first, grain_elems, skew_elems, count_elems);
-	range.count = end - range.first;
-	return range;
-}
-
-/* Dependencies stay: grains that overlap do so in elements. */
-void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems,
-			size_t count_elems)
-{
-	size_t i;
-
-	assert(!s->scratch_elems && skew_elems < grain_elems);
-	for (i = 0; i < s->nsteps; i++) {
-		s->steps[i].range =
-			refined(s->steps[i].range, grain_elems, skew_elems, count_elems);
-		s->steps[i].from = refined(s->steps[i].from, grain_elems, skew_elems, count_elems);
-	}
-	s->owned = refined(s->owned, grain_elems, skew_elems, count_elems);
-	s->count_elems = count_elems;
-}
-
 struct gf_range gf_range_part(struct gf_range range, int parts, int index)
 {
 	size_t n = (size_t)parts, i = (size_t)index;

@@ -148,12 +148,6 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next);
  * implied by others may be left out. */
 void gf_schedule_finish(struct gf_schedule *s);
 
-/* Each element of a finished schedule without scratch becomes `grain` of them, of a message of
- * count_elems elements that begins skew_elems after the first grain does: the first and the last
- * may be shorter. */
-void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems,
-			size_t count_elems);
-
 static inline bool gf_step_calls(const struct gf_step *step)
 {
 	return step->op == GF_STEP_REDUCE_SCATTER || step->op == GF_STEP_ALL_GATHER;
