@@ -25,12 +25,8 @@ int gf_csv_read(const char *text, size_t size, const char *file, struct gf_csv *
 		struct gf_error *err);
 void gf_csv_release(struct gf_csv *csv);
 
-/* The column of that name, or -1. */
-int gf_csv_column(const struct gf_csv *csv, const char *name);
 /* The column of that name; -EINVAL if there is none. */
 int gf_csv_need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err);
 const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column);
-/* Puts "file:line: column" in front of the error. */
-void gf_csv_place(const struct gf_csv *csv, size_t row, int column, struct gf_error *err);
 
 #endif

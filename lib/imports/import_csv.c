@@ -13,10 +13,183 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "base/registry.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "imports/csv.h"
+
+struct reader {
+	const char *at, *end;
+	size_t line;
+};
+
+/* One field, unquoted; *last: the row ends after it. */
+static int read_field(struct reader *r, char **field, int *last)
+{
+	struct gf_text text = {0};
+	int quoted = r->at < r->end && *r->at == '"';
+
+	r->at += quoted;
+	while (r->at < r->end) {
+		char c = *r->at;
+
+		if (quoted && c == '"') {
+			r->at++;
+			if (r->at == r->end || *r->at != '"') {
+				quoted = 0;
+				continue;
+			}
+		} else if (!quoted && (c == ',' || c == '\n' || c == '\r')) {
+			break;
+		} else if (c == '\0') {
+			gf_text_release(&text);
+			return -EINVAL;
+		}
+		r->line += c == '\n';
+		gf_text_add(&text, r->at++, 1);
+	}
+	if (quoted) {
+		gf_text_release(&text);
+		return -EINVAL;
+	}
+	*last = r->at == r->end || *r->at != ',';
+	if (!*last || (r->at < r->end && *r->at == '\r'))
+		r->at++;
+	if (*last && r->at < r->end && *r->at == '\n') {
+		r->at++;
+		r->line++;
+	}
+	*field = gf_text_take(&text);
+	return 0;
+}
+
+static void free_fields(char **fields, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		free(fields[i]);
+	free(fields);
+}
+
+/* *count is 0 at the end of the text; *line is where the row begins. */
+static int read_row(struct reader *r, char ***fields, size_t *count, size_t *line)
+{
+	size_t capacity = 0;
+	int last = 0, rc = 0;
+
+	*fields = NULL;
+	*count = 0;
+	while (r->at < r->end && (*r->at == '\n' || *r->at == '\r'))
+		r->line += *r->at++ == '\n';
+	*line = r->line;
+	while (r->at < r->end && !last && rc == 0) {
+		char *field = NULL;
+
+		rc = read_field(r, &field, &last);
+		if (rc == 0)
+			*gf_array_push(fields, count, &capacity) = field;
+		/* "a," at the end of the text: one more, empty */
+		if (rc == 0 && !last && r->at == r->end) {
+			*gf_array_push(fields, count, &capacity) = gf_xstrdup("");
+			break;
+		}
+	}
+	if (rc < 0) {
+		free_fields(*fields, *count);
+		*fields = NULL;
+		*count = 0;
+	}
+	return rc;
+}
+
+static int refuse(const char *file, size_t line, const char *what, struct gf_error *err)
+{
+	return gf_error_set(err, -EINVAL, "%s:%zu: %s", file, line, what);
+}
+
+static int read_rows(struct reader *r, struct gf_csv *csv, struct gf_error *err)
+{
+	size_t field_capacity = 0, line_capacity = 0, nfields = 0;
+
+	for (;;) {
+		size_t count, i, line;
+		char **fields;
+
+		if (read_row(r, &fields, &count, &line) < 0)
+			return refuse(csv->file, line, "a quote is not closed, or a NUL byte", err);
+		if (count == 0)
+			return 0;
+		if (count != csv->ncolumns) {
+			free_fields(fields, count);
+			return gf_error_set(err, -EINVAL, "%s:%zu: want %zu fields, got %zu",
+					    csv->file, line, csv->ncolumns, count);
+		}
+		for (i = 0; i < count; i++)
+			*gf_array_push(&csv->fields, &nfields, &field_capacity) = fields[i];
+		free(fields);
+		*gf_array_push(&csv->lines, &csv->nrows, &line_capacity) = line;
+	}
+}
+
+int gf_csv_read(const char *text, size_t size, const char *file, struct gf_csv *csv,
+		struct gf_error *err)
+{
+	struct reader r = {text, text + size, 1};
+	size_t line;
+	int rc;
+
+	memset(csv, 0, sizeof(*csv));
+	csv->file = file;
+	if (read_row(&r, &csv->columns, &csv->ncolumns, &line) < 0)
+		return refuse(file, line, "a quote is not closed, or a NUL byte", err);
+	if (csv->ncolumns == 0)
+		return refuse(file, 1, "want a row of column names, got none", err);
+	rc = read_rows(&r, csv, err);
+	if (rc < 0)
+		gf_csv_release(csv);
+	return rc;
+}
+
+void gf_csv_release(struct gf_csv *csv)
+{
+	free_fields(csv->fields, csv->nrows * csv->ncolumns);
+	free_fields(csv->columns, csv->ncolumns);
+	free(csv->lines);
+	memset(csv, 0, sizeof(*csv));
+}
+
+/* The column of that name, or -1. */
+static int csv_column(const struct gf_csv *csv, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < csv->ncolumns; i++)
+		if (strcmp(csv->columns[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+int gf_csv_need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err)
+{
+	*column = csv_column(csv, name);
+	if (*column >= 0)
+		return 0;
+	return gf_error_set(err, -EINVAL, "%s:1: want a column %s, got none", csv->file, name);
+}
+
+const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column)
+{
+	return csv->fields[row * csv->ncolumns + (size_t)column];
+}
+
+/* Puts "file:line: column" in front of the error. */
+static void csv_place(const struct gf_csv *csv, size_t row, int column, struct gf_error *err)
+{
+	gf_error_prefix(err, "%s:%zu: %s", csv->file, csv->lines[row], csv->columns[column]);
+}
 
 static int recognise(const char *text)
 {
@@ -25,7 +198,7 @@ static int recognise(const char *text)
 
 	if (gf_csv_read(text, strcspn(text, "\n"), "", &csv, NULL) < 0)
 		return 0;
-	found = gf_csv_column(&csv, "name") >= 0 && gf_csv_column(&csv, "ready_s") >= 0;
+	found = csv_column(&csv, "name") >= 0 && csv_column(&csv, "ready_s") >= 0;
 	gf_csv_release(&csv);
 	return found;
 }
@@ -41,7 +214,7 @@ static int read_count(const struct gf_csv *csv, size_t row, int column, size_t *
 	int rc = gf_units_int(gf_csv_field(csv, row, column), 1, LLONG_MAX / 8, &value, err);
 
 	if (rc < 0)
-		gf_csv_place(csv, row, column, err);
+		csv_place(csv, row, column, err);
 	else
 		*out = (size_t)value;
 	return rc;
@@ -53,7 +226,7 @@ static int read_time(const struct gf_csv *csv, size_t row, int column, double *o
 	int rc = gf_units_real(gf_csv_field(csv, row, column), 0, DBL_MAX, out, err);
 
 	if (rc < 0)
-		gf_csv_place(csv, row, column, err);
+		csv_place(csv, row, column, err);
 	return rc;
 }
 
@@ -71,7 +244,7 @@ static int read_dtype(const struct gf_csv *csv, size_t row, int column, enum gf_
 			  "want f32, f64, f16, bf16 or i32, got "
 			  "\"%s\"",
 			  name);
-	gf_csv_place(csv, row, column, err);
+	csv_place(csv, row, column, err);
 	return rc;
 }
 
@@ -92,7 +265,7 @@ static int read_tensor(const struct gf_csv *csv, size_t row, const struct column
 	if (rc == 0 && row > 0 && t->ready_s < t[-1].ready_s) {
 		rc = gf_error_set(err, -EINVAL, "want no less than the row above, %g, got %g",
 				  t[-1].ready_s, t->ready_s);
-		gf_csv_place(csv, row, c->ready, err);
+		csv_place(csv, row, c->ready, err);
 	}
 	return rc;
 }
@@ -102,8 +275,8 @@ static int read_tensors(const struct gf_csv *csv, bool needs, struct gf_model_pr
 			struct gf_error *err)
 {
 	struct columns c = {
-		.dtype = gf_csv_column(csv, "dtype"),
-		.need = needs ? gf_csv_column(csv, "need_s") : -1,
+		.dtype = csv_column(csv, "dtype"),
+		.need = needs ? csv_column(csv, "need_s") : -1,
 	};
 	size_t i;
 	int rc = gf_csv_need(csv, "name", &c.name, err);
@@ -138,7 +311,7 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 	for (i = 0; i < csv.ncolumns; i++)
 		if (gf_names_find(known, csv.columns[i], &k, NULL) < 0)
 			gf_imported_leave(in->imported, "columns of other names", 1);
-	if (isnan(in->forward_s) && gf_csv_column(&csv, "need_s") >= 0)
+	if (isnan(in->forward_s) && csv_column(&csv, "need_s") >= 0)
 		gf_imported_leave(in->imported, "columns need_s, which want --forward", 1);
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
