@@ -2,7 +2,6 @@
 #include "discovery/discovery.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/heap.h"
 #include "imports/nccl_run.h"
 
 struct reading {

@@ -10,7 +10,6 @@
  */
 #include "imports/importers.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "imports/nccl_run.h"
 #include "imports/columns.h"
 

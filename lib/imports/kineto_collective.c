@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 #include "imports/collectives.h"
 
 /* c10's scalar types, as NCCL's kernels have them, and ATen's names for them, as operators' inputs

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 
 size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s)
 {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "doc/algorithm_traits.h"
 #include "json/json.h"
 
