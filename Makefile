@@ -78,7 +78,7 @@ MISSING := $(strip $(foreach p,jansson hwloc zlib expat yaml-0.1,$(if $(call hav
 # --- flags -------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wpointer-arith -Wno-missing-field-initializers
-ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
+ALL_CPPFLAGS = -Ilib -I$(BUILD) -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
 	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_JPEG=$(WITH_JPEG) -DGF_HAVE_MPI=1 \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
@@ -162,6 +162,26 @@ EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
 TOOLS   := gf-figures
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
+
+# --- lists of entries --------------------------------------------------------
+# An entry is a constant in a file of its own kind; nothing else names it. LIST_X := the entries'
+# struct, what their names begin with, the library that has list X, the files. A program that does
+# without some of the files (lean, below) gets a list of its own.
+LIST_gf_algorithms := gf_algorithm gf_algorithm_ collectives lib/collectives/algorithms/%.c
+LIST_gf_sparse_algorithms := gf_algorithm gf_sparse_ collectives lib/collectives/algorithms/%.c
+LIST_gf_select_plans := gf_select_plan gf_select_plan_ doc lib/doc/selections/%.c
+LIST_gf_selections := gf_selection_entry gf_selection_ compressors lib/compressors/%.c
+LIST_gf_period_plans := gf_period_plan gf_period_plan_ doc lib/doc/periods/%.c
+LIST_gf_policies := gf_policy gf_policy_ planner lib/planner/%.c
+LIST_gf_emitters := gf_emitter gf_emitter_ settings lib/settings/%.c
+LIST_gf_transports := gf_transport gf_transport_ transport lib/transport/%.c
+LIST_gf_optimizers := gf_optimizer_ops gf_optimizer_ trainer lib/trainer/optim/%.c
+LIST_gf_data_formats := gf_data_format gf_data_ data lib/data/%.c
+LIST_gf_importers := gf_importer gf_importer_ imports lib/imports/%.c
+LIST_gf_topology_formats := gf_topology_format gf_format_ discovery lib/discovery/%.c
+LISTS := $(patsubst LIST_%,%,$(filter LIST_%,$(.VARIABLES)))
+lists_of = $(foreach l,$(LISTS),$(if $(filter $(1),$(word 3,$(LIST_$(l)))),$(BUILD)/lists/$(l).o))
+make_list = lib/list.sh $(1) $* $(wordlist 1,2,$(LIST_$*)) $(filter $(word 4,$(LIST_$*)),$(2))
 
 # The library for others, named by its binary interface; a sanitizer cannot be
 # brought along.
@@ -250,7 +270,14 @@ FORCE:
 
 isa = $(if $(findstring _avx512,$(1)),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c,$(if $(findstring _avx2,$(1)),-mavx2 -mfma -mf16c))
 
-$(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile
+# Files come and go: a list is looked at each time, and changes if it would.
+$(LISTS:%=$(BUILD)/lists/%.h): $(BUILD)/lists/%.h: FORCE
+	@$(call make_list,$(@:.h=),$(SOURCES))
+$(LISTS:%=$(BUILD)/lists/%.c): %.c: %.h ;
+$(BUILD)/lists/%.o: $(BUILD)/lists/%.c $(FLAGS_FILE) Makefile
+	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile | $(LISTS:%=$(BUILD)/lists/%.h)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) \
 	  $(FOREIGN_CFLAGS_$(notdir $(patsubst %/,%,$(dir $<)))) $(call isa,$<) \
@@ -261,7 +288,7 @@ $(BUILD)/obj/%.cu.o: %.cu $(FLAGS_FILE) Makefile
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 define archive_rule
-$(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES) $(CUDA_SOURCES)))
+$(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES) $(CUDA_SOURCES))) $(call lists_of,$(1))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR)ar rcs $$@ $$(filter %.o,$$^)
 endef
@@ -286,7 +313,7 @@ link_library = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
 	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,libgradflow) \
 	-Wl,--no-whole-archive -Wl,--start-group \
 	$(filter-out $(call archive,libgradflow),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
-$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/registry) $(ARCHIVES) lib/libgradflow/gradflow.map
+$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/jpeg_reader) $(ARCHIVES) lib/libgradflow/gradflow.map
 	$(call say,LD)$(link_library)
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
@@ -295,15 +322,20 @@ WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-repor
 LEAN := -UGF_HAVE_MPI -DGF_HAVE_MPI=0 -UGF_HAVE_ONEDNN -DGF_HAVE_ONEDNN=0 \
 	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0 \
 	-UGF_HAVE_JPEG -DGF_HAVE_JPEG=0
+LEAN_LISTS := $(BUILD)/lean/lists/gf_transports.o
+$(LEAN_LISTS:.o=.c): $(BUILD)/lean/lists/%.c: FORCE
+	@$(call make_list,$(@:.c=),$(filter-out lib/transport/mpi%.c,$(SOURCES)))
+$(LEAN_LISTS): %.o: %.c $(FLAGS_FILE) Makefile
+	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 $(BUILD)/obj/lean/%.o: ALL_CPPFLAGS += $(LEAN)
 $(BUILD)/obj/lean/%.o: %.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/lean/libgradflow.so.0: $(call lean,transport/registry nn/net_backends data/registry) \
+$(BUILD)/lean/libgradflow.so.0: $(call lean,nn/net_backends data/jpeg_reader) $(LEAN_LISTS) \
 	$(ARCHIVES) lib/libgradflow/gradflow.map
 	@mkdir -p $(@D)
 	$(call say,LD)$(link_library) -s
-$(BUILD)/lean/gf-profile $(BUILD)/lean/gf-topo: $(call lean,transport/registry nn/net_backends discovery/registry)
+$(BUILD)/lean/gf-profile $(BUILD)/lean/gf-topo: $(call lean,nn/net_backends discovery/registry) $(LEAN_LISTS)
 $(BUILD)/lean/%: $(BUILD)/obj/cmd/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS) -s

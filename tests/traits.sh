@@ -17,6 +17,7 @@ offend() { echo "traits: $*"; bad=1; }
 # files (an extended regular expression), kind of name, why they may
 allowed='
 lib/doc/selections/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
+lib/compressors/[a-z0-9_]+\.c            selection        the running halves
 lib/planner/systems\.c                   selection        what each paper chose
 lib/settings/emit_buckets\.c              selection        the hook that PyTorch has
 lib/planner/compare_axes\.c              option           --compare=density
@@ -52,8 +53,7 @@ compared() { # kind names
 		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" lib/**/*.[ch] cmd/*.c |
 		tr -s '\n\t' ' ' | tr '\0' '\n')
 }
-names=$(grep -oE '^	X\([a-z0-9]+' lib/doc/algorithm_traits.h | cut -d'(' -f2 | paste -sd '|')
-[[ "|$names|" == *"|ring|"* ]] || offend "the names in lib/doc/algorithm_traits.h are not found"
+find_names '^	\.name = ' ring lib/collectives/algorithms/*.c
 compared algorithm "$names"
 find_names '\.name = ' q8 lib/collectives/codecs/codec.c
 compared codec "$names"

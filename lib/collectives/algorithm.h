@@ -10,11 +10,9 @@
 #include "base/error.h"
 #include "collectives/schedule.h"
 #include "cost/primitives.h"
+#include "doc/algorithm_traits.h"
 
-/*
- * An all-reduce algorithm: one file, one table entry, and a row of GF_ALGORITHMS
- * (doc/algorithm_traits.h) with its traits.
- */
+/* An all-reduce algorithm is one file with one entry (doc/algorithm_traits.h). */
 enum gf_coll_half {
 	GF_COLL_WHOLE,          /* an all-reduce */
 	GF_COLL_REDUCE_SCATTER, /* its first half: each rank owns a part */
@@ -42,8 +40,7 @@ struct gf_coll_args {
 };
 
 struct gf_algorithm {
-	const char *name;
-	const char *description; /* one line, for --list */
+	GF_ALGORITHM_ENTRY;
 	/* 0, or -EINVAL / -ENOTSUP with the reason (optional: always) */
 	int (*applicable)(const struct gf_coll_args *args, struct gf_error *err);
 	/* Closed form on a network, one segment. */

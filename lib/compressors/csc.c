@@ -364,7 +364,7 @@ static int send(struct gf_selector *s, struct gf_error *err)
 	return 0;
 }
 
-const struct gf_select_ops gf_select_csc = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end, .meanwhile = meanwhile},
 	.check = gf_select_check_whole,
 	.open = open_csc,
@@ -377,4 +377,10 @@ const struct gf_select_ops gf_select_csc = {
 	.keep = keep,
 	.restore = restore,
 	.send = send,
+};
+
+const struct gf_selection_entry gf_selection_csc = {
+	.plan = &gf_select_plan_csc,
+	.ops = &ops,
+	.on_gpu = &gf_select_csc_gpu,
 };

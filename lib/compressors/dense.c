@@ -56,8 +56,14 @@ static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
 	return gf_select_find_bad(pool, pool->data, 0, pool->count_elems);
 }
 
-const struct gf_select_ops gf_select_dense = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.open = open_dense,
 	.inspect = inspect,
+};
+
+const struct gf_selection_entry gf_selection_dense = {
+	.plan = &gf_select_plan_dense,
+	.ops = &ops,
+	.on_gpu = &ops,
 };

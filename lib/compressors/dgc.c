@@ -132,7 +132,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 		GF_STATE_SUM;
 }
 
-const struct gf_select_ops gf_select_dgc = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "dgc.residual",
@@ -141,4 +141,9 @@ const struct gf_select_ops gf_select_dgc = {
 	.close = gf_topk_close,
 	.begin = begin,
 	.state = state,
+};
+
+const struct gf_selection_entry gf_selection_dgc = {
+	.plan = &gf_select_plan_dgc,
+	.ops = &ops,
 };

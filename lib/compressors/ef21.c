@@ -92,7 +92,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 		GF_STATE_SUM;
 }
 
-const struct gf_select_ops gf_select_ef21 = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.check = gf_select_check_whole,
@@ -100,4 +100,9 @@ const struct gf_select_ops gf_select_ef21 = {
 	.close = gf_topk_close,
 	.begin = gf_topk_begin,
 	.state = state,
+};
+
+const struct gf_selection_entry gf_selection_ef21 = {
+	.plan = &gf_select_plan_ef21,
+	.ops = &ops,
 };

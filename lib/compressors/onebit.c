@@ -176,9 +176,14 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 	return rc;
 }
 
-const struct gf_select_ops gf_select_onebit = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.residual = "onebit.residual",
 	.check = gf_select_check_whole,
 	.open_slot = open_slot,
+};
+
+const struct gf_selection_entry gf_selection_onebit = {
+	.plan = &gf_select_plan_onebit,
+	.ops = &ops,
 };

@@ -421,7 +421,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 		gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("powersgd.q"), &shape, p->kept);
 }
 
-const struct gf_select_ops gf_select_powersgd = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.residual = "powersgd.residual",
 	.check = gf_select_check_whole,
@@ -430,4 +430,9 @@ const struct gf_select_ops gf_select_powersgd = {
 	.close = close_powersgd,
 	.begin = begin,
 	.state = state,
+};
+
+const struct gf_selection_entry gf_selection_powersgd = {
+	.plan = &gf_select_plan_powersgd,
+	.ops = &ops,
 };

@@ -143,9 +143,14 @@ static void begin(struct gf_selector *s, size_t slot, size_t step, const struct 
 			gf_density_count(density, message_of(s, slot, i)->count_elems);
 }
 
-const struct gf_select_ops gf_select_randomk = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.residual = "randomk.residual",
 	.open_slot = open_slot,
 	.begin = begin,
+};
+
+const struct gf_selection_entry gf_selection_randomk = {
+	.plan = &gf_select_plan_randomk,
+	.ops = &ops,
 };

@@ -33,20 +33,26 @@ size_t gf_finite_prefix(const float *values, size_t count)
 /* Elements that stay in cache between two passes. */
 #define BLOCK_ELEMS ((size_t)16384)
 
-static const struct gf_selection_entry *find(const struct gf_plan *plan)
-{
-	const char *name = gf_selection_name(&plan->selection);
-	size_t i;
+extern const struct gf_selection_entry *const gf_selections[]; /* NULL-terminated */
 
-	for (i = 0; gf_selections[i].name; i++)
-		if (strcmp(gf_selections[i].name, name) == 0)
-			break;
-	return &gf_selections[i];
+static const struct gf_selection_entry *find(const struct gf_select_plan *plan)
+{
+	static const struct gf_selection_entry none = {0};
+	size_t i = 0;
+
+	while (gf_selections[i] && gf_selections[i]->plan != plan)
+		i++;
+	return gf_selections[i] ? gf_selections[i] : &none;
+}
+
+bool gf_selection_runs(const struct gf_select_plan *plan)
+{
+	return find(plan)->ops != NULL;
 }
 
 int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 {
-	const struct gf_select_ops *ops = find(plan)->ops;
+	const struct gf_select_ops *ops = find(gf_selection_plan(&plan->selection))->ops;
 
 	if (!ops)
 		return gf_error_set(
@@ -58,7 +64,7 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 
 int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 {
-	const struct gf_select_ops *ops = find(plan)->on_gpu;
+	const struct gf_select_ops *ops = find(gf_selection_plan(&plan->selection))->on_gpu;
 	size_t i;
 
 	if (plan->servers)
@@ -95,7 +101,7 @@ static int open_residual(struct gf_selector *s, size_t count_elems, struct gf_er
 int gf_select_open(struct gf_selector **selector, const struct gf_select_env *env,
 		   struct gf_error *err)
 {
-	const struct gf_selection_entry *entry = find(env->plan);
+	const struct gf_selection_entry *entry = find(gf_selection_plan(&env->plan->selection));
 	struct gf_selector *s;
 	size_t i;
 	int rc;

@@ -19,8 +19,8 @@
 
 /*
  * The running half of a selection: which of a step's gradients go out, and what becomes of the
- * rest. The plan's `selection` names it; lib/doc has its keys. A selection is one file, NAME.c, and
- * one line in registry.c; NAME_gpu.c is the same where gradients are on a GPU.
+ * rest. The plan's `selection` names it; lib/doc has its keys. A selection is one file, NAME.c,
+ *with an entry (selections.h); NAME_gpu.c is the same where gradients are on a GPU.
  *
  * A selection owns what it remembers from step to step: a residual, a history, a velocity, the
  * chunks chosen. It does not know the engine, which runs its hooks and moves its messages, nor the
@@ -65,12 +65,13 @@ struct gf_select_step {
 struct gf_selector;
 struct gf_select_ops; /* compressors/select_parts.h */
 
-/* registry.c: the running halves of selections; {NULL} at the end. */
+/* The running half of a selection. */
 struct gf_selection_entry {
-	const char *name;                         /* of the pure half */
+	const struct gf_select_plan *plan;
 	const struct gf_select_ops *ops, *on_gpu; /* NULL: there is none */
 };
-extern const struct gf_selection_entry gf_selections[];
+/* Has that selection a running half? For gradients on the host. */
+bool gf_selection_runs(const struct gf_select_plan *plan);
 
 /* -ENOTSUP: the plan's selection has no running half for gradients on the host, or it does not run
  * this plan. */

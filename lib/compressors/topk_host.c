@@ -266,7 +266,7 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step, const struct
 	}
 }
 
-const struct gf_select_ops gf_select_topk = {
+static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "sparse.residual",
@@ -274,4 +274,16 @@ const struct gf_select_ops gf_select_topk = {
 	.open = open_topk,
 	.close = gf_topk_close,
 	.begin = gf_topk_begin,
+};
+
+const struct gf_selection_entry gf_selection_topk = {
+	.plan = &gf_select_plan_topk,
+	.ops = &ops,
+	.on_gpu = &gf_select_topk_gpu,
+};
+
+const struct gf_selection_entry gf_selection_gtopk = {
+	.plan = &gf_select_plan_gtopk,
+	.ops = &ops,
+	.on_gpu = &gf_select_topk_gpu,
 };

@@ -198,6 +198,7 @@ static int recognise_cifar100(const char *folder)
 const struct gf_data_format gf_data_cifar10 = {
 	.name = "cifar10",
 	.description = "a folder with CIFAR-10's binary version",
+	.place = 30,
 	.recognise = recognise_cifar10,
 	.open = open_cifar10,
 	.sample = gf_images_sample,
@@ -207,6 +208,7 @@ const struct gf_data_format gf_data_cifar10 = {
 const struct gf_data_format gf_data_cifar100 = {
 	.name = "cifar100",
 	.description = "a folder with CIFAR-100's binary version, fine labels",
+	.place = 40,
 	.recognise = recognise_cifar100,
 	.open = open_cifar100,
 	.sample = gf_images_sample,

@@ -9,15 +9,6 @@
 #include "base/error.h"
 #include "base/array.h"
 
-/* The formats of registry.c. */
-extern const struct gf_data_format gf_data_idx;       /* idx.c */
-extern const struct gf_data_format gf_data_cifar10;   /* cifar.c */
-extern const struct gf_data_format gf_data_cifar100;  /* cifar.c */
-extern const struct gf_data_format gf_data_words;     /* text_data.c */
-extern const struct gf_data_format gf_data_chars;     /* text_data.c */
-extern const struct gf_data_format gf_data_jpeg;      /* jpeg_folder.c */
-extern const struct gf_data_format gf_data_synthetic; /* synthetic_data.c */
-
 /*
  * One file of a data set, plain or compressed by gzip, read from front to back. A size that a file
  * states about itself is not trusted: memory grows with the bytes that are really there. Errors
@@ -132,7 +123,7 @@ typedef int gf_jpeg_reader(const char *path, const struct gf_draw *draw,
 			   const struct gf_picture_want *want, float *values, struct gf_error *err);
 gf_jpeg_reader gf_jpeg_read;
 
-/* That, or NULL in a build without libjpeg-turbo (registry.c). */
+/* That, or NULL in a build without libjpeg-turbo (jpeg_reader.c). */
 extern gf_jpeg_reader *const gf_data_jpeg_reader;
 
 #endif

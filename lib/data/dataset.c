@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "data/data_parts.h"
+#include "lists/gf_data_formats.h"
 
 /* Sample i in epoch e draws from stream MASK + e * count + i of the seed. */
 static const uint64_t streams[GF_PARTS] = {

@@ -11,8 +11,9 @@
 #include "doc/models/model.h"
 
 /*
- * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...) and one entry in
- * registry.c.
+ * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...) that recognises a
+ * folder, opens it and hands out samples, with an entry, gf_data_NAME; a paragraph in gf-train(1);
+ * hostile files in tests/unit/test_data_*.c.
  *
  * IMAGES have one label each. A byte v becomes v / max, where max is the largest byte of the
  * training part unless the data says another: inputs lie in [0, 1] whatever range the bytes use
@@ -50,6 +51,7 @@ struct gf_draw {
 struct gf_data_format {
 	const char *name;        /* also what --data NAME:FOLDER says */
 	const char *description; /* one line */
+	unsigned place;          /* in listings, ascending (lib/list.sh); so they are asked, too */
 	/* 1 if `path` names data of this format, 0 if not; opens nothing big */
 	int (*recognise)(const char *path);
 	/* Fills what is above priv. Errors name the file. */

@@ -294,6 +294,7 @@ static int open_idx(const char *path, const struct gf_dataset_want *want, struct
 const struct gf_data_format gf_data_idx = {
 	.name = "idx",
 	.description = "a folder of IDX files under MNIST's names, plain or gzipped",
+	.place = 20,
 	.recognise = recognise,
 	.open = open_idx,
 	.sample = gf_images_sample,

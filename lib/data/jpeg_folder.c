@@ -286,6 +286,7 @@ const struct gf_data_format gf_data_jpeg = {
 	.name = "jpeg",
 	.description = "a folder with train/CLASS/*.jpg and val/CLASS/*.jpg, "
 		       "as ImageNet's",
+	.place = 70,
 	.recognise = recognise,
 	.open = open_folder,
 	.sample = sample,

@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "lists/gf_data_formats.h"
 
 /*
  * Made-up data of any shape: "synthetic" or "synthetic:COUNT" training samples and a quarter as
@@ -217,6 +218,7 @@ static void close_synthetic(struct gf_dataset *d)
 const struct gf_data_format gf_data_synthetic = {
 	.name = "synthetic",
 	.description = "made-up samples of the model's shape, N of them with synthetic:N",
+	.place = 10,
 	.recognise = recognise,
 	.open = open_synthetic,
 	.sample = sample,

@@ -295,6 +295,7 @@ static void close_text(struct gf_dataset *d)
 const struct gf_data_format gf_data_words = {
 	.name = "words",
 	.description = "a folder with text, word by word: train.txt and test.txt, or one .txt file",
+	.place = 50,
 	.recognise = recognise_words,
 	.open = open_words,
 	.sample = sample,
@@ -304,6 +305,7 @@ const struct gf_data_format gf_data_words = {
 const struct gf_data_format gf_data_chars = {
 	.name = "chars",
 	.description = "a folder with text, byte by byte: train.txt and test.txt, or one .txt file",
+	.place = 60,
 	.recognise = recognise_chars,
 	.open = open_chars,
 	.sample = sample,

@@ -11,8 +11,9 @@
 #include "doc/topology.h"
 
 /*
- * Topologies in the formats of other programs. A format is one file and one entry in
- * topology_formats.c.
+ * Topologies in the formats of other programs. A format is one file that recognises and
+ * reads them, with an entry, gf_format_NAME; a paragraph in gf-topo(1); a recorded file in
+ * tests/data/topologies.
  */
 struct gf_topology_file {
 	const char *path; /* for messages */
@@ -25,6 +26,7 @@ struct gf_topology_file {
 struct gf_topology_format {
 	const char *name;
 	const char *description; /* one line */
+	unsigned place;          /* in listings, ascending (lib/list.sh) */
 	/* It speaks of hosts and not of what is in them. */
 	bool bare_hosts;
 	/* 1 if a text looks like this format. */
@@ -36,11 +38,6 @@ struct gf_topology_format {
 };
 
 extern const struct gf_topology_format *const gf_topology_formats[]; /* NULL-terminated */
-extern const struct gf_topology_format gf_format_astra;
-extern const struct gf_topology_format gf_format_hwloc;
-extern const struct gf_topology_format gf_format_matrix;
-extern const struct gf_topology_format gf_format_nccl;
-extern const struct gf_topology_format gf_format_slurm;
 
 /* NULL if there is none of that name. */
 const struct gf_topology_format *gf_topology_format_find(const char *name);

@@ -162,6 +162,7 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 const struct gf_topology_format gf_format_astra = {
 	.name = "astra-sim",
 	.description = "ASTRA-sim's analytical network (yml)",
+	.place = 40,
 	.recognise = recognise,
 	.read = read_astra,
 };

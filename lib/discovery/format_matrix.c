@@ -245,6 +245,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 const struct gf_topology_format gf_format_matrix = {
 	.name = "nvidia-smi",
 	.description = "the matrix of nvidia-smi topo -m",
+	.place = 50,
 	.recognise = recognise,
 	.read = read_matrix,
 };

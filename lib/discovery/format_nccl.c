@@ -392,6 +392,7 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 const struct gf_topology_format gf_format_nccl = {
 	.name = "nccl",
 	.description = "NCCL's or RCCL's XML (NCCL_TOPO_DUMP_FILE)",
+	.place = 10,
 	.recognise = recognise,
 	.read = read_nccl,
 };

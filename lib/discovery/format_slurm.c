@@ -450,6 +450,7 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 const struct gf_topology_format gf_format_slurm = {
 	.name = "slurm",
 	.description = "Slurm's topology.conf, topology.yaml, scontrol",
+	.place = 30,
 	.bare_hosts = true,
 	.recognise = recognise,
 	.read = read_slurm,

@@ -129,6 +129,7 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 const struct gf_topology_format gf_format_hwloc = {
 	.name = "hwloc",
 	.description = "XML of one machine (lstopo --of xml)",
+	.place = 20,
 	.recognise = recognise,
 	.read = read_hwloc,
 };

@@ -31,29 +31,13 @@ static int read_own(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
-static const struct gf_topology_format own = {
+const struct gf_topology_format gf_format_own = {
 	.name = "gf-topology",
 	.description = "a document of this project",
+	.place = 1,
 	.recognise = is_own,
 	.read = read_own,
 };
-
-/*
- * To add another program's topology: format_NAME.c, which recognises and reads it, its declaration
- * in format.h, and a row below; a paragraph in gf-topo(1), a recorded file in
- * tests/data/topologies.
- */
-/* clang-format off */
-const struct gf_topology_format *const gf_topology_formats[] = {
-	&own,
-	&gf_format_nccl,
-	&gf_format_hwloc,
-	&gf_format_slurm,
-	&gf_format_astra,
-	&gf_format_matrix,
-	NULL,
-};
-/* clang-format on */
 
 const struct gf_topology_format *gf_topology_format_find(const char *name)
 {
@@ -209,7 +193,7 @@ int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology 
 	free(text);
 	if (rc == 0) {
 		say_found(&t, imported);
-		if (format != &own)
+		if (format != &gf_format_own)
 			gf_imported_note(imported, &t.origin);
 	}
 	if (rc < 0)

@@ -7,28 +7,34 @@
 #include "base/registry.h"
 #include "collectives/codecs/codec.h"
 
-#define ROW(name, traits)    {#name, traits},
 #define NAME(name, traits)   #name,
 #define TRAITS(name, traits) traits,
 
-const struct gf_algorithm_traits gf_algorithm_traits[] = {
-	GF_ALGORITHMS(ROW) GF_SPARSE_ALGORITHMS(ROW){NULL, 0},
-};
+/* The lists are collectives'. Here an entry is what it begins with. */
+struct gf_algorithm;
+extern const struct gf_algorithm *const gf_algorithms[], *const gf_sparse_algorithms[];
+
+const struct gf_algorithm_traits *gf_algorithm_at(size_t i)
+{
+	return (const struct gf_algorithm_traits *)gf_algorithms[i];
+}
 
 bool gf_algorithm_has(const char *name, unsigned traits)
 {
-	const struct gf_algorithm_traits *a = gf_named_find(gf_algorithm_traits, sizeof(*a), name);
+	const struct gf_algorithm_traits *a = gf_named_find(gf_algorithms, 0, name);
 
+	if (!a)
+		a = gf_named_find(gf_sparse_algorithms, 0, name);
 	return a && (a->traits & traits) == traits;
 }
 
 int gf_algorithm_check(const char *name, struct gf_error *err)
 {
-	static const char *const names[] = {GF_ALGORITHMS(NAME) NULL};
+	static const struct gf_registry all = {gf_algorithms};
 
-	if (gf_algorithm_has(name, 0) && !gf_algorithm_has(name, GF_ALGORITHM_SETS))
+	if (gf_named_find(gf_algorithms, 0, name))
 		return 0;
-	return gf_names_refuse(names, name, err);
+	return gf_registry_refuse(&all, NULL, NULL, name, err);
 }
 
 bool gf_algorithm_reproduces(const char *name, const char *codec)

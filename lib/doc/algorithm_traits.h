@@ -10,8 +10,8 @@
 
 /*
  * The traits of all-reduce algorithms: what documents are checked with. Callers never compare
- * names: they ask for the trait that they need. A name that is not listed here has no trait, and
- * documents with it are refused.
+ * names: they ask for the trait that they need. A name without an entry has no trait, and documents
+ * with it are refused.
  */
 enum gf_algorithm_trait {
 	/* Takes factors: groups of ranks reduce one level after the other. */
@@ -48,44 +48,23 @@ enum gf_algorithm_trait {
 #define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
 
 /*
- * Every algorithm, in the order of listings. To add NAME: a row here, and
- * lib/collectives/algorithms/NAME.c, which defines `gf_algorithm_NAME` (collectives/algorithm.h:
- * schedule and cost). The registry, the commands' lists, the verifier's cases and the measurements
- * follow from this list; tests/docs/agreement.sh wants a sentence in gf-plan(5).
+ * How the entry of an algorithm begins: the half that documents are checked with. An algorithm is
+ * one file, lib/collectives/algorithms/NAME.c, which defines `gf_algorithm_NAME`
+ * (collectives/algorithm.h: schedule and cost); one of sparse sets, which no plan names, defines
+ * `gf_sparse_NAME`. The commands' lists, the verifier's cases and the measurements follow.
  */
-/* clang-format off */
-#define GF_ALGORITHMS(X) \
-	X(ring, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
-	X(rhd, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
-		GF_ALGORITHM_FOLDS | GF_ALGORITHM_ONE_ORDER) \
-	X(butterfly, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_ONE_ORDER | \
-		GF_ALGORITHM_ONE_ROUNDING) \
-	X(tree, GF_ALGORITHM_OWN_STEPS) \
-	X(linear, GF_ALGORITHM_OWN_STEPS) \
-	X(hierarchical, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_LEVELS | \
-		GF_ALGORITHM_TWO_LEVELS) \
-	X(blueconnect, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
-		GF_ALGORITHM_LEVELS | GF_ALGORITHM_STAGES) \
-	X(direct, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
-	X(swing, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
-		GF_ALGORITHM_FOLDS) \
-	X(ps, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_SERVERS | \
-		GF_ALGORITHM_ON_REQUEST) \
-	X(library, GF_ALGORITHM_ON_REQUEST | GF_ALGORITHM_TOLD)
-
-/* Algorithms for sparse sets, which no plan names. */
-#define GF_SPARSE_ALGORITHMS(X) \
-	X(topk, GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS) \
-	X(gtopk, GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS)
-/* clang-format on */
+#define GF_ALGORITHM_ENTRY                                                                         \
+	const char *name;                                                                          \
+	const char *description; /* one line, for --list */                                        \
+	unsigned place;          /* in listings, ascending (lib/list.sh) */                        \
+	unsigned traits
 
 struct gf_algorithm_traits {
-	const char *name;
-	unsigned traits;
+	GF_ALGORITHM_ENTRY;
 };
 
-/* Ends with a NULL name. */
-extern const struct gf_algorithm_traits gf_algorithm_traits[];
+/* The i-th that a plan may name, in the order of listings; NULL: there is none. */
+const struct gf_algorithm_traits *gf_algorithm_at(size_t i);
 
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);

@@ -18,6 +18,7 @@ struct gf_record;
 	const char *name;                                                                          \
 	const char *description; /* one line, for --list */                                        \
 	const char *source;      /* author, year, title */                                         \
+	unsigned place;          /* in listings, ascending (lib/list.sh) */                        \
 	unsigned traits;                                                                           \
 	/* The keys of the plan's object, with the options of gf-plan that                         \
 	 * set them. */                                                                            \

@@ -100,8 +100,9 @@ static void add_name(struct gf_text *out, const char *name, bool last)
 static void list_algorithms(unsigned traits, struct gf_text *out)
 {
 	const struct gf_algorithm_traits *a, *before = NULL;
+	size_t i;
 
-	for (a = gf_algorithm_traits; a->name; a++) {
+	for (i = 0; (a = gf_algorithm_at(i)); i++) {
 		if ((a->traits & traits) != traits)
 			continue;
 		if (before)

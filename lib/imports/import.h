@@ -15,8 +15,12 @@
 #include "doc/profile.h"
 
 /*
- * Profiles from what other tools measured. A format is one file and one entry in registry.c. Each
- * makes one half of a profile.
+ * Profiles from what other tools measured. A format is one file with one entry,
+ * gf_importer_NAME, that recognises a text, reads one half of a profile, and says in in->imported
+ * (doc/imported.h) what it found and what it left out; log_lines.h gives the lines of a log without
+ * launchers' labels. A table of one collective is an entry of import_tables.c. Besides: a paragraph
+ * in gf-profile(1), and a file that the program has written in tests/data/import. A file that is
+ * only to be named gets a row in lib/doc/foreign.c.
  */
 struct gf_collectives;
 struct gf_import_job;
@@ -47,6 +51,7 @@ struct gf_import {
 struct gf_importer {
 	const char *name;
 	const char *description; /* one line */
+	unsigned place;          /* in listings, ascending (lib/list.sh) */
 	bool folders;            /* a file for each rank, one after the other, will do */
 	bool ranks;              /* a profile for each rank's file makes one of all */
 	/* (optional) Its table in logs (imports/columns.h), which is recognised, too. */

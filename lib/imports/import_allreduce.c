@@ -145,6 +145,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 const struct gf_importer gf_importer_allreduce = {
 	.name = "gf-allreduce",
 	.description = "what gf-allreduce prints",
+	.place = 20,
 	.recognise = recognise,
 	.read = read_allreduce,
 };

@@ -324,6 +324,7 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 const struct gf_importer gf_importer_csv = {
 	.name = "csv",
 	.description = "name,count_elems,dtype,ready_s per tensor",
+	.place = 10,
 	.recognise = recognise,
 	.read = read_csv,
 };

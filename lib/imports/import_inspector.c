@@ -228,6 +228,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 const struct gf_importer gf_importer_inspector = {
 	.name = "inspector",
 	.description = "NCCL Inspector's JSON Lines",
+	.place = 80,
 	.folders = true,
 	.recognise = recognise,
 	.read = read_inspector,

@@ -411,6 +411,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 const struct gf_importer gf_importer_kineto = {
 	.name = "kineto",
 	.description = "a trace of PyTorch's profiler",
+	.place = 100,
 	.ranks = true,
 	.recognise = recognise,
 	.read = read_kineto,

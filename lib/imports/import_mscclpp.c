@@ -84,6 +84,7 @@ static int read_mscclpp(const struct gf_import *in, struct gf_profile *out, stru
 const struct gf_importer gf_importer_mscclpp = {
 	.name = "mscclpp",
 	.description = "the JSON Lines of MSCCL++'s tests",
+	.place = 70,
 	.recognise = recognise,
 	.read = read_mscclpp,
 };

@@ -153,6 +153,7 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 const struct gf_importer gf_importer_nccl_tests = {
 	.name = "nccl-tests",
 	.description = "all_reduce_perf's table or its JSON (-J)",
+	.place = 30,
 	.recognise = is_json,
 	.read = read_nccl_tests,
 	.table =

@@ -382,6 +382,7 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct g
 const struct gf_importer gf_importer_osu = {
 	.name = "osu",
 	.description = "the table of osu_allreduce",
+	.place = 40,
 	.read = gf_columns_read,
 	.table =
 		&(const struct gf_columns_format){
@@ -399,6 +400,7 @@ const struct gf_importer gf_importer_osu = {
 const struct gf_importer gf_importer_imb = {
 	.name = "imb",
 	.description = "the tables of IMB-MPI1 Allreduce or oneCCL's benchmark",
+	.place = 50,
 	.read = gf_columns_read,
 	.table =
 		&(const struct gf_columns_format){
@@ -415,6 +417,7 @@ const struct gf_importer gf_importer_imb = {
 const struct gf_importer gf_importer_all_reduce_bench = {
 	.name = "all_reduce_bench",
 	.description = "the table of all_reduce_bench.py",
+	.place = 60,
 	.read = gf_columns_read,
 	.table =
 		&(const struct gf_columns_format){

@@ -7,17 +7,7 @@
 #include "imports/import.h"
 #include "json/json.h"
 
-/* The importers of registry.c, and what they share. */
-extern const struct gf_importer gf_importer_all_reduce_bench;
-extern const struct gf_importer gf_importer_allreduce;
-extern const struct gf_importer gf_importer_csv;
-extern const struct gf_importer gf_importer_imb;
-extern const struct gf_importer gf_importer_inspector;
-extern const struct gf_importer gf_importer_kineto;
-extern const struct gf_importer gf_importer_mscclpp;
-extern const struct gf_importer gf_importer_nccl_tests;
-extern const struct gf_importer gf_importer_osu;
-extern const struct gf_importer gf_importer_train;
+/* What importers share. */
 
 /* The importer of that name, or (NULL, "auto") the first that recognises the text. -EINVAL: the
  * text is another program's, has none of the formats, or `format` names none. */

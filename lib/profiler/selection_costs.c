@@ -366,7 +366,8 @@ static int measure(const struct gf_measure_selections *c, const char *name,
 static int measure_scale(const struct gf_measure_selections *c, struct gf_processing *out,
 			 struct gf_error *err)
 {
-	const struct seat seat = {gf_selections[0].name, sides[FEWEST_SIZES - 1], .scaled = true};
+	const struct seat seat = {gf_selection_name(&(struct gf_selection){0}),
+				  sides[FEWEST_SIZES - 1], .scaled = true};
 	double time_s = 0, handled;
 	bool runs;
 	size_t i;
@@ -384,12 +385,9 @@ int gf_measure_selections(const struct gf_measure_selections *c, struct gf_proce
 	size_t i;
 	int rc = measure_scale(c, out, err);
 
-	for (i = 0; gf_selections[i].name && rc == 0; i++) {
-		const char *name = gf_selections[i].name;
-
-		if (gf_selections[i].ops &&
-		    !(gf_select_plan_find(name)->traits & GF_SELECT_LOSSLESS))
-			rc = measure(c, name, out, err);
-	}
+	for (i = 0; gf_select_plans[i] && rc == 0; i++)
+		if (gf_selection_runs(gf_select_plans[i]) &&
+		    !(gf_select_plans[i]->traits & GF_SELECT_LOSSLESS))
+			rc = measure(c, gf_select_plans[i]->name, out, err);
 	return rc;
 }

@@ -49,16 +49,6 @@ bool gf_emit_cap_pays(const struct gf_emit_times *t)
 	return t->cap_bytes > 0 && t->default_s > 0 && t->cap_most_s <= t->default_s;
 }
 
-const struct gf_emitter *const gf_emitters[] = {
-	&gf_emitter_ddp,        &gf_emitter_horovod,
-	&gf_emitter_nccl_env,   &gf_emitter_nccl_tuner,
-	&gf_emitter_rccl_tuner, &gf_emitter_ncclx_tuner,
-	&gf_emitter_ompi,       &gf_emitter_ompi_han,
-	&gf_emitter_deepspeed,  &gf_emitter_megatron,
-	&gf_emitter_xla,        &gf_emitter_torchft,
-	&gf_emitter_maxtext,    NULL,
-};
-
 const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
 	{"policies", "--policy, besides auto", {gf_policies, 0, NULL}, true},
 	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},

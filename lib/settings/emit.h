@@ -95,6 +95,7 @@ enum gf_emit_takes {
 struct gf_emitter {
 	const char *name;
 	const char *description;
+	unsigned place;      /* in listings, ascending (lib/list.sh) */
 	const char *version; /* of the target, from which this was read */
 	unsigned takes;      /* enum gf_emit_takes */
 	const char *program; /* the name of the target for people */
@@ -119,10 +120,6 @@ struct gf_emitter {
 };
 
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
-extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod, gf_emitter_nccl_env,
-	gf_emitter_nccl_tuner, gf_emitter_rccl_tuner, gf_emitter_ncclx_tuner, gf_emitter_ompi,
-	gf_emitter_ompi_han, gf_emitter_deepspeed, gf_emitter_megatron, gf_emitter_xla,
-	gf_emitter_torchft, gf_emitter_maxtext;
 
 /* All that gf-plan takes by name, but for files; ended by a list without one. */
 enum { GF_PLAN_LISTS = 8 };

@@ -240,6 +240,7 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t, stru
 const struct gf_emitter gf_emitter_ddp = {
 	.name = "ddp",
 	.description = "PyTorch DistributedDataParallel, Python",
+	.place = 10,
 	.version = "PyTorch 1.13, 2.13",
 	.takes = GF_EMIT_BUCKETS | GF_EMIT_CAP | GF_EMIT_CODECS,
 	.program = "DistributedDataParallel",
@@ -341,6 +342,7 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t, 
 const struct gf_emitter gf_emitter_horovod = {
 	.name = "horovod",
 	.description = "Horovod's DistributedOptimizer, Python",
+	.place = 20,
 	.version = "Horovod 0.28.1",
 	.takes = GF_EMIT_BUCKETS | GF_EMIT_CODECS,
 	.program = "Horovod",

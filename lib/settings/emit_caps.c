@@ -167,6 +167,7 @@ static void emit_deepspeed(size_t cap, struct gf_text *out)
 const struct gf_emitter gf_emitter_deepspeed = {
 	.name = "deepspeed",
 	.description = "DeepSpeed's ZeRO 1 and 2, a part of its JSON",
+	.place = 90,
 	.version = "DeepSpeed 1b88ac36",
 	.takes = GF_EMIT_CAP,
 	.program = "DeepSpeed",
@@ -190,6 +191,7 @@ static void emit_megatron(size_t cap, struct gf_text *out)
 const struct gf_emitter gf_emitter_megatron = {
 	.name = "megatron",
 	.description = "Megatron-LM, arguments",
+	.place = 100,
 	.version = "Megatron-LM 00119989",
 	.takes = GF_EMIT_CAP,
 	.program = "Megatron-LM",
@@ -216,6 +218,7 @@ static void emit_xla(size_t cap, struct gf_text *out)
 const struct gf_emitter gf_emitter_xla = {
 	.name = "xla",
 	.description = "XLA on GPUs, shell",
+	.place = 110,
 	.version = "XLA's collective_utils.h of 2026",
 	.takes = GF_EMIT_CAP,
 	.program = "XLA",

@@ -65,6 +65,7 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t, str
 const struct gf_emitter gf_emitter_nccl_env = {
 	.name = "nccl-env",
 	.description = "environment variables of NCCL, shell",
+	.place = 30,
 	.version = "NCCL 2.28.9",
 	.takes = GF_EMIT_ALGORITHM,
 	.program = "NCCL",

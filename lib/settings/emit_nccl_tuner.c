@@ -55,6 +55,7 @@ static int emit(const struct gf_picks *picks, struct gf_text *out, struct gf_err
 const struct gf_emitter gf_emitter_nccl_tuner = {
 	.name = "nccl-tuner",
 	.description = "NCCL by its example tuner plugin, a CSV",
+	.place = 40,
 	.version = "NCCL 2.30.7",
 	.takes = GF_EMIT_SIZES,
 	.program = "NCCL",
@@ -75,6 +76,7 @@ static int emit_rccl(const struct gf_picks *picks, struct gf_text *out, struct g
 const struct gf_emitter gf_emitter_rccl_tuner = {
 	.name = "rccl-tuner",
 	.description = "RCCL by its built-in tuner, a CSV",
+	.place = 50,
 	.version = "rocm-systems 22af4d53",
 	.takes = GF_EMIT_SIZES,
 	.program = "RCCL",
@@ -123,6 +125,7 @@ static int emit_ncclx(const struct gf_picks *picks, struct gf_text *out, struct 
 const struct gf_emitter gf_emitter_ncclx_tuner = {
 	.name = "ncclx-tuner",
 	.description = "NCCLX by its built-in tuner, a CSV",
+	.place = 60,
 	.version = "torchcomms 59426ba4",
 	.takes = GF_EMIT_SIZES,
 	.program = "NCCLX",

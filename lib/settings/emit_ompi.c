@@ -105,6 +105,7 @@ static int emit_han(const struct gf_picks *picks, struct gf_text *out, struct gf
 const struct gf_emitter gf_emitter_ompi = {
 	.name = "ompi",
 	.description = "MPI_Allreduce of Open MPI, a rules file",
+	.place = 70,
 	.version = "Open MPI 4.1.8, 5.0.11",
 	.takes = GF_EMIT_SIZES,
 	.program = "Open MPI",
@@ -115,6 +116,7 @@ const struct gf_emitter gf_emitter_ompi = {
 const struct gf_emitter gf_emitter_ompi_han = {
 	.name = "ompi-han",
 	.description = "what Open MPI's han leaves to ompi's rules, a file",
+	.place = 80,
 	.version = "Open MPI 5.0.11",
 	.takes = GF_EMIT_SIZES,
 	.program = "Open MPI",

@@ -16,6 +16,7 @@
 #include "doc/optimizer_bounds.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/rate.h"
+#include "lists/gf_optimizers.h"
 
 _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
 		       (int)GF_SCHEDULE_COSINE == (int)GF_RATE_COSINE,

@@ -382,9 +382,9 @@ char *gf_train_list(void)
 	size_t i;
 
 	gf_text_addf(&out, "selections (of the plan):\n");
-	for (i = 0; gf_selections[i].name; i++)
-		add_row(&t, gf_selections[i].name,
-			gf_select_plan_find(gf_selections[i].name)->description);
+	for (i = 0; gf_select_plans[i]; i++)
+		if (gf_selection_runs(gf_select_plans[i]))
+			add_row(&t, gf_select_plans[i]->name, gf_select_plans[i]->description);
 	gf_table_print(&t, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "optimizers:\n");

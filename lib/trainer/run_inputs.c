@@ -171,10 +171,12 @@ int gf_train_open_data(struct gf_comm *comm, const char *path, const struct gf_m
 /* In halves, for it is bandwidth-optimal then. */
 static const char *reproducible_algorithm(void)
 {
-	const struct gf_algorithm_traits *a = gf_algorithm_traits;
+	const struct gf_algorithm_traits *a;
+	size_t i = 0;
 
-	while (!(a->traits & GF_ALGORITHM_HALVES) || !gf_algorithm_reproduces(a->name, "f32"))
-		a++;
+	do
+		a = gf_algorithm_at(i++);
+	while (!(a->traits & GF_ALGORITHM_HALVES) || !gf_algorithm_reproduces(a->name, "f32"));
 	return a->name;
 }
 

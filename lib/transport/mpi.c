@@ -474,3 +474,10 @@ void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes)
 	if (c->ops->close == mpi_close)
 		gf_mpi_of(c)->piece_bytes = piece_bytes;
 }
+
+const struct gf_transport gf_transport_mpi = {
+	.name = "mpi",
+	.description = "between all ranks, by the MPI of this build",
+	.place = 10,
+	.launched = gf_comm_mpi_open,
+};

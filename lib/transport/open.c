@@ -22,17 +22,16 @@ static bool joins(const struct gf_comm_how *how)
 /* The first that finds the ranks in the way that was asked for. */
 static const struct gf_transport *first(bool join)
 {
-	const struct gf_transport *t;
+	const struct gf_transport *const *t = gf_transports;
 
-	for (t = gf_transports; t->name; t++)
-		if (join ? t->join != NULL : t->launched != NULL)
-			return t;
-	return NULL;
+	while (*t && !(join ? (*t)->join != NULL : (*t)->launched != NULL))
+		t++;
+	return *t;
 }
 
 static const struct gf_transport *named(const char *name)
 {
-	const struct gf_transport *t = gf_named_find(gf_transports, sizeof(*t), name);
+	const struct gf_transport *t = gf_named_find(gf_transports, 0, name);
 
 	return t && (t->join || t->launched) ? t : NULL;
 }
@@ -194,26 +193,26 @@ static int connect_ranks(const struct gf_comm_how *how, struct limit *limit, str
 
 static int complete(struct gf_comm **comm, struct gf_error *err)
 {
-	const struct gf_transport *t;
+	const struct gf_transport *const *t;
 	struct gf_comm *c = *comm;
 	int rc = c->local_ranks ? 0 : find_hosts(c, err);
 
 	rc = rc ? rc : gf_comm_processor_share(c, &c->processors, err);
 	/* thirds of a processor may sum to a little less than one */
 	c->crowded = !rc && c->processors < 1 - 1e-6;
-	for (t = gf_transports; !rc && t->name; t++)
-		if (t->over)
-			rc = t->over(*comm, comm, err);
+	for (t = gf_transports; !rc && *t; t++)
+		if ((*t)->over)
+			rc = (*t)->over(*comm, comm, err);
 	return rc;
 }
 
 void gf_comm_settle(const struct gf_comm_how *how)
 {
-	const struct gf_transport *t;
+	const struct gf_transport *const *t;
 
-	for (t = gf_transports; t->name; t++)
-		if (t->settle)
-			t->settle(how);
+	for (t = gf_transports; *t; t++)
+		if ((*t)->settle)
+			(*t)->settle(how);
 }
 
 int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm, struct gf_error *err)

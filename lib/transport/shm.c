@@ -515,3 +515,10 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm, struct gf_err
 	*comm = &s->comm;
 	return 0;
 }
+
+const struct gf_transport gf_transport_shm = {
+	.name = "shm",
+	.description = "between the ranks of a host, in shared memory",
+	.place = 30,
+	.over = gf_comm_shm_over,
+};

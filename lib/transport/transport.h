@@ -9,13 +9,15 @@
 #include "base/error.h"
 
 /*
- * Transports as entries of a table. An entry has one of four ways to make a communicator;
- * gf_comm_open takes one of the first two kinds, and then puts every layer over it, in the table's
- * order.
+ * A transport is one file with the callbacks of struct gf_comm_ops (comm.h) and one entry,
+ * gf_transport_NAME. An entry has one of four ways to make a communicator; gf_comm_open takes one of
+ * the first two kinds, and then puts every layer over it, in the order of listings. Check its
+ * messages with tests/unit/transport.h, as test_mpi.c and test_shm.c do.
  */
 struct gf_transport {
 	const char *name;        /* as in gf_comm_ops */
 	const char *description; /* one line, for --list */
+	unsigned place;          /* in listings, ascending (lib/list.sh) */
 	/* Before any rank is looked for: undoes what the transport's library has done to the
 	 * process as it was loaded. (optional) */
 	void (*settle)(const struct gf_comm_how *how);
@@ -32,20 +34,7 @@ struct gf_transport {
 	int (*threads)(int ranks, struct gf_comm **comms, struct gf_error *err);
 };
 
-extern const struct gf_transport gf_transports[]; /* name NULL ends it */
-
-/*
- * The ranks that the allgather connects, over UCX: sockets, InfiniBand, RoCE, as UCX finds them.
- * Shared memory between processes is left to the layer above (transport/transport.h) unless UCX_TLS
- * says otherwise. Any number of communicators in a process. A rank that dies breaks its
- * connections: what waits for it fails with -ECONNRESET, and the communicator closes all the same.
- * Collective.
- */
-int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
-		     struct gf_comm **comm, struct gf_error *err);
-/* Gives the program the signals of errors, which UCX takes to print a backtrace of its own when it
- * is loaded. */
-void gf_comm_ucx_settle(const struct gf_comm_how *how);
+extern const struct gf_transport *const gf_transports[]; /* NULL-terminated */
 
 /*
  * Ranks of one host meet in shared memory; everything else goes through the transport below. The

@@ -42,7 +42,7 @@ static bool is_told(const struct gf_comm_how *how, const char *variable)
 }
 
 /* What was there before UCX comes back. */
-void gf_comm_ucx_settle(const struct gf_comm_how *how)
+static void settle(const struct gf_comm_how *how)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 	size_t i;
@@ -299,8 +299,15 @@ static int exchange(struct gf_ucx *u, const struct gf_join *join, int rc, struct
 	return rc;
 }
 
-int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
-		     struct gf_comm **comm, struct gf_error *err)
+/*
+ * The ranks that the allgather connects, over UCX: sockets, InfiniBand, RoCE, as UCX finds them.
+ * Shared memory between processes is left to the layer above (transport/transport.h) unless UCX_TLS
+ * says otherwise. Any number of communicators in a process. A rank that dies breaks its
+ * connections: what waits for it fails with -ECONNRESET, and the communicator closes all the same.
+ * Collective.
+ */
+static int join(const struct gf_comm_how *how, const struct gf_join *join, struct gf_comm **comm,
+		struct gf_error *err)
 {
 	struct gf_ucx *u;
 	int rc;
@@ -326,3 +333,11 @@ int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
 		*comm = &u->comm;
 	return rc;
 }
+
+const struct gf_transport gf_transport_ucx = {
+	.name = "ucx",
+	.description = "between all ranks, by UCX; with or without a launcher",
+	.place = 20,
+	.settle = settle,
+	.join = join,
+};

@@ -363,12 +363,12 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 			       p.processing.codecs[i].set_decode_s_per_byte > 0 &&
 			       !p.processing.codecs[i].of.assumed,
 		       "%s", p.processing.codecs[i].of.name);
-	for (i = 0; gf_selections[i].name; i++) {
-		const char *name = gf_selections[i].name;
+	for (i = 0; gf_select_plans[i]; i++) {
+		const char *name = gf_select_plans[i]->name;
 		const struct gf_selection_cost *c =
 			gf_processing_selection(&p.processing, name, "cpu");
 
-		EXPECT(!c == !!(gf_select_plan_find(name)->traits & GF_SELECT_LOSSLESS), "%s",
+		EXPECT(!c == !!(gf_select_plans[i]->traits & GF_SELECT_LOSSLESS), "%s",
 		       name);
 		if (!c)
 			continue;

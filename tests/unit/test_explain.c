@@ -171,7 +171,7 @@ static size_t check_case(size_t c, uint64_t seed)
 		s.network.nallreduce = 2; /* ring, and one that goes alone */
 	gf_axes_init(&axes);
 	axes.staleness = cases[c].staleness > 1 ? cases[c].staleness : 0;
-	for (axes.selection = 0; strcmp(gf_select_names[axes.selection], cases[c].selection) != 0;)
+	for (axes.selection = 0; strcmp(gf_select_plans_names[axes.selection], cases[c].selection) != 0;)
 		axes.selection++;
 	r.model = &s.model;
 	r.fabric.network = &s.network;

@@ -497,10 +497,10 @@ static void test_one_order(void)
 	static const size_t cuts[] = {1, 3, 8, 17, 40};
 	static round_fn *const rounds[] = {f16, bf16, trunc16};
 	const struct gf_algorithm_traits *a;
-	size_t c, k, found = 0;
+	size_t c, k, i, found = 0;
 	int ranks;
 
-	for (a = gf_algorithm_traits; a->name; a++)
+	for (i = 0; (a = gf_algorithm_at(i)); i++)
 		for (ranks = 2; ranks <= MAX_RANKS; ranks++)
 			for (c = 0; c < GF_ARRAY_LENGTH(cuts); c++) {
 				if (!gf_algorithm_reproduces(a->name, "f32"))

@@ -294,7 +294,7 @@ static void test_selections(void)
 
 	for (i = 0; gf_select_plans[i]; i++)
 		for (seed = 1; seed <= 12; seed++) {
-			const char *name = gf_select_names[i];
+			const char *name = gf_select_plans_names[i];
 			struct trial t;
 
 			store(&t.s, &t.level, seed);

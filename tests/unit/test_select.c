@@ -33,7 +33,7 @@ static void test_entries(void)
 
 		p = gf_select_plans[i];
 		adds = p->traits & GF_SELECT_ADDS;
-		EXPECT_TEXT(gf_select_names[i], p->name);
+		EXPECT_TEXT(gf_select_plans_names[i], p->name);
 		EXPECT(gf_select_plan_find(p->name) == p, "%s", p->name);
 		EXPECT(p->description && p->source, "%s", p->name);
 		/* either numbers, or why no codec goes on top */
@@ -51,7 +51,7 @@ static void test_entries(void)
 		}
 		gf_selection_release(&s);
 	}
-	EXPECT(!gf_select_names[i], "as many names as entries");
+	EXPECT(!gf_select_plans_names[i], "as many names as entries");
 	EXPECT(!gf_select_plan_find("densest"), "found");
 }
 
@@ -242,12 +242,12 @@ static void test_option_tables(void)
 	for (i = 0; gf_select_plans[i]; i++)
 		for (f = gf_select_plans[i]->record->fields; f->key; f++) {
 			EXPECT(f->option && f->unit && f->help, "%s: %s has no option",
-			       gf_select_names[i], f->key);
+			       gf_select_plans_names[i], f->key);
 			o = find(options, n, f->option);
 			EXPECT(o->field->type == f->type && o->field->low == f->low &&
 				       o->field->high == f->high && o->field->names == f->names &&
 				       strcmp(o->field->unit, f->unit) == 0,
-			       "%s: --%s", gf_select_names[i], f->option);
+			       "%s: --%s", gf_select_plans_names[i], f->option);
 		}
 }
 
@@ -416,7 +416,7 @@ static void test_schema(void)
 
 	for (i = 0; gf_select_plans[i]; i++) {
 		char *want = schema_of(gf_select_plans[i]);
-		char *ref = gf_xasprintf("{\"$ref\": \"#/$defs/%s\"}", gf_select_names[i]);
+		char *ref = gf_xasprintf("{\"$ref\": \"#/$defs/%s\"}", gf_select_plans_names[i]);
 
 		EXPECT(strstr(file, want), "gf-plan.schema.json: want\n%s", want);
 		EXPECT(strstr(file, ref), "gf-plan.schema.json: want %s", ref);

@@ -15,6 +15,7 @@
 #include "profiler/contest/row_report.h"
 #include "profiler/contest/size_sweep.h"
 #include "settings/emit.h"
+#include "lists/gf_emitters.h"
 
 enum { RANKS = 2, REPEATS = 2 };
 static const double clock_error_s = 1e-12;

@@ -26,11 +26,11 @@ static const struct gf_comm_how told = {.variable = getenv};
 
 static const struct gf_transport *ucx(void)
 {
-	const struct gf_transport *t;
+	const struct gf_transport *const *t = gf_transports;
 
-	for (t = gf_transports; t->name && !t->join; t++)
-		;
-	return t->name ? t : NULL;
+	while (*t && !(*t)->join)
+		t++;
+	return *t;
 }
 
 /* The threads find each other by the communicator that they have. */

@@ -31,7 +31,7 @@
  *   rank     0  1  2  3  4  5  6  7  8  9 10 11
  *   owns     0  4  8  2  6 10  1  5  9  3  7 11
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 #include "doc/algorithm_traits.h"
 
@@ -237,6 +237,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_blueconnect = {
 	.name = "blueconnect",
 	.description = "reduce-scatter level by level, all-gather back",
+	.place = 70,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | GF_ALGORITHM_LEVELS |
+		  GF_ALGORITHM_STAGES,
 	.cost = cost,
 	.owned = owned,
 	.build = build,

@@ -24,7 +24,7 @@
  *   rank 3   3      3      2,3       0,4,1,2,3    all
  *   rank 4   4      -      -         -            all
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
@@ -64,6 +64,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_butterfly = {
 	.name = "butterfly",
 	.description = "recursive doubling: whole messages, fewest rounds",
+	.place = 30,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_ONE_ORDER | GF_ALGORITHM_ONE_ROUNDING,
 	.cost = cost,
 	.build = build,
 };

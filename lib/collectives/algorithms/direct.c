@@ -28,7 +28,7 @@
  *   rank 2   1: 2+3   0: 2+3+0   3: 2+3+0+1  |  2
  *   rank 3   2: 3+0   1: 3+0+1   0: 3+0+1+2  |  3
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 /* The sum of x over from < x <= to. */
@@ -179,6 +179,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_direct = {
 	.name = "direct",
 	.description = "each part straight to its owner, the sum back to all",
+	.place = 80,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES,
 	.cost = cost,
 	.owned = owned,
 	.build = build,

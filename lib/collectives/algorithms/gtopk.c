@@ -12,7 +12,7 @@
  * Cost, p ranks, k values and k indices of w bytes:
  *   2 ceil(log2 p) alpha + 4 k ceil(log2 p) w beta
  *
- * Restrictions: count_elems is 1; a sparse all-reduce of its own kind, not in gf_algorithms. Any p.
+ * Restrictions: count_elems is 1; a sparse all-reduce, in gf_sparse_algorithms. Any p.
  *
  * p = 4; the ranks whose sets each rank has merged:
  *
@@ -24,7 +24,8 @@
  */
 #include <errno.h>
 
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
+#include "lists/gf_algorithms.h"
 
 static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 {
@@ -44,9 +45,11 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	gf_algorithm_tree.build(args, rank, s);
 }
 
-const struct gf_algorithm gf_algorithm_gtopk = {
+const struct gf_algorithm gf_sparse_gtopk = {
 	.name = "gtopk",
 	.description = "tree of merges that keep the k largest, broadcast back",
+	.place = 20,
+	.traits = GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS,
 	.applicable = applicable,
 	.cost = cost,
 	.build = build,

@@ -29,7 +29,7 @@
  *   rank 2   0-3: 2  0-1: 2,3     0-3: 2,3     0-3: all    0-3: all
  *   rank 3   0-3: 3  2-3: 2,3     -            -           0-3: all
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 static int group_size(const struct gf_coll_args *args)
@@ -261,6 +261,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_hierarchical = {
 	.name = "hierarchical",
 	.description = "reduce to masters, ring of masters, broadcast",
+	.place = 60,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_LEVELS | GF_ALGORITHM_TWO_LEVELS,
 	.cost = cost,
 	.build = build,
 };

@@ -9,7 +9,8 @@
  * Restrictions: sums in an order of its own, which MPI does not promise to be the same on every
  * rank; needs a transport that offers it; no halves.
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
+#include "lists/gf_algorithms.h"
 
 static const struct gf_algorithm *const candidates[] = {
 	&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly, &gf_algorithm_tree, NULL};
@@ -31,6 +32,8 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 const struct gf_algorithm gf_algorithm_library = {
 	.name = "library",
 	.description = "the transport's own all-reduce (MPI, NCCL)",
+	.place = 110,
+	.traits = GF_ALGORITHM_ON_REQUEST | GF_ALGORITHM_TOLD,
 	.cost = cost,
 	.stands_for = candidates,
 };

@@ -21,7 +21,7 @@
  *   rank 0   0       0,1     0,1,2    0,1,2,3    all
  *   rank k   k       -       -        -          all
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 /* Out of a unit of u ranks with rank 0 in it go p - u messages. */
@@ -103,6 +103,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_linear = {
 	.name = "linear",
 	.description = "all send to rank 0 and get the sum from it",
+	.place = 50,
+	.traits = GF_ALGORITHM_OWN_STEPS,
 	.cost = cost,
 	.build = build,
 };

@@ -24,8 +24,9 @@
  *   rank 3   -       of 0     of 0,1   of 0,1,2     -
  *   rank 0-2 own     own      own      own          of 0,1,2
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
+#include "lists/gf_algorithms.h"
 
 /* The last s ranks serve: s messages at a time, one per server, into or out of any unit of s or
  * more ranks. */
@@ -103,6 +104,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_ps = {
 	.name = "ps",
 	.description = "parameter servers: ranks of their own, or all ranks",
+	.place = 100,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_SERVERS | GF_ALGORITHM_ON_REQUEST,
 	.cost = cost,
 	.build = build,
 };

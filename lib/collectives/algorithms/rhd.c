@@ -26,7 +26,7 @@
  *   rank 2   0-3    0-1 of 2,3    1 of all  0-1   0-3
  *   rank 3   0-3    2-3 of 2,3    3 of all  2-3   0-3
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 static struct gf_cost_round round_at(int core, int k)
@@ -58,6 +58,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_rhd = {
 	.name = "rhd",
 	.description = "recursive halving and doubling (Rabenseifner)",
+	.place = 20,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | GF_ALGORITHM_FOLDS |
+		  GF_ALGORITHM_ONE_ORDER,
 	.cost = cost,
 	.owned = owned,
 	.build = build,

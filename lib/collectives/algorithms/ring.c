@@ -26,7 +26,7 @@
  *   rank 2   1: 2    0: 1+2   3: 0+1+2  |  2   1   0
  *   rank 3   2: 3    1: 2+3   0: 1+2+3  |  3   2   1
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
@@ -59,6 +59,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_ring = {
 	.name = "ring",
 	.description = "parts of the message pass round all ranks twice",
+	.place = 10,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES,
 	.cost = cost,
 	.owned = owned,
 	.build = build,

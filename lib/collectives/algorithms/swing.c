@@ -35,7 +35,7 @@
  */
 #include <stdlib.h>
 
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 /* rho(k) */
@@ -96,6 +96,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_swing = {
 	.name = "swing",
 	.description = "halving with partners left and right by turns (Swing)",
+	.place = 90,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | GF_ALGORITHM_FOLDS,
 	.cost = cost,
 	.owned = owned,
 	.build = build,

@@ -13,8 +13,8 @@
  * Cost, p ranks, k values and k indices of w bytes:
  *   ceil(log2 p) alpha + 2 (p-1) k w beta
  *
- * Restrictions: count_elems is the number of ranks; a sparse all-reduce of its own kind, not in
- * gf_algorithms. Any p.
+ * Restrictions: count_elems is the number of ranks; a sparse all-reduce, in
+ * gf_sparse_algorithms. Any p.
  *
  * p = 5, slots that a rank holds (after the last round: all):
  *
@@ -27,7 +27,7 @@
  */
 #include <errno.h>
 
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 
 static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 {
@@ -94,9 +94,11 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	gf_schedule_copy(s, gf_data(0, r), within(held, n - r, r));
 }
 
-const struct gf_algorithm gf_algorithm_topk = {
+const struct gf_algorithm gf_sparse_topk = {
 	.name = "topk",
 	.description = "every rank's top k to every rank, in log2 p rounds",
+	.place = 10,
+	.traits = GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS,
 	.applicable = applicable,
 	.cost = cost,
 	.owned = owned,

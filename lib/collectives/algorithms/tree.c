@@ -18,7 +18,7 @@
  *   reduce     round 0: 1 to 0, 3 to 2    1: 2 to 0    2: 4 to 0
  *   broadcast  round 2: 0 to 4            1: 0 to 2    0: 0 to 1, 2 to 3
  */
-#include "collectives/algorithms/algorithms.h"
+#include "collectives/algorithm.h"
 #include "collectives/parts.h"
 
 static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
@@ -77,6 +77,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 const struct gf_algorithm gf_algorithm_tree = {
 	.name = "tree",
 	.description = "binomial tree: reduce to rank 0, broadcast back",
+	.place = 40,
+	.traits = GF_ALGORITHM_OWN_STEPS,
 	.cost = cost,
 	.build = build,
 };

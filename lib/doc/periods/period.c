@@ -169,7 +169,7 @@ static int read_period(struct gf_json_at *at, const char *key, void *place, stru
 	struct gf_period *p = place;
 	struct gf_json_at inner;
 	int method = 0;
-	int rc = gf_entry_open(at, key, gf_period_names, &inner, &method, err);
+	int rc = gf_entry_open(at, key, gf_period_plans_names, &inner, &method, err);
 
 	if (rc)
 		return rc;

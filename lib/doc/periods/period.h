@@ -17,7 +17,7 @@ struct gf_plan;
  * How often groups of ranks exchange: the pure half of periods, and what a plan says about it
  * (gf-plan(5), "period"). The ranks of a group exchange gradients in every step, by the plan's own
  * messages. Groups exchange how far their parameters have come every H steps, by the period's
- * messages. Each period is a table of keys, defaults and an entry in period_registry.c.
+ * messages. Each period is a table of keys, defaults and an entry in periods.c.
  *
  * All of them are cases of one rule. Every rank keeps the parameters w of the last outer exchange,
  * which are the same on all ranks, and a velocity v that begins at 0. An outer exchange of a
@@ -65,9 +65,9 @@ struct gf_period {
 	char *extra;
 };
 
-/* In the order of gf_period_names; NULL-terminated. */
+/* In the order of gf_period_plans_names; NULL-terminated. */
 extern const struct gf_period_plan *const gf_period_plans[];
-extern const char *const gf_period_names[];
+extern const char *const gf_period_plans_names[];
 /* The entry, never NULL. */
 const struct gf_period_plan *gf_period_plan(const struct gf_period *p);
 const char *gf_period_name(const struct gf_period *p);

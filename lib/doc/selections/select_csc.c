@@ -142,6 +142,7 @@ static const struct gf_csc_params defaults = {
 const struct gf_select_plan gf_select_plan_csc = {
 	.name = "csc",
 	.description = "chunks with the largest norms, the others wait",
+	.place = 20,
 	.source = "GradientFlow (Sun et al. 2019)",
 	.traits = GF_SELECT_ADDS | GF_SELECT_RECUTS | GF_SELECT_SCALES | GF_SELECT_PIECES,
 	.record = &record,

@@ -26,6 +26,7 @@ static size_t wire(const void *params, const struct gf_wired *message, struct gf
 const struct gf_select_plan gf_select_plan_dense = {
 	.name = "dense",
 	.description = "all gradients",
+	.place = 10,
 	.source = "every data-parallel SGD",
 	.traits = GF_SELECT_LOSSLESS | GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SERVERS |
 		  GF_SELECT_SCALES,

@@ -45,6 +45,7 @@ static const struct gf_dgc_params defaults = {
 const struct gf_select_plan gf_select_plan_dgc = {
 	.name = "dgc",
 	.description = "the k largest of each rank's velocity, all of them applied",
+	.place = 50,
 	.source = "Deep Gradient Compression (Lin et al. 2018)",
 	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM,
 	.record = &record,

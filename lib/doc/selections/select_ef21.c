@@ -17,6 +17,7 @@ static const struct gf_ef21_params defaults = {.density = 0.01};
 const struct gf_select_plan gf_select_plan_ef21 = {
 	.name = "ef21",
 	.description = "the k largest changes of each rank's velocity",
+	.place = 60,
 	.source = "EF21 (Richtarik et al. 2021, Fatkhullin et al. 2023)",
 	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM | GF_SELECT_BARE,
 	.record = &record,

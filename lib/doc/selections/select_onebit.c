@@ -46,6 +46,7 @@ static const struct gf_onebit_params defaults = {.chunk_elems = CHUNK_ELEMS};
 const struct gf_select_plan gf_select_plan_onebit = {
 	.name = "onebit",
 	.description = "the sign of every element, and a scale per chunk",
+	.place = 70,
 	.source = "1-Bit SGD (Seide et al. 2014)",
 	.traits = GF_SELECT_SETS,
 	.record = &record,

@@ -108,6 +108,7 @@ static const struct gf_powersgd_params defaults = {
 const struct gf_select_plan gf_select_plan_powersgd = {
 	.name = "powersgd",
 	.description = "matrices of low rank, by two all-reduces",
+	.place = 80,
 	.source = "PowerSGD (Vogels et al. 2019)",
 	.traits = GF_SELECT_ADDS | GF_SELECT_SHAPES,
 	.record = &record,

@@ -53,6 +53,7 @@ static const struct gf_randomk_params defaults = {.density = 0.1, .seed = 1};
 const struct gf_select_plan gf_select_plan_randomk = {
 	.name = "randomk",
 	.description = "k random elements, the same on all ranks",
+	.place = 90,
 	.source = "Sparsified SGD with memory (Stich et al. 2018)",
 	.traits = GF_SELECT_ADDS | GF_SELECT_SCALES | GF_SELECT_SELDOM,
 	.record = &record,

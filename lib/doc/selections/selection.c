@@ -139,7 +139,7 @@ static int read_selection(struct gf_json_at *at, const char *key, void *place, s
 	int rc, method = 0;
 	void *params;
 
-	rc = gf_entry_open(at, key, gf_select_names, &inner, &method, err);
+	rc = gf_entry_open(at, key, gf_select_plans_names, &inner, &method, err);
 	if (rc)
 		return rc;
 	plan = gf_select_plans[method];

@@ -15,8 +15,8 @@ struct gf_message;
 
 /*
  * The pure half of selections: which gradients of a message go out in a step, in what form, and
- * what a plan says about it (gf-plan(5), "selection"). Each selection is one file (select_csc.c,
- * ...) and one word in select_registry.c; all other code asks its entry. The half that runs is in
+ * what a plan says about it (gf-plan(5), "selection"). Each selection is one file with one
+ * entry, gf_select_plan_NAME; all other code asks the entry. The half that runs is in
  * another library.
  *
  * Traits say what a selection can do. A combination that no trait allows is refused.
@@ -135,9 +135,9 @@ extern const struct gf_message gf_select_own_message;
 /* All gradients of a message, as they are: no keys. */
 extern const struct gf_select_plan gf_select_plan_dense;
 
-/* In the order of gf_select_names; NULL-terminated. */
+/* In the order of gf_select_plans_names; NULL-terminated. */
 extern const struct gf_select_plan *const gf_select_plans[];
-extern const char *const gf_select_names[];
+extern const char *const gf_select_plans_names[];
 /* NULL: there is none of that name. */
 const struct gf_select_plan *gf_select_plan_find(const char *name);
 

@@ -137,6 +137,7 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 const struct gf_policy gf_policy_asc_wfbp = {
 	.name = "asc-wfbp",
 	.description = "normal, merged or simultaneous by Theorem 1, corrected",
+	.place = 60,
 	.source = "ASC-WFBP, Theorem 1 (Shi, Chu, Li 2021)",
 	.lanes = 2,
 	.automatic = true,

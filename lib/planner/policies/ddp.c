@@ -63,6 +63,7 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 const struct gf_policy gf_policy_ddp = {
 	.name = "ddp",
 	.description = "buckets of 25 MiB, the first of 1 MiB (PyTorch)",
+	.place = 70,
 	.source = "PyTorch, DistributedDataParallel's defaults",
 	.lanes = 1,
 	.automatic = true,
@@ -77,6 +78,7 @@ static void draft_capped(const struct gf_workbench *w, struct gf_draft *d)
 }
 
 /* In older releases, with a cap that is given. */
+/* ddp in older releases of PyTorch; not listed. */
 const struct gf_policy gf_policy_ddp_capped = {
 	.name = "ddp",
 	.lanes = 1,

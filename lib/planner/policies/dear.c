@@ -261,6 +261,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 const struct gf_policy gf_policy_dear = {
 	.name = "dear",
 	.description = "reduce-scatter in backward, all-gather in forward",
+	.place = 100,
 	.source = "DeAR (Zhang et al. 2023)",
 	.lanes = 1,
 	.automatic = false,

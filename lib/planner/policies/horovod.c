@@ -77,6 +77,7 @@ static void draft_at_most(const struct gf_workbench *w, struct gf_draft *d)
 	}
 }
 
+/* Buckets of at most the threshold, in which DeepSpeed and XLA send what is ready; not listed. */
 const struct gf_policy gf_policy_at_most = {
 	.name = "at-most",
 	.lanes = 1,
@@ -88,6 +89,7 @@ const struct gf_policy gf_policy_at_most = {
 const struct gf_policy gf_policy_horovod = {
 	.name = "horovod",
 	.description = "what is ready in the same 1 ms, up to 128 MiB",
+	.place = 80,
 	.source = "Horovod, tensor fusion's defaults",
 	.lanes = 1,
 	.automatic = true,

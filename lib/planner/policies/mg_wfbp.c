@@ -63,6 +63,7 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 const struct gf_policy gf_policy_mg_wfbp = {
 	.name = "mg-wfbp",
 	.description = "merge a tensor that is ready within the startup",
+	.place = 50,
 	.source = "ASC-WFBP, Eq. 5 (MG-WFBP, Shi et al. 2019)",
 	.lanes = 1,
 	.automatic = true,

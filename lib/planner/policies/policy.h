@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/registry.h"
 #include "base/text.h"
 #include "doc/plan.h"
 #include "doc/profile.h"
@@ -14,7 +15,9 @@
 #include "simulator/prices/price.h"
 
 /*
- * A policy cuts the tensors of a model into messages: one table entry each, listed in registry.c.
+ * A policy cuts the tensors of a model into messages: one file with one entry, gf_policy_NAME.
+ * gf-plan --list, --compare and the tests follow; gf-plan(1) wants a sentence. Simple before
+ * clever: a tie goes to the one that is listed earlier.
  */
 struct gf_problem {
 	const struct gf_model_profile *model;
@@ -61,6 +64,7 @@ struct gf_policy {
 	const char *name;
 	const char *description; /* one line, for --list */
 	const char *source;      /* paper and section, or "gradflow" */
+	unsigned place;          /* in listings, ascending (lib/list.sh) */
 	/* When the problem leaves them open; 0: as many as contention was measured for, at least 2,
 	 * at most 4. */
 	int lanes;
@@ -77,7 +81,10 @@ struct gf_policy {
 };
 
 extern const struct gf_policy *const gf_policies[]; /* NULL-terminated */
-const struct gf_policy *gf_policy_find(const char *name);
+static inline const struct gf_policy *gf_policy_find(const char *name)
+{
+	return gf_named_find(gf_policies, 0, name);
+}
 
 /*
  * Draft, prediction and lower bound: a whole document in p (released on failure). -EINVAL: the
@@ -90,21 +97,7 @@ int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in, s
  * to fewer messages, then to the earlier one in the registry. */
 int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p, struct gf_error *err);
 
-/* One per file of the same name. */
-extern const struct gf_policy gf_policy_sequential;
-extern const struct gf_policy gf_policy_single;
-extern const struct gf_policy gf_policy_wfbp;
-extern const struct gf_policy gf_policy_threshold;
-extern const struct gf_policy gf_policy_mg_wfbp;
-extern const struct gf_policy gf_policy_asc_wfbp;
-extern const struct gf_policy gf_policy_ddp;
-extern const struct gf_policy gf_policy_horovod;
-extern const struct gf_policy gf_policy_optimal;
-extern const struct gf_policy gf_policy_dear;
+#include "lists/gf_policies.h"
 
-/* Not in the registry: ddp in older releases of PyTorch. */
-extern const struct gf_policy gf_policy_ddp_capped;
-/* Nor this: buckets of at most the threshold, in which DeepSpeed and XLA send what is ready. */
-extern const struct gf_policy gf_policy_at_most;
 
 #endif

@@ -99,6 +99,7 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 const struct gf_policy gf_policy_threshold = {
 	.name = "threshold",
 	.description = "send once more than theta bytes wait (theta searched)",
+	.place = 40,
 	.source = "GradientFlow, lazy all-reduce",
 	.lanes = 1,
 	.automatic = true,

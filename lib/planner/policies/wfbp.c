@@ -28,6 +28,7 @@ static void explain_wfbp(const struct gf_workbench *w, const struct gf_draft *d,
 const struct gf_policy gf_policy_wfbp = {
 	.name = "wfbp",
 	.description = "one message per tensor, as it becomes ready",
+	.place = 30,
 	.source = "ASC-WFBP, section II-B (Zhang et al. 2017)",
 	.lanes = 1,
 	.automatic = true,
@@ -56,6 +57,7 @@ static void explain_sequential(const struct gf_workbench *w, const struct gf_dra
 const struct gf_policy gf_policy_sequential = {
 	.name = "sequential",
 	.description = "one message per tensor, after backward has ended",
+	.place = 10,
 	.source = "baseline without overlap",
 	.lanes = 1,
 	.automatic = true,
@@ -84,6 +86,7 @@ static void explain_single(const struct gf_workbench *w, const struct gf_draft *
 const struct gf_policy gf_policy_single = {
 	.name = "single",
 	.description = "one message of all tensors",
+	.place = 20,
 	.source = "GradientFlow, lazy all-reduce without overlap",
 	.lanes = 1,
 	.automatic = true,

@@ -533,6 +533,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 const struct gf_policy gf_policy_optimal = {
 	.name = "optimal",
 	.description = "the best plan of the step model: exact on one lane",
+	.place = 90,
 	.source = "gradflow",
 	.lanes = 0,
 	.automatic = true,

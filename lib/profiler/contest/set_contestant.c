@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "collectives/algorithms/algorithms.h"
 #include "collectives/codecs/encode.h"
 #include "compressors/sets.h"
 
@@ -76,7 +75,7 @@ int gf_contest_sparse_new(const struct gf_contest_sparse_config *config,
 
 	s->config = *config;
 	s->k = gf_density_count(config->way.density, config->count_elems);
-	s->merges = config->way.algorithm == &gf_algorithm_gtopk;
+	s->merges = config->way.algorithm == gf_sparse_find(gf_wire_algorithm(GF_WIRE_MERGE));
 	if (config->checks)
 		rc = config->codec
 			     ? gf_error_set(err, -ENOTSUP,

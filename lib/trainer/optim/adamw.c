@@ -30,6 +30,7 @@ const struct gf_optimizer_ops gf_optimizer_adamw = {
 	.name = "adamw",
 	.description =
 		"Adam with decoupled weight decay and PyTorch's defaults (Loshchilov, Hutter 2019)",
+	.place = 50,
 	.default_exclude = "none",
 	.settings = GF_OPTIM_BETAS | GF_OPTIM_EPSILON,
 	.kernel = GF_OPTIM_ADAMW,

@@ -81,6 +81,7 @@ const struct gf_optimizer_ops gf_optimizer_lars = {
 	.description = "SGD with a rate per tensor, as large as its weights bear; the schedule's "
 		       "rate outside the momentum",
 	LARS,
+	.place = 30,
 	.step = step_outside,
 };
 
@@ -88,6 +89,7 @@ const struct gf_optimizer_ops gf_optimizer_lars_paper = {
 	.name = "lars-paper",
 	.description = "the same with the rate inside the momentum, as published (You et al. 2017)",
 	LARS,
+	.place = 40,
 	.rate_inside = true,
 	.step = step_inside,
 };

@@ -16,7 +16,10 @@
  * in one order; the state starts as zeros. Every machine computes the same bits, so ranks with the
  * same gradients stay replicas.
  *
- * One file each, one entry in registry.c.
+ * To add one: a file that steps a range of elements, with an entry, gf_optimizer_NAME: the arrays
+ * of state, the settings and their defaults. Checkpoints, exclusions, clipping, --optimizer, --list
+ * and the refusal of other optimisers' options follow. A GPU computes it if the entry names one of
+ * the rules of trainer/device_update.c. tests/unit/test_optim.c compares it with f64.
  */
 #define GF_OPTIM_SLOTS 2 /* most arrays of state */
 
@@ -76,6 +79,7 @@ struct gf_optim_defaults {
 struct gf_optimizer_ops {
 	const char *name;
 	const char *description; /* one line */
+	unsigned place;          /* in listings, ascending (lib/list.sh) */
 	const char *default_exclude;
 	unsigned settings; /* enum gf_optim_setting */
 	enum gf_optim_kernel kernel;
@@ -169,12 +173,5 @@ void gf_optimizer_each_piece(const struct gf_optimizer *o, const struct gf_optim
 	{                                                                                          \
 		NAN, NAN, NAN, NAN, NAN                                                            \
 	}
-
-/* The optimisers of registry.c. */
-extern const struct gf_optimizer_ops gf_optimizer_sgd;
-extern const struct gf_optimizer_ops gf_optimizer_nesterov;
-extern const struct gf_optimizer_ops gf_optimizer_lars;
-extern const struct gf_optimizer_ops gf_optimizer_lars_paper;
-extern const struct gf_optimizer_ops gf_optimizer_adamw;
 
 #endif

@@ -54,6 +54,7 @@ static void step_nesterov(const struct gf_optim_config *c, const struct gf_optim
 const struct gf_optimizer_ops gf_optimizer_sgd = {
 	.name = "sgd",
 	.description = "SGD with momentum and weight decay",
+	.place = 10,
 	.default_exclude = "none",
 	.settings = GF_OPTIM_MOMENTUM,
 	.kernel = GF_OPTIM_SGD,
@@ -67,6 +68,7 @@ const struct gf_optimizer_ops gf_optimizer_sgd = {
 const struct gf_optimizer_ops gf_optimizer_nesterov = {
 	.name = "nesterov",
 	.description = "SGD with Nesterov's momentum and weight decay",
+	.place = 20,
 	.default_exclude = "none",
 	.settings = GF_OPTIM_MOMENTUM,
 	.kernel = GF_OPTIM_SGD,

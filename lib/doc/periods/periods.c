@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every period that a plan may name, each a table of its keys, its defaults and an entry; listed at
- * the end. */
+/* Every period that a plan may name, each a table of its keys, its defaults and an entry. */
 #include "doc/periods/period.h"
 #include "doc/plan_parts.h"
 
@@ -78,6 +77,7 @@ static const struct gf_field every_fields[] = {{NULL}};
 const struct gf_period_plan gf_period_plan_every = {
 	.name = "every",
 	.description = "all ranks exchange gradients in every step",
+	.place = 10,
 	.source = "synchronous SGD",
 	.traits = GF_PERIOD_EVERY | GF_PERIOD_SERVERS,
 	.record = RECORD(every_fields),
@@ -94,6 +94,7 @@ static const struct gf_field local_sgd_fields[] = {
 const struct gf_period_plan gf_period_plan_local_sgd = {
 	.name = "local-sgd",
 	.description = "groups average their parameters every H steps",
+	.place = 20,
 	.source = "Local SGD (Stich 2019)",
 	.record = RECORD(local_sgd_fields),
 	.defaults =
@@ -121,6 +122,7 @@ static const struct gf_field post_local_fields[] = {
 const struct gf_period_plan gf_period_plan_post_local = {
 	.name = "post-local",
 	.description = "local-sgd after a beginning that averages every step",
+	.place = 30,
 	.source = "Post-local SGD (Lin et al. 2020)",
 	.record = RECORD(post_local_fields),
 	.defaults =
@@ -142,6 +144,7 @@ static const struct gf_field diloco_fields[] = {
 const struct gf_period_plan gf_period_plan_diloco = {
 	.name = "diloco",
 	.description = "an outer step with momentum on the change of H steps",
+	.place = 40,
 	.source = "DiLoCo (Douillard et al. 2023)",
 	.record = RECORD(diloco_fields),
 	.defaults =
@@ -174,6 +177,7 @@ static const struct gf_field streaming_fields[] = {
 const struct gf_period_plan gf_period_plan_streaming = {
 	.name = "streaming",
 	.description = "diloco of a fragment at a time, beside the next steps",
+	.place = 50,
 	.source = "Streaming DiLoCo (Douillard et al. 2025)",
 	.record = RECORD(streaming_fields),
 	.defaults =
@@ -187,19 +191,3 @@ const struct gf_period_plan gf_period_plan_streaming = {
 			.lanes = 1,
 		},
 };
-
-/* In the order of listings. */
-/* clang-format off */
-#define PERIODS(X) \
-	X(every, "every") \
-	X(local_sgd, "local-sgd") \
-	X(post_local, "post-local") \
-	X(diloco, "diloco") \
-	X(streaming, "streaming")
-/* clang-format on */
-
-#define ENTRY(id, name) &gf_period_plan_##id,
-#define NAME(id, name)  name,
-
-const struct gf_period_plan *const gf_period_plans[] = {PERIODS(ENTRY) NULL};
-const char *const gf_period_names[] = {PERIODS(NAME) NULL};
