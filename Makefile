@@ -116,7 +116,7 @@ CUDA_CFLAGS := $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
 CUDA_LIBS   := $(if $(filter 1,$(CUDA)),-L$(firstword $(wildcard \
 	$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib)) -lcudart_static -lrt)
 # No -fmad: the bits of kernels/ref.
-NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
+NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib -I$(BUILD) \
 	$(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH)) \
 	-Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
@@ -274,16 +274,22 @@ isa = $(if $(findstring _avx512,$(1)),-mavx512f -mavx512bw -mavx512vl -mavx512dq
 $(LISTS:%=$(BUILD)/lists/%.h): $(BUILD)/lists/%.h: FORCE
 	@$(call make_list,$(@:.h=),$(SOURCES))
 $(LISTS:%=$(BUILD)/lists/%.c): %.c: %.h ;
+# Codecs by number: their places in gf_codecs, and in the tables of the kernels.
+CODEC_NUMBERS := $(BUILD)/lists/gf_codec_number.h
+$(CODEC_NUMBERS): lib/collectives/codecs/codec.c Makefile
+	@mkdir -p $(@D)
+	@{ echo '#pragma once /* made by the Makefile */'; echo 'enum gf_codec_number {'; \
+	  sed -nE 's/^\t\[(GF_CODEC_\w+)\] = .*/\t\1,/p' $<; printf '\tGF_CODECS\n};\n'; } > $@
 $(BUILD)/lists/%.o: $(BUILD)/lists/%.c $(FLAGS_FILE) Makefile
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile | $(LISTS:%=$(BUILD)/lists/%.h)
+$(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile | $(LISTS:%=$(BUILD)/lists/%.h) $(CODEC_NUMBERS)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) \
 	  $(FOREIGN_CFLAGS_$(notdir $(patsubst %/,%,$(dir $<)))) $(call isa,$<) \
 	  -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/%.cu.o: %.cu $(FLAGS_FILE) Makefile
+$(BUILD)/obj/%.cu.o: %.cu $(FLAGS_FILE) Makefile | $(CODEC_NUMBERS)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
@@ -447,13 +453,13 @@ $(BUILD)/gpu/bench_kernels: $(BUILD)/obj/tests/gpu/bench_kernels.cu.o \
 
 # The same on this processor (tests/gpu/emulate.h); an address that no vector
 # may be loaded from ends them.
-EMULATE := $(EMULATOR_CXX) -x c++ -std=gnu++17 -O1 -g -Ikernels -Ilib -Itests/gpu \
+EMULATE := $(EMULATOR_CXX) -x c++ -std=gnu++17 -O1 -g -Ikernels -Ilib -I$(BUILD) -Itests/gpu \
 	-DGF_EMULATE -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
 	-fsanitize=alignment -fsanitize-undefined-trap-on-error \
 	$(if $(WERROR),-Werror)
 EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard \
 	kernels/cuda/*.cu tests/gpu/emulate.cpp))
-$(BUILD)/emulated/%.o: % $(FLAGS_FILE) Makefile
+$(BUILD)/emulated/%.o: % $(FLAGS_FILE) Makefile | $(CODEC_NUMBERS)
 	@mkdir -p $(@D)
 	$(call say,C++)$(EMULATE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 EMULATED_NN := $(filter test_gpu_nn% test_host_nn,$(EMULATED))

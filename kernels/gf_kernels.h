@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "collectives/codecs/number.h"
+#include "lists/gf_codec_number.h"
 
 /*
  * Inner loops over plain arrays. kernels/ref holds them in portable C and is the specification;

@@ -34,7 +34,9 @@ while read -r list library; do of_list[$list]=$library; done < <(
 declare -A used has # "row grant", "row"
 while IFS=: read -r file line text; do
 	header=${text#*\"} header=${header%%\"*}
-	if [[ $header == lists/* ]]; then
+	if [ "$header" = lists/gf_codec_number.h ]; then
+		header=collectives/codecs/number.h
+	elif [[ $header == lists/* ]]; then
 		list=${header#lists/}
 		header=${of_list[${list%.h}]}/lists
 	fi

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "collectives/codecs/number.h"
+#include "lists/gf_codec_number.h"
 #include "collectives/algorithm.h"
 #include "profiler/model_times.h"
 #include "profiler/network_parts.h"

@@ -10,7 +10,7 @@
 #define BYTE_BITS 8
 
 /*
- * To add a codec: its number in number.h and its entry below; `encode`, `decode` and `decode_add`
+ * To add a codec: its entry below; `encode`, `decode` and `decode_add`
  * in kernels/ref/ with a line in kernels/table.c, which code_half.h or code_blocks.h there make of
  * the code for one value or one block; rows in tests/unit/test_lossy.c and test_codec.c; a line in
  * gf-plan(5) and gf(7). A decoded message must encode to the same values again, or replicas drift

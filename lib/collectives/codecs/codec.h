@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/dtype.h"
-#include "collectives/codecs/number.h"
+#include "lists/gf_codec_number.h"
 
 /*
  * What travels instead of f32 gradients. This header only describes; planner and simulator need no
