@@ -100,7 +100,7 @@ HARDEN_PIE := $(if $(filter 1,$(HARDEN)),-pie)
 # between files cost no more than in a program.
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -fPIC -fvisibility=hidden \
 	-ffunction-sections -ffile-prefix-map=$(CURDIR)=. \
-	-fdata-sections -ffp-contract=off $(HARDEN_CFLAGS) $(if $(WERROR),-Werror) \
+	-fdata-sections -ffp-contract=off $(HARDEN_CFLAGS) $(if $(filter-out 0,$(WERROR)),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
 	$(CFLAGS)
 ALL_LDFLAGS = -pthread $(HARDEN_LDFLAGS) -Wl,--gc-sections -Wl,--as-needed \
@@ -120,7 +120,7 @@ NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib -I$(BUILD) \
 	$(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH)) \
 	-Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
-	$(if $(WERROR),-Werror=all-warnings -Xcompiler=-Werror)
+	$(if $(filter-out 0,$(WERROR)),-Werror=all-warnings -Xcompiler=-Werror)
 # Warnings about headers of others are theirs (UCX 1.22 has one).
 FOREIGN_CFLAGS_transport := $(patsubst -I%,-isystem %,$(MPI_CFLAGS) $(UCX_CFLAGS))
 FOREIGN_CFLAGS_lanes := $(CUDA_CFLAGS) \
@@ -257,12 +257,12 @@ config:
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 
 # --- rules -------------------------------------------------------------------
-# Flags that change the code live in a file the objects depend on. -Werror and a
-# compiler's cache do not.
+# Flags that change the code live in a file the objects depend on. -Werror, a compiler's cache and
+# the place of the tree do not.
 FLAGS_FILE := $(BUILD)/flags.txt
 $(FLAGS_FILE): FORCE
 	@mkdir -p $(@D); \
-	f='$(subst ','\'',$(filter-out ccache -Werror% -Xcompiler=-Werror,\
+	f='$(subst ','\'',$(filter-out ccache -Werror% -Xcompiler=-Werror -ffile-prefix-map=%,\
 	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(MPI_FLAGS) $(NVCC_FLAGS)))'; \
 	[ "$$(cat $@ 2> /dev/null)" = "$$f" ] || echo "$$f" > $@
 .PHONY: FORCE # .SECONDARY would take it for a file that may be missing
@@ -354,7 +354,7 @@ $(BUILD)/embed/on_device: private EMBED_CFLAGS = $(CUDA_CFLAGS)
 $(BUILD)/embed/on_device: private EMBED_LIBS = $(CUDA_LIBS) -ldl
 $(EMBED): include/gradflow.h $(SO)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -std=c11 $(WARNINGS) $(if $(WERROR),-Werror) -Iinclude $(EMBED_CFLAGS) \
+	$(call say,CC)$(CC) -std=c11 $(WARNINGS) $(if $(filter-out 0,$(WERROR)),-Werror) -Iinclude $(EMBED_CFLAGS) \
 	  $(CFLAGS) -pthread -o $@ $(filter %.c,$^) $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) \
 	  $(EMBED_LIBS) -lm
 
@@ -394,14 +394,14 @@ $(BUILD)/bench/allreduce_peers: $(call object,$(wildcard tests/bench/peers/*.c))
 $(BUILD)/faults/strike.so: tests/faults/strike.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 -D_GNU_SOURCE $(WARNINGS) \
-	  $(if $(WERROR),-Werror) -DGF_HAVE_UCX=$(WITH_UCX) $(FOREIGN_CFLAGS_transport) \
+	  $(if $(filter-out 0,$(WERROR)),-Werror) -DGF_HAVE_UCX=$(WITH_UCX) $(FOREIGN_CFLAGS_transport) \
 	  $(CFLAGS) -o $@ $< -ldl
 
 # Preloaded into a program, it refuses memory at a chosen request.
 $(BUILD)/faults/no_memory.so: tests/faults/no_memory.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 -D_GNU_SOURCE $(WARNINGS) \
-	  $(if $(WERROR),-Werror) $(CFLAGS) -o $@ $<
+	  $(if $(filter-out 0,$(WERROR)),-Werror) $(CFLAGS) -o $@ $<
 
 # NVIDIA's management library as gf-topo's tests see it, and one that lacks a
 # call.
@@ -409,7 +409,7 @@ FAKE_NVML := $(addprefix $(BUILD)/fake/,libnvidia-ml.so.1 libold-nvml.so)
 $(FAKE_NVML): tests/gpu/fake_nvml.c lib/discovery/nvml.h $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) -Ilib \
-	  $(if $(WERROR),-Werror) $(if $(findstring old,$@),-DGF_FAKE_NVML_OLD) \
+	  $(if $(filter-out 0,$(WERROR)),-Werror) $(if $(findstring old,$@),-DGF_FAKE_NVML_OLD) \
 	  $(CFLAGS) -o $@ $<
 
 # Preloaded into gf-topo, adapters that libibverbs would show.
@@ -417,7 +417,7 @@ FAKE_VERBS := $(if $(filter 1,$(WITH_VERBS)),$(BUILD)/fake/verbs.so)
 $(BUILD)/fake/verbs.so: tests/faults/fake_verbs.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) \
-	  $(if $(WERROR),-Werror) $(CFLAGS) -o $@ $<
+	  $(if $(filter-out 0,$(WERROR)),-Werror) $(CFLAGS) -o $@ $<
 
 # Tests of the kernels on a GPU: they need its driver and nothing else.
 $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o \
@@ -442,7 +442,7 @@ $(BUILD)/gpu/test_nccl $(BUILD)/gpu/lane_cost: $(BUILD)/gpu/%: \
 $(BUILD)/gpu/kernel_trace.so: tests/gpu/kernel_trace.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) $(CUDA_CFLAGS) \
-	  $(if $(WERROR),-Werror) $(CFLAGS) -o $@ $< -ldl
+	  $(if $(filter-out 0,$(WERROR)),-Werror) $(CFLAGS) -o $@ $< -ldl
 
 # For the newest of the processors alone: CUB takes its time.
 $(BUILD)/obj/tests/gpu/%.cu.o: CUDA_ARCH := $(lastword $(CUDA_ARCH))
@@ -456,7 +456,7 @@ $(BUILD)/gpu/bench_kernels: $(BUILD)/obj/tests/gpu/bench_kernels.cu.o \
 EMULATE := $(EMULATOR_CXX) -x c++ -std=gnu++17 -O1 -g -Ikernels -Ilib -I$(BUILD) -Itests/gpu \
 	-DGF_EMULATE -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
 	-fsanitize=alignment -fsanitize-undefined-trap-on-error \
-	$(if $(WERROR),-Werror)
+	$(if $(filter-out 0,$(WERROR)),-Werror)
 EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard \
 	kernels/cuda/*.cu tests/gpu/emulate.cpp))
 $(BUILD)/emulated/%.o: % $(FLAGS_FILE) Makefile | $(CODEC_NUMBERS)
