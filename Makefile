@@ -160,13 +160,14 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 # threads that a sanitizer knows.
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
-TOOLS   := gf-figures
+TOOLS   := gf-figures gf-schema
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
 # --- lists of entries --------------------------------------------------------
 # An entry is a constant in a file of its own kind; nothing else names it. LIST_X := the entries'
 # struct, what their names begin with, the library that has list X, the files. A program that does
 # without some of the files (lean, below) gets a list of its own.
+LIST_gf_document_formats := gf_document_format gf_document_ doc lib/%.c
 LIST_gf_algorithms := gf_algorithm gf_algorithm_ collectives lib/collectives/algorithms/%.c
 LIST_gf_sparse_algorithms := gf_algorithm gf_sparse_ collectives lib/collectives/algorithms/%.c
 LIST_gf_select_plans := gf_select_plan gf_select_plan_ doc lib/doc/selections/%.c
@@ -209,7 +210,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 	tables
 .DEFAULT_GOAL := all
 
-all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(SO)
+all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(BUILD)/schema/made $(SO)
 
 help:
 	@echo 'targets of gradflow $(VERSION):'
@@ -487,6 +488,14 @@ $(BUILD)/tools/gf-figures: $(call object,$(wildcard share/tools/tables/*.c)) \
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(call foreign_of,gf-plan)
 
+# The JSON Schemas of documents, from the tables of their readers.
+$(BUILD)/tools/gf-schema: $(call object,share/tools/gf-schema.c) $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
+$(BUILD)/schema/made: $(BUILD)/tools/gf-schema
+	@mkdir -p $(@D); rm -f $(@D)/*.json
+	$(call say,SCHEMA)$< $(@D) && touch $@
+
 # test_mpi asks MPI itself
 FOREIGN_CFLAGS_unit := $(FOREIGN_CFLAGS_transport)
 FOREIGN_CFLAGS_bench := $(FOREIGN_CFLAGS_transport)
@@ -707,6 +716,7 @@ install: all
 	  put 644 $$f $(DOC)/$$f; done
 	$(put); find share -type f ! -name '*.pyc' | while read -r f; do m=644; \
 	  [ ! -x $$f ] || m=755; put $$m $$f $(D)/share/gradflow/$${f#share/}; done
+	$(put); for f in $(BUILD)/schema/*.json; do put 644 $$f $(D)/share/gradflow/schema/$${f##*/}; done
 
 uninstall:
 	rm -f $(COMMANDS:%=$(D)/bin/%)

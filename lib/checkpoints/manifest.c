@@ -10,11 +10,10 @@
 #include "base/heap.h"
 #include "json/record.h"
 
-#define FORMAT "gf-checkpoint"
-
 #define AT(member) offsetof(struct gf_checkpoint_file, member)
 static const struct gf_field file_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"name", GF_FIELD_STRING, .offset = AT(name),
+	 .schema = "\"pattern\": \"^rank-(0|[1-9][0-9]*)\\\\.safetensors$\""},
 	{"size_bytes", GF_FIELD_SIZE, .offset = AT(size_bytes), .high = GF_MAX_SIZE},
 	{"sha256", GF_FIELD_STRING, .offset = AT(sha256)},
 	{NULL},
@@ -80,6 +79,12 @@ static const struct gf_record record = {
 	.finish = finish,
 };
 
+const struct gf_document_format gf_document_checkpoint = {
+	.name = "gf-checkpoint",
+	.description = "the manifest of a checkpoint's files",
+	.record = &record,
+};
+
 /* --- its own digest ------------------------------------------------------ */
 
 /* What stands after the digest of what stands before it. */
@@ -108,7 +113,7 @@ char *gf_manifest_text(struct gf_manifest *m)
 	m->sha256 = gf_xmalloc(GF_DIGEST_HEX);
 	memset(m->sha256, '0', DIGITS);
 	m->sha256[DIGITS] = '\0';
-	text = gf_document_write(FORMAT, &record, m);
+	text = gf_document_write(&gf_document_checkpoint, m);
 	size = strlen(text);
 	if (seal_of(text, size, hex)) {
 		memcpy(text + size - DIGITS - TAIL, hex, DIGITS);
@@ -145,7 +150,7 @@ int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m, struc
 
 	rc = rc ? rc : check_seal(path, text, size, err);
 	rc = rc ? rc : gf_json_parse(text, size, path, &root, err);
-	rc = rc ? rc : gf_document_read(root, path, FORMAT, &record, &got, err);
+	rc = rc ? rc : gf_document_read(root, path, &gf_document_checkpoint, &got, err);
 	if (!rc && got.step != step) {
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a manifest of step %zu, found one of step %zu", path,

@@ -20,8 +20,7 @@
 #include "base/timeout.h"
 #include "json/record.h"
 
-#define FORMAT "gf-lock"
-#define BEATS  5 /* of an owner, in a lease */
+#define BEATS 5 /* of an owner, in a lease */
 /* An owner locks its file, and then writes its name: looks at a locked file before a name is
  * believed, and before it is held to have none. */
 #define LOOKS_NAMED    1
@@ -70,6 +69,8 @@ static const struct gf_record record = {
 	GF_RECORD(struct record, fields),
 	.one_line = true,
 };
+
+static const struct gf_document_format format = {.name = "gf-lock", .record = &record};
 
 /* --- who ------------------------------------------------------------------ */
 
@@ -134,7 +135,7 @@ static void read_record(int fd, const char *path, struct record *r)
 
 	memset(r, 0, sizeof(*r));
 	if (n > 0 && !gf_json_parse(text, (size_t)n, path, &root, NULL))
-		gf_document_read(root, path, FORMAT, &record, r, NULL);
+		gf_document_read(root, path, &format, r, NULL);
 	gf_json_free(root);
 }
 
@@ -178,7 +179,7 @@ static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked, struc
 
 static int write_record(struct gf_checkpoint_owner *o, int fd, struct gf_error *err)
 {
-	char *text = gf_document_write(FORMAT, &record, &o->self);
+	char *text = gf_document_write(&format, &o->self);
 	size_t size = strlen(text);
 	int rc = 0;
 

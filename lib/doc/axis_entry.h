@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 struct gf_json_at;
 struct gf_record;
@@ -31,6 +32,9 @@ struct gf_entry {
 	GF_ENTRY;
 };
 
+/* Adds the JSON Schema of an object that is one of these entries (NULL-terminated): its key
+ * "method" and the entry's keys. */
+void gf_entry_schema(const void *entries, struct gf_text *out);
 /* Opens the object at key, and reads which entry of names (NULL-terminated) its key "method" names.
  * The caller reads on in *inner. */
 int gf_entry_open(struct gf_json_at *at, const char *key, const char *const *names,

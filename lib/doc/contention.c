@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "doc/profile.h"
+#include "json/record_schema.h"
 
 /* --- the function -------------------------------------------------------- */
 
@@ -214,10 +215,31 @@ static void copy(void *place)
 	}
 }
 
+static void schema(struct gf_text *out)
+{
+	static const char gamma[] = "{\"type\": \"array\", \"prefixItems\": [{\"const\": 1}], "
+				    "\"items\": {\"type\": \"number\", \"minimum\": 1, "
+				    "\"maximum\": 1e9}%s}";
+
+	gf_text_addf(out, "{\"anyOf\": [");
+	gf_text_addf(out, gamma, "");
+	gf_text_addf(out,
+		     ", {\"type\": \"array\", \"maxItems\": %d, \"items\": "
+		     "{\"type\": \"object\", \"required\": [\"size_bytes\", \"gamma\"], "
+		     "\"properties\": {\"size_bytes\": ",
+		     SIZES_MOST);
+	gf_schema_size(1, GF_MAX_SIZE, out);
+	gf_text_addf(out, ", \"gamma\": ");
+	gf_text_addf(out, gamma, ", \"minItems\": 1");
+	gf_text_addf(out, "}, \"patternProperties\": {\"^x-\": {}}, "
+			  "\"additionalProperties\": false}}]}");
+}
+
 const struct gf_field_own gf_contention_own = {
 	.read = read,
 	.write = write,
 	.absent = absent,
 	.release = release,
 	.copy = copy,
+	.schema = schema,
 };

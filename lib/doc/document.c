@@ -9,10 +9,11 @@
 
 #define VERSION 1
 
-int gf_document_read(const struct gf_json *root, const char *file, const char *format,
-		     const struct gf_record *r, void *item, struct gf_error *err)
+int gf_document_read(const struct gf_json *root, const char *file,
+		     const struct gf_document_format *format, void *item, struct gf_error *err)
 {
-	const char *const formats[] = {format, NULL};
+	const char *const formats[] = {format->name, NULL};
+	const struct gf_record *r = format->record;
 	struct gf_json_at at;
 	int index, version, rc;
 	void *read;
@@ -35,33 +36,33 @@ int gf_document_read(const struct gf_json *root, const char *file, const char *f
 	return rc;
 }
 
-char *gf_document_write(const char *format, const struct gf_record *r, const void *item)
+char *gf_document_write(const struct gf_document_format *format, const void *item)
 {
 	struct gf_json_writer w = {0};
 
 	gf_json_open_object(&w, NULL);
-	gf_json_put_string(&w, "format", format);
+	gf_json_put_string(&w, "format", format->name);
 	gf_json_put_int(&w, "version", VERSION);
-	gf_record_write(&w, r, item);
+	gf_record_write(&w, format->record, item);
 	gf_json_close_object(&w);
 	return gf_text_take(&w.text);
 }
 
-int gf_document_check(const char *format, const struct gf_record *r, const void *item,
+int gf_document_check(const struct gf_document_format *format, const void *item,
 		      struct gf_error *err)
 {
-	char *text = gf_document_write(format, r, item);
+	char *text = gf_document_write(format, item);
 	/* no file: "the plan", which is not the command's name over again */
-	char *file = gf_xasprintf("the %s", strchr(format, '-') + 1);
-	void *copy = gf_xcalloc(1, r->bytes);
+	char *file = gf_xasprintf("the %s", strchr(format->name, '-') + 1);
+	void *copy = gf_xcalloc(1, format->record->bytes);
 	struct gf_json *root;
 	int rc;
 
 	rc = gf_json_parse(text, strlen(text), file, &root, err);
 	if (!rc) {
-		rc = gf_document_read(root, file, format, r, copy, err);
+		rc = gf_document_read(root, file, format, copy, err);
 		if (!rc)
-			gf_record_release(r, copy);
+			gf_record_release(format->record, copy);
 		gf_json_free(root);
 	}
 	free(copy);

@@ -10,8 +10,6 @@
 #include "json/record.h"
 #include "doc/shared_records.h"
 
-#define FORMAT "gf-plan"
-
 const char *const gf_mode_names[] = {"normal", "merged", "simultaneous", NULL};
 const char *const gf_release_names[] = {"ready", "backward_end", NULL};
 const char *const gf_half_names[] = {"all", "split", NULL};
@@ -169,7 +167,7 @@ static const struct gf_field plan_fields[] = {
 	 .record = &gf_level_record},
 	{"tensors", GF_FIELD_OWN, GF_OMITTED, .own = &gf_plan_tensors_own},
 	{"messages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(messages),
-	 .count_offset = AT(nmessages), .record = &gf_message_record},
+	 .count_offset = AT(nmessages), .record = &gf_message_record, .schema = "\"minItems\": 1"},
 	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule), .record = &rule_record},
 	{"fusion", GF_FIELD_GROUP, GF_OMITTED, .record = &fusion_record},
 	{"selection", GF_FIELD_OWN, GF_DEFAULTED, .offset = AT(selection),
@@ -184,13 +182,26 @@ static const struct gf_field plan_fields[] = {
 static const struct gf_record plan_record = {
 	GF_RECORD(struct gf_plan, plan_fields),
 	.finish = gf_plan_finish,
+	/* a rule makes the rest when the model is known */
+	.schema =
+		"\"if\": {\"required\": [\"rule\"]}, \"then\": {\"properties\": {\"ranks\": false, "
+		"\"servers\": false, \"lanes\": false, \"segment_bytes\": false, \"model\": false, "
+		"\"tensors\": false, \"messages\": false, \"predicted\": false}}, "
+		"\"else\": {\"required\": [\"ranks\", \"lanes\", \"model\", \"tensors\", "
+		"\"messages\"]}, ",
+};
+
+const struct gf_document_format gf_document_plan = {
+	.name = "gf-plan",
+	.description = "how gradients are exchanged, and what that was predicted to cost",
+	.record = &plan_record,
 };
 #undef AT
 
 int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
 		 struct gf_error *err)
 {
-	return gf_document_read(root, file, FORMAT, &plan_record, p, err);
+	return gf_document_read(root, file, &gf_document_plan, p, err);
 }
 
 /* The plan as it is written: a rule plan's lanes and segments stand in the rule, and messages name
@@ -223,7 +234,7 @@ static struct gf_plan as_written(const struct gf_plan *p)
 int gf_plan_check(const struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan plan = as_written(p);
-	int rc = gf_document_check(FORMAT, &plan_record, &plan, err);
+	int rc = gf_document_check(&gf_document_plan, &plan, err);
 
 	free(plan.messages);
 	return rc;
@@ -232,7 +243,7 @@ int gf_plan_check(const struct gf_plan *p, struct gf_error *err)
 char *gf_plan_write(const struct gf_plan *p)
 {
 	struct gf_plan plan = as_written(p);
-	char *text = gf_document_write(FORMAT, &plan_record, &plan);
+	char *text = gf_document_write(&gf_document_plan, &plan);
 
 	free(plan.messages);
 	return text;

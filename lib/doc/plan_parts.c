@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "doc/shared_records.h"
+#include "json/record_schema.h"
 
 /* --- tensors ------------------------------------------------------------- */
 
@@ -94,12 +95,20 @@ static void copy_types(void *place)
 		p->types = gf_xmemdup(p->types, p->model->ntensors * sizeof(*p->types));
 }
 
+static void tensors_schema(struct gf_text *out)
+{
+	gf_text_addf(out, "{\"type\": \"array\", \"minItems\": 1, \"items\": ");
+	gf_schema_object(&typed_record, NULL, out);
+	gf_text_addf(out, "}");
+}
+
 const struct gf_field_own gf_plan_tensors_own = {
 	.read = read_tensors,
 	.write = write_tensors,
 	.absent = no_tensors,
 	.release = release_types,
 	.copy = copy_types,
+	.schema = tensors_schema,
 };
 
 /* --- predicted ----------------------------------------------------------- */

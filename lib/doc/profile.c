@@ -9,8 +9,6 @@
 #include "doc/shared_records.h"
 #include "base/heap.h"
 
-#define FORMAT "gf-profile"
-
 #define AT(member) offsetof(struct gf_passes, member)
 static const struct gf_field passes_fields[] = {
 	{"model", GF_FIELD_STRING, .offset = AT(model)},
@@ -72,23 +70,35 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 static const struct gf_record profile_record = {
 	GF_RECORD(struct gf_profile, profile_fields),
 	.finish = finish,
+	.schema = "\"anyOf\": [{\"required\": [\"model\"]}, {\"required\": [\"passes\"]}, "
+		  "{\"required\": [\"network\"]}, {\"required\": [\"codecs\"], \"properties\": "
+		  "{\"codecs\": {\"minItems\": 1}}}, {\"required\": [\"selections\"], "
+		  "\"properties\": "
+		  "{\"selections\": {\"minItems\": 1}}}], "
+		  "\"not\": {\"required\": [\"model\", \"passes\"]}, ",
+};
+
+const struct gf_document_format gf_document_profile = {
+	.name = "gf-profile",
+	.description = "what a backward pass and an all-reduce cost",
+	.record = &profile_record,
 };
 #undef AT
 
 int gf_profile_read(const struct gf_json *root, const char *file, struct gf_profile *p,
 		    struct gf_error *err)
 {
-	return gf_document_read(root, file, FORMAT, &profile_record, p, err);
+	return gf_document_read(root, file, &gf_document_profile, p, err);
 }
 
 int gf_profile_check(const struct gf_profile *p, struct gf_error *err)
 {
-	return gf_document_check(FORMAT, &profile_record, p, err);
+	return gf_document_check(&gf_document_profile, p, err);
 }
 
 char *gf_profile_write(const struct gf_profile *p)
 {
-	return gf_document_write(FORMAT, &profile_record, p);
+	return gf_document_write(&gf_document_profile, p);
 }
 
 void gf_profile_release(struct gf_profile *p)

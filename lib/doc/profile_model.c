@@ -171,7 +171,7 @@ const struct gf_record gf_model_scalars_record = {
 static const struct gf_field model_fields[] = {
 	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
 	{"tensors", GF_FIELD_LIST, .offset = AT(tensors), .count_offset = AT(ntensors),
-	 .record = &gf_tensor_record},
+	 .record = &gf_tensor_record, .schema = "\"minItems\": 1"},
 	{NULL},
 };
 

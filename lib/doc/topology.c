@@ -9,7 +9,6 @@
 #include "json/record.h"
 #include "doc/shared_records.h"
 
-#define FORMAT "gf-topology"
 /* 2^24 ranks have at most 24 levels that are not of one. */
 #define MOST_LEVELS 64
 
@@ -174,7 +173,7 @@ static const struct gf_field topology_fields[] = {
 	{"origin", GF_FIELD_RAW, GF_OMITTED, .offset = AT(origin)},
 	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
 	{"levels", GF_FIELD_LIST, .offset = AT(levels), .count_offset = AT(nlevels),
-	 .record = &gf_level_record},
+	 .record = &gf_level_record, .schema = "\"maxItems\": 64"},
 	{"hosts", GF_FIELD_LIST, GF_OMITTED, .offset = AT(hosts), .count_offset = AT(nhosts),
 	 .record = &host_record},
 	{NULL},
@@ -186,20 +185,26 @@ static const struct gf_record topology_record = {
 	.finish = finish,
 };
 
+const struct gf_document_format gf_document_topology = {
+	.name = "gf-topology",
+	.description = "how ranks are grouped and how fast their links are",
+	.record = &topology_record,
+};
+
 int gf_topology_read(const struct gf_json *root, const char *file, struct gf_topology *t,
 		     struct gf_error *err)
 {
-	return gf_document_read(root, file, FORMAT, &topology_record, t, err);
+	return gf_document_read(root, file, &gf_document_topology, t, err);
 }
 
 int gf_topology_check(const struct gf_topology *t, struct gf_error *err)
 {
-	return gf_document_check(FORMAT, &topology_record, t, err);
+	return gf_document_check(&gf_document_topology, t, err);
 }
 
 char *gf_topology_write(const struct gf_topology *t)
 {
-	return gf_document_write(FORMAT, &topology_record, t);
+	return gf_document_write(&gf_document_topology, t);
 }
 
 void gf_topology_release(struct gf_topology *t)

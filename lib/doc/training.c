@@ -7,8 +7,6 @@
 
 #include "json/record.h"
 
-#define FORMAT "gf-training"
-
 const char *const gf_schedule_names[] = {"constant", "linear", "cosine", "step", "poly", NULL};
 const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic", NULL};
 
@@ -150,6 +148,12 @@ static const struct gf_record training_record = {
 	GF_RECORD(struct gf_training, gf_training_fields),
 	.finish = finish,
 };
+
+const struct gf_document_format gf_document_training = {
+	.name = "gf-training",
+	.description = "how a model is trained, apart from how gradients are exchanged",
+	.record = &training_record,
+};
 #undef AT
 
 void gf_training_init(struct gf_training *t)
@@ -161,17 +165,17 @@ void gf_training_init(struct gf_training *t)
 int gf_training_read(const struct gf_json *root, const char *file, struct gf_training *t,
 		     struct gf_error *err)
 {
-	return gf_document_read(root, file, FORMAT, &training_record, t, err);
+	return gf_document_read(root, file, &gf_document_training, t, err);
 }
 
 int gf_training_check(const struct gf_training *t, struct gf_error *err)
 {
-	return gf_document_check(FORMAT, &training_record, t, err);
+	return gf_document_check(&gf_document_training, t, err);
 }
 
 char *gf_training_write(const struct gf_training *t)
 {
-	return gf_document_write(FORMAT, &training_record, t);
+	return gf_document_write(&gf_document_training, t);
 }
 
 void gf_training_release(struct gf_training *t)

@@ -10,7 +10,7 @@
 
 /*
  * To add a key to a document: a row in its record (lib/doc), what its check wants of it, the
- * schema, the page, and a document in tests/data/invalid with the message that it must give.
+ * page, and a document in tests/data/invalid with the message that it must give.
  *
  * Documents as tables: one struct gf_field per key says where its value lives in a C struct, what
  * it may be, and whether it may be absent. All functions, from reading to checking, walk the same
@@ -55,6 +55,8 @@ struct gf_field_own {
 	bool (*absent)(const void *place); /* (optional: never) */
 	void (*release)(void *place);
 	void (*copy)(void *place); /* was copied bit by bit: own it */
+	/* Adds its JSON Schema (json/record_schema.h). */
+	void (*schema)(struct gf_text *out);
 };
 
 struct gf_field {
@@ -73,6 +75,9 @@ struct gf_field {
 	const struct gf_field_own *own; /* OWN */
 	bool binds;                     /* what a program saves means nothing with another value */
 	bool share;                     /* REAL: the share of elements that goes out */
+	/* STRING, LIST, SIZES, REALS: members of its JSON Schema that no other member here says:
+	 * `"minItems": 1`; or NULL. */
+	const char *schema;
 	/* An option that sets it (json/record_text.h): its name, what its argument is, what the
 	 * value means; NULL: there is none. */
 	const char *option, *unit, *help;
@@ -83,6 +88,9 @@ struct gf_record {
 	size_t extra_offset; /* of its char *extra, which is never first */
 	bool one_line;       /* how it is written */
 	const struct gf_field *fields;
+	/* Members of its JSON Schema that stand before the keys, with a comma and a blank after
+	 * them; or NULL. */
+	const char *schema;
 	/* Checks between fields, and values that follow from others; called when all were read. The
 	 * cursor names places (optional). */
 	int (*finish)(const struct gf_json_at *at, void *item, struct gf_error *err);
@@ -137,13 +145,19 @@ int gf_list_read(struct gf_json_at *at, const char *key, const struct gf_record 
 void *gf_list_copy(const struct gf_record *r, const void *items, size_t count);
 void gf_list_free(const struct gf_record *r, void *items, size_t count);
 
+/* A kind of document, by the name that its key "format" has. */
+struct gf_document_format {
+	const char *name, *description;
+	const struct gf_record *record;
+};
+
 /* A whole document: the envelope's format and version, then the record. */
-int gf_document_read(const struct gf_json *root, const char *file, const char *format,
-		     const struct gf_record *r, void *item, struct gf_error *err);
-char *gf_document_write(const char *format, const struct gf_record *r, const void *item);
+int gf_document_read(const struct gf_json *root, const char *file,
+		     const struct gf_document_format *format, void *item, struct gf_error *err);
+char *gf_document_write(const struct gf_document_format *format, const void *item);
 /* Whether a reader would take the struct: it is written and read back. The message calls it "the
  * plan", by the format. */
-int gf_document_check(const char *format, const struct gf_record *r, const void *item,
+int gf_document_check(const struct gf_document_format *format, const void *item,
 		      struct gf_error *err);
 
 #endif

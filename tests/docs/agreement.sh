@@ -27,7 +27,7 @@ for path in cmd/gf-*.c; do
 	grep -q "Xr $cmd 1" man/gf.7 2> /dev/null || offend "gf(7) does not name $cmd(1)"
 	grep -qF -- "$cmd" README.md 2> /dev/null || offend "README.md does not name $cmd"
 done
-for schema in share/schema/*.json; do
+for schema in "${BUILD:-build}"/schema/*.json; do
 	[ -e "$schema" ] || continue
 	format=$(basename "$schema" .schema.json)
 	[ -e "man/$format.5" ] || offend "man/$format.5 is missing for $schema"

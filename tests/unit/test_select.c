@@ -339,93 +339,6 @@ static void test_apply(void)
 	}
 }
 
-/* --- the schema -------------------------------------------------------------
- */
-
-static void add_field(const struct gf_field *f, struct gf_text *t)
-{
-	size_t i;
-
-	gf_text_addf(t, ",\n        \"%s\": ", f->key);
-	switch (f->type) {
-	case GF_FIELD_STEPS:
-		gf_text_addf(t, "{\"$ref\": \"#/$defs/steps\"}");
-		break;
-	case GF_FIELD_SIZE:
-		gf_text_addf(t, "{\"type\": \"integer\", \"minimum\": %.0f, \"maximum\": %.0f}",
-			     f->low, f->high);
-		break;
-	case GF_FIELD_BOOL:
-		gf_text_addf(t, "{\"type\": \"boolean\"}");
-		break;
-	case GF_FIELD_REAL:
-		if (f->names)
-			gf_text_addf(t, "{\"anyOf\": [{\"const\": \"%s\"}, ", f->names[0]);
-		gf_text_addf(t, "{\"type\": \"number\", \"minimum\": %g, \"maximum\": %g}%s",
-			     f->low, f->high, f->names ? "]}" : "");
-		break;
-	case GF_FIELD_REALS:
-		gf_text_addf(t,
-			     "{\"type\": \"array\", \"items\": {\"type\": \"number\", \"minimum\": "
-			     "%g, \"maximum\": %g}}",
-			     f->low, f->high);
-		break;
-	case GF_FIELD_CHOICE:
-		for (i = 0; f->names[i]; i++)
-			gf_text_addf(t, "%s\"%s\"", i ? ", " : "{\"enum\": [", f->names[i]);
-		gf_text_addf(t, "]}");
-		break;
-	default:
-		EXPECT(false, "%s: a type that the schema lacks", f->key);
-	}
-}
-
-/* As share/schema has it, from the table that the reader walks. */
-static char *schema_of(const struct gf_select_plan *p)
-{
-	const struct gf_field *f;
-	struct gf_text t = {0};
-
-	gf_text_addf(&t,
-		     "    \"%s\": {\n"
-		     "      \"type\": \"object\",\n"
-		     "      \"required\": [\"method\"",
-		     p->name);
-	for (f = p->record->fields; f->key; f++)
-		if (f->presence == GF_REQUIRED)
-			gf_text_addf(&t, ", \"%s\"", f->key);
-	gf_text_addf(&t,
-		     "],\n"
-		     "      \"properties\": {\n"
-		     "        \"method\": {\"const\": \"%s\"}",
-		     p->name);
-	for (f = p->record->fields; f->key; f++)
-		add_field(f, &t);
-	gf_text_addf(&t, "\n"
-			 "      },\n"
-			 "      \"patternProperties\": {\"^x-\": {}},\n"
-			 "      \"additionalProperties\": false\n"
-			 "    }");
-	return gf_text_take(&t);
-}
-
-static void test_schema(void)
-{
-	char *file = doc_load("share/schema/gf-plan.schema.json");
-	size_t i;
-
-	for (i = 0; gf_select_plans[i]; i++) {
-		char *want = schema_of(gf_select_plans[i]);
-		char *ref = gf_xasprintf("{\"$ref\": \"#/$defs/%s\"}", gf_select_plans_names[i]);
-
-		EXPECT(strstr(file, want), "gf-plan.schema.json: want\n%s", want);
-		EXPECT(strstr(file, ref), "gf-plan.schema.json: want %s", ref);
-		free(want);
-		free(ref);
-	}
-	free(file);
-}
-
 int main(void)
 {
 	test_entries();
@@ -438,6 +351,5 @@ int main(void)
 	test_warmup();
 	test_help();
 	test_apply();
-	test_schema();
 	return TEST_END();
 }

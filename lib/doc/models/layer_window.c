@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/models/layer.h"
+#include "json/record_schema.h"
 
 /* Layers that slide a window over {C, H, W}: convolution and pooling. */
 
@@ -41,6 +42,15 @@ static void write_sides(struct gf_json_writer *w, const char *key, size_t high, 
 	gf_json_close_array(w);
 }
 
+static void add_sides(size_t low, struct gf_text *out)
+{
+	gf_text_addf(out, "{\"anyOf\": [");
+	gf_schema_size((double)low, MAX_WINDOW, out);
+	gf_text_addf(out, ", {\"type\": \"array\", \"minItems\": 2, \"maxItems\": 2, \"items\": ");
+	gf_schema_size((double)low, MAX_WINDOW, out);
+	gf_text_addf(out, "}]}");
+}
+
 #define SIDES(what, low)                                                                           \
 	static int read_##what(struct gf_json_at *at, const char *key, void *place,                \
 			       struct gf_error *err)                                               \
@@ -55,9 +65,14 @@ static void write_sides(struct gf_json_writer *w, const char *key, size_t high, 
                                                                                                    \
 		write_sides(w, key, l->what, l->what##_w);                                         \
 	}                                                                                          \
+	static void add_##what(struct gf_text *out)                                                \
+	{                                                                                          \
+		add_sides(low, out);                                                               \
+	}                                                                                          \
 	static const struct gf_field_own what##_own = {                                            \
 		.read = read_##what,                                                               \
 		.write = write_##what,                                                             \
+		.schema = add_##what,                                                              \
 	};
 SIDES(kernel, 1)
 SIDES(pad, 0)

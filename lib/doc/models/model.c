@@ -9,8 +9,8 @@
 #include "doc/models/layer.h"
 #include "doc/shared_records.h"
 #include "json/record.h"
+#include "json/record_schema.h"
 
-#define FORMAT "gf-model"
 /* Tensors, each of which a few bytes of a document make. */
 #define PARAMS_MOST 20000
 
@@ -206,9 +206,17 @@ static void write_shape(struct gf_json_writer *w, const char *key, const void *p
 	gf_json_close_array(w);
 }
 
+static void shape_schema(struct gf_text *out)
+{
+	gf_text_addf(out, "{\"type\": \"array\", \"minItems\": 1, \"maxItems\": 3, \"items\": ");
+	gf_schema_size(1, GF_MAX_COUNT, out);
+	gf_text_addf(out, "}");
+}
+
 static const struct gf_field_own own_shape = {
 	.read = read_shape,
 	.write = write_shape,
+	.schema = shape_schema,
 };
 
 #define AT(member) offsetof(struct gf_model, member)
@@ -225,17 +233,23 @@ static const struct gf_record model_record = {
 	GF_RECORD(struct gf_model, model_fields),
 	.finish = finish,
 };
+
+const struct gf_document_format gf_document_model = {
+	.name = "gf-model",
+	.description = "the layers of a network",
+	.record = &model_record,
+};
 #undef AT
 
 int gf_model_read(const struct gf_json *root, const char *file, struct gf_model *m,
 		  struct gf_error *err)
 {
-	return gf_document_read(root, file, FORMAT, &model_record, m, err);
+	return gf_document_read(root, file, &gf_document_model, m, err);
 }
 
 char *gf_model_write(const struct gf_model *m)
 {
-	return gf_document_write(FORMAT, &model_record, m);
+	return gf_document_write(&gf_document_model, m);
 }
 
 void gf_model_release(struct gf_model *m)

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "doc/models/layer.h"
+#include "json/record_schema.h"
 
 #define INPUT "input" /* the name that means the sample */
 #define NONE  (-2)
@@ -242,8 +243,34 @@ static void release_layers(void *place)
 	free(m->params);
 }
 
+/* A layer of each kind. */
+static void add_schema(struct gf_text *out)
+{
+	size_t i;
+
+	gf_text_addf(out, "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"oneOf\": [");
+	for (i = 0; gf_layer_kinds[i]; i++) {
+		const struct gf_layer_kind *k = gf_layer_kinds[i];
+		const struct gf_record fields = {.fields = k->fields};
+		char *properties = gf_xasprintf("\"name\": " GF_SCHEMA_TEXT
+						", \"type\": {\"const\": \"%s\"}, \"from\": "
+						"{\"type\": \"array\", \"minItems\": %zu, "
+						"\"maxItems\": %zu, \"items\": " GF_SCHEMA_TEXT "}",
+						k->name, k->min_inputs, k->max_inputs);
+		const struct gf_schema_first first = {
+			k->min_inputs > 1 ? "\"name\", \"type\", \"from\"" : "\"name\", \"type\"",
+			properties};
+
+		gf_text_addf(out, "%s", i ? ", " : "");
+		gf_schema_object(&fields, &first, out);
+		free(properties);
+	}
+	gf_text_addf(out, "]}}");
+}
+
 const struct gf_field_own gf_model_layers_own = {
 	.read = read_layers,
 	.write = write_layers,
 	.release = release_layers,
+	.schema = add_schema,
 };

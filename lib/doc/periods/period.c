@@ -217,10 +217,16 @@ static void own_period(void *place)
 	gf_record_copy(p->plan->record, p, &from);
 }
 
+static void add_schema(struct gf_text *out)
+{
+	gf_entry_schema(gf_period_plans, out);
+}
+
 const struct gf_field_own gf_period_own = {
 	.read = read_period,
 	.write = write_period,
 	.absent = is_every,
 	.release = release_period,
 	.copy = own_period,
+	.schema = add_schema,
 };

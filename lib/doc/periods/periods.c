@@ -35,7 +35,7 @@ static const struct gf_field last_fields[] = {
 	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT,
 	 .absent = 1},
 	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
-	 .record = &gf_message_record},
+	 .record = &gf_message_record, .schema = "\"minItems\": 1"},
 	{.type = GF_FIELD_INCLUDE, .record = &predicted_record},
 	{NULL},
 };

@@ -175,9 +175,15 @@ static void own_selection(void *place)
 	*s = gf_selection_copy(s);
 }
 
+static void add_schema(struct gf_text *out)
+{
+	gf_entry_schema(gf_select_plans, out);
+}
+
 const struct gf_field_own gf_selection_own = {
 	.read = read_selection,
 	.write = write_selection,
 	.release = release_selection,
 	.copy = own_selection,
+	.schema = add_schema,
 };
