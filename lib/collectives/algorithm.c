@@ -87,32 +87,44 @@ static size_t refined_place(size_t place, size_t grain_elems, size_t skew_elems,
 	return at < count_elems ? at : count_elems;
 }
 
-static struct gf_range refined(struct gf_range range, size_t grain_elems, size_t skew_elems,
-			       size_t count_elems)
+/* False: it lies in several copies of a message of so many grains. */
+static bool refine_range(struct gf_range *range, size_t grains, size_t grain_elems,
+			 size_t skew_elems, size_t count_elems)
 {
+	const size_t copy = range->count ? range->first / grains : 0;
+	const size_t first = range->count ? range->first % grains : 0;
 	const size_t end =
-		refined_place(range.first + range.count, grain_elems, skew_elems, count_elems);
+		refined_place(first + range->count, grain_elems, skew_elems, count_elems);
+	const bool one = first + range->count <= grains;
 
-	range.first = refined_place(range.first, grain_elems, skew_elems, count_elems);
-	range.count = end - range.first;
-	return range;
+	range->first = refined_place(first, grain_elems, skew_elems, count_elems);
+	range->count = end - range->first;
+	if (range->buffer == GF_BUFFER_SCRATCH)
+		range->first += copy * grains * grain_elems + skew_elems;
+	return one;
 }
 
-/* Each element of a finished schedule without scratch becomes `grain` of them, of a message of
- * count_elems elements that begins skew_elems after the first grain does: the first and the last
- * may be shorter. Dependencies stay: grains that overlap do so in elements. */
-static void refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems, size_t count_elems)
+/* Each element of a finished schedule becomes `grain` of them, of a message of count_elems elements
+ * that begins skew_elems after the first grain does: the first and the last may be shorter. Grains
+ * of scratch begin where those of the message do. Dependencies stay: grains that overlap do so in
+ * elements. -EINVAL: a range of scratch lies in several copies. */
+static int refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems, size_t count_elems)
 {
+	const size_t grains = s->count_elems;
+	bool one = true;
 	size_t i;
 
-	assert(!s->scratch_elems && skew_elems < grain_elems);
+	assert(skew_elems < grain_elems);
 	for (i = 0; i < s->nsteps; i++) {
-		s->steps[i].range =
-			refined(s->steps[i].range, grain_elems, skew_elems, count_elems);
-		s->steps[i].from = refined(s->steps[i].from, grain_elems, skew_elems, count_elems);
+		one &= refine_range(&s->steps[i].range, grains, grain_elems, skew_elems,
+				    count_elems);
+		one &= refine_range(&s->steps[i].from, grains, grain_elems, skew_elems,
+				    count_elems);
 	}
-	s->owned = refined(s->owned, grain_elems, skew_elems, count_elems);
+	refine_range(&s->owned, grains, grain_elems, skew_elems, count_elems);
+	s->scratch_elems *= grain_elems;
 	s->count_elems = count_elems;
+	return one ? 0 : -EINVAL;
 }
 
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
@@ -141,6 +153,13 @@ int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_arg
 	a->build(&coarse, rank, s);
 	gf_schedule_finish(s);
 	if (args->grain_elems > 1 && args->count_elems)
-		refine(s, args->grain_elems, args->skew_elems, args->count_elems);
-	return 0;
+		rc = refine(s, args->grain_elems, args->skew_elems, args->count_elems);
+	if (rc) {
+		gf_schedule_release(s);
+		gf_error_set(err, rc,
+			     "%s between GPUs: want ranges of scratch in one copy of the message "
+			     "each, got one in several",
+			     a->name);
+	}
+	return rc;
 }

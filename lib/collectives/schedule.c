@@ -2,6 +2,7 @@
 #include "collectives/schedule.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/array.h"

@@ -123,7 +123,8 @@ static inline bool gf_range_same(struct gf_range a, struct gf_range b)
 	return a.buffer == b.buffer && a.first == b.first && a.count == b.count;
 }
 
-/* Reserves scratch and returns its range. */
+/* Reserves scratch and returns its range. Between GPUs scratch is copies of the message: what
+ * belongs to place x of it lies at place x of a copy. */
 struct gf_range gf_schedule_scratch(struct gf_schedule *s, size_t count);
 void gf_schedule_stage(struct gf_schedule *s, int stage);
 void gf_schedule_send(struct gf_schedule *s, int peer, struct gf_range range);

@@ -72,7 +72,9 @@ static void check_grains(const struct gf_lane_program *p)
 
 		if (t->op != GF_LANE_SEND && t->op != GF_LANE_RECV)
 			continue;
-		at = t->on_wire ? t->wire_at : (p->skew_elems + t->range.first) * sizeof(float);
+		at = t->on_wire ? t->wire_at : t->range.first * sizeof(float);
+		if (!t->on_wire && t->range.buffer == GF_BUFFER_DATA)
+			at += p->skew_elems * sizeof(float);
 		EXPECT(at % grain == 0 || t->range.count < GF_LANE_GRAIN_ELEMS,
 		       "step %zu: %zu elements at byte %zu", i, t->range.count, at);
 	}
@@ -182,6 +184,59 @@ static void test_halves(void)
 						    applies(gf_algorithms[a], &args, c))
 							prove(gf_algorithms[a], &args, names[c]);
 					}
+}
+
+/* --- scratch --------------------------------------------------------------- */
+
+/* Everybody's message to everybody: peer k's lies in copy k of scratch, after `slip` elements. The
+ * sums begin with rank 0's. */
+static size_t slip;
+
+static void build_in_scratch(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
+{
+	const size_t n = args->count_elems, p = (size_t)args->ranks;
+	struct gf_range copy = gf_schedule_scratch(s, p * n + slip);
+	int peer;
+
+	copy.count = n;
+	for (peer = 0; peer < args->ranks; peer++) {
+		copy.first = (size_t)peer * n + slip;
+		if (peer == rank) {
+			gf_schedule_copy(s, copy, gf_data(0, n));
+			continue;
+		}
+		gf_schedule_send(s, peer, gf_data(0, n));
+		gf_schedule_recv(s, peer, copy);
+	}
+	for (peer = 0; peer < args->ranks; peer++) {
+		copy.first = (size_t)peer * n + slip;
+		if (peer)
+			gf_schedule_reduce(s, gf_data(0, n), copy);
+		else
+			gf_schedule_copy(s, gf_data(0, n), copy);
+	}
+}
+
+static void test_scratch(void)
+{
+	const struct gf_algorithm fake = {.name = "fake", .build = build_in_scratch};
+	struct gf_coll_args args = {.elem_bytes = 4};
+	struct gf_lane_program program;
+	struct gf_error err = {""};
+	size_t n;
+
+	for (args.ranks = 1; args.ranks <= 5; args.ranks++)
+		for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+			args.count_elems = sizes[n];
+			prove(&fake, &args, NULL);
+		}
+	slip = 1;
+	args.ranks = 3;
+	args.count_elems = 1000 * GF_LANE_GRAIN_ELEMS;
+	EXPECT(gf_lane_program_new(&fake, &args, 0, NULL, &program, &err) == -EINVAL, "slip");
+	EXPECT_TEXT(err.text, "fake between GPUs: want ranges of scratch in one copy of the "
+			      "message each, got one in several");
+	slip = 0;
 }
 
 /* Workers and up to three servers, which contribute nothing. */
@@ -520,6 +575,7 @@ int main(void)
 	test_algorithms();
 	test_many_ranks();
 	test_halves();
+	test_scratch();
 	test_servers();
 	test_sets();
 	test_stages();

@@ -127,13 +127,16 @@ static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 	return until;
 }
 
-/* Elements of the range before its first whole grain: those of a message that is skewed, where the
- * range begins with it. */
+/* Elements of the range before its first whole grain: those of a message that is skewed, or of its
+ * copy in scratch, where the range begins with it. */
 static size_t head_of(const struct walk *w, struct gf_range range)
 {
-	const size_t head = gf_lane_program_head(w->p->skew_elems);
+	const size_t skew = w->p->skew_elems, head = gf_lane_program_head(skew);
+	const bool begins = range.buffer == GF_BUFFER_DATA
+				    ? !range.first
+				    : range.first % GF_LANE_GRAIN_ELEMS == skew;
 
-	if (w->p->codec || range.buffer != GF_BUFFER_DATA || range.first)
+	if (w->p->codec || !begins)
 		return 0;
 	return head < range.count ? head : range.count;
 }
@@ -204,7 +207,7 @@ static void transfer(struct walk *w, uint32_t i, size_t wire_at)
 	struct gf_range range = step->range;
 	const size_t head = head_of(w, range);
 
-	transfer_range(w, step, (struct gf_range){range.buffer, 0, head}, wire_at);
+	transfer_range(w, step, (struct gf_range){range.buffer, range.first, head}, wire_at);
 	range.first += head;
 	range.count -= head;
 	transfer_range(w, step, range, wire_at + (on_wire(w, step) ? head * sizeof(float) : 0));
