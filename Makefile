@@ -82,7 +82,7 @@ ALL_CPPFLAGS = -Ilib -I$(BUILD) -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
 	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_JPEG=$(WITH_JPEG) -DGF_HAVE_MPI=1 \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
-	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
+	-DGF_HAVE_CUDNN=$(WITH_CUDNN) -DGF_PLAN_HALF=0 $(CPPFLAGS)
 # Flags by which an error in memory ends the program instead of changing it.
 # HARDEN=0 leaves them out, for packagers that bring their own; a sanitizer finds
 # more. FORTIFY wants an optimising compiler.
@@ -170,7 +170,7 @@ BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_p
 LIST_gf_document_formats := gf_document_format gf_document_ doc lib/%.c
 LIST_gf_algorithms := gf_algorithm gf_algorithm_ collectives lib/collectives/algorithms/%.c
 LIST_gf_sparse_algorithms := gf_algorithm gf_sparse_ collectives lib/collectives/algorithms/%.c
-LIST_gf_select_plans := gf_select_plan gf_select_plan_ doc lib/doc/selections/%.c
+LIST_gf_select_plans := gf_select_plan gf_select_plan_ doc lib/doc/selections/%.c lib/compressors/%.c
 LIST_gf_selections := gf_selection_entry gf_selection_ compressors lib/compressors/%.c
 LIST_gf_period_plans := gf_period_plan gf_period_plan_ doc lib/doc/periods/%.c
 LIST_gf_policies := gf_policy gf_policy_ planner lib/planner/%.c
@@ -182,7 +182,7 @@ LIST_gf_importers := gf_importer gf_importer_ imports lib/imports/%.c
 LIST_gf_topology_formats := gf_topology_format gf_format_ discovery lib/discovery/%.c
 LISTS := $(patsubst LIST_%,%,$(filter LIST_%,$(.VARIABLES)))
 lists_of = $(foreach l,$(LISTS),$(if $(filter $(1),$(word 3,$(LIST_$(l)))),$(BUILD)/lists/$(l).o))
-make_list = lib/list.sh $(1) $* $(wordlist 1,2,$(LIST_$*)) $(filter $(word 4,$(LIST_$*)),$(2))
+make_list = lib/list.sh $(1) $* $(wordlist 1,2,$(LIST_$*)) $(filter $(wordlist 4,9,$(LIST_$*)),$(2))
 
 # The library for others, named by its binary interface; a sanitizer cannot be
 # brought along.
@@ -293,6 +293,14 @@ $(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile | $(LISTS:%=$(BUILD)/lists/%.h) $(C
 $(BUILD)/obj/%.cu.o: %.cu $(FLAGS_FILE) Makefile | $(CODEC_NUMBERS)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# Selections are compiled twice (compressors/halves.h): what plans need goes to the library of
+# documents, which runs nothing.
+PLAN_HALVES := $(patsubst %.c,$(BUILD)/obj/plan/%.o,$(shell grep -lw GF_PLAN_HALF lib/compressors/*.c))
+$(BUILD)/obj/plan/%.o: %.c $(FLAGS_FILE) Makefile | $(LISTS:%=$(BUILD)/lists/%.h) $(CODEC_NUMBERS)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CPPFLAGS) -UGF_PLAN_HALF -DGF_PLAN_HALF=1 $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(call archive,doc): $(PLAN_HALVES)
 
 define archive_rule
 $(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES) $(CUDA_SOURCES))) $(call lists_of,$(1))

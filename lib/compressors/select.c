@@ -458,3 +458,31 @@ struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool, const float 
 		return (struct gf_select_bad){.found = false};
 	return gf_select_bad_at(pool, first + at);
 }
+
+int gf_select_open_sets(struct gf_selector *s, size_t slot,
+			size_t (*bytes)(const struct gf_selector *s, size_t count_elems),
+			struct gf_error *err)
+{
+	const size_t n = s->env.plan->nmessages, ranks = (size_t)s->env.plan->ranks;
+	struct gf_work *list = gf_select_own_work(s, slot, n);
+	unsigned char *sets;
+	size_t all_bytes = 0, i;
+	int rc;
+
+	for (i = 0; i < n; i++) {
+		const size_t set_bytes = bytes(s, list[i].count_elems);
+
+		list[i].sparse = gf_sparse_find(gf_wire_algorithm(GF_WIRE_GATHER));
+		list[i].half = GF_COLL_ALL_GATHER;
+		list[i].element = gf_element_set(set_bytes, NULL, NULL);
+		list[i].count_elems = ranks;
+		all_bytes += ranks * set_bytes;
+	}
+	rc = gf_select_memory(s, slot, 0, all_bytes, err);
+	sets = s->slots[slot].memory[0];
+	for (i = 0; i < n && !rc; i++) {
+		list[i].data = sets;
+		sets += ranks * list[i].element.size_bytes;
+	}
+	return rc;
+}

@@ -112,6 +112,25 @@ int gf_select_clear_flag(const struct gf_selector *s, size_t slot, struct gf_gpu
 /* One value per element of the pool, between device and host; waits. */
 int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum gf_gpu_copy kind,
 		   struct gf_error *err);
+/* The keys of the plan's selection: a struct of its record. */
+static inline const void *gf_select_params(const struct gf_selector *s)
+{
+	return s->env.plan->selection.params;
+}
+
+/*
+ * SETS OF A FIXED SIZE, one per rank and message, which are gathered: an open_slot that fills in
+ * the slot's list. bytes: of the set of a message of so many elements.
+ */
+int gf_select_open_sets(struct gf_selector *s, size_t slot,
+			size_t (*bytes)(const struct gf_selector *s, size_t count_elems),
+			struct gf_error *err);
+/* A rank's set in a message of that list. */
+static inline unsigned char *gf_select_set(const struct gf_work *w, size_t rank)
+{
+	return (unsigned char *)w->data + rank * w->element.size_bytes;
+}
+
 /* A `check`: messages are not split into halves. */
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err);
 /* An element of the pool is not finite. */
