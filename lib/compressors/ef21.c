@@ -1,15 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ef21; doc/selections/select_ef21.h has its sources, equations and an example. Until the step has
- * ended and is found finite, h, s and v - h are as before it; what v - h is to become is in the
- * pool. Then the pool becomes s.
+ * ef21: error feedback of 2021 (Richtarik, Sokolov, Fatkhullin: EF21: A New,
+ * Simpler, Theoretically Better, and Practically Faster Error Feedback, NeurIPS
+ * 2021, Algorithm 2), with the k largest elements as its compressor. A rank
+ * sends the change of an estimate of its velocity. Nothing waits to be sent
+ * late: a rank has no residual.
+ *
+ * A gradient of few samples is mostly noise, and k elements cannot follow it.
+ * The velocity is smoother, so momentum m comes before the compressor
+ * (Fatkhullin, Tyurin, Richtarik: Momentum Provably Improves Error Feedback!,
+ * NeurIPS 2023, Algorithm 1; here v is 1/(1 - m) times theirs, as SGD has it),
+ * and the update adds none. Without momentum v is the gradient.
+ *
+ * Step t on each of P ranks, for every message of n elements (v, the velocity,
+ * h, this rank's estimate of it, and s, the sum of h over ranks, begin at 0):
+ *	v = m v + gradient
+ *	c = the k largest |v - h|, k = max(1, floor(density * n))
+ *	h = h + c
+ *	s = s + (sum over ranks of c)
+ *	w = w - rate * s / P
+ *
+ * On the wire: one set of k entries per rank and message, all of them gathered,
+ * as topk sends them, 8 k bytes. For n = 4,
+ * density 1/4, P = 1, m = 0, gradients that stay (4, -2, 1, 0): the first step
+ * sends 0: 4, and s is (4, 0, 0, 0); the second sends 1: -2, and s is (4, -2, 0,
+ * 0); from the third on s is the gradient, where topk would still apply single
+ * elements by turns.
+ *
+ * On another number P' of ranks every h and v is the mean of those before, and
+ * s is s P'/P, their sum.
+ *
+ * Until the step has ended and is found finite, h, s and v - h are as before it; what v - h is to
+ * become is in the pool. Then the pool becomes s.
  */
+#include "compressors/halves.h"
+
 #include <string.h>
 
 #include "base/heap.h"
-#include "compressors/selections.h"
-#include "doc/selections/select_ef21.h"
-#include "gf_kernels.h"
+
+struct params {
+	double density;           /* k/n, (0, 1] */
+	double *warmup_densities; /* of the first epochs */
+	size_t nwarmup;
+	char *extra; /* x- keys */
+};
+
+#if GF_PLAN_HALF
+
+static const struct gf_field fields[] = {
+	GF_DENSITY_FIELDS,
+	{NULL},
+};
+
+static const struct gf_record record = {
+	GF_RECORD(struct params, fields),
+};
+
+static const struct params defaults = {.density = 0.01};
+
+const struct gf_select_plan gf_select_plan_ef21 = {
+	.name = "ef21",
+	.description = "the k largest changes of each rank's velocity",
+	.place = 60,
+	.source = "EF21 (Richtarik et al. 2021, Fatkhullin et al. 2023)",
+	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM | GF_SELECT_BARE,
+	.record = &record,
+	.defaults = &defaults,
+	.less_momentum = "the estimate of the velocity follows it late",
+	.most_momentum = 0.8, /* docs/methods.md, "Accuracy" */
+	.rate_share = 0.3,
+	.wire = gf_density_wire,
+	.warm = gf_density_warm,
+};
+
+#else
 
 /* h, s and v - h, laid out as the pool. */
 static float *estimate_of(const struct gf_selector *s)
@@ -68,18 +133,6 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	return 0;
 }
 
-static int open_ef21(struct gf_selector *s, struct gf_error *err)
-{
-	const struct gf_ef21_params *params = gf_ef21_params(&s->env.plan->selection);
-	const struct gf_topk_kind kind = {
-		.density = params->density,
-		.warmup_densities = params->warmup_densities,
-		.nwarmup = params->nwarmup,
-	};
-
-	return gf_topk_open_arrays(s, &kind, err);
-}
-
 static void state(struct gf_selector *s, struct gf_state *list)
 {
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
@@ -96,7 +149,7 @@ static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.check = gf_select_check_whole,
-	.open = open_ef21,
+	.open = gf_topk_open_arrays,
 	.close = gf_topk_close,
 	.begin = gf_topk_begin,
 	.state = state,
@@ -106,3 +159,5 @@ const struct gf_selection_entry gf_selection_ef21 = {
 	.plan = &gf_select_plan_ef21,
 	.ops = &ops,
 };
+
+#endif

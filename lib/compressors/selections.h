@@ -51,10 +51,9 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s, siz
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
-/* A selection that is built on topk opens by this: its arrays are zeros. It closes as topk.
- * -ENOMEM. */
-int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
-			struct gf_error *err);
+/* `open` of a selection that is built on topk, whose keys begin as struct gf_density: its arrays are
+ * zeros. It closes as topk. -ENOMEM. */
+int gf_topk_open_arrays(struct gf_selector *s, struct gf_error *err);
 void gf_topk_close(struct gf_selector *s);
 /* k of a message in a step (from 1), and at most. */
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);

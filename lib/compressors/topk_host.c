@@ -137,14 +137,15 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 	return rc;
 }
 
-int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
-			struct gf_error *err)
+int gf_topk_open_arrays(struct gf_selector *s, struct gf_error *err)
 {
+	const struct gf_density d = gf_density_of(gf_select_params(s));
+	const struct gf_topk_kind kind = {d.density, d.warmup_densities, d.nwarmup};
 	const size_t count = s->env.pools[0].count_elems;
 	struct gf_topk_select *p;
 	size_t i;
 
-	gf_topk_open(s, kind);
+	gf_topk_open(s, &kind);
 	p = s->priv;
 	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
 		p->arrays[i] = calloc(count + 1, sizeof(float));

@@ -16,7 +16,7 @@ double gf_density_at(double density, const double *warmup, size_t nwarmup, size_
 	return epoch < nwarmup ? warmup[epoch] : density;
 }
 
-static struct gf_density density_of(const void *params)
+struct gf_density gf_density_of(const void *params)
 {
 	struct gf_density d;
 
@@ -26,7 +26,7 @@ static struct gf_density density_of(const void *params)
 
 size_t gf_density_warm(const void *params, size_t step, size_t epoch_steps, void *then)
 {
-	struct gf_density d = density_of(params);
+	struct gf_density d = gf_density_of(params);
 	size_t epoch = epoch_steps ? step / epoch_steps : d.nwarmup;
 
 	if (epoch >= d.nwarmup)
@@ -37,7 +37,7 @@ size_t gf_density_warm(const void *params, size_t step, size_t epoch_steps, void
 
 size_t gf_density_wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
-	*wires = gf_density_set(density_of(params).density, message, GF_WIRE_GATHER);
+	*wires = gf_density_set(gf_density_of(params).density, message, GF_WIRE_GATHER);
 	return 1;
 }
 

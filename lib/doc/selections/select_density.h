@@ -31,6 +31,8 @@ extern const char *const gf_density_words[]; /* "none" */
 			.unit = "LIST", .help = "of the first epochs, or none"                     \
 	}
 
+/* The first members of params. */
+struct gf_density gf_density_of(const void *params);
 /* k of a message of count elements: max(1, floor(density*count)). */
 size_t gf_density_count(double density, size_t count_elems);
 /* The density of an epoch (from 0), and the greatest of all epochs. */
