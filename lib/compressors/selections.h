@@ -3,7 +3,6 @@
 #define GF_COMPRESSORS_SELECTIONS_H
 
 #include "compressors/select_parts.h"
-#include "doc/selections/select_topk.h"
 #include "compressors/sets.h"
 
 /*
@@ -14,7 +13,7 @@
 extern const struct gf_select_ops gf_select_csc_gpu, gf_select_topk_gpu;
 
 /*
- * Selections that send each message as one set of its k largest values per rank. topk_host.c, whose
+ * Selections that send each message as one set of its k largest values per rank. topk.c, whose
  * gradients are on the host, shares this with topk_gpu.c, dgc.c and ef21.c: for each slot the sets
  * of the plan's messages, where these are on the host. On a GPU the residual is as it was last
  * fetched.

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "collectives/codecs/codec.h"
-#include "doc/selections/select_topk.h"
 #include "runtime/work.h"
 
 /*
@@ -25,6 +24,8 @@
  * largest magnitudes out (zeros stay in their place): from then on `data` is what the residual
  * becomes, if the step is not skipped.
  */
+enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
+
 struct gf_sparse_message {
 	/* given */
 	bool merges; /* gtopk: k of the sum, along a tree; else topk */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * topk and gtopk where gradients are on a GPU (compressors/selections.h): the residual is kept
- * there, and the k largest are taken out there. All bits are those of topk_host.c. Sets go from GPU
+ * there, and the k largest are taken out there. All bits are those of topk.c. Sets go from GPU
  * to GPU and are merged where they land (compressors/sets_gpu.h).
  *
  * A step ends before the next one's first gradients are taken. Between the two gradients hold what
@@ -42,8 +42,8 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 				.gpu = s->env.place.gpu,
 				.residual = (float *)g->residual + s->env.pools[0].offsets[first],
 				.count_elems = count,
-				.merges = gf_topk_merges(&plan->selection),
-				.putback = gf_topk_params(&plan->selection)->putback,
+				.merges = gf_topk_kind(s).merges,
+				.putback = gf_topk_kind(s).putback,
 				.ranks = plan->ranks,
 				.rank = s->env.rank,
 				.most_k = gf_topk_most_k(s, count),

@@ -3,7 +3,7 @@
 
 #include "base/registry.h"
 #include "doc/selections/select_csc.h"
-#include "doc/selections/select_topk.h"
+#include "lists/gf_select_plans.h"
 
 const struct gf_system gf_systems[] = {
 	{

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "compressors/sets_gpu.h"
 #include "base/array.h"
+#include "doc/selections/select_density.h"
 #include "doc/library_tuning.h"
 #include "runtime/engine/engine.h"
 

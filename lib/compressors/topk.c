@@ -1,22 +1,131 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "compressors/selections.h"
-
-#include <errno.h>
-#include <stdlib.h>
-
-#include "base/array.h"
-#include "base/heap.h"
-#include "doc/selections/select_density.h"
-
 /*
- * topk and gtopk (Shi et al. 2019): of every message each rank sends the k largest of gradient plus
- * residual, as values with indices; the rest is its residual of the next step. topk gathers all
- * ranks' sets and applies their sum; gtopk merges them along a tree, keeping k at each node
- * (compressors/sets.h).
+ * topk and gtopk (gTop-k, Shi et al. 2019): of every message each rank sends the k largest of
+ * gradient plus residual, as values with 32-bit indices; the rest is its residual of the next step.
+ * topk gathers all ranks' sets and applies their sum; gtopk merges them along a tree, keeping k at
+ * each node (compressors/sets.h).
  *
  * Until the step has ended and is found finite, the residual is as before it; what it is to become
  * is in the pool. Then the pool becomes the sum.
  */
+#include "compressors/halves.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "compressors/sets.h"
+
+struct params {
+	double density;           /* k/n of a message of n elements, (0, 1] */
+	double *warmup_densities; /* of the first epochs */
+	size_t nwarmup;
+	enum gf_putback putback;
+	char *extra; /* x- keys */
+};
+
+#if GF_PLAN_HALF
+
+static const char *const putback_names[] = {"paper", "conserve", "naive", NULL};
+
+#define AT(member) offsetof(struct params, member)
+static const struct gf_field fields[] = {
+	GF_DENSITY_FIELDS,
+	{"putback", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(putback), .names = putback_names,
+	 .option = "putback", .unit = "RULE", .help = "paper, conserve or naive"},
+	{NULL},
+};
+
+static const struct gf_record record = {
+	GF_RECORD(struct params, fields),
+};
+#undef AT
+
+/*
+ * The default density is meant for models of millions. What a step must send to learn does not
+ * shrink with the model: the smallest model of the paper sends LEAST_SENT (ResNet-20, 269,722
+ * weights). A small model gets the density for as many, at most that of the first epoch of warm-up,
+ * and no epoch sends less.
+ */
+#define LEAST_SENT   270
+#define MOST_DENSITY 0.25
+
+static int fit(void *params, const struct gf_model_profile *model,
+	       bool (*asked)(const void *ctx, const char *option), const void *ctx,
+	       struct gf_text *notes, struct gf_error *err)
+{
+	struct params *p = params;
+	const double elems = (double)gf_model_profile_bytes(model) / sizeof(float);
+	const double least = fmin(LEAST_SENT / elems, MOST_DENSITY);
+	const double before = p->density;
+	size_t i;
+
+	(void)err;
+	if (asked(ctx, "density") || !(before < least))
+		return 0;
+	p->density = least;
+	for (i = 0; i < p->nwarmup && !asked(ctx, "warmup-densities"); i++)
+		p->warmup_densities[i] = fmax(p->warmup_densities[i], least);
+	gf_text_addf(notes, "%s has %.0f elements: the density is %.3g instead of %g (--density)\n",
+		     model->name, elems, least, before);
+	return 0;
+}
+
+static size_t wire_gtopk(const void *params, const struct gf_wired *message, struct gf_wire *wires)
+{
+	const struct params *p = params;
+
+	*wires = gf_density_set(p->density, message,
+				p->putback == GF_PUTBACK_NAIVE ? GF_WIRE_GATHER : GF_WIRE_MERGE);
+	return 1;
+}
+
+/* gTop-k, section IV: densities of the first epochs. */
+static double warmup_densities[] = {0.25, 0.0725, 0.015, 0.004};
+
+#define LESS_MOMENTUM "an element goes out as the sum of many steps at once"
+#define RATE_SHARE    0.5 /* docs/methods.md, "Accuracy" */
+
+static const struct params defaults = {
+	.density = 0.001,
+	.warmup_densities = warmup_densities,
+	.nwarmup = GF_ARRAY_LENGTH(warmup_densities),
+	.putback = GF_PUTBACK_PAPER,
+};
+
+const struct gf_select_plan gf_select_plan_topk = {
+	.name = "topk",
+	.description = "each rank's k largest, all of them applied",
+	.place = 30,
+	.source = "gTop-k (Shi et al. 2019)",
+	.traits = GF_SELECT_SETS,
+	.record = &record,
+	.defaults = &defaults,
+	.less_momentum = LESS_MOMENTUM,
+	.rate_share = RATE_SHARE,
+	.wire = gf_density_wire,
+	.warm = gf_density_warm,
+	.fit = fit,
+};
+
+const struct gf_select_plan gf_select_plan_gtopk = {
+	.name = "gtopk",
+	.description = "the k largest of all ranks, merged along a tree",
+	.place = 40,
+	.source = "gTop-k (Shi et al. 2019)",
+	.traits = GF_SELECT_SETS,
+	.record = &record,
+	.defaults = &defaults,
+	.less_momentum = LESS_MOMENTUM,
+	.rate_share = RATE_SHARE,
+	.wire = wire_gtopk,
+	.warm = gf_density_warm,
+	.fit = fit,
+};
+
+#else
 
 /* --- opening and closing -------------------------------------------------- */
 
@@ -44,14 +153,13 @@ size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems)
 
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
 {
-	const struct gf_selection *selection = &s->env.plan->selection;
-	const struct gf_topk_params *k = gf_topk_params(selection);
+	const struct params *k = gf_select_params(s);
 
 	return (struct gf_topk_kind){
 		.density = k->density,
 		.warmup_densities = k->warmup_densities,
 		.nwarmup = k->nwarmup,
-		.merges = gf_topk_merges(selection),
+		.merges = s->env.plan->selection.plan == &gf_select_plan_gtopk,
 		.putback = k->putback,
 	};
 }
@@ -288,3 +396,5 @@ const struct gf_selection_entry gf_selection_gtopk = {
 	.ops = &ops,
 	.on_gpu = &gf_select_topk_gpu,
 };
+
+#endif
