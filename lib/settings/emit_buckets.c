@@ -11,6 +11,7 @@
 #include "json/json.h"
 #include "planner/policies/policy.h"
 #include "settings/emit.h"
+#include "lists/gf_emitters.h"
 
 #define MIB 1048576.0
 

@@ -8,6 +8,7 @@
 #include "json/json.h"
 #include "planner/policies/policy.h"
 #include "settings/emit.h"
+#include "lists/gf_emitters.h"
 
 static int check_begin(const struct gf_emitter *e, const struct gf_period *o, struct gf_error *err)
 {
