@@ -16,8 +16,8 @@ offend() { echo "traits: $*"; bad=1; }
 
 # files (an extended regular expression), kind of name, why they may
 allowed='
-lib/doc/selections/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
-lib/compressors/[a-z0-9_]+\.c            selection        the running halves
+lib/doc/selections/selection\.[ch]         selection        dense, where a plan names none
+lib/compressors/[a-z0-9_]+\.c            selection        each its own
 lib/planner/systems\.c                   selection        what each paper chose
 lib/settings/emit_buckets\.c              selection        the hook that PyTorch has
 lib/planner/compare_axes\.c              option           --compare=density
@@ -57,7 +57,7 @@ find_names '^	\.name = ' ring lib/collectives/algorithms/*.c
 compared algorithm "$names"
 find_names '\.name = ' q8 lib/collectives/codecs/codec.c
 compared codec "$names"
-find_names '^	\.name = ' topk lib/doc/selections/select_*.c
+find_names '^	\.name = ' topk lib/compressors/*.c
 selections=$names
 compared selection "$selections"
 while read -r file; do
@@ -68,7 +68,7 @@ while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"
 done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/**/*.[ch] cmd/*.c)
 
-find_names '\.option = ' period-steps lib/doc/{selections,periods}/*.[ch]
+find_names '\.option = ' period-steps lib/doc/{selections,periods}/*.[ch] lib/compressors/*.c
 while IFS=: read -r file text; do
 	may "$file" option || offend "$file names an option: $text"
 done < <(grep -E "\"($names)\"" lib/{planner,settings,simulator}/**/*.[ch])

@@ -10,6 +10,7 @@
 #include "transport/pages.h"
 #include "compressors/selections.h"
 #include "gf_kernels.h"
+#include "lists/gf_select_plans.h"
 
 /*
  * GradientFlow's coarse-grained sparse communication: the chunks with the largest L1 norms go out

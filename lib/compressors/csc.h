@@ -8,13 +8,36 @@
 
 #include "base/error.h"
 #include "doc/plan.h"
-#include "doc/selections/select_csc.h"
+#include "base/steps.h"
+#include "doc/selections/selection.h"
 #include "runtime/work.h"
 #include "trainer/optim/optimizer.h"
 #include "compressors/select_parts.h"
 
 /*
- * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section 3.2). The gradient
+ * csc: coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section IV). All
+ * gradients together are cut into chunks; the chunks of the largest norms go out, packed into
+ * messages by the plan's threshold.
+ */
+struct gf_csc_params {
+	size_t chunk_elems;
+	double keep;         /* the share of chunks that goes out, (0, 1] */
+	size_t warmup_steps; /* over which the share falls from 1 to keep */
+	struct gf_steps_part warmup_part;
+	double decay; /* of what waits; NAN: the optimiser's momentum */
+	char *extra;  /* x- keys */
+};
+
+/* Numbers by which a rank says, beside the norms, where a gradient of its own is that is not
+ * finite. */
+#define GF_CSC_BAD_PARTS 3
+
+/* How many chunks of n go out in step t (from 0): a ramp from all of them to keep*n, rounded up, in
+ * warmup_steps steps. */
+size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
+
+/*
+ * The gradient
  * pool is cut into chunks of equal size, the last one short; a chunk may cross tensors. In a step
  * only the important chunks go out, packed; the gradients of the others wait in a history, which is
  * added to those of the next step. At the end of a step all ranks choose, by the L1 norms over all

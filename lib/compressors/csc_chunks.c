@@ -88,7 +88,7 @@ static float decay_of(const struct gf_csc_params *p, double momentum)
 
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_error *err)
 {
-	const struct gf_csc_params *p = gf_csc_params(&env->plan->selection);
+	const struct gf_csc_params *p = env->plan->selection.params;
 	const struct gf_pool *layout = &env->pools[0];
 	size_t i;
 

@@ -1,11 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "compressors/selections.h"
-
 /*
  * Every gradient goes out, as the plan's messages say, and comes back as the sum over ranks; scaled
  * ones as the mean, since a sum of many could overflow what goes on the wire. Its state is in the
  * pools alone. A split message's all-gather follows the step's other messages.
  */
+#include "compressors/halves.h"
+
+#if GF_PLAN_HALF
+
+struct params {
+	int none;
+	char *extra; /* x- keys */
+};
+
+static const struct gf_field fields[] = {
+	{NULL},
+};
+
+static const struct gf_record record = {
+	GF_RECORD(struct params, fields),
+};
+
+static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
+{
+	(void)params;
+	*wires = (struct gf_wire){GF_WIRE_REDUCE, message->count_elems, message->size_bytes, 1};
+	return 1;
+}
+
+const struct gf_select_plan gf_select_plan_dense = {
+	.name = "dense",
+	.description = "all gradients",
+	.place = 10,
+	.source = "every data-parallel SGD",
+	.traits = GF_SELECT_LOSSLESS | GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SERVERS |
+		  GF_SELECT_SCALES,
+	.record = &record,
+	.wire = wire,
+};
+
+#else
 
 static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
 		   struct gf_error *err)
@@ -67,3 +101,5 @@ const struct gf_selection_entry gf_selection_dense = {
 	.ops = &ops,
 	.on_gpu = &ops,
 };
+
+#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * powersgd; doc/selections/select_powersgd.h has its source and equations, and decides which
+ * powersgd; compressors/powersgd.h has its source and equations, and decides which
  * tensors are compressed, and with which rank. A P that would be summed and a tensor that goes
  * whole share the first message.
  *
@@ -12,8 +12,9 @@
 
 #include "base/heap.h"
 #include "compressors/selections.h"
-#include "doc/selections/select_powersgd.h"
+#include "compressors/powersgd.h"
 #include "gf_kernels.h"
+#include "lists/gf_select_plans.h"
 
 /* Sums of products are made in so many lanes, the same on every machine. */
 #define LANES ((size_t)8)
@@ -378,7 +379,7 @@ static int open_powersgd(struct gf_selector *s, struct gf_error *err)
 
 	(void)err;
 	s->priv = p;
-	p->params = gf_powersgd_params(&s->env.plan->selection);
+	p->params = gf_select_params(s);
 	lay_out(s, p);
 	start(p);
 	return 0;

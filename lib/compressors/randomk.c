@@ -1,24 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * randomk; doc/selections/select_randomk.h has its sources, equations and an example.
+ * randomk: k random elements of every message, the same on all ranks, with error feedback (Stich,
+ * Cordonnier, Jaggi: Sparsified SGD with Memory, NeurIPS 2018; Wangni, Wang, Liu, Zhang: Gradient
+ * Sparsification for Communication-Efficient Distributed Optimization, NeurIPS 2018; the common
+ * seed is that of Vogels et al. 2019).
+ *
+ * Step t on each of P ranks, for message number j of n elements (e begins at 0):
+ *	x = e + gradient
+ *	I = pick(seed, t, j, n, k), k = max(1, floor(density * n))
+ *	the all-reduce of the plan's message sums (x_i, i in I) over ranks
+ *	e = 0 where i is in I, else x
+ *	w_i = w_i - rate * sum_i / P where i is in I; elsewhere the mean is 0
+ *
+ * On the wire: k numbers in the order of I, and no indices. They go as k gradients of a dense
+ * message would: by its algorithm, stages and codec. For n = 6 and k = 2 with I = {1, 4}, ranks
+ * with x = (1, -4, 2, 0, 3, 1) and
+ * (0, 2, 5, 1, 1, 1) send (-4, 3) and (2, 1), get (-2, 4), and keep
+ * e = (1, 0, 2, 0, 0, 1) and (0, 0, 5, 1, 0, 1).
+ *
+ *
  *
  * A gradient that is not finite might not be drawn. Its rank then sends NaN as the message's first
  * value, so that all ranks learn of it in this step.
  */
+#include "compressors/halves.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "compressors/selections.h"
-#include "doc/selections/select_density.h"
-#include "doc/selections/select_randomk.h"
-#include "gf_kernels.h"
+#include "base/rng.h"
+
+struct params {
+	double density;           /* k/n, (0, 1] */
+	double *warmup_densities; /* of the first epochs */
+	size_t nwarmup;
+	size_t seed;
+	char *extra; /* x- keys */
+};
+
+#if GF_PLAN_HALF
+
+#define VALUE_BYTES 4
+
+#define AT(member) offsetof(struct params, member)
+static const struct gf_field fields[] = {
+	GF_DENSITY_FIELDS,
+	{"seed", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(seed), .high = GF_MAX_COUNT, .absent = 1,
+	 .option = "seed", .unit = "N", .help = "of the random elements"},
+	{NULL},
+};
+
+static const struct gf_record record = {
+	GF_RECORD(struct params, fields),
+};
+#undef AT
+
+static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
+{
+	const struct params *p = params;
+	double k = (double)gf_density_count(p->density, (size_t)message->count_elems);
+
+	*wires = (struct gf_wire){GF_WIRE_REDUCE, k, VALUE_BYTES * k, 1};
+	return 1;
+}
+
+static const struct params defaults = {.density = 0.1, .seed = 1};
+
+const struct gf_select_plan gf_select_plan_randomk = {
+	.name = "randomk",
+	.description = "k random elements, the same on all ranks",
+	.place = 90,
+	.source = "Sparsified SGD with memory (Stich et al. 2018)",
+	.traits = GF_SELECT_ADDS | GF_SELECT_SCALES | GF_SELECT_SELDOM,
+	.record = &record,
+	.defaults = &defaults,
+	.less_momentum = "an element goes out as the sum of many steps at once",
+	.clipped_share = 0.3, /* docs/methods.md, "Accuracy" */
+	.wire = wire,
+	.warm = gf_density_warm,
+};
+
+#else
 
 /* A slot's own: the places of all messages' values, within their messages. */
 
-static const struct gf_randomk_params *params_of(const struct gf_selector *s)
+static const struct params *params_of(const struct gf_selector *s)
 {
-	return gf_randomk_params(&s->env.plan->selection);
+	return gf_select_params(s);
 }
 
 static const struct gf_work *message_of(const struct gf_selector *s, size_t slot, size_t message)
@@ -38,6 +108,29 @@ static uint32_t *index_of(const struct gf_select_slot *t, size_t message)
 	return (uint32_t *)t->more + ((float *)t->list[message].data - (float *)t->memory[0]);
 }
 
+/*
+ * The k elements of 0..n-1 that message number `message` sends in step `step`, ascending; 1 <= k <=
+ * n < 2^32. The elements are cut into k runs of equal length, as far as n/k is whole: run r begins
+ * at floor(r * n / k). One element of each run is drawn, uniformly: every element goes out in one
+ * step of n/k on average, and none waits much longer than others.
+ */
+static void pick(uint64_t seed, uint64_t step, uint64_t message, size_t n, size_t k,
+		 uint32_t *index)
+{
+	struct gf_rng rng;
+	uint64_t first = 0, next, r;
+
+	assert(1 <= k && k <= n && n <= UINT32_MAX);
+	/* a stream for every step, and in it one for every message */
+	gf_rng_init(&rng, seed, step);
+	gf_rng_init(&rng, gf_rng_u64(&rng), message);
+	for (r = 0; r < k; r++) {
+		next = (r + 1) * n / k;
+		index[r] = (uint32_t)(first + gf_rng_below(&rng, next - first));
+		first = next;
+	}
+}
+
 /* --- on the thread that moves messages ------------------------------------ */
 
 static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
@@ -55,7 +148,7 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 	(void)err;
 	if (w->half == GF_COLL_ALL_GATHER)
 		return 0;
-	gf_randomk_pick(params_of(s)->seed, t->step.number, message, n, w->count_elems, index);
+	pick(params_of(s)->seed, t->step.number, message, n, w->count_elems, index);
 	gf_feedback_add(s, data, first, n);
 	if (gf_finite_prefix(data + first, n) < n)
 		data[first + index[0]] = NAN;
@@ -107,7 +200,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 /* Messages have room for the k of the densest epoch. */
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
-	const struct gf_randomk_params *p = params_of(s);
+	const struct params *p = params_of(s);
 	const double most = gf_density_greatest(p->density, p->warmup_densities, p->nwarmup);
 	const size_t n = s->env.plan->nmessages;
 	struct gf_work *list = gf_select_own_work(s, slot, s->nplan_work);
@@ -129,7 +222,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 static void begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
 		  size_t *n)
 {
-	const struct gf_randomk_params *p = params_of(s);
+	const struct params *p = params_of(s);
 	/* a replay has no epochs: it shows what follows warm-up */
 	const double density = s->env.epoch_steps
 				       ? gf_density_at(p->density, p->warmup_densities, p->nwarmup,
@@ -154,3 +247,5 @@ const struct gf_selection_entry gf_selection_randomk = {
 	.plan = &gf_select_plan_randomk,
 	.ops = &ops,
 };
+
+#endif

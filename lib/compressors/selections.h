@@ -6,9 +6,10 @@
 #include "compressors/sets.h"
 
 /*
- * The running half of a selection: a file here (select_parts.h) with an entry, gf_selection_NAME,
- * and the keys, equations and traits in lib/doc/selections/select_NAME.[ch]. A selection without an
- * entry here can be planned and simulated, and is refused where it would run.
+ * To add a selection: a file here of two halves (halves.h). The half of plans has the source, the
+ * equations, the keys, what goes out and the traits (doc/selections/selection.h); the other has what
+ * runs (select_parts.h). A selection without the second can be planned and simulated, and is refused
+ * where it would run. Its facts for tests stand in tests/entries.
  */
 extern const struct gf_select_ops gf_select_csc_gpu, gf_select_topk_gpu;
 
@@ -50,8 +51,8 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s, siz
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
-/* `open` of a selection that is built on topk, whose keys begin as struct gf_density: its arrays are
- * zeros. It closes as topk. -ENOMEM. */
+/* `open` of a selection that is built on topk, whose keys begin as struct gf_density: its arrays
+ * are zeros. It closes as topk. -ENOMEM. */
 int gf_topk_open_arrays(struct gf_selector *s, struct gf_error *err);
 void gf_topk_close(struct gf_selector *s);
 /* k of a message in a step (from 1), and at most. */

@@ -133,6 +133,9 @@ void gf_record_release(const struct gf_record *r, void *item);
 /* *copy = *item, with everything owned anew. */
 void gf_record_copy(const struct gf_record *r, void *copy, const void *item);
 
+/* The value of the SIZE, STEPS, INT, CHOICE, BOOL or REAL of that key. NAN: there is none. */
+double gf_record_number(const struct gf_record *r, const void *item, const char *key);
+
 /* A zeroed item: every field absent. */
 void gf_record_clear(const struct gf_record *r, void *item);
 /* Copies from `under` every field that is absent in item. The record may have fields of the types

@@ -2,6 +2,7 @@
 #include "json/record.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "json/record_parts.h"
 
@@ -23,6 +24,15 @@ static double scalar_of(const struct gf_field *f, const void *item)
 	default:
 		return *(const double *)p;
 	}
+}
+
+double gf_record_number(const struct gf_record *r, const void *item, const char *key)
+{
+	const struct gf_field *f = r->fields;
+
+	while (!gf_field_is_last(f) && !(f->key && strcmp(f->key, key) == 0))
+		f++;
+	return gf_field_is_last(f) ? NAN : scalar_of(f, item);
 }
 
 bool gf_field_is_absent(const struct gf_field *f, const void *item)

@@ -2,7 +2,6 @@
 #include "planner/systems.h"
 
 #include "base/registry.h"
-#include "doc/selections/select_csc.h"
 #include "lists/gf_select_plans.h"
 
 const struct gf_system gf_systems[] = {

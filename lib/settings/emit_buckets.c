@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Targets that are told buckets: Python to import. */
+#include <math.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "collectives/algorithm.h"
-#include "doc/selections/select_powersgd.h"
+#include "doc/selections/selection.h"
 #include "json/json.h"
 #include "planner/policies/policy.h"
 #include "settings/emit.h"
@@ -185,11 +186,12 @@ static void add_codec_hook(const char *name, struct gf_text *out)
 
 /* PyTorch wants two dense steps before the first that remembers. Its hook takes the buckets'
  * collectives in no order, which gloo needs. */
-static void add_rank_hook(const struct gf_powersgd_params *r, struct gf_text *out)
+static void add_rank_hook(const struct gf_selection *s, struct gf_text *out)
 {
+	const struct gf_record *keys = s->plan->record;
 	char number[GF_JSON_REAL_TEXT];
 
-	gf_json_real_text(r->min_compression, number);
+	gf_json_real_text(gf_record_number(keys, s->params, "min_compression"), number);
 	gf_text_addf(out,
 		     "\n\ndef register(model):\n"
 		     "    \"\"\"model = DistributedDataParallel(...), then register(model): the "
@@ -202,18 +204,19 @@ static void add_rank_hook(const struct gf_powersgd_params *r, struct gf_text *ou
 		     "    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as "
 		     "hooks\n"
 		     "    state = hooks.PowerSGDState(\n"
-		     "        process_group=None, matrix_approximation_rank=%zu,\n"
-		     "        start_powerSGD_iter=%zu, min_compression_rate=%s,\n"
+		     "        process_group=None, matrix_approximation_rank=%.0f,\n"
+		     "        start_powerSGD_iter=%.0f, min_compression_rate=%s,\n"
 		     "        use_error_feedback=True, warm_start=%s)\n"
 		     "    model.register_comm_hook(state, hooks.powerSGD_hook)\n",
-		     r->rank, r->warmup_steps > 2 ? r->warmup_steps : (size_t)2, number,
-		     r->warm_start ? "True" : "False");
+		     gf_record_number(keys, s->params, "rank"),
+		     fmax(2, gf_record_number(keys, s->params, "warmup_steps")), number,
+		     gf_record_number(keys, s->params, "warm_start") > 0 ? "True" : "False");
 }
 
 static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
 		    struct gf_error *err)
 {
-	const struct gf_powersgd_params *rank = gf_powersgd_params(&p->selection);
+	const bool rank = strcmp(gf_selection_name(&p->selection), "powersgd") == 0;
 	int rc = check(p, &gf_emitter_ddp, rank, err);
 	char number[GF_JSON_REAL_TEXT];
 	const char *name;
@@ -232,7 +235,7 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t, stru
 	add_caveats(p, out);
 	add_arguments(p, t, out);
 	if (rank)
-		add_rank_hook(rank, out);
+		add_rank_hook(&p->selection, out);
 	else if (name[0])
 		add_codec_hook(name, out);
 	return 0;

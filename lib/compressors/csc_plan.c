@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/selections/select_csc.h"
+/* The half of csc that plans need. */
+#include "compressors/halves.h"
+#include "compressors/csc.h"
+
+#if GF_PLAN_HALF
 
 #include <errno.h>
 #include <math.h>
-
-#include "json/record.h"
 
 #define CHUNK_ELEMS 32000
 /* A tenth of them, the share that is kept by default, is still a choice. */
@@ -153,3 +155,5 @@ const struct gf_select_plan gf_select_plan_csc = {
 	.own_elems = own_elems,
 	.fit = fit,
 };
+
+#endif

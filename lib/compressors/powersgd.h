@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_SELECTIONS_SELECT_POWERSGD_H
-#define GF_SELECTIONS_SELECT_POWERSGD_H
+#ifndef GF_COMPRESSORS_POWERSGD_H
+#define GF_COMPRESSORS_POWERSGD_H
 
 #include "base/steps.h"
 #include "doc/selections/selection.h"
@@ -43,14 +43,6 @@ struct gf_powersgd_params {
 	double min_compression; /* >= 1 */
 	char *extra;            /* x- keys */
 };
-
-extern const struct gf_select_plan gf_select_plan_powersgd;
-
-/* NULL: another selection; borrowed. */
-static inline const struct gf_powersgd_params *gf_powersgd_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_powersgd ? s->params : NULL;
-}
 
 /* rows * cols are the tensor's elements; rank 0: it goes as it is. */
 struct gf_powersgd_matrix {
