@@ -29,6 +29,10 @@ rm -rf "$out"
 mkdir -p "$out" || exit 1
 
 # --- cases: a name, a tab, a command whose $O is the path of its output -----------------
+facts() { # filter: what jq prints of each selection's facts, with its $name
+	local file
+	for file in tests/entries/selection/*.json; do jq -r --arg name "$(basename "$file" .json)" "$1" "$file"; done
+}
 row() { printf '%s\t%s\n' "$1" "$2"; }
 
 option_sets=(
@@ -41,13 +45,13 @@ option_sets=(
 	'server|--servers 1 --algorithm ps'
 	'gradientflow|--system gradientflow'
 	'pipe-sgd|--system pipe-sgd'
-	'gtopk|--selection gtopk --density .01'
 	'asc-wfbp|--system asc-wfbp'
 	'blueconnect|--system blueconnect'
-	'powersgd|--selection powersgd --codecs f32,bf16'
 	'diloco|--period diloco'
 	'streaming|--period streaming --hide 5%'
 )
+# and what selections' facts say of themselves (tests/entries)
+mapfile -t -O "${#option_sets[@]}" option_sets < <(facts 'select(.fence) | "\($name)|--selection \($name) \(.fence)"')
 targets=(ddp horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla
 	torchft maxtext)
 
@@ -161,7 +165,7 @@ run_cases() {
 		row "trained/$name.txt" "gf-plan --model digits-mlp $options --ranks 2 \
 			share/topologies/4x2-1gbe.json > \$D/plan && trained \$D/plan"
 	done < <(
-		grep -v '^#' tests/data/selections.txt
+		facts '"\($name)|\(.options)"'
 		printf '%s\n' 'stale|--staleness 2' 'f16|--codecs f16' 'q8|--codecs q8' 'dear|--policy dear'
 	)
 }

@@ -48,16 +48,19 @@ for transport in $transports; do
 	train ring "$transport" --algorithm ring
 	train 'two lanes' "$transport" --policy wfbp --lanes 2
 	train q8 "$transport" --codecs q8
-	train csc "$transport" --selection csc --keep .15 --chunk 128
+	# shellcheck disable=SC2046
+	train pieces "$transport" $(jq -r .options "$GF_SOURCE/tests/entries/selection/csc.json")
 	# shellcheck disable=SC2086
 	pair "a resumed run, $transport" $train --plan plan.json --transport "$transport" --checkpoint ckpt --resume --steps 12
 done
 train library mpi --algorithm library
 train stale mpi --staleness 2
 while IFS='|' read -r name options _; do
-	[[ $name =~ ^# ]] || read -ra words <<< "$options"
-	[[ $name =~ ^# ]] || train "$name" mpi "${words[@]}"
-done < "$GF_SOURCE/tests/data/selections.txt"
+	read -ra words <<< "$options"
+	train "$name" mpi "${words[@]}"
+done < <(for file in "$GF_SOURCE"/tests/entries/selection/*.json; do
+	jq -r --arg name "$(basename "$file" .json)" '"\($name)|\(.options)"' "$file"
+done)
 train dear mpi --policy dear
 pair gf-allreduce gf-allreduce -q -b 4K -e 256K -f 8 -n 5 --lanes 2 --timeout 60s
 pair 'gf-profile --pairs' gf-profile -q --pairs --budget 1s --timeout 60s

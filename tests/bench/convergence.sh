@@ -79,11 +79,12 @@ EOF
 }
 # Selections that the table above leaves out, as tests run them.
 others() {
-	local name options
-	while IFS='|' read -r name options _; do
-		[[ $name =~ ^# ]] || grep -q -- "--selection $name" <(declare -f methods) || [ "$name" = dense ] ||
-			echo "$name|$options"
-	done < tests/data/selections.txt
+	local file name
+	for file in tests/entries/selection/*.json; do
+		name=$(basename "$file" .json)
+		grep -q -- "--selection $name" <(declare -f methods) || [ "$name" = dense ] ||
+			echo "$name|$(jq -r .options "$file")"
+	done
 }
 
 # our command's own message among those of mpirun

@@ -29,6 +29,16 @@ names_of() {
 	gf-plan --list "$1" | awk 'NR > 1 {print $1}'
 }
 
+# facts FILTER: what jq prints of each selection's facts, where $name is its name
+# (tests/entries/selection). GF_TEST_ONLY leaves one.
+facts() {
+	local file name
+	for file in "$GF_SOURCE"/tests/entries/selection/*.json; do
+		name=$(basename "$file" .json)
+		[ "${GF_TEST_ONLY:-$name}" != "$name" ] || jq -r --arg name "$name" "$1" "$file"
+	done
+}
+
 # A list of gf-plan as refusals have it: "a, b or c".
 choice_of() {
 	names_of "$1" | paste -sd, | sed 's/,/, /g; s/\(.*\), /\1 or /'

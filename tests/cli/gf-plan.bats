@@ -119,7 +119,9 @@ iteration() { # WANTED
 @test "--compare --over: what does not fit is left out with the reason; --strict: status 1" {
 	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
 	wants 0 gf-plan --compare --over selections --codecs q8 --json "${job[@]}"
-	says 'left out: onebit: --codecs: want f32 with selection onebit, whose signs travel with their scales, got q8'
+	while IFS='|' read -r name why; do
+		says "left out: $name: --codecs: want f32 with selection $name, $why, got q8"
+	done < <(facts 'select(.no_codec) | "\($name)|\(.no_codec)"')
 	jq -es 'all(.codecs == "q8")' out.txt
 	rows=$(wc -l < out.txt)
 	wants 1 gf-plan --compare --over selections --codecs q8 --strict --json "${job[@]}"
@@ -256,8 +258,10 @@ staged() { # FILE
 	prints "iteration; codecs across; best: lanes "
 	# what does not fit leaves its place empty
 	wants 0 gf-plan --compare --over selections:codecs "${job[@]}"
-	says "left out: onebit with q8: "
-	grep -qE '^onebit .* - ' out.txt
+	for name in $(facts 'select(.no_codec) | $name'); do
+		says "left out: $name with q8: "
+		grep -qE "^$name .* - " out.txt
+	done
 	while IFS='|' read -r text over; do
 		wants 2 gf-plan --compare --over "$over" "${job[@]}"
 		says "$text"
@@ -288,10 +292,6 @@ staged() { # FILE
 	cp out.txt plan.json
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
-	six --selection csc --chunk 10 --csc-warmup 2.5%
-	jq -e '.selection.warmup_steps == {run_share: 0.025}' out.txt
-	six --selection powersgd --powersgd-warmup 10
-	jq -e '.selection.warmup_steps == 10' out.txt
 	wants 2 gf-plan --policy single --staleness 2 --pipeline-warmup 5weeks "$share/profiles/six.json"
 	says 'want steps, epochs or a share of the run (100, 4epochs, 5%), got 5weeks'
 	for bad in '{}' '{"epochs": 0}' '{"run_share": 2}' '{"epochs": 1, "run_share": 0.1}' '"5%"'; do
@@ -555,14 +555,6 @@ writes_nothing() { # OPTION...
 	prints "model.register_comm_hook(None, default_hooks.fp16_compress_hook)"
 	wants 0 gf-plan "${job[@]}" --emit ddp --codecs bf16
 	prints "default_hooks.bf16_compress_hook"
-	wants 0 gf-plan "${job[@]}" --emit ddp --selection powersgd --powersgd-rank 2
-	prints "process_group=None, matrix_approximation_rank=2,"
-	prints "model.register_comm_hook(state, hooks.powerSGD_hook)"
-	# the cap is the best one by that hook, whose messages are short
-	cap=$(sed -n 's/.*the best cap of all buckets, \([0-9.]*\) MiB.*/\1/p' err.txt)
-	says "MiB: $(ms --policy ddp --selection powersgd --powersgd-rank 2 --algorithm library --lanes 1 --threshold "${cap}M"); "
-	wants 1 gf-plan "${job[@]}" --emit ddp --selection powersgd --codecs f16
-	says "DistributedDataParallel has no PowerSGD in codec f16"
 	wants 0 gf-plan "${job[@]}" --emit horovod --codecs f16
 	prints "return hvd.Compression.fp16"
 	says "Horovod as it is: "
@@ -587,8 +579,6 @@ writes_nothing() { # OPTION...
 		gf-plan -q --model resnet50 --codecs $codec --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
 		python3 -m py_compile ddp.py
 	done
-	gf-plan -q --model resnet50 --selection powersgd --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
-	python3 -m py_compile ddp.py
 }
 
 @test "systems set the axes" {
@@ -653,8 +643,6 @@ writes_nothing() { # OPTION...
 	# tables name what runs: the sets' own algorithm
 	six --selection gtopk --table
 	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
-	six --selection dgc --table
-	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = topk ]
 	six --system topk
 	jq -e '.selection.method == "topk" and (.messages | length) == 1' out.txt
 }
@@ -918,28 +906,24 @@ writes_nothing() { # OPTION...
 }
 
 @test "contradictions and bad requests: one line, the reason, the status" {
-	local algorithms systems
+	local algorithms systems selections policies
 	algorithms=$(choice_of algorithms)
 	systems=$(choice_of systems)
+	selections=$(choice_of selections)
+	policies=$(choice_of policies)
 	while IFS='|' read -r status text options; do
 		# shellcheck disable=SC2086
 		wants "$status" gf-plan $options "$share/profiles/six.json"
 		text=${text/ALGORITHMS/$algorithms}
+		text=${text/POLICIES/$policies}
+		text=${text/SELECTIONS/$selections}
 		says "${text/SYSTEMS/$systems}"
 		[ -z "$output" ]
 	done <<-'END'
-	2|--codecs: want f32 with selection onebit, whose signs travel|--selection onebit --codecs f16
-	2|--keep: want --selection csc, got onebit|--selection onebit --keep 0.5
-	2|--density: want --selection topk, gtopk, dgc|--density 0.5
-	2|--chunk: want --selection csc or onebit, got randomk|--selection randomk --chunk 4
-	2|--masking: want off or on, got "maybe"|--selection dgc --masking maybe
-	2|--momentum: want|--selection dgc --momentum 1
-	2|--selection: want dense, csc|--selection most
-	2|--servers: want none with selection csc, which no server|--selection csc --servers 1
-	2|--servers: want none with selection randomk, which no server|--selection randomk --servers 1
-	2|--factors: want none with selection onebit, which has an exchange|--selection onebit --factors 2,2
+	2|--density: want --selection topk|--density 0.5
+	2|--selection: want SELECTIONS, got "most"|--selection most
 	2|--policy: want one that leaves messages whole with a staleness > 1|--system pipe-sgd --policy dear
-	2|--policy: want auto, sequential, single, wfbp, threshold, mg-wfbp, asc-wfbp, ddp, horovod, optimal or dear, got "best"|--policy best
+	2|--policy: want auto, POLICIES, got "best"|--policy best
 	2|got "optmal"; did you mean "optimal"?|--policy optmal
 	2|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "f17"; did you mean "f16"?|--codecs f32,f17
 	2|--system: want SYSTEMS, got "mine"|--system mine
@@ -947,7 +931,6 @@ writes_nothing() { # OPTION...
 	1|want a measured cost of butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
 	2|--max-messages: want policy auto or optimal, got wfbp|--policy wfbp --max-messages 3
-	2|--max-messages: want a selection that leaves messages as they are, got csc|--selection csc --max-messages 3
 	2|--max-messages: want a staleness of 1|--staleness 2 --max-messages 3
 	2|--compare goes without --max-messages|--compare --max-messages 3
 	2|--lanes|--lanes 0
@@ -1054,22 +1037,6 @@ writes_nothing() { # OPTION...
 }
 
 @test "every axis by its own option" {
-	six --selection csc --keep 0.5 --chunk 10 --csc-warmup 10 --decay 1
-	jq -e '.selection == {"method": "csc", "chunk_elems": 10, "keep": 0.5, "warmup_steps": 10, "decay": 1}' out.txt
-	six --selection csc --decay momentum
-	jq -e '.selection == {"method": "csc", "chunk_elems": 1, "keep": 0.1, "warmup_steps": 100, "decay": "momentum"}' out.txt
-	six --selection topk --density 0.01 --putback conserve --warmup-densities none
-	jq -e '.selection == {"method": "topk", "density": 0.01, "warmup_densities": [], "putback": "conserve"}' out.txt
-	six --selection dgc --density 0.01 --local-clip 6 --momentum 0.5 --masking off --warmup-densities 0.25
-	jq -e '.selection == {"method": "dgc", "density": 0.01, "warmup_densities": [0.25], "clip_norm": 6, "momentum": 0.5, "masking": false}' out.txt
-	six --selection dgc --momentum optimizer
-	jq -e '.selection.momentum == "optimizer" and .selection.masking and (.selection.warmup_densities | length) == 5' out.txt
-	six --selection onebit --chunk 16
-	jq -e '.selection == {"method": "onebit", "chunk_elems": 16} and .messages[0].codec == "f32"' out.txt
-	six --selection powersgd --powersgd-rank 2 --powersgd-warmup 10 --warm-start off --min-compression 1.5 --codecs bf16
-	jq -e '.selection == {"method": "powersgd", "rank": 2, "warmup_steps": 10, "warm_start": false, "min_compression": 1.5}' out.txt
-	six --selection randomk --seed 9 --density 0.5 --codecs f16 --halves
-	jq -e '.selection == {"method": "randomk", "density": 0.5, "warmup_densities": [], "seed": 9} and .messages[0].codec == "f16"' out.txt
 	six --system gtopk --warmup-densities 0.5,0.25
 	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.25' out.txt
 	six --staleness 2
@@ -1084,8 +1051,20 @@ writes_nothing() { # OPTION...
 	jq '. + {codecs: [{codec: "q8", device: "none", encode_s_per_byte: 0, decode_s_per_byte: 0, set_encode_s_per_byte: 100}]}' "$share/profiles/six.json" > slow.json
 	wants 0 gf-plan -q --system gtopk --codecs q8,f32 slow.json
 	jq -e 'all(.messages[]; .codec == "f32")' out.txt
-	six --selection onebit --codecs q8,f32
-	jq -e '.messages[0].codec == "f32"' out.txt
+}
+
+@test "every selection by its own options, and what they are not" {
+	while IFS='|' read -r name options want; do
+		# shellcheck disable=SC2086
+		six --selection "$name" $options
+		jq -e "$want" out.txt
+	done < <(facts '.plans[]? | "\($name)|\(.options)|\(.want)"')
+	while IFS='|' read -r name options text; do
+		# shellcheck disable=SC2086
+		wants 2 gf-plan --selection "$name" $options "$share/profiles/six.json"
+		says "$text"
+		[ -z "$output" ]
+	done < <(facts '.misuse[]? | "\($name)|\(.options)|\(.text)"')
 }
 
 @test "--factors: these and no others, innermost first" {
@@ -1191,7 +1170,7 @@ writes_nothing() { # OPTION...
 	done <<-'END'
 	--keep: want --selection csc, got dense|--keep 0.1
 	--decay: want --selection csc, got gtopk|--system gtopk --decay 1
-	--density: want --selection topk, gtopk, dgc|--system gradientflow --density 0.1
+	--density: want --selection topk|--system gradientflow --density 0.1
 	--putback: want --selection topk or gtopk, got dense|--putback paper
 	--policy: want one that leaves messages whole with selection csc, which cuts its messages anew in every step, got dear|--selection csc --chunk 10 --policy dear
 	--pipeline-warmup: want a staleness > 1, got 1|--pipeline-warmup 5
@@ -1680,18 +1659,12 @@ sites() { # options...
 }
 
 @test "shares in per cent, wherever one is meant" {
-	local options
-	for options in '--selection csc --keep 15% 0.15' '--selection topk --density 2% 0.02' '--selection dgc --momentum 90% 0.9' \
-		'--selection topk --warmup-densities 25%,5% 0.25,0.05'; do
-		# shellcheck disable=SC2086
-		set -- $options
-		wants 0 gf-plan -q digits-cnn 4x2-1gbe "$1" "$2" "$3" "$4"
+	while read -r name option percent share; do
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe --selection "$name" "$option" "$percent"
 		mv out.txt percent.json
-		wants 0 gf-plan -q digits-cnn 4x2-1gbe "$1" "$2" "$3" "$5"
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe --selection "$name" "$option" "$share"
 		cmp percent.json out.txt
-	done
-	wants 2 gf-plan digits-cnn 4x2-1gbe --selection csc --keep 150%
-	says 'want a number from 1e-12 to 1, got "150%"'
+	done < <(facts '.percent[]? | "\($name) \(join(" "))"')
 	gf-plan -q digits-cnn 4x2-1gbe > plan.json
 	wants 0 gf-sim plan.json --jitter 5% --runs 50
 	mv out.txt percent.json
@@ -1711,7 +1684,9 @@ sites() { # options...
 			'any(.over.densities == $d and .iteration_s == $one[0].predicted.iteration_s)' out.txt
 	done
 	wants 0 gf-plan --compare --over selections:densities gtopk-resnet20 gtopk-32-1gbe
-	grep -qE '^ef21( +[0-9.]+ ms){6}$' out.txt
+	for name in $(facts 'select(.keys.density) | $name'); do
+		grep -qE "^$name( +[0-9.]+ ms){6}\$" out.txt
+	done
 	wants 2 gf-plan --compare --over densities --density .1 gtopk-resnet20 gtopk-32-1gbe
 	says '--compare goes without --density where densities are compared'
 }
@@ -1734,17 +1709,19 @@ sites() { # options...
 }
 
 @test "messages of sets name the algorithm that moves them" {
-	local pair
-	for pair in gtopk:gtopk topk:topk dgc:topk onebit:topk; do
-		gf-plan -q --selection "${pair%:*}" digits-cnn 4x2-1gbe > plan.json
-		jq -e --arg a "${pair#*:}" 'all(.messages[]; .algorithm == $a and (has("stages") | not))' plan.json
+	local name algorithm
+	while read -r name algorithm; do
+		six --selection "$name" --table
+		[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = "$algorithm" ]
+		gf-plan -q --selection "$name" digits-cnn 4x2-1gbe > plan.json
+		jq -e --arg a "$algorithm" 'all(.messages[]; .algorithm == $a and (has("stages") | not))' plan.json
 		wants 0 gf-plan -q plan.json
 		cmp plan.json out.txt
 		# as earlier versions wrote it
 		jq '.messages[].algorithm = "butterfly"' plan.json > old.json
 		wants 0 gf-plan -q old.json
 		cmp plan.json out.txt
-	done
+	done < <(facts 'select(.algorithm) | "\($name) \(.algorithm)"')
 	jq '.messages[0].algorithm = "gtopk"' plan.json > other.json
 	wants 2 gf-plan -q other.json
 	says '/messages/0/algorithm: want ring, rhd,'

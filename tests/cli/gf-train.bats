@@ -587,9 +587,12 @@ flip() {
 	wants 0 gf-train --print-training --model digits-cnn-plain
 	jq -e '.rate.peak == 0.02 and .rate.for_batch == 64' out.txt
 	# momentum for a selection that corrects it, where dense gradients have adamw
-	gf-topo -q --synthetic "net:1@1Gb/s,50us" | gf-plan -q --model gpt-text --selection dgc > dgc.json
-	wants 0 gf-train --print-training --model gpt-text --plan dgc.json
-	jq -e '.optimizer.name == "sgd" and .rate.peak == 0.5' out.txt
+	gf-topo -q --synthetic "net:1@1Gb/s,50us" > alone.json
+	while read -r name model optimizer peak; do
+		gf-plan -q --model "$model" --selection "$name" alone.json > printed.json
+		wants 0 gf-train --print-training --model "$model" --plan printed.json
+		jq -e --arg name "$optimizer" ".optimizer.name == \$name and .rate.peak == $peak" out.txt
+	done < <(facts '.printed | select(.) | "\($name) \(.model) \(.optimizer) \(.peak)"')
 	wants 0 gf-train --print-training --model gpt-text
 	jq -e '.optimizer.name == "adamw"' out.txt
 	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --schedule step --drop-epochs 1,2.5 --seed 0
@@ -845,14 +848,15 @@ flip() {
 
 @test "a warm-up that outlasts the run is shortened, aloud" {
 	local options
-	for options in '--selection csc' '--selection gtopk' '--selection powersgd --powersgd-warmup 500' '--staleness 2 --pipeline-warmup 300'; do
+	while read -r options; do
 		# shellcheck disable=SC2086
 		gf-plan -q --policy single $options digits-mlp --ranks 1 4x2-1gbe > plan.json
 		wants 0 gf-train --plan plan.json --data digits --epochs 1 --log log.jsonl
 		says "the plan's warm-up outlasts the 44 steps of the run, and takes half of them"
 		wants 0 gf-train --plan plan.json --data digits --epochs 20 --steps 3
 		fails grep -q outlasts err.txt
-	done
+	done < <(echo '--staleness 2 --pipeline-warmup 300'
+		facts 'select(.outlasts) | "--selection \($name) \(.outlasts)"')
 }
 
 @test "a test before the first outer exchange says which parameters it is of" {

@@ -44,6 +44,11 @@ def prepare():
 
 def inputs(source):
     """(file, commands)"""
+    pair = json.loads((source / "tests/data/valid/plan-pair.json").read_text())
+    for facts in sorted(source.glob("tests/entries/selection/*.json")):
+        for plan in json.loads(facts.read_text()).get("accepted", [])[:1]:
+            Path(f"plan-{facts.stem}.json").write_text(json.dumps({**pair, **plan}))
+            yield Path(f"plan-{facts.stem}.json"), PLAN
     for pattern, commands in (
             ("tests/data/valid/plan-*.json", PLAN), ("tests/data/valid/profile-*.json", PROFILE),
             ("tests/data/valid/topology-*.json", TOPOLOGY), ("share/topologies/*.json", TOPOLOGY),

@@ -45,6 +45,6 @@ for list in algorithms selections codecs; do
 	done
 done
 for name in $("$bin/gf-plan" --list selections | awk 'NR > 1 {print $1}'); do
-	grep -q "^$name|" tests/data/selections.txt || offend "tests/data/selections.txt has no row of $name"
+	[ -e "tests/entries/selection/$name.json" ] || offend "tests/entries/selection/$name.json is missing"
 done
 exit $bad

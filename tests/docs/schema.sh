@@ -59,6 +59,14 @@ for path in sorted(glob.glob("man/gf-*.5")):
     if not blocks:
         complain("%s: want an example" % path)
     documents += [(path, json.loads(block)) for block in blocks]
+# what the facts of selections say of plans, with the other members of a plan that has none
+with open("tests/data/valid/plan-pair.json") as f:
+    pair = json.load(f)
+entries = []
+for path in sorted(glob.glob("tests/entries/selection/*.json")):
+    with open(path) as f:
+        entries.append((path, json.load(f)))
+documents += [(path, {**pair, **plan}) for path, facts in entries for plan in facts.get("accepted", [])]
 for path, document in documents:
     validator = validator_for(document)
     if not validator:
@@ -68,10 +76,13 @@ for path, document in documents:
         complain("%s: /%s: %s" % (
             path, "/".join(map(str, error.absolute_path)), error.message[:200]))
 
-bad = sorted(glob.glob("tests/data/invalid/structure-*.json"))
-for path in bad:
+bad = []
+for path in sorted(glob.glob("tests/data/invalid/structure-*.json")):
     with open(path) as f:
-        document = json.load(f)
+        bad.append((path, json.load(f)))
+bad += [(path, {**pair, **row["plan"]}) for path, facts in entries
+        for row in facts.get("refused", []) if row.get("structure")]
+for path, document in bad:
     validator = validator_for(document)
     if validator and validator.is_valid(document):
         complain("%s: want it refused by its schema" % path)

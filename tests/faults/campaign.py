@@ -15,7 +15,7 @@ signal that nobody sent, or a sanitizer's report. With --lab (root) hosts are st
 emulated cluster of share/lab, a rank on each host. The outcome is a table; the exit status
 is 1 if anything crashed, hung, was lost, or differed in silence.
 """
-import argparse, fcntl, functools, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
+import argparse, fcntl, functools, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
 
 TIMEOUT_S = 3
 LEAST_S = 5      # what a time-out below counts as, between steps
@@ -33,8 +33,9 @@ METHODS = {
     "stale": "--staleness 2",
     "streaming": "--period streaming --period-steps 20 --fragments 2 --delay 4",
 }
-with open(os.path.join(os.path.dirname(__file__), "../data/selections.txt"), encoding="utf-8") as table:
-    METHODS |= dict(row.split("|")[:2] for row in table if row[0] != "#" and not row.startswith("dense|"))
+for facts in sorted(pathlib.Path(__file__).parent.glob("../entries/selection/*.json")):
+    if facts.stem != "dense":
+        METHODS[facts.stem] = json.loads(facts.read_text(encoding="utf-8"))["options"]
 CALLS = {
     "mpi": ["MPI_Init_thread", "MPI_Comm_dup", "MPI_Comm_split_type", "MPI_Allreduce", "MPI_Comm_free",
             "MPI_Iallgather", "MPI_Ibcast", "MPI_Ibarrier", "MPI_Isend", "MPI_Irecv", "MPI_Finalize"],

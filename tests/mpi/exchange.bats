@@ -78,9 +78,8 @@ rule() { # JQ-FILTER
 	done
 }
 @test "exchange: a set goes on, bit for bit" {
-	for method in '"topk", density: .05, warmup_densities: []' '"powersgd", rank: 2' '"onebit"' \
-		'"csc", chunk_elems: 32, keep: .3, warmup_steps: 1, decay: .5'; do
-		rule ".selection = {method: $method}"
+	for selection in $(facts '.keys + {method: $name} | tojson | gsub(" "; "")'); do
+		rule ".selection = $selection"
 		rm -rf sets
 		wants 0 caller 2 save rule.json "$PWD/sets"
 		cp out.txt whole.txt
@@ -170,8 +169,8 @@ rule() { # JQ-FILTER
 	joins
 	caller=$(program caller)
 	for name in $(names_of selections); do
-		keys=$(grep "^$name|" "$GF_SOURCE/tests/data/selections.txt" | cut -d'|' -f3)
-		rule ".rule.lanes = 1 | .selection = {method: \"$name\"} + {$keys}"
+		keys=$(jq -c .keys "$GF_SOURCE/tests/entries/selection/$name.json")
+		rule ".rule.lanes = 1 | .selection = {method: \"$name\"} + $keys"
 		echo "$name"
 		rm -rf place* sets sets-2
 		for rank in 4 5; do # those that come later

@@ -253,18 +253,18 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 		jq -se --argjson bytes "$(cat bytes.txt)" --arg codec $codec 'length == 2 and all(.algorithm == "plan" and .chosen == "topk"
 			and .selection == "topk" and .codec == $codec and .density == null and .wire_bytes == $bytes and .wrong == 0 and .time_s > 0)' out.txt
 	done
-	for selection in csc gtopk dgc ef21 onebit powersgd randomk; do
+	for selection in $(facts 'select($name != "dense") | $name'); do
 		gf-plan -q --model digits-mlp --selection $selection --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
 		wants 0 mpi 2 gf-allreduce $quick --plan plan.json --json
 		jq -se --arg s $selection 'all(.selection == $s and .wrong == 0 and .wire_bytes > 0
 			and .wire_bytes < .size_bytes)' out.txt
 	done
 	wants 0 mpi 2 gf-allreduce $quick --plan plan.json
-	prints '# selection randomk: steps of the exchange'
+	prints "# selection $selection: steps of the exchange"
 	wants 1 mpi 2 gf-allreduce $quick --plan plan.json --spoil 3
 	says '6 elements came out wrong'
 	wants 1 mpi 2 gf-allreduce $quick --plan plan.json --verify
-	says 'want no --verify (gf-sim has it) with selection randomk, whose steps depend on the gradients'
+	says "want no --verify (gf-sim has it) with selection $selection, whose steps depend on the gradients"
 	# its warm-up is over, however long
 	gf-plan -q --model digits-mlp --selection csc --csc-warmup 50% --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
 	wants 0 mpi 2 gf-allreduce $quick --plan plan.json

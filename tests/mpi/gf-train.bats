@@ -92,12 +92,7 @@ largest() {
 		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --steps 3 --check-replicas 1 --log log.jsonl
 		jq -se --argjson sent "$sent" 'map(select(.part == "batch").sent_bytes) | length == 3 and all(. == $sent)' log.jsonl
 		rm log.jsonl
-	done <<- 'END'
-		topk q8
-		gtopk f16
-		dgc fp4
-		ef21 bf16
-	END
+	done < <(facts 'select(.set_codec) | "\($name) \(.set_codec)"')
 }
 
 @test "stopped and resumed: the same files on every rank" {
@@ -180,11 +175,9 @@ largest() {
 		wants 0 mpi 4 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
 		jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes) == [$bytes]' log.jsonl
 		rm log.jsonl
-	done <<- END
-		--algorithm ring --codecs q8
-		--algorithm hierarchical --codecs f16
-		--selection randomk --codecs q8
-	END
+	done < <(echo '--algorithm ring --codecs q8'
+		echo '--algorithm hierarchical --codecs f16'
+		facts 'select(.summed_codec) | "--selection \($name) --codecs \(.summed_codec)"')
 	# chunks go whole
 	pipe_plan 4 --policy single --selection csc --csc-warmup 0 --keep .1 > plan.json
 	replayed_sends plan.json | jq 'map(.args.bytes) | add' > bytes.txt

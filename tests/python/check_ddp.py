@@ -10,6 +10,7 @@ import inspect
 import io
 import json
 import os
+import pathlib
 import sys
 import tempfile
 import threading
@@ -128,19 +129,13 @@ def replicas_are_equal(model):
 # --- plans ---
 
 SELECTIONS, SENT = {}, {"f32": 1.01, "f16": 0.51, "bf16": 0.51, "trunc16": 0.51, "q8": 0.3, "fp8": 0.3, "fp4": 0.2}
-with open(os.path.join(os.path.dirname(__file__), "../data/selections.txt"), encoding="utf-8") as table:
-    for line in table:
-        if not line.startswith(("#", "dense|")):
-            name, _, keys, share = line.strip().split("|")
-            SELECTIONS[name] = {"method": name, **json.loads("{%s}" % keys)}
-            SENT[name] = float(share)
-# without epochs; csc keeps all that it does not send, in chunks of a part of a tensor
-for keys in SELECTIONS.values():
-    if "warmup_densities" in keys:
-        keys["warmup_densities"] = []
-SELECTIONS["csc"] |= {"chunk_elems": 16, "warmup_steps": 3, "decay": 1}
-SELECTIONS["gtopk"]["putback"] = "paper"
-SELECTIONS["powersgd"]["warmup_steps"] = 0
+FACTS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
+         for path in sorted(pathlib.Path(__file__).parent.glob("../entries/selection/*.json")) if path.stem != "dense"}
+for name, facts in FACTS.items():
+    # without epochs
+    keys = {key: [] if key == "warmup_densities" else value for key, value in facts["keys"].items()}
+    SELECTIONS[name] = {"method": name, **keys, **facts.get("ddp", {})}
+    SENT[name] = facts["share"]
 
 
 def rule(method=None, staleness=1, warmup=0):
@@ -372,7 +367,7 @@ def device():
 def chooses():
     """NCCL where the library runs the plan on every rank, each with a GPU of its own."""
     found = {m for m in SELECTIONS if runs_between_gpus(json.dumps(rule(m)))}
-    check(found == {"csc", "topk", "gtopk"}, found)
+    check(found == {name for name in FACTS if FACTS[name].get("gpu_half")}, found)
     check(runs_between_gpus(json.dumps(rule())), "dense")
     check(runs_between_gpus(None) and not runs_between_gpus("{}"), "no plan")
     with fake_gpu():
@@ -792,7 +787,7 @@ def plans():
             learns(name, whole(build(), codec=name))
     for name, codec in (("topk", "f16"), ("gtopk", "q8")):
         learns(name, {**whole(build(), codec=codec), "selection": SELECTIONS[name]})
-    for name in ("gtopk", "csc", "powersgd"):
+    for name in (name for name in FACTS if FACTS[name].get("ddp_stale")):
         learns(name, rule(name, 2, 4))
     learns("f16", {**whole(build(), codec="f16"), "pipeline": {"staleness": 2, "warmup_steps": 0}})
 
@@ -867,13 +862,11 @@ def stale():
 
 def judged():
     """Rank 0 tells what a plan wants of the optimiser, once."""
-    for method, late, make, wanted in (("randomk", 1, momentum, "SGD momentum 0, not 0.9, 0.3 of a rate that suits dense "
-                                        "gradients if they are clipped, because an element"),
-                                       ("randomk", 1, adamw, None), ("powersgd", 1, momentum, None),
-                                       ("topk", 1, momentum, "SGD momentum 0, not 0.9, 0.5 of a rate"),
-                                       (None, 2, momentum, "SGD 0.2 of a rate that suits dense gradients"),
-                                       (None, 2, adamw, None),
-                                       ("randomk", 1, grouped, "SGD momentum 0, not 0.9, 0.3 of a rate")):
+    makers = {"momentum": momentum, "adamw": adamw, "grouped": grouped}
+    judged = [(name, 1, makers[row["optimizer"]], row.get("text")) for name, facts in FACTS.items()
+              for row in facts.get("judged", [])]
+    for method, late, make, wanted in judged + [(None, 2, momentum, "SGD 0.2 of a rate that suits dense gradients"),
+                                                (None, 2, adamw, None)]:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model = train(gradflow.ddp(build(), rule(method, late)), make, steps=2)

@@ -7,6 +7,7 @@ ends in an exception. GF_DEVICE=cpu runs the same on CPUs. Exit status 77: no GP
 import contextlib
 import json
 import os
+import pathlib
 import statistics
 import sys
 import tempfile
@@ -93,12 +94,9 @@ def distance(a, b):
     return worst
 
 
-SELECTIONS = {
-    "csc": {"method": "csc", "chunk_elems": 256, "keep": 0.3, "warmup_steps": 2, "decay": 1},
-    "topk": {"method": "topk", "density": 0.02, "warmup_densities": []},
-    "gtopk": {"method": "gtopk", "density": 0.02, "warmup_densities": [], "putback": "paper"},
-    "powersgd": {"method": "powersgd", "rank": 2},
-}
+FACTS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
+         for path in sorted(pathlib.Path(__file__).parent.glob("../entries/selection/*.json"))}
+SELECTIONS = {name: {"method": name, **facts["gpu"]} for name, facts in FACTS.items() if "gpu" in facts}
 
 
 def rule(selection=None, staleness=1, warmup=0):
@@ -174,7 +172,7 @@ def between():
     from gradflow.exchange import runs_between_gpus
     plans = {s: rule(s) for s in SELECTIONS}
     plans = {s: p for s, p in plans.items() if runs_between_gpus(json.dumps(p))}
-    check(set(plans) == {"csc", "topk", "gtopk"}, *plans)
+    check(set(plans) == {name for name in FACTS if FACTS[name].get("gpu_half")}, *plans)
     plans["gtopk, K = 2"] = rule("gtopk", 2, 2)
     for name, plan in plans.items():
         for kinds in ((torch.float32,), (torch.float16,), (torch.float32, torch.bfloat16)):

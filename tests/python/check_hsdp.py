@@ -3,7 +3,9 @@
 """gradflow.hsdp: check_hsdp.py 4 CASE... (forked.py): two replicas of two shards each,
 beside fully_shard's own all-reduce on the same mesh."""
 import io
+import json
 import os
+import pathlib
 import sys
 
 import torch
@@ -287,10 +289,11 @@ def refusals():
     # fully_shard reduces between these replicas itself
     refused(lambda: gradflow.hsdp(sharded(mesh), group), "want a group of its replicas",
             'mesh=mesh["shards"]')
-    gradflow.hsdp(model, group, {**RULE, "selection": {
-        "method": "powersgd", "rank": 2, "warm_start": True, "warmup_steps": 0,
-        "min_compression": 2}})
-    refused(lambda: train(model, 1), "selection powersgd: it works on the shapes of tensors")
+    for path in pathlib.Path(__file__).parent.glob("../entries/selection/*.json"):
+        keys = json.loads(path.read_text(encoding="utf-8")).get("shapes")
+        if keys:
+            gradflow.hsdp(model, group, {**RULE, "selection": {"method": path.stem, **keys}})
+            refused(lambda: train(model, 1), f"selection {path.stem}: it works on the shapes of tensors")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ struct exchange_run {
 	double scale;  /* of the loss; 0: not scaled */
 	size_t first_step, steps, epoch_steps;
 	float (*gradient)(int rank, size_t step, size_t i);
-	const uint64_t *important; /* csc: of the first step; NULL: all */
-	/* what is kept: weights after every step, a rank's own state at the end, the chunks chosen
+	const char *choice;        /* the words of the state that say what goes out next */
+	const uint64_t *important; /* those of the first step; NULL: as it begins */
+	/* what is kept: weights after every step, a rank's own state at the end, what was chosen
 	 * for the step after the last */
 	float weights[RUN_RANKS][32][RUN_ELEMS];
 	float own[RUN_RANKS][RUN_ELEMS];
@@ -52,14 +53,15 @@ static inline float run_noise(int rank, size_t step, size_t i, int most)
 	return (float)((int)(x % (2 * (uint64_t)most + 1)) - most);
 }
 
-static inline void *run_state(const struct gf_state *s, const char *name)
+/* The words of a state between `words` and the array of that name, either way. */
+static inline void run_choice(const struct gf_state *s, const char *name, bool set, uint64_t *words)
 {
 	size_t i;
 
-	for (i = 0; i < s->nitems; i++)
+	for (i = 0; name && i < s->nitems; i++)
 		if (strcmp(s->items[i].name, name) == 0)
-			return s->items[i].data;
-	return NULL;
+			memcpy(set ? s->items[i].data : words, set ? words : s->items[i].data,
+			       s->items[i].count_elems * sizeof(*words));
 }
 
 static inline size_t run_elems(const struct exchange_run *run)
@@ -211,9 +213,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	gf_update_state(&update, &state);
 	gf_select_state(x.select, &state);
 	if (run->important)
-		memcpy(run_state(&state, "csc.important"), run->important,
-		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems + 1) *
-			       sizeof(uint64_t));
+		run_choice(&state, run->choice, true, (uint64_t *)run->important);
 	for (step = 0; step < run->steps; step++) {
 		run_step(run, &x, &update, comm->rank, run->first_step + step);
 		memcpy(run->weights[comm->rank][step], weights, n * sizeof(*weights));
@@ -224,10 +224,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	for (i = 0; i < state.nitems; i++)
 		if (state.items[i].scope == GF_STATE_OWN)
 			memcpy(run->own[comm->rank], state.items[i].data, n * sizeof(float));
-	if (run_state(&state, "csc.important"))
-		memcpy(run->next[comm->rank], run_state(&state, "csc.important"),
-		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems + 1) *
-			       sizeof(uint64_t));
+	run_choice(&state, run->choice, false, run->next[comm->rank]);
 	run->sent_bytes[comm->rank] = gf_engine_totals(x.engine).sent_bytes;
 	if (comm->rank == 0)
 		run->dense_bytes = gf_engine_totals(x.engine).dense_bytes;

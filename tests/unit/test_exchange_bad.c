@@ -28,16 +28,12 @@ static float unspoilt(int rank, size_t step, size_t i)
 }
 
 static const struct {
-	const char *what;
-	struct gf_selection selection;
+	const char *selection;
 	bool finds_element; /* not only the tensor */
 } cases[] = {
-	{"dense", SELECT_DENSE, true},
-	{"topk", SELECT_TOPK(.density = .05), true},
-	{"gtopk", SELECT_GTOPK(.density = .05), true},
-	{"gtopk, conserve", SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_CONSERVE), true},
-	{"gtopk, naive", SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_NAIVE), true},
-	{"csc", SELECT_CSC(.chunk_elems = 9, .keep = .3, .decay = 1), false},
+	{"plain", true},         {"gathered: small", true},
+	{"merged: small", true}, {"merged: conserve, small", true},
+	{"merged: naive", true}, {"pieces: spoilt", false},
 };
 
 /* Tensors of 60, 7 and 33 elements. */
@@ -49,7 +45,7 @@ static const struct {
 static void check(size_t c, size_t p)
 {
 	static struct exchange_run run, want;
-	const char *what = cases[c].what;
+	const char *what = cases[c].selection;
 	size_t element = places[p].element;
 
 	run = (struct exchange_run){
@@ -57,7 +53,7 @@ static void check(size_t c, size_t p)
 		.counts = counts,
 		.ntensors = GF_ARRAY_LENGTH(counts),
 		.lanes = 1,
-		.selection = cases[c].selection,
+		.selection = test_selection(cases[c].selection),
 		.momentum = .5,
 		.lr = .25,
 		.first_step = 1,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls of an exchange: what is refused, and what it holds back. */
 #include "caller.h"
+#include "selections.h"
 #include "test.h"
 
 #include <errno.h>
@@ -14,15 +15,25 @@
 
 static const enum gf_dtype f32[CALLER_TENSORS] = {GF_F32, GF_F32, GF_F32, GF_F32, GF_F32};
 
-#define PLAN(method)                                                                               \
-	RULE("4096", "1", "ring", "f32", "\"selection\": {\"method\": " method "}, " SYNCHRONOUS)
-#define TOPK     PLAN("\"topk\", \"density\": 0.05, \"warmup_densities\": []")
-#define POWERSGD PLAN("\"powersgd\", \"rank\": 2")
-#define ONEBIT   PLAN("\"onebit\", \"chunk_elems\": 64")
-#define DGC      PLAN("\"dgc\", \"density\": 0.05, \"warmup_densities\": []")
-#define CSC                                                                                        \
-	PLAN("\"csc\", \"chunk_elems\": 50, \"keep\": 0.3, "                                       \
-	     "\"warmup_steps\": 2, \"decay\": 0.5")
+/* A plan with the selection of that object. */
+static const char *plan_with(const char *object)
+{
+	return entry_keep(gf_xasprintf(
+		RULE("4096", "1", "ring", "f32", "\"selection\": %s, " SYNCHRONOUS), object));
+}
+
+/* Of every selection. */
+static const char *plans[64], *gathered;
+static bool holds[64]; /* ... back what it does not send */
+static size_t nplans;
+
+static void add_plan(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
+{
+	(void)f;
+	(void)ctx;
+	holds[nplans] = !(plan->traits & GF_SELECT_LOSSLESS) && !(plan->traits & GF_SELECT_BARE);
+	plans[nplans++] = plan_with(test_object_of(plan, "caller"));
+}
 
 static void refused(int rc, int want, const char *text)
 {
@@ -287,7 +298,7 @@ static void held(struct caller_rank *r)
 	fill(&c, r->rank, 1);
 	step(&c);
 	memcpy(second[r->rank], c.memory, bytes);
-	if (strstr(r->c, "\"topk\""))
+	if (r->c == gathered)
 		EXPECT(!memcmp(first[r->rank], second[r->rank], bytes), "%s: another step",
 		       (const char *)r->c);
 	caller_close(&c);
@@ -408,12 +419,6 @@ static const struct {
 			    "2, \"warmup_steps\": 0}")},
 	 -ENOTSUP,
 	 "staleness 2: an exchange gives back the means of the step itself"},
-	{{.flat = 1,
-	  .plan_text = RULE("1", "1", "ring", "f32",
-			    "\"selection\": {\"method\": \"powersgd\", \"rank\": 2, "
-			    "\"warm_start\": true, \"warmup_steps\": 0, \"min_compression\": 2}")},
-	 -ENOTSUP,
-	 "selection powersgd: it works on the shapes of tensors"},
 };
 
 static void options(struct caller_rank *r)
@@ -424,6 +429,16 @@ static void options(struct caller_rank *r)
 
 	refused(open_with(r->comm[0], &o, &x), bad[i].rc, bad[i].text);
 	EXPECT(!x, "case %zu", i);
+}
+
+/* Flat tensors have no shapes. */
+static void shapeless(struct caller_rank *r)
+{
+	struct gradflow_exchange_options o = {.flat = 1, .plan_text = r->c};
+	struct gradflow_exchange *x;
+
+	refused(open_with(r->comm[0], &o, &x), -ENOTSUP, ": it works on the shapes of tensors");
+	EXPECT(!x, "flat");
 }
 
 /* Both ranks differ in one thing. */
@@ -440,7 +455,7 @@ static void apart(struct caller_rank *r)
 	if (r->rank == 1 && !strcmp(what, "dtypes"))
 		o.dtypes = half;
 	if (r->rank == 1 && !strcmp(what, "plan_text"))
-		o.plan_text = TOPK;
+		o.plan_text = gathered;
 	if (!strcmp(what, "messages: rank 0 has 1 4, rank 1 has 4 1")) {
 		o.messages = cuts[r->rank];
 		o.nmessages = 2;
@@ -518,23 +533,27 @@ static void stopped(struct caller_rank *r)
 
 int main(void)
 {
-	static const char *const plans[] = {PLAN("\"dense\""), TOPK, POWERSGD, ONEBIT, DGC, CSC};
 	static const char *const parts[] = {"momentum", "dtypes", "plan_text",
 					    "messages: rank 0 has 1 4, rank 1 has 4 1"};
 	size_t i;
 
 	watchdog(60);
-	for (i = 0; i < GF_ARRAY_LENGTH(plans); i++) {
+	gathered = plan_with(test_object("gathered: small"));
+	test_each_selection(add_plan, NULL);
+	for (i = 0; i < nplans; i++) {
 		on_callers(3, order, plans[i]);
 		on_callers(1, order, plans[i]);
 		on_callers(2, busy, plans[i]);
 		on_callers(2, resumed, plans[i]);
 		on_callers(2, poisoned, plans[i]);
 	}
-	for (i = 1; i < GF_ARRAY_LENGTH(plans); i++)
-		on_callers(2, held, plans[i]);
-	on_callers(2, forked, plans[1]);
-	on_callers(2, stopped, plans[0]);
+	for (i = 0; i < nplans; i++)
+		if (holds[i])
+			on_callers(2, held, plans[i]);
+	on_callers(2, held, gathered);
+	on_callers(2, forked, gathered);
+	on_callers(2, stopped, plan_with(test_object("plain")));
+	on_callers(2, shapeless, plan_with(test_object("shapes: caller")));
 	for (i = 0; i < GF_ARRAY_LENGTH(bad); i++)
 		on_callers(2, options, &i);
 	for (i = 0; i < GF_ARRAY_LENGTH(parts); i++)

@@ -3,16 +3,48 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "compressors/csc.h"
 #include "exchange_run.h"
 #include "selections.h"
 
 /* Of f32 sums of a few terms. */
 #define TOLERANCE 2e-6
 
+/* The keys of a run; NAN: the momentum's decay. */
+struct keys {
+	size_t chunk_elems;
+	double keep;
+	size_t warmup_steps;
+	double decay;
+};
+
+static struct gf_selection selection(const struct keys *k)
+{
+	struct gf_text decay = {0};
+	char *object;
+	struct gf_selection s;
+
+	gf_text_addf(&decay, isnan(k->decay) ? "\"momentum\"" : "%g", k->decay);
+	object = gf_xasprintf("{\"method\": \"csc\", \"chunk_elems\": %zu, \"keep\": %g, "
+			      "\"warmup_steps\": %zu, \"decay\": %s}",
+			      k->chunk_elems, k->keep, k->warmup_steps, decay.data);
+	s = test_selection_of(object);
+	gf_text_release(&decay);
+	free(object);
+	return s;
+}
+
 /* --- the ramp ---------------------------------------------------------------
  */
 
+static float one(int rank, size_t step, size_t i)
+{
+	(void)rank;
+	(void)step;
+	return (float)(i + 1);
+}
+
+/* How many of so many chunks step t chooses for the next: from all of them to keep * n, rounded up,
+ * in warmup steps. */
 static void test_kept(void)
 {
 	static const struct {
@@ -20,20 +52,51 @@ static void test_kept(void)
 		double keep;
 		size_t t, want;
 	} cases[] = {
-		{100, 10, .1, 0, 100}, {100, 10, .1, 1, 91},  {100, 10, .1, 2, 82},
-		{100, 10, .1, 9, 19},  {100, 10, .1, 10, 10}, {100, 10, .1, 99, 10},
-		{100, 0, .1, 0, 100},  {100, 0, .1, 1, 10},   {4, 0, .75, 5, 3},
-		{4, 0, .01, 5, 1},     {1, 3, .01, 2, 1},     {781, 0, 1, 7, 781},
+		{100, 10, .1, 1, 91},  {100, 10, .1, 2, 82},  {100, 10, .1, 9, 19},
+		{100, 10, .1, 10, 10}, {100, 10, .1, 99, 10}, {100, 0, .1, 1, 10},
+		{4, 0, .75, 5, 3},     {4, 0, .01, 5, 1},     {1, 3, .01, 2, 1},
+		{511, 0, 1, 7, 511},
 	};
-	struct gf_csc_params s = {0};
-	size_t i, got;
+	static struct exchange_run run;
+	size_t i, k, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		s.keep = cases[i].keep;
-		s.warmup_steps = cases[i].warmup;
-		got = gf_csc_kept(&s, cases[i].n, cases[i].t);
+		const struct keys keys = {1, cases[i].keep, cases[i].warmup, 1};
+
+		run = (struct exchange_run){
+			.ranks = 2,
+			.counts = &cases[i].n,
+			.ntensors = 1,
+			.lanes = 1,
+			.selection = selection(&keys),
+			.choice = "csc.important",
+			.lr = 1,
+			.first_step = cases[i].t,
+			.steps = 1,
+			.gradient = one,
+		};
+		run_exchange(&run, "kept");
+		for (k = 0, got = 0; k < cases[i].n; k++) {
+			got += run.next[0][k] != 0;
+			/* the first step of a run sends all */
+			EXPECT(run.weights[0][0][k] != 0, "case %zu: element %zu waits", i, k);
+		}
 		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i, cases[i].want, got);
 	}
+}
+
+/* A plan without a decay has the optimiser's momentum. */
+static void test_decay(void)
+{
+	const struct gf_selection s =
+		test_selection_of("{\"method\": \"csc\", \"keep\": 0.1, \"decay\": \"momentum\"}");
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_record_write(&w, s.plan->record, s.params);
+	gf_json_close_object(&w);
+	EXPECT(strstr(w.text.data, "\"decay\": \"momentum\""), "%s", w.text.data);
+	gf_text_release(&w.text);
 }
 
 /* --- tests/data/vectors.md: CSC with momentum correction --------------------
@@ -77,8 +140,8 @@ static void test_vector(void)
 					.ntensors = l + 1,
 					.threshold_bytes = thresholds[t],
 					.lanes = 1,
-					.selection = SELECT_CSC(.chunk_elems = 2, .keep = .75,
-								.decay = NAN),
+					.selection = selection(&(struct keys){2, .75, 0, NAN}),
+					.choice = "csc.important",
 					.momentum = .9,
 					.lr = .1,
 					.first_step = 2,
@@ -114,6 +177,7 @@ struct serial_sums {
 };
 
 struct serial {
+	const struct keys *keys;
 	float weights[RUN_ELEMS], velocity[RUN_ELEMS];
 	float history[RUN_RANKS][RUN_ELEMS];
 	bool important[RUN_ELEMS];
@@ -121,26 +185,25 @@ struct serial {
 	int nunder_way;
 };
 
-static size_t serial_kept(const struct exchange_run *run, size_t n, size_t t)
+static size_t serial_kept(const struct keys *keys, size_t n, size_t t)
 {
 	double ramp = 1;
 
-	if (gf_csc_params(&run->selection)->warmup_steps &&
-	    t < gf_csc_params(&run->selection)->warmup_steps)
-		ramp = (double)t / (double)gf_csc_params(&run->selection)->warmup_steps;
-	ramp = (1 - (1 - gf_csc_params(&run->selection)->keep) * ramp) * (double)n - 1e-9;
+	if (keys->warmup_steps && t < keys->warmup_steps)
+		ramp = (double)t / (double)keys->warmup_steps;
+	ramp = (1 - (1 - keys->keep) * ramp) * (double)n - 1e-9;
 	return ramp <= 1 ? 1 : (size_t)ceil(ramp);
 }
 
 /* The norm of what was sent of elements first to end - 1. */
-static double serial_norm(const struct exchange_run *run, const float *values,
-			  const struct serial_sums *a, size_t first, size_t end)
+static double serial_norm(size_t chunk_elems, const float *values, const struct serial_sums *a,
+			  size_t first, size_t end)
 {
 	double squares = 0;
 	size_t i;
 
 	for (i = first; i < end; i++)
-		if (a->sent[i / gf_csc_params(&run->selection)->chunk_elems])
+		if (a->sent[i / chunk_elems])
 			squares += (double)values[i] * (double)values[i];
 	return sqrt(squares);
 }
@@ -153,17 +216,17 @@ static void serial_apply(const struct exchange_run *run, struct serial *s,
 	size_t first = 0, t, i, n = run_elems(run);
 	double all, w, g, q, scale = 1;
 
-	all = serial_norm(run, a->sum, a, 0, n) * (double)mean;
+	all = serial_norm(s->keys->chunk_elems, a->sum, a, 0, n) * (double)mean;
 	if (run->clip_norm > 0 && all > run->clip_norm)
 		scale = run->clip_norm / all;
 	for (t = 0; t < run->ntensors; first += run->counts[t++]) {
-		w = serial_norm(run, s->weights, a, first, first + run->counts[t]);
-		g = serial_norm(run, a->sum, a, first, first + run->counts[t]) * (double)mean *
-		    scale;
+		w = serial_norm(s->keys->chunk_elems, s->weights, a, first, first + run->counts[t]);
+		g = serial_norm(s->keys->chunk_elems, a->sum, a, first, first + run->counts[t]) *
+		    (double)mean * scale;
 		q = run->eta > 0 && w > 0 && g > 0 ? run->eta * w / g : 1;
 		rate = (float)(run->lr * q) * (float)((double)mean * scale);
 		for (i = first; i < first + run->counts[t]; i++) {
-			if (!a->sent[i / gf_csc_params(&run->selection)->chunk_elems])
+			if (!a->sent[i / s->keys->chunk_elems])
 				continue;
 			s->velocity[i] = (float)run->momentum * s->velocity[i] + rate * a->sum[i];
 			s->weights[i] -= s->velocity[i];
@@ -177,10 +240,10 @@ static void serial_apply(const struct exchange_run *run, struct serial *s,
 static void serial_step(const struct exchange_run *run, struct serial *s, size_t step)
 {
 	struct serial_sums *a = &s->under_way[s->nunder_way++];
-	size_t n = run_elems(run), c = gf_csc_params(&run->selection)->chunk_elems, i, k, best;
+	size_t n = run_elems(run), c = s->keys->chunk_elems, i, k, best;
 	size_t nchunks = (n + c - 1) / c, kept;
 	double norm[RUN_ELEMS] = {0};
-	float decay = (float)gf_csc_params(&run->selection)->decay, sum;
+	float decay = (float)s->keys->decay, sum;
 	int r;
 
 	if (isnan(decay)) /* the optimiser's, which has none */
@@ -202,7 +265,7 @@ static void serial_step(const struct exchange_run *run, struct serial *s, size_t
 		for (r = 0; r < run->ranks; r++)
 			s->history[r][i] = s->important[i / c] ? 0 : decay * s->history[r][i];
 	}
-	for (kept = serial_kept(run, nchunks, step); kept; kept--) {
+	for (kept = serial_kept(s->keys, nchunks, step); kept; kept--) {
 		for (k = 0, best = nchunks; k < nchunks; k++)
 			if (!a->next[k] && (best == nchunks || norm[k] > norm[best]))
 				best = k;
@@ -216,7 +279,7 @@ static void serial_step(const struct exchange_run *run, struct serial *s, size_t
 }
 
 /* To the bit but for norms, which are summed in another order. */
-static void compare_serial(struct exchange_run *run, const char *what)
+static void compare_serial(struct exchange_run *run, const struct keys *keys, const char *what)
 {
 	float tolerance = run->eta > 0 || run->clip_norm > 0 ? 1e-5f : 0;
 	float largest;
@@ -224,6 +287,7 @@ static void compare_serial(struct exchange_run *run, const char *what)
 	size_t n = run_elems(run), step, i;
 
 	memset(&s, 0, sizeof(s));
+	s.keys = keys;
 	memset(s.important, 1, sizeof(s.important));
 	run_exchange(run, what);
 	for (step = 0; step < run->steps; step++) {
@@ -272,6 +336,9 @@ static void test_serial(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++) {
+			const struct keys keys = {cases[i].chunk, cases[i].keep, cases[i].warmup,
+						  cases[i].decay};
+
 			run = (struct exchange_run){
 				.ranks = ranks[k],
 				.counts = counts,
@@ -279,10 +346,8 @@ static void test_serial(void)
 				.threshold_bytes = cases[i].threshold,
 				.lanes = cases[i].lanes,
 				.at_end = cases[i].at_end,
-				.selection = SELECT_CSC(.chunk_elems = cases[i].chunk,
-							.keep = cases[i].keep,
-							.warmup_steps = cases[i].warmup,
-							.decay = cases[i].decay),
+				.selection = selection(&keys),
+				.choice = "csc.important",
 				.momentum = isnan(cases[i].decay) ? 0 : .5,
 				.lr = .25,
 				.optimizer = cases[i].eta > 0 ? "lars" : NULL,
@@ -296,12 +361,12 @@ static void test_serial(void)
 			if (!test_tries(i + k, 2))
 				continue;
 			snprintf(what, sizeof(what), "csc case %zu, %d ranks", i, ranks[k]);
-			compare_serial(&run, what);
+			compare_serial(&run, &keys, what);
 			/* means by powers of two are exact */
 			if (ranks[k] & (ranks[k] - 1))
 				continue;
 			run.scale = 64;
-			compare_serial(&run, what);
+			compare_serial(&run, &keys, what);
 		}
 }
 
@@ -317,7 +382,7 @@ static void test_bytes(void)
 		.counts = counts,
 		.ntensors = 1,
 		.lanes = 1,
-		.selection = SELECT_CSC(.chunk_elems = 40, .keep = .2, .decay = 1),
+		.selection = selection(&(struct keys){40, .2, 0, 1}),
 		.lr = .1,
 		.first_step = 1,
 		.steps = 11,
@@ -333,6 +398,7 @@ int main(void)
 {
 	watchdog(250);
 	test_kept();
+	test_decay();
 	test_vector();
 	test_serial();
 	test_bytes();

@@ -3,6 +3,7 @@
  * leave open (tests/gpu/fake.h): means are exact, in every type and layout, and the host waits for
  * nothing. Selections give the bits that they give on the host. */
 #include "caller.h"
+#include "selections.h"
 #include "test.h"
 
 #include <errno.h>
@@ -461,22 +462,24 @@ int main(void)
 		RULE("4096", "2", "library", "f32", DENSE),
 		RULE("4096", "1", "ring", "bf16", DENSE),
 	};
-#define SELECTION(codec, text)                                                                     \
-	RULE("2000", "2", "ring", codec, "\"selection\": {\"method\": " text "}, " SYNCHRONOUS)
-	static const char *const selections[] = {
-		SELECTION("f32", "\"csc\", \"chunk_elems\": 50, \"keep\": 0.3, \"warmup_steps\": "
-				 "2, \"decay\": 0.5"),
-		SELECTION("f16",
-			  "\"csc\", \"chunk_elems\": 33, \"keep\": 0.1, \"warmup_steps\": 0"),
-		SELECTION("f32", "\"topk\", \"density\": 0.05, \"warmup_densities\": [0.25]"),
-		SELECTION("f32", "\"gtopk\", \"density\": 0.05, \"warmup_densities\": []"),
-		SELECTION("f32", "\"gtopk\", \"density\": 0.05, \"warmup_densities\": [], "
-				 "\"putback\": \"conserve\""),
+	static const struct {
+		const char *codec, *words;
+	} selected[] = {
+		{"f32", "pieces: caller"},          {"f16", "pieces: caller f16"},
+		{"f32", "gathered: caller"},        {"f32", "merged: caller"},
+		{"f32", "merged: conserve, small"},
 	};
+	char *selections[GF_ARRAY_LENGTH(selected)], *by_host;
 	size_t p, t;
 	int layout, ranks;
 
 	watchdog(120);
+	for (p = 0; p < GF_ARRAY_LENGTH(selections); p++)
+		selections[p] = gf_xasprintf(
+			RULE("2000", "2", "ring", "%s", "\"selection\": %s, " SYNCHRONOUS),
+			selected[p].codec, test_object(selected[p].words));
+	by_host = gf_xasprintf(RULE("1", "1", "ring", "f32", "\"selection\": %s, " SYNCHRONOUS),
+			       test_object("seldom: caller"));
 	for (p = 0; p < GF_ARRAY_LENGTH(selections); p++)
 		for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
 			/* sums in f16 depend on their order */
@@ -499,10 +502,9 @@ int main(void)
 	on_world(stops, 2,
 		 (struct device_case){.plan = selections[0], .dtypes = types[0], .timeout_s = 1});
 	on_world(refuses, 2, (struct device_case){.plan = NULL});
-	on_world(refuses, 2,
-		 (struct device_case){
-			 .plan = RULE("1", "1", "ring", "f32",
-				      "\"selection\": {\"method\": \"randomk\", \"density\": 0.1, "
-				      "\"warmup_densities\": []}, " SYNCHRONOUS)});
+	on_world(refuses, 2, (struct device_case){.plan = by_host});
+	for (p = 0; p < GF_ARRAY_LENGTH(selections); p++)
+		free(selections[p]);
+	free(by_host);
 	return TEST_END();
 }

@@ -297,7 +297,7 @@ static void beside(struct caller_rank *r)
 		EXPECT(0, "%s", err.text);
 		return;
 	}
-	/* pieces leave velocities alone, and dgc has its own momentum */
+	/* pieces leave velocities alone, and some have a momentum of their own */
 	momentum = gf_selection_has(&c.x->plan.selection, GF_SELECT_PIECES) ||
 				   gf_selection_has(&c.x->plan.selection, GF_SELECT_MOMENTUM)
 			   ? 0
@@ -321,35 +321,32 @@ static void beside(struct caller_rank *r)
 	caller_close(&c);
 }
 
-static void test_beside_backward(void)
+static void beside_rows(const struct gf_select_plan *p, struct entry_facts *f, void *ctx)
 {
-	struct test_selection rows[TEST_SELECTIONS];
-	size_t n = test_selections(rows), i;
+	const struct gf_selection s = test_selection_at(p, &f->at, "keys");
+	char *plan =
+		gf_xasprintf(RULE("4096", "1", "ring", "f32", "\"selection\": %s, " SYNCHRONOUS),
+			     test_written(s));
 	int ranks, layout;
-	char plan[1024];
 
-	EXPECT(n >= 8, "%zu selections", n);
-	for (i = 0; i < n; i++) {
-		snprintf(plan, sizeof(plan),
-			 RULE("4096", "1", "ring", "f32", "\"selection\": %s, " SYNCHRONOUS),
-			 rows[i].object);
-		for (layout = 0; layout < LAYOUTS; layout++)
-			for (ranks = 1; ranks <= 4; ranks++) {
-				struct beside_case b = {plan, (enum layout)layout, false};
+	(void)ctx;
+	for (layout = 0; layout < LAYOUTS; layout++)
+		for (ranks = 1; ranks <= 4; ranks++) {
+			struct beside_case b = {plan, (enum layout)layout, false};
 
+			on_callers(ranks, beside, &b);
+			b.stale = true;
+			/* pieces are chosen by sums that were applied */
+			if (!(p->traits & GF_SELECT_RECUTS) && layout == APART)
 				on_callers(ranks, beside, &b);
-				b.stale = true;
-				/* csc chooses by sums that were applied */
-				if (!strstr(b.plan, "csc") && layout == APART)
-					on_callers(ranks, beside, &b);
-			}
-	}
+		}
+	free(plan);
 }
 
 int main(void)
 {
 	watchdog(120);
 	test_exact();
-	test_beside_backward();
+	test_each_selection(beside_rows, NULL);
 	return TEST_END();
 }

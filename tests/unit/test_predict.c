@@ -2,11 +2,6 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "doc/selections/select_topk.h"
-#include "doc/selections/select_dgc.h"
-#include "doc/selections/select_onebit.h"
-#include "doc/selections/select_powersgd.h"
-#include "doc/selections/select_randomk.h"
 #include "base/rng.h"
 #include "planner/policies/policy.h"
 #include "planner_cases.h"
@@ -424,8 +419,8 @@ static void test_processing(void)
 }
 
 /*
- * topk of 2 among 8 elements, two messages of a model of 64 bytes, on 4 ranks whose links take 1 +
- * 2 per byte: sets of 16 bytes, 2 rounds and 3 sets of them.
+ * Gathered sets of 2 among 8 elements, two messages of a model of 64 bytes, on 4 ranks whose links
+ *take 1 + 2 per byte: sets of 16 bytes, 2 rounds and 3 sets of them.
  *
  *	transfers	2 * 1 + 3 * 16 * 2 = 98, and as f16 of 5 bytes 2 + 30
  *	by the line	0.5 + 32 * 0.01 = 0.82
@@ -450,7 +445,7 @@ static void test_processing_of_sets(void)
 					 .overlap_slowdown = 1,
 					 .tensors = tensors,
 					 .ntensors = 2};
-	struct gf_topk_params topk = {.density = 0.25};
+	const struct gf_selection gathered = test_selection("gathered: quarter");
 	static const struct {
 		const char *codec;
 		size_t npoints;
@@ -469,15 +464,16 @@ static void test_processing_of_sets(void)
 			.of = {.name = (char *)"f16", .device = (char *)"cpu", .backward_share = 1},
 			.set_encode_s_per_byte = 2,
 			.set_decode_s_per_byte = 3};
-		struct gf_selection_cost selection = {.of = {.name = (char *)"topk",
-							     .device = (char *)"cpu",
-							     .backward_share = cases[i].share,
-							     .fit = {.npoints = cases[i].npoints,
-								     .size_bytes = sizes,
-								     .time_s = times}},
-						      .alpha_s = 0.5,
-						      .beta_s_per_byte = 0.01,
-						      .sent_s_per_byte = cases[i].sent_s};
+		struct gf_selection_cost selection = {
+			.of = {.name = (char *)gf_selection_name(&gathered),
+			       .device = (char *)"cpu",
+			       .backward_share = cases[i].share,
+			       .fit = {.npoints = cases[i].npoints,
+				       .size_bytes = sizes,
+				       .time_s = times}},
+			.alpha_s = 0.5,
+			.beta_s_per_byte = 0.01,
+			.sent_s_per_byte = cases[i].sent_s};
 		struct gf_message messages[2] = {
 			{.algorithm = (char *)"ring", .codec = (char *)cases[i].codec},
 			{.first = 1,
@@ -490,7 +486,7 @@ static void test_processing_of_sets(void)
 				    .model = &model,
 				    .network = &net,
 				    .processing = {&codec, 1, &selection, 1},
-				    .selection = {&gf_select_plan_topk, &topk},
+				    .selection = gathered,
 				    .messages = messages,
 				    .nmessages = 2,
 				    .staleness = 1};
@@ -559,98 +555,54 @@ static void test_codecs_beside_stale_steps(void)
 	}
 }
 
-/* How selection and staleness change six of tests/data/vectors.md. */
-static void test_axes(void)
+/* How staleness changes six of tests/data/vectors.md. */
+static void test_stale(void)
 {
 	struct problem_store s;
-	struct gf_sim_result r;
+	struct gf_sim_result r = {0};
 	struct gf_fabric f;
 	struct gf_plan p;
 
 	store_case(&s, &six, 1);
 	EXPECT(gf_policy_run(&gf_policy_single, &s.problem, &p, NULL) == 0, "single");
 	f = gf_plan_fabric(&p);
-
 	p.staleness = 2;
-	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "pipelined");
 	EXPECT_NEAR(r.iteration_s, 48, TOLERANCE, "bound by the exchange");
-	p.staleness = 1;
+	gf_plan_release(&p);
+}
 
-	/* one of five chunks, which a tenth is rounded up to; flushed as one pack when the last is
-	 * ready; then the norms, and three numbers of each of four ranks, by which it would name a
-	 * bad gradient: elements of b = 1 */
-	const double norms_s = 3 + (5 + 3 * 4);
+/* And how selections do, one message at the end of backward: what their files say of it, where
+ * "why" derives the number. */
+static void try_six(struct gf_json_at *at, void *ctx)
+{
+	const struct gf_select_plan *plan = ctx;
+	const size_t last = entry_size(at, "last_elems", 0);
+	struct gf_sim_result r = {0};
+	struct problem_store s;
+	struct gf_fabric f;
+	struct gf_plan p;
 
-	p.selection = (struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 9);
-	p.threshold_bytes = 1000;
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 9 + norms_s, TOLERANCE, "csc");
-	/* what is not sent is not updated */
-	p.model->update_s = 10;
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc, update");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 9 + norms_s + 0.2 * 10, TOLERANCE, "csc, update");
-	p.model->update_s = 0;
-	/* packs of more than 16 bytes: [0-2] (20.8) at 9, [3-5] (15.2) at 20 */
-	p.threshold_bytes = 16;
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 3.8 + norms_s, TOLERANCE, "csc in two packs");
-
-	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */
-	p.selection = (struct gf_selection)SELECT_GTOPK(.density = 0.1);
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "gtopk");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 2 * 0.5 + 4 * 16 * 2 / 6.0, TOLERANCE, "gtopk");
-	p.selection = (struct gf_selection)SELECT_TOPK(.density = 0.1);
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "topk");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE, "topk");
-	/* which puts back what the sum of all sets leaves out: gathers them */
-	p.selection =
-		(struct gf_selection)SELECT_GTOPK(.density = 0.1, .putback = GF_PUTBACK_NAIVE);
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "naive gtopk");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE, "naive gtopk");
-	p.selection =
-		(struct gf_selection){&gf_select_plan_dgc, &(struct gf_dgc_params){.density = 0.1}};
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "dgc");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE, "dgc");
-	/* a scale and two words of signs */
-	p.selection = (struct gf_selection){&gf_select_plan_onebit,
-					    &(struct gf_onebit_params){.chunk_elems = 45}};
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "onebit");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 3 * 12 / 6.0, TOLERANCE, "onebit");
-	/* k = 4 of 45, as a message of 16 bytes */
-	p.selection = (struct gf_selection){&gf_select_plan_randomk,
-					    &(struct gf_randomk_params){.density = 0.1}};
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "randomk");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 16 * 0.25, TOLERANCE, "randomk");
-	/* all tensors are too small: one dense message of 45 elements */
-	p.selection = (struct gf_selection){
-		&gf_select_plan_powersgd,
-		&(struct gf_powersgd_params){.rank = 1, .min_compression = 9}};
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "powersgd");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4 * 45 * 0.25, TOLERANCE,
-		    "powersgd, nothing compressed");
-	/* one message of 6 x 6, rank 1: 6 numbers, then 6 */
-	p.model->tensors[5].count_elems = 36;
-	p.messages[0].first = 5;
-	p.selection = (struct gf_selection){
-		&gf_select_plan_powersgd,
-		&(struct gf_powersgd_params){.rank = 1, .min_compression = 1}};
-	r = (struct gf_sim_result){0};
-	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "powersgd");
-	EXPECT_NEAR(r.iteration_s, 20 + 2 * (3 + 24 * 0.25), TOLERANCE,
-		    "powersgd in two all-reduces");
+	store_case(&s, &six, 1);
+	EXPECT(gf_policy_run(&gf_policy_single, &s.problem, &p, NULL) == 0, "single");
+	f = gf_plan_fabric(&p);
+	p.selection = test_selection_at(plan, at, "keys");
+	p.threshold_bytes = entry_size(at, "threshold_bytes", p.threshold_bytes);
+	p.model->update_s = entry_real(at, "update_s", p.model->update_s);
+	if (last) {
+		p.model->tensors[5].count_elems = last;
+		p.messages[0].first = 5;
+	}
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "%s", plan->name);
+	EXPECT_NEAR(r.iteration_s, entry_real(at, "iteration_s", 0), TOLERANCE, "%s", plan->name);
 	p.selection = (struct gf_selection){0};
 	gf_plan_release(&p);
+}
+
+static void test_six(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
+{
+	(void)ctx;
+	entry_rows(f, "six", try_six, (void *)plan);
 }
 
 /* The same normal deviates, drawn one by one and as the largest of many. */
@@ -789,7 +741,8 @@ int main(void)
 	test_random_levels();
 	test_sets();
 	test_link();
-	test_axes();
+	test_stale();
+	test_each_selection(test_six, NULL);
 	test_processing();
 	test_processing_of_sets();
 	test_codecs_beside_stale_steps();

@@ -66,26 +66,26 @@ static void test_choice(void)
 	static const struct {
 		const char *codec;
 		enum gf_scaling mode;
-		const struct gf_select_plan *select;
+		const char *select;
 		bool used, dynamic;
 		double now;
 		int rc;
 		bool half;
 	} cases[] = {
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1, 0},
-		{"f16", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64, 0},
-		{"bf16", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1, 0},
-		{"f16", GF_SCALING_NONE, &gf_select_plan_dense, true, false, 1, 0},
-		{"q8", GF_SCALING_STATIC, &gf_select_plan_dense, true, false, 64, 0},
-		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_dense, true, true, 64, 0},
-		{"f16", GF_SCALING_AUTO, &gf_select_plan_topk, false, false, 1, 0},
-		{"f16", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64, 0},
-		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_gtopk, false, false, 0, -EINVAL},
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64, 0, true},
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64, 0, true},
-		{"f32", GF_SCALING_AUTO, &gf_select_plan_gtopk, false, false, 1, 0, true},
-		{"fp8", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1, 0},
-		{"q8", GF_SCALING_NONE, &gf_select_plan_dense, false, false, 1, 0, true},
+		{"f32", GF_SCALING_AUTO, "plain", false, false, 1, 0},
+		{"f16", GF_SCALING_AUTO, "plain", true, true, 64, 0},
+		{"bf16", GF_SCALING_AUTO, "plain", false, false, 1, 0},
+		{"f16", GF_SCALING_NONE, "plain", true, false, 1, 0},
+		{"q8", GF_SCALING_STATIC, "plain", true, false, 64, 0},
+		{"f32", GF_SCALING_DYNAMIC, "plain", true, true, 64, 0},
+		{"f16", GF_SCALING_AUTO, "gathered", false, false, 1, 0},
+		{"f16", GF_SCALING_AUTO, "pieces", true, true, 64, 0},
+		{"f32", GF_SCALING_DYNAMIC, "merged", false, false, 0, -EINVAL},
+		{"f32", GF_SCALING_AUTO, "plain", true, true, 64, 0, true},
+		{"f32", GF_SCALING_AUTO, "pieces", true, true, 64, 0, true},
+		{"f32", GF_SCALING_AUTO, "merged", false, false, 1, 0, true},
+		{"fp8", GF_SCALING_AUTO, "plain", false, false, 1, 0},
+		{"q8", GF_SCALING_NONE, "plain", false, false, 1, 0, true},
 	};
 	size_t i;
 
@@ -100,12 +100,13 @@ static void test_choice(void)
 		plan_of(&plan, counts, 2, 2, 16, 1, "ring");
 		free(plan.messages[0].codec);
 		plan.messages[0].codec = gf_xstrdup(cases[i].codec);
-		plan.selection.plan = cases[i].select;
+		plan.selection = test_selection(cases[i].select);
 		rc = gf_loss_scale_init(&s, &t, &plan, cases[i].half, &err);
 		EXPECT(rc == cases[i].rc, "case %zu: %d", i, rc);
 		EXPECT(s.used == cases[i].used && s.dynamic == cases[i].dynamic &&
 			       s.now == cases[i].now,
 		       "case %zu: %d %d %g", i, s.used, s.dynamic, s.now);
+		plan.selection = (struct gf_selection){0};
 		gf_plan_release(&plan);
 	}
 }

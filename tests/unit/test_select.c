@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every entry of the registry of selections, and what entries say of the wire; the options that
  * their tables make. */
+#include <errno.h>
 #include <math.h>
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/selections/select_dgc.h"
-#include "doc/selections/select_onebit.h"
-#include "doc/selections/select_powersgd.h"
-#include "doc/selections/select_randomk.h"
-#include "doc_test.h"
+#include "doc/stream.h"
 #include "planner/axes.h"
 #include "selections.h"
 #include "test.h"
@@ -65,153 +62,50 @@ static void test_zeroed(void)
 	gf_selection_release(&copy);
 }
 
-static void test_wires(void)
+/* What its file says that the reference tensors send. */
+static void compare_wires(struct gf_json_at *at, void *ctx)
 {
-	const struct {
-		struct gf_selection selection;
-		struct gf_wire want[GF_WIRES_MOST];
-		size_t nwires;
-	} cases[] = {
-		{SELECT_DENSE, {{GF_WIRE_REDUCE, 1024, 4096, 1}}, 1},
-		{SELECT_CSC(.keep = .25), {{GF_WIRE_REDUCE, 1024, 4096, .25}}, 1},
-		{SELECT_TOPK(.density = .01), {{GF_WIRE_GATHER, 10, 80, 1, 1000}}, 1},
-		{SELECT_GTOPK(.density = 1e-6), {{GF_WIRE_MERGE, 1, 8, 1, 1000}}, 1},
-		{{&gf_select_plan_dgc, &(struct gf_dgc_params){.density = .01}},
-		 {{GF_WIRE_GATHER, 10, 80, 1, 1000}},
-		 1},
-		/* 2 scales, 32 words of signs */
-		{{&gf_select_plan_onebit, &(struct gf_onebit_params){.chunk_elems = 1000}},
-		 {{GF_WIRE_GATHER, 1024, 4 * (2 + 32), 1}},
-		 1},
-		{{&gf_select_plan_randomk, &(struct gf_randomk_params){.density = .01}},
-		 {{GF_WIRE_REDUCE, 10, 40, 1}},
-		 1},
-	};
+	static const char *const kinds[] = {"reduce", "gather", "merge", NULL};
+	const struct gf_selection s = test_selection_at(ctx, at, "keys");
 	struct gf_wire got[GF_WIRES_MOST];
-	size_t i, k, n;
+	struct gf_error err = {""};
+	struct gf_json_at list, row;
+	size_t nwant = 0, members, n, k;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		n = gf_selection_wire(&cases[i].selection, tensors, GF_ARRAY_LENGTH(tensors), 0,
-				      got);
-		EXPECT(n == cases[i].nwires, "case %zu: %zu wires", i, n);
-		for (k = 0; k < n; k++)
-			EXPECT(got[k].kind == cases[i].want[k].kind &&
-				       got[k].count_elems == cases[i].want[k].count_elems &&
-				       got[k].size_bytes == cases[i].want[k].size_bytes &&
-				       got[k].share == cases[i].want[k].share,
-			       "case %zu, wire %zu: %g elements, %g bytes", i, k,
-			       got[k].count_elems, got[k].size_bytes);
+	n = gf_selection_wire(&s, tensors, GF_ARRAY_LENGTH(tensors), 0, got);
+	EXPECT(!gf_json_array(at, "sends", &list, &nwant, &err) && nwant == n, "%s: %zu wires, %s",
+	       s.plan->name, n, err.text);
+	for (k = 0; k < n && k < nwant; k++) {
+		double want[4] = {0};
+		int kind = -1;
+		size_t i;
+
+		EXPECT(!gf_json_array(gf_json_item(&list, k), NULL, &row, &members, &err) &&
+			       members == 5 &&
+			       !gf_json_choice(gf_json_item(&row, 0), NULL, kinds, &kind, &err),
+		       "%s", err.text);
+		for (i = 0; i < 4; i++)
+			want[i] = entry_real(gf_json_item(&row, i + 1), NULL, 0);
+		EXPECT((int)got[k].kind == kind && got[k].count_elems == want[0] &&
+			       got[k].size_bytes == want[1] && got[k].share == want[2] &&
+			       (double)got[k].among == want[3],
+		       "%s, wire %zu: kind %d, %g elements, %g bytes, share %g, among %zu",
+		       s.plan->name, k, (int)got[k].kind, got[k].count_elems, got[k].size_bytes,
+		       got[k].share, got[k].among);
 	}
 }
 
-/* The worked example of select_onebit.h, and the ends of chunks and words. */
-static void test_onebit(void)
+/* In epochs of 10 steps. */
+static void compare_facts(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
 {
-	static const struct {
-		size_t chunk, elems, chunks, bytes;
-	} cases[] = {
-		{4, 5, 2, 12},    {4, 4, 1, 8},         {4, 0, 0, 0},
-		{1, 33, 33, 140}, {1024, 1024, 1, 132}, {1024, 1025, 2, 140},
-	};
-	size_t i;
+	struct gf_selection s = gf_selection_new(plan, plan->defaults);
 
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_onebit_params p = {.chunk_elems = cases[i].chunk};
-
-		EXPECT(gf_onebit_chunks(&p, cases[i].elems) == cases[i].chunks &&
-			       gf_onebit_set_bytes(&p, cases[i].elems) == cases[i].bytes,
-		       "case %zu: %zu chunks, %zu bytes", i, gf_onebit_chunks(&p, cases[i].elems),
-		       gf_onebit_set_bytes(&p, cases[i].elems));
-	}
-}
-
-/* The worked example of select_powersgd.h, and what is not worth it. */
-static void test_powersgd(void)
-{
-	static size_t conv[] = {64, 64, 3, 3}, vector[] = {64};
-	static size_t wide[] = {1, 900}, tall[] = {1000, 1};
-	static const struct {
-		struct gf_tensor tensor;
-		double min_compression;
-		struct gf_powersgd_matrix want;
-	} cases[] = {
-		{{.count_elems = 36864, .shape = conv, .nshape = 4}, 2, {64, 576, 2}},
-		{{.count_elems = 36864, .shape = conv, .nshape = 4}, 28.8, {64, 576, 0}},
-		{{.count_elems = 36864, .shape = conv, .nshape = 4}, 28.7, {64, 576, 2}},
-		{{.count_elems = 64, .shape = vector, .nshape = 1}, 1, {64, 1, 0}},
-		{{.count_elems = 900, .shape = wide, .nshape = 2}, 1, {1, 900, 0}},
-		{{.count_elems = 1000, .shape = tall, .nshape = 2}, 1, {1000, 1, 0}},
-		/* shapes that nobody knows */
-		{{.count_elems = 600}, 1, {24, 25, 2}},
-		{{.count_elems = 10007}, 1, {1, 10007, 0}},
-		{{.count_elems = 1}, 1, {1, 1, 0}},
-		{{.count_elems = (size_t)1 << 60}, 1, {(size_t)1 << 30, (size_t)1 << 30, 2}},
-	};
-	const struct gf_tensor message[] = {cases[0].tensor, cases[3].tensor};
-	struct gf_powersgd_params rank2 = {.rank = 2, .min_compression = 2};
-	const struct gf_selection s = {&gf_select_plan_powersgd, &rank2};
-	struct gf_wire wires[GF_WIRES_MOST];
-	float q[8], again[8];
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		const struct gf_powersgd_params p = {.rank = 2,
-						     .min_compression = cases[i].min_compression};
-		struct gf_powersgd_matrix m = gf_powersgd_matrix_of(&p, &cases[i].tensor);
-
-		EXPECT(m.rows == cases[i].want.rows && m.cols == cases[i].want.cols &&
-			       m.rank == cases[i].want.rank,
-		       "case %zu: %zu x %zu, rank %zu", i, m.rows, m.cols, m.rank);
-	}
-	EXPECT(gf_selection_wire(&s, message, 2, 0, wires) == 2, "two");
-	EXPECT(wires[0].count_elems == 192 && wires[1].count_elems == 1152, "%g, %g",
-	       wires[0].count_elems, wires[1].count_elems);
-	EXPECT(gf_selection_wire(&s, &message[1], 1, 0, wires) == 1 && wires[0].count_elems == 64,
-	       "a vector alone");
-	gf_powersgd_start(3, 1, 8, q);
-	gf_powersgd_start(3, 1, 8, again);
-	EXPECT(!memcmp(q, again, sizeof(q)), "the same again");
-	gf_powersgd_start(3, 2, 8, again);
-	EXPECT(memcmp(q, again, sizeof(q)) != 0, "another tensor");
-}
-
-/* One of each run, every one of a run in the long run, and the same again. */
-static void test_randomk(void)
-{
-	static const struct {
-		size_t n, k;
-	} cases[] = {{1, 1}, {7, 7}, {10, 3}, {1000, 10}, {65537, 100}};
-	uint32_t index[100], again[100];
-	size_t times[10] = {0}, i, r, step;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		const size_t n = cases[i].n, k = cases[i].k;
-
-		gf_randomk_pick(7, 3, i, n, k, index);
-		gf_randomk_pick(7, 3, i, n, k, again);
-		EXPECT(!memcmp(index, again, k * sizeof(*index)), "case %zu", i);
-		for (r = 0; r < k; r++)
-			EXPECT(index[r] >= r * n / k && index[r] < (r + 1) * n / k,
-			       "case %zu: %zu: %u", i, r, index[r]);
-		if (n / k < 10)
-			continue;
-		gf_randomk_pick(7, 4, i, n, k, again);
-		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0, "case %zu: another step", i);
-		gf_randomk_pick(8, 3, i, n, k, again);
-		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0, "case %zu: another seed", i);
-		gf_randomk_pick(7, 3, i + 1, n, k, again);
-		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0, "case %zu: another message",
-		       i);
-	}
-	for (step = 0; step < 3000; step++) {
-		gf_randomk_pick(1, step, 0, 10, 3, index);
-		for (r = 0; r < 3; r++)
-			times[index[r]]++;
-	}
-	/* runs 0-2, 3-5 and 6-9 */
-	for (i = 0; i < 10; i++)
-		EXPECT(times[i] > (i < 6 ? 900 : 650) && times[i] < (i < 6 ? 1100 : 850),
-		       "%zu: %zu times in 3000", i, times[i]);
+	(void)ctx;
+	EXPECT(gf_json_has(&f->at, "wires"), "%s: want wires", f->file);
+	entry_rows(f, "wires", compare_wires, (void *)plan);
+	EXPECT(gf_selection_warmup(&s, 10) == entry_size(&f->at, "warmup_steps", 0), "%s: %zu",
+	       plan->name, gf_selection_warmup(&s, 10));
+	gf_selection_release(&s);
 }
 
 /* --- options --------------------------------------------------------------
@@ -251,50 +145,93 @@ static void test_option_tables(void)
 		}
 }
 
-/* By default, in epochs of 10 steps. */
-static void test_warmup(void)
+static void compare_help(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
 {
-	static const struct {
-		const char *name;
-		size_t steps;
-	} cases[] = {{"dense", 0}, {"csc", 100},   {"topk", 40},  {"gtopk", 40},
-		     {"dgc", 50},  {"randomk", 0}, {"onebit", 0}, {"powersgd", 0}};
-	size_t i;
+	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
+	const size_t n = gf_axis_options(&gf_axis_selection, options, 0);
+	struct gf_error err = {""};
+	const char *option = NULL;
+	struct gf_json_at help;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		const struct gf_select_plan *plan = gf_select_plan_find(cases[i].name);
-		struct gf_selection s = gf_selection_new(plan, plan->defaults);
+	(void)plan;
+	(void)ctx;
+	if (!gf_json_has(&f->at, "help"))
+		return;
+	EXPECT(!gf_json_object(&f->at, "help", &help, &err), "%s", err.text);
+	while ((option = gf_json_next_key(&help, option))) {
+		char *want = entry_text(&help, option);
+		struct gf_text text = {0};
 
-		EXPECT(gf_selection_warmup(&s, 10) == cases[i].steps, "%s: %zu", cases[i].name,
-		       gf_selection_warmup(&s, 10));
-		gf_selection_release(&s);
+		gf_axis_option_help(find(options, n, option), &text);
+		EXPECT(strstr(text.data, want), "--%s: want %s, got %s", option, want, text.data);
+		gf_text_release(&text);
+		free(want);
 	}
+	gf_json_leave(&help);
 }
+
+/* --- options of two entries that are this test's --------------------------- */
+
+struct sends {
+	double share;
+	double *first;
+	size_t nfirst;
+	int way;
+	char *extra; /* x- keys */
+};
+
+#define AT(member) offsetof(struct sends, member)
+static const char *const ways[] = {"paper", "conserve", "naive", NULL};
+static const char *const none[] = {"none", NULL};
+static const struct gf_field set_fields[] = {
+	{"share", GF_FIELD_REAL, .offset = AT(share), .low = GF_MIN_SHARE, .high = 1,
+	 .option = "share", .unit = "SHARE", .help = "what is sent"},
+	{"first", GF_FIELD_REALS, GF_DEFAULTED, .offset = AT(first), .count_offset = AT(nfirst),
+	 .low = GF_MIN_SHARE, .high = 1, .names = none, .option = "first", .unit = "LIST",
+	 .help = "of the first epochs"},
+	{"way", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(way), .names = ways, .option = "way",
+	 .unit = "WAY", .help = "what becomes of the rest"},
+	{NULL},
+};
+static const struct gf_field chunk_fields[] = {
+	{"share", GF_FIELD_REAL, .offset = AT(share), .low = GF_MIN_SHARE, .high = 1,
+	 .option = "share", .unit = "SHARE", .help = "what is sent"},
+	{"keep", GF_FIELD_REAL, .offset = AT(share), .high = 1, .option = "keep", .unit = "SHARE",
+	 .help = "what is kept"},
+	{NULL},
+};
+#undef AT
+static const struct gf_record set_record = {GF_RECORD(struct sends, set_fields)};
+static const struct gf_record chunk_record = {GF_RECORD(struct sends, chunk_fields)};
+static double first_shares[] = {.25, .5};
+static const struct sends set_defaults = {.share = .001, .first = first_shares, .nfirst = 2};
+static const struct sends chunk_defaults = {.share = .1};
+static const struct gf_entry set_entry = {
+	.name = "sets", .record = &set_record, .defaults = &set_defaults};
+static const struct gf_entry chunk_entry = {
+	.name = "chunks", .record = &chunk_record, .defaults = &chunk_defaults};
+static const struct gf_entry *const entries[] = {&set_entry, &chunk_entry, NULL};
+static const struct gf_axis axis = {"sending", {entries, 0, NULL}};
 
 static void test_help(void)
 {
 	static const struct {
 		const char *option, *want;
 	} cases[] = {
-		{"density", ": the share of elements that is sent (0.001; "},
-		{"masking",
-		 "dgc: whether an element that is sent loses its momentum, on or off (on)"},
-		{"keep", "csc: the share of chunks that is sent (0.1)"},
-		{"csc-warmup",
-		 "csc: steps over which the share falls, or 4epochs, or 5% of the run (100)"},
-		{"decay", "csc: of what was not sent, 0 to 1 or momentum (momentum)"},
-		{"putback", "topk, gtopk: paper, conserve or naive (paper)"},
-		{"warmup-densities", ": of the first epochs, or none (0.25,0.0725,0.015,0.004; "
-				     "dgc: 0.25,0.0625,0.015625,0.004,0.001; "},
+		{"share", "sets, chunks: what is sent (0.001; chunks: 0.1)"},
+		{"keep", "chunks: what is kept (0.1)"},
+		{"first", "sets: of the first epochs (0.25,0.5)"},
+		{"way", "sets: what becomes of the rest (paper)"},
 	};
 	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
-	size_t n = gf_axis_options(&gf_axis_selection, options, 0), i;
+	size_t n = gf_axis_options(&axis, options, 0), i;
 
+	EXPECT(n == GF_ARRAY_LENGTH(cases), "%zu options", n);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_text text = {0};
 
 		gf_axis_option_help(find(options, n, cases[i].option), &text);
-		EXPECT(strstr(text.data, cases[i].want), "%s", text.data);
+		EXPECT_TEXT(text.data, cases[i].want);
 		gf_text_release(&text);
 	}
 }
@@ -304,52 +241,165 @@ static void test_apply(void)
 	static const struct {
 		const char *option, *text, *refused;
 	} cases[] = {
-		{"density", "0.5", NULL},
-		{"density", "0", "want a number from 1e-12 to 1, got \"0\""},
-		{"putback", "naive", NULL},
-		{"putback", "all", "want paper, conserve or naive, got \"all\""},
-		{"warmup-densities", "0.5,0.25", NULL},
-		{"warmup-densities", "none", NULL},
-		{"warmup-densities", "0.5,", "want a number from 1e-12 to 1, got \"\""},
-		{"keep", "0.5", "--keep: want --selection csc, got gtopk"},
+		{"share", "0.5", NULL},
+		{"share", "0", "want a number from 1e-12 to 1, got \"0\""},
+		{"way", "naive", NULL},
+		{"way", "all", "want paper, conserve or naive, got \"all\""},
+		{"first", "0.5,0.25", NULL},
+		{"first", "none", NULL},
+		{"first", "0.5,", "want a number from 1e-12 to 1, got \"\""},
+		{"keep", "0.5", "--keep: want --sending chunks, got sets"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], *o;
-		size_t n = gf_axis_options(&gf_axis_selection, options, 0);
-		struct gf_selection s =
-			gf_selection_new(&gf_select_plan_gtopk, gf_select_plan_gtopk.defaults);
+		size_t n = gf_axis_options(&axis, options, 0);
 		struct gf_error err = {""};
+		struct sends keys;
 		int rc;
 
+		gf_record_copy(&set_record, &keys, &set_defaults);
 		o = find(options, n, cases[i].option);
 		rc = gf_axis_option_store(cases[i].text, o, &err);
 		EXPECT(!o->text == (rc != 0), "case %zu", i);
 		if (!rc)
-			rc = gf_axis_options_apply(options, n, &gf_axis_selection,
-						   (const void *)gf_selection_plan(&s), s.params,
-						   &err);
+			rc = gf_axis_options_apply(options, n, &axis, &set_entry, &keys, &err);
 		EXPECT(!rc == !cases[i].refused, "case %zu: %s", i, err.text);
 		if (cases[i].refused)
 			EXPECT_TEXT(err.text, cases[i].refused);
 		if (strcmp(cases[i].text, "none") == 0)
-			EXPECT(gf_topk_params(&s)->nwarmup == 0, "none");
-		gf_selection_release(&s);
+			EXPECT(keys.nfirst == 0, "none");
+		gf_record_release(&set_record, &keys);
 	}
+}
+
+/* --- documents ------------------------------------------------------------- */
+
+static char *pair; /* a plan of two tensors */
+
+static int read_plan(const char *text, const char *file, struct gf_documents *d,
+		     struct gf_error *err)
+{
+	*d = (struct gf_documents){0};
+	return gf_documents_add_text(d, text, strlen(text), file, err);
+}
+
+/* The pair with other members, which come from the entry's file. */
+static void refuse(struct gf_json_at *at, void *ctx)
+{
+	char *plan = entry_object(at, "plan"), *text = gf_json_merge(plan, pair);
+	char *want = entry_text(at, "text");
+	char *whole = gf_xasprintf("p.json: %s", want);
+	struct gf_error err = {"accepted"};
+	struct gf_documents d;
+
+	(void)ctx;
+	EXPECT(read_plan(text, "p.json", &d, &err) == -EINVAL, "%s", plan);
+	EXPECT_TEXT(err.text, whole);
+	gf_documents_release(&d);
+	free(whole);
+	free(want);
+	free(text);
+	free(plan);
+}
+
+static void accept(const char *plan)
+{
+	char *text = gf_json_merge(plan, pair), *first, *second;
+	struct gf_documents d, again;
+	struct gf_error err = {""};
+
+	EXPECT(!read_plan(text, "p.json", &d, &err), "%s: %s", plan, err.text);
+	if (d.plan) {
+		first = gf_plan_write(d.plan);
+		EXPECT(!read_plan(first, "written", &again, &err), "%s: %s", plan, err.text);
+		second = again.plan ? gf_plan_write(again.plan) : gf_xstrdup("none");
+		EXPECT_TEXT(second, first);
+		gf_documents_release(&again);
+		free(first);
+		free(second);
+	}
+	gf_documents_release(&d);
+	free(text);
+}
+
+static void accept_row(struct gf_json_at *at, void *ctx)
+{
+	char *plan = entry_object(at, NULL);
+
+	(void)ctx;
+	accept(plan);
+	free(plan);
+}
+
+/* What a trait allows, refused without it. */
+static void try_traits(const struct gf_select_plan *plan, const struct gf_selection *s)
+{
+	static const struct {
+		unsigned trait;
+		const char *members, *before, *after;
+	} cases[] = {
+		{GF_SELECT_HALVES,
+		 "\"messages\": [{\"first\": 0, \"last\": 1, \"mode\": \"normal\", \"release\": "
+		 "\"ready\", \"half\": \"split\", \"algorithm\": \"ring\", \"codec\": \"f32\"}]",
+		 "/messages/0/half: want \"all\" with selection ", ", got \"split\""},
+		{GF_SELECT_SERVERS,
+		 "\"servers\": 1, \"messages\": [{\"first\": 0, \"last\": 1, \"mode\": \"normal\", "
+		 "\"release\": \"ready\", \"algorithm\": \"ps\", \"codec\": \"f32\"}]",
+		 "/servers: want 0 with selection ", ", which no server can add up, got 1"},
+	};
+	struct gf_json_writer w = {0};
+	size_t i;
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "method", plan->name);
+	gf_record_write(&w, plan->record, s->params);
+	gf_json_close_object(&w);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		char *members =
+			gf_xasprintf("{\"selection\": %s, %s}", w.text.data, cases[i].members);
+		char *text = gf_json_merge(members, pair);
+		char *want = gf_xasprintf("p.json: %s%s", cases[i].before, plan->name);
+		struct gf_error err = {"accepted"};
+		struct gf_documents d;
+		int rc = read_plan(text, "p.json", &d, &err);
+
+		EXPECT((rc == 0) == !!(plan->traits & cases[i].trait), "%s: %s", plan->name,
+		       err.text);
+		EXPECT(!rc || (strncmp(err.text, want, strlen(want)) == 0 &&
+			       strstr(err.text, cases[i].after)),
+		       "want %s...%s, got %s", want, cases[i].after, err.text);
+		gf_documents_release(&d);
+		free(want);
+		free(text);
+		free(members);
+	}
+	gf_text_release(&w.text);
+}
+
+static void compare_documents(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
+{
+	struct gf_selection s =
+		test_selection_at(plan, &f->at, gf_json_has(&f->at, "tiny") ? "tiny" : "keys");
+
+	(void)ctx;
+	try_traits(plan, &s);
+	entry_rows(f, "refused", refuse, NULL);
+	entry_rows(f, "accepted", accept_row, NULL);
 }
 
 int main(void)
 {
+	pair = doc_load("tests/data/valid/plan-pair.json");
 	test_entries();
 	test_zeroed();
-	test_wires();
-	test_onebit();
-	test_powersgd();
-	test_randomk();
+	test_each_selection(compare_facts, NULL);
 	test_option_tables();
-	test_warmup();
 	test_help();
+	test_each_selection(compare_help, NULL);
 	test_apply();
+	test_each_selection(compare_documents, NULL);
+	free(pair);
 	return TEST_END();
 }

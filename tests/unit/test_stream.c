@@ -4,8 +4,10 @@
 
 #include "base/array.h"
 #include "base/digest.h"
+#include "collectives/algorithm.h"
 #include "doc/stream.h"
 #include "doc_test.h"
+#include "words.h"
 
 #define TOPOLOGY                                                                                   \
 	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"t\", "                          \
@@ -166,11 +168,13 @@ static void test_files(void)
 }
 
 /* Every document in tests/data/invalid is refused with exactly the message in the text file beside
- * it. */
+ * it, where ALGORITHMS stands for their names. */
 static void test_invalid(void)
 {
 	const char *source = getenv("GF_SOURCE");
 	char *pattern = gf_xasprintf("%s/tests/data/invalid/*.json", source ? source : ".");
+	const struct test_word algorithms = {
+		"ALGORITHMS", test_names(&(struct gf_registry){gf_algorithms, 0, NULL}, " or ")};
 	glob_t found = {0};
 	size_t i;
 
@@ -179,22 +183,25 @@ static void test_invalid(void)
 		const char *file = strrchr(found.gl_pathv[i], '/') + 1;
 		char *document = gf_xasprintf("tests/data/invalid/%s", file);
 		char *message = doc_replaced(document, ".json", ".txt");
-		char *text = doc_load(document), *want = doc_load(message);
+		char *text = doc_load(document), *want = doc_load(message), *filled;
 		struct gf_documents d = {0};
 		struct gf_error err = {"accepted"};
 
 		want[strcspn(want, "\n")] = '\0';
+		filled = test_filled(want, &algorithms, 1);
 		EXPECT(gf_documents_add_text(&d, text, strlen(text), file, &err) == -EINVAL, "%s",
 		       file);
-		EXPECT_TEXT(err.text, want);
+		EXPECT_TEXT(err.text, filled);
 		gf_documents_release(&d);
 		free(text);
 		free(want);
+		free(filled);
 		free(document);
 		free(message);
 	}
 	EXPECT(found.gl_pathc >= 50, "%zu documents", found.gl_pathc);
 	globfree(&found);
+	free(algorithms.value);
 	free(pattern);
 }
 

@@ -16,13 +16,12 @@ static char said[2048];
 
 static const struct {
 	const char *name;
-	struct gf_selection selection;
 	int staleness;
 } selections[] = {
-	{"dense", SELECT_DENSE, 1},
-	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1), 1},
-	{"topk", SELECT_TOPK(.density = .05), 2},
-	{"powersgd", SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1), 1},
+	{"plain", 1},
+	{"pieces: small", 1},
+	{"gathered: small", 2},
+	{"shapes: small", 1},
 };
 
 static void note(void *ctx, const char *text)
@@ -44,7 +43,7 @@ static struct train_run run_of(size_t i, const char *dir, size_t steps)
 {
 	struct train_run run = train_defaults(MLP, RANKS, 6);
 
-	run.selection = selections[i].selection;
+	run.selection = test_selection(selections[i].name);
 	run.staleness = selections[i].staleness;
 	run.config.checkpoint = dir;
 	run.config.checkpoint_every = 4;
@@ -236,13 +235,13 @@ static void test_replaced(void)
 {
 	char *dir = gf_xasprintf("%s/replaced", folder);
 	const struct gf_folder_wish wish = {.dir = dir, .resume = true};
-	const struct gf_selection dense = SELECT_DENSE;
+	const struct gf_selection plain = {0};
 	const struct gf_snapshot_words words = {.samples = "samples"};
 	const struct gf_run_identity id = {.words = &words,
 					   .model = "m",
-					   .method = "dense",
+					   .method = "plain",
 					   .optimizer = "sgd",
-					   .selection = &dense,
+					   .selection = &plain,
 					   .codecs = "f32",
 					   .period = "every",
 					   .loss_scale = "none",

@@ -50,7 +50,7 @@ static void test_divergence(void)
 		struct train_run run = train_defaults(MLP, 3, 4);
 		struct gf_error host;
 
-		run.selection = divergent[i % GF_ARRAY_LENGTH(divergent)];
+		run.selection = test_selection(divergent[i % GF_ARRAY_LENGTH(divergent)]);
 		run.staleness = 1 + (int)(i / GF_ARRAY_LENGTH(divergent));
 		run.config.training.rate = 1e9;
 		run.config.training.warmup_epochs = 0;
@@ -70,23 +70,19 @@ static void test_traffic(void)
 	/* in 5 steps of 103 gradients */
 	const size_t whole = 5 * (size_t)103 * 4, few = 5 * 64;
 	const struct {
-		struct gf_selection selection;
+		const char *selection;
 		bool nccl;
 		int staleness;
 	} traffic[] = {
-		{SELECT_DENSE, false, 1},
-		{SELECT_TOPK(.density = .001), false, 1},
-		{SELECT_DENSE, true, 1},
-		{SELECT_TOPK(.density = .001), true, 1},
-		{SELECT_GTOPK(.density = .001), true, 2},
-		{SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1), true, 1},
+		{"plain", false, 1},        {"gathered: few", false, 1}, {"plain", true, 1},
+		{"gathered: few", true, 1}, {"merged: few", true, 2},    {"pieces: fine", true, 1},
 	};
 	size_t before, came, i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(traffic); i++) {
 		struct train_run run = train_defaults(MLP, 1, 6);
 
-		run.selection = traffic[i].selection;
+		run.selection = test_selection(traffic[i].selection);
 		run.staleness = traffic[i].staleness;
 		run.config.steps = 2;
 		train_on_devices(&run, 1, traffic[i].nccl);
@@ -96,8 +92,7 @@ static void test_traffic(void)
 		EXPECT(run.rc == 0 && run.last_step == 7, "%s", run.err.text);
 		came = last.to_host_bytes - before;
 		EXPECT(traffic[i].nccl ? came <= few : came >= whole,
-		       "%zu: selection %s: %zu bytes", i, gf_selection_name(&traffic[i].selection),
-		       came);
+		       "%zu: selection %s: %zu bytes", i, traffic[i].selection, came);
 	}
 }
 
@@ -108,19 +103,19 @@ static void test_syncs(void)
 		bool nccl;
 		size_t accumulate;
 		int staleness;
-		struct gf_selection selection;
+		const char *selection;
 	} runs[] = {
 		{false, 1, 1},
 		{true, 1, 1},
 		{false, 2, 1},
 		{true, 2, 1},
-		{false, 2, 2, SELECT_GTOPK(.density = .1)},
+		{false, 2, 2, "merged: tenth"},
 		{true, 1, 3},
 		{true, 2, 2},
-		{true, 1, 2, SELECT_GTOPK(.density = .1)},
-		{true, 1, 1, SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
-		{true, 1, 2, SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
-		{false, 1, 2, SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{true, 1, 2, "merged: tenth"},
+		{true, 1, 1, "pieces: fine"},
+		{true, 1, 2, "pieces: fine"},
+		{false, 1, 2, "pieces: fine"},
 	};
 	size_t few, i;
 
@@ -129,7 +124,7 @@ static void test_syncs(void)
 
 		run.config.training.accumulate = runs[i].accumulate;
 		run.staleness = runs[i].staleness;
-		run.selection = runs[i].selection;
+		run.selection = test_selection(runs[i].selection);
 		run.config.steps = 2;
 		train_on_devices(&run, 1, runs[i].nccl);
 		few = last.syncs;

@@ -41,7 +41,7 @@ static void test_nccl(void)
 		       (size_t)run.dense_bytes);
 		near_file(want, got, nccl_cases[i].tolerance, nccl_cases[i].label);
 		for (r = 0; r < nccl_cases[i].ranks; r++)
-			if (!gf_selection_has(&nccl_cases[i].selection, GF_SELECT_LOSSLESS) &&
+			if (!gf_selection_has(&run.selection, GF_SELECT_LOSSLESS) &&
 			    nccl_cases[i].tolerance == 0)
 				same_file(want, got, 20, r, nccl_cases[i].label);
 
@@ -65,15 +65,10 @@ static void test_nccl(void)
  * what is chosen already goes, as on the host. */
 static void test_nccl_other_keep(void)
 {
-	static const struct {
-		double keep;
-		size_t warmup_steps;
-	} then[] = {{.2, 0}, {.9, 0}, {.2, (size_t)1 << 40}};
+	static const char *const then[] = {"pieces: small", "pieces: most", "pieces: long"};
 	size_t i;
 
 	for (i = 0; i < 2 * GF_ARRAY_LENGTH(then); i++) {
-		const struct gf_selection first =
-			SELECT_CSC(.chunk_elems = 13, .keep = .3, .decay = 1);
 		char *want = gf_xasprintf("%s/keep-%zu-host", folder, i);
 		char *got = gf_xasprintf("%s/keep-%zu", folder, i);
 		int nccl, r;
@@ -82,14 +77,12 @@ static void test_nccl_other_keep(void)
 			struct train_run run = train_defaults(MLP, 2, 6);
 
 			run.staleness = 1 + (int)(i % 2);
-			run.selection = first;
+			run.selection = test_selection("pieces: more");
 			run.config.checkpoint = nccl ? got : want;
 			run.config.steps = 7;
 			train(&run);
 			EXPECT(run.rc == 0, "%zu: %s", i, run.err.text);
-			run.selection = (struct gf_selection)
-				SELECT_CSC(.chunk_elems = 13, .keep = then[i / 2].keep,
-					   .warmup_steps = then[i / 2].warmup_steps, .decay = 1);
+			run.selection = test_selection(then[i / 2]);
 			run.config.steps = 0;
 			run.config.resume = true;
 			if (nccl)
@@ -126,7 +119,7 @@ static void test_nccl_divergence(void)
 	for (i = 0; i < 2 * GF_ARRAY_LENGTH(divergent); i++) {
 		struct train_run run = train_defaults(MLP, 3, 4);
 
-		run.selection = divergent[i % GF_ARRAY_LENGTH(divergent)];
+		run.selection = test_selection(divergent[i % GF_ARRAY_LENGTH(divergent)]);
 		run.staleness = 1 + (int)(i / GF_ARRAY_LENGTH(divergent));
 		run.config.training.rate = 1e9;
 		run.config.training.warmup_epochs = 0;
@@ -150,11 +143,11 @@ static void test_nccl_refusals(void)
 		int rc;
 		const char *optimizer;
 		bool graphs;
-		struct gf_selection selection;
+		const char *selection;
 		struct fake_faults faults;
 	} refused[] = {
 		{"\"lars\" of some of the gradients is not computed on GPUs", -ENOTSUP, "lars",
-		 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2)},
+		 .selection = "pieces: small"},
 		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd", .graphs = true,
 		 .faults = {.no_graphs = true}},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd", .faults = {.one_gpu = true}},
@@ -166,7 +159,7 @@ static void test_nccl_refusals(void)
 
 		run.config.training.optimizer = (char *)refused[i].optimizer;
 		run.config.place.graphs = refused[i].graphs;
-		run.selection = refused[i].selection;
+		run.selection = test_selection(refused[i].selection);
 		train_with(&run, 1, true, &refused[i].faults);
 		EXPECT(run.rc == refused[i].rc && strstr(run.err.text, refused[i].text),
 		       "want %d, %s; got %d, %s", refused[i].rc, refused[i].text, run.rc,

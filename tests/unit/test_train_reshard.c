@@ -170,17 +170,24 @@ static void test_steps(void)
 /* --- whole runs
  * --------------------------------------------------------------- */
 
-static const struct {
-	const char *name, *own; /* the array that waits */
-	struct gf_selection selection;
+static const struct method {
+	const char *name, *selection;
 	int staleness;
 } methods[] = {
-	{"csc", "csc.history", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1), 1},
-	{"topk", "sparse.residual", SELECT_TOPK(.density = .05), 1},
-	{"gtopk", "sparse.residual", SELECT_GTOPK(.density = .05), 1},
-	{"gtopk-stale", "sparse.residual", SELECT_GTOPK(.density = .05), 2},
-	{"stale", NULL, SELECT_DENSE, 3},
+	{"pieces", "pieces: small", 1}, {"gathered", "gathered: small", 1},
+	{"merged", "merged: small", 1}, {"merged-stale", "merged: small", 2},
+	{"stale", "plain", 3},
 };
+
+/* The array that waits; NULL: nothing does. */
+static const char *own_array(const struct gf_selection *s)
+{
+	struct entry_facts f = entry_facts("selection", gf_selection_name(s));
+	char *own = entry_text(&f.at, "state");
+
+	entry_facts_release(&f);
+	return own ? entry_keep(own) : NULL;
+}
 
 /* The mean over ranks of an array of a checkpoint; the caller frees. */
 static double *mean_of(const char *dir, size_t step, int ranks, const char *name, bool own,
@@ -256,7 +263,10 @@ static void go_on(size_t which, int from, int to)
 	char *dir = gf_xasprintf("%s/%s", folder, label);
 	char *old = gf_xasprintf("%s-old", dir);
 
-	run.selection = methods[which].selection;
+	const char *own;
+
+	run.selection = test_selection(methods[which].selection);
+	own = own_array(&run.selection);
 	run.staleness = methods[which].staleness;
 	run.config.steps = 7;
 	run.config.checkpoint = old;
@@ -275,8 +285,8 @@ static void go_on(size_t which, int from, int to)
 	train(&run);
 	EXPECT(run.rc == 0 && run.last_step == step + 1, "%s: %d, step %zu, %s", label, run.rc,
 	       run.last_step, run.err.text);
-	if (methods[which].own)
-		compare_means(label, old, 7, from, dir, step, to, methods[which].own, true);
+	if (own)
+		compare_means(label, old, 7, from, dir, step, to, own, true);
 	if (methods[which].staleness > 1)
 		compare_means(label, old, 7, from, dir, step, to, "pipeline.0.fc1.weight", false);
 	/* from here on it is a run of `to` ranks as any other */

@@ -3,96 +3,77 @@
  * stale gradients, learning, and what is refused. */
 #include <math.h>
 
-#include "doc/stream.h"
 #include "compressors/select.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"
 
-/* Rows of interest; tests/data/selections.txt gives one to every other selection. */
-static double densities[] = {.5};
+/* What the entries' files say under "training" and "stale". */
 static struct selected {
-	const char *name;
+	char *name; /* "ENTRY-CASE" */
 	struct gf_selection selection;
-	size_t epochs; /* to learn; 0: as many as dense */
-} selections[64] = {
-	{"dense", SELECT_DENSE},
-	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc-ramp", SELECT_CSC(.chunk_elems = 7, .keep = .1, .warmup_steps = 12, .decay = NAN)},
-	{"topk", SELECT_TOPK(.density = .05, .warmup_densities = densities, .nwarmup = 1)},
-	{"gtopk", SELECT_GTOPK(.density = .05, .warmup_densities = densities, .nwarmup = 1)},
-	{"gtopk-conserve", SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_CONSERVE)},
-	{"gtopk-naive", SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_NAIVE)},
-	{"dgc",
-	 SELECT_DGC(.density = .2, .warmup_densities = densities, .nwarmup = 1, .momentum = NAN)},
-	{"dgc-masked",
-	 SELECT_DGC(.density = .02, .clip_norm = 40, .momentum = NAN, .masking = true),
-	 60}, /* masked momentum is less momentum */
-	{"onebit", SELECT_ONEBIT(.chunk_elems = 13)},
-	{"powersgd", SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1)},
-	{"powersgd-cold", SELECT_POWERSGD(.rank = 3, .warmup_steps = 4, .min_compression = 1)},
-	{"randomk",
-	 SELECT_RANDOMK(.density = .3, .warmup_densities = densities, .nwarmup = 1, .seed = 3)},
-};
+	size_t epochs; /* to learn; 0: as many as the plain one */
+} selections[64];
 static size_t nselections;
 
-static struct gf_selection read_selection(const struct test_selection *row)
+static struct stale_case {
+	size_t which; /* of the selections */
+	size_t stop;
+	int staleness;
+	const char *optimizer;
+	double clip_norm;
+} stale_cases[64];
+static size_t nstale;
+
+static size_t find_case(const char *entry, const char *of)
 {
-	char *text = gf_xasprintf(
-		"{\"format\": \"gf-plan\", \"version\": 1, \"system\": \"auto\", \"policy\": "
-		"\"single\", \"rule\": {\"threshold_bytes\": 0, \"lanes\": 1, \"algorithms\": "
-		"[{\"min_bytes\": 0, \"algorithm\": \"ring\"}]}, \"selection\": %s, \"pipeline\": "
-		"{\"staleness\": 1, \"warmup_steps\": 0}}",
-		row->object);
-	struct gf_documents d = {0};
-	struct gf_selection s = {0};
-	struct gf_error err = {""};
-
-	EXPECT(!gf_documents_add_text(&d, text, strlen(text), row->name, &err), "%s", err.text);
-	if (d.plan)
-		s = gf_selection_copy(&d.plan->selection);
-	gf_documents_release(&d);
-	free(text);
-	return s;
-}
-
-static void read_others(struct test_selection *rows)
-{
-	size_t n = test_selections(rows), i, k;
-
-	while (selections[nselections].name)
-		nselections++;
-	for (i = 0; i < n; i++) {
-		for (k = 0; k < nselections; k++)
-			if (strcmp(gf_selection_name(&selections[k].selection), rows[i].name) == 0)
-				break;
-		if (k == nselections)
-			selections[nselections++] =
-				(struct selected){rows[i].name, read_selection(&rows[i]), 40};
-	}
-}
-
-static void test_every_one(void)
-{
-	const struct gf_select_plan *const *p;
+	char *name = gf_xasprintf("%s-%s", entry, of);
 	size_t i;
 
-	for (p = gf_select_plans; *p; p++) {
-		for (i = 0; i < nselections; i++)
-			if (gf_selection_plan(&selections[i].selection) == *p)
-				break;
-		EXPECT(i < nselections, "tests/data/selections.txt has no row of %s", (*p)->name);
-	}
+	for (i = 0; i < nselections && strcmp(selections[i].name, name) != 0; i++)
+		;
+	EXPECT(i < nselections, "no training of %s", name);
+	free(name);
+	return i;
 }
 
-/* The row of that name. */
-static size_t row(const char *name)
+static void read_stale(struct gf_json_at *at, void *ctx)
 {
-	size_t i = 0;
+	const struct gf_select_plan *plan = ctx;
+	char *of = entry_text(at, "of");
 
-	while (strcmp(selections[i].name, name) != 0)
-		i++;
-	return i;
+	stale_cases[nstale++] = (struct stale_case){
+		.which = find_case(plan->name, of ? of : "plain"),
+		.stop = entry_size(at, "stop", 0),
+		.staleness = (int)entry_size(at, "staleness", 1),
+		.optimizer = entry_keep(entry_text(at, "optimizer")),
+		.clip_norm = entry_real(at, "clip_norm", 0),
+	};
+	free(of);
+}
+
+static void read_entry(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
+{
+	struct gf_json_at training;
+	struct gf_error err = {""};
+	const char *name = NULL;
+
+	(void)ctx;
+	if (gf_json_object(&f->at, "training", &training, &err))
+		entry_complain(&err);
+	while ((name = gf_json_next_key(&training, name))) {
+		struct selected *s = &selections[nselections++];
+		struct gf_json_at at;
+
+		if (gf_json_object(&training, name, &at, &err))
+			entry_complain(&err);
+		*s = (struct selected){entry_keep(gf_xasprintf("%s-%s", plan->name, name)),
+				       test_selection_at(plan, &at, "keys"),
+				       entry_size(&at, "epochs", 0)};
+		gf_json_leave(&at);
+	}
+	gf_json_leave(&training);
+	entry_rows(f, "stale", read_stale, (void *)plan);
 }
 
 static struct train_run run_of(size_t which, int ranks)
@@ -164,17 +145,10 @@ static void test_resume(void)
 	}
 }
 
-struct stale_case {
-	const char *name;
-	size_t stop;
-	int staleness;
-	const char *optimizer;
-	double clip_norm;
-};
-
 static void stale(const struct stale_case *c, size_t number)
 {
-	struct train_run run = run_of(row(c->name), 3);
+	const char *name = selections[c->which].name;
+	struct train_run run = run_of(c->which, 3);
 	char *stopped = gf_xasprintf("%s/stale-%zu", folder, number);
 	char *through = gf_xasprintf("%s-through", stopped);
 	int r;
@@ -185,14 +159,14 @@ static void stale(const struct stale_case *c, size_t number)
 	run.config.check_every = 1;
 	run.config.checkpoint = through;
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name, number, run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", name, number, run.err.text);
 	run.config.checkpoint = stopped;
 	run.config.steps = c->stop;
 	train(&run);
 	run.config.resume = true;
 	run.config.steps = 0;
 	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name, number, run.err.text);
+	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", name, number, run.err.text);
 	for (r = 0; r < run.ranks; r++)
 		same_file(through, stopped, 20, r, "stale");
 	free(through);
@@ -203,89 +177,96 @@ static void stale(const struct stale_case *c, size_t number)
  * that. */
 static void test_stale(void)
 {
-	static const struct stale_case cases[] = {
-		{"csc", 1, 3, "sgd", 0},        {"csc-ramp", 2, 3, "nesterov", 0},
-		{"csc-ramp", 11, 2, "lars", 0}, {"csc", 7, 3, "lars", .5},
-		{"csc", 10, 1, "lars", .5},     {"csc", 7, 2, "lars-paper", 0},
-		{"topk", 7, 2, "adamw", .5},    {"gtopk-conserve", 11, 3, "adamw", 0},
-		{"onebit", 7, 1, "adamw", 0},   {"powersgd", 7, 1, "adamw", 0},
-		{"randomk", 7, 2, "adamw", 0},
-	};
 	size_t i;
 
 	for (i = 0; i < nselections; i++)
 		if (test_tries(i, 3))
-			stale(&(struct stale_case){selections[i].name, 9, 2, "sgd", 0}, i);
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+			stale(&(struct stale_case){i, 9, 2, "sgd", 0}, i);
+	for (i = 0; i < nstale; i++)
 		if (test_tries(i, 3))
-			stale(&cases[i], nselections + i);
+			stale(&stale_cases[i], nselections + i);
 }
 
 /* A checkpoint of another selection, or of other chunks. */
 static void test_refusals(void)
 {
 	static const struct {
-		const char *before, *after, *text;
+		const char *before, *after, *key; /* NULL: the method */
 	} cases[] = {
-		{"csc", "topk", "written with method \"csc\", this run has \"topk\""},
-		{"topk", "gtopk", "written with method \"topk\", this run has \"gtopk\""},
-		{"gtopk", "csc", "written with method \"gtopk\", this run has \"csc\""},
-		{"csc", "csc-ramp", "written with chunk_elems 13, this run has 7"},
+		{"pieces", "gathered", NULL},
+		{"gathered", "merged", NULL},
+		{"merged", "pieces", NULL},
+		{"pieces: small", "pieces: fine", "written with chunk_elems 13, this run has 7"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct train_run run = run_of(row(cases[i].before), 2);
+		const struct gf_selection before = test_selection(cases[i].before);
+		const struct gf_selection after = test_selection(cases[i].after);
+		struct train_run run = train_defaults(MLP, 2, 6);
 		char *dir = gf_xasprintf("%s/refused-%zu", folder, i);
+		char *want =
+			cases[i].key
+				? gf_xstrdup(cases[i].key)
+				: gf_xasprintf("written with method \"%s\", this run has \"%s\"",
+					       gf_selection_name(&before),
+					       gf_selection_name(&after));
 
+		run.selection = before;
 		run.config.checkpoint = dir;
 		run.config.steps = 3;
 		train(&run);
 		EXPECT(run.rc == 0, "%s", run.err.text);
-		run.selection = selections[row(cases[i].after)].selection;
+		run.selection = after;
 		run.config.resume = true;
 		run.config.steps = 6;
 		train(&run);
-		EXPECT(run.rc == -EINVAL && strstr(run.err.text, cases[i].text), "case %zu: %d, %s",
-		       i, run.rc, run.err.text);
+		EXPECT(run.rc == -EINVAL && strstr(run.err.text, want), "case %zu: %d, %s", i,
+		       run.rc, run.err.text);
+		free(want);
 		free(dir);
 	}
 }
 
-/* A selection that corrects momentum wants an optimiser that has it. */
+/* A selection that corrects momentum, or moves some of it, wants an optimiser that has it. */
 static void test_momentum(void)
 {
-	static const char *const names[] = {"csc", "dgc"};
 	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
-		struct train_run run = run_of(row(names[i]), 2);
+	for (i = 0; i < nselections; i++) {
+		const struct gf_selection *s = &selections[i].selection;
+		const bool refused = (gf_selection_has(s, GF_SELECT_PIECES) ||
+				      gf_selection_has(s, GF_SELECT_MOMENTUM)) &&
+				     !gf_selection_has(s, GF_SELECT_BARE);
+		struct train_run run = run_of(i, 2);
 		char *want = gf_xasprintf("optimizer \"adamw\": selection \"%s\" corrects momentum",
-					  names[i]);
+					  gf_selection_name(s));
 
 		run.config.training.optimizer = (char *)"adamw";
+		run.config.steps = 2;
 		train(&run);
-		EXPECT(run.rc == -EINVAL && strstr(run.err.text, want), "%s: %d, %s", names[i],
-		       run.rc, run.err.text);
+		EXPECT(refused ? run.rc == -EINVAL && strstr(run.err.text, want) : !run.rc,
+		       "%s: %d, %s", selections[i].name, run.rc, run.err.text);
 		free(want);
 	}
 }
 
-/* Every selection learns what dense learns, and without being told to: the made-up data is easy. */
+/* Every selection learns what the plain one learns, and without being told to: the made-up data is
+ * easy. */
 static void test_learning(void)
 {
-	struct train_run dense = train_defaults(MLP, 4, 3);
+	struct train_run plain = train_defaults(MLP, 4, 3);
 	size_t i;
 
-	dense.config.training.epochs = 25;
-	train(&dense);
+	plain.config.training.epochs = 25;
+	train(&plain);
 	for (i = 0; i < nselections; i++) {
 		struct train_run run = run_of(i, 4);
 
 		run.config.training.epochs = selections[i].epochs ? selections[i].epochs : 25;
 		train(&run);
-		EXPECT(run.test.correct + 3 >= dense.test.correct, "%s: %zu of %zu, dense %zu",
-		       selections[i].name, run.test.correct, run.test.samples, dense.test.correct);
+		EXPECT(run.test.correct + 3 >= plain.test.correct, "%s: %zu of %zu, plain %zu",
+		       selections[i].name, run.test.correct, run.test.samples, plain.test.correct);
 	}
 }
 
@@ -313,12 +294,9 @@ static void test_divergence(void)
 
 int main(void)
 {
-	struct test_selection rows[TEST_SELECTIONS];
-
 	watchdog(280);
 	make_folder("test_train_select");
-	read_others(rows);
-	test_every_one();
+	test_each_selection(read_entry, NULL);
 	test_replicas();
 	test_resume();
 	test_stale();

@@ -102,7 +102,7 @@ static const struct {
 	int staleness;
 	const char *codec;
 	double clip_norm, scale; /* 0: the default */
-	struct gf_selection selection;
+	const char *selection;
 	size_t top_k;
 	const struct gf_period *period;
 } cases[] = {
@@ -125,21 +125,17 @@ static const struct {
 	{"stale", NORMED, 2, "sgd", .staleness = 3},
 	{"diloco", NORMED, 4, "sgd", .period = &periods[0]},
 	{"streaming", MLP, 4, "adamw", .period = &periods[1]},
-	{"streaming gtopk", MLP, 4, "sgd", .period = &periods[1],
-	 .selection = SELECT_GTOPK(.density = .05)},
+	{"streaming merged", MLP, 4, "sgd", .period = &periods[1], .selection = "merged: small"},
 	{"local", MLP, 3, "nesterov", .period = &periods[2]},
 	/* the host selects among whole gradients */
-	{"csc", MLP, 3, "sgd", .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24, .staleness = 2,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc-lars", NORMED, 2, "lars", .clip_norm = .05,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"topk-accumulate", NORMED, 2, "nesterov", 2,
-	 .selection =
-		 SELECT_TOPK(.density = .02, .warmup_densities = (double[]){.5, .1}, .nwarmup = 2)},
-	{"gtopk", MLP, 4, "sgd", .selection = SELECT_GTOPK(.density = .05)},
-	{"gtopk-staler", NORMED, 3, "nesterov", 2, .staleness = 4,
-	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
+	{"pieces", MLP, 3, "sgd", .selection = "pieces: small"},
+	{"pieces-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24, .staleness = 2,
+	 .selection = "pieces: small"},
+	{"pieces-lars", NORMED, 2, "lars", .clip_norm = .05, .selection = "pieces: small"},
+	{"gathered-accumulate", NORMED, 2, "nesterov", 2, .selection = "gathered: warm"},
+	{"merged", MLP, 4, "sgd", .selection = "merged: small"},
+	{"merged-staler", NORMED, 3, "nesterov", 2, .staleness = 4,
+	 .selection = "merged: conserve"},
 };
 
 static inline struct train_run run_of(size_t i)
@@ -160,7 +156,7 @@ static inline struct train_run run_of(size_t i)
 	run.period = cases[i].period;
 	run.staleness = cases[i].staleness;
 	run.codec = cases[i].codec;
-	run.selection = cases[i].selection;
+	run.selection = test_selection(cases[i].selection);
 	return run;
 }
 
@@ -200,11 +196,11 @@ static inline void near_file(const char *a, const char *b, double tolerance, con
  */
 
 /* Of runs whose gradients grow beyond bounds. */
-static const struct gf_selection divergent[] = {
-	SELECT_DENSE,
-	SELECT_TOPK(.density = .05),
-	SELECT_GTOPK(.density = .2),
-	SELECT_CSC(.chunk_elems = 4, .keep = .1, .decay = 1),
+static const char *const divergent[] = {
+	"plain",
+	"gathered: small",
+	"merged: diverges",
+	"pieces: diverges",
 };
 
 /* Sums over ranks, and LARS's norms, are taken in another order. */
@@ -221,7 +217,7 @@ static const struct {
 	size_t accumulate;
 	int staleness;
 	size_t warmup_steps;
-	struct gf_selection selection; /* all bits are the host's */
+	const char *selection; /* all bits are the host's */
 	const struct gf_period *period;
 } nccl_cases[] = {
 	{"alone", NORMED, 1, "sgd"},
@@ -237,7 +233,7 @@ static const struct {
 	{"adamw stale", MLP, 2, "adamw", 2, .staleness = 3, .warmup_steps = 6},
 	/* steps that are skipped, which the host learns late, do not count */
 	{"adamw scaled", MLP, 1, "adamw", 1, "f16", 0x1p24, .tolerance = 1e-3},
-	{"gtopk adamw", MLP, 4, "adamw", .staleness = 2, .selection = SELECT_GTOPK(.density = .1)},
+	{"merged adamw", MLP, 4, "adamw", .staleness = 2, .selection = "merged: tenth"},
 	/* the loss scale falls and grows */
 	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
 	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},
@@ -260,49 +256,36 @@ static const struct {
 	 .clip_norm = .5},
 	{"stale accumulate", DROPPING, 2, "lars", 2, .accumulate = 3, .staleness = 2,
 	 .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
-	{"topk stale", MLP, 2, "nesterov", .staleness = 2,
-	 .selection = SELECT_TOPK(.density = .05)},
-	{"gtopk stale", MLP, 4, "sgd", 3, .staleness = 2,
-	 .selection = SELECT_GTOPK(.density = .05, .warmup_densities = (double[]){.25, .1},
-				   .nwarmup = 2)},
-	{"gtopk staler", NORMED, 3, "nesterov", 2, .accumulate = 2, .staleness = 4,
-	 .warmup_steps = 3,
-	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
-	{"csc", MLP, 2, "sgd", .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
+	{"gathered stale", MLP, 2, "nesterov", .staleness = 2, .selection = "gathered: small"},
+	{"merged stale", MLP, 4, "sgd", 3, .staleness = 2, .selection = "merged: warm"},
+	{"merged staler", NORMED, 3, "nesterov", 2, .accumulate = 2, .staleness = 4,
+	 .warmup_steps = 3, .selection = "merged: conserve"},
+	{"pieces", MLP, 2, "sgd", .selection = "pieces: small"},
 	/* chunks of several tensors, tensors of several, a ramp, a decay */
-	{"csc ramp", NORMED, 2, "nesterov", 2,
-	 .selection = SELECT_CSC(.chunk_elems = 5, .keep = .1, .warmup_steps = 8, .decay = NAN)},
-	{"csc alone", MLP, 1, "sgd", .accumulate = 2,
-	 .selection = SELECT_CSC(.chunk_elems = 7, .keep = .3, .decay = .5)},
-	{"csc all", MLP, 2, "sgd",
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = 1, .decay = 1)},
+	{"pieces ramp", NORMED, 2, "nesterov", 2, .selection = "pieces: ramp"},
+	{"pieces alone", MLP, 1, "sgd", .accumulate = 2, .selection = "pieces: half"},
+	{"pieces all", MLP, 2, "sgd", .selection = "pieces: all"},
 	/* chunks of whole grains of memory */
-	{"csc lanes", NORMED, 4, "sgd", 3, .tolerance = NCCL_TOLERANCE,
-	 .selection = SELECT_CSC(.chunk_elems = 32, .keep = .4, .decay = 1)},
-	{"csc stale", MLP, 2, "sgd", .staleness = 2,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc staler", NORMED, 2, "nesterov", 2, .staleness = 3, .warmup_steps = 4,
-	 .selection = SELECT_CSC(.chunk_elems = 4, .keep = .1, .warmup_steps = 6, .decay = NAN)},
-	{"csc scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3, .staleness = 2,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc clipped", NORMED, 2, "sgd", 1, .tolerance = NCCL_TOLERANCE, .clip_norm = .05,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .3, .decay = 1)},
-	{"topk", MLP, 3, "sgd", .selection = SELECT_TOPK(.density = .05)},
+	{"pieces lanes", NORMED, 4, "sgd", 3, .tolerance = NCCL_TOLERANCE,
+	 .selection = "pieces: grains"},
+	{"pieces stale", MLP, 2, "sgd", .staleness = 2, .selection = "pieces: small"},
+	{"pieces staler", NORMED, 2, "nesterov", 2, .staleness = 3, .warmup_steps = 4,
+	 .selection = "pieces: finer"},
+	{"pieces scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3, .staleness = 2,
+	 .selection = "pieces: small"},
+	{"pieces clipped", NORMED, 2, "sgd", 1, .tolerance = NCCL_TOLERANCE, .clip_norm = .05,
+	 .selection = "pieces: more"},
+	{"gathered", MLP, 3, "sgd", .selection = "gathered: small"},
 	/* what was not sent counts in a norm as elsewhere */
-	{"topk clipped", MLP, 2, "sgd", 2, .clip_norm = .05,
-	 .selection = SELECT_TOPK(.density = .05)},
-	{"topk lars", NORMED, 2, "lars", .clip_norm = .05, .selection = SELECT_TOPK(.density = .1)},
-	{"gtopk lars", MLP, 3, "lars", .staleness = 2, .selection = SELECT_GTOPK(.density = .1)},
-	{"topk lanes", NORMED, 2, "nesterov", 2, .accumulate = 2,
-	 .selection = SELECT_TOPK(.density = .1)},
-	{"gtopk", MLP, 4, "sgd",
-	 .selection = SELECT_GTOPK(.density = .02, .warmup_densities = (double[]){.25, .1},
-				   .nwarmup = 2)},
-	{"gtopk alone", MLP, 1, "sgd", .selection = SELECT_GTOPK(.density = .1)},
-	{"gtopk conserve", NORMED, 3, "nesterov", 3,
-	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
-	{"gtopk naive", MLP, 6, "sgd",
-	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_NAIVE, .density = .05)},
+	{"gathered clipped", MLP, 2, "sgd", 2, .clip_norm = .05, .selection = "gathered: small"},
+	{"gathered lars", NORMED, 2, "lars", .clip_norm = .05, .selection = "gathered: tenth"},
+	{"merged lars", MLP, 3, "lars", .staleness = 2, .selection = "merged: tenth"},
+	{"gathered lanes", NORMED, 2, "nesterov", 2, .accumulate = 2,
+	 .selection = "gathered: tenth"},
+	{"merged", MLP, 4, "sgd", .selection = "merged: warm, few"},
+	{"merged alone", MLP, 1, "sgd", .selection = "merged: tenth"},
+	{"merged conserve", NORMED, 3, "nesterov", 3, .selection = "merged: conserve"},
+	{"merged naive", MLP, 6, "sgd", .selection = "merged: naive"},
 };
 
 static inline struct train_run nccl_run_of(size_t i)
@@ -323,7 +306,7 @@ static inline struct train_run nccl_run_of(size_t i)
 	run.lanes = nccl_cases[i].lanes;
 	run.staleness = nccl_cases[i].staleness;
 	run.pipeline_warmup = nccl_cases[i].warmup_steps;
-	run.selection = nccl_cases[i].selection;
+	run.selection = test_selection(nccl_cases[i].selection);
 	run.period = nccl_cases[i].period;
 	return run;
 }
