@@ -27,6 +27,21 @@ static inline bool entries_are_few(void)
 	return only && *only;
 }
 
+/* The lines of tests/entries/KIND/NAME.txt, "" if there is none; the caller frees. */
+static inline char *entry_lines(const char *kind, const char *name)
+{
+	const char *source = getenv("GF_SOURCE");
+	char *path = gf_xasprintf("%s/tests/entries/%s/%s.txt", source ? source : ".", kind, name);
+	struct gf_error err = {""};
+	char *text = NULL;
+	size_t size;
+
+	if (!entry_is_wanted(name) || gf_file_read(path, &text, &size, &err))
+		text = gf_xstrdup("");
+	free(path);
+	return text;
+}
+
 /* The file, with a cursor on its root. A missing or broken file ends the test. */
 struct entry_facts {
 	struct gf_json *root;

@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "collectives/algorithm.h"
 #include "cost/primitives.h"
+#include "entry_facts.h"
 #include "test.h"
 
 /* Formulas against each other: only rounding differs. */
@@ -257,65 +258,70 @@ static void test_stages(void)
 	}
 }
 
-/* The headers' formulas where everything divides. */
-static void test_formulas(void)
+/* "7", "7/8": moves *text past it. */
+static double read_ratio(char **text)
+{
+	double of = strtod(*text, text);
+
+	return **text == '/' ? of / strtod(*text + 1, text) : of;
+}
+
+/* "cost RANKS WORDS: A B C", as tests/entries/README has it. */
+static void expect_formula(const struct gf_algorithm *a, char *line)
 {
 	static const struct gf_link_cost link = {3e-5, 8e-9, 2e-10};
 	static const struct gf_cost_net net = {1, NULL, &link};
-	const double a = link.alpha_s, b = link.beta_s_per_byte, c = link.gamma_s_per_byte,
-		     n = 4 * 720720;
-	static const int three_four[] = {3, 4};
-	const struct {
-		const char *algorithm;
-		struct gf_coll_args args;
-		double want_s;
-	} cases[] = {
-		{"ring", {.ranks = 1}, 0},
-		{"ring", {.ranks = 7}, 12 * a + 12 * n * b / 7 + 6 * n * c / 7},
-		{"ring", {.ranks = 7, .half = GF_COLL_REDUCE_SCATTER}, 6 * a + 6 * n * (b + c) / 7},
-		{"ring", {.ranks = 7, .half = GF_COLL_ALL_GATHER}, 6 * a + 6 * n * b / 7},
-		{"rhd", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
-		{"rhd", {.ranks = 11}, 8 * a + 14 * n * b / 8 + 2 * n * b + 7 * n * c / 8 + n * c},
-		{"rhd", {.ranks = 11, .half = GF_COLL_ALL_GATHER}, 4 * a + 7 * n * b / 8 + n * b},
-		{"swing", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
-		{"butterfly", {.ranks = 8}, 3 * (a + n * b + n * c)},
-		{"butterfly", {.ranks = 11}, 5 * a + 5 * n * b + 4 * n * c},
-		{"tree", {.ranks = 8}, 6 * a + 6 * n * b + 3 * n * c},
-		{"tree", {.ranks = 11}, 8 * a + 8 * n * b + 4 * n * c},
-		{"hierarchical",
-		 {.ranks = 12, .factors = three_four, .nfactors = 2},
-		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 + 2 * (2 * a + 2 * n * b / 3) + 6 * a +
-			 6 * n * b / 4 + 3 * n * c / 4},
-		{"blueconnect",
-		 {.ranks = 12, .factors = three_four, .nfactors = 2},
-		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 + 4 * a + 6 * n * b / 12 + 3 * n * c / 12},
-		{"ps", {.ranks = 5, .servers = 1}, 4 * (a + n * b) + 3 * n * c + a + 4 * n * b},
-		{"ps",
-		 {.ranks = 6, .servers = 2},
-		 4 * (a + n * b / 2) + 3 * n * c / 2 + a + 4 * n * b / 2},
-		{"ps", {.ranks = 6}, 5 * (a + n * b / 6 + n * c / 6) + a + 5 * n * b / 6},
-		{"direct", {.ranks = 7}, 6 * (a + n * b / 7 + n * c / 7) + a + 6 * n * b / 7},
-		{"direct",
-		 {.ranks = 6, .half = GF_COLL_REDUCE_SCATTER},
-		 5 * (a + n * b / 6 + n * c / 6)},
-		{"direct", {.ranks = 6, .half = GF_COLL_ALL_GATHER}, a + 5 * n * b / 6},
-		{"library", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
-	};
+	struct gf_coll_args args = {.count_elems = 720720, .elem_bytes = 4};
+	char *at = line + strlen("cost "), *numbers = strchr(line, ':'), *word;
+	const double bytes = 4 * 720720;
+	int factors[8];
+	double want, got;
+
+	EXPECT(numbers, "%s: %s", a->name, line);
+	if (!numbers)
+		return;
+	*numbers++ = '\0';
+	args.ranks = (int)strtol(at, &at, 10);
+	while ((word = strsep(&at, " "))) {
+		if (strcmp(word, "reduce-scatter") == 0)
+			args.half = GF_COLL_REDUCE_SCATTER;
+		else if (strcmp(word, "all-gather") == 0)
+			args.half = GF_COLL_ALL_GATHER;
+		else if (strcmp(word, "servers") == 0 && at)
+			args.servers = (int)strtol(at, &at, 10);
+		else if (strcmp(word, "factors") == 0)
+			for (args.factors = factors; at && *at && args.nfactors < 8;)
+				factors[args.nfactors++] = (int)strtol(at, &at, 10);
+		else
+			EXPECT(!*word, "%s: %s: no such word", a->name, word);
+	}
+	want = link.alpha_s * read_ratio(&numbers);
+	want += bytes * link.beta_s_per_byte * read_ratio(&numbers);
+	want += bytes * link.gamma_s_per_byte * read_ratio(&numbers);
+	got = a->cost(&args, &net).s;
+	EXPECT(fabs(got - want) <= exact * want, "%s p %d: want %.12g, got %.12g", a->name,
+	       args.ranks, want, got);
+	args.count_elems = 0;
+	EXPECT(a->cost(&args, &net).s == 0, "%s of nothing", a->name);
+}
+
+/* The headers' formulas where everything divides: every algorithm has one. */
+static void test_formulas(void)
+{
 	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_coll_args args = cases[i].args;
-		double got;
+	for (i = 0; gf_algorithms[i]; i++) {
+		char *text = entry_lines("algorithm", gf_algorithms[i]->name), *line, *rest = text;
+		size_t n = 0;
 
-		args.count_elems = 720720;
-		args.elem_bytes = 4;
-		got = gf_algorithm_find(cases[i].algorithm)->cost(&args, &net).s;
-		EXPECT(fabs(got - cases[i].want_s) <= exact * cases[i].want_s,
-		       "%s p %d: want %.12g, got %.12g", cases[i].algorithm, args.ranks,
-		       cases[i].want_s, got);
-		args.count_elems = 0;
-		EXPECT(gf_algorithm_find(cases[i].algorithm)->cost(&args, &net).s == 0,
-		       "%s of nothing", cases[i].algorithm);
+		while ((line = strsep(&rest, "\n")))
+			if (strncmp(line, "cost ", strlen("cost ")) == 0) {
+				expect_formula(gf_algorithms[i], line);
+				n++;
+			}
+		EXPECT(n || !entry_is_wanted(gf_algorithms[i]->name),
+		       "tests/entries/algorithm/%s.txt: want a cost", gf_algorithms[i]->name);
+		free(text);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include "planner/search/search.h"
 #include "planner/workbench.h"
 #include "planner_cases.h"
+#include "entry_facts.h"
 #include "test.h"
 
 #define TOLERANCE 1e-9
@@ -24,63 +25,54 @@ static void print_cuts(const struct gf_plan *p, char *out, size_t size)
 }
 
 /* tests/data/vectors.md: the time model and its policies. */
+static const struct problem_case *const problems[] = {&six, &chain, &pair, &staggered};
+
+/* "plans PROBLEM lanes N threshold UNITS: SECONDS CUTS", as tests/entries/README has it. */
+static void expect_plan(const struct gf_policy *policy, const char *line)
+{
+	const struct problem_case *problem = NULL;
+	char name[32], cuts[128];
+	struct gf_error err = {""};
+	struct problem_store s;
+	struct gf_plan p;
+	size_t threshold, i;
+	int lanes, cut = 0;
+	double want_s;
+
+	if (sscanf(line, "plans %31s lanes %d threshold %zu: %lf %n", name, &lanes, &threshold,
+		   &want_s, &cut) < 4)
+		return;
+	for (i = 0; i < GF_ARRAY_LENGTH(problems); i++)
+		if (strcmp(problems[i]->name, name) == 0)
+			problem = problems[i];
+	EXPECT(problem, "%s: no problem %s", policy->name, name);
+	if (!problem)
+		return;
+	store_case(&s, problem, lanes);
+	s.problem.threshold_bytes = 4 * threshold;
+	if (gf_policy_run(policy, &s.problem, &p, &err)) {
+		EXPECT(false, "%s: %s", line, err.text);
+		return;
+	}
+	EXPECT_NEAR(p.predicted->iteration_s, want_s, TOLERANCE, "%s: %s", policy->name, line);
+	EXPECT(p.predicted->lower_bound_s <= p.predicted->iteration_s + TOLERANCE, "%s: %s",
+	       policy->name, line);
+	print_cuts(&p, cuts, sizeof(cuts));
+	if (cut && line[cut])
+		EXPECT_TEXT(cuts, line + cut);
+	gf_plan_release(&p);
+}
+
 static void test_vectors(void)
 {
-	static const struct {
-		const struct problem_case *problem;
-		const char *policy;
-		int lanes;
-		size_t threshold; /* units */
-		double want_s;
-		const char *cuts; /* NULL: not published */
-	} cases[] = {
-		{&six, "sequential", 2, 0, 83, NULL},
-		{&six, "single", 2, 0, 68, "0-5"},
-		{&six, "wfbp", 2, 0, 67, "0-0 1-1 2-2 3-3 4-4 5-5"},
-		{&six, "threshold", 2, 8, 61, "0-1 2-3 4-5"},
-		{&six, "mg-wfbp", 2, 0, 60, "0-0 1-4 5-5"},
-		{&six, "asc-wfbp", 2, 0, 55.5, NULL},
-		{&six, "optimal", 1, 0, 58, "0-1 2-5"},
-		{&six, "optimal", 2, 0, 43, "0-0 1-1s 2-3s 4-5s"},
-		{&six, "optimal", 3, 0, 41.583333333333336, NULL},
-		{&chain, "sequential", 2, 0, 27, NULL},
-		{&chain, "single", 2, 0, 19, "0-4"},
-		{&chain, "wfbp", 2, 0, 23, NULL},
-		{&chain, "mg-wfbp", 2, 0, 19, NULL},
-		{&chain, "asc-wfbp", 2, 0, 19, NULL},
-		{&chain, "optimal", 1, 0, 17, NULL},
-		{&chain, "optimal", 2, 0, 13, NULL},
-		{&pair, "sequential", 2, 0, 10, NULL},
-		{&pair, "single", 2, 0, 9, NULL},
-		{&pair, "optimal", 2, 0, 7, NULL},
-		{&staggered, "sequential", 2, 0, 12, NULL},
-		{&staggered, "single", 2, 0, 11, NULL},
-		{&staggered, "wfbp", 2, 0, 10, NULL},
-		{&staggered, "optimal", 2, 0, 8, NULL},
-	};
-	struct problem_store s;
-	char cuts[128];
 	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_error err = {""};
-		struct gf_plan p;
-		int rc;
+	for (i = 0; gf_policies[i]; i++) {
+		char *text = entry_lines("policy", gf_policies[i]->name), *line, *rest = text;
 
-		store_case(&s, cases[i].problem, cases[i].lanes);
-		s.problem.threshold_bytes = 4 * cases[i].threshold;
-		rc = gf_policy_run(gf_policy_find(cases[i].policy), &s.problem, &p, &err);
-		EXPECT(rc == 0, "case %zu: %s", i, err.text);
-		if (rc)
-			continue;
-		EXPECT_NEAR(p.predicted->iteration_s, cases[i].want_s, TOLERANCE, "%s %s",
-			    cases[i].problem->name, cases[i].policy);
-		EXPECT(p.predicted->lower_bound_s <= p.predicted->iteration_s + TOLERANCE, "%s %s",
-		       cases[i].problem->name, cases[i].policy);
-		print_cuts(&p, cuts, sizeof(cuts));
-		if (cases[i].cuts)
-			EXPECT_TEXT(cuts, cases[i].cuts);
-		gf_plan_release(&p);
+		while ((line = strsep(&rest, "\n")))
+			expect_plan(gf_policies[i], line);
+		free(text);
 	}
 }
 
