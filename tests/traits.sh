@@ -5,7 +5,9 @@
 # own files asks which selection a plan has. What a key's option is called stands
 # in the key's row alone: planner and simulator know the key by its place in the
 # struct. Libraries leave the process alone: its environment and its signals are
-# the command's. The list below has the exceptions.
+# the command's. In tests an entry's facts stand in tests/entries and in the tests
+# of its name (test_NAME.c, test_ANY_NAME.c, gf-plan-NAME.bats), and nowhere else is
+# it named. The list below has the exceptions.
 # Prints each offence, and each exception that nothing needs; exit 1 if there is
 # one.
 set -u
@@ -25,6 +27,9 @@ lib/cli/[a-z]+\.c                        process          what commands share
 lib/cuda/lanes/nccl_tell\.c                    process          NCCL is told algorithms there alone
 lib/transport/mpi_told\.c                     process          and Open MPI that it will be told
 lib/transport/ucx\.c                          process          gives back what UCX takes
+tests/analyze\.txt                             tested           what is found is told by file
+tests/(bench|gpu)/.*\.(sh|c|cu|py)             tested|example           named methods are measured
+tests/(cli|mpi|python)/.*\.(bats|py)|tests/two-ranks\.sh  example  the selections with a half for GPUs, and what systems choose
 '
 declare -A used
 may() { # file kind
@@ -76,6 +81,29 @@ done < <(grep -E "\"($names)\"" lib/{planner,settings,simulator}/**/*.[ch])
 while IFS=: read -r file text; do
 	may "$file" process || offend "$file is at the process: $text"
 done < <(grep -E '\b((un)?setenv|getenv|signal|sigaction|atexit)\(|\bconstructor\b' lib/**/*.c kernels/**/*.c)
+
+# The names of a kind, all but those that any test may take as an example, stand in their own tests.
+own() { # names examples kind
+	local name file
+	for name in ${1//|/ }; do
+		[[ "|$2|" != *"|$name|"* ]] || continue
+		while read -r file; do
+			[[ $file =~ ^tests/(entries/|fuzz/corpus/|data/(fence|import|foreign)/|traits\.sh)|[_-]${name//-/[_-]}\.(c|bats)$ ]] ||
+				may "$file" "$3" || offend "$file names $name"
+		done < <(git ls-files --cached --others --exclude-standard tests | xargs grep -sIlwE -- "(select_)?$name")
+	done
+}
+# Sets that are gathered or merged, and chunks, are topologies, systems and algorithms, too.
+own "$selections" 'dense|csc|topk|gtopk' tested
+own csc '' example
+# Algorithms that others are built of, or that have a trait alone; policies that systems are made of;
+# formats whose samples stand in one test.
+find_names '^	\.name = ' ring lib/collectives/algorithms/*.c
+own "$names" 'ring|rhd|butterfly|tree|linear|hierarchical|blueconnect|direct|ps|library|topk|gtopk' tested
+find_names '^	\.name = ' wfbp lib/planner/policies/*.c lib/planner/search/optimal.c
+own "$names" 'sequential|single|wfbp|threshold|mg-wfbp|asc-wfbp|ddp|horovod|at-most|optimal|dear' tested
+find_names '^	\.name = ' csv lib/imports/*.c
+own "$names" 'csv|gf-allreduce|nccl-tests|osu|imb|all_reduce_bench|mscclpp|inspector|gf-train|kineto' tested
 
 while read -r files kind why; do
 	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||

@@ -54,12 +54,6 @@ gtopk-01|--selection gtopk --density .01
 gtopk-01-conserve|--selection gtopk --density .01 --putback conserve
 topk-01-q8|--selection topk --density .01 --codecs q8
 gtopk-01-fp4|--selection gtopk --density .01 --codecs fp4
-dgc|--selection dgc
-dgc-01|--selection dgc --density .01
-ef21|--selection ef21
-onebit|--selection onebit
-powersgd|--selection powersgd
-randomk|--selection randomk
 pipe-2|--staleness 2
 pipe-3|--staleness 3
 pipe-sgd|--system pipe-sgd
@@ -77,13 +71,14 @@ fp4-ring|--codecs fp4 --algorithm ring
 EOF
 	others
 }
-# Selections that the table above leaves out, as tests run them.
+# Selections that the table above leaves out, as their facts have it, or as tests run them.
 others() {
 	local file name
 	for file in tests/entries/selection/*.json; do
 		name=$(basename "$file" .json)
 		grep -q -- "--selection $name" <(declare -f methods) || [ "$name" = dense ] ||
-			echo "$name|$(jq -r .options "$file")"
+			jq -r --arg name "$name" 'if .measured then .measured[] | "\(.[0])|--selection \($name) \(.[1])"
+				else "\($name)|\(.options)" end' "$file"
 	done
 }
 
