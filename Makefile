@@ -204,7 +204,7 @@ foreign_of  = $(if $(LINK_$(1)),-ljansson -lz -lm,$(FOREIGN_LIBS))
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
-.PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
+.PHONY: all help config demo deps wheel check check-only check-long check-build check-programs check-commands check-unit check-cli check-mpi \
 	faults soak fuzz fuzzers analyze analyses check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean bench convergence bench-methods bench-model \
 	bench-plan format deb \
 	tables
@@ -218,6 +218,9 @@ help:
 	@echo '  demo        install what is missing, build, plan, train, compare'
 	@echo '  check       install what is missing, build with -Werror, run the tests'
 	@echo '              (minutes; DEPS=0 installs nothing, and skips more)'
+	@echo '  check ONLY=NAME   of one entry: dgc, swing, ... (a minute)'
+	@echo '  check-build build what check runs; FILTER=REGEX tests/run.sh SUITE...'
+	@echo '              builds and runs some of it'
 	@echo '  check-long  slower tests; unit tests and jobs of two ranks under'
 	@echo '              sanitizers (a quarter of an hour, or two)'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
@@ -519,9 +522,21 @@ deps:
 	$(Q)$(if $(filter 0,$(DEPS)),:,tests/install-deps.sh --tests)
 
 # The longest suites begin first, so that no processor is idle at the end.
-check: deps
+check: $(if $(ONLY),check-only,deps)
+ifndef ONLY
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh layers lint docs mpi python build fence cli unit fuzz
+endif
+
+# Of one entry: the tests of its name, and those that walk the entries' files, for it alone.
+WALKERS = $(basename $(notdir $(shell grep -lE 'test_each_selection|entry_lines|entry_is_wanted' tests/unit/*.c)))
+empty :=
+ONLY_FILTER = (unit/($(subst $(empty) $(empty),|,$(strip $(WALKERS))))$$|[_-]$(subst -,[_-],$(ONLY))([.]|$$)|gf-plan.bats|traits|agreement)
+check-only:
+	$(Q)ls tests/entries/*/$(ONLY).* > /dev/null || { echo 'ONLY=$(ONLY): want the name of an entry in tests/entries' >&2; exit 2; }
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 FILTER='$(ONLY_FILTER)' all check-programs
+	$(Q)BUILD=$(BUILD) GF_TEST_ONLY=$(ONLY) FILTER='$(ONLY_FILTER)' BATS_FILTER='every selection|$(ONLY)' \
+	  tests/run.sh layers docs unit cli
 
 # The tests of the Python package again, with the newest PyTorch.
 check-torch: deps
@@ -594,10 +609,14 @@ fuzz: deps
 	  $(MAKE) --no-print-directory $(every_processor) fuzzers; fi
 	$(Q)BUILD=$(BUILD) tests/fuzz/run.sh $(FUZZ_TARGETS)
 
-check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
-	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
+# The programs whose names in tests/run.sh FILTER matches, and what all other suites run.
+PROGRAMS := $(UNIT:%=unit/%) $(EMULATED:%=unit/%) $(FUZZ:%=fuzz/%)
+programs = $(patsubst unit/%,$(BUILD)/tests/%,$(patsubst fuzz/%,$(BUILD)/fuzz/%,$(1)))
+check-programs: $(if $(FILTER),$(call programs,$(shell printf '%s\n' $(PROGRAMS) | grep -E -- '$(FILTER)')))
+check-commands: all $(FAKE_NVML) \
 	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so \
-	$(BUILD)/faults/no_memory.so $(FAKE_VERBS)) \
+	$(BUILD)/faults/no_memory.so $(FAKE_VERBS))
+check-build: check-commands $(call programs,$(PROGRAMS)) $(BENCH:%=$(BUILD)/bench/%) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels $(if $(wildcard $(CUDA_HOME)/include/cupti.h),\
 	$(BUILD)/gpu/kernel_trace.so)) \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds what it runs, but for a BUILD with flags of its own, and runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
+# Builds what it runs, of it what FILTER matches, but for a BUILD with flags of its own, and runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
 #   tests/run.sh [--long | --threads] SUITE...
 #                  layers build unit fuzz cli docs lint python mpi fence two-ranks lab
 # --long runs the bats tests and scripts tagged "long" instead of the others, and of
@@ -8,7 +8,7 @@
 # leaves out the programs of unit that start no thread. fence compares a tenth without --long.
 # JOBS programs or bats files run beside each other, in the order of the suites: three
 # more than there are processors, at most 8, since many wait more than they compute.
-# FILTER=regex limits programs and bats files by name. A test program exits 0, 1, or
+# FILTER=regex limits programs and bats files by name, BATS_FILTER the tests in these. A test program exits 0, 1, or
 # 77 to skip with the reason on its last line; each bats test counts. A program or a
 # bats file that hangs is ended after TEST_TIMEOUT seconds. The times shown judge
 # nothing: how long it took, and how many seconds of a processor that was.
@@ -26,7 +26,20 @@ export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 
 # make has built already; sanitizers' builds have other flags
 if [ -z "${MAKELEVEL:-}" ] && [ "$BUILD" = build ]; then
-	make -s -j"$(nproc)" WERROR=1 check-build > /dev/null || exit 1
+	needs=check-build
+	if [ -n "${FILTER:-}" ]; then
+		needs=
+		for suite in "$@"; do
+			case $suite in
+			unit | fuzz) needs+=' check-programs' ;;
+			layers | lint | --*) ;;
+			cli | mpi | python | lab) ! printf '%s\n' tests/"$suite"/*.bats | grep -qE -- "$FILTER" || needs+=' check-commands' ;;
+			*) needs+=' check-commands' ;;
+			esac
+		done
+	fi
+	# shellcheck disable=SC2086
+	[ -z "$needs" ] || make -s -j"$(nproc)" WERROR=1 FILTER="${FILTER:-}" $needs > /dev/null || exit 1
 fi
 
 tags='!long' threads=
@@ -129,7 +142,7 @@ bats_files() {
 	[ "$1" != lab ] || jobs=1 # its files name the same namespaces
 	command -v bats > /dev/null || { absent "$1/*.bats" 'bats is not installed'; return; }
 	for file in tests/"$1"/*.bats; do
-		[ ! -e "$file" ] || begin _bats "$file" bats --tap --timing --filter-tags "$tags" "$file"
+		[ ! -e "$file" ] || begin _bats "$file" bats --tap --timing --filter-tags "$tags" ${BATS_FILTER:+-f "$BATS_FILTER"} "$file"
 	done
 }
 

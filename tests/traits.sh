@@ -88,9 +88,9 @@ own() { # names examples kind
 	for name in ${1//|/ }; do
 		[[ "|$2|" != *"|$name|"* ]] || continue
 		while read -r file; do
-			[[ $file =~ ^tests/(entries/|fuzz/corpus/|data/(fence|import|foreign)/|traits\.sh)|[_-]${name//-/[_-]}\.(c|bats)$ ]] ||
+			[[ $file =~ ^tests/(entries/|fuzz/corpus/|data/(fence|import|foreign)/|traits\.sh|build/removal\.sh)|[_-]${name//-/[_-]}\.(c|bats)$ ]] ||
 				may "$file" "$3" || offend "$file names $name"
-		done < <(git ls-files --cached --others --exclude-standard tests | xargs grep -sIlwE -- "(select_)?$name")
+		done < <(grep -rIlwE --exclude-dir=corpus --exclude-dir=fence -- "(select_)?$name" tests)
 	done
 }
 # Sets that are gathered or merged, and chunks, are topologies, systems and algorithms, too.
