@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# test_tags=long
 # Removes a selection, an algorithm, a policy and an importer in a copy of the tree, by their files
 # alone: what is left builds, and the tests that walk registries pass. What is compiled is taken
 # along. Pages and schemas that still describe an entry are not looked at.
