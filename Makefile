@@ -161,6 +161,7 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
 TOOLS   := gf-figures gf-schema
+PAGES   := $(patsubst man/%,$(BUILD)/man/%,$(patsubst %.in,%,$(wildcard man/*.[1357] man/*.in)))
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
 # --- lists of entries --------------------------------------------------------
@@ -210,7 +211,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 	tables
 .DEFAULT_GOAL := all
 
-all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(BUILD)/schema/made $(SO)
+all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(BUILD)/schema/made $(PAGES) $(SO)
 
 help:
 	@echo 'targets of gradflow $(VERSION):'
@@ -507,6 +508,14 @@ $(BUILD)/schema/made: $(BUILD)/tools/gf-schema
 	@mkdir -p $(@D); rm -f $(@D)/*.json
 	$(call say,SCHEMA)$< $(@D) && touch $@
 
+# Pages of the manual; what is made in them is asked of the commands, and stands in files of lib.
+make_page = @mkdir -p $(@D); man/page.sh $< $(BUILD) > $@.new && mv $@.new $@
+$(PAGES): man/page.sh $(COMMANDS:%=$(BUILD)/bin/%) $(BUILD)/schema/made
+$(BUILD)/man/%: man/%.in
+	$(make_page)
+$(BUILD)/man/%: man/%
+	$(make_page)
+
 # test_mpi asks MPI itself
 FOREIGN_CFLAGS_unit := $(FOREIGN_CFLAGS_transport)
 FOREIGN_CFLAGS_bench := $(FOREIGN_CFLAGS_transport)
@@ -696,7 +705,7 @@ tables: $(BUILD)/bin/gf-plan $(BUILD)/bin/gf-profile $(BUILD)/bin/gf-sim $(BUILD
 	$(Q)cat $(BUILD)/tables/report.txt
 
 # --- installation ------------------------------------------------------------
-wheel: config $(WHEEL)
+wheel: config $(WHEEL) $(PAGES)
 	$(Q)share/python/wheel.sh $(VERSION) $(BUILD)/wheel $(WHEEL)
 
 # Debian packages, made of a copy of what is here without builds: dpkg writes beside
@@ -734,7 +743,7 @@ install: all
 	ln -sf $(notdir $(SO)) $(L)/libgradflow.so; \
 	install -Dm644 include/gradflow.h $(D)/include/gradflow.h; \
 	echo "$$PC" > $(L)/pkgconfig/gradflow.pc)
-	$(put); for f in man/*.[1357]; do put 644 $$f $(D)/share/man/man$${f##*.}/$${f##*/}; done
+	$(put); for f in $(PAGES); do put 644 $$f $(D)/share/man/man$${f##*.}/$${f##*/}; done
 	$(put); for c in $(COMMANDS); do \
 	  put 644 completions/gradflow.bash $(D)/share/bash-completion/completions/$$c; \
 	  put 644 completions/gradflow.fish $(D)/share/fish/vendor_completions.d/$$c.fish; done; \
@@ -747,7 +756,7 @@ install: all
 
 uninstall:
 	rm -f $(COMMANDS:%=$(D)/bin/%)
-	rm -f $(foreach s,1 3 5 7,$(patsubst man/%,$(D)/share/man/man$(s)/%,$(wildcard man/*.$(s))))
+	rm -f $(foreach p,$(notdir $(PAGES)),$(D)/share/man/man$(patsubst .%,%,$(suffix $(p)))/$(p))
 	rm -f $(COMMANDS:%=$(D)/share/bash-completion/completions/%)
 	rm -f $(COMMANDS:%=$(D)/share/fish/vendor_completions.d/%.fish)
 	rm -f $(D)/share/zsh/site-functions/_gradflow

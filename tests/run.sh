@@ -172,12 +172,12 @@ for suite in "$@"; do
 	docs) for t in tests/docs/*.sh; do [ -x "$t" ] && program "docs/${t##*/}" "$t"; done ;;
 	lint)
 		if command -v mandoc > /dev/null; then
-			for m in man/*.[1357]; do [ -e "$m" ] && program "lint/${m##*/}" mandoc -T lint -W warning "$m"; done
+			for m in "$BUILD"/man/*.[1357]; do [ -e "$m" ] && program "lint/${m##*/}" mandoc -T lint -W warning "$m"; done
 		else
 			absent lint/man 'mandoc is not installed'
 		fi
 		if command -v shellcheck > /dev/null; then
-			mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' tests share .ci --include='*' 2> /dev/null)
+			mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' tests share man .ci --include='*' 2> /dev/null)
 			program lint/shellcheck shellcheck -S warning "${scripts[@]}"
 		else
 			absent lint/shellcheck 'shellcheck is not installed'

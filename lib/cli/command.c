@@ -16,6 +16,9 @@
 #include "cli/start.h"
 #include "cli/share.h"
 
+/* The heading of the options without a group. */
+#define SHARED "Every command:"
+
 /* argp has these; the letter h is a hidden option. */
 static const struct gf_setting of_argp[] = {
 	{"help", .help = "print the options", .letter = 'h'},
@@ -51,14 +54,19 @@ static void add_registry(struct gf_text *out, const struct gf_registry *r)
 			gf_text_addf(out, "word\t%s\t%s\n", e->name, or_empty(e->description));
 }
 
-static void add_options(struct gf_text *out, const struct gf_setting *settings, size_t count)
+static void add_options(struct gf_text *out, const struct gf_setting *settings, size_t count,
+			const char *const *groups)
 {
 	const struct gf_setting *s;
+	int group = -1; /* of the option before */
 	size_t i;
 
 	for (s = settings; s < settings + count; s++) {
 		if (s->hidden)
 			continue;
+		if (s->group != group)
+			gf_text_addf(out, "group\t%s\n", s->group ? groups[s->group - 1] : SHARED);
+		group = s->group;
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
 			     s->repeats ? "1" : "", paths_of(s), s->help);
@@ -93,10 +101,11 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
 }
 
 /*
- * A command's options, as the shells' scripts in completions/ read them. Lines of fields between
- * tabs:
+ * A command's options, as the shells' scripts in completions/ and man/page.sh read them. Lines of
+ * fields between tabs:
  *
  *	command NAME ARGUMENTS
+ *	group HEADING
  *	option NAME LETTER ARG REPEATS(1) PATHS(files, folders) HELP
  *	word TEXT HELP
  *	rule OPTIONS WITHOUT
@@ -108,9 +117,9 @@ static void complete(const struct gf_command *c, struct gf_text *out)
 	size_t i;
 
 	gf_text_addf(out, "command\t%s\t%s\n", c->name, or_empty(c->arguments));
-	add_options(out, c->settings, c->nsettings);
-	add_options(out, gf_cli_shared, gf_cli_nshared);
-	add_options(out, of_argp, GF_ARRAY_LENGTH(of_argp));
+	add_options(out, c->settings, c->nsettings, c->groups);
+	add_options(out, gf_cli_shared, gf_cli_nshared, NULL);
+	add_options(out, of_argp, GF_ARRAY_LENGTH(of_argp), NULL);
 	for (i = 0; i < c->nrules; i++)
 		if (c->rules[i].without)
 			add_rule(out, c, &c->rules[i]);
@@ -200,7 +209,7 @@ static struct argp_option *options_of(const struct gf_command *c)
 		o.group = s->group;
 		add_option(&o, s, key_of(c, i));
 	}
-	add_heading(&o, "Every command:");
+	add_heading(&o, SHARED);
 	for (i = 0; i < gf_cli_nshared; i++)
 		add_option(&o, &gf_cli_shared[i], gf_cli_shared[i].letter);
 	memcpy(&o.list[o.n], hidden_options, sizeof(hidden_options));

@@ -18,7 +18,7 @@ cp share/python/pyproject.toml share/python/setup.py LICENSE "$stage"
 sed -E 's,\[([a-z_]+\.md)\]\([a-z_]+\.md\),`share/doc/gradflow/\1`,g; s,share/examples/,gradflow/share/gradflow/examples/,g' \
 	docs/pytorch.md > "$stage/README.md"
 cp docs/*.md docs/timeline.svg CHANGES "$stage/docs"
-cp man/*.[1357] "$stage/man"
+cp "$(dirname "$library")"/../man/*.[1357] "$stage/man"
 cp share/python/gradflow/{*.py,py.typed} "$library" "$stage/gradflow"
 sed -i "s/^__version__ = .*/__version__ = \"$version\"/" "$stage/gradflow/__init__.py"
 cp "$@" "$stage/gradflow/bin"

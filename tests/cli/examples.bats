@@ -12,7 +12,7 @@ load common
 	tee < "$data/import/kineto-gloo-0.json" {traces,monday,tuesday}/0.json > /dev/null
 	tee < "$data/import/kineto-gloo-1.json" {traces,monday,tuesday}/1.json > /dev/null
 	local failed=0 ran=0 page line
-	for page in "$GF_SOURCE"/man/*.[157]; do
+	for page in "$GF_SOURCE/${BUILD:-build}"/man/*.[157]; do
 		[ -e "$page" ] || continue
 		while IFS= read -r line; do
 			[[ $line == *mpirun* ]] && ! command -v mpirun > /dev/null && continue

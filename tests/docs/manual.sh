@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Man pages show the text of their sources. In a macro's arguments a quotation
+# Man pages, as they are built, show the text of their sources. In a macro's arguments a quotation
 # mark groups words and is not printed, so an example or a piece of a document
 # writes it as \(dq. groff, where it is installed, renders every page without
 # a warning: it gives up on a page that mandoc takes. The program in
@@ -9,7 +9,7 @@ set -u
 bad=0
 offend() { echo "manual: $*"; bad=1; }
 
-for page in man/*.[1357]; do
+for page in "${BUILD:-build}"/man/*.[1357]; do
 	lost=$(grep -nE '^\.(It )?(Dl|Ql|Li|Cm|Pq Ql) .*"' "$page") &&
 		offend "$page: write \\(dq, the mark is not printed: $lost"
 	command -v groff > /dev/null || continue

@@ -52,7 +52,7 @@ documents = []
 for path in sorted(good):
     with open(path) as f:
         documents.append((path, json.load(f)))
-for path in sorted(glob.glob("man/gf-*.5")):
+for path in sorted(glob.glob(os.path.dirname(os.environ["SCHEMAS"]) + "/man/gf-*.5")):
     with open(path) as f:
         blocks = re.findall(r"^\.Bd -literal\n(\{.*?)^\.Ed$", f.read(),
                             re.M | re.S)
