@@ -13,7 +13,7 @@
 
 /*
  * To add a command: cmd/gf-x.c with help text, settings, rules, a struct gf_command, `run` and
- * `main` (the Makefile finds it), man/gf-x.1, tests/cli/gf-x.bats, a line in gf(7) and in
+ * `main` (the Makefile finds it), man/gf-x.1.in, tests/cli/gf-x.bats, a line in gf(7) and in
  * README.md.
  *
  * A command's options as data: from it come the parse, --help, the usage errors, and the shells'

@@ -11,8 +11,9 @@ struct gf_cli;
 struct gf_command;
 
 /*
- * To add an option: a row in its command's table, and a paragraph in the command's page. A
- * combination in which it would be ignored gets a row in the command's `rules`.
+ * To add an option: a row in its command's table, whose help is in the command's page, too; what
+ * else there is to say stands in man/gf-x.1.in (man/page.sh). A combination in which it would be
+ * ignored gets a row in the command's `rules`.
  *
  * An option as a row of a table: how it is written, where its checked value goes in the command's
  * arguments, and what a shell offers for it.

@@ -141,6 +141,30 @@ static const struct gf_csc_params defaults = {
 	.decay = NAN,
 };
 
+/* MANUAL
+ * GradientFlow's chunks.
+ * All gradients, laid end to end, are cut into chunks.
+ * A step sends only the important ones, while backward runs, packed into messages that close when
+ * more than
+ * .Cm fusion
+ * says waits.
+ * The gradients of the other chunks wait in a history, which is added to the gradients of the
+ * next step.
+ * At the end of a step all ranks choose the next step's chunks by their L1 norms over all ranks.
+ * The first step is dense.
+ * With staleness K a step sends the chunks that were chosen K steps before; histories are always
+ * those of the step before.
+ * @key chunk_elems
+ * elements of a chunk; of a small model
+ * .Xr gf-plan 1
+ * takes a 32nd
+ * @key keep
+ * the share of chunks that is sent in the end
+ * @key warmup_steps
+ * in which sparsity rises
+ * @key decay
+ * the optimiser's momentum, or 1 if it has none.
+ * The history of an unimportant chunk is multiplied by this factor; 1 loses nothing */
 const struct gf_select_plan gf_select_plan_csc = {
 	.name = "csc",
 	.description = "chunks with the largest norms, the others wait",

@@ -28,6 +28,8 @@ static size_t wire(const void *params, const struct gf_wired *message, struct gf
 	return 1;
 }
 
+/* MANUAL
+ * All gradients are sent. */
 const struct gf_select_plan gf_select_plan_dense = {
 	.name = "dense",
 	.description = "all gradients",

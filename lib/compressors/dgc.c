@@ -87,6 +87,17 @@ static const struct params defaults = {
 	.masking = true,
 };
 
+/* MANUAL
+ * Deep Gradient Compression.
+ * Each rank keeps a velocity u = m u + g and sends the k largest values of the sum of its
+ * velocities, as topk does.
+ * @key clip_norm
+ * each rank scales its gradient down to a norm of at most this divided by the square root of the
+ * number of ranks, and every message waits for the end of backward; 0: neither
+ * @key momentum
+ * that of the velocity
+ * @key masking
+ * an element that was sent loses its momentum */
 const struct gf_select_plan gf_select_plan_dgc = {
 	.name = "dgc",
 	.description = "the k largest of each rank's velocity, all of them applied",

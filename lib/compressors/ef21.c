@@ -59,6 +59,10 @@ static const struct gf_record record = {
 
 static const struct params defaults = {.density = 0.01};
 
+/* MANUAL
+ * Each rank keeps a velocity v = m v + g, where m is the optimiser's momentum, and sends the k
+ * largest changes of it since an estimate that all ranks keep of it, as topk sends values.
+ * The sum of all estimates is applied, and there is no residual. */
 const struct gf_select_plan gf_select_plan_ef21 = {
 	.name = "ef21",
 	.description = "the k largest changes of each rank's velocity",

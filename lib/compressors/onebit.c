@@ -72,6 +72,13 @@ static size_t wire(const void *params, const struct gf_wired *message, struct gf
 
 static const struct params defaults = {.chunk_elems = CHUNK_ELEMS};
 
+/* MANUAL
+ * Each rank sends the sign of every element and one scale per chunk, the mean magnitude of its
+ * elements.
+ * Every rank adds the signs of all ranks.
+ * The rest of gradient plus residual is the next step's residual.
+ * @key chunk_elems
+ * elements with one scale */
 const struct gf_select_plan gf_select_plan_onebit = {
 	.name = "onebit",
 	.description = "the sign of every element, and a scale per chunk",

@@ -108,6 +108,24 @@ static const struct gf_powersgd_params defaults = {
 	.min_compression = 2,
 };
 
+/* MANUAL
+ * A matrix of gradients is replaced by a product of two thin ones, P and Q.
+ * P is summed over ranks and made orthonormal, and then Q is summed.
+ * The first all-reduce takes the tensors that are not worth compressing, too.
+ * The residual is what the product leaves out, and Q begins the next step.
+ * @key rank
+ * that of the matrices that stand for a gradient matrix, which has
+ * .Cm shape Ns [0]
+ * rows.
+ * A tensor without a shape has as many rows as the largest divisor of its elements that is not
+ * above their square root
+ * @key warmup_steps
+ * dense ones before the first compressed one
+ * @key warm_start
+ * a step begins with the matrices of the step before
+ * @key min_compression
+ * a matrix of m rows and n columns is compressed only if (m + n) times its rank times this number
+ * is less than m n */
 const struct gf_select_plan gf_select_plan_powersgd = {
 	.name = "powersgd",
 	.description = "matrices of low rank, by two all-reduces",

@@ -68,6 +68,11 @@ static size_t wire(const void *params, const struct gf_wired *message, struct gf
 
 static const struct params defaults = {.density = 0.1, .seed = 1};
 
+/* MANUAL
+ * All ranks send the same random k elements of every message, so that values alone travel.
+ * The rest of gradient plus residual is the next step's residual.
+ * @key seed
+ * that of the random elements */
 const struct gf_select_plan gf_select_plan_randomk = {
 	.name = "randomk",
 	.description = "k random elements, the same on all ranks",

@@ -95,6 +95,16 @@ static const struct params defaults = {
 	.putback = GF_PUTBACK_PAPER,
 };
 
+/* MANUAL
+ * Each rank sends the k largest values of every message, gradient plus residual, as pairs of
+ * index and value.
+ * k is max(1, floor(density x elements)).
+ * The sum of all pairs is applied, and the values that were not sent are the next step's
+ * residual.
+ * By default
+ * .Xr gf-plan 1
+ * lets a step send 270 elements at least, as many as the smallest model of the paper does, but no
+ * more than a quarter. */
 const struct gf_select_plan gf_select_plan_topk = {
 	.name = "topk",
 	.description = "each rank's k largest, all of them applied",
@@ -110,6 +120,20 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.fit = fit,
 };
 
+/* MANUAL
+ * The same sets, merged along a tree of any number of ranks that keeps the k largest at every
+ * node.
+ * The rank that sent a value gets it back into its residual if the result has no place for it.
+ * @key putback
+ * the rule by which values return to the residual.
+ * .Ql paper
+ * looks only at the indices, and so loses a value that a merge drops if its index comes back by
+ * another way.
+ * .Ql conserve
+ * gives a value that a merge drops to the merging rank's residual and loses nothing.
+ * .Ql naive
+ * gathers all sets and takes the k largest of the sum.
+ * topk applies all that is sent, so the three are the same there */
 const struct gf_select_plan gf_select_plan_gtopk = {
 	.name = "gtopk",
 	.description = "the k largest of all ranks, merged along a tree",

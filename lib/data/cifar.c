@@ -195,6 +195,13 @@ static int recognise_cifar100(const char *folder)
 	return has_first(folder, &cifar100);
 }
 
+/* MANUAL
+ * CIFAR-10's binary version:
+ * .Pa data_batch_1.bin
+ * to
+ * .Pa data_batch_5.bin
+ * and
+ * .Pa test_batch.bin . */
 const struct gf_data_format gf_data_cifar10 = {
 	.name = "cifar10",
 	.description = "a folder with CIFAR-10's binary version",
@@ -205,6 +212,11 @@ const struct gf_data_format gf_data_cifar10 = {
 	.close = gf_images_close,
 };
 
+/* MANUAL
+ * CIFAR-100's, with its fine labels:
+ * .Pa train.bin
+ * and
+ * .Pa test.bin . */
 const struct gf_data_format gf_data_cifar100 = {
 	.name = "cifar100",
 	.description = "a folder with CIFAR-100's binary version, fine labels",

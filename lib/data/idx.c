@@ -291,6 +291,23 @@ static int open_idx(const char *path, const struct gf_dataset_want *want, struct
 	return rc;
 }
 
+/* MANUAL
+ * IDX files under MNIST's names:
+ * .Pa train-images-idx3-ubyte ,
+ * .Pa train-labels-idx1-ubyte ,
+ * and the same with
+ * .Pa t10k
+ * or
+ * .Pa test
+ * in place of
+ * .Pa train .
+ * Images are N x H x W, N x C x H x W or N x F unsigned bytes of any size that the model takes.
+ * Labels are unsigned bytes, or integers of 16 or 32 bits, whose file may then end in
+ * .Pa -short
+ * or
+ * .Pa -int
+ * in place of
+ * .Pa -ubyte . */
 const struct gf_data_format gf_data_idx = {
 	.name = "idx",
 	.description = "a folder of IDX files under MNIST's names, plain or gzipped",

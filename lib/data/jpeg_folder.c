@@ -282,6 +282,18 @@ static void close_folder(struct gf_dataset *d)
 	free(f);
 }
 
+/* MANUAL
+ * Pictures in ImageNet's form:
+ * .Pa train/CLASS/
+ * and
+ * .Pa val/CLASS/
+ * with files that end in
+ * .Pa .jpg
+ * or
+ * .Pa .jpeg
+ * in small or capital letters.
+ * See
+ * .Sx Pictures . */
 const struct gf_data_format gf_data_jpeg = {
 	.name = "jpeg",
 	.description = "a folder with train/CLASS/*.jpg and val/CLASS/*.jpg, "

@@ -215,6 +215,12 @@ static void close_synthetic(struct gf_dataset *d)
 	free(s);
 }
 
+/* MANUAL
+ * .Li synthetic: Ns Ar n
+ * makes up
+ * .Ar n
+ * training samples (4096 by default), images or text, that fit any model.
+ * A sample is made when it is first read; the first GiB of samples is kept in memory. */
 const struct gf_data_format gf_data_synthetic = {
 	.name = "synthetic",
 	.description = "made-up samples of the model's shape, N of them with synthetic:N",

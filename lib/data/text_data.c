@@ -292,6 +292,23 @@ static void close_text(struct gf_dataset *d)
 	free(t);
 }
 
+/* MANUAL
+ * Text, word by word:
+ * .Pa train.txt
+ * and
+ * .Pa test.txt ,
+ * or
+ * .Pa ptb.train.txt
+ * and
+ * .Pa ptb.test.txt ;
+ * or one file
+ * .Pa .txt ,
+ * of which the last tenth is the test part.
+ * White space separates words, and the end of a line is the word
+ * .Li <eos> .
+ * Words are numbered by their frequency in the training part.
+ * A word that the model has no number for is
+ * .Li <unk> . */
 const struct gf_data_format gf_data_words = {
 	.name = "words",
 	.description = "a folder with text, word by word: train.txt and test.txt, or one .txt file",
@@ -302,6 +319,14 @@ const struct gf_data_format gf_data_words = {
 	.close = close_text,
 };
 
+/* MANUAL
+ * The same files, byte by byte.
+ * A folder with a single
+ * .Pa .txt
+ * has this format unless
+ * .Cm words
+ * is named.
+ * The model must have a number for every byte value that occurs. */
 const struct gf_data_format gf_data_chars = {
 	.name = "chars",
 	.description = "a folder with text, byte by byte: train.txt and test.txt, or one .txt file",

@@ -159,6 +159,14 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
+/* MANUAL
+ * the yml of ASTRA-sim's analytical network (ASTRA-sim 2.0):
+ * .Va topology , npus_count , bandwidth
+ * (GB/s, of 1e9 bytes, of each NPU) and
+ * .Va latency
+ * (ns), innermost dimension first.
+ * The ranks below a level share its bandwidth, so it is the dimension's bandwidth times the
+ * number of NPUs below. */
 const struct gf_topology_format gf_format_astra = {
 	.name = "astra-sim",
 	.description = "ASTRA-sim's analytical network (yml)",

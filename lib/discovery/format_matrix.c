@@ -242,6 +242,11 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
+/* MANUAL
+ * what
+ * .Dq nvidia-smi topo -m
+ * prints: one machine's GPUs, with their NVLinks and the network interface near each.
+ * It does not name the GPUs, so that the rate of an NVLink is assumed, with a warning. */
 const struct gf_topology_format gf_format_matrix = {
 	.name = "nvidia-smi",
 	.description = "the matrix of nvidia-smi topo -m",

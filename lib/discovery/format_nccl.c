@@ -389,6 +389,23 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
+/* MANUAL
+ * the XML of NCCL_TOPO_DUMP_FILE, as NCCL (2.28) and RCCL (2.27) write it:
+ * GPUs and network interfaces of one node, or of several that
+ * .Va host_hash
+ * tells apart.
+ * GPUs that NVLink or xGMI connects, directly or through switches, are a level.
+ * Its bandwidth is the one that NCCL or RCCL assumes for all links of a GPU.
+ * The other GPUs of a node meet over PCI Express, at the rate of the narrowest link on the way,
+ * and nodes meet over their networks.
+ * An interface is one for RDMA if it has a port, or a direct way to GPUs
+ * .Pq Va gdr ;
+ * the file does not say if it is InfiniBand or RoCE, and its name decides that.
+ * The rate of a GPU whose links lead to its processor
+ * .Pq Va c2c
+ * is theirs.
+ * GPUs with fewer links than their siblings, or with links to themselves, are named in a warning.
+ * A file for NCCL_TOPO_FILE, as images of clouds have it, lacks the GPUs' links and is refused. */
 const struct gf_topology_format gf_format_nccl = {
 	.name = "nccl",
 	.description = "NCCL's or RCCL's XML (NCCL_TOPO_DUMP_FILE)",

@@ -447,6 +447,21 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
+/* MANUAL
+ * topology.conf: a tree of switches, or blocks; the output of
+ * .Dq scontrol show topology ;
+ * and the cluster's default in topology.yaml (Slurm 26.11): a tree, blocks, rings, or tori.
+ * Sizes of BlockSizes above the blocks' are levels if they divide the blocks evenly.
+ * Blocks without nodes are left out.
+ * Rings and tori are described as if their hosts were connected by switches.
+ * The file describes nearness and has no rates.
+ * The rates are assumed, with switches that do not block.
+ * Each host has one rank, or as many as
+ * .Fl -ranks-per-host
+ * gives.
+ * Switches that are not alike become one flat level
+ * .Cm net
+ * over all hosts, with a warning. */
 const struct gf_topology_format gf_format_slurm = {
 	.name = "slurm",
 	.description = "Slurm's topology.conf, topology.yaml, scontrol",

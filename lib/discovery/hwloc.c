@@ -126,6 +126,10 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 	return gf_levels_of_host(t, GF_RANKS_ON_AUTO, remarks, err);
 }
 
+/* MANUAL
+ * XML of one machine by lstopo (hwloc 1 to 3), as with
+ * .Fl -hwloc .
+ * The bandwidths of NVLinks and xGMI links that it has make levels. */
 const struct gf_topology_format gf_format_hwloc = {
 	.name = "hwloc",
 	.description = "XML of one machine (lstopo --of xml)",

@@ -31,6 +31,10 @@ static int read_own(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
+/* MANUAL
+ * a
+ * .Xr gf-topology 5
+ * document, to be drawn or renamed. */
 const struct gf_topology_format gf_format_own = {
 	.name = "gf-topology",
 	.description = "a document of this project",

@@ -142,6 +142,17 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 	return rc;
 }
 
+/* MANUAL
+ * what
+ * .Xr gf-allreduce 1
+ * prints with
+ * .Fl -json ;
+ * each algorithm becomes an entry of its own for each of its factors and stages, on as many ranks
+ * as the file says.
+ * Rows of
+ * .Cm library : Ns Ar variant
+ * become variants of the library, which no plan uses.
+ * Rows of codecs, sparse sets, several messages at once and whole plans are left out. */
 const struct gf_importer gf_importer_allreduce = {
 	.name = "gf-allreduce",
 	.description = "what gf-allreduce prints",

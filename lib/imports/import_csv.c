@@ -321,6 +321,15 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 	return rc;
 }
 
+/* MANUAL
+ * a row of column names, then one row per tensor in the order in which backward makes the
+ * gradients:
+ * .Va name , count_elems , ready_s
+ * and, if there are such columns,
+ * .Va dtype
+ * (f32) and
+ * .Va need_s .
+ * A few lines of hooks in any framework can print this file. */
 const struct gf_importer gf_importer_csv = {
 	.name = "csv",
 	.description = "name,count_elems,dtype,ready_s per tensor",

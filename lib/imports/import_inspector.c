@@ -225,6 +225,15 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	return rc;
 }
 
+/* MANUAL
+ * the JSON Lines of NCCL Inspector (formats 4.0 to 4.4), in one file, or in a folder that has a
+ * file for each rank.
+ * Lines are then counted through all files, in the order of their names.
+ * An all-reduce takes as long as on the rank that waited least, and a size takes the median of
+ * its all-reduces; one that some rank's file does not hold is left out.
+ * Of several communicators the one with the most ranks counts, or with as many as
+ * .Fl -ranks
+ * says. */
 const struct gf_importer gf_importer_inspector = {
 	.name = "inspector",
 	.description = "NCCL Inspector's JSON Lines",

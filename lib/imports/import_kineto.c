@@ -408,6 +408,43 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	return 0;
 }
 
+/* MANUAL
+ * a trace of PyTorch's profiler (torch.profiler, export_chrome_trace), of one rank; tried with
+ * PyTorch 2.15 on processors, and with public traces of GPUs under CUDA and ROCm.
+ * The array of events alone, without an object around it, is read, too.
+ * .Pp
+ * Times are those that events on the device's stream would give, by medians over the steps in the
+ * trace.
+ * A gradient is ready when AccumulateGrad has added it; on a GPU, when what its thread launched
+ * last has ended, too.
+ * Communication counts as no compute: NCCL's and RCCL's kernels and their streams, and on the
+ * host the calls of c10d.
+ * .Pp
+ * A step is what
+ * .Dq ProfilerStep
+ * encloses (profiler.step()), or else ends with an optimizer.step(), or else has one pass of
+ * backward.
+ * In a step of several passes of backward (micro-batches) gradients count in the last, and the
+ * others are part of forward.
+ * Steps that hold other gradients than most, because they are cut off, are left out, with a note.
+ * .Pp
+ * Sizes and types need record_shapes=True, or else sizes need
+ * .Fl -params
+ * and the type is f32; names need
+ * .Fl -params .
+ * Strings and numbers that JSON does not allow, as PyTorch has written some, are mended where
+ * their end is clear, with a note.
+ * .Pp
+ * A folder with a trace of each rank of a job gives the step of the slowest rank, and of each
+ * gradient the latest time; a line says how far ranks differ.
+ * All-reduces of two sizes or more, the largest at least twice the smallest, that two ranks or
+ * more have recorded make the network half, too, as those of NCCL Inspector do: NCCL's kernels,
+ * or gloo's all-reduces (record_shapes=True) of a job with one group.
+ * Ranks are matched by sequence, so that their clocks do not matter.
+ * All-reduces that ran beside others of the same rank are left out.
+ * .Pp
+ * A trace that holds a GPU's kernels or their launches, but not both, is refused, since its times
+ * would be the host's. */
 const struct gf_importer gf_importer_kineto = {
 	.name = "kineto",
 	.description = "a trace of PyTorch's profiler",

@@ -81,6 +81,13 @@ static int read_mscclpp(const struct gf_import *in, struct gf_profile *out, stru
 	return rc;
 }
 
+/* MANUAL
+ * the JSON Lines of MSCCL++'s tests; the fastest kernel for a size becomes the cost of the
+ * algorithm
+ * .Cm library .
+ * Records of other numbers of ranks than
+ * .Fl -ranks ,
+ * or than the first, are left out. */
 const struct gf_importer gf_importer_mscclpp = {
 	.name = "mscclpp",
 	.description = "the JSON Lines of MSCCL++'s tests",

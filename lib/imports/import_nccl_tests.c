@@ -150,6 +150,37 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 /* size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong, the last four in
  * place; old versions have no root, some options leave out the first four or put more behind
  * each. */
+/* MANUAL
+ * the table of all_reduce_perf (nccl-tests up to 2.18, rccl-tests), or the JSON of its option
+ * .Fl J ;
+ * its in-place times become the cost of the algorithm
+ * .Cm library .
+ * The number of ranks comes from the rows, since an all-reduce of n ranks has a busbw of 2(n-1)/n
+ * times the algbw, and from the list of ranks as far as that agrees.
+ * .Fl -ranks
+ * overrides both.
+ * A table of another collective is refused, by its heading, its
+ * .Va redop ,
+ * its root or its busbw.
+ * Of several tables in one log the first of an all-reduce is taken.
+ * If the log also says what NCCL was told before a table, every table of an all-reduce becomes a
+ * variant
+ * .Po
+ * .Ql ring.simple.8 ,
+ * or
+ * .Ql default
+ * where nothing was told
+ * .Pc :
+ * .Ev NCCL_ALGO , NCCL_PROTO
+ * and one of
+ * .Ev NCCL_MAX_NCHANNELS , NCCL_MAX_CTAS
+ * and their minima, as a shell shows them
+ * .Pq Ql NCCL_ALGO=Ring
+ * or as NCCL repeats them with
+ * .Ev NCCL_DEBUG Ns =INFO .
+ * Wrong results
+ * .Pq #wrong
+ * give a warning. */
 const struct gf_importer gf_importer_nccl_tests = {
 	.name = "nccl-tests",
 	.description = "all_reduce_perf's table or its JSON (-J)",

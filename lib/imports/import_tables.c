@@ -379,6 +379,15 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct g
 }
 
 /* OSU Micro-Benchmarks; -f, -z and -c put further columns behind the means. */
+/* MANUAL
+ * the table of osu_allreduce (OSU Micro-Benchmarks 5.4 to 7.5); its mean times become the cost of
+ * the algorithm
+ * .Cm library .
+ * The number of ranks is that of
+ * .Fl -ranks ,
+ * or of a command
+ * .Ql mpirun -np P ... osu_allreduce
+ * in the same log. */
 const struct gf_importer gf_importer_osu = {
 	.name = "osu",
 	.description = "the table of osu_allreduce",
@@ -397,6 +406,15 @@ const struct gf_importer gf_importer_osu = {
 
 /* The time of the slowest rank, as gf-allreduce takes it. oneCCL's benchmark prints the same, with
  * a column of elements. */
+/* MANUAL
+ * the tables of IMB-MPI1 Allreduce (Intel MPI Benchmarks 2021), or of the benchmark of oneCCL
+ * (2021); the times of the slowest rank
+ * .Pq t_max
+ * become the cost of the algorithm
+ * .Cm library .
+ * Of the tables of one run that with the most ranks is taken, or with as many as
+ * .Fl -ranks
+ * says. */
 const struct gf_importer gf_importer_imb = {
 	.name = "imb",
 	.description = "the tables of IMB-MPI1 Allreduce or oneCCL's benchmark",
@@ -414,6 +432,11 @@ const struct gf_importer gf_importer_imb = {
 };
 
 /* all_reduce_bench.py of the book Machine Learning Engineering. */
+/* MANUAL
+ * the table of all_reduce_bench.py, of the book Machine Learning Engineering; a time is the
+ * payload over the algbw.
+ * The number of ranks comes from the line above the table, or from the busbw as for
+ * .Cm nccl-tests . */
 const struct gf_importer gf_importer_all_reduce_bench = {
 	.name = "all_reduce_bench",
 	.description = "the table of all_reduce_bench.py",

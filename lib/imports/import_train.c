@@ -108,6 +108,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	return rc;
 }
 
+/* MANUAL */
 const struct gf_importer gf_importer_train = {
 	.name = "gf-train",
 	.description = "a trace of gf-train or gradflow.Record",

@@ -55,6 +55,8 @@ const struct gf_system gf_systems[] = {
 		.selection = &gf_select_plan_topk,
 		.staleness = 1,
 	},
+	/* MANUAL
+	 * the policy of that name on two lanes */
 	{
 		.name = "asc-wfbp",
 		.description = "normal, merged and simultaneous messages",
@@ -63,6 +65,9 @@ const struct gf_system gf_systems[] = {
 		.lanes = 2,
 		.staleness = 1,
 	},
+	/* MANUAL
+	 * one message, decomposed by the sizes of the network's levels; a line names better
+	 * factors where there are some */
 	{
 		.name = "blueconnect",
 		.description = "one message, decomposed along the network's levels",
@@ -72,6 +77,9 @@ const struct gf_system gf_systems[] = {
 		.by_levels = true,
 		.staleness = 1,
 	},
+	/* MANUAL
+	 * PyTorch's DistributedDataParallel: the policy ddp, and the library's all-reduce where
+	 * its cost is known */
 	{
 		.name = "ddp",
 		.description = "PyTorch's DistributedDataParallel by default",
@@ -81,6 +89,8 @@ const struct gf_system gf_systems[] = {
 		.prefer = true,
 		.staleness = 1,
 	},
+	/* MANUAL
+	 * Horovod: the policy horovod, and the library's all-reduce where its cost is known */
 	{
 		.name = "horovod",
 		.description = "Horovod's tensor fusion by default",

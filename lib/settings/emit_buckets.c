@@ -241,6 +241,10 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t, stru
 	return 0;
 }
 
+/* MANUAL
+ * PyTorch's DistributedDataParallel: the size of every bucket, as Python.
+ * If the installed release takes no list of sizes, it is given the best cap of all buckets,
+ * unless its default is as fast. */
 const struct gf_emitter gf_emitter_ddp = {
 	.name = "ddp",
 	.description = "PyTorch DistributedDataParallel, Python",
@@ -343,6 +347,8 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t, 
 	return 0;
 }
 
+/* MANUAL
+ * Horovod's DistributedOptimizer: groups of parameters by name, as Python */
 const struct gf_emitter gf_emitter_horovod = {
 	.name = "horovod",
 	.description = "Horovod's DistributedOptimizer, Python",

@@ -164,6 +164,8 @@ static void emit_deepspeed(size_t cap, struct gf_text *out)
 		     cap);
 }
 
+/* MANUAL
+ * DeepSpeed's ZeRO 1 and 2: reduce_bucket_size and overlap_comm, a part of its JSON */
 const struct gf_emitter gf_emitter_deepspeed = {
 	.name = "deepspeed",
 	.description = "DeepSpeed's ZeRO 1 and 2, a part of its JSON",
@@ -188,6 +190,11 @@ static void emit_megatron(size_t cap, struct gf_text *out)
 	gf_text_addf(out, "--overlap-grad-reduce --ddp-bucket-size %zu\n", cap);
 }
 
+/* MANUAL
+ * Megatron-LM: arguments
+ * .Fl -overlap-grad-reduce
+ * and
+ * .Fl -ddp-bucket-size */
 const struct gf_emitter gf_emitter_megatron = {
 	.name = "megatron",
 	.description = "Megatron-LM, arguments",
@@ -215,6 +222,8 @@ static void emit_xla(size_t cap, struct gf_text *out)
 		cap);
 }
 
+/* MANUAL
+ * XLA on GPUs, and so JAX: the combine threshold of all-reduces, for a shell */
 const struct gf_emitter gf_emitter_xla = {
 	.name = "xla",
 	.description = "XLA on GPUs, shell",

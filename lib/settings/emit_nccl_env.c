@@ -62,6 +62,12 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t, str
 	return 0;
 }
 
+/* MANUAL
+ * environment variables of NCCL, for a shell.
+ * The plan's messages must have one algorithm, a ring or a tree, and take no longer by it than by
+ * the algorithm
+ * .Cm library
+ * of the profile. */
 const struct gf_emitter gf_emitter_nccl_env = {
 	.name = "nccl-env",
 	.description = "environment variables of NCCL, shell",

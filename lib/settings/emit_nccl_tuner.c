@@ -52,6 +52,9 @@ static int emit(const struct gf_picks *picks, struct gf_text *out, struct gf_err
 	return 0;
 }
 
+/* MANUAL
+ * the algorithm, protocol and number of channels of NCCL's all-reduce by size, for the number of
+ * ranks and hosts that was measured: the table of NVIDIA's example tuner plugin */
 const struct gf_emitter gf_emitter_nccl_tuner = {
 	.name = "nccl-tuner",
 	.description = "NCCL by its example tuner plugin, a CSV",
@@ -73,6 +76,8 @@ static int emit_rccl(const struct gf_picks *picks, struct gf_text *out, struct g
 	return 0;
 }
 
+/* MANUAL
+ * the same of RCCL's built-in tuner */
 const struct gf_emitter gf_emitter_rccl_tuner = {
 	.name = "rccl-tuner",
 	.description = "RCCL by its built-in tuner, a CSV",
@@ -122,6 +127,9 @@ static int emit_ncclx(const struct gf_picks *picks, struct gf_text *out, struct 
 	return 0;
 }
 
+/* MANUAL
+ * the same of NCCLX's built-in tuner; where the hosts are not known, a row for each way to place
+ * the ranks */
 const struct gf_emitter gf_emitter_ncclx_tuner = {
 	.name = "ncclx-tuner",
 	.description = "NCCLX by its built-in tuner, a CSV",

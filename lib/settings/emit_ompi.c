@@ -102,6 +102,11 @@ static int emit_han(const struct gf_picks *picks, struct gf_text *out, struct gf
 	return 0;
 }
 
+/* MANUAL
+ * rules by which Open MPI's MPI_Allreduce chooses its algorithm and the size of its segments, for
+ * the number of ranks that was measured; any program of MPI reads them by
+ * .Ql mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename Ar file .
+ * Refused where the profile says that another component than han stands before coll_tuned */
 const struct gf_emitter gf_emitter_ompi = {
 	.name = "ompi",
 	.description = "MPI_Allreduce of Open MPI, a rules file",
@@ -113,6 +118,13 @@ const struct gf_emitter gf_emitter_ompi = {
 	.emit_picks = emit,
 };
 
+/* MANUAL
+ * rules by which han, which has MPI_Allreduce between hosts since Open MPI 5, leaves the sizes
+ * that
+ * .Cm ompi
+ * tells something to coll_tuned, and keeps all others:
+ * .Ql --mca coll_han_use_dynamic_file_rules 1 --mca coll_han_dynamic_rules_filename Ar file
+ * beside the above */
 const struct gf_emitter gf_emitter_ompi_han = {
 	.name = "ompi-han",
 	.description = "what Open MPI's han leaves to ompi's rules, a file",

@@ -109,6 +109,9 @@ static int emit_torchft(const struct gf_plan *p, const struct gf_emit_times *t, 
 	return 0;
 }
 
+/* MANUAL
+ * torchft's LocalSGD and DiLoCo, in Python, with the parameters of each fragment.
+ * The outer exchange goes in f32 or fp8. */
 const struct gf_emitter gf_emitter_torchft = {
 	.name = "torchft",
 	.description = "torchft's LocalSGD and DiLoCo, Python",
@@ -177,6 +180,14 @@ static int emit_maxtext(const struct gf_plan *p, const struct gf_emit_times *t, 
 	return 0;
 }
 
+/* MANUAL
+ * MaxText's keys for DiLoCo and its streaming form.
+ * The outer exchange goes in f32.
+ * MaxText cuts a model into fragments by itself: it wants
+ * .Cm scan_layers ,
+ * and a number of decoder layers that
+ * .Cm num_diloco_fragments
+ * \(mi 1 divides. */
 const struct gf_emitter gf_emitter_maxtext = {
 	.name = "maxtext",
 	.description = "MaxText's DiLoCo, YAML",

@@ -33,4 +33,4 @@ rm -rf "$OUT/ckpt"
 "${run[@]}" gf-train --plan "$OUT/plan.json" --data digits \
 	--epochs "$epochs" --trace "$OUT/trace.json" --checkpoint "$OUT/ckpt" --target 0.95
 echo
-echo "everything is in $OUT; trace.json opens in https://ui.perfetto.dev. man -l man/gf.7 goes on"
+echo "everything is in $OUT; trace.json opens in https://ui.perfetto.dev. man -l build/man/gf.7 goes on"

@@ -11,7 +11,7 @@ for path in cmd/gf-*.c; do
 	cmd=$(basename "$path" .c)
 	[ -e "$pages/$cmd.1" ] || offend "$cmd.1 is missing"
 	grep -q " $cmd" completions/gradflow.bash || offend "completions/ lack $cmd"
-	grep -q "Xr $cmd 1" man/gf.7 2> /dev/null || offend "gf(7) does not name $cmd(1)"
+	grep -q "Xr $cmd 1" "$pages/gf.7" || offend "gf(7) does not name $cmd(1)"
 	grep -qF -- "$cmd" README.md 2> /dev/null || offend "README.md does not name $cmd"
 done
 for schema in "${BUILD:-build}"/schema/*.json; do
@@ -21,7 +21,7 @@ for schema in "${BUILD:-build}"/schema/*.json; do
 done
 for page in "$pages"/*.[15]; do
 	name=$(basename "$page")
-	grep -q "Xr ${name%.*} ${name##*.}" man/gf.7 || offend "gf(7) does not name $name"
+	grep -q "Xr ${name%.*} ${name##*.}" "$pages/gf.7" || offend "gf(7) does not name $name"
 done
 for name in $("$bin/gf-plan" --list selections | awk 'NR > 1 {print $1}'); do
 	[ -e "tests/entries/selection/$name.json" ] || offend "tests/entries/selection/$name.json is missing"

@@ -7,7 +7,7 @@
 set -u
 command -v mpirun > /dev/null || { echo "mpirun is not installed"; exit 77; }
 source=$PWD
-bin=$PWD/${BUILD:-build}/bin
+bin=$PWD/${BUILD:-build}/bin pages=$PWD/${BUILD:-build}/man
 export PATH=$bin:$PATH LC_ALL=C.UTF-8
 . tests/launcher.sh plain
 folder=$(mktemp -d)
@@ -21,7 +21,7 @@ shows() { grep -qE "$1" out.txt || { offend "want \"$1\" of $line, got:"; head -
 commands() {
 	sed -nE 's/^    (\$ )?((gf-[a-z]+|mpirun) .*)/\2/p' "$source/README.md" | grep -vE '^gf-train: |──' |
 		sed -E '/lstm-text/s/--epochs 2 .*/--steps 2/'
-	awk '/^\.Sh /{on = /TUTORIAL/} on && sub(/^\.Dl /, "")' "$source/man/gf.7"
+	awk '/^\.Sh /{on = /TUTORIAL/} on && sub(/^\.Dl /, "")' "$pages/gf.7"
 }
 
 ran=0
@@ -59,6 +59,6 @@ while read -r script; do
 	[ -x "$script" ] || offend "README: $script is no script"
 done < <(sed -nE 's/^    \$ (tests[^ ]*).*/\1/p' README.md)
 if command -v man > /dev/null; then
-	man -P cat -l man/gf.7 2> /dev/null < /dev/null | grep -q TUTORIAL || offend "man -l man/gf.7 has no TUTORIAL"
+	man -P cat -l "$pages/gf.7" 2> /dev/null < /dev/null | grep -q TUTORIAL || offend "man -l $pages/gf.7 has no TUTORIAL"
 fi
 exit $bad

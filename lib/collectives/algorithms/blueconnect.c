@@ -234,6 +234,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 			build_stage(args, stage, true, s);
 }
 
+/* MANUAL
+ * Reduce-scatters from the innermost factor outwards, then all-gathers back.
+ * It takes any factors, each with an algorithm of its own, and has halves. */
 const struct gf_algorithm gf_algorithm_blueconnect = {
 	.name = "blueconnect",
 	.description = "reduce-scatter level by level, all-gather back",

@@ -61,6 +61,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	gf_fold_out(s, data, args->segment_elems);
 }
 
+/* MANUAL
+ * Recursive doubling: partners exchange whole messages, in the fewest rounds.
+ * It folds. */
 const struct gf_algorithm gf_algorithm_butterfly = {
 	.name = "butterfly",
 	.description = "recursive doubling: whole messages, fewest rounds",

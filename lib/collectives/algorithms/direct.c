@@ -176,6 +176,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 		gf_direct_all_gather(s, &all, data, &cut);
 }
 
+/* MANUAL
+ * Each part goes straight to the rank that owns it, and the sum to all ranks.
+ * It has halves. */
 const struct gf_algorithm gf_algorithm_direct = {
 	.name = "direct",
 	.description = "each part straight to its owner, the sum back to all",

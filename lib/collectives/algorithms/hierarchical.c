@@ -258,6 +258,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 		spread_sum(args, s, &host, turn_range(&masters, n, i, data));
 }
 
+/* MANUAL
+ * Groups reduce to a master, masters go round a ring, and masters tell their group.
+ * It takes two factors. */
 const struct gf_algorithm gf_algorithm_hierarchical = {
 	.name = "hierarchical",
 	.description = "reduce to masters, ring of masters, broadcast",

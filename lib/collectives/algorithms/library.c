@@ -29,6 +29,8 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 	return best;
 }
 
+/* MANUAL
+ * The all-reduce of MPI, UCX's transport or NCCL. */
 const struct gf_algorithm gf_algorithm_library = {
 	.name = "library",
 	.description = "the transport's own all-reduce (MPI, NCCL)",

@@ -100,6 +100,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 		build_piece(s, gf_piece_take(&rest, args->segment_elems));
 }
 
+/* MANUAL
+ * All ranks send to rank 0, which answers. */
 const struct gf_algorithm gf_algorithm_linear = {
 	.name = "linear",
 	.description = "all send to rank 0 and get the sum from it",

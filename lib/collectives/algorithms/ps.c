@@ -101,6 +101,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	work(args, s, gf_recv_pieces);
 }
 
+/* MANUAL
+ * Servers add what the workers send
+ * .Pq Cm servers . */
 const struct gf_algorithm gf_algorithm_ps = {
 	.name = "ps",
 	.description = "parameter servers: ranks of their own, or all ranks",

@@ -55,6 +55,9 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	gf_halving_build(s, args, core_of);
 }
 
+/* MANUAL
+ * Recursive halving and doubling: partners exchange halves of what they hold, near ranks first.
+ * It folds, and has halves. */
 const struct gf_algorithm gf_algorithm_rhd = {
 	.name = "rhd",
 	.description = "recursive halving and doubling (Rabenseifner)",

@@ -56,6 +56,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 		gf_ring_all_gather(s, &all, data, &cut);
 }
 
+/* MANUAL
+ * Parts of the message pass round all ranks twice; ring has halves. */
 const struct gf_algorithm gf_algorithm_ring = {
 	.name = "ring",
 	.description = "parts of the message pass round all ranks twice",

@@ -93,6 +93,10 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	gf_halving_build(s, args, core_of);
 }
 
+/* MANUAL
+ * Halving whose partners lie at distances 1, 1, 3, 5, 11, ... on a ring of the ranks, left and
+ * right by turns.
+ * It folds, and has halves. */
 const struct gf_algorithm gf_algorithm_swing = {
 	.name = "swing",
 	.description = "halving with partners left and right by turns (Swing)",

@@ -74,6 +74,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	}
 }
 
+/* MANUAL
+ * Sums go up a binomial tree, and the result comes down. */
 const struct gf_algorithm gf_algorithm_tree = {
 	.name = "tree",
 	.description = "binomial tree: reduce to rank 0, broadcast back",

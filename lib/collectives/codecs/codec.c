@@ -12,8 +12,8 @@
 /*
  * To add a codec: its entry below; `encode`, `decode` and `decode_add`
  * in kernels/ref/ with a line in kernels/table.c, which code_half.h or code_blocks.h there make of
- * the code for one value or one block; rows in tests/unit/test_lossy.c and test_codec.c; a line in
- * gf-plan(5) and gf(7). A decoded message must encode to the same values again, or replicas drift
+ * the code for one value or one block; rows in tests/unit/test_lossy.c and test_codec.c; a
+ * text for gf(7). A decoded message must encode to the same values again, or replicas drift
  * apart. Kernels for x86 and for GPUs are optional.
  */
 const struct gf_codec gf_codecs[GF_CODECS + 1] = {
@@ -23,6 +23,10 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			  .plain = true,
 			  .adds = true,
 			  .dtype = GF_F32},
+	/* MANUAL
+	 * IEEE half precision, to nearest even: 16 bits, error 2^-11 of the value.
+	 * Values above 65504 become infinite, so training scales the loss; in the sets of a
+	 * selection they go as 65504, and the rest returns to the residual */
 	[GF_CODEC_F16] = {.name = "f16",
 			  .description = "IEEE half precision",
 			  .elem_bits = 16,
@@ -30,28 +34,43 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			  .dtype = GF_F16,
 			  .greatest = 65504,
 			  .error = 0x1p-11},
+	/* MANUAL
+	 * the top 16 bits of an f32, to nearest even: error 2^-8 of the value */
 	[GF_CODEC_BF16] = {.name = "bf16",
 			   .description = "bfloat16, to nearest even",
 			   .elem_bits = 16,
 			   .adds = true,
 			   .dtype = GF_BF16,
 			   .error = 0x1p-8},
+	/* MANUAL
+	 * the same 16 bits, toward zero, as in Pipe-SGD: error 2^-7 of the value */
 	[GF_CODEC_TRUNC16] = {.name = "trunc16",
 			      .description = "the top 16 bits of f32, toward zero (Pipe-SGD)",
 			      .elem_bits = 16,
 			      .error = 0x1p-7},
+	/* MANUAL
+	 * 8-bit integers and a scale per block of 1024, as in Pipe-SGD: 8.03 bits, error 1/254 of
+	 * the block's largest value */
 	[GF_CODEC_Q8] = {.name = "q8",
 			 .description = "8 bits per element and a scale per block (Pipe-SGD)",
 			 .block_elems = 1024,
 			 .block_bytes = 4,
 			 .elem_bits = 8,
 			 .error = 1.0 / 254},
+	/* MANUAL
+	 * 8-bit floating point (e4m3 of OCP's OFP8: 4 bits of exponent, 3 of fraction, at most
+	 * 448) and a scale per block of 128, a power of two: 8.06 bits, error 1/17 of the value,
+	 * or 1/1024 of the scale for values below 1/64 of it */
 	[GF_CODEC_FP8] = {.name = "fp8",
 			  .description = "8-bit floating point (e4m3) and a scale per 128",
 			  .block_elems = 128,
 			  .block_bytes = 1,
 			  .elem_bits = 8,
 			  .error = 1.0 / 17},
+	/* MANUAL
+	 * 4-bit floating point (e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6) and a scale per block of 32, a
+	 * power of two: MXFP4 of OCP's Microscaling Formats 1.0.
+	 * 4.25 bits, error 1/4 of the block's largest value */
 	[GF_CODEC_FP4] = {.name = "fp4",
 			  .description =
 				  "4-bit floating point (e2m1) and a scale per 32 (OCP MXFP4)",

@@ -91,6 +91,8 @@ static const struct gf_field local_sgd_fields[] = {
 	{NULL},
 };
 
+/* MANUAL
+ * All ranks average their parameters. */
 const struct gf_period_plan gf_period_plan_local_sgd = {
 	.name = "local-sgd",
 	.description = "groups average their parameters every H steps",
@@ -119,6 +121,10 @@ static const struct gf_field post_local_fields[] = {
 	{NULL},
 };
 
+/* MANUAL
+ * The same, and after every step at the beginning.
+ * @key begin_steps
+ * the number of steps at the beginning */
 const struct gf_period_plan gf_period_plan_post_local = {
 	.name = "post-local",
 	.description = "local-sgd after a beginning that averages every step",
@@ -141,6 +147,13 @@ static const struct gf_field diloco_fields[] = {
 	FIRST, RATE, MOMENTUM, LAST, {NULL},
 };
 
+/* MANUAL
+ * An outer optimiser with Nesterov's momentum applies the mean change of parameters.
+ * The optimiser of the steps between is the training's, and its state stays with its rank.
+ * @key outer_rate
+ * the rate; 1 of the periods without this key
+ * @key outer_momentum
+ * its momentum, Nesterov's; 0 of the periods without this key */
 const struct gf_period_plan gf_period_plan_diloco = {
 	.name = "diloco",
 	.description = "an outer step with momentum on the change of H steps",
@@ -174,6 +187,23 @@ static const struct gf_field streaming_fields[] = {
 	{NULL},
 };
 
+/* MANUAL
+ * The same, one fragment of the model at a time.
+ * A fragment is exchanged beside the next
+ * .Cm delay
+ * steps and then mixed into the parameters.
+ * @key fragments
+ * a divisor of
+ * .Cm steps ,
+ * at most the number of messages.
+ * With F fragments an exchange begins every
+ * .Cm steps
+ * / F steps, of each fragment in turn.
+ * Of n messages, fragment f has the messages from f n / F to (f + 1) n / F - 1, rounded down
+ * @key delay
+ * fewer steps than to the next exchange; 0 waits for the exchange in its own step
+ * @key mix
+ * the share of its own parameters that a rank keeps */
 const struct gf_period_plan gf_period_plan_streaming = {
 	.name = "streaming",
 	.description = "diloco of a fragment at a time, beside the next steps",

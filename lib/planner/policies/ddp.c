@@ -60,6 +60,11 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 				     gf_workbench_bytes(w, d->sends[i].first, t), cap);
 }
 
+/* MANUAL
+ * the buckets of PyTorch's DistributedDataParallel as it is: 25 MiB each, the first one 1 MiB.
+ * With
+ * .Fl -threshold ,
+ * that is the cap of every bucket. */
 const struct gf_policy gf_policy_ddp = {
 	.name = "ddp",
 	.description = "buckets of 25 MiB, the first of 1 MiB (PyTorch)",

@@ -258,6 +258,22 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	d->threshold_bytes = (size_t)fmin(best_theta, 0x1p62);
 }
 
+/* MANUAL
+ * reduce-scatter in backward, all-gather in the next forward.
+ * Up to 1500 tensors no cut is better, unless messages and backward slow each other or
+ * .Fl -threshold
+ * sets the cuts.
+ * The next forward pass then waits for single tensors, which not every runtime can do.
+ * The policy is in the comparison, but
+ * .Cm auto
+ * leaves it out unless
+ * .Fl -halves
+ * is given.
+ * A line names the gain where it is predicted at least 3 % faster:
+ * .Xr gf-train 1
+ * runs it on processors, and
+ * .Fl -emit
+ * and PyTorch refuse it. */
 const struct gf_policy gf_policy_dear = {
 	.name = "dear",
 	.description = "reduce-scatter in backward, all-gather in forward",

@@ -86,6 +86,10 @@ const struct gf_policy gf_policy_at_most = {
 	.draft = draft_at_most,
 };
 
+/* MANUAL
+ * Horovod's tensor fusion as it is: what becomes ready within the same millisecond, up to 128
+ * MiB, or up to
+ * .Fl -threshold */
 const struct gf_policy gf_policy_horovod = {
 	.name = "horovod",
 	.description = "what is ready in the same 1 ms, up to 128 MiB",

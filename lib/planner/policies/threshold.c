@@ -96,6 +96,10 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 		}
 }
 
+/* MANUAL
+ * send once more than theta bytes wait (GradientFlow's lazy all-reduce); without
+ * .Fl -threshold
+ * theta is searched over all cuts that it can make */
 const struct gf_policy gf_policy_threshold = {
 	.name = "threshold",
 	.description = "send once more than theta bytes wait (theta searched)",

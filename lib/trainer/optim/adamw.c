@@ -26,6 +26,13 @@ static void step(const struct gf_optim_config *c, const struct gf_optim_part *p)
 	gf_kernels()->adamw_f32(&now, p->grad, p->weight, p->slot[0], p->slot[1], p->count_elems);
 }
 
+/* MANUAL
+ * As PyTorch's AdamW, with its defaults
+ * .Pq Loshchilov and Hutter 2019 .
+ * Step t, counted from 1, has m = a m + (1 - a) g and v = b v + (1 - b) g g, where a is beta1 and
+ * b is beta2; m' = m / (1 - a^t) and v' = v / (1 - b^t); and w = w - r d w - r m' / (sqrt(v') +
+ * epsilon).
+ * A step that is skipped does not count. */
 const struct gf_optimizer_ops gf_optimizer_adamw = {
 	.name = "adamw",
 	.description =

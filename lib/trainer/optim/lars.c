@@ -76,6 +76,11 @@ static double ratio(const struct gf_optim_config *c, double weight_norm, double 
 	.settings = GF_OPTIM_MOMENTUM | GF_OPTIM_ETA | GF_OPTIM_EPSILON, .kernel = GF_OPTIM_LARS,  \
 	.defaults = GF_OPTIM_NO_DEFAULTS, .velocity = true, .slots = {"momentum"}, .ratio = ratio
 
+/* MANUAL
+ * Each tensor has a rate of its own, as large as its weights bear
+ * .Pq You et al. 2017 :
+ * u = m u + q (g + d w), w = w - r u, where q = e |w| / (|g| + d |w|).
+ * Excluded tensors, by default biases and norms, have q = 1 and d = 0. */
 const struct gf_optimizer_ops gf_optimizer_lars = {
 	.name = "lars",
 	.description = "SGD with a rate per tensor, as large as its weights bear; the schedule's "
@@ -85,6 +90,13 @@ const struct gf_optimizer_ops gf_optimizer_lars = {
 	.step = step_outside,
 };
 
+/* MANUAL
+ * The rate is inside the momentum, as in the paper's algorithm: u = m u + r q (g + d w), w = w -
+ * u.
+ * Both are the same while the rate is constant.
+ * As the rate falls,
+ * .Cm lars
+ * also slows what older gradients left in u. */
 const struct gf_optimizer_ops gf_optimizer_lars_paper = {
 	.name = "lars-paper",
 	.description = "the same with the rate inside the momentum, as published (You et al. 2017)",

@@ -51,6 +51,8 @@ static void step_nesterov(const struct gf_optim_config *c, const struct gf_optim
 	step(c, p, true);
 }
 
+/* MANUAL
+ * u = m u + (g + d w), w = w - r u. */
 const struct gf_optimizer_ops gf_optimizer_sgd = {
 	.name = "sgd",
 	.description = "SGD with momentum and weight decay",
@@ -65,6 +67,8 @@ const struct gf_optimizer_ops gf_optimizer_sgd = {
 	.step = step_plain,
 };
 
+/* MANUAL
+ * The same with g + d w + m u in place of u. */
 const struct gf_optimizer_ops gf_optimizer_nesterov = {
 	.name = "nesterov",
 	.description = "SGD with Nesterov's momentum and weight decay",
