@@ -163,7 +163,7 @@ done < "$source" | awk -F '\t' -v page="$page" '
 	}
 
 	FILENAME ~ /keys$/ {
-		wanted[$1, $3] = $1 "\t" $3
+		wanted[++nwanted] = $1 "\t" $3
 		wants[$1 "\t" $2 "\t" $3] = $4
 		if (!($3 in wants)) wants[$3] = $4
 		next
@@ -197,7 +197,7 @@ done < "$source" | awk -F '\t' -v page="$page" '
 	END {
 		for (i = 1; i <= n && !failed; i++)
 			if (page ~ /\.1/ && !treated[i]) fail("--" name[i] " has no item")
-		for (i in wanted) {
+		for (i = 1; i <= nwanted; i++) {
 			split(wanted[i], part, "\t")
 			if (!failed && part[1] in listed && !(part[2] in told)) fail("key " part[2] " has no item")
 		}

@@ -20,4 +20,19 @@ awk '/^\.Ed/ {on = 0} on {print} /^\.Bd -literal/ {on = 1}' man/gradflow.3 |
 	sed 's/\\e/\\/g' |
 	${CC:-gcc} -Wall -Wextra -Werror -Iinclude -x c -fsyntax-only - ||
 	offend "the example of gradflow(3) does not compile"
+# A page that disagrees with its command is not made.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+while IFS='|' read -r lines want; do
+	printf '%b\n' "$lines" > "$folder/gf-topo.1.in"
+	got=$(man/page.sh "$folder/gf-topo.1.in" "${BUILD:-build}" 2>&1 > /dev/null) && offend "$lines: made"
+	[ "$got" = "page.sh: gf-topo.1.in: $want" ] || offend "$lines: want \"$want\", got \"$got\""
+done << 'EOT'
+@head tree\n@option trees\n@options|no option --trees
+@head tree\n@options\n@option tree|two items for --tree
+@head synthetic device|--measure has no item
+@entries gf_period_plans\n@options|key group_ranks has no item
+@key colour\n@options|no key colour of an entry
+@what\n@options|unknown: @what
+EOT
 exit $bad
