@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes a page of the manual: the text that people write, in man/NAME.N.in, and what the built
-# command and the files of entries say of themselves, where a line begins with @.
+# Makes a page of the manual: the text that people write, in man/NAME.N.in or man/NAME.N, and what
+# the built command and the files of entries say of themselves, where a line begins with @.
 #   page.sh SOURCE BUILD > PAGE
 # Of the options of the command NAME, in the order of its table:
 #   @synopsis [but NAME...]  all, but for these; a group "Details of a ..." is one
