@@ -96,8 +96,6 @@ static const struct gf_setting own_settings[] = {
 	 "write a Chrome trace of all ranks' last steps and the prediction", .written = true},
 	{"test-samples", "N", 4, GF_SETTING_WHOLE, AT(config.test_samples),
 	 "test on N samples, evenly spread (all)", 1, 1e12},
-	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(config.top_k),
-	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
 	 "exit 1 if the test accuracy ends below A, e.g. 0.9 or 90%", 0, 1},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list), "list selections, optimizers and schedules"},

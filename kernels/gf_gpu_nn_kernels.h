@@ -113,7 +113,7 @@ struct gf_gpu_draw {
 /* The result of a pass, in device memory and on the host. */
 struct gf_gpu_outcome {
 	double loss;
-	uint64_t correct, top_correct;
+	uint64_t correct;
 	/* 0: none is wrong. Else, of the first wrong number, ~place in the high word, and its bits
 	 * below. Numbers of any layer; before the first of them the caller sets it to 0. */
 	uint64_t bad_number;
@@ -131,7 +131,6 @@ struct gf_gpu_loss {
 	size_t counted;                 /* rows with a label: the loss is their mean */
 	int32_t no_label;               /* the label of the others, no class */
 	float scale;                    /* of dlogits, beside 1 / counted */
-	size_t top;                     /* top_correct: labels among so many likeliest */
 	void *work;                     /* rows doubles, then rows words */
 	struct gf_gpu_outcome *outcome; /* bad_number stays */
 };

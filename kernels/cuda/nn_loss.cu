@@ -9,16 +9,13 @@ namespace
 // What a row is.
 #define RIGHT 1u
 #define WRONG 2u // its label is no class
-#define NEAR  4u // its label is among the likeliest
 
 // Rows of the loss: their parts of the sum, and what they are. Rows with the
-// label `none` have no part in it; `top` classes are likeliest, the first of
-// equal ones before the others.
+// label `none` have no part in it. The first of equal classes is the likeliest.
 template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS, 2)
 	loss_rows(const T *logits, const int32_t *labels, T *dlogits, unsigned rows,
-		  unsigned classes, int32_t none, float scale, unsigned top, double *losses,
-		  uint32_t *hits)
+		  unsigned classes, int32_t none, float scale, double *losses, uint32_t *hits)
 {
 	typedef team<LANES> us;
 	__shared__ float words[WARPS];
@@ -48,9 +45,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 		});
 		if (us::lane() == 0) {
 			losses[r] = known ? (double)(logf(e.sum) - (own - e.max)) : 0;
-			hits[r] = !counts  ? 0
-				  : !known ? WRONG
-					   : (before == 0 ? RIGHT : 0) | (before < top ? NEAR : 0);
+			hits[r] = !counts ? 0 : !known ? WRONG : before == 0 ? RIGHT : 0;
 		}
 	}
 }
@@ -58,13 +53,12 @@ __global__ void __launch_bounds__(THREADS, 2)
 // Rows of the loss, added up. wrong: the first without a label, or none.
 struct total {
 	double loss;
-	uint32_t right, near, wrong;
+	uint32_t right, wrong;
 
-	__device__ void add(double loss_, uint32_t right_, uint32_t near_, uint32_t wrong_)
+	__device__ void add(double loss_, uint32_t right_, uint32_t wrong_)
 	{
 		loss += loss_;
 		right += right_;
-		near += near_;
 		wrong = wrong_ < wrong ? wrong_ : wrong;
 	}
 };
@@ -76,12 +70,12 @@ __device__ total all_of_block(total t)
 
 	for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
 		t.add(__shfl_xor_sync(ALL, t.loss, lanes), __shfl_xor_sync(ALL, t.right, lanes),
-		      __shfl_xor_sync(ALL, t.near, lanes), __shfl_xor_sync(ALL, t.wrong, lanes));
+		      __shfl_xor_sync(ALL, t.wrong, lanes));
 	if (threadIdx.x % WARP == 0)
 		of_warp[threadIdx.x / WARP] = t;
 	__syncthreads();
 	for (unsigned w = 1; w < WARPS && threadIdx.x == 0; w++)
-		t.add(of_warp[w].loss, of_warp[w].right, of_warp[w].near, of_warp[w].wrong);
+		t.add(of_warp[w].loss, of_warp[w].right, of_warp[w].wrong);
 	return t;
 }
 
@@ -92,7 +86,6 @@ __device__ void put(const total &t, const int32_t *labels, unsigned counted,
 
 	to->loss = t.loss / (double)counted;
 	to->correct = t.right;
-	to->top_correct = t.near;
 	to->bad_label = wrong ? t.wrong + 1 : 0;
 	to->label = wrong ? labels[t.wrong] : 0;
 }
@@ -100,12 +93,10 @@ __device__ void put(const total &t, const int32_t *labels, unsigned counted,
 #define PART_LOADS 8 // rows of a thread, all at once
 #define PART_ROWS  (PART_LOADS * THREADS)
 
-// A part's counts in a word: how many are right, and above them how many are
-// near; or, if its highest bit is set, the place in it of the first that is
-// wrong. The counts of such a batch are nobody's business.
-#define NEAR_SHIFT 15
+// A part's word: how many are right; or, if its highest bit is set, the place
+// in it of the first that is wrong. The count of such a batch is nobody's
+// business.
 #define PART_WRONG 0x80000000u
-static_assert(PART_ROWS < 1 << NEAR_SHIFT, "more rows than a word counts");
 
 // A block adds up a part of the rows. The sum takes the place of the part's
 // first row. The only part is the end.
@@ -116,7 +107,7 @@ __global__ void __launch_bounds__(THREADS)
 	const unsigned from = blockIdx.x * PART_ROWS;
 	double loss[PART_LOADS];
 	uint32_t hit[PART_LOADS];
-	total t = {0, 0, 0, GF_GPU_NO_INDEX};
+	total t = {0, 0, GF_GPU_NO_INDEX};
 
 #pragma unroll
 	for (unsigned u = 0; u < PART_LOADS; u++) {
@@ -127,7 +118,7 @@ __global__ void __launch_bounds__(THREADS)
 	}
 #pragma unroll
 	for (unsigned u = 0; u < PART_LOADS; u++)
-		t.add(loss[u], (hit[u] & RIGHT) != 0, (hit[u] & NEAR) != 0,
+		t.add(loss[u], (hit[u] & RIGHT) != 0,
 		      hit[u] & WRONG ? u * THREADS + threadIdx.x : GF_GPU_NO_INDEX);
 	t = all_of_block(t);
 	if (threadIdx.x > 0)
@@ -136,8 +127,7 @@ __global__ void __launch_bounds__(THREADS)
 		put(t, labels, counted, to);
 	} else {
 		losses[from] = t.loss;
-		hits[from] = t.wrong == GF_GPU_NO_INDEX ? t.right | t.near << NEAR_SHIFT
-							: PART_WRONG | t.wrong;
+		hits[from] = t.wrong == GF_GPU_NO_INDEX ? t.right : PART_WRONG | t.wrong;
 	}
 }
 
@@ -145,18 +135,17 @@ __global__ void __launch_bounds__(THREADS)
 	loss_end(const int32_t *labels, const double *losses, const uint32_t *hits, unsigned rows,
 		 unsigned counted, struct gf_gpu_outcome *to)
 {
-	const uint32_t counts = (1u << NEAR_SHIFT) - 1;
-	total t = {0, 0, 0, GF_GPU_NO_INDEX};
+	total t = {0, 0, GF_GPU_NO_INDEX};
 
 #pragma unroll 4
 	for (size_t i = (size_t)threadIdx.x * PART_ROWS; i < rows;
 	     i += (size_t)THREADS * PART_ROWS) {
-		const uint32_t hit = hits[i], rest = hit & ~PART_WRONG;
+		const uint32_t hit = hits[i];
 
 		if (hit & PART_WRONG)
-			t.add(losses[i], 0, 0, (uint32_t)i + rest);
+			t.add(losses[i], 0, (uint32_t)i + (hit & ~PART_WRONG));
 		else
-			t.add(losses[i], hit & counts, hit >> NEAR_SHIFT, GF_GPU_NO_INDEX);
+			t.add(losses[i], hit, GF_GPU_NO_INDEX);
 	}
 	t = all_of_block(t);
 	if (threadIdx.x == 0)
@@ -171,8 +160,7 @@ template <class T> void softmax_loss(struct gf_gpu_stream *s, const struct gf_gp
 
 	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits, o->labels,
 		    (T *)o->dlogits, (unsigned)o->rows, (unsigned)o->classes, o->no_label,
-		    o->scale / (float)o->counted,
-		    (unsigned)(o->top < o->classes ? o->top : o->classes), losses, hits);
+		    o->scale / (float)o->counted, losses, hits);
 	LAUNCH(loss_parts, parts, s, o->labels, losses, hits, (unsigned)o->rows,
 	       (unsigned)o->counted, o->outcome);
 	if (parts > 1)

@@ -311,7 +311,6 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 		.no_label = GF_NO_LABEL,
 		.classes = net->model->classes,
 		.scale = net->loss_scale,
-		.top = net->training ? 0 : net->top,
 		.work = g->loss_work,
 		.outcome = g->outcome,
 	};
@@ -363,7 +362,6 @@ static int result(struct gf_net *net, double *loss_value, size_t *correct, struc
 		return gf_net_bad_label(net, o->bad_label - 1, o->label, err);
 	*loss_value = o->loss;
 	*correct = o->correct;
-	net->top_correct = o->top_correct;
 	return 0;
 }
 

@@ -199,7 +199,6 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		.max_batch = max_batch,
 		.threads = options->threads,
 		.precision = options->precision,
-		.top = options->top,
 		.loss_scale = 1,
 	};
 	place_params(net);
@@ -339,11 +338,6 @@ void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first)
 	net->first_sample = first;
 	if (net->tell)
 		net->tell(net);
-}
-
-size_t gf_net_top_correct(const struct gf_net *net)
-{
-	return net->top_correct;
 }
 
 void gf_net_set_loss_scale(struct gf_net *net, float scale)

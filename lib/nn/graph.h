@@ -42,8 +42,7 @@ struct gf_net {
 	size_t labels;           /* of a sample: as many or fewer */
 	float *logits, *dlogits; /* {batch, positions, classes} */
 	double loss;             /* the latest; has_loss: there is one */
-	size_t correct, top_correct;
-	size_t top; /* gf_net_options; 0: none */
+	size_t correct;
 	bool has_loss;
 	uint64_t dropout_seed, first_sample;
 	/* (optional) after gf_net_set_samples or _loss_scale */

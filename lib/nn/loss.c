@@ -38,19 +38,9 @@ static double sample_loss(const struct target *t, const float *logits, float *dl
 	return log(sum) - (double)(logits[t->label] - logits[*answer]);
 }
 
-/* Is the label among the k likeliest classes? The first of equal classes are the likelier ones. */
-static bool among(const float *logits, size_t classes, size_t label, size_t k)
-{
-	size_t before = 0;
-
-	for (size_t c = 0; c < classes; c++)
-		before += logits[c] > logits[label] || (c < label && logits[c] == logits[label]);
-	return before < k;
-}
-
 int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 {
-	size_t classes = net->model->classes, hits = 0, near = 0, answer;
+	size_t classes = net->model->classes, hits = 0, answer;
 	const size_t rows = net->batch * net->positions;
 	const size_t count = net->batch * net->labels;
 	struct target target = {
@@ -76,13 +66,10 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, struct gf_err
 		target.label = (size_t)labels[i];
 		sum += sample_loss(&target, logits, dlogits, &answer);
 		hits += answer == target.label;
-		if (net->top && !net->training)
-			near += among(logits, classes, target.label, net->top);
 	}
 	net->stage = GF_NET_LOSS;
 	net->loss = sum / (double)count;
 	net->correct = hits;
-	net->top_correct = near;
 	net->has_loss = true;
 	return 0;
 }

@@ -44,8 +44,6 @@ struct gf_net_options {
 	int threads; /* 0: the environment's; ref always uses one */
 	/* How many positions of each sample have a label, the others GF_NO_LABEL; 0: all. */
 	size_t labels;
-	/* gf_net_top_correct: labels among so many likeliest classes; 0: none. */
-	size_t top;
 	/* Weights and activations are GF_F32, GF_F16 or GF_BF16 (of onednn the factors of products
 	 * alone); sums are f32 in any case, and so are parameters and gradients outside. net_new
 	 * refuses a precision that the backend lacks. */
@@ -103,9 +101,6 @@ const struct gf_backend *gf_backend_find(const char *name);
  * shows as infinity or NaN in them. At the start 1; in f16 such that no gradient of a logit is
  * above 16. A graph keeps that of its capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
-
-/* Of the latest loss outside training: how many labels were among the `top` likeliest classes. */
-size_t gf_net_top_correct(const struct gf_net *net);
 
 /* Forward calls on_need(ctx, tensor) before it first reads a trained tensor, layer by layer, and
  * reads it only then: its weights may change until the call returns. Not on a device, whose passes

@@ -291,7 +291,6 @@ static int test_share(struct net *n, struct gf_score *score, struct gf_error *er
 			break;
 		score->loss += loss * (double)(count * gf_dataset_labels(k->data));
 		score->correct += right;
-		score->top_correct += gf_net_top_correct(n->net);
 	}
 	let_go(n);
 	return rc;
@@ -438,7 +437,6 @@ int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *
 				      &(struct gf_net_options){
 					      .threads = config->threads,
 					      .labels = gf_dataset_labels(config->data),
-					      .top = config->top_k,
 					      .precision = config->precision,
 					      .gpu = config->gpu,
 					      .stream = config->stream,

@@ -80,7 +80,6 @@ struct gf_train_net_config {
 	int ranks, rank; /* a rank after the last serves: it computes nothing, and its gradients,
 			  * which nobody adds, are ready */
 	uint64_t seed;
-	size_t top_k; /* of tests; 0: none */
 };
 
 int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *c,
@@ -103,10 +102,10 @@ struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c);
 /* The watch that updates of params report to; an empty one if no report is needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 
-/* A test: the sum of the losses, labels told correctly, and labels among the top_k likeliest. */
+/* A test: the sum of the losses, and labels told correctly. */
 struct gf_score {
 	double loss;
-	uint64_t correct, top_correct;
+	uint64_t correct;
 };
 
 /* This rank's share of the test part with the given running statistics. */

@@ -111,7 +111,6 @@ int gf_tally_sum(struct gf_team *team, struct gf_score *score, struct gf_error *
 	for (r = 0; r < ranks && !rc; r++) {
 		score->loss += all[r].loss;
 		score->correct += all[r].correct;
-		score->top_correct += all[r].top_correct;
 	}
 	free(all);
 	return rc;

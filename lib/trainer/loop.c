@@ -195,8 +195,6 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		.perplexity = perplexity_of(t, loss / (double)samples),
 		.correct = score.correct,
 		.samples = samples,
-		.top_k = t->config->top_k,
-		.top_correct = score.top_correct,
 		.seconds = gf_clock_s() - began,
 	};
 	t->result->test.samples_per_s = (double)samples / t->result->test.seconds;

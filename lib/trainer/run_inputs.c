@@ -31,9 +31,9 @@ static char *describe(const struct gf_train_options *o)
 
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd --bad-gradients %s "
-		"--timeout %gs --target %g --top-k %zu --test-samples %zu%s%s%s%s%s%s%s%s%s",
+		"--timeout %gs --target %g --test-samples %zu%s%s%s%s%s%s%s%s%s",
 		c->steps, c->checkpoint_every, (ssize_t)c->check_every,
-		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->top_k, c->test_samples,
+		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->test_samples,
 		c->checkpoint ? " --checkpoint" : "", c->weights ? " --weights" : "",
 		c->evaluate ? " --evaluate" : "", c->export ? " --export" : "",
 		c->resume ? " --resume" : "", c->reshard ? " --reshard" : "",

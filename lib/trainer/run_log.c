@@ -211,12 +211,6 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_size(w, "correct", row->correct);
 	gf_json_put_size(w, "samples", row->samples);
 	gf_json_put_real(w, "accuracy", (double)row->correct / (double)row->samples);
-	if (row->top_k) {
-		gf_json_put_size(w, "top_k", row->top_k);
-		gf_json_put_size(w, "top_k_correct", row->top_correct);
-		gf_json_put_real(w, "top_k_accuracy",
-				 (double)row->top_correct / (double)row->samples);
-	}
 	if (strcmp(row->part, "test") != 0) {
 		gf_json_put_size(w, "sent_bytes", row->sent_bytes);
 		gf_json_put_size(w, "dense_bytes", row->dense_bytes);

@@ -327,10 +327,6 @@ char *gf_report_text(const struct gf_plan *plan, const struct gf_prediction *pre
 			     result->transport);
 	if (test->part && test->perplexity > 0)
 		gf_text_addf(&out, "test perplexity %.2f\n", test->perplexity);
-	if (test->part && test->top_k)
-		gf_text_addf(&out, "test top-%zu accuracy %.2f %% (%zu of %zu)\n", test->top_k,
-			     100 * (double)test->top_correct / (double)test->samples,
-			     test->top_correct, test->samples);
 	if (test->part)
 		gf_text_addf(&out, "test accuracy %.2f %% (%zu of %zu)\n", percent(test),
 			     test->correct, test->samples);

@@ -50,10 +50,8 @@ struct gf_train_row {
 	 * come. */
 	size_t steps_behind;
 	size_t correct, samples; /* labels: a text has one per position */
-	/* Of a "test": so many are among the top_k likeliest; 0: not asked */
-	size_t top_k, top_correct;
-	double loss_scale; /* of a "batch" that is scaled, else 0 */
-	size_t skipped;    /* of a "batch": steps that were skipped so far */
+	double loss_scale;       /* of a "batch" that is scaled, else 0 */
+	size_t skipped;          /* of a "batch": steps that were skipped so far */
 	/* By all ranks in messages; and what rings would have sent of all gradients in f32. 0 of a
 	 * "test". */
 	uint64_t sent_bytes, dense_bytes;
@@ -97,7 +95,6 @@ struct gf_train_config {
 	struct gf_training training; /* owned by the caller */
 	char *remark;        /* how completing it suited the plan, or NULL; owned by the caller */
 	size_t steps;        /* stop after so many in all; 0: after the epochs */
-	size_t top_k;        /* tests count labels among so many; 0: not */
 	size_t test_samples; /* of a test, at most; 0: all */
 
 	const char *weights;      /* a file to start from (trainer/trainer.h), or NULL */

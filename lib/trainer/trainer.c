@@ -100,7 +100,6 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.loaders = k->loaders,
 		.precision = k->precision,
 		.half = k->half,
-		.top_k = k->top_k,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->place.gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;

@@ -17,7 +17,7 @@ struct state {
 	size_t count_elems;
 	/* of the device */
 	double loss;
-	size_t correct, top_correct;
+	size_t correct;
 	int rc;
 	struct gf_error err;
 };
@@ -73,7 +73,7 @@ static void net_free(struct gf_net *net)
 static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
 		   struct gf_net **net, struct gf_error *err)
 {
-	const struct gf_net_options plain = {.labels = options->labels, .top = options->top};
+	const struct gf_net_options plain = {.labels = options->labels};
 	struct state *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	int rc = gf_net_init(n, m, max_batch, options, err);
@@ -128,7 +128,6 @@ static void run_loss(void *ctx)
 		s->rc = gf_backend_ref.loss(s->inner, c->labels, &s->err);
 	if (!s->rc)
 		s->rc = gf_backend_ref.result(s->inner, &s->loss, &s->correct, &s->err);
-	s->top_correct = gf_net_top_correct(s->inner);
 }
 
 static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
@@ -149,7 +148,6 @@ static int result(struct gf_net *net, double *loss_out, size_t *correct, struct 
 	rc = rc ? rc : s->rc;
 	*loss_out = s->loss;
 	*correct = s->correct;
-	net->top_correct = s->top_correct;
 	return rc;
 }
 

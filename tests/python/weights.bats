@@ -31,7 +31,3 @@ check() { # KIND MODEL...
 @test "PyTorch: the loss and the gradients of language models" {
 	check gradients lstm-text gpt-text
 }
-
-@test "PyTorch: labels among the likeliest" {
-	check top gpt-text
-}

@@ -465,26 +465,6 @@ static void test_one_fails(void)
 	gf_comm_close(comm);
 }
 
-/* Of all ranks' samples; the labels are 4. */
-static void test_top(void)
-{
-	struct train_run run = train_defaults(MLP, 3, 4);
-	size_t k;
-
-	for (k = 0; k <= 4; k++) {
-		const struct gf_train_row *t = &run.test;
-
-		run.config.top_k = k;
-		train(&run);
-		EXPECT(run.rc == 0 && t->top_k == k, "%s", run.err.text);
-		EXPECT(k == 0   ? t->top_correct == 0
-		       : k == 1 ? t->top_correct == t->correct
-		       : k == 4 ? t->top_correct == t->samples
-				: t->top_correct >= t->correct,
-		       "%zu: %zu, %zu of %zu", k, t->top_correct, t->correct, t->samples);
-	}
-}
-
 int main(void)
 {
 	watchdog(120);
@@ -497,6 +477,5 @@ int main(void)
 	test_watch();
 	test_cut();
 	test_one_fails();
-	test_top();
 	return TEST_END();
 }

@@ -103,11 +103,9 @@ static const struct {
 	const char *codec;
 	double clip_norm, scale; /* 0: the default */
 	const char *selection;
-	size_t top_k;
 	const struct gf_period *period;
 } cases[] = {
 	{"plain", MLP, 2, "sgd"},
-	{"likeliest", MLP, 2, "sgd", .top_k = 2},
 	{"masked", MASKED, 2, "sgd"},
 	{"alone", NORMED, 1, "sgd"},
 	{"normed", NORMED, 3, "nesterov"},
@@ -147,7 +145,6 @@ static inline struct train_run run_of(size_t i)
 	run.config.training.optimizer = (char *)cases[i].optimizer;
 	run.config.training.accumulate = accumulate;
 	run.config.training.clip_norm = cases[i].clip_norm;
-	run.config.top_k = cases[i].top_k;
 	if (cases[i].scale > 0) {
 		run.config.training.scale = cases[i].scale;
 		run.config.training.growth_steps = 4;
