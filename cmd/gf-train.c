@@ -71,8 +71,6 @@ static const struct gf_setting own_settings[] = {
 	 "write one every N steps and at the end (every epoch)", 1, 1e12},
 	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(config.weights),
 	 "start from the parameters of a safetensors file"},
-	{"export", "FILE", 3, GF_SETTING_TEXT, AT(config.export),
-	 "write the weights in the end, by PyTorch's names", .written = true},
 	{"evaluate", NULL, 3, GF_SETTING_FLAG, AT(config.evaluate),
 	 "with --weights: test them on the data, and stop"},
 	{"resume", NULL, 3, GF_SETTING_FLAG, AT(config.resume),

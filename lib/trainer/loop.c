@@ -225,21 +225,6 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	return rc;
 }
 
-/* Rank 0, in the end. */
-static int export(struct gf_trainer *t, struct gf_error *err)
-{
-	const struct gf_train_config *k = t->config;
-	int rc;
-
-	if (!k->export)
-		return 0;
-	rc = average_running(t, err);
-	rc = rc ? rc : gf_method_settle(t->method, err);
-	if (!rc && k->comm->rank == 0)
-		rc = gf_weights_write(k->export, k->model, t->params, t->running, err);
-	return gf_team_agree(&t->team, rc, err);
-}
-
 /* Is what the ranks of a group have in common the same, bit for bit? 1 if not. */
 static int compare_groups(struct gf_groups *g, size_t step, struct gf_error *err)
 {
@@ -387,7 +372,6 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	 */
 	if (!rc && (!t->result->test.part || t->groups.outer))
 		rc = test(t, t->result->last_step, err);
-	rc = rc ? rc : export(t, err);
 	rc = rc ? rc
 		: measure_speed(t, t->result->last_step, t->config->training.accumulate - 1,
 				&speed->last, err);

@@ -99,7 +99,6 @@ struct gf_train_config {
 
 	const char *weights;      /* a file to start from (trainer/trainer.h), or NULL */
 	bool evaluate;            /* test those, and stop */
-	const char *export;       /* a file for weights at the end, or NULL */
 	const char *checkpoint;   /* folder; NULL: none */
 	struct gf_folder *folder; /* the same, by gf_train_take_folder */
 	const char *job;          /* how people know it; NULL: by its process */

@@ -146,8 +146,4 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err);
 int gf_weights_read(const char *path, const struct gf_model *m, float *params, float *running,
 		    struct gf_error *err);
 
-/* With PyTorch's names; synced, whole or not at all. */
-int gf_weights_write(const char *path, const struct gf_model *m, const float *params,
-		     const float *running, struct gf_error *err);
-
 #endif

@@ -64,6 +64,11 @@ needs_permissions() {
 	plain true || skip "root may not give up what it may"
 }
 
+# tensors_of FILE: the data of a safetensors file, without what its header says of the run
+tensors_of() {
+	tail -c +$((9 + $(od -An -t u8 -N 8 "$1"))) "$1"
+}
+
 # Skips the test if this build has no oneDNN.
 needs_onednn() {
 	grep -q 'oneDNN on' "$GF_SOURCE/$BUILD/config.txt" || skip "no oneDNN in this build"

@@ -141,7 +141,6 @@ load common
 	done <<- 'END'
 		3 --trace no/such/file
 		3 --log no/such/file
-		3 --export no/such/file
 		3 -o no/such/file
 		3 --weights no/such/file
 		2 --exclude nothing.like.this

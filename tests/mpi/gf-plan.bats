@@ -51,16 +51,17 @@ load ../cli/common
 @test "--reproducible: bits do not depend on messages, lanes and algorithms" {
 	gf-topo -q --synthetic "host:3@1GB/s,10us" > topo.json
 	gf-profile -q --estimate --flops 1e9 --model digits-mlp > prof.json
-	local n=0 options first
+	local n=0 options first digest
 	while read -r options; do
 		# shellcheck disable=SC2086
 		wants 0 gf-plan --reproducible topo.json prof.json $options
 		says "reproducible: "
 		cp out.txt plan.json
-		wants 0 mpi 3 gf-train -q --reproducible --plan plan.json --data digits --batch 16 --steps 5 --seed 3 --export w.safetensors
-		[[ $options == *--codecs* ]] || first=${first:-$(sha256sum < w.safetensors)}
-		[[ $options == *--codecs* ]] || [ "$(sha256sum < w.safetensors)" = "$first" ]
-		[[ $options != *--codecs* ]] || coded+=("$(sha256sum < w.safetensors)")
+		wants 0 mpi 3 gf-train -q --reproducible --plan plan.json --data digits --batch 16 --steps 5 --seed 3 --checkpoint w$n
+		digest=$(tensors_of w$n/step-5/rank-0.safetensors | sha256sum)
+		[[ $options == *--codecs* ]] || first=${first:-$digest}
+		[[ $options == *--codecs* ]] || [ "$digest" = "$first" ]
+		[[ $options != *--codecs* ]] || coded+=("$digest")
 		n=$((n + 1))
 	done <<-END
 	--policy wfbp
@@ -74,8 +75,8 @@ load ../cli/common
 	[ "$n" -eq 7 ]
 	[ "${coded[0]}" = "${coded[1]}" ]
 	# a run of its own, and plans that are not
-	wants 0 mpi 3 gf-train -q --reproducible --model digits-mlp --data digits --batch 16 --steps 5 --seed 3 --export w.safetensors
-	[ "$(sha256sum < w.safetensors)" = "$first" ]
+	wants 0 mpi 3 gf-train -q --reproducible --model digits-mlp --data digits --batch 16 --steps 5 --seed 3 --checkpoint own
+	[ "$(tensors_of own/step-5/rank-0.safetensors | sha256sum)" = "$first" ]
 	gf-plan -q topo.json prof.json --algorithm ring > ring.json
 	wants 2 mpi 3 gf-train -q --reproducible --plan ring.json --data digits --steps 1
 	says "want a plan of gf-plan --reproducible"

@@ -42,11 +42,16 @@ streaming=$(jq -nc "$streaming")
 
 @test "a stop within a period, and within a fragment's flight, leaves the same weights" {
 	periodic 2 "$streaming" q8 > plan.json
-	wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 4 --export whole.safetensors
+	wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 4 --checkpoint whole --log whole.jsonl
 	for steps in 10 14; do # in flight, and not
 		wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 4 --steps $steps --checkpoint ckpt$steps
-		wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 4 --checkpoint ckpt$steps --resume --export again.safetensors
-		cmp whole.safetensors again.safetensors
+		wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 4 --checkpoint ckpt$steps --resume --log again.jsonl
+		for rank in 0 1 2 3; do
+			cmp {whole,ckpt$steps}/step-44/rank-$rank.safetensors
+		done
+		# what the last outer exchange made
+		cmp <(tail -n 1 whole.jsonl | jq .loss) <(tail -n 1 again.jsonl | jq .loss)
+		rm again.jsonl
 	done
 	# another period is another run, and so is another cut or codec of its messages
 	for change in '.mix = 0.25' '.messages[0].codec = "f32"' '.messages[0].last = 1 | .messages[1].first = 2'; do

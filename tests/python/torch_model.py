@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A gf-model document as a module of PyTorch, with the names that gf-train --export writes."""
+"""A gf-model document as a module of PyTorch, with the names of PyTorch's users."""
 import collections
 import re
 
