@@ -360,8 +360,6 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 	/* the schedule is for all epochs, wherever this run stops */
 	if (k->steps && k->steps < t->total_steps)
 		t->total_steps = k->steps;
-	if (k->evaluate)
-		t->total_steps = 0;
 	t->checkpoint_every = k->checkpoint_every ? k->checkpoint_every : t->epoch_steps;
 	t->check_every = k->check_every;
 	if (k->check_every == SIZE_MAX)
