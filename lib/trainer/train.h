@@ -97,7 +97,6 @@ struct gf_train_config {
 	size_t steps;        /* stop after so many in all; 0: after the epochs */
 	size_t test_samples; /* of a test, at most; 0: all */
 
-	const char *weights;      /* a file to start from (trainer/trainer.h), or NULL */
 	const char *checkpoint;   /* folder; NULL: none */
 	struct gf_folder *folder; /* the same, by gf_train_take_folder */
 	const char *job;          /* how people know it; NULL: by its process */

@@ -343,22 +343,6 @@ void gf_train_leave_folder(struct gf_train_config *k)
 	k->folder = NULL;
 }
 
-/* Rank 0 reads; parameters go to the others with those of any run. */
-static int read_weights(struct gf_trainer *t, struct gf_error *err)
-{
-	const struct gf_train_config *k = t->config;
-	size_t count;
-	float *running = gf_compute_running(&t->compute, &count);
-	int rc = 0;
-
-	if (!k->weights || k->resume)
-		return 0;
-	if (k->comm->rank == 0)
-		rc = gf_weights_read(k->weights, k->model, t->params, running, err);
-	rc = gf_team_agree(&t->team, rc, err);
-	return rc || !count ? rc : gf_team_bcast(&t->team, running, count * sizeof(*running), err);
-}
-
 /* The epoch's sums go into checkpoints. */
 static void add_tally(struct gf_tally *t, struct gf_state *s)
 {
@@ -421,7 +405,6 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	add_tally(&t->tally, &t->state);
 	rc = rc ? rc : open_method(t, order, err);
 	rc = rc ? rc : gf_state_check_names(&t->state, err);
-	rc = rc ? rc : read_weights(t, err);
 	/* mathematical functions differ between hosts in the last bit */
 	if (!rc)
 		rc = gf_team_bcast(&t->team, t->params, bytes, err);

@@ -134,16 +134,4 @@ void gf_trainer_close(struct gf_trainer *t);
  * staleness. */
 int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err);
 
-/*
- * Parameters, and batch norm's running statistics, in a safetensors file: a checkpoint's rank 0, or
- * PyTorch's, whose names differ in LSTMs alone. There layers rnn.0 and rnn.1 are one module with
- * rnn.weight_ih_l0 and rnn.weight_ih_l1, and a layer with another name has weight_ih_l0. Other
- * tensors of a file that is read are passed over.
- */
-
-/* Parameters in generation order, one after the other; statistics as the net has them, layer by
- * layer. -EINVAL: one is missing or has another shape; then both are undefined. */
-int gf_weights_read(const char *path, const struct gf_model *m, float *params, float *running,
-		    struct gf_error *err);
-
 #endif

@@ -533,35 +533,6 @@ flip() {
 	END
 }
 
-@test "weights of a file: trained from, by PyTorch's names, refused" {
-	wants 0 gf-train -q --epochs 1 --checkpoint kept -o trained
-	first=kept/step-89/rank-0.safetensors
-	# one small step from there is not one from the first weights
-	wants 0 gf-train -q --weights "$first" --steps 1 --lr 1e-6 --target 0.7
-	wants 2 gf-train --model digits-mlp --weights "$first"
-	says "gf-train: $first: the model's "
-	wants 0 gf-train -q --model lstm-text --data synthetic:512 --steps 1 --checkpoint text -o trained
-	command -v python3 > /dev/null || skip "no python3"
-	python3 - text/step-1/rank-0.safetensors <<- 'END'
-		import json, struct, sys
-		raw = open(sys.argv[1], "rb").read()
-		size = struct.unpack("<Q", raw[:8])[0]
-		header = json.loads(raw[8:8 + size])
-		header.pop("__metadata__")
-		def write(name, names, change=lambda k, t: t):
-		    text = json.dumps({names(k): change(k, t) for k, t in header.items()}).encode()
-		    open(name, "wb").write(struct.pack("<Q", len(text)) + text + raw[8 + size:])
-		write("torch", lambda k: k + "_l0" if k.startswith("rnn.") else k)
-		write("turned", lambda k: k, lambda k, t: dict(t, shape=t["shape"][::-1]))
-	END
-	wants 0 gf-train -q --model lstm-text --data synthetic:512 --weights torch --steps 1
-	wants 2 gf-train --model lstm-text --data synthetic:512 --weights turned
-	says 'gf-train: turned: rnn.1.weight_hh: want 512 x 128, got 128 x 512'
-	wants 3 gf-train --weights nowhere
-	wants 2 gf-train --weights a --checkpoint b --resume
-	says 'gf-train: --weights goes without --resume'
-}
-
 @test "help and version" {
 	wants 0 gf-train --help
 	prints 'Usage: gf-train'

@@ -142,7 +142,6 @@ load common
 		3 --trace no/such/file
 		3 --log no/such/file
 		3 -o no/such/file
-		3 --weights no/such/file
 		2 --exclude nothing.like.this
 		3 --checkpoint no/such/folder
 	END

@@ -1,50 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files of a checkpoint folder: a rank's part (safetensors), which is also what --weights
- * reads, the manifest of a set, and the folder's lock. Text is tried as the last two. A manifest
- * gets the digest that it ought to have: no mutation would come upon that.
+ * The files of a checkpoint folder: a rank's part (safetensors), the manifest of a set, and the
+ * folder's lock. Text is tried as the last two. A manifest gets the digest that it ought to have:
+ * no mutation would come upon that.
  */
 #include <errno.h>
 
 #include "base/digest.h"
 #include "checkpoints/set.h"
 #include "checkpoints/safetensors.h"
-#include "doc/stream.h"
 #include "harness.h"
-#include "trainer/trainer.h"
-
-#define RUNNING_MOST ((size_t)4096)
-
-/* A layer of 2 x 2 parameters and a bias. */
-static const struct gf_model *model_of(size_t *elems)
-{
-	static const char text[] = "{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
-				   "\"input\": [2], \"classes\": 2, \"layers\": [{\"name\": "
-				   "\"fc\", \"type\": \"fc\", \"outputs\": 2, \"bias\": true}]}";
-	static struct gf_documents d;
-	struct gf_error err = {""};
-
-	if (!d.model && gf_documents_add_text(&d, text, sizeof(text) - 1, "m", &err)) {
-		printf("%s\n", err.text);
-		exit(1);
-	}
-	*elems = gf_model_param_count(d.model);
-	return d.model;
-}
-
-static void read_weights(const char *path)
-{
-	struct gf_error err = {""};
-	size_t elems;
-	const struct gf_model *m = model_of(&elems);
-	float *params = gf_xcalloc(elems, sizeof(*params));
-	float *running = gf_xcalloc(RUNNING_MOST, sizeof(*running));
-
-	if (gf_weights_read(path, m, params, running, &err))
-		harness_expect_line(&err, NULL);
-	free(params);
-	free(running);
-}
 
 static bool try_part(const char *data, size_t size)
 {
@@ -55,7 +20,6 @@ static bool try_part(const char *data, size_t size)
 	size_t i, step;
 	char *text;
 
-	read_weights(path);
 	if (gf_safetensors_open(path, &s, &err)) {
 		harness_expect_line(&err, path);
 		return false;
