@@ -50,7 +50,6 @@ void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d);
 struct gf_stored_tensor {
 	char *name;
 	const char *dtype; /* F32, U64, U8, ... */
-	size_t rank, dims[GF_STORED_MAX_RANK];
 	size_t count_elems;
 	size_t begin, end; /* bytes, in the data */
 };
@@ -67,10 +66,6 @@ struct gf_safetensors {
 /* -EINVAL with "<path>: ..." for anything but a sound file. */
 int gf_safetensors_open(const char *path, struct gf_safetensors *s, struct gf_error *err);
 void gf_safetensors_close(struct gf_safetensors *s);
-
-/* NULL if there is none of that name; borrowed. */
-const struct gf_stored_tensor *gf_safetensors_find(const struct gf_safetensors *s,
-						   const char *name);
 
 /* Reads a tensor, which must have that dtype and number of elements, and verifies its checksum.
  * After a failure the contents of `out` are undefined. */
@@ -99,8 +94,8 @@ struct gf_metadata {
 };
 
 /* Writes a file, synced, whole or not at all. Tensors are laid out by falling element size, then
- * name, as the format's own writer does. *seal (optional) is that of what was to be written: for a
- * set's file, to which no link is followed. */
+ * name, as the format's own writer does. *seal is that of what was to be written. No link is
+ * followed. */
 int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, size_t ntensors,
 			 const struct gf_metadata *metadata, size_t nmetadata,
 			 struct gf_file_seal *seal, struct gf_error *err);

@@ -48,21 +48,21 @@ static int read_shape(struct gf_json_at *at, struct gf_stored_tensor *t, size_t 
 		      struct gf_error *err)
 {
 	struct gf_json_at shape;
-	size_t i;
+	size_t rank, dim, i;
 	int rc;
 
-	rc = gf_json_array(at, "shape", &shape, &t->rank, err);
+	rc = gf_json_array(at, "shape", &shape, &rank, err);
 	if (rc)
 		return rc;
-	if (t->rank > GF_STORED_MAX_RANK)
+	if (rank > GF_STORED_MAX_RANK)
 		return gf_json_refuse(at, "shape", err, "want at most %d dimensions, got %zu",
-				      GF_STORED_MAX_RANK, t->rank);
+				      GF_STORED_MAX_RANK, rank);
 	t->count_elems = 1;
-	for (i = 0; i < t->rank; i++) {
-		rc = gf_json_size(gf_json_item(&shape, i), NULL, 0, SIZE_MAX / 2, &t->dims[i], err);
+	for (i = 0; i < rank; i++) {
+		rc = gf_json_size(gf_json_item(&shape, i), NULL, 0, SIZE_MAX / 2, &dim, err);
 		if (rc)
 			return rc;
-		if (__builtin_mul_overflow(t->count_elems, t->dims[i], &t->count_elems))
+		if (__builtin_mul_overflow(t->count_elems, dim, &t->count_elems))
 			goto overflow;
 	}
 	if (__builtin_mul_overflow(t->count_elems, gf_safetensors_elem_bytes(t->dtype), bytes))
@@ -290,7 +290,8 @@ static size_t file_bytes(const struct gf_safetensors *s)
 	return s->data_offset + (s->ntensors ? s->tensors[s->ntensors - 1].end : 0);
 }
 
-const struct gf_stored_tensor *gf_safetensors_find(const struct gf_safetensors *s, const char *name)
+/* NULL if there is none of that name. */
+static const struct gf_stored_tensor *find(const struct gf_safetensors *s, const char *name)
 {
 	size_t i;
 
@@ -300,7 +301,7 @@ const struct gf_stored_tensor *gf_safetensors_find(const struct gf_safetensors *
 	return NULL;
 }
 
-/* Files of earlier versions, and of other writers, have none. */
+/* Files of earlier versions have none. */
 static int check_sum(const struct gf_safetensors *s, const struct gf_stored_tensor *t,
 		     const void *data, struct gf_error *err)
 {
@@ -326,7 +327,7 @@ static int check_sum(const struct gf_safetensors *s, const struct gf_stored_tens
 int gf_safetensors_load(const struct gf_safetensors *s, const char *name, const char *dtype,
 			size_t count_elems, void *out, struct gf_error *err)
 {
-	const struct gf_stored_tensor *t = gf_safetensors_find(s, name);
+	const struct gf_stored_tensor *t = find(s, name);
 	int rc;
 
 	if (!t)

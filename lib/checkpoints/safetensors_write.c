@@ -123,8 +123,7 @@ static void put(struct gf_file *file, struct gf_digest *digest, const void *data
 	if (!size)
 		return;
 	fwrite(data, 1, size, file->stream);
-	if (digest)
-		gf_digest_add(digest, data, size);
+	gf_digest_add(digest, data, size);
 }
 
 int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, size_t ntensors,
@@ -133,12 +132,12 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 {
 	const struct gf_tensor_source **order;
 	struct gf_text header = {0};
-	struct gf_digest whole, *digest = seal ? &whole : NULL;
+	struct gf_digest digest;
 	struct gf_file file;
 	size_t i;
 	int rc;
 
-	rc = seal ? gf_file_create_own(&file, path, 0666, err) : gf_file_create(&file, path, err);
+	rc = gf_file_create_own(&file, path, 0666, err);
 	if (rc)
 		return rc;
 	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));
@@ -148,13 +147,11 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 		qsort(order, ntensors, sizeof(*order), by_layout);
 	make_header(&header, order, ntensors, metadata, nmetadata);
 	errno = 0;
-	if (digest)
-		gf_digest_init(digest);
-	put(&file, digest, header.data, header.length);
+	gf_digest_init(&digest);
+	put(&file, &digest, header.data, header.length);
 	for (i = 0; i < ntensors && !ferror(file.stream); i++)
-		put(&file, digest, order[i]->data, bytes_of(order[i]));
-	if (digest)
-		gf_seal_end(seal, digest);
+		put(&file, &digest, order[i]->data, bytes_of(order[i]));
+	gf_seal_end(seal, &digest);
 	gf_text_release(&header);
 	free(order);
 	return gf_file_commit(&file, err); /* sees a failed write */

@@ -53,13 +53,15 @@ static void write_part(const char *dir, size_t step, int rank, const char *run,
 		{GF_CHECKPOINT_RANK, number[2]},
 		{GF_CHECKPOINT_RUN, run},
 	};
+	struct gf_file_seal ignored;
 	struct gf_error err = {""};
 
 	snprintf(number[0], 32, "%d", RANKS);
 	snprintf(number[1], 32, "%zu", step);
 	snprintf(number[2], 32, "%d", rank);
-	EXPECT(gf_safetensors_write(path, &t, 1, metadata, run ? 4 : 2, seal, &err) == 0, "%s",
-	       err.text);
+	EXPECT(gf_safetensors_write(path, &t, 1, metadata, run ? 4 : 2, seal ? seal : &ignored,
+				    &err) == 0,
+	       "%s", err.text);
 	free(path);
 }
 
@@ -475,10 +477,11 @@ static void test_fork(void)
 		{GF_CHECKPOINT_RANK, "1"},
 		{GF_CHECKPOINT_RUN, RUN},
 	};
+	struct gf_file_seal seal;
 	struct gf_error err = {""};
 
 	EXPECT(publish(dir, 7, &err) == 0, "%s", err.text);
-	EXPECT(!gf_safetensors_write(path, &t, 1, metadata, 4, NULL, &err), "%s", err.text);
+	EXPECT(!gf_safetensors_write(path, &t, 1, metadata, 4, &seal, &err), "%s", err.text);
 	refused(dir, path,
 		"want the contents that were written, with the "
 		"SHA-256 ");
