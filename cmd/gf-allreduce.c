@@ -89,7 +89,7 @@ static const struct gf_setting settings[] = {
 	 "send gradients in this form; --list names them (f32)",
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
-	 "share of the values that topk and gtopk send", 1e-9, 1},
+	 "share of the values that gather and gtopk send", 1e-9, 1},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(config.lanes),
 	 "run K messages at once, each of the size (1)", 1, 64},
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(config.segment_bytes),

@@ -60,7 +60,7 @@ extern const struct gf_algorithm *const gf_algorithms[];
 
 /*
  * The algorithms for sparse sets: an element is a whole set of at most elem_bytes, and the
- * reduction of a step is a merge. topk gathers one set per rank (count_elems = ranks, half
+ * reduction of a step is a merge. gather gathers one set per rank (count_elems = ranks, half
  * ALL_GATHER); gtopk reduces one (count_elems = 1). Not found by gf_algorithm_find.
  * NULL-terminated.
  */

@@ -23,7 +23,7 @@ cases() {
 	gf-profile -a rin|+ring
 	gf-profile --format |+kineto -gf-train
 	gf-report --against to|+topo.json
-	gf-allreduce -a ring,top|+ring,topk
+	gf-allreduce -a ring,gat|+ring,gather
 	gf-allreduce --datatype i|+i32
 	gf-allreduce -o to|+topo.json
 	EOF

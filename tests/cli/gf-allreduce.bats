@@ -128,8 +128,8 @@ load common
 -f 1|--step-factor
 -i 0|--step-bytes: want at least 1 bytes, got 0
 --segment 0|--segment: want at least 1 bytes, got 0
--a ring,nonsense|topk or gtopk, got "nonsense"
--a ring,|topk or gtopk, got ""
+-a ring,nonsense|gather or gtopk, got "nonsense"
+-a ring,|gather or gtopk, got ""
 -f 2 -i 1K|--step-factor and --step-bytes: want one of them, got both
 -a ring,tree,ring|--algorithms: want each once, got "ring" twice
 -a auto,auto|--algorithms: want each once, got "auto" twice
@@ -153,16 +153,16 @@ load common
 --codec q8 --op max|--codec: codec q8: want sum or avg, got max
 --json --csv|--json goes without --csv
 --min-bw fast|--min-bw
--a topk|--algorithms: topk wants a --density
+-a gather|--algorithms: gather wants a --density
 -a gtopk --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
---density 0.1|--density: want topk, gtopk or all in --algorithms
--a ring,auto --density 0.1|--density: want topk, gtopk or all in --algorithms
+--density 0.1|--density: want gather, gtopk or all in --algorithms
+-a ring,auto --density 0.1|--density: want gather, gtopk or all in --algorithms
 -a all --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
 --list -b 1K|--list goes without --min-bytes
 --list --plan p|--list goes without --plan
 -a library --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
--a topk --density 0.1 --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
--a topk --density 0.1 --best rule.json|--best: want an algorithm that sends all values, got none
+-a gather --density 0.1 --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
+-a gather --density 0.1 --best rule.json|--best: want an algorithm that sends all values, got none
 -d f64 --best rule.json|--best: want sum or avg of f32, as gradients are, got sum of f64
 --op max --best rule.json|--best: want sum or avg of f32, as gradients are, got max of f32
 --best same.json -o same.json|--best and --output: want two files, got one

@@ -138,7 +138,7 @@ adds() {
 
 @test "gf-profile --import reads the JSON, and names the table and the CSV" {
 	local form
-	wants 0 mpi 4 gf-allreduce $quick -a ring,rhd,blueconnect,topk --density 0.1 --factors 2x2 --stages ring,halving \
+	wants 0 mpi 4 gf-allreduce $quick -a ring,rhd,blueconnect,gather --density 0.1 --factors 2x2 --stages ring,halving \
 		-b 4K -e 64K -f 4 --json
 	cp out.txt rows.txt
 	wants 0 gf-profile --import rows.txt
@@ -204,25 +204,25 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	local ranks density
 	for ranks in 1 2 3 5; do
 		for density in 0.001 0.2 1; do
-			wants 0 mpi $ranks gf-allreduce $quick -a topk,gtopk --density $density -b 4 -e 64K -f 128 -c 2 --json
+			wants 0 mpi $ranks gf-allreduce $quick -a gather,gtopk --density $density -b 4 -e 64K -f 128 -c 2 --json
 			jq -se --argjson d $density 'length == 12 and all(.wrong == 0 and .density == $d)' out.txt
 		done
 	done
 	# pairs of four bytes each: two ranks send a hundredth of the values, once or twice
 	wants 0 mpi 2 gf-allreduce $quick -a all --density 0.01 -b 400000 -e 400000 --json
 	jq -se 'map(select(.placement == "in_place")) | map({(.algorithm): .wire_bytes}) | add
-		| .topk == 8000 and .gtopk == 8000 and .ring == 400000' out.txt
+		| .gather == 8000 and .gtopk == 8000 and .ring == 400000' out.txt
 	jq -se 'all(.wrong == 0)' out.txt
-	wants 1 mpi 3 gf-allreduce $quick -a topk --density 0.01 -b 40K -e 40K --spoil 4 --json
+	wants 1 mpi 3 gf-allreduce $quick -a gather --density 0.01 -b 40K -e 40K --spoil 4 --json
 	jq -se 'all(.wrong == 4)' out.txt
-	wants 2 mpi 2 gf-allreduce $quick -a topk --density 0.01 -b 40K -e 40K -d f64
-	says 'topk: want f32 sums for sparse sets'
+	wants 2 mpi 2 gf-allreduce $quick -a gather --density 0.01 -b 40K -e 40K -d f64
+	says 'gather: want f32 sums for sparse sets'
 	# two sets of 1000 values among 100000: two bytes a value, 1071 for the indices
-	wants 0 mpi 3 gf-allreduce $quick -a topk,gtopk --codec f16 --density 0.01 -b 400000 -e 400000 -c 2 --json
+	wants 0 mpi 3 gf-allreduce $quick -a gather,gtopk --codec f16 --density 0.01 -b 400000 -e 400000 -c 2 --json
 	jq -se 'all(.wrong == 0 and .codec == "f16")' out.txt
-	jq -se 'map({(.algorithm): .wire_bytes}) | add | .topk == 6142 and .gtopk == 6142' out.txt
+	jq -se 'map({(.algorithm): .wire_bytes}) | add | .gather == 6142 and .gtopk == 6142' out.txt
 	for codec in q8 fp8; do
-		wants 0 mpi 4 gf-allreduce $quick -a topk,gtopk --codec $codec --density 0.05 -b 4 -e 64K -f 128 -c 2 --json
+		wants 0 mpi 4 gf-allreduce $quick -a gather,gtopk --codec $codec --density 0.05 -b 4 -e 64K -f 128 -c 2 --json
 		jq -se 'length == 12 and all(.wrong == 0)' out.txt
 	done
 	wants 1 mpi 2 gf-allreduce $quick -a gtopk --codec f16 --density 0.01 -b 40K -e 40K --spoil 4 --json
@@ -237,8 +237,8 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 		grep -qxF "    $line" "$root/docs/methods.md" || { echo "not in docs/methods.md: $line"; return 1; }
 	done < table.txt
 	# of a share of the values, the others are missing
-	wants 0 mpi 3 gf-allreduce $quick --error -a topk,ring --density 0.1 -b 64K -e 64K --json
-	jq -se 'map(select(.algorithm == "topk").error_rms) | length > 0 and all(. > 0.5 and . < 1)' out.txt
+	wants 0 mpi 3 gf-allreduce $quick --error -a gather,ring --density 0.1 -b 64K -e 64K --json
+	jq -se 'map(select(.algorithm == "gather").error_rms) | length > 0 and all(. > 0.5 and . < 1)' out.txt
 	jq -se 'map(select(.algorithm == "ring").error_rms) | length > 0 and all(. != null and . < 1e-6)' out.txt
 }
 
@@ -250,7 +250,7 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 			"$data/valid/topology-4x2-1gbe.json" > plan.json
 		replayed_sends plan.json | jq 'map(select(.pid == 1).args.bytes) | add' > bytes.txt
 		wants 0 mpi 4 gf-allreduce $quick --plan plan.json --json
-		jq -se --argjson bytes "$(cat bytes.txt)" --arg codec $codec 'length == 2 and all(.algorithm == "plan" and .chosen == "topk"
+		jq -se --argjson bytes "$(cat bytes.txt)" --arg codec $codec 'length == 2 and all(.algorithm == "plan" and .chosen == "gather"
 			and .selection == "topk" and .codec == $codec and .density == null and .wire_bytes == $bytes and .wrong == 0 and .time_s > 0)' out.txt
 	done
 	for selection in $(facts 'select($name != "dense") | $name'); do

@@ -207,8 +207,8 @@ static void test_sparse(void)
 		struct gf_error err = {""};
 		struct gf_schedule *s;
 
-		s = build_all(gf_sparse_find("topk"), &args, &err);
-		EXPECT(s && !gf_verify(s, args.ranks, GF_COLL_ALL_GATHER, &err), "topk p %d: %s",
+		s = build_all(gf_sparse_find("gather"), &args, &err);
+		EXPECT(s && !gf_verify(s, args.ranks, GF_COLL_ALL_GATHER, &err), "gather p %d: %s",
 		       args.ranks, err.text);
 		free_all(s, args.ranks);
 		args.count_elems = 1;
@@ -226,16 +226,16 @@ static void test_sparse_refused(void)
 	struct gf_error err = {""};
 	struct gf_schedule s;
 
-	EXPECT(gf_algorithm_schedule(gf_sparse_find("topk"), &args, 0, &s, &err) == -EINVAL,
-	       "topk");
-	EXPECT_TEXT(err.text, "topk: want one slot per rank (4), got 3");
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("gather"), &args, 0, &s, &err) == -EINVAL,
+	       "gather");
+	EXPECT_TEXT(err.text, "gather: want one slot per rank (4), got 3");
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s, &err) == -EINVAL,
 	       "gtopk");
 	EXPECT_TEXT(err.text, "gtopk: want one set per rank, got 3");
 	args.half = GF_COLL_ALL_GATHER;
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s, &err) == -ENOTSUP,
 	       "no halves");
-	EXPECT(!gf_algorithm_find("topk") && !gf_sparse_find("ring"), "tables");
+	EXPECT(!gf_algorithm_find("gather") && !gf_sparse_find("ring"), "tables");
 }
 
 /* The two halves of an entry say the same. */

@@ -122,7 +122,7 @@ static const char *const all[] = {"all", NULL};
 static const char *const chosen[] = {"auto", "ring", NULL};
 static const char *const by_ring[] = {"ring", NULL};
 static const char *const sparse[] = {"gtopk", NULL};
-static const char *const both[] = {"gtopk", "topk", NULL};
+static const char *const both[] = {"gtopk", "gather", NULL};
 
 static void test_runs(void)
 {
@@ -183,8 +183,8 @@ static void test_runs(void)
 		 2,
 		 "ring"},
 		{{.lanes = 1, .algorithms = sparse, .by_host = true, .density = 0.01}, 4, "gtopk"},
-		{{.lanes = 1, .algorithms = both, .density = 0.01}, 5, "gtopk topk"},
-		{{.lanes = 1, .algorithms = both, .density = 0.5}, 2, "gtopk topk"},
+		{{.lanes = 1, .algorithms = both, .density = 0.01}, 5, "gtopk gather"},
+		{{.lanes = 1, .algorithms = both, .density = 0.5}, 2, "gtopk gather"},
 		{{.lanes = 1, .algorithms = sparse, .density = 0.01, .spoil = 2}, 4, "gtopk"},
 	};
 	size_t i;

@@ -258,7 +258,7 @@ static void test_servers(void)
 static void prove_sets(const struct gf_algorithm *a, int ranks)
 {
 	static const struct gf_lane_sets form = {.size_bytes = 512};
-	const bool gathers = a == gf_sparse_find("topk");
+	const bool gathers = a == gf_sparse_find("gather");
 	const struct gf_coll_args args = {.ranks = ranks,
 					  .count_elems = gathers ? (size_t)ranks : 1,
 					  .elem_bytes = form.size_bytes,

@@ -393,13 +393,13 @@ static void gtopk(struct gf_comm *c, void *ctx)
 static void topk(struct gf_comm *c, void *ctx)
 {
 	struct message m = {
-		.algorithm = gf_sparse_find("topk"),
+		.algorithm = gf_sparse_find("gather"),
 		.args = {.ranks = c->ranks,
 			 .count_elems = (size_t)c->ranks,
 			 .elem_bytes = SLOT,
 			 .half = GF_COLL_ALL_GATHER},
 		.element = gf_element_set(SLOT, NULL, NULL),
-		.what = "topk",
+		.what = "gather",
 	};
 	char *slots = buffer(c, SLOT * (size_t)c->ranks);
 	size_t i;

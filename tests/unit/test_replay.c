@@ -211,7 +211,7 @@ static void test_sparse(void)
 			.half = GF_COLL_ALL_GATHER,
 		};
 
-		compare(gf_sparse_find("topk"), &args, net, 1);
+		compare(gf_sparse_find("gather"), &args, net, 1);
 	}
 }
 

@@ -21,7 +21,7 @@ static double set_s(const char *algorithm, const struct gf_link_cost *link, int 
 
 static double topk_s(const struct gf_link_cost *link, int ranks, double bytes)
 {
-	return set_s("topk", link, ranks, bytes);
+	return set_s("gather", link, ranks, bytes);
 }
 
 static double gtopk_s(const struct gf_link_cost *link, int ranks, double bytes)

@@ -37,7 +37,7 @@ bool gf_selection_has(const struct gf_selection *s, unsigned traits)
 
 const char *gf_wire_algorithm(enum gf_wire_kind kind)
 {
-	return kind == GF_WIRE_GATHER ? "topk" : kind == GF_WIRE_MERGE ? "gtopk" : NULL;
+	return kind == GF_WIRE_GATHER ? "gather" : kind == GF_WIRE_MERGE ? "gtopk" : NULL;
 }
 
 struct gf_wire_handled gf_wire_handled(enum gf_wire_kind kind, int ranks)

@@ -58,7 +58,7 @@ enum gf_wire_kind {
 	GF_WIRE_MERGE,  /* sets are merged along a tree into one of equal size */
 };
 
-/* The algorithm that moves sets in such a way (collectives/algorithms/topk.c, gtopk.c); NULL: the
+/* The algorithm that moves sets in such a way (collectives/algorithms/gather.c, gtopk.c); NULL: the
  * message's own. */
 const char *gf_wire_algorithm(enum gf_wire_kind kind);
 

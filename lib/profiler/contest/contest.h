@@ -19,7 +19,7 @@
 
 /*
  * A sparse all-reduce as a contestant. Every rank takes the largest values out of its message (a
- * share `density` of them, compressors/sets.h). The sets travel by topk or gtopk. The result is the
+ * share `density` of them, compressors/sets.h). The sets travel by gather or gtopk. The result is the
  * sum of the sets, and zero where no set had a value. All three parts are in the time, as they are
  * in a step of training.
  */

@@ -180,7 +180,7 @@ static int check_heeded(const struct gf_contest_sweep *s,
 				    "that goes by stages");
 	if (s->density > 0 && !all && !any(s, is_sparse))
 		return gf_error_set(err, -EINVAL,
-				    "--density: want topk, gtopk or all in --algorithms, got none "
+				    "--density: want gather, gtopk or all in --algorithms, got none "
 				    "that sends a share");
 	if (config->segment_bytes && !any(s, is_cut))
 		return gf_error_set(err, -EINVAL,

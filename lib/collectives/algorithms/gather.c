@@ -32,7 +32,7 @@
 static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 {
 	if (args->count_elems != (size_t)args->ranks)
-		return gf_error_set(err, -EINVAL, "topk: want one slot per rank (%d), got %zu",
+		return gf_error_set(err, -EINVAL, "gather: want one slot per rank (%d), got %zu",
 				    args->ranks, args->count_elems);
 	return 0;
 }
@@ -94,8 +94,8 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	gf_schedule_copy(s, gf_data(0, r), within(held, n - r, r));
 }
 
-const struct gf_algorithm gf_sparse_topk = {
-	.name = "topk",
+const struct gf_algorithm gf_sparse_gather = {
+	.name = "gather",
 	.description = "every rank's top k to every rank, in log2 p rounds",
 	.place = 10,
 	.traits = GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS,
