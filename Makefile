@@ -168,12 +168,12 @@ BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_p
 # An entry is a constant in a file of its own kind; nothing else names it. LIST_X := the entries'
 # struct, what their names begin with, the library that has list X, the files. A program that does
 # without some of the files (lean, below) gets a list of its own.
-LIST_gf_document_formats := gf_document_format gf_document_ doc lib/%.c
+LIST_gf_document_formats := gf_document_format gf_document_ documents lib/%.c
 LIST_gf_algorithms := gf_algorithm gf_algorithm_ collectives lib/collectives/algorithms/%.c
 LIST_gf_sparse_algorithms := gf_algorithm gf_sparse_ collectives lib/collectives/algorithms/%.c
-LIST_gf_select_plans := gf_select_plan gf_select_plan_ doc lib/doc/selections/%.c lib/compressors/%.c
+LIST_gf_select_plans := gf_select_plan gf_select_plan_ documents lib/documents/selections/%.c lib/compressors/%.c
 LIST_gf_selections := gf_selection_entry gf_selection_ compressors lib/compressors/%.c
-LIST_gf_period_plans := gf_period_plan gf_period_plan_ doc lib/doc/periods/%.c
+LIST_gf_period_plans := gf_period_plan gf_period_plan_ documents lib/documents/periods/%.c
 LIST_gf_policies := gf_policy gf_policy_ planner lib/planner/%.c
 LIST_gf_emitters := gf_emitter gf_emitter_ settings lib/settings/%.c
 LIST_gf_transports := gf_transport gf_transport_ transport lib/transport/%.c
@@ -195,7 +195,7 @@ ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 
 # The planner's commands link with these alone: the linker proves that they
 # need neither MPI nor hwloc nor oneDNN nor CUDA.
-PLANNING := settings planner simulator collectives cost doc json cli base
+PLANNING := settings planner simulator collectives cost documents json cli base
 LINK_gf-plan := $(PLANNING)
 LINK_gf-sim  := imports profiler $(PLANNING)
 LINK_gf-report := $(LINK_gf-sim)
@@ -304,7 +304,7 @@ PLAN_HALVES := $(patsubst %.c,$(BUILD)/obj/plan/%.o,$(shell grep -lw GF_PLAN_HAL
 $(BUILD)/obj/plan/%.o: %.c $(FLAGS_FILE) Makefile | $(LISTS:%=$(BUILD)/lists/%.h) $(CODEC_NUMBERS)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) -UGF_PLAN_HALF -DGF_PLAN_HALF=1 $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(call archive,doc): $(PLAN_HALVES)
+$(call archive,documents): $(PLAN_HALVES)
 
 define archive_rule
 $(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES) $(CUDA_SOURCES))) $(call lists_of,$(1))
@@ -440,7 +440,7 @@ $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o 
 
 $(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
 	$(BUILD)/obj/tests/gpu/%.o $(call object,tests/gpu/nn_adapter.c \
-	tests/gpu/nn_cuda.c) $(foreach l,nn doc json trainer cuda base kernels,$(call archive,$(l)))
+	tests/gpu/nn_cuda.c) $(foreach l,nn documents json trainer cuda base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  $(CUDA_LIBS) -ldl -lm
@@ -489,7 +489,7 @@ $(EMULATED_NN:%=$(BUILD)/tests/%): $(BUILD)/tests/%: \
 	$(BUILD)/obj/tests/gpu/%.o $(call object,$(addprefix tests/gpu/,\
 	nn_adapter.c nn_host.c) kernels/cuda/table.c kernels/cuda/nn_table.c) \
 	$(EMULATED_OBJECTS) $(patsubst %,$(BUILD)/emulated/tests/gpu/%.cpp.o,\
-	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn doc json trainer base kernels,$(call archive,$(l)))
+	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn documents json trainer base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  -lstdc++ -ldl -lm

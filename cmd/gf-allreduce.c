@@ -18,7 +18,7 @@
 #include "collectives/codecs/codec.h"
 #include "collectives/algorithm.h"
 #include "transport/comm.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "cli/launch.h"
 #include "discovery/find_levels.h"
 #include "trainer/options.h"

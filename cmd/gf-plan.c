@@ -11,7 +11,7 @@
 #include "collectives/codecs/codec.h"
 #include "collectives/algorithm.h"
 #include "cost/preset.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "json/record_text.h"
 #include "planner/compare.h"
 #include "settings/emit.h"

@@ -16,7 +16,7 @@
 #include "cli/start.h"
 #include "collectives/algorithm.h"
 #include "transport/comm.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "cli/launch.h"
 #include "discovery/whole_job.h"
 #include "discovery/find_levels.h"

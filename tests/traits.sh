@@ -18,7 +18,7 @@ offend() { echo "traits: $*"; bad=1; }
 
 # files (an extended regular expression), kind of name, why they may
 allowed='
-lib/doc/selections/selection\.[ch]         selection        dense, where a plan names none
+lib/documents/selections/selection\.[ch]         selection        dense, where a plan names none
 lib/compressors/[a-z0-9_]+\.c            selection        each its own
 lib/planner/systems\.c                   selection        what each paper chose
 lib/settings/emit_buckets\.c              selection        the hook that PyTorch has
@@ -73,7 +73,7 @@ while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"
 done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/**/*.[ch] cmd/*.c)
 
-find_names '\.option = ' period-steps lib/doc/{selections,periods}/*.[ch] lib/compressors/*.c
+find_names '\.option = ' period-steps lib/documents/{selections,periods}/*.[ch] lib/compressors/*.c
 while IFS=: read -r file text; do
 	may "$file" option || offend "$file names an option: $text"
 done < <(grep -E "\"($names)\"" lib/{planner,settings,simulator}/**/*.[ch])
@@ -99,7 +99,7 @@ own csc '' example
 # Algorithms that others are built of, or that have a trait alone; policies that systems are made of;
 # formats whose samples stand in one test.
 find_names '^	\.name = ' ring lib/collectives/algorithms/*.c
-own "$names" 'ring|rhd|butterfly|tree|linear|hierarchical|blueconnect|direct|ps|library|topk|gtopk' tested
+own "$names" 'ring|rhd|butterfly|tree|linear|hierarchical|blueconnect|direct|ps|library|gather|gtopk' tested
 find_names '^	\.name = ' wfbp lib/planner/policies/*.c lib/planner/search/optimal.c
 own "$names" 'sequential|single|wfbp|threshold|mg-wfbp|asc-wfbp|ddp|horovod|at-most|optimal|dear' tested
 find_names '^	\.name = ' csv lib/imports/*.c

@@ -6,7 +6,7 @@
 
 #include "base/digest.h"
 #include "checkpoints/safetensors.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 
 /*
  * Everything that must survive a stop, as a list of arrays. Each owner of state (the net, a method,

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/registry.h"
-#include "doc/algorithm_traits.h"
-#include "doc/topology.h"
+#include "documents/algorithm_traits.h"
+#include "documents/topology.h"
 
 const struct gf_algorithm *gf_algorithm_find(const char *name)
 {

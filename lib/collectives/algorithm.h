@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "collectives/schedule.h"
 #include "cost/primitives.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
-/* An all-reduce algorithm is one file with one entry (doc/algorithm_traits.h). */
+/* An all-reduce algorithm is one file with one entry (documents/algorithm_traits.h). */
 enum gf_coll_half {
 	GF_COLL_WHOLE,          /* an all-reduce */
 	GF_COLL_REDUCE_SCATTER, /* its first half: each rank owns a part */

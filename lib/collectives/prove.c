@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "collectives/verify.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 static int build_all(int ranks, gf_prove_build *build, void *ctx, struct gf_schedule *s,
 		     size_t *steps, struct gf_error *err)

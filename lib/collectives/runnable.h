@@ -3,8 +3,8 @@
 #define GF_COLLECTIVES_RUNNABLE_H
 
 #include "base/error.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
 
 /*
  * From a plan to one that can be executed here. All functions depend only on their arguments: every

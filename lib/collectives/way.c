@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 bool gf_way_takes_factors(const struct gf_algorithm *a)
 {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "collectives/algorithm.h"
-#include "doc/library_tuning.h"
-#include "doc/plan.h"
+#include "documents/library_tuning.h"
+#include "documents/plan.h"
 
 /*
  * How a message is reduced: an algorithm and, where it goes level by level, its factors. Only here

@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "transport/pages.h"
-#include "compressors/selections.h"
+#include "compressors/topk.h"
 #include "gf_kernels.h"
 #include "lists/gf_select_plans.h"
 

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "base/steps.h"
-#include "doc/selections/selection.h"
+#include "documents/selections/selection.h"
 #include "runtime/work.h"
 #include "trainer/optim/optimizer.h"
 #include "compressors/select_parts.h"
@@ -105,6 +105,9 @@ static inline struct gf_csc_step *gf_csc_step_of(const struct gf_selector *s, si
 {
 	return &gf_csc_of(s)->steps[slot];
 }
+
+/* Of gradients on a GPU. */
+extern const struct gf_select_ops gf_select_csc_gpu;
 
 /* The state and the steps of slots, whose gradients are the pools', without `packed`. -ENOMEM. */
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_error *err);

@@ -15,7 +15,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "compressors/csc.h"
-#include "compressors/selections.h"
+#include "compressors/topk.h"
 #include "cuda/lanes/program.h"
 
 /* Data that the host and the device exchange in a step, in pinned memory. */

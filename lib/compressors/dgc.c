@@ -112,6 +112,8 @@ const struct gf_select_plan gf_select_plan_dgc = {
 
 #else
 
+#include "compressors/topk.h"
+
 /* u, what it is to become, and the factor for this step's gradients. */
 static float *velocity_of(const struct gf_selector *s)
 {

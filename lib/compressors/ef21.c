@@ -80,6 +80,8 @@ const struct gf_select_plan gf_select_plan_ef21 = {
 
 #else
 
+#include "compressors/topk.h"
+
 /* h, s and v - h, laid out as the pool. */
 static float *estimate_of(const struct gf_selector *s)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "compressors/selections.h"
+#include "compressors/topk.h"
 #include "compressors/powersgd.h"
 #include "gf_kernels.h"
 #include "lists/gf_select_plans.h"

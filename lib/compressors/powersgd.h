@@ -3,7 +3,7 @@
 #define GF_COMPRESSORS_POWERSGD_H
 
 #include "base/steps.h"
-#include "doc/selections/selection.h"
+#include "documents/selections/selection.h"
 
 /*
  * powersgd: a matrix of low rank for every gradient matrix, with error feedback (Vogels,

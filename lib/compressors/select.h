@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "checkpoints/state.h"
-#include "doc/models/model.h"
-#include "doc/plan.h"
+#include "documents/models/model.h"
+#include "documents/plan.h"
 #include "runtime/work.h"
 #include "cuda/gpu.h"
 #include "trainer/optim/optimizer.h"
@@ -19,8 +19,8 @@
 
 /*
  * The running half of a selection: which of a step's gradients go out, and what becomes of the
- * rest. The plan's `selection` names it; lib/doc has its keys. A selection is one file, NAME.c,
- *with an entry (selections.h); NAME_gpu.c is the same where gradients are on a GPU.
+ * rest. The plan's `selection` names it; lib/documents has its keys. A selection is one file,
+ *NAME.c, with an entry (selections.h); NAME_gpu.c is the same where gradients are on a GPU.
  *
  * A selection owns what it remembers from step to step: a residual, a history, a velocity, the
  * chunks chosen. It does not know the engine, which runs its hooks and moves its messages, nor the

@@ -151,6 +151,8 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 
 #else
 
+#include "compressors/topk.h"
+
 /* --- opening and closing -------------------------------------------------- */
 
 size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topk and gtopk where gradients are on a GPU (compressors/selections.h): the residual is kept
+ * topk and gtopk where gradients are on a GPU (compressors/topk.h): the residual is kept
  * there, and the k largest are taken out there. All bits are those of topk.c. Sets go from GPU
  * to GPU and are merged where they land (compressors/sets_gpu.h).
  *
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "compressors/selections.h"
+#include "compressors/topk.h"
 #include "compressors/sets_gpu.h"
 
 struct gf_topk_gpu {

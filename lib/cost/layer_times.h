@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/models/model.h"
-#include "doc/profile.h"
+#include "documents/models/model.h"
+#include "documents/profile.h"
 
 /*
  * Estimates when a model's gradients are ready on hardware that was not measured.

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cost/layer_times.h"
-#include "doc/topology.h"
+#include "documents/topology.h"
 
 /*
  * GPUs by name, for estimates without a measurement: the peak rates of their makers' data sheets,

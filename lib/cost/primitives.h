@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "doc/cost_line.h"
+#include "documents/cost_line.h"
 
 /*
  * The alpha-beta-gamma model (Hockney 1994; Thakur, Rabenseifner, Gropp 2005): a round that moves m

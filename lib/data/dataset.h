@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 
 /*
  * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...) that recognises a

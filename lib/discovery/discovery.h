@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "discovery/pci_path.h"
-#include "doc/topology.h"
+#include "documents/topology.h"
 
 /*
  * Discovers one host: processors, accelerators, network interfaces.

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/topology.h"
+#include "documents/topology.h"
 #include "transport/comm.h"
 
 /*

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/imported.h"
-#include "doc/topology.h"
+#include "documents/imported.h"
+#include "documents/topology.h"
 
 /*
  * Topologies in the formats of other programs. A format is one file that recognises and

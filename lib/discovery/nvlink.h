@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
-#include "doc/topology.h"
+#include "documents/topology.h"
 
 /*
  * GPUs that NVLink connects, directly or through switches, and the levels that they make: groups of

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "doc/topology.h"
+#include "documents/topology.h"
 
 /*
  * Where the PCI functions of a host are: the host bridge, the bridges below it and the function,

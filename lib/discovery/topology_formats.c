@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "base/registry.h"
 #include "discovery/discovery.h"
-#include "doc/foreign.h"
+#include "documents/foreign.h"
 #include "imports/import.h"
 
 /* gf-topology documents themselves: to be drawn or renamed. */

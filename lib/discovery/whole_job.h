@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "discovery/discovery.h"
 #include "discovery/find_levels.h"
-#include "doc/topology.h"
+#include "documents/topology.h"
 #include "transport/comm.h"
 
 /*

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "collectives/way.h"
 #include "transport/comm.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "runtime/engine/engine.h"
 #include "runtime/work.h"
 #include "compressors/select.h"

@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "checkpoints/state.h"
 #include "transport/comm.h"
-#include "doc/models/model.h"
-#include "doc/plan.h"
+#include "documents/models/model.h"
+#include "documents/plan.h"
 #include "runtime/work.h"
 #include "cuda/gpu.h"
 #include "compressors/sums.h"
@@ -125,9 +125,9 @@ int gf_exchange_next(struct gf_exchange *x, bool full, struct gf_exchange_step *
 int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
 		     struct gf_error *err);
 /* What came of the step, or of one of the plan's messages where selections are GF_SELECT_LOSSLESS
- * (doc/selections/selection.h): the sums, which hold for the steps that begin from now on, and the
- * first gradient that is not finite. Either may be NULL. `bad` is the host's: between GPUs the
- * step's flag says it. The sums are good until the next call. */
+ * (documents/selections/selection.h): the sums, which hold for the steps that begin from now on,
+ * and the first gradient that is not finite. Either may be NULL. `bad` is the host's: between GPUs
+ * the step's flag says it. The sums are good until the next call. */
 int gf_exchange_sums(struct gf_exchange_step *step, size_t message, struct gf_select_sums *sums,
 		     struct gf_select_bad *bad, struct gf_error *err);
 /* The caller is done with the oldest step. What the step decided holds from now on if its sums were

@@ -17,7 +17,7 @@ struct gf_columns_format {
 	const char *time;    /* of us; NULL: what the algbw makes of it */
 	const char *ranks;   /* (optional) stands before their number */
 	const char *program; /* (optional) whose command line has -n or -np */
-	const char *library; /* that ran it, as doc/library_tuning.h */
+	const char *library; /* that ran it, as documents/library_tuning.h */
 	bool told;           /* logs say what NCCL was told */
 };
 

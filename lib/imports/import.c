@@ -14,7 +14,7 @@
 #include "base/heap.h"
 #include "base/registry.h"
 #include "cost/layer_times.h"
-#include "doc/foreign.h"
+#include "documents/foreign.h"
 #include "imports/collectives.h"
 #include "imports/columns.h"
 #include "json/json.h"

@@ -9,18 +9,18 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cost/preset.h"
-#include "doc/imported.h"
-#include "doc/models/model.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
+#include "documents/imported.h"
+#include "documents/models/model.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
 
 /*
  * Profiles from what other tools measured. A format is one file with one entry,
  * gf_importer_NAME, that recognises a text, reads one half of a profile, and says in in->imported
- * (doc/imported.h) what it found and what it left out; log_lines.h gives the lines of a log without
- * launchers' labels. A table of one collective is an entry of import_tables.c. Besides: a paragraph
- * in gf-profile(1), and a file that the program has written in tests/data/import. A file that is
- * only to be named gets a row in lib/doc/foreign.c.
+ * (documents/imported.h) what it found and what it left out; log_lines.h gives the lines of a log
+ * without launchers' labels. A table of one collective is an entry of import_tables.c. Besides: a
+ * paragraph in gf-profile(1), and a file that the program has written in tests/data/import. A file
+ * that is only to be named gets a row in lib/documents/foreign.c.
  */
 struct gf_collectives;
 struct gf_import_job;
@@ -38,7 +38,7 @@ struct gf_import {
 	double forward_s, backward_s; /* NAN */
 	int shares;                   /* enum gf_shares, of an estimate */
 	int ranks;                    /* 0 */
-	const char *variant;          /* of the library, as doc/library_tuning.h; NULL */
+	const char *variant;          /* of the library, as documents/library_tuning.h; NULL */
 	const char *parameters; /* CSV name,count_elems in registration order, as text; NULL */
 	/* What was found and left out. Of the caller, or NULL; an importer always has one. */
 	struct gf_imported *imported;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces of gf-train and gradflow.Record (doc/traced.h): what the ranks of a job did. A profile
- * takes the plan beside the trace: gf-plan --refine.
+ * Traces of gf-train and gradflow.Record (documents/traced.h): what the ranks of a job did. A
+ * profile takes the plan beside the trace: gf-plan --refine.
  */
 #include "imports/importers.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/traced.h"
+#include "documents/traced.h"
 #include "imports/collectives.h"
 #include "imports/job.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/imported.h"
-#include "doc/plan.h"
+#include "documents/imported.h"
+#include "documents/plan.h"
 #include "imports/collectives.h"
 
 /*

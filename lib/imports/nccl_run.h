@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "doc/library_tuning.h"
+#include "documents/library_tuning.h"
 #include "imports/importers.h"
 
 /*

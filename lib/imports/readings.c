@@ -8,8 +8,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/algorithm_traits.h"
-#include "doc/library_tuning.h"
+#include "documents/algorithm_traits.h"
+#include "documents/library_tuning.h"
 #include "profiler/curve.h"
 
 /* No program sweeps so many; the others are left out. */

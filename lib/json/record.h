@@ -9,7 +9,7 @@
 #include "json/json.h"
 
 /*
- * To add a key to a document: a row in its record (lib/doc), what its check wants of it, the
+ * To add a key to a document: a row in its record (lib/documents), what its check wants of it, the
  * page, and a document in tests/data/invalid with the message that it must give.
  *
  * Documents as tables: one struct gf_field per key says where its value lives in a C struct, what

@@ -13,7 +13,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cuda/lanes/nccl.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
 #include "trainer/scale.h"
 #include "transport/join.h"

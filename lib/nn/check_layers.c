@@ -5,8 +5,8 @@
 #include <limits.h>
 
 /*
- * Can a layer of each type be computed? lib/doc has inferred the shapes; a model can be well-formed
- * and still ask for something that no backend does.
+ * Can a layer of each type be computed? lib/documents has inferred the shapes; a model can be
+ * well-formed and still ask for something that no backend does.
  */
 static int want(int ok, struct gf_error *err, const char *what)
 {

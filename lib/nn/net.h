@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 
 struct gf_gpu;
 struct gf_gpu_stream;

@@ -9,9 +9,9 @@
 
 #include "base/heap.h"
 #include "base/units.h"
-#include "doc/algorithm_traits.h"
-#include "doc/periods/period.h"
-#include "doc/selections/selection.h"
+#include "documents/algorithm_traits.h"
+#include "documents/periods/period.h"
+#include "documents/selections/selection.h"
 #include "json/record_text.h"
 
 const struct gf_axis gf_axis_selection = {"selection", {gf_select_plans, 0, NULL}};

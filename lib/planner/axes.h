@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/text.h"
-#include "doc/axis_entry.h"
-#include "doc/plan.h"
+#include "documents/axis_entry.h"
+#include "documents/plan.h"
 #include "json/record.h"
 #include "planner/systems.h"
 

@@ -3,7 +3,7 @@
 #define GF_PLANNER_COMPARE_H
 
 #include "cli/plot.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "planner/make.h"
 #include "simulator/uncertainty.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 #define MOST_FACTORS 24 /* of the most ranks there can be */
 /* The planner prices each way and keeps it. A price takes a time that rises with the root of the

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "doc/plan.h"
-#include "doc/topology.h"
+#include "documents/plan.h"
+#include "documents/topology.h"
 
 /*
  * The ways to write a number of ranks as an ordered product, with an algorithm per factor: ring,

@@ -10,10 +10,10 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "simulator/uncertainty.h"
-#include "doc/plan_brief.h"
-#include "doc/plan_rule.h"
+#include "documents/plan_brief.h"
+#include "documents/plan_rule.h"
 #include "planner/workbench.h"
-#include "doc/optimizer_bounds.h"
+#include "documents/optimizer_bounds.h"
 #include "planner/policies/policy.h"
 
 static int check_rule(const struct gf_request *r, struct gf_error *err)

@@ -12,7 +12,7 @@
 #include "base/registry.h"
 #include "collectives/algorithm.h"
 #include "collectives/codecs/codec.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "planner/factors.h"
 #include "simulator/prices/price.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "planner/refine.h"
 #include "simulator/whatif/plan_variant.h"
 

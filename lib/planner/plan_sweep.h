@@ -2,7 +2,7 @@
 #ifndef GF_PLANNER_PLAN_SWEEP_H
 #define GF_PLANNER_PLAN_SWEEP_H
 
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "simulator/rows.h"
 
 /*

@@ -10,8 +10,8 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cost/stat.h"
-#include "doc/plan_brief.h"
-#include "doc/traced.h"
+#include "documents/plan_brief.h"
+#include "documents/traced.h"
 #include "simulator/predict.h"
 
 /* Of a step, in columns: these, when each tensor is ready, and when each message starts and ends.

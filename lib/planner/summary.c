@@ -8,7 +8,7 @@
 #include "cli/human.h"
 #include "cli/table.h"
 #include "collectives/codecs/codec.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "simulator/period_time.h"
 
 static const char *plural(size_t n)

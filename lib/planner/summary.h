@@ -3,7 +3,7 @@
 #define GF_PLANNER_SUMMARY_H
 
 #include "base/text.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "planner/make.h"
 
 /* A plan for people. */

@@ -2,7 +2,7 @@
 #ifndef GF_PLANNER_SYSTEMS_H
 #define GF_PLANNER_SYSTEMS_H
 
-#include "doc/plan.h"
+#include "documents/plan.h"
 
 /*
  * A published system as a point on the six axes. Whatever the user asks for by an option of its own

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "base/registry.h"
 #include "collectives/codecs/codec.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "planner/make.h"
 #include "planner/menu.h"
 #include "planner/policies/policy.h"

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "collectives/codecs/codec.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "planner/make.h"
 #include "planner/policies/policy.h"
 #include "planner/workbench.h"

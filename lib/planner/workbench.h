@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "planner/menu.h"
 #include "planner/policies/policy.h"
 #include "simulator/step.h"

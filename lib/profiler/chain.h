@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "exchange/exchange.h"
 #include "runtime/engine/engine.h"
 #include "transport/comm.h"

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "cuda/gpu.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 #include "nn/net.h"
 
 /*

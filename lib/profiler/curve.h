@@ -10,7 +10,7 @@
 #include "profiler/chain.h"
 #include "transport/comm.h"
 #include "cost/fit.h"
-#include "doc/profile.h"
+#include "documents/profile.h"
 
 /*
  * The sizes to measure, and how often, so that a straight line through them means something and the

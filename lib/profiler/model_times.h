@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "profiler/compute_step.h"
 #include "transport/comm.h"
-#include "doc/profile.h"
+#include "documents/profile.h"
 
 /*
  * The model half of a profile: when backward has made each gradient.

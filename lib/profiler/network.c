@@ -13,7 +13,7 @@
 #include "profiler/network_parts.h"
 #include "collectives/algorithm.h"
 #include "cost/stat.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 /* The levels' share of the time. */
 static const double levels_share = 0.25;

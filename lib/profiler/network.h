@@ -10,8 +10,8 @@
 #include "profiler/contest/device.h"
 #include "profiler/chain.h"
 #include "transport/comm.h"
-#include "doc/profile.h"
-#include "doc/topology.h"
+#include "documents/profile.h"
+#include "documents/topology.h"
 
 /*
  * The network half of a profile: startup and per-byte cost of the all-reduce, per algorithm, by

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/profile.h"
-#include "doc/topology.h"
+#include "documents/profile.h"
+#include "documents/topology.h"
 #include "base/text.h"
 #include "profiler/network.h"
 #include "transport/comm.h"

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "profiler/contest/device.h"
 #include "profiler/compute_step.h"
-#include "doc/profile.h"
+#include "documents/profile.h"
 
 /*
  * What backward and messages do to each other.

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "transport/comm.h"
-#include "doc/processing_cost.h"
-#include "doc/profile.h"
+#include "documents/processing_cost.h"
+#include "documents/profile.h"
 #include "base/text.h"
 #include "cuda/gpu.h"
 #include "profiler/contest/device.h"
@@ -46,7 +46,7 @@ struct gf_measure_selections {
 	int threads;           /* that compute beside messages, per rank */
 	size_t max_bytes;      /* of a message; three sizes are measured anyway */
 	size_t model_bytes;    /* a size, too, up to a limit; 0: none */
-	double backward_share; /* doc/processing_cost.h; of all entries */
+	double backward_share; /* documents/processing_cost.h; of all entries */
 	bool callers_memory;   /* profiler/chain.h */
 	double time_s;         /* of a size, roughly */
 	double timeout_s;

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "cost/fit.h"
 #include "cost/stat.h"
-#include "doc/selections/selection.h"
+#include "documents/selections/selection.h"
 #include "collectives/codecs/codec.h"
 #include "collectives/runnable.h"
 #include "exchange/exchange.h"

@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "base/registry.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "collectives/way.h"
 #include "profiler/contest/device_send.h"
 #include "runtime/exec/exec.h"

@@ -12,10 +12,10 @@
 #include "profiler/contest/device.h"
 #include "profiler/network.h"
 #include "transport/comm.h"
-#include "doc/models/model.h"
-#include "doc/profile.h"
+#include "documents/models/model.h"
+#include "documents/profile.h"
 #include "nn/net.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 
 /*
  * A whole profile, measured: the model half when there is a model, the network half when there are

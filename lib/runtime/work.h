@@ -11,7 +11,7 @@
 #include "collectives/algorithm.h"
 #include "collectives/way.h"
 #include "transport/message_element.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "base/error.h"
 #include "transport/comm.h"
 #include "cuda/gpu.h"

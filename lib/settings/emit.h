@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/text.h"
-#include "doc/library_tuning.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
+#include "documents/library_tuning.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
 #include "planner/make.h"
 #include "planner/policies/policy.h"
 

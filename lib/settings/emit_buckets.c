@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "collectives/algorithm.h"
-#include "doc/selections/selection.h"
+#include "documents/selections/selection.h"
 #include "json/json.h"
 #include "planner/policies/policy.h"
 #include "settings/emit.h"

@@ -25,7 +25,7 @@ static int check_begin(const struct gf_emitter *e, const struct gf_period *o, st
  * the plan. torchft takes a fragment's pseudo-gradient `fragment_sync_delay` steps before the
  * fragment's boundary, where gradflow takes it at the boundary: the fragment is as long in flight.
  * Its codec is fp8, its alpha the share of a replica's own parameters, and its outer step that of
- * torch.optim.SGD, which is doc/periods/period.h's.
+ * torch.optim.SGD, which is documents/periods/period.h's.
  */
 
 static int check_torchft(const struct gf_plan *p, bool *quantize, struct gf_error *err)
@@ -128,7 +128,7 @@ const struct gf_emitter gf_emitter_torchft = {
  * replica is a group of the plan. MaxText cuts fragments by layers, one of them of what is no
  * layer: their number alone can be told. They go in turn every diloco_sync_period /
  * num_diloco_fragments steps, and are mixed in num_communication_overlapping_steps later; the outer
- * step is optax's SGD with Nesterov's momentum, which is doc/periods/period.h's.
+ * step is optax's SGD with Nesterov's momentum, which is documents/periods/period.h's.
  */
 
 static int check_maxtext(const struct gf_plan *p, struct gf_error *err)

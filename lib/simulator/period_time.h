@@ -5,7 +5,7 @@
 #include "simulator/predict.h"
 
 /*
- * The time of a period (doc/periods/period.h): H steps of a group's ranks, and
+ * The time of a period (documents/periods/period.h): H steps of a group's ranks, and
  *what of the outer exchange they do not hide.
  *
  * A step of a group is the step model's, on the levels below the group. Where

@@ -3,8 +3,8 @@
 #define GF_SIMULATOR_PREDICT_H
 
 #include "base/error.h"
-#include "doc/plan.h"
-#include "doc/selections/selection.h"
+#include "documents/plan.h"
+#include "documents/selections/selection.h"
 #include "simulator/prices/price.h"
 #include "simulator/step.h"
 
@@ -15,9 +15,8 @@
  * - csc: the steady state, in which `keep` of the chunks travel, rounded up, spread evenly over the
  *   tensors and packed again by the plan's threshold. A message of the plan is reported with the
  *   times of the pack that carries its last tensor.
- * - other selections: what their pure half says that a message sends (doc/selections/selection.h);
- *   sets by their algorithms' forms on the
- * levels.
+ * - other selections: what their pure half says that a message sends
+ * (documents/selections/selection.h); sets by their algorithms' forms on the levels.
  * - staleness > 1: an iteration takes as long as compute or as the exchange keeps the network busy,
  *   whichever is longer (Pipe-SGD Eq. 4; simulator/pipeline.h); messages are reported as they
  *   follow their own

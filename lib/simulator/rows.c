@@ -7,7 +7,7 @@
 #include "cli/human.h"
 #include "cli/plot.h"
 #include "cli/table.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "json/json.h"
 
 /*

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
 #include "simulator/step_state.h"
 
 /*

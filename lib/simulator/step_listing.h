@@ -3,7 +3,7 @@
 #define GF_SIMULATOR_STEP_LISTING_H
 
 #include "base/text.h"
-#include "doc/trace.h"
+#include "documents/trace.h"
 #include "simulator/replay/replay_plan.h"
 #include "simulator/whatif/whatif.h"
 

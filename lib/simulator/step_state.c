@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "doc/start_rule.h"
+#include "documents/start_rule.h"
 
 static int draining(const struct gf_sim_state *s)
 {

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "doc/plan.h"
-#include "doc/profile.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
 
 /*
  * The step model one start at a time: a state is the moment at which the latest message started,

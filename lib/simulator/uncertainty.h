@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "simulator/predict.h"
-#include "doc/profile.h"
+#include "documents/profile.h"
 
 /*
  * How far a prediction may be off, by what its measurements left open.

@@ -17,7 +17,7 @@
 #include "collectives/codecs/codec.h"
 #include "collectives/runnable.h"
 #include "profiler/autotune/chooser.h"
-#include "doc/plan_rule.h"
+#include "documents/plan_rule.h"
 #include "checkpoints/run/snapshot.h"
 
 bool gf_train_is_open(const struct gf_plan *plan)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "trainer/train.h"
 
 /*

@@ -12,8 +12,8 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "data/augment.h"
-#include "doc/algorithm_traits.h"
-#include "doc/optimizer_bounds.h"
+#include "documents/algorithm_traits.h"
+#include "documents/optimizer_bounds.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/rate.h"
 #include "lists/gf_optimizers.h"
@@ -183,10 +183,11 @@ static void set_rate(struct gf_training *t, double rate, double peak, struct gf_
 }
 
 /*
- * What the plan's way to exchange gradients bears of momentum and rate (doc/optimizer_bounds.h),
- * where the user has not set the rate, and a remark. A rate suits the batch that it is for, and a
- * smaller one of this run at that one's peak; a larger batch calls for more, and bears no more. An
- * optimiser without momentum normalises its steps, and the curvature does not bound its rate.
+ * What the plan's way to exchange gradients bears of momentum and rate
+ * (documents/optimizer_bounds.h), where the user has not set the rate, and a remark. A rate suits
+ * the batch that it is for, and a smaller one of this run at that one's peak; a larger batch calls
+ * for more, and bears no more. An optimiser without momentum normalises its steps, and the
+ * curvature does not bound its rate.
  */
 static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 {

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "data/augment.h"
 #include "data/dataset.h"
-#include "doc/models/model.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
+#include "documents/models/model.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
 #include "nn/net.h"
 #include "trainer/optim/optimizer.h"
 

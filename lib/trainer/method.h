@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "transport/comm.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "trainer/optim/optimizer.h"
 #include "cuda/gpu.h"
 #include "exchange/exchange.h"

@@ -10,9 +10,9 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "doc/algorithm_traits.h"
-#include "doc/plan_rule.h"
-#include "doc/stream.h"
+#include "documents/algorithm_traits.h"
+#include "documents/plan_rule.h"
+#include "documents/stream.h"
 #include "collectives/runnable.h"
 #include "trainer/choose_ways.h"
 

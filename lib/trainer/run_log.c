@@ -15,7 +15,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "json/json.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
 #include "trainer/method.h"
 

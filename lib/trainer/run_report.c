@@ -11,7 +11,7 @@
 #include "cli/table.h"
 #include "cost/stat.h"
 #include "data/dataset.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 #include "transport/processors.h"
 
 /* --- what was measured ------------------------------------------------------- */

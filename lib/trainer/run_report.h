@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "trainer/event_ring.h"
 #include "trainer/train.h"
 #include "base/error.h"
@@ -85,7 +85,7 @@ char *gf_train_log_growth(struct gf_train_log *log, size_t steps);
 int gf_train_log_close(struct gf_train_log *log, struct gf_error *err);
 
 /*
- * The recorded steps of all ranks as one Chrome trace (doc/trace.h): process r is rank r, its
+ * The recorded steps of all ranks as one Chrome trace (documents/trace.h): process r is rank r, its
  * thread 0 the computing, threads 1.. the lanes; process `ranks` is the plan's prediction. A pass
  * without exchange, as it is in the median, is a slice of category alone. Each predicted step
  * begins where rank 0's step began. If the prediction is longer than the measured step, the next

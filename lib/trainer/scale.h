@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
-#include "doc/training.h"
+#include "documents/plan.h"
+#include "documents/training.h"
 
 /*
  * The loss scale (Micikevicius et al. 2018): gradients are multiplied by a power of two before they

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
-#include "doc/training.h"
+#include "documents/plan.h"
+#include "documents/training.h"
 #include "trainer/computing.h"
 
 /*

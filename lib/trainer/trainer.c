@@ -9,7 +9,7 @@
 
 #include "base/heap.h"
 #include "transport/pages.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
 #include "trainer/options.h"
 #include "checkpoints/run/reshard.h"

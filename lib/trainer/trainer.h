@@ -16,7 +16,7 @@
 #include "trainer/train.h"
 #include "checkpoints/state.h"
 #include "base/error.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 
 struct gf_step_outcome {
 	double loss; /* mean over this rank's samples */

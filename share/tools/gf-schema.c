@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/periods/period.h"
-#include "doc/selections/selection.h"
+#include "documents/periods/period.h"
+#include "documents/selections/selection.h"
 #include "json/record_schema.h"
 
 extern const struct gf_document_format *const gf_document_formats[];

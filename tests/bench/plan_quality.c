@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/heap.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "planner/make.h"
 #include "planner/policies/policy.h"
 #include "planner/search/search.h"

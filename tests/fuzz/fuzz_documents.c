@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Broken documents of every format through every reader: every refusal is one line that names the
  * source, and what a reader accepts is written, and reads back to the same bytes. */
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "harness.h"
 
 /* --- what must hold ------------------------------------------------------ */

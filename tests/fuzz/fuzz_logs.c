@@ -5,7 +5,7 @@
  */
 #include "base/gunzip.h"
 #include "base/log_lines.h"
-#include "doc/foreign.h"
+#include "documents/foreign.h"
 #include "harness.h"
 #include "imports/importers.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "harness.h"
 #include "planner/make.h"
 #include "planner/policies/policy.h"

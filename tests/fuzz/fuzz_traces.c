@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chrome traces of runs, as gf-plan --refine and gf-report read them, beside a plan that they may
  * be of. */
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "harness.h"
 #include "imports/report/report.h"
 #include "planner/refine.h"

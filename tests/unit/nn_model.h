@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 
 /*
  * Small models for the tests of lib/nn: one line per layer, made into a document that gf_model_read

@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "base/heap.h"
-#include "doc/plan.h"
-#include "doc/plan_rule.h"
-#include "doc/profile.h"
+#include "documents/plan.h"
+#include "documents/plan_rule.h"
+#include "documents/profile.h"
 #include "collectives/runnable.h"
 #include "test.h"
 

@@ -2,8 +2,8 @@
 #ifndef GF_TESTS_SELECTIONS_H
 #define GF_TESTS_SELECTIONS_H
 
-#include "doc/plan.h"
-#include "doc/selections/selection.h"
+#include "documents/plan.h"
+#include "documents/selections/selection.h"
 #include "entry_facts.h"
 
 /*

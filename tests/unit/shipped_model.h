@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
-#include "doc/models/model.h"
+#include "documents/models/model.h"
 #include "test.h"
 
 /* The caller releases it. */

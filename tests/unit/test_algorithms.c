@@ -7,7 +7,7 @@
 #include "collectives/algorithm.h"
 #include "collectives/verify.h"
 #include "collectives/way.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "entry_facts.h"
 #include "test.h"
 

@@ -13,7 +13,7 @@
 #include "cost/stat.h"
 #include "transport/processors.h"
 #include "transport/transport.h"
-#include "doc/selections/selection.h"
+#include "documents/selections/selection.h"
 #include "compressors/select.h"
 #include "ranks.h"
 #include "shipped_model.h"
@@ -368,8 +368,7 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 		const struct gf_selection_cost *c =
 			gf_processing_selection(&p.processing, name, "cpu");
 
-		EXPECT(!c == !!(gf_select_plans[i]->traits & GF_SELECT_LOSSLESS), "%s",
-		       name);
+		EXPECT(!c == !!(gf_select_plans[i]->traits & GF_SELECT_LOSSLESS), "%s", name);
 		if (!c)
 			continue;
 		EXPECT(c->alpha_s >= 0 && c->beta_s_per_byte > 0 && !c->of.assumed &&

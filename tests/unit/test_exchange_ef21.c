@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "doc/selections/select_density.h"
+#include "documents/selections/select_density.h"
 #include "largest.h"
 
 static struct gf_selection selection(double density)

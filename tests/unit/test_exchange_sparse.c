@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "collectives/codecs/encode.h"
 #include "compressors/sets.h"
-#include "doc/selections/select_density.h"
+#include "documents/selections/select_density.h"
 #include "exchange_run.h"
 
 /* --- sets on the wire -------------------------------------------------------

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "compressors/sets.h"
-#include "doc/selections/select_density.h"
+#include "documents/selections/select_density.h"
 #include "largest.h"
 
 /* What both have; topk has no putback. */

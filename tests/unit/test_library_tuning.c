@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What libraries can be told (doc/library_tuning.h), and what gf-plan tells them
+/* What libraries can be told (documents/library_tuning.h), and what gf-plan tells them
  * (settings/emit.h). */
 #include "base/array.h"
 #include "base/text.h"
-#include "doc/library_tuning.h"
+#include "documents/library_tuning.h"
 #include "settings/emit.h"
 #include "test.h"
 

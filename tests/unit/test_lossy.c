@@ -12,7 +12,7 @@
 #include "collectives/codecs/codec.h"
 #include "collectives/codecs/encode.h"
 #include "collectives/verify.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "gf_kernels.h"
 #include "test.h"
 

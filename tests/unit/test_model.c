@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "doc/models/layer.h"
-#include "doc/models/model.h"
+#include "documents/models/layer.h"
+#include "documents/models/model.h"
 #include "doc_test.h"
 
 static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)

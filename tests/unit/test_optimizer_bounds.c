@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "doc/optimizer_bounds.h"
+#include "documents/optimizer_bounds.h"
 #include "selections.h"
 #include "test.h"
 #include "trainer/train.h"

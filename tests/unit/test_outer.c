@@ -254,7 +254,7 @@ static void run_case(struct gf_comm *comm, void *ctx)
 	gf_plan_release(&plan);
 }
 
-/* The worked example of doc/periods/period.h. */
+/* The worked example of documents/periods/period.h. */
 static void test_example(void)
 {
 	const float x[2] = {0.8f, 0.6f};

@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "collectives/algorithm.h"
-#include "doc/periods/period.h"
-#include "doc/plan.h"
+#include "documents/periods/period.h"
+#include "documents/plan.h"
 #include "doc_test.h"
 #include "selections.h"
 #include "words.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "doc/profile.h"
+#include "documents/profile.h"
 #include "doc_test.h"
 
 static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)

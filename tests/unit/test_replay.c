@@ -4,7 +4,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "collectives/algorithm.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "simulator/prices/price.h"
 #include "simulator/replay/fluid.h"
 #include "simulator/replay/replay.h"

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "base/file.h"
 #include "collectives/algorithm.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "planner/policies/policy.h"
 #include "simulator/replay/replay_plan.h"
 #include "test.h"

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "planner/axes.h"
 #include "selections.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start rule, and that the engine with a thread starts messages when the step model does. */
-#include "doc/start_rule.h"
+#include "documents/start_rule.h"
 
 #include "base/array.h"
 #include "base/rng.h"

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/digest.h"
 #include "collectives/algorithm.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "doc_test.h"
 #include "words.h"
 
@@ -267,7 +267,8 @@ static void expect_example(const char *page, const char *text, size_t size)
 static void test_manual(void)
 {
 	static const char *const pages[] = {"man/gf-topology.5", "man/gf-profile.5",
-					    "man/gf-plan.5.in", "man/gf-model.5", "man/gf-training.5"};
+					    "man/gf-plan.5.in", "man/gf-model.5",
+					    "man/gf-training.5"};
 	static const char start[] = ".Bd -literal\n{";
 	size_t i;
 

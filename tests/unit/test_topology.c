@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "doc/topology.h"
+#include "documents/topology.h"
 #include "doc_test.h"
 
 static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)

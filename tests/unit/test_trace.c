@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "json/json.h"
-#include "doc/trace.h"
+#include "documents/trace.h"
 #include "test.h"
 
 static const char want[] =

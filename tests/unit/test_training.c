@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "doc/training.h"
+#include "documents/training.h"
 #include "doc_test.h"
 
 static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)

@@ -2,7 +2,7 @@
 #ifndef GF_TESTS_TWO_MESSAGES_H
 #define GF_TESTS_TWO_MESSAGES_H
 
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "test.h"
 
 /* A plan of two tensors, a message each. The caller releases it. */

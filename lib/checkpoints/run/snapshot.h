@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/selections/selection.h"
+#include "documents/selections/selection.h"
 #include "checkpoints/state.h"
 #include "checkpoints/run/team.h"
 #include "checkpoints/safetensors.h"

@@ -33,7 +33,7 @@
  */
 #include "collectives/algorithm.h"
 #include "collectives/parts.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 static int nstages(const struct gf_coll_args *args)
 {

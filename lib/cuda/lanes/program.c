@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "collectives/way.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "base/heap.h"
 #include "base/text.h"
 

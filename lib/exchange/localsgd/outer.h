@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 #include "checkpoints/state.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "exchange/exchange.h"
 #include "transport/comm.h"
 
 /*
- * The running half of periods (doc/periods/period.h has the equations). A
+ * The running half of periods (documents/periods/period.h has the equations). A
  *period owns the outer parameters w and the velocity v. Both lie on the host
  *and are the same on all ranks. A period also owns an exchange between all
  *ranks, which carries w - x, one fragment at a time. What happens in a step is
@@ -77,7 +77,7 @@ struct gf_outer_totals {
 };
 struct gf_outer_totals gf_outer_totals(struct gf_outer *o);
 
-/* The equations of doc/periods/period.h, of n elements each. */
+/* The equations of documents/periods/period.h, of n elements each. */
 
 /* d = w - x */
 void gf_outer_difference(float *d, const float *w, const float *x, size_t n);

@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
-#include "doc/stage_list.h"
+#include "documents/stage_list.h"
 #include "imports/import.h"
 #include "json/json.h"
 #include "simulator/uncertainty.h"

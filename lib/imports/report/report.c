@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "collectives/algorithm.h"
 #include "cost/stat.h"
-#include "doc/plan_brief.h"
+#include "documents/plan_brief.h"
 #include "imports/import.h"
 #include "planner/make.h"
 #include "planner/plan_sweep.h"

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "cli/plot.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 #include "imports/job.h"
 
 /*

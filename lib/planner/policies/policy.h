@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/text.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
-#include "doc/topology.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
+#include "documents/topology.h"
 #include "simulator/prices/price.h"
 
 /*
@@ -98,6 +98,5 @@ int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in, s
 int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p, struct gf_error *err);
 
 #include "lists/gf_policies.h"
-
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "runtime/engine/burst.h"
 
 static const double margin = 0.97;

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "transport/comm.h"
 #include "transport/message_element.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "transport/watch.h"
 #include "profiler/autotune/ways.h"
 

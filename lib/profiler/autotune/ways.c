@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "runtime/exec/exec.h"
-#include "doc/plan_rule.h"
+#include "documents/plan_rule.h"
 
 int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2], struct gf_error *err)
 {

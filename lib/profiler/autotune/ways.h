@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "collectives/way.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "transport/comm.h"
 #include "transport/message_element.h"
 

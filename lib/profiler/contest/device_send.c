@@ -7,8 +7,8 @@
 #include "base/heap.h"
 #include "compressors/sets_gpu.h"
 #include "base/array.h"
-#include "doc/selections/select_density.h"
-#include "doc/library_tuning.h"
+#include "documents/selections/select_density.h"
+#include "documents/library_tuning.h"
 #include "runtime/engine/engine.h"
 
 /* An engine whose NCCL is told something. */
@@ -165,9 +165,9 @@ void gf_contest_gpu_close(struct gf_contest_gpu *d)
 }
 
 /*
- * Engines whose NCCL is told how its all-reduce goes (doc/library_tuning.h). NCCL refuses what it
- * cannot do only in the first call (ncclGetAlgoInfo of its src/enqueue.cc), so a message of one
- * element is sent first.
+ * Engines whose NCCL is told how its all-reduce goes (documents/library_tuning.h). NCCL refuses
+ * what it cannot do only in the first call (ncclGetAlgoInfo of its src/enqueue.cc), so a message of
+ * one element is sent first.
  */
 static int send_one(struct gf_contest_gpu *d, struct gf_engine *engine, struct gf_error *err)
 {

@@ -7,7 +7,7 @@
 #include "collectives/codecs/codec.h"
 #include "collectives/algorithm.h"
 #include "transport/transport.h"
-#include "doc/library_tuning.h"
+#include "documents/library_tuning.h"
 
 static void add(struct gf_text *out, const char *kind, const char *name, const char *description)
 {
@@ -82,7 +82,8 @@ char *gf_contest_list(void)
 		add(&out, "codec", gf_codecs[i].name, gf_codecs[i].description);
 	for (i = 0; gf_transports[i]; i++)
 		if (!gf_transports[i]->threads)
-			add(&out, "transport", gf_transports[i]->name, gf_transports[i]->description);
+			add(&out, "transport", gf_transports[i]->name,
+			    gf_transports[i]->description);
 	add_devices(&out);
 	return gf_text_take(&out);
 }

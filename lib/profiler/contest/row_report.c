@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "json/json.h"
 
 static const char *const placement_names[] = {"out_of_place", "in_place"};

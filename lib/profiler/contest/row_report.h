@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "profiler/contest/allreduce.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/contest/contest.h"
-#include "doc/selections/select_density.h"
+#include "documents/selections/select_density.h"
 
 #include <errno.h>
 #include <stdlib.h>

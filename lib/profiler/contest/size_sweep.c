@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "profiler/contest/device_send.h"
 
 /* What stands behind the algorithm of that trait; NULL: no such name. */

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "profiler/contest/allreduce.h"
 #include "profiler/autotune/ways.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 
 /*
  * The sizes and the algorithms that gf-allreduce goes through.
@@ -94,8 +94,8 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 
 /*
  * Contestants that are a library's own all-reduce, told how to go: variants of
- * doc/library_tuning.h. "library:ring" is one of them, "library:all" all that the library can be
- * told.
+ * documents/library_tuning.h. "library:ring" is one of them, "library:all" all that the library can
+ * be told.
  */
 
 /* Is that such a name? */

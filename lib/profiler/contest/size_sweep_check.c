@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/registry.h"
 #include "collectives/algorithm.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 #include "profiler/autotune/own_gpu.h"
 #include "profiler/contest/size_sweep.h"
 
@@ -179,9 +179,10 @@ static int check_heeded(const struct gf_contest_sweep *s,
 				    "--stages: want blueconnect or all in --algorithms, got none "
 				    "that goes by stages");
 	if (s->density > 0 && !all && !any(s, is_sparse))
-		return gf_error_set(err, -EINVAL,
-				    "--density: want gather, gtopk or all in --algorithms, got none "
-				    "that sends a share");
+		return gf_error_set(
+			err, -EINVAL,
+			"--density: want gather, gtopk or all in --algorithms, got none "
+			"that sends a share");
 	if (config->segment_bytes && !any(s, is_cut))
 		return gf_error_set(err, -EINVAL,
 				    "--segment: want an algorithm whose transfers are cut in "

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "transport/comm.h"
 #include "transport/message_element.h"
-#include "doc/trace.h"
+#include "documents/trace.h"
 #include "transport/watch.h"
 #include "collectives/way.h"
 

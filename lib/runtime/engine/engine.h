@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "transport/comm.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "transport/watch.h"
 #include "runtime/work.h"
 #include "runtime/engine/engine_parts.h"

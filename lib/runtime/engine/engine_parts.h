@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
+#include "documents/plan.h"
 #include "runtime/exec/exec.h"
 #include "runtime/work.h"
 #include "transport/comm.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "doc/start_rule.h"
+#include "documents/start_rule.h"
 #include "transport/backoff.h"
 
 static int wait_for(struct gf_streams *e, struct gf_gpu_stream *q, struct gf_gpu_event *event,

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/locale.h"
-#include "doc/start_rule.h"
+#include "documents/start_rule.h"
 #include "runtime/engine/thread_parts.h"
 #include "transport/backoff.h"
 

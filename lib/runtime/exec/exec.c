@@ -10,7 +10,7 @@
 #include "collectives/codecs/encode.h"
 #include "transport/backoff.h"
 #include "runtime/exec/exec_parts.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 /* Passes in vain cost more than the transport's own question whether anything has come: they go
  * through all that is under way. */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "transport/comm.h"
 #include "runtime/exec/exec.h"
-#include "doc/trace.h"
+#include "documents/trace.h"
 
 /*
  * How far this rank's gf_clock_s is ahead of rank 0's, so that a trace can show all ranks on one
@@ -27,8 +27,8 @@ int gf_trace_compare_clocks(struct gf_comm *comm, struct gf_clock_offset *offset
 			    struct gf_error *err);
 
 /*
- * Traces (doc/trace.h) of all ranks on one time axis: process r is rank r, times are rank 0's clock
- * from offset->origin_s.
+ * Traces (documents/trace.h) of all ranks on one time axis: process r is rank r, times are rank 0's
+ * clock from offset->origin_s.
  */
 
 /* The shift between clocks: this rank's gf_clock_s less the shift is the time on the axis. */

@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "collectives/algorithm.h"
 #include "cost/primitives.h"
-#include "doc/plan.h"
-#include "doc/profile.h"
-#include "doc/topology.h"
+#include "documents/plan.h"
+#include "documents/profile.h"
+#include "documents/topology.h"
 
 /*
  * Replays of an algorithm on a topology: one message alone, at as many sizes as its cost needs

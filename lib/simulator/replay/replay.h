@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "collectives/algorithm.h"
 #include "collectives/codecs/codec.h"
-#include "doc/cost_line.h"
-#include "doc/plan.h"
-#include "doc/topology.h"
+#include "documents/cost_line.h"
+#include "documents/plan.h"
+#include "documents/topology.h"
 #include "simulator/replay/fluid.h"
 
 /*

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "collectives/verify.h"
-#include "doc/start_rule.h"
+#include "documents/start_rule.h"
 #include "simulator/step_state.h"
 
 /* --- the gate -------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/algorithm_traits.h"
+#include "documents/algorithm_traits.h"
 
 /* How many of the plan's factors so many ranks have: fewer ranks fill the inner ones first, as
  * hosts of a rack are. */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
-#include "doc/topology.h"
+#include "documents/plan.h"
+#include "documents/topology.h"
 #include "simulator/predict.h"
 #include "simulator/gantt.h"
 

@@ -19,7 +19,7 @@
 
 #include "asc_printed.h"
 #include "collectives/algorithm.h"
-#include "doc/stream.h"
+#include "documents/stream.h"
 
 #define MOST 8 /* levels, factors */
 

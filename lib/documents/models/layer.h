@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MODELS_LAYER_H
+#define GF_MODELS_LAYER_H
+
+#include "documents/models/model.h"
+#include "json/record.h"
+
+/*
+ * A type of layer: its keys, and the shapes, parameters and FLOPs that follow from them. A new type
+ * is one struct gf_layer_kind, one entry in layer_table.c and one in enum gf_layer_type. Private to
+ * lib/documents.
+ */
+struct gf_infer {
+	const struct gf_json_at *at; /* the document */
+	struct gf_model *model;
+	struct gf_layer *layer;
+	size_t index;    /* of the layer */
+	size_t capacity; /* of the model's params */
+	struct gf_error *err;
+};
+
+struct gf_layer_kind {
+	const char *name;
+	size_t min_inputs, max_inputs;
+	const struct gf_field *fields; /* beside name, type and from */
+	bool lends_weight;             /* to layers that are tied to it */
+	/* Sets out, the FLOPs, and adds parameters; in is set already. */
+	int (*infer)(struct gf_infer *c);
+};
+
+extern const struct gf_layer_kind gf_layer_conv, gf_layer_maxpool, gf_layer_avgpool,
+	gf_layer_globalpool; /* layer_window.c */
+extern const struct gf_layer_kind gf_layer_fc, gf_layer_embedding, gf_layer_attention,
+	gf_layer_lstm; /* layer_product.c */
+extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm, gf_layer_relu,
+	gf_layer_gelu, gf_layer_tanh, gf_layer_dropout, gf_layer_add, gf_layer_concat,
+	gf_layer_select; /* layer_simple.c */
+
+/* By enum gf_layer_type. */
+extern const struct gf_layer_kind *const gf_layer_kinds[];
+
+/* Helpers of infer callbacks. */
+const struct gf_shape *gf_infer_input(const struct gf_infer *c, size_t k);
+/* "<layer>.<suffix>" */
+void gf_infer_param(struct gf_infer *c, const char *suffix, struct gf_shape shape);
+/* "{3, 32, 32}" */
+const char *gf_shape_text(const struct gf_shape *s, char out[96]);
+int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Whether backward needs the gradient of the layer's input: not if nothing before it is trained. */
+bool gf_infer_data_gradient(const struct gf_infer *c);
+/* Sets FLOPs of a layer without products: per element of its output. */
+void gf_infer_elementwise(struct gf_infer *c, double forward, double backward);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "documents/models/layer.h"
+
+#include <string.h>
+
+/* Layers that multiply matrices, on flat inputs and on sequences {T, F}. */
+
+#define AT(member) offsetof(struct gf_layer, member)
+
+/* Backward makes the gradient of the weights and, unless the input is the sample, that of the
+ * input: each costs as much as forward. */
+static void multiply(struct gf_infer *c, double forward)
+{
+	c->layer->forward_flops = forward;
+	c->layer->backward_flops = forward * (gf_infer_data_gradient(c) ? 2 : 1);
+}
+
+static int want_sequence(const struct gf_infer *c, const struct gf_shape *s)
+{
+	char shape[96];
+
+	if (s->rank == 2)
+		return 0;
+	return gf_infer_refuse(c, NULL, "want an input {T, F}, got %s", gf_shape_text(s, shape));
+}
+
+/* --- fc ------------------------------------------------------------------ */
+
+static const struct gf_field fc_fields[] = {
+	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
+	{"bias", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(bias), .absent = 1},
+	{"tied", GF_FIELD_STRING, GF_OMITTED, .offset = AT(tied)},
+	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
+	{NULL},
+};
+
+/* Finds the layer that `tied` names. Its weight must have the shape that this layer needs, and both
+ * layers are trained or neither is. */
+static int find_tied(const struct gf_infer *c, const struct gf_shape *weight)
+{
+	const struct gf_model *m = c->model;
+	size_t i;
+
+	for (i = 0; i < c->index; i++) {
+		const struct gf_layer *l = &m->layers[i];
+
+		if (strcmp(l->name, c->layer->tied) != 0 || !l->nparams ||
+		    !gf_layer_kinds[l->type]->lends_weight ||
+		    memcmp(&m->params[l->first_param].shape, weight, sizeof(*weight)) != 0)
+			continue;
+		if (l->frozen != c->layer->frozen)
+			return gf_infer_refuse(
+				c, "frozen",
+				"want %s, as layer %.60s has it whose weight this one shares",
+				l->frozen ? "true" : "false", l->name);
+		c->layer->shared = l->first_param;
+		return 0;
+	}
+	return gf_infer_refuse(
+		c, "tied",
+		"want an earlier fc or embedding with a weight of %zu x %zu, got \"%.60s\"",
+		weight->dims[0], weight->dims[1], c->layer->tied);
+}
+
+static int infer_fc(struct gf_infer *c)
+{
+	struct gf_layer *l = c->layer;
+	bool sequence = l->in.rank == 2;
+	size_t inputs = sequence ? l->in.dims[1] : gf_shape_elems(&l->in);
+	struct gf_shape weight = {2, {l->filters, inputs}};
+	int rc;
+
+	if (sequence)
+		l->out = (struct gf_shape){2, {l->in.dims[0], l->filters}};
+	else
+		l->out = (struct gf_shape){1, {l->filters}};
+	if (l->tied) {
+		rc = find_tied(c, &weight);
+		if (rc)
+			return rc;
+	} else {
+		gf_infer_param(c, "weight", weight);
+	}
+	if (l->bias)
+		gf_infer_param(c, "bias", (struct gf_shape){1, {l->filters}});
+	multiply(c, 2.0 * (double)inputs * (double)gf_shape_elems(&l->out));
+	return 0;
+}
+
+const struct gf_layer_kind gf_layer_fc = {
+	.name = "fc",
+	.lends_weight = true,
+	.min_inputs = 1,
+	.max_inputs = 1,
+	.fields = fc_fields,
+	.infer = infer_fc,
+};
+
+/* --- embedding ----------------------------------------------------------- */
+
+static const struct gf_field embedding_fields[] = {
+	{"entries", GF_FIELD_SIZE, .offset = AT(entries), .low = 1, .high = GF_MAX_COUNT},
+	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
+	{"positional", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(positional)},
+	{"stretch", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(stretch), .absent = 1, .low = 1,
+	 .high = GF_MAX_COUNT},
+	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
+	{NULL},
+};
+
+static int infer_embedding(struct gf_infer *c)
+{
+	struct gf_layer *l = c->layer;
+	char shape[96];
+	size_t rows;
+
+	if (l->in.rank != 1)
+		return gf_infer_refuse(c, NULL, "want an input {T}, got %s",
+				       gf_shape_text(&l->in, shape));
+	if (l->stretch > 1 && !l->positional)
+		return gf_infer_refuse(c, "stretch", "want it with positional, got it without");
+	rows = (l->in.dims[0] - 1) / l->stretch + 1;
+	if (l->positional && l->entries < rows)
+		return gf_infer_refuse(c, "entries", "want at least %zu, one per %s, got %zu", rows,
+				       l->stretch > 1 ? "stretch of positions" : "position",
+				       l->entries);
+	l->out = (struct gf_shape){2, {l->in.dims[0], l->filters}};
+	gf_infer_param(c, "weight", (struct gf_shape){2, {l->entries, l->filters}});
+	gf_infer_elementwise(c, 0, 1); /* a look-up; backward adds rows */
+	return 0;
+}
+
+const struct gf_layer_kind gf_layer_embedding = {
+	.name = "embedding",
+	.lends_weight = true,
+	.min_inputs = 1,
+	.max_inputs = 1,
+	.fields = embedding_fields,
+	.infer = infer_embedding,
+};
+
+/* --- attention ----------------------------------------------------------- */
+
+static const struct gf_field attention_fields[] = {
+	{"heads", GF_FIELD_SIZE, .offset = AT(heads), .low = 1, .high = GF_MAX_COUNT},
+	{"causal", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(causal)},
+	{NULL},
+};
+
+/* softmax(Q K' / sqrt(F / heads)) V, of three inputs {T, F}, or of one {T, 3F}
+ * in which they stand side by side. */
+static int infer_attention(struct gf_infer *c)
+{
+	struct gf_layer *l = c->layer;
+	const struct gf_shape *first = gf_infer_input(c, 0);
+	size_t features, k;
+	double t, f;
+	int rc;
+
+	for (k = 0; k < l->ninputs; k++) {
+		rc = want_sequence(c, gf_infer_input(c, k));
+		if (rc)
+			return rc;
+		if (memcmp(first, gf_infer_input(c, k), sizeof(*first)) != 0)
+			return gf_infer_refuse(c, "from",
+					       "want three inputs of one shape, got others");
+	}
+	if (l->ninputs == 2)
+		return gf_infer_refuse(c, "from",
+				       "want 3 names for attention, or 1 for all three, got 2");
+	if (l->ninputs == 1 && first->dims[1] % 3)
+		return gf_infer_refuse(c, "from",
+				       "want 3 names for attention, or 1 whose features are a "
+				       "multiple of 3, got %zu",
+				       first->dims[1]);
+	features = l->ninputs == 1 ? first->dims[1] / 3 : first->dims[1];
+	if (features % l->heads)
+		return gf_infer_refuse(c, "heads", "want a divisor of %zu, got %zu", features,
+				       l->heads);
+	l->out = (struct gf_shape){2, {first->dims[0], features}};
+	t = (double)first->dims[0];
+	f = (double)features;
+	/* two products of t*t*f, a softmax of 5 operations per score; a mask is not counted */
+	l->forward_flops = 4 * t * t * f + 5 * (double)l->heads * t * t;
+	l->backward_flops = 2 * l->forward_flops;
+	return 0;
+}
+
+const struct gf_layer_kind gf_layer_attention = {
+	.name = "attention",
+	.min_inputs = 1,
+	.max_inputs = 3,
+	.fields = attention_fields,
+	.infer = infer_attention,
+};
+
+/* --- lstm ---------------------------------------------------------------- */
+
+static const struct gf_field lstm_fields[] = {
+	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
+	{NULL},
+};
+
+/* Four gates; two biases, as in cuDNN and PyTorch. */
+static int infer_lstm(struct gf_infer *c)
+{
+	struct gf_layer *l = c->layer;
+	size_t gates = 4 * l->filters;
+	int rc = want_sequence(c, &l->in);
+
+	if (rc)
+		return rc;
+	l->out = (struct gf_shape){2, {l->in.dims[0], l->filters}};
+	gf_infer_param(c, "weight_ih", (struct gf_shape){2, {gates, l->in.dims[1]}});
+	gf_infer_param(c, "weight_hh", (struct gf_shape){2, {gates, l->filters}});
+	gf_infer_param(c, "bias_ih", (struct gf_shape){1, {gates}});
+	gf_infer_param(c, "bias_hh", (struct gf_shape){1, {gates}});
+	multiply(c, 2.0 * (double)gates * (double)(l->in.dims[1] + l->filters) *
+			    (double)l->in.dims[0]);
+	return 0;
+}
+
+const struct gf_layer_kind gf_layer_lstm = {
+	.name = "lstm",
+	.min_inputs = 1,
+	.max_inputs = 1,
+	.fields = lstm_fields,
+	.infer = infer_lstm,
+};

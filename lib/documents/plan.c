@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "documents/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "documents/plan_parts.h"
+#include "json/record.h"
+#include "documents/shared_records.h"
+
+const char *const gf_mode_names[] = {"normal", "merged", "simultaneous", NULL};
+const char *const gf_release_names[] = {"ready", "backward_end", NULL};
+const char *const gf_half_names[] = {"all", "split", NULL};
+
+/* --- inputs, fusion, pipeline: objects whose members are the plan's ------- */
+
+#define AT(member) offsetof(struct gf_plan, member)
+static const struct gf_field inputs_fields[] = {
+	{"topology", GF_FIELD_STRING, GF_OMITTED, .offset = AT(topology_digest)},
+	{"profile", GF_FIELD_STRING, GF_OMITTED, .offset = AT(profile_digest)},
+	{NULL},
+};
+
+static const struct gf_record inputs_record = {
+	.extra_offset = AT(inputs_extra),
+	.fields = inputs_fields,
+};
+
+static const struct gf_field fusion_fields[] = {
+	{"threshold_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(threshold_bytes),
+	 .high = GF_MAX_SIZE},
+	{NULL},
+};
+
+static const struct gf_record fusion_record = {
+	.extra_offset = AT(fusion_extra),
+	.one_line = true,
+	.fields = fusion_fields,
+};
+
+static const struct gf_field pipeline_fields[] = {
+	{"staleness", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(staleness), .low = 1,
+	 .high = GF_MAX_COUNT, .absent = 1},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(pipeline_warmup_steps),
+	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE},
+	{NULL},
+};
+
+static const struct gf_record pipeline_record = {
+	.extra_offset = AT(pipeline_extra),
+	.one_line = true,
+	.fields = pipeline_fields,
+};
+#undef AT
+
+/* --- messages ------------------------------------------------------------ */
+
+#define AT(member) offsetof(struct gf_message, member)
+static const struct gf_field message_fields[] = {
+	{"first", GF_FIELD_SIZE, .offset = AT(first), .high = GF_MAX_SIZE},
+	{"last", GF_FIELD_SIZE, .offset = AT(last), .high = GF_MAX_SIZE},
+	{"mode", GF_FIELD_CHOICE, .offset = AT(mode), .names = gf_mode_names},
+	{"release", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(release),
+	 .names = gf_release_names},
+	{"half", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(half), .names = gf_half_names},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
+	 .record = &gf_stage_record},
+	{"codec", GF_FIELD_STRING, .offset = AT(codec)},
+	{NULL},
+};
+
+const struct gf_record gf_message_record = {
+	GF_RECORD(struct gf_message, message_fields),
+	.one_line = true,
+};
+#undef AT
+
+void gf_messages_free(struct gf_message *messages, size_t n)
+{
+	gf_list_free(&gf_message_record, messages, n);
+}
+
+/* --- rule ---------------------------------------------------------------- */
+
+#define AT(member) offsetof(struct gf_rule_algorithm, member)
+static const struct gf_field rule_algorithm_fields[] = {
+	{"min_bytes", GF_FIELD_SIZE, .offset = AT(min_bytes), .high = GF_MAX_SIZE},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
+	 .record = &gf_stage_record},
+	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
+	{NULL},
+};
+
+static const struct gf_record rule_algorithm_record = {
+	GF_RECORD(struct gf_rule_algorithm, rule_algorithm_fields),
+	.one_line = true,
+};
+#undef AT
+
+#define AT(member) offsetof(struct gf_rule, member)
+static const struct gf_field rule_fields[] = {
+	{"threshold_bytes", GF_FIELD_SIZE, .offset = AT(threshold_bytes), .high = GF_MAX_SIZE},
+	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT,
+	 .absent = 1},
+	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(segment_bytes),
+	 .high = GF_MAX_SIZE},
+	{"algorithms", GF_FIELD_LIST, .offset = AT(algorithms), .count_offset = AT(nalgorithms),
+	 .record = &rule_algorithm_record},
+	{NULL},
+};
+
+static const struct gf_record rule_record = {
+	GF_RECORD(struct gf_rule, rule_fields),
+};
+#undef AT
+
+const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r, size_t size_bytes)
+{
+	size_t i = r->nalgorithms - 1;
+
+	while (i > 0 && r->algorithms[i].min_bytes > size_bytes)
+		i--;
+	return &r->algorithms[i];
+}
+
+/* --- the model without its tensors, which stand beside it ----------------- */
+
+#define AT(member) offsetof(struct gf_model_profile, member)
+static const struct gf_field model_fields[] = {
+	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
+	{"tensors", GF_FIELD_LIST, GF_HIDDEN, .offset = AT(tensors), .count_offset = AT(ntensors),
+	 .record = &gf_tensor_record},
+	{NULL},
+};
+
+static const struct gf_record model_record = {
+	GF_RECORD(struct gf_model_profile, model_fields),
+};
+#undef AT
+
+/* --- the document -------------------------------------------------------- */
+
+#define AT(member) offsetof(struct gf_plan, member)
+static const struct gf_field plan_fields[] = {
+	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
+	{"inputs", GF_FIELD_GROUP, GF_OMITTED, .record = &inputs_record},
+	{"system", GF_FIELD_STRING, GF_OMITTED, .offset = AT(system)},
+	{"policy", GF_FIELD_STRING, GF_OMITTED, .offset = AT(policy)},
+	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
+	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
+	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT},
+	{"reproducible", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(reproducible)},
+	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(segment_bytes),
+	 .high = GF_MAX_SIZE},
+	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model), .record = &model_record},
+	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
+	 .record = &gf_network_record},
+	{"codecs", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.codecs),
+	 .count_offset = AT(processing.ncodecs), .record = &gf_codec_cost_record},
+	{"selections", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.selections),
+	 .count_offset = AT(processing.nselections), .record = &gf_selection_cost_record},
+	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels), .count_offset = AT(nlevels),
+	 .record = &gf_level_record},
+	{"tensors", GF_FIELD_OWN, GF_OMITTED, .own = &gf_plan_tensors_own},
+	{"messages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(messages),
+	 .count_offset = AT(nmessages), .record = &gf_message_record, .schema = "\"minItems\": 1"},
+	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule), .record = &rule_record},
+	{"fusion", GF_FIELD_GROUP, GF_OMITTED, .record = &fusion_record},
+	{"selection", GF_FIELD_OWN, GF_DEFAULTED, .offset = AT(selection),
+	 .own = &gf_selection_own},
+	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
+	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period), .own = &gf_period_own},
+	{"predicted", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(predicted),
+	 .record = &gf_prediction_record},
+	{NULL},
+};
+
+static const struct gf_record plan_record = {
+	GF_RECORD(struct gf_plan, plan_fields),
+	.finish = gf_plan_finish,
+	/* a rule makes the rest when the model is known */
+	.schema =
+		"\"if\": {\"required\": [\"rule\"]}, \"then\": {\"properties\": {\"ranks\": false, "
+		"\"servers\": false, \"lanes\": false, \"segment_bytes\": false, \"model\": false, "
+		"\"tensors\": false, \"messages\": false, \"predicted\": false}}, "
+		"\"else\": {\"required\": [\"ranks\", \"lanes\", \"model\", \"tensors\", "
+		"\"messages\"]}, ",
+};
+
+const struct gf_document_format gf_document_plan = {
+	.name = "gf-plan",
+	.description = "how gradients are exchanged, and what that was predicted to cost",
+	.record = &plan_record,
+};
+#undef AT
+
+int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
+		 struct gf_error *err)
+{
+	return gf_document_read(root, file, &gf_document_plan, p, err);
+}
+
+/* The plan as it is written: a rule plan's lanes and segments stand in the rule, and messages name
+ * what runs. Its messages are to be freed, and borrow.
+ */
+static struct gf_plan as_written(const struct gf_plan *p)
+{
+	struct gf_plan plan = *p;
+	size_t i;
+
+	plan.messages = gf_xmemdup(p->messages, p->nmessages * sizeof(*p->messages));
+	for (i = 0; i < p->nmessages; i++) {
+		struct gf_message *m = &plan.messages[i];
+		const char *runs =
+			gf_plan_has(p, m) ? gf_plan_runs(p, m->first, m->last, m) : m->algorithm;
+
+		if (runs == m->algorithm)
+			continue;
+		m->algorithm = (char *)runs;
+		m->stages = NULL;
+		m->nstages = 0;
+	}
+	if (plan.rule) {
+		plan.lanes = 0;
+		plan.segment_bytes = 0;
+	}
+	return plan;
+}
+
+int gf_plan_check(const struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_plan plan = as_written(p);
+	int rc = gf_document_check(&gf_document_plan, &plan, err);
+
+	free(plan.messages);
+	return rc;
+}
+
+char *gf_plan_write(const struct gf_plan *p)
+{
+	struct gf_plan plan = as_written(p);
+	char *text = gf_document_write(&gf_document_plan, &plan);
+
+	free(plan.messages);
+	return text;
+}
+
+void gf_plan_release(struct gf_plan *p)
+{
+	gf_record_release(&plan_record, p);
+}
+
+void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p)
+{
+	gf_record_copy(&plan_record, copy, p);
+}
+
+void gf_plan_set_types(struct gf_plan *p)
+{
+	size_t i;
+
+	free(p->types);
+	p->types = NULL;
+	if (!p->model)
+		return;
+	p->types = gf_xmalloc((p->model->ntensors + 1) * sizeof(*p->types));
+	for (i = 0; i < p->model->ntensors; i++)
+		p->types[i] = GF_MODE_MERGED;
+	for (i = 0; i < p->nmessages; i++)
+		p->types[p->messages[i].last] = p->messages[i].mode;
+}
+
+size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i)
+{
+	size_t sum = 0, k;
+
+	for (k = p->messages[i].first; k <= p->messages[i].last; k++)
+		sum += gf_tensor_bytes(&p->model->tensors[k]);
+	return sum;
+}
+
+size_t gf_plan_message_elems(const struct gf_plan *p, size_t i)
+{
+	size_t sum = 0, k;
+
+	for (k = p->messages[i].first; k <= p->messages[i].last; k++)
+		sum += p->model->tensors[k].count_elems;
+	return sum;
+}
+
+const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
+			 const struct gf_message *like)
+{
+	struct gf_wire wires[GF_WIRES_MOST];
+	const char *name = NULL;
+
+	if (p->model &&
+	    gf_selection_wire(&p->selection, &p->model->tensors[first], last - first + 1, 0, wires))
+		name = gf_wire_algorithm(wires[0].kind);
+	return name ? name : like->algorithm;
+}
+
+char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
+			const struct gf_message *like)
+{
+	const char *name = gf_plan_runs(p, first, last, like);
+	struct gf_text t = {0};
+
+	/* the sets of a selection go by one algorithm of their own */
+	gf_stages_text_of(&t, name, like->stages, name == like->algorithm ? like->nstages : 0);
+	return gf_text_take(&t);
+}
+
+bool gf_message_is_open(const struct gf_message *m)
+{
+	return strcmp(m->algorithm, "auto") == 0;
+}
+
+bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
+{
+	return strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->codec, b->codec) == 0 &&
+	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
+}
+
+bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)
+{
+	gf_steps_settle(&p->pipeline_warmup_steps, &p->pipeline_warmup_part, epoch_steps,
+			run_steps);
+	return (!p->selection.params ||
+		!gf_record_settle(p->selection.plan->record, p->selection.params, epoch_steps,
+				  run_steps)) &&
+	       p->pipeline_warmup_part.of == GF_STEPS_KNOWN;
+}
+
+int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_plan as_it_is = *p;
+
+	/* without lengths nothing is written */
+	if (gf_plan_settle(&as_it_is, 0, 0))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "warmup_steps: want a number of steps where nothing says how long an "
+			    "epoch or the run is, got a part of it");
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "documents/topology.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "json/record.h"
+#include "documents/shared_records.h"
+
+/* 2^24 ranks have at most 24 levels that are not of one. */
+#define MOST_LEVELS 64
+
+const char *const gf_origin_names[] = {"assumed", "reported", "measured", NULL};
+const char *const gf_path_names[] = {"unknown", "nvlink", "xgmi", "nvswitch", "pix",
+				     "pxb",     "phb",    "node", "sys",      NULL};
+
+#define AT(member) offsetof(struct gf_level, member)
+static const struct gf_field level_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"size", GF_FIELD_SIZE, .offset = AT(size), .low = 1, .high = GF_RANKS_MAX},
+	{"link", GF_FIELD_STRING, .offset = AT(link)},
+	{"bandwidth_bytes_per_s", GF_FIELD_REAL, .offset = AT(bandwidth_bytes_per_s),
+	 .low = GF_MIN_RATE, .high = GF_MAX_RATE},
+	{"bandwidth_origin", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(bandwidth_origin),
+	 .names = gf_origin_names},
+	{"latency_s", GF_FIELD_REAL, .offset = AT(latency_s), .high = GF_MAX_TIME_S},
+	{"latency_origin", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(latency_origin),
+	 .names = gf_origin_names},
+	{NULL},
+};
+#undef AT
+
+const struct gf_record gf_level_record = {
+	GF_RECORD(struct gf_level, level_fields),
+};
+
+#define AT(member) offsetof(struct gf_device, member)
+static const struct gf_field device_fields[] = {
+	{"type", GF_FIELD_STRING, .offset = AT(type)},
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"pci", GF_FIELD_STRING, GF_OMITTED, .offset = AT(pci)},
+	{"numa", GF_FIELD_INT, GF_OMITTED, .offset = AT(numa), .low = -1, .high = INT_MAX,
+	 .absent = -1},
+	{"memory_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(memory_bytes),
+	 .high = GF_MAX_SIZE},
+	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(bandwidth_bytes_per_s),
+	 .high = GF_MAX_RATE},
+	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(bandwidth_origin),
+	 .names = gf_origin_names},
+	{"nic", GF_FIELD_STRING, GF_OMITTED, .offset = AT(nic)},
+	{"nic_path", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(nic_path), .names = gf_path_names},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record device_record = {
+	GF_RECORD(struct gf_device, device_fields),
+	.one_line = true,
+};
+
+#define AT(member) offsetof(struct gf_device_link, member)
+static const struct gf_field link_fields[] = {
+	{"from", GF_FIELD_STRING, .offset = AT(from)},
+	{"to", GF_FIELD_STRING, .offset = AT(to)},
+	{"path", GF_FIELD_CHOICE, .offset = AT(path), .names = gf_path_names},
+	{"count", GF_FIELD_INT, GF_OMITTED, .offset = AT(count), .high = INT_MAX},
+	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(bandwidth_bytes_per_s),
+	 .high = GF_MAX_RATE},
+	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(bandwidth_origin),
+	 .names = gf_origin_names},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record link_record = {
+	GF_RECORD(struct gf_device_link, link_fields),
+	.one_line = true,
+};
+
+#define AT(member) offsetof(struct gf_nic, member)
+static const struct gf_field nic_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"link", GF_FIELD_STRING, .offset = AT(link)},
+	{"state", GF_FIELD_STRING, .offset = AT(state)},
+	{"pci", GF_FIELD_STRING, GF_OMITTED, .offset = AT(pci)},
+	{"numa", GF_FIELD_INT, GF_OMITTED, .offset = AT(numa), .low = -1, .high = INT_MAX,
+	 .absent = -1},
+	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(bandwidth_bytes_per_s),
+	 .high = GF_MAX_RATE},
+	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(bandwidth_origin),
+	 .names = gf_origin_names},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record nic_record = {
+	GF_RECORD(struct gf_nic, nic_fields),
+	.one_line = true,
+};
+
+#define AT(member) offsetof(struct gf_host, member)
+static const struct gf_field host_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .high = INT_MAX},
+	{"sockets", GF_FIELD_INT, GF_OMITTED, .offset = AT(sockets), .high = INT_MAX},
+	{"numa_nodes", GF_FIELD_INT, GF_OMITTED, .offset = AT(numa_nodes), .high = INT_MAX},
+	{"cores", GF_FIELD_INT, GF_OMITTED, .offset = AT(cores), .high = INT_MAX},
+	{"threads", GF_FIELD_INT, GF_OMITTED, .offset = AT(threads), .high = INT_MAX},
+	{"memory_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(memory_bytes),
+	 .high = GF_MAX_SIZE},
+	{"devices", GF_FIELD_LIST, GF_DEFAULTED, .offset = AT(devices),
+	 .count_offset = AT(ndevices), .record = &device_record},
+	{"links", GF_FIELD_LIST, GF_OMITTED, .offset = AT(links), .count_offset = AT(nlinks),
+	 .record = &link_record},
+	{"nics", GF_FIELD_LIST, GF_DEFAULTED, .offset = AT(nics), .count_offset = AT(nnics),
+	 .record = &nic_record},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record host_record = {
+	GF_RECORD(struct gf_host, host_fields),
+};
+
+int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels, size_t count,
+		    struct gf_error *err)
+{
+	char place[48];
+	size_t i, k;
+
+	if (count > MOST_LEVELS)
+		return gf_json_refuse(at, "levels", err, "want at most %d levels, got %zu",
+				      MOST_LEVELS, count);
+	for (i = 0; i < count; i++) {
+		for (k = 0; k < i; k++) {
+			if (strcmp(levels[i].name, levels[k].name) != 0)
+				continue;
+			snprintf(place, sizeof(place), "levels/%zu/name", i);
+			return gf_json_refuse(at, place, err,
+					      "want a name of its own, got \"%.40s\" again",
+					      levels[i].name);
+		}
+	}
+	if (count && !gf_levels_ranks(levels, count))
+		return gf_json_refuse(at, "levels", err,
+				      "want sizes whose product is at most %d, got more",
+				      GF_RANKS_MAX);
+	return 0;
+}
+
+static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
+{
+	const struct gf_topology *t = item;
+	int rc;
+
+	rc = gf_levels_check(at, t->levels, t->nlevels, err);
+	if (rc)
+		return rc;
+	if (t->ranks && t->ranks != gf_levels_ranks(t->levels, t->nlevels))
+		return gf_json_refuse(at, "ranks", err,
+				      "want %d, the product of the level sizes, got %d",
+				      gf_levels_ranks(t->levels, t->nlevels), t->ranks);
+	return 0;
+}
+
+#define AT(member) offsetof(struct gf_topology, member)
+static const struct gf_field topology_fields[] = {
+	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"source", GF_FIELD_STRING, .offset = AT(source)},
+	{"origin", GF_FIELD_RAW, GF_OMITTED, .offset = AT(origin)},
+	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
+	{"levels", GF_FIELD_LIST, .offset = AT(levels), .count_offset = AT(nlevels),
+	 .record = &gf_level_record, .schema = "\"maxItems\": 64"},
+	{"hosts", GF_FIELD_LIST, GF_OMITTED, .offset = AT(hosts), .count_offset = AT(nhosts),
+	 .record = &host_record},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record topology_record = {
+	GF_RECORD(struct gf_topology, topology_fields),
+	.finish = finish,
+};
+
+const struct gf_document_format gf_document_topology = {
+	.name = "gf-topology",
+	.description = "how ranks are grouped and how fast their links are",
+	.record = &topology_record,
+};
+
+int gf_topology_read(const struct gf_json *root, const char *file, struct gf_topology *t,
+		     struct gf_error *err)
+{
+	return gf_document_read(root, file, &gf_document_topology, t, err);
+}
+
+int gf_topology_check(const struct gf_topology *t, struct gf_error *err)
+{
+	return gf_document_check(&gf_document_topology, t, err);
+}
+
+char *gf_topology_write(const struct gf_topology *t)
+{
+	return gf_document_write(&gf_document_topology, t);
+}
+
+void gf_topology_release(struct gf_topology *t)
+{
+	gf_record_release(&topology_record, t);
+}
+
+struct gf_level *gf_levels_copy(const struct gf_level *levels, size_t count)
+{
+	return gf_list_copy(&gf_level_record, levels, count);
+}
+
+void gf_levels_free(struct gf_level *levels, size_t count)
+{
+	gf_list_free(&gf_level_record, levels, count);
+}
+
+int gf_levels_ranks(const struct gf_level *levels, size_t count)
+{
+	size_t product = 1, i;
+
+	for (i = 0; i < count; i++) {
+		product *= levels[i].size;
+		if (!product || product > GF_RANKS_MAX)
+			return 0;
+	}
+	return (int)product;
+}
+
+/* Links that end at a host's edge. */
+static bool is_within_host(const struct gf_level *level)
+{
+	static const char *const links[] = {"shm", "pcie", "c2c", "nvlink", "xgmi"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(links); i++)
+		if (strcmp(level->link, links[i]) == 0)
+			return true;
+	return false;
+}
+
+int gf_levels_host(const struct gf_level *levels, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && is_within_host(&levels[i]))
+		i++;
+	return i ? gf_levels_ranks(levels, i) : 0;
+}
