@@ -219,7 +219,7 @@ help:
 	@echo '  demo        install what is missing, build, plan, train, compare'
 	@echo '  check       install what is missing, build with -Werror, run the tests'
 	@echo '              (minutes; DEPS=0 installs nothing, and skips more)'
-	@echo '  check ONLY=NAME   of one entry: dgc, swing, ... (a minute)'
+	@echo '  check ONLY=NAME   of one entry (tests/entries), e.g. ring (a minute)'
 	@echo '  check-build build what check runs; FILTER=REGEX tests/run.sh SUITE...'
 	@echo '              builds and runs some of it'
 	@echo '  check-long  slower tests; unit tests and jobs of two ranks under'
@@ -543,7 +543,7 @@ empty :=
 ONLY_FILTER = (unit/($(subst $(empty) $(empty),|,$(strip $(WALKERS))))$$|[_-]$(subst -,[_-],$(ONLY))([.]|$$)|gf-plan.bats|traits|agreement)
 check-only:
 	$(Q)ls tests/entries/*/$(ONLY).* > /dev/null || { echo 'ONLY=$(ONLY): want the name of an entry in tests/entries' >&2; exit 2; }
-	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 FILTER='$(ONLY_FILTER)' all check-programs
+	+$(Q)FILTER='$(ONLY_FILTER)' $(MAKE) --no-print-directory $(every_processor) WERROR=1 all check-programs
 	$(Q)BUILD=$(BUILD) GF_TEST_ONLY=$(ONLY) FILTER='$(ONLY_FILTER)' BATS_FILTER='every selection|$(ONLY)' \
 	  tests/run.sh layers docs unit cli
 
@@ -621,7 +621,8 @@ fuzz: deps
 # The programs whose names in tests/run.sh FILTER matches, and what all other suites run.
 PROGRAMS := $(UNIT:%=unit/%) $(EMULATED:%=unit/%) $(FUZZ:%=fuzz/%)
 programs = $(patsubst unit/%,$(BUILD)/tests/%,$(patsubst fuzz/%,$(BUILD)/fuzz/%,$(1)))
-check-programs: $(if $(FILTER),$(call programs,$(shell printf '%s\n' $(PROGRAMS) | grep -E -- '$(FILTER)')))
+# (FILTER is of the environment: make would take its $$ for a variable's.)
+check-programs: $(if $(value FILTER),$(call programs,$(shell printf '%s\n' $(PROGRAMS) | grep -E -- "$$FILTER")))
 check-commands: all $(FAKE_NVML) \
 	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so \
 	$(BUILD)/faults/no_memory.so $(FAKE_VERBS))

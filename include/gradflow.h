@@ -95,7 +95,7 @@ struct gradflow_exchange_options {
 			     * one that the plan has in epochs; 0: unknown, and the former is left
 			     * out */
 	double timeout_s;   /* without progress, once open; 0: never */
-	double momentum;    /* the optimiser's, for plans with dgc and csc */
+	double momentum;    /* the optimiser's, for selections that have momentum */
 	/* How ranks find each other. All zeros: they are those of the job that the process was
 	 * started in, by MPI. */
 	const char *transport; /* "mpi", "ucx"; NULL: what fits */

@@ -206,7 +206,7 @@ static inline void lane_test_algorithms(struct lane_test *t)
 				args.skew_elems = lane_test_sizes[n].skew_elems;
 				args.grain_elems = 0;
 				args.lossy = false;
-				if (!test_tries(a + c + n, 1) || (c && !it->build) ||
+				if (!test_tries(a + c + n, 2) || (c && !it->build) ||
 				    (it->applicable && it->applicable(&args, NULL)))
 					continue;
 				lane_test_one(t, it, &args, lane_test_codecs[c]);

@@ -143,7 +143,7 @@ static void test_algorithms(void)
 			for (args.ranks = 1; args.ranks <= 16; args.ranks++)
 				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
 					args.count_elems = sizes[n];
-					if (!test_tries((size_t)args.ranks + n + c, 2))
+					if (!test_tries((size_t)args.ranks + n + c, 4))
 						continue;
 					if (applies(gf_algorithms[a], &args, c))
 						prove(gf_algorithms[a], &args, names[c]);

@@ -271,7 +271,7 @@ static void test_late(void)
 						     .rate = .05};
 				struct rig_case d = c;
 
-				if (!test_tries((size_t)ranks + i + k, 2))
+				if (!test_tries((size_t)ranks + i + k, 4))
 					continue;
 				d.split = d.asks = true;
 				whole.c = &c;

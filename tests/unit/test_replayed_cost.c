@@ -150,7 +150,7 @@ static void test_random(void)
 			o.problem.fabric.servers++;
 		}
 		snprintf(where, sizeof(where), "topology %zu", i);
-		if (!test_tries(i / n, 2))
+		if (!test_tries(i / n, 4))
 			continue;
 		try_one(&o, nlevels > 1 ? exact : asked, where);
 	}

@@ -13,6 +13,7 @@ static struct selected {
 	char *name; /* "ENTRY-CASE" */
 	struct gf_selection selection;
 	size_t epochs; /* to learn; 0: as many as the plain one */
+	double rate;   /* 0: the plain one */
 } selections[64];
 static size_t nselections;
 
@@ -69,7 +70,8 @@ static void read_entry(const struct gf_select_plan *plan, struct entry_facts *f,
 			entry_complain(&err);
 		*s = (struct selected){entry_keep(gf_xasprintf("%s-%s", plan->name, name)),
 				       test_selection_at(plan, &at, "keys"),
-				       entry_size(&at, "epochs", 0)};
+				       entry_size(&at, "epochs", 0),
+				       entry_real(&at, "rate", 0)};
 		gf_json_leave(&at);
 	}
 	gf_json_leave(&training);
@@ -94,7 +96,7 @@ static void test_replicas(void)
 		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++) {
 			struct train_run run = run_of(i, ranks[k]);
 
-			if (!test_tries(i + k, 2))
+			if (!test_tries(i + k, 4))
 				continue;
 			run.config.check_every = 1;
 			train(&run);
@@ -264,6 +266,8 @@ static void test_learning(void)
 		struct train_run run = run_of(i, 4);
 
 		run.config.training.epochs = selections[i].epochs ? selections[i].epochs : 25;
+		if (selections[i].rate > 0)
+			run.config.training.rate = selections[i].rate;
 		train(&run);
 		EXPECT(run.test.correct + 3 >= plain.test.correct, "%s: %zu of %zu, plain %zu",
 		       selections[i].name, run.test.correct, run.test.samples, plain.test.correct);

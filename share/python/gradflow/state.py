@@ -200,7 +200,7 @@ class State:
         model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)
 
     plan is a file, which rank 0 reads, or a dictionary; None: each bucket is a message over a ring.
-    momentum is the optimiser's, for plans with dgc and csc; 0: it has none, as AdamW.
+    momentum is the optimiser's, for selections that have momentum; 0: it has none, as AdamW.
     epoch_steps is for those whose density changes in the first epochs.
     timeout_s is how long ranks may wait for one that is late; a rank that ends is noticed at once.
     transport is for parameters on GPUs: nccl, which takes one rank per
