@@ -249,7 +249,7 @@ static void add_schema(struct gf_text *out)
 	size_t i;
 
 	gf_text_addf(out, "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"oneOf\": [");
-	for (i = 0; gf_layer_kinds[i]; i++) {
+	for (i = 0; gf_layer_type_names[i]; i++) {
 		const struct gf_layer_kind *k = gf_layer_kinds[i];
 		const struct gf_record fields = {.fields = k->fields};
 		char *properties = gf_xasprintf("\"name\": " GF_SCHEMA_TEXT
