@@ -205,8 +205,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 /* Messages have room for the k of the densest epoch. */
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
-	const struct params *p = params_of(s);
-	const double most = gf_density_greatest(p->density, p->warmup_densities, p->nwarmup);
+	const double most = gf_select_densest(s);
 	const size_t n = s->env.plan->nmessages;
 	struct gf_work *list = gf_select_own_work(s, slot, s->nplan_work);
 	struct gf_select_slot *t = &s->slots[slot];
@@ -227,12 +226,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 static void begin(struct gf_selector *s, size_t slot, size_t step, const struct gf_work **list,
 		  size_t *n)
 {
-	const struct params *p = params_of(s);
-	/* a replay has no epochs: it shows what follows warm-up */
-	const double density = s->env.epoch_steps
-				       ? gf_density_at(p->density, p->warmup_densities, p->nwarmup,
-						       (step - 1) / s->env.epoch_steps)
-				       : p->density;
+	const double density = gf_select_density(s, step);
 	size_t i;
 
 	(void)list;

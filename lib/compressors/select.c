@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "documents/selections/select_density.h"
 #include "gf_kernels.h"
 
 /* A block that is summed once more, element by element, is still in cache. */
@@ -457,6 +458,22 @@ struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool, const float 
 	if (at == count)
 		return (struct gf_select_bad){.found = false};
 	return gf_select_bad_at(pool, first + at);
+}
+
+double gf_select_density(const struct gf_selector *s, size_t step)
+{
+	const struct gf_density d = gf_density_of(gf_select_params(s));
+
+	return s->env.epoch_steps ? gf_density_at(d.density, d.warmup_densities, d.nwarmup,
+						  (step - 1) / s->env.epoch_steps)
+				  : d.density;
+}
+
+double gf_select_densest(const struct gf_selector *s)
+{
+	const struct gf_density d = gf_density_of(gf_select_params(s));
+
+	return gf_density_greatest(d.density, d.warmup_densities, d.nwarmup);
 }
 
 int gf_select_open_sets(struct gf_selector *s, size_t slot,

@@ -118,6 +118,11 @@ static inline const void *gf_select_params(const struct gf_selector *s)
 	return s->env.plan->selection.params;
 }
 
+/* Of a selection whose keys begin as struct gf_density: the density in a step (from 1), and the
+ * greatest of all. A replay has no epochs: it shows what follows warm-up. */
+double gf_select_density(const struct gf_selector *s, size_t step);
+double gf_select_densest(const struct gf_selector *s);
+
 /*
  * SETS OF A FIXED SIZE, one per rank and message, which are gathered: an open_slot that fills in
  * the slot's list. bytes: of the set of a message of so many elements.

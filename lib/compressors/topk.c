@@ -157,24 +157,12 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 
 size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems)
 {
-	const struct gf_topk_select *p = s->priv;
-
-	return gf_density_count(
-		gf_density_greatest(p->kind.density, p->kind.warmup_densities, p->kind.nwarmup),
-		count_elems);
+	return gf_density_count(gf_select_densest(s), count_elems);
 }
 
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems)
 {
-	const struct gf_topk_select *p = s->priv;
-	const struct gf_topk_kind *k = &p->kind;
-	/* a replay has no epochs: it shows what follows warm-up */
-	double density = s->env.epoch_steps
-				 ? gf_density_at(k->density, k->warmup_densities, k->nwarmup,
-						 (step - 1) / s->env.epoch_steps)
-				 : k->density;
-
-	return gf_density_count(density, count_elems);
+	return gf_density_count(gf_select_density(s, step), count_elems);
 }
 
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
@@ -182,9 +170,6 @@ struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
 	const struct params *k = gf_select_params(s);
 
 	return (struct gf_topk_kind){
-		.density = k->density,
-		.warmup_densities = k->warmup_densities,
-		.nwarmup = k->nwarmup,
 		.merges = s->env.plan->selection.plan == &gf_select_plan_gtopk,
 		.putback = k->putback,
 	};
@@ -273,13 +258,12 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 
 int gf_topk_open_arrays(struct gf_selector *s, struct gf_error *err)
 {
-	const struct gf_density d = gf_density_of(gf_select_params(s));
-	const struct gf_topk_kind kind = {d.density, d.warmup_densities, d.nwarmup};
+	static const struct gf_topk_kind gathers = {0};
 	const size_t count = s->env.pools[0].count_elems;
 	struct gf_topk_select *p;
 	size_t i;
 
-	gf_topk_open(s, &kind);
+	gf_topk_open(s, &gathers);
 	p = s->priv;
 	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
 		p->arrays[i] = calloc(count + 1, sizeof(float));

@@ -12,9 +12,6 @@
  * fetched.
  */
 struct gf_topk_kind {
-	double density; /* k/n, and of the first epochs; borrowed */
-	const double *warmup_densities;
-	size_t nwarmup;
 	bool merges; /* along a tree, as gtopk; else sets are gathered */
 	enum gf_putback putback;
 };
