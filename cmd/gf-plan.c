@@ -114,8 +114,9 @@ static const struct gf_setting own_settings[] = {
 	 "decompose the ranks, innermost first, e.g. 4,16,3 or 4:shm,16:ring",
 	 .store = gf_axes_read_factors},
 	{"codecs", "LIST", 4, GF_SETTING_OWN, AT(codecs),
-	 "codecs that a message may use, e.g. f32,f16 (else f32)", .store = gf_cli_split_store,
-	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
+	 "codecs that a message may use, e.g. f32,f16 (else f32); or your own: "
+	 "mine:bits=1.5,encode=3GB/s,decode=6GB/s",
+	 .store = gf_cli_split_store, .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"servers", "N", 4, GF_SETTING_INT, AT(axes.servers),
 	 "add N ranks that only serve parameters (0 or 1)", 0, 1, .names = servers},
 	{"release", "WHEN", 4, GF_SETTING_CHOICE, AT(axes.release),
@@ -198,6 +199,17 @@ static const struct gf_setting_rule rules[] = {
 	{"plot-columns", "plot", NULL},
 };
 
+/* Described codecs stand beside the others where codecs are compared. */
+static bool all_described(const char *const *codecs)
+{
+	const struct gf_codec *c;
+
+	for (; *codecs; codecs++)
+		if (!(c = gf_codec_find(*codecs)) || !gf_codec_is_described(c))
+			return false;
+	return true;
+}
+
 /* An axis that is compared leaves nothing to choose. */
 static int check(void *arguments, struct gf_error *err)
 {
@@ -205,11 +217,20 @@ static int check(void *arguments, struct gf_error *err)
 	unsigned axis;
 
 	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
-		if (a->over.axes >> axis & 1 && gf_cli_given(&a->cli, gf_compare_option(axis)))
+		if (a->over.axes >> axis & 1 && gf_cli_given(&a->cli, gf_compare_option(axis)) &&
+		    !(axis == GF_COMPARE_CODECS && all_described(a->codecs)))
 			return gf_error_set(err, -EINVAL,
 					    "--compare goes without --%s where %s are compared",
 					    gf_compare_option(axis), gf_compare_names[axis]);
 	return 0;
+}
+
+/* What the job has now, as the caller says it; NULL: DDP's default. */
+static const struct gf_plan *given_plan(const struct gf_planning *s)
+{
+	const struct gf_plan *p = s->documents.plan;
+
+	return p && !p->rule ? p : NULL;
 }
 
 static int compare(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
@@ -222,10 +243,12 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 	gf_request_assume_ranks(&s->request, &s->open);
 	if (s->open.length)
 		gf_text_addf(&s->notes, "by default: %s\n", s->open.data);
-	rc = gf_request_compare(&s->request, &a->over, &c, &s->notes, err);
+	rc = gf_request_compare(&s->request, &a->over, given_plan(s), &c, &s->notes, err);
 	if (rc < 0)
 		return rc;
 	gf_comparison_text(&c, a->json, gf_cli_width(&a->cli), &out);
+	if (!a->cli.quiet)
+		gf_comparison_answer(&c, &s->notes);
 	if (a->plot) {
 		gf_comparison_plot(&s->request, &c, &picture);
 		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
@@ -283,6 +306,8 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 		gf_plan_table(&p, &out);
 	if (!a->cli.quiet && (p.rule || p.nmessages))
 		gf_plan_summary(&p, s->open.data, &s->notes);
+	if (!a->cli.quiet && !given && !a->emit && !a->refine)
+		gf_plan_gain(&s->request, given_plan(s), &p, &s->notes);
 	text = out.length ? gf_text_take(&out) : gf_plan_write(&p);
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, text, err);

@@ -112,7 +112,7 @@ bool gf_cli_to_terminal(const struct gf_cli *cli);
 size_t gf_cli_width(const struct gf_cli *cli);
 
 /* The parts of a comma-separated argument, empty ones too, NULL-terminated, in one allocation that
- * the caller frees. */
+ * the caller frees. KEY=VALUE belongs to the part before it, where that is NAME:KEY=VALUE. */
 const char **gf_cli_split(const char *arg);
 
 /* gf_cli_split into *parts; -EINVAL where a name stands twice. */

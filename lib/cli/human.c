@@ -60,3 +60,11 @@ struct gf_human gf_human_rate(double bytes_per_s)
 {
 	return scaled(bytes_per_s, rates);
 }
+
+struct gf_human gf_human_ratio(double ratio)
+{
+	struct gf_human h;
+
+	snprintf(h.text, sizeof(h.text), "%.*f", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
+	return h;
+}

@@ -18,7 +18,10 @@ const char **gf_cli_split(const char *arg)
 
 	memcpy(rest, arg, room - 1);
 	while ((part = strsep(&rest, ",")))
-		parts[n++] = part;
+		if (n && part[strcspn(part, ":=")] == '=' && strchr(parts[n - 1], ':'))
+			part[-1] = ',';
+		else
+			parts[n++] = part;
 	parts[n] = NULL;
 	return parts;
 }

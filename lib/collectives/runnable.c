@@ -56,6 +56,12 @@ static int check_message(const struct gf_message *m, size_t index, struct gf_err
 	if (!codec)
 		return gf_error_set(err, -ENOTSUP, "message %zu: this build has no codec \"%s\"",
 				    index, m->codec);
+	if (gf_codec_is_described(codec))
+		return gf_error_set(
+			err, -ENOTSUP,
+			"message %zu: codec \"%s\" is known by its figures alone, which "
+			"gf-plan and gf-sim work with: nothing executes it",
+			index, m->codec);
 	a = gf_algorithm_find(m->algorithm);
 	if (!a)
 		return gf_error_set(err, -ENOTSUP,

@@ -27,16 +27,17 @@ static char *or_empty(const char *text)
 	return gf_xstrdup(text ? text : "");
 }
 
-const char *const *gf_plan_codecs(const struct gf_plan *p, const char *codecs[GF_CODECS + 1])
+const char *const *gf_plan_codecs(const struct gf_plan *p, const char *codecs[GF_CODECS_MOST + 1])
 {
+	const struct gf_codec *c;
 	size_t n = 0, i, k;
 
-	for (k = 0; k < GF_CODECS; k++) {
+	for (k = 0; (c = k < GF_CODECS ? &gf_codecs[k] : gf_codec_described(k - GF_CODECS)); k++) {
 		for (i = 0; i < p->nmessages; i++)
-			if (!strcmp(p->messages[i].codec, gf_codecs[k].name))
+			if (!strcmp(p->messages[i].codec, c->name))
 				break;
 		if (i < p->nmessages)
-			codecs[n++] = gf_codecs[k].name;
+			codecs[n++] = c->name;
 	}
 	codecs[n] = NULL;
 	return codecs;
@@ -44,13 +45,14 @@ const char *const *gf_plan_codecs(const struct gf_plan *p, const char *codecs[GF
 
 char *gf_plan_codecs_text(const struct gf_plan *p)
 {
-	const char *codecs[GF_CODECS + 1];
+	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_text out = {0};
 	size_t i;
 
 	gf_plan_codecs(p, codecs);
 	for (i = 0; codecs[i]; i++)
-		gf_text_addf(&out, "%s%s", i ? "," : "", codecs[i]);
+		gf_text_addf(&out, "%s%.*s", i ? "," : "", gf_codec_title_length(codecs[i]),
+			     codecs[i]);
 	return gf_text_take(&out);
 }
 

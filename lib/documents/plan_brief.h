@@ -19,9 +19,9 @@ struct gf_plan_brief {
 	size_t period_steps; /* 0: every step */
 };
 
-/* The codecs of all messages, each once and in the order of gf_codecs, NULL-terminated; and as
- * text: "f32", "f16,q8", which the caller frees. */
-const char *const *gf_plan_codecs(const struct gf_plan *p, const char *codecs[GF_CODECS + 1]);
+/* The codecs of all messages, each once and in the order of gf_codecs, then as they were described,
+ * NULL-terminated; and as text: "f32", "f16,mine", which the caller frees. */
+const char *const *gf_plan_codecs(const struct gf_plan *p, const char *codecs[GF_CODECS_MOST + 1]);
 char *gf_plan_codecs_text(const struct gf_plan *p);
 
 struct gf_plan_brief gf_plan_brief(const struct gf_plan *p);

@@ -10,30 +10,39 @@
 #include "base/heap.h"
 #include "simulator/period_time.h"
 
-/* A bound that no plan of any policy beats: that over the most lanes that one of them may use.
- * Policies that split messages keep their own. */
-static void share_bound(struct gf_compared *rows, size_t n)
+/* May the two carry the same messages? */
+static bool comparable(const struct gf_compared *a, const struct gf_compared *b)
 {
-	double bound = INFINITY;
-	size_t i;
+	return a->plan.staleness == b->plan.staleness &&
+	       a->plan.period_steps == b->plan.period_steps &&
+	       strcmp(a->plan.codecs, b->plan.codecs) == 0 &&
+	       strcmp(a->plan.selection, b->plan.selection) == 0;
+}
+
+/* Rows that are comparable have one bound: that of the freest of them. */
+static void share_bounds(struct gf_compared *rows, size_t n)
+{
+	size_t i, k;
 
 	for (i = 0; i < n; i++)
-		if (rows[i].automatic)
-			bound = fmin(bound, rows[i].lower_bound_s);
-	for (i = 0; i < n; i++)
-		if (rows[i].automatic)
-			rows[i].lower_bound_s = bound;
+		for (k = 0; k < n; k++)
+			if (comparable(&rows[i], &rows[k]))
+				rows[i].lower_bound_s =
+					fmin(rows[i].lower_bound_s, rows[k].lower_bound_s);
 }
 
 /* Times that differ by less than this share are the same time. */
 static const double same_share = 1e-6;
 
-/* Is a better than b? If their times are the same, fewer messages are. */
+/* Does a stand before b? What is known does, then what is faster; if their times are the same, what
+ * has fewer messages. */
 static bool better(const struct gf_compared *a, const struct gf_compared *b, double unit_s)
 {
 	double x = nearbyint(a->iteration_s / unit_s);
 	double y = nearbyint(b->iteration_s / unit_s);
 
+	if (!a->unsure != !b->unsure)
+		return !a->unsure;
 	return x < y || (x == y && a->plan.nmessages < b->plan.nmessages);
 }
 
@@ -165,6 +174,7 @@ static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_comparison *c,
 		    struct gf_error *err)
 {
+	struct gf_beyond beyond = {0};
 	struct gf_plan p;
 	int rc = gf_task_plan(t, t->policy, &p, err);
 
@@ -185,6 +195,10 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	row.lower_bound_s = p.predicted->lower_bound_s;
 	row.iteration_low_s = p.predicted->iteration_low_s;
 	row.iteration_high_s = p.predicted->iteration_high_s;
+	row.unsure = gf_task_unsure(t, &p);
+	gf_beyond_add_plan(&beyond, &p);
+	if (beyond.most_bytes > 0 || beyond.ranks)
+		row.unsure |= GF_UNSURE_BEYOND;
 	gf_beyond_add_plan(&c->beyond, &p);
 	gf_plan_release(&p);
 	if (is_there(c, &row))
@@ -242,7 +256,7 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 			 struct gf_error *err)
 {
 	struct gf_task t;
-	size_t first = c->nrows, i;
+	size_t i;
 	int rc = gf_request_pose(r, &t, notes, err);
 
 	if (rc < 0)
@@ -262,7 +276,6 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 	if (rc == 0)
 		note_task(&t, notes);
 	gf_task_release(&t);
-	share_bound(c->rows + first, c->nrows - first);
 	return rc;
 }
 
@@ -339,7 +352,8 @@ static size_t most_rows(const struct gf_compare_over *over)
 }
 
 int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *axes,
-		       struct gf_comparison *c, struct gf_text *notes, struct gf_error *err)
+		       const struct gf_plan *now, struct gf_comparison *c, struct gf_text *notes,
+		       struct gf_error *err)
 {
 	int rc;
 
@@ -360,7 +374,10 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 		gf_comparison_release(c);
 		return rc;
 	}
+	c->given = now != NULL;
+	c->now_s = gf_request_now_s(r, now);
 	gf_beyond_text(&c->beyond, notes);
+	share_bounds(c->rows, c->nrows);
 	sort(c->rows, c->nrows);
 	if (axes->axes >> GF_COMPARE_PERIODS & 1)
 		gf_text_addf(notes, "with a period other than every, results differ from those of "

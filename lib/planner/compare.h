@@ -42,6 +42,7 @@ struct gf_compared {
 	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
+	unsigned unsure;                          /* of enum gf_unsure; such rows are last */
 	/* That leave a group in a step, where periods are compared; 0: not known. */
 	double border_bytes;
 };
@@ -52,6 +53,8 @@ struct gf_comparison {
 	struct gf_compare_over over;
 	size_t left_out; /* what does not fit, as notes say */
 	struct gf_beyond beyond;
+	double now_s; /* an iteration of what the job has now; 0: not known */
+	bool given;   /* that is a plan which was given, not DDP's default */
 };
 
 /* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs" as a grid; to:
@@ -63,15 +66,18 @@ const char *gf_compare_option(enum gf_compare_axis axis);
 /* The i-th of what an axis has; NULL: none. */
 const char *gf_compare_value(enum gf_compare_axis axis, size_t i);
 
-/* Needs a model and ranks (-EINVAL). */
+/* Needs a model and ranks (-EINVAL). now: the plan that the job has; NULL: DDP's default. */
 int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *over,
-		       struct gf_comparison *c, struct gf_text *notes, struct gf_error *err);
+		       const struct gf_plan *now, struct gf_comparison *c, struct gf_text *notes,
+		       struct gf_error *err);
 void gf_comparison_release(struct gf_comparison *c);
 
 /* A line of JSON for each row; or for people, in a window of so many columns (cli/table.h), of a
  * grid the iterations. */
 void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 			struct gf_text *out);
+/* The answer in one line: what the best row gains over what the job has now. */
+void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out);
 /* Bars: compute, and on it the exposed communication; a line across each bar is its lower bound. */
 void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
 			struct gf_plot *plot);

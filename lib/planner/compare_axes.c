@@ -31,7 +31,7 @@ static void encode_outer(struct gf_compare_variant *v)
 
 static void ask_codec(struct gf_compare_variant *v, size_t i)
 {
-	v->codecs[0] = gf_codecs[i].name;
+	v->codecs[0] = gf_compare_value(GF_COMPARE_CODECS, i);
 	v->request.codecs = v->codecs;
 	encode_outer(v);
 }
@@ -140,8 +140,12 @@ static const struct axis {
 
 const char *gf_compare_value(enum gf_compare_axis axis, size_t i)
 {
-	const struct gf_named *e = gf_registry_at(&axes_of[axis].of, i);
+	const struct gf_named *e;
 
+	if (axis == GF_COMPARE_CODECS && i >= GF_CODECS)
+		e = (const struct gf_named *)gf_codec_described(i - GF_CODECS);
+	else
+		e = gf_registry_at(&axes_of[axis].of, i);
 	return e ? e->name : NULL;
 }
 

@@ -3,15 +3,23 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "collectives/codecs/codec.h"
+#include "documents/selections/selection.h"
 #include "json/json.h"
 #include "planner/compare.h"
+#include "planner/summary.h"
 #include "simulator/sweep_plots.h"
 
-static void json_row(const struct gf_compared *row, const struct gf_compare_over *over,
+static const char *const unsure_names[] = {"free", "assumed", "beyond"};
+
+static void json_row(const struct gf_compared *row, const struct gf_comparison *c,
 		     struct gf_text *out)
 {
+	const struct gf_compare_over *over = &c->over;
+	size_t i;
 	struct gf_json_writer w = {0};
 
 	gf_json_open_line(&w, NULL);
@@ -33,6 +41,11 @@ static void json_row(const struct gf_compared *row, const struct gf_compare_over
 		gf_json_put_real(&w, "iteration_low_s", row->iteration_low_s);
 		gf_json_put_real(&w, "iteration_high_s", row->iteration_high_s);
 	}
+	if (c->now_s > 0)
+		gf_json_put_real(&w, c->given ? "x_given" : "x_ddp", c->now_s / row->iteration_s);
+	for (i = 0; i < GF_ARRAY_LENGTH(unsure_names); i++)
+		if (row->unsure >> i & 1)
+			gf_json_put_bool(&w, unsure_names[i], true);
 	gf_json_close_line(&w, out);
 }
 
@@ -43,6 +56,29 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 		gf_table_cell(t, "%s (K=%d)", b->system, b->staleness);
 	else
 		gf_table_cell(t, "%s", b->system);
+}
+
+/* "8.13 ms", and how it is in doubt: "+?" is longer by a cost that nobody has measured, "~" is
+ * beyond what was measured. */
+static void add_time(struct gf_table *t, const struct gf_compared *r)
+{
+	gf_table_cell(t, "%s%s%s", gf_human_time(r->iteration_s).text,
+		      r->unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED) ? " +?" : "",
+		      r->unsure & GF_UNSURE_BEYOND ? " ~" : "");
+}
+
+/* What the marks mean, of those that are there. */
+static void add_marks(const struct gf_comparison *c, struct gf_text *out)
+{
+	unsigned unsure = 0;
+	size_t i;
+
+	for (i = 0; i < c->nrows; i++)
+		unsure |= c->rows[i].unsure;
+	if (unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED))
+		gf_text_addf(out, "+?: and what it costs the processor, which is not measured\n");
+	if (unsure & GF_UNSURE_BEYOND)
+		gf_text_addf(out, "~: beyond the sizes or ranks that were measured\n");
 }
 
 /* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
@@ -77,7 +113,10 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 		gf_table_cell(&t, "%s", down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
 			row = row_at(c, down, across);
-			gf_table_cell(&t, "%s", row ? gf_human_time(row->iteration_s).text : "-");
+			if (row)
+				add_time(&t, row);
+			else
+				gf_table_cell(&t, "-");
 		}
 	}
 	gf_table_print_in(&t, window, out);
@@ -114,16 +153,15 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
 	gf_text_addf(
 		&head,
-		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\titeration\texposed\tabove "
-		"bound%s",
+		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\titeration\texposed%s%s",
 		/* sent: bytes that leave a group in a step */
 		periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
+		c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
 		doubted ? "\tlow\thigh" : "");
 	gf_table_cells(&t, "%s", head.data);
 	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
-		double above = r->lower_bound_s > 0 ? r->iteration_s / r->lower_bound_s - 1 : 0;
 
 		for (k = 0; k < nvalues; k++)
 			gf_table_cell(&t, "%s", r->axis == values[k] ? r->name : "");
@@ -135,11 +173,12 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);
 		add_system(&t, &r->plan);
-		/* the bound and the plan are sums in another order */
-		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d\t%s\t%s\t%.1f %%", r->plan.policy,
-			       r->plan.codecs, r->plan.selection, r->plan.nmessages, r->plan.lanes,
-			       gf_human_time(r->iteration_s).text,
-			       gf_human_time(r->exposed_comm_s).text, 100 * fmax(above, 0));
+		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d", r->plan.policy, r->plan.codecs,
+			       r->plan.selection, r->plan.nmessages, r->plan.lanes);
+		add_time(&t, r);
+		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s).text);
+		if (c->now_s > 0)
+			gf_table_cell(&t, "%s", gf_human_ratio(c->now_s / r->iteration_s).text);
 		if (doubted)
 			gf_table_cells(&t, "%s\t%s", gf_human_time(r->iteration_low_s).text,
 				       gf_human_time(r->iteration_high_s).text);
@@ -154,9 +193,56 @@ void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 	size_t i;
 
 	for (i = 0; json && i < c->nrows; i++)
-		json_row(&c->rows[i], &c->over, out);
-	if (!json)
-		(c->over.grid ? grid : rows_table)(c, window, out);
+		json_row(&c->rows[i], c, out);
+	if (json)
+		return;
+	(c->over.grid ? grid : rows_table)(c, window, out);
+	add_marks(c, out);
+}
+
+/* How much a row's messages change a value at most, as a share; more for what leaves some out. */
+static double error_of(const struct gf_compared *r)
+{
+	const struct gf_select_plan *selection = gf_select_plan_find(r->plan.selection);
+	double most = selection && selection->traits & GF_SELECT_LOSSLESS ? 0 : 1;
+	size_t i;
+
+	for (i = 0; gf_codecs[i].name; i++)
+		if (strstr(r->plan.codecs, gf_codecs[i].name))
+			most = fmax(most, gf_codecs[i].error);
+	return most;
+}
+
+/* The first row, or another that takes as long and changes less. */
+static const struct gf_compared *best_of(const struct gf_comparison *c)
+{
+	const struct gf_compared *best = &c->rows[0];
+	size_t i;
+
+	for (i = 1; i < c->nrows; i++)
+		if (!c->rows[i].unsure == !best->unsure &&
+		    c->rows[i].iteration_s < GF_GAIN_LEAST * c->rows[0].iteration_s &&
+		    error_of(&c->rows[i]) < error_of(best))
+			best = &c->rows[i];
+	return best;
+}
+
+void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
+{
+	const struct gf_compared *best = best_of(c);
+	const struct gf_prediction here = {
+		.iteration_s = best->iteration_s,
+		.iteration_low_s = best->iteration_low_s,
+		.iteration_high_s = best->iteration_high_s,
+	};
+	struct gf_text by = {0};
+
+	if (!(c->now_s > 0))
+		return;
+	gf_text_addf(&by, "%.*s%s%s", gf_codec_title_length(best->name), best->name,
+		     best->across ? " with " : "", best->across ? best->across : "");
+	gf_gain_text(c->now_s, c->given, &here, by.data, out);
+	gf_text_release(&by);
 }
 
 /* --- pictures ------------------------------------------------------------- */

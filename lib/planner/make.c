@@ -34,7 +34,7 @@ static int check_rule(const struct gf_request *r, struct gf_error *err)
 static int bound_rule(const struct gf_request *r, const struct gf_plan *p,
 		      struct gf_prediction *out, struct gf_error *err)
 {
-	const char *codecs[GF_CODECS + 1];
+	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_problem problem = {
 		.model = p->model,
 		.fabric = r->fabric,
@@ -186,14 +186,6 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p, struct
 	return 0;
 }
 
-/* What a user who knows none of the systems would run. */
-static const struct plain {
-	const char *system, *policy, *words;
-} plains[] = {
-	{"ddp", NULL, "DDP's default (--system ddp)"},
-	{NULL, "single", "one dense message (--policy single)"},
-};
-
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 {
 	struct gf_text unread = {0};
@@ -217,33 +209,36 @@ double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 	return takes_s;
 }
 
-/* A published system or a selection may be slower than doing without it. */
+double gf_request_now_s(const struct gf_request *r, const struct gf_plan *now)
+{
+	struct gf_request wish = {.system = "ddp"};
+	struct gf_fabric f = r->fabric;
+	struct gf_sim_result result = {0};
+
+	if (!now)
+		return gf_request_plain_s(r, &wish);
+	f.device = now->model->device;
+	return gf_predict_plan(now, &f, &result, NULL) == 0 ? result.iteration_s : 0;
+}
+
+/* A published system or a selection may be slower than doing without it; the answer says the same
+ * of DDP's default. */
 static void note_plain(const struct gf_request *r, const struct gf_task *t, const struct gf_plan *p,
 		       struct gf_text *notes)
 {
-	const struct plain *best = NULL;
-	double least_s = (1 - worth_a_word) * p->predicted->iteration_s;
-	size_t i;
+	struct gf_request wish = {.policy = "single"};
+	double least_s = (1 - worth_a_word) * p->predicted->iteration_s, takes_s;
 
 	if ((gf_task_is_plain(t) && !(r->system && t->policy)) || t->system.servers ||
 	    !gf_period_has(&t->period, GF_PERIOD_EVERY))
 		return;
-	for (i = 0; i < GF_ARRAY_LENGTH(plains); i++) {
-		struct gf_request wish = {
-			.system = plains[i].system,
-			.policy = plains[i].policy,
-		};
-		double takes_s = gf_request_plain_s(r, &wish);
-
-		if (takes_s > 0 && takes_s < least_s) {
-			least_s = takes_s;
-			best = &plains[i];
-		}
-	}
-	if (best)
-		gf_text_addf(notes, "%s is predicted %.0f %% faster than this plan: %s a step\n",
-			     best->words, 100 * (1 - least_s / p->predicted->iteration_s),
-			     gf_human_time(least_s).text);
+	takes_s = gf_request_plain_s(r, &wish);
+	if (takes_s > 0 && takes_s < least_s)
+		gf_text_addf(notes,
+			     "one dense message (--policy single) is predicted %.0f %% faster than "
+			     "this plan: %s a step\n",
+			     100 * (1 - takes_s / p->predicted->iteration_s),
+			     gf_human_time(takes_s).text);
 }
 
 /* Messages hold tensors of one type: so many there are at the least. */

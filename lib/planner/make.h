@@ -100,6 +100,17 @@ void gf_task_note(const struct gf_task *t, struct gf_text *notes);
 void gf_task_note_outer(const struct gf_task *t, struct gf_text *notes);
 void gf_task_release(struct gf_task *t);
 
+/* Why the time of a plan is less sure than that of others: bits. */
+enum gf_unsure {
+	GF_UNSURE_FREE = 1 << 0,    /* what coding or choosing costs is not known: taken for 0 */
+	GF_UNSURE_ASSUMED = 1 << 1, /* it is assumed, beside a measured model */
+	GF_UNSURE_BEYOND = 1 << 2,  /* messages or ranks beyond those that were measured */
+};
+
+/* Of a plan of the task: GF_UNSURE_FREE and GF_UNSURE_ASSUMED. What is assumed of a model that is
+ * an estimate is as sure as the model. */
+unsigned gf_task_unsure(const struct gf_task *t, const struct gf_plan *p);
+
 /* A whole plan by this policy (NULL: by the best one, whose name it gets), with the task's axes.
  * -EINVAL: they do not go together. */
 int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
@@ -116,6 +127,9 @@ int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_tex
 /* What a step of the request's model and documents takes by the wish, which has a policy or a
  * system and gets the documents, s; 0: it does not fit there. */
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish);
+/* A step of what the job has now, on the request's documents, s; 0: it does not fit there. now: the
+ * plan that was given; NULL: DDP's default. */
+double gf_request_now_s(const struct gf_request *r, const struct gf_plan *now);
 
 /* The rule for a posed problem without a model or ranks (rule.c): what gf_request_plan writes where
  * it cannot write a whole plan. */

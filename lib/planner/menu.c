@@ -406,6 +406,12 @@ int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)
 	for (i = 0; in->codecs && in->codecs[i]; i++) {
 		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
 
+		if (!codec && strchr(in->codecs[i], ':')) {
+			int rc = gf_codec_describe(in->codecs[i], &codec, err);
+
+			gf_error_prefix(err, "%s", option);
+			return rc;
+		}
 		if (!codec)
 			return gf_registry_refuse(&codecs, option, NULL, in->codecs[i], err);
 		if (gf_codec_ratio(codec) == 1 || !in->model)

@@ -166,7 +166,7 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 	};
 	struct gf_period period = p->period;
 	const struct gf_plan outer = {.messages = period.messages, .nmessages = period.nmessages};
-	const char *codecs[GF_CODECS + 1], *outer_codecs[GF_CODECS + 1];
+	const char *codecs[GF_CODECS_MOST + 1], *outer_codecs[GF_CODECS_MOST + 1];
 	struct gf_axes axes;
 	struct gf_variant v;
 	int rc;

@@ -74,6 +74,40 @@ static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 	s->request.fabric.processing = p;
 }
 
+/* What described codecs cost beside messages of this device; nothing where their names do not
+ * say. */
+static void add_described(struct gf_planning *s, const char *const *codecs)
+{
+	struct gf_processing one = {.ncodecs = 1};
+	const struct gf_codec *codec;
+
+	for (; codecs && *codecs; codecs++) {
+		codec = gf_codec_find(*codecs);
+		if (!codec || !gf_codec_is_described(codec) ||
+		    codec->encode_s_per_byte + codec->decode_s_per_byte == 0)
+			continue;
+		one.codecs = &(struct gf_codec_cost){
+			.of = {.name = (char *)codec->name, .device = s->request.model->device},
+			.encode_s_per_byte = codec->encode_s_per_byte,
+			.decode_s_per_byte = codec->decode_s_per_byte,
+		};
+		gf_processing_add(&s->described, &one);
+	}
+}
+
+static void describe(struct gf_planning *s)
+{
+	if (!s->request.model)
+		return;
+	add_described(s, s->request.codecs);
+	add_described(s, s->request.outer_codecs);
+	if (!s->described.ncodecs)
+		return;
+	if (s->request.fabric.processing)
+		gf_processing_add(&s->described, s->request.fabric.processing);
+	s->request.fabric.processing = &s->described;
+}
+
 /* Estimated times of an architecture, as the request's model; *made belongs to the caller. rate:
  * the words for the estimate's rate. -EINVAL: a profile's model is there, too. */
 static int estimate_model(struct gf_request *r, const struct gf_model *model,
@@ -166,6 +200,8 @@ int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *tim
 		rc = refine(s, times->trace, err);
 	if (rc == 0 && times->accumulate)
 		rc = accumulate(s, times->accumulate, err);
+	if (rc == 0)
+		describe(s);
 	return rc;
 }
 
@@ -175,6 +211,7 @@ void gf_planning_release(struct gf_planning *s)
 	gf_text_release(&s->open);
 	gf_refined_release(&s->refined);
 	gf_processing_release(&s->assumed);
+	gf_processing_release(&s->described);
 	gf_model_profile_free(s->estimated);
 	gf_model_profile_free(s->accumulated);
 	gf_documents_release(&s->documents);

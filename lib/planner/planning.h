@@ -14,11 +14,11 @@ struct gf_planning {
 	struct gf_documents documents;
 	struct gf_request request;
 	struct gf_axes axes; /* its factors are the caller's */
-	const char *codecs[GF_CODECS + 1];
+	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_refined refined;
 	struct gf_model_profile *estimated, *accumulated;
-	struct gf_processing assumed; /* codecs, on the estimate's GPU */
-	struct gf_text notes, open;   /* open: what was taken by default */
+	struct gf_processing assumed, described; /* codecs, on the estimate's GPU */
+	struct gf_text notes, open;              /* open: what was taken by default */
 };
 
 /* What the options say of the model's times. */

@@ -305,7 +305,7 @@ void gf_refined_release(struct gf_refined *r)
 }
 
 void gf_request_follow(struct gf_request *r, struct gf_axes *axes, const struct gf_plan *p,
-		       const char *codecs[GF_CODECS + 1])
+		       const char *codecs[GF_CODECS_MOST + 1])
 {
 	if (!r->system && p->system && gf_system_find(p->system))
 		r->system = p->system;

@@ -59,7 +59,7 @@ void gf_refined_release(struct gf_refined *r);
 /* The plan that was run goes on where the user does not change it: system, axes and codecs, which
  * `codecs` keeps. Borrows from p. */
 void gf_request_follow(struct gf_request *r, struct gf_axes *axes, const struct gf_plan *p,
-		       const char *codecs[GF_CODECS + 1]);
+		       const char *codecs[GF_CODECS_MOST + 1]);
 
 /* The differences of the new plan, as lines for the user. */
 void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m,

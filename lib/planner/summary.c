@@ -154,6 +154,44 @@ void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *
 	add_period(p, out);
 }
 
+void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, const char *by,
+		  struct gf_text *out)
+{
+	const char *now = given ? "the plan that was given" : "DDP's default";
+	const double gain = now_s / here->iteration_s;
+
+	if (fabs(gain - 1) < GF_GAIN_LEAST - 1)
+		gf_text_addf(out, "%s is within %.1f %% of this", now, 100 * fabs(gain - 1));
+	else
+		gf_text_addf(out, "%s x %s", gf_human_ratio(gain).text, now);
+	gf_text_addf(out, " (%s, %s", gf_human_time(now_s).text,
+		     gf_human_time(here->iteration_s).text);
+	if (here->iteration_high_s > 0)
+		gf_text_addf(out, "; %s to %s by the doubt",
+			     gf_human_time(here->iteration_low_s).text,
+			     gf_human_time(here->iteration_high_s).text);
+	gf_text_addf(out, fabs(gain - 1) < GF_GAIN_LEAST - 1 ? "): change nothing\n" : "): %s\n",
+		     by);
+}
+
+void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const struct gf_plan *p,
+		  struct gf_text *out)
+{
+	const double now_s = p->rule ? 0 : gf_request_now_s(r, now);
+	struct gf_text by = {0};
+	char *codecs;
+
+	if (!(now_s > 0))
+		return;
+	codecs = gf_plan_codecs_text(p);
+	gf_text_addf(&by, "%zu message%s, %s", p->nmessages, plural(p->nmessages), codecs);
+	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+		gf_text_addf(&by, ", %s", gf_selection_name(&p->selection));
+	gf_gain_text(now_s, now != NULL, p->predicted, by.data, out);
+	gf_text_release(&by);
+	free(codecs);
+}
+
 static void rule_table(const struct gf_rule *r, struct gf_text *out)
 {
 	struct gf_table t = {0};

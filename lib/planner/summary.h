@@ -13,6 +13,20 @@
  * algorithms. open: what was taken by default, or NULL. */
 void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *out);
 
+/* What is not as many times as fast is not worth a change. */
+#define GF_GAIN_LEAST 1.01
+
+/*
+ * The answer, one line: how many times as fast a step is as what the job has now, by what; below 1
+ * % that there is nothing to change. now_s: a step of what the job has now (gf_request_now_s);
+ * given: that is a plan that was given, not DDP's default. here: the times of the step.
+ */
+void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, const char *by,
+		  struct gf_text *out);
+/* That line of a plan; nothing of a rule, or where nothing says what the job has now. */
+void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const struct gf_plan *p,
+		  struct gf_text *out);
+
 /* A line on the plan's period, and the period from the first step on, in at most as many marks as
  * the window has columns for, in a row for each fragment: [ its exchange begins, - is beside the
  * step, ] ends. */

@@ -9,6 +9,8 @@
 #include "base/registry.h"
 #include "collectives/codecs/codec.h"
 #include "documents/algorithm_traits.h"
+#include "documents/plan_brief.h"
+#include "documents/plan_parts.h"
 #include "planner/make.h"
 #include "planner/menu.h"
 #include "planner/policies/policy.h"
@@ -344,20 +346,27 @@ static void judge_codecs(const struct gf_problem *p, const char *const *judged,
 	}
 }
 
+/* Of the codecs and the selection that the task may use. */
+static void judge_task(const struct gf_task *t, struct gf_text *free, struct gf_text *assumed)
+{
+	const struct gf_problem *p = &t->problem;
+	const struct gf_fabric f = {.processing = p->fabric.processing, .device = p->model->device};
+	const char *name = gf_selection_name(&t->selection);
+
+	judge_codecs(p, NULL, free, assumed);
+	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
+		judge_codecs(&t->outer, p->codecs, free, assumed);
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+		judge((const void *)gf_fabric_selection(&f, name), name, free, assumed);
+}
+
 /* Notes which codecs and selections that may be used are taken for free, and whose costs are
  * assumed. */
 static void note_processing(const struct gf_task *t, struct gf_text *notes)
 {
-	const struct gf_problem *p = &t->problem;
-	const struct gf_fabric f = {.processing = p->fabric.processing, .device = p->model->device};
 	struct gf_text free = {0}, assumed = {0};
-	const char *name = gf_selection_name(&t->selection);
 
-	judge_codecs(p, NULL, &free, &assumed);
-	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
-		judge_codecs(&t->outer, p->codecs, &free, &assumed);
-	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
-		judge((const void *)gf_fabric_selection(&f, name), name, &free, &assumed);
+	judge_task(t, &free, &assumed);
 	if (free.length)
 		gf_text_addf(notes,
 			     "no profile says what this costs the processor, and it is taken for "
@@ -367,6 +376,26 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 		gf_text_addf(notes, "what this costs the processor is assumed: %s\n", assumed.data);
 	gf_text_release(&free);
 	gf_text_release(&assumed);
+}
+
+unsigned gf_task_unsure(const struct gf_task *t, const struct gf_plan *p)
+{
+	const struct gf_plan outer = gf_period_outer_view(p);
+	const char *codecs[GF_CODECS_MOST + 1], *outer_codecs[GF_CODECS_MOST + 1];
+	struct gf_text free = {0}, assumed = {0};
+	struct gf_task used = *t;
+	unsigned unsure = 0;
+
+	used.problem.codecs = gf_plan_codecs(p, codecs);
+	used.outer.codecs = gf_plan_codecs(&outer, outer_codecs);
+	judge_task(&used, &free, &assumed);
+	if (free.length)
+		unsure |= GF_UNSURE_FREE;
+	if (assumed.length && strcmp(t->problem.model->device, GF_DEVICE_ESTIMATE) != 0)
+		unsure |= GF_UNSURE_ASSUMED;
+	gf_text_release(&free);
+	gf_text_release(&assumed);
+	return unsure;
 }
 
 /* Plans that differ by less than the doubt of the measurements count as equal. There is a limit:

@@ -2,6 +2,7 @@
 #include "collectives/codecs/codec.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -82,7 +83,11 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 
 const struct gf_codec *gf_codec_find(const char *name)
 {
-	return gf_named_find(gf_codecs, sizeof(*gf_codecs), name);
+	const struct gf_codec *c = gf_named_find(gf_codecs, sizeof(*gf_codecs), name);
+
+	if (!c && strchr(name, ':'))
+		(void)gf_codec_describe(name, &c, NULL);
+	return c;
 }
 
 bool gf_codec_is_plain(const char *name)

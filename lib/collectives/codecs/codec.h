@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "lists/gf_codec_number.h"
 
 /*
@@ -33,6 +34,8 @@ struct gf_codec {
 	/* The most that one encoding changes a value, as a share of it (in the codec's normal
 	 * range) or, with blocks, of the block's largest. */
 	double error;
+	/* Of a described codec alone, per byte of f32; 0: not known. */
+	double encode_s_per_byte, decode_s_per_byte;
 };
 
 /* By number; name NULL ends it. */
@@ -43,8 +46,29 @@ static inline enum gf_codec_number gf_codec_number(const struct gf_codec *c)
 	return (enum gf_codec_number)(c - gf_codecs);
 }
 
-const struct gf_codec *gf_codec_find(const char *name); /* NULL: none */
-bool gf_codec_is_plain(const char *name);               /* false of a name that is none */
+/*
+ * Someone's own codec is described by its name, which travels in documents as any other does:
+ * "mine:bits=1.5,encode=3GB/s,decode=6GB/s". bits is what an element takes on the wire, above 0 and
+ * below 32; encode and decode are rates of f32 gradients, and may be left out. It has no number and
+ * no kernels: it is priced, and nothing executes it.
+ */
+#define GF_CODECS_DESCRIBED 16 /* the most that one process may know */
+#define GF_CODECS_MOST      (GF_CODECS + GF_CODECS_DESCRIBED)
+
+static inline bool gf_codec_is_described(const struct gf_codec *c)
+{
+	return c < gf_codecs || c >= gf_codecs + GF_CODECS;
+}
+/* -EINVAL: it is no such description, or one too many. */
+int gf_codec_describe(const char *name, const struct gf_codec **codec, struct gf_error *err);
+/* The i-th that was described; NULL: none. */
+const struct gf_codec *gf_codec_described(size_t i);
+/* What tables call a codec: its name up to the description. "%.*s" */
+int gf_codec_title_length(const char *name);
+
+/* A built-in or described codec; NULL: none. */
+const struct gf_codec *gf_codec_find(const char *name);
+bool gf_codec_is_plain(const char *name); /* false of a name that is none */
 
 /* Names for a message, "f32, f16 or q8", each between two `quote`: of all codecs, or of those that
  * add. The caller frees. */

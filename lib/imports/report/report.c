@@ -387,7 +387,7 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 	struct gf_documents known = {
 		.topology = d->topology, .plan = d->plan, .profile = (struct gf_profile *)own};
 	const bool whole = d->plan && !d->plan->rule;
-	const char *codecs[GF_CODECS + 1];
+	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_request request = {0};
 	struct gf_error why = {""};
 	struct gf_axes axes;
