@@ -75,6 +75,10 @@ static const struct gf_setting own_settings[] = {
 	 "compare policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, "
 	 "periods, densities, or several of them; A:B: each of A with each of B",
 	 .names = gf_compare_names, .store = gf_compare_store},
+	{"break-even", NULL, 2, GF_SETTING_FLAG, AT(over.pays),
+	 "also say below which bandwidth, and from how many ranks on, a row is faster than dense "
+	 "f32 "
+	 "gradients"},
 	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),
 	 "exit with status 1 if something is left out of the comparison"},
 	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print the comparison as JSON Lines"},
@@ -191,7 +195,7 @@ static size_t all_settings(const struct gf_axes *axes, struct gf_setting *settin
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
-	{"json over strict", "compare", NULL},
+	{"json over strict break-even", "compare", NULL},
 	{"compare", NULL, "explain emit table max-messages"},
 	{"max-messages", NULL, "emit"},
 	{"explain table", NULL, "explain emit table"},
@@ -238,12 +242,18 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 	struct gf_comparison c;
 	struct gf_text out = {0};
 	struct gf_plot picture = {0};
+	struct gf_progress progress = {0};
+	struct gf_compare_over over = a->over;
 	int rc;
 
+	over.progress = gf_progress_report;
+	over.progress_ctx = &progress;
+	gf_progress_start(&progress, &a->cli, "comparing");
 	gf_request_assume_ranks(&s->request, &s->open);
 	if (s->open.length)
 		gf_text_addf(&s->notes, "by default: %s\n", s->open.data);
-	rc = gf_request_compare(&s->request, &a->over, given_plan(s), &c, &s->notes, err);
+	rc = gf_request_compare(&s->request, &over, given_plan(s), &c, &s->notes, err);
+	gf_progress_end(&progress);
 	if (rc < 0)
 		return rc;
 	gf_comparison_text(&c, a->json, gf_cli_width(&a->cli), &out);

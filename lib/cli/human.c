@@ -28,6 +28,11 @@ static const struct scale rates[] = {
 	{1e3, 1e3, "KB/s"},   {0, 1, "B/s"},
 };
 
+static const struct scale links[] = {
+	{125e9, 125e9, "Tb/s"}, {125e6, 125e6, "Gb/s"}, {125e3, 125e3, "Mb/s"},
+	{125, 125, "kb/s"},     {0, 0.125, "b/s"},
+};
+
 static struct gf_human scaled(double value, const struct scale *scale)
 {
 	struct gf_human h;
@@ -59,6 +64,11 @@ struct gf_human gf_human_time(double seconds)
 struct gf_human gf_human_rate(double bytes_per_s)
 {
 	return scaled(bytes_per_s, rates);
+}
+
+struct gf_human gf_human_link(double bytes_per_s)
+{
+	return scaled(bytes_per_s, links);
 }
 
 struct gf_human gf_human_ratio(double ratio)

@@ -15,6 +15,8 @@ struct gf_human gf_human_size(double bytes);
 struct gf_human gf_human_time(double seconds);
 /* 1.25e8 -> "125 MB/s" */
 struct gf_human gf_human_rate(double bytes_per_s);
+/* The rate of a link: 1.25e8 -> "1 Gb/s" */
+struct gf_human gf_human_link(double bytes_per_s);
 /* 1.3 -> "1.30": three digits. */
 struct gf_human gf_human_ratio(double ratio);
 

@@ -169,6 +169,13 @@ static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 	return border.group_bytes / (double)view.period.steps;
 }
 
+static void release_row(struct gf_compared *row)
+{
+	gf_plan_brief_release(&row->plan);
+	gf_plan_release(row->whole);
+	free(row->whole);
+}
+
 /* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what varies does not
  * fit. */
 static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_comparison *c,
@@ -200,9 +207,13 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	if (beyond.most_bytes > 0 || beyond.ranks)
 		row.unsure |= GF_UNSURE_BEYOND;
 	gf_beyond_add_plan(&c->beyond, &p);
-	gf_plan_release(&p);
+	c->tried++;
+	if (c->over.progress)
+		c->over.progress(c->over.progress_ctx, (double)c->tried / (double)c->most,
+				 row.name);
+	row.whole = gf_xmemdup(&p, sizeof(p));
 	if (is_there(c, &row))
-		gf_plan_brief_release(&row.plan);
+		release_row(&row);
 	else
 		c->rows[c->nrows++] = row;
 	return 0;
@@ -291,6 +302,9 @@ static int over_value(const struct gf_request *r, const struct gf_compared *row,
 	else
 		gf_axes_init(&v.axes);
 	v.request.axes = &v.axes;
+	/* described codecs are rows of their own */
+	if (c->over.axes >> GF_COMPARE_CODECS & 1)
+		v.request.codecs = NULL;
 	gf_compare_ask(&v, row->axis, i);
 	if (row->across)
 		gf_compare_ask(&v, c->over.across, k);
@@ -367,6 +381,7 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 					     : "the tensors of a model (--model)");
 	*c = (struct gf_comparison){
 		.rows = gf_xcalloc(most_rows(axes), sizeof(*c->rows)),
+		.most = most_rows(axes),
 		.over = *axes,
 	};
 	rc = make_rows(r, c, notes, err);
@@ -379,6 +394,8 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 	gf_beyond_text(&c->beyond, notes);
 	share_bounds(c->rows, c->nrows);
 	sort(c->rows, c->nrows);
+	if (axes->pays)
+		gf_comparison_find_pays(c);
 	if (axes->axes >> GF_COMPARE_PERIODS & 1)
 		gf_text_addf(notes, "with a period other than every, results differ from those of "
 				    "synchronous SGD\n");
@@ -395,7 +412,7 @@ void gf_comparison_release(struct gf_comparison *c)
 	size_t i;
 
 	for (i = 0; i < c->nrows; i++)
-		gf_plan_brief_release(&c->rows[i].plan);
+		release_row(&c->rows[i]);
 	free(c->rows);
 	memset(c, 0, sizeof(*c));
 }

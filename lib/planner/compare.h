@@ -31,7 +31,13 @@ struct gf_compare_over {
 	/* There are two of them: one down, one across. */
 	bool grid;
 	enum gf_compare_axis down, across;
+	bool pays; /* find where each row begins to pay, too */
+	/* (optional) called after each row */
+	void (*progress)(void *ctx, double done, const char *detail);
+	void *progress_ctx;
 };
+
+#define GF_COMPARE_RANKS_MOST 1024
 
 struct gf_compared {
 	enum gf_compare_axis axis;
@@ -43,6 +49,12 @@ struct gf_compared {
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
 	unsigned unsure;                          /* of enum gf_unsure; such rows are last */
+	struct gf_plan *whole;                    /* owned */
+	/* Where it is faster than dense f32 gradients by GF_GAIN_LEAST (planner/summary.h): up to
+	 * this bandwidth of the outermost level (0: none, INFINITY: any), and from so many ranks to
+	 * so many, of powers of two up to GF_COMPARE_RANKS_MOST (0: on none). */
+	double pays_below_bytes_per_s;
+	int pays_from_ranks, pays_to_ranks;
 	/* That leave a group in a step, where periods are compared; 0: not known. */
 	double border_bytes;
 };
@@ -51,9 +63,11 @@ struct gf_comparison {
 	struct gf_compared *rows; /* best first; owned */
 	size_t nrows;
 	struct gf_compare_over over;
-	size_t left_out; /* what does not fit, as notes say */
+	size_t tried, most; /* rows so far, of at most so many */
+	size_t left_out;    /* what does not fit, as notes say */
 	struct gf_beyond beyond;
 	double now_s; /* an iteration of what the job has now; 0: not known */
+	bool pays;    /* what rows say of it counts */
 	bool given;   /* that is a plan which was given, not DDP's default */
 };
 
@@ -82,7 +96,10 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out);
 void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
 			struct gf_plot *plot);
 
-/* For compare*.c alone: the request with values of axes in it. */
+/* For compare*.c alone: finds where rows pay. The plans of the rows stay as they are, as gf-sim
+ * takes them to other bandwidths and ranks. */
+void gf_comparison_find_pays(struct gf_comparison *c);
+/* The request with values of axes in it. */
 struct gf_compare_variant {
 	struct gf_request request;
 	struct gf_axes axes;

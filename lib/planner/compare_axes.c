@@ -174,8 +174,10 @@ int gf_compare_store(const char *arg, void *to, struct gf_error *err)
 	if (rc == 0 && over.grid && (n != 2 || found[0] == found[1]))
 		rc = gf_error_set(err, -EINVAL,
 				  "want two different axes in a grid (lanes:codecs), got %s", arg);
-	if (rc == 0)
+	if (rc == 0) {
+		over.pays = ((struct gf_compare_over *)to)->pays;
 		*(struct gf_compare_over *)to = over;
+	}
 	return rc;
 }
 

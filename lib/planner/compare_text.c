@@ -43,6 +43,12 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 	}
 	if (c->now_s > 0)
 		gf_json_put_real(&w, c->given ? "x_given" : "x_ddp", c->now_s / row->iteration_s);
+	if (c->pays && row->pays_below_bytes_per_s < INFINITY)
+		gf_json_put_real(&w, "pays_below_bytes_per_s", row->pays_below_bytes_per_s);
+	if (c->pays) {
+		gf_json_put_int(&w, "pays_from_ranks", row->pays_from_ranks);
+		gf_json_put_int(&w, "pays_to_ranks", row->pays_to_ranks);
+	}
 	for (i = 0; i < GF_ARRAY_LENGTH(unsure_names); i++)
 		if (row->unsure >> i & 1)
 			gf_json_put_bool(&w, unsure_names[i], true);
@@ -138,6 +144,23 @@ static size_t values_of(const struct gf_comparison *c, enum gf_compare_axis valu
 	return n;
 }
 
+/* "14.2 Gb/s", "8 to 256". */
+static void add_pays(struct gf_table *t, const struct gf_compared *r)
+{
+	const double below = r->pays_below_bytes_per_s;
+
+	gf_table_cell(t, "%s",
+		      below == 0         ? "-"
+		      : below < INFINITY ? gf_human_link(below).text
+					 : "any");
+	if (!r->pays_from_ranks)
+		gf_table_cell(t, "-");
+	else if (r->pays_to_ranks == GF_COMPARE_RANKS_MOST)
+		gf_table_cell(t, "%d and more", r->pays_from_ranks);
+	else
+		gf_table_cell(t, "%d to %d", r->pays_from_ranks, r->pays_to_ranks);
+}
+
 static void rows_table(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
@@ -153,11 +176,11 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
 	gf_text_addf(
 		&head,
-		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\titeration\texposed%s%s",
+		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\titeration\texposed%s%s%s",
 		/* sent: bytes that leave a group in a step */
 		periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
 		c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
-		doubted ? "\tlow\thigh" : "");
+		doubted ? "\tlow\thigh" : "", c->pays ? "\tpays below\tpays on ranks" : "");
 	gf_table_cells(&t, "%s", head.data);
 	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
@@ -182,6 +205,8 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		if (doubted)
 			gf_table_cells(&t, "%s\t%s", gf_human_time(r->iteration_low_s).text,
 				       gf_human_time(r->iteration_high_s).text);
+		if (c->pays)
+			add_pays(&t, r);
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
