@@ -34,6 +34,12 @@ static void share_bounds(struct gf_compared *rows, size_t n)
 /* Times that differ by less than this share are the same time. */
 static const double same_share = 1e-6;
 
+/* What is measured, what is carried on from that, and what leaves a cost out. */
+static int doubt_of(const struct gf_compared *r)
+{
+	return r->unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED) ? 2 : r->unsure != 0;
+}
+
 /* Does a stand before b? What is known does, then what is faster; if their times are the same, what
  * has fewer messages. */
 static bool better(const struct gf_compared *a, const struct gf_compared *b, double unit_s)
@@ -41,8 +47,8 @@ static bool better(const struct gf_compared *a, const struct gf_compared *b, dou
 	double x = nearbyint(a->iteration_s / unit_s);
 	double y = nearbyint(b->iteration_s / unit_s);
 
-	if (!a->unsure != !b->unsure)
-		return !a->unsure;
+	if (doubt_of(a) != doubt_of(b))
+		return doubt_of(a) < doubt_of(b);
 	return x < y || (x == y && a->plan.nmessages < b->plan.nmessages);
 }
 

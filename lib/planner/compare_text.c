@@ -245,7 +245,7 @@ static const struct gf_compared *best_of(const struct gf_comparison *c)
 	size_t i;
 
 	for (i = 1; i < c->nrows; i++)
-		if (!c->rows[i].unsure == !best->unsure &&
+		if (c->rows[i].unsure == best->unsure &&
 		    c->rows[i].iteration_s < GF_GAIN_LEAST * c->rows[0].iteration_s &&
 		    error_of(&c->rows[i]) < error_of(best))
 			best = &c->rows[i];
