@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
 
 struct scale {
 	double from; /* values of at least this size use this unit */
@@ -33,7 +36,38 @@ static const struct scale links[] = {
 	{125, 125, "kb/s"},     {0, 0.125, "b/s"},
 };
 
-static struct gf_human scaled(double value, const struct scale *scale)
+static const struct scale shares[] = {{0, 1, "%"}};
+
+bool gf_human_find_unit(const char *name, size_t length, struct gf_human_unit *unit)
+{
+	static const struct scale *const families[] = {sizes, times, rates, links, shares};
+	const struct scale *s;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(families); i++)
+		for (s = families[i];; s++) {
+			if (strlen(s->name) == length && strncmp(s->name, name, length) == 0) {
+				*unit = (struct gf_human_unit){(int)i, s->unit, s->name};
+				return true;
+			}
+			if (s->from == 0)
+				break;
+		}
+	return false;
+}
+
+/* As many decimals as make three digits. */
+static int decimals_of(double value)
+{
+	double size = fabs(value);
+
+	if (!(size > 0))
+		return 0;
+	return (int)fmax(0, 2 - floor(log10(size * 1.0005)));
+}
+
+/* whole: a whole number has no decimals. */
+static struct gf_human scaled(double value, const struct scale *scale, bool whole)
 {
 	struct gf_human h;
 	double shown;
@@ -42,39 +76,37 @@ static struct gf_human scaled(double value, const struct scale *scale)
 	while (scale->from > 0 && fabs(value) < scale->from)
 		scale++;
 	shown = value / scale->unit;
-	/* three digits, but no decimals for whole small numbers */
-	decimals = fabs(shown) < 10 ? 2 : fabs(shown) < 100 ? 1 : 0;
-	while (decimals > 0 && fabs(shown - nearbyint(shown * pow(10, decimals - 1)) /
-						    pow(10, decimals - 1)) < 1e-9)
-		decimals--;
+	decimals = scale->from > 0 ? decimals_of(shown) : 0;
+	if (whole && fabs(shown - nearbyint(shown)) < 1e-9)
+		decimals = 0;
 	snprintf(h.text, sizeof(h.text), "%.*f %s", decimals, shown, scale->name);
 	return h;
 }
 
 struct gf_human gf_human_size(double bytes)
 {
-	return scaled(bytes, sizes);
+	return scaled(bytes, sizes, true);
 }
 
 struct gf_human gf_human_time(double seconds)
 {
-	return scaled(seconds, times);
+	return scaled(seconds, times, false);
 }
 
 struct gf_human gf_human_rate(double bytes_per_s)
 {
-	return scaled(bytes_per_s, rates);
+	return scaled(bytes_per_s, rates, false);
 }
 
 struct gf_human gf_human_link(double bytes_per_s)
 {
-	return scaled(bytes_per_s, links);
+	return scaled(bytes_per_s, links, true);
 }
 
 struct gf_human gf_human_ratio(double ratio)
 {
 	struct gf_human h;
 
-	snprintf(h.text, sizeof(h.text), "%.*f", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
+	snprintf(h.text, sizeof(h.text), "%.*f", decimals_of(ratio), ratio);
 	return h;
 }

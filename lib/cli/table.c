@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "cli/human.h"
 
 enum { GAP = 2 }; /* blanks between columns */
 
@@ -173,6 +174,147 @@ static void print_row(const struct gf_table *t, const struct layout *l, size_t r
 	gf_text_add(out, "\n", 1);
 }
 
+/* --- forms for programs and papers ----------------------------------------- */
+
+static bool is_form(size_t window)
+{
+	return window >= GF_TABLE_TSV;
+}
+
+/* The number and the unit that a cell begins with; *rest is what follows. */
+static bool measured(const char *cell, double *value, struct gf_human_unit *unit, const char **rest)
+{
+	char *end;
+
+	*value = strtod(cell, &end);
+	if (end == cell || *end != ' ')
+		return false;
+	*rest = end + 1 + strcspn(end + 1, " ");
+	return gf_human_find_unit(end + 1, (size_t)(*rest - end - 1), unit);
+}
+
+static bool is_empty(const char *cell)
+{
+	return !*cell || strcmp(cell, "-") == 0;
+}
+
+/* The unit of a column's largest value, if all of its cells measure the same. */
+static bool unit_of(const struct gf_table *t, size_t col, struct gf_human_unit *unit)
+{
+	struct gf_human_unit u;
+	const char *rest;
+	double value, most = -1;
+	size_t row;
+
+	for (row = 1; row < t->nrows; row++) {
+		if (is_empty(t->rows[row][col]))
+			continue;
+		if (!measured(t->rows[row][col], &value, &u, &rest) ||
+		    (most >= 0 && u.family != unit->family))
+			return false;
+		if (value * u.size > most) {
+			most = value * u.size;
+			*unit = u;
+		}
+	}
+	return most >= 0;
+}
+
+/* What has a meaning in the form, so that it is text. */
+static void add_escaped(struct gf_text *out, const char *text, size_t form)
+{
+	const char *special = form == GF_TABLE_LATEX ? "%_&#$" : "|";
+
+	for (; *text; text++)
+		gf_text_addf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
+}
+
+static void add_cell(const struct gf_table *t, size_t row, size_t col,
+		     const struct gf_human_unit *unit, size_t form, struct gf_text *out)
+{
+	const char *cell = t->rows[row][col], *rest = "";
+	struct gf_text text = {0};
+	struct gf_human_unit own;
+	double value;
+
+	if (unit && row == 0)
+		gf_text_addf(&text, "%s (%s)", cell, unit->name);
+	else if (unit && !is_empty(cell) && measured(cell, &value, &own, &rest))
+		gf_text_addf(&text, "%s%s", gf_human_ratio(value * own.size / unit->size).text,
+			     rest);
+	else
+		gf_text_addf(&text, "%s", cell);
+	if (form == GF_TABLE_CSV && text.data[strcspn(text.data, ",\"")])
+		gf_text_addf(out, "\"%s\"", text.data);
+	else if (form == GF_TABLE_CSV || form == GF_TABLE_TSV)
+		gf_text_addf(out, "%s", text.data);
+	else
+		add_escaped(out, text.data, form);
+	gf_text_release(&text);
+}
+
+static void print_form(const struct gf_table *t, size_t form, struct gf_text *out)
+{
+	const struct mark {
+		size_t form;
+		const char *before, *between, *after;
+	} marks[] =
+		{
+			{GF_TABLE_MARKDOWN, "| ", " | ", " |\n"},
+			{GF_TABLE_LATEX, "", " & ", " \\\\\n"},
+			{GF_TABLE_CSV, "", ",", "\n"},
+			{GF_TABLE_TSV, "", "\t", "\n"},
+		},
+	  *m = marks;
+	struct gf_human_unit *units = gf_xcalloc(t->ncols + 1, sizeof(*units));
+	size_t row, col;
+
+	while (m->form != form)
+		m++;
+	for (col = 0; col < t->ncols; col++)
+		if (!unit_of(t, col, &units[col]))
+			units[col].name = NULL;
+	if (form == GF_TABLE_LATEX) {
+		gf_text_addf(out, "\\begin{tabular}{");
+		for (col = 0; col < t->ncols; col++)
+			gf_text_addf(out, "%c", numeric(t, col) ? 'r' : 'l');
+		gf_text_addf(out, "}\n");
+	}
+	for (row = 0; row < t->nrows; row++) {
+		for (col = 0; col < t->ncols; col++) {
+			gf_text_addf(out, "%s", col ? m->between : m->before);
+			add_cell(t, row, col, units[col].name ? &units[col] : NULL, form, out);
+		}
+		gf_text_addf(out, "%s", m->after);
+		if (row == 0 && form == GF_TABLE_LATEX)
+			gf_text_addf(out, "\\hline\n");
+		for (col = 0; row == 0 && form == GF_TABLE_MARKDOWN && col <= t->ncols; col++)
+			gf_text_addf(out, "%s",
+				     col == t->ncols   ? "|\n"
+				     : numeric(t, col) ? "|--:"
+						       : "|---");
+	}
+	if (form == GF_TABLE_LATEX)
+		gf_text_addf(out, "\\end{tabular}\n");
+	free(units);
+}
+
+void gf_table_note(size_t window, struct gf_text *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (window == GF_TABLE_CSV || window == GF_TABLE_TSV)
+		return;
+	gf_text_addf(out, "%s",
+		     window == GF_TABLE_MARKDOWN ? "\n"
+		     : window == GF_TABLE_LATEX  ? "% "
+						 : "");
+	va_start(ap, fmt);
+	gf_text_addv(out, fmt, ap);
+	va_end(ap);
+	gf_text_addf(out, "\n");
+}
+
 void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *out)
 {
 	struct gf_text folded = {0};
@@ -180,6 +322,10 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 	size_t row;
 
 	assert(!t->nrows || t->rows[t->nrows - 1][t->ncols - 1]);
+	if (is_form(window)) {
+		print_form(t, window, out);
+		return;
+	}
 	measure(t, &l);
 	if (window)
 		fold(t, window, &l, &folded);

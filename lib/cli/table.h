@@ -3,6 +3,7 @@
 #define GF_CLI_TABLE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -23,10 +24,20 @@ void gf_table_cells(struct gf_table *t, const char *fmt, ...) __attribute__((for
 void gf_table_begin(struct gf_table *t, size_t ncols);
 void gf_table_cell(struct gf_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gf_table_print(const struct gf_table *t, struct gf_text *out);
-/* Prints for a window of so many columns (0: no limit). Where lines would be longer, columns whose
- * cells are all alike become a line after the table, as many as it takes: "in all rows: codec f32,
- * lanes 1". */
+/* Forms for programs and papers, in the place of a window's columns. A unit that all cells of a
+ * column have stands in its heading. */
+#define GF_TABLE_MARKDOWN (SIZE_MAX)
+#define GF_TABLE_LATEX    (SIZE_MAX - 1)
+#define GF_TABLE_CSV      (SIZE_MAX - 2)
+#define GF_TABLE_TSV      (SIZE_MAX - 3)
+
+/* Prints for a window of so many columns (0: no limit), or in a form. Where lines would be longer,
+ * columns whose cells are all alike become a line after the table, as many as it takes: "in all
+ * rows: codec f32, lanes 1". */
 void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *out);
+/* A line under a table; in CSV and TSV there is none. */
+void gf_table_note(size_t window, struct gf_text *out, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void gf_table_release(struct gf_table *t);
 
 #endif

@@ -10,9 +10,9 @@
 #include "base/text.h"
 
 /*
- * Reading and writing JSON with the place in every message. json.c
- * and json_text.c alone see jansson. Documents with a fixed set of keys are described by tables
- * (json/record.h) and seldom call these getters themselves.
+ * Reading and writing JSON with the place in every message. json.c,
+ * json_rows.c and json_text.c alone see jansson. Documents with a fixed set of keys are described
+ * by tables (json/record.h) and seldom call these getters themselves.
  *
  * READING. gf_json_parse takes a whole text and refuses duplicate keys, more than GF_JSON_MAX_DEPTH
  * levels, NaN and infinities, with "<file>:<line>: <column>: ...". A struct gf_json_at is a cursor:
@@ -165,5 +165,11 @@ void gf_json_quote(struct gf_text *t, const char *value);
 /* The decimal that gf_json_put_real writes. */
 #define GF_JSON_REAL_TEXT 32
 void gf_json_real_text(double value, char out[GF_JSON_REAL_TEXT]);
+
+/* JSON Lines as a table, with the separator (',' or a tab) between cells: a heading of all keys, in
+ * the order in which rows first have them, then the rows, with nothing where a row lacks a key.
+ * Keys of an object in a row follow its key: "over.lanes". Cells with a separator, a quote or a
+ * line's end are quoted as RFC 4180 has it. -EINVAL: a line is no object. */
+int gf_json_rows_text(const char *lines, char separator, struct gf_text *out, struct gf_error *err);
 
 #endif

@@ -74,7 +74,7 @@ static void add_time(struct gf_table *t, const struct gf_compared *r)
 }
 
 /* What the marks mean, of those that are there. */
-static void add_marks(const struct gf_comparison *c, struct gf_text *out)
+static void add_marks(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
 	unsigned unsure = 0;
 	size_t i;
@@ -82,9 +82,10 @@ static void add_marks(const struct gf_comparison *c, struct gf_text *out)
 	for (i = 0; i < c->nrows; i++)
 		unsure |= c->rows[i].unsure;
 	if (unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED))
-		gf_text_addf(out, "+?: and what it costs the processor, which is not measured\n");
+		gf_table_note(window, out,
+			      "+?: and what it costs the processor, which is not measured");
 	if (unsure & GF_UNSURE_BEYOND)
-		gf_text_addf(out, "~: beyond the sizes or ranks that were measured\n");
+		gf_table_note(window, out, "~: beyond the sizes or ranks that were measured");
 }
 
 /* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
@@ -127,9 +128,9 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
-	gf_text_addf(out, "iteration; %s across; best: %s %s, %s %s\n", across_name,
-		     gf_compare_names[c->over.down], c->rows[0].name, across_name,
-		     c->rows[0].across);
+	gf_table_note(window, out, "iteration; %s across; best: %s %s, %s %s", across_name,
+		      gf_compare_names[c->over.down], c->rows[0].name, across_name,
+		      c->rows[0].across);
 }
 
 /* The axes whose values no column of a plan shows. */
@@ -222,7 +223,7 @@ void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 	if (json)
 		return;
 	(c->over.grid ? grid : rows_table)(c, window, out);
-	add_marks(c, out);
+	add_marks(c, window, out);
 }
 
 /* How much a row's messages change a value at most, as a share; more for what leaves some out. */

@@ -304,7 +304,7 @@ static void square(const struct gf_measure_pairs *p, struct gf_table *table)
 				gf_table_cell(table, "-");
 			else
 				gf_table_cell(table, "%s",
-					      gf_human_rate(p->rate_bytes_per_s[i * n + k]).text);
+					      gf_human_link(p->rate_bytes_per_s[i * n + k]).text);
 	}
 }
 
@@ -321,9 +321,9 @@ static void summary(const struct gf_measure_pairs *p, const struct gf_measure_pa
 			if (k != i && rate[i * n + k] < rate[i * n + least])
 				least = k;
 		gf_table_cells(table, "%s\t%s\t%s\t%s\t%s", p->names[i],
-			       gf_human_rate(v->best_send[i]).text,
-			       gf_human_rate(v->best_receive[i]).text,
-			       gf_human_rate(rate[i * n + least]).text, p->names[least]);
+			       gf_human_link(v->best_send[i]).text,
+			       gf_human_link(v->best_receive[i]).text,
+			       gf_human_link(rate[i * n + least]).text, p->names[least]);
 	}
 }
 
@@ -335,19 +335,19 @@ static void say_slow(const struct gf_measure_pairs *p, const struct gf_measure_p
 	for (i = 0; i < n; i++) {
 		if (v->slow_send[i])
 			gf_text_addf(out, "slow: %s sends at %s at best, the median is %s\n",
-				     p->names[i], gf_human_rate(v->best_send[i]).text,
-				     gf_human_rate(v->median_send).text);
+				     p->names[i], gf_human_link(v->best_send[i]).text,
+				     gf_human_link(v->median_send).text);
 		if (v->slow_receive[i])
 			gf_text_addf(out, "slow: %s receives at %s at best, the median is %s\n",
-				     p->names[i], gf_human_rate(v->best_receive[i]).text,
-				     gf_human_rate(v->median_receive).text);
+				     p->names[i], gf_human_link(v->best_receive[i]).text,
+				     gf_human_link(v->median_receive).text);
 	}
 	for (i = 0; i < n * n; i++)
 		if (v->slow_path[i])
 			gf_text_addf(out,
 				     "slow: the path from %s to %s, at %s; both have faster ones\n",
 				     p->names[i / n], p->names[i % n],
-				     gf_human_rate(p->rate_bytes_per_s[i]).text);
+				     gf_human_link(p->rate_bytes_per_s[i]).text);
 	if (!p->hosts)
 		gf_text_addf(out, "ranks of one host: not judged\n");
 	else if (!v->any)

@@ -2,8 +2,10 @@
 #include "simulator/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "cli/human.h"
 #include "cli/plot.h"
 #include "cli/table.h"
@@ -217,23 +219,39 @@ static void add_heading(struct gf_table *t, const struct shown *s)
 	for (i = 0; i < NCOLUMNS; i++)
 		if (s->column[i] && columns[i].heading)
 			gf_text_addf(&all, "\t%s", columns[i].heading);
-	gf_table_cells(t, "%s%s", all.data, s->left_out ? "\tleft out" : "");
+	gf_table_cells(t, "%s%s", all.data, s->left_out ? "\tnote" : "");
 	gf_text_release(&all);
 }
 
 static void number_cell(struct gf_table *t, enum kind kind, double value)
 {
-	if (kind == TIME)
+	if (kind == WHOLE)
+		gf_table_cell(t, "%.0f", value);
+	else if (kind == TIME)
 		gf_table_cell(t, "%s", gf_human_time(value).text);
 	else if (kind == RATE)
-		gf_table_cell(t, "%s", gf_human_rate(value).text);
+		gf_table_cell(t, "%s", gf_human_link(value).text);
 	else if (kind == SHARE)
 		gf_table_cell(t, "%.1f %%", 100 * value);
 	else
-		gf_table_cell(t, kind == WHOLE ? "%.0f" : "%.4g", value);
+		gf_table_cell(t, "%s", gf_human_ratio(value).text);
 }
 
-static void table_row(struct gf_table *t, const struct gf_row *r, const struct shown *s)
+/* Which of the reasons of all rows it is, from 1; the first row that has it adds it. */
+static size_t note_of(const char *reason, const char **notes, size_t *n)
+{
+	size_t i;
+
+	for (i = 0; i < *n && strcmp(notes[i], reason) != 0; i++)
+		;
+	if (i == *n)
+		notes[(*n)++] = reason;
+	return i + 1;
+}
+
+/* note: why it has no times; 0: it has. */
+static void table_row(struct gf_table *t, const struct gf_row *r, const struct shown *s,
+		      size_t note)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
 	size_t k;
@@ -250,20 +268,27 @@ static void table_row(struct gf_table *t, const struct gf_row *r, const struct s
 		else
 			gf_table_cell(t, "-");
 	}
-	if (s->left_out)
-		gf_table_cell(t, "%s", r->left_out ? r->left_out : "");
+	if (s->left_out && note)
+		gf_table_cell(t, "(%zu)", note);
+	else if (s->left_out)
+		gf_table_cell(t, "%s", "");
 	gf_plan_brief_release(&b);
 }
 
 void gf_rows_table(const struct gf_row *rows, size_t n, size_t window, struct gf_text *out)
 {
 	struct shown s = look(rows, n, GF_SERIES_NONE);
+	const char **notes = gf_xcalloc(n, sizeof(*notes));
 	struct gf_table t = {0};
-	size_t i;
+	size_t nnotes = 0, i;
 
 	add_heading(&t, &s);
 	for (i = 0; i < n; i++)
-		table_row(&t, &rows[i], &s);
+		table_row(&t, &rows[i], &s,
+			  rows[i].left_out ? note_of(rows[i].left_out, notes, &nnotes) : 0);
 	gf_table_print_in(&t, window, out);
+	for (i = 0; i < nnotes; i++)
+		gf_table_note(window, out, "(%zu) left out: %s", i + 1, notes[i]);
 	gf_table_release(&t);
+	free(notes);
 }
