@@ -226,9 +226,9 @@ iteration() { # WANTED
 		wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" $width gf-plan --policy single --explain "${job[@]}"
 		[ "$(head -n 4 out.txt | wc -L)" -eq $width ]
 	done
-	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 90 gf-plan --compare --over systems --codecs f16 "${job[@]}"
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 80 gf-plan --compare --over systems --codecs f16 "${job[@]}"
 	grep -q '^in all rows: ' out.txt
-	[ "$(wc -L < out.txt)" -le 90 ]
+	[ "$(wc -L < out.txt)" -le 80 ]
 	# elsewhere nothing is cut
 	wants 0 gf-plan --compare --over systems --codecs f16 "${job[@]}"
 	fails grep 'in all rows' out.txt
@@ -242,17 +242,17 @@ iteration() { # WANTED
 @test "--explain: the chart and the inequality that decided" {
 	six --policy mg-wfbp --explain
 	prints "compute  fff"
-	prints "0 l6: message 0, normal: next ready 7 s >= start 4 s + startup 3 s"
-	prints "1 l5: message 1, merged: next ready 9 s < start 13 s + startup 3 s"
+	prints "0 l6: message 0, normal: next ready 7.00 s >= start 4.00 s + startup 3.00 s"
+	prints "1 l5: message 1, merged: next ready 9.00 s < start 13.0 s + startup 3.00 s"
 	six --policy optimal --lanes 1 --explain
-	prints "2 l4: message 1, merged: 3 s slower if cut here"
+	prints "2 l4: message 1, merged: 3.00 s slower if cut here"
 	six --policy threshold --threshold 32 --explain
 	prints "1 l5: message 0, normal: 72 bytes wait > theta = 32"
 }
 
 @test "--explain: how the price of each message arose" {
 	six --policy wfbp --lanes 1 --explain
-	prints "message 0: 3 s startup + 24 B x 2.5e+08 ns/B = 9 s, measured"
+	prints "message 0: 3.00 s startup + 24 B x 2.5e+08 ns/B = 9.00 s, measured"
 	grep -E '^message [1-5]: .*, measured; waited [0-9.]+ s for a lane$' out.txt
 	wants 0 gf-plan --explain --ranks 3 "$share/profiles/six.json"
 	prints "measured on other ranks, carried over"
@@ -731,7 +731,7 @@ writes_nothing() { # OPTION...
 	gf-sim plan.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --refine trace.json plan.json
 	iteration 43
-	says "iteration: measured 43 s, was predicted 43 s"
+	says "iteration: measured 43.0 s, was predicted 43.0 s"
 	says "messages: 4 -> 4, 4 end with the same tensor as before"
 }
 
@@ -741,7 +741,7 @@ writes_nothing() { # OPTION...
 	jq '(.traceEvents[] | select(.cat == "wait") | .dur) |= . * 3' trace.json > waits.json
 	wants 0 gf-plan --refine waits.json plan.json
 	# 20 s of compute and 47 s of waiting, which the run has three times
-	says "iteration: measured 161 s, was predicted 67 s"
+	says "iteration: measured 161 s, was predicted 67.0 s"
 	says "the model explains only 42 % of the measured iteration"
 	wants 0 gf-plan --refine trace.json plan.json
 	fails grep -q 'explains only' err.txt
@@ -776,12 +776,12 @@ writes_nothing() { # OPTION...
 	gf-sim plan.json --bandwidth 3B/s --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
 	iteration 112
-	says "ring: startup 3 s -> 3 s, per byte 250 ms -> 500 ms"
+	says "ring: startup 3.00 s -> 3.00 s, per byte 250 ms -> 500 ms"
 	says "the old plan takes 112 s"
 	# and a slow rank: everything is ready later
 	gf-sim plan.json --slow 0:2 --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
-	says "forward 3 s -> 6 s, backward 17 s -> 34 s"
+	says "forward 3.00 s -> 6.00 s, backward 17.0 s -> 34.0 s"
 }
 
 @test "--refine: passes without exchange say how fast the machine is" {
@@ -791,7 +791,7 @@ writes_nothing() { # OPTION...
 	jq '.traceEvents |= [{ph: "X", pid: 0, tid: 0, cat: "alone", name: "without exchange", ts: 0, dur: 21e6}]
 		+ . + [{ph: "X", pid: 0, tid: 0, cat: "alone", name: "without exchange", ts: 1e9, dur: 23e6}]' trace.json > alone.json
 	wants 0 gf-plan --refine alone.json plan.json
-	says "without exchange they take 22 s a batch, 1.100 times as long as in the profile"
+	says "without exchange they take 22.0 s a batch, 1.100 times as long as in the profile"
 	jq -e --slurpfile p plan.json '[.model.forward_s / 3.3, .model.backward_s / 18.7, .tensors[1].ready_s / $p[0].tensors[1].ready_s / 1.1]
 		| all(. - 1 | fabs < 1e-9)' out.txt
 }
@@ -827,13 +827,13 @@ writes_nothing() { # OPTION...
 	gf-plan -q --policy wfbp --algorithm ring costs.json -o plan.json
 	gf-sim plan.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
-	says "ring: startup 3 s -> 3 s, per byte 250 ms -> 250 ms"
+	says "ring: startup 3.00 s -> 3.00 s, per byte 250 ms -> 250 ms"
 	# q8 costs twice as much: 1.5 hops of 0.03 s a byte, on a quarter of the bytes, once more
 	gf-plan -q --policy wfbp --algorithm ring --codecs q8 costs.json -o plan.json
 	jq '.codecs[0] |= (.encode_s_per_byte = 0.02 | .decode_s_per_byte = 0.04)' plan.json > true.json
 	gf-sim true.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
-	says "ring with q8: startup 3 s -> 3 s, per byte 429 ms -> 609 ms"
+	says "ring with q8: startup 3.00 s -> 3.00 s, per byte 429 ms -> 609 ms"
 	jq -e '.network.allreduce | map([.algorithm, .codec // "f32"]) == [["ring", "f32"], ["ring", "q8"]]' out.txt
 	jq -e --slurpfile p plan.json '.network.allreduce[0].per_byte_s == $p[0].network.allreduce[0].per_byte_s' out.txt
 	# sets take what they took; choosing them takes longer. A startup that backward's end
@@ -843,14 +843,14 @@ writes_nothing() { # OPTION...
 	jq '.selections[0] |= (.alpha_s = 1 | .beta_s_per_byte = 0.05)' plan.json > true.json
 	gf-sim true.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
-	says "topk: 500 ms -> 1 s a message, 10 ms -> 50 ms a byte"
+	says "topk: 500 ms -> 1.00 s a message, 10.0 ms -> 50.0 ms a byte"
 	jq -e --slurpfile p plan.json '.network.allreduce == $p[0].network.allreduce' out.txt
 	# of one message there is no line: both parts grow alike, if they are known
 	gf-plan -q --policy single --selection topk --density 0.1 costs.json -o plan.json
 	jq '.selections[0] |= (.alpha_s = 1 | .beta_s_per_byte = 0.02)' plan.json > true.json
 	gf-sim true.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy single --refine trace.json plan.json
-	says "topk: 500 ms -> 1 s a message, 10 ms -> 20 ms a byte"
+	says "topk: 500 ms -> 1.00 s a message, 10.0 ms -> 20.0 ms a byte"
 	jq 'del(.selections)' plan.json > unknown.json
 	wants 0 gf-plan --policy single --refine trace.json unknown.json
 	says "topk: 0 s -> 0 s a message, 0 s -> "
@@ -904,17 +904,17 @@ writes_nothing() { # OPTION...
 		size_bytes: [1, 1024], time_s: [3.25, 259], spread_s: [1.3, 103.6]} | .model.spread_s = 4' \
 		"$share/profiles/six.json" > doubtful.json
 	wants 0 gf-plan -v --policy single doubtful.json
-	says 'six on 4 ranks: 68 s a step, 48 s of it exposed'
+	says 'six on 4 ranks: 68.0 s a step, 48.0 s of it exposed'
 	says '(54.9 s to 84.5 s by the doubt of the fits); 1 message on 1 lane by ring, policy single'
 	# a quarter of 48 s, a tenth of 20 s: 56.6 to 82 s; and 3 % from run to run
-	says 'predicted 68 s, between 54.9 s and 84.5 s by the doubt of what was measured: 25 % of the network'
+	says 'predicted 68.0 s, between 54.9 s and 84.5 s by the doubt of what was measured: 25 % of the network'
 	jq -e '.predicted | (.iteration_high_s - 82 * 1.03 | fabs) < 1e-9 and (.iteration_low_s - (48 / 1.25 + 20 / 1.1) / 1.03 | fabs) < 1e-9' out.txt
 	cp out.txt plan.json
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
 	wants 0 gf-plan --compare doubtful.json
 	grep -qE '^system +policy .* above bound +low +high$' out.txt
-	grep -qE '^auto +single .* 68 s .* 54.9 s +84.5 s$' out.txt
+	grep -qE '^auto +single .* 68.0 s .* 54.9 s +84.5 s$' out.txt
 	wants 0 gf-plan --compare --json doubtful.json
 	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82 * 1.03' out.txt
 	jq '.predicted.iteration_low_s = 90' plan.json > bad.json
@@ -1278,7 +1278,7 @@ writes_nothing() { # OPTION...
 @test "contention of a topology is replayed, or a line says that it is not" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	wants 0 gf-plan --lanes 2 --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json
-	one_line
+	fails grep -q 'too many steps' err.txt
 	says 'six on 8 ranks: '
 	jq '.ranks = 128 | .levels[-1].size = 64' "$data/valid/topology-4x2-1gbe.json" > wide.json
 	wants 0 gf-plan --lanes 2 --algorithm ring wide.json model.json

@@ -7,7 +7,7 @@ load common
 	OUT=out SYSTEMS="ddp gtopk pipe-sgd" RANKS=8,64 RATES=1Gb/s,10Gb/s \
 		wants 0 "$share/examples/systems.sh" resnet20 4x2-1gbe v100
 	[ "$(grep -cE '^(ddp|gtopk|pipe-sgd) ' out.txt)" -eq 12 ]
-	grep -qE '^gtopk +gtopk +single +f32 +gtopk +1 +1 +64 +1.25 GB/s ' out.txt
+	grep -qE '^gtopk +gtopk +single +f32 +gtopk +1 +1 +64 +10 Gb/s ' out.txt
 	prints "the picture"
 	grep -q 'efficiency' out/systems.svg
 	# the rates of the table are those of gf-sim

@@ -448,9 +448,28 @@ static void test_csv(void)
 	gf_text_release(&out);
 }
 
+static void test_rows(void)
+{
+	static const char lines[] = "{\"a\": 1, \"b\": {\"c\": \"x,y\", \"d\": 0.25}}\n"
+				    "{\"e\": \"say \\\"no\\\"\", \"a\": null, \"f\": [1, 2]}\n";
+	struct gf_text out = {0};
+	struct gf_error err;
+
+	EXPECT(gf_json_rows_text(lines, ',', &out, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(out.data, "a,b.c,b.d,e,f\n1,\"x,y\",0.25,,\n"
+			      ",,,\"say \"\"no\"\"\",\"[1,2]\"\n");
+	gf_text_release(&out);
+	EXPECT(gf_json_rows_text(lines, '\t', &out, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(out.data, "a\tb.c\tb.d\te\tf\n1\tx,y\t0.25\t\t\n"
+			      "\t\t\t\"say \"\"no\"\"\"\t[1,2]\n");
+	gf_text_release(&out);
+	EXPECT(gf_json_rows_text("[1]\n", ',', &out, &err) == -EINVAL, "no object");
+}
+
 int main(void)
 {
 	test_csv();
+	test_rows();
 	test_real_text();
 	test_quote();
 	test_syntax();
