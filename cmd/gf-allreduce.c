@@ -15,6 +15,7 @@
 #include "cli/deadline.h"
 #include "cli/start.h"
 #include "profiler/autotune/ways.h"
+#include "json/json.h"
 #include "collectives/codecs/codec.h"
 #include "collectives/algorithm.h"
 #include "transport/comm.h"
@@ -285,14 +286,14 @@ static int measure(struct session *s, struct gf_error *err)
 static int report(const struct session *s, const struct gf_contest_report *r, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
-	struct gf_text out = {0};
+	struct gf_text out = {0}, lines = {0};
 	int rc = a->best ? gf_contest_report_write_rule(r, a->best, err) : 0;
 
-	gf_contest_report_print(r,
-				a->json  ? GF_REPORT_JSON
-				: a->csv ? GF_REPORT_CSV
-					 : GF_REPORT_TABLE,
-				&out);
+	gf_contest_report_print(r, a->json || a->csv ? GF_REPORT_JSON : GF_REPORT_TABLE,
+				a->csv ? &lines : &out);
+	if (a->csv)
+		(void)gf_json_rows_text(lines.data, ',', &out, NULL); /* objects, each of them */
+	gf_text_release(&lines);
 	if (!rc)
 		rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);

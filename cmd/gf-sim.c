@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/share.h"
+#include "json/json.h"
 #include "planner/plan_sweep.h"
 #include "simulator/uncertainty.h"
 #include "simulator/period_time.h"
@@ -225,12 +226,15 @@ static bool for_people(const struct arguments *a)
 static void print_rows(const struct arguments *a, const struct gf_row *rows, size_t n,
 		       struct gf_text *out)
 {
+	struct gf_text lines = {0};
+
 	if (for_people(a))
 		gf_rows_table(rows, n, gf_cli_width(&a->cli), out);
-	else if (a->csv)
-		gf_rows_csv(rows, n, GF_SERIES_NONE, out);
 	else
-		gf_rows_json(rows, n, out);
+		gf_rows_json(rows, n, GF_SERIES_NONE, a->csv ? &lines : out);
+	if (lines.length)
+		(void)gf_json_rows_text(lines.data, ',', out, NULL); /* objects, each of them */
+	gf_text_release(&lines);
 }
 
 /* All that is written of rows, of which r is the only one's replay; or NULL. Standard output comes

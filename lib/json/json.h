@@ -130,17 +130,12 @@ struct gf_json_writer {
 	int depth;
 	int inline_from; /* depth of the outermost one-line container; 0 none */
 	bool filled;     /* the innermost container has something in it */
-	/* Lines are rows of CSV instead (RFC 4180): of values without quotes inside, and with the
-	 * same keys in each. */
-	bool csv;
-	struct gf_text heading; /* the line's keys */
 };
 
 void gf_json_open_object(struct gf_json_writer *w, const char *key);
 void gf_json_open_line(struct gf_json_writer *w, const char *key);
 void gf_json_close_object(struct gf_json_writer *w);
-/* Ends a line of JSON Lines: it goes to out, and the writer begins anew. Of a writer of CSV the
- * keys go first, to an out that is empty. */
+/* Ends a line of JSON Lines: it goes to out, and the writer begins anew. */
 void gf_json_close_line(struct gf_json_writer *w, struct gf_text *out);
 void gf_json_open_array(struct gf_json_writer *w, const char *key);
 void gf_json_open_row(struct gf_json_writer *w, const char *key);

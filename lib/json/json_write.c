@@ -115,12 +115,6 @@ static void begin_value(struct gf_json_writer *w, const char *key)
 {
 	if (w->filled)
 		gf_text_add(&w->text, ",", 1);
-	if (w->csv) {
-		if (key)
-			gf_text_addf(&w->heading, "%s%s", w->filled ? "," : "", key);
-		w->filled = key;
-		return;
-	}
 	if (w->inline_from) {
 		if (w->filled)
 			gf_text_add(&w->text, " ", 1);
@@ -138,7 +132,7 @@ static void open_container(struct gf_json_writer *w, const char *key, const char
 			   bool one_line)
 {
 	begin_value(w, key);
-	gf_text_add(&w->text, bracket, w->csv ? 0 : 1);
+	gf_text_add(&w->text, bracket, 1);
 	w->depth++;
 	w->filled = false;
 	if (one_line && !w->inline_from)
@@ -155,7 +149,7 @@ static void close_container(struct gf_json_writer *w, const char *bracket)
 	w->depth--;
 	if (w->filled && !one_line)
 		new_line(w);
-	gf_text_add(&w->text, bracket, w->csv ? 0 : 1);
+	gf_text_add(&w->text, bracket, 1);
 	w->filled = true;
 	if (!w->depth) {
 		gf_text_add(&w->text, "\n", 1);
@@ -181,11 +175,8 @@ void gf_json_close_object(struct gf_json_writer *w)
 void gf_json_close_line(struct gf_json_writer *w, struct gf_text *out)
 {
 	gf_json_close_object(w);
-	if (w->csv && !out->length)
-		gf_text_addf(out, "%s\n", w->heading.data);
 	gf_text_add(out, w->text.data, w->text.length);
 	gf_text_release(&w->text);
-	gf_text_release(&w->heading);
 }
 
 void gf_json_open_array(struct gf_json_writer *w, const char *key)
@@ -212,10 +203,7 @@ void gf_json_put_token(struct gf_json_writer *w, const char *key, const char *to
 void gf_json_put_string(struct gf_json_writer *w, const char *key, const char *value)
 {
 	begin_value(w, key);
-	if (!w->csv)
-		gf_json_quote(&w->text, value);
-	else
-		gf_text_addf(&w->text, strchr(value, ',') ? "\"%s\"" : "%s", value);
+	gf_json_quote(&w->text, value);
 }
 
 void gf_json_put_size(struct gf_json_writer *w, const char *key, size_t value)

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
-#include "cli/plot.h"
 #include "cli/table.h"
 #include "documents/plan_brief.h"
 #include "json/json.h"
@@ -114,99 +113,49 @@ static void add_series(const struct gf_row *r, bool with_ranks, struct gf_text *
 		gf_text_addf(out, "%s%d ranks", out->length ? " on " : "", r->outcome.ranks);
 }
 
-/* Of the columns that are shown; CSV has an empty cell for what is not known.
- */
 static void put_columns(const struct gf_row *r, const struct shown *s, struct gf_json_writer *w)
 {
 	size_t k;
 
 	for (k = 0; k < NCOLUMNS; k++) {
-		double value = value_of(r, &columns[k]);
-
-		if (!s->column[k] || (!has(r, k) && !w->csv))
+		if (!s->column[k] || !has(r, k))
 			continue;
-		if (!has(r, k))
-			gf_json_put_token(w, columns[k].name, "");
-		else if (columns[k].kind == WHOLE)
-			gf_json_put_size(w, columns[k].name, (size_t)value);
+		if (columns[k].kind == WHOLE)
+			gf_json_put_size(w, columns[k].name, (size_t)value_of(r, &columns[k]));
 		else
-			gf_json_put_real(w, columns[k].name, value);
+			gf_json_put_real(w, columns[k].name, value_of(r, &columns[k]));
 	}
 }
 
-static void put_label(struct gf_json_writer *w, const char *key, const char *text)
-{
-	struct gf_text label = {0};
-	char *cell;
-
-	gf_plot_label(&label, text ? text : "");
-	cell = gf_text_take(&label);
-	gf_json_put_token(w, key, cell);
-	free(cell);
-}
-
-static void csv_row(const struct gf_row *r, const struct shown *s, struct gf_text *out)
+static void put_row(const struct gf_row *r, const struct shown *s, struct gf_text *out)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
-	struct gf_json_writer w = {.csv = true};
+	struct gf_json_writer w = {0};
 	struct gf_text series = {0};
 
 	gf_json_open_line(&w, NULL);
-	put_label(&w, "policy", b.policy);
+	if (r->name)
+		gf_json_put_string(&w, "plan", r->name);
+	gf_plan_brief_put(&b, &w);
 	put_columns(r, s, &w);
-	put_label(&w, "system", b.system);
-	put_label(&w, "codecs", b.codecs);
-	put_label(&w, "selection", b.selection);
-	put_label(&w, "algorithms", b.algorithms);
-	gf_json_put_int(&w, "staleness", b.staleness);
-	gf_json_put_int(&w, "lanes", b.lanes);
-	gf_json_put_size(&w, "messages", b.nmessages);
-	if (s->period) {
-		put_label(&w, "period", b.period);
-		put_label(&w, "outer_codecs", b.outer_codecs);
-		put_label(&w, "outer_algorithms", b.outer_algorithms);
-	}
-	if (s->name)
-		put_label(&w, "plan", r->name);
 	if (s->series) {
 		add_series(r, s->series == GF_SERIES_RANKS, &series);
-		put_label(&w, "series", series.data);
+		gf_json_put_string(&w, "series", series.data ? series.data : "");
 	}
-	if (s->left_out)
-		put_label(&w, "left_out", r->left_out);
+	if (r->left_out)
+		gf_json_put_string(&w, "left_out", r->left_out);
 	gf_json_close_line(&w, out);
 	gf_text_release(&series);
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out)
+void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out)
 {
 	struct shown s = look(rows, n, series);
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		csv_row(&rows[i], &s, out);
-}
-
-void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out)
-{
-	struct shown s = look(rows, n, GF_SERIES_NONE);
-	struct gf_json_writer w = {0};
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		struct gf_plan_brief b = gf_plan_brief(rows[i].plan);
-
-		gf_json_open_line(&w, NULL);
-		if (rows[i].name)
-			gf_json_put_string(&w, "plan", rows[i].name);
-		gf_plan_brief_put(&b, &w);
-		put_columns(&rows[i], &s, &w);
-		if (rows[i].left_out)
-			gf_json_put_string(&w, "left_out", rows[i].left_out);
-		gf_json_close_line(&w, out);
-		gf_plan_brief_release(&b);
-	}
+		put_row(&rows[i], &s, out);
 }
 
 static void add_heading(struct gf_table *t, const struct shown *s)

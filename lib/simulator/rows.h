@@ -14,14 +14,12 @@ struct gf_row {
 	char *left_out;
 };
 
-/* Rows as JSON Lines or CSV: the same columns in the same order. They say the circumstances, the
- * times, and what plan it is. Columns that nothing was asked for in (bandwidth, percentiles,
- * total), or that nothing is known of (samples) are not there. A row that is left out has no times;
- * the last column (left_out) says why. series: a column that tells the curves of a picture apart,
+/* Rows as JSON Lines. They say what plan it is, the circumstances and the times. What nothing was asked
+ * for in (bandwidth, percentiles, total), or nothing is known of (samples), is not there. A row that is
+ * left out has no times; left_out says why. series: a member that tells the curves of a picture apart,
  * by plan and bandwidth, or also by ranks. */
 enum gf_series { GF_SERIES_NONE, GF_SERIES_RATES, GF_SERIES_RANKS };
-void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out);
-void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out);
+void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out);
 
 /* The rows as a table for people, without the columns for machines. window: gf_table's. */
 void gf_rows_table(const struct gf_row *rows, size_t n, size_t window, struct gf_text *out);

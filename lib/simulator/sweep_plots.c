@@ -251,6 +251,16 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 	times(o, plot);
 }
 
+static void add_rows(const struct gf_row *rows, size_t n, enum gf_series series,
+		     struct gf_plot *plot)
+{
+	struct gf_text lines = {0};
+
+	gf_rows_json(rows, n, series, &lines);
+	(void)gf_json_rows_text(lines.data, ',', &plot->csv, NULL); /* objects, each of them */
+	gf_text_release(&lines);
+}
+
 /* A curve for each plan, bandwidth and number of ranks. */
 static void over_periods(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 {
@@ -259,7 +269,7 @@ static void over_periods(const struct gf_row *rows, size_t n, struct gf_plot *pl
 	gf_plot_text(plot, "series", "series");
 	gf_plot_number(plot, "xlog", 2);
 	times(&rows->outcome, plot);
-	gf_rows_csv(rows, n, GF_SERIES_RANKS, &plot->csv);
+	add_rows(rows, n, GF_SERIES_RANKS, plot);
 }
 
 /* How many curves there are depends on plans, and on bandwidths where ranks are on the axis. */
@@ -273,8 +283,7 @@ static void curves(const struct gf_row *rows, size_t n, bool over_rates, struct 
 	} else if (rows->name) {
 		gf_plot_text(plot, "series", over_rates ? "plan" : "series");
 	}
-	gf_rows_csv(rows, n, rows->name && !over_rates ? GF_SERIES_RATES : GF_SERIES_NONE,
-		    &plot->csv);
+	add_rows(rows, n, rows->name && !over_rates ? GF_SERIES_RATES : GF_SERIES_NONE, plot);
 }
 
 /* Plans in one set of circumstances. */

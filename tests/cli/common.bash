@@ -178,3 +178,9 @@ full_pipe() {
 	exec 9<> "$1"
 	timeout 1 cat /dev/zero >&9 || true
 }
+
+# The rows of a CSV file, a line of JSON each.
+as_rows() { # file
+	python3 -c 'import csv, json, sys
+for row in csv.DictReader(open(sys.argv[1])): print(json.dumps(row))' "$1"
+}

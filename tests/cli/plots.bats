@@ -65,7 +65,7 @@ picture() {
 	grep -qx ',mark,backward ends,,,20,20' one.csv
 	wants 0 gf-sim plan.json --ranks 2,4 --csv
 	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --ranks 2,4 --plot two.csv
-	[ "$(head -n 1 two.csv | cut -d, -f1,2)" = policy,ranks ]
+	as_rows two.csv | jq -es 'map(.ranks) == ["2", "4"]'
 	wants 0 gf-plan --compare "$share/profiles/six.json" --plot compare.csv
 	[ "$(head -n 1 compare.csv)" = "policy,compute,exposed,lower bound" ]
 	grep -qx 'optimal,20,23,40.75' compare.csv

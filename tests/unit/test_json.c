@@ -428,26 +428,6 @@ static void test_writer(void)
 	gf_text_release(&w.text);
 }
 
-static void test_csv(void)
-{
-	static const char *const names[] = {"ring", "halving,ring", ""};
-	struct gf_json_writer w = {.csv = true};
-	struct gf_text out = {0};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
-		gf_json_open_line(&w, NULL);
-		gf_json_put_string(&w, "name", names[i]);
-		gf_json_put_size(&w, "count", i);
-		gf_json_put_real(&w, "time_s", 0.5);
-		gf_json_put_token(&w, "known", "");
-		gf_json_close_line(&w, &out);
-	}
-	EXPECT_TEXT(out.data, "name,count,time_s,known\nring,0,0.5,\n"
-			      "\"halving,ring\",1,0.5,\n,2,0.5,\n");
-	gf_text_release(&out);
-}
-
 static void test_rows(void)
 {
 	static const char lines[] = "{\"a\": 1, \"b\": {\"c\": \"x,y\", \"d\": 0.25}}\n"
@@ -468,7 +448,6 @@ static void test_rows(void)
 
 int main(void)
 {
-	test_csv();
 	test_rows();
 	test_real_text();
 	test_quote();

@@ -167,9 +167,9 @@ static void put_row(const struct gf_contest_report *r, const struct gf_contest_r
 	}
 }
 
-static void print_rows(const struct gf_contest_report *r, bool csv, struct gf_text *out)
+static void print_rows(const struct gf_contest_report *r, struct gf_text *out)
 {
-	struct gf_json_writer w = {.csv = csv};
+	struct gf_json_writer w = {0};
 	size_t i;
 	int p;
 
@@ -391,7 +391,7 @@ void gf_contest_report_print(const struct gf_contest_report *r, enum gf_contest_
 	if (format == GF_REPORT_TABLE)
 		print_table(r, out);
 	else
-		print_rows(r, format == GF_REPORT_CSV, out);
+		print_rows(r, out);
 }
 
 double gf_contest_algbw(double size_bytes, double time_s)

@@ -11,10 +11,10 @@
 
 /*
  * The measurements in words: nccl-tests' table for people and for the scripts that already read it,
- * JSON Lines and CSV for everyone else (one row per size, algorithm and placement; units in the
+ * JSON Lines for everyone else (one row per size, algorithm and placement; units in the
  * names), and the best algorithm per size as a rule plan.
  */
-enum gf_contest_format { GF_REPORT_TABLE, GF_REPORT_JSON, GF_REPORT_CSV };
+enum gf_contest_format { GF_REPORT_TABLE, GF_REPORT_JSON };
 
 struct gf_contest_report {
 	const struct gf_contest_allreduce_config *config;
