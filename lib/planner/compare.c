@@ -268,6 +268,30 @@ static void note_left_out(struct gf_comparison *c, const struct gf_compared *row
 	free(tail);
 }
 
+/* DDP's default, where no policy's row is the same: its algorithm is the library's. */
+static int add_default(const struct gf_request *r, struct gf_comparison *c, struct gf_text *notes,
+		       struct gf_error *err)
+{
+	const struct gf_compared row = {.name = "ddp"};
+	const struct gf_request wish = {
+		.system = "ddp",
+		.model = r->model,
+		.fabric = r->fabric,
+		.one_host = r->one_host,
+		.ranks_asked = r->ranks_asked,
+	};
+	size_t i;
+	int rc;
+
+	for (i = 0; i < c->nrows; i++)
+		if (strcmp(c->rows[i].name, row.name) == 0 && c->rows[i].iteration_s == c->now_s)
+			return 0;
+	if (c->given || !(c->now_s > 0))
+		return 0;
+	rc = pose_row(&wish, row, c, notes, err);
+	return rc == -EINVAL || rc == -ENOTSUP ? 0 : rc;
+}
+
 /* Policies of one task: it is posed once, and keeps what it replays. */
 static int over_policies(const struct gf_request *r, struct gf_comparison *c, struct gf_text *notes,
 			 struct gf_error *err)
@@ -293,7 +317,7 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 	if (rc == 0)
 		note_task(&t, notes);
 	gf_task_release(&t);
-	return rc;
+	return rc ? rc : add_default(r, c, notes, err);
 }
 
 /* One value, and of a grid one of the other axis, in the request's place. */
@@ -368,7 +392,7 @@ static size_t most_rows(const struct gf_compare_over *over)
 		counts[axis] = i;
 		most += i;
 	}
-	return over->grid ? counts[over->down] * counts[over->across] : most;
+	return over->grid ? counts[over->down] * counts[over->across] : most + 1;
 }
 
 int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *axes,
@@ -390,13 +414,13 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 		.most = most_rows(axes),
 		.over = *axes,
 	};
+	c->given = now != NULL;
+	c->now_s = gf_request_now_s(r, now);
 	rc = make_rows(r, c, notes, err);
 	if (rc < 0) {
 		gf_comparison_release(c);
 		return rc;
 	}
-	c->given = now != NULL;
-	c->now_s = gf_request_now_s(r, now);
 	gf_beyond_text(&c->beyond, notes);
 	share_bounds(c->rows, c->nrows);
 	sort(c->rows, c->nrows);

@@ -913,7 +913,7 @@ writes_nothing() { # OPTION...
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
 	wants 0 gf-plan --compare doubtful.json
-	grep -qE '^system +policy .* above bound +low +high$' out.txt
+	grep -qE '^system +policy .* x ddp +low +high$' out.txt
 	grep -qE '^auto +single .* 68.0 s .* 54.9 s +84.5 s$' out.txt
 	wants 0 gf-plan --compare --json doubtful.json
 	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82 * 1.03' out.txt

@@ -34,7 +34,7 @@ while IFS= read -r line; do
 	*--import*--tree*) shows 'gpu x4' ;;
 	*--tree*) shows '^topology host' ;;
 	*--pairs*) shows '^latency: median' ;;
-	*"--compare topo"*) shows ' policy .* exposed .*above bound'; shows ' optimal ' ;;
+	*"--compare topo"*) shows ' policy .* exposed .*x ddp'; shows ' optimal ' ;;
 	*"--over systems"*) shows '^gtopk '; shows '^pipe-sgd ' ;;
 	*lstm-text*) shows '^message ' ;;
 	*--explain*) shows '^compute  f+b' ;;
