@@ -297,6 +297,10 @@ static int report(const struct session *s, const struct gf_contest_report *r, st
 	if (!rc)
 		rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
+	gf_contest_report_answer(r, &out);
+	if (!rc)
+		gf_cli_warn_lines(&a->cli, out.data);
+	gf_text_release(&out);
 	return rc;
 }
 

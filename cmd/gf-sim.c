@@ -266,6 +266,10 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 		print_rows(a, rows, n, &out);
 	rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
+	gf_rows_answer(rows, n, &out);
+	if (rc == 0)
+		gf_cli_warn_lines(&a->cli, out.data);
+	gf_text_release(&out);
 	return rc;
 }
 

@@ -277,3 +277,26 @@ void gf_profile_table(const struct gf_profile *p, struct gf_text *out)
 	copies_table(p, out);
 	processing_tables(&p->processing, out);
 }
+
+void gf_profile_answer(const struct gf_profile *p, struct gf_text *out)
+{
+	const struct gf_allreduce_cost *c;
+	struct gf_cost_lines lines;
+	double bytes, exchange_s, compute_s;
+
+	if (!p->model || !p->network)
+		return;
+	bytes = (double)gf_model_profile_bytes(p->model);
+	c = gf_network_cheapest(p->network, bytes);
+	if (!c)
+		return;
+	lines = gf_allreduce_lines(c);
+	exchange_s = gf_cost_lines_s(&lines, bytes);
+	compute_s = p->model->forward_s + p->model->backward_s + p->model->update_s;
+	gf_text_addf(out,
+		     "%s bounds a step of %s: it computes for %s, and %s takes %s for its %s on %d "
+		     "ranks\n",
+		     exchange_s > p->model->backward_s ? "the network" : "the processor",
+		     p->model->name, gf_human_time(compute_s).text, c->algorithm,
+		     gf_human_time(exchange_s).text, gf_human_size(bytes).text, p->network->ranks);
+}

@@ -708,7 +708,7 @@ replay() { # plan and options of gf-sim...
 @test "--steps: steps make up messages, messages the iteration" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	gf-plan -q --policy wfbp --algorithm hierarchical "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
-	wants 0 gf-sim --steps plan.json --trace trace.json --plot steps.svg
+	wants 0 gf-sim -q --steps plan.json --trace trace.json --plot steps.svg
 	[ -z "$errors" ]
 	# in microseconds, to the nanosecond
 	jq -e --slurpfile row out.txt '[.traceEvents[] | select(.ph == "X") | .end = .ts + .dur] as $x
@@ -909,4 +909,24 @@ replay() { # plan and options of gf-sim...
 		startswith("--period: want ranks that make two or more whole groups of 4"))' out.txt
 	wants 2 gf-sim six.json --period-steps 9
 	says "want a plan with a period where its steps change, got one without"
+}
+
+@test "the last line is the answer: where a plan pays, what bounds it, which is fastest" {
+	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe) last
+	gf-plan -q "${job[@]}" > f32.json
+	gf-plan -q --codecs q8 "${job[@]}" > q8.json
+	while IFS='|' read -r options want; do
+		# shellcheck disable=SC2086
+		wants 0 gf-sim $options
+		last=$(tail -n 1 err.txt)
+		[[ $last =~ ^gf-sim:\ $want$ ]] || { echo "want: $want, got: $last"; false; }
+	done <<- 'END'
+		f32.json|[0-9]+ ms a step on 32 ranks: [0-9]+ % of it waits for messages, so compute bounds it
+		f32.json --ranks 2,8,128|at least 90 % efficient up to 8 ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages
+		f32.json --bandwidth 1Gb/s,100Gb/s|at least 90 % efficient from 32 ranks at 100 Gb/s on; on 32 ranks at 1 Gb/s [0-9]+ %, where [0-9]+ % .*
+		f32.json q8.json --bandwidth 1Gb/s,2Gb/s|fastest: q8
+	END
+	# as efficient as the rows say
+	wants 0 gf-sim f32.json --ranks 2,8,128 --json
+	jq -es 'map(.efficiency >= .9) == [true, true, false]' out.txt
 }

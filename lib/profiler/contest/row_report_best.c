@@ -161,6 +161,48 @@ void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_tex
 			     least, most, wins, sizes);
 }
 
+/* The library's own of that size; NULL: it was not measured. */
+static const struct gf_contest_row *own_at(const struct gf_contest_report *r, size_t size_bytes)
+{
+	size_t i;
+
+	for (i = 0; i < r->nrows; i++)
+		if (r->rows[i].size_bytes == size_bytes && !r->rows[i].codec &&
+		    !r->rows[i].way.tuning.dialect &&
+		    gf_algorithm_has(r->rows[i].way.algorithm->name, GF_ALGORITHM_TOLD))
+			return &r->rows[i];
+	return NULL;
+}
+
+void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text *out)
+{
+	const struct gf_contest_row *last = NULL, *row, *own;
+	double least = INFINITY, most = 0;
+	size_t i;
+
+	for (i = 0; i < r->nrows && !r->plan; i++) {
+		row = best_at(r, r->rows[i].size_bytes);
+		if (!row || (last && row->size_bytes <= last->size_bytes))
+			continue;
+		own = own_at(r, row->size_bytes);
+		if (own && row->size_bytes) {
+			least = fmin(least, in_place_s(own) / in_place_s(row));
+			most = fmax(most, in_place_s(own) / in_place_s(row));
+		}
+		if (!last)
+			gf_text_addf(out, "fastest: %s", row->way.algorithm->name);
+		else if (row->codec != last->codec || !same_way(&row->way, &last->way))
+			gf_text_addf(out, ", %s from %s", row->way.algorithm->name,
+				     gf_human_size((double)row->size_bytes).text);
+		last = row;
+	}
+	if (most > 0)
+		gf_text_addf(out, "; %s to %s x as fast as the library's own",
+			     gf_human_ratio(least).text, gf_human_ratio(most).text);
+	if (last)
+		gf_text_addf(out, "\n");
+}
+
 int gf_contest_report_write_rule(const struct gf_contest_report *r, const char *path,
 				 struct gf_error *err)
 {

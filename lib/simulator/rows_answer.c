@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "cli/human.h"
+#include "simulator/rows.h"
+
+/* A step of which compute is at least this share keeps ranks busy. */
+static const double busy = 0.9;
+
+static bool same_place(const struct gf_outcome *a, const struct gf_outcome *b)
+{
+	return a->ranks == b->ranks && a->bandwidth_bytes_per_s == b->bandwidth_bytes_per_s &&
+	       a->period_steps == b->period_steps;
+}
+
+/* "32 ranks at 10 Gb/s" */
+static void add_place(const struct gf_outcome *o, struct gf_text *out)
+{
+	gf_text_addf(out, "%d ranks", o->ranks);
+	if (o->bandwidth_bytes_per_s > 0)
+		gf_text_addf(out, " at %s", gf_human_link(o->bandwidth_bytes_per_s).text);
+	if (o->period_steps > 1)
+		gf_text_addf(out, ", %.0f steps a period", o->period_steps);
+}
+
+/* The first row where row i is; and the fastest there. */
+static size_t first_there(const struct gf_row *rows, size_t i)
+{
+	size_t k = 0;
+
+	while (rows[k].left_out || !same_place(&rows[k].outcome, &rows[i].outcome))
+		k++;
+	return k;
+}
+
+static size_t fastest_there(const struct gf_row *rows, size_t n, size_t i)
+{
+	size_t best = i, k;
+
+	for (k = 0; k < n; k++)
+		if (!rows[k].left_out && same_place(&rows[k].outcome, &rows[i].outcome) &&
+		    rows[k].outcome.iteration_s < rows[best].outcome.iteration_s)
+			best = k;
+	return best;
+}
+
+/* Plans by name: who is fastest where, as long as one stays it. */
+static void add_fastest(const struct gf_row *rows, size_t n, struct gf_text *out)
+{
+	const char *name = NULL;
+	struct gf_text runs = {0};
+	size_t nruns = 0, i, best;
+
+	for (i = 0; i < n; i++) {
+		if (rows[i].left_out || first_there(rows, i) != i)
+			continue;
+		best = fastest_there(rows, n, i);
+		if (name && strcmp(name, rows[best].name) == 0)
+			continue;
+		name = rows[best].name;
+		gf_text_addf(&runs, "%s%s from ", nruns++ ? ", " : "", name);
+		add_place(&rows[best].outcome, &runs);
+		gf_text_addf(&runs, " on");
+	}
+	gf_text_addf(out, "fastest: %s\n", nruns > 1 ? runs.data : name);
+	gf_text_release(&runs);
+}
+
+/* One plan in one place. */
+static void add_step(const struct gf_outcome *o, struct gf_text *out)
+{
+	const double share = o->exposed_comm_s / o->iteration_s;
+
+	gf_text_addf(out, "%s a step on ", gf_human_time(o->iteration_s).text);
+	add_place(o, out);
+	gf_text_addf(out, ": %.0f %% of it waits for messages, so %s bounds it\n", 100 * share,
+		     share > 0.5 ? "the network" : "compute");
+}
+
+static bool ranks_vary(const struct gf_row *rows, size_t n)
+{
+	size_t i;
+
+	for (i = 1; i < n; i++)
+		if (rows[i].outcome.ranks != rows->outcome.ranks)
+			return true;
+	return false;
+}
+
+/* One plan in several places: the last that keeps ranks busy, and the worst. */
+static void add_scaling(const struct gf_row *rows, size_t n, struct gf_text *out)
+{
+	const struct gf_row *good = NULL, *worst = NULL, *r;
+
+	for (r = rows; r < rows + n; r++) {
+		if (r->left_out)
+			continue;
+		if (r->outcome.efficiency >= busy &&
+		    (!good || r->outcome.ranks > good->outcome.ranks ||
+		     r->outcome.bandwidth_bytes_per_s < good->outcome.bandwidth_bytes_per_s))
+			good = r;
+		if (!worst || r->outcome.efficiency < worst->outcome.efficiency)
+			worst = r;
+	}
+	if (good) {
+		gf_text_addf(out, "at least %.0f %% efficient %s ", 100 * busy,
+			     ranks_vary(rows, n) ? "up to" : "from");
+		add_place(&good->outcome, out);
+		gf_text_addf(out, "%s", ranks_vary(rows, n) ? "" : " on");
+	} else {
+		gf_text_addf(out, "nowhere %.0f %% efficient", 100 * busy);
+	}
+	if (worst != good) {
+		gf_text_addf(out, "; on ");
+		add_place(&worst->outcome, out);
+		gf_text_addf(out, " %.0f %%, where %.0f %% of a step waits for messages",
+			     100 * worst->outcome.efficiency,
+			     100 * worst->outcome.exposed_comm_s / worst->outcome.iteration_s);
+	}
+	gf_text_addf(out, "\n");
+}
+
+void gf_rows_answer(const struct gf_row *rows, size_t n, struct gf_text *out)
+{
+	const struct gf_row *only = NULL;
+	size_t timed = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (!rows[i].left_out) {
+			only = &rows[i];
+			timed++;
+		}
+	if (timed == 1)
+		add_step(&only->outcome, out);
+	else if (rows->name)
+		add_fastest(rows, n, out);
+	else
+		add_scaling(rows, n, out);
+}
