@@ -211,8 +211,6 @@ int gf_verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half hal
 		rc = check_races(&ranks[rank], err);
 	if (!rc)
 		rc = gf_verify_run(ranks, nranks, half, partners, err);
-	for (rank = 0; rank < nranks; rank++)
-		free(partners[rank]);
-	free(partners);
+	gf_partners_free(partners, nranks);
 	return rc;
 }

@@ -32,11 +32,12 @@ int gf_verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half hal
 /*
  * The schedules agree on ranks, contributors and length; ranges lie inside their buffers;
  * dependencies point backwards; every send meets a receive of its length. On success
- * (*partners)[rank][step] is the other side's step (0 for local steps); the caller frees both
- * levels.
+ * (*partners)[rank][step] is the other side's step (0 for local steps); the caller frees them.
  */
 int gf_verify_shape(const struct gf_schedule *ranks, int nranks, uint32_t ***partners,
 		    struct gf_error *err);
+/* NULL: none. */
+void gf_partners_free(uint32_t **partners, int nranks);
 
 /* Runs schedules that have that shape on symbolic values, and checks what they leave. -EINVAL: a
  * step reads or adds nonsense, or waits for ever; a result is wrong. */

@@ -212,12 +212,18 @@ int gf_verify_shape(const struct gf_schedule *ranks, int nranks, uint32_t ***par
 	for (rank = 0; rank < nranks; rank++)
 		table[rank] = gf_xcalloc(ranks[rank].nsteps, sizeof(**table));
 	rc = match(ranks, nranks, table, err);
-	if (!rc) {
+	if (!rc)
 		*partners = table;
-		return 0;
-	}
-	for (rank = 0; rank < nranks; rank++)
-		free(table[rank]);
-	free(table);
+	else
+		gf_partners_free(table, nranks);
 	return rc;
+}
+
+void gf_partners_free(uint32_t **partners, int nranks)
+{
+	int rank;
+
+	for (rank = 0; partners && rank < nranks; rank++)
+		free(partners[rank]);
+	free(partners);
 }

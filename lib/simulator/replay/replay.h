@@ -4,6 +4,7 @@
 #define GF_REPLAY_REPLAY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "collectives/algorithm.h"
@@ -41,6 +42,8 @@ struct gf_replay_message {
 	double work_s;                           /* backward work that makes it ready */
 	const struct gf_beside_backward *mutual; /* or NULL: compute's */
 	double startup_s;                        /* the model's, which backward delays besides */
+	/* What gf_verify_shape said of the ranks, borrowed; NULL: it is asked. */
+	uint32_t **partners;
 };
 
 /*

@@ -293,10 +293,10 @@ static int init_message(struct gf_replay_run *r, size_t m, struct gf_error *err)
 {
 	const struct gf_replay_message *message = &r->in->messages[m];
 	size_t base = m * (size_t)r->in->ranks, i;
-	uint32_t **partners;
+	uint32_t **partners = message->partners;
 	int rank, rc;
 
-	rc = gf_verify_shape(message->ranks, r->in->ranks, &partners, err);
+	rc = partners ? 0 : gf_verify_shape(message->ranks, r->in->ranks, &partners, err);
 	if (rc)
 		return rc;
 	for (rank = 0; rank < r->in->ranks; rank++) {
@@ -316,7 +316,6 @@ static int init_message(struct gf_replay_run *r, size_t m, struct gf_error *err)
 				n->partner =
 					r->first[base + (size_t)step->peer] + partners[rank][i];
 		}
-		free(partners[rank]);
 		init_streams(r, first, s);
 		if (r->in->compute)
 			continue;
@@ -326,7 +325,8 @@ static int init_message(struct gf_replay_run *r, size_t m, struct gf_error *err)
 						  .id = base + (size_t)rank,
 					  });
 	}
-	free(partners);
+	if (!message->partners)
+		gf_partners_free(partners, r->in->ranks);
 	return 0;
 }
 
