@@ -101,7 +101,7 @@ static double level_bytes_per_s(const struct gf_fluid *f, size_t level)
 
 static size_t link_of(const struct gf_fluid *f, size_t level, int rank, bool into)
 {
-	return f->first_link[level] + 2 * ((size_t)rank / f->units[level]) + into;
+	return f->out_links[level * (size_t)f->ranks + (size_t)rank] + (size_t)into;
 }
 
 void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
@@ -113,27 +113,25 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
 	*f = (struct gf_fluid){
 		.ranks = ranks,
 		.net = net,
-		.units = gf_xcalloc(nlevels, sizeof(*f->units)),
-		.first_link = gf_xcalloc(nlevels, sizeof(*f->first_link)),
+		.out_links = gf_xcalloc(nlevels * n, sizeof(*f->out_links)),
 		.finish_kind = finish_kind,
 	};
 	for (i = 0; i < nlevels; i++) {
-		f->units[i] = unit;
-		f->first_link[i] = f->nlinks;
+		for (k = 0; k < n; k++)
+			f->out_links[i * n + k] = (uint32_t)(f->nlinks + 2 * (k / unit));
 		f->nlinks += 2 * ((n + unit - 1) / unit);
 		if (unit < n)
 			unit *= (size_t)net->sizes[i];
 	}
 	f->links = gf_xcalloc(f->nlinks, sizeof(*f->links));
-	for (i = 0; i < nlevels; i++) {
-		size_t end = i + 1 < nlevels ? f->first_link[i + 1] : f->nlinks;
+	for (i = 0; i < nlevels; i++)
+		for (k = 0; k < 2 * n; k++) {
+			struct gf_fluid_link *link = &f->links[f->out_links[i * n + k / 2] + k % 2];
 
-		for (k = f->first_link[i]; k < end; k++) {
-			f->links[k].level = i;
-			f->links[k].bytes_per_s =
+			link->level = i;
+			link->bytes_per_s =
 				level_bytes_per_s(f, i) / (slowdown && !i ? slowdown[k / 2] : 1);
 		}
-	}
 	for (i = 0; i < nslow; i++) {
 		const size_t level = slow[i].level;
 
@@ -149,8 +147,7 @@ void gf_fluid_release(struct gf_fluid *f)
 	for (k = 0; k < f->nlinks; k++)
 		free(f->links[k].flows);
 	free(f->links);
-	free(f->units);
-	free(f->first_link);
+	free(f->out_links);
 	free(f->flows);
 	free(f->idle);
 	free(f->dirty);
@@ -162,9 +159,9 @@ void gf_fluid_release(struct gf_fluid *f)
 /* The levels that a message crosses: 0 to this less one. */
 static size_t crossed(const struct gf_fluid *f, int from, int to)
 {
-	size_t a = (size_t)from, b = (size_t)to, i = 0;
+	size_t i = 0;
 
-	while (i < f->net->nlevels && a / f->units[i] != b / f->units[i])
+	while (i < f->net->nlevels && link_of(f, i, from, false) != link_of(f, i, to, false))
 		i++;
 	return i;
 }

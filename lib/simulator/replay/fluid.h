@@ -43,8 +43,7 @@ void gf_events_release(struct gf_events *q);
 struct gf_fluid {
 	int ranks;
 	const struct gf_cost_net *net; /* borrowed */
-	size_t *units;                 /* ranks in a unit of each level */
-	size_t *first_link;            /* of each level */
+	uint32_t *out_links;           /* [level * ranks + rank]: its unit's; the next is in */
 	struct gf_fluid_link *links;
 	size_t nlinks;
 	struct gf_fluid_flow *flows;
