@@ -111,30 +111,39 @@ static void find_shares(struct gf_rest *r)
 								  low_end(r->first_step + i + 1));
 }
 
-/* F of the comment above, per step. */
-static void find_rates(const struct gf_rest *r, double lambda, double *rates)
+static double lambda_of(const struct gf_rest *r, size_t mix)
+{
+	return (double)mix / (double)(r->nmixes - 1);
+}
+
+/* F of the comment above, per step, for every mix: rates[step * nmixes + mix]. */
+static void find_rates(const struct gf_rest *r, double *rates)
 {
 	const struct gf_menu *m = &r->w->menu;
-	double least = INFINITY;
-	size_t i, k;
+	size_t i, k, mix;
 
 	for (i = r->nsteps; i-- > 0;) {
 		double low = low_end(r->first_step + i);
 		double high = low_end(r->first_step + i + 1);
+		double *least = &rates[i * r->nmixes];
 
+		for (mix = 0; mix < r->nmixes; mix++)
+			least[mix] = i + 1 < r->nsteps ? least[r->nmixes + mix] : INFINITY;
 		for (k = 0; k < m->noptions; k++) {
-			const struct gf_option *o = &m->options[k];
-			double share = r->shares[i * m->noptions + k];
+			const struct gf_line *line = &m->options[k].line;
+			const double share = r->shares[i * m->noptions + k];
+			const double alone_s = line->startup_s / high + line->per_byte_s;
 
-			if (o->line.from_bytes >= high || o->line.below_bytes <= low)
+			if (line->from_bytes >= high || line->below_bytes <= low)
 				continue;
-			least = fmin(least, lambda * share * o->line.per_byte_s +
-						    (1 - lambda) *
-							    (o->line.startup_s / high +
-							     o->line.per_byte_s) /
-							    r->lanes);
+			for (mix = 0; mix < r->nmixes; mix++) {
+				double lambda = lambda_of(r, mix);
+				double rate = lambda * share * line->per_byte_s +
+					      (1 - lambda) * alone_s / r->lanes;
+
+				least[mix] = rate < least[mix] ? rate : least[mix];
+			}
 		}
-		rates[i] = least;
 	}
 }
 
@@ -146,11 +155,6 @@ static double least_startup_s(const struct gf_workbench *w)
 	for (k = 0; k < w->menu.noptions; k++)
 		least = fmin(least, w->menu.options[k].line.startup_s);
 	return least;
-}
-
-static double lambda_of(const struct gf_rest *r, size_t mix)
-{
-	return (double)mix / (double)(r->nmixes - 1);
 }
 
 /* All messages with bytes of tensors i.. take so long together; by which lambda, if that is
@@ -188,14 +192,15 @@ void gf_rest_init(struct gf_rest *r, const struct gf_workbench *w, int lanes, si
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
 	};
 	find_shares(r);
-	rates = gf_xcalloc(r->nsteps, sizeof(*rates));
+	rates = gf_xcalloc(r->nsteps * nmixes, sizeof(*rates));
+	find_rates(r, rates);
 	for (i = 0; i < n; i++)
 		steps[i] = step_of(r, gf_workbench_bytes(w, i, i));
 	for (mix = 0; mix < nmixes; mix++) {
-		find_rates(r, lambda_of(r, mix), rates);
 		for (i = n; i-- > 0;)
-			r->busy_s[i * nmixes + mix] = r->busy_s[(i + 1) * nmixes + mix] +
-						      gf_workbench_bytes(w, i, i) * rates[steps[i]];
+			r->busy_s[i * nmixes + mix] =
+				r->busy_s[(i + 1) * nmixes + mix] +
+				gf_workbench_bytes(w, i, i) * rates[steps[i] * nmixes + mix];
 	}
 	for (i = n; i-- > 0;) {
 		double lambda = 0;
