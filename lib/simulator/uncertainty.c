@@ -418,7 +418,7 @@ void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
 	struct gf_fabric f = gf_plan_fabric(p);
 	struct gf_traffic t;
 
-	if (gf_traffic_init(&t, p, &f, NULL) < 0)
+	if (!p->network || gf_traffic_init(&t, p, &f, NULL) < 0)
 		return;
 	gf_beyond_add(b, p, &f, &t);
 	gf_traffic_release(&t);
