@@ -194,6 +194,7 @@ int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *tim
 
 	s->request.axes = &s->axes;
 	gf_request_documents(&s->request, &s->documents);
+	s->request.fabric.replays = &s->replays;
 	note_quality(s);
 	rc = estimate(s, times->rates, times->batch, err);
 	if (rc == 0 && times->trace)
@@ -214,5 +215,6 @@ void gf_planning_release(struct gf_planning *s)
 	gf_processing_release(&s->described);
 	gf_model_profile_free(s->estimated);
 	gf_model_profile_free(s->accumulated);
+	gf_replays_release(&s->replays);
 	gf_documents_release(&s->documents);
 }

@@ -13,7 +13,8 @@
 struct gf_planning {
 	struct gf_documents documents;
 	struct gf_request request;
-	struct gf_axes axes; /* its factors are the caller's */
+	struct gf_replays replays; /* of all plans that the request leads to */
+	struct gf_axes axes;       /* its factors are the caller's */
 	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_refined refined;
 	struct gf_model_profile *estimated, *accumulated;

@@ -468,6 +468,7 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t, struct gf_tex
 	if (rc < 0)
 		return rc;
 	collect(r, &t->problem);
+	t->derived.replays = t->outer_derived.replays = r->fabric.replays;
 	t->problem.fabric.derived = &t->derived;
 	if (!r->fabric.network && !r->fabric.nlevels)
 		rc = gf_error_set(err, -EINVAL,

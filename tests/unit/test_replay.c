@@ -376,6 +376,36 @@ static void test_contention(void)
 	gf_derived_release(&d);
 }
 
+/* What shares replays makes none again, but counts them, and comes to the same. */
+static void test_shared(void)
+{
+	static const int sizes[] = {2, 0};
+	static const struct gf_link_cost links[] = {{1e-9, 1e-12, 0}, {1e-6, 8e-9, 0}};
+	const struct gf_cost_net net = {2, sizes, links, NULL};
+	const struct gf_coll_args args = {.ranks = 7, .count_elems = 13, .elem_bytes = 4};
+	const struct gf_algorithm *a = gf_algorithm_find("ring");
+	struct gf_replays replays = {0};
+	struct gf_derived d[] = {
+		{.lanes = 2}, {.lanes = 2, .replays = &replays}, {.lanes = 2, .replays = &replays}};
+	const struct gf_derived_cost *c[GF_ARRAY_LENGTH(d)];
+	size_t i, k, benches[GF_ARRAY_LENGTH(d)];
+	double s[GF_ARRAY_LENGTH(d)];
+
+	for (i = 0; i < GF_ARRAY_LENGTH(d); i++) {
+		c[i] = gf_derived_find(&d[i], a, &args, &net);
+		s[i] = gf_derived_message_s(&d[i], a, &args, &net, 52);
+		benches[i] = replays.nbenches;
+		EXPECT(d[i].nreplayed == d[0].nreplayed && s[i] == s[0] && s[i] > 0, "%zu", i);
+		EXPECT(c[i]->nlines == c[0]->nlines && c[i]->nlines && c[i]->contention, "%zu", i);
+		for (k = 0; k < c[i]->nlines; k++)
+			EXPECT(c[i]->lines[k].startup_s == c[0]->lines[k].startup_s, "%zu", i);
+	}
+	EXPECT(benches[0] == 0 && benches[1] == 2 && benches[2] == 2, "%zu benches", benches[2]);
+	for (i = 0; i < GF_ARRAY_LENGTH(d); i++)
+		gf_derived_release(&d[i]);
+	gf_replays_release(&replays);
+}
+
 int main(void)
 {
 	test_events();
@@ -386,5 +416,6 @@ int main(void)
 	test_levels();
 	test_ring();
 	test_contention();
+	test_shared();
 	return TEST_END();
 }

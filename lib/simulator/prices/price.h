@@ -14,18 +14,31 @@
 #include "documents/topology.h"
 
 /*
+ * What replays took, and the networks and algorithms that they were of. Several struct gf_derived
+ * may share it: then no replay is made twice, and their counts and limits stay their own.
+ * Zero-initialise; the owner releases it after them.
+ */
+struct gf_replays {
+	struct gf_bench **benches;
+	size_t nbenches, capacity;
+	struct gf_fabric_net **nets;
+	size_t nnets, nets_capacity;
+};
+void gf_replays_release(struct gf_replays *r);
+
+/*
  * Replays of an algorithm on a topology: one message alone, at as many sizes as its cost needs
  * lines, and n messages at once. Closed forms hold where groups of ranks coincide with levels.
  * Elsewhere messages of one round drift apart, and only a replay tells when they share a link.
  * Replayed when first asked for, and kept by the network's costs, of which there may be several:
- * zero-initialise but for `lanes`, which may grow; prices borrow from it.
+ * zero-initialise but for `lanes`, which may grow, and `replays`; prices borrow from it.
  */
 struct gf_derived {
-	int lanes; /* gamma_2 .. gamma_lanes; below 2: none */
+	int lanes;                  /* gamma_2 .. gamma_lanes; below 2: none */
+	struct gf_replays *replays; /* borrowed; NULL: its own */
+	struct gf_replays own;
 	struct gf_derived_entry **entries;
 	size_t nentries, capacity;
-	struct gf_fabric_net **nets;
-	size_t nnets, nets_capacity;
 	/* an algorithm of which one message, or several at once, have too many steps; or NULL */
 	const char *unpriced, *unknown;
 	/* Steps of the replays asked for since the count was raised, those that were kept from
@@ -83,6 +96,7 @@ struct gf_fabric {
 	/* Replays of derived prices, and their contention; NULL: closed forms, and no
 	 * contention. */
 	struct gf_derived *derived;
+	struct gf_replays *replays;             /* for each `derived` of such a fabric; or NULL */
 	const struct gf_processing *processing; /* or NULL: nothing costs */
 	const char *device;                     /* that runs messages; NULL: the processor */
 };

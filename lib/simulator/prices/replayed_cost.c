@@ -8,21 +8,33 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "collectives/verify.h"
 #include "simulator/replay/replay.h"
 
-/* A message that was replayed as it is. */
-struct sized {
-	size_t count_elems;
-	double bytes, seconds;
+/*
+ * An algorithm's schedules on the network of a closed form, to be replayed at any size: that of an
+ * element is the replay's, their number the schedule's. What a replay took is kept.
+ */
+struct gf_bench {
+	const struct gf_fabric_net *net;
+	const struct gf_algorithm *algorithm;
+	struct gf_coll_args args; /* with lists of its own */
+	bool sized;               /* nsteps and rc are known */
+	size_t nsteps;
+	int rc;           /* -E2BIG: more than GF_DERIVED_STEPS_MOST steps */
+	size_t nreplayed; /* steps that were asked for, kept or not */
+	/* while it replays */
+	struct gf_schedule *ranks;
+	uint32_t **partners;
+	struct replayed {
+		double bytes, seconds;
+		size_t n;
+	} * replays;
+	size_t nreplays, capacity;
 };
 
 struct gf_derived_entry {
-	const struct gf_fabric_net *net;
-	const char *algorithm;
-	int ranks, servers;
-	int *factors;
-	const char **stage_algorithms; /* or NULL */
-	size_t nfactors;
+	struct gf_bench *bench; /* of a message that everything divides */
 	struct gf_derived_cost cost;
 	struct gf_line *lines;
 	size_t nreplayed; /* steps that the cost comes from */
@@ -30,8 +42,6 @@ struct gf_derived_entry {
 	int lanes;
 	struct gf_contention_entry entry;
 	struct gf_contention contention;
-	struct sized *sized;
-	size_t nsized, sized_capacity;
 };
 
 static bool same_lines(const struct gf_cost_line *a, const struct gf_cost_line *b, size_t n)
@@ -61,15 +71,15 @@ static bool same_net(const struct gf_cost_net *a, const struct gf_cost_net *b)
 	return a->nlevels == b->nlevels;
 }
 
-static const struct gf_fabric_net *net_of(struct gf_derived *d, const struct gf_cost_net *net)
+static const struct gf_fabric_net *net_of(struct gf_replays *r, const struct gf_cost_net *net)
 {
 	const size_t n = net->nlevels;
 	struct gf_fabric_net *to;
 	size_t i;
 
-	for (i = 0; i < d->nnets; i++)
-		if (same_net(&d->nets[i]->cost, net))
-			return d->nets[i];
+	for (i = 0; i < r->nnets; i++)
+		if (same_net(&r->nets[i]->cost, net))
+			return r->nets[i];
 	to = gf_xcalloc(1, sizeof(*to));
 	to->links = gf_xmemdup(net->links, n * sizeof(*to->links));
 	to->sizes = gf_xmemdup(net->sizes, n * sizeof(*to->sizes));
@@ -79,7 +89,7 @@ static const struct gf_fabric_net *net_of(struct gf_derived *d, const struct gf_
 				gf_xmemdup(net->links[i].larger,
 					   net->links[i].nlarger * sizeof(*net->links[i].larger));
 	to->cost = (struct gf_cost_net){n, to->sizes, to->links, NULL};
-	*gf_array_push(&d->nets, &d->nnets, &d->nets_capacity) = to;
+	*gf_array_push(&r->nets, &r->nnets, &r->nets_capacity) = to;
 	return to;
 }
 
@@ -95,118 +105,152 @@ static void free_net(struct gf_fabric_net *net)
 	free(net);
 }
 
-static bool same(const struct gf_derived_entry *e, const struct gf_fabric_net *net,
+static bool same(const struct gf_bench *b, const struct gf_fabric_net *net,
 		 const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
 	size_t i;
 
-	if (e->net != net || strcmp(e->algorithm, a->name) != 0 || e->ranks != args->ranks ||
-	    e->servers != args->servers || e->nfactors != args->nfactors ||
-	    !e->stage_algorithms != !args->stage_algorithms)
+	if (b->net != net || b->args.count_elems != args->count_elems || b->algorithm != a ||
+	    b->args.ranks != args->ranks || b->args.servers != args->servers ||
+	    b->args.nfactors != args->nfactors ||
+	    !b->args.stage_algorithms != !args->stage_algorithms)
 		return false;
-	for (i = 0; i < e->nfactors; i++)
-		if (e->factors[i] != args->factors[i] ||
-		    (e->stage_algorithms &&
-		     strcmp(e->stage_algorithms[i], args->stage_algorithms[i]) != 0))
+	for (i = 0; i < args->nfactors; i++)
+		if (b->args.factors[i] != args->factors[i] ||
+		    (args->stage_algorithms &&
+		     strcmp(b->args.stage_algorithms[i], args->stage_algorithms[i]) != 0))
 			return false;
 	return true;
-}
-
-static struct gf_derived_entry *add(struct gf_derived *d, const struct gf_fabric_net *net,
-				    const struct gf_algorithm *a, const struct gf_coll_args *args)
-{
-	struct gf_derived_entry *e = gf_xcalloc(1, sizeof(*e));
-	size_t n = args->nfactors, i;
-
-	e->net = net;
-	e->algorithm = a->name;
-	e->ranks = args->ranks;
-	e->servers = args->servers;
-	e->nfactors = n;
-	if (n > 0)
-		e->factors = gf_xmemdup(args->factors, n * sizeof(*e->factors));
-	if (n > 0 && args->stage_algorithms) {
-		e->stage_algorithms = gf_xcalloc(n, sizeof(*e->stage_algorithms));
-		for (i = 0; i < n; i++)
-			e->stage_algorithms[i] = gf_xstrdup(args->stage_algorithms[i]);
-	}
-	*gf_array_push(&d->entries, &d->nentries, &d->capacity) = e;
-	return e;
 }
 
 /* --- replays ----------------------------------------------------------------
  */
 
-/*
- * An algorithm's schedules on the network of a closed form, to be replayed at any size: that of an
- * element is the replay's, their number the schedule's.
- */
-struct bench {
-	const struct gf_algorithm *algorithm;
-	struct gf_coll_args args;
-	const struct gf_cost_net *net;
-	struct gf_schedule *ranks;
-	size_t nsteps;
-	size_t nreplayed; /* steps so far */
-};
-
-/* -E2BIG: more than GF_DERIVED_STEPS_MOST steps. Released in either case; the network is
- * borrowed. */
-static int bench_init(struct bench *b, const struct gf_algorithm *a,
-		      const struct gf_coll_args *args, const struct gf_cost_net *net)
+static struct gf_bench *bench_of(struct gf_replays *r, const struct gf_fabric_net *net,
+				 const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
-	int rank, rc = 0;
+	size_t n = args->nfactors, i;
+	struct gf_bench *b;
+	char **names;
 
-	*b = (struct bench){.algorithm = a, .args = *args, .net = net};
-	/* every rank sends and receives */
-	if (args->ranks > GF_DERIVED_STEPS_MOST / 2)
-		return -E2BIG;
-	b->ranks = gf_xcalloc((size_t)args->ranks, sizeof(*b->ranks));
-	for (rank = 0; rank < args->ranks && rc == 0; rank++) {
-		rc = gf_algorithm_schedule(a, args, rank, &b->ranks[rank], NULL);
-		b->nsteps += b->ranks[rank].nsteps;
-		if (b->nsteps > GF_DERIVED_STEPS_MOST)
-			rc = -E2BIG;
+	for (i = 0; i < r->nbenches; i++)
+		if (same(r->benches[i], net, a, args))
+			return r->benches[i];
+	b = gf_xcalloc(1, sizeof(*b));
+	*b = (struct gf_bench){.net = net, .algorithm = a, .args = *args};
+	if (n > 0)
+		b->args.factors = gf_xmemdup(args->factors, n * sizeof(*args->factors));
+	if (args->stage_algorithms) {
+		names = gf_xcalloc(n + 1, sizeof(*names));
+		for (i = 0; i < n; i++)
+			names[i] = gf_xstrdup(args->stage_algorithms[i]);
+		b->args.stage_algorithms = (const char *const *)names;
 	}
-	return rc;
+	*gf_array_push(&r->benches, &r->nbenches, &r->capacity) = b;
+	return b;
 }
 
-static void bench_release(struct bench *b)
+/* Its schedules, which take room, go; what is known of them stays. */
+static void bench_rest(struct gf_bench *b)
 {
 	int rank;
 
 	for (rank = 0; b->ranks && rank < b->args.ranks; rank++)
 		gf_schedule_release(&b->ranks[rank]);
 	free(b->ranks);
-	*b = (struct bench){0};
+	gf_partners_free(b->partners, b->args.ranks);
+	b->ranks = NULL;
+	b->partners = NULL;
 }
 
-/* `n` messages at once, each of so many bytes; NAN: too many steps. */
-static double bench_s(struct bench *b, double bytes, size_t n)
+static void bench_free(struct gf_bench *b)
 {
-	struct gf_replay_message *messages;
-	struct gf_replay_input in = {.ranks = b->args.ranks, .net = b->net};
+	size_t i;
+
+	bench_rest(b);
+	for (i = 0; b->args.stage_algorithms && i < b->args.nfactors; i++)
+		free((char *)b->args.stage_algorithms[i]);
+	free((void *)b->args.stage_algorithms);
+	free(b->args.nfactors ? (void *)b->args.factors : NULL);
+	free(b->replays);
+	free(b);
+}
+
+static int bench_build(struct gf_bench *b)
+{
+	int rank, rc = 0;
+	size_t nsteps = 0;
+
+	b->sized = true;
+	/* every rank sends and receives */
+	if (b->args.ranks > GF_DERIVED_STEPS_MOST / 2)
+		return -E2BIG;
+	b->ranks = gf_xcalloc((size_t)b->args.ranks, sizeof(*b->ranks));
+	for (rank = 0; rank < b->args.ranks && rc == 0; rank++) {
+		rc = gf_algorithm_schedule(b->algorithm, &b->args, rank, &b->ranks[rank], NULL);
+		nsteps += b->ranks[rank].nsteps;
+		if (nsteps > GF_DERIVED_STEPS_MOST)
+			rc = -E2BIG;
+	}
+	b->nsteps = nsteps;
+	if (rc == 0)
+		rc = gf_verify_shape(b->ranks, b->args.ranks, &b->partners, NULL);
+	if (rc < 0)
+		bench_rest(b);
+	return rc;
+}
+
+static int bench_size(struct gf_bench *b)
+{
+	if (!b->sized)
+		b->rc = bench_build(b);
+	return b->rc;
+}
+
+static double bench_replay(struct gf_bench *b, double bytes, size_t n)
+{
+	struct gf_replay_message *messages = gf_xcalloc(n, sizeof(*messages));
+	const struct gf_replay_input in = {
+		.ranks = b->args.ranks,
+		.net = &b->net->cost,
+		.messages = messages,
+		.nmessages = n,
+	};
 	struct gf_replay_result result;
 	double end_s = NAN;
 	size_t i;
 
-	if (n * b->nsteps > GF_DERIVED_STEPS_MOST)
-		return NAN;
-	b->nreplayed += n * b->nsteps;
-	messages = gf_xcalloc(n, sizeof(*messages));
+	if (!b->ranks)
+		bench_build(b);
 	for (i = 0; i < n; i++)
 		messages[i] = (struct gf_replay_message){
 			.ranks = b->ranks,
+			.partners = b->partners,
 			.element.bytes = bytes / (double)b->args.count_elems,
 		};
-	in.messages = messages;
-	in.nmessages = n;
 	if (!gf_replay(&in, &result, NULL)) {
 		end_s = result.end_s;
 		gf_replay_result_release(&result);
 	}
 	free(messages);
 	return end_s;
+}
+
+/* `n` messages at once, each of so many bytes; NAN: too many steps. */
+static double bench_s(struct gf_bench *b, double bytes, size_t n)
+{
+	struct replayed now = {.bytes = bytes, .n = n};
+	size_t i;
+
+	if (bench_size(b) < 0 || n * b->nsteps > GF_DERIVED_STEPS_MOST)
+		return NAN;
+	b->nreplayed += n * b->nsteps;
+	for (i = 0; i < b->nreplays; i++)
+		if (b->replays[i].bytes == bytes && b->replays[i].n == n)
+			return b->replays[i].seconds;
+	now.seconds = bench_replay(b, bytes, n);
+	*gf_array_push(&b->replays, &b->nreplays, &b->capacity) = now;
+	return now.seconds;
 }
 
 /* --- lines ------------------------------------------------------------------
@@ -225,7 +269,7 @@ static double bench_s(struct bench *b, double bytes, size_t n)
 #define DEPTH     5
 
 struct fit {
-	struct bench *bench;
+	struct gf_bench *bench;
 	struct gf_line *lines;
 	size_t nlines, capacity;
 };
@@ -260,7 +304,7 @@ static struct gf_line through(double from, double from_s, double to, double to_s
 }
 
 /* The line that a message of that size follows. */
-static struct gf_line tangent(struct bench *b, double bytes)
+static struct gf_line tangent(struct gf_bench *b, double bytes)
 {
 	double longer = bytes * (1 + 0x1p-10);
 
@@ -293,7 +337,7 @@ static void fit(struct fit *f, struct gf_line low, struct gf_line high, int dept
 	}
 }
 
-static bool form_holds(struct bench *b, double least, double most)
+static bool form_holds(struct gf_bench *b, double least, double most)
 {
 	struct gf_coll_args args = b->args;
 	double elems = (double)args.count_elems, bytes;
@@ -303,23 +347,24 @@ static bool form_holds(struct bench *b, double least, double most)
 		bytes = least * pow(most / least, i / (FORM_AT - 1.));
 		args.elem_bytes = (size_t)fmin(ceil(bytes / elems), 0x1p40);
 		bytes = (double)args.elem_bytes * elems;
-		if (!agree(b->algorithm->cost(&args, b->net).s, bench_s(b, bytes, 1), FORM))
+		if (!agree(b->algorithm->cost(&args, &b->net->cost).s, bench_s(b, bytes, 1), FORM))
 			return false;
 	}
 	return true;
 }
 
 /* The lines of one message's cost, to be freed; none where the closed form holds. */
-static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
+static struct gf_line *bench_lines(struct gf_bench *b, size_t *nlines)
 {
+	const struct gf_cost_net *net = &b->net->cost;
 	struct fit f = {.bench = b};
 	double least = INFINITY, most = 0;
 	struct gf_line high;
 	bool jumps = false;
 	size_t i;
 
-	for (i = 0; i < b->net->nlevels; i++) {
-		const struct gf_link_cost *l = &b->net->links[i];
+	for (i = 0; i < net->nlevels; i++) {
+		const struct gf_link_cost *l = &net->links[i];
 		double bytes = l->alpha_s * (1 / l->beta_s_per_byte);
 
 		if (bytes > 0)
@@ -348,7 +393,7 @@ static struct gf_line *bench_lines(struct bench *b, size_t *nlines)
  */
 
 /* gamma_n of startup + gamma_n * per_byte * bytes, 1 <= n <= lanes. */
-static void find_contention(struct gf_derived_entry *e, struct bench *b, int lanes)
+static void find_contention(struct gf_derived_entry *e, struct gf_bench *b, int lanes)
 {
 	const double bytes = GF_DERIVED_BYTES, longer = bytes * (1 + 0x1p-10);
 	double alone_s = bench_s(b, bytes, 1), end_s, *gamma;
@@ -380,31 +425,30 @@ static bool uniform(const struct gf_coll_args *args, const struct gf_cost_net *n
 	return !args->servers && (net->nlevels == 1 || net->sizes[0] >= args->ranks);
 }
 
-static void derive(struct gf_derived *d, struct gf_derived_entry *e, const struct gf_algorithm *a,
-		   const struct gf_coll_args *args, const struct gf_cost_net *net)
+static void derive(struct gf_derived *d, struct gf_derived_entry *e)
 {
-	struct gf_coll_args whole = *args;
-	bool first = !e->lanes;
-	struct bench b;
+	struct gf_bench *b = e->bench;
+	const char *name = b->algorithm->name;
+	const bool even = uniform(&b->args, &b->net->cost), first = !e->lanes;
 
-	whole.count_elems = gf_coll_divisible(args);
 	e->lanes = d->lanes > 1 ? d->lanes : 1;
-	if (uniform(args, net) && e->lanes < 2)
+	if (even && e->lanes < 2)
 		return;
-	if (bench_init(&b, a, &whole, net) == 0) {
-		if (first && !uniform(args, net)) {
-			e->lines = bench_lines(&b, &e->cost.nlines);
+	b->nreplayed = 0;
+	if (bench_size(b) == 0) {
+		if (first && !even) {
+			e->lines = bench_lines(b, &e->cost.nlines);
 			e->cost.lines = e->lines;
-			e->cost.nsteps = b.nsteps;
+			e->cost.nsteps = b->nsteps;
 		}
-		find_contention(e, &b, e->lanes);
-		e->nreplayed += b.nreplayed;
-	} else if (!uniform(args, net)) {
-		d->unpriced = e->algorithm;
+		find_contention(e, b, e->lanes);
+		e->nreplayed += b->nreplayed;
+	} else if (!even) {
+		d->unpriced = name;
 	}
-	bench_release(&b);
+	bench_rest(b);
 	if (!e->cost.contention && e->lanes > 1)
-		d->unknown = e->algorithm;
+		d->unknown = name;
 }
 
 static bool has_steps(const struct gf_algorithm *a, const struct gf_coll_args *args,
@@ -418,20 +462,30 @@ static bool has_steps(const struct gf_algorithm *a, const struct gf_coll_args *a
 	return args->ranks > 1 && a->build;
 }
 
+static struct gf_replays *replays_of(struct gf_derived *d)
+{
+	return d->replays ? d->replays : &d->own;
+}
+
 static struct gf_derived_entry *find(struct gf_derived *d, const struct gf_algorithm *a,
 				     const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
-	const struct gf_fabric_net *on = net_of(d, net);
+	const struct gf_fabric_net *on = net_of(replays_of(d), net);
+	struct gf_coll_args whole = *args;
 	struct gf_derived_entry *e = NULL;
 	size_t i;
 
+	whole.count_elems = gf_coll_divisible(args);
 	for (i = 0; i < d->nentries && !e; i++)
-		if (same(d->entries[i], on, a, args))
+		if (same(d->entries[i]->bench, on, a, &whole))
 			e = d->entries[i];
-	if (!e)
-		e = add(d, on, a, args);
+	if (!e) {
+		e = gf_xcalloc(1, sizeof(*e));
+		e->bench = bench_of(replays_of(d), on, a, &whole);
+		*gf_array_push(&d->entries, &d->nentries, &d->capacity) = e;
+	}
 	if (!e->lanes || e->lanes < d->lanes)
-		derive(d, e, a, args, net);
+		derive(d, e);
 	if (e->counted != d->count)
 		d->nreplayed += e->nreplayed;
 	e->counted = d->count;
@@ -451,45 +505,40 @@ double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 			    const struct gf_coll_args *args, const struct gf_cost_net *net,
 			    double bytes)
 {
-	struct sized *s, now = {args->count_elems, bytes, NAN};
-	struct gf_derived_entry *e;
-	struct bench b;
-	size_t i;
+	struct gf_bench *b;
+	double seconds;
 
 	if (!has_steps(a, args, net) || !args->count_elems)
 		return NAN;
-	e = find(d, a, args, net);
-	for (i = 0; i < e->nsized; i++) {
-		s = &e->sized[i];
-		if (s->count_elems == now.count_elems && s->bytes == bytes)
-			return s->seconds;
-	}
-	if (bench_init(&b, a, args, net) == 0)
-		now.seconds = bench_s(&b, bytes, 1);
-	bench_release(&b);
-	*gf_array_push(&e->sized, &e->nsized, &e->sized_capacity) = now;
-	return now.seconds;
+	b = bench_of(replays_of(d), find(d, a, args, net)->bench->net, a, args);
+	seconds = bench_s(b, bytes, 1);
+	bench_rest(b);
+	return seconds;
 }
 
 void gf_derived_release(struct gf_derived *d)
 {
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < d->nentries; i++) {
-		struct gf_derived_entry *e = d->entries[i];
-
-		for (k = 0; e->stage_algorithms && k < e->nfactors; k++)
-			free((char *)e->stage_algorithms[k]);
-		free(e->stage_algorithms);
-		free(e->factors);
-		free(e->lines);
-		free(e->sized);
-		free(e->entry.gamma);
-		free(e);
+		free(d->entries[i]->lines);
+		free(d->entries[i]->entry.gamma);
+		free(d->entries[i]);
 	}
-	for (i = 0; i < d->nnets; i++)
-		free_net(d->nets[i]);
 	free(d->entries);
-	free(d->nets);
+	gf_replays_release(&d->own);
 	memset(d, 0, sizeof(*d));
+}
+
+void gf_replays_release(struct gf_replays *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nbenches; i++)
+		bench_free(r->benches[i]);
+	for (i = 0; i < r->nnets; i++)
+		free_net(r->nets[i]);
+	free(r->benches);
+	free(r->nets);
+	memset(r, 0, sizeof(*r));
 }
