@@ -315,7 +315,7 @@ staged() { # FILE
 }
 
 @test "--compare --over a grid: each of one axis with each of the other" {
-	local job=(--model resnet20 --gpu v100 4x2-1gbe)
+	local job=(--model mnist-mlp --gpu v100 4x2-1gbe)
 	wants 0 gf-plan -q --compare --over lanes:codecs --json --plot grid.csv "${job[@]}"
 	codecs=$(gf-plan --list codecs | grep -c '^  ')
 	[ "$(wc -l < out.txt)" -eq $((4 * codecs)) ]
@@ -379,7 +379,7 @@ staged() { # FILE
 	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \
 		"$share/topologies/blueconnect-4x16x3.json"
 	[ "$(awk '$1 ~ /^(blueconnect|hierarchical|ring)$/ {print $1}' out.txt | paste -sd' ')" = "blueconnect hierarchical ring" ]
-	wants 0 gf-plan -q --compare --over lanes,staleness --json --model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	wants 0 gf-plan -q --compare --over lanes,staleness --json --model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	jq -se 'map(.staleness) | contains([1, 2, 3])' out.txt
 	wants 2 gf-plan --compare --over lanes --lanes 2 --model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	says '--compare goes without --lanes where lanes are compared'
@@ -671,18 +671,19 @@ writes_nothing() { # OPTION...
 	jq -e '[.messages[0].stages[].factor] == [4, 16, 3]' out.txt
 	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:ring,2:ring,3:ring,2:ring'
 	# other ranks fill the inner levels first, or widen the outermost
+	jq '.levels[0].size = 2 | .levels[1].size = 4 | .ranks = 24' "$share/topologies/blueconnect-4x16x3.json" > 2x4x3.json
 	while IFS='|' read -r ranks factors; do
-		wants 0 gf-plan --system blueconnect --model resnet50 --ranks "$ranks" "$share/topologies/blueconnect-4x16x3.json"
+		wants 0 gf-plan --system blueconnect --model resnet50 --ranks "$ranks" 2x4x3.json
 		[ "$(jq -c '[.messages[0].stages[].factor]' out.txt)" = "$factors" ]
 	done <<-'END'
 	2|[2]
-	16|[4,4]
-	64|[4,16]
-	128|[4,16,2]
-	320|[4,16,5]
+	4|[2,2]
+	8|[2,4]
+	16|[2,4,2]
+	40|[2,4,5]
 	END
-	wants 0 gf-plan --system blueconnect --model resnet50 --ranks 96 "$share/topologies/blueconnect-4x16x3.json"
-	says '96 ranks do not fill level node, 16 wide: the factors are chosen by their times'
+	wants 0 gf-plan --system blueconnect --model resnet50 --ranks 12 2x4x3.json
+	says '12 ranks do not fill level node, 4 wide: the factors are chosen by their times'
 	# a model that was measured on a GPU goes by NCCL, an estimated one also runs without
 	gf-profile --estimate --model mnist-mlp --flops 50G -o p.json
 	wants 0 gf-plan --algorithm blueconnect "$data/valid/topology-4x2-1gbe.json" p.json
