@@ -79,7 +79,7 @@ foreign() { # header, the only folder that may include it
 		[[ $file =~ ^$2 ]] || offend "$file must not include <$1>, only $2 may"
 	done < <(grep -rnE "#include <$1" lib kernels cmd --include='*.[ch]' --include='*.cu')
 }
-foreign jansson.h 'lib/json/json(_text)?.c'
+foreign jansson.h 'lib/json/json(_rows|_text)?.c'
 foreign mpi.h lib/transport/
 foreign ucp lib/transport/
 foreign 'hwloc' lib/discovery/
