@@ -14,6 +14,9 @@
  *	saved	 the softmax of the scores, {N, heads, T, T}
  *	scratch	 its gradient
  *	weight	 the table, {ARRAYS, N, heads}
+ *
+ * cuDNN has one kernel for all of attention, which keeps no scores. It would pay where a row of
+ * scores is much longer than a head's row of values; in gpt-text it is twice as long.
  */
 enum array {
 	QUERIES,

@@ -15,7 +15,11 @@
  * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has. cuDNN's heuristics rank
  * its algorithms; the first deterministic one that fits is taken, so the choice depends on the
  * sizes and the device alone. If the heuristics offer none, a default is taken that is
- * deterministic and exists for every shape. f32 is computed as f32, not in TF32.
+ * deterministic and exists for every shape. f32 is computed as f32, not in TF32. PyTorch
+ * measures all algorithms first, and gains nothing by it (docs/gpu.md).
+ *
+ * A bias and a ReLU are steps of their own: cuDNN's fused call wants a bias, which a convolution
+ * before a batch norm lacks.
  */
 #define CALLS(CALL)                                                                                \
 	CALL(Create)                                                                               \

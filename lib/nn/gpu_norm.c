@@ -2,7 +2,7 @@
 #include "nn/gpu_net.h"
 
 /* Batch norm and layer norm. saved: what the kernels keep of channels; of rows mean and 1 /
- * deviation. */
+ * deviation. cuDNN's call that fuses an activation is for f16 alone, and its sums may overflow. */
 
 static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
 {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The error of sums under every codec, by a ring and by direct, at 4, 8 and 16
-# ranks or those given: docs/methods.md. Not a matter of the machine's speed.
+# ranks or those given: docs/tables/sum_error.txt. Not a matter of the machine's speed.
 #	tests/bench/error.sh [RANKS...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -5,7 +5,7 @@
 #   tests/gpu/first-hour.sh [PART...]    all of them, or some
 #   tests/gpu/first-hour.sh list         their names
 # In the tree after `make check-build`, or in a carried folder (`make carry-gpu`).
-# It prints Markdown for docs/gpu.md: a heading, then the command and its output
+# It prints Markdown for docs/tables: a heading, then the command and its output
 # or a table. After a part that fails, the next one is run. Exit status
 # 0: done; 1: something failed; 2: usage; 77: there is no GPU.
 # shellcheck disable=SC2317,SC2154 # parts are called by their names; place.sh's variables
@@ -65,7 +65,7 @@ print("PyTorch", torch.__version__, "NCCL", torch.cuda.nccl.version(), "cuDNN", 
 
 # --- parts --------------------------------------------------------------------
 
-# What docs/gpu.md says is not measured: these kernels, and costs of copies and
+# What the H100's rows do not have: these kernels, and costs of copies and
 # messages that are enqueued before the clock starts.
 part_changed() {
 	local test=$gpu_tests/test_gpu_nn_rows library=$BUILD/lib/libgradflow.so.0

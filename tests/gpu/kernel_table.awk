@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A table for docs/gpu.md of a trace by kernel_trace.so: where the time of a step
+# A table of a trace by kernel_trace.so: where the time of a step
 # goes, over the last ten steps. A step begins with a kernel that runs once in it.
 #	sort -n TRACE | awk -v marker=REGEX -v most=30 -f kernel_table.awk
 # most: rows; 0: all. Without a marker, everything counts as one step.

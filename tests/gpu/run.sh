@@ -7,7 +7,7 @@
 #   tests/gpu/run.sh cpu               the parts that need no GPU: is everything here?
 #   tests/gpu/run.sh parts             the parts of bench, in their order
 # Each result is printed as soon as it is there, with its time of day. A part of
-# bench ends with a table for docs/gpu.md. Exit status 0: done; 1: something is
+# bench ends with a table for docs/tables. Exit status 0: done; 1: something is
 # wrong; 3: a program cannot start, and a line names the missing part; 77: there is
 # no GPU, and the last line says so. LIMIT_S bounds the whole, in seconds (450 for
 # check and cpu, 570 for bench).

@@ -229,12 +229,12 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	jq -se 'all(.wrong == 4)' out.txt
 }
 
-@test "--error: the numbers in docs/methods.md, and of sets" {
+@test "--error: the numbers in docs/tables, and of sets" {
 	local root=$GF_SOURCE
 	timeout 120 "$root/tests/bench/error.sh" 4 > table.txt
 	[ "$(wc -l < table.txt)" -eq 8 ]
 	while read -r line; do
-		grep -qxF "    $line" "$root/docs/methods.md" || { echo "not in docs/methods.md: $line"; return 1; }
+		grep -qxF "$line" "$root/docs/tables/sum_error.txt" || { echo "not in docs/tables/sum_error.txt: $line"; return 1; }
 	done < table.txt
 	# of a share of the values, the others are missing
 	wants 0 mpi 3 gf-allreduce $quick --error -a gather,ring --density 0.1 -b 64K -e 64K --json

@@ -31,7 +31,7 @@ struct gf_lane {
 	int (*on_wait)(void *ctx, struct gf_error *err); /* (optional) */
 	void *on_wait_ctx;
 	/* Programs become graphs, but for those of sets. Then all ranks run each program on places
-	 * that come and go in the same order. */
+	 * that come and go in the same order: NCCL wants an operation captured by all or none. */
 	bool captures;
 
 	int rank;

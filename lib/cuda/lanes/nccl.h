@@ -16,7 +16,8 @@
  * Communicators are non-blocking: a call that takes longer returns at once, and `state` tells when
  * the communicator can be used again. The caller waits for that after each call, and aborts when it
  * has waited too long. Operations are sums of f32 and transfers of bytes, enqueued on a stream;
- * between group_begin and group_end they go together.
+ * between group_begin and group_end they go together. Means are the caller's to make: a schedule
+ * by step could not do what ncclAvg does.
  *
  * No memory is registered with NCCL (ncclCommRegister): then all that its functions are given, on
  * every rank, would have to be, and a transfer may go from the messages' memory to another rank's
