@@ -18,17 +18,17 @@ extern "C" {
  *	for each step:
  *		... backward makes tensor i, then
  *		    g = (struct gradflow_gradient){i, data, count, dtype};
- *		    gradflow_post_gradients(x, &g, 1) ...
- *		gradflow_wait(x, GRADFLOW_ALL)
+ *		    gradflow_exchange_post(x, &g, 1) ...
+ *		gradflow_exchange_wait(x, GRADFLOW_ALL)
  *		... the optimiser uses the means ...
  *	gradflow_exchange_close(x)
  *
  * A tensor's gradient may lie anywhere in the program's memory, as f32, f16, bf16 or f64. Its mean
  * comes back in the same place and type. A message whose tensors are f32 and lie one after the
  * other, in the plan's order, is not copied; those of others are packed on the library's thread,
- * and gradflow_copied_bytes counts it. Beside ranks on the same host all are packed, into memory
- * that these ranks read in place. A message with an f64 tensor is summed in f64. Selections, and
- * codecs that round, take f64 tensors as f32. Between GPUs there is no f64.
+ * and gradflow_exchange_copied_bytes counts it. Beside ranks on the same host all are packed, into
+ *memory that these ranks read in place. A message with an f64 tensor is summed in f64. Selections,
+ *and codecs that round, take f64 tensors as f32. Between GPUs there is no f64.
  *
  * Every rank makes the same calls in the same order, but for the order of posts within a step. A
  * step begins with its first post and ends with the wait for all. Selections (topk, csc, powersgd
@@ -38,12 +38,12 @@ extern "C" {
  * the step comes back as NaN, the same on all ranks.
  *
  * Any number of exchanges may be open in a process, each on its own ranks. One thread at a time
- * calls the functions of one exchange; any thread may call gradflow_test, and the queries, at any
- * time but beside gradflow_exchange_load. -EBUSY: another thread is in a call (both calls are
- * named), or a callback of gradflow_on_done calls what it must not. -EINVAL after fork: the child
- * has no exchange, and leaves it alone; only the totals are told, as they were. A failure of a rank
- * is every rank's: all later calls return it. Memory that was posted then stays in use until the
- * process ends: a late rank's message may yet come to it.
+ * calls the functions of one exchange; any thread may call gradflow_exchange_test, and the queries,
+ *at any time but beside gradflow_exchange_load. -EBUSY: another thread is in a call (both calls are
+ * named), or a callback of gradflow_exchange_on_done calls what it must not. -EINVAL after fork:
+ *the child has no exchange, and leaves it alone; only the totals are told, as they were. A failure
+ *of a rank is every rank's: all later calls return it. Memory that was posted then stays in use
+ *until the process ends: a late rank's message may yet come to it.
  *
  * Functions return 0 or a negative errno; gradflow_error then says why, on one line. A call out of
  * order is refused with -EINVAL and changes nothing.
@@ -106,10 +106,10 @@ struct gradflow_exchange_options {
 	const char *meet; /* or a folder that all ranks see, or host:port */
 	int rank, ranks;  /* with either */
 	/* Not 0: tensors are in the memory of the GPU `device`, and messages go by NCCL. A post
-	 * counts as of what is enqueued on `stream`, a cudaStream_t, by then. gradflow_wait lets
-	 * that stream wait for the means, not the host. Selections: csc, topk and gtopk; others are
-	 * -ENOTSUP. With csc a step's first post waits until the device has ended the step before,
-	 * which decides what goes in this one. */
+	 * counts as of what is enqueued on `stream`, a cudaStream_t, by then.
+	 * gradflow_exchange_wait lets that stream wait for the means, not the host. Selections:
+	 * csc, topk and gtopk; others are -ENOTSUP. With csc a step's first post waits until the
+	 * device has ended the step before, which decides what goes in this one. */
 	int on_device, device;
 	void *stream;
 	/* For gradflow_exchange_load: 1 + this process' rank in the run that wrote the set; 0: it
@@ -163,41 +163,43 @@ struct gradflow_gradient {
 /* These n gradients are there, or will be by what is enqueued on the stream. From here until a
  * tensor is done its memory is the library's. Begins a step if none is under way. If one of them is
  * refused, none is posted. -EINVAL: a gradient's count or type is not the tensor's, as it was
- * opened; a tensor is posted twice in a step, or after gradflow_flush; or the step before has not
- * been waited for. */
-int gradflow_post_gradients(struct gradflow_exchange *x, const struct gradflow_gradient *gradients,
-			    size_t n);
+ * opened; a tensor is posted twice in a step, or after gradflow_exchange_flush; or the step before
+ * has not been waited for. */
+int gradflow_exchange_post(struct gradflow_exchange *x, const struct gradflow_gradient *gradients,
+			   size_t n);
 /* No more will come in this step: tensors that were not posted count as zeros, and get no mean
  * here. Without a post before, a step of zeros. */
-int gradflow_flush(struct gradflow_exchange *x);
+int gradflow_exchange_flush(struct gradflow_exchange *x);
 /* 1: the tensor's mean, or GRADFLOW_ALL's, has come; 0: not yet. -ENOTSUP on a GPU, as is a wait
- * for one tensor, and gradflow_on_done: record an event on the stream after the wait for all. */
-int gradflow_test(struct gradflow_exchange *x, size_t tensor);
+ * for one tensor, and gradflow_exchange_on_done: record an event on the stream after the wait for
+ * all. */
+int gradflow_exchange_test(struct gradflow_exchange *x, size_t tensor);
 /* Until that tensor's mean has come; of GRADFLOW_ALL: until the step has ended, and the next may
  * begin. -EINVAL: the wait would never end, since a tensor that goes before that one, or with it,
  * has not been posted. */
-int gradflow_wait(struct gradflow_exchange *x, size_t tensor);
+int gradflow_exchange_wait(struct gradflow_exchange *x, size_t tensor);
 /* Calls fn for each tensor that was posted: with status 0 as soon as its mean has come, or with a
  * negative errno after a failure. On the library's thread, which waits: fn must be short, and calls
- * nothing of an exchange but gradflow_test. Between steps; fn NULL: no more. */
-int gradflow_on_done(struct gradflow_exchange *x, void (*fn)(void *ctx, size_t tensor, int status),
-		     void *ctx);
+ * nothing of an exchange but gradflow_exchange_test. Between steps; fn NULL: no more. */
+int gradflow_exchange_on_done(struct gradflow_exchange *x,
+			      void (*fn)(void *ctx, size_t tensor, int status), void *ctx);
 
 /* What the plan's selection holds back on this rank, between steps: forgotten; or times factor, as
  * when a loss scale has changed. */
-int gradflow_drop(struct gradflow_exchange *x);
-int gradflow_rescale(struct gradflow_exchange *x, double factor);
+int gradflow_exchange_drop(struct gradflow_exchange *x);
+int gradflow_exchange_rescale(struct gradflow_exchange *x, double factor);
 
 /* The selection's state (residuals, histories), between steps, as a set under that folder
  * (safetensors), in which no other run's may be; and before the first step the newest whole set
  * back, bit for bit, with the algorithms that its run had where the plan leaves them open. -ENOENT:
  * there is none, and nothing has changed. A set may be of another number of ranks. The ranks then
  * take over the remains of those that are gone, so that the mean over all ranks is as it was;
- * gradflow_carried is the norm of these remains. Such a set may also have other epoch_steps: as
- * many epochs have then been done, and gradflow_exchange_steps counts on from there. */
+ * gradflow_exchange_carried is the norm of these remains. Such a set may also have other
+ * epoch_steps: as many epochs have then been done, and gradflow_exchange_steps counts on from
+ * there. */
 int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder);
 int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder);
-double gradflow_carried(const struct gradflow_exchange *x);
+double gradflow_exchange_carried(const struct gradflow_exchange *x);
 /* Or in a checkpoint of the caller's: the index-th array, as long as the exchange is open, current
  * between steps after this call, as are the other ones; -ENOENT: there is no such array. Shared
  * ones are the same on all ranks. After all have been filled in, on all ranks: it goes on after so
@@ -227,7 +229,7 @@ size_t gradflow_exchange_message(const struct gradflow_exchange *x, size_t tenso
  * and unpacked. */
 uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x);
 uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x);
-uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x);
+uint64_t gradflow_exchange_copied_bytes(const struct gradflow_exchange *x);
 
 #ifdef __cplusplus
 }

@@ -53,17 +53,17 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 	return gf_embed_leave(x, rc);
 }
 
-API int gradflow_drop(struct gradflow_exchange *x)
+API int gradflow_exchange_drop(struct gradflow_exchange *x)
 {
-	return change(x, "gradflow_drop", 0);
+	return change(x, "gradflow_exchange_drop", 0);
 }
 
-API int gradflow_rescale(struct gradflow_exchange *x, double factor)
+API int gradflow_exchange_rescale(struct gradflow_exchange *x, double factor)
 {
-	return change(x, "gradflow_rescale", factor);
+	return change(x, "gradflow_exchange_rescale", factor);
 }
 
-API double gradflow_carried(const struct gradflow_exchange *x)
+API double gradflow_exchange_carried(const struct gradflow_exchange *x)
 {
 	return x ? x->carried : 0;
 }
@@ -430,7 +430,7 @@ API uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x)
 	return x && x->exchange ? gf_exchange_totals(x->exchange).waited_bytes : 0;
 }
 
-API uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x)
+API uint64_t gradflow_exchange_copied_bytes(const struct gradflow_exchange *x)
 {
 	return x && x->exchange ? gf_exchange_totals(x->exchange).copied_bytes : 0;
 }

@@ -82,10 +82,11 @@ int gf_embed_reach(struct gradflow_exchange *x, const char *call, struct gf_erro
 	const char *other = NULL;
 
 	if (in_callback)
-		return gf_error_set(err, -EBUSY,
-				    "%s: called by a callback of gradflow_on_done, which may call "
-				    "gradflow_test alone",
-				    call);
+		return gf_error_set(
+			err, -EBUSY,
+			"%s: called by a callback of gradflow_exchange_on_done, which may call "
+			"gradflow_exchange_test alone",
+			call);
 	if (!x)
 		return gf_error_set(err, -EINVAL, "%s: want an open handle, got NULL", call);
 	if (!gf_embed_is_here(x))
@@ -135,18 +136,19 @@ int gf_embed_between(struct gradflow_exchange *x, const char *call, struct gf_er
 		return rc;
 	return gf_embed_leave(x, gf_error_set(err, -EINVAL,
 					      "%s: want it between steps, got it within step %zu: "
-					      "call gradflow_wait for GRADFLOW_ALL first",
+					      "call gradflow_exchange_wait for GRADFLOW_ALL first",
 					      call, (size_t)x->steps + 1));
 }
 
 /* The host does not know what a GPU has done. */
 static int on_host(const struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
-	return x->on_device ? gf_error_set(err, -ENOTSUP,
-					   "%s: on a GPU want gradflow_wait for GRADFLOW_ALL, "
-					   "which lets the stream wait",
-					   call)
-			    : 0;
+	return x->on_device
+		       ? gf_error_set(err, -ENOTSUP,
+				      "%s: on a GPU want gradflow_exchange_wait for GRADFLOW_ALL, "
+				      "which lets the stream wait",
+				      call)
+		       : 0;
 }
 
 static const char *name_of(const struct gradflow_exchange *x, size_t at)
@@ -226,10 +228,11 @@ static int check_post(const struct gradflow_exchange *x, const struct gradflow_g
 		return rc;
 	at = x->order[tensor];
 	if (x->step && x->flushed)
-		return gf_error_set(err, -EINVAL,
-				    "%s: tensor %zu (%s): step %zu is complete: call gradflow_wait "
-				    "for GRADFLOW_ALL first",
-				    call, tensor, name_of(x, at), step);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: tensor %zu (%s): step %zu is complete: call gradflow_exchange_wait "
+			"for GRADFLOW_ALL first",
+			call, tensor, name_of(x, at), step);
 	if (x->posted[at])
 		return gf_error_set(err, -EINVAL,
 				    "%s: tensor %zu (%s): want it once in step %zu, got it again",
@@ -276,10 +279,10 @@ static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g, 
 	return x->nposted == x->ntensors ? gf_embed_flush(x, err) : 0;
 }
 
-API int gradflow_post_gradients(struct gradflow_exchange *x,
-				const struct gradflow_gradient *gradients, size_t n)
+API int gradflow_exchange_post(struct gradflow_exchange *x,
+			       const struct gradflow_gradient *gradients, size_t n)
 {
-	static const char call[] = "gradflow_post_gradients";
+	static const char call[] = "gradflow_exchange_post";
 	struct gf_error *err = gf_embed_error();
 	int rc = enter(x, call, err);
 
@@ -291,10 +294,10 @@ API int gradflow_post_gradients(struct gradflow_exchange *x,
 	return gf_embed_leave(x, rc ? rc : post(x, gradients, n, err));
 }
 
-API int gradflow_flush(struct gradflow_exchange *x)
+API int gradflow_exchange_flush(struct gradflow_exchange *x)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = enter(x, "gradflow_flush", err);
+	int rc = enter(x, "gradflow_exchange_flush", err);
 
 	if (rc)
 		return rc;
@@ -302,7 +305,7 @@ API int gradflow_flush(struct gradflow_exchange *x)
 	return gf_embed_leave(x, gf_embed_flush(x, err));
 }
 
-API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
+API int gradflow_exchange_test(struct gradflow_exchange *x, size_t tensor)
 {
 	struct gf_error *err = gf_embed_error();
 	const struct gf_exchange *e;
@@ -310,14 +313,15 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 	int rc;
 
 	if (!gf_embed_is_here(x))
-		return gf_error_set(err, -EINVAL,
-				    "gradflow_test: want an exchange that this process has opened");
+		return gf_error_set(
+			err, -EINVAL,
+			"gradflow_exchange_test: want an exchange that this process has opened");
 	e = x->exchange;
-	rc = on_host(x, "gradflow_test", err);
+	rc = on_host(x, "gradflow_exchange_test", err);
 	if (!rc && (!e || gf_embed_is_lost(x))) /* or half a load */
 		rc = failed(x, err);
 	if (!rc && tensor != GRADFLOW_ALL)
-		rc = check_tensor(x, "gradflow_test", tensor, err);
+		rc = check_tensor(x, "gradflow_exchange_test", tensor, err);
 	if (rc)
 		return rc;
 	last = x->ntensors - 1;
@@ -346,16 +350,18 @@ static size_t needs(const struct gradflow_exchange *x, size_t tensor)
 /* Would it end? */
 static int check_wait(const struct gradflow_exchange *x, size_t tensor, struct gf_error *err)
 {
-	int rc = tensor == GRADFLOW_ALL ? 0 : check_tensor(x, "gradflow_wait", tensor, err);
+	int rc =
+		tensor == GRADFLOW_ALL ? 0 : check_tensor(x, "gradflow_exchange_wait", tensor, err);
 
 	if (!rc && tensor != GRADFLOW_ALL)
-		rc = on_host(x, "gradflow_wait", err);
+		rc = on_host(x, "gradflow_exchange_wait", err);
 	if (rc || x->flushed || x->front > needs(x, tensor))
 		return rc;
-	return gf_error_set(err, -EINVAL,
-			    "gradflow_wait, step %zu: tensor %zu (%s) has not been posted: post "
-			    "it, or call gradflow_flush",
-			    (size_t)x->steps + 1, x->caller[x->front], name_of(x, x->front));
+	return gf_error_set(
+		err, -EINVAL,
+		"gradflow_exchange_wait, step %zu: tensor %zu (%s) has not been posted: post "
+		"it, or call gradflow_exchange_flush",
+		(size_t)x->steps + 1, x->caller[x->front], name_of(x, x->front));
 }
 
 static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
@@ -379,7 +385,9 @@ static int wait(struct gradflow_exchange *x, size_t tensor, struct gf_error *err
 	int rc;
 
 	if (!x->step)
-		return tensor == GRADFLOW_ALL ? 0 : check_tensor(x, "gradflow_wait", tensor, err);
+		return tensor == GRADFLOW_ALL
+			       ? 0
+			       : check_tensor(x, "gradflow_exchange_wait", tensor, err);
 	rc = check_wait(x, tensor, err);
 	if (rc)
 		return rc;
@@ -389,10 +397,10 @@ static int wait(struct gradflow_exchange *x, size_t tensor, struct gf_error *err
 	return gf_embed_keep(x, rc, err);
 }
 
-API int gradflow_wait(struct gradflow_exchange *x, size_t tensor)
+API int gradflow_exchange_wait(struct gradflow_exchange *x, size_t tensor)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = enter(x, "gradflow_wait", err);
+	int rc = enter(x, "gradflow_exchange_wait", err);
 
 	if (rc)
 		return rc;
@@ -413,16 +421,16 @@ void gf_embed_done(void *exchange, size_t tensor, int status)
 	in_callback = false;
 }
 
-API int gradflow_on_done(struct gradflow_exchange *x,
-			 void (*fn)(void *ctx, size_t tensor, int status), void *ctx)
+API int gradflow_exchange_on_done(struct gradflow_exchange *x,
+				  void (*fn)(void *ctx, size_t tensor, int status), void *ctx)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_between(x, "gradflow_on_done", err);
+	int rc = gf_embed_between(x, "gradflow_exchange_on_done", err);
 
 	if (rc)
 		return rc;
 	if (fn)
-		rc = on_host(x, "gradflow_on_done", err);
+		rc = on_host(x, "gradflow_exchange_on_done", err);
 	if (!rc) {
 		x->on_done = fn;
 		x->on_done_ctx = ctx;

@@ -38,9 +38,9 @@ int main(int argc, char **argv)
 	for (int step = 1; rc == 0 && step <= 10; step++) {
 		for (size_t i = 0; i < COUNT; i++)
 			grads[i] = (float)(options.rank + step);
-		rc = gradflow_post_gradients(x, &made, 1);
+		rc = gradflow_exchange_post(x, &made, 1);
 		if (rc == 0)
-			rc = gradflow_wait(x, GRADFLOW_ALL);
+			rc = gradflow_exchange_wait(x, GRADFLOW_ALL);
 	}
 	if (rc < 0)
 		fprintf(stderr, "joined: %s\n", gradflow_error());

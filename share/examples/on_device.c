@@ -32,9 +32,9 @@ static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads,
 		for (size_t i = 0; i < COUNT; i++)
 			host[i] = (float)(rank + step);
 		cudaMemcpyAsync(grads, host, COUNT * sizeof(*host), cudaMemcpyHostToDevice, stream);
-		rc = gradflow_post_gradients(x, made, 2);
+		rc = gradflow_exchange_post(x, made, 2);
 		if (rc == 0)
-			rc = gradflow_wait(x, GRADFLOW_ALL);
+			rc = gradflow_exchange_wait(x, GRADFLOW_ALL);
 		/* an optimiser's kernels would follow here, on the stream */
 		cudaMemcpyAsync(host, grads, COUNT * sizeof(*host), cudaMemcpyDeviceToHost, stream);
 		cudaStreamSynchronize(stream);

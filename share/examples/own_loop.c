@@ -39,10 +39,10 @@ static int fit(struct gradflow_exchange *x, float *w)
 		for (size_t i = 0; rc == 0 && i < TENSORS; i++) {
 			struct gradflow_gradient made = {i, &grads[i], 1, GRADFLOW_F32};
 
-			rc = gradflow_post_gradients(x, &made, 1);
+			rc = gradflow_exchange_post(x, &made, 1);
 		}
 		if (rc == 0)
-			rc = gradflow_wait(x, GRADFLOW_ALL);
+			rc = gradflow_exchange_wait(x, GRADFLOW_ALL);
 		for (size_t i = 0; rc == 0 && i < TENSORS; i++) {
 			velocity[i] = 0.9f * velocity[i] + grads[i];
 			w[i] -= 0.1f * velocity[i];

@@ -48,9 +48,9 @@ static int outer_step(struct gradflow_exchange *exchange, const float *x, float 
 		change[i] = w[i] - x[i];
 		made[i] = (struct gradflow_gradient){i, &change[i], 1, GRADFLOW_F32};
 	}
-	rc = gradflow_post_gradients(exchange, made, TENSORS);
+	rc = gradflow_exchange_post(exchange, made, TENSORS);
 	if (rc == 0)
-		rc = gradflow_wait(exchange, GRADFLOW_ALL);
+		rc = gradflow_exchange_wait(exchange, GRADFLOW_ALL);
 	for (size_t i = 0; rc == 0 && i < TENSORS; i++) {
 		velocity[i] = MOMENTUM * velocity[i] + change[i];
 		w[i] -= RATE * (change[i] + MOMENTUM * velocity[i]);

@@ -153,7 +153,7 @@ bench_quality() {
 }
 
 bench_post() {
-	heading "gradflow_post_gradients: 100 tensors in 50 messages of 64 KiB, a rank beside each other one"
+	heading "gradflow_exchange_post: 100 tensors in 50 messages of 64 KiB, a rank beside each other one"
 	local ranks
 	printf 'ranks  memory     at once  us/tensor  (90 %%)   of 2 us  ms/step  copied bytes\n'
 	for ranks in 1 2 4; do

@@ -57,7 +57,7 @@ static int post(struct gradflow_exchange *x, size_t i)
 {
 	const struct gradflow_gradient g = {i, data[i], counts[i], GRADFLOW_F32};
 
-	return gradflow_post_gradients(x, &g, 1);
+	return gradflow_exchange_post(x, &g, 1);
 }
 
 static void need(int rc)
@@ -113,8 +113,8 @@ static int try_step(struct gradflow_exchange *x, size_t step)
 			rc = post(x, i);
 	}
 	if (step % 2 == 0)
-		rc = gradflow_post_gradients(x, all, TENSORS);
-	return rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
+		rc = gradflow_exchange_post(x, all, TENSORS);
+	return rc ? rc : gradflow_exchange_wait(x, GRADFLOW_ALL);
 }
 
 static void exact_step(struct gradflow_exchange *x, size_t step)
@@ -191,8 +191,8 @@ static void carry(const char *folder)
 
 	need(gradflow_exchange_load(x, folder));
 	printf("rank %d of %d: step %d, carried %.6g, holds %.6g\n", gradflow_exchange_rank(x),
-	       gradflow_exchange_ranks(x), (int)gradflow_exchange_steps(x), gradflow_carried(x),
-	       held_back(x));
+	       gradflow_exchange_ranks(x), (int)gradflow_exchange_steps(x),
+	       gradflow_exchange_carried(x), held_back(x));
 	need(try_step(x, gradflow_exchange_steps(x) + 1));
 	gradflow_exchange_close(x);
 }
@@ -212,11 +212,11 @@ static void two(void)
 	fill(gradflow_exchange_rank(x), 1);
 	need(post(x, 0));
 	need(post(y, 2));
-	need(gradflow_flush(y));
-	need(gradflow_wait(y, GRADFLOW_ALL));
+	need(gradflow_exchange_flush(y));
+	need(gradflow_exchange_wait(y, GRADFLOW_ALL));
 	check(a[3] == (float)(2 * (gradflow_exchange_ranks(x) + 1) * 6), "a mean", a[3]);
-	need(gradflow_flush(x));
-	need(gradflow_wait(x, GRADFLOW_ALL));
+	need(gradflow_exchange_flush(x));
+	need(gradflow_exchange_wait(x, GRADFLOW_ALL));
 	exact_step(y, 2);
 	gradflow_exchange_close(y);
 	exact_step(x, 2);
@@ -317,12 +317,12 @@ static void frees(void)
 	options.timeout_s = 5;
 	options.dtypes = &halves;
 	need(gradflow_exchange_open(&large, 1, &options, &x));
-	need(gradflow_post_gradients(x, &g, 1));
-	need(gradflow_wait(x, GRADFLOW_ALL));
+	need(gradflow_exchange_post(x, &g, 1));
+	need(gradflow_exchange_wait(x, GRADFLOW_ALL));
 	if (options.rank == 1)
 		_exit(7);
-	rc = gradflow_post_gradients(x, &g, 1);
-	rc = rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
+	rc = gradflow_exchange_post(x, &g, 1);
+	rc = rc ? rc : gradflow_exchange_wait(x, GRADFLOW_ALL);
 	check(rc < 0, "status of a step without rank 1", rc);
 	bytes = mapped_bytes();
 	gradflow_exchange_close(x);
@@ -345,7 +345,7 @@ static void resume(const char *folder, const char *next)
 	s = gradflow_exchange_steps(x);
 	if (options.rank == 0)
 		printf("%d ranks from step %d: carried %.6g, ", options.ranks, (int)s,
-		       gradflow_carried(x));
+		       gradflow_exchange_carried(x));
 	for (last = s + 9; s < last; s++) {
 		need(try_step(x, s + 1));
 		all = all * 0.5 + sum();
@@ -443,7 +443,7 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 {
 	static float memory[MANY * (COUNT + GAP)];
 	static double took[STEPS * MANY], steps[STEPS];
-	const uint64_t before = gradflow_copied_bytes(x);
+	const uint64_t before = gradflow_exchange_copied_bytes(x);
 	struct gradflow_gradient all[MANY];
 	size_t i, k, s, n = 0;
 	double began;
@@ -455,12 +455,12 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 		steps[s] = now_s();
 		for (i = 0; i < MANY; i += batch) {
 			began = now_s();
-			need(gradflow_post_gradients(x, all + i, batch));
+			need(gradflow_exchange_post(x, all + i, batch));
 			began = (now_s() - began) / (double)batch;
 			for (k = 0; k < batch; k++)
 				took[n++] = began;
 		}
-		need(gradflow_wait(x, GRADFLOW_ALL));
+		need(gradflow_exchange_wait(x, GRADFLOW_ALL));
 		steps[s] = now_s() - steps[s];
 	}
 	qsort(took, n, sizeof(*took), by_size);
@@ -468,7 +468,7 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 	if (gradflow_exchange_rank(x) == 0)
 		printf("%s %zu %.3f %.3f %.3f %llu\n", gap ? "apart" : "one-piece", batch,
 		       took[n / 2] * 1e6, took[n * 9 / 10] * 1e6, steps[STEPS / 2] * 1e3,
-		       (unsigned long long)((gradflow_copied_bytes(x) - before) / STEPS));
+		       (unsigned long long)((gradflow_exchange_copied_bytes(x) - before) / STEPS));
 }
 
 /* 50 messages of 64 KiB, of two tensors each, which lie in one piece of memory or apart, and are

@@ -54,7 +54,7 @@ static void *finish_step(void *x)
 	int rc;
 
 	do
-		rc = gradflow_wait(x, GRADFLOW_ALL);
+		rc = gradflow_exchange_wait(x, GRADFLOW_ALL);
 	while (rc == -EBUSY);
 	check(rc == 0, "a step on another thread");
 	return NULL;
@@ -68,14 +68,15 @@ static void two_threads(struct gradflow_exchange *x)
 
 	while (rank == 1 && access(TRIED, F_OK))
 		usleep(1000);
-	check(!gradflow_post_gradients(x, &made, 1), "a step");
+	check(!gradflow_exchange_post(x, &made, 1), "a step");
 	check(!pthread_create(&thread, NULL, finish_step, x), "a thread");
 	do
-		rc = rank ? 0 : gradflow_drop(x);
+		rc = rank ? 0 : gradflow_exchange_drop(x);
 	while (rc != -EBUSY && !rank && gradflow_exchange_steps(x) == 1);
 	if (!rank)
 		refused(rc, -EBUSY,
-			"gradflow_drop: another thread is in gradflow_wait: one at a time");
+			"gradflow_exchange_drop: another thread is in gradflow_exchange_wait: one "
+			"at a time");
 	if (!rank)
 		check(close(creat(TRIED, 0600)) == 0, "a file");
 	pthread_join(thread, NULL);
@@ -87,7 +88,7 @@ static void child(struct gradflow_exchange *x)
 	pid_t pid = fork();
 
 	if (!pid) {
-		const int rc = gradflow_flush(x);
+		const int rc = gradflow_exchange_flush(x);
 
 		gradflow_exchange_close(x);
 		_exit(rc == -EINVAL && strstr(gradflow_error(), "forked") ? 0 : 1);
@@ -102,8 +103,8 @@ static void threads(void)
 	struct gradflow_exchange *x;
 
 	check(gradflow_exchange_open(&one, 1, &o, &x) == 0, "open");
-	check(gradflow_post_gradients(x, &made, 1) == 0, "a step");
-	check(gradflow_wait(x, GRADFLOW_ALL) == 0, "its end");
+	check(gradflow_exchange_post(x, &made, 1) == 0, "a step");
+	check(gradflow_exchange_wait(x, GRADFLOW_ALL) == 0, "its end");
 	two_threads(x);
 	child(x);
 	check(gradflow_exchange_steps(x) == 2, "two steps");
@@ -120,14 +121,13 @@ static void nothing(void)
 	struct gradflow_array array;
 	int rank;
 
-	refused(gradflow_post_gradients(NULL, NULL, 0), -EINVAL,
-		"gradflow_post_gradients: want an");
-	refused(gradflow_flush(NULL), -EINVAL, "gradflow_flush: want an open");
-	refused(gradflow_test(NULL, 0), -EINVAL, "gradflow_test: want an");
-	refused(gradflow_wait(NULL, 0), -EINVAL, "gradflow_wait: want an open");
-	refused(gradflow_on_done(NULL, NULL, NULL), -EINVAL, "gradflow_on_done");
-	refused(gradflow_drop(NULL), -EINVAL, "gradflow_drop: want an open");
-	refused(gradflow_rescale(NULL, 1), -EINVAL, "gradflow_rescale: want");
+	refused(gradflow_exchange_post(NULL, NULL, 0), -EINVAL, "gradflow_exchange_post: want an");
+	refused(gradflow_exchange_flush(NULL), -EINVAL, "gradflow_exchange_flush: want an open");
+	refused(gradflow_exchange_test(NULL, 0), -EINVAL, "gradflow_exchange_test: want an");
+	refused(gradflow_exchange_wait(NULL, 0), -EINVAL, "gradflow_exchange_wait: want an open");
+	refused(gradflow_exchange_on_done(NULL, NULL, NULL), -EINVAL, "gradflow_exchange_on_done");
+	refused(gradflow_exchange_drop(NULL), -EINVAL, "gradflow_exchange_drop: want an open");
+	refused(gradflow_exchange_rescale(NULL, 1), -EINVAL, "gradflow_exchange_rescale: want");
 	refused(gradflow_exchange_save(NULL, "x"), -EINVAL, "_save: want an");
 	refused(gradflow_exchange_load(NULL, "x"), -EINVAL, "_load: want an");
 	refused(gradflow_exchange_state(NULL, 0, &array), -EINVAL, "_state: ");
@@ -140,7 +140,7 @@ static void nothing(void)
 		      !gradflow_exchange_host(NULL, 0) && !gradflow_exchange_messages(NULL) &&
 		      gradflow_exchange_message(NULL, 0) == SIZE_MAX &&
 		      !gradflow_exchange_steps(NULL) && !gradflow_exchange_sent_bytes(NULL) &&
-		      !gradflow_copied_bytes(NULL) && gradflow_carried(NULL) == 0,
+		      !gradflow_exchange_copied_bytes(NULL) && gradflow_exchange_carried(NULL) == 0,
 	      "queries of no exchange");
 	gradflow_exchange_close(NULL);
 	refused(gradflow_exchange_open(&one, 1, &o, NULL), -EINVAL,
@@ -178,8 +178,8 @@ static int mean_of(struct gradflow_exchange *x)
 
 	for (i = 0; i < COUNT; i++)
 		data[i] = (float)(2 * rank);
-	rc = gradflow_post_gradients(x, &made, 1);
-	return rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
+	rc = gradflow_exchange_post(x, &made, 1);
+	return rc ? rc : gradflow_exchange_wait(x, GRADFLOW_ALL);
 }
 
 static volatile sig_atomic_t alarms;
@@ -246,7 +246,7 @@ static void leaves(char **where)
 
 	check(mean_of(x) == 0, "a step");
 	if (rank == 1) {
-		check(gradflow_post_gradients(x, &made, 1) == 0, "a post");
+		check(gradflow_exchange_post(x, &made, 1) == 0, "a post");
 		begun_s = now_s();
 		gradflow_exchange_close(x);
 		/* 5 s, and what a crowded machine takes */

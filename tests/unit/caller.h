@@ -93,7 +93,7 @@ static inline int caller_post(const struct caller *c, size_t i)
 {
 	const struct gradflow_gradient g = caller_gradient(c, i);
 
-	return gradflow_post_gradients(c->x, &g, 1);
+	return gradflow_exchange_post(c->x, &g, 1);
 }
 
 static inline void caller_close(struct caller *c)

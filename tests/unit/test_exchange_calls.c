@@ -68,7 +68,7 @@ static void step(struct caller *c)
 
 	for (i = 0; i < CALLER_TENSORS; i++)
 		EXPECT(caller_post(c, i) == 0, "%s", gradflow_error());
-	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 }
 
 /* --- order ---------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static int post_as(struct caller *c, size_t i, void *data, size_t count, int dty
 	g.data = data;
 	g.count = count;
 	g.dtype = (enum gradflow_dtype)dtype;
-	return gradflow_post_gradients(c->x, &g, 1);
+	return gradflow_exchange_post(c->x, &g, 1);
 }
 
 /* If one of several is refused, none is posted, and no step begins. */
@@ -90,19 +90,19 @@ static void several(struct caller *c)
 	struct gradflow_gradient g[] = {caller_gradient(c, 1), caller_gradient(c, 3),
 					caller_gradient(c, 1)};
 
-	EXPECT(gradflow_post_gradients(c->x, NULL, 0) == 0, "%s", gradflow_error());
-	refused(gradflow_post_gradients(NULL, g, 3), -EINVAL,
-		"gradflow_post_gradients: want an open handle");
-	refused(gradflow_post_gradients(c->x, NULL, 3), -EINVAL,
-		"gradflow_post_gradients: want 3 gradients, got NULL");
-	refused(gradflow_post_gradients(c->x, g, 3), -EINVAL,
+	EXPECT(gradflow_exchange_post(c->x, NULL, 0) == 0, "%s", gradflow_error());
+	refused(gradflow_exchange_post(NULL, g, 3), -EINVAL,
+		"gradflow_exchange_post: want an open handle");
+	refused(gradflow_exchange_post(c->x, NULL, 3), -EINVAL,
+		"gradflow_exchange_post: want 3 gradients, got NULL");
+	refused(gradflow_exchange_post(c->x, g, 3), -EINVAL,
 		"tensor 1 (d): want it once in step 1");
 	g[1].data = NULL;
-	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL,
+	refused(gradflow_exchange_post(c->x, g, 2), -EINVAL,
 		"tensor 3 (b): want memory at a multiple");
 	g[1].tensor = CALLER_TENSORS;
-	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL, "want a tensor below 5, got 5");
-	EXPECT(gradflow_drop(c->x) == 0, "a step has begun: %s", gradflow_error());
+	refused(gradflow_exchange_post(c->x, g, 2), -EINVAL, "want a tensor below 5, got 5");
+	EXPECT(gradflow_exchange_drop(c->x) == 0, "a step has begun: %s", gradflow_error());
 }
 
 static void order(struct caller_rank *r)
@@ -113,7 +113,7 @@ static void order(struct caller_rank *r)
 	if (!opened(&c, r->comm[0], r->c))
 		return;
 	refused(post_as(&c, 1, c.data[1] + 2, 1200, GRADFLOW_F32), -EINVAL,
-		"gradflow_post_gradients: tensor 1 (d): want memory at a multiple of 4");
+		"gradflow_exchange_post: tensor 1 (d): want memory at a multiple of 4");
 	refused(post_as(&c, 1, c.data[1], 1199, GRADFLOW_F32), -EINVAL,
 		"tensor 1 (d): want 1200 elements of f32, as it was opened, got 1199 of f32");
 	refused(post_as(&c, 1, c.data[1], 1200, GRADFLOW_F64), -EINVAL, "got 1200 of f64");
@@ -125,30 +125,30 @@ static void order(struct caller_rank *r)
 	refused(gradflow_exchange_missing(c.x, NULL, 2), -EINVAL,
 		"gradflow_exchange_missing: want a place for 2 ranks, got "
 		"NULL");
-	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "no step, no wait");
-	EXPECT(gradflow_test(c.x, 0) == 0, "nothing has come yet");
+	EXPECT(gradflow_exchange_wait(c.x, GRADFLOW_ALL) == 0, "no step, no wait");
+	EXPECT(gradflow_exchange_test(c.x, 0) == 0, "nothing has come yet");
 	fill(&c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i += 2)
 		EXPECT(caller_post(&c, i) == 0, "%s", gradflow_error());
 	refused(caller_post(&c, 2), -EINVAL, "tensor 2 (c): want it once in step 1, got it again");
-	refused(gradflow_wait(c.x, 4), -EINVAL,
-		"gradflow_wait, step 1: tensor 1 (d) has not been posted");
-	refused(gradflow_wait(c.x, GRADFLOW_ALL), -EINVAL,
-		"tensor 1 (d) has not been posted: post it, or call gradflow_flush");
-	refused(gradflow_drop(c.x), -EINVAL,
-		"gradflow_drop: want it between steps, got it within step 1");
+	refused(gradflow_exchange_wait(c.x, 4), -EINVAL,
+		"gradflow_exchange_wait, step 1: tensor 1 (d) has not been posted");
+	refused(gradflow_exchange_wait(c.x, GRADFLOW_ALL), -EINVAL,
+		"tensor 1 (d) has not been posted: post it, or call gradflow_exchange_flush");
+	refused(gradflow_exchange_drop(c.x), -EINVAL,
+		"gradflow_exchange_drop: want it between steps, got it within step 1");
 	refused(gradflow_exchange_save(c.x, "/nonexistent"), -EINVAL,
 		"gradflow_exchange_save: want it between steps");
-	refused(gradflow_on_done(c.x, NULL, NULL), -EINVAL,
-		"gradflow_on_done: want it between steps");
-	EXPECT(gradflow_flush(c.x) == 0, "%s", gradflow_error());
+	refused(gradflow_exchange_on_done(c.x, NULL, NULL), -EINVAL,
+		"gradflow_exchange_on_done: want it between steps");
+	EXPECT(gradflow_exchange_flush(c.x) == 0, "%s", gradflow_error());
 	refused(caller_post(&c, 1), -EINVAL,
-		"tensor 1 (d): step 1 is complete: call gradflow_wait");
-	EXPECT(gradflow_wait(c.x, 4) == 0, "%s", gradflow_error());
-	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
-	refused(gradflow_rescale(c.x, NAN), -EINVAL, "want a finite factor");
-	refused(gradflow_wait(c.x, 7), -EINVAL, "want a tensor below 5");
-	refused(gradflow_test(c.x, 7), -EINVAL, "want a tensor below 5");
+		"tensor 1 (d): step 1 is complete: call gradflow_exchange_wait");
+	EXPECT(gradflow_exchange_wait(c.x, 4) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_wait(c.x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	refused(gradflow_exchange_rescale(c.x, NAN), -EINVAL, "want a finite factor");
+	refused(gradflow_exchange_wait(c.x, 7), -EINVAL, "want a tensor below 5");
+	refused(gradflow_exchange_test(c.x, 7), -EINVAL, "want a tensor below 5");
 	/* all of it in order, still */
 	fill(&c, r->rank, 2);
 	step(&c);
@@ -174,9 +174,9 @@ static void hold(void *ctx, size_t tensor, int status)
 	struct busy *b = ctx;
 
 	EXPECT(status == 0 && tensor < CALLER_TENSORS, "tensor %zu: %d", tensor, status);
-	refused(gradflow_wait(b->c.x, GRADFLOW_ALL), -EBUSY,
-		"gradflow_wait: called by a callback of gradflow_on_done");
-	EXPECT(gradflow_test(b->c.x, tensor) == 1, "tensor %zu", tensor);
+	refused(gradflow_exchange_wait(b->c.x, GRADFLOW_ALL), -EBUSY,
+		"gradflow_exchange_wait: called by a callback of gradflow_exchange_on_done");
+	EXPECT(gradflow_exchange_test(b->c.x, tensor) == 1, "tensor %zu", tensor);
 	atomic_store(&b->inside, true);
 	while (!atomic_load(&b->go))
 		gf_clock_sleep(1e-3);
@@ -189,7 +189,7 @@ static void *waiter(void *arg)
 	int rc;
 
 	do
-		rc = gradflow_wait(b->c.x, GRADFLOW_ALL);
+		rc = gradflow_exchange_wait(b->c.x, GRADFLOW_ALL);
 	while (rc == -EBUSY);
 	EXPECT(rc == 0, "%s", gradflow_error());
 	return NULL;
@@ -203,7 +203,7 @@ static void busy(struct caller_rank *r)
 
 	if (!opened(&b.c, r->comm[0], r->c))
 		return;
-	EXPECT(gradflow_on_done(b.c.x, hold, &b) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_on_done(b.c.x, hold, &b) == 0, "%s", gradflow_error());
 	fill(&b.c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i++)
 		EXPECT(caller_post(&b.c, i) == 0, "%s", gradflow_error());
@@ -212,9 +212,9 @@ static void busy(struct caller_rank *r)
 	while (!atomic_load(&b.inside))
 		gf_clock_sleep(1e-3);
 	do /* until the other thread is in its call */
-		rc = gradflow_flush(b.c.x);
+		rc = gradflow_exchange_flush(b.c.x);
 	while (rc == 0);
-	refused(rc, -EBUSY, "gradflow_flush: another thread is in gradflow_wait");
+	refused(rc, -EBUSY, "gradflow_exchange_flush: another thread is in gradflow_exchange_wait");
 	atomic_store(&b.go, true);
 	pthread_join(b.thread, NULL);
 	EXPECT(b.told == CALLER_TENSORS, "%d tensors", (int)b.told);
@@ -235,7 +235,7 @@ static void forked(struct caller_rank *r)
 		return;
 	step(&c);
 	sent = gradflow_exchange_sent_bytes(c.x);
-	copied = gradflow_copied_bytes(c.x);
+	copied = gradflow_exchange_copied_bytes(c.x);
 	EXPECT(sent && copied, "%" PRIu64 " bytes sent, %" PRIu64 " copied", sent, copied);
 	lock = &gf_exchange_engine(c.x->exchange)->thread.lock;
 	pthread_mutex_lock(lock);
@@ -245,9 +245,9 @@ static void forked(struct caller_rank *r)
 
 		alarm(20);
 		rc = caller_post(&c, 0);
-		test = gradflow_test(c.x, 0);
+		test = gradflow_exchange_test(c.x, 0);
 		if (gradflow_exchange_sent_bytes(c.x) != sent ||
-		    gradflow_copied_bytes(c.x) != copied)
+		    gradflow_exchange_copied_bytes(c.x) != copied)
 			_exit(2);
 		gradflow_exchange_close(c.x);
 		_exit(rc == -EINVAL && test == -EINVAL ? 0 : 1);
@@ -285,12 +285,12 @@ static void held(struct caller_rank *r)
 	refused(gradflow_exchange_state(c.x, i, &a), -ENOENT,
 		"gradflow_exchange_state: want an array below");
 	EXPECT(sum > 0 || !i, "%s: nothing is held back", (const char *)r->c);
-	EXPECT(gradflow_rescale(c.x, 0.5) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_rescale(c.x, 0.5) == 0, "%s", gradflow_error());
 	for (i = 0; gradflow_exchange_state(c.x, i, &a) == 0; i++)
 		for (k = 0; !a.shared && k < a.size_bytes / sizeof(float); k++)
 			after += fabs(((float *)a.data)[k]);
 	EXPECT_NEAR(after, sum / 2, 1e-6, "%s", (const char *)r->c);
-	EXPECT(gradflow_drop(c.x) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_drop(c.x) == 0, "%s", gradflow_error());
 	for (i = 0; gradflow_exchange_state(c.x, i, &a) == 0; i++)
 		for (k = 0; !a.shared && k < a.size_bytes / sizeof(float); k++)
 			EXPECT(((float *)a.data)[k] == 0, "%s", a.name);
@@ -522,8 +522,8 @@ static void stopped(struct caller_rank *r)
 		return;
 	gf_embed_stop(c.x);
 	(void)gf_embed_keep(c.x, -ECONNRESET, &why);
-	refused(gradflow_test(c.x, 0), -ECONNRESET, "lost");
-	refused(gradflow_test(c.x, GRADFLOW_ALL), -ECONNRESET, "lost");
+	refused(gradflow_exchange_test(c.x, 0), -ECONNRESET, "lost");
+	refused(gradflow_exchange_test(c.x, GRADFLOW_ALL), -ECONNRESET, "lost");
 	refused(caller_post(&c, 0), -ECONNRESET, "lost");
 	refused(gradflow_exchange_missing(c.x, NULL, 0), -ENODATA, "not known");
 	EXPECT(gradflow_exchange_message(c.x, 0) == SIZE_MAX, "a message");

@@ -129,8 +129,8 @@ static void run(struct caller_rank *r, struct caller *c, struct gf_gpu_stream *s
 			EXPECT(caller_post(c, k.tensor) == 0, "%s", gradflow_error());
 		}
 		if (d->flush)
-			EXPECT(gradflow_flush(c->x) == 0, "%s", gradflow_error());
-		EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+			EXPECT(gradflow_exchange_flush(c->x) == 0, "%s", gradflow_error());
+		EXPECT(gradflow_exchange_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 		for (k.tensor = 0; k.tensor < CALLER_TENSORS; k.tensor++)
 			enqueue(stream, look, &k);
 	}
@@ -184,13 +184,14 @@ static void body(struct caller_rank *r)
 	EXPECT(!device.gpu->ops->stream_new(device.gpu, false, &stream, &err), "%s", err.text);
 	if (!open_on(r, stream, &c)) {
 		run(r, &c, stream, got);
-		EXPECT(gradflow_test(c.x, GRADFLOW_ALL) == -ENOTSUP && gradflow_wait(c.x, 0) == 0,
+		EXPECT(gradflow_exchange_test(c.x, GRADFLOW_ALL) == -ENOTSUP &&
+			       gradflow_exchange_wait(c.x, 0) == 0,
 		       "%s", gradflow_error());
-		EXPECT((gradflow_copied_bytes(c.x) == 0) ==
+		EXPECT((gradflow_exchange_copied_bytes(c.x) == 0) ==
 			       (r->ranks == 1 ||
 				(d->dtypes[0] == GF_F32 && (d->layout == FLAT || d->single) &&
 				 !(d->flush && r->rank == 0))),
-		       "%zu bytes copied", (size_t)gradflow_copied_bytes(c.x));
+		       "%zu bytes copied", (size_t)gradflow_exchange_copied_bytes(c.x));
 		device.gpu->ops->stream_sync(device.gpu, stream, &err);
 		check(r, got);
 		gradflow_exchange_close(c.x);
@@ -236,8 +237,9 @@ static void select_step(struct caller *c, struct gf_gpu_stream *stream, struct k
 		if (has(k.rank, k.tensor, k.step))
 			EXPECT(caller_post(c, k.tensor) == 0, "%s", gradflow_error());
 	}
-	EXPECT(gradflow_flush(c->x) == 0 && gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s",
-	       gradflow_error());
+	EXPECT(gradflow_exchange_flush(c->x) == 0 &&
+		       gradflow_exchange_wait(c->x, GRADFLOW_ALL) == 0,
+	       "%s", gradflow_error());
 	for (k.tensor = 0; k.tensor < CALLER_TENSORS; k.tensor++)
 		if (stream)
 			enqueue(stream, look, &k);
@@ -294,7 +296,8 @@ static void selects(struct caller_rank *r)
 			if (k.step == SAVED && s->on_device && !s->resumed)
 				break;
 			if (k.step == SAVED + 1)
-				EXPECT(!gradflow_rescale(c.x, 0.5), "%s", gradflow_error());
+				EXPECT(!gradflow_exchange_rescale(c.x, 0.5), "%s",
+				       gradflow_error());
 			select_step(&c, stream, k);
 		}
 		if (stream)
@@ -367,7 +370,7 @@ static void stops(struct caller_rank *r)
 		for (step = 0; step < 20 && !rc; step++) {
 			for (i = 0; i < CALLER_TENSORS && !rc; i++)
 				rc = caller_post(&c, i);
-			rc = rc ? rc : gradflow_wait(c.x, GRADFLOW_ALL);
+			rc = rc ? rc : gradflow_exchange_wait(c.x, GRADFLOW_ALL);
 		}
 		EXPECT(rc < 0 && strstr(gradflow_error(), "message"), "rank %d: %d: %s", r->rank,
 		       rc, gradflow_error());

@@ -55,12 +55,12 @@ static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
 		EXPECT(caller_post(c, i) == 0, "%s", gradflow_error());
 	}
 	if (e->flush)
-		EXPECT(gradflow_flush(c->x) == 0, "%s", gradflow_error());
+		EXPECT(gradflow_exchange_flush(c->x) == 0, "%s", gradflow_error());
 	for (i = 0; i < CALLER_TENSORS; i++) {
 		const bool left = e->flush && i == 3;
 
-		EXPECT(gradflow_wait(c->x, i) == 0, "%s", gradflow_error());
-		EXPECT(gradflow_test(c->x, i) == 1, "tensor %zu", i);
+		EXPECT(gradflow_exchange_wait(c->x, i) == 0, "%s", gradflow_error());
+		EXPECT(gradflow_exchange_test(c->x, i) == 1, "tensor %zu", i);
 		caller_get(c, i, values);
 		for (k = 0; k < caller_counts[i]; k++) {
 			for (want = 0, rank = left; rank < r->ranks; rank++)
@@ -77,7 +77,7 @@ static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
 				break;
 		}
 	}
-	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 }
 
 /* In a step: tensors that do not lie as their message moves go both ways. Alone, a rank has the
@@ -128,9 +128,9 @@ static void exact(struct caller_rank *r)
 	for (step = 1; step <= 3; step++)
 		exact_step(r, &c, step);
 	EXPECT(gradflow_exchange_steps(c.x) == 3, "steps");
-	EXPECT(gradflow_copied_bytes(c.x) == 3 * copied(r, &c),
+	EXPECT(gradflow_exchange_copied_bytes(c.x) == 3 * copied(r, &c),
 	       "%s, layout %d, rank %d: want %zu bytes copied, got %zu", e->plan, (int)e->layout,
-	       r->rank, 3 * copied(r, &c), (size_t)gradflow_copied_bytes(c.x));
+	       r->rank, 3 * copied(r, &c), (size_t)gradflow_exchange_copied_bytes(c.x));
 	caller_close(&c);
 }
 
@@ -153,7 +153,7 @@ static void wide(struct caller_rank *r)
 			to[k] = r->rank ? 0x1p-40 * (double)k : 3;
 		EXPECT(caller_post(&c, i) == 0, "%s", gradflow_error());
 	}
-	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_wait(c.x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 	for (i = 0; i < CALLER_TENSORS; i++) {
 		const double *got = (void *)c.data[i];
 
@@ -267,8 +267,8 @@ static void post_step(struct caller *c, const float *grads, size_t step)
 	if (step % 2 == 0) {
 		for (i = 0; i < CALLER_TENSORS; i++)
 			all[i] = caller_gradient(c, order[i]);
-		EXPECT(gradflow_post_gradients(c->x, all, 3) == 0 &&
-			       gradflow_post_gradients(c->x, all + 3, 2) == 0,
+		EXPECT(gradflow_exchange_post(c->x, all, 3) == 0 &&
+			       gradflow_exchange_post(c->x, all + 3, 2) == 0,
 		       "%s", gradflow_error());
 	}
 }
@@ -278,7 +278,7 @@ static void take_step(struct caller *c, float *params, float *velocity, float mo
 	const struct gf_sgd_step sgd = {.lr = RATE, .momentum = momentum, .scale = 1};
 	size_t i, at;
 
-	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	EXPECT(gradflow_exchange_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++])
 		gf_kernels()->sgd_f32(&sgd, (float *)c->data[i], params + at, velocity + at,
 				      caller_counts[i]);

@@ -43,9 +43,9 @@ static void use(struct gradflow_exchange *x, int rank, bool *lost)
 	int step, failed = 0;
 
 	for (step = 0; step < 2 && !failed; step++) {
-		failed = gradflow_post_gradients(x, &g, 1);
+		failed = gradflow_exchange_post(x, &g, 1);
 		note(failed, lost);
-		failed = failed ? failed : gradflow_wait(x, GRADFLOW_ALL);
+		failed = failed ? failed : gradflow_exchange_wait(x, GRADFLOW_ALL);
 		note(failed, lost);
 	}
 	if (!failed)
@@ -53,8 +53,8 @@ static void use(struct gradflow_exchange *x, int rank, bool *lost)
 	note(failed, lost);
 	if (*lost) {
 		note(gradflow_exchange_state(x, 0, &a), lost);
-		note(gradflow_flush(x), lost);
-		note(gradflow_test(x, GRADFLOW_ALL), lost);
+		note(gradflow_exchange_flush(x), lost);
+		note(gradflow_exchange_test(x, GRADFLOW_ALL), lost);
 		if (gradflow_exchange_missing(x, NULL, 0) != -ENODATA)
 			_exit(3);
 	}

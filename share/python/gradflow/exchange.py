@@ -154,7 +154,7 @@ class Exchange:
 
     def _ask(self, name, *arguments):
         self._open_handle()
-        return getattr(self.lib, "gradflow_" + name)(self.handle, *arguments)
+        return getattr(self.lib, "gradflow_exchange_" + name)(self.handle, *arguments)
 
     def _do(self, name, *arguments):
         c.check(self.lib, self._ask(name, *arguments))
@@ -173,7 +173,7 @@ class Exchange:
         """Several in one call: an array of library.Gradient, and the tensor in whose memory they
         lie."""
         self.lent.append(memory)
-        if self.lib.gradflow_post_gradients(self.handle, gradients, len(gradients)):
+        if self.lib.gradflow_exchange_post(self.handle, gradients, len(gradients)):
             self._open_handle()
             c.check(self.lib, 1)
 
@@ -198,7 +198,7 @@ class Exchange:
 
     def message(self, index: int) -> int:
         """The number of the message in which the index-th tensor travels."""
-        return self._ask("exchange_message", index)
+        return self._ask("message", index)
 
     def drop(self) -> None:
         """What the plan's selection holds back on this rank is forgotten."""
@@ -210,11 +210,11 @@ class Exchange:
 
     @property
     def steps(self) -> int:
-        return self._ask("exchange_steps")
+        return self._ask("steps")
 
     @property
     def sent_bytes(self) -> int:
-        return self._ask("exchange_sent_bytes")
+        return self._ask("sent_bytes")
 
     @property
     def copied_bytes(self) -> int:
@@ -223,25 +223,25 @@ class Exchange:
 
     @property
     def messages(self) -> int:
-        return self._ask("exchange_messages")
+        return self._ask("messages")
 
     @property
     def ways(self) -> str:
         """How each message goes, as "ring;blueconnect 2:shm 4:ring"."""
-        return self._ask("exchange_ways").decode()
+        return self._ask("ways").decode()
 
     def arrays(self):
         """What this rank's selection holds back, by name: memory of the exchange, as bytes, current
         until the next step."""
         found, array = {}, c.Array()
-        while self._ask("exchange_state", len(found), ctypes.byref(array)) == 0:
+        while self._ask("state", len(found), ctypes.byref(array)) == 0:
             memory = (ctypes.c_uint8 * array.size_bytes).from_address(array.data)
             found[array.name.decode()] = torch.frombuffer(memory, dtype=torch.uint8)
         return found
 
     def restored(self, steps):
         """The arrays have been filled in: this is the state after so many steps."""
-        self._do("exchange_restored", steps)
+        self._do("restored", steps)
 
     def state_dict(self) -> dict[str, Any]:
         """What this rank holds back, between steps."""

@@ -55,16 +55,17 @@ _FUNCTIONS = (
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
                                 ctypes.POINTER(_JOB)]),
     ("exchange_close", None, [_JOB]),
-    ("post_gradients", _STATUS, [_JOB, ctypes.POINTER(Gradient), _SIZE]),
-    ("flush", _STATUS, [_JOB]),
-    ("wait", _STATUS, [_JOB, _SIZE]), ("on_done", _STATUS, [_JOB, ON_DONE, ctypes.c_void_p]),
-    ("drop", _STATUS, [_JOB]), ("rescale", _STATUS, [_JOB, ctypes.c_double]),
+    ("exchange_post", _STATUS, [_JOB, ctypes.POINTER(Gradient), _SIZE]),
+    ("exchange_flush", _STATUS, [_JOB]),
+    ("exchange_wait", _STATUS, [_JOB, _SIZE]),
+    ("exchange_on_done", _STATUS, [_JOB, ON_DONE, ctypes.c_void_p]),
+    ("exchange_drop", _STATUS, [_JOB]), ("exchange_rescale", _STATUS, [_JOB, ctypes.c_double]),
     ("exchange_state", _STATUS, [_JOB, _SIZE, ctypes.POINTER(Array)]),
     ("exchange_restored", _STATUS, [_JOB, _COUNT]),
     ("exchange_ways", _TEXT, [_JOB]), ("exchange_messages", _SIZE, [_JOB]),
     ("exchange_message", _SIZE, [_JOB, _SIZE]),
     ("exchange_steps", _COUNT, [_JOB]), ("exchange_sent_bytes", _COUNT, [_JOB]),
-    ("copied_bytes", _COUNT, [_JOB]))
+    ("exchange_copied_bytes", _COUNT, [_JOB]))
 
 
 @contextlib.contextmanager
