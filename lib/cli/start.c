@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/launcher.h"
 #include "cli/command.h"
 
 const char *const gf_cli_start_places[] = {"localhost:29600", NULL};
@@ -18,28 +19,6 @@ const char *gf_cli_start_transport(const struct gf_cli_start *s)
 	return s->transport == GF_CLI_TRANSPORT_AUTO ? NULL : gf_cli_transports[s->transport];
 }
 
-/* Innermost first: what is further out may be inherited. */
-static const struct launcher {
-	const char *rank, *size;
-	/* Slurm: the variables are those of a batch script, too, but this one is not. */
-	const char *step_size;
-} launchers[] = {
-	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
-	{"PMIX_RANK", NULL, NULL},
-	{"PMI_RANK", "PMI_SIZE", NULL},
-	{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"},
-};
-
-static const struct launcher *find_launcher(void)
-{
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(launchers); i++)
-		if (getenv(launchers[i].rank))
-			return &launchers[i];
-	return NULL;
-}
-
 static int number_of(const char *variable)
 {
 	const char *text = variable ? getenv(variable) : NULL;
@@ -48,7 +27,7 @@ static int number_of(const char *variable)
 }
 
 /* Processes that the launcher has started beside each other; 0: unknown. */
-static int started(const struct launcher *l, const char **variable)
+static int started(const struct gf_launcher *l, const char **variable)
 {
 	*variable = l->step_size ? l->step_size : l->size;
 	return l->step_size && !getenv(l->step_size) ? 1 : number_of(*variable);
@@ -61,14 +40,14 @@ static bool has_torchrun(void)
 }
 
 /* torchrun's ranks inherit what Slurm, or a launcher of MPI, gave torchrun. */
-static bool torchrun_is_inner(const struct launcher *l)
+static bool torchrun_is_inner(const struct gf_launcher *l)
 {
 	return has_torchrun() && (!l || l->step_size || getenv("TORCHELASTIC_RUN_ID"));
 }
 
 void gf_cli_start_hint(struct gf_cli *cli)
 {
-	const struct launcher *l = find_launcher();
+	const struct gf_launcher *l = gf_launcher_named(getenv);
 	int n;
 
 	if (!l || torchrun_is_inner(l))
@@ -117,16 +96,15 @@ static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks, struct g
 
 static int read_launcher(const struct gf_cli *cli, int *rank, int *ranks, struct gf_error *err)
 {
-	const struct launcher *l = find_launcher();
-	size_t i;
+	const struct gf_launcher *l = gf_launcher_named(getenv);
 	int rc = 0;
 
 	if (!cli->launched)
 		return 0;
 	rc = read_variable(l->rank, INT_MAX, rank, err);
-	for (i = 0; !rc && *ranks < 0 && i < GF_ARRAY_LENGTH(launchers); i++)
-		if (launchers[i].size)
-			rc = read_variable(launchers[i].size, INT_MAX, ranks, err);
+	for (l = gf_launchers; !rc && *ranks < 0 && l->rank; l++)
+		if (l->size)
+			rc = read_variable(l->size, INT_MAX, ranks, err);
 	return rc;
 }
 
