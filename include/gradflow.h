@@ -9,11 +9,17 @@
 extern "C" {
 #endif
 
+/* This header's version: 10000 * major + 100 * minor + patch. */
+#define GRADFLOW_VERSION      300
+#define GRADFLOW_VERSION_TEXT "0.3.0"
+
 /*
  * A plan in a program of your own: the runtime of gf-train as a library (libgradflow) for a program
  * that has parameters and an optimiser. An exchange hands back the means of gradients over ranks,
- * as a gf-plan(5) says: with every selection, codec, algorithm and lane.
+ * as a gf-plan(5) says: with every selection, codec, algorithm and lane. gradflow(3) tells it at
+ * length.
  *
+ *	gradflow_exchange_options_init(&options, sizeof(options))
  *	gradflow_exchange_open(tensors, n, &options, &x)
  *	for each step:
  *		... backward makes tensor i, then
@@ -23,34 +29,43 @@ extern "C" {
  *		... the optimiser uses the means ...
  *	gradflow_exchange_close(x)
  *
+ * NAMES. What a call does to or asks of an exchange is gradflow_exchange_VERB.
+ *
+ * MEMORY. All that a call points to is read within the call, and need not outlive it. Two things
+ * must: a posted gradient's data, until the tensor is done; and a stream, and what a callback
+ * of gradflow_exchange_on_done uses, until the exchange is closed. What the library returns
+ * belongs to it, and stays as long as is said there.
+ *
  * A tensor's gradient may lie anywhere in the program's memory, as f32, f16, bf16 or f64. Its mean
  * comes back in the same place and type. A message whose tensors are f32 and lie one after the
  * other, in the plan's order, is not copied; those of others are packed on the library's thread,
  * and gradflow_exchange_copied_bytes counts it. Beside ranks on the same host all are packed, into
- *memory that these ranks read in place. A message with an f64 tensor is summed in f64. Selections,
- *and codecs that round, take f64 tensors as f32. Between GPUs there is no f64.
+ * memory that these ranks read in place. A message with an f64 tensor is summed in f64. Selections,
+ * and codecs that round, take f64 tensors as f32. Between GPUs there is no f64.
  *
- * Every rank makes the same calls in the same order, but for the order of posts within a step. A
- * step begins with its first post and ends with the wait for all. Selections (topk, csc, powersgd
- * and so on) keep what they hold back inside. A mean by such a plan has zeros for what was not
- * chosen.
- * If a gradient of the step is infinite or not a number, their state stays as it was, and all of
- * the step comes back as NaN, the same on all ranks.
+ * ORDER. Every rank makes the same calls in the same order, but for the order of posts within a
+ * step. A step begins with its first post and ends with the wait for all. Selections (topk, csc,
+ * powersgd and so on) keep what they hold back inside. A mean by such a plan has zeros for what was
+ * not chosen. If a gradient of the step is infinite or not a number, their state stays as it was,
+ * and all of the step comes back as NaN, the same on all ranks.
  *
- * Any number of exchanges may be open in a process, each on its own ranks. One thread at a time
- * calls the functions of one exchange; any thread may call gradflow_exchange_test, and the queries,
- *at any time but beside gradflow_exchange_load. -EBUSY: another thread is in a call (both calls are
- * named), or a callback of gradflow_exchange_on_done calls what it must not. -EINVAL after fork:
- *the child has no exchange, and leaves it alone; only the totals are told, as they were. A failure
- *of a rank is every rank's: all later calls return it. Memory that was posted then stays in use
- *until the process ends: a late rank's message may yet come to it.
+ * THREADS. Any number of exchanges may be open in a process, each on its own ranks. One thread at a
+ * time calls the functions of one exchange; any thread may call gradflow_exchange_test, and the
+ * queries, at any time but beside gradflow_exchange_load. The options' allgather is called on the
+ * thread that opens, and a callback of gradflow_exchange_on_done on the library's. -EBUSY: another
+ * thread is in a call (both calls are named), or such a callback calls what it must not. -EINVAL
+ * after fork: the child has no exchange, and leaves it alone; only the totals are told, as they
+ * were.
  *
- * Functions return 0 or a negative errno; gradflow_error then says why, on one line. A call out of
- * order is refused with -EINVAL and changes nothing.
- * Where ranks are those of an MPI job, the library begins MPI and ends it, so a process opens once,
- * and only the library's thread calls MPI between open and close. Where the program has initialised
- * MPI, with MPI_THREAD_MULTIPLE, it also ends it; then other threads may call it, and a process may
- * open several exchanges.
+ * FAILURE. Functions return 0 or a negative errno; gradflow_error then says why, on one line. A
+ * call out of order is refused with -EINVAL and changes nothing. A failure of a rank is every
+ * rank's: all later calls return it. Memory that was posted then stays in use until the process
+ * ends: a late rank's message may yet come to it.
+ *
+ * MPI. Where ranks are those of an MPI job, the library begins MPI and ends it, so a process opens
+ * once, and only the library's thread calls MPI between open and close. Where the program has
+ * initialised MPI, with MPI_THREAD_MULTIPLE, it also ends it; then other threads may call it, and a
+ * process may open several exchanges.
  *
  * This header's binary interface is that of libgradflow.so.0.
  */
@@ -65,23 +80,31 @@ struct gradflow_tensor {
 	size_t shape[GRADFLOW_DIMENSIONS];
 };
 
-/* Of the last call in this thread that failed; "" before. */
+/* Of the last call in this thread that failed; "" before. Until the next one fails. */
 const char *gradflow_error(void);
+/* The library's version, as GRADFLOW_VERSION_TEXT and GRADFLOW_VERSION are the header's. */
 const char *gradflow_version(void);
+int gradflow_version_number(void);
 
 enum gradflow_dtype { GRADFLOW_F32, GRADFLOW_F16, GRADFLOW_BF16, GRADFLOW_F64 };
 
 /* Every tensor of the step. */
 #define GRADFLOW_ALL SIZE_MAX
 
-/*
- * Both structs may grow: zero in what is new means what it meant before, so that programs and
- * libraries of different versions, from 0.3 on, go together. What a library does not know must be
- * zero. Begin with zeros, and fill in both sizes.
- */
+/* How the ranks of an exchange find each other. */
+enum gradflow_meet {
+	/* By MPI, as the launcher (mpirun, srun) that has started this process says. -EINVAL: none
+	 * has. */
+	GRADFLOW_MEET_LAUNCHED,
+	/* By MPI, with or without a launcher: a process without one is the only rank. */
+	GRADFLOW_MEET_MPI,
+	GRADFLOW_MEET_PLACE,    /* at `place`, with `rank` and `ranks` */
+	GRADFLOW_MEET_ALLGATHER /* by `allgather`, with `rank` and `ranks` */
+};
+
+/* gradflow_exchange_options_init fills it in; then the program sets what it wants otherwise. */
 struct gradflow_exchange_options {
-	size_t size;                       /* of this struct */
-	size_t tensor_size;                /* of struct gradflow_tensor */
+	size_t size;                       /* of this struct, which says the header's version */
 	const enum gradflow_dtype *dtypes; /* per tensor; NULL: all f32 */
 	/* One of these at most. None: threshold fusion, one lane, ring. */
 	const char *plan;       /* a file, which rank 0 reads */
@@ -95,16 +118,23 @@ struct gradflow_exchange_options {
 			     * one that the plan has in epochs; 0: unknown, and the former is left
 			     * out */
 	double timeout_s;   /* without progress, once open; 0: never */
+	double join_s;      /* for how long opening waits for all ranks: 60; 0: 60, too */
 	double momentum;    /* the optimiser's, for selections that have momentum */
-	/* How ranks find each other. All zeros: they are those of the job that the process was
-	 * started in, by MPI. */
+	enum gradflow_meet meet;
+	int rank, ranks; /* of GRADFLOW_MEET_PLACE and _ALLGATHER */
+	/* For gradflow_exchange_load: this process' rank in the run that wrote the set; -1: it is
+	 * new. -1 on all ranks: ranks are as they were. */
+	int former;
+	/* Not 0: tensors are flat pieces of others, as FSDP's shards are. A selection that works on
+	 * shapes (powersgd) is -ENOTSUP. */
+	int flat;
+	const char *place;     /* a folder that all ranks see, or host:port of rank 0 */
 	const char *transport; /* "mpi", "ucx"; NULL: what fits */
-	/* The caller's: every rank gives size_bytes; recv holds ranks * size_bytes, in rank order.
-	 * Returns 0 or a negative errno. Called within open only. */
+	/* Every rank gives size_bytes; recv holds ranks * size_bytes, in rank order. Returns 0 or a
+	 * negative errno. It is called within open only, on the thread that opens, and must end by
+	 * itself if a rank does not come. */
 	int (*allgather)(void *ctx, const void *send, size_t size_bytes, void *recv);
 	void *allgather_ctx;
-	const char *meet; /* or a folder that all ranks see, or host:port */
-	int rank, ranks;  /* with either */
 	/* Not 0: tensors are in the memory of the GPU `device`, and messages go by NCCL. A post
 	 * counts as of what is enqueued on `stream`, a cudaStream_t, by then.
 	 * gradflow_exchange_wait lets that stream wait for the means, not the host. Selections:
@@ -112,15 +142,12 @@ struct gradflow_exchange_options {
 	 * device has ended the step before, which decides what goes in this one. */
 	int on_device, device;
 	void *stream;
-	/* For gradflow_exchange_load: 1 + this process' rank in the run that wrote the set; 0: it
-	 * is new. 0 on all ranks: ranks are as they were.
-	 */
-	size_t former;
-	double join_s; /* for how long opening waits for all ranks; 0: 60 s */
-	/* Not 0: tensors are flat pieces of others, as FSDP's shards are. A selection that works on
-	 * shapes (powersgd) is -ENOTSUP. */
-	int flat;
 };
+
+/* Defaults: `join_s` is 60, `former` -1, all else 0 or NULL. size: sizeof(*options). -EINVAL: a
+ * size that this library does not know, since the program's header is of another version; *options
+ * stays as it is. */
+int gradflow_exchange_options_init(struct gradflow_exchange_options *options, size_t size);
 
 /* Can an exchange run the plan of that text (NULL: none), whose gradients are in GPUs' memory if
  * on_device is not 0? Before anything is opened, on each rank alone. 0: yes, if it fits the tensors

@@ -12,11 +12,13 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "base/timeout.h"
 #include "cuda/lanes/nccl.h"
 #include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
 #include "trainer/scale.h"
 #include "transport/join.h"
+#include "base/launcher.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -63,33 +65,26 @@ void gf_embed_stop(struct gradflow_exchange *x)
 
 /* --- what the caller gives ------------------------------------------------ */
 
-/* Structs of later versions of gradflow.h: both of them only ever grow. No version's is so large: a
- * size that nobody has set. */
-#define MOST_BYTES 4096
+/* Versions differ in this struct's size: what is new follows the last member. */
+_Static_assert(offsetof(struct gradflow_exchange_options, stream) + sizeof(void *) ==
+		       sizeof(struct gradflow_exchange_options),
+	       "no padding at the end");
 
-/* Copies what this version knows; the rest must be zero. */
-static int take(const void *from, size_t given, void *to, size_t known, struct gf_error *err)
+API int gradflow_exchange_options_init(struct gradflow_exchange_options *options, size_t size)
 {
-	const unsigned char *bytes = from;
-	size_t i;
+	static const char call[] = "gradflow_exchange_options_init";
+	struct gf_error *err = gf_embed_error();
 
-	for (i = known; i < given; i++)
-		if (bytes[i])
-			return gf_error_set(err, -EINVAL,
-					    "want zeros after the %zu bytes that this version "
-					    "knows, got %d in byte %zu of %zu",
-					    known, bytes[i], i, given);
-	memcpy(to, from, known);
+	if (!options)
+		return gf_error_set(err, -EINVAL, "%s: want options, got NULL", call);
+	if (size != sizeof(*options))
+		return gf_error_set(err, -EINVAL,
+				    "%s: want the %zu bytes of gradflow.h %s, got %zu: build the "
+				    "program with this library's header",
+				    call, sizeof(*options), GRADFLOW_VERSION_TEXT, size);
+	*options = (struct gradflow_exchange_options){
+		.size = size, .join_s = GF_TIMEOUT_S, .former = -1};
 	return 0;
-}
-
-static int check_size(size_t size, size_t least, struct gf_error *err)
-{
-	if (size >= least && size <= MOST_BYTES && size % sizeof(size_t) == 0)
-		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "want their size, %zu to %d bytes in words of %zu, got %zu", least,
-			    MOST_BYTES, sizeof(size_t), size);
 }
 
 static int check_seconds(const char *name, double seconds, struct gf_error *err)
@@ -99,17 +94,53 @@ static int check_seconds(const char *name, double seconds, struct gf_error *err)
 		       : gf_error_set(err, -EINVAL, "%s: want 0 or more, got %g", name, seconds);
 }
 
-/* What the caller gives, of this version or a later one, as this one has it; its strings are
- * borrowed. */
-static int take_options(const struct gradflow_exchange_options *from,
-			struct gradflow_exchange_options *to, struct gf_error *err)
+static int check_meeting(const struct gradflow_exchange_options *o, struct gf_error *err)
 {
-	int rc = check_size(from ? from->size : 0, sizeof(*to), err);
+	static const char *const names[] = {"LAUNCHED", "MPI", "PLACE", "ALLGATHER"};
+	const bool by_place = o->meet == GRADFLOW_MEET_PLACE;
+	const bool by_gather = o->meet == GRADFLOW_MEET_ALLGATHER;
 
-	rc = rc ? rc : take(from, from->size, to, sizeof(*to), err);
-	if (rc)
-		gf_error_prefix(err, "options");
-	return rc ? rc : check_seconds("join_s", to->join_s, err);
+	if ((unsigned)o->meet >= GF_ARRAY_LENGTH(names))
+		return gf_error_set(err, -EINVAL, "meet: want a GRADFLOW_MEET_, got %d",
+				    (int)o->meet);
+	if (by_place != (o->place && o->place[0]))
+		return gf_error_set(err, -EINVAL,
+				    "place: want it with GRADFLOW_MEET_PLACE alone, got %s with "
+				    "GRADFLOW_MEET_%s",
+				    by_place ? "none" : "one", names[o->meet]);
+	if (by_gather != !!o->allgather)
+		return gf_error_set(err, -EINVAL,
+				    "allgather: want it with GRADFLOW_MEET_ALLGATHER alone, got "
+				    "%s with GRADFLOW_MEET_%s",
+				    by_gather ? "none" : "one", names[o->meet]);
+	if (o->meet == GRADFLOW_MEET_LAUNCHED && !gf_launcher_find(getenv))
+		return gf_error_set(err, -EINVAL,
+				    "meet: want a launcher (mpirun, srun) that has started this "
+				    "process, found none: ask for GRADFLOW_MEET_PLACE, _ALLGATHER "
+				    "or _MPI");
+	return 0;
+}
+
+/* What each rank can tell alone, before it knows the others. */
+static int check_start(const struct gradflow_exchange_options *o, struct gf_error *err)
+{
+	int rc;
+
+	if (!o || o->size != sizeof(*o))
+		return gf_error_set(err, -EINVAL,
+				    "options: want what gradflow_exchange_options_init fills in, "
+				    "%zu bytes, got %zu",
+				    sizeof(*o), o ? o->size : 0);
+	rc = check_seconds("join_s", o->join_s, err);
+	return rc ? rc : check_meeting(o, err);
+}
+
+static int check_text(const char *name, const char *what, const char *text, struct gf_error *err)
+{
+	return !text || text[0]
+		       ? 0
+		       : gf_error_set(err, -EINVAL, "%s: want %s, or NULL for none, got \"\"", name,
+				      what);
 }
 
 static int check_options(const struct gradflow_exchange_options *o, struct gf_error *err)
@@ -119,41 +150,17 @@ static int check_options(const struct gradflow_exchange_options *o, struct gf_er
 	if (!rc && !(o->momentum >= 0 && o->momentum < 1))
 		rc = gf_error_set(err, -EINVAL, "momentum: want 0 or more, below 1, got %g",
 				  o->momentum);
+	rc = rc ? rc : check_text("plan", "a file's name", o->plan, err);
+	rc = rc ? rc : check_text("plan_text", "a gf-plan document", o->plan_text, err);
+	rc = rc ? rc : check_text("ways", "what gradflow_exchange_ways gave", o->ways, err);
+	if (!rc && o->former < -1)
+		rc = gf_error_set(err, -EINVAL, "former: want a rank, or -1 for a new one, got %d",
+				  o->former);
 	if (!rc && !!o->plan + !!o->plan_text + !!o->messages > 1)
 		rc = gf_error_set(err, -EINVAL,
 				  "want one of plan, plan_text and messages at most, got several");
 	if (!rc && (o->messages || o->nmessages) && !(o->messages && o->nmessages))
 		rc = gf_error_set(err, -EINVAL, "want messages and nmessages, got one of them");
-	return rc;
-}
-
-/* The same of tensors, which are the caller's to free. */
-static int take_tensors(const struct gradflow_tensor *from, size_t ntensors, size_t size,
-			struct gradflow_tensor **to, struct gf_error *err)
-{
-	const size_t step = size ? size : sizeof(**to);
-	int rc = check_size(step, sizeof(**to), err);
-	struct gradflow_tensor *t;
-	size_t i;
-
-	if (rc) {
-		gf_error_prefix(err, "tensor_size");
-		return rc;
-	}
-	if (!from || !ntensors)
-		return gf_error_set(err, -EINVAL, "want one tensor or more, got none");
-	t = ntensors <= PTRDIFF_MAX / MOST_BYTES ? calloc(ntensors, sizeof(*t)) : NULL;
-	if (!t) /* a caller who has counted wrong */
-		return gf_error_set(err, -ENOMEM, "no memory for %zu tensors", ntensors);
-	for (i = 0; i < ntensors && !rc; i++) {
-		rc = take((const char *)from + i * step, step, &t[i], sizeof(*t), err);
-		if (rc)
-			gf_error_prefix(err, "tensor %zu", i);
-	}
-	if (rc)
-		free(t);
-	else
-		*to = t;
 	return rc;
 }
 
@@ -187,7 +194,9 @@ static int check_tensors(const struct gradflow_tensor *tensors, size_t ntensors,
 			 struct gf_error *err)
 {
 	size_t left = SIZE_MAX / 16, i, k;
-	int rc = 0;
+	int rc = tensors && ntensors
+			 ? 0
+			 : gf_error_set(err, -EINVAL, "want one tensor or more, got none");
 
 	for (i = 0; i < ntensors && !rc; i++)
 		rc = check_one(&tensors[i], i, &left, err);
@@ -264,18 +273,16 @@ static int show_hosts(struct gradflow_exchange *x, struct gf_error *err)
 	return gf_comm_allgather(c, &own, sizeof(own), x->hosts, err);
 }
 
-static int open_all(struct gradflow_exchange *x, const struct gradflow_tensor *given,
+static int open_all(struct gradflow_exchange *x, const struct gradflow_tensor *tensors,
 		    const struct gradflow_exchange_options *o, struct gf_error *err)
 {
-	struct gradflow_tensor *tensors = NULL;
 	int rc = check_options(o, err);
 
 	x->epoch_steps = o->epoch_steps;
 	x->on_device = o->on_device;
 	x->timeout_s = o->timeout_s;
-	x->former = o->former;
+	x->former = (size_t)o->former + 1;
 	x->momentum = o->momentum;
-	rc = rc ? rc : take_tensors(given, x->ntensors, o->tensor_size, &tensors, err);
 	rc = rc ? rc : check_tensors(tensors, x->ntensors, err);
 	if (!rc && o->plan_text)
 		rc = gf_embed_plan_text(&x->plan, o->plan_text, err);
@@ -284,7 +291,6 @@ static int open_all(struct gradflow_exchange *x, const struct gradflow_tensor *g
 	rc = rc ? rc : same_options(x->comm, o, err);
 	rc = rc ? rc : show_hosts(x, err);
 	rc = rc ? rc : gf_embed_bind(x, tensors, o, err);
-	free(tensors);
 	rc = rc ? rc : same_dtypes(x, err);
 	return rc ? rc : gf_embed_start(x, err);
 }
@@ -369,21 +375,23 @@ static int join(const struct gradflow_tensor *tensors, size_t ntensors,
 		const struct gradflow_exchange_options *options, struct gradflow_exchange **x,
 		struct gf_error *err)
 {
+	struct gf_join join = {.allgather = gather};
 	struct gradflow_exchange_options o;
-	struct gf_join join = {.allgather = gather, .ctx = &o};
 	struct gf_comm_how how;
 	struct gf_comm *comm;
 	/* ranks of an unknown kind cannot be told: each finds out alone */
-	int rc = take_options(options, &o, err);
+	int rc = check_start(options, err);
 
 	if (rc)
 		return rc;
+	o = *options;
+	join.ctx = &o;
 	join.rank = o.rank;
 	join.ranks = o.ranks;
 	how = (struct gf_comm_how){
 		.transport = o.transport,
 		.join = o.allgather ? &join : NULL,
-		.meet = o.meet,
+		.meet = o.place,
 		.rank = o.rank,
 		.ranks = o.ranks,
 		.timeout_s = o.join_s,

@@ -30,6 +30,11 @@ API const char *gradflow_version(void)
 	return GF_VERSION;
 }
 
+API int gradflow_version_number(void)
+{
+	return GRADFLOW_VERSION;
+}
+
 /* Counted up in a child: threads are not forked. */
 static _Atomic unsigned long generation = 1;
 static pthread_once_t watched = PTHREAD_ONCE_INIT;

@@ -17,24 +17,23 @@
 int main(int argc, char **argv)
 {
 	const struct gradflow_tensor tensor = {"w", 1, {COUNT}};
-	struct gradflow_exchange_options options = {
-		.size = sizeof(options),
-		.tensor_size = sizeof(tensor),
-		.meet = argc == 4 ? argv[1] : NULL,
-		.rank = argc == 4 ? atoi(argv[2]) : 0,
-		.ranks = argc == 4 ? atoi(argv[3]) : 1,
-		.timeout_s = 10,
-	};
+	struct gradflow_exchange_options options;
 	float *grads = malloc(COUNT * sizeof(*grads));
 	struct gradflow_gradient made = {0, grads, COUNT, GRADFLOW_F32};
 	struct gradflow_exchange *x = NULL;
-	int rc;
+	int rc = gradflow_exchange_options_init(&options, sizeof(options));
 
 	if (argc != 4 || !grads) {
 		fprintf(stderr, "usage: joined PLACE RANK RANKS\n");
 		return 2;
 	}
-	rc = gradflow_exchange_open(&tensor, 1, &options, &x);
+	options.meet = GRADFLOW_MEET_PLACE;
+	options.place = argv[1];
+	options.rank = atoi(argv[2]);
+	options.ranks = atoi(argv[3]);
+	options.timeout_s = 10;
+	if (rc == 0)
+		rc = gradflow_exchange_open(&tensor, 1, &options, &x);
 	for (int step = 1; rc == 0 && step <= 10; step++) {
 		for (size_t i = 0; i < COUNT; i++)
 			grads[i] = (float)(options.rank + step);

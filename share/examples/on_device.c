@@ -45,18 +45,13 @@ static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads,
 int main(void)
 {
 	const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-	struct gradflow_exchange_options options = {
-		.size = sizeof(options),
-		.tensor_size = sizeof(tensors[0]),
-		.timeout_s = 60,
-		.on_device = 1,
-		.device = local ? atoi(local) : 0,
-	};
+	const int device = local ? atoi(local) : 0;
+	struct gradflow_exchange_options options;
 	float *grads = NULL, *host = malloc(COUNT * sizeof(*host));
 	struct gradflow_exchange *x = NULL;
 	cudaStream_t stream;
-	cudaError_t cuda = cudaSetDevice(options.device);
-	int rc;
+	cudaError_t cuda = cudaSetDevice(device);
+	int rc = gradflow_exchange_options_init(&options, sizeof(options));
 
 	if (cuda == cudaSuccess)
 		cuda = cudaStreamCreate(&stream);
@@ -66,8 +61,12 @@ int main(void)
 		fprintf(stderr, "on_device: %s\n", cudaGetErrorString(cuda));
 		return 1;
 	}
+	options.timeout_s = 60;
+	options.on_device = 1;
+	options.device = device;
 	options.stream = stream;
-	rc = gradflow_exchange_open(tensors, 2, &options, &x);
+	if (rc == 0)
+		rc = gradflow_exchange_open(tensors, 2, &options, &x);
 	if (rc == 0)
 		rc = train(x, stream, grads, host);
 	if (rc < 0)

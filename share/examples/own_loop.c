@@ -53,16 +53,15 @@ static int fit(struct gradflow_exchange *x, float *w)
 
 int main(int argc, char **argv)
 {
-	struct gradflow_exchange_options options = {
-		.size = sizeof(options),
-		.tensor_size = sizeof(tensors[0]),
-		.plan = argc > 1 ? argv[1] : NULL,
-		.timeout_s = 60,
-	};
-	struct gradflow_exchange *x;
+	struct gradflow_exchange_options options;
+	struct gradflow_exchange *x = NULL;
 	float w[TENSORS] = {0};
-	int rc = gradflow_exchange_open(tensors, TENSORS, &options, &x);
+	int rc = gradflow_exchange_options_init(&options, sizeof(options));
 
+	options.plan = argc > 1 ? argv[1] : NULL;
+	options.timeout_s = 60;
+	if (rc == 0)
+		rc = gradflow_exchange_open(tensors, TENSORS, &options, &x);
 	if (rc == 0)
 		rc = fit(x, w);
 	if (rc < 0)

@@ -60,16 +60,15 @@ static int outer_step(struct gradflow_exchange *exchange, const float *x, float 
 
 int main(int argc, char **argv)
 {
-	struct gradflow_exchange_options options = {
-		.size = sizeof(options),
-		.tensor_size = sizeof(tensors[0]),
-		.plan = argc > 1 ? argv[1] : NULL,
-		.timeout_s = 60,
-	};
-	struct gradflow_exchange *exchange;
+	struct gradflow_exchange_options options;
+	struct gradflow_exchange *exchange = NULL;
 	float x[TENSORS] = {0}, w[TENSORS] = {0}, velocity[TENSORS] = {0};
-	int rc = gradflow_exchange_open(tensors, TENSORS, &options, &exchange);
+	int rc = gradflow_exchange_options_init(&options, sizeof(options));
 
+	options.plan = argc > 1 ? argv[1] : NULL;
+	options.timeout_s = 60;
+	if (rc == 0)
+		rc = gradflow_exchange_open(tensors, TENSORS, &options, &exchange);
 	for (int i = 1; rc == 0 && i <= STEPS; i++) {
 		step(gradflow_exchange_rank(exchange), x);
 		if (i % H)

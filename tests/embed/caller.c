@@ -15,9 +15,9 @@
  *	caller -j ... elastic PLAN DIR	a set; rank 1 kills itself; the others
  *					go on, and then with two ranks more,
  *					which are the two below
- *	caller -j PLACE-5 ... resume PLAN DIR-2 0
+ *	caller -j PLACE-5 ... resume PLAN DIR-2 -1
  *	caller -j ... resume PLAN DIR FORMER	goes on from a set, having been
- *					the rank FORMER - 1 (0: new)
+ *					the rank FORMER (-1: new)
  *	caller gather FOLDER RANK RANKS	joined by an allgather of its own
  *	caller [-j ...] post		what posts and copies cost
  *
@@ -45,11 +45,7 @@ static const struct gradflow_tensor three[TENSORS] = {
 };
 static const size_t counts[TENSORS] = {5, 6, 800};
 
-static struct gradflow_exchange_options options = {
-	.size = sizeof(options),
-	.tensor_size = sizeof(struct gradflow_tensor),
-	.timeout_s = 30,
-};
+static struct gradflow_exchange_options options; /* main */
 static float c[5], b[6], a[800];
 static float *const data[TENSORS] = {c, b, a};
 
@@ -201,12 +197,12 @@ static void two(void)
 {
 	struct gradflow_exchange *x, *y;
 	char place[300];
-	const char *meet = options.meet;
+	const char *place_of_x = options.place;
 
 	x = begin();
-	if (meet) {
-		snprintf(place, sizeof(place), "%s-2", meet);
-		options.meet = place;
+	if (place_of_x) {
+		snprintf(place, sizeof(place), "%s-2", place_of_x);
+		options.place = place;
 	}
 	y = begin();
 	fill(gradflow_exchange_rank(x), 1);
@@ -248,9 +244,9 @@ static void meet_again(void)
 	static const char *first;
 	static char place[300];
 
-	first = first ? first : options.meet;
+	first = first ? first : options.place;
 	snprintf(place, sizeof(place), "%s-%d", first, options.ranks);
-	options.meet = place;
+	options.place = place;
 }
 
 /* After a failure: the others become the ranks of the next exchange, which meet at a place of its
@@ -377,11 +373,11 @@ static void elastic(const char *folder)
 		raise(SIGKILL);
 	}
 	check(try_step(x, s) < 0, "status of a step without rank 1", 0);
-	options.former = 1 + (size_t)options.rank;
+	options.former = options.rank;
 	leave_missing(x);
 	snprintf(next, sizeof(next), "%s-2", folder);
 	resume(folder, next);
-	options.former = 1 + (size_t)options.rank;
+	options.former = options.rank;
 	options.ranks += 2;
 	meet_again();
 	resume(next, NULL);
@@ -503,8 +499,11 @@ int main(int argc, char **argv)
 	const char *mode;
 
 	setlocale(LC_ALL, "");
+	need(gradflow_exchange_options_init(&options, sizeof(options)));
+	options.timeout_s = 30;
 	if (argc > 5 && !strcmp(argv[1], "-j")) {
-		options.meet = argv[2];
+		options.meet = GRADFLOW_MEET_PLACE;
+		options.place = argv[2];
 		options.rank = atoi(argv[3]);
 		options.ranks = atoi(argv[4]);
 		argv += 4;
@@ -512,6 +511,7 @@ int main(int argc, char **argv)
 	}
 	mode = argc > 1 ? argv[1] : "";
 	if (!strcmp(mode, "gather") && argc == 5) {
+		options.meet = GRADFLOW_MEET_ALLGATHER;
 		options.allgather = gather;
 		options.allgather_ctx = argv[2];
 		options.rank = atoi(argv[3]);
@@ -538,7 +538,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "elastic") && argc == 4)
 		elastic(argv[3]);
 	else if (!strcmp(mode, "resume") && argc == 5) {
-		options.former = (size_t)atoi(argv[4]);
+		options.former = atoi(argv[4]);
 		resume(argv[3], NULL);
 	} else if (!strcmp(mode, "post") && argc == 2)
 		time_posts();

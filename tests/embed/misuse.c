@@ -42,6 +42,25 @@ static void refused(int rc, int want, const char *text)
 	check(rc == want && strstr(gradflow_error(), text), text);
 }
 
+static struct gradflow_exchange_options defaults(void)
+{
+	struct gradflow_exchange_options o;
+
+	check(gradflow_exchange_options_init(&o, sizeof(o)) == 0, "options");
+	return o;
+}
+
+static struct gradflow_exchange_options meeting(char **where)
+{
+	struct gradflow_exchange_options o = defaults();
+
+	o.meet = GRADFLOW_MEET_PLACE;
+	o.place = where[0];
+	o.rank = atoi(where[1]);
+	o.ranks = atoi(where[2]);
+	return o;
+}
+
 /* --- two threads, and two processes ---------------------------------------
  */
 
@@ -98,9 +117,10 @@ static void child(struct gradflow_exchange *x)
 
 static void threads(void)
 {
-	const struct gradflow_exchange_options o = {
-		.size = sizeof(o), .tensor_size = sizeof(one), .timeout_s = 30};
+	struct gradflow_exchange_options o = defaults();
 	struct gradflow_exchange *x;
+
+	o.timeout_s = 30;
 
 	check(gradflow_exchange_open(&one, 1, &o, &x) == 0, "open");
 	check(gradflow_exchange_post(x, &made, 1) == 0, "a step");
@@ -114,9 +134,35 @@ static void threads(void)
 /* --- nothing at all --------------------------------------------------------
  */
 
+/* Without a launcher, MPI is begun only where it is asked for. */
+static void meetings(struct gradflow_exchange_options *o)
+{
+	struct gradflow_exchange *x;
+	static const char *const launched[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+					       "SLURM_STEP_NUM_TASKS"};
+	size_t i;
+
+	for (i = 0; i < sizeof(launched) / sizeof(*launched); i++)
+		unsetenv(launched[i]);
+	refused(gradflow_exchange_open(&one, 1, o, &x), -EINVAL,
+		"meet: want a launcher (mpirun, srun) that has started this process, found none");
+	setenv("SLURM_PROCID", "0", 1); /* a batch script's */
+	refused(gradflow_exchange_open(&one, 1, o, &x), -EINVAL, "found none");
+	o->place = "place";
+	refused(gradflow_exchange_open(&one, 1, o, &x), -EINVAL,
+		"place: want it with GRADFLOW_MEET_PLACE alone, got one with GRADFLOW_MEET_LAUN");
+	o->meet = GRADFLOW_MEET_ALLGATHER;
+	o->place = NULL;
+	refused(gradflow_exchange_open(&one, 1, o, &x), -EINVAL,
+		"allgather: want it with GRADFLOW_MEET_ALLGATHER alone, got none with");
+	o->meet = (enum gradflow_meet)9;
+	refused(gradflow_exchange_open(&one, 1, o, &x), -EINVAL, "meet: want a GRADFLOW_MEET_");
+}
+
 static void nothing(void)
 {
-	struct gradflow_exchange_options o = {.size = sizeof(o), .tensor_size = sizeof(one)};
+	static const struct gradflow_exchange_options zeros;
+	struct gradflow_exchange_options o = defaults();
 	struct gradflow_exchange *x = (void *)&o;
 	struct gradflow_array array;
 	int rank;
@@ -145,13 +191,19 @@ static void nothing(void)
 	gradflow_exchange_close(NULL);
 	refused(gradflow_exchange_open(&one, 1, &o, NULL), -EINVAL,
 		"gradflow_exchange_open: want a place for the exchange");
-	refused(gradflow_exchange_open(&one, 1, NULL, &x), -EINVAL, "options: want their size");
-	o.size -= sizeof(size_t);
-	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL, "options: want their size");
-	o.size = sizeof(o);
-	o.tensor_size -= sizeof(size_t);
-	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL, "tensor_size: want their size");
+	refused(gradflow_exchange_open(&one, 1, NULL, &x), -EINVAL,
+		"options: want what gradflow_exchange_options_init fills in");
+	refused(gradflow_exchange_open(&one, 1, &zeros, &x), -EINVAL,
+		"options: want what gradflow_exchange_options_init fills in");
+	refused(gradflow_exchange_options_init(NULL, sizeof(o)), -EINVAL, "got NULL");
+	refused(gradflow_exchange_options_init(&o, sizeof(o) + sizeof(void *)), -EINVAL,
+		"build the program with this library's header");
+	check(o.size == sizeof(o) && o.former == -1 && o.join_s == 60, "options as before");
 	check(!x, "no exchange");
+	check(gradflow_version_number() == GRADFLOW_VERSION &&
+		      !strcmp(gradflow_version(), GRADFLOW_VERSION_TEXT),
+	      "the header's version");
+	meetings(&o);
 }
 
 /* --- the exchange ----------------------------------------------------------
@@ -159,14 +211,10 @@ static void nothing(void)
 
 static struct gradflow_exchange *join(char **where)
 {
-	struct gradflow_exchange_options o = {.size = sizeof(o),
-					      .tensor_size = sizeof(one),
-					      .timeout_s = 20,
-					      .meet = where[0],
-					      .rank = atoi(where[1]),
-					      .ranks = atoi(where[2])};
+	struct gradflow_exchange_options o = meeting(where);
 	struct gradflow_exchange *x;
 
+	o.timeout_s = 20;
 	check(gradflow_exchange_open(&one, 1, &o, &x) == 0, "open");
 	return x;
 }
@@ -219,16 +267,12 @@ static double now_s(void)
 /* The step's time-out is another matter: it is longer than this test. */
 static void alone(char **where)
 {
-	struct gradflow_exchange_options o = {.size = sizeof(o),
-					      .tensor_size = sizeof(one),
-					      .timeout_s = 600,
-					      .meet = where[0],
-					      .rank = atoi(where[1]),
-					      .ranks = atoi(where[2]),
-					      .join_s = -1};
+	struct gradflow_exchange_options o = meeting(where);
 	struct gradflow_exchange *x;
 	double begun_s = now_s();
 
+	o.timeout_s = 600;
+	o.join_s = -1;
 	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL, "join_s: want 0 or more, got -1");
 	o.join_s = 1.5;
 	refused(gradflow_exchange_open(&one, 1, &o, &x), -ETIMEDOUT, "rank");

@@ -60,7 +60,7 @@ static inline int caller_open(struct caller *c, struct gf_comm *comm, const char
 	enum gradflow_dtype given[CALLER_TENSORS];
 	struct gradflow_exchange_options o = {
 		.size = sizeof(o),
-		.tensor_size = sizeof(struct gradflow_tensor),
+		.former = -1,
 		.dtypes = given,
 		.plan_text = plan,
 		.epoch_steps = 3,

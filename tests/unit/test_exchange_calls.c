@@ -387,7 +387,7 @@ static int open_with(struct gf_comm *comm, struct gradflow_exchange_options *o,
 		     struct gradflow_exchange **x)
 {
 	o->size = sizeof(*o);
-	o->tensor_size = sizeof(struct gradflow_tensor);
+	o->former = o->former ? o->former : -1;
 	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, o, NULL, x,
 				      gf_embed_error());
 }
@@ -414,6 +414,10 @@ static const struct {
 	 -EINVAL,
 	 "dtypes: tensor 2: want GRADFLOW_F32"},
 	{{.plan_text = "{}"}, -EINVAL, "plan_text"},
+	{{.plan = ""}, -EINVAL, "plan: want a file's name, or NULL for none, got \"\""},
+	{{.plan_text = ""}, -EINVAL, "plan_text: want a gf-plan document, or NULL"},
+	{{.ways = ""}, -EINVAL, "ways: want what gradflow_exchange_ways gave"},
+	{{.former = -2}, -EINVAL, "former: want a rank, or -1 for a new one, got -2"},
 	{{.plan_text = RULE("1", "1", "ring", "f32",
 			    "\"selection\": {\"method\": \"dense\"}, \"pipeline\": {\"staleness\": "
 			    "2, \"warmup_steps\": 0}")},

@@ -144,7 +144,7 @@ static int open_on(struct caller_rank *r, struct gf_gpu_stream *stream, struct c
 	enum gradflow_dtype dtypes[CALLER_TENSORS];
 	struct gradflow_exchange_options o = {
 		.size = sizeof(o),
-		.tensor_size = sizeof(struct gradflow_tensor),
+		.former = -1,
 		.dtypes = dtypes,
 		.plan_text = d->plan,
 		.epoch_steps = 3,
@@ -387,7 +387,7 @@ static void refuses(struct caller_rank *r)
 	const struct gf_embed_device device = {fake_gpu(d->world, r->rank), fake_nccl()};
 	struct gradflow_exchange_options o = {
 		.size = sizeof(o),
-		.tensor_size = sizeof(struct gradflow_tensor),
+		.former = -1,
 		.plan_text = d->plan,
 		.on_device = 1,
 		.stream = NULL,

@@ -71,7 +71,7 @@ static void body(struct gf_comm *comm, void *ctx)
 {
 	const struct gradflow_exchange_options o = {
 		.size = sizeof(o),
-		.tensor_size = sizeof(tensor),
+		.former = -1,
 		.epoch_steps = 2,
 		.timeout_s = 1,
 	};
@@ -117,10 +117,11 @@ static void all(void)
 {
 	const struct gradflow_exchange_options o = {
 		.size = sizeof(o),
-		.tensor_size = sizeof(tensor),
+		.former = -1,
 		.plan_text = RULE("0", "1", "ring", "f32", DENSE),
 		.epoch_steps = 2,
 		.timeout_s = 1,
+		.meet = GRADFLOW_MEET_ALLGATHER,
 		.allgather = alone,
 		.ranks = 1,
 	};

@@ -124,13 +124,13 @@ static int set_heir(int *heirs, int before, int rank, size_t former, struct gf_e
 	if (former > (size_t)before)
 		return gf_error_set(
 			err, -EINVAL,
-			"former: want at most %d, the ranks that wrote the set, got %zu on rank %d",
-			before, former, rank);
+			"former: want below %d, the ranks that wrote the set, got %zu on rank %d",
+			before, former - 1, rank);
 	if (heirs[former - 1] >= 0)
 		return gf_error_set(err, -EINVAL,
 				    "former: want each rank to have been another one, got %zu on "
 				    "ranks %d and %d",
-				    former, heirs[former - 1], rank);
+				    former - 1, heirs[former - 1], rank);
 	heirs[former - 1] = rank;
 	return 0;
 }

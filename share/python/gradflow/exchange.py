@@ -127,11 +127,11 @@ class Exchange:
         # what the structs point to must live until the call returns
         dtypes = (ctypes.c_int * n)(*[c.DTYPES[c.dtype(t)] for t in named.values()])
         sizes = (ctypes.c_size_t * len(messages or []))(*(messages or []))
-        options = c.ExchangeOptions(
-            size=ctypes.sizeof(c.ExchangeOptions), tensor_size=ctypes.sizeof(c.Tensor),
-            dtypes=dtypes, plan_text=plan and plan.encode(), messages=sizes if messages else None,
-            nmessages=len(sizes), ways=ways and ways.encode(), epoch_steps=epoch_steps,
-            timeout_s=timeout_s, momentum=momentum, allgather=gathers.call,
+        options = c.options(
+            self.lib, dtypes=dtypes, plan_text=None if plan is None else plan.encode(),
+            messages=sizes if messages else None, nmessages=len(sizes),
+            ways=ways and ways.encode(), epoch_steps=epoch_steps, timeout_s=timeout_s,
+            momentum=momentum, meet=c.MEET_ALLGATHER, allgather=gathers.call,
             rank=dist.get_rank(group), ranks=dist.get_world_size(group),
             on_device=stream is not None, device=device.index or 0,
             stream=stream and stream.cuda_stream, flat=flat)

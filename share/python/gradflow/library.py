@@ -16,6 +16,7 @@ _JOB, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
 ALL = _SIZE(-1).value  # GRADFLOW_ALL
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
 _PAIRS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+MEET_ALLGATHER = 3  # GRADFLOW_MEET_ALLGATHER
 ON_DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _SIZE, ctypes.c_int)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _SIZE,
                              ctypes.c_void_p)
@@ -31,15 +32,14 @@ class Gradient(ctypes.Structure):
 
 
 class ExchangeOptions(ctypes.Structure):
-    _fields_ = [("size", _SIZE), ("tensor_size", _SIZE),
-                ("dtypes", ctypes.POINTER(ctypes.c_int)), ("plan", _TEXT), ("plan_text", _TEXT),
-                ("messages", ctypes.POINTER(_SIZE)), ("nmessages", _SIZE), ("ways", _TEXT),
-                ("epoch_steps", _SIZE), ("timeout_s", ctypes.c_double),
-                ("momentum", ctypes.c_double), ("transport", _TEXT), ("allgather", ALLGATHER),
-                ("allgather_ctx", ctypes.c_void_p), ("meet", _TEXT), ("rank", ctypes.c_int),
-                ("ranks", ctypes.c_int), ("on_device", ctypes.c_int), ("device", ctypes.c_int),
-                ("stream", ctypes.c_void_p), ("former", _SIZE), ("join_s", ctypes.c_double),
-                ("flat", ctypes.c_int)]
+    _fields_ = [("size", _SIZE), ("dtypes", ctypes.POINTER(ctypes.c_int)), ("plan", _TEXT),
+                ("plan_text", _TEXT), ("messages", ctypes.POINTER(_SIZE)), ("nmessages", _SIZE),
+                ("ways", _TEXT), ("epoch_steps", _SIZE), ("timeout_s", ctypes.c_double),
+                ("join_s", ctypes.c_double), ("momentum", ctypes.c_double), ("meet", ctypes.c_int),
+                ("rank", ctypes.c_int), ("ranks", ctypes.c_int), ("former", ctypes.c_int),
+                ("flat", ctypes.c_int), ("place", _TEXT), ("transport", _TEXT),
+                ("allgather", ALLGATHER), ("allgather_ctx", ctypes.c_void_p),
+                ("on_device", ctypes.c_int), ("device", ctypes.c_int), ("stream", ctypes.c_void_p)]
 
 
 class Array(ctypes.Structure):
@@ -48,24 +48,21 @@ class Array(ctypes.Structure):
 
 
 _STATUS, _COUNT = ctypes.c_int, ctypes.c_uint64
-_FUNCTIONS = (
-    ("version", _TEXT, []), ("error", _TEXT, []),
-    ("exchange_check", _STATUS, [_TEXT, ctypes.c_int]),
-    ("exchange_wants", _TEXT, [_TEXT, ctypes.c_double, ctypes.c_int]),
-    ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
-                                ctypes.POINTER(_JOB)]),
-    ("exchange_close", None, [_JOB]),
-    ("exchange_post", _STATUS, [_JOB, ctypes.POINTER(Gradient), _SIZE]),
-    ("exchange_flush", _STATUS, [_JOB]),
-    ("exchange_wait", _STATUS, [_JOB, _SIZE]),
-    ("exchange_on_done", _STATUS, [_JOB, ON_DONE, ctypes.c_void_p]),
-    ("exchange_drop", _STATUS, [_JOB]), ("exchange_rescale", _STATUS, [_JOB, ctypes.c_double]),
-    ("exchange_state", _STATUS, [_JOB, _SIZE, ctypes.POINTER(Array)]),
-    ("exchange_restored", _STATUS, [_JOB, _COUNT]),
-    ("exchange_ways", _TEXT, [_JOB]), ("exchange_messages", _SIZE, [_JOB]),
-    ("exchange_message", _SIZE, [_JOB, _SIZE]),
-    ("exchange_steps", _COUNT, [_JOB]), ("exchange_sent_bytes", _COUNT, [_JOB]),
-    ("exchange_copied_bytes", _COUNT, [_JOB]))
+_EXCHANGE = {  # gradflow_exchange_...
+    "check": (_STATUS, _TEXT, ctypes.c_int),
+    "wants": (_TEXT, _TEXT, ctypes.c_double, ctypes.c_int),
+    "options_init": (_STATUS, ctypes.POINTER(ExchangeOptions), _SIZE),
+    "open": (_STATUS, ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
+             ctypes.POINTER(_JOB)),
+    "close": (None, _JOB), "post": (_STATUS, _JOB, ctypes.POINTER(Gradient), _SIZE),
+    "flush": (_STATUS, _JOB), "wait": (_STATUS, _JOB, _SIZE),
+    "on_done": (_STATUS, _JOB, ON_DONE, ctypes.c_void_p), "drop": (_STATUS, _JOB),
+    "rescale": (_STATUS, _JOB, ctypes.c_double),
+    "state": (_STATUS, _JOB, _SIZE, ctypes.POINTER(Array)), "restored": (_STATUS, _JOB, _COUNT),
+    "ways": (_TEXT, _JOB), "messages": (_SIZE, _JOB), "message": (_SIZE, _JOB, _SIZE),
+    "steps": (_COUNT, _JOB), "sent_bytes": (_COUNT, _JOB), "copied_bytes": (_COUNT, _JOB)}
+_FUNCTIONS = {"version": (_TEXT,), "version_number": (_STATUS,), "error": (_TEXT,),
+              **{"exchange_" + name: types for name, types in _EXCHANGE.items()}}
 
 
 @contextlib.contextmanager
@@ -94,7 +91,7 @@ def load(path=None):
     """Its functions. OSError: it cannot be loaded, or is another library."""
     with _own_ucx():
         lib = ctypes.CDLL(find(path))
-    for name, result, arguments in _FUNCTIONS:
+    for name, (result, *arguments) in _FUNCTIONS.items():
         function = getattr(lib, "gradflow_" + name, None)
         if function is None:
             raise OSError(f"{find(path)}: want the libgradflow of this package's version, got a "
@@ -111,6 +108,16 @@ def check(lib, status):
     """RuntimeError: the call has failed, and why."""
     if status:
         raise RuntimeError("gradflow: " + lib.gradflow_error().decode(errors="replace"))
+
+
+def options(lib, **given):
+    """A struct gradflow_exchange_options with the library's defaults but for these. The caller
+    keeps what they point to until the exchange is open."""
+    made = ExchangeOptions()
+    check(lib, lib.gradflow_exchange_options_init(ctypes.byref(made), ctypes.sizeof(made)))
+    for name, value in given.items():
+        setattr(made, name, value)
+    return made
 
 
 def dtype(tensor):
