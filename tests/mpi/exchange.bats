@@ -151,6 +151,18 @@ rule() { # JQ-FILTER
 	[ "$(cat out.txt)" = "the mean of the last step is 10.5" ]
 }
 
+@test "exchange: the example in Rust" {
+	joins
+	command -v rustc > /dev/null || skip "no rustc here"
+	library=$GF_SOURCE/$BUILD/lib
+	ln -s "$library/libgradflow.so.0" libgradflow.so
+	wants 0 rustc -D warnings -L . -C link-arg=-Wl,-rpath,"$library" -o joined "$GF_SOURCE/share/examples/joined.rs"
+	wants 0 processes 2 ./joined "$PWD/place" @ 2
+	[ "$(cat out.txt)" = "the mean of the last step is 10.5" ]
+	wants 1 ./joined "$PWD/place" 2 2
+	says "joined: "
+}
+
 @test "exchange: several in a process, each by itself" {
 	joins
 	wants 0 processes 3 "$(program caller)" -j "$PWD/place" @ 3 two -
