@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/share.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -63,10 +64,10 @@ static void add_names(const char *folder, char ***names, size_t *count)
 	int n = scandir(folder, &found, NULL, alphasort), i;
 
 	for (i = 0; i < n; i++) {
-		char *ending = strchr(found[i]->d_name, '.');
+		char *ending = strrchr(found[i]->d_name, '.');
 
 		/* neither hidden nor of other kinds */
-		if (!ending || (ending != found[i]->d_name && strcmp(ending, ".json") == 0)) {
+		if (!ending || (found[i]->d_name[0] != '.' && strcmp(ending, ".json") == 0)) {
 			if (ending)
 				*ending = '\0';
 			*names = gf_xreallocarray(*names, *count + 2, sizeof(**names));
@@ -157,13 +158,20 @@ static void add_folders(struct gf_text *out, const char *const *kinds, bool with
 	}
 }
 
-/* A text that looks like a path is no name. */
+/* "a/b", "b.json"; not "llama-3.2". */
+static bool is_path(const char *text)
+{
+	const char *ending = strrchr(text, '.');
+
+	return strchr(text, '/') || (ending && !isdigit((unsigned char)ending[1]));
+}
+
 static int refuse(const char *const *kinds, const char *name, struct gf_error *err)
 {
 	struct gf_text folders = {0};
 	char *near;
 
-	if (strpbrk(name, "/."))
+	if (is_path(name))
 		return gf_error_errno(err, -ENOENT, "%s", name);
 	near = near_name(kinds, name);
 	add_folders(&folders, kinds, !near);

@@ -130,6 +130,9 @@ static int attention(const struct gf_layer *l, struct gf_error *err)
 
 	if (rc)
 		return rc;
+	if (l->kv_heads || l->rotary)
+		return gf_error_set(err, -ENOTSUP, "no backend computes attention with %s",
+				    l->rotary ? "rotary positions" : "fewer heads of keys");
 	return want((l->ninputs == 1 ? l->in.dims[1] == 3 * l->out.dims[1] : l->ninputs == 3) &&
 			    l->heads > 0 && l->out.dims[1] % l->heads == 0,
 		    err, "queries, keys and values that the heads divide");

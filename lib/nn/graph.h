@@ -55,7 +55,7 @@ struct gf_net {
 	void *priv;
 };
 
-/* One after the last of enum gf_layer_type. */
+/* One after the last that a backend computes. */
 #define GF_LAYER_NTYPES (GF_LAYER_LSTM + 1)
 
 /* By layer type; NULL: no backend computes it. */

@@ -364,6 +364,62 @@ def gpt(entries, width, blocks, heads, rate):
     return build
 
 
+# Llama 3.1 and 3.2 (Grattafiori et al. 2024), by the config.json of meta-llama/Llama-3.2-1B and
+# -3.1-8B: 32 heads, of which 8 of keys and values; texts of 8192 as in pre-training. The small one
+# shares its table of words with its last layer.
+
+def llama(width, inner, blocks, tied):
+    def build(n):
+        def fc(x, name, outputs, **keys):
+            return n.add("fc", x, name, outputs=outputs, bias=False, **keys)
+
+        def norm(x, name):
+            return n.add("rmsnorm", x, name)
+
+        x = words = n.add("embedding", INPUT, "model.embed_tokens", entries=n.classes, outputs=width)
+        for i in range(blocks):
+            at = f"model.layers.{i}"
+            y = norm(x, f"{at}.input_layernorm")
+            parts = [fc(y, f"{at}.self_attn.{part}_proj", outputs)
+                     for part, outputs in (("q", width), ("k", width // 4), ("v", width // 4))]
+            y = n.add("attention", parts, f"{at}.self_attn", heads=32, kv_heads=8, causal=True,
+                      rotary=True)
+            x = n.add("add", [fc(y, f"{at}.self_attn.o_proj", width), x], f"{at}.add1")
+            y = norm(x, f"{at}.post_attention_layernorm")
+            gate = n.add("silu", fc(y, f"{at}.mlp.gate_proj", inner), f"{at}.mlp.act_fn")
+            y = n.add("mul", [gate, fc(y, f"{at}.mlp.up_proj", inner)], f"{at}.mlp.mul")
+            x = n.add("add", [fc(y, f"{at}.mlp.down_proj", width), x], f"{at}.add2")
+        fc(norm(x, "model.norm"), "lm_head", n.classes, **({"tied": words} if tied else {}))
+    return build
+
+
+# ViT-B/16 (Dosovitskiy et al. 2021), names as in Hugging Face's google/vit-base-patch16-224
+
+def vit(width, blocks, heads):
+    def build(n):
+        def layernorm(x, name):
+            return n.add("layernorm", x, name, epsilon=1e-12)
+
+        x = n.conv(INPUT, "vit.embeddings.patch_embeddings.projection", width, 16, 16, 0, bias=True)
+        x = n.add("patches", x, "vit.embeddings")
+        for i in range(blocks):
+            at = f"vit.encoder.layer.{i}"
+            y = layernorm(x, f"{at}.layernorm_before")
+            parts = [n.fc(y, f"{at}.attention.attention.{part}", width)
+                     for part in ("query", "key", "value")]
+            y = n.add("attention", parts, f"{at}.attention", heads=heads)
+            y = n.fc(y, f"{at}.attention.output.dense", width)
+            x = n.add("add", [y, x], f"{at}.add1")
+            y = layernorm(x, f"{at}.layernorm_after")
+            y = n.fc(y, f"{at}.intermediate.dense", 4 * width)
+            y = n.add("gelu", y, f"{at}.intermediate.gelu")
+            y = n.fc(y, f"{at}.output.dense", width)
+            x = n.add("add", [y, x], f"{at}.add2")
+        x = layernorm(x, "vit.layernorm")
+        n.fc(n.add("select", x, "vit.first", position=0), "classifier", n.classes)
+    return build
+
+
 # LSTM on PTB (Zaremba et al. 2014), "large"; a small one for the shipped text, character by
 # character
 
@@ -389,6 +445,8 @@ MODELS = {
     "gpt-text": ([64], 128, gpt(128, 128, 4, 4, 0)),
     "gpt2-small": ([1024], 50257, gpt(50257, 768, 12, 12, 0.1)),
     "inception-v4": ([3, 224, 224], 1000, inception_v4),
+    "llama-3.1-8b": ([8192], 128256, llama(4096, 14336, 32, False)),
+    "llama-3.2-1b": ([8192], 128256, llama(2048, 8192, 16, True)),
     "lstm-ptb": ([35], 10000, lstm(10000, 1500, 1500, 0.65)),
     "lstm-text": ([64], 128, lstm(128, 32, 128, 0)),
     "mnist-mlp": ([1, 28, 28], 10, mnist_mlp),
@@ -398,6 +456,7 @@ MODELS = {
     "resnet50": ([3, 224, 224], 1000, resnet((3, 4, 6, 3), True)),
     "vgg16": ([3, 224, 224], 1000, vgg16),
     "vgg16-cifar10": ([3, 32, 32], 10, vgg16_cifar10),
+    "vit-b-16": ([3, 224, 224], 1000, vit(768, 12, 12)),
 }
 
 

@@ -12,6 +12,10 @@ load common
 	says "resnet-20: want a path or a name in share/topologies or share/models or share/profiles, found neither; did you mean resnet20?"
 	wants 3 gf-train --model digitscnn
 	says "in share/models, found neither; did you mean digits-cnn?"
+	wants 3 gf-train --model llama-3.2
+	says "did you mean llama-3.2-1b?"
+	wants 3 gf-train --model llama.json
+	says "llama.json: No such file"
 	# a file of that name comes first
 	echo '{}' > resnet20
 	wants 2 gf-plan resnet20 gtopk-32-1gbe
@@ -169,7 +173,7 @@ load common
 	says 'gf-plan: no/such.json: No such file or directory'
 	wants 3 gf-profile --estimate --flops 1e12 --model zzz
 	says 'zzz: want a path or a name in share/models (alexnet-bn, '
-	says 'vgg16), found neither'
+	says 'vit-b-16), found neither'
 }
 
 @test "commands write and read the same under locales with a comma or another i" {

@@ -48,7 +48,7 @@ static const struct doc_case cases[] = {
 	{"\"type\": \"relu\"", "\"type\": \"elu\"",
 	 "m.json: /layers/2/type: want \"conv\", \"batchnorm\", \"relu\", \"maxpool\", "
 	 "\"avgpool\", \"globalpool\", \"fc\", \"add\", \"concat\", \"dropout\", \"layernorm\", "
-	 "\"gelu\", \"tanh\", \"embedding\", \"attention\", \"select\" or \"lstm\", got \"elu\""},
+	 "\"gelu\", \"tanh\", \"embedding\", \"attention\", \"select\", \"lstm\", \"rmsnorm\", \"silu\", \"mul\" or \"patches\", got \"elu\""},
 	{"\"type\": \"add\", \"from\": [\"c2\", \"r1\"]",
 	 "\"type\": \"concat\", \"from\": [\"c2\", \"r1\", \"b1\"]", NULL},
 	{"\"type\": \"add\", \"from\": [\"c2\", \"r1\"]",
@@ -144,6 +144,20 @@ static const struct doc_case sequence_cases[] = {
 	{"\"entries\": 8", "\"entries\": 4, \"positional\": true",
 	 "m.json: /layers/1/entries: want at least 5, one per position, got 4"},
 	{"\"heads\": 3", "\"heads\": 3, \"causal\": true", NULL},
+	{"\"heads\": 3", "\"heads\": 3, \"rotary\": true", NULL},
+	{"\"heads\": 3", "\"heads\": 3, \"kv_heads\": 3", NULL},
+	{"\"heads\": 3", "\"heads\": 3, \"kv_heads\": 1",
+	 "m.json: /layers/4/from: want three inputs of one shape, got others"},
+	{"\"heads\": 3", "\"heads\": 3, \"kv_heads\": 2",
+	 "m.json: /layers/4/kv_heads: want three inputs, and a divisor of 3, got 3 and 2"},
+	{"[\"norm\", \"sum\", \"norm\"], \"heads\": 3",
+	 "[\"norm\"], \"heads\": 2, \"rotary\": true",
+	 "m.json: /layers/4/rotary: want three inputs, got 1"},
+	{"\"type\": \"layernorm\"", "\"type\": \"rmsnorm\"", NULL},
+	{"\"type\": \"gelu\"", "\"type\": \"silu\"", NULL},
+	{"\"type\": \"add\"", "\"type\": \"mul\"", NULL},
+	{"\"type\": \"gelu\"", "\"type\": \"patches\"",
+	 "m.json: /layers/7: want an input {C, H, W}, got {5, 6}"},
 	{"\"heads\": 3", "\"heads\": 3, \"causal\": 1",
 	 "m.json: /layers/4/causal: want true or false, got 1"},
 	{"\"input\": [5]", "\"input\": [5, 2]", "m.json: /layers/0: want an input {T}, got {5, 2}"},
@@ -290,6 +304,11 @@ static void test_shipped(void)
 		{"mnist-mlp", 6, 648010, 0.0013, 0.0001},
 		{"cifar100-cnn", 10, 367428, 0.0257, 0.001},
 		{"cifar100-convex", 10, 367428, 0.0257, 0.001},
+		/* 2 * 1.236 G and 8.03 G less the table per position, and 4 * 8192 * width of
+		 * attention in each layer */
+		{"llama-3.2-1b", 146, 1235814400, 29200, 100},
+		{"llama-3.1-8b", 291, 8030261248, 158500, 800},
+		{"vit-b-16", 200, 86567656, 35.2, 0.3},
 	};
 	size_t i, k;
 

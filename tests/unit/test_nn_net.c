@@ -316,6 +316,13 @@ static void unknown_type(struct gf_model *m)
 	m->layers[2].type = 1000;
 }
 
+static void rotary(struct gf_model *m)
+{
+	m->layers[2].type = GF_LAYER_ATTENTION;
+	m->layers[2].in = (struct gf_shape){2, {8, 64}};
+	m->layers[2].rotary = true;
+}
+
 static void huge(struct gf_model *m)
 {
 	m->layers[6].out.dims[0] = (size_t)1 << 40;
@@ -339,6 +346,8 @@ static const struct {
 	{"shape", other_shape, -EINVAL, "layer relu5: want inputs of 256 values, got 512"},
 	{"epsilon", epsilon, -EINVAL, "layer batchnorm1: want epsilon > 0 and momentum in 0 to 1"},
 	{"type", unknown_type, -ENOTSUP, "layer relu2: no backend computes layers of this type"},
+	{"rotary", rotary, -ENOTSUP,
+	 "layer relu2: no backend computes attention with rotary positions"},
 	{"size", huge, -EINVAL, "layer globalpool6: want sizes that 2 samples can have in memory"},
 };
 

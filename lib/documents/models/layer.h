@@ -34,7 +34,8 @@ extern const struct gf_layer_kind gf_layer_fc, gf_layer_embedding, gf_layer_atte
 	gf_layer_lstm; /* layer_product.c */
 extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm, gf_layer_relu,
 	gf_layer_gelu, gf_layer_tanh, gf_layer_dropout, gf_layer_add, gf_layer_concat,
-	gf_layer_select; /* layer_simple.c */
+	gf_layer_select, gf_layer_rmsnorm, gf_layer_silu, gf_layer_mul,
+	gf_layer_patches; /* layer_simple.c */
 
 /* By enum gf_layer_type. */
 extern const struct gf_layer_kind *const gf_layer_kinds[];

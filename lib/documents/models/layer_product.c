@@ -143,9 +143,39 @@ const struct gf_layer_kind gf_layer_embedding = {
 
 static const struct gf_field attention_fields[] = {
 	{"heads", GF_FIELD_SIZE, .offset = AT(heads), .low = 1, .high = GF_MAX_COUNT},
+	{"kv_heads", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(kv_heads), .low = 1,
+	 .high = GF_MAX_COUNT},
 	{"causal", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(causal)},
+	{"rotary", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(rotary)},
 	{NULL},
 };
+
+/* Keys and values of all heads, or of some that several heads share. */
+static int check_inputs(const struct gf_infer *c)
+{
+	const struct gf_layer *l = c->layer;
+	struct gf_shape want = *gf_infer_input(c, 0);
+	size_t k;
+	int rc;
+
+	if (l->rotary && l->ninputs == 1)
+		return gf_infer_refuse(c, "rotary", "want three inputs, got 1");
+	if (l->kv_heads && (l->ninputs == 1 || l->heads % l->kv_heads))
+		return gf_infer_refuse(c, "kv_heads",
+				       "want three inputs, and a divisor of %zu, got %zu and %zu",
+				       l->heads, l->ninputs, l->kv_heads);
+	for (k = 0; k < l->ninputs; k++) {
+		rc = want_sequence(c, gf_infer_input(c, k));
+		if (rc)
+			return rc;
+		if (k == 1 && l->kv_heads)
+			want.dims[1] = want.dims[1] * l->kv_heads / l->heads;
+		if (memcmp(&want, gf_infer_input(c, k), sizeof(want)) != 0)
+			return gf_infer_refuse(c, "from",
+					       "want three inputs of one shape, got others");
+	}
+	return 0;
+}
 
 /* softmax(Q K' / sqrt(F / heads)) V, of three inputs {T, F}, or of one {T, 3F}
  * in which they stand side by side. */
@@ -153,18 +183,12 @@ static int infer_attention(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	const struct gf_shape *first = gf_infer_input(c, 0);
-	size_t features, k;
+	int rc = check_inputs(c);
+	size_t features;
 	double t, f;
-	int rc;
 
-	for (k = 0; k < l->ninputs; k++) {
-		rc = want_sequence(c, gf_infer_input(c, k));
-		if (rc)
-			return rc;
-		if (memcmp(first, gf_infer_input(c, k), sizeof(*first)) != 0)
-			return gf_infer_refuse(c, "from",
-					       "want three inputs of one shape, got others");
-	}
+	if (rc)
+		return rc;
 	if (l->ninputs == 2)
 		return gf_infer_refuse(c, "from",
 				       "want 3 names for attention, or 1 for all three, got 2");
@@ -182,6 +206,8 @@ static int infer_attention(struct gf_infer *c)
 	f = (double)features;
 	/* two products of t*t*f, a softmax of 5 operations per score; a mask is not counted */
 	l->forward_flops = 4 * t * t * f + 5 * (double)l->heads * t * t;
+	if (l->rotary) /* two products and a sum per query, and per key */
+		l->forward_flops += 3 * t * (f + (double)gf_infer_input(c, 1)->dims[1]);
 	l->backward_flops = 2 * l->forward_flops;
 	return 0;
 }

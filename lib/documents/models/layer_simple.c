@@ -80,6 +80,29 @@ const struct gf_layer_kind gf_layer_layernorm = {
 	.infer = infer_layernorm,
 };
 
+/* A layernorm without the mean and the shift (Zhang, Sennrich 2019). */
+static int infer_rmsnorm(struct gf_infer *c)
+{
+	const struct gf_shape *in = &c->layer->in;
+	char shape[96];
+
+	if (in->rank > 2)
+		return gf_infer_refuse(c, NULL, "want an input {T, F} or {F}, got %s",
+				       gf_shape_text(in, shape));
+	c->layer->out = *in;
+	gf_infer_param(c, "weight", (struct gf_shape){1, {in->dims[in->rank - 1]}});
+	gf_infer_elementwise(c, 4, 6);
+	return 0;
+}
+
+const struct gf_layer_kind gf_layer_rmsnorm = {
+	.name = "rmsnorm",
+	.min_inputs = 1,
+	.max_inputs = 1,
+	.fields = layernorm_fields,
+	.infer = infer_rmsnorm,
+};
+
 /* --- one input, the same shape ------------------------------------------- */
 
 static int infer_relu(struct gf_infer *c)
@@ -97,7 +120,7 @@ const struct gf_layer_kind gf_layer_relu = {
 	.infer = infer_relu,
 };
 
-/* gelu, tanh: a transcendental function, taken as 8 operations. */
+/* gelu, silu, tanh: a transcendental function, taken as 8 operations. */
 static int infer_transcendental(struct gf_infer *c)
 {
 	c->layer->out = c->layer->in;
@@ -107,6 +130,14 @@ static int infer_transcendental(struct gf_infer *c)
 
 const struct gf_layer_kind gf_layer_gelu = {
 	.name = "gelu",
+	.min_inputs = 1,
+	.max_inputs = 1,
+	.fields = no_fields,
+	.infer = infer_transcendental,
+};
+
+const struct gf_layer_kind gf_layer_silu = {
+	.name = "silu",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,
@@ -136,7 +167,7 @@ const struct gf_layer_kind gf_layer_dropout = {
 
 /* --- several inputs ------------------------------------------------------ */
 
-static int infer_add(struct gf_infer *c)
+static int infer_pair(struct gf_infer *c, double backward)
 {
 	const struct gf_shape *a = gf_infer_input(c, 0);
 	const struct gf_shape *b = gf_infer_input(c, 1);
@@ -146,9 +177,27 @@ static int infer_add(struct gf_infer *c)
 		return gf_infer_refuse(c, "from", "want two inputs of one shape, got %s and %s",
 				       gf_shape_text(a, first), gf_shape_text(b, second));
 	c->layer->out = *a;
-	gf_infer_elementwise(c, 1, 1);
+	gf_infer_elementwise(c, 1, backward);
 	return 0;
 }
+
+static int infer_add(struct gf_infer *c)
+{
+	return infer_pair(c, 1);
+}
+
+static int infer_mul(struct gf_infer *c)
+{
+	return infer_pair(c, 2);
+}
+
+const struct gf_layer_kind gf_layer_mul = {
+	.name = "mul",
+	.min_inputs = 2,
+	.max_inputs = 2,
+	.fields = no_fields,
+	.infer = infer_mul,
+};
 
 const struct gf_layer_kind gf_layer_add = {
 	.name = "add",
@@ -188,6 +237,35 @@ const struct gf_layer_kind gf_layer_concat = {
 	.max_inputs = INT_MAX,
 	.fields = no_fields,
 	.infer = infer_concat,
+};
+
+/* --- patches -------------------------------------------------------------- */
+
+/* An image becomes a sequence, its channels the features: a learned position comes before those of
+ * the image, and each has something learned added to it. */
+static int infer_patches(struct gf_infer *c)
+{
+	struct gf_layer *l = c->layer;
+	const size_t features = l->in.dims[0];
+	char shape[96];
+
+	if (l->in.rank != 3)
+		return gf_infer_refuse(c, NULL, "want an input {C, H, W}, got %s",
+				       gf_shape_text(&l->in, shape));
+	l->out = (struct gf_shape){2, {1 + l->in.dims[1] * l->in.dims[2], features}};
+	gf_infer_param(c, "cls_token", (struct gf_shape){3, {1, 1, features}});
+	gf_infer_param(c, "position_embeddings",
+		       (struct gf_shape){3, {1, l->out.dims[0], features}});
+	gf_infer_elementwise(c, 1, 1);
+	return 0;
+}
+
+const struct gf_layer_kind gf_layer_patches = {
+	.name = "patches",
+	.min_inputs = 1,
+	.max_inputs = 1,
+	.fields = no_fields,
+	.infer = infer_patches,
 };
 
 /* --- select -------------------------------------------------------------- */

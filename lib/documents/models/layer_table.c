@@ -8,7 +8,8 @@
  * backward in lib/nn, of the reference backend first (tested against finite differences), then of
  * the others (tested against the reference); a row in gf-model(5). For GPUs
  * nn/gpu_*.c only enqueues, and kernels are those of kernels/gf_gpu_nn_kernels.h;
- * tests/gpu/test_gpu_nn*.c repeat the other backends' tests.
+ * tests/gpu/test_gpu_nn*.c repeat the other backends' tests. The types after lstm are for
+ * estimates, and have no more than the first of these.
  */
 const struct gf_layer_kind *const gf_layer_kinds[] = {
 	[GF_LAYER_CONV] = &gf_layer_conv,
@@ -28,6 +29,10 @@ const struct gf_layer_kind *const gf_layer_kinds[] = {
 	[GF_LAYER_ATTENTION] = &gf_layer_attention,
 	[GF_LAYER_SELECT] = &gf_layer_select,
 	[GF_LAYER_LSTM] = &gf_layer_lstm,
+	[GF_LAYER_RMSNORM] = &gf_layer_rmsnorm,
+	[GF_LAYER_SILU] = &gf_layer_silu,
+	[GF_LAYER_MUL] = &gf_layer_mul,
+	[GF_LAYER_PATCHES] = &gf_layer_patches,
 };
 
 const char *const gf_layer_type_names[] = {
@@ -48,5 +53,9 @@ const char *const gf_layer_type_names[] = {
 	[GF_LAYER_ATTENTION] = "attention",
 	[GF_LAYER_SELECT] = "select",
 	[GF_LAYER_LSTM] = "lstm",
+	[GF_LAYER_RMSNORM] = "rmsnorm",
+	[GF_LAYER_SILU] = "silu",
+	[GF_LAYER_MUL] = "mul",
+	[GF_LAYER_PATCHES] = "patches",
 	NULL,
 };

@@ -45,6 +45,11 @@ enum gf_layer_type {
 	GF_LAYER_ATTENTION, /* of queries, keys, values: three {T, F}, or one {T, 3F} */
 	GF_LAYER_SELECT,    /* one position of {T, F}: {F} */
 	GF_LAYER_LSTM,      /* {T, F} to {T, outputs} */
+	/* for estimates: no backend computes these */
+	GF_LAYER_RMSNORM,
+	GF_LAYER_SILU,
+	GF_LAYER_MUL,
+	GF_LAYER_PATCHES, /* {C, H, W} to {1 + H * W, C} */
 };
 extern const char *const gf_layer_type_names[]; /* NULL-terminated */
 
@@ -73,6 +78,8 @@ struct gf_layer {
 	bool positional;          /* embedding: of positions, not of numbers */
 	size_t stretch;           /* positional: neighbours that share a row */
 	size_t heads;             /* attention: divides F */
+	size_t kv_heads;          /* of keys and values, if these are fewer; or 0 */
+	bool rotary;              /* attention: queries and keys turn by their position */
 	bool causal;              /* attention: not to later positions */
 	size_t position;          /* select */
 	char *tied;               /* fc: the earlier layer whose weight it uses; or NULL */
