@@ -162,10 +162,10 @@ static int take_precision(struct arguments *a, struct gf_error *err)
 		[GF_PRECISION_BF16] = GF_BF16,
 	};
 
-	if (a->rates.precision == GF_PRECISION_TF32)
-		return gf_error_set(
-			err, -EINVAL,
-			"--precision: want f32, f16 or bf16 for a measurement, got tf32");
+	if (a->rates.precision == GF_PRECISION_TF32 || a->rates.precision == GF_PRECISION_PURE_BF16)
+		return gf_error_set(err, -EINVAL,
+				    "--precision: want f32, f16 or bf16 for a measurement, got %s",
+				    gf_precision_names[a->rates.precision]);
 	a->bench.precision = a->rates.precision < 0 ? GF_F32 : types[a->rates.precision];
 	return 0;
 }

@@ -115,8 +115,8 @@ static struct work *layer_times(const struct gf_model *m, const struct gf_estima
 	return times;
 }
 
-static void fill_tensors(const struct gf_model *m, const double *ready_s, const double *need_s,
-			 struct gf_model_profile *p)
+static void fill_tensors(const struct gf_model *m, enum gf_dtype dtype, const double *ready_s,
+			 const double *need_s, struct gf_model_profile *p)
 {
 	size_t *order = gf_model_generation_order(m), i;
 
@@ -129,7 +129,7 @@ static void fill_tensors(const struct gf_model *m, const double *ready_s, const 
 		t->name = gf_xstrdup(from->name);
 		t->count_elems = gf_shape_elems(&from->shape);
 		gf_tensor_set_shape(t, from->shape.dims, from->shape.rank);
-		t->dtype = GF_F32;
+		t->dtype = dtype;
 		t->ready_s = ready_s[from->layer];
 		t->need_s = need_s[from->layer];
 	}
@@ -160,7 +160,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		p->backward_s += times[i].backward;
 		ready_s[i] = p->backward_s;
 	}
-	fill_tensors(m, ready_s, need_s, p);
+	fill_tensors(m, in->gradients, ready_s, need_s, p);
 	for (i = 0; in->shares == GF_SHARES_EVEN && i < p->ntensors; i++)
 		p->tensors[i].ready_s = p->backward_s * (double)(i + 1) / (double)p->ntensors;
 	p->name = gf_xstrdup(m->name);

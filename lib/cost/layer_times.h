@@ -31,6 +31,7 @@ struct gf_estimate {
 	double flops_per_s;
 	double memory_bytes_per_s; /* 0: the balance */
 	size_t element_bytes;      /* of what a layer reads and writes; 0: 4 */
+	enum gf_dtype gradients;
 	/* ... or the passes' total times, which are shared out (rate 0). */
 	double forward_s, backward_s;
 	enum gf_shares shares;

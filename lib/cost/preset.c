@@ -8,7 +8,7 @@
 
 #include "base/registry.h"
 
-const char *const gf_precision_names[] = {"f32", "tf32", "f16", "bf16", NULL};
+const char *const gf_precision_names[] = {"f32", "tf32", "f16", "bf16", "pure-bf16", NULL};
 
 /*
  * To add a GPU for estimates: a row with the dense peaks and the memory's rate of its maker's data
@@ -92,7 +92,8 @@ static int take_preset(const struct gf_preset *p, int precision, struct gf_estim
 	if (precision < 0)
 		precision = p->flops_per_s[GF_PRECISION_TF32] > 0 ? GF_PRECISION_TF32
 								  : GF_PRECISION_F32;
-	if (precision == GF_PRECISION_BF16)
+	in->gradients = precision == GF_PRECISION_PURE_BF16 ? GF_BF16 : GF_F32;
+	if (precision >= GF_PRECISION_BF16)
 		precision = GF_PRECISION_F16;
 	if (!(p->flops_per_s[precision] > 0))
 		return gf_error_set(err, -EINVAL, "--precision: want f32 or f16 on %s, got %s",
@@ -106,6 +107,8 @@ static int take_preset(const struct gf_preset *p, int precision, struct gf_estim
 		     p->name, 100 * GF_PRESET_FLOPS_SHARE, p->flops_per_s[precision] / 1e12,
 		     gf_precision_names[precision], 100 * GF_PRESET_MEMORY_SHARE,
 		     p->memory_bytes_per_s / 1e9);
+	if (in->gradients != GF_F32)
+		gf_text_addf(text, ", gradients in %s", gf_dtype_names[in->gradients]);
 	return 0;
 }
 

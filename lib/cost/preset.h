@@ -15,7 +15,8 @@ enum gf_precision {
 	GF_PRECISION_F32,
 	GF_PRECISION_TF32,
 	GF_PRECISION_F16,
-	GF_PRECISION_BF16, /* on a data sheet as fast as f16 */
+	GF_PRECISION_BF16,      /* on a data sheet as fast as f16 */
+	GF_PRECISION_PURE_BF16, /* the same, and gradients are bf16, too */
 };
 extern const char *const gf_precision_names[]; /* NULL-terminated */
 

@@ -957,6 +957,9 @@ writes_nothing() { # OPTION...
 	says "by default: a100 as in the topology (--gpu, --flops), 32 samples per rank (--batch), 8 ranks as in the topology (--ranks)"
 	wants 2 gf-plan --model resnet20 --gpu h1000 "$topo"
 	says "--gpu: want b200, h200, h100-pcie, h100,"
+	wants 0 gf-plan --model resnet20 --gpu h100 --precision pure-bf16 "$topo"
+	says "50 % of 989.5 TFLOP/s (f16), 70 % of 3350 GB/s, gradients in bf16"
+	jq -e 'all(.tensors[]; .dtype == "bf16")' out.txt
 	wants 2 gf-plan --model resnet20 --gpu v100 --precision tf32 "$topo"
 	says "--precision: want f32 or f16 on v100, got tf32"
 	wants 2 gf-plan --model resnet20 --precision f16 "$topo"

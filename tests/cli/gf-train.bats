@@ -662,6 +662,8 @@ flip() {
 	says 'gf-train: onednn computes in bf16 on processors with AVX512-BF16, and this one has none'
 	wants 2 gf-profile --device cpu --model digits-mlp --precision tf32
 	says '--precision: want f32, f16 or bf16 for a measurement, got tf32'
+	wants 2 gf-profile --device cpu --model digits-mlp --precision pure-bf16
+	says 'for a measurement, got pure-bf16'
 	grep -qs avx512_bf16 /proc/cpuinfo || skip "no AVX512-BF16"
 	wants 0 gf-train -q --device cpu --threads 1 --model digits-cnn --precision bf16 --epochs 3 --target .92 --log bf16.jsonl
 	wants 0 gf-train -q --device cpu --threads 1 --model digits-cnn --epochs 1 --log f32.jsonl
