@@ -64,7 +64,7 @@ plan_cases() {
 			m=$(basename "$model" .json)
 			row "plan/$m/$t/auto.json" "gf-plan --model $m $topology"
 			# younger models and nodes: a plan each
-			case $t/$m in */llama* | */vit*) continue ;; esac
+			case $t/$m in dgx-* | mi300x-* | */llama* | */vit*) continue ;; esac
 			case $t/$m in
 			*/resnet50 | */lstm-ptb | */bert-base | */digits-cnn) ;;
 			blueconnect* | gradientflow*) continue ;;

@@ -73,7 +73,8 @@ static struct gf_human scaled(double value, const struct scale *scale, bool whol
 	double shown;
 	int decimals;
 
-	while (scale->from > 0 && fabs(value) < scale->from)
+	/* sums and quotients are not exact: 1 GB/s is no 1000 MB/s */
+	while (scale->from > 0 && fabs(value) < scale->from * (1 - 1e-9))
 		scale++;
 	shown = value / scale->unit;
 	decimals = scale->from > 0 ? decimals_of(shown) : 0;

@@ -28,6 +28,20 @@ static const char *plural(long long n)
 	return n == 1 ? "" : "s";
 }
 
+/* "8 ranks share 400 Gb/s", "8 NICs of 400 Gb/s"; `ranks` enter the level together. */
+static void add_level_rate(const struct gf_level *l, size_t ranks, struct gf_text *out)
+{
+	const double each = l->bandwidth_bytes_per_s / (double)(l->nics ? l->nics : 1);
+
+	if (l->nics)
+		gf_text_addf(out, "%zu NIC%s of ", l->nics, plural((long long)l->nics));
+	else if (ranks > 1)
+		gf_text_addf(out, "%zu ranks share ", ranks);
+	gf_text_addf(out, "%s (%s)",
+		     (gf_level_is_within_host(l) ? gf_human_rate(each) : gf_human_link(each)).text,
+		     gf_origin_names[l->bandwidth_origin]);
+}
+
 static void draw_levels(const struct drawing *d)
 {
 	const struct gf_topology *t = d->t;
@@ -38,9 +52,9 @@ static void draw_levels(const struct drawing *d)
 
 		for (depth = t->nlevels - 1; depth > i; depth--)
 			gf_text_addf(d->out, "%s", depth - 1 == i ? d->s->last : d->s->blank);
-		gf_text_addf(d->out, "%s x%zu: %s, %s (%s), %s (%s)\n", l->name, l->size, l->link,
-			     gf_human_rate(l->bandwidth_bytes_per_s).text,
-			     gf_origin_names[l->bandwidth_origin], gf_human_time(l->latency_s).text,
+		gf_text_addf(d->out, "%s x%zu: %s, ", l->name, l->size, l->link);
+		add_level_rate(l, (size_t)gf_levels_ranks(t->levels, i), d->out);
+		gf_text_addf(d->out, ", %s (%s)\n", gf_human_time(l->latency_s).text,
 			     gf_origin_names[l->latency_origin]);
 	}
 }
@@ -53,11 +67,11 @@ static void add_place(const char *pci, int numa, struct gf_text *out)
 		gf_text_addf(out, ", numa %d", numa);
 }
 
-static void add_rate(double bytes_per_s, enum gf_origin origin, struct gf_text *out)
+static void add_rate(double bytes_per_s, struct gf_human human, enum gf_origin origin,
+		     struct gf_text *out)
 {
 	if (bytes_per_s > 0)
-		gf_text_addf(out, ", %s (%s)\n", gf_human_rate(bytes_per_s).text,
-			     gf_origin_names[origin]);
+		gf_text_addf(out, ", %s (%s)\n", human.text, gf_origin_names[origin]);
 	else
 		gf_text_addf(out, ", rate unknown\n");
 }
@@ -118,7 +132,8 @@ static void add_parts(const struct gf_host *h, const struct strokes *s, const ch
 		if (d->memory_bytes > 0)
 			gf_text_addf(out, ", %s", gf_human_size((double)d->memory_bytes).text);
 		add_near(h, d, out);
-		add_rate(d->bandwidth_bytes_per_s, d->bandwidth_origin, out);
+		add_rate(d->bandwidth_bytes_per_s, gf_human_rate(d->bandwidth_bytes_per_s),
+			 d->bandwidth_origin, out);
 	}
 	for (i = 0; i < h->nnics; i++) {
 		const struct gf_nic *n = &h->nics[i];
@@ -126,7 +141,8 @@ static void add_parts(const struct gf_host *h, const struct strokes *s, const ch
 		gf_text_addf(out, "%s%s%s: %s, %s", lead, --left ? s->branch : s->last, n->name,
 			     n->link, n->state);
 		add_place(n->pci, n->numa, out);
-		add_rate(n->bandwidth_bytes_per_s, n->bandwidth_origin, out);
+		add_rate(n->bandwidth_bytes_per_s, gf_human_link(n->bandwidth_bytes_per_s),
+			 n->bandwidth_origin, out);
 	}
 }
 

@@ -25,6 +25,7 @@ static const struct gf_field level_fields[] = {
 	 .low = GF_MIN_RATE, .high = GF_MAX_RATE},
 	{"bandwidth_origin", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(bandwidth_origin),
 	 .names = gf_origin_names},
+	{"nics", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(nics), .low = 1, .high = GF_RANKS_MAX},
 	{"latency_s", GF_FIELD_REAL, .offset = AT(latency_s), .high = GF_MAX_TIME_S},
 	{"latency_origin", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(latency_origin),
 	 .names = gf_origin_names},
@@ -235,7 +236,7 @@ int gf_levels_ranks(const struct gf_level *levels, size_t count)
 }
 
 /* Links that end at a host's edge. */
-static bool is_within_host(const struct gf_level *level)
+bool gf_level_is_within_host(const struct gf_level *level)
 {
 	static const char *const links[] = {"shm", "pcie", "c2c", "nvlink", "xgmi"};
 	size_t i;
@@ -250,7 +251,7 @@ int gf_levels_host(const struct gf_level *levels, size_t count)
 {
 	size_t i = 0;
 
-	while (i < count && is_within_host(&levels[i]))
+	while (i < count && gf_level_is_within_host(&levels[i]))
 		i++;
 	return i ? gf_levels_ranks(levels, i) : 0;
 }

@@ -42,6 +42,7 @@ struct gf_level {
 	/* Per direction; > 0. All ranks of one group one level down share it when they enter this
 	 * level. */
 	double bandwidth_bytes_per_s;
+	size_t nics;      /* equal interfaces that have it together; 0: unknown */
 	double latency_s; /* per round; >= 0 */
 	enum gf_origin bandwidth_origin;
 	enum gf_origin latency_origin;
@@ -125,5 +126,6 @@ int gf_levels_ranks(const struct gf_level *levels, size_t count);
 /* The ranks of a host: the product of the innermost sizes whose links do not leave one. 0:
  * unknown. */
 int gf_levels_host(const struct gf_level *levels, size_t count);
+bool gf_level_is_within_host(const struct gf_level *level);
 
 #endif

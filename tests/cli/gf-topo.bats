@@ -50,16 +50,16 @@ load common
 	LC_ALL=C.UTF-8 wants 0 gf-topo --tree --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
 	cat > want.txt <<-'END'
 	topology host (discovered)
-	host x2: pcie, 31.5 GB/s (reported), 5 us (assumed)
+	host x2: pcie, 31.5 GB/s (reported), 5.00 us (assumed)
 	└─ gpu-node: 2 sockets, 2 NUMA nodes, 8 cores, 16 threads, 128 GiB
 	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:17:00.0, numa 0, near mlx5_0:1 (pix), 31.5 GB/s (reported)
 	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:b3:00.0, numa 1, near mlx5_1:1 (pix), 31.5 GB/s (reported)
-	   ├─ eno1: ethernet, up, pci 0000:04:00.0, numa 0, 125 MB/s (reported)
+	   ├─ eno1: ethernet, up, pci 0000:04:00.0, numa 0, 1 Gb/s (reported)
 	   ├─ eno2: ethernet, down, pci 0000:04:00.1, numa 0, rate unknown
-	   ├─ ib0: ipoib, up, pci 0000:18:00.0, numa 0, 25 GB/s (reported)
-	   ├─ mlx5_0:1: infiniband, up, pci 0000:18:00.0, numa 0, 25 GB/s (reported)
-	   ├─ mlx5_1:1: infiniband, up, pci 0000:b4:00.0, numa 1, 25 GB/s (reported)
-	   └─ mlx5_2:1: roce, down, pci 0000:06:00.0, numa 0, 5 GB/s (reported)
+	   ├─ ib0: ipoib, up, pci 0000:18:00.0, numa 0, 200 Gb/s (reported)
+	   ├─ mlx5_0:1: infiniband, up, pci 0000:18:00.0, numa 0, 200 Gb/s (reported)
+	   ├─ mlx5_1:1: infiniband, up, pci 0000:b4:00.0, numa 1, 200 Gb/s (reported)
+	   └─ mlx5_2:1: roce, down, pci 0000:06:00.0, numa 0, 40 Gb/s (reported)
 	END
 	diff want.txt out.txt
 }
@@ -212,8 +212,8 @@ load common
 	wants 0 gf-topo --import "$data/topologies/rccl-4p2h.xml" --tree
 	says 'rccl-4p2h.xml: nccl XML 2: 1 host, 8 devices, 2 network interfaces, levels of 4 x 2'
 	says 'rccl-4p2h.xml:10: 8 of 8 GPUs are behind a PCI link narrower than their own: first 0000:1d:00.0, 15.8 GB/s of 31.5 GB/s'
-	prints 'host x2: pcie, 15.8 GB/s (reported)'
-	prints 'xgmi x4: xgmi, 48 GB/s (assumed)'
+	prints 'host x2: pcie, 4 ranks share 15.8 GB/s (reported)'
+	prints 'xgmi x4: xgmi, 48.0 GB/s (assumed)'
 	prints 'gpu gfx906, pci 0000:1d:00.0'
 	wants 0 gf-topo --import "$data/topologies/azure-ncv4.xml"
 	says 'azure-ncv4.xml:6: 4 links (nvlink) lead from a GPU to itself and to no other: left out'
@@ -252,14 +252,14 @@ load common
 	prints 'host x16: nvlink, 150 GB/s (reported)'
 	prints 'dgx2-nvswitch: 2 sockets'
 	wants 0 gf-topo --hwloc "$data/hwloc/power8-nvlink.xml" --tree
-	prints 'host x2: pcie, 15.8 GB/s (reported)'
-	prints 'nvlink x2: nvlink, 40 GB/s (reported)'
+	prints 'host x2: pcie, 2 ranks share 15.8 GB/s (reported)'
+	prints 'nvlink x2: nvlink, 40.0 GB/s (reported)'
 	sed 's/NVLinkBandwidth/XeLinkBandwidth/' "$data/hwloc/power8-nvlink.xml" > xe.xml
 	wants 0 gf-topo --import xe.xml
 	says 'left out: matrices of links between other devices (1)'
 	sed 's/NVLinkBandwidth/XGMIBandwidth/' "$data/hwloc/power8-nvlink.xml" > xgmi.xml
 	wants 0 gf-topo --import xgmi.xml --tree
-	prints 'xgmi x2: xgmi, 40 GB/s (reported)'
+	prints 'xgmi x2: xgmi, 40.0 GB/s (reported)'
 	prints 'xgmi to 1'
 	sed 's/pci_type="0302 .10de:15f9./pci_type="0300 [1002:515e]/' "$data/hwloc/power8-nvlink.xml" > board.xml
 	wants 0 gf-topo --import board.xml

@@ -27,6 +27,7 @@ static void test_human(void)
 		{gf_human_rate, 1.25e8, "125 MB/s"},
 		{gf_human_rate, 32e9, "32.0 GB/s"},
 		{gf_human_link, 1.25e9, "10 Gb/s"},
+		{gf_human_link, 1.25e8 * (1 - 1e-12), "1 Gb/s"},
 		{gf_human_link, 1.176e8, "941 Mb/s"},
 		{gf_human_ratio, 1.3, "1.30"},
 		{gf_human_ratio, 0.9996, "1.00"},

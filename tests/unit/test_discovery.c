@@ -497,6 +497,8 @@ static void test_synthetic(void)
 		{" host:2@8GB/s,1us,shm\n net:4@1Gb/s,50us,ethernet ",
 		 "host:2@8e+09(shm) net:4@1.25e+08(ethernet)", 8},
 		{"net:4@125MB/s,0s", "net:4@1.25e+08(net)", 4},
+		{"gpu:8@450GB/s,3us node:4@8x400Gb/s,5us", "gpu:8@4.5e+11(gpu) node:4@4e+11(node)",
+		 32},
 		{"", "want NAME:SIZE@RATE,LATENCY[,LINK], got nothing", 0},
 		{"net", "level \"net\": want NAME:SIZE@RATE,LATENCY[,LINK]", 0},
 		{"net:4@1Gb/s", "level \"net:4@1Gb/s\": want NAME:SIZE@RATE,LATENCY[,LINK]", 0},
@@ -511,6 +513,7 @@ static void test_synthetic(void)
 	static const char *const bad_figures[] = {
 		"net:0@1Gb/s,1us",    "net:-2@1Gb/s,1us", "net:x@1Gb/s,1us",  "net:4@0Gb/s,1us",
 		"net:4@1furlong,1us", "net:4@1Gb/s,-1us", "net:4@1Gb/s,soon", "net:4@nanB/s,1us",
+		"net:4@0x1Gb/s,1us",  "net:4@x1Gb/s,1us", "net:4@8x,1us",
 	};
 	size_t i;
 
@@ -537,14 +540,48 @@ static void test_synthetic(void)
 	}
 }
 
+/* Who shares a way out, or how many interfaces it has. */
+static void test_way_out(void)
+{
+	static const struct {
+		const char *spec, *want;
+	} cases[] = {
+		{"gpu:8@450GB/s,3us,nvlink node:4@400Gb/s,5us,roce",
+		 "node x4: roce, 8 ranks share 400 Gb/s (assumed), 5.00 us (assumed)\n"
+		 "└─ gpu x8: nvlink, 450 GB/s (assumed), 3.00 us (assumed)\n"},
+		{"gpu:8@450GB/s,3us,nvlink node:4@8x400Gb/s,5us,roce",
+		 "node x4: roce, 8 NICs of 400 Gb/s (assumed), 5.00 us (assumed)\n"
+		 "└─ gpu x8: nvlink, 450 GB/s (assumed), 3.00 us (assumed)\n"},
+		{"host:2@12GB/s,5us,pcie net:4@1x25Gb/s,3us rack:2@100Gb/s,3us",
+		 "rack x2: rack, 8 ranks share 100 Gb/s (assumed), 3.00 us (assumed)\n"
+		 "└─ net x4: net, 1 NIC of 25 Gb/s (assumed), 3.00 us (assumed)\n"
+		 "   └─ host x2: pcie, 12.0 GB/s (assumed), 5.00 us (assumed)\n"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_text text = {0};
+
+		EXPECT(!gf_levels_synthetic(cases[i].spec, &t, NULL), "%s", cases[i].spec);
+		t.name = gf_xstrdup("test");
+		t.source = gf_xstrdup("synthetic");
+		gf_tree_draw(&t, false, &text);
+		EXPECT_TEXT(strchr(text.data, '\n') + 1, cases[i].want);
+		gf_text_release(&text);
+		gf_topology_release(&t);
+	}
+}
+
 static void test_tree(void)
 {
-	static const char want[] = "topology test (synthetic): 8 ranks\n"
-				   "net x4: ethernet, 125 MB/s (assumed), 50 us (assumed)\n"
-				   "└─ host x2: shm, 8 GB/s (assumed), 1 us (assumed)\n"
-				   "└─ n0: 8 cores\n"
-				   "   ├─ gpu test, 30 GB/s (assumed)\n"
-				   "   └─ eth0: ethernet, up, rate unknown\n";
+	static const char want[] =
+		"topology test (synthetic): 8 ranks\n"
+		"net x4: ethernet, 2 ranks share 1 Gb/s (assumed), 50.0 us (assumed)\n"
+		"└─ host x2: shm, 8.00 GB/s (assumed), 1.00 us (assumed)\n"
+		"└─ n0: 8 cores\n"
+		"   ├─ gpu test, 30.0 GB/s (assumed)\n"
+		"   └─ eth0: ethernet, up, rate unknown\n";
 	struct gf_topology t = {0};
 	struct gf_text text = {0};
 
@@ -651,6 +688,7 @@ int main(void)
 	test_job();
 	test_job_of_threads();
 	test_synthetic();
+	test_way_out();
 	test_tree();
 	return TEST_END();
 }
