@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
 #include "collectives/codecs/codec.h"
 
 static void note_quality(struct gf_planning *s)
@@ -15,6 +16,40 @@ static void note_quality(struct gf_planning *s)
 	if (line.length)
 		gf_text_addf(&s->notes, "the profile: %s", line.data);
 	gf_text_release(&line);
+}
+
+/* A measurement and nominal rates are never alike. By so much they are those of other machines, or
+ * a rate is one network interface's where a host has several. */
+#define APART 1.5
+
+/* What a byte takes between neighbours in a ring of all ranks, as measured and by the levels. */
+static void note_distance(struct gf_planning *s)
+{
+	const struct gf_topology *t = s->documents.topology;
+	struct gf_fabric measured = s->request.fabric, nominal = measured;
+	struct gf_link_cost as_measured, by_levels;
+	double apart;
+
+	if (!t || !measured.network || !measured.network->nallreduce ||
+	    measured.network->ranks != t->ranks || t->ranks < 2)
+		return;
+	measured.ranks = nominal.ranks = t->ranks;
+	measured.levels = NULL;
+	measured.nlevels = 0;
+	nominal.network = NULL;
+	if (gf_price_link(&measured, GF_DERIVED_BYTES / t->ranks, &as_measured, NULL) ||
+	    gf_price_link(&nominal, GF_DERIVED_BYTES / t->ranks, &by_levels, NULL) ||
+	    !(as_measured.beta_s_per_byte > 0))
+		return;
+	apart = by_levels.beta_s_per_byte / as_measured.beta_s_per_byte;
+	if (apart <= APART && apart >= 1 / APART)
+		return;
+	gf_text_addf(&s->notes,
+		     "the profile's network is %.3g x as %s as the topology: %s between "
+		     "neighbours, not %s; the profile counts\n",
+		     apart > 1 ? apart : 1 / apart, apart > 1 ? "fast" : "slow",
+		     gf_human_link(1 / as_measured.beta_s_per_byte).text,
+		     gf_human_link(1 / by_levels.beta_s_per_byte).text);
 }
 
 /* What an option says of an estimate would be ignored. */
@@ -196,6 +231,7 @@ int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *tim
 	gf_request_documents(&s->request, &s->documents);
 	s->request.fabric.replays = &s->replays;
 	note_quality(s);
+	note_distance(s);
 	rc = estimate(s, times->rates, times->batch, err);
 	if (rc == 0 && times->trace)
 		rc = refine(s, times->trace, err);

@@ -62,6 +62,23 @@ iteration() { # WANTED
 	jq -e '.inputs | has("topology")' out.txt
 }
 
+@test "a measured network and a topology that are far apart are told" {
+	local topo="$data/valid/topology-4x2-1gbe.json" per_byte
+	for per_byte in 1.4e-8 2e-8 2.8e-8 2e-9; do # the first is a ring of 8 at 1 Gb/s
+		jq --argjson b $per_byte '.network |= (.ranks = 8 | .allreduce |= [.[0] | {algorithm, startup_s: 1e-3, per_byte_s: $b}])' \
+			"$share/profiles/six.json" > apart.json
+		wants 0 gf-plan apart.json "$topo"
+		cp err.txt "$per_byte.txt"
+	done
+	fails grep -h "the topology" 1.4e-8.txt 2e-8.txt
+	grep -q "network is 2 x as slow as the topology: 500 Mb/s between neighbours, not 1 Gb/s; the profile counts" 2.8e-8.txt
+	grep -q "network is 7 x as fast as the topology: 7 Gb/s between neighbours, not 1 Gb/s; the profile counts" 2e-9.txt
+	# of as many ranks
+	jq '.network.ranks = 4' apart.json > four.json
+	wants 0 gf-plan four.json "$topo"
+	fails grep "between neighbours" err.txt
+}
+
 @test "without a measured network the topology prices every algorithm" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	wants 0 gf-plan --lanes 1 "$data/valid/topology-4x2-1gbe.json" model.json
