@@ -73,10 +73,19 @@ static size_t distance(const char *a, const char *b)
 	return row[ny];
 }
 
+/* The letters that both begin with, if that is all of one of them, and more than two. */
+static size_t common(const char *a, const char *b)
+{
+	char x[LONGEST + 1], y[LONGEST + 1];
+	size_t n = least(squeeze(a, x), squeeze(b, y));
+
+	return n > 2 && strncmp(x, y, n) == 0 ? n : 0;
+}
+
 const char *gf_names_near(const char *const *names, const char *got)
 {
 	const char *near = NULL;
-	size_t best = LONGEST, i;
+	size_t best = LONGEST, longest = 0, i;
 
 	for (i = 0; names[i]; i++) {
 		size_t away = distance(names[i], got);
@@ -86,7 +95,30 @@ const char *gf_names_near(const char *const *names, const char *got)
 			near = names[i];
 		}
 	}
+	for (i = 0; names[i] && best == LONGEST; i++)
+		if (common(names[i], got) > longest) {
+			longest = common(names[i], got);
+			near = names[i];
+		}
 	return near;
+}
+
+void gf_names_nearest(const char *const *names, const char *got, size_t most, struct gf_text *out)
+{
+	size_t shown, away, i, upto[LONGEST + 1] = {0}, limit = 0, n = 0;
+
+	for (i = 0; names[i]; i++)
+		upto[distance(names[i], got)]++;
+	/* all up to that distance, and of those at it the first */
+	for (shown = 0; limit < LONGEST && shown + upto[limit] <= most; limit++)
+		shown += upto[limit];
+	for (i = 0; names[i]; i++) {
+		away = distance(names[i], got);
+		if (away > limit || (away == limit && shown == most))
+			continue;
+		shown += away == limit;
+		gf_text_addf(out, "%s%s", n++ ? ", " : "", names[i]);
+	}
 }
 
 int gf_names_refuse(const char *const *names, const char *got, struct gf_error *err)

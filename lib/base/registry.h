@@ -54,7 +54,11 @@ int gf_names_index(const char *const *names, const char *name);
 int gf_names_find(const char *const *names, const char *got, int *index, struct gf_error *err);
 
 /* The name that differs from `got` by the fewest letters added, left out or changed, without regard
- * to case, - and _; NULL: none is near. */
+ * to case, - and _; where none is near, the one that shares the longest beginning with `got`, if
+ * that is all of either. NULL: there is none. */
 const char *gf_names_near(const char *const *names, const char *got);
+
+/* Appends the names that differ least from `got`, at most so many, in their order: "a, b, c". */
+void gf_names_nearest(const char *const *names, const char *got, size_t most, struct gf_text *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -225,6 +226,31 @@ static void print_completion(const struct parse *p)
 	exit(0);
 }
 
+/* A word that differs from the name in case alone becomes it. */
+static void spell_as(const char *name, char *word, size_t length)
+{
+	if (strlen(name) == length && strncasecmp(name, word, length) == 0)
+		memcpy(word, name, length);
+}
+
+/* Names are taken in any case: "Q8,FP4" becomes "q8,fp4". */
+static void spell(const struct gf_setting *s, char *arg)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+	const struct gf_named *e;
+	size_t i, k, n;
+
+	for (; arg && *arg; arg += n ? n : 1) {
+		n = strspn(arg, letters);
+		for (i = 0; s->names && s->names[i]; i++)
+			spell_as(s->names[i], arg, n);
+		for (i = 0; i < GF_ARRAY_LENGTH(s->from) && s->from[i].entries; i++)
+			for (k = 0; (e = gf_registry_at(&s->from[i], k)); k++)
+				spell_as(e->name, arg, n);
+	}
+}
+
 static int parse_setting(int key, char *arg, struct argp_state *state)
 {
 	struct parse *p = state->input;
@@ -238,6 +264,7 @@ static int parse_setting(int key, char *arg, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	assert(i < GF_CLI_SETTINGS_MOST);
 	p->cli->given[i] = true;
+	spell(&c->settings[i], arg);
 	if (gf_setting_store(&c->settings[i], arg, p->arguments, &err) < 0)
 		argp_error(state, "--%s: %s", c->settings[i].name, err.text);
 	return 0;

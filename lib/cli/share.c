@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/heap.h"
@@ -127,35 +128,29 @@ int gf_cli_shipped(const char *kind, const char *name, char **path, struct gf_er
 	return gf_error_set(err, -ENOENT, "want %s in share/%s, found none", name, kind);
 }
 
-/* The shipped name that is nearest; NULL: none is near. The caller frees. */
-static char *near_name(const char *const *kinds, const char *name)
+/* All names of several kinds, which the caller frees; and "share/models, share/training or
+ * share/data". */
+static char **all_names(const char *const *kinds, struct gf_text *folders)
 {
-	char *found = NULL;
-	size_t i;
-
-	for (i = 0; kinds[i] && !found; i++) {
-		char **names = names_of(kinds[i]);
-
-		found = gf_xstrdup_or_null(gf_names_near((const char *const *)names, name));
-		free_names(names);
-	}
-	return found;
-}
-
-/* "share/models (a, b, c) or share/data", or without the names. */
-static void add_folders(struct gf_text *out, const char *const *kinds, bool with_names)
-{
-	size_t i, k;
+	char **all = gf_xcalloc(1, sizeof(*all));
+	size_t count = 0, i, k;
 
 	for (i = 0; kinds[i]; i++) {
 		char **names = names_of(kinds[i]);
 
-		gf_text_addf(out, "%sshare/%s", i ? " or " : "", kinds[i]);
-		for (k = 0; with_names && names[k]; k++)
-			gf_text_addf(out, "%s%s%s", k ? ", " : " (", names[k],
-				     names[k + 1] ? "" : ")");
-		free_names(names);
+		gf_text_addf(folders, "%sshare/%s",
+			     !i             ? ""
+			     : kinds[i + 1] ? ", "
+					    : " or ",
+			     kinds[i]);
+		for (k = 0; names[k]; k++) {
+			all = gf_xreallocarray(all, count + 2, sizeof(*all));
+			all[count++] = names[k];
+			all[count] = NULL;
+		}
+		free(names);
 	}
+	return all;
 }
 
 /* "a/b", "b.json"; not "llama-3.2". */
@@ -166,21 +161,44 @@ static bool is_path(const char *text)
 	return strchr(text, '/') || (ending && !isdigit((unsigned char)ending[1]));
 }
 
+/* So many names are told, where none is near. */
+enum { TOLD = 8 };
+
 static int refuse(const char *const *kinds, const char *name, struct gf_error *err)
 {
-	struct gf_text folders = {0};
-	char *near;
+	struct gf_text folders = {0}, hint = {0};
+	const char *near;
+	char **names;
 
 	if (is_path(name))
 		return gf_error_errno(err, -ENOENT, "%s", name);
-	near = near_name(kinds, name);
-	add_folders(&folders, kinds, !near);
-	gf_error_set(err, -ENOENT, "%s: want a path or a name in %s, found neither%s%s%s", name,
-		     folders.data, near ? "; did you mean " : "", near ? near : "",
-		     near ? "?" : "");
+	names = all_names(kinds, &folders);
+	near = gf_names_near((const char *const *)names, name);
+	if (near)
+		gf_text_addf(&hint, "; did you mean %s?", near);
+	else if (names[0]) {
+		gf_text_addf(&hint, "; names that are there: ");
+		gf_names_nearest((const char *const *)names, name, TOLD, &hint);
+	}
+	gf_error_set(err, -EINVAL, "%s: want a path or a name in %s, found neither%s", name,
+		     folders.data, hint.data ? hint.data : "");
 	gf_text_release(&folders);
-	free(near);
-	return -ENOENT;
+	gf_text_release(&hint);
+	free_names(names);
+	return -EINVAL;
+}
+
+/* The shipped file whose name differs in case alone; NULL: there is none. */
+static char *in_any_case(const char *kind, const char *name)
+{
+	char **names = names_of(kind), *path = NULL;
+	size_t i;
+
+	for (i = 0; names[i] && !path; i++)
+		if (strcasecmp(names[i], name) == 0)
+			gf_cli_shipped(kind, names[i], &path, NULL);
+	free_names(names);
+	return path;
 }
 
 int gf_cli_share_any(const char *const *kinds, const char *name, char **path, struct gf_error *err)
@@ -195,6 +213,8 @@ int gf_cli_share_any(const char *const *kinds, const char *name, char **path, st
 		*path = gf_xstrdup(name);
 	for (i = 0; kinds[i] && !*path; i++)
 		gf_cli_shipped(kinds[i], name, path, NULL);
+	for (i = 0; kinds[i] && !*path; i++)
+		*path = in_any_case(kinds[i], name);
 	return *path ? 0 : refuse(kinds, name, err);
 }
 

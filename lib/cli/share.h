@@ -9,8 +9,9 @@
  * ../share/gradflow, or in the build tree's source.
  */
 
-/* The path of a shipped file: `name` itself if such a path exists, else share/<kind>/<name>[.json].
- * -ENOENT: neither exists. The caller frees. */
+/* The path of a shipped file: `name` itself if such a path exists, else share/<kind>/<name>[.json],
+ * in any case of the letters. -EINVAL: it is no such name; -ENOENT: it looks like a path, and is
+ * none. The caller frees. */
 int gf_cli_share(const char *kind, const char *name, char **path, struct gf_error *err);
 
 /* The path of a shipped file that may lie in any of several folders of share/; `kinds` is

@@ -219,10 +219,11 @@ static int find_named(const char *document, const char *what, const char *name, 
 
 	free(folder);
 	if (rc)
-		gf_error_set(err, rc,
-			     "the %s's %s: want the name of a shipped %s, got \"%s\" (--%s FILE "
-			     "names another)",
-			     document, what, what, name, what);
+		rc = gf_error_set(
+			err, -EINVAL,
+			"the %s's %s: want the name of a shipped %s, got \"%s\" (--%s FILE "
+			"names another)",
+			document, what, what, name, what);
 	return rc;
 }
 

@@ -912,7 +912,7 @@ writes_nothing() { # OPTION...
 	wants 2 gf-plan --model resnet20 "$share/profiles/six.json"
 	one_line
 	says "want one model"
-	wants 3 gf-plan --model nothing "$share/profiles/six.json"
+	wants 2 gf-plan --model nothing "$share/profiles/six.json"
 	wants 2 gf-plan --flops 0 "$share/profiles/six.json"
 	says "--flops"
 }

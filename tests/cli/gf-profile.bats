@@ -54,7 +54,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 }
 
 @test "bad input: one line, the right status, no output" {
-	wants 3 gf-profile --model no-such-model
+	wants 2 gf-profile --model no-such-model
 	says 'no-such-model'
 	one_line
 	gf-topo --synthetic "net:4@1Gb/s,50us" > topo.json

@@ -575,7 +575,7 @@ replay() { # plan and options of gf-sim...
 	2|--bandwidth: want each once|--bandwidth 1GB/s,1GB/s
 	2|want a slow rank once, got 1 twice|--slow 1:2 --slow 1:3 --slow 0:2 --slow 2:2 --slow 3:2
 	2|--iterations: |--iterations 2.5
-	3|want a path or a name in share/topologies|--topology nowhere
+	2|want a path or a name in share/topologies|--topology nowhere
 	END
 	wants 2 gf-sim "$data/valid/plan-rule.json"
 	one_line

@@ -8,18 +8,46 @@ load common
 	cp out.txt by-name
 	wants 0 gf-plan "$share/models/resnet20.json" "$share/topologies/gtopk-32-1gbe.json" --gpu v100
 	diff <(jq 'del(.. | .file?)' by-name) <(jq 'del(.. | .file?)' out.txt)
-	wants 3 gf-plan resnet-20 gtopk-32-1gbe --gpu v100
-	says "resnet-20: want a path or a name in share/topologies or share/models or share/profiles, found neither; did you mean resnet20?"
-	wants 3 gf-train --model digitscnn
+	wants 2 gf-plan resnet-20 gtopk-32-1gbe --gpu v100
+	says "resnet-20: want a path or a name in share/topologies, share/models or share/profiles, found neither; did you mean resnet20?"
+	wants 2 gf-train --model digitscnn
 	says "in share/models, found neither; did you mean digits-cnn?"
-	wants 3 gf-train --model llama-3.2
+	wants 2 gf-train --model llama-3.2
 	says "did you mean llama-3.2-1b?"
 	wants 3 gf-train --model llama.json
 	says "llama.json: No such file"
+	wants 2 gf-plan resnet20 gtopk-32-1gbe --gpu v100-sxm2
+	says 'got "v100-sxm2"; did you mean "v100"?'
+	# none is near: a few of them, each whole
+	wants 2 gf-plan mistral-7b gtopk-32-1gbe --gpu v100
+	says 'found neither; names that are there: '
+	told=$(sed 's/.*names that are there: //' err.txt)
+	[ "$(tr ',' '\n' <<< "$told" | grep -c .)" -eq 8 ]
+	for name in ${told//,/}; do ls "$share"/{topologies,models,profiles}/"$name.json" 2> /dev/null | grep -q .; done
 	# a file of that name comes first
 	echo '{}' > resnet20
 	wants 2 gf-plan resnet20 gtopk-32-1gbe
 	says "resnet20: /format: want"
+}
+
+@test "names are taken in any case" {
+	wants 0 gf-plan -q ResNet20 GTOPK-32-1GbE --gpu V100 --policy Threshold --codecs F16,F32
+	cp out.txt in-capitals
+	wants 0 gf-plan -q resnet20 gtopk-32-1gbe --gpu v100 --policy threshold --codecs f16,f32
+	diff in-capitals out.txt
+	wants 0 gf-profile -q --estimate --model DIGITS-mlp --gpu H100 --precision BF16
+	wants 0 gf-sim -q in-capitals --topology Gtopk-32-1Gbe
+}
+
+@test "an unknown name is a wrong use, wherever it stands" {
+	for arguments in no-name "--model no-name" "--gpu no-name" "--system no-name" "--policy no-name" "--emit no-name"; do
+		wants 2 gf-plan 4x2-1gbe resnet20 $arguments < /dev/null; one_line
+	done
+	wants 2 gf-sim no-name
+	wants 2 gf-train --model no-name
+	wants 2 gf-train --training no-name
+	wants 3 gf-plan no/name
+	wants 3 gf-plan no-name.json
 }
 
 @test "gf-plan --list: all tables, or those that are named" {
@@ -171,9 +199,8 @@ load common
 	says 'plan.json: want a trace of gf-train --trace, found no traceEvents'
 	wants 3 gf-plan no/such.json
 	says 'gf-plan: no/such.json: No such file or directory'
-	wants 3 gf-profile --estimate --flops 1e12 --model zzz
-	says 'zzz: want a path or a name in share/models (alexnet-bn, '
-	says 'vit-b-16), found neither'
+	wants 2 gf-profile --estimate --flops 1e12 --model zzz
+	says 'zzz: want a path or a name in share/models, found neither; names that are there: '
 }
 
 @test "commands write and read the same under locales with a comma or another i" {

@@ -85,7 +85,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	[ "$(grep -c 'the topology has 4 ranks, this job has 2' err.txt)" -eq 1 ]
 	wants 2 mpi 1 gf-profile
 	[ "$(grep -c 'nothing to measure' err.txt)" -eq 1 ]
-	wants 3 mpi 2 gf-profile --model no-such-model
+	wants 2 mpi 2 gf-profile --model no-such-model
 	[ "$(grep -c 'no-such-model' err.txt)" -eq 1 ]
 	wants 2 mpi 2 gf-profile --batch 0
 	[ "$(grep -c -- '--batch' err.txt)" -eq 1 ]

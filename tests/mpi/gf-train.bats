@@ -223,7 +223,7 @@ largest() {
 	done <<- 'END'
 		2|--plan plan.json|plan.json: the plan is for 4 ranks, this job has 3
 		3|--plan missing.json|missing.json: No such file or directory
-		3|--model missing|vgg16), found neither
+		2|--model missing|missing: want a path or a name in share/models, found neither
 		3|--data missing|missing: want a folder with data of a known format
 		2|--data synthetic:30 --batch 16|want at least 48 training samples (3 ranks, batch 16)
 		3|--trace no/such/t.json|no/such/t.json: No such file or directory
