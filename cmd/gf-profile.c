@@ -330,7 +330,6 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm, struct gf_
 	return rc;
 }
 
-/* 1: something is slow. */
 static int run_pairs(const struct arguments *a, struct gf_comm *comm, struct gf_error *err)
 {
 	struct gf_progress progress;
@@ -342,15 +341,12 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm, struct gf_
 		.progress_ctx = &progress,
 	};
 	struct gf_text out = {0};
-	int rc, written;
+	int rc;
 
 	start_progress(&progress, a);
 	rc = gf_measure_pairs_report(&config, a->json, &out, err);
 	gf_progress_end(&progress);
-	if (rc < 0)
-		return rc;
-	written = gf_launch_print(&a->cli, comm, gf_text_take(&out), err);
-	return written < 0 ? written : rc;
+	return rc ? rc : gf_launch_print(&a->cli, comm, gf_text_take(&out), err);
 }
 
 /* Without measuring anything: one rank is enough. */
@@ -420,6 +416,8 @@ int main(int argc, char **argv)
 
 	gf_measure_profile_init(&a.bench);
 	gf_cli_parse(&command, argc, argv, &a);
+	if (a.import.file || a.estimate)
+		launch.start = NULL; /* no matter who else does it */
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.bench.sweep.timeout_s;
 	launch.doing = a.import.file ? "--import"

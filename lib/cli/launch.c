@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/launch.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -37,16 +38,26 @@ static int join(const struct gf_launch *l, struct gf_comm **comm, struct gf_erro
 }
 
 /* The ranks that there are count, not what a launcher's variables say: a process may have inherited
- * these. */
-static void heed(const struct gf_launch *l, const struct gf_comm *comm)
+ * these. Processes of which each would be a job of its own are refused, unless that was asked for;
+ * the first of them says so. */
+static int heed(const struct gf_launch *l, const struct gf_comm *comm, struct gf_error *err)
 {
+	static const char says[] = "%s says %d processes, and MPI sees 1 rank: start them by the "
+				   "launcher of this MPI (mpirun, srun --mpi=pmix), or with --join";
+
+	if (comm->ranks > 1 || !l->cli->started || (l->start && l->start->ranks == 1)) {
+		l->cli->rank = comm->rank;
+		return 0;
+	}
+	gf_error_set(err, -EINVAL, says, l->cli->started_says, l->cli->started);
+	if (l->start) {
+		gf_error_prefix(err, "each would be a job of its own (--ranks 1)");
+		return -EINVAL;
+	}
+	if (l->cli->rank == 0)
+		gf_cli_warn(l->cli, "each is a job of its own: %s", err->text);
 	l->cli->rank = comm->rank;
-	if (comm->ranks == 1 && l->cli->started)
-		gf_cli_warn(l->cli,
-			    "%s says %d processes, and MPI sees 1 rank: each is a job of its own: "
-			    "start them by the launcher of this MPI (mpirun, srun --mpi=pmix), or "
-			    "with --join",
-			    l->cli->started_says, l->cli->started);
+	return 0;
 }
 
 /* The status is told while the others still wait in leave: the first process to end with a status
@@ -111,12 +122,12 @@ int gf_launch_run(const struct gf_launch *l)
 	int rc = join(l, &comm, &err), status;
 
 	if (rc == 0) {
-		heed(l, comm);
+		rc = heed(l, comm, &err);
 		gf_watch_init(&session, comm, limit_s(l->timeout_s));
 		session.self.phase = GF_PHASE_CALL;
 		if (comm->ranks > 1)
 			l->cli->reader_s = session.timeout_s;
-		rc = gf_comm_same_text(comm, "command", l->doing, &err);
+		rc = rc ? rc : gf_comm_same_text(comm, "command", l->doing, &err);
 		rc = rc ? rc : l->work(l->ctx, comm, &err);
 	}
 	rc = end_session(&session, rc, &err);

@@ -56,7 +56,7 @@ void gf_cli_start_hint(struct gf_cli *cli)
 	n = started(l, &cli->started_says);
 	if (n != 1)
 		cli->rank = number_of(l->rank);
-	cli->started = n > 1 && cli->rank == 0 ? n : 0;
+	cli->started = n > 1 ? n : 0;
 }
 
 /* A whole number that a variable may have; *value stays if it has none. */
@@ -123,7 +123,7 @@ int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi, st
 				    : read_torchrun(s, &rank, &ranks, err);
 	if (rc)
 		return rc;
-	if (!s->join && (with_rank || with_ranks))
+	if (!s->join && (with_rank || (with_ranks && s->ranks > 1)))
 		return gf_error_set(err, -EINVAL, "--%s: want --join",
 				    with_rank ? "rank" : "ranks");
 	if (!s->join)

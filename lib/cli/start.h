@@ -42,7 +42,7 @@ struct gf_cli_start {
 #define GF_CLI_START_RANKS(of, at, more)                                                           \
 	.name = "ranks", .arg = "P", .group = (of), .kind = GF_SETTING_INT,                        \
 	.offset = GF_CLI_START_AT(at, ranks), .low = 1, .high = INT_MAX,                           \
-	.help = "with --join: the number of ranks (the launcher's)" more
+	.help = "with --join: the number of ranks (the launcher's); 1: this process alone" more
 extern const char *const gf_cli_start_places[]; /* suggestions */
 extern const char *const gf_cli_transports[];   /* NULL-ended */
 

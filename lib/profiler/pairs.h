@@ -64,8 +64,7 @@ void gf_measure_pairs_verdict_release(struct gf_measure_pairs_verdict *verdict);
 void gf_measure_pairs_table(const struct gf_measure_pairs *pairs,
 			    const struct gf_measure_pairs_verdict *verdict, struct gf_text *out);
 
-/* Collective: measures, judges and writes, on every rank the same. 1: something is slow; 0; or as
- * gf_measure_pairs. */
+/* Collective: measures, judges and writes, on every rank the same. Errors as gf_measure_pairs'. */
 int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json,
 			    struct gf_text *out, struct gf_error *err);
 

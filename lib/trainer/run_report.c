@@ -188,10 +188,19 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 							       : "inside");
 }
 
-/* 12.3 % slower */
+/* A pace that differs by more is not the machine's own. */
+static const double busy = 2;
+
+/* "12.3 % slower", "3.8 x slower" */
 static void add_slower(struct gf_text *out, double factor)
 {
-	gf_text_addf(out, "%.1f %% %s", 100 * fabs(factor - 1), factor < 1 ? "faster" : "slower");
+	const double apart = fmax(factor, 1 / factor);
+
+	if (apart > busy)
+		gf_text_addf(out, "%.1f x %s", apart, factor < 1 ? "faster" : "slower");
+	else
+		gf_text_addf(out, "%.1f %% %s", 100 * fabs(factor - 1),
+			     factor < 1 ? "faster" : "slower");
 }
 
 /* What the machine has to do with a difference, and what the exchange. */
@@ -207,6 +216,11 @@ static void add_speed(struct gf_text *out, const struct gf_speed *m, const struc
 	add_slower(out, m->at_start);
 	gf_text_addf(out, ", at the end ");
 	add_slower(out, m->at_end);
+	if (fmax(m->factor, 1 / m->factor) > busy) {
+		gf_text_addf(out, "): this run or the profile was measured on a busy machine, and "
+				  "the comparison means nothing\n");
+		return;
+	}
 	gf_text_addf(out, "): by that an iteration is predicted %s, measured/predicted %.3f\n",
 		     gf_human_time(m->iteration_s).text, r->iteration_s / m->iteration_s);
 	if (exchange > 0)

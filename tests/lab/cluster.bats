@@ -109,7 +109,7 @@ ends() {
 
 @test "cluster: --pairs names the slow host" {
 	lab rate bclus h2 20mbit
-	wants 1 lab run bclus --timeout 60 gf-profile --pairs --budget 4s
+	wants 0 lab run bclus --timeout 60 gf-profile --pairs --budget 4s
 	prints 'slow: h2 sends at'; prints 'slow: h2 receives at'
 	[ "$(grep -c '^slow: h' out.txt)" -eq 2 ]
 	lab rate bclus h2 $RATE

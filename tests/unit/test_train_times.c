@@ -201,6 +201,15 @@ static void test_speed(void)
 		{4, 3.3, 3.6, 5.5, {NULL, "the exchange took 26.2 % less"}},
 		{4, 3, 3, 6.5, {"0.0 % slower", "took 50.0 % more"}},
 		{4, 3, 2.4, 6.5, {"is 10.0 % faster", NULL}},
+		{4,
+		 7.5,
+		 9,
+		 12,
+		 {"the machine is 2.8 x slower than in the profile (at the start 2.5 x slower, at "
+		  "the end 3.0 x slower): this run or the profile was measured on a busy machine, "
+		  "and the comparison means nothing",
+		  NULL}},
+		{4, 1.2, 1.2, 2, {"is 2.5 x faster than", NULL}},
 		{4, 3, 0, 6.5, {NULL, NULL}},
 		{8, 3, 3, 6.5, {NULL, NULL}},
 	};
