@@ -134,7 +134,7 @@ static int show(const struct arguments *a, const struct gf_import_job *job,
 		const struct gf_documents *d, const struct gf_profile *own, struct gf_text *notes,
 		struct gf_text *out, struct gf_error *err)
 {
-	struct gf_report_whole r = {0};
+	struct gf_report_whole r = {.scales = !for_people(a)};
 	struct gf_plot picture = {0};
 	int rc = gf_report_find(&r, job, d, own, notes, err);
 

@@ -151,8 +151,10 @@ int gf_import_profile(const struct gf_import *in, const char *format, struct gf_
 		return gf_error_set(err, -EINVAL, "%s: want one file of %s, got a folder", in->file,
 				    importer->name);
 	if (!importer->read)
-		return gf_error_set(err, -EINVAL, "%s: %s goes with its plan: gf-plan --refine",
-				    in->file, importer->description);
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: %s goes with its plan (gf-report --plan, gf-plan --refine)", in->file,
+			importer->description);
 	if (!in->imported)
 		read.imported = &own;
 	read.imported->kind = importer->name;

@@ -38,11 +38,28 @@ trace() {
 			and .size_bytes == 4000000 and (.time_s | near(1)) and (.waited_s | near(4)))' out.txt
 	wants 0 gf-report run.json --table
 	grep -q "^rank 1 came last to 100 % of 4 messages; the others waited 4 s for it alone in a step$" out.txt
-	[ "$(grep -c . out.txt)" -le 12 ]
+	[ "$(grep -c . out.txt)" -le 13 ]
+	[ "$(tail -n 1 out.txt)" = "cause: rank 1 is late, and the others wait for it; next: see what else runs on its host" ]
+	says "no plan is made: run.json: a trace of gf-train or gradflow.Record goes with its plan (gf-report --plan, gf-plan --refine)"
 	# one stall of 70 s in three steps of 7 s
 	jq '.traceEvents |= map(if .ts >= 21e6 then .ts += 70e6 else . end)' run.json > stall.json
 	wants 0 gf-report stall.json --table
 	grep -q "^step  *7 s (half of them 7 s to .*), 24.5 s on average$" out.txt
+}
+
+@test "the last line is the cause, and the next command" {
+	# messages of 6 s in steps of 8 s, for which nobody comes late
+	trace 1 | jq '.traceEvents |= map(select(.pid == 0) | if .cat == "message" then .dur += 5e6 else . end
+		| .ts += (.ts / 3e6 | floor) * 5e6 | (., (.pid += 1), (.pid += 2)))' > slow.json
+	wants 0 gf-report slow.json --table
+	[ "$(tail -n 1 out.txt)" = "cause: the network, for which a step waits 75 % of its time; next: mpirun -np 3 gf-profile --pairs" ]
+	# of two ranks nobody knows whose link it is
+	trace 1 > run.json
+	wants 0 gf-report run.json --table
+	[ "$(tail -n 1 out.txt)" = "cause: messages, for which a step waits 33 % of its time; next: gf-report TRACE --profile - | gf-plan --compare" ]
+	jq '.traceEvents |= map(if .cat == "message" then .dur = 1e4 else . end | .ts -= (.ts / 3e6 | floor) * 99e4)' run.json > fast.json
+	wants 0 gf-report fast.json --table
+	tail -n 1 out.txt | grep -q "^cause: compute, for which a step takes [0-9]* % of its time; next: nothing"
 }
 
 # The trace of five steps on three ranks. Rank 2 computes twice as long; rank 1
@@ -289,7 +306,12 @@ is() {
 	steps 19700 44 > before.json
 	steps 26700 44 > after.json
 	wants 1 gf-report after.json --against before.json
-	jq -se '.[0] | .what == "step" and .verdict == "slower" and .slower_ranks == 1' out.txt
+	jq -se '.[0] | .what == "step" and .verdict == "slower" and .slower_ranks == 1 and .ratio_doubt < 0.36' out.txt
+	wants 1 gf-report after.json --against before.json --table
+	grep -Eq "^step .* 1\.36 \+- 0\.[0-9]{2} x  *slower$" out.txt
+	mv out.txt twice.txt
+	wants 1 gf-report after.json --against before.json --table
+	cmp out.txt twice.txt
 	steps 20700 44 > after.json
 	wants 0 gf-report after.json --against before.json
 	# a few of them say too little
@@ -315,7 +337,7 @@ is() {
 	gf-sim -q plan.json --slow 0:2 --trace run.json
 	wants 0 timeout 60 gf-report --table run.json --plan plan.json
 	grep -q "^by the best plan (.*) it is predicted to take" out.txt
-	grep -q "^on 4096 ranks" out.txt
+	[ "$(grep -c '4096 ranks' out.txt)" -eq 0 ]
 	gf-report run.json --plan plan.json --profile - > own.json
 	gf-plan own.json --staleness 2 --codecs trunc16 4x2-1gbe > best.json
 	jq -e 'all(.messages[]; .algorithm == "ring")' best.json

@@ -214,6 +214,28 @@ static void compare(struct comparison *a, struct rows *before, struct rows *afte
 	}
 }
 
+/* Half of the interval about the ratio, by those of both medians. */
+static double ratio_doubt(const struct compared *r)
+{
+	const struct gf_report_times *a = &r->before, *b = &r->after;
+
+	return r->after.median_s / r->before.median_s *
+	       hypot((a->most_s - a->least_s) / 2 / a->median_s,
+		     (b->most_s - b->least_s) / 2 / b->median_s);
+}
+
+/* "1.36 +- 0.03 x"; one time has no doubt. */
+static void add_ratio(const struct compared *r, struct gf_table *t)
+{
+	const double ratio = r->after.median_s / r->before.median_s, doubt = ratio_doubt(r);
+	const int digits = doubt > 0 && doubt < 0.01 ? 3 : 2;
+
+	if (doubt > 0)
+		gf_table_cell(t, "%.*f +- %.*f x", digits, ratio, digits, doubt);
+	else
+		gf_table_cell(t, "%.2f x", ratio);
+}
+
 static const char *word(int verdict)
 {
 	return verdict > 0 ? "slower" : verdict < 0 ? "faster" : "same";
@@ -230,10 +252,9 @@ static void print_table(const struct comparison *a, size_t window, struct gf_tex
 	for (i = 0; i < a->nrows; i++) {
 		const struct compared *r = &a->rows[i];
 
-		gf_table_cells(&t, "%s\t%s\t%s\t%.3f", r->what,
-			       gf_human_time(r->before.median_s).text,
-			       gf_human_time(r->after.median_s).text,
-			       r->after.median_s / r->before.median_s);
+		gf_table_cells(&t, "%s\t%s\t%s", r->what, gf_human_time(r->before.median_s).text,
+			       gf_human_time(r->after.median_s).text);
+		add_ratio(r, &t);
 		if (r->ranks > 1 && r->verdict)
 			gf_table_cell(&t, "%s on %zu of %zu ranks", word(r->verdict),
 				      r->slower ? r->slower : r->faster, r->ranks);
@@ -257,6 +278,7 @@ static void print_json(const struct comparison *a, struct gf_text *out)
 		gf_json_put_string(&w, "what", r->what);
 		gf_json_put_real(&w, "before_s", r->before.median_s);
 		gf_json_put_real(&w, "after_s", r->after.median_s);
+		gf_json_put_real(&w, "ratio_doubt", ratio_doubt(r));
 		gf_json_put_string(&w, "verdict", word(r->verdict));
 		gf_json_put_size(&w, "slower_ranks", r->slower);
 		gf_json_put_size(&w, "faster_ranks", r->faster);

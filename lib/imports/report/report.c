@@ -423,7 +423,7 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 		r->best = NULL;
 		return 0;
 	}
-	return add_scale(r, notes, err);
+	return r->scales ? add_scale(r, notes, err) : 0;
 }
 
 /* --- the whole --------------------------------------------------------------

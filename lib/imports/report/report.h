@@ -107,6 +107,7 @@ struct gf_report_whole {
 	struct gf_stragglers stragglers; /* nranks 0: not simulated */
 	struct gf_text why_not;          /* the reason */
 
+	bool scales;          /* asked for: plans of more ranks, too */
 	struct gf_plan *best; /* NULL: there is no profile of the job */
 	struct gf_report_scale *scale;
 	size_t nscale;
@@ -119,6 +120,8 @@ struct gf_report_whole {
  * alone if it makes this share of all such waits. */
 #define GF_REPORT_LATE  0.05
 #define GF_REPORT_ALONE 0.75
+/* A job waits for its network if more than this share of a step is exposed. */
+#define GF_REPORT_WAITS 0.5
 
 /* What the traces themselves show, in a zeroed report. -EINVAL: they hold neither steps nor
  * messages. */
@@ -126,7 +129,7 @@ int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job, st
 /*
  * The same, and what is expected. d: its plan (that the job ran), topology and profile (costs that
  * messages are expected to have) may each be NULL. own: the job's own profile, or NULL. notes:
- * lines for the user.
+ * lines for the user. r: zeros, but for what is asked for.
  */
 int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		   const struct gf_documents *d, const struct gf_profile *own,
@@ -139,7 +142,8 @@ void gf_report_whole_release(struct gf_report_whole *r);
 int gf_report_profile(const char *path, const struct gf_plan *p, struct gf_profile *out,
 		      struct gf_text *notes, struct gf_error *err);
 
-/* Ten lines and a table of sizes for people; or rows of `part` job, rank, message and scale. */
+/* Ten lines, a table of sizes, and what to do next, for people; or rows of `part` job, rank,
+ * message and scale. */
 void gf_report_table(const struct gf_report_whole *r, size_t window, struct gf_text *out);
 void gf_report_json(const struct gf_report_whole *r, struct gf_text *out);
 /* A bar for each rank: what its step is made of. */

@@ -109,7 +109,6 @@ static void add_interval(double low_s, double high_s, struct gf_text *out)
 static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 {
 	const struct gf_plan *p = r->best;
-	const struct gf_report_scale *last;
 	bool selects;
 
 	if (!p)
@@ -121,16 +120,42 @@ static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 		     gf_human_time(p->predicted->iteration_s).text);
 	add_interval(p->predicted->iteration_low_s, p->predicted->iteration_high_s, out);
 	gf_text_addf(out, "\n");
-	if (!r->nscale)
+}
+
+/* What a step waits for most, and the command that finds out more. */
+static void add_next(const struct gf_report_whole *r, struct gf_text *out)
+{
+	const double step_s = r->parts[GF_REPORT_STEP].median_s;
+	const double exposed_s = r->parts[GF_REPORT_EXPOSED].median_s;
+	const struct gf_stragglers *s = &r->stragglers;
+	const bool one = s->nranks && count_late(s) == 1;
+	const double late_s = one       ? s->ranks[s->slowest].cost_s
+			      : r->late ? r->ranks[r->latest].late_s
+					: 0;
+
+	if (!r->nsteps || !(step_s > 0))
 		return;
-	last = &r->scale[r->nscale - 1];
-	gf_text_addf(out, "on %d ranks %s", last->ranks, gf_human_time(last->iteration_s).text);
-	add_interval(last->low_s, last->high_s, out);
-	if (r->knee)
-		gf_text_addf(out, "; from %d ranks on, less than half of the time is compute\n",
-			     r->knee);
+	gf_text_addf(out, "\n");
+	if (late_s > exposed_s / 2 && late_s > GF_REPORT_LATE * step_s)
+		gf_text_addf(out,
+			     "cause: rank %d is late, and the others wait for it; next: see what "
+			     "else runs on its host\n",
+			     one ? s->ranks[s->slowest].rank : r->ranks[r->latest].rank);
+	else if (exposed_s > GF_REPORT_WAITS * step_s && r->of_ranks > 2)
+		gf_text_addf(out,
+			     "cause: the network, for which a step waits %.0f %% of its time; "
+			     "next: mpirun -np %d gf-profile --pairs\n",
+			     100 * exposed_s / step_s, r->of_ranks);
+	else if (exposed_s > GF_REPORT_LATE * step_s)
+		gf_text_addf(out,
+			     "cause: messages, for which a step waits %.0f %% of its time; next: "
+			     "gf-report TRACE --profile - | gf-plan --compare\n",
+			     100 * exposed_s / step_s);
 	else
-		gf_text_addf(out, ", %.0f %% of it compute\n", 100 * last->efficiency);
+		gf_text_addf(out,
+			     "cause: compute, for which a step takes %.0f %% of its time; next: "
+			     "nothing, since no plan of messages makes it much shorter\n",
+			     100 * (1 - exposed_s / step_s));
 }
 
 static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_text *out)
@@ -179,6 +204,7 @@ void gf_report_table(const struct gf_report_whole *r, size_t window, struct gf_t
 	add_latest(r, out);
 	add_best(r, out);
 	add_sizes(r, window, out);
+	add_next(r, out);
 }
 
 /* --- for programs ----------------------------------------------------------
