@@ -317,7 +317,7 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 	int rc = 0;
 
 	gf_task_note(t, notes);
-	if (!t->policy && !r->halves)
+	if (!t->policy && !r->halves && !r->elsewhere)
 		rc = note_halves(t, p, notes, err);
 	rc = rc ? rc : note_factors(t, p, notes, err);
 	rc = rc ? rc : note_reproducible(t, p, notes, err);

@@ -39,6 +39,7 @@ struct gf_request {
 	const struct gf_axes *axes;      /* or NULL: all open */
 	size_t max_messages;             /* of the plan; 0: any number */
 	bool halves;                     /* auto may choose what splits messages, too */
+	bool elsewhere;                  /* another program runs it: of gradflow's own, no word */
 	bool reproducible;               /* bits that do not depend on the cut */
 	const struct gf_plan *rule;      /* given, to be bound; or NULL */
 	/* The options by which the user chose something of the above that a plan decides, with

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "settings/emit.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include "base/array.h"
+#include "cli/human.h"
 #include "collectives/algorithm.h"
 #include "collectives/codecs/codec.h"
 #include "cost/preset.h"
@@ -39,14 +43,48 @@ static void mark(const void *emitter, struct gf_text *out)
 	gf_text_addf(out, "; %s", e->version);
 }
 
-bool gf_emit_plan_pays(const struct gf_emit_times *t)
+double gf_emit_doubt(const struct gf_plan *p)
 {
-	return !(t->default_s > 0) || t->plan_s <= t->default_s;
+	const struct gf_prediction *s = p->predicted;
+
+	return s && s->iteration_high_s > 0 ? s->iteration_high_s / s->iteration_s - 1 : 0;
+}
+
+bool gf_emit_pays(const struct gf_emit_times *t, double s)
+{
+	return !(t->default_s > 0) || s * (1 + fmax(GF_EMIT_GAIN, t->doubt)) <= t->default_s;
 }
 
 bool gf_emit_cap_pays(const struct gf_emit_times *t)
 {
-	return t->cap_bytes > 0 && t->default_s > 0 && t->cap_most_s <= t->default_s;
+	return t->cap_bytes > 0 && t->default_s > 0 && gf_emit_pays(t, t->cap_most_s);
+}
+
+bool gf_emit_plan_pays(const struct gf_emit_times *t)
+{
+	return gf_emit_pays(t, t->plan_s) &&
+	       !(gf_emit_cap_pays(t) && t->plan_s * (1 + GF_EMIT_GAIN) > t->cap_most_s);
+}
+
+int gf_emit_nothing(const struct gf_emitter *e, const char *name, const struct gf_emit_times *t,
+		    double best_s, struct gf_error *err)
+{
+	const struct gf_human by_default = gf_human_time(t->default_s);
+	const double gain = 1 - best_s / t->default_s;
+	char doubt[64] = "";
+
+	if (!(gain > 0))
+		return gf_error_set(err, 1,
+				    "--emit %s: %s as it is takes %s a step, and as told %s: "
+				    "change nothing",
+				    e->name, name, by_default.text, gf_human_time(best_s).text);
+	if (t->doubt > GF_EMIT_GAIN)
+		snprintf(doubt, sizeof(doubt), ", and predictions are in doubt by %.1f %%",
+			 100 * t->doubt);
+	return gf_error_set(err, 1,
+			    "--emit %s: %s as it is takes %s a step, which is within %.1f %% of "
+			    "the best%s: change nothing",
+			    e->name, name, by_default.text, 100 * gain, doubt);
 }
 
 const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {

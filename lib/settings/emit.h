@@ -66,11 +66,16 @@ void gf_picks_table(const struct gf_picks *picks, struct gf_text *out);
  * Settings for jobs that already run, from a plan or a profile. A comment of the output states the
  * parts of a plan that the target cannot express; what would change the gradients and cannot be
  * expressed is refused. What a step takes by the target's default stands beside what it takes with
- * the settings, and settings that are not predicted to be as good are left out or refused.
+ * the settings. Settings that gain less than GF_EMIT_GAIN, or less than the prediction's doubt, are
+ * left out or refused.
  *
  * To add a target: emit_NAME.c with an entry, its declaration below, a row in emit.c, a line in
  * gf-plan(1).
  */
+
+/* The least gain, as a share of a step, that is worth a change; and that of a list of buckets over
+ * one cap of all. */
+#define GF_EMIT_GAIN 0.01
 
 /* Predicted times of a step; 0: not known. */
 struct gf_emit_times {
@@ -79,7 +84,7 @@ struct gf_emit_times {
 	double cap_most_s; /* in the slower one of two ways to take a cap */
 	double cap_bytes;
 	double plan_s; /* of the plan as the target runs it */
-	double own_s;  /* of the plan as gradflow runs it */
+	double doubt;  /* of predictions: the share by which a step may take longer */
 };
 
 /* What a target can be told. */
@@ -128,10 +133,18 @@ extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
 /* The first line of every output of a plan. */
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out);
 
-/* Is the plan at least as good as the target's default, as far as known? */
-bool gf_emit_plan_pays(const struct gf_emit_times *t);
-/* Is the best cap, in either way to take it? */
+/* The share by which a step may take longer than predicted. */
+double gf_emit_doubt(const struct gf_plan *p);
+/* Does that time of a step gain enough over the target's default, as far as known? */
+bool gf_emit_pays(const struct gf_emit_times *t, double s);
+/* Does the best cap, in either way to take it? */
 bool gf_emit_cap_pays(const struct gf_emit_times *t);
+/* Do the plan's buckets, also over the best cap? */
+bool gf_emit_plan_pays(const struct gf_emit_times *t);
+/* 1, with the reason: the target as it is, by that name, is as good as the best that it can be
+ * told, which takes so long. */
+int gf_emit_nothing(const struct gf_emitter *e, const char *name, const struct gf_emit_times *t,
+		    double best_s, struct gf_error *err);
 
 /* A target that takes one cap (emit_caps.c); p: the plan of the best cap. Errors as
  * gf_request_emit's. */

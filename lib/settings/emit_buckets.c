@@ -123,28 +123,37 @@ static bool ddp_takes(const char *codec)
  * first bucket, too. */
 static void add_cap(const struct gf_emit_times *t, struct gf_text *out)
 {
-	char number[GF_JSON_REAL_TEXT];
-
-	gf_json_real_text(t->cap_bytes / MIB, number);
 	if (gf_emit_cap_pays(t))
-		gf_text_addf(out, "{\"bucket_cap_mb\": %s}", number);
+		gf_text_addf(out, "{\"bucket_cap_mb\": %g}", t->cap_bytes / MIB);
 	else
 		gf_text_addf(out, "{}");
 }
 
 /*
- * DDP closes a bucket once it holds its cap or more. So a cap of a message's exact bytes closes the
- * bucket after the message's last tensor, as long as gradients become ready in the plan's order. A
- * double of bytes / 2^20 is exact.
+ * DDP closes a bucket once it holds its cap or more. So a cap of a message's bytes closes the
+ * bucket after the message's last tensor, as long as gradients become ready in the plan's order;
+ * and so does every cap above the bytes of the tensors before the last one. Of these the shortest
+ * number is taken, whole MiB where one will do. A double of bytes / 2^20 is exact.
  */
+static void add_bucket(const struct gf_plan *p, size_t i, struct gf_text *out)
+{
+	const double all = (double)gf_plan_message_bytes(p, i) / MIB;
+	const double last = (double)gf_tensor_bytes(&p->model->tensors[p->messages[i].last]) / MIB;
+	double unit, cap = 0;
+	int digits;
+
+	for (digits = 0, unit = 1; digits < 9 && !(cap > all - last); digits++, unit /= 10)
+		cap = floor(all / unit) * unit;
+	gf_text_addf(out, "%.*f", digits - 1, cap);
+}
+
 static void add_arguments(const struct gf_plan *p, const struct gf_emit_times *t,
 			  struct gf_text *out)
 {
-	char number[GF_JSON_REAL_TEXT];
 	size_t i;
 
 	if (!gf_emit_plan_pays(t)) {
-		gf_text_addf(out, "# The plan's buckets would be slower than the default here.\n"
+		gf_text_addf(out, "# One cap of all buckets is as good as the plan's buckets.\n"
 				  "# DistributedDataParallel(model, **ddp_arguments)\n"
 				  "ddp_arguments = ");
 		add_cap(t, out);
@@ -155,8 +164,8 @@ static void add_arguments(const struct gf_plan *p, const struct gf_emit_times *t
 			  "from torch.nn.parallel import DistributedDataParallel\n\n"
 			  "bucket_cap_mb_list = [");
 	for (i = 0; i < p->nmessages; i++) {
-		gf_json_real_text((double)gf_plan_message_bytes(p, i) / MIB, number);
-		gf_text_addf(out, "%s%s", i == 0 ? "" : ", ", number);
+		gf_text_addf(out, "%s", i == 0 ? "" : ", ");
+		add_bucket(p, i, out);
 	}
 	gf_text_addf(
 		out,

@@ -131,13 +131,15 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struc
 	rc = find_default(&t, e, &times, err);
 	if (rc == 0)
 		rc = find_cap(&t, e, &times, err);
-	if (rc == 0 && times.cap_s > times.default_s)
-		rc = gf_error_set(err, 1,
-				  "--emit %s: %g s a step by default, %g s by the best size of "
-				  "buckets: there is nothing to tell",
-				  e->name, times.default_s, times.cap_s);
 	if (rc == 0)
 		rc = plan_cap(&t, e, times.cap_bytes, false, p, err);
+	if (rc == 0) {
+		times.doubt = gf_emit_doubt(p);
+		if (!gf_emit_pays(&times, times.cap_s)) {
+			rc = gf_emit_nothing(e, e->program, &times, times.cap_s, err);
+			gf_plan_release(p);
+		}
+	}
 	if (rc == 0) {
 		e->emit_cap((size_t)(times.cap_bytes / unit_bytes(e, r->model)), out);
 		note(e, &times, unit_bytes(e, r->model), notes);

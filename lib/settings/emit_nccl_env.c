@@ -44,11 +44,15 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t, str
 	const char *theirs = algorithm ? nccl_name(algorithm) : NULL;
 
 	(void)t;
+	if (!algorithm)
+		return gf_error_set(err, 1,
+				    "--emit nccl-env: the plan's messages have several algorithms, "
+				    "and NCCL takes one for all: change nothing");
 	if (!theirs)
 		return gf_error_set(err, 1,
-				    "--emit nccl-env: want one algorithm that NCCL has for all "
-				    "messages, got %s: there is nothing to tell",
-				    algorithm ? algorithm : "several");
+				    "--emit nccl-env: the plan's messages go by %s, which NCCL "
+				    "cannot be told: change nothing",
+				    algorithm);
 	gf_emit_head(p, "environment for NCCL", out);
 	gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
 	if (p->lanes > 1)

@@ -93,7 +93,7 @@ static int emit_han(const struct gf_picks *picks, struct gf_text *out, struct gf
 	if (!han)
 		return gf_error_set(err, 1,
 				    "--emit ompi-han: %s has no han before coll_tuned on these "
-				    "hosts: there is nothing to tell",
+				    "hosts: change nothing",
 				    picks->network->library);
 	gf_text_addf(out, "# gradflow: MPI_Allreduce that han leaves to coll_tuned, whose rules "
 			  "are from gf-plan --emit ompi\n1  # collective\nallreduce\n1  # level\n"

@@ -2,8 +2,7 @@
 /*
  * A plan that another program can run, and what it gains there. The program reduces by its own
  * all-reduce, one message at a time, in one codec; so the plan is made for that. Its time stands
- * beside three others: the program as it is, the best that one cap of all buckets does, and the
- * plan of gradflow's own.
+ * beside that of the program as it is, and of the best that one cap of all buckets does.
  */
 #include "settings/emit.h"
 
@@ -59,20 +58,6 @@ static double next_cap(size_t i, double cap_bytes)
 {
 	return i < GF_ARRAY_LENGTH(caps_mib) ? caps_mib[i] * MIB
 					     : ceil(cap_bytes * 1.1 / MIB) * MIB;
-}
-
-/* Predicted, s; 0: nothing serves it. */
-static double predicted_s(const struct gf_request *r)
-{
-	struct gf_error err = {""};
-	struct gf_plan p;
-	double s = 0;
-
-	if (gf_request_plan(r, &p, NULL, &err) == 0) {
-		s = p.predicted ? p.predicted->iteration_s : 0;
-		gf_plan_release(&p);
-	}
-	return s;
 }
 
 static double task_s(const struct gf_task *t, const struct gf_policy *policy)
@@ -207,37 +192,27 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 {
 	const bool period = e->takes & GF_EMIT_PERIOD;
 
-	gf_text_addf(notes, "%s as it is%s: %s a step", e->program,
+	gf_text_addf(notes, "%s as it is%s: %s a step; ", e->program,
 		     period ? ", an exchange in each step" : "",
 		     t->default_s > 0 ? gf_human_time(t->default_s).text : "unknown");
-	if (t->cap_s > 0)
-		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s", t->cap_bytes / MIB,
-			     gf_human_time(t->cap_s).text);
-	if (t->plan_s > 0 && period)
-		gf_text_addf(notes, "; as planned: %s", gf_human_time(t->plan_s).text);
-	else if (t->plan_s > 0)
-		gf_text_addf(notes, "; %zu message%s: %s", p->nmessages,
+	if (period)
+		gf_text_addf(notes, "as planned: %s\n", gf_human_time(t->plan_s).text);
+	else if (gf_emit_plan_pays(t))
+		gf_text_addf(notes, "%zu message%s: %s\n", p->nmessages,
 			     p->nmessages == 1 ? "" : "s", gf_human_time(t->plan_s).text);
-	if (t->own_s > 0)
-		gf_text_addf(notes, "; what gf-plan without --emit finds: %s",
-			     gf_human_time(t->own_s).text);
-	gf_text_addf(notes, "\n");
-	if (!gf_emit_plan_pays(t) && gf_emit_cap_pays(t))
-		gf_text_addf(notes,
-			     "the plan is slower than %s as it is, and its buckets are left out\n",
-			     e->program);
+	else
+		gf_text_addf(notes, "buckets of %g MiB: %s\n", t->cap_bytes / MIB,
+			     gf_human_time(t->cap_s).text);
 }
 
-/* 1: neither the plan nor a cap is as good as the target's default. */
+/* 1: neither the plan nor a cap gains enough over the target's default. */
 static int check_times(const struct gf_emitter *e, const struct gf_emit_times *t,
 		       struct gf_error *err)
 {
 	if (gf_emit_plan_pays(t) || gf_emit_cap_pays(t))
 		return 0;
-	return gf_error_set(
-		err, 1,
-		"--emit %s: %g s a step by default, %g s as planned: there is nothing to tell",
-		e->name, t->default_s, t->plan_s);
+	return gf_emit_nothing(e, e->program, t,
+			       t->cap_s > 0 ? fmin(t->plan_s, t->cap_s) : t->plan_s, err);
 }
 
 /* --- a plan for a target --------------------------------------------------
@@ -373,10 +348,6 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 		times->plan_s = run_s(p, plain.algorithm, 1);
 	if (e->takes & GF_EMIT_CAP)
 		find_cap(&plain, e, p, times);
-	times->own_s = !given             ? predicted_s(r)
-		       : given->predicted ? given->predicted->iteration_s
-					  : 0;
-	note_times(e, p, times, notes);
 	return 0;
 }
 
@@ -389,39 +360,45 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, con
 {
 	const struct gf_emitter *e = find(target, err);
 	struct gf_emit_times times = {0};
+	struct gf_request there = *r;
 	int rc = 0;
 
 	if (!e)
 		return -EINVAL;
 	memset(p, 0, sizeof(*p));
-	rc = check_period(r, given, e, err);
+	there.elsewhere = true;
+	/* several messages at once take a job of several communicators, which is asked for */
+	if (e->takes & GF_EMIT_ALGORITHM && !there.lanes && !there.system)
+		there.lanes = 1;
+	rc = check_period(&there, given, e, err);
 	if (rc < 0)
 		return rc;
 	if (e->takes & GF_EMIT_SIZES)
-		return gf_emit_by_size(r, given, e, out, notes, err);
+		return gf_emit_by_size(&there, given, e, out, notes, err);
 	if (e->emit_cap)
-		return gf_emit_by_cap(r, e, p, out, notes, err);
+		return gf_emit_by_cap(&there, e, p, out, notes, err);
 	if (e->as_it_is && !(e->takes & GF_EMIT_PERIOD))
-		rc = plan_program(r, given, e, p, notes, &times, err);
+		rc = plan_program(&there, given, e, p, notes, &times, err);
 	else if (given)
 		gf_plan_copy(p, given);
 	else
-		rc = gf_request_plan(r, p, notes, err);
+		rc = gf_request_plan(&there, p, notes, err);
 	if (rc < 0)
 		return rc;
 	if (e->takes & GF_EMIT_ALGORITHM && p->model && !p->rule) {
 		/* the same messages, by the choice of the target */
 		times.default_s = run_s(p, backends_own, p->lanes);
 		times.plan_s = run_s(p, NULL, p->lanes);
-		note_times(e, p, &times, notes);
 	} else if (e->takes & GF_EMIT_PERIOD && p->predicted) {
-		by_itself(r, e, &times);
+		by_itself(&there, e, &times);
 		times.plan_s = p->predicted->iteration_s;
-		note_times(e, p, &times, notes);
 	}
+	times.doubt = gf_emit_doubt(p);
 	rc = e->emit(p, &times, out, err);
 	rc = rc ? rc : check_times(e, &times, err);
 	if (rc)
 		gf_plan_release(p);
+	else if (times.plan_s > 0)
+		note_times(e, p, &times, notes);
 	return rc;
 }

@@ -149,7 +149,7 @@ static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w, struct gf
 	if (!told)
 		return gf_error_set(err, 1,
 				    "%s as it is is as good as all that was measured, at every "
-				    "size: there is nothing to tell",
+				    "size: change nothing",
 				    p->dialect->call);
 	return 0;
 }
@@ -301,24 +301,22 @@ int gf_emit_by_size(const struct gf_request *r, const struct gf_plan *given,
 {
 	const struct gf_network *net = given ? given->network : r->fabric.network;
 	struct gf_picks picks;
-	double default_s, told_s;
+	struct gf_emit_times times = {0};
+	double told_s;
 	int rc = gf_picks_make(net, &e->wish, &picks, err);
 
 	if (rc) {
 		gf_error_prefix(err, "--emit %s", e->name);
 		return rc;
 	}
-	default_s = step_s(r, &picks, false);
+	times.default_s = step_s(r, &picks, false);
 	told_s = step_s(r, &picks, true);
-	if (told_s > default_s)
-		rc = gf_error_set(
-			err, 1,
-			"--emit %s: %g s a step by default, %g s as told: there is nothing to tell",
-			e->name, default_s, told_s);
+	if (!gf_emit_pays(&times, told_s))
+		rc = gf_emit_nothing(e, picks.dialect->call, &times, told_s, err);
 	else
 		rc = e->emit_picks(&picks, out, err);
 	if (rc == 0)
-		note_picks(&picks, default_s, told_s, notes);
+		note_picks(&picks, times.default_s, told_s, notes);
 	gf_picks_release(&picks);
 	return rc;
 }
