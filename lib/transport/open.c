@@ -93,6 +93,32 @@ static int launcher_allgather(void *launcher, const void *send, size_t size_byte
 	return gf_comm_allgather(launcher, send, size_bytes, recv, err);
 }
 
+/* Ranks that were told unlike transports would meet in the launcher's, and nowhere else. */
+static int same_transport(const struct gf_transport *t, struct gf_comm *launched,
+			  struct limit *limit, struct gf_error *err)
+{
+	int rc;
+
+	set_limit(launched, limit);
+	rc = gf_comm_same_text(launched, "transport", t->name, err);
+	set_limit(launched, NULL);
+	return rc;
+}
+
+/* By the launcher of its own. */
+static int launch(const struct gf_transport *t, struct limit *limit, struct gf_comm **comm,
+		  struct gf_error *err)
+{
+	int rc = t->launched(comm, err);
+
+	if (rc)
+		return rc;
+	rc = same_transport(t, *comm, limit, err);
+	if (rc)
+		gf_comm_close(*comm);
+	return rc;
+}
+
 /* Over a transport that has a launcher, which stays as long as the other. */
 static int join_launched(const struct gf_transport *t, const struct gf_comm_how *how,
 			 struct limit *limit, struct gf_comm **comm, struct gf_error *err)
@@ -109,11 +135,12 @@ static int join_launched(const struct gf_transport *t, const struct gf_comm_how 
 	rc = starter->launched(&launcher, err);
 	if (rc)
 		return rc;
+	rc = same_transport(t, launcher, limit, err);
 	set_limit(launcher, limit);
 	join.rank = launcher->rank;
 	join.ranks = launcher->ranks;
 	join.ctx = launcher;
-	rc = t->join(how, &join, comm, err);
+	rc = rc ? rc : t->join(how, &join, comm, err);
 	set_limit(launcher, NULL);
 	if (rc)
 		gf_comm_close(launcher);
@@ -186,7 +213,7 @@ static int connect_ranks(const struct gf_comm_how *how, struct limit *limit, str
 		return t->join(how, how->join, comm, err);
 	if (how->meet)
 		return join_place(t, how, limit->timeout_s, comm, err);
-	return t->launched ? t->launched(comm, err) : join_launched(t, how, limit, comm, err);
+	return t->launched ? launch(t, limit, comm, err) : join_launched(t, how, limit, comm, err);
 }
 
 /* --- and what lies over it ---------------------------------------------- */

@@ -340,6 +340,8 @@ pipe_plan() { # ranks, options of gf-plan
 	says 'model: rank 0 has digits-mlp'
 	unlike gf-train --steps 3 --trace t.json -- --steps 3
 	says 'options: '
+	unlike gf-train --steps 3 --reproducible -- --steps 3
+	says ' --reproducible'
 	unlike gf-train --print-training -- --steps 3
 	says 'rank 0 has --print-training'
 	unlike gf-train --device cpu --steps 3 -- --device auto --steps 3

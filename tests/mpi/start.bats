@@ -243,6 +243,13 @@ ring() {
 	[[ $errors == *'--replay: want --transport mpi, ucx or auto, got nccl'* ]]
 }
 
+@test "ranks of one launcher that are told unlike transports" {
+	printf '#!/bin/bash\nexec gf-allreduce -b 1K -e 1K $([ "$OMPI_COMM_WORLD_RANK" = 0 ] || echo --transport ucx)\n' > unlike
+	chmod +x unlike
+	wants 2 mpi 2 ./unlike
+	[[ $errors == *'transport: rank 0 has mpi, rank 1 has ucx'* ]]
+}
+
 @test "plain processes measure a network, and rank 0 writes the profile" {
 	begin 2 gf-profile -q -a ring --lanes 1 --budget 1s --max-bytes 64K
 	for rank in 0 1; do ends $rank 0 60; done

@@ -84,6 +84,8 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element, s
 
 	if (rc == 0)
 		rc = gf_exec_run_new(exec, &config, &run, err);
+	/* what one rank has no memory for, none begins */
+	rc = gf_comm_agree(comm, rc, err);
 	if (rc == 0)
 		rc = gf_exec_start(run, data, err);
 	if (rc == 0)

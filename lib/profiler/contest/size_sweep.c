@@ -376,12 +376,13 @@ static char *describe(const struct gf_contest_sweep *s, const struct gf_contest_
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
 	gf_text_addf(&t,
 		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, %d + %d repeats, %d "
-		     "checks, density %g%s",
+		     "checks, average %s, density %g%s",
 		     c->device.name ? ", device " : "", c->device.name ? c->device.name : "",
 		     s->factors ? ", factors " : "", s->factors ? s->factors : "",
 		     s->stages ? ", stages " : "", s->stages ? s->stages : "",
 		     c->element.codec ? c->element.codec->name : "none", c->lanes, c->segment_bytes,
-		     c->warmup, c->repeats, c->checks, s->density, c->errors ? ", errors" : "");
+		     c->warmup, c->repeats, c->checks, gf_contest_across_names[c->across],
+		     s->density, c->errors ? ", errors" : "");
 	if (c->timeline)
 		gf_text_addf(&t, ", a trace");
 	if (c->proofs)
