@@ -21,20 +21,20 @@ one_plain_line() { # reason
 		wants "$status" ${command%@} "$long"
 		one_plain_line "xxx..." || { echo "$command"; return 1; }
 	done <<- 'COMMANDS'
-		3|gf-plan @
+		2|gf-plan @
 		2|gf-plan six.json --policy @
 		2|gf-plan six.json --algorithm @
 		2|gf-plan six.json --emit @
-		3|gf-sim @
-		3|gf-sim six.json --topology @
+		2|gf-sim @
+		2|gf-sim six.json --topology @
 		3|gf-topo --import @
-		3|gf-profile --model @
+		2|gf-profile --model @
 		3|gf-profile --import @
 		2|gf-topo @
 		2|gf-allreduce -a @
 		3|gf-allreduce --plan @
 		3|gf-train --plan @
-		3|gf-train --model @
+		2|gf-train --model @
 		3|gf-train --data @
 	COMMANDS
 }
