@@ -73,7 +73,12 @@ int gf_emit_nothing(const struct gf_emitter *e, const char *name, const struct g
 	const double gain = 1 - best_s / t->default_s;
 	char doubt[64] = "";
 
-	if (!(gain > 0))
+	if (fabs(gain) < 0.0005) /* 0.0 % */
+		return gf_error_set(err, 1,
+				    "--emit %s: %s as it is takes %s a step, and nothing that it "
+				    "can be told is faster: change nothing",
+				    e->name, name, by_default.text);
+	if (gain < 0)
 		return gf_error_set(err, 1,
 				    "--emit %s: %s as it is takes %s a step, and as told %s: "
 				    "change nothing",
