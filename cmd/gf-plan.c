@@ -37,7 +37,6 @@ struct arguments {
 	struct gf_axes axes;
 	const char **codecs, **outer_codecs;
 	const char *emit, *refine, *plot, *model;
-	int plot_columns;
 	size_t batch, accumulate;
 	struct gf_rates rates;
 	struct gf_compare_over over; /* the axes of the comparison */
@@ -51,7 +50,7 @@ static const char *const automatic[] = {"auto", NULL};
 static const char *const servers[] = {"0", "1", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
-static const struct gf_setting own_settings[] = {
+static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
 	 "estimate times of this model (a path or a shipped name)", .share = "models"},
 	{"gpu", "NAME", 1, GF_SETTING_TEXT, AT(rates.gpu),
@@ -91,8 +90,6 @@ static const struct gf_setting own_settings[] = {
 	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or .png; FILE.csv: the "
 	 "numbers",
 	 .store = gf_plot_store, .written = true},
-	{"plot-columns", "N", 2, GF_SETTING_INT, AT(plot_columns),
-	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 2, GF_SETTING_FLAG, AT(list),
 	 "list models, topologies, policies and all else that has a name; with arguments, the "
 	 "lists of these names"},
@@ -126,32 +123,18 @@ static const struct gf_setting own_settings[] = {
 	{"release", "WHEN", 4, GF_SETTING_CHOICE, AT(axes.release),
 	 "send messages when their tensors are ready, or at backward_end",
 	 .names = gf_release_names},
-	{"halves", NULL, 4, GF_SETTING_FLAG, AT(request.halves),
-	 "let auto split messages in halves, too (policy dear)"},
 	{"reproducible", NULL, 4, GF_SETTING_FLAG, AT(request.reproducible),
 	 "add gradients in one order, whatever messages they are in"},
-	{"staleness", "K", 5, GF_SETTING_INT, AT(axes.staleness),
-	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
-	{"pipeline-warmup", "STEPS", 5, GF_SETTING_OWN, AT(axes),
-	 "synchronous steps before stale ones: a number, 4epochs, or 5% of the run",
-	 .store = gf_axes_read_warmup},
-	{"selection", "METHOD", 5, GF_SETTING_CHOICE, AT(axes.selection),
-	 "gradients that are sent (gf-plan --list)", .names = gf_select_plans_names,
-	 .from = {{gf_select_plans}}},
-	{"period", "METHOD", 6, GF_SETTING_CHOICE, AT(axes.period),
-	 "how often groups of ranks exchange (gf-plan --list)", .names = gf_period_plans_names,
-	 .from = {{gf_period_plans}}},
-	{"period-level", "NAME", 6, GF_SETTING_TEXT, AT(axes.period_level),
-	 "the level whose links are used once in a period (the outermost)"},
-	{"hide", "SHARE", 6, GF_SETTING_OWN, AT(axes.hide),
-	 "take the shortest period of which at most this share is exposed, e.g. 5%",
-	 .store = gf_axes_read_hide},
-	{"outer-codecs", "LIST", 6, GF_SETTING_OWN, AT(outer_codecs),
-	 "codecs that messages between groups may use, e.g. f32,q8 (else f32)",
-	 .store = gf_cli_split_store, .from = {{gf_codecs, sizeof(*gf_codecs)}}},
+	{"staleness", "K[:KEYS]", 5, GF_SETTING_ENTRY, AT(axes.staleness),
+	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024,
+	 .keys = &gf_axes_staleness_keys, .offset2 = AT(axes)},
+	{"selection", "NAME[:KEYS]", 5, GF_SETTING_ENTRY, AT(axes.selection),
+	 "gradients that are sent (gf-plan --list)", .from = {{gf_select_plans}},
+	 .keys_offset = AT(axes.selection_keys)},
+	{"period", "NAME[:KEYS]", 6, GF_SETTING_ENTRY, AT(axes.period),
+	 "how often groups of ranks exchange (gf-plan --list)", .from = {{gf_period_plans}},
+	 .keys_offset = AT(axes.period_keys), .keys = &gf_axes_period_keys, .offset2 = AT(axes)},
 };
-
-#define NOWN GF_ARRAY_LENGTH(own_settings)
 
 /* From this group on, options choose what a plan decides. */
 #define DECIDES 3
@@ -164,34 +147,7 @@ static const char *const groups[] = {
 	"The schedule and the wire:",
 	"Which gradients are sent, and when they are applied:",
 	"How often groups exchange:",
-	"Details of a selection:",
-	"Details of a period:",
 };
-
-/* Those, and the options of selections and periods, whose texts helps holds. */
-static size_t all_settings(const struct gf_axes *axes, struct gf_setting *settings,
-			   struct gf_text *helps)
-{
-	size_t i;
-
-	memcpy(settings, own_settings, sizeof(own_settings));
-	for (i = 0; i < axes->noptions; i++) {
-		const struct gf_field *f = axes->options[i].field;
-
-		gf_axis_option_help(&axes->options[i], &helps[i]);
-		settings[NOWN + i] = (struct gf_setting){
-			.name = f->option,
-			.arg = f->unit,
-			.group = axes->options[i].axis == &gf_axis_period ? 8 : 7,
-			.kind = GF_SETTING_OWN,
-			.offset = AT(axes.options) + i * sizeof(axes->options[i]),
-			.help = helps[i].data,
-			.names = gf_field_words(f),
-			.store = gf_axis_option_store,
-		};
-	}
-	return NOWN + axes->noptions;
-}
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
@@ -200,7 +156,6 @@ static const struct gf_setting_rule rules[] = {
 	{"max-messages", NULL, "emit"},
 	{"explain table", NULL, "explain emit table"},
 	{"gpu precision", NULL, "flops"},
-	{"plot-columns", "plot", NULL},
 };
 
 /* Described codecs stand beside the others where codecs are compared. */
@@ -214,6 +169,25 @@ static bool all_described(const char *const *codecs)
 	return true;
 }
 
+/* Did the user choose on that axis? Keys alone are for all entries that have them. */
+static bool chosen(const struct arguments *a, unsigned axis)
+{
+	switch (axis) {
+	case GF_COMPARE_SELECTIONS:
+		return a->axes.selection >= 0;
+	case GF_COMPARE_PERIODS:
+		return a->axes.period >= 0;
+	case GF_COMPARE_STALENESS:
+		return a->axes.staleness > 0;
+	case GF_COMPARE_CODECS:
+		return a->codecs && !all_described(a->codecs);
+	case GF_COMPARE_DENSITIES:
+		return gf_axes_asked(&a->axes, gf_compare_option(axis));
+	default:
+		return gf_cli_given(&a->cli, gf_compare_option(axis));
+	}
+}
+
 /* An axis that is compared leaves nothing to choose. */
 static int check(void *arguments, struct gf_error *err)
 {
@@ -221,10 +195,10 @@ static int check(void *arguments, struct gf_error *err)
 	unsigned axis;
 
 	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
-		if (a->over.axes >> axis & 1 && gf_cli_given(&a->cli, gf_compare_option(axis)) &&
-		    !(axis == GF_COMPARE_CODECS && all_described(a->codecs)))
+		if (a->over.axes >> axis & 1 && chosen(a, axis))
 			return gf_error_set(err, -EINVAL,
-					    "--compare goes without --%s where %s are compared",
+					    "--compare goes without --%s%s where %s are compared",
+					    axis == GF_COMPARE_DENSITIES ? "selection " : "",
 					    gf_compare_option(axis), gf_compare_names[axis]);
 	return 0;
 }
@@ -261,7 +235,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 		gf_comparison_answer(&c, &s->notes);
 	if (a->plot) {
 		gf_comparison_plot(&s->request, &c, &picture);
-		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+		rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, out.data, err);
@@ -308,7 +282,7 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 	else if (a->plot) {
 		rc = gf_plan_plot(&p, &picture, err);
 		if (rc == 0)
-			rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+			rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	if (rc == 0 && a->explain)
 		rc = gf_plan_explain(&s->request, &p, gf_cli_width(&a->cli), &out, err);
@@ -378,37 +352,30 @@ static void add_given(const struct gf_cli *cli, struct gf_text *names)
 
 int main(int argc, char **argv)
 {
-	struct gf_setting settings[NOWN + GF_AXIS_OPTIONS_MOST];
-	struct gf_command command = {
+	static const struct gf_command command = {
 		.name = "gf-plan",
 		.arguments = "[FILE...]",
-		.help = help,
-		.settings = settings,
-		.groups = groups,
-		.rules = rules,
-		.nrules = GF_ARRAY_LENGTH(rules),
+		GF_COMMAND_TABLES,
 		.check = check,
 	};
 	struct arguments a = {
 		.over = {.axes = 1U << GF_COMPARE_POLICIES},
 		.rates = {.precision = -1},
 	};
-	struct gf_text helps[GF_AXIS_OPTIONS_MOST] = {{0}}, wishes = {0};
+	struct gf_text wishes = {0};
 	struct gf_error err = {""};
-	size_t i;
-	int rc;
+	int rc = 0;
 
 	gf_axes_init(&a.axes);
-	command.nsettings = all_settings(&a.axes, settings, helps);
 	gf_cli_parse(&command, argc, argv, &a);
 	add_given(&a.cli, &wishes);
 	a.request.wishes = wishes.data;
-	rc = run(&a, &err);
+	if (a.axes.outer_codecs)
+		rc = gf_cli_split_once(a.axes.outer_codecs, &a.outer_codecs, &err);
+	rc = rc ? rc : run(&a, &err);
 	gf_text_release(&wishes);
 	free(a.codecs);
 	free(a.outer_codecs);
 	gf_axes_release(&a.axes);
-	for (i = 0; i < GF_AXIS_OPTIONS_MOST; i++)
-		gf_text_release(&helps[i]);
 	return gf_cli_exit(&a.cli, rc, false, &err);
 }

@@ -25,7 +25,6 @@ static const char help[] =
 struct arguments {
 	struct gf_cli cli;
 	const char *plan, *topology, *costs, *profile, *against, *plot;
-	int plot_columns;
 	bool table, json;
 };
 
@@ -50,13 +49,10 @@ static const struct gf_setting settings[] = {
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
 	 "draw what the ranks' steps are made of, to FILE.svg, .pdf or .png; FILE.csv: the numbers",
 	 .store = gf_plot_store, .written = true},
-	{"plot-columns", "N", 2, GF_SETTING_INT, AT(plot_columns),
-	 "width of the picture in columns of a paper", 1, 2},
 };
 
 static const struct gf_setting_rule rules[] = {
 	{"table json", NULL, "table json"},
-	{"plot-columns", "plot", NULL},
 	{"against", NULL, "topology costs profile plot"},
 };
 
@@ -146,7 +142,7 @@ static int show(const struct arguments *a, const struct gf_import_job *job,
 		gf_report_json(&r, out);
 	if (rc == 0 && a->plot) {
 		gf_report_plot(&r, &picture);
-		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+		rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	gf_report_whole_release(&r);
 	return rc;

@@ -31,7 +31,6 @@ struct arguments {
 	struct gf_sweep sweep;
 	struct gf_uneven uneven;
 	const char *topology, *profile, *pairs, *trace, *plot;
-	int plot_columns;
 	size_t iterations, accumulate;
 	bool strict, csv, table, json, steps, verify;
 };
@@ -96,15 +95,12 @@ static const struct gf_setting settings[] = {
 	 "draw the iteration, or curves of a sweep, to FILE.svg, .pdf or .png; FILE.csv: the "
 	 "numbers",
 	 .store = gf_plot_store, .written = true},
-	{"plot-columns", "N", 3, GF_SETTING_INT, AT(plot_columns),
-	 "width of the picture in columns of a paper", 1, 2},
 };
 
 static const struct gf_setting_rule rules[] = {
 	{"csv table json", NULL, "csv table json"},
 	{"replan", NULL, "steps verify"},
 	{"period-steps", NULL, "steps verify"},
-	{"plot-columns", "plot", NULL},
 	{"epoch-steps", "iterations", NULL},
 	{"runs seed", "jitter network-jitter", NULL},
 	{"steps", NULL, "jitter network-jitter iterations"},
@@ -256,7 +252,7 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 	free(trace);
 	if (rc == 0 && a->plot) {
 		gf_rows_plot(rows, n, w, &picture);
-		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+		rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	if (rc < 0)
 		return rc;

@@ -2,11 +2,16 @@
 # The words that bash offers for gradflow's commands: those that the command itself prints
 # by its hidden option --completion (lib/cli/command.c).
 _gradflow() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local kind name letter arg repeats kinds rest names='' words='' paths='' list='' before='' here='' found=''
-	# an option, = and its word are three words
-	if [[ $cur == = ]]; then cur=''
-	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
+	local cur=${COMP_WORDS[COMP_CWORD]} i=$COMP_CWORD
+	local whole=$cur prev kind name letter arg repeats kinds rest
+	local names='' words='' keys='' paths='' list='' before='' here='' found=''
+	# what stands before and after : or = are words of their own
+	while ((i > 1)) && [[ ${COMP_WORDS[i]} == [:=] || ${COMP_WORDS[i - 1]} == [:=] ]]; do
+		whole=${COMP_WORDS[--i]}$whole
+	done
+	prev=${COMP_WORDS[i - 1]}
+	[[ $whole != --*=* ]] || prev=${whole%%=*} whole=${whole#*=}
+	[[ $cur != [:=] ]] || cur=''
 	while IFS=$'\037' read -r kind name letter arg repeats kinds rest; do
 		case $kind in
 		command) [[ -z $letter ]] || paths=-f ;;
@@ -20,10 +25,15 @@ _gradflow() {
 			files) paths=-f ;;
 			esac ;;
 		word) [[ -z $here ]] || words+=" $name" ;;
+		key) [[ -z $here || $name && $whole != "$name":* ]] || keys+=" $letter=" ;;
 		esac
 	done < <("${COMP_WORDS[0]}" --completion 2> /dev/null | tr '\t' '\037')
 	if [[ ! $found && $cur == -* || ! $found && ! $paths ]]; then words=$names paths=''; fi
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	if [[ $keys && $whole == *:* ]]; then
+		before=${cur%"${whole##*[:,]}"} cur=${whole##*[:,]} words=$keys
+		compopt -o nospace 2> /dev/null || :
+	fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
 	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }

@@ -36,6 +36,10 @@ function __gradflow
                             set files path
                     end
                 end
+            case key
+                test -n "$here"; and string match -q "*:*" -- $token
+                and contains -- "$f[2]" '' (string split -m 1 : -- $token)[1]
+                and echo $front(string replace -r '[^:,]*$' '' -- $token)$f[3]=\t$f[4]
             case word
                 test -z "$here"; or echo $front$f[2]\t$f[3]
         end

@@ -4,7 +4,7 @@
 # the built command and the files of entries say of themselves, where a line begins with @.
 #   page.sh SOURCE BUILD > PAGE
 # Of the options of the command NAME, in the order of its table:
-#   @synopsis [but NAME...]  all, but for these; a group "Details of a ..." is one
+#   @synopsis [but NAME...]  all, but for these
 #   @form NAME...            another form: the first of these, and the others in brackets
 #   @head NAME...            the head of an item for these; its text follows
 #   @option NAME             the head, and what --help says; more text may follow
@@ -133,9 +133,7 @@ done < "$source" | awk -F '\t' -v page="$page" '
 			else {
 				if (line != "") print ".Op " line
 				line = ""
-				if (group[i] ~ /^Details of /) {
-					if (group[i] != group[i - 1]) print ".Op Ar " tolower(group[i])
-				} else if (letter[i] != "" && arg[i] == "") plain = plain letter[i]
+				if (letter[i] != "" && arg[i] == "") plain = plain letter[i]
 				else if (i <= n) line = flag(i)
 			}
 			last = i

@@ -37,7 +37,7 @@ row() { printf '%s\t%s\n' "$1" "$2"; }
 
 option_sets=(
 	'wire|--codecs f32,f16,q8 --lanes 2'
-	'halves|--halves'
+	'halves|--policy dear'
 	'dear|--policy dear'
 	'threshold|--policy threshold --threshold 4M'
 	'few|--accumulate 4 --max-messages 8'
@@ -48,7 +48,7 @@ option_sets=(
 	'asc-wfbp|--system asc-wfbp'
 	'blueconnect|--system blueconnect'
 	'diloco|--period diloco'
-	'streaming|--period streaming --hide 5%'
+	'streaming|--period streaming:hide=5%'
 )
 # and what selections' facts say of themselves (tests/entries)
 mapfile -t -O "${#option_sets[@]}" option_sets < <(facts 'select(.fence) | "\($name)|--selection \($name) \(.fence)"')

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/start.h"
 #include "cli/share.h"
+#include "json/keys.h"
 
 /* The heading of the options without a group. */
 #define SHARED "Every command:"
@@ -55,6 +56,25 @@ static void add_registry(struct gf_text *out, const struct gf_registry *r)
 			gf_text_addf(out, "word\t%s\t%s\n", e->name, or_empty(e->description));
 }
 
+static void add_record(struct gf_text *out, const char *name, const struct gf_record *r)
+{
+	const struct gf_field *f;
+	size_t k;
+
+	for (k = 0; r && (f = gf_keys_at(r, k)); k++)
+		gf_text_addf(out, "key\t%s\t%s\t%s\n", name, f->key, f->help);
+}
+
+static void add_keys(struct gf_text *out, const struct gf_setting *s)
+{
+	const struct gf_entry *e;
+	size_t i;
+
+	add_record(out, "", s->keys);
+	for (i = 0; s->keys_offset && (e = (const void *)gf_registry_at(&s->from[0], i)); i++)
+		add_record(out, e->name, e->record);
+}
+
 static void add_options(struct gf_text *out, const struct gf_setting *settings, size_t count,
 			const char *const *groups)
 {
@@ -78,6 +98,8 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings, 
 			gf_text_addf(out, "word\t%s\t\n", s->names[i]);
 		for (i = 0; i < GF_ARRAY_LENGTH(s->from); i++)
 			add_registry(out, &s->from[i]);
+		if (s->kind == GF_SETTING_ENTRY)
+			add_keys(out, s);
 		if (s->share) {
 			struct gf_list shipped = gf_cli_share_list(s->share, NULL);
 
@@ -109,9 +131,11 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
  *	group HEADING
  *	option NAME LETTER ARG REPEATS(1) PATHS(files, folders) HELP
  *	word TEXT HELP
+ *	key NAME KEY HELP
  *	rule OPTIONS WITHOUT
  *
- * A word belongs to the option before it. A missing word is empty.
+ * A word belongs to the option before it, and so does a key, which may stand behind that
+ * word, or, without one, behind any. A missing word is empty.
  */
 static void complete(const struct gf_command *c, struct gf_text *out)
 {
@@ -130,6 +154,7 @@ static void complete(const struct gf_command *c, struct gf_text *out)
 enum {
 	KEY_HELP = 'h', /* argp's own has the letter '?' */
 	KEY_COMPLETION = 256,
+	KEY_WORDS,
 	KEY_SETTING, /* and those after it: settings without a letter */
 };
 
@@ -143,7 +168,6 @@ const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 static const struct argp_option hidden_options[] = {
 	{NULL, KEY_HELP, NULL, 0, "Give this help list, too", -1},
 	{"completion", KEY_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0},
-	{0},
 };
 
 /* What the parse fills; cli is the first part of arguments. */
@@ -161,38 +185,40 @@ static int key_of(const struct gf_command *c, size_t i)
 /* Options as argp takes them. A group each keeps them in their order, which argp would make the
  * alphabet's; so headings are entries, too. */
 struct options {
-	struct argp_option *list;
+	struct argp_option *list; /* an empty one ends it */
 	size_t n;
 	int group; /* of the setting before; 0: none */
 };
 
+/* What is no option has KEY_WORDS, and words that are owned. */
+static void add(struct options *o, struct argp_option option)
+{
+	o->list = gf_xreallocarray(o->list, o->n + 2, sizeof(*o->list));
+	option.group = (int)o->n + 1;
+	if (option.key == KEY_WORDS)
+		option.flags = OPTION_DOC | OPTION_NO_USAGE;
+	o->list[o->n++] = option;
+	o->list[o->n] = (struct argp_option){0};
+}
+
 static void add_heading(struct options *o, const char *text)
 {
-	o->list[o->n] = (struct argp_option){
-		.name = text,
-		.flags = OPTION_DOC | OPTION_NO_USAGE,
-		.group = (int)o->n + 1,
-	};
-	o->n++;
+	add(o, (struct argp_option){.name = gf_xstrdup(text), .key = KEY_WORDS});
 }
 
 /* Adds an option and, hidden after it, its other name. */
 static void add_option(struct options *o, const struct gf_setting *s, int key)
 {
-	o->list[o->n] = (struct argp_option){
-		.name = s->name,
-		.key = key,
-		.arg = s->arg,
-		.flags = s->hidden ? OPTION_HIDDEN : 0,
-		.doc = s->help,
-		.group = (int)o->n + 1,
-	};
-	o->n++;
+	add(o, (struct argp_option){s->name, key, s->arg, s->hidden ? OPTION_HIDDEN : 0, s->help});
 	if (s->alias)
-		o->list[o->n++] = (struct argp_option){
-			.name = s->alias,
-			.flags = OPTION_ALIAS | OPTION_HIDDEN,
-		};
+		add(o, (struct argp_option){s->alias, .flags = OPTION_ALIAS | OPTION_HIDDEN});
+}
+
+/* KEY=VALUE as an option is written. */
+static void add_key(void *options, const struct gf_field *f, const char *help)
+{
+	add(options, (struct argp_option){gf_xasprintf("%s=%s", f->key, f->unit), KEY_WORDS,
+					  .doc = gf_xstrdup(help)});
 }
 
 static struct argp_option *options_of(const struct gf_command *c)
@@ -200,8 +226,6 @@ static struct argp_option *options_of(const struct gf_command *c)
 	struct options o = {0};
 	size_t i;
 
-	o.list = gf_xcalloc(3 * c->nsettings + gf_cli_nshared + 1 + GF_ARRAY_LENGTH(hidden_options),
-			    sizeof(*o.list));
 	for (i = 0; i < c->nsettings; i++) {
 		const struct gf_setting *s = &c->settings[i];
 
@@ -210,11 +234,35 @@ static struct argp_option *options_of(const struct gf_command *c)
 		o.group = s->group;
 		add_option(&o, s, key_of(c, i));
 	}
+	for (i = 0; i < c->nsettings; i++) {
+		const struct gf_setting *s = &c->settings[i];
+		char *heading;
+
+		if (s->kind != GF_SETTING_ENTRY)
+			continue;
+		heading = gf_xasprintf("Keys of --%s:", s->name);
+		add_heading(&o, heading);
+		free(heading);
+		gf_keys_each(s->keys_offset ? &s->from[0] : NULL, s->keys, add_key, &o);
+	}
 	add_heading(&o, SHARED);
 	for (i = 0; i < gf_cli_nshared; i++)
 		add_option(&o, &gf_cli_shared[i], gf_cli_shared[i].letter);
-	memcpy(&o.list[o.n], hidden_options, sizeof(hidden_options));
+	for (i = 0; i < GF_ARRAY_LENGTH(hidden_options); i++)
+		add(&o, hidden_options[i]);
 	return o.list;
+}
+
+static void free_options(struct argp_option *list)
+{
+	struct argp_option *o;
+
+	for (o = list; o->name || o->key; o++)
+		if (o->key == KEY_WORDS) {
+			free((char *)o->name);
+			free((char *)o->doc);
+		}
+	free(list);
 }
 
 static void print_completion(const struct parse *p)
@@ -422,5 +470,5 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void 
 		gf_heap_need(errno ? NULL : options);
 		parsing = false;
 	}
-	free(options);
+	free_options(options);
 }

@@ -209,7 +209,7 @@ static int draw_file(const struct gf_plot *p, const char *script, const char *pa
 	return rc;
 }
 
-int gf_plot_write(const struct gf_plot *p, const char *path, int columns, struct gf_error *err)
+int gf_plot_write(const struct gf_plot *p, const char *path, struct gf_error *err)
 {
 	struct gf_text vars = {0};
 	const char *type;
@@ -223,8 +223,6 @@ int gf_plot_write(const struct gf_plot *p, const char *path, int columns, struct
 		return gf_file_write(path, p->csv.data, p->csv.length, err);
 	gf_text_addf(&vars, "data='" NUMBERS_PATH "';out='%s';%s", type,
 		     p->vars.data ? p->vars.data : "");
-	if (columns)
-		gf_text_addf(&vars, "columns=%d;", columns);
 	name = gf_xasprintf("%s.gp", p->script);
 	rc = gf_cli_shipped("plots", name, &script, err);
 	if (!rc)
@@ -235,9 +233,9 @@ int gf_plot_write(const struct gf_plot *p, const char *path, int columns, struct
 	return rc;
 }
 
-int gf_plot_finish(struct gf_plot *p, const char *path, int columns, struct gf_error *err)
+int gf_plot_finish(struct gf_plot *p, const char *path, struct gf_error *err)
 {
-	int rc = gf_plot_write(p, path, columns, err);
+	int rc = gf_plot_write(p, path, err);
 
 	gf_plot_release(p);
 	return rc;

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "json/record.h"
+#include "json/keys.h"
 
 static int store_whole(const struct gf_setting *s, const char *arg, void *to, struct gf_error *err)
 {
@@ -110,6 +110,82 @@ static int store_flops(const struct gf_setting *s, const char *arg, double *to,
 	return rc;
 }
 
+static int store_name(const struct gf_setting *s, const char *name, int *to, struct gf_error *err)
+{
+	const struct gf_registry *r = &s->from[0];
+	const struct gf_named *e;
+	long long number = 0;
+	int rc, i;
+
+	if (s->names)
+		return gf_names_find(s->names, name, to, err);
+	if (r->entries) {
+		for (i = 0; (e = gf_registry_at(r, (size_t)i)); i++)
+			if (strcmp(e->name, name) == 0) {
+				*to = i;
+				return 0;
+			}
+		return gf_registry_refuse(r, NULL, NULL, name, err);
+	}
+	rc = gf_units_int(name, (long long)s->low, (long long)s->high, &number, err);
+	if (rc == 0)
+		*to = (int)number;
+	return rc;
+}
+
+/* Stores the keys of s->keys, and checks the others: those of the entry, or if it is open, of any
+ * one. */
+static int store_keys(const struct gf_setting *s, const char *text, int entry, void *arguments,
+		      struct gf_error *err)
+{
+	const struct gf_registry *r = &s->from[0];
+	const struct gf_entry *e;
+	struct gf_keyed *of;
+	size_t n = 0, i = entry < 0 ? 0 : (size_t)entry;
+	int rc;
+
+	while (s->keys_offset && gf_registry_at(r, n))
+		n++;
+	of = gf_xcalloc(n + 1, sizeof(*of));
+	n = 0;
+	for (; s->keys_offset && (e = (const void *)gf_registry_at(r, i)); i++) {
+		of[n++].record = e->record;
+		if (entry >= 0)
+			break;
+	}
+	if (s->keys)
+		of[n++] = (struct gf_keyed){s->keys, (char *)arguments + s->offset2};
+	rc = gf_keys_set(text, of, n, false, err);
+	free(of);
+	return rc;
+}
+
+static int store_entry(const struct gf_setting *s, const char *arg, void *arguments,
+		       struct gf_error *err)
+{
+	const char *keys = arg + strcspn(arg, ":=");
+	char *name = gf_xmemdup(arg, strlen(arg) + 1);
+	int rc = 0, entry = -1;
+
+	name[keys - arg] = '\0';
+	if (*keys == '=')
+		keys = arg; /* no name stands before them */
+	else
+		rc = store_name(s, name, &entry, err);
+	if (rc == 0 && *keys) {
+		keys += *keys == ':';
+		rc = store_keys(s, keys, entry, arguments, err);
+		if (rc && entry >= 0)
+			gf_error_prefix(err, "%s", name);
+		if (s->keys_offset)
+			*(const char **)(void *)((char *)arguments + s->keys_offset) = keys;
+	}
+	if (rc == 0 && entry >= 0)
+		*(int *)(void *)((char *)arguments + s->offset) = entry;
+	free(name);
+	return rc;
+}
+
 int gf_setting_store(const struct gf_setting *s, const char *arg, void *arguments,
 		     struct gf_error *err)
 {
@@ -143,6 +219,8 @@ int gf_setting_store(const struct gf_setting *s, const char *arg, void *argument
 	case GF_SETTING_INTS:
 	case GF_SETTING_RATES:
 		return store_items(s, arg, to, (size_t *)((char *)arguments + s->offset2), err);
+	case GF_SETTING_ENTRY:
+		return store_entry(s, arg, arguments, err);
 	case GF_SETTING_FIELDS:
 		break;
 	}

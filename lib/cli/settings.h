@@ -9,6 +9,8 @@
 
 struct gf_cli;
 struct gf_command;
+struct gf_field;
+struct gf_record;
 
 /*
  * To add an option: a row in its command's table, whose help is in the command's page, too; what
@@ -35,6 +37,13 @@ enum gf_setting_kind {
 	GF_SETTING_REALS, /* double *, in [low, high] */
 	GF_SETTING_INTS,  /* int *, in [low, high], each once */
 	GF_SETTING_RATES, /* double *, bytes per second, each once */
+	/*
+	 * "NAME:KEY=VALUE,KEY=VALUE", a part of it or both (json/keys.h). NAME is an int: which of
+	 * from[0] or of `names`, else a number in [low, high]. The keys of the record `keys` go to
+	 * the struct at offset2. Where the entries of from[0] begin as struct gf_entry does, their
+	 * keys are checked, and all keys are kept as a const char * at keys_offset.
+	 */
+	GF_SETTING_ENTRY,
 	/* No setting: those of `fields` are here (gf_setting_expand). */
 	GF_SETTING_FIELDS,
 };
@@ -63,6 +72,8 @@ struct gf_setting {
 	struct gf_registry from[2];
 	const char *share;
 	const struct gf_field *fields; /* FIELDS: of the struct at offset */
+	const struct gf_record *keys;  /* ENTRY */
+	size_t keys_offset;            /* ENTRY; 0: the entries have no keys of their own */
 	bool repeats;                  /* each one given adds to the others */
 	bool written;                  /* the path of a file that the command writes */
 	bool hidden;                   /* not in --help and completions */

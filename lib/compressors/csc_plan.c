@@ -19,16 +19,15 @@ static const char *const decay_words[] = {"momentum", NULL};
 #define AT(member) offsetof(struct gf_csc_params, member)
 static const struct gf_field fields[] = {
 	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems), .low = 1,
-	 .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true, .option = "chunk",
-	 .unit = "ELEMS", .help = "elements of a chunk"},
+	 .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true, .unit = "ELEMS",
+	 .help = "elements of a chunk"},
 	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE, .high = 1, .share = true,
-	 .option = "keep", .unit = "SHARE", .help = "the share of chunks that is sent"},
+	 .unit = "SHARE", .help = "the share of chunks that is sent"},
 	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(warmup_steps),
-	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .option = "csc-warmup",
-	 .unit = "STEPS", .help = "steps over which the share falls, or 4epochs, or 5% of the run"},
+	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
+	 .help = "steps over which the share falls, or 4epochs, or 5% of the run"},
 	{"decay", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(decay), .high = 1, .absent = NAN,
-	 .names = decay_words, .option = "decay", .unit = "D",
-	 .help = "of what was not sent, 0 to 1 or momentum"},
+	 .names = decay_words, .unit = "D", .help = "of what was not sent, 0 to 1 or momentum"},
 	{NULL},
 };
 
@@ -85,18 +84,19 @@ static size_t own_elems(const void *params, size_t count_elems, int ranks)
  * there is something to choose from. A chunk that the user asked for must fit.
  */
 static int fit(void *params, const struct gf_model_profile *model,
-	       bool (*asked)(const void *ctx, const char *option), const void *ctx,
+	       bool (*asked)(const void *ctx, const char *key), const void *ctx,
 	       struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_csc_params *p = params;
 	const size_t elems = gf_model_profile_elems(model);
 	const size_t before = p->chunk_elems;
 
-	if (asked(ctx, "chunk") && before > elems)
-		return gf_error_set(err, -EINVAL,
-				    "--chunk: want at most the %zu elements of %s, got %zu", elems,
-				    model->name, before);
-	if (asked(ctx, "chunk") || elems / MIN_CHUNKS >= before)
+	if (asked(ctx, "chunk_elems") && before > elems)
+		return gf_error_set(
+			err, -EINVAL,
+			"--selection: chunk_elems: want at most the %zu elements of %s, got %zu",
+			elems, model->name, before);
+	if (asked(ctx, "chunk_elems") || elems / MIN_CHUNKS >= before)
 		return 0;
 	p->chunk_elems = elems > MIN_CHUNKS ? elems / MIN_CHUNKS : 1;
 	gf_text_addf(notes, "%s has %zu elements: chunks are of %zu instead of %zu\n", model->name,

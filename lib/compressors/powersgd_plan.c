@@ -14,17 +14,16 @@
 
 #define AT(member) offsetof(struct gf_powersgd_params, member)
 static const struct gf_field fields[] = {
-	{"rank", GF_FIELD_SIZE, .offset = AT(rank), .low = 1, .high = 65536,
-	 .option = "powersgd-rank", .unit = "R", .help = "the rank of what stands for a matrix"},
+	{"rank", GF_FIELD_SIZE, .offset = AT(rank), .low = 1, .high = 65536, .unit = "R",
+	 .help = "the rank of what stands for a matrix"},
 	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(warmup_steps),
-	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .option = "powersgd-warmup",
-	 .unit = "STEPS",
+	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
 	 .help = "dense steps before the first compressed one, or 4epochs, or 5% of the run"},
 	{"warm_start", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(warm_start), .absent = true,
-	 .option = "warm-start", .unit = "SWITCH",
+	 .unit = "SWITCH",
 	 .help = "whether a step begins with the matrices of the step before, on or off"},
 	{"min_compression", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(min_compression), .low = 1,
-	 .high = 1e9, .absent = 2, .option = "min-compression", .unit = "RATIO",
+	 .high = 1e9, .absent = 2, .unit = "RATIO",
 	 .help = "matrices that would shrink by no more than this go as they are"},
 	{NULL},
 };

@@ -48,7 +48,7 @@ struct params {
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
 	{"seed", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(seed), .high = GF_MAX_COUNT, .absent = 1,
-	 .option = "seed", .unit = "N", .help = "of the random elements"},
+	 .unit = "N", .help = "of the random elements"},
 	{NULL},
 };
 

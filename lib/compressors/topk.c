@@ -34,7 +34,7 @@ static const char *const putback_names[] = {"paper", "conserve", "naive", NULL};
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
 	{"putback", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(putback), .names = putback_names,
-	 .option = "putback", .unit = "RULE", .help = "paper, conserve or naive"},
+	 .unit = "RULE", .help = "paper, conserve or naive"},
 	{NULL},
 };
 
@@ -53,7 +53,7 @@ static const struct gf_record record = {
 #define MOST_DENSITY 0.25
 
 static int fit(void *params, const struct gf_model_profile *model,
-	       bool (*asked)(const void *ctx, const char *option), const void *ctx,
+	       bool (*asked)(const void *ctx, const char *key), const void *ctx,
 	       struct gf_text *notes, struct gf_error *err)
 {
 	struct params *p = params;
@@ -66,10 +66,12 @@ static int fit(void *params, const struct gf_model_profile *model,
 	if (asked(ctx, "density") || !(before < least))
 		return 0;
 	p->density = least;
-	for (i = 0; i < p->nwarmup && !asked(ctx, "warmup-densities"); i++)
+	for (i = 0; i < p->nwarmup && !asked(ctx, "warmup_densities"); i++)
 		p->warmup_densities[i] = fmax(p->warmup_densities[i], least);
-	gf_text_addf(notes, "%s has %.0f elements: the density is %.3g instead of %g (--density)\n",
-		     model->name, elems, least, before);
+	gf_text_addf(
+		notes,
+		"%s has %.0f elements: the density is %.3g instead of %g (--selection density)\n",
+		model->name, elems, least, before);
 	return 0;
 }
 

@@ -6,31 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "json/keys.h"
 
 struct gf_json_at;
-struct gf_record;
 
-/*
- * What every entry of an axis has whose keys depend on the entry: selections
- * (documents/selections/selection.h) and periods (documents/periods/period.h). These are the first
- * members of the entry's struct, so that options (planner/axes.h) walk any of them.
- */
-#define GF_ENTRY                                                                                   \
-	const char *name;                                                                          \
-	const char *description; /* one line, for --list */                                        \
-	const char *source;      /* author, year, title */                                         \
-	unsigned place;          /* in listings, ascending (lib/list.sh) */                        \
-	unsigned traits;                                                                           \
-	/* The keys of the plan's object, with the options of gf-plan that                         \
-	 * set them. */                                                                            \
-	const struct gf_record *record;                                                            \
-	/* gf-plan's values for options that were not given; a struct of the                       \
-	 * record */                                                                               \
-	const void *defaults
-
-struct gf_entry {
-	GF_ENTRY;
-};
+/* Objects of a document whose key "method" names an entry (json/keys.h): selections
+ * (documents/selections/selection.h) and periods (documents/periods/period.h). */
 
 /* Adds the JSON Schema of an object that is one of these entries (NULL-terminated): its key
  * "method" and the entry's keys. */

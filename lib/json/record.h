@@ -78,8 +78,9 @@ struct gf_field {
 	/* STRING, LIST, SIZES, REALS: members of its JSON Schema that no other member here says:
 	 * `"minItems": 1`; or NULL. */
 	const char *schema;
-	/* An option that sets it (json/record_text.h): its name, what its argument is, what the
-	 * value means; NULL: there is none. */
+	/* For people who set it: the name of an option that is its own, or NULL, and it is set
+	 * behind an entry's name (json/keys.h); what the value is, and what it means. help NULL:
+	 * they cannot. */
 	const char *option, *unit, *help;
 };
 

@@ -81,6 +81,12 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item, struc
 		return gf_names_find(f->names, text, p, err);
 	case GF_FIELD_REALS:
 		return parse_reals(f, text, item, err);
+	case GF_FIELD_STRING:
+		if (!*text)
+			return gf_error_set(err, -EINVAL, "want %s, got \"\"", f->unit);
+		free(gf_field_pointer(f, item));
+		gf_field_set_pointer(f, item, gf_xstrdup(text));
+		return 0;
 	default:
 		assert(!"a field type that no option can set");
 		return -EINVAL;

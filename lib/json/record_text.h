@@ -8,7 +8,7 @@
 
 /*
  * The values of a table's fields as people type them in options. Only for some types: SIZE, INT,
- * REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01" or "none").
+ * REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01" or "none"); STRING is only read.
  */
 
 /* Stores the value in the item, and releases the field's old value. -EINVAL with the values that

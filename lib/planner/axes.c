@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/axes.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,160 +11,48 @@
 #include "documents/algorithm_traits.h"
 #include "documents/periods/period.h"
 #include "documents/selections/selection.h"
-#include "json/record_text.h"
 
-const struct gf_axis gf_axis_selection = {"selection", {gf_select_plans, 0, NULL}};
-const struct gf_axis gf_axis_period = {"period", {gf_period_plans, 0, NULL}};
+#define AT(member) offsetof(struct gf_axes, member)
+static const struct gf_field staleness_fields[] = {
+	{"warmup_steps", GF_FIELD_STEPS, .offset = AT(pipeline_warmup_steps),
+	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
+	 .help = "synchronous steps before stale ones: a number, 4epochs, or 5% of the run"},
+	{NULL},
+};
+static const struct gf_field period_fields[] = {
+	{"level", GF_FIELD_STRING, .offset = AT(period_level), .unit = "NAME",
+	 .help = "the level whose links are used once in a period (the outermost)"},
+	{"hide", GF_FIELD_REAL, .offset = AT(hide), .low = GF_MIN_SHARE, .high = 1, .unit = "SHARE",
+	 .help = "take the shortest period of which at most this share is exposed, e.g. 5%"},
+	{"codecs", GF_FIELD_STRING, .offset = AT(outer_codecs), .unit = "LIST",
+	 .help = "that messages between groups may use, e.g. f32,q8 (f32)"},
+	{NULL},
+};
+#undef AT
+const struct gf_record gf_axes_staleness_keys = {.bytes = sizeof(struct gf_axes),
+						 .fields = staleness_fields};
+const struct gf_record gf_axes_period_keys = {.bytes = sizeof(struct gf_axes),
+					      .fields = period_fields};
 
-static const struct gf_entry *entry_at(const struct gf_axis *axis, size_t i)
+int gf_axes_set_period(const struct gf_axes *a, const struct gf_period_plan *plan,
+		       struct gf_period *period, struct gf_error *err)
 {
-	return (const void *)gf_registry_at(&axis->entries, i);
-}
+	const struct gf_keyed of[] = {{plan->record, period}, {&gf_axes_period_keys, NULL}};
+	int rc = gf_keys_set(a->period_keys, of, 2, a->all_periods, err);
 
-/* Counts *k down. */
-static const struct gf_field *field_at(const struct gf_record *r, size_t *k)
-{
-	const struct gf_field *f, *found;
-
-	for (f = r->fields; f->key || f->type == GF_FIELD_INCLUDE; f++) {
-		if (f->type == GF_FIELD_INCLUDE) {
-			found = field_at(f->record, k);
-			if (found)
-				return found;
-		} else if (f->option && (*k)-- == 0) {
-			return f;
-		}
-	}
-	return NULL;
-}
-
-/* The k-th field with an option; NULL: there is none. */
-static const struct gf_field *axis_field(const struct gf_record *r, size_t k)
-{
-	return field_at(r, &k);
-}
-
-const struct gf_field *gf_axis_find(const struct gf_record *r, const char *option)
-{
-	const struct gf_field *f;
-	size_t k;
-
-	for (k = 0; (f = axis_field(r, k)); k++)
-		if (strcmp(f->option, option) == 0)
-			return f;
-	return NULL;
-}
-
-size_t gf_axis_options(const struct gf_axis *axis,
-		       struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], size_t n)
-{
-	const struct gf_entry *entry;
-	const struct gf_field *f;
-	size_t i, k, j;
-
-	for (i = 0; (entry = entry_at(axis, i)); i++)
-		for (k = 0; (f = axis_field(entry->record, k)); k++) {
-			for (j = 0; j < n; j++)
-				if (strcmp(options[j].field->option, f->option) == 0)
-					break;
-			if (j < n)
-				continue;
-			assert(n < GF_AXIS_OPTIONS_MOST);
-			options[n++] =
-				(struct gf_axis_option){.axis = axis, .entry = entry, .field = f};
-		}
-	return n;
-}
-
-/* "topk, gtopk", with `last` before the last of them. */
-static void add_owners(const struct gf_axis_option *o, const char *last, struct gf_text *out)
-{
-	const struct gf_entry *entry;
-	const char *owners[64];
-	size_t count = 0, i;
-
-	for (i = 0; (entry = entry_at(o->axis, i)); i++) {
-		assert(count < 64);
-		if (gf_axis_find(entry->record, o->field->option))
-			owners[count++] = entry->name;
-	}
-	for (i = 0; i < count; i++)
-		gf_text_addf(out, "%s%s", !i ? "" : i + 1 < count ? ", " : last, owners[i]);
-}
-
-/* The first owner's default, then others where they differ: "0.001; randomk: 0.01". */
-static void add_defaults(const struct gf_axis_option *o, struct gf_text *out)
-{
-	const struct gf_entry *p;
-	struct gf_text first = {0};
-	size_t i;
-
-	gf_field_print(o->field, o->entry->defaults, &first);
-	gf_text_addf(out, "%s", first.data);
-	for (i = 0; (p = entry_at(o->axis, i)); i++) {
-		const struct gf_field *f = gf_axis_find(p->record, o->field->option);
-		struct gf_text text = {0};
-
-		if (!f)
-			continue;
-		gf_field_print(f, p->defaults, &text);
-		if (strcmp(text.data, first.data) != 0)
-			gf_text_addf(out, "; %s: %s", p->name, text.data);
-		gf_text_release(&text);
-	}
-	gf_text_release(&first);
-}
-
-void gf_axis_option_help(const struct gf_axis_option *o, struct gf_text *out)
-{
-	add_owners(o, ", ", out);
-	gf_text_addf(out, ": %s (", o->field->help);
-	add_defaults(o, out);
-	gf_text_addf(out, ")");
-}
-
-int gf_axis_option_store(const char *text, void *option, struct gf_error *err)
-{
-	struct gf_axis_option *o = option;
-	const struct gf_record *record = o->entry->record;
-	void *scratch = gf_xcalloc(1, record->bytes);
-	int rc = gf_field_parse(o->field, text, scratch, err);
-
-	if (rc == 0)
-		o->text = text;
-	gf_record_release(record, scratch);
-	free(scratch);
+	if (rc)
+		gf_error_prefix(err, "--period: %s", plan->name);
 	return rc;
 }
 
-static int refuse(const struct gf_axis_option *o, const struct gf_entry *entry,
-		  struct gf_error *err)
+static int set_selection(const struct gf_axes *a, struct gf_selection *s, struct gf_error *err)
 {
-	struct gf_text owners = {0};
-	int rc;
+	const struct gf_keyed of = {gf_selection_plan(s)->record, s->params};
+	int rc = gf_keys_set(a->selection_keys, &of, 1, a->all_selections, err);
 
-	add_owners(o, " or ", &owners);
-	rc = gf_error_set(err, -EINVAL, "--%s: want --%s %s, got %s", o->field->option,
-			  o->axis->option, owners.data, entry->name);
-	gf_text_release(&owners);
-	return rc;
-}
-
-int gf_axis_options_apply(const struct gf_axis_option *options, size_t n,
-			  const struct gf_axis *axis, const struct gf_entry *entry, void *item,
-			  struct gf_error *err)
-{
-	const struct gf_field *field;
-	size_t i;
-	int rc = 0;
-
-	for (i = 0; i < n && rc == 0; i++) {
-		if (!options[i].text || options[i].axis != axis)
-			continue;
-		field = gf_axis_find(entry->record, options[i].field->option);
-		rc = field ? gf_field_parse(field, options[i].text, item, err)
-			   : refuse(&options[i], entry, err);
-	}
+	rc = rc ? rc : gf_keys_set(a->more_keys, &of, 1, false, err);
+	if (rc)
+		gf_error_prefix(err, "--selection: %s", gf_selection_name(s));
 	return rc;
 }
 
@@ -177,21 +64,14 @@ void gf_axes_init(struct gf_axes *a)
 		.period = -1,
 		.pipeline_warmup_steps = SIZE_MAX,
 	};
-	a->noptions = gf_axis_options(&gf_axis_selection, a->options, 0);
-	a->noptions = gf_axis_options(&gf_axis_period, a->options, a->noptions);
 }
 
-bool gf_axes_asked(const void *axes, const char *option)
+bool gf_axes_asked(const void *axes, const char *key)
 {
 	const struct gf_axes *a = axes;
-	size_t i;
 
-	if (a && a->followed)
-		return true;
-	for (i = 0; a && i < a->noptions; i++)
-		if (a->options[i].text && strcmp(a->options[i].field->option, option) == 0)
-			return true;
-	return false;
+	return a && (a->followed || gf_keys_have(a->selection_keys, key) ||
+		     gf_keys_have(a->more_keys, key));
 }
 
 /* The selection before the user's keys: of the axes, of the plan that is followed, or of the
@@ -223,9 +103,7 @@ static int check_reduces(const struct gf_axes *a, const struct gf_selection *s,
 static int apply(const struct gf_axes *axes, struct gf_system *s, struct gf_selection *selection,
 		 struct gf_error *err)
 {
-	int rc = gf_axis_options_apply(axes->options, axes->noptions, &gf_axis_selection,
-				       (const void *)gf_selection_plan(selection),
-				       selection->params, err);
+	int rc = set_selection(axes, selection, err);
 
 	if (rc == 0)
 		rc = check_reduces(axes, selection, err);
@@ -239,7 +117,8 @@ static int apply(const struct gf_axes *axes, struct gf_system *s, struct gf_sele
 	}
 	if (rc == 0 && s->staleness <= 1 &&
 	    (s->pipeline_warmup_steps || s->pipeline_warmup_part.of))
-		rc = gf_error_set(err, -EINVAL, "--pipeline-warmup: want a staleness > 1, got %d",
+		rc = gf_error_set(err, -EINVAL,
+				  "--staleness: want more than 1 with a warmup, got %d",
 				  s->staleness);
 	s->servers = axes->servers;
 	return rc;
@@ -358,28 +237,10 @@ int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err)
 	return rc;
 }
 
-int gf_axes_read_hide(const char *text, void *share, struct gf_error *err)
-{
-	double got = 0;
-	int rc = gf_units_real(text, 0, 1, &got, err);
-
-	if (rc == 0 && !(got > 0 && got < 1))
-		rc = gf_error_set(err, -EINVAL,
-				  "want a share between 0 and 1, e.g. 5%%, got \"%s\"", text);
-	if (rc == 0)
-		*(double *)share = got;
-	return rc;
-}
-
 void gf_axes_release(struct gf_axes *a)
 {
 	free(a->factors);
+	free(a->period_level);
+	free(a->outer_codecs);
 	gf_axes_init(a);
-}
-
-int gf_axes_read_warmup(const char *text, void *axes, struct gf_error *err)
-{
-	struct gf_axes *a = axes;
-
-	return gf_steps_parse(text, &a->pipeline_warmup_steps, &a->pipeline_warmup_part, err);
 }

@@ -219,8 +219,8 @@ static int try_optimal(const struct gf_task *t, bool named, struct gf_plan *plan
 }
 
 /* `optimal` goes by the name of the policy that found its plan. */
-static int try_all(const struct gf_task *t, bool halves, bool named, struct gf_plan *plans,
-		   size_t *n, struct gf_error *err)
+static int try_all(const struct gf_task *t, bool named, struct gf_plan *plans, size_t *n,
+		   struct gf_error *err)
 {
 	int rc = try_optimal(t, named, plans, n, err);
 	size_t i;
@@ -230,13 +230,11 @@ static int try_all(const struct gf_task *t, bool halves, bool named, struct gf_p
 	for (i = 0; gf_policies[i]; i++) {
 		const struct gf_policy *policy = gf_policies[i];
 
-		if (!policy->automatic && !halves)
+		if (!policy->automatic)
 			continue;
 		if (gf_task_is_plain(t) && policy == &gf_policy_optimal)
 			policy = NULL;
 		rc = gf_task_plan_by(t, policy, &plans[*n], err);
-		if ((rc == -EINVAL || rc == -ENOTSUP) && policy && !policy->automatic)
-			continue; /* not with these axes */
 		if (rc < 0)
 			return rc;
 		++*n;
@@ -244,8 +242,7 @@ static int try_all(const struct gf_task *t, bool halves, bool named, struct gf_p
 	return 0;
 }
 
-int gf_task_best(const struct gf_task *t, bool halves, bool named, struct gf_plan *p,
-		 struct gf_error *err)
+int gf_task_best(const struct gf_task *t, bool named, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan *plans;
 	double fastest_s = INFINITY;
@@ -255,7 +252,7 @@ int gf_task_best(const struct gf_task *t, bool halves, bool named, struct gf_pla
 	for (i = 0; gf_policies[i]; i++)
 		;
 	plans = gf_xcalloc(i + OTHERS, sizeof(*plans));
-	rc = try_all(t, halves, named, plans, &n, err);
+	rc = try_all(t, named, plans, &n, err);
 	for (i = 0; i < n && t->problem.max_messages;)
 		if (plans[i].nmessages > t->problem.max_messages) {
 			gf_plan_release(&plans[i]);
@@ -285,7 +282,7 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct
 
 	if ((policy && policy != &gf_policy_optimal) || gf_task_is_plain(t))
 		return gf_task_plan_by(t, policy, p, err);
-	rc = gf_task_best(t, false, true, p, err);
+	rc = gf_task_best(t, true, p, err);
 	if (rc < 0 || !policy)
 		return rc;
 	free(p->policy);

@@ -36,18 +36,10 @@ static void ask_codec(struct gf_compare_variant *v, size_t i)
 	encode_outer(v);
 }
 
-static struct gf_axis_option *density_of(struct gf_compare_variant *v)
-{
-	struct gf_axis_option *o = v->axes.options;
-
-	while (strcmp(o->field->option, gf_compare_option(GF_COMPARE_DENSITIES)) != 0)
-		o++;
-	return o;
-}
-
 static void ask_selection(struct gf_compare_variant *v, size_t i)
 {
 	v->axes.selection = (int)i;
+	v->axes.all_selections = true;
 }
 
 static void ask_algorithm(struct gf_compare_variant *v, size_t i)
@@ -86,16 +78,10 @@ static void ask_threshold(struct gf_compare_variant *v, size_t i)
 		v->request.policy = "threshold";
 }
 
-/* Options that a period lacks are those of others. */
 static void ask_period(struct gf_compare_variant *v, size_t i)
 {
-	const struct gf_record *record = gf_period_plans[i]->record;
-	struct gf_axis_option *o = v->axes.options;
-
 	v->axes.period = (int)i;
-	for (; o < v->axes.options + v->axes.noptions; o++)
-		if (o->axis == &gf_axis_period && !gf_axis_find(record, o->field->option))
-			o->text = NULL;
+	v->axes.all_periods = true;
 	encode_outer(v);
 	if (!(gf_period_plans[i]->traits & GF_PERIOD_EVERY))
 		return;
@@ -104,20 +90,25 @@ static void ask_period(struct gf_compare_variant *v, size_t i)
 	v->request.outer_codecs = NULL;
 }
 
-/* Of the selection that is compared, or of the first one that has a density. */
-static const struct gf_named densities[] = {{"0.0001", NULL}, {"0.001", NULL}, {"0.005", NULL},
-					    {"0.01", NULL},   {"0.05", NULL},  {"0.1", NULL},
-					    {NULL, NULL}};
+/* Of the selection that is compared, or of the first one that has a density: values, and keys. */
+static const struct gf_named densities[] = {
+	{"0.0001", "density=0.0001"},
+	{"0.001", "density=0.001"},
+	{"0.005", "density=0.005"},
+	{"0.01", "density=0.01"},
+	{"0.05", "density=0.05"},
+	{"0.1", "density=0.1"},
+	{NULL, NULL},
+};
 
 static void ask_density(struct gf_compare_variant *v, size_t i)
 {
 	const struct gf_system *s = v->request.system ? gf_system_find(v->request.system) : NULL;
-	struct gf_axis_option *density = density_of(v);
 	int k;
 
-	density->text = densities[i].name;
+	v->axes.more_keys = densities[i].description;
 	for (k = 0; v->axes.selection < 0 && !(s && s->selection); k++)
-		if (gf_axis_find(gf_select_plans[k]->record, density->field->option))
+		if (gf_keys_find(gf_select_plans[k]->record, "density"))
 			v->axes.selection = k;
 }
 

@@ -471,7 +471,6 @@ static struct gf_request group_request(const struct gf_request *r, const struct 
 				       struct gf_axes *axes)
 {
 	struct gf_request out = *r;
-	size_t i;
 
 	gf_axes_init(axes);
 	if (r->axes)
@@ -479,9 +478,7 @@ static struct gf_request group_request(const struct gf_request *r, const struct 
 	axes->period = -1;
 	axes->period_level = NULL;
 	axes->hide = 0;
-	for (i = 0; i < axes->noptions; i++)
-		if (axes->options[i].axis == &gf_axis_period)
-			axes->options[i].text = NULL;
+	axes->period_keys = NULL;
 	out.axes = axes;
 	out.outer_codecs = NULL;
 	out.fabric = gf_plan_fabric(group);

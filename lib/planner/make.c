@@ -125,7 +125,7 @@ static int note_halves(const struct gf_task *t, const struct gf_plan *p, struct 
 		gf_plan_release(&halves);
 		if (takes_s < (1 - worth_a_word) * p->predicted->iteration_s)
 			gf_text_addf(notes,
-				     "--halves: %s is predicted %.0f %% faster; gf-train runs it "
+				     "--policy %s is predicted %.0f %% faster; gf-train runs it "
 				     "on processors, --emit and PyTorch refuse it\n",
 				     gf_policies[i]->name,
 				     100 * (1 - takes_s / p->predicted->iteration_s));
@@ -260,9 +260,9 @@ static int check_most(const struct gf_task *t, const struct gf_request *r, struc
 			err, -EINVAL,
 			"--max-messages: want a selection that leaves messages as they are, got %s",
 			gf_selection_name(&t->selection));
-	if (t->system.staleness > 1 || r->halves)
-		return gf_error_set(err, -EINVAL,
-				    "--max-messages: want a staleness of 1 and no --halves");
+	if (t->system.staleness > 1)
+		return gf_error_set(err, -EINVAL, "--max-messages: want a staleness of 1, got %d",
+				    t->system.staleness);
 	if (r->max_messages < least)
 		return gf_error_set(err, -EINVAL,
 				    "--max-messages: want at least %zu, one for every run of "
@@ -282,8 +282,6 @@ static int check_served(const struct gf_task *t, const struct gf_request *r, str
 				    "--threshold: want policy threshold, ddp, horovod or dear, or "
 				    "selection csc, got policy %s",
 				    p->name);
-	if (p && r->halves && !p->halves)
-		return gf_error_set(err, -EINVAL, "--halves: want policy auto, got %s", p->name);
 	if (p && r->tolerance_asked && p != &gf_policy_optimal)
 		return gf_error_set(err, -EINVAL,
 				    "--tolerance: want policy auto or optimal, got %s", p->name);
@@ -317,7 +315,7 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 	int rc = 0;
 
 	gf_task_note(t, notes);
-	if (!t->policy && !r->halves && !r->elsewhere)
+	if (!t->policy && !r->elsewhere)
 		rc = note_halves(t, p, notes, err);
 	rc = rc ? rc : note_factors(t, p, notes, err);
 	rc = rc ? rc : note_reproducible(t, p, notes, err);
@@ -335,12 +333,12 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 
 	if (rc < 0)
 		return rc;
-	if (t->policy || (gf_task_is_plain(t) && !r->halves &&
+	if (t->policy || (gf_task_is_plain(t) &&
 			  !gf_uncertainty_recorded(t->problem.model, t->problem.fabric.network,
 						   t->problem.fabric.ranks)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
-		rc = gf_task_best(t, r->halves, false, p, err);
+		rc = gf_task_best(t, false, p, err);
 	if (rc < 0)
 		return rc;
 	if (notes)

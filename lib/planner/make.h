@@ -38,7 +38,6 @@ struct gf_request {
 	const char *const *outer_codecs; /* of a period's messages; NULL: f32 */
 	const struct gf_axes *axes;      /* or NULL: all open */
 	size_t max_messages;             /* of the plan; 0: any number */
-	bool halves;                     /* auto may choose what splits messages, too */
 	bool elsewhere;                  /* another program runs it: of gradflow's own, no word */
 	bool reproducible;               /* bits that do not depend on the cut */
 	const struct gf_plan *rule;      /* given, to be bound; or NULL */
@@ -152,9 +151,8 @@ int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *mod
 /* Predicts a plan into p->predicted, which is made where it is NULL, with the replays of `derived`,
  * or NULL. */
 int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err);
-/* The best by any policy (choose_plan.c). halves: those that split messages, too; named: a policy
- * was asked for, and doubt does not count. */
-int gf_task_best(const struct gf_task *t, bool halves, bool named, struct gf_plan *p,
-		 struct gf_error *err);
+/* The best by any policy that is automatic (choose_plan.c). named: a policy was asked for, and
+ * doubt does not count. */
+int gf_task_best(const struct gf_task *t, bool named, struct gf_plan *p, struct gf_error *err);
 
 #endif

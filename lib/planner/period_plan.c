@@ -84,16 +84,16 @@ static void cut(struct gf_period *p, const struct gf_model_profile *m, const str
 	}
 }
 
-/* Has the period an option for that member, and did the user not set it? */
+/* Has the period a key for that member, and did the user not set it? */
 static bool is_open(const struct gf_task *t, size_t member)
 {
-	const struct gf_axis_option *o = t->axes->options;
-	const struct gf_axis_option *end = o + t->axes->noptions;
+	const struct gf_field *f;
+	size_t k;
 
-	while (o < end && (o->axis != &gf_axis_period || o->field->offset != member))
-		o++;
-	return o < end && !gf_axes_asked(t->axes, o->field->option) &&
-	       gf_axis_find(t->period.plan->record, o->field->option);
+	for (k = 0; (f = gf_keys_at(t->period.plan->record, k)); k++)
+		if (f->offset == member)
+			return !gf_keys_have(t->axes->period_keys, f->key);
+	return false;
 }
 
 #define IS_OPEN(t, member) is_open(t, offsetof(struct gf_period, member))
@@ -201,12 +201,12 @@ static int refuse(const struct hiding *x, struct gf_error *err)
 {
 	if (isinf(x->least))
 		return gf_error_set(err, -EINVAL,
-				    "--hide: want --period-steps that the fragments divide, and "
-				    "more of them to the next fragment than a --delay, got %zu",
+				    "--period: hide: want steps that the fragments divide, and "
+				    "more of them to the next fragment than the delay, got %zu",
 				    x->p->period.steps);
 	return gf_error_set(err, -ENOTSUP,
-			    "--hide: want at most %g %% of a period exposed, found %.3g %% at the "
-			    "least: more of --period-steps or --delay hide more",
+			    "--period: hide: want at most %g %% of a period exposed, found %.3g "
+			    "%% at the least: more steps, or more of delay, hide more",
 			    100 * x->t->axes->hide, 100 * x->least);
 }
 
@@ -272,11 +272,12 @@ static int settle(const struct gf_task *t, struct gf_plan *p, const struct gf_si
 
 	if (p->period.fragments > p->model->ntensors &&
 	    (!(t->axes->hide > 0) || !IS_OPEN(t, fragments)))
-		return gf_error_set(err, -EINVAL,
-				    "--fragments: want at most the model's %zu tensors, got %zu",
-				    p->model->ntensors, p->period.fragments);
+		return gf_error_set(
+			err, -EINVAL,
+			"--period: fragments: want at most the model's %zu tensors, got %zu",
+			p->model->ntensors, p->period.fragments);
 	if (!(t->axes->hide > 0) && gf_period_check_steps(&p->period, err) < 0) {
-		gf_error_prefix(err, "--period-steps, --fragments, --delay");
+		gf_error_prefix(err, "--period");
 		return -EINVAL;
 	}
 	rc = gf_menu_init(&menu, &t->outer, err);

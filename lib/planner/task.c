@@ -35,13 +35,12 @@ int gf_axes_group(const struct gf_axes *a, const struct gf_fabric *f, int *group
 		gf_text_addf(&names, "%s%s", i ? ", " : "", f->levels[i].name);
 	}
 	if (!*group)
-		gf_error_set(err, -EINVAL,
-			     "--period-level: want a level of the topology (%s), got %s",
+		gf_error_set(err, -EINVAL, "--period: level: want one of the topology (%s), got %s",
 			     i ? names.data : "there is none", a->period_level);
 	else if (*group >= f->ranks || f->ranks % *group)
 		gf_error_set(err, -EINVAL,
 			     "--period: want ranks that make two or more whole groups of %d "
-			     "(--period-level), got %d",
+			     "(key level), got %d",
 			     *group, f->ranks);
 	gf_text_release(&names);
 	return *group && *group < f->ranks && f->ranks % *group == 0 ? 0 : -EINVAL;
@@ -62,12 +61,12 @@ static int check(const struct gf_task *t, struct gf_error *err)
 	if (t->period.group_ranks == 1 && t->system.staleness > 1)
 		return gf_error_set(err, -EINVAL,
 				    "--staleness: want 1 with groups of one rank, which exchange "
-				    "nothing in a step (--period-level), got %d",
+				    "nothing in a step (key level), got %d",
 				    t->system.staleness);
 	if (t->period.group_ranks == 1 && !gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
 		return gf_error_set(err, -EINVAL,
 				    "--selection: want dense with groups of one rank, which "
-				    "exchange nothing in a step (--period-level), got %s",
+				    "exchange nothing in a step (key level), got %s",
 				    gf_selection_name(&t->selection));
 	for (i = 1; i < m->ntensors; i++)
 		if (m->tensors[i].dtype != m->tensors[0].dtype)
@@ -94,19 +93,18 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 	t->axes = a;
 	t->period = followed ? *followed : *(const struct gf_period *)plan->defaults;
 	t->period.plan = plan;
-	rc = gf_axis_options_apply(a->options, a->noptions, &gf_axis_period, (const void *)plan,
-				   &t->period, err);
+	rc = gf_axes_set_period(a, plan, &t->period, err);
 	if (rc < 0)
 		return rc;
 	if (plan->traits & GF_PERIOD_EVERY) {
 		t->period = (struct gf_period){0};
 		if (a->hide > 0 || a->period_level || r->outer_codecs)
 			return gf_error_set(err, -EINVAL,
-					    "--%s: want a --period in which not all ranks exchange "
-					    "in every step, got %s",
+					    "--period: want one in which not all ranks exchange "
+					    "in every step with %s, got %s",
 					    a->hide > 0       ? "hide"
-					    : a->period_level ? "period-level"
-							      : "outer-codecs",
+					    : a->period_level ? "level"
+							      : "codecs",
 					    plan->name);
 		return 0;
 	}
@@ -120,7 +118,7 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 		.lanes = 1,
 		.reproducible = p->reproducible,
 		.codecs = r->outer_codecs,
-		.codecs_option = "--outer-codecs",
+		.codecs_option = "--period: codecs",
 	};
 	rc = gf_menu_check_codecs(&t->outer, err);
 	if (rc < 0)

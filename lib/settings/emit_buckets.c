@@ -106,8 +106,8 @@ static int check(const struct gf_plan *p, const struct gf_emitter *e, bool by_ra
 	for (i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(err, -ENOTSUP,
-					    "--emit %s: want whole messages, got split ones (plan "
-					    "without --halves)",
+					    "--emit %s: want whole messages, got split ones "
+					    "(another --policy plans whole ones)",
 					    e->name);
 	return check_codecs(p, e, err);
 }

@@ -141,7 +141,7 @@ static int check_maxtext(const struct gf_plan *p, struct gf_error *err)
 	if (o->fragments == 1 && (o->delay || o->mix > 0))
 		return gf_error_set(
 			err, -ENOTSUP,
-			"--emit maxtext: want 2 --fragments or more with a delay or a mix, got 1");
+			"--emit maxtext: want 2 fragments or more with a delay or a mix, got 1");
 	for (i = 0; i < o->nmessages; i++)
 		if (!gf_codec_is_plain(o->messages[i].codec))
 			return gf_error_set(err, -ENOTSUP,

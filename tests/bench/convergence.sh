@@ -46,23 +46,23 @@ methods() { # chunk
 	cat << EOF
 dense|
 csc|--selection csc
-csc-5|--selection csc --keep .05 --chunk $1
+csc-5|--selection csc:keep=.05,chunk_elems=$1
 topk|--selection topk
-topk-01|--selection topk --density .01
+topk-01|--selection topk:density=.01
 gtopk|--selection gtopk
-gtopk-01|--selection gtopk --density .01
-gtopk-01-conserve|--selection gtopk --density .01 --putback conserve
-topk-01-q8|--selection topk --density .01 --codecs q8
-gtopk-01-fp4|--selection gtopk --density .01 --codecs fp4
+gtopk-01|--selection gtopk:density=.01
+gtopk-01-conserve|--selection gtopk:density=.01,putback=conserve
+topk-01-q8|--selection topk:density=.01 --codecs q8
+gtopk-01-fp4|--selection gtopk:density=.01 --codecs fp4
 pipe-2|--staleness 2
 pipe-3|--staleness 3
 pipe-sgd|--system pipe-sgd
 pipe-2-q8|--staleness 2 --codecs q8
 local-sgd|--period local-sgd
-diloco-10|--period diloco --period-steps 10
-diloco-50-m5|--period diloco --period-steps 50 --outer-momentum .5
+diloco-10|--period diloco:steps=10
+diloco-50-m5|--period diloco:steps=50,outer_momentum=.5
 streaming|--period streaming
-streaming-q8|--period streaming --outer-codecs q8
+streaming-q8|--period streaming:codecs=q8
 f16|--codecs f16
 q8|--codecs q8
 fp8|--codecs fp8

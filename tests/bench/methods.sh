@@ -43,11 +43,11 @@ compare() {
 	cat << 'EOF'
 dense|
 dense, halves (DeAR)|--policy dear
-csc 15 %|--selection csc --keep .15 --chunk 8192
-csc 5 %|--selection csc --keep .05 --chunk 8192
-csc 15 %, K=2|--selection csc --keep .15 --chunk 8192 --staleness 2
-top-k .01|--selection topk --density .01 --warmup-densities none
-gTop-k .01|--selection gtopk --density .01 --warmup-densities none
+csc 15 %|--selection csc:keep=.15,chunk_elems=8192
+csc 5 %|--selection csc:keep=.05,chunk_elems=8192
+csc 15 %, K=2|--selection csc:keep=.15,chunk_elems=8192 --staleness 2
+top-k .01|--selection topk:density=.01,warmup_densities=none
+gTop-k .01|--selection gtopk:density=.01,warmup_densities=none
 K=2|--staleness 2
 K=2 trunc16|--staleness 2 --codecs trunc16
 K=2 q8|--staleness 2 --codecs q8
@@ -61,7 +61,7 @@ ring|--policy sequential --algorithm ring --release backward_end
 + f16 wire|--policy sequential --algorithm ring --codecs f16 --release backward_end
 + overlap|--policy wfbp --algorithm ring --codecs f16
 + lazy|--policy threshold --algorithm ring --codecs f16
-+ csc 15 %|--policy threshold --algorithm ring --selection csc --keep .15 --chunk 8192
++ csc 15 %|--policy threshold --algorithm ring --selection csc:keep=.15,chunk_elems=8192
 EOF
 }
 pipeline() {
@@ -76,8 +76,8 @@ EOF
 density() {
 	local d
 	for d in .1 .05 .01 .005 .001; do
-		echo "top-k $d|--selection topk --density $d --warmup-densities none"
-		echo "gTop-k $d|--selection gtopk --density $d --warmup-densities none"
+		echo "top-k $d|--selection topk:density=$d,warmup_densities=none"
+		echo "gTop-k $d|--selection gtopk:density=$d,warmup_densities=none"
 	done
 }
 

@@ -30,11 +30,11 @@ options() {
 	auto) ;;
 	f16 | q8 | trunc16) echo "--codecs $1" ;;
 	auto-codecs) echo "--codecs f32,f16,q8" ;;
-	csc) echo "--selection csc --keep 0.15 --csc-warmup 0" ;;
-	topk | gtopk) echo "--selection $1 --density 0.01 --warmup-densities none" ;;
+	csc) echo "--selection csc:keep=0.15,warmup_steps=0" ;;
+	topk | gtopk) echo "--selection $1:density=0.01,warmup_densities=none" ;;
 	stale) echo "--staleness 2" ;;
 	two-lanes) echo "--lanes 2" ;;
-	halves) echo "--halves" ;;
+	halves) echo "--policy dear" ;;
 	*) echo "--policy $1" ;;
 	esac
 }

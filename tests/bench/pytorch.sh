@@ -59,9 +59,9 @@ median() { sort -n | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int(
 
 declare -A options=(
 	[f16]='--codecs f16' [q8]='--codecs q8'
-	[csc]='--selection csc --keep 0.15 --csc-warmup 0'
-	[gtopk]='--selection gtopk --density 0.001 --warmup-densities none'
-	[powersgd]='--selection powersgd --powersgd-rank 1 --powersgd-warmup 2'
+	[csc]='--selection csc:keep=0.15,warmup_steps=0'
+	[gtopk]='--selection gtopk:density=0.001,warmup_densities=none'
+	[powersgd]='--selection powersgd:rank=1,warmup_steps=2'
 )
 GF_ALSO=$(IFS=';'; echo "${options[*]}")
 export GF_ALSO

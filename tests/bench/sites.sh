@@ -41,17 +41,17 @@ EOF
 rows() {
 	cat << 'EOF'
 dense|
-alone|--period local-sgd --period-steps 1000000
+alone|--period local-sgd:steps=1000000
 q8|--codecs q8
-gtopk .001|--selection gtopk --density .001
+gtopk .001|--selection gtopk:density=.001
 K=2|--staleness 2
 local-sgd 16|--period local-sgd
-diloco 10|--period diloco --period-steps 10
-diloco 50|--period diloco --period-steps 50
-diloco 50 m .5|--period diloco --period-steps 50 --outer-momentum .5
-diloco 200 m .5|--period diloco --period-steps 200 --outer-momentum .5
+diloco 10|--period diloco:steps=10
+diloco 50|--period diloco:steps=50
+diloco 50 m .5|--period diloco:steps=50,outer_momentum=.5
+diloco 200 m .5|--period diloco:steps=200,outer_momentum=.5
 streaming 100|--period streaming
-streaming planned|--period streaming --period-steps 100 --hide 5% --outer-codecs q8
+streaming planned|--period streaming:steps=100,hide=5%,codecs=q8
 EOF
 }
 

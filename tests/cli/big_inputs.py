@@ -58,7 +58,7 @@ for name, sizes in TOPOLOGIES.items():
     put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --import")
 
 put("tensors.json", costs(9000), "gf-plan", "gf-plan --compare", "gf-plan --policy optimal --lanes 8",
-    "gf-plan --policy dear --halves", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")
+    "gf-plan --policy dear", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")
 uneven = costs(14_000, allreduce=[entry(contention=[1, 1.1, 1.2, 1.3, 1.5, 1.6, 1.7], algorithm=name)
                                   for name in ("ring", "rhd")])
 for i, tensor in enumerate(uneven["model"]["tensors"]):
@@ -70,7 +70,7 @@ put("lanes.json", {
     "tensors": costs(5000)["model"]["tensors"], "messages": [
     {"first": i, "last": i, "mode": "simultaneous" if i else "normal", "release": "ready", "half": "all",
      "algorithm": "ring", "codec": "f32"} for i in range(5000)]}, "gf-sim", "gf-sim --verify")
-put("elements.json", costs(8000, 2**40), "gf-plan", "gf-plan --selection csc --chunk 1")
+put("elements.json", costs(8000, 2**40), "gf-plan", "gf-plan --selection csc:chunk_elems=1")
 put("gammas.json", costs(6, allreduce=[entry(contention=[1] * 100000)]), "gf-plan",
     "gf-plan --lanes 100000")
 put("algorithms.json", costs(6, allreduce=[entry()] * 8000), "gf-plan")

@@ -8,6 +8,11 @@ cases() {
 	touch topo.json; mkdir folder
 	cat <<- 'EOF'
 	gf-plan --policy m|+mg-wfbp -wfbp
+	gf-plan --selection top|+topk -density=
+	gf-plan --selection topk:d|+topk:density= -topk:keep=
+	gf-plan --selection topk:density=.1,p|+topk:density=.1,putback=
+	gf-plan --staleness 2:w|+2:warmup_steps=
+	gf-plan --period diloco:|+diloco:steps= +diloco:hide= -diloco:mix=
 	gf-plan --codecs f32,b|+f32,bf16 -bf16
 	gf-plan --model digits-c|+digits-cnn
 	gf-plan --model to|+topo.json
@@ -73,6 +78,12 @@ expect() {
 	COMP_WORDS=(gf-plan --policy = m) COMP_CWORD=3
 	_gradflow
 	[ "${COMPREPLY[*]}" = mg-wfbp ]
+	COMP_WORDS=(gf-plan --selection topk : density = .1,p) COMP_CWORD=6
+	_gradflow
+	[ "${COMPREPLY[*]}" = .1,putback= ]
+	COMP_WORDS=(gf-plan --selection = topk :) COMP_CWORD=4
+	_gradflow
+	[ "${COMPREPLY[*]}" = "density= warmup_densities= putback=" ]
 	COMP_WORDS=(gf-plan --emit =) COMP_CWORD=2
 	_gradflow
 	[ "${COMPREPLY[*]}" = 'ddp horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla torchft maxtext' ]
@@ -92,10 +103,10 @@ expect() {
 
 @test "zsh completes options and their arguments" {
 	command -v zsh > /dev/null || skip "zsh is not installed"
-	# what of a list stands before the last comma is not offered again
+	# what stands before the last comma or colon is not offered again
 	offered() {
 		local before=${1##* } files=$GF_SOURCE/completions
-		case $before in *,*) before=${before%,*}, ;; *) before='' ;; esac
+		case $before in *[:,]*) before=${before%"${before##*[:,]}"} ;; *) before='' ;; esac
 		zsh -f "$GF_SOURCE/tests/cli/complete.zsh" "$files" "$1" |
 			sed "s/^/$before/"
 	}

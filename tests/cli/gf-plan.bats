@@ -376,12 +376,12 @@ staged() { # FILE
 }
 
 @test "warm-ups in epochs or a share of the run stay so in the plan" {
-	six --system pipe-sgd --pipeline-warmup 5epochs
+	six --system pipe-sgd --staleness warmup=5epochs
 	jq -e '.pipeline.warmup_steps == {epochs: 5}' out.txt
 	cp out.txt plan.json
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
-	wants 2 gf-plan --policy single --staleness 2 --pipeline-warmup 5weeks "$share/profiles/six.json"
+	wants 2 gf-plan --policy single --staleness 2:warmup=5weeks "$share/profiles/six.json"
 	says 'want steps, epochs or a share of the run (100, 4epochs, 5%), got 5weeks'
 	for bad in '{}' '{"epochs": 0}' '{"run_share": 2}' '{"epochs": 1, "run_share": 0.1}' '"5%"'; do
 		jq ".pipeline.warmup_steps = $bad" plan.json > bad.json
@@ -622,7 +622,7 @@ writes_nothing() { # OPTION...
 	done
 	gf-topo --synthetic "host:2@8GB/s,1us site:2@100Mb/s,100us" > sites.json
 	for target in torchft maxtext; do
-		writes_nothing --model digits-cnn --period local-sgd --period-steps 1 sites.json --emit $target
+		writes_nothing --model digits-cnn --period local-sgd:steps=1 sites.json --emit $target
 		wants 0 gf-plan --model digits-cnn --period local-sgd sites.json --emit $target
 		says " as it is, an exchange in each step: "
 	done
@@ -863,14 +863,14 @@ writes_nothing() { # OPTION...
 	# sets take what they took; choosing them takes longer. A startup that backward's end
 	# cuts is taken for as long as predicted, so here it has nothing extra.
 	jq 'del(.network.allreduce[0].beside_backward.startup_extra_s)' costs.json > plain.json && mv plain.json costs.json
-	gf-plan -q --policy wfbp --selection topk --density 0.1 costs.json -o plan.json
+	gf-plan -q --policy wfbp --selection topk:density=0.1 costs.json -o plan.json
 	jq '.selections[0] |= (.alpha_s = 1 | .beta_s_per_byte = 0.05)' plan.json > true.json
 	gf-sim true.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
 	says "topk: 500 ms -> 1.00 s a message, 10.0 ms -> 50.0 ms a byte"
 	jq -e --slurpfile p plan.json '.network.allreduce == $p[0].network.allreduce' out.txt
 	# of one message there is no line: both parts grow alike, if they are known
-	gf-plan -q --policy single --selection topk --density 0.1 costs.json -o plan.json
+	gf-plan -q --policy single --selection topk:density=0.1 costs.json -o plan.json
 	jq '.selections[0] |= (.alpha_s = 1 | .beta_s_per_byte = 0.02)' plan.json > true.json
 	gf-sim true.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy single --refine trace.json plan.json
@@ -1019,7 +1019,7 @@ writes_nothing() { # OPTION...
 		says "${text/SYSTEMS/$systems}"
 		[ -z "$output" ]
 	done <<-'END'
-	2|--density: want --selection topk|--density 0.5
+	2|--selection: dense: want no keys, got "density"|--selection density=0.5
 	2|--selection: want SELECTIONS, got "most"|--selection most
 	2|--policy: want one that leaves messages whole with a staleness > 1|--system pipe-sgd --policy dear
 	2|--policy: want auto, POLICIES, got "best"|--policy best
@@ -1044,7 +1044,6 @@ writes_nothing() { # OPTION...
 	2|--json goes with|--json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
-	2|--halves: want policy auto, got wfbp|--policy wfbp --halves
 	2|--flops: want a model to estimate, found none|--flops 1e12
 	2|--batch: want a model to estimate, found none|--batch 8
 	2|--gpu: want a model to estimate, found none|--gpu h100
@@ -1091,7 +1090,7 @@ writes_nothing() { # OPTION...
 	iteration 67
 	six --policy dear --threshold 0
 	jq -e '.messages | length == 6' out.txt
-	six --selection csc --keep 0.5 --chunk 1 --policy single --threshold 0
+	six --selection csc:keep=0.5,chunk_elems=1 --policy single --threshold 0
 	jq -e '(.fusion.threshold_bytes // 0) == 0' out.txt
 	wants 0 gf-plan --threshold 0 "$data/valid/topology-4x2-1gbe.json"
 	jq -e '.rule.threshold_bytes == 0' out.txt
@@ -1136,11 +1135,11 @@ writes_nothing() { # OPTION...
 }
 
 @test "every axis by its own option" {
-	six --system gtopk --warmup-densities 0.5,0.25
+	six --system gtopk --selection warmup_densities=0.5,0.25
 	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.25' out.txt
 	six --staleness 2
 	says 'wants less rate or momentum, as gf-train gives it: gradients are 1 step late'
-	six --staleness 3 --pipeline-warmup 5 --release backward_end
+	six --staleness 3:warmup=5 --release backward_end
 	jq -e '.pipeline == {"staleness": 3, "warmup_steps": 5} and all(.messages[]; .release == "backward_end")' out.txt
 	six --system pipe-sgd --staleness 1 --codecs f32 --release ready
 	jq -e '.pipeline.staleness == 1 and .messages[0].codec == "f32" and .messages[0].release == "ready"' out.txt
@@ -1226,11 +1225,11 @@ writes_nothing() { # OPTION...
 	# what is trained by that plan has these chunks
 	wants 0 gf-plan -q topo.json --model digits-mlp --system gradientflow --ranks 1 -o one.json
 	wants 0 gf-train -q --plan one.json --model digits-mlp --steps 2 --threads 1
-	wants 0 gf-plan -q topo.json --model digits-mlp --selection csc --chunk 17226
+	wants 0 gf-plan -q topo.json --model digits-mlp --selection csc:chunk_elems=17226
 	jq -e '.selection.chunk_elems == 17226' out.txt
-	wants 2 gf-plan -q topo.json --model digits-mlp --selection csc --chunk 17227
+	wants 2 gf-plan -q topo.json --model digits-mlp --selection csc:chunk_elems=17227
 	one_line
-	says '--chunk: want at most the 17226 elements of digits-mlp, got 17227'
+	says '--selection: chunk_elems: want at most the 17226 elements of digits-mlp, got 17227'
 	# many chunks: as the paper has it
 	wants 0 gf-plan topo.json --model resnet50 --system gradientflow
 	jq -e '.selection.chunk_elems == 32000' out.txt
@@ -1245,16 +1244,16 @@ writes_nothing() { # OPTION...
 		wants 0 gf-plan topo.json --model "$model" $options -o plan.json
 		jq -e ".selection | (.density * 1e4 | round) == $density and ((.warmup_densities[-1] // 0) * 1e4 | round) == $last" plan.json
 		[ "$density" -eq 157 ] || continue
-		says 'digits-mlp has 17226 elements: the density is 0.0157 instead of 0.001 (--density)'
+		says 'digits-mlp has 17226 elements: the density is 0.0157 instead of 0.001 (--selection density)'
 	done <<- 'END'
 		digits-mlp|--selection topk|157|157
 		digits-mlp|--system gtopk|157|157
-		digits-mlp|--selection gtopk --warmup-densities .002|157|20
-		digits-mlp|--selection topk --density .001|10|40
+		digits-mlp|--selection gtopk:warmup_densities=.002|157|20
+		digits-mlp|--selection topk:density=.001|10|40
 		resnet50|--selection topk|10|40
 	END
 	# a plan that was made for a density keeps it
-	gf-plan -q topo.json --model digits-mlp --selection topk --density .001 > plan.json
+	gf-plan -q topo.json --model digits-mlp --selection topk:density=.001 > plan.json
 	gf-sim plan.json --trace trace.json -o /dev/null
 	gf-plan -q --refine trace.json plan.json | jq -e '.selection.density == 0.001'
 }
@@ -1267,17 +1266,37 @@ writes_nothing() { # OPTION...
 		says "$text"
 		[ -z "$output" ]
 	done <<-'END'
-	--keep: want --selection csc, got dense|--keep 0.1
-	--decay: want --selection csc, got gtopk|--system gtopk --decay 1
-	--density: want --selection topk|--system gradientflow --density 0.1
-	--putback: want --selection topk or gtopk, got dense|--putback paper
-	--policy: want one that leaves messages whole with selection csc, which cuts its messages anew in every step, got dear|--selection csc --chunk 10 --policy dear
-	--pipeline-warmup: want a staleness > 1, got 1|--pipeline-warmup 5
+	--selection: dense: want no keys, got "keep"|--selection keep=0.1
+	--selection: gtopk: want density, warmup_densities or putback, got "decay"|--system gtopk --selection decay=1
+	--selection: csc: want chunk_elems, keep, warmup_steps or decay, got "density"|--system gradientflow --selection density=0.1
+	--selection: dense: want no keys, got "putback"|--selection putback=paper
+	--policy: want one that leaves messages whole with selection csc, which cuts its messages anew in every step, got dear|--selection csc:chunk_elems=10 --policy dear
+	--staleness: want more than 1 with a warmup, got 1|--staleness warmup=5
 	END
 }
 
+@test "keys behind a name: what is wrong with them, in one line before any document is read" {
+	while IFS='|' read -r text options; do
+		# shellcheck disable=SC2086
+		wants 2 gf-plan $options missing.json
+		[ "$(head -n 1 err.txt)" = "gf-plan: $text" ] || { cat err.txt; false; }
+	done <<-'END'
+	--selection: topk: want density, warmup_densities or putback, got "densty"; did you mean "density"?|--selection topk:densty=.1
+	--selection: topk: density: want a number from 1e-12 to 1, got "2"|--selection topk:density=2
+	--selection: topk: want density=SHARE, got no value|--selection topk:density
+	--staleness: 2: want warmup_steps, got "cool"|--staleness 2:cool=1
+	--selection: want chunk_elems, keep, warmup_steps, decay, density, warmup_densities, putback, clip_norm, momentum, masking, rank, warm_start, min_compression or seed, got "steps"|--selection steps=2
+	END
+	# the last name counts, and the last keys
+	wants 0 gf-plan -q --selection csc --selection topk:density=.1 --selection put=naive "$share/profiles/six.json"
+	jq -e '.selection | .method == "topk" and .putback == "naive" and .density > 0.1' out.txt
+	# keys that an entry lacks are those of others that it is compared with
+	wants 0 gf-plan -q --compare --over selections --selection density=.5 --json "$share/profiles/six.json"
+	jq -se 'map(.selection) | index("topk") and index("csc")' out.txt
+}
+
 @test "auto with other axes: never worse than a policy by name" {
-	for axes in "--staleness 2" "--release backward_end" "--selection csc --keep 0.4" "--selection gtopk --density 0.1"; do
+	for axes in "--staleness 2" "--release backward_end" "--selection csc:keep=0.4" "--selection gtopk:density=0.1"; do
 		# shellcheck disable=SC2086
 		six $axes --compare --json
 		cp out.txt rows.json
@@ -1292,7 +1311,7 @@ writes_nothing() { # OPTION...
 }
 
 @test "--refine keeps the plan's axes" {
-	six --system gradientflow --keep 0.25 -o plan.json
+	six --system gradientflow --selection keep=0.25 -o plan.json
 	gf-sim plan.json --trace trace.json -o /dev/null
 	wants 0 gf-plan -q --refine trace.json plan.json
 	jq -e '.system == "gradientflow" and .selection.keep == 0.25 and .messages[0].codec == "f16"' out.txt
@@ -1314,7 +1333,7 @@ writes_nothing() { # OPTION...
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's"
 	# of the outer exchange, with the ranks of all groups
 	gf-topo --synthetic "host:2@10Gb/s,50us rack:64@1Gb/s,1ms site:2@100Mb/s,5ms" > sites.json
-	wants 0 gf-plan --model resnet20 sites.json --period diloco --period-level rack --outer-codecs q8 -o sites-plan.json
+	wants 0 gf-plan --model resnet20 sites.json --period diloco:level=rack,codecs=q8 -o sites-plan.json
 	says "blueconnect on 256 ranks has too many steps to replay: its cost is a closed form's"
 	says "no profile says what this costs the processor, and it is taken for free: q8"
 	# an estimated model takes what was measured on processors
@@ -1331,7 +1350,7 @@ writes_nothing() { # OPTION...
 	done
 }
 
-@test "--halves: auto may choose dear; --compare says where it would win" {
+@test "auto leaves dear to --policy; --compare says where it would win" {
 	jq '.model.forward_s = 60' "$share/profiles/six.json" > slow.json
 	wants 0 gf-plan --compare --json slow.json
 	says "dear is the fastest, but makes the next forward pass wait: auto leaves it out"
@@ -1340,13 +1359,9 @@ writes_nothing() { # OPTION...
 	second=$(sed -n 2p out.txt | jq .iteration_s)
 	wants 0 gf-plan slow.json
 	jq -e --argjson s "$second" '.policy != "dear" and .predicted.iteration_s == $s' out.txt
-	wants 0 gf-plan --halves slow.json
+	says "--policy dear is predicted"
+	wants 0 gf-plan --policy dear slow.json
 	jq -e --argjson s "$best" '.policy == "dear" and .predicted.iteration_s == $s' out.txt
-	# not with what it contradicts
-	wants 0 gf-plan --halves --staleness 2 slow.json
-	jq -e '.policy != "dear"' out.txt
-	six --halves
-	iteration 43
 }
 
 @test "hostile numbers: one line, status 2, nothing printed" {
@@ -1379,7 +1394,7 @@ writes_nothing() { # OPTION...
 		[ -z "$output" ]
 	done
 	for options in "--ranks 99999999999" "--ranks 1048577" "--lanes 2000000" "--threshold 99999999999999999999" \
-		"--staleness 100000" "--keep 0" "--keep nan" "--density inf"; do
+		"--staleness 100000" "--selection keep=0" "--selection keep=nan" "--selection density=inf"; do
 		# shellcheck disable=SC2086
 		wants 2 gf-plan $options "$share/profiles/six.json"
 		[ -z "$output" ]
@@ -1460,10 +1475,10 @@ writes_nothing() { # OPTION...
 	wants 0 gf-plan -q --codecs q8 measured.json
 	jq -e '.predicted.iteration_s - (0.002 + 1e-5 + 4194304 * 1e-9 * 1028 / 4096) | fabs < 1e-12' out.txt
 	# the selection's 2e-5 + 4194304 * 1e-9; without its cost the rest
-	wants 0 gf-plan -q --selection topk --density 0.01 slow.json
+	wants 0 gf-plan -q --selection topk:density=0.01 slow.json
 	jq .predicted.iteration_s out.txt > with.txt
 	jq '.selections[0] |= (.alpha_s = 0 | .beta_s_per_byte = 0)' slow.json > free.json
-	wants 0 gf-plan -q --selection topk --density 0.01 free.json
+	wants 0 gf-plan -q --selection topk:density=0.01 free.json
 	jq -e --slurpfile w with.txt '$w[0] - .predicted.iteration_s - (2e-5 + 4194304e-9) | fabs < 1e-12' out.txt
 }
 
@@ -1472,10 +1487,10 @@ writes_nothing() { # OPTION...
 	gf-profile -q --estimate --model alexnet-bn --forward 11.6ms --backward 23.1ms --batch 128 > model.json
 	jq -n '{format: "gf-profile", version: 1, network: {ranks: 512,
 		allreduce: [{algorithm: "ring", startup_s: 3.96e-3, per_byte_s: 5.17e-10}]}}' > net.json
-	wants 0 gf-plan -q --policy threshold --selection csc --keep 0.1 --codecs f16 model.json net.json
+	wants 0 gf-plan -q --policy threshold --selection csc:keep=0.1 --codecs f16 model.json net.json
 	jq -e '.predicted.iteration_s | . > 0.04265 and . < 0.04267' out.txt
 	# ten norms cost a startup, too; the other 1896 take 4 us
-	wants 0 gf-plan -q --policy threshold --selection csc --keep 0.1 --codecs f16 --chunk 6096798 model.json net.json
+	wants 0 gf-plan -q --policy threshold --selection csc:keep=0.1,chunk_elems=6096798 --codecs f16 model.json net.json
 	jq -e '.predicted.iteration_s | . > 0.04265 and . < 0.04266' out.txt
 }
 
@@ -1620,7 +1635,7 @@ sites() { # options...
 
 @test "--period: groups in every step, all ranks every H" {
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
-	sites 0 --period diloco --hide 5% --outer-codecs q8
+	sites 0 --period diloco:hide=5%,codecs=q8
 	says "groups of 4 ranks exchange every"
 	says "results differ from synchronous SGD"
 	jq -e '.ranks == 8 and .period.group_ranks == 4 and .period.method == "diloco" and
@@ -1632,17 +1647,17 @@ sites() { # options...
 	wants 0 gf-plan --table plan.json
 	grep -q "between groups, every" out.txt
 	says "; a period takes "
-	sites 0 --period post-local --begin-steps 30 --outer-codecs q8
+	sites 0 --period post-local:begin_steps=30,codecs=q8
 	says "exchange every 16 steps, the first 30 steps in each; a period takes "
 	wants 0 gf-plan --explain plan.json
 	grep -qx "the first 30 steps of all: an exchange after each" out.txt
-	sites 0 --period diloco --hide 5% --outer-codecs q8
+	sites 0 --period diloco:hide=5%,codecs=q8
 	wants 0 gf-plan --explain plan.json
 	grep -q "message 0: .*derived from the levels" out.txt
 	jq -e '.predicted.messages[-1].end_s < 2' plan.json
 	grep -qxE "fragment 0 +\.{34}\|" out.txt
 	# keys that are given stay
-	sites 0 --period streaming --hide 5% --fragments 4 --delay 2
+	sites 0 --period streaming:hide=5%,fragments=4,delay=2
 	jq -e '.period | .fragments == 4 and .delay == 2 and (.messages | length) == 4 and
 		.exposed_s <= 0.05 * .period_s and .steps % 4 == 0' plan.json
 	wants 0 gf-plan --explain plan.json
@@ -1652,25 +1667,25 @@ sites() { # options...
 		sites "$status" $options
 		says "$want"
 	done <<-'END'
-	2|--hide 5%|--hide: want a --period in which not all ranks exchange in every step, got every
-	2|--period diloco --hide 1|--hide: want a share between 0 and 1, e.g. 5%, got "1"
-	1|--period diloco --hide 1% --period-steps 3|--hide: want at most 1 % of a period exposed, found
-	2|--period-steps 4|--period-steps: want --period local-sgd, post-local, diloco or streaming, got every
-	2|--period local-sgd --fragments 4|--fragments: want --period streaming, got local-sgd
-	2|--period streaming --fragments 3|--period-steps, --fragments, --delay: want steps of a period that its 3 fragments divide, with more than the delay of 5 between them, got 100
-	2|--period streaming --delay 25|--period-steps, --fragments, --delay: want steps of a period that its 4 fragments divide, with more than the delay of 25 between them, got 100
-	2|--period diloco --period-level rack|--period-level: want a level of the topology (host, site), got rack
-	2|--period diloco --ranks 6|--period: want ranks that make two or more whole groups of 4 (--period-level), got 6
+	2|--period hide=5%|--period: want one in which not all ranks exchange in every step with hide, got every
+	2|--period diloco:hide=2|--period: diloco: hide: want a number from 1e-12 to 1, got "2"
+	1|--period diloco:hide=1%,steps=3|--period: hide: want at most 1 % of a period exposed, found
+	2|--period steps=4|--period: every: want level, hide or codecs, got "steps"
+	2|--period local-sgd:fragments=4|--period: local-sgd: want steps, level, hide or codecs, got "fragments"
+	2|--period streaming:fragments=3|--period: want steps of a period that its 3 fragments divide, with more than the delay of 5 between them, got 100
+	2|--period streaming:delay=25|--period: want steps of a period that its 4 fragments divide, with more than the delay of 25 between them, got 100
+	2|--period diloco:level=rack|--period: level: want one of the topology (host, site), got rack
+	2|--period diloco --ranks 6|--period: want ranks that make two or more whole groups of 4 (key level), got 6
 	2|--period diloco --servers 1|--servers: want 0 with period diloco, whose groups have no server, got 1
-	2|--period diloco --outer-codecs foo|gf-plan: --outer-codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "foo"
-	2|--period diloco --period-level host --staleness 2|--staleness: want 1 with groups of one rank
-	2|--period diloco --period-level host --selection topk|--selection: want dense with groups of one rank
+	2|--period diloco:codecs=foo|gf-plan: --period: codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "foo"
+	2|--period diloco:level=host --staleness 2|--staleness: want 1 with groups of one rank
+	2|--period diloco:level=host --selection topk|--selection: want dense with groups of one rank
 	END
 }
 
 @test "--compare --over periods" {
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
-	wants 0 gf-plan --model resnet50 sites.json --compare --over periods --hide 5% --json
+	wants 0 gf-plan --model resnet50 sites.json --compare --over periods --period hide=5% --json
 	says "results differ from those of synchronous SGD"
 	jq -es 'map(.over.periods) | sort == ["diloco", "every", "local-sgd", "post-local", "streaming"]' out.txt
 	jq -es 'map(select(.over.periods == "every"))[0] as $dense | map(select(.period_steps)) |
@@ -1686,7 +1701,7 @@ sites() { # options...
 	done
 	cmp periods:codecs.txt codecs:periods.txt
 	# codecs between groups that the user has chosen stay
-	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd --outer-codecs f32 --json
+	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd:codecs=f32 --json
 	jq -es 'min_by(.iteration_s).iteration_s as $least | length == 7 and all(.iteration_s < 1.1 * $least)' out.txt
 	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd --json
 	jq -es 'min_by(.iteration_s).iteration_s as $least | any(.iteration_s > 1.1 * $least)' out.txt
@@ -1703,8 +1718,8 @@ sites() { # options...
 
 @test "--emit torchft, maxtext: a plan's period, or the reason" {
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
-	period=(--period streaming --period-steps 60 --fragments 4 --delay 3 --mix 0.25)
-	sites 0 "${period[@]}" --outer-codecs fp8
+	period=(--period streaming:steps=60,fragments=4,delay=3,mix=0.25)
+	sites 0 "${period[@]},codecs=fp8"
 	wants 0 gf-plan plan.json --emit torchft
 	/usr/bin/python3 - <<-'END'
 	exec(open("out.txt").read())
@@ -1720,8 +1735,7 @@ sites() { # options...
 	grep -qx "local_sgd = dict(sync_every=16)" out.txt
 	# a mix is no mean, and a name is text
 	jq '.tensors[0].name = "a\"b"' plan.json > quoted.json
-	for options in quoted.json "--model resnet50 sites.json --period-level host --period streaming --fragments 1 --delay 0
-		--outer-rate 1 --outer-momentum 0"; do
+	for options in quoted.json "--model resnet50 sites.json --period streaming:level=host,fragments=1,delay=0,outer_rate=1,outer_momentum=0"; do
 		# shellcheck disable=SC2086
 		wants 0 gf-plan $options --emit torchft
 		/usr/bin/python3 -c 'exec(open("out.txt").read()); assert diloco["fragment_update_alpha"] > 0 and fragments[0][0]'
@@ -1743,9 +1757,9 @@ sites() { # options...
 	--emit torchft|--emit torchft: want a plan with a period (--period diloco), got every
 	--emit ddp --period diloco|--emit ddp: want a plan in which all ranks exchange in every step, got period diloco
 	--emit torchft --period post-local|want no steps at the beginning with an exchange in each, got 1000
-	--emit torchft --period diloco --outer-codecs q8|want outer codec f32 or fp8, got q8
-	--emit maxtext --period diloco --outer-codecs q8|want outer codec f32, got q8
-	--emit maxtext --period streaming --fragments 1|want 2 --fragments or more with a delay or a mix, got 1
+	--emit torchft --period diloco:codecs=q8|want outer codec f32 or fp8, got q8
+	--emit maxtext --period diloco:codecs=q8|want outer codec f32, got q8
+	--emit maxtext --period streaming:fragments=1|want 2 fragments or more with a delay or a mix, got 1
 	END
 }
 
@@ -1758,10 +1772,10 @@ sites() { # options...
 }
 
 @test "shares in per cent, wherever one is meant" {
-	while read -r name option percent share; do
-		wants 0 gf-plan -q digits-cnn 4x2-1gbe --selection "$name" "$option" "$percent"
+	while read -r name key percent share; do
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe --selection "$name:$key=$percent"
 		mv out.txt percent.json
-		wants 0 gf-plan -q digits-cnn 4x2-1gbe --selection "$name" "$option" "$share"
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe --selection "$name:$key=$share"
 		cmp percent.json out.txt
 	done < <(facts '.percent[]? | "\($name) \(join(" "))"')
 	gf-plan -q digits-cnn 4x2-1gbe > plan.json
@@ -1778,7 +1792,7 @@ sites() { # options...
 	# each row is the plan of that density
 	wants 0 gf-plan --compare --over densities --selection gtopk --policy single gtopk-resnet20 gtopk-32-1gbe --json
 	for density in 0.0001 0.01 0.1; do
-		gf-plan -q --selection gtopk --policy single --density "$density" gtopk-resnet20 gtopk-32-1gbe > one.json
+		gf-plan -q --selection gtopk:density="$density" --policy single gtopk-resnet20 gtopk-32-1gbe > one.json
 		jq -es --slurpfile one one.json --arg d "$density" \
 			'any(.over.densities == $d and .iteration_s == $one[0].predicted.iteration_s)' out.txt
 	done
@@ -1786,15 +1800,15 @@ sites() { # options...
 	for name in $(facts 'select(.keys.density) | $name'); do
 		grep -qE "^$name( +[0-9.]+ ms \\+\?){6}\$" out.txt
 	done
-	wants 2 gf-plan --compare --over densities --density .1 gtopk-resnet20 gtopk-32-1gbe
-	says '--compare goes without --density where densities are compared'
+	wants 2 gf-plan --compare --over densities --selection density=.1 gtopk-resnet20 gtopk-32-1gbe
+	says '--compare goes without --selection density where densities are compared'
 }
 
 @test "a system that is slower than doing without it says so" {
 	local line='is predicted [0-9]+ % faster than this plan: [0-9.]+ us a step$' system
 	wants 0 gf-plan --system gradientflow digits-cnn pipe-sgd-4-10gbe
 	tail -n 1 err.txt | grep -qE "0\.[0-9]+ x DDP's default"
-	wants 0 gf-plan --selection gtopk --density 90% digits-cnn pipe-sgd-4-10gbe
+	wants 0 gf-plan --selection gtopk:density=90% digits-cnn pipe-sgd-4-10gbe
 	grep -qE "$line" err.txt
 	# as much as the two plans differ by
 	wants 0 gf-plan --system blueconnect digits-cnn pipe-sgd-4-10gbe

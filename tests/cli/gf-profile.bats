@@ -391,7 +391,7 @@ EOF
 		wants 0 gf-sim -q --json plan.json
 		jq -e --argjson paper "$paper" ".$key / \$paper - 1 | fabs < 0.02" out.txt
 	done <<- 'END'
-		--system gradientflow --keep .15|speedup|410.2
+		--system gradientflow --selection keep=.15|speedup|410.2
 		--policy threshold --algorithm ring --codecs f16|samples_per_s|780400
 	END
 }

@@ -348,7 +348,7 @@ replay() { # plan and options of gf-sim...
 	wants 0 gf-sim plan.json --iterations 100 --slow 1:2
 	jq -e '.total_s == 4025.5' out.txt
 	# ten synchronous steps of 20 + 25.5 in front
-	plan --system pipe-sgd --pipeline-warmup 10
+	plan --system pipe-sgd --staleness warmup=10
 	wants 0 gf-sim plan.json --iterations 100
 	jq -e '.total_s == 455 + 20 + 89 * 25.5 + 25.5' out.txt
 	wants 0 gf-sim plan.json --iterations 4
@@ -448,7 +448,7 @@ replay() { # plan and options of gf-sim...
 	local job=(--model resnet20 --gpu v100 4x2-1gbe)
 	# csc: a ramp of four steps, the first of them dense
 	csc() {
-		gf-plan -q --system gradientflow --csc-warmup "$1" --keep "$2" --chunk 1000 "${job[@]}"
+		gf-plan -q --system gradientflow --selection warmup_steps="$1",keep="$2",chunk_elems=1000 "${job[@]}"
 	}
 	csc 4 .2 > csc.json
 	threshold=$(jq .fusion.threshold_bytes csc.json)
@@ -465,7 +465,7 @@ replay() { # plan and options of gf-sim...
 	wants 0 gf-sim part.json --iterations 8
 	jq -e "(.total_s - ($want + 2 * .iteration_s) | fabs) < 1e-9" out.txt
 	# gtopk: epochs of three steps, each with a density
-	gf-plan -q --system gtopk --warmup-densities .5,.1 "${job[@]}" > topk.json
+	gf-plan -q --system gtopk --selection warmup_densities=.5,.1 "${job[@]}" > topk.json
 	for density in .5 .1 .001; do
 		jq ".selection.density = $density" topk.json > at.json
 		gf-sim -q at.json
@@ -661,7 +661,7 @@ replay() { # plan and options of gf-sim...
 		jq ".network = {levels: [{name: \"net\", alpha_s: 0.1, beta_s_per_byte: 0.001, reduce_s_per_byte: 0,
 			larger: [{from_bytes: $from, alpha_s: 0.5, beta_s_per_byte: 0.004}]}]}" "$share/profiles/six.json" > profile.json
 		for method in topk gtopk; do
-			gf-plan -q --ranks 8 --policy single --selection $method --density 0.04 profile.json > plan.json
+			gf-plan -q --ranks 8 --policy single --selection $method:density=0.04 profile.json > plan.json
 			replay plan.json
 			jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt || { echo "$method, $from"; return 1; }
 		done
@@ -835,7 +835,7 @@ replay() { # plan and options of gf-sim...
 
 @test "a plan with a period: its steps, ranks and rates; replayed and proved" {
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
-	gf-plan -q --model resnet50 --period streaming --hide 5% --fragments 4 sites.json > plan.json
+	gf-plan -q --model resnet50 --period streaming:hide=5%,fragments=4 sites.json > plan.json
 	# as predicted
 	wants 0 gf-sim plan.json --json
 	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
@@ -849,7 +849,7 @@ replay() { # plan and options of gf-sim...
 	[ "$(grep -c ",0.1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	[ "$(grep -c ",1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	# two periods that differ by their own messages alone
-	gf-plan -q --model resnet50 --period streaming --hide 5% --fragments 4 --outer-codecs q8 sites.json > q8.json
+	gf-plan -q --model resnet50 --period streaming:hide=5%,fragments=4,codecs=q8 sites.json > q8.json
 	wants 0 gf-sim plan.json q8.json --csv
 	[ "$(as_rows out.txt | jq -r '"\(.period) \(.outer_codecs)"' | tr '\n' ' ')" = "streaming f32 streaming q8 " ]
 	wants 0 gf-sim plan.json q8.json --json
@@ -901,7 +901,7 @@ replay() { # plan and options of gf-sim...
 	wants 0 gf-sim plan.json four.json --ranks 8
 	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
 	# anew, with groups, keys and the codecs of both exchanges as they are
-	gf-plan -q --model resnet50 --period diloco --period-steps 30 --outer-codecs q8 --outer-momentum 0.5 sites.json > plan.json
+	gf-plan -q --model resnet50 --period diloco:steps=30,codecs=q8,outer_momentum=0.5 sites.json > plan.json
 	wants 0 gf-sim plan.json --replan --json
 	jq -es '.[1].plan == "plan replanned" and (.[0] | del(.plan)) == (.[1] | del(.plan))' out.txt
 	wants 0 gf-sim plan.json --replan --ranks 16,6 --bandwidth 10Gb/s --period-steps 10 --json

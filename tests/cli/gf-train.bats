@@ -819,13 +819,13 @@ flip() {
 		says "the plan's warm-up outlasts the 44 steps of the run, and takes half of them"
 		wants 0 gf-train --plan plan.json --data digits --epochs 20 --steps 3
 		fails grep -q outlasts err.txt
-	done < <(echo '--staleness 2 --pipeline-warmup 300'
+	done < <(echo '--staleness 2:warmup=300'
 		facts 'select(.outlasts) | "--selection \($name) \(.outlasts)"')
 }
 
 @test "a test before the first outer exchange says which parameters it is of" {
 	gf-topo --synthetic 'host:1@8GB/s,1us net:2@1Gb/s,50us' > sites.json
-	gf-plan -q --model digits-mlp --batch 16 --period local-sgd --period-steps 60 sites.json > plan.json
+	gf-plan -q --model digits-mlp --batch 16 --period local-sgd:steps=60 sites.json > plan.json
 	wants 0 mpirun -np 2 gf-train --plan plan.json --data digits --epochs 3 --log log.jsonl
 	says 'tested are the parameters of step 0, the last outer exchange'
 	says 'tested are the parameters of step 60, the last outer exchange'

@@ -103,7 +103,7 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	LOSES='--selection topk --staleness 2' wants 1 check
 	prints 'FAILED: topk, K = 2, 4 ranks, mpi: losses are not those on the processors'
 	prints 'gtopk, K = 2, 4 ranks, mpi: as on the processors'
-	LOSES='--period diloco --period-steps 6' wants 1 check
+	LOSES='--period diloco:steps=6' wants 1 check
 	prints 'FAILED: diloco, 4 ranks in two groups, mpi: losses are not those on the processors'
 	stub build/bin/gf-topo <<< 'exit 2'
 	stub build/bin/gf-plan <<< 'exit 2'

@@ -23,7 +23,7 @@ PLAN = ["gf-sim {}", "gf-sim --steps {}", "gf-sim --verify {}", "gf-sim --jitter
         "gf-plan --explain {}", "gf-plan --compare {}", "gf-plan --refine trace.json {}", "gf-train -q --steps 1 --plan {}",
         "gf-allreduce -q -n 1 --plan {}"]
 PROFILE = ["gf-plan {}", "gf-plan --compare {}", "gf-plan --policy optimal --lanes 4 {}", "gf-plan --explain {}",
-           "gf-plan --policy dear --halves {}", "gf-plan --compare --over systems,codecs {}", "gf-sim --profile {} plan.json",
+           "gf-plan --policy dear {}", "gf-plan --compare --over systems,codecs {}", "gf-sim --profile {} plan.json",
            "gf-profile --import {}"]
 TOPOLOGY = ["gf-plan {}", "gf-plan --model resnet20 --gpu v100 {}", "gf-plan --model resnet20 --gpu v100 --compare {}",
             "gf-topo --tree --import {}", "gf-topo --import {}",

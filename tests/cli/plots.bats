@@ -42,10 +42,6 @@ picture() {
 	wants 0 gf-sim streaming.json --plot period.svg
 	picture period.svg
 	grep -q 'steps [0-9]* to [0-9]* of a period of 100 steps' period.svg
-	wants 0 gf-sim plan.json --ranks 2,4 --plot wide.svg --plot-columns 2
-	grep -q 'width="672"' wide.svg
-	wants 0 gf-sim plan.json --plot narrow.svg --plot-columns 1
-	grep -q 'width="316"' narrow.svg
 }
 
 @test "the same bytes each time (a PDF has its date)" {
@@ -148,15 +144,12 @@ forward forward 20 23;backward backward 23 40;" ]
 	fails cmp -s two.csv three.csv
 }
 
-@test "another ending is refused, and so is a width without a picture" {
+@test "another ending is refused" {
 	for file in plan.jpg plan svg .svg/ plan.SVG; do
 		wants 2 gf-plan plan.json --plot "$file"
 		says "want a file that ends in .svg, .pdf, .png or .csv, got \"$file\""
 		[ ! -e "$file" ]
 	done
-	wants 2 gf-sim plan.json --plot one.svg --plot-columns 3
-	wants 2 gf-sim plan.json --plot-columns 1
-	says "--plot"
 }
 
 @test "without gnuplot one line says so, and nothing is left behind" {

@@ -151,7 +151,7 @@ load common
 		$command --help > help.txt
 		# a heading comes first, each is there once, and none is empty
 		awk '/^  [A-Z].*:$/ { n++; if (seen[$0]++ || bare) exit 1; bare = 1; next }
-			/^  +-/ { bare = 0; if (!n) exit 1 } END { exit !(n > 2 && !bare) }' help.txt ||
+			/^  +[-a-z]/ { bare = 0; if (!n) exit 1 } END { exit !(n > 2 && !bare) }' help.txt ||
 			{ cat help.txt; false; }
 	done
 	# an option stands after the one that its text speaks of

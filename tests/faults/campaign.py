@@ -31,7 +31,7 @@ METHODS = {
     "auto": "",
     "q8": "--codecs q8",
     "stale": "--staleness 2",
-    "streaming": "--period streaming --period-steps 20 --fragments 2 --delay 4",
+    "streaming": "--period streaming:steps=20,fragments=2,delay=4",
 }
 for facts in sorted(pathlib.Path(__file__).parent.glob("../entries/selection/*.json")):
     if facts.stem != "dense":

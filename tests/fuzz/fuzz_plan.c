@@ -27,9 +27,11 @@ static const char *pick(struct gf_rng *rng, const char *const *names, size_t n)
 
 static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 {
-	/* what an option does not take is refused, and leaves it open */
+	/* what a key does not take is refused */
 	static const char *const texts[] = {"1e-12", "0.001", "0.5", "1", "4", "100000", "0.2,0.1"};
-	size_t nselections = 0, i;
+	static char keys[64];
+	const struct gf_field *f;
+	size_t nselections = 0;
 
 	gf_axes_init(a);
 	if (gf_rng_below(rng, 2))
@@ -37,10 +39,14 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 	while (gf_select_plans[nselections])
 		nselections++;
 	a->selection = (int)gf_rng_below(rng, nselections + 1) - 1;
-	for (i = 0; i < a->noptions; i++)
-		if (gf_rng_below(rng, 24) == 0)
-			gf_axis_option_store(pick(rng, texts, GF_ARRAY_LENGTH(texts)),
-					     &a->options[i], NULL);
+	f = a->selection < 0
+		    ? NULL
+		    : gf_keys_at(gf_select_plans[a->selection]->record, gf_rng_below(rng, 4));
+	if (f && gf_rng_below(rng, 2)) {
+		snprintf(keys, sizeof(keys), "%s=%s", f->key,
+			 pick(rng, texts, GF_ARRAY_LENGTH(texts)));
+		a->selection_keys = keys;
+	}
 	if (gf_rng_below(rng, 3) == 0)
 		a->period = (int)gf_rng_below(rng, 5);
 	if (a->period > 0 && gf_rng_below(rng, 2))

@@ -123,8 +123,8 @@ periods() { # GROUP-RANKS TRANSPORT
 	for name in local-sgd diloco streaming; do
 		# shellcheck disable=SC2046
 		gf-topo --synthetic "site:2@100Mb/s,100us host:$group@8GB/s,1us,shm" |
-			gf-plan -q --model digits-cnn-plain --ranks "$ranks" --period "$name" --period-steps 6 \
-				--outer-codecs q8 $([ "$name" != streaming ] || echo --fragments 2 --delay 2) > "$scratch/plan" ||
+			gf-plan -q --model digits-cnn-plain --ranks "$ranks" \
+				--period "$name:steps=6,codecs=q8$([ "$name" != streaming ] || echo ,fragments=2,delay=2)" > "$scratch/plan" ||
 			{ wrong "no plan for a period $name"; continue; }
 		trained_alike "$name, $ranks ranks in two groups" "$ranks" "$transport"
 	done
@@ -146,10 +146,10 @@ chosen() { # RANKS STALENESS TRANSPORT SELECTIONS...
 	shift 3
 	for name; do
 		# shellcheck disable=SC2046
-		planned "$ranks" digits-cnn-plain --selection "$name" --staleness "$staleness" $(case $name in
+		planned "$ranks" digits-cnn-plain --staleness "$staleness" --selection "$name$(case $name in
 			dense) ;;
-			csc) echo --keep .3 --chunk 500 --csc-warmup 4 ;;
-			*) echo --density .01 --warmup-densities none ;; esac) || continue
+			csc) echo :keep=.3,chunk_elems=500,warmup_steps=4 ;;
+			*) echo :density=.01,warmup_densities=none ;; esac)" || continue
 		trained_alike "$name, K = $staleness, $ranks ranks" "$ranks" "$transport"
 	done
 }

@@ -32,14 +32,14 @@ load ../cli/common
 
 @test "a run's trace with a selection: no cost of an all-reduce that did not run" {
 	gf-topo -q --synthetic "host:1@8GB/s,1us net:2@1GB/s,50us" > topo.json
-	gf-plan -q --selection gtopk --density .01 --policy single --model digits-cnn topo.json > plan.json
+	gf-plan -q --selection gtopk:density=.01 --policy single --model digits-cnn topo.json > plan.json
 	wants 0 mpi 2 gf-train -q --plan plan.json --replay --steps 30 --trace trace.json
 	wants 0 gf-report --plan plan.json --profile profile.json --json trace.json
 	jq -se 'map(select(.part == "message")) | length == 1 and (.[0] | .message == "sparse sets" and (has("busbw_bytes_per_s") | not))' out.txt
 	jq -e '(has("network") | not) and [.selections[].method] == ["gtopk"]' profile.json
 	wants 0 gf-report --plan plan.json --table trace.json
 	prints "selection gtopk) it is predicted to take"
-	wants 0 gf-plan -q --selection gtopk --density .01 --policy single profile.json topo.json
+	wants 0 gf-plan -q --selection gtopk:density=.01 --policy single profile.json topo.json
 	cp out.txt again.json
 	# the plan of the same run, by the costs that the trace has
 	wants 0 gf-plan -q --refine trace.json --policy single plan.json

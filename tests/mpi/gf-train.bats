@@ -78,16 +78,16 @@ largest() {
 		rm log.jsonl
 	done <<- 'END'
 		gtopk 0.02
-		gtopk 0.1 --selection topk --density 0.01
-		gradientflow 0.2 --chunk 1000
+		gtopk 0.1 --selection topk:density=0.01
+		gradientflow 0.2 --selection chunk_elems=1000
 	END
 }
 
 @test "sets under codecs: the bytes that the simulator sends" {
 	gf-topo --synthetic "node:3@125MB/s,50us" > topo.json
 	while read -r method codec; do
-		gf-plan -q topo.json --model digits-mlp --policy wfbp --selection "$method" --density .05 \
-			--warmup-densities none --codecs "$codec" > plan.json
+		gf-plan -q topo.json --model digits-mlp --policy wfbp \
+			--selection "$method:density=.05,warmup_densities=none" --codecs "$codec" > plan.json
 		sent=$(replayed_sends plan.json | jq 'map(.args.bytes) | add')
 		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --steps 3 --check-replicas 1 --log log.jsonl
 		jq -se --argjson sent "$sent" 'map(select(.part == "batch").sent_bytes) | length == 3 and all(. == $sent)' log.jsonl
@@ -110,7 +110,7 @@ largest() {
 }
 
 @test "on with other ranks: replicas, and a checkpoint of their own" {
-	for select in "csc --keep .1 --chunk 512" "gtopk --density .01 --warmup-densities none"; do
+	for select in "csc:keep=.1,chunk_elems=512" "gtopk:density=.01,warmup_densities=none"; do
 		rm -rf ckpt
 		pipe_plan 4 --policy wfbp --selection $select > four.json
 		pipe_plan 2 --policy wfbp --selection $select > two.json
@@ -165,7 +165,7 @@ largest() {
 	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 30
 	grep -qE '^iteration predicted .*, measured ' out.txt
 	# chunks are chosen in a replay, too, and a plan's micro-batches are those of the run
-	pipe_plan 2 --selection csc --csc-warmup 0 --keep .1 > plan.json
+	pipe_plan 2 --selection csc:warmup_steps=0,keep=.1 > plan.json
 	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 20
 	grep -qE '^sent .*, 1[0-9].* % of dense' out.txt
 	# blocks, and steps that a codec rounds: as many bytes as gf-sim's steps have
@@ -179,13 +179,13 @@ largest() {
 		echo '--algorithm hierarchical --codecs f16'
 		facts 'select(.summed_codec) | "--selection \($name) --codecs \(.summed_codec)"')
 	# chunks go whole
-	pipe_plan 4 --policy single --selection csc --csc-warmup 0 --keep .1 > plan.json
+	pipe_plan 4 --policy single --selection csc:warmup_steps=0,keep=.1 > plan.json
 	replayed_sends plan.json | jq 'map(.args.bytes) | add' > bytes.txt
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 3 --log log.jsonl
 	jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes)[1:] == [$bytes, $bytes]' log.jsonl
 	rm log.jsonl
 	# and the packs of a step are told as they are
-	pipe_plan 4 --policy wfbp --selection csc --csc-warmup 0 --keep .1 --threshold 1M > plan.json
+	pipe_plan 4 --policy wfbp --selection csc:warmup_steps=0,keep=.1 --threshold 1M > plan.json
 	pack=$(gf-sim -q plan.json --steps --table | awk '$1 == 0 {print "{\"bytes\": " $3 ", \"by\": \"" $4 "\"}"; exit}')
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 4 --trace trace.json
 	jq -e --argjson pack "$pack" '

@@ -62,22 +62,17 @@ static double least(size_t first, size_t pieces)
 	return best;
 }
 
-static void plan(struct gf_request *r, const char *const *options, struct gf_plan *p, int *rc)
+static void plan(struct gf_request *r, const char *keys, struct gf_plan *p, int *rc)
 {
 	struct gf_axes axes;
 	struct gf_text notes = {0};
-	struct gf_error err = {""};
-	size_t i;
 
 	gf_axes_init(&axes);
 	axes.period = 4; /* streaming */
+	axes.period_keys = keys;
 	axes.hide = 0.05;
-	for (; *options; options += 2)
-		for (i = 0; i < axes.noptions; i++)
-			if (strcmp(axes.options[i].field->option, *options) == 0)
-				gf_axis_option_store(options[1], &axes.options[i], &err);
 	r->axes = &axes;
-	*rc = gf_request_plan(r, p, &notes, &err);
+	*rc = gf_request_plan(r, p, &notes, NULL);
 	gf_text_release(&notes);
 	gf_axes_release(&axes);
 }
@@ -100,24 +95,21 @@ static double share(struct gf_plan *p, const struct gf_fabric *f, size_t steps, 
  */
 static void test_drawn(void)
 {
-	static const char *const options[][5] = {{NULL},
-						 {"fragments", "2", NULL},
-						 {"delay", "1", NULL},
-						 {"fragments", "3", "delay", "2", NULL}};
+	static const char *const keys[] = {NULL, "fragments=2", "delay=1", "fragments=3,delay=2"};
 	struct gf_rng rng;
 	size_t k, i, fragments;
 	int rc;
 
 	gf_rng_init(&rng, 1, 0);
 	for (k = 0; k < 40; k++) {
-		const size_t which = k % GF_ARRAY_LENGTH(options);
+		const size_t which = k % GF_ARRAY_LENGTH(keys);
 		struct gf_fabric f = {.levels = levels, .nlevels = 2, .ranks = 4};
 		struct gf_request r = {.model = &model, .fabric = f};
 		double most = 0;
 		struct gf_plan p;
 
 		draw(&rng);
-		plan(&r, options[which], &p, &rc);
+		plan(&r, keys[which], &p, &rc);
 		EXPECT(!rc == (model.ntensors > 2 || which == 0 || which == 2 ||
 			       (which == 1 && model.ntensors == 2)),
 		       "case %zu: %d of %zu tensors", k, rc, model.ntensors);

@@ -93,7 +93,7 @@ static void numbers(void)
 	EXPECT(mkdtemp(path) != NULL, "%s", path);
 	EXPECT(asprintf(&file, "%s/a.csv", path) > 0, "%s", path);
 	gf_text_addf(&p.csv, "x,y\n1,2\n");
-	rc = gf_plot_write(&p, file, 0, &err);
+	rc = gf_plot_write(&p, file, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	rc = gf_file_read(file, &text, &size, &err);
 	EXPECT(rc == 0, "%s", err.text);
@@ -102,10 +102,10 @@ static void numbers(void)
 	unlink(file);
 	rmdir(path);
 	/* the folder is gone */
-	rc = gf_plot_write(&p, file, 0, &err);
+	rc = gf_plot_write(&p, file, &err);
 	EXPECT(rc == -ENOENT, "%d", rc);
 	p.script = "no-such-script";
-	rc = gf_plot_finish(&p, "a.svg", 0, &err);
+	rc = gf_plot_finish(&p, "a.svg", &err);
 	EXPECT(rc == -ENOENT, "%d", rc);
 	EXPECT_TEXT(err.text, "want no-such-script.gp in share/plots, found none");
 	free(file);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every entry of the registry of selections, and what entries say of the wire; the options that
- * their tables make. */
+/* Every entry of the registry of selections, and what entries say of the wire; keys that people
+ * type. */
 #include <errno.h>
 #include <math.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "documents/stream.h"
-#include "planner/axes.h"
+#include "json/keys.h"
 #include "selections.h"
 #include "test.h"
 
@@ -108,49 +108,49 @@ static void compare_facts(const struct gf_select_plan *plan, struct entry_facts 
 	gf_selection_release(&s);
 }
 
-/* --- options --------------------------------------------------------------
+/* --- keys as people type them ----------------------------------------------
  */
 
-static struct gf_axis_option *find(struct gf_axis_option *options, size_t n, const char *name)
+/* A key that several selections have takes the same in all. */
+static void test_keys(void)
 {
-	size_t i;
+	const struct gf_field *f, *other;
+	size_t i, k, n;
 
-	for (i = 0; i < n; i++)
-		if (strcmp(options[i].field->option, name) == 0)
-			return &options[i];
-	EXPECT(false, "no option %s", name);
-	return NULL;
+	for (i = 0; gf_select_plans[i]; i++)
+		for (f = gf_select_plans[i]->record->fields; f->key; f++)
+			EXPECT(f->unit && f->help, "%s: nobody can set %s",
+			       gf_select_plans_names[i], f->key);
+	for (i = 0; gf_select_plans[i]; i++)
+		for (k = 0; (f = gf_keys_at(gf_select_plans[i]->record, k)); k++)
+			for (n = 0; n < i; n++) {
+				other = gf_keys_find(gf_select_plans[n]->record, f->key);
+				EXPECT(!other || strcmp(other->key, f->key) != 0 ||
+					       (other->type == f->type && other->low == f->low &&
+						other->high == f->high &&
+						strcmp(other->unit, f->unit) == 0),
+				       "%s: %s", gf_select_plans_names[i], f->key);
+			}
 }
 
-/* An option that several selections have means the same in all. */
-static void test_option_tables(void)
-{
-	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], *o;
-	size_t n = gf_axis_options(&gf_axis_selection, options, 0), i, k;
-	const struct gf_field *f;
+struct wanted {
+	const char *key, *text;
+	bool found;
+};
 
-	for (i = 0; i < n; i++)
-		for (k = i + 1; k < n; k++)
-			EXPECT(strcmp(options[i].field->option, options[k].field->option) != 0,
-			       "%s twice", options[i].field->option);
-	for (i = 0; gf_select_plans[i]; i++)
-		for (f = gf_select_plans[i]->record->fields; f->key; f++) {
-			EXPECT(f->option && f->unit && f->help, "%s: %s has no option",
-			       gf_select_plans_names[i], f->key);
-			o = find(options, n, f->option);
-			EXPECT(o->field->type == f->type && o->field->low == f->low &&
-				       o->field->high == f->high && o->field->names == f->names &&
-				       strcmp(o->field->unit, f->unit) == 0,
-			       "%s: --%s", gf_select_plans_names[i], f->option);
-		}
+static void find_help(void *wanted, const struct gf_field *f, const char *help)
+{
+	struct wanted *w = wanted;
+
+	if (strcmp(f->key, w->key) == 0 && strstr(help, w->text))
+		w->found = true;
 }
 
 static void compare_help(const struct gf_select_plan *plan, struct entry_facts *f, void *ctx)
 {
-	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
-	const size_t n = gf_axis_options(&gf_axis_selection, options, 0);
+	static const struct gf_registry selections = {gf_select_plans, 0, NULL};
 	struct gf_error err = {""};
-	const char *option = NULL;
+	const char *key = NULL;
 	struct gf_json_at help;
 
 	(void)plan;
@@ -158,19 +158,18 @@ static void compare_help(const struct gf_select_plan *plan, struct entry_facts *
 	if (!gf_json_has(&f->at, "help"))
 		return;
 	EXPECT(!gf_json_object(&f->at, "help", &help, &err), "%s", err.text);
-	while ((option = gf_json_next_key(&help, option))) {
-		char *want = entry_text(&help, option);
-		struct gf_text text = {0};
+	while ((key = gf_json_next_key(&help, key))) {
+		char *want = entry_text(&help, key);
+		struct wanted w = {key, want, false};
 
-		gf_axis_option_help(find(options, n, option), &text);
-		EXPECT(strstr(text.data, want), "--%s: want %s, got %s", option, want, text.data);
-		gf_text_release(&text);
+		gf_keys_each(&selections, NULL, find_help, &w);
+		EXPECT(w.found, "%s: want %s", key, want);
 		free(want);
 	}
 	gf_json_leave(&help);
 }
 
-/* --- options of two entries that are this test's --------------------------- */
+/* --- keys of two entries that are this test's ------------------------------ */
 
 struct sends {
 	double share;
@@ -185,18 +184,19 @@ static const char *const ways[] = {"paper", "conserve", "naive", NULL};
 static const char *const none[] = {"none", NULL};
 static const struct gf_field set_fields[] = {
 	{"share", GF_FIELD_REAL, .offset = AT(share), .low = GF_MIN_SHARE, .high = 1,
-	 .option = "share", .unit = "SHARE", .help = "what is sent"},
+	 .unit = "SHARE", .help = "what is sent"},
 	{"first", GF_FIELD_REALS, GF_DEFAULTED, .offset = AT(first), .count_offset = AT(nfirst),
-	 .low = GF_MIN_SHARE, .high = 1, .names = none, .option = "first", .unit = "LIST",
+	 .low = GF_MIN_SHARE, .high = 1, .names = none, .unit = "LIST",
 	 .help = "of the first epochs"},
-	{"way", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(way), .names = ways, .option = "way",
-	 .unit = "WAY", .help = "what becomes of the rest"},
+	{"way", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(way), .names = ways, .unit = "WAY",
+	 .help = "what becomes of the rest"},
+	{"hidden", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(share), .high = 1},
 	{NULL},
 };
 static const struct gf_field chunk_fields[] = {
 	{"share", GF_FIELD_REAL, .offset = AT(share), .low = GF_MIN_SHARE, .high = 1,
-	 .option = "share", .unit = "SHARE", .help = "what is sent"},
-	{"keep", GF_FIELD_REAL, .offset = AT(share), .high = 1, .option = "keep", .unit = "SHARE",
+	 .unit = "SHARE", .help = "what is sent"},
+	{"keep", GF_FIELD_REAL, .offset = AT(share), .high = 1, .unit = "SHARE",
 	 .help = "what is kept"},
 	{NULL},
 };
@@ -211,67 +211,86 @@ static const struct gf_entry set_entry = {
 static const struct gf_entry chunk_entry = {
 	.name = "chunks", .record = &chunk_record, .defaults = &chunk_defaults};
 static const struct gf_entry *const entries[] = {&set_entry, &chunk_entry, NULL};
-static const struct gf_axis axis = {"sending", {entries, 0, NULL}};
+static const struct gf_registry sending = {entries, 0, NULL};
+
+static void add_line(void *text, const struct gf_field *f, const char *help)
+{
+	gf_text_addf(text, "%s=%s %s\n", f->key, f->unit, help);
+}
 
 static void test_help(void)
 {
-	static const struct {
-		const char *option, *want;
-	} cases[] = {
-		{"share", "sets, chunks: what is sent (0.001; chunks: 0.1)"},
-		{"keep", "chunks: what is kept (0.1)"},
-		{"first", "sets: of the first epochs (0.25,0.5)"},
-		{"way", "sets: what becomes of the rest (paper)"},
-	};
-	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
-	size_t n = gf_axis_options(&axis, options, 0), i;
+	struct gf_text text = {0};
 
-	EXPECT(n == GF_ARRAY_LENGTH(cases), "%zu options", n);
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_text text = {0};
-
-		gf_axis_option_help(find(options, n, cases[i].option), &text);
-		EXPECT_TEXT(text.data, cases[i].want);
-		gf_text_release(&text);
-	}
+	gf_keys_each(&sending, NULL, add_line, &text);
+	EXPECT_TEXT(text.data, "share=SHARE sets, chunks: what is sent (0.001; chunks: 0.1)\n"
+			       "first=LIST sets: of the first epochs (0.25,0.5)\n"
+			       "way=WAY sets: what becomes of the rest (paper)\n"
+			       "keep=SHARE chunks: what is kept (0.1)\n");
+	gf_text_release(&text);
 }
 
-static void test_apply(void)
+static void test_set(void)
 {
 	static const struct {
-		const char *option, *text, *refused;
+		const char *text, *refused, *now; /* what it then is */
 	} cases[] = {
-		{"share", "0.5", NULL},
-		{"share", "0", "want a number from 1e-12 to 1, got \"0\""},
-		{"way", "naive", NULL},
-		{"way", "all", "want paper, conserve or naive, got \"all\""},
-		{"first", "0.5,0.25", NULL},
-		{"first", "none", NULL},
-		{"first", "0.5,", "want a number from 1e-12 to 1, got \"\""},
-		{"keep", "0.5", "--keep: want --sending chunks, got sets"},
+		{"share=0.5", NULL, "0.5 paper 0.25 0.5"},
+		{"share=5%,way=naive", NULL, "0.05 naive 0.25 0.5"},
+		{"first=0.5,0.125,share=1", NULL, "1 paper 0.5 0.125"},
+		{"first=none", NULL, "0.001 paper"},
+		{"share=.5,share=.25", NULL, "0.25 paper 0.25 0.5"},
+		{"s=.5,fir=1", NULL, "0.5 paper 1"},
+		{"share=0", "share: want a number from 1e-12 to 1, got \"0\"", NULL},
+		{"way=all", "way: want paper, conserve or naive, got \"all\"", NULL},
+		{"first=0.5,", "first: want a number from 1e-12 to 1, got \"\"", NULL},
+		{"keep=0.5", "want share, first or way, got \"keep\"", NULL},
+		{"hidden=0.5", "want share, first or way, got \"hidden\"", NULL},
+		{"shore=1", "want share, first or way, got \"shore\"; did you mean \"share\"?",
+		 NULL},
+		{"share", "want share=SHARE, got no value", NULL},
+		{"", "want share, first or way, got \"\"", NULL},
+		{"0.5,share=1", "want share, first or way, got \"0.5\"", NULL},
 	};
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], *o;
-		size_t n = gf_axis_options(&axis, options, 0);
 		struct gf_error err = {""};
+		struct gf_text now = {0};
 		struct sends keys;
+		struct gf_keyed of = {&set_record, &keys};
 		int rc;
 
 		gf_record_copy(&set_record, &keys, &set_defaults);
-		o = find(options, n, cases[i].option);
-		rc = gf_axis_option_store(cases[i].text, o, &err);
-		EXPECT(!o->text == (rc != 0), "case %zu", i);
-		if (!rc)
-			rc = gf_axis_options_apply(options, n, &axis, &set_entry, &keys, &err);
-		EXPECT(!rc == !cases[i].refused, "case %zu: %s", i, err.text);
+		rc = gf_keys_set(cases[i].text, &of, 1, false, &err);
+		EXPECT(!rc == !cases[i].refused, "%s: %s", cases[i].text, err.text);
 		if (cases[i].refused)
 			EXPECT_TEXT(err.text, cases[i].refused);
-		if (strcmp(cases[i].text, "none") == 0)
-			EXPECT(keys.nfirst == 0, "none");
+		gf_text_addf(&now, "%g %s", keys.share, ways[keys.way]);
+		for (k = 0; k < keys.nfirst; k++)
+			gf_text_addf(&now, " %g", keys.first[k]);
+		if (cases[i].now)
+			EXPECT_TEXT(now.data, cases[i].now);
+		gf_text_release(&now);
 		gf_record_release(&set_record, &keys);
 	}
+}
+
+/* The first record that has a key takes it; one without a struct checks alone. */
+static void test_several(void)
+{
+	struct sends keys = {.share = .5};
+	const struct gf_keyed of[] = {{&chunk_record, &keys}, {&set_record, NULL}};
+	struct gf_error err = {""};
+
+	EXPECT(!gf_keys_set("keep=.25,way=naive", of, 2, false, &err), "%s", err.text);
+	EXPECT(keys.share == .25 && keys.way == 0, "share %g, way %d", keys.share, keys.way);
+	EXPECT(gf_keys_set("way=all", of, 2, false, &err) == -EINVAL, "checked");
+	EXPECT(!gf_keys_set("way=naive,keep=.75", of, 1, true, &err), "%s", err.text);
+	EXPECT(keys.share == .75, "share %g", keys.share);
+	EXPECT(!gf_keys_set(NULL, of, 1, false, &err), "none");
+	EXPECT(gf_keys_have("first=1,2,way=naive", "way"), "has way");
+	EXPECT(!gf_keys_have("first=1,2", "way") && !gf_keys_have(NULL, "way"), "has none");
 }
 
 /* --- documents ------------------------------------------------------------- */
@@ -395,10 +414,11 @@ int main(void)
 	test_entries();
 	test_zeroed();
 	test_each_selection(compare_facts, NULL);
-	test_option_tables();
+	test_keys();
 	test_help();
 	test_each_selection(compare_help, NULL);
-	test_apply();
+	test_set();
+	test_several();
 	test_each_selection(compare_documents, NULL);
 	free(pair);
 	return TEST_END();

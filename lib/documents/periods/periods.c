@@ -8,8 +8,7 @@
 
 static const struct gf_field first_fields[] = {
 	{"group_ranks", GF_FIELD_INT, .offset = AT(group_ranks), .low = 1, .high = GF_RANKS_MAX},
-	{"steps", GF_FIELD_SIZE, .offset = AT(steps), .low = 1, .high = GF_MAX_SIZE,
-	 .option = "period-steps", .unit = "H",
+	{"steps", GF_FIELD_SIZE, .offset = AT(steps), .low = 1, .high = GF_MAX_SIZE, .unit = "H",
 	 .help = "steps from one outer exchange to the next"},
 	{NULL},
 };
@@ -55,13 +54,13 @@ static const struct gf_record last_record = {
 #define RATE                                                                                       \
 	{                                                                                          \
 		"outer_rate", GF_FIELD_REAL, .offset = AT(outer_rate), .low = GF_MIN_RATE,         \
-					     .high = 1e6, .option = "outer-rate", .unit = "R",     \
+					     .high = 1e6, .unit = "R",                             \
 					     .help = "the outer step's rate"                       \
 	}
 #define MOMENTUM                                                                                   \
 	{                                                                                          \
 		"outer_momentum", GF_FIELD_REAL, .offset = AT(outer_momentum), .high = 0.9999,     \
-						 .option = "outer-momentum", .unit = "M",          \
+						 .unit = "M",                                      \
 						 .help = "the outer step's momentum, Nesterov's"   \
 	}
 
@@ -114,8 +113,7 @@ const struct gf_period_plan gf_period_plan_local_sgd = {
  */
 static const struct gf_field post_local_fields[] = {
 	FIRST,
-	{"begin_steps", GF_FIELD_SIZE, .offset = AT(begin_steps), .high = GF_MAX_SIZE,
-	 .option = "begin-steps", .unit = "N",
+	{"begin_steps", GF_FIELD_SIZE, .offset = AT(begin_steps), .high = GF_MAX_SIZE, .unit = "N",
 	 .help = "the first N steps have an exchange in each"},
 	LAST,
 	{NULL},
@@ -175,11 +173,10 @@ const struct gf_period_plan gf_period_plan_diloco = {
 static const struct gf_field streaming_fields[] = {
 	FIRST,
 	{"fragments", GF_FIELD_SIZE, .offset = AT(fragments), .low = 1, .high = GF_MAX_COUNT,
-	 .option = "fragments", .unit = "N",
-	 .help = "parts of the model that are exchanged in turn"},
-	{"delay", GF_FIELD_SIZE, .offset = AT(delay), .high = GF_MAX_SIZE, .option = "delay",
-	 .unit = "STEPS", .help = "steps beside which a fragment is exchanged"},
-	{"mix", GF_FIELD_REAL, .offset = AT(mix), .high = 1, .option = "mix", .unit = "SHARE",
+	 .unit = "N", .help = "parts of the model that are exchanged in turn"},
+	{"delay", GF_FIELD_SIZE, .offset = AT(delay), .high = GF_MAX_SIZE, .unit = "STEPS",
+	 .help = "steps beside which a fragment is exchanged"},
+	{"mix", GF_FIELD_REAL, .offset = AT(mix), .high = 1, .unit = "SHARE",
 	 .help = "of its own parameters that a rank keeps"},
 	RATE,
 	MOMENTUM,

@@ -20,15 +20,20 @@ struct gf_density {
 extern const char *const gf_density_words[]; /* "none" */
 
 #define GF_DENSITY_FIELDS                                                                          \
-	{"density",           GF_FIELD_REAL,   .offset = offsetof(struct gf_density, density),     \
-	 .low = GF_MIN_SHARE, .high = 1,       .share = true,                                      \
-	 .option = "density", .unit = "SHARE", .help = "the share of elements that is sent"},      \
+	{"density",                                                                                \
+	 GF_FIELD_REAL,                                                                            \
+	 .offset = offsetof(struct gf_density, density),                                           \
+	 .low = GF_MIN_SHARE,                                                                      \
+	 .high = 1,                                                                                \
+	 .share = true,                                                                            \
+	 .unit = "SHARE",                                                                          \
+	 .help = "the share of elements that is sent"},                                            \
 	{                                                                                          \
 		"warmup_densities", GF_FIELD_REALS, GF_DEFAULTED,                                  \
 			.offset = offsetof(struct gf_density, warmup_densities),                   \
 			.count_offset = offsetof(struct gf_density, nwarmup), .low = GF_MIN_SHARE, \
-			.high = 1, .names = gf_density_words, .option = "warmup-densities",        \
-			.unit = "LIST", .help = "of the first epochs, or none"                     \
+			.high = 1, .names = gf_density_words, .unit = "LIST",                      \
+			.help = "of the first epochs, or none"                                     \
 	}
 
 /* The first members of params. */

@@ -123,10 +123,10 @@ struct gf_select_plan {
 	 * goes out in a step (from 0), in epochs of so many (0: not known). Returns for how many
 	 * steps from there on; 0: the warm-up is over. */
 	size_t (*warm)(const void *params, size_t step, size_t epoch_steps, void *then);
-	/* Adapts gf-plan's choice to the model. asked(ctx, option): did the user set it? Adds lines
+	/* Adapts gf-plan's choice to the model. asked(ctx, key): did the user set it? Adds lines
 	 * to notes. -EINVAL: what the user asked for does not fit. (optional) */
 	int (*fit)(void *params, const struct gf_model_profile *model,
-		   bool (*asked)(const void *ctx, const char *option), const void *ctx,
+		   bool (*asked)(const void *ctx, const char *key), const void *ctx,
 		   struct gf_text *notes, struct gf_error *err);
 };
 

@@ -266,9 +266,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
  * The next forward pass then waits for single tensors, which not every runtime can do.
  * The policy is in the comparison, but
  * .Cm auto
- * leaves it out unless
- * .Fl -halves
- * is given.
+ * leaves it out.
  * A line names the gain where it is predicted at least 3 % faster:
  * .Xr gf-train 1
  * runs it on processors, and

@@ -56,7 +56,7 @@ static int make_values(const struct gf_recipe *r, int rank, const struct gf_code
 	if (r->args.half != GF_COLL_WHOLE && !a->build)
 		return gf_error_set(err, -ENOTSUP,
 				    "%s between GPUs: this build runs it whole, not in halves; "
-				    "gf-plan without --halves plans that",
+				    "another --policy of gf-plan plans that",
 				    a->name);
 	return gf_lane_program_new(a, &r->args, rank, codec, program, err);
 }

@@ -254,7 +254,7 @@ class State:
         if warms_up_by_epochs(plan) and not epoch_steps and dist.get_rank(self.group) == 0:
             warn(f"gradflow: {where}: /selection/warmup_densities count epochs, and "
                  "epoch_steps is 0: the warm-up is left out: give epoch_steps=, or plan "
-                 "with --warmup-densities none")
+                 "with --selection warmup_densities=none")
         device = device_of(self.parameters)
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
                          "epoch_steps": epoch_steps, "timeout_s": timeout_s}

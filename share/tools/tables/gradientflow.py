@@ -156,8 +156,8 @@ def sparse_run_s(s, images, epochs):
     epoch_steps = images / (s.ranks["Cluster-V"] * step(m)[1])
     return simulate(m, network(s.ranks["Cluster-V"], *s.fitted["Cluster-V"]),
                     round(epochs * epoch_steps), "--system", "gradientflow",
-                    "--keep", str(s.paper.input("csc_keep_training")), "--csc-warmup",
-                    f"{100 * s.paper.input('csc_ramp_share'):g}%",
+                    "--selection", f"keep={s.paper.input('csc_keep_training')},"
+                    f"warmup_steps={100 * s.paper.input('csc_ramp_share'):g}%",
                     epoch_steps=round(epoch_steps))["total_s"]
 
 
