@@ -53,15 +53,22 @@ static const struct gf_setting own_settings[] = {
 	 .names = data_sets, .share = "data"},
 	{"training", "NAME", 1, GF_SETTING_TEXT, AT(training_file),
 	 "train as a shipped document or a file says; options override it", .share = "training"},
-	{GF_SETTINGS_OF(2, AT(training), gf_training_fields)},
-	{"steps", "N", 2, GF_SETTING_WHOLE, AT(config.steps),
-	 "stop after N steps in all (a replay: 50)", 1, 1e12},
-	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
+	{.kind = GF_SETTING_FIELDS,
+	 .group = 2,
+	 .offset = AT(training),
+	 .keys = &gf_training_record,
+	 .defaults = gf_train_print_default},
+	{"schedule", "NAME[:KEYS]", 2, GF_SETTING_ENTRY, AT(training.schedule),
+	 "the rate after its warm-up: constant, linear, cosine, step or poly (cosine)",
+	 .names = gf_schedule_names, .keys = &gf_training_rate_record, .offset2 = AT(training),
+	 .defaults = gf_train_print_default},
+	{"optimizer", "NAME[:KEYS]", 2, GF_SETTING_ENTRY, AT(optimizer),
 	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention adamw, else of stale "
 	 "gradients nesterov)",
-	 .from = {{gf_optimizers}}},
-	{GF_SETTINGS_OF(2, AT(training), gf_training_optimizer_fields)},
-	{GF_SETTINGS_OF(2, AT(training), gf_training_rate_fields)},
+	 .from = {{gf_optimizers}}, .keys = &gf_training_optimizer_record, .offset2 = AT(training),
+	 .defaults = gf_train_print_default},
+	{"steps", "N", 2, GF_SETTING_WHOLE, AT(config.steps),
+	 "stop after N steps in all (a replay: 50)", 1, 1e12},
 	{"loss-scale", "S", 2, GF_SETTING_TEXT, AT(loss_scale),
 	 "scale gradients on the wire: none, dynamic, a power of two, or auto, which is dynamic "
 	 "with codec f16 (auto)",
@@ -112,10 +119,9 @@ static const struct gf_setting own_settings[] = {
 	{GF_CLI_START_JOIN(5, START)},
 	{GF_CLI_START_RANK(5, START)},
 	{GF_CLI_START_RANKS(5, START, "")},
-	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.place.graphs),
-	 "insist on a GPU, whose passes are captured into graphs"},
-	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.no_graphs),
-	 "enqueue a GPU's passes anew in each step"},
+	{"cuda-graph", "WHEN", 5, GF_SETTING_CHOICE, AT(cuda_graph),
+	 "capture a GPU's passes into graphs; on insists on a GPU, off enqueues them in each step",
+	 .names = gf_train_graphs},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute, and communicate for real"},
 };
@@ -125,9 +131,7 @@ static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
 	{"checkpoint-every resume", "checkpoint", NULL},
 	{"reshard", "resume", NULL},
-	{"lr-batch", "lr training", NULL},
 	{"log-every", "log", NULL},
-	{"no-cuda-graph", NULL, "cuda-graph"},
 	{"replay", "plan", "* but plan steps trace timeout transport join rank ranks replay"},
 };
 
@@ -417,5 +421,6 @@ int main(int argc, char **argv)
 	launch.doing = doing(&a.options);
 	status = gf_launch_run(&launch);
 	free(a.options.training.drop_epochs);
+	free(a.options.training.exclude);
 	return status;
 }

@@ -37,7 +37,7 @@ row() { printf '%s\t%s\n' "$1" "$2"; }
 
 option_sets=(
 	'wire|--codecs f32,f16,q8 --lanes 2'
-	'halves|--policy dear'
+	'keys|--selection topk:density=.01,putback=conserve --staleness 2:warmup=5%'
 	'dear|--policy dear'
 	'threshold|--policy threshold --threshold 4M'
 	'few|--accumulate 4 --max-messages 8'

@@ -56,6 +56,22 @@ static void add_registry(struct gf_text *out, const struct gf_registry *r)
 			gf_text_addf(out, "word\t%s\t%s\n", e->name, or_empty(e->description));
 }
 
+/* Its help, and what stands in brackets behind it; the caller frees. A text that ends in brackets
+ * says it itself. */
+static char *help_of(const char *help, const struct gf_field *f,
+		     void (*defaults)(const struct gf_field *, struct gf_text *))
+{
+	struct gf_text out = {0}, told = {0};
+
+	gf_text_addf(&out, "%s", help);
+	if (f && defaults && out.data[out.length - 1] != ')')
+		defaults(f, &told);
+	if (told.length)
+		gf_text_addf(&out, " (%s)", told.data);
+	gf_text_release(&told);
+	return gf_text_take(&out);
+}
+
 static void add_record(struct gf_text *out, const char *name, const struct gf_record *r)
 {
 	const struct gf_field *f;
@@ -80,6 +96,7 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings, 
 {
 	const struct gf_setting *s;
 	int group = -1; /* of the option before */
+	char *help;
 	size_t i;
 
 	for (s = settings; s < settings + count; s++) {
@@ -88,9 +105,11 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings, 
 		if (s->group != group)
 			gf_text_addf(out, "group\t%s\n", s->group ? groups[s->group - 1] : SHARED);
 		group = s->group;
+		help = help_of(s->help, s->field, s->defaults);
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
-			     s->repeats ? "1" : "", paths_of(s), s->help);
+			     s->repeats ? "1" : "", paths_of(s), help);
+		free(help);
 		/* a choice's names are those of its registry */
 		for (i = 0;
 		     s->names && s->names[i] && !(s->kind == GF_SETTING_CHOICE && s->from->entries);
@@ -187,10 +206,11 @@ static int key_of(const struct gf_command *c, size_t i)
 struct options {
 	struct argp_option *list; /* an empty one ends it */
 	size_t n;
-	int group; /* of the setting before; 0: none */
+	int group;                   /* of the setting before; 0: none */
+	const struct gf_setting *of; /* whose keys are added */
 };
 
-/* What is no option has KEY_WORDS, and words that are owned. */
+/* The help is owned, and so is the name of what is no option, which has KEY_WORDS. */
 static void add(struct options *o, struct argp_option option)
 {
 	o->list = gf_xreallocarray(o->list, o->n + 2, sizeof(*o->list));
@@ -209,7 +229,8 @@ static void add_heading(struct options *o, const char *text)
 /* Adds an option and, hidden after it, its other name. */
 static void add_option(struct options *o, const struct gf_setting *s, int key)
 {
-	add(o, (struct argp_option){s->name, key, s->arg, s->hidden ? OPTION_HIDDEN : 0, s->help});
+	add(o, (struct argp_option){s->name, key, s->arg, s->hidden ? OPTION_HIDDEN : 0,
+				    help_of(s->help, s->field, s->defaults)});
 	if (s->alias)
 		add(o, (struct argp_option){s->alias, .flags = OPTION_ALIAS | OPTION_HIDDEN});
 }
@@ -217,8 +238,10 @@ static void add_option(struct options *o, const struct gf_setting *s, int key)
 /* KEY=VALUE as an option is written. */
 static void add_key(void *options, const struct gf_field *f, const char *help)
 {
-	add(options, (struct argp_option){gf_xasprintf("%s=%s", f->key, f->unit), KEY_WORDS,
-					  .doc = gf_xstrdup(help)});
+	struct options *o = options;
+
+	add(o, (struct argp_option){gf_xasprintf("%s=%s", f->key, f->unit), KEY_WORDS,
+				    .doc = help_of(help, f, o->of->defaults)});
 }
 
 static struct argp_option *options_of(const struct gf_command *c)
@@ -243,6 +266,7 @@ static struct argp_option *options_of(const struct gf_command *c)
 		heading = gf_xasprintf("Keys of --%s:", s->name);
 		add_heading(&o, heading);
 		free(heading);
+		o.of = s;
 		gf_keys_each(s->keys_offset ? &s->from[0] : NULL, s->keys, add_key, &o);
 	}
 	add_heading(&o, SHARED);
@@ -257,11 +281,12 @@ static void free_options(struct argp_option *list)
 {
 	struct argp_option *o;
 
-	for (o = list; o->name || o->key; o++)
-		if (o->key == KEY_WORDS) {
+	for (o = list; o->name || o->key; o++) {
+		if (o->key == KEY_WORDS)
 			free((char *)o->name);
+		if (o->key != KEY_HELP)
 			free((char *)o->doc);
-		}
+	}
 	free(list);
 }
 

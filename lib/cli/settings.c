@@ -227,37 +227,49 @@ int gf_setting_store(const struct gf_setting *s, const char *arg, void *argument
 	return 0;
 }
 
-size_t gf_setting_expand(const struct gf_setting *rows, size_t n, struct gf_setting *settings)
+static size_t expand(const struct gf_setting *row, const struct gf_field *f,
+		     struct gf_setting *settings)
 {
 	static const enum gf_setting_kind kinds[] = {
 		[GF_FIELD_STRING] = GF_SETTING_TEXT, [GF_FIELD_SIZE] = GF_SETTING_WHOLE,
 		[GF_FIELD_REAL] = GF_SETTING_REAL,   [GF_FIELD_CHOICE] = GF_SETTING_CHOICE,
 		[GF_FIELD_REALS] = GF_SETTING_REALS,
 	};
-	const struct gf_field *f;
+	size_t count = 0;
+
+	for (; f->key; f++) {
+		if (f->type == GF_FIELD_GROUP)
+			count += expand(row, f->record->fields, settings + count);
+		if (!f->option)
+			continue;
+		assert(kinds[f->type] || f->type == GF_FIELD_STRING);
+		settings[count++] = (struct gf_setting){
+			.name = f->option,
+			.arg = f->unit,
+			.group = row->group,
+			.kind = kinds[f->type],
+			.offset = row->offset + f->offset,
+			.help = f->help,
+			.low = f->low,
+			.high = f->high,
+			.names = f->names,
+			.offset2 = row->offset + f->count_offset,
+			.defaults = row->defaults,
+			.field = f,
+		};
+	}
+	return count;
+}
+
+size_t gf_setting_expand(const struct gf_setting *rows, size_t n, struct gf_setting *settings)
+{
 	size_t i, count = 0;
 
-	for (i = 0; i < n; i++) {
-		if (rows[i].kind != GF_SETTING_FIELDS)
+	for (i = 0; i < n; i++)
+		if (rows[i].kind == GF_SETTING_FIELDS)
+			count += expand(&rows[i], rows[i].keys->fields, settings + count);
+		else
 			settings[count++] = rows[i];
-		for (f = rows[i].fields; f && f->key; f++) {
-			if (!f->option)
-				continue;
-			assert(kinds[f->type] || f->type == GF_FIELD_STRING);
-			settings[count++] = (struct gf_setting){
-				.name = f->option,
-				.arg = f->unit,
-				.group = rows[i].group,
-				.kind = kinds[f->type],
-				.offset = rows[i].offset + f->offset,
-				.help = f->help,
-				.low = f->low,
-				.high = f->high,
-				.names = f->names,
-				.offset2 = rows[i].offset + f->count_offset,
-			};
-		}
-	}
 	assert(count <= GF_CLI_SETTINGS_MOST);
 	return count;
 }

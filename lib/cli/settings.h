@@ -44,7 +44,7 @@ enum gf_setting_kind {
 	 * keys are checked, and all keys are kept as a const char * at keys_offset.
 	 */
 	GF_SETTING_ENTRY,
-	/* No setting: those of `fields` are here (gf_setting_expand). */
+	/* No setting: those of the fields of `keys` that have an option (gf_setting_expand). */
 	GF_SETTING_FIELDS,
 };
 
@@ -71,17 +71,15 @@ struct gf_setting {
 	int letter; /* 'a': -a, too; 0: none */
 	struct gf_registry from[2];
 	const char *share;
-	const struct gf_field *fields; /* FIELDS: of the struct at offset */
-	const struct gf_record *keys;  /* ENTRY */
-	size_t keys_offset;            /* ENTRY; 0: the entries have no keys of their own */
-	bool repeats;                  /* each one given adds to the others */
-	bool written;                  /* the path of a file that the command writes */
-	bool hidden;                   /* not in --help and completions */
+	const struct gf_record *keys; /* ENTRY; FIELDS: of the struct at offset */
+	size_t keys_offset;           /* ENTRY; 0: the entries have no keys of their own */
+	/* (optional) Appends the defaults of a field of `keys`. */
+	void (*defaults)(const struct gf_field *f, struct gf_text *out);
+	const struct gf_field *field; /* that it was made of; or NULL */
+	bool repeats;                 /* each one given adds to the others */
+	bool written;                 /* the path of a file that the command writes */
+	bool hidden;                  /* not in --help and completions */
 };
-
-/* Such a row. */
-#define GF_SETTINGS_OF(of, at, keys)                                                               \
-	.kind = GF_SETTING_FIELDS, .group = (of), .offset = (at), .fields = (keys)
 
 /* Puts the options of a document's keys (json/record.h) in place of each row of GF_SETTING_FIELDS,
  * in its group; returns how many settings there are then, at most GF_CLI_SETTINGS_MOST. */

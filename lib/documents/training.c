@@ -26,64 +26,60 @@ const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic", NUL
 #define COUNT(key, member)                                                                         \
 	key, GF_FIELD_SIZE, GF_OMITTED, .offset = AT(member), .low = 1, .high = GF_MAX_COUNT
 #define TEXT(key, member)       key, GF_FIELD_STRING, GF_OMITTED, .offset = AT(member)
-#define OPTION(name, arg, text) .option = (name), .unit = (arg), .help = (text)
+#define KEY(arg, text)          .unit = (arg), .help = (text)
+#define OPTION(name, arg, text) .option = (name), KEY(arg, text)
 
 static const char *const augmentations[] = {"none", "flip", "crop:4", "flip,resized-crop", NULL};
 static const char *const exclusions[] = {"vectors", "none", NULL};
 
-const struct gf_field gf_training_optimizer_fields[] = {
+static const struct gf_field optimizer_fields[] = {
 	{TEXT("name", optimizer)},
-	{REAL("momentum", momentum, 0, 1),
-	 OPTION("momentum", "M", "the optimizer's momentum (0.9)")},
-	{REAL("weight_decay", weight_decay, 0, MAX_REAL),
-	 OPTION("weight-decay", "D", "the optimizer's weight decay (5e-3; adamw: 0.01)")},
+	{REAL("momentum", momentum, 0, 1), KEY("M", "the optimizer's momentum")},
+	{REAL("weight_decay", weight_decay, 0, MAX_REAL), KEY("D", "the optimizer's weight decay")},
 	{REAL("beta1", beta1, 0, BELOW_1),
-	 OPTION("beta1", "B", "adamw: how much of the mean gradient stays in a step (0.9)")},
+	 KEY("B", "adamw: how much of the mean gradient stays in a step")},
 	{REAL("beta2", beta2, 0, BELOW_1),
-	 OPTION("beta2", "B", "adamw: how much of the mean square stays in a step (0.999)")},
-	{REAL("eta", eta, 0, MAX_REAL), OPTION("eta", "E", "LARS's trust coefficient (0.02)")},
-	{REAL("epsilon", epsilon, 0, MAX_REAL),
-	 OPTION("epsilon", "E", "what adamw (1e-8) and LARS (0) add to the divisor")},
+	 KEY("B", "adamw: how much of the mean square stays in a step")},
+	{REAL("eta", eta, 0, MAX_REAL), KEY("E", "LARS's trust coefficient")},
+	{REAL("epsilon", epsilon, 0, MAX_REAL), KEY("E", "what adamw and LARS add to the divisor")},
 	{REAL("clip_norm", clip_norm, 0, MAX_REAL),
-	 OPTION("clip-norm", "N", "scale larger gradients down to this norm; 0 is no limit (0)")},
+	 KEY("N", "scale larger gradients down to this norm; 0 is no limit")},
 	{TEXT("exclude", exclude), .names = exclusions,
-	 OPTION("exclude", "LIST",
-		"tensors without weight decay and trust ratio: vectors, none, or patterns (lars: "
-		"vectors, else none)")},
+	 KEY("LIST", "tensors without weight decay and trust ratio: vectors, none, or patterns "
+		     "(lars: vectors, else none)")},
 	{NULL},
 };
 
-static const struct gf_record optimizer_record = {
+const struct gf_record gf_training_optimizer_record = {
+	.bytes = sizeof(struct gf_training),
 	.extra_offset = AT(optimizer_extra),
-	.fields = gf_training_optimizer_fields,
+	.fields = optimizer_fields,
 };
 
-const struct gf_field gf_training_rate_fields[] = {
+static const struct gf_field rate_fields[] = {
 	{REAL("peak", rate, 0, MAX_REAL),
 	 OPTION("lr", "RATE",
-		"peak learning rate (0.1 for a global batch of 64, scaled; adamw: 1e-3)")},
+		"peak learning rate; a default but adamw's is scaled from a global batch of 64")},
 	{REAL("for_batch", rate_batch, 1, 1e12),
-	 OPTION("lr-batch", "N", "RATE is meant for a global batch of N: scale it to this run's")},
+	 KEY("N", "the rate of --lr is meant for a global batch of N, for another it is scaled "
+		  "(never scaled)")},
 	{REAL("warmup_epochs", warmup_epochs, 0, MAX_REAL),
-	 OPTION("warmup", "EPOCHS", "raise the rate to its peak over EPOCHS (1)")},
+	 KEY("EPOCHS", "raise the rate to its peak over EPOCHS")},
 	{"schedule", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(schedule),
-	 .names = gf_schedule_names, .absent = GF_TRAINING_NO_CHOICE,
-	 OPTION("schedule", "NAME",
-		"the rate after that: constant, linear, cosine, step or poly (cosine)")},
+	 .names = gf_schedule_names, .absent = GF_TRAINING_NO_CHOICE},
 	{"drop_epochs", GF_FIELD_REALS, GF_OMITTED, .offset = AT(drop_epochs),
 	 .count_offset = AT(ndrops), .high = MAX_REAL,
-	 OPTION("drop-epochs", "LIST", "schedule step: the epochs after which the rate drops")},
-	{REAL("drop_factor", drop_factor, 0, 1),
-	 OPTION("drop-factor", "F", "schedule step: the factor of each drop (0.1)")},
-	{REAL("power", power, 0, 100), OPTION("power", "P", "schedule poly: the exponent (2)")},
-	{REAL("floor", floor, 0, 1),
-	 OPTION("floor", "F", "schedule cosine: the share of the peak that it ends at (0)")},
+	 KEY("LIST", "step: the epochs after which the rate drops")},
+	{REAL("drop_factor", drop_factor, 0, 1), KEY("F", "step: the factor of each drop")},
+	{REAL("power", power, 0, 100), KEY("P", "poly: the exponent")},
+	{REAL("floor", floor, 0, 1), KEY("F", "cosine: the share of the peak that it ends at")},
 	{NULL},
 };
 
-static const struct gf_record rate_record = {
+const struct gf_record gf_training_rate_record = {
+	.bytes = sizeof(struct gf_training),
 	.extra_offset = AT(rate_extra),
-	.fields = gf_training_rate_fields,
+	.fields = rate_fields,
 };
 
 static const struct gf_field scale_fields[] = {
@@ -99,11 +95,11 @@ static const struct gf_record scale_record = {
 	.fields = scale_fields,
 };
 
-const struct gf_field gf_training_fields[] = {
+static const struct gf_field training_fields[] = {
 	{TEXT("producer", producer)},
 	{TEXT("model", model)},
 	{TEXT("plan", plan)},
-	{COUNT("epochs", epochs), OPTION("epochs", "N", "passes over the training data (10)")},
+	{COUNT("epochs", epochs), OPTION("epochs", "N", "passes over the training data")},
 	{COUNT("batch_per_rank", batch),
 	 OPTION("batch", "N", "samples that a rank computes at once (the plan's, or 16)")},
 	{COUNT("accumulate", accumulate),
@@ -111,11 +107,11 @@ const struct gf_field gf_training_fields[] = {
 		"exchange the mean gradient of N batches at once (the plan's, or 1)")},
 	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed), .high = MAX_SEED,
 	 .absent = (double)GF_TRAINING_NO_SEED,
-	 OPTION("seed", "N", "seed of weights and data order (1)")},
+	 OPTION("seed", "N", "seed of weights and data order")},
 	{TEXT("augment", augment), .names = augmentations,
-	 OPTION("augment", "LIST", "change training images: flip, crop:N, resized-crop (none)")},
-	{"optimizer", GF_FIELD_GROUP, GF_OMITTED, .record = &optimizer_record},
-	{"rate", GF_FIELD_GROUP, GF_OMITTED, .record = &rate_record},
+	 OPTION("augment", "LIST", "change training images: flip, crop:N, resized-crop")},
+	{"optimizer", GF_FIELD_GROUP, GF_OMITTED, .record = &gf_training_optimizer_record},
+	{"rate", GF_FIELD_GROUP, GF_OMITTED, .record = &gf_training_rate_record},
 	{"loss_scale", GF_FIELD_GROUP, GF_OMITTED, .record = &scale_record},
 	{NULL},
 };
@@ -123,6 +119,7 @@ const struct gf_field gf_training_fields[] = {
 #undef REAL
 #undef TEXT
 #undef OPTION
+#undef KEY
 
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
@@ -144,22 +141,22 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 	return 0;
 }
 
-static const struct gf_record training_record = {
-	GF_RECORD(struct gf_training, gf_training_fields),
+const struct gf_record gf_training_record = {
+	GF_RECORD(struct gf_training, training_fields),
 	.finish = finish,
 };
 
 const struct gf_document_format gf_document_training = {
 	.name = "gf-training",
 	.description = "how a model is trained, apart from how gradients are exchanged",
-	.record = &training_record,
+	.record = &gf_training_record,
 };
 #undef AT
 
 void gf_training_init(struct gf_training *t)
 {
 	memset(t, 0, sizeof(*t));
-	gf_record_clear(&training_record, t);
+	gf_record_clear(&gf_training_record, t);
 }
 
 int gf_training_read(const struct gf_json *root, const char *file, struct gf_training *t,
@@ -180,15 +177,15 @@ char *gf_training_write(const struct gf_training *t)
 
 void gf_training_release(struct gf_training *t)
 {
-	gf_record_release(&training_record, t);
+	gf_record_release(&gf_training_record, t);
 }
 
 void gf_training_copy(struct gf_training *copy, const struct gf_training *t)
 {
-	gf_record_copy(&training_record, copy, t);
+	gf_record_copy(&gf_training_record, copy, t);
 }
 
 void gf_training_fill(struct gf_training *t, const struct gf_training *under)
 {
-	gf_record_fill(&training_record, t, under);
+	gf_record_fill(&gf_training_record, t, under);
 }

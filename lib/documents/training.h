@@ -63,11 +63,10 @@ struct gf_training {
 	char *extra, *optimizer_extra, *rate_extra, *scale_extra;
 };
 
-/* The keys and the options that set them: of the document, of its optimizer and of its rate. A
- * string's names are suggestions. */
-extern const struct gf_field gf_training_fields[];
-extern const struct gf_field gf_training_optimizer_fields[];
-extern const struct gf_field gf_training_rate_fields[];
+/* The keys: of the document, of its optimizer and of its rate, whose structs are gf_training, too.
+ * A string's names are suggestions. */
+extern const struct gf_record gf_training_record;
+extern const struct gf_record gf_training_optimizer_record, gf_training_rate_record;
 
 /* Everything absent. */
 void gf_training_init(struct gf_training *t);

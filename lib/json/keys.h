@@ -12,8 +12,8 @@
 /*
  * Keys of a document as people type them behind a name: "density=0.01,warmup_densities=0.25,0.1". A
  * piece without "=" goes on with the list of the key before it; of a key that is there twice the
- * last one counts. A key may be cut short where it stays the only one. People may set the fields of a record that have `help` and no option of their
- * own.
+ * last one counts. A key may be cut short where it stays the only one. People may set the fields of
+ * a record that have `help` and no option of their own.
  */
 
 /* What every entry of a registry has whose keys depend on the entry. These are the first members of

@@ -126,11 +126,16 @@ void gf_field_print(const struct gf_field *f, const void *item, struct gf_text *
 	case GF_FIELD_REAL:
 		if (f->names && isnan(*(const double *)p))
 			gf_text_addf(out, "%s", f->names[0]);
-		else
+		else if (!isnan(*(const double *)p))
 			gf_text_addf(out, "%g", *(const double *)p);
 		break;
 	case GF_FIELD_CHOICE:
-		gf_text_addf(out, "%s", f->names[*(const int *)p]);
+		if (*(const int *)p >= 0)
+			gf_text_addf(out, "%s", f->names[*(const int *)p]);
+		break;
+	case GF_FIELD_STRING:
+		if (gf_field_pointer(f, item))
+			gf_text_addf(out, "%s", (const char *)gf_field_pointer(f, item));
 		break;
 	case GF_FIELD_REALS:
 		print_reals(f, item, out);

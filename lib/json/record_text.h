@@ -8,7 +8,7 @@
 
 /*
  * The values of a table's fields as people type them in options. Only for some types: SIZE, INT,
- * REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01" or "none"); STRING is only read.
+ * REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01" or "none"), and STRING.
  */
 
 /* Stores the value in the item, and releases the field's old value. -EINVAL with the values that
@@ -16,7 +16,7 @@
 int gf_field_parse(const struct gf_field *f, const char *text, void *item, struct gf_error *err);
 /* The words that stand for some or all values of the field; NULL: only numbers do. */
 const char *const *gf_field_words(const struct gf_field *f);
-/* Appends the item's value. */
+/* Appends the item's value; nothing of an absent one. */
 void gf_field_print(const struct gf_field *f, const void *item, struct gf_text *out);
 
 #endif

@@ -8,13 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "data/augment.h"
 #include "documents/algorithm_traits.h"
 #include "documents/optimizer_bounds.h"
+#include "json/record_text.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/options.h"
 #include "trainer/optim/rate.h"
 #include "lists/gf_optimizers.h"
 
@@ -66,7 +70,7 @@ static int check(const struct gf_training *t, struct gf_error *err)
 	if (t->schedule == GF_SCHEDULE_STEP && !t->ndrops)
 		return gf_error_set(err, -EINVAL,
 				    "schedule \"step\": want the epochs at which the rate drops "
-				    "(drop_epochs, --drop-epochs)");
+				    "(drop_epochs)");
 	rc = gf_augment_parse(t->augment, &augment, err);
 	if (rc) {
 		gf_error_prefix(err, "--augment");
@@ -82,13 +86,6 @@ static bool has_layer(const struct gf_model *m, enum gf_layer_type type)
 	while (l < m->nlayers && m->layers[l].type != type)
 		l++;
 	return l < m->nlayers;
-}
-
-static double usual_rate(const struct gf_model *m)
-{
-	const bool plain = has_layer(m, GF_LAYER_CONV) && !has_layer(m, GF_LAYER_BATCHNORM);
-
-	return plain ? PLAIN_RATE : DEFAULT_RATE;
 }
 
 /* The gradients of attention and of norms are of unlike sizes, and SGD's rate suits few of them. A
@@ -142,18 +139,81 @@ static void fill_defaults(struct gf_training *t)
 	gf_training_fill(t, &rest);
 }
 
-static void fill_for_text(struct gf_training *t, const struct gf_model *m)
+static void fill_for_text(struct gf_training *t, bool attention)
 {
 	struct gf_training text;
 
 	gf_training_init(&text);
 	if (isnan(t->rate)) {
-		text.rate = has_layer(m, GF_LAYER_ATTENTION) ? ATTENTION_RATE : TEXT_RATE;
+		text.rate = attention ? ATTENTION_RATE : TEXT_RATE;
 		text.rate_batch = DEFAULT_RATE_BATCH;
 	}
 	text.weight_decay = 0;
 	text.clip_norm = TEXT_CLIP_NORM;
 	gf_training_fill(t, &text);
+}
+
+/* What defaults depend on besides the optimiser and the plan. */
+struct kind {
+	const char *name;
+	bool plain, text, attention;
+};
+
+static void fill(struct gf_training *t, const struct kind *k)
+{
+	fill_for_optimizer(t);
+	if (k->text)
+		fill_for_text(t, k->attention);
+	if (isnan(t->rate)) {
+		t->rate = k->plain ? PLAIN_RATE : DEFAULT_RATE;
+		t->rate_batch = DEFAULT_RATE_BATCH;
+	}
+	fill_defaults(t);
+}
+
+/* Values, each with what it is for; one that is there already is not told again. */
+struct told {
+	const struct gf_field *field;
+	char values[8][32];
+	size_t n;
+	struct gf_text *out;
+};
+
+static void tell_default(struct told *told, const struct kind *k, const char *optimizer)
+{
+	struct gf_training t;
+	struct gf_text value = {0};
+	size_t i;
+
+	gf_training_init(&t);
+	t.optimizer = (char *)optimizer;
+	fill(&t, k);
+	gf_field_print(told->field, &t, &value);
+	for (i = 0; i < told->n && value.data && strcmp(told->values[i], value.data) != 0; i++)
+		;
+	if (value.data && i == told->n && i < GF_ARRAY_LENGTH(told->values)) {
+		gf_text_addf(told->out, "%s%s%s%s", i ? "; " : "", k->name, *k->name ? ": " : "",
+			     value.data);
+		gf_text_one_line(told->values[told->n++], sizeof(told->values[0]), value.data);
+	}
+	gf_text_release(&value);
+}
+
+void gf_train_print_default(const struct gf_field *f, struct gf_text *out)
+{
+	static const struct kind kinds[] = {
+		{""},
+		{"convolutions without norms", .plain = true},
+		{"text", .text = true},
+		{"text with attention", .text = true, .attention = true},
+	};
+	struct told told = {.field = f, .out = out};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
+		tell_default(&told, &kinds[i], NULL);
+	for (i = 0; gf_optimizers[i]; i++)
+		tell_default(&told, &(struct kind){gf_optimizers[i]->name}, gf_optimizers[i]->name);
 }
 
 /* Stale gradients do better with a momentum that looks ahead. */
@@ -211,7 +271,7 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	if (before > wants.momentum) {
 		if (isnan(own->momentum) && isnan(own->rate))
 			t->momentum = wants.momentum;
-		gf_text_addf(&out, "momentum %g (--momentum) %s %g, ", wants.momentum,
+		gf_text_addf(&out, "momentum %g (--optimizer) %s %g, ", wants.momentum,
 			     t->momentum < before ? "instead of" : "would do better than", before);
 	}
 	if (isnan(own->rate))
@@ -231,27 +291,26 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 {
 	struct gf_training *t = &k->training;
 	const struct gf_training own = *t; /* what the user has set */
+	const struct kind kind = {
+		.plain = has_layer(k->model, GF_LAYER_CONV) &&
+			 !has_layer(k->model, GF_LAYER_BATCHNORM),
+		.text = gf_model_vocabulary(k->model) > 0,
+		.attention = has_layer(k->model, GF_LAYER_ATTENTION),
+	};
 
 	if (isnan(t->rate) && !isnan(t->rate_batch))
 		return gf_error_set(err, -EINVAL,
-				    "rate: want a peak (--lr) for the batch of %g (for_batch, "
-				    "--lr-batch) that it is meant for",
+				    "rate: want a peak (--lr) for the batch of %g (for_batch) that "
+				    "it is meant for",
 				    t->rate_batch);
 	fill_for_attention(t, k->model, &k->plan->selection);
 	if (!t->optimizer && isnan(t->rate))
 		fill_for_plan(t, k->plan);
-	fill_for_optimizer(t);
-	if (gf_model_vocabulary(k->model))
-		fill_for_text(t, k->model);
-	if (isnan(t->rate)) {
-		t->rate = usual_rate(k->model);
-		t->rate_batch = DEFAULT_RATE_BATCH;
-	}
 	if (!t->batch)
 		t->batch = k->plan->model->batch_per_rank;
 	if (!t->accumulate)
 		t->accumulate = gf_model_micro_batches(k->plan->model);
-	fill_defaults(t);
+	fill(t, &kind);
 	suit_plan(k, &own);
 	free(t->producer);
 	t->producer = gf_xstrdup("gf-train " GF_VERSION);

@@ -19,10 +19,13 @@
 
 const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
 
+const char *const gf_train_graphs[] = {"auto", "on", "off", NULL};
+
 void gf_train_options_init(struct gf_train_options *o)
 {
 	*o = (struct gf_train_options){
 		.device = "auto",
+		.optimizer = -1,
 		.log_every = 1,
 		.config = {.check_every = SIZE_MAX, .timeout_s = GF_TIMEOUT_S},
 	};
@@ -56,21 +59,21 @@ static int read_scale(const char *text, struct gf_training *t, struct gf_error *
 /* Numbers that some optimisers or one schedule use. */
 #define AT(field) offsetof(struct gf_training, field)
 static const struct use {
-	const char *option, *place; /* in a document */
+	const char *key;
 	size_t offset;
 	unsigned setting; /* of optimisers; 0: a schedule's */
 	int schedule;
 } uses[] = {
-	{"momentum", "optimizer/momentum", AT(momentum), GF_OPTIM_MOMENTUM},
-	{"beta1", "optimizer/beta1", AT(beta1), GF_OPTIM_BETAS},
-	{"beta2", "optimizer/beta2", AT(beta2), GF_OPTIM_BETAS},
-	{"eta", "optimizer/eta", AT(eta), GF_OPTIM_ETA},
-	{"epsilon", "optimizer/epsilon", AT(epsilon), GF_OPTIM_EPSILON},
-	{"drop-factor", "rate/drop_factor", AT(drop_factor), 0, GF_SCHEDULE_STEP},
-	{"power", "rate/power", AT(power), 0, GF_SCHEDULE_POLY},
-	{"floor", "rate/floor", AT(floor), 0, GF_SCHEDULE_COSINE},
+	{"momentum", AT(momentum), GF_OPTIM_MOMENTUM},
+	{"beta1", AT(beta1), GF_OPTIM_BETAS},
+	{"beta2", AT(beta2), GF_OPTIM_BETAS},
+	{"eta", AT(eta), GF_OPTIM_ETA},
+	{"epsilon", AT(epsilon), GF_OPTIM_EPSILON},
+	{"drop_factor", AT(drop_factor), 0, GF_SCHEDULE_STEP},
+	{"power", AT(power), 0, GF_SCHEDULE_POLY},
+	{"floor", AT(floor), 0, GF_SCHEDULE_COSINE},
 };
-static const struct use drops = {"drop-epochs", "rate/drop_epochs", 0, 0, GF_SCHEDULE_STEP};
+static const struct use drops = {"drop_epochs", 0, 0, GF_SCHEDULE_STEP};
 #undef AT
 
 static double number_of(const struct gf_training *t, const struct use *u)
@@ -85,7 +88,7 @@ static bool is_used(const struct use *u, const struct gf_optimizer_ops *ops, int
 			  : schedule < 0 || schedule == u->schedule;
 }
 
-/* "--power: want --schedule poly, got cosine", or in the words of a document */
+/* "--schedule: power: want poly, got cosine", or in the words of a document */
 static int refuse_use(const struct use *u, const struct gf_training *t, bool document,
 		      struct gf_error *err)
 {
@@ -100,9 +103,11 @@ static int refuse_use(const struct use *u, const struct gf_training *t, bool doc
 				     --left > 1  ? ", "
 				     : left == 1 ? " or "
 						 : "");
-	gf_error_set(err, -EINVAL, "%s%s: want %s%s %s, got %s", document ? "/" : "--",
-		     document ? u->place : u->option, document ? "" : "--",
-		     u->setting ? "optimizer" : "schedule",
+	gf_error_set(err, -EINVAL, "%s%s: want %s%s, got %s",
+		     document     ? u->setting ? "/optimizer/" : "/rate/"
+		     : u->setting ? "--optimizer: "
+				  : "--schedule: ",
+		     u->key, document ? u->setting ? "optimizer " : "schedule " : "",
 		     u->setting ? names.data : gf_schedule_names[u->schedule],
 		     u->setting ? t->optimizer : gf_schedule_names[t->schedule]);
 	gf_text_release(&names);
@@ -168,6 +173,13 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "--replay: want --transport mpi, ucx or auto, got nccl: there "
 				    "are no gradients of GPUs");
+	if (!isnan(o->training.rate_batch) && isnan(o->training.rate) && !o->training_file)
+		return gf_error_set(err, -EINVAL,
+				    "--schedule: for_batch goes with --lr or --training");
+	if (o->optimizer >= 0)
+		o->training.optimizer = (char *)gf_optimizers[o->optimizer]->name;
+	o->config.place.graphs = o->cuda_graph == GF_TRAIN_GRAPHS_ON;
+	o->config.no_graphs = o->cuda_graph == GF_TRAIN_GRAPHS_OFF;
 	o->config.half = gf_train_precisions[o->precision] == GF_F16;
 	rc = gf_train_place_check(o->device, err);
 	return rc || !o->loss_scale ? rc : read_scale(o->loss_scale, &o->training, err);

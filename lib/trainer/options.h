@@ -82,8 +82,10 @@ struct gf_train_options {
 	const char *plan, *model, *data, *device, *log, *trace, *training_file;
 	struct gf_training training; /* what is given, without a document */
 	const char *loss_scale;
-	int precision; /* of gf_train_precisions */
-	int transport; /* enum gf_train_transport */
+	int optimizer;  /* of gf_optimizers; -1: not given */
+	int cuda_graph; /* enum gf_train_graph */
+	int precision;  /* of gf_train_precisions */
+	int transport;  /* enum gf_train_transport */
 	size_t log_every, threads;
 	double target;
 	bool replay, list, print_training;
@@ -93,6 +95,10 @@ struct gf_train_options {
 	struct gf_train_config config;
 };
 
+/* Whether a GPU's passes are captured into graphs; on: insists on a GPU. */
+enum gf_train_graph { GF_TRAIN_GRAPHS_AUTO, GF_TRAIN_GRAPHS_ON, GF_TRAIN_GRAPHS_OFF };
+extern const char *const gf_train_graphs[]; /* NULL-ended */
+
 /* In the order of what --precision knows. */
 extern const enum gf_dtype gf_train_precisions[];
 
@@ -100,6 +106,9 @@ void gf_train_options_init(struct gf_train_options *o);
 /* -EINVAL: the options contradict each other, whatever is in the documents. Reads --loss-scale into
  * the training, and --precision into config. */
 int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
+/* Appends the defaults of a key of a training: "0.1; text: 4; adamw: 0.001"; nothing: it has
+ * none. */
+void gf_train_print_default(const struct gf_field *f, struct gf_text *out);
 /* A complete training as a document of the keys that it uses; the caller frees. */
 char *gf_train_document(const struct gf_training *t);
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o);

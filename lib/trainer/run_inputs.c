@@ -36,7 +36,8 @@ static char *describe(const struct gf_train_options *o)
 		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->test_samples,
 		c->checkpoint ? " --checkpoint" : "", c->resume ? " --resume" : "",
 		c->reshard ? " --reshard" : "", o->trace ? " --trace" : "",
-		c->place.graphs ? " --cuda-graph" : "", c->no_graphs ? " --no-cuda-graph" : "",
+		o->cuda_graph ? " --cuda-graph " : "",
+		o->cuda_graph ? gf_train_graphs[o->cuda_graph] : "",
 		o->reproducible ? " --reproducible" : "");
 }
 

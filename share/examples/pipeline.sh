@@ -36,7 +36,7 @@ while IFS='|' read -r label options; do
 		for seed in ${SEEDS:-1 2 3}; do
 			logs+=("$OUT/$label $lr $seed.jsonl")
 			"$lab" run "$name" gf-train -q --plan "$OUT/plan.json" --data "${DATA:-digits}" --threads 1 \
-				--lr "${lr%:*}" --momentum "${lr#*:}" --batch "${BATCH:-32}" --epochs "${EPOCHS:-12}" \
+				--lr "${lr%:*}" --optimizer "momentum=${lr#*:}" --batch "${BATCH:-32}" --epochs "${EPOCHS:-12}" \
 				--seed "$seed" --log "${logs[-1]}" > /dev/null < /dev/null
 		done
 		# a run that never reaches it counts as an endless one

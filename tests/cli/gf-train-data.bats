@@ -155,7 +155,7 @@ for part, n in (("train", count), ("val", 2)):
 @test "JPEG files: the same bits by any threads and after a resume, and the net learns" {
 	pictures set 8
 	small '[3, 24, 24]' 2 > small.json
-	train=(gf-train -q --model small.json --data jpeg:set --augment flip,resized-crop:.3 --batch 4 --warmup 0 --weight-decay 0)
+	train=(gf-train -q --model small.json --data jpeg:set --augment flip,resized-crop:.3 --batch 4 --schedule warmup_epochs=0 --optimizer weight_decay=0)
 	wants 0 "${train[@]}" --epochs 10 --target 1 --checkpoint one
 	wants 0 "${train[@]}" --epochs 10 --loaders 3 --steps 17 --checkpoint ckpt
 	wants 0 "${train[@]}" --epochs 10 --loaders 4 --checkpoint ckpt --resume

@@ -62,18 +62,18 @@ plan_for() { # ranks [model name]
 
 @test "learning rates: warm-up, schedules, scaling" {
 	rates() { jq -s 'map(select(.part == "batch").learning_rate)' log.jsonl; }
-	wants 0 gf-train $quick --batch 100 --lr 1e-3 --warmup 0.5 --schedule constant --log log.jsonl
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --schedule constant:warmup_epochs=0.5 --log log.jsonl
 	rates | jq -e '.[0] * 7 - 1e-3 | fabs < 1e-15'
 	rates | jq -e '.[6:] | all(. == 1e-3)'
-	wants 0 gf-train $quick --batch 100 --lr 1e-3 --warmup 0 --schedule linear --log log.jsonl
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --schedule linear:warmup_epochs=0 --log log.jsonl
 	rates | jq -e '(.[0] == 1e-3) and (.[7] - 5e-4 | fabs < 1e-15)'
 	# a run that stops early keeps the schedule of all its epochs
 	rates > whole.txt
-	wants 0 gf-train $quick --batch 100 --lr 1e-3 --warmup 0 --schedule linear --log log.jsonl --steps 5
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --schedule linear:warmup_epochs=0 --log log.jsonl --steps 5
 	rates | jq -e --slurpfile whole whole.txt '. == $whole[0][:5]'
-	wants 0 gf-train $quick --batch 100 --lr 1e-3 --lr-batch 25 --warmup 0 --schedule constant --log log.jsonl
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --schedule constant:for_batch=25,warmup_epochs=0 --log log.jsonl
 	rates | jq -e 'all(. - 4e-3 | fabs < 1e-15)'
-	wants 0 gf-train $quick --batch 128 --warmup 0 --schedule constant --log log.jsonl
+	wants 0 gf-train $quick --batch 128 --schedule constant:warmup_epochs=0 --log log.jsonl
 	rates | jq -e 'all(. - 0.2 | fabs < 1e-15)'
 }
 
@@ -448,7 +448,7 @@ flip() {
 	says 'gf-train: want test accuracy 0.9990, got 0.'
 	prints 'test accuracy '
 	wants 0 gf-train $quick --target 0.5
-	wants 1 gf-train $quick --lr 1e9 --warmup 0 --checkpoint ckpt --checkpoint-every 5
+	wants 1 gf-train $quick --lr 1e9 --schedule warmup_epochs=0 --checkpoint ckpt --checkpoint-every 5
 	one_line
 	grep -qE 'the gradient of [a-z0-9.]+ is infinite or not a number in step [0-9]+ .*: training has diverged' err.txt
 	# nothing of that is worth keeping
@@ -476,10 +476,10 @@ flip() {
 	wants 2 gf-train $quick --plan topk.json --checkpoint ckpt --resume
 	[ "$errors" = 'gf-train: ckpt/step-3/rank-0.safetensors: was written with method "csc", this run has "topk"' ]
 	for plan in csc topk; do
-		wants 1 gf-train $quick --plan $plan.json --lr 1e9 --warmup 0
+		wants 1 gf-train $quick --plan $plan.json --lr 1e9 --schedule warmup_epochs=0
 		one_line
 		[[ $errors =~ ^'gf-train: the gradient of '[a-z0-9.]+' is infinite or not a number in step '[0-9]+' (element '[0-9]+'): training has diverged'$ ]]
-		wants 1 gf-train $quick --plan $plan.json --lr 1e9 --warmup 0 --bad-gradients skip
+		wants 1 gf-train $quick --plan $plan.json --lr 1e9 --schedule warmup_epochs=0 --bad-gradients skip
 		one_line
 		[[ $errors =~ ^'gf-train: the loss is '('not a number'|infinite)' in step '[0-9]+' on rank 0: training has diverged'$ ]]
 	done
@@ -494,11 +494,12 @@ flip() {
 		--epochs many|--epochs: want an integer from 1
 		--batch 0|--batch: want
 		--steps -3|--steps: want
-		--momentum 1.5|--momentum: want
+		--optimizer adam|--optimizer: want sgd, nesterov, lars, lars-paper or adamw, got "adam"; did you mean "adamw"?
+		--optimizer momentum=1.5|--optimizer: momentum: want
 		--lr nan|--lr: want
-		--lr-batch 64|--lr-batch goes with --lr or --training
+		--schedule for_batch=64|--schedule: for_batch goes with --lr or --training
 		--schedule steps|--schedule: want constant, linear, cosine, step or poly, got "steps"
-		--drop-epochs 3,x|--drop-epochs: want a number from 0 to 1e+09, got "x"
+		--schedule drop_epochs=3,x|--schedule: drop_epochs: want a number from 0 to 1e+09, got "x"
 		--device quantum|--device: want auto, cpu, cuda, cuda:N or a backend of this build, got "quantum"
 		--timeout soon|--timeout: want
 		--target 95|--target: want
@@ -520,15 +521,15 @@ flip() {
 		--log l --trace l|--log and --trace: want two files, got one
 		--log l -o l|--log and --output: want two files, got one
 		--trace l -o ./l|--trace and --output: want two files, got one
-		--eta 1|--eta: want --optimizer lars or lars-paper, got sgd
-		--power 3|--power: want --schedule poly, got cosine
-		--schedule linear --floor 0.1|--floor: want --schedule cosine, got linear
-		--schedule linear --drop-factor 0.5|--drop-factor: want --schedule step, got linear
-		--drop-epochs 1,2|--drop-epochs: want --schedule step, got cosine
-		--training digits-lars --optimizer nesterov --eta 1|--eta: want --optimizer lars or lars-paper, got nesterov
-		--optimizer adamw --momentum 0.9|--momentum: want --optimizer sgd, nesterov, lars or lars-paper, got adamw
-		--beta2 0.99|--beta2: want --optimizer adamw, got sgd
-		--epsilon 1e-8|--epsilon: want --optimizer lars, lars-paper or adamw, got sgd
+		--optimizer eta=1|--optimizer: eta: want lars or lars-paper, got sgd
+		--schedule power=3|--schedule: power: want poly, got cosine
+		--schedule linear:floor=0.1|--schedule: floor: want cosine, got linear
+		--schedule linear:drop_factor=0.5|--schedule: drop_factor: want step, got linear
+		--schedule drop_epochs=1,2|--schedule: drop_epochs: want step, got cosine
+		--training digits-lars --optimizer nesterov:eta=1|--optimizer: eta: want lars or lars-paper, got nesterov
+		--optimizer adamw:momentum=0.9|--optimizer: momentum: want sgd, nesterov, lars or lars-paper, got adamw
+		--optimizer beta2=0.99|--optimizer: beta2: want adamw, got sgd
+		--optimizer epsilon=1e-8|--optimizer: epsilon: want lars, lars-paper or adamw, got sgd
 		surplus|gf-train
 	END
 }
@@ -557,7 +558,7 @@ flip() {
 	done < <(facts '.printed | select(.) | "\($name) \(.model) \(.optimizer) \(.peak)"')
 	wants 0 gf-train --print-training --model gpt-text
 	jq -e '.optimizer.name == "adamw"' out.txt
-	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --schedule step --drop-epochs 1,2.5 --seed 0
+	wants 0 gf-train --print-training --training digits-lars --optimizer momentum=0 --lr 2 --schedule step:drop_epochs=1,2.5 --seed 0
 	jq -e '.optimizer | .name == "lars" and .momentum == 0 and .eta == 0.02' out.txt
 	jq -e '.rate | .peak == 2 and .schedule == "step" and .drop_epochs == [1, 2.5] and (has("for_batch") | not)' out.txt
 	jq -e '.seed == 0 and .epochs == 10' out.txt
@@ -613,10 +614,9 @@ flip() {
 		one_line
 		says "gf-train: $text"
 	done <<- 'END'
-		--optimizer adam|want an optimizer (sgd, nesterov, lars, lars-paper, adamw), got "adam"
-		--exclude fc9.*|--exclude: want names of tensors, none is like "fc9.*"
+		--optimizer exclude=fc9.*|--optimizer: exclude: want names of tensors, none is like "fc9.*"
 		--schedule step|schedule "step": want the epochs at which the rate drops
-		--drop-epochs 3,2|the training: /rate/drop_epochs/1: want at least 3, the one before, got 2
+		--schedule drop_epochs=3,2|the training: /rate/drop_epochs/1: want at least 3, the one before, got 2
 		--accumulate 100000|want at least 1600000 training samples (1 ranks, batch 16 times 100000), the data has 1437
 	END
 	echo '{"format": "gf-training", "version": 1, "rate": {"for_batch": 256}}' > half.json
@@ -679,20 +679,52 @@ flip() {
 	[ "$(wc -l < err.txt)" = 1 ]
 	wants 0 gf-train --device auto --steps 1 --log log
 	jq -e '.device == "cpu"' log
-	wants 3 gf-train --cuda-graph --steps 1
+	wants 3 gf-train --cuda-graph on --steps 1
 	says '--cuda-graph: it captures what GPUs compute'
 	wants 2 gf-train --device cuda:x --steps 1
 	grep -q 'want auto, cpu, cuda, cuda:N or a backend' err.txt
 }
 
+@test "--help has the defaults that --print-training prints" {
+	gf-train --help | tr -s ' \n' ' ' > help.txt
+	told() { # KEY TASK...: what stands in its brackets for the first of these tasks, else for any
+		local key=$1 list task
+		shift
+		list=$(grep -oP "[ -]$key=[A-Z]+ [^(]*\(\K[^)]*" help.txt | head -n 1 | sed 's/; /\n/g')
+		for task; do ! grep -oP "^$task: \K.*" <<< "$list" || return 0; done
+		grep -v : <<< "$list"
+	}
+	while IFS='|' read -r options tasks; do
+		# shellcheck disable=SC2086
+		wants 0 gf-train -q --print-training $options
+		IFS=, read -ra tasks <<< "$tasks"
+		for place in lr/rate/peak epochs/epochs seed/seed augment/augment momentum/optimizer/momentum \
+			weight_decay/optimizer/weight_decay beta1/optimizer/beta1 beta2/optimizer/beta2 eta/optimizer/eta \
+			epsilon/optimizer/epsilon clip_norm/optimizer/clip_norm warmup_epochs/rate/warmup_epochs \
+			drop_factor/rate/drop_factor power/rate/power; do
+			want=$(jq -r --arg place "${place#*/}" 'getpath($place / "/") // empty' out.txt)
+			got=$(told "${place%%/*}" "${tasks[@]}")
+			[ -z "$want" ] || jq -en --arg a "$got" --arg b "$want" \
+				'$a == $b or ($a | tonumber) == ($b | tonumber)' > /dev/null ||
+				{ echo "$options: ${place%%/*}: $want, --help has $got"; return 1; }
+		done
+	done <<- 'END'
+		--model digits-cnn-plain|convolutions without norms
+		--model resnet20|
+		--model resnet20 --schedule step:drop_epochs=1|
+		--model resnet20 --schedule poly --optimizer lars|lars
+		--model lstm-text|text
+		--model gpt-text|adamw,text
+		--model gpt-text --optimizer sgd|text with attention,text
+	END
+}
+
 @test "--cuda-graph wants something that computes on a GPU" {
-	wants 2 gf-train --device cpu --cuda-graph --steps 1
+	wants 2 gf-train --device cpu --cuda-graph on --steps 1
 	says '--cuda-graph: it captures what GPUs compute, and this run computes on the CPU'
-	wants 2 gf-train --replay --plan x.json --cuda-graph
+	wants 2 gf-train --replay --plan x.json --cuda-graph off
 	says '--replay goes without --cuda-graph'
-	wants 2 gf-train --cuda-graph --no-cuda-graph
-	says '--no-cuda-graph goes without --cuda-graph'
-	wants 0 gf-train -q --device cpu --no-cuda-graph --steps 1
+	wants 0 gf-train -q --device cpu --cuda-graph off --steps 1
 }
 
 @test "--list: selections, optimizers, schedules" {

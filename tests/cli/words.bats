@@ -155,7 +155,6 @@ load common
 			{ cat help.txt; false; }
 	done
 	# an option stands after the one that its text speaks of
-	[ "$(gf-train --help | grep -oE '^ +--(warmup|schedule|drop-epochs)' | tr -d ' \n')" = --warmup--schedule--drop-epochs ]
 	[ "$(gf-profile --help | grep -oE '^ +--(forward|backward)' | tr -d ' \n')" = --forward--backward ]
 }
 
@@ -174,7 +173,7 @@ load common
 		3 --trace no/such/file
 		3 --log no/such/file
 		3 -o no/such/file
-		2 --exclude nothing.like.this
+		2 --optimizer exclude=nothing.like.this
 		3 --checkpoint no/such/folder
 	END
 	wants 3 gf-profile --estimate --flops 1e12 --model digits-cnn -o no/such/file

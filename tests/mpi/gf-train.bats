@@ -231,7 +231,7 @@ largest() {
 		3|--trace /dev/full --epochs 1|/dev/full: No space left on device
 		3|-o /dev/full --epochs 1|/dev/full: No space left on device
 		1|--target 1 --steps 2|want test accuracy 1.0000, got 0.
-		1|--lr 1e9 --warmup 0 --epochs 1|training has diverged
+		1|--lr 1e9 --schedule warmup_epochs=0 --epochs 1|training has diverged
 		2|--epochs 0|--epochs: want an integer
 		2|--resume|--resume goes with --checkpoint
 	END
@@ -287,7 +287,7 @@ pipe_plan() { # ranks, options of gf-plan
 	done <<- 'END'
 		digits-cnn auto --batch 8
 		digits-cnn ref --batch 2 --accumulate 3 --optimizer lars
-		digits-mlp auto --clip-norm 0.5
+		digits-mlp auto --optimizer clip_norm=0.5
 		digits-mlp auto --bad-gradients skip
 	END
 	# and without compute: waits in forward, as predicted
@@ -352,7 +352,7 @@ pipe_plan() { # ranks, options of gf-plan
 	says 'transport: rank 0 has mpi, rank 1 has auto'
 	unlike gf-train --precision f16 --steps 3 -- --steps 3
 	says 'precision: rank 0 has f16, rank 1 has f32'
-	unlike gf-train --cuda-graph --steps 3 -- --steps 3
+	unlike gf-train --cuda-graph on --steps 3 -- --steps 3
 	says 'options: '
 	unlike gf-train --data synthetic:1000 --steps 3 -- --data synthetic:2000 --steps 3
 	says 'data: rank 0 has '

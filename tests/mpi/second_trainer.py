@@ -76,7 +76,7 @@ def gf_train(name, ranks, document, steps, *options):
     command = ["timeout", "-k", "5", "200", "mpirun", "--oversubscribe", "--bind-to", "none",
                "-np", str(ranks), "gf-train", "-q", "--plan", f"{name}.json",
                "--model", "model.json", "--data", "data", "--batch", "1", "--epochs", "100",
-               "--steps", str(steps), "--schedule", "constant", "--warmup", "0",
+               "--steps", str(steps), "--schedule", "constant:warmup_epochs=0",
                "--threads", "1", "--device", "ref", "--checkpoint", f"set-{name}", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -353,7 +353,7 @@ def find_orders(ranks, steps, samples, labels, start):
     orders that explain a run that keeps residuals."""
     more = sparse(0.12, "topk")
     found = gf_train("orders", ranks, plan(ranks, ONE, **more), steps, "--lr", str(RATE),
-                     "--momentum", "0", "--weight-decay", "0")
+                     "--optimizer", "momentum=0,weight_decay=0")
     fit = []
     for orders in itertools.product(itertools.permutations(range(ranks)), repeat=steps):
         method = method_of(ranks, ONE, more, 0)
@@ -368,12 +368,10 @@ def find_orders(ranks, steps, samples, labels, start):
 def check(name, ranks, samples, labels, orders, start):
     cuts, more, told = CASES[name]
     momentum = told.get("momentum", 0.0)
-    options = ["--lr", str(RATE), "--momentum", str(momentum),
-               "--weight-decay", str(told.get("decay", 0.0))]
-    if "optimizer" in told:
-        options += ["--optimizer", told["optimizer"]]
+    keys = f"momentum={momentum},weight_decay={told.get('decay', 0.0)}"
     if "clip" in told:
-        options += ["--clip-norm", str(told["clip"])]
+        keys += f",clip_norm={told['clip']}"
+    options = ["--lr", str(RATE), "--optimizer", ":".join([*[told[k] for k in told if k == "optimizer"], keys])]
     found = gf_train(name, ranks, plan(ranks, cuts, **more), len(orders), *options)
     method = method_of(ranks, cuts, more, momentum)
     pipeline = more.get("pipeline", {"staleness": 1, "warmup_steps": 0})
@@ -387,8 +385,8 @@ def check(name, ranks, samples, labels, orders, start):
 def main():
     ranks, steps, names = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     samples, labels = make_data(ranks)
-    still = gf_train("start", ranks, plan(ranks, ONE), 1, "--lr", "0", "--momentum", "0",
-                     "--weight-decay", "0")
+    still = gf_train("start", ranks, plan(ranks, ONE), 1, "--lr", "0",
+                     "--optimizer", "momentum=0,weight_decay=0")
     start = weights_of(still[0])
     orders = find_orders(ranks, steps, samples, labels, start)
     # all of them, also after one that differs

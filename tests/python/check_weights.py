@@ -87,8 +87,8 @@ def gradients(document, folder):
     values, labels = write_text(document, folder)
     log = os.path.join(folder, "log")
     gf_train("--model", document, "--data", f"chars:{folder}", "--batch", str(BATCH), "--epochs",
-             "1", "--optimizer", "sgd", "--lr", "1e-6", "--clip-norm", "0",
-             "--weight-decay", "0", "--log", log,
+             "1", "--optimizer", "sgd:clip_norm=0,weight_decay=0", "--lr", "1e-6",
+             "--log", log,
              "--checkpoint", os.path.join(folder, "kept"))
     with open(log, encoding="utf-8") as f:
         row = json.loads(f.readline())

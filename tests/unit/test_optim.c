@@ -283,9 +283,9 @@ static void test_refusals(void)
 		{{.name = "adam"},
 		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), got \"adam\""},
 		{{.name = "sgd", .exclude = "vectors,fc3.*"},
-		 "--exclude: want names of tensors, none is like \"fc3.*\""},
+		 "--optimizer: exclude: want names of tensors, none is like \"fc3.*\""},
 		{{.name = "sgd", .exclude = ""},
-		 "--exclude: want names of tensors, none is like \"\""},
+		 "--optimizer: exclude: want names of tensors, none is like \"\""},
 	};
 	struct gf_optimizer o;
 	struct gf_error err = {""};

@@ -64,9 +64,10 @@ static int exclude(const char *list, const struct gf_optim_tensor *tensors, size
 			hits++;
 		}
 		if (!hits && strcmp(pattern, VECTORS) != 0)
-			rc = gf_error_set(err, -EINVAL,
-					  "--exclude: want names of tensors, none is like \"%s\"",
-					  pattern);
+			rc = gf_error_set(
+				err, -EINVAL,
+				"--optimizer: exclude: want names of tensors, none is like \"%s\"",
+				pattern);
 	}
 	free(copy);
 	return rc;
