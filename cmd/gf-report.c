@@ -32,23 +32,26 @@ struct arguments {
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
-	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan), "the plan that the job ran"},
+	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan), "the plan that the job ran", .often = true},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
 	 "set messages beside what this topology allows (a path or a shipped name)",
-	 .share = "topologies"},
+	 .share = "topologies", .often = true},
 	{"costs", "FILE", 1, GF_SETTING_TEXT, AT(costs),
 	 "set messages beside the costs in this profile"},
 	{"against", "TRACE", 1, GF_SETTING_TEXT, AT(against),
 	 "say what is slower than in this run, of the same kind or a table of all-reduces; exit "
-	 "status 1 if something is"},
+	 "status 1 if something is",
+	 .often = true},
 	{"profile", "FILE", 2, GF_SETTING_TEXT, AT(profile),
 	 "write the profile that the traces hold, for gf-plan, and no report if FILE is -",
-	 .written = true},
-	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print lines for people (on a terminal)"},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print JSON Lines (into a file or a pipe)"},
+	 .written = true, .often = true},
+	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print lines for people (on a terminal)",
+	 .often = true},
+	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print JSON Lines (into a file or a pipe)",
+	 .often = true},
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
 	 "draw what the ranks' steps are made of, to FILE.svg, .pdf or .png; FILE.csv: the numbers",
-	 .store = gf_plot_store, .written = true},
+	 .store = gf_plot_store, .written = true, .often = true},
 };
 
 static const struct gf_setting_rule rules[] = {

@@ -14,19 +14,13 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "cli/human.h"
 #include "cli/start.h"
 #include "cli/share.h"
 #include "json/keys.h"
 
 /* The heading of the options without a group. */
 #define SHARED "Every command:"
-
-/* argp has these; the letter h is a hidden option. */
-static const struct gf_setting of_argp[] = {
-	{"help", .help = "print the options", .letter = 'h'},
-	{"usage", .help = "print a short usage line"},
-	{"version", .help = "print the version", .letter = 'V'},
-};
 
 static const char *or_empty(const char *text)
 {
@@ -56,16 +50,59 @@ static void add_registry(struct gf_text *out, const struct gf_registry *r)
 			gf_text_addf(out, "word\t%s\t%s\n", e->name, or_empty(e->description));
 }
 
-/* Its help, and what stands in brackets behind it; the caller frees. A text that ends in brackets
- * says it itself. */
-static char *help_of(const char *help, const struct gf_field *f,
-		     void (*defaults)(const struct gf_field *, struct gf_text *))
+/* What the command's arguments hold before the parse, where it is a value that the option takes. */
+static void add_initial(const struct gf_setting *s, const void *arguments, struct gf_text *out)
+{
+	const void *at = (const char *)arguments + s->offset;
+	double number = 0;
+	int choice;
+
+	switch (s->kind) {
+	case GF_SETTING_TEXT:
+		gf_text_addf(out, "%s", or_empty(*(const char *const *)at));
+		return;
+	case GF_SETTING_CHOICE:
+		choice = *(const int *)at;
+		gf_text_addf(out, "%s", choice >= 0 ? s->names[choice] : "");
+		return;
+	case GF_SETTING_TIME:
+		if (*(const double *)at > 0)
+			gf_text_addf(out, "%s", gf_human_time(*(const double *)at).text);
+		return;
+	case GF_SETTING_SIZE:
+		if (*(const size_t *)at)
+			gf_text_addf(out, "%s", gf_human_size((double)*(const size_t *)at).text);
+		return;
+	case GF_SETTING_WHOLE:
+		number = (double)*(const size_t *)at;
+		break;
+	case GF_SETTING_INT:
+		number = *(const int *)at;
+		break;
+	case GF_SETTING_REAL:
+		number = *(const double *)at;
+		break;
+	default:
+		return;
+	}
+	if (number != 0 && number >= s->low && number <= s->high)
+		gf_text_addf(out, "%.15g", number);
+}
+
+/* The help of a setting, or of a key of its, and its default in brackets, unless the text ends in
+ * brackets itself; the caller frees. */
+static char *help_of(const struct gf_setting *s, const struct gf_field *key, const char *help,
+		     const void *arguments)
 {
 	struct gf_text out = {0}, told = {0};
 
 	gf_text_addf(&out, "%s", help);
-	if (f && defaults && out.data[out.length - 1] != ')')
-		defaults(f, &told);
+	if (out.data[out.length - 1] == ')')
+		return gf_text_take(&out);
+	if (key && s->defaults)
+		s->defaults(key, &told);
+	else if (!key && arguments)
+		add_initial(s, arguments, &told);
 	if (told.length)
 		gf_text_addf(&out, " (%s)", told.data);
 	gf_text_release(&told);
@@ -92,7 +129,7 @@ static void add_keys(struct gf_text *out, const struct gf_setting *s)
 }
 
 static void add_options(struct gf_text *out, const struct gf_setting *settings, size_t count,
-			const char *const *groups)
+			const char *const *groups, const void *arguments)
 {
 	const struct gf_setting *s;
 	int group = -1; /* of the option before */
@@ -105,7 +142,7 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings, 
 		if (s->group != group)
 			gf_text_addf(out, "group\t%s\n", s->group ? groups[s->group - 1] : SHARED);
 		group = s->group;
-		help = help_of(s->help, s->field, s->defaults);
+		help = help_of(s, s->field, s->help, arguments);
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
 			     s->repeats ? "1" : "", paths_of(s), help);
@@ -156,14 +193,13 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
  * A word belongs to the option before it, and so does a key, which may stand behind that
  * word, or, without one, behind any. A missing word is empty.
  */
-static void complete(const struct gf_command *c, struct gf_text *out)
+static void complete(const struct gf_command *c, const void *arguments, struct gf_text *out)
 {
 	size_t i;
 
 	gf_text_addf(out, "command\t%s\t%s\n", c->name, or_empty(c->arguments));
-	add_options(out, c->settings, c->nsettings, c->groups);
-	add_options(out, gf_cli_shared, gf_cli_nshared, NULL);
-	add_options(out, of_argp, GF_ARRAY_LENGTH(of_argp), NULL);
+	add_options(out, c->settings, c->nsettings, c->groups, arguments);
+	add_options(out, gf_cli_shared, gf_cli_nshared, NULL, NULL);
 	for (i = 0; i < c->nrules; i++)
 		if (c->rules[i].without)
 			add_rule(out, c, &c->rules[i]);
@@ -171,8 +207,9 @@ static void complete(const struct gf_command *c, struct gf_text *out)
 
 /* Keys of options; a letter stands for itself. */
 enum {
-	KEY_HELP = 'h', /* argp's own has the letter '?' */
 	KEY_COMPLETION = 256,
+	KEY_HELP, /* -h is another */
+	KEY_USAGE,
 	KEY_WORDS,
 	KEY_SETTING, /* and those after it: settings without a letter */
 };
@@ -181,12 +218,16 @@ const struct gf_setting gf_cli_shared[] = {
 	{"output", "FILE", .help = "write to FILE instead of standard output", .letter = 'o'},
 	{"quiet", NULL, .help = "print nothing but errors", .letter = 'q'},
 	{"verbose", NULL, .help = "print more; may be repeated", .letter = 'v', .repeats = true},
+	{"help", NULL, .help = "print all options; -h: those that matter most, and an example",
+	 .letter = 'h'},
+	{"version", NULL, .help = "print the version", .letter = 'V'},
 };
 const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 
+/* argp's messages name the second. */
 static const struct argp_option hidden_options[] = {
-	{NULL, KEY_HELP, NULL, 0, "Give this help list, too", -1},
 	{"completion", KEY_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0},
+	{"usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, 0},
 };
 
 /* What the parse fills; cli is the first part of arguments. */
@@ -208,6 +249,7 @@ struct options {
 	size_t n;
 	int group;                   /* of the setting before; 0: none */
 	const struct gf_setting *of; /* whose keys are added */
+	const void *arguments;
 };
 
 /* The help is owned, and so is the name of what is no option, which has KEY_WORDS. */
@@ -230,7 +272,7 @@ static void add_heading(struct options *o, const char *text)
 static void add_option(struct options *o, const struct gf_setting *s, int key)
 {
 	add(o, (struct argp_option){s->name, key, s->arg, s->hidden ? OPTION_HIDDEN : 0,
-				    help_of(s->help, s->field, s->defaults)});
+				    help_of(s, s->field, s->help, o->arguments)});
 	if (s->alias)
 		add(o, (struct argp_option){s->alias, .flags = OPTION_ALIAS | OPTION_HIDDEN});
 }
@@ -241,38 +283,46 @@ static void add_key(void *options, const struct gf_field *f, const char *help)
 	struct options *o = options;
 
 	add(o, (struct argp_option){gf_xasprintf("%s=%s", f->key, f->unit), KEY_WORDS,
-				    .doc = help_of(help, f, o->of->defaults)});
+				    .doc = help_of(o->of, f, help, NULL)});
 }
 
-static struct argp_option *options_of(const struct gf_command *c)
+static void add_keys_of(struct options *o, const struct gf_setting *s)
 {
-	struct options o = {0};
+	char *heading = gf_xasprintf("Keys of --%s:", s->name);
+
+	add_heading(o, heading);
+	free(heading);
+	o->of = s;
+	gf_keys_each(s->keys_offset ? &s->from[0] : NULL, s->keys, add_key, o);
+}
+
+/* All options, or those that are used often. */
+static struct argp_option *options_of(const struct gf_command *c, const void *arguments, bool often)
+{
+	struct options o = {.arguments = arguments};
+	const struct gf_setting *s;
 	size_t i;
 
 	for (i = 0; i < c->nsettings; i++) {
-		const struct gf_setting *s = &c->settings[i];
-
-		if (s->group != o.group && !s->hidden)
+		s = &c->settings[i];
+		if (often && !s->often)
+			continue;
+		if (!often && s->group != o.group && !s->hidden)
 			add_heading(&o, c->groups[s->group - 1]);
 		o.group = s->group;
 		add_option(&o, s, key_of(c, i));
 	}
-	for (i = 0; i < c->nsettings; i++) {
-		const struct gf_setting *s = &c->settings[i];
-		char *heading;
-
-		if (s->kind != GF_SETTING_ENTRY)
-			continue;
-		heading = gf_xasprintf("Keys of --%s:", s->name);
-		add_heading(&o, heading);
-		free(heading);
-		o.of = s;
-		gf_keys_each(s->keys_offset ? &s->from[0] : NULL, s->keys, add_key, &o);
-	}
-	add_heading(&o, SHARED);
-	for (i = 0; i < gf_cli_nshared; i++)
-		add_option(&o, &gf_cli_shared[i], gf_cli_shared[i].letter);
-	for (i = 0; i < GF_ARRAY_LENGTH(hidden_options); i++)
+	for (i = 0; i < c->nsettings && !often; i++)
+		if (c->settings[i].kind == GF_SETTING_ENTRY)
+			add_keys_of(&o, &c->settings[i]);
+	if (!often)
+		add_heading(&o, SHARED);
+	o.arguments = NULL;
+	for (s = gf_cli_shared; s < gf_cli_shared + gf_cli_nshared && !often; s++)
+		add_option(&o, s, s->letter == 'h' ? KEY_HELP : s->letter);
+	if (!often)
+		add(&o, (struct argp_option){NULL, 'h', .flags = OPTION_HIDDEN});
+	for (i = 0; i < GF_ARRAY_LENGTH(hidden_options) && !often; i++)
 		add(&o, hidden_options[i]);
 	return o.list;
 }
@@ -284,8 +334,7 @@ static void free_options(struct argp_option *list)
 	for (o = list; o->name || o->key; o++) {
 		if (o->key == KEY_WORDS)
 			free((char *)o->name);
-		if (o->key != KEY_HELP)
-			free((char *)o->doc);
+		free((char *)o->doc);
 	}
 	free(list);
 }
@@ -294,7 +343,7 @@ static void print_completion(const struct parse *p)
 {
 	struct gf_text out = {0};
 
-	complete(p->command, &out);
+	complete(p->command, p->arguments, &out);
 	fputs(out.data, stdout);
 	exit(0);
 }
@@ -322,6 +371,26 @@ static void spell(const struct gf_setting *s, char *arg)
 			for (k = 0; (e = gf_registry_at(&s->from[i], k)); k++)
 				spell_as(e->name, arg, n);
 	}
+}
+
+/* What it does, how it is called, the options that are used often, and the first example. */
+static void print_short(const struct parse *p)
+{
+	const struct gf_command *c = p->command;
+	const char *after = strchr(c->help, '\v') + 1, *end = after + strcspn(after, "\n");
+	struct argp_option *options = options_of(c, p->arguments, true);
+	char *doc;
+
+	end += *end == '\n';
+	end += strcspn(end, "\n");
+	doc = gf_xasprintf("%.*s%.*s\n\n%s --help prints all options, man %s tells more.",
+			   (int)(after - c->help), c->help, (int)(end - after), after, c->name,
+			   c->name);
+	argp_help(&(struct argp){.options = options, .args_doc = c->arguments, .doc = doc}, stdout,
+		  ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, (char *)c->name);
+	free_options(options);
+	free(doc);
+	exit(0);
 }
 
 static int parse_setting(int key, char *arg, struct argp_state *state)
@@ -375,9 +444,18 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 		cli->quiet = false;
 		cli->verbose++;
 		return 0;
+	case 'h':
+		print_short(p);
+		return 0;
 	case KEY_HELP:
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		return 0;
+	case KEY_USAGE:
+		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+		return 0;
+	case 'V':
+		printf("%s (gradflow) " GF_VERSION "\n", p->command->name);
+		exit(0);
 	case KEY_COMPLETION:
 		print_completion(p);
 		return 0;
@@ -432,7 +510,7 @@ static void parse_silently(const struct argp *argp, int argc, char **argv, struc
 		exit(3);
 	on_exit(stay, NULL);
 	parsing = true;
-	argp_parse(argp, argc, argv, 0, NULL, p);
+	argp_parse(argp, argc, argv, ARGP_NO_HELP, NULL, p);
 	parsing = false;
 	fflush(stdout);
 	fflush(stderr);
@@ -468,9 +546,8 @@ bool gf_cli_given(const struct gf_cli *cli, const char *name)
 
 void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void *arguments)
 {
-	static char version[64]; /* argp keeps the pointer */
 	struct parse p = {command, arguments, arguments};
-	struct argp_option *options = options_of(command);
+	struct argp_option *options = options_of(command, arguments, false);
 	const struct argp argp = {
 		.options = options,
 		.parser = parse_option,
@@ -483,15 +560,13 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void 
 	p.cli->command = command;
 	if (command->ranked)
 		gf_cli_start_hint(p.cli);
-	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION, command->name);
-	argp_program_version = version;
 	argp_err_exit_status = 2;
 	if (p.cli->rank > 0) {
 		parse_silently(&argp, argc, argv, &p);
 	} else {
 		atexit(check_help);
 		parsing = true;
-		errno = argp_parse(&argp, argc, argv, 0, NULL, &p);
+		errno = argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &p);
 		gf_heap_need(errno ? NULL : options);
 		parsing = false;
 	}

@@ -26,16 +26,18 @@
  *	rc = run(&arguments, &err);
  *	return gf_cli_exit(&arguments.cli, rc, false, &err);
  *
- * Every command also has -o FILE, -q (errors only, no warnings), -v (repeatable), -h, --help,
- * --usage, -V and --version. If both -q and -v are given, the last one counts. --completion, which
- * --help does not show, prints the options as command.c has them.
+ * Every command also has -o FILE, -q (errors only, no warnings), -v (repeatable), -h (some ten
+ * options, those that are `often` used), --help (all), -V and --version. If both -q and -v are
+ * given, the last one counts. --usage and --completion, which prints the options as command.c has
+ * them, are not in --help.
  * Everything a parse can refuse is refused before MPI starts, identically on all ranks, and printed
  * by one of them.
  */
 struct gf_command {
-	const char *name;                  /* "gf-plan" */
-	const char *arguments;             /* "[FILE...]", for the usage; NULL: none */
-	const char *help;                  /* before \v: above the options; after: below */
+	const char *name;      /* "gf-plan" */
+	const char *arguments; /* "[FILE...]", for the usage; NULL: none */
+	/* before \v: above the options; after: below, a heading and examples, a line each */
+	const char *help;
 	const struct gf_setting *settings; /* as --help has them */
 	size_t nsettings;
 	const char *const *groups; /* headings of the settings' groups from 1 */

@@ -255,6 +255,7 @@ static size_t expand(const struct gf_setting *row, const struct gf_field *f,
 			.names = f->names,
 			.offset2 = row->offset + f->count_offset,
 			.defaults = row->defaults,
+			.often = row->often,
 			.field = f,
 		};
 	}

@@ -58,6 +58,8 @@ struct gf_setting {
 	int group;              /* from 1: of --help (cli/command.h) */
 	enum gf_setting_kind kind;
 	size_t offset;
+	/* Behind it --help adds in brackets what the command's arguments hold by default, or what
+	 * `defaults` prints, unless the text ends in brackets. */
 	const char *help;
 	double low, high;
 	/* NULL-terminated: all there are for a choice, else suggestions */
@@ -79,6 +81,7 @@ struct gf_setting {
 	bool repeats;                 /* each one given adds to the others */
 	bool written;                 /* the path of a file that the command writes */
 	bool hidden;                  /* not in --help and completions */
+	bool often;                   /* in -h, too */
 };
 
 /* Puts the options of a document's keys (json/record.h) in place of each row of GF_SETTING_FIELDS,

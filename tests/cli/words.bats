@@ -230,3 +230,18 @@ load common
 			'[$a, $b | [.. | .loss?]] | .[0] == .[1]'
 	done
 }
+
+@test "-h is short: what it does, the options that matter, an example; --help is whole" {
+	local command
+	for command in gf-topo gf-profile gf-plan gf-sim gf-allreduce gf-train gf-report; do
+		wants 0 "$command" -h
+		[ "$(wc -l < out.txt)" -le 40 ]
+		[ "$(grep -cE '^ +(-[a-z], )?--[a-z]' out.txt)" -le 10 ]
+		[ "$(head -n 1 out.txt | cut -d ' ' -f 1-3)" = "Usage: $command [OPTION...]" ]
+		grep -A 1 '^Examples*:' out.txt | tail -n 1 | grep -q '^  [a-z]'
+		prints "$command --help prints all options"
+		grep -oE '\-\-[a-z-]+' out.txt | sort -u > short.txt
+		wants 0 "$command" --help
+		[ -z "$(grep -oE '\-\-[a-z-]+' out.txt | sort -u | comm -13 - short.txt)" ]
+	done
+}
