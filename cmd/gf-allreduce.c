@@ -72,10 +72,9 @@ static const struct gf_setting settings[] = {
 	 .letter = 'f'},
 	{"step-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.step_bytes),
 	 "each size is larger than the one before by SIZE", 1, .alias = "stepbytes", .letter = 'i'},
-	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.dtype),
-	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
-	 .words = gf_contest_dtype_words, .letter = 'd'},
-	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.op), "sum, prod, max, min or avg (sum)",
+	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.dtype), "f32, f64, f16, bf16 or i32",
+	 .names = gf_dtype_names, .words = gf_contest_dtype_words, .letter = 'd'},
+	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.op), "sum, prod, max, min or avg",
 	 .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(sweep.algorithms),
 	 "names with commas between, all, or auto, the best one (auto)",
@@ -86,13 +85,13 @@ static const struct gf_setting settings[] = {
 	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
 	 "what carries out each factor's stage: ring, halving, shm, mpi or nccl",
 	 .names = gf_stage_names},
-	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(sweep.codec),
+	{"codecs", "NAME", 2, GF_SETTING_TEXT, AT(sweep.codec),
 	 "send gradients in this form; --list names them (f32)",
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}, .often = true},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
 	 "share of the values that gather and gtopk send", 1e-9, 1},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(config.lanes),
-	 "run K messages at once, each of the size (1)", 1, 64, .often = true},
+	 "run K messages at once, each of the size", 1, 64, .often = true},
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(config.segment_bytes),
 	 "cut transfers into segments of SIZE (a good size)", 1},
 	{"device", "NAME", 2, GF_SETTING_TEXT, AT(config.device.name),
@@ -105,24 +104,24 @@ static const struct gf_setting settings[] = {
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule", .often = true},
 	{"repeats", "N", 3, GF_SETTING_INT, AT(config.repeats),
-	 "measured repeats per size and algorithm (20)", 1, 1e6, .alias = "iters", .letter = 'n'},
-	{"warmup", "N", 3, GF_SETTING_INT, AT(config.warmup),
-	 "repeats before those, not measured (5)", 0, 1e6, .alias = "warmup_iters", .letter = 'w'},
+	 "measured repeats per size and algorithm", 1, 1e6, .alias = "iters", .letter = 'n'},
+	{"warmup", "N", 3, GF_SETTING_INT, AT(config.warmup), "repeats before those, not measured",
+	 0, 1e6, .alias = "warmup_iters", .letter = 'w'},
 	{"check", "N", 3, GF_SETTING_INT, AT(config.checks),
-	 "repeats whose results are checked, each with its own inputs (1)", 0, 1e6, .letter = 'c',
+	 "repeats whose results are checked, each with its own inputs", 0, 1e6, .letter = 'c',
 	 .often = true},
 	{"error", NULL, 3, GF_SETTING_FLAG, AT(config.errors),
 	 "measure the error of sums of random values, too"},
 	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(config.across),
-	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
+	 "a repeat's time over the ranks: max, mean, min or rank0",
 	 .names = gf_contest_across_names},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove before each measurement that the schedules of all ranks add every contribution "
 	 "once, without races and deadlocks"},
 	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(config.timeout_s),
-	 "give up when nothing moves for TIME (" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
+	 "give up when nothing moves for TIME"},
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(config.spoil),
-	 "change N elements of rank 0's results before they are checked", 0, 1e15},
+	 "change N elements of rank 0's results before they are checked", 0, 1e15, .hidden = true},
 	{"json", NULL, 4, GF_SETTING_FLAG, AT(json),
 	 "print JSON Lines, one per size, algorithm and placement", .often = true},
 	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv), "print the rows of --json as CSV"},
@@ -133,7 +132,7 @@ static const struct gf_setting settings[] = {
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of the steps of the last repeats", .written = true},
 	{"min-bw", "RATE", 4, GF_SETTING_RATE, AT(min_bw),
-	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
+	 "exit 1 if the average bus bandwidth is below RATE, e.g. 10GB/s"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
 	 "print algorithms, codecs and transports of this build, and the GPUs"},
 	{"ngpus", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one, .letter = 'g',
@@ -255,10 +254,11 @@ static int measure_plan(struct session *s, struct gf_error *err)
 
 	if (gf_cli_given(&a->cli, "algorithms") || a->sweep.codec ||
 	    gf_cli_given(&a->cli, "lanes") || a->sweep.sized || a->best)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a rule beside sizes, --algorithms, --codec, --lanes or "
-				  "--best, got a whole plan, which sets them",
-				  a->plan);
+		rc = gf_error_set(
+			err, -EINVAL,
+			"%s: want a rule beside sizes, --algorithms, --codecs, --lanes or "
+			"--best, got a whole plan, which sets them",
+			a->plan);
 	rc = gf_comm_agree(s->comm, rc, err);
 	return rc ? rc : gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
 }

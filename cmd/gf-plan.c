@@ -40,7 +40,7 @@ struct arguments {
 	size_t batch, accumulate;
 	struct gf_rates rates;
 	struct gf_compare_over over; /* the axes of the comparison */
-	bool compare, strict, json, table, explain, list;
+	bool compare, json, table, explain, list;
 };
 
 #define AT(field)  offsetof(struct arguments, field)
@@ -79,8 +79,6 @@ static const struct gf_setting settings[] = {
 	 "also say below which bandwidth, and from how many ranks on, a row is faster than dense "
 	 "f32 "
 	 "gradients"},
-	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),
-	 "exit with status 1 if something is left out of the comparison"},
 	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print the comparison as JSON Lines"},
 	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print the plan's messages as a table",
 	 .often = true},
@@ -112,7 +110,7 @@ static const struct gf_setting settings[] = {
 	 .store = gf_request_threshold},
 	{"max-messages", "N", 4, GF_SETTING_WHOLE, AT(request.max_messages),
 	 "make at most N messages (else as many as are best)", 1, COUNT_MOST},
-	{"algorithm", "NAME", 4, GF_SETTING_TEXT, AT(request.algorithm),
+	{"algorithms", "NAME", 4, GF_SETTING_TEXT, AT(request.algorithm),
 	 "reduce every message by this algorithm (else the cheapest)", .from = {{gf_algorithms}}},
 	{"factors", "LIST", 4, GF_SETTING_OWN, AT(axes),
 	 "decompose the ranks, innermost first, e.g. 4,16,3 or 4:shm,16:ring",
@@ -128,8 +126,8 @@ static const struct gf_setting settings[] = {
 	 .names = gf_release_names},
 	{"reproducible", NULL, 4, GF_SETTING_FLAG, AT(request.reproducible),
 	 "add gradients in one order, whatever messages they are in"},
-	{"staleness", "K[:KEYS]", 5, GF_SETTING_ENTRY, AT(axes.staleness),
-	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024,
+	{"staleness", "K[:KEYS]", 5, GF_SETTING_ENTRY,
+	 .help = "apply the gradients of K - 1 steps before (1: synchronous)",
 	 .keys = &gf_axes_staleness_keys, .offset2 = AT(axes)},
 	{"selection", "NAME[:KEYS]", 5, GF_SETTING_ENTRY, AT(axes.selection),
 	 "gradients that are sent (gf-plan --list)", .from = {{gf_select_plans}},
@@ -154,7 +152,7 @@ static const char *const groups[] = {
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
-	{"json over strict break-even", "compare", NULL},
+	{"json over break-even", "compare", NULL},
 	{"compare", NULL, "explain emit table max-messages"},
 	{"max-messages", NULL, "emit"},
 	{"explain table", NULL, "explain emit table"},
@@ -242,9 +240,6 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 	}
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, out.data, err);
-	if (rc == 0 && a->strict && c.left_out)
-		rc = gf_error_set(err, 1, "%zu of %zu rows are left out", c.left_out,
-				  c.left_out + c.nrows);
 	gf_text_release(&out);
 	gf_comparison_release(&c);
 	return rc;

@@ -39,8 +39,7 @@ struct arguments {
 	struct gf_cli cli;
 	const char *model;
 	struct gf_measure_profile bench; /* filled in when it is about to run */
-	bool no_network;
-	bool pairs, json, progress, table;
+	bool pairs, json, table;
 	struct gf_cli_start start;
 	/* file NULL, times NAN, batch 0: not told; batch for all ways */
 	struct gf_import import;
@@ -55,8 +54,7 @@ struct arguments {
 #define AT(field) offsetof(struct arguments, field)
 #define START     offsetof(struct arguments, start)
 
-static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
-static const char *const backends[] = {"auto", "onednn", "ref", "cuda", NULL};
+static const char *const devices[] = {"auto", "cpu", "cuda", "onednn", "ref", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
@@ -65,47 +63,40 @@ static const struct gf_setting settings[] = {
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
 	 "samples per rank (16; 32 for --estimate)", 1, 1 << 24, .often = true},
 	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
-	 "compute on auto, cpu, cuda or cuda:N (auto)", .names = devices, .often = true},
-	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
-	 "the backend: auto, onednn or ref; on a GPU auto or cuda", .names = backends},
+	 "compute on auto, cpu, cuda, cuda:N, or a backend by name", .names = devices,
+	 .often = true},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
 	 "compute threads per rank (its share of the processors)", 1, 4096},
-	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup), "steps before the measured ones (5)",
-	 0, 1e5},
-	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats), "measured steps (30)", 1, 1e5},
-	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network), "leave out the network half"},
+	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup), "steps before the measured ones", 0,
+	 1e5},
+	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats), "measured steps", 1, 1e5},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
-	 "all-reduce algorithms, with commas between (all that can run)",
+	 "all-reduce algorithms, with commas between; none: no network half (all that can run)",
 	 .store = gf_cli_split_store, .from = {{gf_algorithms}}, .letter = 'a', .often = true},
 	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.min_bytes),
-	 "the smallest message (1K)"},
+	 "the smallest message"},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
 	 "the largest message (4M, or the model's whole gradient)", .often = true},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
-	 "measure the contention of up to K messages at once (4)", 1, 64},
+	 "measure the contention of up to K messages at once", 1, 64},
 	{"callers-memory", NULL, 2, GF_SETTING_FLAG, AT(bench.sweep.callers_memory),
 	 "as a PyTorch job sends: from a caller's memory and back"},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
-	 "approximate time of each point (100ms)"},
+	 "approximate time of each point"},
 	{GF_CLI_START_TRANSPORT(2, START)},
 	{GF_CLI_START_JOIN(2, START)},
 	{GF_CLI_START_RANK(2, START)},
 	{GF_CLI_START_RANKS(2, START, "; with --import: that were measured")},
 	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
-	 "approximate time of the network half (30s)", .often = true},
+	 "approximate time of the network half", .often = true},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),
-	 "give up when nothing moves for TIME (" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
+	 "give up when nothing moves for TIME"},
 	{"pairs", NULL, 2, GF_SETTING_FLAG, AT(pairs),
 	 "test every link and name the slow host, without a profile", .often = true},
 	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "with --pairs: print a line of JSON per link"},
-	{"progress", NULL, 2, GF_SETTING_FLAG, AT(progress),
-	 "show a progress bar under mpirun, too"},
-	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
-	 "take a half from another tool's measurement", .often = true},
-	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "read csv, gf-allreduce, nccl-tests, osu, imb, all_reduce_bench, mscclpp, inspector or "
-	 "kineto (what the file looks like)",
-	 .from = {{gf_importers, 0, gf_import_profiles}}},
+	{"import", "[FORMAT:]FILE", 3, GF_SETTING_TEXT, AT(import.file),
+	 "take a half from another tool's measurement (what FILE looks like)",
+	 .from = {{gf_importers, 0, gf_import_profiles}}, .often = true},
 	{"variant", "VARIANT", 3, GF_SETTING_TEXT, AT(import.variant),
 	 "what the library of an all-reduce was told, e.g. ring.simple.8"},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
@@ -132,25 +123,23 @@ static const struct gf_setting settings[] = {
 	 "print tables for people, of a profile that is given, too"},
 };
 
-#define MEASURES_MODEL   "backend device threads warmup repeats"
+#define MEASURES_MODEL   "device threads warmup repeats"
 #define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes callers-memory time"
 
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,
-	 "model import estimate no-network batch precision " MEASURES_MODEL " " MEASURES_NETWORK},
+	 "model import estimate batch precision " MEASURES_MODEL " " MEASURES_NETWORK},
 	{"json", "pairs", NULL},
 	{"table", NULL, "pairs"},
 	{"import", NULL, "model estimate"},
-	{"format params name variant", "import", NULL},
+	{"params name variant", "import", NULL},
 	{"join rank transport", NULL, "import estimate"},
 	{"ranks", NULL, "estimate"},
 	{"forward backward", "import estimate", NULL},
 	{"gpu flops", "estimate", "gpu flops forward backward"},
 	{"precision", NULL, "import flops forward"},
 	{"shares", "estimate", NULL},
-	{MEASURES_MODEL " " MEASURES_NETWORK " no-network budget timeout progress", NULL,
-	 "import estimate"},
-	{MEASURES_NETWORK " budget", NULL, "no-network"},
+	{MEASURES_MODEL " " MEASURES_NETWORK " budget timeout", NULL, "import estimate"},
 };
 
 /* Of a measurement. */
@@ -170,13 +159,42 @@ static int take_precision(struct arguments *a, struct gf_error *err)
 	return 0;
 }
 
+/* A format before the file, a backend in place of the device, and no algorithms at all. */
+static void take_names(struct arguments *a)
+{
+	const char *const *algorithms = a->bench.sweep.algorithms;
+	const char *device = a->bench.device.name, *file = a->import.file;
+	size_t i, length;
+
+	for (i = 0; file && gf_importers[i]; i++) {
+		length = strlen(gf_importers[i]->name);
+		if (strncmp(file, gf_importers[i]->name, length) != 0 || file[length] != ':')
+			continue;
+		a->format = gf_importers[i]->name;
+		a->import.file += length + 1;
+	}
+	if (strcmp(device, "auto") != 0 && strcmp(device, "cuda") != 0 && gf_backend_find(device)) {
+		a->bench.backend_name = device;
+		a->bench.device.name = "cpu";
+	}
+	a->bench.network = !algorithms || algorithms[1] || strcmp(algorithms[0], "none") != 0;
+	if (a->bench.network)
+		return;
+	free((void *)algorithms);
+	a->bench.sweep.algorithms = NULL;
+}
+
 /* Found before MPI starts, alike on every rank. */
 static int check(void *arguments, struct gf_error *err)
 {
 	struct arguments *a = arguments;
 	int rc = 0;
 
-	a->bench.network = !a->no_network;
+	take_names(a);
+	if (!a->bench.network &&
+	    (gf_cli_given(&a->cli, "lanes") || gf_cli_given(&a->cli, "budget")))
+		return gf_error_set(err, -EINVAL,
+				    "--lanes and --budget go without --algorithms none");
 	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
 	if (!a->estimate)
 		rc = take_precision(a, err);
@@ -250,8 +268,6 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 static void start_progress(struct gf_progress *p, const struct arguments *a)
 {
 	gf_progress_start(p, &a->cli, "gf-profile");
-	if (a->progress)
-		p->shown = !p->cli->quiet && p->cli->rank == 0;
 }
 
 static int measure(const struct arguments *a, struct gf_measure_profile *bench,
@@ -298,7 +314,7 @@ static int measure_given(const struct arguments *a, struct gf_measure_profile *b
 		rc = gf_levels_placed(comm, topology.levels, topology.nlevels, &remark, err);
 	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
-	if (rc == 0 && comm->ranks == 1 && !a->no_network)
+	if (rc == 0 && comm->ranks == 1 && a->bench.network)
 		gf_cli_note(&a->cli, 0, "one rank: no network half (mpirun -np N)");
 	bench->model = given ? &model : NULL;
 	bench->sweep.levels = topology.levels;

@@ -24,7 +24,7 @@ static const char help[] = "Run a plan in simulation: on other ranks, another to
 			   "prints one row per combination.\vExamples:\n"
 			   "  gf-sim plan.json\n"
 			   "  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
-			   "  gf-sim plan.json --slow 3:1.5 --jitter 0.05 --runs 1000";
+			   "  gf-sim plan.json --slow 3:1.5 --jitter 0.05";
 
 struct arguments {
 	struct gf_cli cli;
@@ -32,15 +32,30 @@ struct arguments {
 	struct gf_uneven uneven;
 	const char *topology, *profile, *pairs, *trace, *plot;
 	size_t iterations, accumulate;
-	bool strict, csv, table, json, steps, verify;
+	bool csv, table, json, steps, verify;
 };
 
-static int store_time(const char *text, void *seconds, struct gf_error *err)
-{
-	return gf_units_time(text, seconds, err);
-}
-
 #define AT(field) offsetof(struct arguments, field)
+
+static const struct gf_field jitter_fields[] = {
+	{"jitter", GF_FIELD_REAL, .offset = AT(sweep.what.jitter), .high = 1},
+	{"network", GF_FIELD_REAL, .offset = AT(sweep.what.network_jitter_s), .unit = "TIME",
+	 .help = "mean of the time by which a message starts up later, e.g. 5ms"},
+	{"runs", GF_FIELD_SIZE, .offset = AT(sweep.what.runs), .low = 1, .high = 1e7, .unit = "N",
+	 .help = "iterations that are drawn"},
+	{"seed", GF_FIELD_SIZE, .offset = AT(sweep.what.seed), .high = 9e18, .unit = "N",
+	 .help = "seed of the jitter"},
+	{NULL},
+};
+static const struct gf_record jitter_keys = {.fields = jitter_fields};
+
+static const struct gf_field iterations_fields[] = {
+	{"iterations", GF_FIELD_SIZE, .offset = AT(iterations), .low = 1, .high = 1e15},
+	{"epoch_steps", GF_FIELD_SIZE, .offset = AT(sweep.what.epoch_steps), .low = 1, .high = 1e15,
+	 .unit = "N", .help = "steps of an epoch, for warm-ups that last epochs"},
+	{NULL},
+};
+static const struct gf_record iterations_keys = {.fields = iterations_fields};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
@@ -71,23 +86,17 @@ static const struct gf_setting settings[] = {
 	 .store = gf_uneven_add_links, .repeats = true, .often = true},
 	{"pairs", "FILE", 2, GF_SETTING_TEXT, AT(pairs),
 	 "rows of gf-profile --pairs: the links of slow hosts are slow"},
-	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(sweep.what.jitter),
-	 "standard deviation of every rank's compute time, e.g. 5%", 0, 1, .often = true},
-	{"network-jitter", "TIME", 2, GF_SETTING_OWN, AT(sweep.what.network_jitter_s),
-	 "mean of the time by which a message starts up later, e.g. 5ms", .store = store_time},
-	{"runs", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.runs),
-	 "draw N iterations with jitter (1000)", 1, 1e7},
-	{"seed", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.seed), "seed of the jitter (1)", 0, 9e18},
-	{"iterations", "N", 2, GF_SETTING_WHOLE, AT(iterations),
-	 "also print the time of N iterations, with a pipeline's start and end", 1, 1e15},
-	{"epoch-steps", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.epoch_steps),
-	 "steps of an epoch, for warm-ups of --iterations that last epochs", 1, 1e15},
+	{"jitter", "SHARE[:KEYS]", 2, GF_SETTING_ENTRY,
+	 .help = "draw iterations whose compute times have this standard deviation, e.g. 5%",
+	 .keys = &jitter_keys, .often = true},
+	{"iterations", "N[:KEYS]", 2, GF_SETTING_ENTRY,
+	 .help = "also print the time of N iterations, with a pipeline's start and end",
+	 .keys = &iterations_keys},
 	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
 	 "replay the schedules step by step on the topology"},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove that the schedules of all ranks add every contribution once, without races and "
 	 "deadlocks"},
-	{"strict", NULL, 3, GF_SETTING_FLAG, AT(strict), "exit with status 1 if a row is left out"},
 	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv), "print comma-separated values with a heading"},
 	{"table", NULL, 3, GF_SETTING_FLAG, AT(table), "print a table for people (on a terminal)",
 	 .often = true},
@@ -104,11 +113,8 @@ static const struct gf_setting_rule rules[] = {
 	{"csv table json", NULL, "csv table json"},
 	{"replan", NULL, "steps verify"},
 	{"period-steps", NULL, "steps verify"},
-	{"epoch-steps", "iterations", NULL},
-	{"runs seed", "jitter network-jitter", NULL},
-	{"steps", NULL, "jitter network-jitter iterations"},
-	{"verify", NULL,
-	 "steps slow slow-link pairs jitter network-jitter iterations csv table json trace plot"},
+	{"steps", NULL, "jitter iterations"},
+	{"verify", NULL, "steps slow slow-link pairs jitter iterations csv table json trace plot"},
 };
 
 /* The option that looks at one plan in one set of circumstances; or NULL. */
@@ -146,14 +152,14 @@ static const struct gf_command command = {
 static int check_period(const struct arguments *a, size_t plan, struct gf_error *err)
 {
 	const struct gf_period *p = &a->sweep.plans[plan]->period;
-	const char *option = a->sweep.what.jitter > 0 ? "jitter" : "network-jitter";
 
 	if (!gf_what_if_varies(&a->sweep.what) || gf_period_has(p, GF_PERIOD_EVERY))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "--%s: want plans without a period, got %s of %zu steps in %s: leave "
-			    "--%s out, or plan without --period",
-			    option, gf_period_name(p), p->steps, a->sweep.names[plan], option);
+	return gf_error_set(
+		err, -EINVAL,
+		"--jitter: want plans without a period, got %s of %zu steps in %s: leave "
+		"--jitter out, or plan without --period",
+		gf_period_name(p), p->steps, a->sweep.names[plan]);
 }
 
 /* Checks the plans, and changes what the options change of them. */
@@ -293,9 +299,6 @@ static int sweep(const struct arguments *a, const struct gf_documents *d, struct
 	gf_text_release(&notes);
 	if (rc == 0)
 		rc = report(a, found.rows, found.nrows, NULL, &s.what, err);
-	if (rc == 0 && a->strict && found.left_out)
-		rc = gf_error_set(err, 1, "%zu of %zu rows are left out", found.left_out,
-				  found.nrows);
 	gf_swept_release(&found);
 	return rc;
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/timeout.h"
 #include "cli/command.h"
+#include "json/record.h"
 #include "transport/comm.h"
 #include "cli/launch.h"
 #include "discovery/format.h"
@@ -29,7 +30,7 @@ static const char help[] = "Describe this machine, or under mpirun the whole job
 struct arguments {
 	struct gf_cli cli;
 	const char *synthetic, *name;
-	const char *sysfs, *hwloc_xml, *nvml;
+	char *sysfs, *hwloc_xml, *nvml; /* owned */
 	const char *import;
 	int ranks_per_host; /* 0: not told */
 	int ranks_on;       /* enum gf_ranks_on */
@@ -49,6 +50,17 @@ static int store_synthetic(const char *arg, void *to, struct gf_error *err)
 
 #define AT(field) offsetof(struct arguments, field)
 
+static const struct gf_field machine_fields[] = {
+	{"hwloc", GF_FIELD_STRING, .offset = AT(hwloc_xml), .unit = "FILE",
+	 .help = "a machine saved by lstopo as XML"},
+	{"sysfs", GF_FIELD_STRING, .offset = AT(sysfs), .unit = "DIR",
+	 .help = "a copy of /sys, with network interfaces and PCI links"},
+	{"nvml", GF_FIELD_STRING, .offset = AT(nvml), .unit = "FILE",
+	 .help = "a library to ask about GPUs in place of the driver's libnvidia-ml.so.1"},
+	{NULL},
+};
+static const struct gf_record machine_keys = {.fields = machine_fields};
+
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"synthetic", "LEVELS", 1, GF_SETTING_OWN, AT(synthetic),
@@ -67,19 +79,15 @@ static const struct gf_setting settings[] = {
 	 "ranks on each host, for a file that only names hosts (1)", 1, 1 << 20, .often = true},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name", .often = true},
 	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree), "draw the topology for people", .often = true},
-	{"hwloc", "FILE", 3, GF_SETTING_TEXT, AT(hwloc_xml),
-	 "describe a machine saved by lstopo as XML instead of this one"},
-	{"sysfs", "DIR", 3, GF_SETTING_TEXT, AT(sysfs),
-	 "read network interfaces and PCI links from a copy of /sys"},
-	{"nvml", "FILE", 3, GF_SETTING_TEXT, AT(nvml),
-	 "ask this library about GPUs in place of the driver's libnvidia-ml.so.1"},
+	{"machine", "KEYS", 3, GF_SETTING_ENTRY,
+	 .help = "describe what these files say in place of this machine", .keys = &machine_keys},
 };
 
 static const struct gf_setting_rule rules[] = {
-	{"synthetic", NULL, "device measure hwloc sysfs nvml"},
-	{"import", NULL, "synthetic device measure hwloc sysfs nvml"},
+	{"synthetic", NULL, "device measure machine"},
+	{"import", NULL, "synthetic device measure machine"},
+	{"measure", NULL, "machine"},
 	{"ranks-per-host", "import", NULL},
-	{"measure", NULL, "hwloc"},
 };
 
 /* In the order of use, as the options are. */
@@ -255,10 +263,11 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {0};
 	bool finds_job;
+	int status;
 
 	gf_cli_parse(&command, argc, argv, &a);
 	finds_job = a.cli.launched && !a.synthetic && !a.import;
-	return gf_launch_run(&(struct gf_launch){
+	status = gf_launch_run(&(struct gf_launch){
 		.cli = &a.cli,
 		.timeout_s = GF_TIMEOUT_S,
 		.doing = a.synthetic ? "--synthetic"
@@ -268,4 +277,8 @@ int main(int argc, char **argv)
 		.work = finds_job ? probe_job : run_alone,
 		.ctx = &a,
 	});
+	free(a.hwloc_xml);
+	free(a.sysfs);
+	free(a.nvml);
+	return status;
 }

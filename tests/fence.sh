@@ -124,9 +124,9 @@ sim_cases() {
 		'rows.jsonl|--json' 'rows.csv|--csv' 'table.txt|--table'
 		'ranks.csv|--ranks 8,16,32,1024 --csv' 'ranks.txt|--ranks 8,16 --replan --table'
 		'bandwidth.jsonl|--bandwidth 1Gb/s,10Gb/s --json' 'accumulate.txt|--accumulate 4 --table'
-		'slow.csv|--slow 0:2 --csv' 'jitter.jsonl|--jitter 5% --network-jitter 10us --runs 50 --json'
+		'slow.csv|--slow 0:2 --csv' 'jitter.jsonl|--jitter 5%:network=10us,runs=50 --json'
 		'slow-link.txt|--slow-link 0:2 --table' 'period.csv|--period-steps 10,50 --csv'
-		'iterations.jsonl|--iterations 1000 --epoch-steps 100 --json'
+		'iterations.jsonl|--iterations 1000:epoch_steps=100 --json'
 		'steps.txt|--steps --table' 'verify.txt|--verify'
 		'trace.json|--trace $O.trace -q && cat $O.trace' 'picture.csv|--plot $O.csv -q && cat $O.csv'
 	)

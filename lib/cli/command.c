@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <assert.h>
 #include <errno.h>
+#include <stdint.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "cli/start.h"
 #include "cli/share.h"
 #include "json/keys.h"
+#include "json/record_text.h"
 
 /* The heading of the options without a group. */
 #define SHARED "Every command:"
@@ -70,7 +72,7 @@ static void add_initial(const struct gf_setting *s, const void *arguments, struc
 			gf_text_addf(out, "%s", gf_human_time(*(const double *)at).text);
 		return;
 	case GF_SETTING_SIZE:
-		if (*(const size_t *)at)
+		if (*(const size_t *)at && *(const size_t *)at < SIZE_MAX)
 			gf_text_addf(out, "%s", gf_human_size((double)*(const size_t *)at).text);
 		return;
 	case GF_SETTING_WHOLE:
@@ -103,7 +105,9 @@ static char *help_of(const struct gf_setting *s, const struct gf_field *key, con
 		s->defaults(key, &told);
 	else if (!key && arguments)
 		add_initial(s, arguments, &told);
-	if (told.length)
+	else if (key && arguments)
+		gf_field_print(key, (const char *)arguments + s->offset2, &told);
+	if (told.length && strcmp(told.data, "0") != 0)
 		gf_text_addf(&out, " (%s)", told.data);
 	gf_text_release(&told);
 	return gf_text_take(&out);
@@ -283,7 +287,7 @@ static void add_key(void *options, const struct gf_field *f, const char *help)
 	struct options *o = options;
 
 	add(o, (struct argp_option){gf_xasprintf("%s=%s", f->key, f->unit), KEY_WORDS,
-				    .doc = help_of(o->of, f, help, NULL)});
+				    .doc = help_of(o->of, f, help, o->arguments)});
 }
 
 static void add_keys_of(struct options *o, const struct gf_setting *s)

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "json/keys.h"
+#include "json/record_text.h"
 
 static int store_whole(const struct gf_setting *s, const char *arg, void *to, struct gf_error *err)
 {
@@ -110,27 +111,26 @@ static int store_flops(const struct gf_setting *s, const char *arg, double *to,
 	return rc;
 }
 
-static int store_name(const struct gf_setting *s, const char *name, int *to, struct gf_error *err)
+static int store_name(const struct gf_setting *s, const char *name, void *arguments, int *to,
+		      struct gf_error *err)
 {
 	const struct gf_registry *r = &s->from[0];
 	const struct gf_named *e;
-	long long number = 0;
-	int rc, i;
+	int i;
 
 	if (s->names)
 		return gf_names_find(s->names, name, to, err);
-	if (r->entries) {
-		for (i = 0; (e = gf_registry_at(r, (size_t)i)); i++)
-			if (strcmp(e->name, name) == 0) {
-				*to = i;
-				return 0;
-			}
-		return gf_registry_refuse(r, NULL, NULL, name, err);
-	}
-	rc = gf_units_int(name, (long long)s->low, (long long)s->high, &number, err);
-	if (rc == 0)
-		*to = (int)number;
-	return rc;
+	if (!r->entries && s->keys->fields->help)
+		return gf_error_set(err, -EINVAL, "want %s=%s, got \"%s\"", s->keys->fields->key,
+				    s->keys->fields->unit, name);
+	if (!r->entries)
+		return gf_field_parse(s->keys->fields, name, (char *)arguments + s->offset2, err);
+	for (i = 0; (e = gf_registry_at(r, (size_t)i)); i++)
+		if (strcmp(e->name, name) == 0) {
+			*to = i;
+			return 0;
+		}
+	return gf_registry_refuse(r, NULL, NULL, name, err);
 }
 
 /* Stores the keys of s->keys, and checks the others: those of the entry, or if it is open, of any
@@ -165,17 +165,18 @@ static int store_entry(const struct gf_setting *s, const char *arg, void *argume
 {
 	const char *keys = arg + strcspn(arg, ":=");
 	char *name = gf_xmemdup(arg, strlen(arg) + 1);
+	bool named = *keys != '=';
 	int rc = 0, entry = -1;
 
 	name[keys - arg] = '\0';
-	if (*keys == '=')
-		keys = arg; /* no name stands before them */
+	if (named)
+		rc = store_name(s, name, arguments, &entry, err);
 	else
-		rc = store_name(s, name, &entry, err);
+		keys = arg;
 	if (rc == 0 && *keys) {
 		keys += *keys == ':';
 		rc = store_keys(s, keys, entry, arguments, err);
-		if (rc && entry >= 0)
+		if (rc && named)
 			gf_error_prefix(err, "%s", name);
 		if (s->keys_offset)
 			*(const char **)(void *)((char *)arguments + s->keys_offset) = keys;

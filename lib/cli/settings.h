@@ -38,10 +38,12 @@ enum gf_setting_kind {
 	GF_SETTING_INTS,  /* int *, in [low, high], each once */
 	GF_SETTING_RATES, /* double *, bytes per second, each once */
 	/*
-	 * "NAME:KEY=VALUE,KEY=VALUE", a part of it or both (json/keys.h). NAME is an int: which of
-	 * from[0] or of `names`, else a number in [low, high]. The keys of the record `keys` go to
-	 * the struct at offset2. Where the entries of from[0] begin as struct gf_entry does, their
-	 * keys are checked, and all keys are kept as a const char * at keys_offset.
+	 * "NAME:KEY=VALUE,KEY=VALUE", a part of it or both (json/keys.h). NAME is an int at offset:
+	 * which of from[0] or of `names`; where there are neither, it is the value of the first
+	 * field of `keys`, or if people can set that by its key, there is no NAME. The keys of the
+	 * record `keys` go to the struct at offset2. Where the entries of from[0] begin as struct
+	 * gf_entry does, their keys are checked, and all keys are kept as a const char * at
+	 * keys_offset.
 	 */
 	GF_SETTING_ENTRY,
 	/* No setting: those of the fields of `keys` that have an option (gf_setting_expand). */

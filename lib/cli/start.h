@@ -28,7 +28,7 @@ struct gf_cli_start {
 	.name = "transport", .arg = "NAME", .group = (of), .kind = GF_SETTING_CHOICE,              \
 	.offset = GF_CLI_START_AT(at, transport),                                                  \
 	.help = "send between hosts by mpi, by ucx, or auto: mpi, or ucx "                         \
-		"with --join (auto)",                                                              \
+		"with --join",                                                                     \
 	.names = gf_cli_transports
 #define GF_CLI_START_JOIN(of, at)                                                                  \
 	.name = "join", .arg = "PLACE", .group = (of), .kind = GF_SETTING_TEXT,                    \

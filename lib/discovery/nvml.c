@@ -441,7 +441,7 @@ int gf_discover_nvml(const struct gf_discover_config *config, struct gf_host *ho
 		return 0;
 	}
 	if (rc == -ELIBACC && named)
-		return gf_error_set(err, rc, "--nvml: %s", why.text);
+		return gf_error_set(err, rc, "--machine: nvml: %s", why.text);
 	for (i = 0; i < host->ndevices; i++)
 		hidden += is_nvidia(&l, host->devices[i].pci);
 	if (hidden)

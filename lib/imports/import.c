@@ -125,7 +125,7 @@ int gf_import_find(const struct gf_import *in, const char *format,
 	if (format && strcmp(format, "auto") != 0) {
 		*importer = gf_named_find(gf_importers, 0, format);
 		if (!*importer)
-			return gf_registry_refuse(&all, "--format", NULL, format, err);
+			return gf_registry_refuse(&all, NULL, NULL, format, err);
 		if (!zero)
 			return 0;
 		rc = gf_foreign_refuse(in->file, in->text, in->size, err);

@@ -24,6 +24,8 @@ const char *const *gf_field_words(const struct gf_field *f)
 
 static int parse_real(const struct gf_field *f, const char *text, double *p, struct gf_error *err)
 {
+	if (f->unit && strcmp(f->unit, "TIME") == 0)
+		return gf_units_time(text, p, err);
 	if (!f->names || strcmp(text, f->names[0]) != 0)
 		return gf_units_real(text, f->low, f->high, p, err);
 	*p = NAN;

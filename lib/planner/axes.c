@@ -14,9 +14,10 @@
 
 #define AT(member) offsetof(struct gf_axes, member)
 static const struct gf_field staleness_fields[] = {
+	{"staleness", GF_FIELD_INT, .offset = AT(staleness), .low = 1, .high = 1024},
 	{"warmup_steps", GF_FIELD_STEPS, .offset = AT(pipeline_warmup_steps),
 	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
-	 .help = "synchronous steps before stale ones: a number, 4epochs, or 5% of the run"},
+	 .help = "synchronous steps before stale ones: a number, 4epochs, or 5% of the run (0)"},
 	{NULL},
 };
 static const struct gf_field period_fields[] = {
@@ -177,7 +178,7 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks, const char **algori
 	if (axes->servers) {
 		if (asked && !gf_algorithm_has(asked, GF_ALGORITHM_SERVERS))
 			return gf_error_set(err, -EINVAL,
-					    "--algorithm: want ps with --servers, got %s", asked);
+					    "--algorithms: want ps with --servers, got %s", asked);
 		if (!asked)
 			*algorithm = "ps";
 	}
@@ -189,7 +190,7 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks, const char **algori
 	else if (!gf_algorithm_has(asked, GF_ALGORITHM_LEVELS))
 		return gf_error_set(
 			err, -EINVAL,
-			"--algorithm: want blueconnect or hierarchical with --factors, got %s",
+			"--algorithms: want blueconnect or hierarchical with --factors, got %s",
 			asked);
 	return check_factors(axes, ranks, *algorithm, err);
 }

@@ -446,7 +446,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in, struct gf_error
 	f.fabric.derived = NULL; /* until options are final */
 	f.fabric.device = in->model ? in->model->device : NULL;
 	if (in->algorithm && !gf_algorithm_find(in->algorithm) && !measured(in, in->algorithm))
-		return gf_registry_refuse(&algorithms, "--algorithm", NULL, in->algorithm, err);
+		return gf_registry_refuse(&algorithms, "--algorithms", NULL, in->algorithm, err);
 	add_all(&f);
 	if (m->noptions == 0) {
 		gf_menu_release(m);

@@ -120,7 +120,7 @@ void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
 
 	if (lacks_epochs(s, w))
 		gf_text_addf(notes, "total_s leaves out the epochs of a warm-up: say how many "
-				    "steps one has (--epoch-steps)\n");
+				    "steps one has (--iterations N:epoch_steps=M)\n");
 	if (t) {
 		w->levels = t->levels;
 		w->nlevels = t->nlevels;

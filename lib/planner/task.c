@@ -427,7 +427,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t, struct gf_t
 				    r->fabric.ranks);
 	if (r->algorithm && gf_selection_has(&t->selection, GF_SELECT_SETS))
 		return gf_error_set(err, -EINVAL,
-				    "--algorithm: want none with selection %s, which has an "
+				    "--algorithms: want none with selection %s, which has an "
 				    "exchange of its own, got %s",
 				    gf_selection_name(&t->selection), r->algorithm);
 	rc = grow(r, p, notes, err);

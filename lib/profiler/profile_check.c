@@ -85,7 +85,7 @@ int gf_measure_profile_check(const struct gf_measure_profile *c, struct gf_error
 		sweep.max_bytes = GF_MEASURE_MAX_BYTES;
 	rc = gf_measure_network_check(&sweep, err);
 	if (rc == 0 && !gf_backend_find(c->backend_name))
-		rc = gf_registry_refuse(&(struct gf_registry){gf_backends}, "--backend", "auto",
+		rc = gf_registry_refuse(&(struct gf_registry){gf_backends}, "--device", "auto",
 					c->backend_name, err);
 	return rc;
 }

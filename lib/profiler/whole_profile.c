@@ -50,7 +50,7 @@ static int choose_backend(struct gf_measure_profile *c, struct gf_error *err)
 		return 0;
 	if (any)
 		return gf_error_set(err, -ENOTSUP, "no backend of this build computes on a GPU");
-	return gf_error_set(err, -EINVAL, "--backend %s does not compute on --device %s", name,
+	return gf_error_set(err, -EINVAL, "backend %s does not compute on --device %s", name,
 			    gf_contest_device_kind(&c->device));
 }
 

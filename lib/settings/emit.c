@@ -97,7 +97,7 @@ const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
 	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},
 	{"selections", "--selection", {gf_select_plans, 0, NULL}, true},
 	{"periods", "--period", {gf_period_plans, 0, NULL}, true},
-	{"algorithms", "--algorithm", {gf_algorithms, 0, NULL}, false},
+	{"algorithms", "--algorithms", {gf_algorithms, 0, NULL}, false},
 	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
 	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},
 	{"targets", "--emit", {gf_emitters, 0, NULL}, false, mark},

@@ -22,7 +22,7 @@ done
 
 # --replan would add plans that are made anew for each row.
 echo "each plan is made for $topology, and stays as it is in every row"
-sweep=(gf-sim -q --strict "${plans[@]}" --ranks "${RANKS:-8,16,32,64,128}")
+sweep=(gf-sim -q "${plans[@]}" --ranks "${RANKS:-8,16,32,64,128}")
 "${sweep[@]}" --bandwidth "${RATES:-10Gb/s,25Gb/s,100Gb/s}" --table || status=$?
 if command -v gnuplot > /dev/null; then
 	"${sweep[@]}" --plot "$OUT/systems.svg" -o "$OUT/systems.jsonl" || status=$?

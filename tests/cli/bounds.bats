@@ -20,10 +20,10 @@ bounded() { # STATUS COMMAND...
 @test "a staleness that no simulated step reaches takes no memory" {
 	gf-plan -q --policy wfbp --lanes 1 --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" > plan.json
 	jq -c '.pipeline.staleness = 1000000' plan.json > stale.json
-	bounded 0 gf-sim --jitter 0.1 --runs 10 stale.json
+	bounded 0 gf-sim --jitter 0.1:runs=10 stale.json
 	jq -c '.pipeline.staleness = 1000' plan.json > thousand.json
 	jq -c 'del(.staleness, .unlimited_s)' out.txt > want.txt
-	bounded 0 gf-sim --jitter 0.1 --runs 10 thousand.json
+	bounded 0 gf-sim --jitter 0.1:runs=10 thousand.json
 	jq -c 'del(.staleness, .unlimited_s)' out.txt | cmp want.txt -
 }
 

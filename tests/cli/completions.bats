@@ -20,13 +20,13 @@ cases() {
 	gf-plan --comp|+--compare ---completion
 	gf-plan --emit h|+horovod -ddp
 	gf-sim --topology g|+gtopk-32-1gbe
-	gf-sim --s|+--seed +--slow +--steps
+	gf-sim --s|+--slow +--steps
 	gf-train --data |+digits +synthetic +folder -topo.json
 	gf-train --augment flip,c|+flip,crop:4
 	gf-train --checkpoint |+folder -topo.json
 	gf-topo --device |+auto +cpu +gpu -topo.json
 	gf-profile -a rin|+ring
-	gf-profile --format |+kineto -gf-train
+	gf-profile --import |+kineto -gf-train
 	gf-report --against to|+topo.json
 	gf-allreduce -a ring,gat|+ring,gather
 	gf-allreduce --datatype i|+i32
@@ -117,7 +117,7 @@ expect() {
 	command -v zsh > /dev/null || skip "zsh is not installed"
 	zsh -f "$GF_SOURCE/tests/cli/complete.zsh" "$GF_SOURCE/completions" \
 		'gf-allreduce --json --' > words.txt
-	grep -qxF -- --codec words.txt
+	grep -qxF -- --codecs words.txt
 	fails grep -qxE -- '--(json|csv|percentiles)' words.txt
 }
 

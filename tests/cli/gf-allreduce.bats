@@ -148,9 +148,9 @@ load common
 --factors 2x2 --stages ring,square|want ring, halving, shm, mpi or nccl, got "square"
 -d f8|want f32, f64, f16, bf16 or i32
 --op mul|want sum, prod, max, min or avg
---codec zip|--codec: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "zip"
---codec q8 -d f16|--codec: want f32, which a codec encodes, got f16
---codec q8 --op max|--codec: codec q8: want sum or avg, got max
+--codec zip|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "zip"
+--codec q8 -d f16|--codecs: want f32, which a codec encodes, got f16
+--codec q8 --op max|--codecs: codec q8: want sum or avg, got max
 --json --csv|--json goes without --csv
 --min-bw fast|--min-bw
 -a gather|--algorithms: gather wants a --density

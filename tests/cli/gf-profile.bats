@@ -16,7 +16,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 }
 
 @test "tensors stand in generation order: last layer first" {
-	wants 0 gf-profile -q --model digits-mlp $quick --backend ref
+	wants 0 gf-profile -q --model digits-mlp $quick --device ref
 	[ -z "$errors" ]
 	jq -r '.layers[] | select(.type == "fc") | .name' "$share/models/digits-mlp.json" |
 		tac | sed 'h; s/$/.bias/p; g; s/$/.weight/' > want.txt
@@ -145,7 +145,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 		wants 2 gf-profile --import "$file"
 		says "$file: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints"
 		one_line
-		wants 2 gf-profile --format gf-allreduce --import "$file"
+		wants 2 gf-profile --import "gf-allreduce:$file"
 		says 'give what gf-allreduce --json prints'
 	done
 	# rows after a table, of two runs in one log
@@ -369,7 +369,7 @@ want no time, rate or batch beside a profile with passes, got some|gf-profile --
 want the model resnet20, whose passes the profile has, got resnet50|gf-profile --estimate --model resnet50 gtopk-resnet20
 want the model resnet20, whose passes the profile has, got resnet50|gf-plan gtopk-resnet20 resnet50 gtopk-32-1gbe
 --gpu: want a model to estimate, found one with times|gf-plan --gpu v100 gtopk-resnet20 gtopk-32-1gbe
-there is a model half in it already|gf-profile --no-network --model resnet20 gtopk-resnet20
+there is a model half in it already|gf-profile -a none --model resnet20 gtopk-resnet20
 EOF
 	# a name in a document is never a path
 	jq '.passes.model = "other"' "$share/profiles/gtopk-resnet20.json" > other.json
@@ -427,8 +427,8 @@ EOF
 	--threads goes without --estimate|--estimate --flops 1e12 --model resnet20 --threads 2
 	--algorithms goes without --estimate|--estimate --flops 1e12 --model resnet20 -a ring
 	--timeout goes without --import|--import x.csv --timeout 5s
-	--lanes goes without --no-network|--no-network --lanes 2 --model digits-mlp
-	--pairs goes without --backend|--pairs --backend ref
+	--lanes and --budget go without --algorithms none|-a none --lanes 2 --model digits-mlp
+	--pairs goes without --device|--pairs --device ref
 	--pairs goes without --lanes|--pairs --lanes 2
 	END
 }
@@ -445,7 +445,7 @@ EOF
 }
 
 @test "usage errors" {
-	wants 2 gf-profile --backend abacus
+	wants 2 gf-profile --device abacus
 	says 'got "abacus"'
 	wants 2 gf-profile --batch 0
 	says '--batch'
@@ -458,7 +458,7 @@ EOF
 	wants 2 gf-profile --time soon
 	says '--time'
 	wants 0 gf-profile --help
-	prints '--no-network'
+	prints '--algorithms'
 	wants 0 gf-profile --version
 	prints 'gf-profile (gradflow)'
 }
@@ -472,7 +472,7 @@ EOF
 	grep -qE '^gf-profile: (no GPU that CUDA can use: |built without CUDA)' err.txt
 	[ -z "$output" ]
 	local device
-	for device in '' '--device auto' '--backend ref' '--device auto --backend ref'; do
+	for device in '' '--device auto' '--device ref'; do
 		# shellcheck disable=SC2086
 		wants 0 gf-profile --model digits-mlp $device --warmup 0 --repeats 1
 		jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt
@@ -484,6 +484,6 @@ EOF
 	[ -x "$lean" ] || skip "a sanitizer cannot be brought along"
 	wants 0 "$lean" --model digits-mlp $quick
 	says 'plain C computes the layers, many times slower than oneDNN'
-	wants 0 "$lean" --model digits-mlp $quick --backend ref
+	wants 0 "$lean" --model digits-mlp $quick --device ref
 	fails grep 'plain C' err.txt
 }

@@ -16,7 +16,7 @@ here() {
 	export GF_FAKE_NVML=$PWD/machine.txt
 	fake=$GF_SOURCE/$BUILD/fake
 	case $BUILD in /*) fake=$BUILD/fake ;; esac
-	topo=(gf-topo --hwloc cpus.xml --sysfs sys --nvml "$fake/libnvidia-ml.so.1")
+	topo=(gf-topo --machine hwloc=cpus.xml,sysfs=sys,nvml="$fake/libnvidia-ml.so.1")
 }
 
 @test "eight GPUs behind NVSwitches: one level, every adapter with its GPU" {
@@ -52,11 +52,11 @@ here() {
 	jq -e '[.hosts[0].devices[].nic_path] == ["node", "node", "phb"]' out.txt
 	# the slowest of them: eight lanes of 8 GT/s
 	jq -e '.levels[0].bandwidth_bytes_per_s == 8e9 * 128 / 130' out.txt
-	wants 0 gf-topo --hwloc cpus.xml --sysfs sys
+	wants 0 gf-topo --machine hwloc=cpus.xml,sysfs=sys
 	[ -z "$errors" ]
 	jq -e '[.hosts[0].devices[] | .name] == ["NVIDIA 2330", "NVIDIA 2330", "NVIDIA 2330"]' out.txt
-	wants 3 gf-topo --hwloc cpus.xml --sysfs sys --nvml "$PWD/none.so"
-	says '--nvml: '; says 'none.so'
+	wants 3 gf-topo --machine hwloc=cpus.xml,sysfs=sys,nvml="$PWD/none.so"
+	says '--machine: nvml: '; says 'none.so'
 	one_line
 }
 
@@ -77,8 +77,8 @@ here() {
 
 @test "a library that lacks a call, does not start, or cannot count" {
 	here pairs
-	wants 3 gf-topo --hwloc cpus.xml --sysfs sys --nvml "$fake/libold-nvml.so"
-	says '--nvml: '; says 'it lacks nvmlDeviceGetHandleByIndex_v2'; one_line
+	wants 3 gf-topo --machine hwloc=cpus.xml,sysfs=sys,nvml="$fake/libold-nvml.so"
+	says '--machine: nvml: '; says 'it lacks nvmlDeviceGetHandleByIndex_v2'; one_line
 	here pairs 'fault start'
 	wants 0 "${topo[@]}"
 	says '4 NVIDIA GPUs are described from the PCI bus alone'
@@ -88,7 +88,7 @@ here() {
 	wants 0 "${topo[@]}"
 	says 'Unknown Error'; one_line
 	echo hello > text.so
-	wants 3 gf-topo --hwloc cpus.xml --sysfs sys --nvml "$PWD/text.so"
+	wants 3 gf-topo --machine hwloc=cpus.xml,sysfs=sys,nvml="$PWD/text.so"
 	says 'text.so'; one_line
 }
 

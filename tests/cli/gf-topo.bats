@@ -32,22 +32,22 @@ load common
 		 ["mlx5_1:1", "infiniband", "down", 6.25e9, "reported"], ["rocep1:1", "roce", "up", 3.125e9, "reported"],
 		 ["mlx5_9:1", "infiniband", "up", null, null]]' out.txt
 	# a saved machine is not this one
-	LD_PRELOAD=$verbs wants 0 gf-topo --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
+	LD_PRELOAD=$verbs wants 0 gf-topo --machine hwloc="$data/hwloc/gpu-node.xml",sysfs="$data/sysfs/gpu-node"
 	jq -e 'all(.hosts[0].nics[]; .name != "rocep1:1")' out.txt
 }
 
 @test "a saved GPU node: GPUs, ports and their rates" {
-	wants 0 gf-topo --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
+	wants 0 gf-topo --machine hwloc="$data/hwloc/gpu-node.xml",sysfs="$data/sysfs/gpu-node"
 	jq -e '.hosts[0].name == "gpu-node"' out.txt
 	jq -e '[.hosts[0].devices[].pci] == ["0000:17:00.0", "0000:b3:00.0"]' out.txt
 	jq -e '.levels[0] | .size == 2 and .link == "pcie" and .bandwidth_origin == "reported"' out.txt
 	jq -e '[.hosts[0].nics[] | select(.link == "infiniband") | .bandwidth_bytes_per_s] == [25e9, 25e9]' out.txt
-	wants 0 gf-topo --device cpu --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
+	wants 0 gf-topo --device cpu --machine hwloc="$data/hwloc/gpu-node.xml",sysfs="$data/sysfs/gpu-node"
 	jq -e '.levels[0] | .size == 8 and .link == "shm" and .bandwidth_origin == "assumed"' out.txt
 }
 
 @test "--tree draws a saved node" {
-	LC_ALL=C.UTF-8 wants 0 gf-topo --tree --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
+	LC_ALL=C.UTF-8 wants 0 gf-topo --tree --machine hwloc="$data/hwloc/gpu-node.xml",sysfs="$data/sysfs/gpu-node"
 	cat > want.txt <<-'END'
 	topology host (discovered)
 	host x2: pcie, 31.5 GB/s (reported), 5.00 us (assumed)
@@ -135,35 +135,36 @@ load common
 
 @test "a GPU that is demanded and absent is the answer no" {
 	sed 's/"0302 \[10de/"0200 [10de/' "$data/hwloc/gpu-node.xml" > no-gpu.xml
-	wants 1 gf-topo --device gpu --hwloc no-gpu.xml
+	wants 1 gf-topo --device gpu --machine hwloc=no-gpu.xml
 	says 'no GPU or accelerator is visible'
 	one_line
 }
 
 @test "files that are no machines: exit 2 or 3, one line, no output" {
-	wants 3 gf-topo --hwloc no-such-file.xml
+	wants 3 gf-topo --machine hwloc=no-such-file.xml
 	says 'no-such-file.xml'
 	one_line
 	echo '{"format": "gf-topology"}' > wrong.xml
-	wants 2 gf-topo --hwloc wrong.xml
+	wants 2 gf-topo --machine hwloc=wrong.xml
 	says 'wrong.xml'
 	[ -z "$output" ]
 	# what lstopo of a later hwloc writes unless it is told to write the old format
 	sed 's/<topology version="2.0">/<topology version="9.0">/' "$data/hwloc/gpu-node.xml" > later.xml
-	for option in --hwloc --import; do
-		wants 2 gf-topo $option later.xml
+	for option in '--machine hwloc=' '--import '; do
+		# shellcheck disable=SC2086
+		wants 2 gf-topo ${option}later.xml
 		says 'later.xml: want XML of hwloc 1 to 3, got format 9.0 (lstopo --export-xml-flags v2 writes an earlier one)'
 		one_line
 	done
 }
 
 @test "a sysfs that is not there is refused" {
-	wants 3 gf-topo --sysfs /no/such/folder
+	wants 3 gf-topo --machine sysfs=/no/such/folder
 	says 'gf-topo: /no/such/folder: No such file or directory'
 	one_line
 	[ -z "$output" ]
 	touch file
-	wants 2 gf-topo --sysfs file
+	wants 2 gf-topo --machine sysfs=file
 	says 'file: want a folder like /sys, got a file'
 }
 
@@ -251,7 +252,7 @@ load common
 	wants 0 gf-topo --import "$data/hwloc/dgx2-nvswitch.xml" --tree
 	prints 'host x16: nvlink, 150 GB/s (reported)'
 	prints 'dgx2-nvswitch: 2 sockets'
-	wants 0 gf-topo --hwloc "$data/hwloc/power8-nvlink.xml" --tree
+	wants 0 gf-topo --machine hwloc="$data/hwloc/power8-nvlink.xml" --tree
 	prints 'host x2: pcie, 2 ranks share 15.8 GB/s (reported)'
 	prints 'nvlink x2: nvlink, 40.0 GB/s (reported)'
 	sed 's/NVLinkBandwidth/XeLinkBandwidth/' "$data/hwloc/power8-nvlink.xml" > xe.xml

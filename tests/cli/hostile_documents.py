@@ -18,7 +18,7 @@ NUMBERS = [0, -1, 1, 2, 0.5, 1e-308, 1e308, 2**31 - 1, 2**31, 2**53, 2**24, 1677
 WORDS = ["", "x" * 900_000, "a/b", "../../etc/passwd", "\u202e\x1b[31m", "ring", "f32", "%s%n"]
 MOST_BYTES = 950_000
 
-PLAN = ["gf-sim {}", "gf-sim --steps {}", "gf-sim --verify {}", "gf-sim --jitter 0.1 --runs 20 {}",
+PLAN = ["gf-sim {}", "gf-sim --steps {}", "gf-sim --verify {}", "gf-sim --jitter 0.1:runs=20 {}",
         "gf-sim --slow 1:2 --table {}", "gf-sim --slow-link 1:10 {}", "gf-sim --ranks 8,64,1024 --replan --table {}",
         "gf-plan --explain {}", "gf-plan --compare {}", "gf-plan --refine trace.json {}", "gf-train -q --steps 1 --plan {}",
         "gf-allreduce -q -n 1 --plan {}"]
@@ -37,7 +37,7 @@ def prepare():
     """plan.json, trace.json, pairs.json, which stand beside what is changed."""
     with open("plan.json", "wb") as f:
         subprocess.run(["gf-plan", "-q", "--gpu", "v100", "--model", "resnet20", "4x2-1gbe"], stdout=f, check=True)
-    subprocess.run("gf-sim -q --jitter 0.1 --runs 5 --trace trace.json plan.json > /dev/null", shell=True, check=True)
+    subprocess.run("gf-sim -q --jitter 0.1:runs=5 --trace trace.json plan.json > /dev/null", shell=True, check=True)
     Path("pairs.json").write_text("".join(json.dumps(
         {"from_rank": i, "to_rank": (i + 1) % 8, "rate_bytes_per_s": 1e8, "slow": i == 3}) + "\n" for i in range(8)))
 

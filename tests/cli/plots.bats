@@ -132,7 +132,7 @@ forward forward 20 23;backward backward 23 40;" ]
 }
 
 @test "jitter is drawn: the median iteration; of stale gradients two steps" {
-	gf-sim -q plan.json --jitter 0.2 --runs 99 --plot one.csv > one.json
+	gf-sim -q plan.json --jitter 0.2:runs=99 --plot one.csv > one.json
 	jq -e --argjson drawn "$(awk -F, '$3 == "iteration" { print $6 }' one.csv)" '(.p50_s - $drawn | fabs) < 1e-8' one.json
 	# the slowest of four ranks: forward and backward take as much longer, 1.2 times or so
 	bars one.csv compute | awk '$1 == "forward" { f = ($4 - $3) / 3 } $1 == "backward" { b = ($4 - $3) / 17 }
@@ -140,7 +140,7 @@ forward forward 20 23;backward backward 23 40;" ]
 	gf-plan -q --policy single --staleness 2 "$share/profiles/six.json" > stale.json
 	gf-sim -q stale.json --jitter 0.2 --plot two.csv
 	bars two.csv compute | awk '$1 == "backward" { b[n++] = $4 - $3 } END { exit !(n == 2 && b[0] != b[1]) }'
-	gf-sim -q stale.json --jitter 0.2 --seed 2 --plot three.csv
+	gf-sim -q stale.json --jitter 0.2:seed=2 --plot three.csv
 	fails cmp -s two.csv three.csv
 }
 

@@ -37,7 +37,7 @@ load ../cli/common
 	wants 3 mpi 3 gf-topo -o no/such/folder/t.json
 	[ "$(grep -c 'gf-topo' err.txt)" -ge 1 ]
 	[ "$(grep -c 'no/such/folder' err.txt)" -eq 1 ]
-	wants 2 mpi 2 gf-topo --hwloc "$GF_SOURCE/Makefile"
+	wants 2 mpi 2 gf-topo --machine hwloc="$GF_SOURCE/Makefile"
 }
 
 @test "ranks that differ find out at the start, those that are unlike describe the job" {

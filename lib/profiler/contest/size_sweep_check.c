@@ -205,7 +205,7 @@ static int fill_element(const struct gf_contest_sweep *s,
 {
 	struct gf_element *e = &config->element;
 	int rc = named(
-		err, "--codec",
+		err, "--codecs",
 		gf_contest_element((enum gf_dtype)s->dtype, (enum gf_op)s->op, s->codec, e, err));
 
 	if (rc || !config->errors)

@@ -140,8 +140,8 @@ def predict(m, n, policy, lanes=1):
 def simulate(m, n, steps, *options, epoch_steps=None):
     """What gf-sim says of many steps of gf-plan's plan: a row of its columns."""
     plan = run(["gf-plan", "-q", *options], profile_of(m, n))
-    epochs = ["--epoch-steps", str(epoch_steps)] if epoch_steps else []
-    return json.loads(run(["gf-sim", "-q", "--json", "--iterations", str(steps), *epochs], plan))
+    keys = f":epoch_steps={epoch_steps}" if epoch_steps else ""
+    return json.loads(run(["gf-sim", "-q", "--json", "--iterations", f"{steps}{keys}"], plan))
 
 
 @functools.lru_cache(maxsize=None)
