@@ -37,14 +37,14 @@ trace() {
 		and (.[3] | .part == "message" and .message == "all-reduce" and .count == 4
 			and .size_bytes == 4000000 and (.time_s | near(1)) and (.waited_s | near(4)))' out.txt
 	wants 0 gf-report run.json --table
-	grep -q "^rank 1 came last to 100 % of 4 messages; the others waited 4 s for it alone in a step$" out.txt
+	grep -q "^rank 1 came last to 100 % of 4 messages; the others waited 4.00 s for it alone in a step$" out.txt
 	[ "$(grep -c . out.txt)" -le 13 ]
 	[ "$(tail -n 1 out.txt)" = "cause: rank 1 is late, and the others wait for it; next: see what else runs on its host" ]
 	says "no plan is made: run.json: a trace of gf-train or gradflow.Record goes with its plan (gf-report --plan, gf-plan --refine)"
 	# one stall of 70 s in three steps of 7 s
 	jq '.traceEvents |= map(if .ts >= 21e6 then .ts += 70e6 else . end)' run.json > stall.json
 	wants 0 gf-report stall.json --table
-	grep -q "^step  *7 s (half of them 7 s to .*), 24.5 s on average$" out.txt
+	grep -q "^step  *7.00 s (half of them 7.00 s to .*), 24.5 s on average$" out.txt
 }
 
 @test "the last line is the cause, and the next command" {
