@@ -257,13 +257,13 @@ static void test_momentum(void)
  * easy. */
 static void test_learning(void)
 {
-	struct train_run plain = train_defaults(MLP, 4, 3);
+	struct train_run plain = train_defaults(MLP, 2, 6);
 	size_t i;
 
 	plain.config.training.epochs = 25;
 	train(&plain);
 	for (i = 0; i < nselections; i++) {
-		struct train_run run = run_of(i, 4);
+		struct train_run run = run_of(i, 2);
 
 		run.config.training.epochs = selections[i].epochs ? selections[i].epochs : 25;
 		if (selections[i].rate > 0)
