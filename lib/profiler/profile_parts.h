@@ -16,9 +16,9 @@
 
 /* Collective: the cost of each codec on the host, by the calls with which messages are encoded and
  * decoded, on one thread of every rank at once. The slowest rank's counts; all ranks get the same.
- * Takes about two tenths of a second for each codec. Adds to `out`. */
-int gf_measure_codecs(struct gf_comm *comm, double backward_share, struct gf_processing *out,
-		      struct gf_error *err);
+ * Each of a codec's four figures takes about time_s, and no more than 0.05 s. Adds to `out`. */
+int gf_measure_codecs(struct gf_comm *comm, double backward_share, double time_s,
+		      struct gf_processing *out, struct gf_error *err);
 
 /*
  * Messages of a codec may also move in another way than f32, which ranks of one host read from each

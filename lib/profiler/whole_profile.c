@@ -404,7 +404,7 @@ static int measure_processing(const struct gf_measure_profile *c,
 		.time_s = c->sweep.time_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
-	int rc = gf_measure_codecs(c->comm, backward_share, out, err);
+	int rc = gf_measure_codecs(c->comm, backward_share, c->sweep.time_s, out, err);
 
 	return rc ? rc : gf_measure_selections(&selections, out, err);
 }
