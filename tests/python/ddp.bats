@@ -13,8 +13,8 @@ sharded() { # as holds, where this PyTorch has fully_shard
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
 	holds ddp 2 same worse whole_job empty cuts device chooses by_host formats
 }
-@test "PyTorch, hook: f64, complex and sparse gradients; skipped buckets; parameters of a call" {
-	holds ddp 2 types double sparse skipped functional compiled
+@test "PyTorch, hook: f64, complex, sparse; skipped buckets; a forward of one rank; its checkpoints; defaults" {
+	holds ddp 2 types double sparse skipped functional compiled alone checkpointed defaults
 }
 @test "PyTorch, hook: in a program whose numbers have a comma, or whose i is Turkish" {
 	local name
@@ -27,9 +27,6 @@ sharded() { # as holds, where this PyTorch has fully_shard
 }
 @test "PyTorch, hook: a model that is gone leaves nothing open; what each entry holds" {
 	holds ddp 2 dropped lets_go left
-}
-@test "PyTorch, hook: a forward of one rank alone; checkpoints by its own means; defaults of the job" {
-	holds ddp 2 alone checkpointed defaults
 }
 @test "PyTorch: all that DistributedDataParallel lets a job set" { holds settable 2 distributed; }
 @test "PyTorch: all that fully_shard lets a job set" { sharded settable 4 fully_sharded; }
