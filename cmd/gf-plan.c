@@ -182,6 +182,8 @@ static bool chosen(const struct arguments *a, unsigned axis)
 		return a->axes.staleness > 0;
 	case GF_COMPARE_CODECS:
 		return a->codecs && !all_described(a->codecs);
+	case GF_COMPARE_ALGORITHMS:
+		return a->request.algorithm;
 	case GF_COMPARE_DENSITIES:
 		return gf_axes_asked(&a->axes, gf_compare_option(axis));
 	default:

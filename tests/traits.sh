@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What an algorithm, a codec or a selection can do stands in its table entry.
 # So nothing compares a name with one of a table, and nothing but a selection's
-# own files asks which selection a plan has. What a key's option is called stands
-# in the key's row alone: planner and simulator know the key by its place in the
-# struct. Libraries leave the process alone: its environment and its signals are
+# own files asks which selection a plan has. Libraries leave the process alone: its environment and its signals are
 # the command's. In tests an entry's facts stand in tests/entries and in the tests
 # of its name (test_NAME.c, test_ANY_NAME.c, gf-plan-NAME.bats), and nowhere else is
 # it named. The list below has the exceptions.
@@ -22,7 +20,6 @@ lib/documents/selections/selection\.[ch]         selection        dense, where a
 lib/compressors/[a-z0-9_]+\.c            selection        each its own
 lib/planner/systems\.c                   selection        what each paper chose
 lib/settings/emit_buckets\.c              selection        the hook that PyTorch has
-lib/planner/compare_axes\.c              option           --compare=density
 lib/cli/[a-z]+\.c                        process          what commands share
 lib/cuda/lanes/nccl_tell\.c                    process          NCCL is told algorithms there alone
 lib/transport/mpi_told\.c                     process          and Open MPI that it will be told
@@ -72,11 +69,6 @@ done < <(grep -lE "gf_($selections)_params\(" lib/**/*.[ch] cmd/*.c | grep -vE '
 while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"
 done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/**/*.[ch] cmd/*.c)
-
-find_names '\.option = ' period-steps lib/documents/{selections,periods}/*.[ch] lib/compressors/*.c
-while IFS=: read -r file text; do
-	may "$file" option || offend "$file names an option: $text"
-done < <(grep -E "\"($names)\"" lib/{planner,settings,simulator}/**/*.[ch])
 
 while IFS=: read -r file text; do
 	may "$file" process || offend "$file is at the process: $text"

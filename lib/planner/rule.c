@@ -100,7 +100,7 @@ static bool serves(const struct gf_request *r, const char *option, size_t length
 	if (is(option, length, "policy"))
 		return strcmp(r->policy, "auto") == 0 || strcmp(r->policy, "threshold") == 0;
 	return is(option, length, "lanes") || is(option, length, "threshold") ||
-	       is(option, length, "algorithm");
+	       is(option, length, "algorithms");
 }
 
 static int refuse_wishes(const struct gf_request *r, const char *lacking, struct gf_error *err)

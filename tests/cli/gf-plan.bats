@@ -212,10 +212,6 @@ iteration() { # WANTED
 		says "left out: $name: --codecs: want f32 with selection $name, $why, got q8"
 	done < <(facts 'select(.no_codec) | "\($name)|\(.no_codec)"')
 	jq -es 'all(.codecs == "q8")' out.txt
-	rows=$(wc -l < out.txt)
-	wants 0 gf-plan --compare --over selections --codecs q8 --json "${job[@]}"
-	[ "$(wc -l < out.txt)" -eq "$rows" ]
-	says "of $(gf-plan --list selections | grep -c '^  ') rows are left out"
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
