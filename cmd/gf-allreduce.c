@@ -15,7 +15,6 @@
 #include "cli/deadline.h"
 #include "cli/start.h"
 #include "profiler/autotune/ways.h"
-#include "json/json.h"
 #include "collectives/codecs/codec.h"
 #include "collectives/algorithm.h"
 #include "transport/comm.h"
@@ -29,7 +28,7 @@ static const char help[] =
 	"algorithm; with the flags and the table of nccl-tests.\vExamples:\n"
 	"  mpirun -np 4 gf-allreduce -b 1K -e 64M\n"
 	"  mpirun -np 4 gf-allreduce -a all --best rule.json\n"
-	"  mpirun -np 8 gf-allreduce -a ring,blueconnect --factors 4x2 --json\n"
+	"  mpirun -np 8 gf-allreduce -a ring,blueconnect --factors 4x2 --table=json\n"
 	"  mpirun -np 4 gf-allreduce --plan plan.json";
 
 struct arguments {
@@ -39,7 +38,7 @@ struct arguments {
 	struct gf_contest_allreduce_config config;
 	const char *plan, *best, *trace;
 	double min_bw;
-	bool verify, json, csv, percentiles, list;
+	bool verify, percentiles, list;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -122,9 +121,7 @@ static const struct gf_setting settings[] = {
 	 "give up when nothing moves for TIME"},
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(config.spoil),
 	 "change N elements of rank 0's results before they are checked", 0, 1e15, .hidden = true},
-	{"json", NULL, 4, GF_SETTING_FLAG, AT(json),
-	 "print JSON Lines, one per size, algorithm and placement", .often = true},
-	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv), "print the rows of --json as CSV"},
+	GF_SETTING_TABLE(4),
 	{"percentiles", NULL, 4, GF_SETTING_FLAG, AT(percentiles),
 	 "print minimum, p90 and p99 in the table, too"},
 	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
@@ -141,7 +138,7 @@ static const struct gf_setting settings[] = {
 	 .hidden = true},
 };
 static const struct gf_setting_rule rules[] = {
-	{"list", NULL, "*"}, {"json csv", NULL, "json csv percentiles"}, /* rows have them all */
+	{"list", NULL, "*"},
 };
 
 /* Found before MPI starts, alike on every rank. */
@@ -288,20 +285,21 @@ static int measure(struct session *s, struct gf_error *err)
 static int report(const struct session *s, const struct gf_contest_report *r, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
-	struct gf_text out = {0}, lines = {0};
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_TEXT);
+	struct gf_text out = {0};
 	int rc = a->best ? gf_contest_report_write_rule(r, a->best, err) : 0;
 
-	gf_contest_report_print(r, a->json || a->csv ? GF_REPORT_JSON : GF_REPORT_TABLE,
-				a->csv ? &lines : &out);
-	if (a->csv)
-		(void)gf_json_rows_text(lines.data, ',', &out, NULL); /* objects, each of them */
-	gf_text_release(&lines);
+	gf_contest_report_print(r,
+				form == GF_FORM_TEXT         ? GF_REPORT_TABLE
+				: gf_cli_form_is_table(form) ? GF_REPORT_CELLS
+							     : GF_REPORT_JSON,
+				gf_cli_window(&a->cli, form), &out);
 	if (!rc)
-		rc = gf_cli_emit(&a->cli, out.data, err);
+		rc = gf_cli_emit_lines(&a->cli, form, out.data, err);
 	gf_text_release(&out);
-	gf_contest_report_answer(r, &out);
-	if (!rc)
-		gf_cli_warn_lines(&a->cli, out.data);
+	if (gf_contest_report_judge(r, a->min_bw, NULL) == 0)
+		gf_contest_report_answer(r, &out);
+	gf_cli_warn_lines(&a->cli, out.data);
 	gf_text_release(&out);
 	return rc;
 }

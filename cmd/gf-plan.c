@@ -40,7 +40,7 @@ struct arguments {
 	size_t batch, accumulate;
 	struct gf_rates rates;
 	struct gf_compare_over over; /* the axes of the comparison */
-	bool compare, json, table, explain, list;
+	bool compare, explain, list;
 };
 
 #define AT(field)  offsetof(struct arguments, field)
@@ -79,9 +79,7 @@ static const struct gf_setting settings[] = {
 	 "also say below which bandwidth, and from how many ranks on, a row is faster than dense "
 	 "f32 "
 	 "gradients"},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print the comparison as JSON Lines"},
-	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print the plan's messages as a table",
-	 .often = true},
+	GF_SETTING_TABLE(2),
 	{"explain", NULL, 2, GF_SETTING_FLAG, AT(explain),
 	 "print a chart of the iteration, and the reason of each tensor's type"},
 	{"emit", "TARGET", 2, GF_SETTING_TEXT, AT(emit),
@@ -152,8 +150,8 @@ static const char *const groups[] = {
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
-	{"json over break-even", "compare", NULL},
-	{"compare", NULL, "explain emit table max-messages"},
+	{"over break-even", "compare", NULL},
+	{"compare", NULL, "explain emit max-messages"},
 	{"max-messages", NULL, "emit"},
 	{"explain table", NULL, "explain emit table"},
 	{"gpu precision", NULL, "flops"},
@@ -221,6 +219,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 	struct gf_plot picture = {0};
 	struct gf_progress progress = {0};
 	struct gf_compare_over over = a->over;
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_TEXT);
 	int rc;
 
 	over.progress = gf_progress_report;
@@ -233,7 +232,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 	gf_progress_end(&progress);
 	if (rc < 0)
 		return rc;
-	gf_comparison_text(&c, a->json, gf_cli_width(&a->cli), &out);
+	gf_comparison_text(&c, !gf_cli_form_is_table(form), gf_cli_window(&a->cli, form), &out);
 	if (!a->cli.quiet)
 		gf_comparison_answer(&c, &s->notes);
 	if (a->plot) {
@@ -241,7 +240,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 		rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, out.data, err);
+		rc = gf_cli_emit_lines(&a->cli, form, out.data, err);
 	gf_text_release(&out);
 	gf_comparison_release(&c);
 	return rc;
@@ -259,6 +258,7 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 	struct gf_text out = {0};
 	struct gf_plan p;
 	struct gf_plot picture = {0};
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	const struct gf_plan *given = as_it_is(a, &s->documents) ? s->documents.plan : NULL;
 	char *text;
 	int rc = 0;
@@ -286,8 +286,8 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 	}
 	if (rc == 0 && a->explain)
 		rc = gf_plan_explain(&s->request, &p, gf_cli_width(&a->cli), &out, err);
-	if (a->table)
-		gf_plan_table(&p, &out);
+	if (!out.length && form != GF_FORM_JSON)
+		gf_plan_table(&p, gf_cli_window(&a->cli, form), &out);
 	if (!a->cli.quiet && (p.rule || p.nmessages))
 		gf_plan_summary(&p, s->open.data, &s->notes);
 	if (!a->cli.quiet && !given && !a->emit && !a->refine)

@@ -39,7 +39,7 @@ struct arguments {
 	struct gf_cli cli;
 	const char *model;
 	struct gf_measure_profile bench; /* filled in when it is about to run */
-	bool pairs, json, table;
+	bool pairs;
 	struct gf_cli_start start;
 	/* file NULL, times NAN, batch 0: not told; batch for all ways */
 	struct gf_import import;
@@ -93,7 +93,6 @@ static const struct gf_setting settings[] = {
 	 "give up when nothing moves for TIME"},
 	{"pairs", NULL, 2, GF_SETTING_FLAG, AT(pairs),
 	 "test every link and name the slow host, without a profile", .often = true},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "with --pairs: print a line of JSON per link"},
 	{"import", "[FORMAT:]FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from another tool's measurement (what FILE looks like)",
 	 .from = {{gf_importers, 0, gf_import_profiles}}, .often = true},
@@ -119,8 +118,7 @@ static const struct gf_setting settings[] = {
 	{"shares", "NAME", 4, GF_SETTING_CHOICE, AT(import.shares),
 	 "share a pass out over layers by roofline (the default) or flops, or even over tensors",
 	 .names = gf_shares_names},
-	{"table", NULL, 5, GF_SETTING_FLAG, AT(table),
-	 "print tables for people, of a profile that is given, too"},
+	GF_SETTING_TABLE(5),
 };
 
 #define MEASURES_MODEL   "device threads warmup repeats"
@@ -129,8 +127,6 @@ static const struct gf_setting settings[] = {
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,
 	 "model import estimate batch precision " MEASURES_MODEL " " MEASURES_NETWORK},
-	{"json", "pairs", NULL},
-	{"table", NULL, "pairs"},
 	{"import", NULL, "model estimate"},
 	{"params name variant", "import", NULL},
 	{"join rank transport", NULL, "import estimate"},
@@ -248,12 +244,13 @@ static int read_documents(const struct arguments *a, struct gf_documents *d, str
 static int emit(const struct arguments *a, const struct gf_documents *d,
 		const struct gf_profile *profile, struct gf_text *remarks, struct gf_error *err)
 {
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	char *written = gf_profile_write(profile);
 	struct gf_text out = {0};
 	int rc;
 
-	if (a->table)
-		gf_profile_table(profile, &out);
+	if (form != GF_FORM_JSON)
+		gf_profile_table(profile, gf_cli_window(&a->cli, form), &out);
 	else
 		gf_text_addf(&out, "%s%s", d->passed_on.data ? d->passed_on.data : "", written);
 	gf_profile_quality(profile, remarks);
@@ -337,7 +334,7 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm, struct gf_
 	bench.network = a->bench.network && comm->ranks > 1;
 	rc = gf_comm_agree(comm, rc, err);
 	/* a profile that is there already is only printed */
-	if (rc == 0 && a->table && comm->ranks == 1 && d.profile && !d.model)
+	if (rc == 0 && gf_cli_given(&a->cli, "table") && comm->ranks == 1 && d.profile && !d.model)
 		rc = emit(a, &d, d.profile, &remarks, err);
 	else if (rc == 0)
 		rc = measure_given(a, &bench, &d, err);
@@ -356,13 +353,18 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm, struct gf_
 		.progress = gf_progress_report,
 		.progress_ctx = &progress,
 	};
+	/* people look at it in a job's log, too */
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_TEXT);
 	struct gf_text out = {0};
 	int rc;
 
 	start_progress(&progress, a);
-	rc = gf_measure_pairs_report(&config, a->json, &out, err);
+	rc = gf_measure_pairs_report(&config, !gf_cli_form_is_table(form),
+				     gf_cli_window(&a->cli, form), &out, err);
 	gf_progress_end(&progress);
-	return rc ? rc : gf_launch_print(&a->cli, comm, gf_text_take(&out), err);
+	rc = rc ? rc : gf_launch_print(&a->cli, comm, gf_cli_lines(form, out.data), err);
+	gf_text_release(&out);
+	return rc;
 }
 
 /* Without measuring anything: one rank is enough. */

@@ -25,7 +25,6 @@ static const char help[] =
 struct arguments {
 	struct gf_cli cli;
 	const char *plan, *topology, *costs, *profile, *against, *plot;
-	bool table, json;
 };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -45,17 +44,13 @@ static const struct gf_setting settings[] = {
 	{"profile", "FILE", 2, GF_SETTING_TEXT, AT(profile),
 	 "write the profile that the traces hold, for gf-plan, and no report if FILE is -",
 	 .written = true, .often = true},
-	{"table", NULL, 2, GF_SETTING_FLAG, AT(table), "print lines for people (on a terminal)",
-	 .often = true},
-	{"json", NULL, 2, GF_SETTING_FLAG, AT(json), "print JSON Lines (into a file or a pipe)",
-	 .often = true},
+	GF_SETTING_TABLE(2),
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
 	 "draw what the ranks' steps are made of, to FILE.svg, .pdf or .png; FILE.csv: the numbers",
 	 .store = gf_plot_store, .written = true, .often = true},
 };
 
 static const struct gf_setting_rule rules[] = {
-	{"table json", NULL, "table json"},
 	{"against", NULL, "topology costs profile plot"},
 };
 
@@ -70,9 +65,14 @@ static const struct gf_command command = {
 	GF_COMMAND_TABLES,
 };
 
+static enum gf_cli_form form_of(const struct arguments *a)
+{
+	return gf_cli_form(&a->cli, GF_FORM_JSON);
+}
+
 static bool for_people(const struct arguments *a)
 {
-	return a->table || (!a->json && gf_cli_to_terminal(&a->cli));
+	return gf_cli_form_is_table(form_of(a));
 }
 
 static int read_documents(const struct arguments *a, struct gf_documents *d, struct gf_error *err)
@@ -140,7 +140,7 @@ static int show(const struct arguments *a, const struct gf_import_job *job,
 	if (rc == 0 && a->plot && !r.nsteps)
 		rc = gf_error_set(err, -EINVAL, "--plot: want traces with steps, found none");
 	if (rc == 0 && for_people(a))
-		gf_report_table(&r, gf_cli_width(&a->cli), out);
+		gf_report_table(&r, gf_cli_window(&a->cli, form_of(a)), out);
 	else if (rc == 0)
 		gf_report_json(&r, out);
 	if (rc == 0 && a->plot) {
@@ -175,7 +175,7 @@ static int report(const struct arguments *a, struct gf_error *err)
 		gf_cli_warn_lines(&a->cli, notes.data);
 	}
 	if (rc == 0 && !alone(a))
-		rc = gf_cli_emit(&a->cli, out.data, err);
+		rc = gf_cli_emit_lines(&a->cli, form_of(a), out.data, err);
 	gf_text_release(&out);
 	gf_text_release(&notes);
 	gf_profile_release(&own);
@@ -191,7 +191,7 @@ static int against(const struct arguments *a, struct gf_error *err)
 		.after = a->cli.files,
 		.nafter = a->cli.nfiles,
 		.table = for_people(a),
-		.width = gf_cli_width(&a->cli),
+		.width = gf_cli_window(&a->cli, form_of(a)),
 	};
 	struct gf_documents d = {0};
 	struct gf_text notes = {0}, out = {0};
@@ -202,7 +202,7 @@ static int against(const struct arguments *a, struct gf_error *err)
 	if (rc == 0)
 		rc = gf_against(&against, &out, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
-	emitted = rc < 0 ? 0 : gf_cli_emit(&a->cli, out.data, &why);
+	emitted = rc < 0 ? 0 : gf_cli_emit_lines(&a->cli, form_of(a), out.data, &why);
 	if (emitted) {
 		rc = emitted;
 		*err = why;

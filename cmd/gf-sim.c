@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/share.h"
-#include "json/json.h"
 #include "planner/plan_sweep.h"
 #include "simulator/uncertainty.h"
 #include "simulator/period_time.h"
@@ -23,7 +22,7 @@ static const char help[] = "Run a plan in simulation: on other ranks, another to
 			   "with slow ranks and jitter. Reads plans from files or standard input; "
 			   "prints one row per combination.\vExamples:\n"
 			   "  gf-sim plan.json\n"
-			   "  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
+			   "  gf-sim plan.json --ranks 8,16,32,64 --table=csv\n"
 			   "  gf-sim plan.json --slow 3:1.5 --jitter 0.05";
 
 struct arguments {
@@ -32,7 +31,7 @@ struct arguments {
 	struct gf_uneven uneven;
 	const char *topology, *profile, *pairs, *trace, *plot;
 	size_t iterations, accumulate;
-	bool csv, table, json, steps, verify;
+	bool steps, verify;
 };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -97,10 +96,7 @@ static const struct gf_setting settings[] = {
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove that the schedules of all ranks add every contribution once, without races and "
 	 "deadlocks"},
-	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv), "print comma-separated values with a heading"},
-	{"table", NULL, 3, GF_SETTING_FLAG, AT(table), "print a table for people (on a terminal)",
-	 .often = true},
-	{"json", NULL, 3, GF_SETTING_FLAG, AT(json), "print JSON Lines (into a file or a pipe)"},
+	GF_SETTING_TABLE(3),
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
 	 "write the first iteration as a Chrome trace", .written = true, .often = true},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
@@ -110,11 +106,10 @@ static const struct gf_setting settings[] = {
 };
 
 static const struct gf_setting_rule rules[] = {
-	{"csv table json", NULL, "csv table json"},
 	{"replan", NULL, "steps verify"},
 	{"period-steps", NULL, "steps verify"},
 	{"steps", NULL, "jitter iterations"},
-	{"verify", NULL, "steps slow slow-link pairs jitter iterations csv table json trace plot"},
+	{"verify", NULL, "steps slow slow-link pairs jitter iterations table trace plot"},
 };
 
 /* The option that looks at one plan in one set of circumstances; or NULL. */
@@ -223,25 +218,6 @@ static struct gf_what_if first(const struct arguments *a, const struct gf_docume
 	return w;
 }
 
-static bool for_people(const struct arguments *a)
-{
-	return a->table || (!a->csv && !a->json && gf_cli_to_terminal(&a->cli));
-}
-
-static void print_rows(const struct arguments *a, const struct gf_row *rows, size_t n,
-		       struct gf_text *out)
-{
-	struct gf_text lines = {0};
-
-	if (for_people(a))
-		gf_rows_table(rows, n, gf_cli_width(&a->cli), out);
-	else
-		gf_rows_json(rows, n, GF_SERIES_NONE, a->csv ? &lines : out);
-	if (lines.length)
-		(void)gf_json_rows_text(lines.data, ',', out, NULL); /* objects, each of them */
-	gf_text_release(&lines);
-}
-
 /* All that is written of rows, of which r is the only one's replay; or NULL. Standard output comes
  * last: a failure leaves nothing there. */
 static int report(const struct arguments *a, const struct gf_row *rows, size_t n,
@@ -249,8 +225,10 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 {
 	const struct gf_row *first = rows;
 	struct gf_plot picture = {0};
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	struct gf_text out = {0};
 	char *trace;
+	bool table;
 	int rc = 0;
 
 	while (first->left_out)
@@ -265,11 +243,14 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 	}
 	if (rc < 0)
 		return rc;
-	if (r && for_people(a))
-		gf_steps_table(first->plan, r, &out);
+	table = gf_cli_form_is_table(form);
+	if (r && table)
+		gf_steps_table(first->plan, r, gf_cli_window(&a->cli, form), &out);
+	else if (table)
+		gf_rows_table(rows, n, gf_cli_window(&a->cli, form), &out);
 	else
-		print_rows(a, rows, n, &out);
-	rc = gf_cli_emit(&a->cli, out.data, err);
+		gf_rows_json(rows, n, GF_SERIES_NONE, &out);
+	rc = gf_cli_emit_lines(&a->cli, form, out.data, err);
 	gf_text_release(&out);
 	gf_rows_answer(rows, n, &out);
 	if (rc == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static const char help[] = "Describe this machine, or under mpirun the whole job
 			   "hosts, processors, GPUs, network interfaces, and the levels of links "
 			   "between ranks. Every figure is marked as reported by the system, "
 			   "measured, or assumed. Or read another program's topology.\vExamples:\n"
-			   "  gf-topo --tree\n"
+			   "  gf-topo --table\n"
 			   "  mpirun -np 4 gf-topo > topo.json\n"
 			   "  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"\n"
 			   "  gf-topo --import nccl:dump.xml\n"
@@ -34,7 +35,7 @@ struct arguments {
 	const char *import;
 	int ranks_per_host; /* 0: not told */
 	int ranks_on;       /* enum gf_ranks_on */
-	bool measure, tree;
+	bool measure;
 };
 
 /* Found before MPI starts, alike on every rank. */
@@ -78,7 +79,7 @@ static const struct gf_setting settings[] = {
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
 	 "ranks on each host, for a file that only names hosts (1)", 1, 1 << 20, .often = true},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name", .often = true},
-	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree), "draw the topology for people", .often = true},
+	GF_SETTING_TABLE(2),
 	{"machine", "KEYS", 3, GF_SETTING_ENTRY,
 	 .help = "describe what these files say in place of this machine", .keys = &machine_keys},
 };
@@ -182,13 +183,18 @@ static bool is_utf8(void)
 
 static int emit(const struct arguments *a, struct gf_topology *t, struct gf_error *err)
 {
+	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	struct gf_text text = {0};
 	char *written = NULL;
 	int rc;
 
+	if (form != GF_FORM_TEXT && form != GF_FORM_JSON)
+		return gf_error_set(err, -EINVAL,
+				    "--table: want text or json of a topology, got %s",
+				    gf_cli_forms[form]);
 	name_it(a, t);
 	rc = gf_topology_check(t, err);
-	if (rc == 0 && a->tree)
+	if (rc == 0 && form == GF_FORM_TEXT)
 		gf_tree_draw(t, !is_utf8(), &text);
 	else if (rc == 0)
 		written = gf_topology_write(t);

@@ -73,7 +73,7 @@ plan_cases() {
 				row "plan/$m/$t/${set%%|*}.json" "gf-plan --model $m ${set#*|} $topology"
 			done
 			row "words/$m/$t/compare.txt" "gf-plan --model $m --compare $topology"
-			row "words/$m/$t/compare.jsonl" "gf-plan --model $m --compare --json $topology"
+			row "words/$m/$t/compare.jsonl" "gf-plan --model $m --compare --table=json $topology"
 			row "words/$m/$t/explain.txt" "gf-plan --model $m --explain $topology"
 			row "words/$m/$t/table.txt" \
 				"gf-plan --model $m --codecs f32,f16 --lanes 2 --table $topology"
@@ -100,18 +100,18 @@ profile_cases() {
 		case $profile in *.csv | *.json | *.jsonl | *.log | *.gz | *.txt | *.md | *.pickle) ;; *) continue ;; esac
 		p=$(basename "$profile")
 		row "import/$p.json" "gf-profile --import $profile"
-		row "import/report-$p.jsonl" "gf-report --json $profile"
+		row "import/report-$p.jsonl" "gf-report --table=json $profile"
 	done
-	row import/late.jsonl 'tar xf tests/data/import/late.tar -C $D && for job in $D/*; do gf-report --json $job/*; done'
+	row import/late.jsonl 'tar xf tests/data/import/late.tar -C $D && for job in $D/*; do gf-report --table=json $job/*; done'
 	for topology in tests/data/topologies/* tests/data/hwloc/*.xml; do
 		[ -f "$topology" ] || continue
 		p=$(basename "$topology")
 		row "topology/$p.json" "gf-topo --import $topology"
-		row "topology/$p.txt" "gf-topo --tree --import $topology"
+		row "topology/$p.txt" "gf-topo --table --import $topology"
 	done
 	for topology in share/topologies/*.json; do
 		p=$(basename "$topology")
-		row "topology/shipped-$p.txt" "gf-topo --tree --import $topology"
+		row "topology/shipped-$p.txt" "gf-topo --table --import $topology"
 	done
 	for p in plan train allreduce; do row "lists/$p.txt" "gf-$p --list"; done
 	for p in topo profile plan sim allreduce train report; do row "lists/help-$p.txt" "gf-$p --help"; done
@@ -121,12 +121,12 @@ profile_cases() {
 sim_cases() {
 	local plan p topology o
 	local options=(
-		'rows.jsonl|--json' 'rows.csv|--csv' 'table.txt|--table'
-		'ranks.csv|--ranks 8,16,32,1024 --csv' 'ranks.txt|--ranks 8,16 --replan --table'
-		'bandwidth.jsonl|--bandwidth 1Gb/s,10Gb/s --json' 'accumulate.txt|--accumulate 4 --table'
-		'slow.csv|--slow 0:2 --csv' 'jitter.jsonl|--jitter 5%:network=10us,runs=50 --json'
-		'slow-link.txt|--slow-link 0:2 --table' 'period.csv|--period-steps 10,50 --csv'
-		'iterations.jsonl|--iterations 1000:epoch_steps=100 --json'
+		'rows.jsonl|--table=json' 'rows.csv|--table=csv' 'table.txt|--table'
+		'ranks.csv|--ranks 8,16,32,1024 --table=csv' 'ranks.txt|--ranks 8,16 --replan --table'
+		'bandwidth.jsonl|--bandwidth 1Gb/s,10Gb/s --table=json' 'accumulate.txt|--accumulate 4 --table'
+		'slow.csv|--slow 0:2 --table=csv' 'jitter.jsonl|--jitter 5%:network=10us,runs=50 --table=json'
+		'slow-link.txt|--slow-link 0:2 --table' 'period.csv|--period-steps 10,50 --table=csv'
+		'iterations.jsonl|--iterations 1000:epoch_steps=100 --table=json'
 		'steps.txt|--steps --table' 'verify.txt|--verify'
 		'trace.json|--trace $O.trace -q && cat $O.trace' 'picture.csv|--plot $O.csv -q && cat $O.csv'
 	)
@@ -147,7 +147,7 @@ sim_cases() {
 					"gf-plan --model $p $o $topology > \$D/plan && gf-sim \$D/plan ${set#*|}"
 			done
 			row "report/$p-$plan.jsonl" "gf-plan --model $p $o $topology > \$D/plan && \
-				gf-sim -q \$D/plan --slow 0:2 --trace \$D/trace.json && gf-report --json \$D/trace.json"
+				gf-sim -q \$D/plan --slow 0:2 --trace \$D/trace.json && gf-report --table=json \$D/trace.json"
 			row "report/$p-$plan.txt" "gf-plan --model $p $o $topology > \$D/plan && \
 				gf-sim -q \$D/plan --slow 0:2 --trace \$D/trace.json && gf-report --table --plan \$D/plan \$D/trace.json"
 		done
@@ -158,11 +158,11 @@ sim_cases() {
 run_cases() {
 	local name options
 	row measured/allreduce.jsonl \
-		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,rhd,gtopk,library --density .01 --json | rows'
+		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,rhd,gtopk,library --density .01 --table=json | rows'
 	row measured/allreduce.csv \
-		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,direct --codec q8 --error --csv | head -n 1'
+		'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -w 1 -a ring,direct --codec q8 --error --table=csv | head -n 1'
 	row measured/best.json 'mpirun -np 2 gf-allreduce -q -b 1K -e 2K -n 2 -a ring --best $O.best > $D/table && rows < $O.best'
-	row measured/pairs.jsonl 'mpirun -np 2 gf-profile -q --pairs --json | rows'
+	row measured/pairs.jsonl 'mpirun -np 2 gf-profile -q --pairs --table=json | rows'
 	while IFS='|' read -r name options _; do
 		row "trained/$name.txt" "gf-plan --model digits-mlp $options --ranks 2 \
 			share/topologies/4x2-1gbe.json > \$D/plan && trained \$D/plan"

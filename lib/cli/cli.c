@@ -12,9 +12,13 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/heap.h"
+#include "base/registry.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
+#include "cli/table.h"
+#include "json/json.h"
 
 int gf_cli_status(int rc)
 {
@@ -156,6 +160,59 @@ enum { NARROWEST = 20, USUAL = 80 };
 bool gf_cli_to_terminal(const struct gf_cli *cli)
 {
 	return !output_file(cli) && isatty(STDOUT_FILENO);
+}
+
+const char *const gf_cli_forms[] = {"text", "md", "tex", "csv", "tsv", "json", NULL};
+
+enum gf_cli_form gf_cli_form(const struct gf_cli *cli, enum gf_cli_form piped)
+{
+	const char *ending = output_file(cli) ? strrchr(output_file(cli), '.') : NULL;
+	int named = ending ? gf_names_index(gf_cli_forms, ending + 1) : -1;
+
+	if (gf_cli_given(cli, "table"))
+		return (enum gf_cli_form)cli->form;
+	if (named > GF_FORM_TEXT)
+		return (enum gf_cli_form)named;
+	return gf_cli_to_terminal(cli) ? GF_FORM_TEXT : piped;
+}
+
+bool gf_cli_form_is_table(enum gf_cli_form form)
+{
+	return form == GF_FORM_TEXT || form == GF_FORM_MARKDOWN || form == GF_FORM_LATEX;
+}
+
+size_t gf_cli_window(const struct gf_cli *cli, enum gf_cli_form form)
+{
+	static const size_t windows[] = {
+		[GF_FORM_MARKDOWN] = GF_TABLE_MARKDOWN,
+		[GF_FORM_LATEX] = GF_TABLE_LATEX,
+		[GF_FORM_CSV] = GF_TABLE_CSV,
+		[GF_FORM_TSV] = GF_TABLE_TSV,
+		[GF_FORM_JSON] = 0,
+	};
+
+	return form == GF_FORM_TEXT ? gf_cli_width(cli) : windows[form];
+}
+
+char *gf_cli_lines(enum gf_cli_form form, const char *lines)
+{
+	struct gf_text out = {0};
+
+	if (form != GF_FORM_CSV && form != GF_FORM_TSV)
+		return gf_xstrdup(lines ? lines : "");
+	/* our own lines are objects */
+	(void)gf_json_rows_text(lines ? lines : "", form == GF_FORM_CSV ? ',' : '\t', &out, NULL);
+	return out.length ? gf_text_take(&out) : gf_xstrdup("");
+}
+
+int gf_cli_emit_lines(const struct gf_cli *cli, enum gf_cli_form form, const char *lines,
+		      struct gf_error *err)
+{
+	char *text = gf_cli_lines(form, lines);
+	int rc = gf_cli_emit(cli, text, err);
+
+	free(text);
+	return rc;
 }
 
 size_t gf_cli_width(const struct gf_cli *cli)

@@ -15,9 +15,21 @@
  */
 #define GF_CLI_SETTINGS_MOST 128
 
+/* Forms of a table, in the order of gf_cli_forms. */
+enum gf_cli_form {
+	GF_FORM_TEXT,
+	GF_FORM_MARKDOWN,
+	GF_FORM_LATEX,
+	GF_FORM_CSV,
+	GF_FORM_TSV,
+	GF_FORM_JSON,
+};
+extern const char *const gf_cli_forms[]; /* NULL-terminated */
+
 struct gf_cli {
 	const struct gf_command *command;
 	const char *output; /* -o; NULL or "-": standard output */
+	int form;           /* of enum gf_cli_form: --table */
 	bool quiet;
 	int verbose;
 	/* Of a job of several ranks: as the launcher's environment says, and then as the ranks have

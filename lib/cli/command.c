@@ -275,7 +275,9 @@ static void add_heading(struct options *o, const char *text)
 /* Adds an option and, hidden after it, its other name. */
 static void add_option(struct options *o, const struct gf_setting *s, int key)
 {
-	add(o, (struct argp_option){s->name, key, s->arg, s->hidden ? OPTION_HIDDEN : 0,
+	add(o, (struct argp_option){s->name, key, s->arg,
+				    (s->hidden ? OPTION_HIDDEN : 0) |
+					    (s->otherwise ? OPTION_ARG_OPTIONAL : 0),
 				    help_of(s, s->field, s->help, o->arguments)});
 	if (s->alias)
 		add(o, (struct argp_option){s->alias, .flags = OPTION_ALIAS | OPTION_HIDDEN});
@@ -410,7 +412,10 @@ static int parse_setting(int key, char *arg, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	assert(i < GF_CLI_SETTINGS_MOST);
 	p->cli->given[i] = true;
-	spell(&c->settings[i], arg);
+	if (!arg)
+		arg = (char *)c->settings[i].otherwise;
+	else
+		spell(&c->settings[i], arg);
 	if (gf_setting_store(&c->settings[i], arg, p->arguments, &err) < 0)
 		argp_error(state, "--%s: %s", c->settings[i].name, err.text);
 	return 0;

@@ -53,6 +53,16 @@ struct gf_command {
 	.help = help, .settings = settings, .nsettings = GF_ARRAY_LENGTH(settings),                \
 	.groups = groups, .rules = rules, .nrules = GF_ARRAY_LENGTH(rules)
 
+/* The row of --table[=FORM], for commands whose output may be a table (gf_cli_form). */
+#define GF_SETTING_TABLE(of)                                                                       \
+	{                                                                                          \
+		"table", "FORM", (of), GF_SETTING_CHOICE, offsetof(struct gf_cli, form),           \
+			"print a table for people (text, md, tex), or rows (csv, tsv, json); "     \
+			"else "                                                                    \
+			"by the ending of -o (text on a terminal)",                                \
+			.names = gf_cli_forms, .otherwise = "text"                  \
+	}
+
 /* The rows of -o, -q and -v, which every command has. */
 extern const struct gf_setting gf_cli_shared[];
 extern const size_t gf_cli_nshared;
@@ -108,6 +118,19 @@ void gf_progress_end(struct gf_progress *p);
 
 /* Whether people read the output as it is: no -o, and a terminal. */
 bool gf_cli_to_terminal(const struct gf_cli *cli);
+
+/* The form of the output: what --table asks for, else what the ending of -o says, else a table on a
+ * terminal and `piped` elsewhere. */
+enum gf_cli_form gf_cli_form(const struct gf_cli *cli, enum gf_cli_form piped);
+/* Is it a table for people? CSV and TSV are, where a command has no rows for programs. */
+bool gf_cli_form_is_table(enum gf_cli_form form);
+/* JSON Lines in the form: as they are, or as CSV or TSV. The caller frees. */
+char *gf_cli_lines(enum gf_cli_form form, const char *lines);
+/* Emits them. */
+int gf_cli_emit_lines(const struct gf_cli *cli, enum gf_cli_form form, const char *lines,
+		      struct gf_error *err);
+/* For gf_table_print_in: the form, or for text the terminal's columns. */
+size_t gf_cli_window(const struct gf_cli *cli, enum gf_cli_form form);
 
 /* The columns of that terminal, by $COLUMNS or its window (80 where neither is known); 0: the
  * output goes elsewhere and has no limit. */

@@ -80,10 +80,11 @@ struct gf_setting {
 	/* (optional) Appends the defaults of a field of `keys`. */
 	void (*defaults)(const struct gf_field *f, struct gf_text *out);
 	const struct gf_field *field; /* that it was made of; or NULL */
-	bool repeats;                 /* each one given adds to the others */
-	bool written;                 /* the path of a file that the command writes */
-	bool hidden;                  /* not in --help and completions */
-	bool often;                   /* in -h, too */
+	const char *otherwise; /* the argument where none is given; NULL: there must be one */
+	bool repeats;          /* each one given adds to the others */
+	bool written;          /* the path of a file that the command writes */
+	bool hidden;           /* not in --help and completions */
+	bool often;            /* in -h, too */
 };
 
 /* Puts the options of a document's keys (json/record.h) in place of each row of GF_SETTING_FIELDS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JSON Lines of gf-allreduce (--json). Times in place are taken, for that is how gradients are
+ * The JSON Lines of gf-allreduce (--table=json). Times in place are taken, for that is how gradients are
  * reduced.
  * Every algorithm becomes an entry of its own, with its factors and stages. Rows of codecs, of
  * sparse sets, of several messages at once and of a whole plan say nothing about one dense message,
@@ -133,7 +133,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 	if (recognise(in->text) && !strstr(in->text, "\"busbw_bytes_per_s\""))
 		return gf_error_set(err, -EINVAL,
 				    "%s: this is a table or CSV of gf-allreduce: give what "
-				    "gf-allreduce --json prints",
+				    "gf-allreduce --table=json prints",
 				    in->file);
 	rc = gf_import_records(in, read_record, &all, err);
 	if (rc == 0)

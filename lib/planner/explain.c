@@ -451,7 +451,7 @@ static int explain(const struct gf_request *r, const struct gf_plan *p, size_t w
 	rc = add_chart(p, window, out, err);
 	gf_text_addf(out, "\n");
 	print_simpler(p, out);
-	gf_plan_table(p, out);
+	gf_plan_table(p, 0, out);
 	gf_text_addf(out, "\n");
 	if (rc == 0)
 		rc = explain_prices(p, &y.fabric, out, err);

@@ -192,7 +192,7 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 	free(codecs);
 }
 
-static void rule_table(const struct gf_rule *r, struct gf_text *out)
+static void rule_table(const struct gf_rule *r, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t i;
@@ -207,7 +207,7 @@ static void rule_table(const struct gf_rule *r, struct gf_text *out)
 			       a->codec ? a->codec : gf_codecs[GF_CODEC_F32].name);
 		gf_text_release(&way);
 	}
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }
 
@@ -227,26 +227,26 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 			       gf_human_time(times->end_s).text);
 }
 
-void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
+void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 {
 	struct gf_plan outer;
 	struct gf_table t = {0};
 	size_t i;
 
 	if (p->rule) {
-		rule_table(p->rule, out);
+		rule_table(p->rule, window, out);
 		return;
 	}
 	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\tcodec\tmode%s",
 		       p->predicted ? "\tready\tstart\tend" : "");
 	for (i = 0; i < p->nmessages; i++)
 		message_row(&t, p, i);
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 	if (gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return;
 	gf_period_outer(p, &outer);
-	gf_text_addf(out, "\nbetween groups, every %zu steps:\n", p->period.steps);
-	gf_plan_table(&outer, out);
+	gf_table_note(window, out, "\nbetween groups, every %zu steps:", p->period.steps);
+	gf_plan_table(&outer, window, out);
 	gf_plan_release(&outer);
 }

@@ -33,7 +33,7 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 void gf_plan_period_chart(const struct gf_plan *p, size_t window, struct gf_text *out);
 
 /* A table of the messages and their predicted times, or of a rule's sizes. */
-void gf_plan_table(const struct gf_plan *p, struct gf_text *out);
+void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out);
 
 /* p: a whole plan with its prediction, which gf_request_plan made of this request. window: the
  * columns of the chart and its labels; 0: 73. -EINVAL: a rule, or no prediction. */

@@ -36,9 +36,9 @@ static void gap(struct gf_text *out)
 		gf_text_addf(out, "\n");
 }
 
-static void finish(struct gf_table *t, struct gf_text *out)
+static void finish(struct gf_table *t, size_t window, struct gf_text *out)
 {
-	gf_table_print(t, out);
+	gf_table_print_in(t, window, out);
 	gf_table_release(t);
 }
 
@@ -84,7 +84,7 @@ static void tensor_row(const struct gf_model_profile *m, size_t first, size_t la
 		gf_table_cell(t, "%.60s to %.60s", from->name, to->name);
 }
 
-static void model_table(const struct gf_model_profile *m, struct gf_text *out)
+static void model_table(const struct gf_model_profile *m, size_t window, struct gf_text *out)
 {
 	size_t run = (m->ntensors + TENSOR_ROWS - 1) / TENSOR_ROWS, i;
 	struct gf_table t = {0};
@@ -93,7 +93,7 @@ static void model_table(const struct gf_model_profile *m, struct gf_text *out)
 	gf_table_cells(&t, "tensors\tsize\tready\tname");
 	for (i = 0; i < m->ntensors; i += run)
 		tensor_row(m, i, i + run < m->ntensors ? i + run - 1 : m->ntensors - 1, &t);
-	finish(&t, out);
+	finish(&t, window, out);
 }
 
 static void passes_line(const struct gf_passes *p, struct gf_text *out)
@@ -159,7 +159,7 @@ static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
 	fit_cell(t, fit);
 }
 
-static void allreduce_table(const struct gf_network *net, const struct sizes *s,
+static void allreduce_table(const struct gf_network *net, const struct sizes *s, size_t window,
 			    struct gf_text *out)
 {
 	struct gf_table t = {0};
@@ -183,10 +183,11 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 		gf_text_release(&way);
 		lines_cells(&t, &lines, &c->contention, &c->fit, s);
 	}
-	finish(&t, out);
+	finish(&t, window, out);
 }
 
-static void levels_table(const struct gf_network *net, const struct sizes *s, struct gf_text *out)
+static void levels_table(const struct gf_network *net, const struct sizes *s, size_t window,
+			 struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t i;
@@ -204,10 +205,10 @@ static void levels_table(const struct gf_network *net, const struct sizes *s, st
 		rate_cell(&t, c->reduce_s_per_byte);
 		lines_cells(&t, &lines, &c->contention, &c->fit, s);
 	}
-	finish(&t, out);
+	finish(&t, window, out);
 }
 
-static void copies_table(const struct gf_profile *p, struct gf_text *out)
+static void copies_table(const struct gf_profile *p, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t i;
@@ -222,7 +223,7 @@ static void copies_table(const struct gf_profile *p, struct gf_text *out)
 		rate_cell(&t, p->copies[i].beta_s_per_byte);
 		fit_cell(&t, &p->copies[i].fit);
 	}
-	finish(&t, out);
+	finish(&t, window, out);
 }
 
 static void entry_cells(struct gf_table *t, const struct gf_processing_entry *of)
@@ -230,7 +231,7 @@ static void entry_cells(struct gf_table *t, const struct gf_processing_entry *of
 	gf_table_cells(t, "%s\t%s\t%s", of->name, of->device, of->assumed ? "assumed" : "measured");
 }
 
-static void processing_tables(const struct gf_processing *p, struct gf_text *out)
+static void processing_tables(const struct gf_processing *p, size_t window, struct gf_text *out)
 {
 	struct gf_table codecs = {0}, selections = {0};
 	size_t i;
@@ -252,30 +253,30 @@ static void processing_tables(const struct gf_processing *p, struct gf_text *out
 	}
 	if (p->ncodecs) {
 		gap(out);
-		gf_table_print(&codecs, out);
+		gf_table_print_in(&codecs, window, out);
 	}
 	if (p->nselections) {
 		gap(out);
-		gf_table_print(&selections, out);
+		gf_table_print_in(&selections, window, out);
 	}
 	gf_table_release(&codecs);
 	gf_table_release(&selections);
 }
 
-void gf_profile_table(const struct gf_profile *p, struct gf_text *out)
+void gf_profile_table(const struct gf_profile *p, size_t window, struct gf_text *out)
 {
 	struct sizes s = sizes_of(p);
 
 	if (p->model)
-		model_table(p->model, out);
+		model_table(p->model, window, out);
 	if (p->passes)
 		passes_line(p->passes, out);
 	if (p->network) {
-		allreduce_table(p->network, &s, out);
-		levels_table(p->network, &s, out);
+		allreduce_table(p->network, &s, window, out);
+		levels_table(p->network, &s, window, out);
 	}
-	copies_table(p, out);
-	processing_tables(&p->processing, out);
+	copies_table(p, window, out);
+	processing_tables(&p->processing, window, out);
 }
 
 void gf_profile_answer(const struct gf_profile *p, struct gf_text *out)

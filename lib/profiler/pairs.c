@@ -356,7 +356,8 @@ static void say_slow(const struct gf_measure_pairs *p, const struct gf_measure_p
 }
 
 void gf_measure_pairs_table(const struct gf_measure_pairs *p,
-			    const struct gf_measure_pairs_verdict *v, struct gf_text *out)
+			    const struct gf_measure_pairs_verdict *v, size_t window,
+			    struct gf_text *out)
 {
 	struct gf_table table = {0};
 	double *latency = gf_xcalloc(p->count * p->count, sizeof(*latency));
@@ -366,7 +367,7 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 		square(p, &table);
 	else
 		summary(p, v, &table);
-	gf_table_print(&table, out);
+	gf_table_print_in(&table, window, out);
 	gf_table_release(&table);
 	for (i = 0; i < p->count * p->count; i++)
 		if (i / p->count != i % p->count)
@@ -403,7 +404,7 @@ static void write_rows(const struct gf_measure_pairs *p, const struct gf_measure
 	}
 }
 
-int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json,
+int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json, size_t window,
 			    struct gf_text *out, struct gf_error *err)
 {
 	struct gf_measure_pairs_verdict verdict;
@@ -416,7 +417,7 @@ int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool j
 	if (json)
 		write_rows(&pairs, &verdict, out);
 	else
-		gf_measure_pairs_table(&pairs, &verdict, out);
+		gf_measure_pairs_table(&pairs, &verdict, window, out);
 	gf_measure_pairs_verdict_release(&verdict);
 	gf_measure_pairs_release(&pairs);
 	return 0;

@@ -62,10 +62,11 @@ void gf_measure_pairs_verdict_release(struct gf_measure_pairs_verdict *verdict);
 
 /* A table for people (of many members: a row each, not a column each) and what is slow. */
 void gf_measure_pairs_table(const struct gf_measure_pairs *pairs,
-			    const struct gf_measure_pairs_verdict *verdict, struct gf_text *out);
+			    const struct gf_measure_pairs_verdict *verdict, size_t window,
+			    struct gf_text *out);
 
 /* Collective: measures, judges and writes, on every rank the same. Errors as gf_measure_pairs'. */
-int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json,
+int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json, size_t window,
 			    struct gf_text *out, struct gf_error *err);
 
 #endif

@@ -75,7 +75,7 @@ int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
 
 /* A profile for people: a line on the model and a table of its tensors, many of them as runs; a
  * table of each kind of costs, with times at some sizes and how far the fits are off. */
-void gf_profile_table(const struct gf_profile *p, struct gf_text *out);
+void gf_profile_table(const struct gf_profile *p, size_t window, struct gf_text *out);
 
 /* The answer, one line: what compute and the exchange of all gradients take, and which of both bounds
  * a step. Nothing of half a profile. */

@@ -191,7 +191,8 @@ static void step_cells(struct gf_table *t, const struct row *row)
 		       gf_human_time(row->at.start_s).text, gf_human_time(row->at.end_s).text);
 }
 
-static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
+static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, size_t window,
+			  struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t i;
@@ -210,11 +211,12 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, 
 			       model ? gf_human_time(model->end_s).text : "");
 		free(way);
 	}
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }
 
-static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
+static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, size_t window,
+		       struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t message, i;
@@ -228,7 +230,7 @@ static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, str
 
 				step_cells(&t, &row);
 			}
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }
 
@@ -262,7 +264,7 @@ static void kind_row(struct gf_table *t, size_t message, size_t op, const struct
 
 /* Too many steps to read one by one: a row for those of a kind. */
 static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, size_t nsteps,
-		       struct gf_text *out)
+		       size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
 	size_t message, i;
@@ -282,28 +284,29 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 			if (kinds[i].steps)
 				kind_row(&t, message, i % OPS, &kinds[i]);
 	}
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
-	gf_text_addf(out, "%zu steps of %d ranks: --trace has each\n", nsteps, r->ranks);
+	gf_table_note(window, out, "%zu steps of %d ranks: --trace has each", nsteps, r->ranks);
 }
 
-void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out)
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, size_t window,
+		    struct gf_text *out)
 {
 	size_t nsteps = 0, message;
 	int rank;
 
-	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
-		     gf_human_time(r->outcome.iteration_s).text,
-		     gf_human_time(r->model.iteration_s).text);
-	messages_text(p, r, out);
+	gf_table_note(window, out, "iteration %s by replay, %s by the step model\n",
+		      gf_human_time(r->outcome.iteration_s).text,
+		      gf_human_time(r->model.iteration_s).text);
+	messages_text(p, r, window, out);
 	gf_text_addf(out, "\n");
 	for (message = 0; message < r->nmessages; message++)
 		for (rank = 0; rank < r->ranks; rank++)
 			nsteps += steps_of(r, message, rank);
 	if (nsteps > STEP_ROWS)
-		kinds_text(p, r, nsteps, out);
+		kinds_text(p, r, nsteps, window, out);
 	else
-		steps_text(p, r, out);
+		steps_text(p, r, window, out);
 }
 
 /* --- trace ---------------------------------------------------------------- */

@@ -13,7 +13,8 @@
  * kind of step. `by` is the algorithm of a step's stage. The one call of mpi or nccl is shown as
  * the ring that it is taken for.
  */
-void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, struct gf_text *out);
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, size_t window,
+		    struct gf_text *out);
 
 /* One simulated iteration as a Chrome trace, drawn as gf-train draws measured ones: compute is on
  * thread 0. Message slices with {message, first, last, bytes} are on the lanes' threads. An instant

@@ -15,7 +15,7 @@ rm -f "$OUT/rows.jsonl"
 for _ in $(seq "${ROUNDS:-3}"); do
 	for codec in $codecs; do
 		"${mpirun[@]}" gf-allreduce -q -a "$algorithm" --codec "$codec" \
-			-b "${FROM:-16K}" -e "${TO:-4M}" -f 4 --json >> "$OUT/rows.jsonl"
+			-b "${FROM:-16K}" -e "${TO:-4M}" -f 4 --table=json >> "$OUT/rows.jsonl"
 	done
 done
 

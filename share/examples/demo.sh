@@ -21,7 +21,7 @@ well above the predicted ones"
 say() { printf '\n$ %s\n' "$*"; }
 say "gf-topo > topo.json"
 gf-topo > "$OUT/topo.json"
-gf-topo --tree
+gf-topo --table
 say "${run[*]} gf-profile --model digits-cnn topo.json > prof.json"
 "${run[@]}" gf-profile --model digits-cnn "$OUT/topo.json" > "$OUT/prof.json"
 say "gf-plan --compare topo.json prof.json"

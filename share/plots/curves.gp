@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Curves of a CSV file with a heading: README says which variables there are.
-#   gf-sim plan.json --ranks 2,4,8 --csv > s.csv
+#   gf-sim plan.json --ranks 2,4,8 --table=csv > s.csv
 #   gnuplot -e "data='s.csv'; x='ranks'; y='speedup'; out='s.pdf'" curves.gp
 load ARG0[1:strlen(ARG0) - strlen("curves.gp")] . "common.gp"
 if (!exists("x")) x = "x"

@@ -13,7 +13,7 @@ printf 'codec    ranks   ring rms direct rms   ring max direct max\n'
 for codec in f32 f16 bf16 trunc16 q8 fp8 fp4; do
 	for ranks in "$@"; do
 		mpirun --oversubscribe -np "$ranks" gf-allreduce -a ring,direct \
-			--codec "$codec" --error -b 1M -e 1M -n 1 -w 0 --json |
+			--codec "$codec" --error -b 1M -e 1M -n 1 -w 0 --table=json |
 			jq -rs 'map(select(.placement == "in_place")) as [$ring, $direct]
 				| [$ring.codec, $ring.ranks, $ring.error_rms, $direct.error_rms,
 				   $ring.error_max, $direct.error_max] | @tsv' |

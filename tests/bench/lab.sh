@@ -155,7 +155,7 @@ together() { # profile bytes messages
 		"tensors": [range($n) | {"name": "t\(.)", "count_elems": $elems, "dtype": "f32", "ready_s": 0}]}' "$1" > "$work/equal.json"
 	gf-plan -q --policy wfbp --algorithm ring --lanes "$3" "$work/equal.json" |
 		jq --argjson n "$3" '.lanes = $n | .messages[].mode = "simultaneous" | .tensors[].type = "simultaneous"' > "$work/equal-plan.json"
-	gf-sim -q --csv "$work/equal-plan.json" | tail -n 1 | cut -d, -f3
+	gf-sim -q --table=csv "$work/equal-plan.json" | tail -n 1 | cut -d, -f3
 }
 
 # Two all-reduces at once: measured, beside what a profile of the network
@@ -168,7 +168,7 @@ lab_lanes() {
 	jq -r '.network.allreduce[0].contention[] | "gamma_2 at \(.size_bytes) B: \(.gamma[1] * 1000 | round / 1000)"' "$work/net.json"
 	for ((round = 0; round < ${LAB_ROUNDS:-3}; round++)); do
 		for k in 1 2; do
-			run gf-allreduce -a ring --json -b 64K -e 4M -f 2 -n 7 -w 2 -c 0 --lanes $k >> "$work/lanes$k.jsonl" || { failed; return; }
+			run gf-allreduce -a ring --table=json -b 64K -e 4M -f 2 -n 7 -w 2 -c 0 --lanes $k >> "$work/lanes$k.jsonl" || { failed; return; }
 		done
 	done
 	down

@@ -324,7 +324,7 @@ contest_round() { # ranks sizes...
 	[ "$1" -gt "$(nproc)" ] || bind=core
 	shift
 	for size in "$@"; do
-		timeout 300 mpirun --bind-to "$bind" --oversubscribe -np "$ranks" gf-allreduce -q -c 0 -n $((size > 1 << 20 ? 6 : 20)) -b "$size" -e "$size" --json 2> /dev/null |
+		timeout 300 mpirun --bind-to "$bind" --oversubscribe -np "$ranks" gf-allreduce -q -c 0 -n $((size > 1 << 20 ? 6 : 20)) -b "$size" -e "$size" --table=json 2> /dev/null |
 			jq -r 'select(.placement == "in_place") | "auto \(.size_bytes) \(.time_s)"'
 	done
 	timeout 300 mpirun --bind-to "$bind" --oversubscribe -np "$ranks" "$build/bench/mpi_peer" openmpi 20 "$@" 2> /dev/null

@@ -35,7 +35,7 @@ runs_jobs() {
 	local run=(timeout 120 "$mpirun" --bind-to none -np)
 	gf-topo -q | "${run[@]}" 2 gf-profile -q --budget 1s --time 1ms > "$here/prof.json" || return 1
 	[ "$(grep -c '"format"' "$here/prof.json")" -eq 2 ] || { echo 'the topology did not come through the pipe'; return 1; }
-	lines=$("${run[@]}" 3 gf-allreduce -q -a all -b 64K -e 64K -n 3 --csv < /dev/null) || return 1
+	lines=$("${run[@]}" 3 gf-allreduce -q -a all -b 64K -e 64K -n 3 --table=csv < /dev/null) || return 1
 	[ "$(wc -l <<< "$lines")" -gt 8 ] || { echo "few algorithms: $lines"; return 1; }
 	"${run[@]}" 2 gf-train --data digits --epochs 3 --check-replicas 10 --target 0.9 < /dev/null || return 1
 	ends_with_a_rank

@@ -45,7 +45,7 @@ def entry(**keys):
 
 
 def switches(name, text):
-    put(name, text, "gf-topo --import", "gf-topo --tree --import")
+    put(name, text, "gf-topo --import", "gf-topo --table --import")
 
 
 PLANS = "gf-plan --model resnet50", "gf-plan --model resnet50 --compare"
@@ -55,7 +55,7 @@ TOPOLOGIES = {
     "divisors": [2] * 12 + [3] * 7}
 for name, sizes in TOPOLOGIES.items():
     put(f"topology-{name}.json", levels(sizes), *PLANS)
-    put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --import")
+    put(f"drawn-{name}.json", levels(sizes), "gf-topo --table --import", "gf-topo --import")
 
 put("tensors.json", costs(9000), "gf-plan", "gf-plan --compare", "gf-plan --policy optimal --lanes 8",
     "gf-plan --policy dear", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")
@@ -178,7 +178,7 @@ for name, objects in {
         "nodes": [OBJECT.format("NUMANode", i, 0, 0, 0, "") for i in range(5000)] + [function(i) for i in range(4000)],
         "ports": ['<object type="OSDev" name="a" osdev_type="3">', *(
             f'<info name="Port{i}State" value="1"/>' for i in range(20_000)), "</object>"]}.items():
-    put(f"hwloc-{name}.xml", machine(objects), "gf-topo --import", "gf-topo --tree --import")
+    put(f"hwloc-{name}.xml", machine(objects), "gf-topo --import", "gf-topo --table --import")
 put("laughs.xml", '<!DOCTYPE topology [<!ENTITY b0 "aaaaaaaaaa">' + "".join(
     f'<!ENTITY b{i + 1} "{f"&b{i};" * 10}">' for i in range(20)) + "]><topology>&b20;</topology>",
     "gf-topo --import hwloc:")

@@ -11,7 +11,7 @@ load common
 	# plain numbers, in microseconds
 	[ "$(grep -v '^#' out.txt | grep -c '[0-9]e[+-]')" -eq 0 ]
 	# a fit needs sizes by one algorithm, where auto may take one for each
-	wants 0 gf-allreduce -a ring -b 1K -e 4K -n 2 -w 0 --json
+	wants 0 gf-allreduce -a ring -b 1K -e 4K -n 2 -w 0 --table=json
 	cp out.txt rows.jsonl
 	wants 0 gf-profile --import rows.jsonl --ranks 2
 }
@@ -30,14 +30,14 @@ load common
 }
 
 @test "JSON Lines and CSV hold the same rows" {
-	wants 0 gf-allreduce -b 1K -e 2K -n 3 -w 0 --json
+	wants 0 gf-allreduce -b 1K -e 2K -n 3 -w 0 --table=json
 	[ "$(wc -l < out.txt)" -eq 4 ]
 	jq -se 'map(.placement) == ["out_of_place", "in_place", "out_of_place", "in_place"]' out.txt
 	jq -e '.ranks == 1 and .dtype == "f32" and .algorithm == "auto" and .wrong == 0 and .checks == 1
 		and .min_s <= .p50_s and .p50_s <= .p90_s and .p90_s <= .p99_s and .p99_s <= .max_s
 		and .time_s == .p50_s and .busbw_bytes_per_s == 0' out.txt
 	jq -rs '.[0] | keys_unsorted | join(",")' out.txt > names
-	wants 0 gf-allreduce -b 1K -e 2K -n 3 -w 0 --csv
+	wants 0 gf-allreduce -b 1K -e 2K -n 3 -w 0 --table=csv
 	[ "$(head -n 1 out.txt)" = "$(cat names)" ]
 	[ "$(wc -l < out.txt)" -eq 5 ]
 	awk -F, -v n="$(head -n 1 out.txt | tr -dc , | wc -c)" 'NF != n + 1 {exit 1}' out.txt
@@ -46,7 +46,7 @@ load common
 @test "--error: of sums and averages of real numbers" {
 	wants 0 gf-allreduce -b 1K -e 2K -n 1 -w 0 --error -a ring,tree
 	[ "$(awk '!/^#/ {print NF, $6, $7}' out.txt | sort -u)" = "15 0.00e+00 0.00e+00" ]
-	wants 0 gf-allreduce -b 1K -e 1K -n 1 -w 0 --error --csv -d bf16 --op avg
+	wants 0 gf-allreduce -b 1K -e 1K -n 1 -w 0 --error --table=csv -d bf16 --op avg
 	[ "$(head -n 1 out.txt | tr , '\n' | tail -n 2 | xargs)" = "error_rms error_max" ]
 	[ "$(sed -n 2p out.txt | tr , '\n' | tail -n 2 | xargs)" = "0.0 0.0" ]
 	wants 2 gf-allreduce -b 1K -e 1K --error -d i32
@@ -80,7 +80,7 @@ load common
 
 @test "--min-bw decides the exit status" {
 	wants 1 gf-allreduce -b 1K -e 1K -n 1 -w 0 --min-bw 1GB/s
-	says 'want an average bus bandwidth of 1 GB/s, got 0 B/s'
+	says 'want an average bus bandwidth of 1.00 GB/s, got 0 B/s'
 	one_line
 	[ -s out.txt ]
 }
@@ -151,7 +151,7 @@ load common
 --codec zip|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "zip"
 --codec q8 -d f16|--codecs: want f32, which a codec encodes, got f16
 --codec q8 --op max|--codecs: codec q8: want sum or avg, got max
---json --csv|--json goes without --csv
+--table=json --table=csv|--table=json goes without --table=csv
 --min-bw fast|--min-bw
 -a gather|--algorithms: gather wants a --density
 -a gtopk --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
@@ -169,7 +169,7 @@ load common
 --best ./same.json -o same.json|--best and --output: want two files, got one
 --best same.json --trace same.json|--best and --trace: want two files, got one
 --trace same.json -o ./same.json|--trace and --output: want two files, got one
---json --percentiles|--json goes without --percentiles
+--table=json --percentiles|--table=json goes without --percentiles
 --density 2|--density
 --density 0|--density
 --spoil 1 -c 0|--spoil goes with --check
@@ -261,6 +261,6 @@ CASES
 	grep -q '^device *cuda:0' out.txt && skip 'there is a GPU'
 	wants 3 gf-allreduce --device cuda -b 1K -e 1K
 	one_line
-	wants 0 gf-allreduce --device auto -b 1K -e 1K -n 1 --json
+	wants 0 gf-allreduce --device auto -b 1K -e 1K -n 1 --table=json
 	jq -e '.device == "cpu" and .transport != "nccl"' out.txt
 }

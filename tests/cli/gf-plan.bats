@@ -95,21 +95,21 @@ iteration() { # WANTED
 @test "--compare: best first, machine readable too" {
 	six --compare
 	[ "$(sed -n 2p out.txt | tr -s ' ' | cut -d' ' -f1-4)" = "auto optimal f32 dense" ]
-	six --compare --json
+	six --compare --table=json
 	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
 	jq -es 'length == 10 and all(.iteration_s >= .lower_bound_s)' out.txt
 }
 
 @test "--compare: a policy that nothing measured can serve is left out" {
 	jq '.network.allreduce[].algorithm = "library"' "$share/profiles/six.json" > library.json
-	wants 0 gf-plan --compare --json library.json
+	wants 0 gf-plan --compare --table=json library.json
 	says "left out: dear: library does not come in two halves"
 	jq -es 'length == 9 and all(.policy != "dear")' out.txt
 }
 
 @test "--compare --over: systems, codecs and selections beside each other" {
 	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
-	wants 0 gf-plan --compare --over systems --json "${job[@]}"
+	wants 0 gf-plan --compare --over systems --table=json "${job[@]}"
 	cp out.txt systems.txt
 	wants 0 gf-plan --list systems
 	[ "$(jq -r .system systems.txt | sort)" = "$(sed -n '2,$s/^  \([^ ]*\).*/\1/p' out.txt | sort)" ]
@@ -128,7 +128,7 @@ iteration() { # WANTED
 	# one line says what was taken for free, and one what was assumed
 	[ "$(grep -c 'taken for free: csc, gtopk, topk$' err.txt)" -eq 1 ]
 	[ "$(grep -c 'is assumed: f16, trunc16$' err.txt)" -eq 1 ]
-	wants 0 gf-plan --compare --over codecs,selections --json "${job[@]}"
+	wants 0 gf-plan --compare --over codecs,selections --table=json "${job[@]}"
 	jq -es 'map(select(.selection == "dense") | .codecs) | sort == ["bf16", "f16", "f32", "fp4", "fp8", "q8", "trunc16"]' out.txt
 	# best first, and after all others what leaves a cost out
 	jq -es 'map([.free // .assumed // false, .iteration_s]) | . == sort and (map(.[0]) | unique == [false, true])' out.txt
@@ -136,7 +136,7 @@ iteration() { # WANTED
 
 @test "a comparison counts from what the job has now, and ends with the answer" {
 	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe)
-	wants 0 gf-plan --compare --json "${job[@]}"
+	wants 0 gf-plan --compare --table=json "${job[@]}"
 	jq -es '(map(select(.policy == "ddp"))[0].iteration_s) as $ddp | .[0].x_ddp > 1.01 and
 		all(.[]; (.x_ddp * .iteration_s / $ddp - 1 | fabs) < 1e-9)' out.txt
 	mv out.txt rows.jsonl
@@ -163,7 +163,7 @@ iteration() { # WANTED
 	jq -e --arg own $own 'all(.messages[]; .codec == $own) and
 		any(.processing.codecs[]?, .codecs[]?; .codec == $own and (.encode_s_per_byte * 3e9 - 1 | fabs) < 1e-9)' out.txt
 	mv out.txt own.json
-	wants 0 gf-sim own.json --bandwidth 1Gb/s,10Gb/s --json
+	wants 0 gf-sim own.json --bandwidth 1Gb/s,10Gb/s --table=json
 	jq -es '.[0].iteration_s > .[1].iteration_s and all(.codecs == "mine")' out.txt
 	# as many bits as q8 has, at its costs, is q8 in price
 	gf-plan -q --codecs q8 --policy single --algorithm ring "${job[@]}" > q8.json
@@ -171,7 +171,7 @@ iteration() { # WANTED
 	wants 0 gf-plan -q --codecs "like:bits=$bits" --policy single --algorithm ring "${job[@]}"
 	jq -e --slurpfile q q8.json '(.predicted.iteration_s - $q[0].predicted.iteration_s) as $d |
 		$d <= 0 and $d > -0.2 * $q[0].predicted.exposed_comm_s' out.txt
-	wants 0 gf-plan --compare --over codecs --codecs "$own,free:bits=.5" "${job[@]}" --json
+	wants 0 gf-plan --compare --over codecs --codecs "$own,free:bits=.5" "${job[@]}" --table=json
 	jq -es 'map(select(.codecs == "mine")) | length == 1 and (.[0].free | not)' out.txt
 	jq -es 'last | .codecs == "free" and .free' out.txt
 	wants 2 gf-plan --compare --over codecs --codecs q8 "${job[@]}"
@@ -192,12 +192,12 @@ iteration() { # WANTED
 
 @test "--break-even: where a row pays is where the sweep of both plans crosses" {
 	local job=(--gpu v100 resnet50 pipe-sgd-4-10gbe) below
-	wants 0 gf-plan --compare --over codecs --break-even --json "${job[@]}"
+	wants 0 gf-plan --compare --over codecs --break-even --table=json "${job[@]}"
 	below=$(jq -s 'map(select(.codecs == "q8"))[0].pays_below_bytes_per_s' out.txt)
 	jq -es 'map(select(.codecs == "q8"))[0] | .pays_from_ranks >= 2 and .pays_to_ranks <= 1024' out.txt
 	gf-plan -q --tolerance 0 "${job[@]}" > f32.json
 	gf-plan -q --tolerance 0 --codecs q8 "${job[@]}" > q8.json
-	wants 0 gf-sim f32.json q8.json --json --bandwidth "$(jq -n "$below * 0.97 / 1e9")GB/s,$(jq -n "$below * 1.03 / 1e9")GB/s"
+	wants 0 gf-sim f32.json q8.json --table=json --bandwidth "$(jq -n "$below * 0.97 / 1e9")GB/s,$(jq -n "$below * 1.03 / 1e9")GB/s"
 	jq -es 'map(.iteration_s) | .[0] > 1.01 * .[1] and .[2] < 1.01 * .[3]' out.txt
 	wants 0 gf-plan --compare --over codecs --break-even "${job[@]}"
 	grep -qE '^system .* pays below +pays on ranks$' out.txt
@@ -207,7 +207,7 @@ iteration() { # WANTED
 
 @test "--compare --over: what does not fit is left out with the reason" {
 	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
-	wants 0 gf-plan --compare --over selections --codecs q8 --json "${job[@]}"
+	wants 0 gf-plan --compare --over selections --codecs q8 --table=json "${job[@]}"
 	while IFS='|' read -r name why; do
 		says "left out: $name: --codecs: want f32 with selection $name, $why, got q8"
 	done < <(facts 'select(.no_codec) | "\($name)|\(.no_codec)"')
@@ -329,7 +329,7 @@ staged() { # FILE
 
 @test "--compare --over a grid: each of one axis with each of the other" {
 	local job=(--model mnist-mlp --gpu v100 4x2-1gbe)
-	wants 0 gf-plan -q --compare --over lanes:codecs --json --plot grid.csv "${job[@]}"
+	wants 0 gf-plan -q --compare --over lanes:codecs --table=json --plot grid.csv "${job[@]}"
 	codecs=$(gf-plan --list codecs | grep -c '^  ')
 	[ "$(wc -l < out.txt)" -eq $((4 * codecs)) ]
 	cp out.txt grid.jsonl
@@ -361,7 +361,7 @@ staged() { # FILE
 
 @test "--compare --over threshold: the thresholds of lazy all-reduce" {
 	local job=(--model resnet20 --gpu v100 4x2-1gbe)
-	wants 0 gf-plan -q --compare --over threshold --json "${job[@]}"
+	wants 0 gf-plan -q --compare --over threshold --table=json "${job[@]}"
 	jq -es 'all(.policy == "threshold") and (map(.over.threshold) | index("0") and index("256K"))' out.txt
 	cp out.txt rows.txt
 	wants 0 gf-plan -q --policy threshold --threshold 256K "${job[@]}"
@@ -392,7 +392,7 @@ staged() { # FILE
 	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \
 		"$share/topologies/blueconnect-4x16x3.json"
 	[ "$(awk '$1 ~ /^(blueconnect|hierarchical|ring)$/ {print $1}' out.txt | paste -sd' ')" = "blueconnect hierarchical ring" ]
-	wants 0 gf-plan -q --compare --over lanes,staleness --json --model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	wants 0 gf-plan -q --compare --over lanes,staleness --table=json --model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	jq -se 'map(.staleness) | contains([1, 2, 3])' out.txt
 	wants 2 gf-plan --compare --over lanes --lanes 2 --model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	says '--compare goes without --lanes where lanes are compared'
@@ -768,7 +768,7 @@ writes_nothing() { # OPTION...
 }
 
 @test "--compare: of the same time, the one with fewer messages comes first" {
-	wants 0 gf-plan --compare --flops 1e9 --json resnet50 asc-wfbp-8x4-10gbe
+	wants 0 gf-plan --compare --flops 1e9 --table=json resnet50 asc-wfbp-8x4-10gbe
 	jq -se 'map([(.iteration_s / .least * 1e6 | round), .messages]) as $rows | $rows == ($rows | sort)' \
 		<(jq -sc '(map(.iteration_s) | min) as $least | .[] | .least = $least' out.txt)
 	jq -se 'map(.iteration_s * 1e4 | round) | unique | length < 8' out.txt
@@ -935,7 +935,7 @@ writes_nothing() { # OPTION...
 	wants 0 gf-plan --compare doubtful.json
 	grep -qE '^system +policy .* x ddp +low +high$' out.txt
 	grep -qE '^auto +single .* 68.0 s .* 54.9 s +84.5 s$' out.txt
-	wants 0 gf-plan --compare --json doubtful.json
+	wants 0 gf-plan --compare --table=json doubtful.json
 	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82 * 1.03' out.txt
 	jq '.predicted.iteration_low_s = 90' plan.json > bad.json
 	wants 2 gf-plan bad.json
@@ -1037,7 +1037,7 @@ writes_nothing() { # OPTION...
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
 	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
-	2|--json goes with|--json
+	2|--table=json goes with|--table=json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
 	2|--flops: want a model to estimate, found none|--flops 1e12
@@ -1287,14 +1287,14 @@ writes_nothing() { # OPTION...
 	wants 0 gf-plan -q --selection csc --selection topk:density=.1 --selection put=naive "$share/profiles/six.json"
 	jq -e '.selection | .method == "topk" and .putback == "naive" and .density > 0.1' out.txt
 	# keys that an entry lacks are those of others that it is compared with
-	wants 0 gf-plan -q --compare --over selections --selection density=.5 --json "$share/profiles/six.json"
+	wants 0 gf-plan -q --compare --over selections --selection density=.5 --table=json "$share/profiles/six.json"
 	jq -se 'map(.selection) | index("topk") and index("csc")' out.txt
 }
 
 @test "auto with other axes: never worse than a policy by name" {
 	for axes in "--staleness 2" "--release backward_end" "--selection csc:keep=0.4" "--selection gtopk:density=0.1"; do
 		# shellcheck disable=SC2086
-		six $axes --compare --json
+		six $axes --compare --table=json
 		cp out.txt rows.json
 		# shellcheck disable=SC2086
 		six $axes
@@ -1348,7 +1348,7 @@ writes_nothing() { # OPTION...
 
 @test "auto leaves dear to --policy; --compare says where it would win" {
 	jq '.model.forward_s = 60' "$share/profiles/six.json" > slow.json
-	wants 0 gf-plan --compare --json slow.json
+	wants 0 gf-plan --compare --table=json slow.json
 	says "dear is the fastest, but makes the next forward pass wait: auto leaves it out"
 	[ "$(head -n 1 out.txt | jq -r .policy)" = dear ]
 	best=$(head -n 1 out.txt | jq .iteration_s)
@@ -1610,7 +1610,7 @@ writes_nothing() { # OPTION...
 	set -- -q --model resnet50 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
 	wants 0 gf-plan "$@"
 	mv out.txt plan.json
-	wants 0 gf-plan --compare --json "$@"
+	wants 0 gf-plan --compare --table=json "$@"
 	jq -se --slurpfile plan plan.json 'map(select(.policy == "optimal"))[0].iteration_s == $plan[0].predicted.iteration_s' out.txt
 }
 
@@ -1618,7 +1618,7 @@ writes_nothing() { # OPTION...
 	local axes
 	for axes in "--release backward_end" "--selection topk" "--selection csc" "--selection gtopk" "--staleness 2"; do
 		# shellcheck disable=SC2086
-		gf-plan -q --compare --json $axes --model digits-cnn --flops 1e11 \
+		gf-plan -q --compare --table=json $axes --model digits-cnn --flops 1e11 \
 			"$share/topologies/asc-wfbp-8x4-10gbe.json" > rows.jsonl 2> /dev/null
 		jq -es 'map(select(.policy != "dear")) | (map(.iteration_s) | min) as $least
 			| .[] | select(.policy == "optimal") | .iteration_s <= $least' rows.jsonl
@@ -1681,7 +1681,7 @@ sites() { # options...
 
 @test "--compare --over periods" {
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
-	wants 0 gf-plan --model resnet50 sites.json --compare --over periods --period hide=5% --json
+	wants 0 gf-plan --model resnet50 sites.json --compare --over periods --period hide=5% --table=json
 	says "results differ from those of synchronous SGD"
 	jq -es 'map(.over.periods) | sort == ["diloco", "every", "local-sgd", "post-local", "streaming"]' out.txt
 	jq -es 'map(select(.over.periods == "every"))[0] as $dense | map(select(.period_steps)) |
@@ -1692,19 +1692,19 @@ sites() { # options...
 	says "taken for free: f16, bf16, trunc16, q8, fp8, fp4"
 	# the order of a grid does not matter
 	for over in periods:codecs codecs:periods; do
-		wants 0 gf-plan --model resnet20 sites.json --compare --over $over --json
+		wants 0 gf-plan --model resnet20 sites.json --compare --over $over --table=json
 		jq -cS '[.over, .iteration_s, .border_bytes]' out.txt | sort > $over.txt
 	done
 	cmp periods:codecs.txt codecs:periods.txt
 	# codecs between groups that the user has chosen stay
-	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd:codecs=f32 --json
+	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd:codecs=f32 --table=json
 	jq -es 'min_by(.iteration_s).iteration_s as $least | length == 7 and all(.iteration_s < 1.1 * $least)' out.txt
-	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd --json
+	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd --table=json
 	jq -es 'min_by(.iteration_s).iteration_s as $least | any(.iteration_s > 1.1 * $least)' out.txt
 	# no figure where what leaves a group is not known, and the row stays
 	for options in "--selection topk" "--ranks 6" "--servers 1"; do
 		# shellcheck disable=SC2086
-		wants 0 gf-plan --model resnet20 sites.json --compare --over periods $options --json
+		wants 0 gf-plan --model resnet20 sites.json --compare --over periods $options --table=json
 		jq -es 'map(select(.over.periods == "every")) | length == 1 and (.[0] | has("border_bytes") | not)' out.txt
 		# shellcheck disable=SC2086
 		wants 0 gf-plan --model resnet20 sites.json --compare --over periods $options
@@ -1786,7 +1786,7 @@ sites() { # options...
 	[ "$(awk 'NR == 1 {print $1} NR > 1 && !/:/ {print $1, $5}' out.txt | sort -g | paste -sd,)" = \
 		'density,0.0001 topk,0.001 topk,0.005 topk,0.01 topk,0.05 topk,0.1 topk' ]
 	# each row is the plan of that density
-	wants 0 gf-plan --compare --over densities --selection gtopk --policy single gtopk-resnet20 gtopk-32-1gbe --json
+	wants 0 gf-plan --compare --over densities --selection gtopk --policy single gtopk-resnet20 gtopk-32-1gbe --table=json
 	for density in 0.0001 0.01 0.1; do
 		gf-plan -q --selection gtopk:density="$density" --policy single gtopk-resnet20 gtopk-32-1gbe > one.json
 		jq -es --slurpfile one one.json --arg d "$density" \

@@ -143,10 +143,10 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	sed 's/^/[1,0]<stdout>:/' "$data/foreign/allreduce.txt" > tagged.txt
 	for file in tagged.txt "$data/foreign/allreduce.csv"; do
 		wants 2 gf-profile --import "$file"
-		says "$file: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints"
+		says "$file: this is a table or CSV of gf-allreduce: give what gf-allreduce --table=json prints"
 		one_line
 		wants 2 gf-profile --import "gf-allreduce:$file"
-		says 'give what gf-allreduce --json prints'
+		says 'give what gf-allreduce --table=json prints'
 	done
 	# rows after a table, of two runs in one log
 	cat tagged.txt tagged.json > both.txt
@@ -388,7 +388,7 @@ EOF
 	while IFS='|' read -r options key paper; do
 		# shellcheck disable=SC2086 # options are words
 		gf-plan -q $options gradientflow-alexnet-volta-mixed gradientflow-network-v > plan.json
-		wants 0 gf-sim -q --json plan.json
+		wants 0 gf-sim -q --table=json plan.json
 		jq -e --argjson paper "$paper" ".$key / \$paper - 1 | fabs < 0.02" out.txt
 	done <<- 'END'
 		--system gradientflow --selection keep=.15|speedup|410.2

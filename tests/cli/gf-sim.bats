@@ -74,7 +74,7 @@ replay() { # plan and options of gf-sim...
 	jq -es 'length == 6 and [.[].ranks] == [2, 2, 4, 4, 8, 8]' out.txt
 	jq -es 'all(.[]; .bandwidth_bytes_per_s == 1 or .bandwidth_bytes_per_s == 8)' out.txt
 	jq -c 'map_values(tostring)' out.txt > json.txt
-	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s --csv
+	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s --table=csv
 	as_rows out.txt | jq -c 'with_entries(select(.value != "")) | map_values(sub("\\.0$"; ""))' | diff json.txt -
 }
 
@@ -94,7 +94,7 @@ replay() { # plan and options of gf-sim...
 	cat ddp.json gtopk.json ddp.json > all.json
 	stdin=all.json wants 0 gf-sim
 	jq -es '[.[].plan] == ["ddp", "gtopk"]' out.txt
-	wants 0 gf-sim all.json blueconnect.json --csv
+	wants 0 gf-sim all.json blueconnect.json --table=csv
 	[ "$(as_rows out.txt | jq -r .policy | tr '\n' ' ')" = "ddp single single " ]
 	[ "$(head -n 1 out.txt | cut -d, -f-9)" = plan,policy,system,codecs,selection,algorithms,staleness,lanes,messages ]
 	# plans that differ and are called alike get numbers
@@ -169,14 +169,14 @@ replay() { # plan and options of gf-sim...
 	[ "$(head -n 5 out.txt | wc -L)" -le 96 ]
 	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 200 gf-sim ddp.json gtopk.json --ranks 8,16
 	fails grep 'in all rows' out.txt
-	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json --json
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json --table=json
 	jq -e '.policy == "ddp"' out.txt
-	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json --csv
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json --table=csv
 	[ "$(head -c 7 out.txt)" = policy, ]
 	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json -o rows.json
 	jq -e '.policy == "ddp"' rows.json
-	wants 2 gf-sim ddp.json --table --json
-	says '--table goes without --json'
+	wants 2 gf-sim ddp.json --table=yaml
+	says '--table: want text, md, tex, csv, tsv or json, got "yaml"'
 }
 
 @test "--bandwidth without levels: messages that were short stay short" {
@@ -322,9 +322,9 @@ replay() { # plan and options of gf-sim...
 	jq -se '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 1e-9' found.txt out.txt
 	wants 2 gf-sim plan.json --pairs plan.json
 	one_line
-	says "plan.json: want rows of gf-profile --pairs --json, found none"
+	says "plan.json: want rows of gf-profile --pairs --table=json, found none"
 	wants 2 gf-sim plan.json --pairs /dev/null
-	says "want rows of gf-profile --pairs --json, found none"
+	says "want rows of gf-profile --pairs --table=json, found none"
 }
 
 @test "jitter: percentiles in order, the same seed gives the same row" {
@@ -433,7 +433,7 @@ replay() { # plan and options of gf-sim...
 	while IFS='|' read -r options bounded; do
 		# shellcheck disable=SC2086 # options are words
 		gf-plan -q $options asc-wfbp-resnet152 asc-wfbp-8x4-10gbe > plan.json
-		wants 0 gf-sim -q --json plan.json
+		wants 0 gf-sim -q --table=json plan.json
 		jq -e --argjson bounded "$bounded" 'has("largest_speedup") == $bounded and has("hideable_s") == $bounded
 			and has("unlimited_s") and (($bounded | not) or .speedup <= .largest_speedup)' out.txt
 	done <<- 'END'
@@ -531,12 +531,12 @@ replay() { # plan and options of gf-sim...
 	wants 0 gf-sim plan.json --ranks 7,64,9,16
 	jq -se 'map(.ranks) == [7, 64, 9, 16] and map(has("iteration_s")) == [false, true, false, true]
 		and (.[0].left_out | startswith("want a multiple of the plan'"'"'s inner factors"))' out.txt
-	wants 0 gf-sim plan.json --ranks 7,64 --csv
+	wants 0 gf-sim plan.json --ranks 7,64 --table=csv
 	as_rows out.txt | jq -es '.[0] | .ranks == "7" and .iteration_s == "" and .left_out != ""'
 	wants 0 gf-sim plan.json --ranks 64,7 --table
 	prints "left out"
 	prints "want a multiple"
-	wants 0 gf-sim plan.json --ranks 7,64,16 --csv --plot curve.csv
+	wants 0 gf-sim plan.json --ranks 7,64,16 --table=csv --plot curve.csv
 	[ "$(wc -l < curve.csv)" -eq 3 ]
 	wants 0 gf-sim plan.json --ranks 7,64,9,16
 	wants 2 gf-sim plan.json --ranks 7,9
@@ -565,7 +565,6 @@ replay() { # plan and options of gf-sim...
 	2|--bandwidth: |--bandwidth fast
 	2|want RANK:FACTOR, got "3"|--slow 3
 	2|--jitter: |--jitter -1
-	2|--csv goes without --table|--csv --table
 	2|--jitter: network: |--jitter network=5%
 	2|--jitter: 5%: want network, runs or seed, got "run_s"|--jitter 5%:run_s=10
 	2|--ranks: want each once, got "8" twice|--ranks 8,4,8
@@ -718,7 +717,7 @@ replay() { # plan and options of gf-sim...
 		| {$op, ranks: (if $op == "send" then [.pid - 1, ($peer | tonumber)] else [($peer | tonumber)?, .pid - 1] end),
 			at: [.args.of_message, (.ts + .dur | round)]}] | map(select(.op != "copy" and .op != "reduce" and .op != "round"))
 		| length > 0 and (map(select(.op == "send") | [.ranks, .at]) | sort) == (map(select(.op != "send") | [.ranks, .at]) | sort)' trace.json
-	wants 0 gf-sim --steps --csv plan.json
+	wants 0 gf-sim --steps --table=csv plan.json
 	[ "$(wc -l < out.txt)" = 2 ]
 	jq -e '[.traceEvents[] | select(.name == "process_name") | .args.name] | index("rank 7") != null' trace.json
 	# slices of one thread follow each other
@@ -834,11 +833,11 @@ replay() { # plan and options of gf-sim...
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
 	gf-plan -q --model resnet50 --period streaming:hide=5%,fragments=4 sites.json > plan.json
 	# as predicted
-	wants 0 gf-sim plan.json --json
+	wants 0 gf-sim plan.json --table=json
 	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
 	jq -e --slurpfile plan plan.json '.period_s - $plan[0].period.period_s | fabs < 1e-9' out.txt
 	# a delay of 2 wants 3 steps between fragments
-	wants 0 gf-sim plan.json --period-steps 8,20,40 --bandwidth 100Mb/s,1Gb/s --json
+	wants 0 gf-sim plan.json --period-steps 8,20,40 --bandwidth 100Mb/s,1Gb/s --table=json
 	jq -es 'map(select(.left_out)) | length == 2 and .[0].period_steps == 8' out.txt
 	jq -es '[.[] | select(.left_out | not) | [.period_steps, .bandwidth_bytes_per_s]] ==
 		[[20, 12.5e6], [40, 12.5e6], [20, 125e6], [40, 125e6]]' out.txt
@@ -847,12 +846,12 @@ replay() { # plan and options of gf-sim...
 	[ "$(grep -c ",1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	# two periods that differ by their own messages alone
 	gf-plan -q --model resnet50 --period streaming:hide=5%,fragments=4,codecs=q8 sites.json > q8.json
-	wants 0 gf-sim plan.json q8.json --csv
+	wants 0 gf-sim plan.json q8.json --table=csv
 	[ "$(as_rows out.txt | jq -r '"\(.period) \(.outer_codecs)"' | tr '\n' ' ')" = "streaming f32 streaming q8 " ]
-	wants 0 gf-sim plan.json q8.json --json
+	wants 0 gf-sim plan.json q8.json --table=json
 	jq -es 'map(.codecs, .outer_codecs) == ["f32", "f32", "f32", "q8"] and all(.outer_algorithms != "")' out.txt
 	# a period as a picture: its steps, its exchanges, and where it ends
-	wants 0 gf-sim plan.json --plot period.csv --json
+	wants 0 gf-sim plan.json --plot period.csv --table=json
 	[ "$(grep -c '^group,step,' period.csv)" = "$(jq .period.steps plan.json)" ]
 	[ "$(grep -c '^between groups,exchange,fragment' period.csv)" = 4 ]
 	jq -e --arg ends "$(sed -n 's/^,mark,period,.*,//p' period.csv)" '.period_s / ($ends | tonumber) - 1 | fabs < 1e-9' out.txt
@@ -861,21 +860,21 @@ replay() { # plan and options of gf-sim...
 	grep -q '^,mark,fragment is applied,' part.csv
 	gf-plan -q "$share/profiles/six.json" > six.json
 	# more groups, and one slow rank for all
-	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --json
+	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --table=json
 	jq -es '.[0].iteration_s > 2 * .[0].compute_s and .[1].outer_s > .[0].outer_s' out.txt
 	# slow ranks and links of two groups are as those of one
-	gf-sim plan.json --slow 1:2 --slow-link 2:3@host --json > one.txt
-	gf-sim plan.json --slow 5:2 --slow-link 2:3@host --json | diff one.txt -
+	gf-sim plan.json --slow 1:2 --slow-link 2:3@host --table=json > one.txt
+	gf-sim plan.json --slow 5:2 --slow-link 2:3@host --table=json | diff one.txt -
 	jq '.period.delay = 0' plan.json > barrier.json
 	# a host's link is in both exchanges, the link between sites in one
-	for link in 1:4 1:4@site 6:4@site 1:4@host; do gf-sim barrier.json --slow-link $link --json; done > links.txt
-	gf-sim barrier.json --json >> links.txt
+	for link in 1:4 1:4@site 6:4@site 1:4@host; do gf-sim barrier.json --slow-link $link --table=json; done > links.txt
+	gf-sim barrier.json --table=json >> links.txt
 	jq -es 'map(.iteration_s - .outer_exposed_s / .period_steps) as $step |
 		$step[0] == $step[1] and $step[1] == $step[2] and $step[3] > 1.1 * $step[4] and
 		($step[0] / $step[4] - 1 | fabs < 1e-9) and
 		.[0].outer_s == .[1].outer_s and .[1].outer_s == .[2].outer_s and
 		.[0].outer_s > 3 * .[4].outer_s and .[3].outer_s > .[4].outer_s' links.txt
-	wants 0 gf-sim plan.json --steps --json
+	wants 0 gf-sim plan.json --steps --table=json
 	says "the steps are those of the outer exchange"
 	jq -e '.messages > 0 and .compute_s == 0 and .iteration_s > 0' out.txt
 	wants 0 gf-sim plan.json --verify
@@ -899,9 +898,9 @@ replay() { # plan and options of gf-sim...
 	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
 	# anew, with groups, keys and the codecs of both exchanges as they are
 	gf-plan -q --model resnet50 --period diloco:steps=30,codecs=q8,outer_momentum=0.5 sites.json > plan.json
-	wants 0 gf-sim plan.json --replan --json
+	wants 0 gf-sim plan.json --replan --table=json
 	jq -es '.[1].plan == "plan replanned" and (.[0] | del(.plan)) == (.[1] | del(.plan))' out.txt
-	wants 0 gf-sim plan.json --replan --ranks 16,6 --bandwidth 10Gb/s --period-steps 10 --json
+	wants 0 gf-sim plan.json --replan --ranks 16,6 --bandwidth 10Gb/s --period-steps 10 --table=json
 	jq -es '.[1].period_steps == 10 and .[1].outer_s < 0.99 * .[0].outer_s and (.[3].left_out |
 		startswith("--period: want ranks that make two or more whole groups of 4"))' out.txt
 	wants 2 gf-sim six.json --period-steps 9
@@ -924,6 +923,6 @@ replay() { # plan and options of gf-sim...
 		f32.json q8.json --bandwidth 1Gb/s,2Gb/s|fastest: q8
 	END
 	# as efficient as the rows say
-	wants 0 gf-sim f32.json --ranks 2,8,128 --json
+	wants 0 gf-sim f32.json --ranks 2,8,128 --table=json
 	jq -es 'map(.efficiency >= .9) == [true, true, false]' out.txt
 }

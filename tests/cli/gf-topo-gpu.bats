@@ -28,7 +28,7 @@ here() {
 	jq -e '[.hosts[0].devices[] | [.nic, .nic_path]] == [range(8) | ["mlx5_\(.):1", "pix"]]' out.txt
 	jq -e '(.hosts[0].devices[7] | .bandwidth_bytes_per_s += 0) == {type: "gpu", name: "NVIDIA H100", pci: "0000:cb:00.0", numa: 1, memory_bytes: 85520809984, bandwidth_bytes_per_s: (64e9 * 128 / 130), bandwidth_origin: "reported", nic: "mlx5_7:1", nic_path: "pix"}' out.txt
 	gf-topo --import out.txt | cmp - out.txt
-	wants 0 "${topo[@]}" --tree
+	wants 0 "${topo[@]}" --table
 	prints 'host x8: nvlink, 478 GB/s (reported), 3.00 us (assumed)'
 	prints 'gpu NVIDIA H100, pci 0000:18:00.0, numa 0, 79.6 GiB, nvswitch to 7, near mlx5_0:1 (pix), 63.0 GB/s (reported)'
 }

@@ -46,8 +46,8 @@ load common
 	jq -e '.levels[0] | .size == 8 and .link == "shm" and .bandwidth_origin == "assumed"' out.txt
 }
 
-@test "--tree draws a saved node" {
-	LC_ALL=C.UTF-8 wants 0 gf-topo --tree --machine hwloc="$data/hwloc/gpu-node.xml",sysfs="$data/sysfs/gpu-node"
+@test "--table draws a saved node" {
+	LC_ALL=C.UTF-8 wants 0 gf-topo --table --machine hwloc="$data/hwloc/gpu-node.xml",sysfs="$data/sysfs/gpu-node"
 	cat > want.txt <<-'END'
 	topology host (discovered)
 	host x2: pcie, 31.5 GB/s (reported), 5.00 us (assumed)
@@ -64,23 +64,23 @@ load common
 	diff want.txt out.txt
 }
 
-@test "--tree: hosts under their switch, neighbours that are alike on one line" {
+@test "--table: hosts under their switch, neighbours that are alike on one line" {
 	{
 		for i in $(seq 0 31); do echo "SwitchName=leaf$i Nodes=n[$((32 * i))-$((32 * i + 31))]"; done
 		echo 'SwitchName=spine Switches=leaf[0-31]'
 	} > t.conf
-	LC_ALL=C.UTF-8 wants 0 gf-topo --import t.conf --ranks-per-host 8 --tree
+	LC_ALL=C.UTF-8 wants 0 gf-topo --import t.conf --ranks-per-host 8 --table
 	head -n 1 out.txt | grep -qx 'topology .* (slurm): 8192 ranks'
 	[ "$(grep -c '^├─ .*: 32 hosts, each 8 ranks$' out.txt)" -eq 31 ]
 	grep -qx '└─ .* 31: n\[992-1023\]: 32 hosts, each 8 ranks' out.txt
 	[ "$(wc -l < out.txt)" -lt 40 ]
 	# names that do not go on: each range, and each other name
 	printf 'SwitchName=a Nodes=b[08-11,3],login,x1\nSwitchName=b Nodes=y[1-7]\nSwitchName=c Switches=a,b\n' > u.conf
-	wants 0 gf-topo --import u.conf --tree
+	wants 0 gf-topo --import u.conf --table
 	prints ' 0: b[08-11,3],login,x1: 7 hosts, each 1 rank'
 	# hosts that differ stand apart
 	gf-topo --import u.conf | jq '.hosts[2].cores = 4' > v.json
-	LC_ALL=C wants 0 gf-topo --import v.json --tree
+	LC_ALL=C wants 0 gf-topo --import v.json --table
 	tail -n 5 out.txt > hosts.txt
 	cat > want.txt <<-'END'
 	|- switch 0
@@ -92,18 +92,18 @@ load common
 	diff want.txt hosts.txt
 }
 
-@test "--tree in a locale without UTF-8 is ASCII, and -o has the same" {
+@test "--table in a locale without UTF-8 is ASCII, and -o has the same" {
 	for locale in C POSIX de_DE.ISO-8859-1; do
-		LC_ALL=$locale wants 0 gf-topo --tree
+		LC_ALL=$locale wants 0 gf-topo --table
 		fails grep -qP '[^\x00-\x7f]' out.txt
 		grep -q '^`- ' out.txt
 	done
-	LC_ALL= LC_CTYPE= LANG=en_US.utf8 wants 0 gf-topo --tree
+	LC_ALL= LC_CTYPE= LANG=en_US.utf8 wants 0 gf-topo --table
 	grep -q '^└─ ' out.txt
 }
 
 @test "a name cannot change what a terminal shows" {
-	for option in "" --tree; do
+	for option in "" --table; do
 		wants 2 gf-topo --name $'a\e[31mb' $option
 		says "without control characters"
 		one_line
@@ -210,7 +210,7 @@ load common
 }
 
 @test "--import: NCCL's and RCCL's XML, and what is wrong with a machine" {
-	wants 0 gf-topo --import "$data/topologies/rccl-4p2h.xml" --tree
+	wants 0 gf-topo --import "$data/topologies/rccl-4p2h.xml" --table
 	says 'rccl-4p2h.xml: nccl XML 2: 1 host, 8 devices, 2 network interfaces, levels of 4 x 2'
 	says 'rccl-4p2h.xml:10: 8 of 8 GPUs are behind a PCI link narrower than their own: first 0000:1d:00.0, 15.8 GB/s of 31.5 GB/s'
 	prints 'host x2: pcie, 4 ranks share 15.8 GB/s (reported)'
@@ -231,7 +231,7 @@ load common
 	wants 0 gf-topo --import mixed.xml
 	says 'NVLink does not connect the GPUs in equal groups of neighbours: described as if over PCI Express; CUDA_VISIBLE_DEVICES=0,2,1,3 makes neighbours of them'
 	printf '<system><cpu numaid="0"><pci busid="a"><gpu sm="90"><c2c bw="45000" count="10"/></gpu></pci><pci busid="b" class="0x020700"/></cpu></system>' > grace.xml
-	wants 0 gf-topo --import grace.xml --tree
+	wants 0 gf-topo --import grace.xml --table
 	says 'grace.xml: nccl: c2c links of 1 GPU, 1 host, 1 device, levels of 1; left out: network interfaces without an element net (1, first in line 1)'
 	prints 'host x1: c2c, 450 GB/s (reported)'
 	gzip -c "$data/topologies/dgx.xml" > dgx.gz
@@ -249,17 +249,17 @@ load common
 }
 
 @test "hwloc: links between GPUs, IP over InfiniBand, displays, no name" {
-	wants 0 gf-topo --import "$data/hwloc/dgx2-nvswitch.xml" --tree
+	wants 0 gf-topo --import "$data/hwloc/dgx2-nvswitch.xml" --table
 	prints 'host x16: nvlink, 150 GB/s (reported)'
 	prints 'dgx2-nvswitch: 2 sockets'
-	wants 0 gf-topo --machine hwloc="$data/hwloc/power8-nvlink.xml" --tree
+	wants 0 gf-topo --machine hwloc="$data/hwloc/power8-nvlink.xml" --table
 	prints 'host x2: pcie, 2 ranks share 15.8 GB/s (reported)'
 	prints 'nvlink x2: nvlink, 40.0 GB/s (reported)'
 	sed 's/NVLinkBandwidth/XeLinkBandwidth/' "$data/hwloc/power8-nvlink.xml" > xe.xml
 	wants 0 gf-topo --import xe.xml
 	says 'left out: matrices of links between other devices (1)'
 	sed 's/NVLinkBandwidth/XGMIBandwidth/' "$data/hwloc/power8-nvlink.xml" > xgmi.xml
-	wants 0 gf-topo --import xgmi.xml --tree
+	wants 0 gf-topo --import xgmi.xml --table
 	prints 'xgmi x2: xgmi, 40.0 GB/s (reported)'
 	prints 'xgmi to 1'
 	sed 's/pci_type="0302 .10de:15f9./pci_type="0300 [1002:515e]/' "$data/hwloc/power8-nvlink.xml" > board.xml
@@ -274,7 +274,7 @@ load common
 	printf 'SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\n' > t.conf
 	wants 0 gf-topo --import t.conf
 	says 't.conf:2: no switch connects the 2 trees (b is the second)'
-	wants 0 gf-topo --import "$data/topologies/slurm.yaml" --tree
+	wants 0 gf-topo --import "$data/topologies/slurm.yaml" --table
 	says 'left out: topologies but for the default (2, first in line'
 	prints 'tier2 x2: ethernet'
 	prints 'switch 1: tux[4-7]: 4 hosts'
@@ -289,7 +289,7 @@ load common
 	says 'BlockSizes: Slurm plans with 2 nodes of a block, and a block has 3'
 	says 'BlockSizes: 6 nodes do not divide the blocks with nodes evenly: left out'
 	printf -- '- topology: x\n  ring: {rings: [{ring: r, nodes: "n[0-3]"}]}\n' > ring.yaml
-	wants 0 gf-topo --import ring.yaml --tree
+	wants 0 gf-topo --import ring.yaml --table
 	says 'the hosts of rings are described as if switches that do not block connected them'
 	prints 'ring x4: ethernet'
 	printf -- '- topology: &a [*a, *a]\n  tree: [\n' > loop.yaml
@@ -300,7 +300,7 @@ load common
 }
 
 @test "--import: the matrix of nvidia-smi topo -m" {
-	wants 0 gf-topo --import "$data/topologies/nvidia-smi.txt" --tree
+	wants 0 gf-topo --import "$data/topologies/nvidia-smi.txt" --table
 	says 'nvidia-smi: 1 host, 2 devices, 9 network interfaces, levels of 2'
 	says 'it does not say what GPUs these are: an NVLink counts for 20 GB/s'
 	prints 'host x2: nvlink, 160 GB/s (assumed)'

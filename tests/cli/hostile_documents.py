@@ -26,7 +26,7 @@ PROFILE = ["gf-plan {}", "gf-plan --compare {}", "gf-plan --policy optimal --lan
            "gf-plan --policy dear {}", "gf-plan --compare --over systems,codecs {}", "gf-sim --profile {} plan.json",
            "gf-profile --import {}"]
 TOPOLOGY = ["gf-plan {}", "gf-plan --model resnet20 --gpu v100 {}", "gf-plan --model resnet20 --gpu v100 --compare {}",
-            "gf-topo --tree --import {}", "gf-topo --import {}",
+            "gf-topo --table --import {}", "gf-topo --import {}",
             "gf-sim --topology {} plan.json"]
 MODEL = ["gf-plan --gpu v100 --model {} 4x2-1gbe", "gf-profile --estimate --flops 1e12 --model {}"]
 TRAINED = MODEL + ["gf-train -q --device cpu --steps 1 --model {}"]
@@ -55,7 +55,7 @@ def inputs(source):
             ("share/models/digits-*.json", TRAINED), ("share/models/gpt*.json", MODEL), ("share/models/lstm*.json", MODEL),
             ("share/models/resnet18.json", MODEL), ("share/training/*.json", ["gf-train -q --steps 1 --training {}"]),
             ("tests/data/import/*", ["gf-profile --import {}", "gf-profile --forward 1s --import {}"]),
-            ("tests/data/topologies/*", ["gf-topo --import {}", "gf-topo --tree --import {}"]),
+            ("tests/data/topologies/*", ["gf-topo --import {}", "gf-topo --table --import {}"]),
             ("tests/data/hwloc/*", ["gf-topo --import hwloc:{}"])):
         for path in sorted(source.glob(pattern)):
             if path.stat().st_size < 1_000_000:

@@ -24,7 +24,7 @@ picture() {
 @test "each picture in each format, as wide as a paper's columns" {
 	needs_gnuplot
 	for format in svg pdf png; do
-		wants 0 gf-plan plan.json --plot "plan.$format" -o /dev/null
+		wants 0 gf-plan -q plan.json --plot "plan.$format" -o /dev/null
 		picture "plan.$format"
 		wants 0 gf-plan --compare "$share/profiles/six.json" --plot "compare.$format"
 		picture "compare.$format"
@@ -32,7 +32,7 @@ picture() {
 		picture "one.$format"
 		wants 0 gf-sim plan.json --ranks 16,2,4 --bandwidth 1Gb/s,10Gb/s --plot "scaling.$format"
 		picture "scaling.$format"
-		wants 0 gf-sim plan.json --bandwidth 1Gb/s,10Gb/s --plot "rate.$format"
+		wants 0 gf-sim -q plan.json --bandwidth 1Gb/s,10Gb/s --plot "rate.$format"
 		picture "rate.$format"
 		[ -z "$errors" ]
 	done
@@ -59,7 +59,7 @@ picture() {
 	[ "$(head -n 1 one.csv)" = row,kind,name,tensors,bytes,start_s,end_s ]
 	[ "$(grep -c '^lane' one.csv)" -eq "$(jq '.messages | length' plan.json)" ]
 	grep -qx ',mark,backward ends,,,20,20' one.csv
-	wants 0 gf-sim plan.json --ranks 2,4 --csv
+	wants 0 gf-sim plan.json --ranks 2,4 --table=csv
 	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --ranks 2,4 --plot two.csv
 	as_rows two.csv | jq -es 'map(.ranks) == ["2", "4"]'
 	wants 0 gf-plan --compare "$share/profiles/six.json" --plot compare.csv
@@ -212,7 +212,7 @@ forward forward 20 23;backward backward 23 40;" ]
 @test "the scripts by hand, as share/plots/README shows them" {
 	needs_gnuplot
 	export LC_ALL=C.UTF-8
-	gf-sim plan.json --ranks 2,4,8,16 --csv > scaling.csv
+	gf-sim plan.json --ranks 2,4,8,16 --table=csv > scaling.csv
 	wants 0 gnuplot -e "data='scaling.csv'; out='scaling.pdf'; x='ranks'; y='speedup'" "$share/plots/curves.gp"
 	[ -z "$errors" ]
 	picture scaling.pdf

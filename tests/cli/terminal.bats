@@ -22,7 +22,7 @@ each() { # FUNCTION
 	"$1" gf-plan --help
 	"$1" gf-sim plan.json --ranks 8,16
 	"$1" gf-sim plan.json --steps
-	"$1" gf-topo --tree
+	"$1" gf-topo --table
 	"$1" gf-profile --table six
 	"$1" gf-allreduce -n 1 -e 4K
 	"$1" gf-train --model digits-mlp --steps 2 --data digits

@@ -77,7 +77,7 @@ load common
 }
 
 @test "nccl-tests' words mean the same, or are refused with advice" {
-	wants 0 gf-allreduce --minbytes 1KB --maxbytes 2k --stepfactor 2 --iters 2 --warmup_iters 0 -d float -g 1 -t 1 --json
+	wants 0 gf-allreduce --minbytes 1KB --maxbytes 2k --stepfactor 2 --iters 2 --warmup_iters 0 -d float -g 1 -t 1 --table=json
 	[ "$(jq -r '.dtype' out.txt | sort -u)" = f32 ]
 	wants 2 gf-allreduce -o sum
 	says '-o: want a file, got "sum"; the operation is --op sum'
@@ -183,7 +183,7 @@ load common
 	gf-plan -q resnet20 4x2-1gbe > plan.json
 	# a pipe is not opened for a trial, which would end its reader's input
 	timeout 60 cat pipe > read &
-	wants 0 gf-sim plan.json --json -o pipe
+	wants 0 gf-sim plan.json --table=json -o pipe
 	wait $!
 	jq -e '.iteration_s > 0' read
 	wants 2 gf-plan plan.json --plot a.svg -o a.svg
@@ -212,7 +212,7 @@ load common
 		gf-profile --estimate --model resnet20 --gpu v100 > "$1/model"
 		gf-plan "$1/model" "$1/topology" --codecs f16 > "$1/plan"
 		gf-sim "$1/plan" --jitter 0.1 > "$1/sim"
-		gf-allreduce -a ring -b 4K -e 4K -c 1 --json > "$1/allreduce"
+		gf-allreduce -a ring -b 4K -e 4K -c 1 --table=json > "$1/allreduce"
 		gf-train --model digits-mlp --data digits --steps 3 --lr 0.05 --log "$1/train" > "$1/said"
 	}
 	six C

@@ -82,7 +82,7 @@ cpu() {
 		ldd "$(command -v "$program")" | grep 'not found' && wrong "$program lacks a library"
 	done
 	say 'this machine'
-	try 60 gf-topo gf-topo --tree
+	try 60 gf-topo gf-topo --table
 	try 60 gf-allreduce gf-allreduce --list
 	say 'four ranks'
 	try 120 'all-reduce of four ranks' mpirun -np 4 gf-allreduce -a ring,library -b 64K -e 256K -n 3 -w 1

@@ -19,7 +19,7 @@ teardown() {
 }
 
 @test "cluster: every algorithm sums right, and none beats the link" {
-	wants 0 lab run ballr --timeout 100 gf-allreduce -a all,auto -n 3 -w 1 -b 64K -e 512K -f 8 --json
+	wants 0 lab run ballr --timeout 100 gf-allreduce -a all,auto -n 3 -w 1 -b 64K -e 512K -f 8 --table=json
 	jq -se 'length == 52 and (map(.algorithm) | unique | length) == 12
 		and all(.wrong == 0 and .ranks == 4 and .ranks_per_host == 2)' out.txt
 	# hosts come first where there are several
@@ -33,7 +33,7 @@ teardown() {
 	while IFS='|' read -r algorithm stages; do
 		jq -n --arg a "$algorithm" '{format: "gf-plan", version: 1, rule: {threshold_bytes: 1e6, lanes: 1, algorithms: [
 			{min_bytes: 0, algorithm: $a}]}}' > rule.json
-		wants 0 lab run ballr --timeout 60 gf-allreduce -q -a auto --plan rule.json -b 64K -e 64K -n 3 --json
+		wants 0 lab run ballr --timeout 60 gf-allreduce -q -a auto --plan rule.json -b 64K -e 64K -n 3 --table=json
 		jq -se --arg a "$algorithm" --arg s "$stages" 'all(.chosen == $a and .factors == "2x2" and .stages == $s and .wrong == 0)' out.txt
 	done <<- 'END'
 		blueconnect|halving,halving
@@ -47,9 +47,9 @@ teardown() {
 }
 
 @test "cluster: codecs make the transfer shorter" {
-	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --codec q8 --json
+	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --codec q8 --table=json
 	cp out.txt q8.txt
-	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --json
+	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --table=json
 	jq -se --slurpfile q q8.txt '($q | map(.wrong) | add == 0) and all(.wrong == 0)
 		and (map(.time_s) | min) > 2 * ($q | map(.time_s) | min)' out.txt
 }

@@ -113,7 +113,7 @@ ends() {
 	prints 'slow: h2 sends at'; prints 'slow: h2 receives at'
 	[ "$(grep -c '^slow: h' out.txt)" -eq 2 ]
 	lab rate bclus h2 $RATE
-	lab run bclus --timeout 60 gf-profile --pairs --json --budget 4s > rows.txt || true
+	lab run bclus --timeout 60 gf-profile --pairs --table=json --budget 4s > rows.txt || true
 	jq -se 'length == 12 and (map(.rate_bytes_per_s) | max) < 13.2e6' rows.txt
 }
 

@@ -28,7 +28,7 @@ right() {
 }
 
 @test "the library's blocking all-reduce: any MPI's, and refused where it cannot go" {
-	wants 0 mpi 2 gf-allreduce $quick -a library:blocking,library -b 8 -e 32K -f 16 --op avg -d f64 --json
+	wants 0 mpi 2 gf-allreduce $quick -a library:blocking,library -b 8 -e 32K -f 16 --op avg -d f64 --table=json
 	jq -se 'length == 16 and all(.wrong == 0 and .chosen == "library") and
 		(map(.variant) | unique == ["", "blocking"])' out.txt
 	cp out.txt rows.jsonl
@@ -106,13 +106,13 @@ adds() {
 	done
 	# the default stands at every size
 	[ "$(grep -c 'library:default' out.txt)" -eq 3 ]
-	wants 0 mpi 3 gf-allreduce $quick -a library:all,library,ring -b 4 -e 256K -f 4 -c 2 --json
+	wants 0 mpi 3 gf-allreduce $quick -a library:all,library,ring -b 4 -e 256K -f 4 -c 2 --table=json
 	cp out.txt rows.txt
 	wants 0 gf-profile --import rows.txt
 	jq -e '.network | .ranks == 3 and .hosts == 1 and (.library | startswith("Open MPI "))
 		and ([.variants[].variant] | index("default", "segmented_ring.1M") | . >= 0)
 		and ([.allreduce[].algorithm] == ["library", "ring"])' out.txt
-	wants 0 mpi 2 gf-allreduce $quick -a library:segmented_ring.4K,library:default --op avg -d f64 -b 64K -e 64K --json
+	wants 0 mpi 2 gf-allreduce $quick -a library:segmented_ring.4K,library:default --op avg -d f64 -b 64K -e 64K --table=json
 	jq -se 'map(.variant) == ["segmented_ring.4K", "segmented_ring.4K", "default", "default"] and all(.wrong == 0 and .chosen == "library")' out.txt
 	wants 2 mpi 2 gf-allreduce -a library:carrier
 	says 'library:carrier: Open MPI'
@@ -126,31 +126,31 @@ adds() {
 @test "codecs: within their bound, fewer bytes on the wire" {
 	local codec
 	for codec in f16 bf16 trunc16 fp8 fp4 q8; do
-		wants 0 mpi 4 gf-allreduce $quick -a all -b 100K -e 100K --codec $codec -c 2 --json
+		wants 0 mpi 4 gf-allreduce $quick -a all -b 100K -e 100K --codec $codec -c 2 --table=json
 		jq -se 'length >= 12 and (map(.wrong) | add == 0) and (map(.codec) | unique == ["'$codec'"])' out.txt
 	done
 	# a ring sends 2(p-1)/p of the message, and q8 makes about a quarter of it
 	jq -se 'map(select(.algorithm == "ring" and .placement == "in_place").wire_bytes)[0] as $w
 		| $w > 102400 * 1.5 * 0.25 and $w < 102400 * 1.5 * 0.27' out.txt
-	wants 0 mpi 4 gf-allreduce $quick -a ring -b 100K -e 100K --json
+	wants 0 mpi 4 gf-allreduce $quick -a ring -b 100K -e 100K --table=json
 	jq -se 'all(.wire_bytes == 153600)' out.txt
 }
 
 @test "gf-profile --import reads the JSON, and names the table and the CSV" {
 	local form
 	wants 0 mpi 4 gf-allreduce $quick -a ring,rhd,blueconnect,gather --density 0.1 --factors 2x2 --stages ring,halving \
-		-b 4K -e 64K -f 4 --json
+		-b 4K -e 64K -f 4 --table=json
 	cp out.txt rows.txt
 	wants 0 gf-profile --import rows.txt
 	jq -e '.network | .ranks == 4 and [.allreduce[].algorithm] == ["ring", "rhd", "blueconnect"]
 		and .allreduce[2].stages == [{"factor": 2, "algorithm": "ring"}, {"factor": 2, "algorithm": "halving"}]
 		and all(.allreduce[]; .fit.size_bytes == [4096, 16384, 65536])' out.txt
 	says 'left out: rows of codecs, sparse sets, plans or several messages (3, first in line '
-	for form in "" --csv; do
+	for form in "" --table=csv; do
 		wants 0 mpi 2 gf-allreduce $quick -a ring -b 4K -e 16K -f 4 $form
 		cp out.txt rows.txt
 		wants 2 gf-profile --import rows.txt
-		says 'this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints'
+		says 'this is a table or CSV of gf-allreduce: give what gf-allreduce --table=json prints'
 	done
 }
 
@@ -184,16 +184,16 @@ adds() {
 	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring -b 64K -e 64K
 	right
 	grep -q ' blueconnect:2x2:shm,ring ' out.txt
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,ring --factors 2x2 --stages shm,ring -b 4K -e 4K --segment 1K --csv
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,ring --factors 2x2 --stages shm,ring -b 4K -e 4K --segment 1K --table=csv
 	[ "$(python3 -c 'import csv, sys; r = list(csv.DictReader(sys.stdin))
 print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] == "", len({len(x) for x in r}))' < out.txt)" = \
 		"shm,ring 2x2 1024 True 1" ]
-	wants 0 mpi 3 gf-allreduce $quick -a ring,library --lanes 3 -b 64K -e 64K --json
+	wants 0 mpi 3 gf-allreduce $quick -a ring,library --lanes 3 -b 64K -e 64K --table=json
 	jq -se 'length == 4 and all(.messages == 3 and .lanes == 3 and .wrong == 0)' out.txt
 	jq -e '(.algbw_bytes_per_s * .time_s / (3 * 65536) - 1) | fabs < 1e-9' out.txt
 	jq -e '(.busbw_bytes_per_s / .algbw_bytes_per_s - 4 / 3) | fabs < 1e-9' out.txt
 	# factors of 1 are no stages
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,hierarchical --factors 1,2,1,2 -b 4K -e 4K --json
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,hierarchical --factors 1,2,1,2 -b 4K -e 4K --table=json
 	jq -se 'length == 4 and all(.factors == "2x2" and .wrong == 0)' out.txt
 	wants 2 mpi 3 gf-allreduce -a blueconnect --factors 2x2 -b 1K -e 1K
 	says '--factors: want a product of 3 (the ranks), got'
@@ -204,28 +204,28 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	local ranks density
 	for ranks in 1 2 3 5; do
 		for density in 0.001 0.2 1; do
-			wants 0 mpi $ranks gf-allreduce $quick -a gather,gtopk --density $density -b 4 -e 64K -f 128 -c 2 --json
+			wants 0 mpi $ranks gf-allreduce $quick -a gather,gtopk --density $density -b 4 -e 64K -f 128 -c 2 --table=json
 			jq -se --argjson d $density 'length == 12 and all(.wrong == 0 and .density == $d)' out.txt
 		done
 	done
 	# pairs of four bytes each: two ranks send a hundredth of the values, once or twice
-	wants 0 mpi 2 gf-allreduce $quick -a all --density 0.01 -b 400000 -e 400000 --json
+	wants 0 mpi 2 gf-allreduce $quick -a all --density 0.01 -b 400000 -e 400000 --table=json
 	jq -se 'map(select(.placement == "in_place")) | map({(.algorithm): .wire_bytes}) | add
 		| .gather == 8000 and .gtopk == 8000 and .ring == 400000' out.txt
 	jq -se 'all(.wrong == 0)' out.txt
-	wants 1 mpi 3 gf-allreduce $quick -a gather --density 0.01 -b 40K -e 40K --spoil 4 --json
+	wants 1 mpi 3 gf-allreduce $quick -a gather --density 0.01 -b 40K -e 40K --spoil 4 --table=json
 	jq -se 'all(.wrong == 4)' out.txt
 	wants 2 mpi 2 gf-allreduce $quick -a gather --density 0.01 -b 40K -e 40K -d f64
 	says 'gather: want f32 sums for sparse sets'
 	# two sets of 1000 values among 100000: two bytes a value, 1071 for the indices
-	wants 0 mpi 3 gf-allreduce $quick -a gather,gtopk --codec f16 --density 0.01 -b 400000 -e 400000 -c 2 --json
+	wants 0 mpi 3 gf-allreduce $quick -a gather,gtopk --codec f16 --density 0.01 -b 400000 -e 400000 -c 2 --table=json
 	jq -se 'all(.wrong == 0 and .codec == "f16")' out.txt
 	jq -se 'map({(.algorithm): .wire_bytes}) | add | .gather == 6142 and .gtopk == 6142' out.txt
 	for codec in q8 fp8; do
-		wants 0 mpi 4 gf-allreduce $quick -a gather,gtopk --codec $codec --density 0.05 -b 4 -e 64K -f 128 -c 2 --json
+		wants 0 mpi 4 gf-allreduce $quick -a gather,gtopk --codec $codec --density 0.05 -b 4 -e 64K -f 128 -c 2 --table=json
 		jq -se 'length == 12 and all(.wrong == 0)' out.txt
 	done
-	wants 1 mpi 2 gf-allreduce $quick -a gtopk --codec f16 --density 0.01 -b 40K -e 40K --spoil 4 --json
+	wants 1 mpi 2 gf-allreduce $quick -a gtopk --codec f16 --density 0.01 -b 40K -e 40K --spoil 4 --table=json
 	jq -se 'all(.wrong == 4)' out.txt
 }
 
@@ -237,7 +237,7 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 		grep -qxF "$line" "$root/docs/tables/sum_error.txt" || { echo "not in docs/tables/sum_error.txt: $line"; return 1; }
 	done < table.txt
 	# of a share of the values, the others are missing
-	wants 0 mpi 3 gf-allreduce $quick --error -a gather,ring --density 0.1 -b 64K -e 64K --json
+	wants 0 mpi 3 gf-allreduce $quick --error -a gather,ring --density 0.1 -b 64K -e 64K --table=json
 	jq -se 'map(select(.algorithm == "gather").error_rms) | length > 0 and all(. > 0.5 and . < 1)' out.txt
 	jq -se 'map(select(.algorithm == "ring").error_rms) | length > 0 and all(. != null and . < 1e-6)' out.txt
 }
@@ -249,13 +249,13 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 		gf-plan -q --model digits-mlp --selection topk --codecs $codec --ranks 4 \
 			"$data/valid/topology-4x2-1gbe.json" > plan.json
 		replayed_sends plan.json | jq 'map(select(.pid == 1).args.bytes) | add' > bytes.txt
-		wants 0 mpi 4 gf-allreduce $quick --plan plan.json --json
+		wants 0 mpi 4 gf-allreduce $quick --plan plan.json --table=json
 		jq -se --argjson bytes "$(cat bytes.txt)" --arg codec $codec 'length == 2 and all(.algorithm == "plan" and .chosen == "gather"
 			and .selection == "topk" and .codec == $codec and .density == null and .wire_bytes == $bytes and .wrong == 0 and .time_s > 0)' out.txt
 	done
 	for selection in $(facts 'select($name != "dense") | $name'); do
 		gf-plan -q --model digits-mlp --selection $selection --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
-		wants 0 mpi 2 gf-allreduce $quick --plan plan.json --json
+		wants 0 mpi 2 gf-allreduce $quick --plan plan.json --table=json
 		jq -se --arg s $selection 'all(.selection == $s and .wrong == 0 and .wire_bytes > 0
 			and .wire_bytes < .size_bytes)' out.txt
 	done
@@ -299,7 +299,7 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 }
 
 @test "what is spoilt on one rank is found" {
-	wants 1 mpi 3 gf-allreduce $quick -a ring,tree -b 4K -e 4K --spoil 3 --json
+	wants 1 mpi 3 gf-allreduce $quick -a ring,tree -b 4K -e 4K --spoil 3 --table=json
 	jq -se 'length == 4 and all(.wrong == 3)' out.txt
 	[ "$(grep -c 'came out wrong' err.txt)" -eq 1 ]
 }
@@ -358,24 +358,24 @@ rows() {
 	jq -e '.rule == {threshold_bytes: .rule.threshold_bytes, lanes: 2, segment_bytes: 2048, algorithms: [{min_bytes: 0,
 		algorithm: "blueconnect", codec: "f16", stages: [{factor: 2, algorithm: "shm"}, {factor: 2, algorithm: "ring"}]}]}' best.json
 	# gf-allreduce runs what it wrote
-	wants 0 mpi 4 gf-allreduce $quick --plan best.json -b 4K -e 4K --json
+	wants 0 mpi 4 gf-allreduce $quick --plan best.json -b 4K -e 4K --table=json
 	jq -se 'all(.algorithm == "auto" and .chosen == "blueconnect" and .factors == "2x2" and .stages == "shm,ring"
 		and .codec == "f16" and .segment_bytes == 2048 and .wrong == 0)' out.txt
 	cp out.txt chosen.txt
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring --codec f16 -b 4K -e 4K --json
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring --codec f16 -b 4K -e 4K --table=json
 	jq -se --slurpfile c chosen.txt '.[0].wire_bytes == $c[0].wire_bytes' out.txt
 	# what is said beside a rule takes the place of what it says
-	wants 0 mpi 4 gf-allreduce $quick --plan best.json --codec q8 --segment 1K -b 4K -e 4K --json
+	wants 0 mpi 4 gf-allreduce $quick --plan best.json --codec q8 --segment 1K -b 4K -e 4K --table=json
 	jq -se 'all(.chosen == "blueconnect" and .codec == "q8" and .segment_bytes == 1024 and .wrong == 0)' out.txt
 	# on other ranks the stages do not fit, the rest holds: those of one host are one stage
-	wants 0 mpi 2 gf-allreduce $quick --plan best.json -b 4K -e 4K --json
+	wants 0 mpi 2 gf-allreduce $quick --plan best.json -b 4K -e 4K --table=json
 	jq -se 'all(.chosen == "blueconnect" and .factors == "2" and .stages == "halving" and .codec == "f16" and .wrong == 0)' out.txt
 	# gf-plan binds it to a model, with a prediction
 	wants 0 gf-plan -q --model digits-cnn --ranks 4 best.json "$share/topologies/4x2-1gbe.json"
 	jq -e '.ranks == 4 and .lanes == 2 and .segment_bytes == 2048 and .predicted.iteration_s >= .predicted.lower_bound_s
 		and all(.messages[]; .algorithm == "blueconnect" and .codec == "f16" and [.stages[].algorithm] == ["shm", "ring"])' out.txt
 	cp out.txt plan.json
-	wants 0 mpi 4 gf-allreduce $quick --plan plan.json --json
+	wants 0 mpi 4 gf-allreduce $quick --plan plan.json --table=json
 	jq -se 'all(.wrong == 0) and .[0].stages == "shm,ring" and .[0].codec == "f16" and .[0].segment_bytes == 2048' out.txt
 	# training takes either, and both come to the same
 	wants 0 mpi 4 gf-train -q --model digits-cnn --data synthetic:64 --batch 8 --plan plan.json --steps 2 --threads 1 --check-replicas 1 --log whole.jsonl
@@ -386,7 +386,7 @@ rows() {
 @test "a plan's messages, each and all" {
 	gf-topo --synthetic "net:2@1Gb/s,50us" > topo.json
 	gf-plan -q --model digits-cnn topo.json > plan.json
-	wants 0 mpi 2 gf-allreduce $quick --plan plan.json --json
+	wants 0 mpi 2 gf-allreduce $quick --plan plan.json --table=json
 	jq -s --slurpfile p plan.json -e '($p[0].messages | length) as $n
 		| length == 2 * ($n + 1) and all(.wrong == 0)
 		and (map(select(.placement == "in_place")) | .[-1].algorithm == "plan" and .[-1].messages == $n

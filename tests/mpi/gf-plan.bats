@@ -34,7 +34,7 @@ load ../cli/common
 	gf-topo -q --synthetic "host:1@8GB/s,1us net:2@1GB/s,50us" > topo.json
 	gf-plan -q --selection gtopk:density=.01 --policy single --model digits-cnn topo.json > plan.json
 	wants 0 mpi 2 gf-train -q --plan plan.json --replay --steps 30 --trace trace.json
-	wants 0 gf-report --plan plan.json --profile profile.json --json trace.json
+	wants 0 gf-report --plan plan.json --profile profile.json --table=json trace.json
 	jq -se 'map(select(.part == "message")) | length == 1 and (.[0] | .message == "sparse sets" and (has("busbw_bytes_per_s") | not))' out.txt
 	jq -e '(has("network") | not) and [.selections[].method] == ["gtopk"]' profile.json
 	wants 0 gf-report --plan plan.json --table trace.json

@@ -64,10 +64,10 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 @test "--budget bounds the time, --pairs tests every link" {
 	wants 0 mpi 3 gf-profile --pairs --budget 1s
 	prints 'rank 2'; prints 'latency: median'
-	wants 0 mpi 3 gf-profile --pairs --json --budget 1s
+	wants 0 mpi 3 gf-profile --pairs --table=json --budget 1s
 	jq -se 'length == 6 and (map(.rate_bytes_per_s) | min) > 0 and (map(.slow) | any | not)' out.txt
 	wants 2 mpi 1 gf-profile --pairs; says 'want two ranks or more'
-	wants 2 gf-profile --json; says '--json goes with --pairs'
+	wants 2 gf-profile --table=json; says '--table=json goes with --pairs'
 	wants 2 gf-profile --pairs --model digits-mlp; says '--pairs goes without --model'
 }
 

@@ -19,8 +19,8 @@ load ../cli/common
 	jq -e '.levels[0].bandwidth_origin == "measured"' out.txt
 }
 
-@test "--synthetic and --tree print once" {
-	wants 0 mpi 3 gf-topo --synthetic "net:4@1Gb/s,50us" --tree
+@test "--synthetic and --table print once" {
+	wants 0 mpi 3 gf-topo --synthetic "net:4@1Gb/s,50us" --table
 	[ "$(grep -c '^net x4' out.txt)" -eq 1 ]
 }
 

@@ -407,7 +407,7 @@ pipe_plan() { # ranks, options of gf-plan
 	wants 2 mpi 3 gf-train $quick --plan other.json --steps 12 --checkpoint again --resume
 	says 'again: was written with'
 	# gf-allreduce measures such a rule, too
-	wants 0 mpi 2 gf-allreduce -n 2 -w 0 -b 4K -e 4K --plan auto.json --json
+	wants 0 mpi 2 gf-allreduce -n 2 -w 0 -b 4K -e 4K --plan auto.json --table=json
 	jq -se 'all(.algorithm == "auto" and .chosen != "auto" and .wrong == 0)' out.txt
 	# a whole plan names its algorithms
 	gf-plan -q --model digits-cnn --ranks 2 "$share/topologies/4x2-1gbe.json" | jq '.messages[0].algorithm = "auto" | del(.messages[0].stages)' > whole.json

@@ -87,7 +87,7 @@ streaming=$(jq -nc "$streaming")
 
 @test "a replay takes outer exchanges, and gf-allreduce their messages" {
 	periodic 2 "$streaming" > plan.json
-	wants 0 mpi 4 gf-allreduce -q --plan plan.json -n 1 -w 0 --json
+	wants 0 mpi 4 gf-allreduce -q --plan plan.json -n 1 -w 0 --table=json
 	jq -se 'map(select(.size_bytes)) | length == 6 and all(.wrong == 0)' out.txt
 	wants 0 mpi 4 gf-train -q --plan plan.json --replay --steps 20
 	grep -qE '^sent .* per rank and step' out.txt

@@ -494,7 +494,7 @@ static void test_table(void)
 	row.way.algorithm = gf_algorithm_find("ring");
 	row.reading[0] = (struct gf_contest_reading){.median_s = 12.5};
 	row.reading[1] = (struct gf_contest_reading){.median_s = 4e-6, .wrong = 3};
-	gf_contest_report_print(&r, GF_REPORT_TABLE, &out);
+	gf_contest_report_print(&r, GF_REPORT_TABLE, 0, &out);
 	EXPECT(strstr(out.data, " 12500000 ") != NULL, "%s", out.data);
 	EXPECT(strstr(out.data, "    4.000    1.00    1.00      3\n") != NULL, "%s", out.data);
 	EXPECT(strstr(out.data, "values : 3 FAILED") != NULL, "%s", out.data);

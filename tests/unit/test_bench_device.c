@@ -88,7 +88,7 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 	if (c->rank == 0 && rc == 0) {
 		job->wrong = gf_contest_report_wrong(&report);
 		snprintf(job->algorithms_run, sizeof(job->algorithms_run), "%s", names.data);
-		gf_contest_report_print(&report, GF_REPORT_TABLE, &table);
+		gf_contest_report_print(&report, GF_REPORT_TABLE, 0, &table);
 		EXPECT(strstr(table.data,
 			      job->by_host ? "messages by the host" : "messages by NCCL"),
 		       "%s", table.data);

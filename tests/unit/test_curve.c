@@ -256,7 +256,7 @@ static void test_judge(void)
 			paths += v.slow_path[k];
 		EXPECT(paths == cases[i].paths, "%s: %zu paths", cases[i].name, paths);
 		EXPECT(v.any == (strpbrk(hosts, "SRB") || paths), "%s", cases[i].name);
-		gf_measure_pairs_table(&p, &v, &text);
+		gf_measure_pairs_table(&p, &v, 0, &text);
 		EXPECT(strstr(text.data, "h1") && !strstr(text.data, "nothing is slow") == v.any,
 		       "%s: %s", cases[i].name, text.data);
 		gf_text_release(&text);

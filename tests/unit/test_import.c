@@ -217,7 +217,7 @@ static void test_allreduce(void)
 	}
 }
 
-/* A row of gf-allreduce --json, as far as it counts. */
+/* A row of gf-allreduce --table=json, as far as it counts. */
 #define RECORD(ranks, size, chosen, wrong)                                                         \
 	"{\"ranks\": " ranks ", \"size_bytes\": " size                                             \
 	", \"dtype\": \"f32\", \"chosen\": \"" chosen                                              \
@@ -637,7 +637,7 @@ static void test_refused(void)
 		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n", "1024 ring x 7\n",
-		 "f: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints"},
+		 "f: this is a table or CSV of gf-allreduce: give what gf-allreduce --table=json prints"},
 		{NULL, RECORD("2", "1", "ring", "0"), RECORD("3", "2", "ring", "0"),
 		 "f:2: want one number of ranks, got 2 and 3"},
 		{NULL, RECORD("4", "1", "bc\", \"factors\": \"2x", "0"),

@@ -127,8 +127,8 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 		job->left_out = rows.left_out;
 		job->remarks = remarks;
 		if (rc == 0) {
-			gf_contest_report_print(&report, GF_REPORT_JSON, &job->rows);
-			gf_contest_report_print(&report, GF_REPORT_TABLE, &job->table);
+			gf_contest_report_print(&report, GF_REPORT_JSON, 0, &job->rows);
+			gf_contest_report_print(&report, GF_REPORT_TABLE, 0, &job->table);
 		}
 	} else {
 		gf_text_release(&remarks);

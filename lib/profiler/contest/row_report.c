@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/human.h"
+#include "cli/table.h"
 #include "documents/algorithm_traits.h"
 #include "json/json.h"
 
@@ -385,11 +387,36 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 	gf_contest_report_blocking(r, out);
 }
 
+static void print_cells(const struct gf_contest_report *r, size_t window, struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t i;
+
+	gf_table_cells(&t, "size\talgorithm\tcodec\ttime\talgbw\tbusbw\twrong");
+	for (i = 0; i < r->nrows; i++) {
+		const struct gf_contest_row *row = &r->rows[i];
+		const struct gf_contest_reading *m = &row->reading[GF_IN_PLACE];
+		struct gf_text name = {0};
+
+		add_label(r, row, &name);
+		gf_table_cells(
+			&t, "%s\t%s\t%s\t%s\t%s\t%s\t%zu", gf_human_size(whole_bytes(r, row)).text,
+			name.data, codec_of(r, row), gf_human_time(m->median_s).text,
+			gf_human_rate(gf_contest_algbw(whole_bytes(r, row), m->median_s)).text,
+			gf_human_rate(busbw_of(r, row, GF_IN_PLACE)).text, m->wrong);
+		gf_text_release(&name);
+	}
+	gf_table_print_in(&t, window, out);
+	gf_table_release(&t);
+}
+
 void gf_contest_report_print(const struct gf_contest_report *r, enum gf_contest_format format,
-			     struct gf_text *out)
+			     size_t window, struct gf_text *out)
 {
 	if (format == GF_REPORT_TABLE)
 		print_table(r, out);
+	else if (format == GF_REPORT_CELLS)
+		print_cells(r, window, out);
 	else
 		print_rows(r, out);
 }

@@ -14,7 +14,7 @@
  * JSON Lines for everyone else (one row per size, algorithm and placement; units in the
  * names), and the best algorithm per size as a rule plan.
  */
-enum gf_contest_format { GF_REPORT_TABLE, GF_REPORT_JSON };
+enum gf_contest_format { GF_REPORT_TABLE, GF_REPORT_CELLS, GF_REPORT_JSON };
 
 struct gf_contest_report {
 	const struct gf_contest_allreduce_config *config;
@@ -24,8 +24,9 @@ struct gf_contest_report {
 	bool percentiles;                  /* in the table, too */
 };
 
+/* window: of cells, a form of cli/table.h. */
 void gf_contest_report_print(const struct gf_contest_report *r, enum gf_contest_format format,
-			     struct gf_text *out);
+			     size_t window, struct gf_text *out);
 
 /* The mean of the bus bandwidths of all readings, in bytes per second. */
 double gf_contest_report_busbw(const struct gf_contest_report *r);

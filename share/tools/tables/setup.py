@@ -141,7 +141,7 @@ def simulate(m, n, steps, *options, epoch_steps=None):
     """What gf-sim says of many steps of gf-plan's plan: a row of its columns."""
     plan = run(["gf-plan", "-q", *options], profile_of(m, n))
     keys = f":epoch_steps={epoch_steps}" if epoch_steps else ""
-    return json.loads(run(["gf-sim", "-q", "--json", "--iterations", f"{steps}{keys}"], plan))
+    return json.loads(run(["gf-sim", "-q", "--table=json", "--iterations", f"{steps}{keys}"], plan))
 
 
 @functools.lru_cache(maxsize=None)
