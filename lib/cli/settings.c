@@ -160,6 +160,11 @@ static int store_keys(const struct gf_setting *s, const char *text, int entry, v
 	return rc;
 }
 
+static bool is_entry(const struct gf_setting *s, const char *name)
+{
+	return s->from[0].entry_bytes || gf_named_find(s->from[0].entries, 0, name);
+}
+
 static int store_entry(const struct gf_setting *s, const char *arg, void *arguments,
 		       struct gf_error *err)
 {
@@ -169,6 +174,11 @@ static int store_entry(const struct gf_setting *s, const char *arg, void *argume
 	int rc = 0, entry = -1;
 
 	name[keys - arg] = '\0';
+	if (s->own_offset && *keys == ':' && !is_entry(s, name)) {
+		*(const char **)(void *)((char *)arguments + s->own_offset) = arg;
+		free(name);
+		return 0;
+	}
 	if (named)
 		rc = store_name(s, name, arguments, &entry, err);
 	else

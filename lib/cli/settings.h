@@ -77,6 +77,9 @@ struct gf_setting {
 	const char *share;
 	const struct gf_record *keys; /* ENTRY; FIELDS: of the struct at offset */
 	size_t keys_offset;           /* ENTRY; 0: the entries have no keys of their own */
+	/* ENTRY; or 0. Where NAME is no entry's and keys follow, all of it is kept as a const char
+	 * * there: what the caller describes. */
+	size_t own_offset;
 	/* (optional) Appends the defaults of a field of `keys`. */
 	void (*defaults)(const struct gf_field *f, struct gf_text *out);
 	const struct gf_field *field; /* that it was made of; or NULL */

@@ -74,7 +74,7 @@ struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
 	return (struct gf_plan_brief){
 		.system = or_empty(p->system),
 		.policy = or_empty(p->policy),
-		.selection = gf_xstrdup(gf_selection_name(&p->selection)),
+		.selection = gf_xstrdup(gf_selection_title(&p->selection)),
 		.period = gf_xstrdup(gf_period_name(&p->period)),
 		.period_steps = p->period.steps,
 		.codecs = gf_plan_codecs_text(p),

@@ -26,6 +26,8 @@ static int parse_real(const struct gf_field *f, const char *text, double *p, str
 {
 	if (f->unit && strcmp(f->unit, "TIME") == 0)
 		return gf_units_time(text, p, err);
+	if (f->unit && strcmp(f->unit, "RATE") == 0)
+		return gf_units_rate(text, p, err);
 	if (!f->names || strcmp(text, f->names[0]) != 0)
 		return gf_units_real(text, f->low, f->high, p, err);
 	*p = NAN;
@@ -73,6 +75,7 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item, struc
 	case GF_FIELD_STEPS:
 		return gf_steps_parse(text, p, gf_field_part(f, item), err);
 	case GF_FIELD_BOOL:
+		text = strcmp(text, "yes") == 0 ? "on" : strcmp(text, "no") == 0 ? "off" : text;
 		rc = gf_names_find(switches, text, &index, err);
 		if (!rc)
 			*(bool *)p = index;

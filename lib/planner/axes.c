@@ -46,11 +46,29 @@ int gf_axes_set_period(const struct gf_axes *a, const struct gf_period_plan *pla
 	return rc;
 }
 
+/* "mine:density=0.004": the name is a key, too. */
+static int set_own(const char *text, struct gf_selection *s, struct gf_error *err)
+{
+	const struct gf_keyed of = {gf_selection_plan(s)->record, s->params};
+	const size_t n = strcspn(text, ":");
+	char *name = gf_xasprintf("name=%.*s", (int)n, text);
+	int rc = gf_keys_set(text + n + 1, &of, 1, false, err);
+
+	rc = rc ? rc : gf_keys_set(name, &of, 1, false, err);
+	if (rc)
+		gf_error_prefix(err, "--selection: %.*s", (int)n, text);
+	free(name);
+	return rc;
+}
+
 static int set_selection(const struct gf_axes *a, struct gf_selection *s, struct gf_error *err)
 {
 	const struct gf_keyed of = {gf_selection_plan(s)->record, s->params};
-	int rc = gf_keys_set(a->selection_keys, &of, 1, a->all_selections, err);
+	int rc;
 
+	if (a->own_selection)
+		return set_own(a->own_selection, s, err);
+	rc = gf_keys_set(a->selection_keys, &of, 1, a->all_selections, err);
 	rc = rc ? rc : gf_keys_set(a->more_keys, &of, 1, false, err);
 	if (rc)
 		gf_error_prefix(err, "--selection: %s", gf_selection_name(s));
@@ -83,7 +101,9 @@ static struct gf_selection base_selection(const struct gf_axes *a, const struct 
 
 	if (a && a->followed)
 		return gf_selection_copy(a->followed);
-	if (a && a->selection >= 0)
+	if (a && a->own_selection)
+		plan = &gf_described_selection;
+	else if (a && a->selection >= 0)
 		plan = gf_select_plans[a->selection];
 	return gf_selection_new(plan, plan ? plan->defaults : NULL);
 }

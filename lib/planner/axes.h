@@ -20,6 +20,8 @@ struct gf_axes {
 	int selection; /* of gf_select_plans; open: -1 */
 	/* Its keys as the user typed them (json/keys.h), and others that count more; borrowed. */
 	const char *selection_keys, *more_keys;
+	/* In its place: one's own, "mine:density=0.004,select=2GB/s"; borrowed; or NULL. */
+	const char *own_selection;
 	const struct gf_selection *followed; /* what keys change; borrowed; NULL: its defaults */
 	int release;                         /* enum gf_release; open: -1 */
 	int staleness;                       /* open: 0 */

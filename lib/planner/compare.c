@@ -332,10 +332,13 @@ static int over_value(const struct gf_request *r, const struct gf_compared *row,
 	else
 		gf_axes_init(&v.axes);
 	v.request.axes = &v.axes;
-	/* described codecs are rows of their own */
+	/* what is described is a row of its own */
 	if (c->over.axes >> GF_COMPARE_CODECS & 1)
 		v.request.codecs = NULL;
-	gf_compare_ask(&v, row->axis, i);
+	if (c->over.axes >> GF_COMPARE_SELECTIONS & 1 && row->name != v.axes.own_selection)
+		v.axes.own_selection = NULL;
+	if (row->name != v.axes.own_selection)
+		gf_compare_ask(&v, row->axis, i);
 	if (row->across)
 		gf_compare_ask(&v, c->over.across, k);
 	rc = pose_row(&v.request, *row, c, notes, err);
@@ -359,6 +362,12 @@ static int over(const struct gf_request *r, enum gf_compare_axis axis, struct gf
 		     rc == 0 && c->over.grid && (row.across = gf_compare_value(c->over.across, k));
 		     k++)
 			rc = over_value(r, &row, i, k, c, notes, err);
+	}
+	/* one's own stands beside the others */
+	if (rc == 0 && axis == GF_COMPARE_SELECTIONS && !c->over.grid && r->axes &&
+	    r->axes->own_selection) {
+		row.name = r->axes->own_selection;
+		rc = over_value(r, &row, 0, 0, c, notes, err);
 	}
 	return rc;
 }
@@ -392,7 +401,7 @@ static size_t most_rows(const struct gf_compare_over *over)
 		counts[axis] = i;
 		most += i;
 	}
-	return over->grid ? counts[over->down] * counts[over->across] : most + 1;
+	return over->grid ? counts[over->down] * counts[over->across] : most + 2;
 }
 
 int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *axes,

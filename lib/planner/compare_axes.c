@@ -39,6 +39,7 @@ static void ask_codec(struct gf_compare_variant *v, size_t i)
 static void ask_selection(struct gf_compare_variant *v, size_t i)
 {
 	v->axes.selection = (int)i;
+	v->axes.own_selection = NULL;
 	v->axes.all_selections = true;
 }
 

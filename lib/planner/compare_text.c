@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "collectives/codecs/codec.h"
@@ -286,6 +288,15 @@ static void add_axes(const struct gf_compare_over *over, struct gf_text *out)
 			gf_text_addf(out, "%s%s", out->length ? ", " : "", gf_compare_names[axis]);
 }
 
+/* What is described goes by its name alone. */
+static void add_label(struct gf_text *csv, const char *name)
+{
+	char *title = gf_xasprintf("%.*s", gf_codec_title_length(name), name);
+
+	gf_plot_label(csv, title);
+	free(title);
+}
+
 /* A group for each value of one axis, a bar for each of the other; gnuplot wants none without a
  * number. */
 static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
@@ -297,13 +308,13 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
 		if (row_at(c, NULL, across)) {
 			gf_text_addf(&plot->csv, ",");
-			gf_plot_label(&plot->csv, across);
+			add_label(&plot->csv, across);
 		}
 	gf_text_addf(&plot->csv, "\n");
 	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
 		if (!row_at(c, down, NULL))
 			continue;
-		gf_plot_label(&plot->csv, down);
+		add_label(&plot->csv, down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
 			const struct gf_compared *row = row_at(c, down, across);
 
@@ -351,7 +362,7 @@ void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *
 	gf_text_addf(&plot->csv, "policy,compute,exposed%s,lower bound\n",
 		     doubted ? ",low,high" : "");
 	for (i = 0; i < c->nrows; i++) {
-		gf_plot_label(&plot->csv, c->rows[i].name);
+		add_label(&plot->csv, c->rows[i].name);
 		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
 		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);
 		if (doubted) {

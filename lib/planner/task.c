@@ -354,7 +354,8 @@ static void judge_task(const struct gf_task *t, struct gf_text *free, struct gf_
 	judge_codecs(p, NULL, free, assumed);
 	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
 		judge_codecs(&t->outer, p->codecs, free, assumed);
-	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
+	    !gf_selection_s_per_byte(&t->selection))
 		judge((const void *)gf_fabric_selection(&f, name), name, free, assumed);
 }
 

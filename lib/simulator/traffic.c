@@ -193,13 +193,15 @@ double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p, size_t
 	double bytes = 0, handled = 0;
 	size_t n, i;
 
-	if (!c)
-		return 0;
+	const double own = gf_selection_s_per_byte(&p->selection);
+
+	for (i = first; i <= last; i++)
+		bytes += (double)gf_tensor_bytes(&p->model->tensors[i]);
+	if (own > 0 || !c)
+		return own * bytes;
 	n = gf_plan_wires(p, first, last, wires);
 	for (i = 0; i < n; i++)
 		handled += gf_wire_handled_bytes(&wires[i], f->ranks);
-	for (i = first; i <= last; i++)
-		bytes += (double)gf_tensor_bytes(&p->model->tensors[i]);
 	return gf_selection_passes_s(c, bytes, (double)gf_model_profile_bytes(p->model)) +
 	       c->sent_s_per_byte * handled;
 }

@@ -2,6 +2,7 @@
 #include "documents/selections/selection.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "base/registry.h"
@@ -12,7 +13,9 @@
 
 const struct gf_select_plan *gf_select_plan_find(const char *name)
 {
-	return gf_named_find(gf_select_plans, 0, name);
+	return strcmp(name, gf_described_selection.name) == 0
+		       ? &gf_described_selection
+		       : gf_named_find(gf_select_plans, 0, name);
 }
 
 const struct gf_message gf_select_own_message = {
@@ -28,6 +31,20 @@ const struct gf_select_plan *gf_selection_plan(const struct gf_selection *s)
 const char *gf_selection_name(const struct gf_selection *s)
 {
 	return gf_selection_plan(s)->name;
+}
+
+const char *gf_selection_title(const struct gf_selection *s)
+{
+	const struct gf_select_plan *plan = gf_selection_plan(s);
+
+	return plan->title ? plan->title(s->params) : plan->name;
+}
+
+double gf_selection_s_per_byte(const struct gf_selection *s)
+{
+	const struct gf_select_plan *plan = gf_selection_plan(s);
+
+	return plan->select_s_per_byte ? plan->select_s_per_byte(s->params) : 0;
 }
 
 bool gf_selection_has(const struct gf_selection *s, unsigned traits)
@@ -131,18 +148,37 @@ void gf_selection_release(struct gf_selection *s)
 
 /* --- in documents --------------------------------------------------------- */
 
+#define METHODS_MOST 64
+
+/* All methods that a plan may have: the entries, and the described one. */
+static void methods(const struct gf_select_plan *plans[METHODS_MOST + 1],
+		    const char *names[METHODS_MOST + 1])
+{
+	size_t n = 0;
+
+	for (; n < METHODS_MOST - 1 && gf_select_plans[n]; n++)
+		plans[n] = gf_select_plans[n];
+	plans[n++] = &gf_described_selection;
+	plans[n] = NULL;
+	for (n = 0; plans[n]; n++)
+		names[n] = plans[n]->name;
+	names[n] = NULL;
+}
+
 static int read_selection(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
-	const struct gf_select_plan *plan;
+	const struct gf_select_plan *plans[METHODS_MOST + 1], *plan;
+	const char *names[METHODS_MOST + 1];
 	struct gf_selection *s = place;
 	struct gf_json_at inner;
 	int rc, method = 0;
 	void *params;
 
-	rc = gf_entry_open(at, key, gf_select_plans_names, &inner, &method, err);
+	methods(plans, names);
+	rc = gf_entry_open(at, key, names, &inner, &method, err);
 	if (rc)
 		return rc;
-	plan = gf_select_plans[method];
+	plan = plans[method];
 	params = gf_xcalloc(1, plan->record->bytes);
 	rc = gf_record_read(&inner, plan->record, params, err);
 	if (rc)
@@ -177,7 +213,11 @@ static void own_selection(void *place)
 
 static void add_schema(struct gf_text *out)
 {
-	gf_entry_schema(gf_select_plans, out);
+	const struct gf_select_plan *plans[METHODS_MOST + 1];
+	const char *names[METHODS_MOST + 1];
+
+	methods(plans, names);
+	gf_entry_schema(plans, out);
 }
 
 const struct gf_field_own gf_selection_own = {

@@ -114,6 +114,11 @@ struct gf_select_plan {
 	/* Fills wires with what a message sends in a step; returns how many. */
 	size_t (*wire)(const void *params, const struct gf_wired *message,
 		       struct gf_wire wires[GF_WIRES_MOST]);
+	/* What choosing costs by the selection's own keys, per byte of gradients; 0: a profile says
+	 * it. (optional) */
+	double (*select_s_per_byte)(const void *params);
+	/* What tables call it (optional: its name). */
+	const char *(*title)(const void *params);
 	/* -EINVAL: not for a model of so many elements. (optional) */
 	int (*suits)(const void *params, size_t model_elems, struct gf_error *err);
 	/* How many numbers of its own that many ranks sum in a step, after all messages, for a
@@ -136,6 +141,9 @@ extern const struct gf_message gf_select_own_message;
 /* All gradients of a message, as they are: no keys. */
 extern const struct gf_select_plan gf_select_plan_dense;
 
+/* Someone's own, described by its keys; it is no entry of gf_select_plans. */
+extern const struct gf_select_plan gf_described_selection;
+
 /* In the order of gf_select_plans_names; NULL-terminated. */
 extern const struct gf_select_plan *const gf_select_plans[];
 extern const char *const gf_select_plans_names[];
@@ -151,6 +159,10 @@ struct gf_selection {
 /* The entry, never NULL. */
 const struct gf_select_plan *gf_selection_plan(const struct gf_selection *s);
 const char *gf_selection_name(const struct gf_selection *s);
+/* What tables call it. */
+const char *gf_selection_title(const struct gf_selection *s);
+/* What choosing costs by its own keys, per byte of gradients; 0: a profile says it. */
+double gf_selection_s_per_byte(const struct gf_selection *s);
 /* Whether it has every one of these traits. */
 bool gf_selection_has(const struct gf_selection *s, unsigned traits);
 /* Each step needs the state that the step before leaves, so its messages wait for all of that one's
