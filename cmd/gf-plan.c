@@ -378,5 +378,6 @@ int main(int argc, char **argv)
 	free(a.codecs);
 	free(a.outer_codecs);
 	gf_axes_release(&a.axes);
+	gf_compare_over_release(&a.over);
 	return gf_cli_exit(&a.cli, rc, false, &err);
 }

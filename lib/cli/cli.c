@@ -173,7 +173,8 @@ enum gf_cli_form gf_cli_form(const struct gf_cli *cli, enum gf_cli_form piped)
 		return (enum gf_cli_form)cli->form;
 	if (named > GF_FORM_TEXT)
 		return (enum gf_cli_form)named;
-	return gf_cli_to_terminal(cli) ? GF_FORM_TEXT : piped;
+	/* a launcher gives ranks a terminal, whatever its own output is */
+	return gf_cli_to_terminal(cli) && !cli->launched ? GF_FORM_TEXT : piped;
 }
 
 bool gf_cli_form_is_table(enum gf_cli_form form)

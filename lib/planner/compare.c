@@ -304,10 +304,13 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 		return rc;
 	if (!r->tolerance_asked)
 		t.problem.tolerance = 0;
-	for (i = 0; gf_policies[i] && rc == 0; i++) {
-		const struct gf_compared row = {.name = gf_policies[i]->name};
+	for (i = 0; rc == 0; i++) {
+		const struct gf_compared row = {
+			.name = gf_compare_value(&c->over, GF_COMPARE_POLICIES, i)};
 
-		t.policy = gf_policies[i];
+		if (!row.name)
+			break;
+		t.policy = gf_policy_find(row.name);
 		rc = make_row(&t, row, c, err);
 		if ((rc == -EINVAL || rc == -ENOTSUP) && !t.policy->automatic) {
 			note_left_out(c, &row, err, notes);
@@ -321,7 +324,7 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 }
 
 /* One value, and of a grid one of the other axis, in the request's place. */
-static int over_value(const struct gf_request *r, const struct gf_compared *row, size_t i, size_t k,
+static int over_value(const struct gf_request *r, const struct gf_compared *row,
 		      struct gf_comparison *c, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_compare_variant v = {.request = *r};
@@ -338,9 +341,9 @@ static int over_value(const struct gf_request *r, const struct gf_compared *row,
 	if (c->over.axes >> GF_COMPARE_SELECTIONS & 1 && row->name != v.axes.own_selection)
 		v.axes.own_selection = NULL;
 	if (row->name != v.axes.own_selection)
-		gf_compare_ask(&v, row->axis, i);
+		gf_compare_ask(&v, row->axis, row->name);
 	if (row->across)
-		gf_compare_ask(&v, c->over.across, k);
+		gf_compare_ask(&v, c->over.across, row->across);
 	rc = pose_row(&v.request, *row, c, notes, err);
 	if (rc != -EINVAL && rc != -ENOTSUP)
 		return rc;
@@ -355,19 +358,19 @@ static int over(const struct gf_request *r, enum gf_compare_axis axis, struct gf
 	size_t i, k;
 	int rc = 0;
 
-	for (i = 0; rc == 0 && (row.name = gf_compare_value(axis, i)); i++) {
+	for (i = 0; rc == 0 && (row.name = gf_compare_value(&c->over, axis, i)); i++) {
 		if (!c->over.grid)
-			rc = over_value(r, &row, i, 0, c, notes, err);
-		for (k = 0;
-		     rc == 0 && c->over.grid && (row.across = gf_compare_value(c->over.across, k));
+			rc = over_value(r, &row, c, notes, err);
+		for (k = 0; rc == 0 && c->over.grid &&
+			    (row.across = gf_compare_value(&c->over, c->over.across, k));
 		     k++)
-			rc = over_value(r, &row, i, k, c, notes, err);
+			rc = over_value(r, &row, c, notes, err);
 	}
 	/* one's own stands beside the others */
 	if (rc == 0 && axis == GF_COMPARE_SELECTIONS && !c->over.grid && r->axes &&
 	    r->axes->own_selection) {
 		row.name = r->axes->own_selection;
-		rc = over_value(r, &row, 0, 0, c, notes, err);
+		rc = over_value(r, &row, c, notes, err);
 	}
 	return rc;
 }
@@ -396,7 +399,7 @@ static size_t most_rows(const struct gf_compare_over *over)
 	unsigned axis;
 
 	for (axis = 0; axis < GF_COMPARE_AXES; axis++) {
-		for (i = 0; gf_compare_value(axis, i); i++)
+		for (i = 0; gf_compare_value(over, axis, i); i++)
 			;
 		counts[axis] = i;
 		most += i;

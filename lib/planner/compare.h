@@ -31,7 +31,11 @@ struct gf_compare_over {
 	/* There are two of them: one down, one across. */
 	bool grid;
 	enum gf_compare_axis down, across;
-	bool pays; /* find where each row begins to pay, too */
+	/* Of an axis, the values to compare, NULL-terminated; owned, with texts that are static or
+	 * in `text`; NULL: the usual ones. Described codecs stand beside them. */
+	const char **values[GF_COMPARE_AXES];
+	char *text; /* owned; or NULL */
+	bool pays;  /* find where each row begins to pay, too */
 	/* (optional) called after each row */
 	void (*progress)(void *ctx, double done, const char *detail);
 	void *progress_ctx;
@@ -71,14 +75,18 @@ struct gf_comparison {
 	bool given;   /* that is a plan which was given, not DDP's default */
 };
 
-/* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs" as a grid; to:
- * struct gf_compare_over. */
+#define GF_COMPARE_COUNT_MOST (1 << 20)
+
+/* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs" as a grid, each
+ * with values, "threshold=5M,25M,lanes"; to: struct gf_compare_over, which is released. */
 int gf_compare_store(const char *arg, void *to, struct gf_error *err);
+void gf_compare_over_release(struct gf_compare_over *over);
 /* The option that chooses on that axis, which a comparison over it excludes. */
 const char *gf_compare_option(enum gf_compare_axis axis);
 
 /* The i-th of what an axis has; NULL: none. */
-const char *gf_compare_value(enum gf_compare_axis axis, size_t i);
+const char *gf_compare_value(const struct gf_compare_over *over, enum gf_compare_axis axis,
+			     size_t i);
 
 /* Needs a model and ranks (-EINVAL). now: the plan that the job has; NULL: DDP's default. */
 int gf_request_compare(const struct gf_request *r, const struct gf_compare_over *over,
@@ -104,8 +112,9 @@ struct gf_compare_variant {
 	struct gf_request request;
 	struct gf_axes axes;
 	const char *codecs[2];
+	char keys[48]; /* of the selection */
 };
-/* Puts the i-th value of that axis in. */
-void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis, size_t i);
+/* Puts that value of the axis in. */
+void gf_compare_ask(struct gf_compare_variant *v, enum gf_compare_axis axis, const char *value);
 
 #endif

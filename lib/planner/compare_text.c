@@ -112,15 +112,15 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	struct gf_table t = {0};
 	size_t columns = 1, i, k;
 
-	while (gf_compare_value(c->over.across, columns - 1))
+	while (gf_compare_value(&c->over, c->over.across, columns - 1))
 		columns++;
 	gf_table_begin(&t, columns);
 	gf_table_cell(&t, "%s", gf_compare_names[c->over.down]);
-	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
+	for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++)
 		gf_table_cell(&t, "%s", across);
-	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
+	for (i = 0; (down = gf_compare_value(&c->over, c->over.down, i)); i++) {
 		gf_table_cell(&t, "%s", down);
-		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
+		for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++) {
 			row = row_at(c, down, across);
 			if (row)
 				add_time(&t, row);
@@ -305,17 +305,17 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 	size_t i, k;
 
 	gf_text_addf(&plot->csv, "%s", gf_compare_names[c->over.down]);
-	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
+	for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++)
 		if (row_at(c, NULL, across)) {
 			gf_text_addf(&plot->csv, ",");
 			add_label(&plot->csv, across);
 		}
 	gf_text_addf(&plot->csv, "\n");
-	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
+	for (i = 0; (down = gf_compare_value(&c->over, c->over.down, i)); i++) {
 		if (!row_at(c, down, NULL))
 			continue;
 		add_label(&plot->csv, down);
-		for (k = 0; (across = gf_compare_value(c->over.across, k)); k++) {
+		for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++) {
 			const struct gf_compared *row = row_at(c, down, across);
 
 			if (row)

@@ -151,7 +151,6 @@ load common
 --codec zip|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "zip"
 --codec q8 -d f16|--codecs: want f32, which a codec encodes, got f16
 --codec q8 --op max|--codecs: codec q8: want sum or avg, got max
---table=json --table=csv|--table=json goes without --table=csv
 --min-bw fast|--min-bw
 -a gather|--algorithms: gather wants a --density
 -a gtopk --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
@@ -169,7 +168,6 @@ load common
 --best ./same.json -o same.json|--best and --output: want two files, got one
 --best same.json --trace same.json|--best and --trace: want two files, got one
 --trace same.json -o ./same.json|--trace and --output: want two files, got one
---table=json --percentiles|--table=json goes without --percentiles
 --density 2|--density
 --density 0|--density
 --spoil 1 -c 0|--spoil goes with --check

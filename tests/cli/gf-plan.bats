@@ -190,6 +190,55 @@ iteration() { # WANTED
 	wants 1 gf-train --plan one.json --epochs 1
 }
 
+@test "a selection of one's own is planned, compared and simulated, and nothing executes it" {
+	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe) own=mine:density=.004,select=2GB/s,bytes_per_value=6,merges=no
+	wants 0 gf-plan -q --selection $own "${job[@]}"
+	jq -e '.selection | .method == "described" and .name == "mine" and .density == 0.004 and
+		.bytes_per_value == 6 and .select_bytes_per_s == 2e9 and (.merges | not)' out.txt
+	mv out.txt own.json
+	wants 0 gf-plan own.json
+	cmp out.txt own.json
+	wants 0 gf-sim own.json --ranks 4,32 --table=json
+	jq -es 'all(.selection == "mine")' out.txt
+	# sets of as many bytes as those of a built-in selection of sets, whose choice is free, cost as much
+	name=$(facts 'select(.algorithm == "gather" and .keys.density) | $name' | head -n 1)
+	gf-plan -q --policy single --selection "$name:density=.01,warmup_densities=none" "${job[@]}" > sets.json
+	wants 0 gf-plan -q --policy single --selection mine:density=.01,bytes_per_value=8 "${job[@]}"
+	jq -e --slurpfile sets sets.json '.predicted.iteration_s == $sets[0].predicted.iteration_s' out.txt
+	# choosing takes what it says: all gradients, once
+	mv out.txt free.json
+	wants 0 gf-plan -q --policy single --selection mine:density=.01,bytes_per_value=8,select=1GB/s "${job[@]}"
+	jq -e --slurpfile free free.json '.predicted.iteration_s - $free[0].predicted.iteration_s -
+		([.tensors[].count_elems] | add) * 4 / 1e9 | fabs < 1e-9' out.txt
+	wants 0 gf-plan --compare --over codecs,selections --selection $own "${job[@]}" --table=json
+	jq -es 'map(select(.selection == "mine")) | length == 1 and (.[0].free | not)' out.txt
+	wants 2 gf-plan --selection mine:density=2 "${job[@]}"
+	says '--selection: mine: density: want a number from 1e-12 to 1, got "2"'
+	wants 2 gf-plan --selection mine "${job[@]}"
+	wants 2 gf-plan --selection mine:size=2 "${job[@]}"
+	gf-plan -q --selection $own --ranks 2 digits-mlp 4x2-1gbe > two.json
+	wants 1 mpirun -np 2 gf-train --plan two.json --epochs 1
+}
+
+@test "--over compares the values that it is given" {
+	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe)
+	wants 0 gf-plan --compare --over threshold=5M,25M,lanes=1,3 "${job[@]}" --table=json
+	jq -es '(map(.over.threshold // empty) | sort) == ["25M", "5M"] and (map(.over.lanes // empty) | sort) == ["1", "3"]' out.txt
+	wants 0 gf-plan --compare --over lanes=1,3:codecs=f32,q8 --gpu v100 resnet20 4x2-1gbe --table=json
+	jq -es 'map("\(.over.lanes) \(.over.codecs)") | sort == ["1 f32", "1 q8", "3 f32", "3 q8"]' out.txt
+	while IFS='|' read -r over why; do
+		wants 2 gf-plan --compare --over "$over" "${job[@]}"
+		says "--over: $why"
+	done <<- 'END'
+		lanes=0|lanes: want an integer from 1 to 1048576, got "0"
+		threshold=much|threshold: want
+		codecs=q9|codecs: want f32, f16
+		densities=2|densities: want a number from 1e-12 to 1, got "2"
+		lanes=2:lanes=3|want two different axes
+		5M|want policies
+	END
+}
+
 @test "--break-even: where a row pays is where the sweep of both plans crosses" {
 	local job=(--gpu v100 resnet50 pipe-sgd-4-10gbe) below
 	wants 0 gf-plan --compare --over codecs --break-even --table=json "${job[@]}"
@@ -1037,7 +1086,6 @@ writes_nothing() { # OPTION...
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
 	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
-	2|--table=json goes with|--table=json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
 	2|--flops: want a model to estimate, found none|--flops 1e12

@@ -67,7 +67,6 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	wants 0 mpi 3 gf-profile --pairs --table=json --budget 1s
 	jq -se 'length == 6 and (map(.rate_bytes_per_s) | min) > 0 and (map(.slow) | any | not)' out.txt
 	wants 2 mpi 1 gf-profile --pairs; says 'want two ranks or more'
-	wants 2 gf-profile --table=json; says '--table=json goes with --pairs'
 	wants 2 gf-profile --pairs --model digits-mlp; says '--pairs goes without --model'
 }
 
@@ -114,7 +113,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	says 'command: rank 0 has --estimate, rank 1 has measure'
 	by_rank gf-profile $quick --model digits-mlp --device cuda -- gf-profile $quick --model digits-mlp --device cpu
 	wants 2 mpi 2 ./by_rank
-	says 'device'
+	says 'rank 0 has batch 2, 1 + 3 repeats, cuda'
 }
 
 @test "ranks that are unlike measure together" {
@@ -126,7 +125,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	wants 0 mpi 3 ./apart gf-profile $quick $ucx
 	jq -e '(.model.tensors | length > 0) and .network.allreduce[0].beside_backward' out.txt
 	# threads, and which backend of the host, are each rank's own affair
-	by_rank gf-profile ${quick/--threads 1/} -- gf-profile ${quick/--threads 1/} --threads 1 --device ref
+	by_rank gf-profile ${quick/--threads 1/} --device cpu -- gf-profile ${quick/--threads 1/} --threads 1 --device ref
 	wants 0 mpi 2 ./by_rank
 }
 
