@@ -327,8 +327,10 @@ is() {
 	grep -q "^rank,compute,exposed communication,the rest$" bars.csv
 	grep -q "^rank 0,2,5,0$" bars.csv
 	[ "$(wc -l < bars.csv)" -eq 3 ]
+	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
 	wants 0 gf-report run.json --plot bars.svg
-	grep -q "<svg" bars.svg
+	grep -q ">gf-train: a step of 2 ranks<" bars.svg
+	wants 0 python3 "$GF_SOURCE/tests/cli/picture_text.py" bars.svg
 }
 
 # Replays for each number of ranks took minutes.

@@ -229,6 +229,96 @@ forward forward 20 23;backward backward 23 40;" ]
 	says "want an out that ends in svg, pdf or png, got bars.gif"
 }
 
+# both NAME COMMAND...: draws the command's picture at both widths, by a gnuplot of its own, as
+# NAME-1.svg and NAME-2.svg; gnuplot warns of no more than of a kind of bars that is not there.
+both() {
+	local name=$1
+	shift
+	if [ ! -d both ]; then
+		mkdir both
+		cat > both/gnuplot <<-END
+			#!/bin/bash
+			cat /dev/fd/3 > "\$PICTURE.csv"
+			for columns in 1 2; do
+				$(command -v gnuplot) -d -e "\${3/\\/dev\\/fd\\/3/\$PICTURE.csv} columns=\$columns;" "\$4" > "\$PICTURE-\$columns.svg" 2> "\$PICTURE.err" || exit
+				grep -v 'no valid points$' "\$PICTURE.err" >&2 && exit 1
+			done
+			cat "\$PICTURE-2.svg"
+		END
+		chmod +x both/gnuplot
+	fi
+	PICTURE=$name PATH=$PWD/both:$PATH wants 0 "$@" -q --plot "$name.svg" -o /dev/null
+	cmp "$name.svg" "$name-2.svg"
+}
+
+readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
+
+@test "a text on another, on a bar's edge, a swatch, a marker or a line is found" {
+	text() { echo "<text transform='translate($1,$2)' font-size='10.67'>$3</text>"; }
+	svg() { echo "<svg width='200' height='100' xmlns='http://www.w3.org/2000/svg'>$1</svg>" > a.svg; }
+	svg "$(text 10 20 forward)$(text 60 20 backward)<polygon fill='red' points='10,30 100,30 100,50 10,50'/>$(text 20 44 inside)"
+	wants 0 readable a.svg
+	svg "$(text 10 20 forward)$(text 40 20 backward)"
+	wants 1 readable a.svg
+	prints 'DejaVu Sans: "backward" is on "forward"'
+	# the wider font alone
+	svg "$(text 10 20 backward)<polygon fill='red' points='60,12 90,12 90,22 60,22'/>"
+	wants 1 readable a.svg
+	[ "$(cat out.txt)" = 'a.svg: DejaVu Sans: "backward" is on the edge of an area' ]
+	svg "$(text 10 20 forward)<path stroke='black' d='M20,0 L20,40'/>$(text 180 20 outside)"
+	wants 1 readable a.svg
+	prints '"forward" is on a line'
+	prints '"outside" leaves the picture'
+	svg "$(text 10 20 forward)<use href='#gpPt6' transform='translate(20,16) scale(3)'/>"
+	wants 1 readable a.svg
+	prints '"forward" is on a marker'
+}
+
+@test "the texts of each picture can be read, at both widths" {
+	needs_gnuplot
+	local job=(--gpu v100 resnet20 4x2-1gbe)
+	both six gf-plan "$share/profiles/six.json"
+	both dear gf-plan "${job[@]}" --policy dear
+	both pipe gf-plan "${job[@]}" --system pipe-sgd
+	gf-plan -q "${job[@]}" --period streaming > streaming.json
+	gf-plan -q "${job[@]}" --period diloco > diloco.json
+	both streaming gf-sim streaming.json
+	both diloco gf-sim diloco.json
+	both compare gf-plan --compare "${job[@]}"
+	both grid gf-plan --compare --over lanes:codecs "${job[@]}"
+	both over gf-plan --compare --over codecs,selections "${job[@]}"
+	for selection in topk gtopk; do
+		gf-plan -q "${job[@]}" --selection $selection > $selection.json
+	done
+	gf-plan -q "${job[@]}" > auto.json
+	gf-plan -q "${job[@]}" --codecs q8 > q8.json
+	both plans gf-sim auto.json topk.json gtopk.json q8.json
+	both ranks gf-sim auto.json topk.json gtopk.json q8.json --ranks 2,4,8,16,32,64
+	both rates gf-sim auto.json topk.json gtopk.json q8.json --bandwidth 100Mb/s,1Gb/s,5Gb/s,10Gb/s,25Gb/s,100Gb/s
+	both steps gf-sim diloco.json --period-steps 20,50,100,200 --bandwidth 100Mb/s,1Gb/s
+	both left gf-sim streaming.json --period-steps 20,50,100,200
+	for tic in 20 50 100 200; do grep -q ">$tic<" steps-1.svg; done
+	wants 0 readable ./*-[12].svg
+	[ "$(find . -name '*-[12].svg' | wc -l)" -eq 26 ]
+}
+
+# look NAME...: what the last series of a picture looks like.
+look() {
+	gnuplot -e "columns=1; load '$share/plots/common.gp'; $(printf "dummy=claim('%s');" "$@") dummy=settle(0); print look(C)" 2>&1
+}
+
+@test "a name has one colour and marker, whatever stands beside it" {
+	needs_gnuplot
+	topk=$(look topk)
+	[ "$(look q8 dense topk)" = "$topk" ]
+	[ "$(look gtopk q8 run.topk)" = "$topk" ]
+	# each codec has its own
+	for codec in $(gf-plan --list codecs | awk '/^  / { print $1 }'); do look "$codec"; done > looks.txt
+	[ "$(wc -l < looks.txt)" -gt 5 ] && [ -z "$(sort looks.txt | uniq -d)" ]
+	# two of one number differ
+	[ "$(look ring ring)" != "$(look ring)" ]
+}
+
 @test "labels of sizes stand apart, and eight curves differ" {
 	needs_gnuplot
 	{ echo "size_bytes,name,time_s"

@@ -128,6 +128,7 @@ near() {
 		grep -q '^</svg>' "$picture"
 		prints "picture: ${picture##*/}"
 	done
+	wants 0 python3 "$GF_SOURCE/tests/cli/picture_text.py" "$svg"/*.svg
 }
 
 @test "the numbers of the pictures" {

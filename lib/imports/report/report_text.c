@@ -329,6 +329,8 @@ void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
 	size_t i;
 
 	picture->script = "bars";
+	gf_plot_text(picture, "title", "%s: a step of %zu ranks", r->kind, r->nranks);
+	gf_plot_text(picture, "subtitle", "medians of %zu steps", r->nsteps);
 	gf_plot_text(picture, "ylabel", "time of a step");
 	gf_plot_text(picture, "unit", "s");
 	gf_plot_number(picture, "stacked", 1);
