@@ -288,8 +288,8 @@ static void add_axes(const struct gf_compare_over *over, struct gf_text *out)
 			gf_text_addf(out, "%s%s", out->length ? ", " : "", gf_compare_names[axis]);
 }
 
-/* What is described goes by its name alone. */
-static void add_label(struct gf_text *csv, const char *name)
+/* What a value is called, without the description of one's own codec. */
+static void add_name(struct gf_text *csv, const char *name)
 {
 	char *title = gf_xasprintf("%.*s", gf_codec_title_length(name), name);
 
@@ -297,34 +297,124 @@ static void add_label(struct gf_text *csv, const char *name)
 	free(title);
 }
 
+static bool is_free(const struct gf_compared *row)
+{
+	return row->unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED);
+}
+
+/* The bars' places in the picture, from 1 on: of the best one, and of those whose costs are not all
+ * known. */
+struct marked {
+	const struct gf_comparison *c;
+	struct gf_plot *plot;
+	struct gf_text hatched;
+};
+
+static void mark(struct marked *m, const struct gf_compared *row, size_t group, size_t series)
+{
+	const struct gf_comparison *c = m->c;
+
+	if (is_free(row))
+		gf_text_addf(&m->hatched, " %zu:%zu ", group, series);
+	if (row != best_of(c))
+		return;
+	gf_plot_number(m->plot, "best", (double)group);
+	if (series)
+		gf_plot_number(m->plot, "best_series", (double)series);
+	if (c->now_s > 0)
+		gf_plot_text(m->plot, "best_text", "%s x %s",
+			     gf_human_ratio(c->now_s / row->iteration_s).text,
+			     c->given ? "given" : "ddp");
+	else
+		gf_plot_text(m->plot, "best_text", "best");
+}
+
+static void mark_end(struct marked *m)
+{
+	gf_plot_text(m->plot, "hatched", "%s", m->hatched.data ? m->hatched.data : "");
+	gf_text_release(&m->hatched);
+}
+
 /* A group for each value of one axis, a bar for each of the other; gnuplot wants none without a
  * number. */
 static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 {
+	struct marked marked = {.c = c, .plot = plot};
+	size_t i, k, group = 0, series;
 	const char *down, *across;
-	size_t i, k;
 
+	gf_plot_text(plot, "groups", "%s", gf_compare_names[c->over.down]);
+	gf_plot_text(plot, "series", "%s", gf_compare_names[c->over.across]);
 	gf_text_addf(&plot->csv, "%s", gf_compare_names[c->over.down]);
 	for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++)
 		if (row_at(c, NULL, across)) {
 			gf_text_addf(&plot->csv, ",");
-			add_label(&plot->csv, across);
+			add_name(&plot->csv, across);
 		}
 	gf_text_addf(&plot->csv, "\n");
 	for (i = 0; (down = gf_compare_value(&c->over, c->over.down, i)); i++) {
 		if (!row_at(c, down, NULL))
 			continue;
-		add_label(&plot->csv, down);
-		for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++) {
+		add_name(&plot->csv, down);
+		group++;
+		for (k = series = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++) {
 			const struct gf_compared *row = row_at(c, down, across);
 
-			if (row)
+			series += row_at(c, NULL, across) != NULL;
+			if (row) {
 				gf_plot_cell(&plot->csv, row->iteration_s);
-			else if (row_at(c, NULL, across))
+				mark(&marked, row, group, series);
+			} else if (row_at(c, NULL, across)) {
 				gf_text_addf(&plot->csv, ",");
+			}
 		}
 		gf_text_addf(&plot->csv, "\n");
 	}
+	mark_end(&marked);
+}
+
+/* One bound for all, or each row's own: those that let messages run into the next step have
+ * another. */
+static const char *bound_name(const struct gf_comparison *c)
+{
+	double low = c->rows[0].lower_bound_s, high = low;
+	size_t i;
+
+	for (i = 1; i < c->nrows; i++) {
+		low = fmin(low, c->rows[i].lower_bound_s);
+		high = fmax(high, c->rows[i].lower_bound_s);
+	}
+	return high < 1.001 * low ? "lower bound" : "lower bound of each";
+}
+
+static void plot_rows(const struct gf_comparison *c, struct gf_plot *plot)
+{
+	const bool doubted = c->rows[0].iteration_high_s > 0;
+	const bool one = (c->over.axes & (c->over.axes - 1)) == 0;
+	struct marked marked = {.c = c, .plot = plot};
+	const char *bound = bound_name(c);
+	const char *group = one ? gf_compare_option(c->rows[0].axis) : "plan";
+	size_t i;
+
+	gf_plot_text(plot, "groups", "%s", group);
+	gf_plot_number(plot, "stacked", 1);
+	gf_plot_text(plot, "level", "%s", bound);
+	gf_plot_number(plot, "doubt", doubted);
+	gf_text_addf(&plot->csv, "%s,compute,exposed%s,%s\n", group, doubted ? ",low,high" : "",
+		     bound);
+	for (i = 0; i < c->nrows; i++) {
+		add_name(&plot->csv, c->rows[i].name);
+		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
+		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);
+		if (doubted) {
+			gf_plot_cell(&plot->csv, c->rows[i].iteration_low_s);
+			gf_plot_cell(&plot->csv, c->rows[i].iteration_high_s);
+		}
+		gf_plot_cell(&plot->csv, c->rows[i].lower_bound_s);
+		gf_text_addf(&plot->csv, "\n");
+		mark(&marked, &c->rows[i], i + 1, 0);
+	}
+	mark_end(&marked);
 }
 
 void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
@@ -336,9 +426,7 @@ void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *
 		.ranks = r->fabric.ranks,
 		.measured = r->fabric.network != NULL,
 	};
-	bool doubted = c->rows[0].iteration_high_s > 0;
 	struct gf_text under = {0}, axes = {0};
-	size_t i;
 
 	if (r->fabric.nlevels > 0)
 		network.rate = r->fabric.levels[r->fabric.nlevels - 1].bandwidth_bytes_per_s;
@@ -356,20 +444,5 @@ void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *
 		plot_grid(c, plot);
 		return;
 	}
-	gf_plot_number(plot, "stacked", 1);
-	gf_plot_text(plot, "level", "lower bound");
-	gf_plot_number(plot, "doubt", doubted);
-	gf_text_addf(&plot->csv, "policy,compute,exposed%s,lower bound\n",
-		     doubted ? ",low,high" : "");
-	for (i = 0; i < c->nrows; i++) {
-		add_label(&plot->csv, c->rows[i].name);
-		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
-		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);
-		if (doubted) {
-			gf_plot_cell(&plot->csv, c->rows[i].iteration_low_s);
-			gf_plot_cell(&plot->csv, c->rows[i].iteration_high_s);
-		}
-		gf_plot_cell(&plot->csv, c->rows[i].lower_bound_s);
-		gf_text_addf(&plot->csv, "\n");
-	}
+	plot_rows(c, plot);
 }

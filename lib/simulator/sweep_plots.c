@@ -9,6 +9,7 @@
 
 #include "base/heap.h"
 #include "cli/human.h"
+#include "collectives/codecs/codec.h"
 
 /* What a picture is of: its title, and the beginning of its subtitle. */
 static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
@@ -16,14 +17,19 @@ static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 	const struct gf_plan *p = r->plan;
 	const char *selection = gf_selection_name(&p->selection);
 	bool published = p->system && strcmp(p->system, "auto") != 0;
+	bool period = !gf_period_has(&p->period, GF_PERIOD_EVERY);
 	struct gf_text what = {0};
 
 	gf_text_addf(&what, "%s", p->model->name);
 	if (ranks)
 		gf_text_addf(&what, " on %d rank%s", ranks, ranks == 1 ? "" : "s");
 	if (!r->name)
-		gf_text_addf(&what, ", %s %s", published ? "system" : "policy",
+		gf_text_addf(&what, ", %s %s",
+			     published ? "system"
+			     : period  ? "period"
+				       : "policy",
 			     published   ? p->system
+			     : period    ? gf_period_name(&p->period)
 			     : p->policy ? p->policy
 					 : "of the plan");
 	if (!r->name && !published && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
@@ -44,11 +50,12 @@ void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
 	if (v->measured)
 		gf_text_addf(out, "measured network, ");
 	else if (v->nlevels && v->rate > 0)
-		gf_text_addf(out, "%s %.3g Gb/s, ", v->levels[v->nlevels - 1].link, v->rate * 8e-9);
+		gf_text_addf(out, "%s %s, ", v->levels[v->nlevels - 1].link,
+			     gf_human_link(v->rate).text);
 	else if (v->nlevels)
 		gf_text_addf(out, "%s, ", v->levels[v->nlevels - 1].link);
 	else if (v->rate > 0)
-		gf_text_addf(out, "%.3g Gb/s, ", v->rate * 8e-9);
+		gf_text_addf(out, "%s, ", gf_human_link(v->rate).text);
 }
 
 /* ranks 0: several, rate false: several. */
@@ -68,6 +75,17 @@ static void network(const struct gf_plan *p, const struct gf_what_if *w, int ran
 	if (rate && w->bandwidth_bytes_per_s > 0)
 		v.rate = w->bandwidth_bytes_per_s;
 	gf_network_text(&v, out);
+}
+
+void gf_iteration_titles(const struct gf_plan *p, const struct gf_what_if *w, int ranks,
+			 const char *end, struct gf_plot *plot)
+{
+	struct gf_text under = {0};
+
+	title(&(struct gf_row){.plan = p}, ranks, plot);
+	network(p, w, ranks, true, &under);
+	gf_plot_text(plot, "subtitle", "%s%s", under.data ? under.data : "", end);
+	gf_text_release(&under);
 }
 
 /* The end of a row. */
@@ -183,20 +201,18 @@ static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
 {
 	const struct gf_gantt *t = o->timeline;
 	const bool varies = gf_what_if_varies(w);
-	struct gf_text under = {0};
+	struct gf_text end = {0};
 	size_t i;
 
 	plot->script = "gantt";
-	title(&(struct gf_row){.plan = p}, o->ranks, plot);
-	network(p, w, o->ranks, true, &under);
 	if (t->last_step)
-		add_period(p, w, o, &under);
+		add_period(p, w, o, &end);
 	if (varies && !t->last_step)
-		add_jitter(w, t->steps, &under);
+		add_jitter(w, t->steps, &end);
 	else
-		gf_text_addf(&under, "%s%s", how, varies ? " without jitter" : "");
-	gf_plot_text(plot, "subtitle", "%s", under.data);
-	gf_text_release(&under);
+		gf_text_addf(&end, "%s%s", how, varies ? " without jitter" : "");
+	gf_iteration_titles(p, w, o->ranks, end.data, plot);
+	gf_text_release(&end);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
 	for (i = 0; i <= t->nlanes; i++)
 		row(p, t, i, &plot->csv);
@@ -242,12 +258,24 @@ static void times(const struct gf_outcome *o, struct gf_plot *plot)
 	gf_plot_number(plot, "level", o->compute_s);
 }
 
+static bool is_dense(const struct gf_plan *p)
+{
+	bool dense = gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) &&
+		     gf_period_has(&p->period, GF_PERIOD_EVERY);
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++)
+		dense &= gf_codec_is_plain(p->messages[i].codec);
+	return dense;
+}
+
 static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 {
 	gf_plot_text(plot, "x", "bandwidth_bytes_per_s");
 	gf_plot_text(plot, "xlabel", "bandwidth");
 	gf_plot_text(plot, "xunit", "b/s");
 	gf_plot_number(plot, "xlog", 10);
+	gf_plot_number(plot, "ylog", 10);
 	times(o, plot);
 }
 
@@ -279,6 +307,7 @@ static void curves(const struct gf_row *rows, size_t n, bool over_rates, struct 
 
 	if (!rows->name && rate > 0 && !over_rates) {
 		gf_plot_text(plot, "series", "bandwidth_bytes_per_s");
+		gf_plot_text(plot, "series_title", "bandwidth");
 		gf_plot_text(plot, "series_unit", "b/s");
 	} else if (rows->name) {
 		gf_plot_text(plot, "series", over_rates ? "plan" : "series");
@@ -298,6 +327,7 @@ static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 	plot->script = "bars";
 	gf_plot_text(plot, "ylabel", "iteration");
 	gf_plot_text(plot, "unit", "s");
+	gf_plot_text(plot, "groups", "plan");
 	gf_plot_number(plot, "stacked", 1);
 	gf_plot_number(plot, "doubt", doubted);
 	gf_text_addf(&plot->csv, "plan,compute,exposed%s\n", doubted ? ",low,high" : "");
@@ -313,8 +343,9 @@ static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 	}
 }
 
-static void plot_rows(const struct gf_row *rows, size_t n, const struct gf_what_if *w,
-		      struct gf_plot *plot)
+/* left_out: rows that are not there. */
+static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
+		      const struct gf_what_if *w, struct gf_plot *plot)
 {
 	const struct gf_outcome *o = &rows->outcome;
 	bool ranks_vary = false, rates_vary = false, periods_vary = false;
@@ -339,6 +370,8 @@ static void plot_rows(const struct gf_row *rows, size_t n, const struct gf_what_
 	title(rows, ranks_vary ? 0 : o->ranks, plot);
 	network(rows->plan, &here, ranks_vary ? 0 : o->ranks, !rates_vary, &under);
 	gf_text_addf(&under, "simulated");
+	if (left_out)
+		gf_text_addf(&under, "; %zu of %zu left out", left_out, n + left_out);
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
 	if (!ranks_vary && !rates_vary && !periods_vary && rows->name) {
@@ -354,6 +387,11 @@ static void plot_rows(const struct gf_row *rows, size_t n, const struct gf_what_
 		over_ranks(o, plot);
 	else
 		over_bandwidth(o, plot);
+	for (i = 0; !ranks_vary && rows->name && i < n; i++)
+		if (is_dense(rows[i].plan)) {
+			gf_plot_text(plot, "dense", "%s", rows[i].name);
+			break;
+		}
 	curves(rows, n, !ranks_vary, plot);
 }
 
@@ -366,7 +404,7 @@ void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *
 	for (i = 0; i < n; i++)
 		if (!rows[i].left_out)
 			timed[ntimed++] = rows[i];
-	plot_rows(timed, ntimed, w, plot);
+	plot_rows(timed, ntimed, n - ntimed, w, plot);
 	free(timed);
 }
 

@@ -18,6 +18,11 @@ void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *
 /* A whole plan's iteration as a Gantt chart; -EINVAL for a rule, which has no messages. */
 int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err);
 
+/* The title and the subtitle of a plan's iteration under w. end: how it was found, and what else
+ * there is to say. For the pictures of lib/simulator alone. */
+void gf_iteration_titles(const struct gf_plan *p, const struct gf_what_if *w, int ranks,
+			 const char *end, struct gf_plot *plot);
+
 /* What a title says of a network. */
 struct gf_network_view {
 	const struct gf_level *levels;

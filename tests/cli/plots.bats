@@ -297,6 +297,7 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 	both rates gf-sim auto.json topk.json gtopk.json q8.json --bandwidth 100Mb/s,1Gb/s,5Gb/s,10Gb/s,25Gb/s,100Gb/s
 	both steps gf-sim diloco.json --period-steps 20,50,100,200 --bandwidth 100Mb/s,1Gb/s
 	both left gf-sim streaming.json --period-steps 20,50,100,200
+	grep -q '>.*; 2 of 4 left out<' left-2.svg
 	for tic in 20 50 100 200; do grep -q ">$tic<" steps-1.svg; done
 	wants 0 readable ./*-[12].svg
 	[ "$(find . -name '*-[12].svg' | wc -l)" -eq 26 ]
@@ -317,6 +318,42 @@ look() {
 	[ "$(wc -l < looks.txt)" -gt 5 ] && [ -z "$(sort looks.txt | uniq -d)" ]
 	# two of one number differ
 	[ "$(look ring ring)" != "$(look ring)" ]
+}
+
+@test "what counts in a picture is said in it" {
+	needs_gnuplot
+	local job=(--gpu v100 resnet20 4x2-1gbe)
+	gf-plan -q --compare "${job[@]}" --table=json --plot compare.svg > compare.jsonl
+	grep -q ">$(jq -sr '.[0] | .x_ddp * 100 | round / 100 | tostring | .[:4]' compare.jsonl)" <(sed -n 's/.*>[0-9.]* ms, \([0-9.]*\) x ddp<.*/>\1/p' compare.svg)
+	# costs that are not known
+	gf-plan -q --compare --over selections "${job[@]}" --table=json --plot over.svg > over.jsonl
+	[ "$(grep -c ' +?<' over.svg)" -eq "$(jq -s 'map(select(.free or .assumed)) | length' over.jsonl)" ]
+	grep -q '(+?)<' over.svg
+	gf-plan -q --compare --over lanes:codecs "${job[@]}" --plot grid.svg
+	for text in lanes codecs: 'iteration (ms)'; do grep -qF ">$text<" grid.svg; done
+	# a period has none of the policies
+	gf-plan -q "${job[@]}" --period streaming --plot period.svg -o /dev/null
+	grep -q '>resnet20 on 8 ranks, period streaming<' period.svg
+	# waiting has its sum, and its time also where the bar has no room
+	printf 'row,kind,name,tensors,bytes,start_s,end_s\ncompute,forward,forward,,,0,9\ncompute,waiting,waiting,,,9,9.1\n' > narrow.csv
+	printf 'compute,backward,backward,,,9.1,20\nlane 1,message,a,0,4,2,2.001\n' >> narrow.csv
+	gnuplot -e "data='narrow.csv'; out='narrow.svg'; columns=1" "$share/plots/gantt.gp"
+	grep -q '>waiting (100 ms)<' narrow.svg
+	grep -q '>100 ms<' narrow.svg
+	# no bar of a message can be seen
+	fails grep -q '>message<' narrow.svg
+}
+
+@test "where plans cross the dense one" {
+	needs_gnuplot
+	gf-plan -q --policy optimal "$share/profiles/six.json" > optimal.json
+	gf-plan -q --policy wfbp "$share/profiles/six.json" > wfbp.json
+	gf-sim -q optimal.json wfbp.json --bandwidth 1000B/s,8B/s --table=json --plot rates.svg > rates.jsonl
+	# straight lines on logarithmic axes; in kb/s
+	at=$(jq -rs 'map({key: "\(.plan) \(.bandwidth_bytes_per_s)", value: (.iteration_s | log)}) | from_entries
+		| (."wfbp 8" - ."optimal 8") as $low | (."wfbp 1000" - ."optimal 1000") as $high
+		| 0.064 * pow(125; $low / ($low - $high)) * 100 | round / 100' rates.jsonl)
+	grep -q ">optimal is as fast: wfbp at $at kb/s<" rates.svg
 }
 
 @test "labels of sizes stand apart, and eight curves differ" {
