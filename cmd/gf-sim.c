@@ -100,8 +100,8 @@ static const struct gf_setting settings[] = {
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
 	 "write the first iteration as a Chrome trace", .written = true, .often = true},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
-	 "draw the iteration, or curves of a sweep, to FILE.svg, .pdf or .png; FILE.csv: the "
-	 "numbers",
+	 "draw the iteration, or curves of a sweep, or who sends to whom in --steps, to "
+	 "FILE.svg, .pdf or .png; FILE.csv: the numbers",
 	 .store = gf_plot_store, .written = true, .often = true},
 };
 
@@ -238,7 +238,10 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 		rc = gf_file_write(a->trace, trace, strlen(trace), err);
 	free(trace);
 	if (rc == 0 && a->plot) {
-		gf_rows_plot(rows, n, w, &picture);
+		if (r)
+			gf_steps_plot(first->plan, w, r, &picture);
+		else
+			gf_rows_plot(rows, n, w, &picture);
 		rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	if (rc < 0)

@@ -109,16 +109,6 @@ static const char *const op_names[] = {
 	[GF_STEP_ROUND] = "round", [GF_STEP_REDUCE] = "reduce",
 };
 
-/* One step with where and when, and what carries it out. */
-struct row {
-	size_t message, step;
-	int rank;
-	const char *by;
-	const struct gf_step *is;
-	double bytes;
-	struct gf_replay_times at;
-};
-
 static const struct gf_message *like(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
 {
 	size_t message = r->messages[i].plan_message;
@@ -146,14 +136,13 @@ static size_t steps_of(const struct gf_replayed *r, size_t message, int rank)
 	return r->messages[message].ranks[rank].nsteps;
 }
 
-/* Step i of one rank's program for one message. */
-static struct row row_of(const struct gf_plan *p, const struct gf_replayed *r, size_t message,
-			 int rank, size_t i)
+struct gf_listed_step gf_listed_step(const struct gf_plan *p, const struct gf_replayed *r,
+				     size_t message, int rank, size_t i)
 {
 	const struct gf_replayed_message *m = &r->messages[message];
 	const struct gf_step *is = &m->ranks[rank].steps[i];
 
-	return (struct row){
+	return (struct gf_listed_step){
 		.message = message,
 		.step = i,
 		.rank = rank,
@@ -176,7 +165,7 @@ static const struct gf_predicted_message *model_of(const struct gf_plan *p,
 	return message < p->nmessages ? &r->model.messages[message] : NULL;
 }
 
-static void step_cells(struct gf_table *t, const struct row *row)
+static void step_cells(struct gf_table *t, const struct gf_listed_step *row)
 {
 	const struct gf_range *range = &row->is->range;
 
@@ -226,7 +215,7 @@ static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 	for (message = 0; message < r->nmessages; message++)
 		for (rank = 0; rank < r->ranks; rank++)
 			for (i = 0; i < steps_of(r, message, rank); i++) {
-				struct row row = row_of(p, r, message, rank, i);
+				struct gf_listed_step row = gf_listed_step(p, r, message, rank, i);
 
 				step_cells(&t, &row);
 			}
@@ -243,7 +232,7 @@ struct kind {
 
 enum { OPS = GF_ARRAY_LENGTH(op_names) };
 
-static void add_to_kind(struct kind *kinds, const struct row *row)
+static void add_to_kind(struct kind *kinds, const struct gf_listed_step *row)
 {
 	struct kind *k = kinds + row->is->stage * OPS + (size_t)row->is->op;
 
@@ -276,7 +265,7 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 
 		for (rank = 0; rank < r->ranks; rank++)
 			for (i = 0; i < steps_of(r, message, rank); i++) {
-				struct row row = row_of(p, r, message, rank, i);
+				struct gf_listed_step row = gf_listed_step(p, r, message, rank, i);
 
 				add_to_kind(kinds, &row);
 			}
@@ -347,7 +336,7 @@ static const char *kind_of(enum gf_step_op op)
 								 : "local";
 }
 
-static void step_slice(struct threads *t, const struct row *row)
+static void step_slice(struct threads *t, const struct gf_listed_step *row)
 {
 	int thread = thread_for(t, kind_of(row->is->op), row->at.start_s);
 	char *name, *args;
@@ -364,7 +353,7 @@ static void step_slice(struct threads *t, const struct row *row)
 	free(args);
 }
 
-GF_ORDER(by_start, struct row,
+GF_ORDER(by_start, struct gf_listed_step,
 	 GF_BY(x->at.start_s, y->at.start_s) ?: GF_BY(x->message, y->message)
 	 ?: GF_BY(x->step, y->step))
 
@@ -374,14 +363,14 @@ static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r, int 
 	struct threads t = {.trace = trace, .rank = rank};
 	char *name = gf_xasprintf("rank %d", rank);
 	size_t nrows = 0, i, k;
-	struct row *rows;
+	struct gf_listed_step *rows;
 
 	for (i = 0; i < r->nmessages; i++)
 		nrows += steps_of(r, i, rank);
 	rows = gf_xcalloc(nrows + 1, sizeof(*rows));
 	for (i = 0, nrows = 0; i < r->nmessages; i++)
 		for (k = 0; k < steps_of(r, i, rank); k++)
-			rows[nrows++] = row_of(p, r, i, rank, k);
+			rows[nrows++] = gf_listed_step(p, r, i, rank, k);
 	qsort(rows, nrows, sizeof(*rows), by_start);
 	gf_trace_process(trace, rank + 1, name);
 	for (i = 0; i < nrows; i++)

@@ -23,4 +23,17 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, size_t
 char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
 			    const struct gf_replayed *r);
 
+/* One step with where and when, and what carries it out. */
+struct gf_listed_step {
+	size_t message, step;
+	int rank;
+	const char *by; /* the algorithm of its stage, else of its message */
+	const struct gf_step *is;
+	double bytes;
+	struct gf_replay_times at;
+};
+/* Step i of one rank's program for one message. */
+struct gf_listed_step gf_listed_step(const struct gf_plan *p, const struct gf_replayed *r,
+				     size_t message, int rank, size_t i);
+
 #endif

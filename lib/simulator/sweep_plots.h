@@ -3,6 +3,7 @@
 #define GF_SIMULATOR_SWEEP_PLOTS_H
 
 #include "cli/plot.h"
+#include "simulator/replay/replay_plan.h"
 #include "simulator/rows.h"
 
 /*
@@ -17,6 +18,14 @@ void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *
 
 /* A whole plan's iteration as a Gantt chart; -EINVAL for a rule, which has no messages. */
 int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err);
+
+/*
+ * The exchange of a replay: each rank's sends and receives, with the rank at the other end, in the
+ * colour of the level where the two meet. What is posted and does not move yet is drawn as waiting.
+ * Of many ranks it has the first ones of each group, and of many messages the first ones.
+ */
+void gf_steps_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_replayed *r,
+		   struct gf_plot *plot);
 
 /* The title and the subtitle of a plan's iteration under w. end: how it was found, and what else
  * there is to say. For the pictures of lib/simulator alone. */

@@ -289,6 +289,7 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 	both over gf-plan --compare --over codecs,selections "${job[@]}"
 	for selection in topk gtopk; do
 		gf-plan -q "${job[@]}" --selection $selection > $selection.json
+		gf-plan -q "${job[@]}" --selection $selection --policy single > $selection.single.json
 	done
 	gf-plan -q "${job[@]}" > auto.json
 	gf-plan -q "${job[@]}" --codecs q8 > q8.json
@@ -299,8 +300,15 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 	both left gf-sim streaming.json --period-steps 20,50,100,200
 	grep -q '>.*; 2 of 4 left out<' left-2.svg
 	for tic in 20 50 100 200; do grep -q ">$tic<" steps-1.svg; done
+	for algorithm in hierarchical blueconnect; do
+		gf-plan -q "${job[@]}" --algorithm $algorithm --policy single > $algorithm.json
+		both steps-$algorithm gf-sim --steps $algorithm.json
+	done
+	both steps-gtopk gf-sim --steps gtopk.single.json
+	gf-plan -q "${job[@]::3}" --policy single blueconnect-4x16x3 > large.json
+	both steps-large gf-sim --steps large.json
 	wants 0 readable ./*-[12].svg
-	[ "$(find . -name '*-[12].svg' | wc -l)" -eq 26 ]
+	[ "$(find . -name '*-[12].svg' | wc -l)" -eq 34 ]
 }
 
 # look NAME...: what the last series of a picture looks like.
@@ -354,6 +362,29 @@ look() {
 		| (."wfbp 8" - ."optimal 8") as $low | (."wfbp 1000" - ."optimal 1000") as $high
 		| 0.064 * pow(125; $low / ($low - $high)) * 100 | round / 100' rates.jsonl)
 	grep -q ">optimal is as fast: wfbp at $at kb/s<" rates.svg
+}
+
+@test "--steps: each receive moves with its send" {
+	gf-plan -q --gpu v100 resnet20 4x2-1gbe --algorithm blueconnect --policy single > plan.json
+	wants 0 gf-sim --steps plan.json --plot steps.csv
+	python3 - <<-'END'
+	import csv
+	rows = list(csv.DictReader(open("steps.csv")))
+	moves = {way: sorted((*(r[a] for a in ends), r["moves_s"]) for r in rows if r["way"] == way)
+	         for way, ends in (("send", ("rank", "peer")), ("receive", ("peer", "rank")))}
+	assert moves["send"] == moves["receive"] and moves["send"]
+	assert all(float(r["start_s"]) <= float(r["moves_s"]) <= float(r["end_s"]) for r in rows)
+	# posted long before it moves
+	assert any(float(r["moves_s"]) - float(r["start_s"]) > 1e-3 for r in rows if r["way"] == "receive")
+	assert {r["by"].split(":")[0] for r in rows} == {"host", "net"}
+	END
+	# of many ranks the first ones
+	gf-plan -q --gpu v100 resnet20 --policy single "$share/topologies/blueconnect-4x16x3.json" > large.json
+	wants 0 gf-sim --steps large.json --plot large.csv
+	ranks=$(jq .ranks large.json)
+	drawn=$(awk -F, 'NR > 1 { print $1 }' large.csv | sort -u | wc -l)
+	((ranks > 32 && drawn <= 32 && drawn > 8))
+	[ "$(awk -F, 'NR > 1 { print $1 }' large.csv | sort -nu | head -n 1)" -eq 0 ]
 }
 
 @test "labels of sizes stand apart, and eight curves differ" {

@@ -67,7 +67,7 @@ static void begin(struct gf_replay_run *r, size_t id)
 	if (n->flags & STARTED)
 		return;
 	n->flags |= STARTED;
-	n->times->start_s = r->now_s;
+	n->times->start_s = n->times->moves_s = r->now_s;
 	tell_users(r, id, STARTED);
 }
 
@@ -204,6 +204,7 @@ static void advance(struct gf_replay_run *r, size_t id)
 		return;
 	n->flags |= MOVING;
 	other->flags |= MOVING;
+	n->times->moves_s = other->times->moves_s = r->now_s;
 	send = n->step->op == GF_STEP_SEND ? id : n->partner;
 	latency_s = gf_fluid_hop(&r->fluid, n->rank, other->rank, bytes_of(r, n)).latency_s;
 	add_event(r, GF_REPLAY_FLOW, r->now_s + hindered_s(r, n, other->rank, latency_s), send);
@@ -251,10 +252,15 @@ static void queue(struct gf_replay_run *r, size_t send)
 static void flown(struct gf_replay_run *r, size_t send)
 {
 	struct gf_replay_stream *stream = &r->streams[r->nodes[send].stream];
+	const size_t next = r->nodes[send].next;
+	size_t partner;
 
-	stream->moving = r->nodes[send].next;
-	if (stream->moving != GF_REPLAY_NOBODY)
-		move(r, stream->moving);
+	stream->moving = next;
+	if (next != GF_REPLAY_NOBODY) {
+		partner = r->nodes[next].partner;
+		r->nodes[next].times->moves_s = r->nodes[partner].times->moves_s = r->now_s;
+		move(r, next);
+	}
 	arrive(r, send);
 }
 

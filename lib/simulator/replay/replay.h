@@ -75,6 +75,8 @@ struct gf_replay_input {
 
 struct gf_replay_times {
 	double start_s; /* a send starts, a receive is posted */
+	double moves_s; /* both are there, and nothing is before them on their way; of a local step
+			 * start_s */
 	double end_s;
 };
 
