@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/timeout.h"
 #include "cli/command.h"
+#include "cli/plot.h"
 #include "json/record.h"
 #include "transport/comm.h"
 #include "cli/launch.h"
@@ -32,7 +33,7 @@ struct arguments {
 	struct gf_cli cli;
 	const char *synthetic, *name;
 	char *sysfs, *hwloc_xml, *nvml; /* owned */
-	const char *import;
+	const char *import, *plot;
 	int ranks_per_host; /* 0: not told */
 	int ranks_on;       /* enum gf_ranks_on */
 	bool measure;
@@ -80,6 +81,9 @@ static const struct gf_setting settings[] = {
 	 "ranks on each host, for a file that only names hosts (1)", 1, 1 << 20, .often = true},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name", .often = true},
 	GF_SETTING_TABLE(2),
+	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
+	 "draw the topology to FILE.svg, .pdf or .png; FILE.csv: what is in it",
+	 .store = gf_plot_store, .written = true},
 	{"machine", "KEYS", 3, GF_SETTING_ENTRY,
 	 .help = "describe what these files say in place of this machine", .keys = &machine_keys},
 };
@@ -184,6 +188,7 @@ static bool is_utf8(void)
 static int emit(const struct arguments *a, struct gf_topology *t, struct gf_error *err)
 {
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
+	struct gf_plot picture = {0};
 	struct gf_text text = {0};
 	char *written = NULL;
 	int rc;
@@ -194,6 +199,10 @@ static int emit(const struct arguments *a, struct gf_topology *t, struct gf_erro
 				    gf_cli_forms[form]);
 	name_it(a, t);
 	rc = gf_topology_check(t, err);
+	if (rc == 0 && a->plot) {
+		gf_tree_plot(t, &picture);
+		rc = gf_plot_finish(&picture, a->plot, err);
+	}
 	if (rc == 0 && form == GF_FORM_TEXT)
 		gf_tree_draw(t, !is_utf8(), &text);
 	else if (rc == 0)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/plot.h"
 #include "discovery/pci_path.h"
 #include "documents/topology.h"
 
@@ -114,5 +115,8 @@ int gf_hwloc_read(const char *xml, const char *path, const struct gf_discover_co
  * every figure with its origin. Hosts stand under their switch, and neighbours that are alike on
  * one line. ascii: without the lines of Unicode. */
 void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out);
+/* The same as a picture (share/plots/topology.gp): a row of boxes for each level, which has the
+ * first box of the row above; below them the hosts, those that are alike together. */
+void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot);
 
 #endif

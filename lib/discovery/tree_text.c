@@ -325,3 +325,52 @@ void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out)
 	for (i = 0; l && i < t->nhosts / l->size; i++)
 		draw_group(&d, l, i);
 }
+
+/* The lines of hosts, as gf_tree_draw has them. */
+static void plot_hosts(const struct gf_topology *t, struct gf_plot *plot)
+{
+	static const struct strokes none = {"", "", "", ""};
+	struct gf_text text = {0};
+	const struct drawing d = {t, &none, &text};
+	char *rest, *line;
+	size_t first, n;
+
+	for (first = 0; first < t->nhosts; first += n) {
+		n = run_at(t, first, t->nhosts);
+		draw_run(&d, first, n, "- ");
+	}
+	rest = text.data;
+	while (rest && (line = strsep(&rest, "\n")) && *line) {
+		gf_text_addf(&plot->csv, "host,,,,");
+		gf_plot_label(&plot->csv, line);
+		gf_text_addf(&plot->csv, "\n");
+	}
+	gf_text_release(&text);
+}
+
+void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot)
+{
+	struct gf_text name = {0};
+	size_t unit = 1, i;
+
+	for (i = 0; i < t->nlevels; i++)
+		unit *= t->levels[i].size;
+	plot->script = "topology";
+	gf_plot_text(plot, "title", "topology %s (%s)", t->name, t->source);
+	gf_text_addf(&plot->csv, "kind,size,ranks,name,text\nlevel,1,%zu,,\n", unit);
+	for (i = t->nlevels; i-- > 0;) {
+		const struct gf_level *l = &t->levels[i];
+
+		unit /= l->size;
+		gf_text_addf(&name, "%s x%zu: %s", l->name, l->size, l->link);
+		gf_text_addf(&plot->csv, "level,%zu,%zu,", l->size, unit);
+		gf_plot_label(&plot->csv, name.data);
+		gf_text_addf(&plot->csv, ",%s", gf_human_link(l->bandwidth_bytes_per_s).text);
+		if (l->bandwidth_origin != l->latency_origin)
+			gf_text_addf(&plot->csv, " (%s)", gf_origin_names[l->bandwidth_origin]);
+		gf_text_addf(&plot->csv, "; %s (%s)\n", gf_human_time(l->latency_s).text,
+			     gf_origin_names[l->latency_origin]);
+		gf_text_release(&name);
+	}
+	plot_hosts(t, plot);
+}

@@ -102,6 +102,21 @@ load common
 	grep -q '^└─ ' out.txt
 }
 
+@test "--plot: boxes of each level, hosts that are alike on one line" {
+	echo 'SwitchName=a Nodes=n[0-3]' > t.conf
+	echo 'SwitchName=b Nodes=n[4-7]' >> t.conf
+	wants 0 gf-topo --import t.conf --ranks-per-host 2 --plot t.csv -o t.json
+	cut -d, -f1-3 t.csv > boxes.txt
+	printf '%s\n' kind,size,ranks level,1,16 level,2,8 level,4,2 level,2,1 host,, | diff - boxes.txt
+	jq -r '.levels | reverse | .[] | "\(.name) x\(.size): \(.link)"' t.json | diff - <(awk -F, '$1 == "level" && $4 { print $4 }' t.csv)
+	grep -qx 'host,,,,n\[0-7\]: 8 hosts; each 2 ranks' t.csv
+	wants 2 gf-topo --plot t.jpg
+	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
+	wants 0 gf-topo --import t.json --plot t.svg --table
+	for text in 'ranks 0-7' 'rank 1' '16 ranks' 'n\[0-7\]: 8 hosts, each 2 ranks'; do grep -q ">$text<" t.svg; done
+	wants 0 python3 "$GF_SOURCE/tests/cli/picture_text.py" t.svg
+}
+
 @test "a name cannot change what a terminal shows" {
 	for option in "" --table; do
 		wants 2 gf-topo --name $'a\e[31mb' $option

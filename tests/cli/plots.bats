@@ -305,10 +305,12 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 		both steps-$algorithm gf-sim --steps $algorithm.json
 	done
 	both steps-gtopk gf-sim --steps gtopk.single.json
+	both topology gf-topo --synthetic "gpu:8@450GB/s,3us,nvlink node:16@400Gb/s,5us,roce pod:64@400Gb/s,9us,roce"
 	gf-plan -q "${job[@]::3}" --policy single blueconnect-4x16x3 > large.json
 	both steps-large gf-sim --steps large.json
+	both here gf-topo --import "hwloc:$GF_SOURCE/tests/data/hwloc/dgx2-nvswitch.xml"
 	wants 0 readable ./*-[12].svg
-	[ "$(find . -name '*-[12].svg' | wc -l)" -eq 34 ]
+	[ "$(find . -name '*-[12].svg' | wc -l)" -eq 38 ]
 }
 
 # look NAME...: what the last series of a picture looks like.
