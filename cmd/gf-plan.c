@@ -31,6 +31,8 @@ static const char help[] =
 	"  gf-plan --compare topo.json prof.json\n"
 	"  gf-plan --policy optimal --lanes 2 prof.json";
 
+static const char *const kinds[] = {"topologies", "models", "profiles", NULL};
+
 struct arguments {
 	struct gf_cli cli;
 	struct gf_request request;
@@ -303,7 +305,6 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 
 static int read_all(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
-	static const char *const kinds[] = {"topologies", "models", "profiles", NULL};
 	const struct gf_profile *profile;
 	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, &s->documents, err);
 
@@ -355,6 +356,7 @@ int main(int argc, char **argv)
 {
 	static const struct gf_command command = {
 		.name = "gf-plan",
+		.kinds = kinds,
 		.arguments = "[FILE...]",
 		GF_COMMAND_TABLES,
 		.check = check,

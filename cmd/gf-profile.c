@@ -35,6 +35,8 @@ static const char help[] =
 
 enum { DEFAULT_BATCH = 16 };
 
+static const char *const kinds[] = {"models", "topologies", "profiles", NULL};
+
 struct arguments {
 	struct gf_cli cli;
 	const char *model;
@@ -212,6 +214,7 @@ static const char *const groups[] = {
 
 static const struct gf_command command = {
 	.name = "gf-profile",
+	.kinds = kinds,
 	.ranked = true,
 	.arguments = "[DOCUMENT...]",
 	GF_COMMAND_TABLES,
@@ -228,7 +231,6 @@ static const struct gf_passes *passes_of(const struct gf_documents *d)
 /* Rank 0: everything that was given. */
 static int read_documents(const struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
-	static const char *const kinds[] = {"models", "topologies", "profiles", NULL};
 	bool taken = a->import.file && !strcmp(a->import.file, "-");
 	int rc = taken && !a->cli.nfiles
 			 ? 0

@@ -25,6 +25,8 @@ static const char help[] = "Run a plan in simulation: on other ranks, another to
 			   "  gf-sim plan.json --ranks 8,16,32,64 --table=csv\n"
 			   "  gf-sim plan.json --slow 3:1.5 --jitter 0.05";
 
+static const char *const kinds[] = {"topologies", "profiles", NULL};
+
 struct arguments {
 	struct gf_cli cli;
 	struct gf_sweep sweep;
@@ -138,6 +140,7 @@ static const char *const groups[] = {
 
 static const struct gf_command command = {
 	.name = "gf-sim",
+	.kinds = kinds,
 	.arguments = "[PLAN...] [FILE...]",
 	GF_COMMAND_TABLES,
 	.check = check,
@@ -176,7 +179,6 @@ static int take_plans(struct arguments *a, struct gf_documents *d, struct gf_err
 
 static int read_documents(struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
-	static const char *const kinds[] = {"topologies", "profiles", NULL};
 	struct gf_text notes = {0};
 	char *path = NULL;
 	int rc = 0;

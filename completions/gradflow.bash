@@ -4,7 +4,7 @@
 _gradflow() {
 	local cur=${COMP_WORDS[COMP_CWORD]} i=$COMP_CWORD
 	local whole=$cur prev kind name letter arg repeats kinds rest
-	local names='' words='' keys='' paths='' list='' before='' here='' found=''
+	local names='' operands='' words='' keys='' paths='' list='' before='' here='' found=''
 	# what stands before and after : or = are words of their own
 	while ((i > 1)) && [[ ${COMP_WORDS[i]} == [:=] || ${COMP_WORDS[i - 1]} == [:=] ]]; do
 		whole=${COMP_WORDS[--i]}$whole
@@ -15,6 +15,7 @@ _gradflow() {
 	while IFS=$'\037' read -r kind name letter arg repeats kinds rest; do
 		case $kind in
 		command) [[ -z $letter ]] || paths=-f ;;
+		name) operands+=" $name" ;;
 		option)
 			names+=" --$name" here=''
 			[[ $arg && ($prev == "--$name" || $prev == "-$letter") ]] || continue
@@ -28,6 +29,7 @@ _gradflow() {
 		key) [[ -z $here || $name && $whole != "$name":* ]] || keys+=" $letter=" ;;
 		esac
 	done < <("${COMP_WORDS[0]}" --completion 2> /dev/null | tr '\t' '\037')
+	[[ $found || $cur == -* ]] || words=$operands
 	if [[ ! $found && $cur == -* || ! $found && ! $paths ]]; then words=$names paths=''; fi
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	if [[ $keys && $whole == *:* ]]; then

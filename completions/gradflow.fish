@@ -15,11 +15,14 @@ function __gradflow
     set -l found ''
     set -l files ''
     set -l names
+    set -l operands
     for line in ($before[1] --completion 2> /dev/null)
         set -l f (string split \t -- $line)
         switch $f[1]
             case command
                 test -z "$f[3]"; or set files path
+            case name
+                set -a operands $f[2]
             case option
                 set -a names --$f[2]\t$f[7]
                 set here ''
@@ -47,6 +50,7 @@ function __gradflow
     if test -z "$found"; and string match -q -- '-*' $token; or test -z "$found$files"
         printf '%s\n' $names
     else if test -n "$files"
+        test -n "$found"; or printf '%s\n' $operands
         __fish_complete_$files $token | string replace -r '^' -- "$front"
     end
 end

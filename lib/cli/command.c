@@ -188,20 +188,30 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
  * fields between tabs:
  *
  *	command NAME ARGUMENTS
+ *	name DOCUMENT
  *	group HEADING
  *	option NAME LETTER ARG REPEATS(1) PATHS(files, folders) HELP
  *	word TEXT HELP
  *	key NAME KEY HELP
  *	rule OPTIONS WITHOUT
  *
- * A word belongs to the option before it, and so does a key, which may stand behind that
- * word, or, without one, behind any. A missing word is empty.
+ * A name may stand in place of an argument's file. A word belongs to the option before it, and so
+ *does a key, which may stand behind that word, or, without one, behind any. A missing word is
+ *empty.
  */
 static void complete(const struct gf_command *c, const void *arguments, struct gf_text *out)
 {
-	size_t i;
+	const struct gf_named *e;
+	size_t i, k;
 
 	gf_text_addf(out, "command\t%s\t%s\n", c->name, or_empty(c->arguments));
+	for (i = 0; c->kinds && c->kinds[i]; i++) {
+		struct gf_list shipped = gf_cli_share_list(c->kinds[i], NULL);
+
+		for (k = 0; (e = gf_registry_at(&shipped.of, k)); k++)
+			gf_text_addf(out, "name\t%s\n", e->name);
+		gf_cli_share_list_free(&shipped);
+	}
 	add_options(out, c->settings, c->nsettings, c->groups, arguments);
 	add_options(out, gf_cli_shared, gf_cli_nshared, NULL, NULL);
 	for (i = 0; i < c->nrules; i++)

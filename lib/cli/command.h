@@ -43,6 +43,9 @@ struct gf_command {
 	const char *const *groups; /* headings of the settings' groups from 1 */
 	const struct gf_setting_rule *rules;
 	size_t nrules;
+	/* Shipped documents that its arguments may name: folders of share/, NULL-terminated.
+	 * (optional) */
+	const char *const *kinds;
 	bool ranked; /* several processes may be one job's ranks */
 	/* Checks that rules cannot express: -EINVAL names the option. (optional) */
 	int (*check)(void *arguments, struct gf_error *err);
@@ -60,7 +63,7 @@ struct gf_command {
 			"print a table for people (text, md, tex), or rows (csv, tsv, json); "     \
 			"else "                                                                    \
 			"by the ending of -o (text on a terminal)",                                \
-			.names = gf_cli_forms, .otherwise = "text"                  \
+			.names = gf_cli_forms, .otherwise = "text"                                 \
 	}
 
 /* The rows of -o, -q and -v, which every command has. */

@@ -364,11 +364,19 @@ static bool by_rule(struct why *y)
 	return same;
 }
 
+static const char *reason_of(const struct why *y, size_t i)
+{
+	return y->lines[i].data         ? y->lines[i].data
+	       : y->step && i % y->step ? "not tried"
+					: "no choice";
+}
+
+/* A line for each tensor, or for those of a message that follow each other for one reason. */
 static void print_tensors(const struct why *y, bool ruled, struct gf_text *out)
 {
 	const struct gf_plan *p = y->plan;
 	const struct gf_model_profile *model = p->model;
-	size_t message = 0, i;
+	size_t message = 0, i, last;
 
 	if (ruled && (y->w->slowdown > 1 || p->staleness > 1 ||
 		      !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
@@ -376,14 +384,20 @@ static void print_tensors(const struct why *y, bool ruled, struct gf_text *out)
 			     "%s decides by times of its own, of dense synchronous messages that "
 			     "do not slow backward down; the times above are predicted\n",
 			     p->policy);
-	for (i = 0; i < model->ntensors; i++) {
+	for (i = 0; i < model->ntensors; i = last + 1) {
 		while (p->messages[message].last < i)
 			message++;
-		gf_text_addf(out, "%zu %s: message %zu, %s: %s\n", i, model->tensors[i].name,
-			     message, gf_mode_names[p->types[i]],
-			     y->lines[i].data         ? y->lines[i].data
-			     : y->step && i % y->step ? "not tried"
-						      : "no choice");
+		last = i;
+		while (last < p->messages[message].last && p->types[last + 1] == p->types[i] &&
+		       strcmp(reason_of(y, last + 1), reason_of(y, i)) == 0)
+			last++;
+		if (last > i)
+			gf_text_addf(out, "%zu to %zu, %s to %s", i, last, model->tensors[i].name,
+				     model->tensors[last].name);
+		else
+			gf_text_addf(out, "%zu %s", i, model->tensors[i].name);
+		gf_text_addf(out, ": message %zu, %s: %s\n", message, gf_mode_names[p->types[i]],
+			     reason_of(y, i));
 	}
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/whole_profile.h"
 
+#include <stdlib.h>
+
 #include "cli/human.h"
 #include "cli/table.h"
 
@@ -110,29 +112,37 @@ static void passes_line(const struct gf_passes *p, struct gf_text *out)
 	model_line(&whole, out);
 }
 
-/* The sizes at which times are printed; the last is the model's whole gradient if there is a
- * model. */
+/* The sizes at which times are printed, in their order; the model's whole gradient is one. */
 struct sizes {
-	double bytes[4];
+	double bytes[4], whole; /* whole 0: no model */
 	size_t n;
 };
 
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 static struct sizes sizes_of(const struct gf_profile *p)
 {
-	struct sizes s = {{1024, 65536, 4194304, 0}, 3};
+	struct sizes s = {.bytes = {1024, 65536, 4194304}, .n = 3};
 
 	if (p->model)
-		s.bytes[s.n++] = (double)gf_model_profile_bytes(p->model);
+		s.bytes[s.n++] = s.whole = (double)gf_model_profile_bytes(p->model);
+	qsort(s.bytes, s.n, sizeof(*s.bytes), ascending);
 	return s;
 }
 
-static void heading(struct gf_table *t, const char *first, const char *second,
+static void heading(struct gf_table *t, const char *first, const char *second, const char *rate,
 		    const struct sizes *s)
 {
 	size_t i;
 
 	gf_table_begin(t, s->n + 6);
-	gf_table_cells(t, "%s\t%s\tstartup\trate", first, second);
+	/* of an all-reduce what nccl-tests calls so: size by time */
+	gf_table_cells(t, "%s\t%s\tstartup\t%s", first, second, rate);
 	for (i = 0; i < s->n; i++)
 		gf_table_cell(t, "%s", gf_human_size(s->bytes[i]).text);
 	gf_table_cells(t, "2 at once\tfit off by");
@@ -153,7 +163,9 @@ static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
 		time_cell(t, gf_cost_lines_s(lines, s->bytes[i]));
 	if (contention->nentries)
 		gf_table_cell(t, "%.2f x",
-			      gf_contention_gamma(contention, (size_t)s->bytes[s->n - 1], 2));
+			      gf_contention_gamma(
+				      contention,
+				      (size_t)(s->whole > 0 ? s->whole : s->bytes[s->n - 1]), 2));
 	else
 		gf_table_cell(t, "-");
 	fit_cell(t, fit);
@@ -172,7 +184,7 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 	if (net->ranks)
 		gf_text_addf(out, " of %d rank%s", net->ranks, net->ranks == 1 ? "" : "s");
 	gf_text_addf(out, "\n");
-	heading(&t, "algorithm", "codec", s);
+	heading(&t, "algorithm", "codec", "algbw", s);
 	for (i = 0; i < net->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &net->allreduce[i];
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
@@ -196,7 +208,7 @@ static void levels_table(const struct gf_network *net, const struct sizes *s, si
 		return;
 	gap(out);
 	gf_text_addf(out, "messages between two ranks\n");
-	heading(&t, "level", "sum", s);
+	heading(&t, "level", "sum", "rate", s);
 	for (i = 0; i < net->nlevels; i++) {
 		const struct gf_level_cost *c = &net->levels[i];
 		struct gf_cost_lines lines = gf_level_lines(c);
