@@ -31,6 +31,9 @@ cases() {
 	gf-allreduce -a ring,gat|+ring,gather
 	gf-allreduce --datatype i|+i32
 	gf-allreduce -o to|+topo.json
+	gf-plan res|+resnet20 -resnet20.json
+	gf-plan to|+topo.json
+	gf-sim 4x|+4x2-1gbe
 	EOF
 }
 

@@ -307,7 +307,7 @@ iteration() { # WANTED
 	prints "0 l6: message 0, normal: next ready 7.00 s >= start 4.00 s + startup 3.00 s"
 	prints "1 l5: message 1, merged: next ready 9.00 s < start 13.0 s + startup 3.00 s"
 	six --policy optimal --lanes 1 --explain
-	prints "2 l4: message 1, merged: 3.00 s slower if cut here"
+	prints "2 to 4, l4 to l2: message 1, merged: 3.00 s slower if cut here"
 	six --policy threshold --threshold 32 --explain
 	prints "1 l5: message 0, normal: 72 bytes wait > theta = 32"
 }
