@@ -30,7 +30,7 @@ static const char help[] =
 	"  mpirun -np 4 gf-profile --model digits-cnn topo.json > prof.json\n"
 	"  gf-topo | gf-profile --model digits-cnn | gf-plan\n"
 	"  mpirun -np 4 gf-profile --pairs\n"
-	"  gf-profile --import ready.csv --forward 80ms --batch 32\n"
+	"  gf-profile --import ready.csv --passes forward=80ms --batch 32\n"
 	"  gf-profile --estimate --flops 7e12 --model resnet50 --batch 64";
 
 enum { DEFAULT_BATCH = 16 };
@@ -45,7 +45,8 @@ struct arguments {
 	struct gf_cli_start start;
 	/* file NULL, times NAN, batch 0: not told; batch for all ways */
 	struct gf_import import;
-	const char *format, *params;
+	const char *format;
+	char *params, *name, *variant; /* owned */
 	bool estimate;
 	struct gf_rates rates;
 };
@@ -58,6 +59,47 @@ struct arguments {
 
 static const char *const devices[] = {"auto", "cpu", "cuda", "onednn", "ref", NULL};
 
+static const struct gf_field repeats_fields[] = {
+	{"repeats", GF_FIELD_SIZE, .offset = AT(bench.repeats), .low = 1, .high = 1e5},
+	{"warmup", GF_FIELD_SIZE, .offset = AT(bench.warmup), .high = 1e5, .unit = "N",
+	 .help = "steps before the measured ones"},
+	{NULL},
+};
+static const struct gf_record repeats_keys = {.fields = repeats_fields};
+
+static const struct gf_field points_fields[] = {
+	{"min_bytes", GF_FIELD_SIZE, .offset = AT(bench.sweep.min_bytes), .unit = "SIZE",
+	 .help = "the smallest message (1 KiB)"},
+	{"time", GF_FIELD_REAL, .offset = AT(bench.sweep.time_s), .unit = "TIME",
+	 .help = "approximate time of each point (100 ms)"},
+	{"callers_memory", GF_FIELD_BOOL, .offset = AT(bench.sweep.callers_memory),
+	 .unit = "SWITCH",
+	 .help = "whether messages go as in a PyTorch job, from a caller's memory and back, on or "
+		 "off"},
+	{NULL},
+};
+static const struct gf_record points_keys = {.fields = points_fields};
+
+static const struct gf_field imported_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name), .unit = "NAME",
+	 .help = "the model's name (the file's)"},
+	{"params", GF_FIELD_STRING, .offset = AT(params), .unit = "FILE",
+	 .help = "names and sizes of parameters, for a kineto trace (CSV)"},
+	{"variant", GF_FIELD_STRING, .offset = AT(variant), .unit = "VARIANT",
+	 .help = "what the library of an all-reduce was told, e.g. ring.simple.8"},
+	{NULL},
+};
+static const struct gf_record imported_keys = {.fields = imported_fields};
+
+static const struct gf_field passes_fields[] = {
+	{"forward", GF_FIELD_REAL, .offset = AT(import.forward_s), .unit = "TIME",
+	 .help = "of the forward pass"},
+	{"backward", GF_FIELD_REAL, .offset = AT(import.backward_s), .unit = "TIME",
+	 .help = "of the whole backward pass"},
+	{NULL},
+};
+static const struct gf_record passes_keys = {.fields = passes_fields};
+
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model), "measure this model's backward pass",
@@ -69,22 +111,17 @@ static const struct gf_setting settings[] = {
 	 .often = true},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
 	 "compute threads per rank (its share of the processors)", 1, 4096},
-	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup), "steps before the measured ones", 0,
-	 1e5},
-	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats), "measured steps", 1, 1e5},
+	{"repeats", "N[:KEYS]", 1, GF_SETTING_ENTRY, .help = "measured steps (30)",
+	 .keys = &repeats_keys},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
 	 "all-reduce algorithms, with commas between; none: no network half (all that can run)",
 	 .store = gf_cli_split_store, .from = {{gf_algorithms}}, .letter = 'a', .often = true},
-	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.min_bytes),
-	 "the smallest message"},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
 	 "the largest message (4M, or the model's whole gradient)", .often = true},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
 	 "measure the contention of up to K messages at once", 1, 64},
-	{"callers-memory", NULL, 2, GF_SETTING_FLAG, AT(bench.sweep.callers_memory),
-	 "as a PyTorch job sends: from a caller's memory and back"},
-	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
-	 "approximate time of each point"},
+	{"points", "KEYS", 2, GF_SETTING_ENTRY, .help = "how each size is measured",
+	 .keys = &points_keys},
 	{GF_CLI_START_TRANSPORT(2, START)},
 	{GF_CLI_START_JOIN(2, START)},
 	{GF_CLI_START_RANK(2, START)},
@@ -98,13 +135,12 @@ static const struct gf_setting settings[] = {
 	{"import", "[FORMAT:]FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from another tool's measurement (what FILE looks like)",
 	 .from = {{gf_importers, 0, gf_import_profiles}}, .often = true},
-	{"variant", "VARIANT", 3, GF_SETTING_TEXT, AT(import.variant),
-	 "what the library of an all-reduce was told, e.g. ring.simple.8"},
-	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
-	 "names and sizes of parameters, for a kineto trace (CSV)"},
-	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name), "the model's name (the file's)"},
-	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
-	 "estimate the model half from the layers' FLOPs", .often = true},
+	{"imported", "KEYS", 3, GF_SETTING_ENTRY, .help = "what that file does not say",
+	 .keys = &imported_keys},
+	{"estimate", "SHARES", 4, GF_SETTING_CHOICE, AT(import.shares),
+	 "estimate the model half from the layers' FLOPs; share a pass out over layers by roofline "
+	 "or flops, or even over tensors",
+	 .names = gf_shares_names, .otherwise = "roofline", .often = true},
 	{"gpu", "NAME", 4, GF_SETTING_TEXT, AT(rates.gpu),
 	 "estimate by this GPU's data sheet (gf-plan lists them)",
 	 .from = {{gf_presets, sizeof(*gf_presets)}}, .often = true},
@@ -113,30 +149,24 @@ static const struct gf_setting settings[] = {
 	 .names = gf_precision_names},
 	{"flops", "RATE", 4, GF_SETTING_FLOPS, AT(rates.flops_per_s),
 	 "FLOPs per second that the hardware reaches, e.g. 15TF", 1, 1e30},
-	{"forward", "TIME", 4, GF_SETTING_TIME, AT(import.forward_s),
-	 "time of the forward pass, for --import and --estimate"},
-	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
-	 "time of the backward pass, for --import and --estimate"},
-	{"shares", "NAME", 4, GF_SETTING_CHOICE, AT(import.shares),
-	 "share a pass out over layers by roofline (the default) or flops, or even over tensors",
-	 .names = gf_shares_names},
+	{"passes", "KEYS", 4, GF_SETTING_ENTRY,
+	 .help = "times of the passes, for --import and --estimate", .keys = &passes_keys},
 	GF_SETTING_TABLE(5),
 };
 
-#define MEASURES_MODEL   "device threads warmup repeats"
-#define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes callers-memory time"
+#define MEASURES_MODEL   "device threads repeats"
+#define MEASURES_NETWORK "algorithms max-bytes lanes points"
 
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,
 	 "model import estimate batch precision " MEASURES_MODEL " " MEASURES_NETWORK},
 	{"import", NULL, "model estimate"},
-	{"params name variant", "import", NULL},
+	{"imported", "import", NULL},
 	{"join rank transport", NULL, "import estimate"},
 	{"ranks", NULL, "estimate"},
-	{"forward backward", "import estimate", NULL},
-	{"gpu flops", "estimate", "gpu flops forward backward"},
-	{"precision", NULL, "import flops forward"},
-	{"shares", "estimate", NULL},
+	{"passes", "import estimate", NULL},
+	{"gpu flops", "estimate", "gpu flops passes"},
+	{"precision", NULL, "import flops passes"},
 	{MEASURES_MODEL " " MEASURES_NETWORK " budget timeout", NULL, "import estimate"},
 };
 
@@ -188,6 +218,7 @@ static int check(void *arguments, struct gf_error *err)
 	struct arguments *a = arguments;
 	int rc = 0;
 
+	a->estimate = gf_cli_given(&a->cli, "estimate");
 	take_names(a);
 	if (!a->bench.network &&
 	    (gf_cli_given(&a->cli, "lanes") || gf_cli_given(&a->cli, "budget")))
@@ -384,6 +415,8 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 	rc = gf_cli_try_outputs(&a->cli, err);
 	rc = rc ? rc : read_documents(a, &documents, err);
 	in.ranks = a->start.ranks;
+	in.name = a->name;
+	in.variant = a->variant;
 	in.imported = &imported;
 	if (rc == 0 && in.file)
 		rc = gf_import_file(&in, a->params, a->format, &profile, &remarks, err);
@@ -446,5 +479,8 @@ int main(int argc, char **argv)
 				     : "measure";
 	status = gf_launch_run(&launch);
 	free((void *)a.bench.sweep.algorithms);
+	free(a.params);
+	free(a.name);
+	free(a.variant);
 	return status;
 }

@@ -178,6 +178,6 @@ void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
 		gf_text_addf(out, "; measure again %s",
 			     busy      ? "on an idle machine"
 			     : crowded ? "with no more ranks than processors"
-				       : "for longer (--time, --repeats)");
+				       : "for longer (--points time, --repeats)");
 	gf_text_addf(out, "\n");
 }

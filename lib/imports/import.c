@@ -43,9 +43,10 @@ struct gf_model_profile *gf_import_model(const struct gf_import *in, const char 
 	m->forward_s = isnan(in->forward_s) ? 0 : in->forward_s;
 	m->backward_s = isnan(in->backward_s) ? 0 : in->backward_s;
 	if (isnan(in->forward_s))
-		gf_text_addf(remarks,
-			     "%s: the forward time is not known and taken as 0 (--forward)\n",
-			     in->file);
+		gf_text_addf(
+			remarks,
+			"%s: the forward time is not known and taken as 0 (--passes forward)\n",
+			in->file);
 	return m;
 }
 
@@ -59,10 +60,11 @@ int gf_import_finish_model(const struct gf_import *in, struct gf_model_profile *
 		return gf_error_set(err, -EINVAL, "%s: want at most %zu tensors, got %zu", in->file,
 				    most, m->ntensors);
 	if (in->backward_s < ready_s)
-		return gf_error_set(err, -EINVAL,
-				    "--backward: want at least %g s, when the last gradient of %s "
-				    "is ready, got %g s",
-				    ready_s, in->file, in->backward_s);
+		return gf_error_set(
+			err, -EINVAL,
+			"--passes: backward: want at least %g s, when the last gradient of "
+			"%s is ready, got %g s",
+			ready_s, in->file, in->backward_s);
 	m->backward_s = fmax(m->backward_s, ready_s);
 	return 0;
 }
@@ -166,7 +168,8 @@ int gf_import_profile(const struct gf_import *in, const char *format, struct gf_
 			gf_imported_find(read.imported, "%zu tensors", p.model->ntensors);
 		gf_imported_note(read.imported, &p.measured);
 		if (in->variant && !p.network)
-			rc = gf_error_set(err, -EINVAL, "--variant: want all-reduces, got %s",
+			rc = gf_error_set(err, -EINVAL,
+					  "--imported: variant: want all-reduces, got %s",
 					  importer->name);
 		else
 			rc = gf_profile_check(&p, err);
@@ -470,7 +473,7 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 				    "passes, got some");
 	if (!passes && !timed)
 		return gf_error_set(err, -EINVAL,
-				    "--estimate: want --gpu, --flops, --forward or a profile with "
+				    "--estimate: want --gpu, --flops, --passes or a profile with "
 				    "passes, found none");
 	if (passes) {
 		rc = gf_passes_spread(passes, model, estimate.shares, &out->model, err);

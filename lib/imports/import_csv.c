@@ -312,7 +312,7 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 		if (gf_names_find(known, csv.columns[i], &k, NULL) < 0)
 			gf_imported_leave(in->imported, "columns of other names", 1);
 	if (isnan(in->forward_s) && csv_column(&csv, "need_s") >= 0)
-		gf_imported_leave(in->imported, "columns need_s, which want --forward", 1);
+		gf_imported_leave(in->imported, "columns need_s, which want --passes forward", 1);
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
 	if (rc == 0)
@@ -338,7 +338,7 @@ const struct gf_importer gf_importer_csv = {
 	.read = read_csv,
 };
 
-static const char source[] = "--params";
+static const char source[] = "--imported: params";
 
 struct parameters {
 	struct gf_csv csv;

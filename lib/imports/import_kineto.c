@@ -2,9 +2,9 @@
 /*
  * A trace of PyTorch's profiler: a gradient is ready when AccumulateGrad has added it, on a GPU
  * when what its thread launched last has ended, but communication. Times are those that events on
- * the stream would give. The trace names no parameters; --params lists them in registration order,
- * and the order of the gradients with their shapes tells which is which. Medians over the steps of
- * the trace that hold all gradients.
+ * the stream would give. The trace names no parameters; --imported params=FILE lists them in
+ * registration order, and the order of the gradients with their shapes tells which is which.
+ * Medians over the steps of the trace that hold all gradients.
  */
 #include "imports/importers.h"
 
@@ -226,7 +226,7 @@ static int fill_tensors(const struct gf_import *in, const struct gf_kineto_span 
 		if (m->tensors[t].count_elems == 0)
 			rc = gf_error_set(err, -EINVAL,
 					  "%s: the trace holds no shapes: want record_shapes=True, "
-					  "or --params",
+					  "or --imported params=FILE",
 					  in->file);
 	return rc;
 }
@@ -429,9 +429,9 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
  * Steps that hold other gradients than most, because they are cut off, are left out, with a note.
  * .Pp
  * Sizes and types need record_shapes=True, or else sizes need
- * .Fl -params
+ * .Va params
  * and the type is f32; names need
- * .Fl -params .
+ * .Va params .
  * Strings and numbers that JSON does not allow, as PyTorch has written some, are mended where
  * their end is clear, with a note.
  * .Pp

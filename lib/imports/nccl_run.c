@@ -235,7 +235,7 @@ static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
 
 /* --- the result ----------------------------------------------------------- */
 
-/* variant: what the library was told, or NULL; told: --variant says it. */
+/* variant: what the library was told, or NULL; told: --imported says it. */
 static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks, const char *variant,
 		     bool told, struct gf_readings *all, struct gf_error *err)
 {

@@ -201,17 +201,18 @@ static int tell(const struct gf_import *in, const struct gf_readings *all, struc
 
 	if (all->told)
 		return gf_error_set(err, -EINVAL,
-				    "--variant: %s says itself what the library was told",
+				    "--imported: variant: %s says itself what the library was told",
 				    in->file);
 	if (!dialect || net->nallreduce != 1 ||
 	    !gf_algorithm_has(net->allreduce->algorithm, GF_ALGORITHM_TOLD))
-		return gf_error_set(err, -EINVAL,
-				    "--variant: want the table of NCCL's, RCCL's or Open MPI's own "
-				    "all-reduce, got %s, %s",
-				    in->file, in->imported->kind);
+		return gf_error_set(
+			err, -EINVAL,
+			"--imported: variant: want the table of NCCL's, RCCL's or Open MPI's own "
+			"all-reduce, got %s, %s",
+			in->file, in->imported->kind);
 	rc = gf_tuning_read(dialect, in->variant, &tuning, err);
 	if (rc) {
-		gf_error_prefix(err, "--variant");
+		gf_error_prefix(err, "--imported: variant");
 		return rc;
 	}
 	net->variants = gf_xcalloc(1, sizeof(*net->variants));

@@ -22,9 +22,14 @@ const char *const *gf_field_words(const struct gf_field *f)
 	return f->type == GF_FIELD_BOOL ? switches : f->names;
 }
 
+static bool is_in(const struct gf_field *f, const char *unit)
+{
+	return f->unit && strcmp(f->unit, unit) == 0;
+}
+
 static int parse_real(const struct gf_field *f, const char *text, double *p, struct gf_error *err)
 {
-	if (f->unit && strcmp(f->unit, "TIME") == 0)
+	if (is_in(f, "TIME"))
 		return gf_units_time(text, p, err);
 	if (f->unit && strcmp(f->unit, "RATE") == 0)
 		return gf_units_rate(text, p, err);
@@ -65,6 +70,8 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item, struc
 	switch (f->type) {
 	case GF_FIELD_SIZE:
 	case GF_FIELD_INT:
+		if (is_in(f, "SIZE"))
+			return gf_units_size(text, p, err);
 		rc = gf_units_int(text, (long long)f->low, (long long)fmin(f->high, MAX_WHOLE),
 				  &whole, err);
 		if (!rc && f->type == GF_FIELD_INT)

@@ -11,8 +11,8 @@
  * REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01" or "none"), and STRING.
  */
 
-/* Stores the value in the item (a time, "5ms", where the field's unit is TIME), and releases the
- * field's old value. -EINVAL with the values that were wanted. */
+/* Stores the value in the item ("5ms" or "4K" where the field's unit is TIME or SIZE), and releases
+ * the field's old value. -EINVAL with the values that were wanted. */
 int gf_field_parse(const struct gf_field *f, const char *text, void *item, struct gf_error *err);
 /* The words that stand for some or all values of the field; NULL: only numbers do. */
 const char *const *gf_field_words(const struct gf_field *f);

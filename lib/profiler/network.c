@@ -323,14 +323,15 @@ int gf_measure_network_check(const struct gf_measure_network *c, struct gf_error
 			return gf_registry_refuse(&(struct gf_registry){gf_algorithms},
 						  "--algorithms", NULL, c->algorithms[i], err);
 	if (c->min_bytes < 4 || c->min_bytes > c->max_bytes)
-		return gf_error_set(err, -EINVAL,
-				    "--min-bytes: want from 4 to the --max-bytes, got %zu and %zu",
-				    c->min_bytes, c->max_bytes);
-	if (c->max_bytes / 32 < c->min_bytes)
 		return gf_error_set(
 			err, -EINVAL,
-			"--max-bytes: want at least 32 times the --min-bytes, got %zu and %zu",
-			c->max_bytes, c->min_bytes);
+			"--points: min_bytes: want from 4 to the --max-bytes, got %zu and %zu",
+			c->min_bytes, c->max_bytes);
+	if (c->max_bytes / 32 < c->min_bytes)
+		return gf_error_set(err, -EINVAL,
+				    "--max-bytes: want at least 32 times min_bytes of --points, "
+				    "got %zu and %zu",
+				    c->max_bytes, c->min_bytes);
 	return 0;
 }
 

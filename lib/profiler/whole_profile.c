@@ -364,7 +364,7 @@ void gf_measure_profile_say(const struct gf_measure_profile *c, struct gf_text *
 
 	gf_text_addf(out, "measuring ");
 	if (c->model)
-		gf_text_addf(out, "%s takes %zu steps of %zu samples (--warmup, --repeats)",
+		gf_text_addf(out, "%s takes %zu steps of %zu samples (--repeats)",
 			     c->model->name, c->warmup + c->repeats, c->batch);
 	if (c->network)
 		gf_text_addf(out, "%s takes at least %.0f s (--budget), longer beside other work",

@@ -82,7 +82,7 @@ lab_replay() {
 	: > "$work/rows"
 	for spec in ${LAB_MODELS:-resnet50:400ms:800ms:3 densenet201:350ms:700ms:3 bert-base:1500ms:3000ms:2}; do
 		IFS=: read -r model forward backward steps <<< "$spec"
-		gf-profile --estimate --model "$model" --forward "$forward" --backward "$backward" > "$work/model.json"
+		gf-profile --estimate --model "$model" --passes forward="$forward",backward="$backward" > "$work/model.json"
 		rm -f "$work"/ratio.*
 		for policy in wfbp mg-wfbp asc-wfbp optimal; do
 			gf-plan -q --policy $policy "$work/topo.json" "$work/net.json" "$work/model.json" > "$work/$policy.json" || return
@@ -123,7 +123,7 @@ lab_one() { # cluster algorithm
 lab_levels() {
 	local bytes_s algorithm cluster round
 	bytes_s=$(($(bits "$rate") / 8))
-	gf-profile --estimate --model "${LAB_MODEL:-resnet18}" --forward 1ms --backward 1ms > "$work/model.json"
+	gf-profile --estimate --model "${LAB_MODEL:-resnet18}" --passes forward=1ms,backward=1ms > "$work/model.json"
 	: > "$work/rows"
 	for cluster in ${LAB_CLUSTERS:-two-level two-rack}; do
 		if [ "$cluster" = two-level ]; then

@@ -66,7 +66,7 @@ declare -A options=(
 GF_ALSO=$(IFS=';'; echo "${options[*]}")
 export GF_ALSO
 if [ ! -e "$work/network.json" ]; then
-	launch gf-profile -q --transport ucx --callers-memory --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
+	launch gf-profile -q --transport ucx --points callers_memory=on --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
 	mv "$work/network.part" "$work/network.json"
 	cp "$work/network.json" "$work/network.alone"
 	peer profile "$work" || exit 1

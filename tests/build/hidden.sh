@@ -31,7 +31,7 @@ wants 0 out '^device *no cuda  *no GPU that CUDA can use: there is no driver' gf
 wants 0 out '^between *no nccl' gf-allreduce --list
 wants 0 out '"levels"' gf-topo
 wants 0 out '# Out of bounds values : 0 OK' gf-allreduce --device auto -b 1K -e 1K -n 2 -w 0
-wants 0 out '"device": "cpu"' gf-profile --device auto --model digits-mlp --warmup 0 --repeats 1
+wants 0 out '"device": "cpu"' gf-profile --device auto --model digits-mlp --repeats 1:warmup=0
 wants 0 out 'test accuracy' gf-train --device auto --model digits-mlp --data digits --epochs 1 --steps 2
 wants 3 err 'there is no driver' gf-train --device cuda --model digits-mlp --data digits --epochs 1 --steps 1
 wants 3 err 'there is no driver' gf-allreduce --device cuda -b 1K -e 1K

@@ -33,7 +33,7 @@ compile() { make -s "-j$(nproc)" CUDA=0 WERROR=1 BUILD="$here" "$@"; }
 runs_jobs() {
 	local PATH=$here/bin:$PATH mpirun=${1/%mpicc*/mpirun${1##*mpicc}} lines
 	local run=(timeout 120 "$mpirun" --bind-to none -np)
-	gf-topo -q | "${run[@]}" 2 gf-profile -q --budget 1s --time 1ms > "$here/prof.json" || return 1
+	gf-topo -q | "${run[@]}" 2 gf-profile -q --budget 1s --points time=1ms > "$here/prof.json" || return 1
 	[ "$(grep -c '"format"' "$here/prof.json")" -eq 2 ] || { echo 'the topology did not come through the pipe'; return 1; }
 	lines=$("${run[@]}" 3 gf-allreduce -q -a all -b 64K -e 64K -n 3 --table=csv < /dev/null) || return 1
 	[ "$(wc -l <<< "$lines")" -gt 8 ] || { echo "few algorithms: $lines"; return 1; }

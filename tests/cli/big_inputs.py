@@ -109,7 +109,7 @@ for name, text in {"word": aliases(2000, 10_000), "words": aliases(100_000, 50_0
 packed("elements.xml.gz", '<system version="1"><cpu>' + "<a/>" * 1_900_000 + "</cpu></system>", "gf-topo --import")
 packed("objects.json.gz", '{"traceEvents":[' + "{}," * 900_000 + "{}]}", "gf-profile --import", "gf-report")
 packed("lines.conf.gz", "SwitchName=a Nodes=n[0-3]\n" + "#\n" * 20_000_000, "gf-topo --import")
-packed("rows.csv.gz", "name,count_elems,ready_s\n" + "t,1,1\n" * 900_000, "gf-profile --forward 1s --import")
+packed("rows.csv.gz", "name,count_elems,ready_s\n" + "t,1,1\n" * 900_000, "gf-profile --passes forward=1s --import")
 packed("blank.log.gz", "# OSU MPI Allreduce Latency Test v7.0\n" + "\n" * 45_000_000, "gf-profile --ranks 4 --import")
 packed("sizes.log.gz", "# OSU MPI Allreduce Latency Test v7.0\n# Size       Avg Latency(us)\n" + "".join(
     f"{4 * i} 1\n" for i in range(200_000, 0, -1)), "gf-profile --ranks 4 --import")
@@ -190,7 +190,7 @@ put("dimensions.yml", "".join(f"{key}: [ {', '.join([value] * 40_000)} ]\n" for 
     "gf-topo --import astra-sim:")
 
 put("ready.csv", "name,count_elems,ready_s\n" + "".join(f"t{i},1000,{i}\n" for i in range(60_000)),
-    "gf-profile --forward 1s --import")
+    "gf-profile --passes forward=1s --import")
 put("wide.csv", "x," * 499_000, "gf-profile --import")
 put("quote.csv", '"' + "x" * 900_000, "gf-profile --import")
 put("kineto.json", {"traceEvents": [
@@ -199,9 +199,9 @@ put("kineto.json", {"traceEvents": [
 put("gradients.json", {"traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "pid": 1, "tid": 2, "ts": 0, "dur": 99999}] + [
     {"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: " + name, "pid": 1, "tid": 2,
-     "ts": 9 + 3 * i, "dur": 1} for i, name in enumerate(["AddmmBackward0"] + 6000 * ["torch::autograd::AccumulateGrad"])]})
-put("names.csv", "name,count_elems\n" + "a,2\n" * 6000 + "b,0\n" * 240_000,
-    "gf-profile --import gradients.json --params")
+     "ts": 9 + 3 * i, "dur": 1} for i, name in enumerate(["AddmmBackward0"] + 6000 * ["torch::autograd::AccumulateGrad"])]},
+    "gf-profile --imported params=names.csv --import")
+put("names.csv", "name,count_elems\n" + "a,2\n" * 6000 + "b,0\n" * 240_000)
 
 wide = copy.deepcopy(mlp)
 wide["layers"][0]["outputs"] = 2_000_000_000

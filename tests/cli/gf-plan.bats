@@ -1528,7 +1528,7 @@ writes_nothing() { # OPTION...
 
 @test "the norms of csc go after the messages" {
 	# GradientFlow, AlexNet on Cluster-V: 42.6 ms, as make tables says
-	gf-profile -q --estimate --model alexnet-bn --forward 11.6ms --backward 23.1ms --batch 128 > model.json
+	gf-profile -q --estimate --model alexnet-bn --passes forward=11.6ms,backward=23.1ms --batch 128 > model.json
 	jq -n '{format: "gf-profile", version: 1, network: {ranks: 512,
 		allreduce: [{algorithm: "ring", startup_s: 3.96e-3, per_byte_s: 5.17e-10}]}}' > net.json
 	wants 0 gf-plan -q --policy threshold --selection csc:keep=0.1 --codecs f16 model.json net.json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load common
 
-quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
+quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 
 @test "the model half of a shipped model" {
 	wants 0 gf-profile --model digits-mlp $quick
@@ -73,25 +73,25 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 }
 
 @test "--import: a table, PyTorch's trace, nccl-tests" {
-	wants 0 gf-profile --import "$data/import/six.csv" --forward 3s
+	wants 0 gf-profile --import "$data/import/six.csv" --passes forward=3s
 	jq -e '.model | .name == "six" and .forward_s == 3 and .backward_s == 17 and (has("batch_per_rank") | not)' out.txt
 	says 'six.csv: csv: 6 tensors'
 	one_line
-	wants 0 gf-profile -q --import "$data/import/six.csv" --forward 3s
+	wants 0 gf-profile -q --import "$data/import/six.csv" --passes forward=3s
 	[ -z "$errors" ]
-	wants 0 gf-profile --import "$data/import/six.csv" --name other --batch 7
+	wants 0 gf-profile --import "$data/import/six.csv" --imported name=other --batch 7
 	says 'the forward time is not known and taken as 0'
 	jq -e '.model | .name == "other" and .batch_per_rank == 7' out.txt
 	# when forward needs a tensor says nothing without the time of forward
 	printf 'name,count_elems,ready_s,need_s\na,4,1,2.5\nb,8,2,0\n' > need.csv
-	wants 0 gf-profile --import need.csv --forward 3s
+	wants 0 gf-profile --import need.csv --passes forward=3s
 	jq -e '[.model.tensors[].need_s] == [2.5, 0]' out.txt
 	wants 0 gf-profile --import need.csv
-	says 'columns need_s, which want --forward'
+	says 'columns need_s, which want --passes forward'
 	jq -e 'all(.model.tensors[]; has("need_s") | not)' out.txt
-	wants 2 gf-profile --import need.csv --forward 2s
+	wants 2 gf-profile --import need.csv --passes forward=2s
 	says 'tensors/0/need_s: want a number <= 2, the time of a forward pass, got 2.5'
-	wants 0 gf-profile --import "$data/import/kineto-cpu.json" --params "$data/import/params.csv"
+	wants 0 gf-profile --import "$data/import/kineto-cpu.json" --imported params="$data/import/params.csv"
 	jq -e '[.model.tensors[].name] == ["fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight"]' out.txt
 	jq -e '.model.device == "cpu" and .measured.imported_from == "kineto"' out.txt
 	wants 0 gf-profile --import "$data/import/nccl-tests.txt" --ranks 16
@@ -165,12 +165,12 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 }
 
 @test "--import unpacks gzip" {
-	gf-profile --import "$data/import/six.csv" --forward 3s > plain.json
+	gf-profile --import "$data/import/six.csv" --passes forward=3s > plain.json
 	gzip -c "$data/import/six.csv" > six.csv.gz
-	wants 0 gf-profile --import six.csv.gz --forward 3s
+	wants 0 gf-profile --import six.csv.gz --passes forward=3s
 	cmp out.txt plain.json
 	(head -n 3 "$data/import/six.csv" | gzip -c; tail -n +4 "$data/import/six.csv" | gzip -c) > two
-	stdin=two wants 0 gf-profile --import - --forward 3s --name six
+	stdin=two wants 0 gf-profile --import - --passes forward=3s --imported name=six
 	cmp out.txt plain.json
 	head -c 80 six.csv.gz > cut.gz
 	wants 2 gf-profile --import cut.gz
@@ -236,12 +236,12 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 }
 
 @test "imported halves go into one plan" {
-	gf-profile --import "$data/import/six.csv" --forward 3s > a.json
+	gf-profile --import "$data/import/six.csv" --passes forward=3s > a.json
 	gf-profile --import "$data/import/nccl-tests.json" --ranks 4 > b.json
 	cat a.json b.json > both.json
 	stdin=both.json wants 0 gf-plan
 	jq -e '.ranks == 4 and .model.name == "six"' out.txt
-	stdin=$data/import/six.csv wants 0 gf-profile --import - --forward 3s --name six
+	stdin=$data/import/six.csv wants 0 gf-profile --import - --passes forward=3s --imported name=six
 	cmp out.txt a.json
 	stdin=a.json wants 0 gf-profile --import "$data/import/nccl-tests.txt"
 	jq -se 'map(.format) == ["gf-profile", "gf-profile"]' out.txt
@@ -261,20 +261,20 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ "$rows" -le 24 ]
 	[ "$(head -n 1 out.txt | grep -oE '[0-9]+ tensors' | cut -d' ' -f1)" -eq $(($(grep -oE '^ *[0-9]+-[0-9]+ ' out.txt | tail -n 1 | tr -d ' ' | cut -d- -f2) + 1)) ]
 	# of what is measured, too, in place of the documents
-	stdin=$share/topologies/4x2-1gbe.json wants 0 gf-profile --model digits-mlp --warmup 1 --repeats 2 --table
+	stdin=$share/topologies/4x2-1gbe.json wants 0 gf-profile --model digits-mlp --repeats 2:warmup=1 --table
 	head -n 1 out.txt | grep -q '^digits-mlp on cpu, 16 samples per rank: '
 	fails grep -q gf-topology out.txt
-	says 'measuring digits-mlp takes 3 steps of 16 samples (--warmup, --repeats)'
+	says 'measuring digits-mlp takes 3 steps of 16 samples (--repeats)'
 	wants 2 gf-profile --table
 	says 'nothing to measure'
 }
 
-@test "--variant: what the library was told, where the log does not say it" {
-	wants 0 gf-profile -q --import "$data/import/osu.log" --variant Segmented_Ring.64k
+@test "--imported variant: what the library was told, where the log does not say it" {
+	wants 0 gf-profile -q --import "$data/import/osu.log" --imported variant=Segmented_Ring.64k
 	jq -e '.network | .library == "Open MPI" and .ranks == 2 and (has("allreduce") | not)
 		and [.variants[].variant] == ["segmented_ring.64K"]' out.txt
 	cp out.txt ring.json
-	wants 0 gf-profile -q --import "$data/import/osu.log" --variant default
+	wants 0 gf-profile -q --import "$data/import/osu.log" --imported variant=default
 	jq -e '.network | .allreduce[0].algorithm == "library" and .allreduce[0].fit == .variants[0].fit' out.txt
 	cp out.txt default.json
 	# either order makes one network, which has no gain in it
@@ -288,28 +288,28 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq '.network.library = "Open MPI 5"' ring.json > five.json
 	wants 2 gf-plan --emit ompi default.json five.json
 	says "want variants of one library between the same ranks"
-	wants 2 gf-profile --import "$data/import/osu.log" --variant ring.ll
+	wants 2 gf-profile --import "$data/import/osu.log" --imported variant=ring.ll
 	one_line
-	says "--variant: Open MPI's MPI_Allreduce: ring is not cut into segments"
-	wants 2 gf-profile --import "$data/import/nccl-tests.txt" --variant ring
-	says "--variant: NCCL's ncclAllReduce: "
-	wants 0 gf-profile -q --import "$data/import/nccl-tests.txt" --variant ring.simple.8
+	says "--imported: variant: Open MPI's MPI_Allreduce: ring is not cut into segments"
+	wants 2 gf-profile --import "$data/import/nccl-tests.txt" --imported variant=ring
+	says "--imported: variant: NCCL's ncclAllReduce: "
+	wants 0 gf-profile -q --import "$data/import/nccl-tests.txt" --imported variant=ring.simple.8
 	jq -e '.network | .library == "NCCL" and .variants[0].variant == "ring.simple.8"' out.txt
-	wants 2 gf-profile --import "$data/import/told.jsonl" --variant ring
+	wants 2 gf-profile --import "$data/import/told.jsonl" --imported variant=ring
 	says "says itself what the library was told"
-	wants 2 gf-profile --import "$data/import/six.csv" --variant ring
+	wants 2 gf-profile --import "$data/import/six.csv" --imported variant=ring
 	one_line
-	says "--variant: want all-reduces, got csv"
+	says "--imported: variant: want all-reduces, got csv"
 	[ -z "$output" ]
 }
 
 @test "--import refuses" {
 	wants 3 gf-profile --import no-such-file.csv
 	one_line
-	wants 2 gf-profile --import "$data/import/six.csv" --backward 16s
-	says '--backward: want at least 17 s, when the last gradient of'
+	wants 2 gf-profile --import "$data/import/six.csv" --passes backward=16s
+	says '--passes: backward: want at least 17 s, when the last gradient of'
 	[ -z "$output" ]
-	wants 0 gf-profile --import "$data/import/six.csv" --backward 17s
+	wants 0 gf-profile --import "$data/import/six.csv" --passes backward=17s
 	wants 2 gf-profile --import "$share/models/digits-mlp.json"
 	says 'digits-mlp.json: this is a model of gradflow: give it by --model'
 	one_line
@@ -342,8 +342,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq -e '.model | .batch_per_rank == 16 and .accumulate == 16 and (.tensors | length) == 161 and
 		(.forward_s + .backward_s - 4.842 | fabs) < 1e-9 and (.backward_s - 4.842 / 24 | fabs) < 1e-9' spread.json
 	wants 0 gf-profile -q --estimate --model resnet50 --batch 16 \
-		--forward "$(jq .passes.forward_s "$share/profiles/gtopk-resnet50.json")" \
-		--backward "$(jq .passes.backward_s "$share/profiles/gtopk-resnet50.json")"
+		--passes forward="$(jq .passes.forward_s "$share/profiles/gtopk-resnet50.json")" \
+		--passes backward="$(jq .passes.backward_s "$share/profiles/gtopk-resnet50.json")"
 	jq -e --slurpfile s spread.json '.model.tensors == $s[0].model.tensors' out.txt
 	wants 0 gf-plan gtopk-resnet50 gtopk-32-1gbe
 	says "times of resnet50's layers are shares of the profile's passes"
@@ -398,14 +398,14 @@ EOF
 	wants 0 gf-profile --estimate --flops 7e12 --model resnet50 --batch 64
 	jq -e '.model | .name == "resnet50" and .batch_per_rank == 64 and .backward_s > .forward_s' out.txt
 	jq -e '.model.tensors | map(.ready_s) | . == sort' out.txt
-	wants 0 gf-profile --estimate --forward 80ms --backward 160ms --model resnet50
+	wants 0 gf-profile --estimate --passes forward=80ms,backward=160ms --model resnet50
 	jq -e '.model | (.forward_s - 0.08 | fabs) < 1e-9 and (.backward_s - 0.16 | fabs) < 1e-9' out.txt
 	wants 2 gf-profile --estimate --model resnet50
-	says '--estimate: want --gpu, --flops, --forward or a profile with passes, found none'
+	says '--estimate: want --gpu, --flops, --passes or a profile with passes, found none'
 	wants 2 gf-profile --estimate --flops 7e12
 	says '--estimate: want a model'
-	wants 2 gf-profile --estimate --flops 7e12 --forward 1s --model resnet50
-	says '--flops goes without --forward'
+	wants 2 gf-profile --estimate --flops 7e12 --passes forward=1s --model resnet50
+	says '--flops goes without --passes'
 	wants 2 gf-profile --estimate --flops 7e12 --gpu a100 --model resnet50
 	says '--gpu goes without --flops'
 	wants 0 gf-profile --estimate --gpu a100 --model resnet50
@@ -452,9 +452,9 @@ EOF
 	wants 2 gf-profile --algorithms ring,carrier-pigeon
 	says "$(choice_of algorithms), got \"carrier-pigeon\""
 	wants 2 gf-profile --max-bytes 4K
-	says '--max-bytes: want at least 32 times the --min-bytes, got 4096 and 1024'
-	wants 2 gf-profile --time soon
-	says '--time'
+	says '--max-bytes: want at least 32 times min_bytes of --points, got 4096 and 1024'
+	wants 2 gf-profile --points time=soon
+	says '--points: time'
 	wants 0 gf-profile --help
 	prints '--algorithms'
 	wants 0 gf-profile --version
@@ -472,7 +472,7 @@ EOF
 	local device
 	for device in '' '--device auto' '--device ref'; do
 		# shellcheck disable=SC2086
-		wants 0 gf-profile --model digits-mlp $device --warmup 0 --repeats 1
+		wants 0 gf-profile --model digits-mlp $device --repeats 1:warmup=0
 		jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt
 	done
 }

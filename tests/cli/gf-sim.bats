@@ -418,8 +418,8 @@ replay() { # plan and options of gf-sim...
 }
 
 @test "--iterations: a pipeline's steps as Pipe-SGD Eq. 4 has them, filling included" {
-	gf-profile -q --estimate --shares flops --model "$share/models/alexnet-bn.json" \
-		--forward 15ms --backward 30ms |
+	gf-profile -q --estimate=flops --model "$share/models/alexnet-bn.json" \
+		--passes forward=15ms,backward=30ms |
 		jq '(.model.update_s = .002) + {network: {ranks: 4, allreduce: [{algorithm: "ring",
 			startup_s: .292946, per_byte_s: 0}]}}' > profile.json
 	gf-plan -q --policy single --staleness 2 profile.json > plan.json

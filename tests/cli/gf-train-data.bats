@@ -88,7 +88,7 @@ tied() {
 	# the same first loss, but for rounding
 	cat ref.jsonl onednn.jsonl | jq -se 'map(select(.part == "batch" and .step == 1).loss) |
 		length == 2 and (.[0] - .[1] | fabs < 1e-4)'
-	wants 0 gf-profile --model tied.json --batch 2 --warmup 1 --repeats 2 -o profile.json
+	wants 0 gf-profile --model tied.json --batch 2 --repeats 2:warmup=1 -o profile.json
 	wants 0 gf-profile --model tied.json --estimate --flops 1e12 -o estimate.json
 	for doc in profile.json estimate.json; do
 		jq -e '.model | (.tensors | map(.name)) == ["out.bias", "norm.bias", "norm.weight", "dense.bias",

@@ -668,7 +668,7 @@ flip() {
 	wants 0 gf-train -q --device cpu --threads 1 --model digits-cnn --precision bf16 --epochs 3 --target .92 --log bf16.jsonl
 	wants 0 gf-train -q --device cpu --threads 1 --model digits-cnn --epochs 1 --log f32.jsonl
 	fails cmp -s <(jq 'select(.step == 5).loss' bf16.jsonl) <(jq 'select(.step == 5).loss' f32.jsonl)
-	wants 0 gf-profile --device cpu --threads 1 --model digits-mlp --precision bf16 --warmup 1 --repeats 2 -o profile.json
+	wants 0 gf-profile --device cpu --threads 1 --model digits-mlp --precision bf16 --repeats 2:warmup=1 -o profile.json
 	jq -e '.. | objects | select(has("forward_spread_s")) | .precision == "bf16"' profile.json
 }
 

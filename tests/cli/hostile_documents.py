@@ -54,7 +54,7 @@ def inputs(source):
             ("tests/data/valid/topology-*.json", TOPOLOGY), ("share/topologies/*.json", TOPOLOGY),
             ("share/models/digits-*.json", TRAINED), ("share/models/gpt*.json", MODEL), ("share/models/lstm*.json", MODEL),
             ("share/models/resnet18.json", MODEL), ("share/training/*.json", ["gf-train -q --steps 1 --training {}"]),
-            ("tests/data/import/*", ["gf-profile --import {}", "gf-profile --forward 1s --import {}"]),
+            ("tests/data/import/*", ["gf-profile --import {}", "gf-profile --passes forward=1s --import {}"]),
             ("tests/data/topologies/*", ["gf-topo --import {}", "gf-topo --table --import {}"]),
             ("tests/data/hwloc/*", ["gf-topo --import hwloc:{}"])):
         for path in sorted(source.glob(pattern)):

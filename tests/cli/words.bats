@@ -155,7 +155,7 @@ load common
 			{ cat help.txt; false; }
 	done
 	# an option stands after the one that its text speaks of
-	[ "$(gf-profile --help | grep -oE '^ +--(forward|backward)' | tr -d ' \n')" = --forward--backward ]
+	[ "$(gf-profile --help | grep -oE '^ +--(estimate|passes)' | tr -d ' \n')" = --estimate--passes ]
 }
 
 @test "what is wrong is found before work begins, and its option is named" {

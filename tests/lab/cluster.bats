@@ -17,7 +17,7 @@ setup_file() {
 	needs_lab
 	lab up bclus --hosts 4 --rate $RATE
 	export SHARED=$BATS_FILE_TMPDIR
-	gf-profile --estimate --model resnet20 --forward 30ms --backward 60ms > "$SHARED/model.json"
+	gf-profile --estimate --model resnet20 --passes forward=30ms,backward=60ms > "$SHARED/model.json"
 	lab run bclus --timeout 60 gf-topo > "$SHARED/topo.json"
 }
 
@@ -137,7 +137,7 @@ ends() {
 @test "cluster: a link that drops to 1 Mb/s: what is larger than it moves in time" {
 	plan
 	# one message of 44 MB in pieces of 1 MiB, which take 8 s then
-	gf-profile --estimate --model resnet18 --forward 30ms --backward 60ms > large.json
+	gf-profile --estimate --model resnet18 --passes forward=30ms,backward=60ms > large.json
 	gf-plan -q --policy single --algorithm ring "$SHARED/topo.json" "$SHARED/net.json" large.json |
 		jq '.segment_bytes = 1048576' > plan.json
 	lab run bclus --timeout 100 gf-train --replay --plan plan.json --steps 5000 --timeout 3s > out.txt 2> err.txt < /dev/null 3>&- &

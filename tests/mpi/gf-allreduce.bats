@@ -330,7 +330,7 @@ rows() {
 }
 
 @test "--trace: of a plan all messages at once" {
-	gf-profile -q --estimate --model digits-cnn --forward 1ms --backward 2ms -o model.json
+	gf-profile -q --estimate --model digits-cnn --passes forward=1ms,backward=2ms -o model.json
 	gf-topo -q --synthetic "host:2@8GB/s,5us,shm" -o topo.json
 	gf-plan -q --policy wfbp topo.json model.json -o plan.json
 	wants 0 mpi 2 gf-allreduce $quick --plan plan.json --trace trace.json

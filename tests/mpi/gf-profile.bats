@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load ../cli/common
 
-quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-bytes 1M"
+quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --max-bytes 1M"
 
 @test "both halves, every algorithm of the build" {
 	wants 0 mpi 2 gf-profile $quick --model digits-mlp
@@ -21,12 +21,12 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 }
 
 @test "the network alone, one algorithm, three lanes" {
-	wants 0 mpi 3 gf-profile -a ring --min-bytes 256 --max-bytes 256K --lanes 3 --time 1ms
+	wants 0 mpi 3 gf-profile -a ring --points min_bytes=256,time=1ms --max-bytes 256K --lanes 3
 	jq -e '(has("model") | not) and [.network.allreduce[].algorithm] == ["ring"]' out.txt
 	jq -e '.network.ranks == 3' out.txt
 	jq -e '[.network.allreduce[].contention[]?.gamma | length == 3 and .[0] == 1 and . == sort] | all' out.txt
 	jq -e '.measured.network | has("memory") | not' out.txt
-	wants 0 mpi 2 gf-profile -a ring --min-bytes 256 --max-bytes 256K --lanes 1 --time 1ms --callers-memory
+	wants 0 mpi 2 gf-profile -a ring --points min_bytes=256,time=1ms,callers_memory=on --max-bytes 256K --lanes 1
 	jq -e '.measured.network.memory == "caller'"'s"'"' out.txt
 }
 
@@ -36,13 +36,13 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	jq -se 'map(.format) == ["gf-topology", "gf-profile"]' out.txt
 	wants 0 mpi 1 gf-profile $quick --model digits-mlp
 	says 'no network half'
-	wants 0 mpi 2 gf-profile --batch 2 --warmup 1 --repeats 3 --threads 1 --model digits-mlp -a none
+	wants 0 mpi 2 gf-profile --batch 2 --repeats 3:warmup=1 --threads 1 --model digits-mlp -a none
 	jq -e 'has("network") | not' out.txt
 }
 
 @test "levels: the given topology's, and algorithms that work by them" {
 	gf-topo --synthetic "pair:2@8GB/s,1us,shm net:2@1Gb/s,50us" > topo.json
-	wants 0 mpi 4 gf-profile -a blueconnect,ring --lanes 1 --budget 300ms --time 5ms topo.json
+	wants 0 mpi 4 gf-profile -a blueconnect,ring --lanes 1 --budget 300ms --points time=5ms topo.json
 	jq -e '[.network.levels[].name] == ["pair", "net"]' out.txt
 	jq -e '.network.levels[] | .alpha_s >= 0 and .beta_s_per_byte >= 0 and .alpha_s + .beta_s_per_byte > 0' out.txt
 	# one stage at a time by each algorithm that can run there, then the best together
@@ -57,7 +57,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	jq -e '.messages[0].stages | length == 2' plan.json
 	# on one level all of it is one stage
 	gf-topo --synthetic "pair:2@8GB/s,1us,shm" > topo.json
-	wants 0 mpi 2 gf-profile -a blueconnect --lanes 1 --budget 300ms --time 5ms topo.json
+	wants 0 mpi 2 gf-profile -a blueconnect --lanes 1 --budget 300ms --points time=5ms topo.json
 	jq -e '[.network.allreduce[].stages | if . then .[0].algorithm else "" end] == ["", "ring", "shm", "mpi"]' out.txt
 }
 
@@ -71,7 +71,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 }
 
 @test "the time that measuring takes is told before" {
-	wants 0 mpi 2 gf-profile -a ring --lanes 1 --budget 1s --time 20ms
+	wants 0 mpi 2 gf-profile -a ring --lanes 1 --budget 1s --points time=20ms
 	says 'measuring the network takes at least 2 s (--budget), longer beside other work'
 }
 
@@ -131,8 +131,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 
 @test "a measurement that fails keeps the half that is whole" {
 	makes_short 700000
-	wants 3 mpi 2 ./short gf-profile --batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 1 -a ring \
-		--min-bytes 2G --max-bytes 64G --model digits-mlp -o half.json
+	wants 3 mpi 2 ./short gf-profile --batch 2 --repeats 3:warmup=1 --threads 1 --points min_bytes=2G,time=1ms --lanes 1 -a ring \
+		--max-bytes 64G --model digits-mlp -o half.json
 	says 'the profile has the model half alone'
 	says 'Cannot allocate memory'
 	jq -e '.model.tensors and (has("network") or has("codecs") | not) and (.measured | has("model"))' half.json

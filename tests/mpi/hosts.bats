@@ -59,7 +59,7 @@ allreduce="gf-allreduce -q -b 4K -e 4K -n 2 -a ring --timeout 40s"
 @test "ranks on two hosts meet in a folder" {
 	meet 0 "$PWD/job" $allreduce
 	meet 0 "$PWD/job" gf-train -q --threads 1 --model digits-mlp --data synthetic:64 --batch 8 --steps 2 --timeout 40s
-	meet 0 "$PWD/job" gf-profile -q --algorithms ring --min-bytes 4K --max-bytes 128K --lanes 1 --time 5ms --budget 2s --timeout 40s
+	meet 0 "$PWD/job" gf-profile -q --algorithms ring --points min_bytes=4K,time=5ms --max-bytes 128K --lanes 1 --budget 2s --timeout 40s
 	[ -z "$(ls job)" ]
 }
 

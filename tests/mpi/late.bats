@@ -35,7 +35,7 @@ ends() {
 	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && sleep 100\nexec "$@"\n' > late
 	chmod +x late
 	begin train $mpirun -np 2 ./late gf-train -q --steps 1 --timeout 1s
-	begin profile $mpirun -np 2 ./late gf-profile --time 1ms --timeout 1s
+	begin profile $mpirun -np 2 ./late gf-profile --points time=1ms --timeout 1s
 	begin allreduce $mpirun -np 2 ./late gf-allreduce -b 1K -e 1K --timeout 1s
 	by_rank gf-allreduce --version -- gf-allreduce -b 1K -e 1K --timeout 1s
 	begin version $mpirun -np 3 ./by_rank

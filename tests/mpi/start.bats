@@ -251,7 +251,7 @@ ring() {
 }
 
 @test "plain processes measure a network, and rank 0 writes the profile" {
-	begin 2 gf-profile -q -a ring --lanes 1 --budget 1s --time 1ms --max-bytes 64K
+	begin 2 gf-profile -q -a ring --lanes 1 --budget 1s --points time=1ms --max-bytes 64K
 	for rank in 0 1; do ends $rank 0 60; done
 	jq -e '.network.ranks == 2 and .network.allreduce[0].algorithm == "ring"' out.0
 	[ ! -s out.1 ]

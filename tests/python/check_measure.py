@@ -244,7 +244,7 @@ def traced(model, x, shapes):
     with open("trace.json", encoding="utf-8") as f:
         events = json.load(f)
     events = events if isinstance(events, list) else events["traceEvents"]
-    names = [] if shapes else ["--params", "params.csv"]
+    names = [] if shapes else ["--imported", "params=params.csv"]
     text = subprocess.run(["gf-profile", "-q", "--import", "trace.json", *names, "--batch", "2"],
                           check=True, capture_output=True).stdout
     return [e for e in events if e.get("ph") == "X"], json.loads(text)["model"]

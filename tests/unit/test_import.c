@@ -637,7 +637,8 @@ static void test_refused(void)
 		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n", "1024 ring x 7\n",
-		 "f: this is a table or CSV of gf-allreduce: give what gf-allreduce --table=json prints"},
+		 "f: this is a table or CSV of gf-allreduce: give what gf-allreduce --table=json "
+		 "prints"},
 		{NULL, RECORD("2", "1", "ring", "0"), RECORD("3", "2", "ring", "0"),
 		 "f:2: want one number of ranks, got 2 and 3"},
 		{NULL, RECORD("4", "1", "bc\", \"factors\": \"2x", "0"),
@@ -659,7 +660,8 @@ static void test_refused(void)
 		 "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": "
 		 "\"autograd::engine::evaluate_function: torch::autograd::AccumulateGrad\", "
 		 "\"ts\": 1, \"dur\": 1, \"tid\": 1}]}",
-		 "f: the trace holds no shapes: want record_shapes=True, or --params"},
+		 "f: the trace holds no shapes: want record_shapes=True, or --imported "
+		 "params=FILE"},
 		{"kineto", "",
 		 "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"n\", \"ts\": "
 		 "\"soon\", \"dur\": 1}]}",
@@ -713,7 +715,8 @@ static void test_names_refused(void)
 
 	in.parameters = "name,count_elems\na,2\nb,16\nc,8\n";
 	EXPECT(gf_import_profile(&in, NULL, &p, &remarks, &err) == -EINVAL, "too few parameters");
-	EXPECT_TEXT(err.text, "--params: no parameter is left for gradient 3, of 32 elements");
+	EXPECT_TEXT(err.text,
+		    "--imported: params: no parameter is left for gradient 3, of 32 elements");
 	gf_text_release(&remarks);
 	free(text);
 }

@@ -390,8 +390,8 @@ static void test_quality(void)
 		 "machine\n"},
 		{5, 2, 0, NULL,
 		 "1 of 2 fits is rough (worst: ring, 2 of 5 sizes off by more than a quarter; most "
-		 "at 1 B: 1.26 s measured, 1 s by the fit); measure again for longer (--time, "
-		 "--repeats)\n"},
+		 "at 1 B: 1.26 s measured, 1 s by the fit); measure again for longer (--points "
+		 "time, --repeats)\n"},
 		{4, 1, 0, busy,
 		 "1 of 2 fits is rough (worst: ring, 1 of 4 sizes off by more than a quarter; most "
 		 "at 1 B: 1.26 s measured, 1 s by the fit): other programs kept 1.1 of 2 "
@@ -401,8 +401,8 @@ static void test_quality(void)
 		 "at 1 B: 1.26 s measured, 1 s by the fit), repeats of compute scatter by 15 %: 4 "
 		 "ranks shared 2 processors; measure again with no more ranks than processors\n"},
 		{5, 0, 0.6, "{\"load\": 7}",
-		 "repeats of compute scatter by 15 %; measure again for longer (--time, "
-		 "--repeats)\n"},
+		 "repeats of compute scatter by 15 %; measure again for longer (--points "
+		 "time, --repeats)\n"},
 	};
 	size_t sizes[5] = {1, 2, 3, 4, 5}, i, k;
 	double times[5], fitted[5] = {1.25, 2.5, 3.75, 5, 6.25};

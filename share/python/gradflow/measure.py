@@ -301,7 +301,8 @@ def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
         done = subprocess.run(
             [commands.find("gf-profile"), "-q", "--join", place[0], "--rank", str(rank), "--ranks",
              str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
-             str(max_bytes), "--callers-memory"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+             str(max_bytes), "--points", "callers_memory=on"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
             env={k: v for k, v in commands.environment().items() if not k.startswith(("OMPI_", "PMIX_"))})
         if done.returncode:
             failure = RuntimeError(done.stderr.strip() or f"gf-profile: status {done.returncode}")

@@ -110,8 +110,8 @@ class Report:
                      f'{100 * CLOSE:.0f} %, "roughly" within {100 * ROUGH:.0f} %, "no" further '
                      f'off; below each table stands what the prediction rests on and, where it '
                      f'fails, why. "itself" compares a paper with itself, and does not count. '
-                     f'Layer times are those of gf-profile --estimate --shares flops PROFILE '
-                     f'("even": --shares even), with the times of single GPUs in '
+                     f'Layer times are those of gf-profile --estimate=flops PROFILE '
+                     f'("even": --estimate=even), with the times of single GPUs in '
                      f'share/profiles; gf-plan --policy NAME --lanes K makes the predictions from '
                      f'that profile and the network of the table.')
         summary = [(name, *map(str, c.values())) for name, c in self.counts if any(c.values())]

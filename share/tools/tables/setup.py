@@ -73,13 +73,13 @@ def run(command, stdin):
 @functools.lru_cache(maxsize=None)
 def estimated(shares, *given):
     """The model half that gf-profile estimates, as text."""
-    return run(["gf-profile", "-q", "--estimate", "--shares", shares, *given], "")
+    return run(["gf-profile", "-q", f"--estimate={shares}", *given], "")
 
 
 def model(name, how="flops", dtype="f32"):
     """The profile that the passes of share/profiles/NAME stand for.
 
-    how: what a layer's part of backward goes by, as gf-profile --shares has it.
+    how: what a layer's part of backward goes by, as gf-profile --estimate has it.
     """
     path, _ = document("profiles", name)
     made = json.loads(estimated(how, path))["model"]
@@ -96,8 +96,8 @@ def step(m):
 def shared(name, forward_s, backward_s):
     """Of share/models/NAME, whole passes of these times over its layers."""
     path, _ = document("models", name)
-    return json.loads(estimated("flops", "--model", path, "--forward", repr(forward_s),
-                                "--backward", repr(backward_s)))["model"]
+    return json.loads(estimated("flops", "--model", path, "--passes",
+                                f"forward={forward_s!r},backward={backward_s!r}"))["model"]
 
 
 def tensor_bytes(tensor):
