@@ -38,7 +38,7 @@ struct arguments {
 	struct gf_contest_allreduce_config config;
 	const char *plan, *best, *trace;
 	double min_bw;
-	bool verify, percentiles, list;
+	bool verify, list;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -61,6 +61,17 @@ static int want_one(const char *arg, void *to, struct gf_error *err)
 }
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_field repeats_fields[] = {
+	{"repeats", GF_FIELD_INT, .offset = AT(config.repeats), .low = 1, .high = 1e6},
+	{"warmup", GF_FIELD_INT, .offset = AT(config.warmup), .high = 1e6, .unit = "N",
+	 .help = "repeats before those, not measured; -w N, too (5)"},
+	{"across", GF_FIELD_CHOICE, .offset = AT(config.across), .unit = "NAME",
+	 .names = gf_contest_across_names,
+	 .help = "a repeat's time over the ranks: max, mean, min or rank0"},
+	{NULL},
+};
+static const struct gf_record repeats_keys = {.fields = repeats_fields};
+
 static const struct gf_setting settings[] = {
 	{"min-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.min_bytes), "the smallest message (1K)",
 	 .alias = "minbytes", .letter = 'b', .often = true},
@@ -102,18 +113,16 @@ static const struct gf_setting settings[] = {
 	{GF_CLI_START_RANKS(2, START, "")},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule", .often = true},
-	{"repeats", "N", 3, GF_SETTING_INT, AT(config.repeats),
-	 "measured repeats per size and algorithm", 1, 1e6, .alias = "iters", .letter = 'n'},
-	{"warmup", "N", 3, GF_SETTING_INT, AT(config.warmup), "repeats before those, not measured",
-	 0, 1e6, .alias = "warmup_iters", .letter = 'w'},
+	{"repeats", "N[:KEYS]", 3, GF_SETTING_ENTRY,
+	 .help = "measured repeats per size and algorithm (20)", .keys = &repeats_keys,
+	 .alias = "iters", .letter = 'n'},
+	{"warmup", "N", 3, GF_SETTING_INT, AT(config.warmup), "the key of --repeats", 0, 1e6,
+	 .alias = "warmup_iters", .letter = 'w', .hidden = true},
 	{"check", "N", 3, GF_SETTING_INT, AT(config.checks),
 	 "repeats whose results are checked, each with its own inputs", 0, 1e6, .letter = 'c',
 	 .often = true},
 	{"error", NULL, 3, GF_SETTING_FLAG, AT(config.errors),
 	 "measure the error of sums of random values, too"},
-	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(config.across),
-	 "a repeat's time over the ranks: max, mean, min or rank0",
-	 .names = gf_contest_across_names},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove before each measurement that the schedules of all ranks add every contribution "
 	 "once, without races and deadlocks"},
@@ -122,8 +131,6 @@ static const struct gf_setting settings[] = {
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(config.spoil),
 	 "change N elements of rank 0's results before they are checked", 0, 1e15, .hidden = true},
 	GF_SETTING_TABLE(4),
-	{"percentiles", NULL, 4, GF_SETTING_FLAG, AT(percentiles),
-	 "print minimum, p90 and p99 in the table, too"},
 	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
 	 "write the best algorithm per size as a rule plan", .written = true, .often = true},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
@@ -323,7 +330,6 @@ static int run(struct session *s, struct gf_error *err)
 		.nrows = s->rows.count,
 		.left_out = s->rows.left_out,
 		.plan = s->plan.messages ? &s->plan : NULL,
-		.percentiles = s->a->percentiles,
 	};
 	if (s->comm->rank == 0)
 		rc = report(s, &r, err);

@@ -172,7 +172,7 @@ load common
 --density 0|--density
 --spoil 1 -c 0|--spoil goes with --check
 -n 0|--repeats
---average median|want max, mean, min or rank0
+-n across=median|--repeats: across: want max, mean, min or rank0
 CASES
 	for algorithm in blueconnect hierarchical all; do
 		wants 2 gf-allreduce -b 1K -e 1K --factors 2x2 -a $algorithm

@@ -415,8 +415,8 @@ rows() {
 	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --lanes 2
 	says 'lanes'
 	# by which variants are searched
-	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --average mean
-	says 'average max'
+	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K -n 20:across=mean
+	says 'across max'
 	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --verify
 	says 'schedules proved'
 	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --trace trace.json

@@ -237,11 +237,6 @@ static void print_reading(const struct gf_contest_report *r, const struct gf_con
 		snprintf(wrong, sizeof(wrong), "%zu", m->wrong);
 	gf_text_addf(out, " ");
 	add_us(m->median_s, out);
-	if (r->percentiles) {
-		add_us(m->min_s, out);
-		add_us(m->p90_s, out);
-		add_us(m->p99_s, out);
-	}
 	gf_text_addf(out, " %7.2f %7.2f %6s",
 		     gf_contest_algbw(whole_bytes(r, row), m->median_s) / 1e9,
 		     busbw_of(r, row, placement) / 1e9, wrong);
@@ -279,10 +274,9 @@ static void print_device(const struct gf_contest_device *d, const char *library,
 static void print_heading(const struct gf_contest_report *r, struct gf_text *out)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
-	static const char *const extra[] = {"", " %8s %8s %8s"};
-	const char *form = extra[r->percentiles];
 	char library[GF_CONTEST_LIBRARY_TEXT];
-	int width = r->percentiles ? 60 : 33, p;
+	const int width = 33;
+	int p;
 	int before = 60 + (shows_wire(r) ? 13 : 0) + (c->errors ? 20 : 0);
 
 	gf_text_addf(out,
@@ -316,10 +310,7 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 	if (c->errors)
 		gf_text_addf(out, " %9s %9s", "rms error", "max error");
 	for (p = 0; p < 2; p++) {
-		gf_text_addf(out, "  %8s", "time");
-		if (r->percentiles)
-			gf_text_addf(out, form, "min", "p90", "p99");
-		gf_text_addf(out, " %7s %7s %6s", "algbw", "busbw", "#wrong");
+		gf_text_addf(out, "  %8s %7s %7s %6s", "time", "algbw", "busbw", "#wrong");
 	}
 	gf_text_addf(out, "\n#%11s %13s %8s %7s %16s", "(B)", "(elements)", "", "", "");
 	if (shows_wire(r))
@@ -327,10 +318,7 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 	if (c->errors)
 		gf_text_addf(out, " %19s", "");
 	for (p = 0; p < 2; p++) {
-		gf_text_addf(out, "  %8s", "(us)");
-		if (r->percentiles)
-			gf_text_addf(out, form, "(us)", "(us)", "(us)");
-		gf_text_addf(out, " %7s %7s %6s", "(GB/s)", "(GB/s)", "");
+		gf_text_addf(out, "  %8s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "");
 	}
 	gf_text_addf(out, "\n");
 }

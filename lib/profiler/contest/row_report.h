@@ -21,7 +21,6 @@ struct gf_contest_report {
 	const struct gf_contest_row *rows; /* ordered by size */
 	size_t nrows, left_out;            /* gf_contest_rows */
 	const struct gf_plan *plan;        /* rows are its messages, and all; or NULL */
-	bool percentiles;                  /* in the table, too */
 };
 
 /* window: of cells, a form of cli/table.h. */
@@ -44,8 +43,8 @@ int gf_contest_report_rule(const struct gf_contest_report *r, struct gf_plan *ru
 /* A line: how long MPI_Allreduce takes beside MPI_Iallreduce, and where nothing else is as fast.
  * Nothing unless both were measured. */
 void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_text *out);
-/* The answer, one line: the fastest from which size on, and how many times as fast as the library's own
- * all-reduce, where that was measured, too. Nothing of a plan. */
+/* The answer, one line: the fastest from which size on, and how many times as fast as the library's
+ * own all-reduce, where that was measured, too. Nothing of a plan. */
 void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text *out);
 /* Writes that rule to a file. */
 int gf_contest_report_write_rule(const struct gf_contest_report *r, const char *path,

@@ -376,7 +376,7 @@ static char *describe(const struct gf_contest_sweep *s, const struct gf_contest_
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
 	gf_text_addf(&t,
 		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, %d + %d repeats, %d "
-		     "checks, average %s, density %g%s",
+		     "checks, across %s, density %g%s",
 		     c->device.name ? ", device " : "", c->device.name ? c->device.name : "",
 		     s->factors ? ", factors " : "", s->factors ? s->factors : "",
 		     s->stages ? ", stages " : "", s->stages ? s->stages : "",
