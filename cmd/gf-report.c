@@ -18,13 +18,13 @@ static const char help[] =
 	"with a file for each rank, of gf-train, gradflow.Record, PyTorch's profiler or NCCL's "
 	"Inspector.\vExamples:\n"
 	"  gf-report traces/\n"
-	"  gf-report trace.json --plan plan.json --topology 4x2-1gbe\n"
+	"  gf-report trace.json --plan plan.json --costs 4x2-1gbe\n"
 	"  gf-report tuesday/ --against monday/\n"
 	"  gf-report traces/ --profile - | gf-plan > plan.json";
 
 struct arguments {
 	struct gf_cli cli;
-	const char *plan, *topology, *costs, *profile, *against, *plot;
+	const char *plan, *costs, *profile, *against, *plot;
 };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -32,11 +32,10 @@ struct arguments {
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan), "the plan that the job ran", .often = true},
-	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "set messages beside what this topology allows (a path or a shipped name)",
-	 .share = "topologies", .often = true},
 	{"costs", "FILE", 1, GF_SETTING_TEXT, AT(costs),
-	 "set messages beside the costs in this profile"},
+	 "set messages beside what this topology allows (a path or a shipped name), or beside the "
+	 "costs in this profile",
+	 .share = "topologies", .often = true},
 	{"against", "TRACE", 1, GF_SETTING_TEXT, AT(against),
 	 "say what is slower than in this run, of the same kind or a table of all-reduces; exit "
 	 "status 1 if something is",
@@ -51,7 +50,7 @@ static const struct gf_setting settings[] = {
 };
 
 static const struct gf_setting_rule rules[] = {
-	{"against", NULL, "topology costs profile plot"},
+	{"against", NULL, "costs profile plot"},
 };
 
 static const char *const groups[] = {
@@ -82,10 +81,10 @@ static int read_documents(const struct arguments *a, struct gf_documents *d, str
 
 	if (a->plan)
 		rc = gf_documents_add_of(d, a->plan, "gf-plan", err);
-	if (rc == 0 && a->topology)
-		rc = gf_cli_share("topologies", a->topology, &path, err);
-	if (rc == 0)
-		rc = gf_documents_add_costs(d, a->costs, path, err);
+	if (rc == 0 && a->costs)
+		rc = gf_cli_share("topologies", a->costs, &path, err);
+	if (rc == 0 && path)
+		rc = gf_documents_add_costs(d, path, err);
 	free(path);
 	return rc;
 }

@@ -31,7 +31,7 @@ struct arguments {
 	struct gf_cli cli;
 	struct gf_sweep sweep;
 	struct gf_uneven uneven;
-	const char *topology, *profile, *pairs, *trace, *plot;
+	const char *costs, *pairs, *trace, *plot;
 	size_t iterations, accumulate;
 	bool steps, verify;
 };
@@ -63,11 +63,10 @@ static const struct gf_setting settings[] = {
 	{"ranks", "LIST", 1, GF_SETTING_INTS, AT(sweep.ranks),
 	 "simulate these numbers of ranks, e.g. 8,16,32", 1, 1 << 24, .offset2 = AT(sweep.nranks),
 	 .often = true},
-	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "take costs from this topology (a path or a shipped name)", .share = "topologies",
-	 .often = true},
-	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
-	 "take costs from this profile's measured network"},
+	{"costs", "FILE", 1, GF_SETTING_TEXT, AT(costs),
+	 "take costs from this topology (a path or a shipped name), or from this profile's "
+	 "measured network",
+	 .share = "topologies", .often = true},
 	{"bandwidth", "LIST", 1, GF_SETTING_RATES, AT(sweep.bandwidths),
 	 "simulate these bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s",
 	 .offset2 = AT(sweep.nbandwidths), .often = true},
@@ -189,10 +188,10 @@ static int read_documents(struct arguments *a, struct gf_documents *d, struct gf
 	gf_text_release(&notes);
 	if (rc == 0)
 		rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d, err);
-	if (rc == 0 && a->topology)
-		rc = gf_cli_share("topologies", a->topology, &path, err);
-	if (rc == 0)
-		rc = gf_documents_add_costs(d, a->profile, path, err);
+	if (rc == 0 && a->costs)
+		rc = gf_cli_share("topologies", a->costs, &path, err);
+	if (rc == 0 && path)
+		rc = gf_documents_add_costs(d, path, err);
 	free(path);
 	return rc ? rc : take_plans(a, d, err);
 }

@@ -133,7 +133,7 @@ sim_cases() {
 	for plan in share/plans/*.json; do
 		p=$(basename "$plan" .json)
 		for o in "${options[@]}"; do
-			row "sim/$p/${o%%|*}" "gf-sim $plan --topology 4x2-1gbe ${o#*|}"
+			row "sim/$p/${o%%|*}" "gf-sim $plan --costs 4x2-1gbe ${o#*|}"
 			row "sim/$p/own-${o%%|*}" "gf-sim $plan ${o#*|}"
 		done
 	done

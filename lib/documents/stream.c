@@ -352,17 +352,17 @@ int gf_documents_add_of(struct gf_documents *d, const char *path, const char *fo
 	return rc;
 }
 
-int gf_documents_add_costs(struct gf_documents *d, const char *profile, const char *topology,
-			   struct gf_error *err)
+int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_error *err)
 {
-	int rc = 0;
+	struct gf_documents fresh = {0};
+	int rc = gf_documents_add(&fresh, path, err);
 
-	if (profile)
-		rc = gf_documents_add_of(d, profile, "gf-profile", err);
-	if (rc == 0 && profile && !d->profile->network)
-		rc = gf_error_set(err, -EINVAL, "%s: want a network, found none", profile);
-	if (rc == 0 && topology)
-		rc = gf_documents_add_of(d, topology, "gf-topology", err);
+	if (rc == 0 && !fresh.topology && !(fresh.profile && fresh.profile->network))
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a topology or a profile with a network, found none",
+				  path);
+	rc = rc ? rc : merge(d, &fresh, err);
+	gf_documents_release(&fresh);
 	return rc;
 }
 

@@ -57,10 +57,8 @@ int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *
 /* Adds a file that must hold a document of this format: for options that name one. */
 int gf_documents_add_of(struct gf_documents *d, const char *path, const char *format,
 			struct gf_error *err);
-/* Adds what costs are taken from: a profile with a network, and a topology; either path may be
- * NULL. -EINVAL: the profile has no network. */
-int gf_documents_add_costs(struct gf_documents *d, const char *profile, const char *topology,
-			   struct gf_error *err);
+/* Adds a file that must hold what costs are taken from: a topology, or a profile with a network. */
+int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_error *err);
 /* Adds documents from memory, e.g. broadcast from rank 0; the name "-" means that they came on
  * standard input. */
 int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size, const char *name,

@@ -19,7 +19,7 @@ cases() {
 	gf-plan to|+topo.json
 	gf-plan --comp|+--compare ---completion
 	gf-plan --emit h|+horovod -ddp
-	gf-sim --topology g|+gtopk-32-1gbe
+	gf-sim --costs g|+gtopk-32-1gbe
 	gf-sim --s|+--slow +--steps
 	gf-train --data |+digits +synthetic +folder -topo.json
 	gf-train --augment flip,c|+flip,crop:4

@@ -233,7 +233,7 @@ is() {
 	cp out.txt profile.json
 	wants 0 gf-plan -q profile.json
 	jq -se 'length == 1 and .[0].ranks == 2 and (.[0].tensors | length == 4)' out.txt
-	wants 0 gf-report gloo --topology 4x2-1gbe
+	wants 0 gf-report gloo --costs 4x2-1gbe
 	jq -se '[.[] | select(.part == "message") | .expected_s] | length == 4 and all(. > 0)' out.txt
 	# a rank of eight: its times hold the waits for the others
 	wants 0 gf-report "$data/import/kineto-mi300-ddp.json" --table

@@ -237,11 +237,11 @@ replay() { # plan and options of gf-sim...
 
 @test "another topology replaces the measured network, aloud" {
 	plan --policy single
-	wants 0 gf-sim plan.json --topology "$data/valid/topology-4x2-1gbe.json"
+	wants 0 gf-sim plan.json --costs "$data/valid/topology-4x2-1gbe.json"
 	says "costs on the topology replace"
 	says "the plan is for 4 ranks, simulated on 8"
 	jq -e '.ranks == 8 and .iteration_s < 20.01' out.txt
-	wants 0 gf-sim -q plan.json --topology asc-wfbp-8x4-10gbe
+	wants 0 gf-sim -q plan.json --costs asc-wfbp-8x4-10gbe
 	[ -z "$errors" ]
 }
 
@@ -571,7 +571,7 @@ replay() { # plan and options of gf-sim...
 	2|--bandwidth: want each once|--bandwidth 1GB/s,1GB/s
 	2|want a slow rank once, got 1 twice|--slow 1:2 --slow 1:3 --slow 0:2 --slow 2:2 --slow 3:2
 	2|--iterations: |--iterations 2.5
-	2|want a path or a name in share/topologies|--topology nowhere
+	2|want a path or a name in share/topologies|--costs nowhere
 	END
 	wants 2 gf-sim "$data/valid/plan-rule.json"
 	one_line
@@ -669,9 +669,9 @@ replay() { # plan and options of gf-sim...
 		<(jq 'del(.network)' "$share/profiles/six.json") > plan.json
 	while read -r change; do
 		jq ".network.levels |= map($change)" "$data/valid/profile-level-lines.json" > profile.json
-		wants 0 gf-sim --profile profile.json --ranks 1,2,7,100003 plan.json
+		wants 0 gf-sim --costs profile.json --ranks 1,2,7,100003 plan.json
 		jq -se 'length == 4 and all(.iteration_s >= .compute_s) and (map(.iteration_s) | . == sort)' out.txt
-		wants 0 gf-sim --profile profile.json --steps --ranks 7 plan.json
+		wants 0 gf-sim --costs profile.json --steps --ranks 7 plan.json
 		head -n 1 out.txt | jq -e '.iteration_s >= .compute_s'
 	done <<-'END'
 	.alpha_s = 0 | .beta_s_per_byte = 0
@@ -811,7 +811,7 @@ replay() { # plan and options of gf-sim...
 	says "stage 1: mpi has no steps of its own, which could be proved"
 }
 
-@test "what --topology and --profile name must hold one" {
+@test "what --costs names must hold some" {
 	gf-plan -q "$share/profiles/six.json" > plan.json
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	while IFS='|' read -r text options; do
@@ -821,11 +821,10 @@ replay() { # plan and options of gf-sim...
 		says "$text"
 		[ -z "$output" ]
 	done <<-END
-	six.json: want a gf-topology document, found a gf-profile|--topology $share/profiles/six.json
-	plan.json: want a gf-profile document, found a gf-plan|--profile plan.json
-	model.json: want a network, found none|--profile model.json
+	plan.json: want a topology or a profile with a network, found none|--costs plan.json
+	model.json: want a topology or a profile with a network, found none|--costs model.json
 	END
-	wants 0 gf-sim plan.json --topology 4x2-1gbe
+	wants 0 gf-sim plan.json --costs 4x2-1gbe
 	says 'simulated on 8'
 }
 

@@ -23,11 +23,11 @@ PLAN = ["gf-sim {}", "gf-sim --steps {}", "gf-sim --verify {}", "gf-sim --jitter
         "gf-plan --explain {}", "gf-plan --compare {}", "gf-plan --refine trace.json {}", "gf-train -q --steps 1 --plan {}",
         "gf-allreduce -q -n 1 --plan {}"]
 PROFILE = ["gf-plan {}", "gf-plan --compare {}", "gf-plan --policy optimal --lanes 4 {}", "gf-plan --explain {}",
-           "gf-plan --policy dear {}", "gf-plan --compare --over systems,codecs {}", "gf-sim --profile {} plan.json",
+           "gf-plan --policy dear {}", "gf-plan --compare --over systems,codecs {}", "gf-sim --costs {} plan.json",
            "gf-profile --import {}"]
 TOPOLOGY = ["gf-plan {}", "gf-plan --model resnet20 --gpu v100 {}", "gf-plan --model resnet20 --gpu v100 --compare {}",
             "gf-topo --table --import {}", "gf-topo --import {}",
-            "gf-sim --topology {} plan.json"]
+            "gf-sim --costs {} plan.json"]
 MODEL = ["gf-plan --gpu v100 --model {} 4x2-1gbe", "gf-profile --estimate --flops 1e12 --model {}"]
 TRAINED = MODEL + ["gf-train -q --device cpu --steps 1 --model {}"]
 TRACE = ["gf-plan --refine {} plan.json", "gf-report --plan plan.json {}", "gf-report {}"]

@@ -10,7 +10,7 @@ runs() {
 		gf-topo --import $data/topologies/dgx.xml
 		gf-profile --model digits-mlp --repeats 1
 		gf-plan --model digits-mlp $share/topologies/4x2-1gbe.json
-		gf-sim plan.json --topology $share/topologies/gtopk-32-1gbe.json
+		gf-sim plan.json --costs $share/topologies/gtopk-32-1gbe.json
 		gf-allreduce -b 1K -e 1K -n 1
 		gf-train --model digits-mlp --plan stale.json --steps 12 --threads 1
 	RUNS

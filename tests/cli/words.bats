@@ -36,7 +36,7 @@ load common
 	wants 0 gf-plan -q resnet20 gtopk-32-1gbe --gpu v100 --policy threshold --codecs f16,f32
 	diff in-capitals out.txt
 	wants 0 gf-profile -q --estimate --model DIGITS-mlp --gpu H100 --precision BF16
-	wants 0 gf-sim -q in-capitals --topology Gtopk-32-1Gbe
+	wants 0 gf-sim -q in-capitals --costs Gtopk-32-1Gbe
 }
 
 @test "an unknown name is a wrong use, wherever it stands" {

@@ -410,8 +410,7 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 		rc = gf_error_set(&why, -EINVAL, "want 2 to %d ranks, found %d", SCALE_MOST,
 				  request.fabric.ranks);
 	else if (!request.fabric.network && !request.fabric.levels)
-		rc = gf_error_set(&why, -EINVAL,
-				  "nothing says what an all-reduce costs (--topology)");
+		rc = gf_error_set(&why, -EINVAL, "nothing says what an all-reduce costs (--costs)");
 	if (rc == 0) {
 		r->best = gf_xcalloc(1, sizeof(*r->best));
 		rc = gf_request_plan(&request, r->best, notes, &why);
