@@ -61,6 +61,7 @@ static const char *const groups[] = {
 static const struct gf_command command = {
 	.name = "gf-report",
 	.arguments = "TRACE...",
+	.brief = true,
 	GF_COMMAND_TABLES,
 };
 

@@ -105,6 +105,7 @@ static const char *const groups[] = {
 static const struct gf_command command = {
 	.name = "gf-topo",
 	.ranked = true,
+	.brief = true,
 	GF_COMMAND_TABLES,
 };
 

@@ -132,8 +132,14 @@ static void add_keys(struct gf_text *out, const struct gf_setting *s)
 		add_record(out, e->name, e->record);
 }
 
-static void add_options(struct gf_text *out, const struct gf_setting *settings, size_t count,
-			const char *const *groups, const void *arguments)
+/* A brief command lacks one of those that all have. */
+static bool lacks(const struct gf_command *c, const struct gf_setting *s)
+{
+	return c->brief && s->letter == 'v';
+}
+
+static void add_options(struct gf_text *out, const struct gf_command *c,
+			const struct gf_setting *settings, size_t count, const void *arguments)
 {
 	const struct gf_setting *s;
 	int group = -1; /* of the option before */
@@ -141,10 +147,11 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings, 
 	size_t i;
 
 	for (s = settings; s < settings + count; s++) {
-		if (s->hidden)
+		if (s->hidden || lacks(c, s))
 			continue;
 		if (s->group != group)
-			gf_text_addf(out, "group\t%s\n", s->group ? groups[s->group - 1] : SHARED);
+			gf_text_addf(out, "group\t%s\n",
+				     s->group ? c->groups[s->group - 1] : SHARED);
 		group = s->group;
 		help = help_of(s, s->field, s->help, arguments);
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
@@ -212,8 +219,8 @@ static void complete(const struct gf_command *c, const void *arguments, struct g
 			gf_text_addf(out, "name\t%s\n", e->name);
 		gf_cli_share_list_free(&shipped);
 	}
-	add_options(out, c->settings, c->nsettings, c->groups, arguments);
-	add_options(out, gf_cli_shared, gf_cli_nshared, NULL, NULL);
+	add_options(out, c, c->settings, c->nsettings, arguments);
+	add_options(out, c, gf_cli_shared, gf_cli_nshared, NULL);
 	for (i = 0; i < c->nrules; i++)
 		if (c->rules[i].without)
 			add_rule(out, c, &c->rules[i]);
@@ -335,7 +342,8 @@ static struct argp_option *options_of(const struct gf_command *c, const void *ar
 		add_heading(&o, SHARED);
 	o.arguments = NULL;
 	for (s = gf_cli_shared; s < gf_cli_shared + gf_cli_nshared && !often; s++)
-		add_option(&o, s, s->letter == 'h' ? KEY_HELP : s->letter);
+		if (!lacks(c, s))
+			add_option(&o, s, s->letter == 'h' ? KEY_HELP : s->letter);
 	if (!often)
 		add(&o, (struct argp_option){NULL, 'h', .flags = OPTION_HIDDEN});
 	for (i = 0; i < GF_ARRAY_LENGTH(hidden_options) && !often; i++)

@@ -26,8 +26,8 @@
  *	rc = run(&arguments, &err);
  *	return gf_cli_exit(&arguments.cli, rc, false, &err);
  *
- * Every command also has -o FILE, -q (errors only, no warnings), -v (repeatable), -h (some ten
- * options, those that are `often` used), --help (all), -V and --version. If both -q and -v are
+ * Every command also has -o FILE, -q (errors only, no warnings), -v (unless it is brief), -h (some
+ *ten options, those that are `often` used), --help (all), -V and --version. If both -q and -v are
  * given, the last one counts. --usage and --completion, which prints the options as command.c has
  * them, are not in --help.
  * Everything a parse can refuse is refused before MPI starts, identically on all ranks, and printed
@@ -47,6 +47,7 @@ struct gf_command {
 	 * (optional) */
 	const char *const *kinds;
 	bool ranked; /* several processes may be one job's ranks */
+	bool brief;  /* has no -v: there is nothing more to print */
 	/* Checks that rules cannot express: -EINVAL names the option. (optional) */
 	int (*check)(void *arguments, struct gf_error *err);
 };
@@ -66,7 +67,7 @@ struct gf_command {
 			.names = gf_cli_forms, .otherwise = "text"                                 \
 	}
 
-/* The rows of -o, -q and -v, which every command has. */
+/* The rows of -o, -q, -v and others, which every command has, but a brief one -v. */
 extern const struct gf_setting gf_cli_shared[];
 extern const size_t gf_cli_nshared;
 

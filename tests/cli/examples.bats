@@ -23,7 +23,7 @@ load common
 				failed=1
 			fi
 		done < <(awk '/^\.Sh /{on = /EXAMPLES/; first = /DESCRIPTION/}
-			/^\.Pp/{first = 0} (on || first) && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g; s/--budget 10s/--budget 1s --time 5ms/')
+			/^\.Pp/{first = 0} (on || first) && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g; s/--budget 10s/--budget 1s --points time=5ms/')
 	done
 	echo "$ran examples"
 	[ "$ran" -gt 0 ]

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load common
 
-# The notes of each command in a run that takes no time, with -v if the command has
-# no notes without it.
+# The notes of each command that has -v, in a run that takes no time.
 runs() {
 	gf-plan -q --model digits-mlp "$share/topologies/4x2-1gbe.json" > plan.json
 	jq '.ranks = 1 | del(.levels) | .pipeline.staleness = 3' plan.json > stale.json
 	cat <<- RUNS
-		gf-topo --import $data/topologies/dgx.xml
 		gf-profile --model digits-mlp --repeats 1
 		gf-plan --model digits-mlp $share/topologies/4x2-1gbe.json
 		gf-sim plan.json --costs $share/topologies/gtopk-32-1gbe.json
@@ -19,7 +17,7 @@ runs() {
 @test "-q leaves errors alone; of -q and -v the last one counts" {
 	local run options
 	runs > runs
-	[ "$(wc -l < runs)" -eq 6 ]
+	[ "$(wc -l < runs)" -eq 5 ]
 	while read -r run; do
 		for options in -q "-v -q" "-vvq" "--verbose --quiet"; do
 			# shellcheck disable=SC2086
@@ -35,4 +33,14 @@ runs() {
 		wants 3 $run -q -o /dev/full
 		one_line
 	done < runs
+}
+
+@test "commands without details have no -v" {
+	wants 0 gf-topo --import "$data/topologies/dgx.xml" -q
+	[ ! -s err.txt ]
+	for command in gf-topo gf-report; do
+		wants 2 $command -v
+		says "invalid option -- 'v'"
+		fails grep verbose <($command --help)
+	done
 }

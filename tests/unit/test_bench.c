@@ -407,12 +407,12 @@ static void test_refused(void)
 		const char *want;
 	} cases[] = {
 		{{.min_bytes = 1024, .max_bytes = 4096},
-		 "--max-bytes: want at least 32 times the --min-bytes, got 4096 and 1024"},
+		 "--max-bytes: want at least 32 times min_bytes of --points, got 4096 and 1024"},
 		{{.min_bytes = 0, .max_bytes = 4096},
-		 "--min-bytes: want from 4 to the --max-bytes, got 0 and "
+		 "--points: min_bytes: want from 4 to the --max-bytes, got 0 and "
 		 "4096"},
 		{{.min_bytes = 8192, .max_bytes = 4096},
-		 "--min-bytes: want from 4 to the --max-bytes, got 8192 and 4096"},
+		 "--points: min_bytes: want from 4 to the --max-bytes, got 8192 and 4096"},
 	};
 	const struct gf_measure_network pigeon = {
 		.algorithms = unknown, .min_bytes = 4, .max_bytes = 4096};
