@@ -510,7 +510,7 @@ $(BUILD)/schema/made: $(BUILD)/tools/gf-schema
 
 # Pages of the manual; what is made in them is asked of the commands, and stands in files of lib.
 make_page = @mkdir -p $(@D); man/page.sh $< $(BUILD) > $@.new && mv $@.new $@
-$(PAGES): man/page.sh $(COMMANDS:%=$(BUILD)/bin/%) $(BUILD)/schema/made
+$(PAGES): man/page.sh $(wildcard man/common/*) $(COMMANDS:%=$(BUILD)/bin/%) $(BUILD)/schema/made
 $(BUILD)/man/%: man/%.in
 	$(make_page)
 $(BUILD)/man/%: man/%

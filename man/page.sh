@@ -3,6 +3,7 @@
 # Makes a page of the manual: the text that people write, in man/NAME.N.in or man/NAME.N, and what
 # the built command and the files of entries say of themselves, where a line begins with @.
 #   page.sh SOURCE BUILD > PAGE
+#   @include NAME            the lines of common/NAME beside the source, which several pages have
 # Of the options of the command NAME, in the order of its table:
 #   @synopsis [but NAME...]  all, but for these
 #   @form NAME...            another form: the first of these, and the others in brackets
@@ -63,12 +64,18 @@ entries() { # LIST
 		}' $files
 }
 
-while IFS= read -r line; do
-	case $line in
-	'@entries '*) entries "${line#* }" ;;
-	*) printf '%s\n' "$line" ;;
-	esac
-done < "$source" | awk -F '\t' -v page="$page" '
+text() { # FILE
+	local line
+	while IFS= read -r line; do
+		case $line in
+		'@include '*) text "${source%/*}/common/${line#* }" ;;
+		'@entries '*) entries "${line#* }" ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done < "$1"
+}
+
+text "$source" | awk -F '\t' -v page="$page" '
 	function fail(text) {
 		printf "page.sh: %s: %s\n", page, text > "/dev/stderr"
 		failed = 1

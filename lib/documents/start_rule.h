@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /*
- * The start rule (gf(7), THE TIME MODEL). The step model, the replay of schedules and both engines
+ * The start rule (gf-time(7)). The step model, the replay of schedules and both engines
  * ask here whether a message may start, so a run starts messages as its prediction does. Order is
  * how they ask: only for the first message that has not started, of the first step that has such.
  */

@@ -117,8 +117,8 @@ bool gf_workbench_send(const struct gf_workbench *w, struct gf_sim_state *s,
 double gf_workbench_end_s(const struct gf_workbench *w, struct gf_sim_state *s);
 
 /*
- * No plan of this problem over so many lanes is faster under the time model of gf(7); the proof is
- * in bound.c. split: every message is split in halves (dear).
+ * No plan of this problem over so many lanes is faster under the time model of gf-time(7); the
+ * proof is in bound.c. split: every message is split in halves (dear).
  */
 double gf_workbench_bound_s(const struct gf_workbench *w, int lanes);
 double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes);

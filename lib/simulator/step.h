@@ -13,8 +13,8 @@
 #include "simulator/step_state.h"
 
 /*
- * The time model of one training iteration, and the only source of every `predicted` number: THE
- * TIME MODEL of gf(7).
+ * The time model of one training iteration, and the only source of every `predicted` number:
+ * gf-time(7).
  *
  * Compute: forward, then backward; tensor i's gradient is ready when backward has done ready_s[i]
  * of its work. While at least one message is active, compute advances at 1/overlap_slowdown, or

@@ -52,7 +52,8 @@ documents = []
 for path in sorted(good):
     with open(path) as f:
         documents.append((path, json.load(f)))
-for path in sorted(glob.glob(os.path.dirname(os.environ["SCHEMAS"]) + "/man/gf-*.5")):
+for name in sorted(validators):
+    path = "%s/man/%s.5" % (os.path.dirname(os.environ["SCHEMAS"]), name)
     with open(path) as f:
         blocks = re.findall(r"^\.Bd -literal\n(\{.*?)^\.Ed$", f.read(),
                             re.M | re.S)

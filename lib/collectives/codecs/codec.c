@@ -14,7 +14,7 @@
  * To add a codec: its entry below; `encode`, `decode` and `decode_add`
  * in kernels/ref/ with a line in kernels/table.c, which code_half.h or code_blocks.h there make of
  * the code for one value or one block; rows in tests/unit/test_lossy.c and test_codec.c; a
- * text for gf(7). A decoded message must encode to the same values again, or replicas drift
+ * text for gf-methods(7). A decoded message must encode to the same values again, or replicas drift
  * apart. Kernels for x86 and for GPUs are optional.
  */
 const struct gf_codec gf_codecs[GF_CODECS + 1] = {

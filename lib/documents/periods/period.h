@@ -15,7 +15,7 @@ struct gf_plan;
 
 /*
  * How often groups of ranks exchange: the pure half of periods, and what a plan says about it
- * (gf-plan(5), "period"). The ranks of a group exchange gradients in every step, by the plan's own
+ * (gf-methods(7)). The ranks of a group exchange gradients in every step, by the plan's own
  * messages. Groups exchange how far their parameters have come every H steps, by the period's
  * messages. Each period is a table of keys, defaults and an entry in periods.c.
  *

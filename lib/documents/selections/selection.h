@@ -16,7 +16,7 @@ struct gf_message;
 
 /*
  * The pure half of selections: which gradients of a message go out in a step, in what form, and
- * what a plan says about it (gf-plan(5), "selection"). Each selection is one file with one
+ * what a plan says about it (gf-methods(7)). Each selection is one file with one
  * entry, gf_select_plan_NAME; all other code asks the entry. The half that runs is in
  * another library.
  *

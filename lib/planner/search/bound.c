@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lower bounds under the time model of gf(7).
+ * The lower bounds under the time model of gf-time(7).
  *
  * The message that carries tensor i starts at ready_i or later, and so do all after it, because
  * messages keep the tensors' order and a later tensor is ready later. From then on, all messages

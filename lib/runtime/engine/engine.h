@@ -38,7 +38,7 @@
  * Up to `depth` steps may be under way: begun, and not waited for. The n-th that is begun (from 0)
  * uses slot n % depth; waiting is for the oldest.
  *
- * Start rule (gf(7), THE TIME MODEL): messages start step by step, each step's in their order; a
+ * Start rule (gf-time(7)): messages start step by step, each step's in their order; a
  * normal one when ready and all earlier ones have ended, a simultaneous one when ready and fewer
  * than `lanes` are active.
  *

@@ -52,7 +52,7 @@ def _want_state(saved):
 
 
 class Periodic:
-    """What a plan with a period says (gf-plan(5), "Period"), beside any optimiser:
+    """What a plan with a period says (gf-methods(7)), beside any optimiser:
 
         periodic = gradflow.Periodic(model, optimizer, "plan.json")
         ...
