@@ -12,8 +12,8 @@
 
 /*
  * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...) that recognises a
- * folder, opens it and hands out samples, with an entry, gf_data_NAME; a paragraph in gf-train(1);
- * hostile files in tests/unit/test_data_*.c.
+ * folder, opens it and hands out samples, with an entry, gf_data_NAME; a MANUAL comment for
+ * gf-data(5); hostile files in tests/unit/test_data_*.c.
  *
  * IMAGES have one label each. A byte v becomes v / max, where max is the largest byte of the
  * training part unless the data says another: inputs lie in [0, 1] whatever range the bytes use

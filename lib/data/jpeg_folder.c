@@ -291,8 +291,7 @@ static void close_folder(struct gf_dataset *d)
  * .Pa .jpg
  * or
  * .Pa .jpeg
- * in small or capital letters.
- * See
+ * in small or capital letters; see
  * .Sx Pictures . */
 const struct gf_data_format gf_data_jpeg = {
 	.name = "jpeg",

@@ -128,7 +128,7 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 
 /* MANUAL
  * XML of one machine by lstopo (hwloc 1 to 3), as with
- * .Fl -hwloc .
+ * .Fl -machine Cm hwloc= .
  * The bandwidths of NVLinks and xGMI links that it has make levels. */
 const struct gf_topology_format gf_format_hwloc = {
 	.name = "hwloc",

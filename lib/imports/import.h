@@ -19,8 +19,9 @@
  * gf_importer_NAME, which recognises a text and reads one half of a profile. The entry says in
  * in->imported (documents/imported.h) what was found and what was left out. log_lines.h gives the
  * lines of a log without launchers' labels. A table of one collective is an entry of
- * import_tables.c. Besides: a paragraph in gf-profile(1), and a file that the program has written
- * in tests/data/import. A file that is only to be named gets a row in lib/documents/foreign.c.
+ * import_tables.c. Besides: a MANUAL comment for gf-import(7), and a file that the program has
+ * written in tests/data/import. A file that is only to be named gets a row in
+ * lib/documents/foreign.c.
  */
 struct gf_collectives;
 struct gf_import_job;

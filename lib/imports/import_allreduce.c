@@ -146,7 +146,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
  * what
  * .Xr gf-allreduce 1
  * prints with
- * .Fl -json ;
+ * .Fl -table Ns = Ns Cm json ;
  * each algorithm becomes an entry of its own for each of its factors and stages, on as many ranks
  * as the file says.
  * Rows of

@@ -69,8 +69,8 @@ void gf_picks_table(const struct gf_picks *picks, struct gf_text *out);
  * the settings. Settings that gain less than GF_EMIT_GAIN, or less than the prediction's doubt, are
  * left out or refused.
  *
- * To add a target: emit_NAME.c with an entry, its declaration below, a row in emit.c, a line in
- * gf-plan(1).
+ * To add a target: emit_NAME.c with an entry, its declaration below, a row in emit.c, a MANUAL
+ * comment for gf-emit(7).
  */
 
 /* The least gain, as a share of a step, that is worth a change; and that of a list of buckets over
