@@ -263,15 +263,12 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
  * Up to 1500 tensors no cut is better, unless messages and backward slow each other or
  * .Fl -threshold
  * sets the cuts.
- * The next forward pass then waits for single tensors, which not every runtime can do.
- * The policy is in the comparison, but
- * .Cm auto
- * leaves it out.
- * A line names the gain where it is predicted at least 3 % faster:
  * .Xr gf-train 1
  * runs it on processors, and
  * .Fl -emit
- * and PyTorch refuse it. */
+ * and PyTorch refuse it, so
+ * .Cm auto
+ * leaves it out; a line says if it is predicted at least 3 % faster. */
 const struct gf_policy gf_policy_dear = {
 	.name = "dear",
 	.description = "reduce-scatter in backward, all-gather in forward",

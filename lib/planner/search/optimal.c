@@ -532,13 +532,9 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 
 /* MANUAL
  * the best plan under the model.
- * On one lane it is exact; where messages and backward slow each other, only up to 1500 tensors.
- * On more lanes it searches from the plans of all other policies, so that the result is never
- * worse than they are; on small models it tries every choice.
- * Fewer lanes, and each of up to four ways to send a message by itself, are solved first: the
- * result is never worse than any of these.
- * It is the best of all policies' plans if gradients are selected or stale.
- * For stale gradients it also makes plans for the time that a step keeps the network busy. */
+ * On one lane it is exact; where messages and backward slow each other, up to 1500 tensors.
+ * On more lanes it searches from the plans of all other policies, and is never worse.
+ * If gradients are selected or stale, it is the best of all policies' plans. */
 const struct gf_policy gf_policy_optimal = {
 	.name = "optimal",
 	.description = "the best plan of the step model: exact on one lane",
