@@ -28,8 +28,8 @@ while IFS='|' read -r lines want; do
 	got=$(man/page.sh "$folder/gf-topo.1.in" "${BUILD:-build}" 2>&1 > /dev/null) && offend "$lines: made"
 	[ "$got" = "page.sh: gf-topo.1.in: $want" ] || offend "$lines: want \"$want\", got \"$got\""
 done << 'EOT'
-@head tree\n@option trees\n@options|no option --trees
-@head tree\n@options\n@option tree|two items for --tree
+@head table\n@option tables\n@options|no option --tables
+@head table\n@options\n@option table|two items for --table
 @head synthetic device|--measure has no item
 @entries gf_period_plans\n@options|key group_ranks has no item
 @key colour\n@options|no key colour of an entry

@@ -31,8 +31,8 @@ while IFS= read -r line; do
 	timeout 600 bash -c "set -o pipefail; $line" > out.txt 2> err.txt < /dev/null ||
 		{ offend "$line: status $?"; tail -n 5 err.txt; }
 	case $line in
-	*--import*--table*) shows 'gpu x4' ;;
-	*--table*) shows '^topology host' ;;
+	*gf-topo*--import*--table*) shows 'gpu x4' ;;
+	*"gf-topo --table"*) shows '^topology host' ;;
 	*--pairs*) shows '^latency: median' ;;
 	*"--compare topo"*) shows ' policy .* exposed .*x ddp'; shows ' optimal ' ;;
 	*"--over systems"*) shows '^gtopk '; shows '^pipe-sgd ' ;;

@@ -16,7 +16,7 @@ load ../cli/common
 			and .without_stragglers_s <= .iteration_s and .best_s > 0)
 		and ([.[] | select(.part == "message") | .size_bytes > 0] | all)' out.txt
 	wants 0 gf-plan --refine trace.json plan.json
-	says "compute: forward 20 ms ->"
+	says "compute: forward 20.0 ms ->"
 	says "ring: startup 1 ns ->"
 	says "iteration: measured"
 	says "messages: 6 ->"
