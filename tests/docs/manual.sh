@@ -23,6 +23,8 @@ awk '/^\.Ed/ {on = 0} on {print} /^\.Bd -literal/ {on = 1}' man/gradflow.3 |
 # A page that disagrees with its command is not made.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/common"
+echo '@option tables' > "$folder/common/wrong"
 while IFS='|' read -r lines want; do
 	printf '%b\n' "$lines" > "$folder/gf-topo.1.in"
 	got=$(man/page.sh "$folder/gf-topo.1.in" "${BUILD:-build}" 2>&1 > /dev/null) && offend "$lines: made"
@@ -30,6 +32,7 @@ while IFS='|' read -r lines want; do
 done << 'EOT'
 @head table\n@option tables\n@options|no option --tables
 @head table\n@options\n@option table|two items for --table
+@include wrong|no option --tables
 @head synthetic device|--measure has no item
 @entries gf_period_plans\n@options|key group_ranks has no item
 @key colour\n@options|no key colour of an entry
