@@ -309,8 +309,8 @@ flip() {
 		messages: [{ready_s: 0.008, start_s: 0.008, end_s: 0.008}]} | .model.batch_per_rank = 8' plan.json > with.json
 	wants 0 gf-train -q --plan with.json --epochs 1 --log log.jsonl
 	jq -se 'all(.batch_per_rank == 8)' log.jsonl
-	grep -qE 'predicted +8 ms +8 ms +8 ms +0 s$' out.txt
-	grep -qE '^iteration predicted 9 ms, measured .*, measured/predicted [0-9.]+$' out.txt
+	grep -qE 'predicted +8.00 ms +8.00 ms +8.00 ms +0 s$' out.txt
+	grep -qE '^iteration predicted 9.00 ms, measured .*, measured/predicted [0-9.]+$' out.txt
 	fails grep -q doubt out.txt
 	local end
 	for end in "1e-9 1000 inside" "500 1000 below" "1e-9 2e-9 above"; do

@@ -100,7 +100,7 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 		prints "$run ranks, mpi: as on the processors"
 	done
 	prints 'streaming, 4 ranks in two groups, mpi: as on the processors'
-	LOSES='--selection topk --staleness 2' wants 1 check
+	LOSES='--staleness 2 --selection topk' wants 1 check
 	prints 'FAILED: topk, K = 2, 4 ranks, mpi: losses are not those on the processors'
 	prints 'gtopk, K = 2, 4 ranks, mpi: as on the processors'
 	LOSES='--period diloco:steps=6' wants 1 check

@@ -266,7 +266,7 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	wants 1 mpi 2 gf-allreduce $quick --plan plan.json --verify
 	says "want no --verify (gf-sim has it) with selection $selection, whose steps depend on the gradients"
 	# its warm-up is over, however long
-	gf-plan -q --model digits-mlp --selection csc --csc-warmup 50% --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
+	gf-plan -q --model digits-mlp --selection csc:warmup=50% --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
 	wants 0 mpi 2 gf-allreduce $quick --plan plan.json
 	# a rule has no tensors to select from
 	wants 2 mpi 2 gf-allreduce $quick --plan "$data/../../share/plans/gtopk.json" -b 1K -e 1K

@@ -586,7 +586,7 @@ static void test_refused(void)
 	} cases[] = {
 		{NULL, "", "lorem ipsum",
 		 "f: want the format of one of IMPORTERS (man gf-profile), found none of them"},
-		{"abacus", "", "", "--format: want FORMATS, got \"abacus\""},
+		{"abacus", "", "", "want FORMATS, got \"abacus\""},
 		{"csv", "", "name,ready_s\na,1\n", "f:1: want a column count_elems, got none"},
 		{"csv", head, "", "f: want tensors, got none"},
 		{"csv", head, "a,0,f32,1\n",
