@@ -390,15 +390,16 @@ static void test_quality(void)
 		 "machine\n"},
 		{5, 2, 0, NULL,
 		 "1 of 2 fits is rough (worst: ring, 2 of 5 sizes off by more than a quarter; most "
-		 "at 1 B: 1.26 s measured, 1 s by the fit); measure again for longer (--points "
+		 "at 1 B: 1.26 s measured, 1.00 s by the fit); measure again for longer (--points "
 		 "time, --repeats)\n"},
 		{4, 1, 0, busy,
 		 "1 of 2 fits is rough (worst: ring, 1 of 4 sizes off by more than a quarter; most "
-		 "at 1 B: 1.26 s measured, 1 s by the fit): other programs kept 1.1 of 2 "
+		 "at 1 B: 1.26 s measured, 1.00 s by the fit): other programs kept 1.1 of 2 "
 		 "processors busy; measure again on an idle machine\n"},
 		{5, 5, 0.6, crowded,
 		 "1 of 2 fits is rough (worst: ring, 5 of 5 sizes off by more than a quarter; most "
-		 "at 1 B: 1.26 s measured, 1 s by the fit), repeats of compute scatter by 15 %: 4 "
+		 "at 1 B: 1.26 s measured, 1.00 s by the fit), repeats of compute scatter by 15 %: "
+		 "4 "
 		 "ranks shared 2 processors; measure again with no more ranks than processors\n"},
 		{5, 0, 0.6, "{\"load\": 7}",
 		 "repeats of compute scatter by 15 %; measure again for longer (--points "
