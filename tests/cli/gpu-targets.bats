@@ -108,7 +108,7 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	stub build/bin/gf-topo <<< 'exit 2'
 	stub build/bin/gf-plan <<< 'exit 2'
 	LOSES=nothing wants 1 check
-	prints 'FAILED: no plan for digits-cnn-plain with --selection csc'
+	prints 'FAILED: no plan for digits-cnn-plain with --staleness 1 --selection csc'
 }
 
 @test "what must hold and does not" {
