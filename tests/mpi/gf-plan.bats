@@ -17,7 +17,7 @@ load ../cli/common
 		and ([.[] | select(.part == "message") | .size_bytes > 0] | all)' out.txt
 	wants 0 gf-plan --refine trace.json plan.json
 	says "compute: forward 20.0 ms ->"
-	says "ring: startup 1 ns ->"
+	says "ring: startup 1.00 ns ->"
 	says "iteration: measured"
 	says "messages: 6 ->"
 	jq -e '.model.forward_s >= 0.019 and .model.backward_s >= 0.05' out.txt

@@ -268,7 +268,7 @@ static void test_manual(void)
 {
 	static const char *const pages[] = {"man/gf-topology.5", "man/gf-profile.5",
 					    "man/gf-plan.5.in", "man/gf-model.5",
-					    "man/gf-training.5"};
+					    "man/gf-training.5.in"};
 	static const char start[] = ".Bd -literal\n{";
 	size_t i;
 
