@@ -186,7 +186,7 @@ static void tell_default(struct told *told, const struct kind *k, const char *op
 	size_t i;
 
 	gf_training_init(&t);
-	t.optimizer = (char *)optimizer;
+	t.optimizer = gf_xstrdup_or_null(optimizer);
 	fill(&t, k);
 	gf_field_print(told->field, &t, &value);
 	for (i = 0; i < told->n && value.data && strcmp(told->values[i], value.data) != 0; i++)
@@ -197,6 +197,7 @@ static void tell_default(struct told *told, const struct kind *k, const char *op
 		gf_text_one_line(told->values[told->n++], sizeof(told->values[0]), value.data);
 	}
 	gf_text_release(&value);
+	gf_training_release(&t);
 }
 
 void gf_train_print_default(const struct gf_field *f, struct gf_text *out)
