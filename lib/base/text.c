@@ -153,3 +153,17 @@ void gf_text_release(struct gf_text *t)
 	free(t->data);
 	memset(t, 0, sizeof(*t));
 }
+
+void gf_text_add_cell(struct gf_text *t, const char *text, char separator)
+{
+	const char special[] = {separator, '"', '\n', '\r', '\0'};
+
+	if (!text[strcspn(text, special)]) {
+		gf_text_addf(t, "%s", text);
+		return;
+	}
+	gf_text_add(t, "\"", 1);
+	for (; *text; text++)
+		gf_text_add(t, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+	gf_text_add(t, "\"", 1);
+}

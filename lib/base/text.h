@@ -35,4 +35,8 @@ void gf_text_one_line(char *to, size_t size, const char *text);
 char *gf_text_take(struct gf_text *t);
 void gf_text_release(struct gf_text *t);
 
+/* A cell of CSV, or of TSV where the separator is a tab: with the separator, a quote or the end of
+ * a line in it, it stands in quotes, which are doubled (RFC 4180). */
+void gf_text_add_cell(struct gf_text *t, const char *text, char separator);
+
 #endif

@@ -244,10 +244,8 @@ static void add_cell(const struct gf_table *t, size_t row, size_t col,
 			     rest);
 	else
 		gf_text_addf(&text, "%s", cell);
-	if (form == GF_TABLE_CSV && text.data[strcspn(text.data, ",\"")])
-		gf_text_addf(out, "\"%s\"", text.data);
-	else if (form == GF_TABLE_CSV || form == GF_TABLE_TSV)
-		gf_text_addf(out, "%s", text.data);
+	if (form == GF_TABLE_CSV || form == GF_TABLE_TSV)
+		gf_text_add_cell(out, text.data, form == GF_TABLE_CSV ? ',' : '\t');
 	else
 		add_escaped(out, text.data, form);
 	gf_text_release(&text);

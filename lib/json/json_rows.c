@@ -27,19 +27,11 @@ static size_t column_of(struct columns *c, const char *name)
 	return i;
 }
 
-/* Text with the separator, a quote or the end of a line in it stands in quotes, which are doubled.
- */
 static char *quoted(const char *text, char separator)
 {
-	const char special[] = {separator, '"', '\n', '\r', '\0'};
 	struct gf_text out = {0};
 
-	if (!text[strcspn(text, special)])
-		return gf_xstrdup(text);
-	gf_text_add(&out, "\"", 1);
-	for (; *text; text++)
-		gf_text_add(&out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-	gf_text_add(&out, "\"", 1);
+	gf_text_add_cell(&out, text, separator);
 	return gf_text_take(&out);
 }
 

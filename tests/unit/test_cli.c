@@ -73,6 +73,18 @@ static void test_forms(void)
 	gf_table_release(&t);
 }
 
+static void test_cells(void)
+{
+	struct gf_text out = {0};
+
+	gf_text_add_cell(&out, "a,b", ',');
+	gf_text_add_cell(&out, "say \"no\"", '\t');
+	gf_text_add_cell(&out, "c,d", '\t');
+	gf_text_add_cell(&out, "", ',');
+	EXPECT_TEXT(out.data, "\"a,b\"\"say \"\"no\"\"\"c,d");
+	gf_text_release(&out);
+}
+
 static void test_table(void)
 {
 	struct gf_table t = {0};
@@ -107,6 +119,7 @@ int main(void)
 {
 	test_human();
 	test_forms();
+	test_cells();
 	test_forms();
 	test_table();
 	test_status();
