@@ -79,8 +79,7 @@ static const struct gf_setting settings[] = {
 	 .names = gf_compare_names, .store = gf_compare_store, .often = true},
 	{"break-even", NULL, 2, GF_SETTING_FLAG, AT(over.pays),
 	 "also say below which bandwidth, and from how many ranks on, a row is faster than dense "
-	 "f32 "
-	 "gradients"},
+	 "f32 gradients"},
 	GF_SETTING_TABLE(2),
 	{"explain", NULL, 2, GF_SETTING_FLAG, AT(explain),
 	 "print a chart of the iteration, and the reason of each tensor's type"},

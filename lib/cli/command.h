@@ -62,8 +62,7 @@ struct gf_command {
 	{                                                                                          \
 		"table", "FORM", (of), GF_SETTING_CHOICE, offsetof(struct gf_cli, form),           \
 			"print a table for people (text, md, tex), or rows (csv, tsv, json); "     \
-			"else "                                                                    \
-			"by the ending of -o (text on a terminal)",                                \
+			"else by the ending of -o (text on a terminal)",                           \
 			.names = gf_cli_forms, .otherwise = "text"                                 \
 	}
 

@@ -37,7 +37,7 @@ static const double same_share = 1e-6;
 /* What is measured, what is carried on from that, and what leaves a cost out. */
 static int doubt_of(const struct gf_compared *r)
 {
-	return r->unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED) ? 2 : r->unsure != 0;
+	return r->unsure & GF_UNSURE_COST ? 2 : r->unsure != 0;
 }
 
 /* Does a stand before b? What is known does, then what is faster; if their times are the same, what
@@ -210,9 +210,10 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	row.iteration_high_s = p.predicted->iteration_high_s;
 	row.unsure = gf_task_unsure(t, &p);
 	gf_beyond_add_plan(&beyond, &p);
-	if (beyond.most_bytes > 0 || beyond.ranks)
+	if (beyond.most_bytes > 0 || beyond.ranks) {
 		row.unsure |= GF_UNSURE_BEYOND;
-	gf_beyond_add_plan(&c->beyond, &p);
+		gf_beyond_add_plan(&c->beyond, &p);
+	}
 	c->tried++;
 	if (c->over.progress)
 		c->over.progress(c->over.progress_ctx, (double)c->tried / (double)c->most,
@@ -273,13 +274,7 @@ static int add_default(const struct gf_request *r, struct gf_comparison *c, stru
 		       struct gf_error *err)
 {
 	const struct gf_compared row = {.name = "ddp"};
-	const struct gf_request wish = {
-		.system = "ddp",
-		.model = r->model,
-		.fabric = r->fabric,
-		.one_host = r->one_host,
-		.ranks_asked = r->ranks_asked,
-	};
+	struct gf_request wish = {.system = "ddp"};
 	size_t i;
 	int rc;
 
@@ -288,6 +283,7 @@ static int add_default(const struct gf_request *r, struct gf_comparison *c, stru
 			return 0;
 	if (c->given || !(c->now_s > 0))
 		return 0;
+	gf_request_plain(r, &wish);
 	rc = pose_row(&wish, row, c, notes, err);
 	return rc == -EINVAL || rc == -ENOTSUP ? 0 : rc;
 }

@@ -71,7 +71,7 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 static void add_time(struct gf_table *t, const struct gf_compared *r)
 {
 	gf_table_cell(t, "%s%s%s", gf_human_time(r->iteration_s).text,
-		      r->unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED) ? " +?" : "",
+		      r->unsure & GF_UNSURE_COST ? " +?" : "",
 		      r->unsure & GF_UNSURE_BEYOND ? " ~" : "");
 }
 
@@ -83,7 +83,7 @@ static void add_marks(const struct gf_comparison *c, size_t window, struct gf_te
 
 	for (i = 0; i < c->nrows; i++)
 		unsure |= c->rows[i].unsure;
-	if (unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED))
+	if (unsure & GF_UNSURE_COST)
 		gf_table_note(window, out,
 			      "+?: and what it costs the processor, which is not measured");
 	if (unsure & GF_UNSURE_BEYOND)
@@ -299,7 +299,7 @@ static void add_name(struct gf_text *csv, const char *name)
 
 static bool is_free(const struct gf_compared *row)
 {
-	return row->unsure & (GF_UNSURE_FREE | GF_UNSURE_ASSUMED);
+	return row->unsure & GF_UNSURE_COST;
 }
 
 /* The bars' places in the picture, from 1 on: of the best one, and of those whose costs are not all
@@ -357,7 +357,8 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 			continue;
 		add_name(&plot->csv, down);
 		group++;
-		for (k = series = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++) {
+		for (k = series = 0; (across = gf_compare_value(&c->over, c->over.across, k));
+		     k++) {
 			const struct gf_compared *row = row_at(c, down, across);
 
 			series += row_at(c, NULL, across) != NULL;

@@ -186,6 +186,14 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p, struct
 	return 0;
 }
 
+void gf_request_plain(const struct gf_request *r, struct gf_request *wish)
+{
+	wish->model = r->model;
+	wish->fabric = r->fabric;
+	wish->one_host = r->one_host;
+	wish->ranks_asked = r->ranks_asked;
+}
+
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 {
 	struct gf_text unread = {0};
@@ -194,10 +202,7 @@ double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 	struct gf_plan p;
 	double takes_s = 0;
 
-	wish->model = r->model;
-	wish->fabric = r->fabric;
-	wish->one_host = r->one_host;
-	wish->ranks_asked = r->ranks_asked;
+	gf_request_plain(r, wish);
 	if (gf_request_pose(wish, &t, &unread, &err) == 0) {
 		if (gf_task_plan_by(&t, t.policy, &p, &err) == 0) {
 			takes_s = p.predicted->iteration_s;

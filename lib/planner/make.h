@@ -105,6 +105,7 @@ enum gf_unsure {
 	GF_UNSURE_FREE = 1 << 0,    /* what coding or choosing costs is not known: taken for 0 */
 	GF_UNSURE_ASSUMED = 1 << 1, /* it is assumed, beside a measured model */
 	GF_UNSURE_BEYOND = 1 << 2,  /* messages or ranks beyond those that were measured */
+	GF_UNSURE_COST = GF_UNSURE_FREE | GF_UNSURE_ASSUMED,
 };
 
 /* Of a plan of the task: GF_UNSURE_FREE and GF_UNSURE_ASSUMED. What is assumed of a model that is
@@ -124,6 +125,8 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
 		    struct gf_error *err);
 
+/* Gives the wish, which has a policy or a system, the documents of the request. */
+void gf_request_plain(const struct gf_request *r, struct gf_request *wish);
 /* What a step of the request's model and documents takes by the wish, which has a policy or a
  * system and gets the documents, s; 0: it does not fit there. */
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish);
