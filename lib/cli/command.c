@@ -202,9 +202,8 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
  *	key NAME KEY HELP
  *	rule OPTIONS WITHOUT
  *
- * A name may stand in place of an argument's file. A word belongs to the option before it, and so
- *does a key, which may stand behind that word, or, without one, behind any. A missing word is
- *empty.
+ * A name may stand in place of an argument's file. A word belongs to the option before it. A key
+ * belongs to that option, too: it may follow the word NAME, or any word where NAME is empty.
  */
 static void complete(const struct gf_command *c, const void *arguments, struct gf_text *out)
 {

@@ -14,10 +14,10 @@ struct gf_row {
 	char *left_out;
 };
 
-/* Rows as JSON Lines. They say what plan it is, the circumstances and the times. What nothing was asked
- * for in (bandwidth, percentiles, total), or nothing is known of (samples), is not there. A row that is
- * left out has no times; left_out says why. series: a member that tells the curves of a picture apart,
- * by plan and bandwidth, or also by ranks. */
+/* Rows as JSON Lines. A row says what plan it is, the circumstances and the times. It lacks what
+ * was not asked for (bandwidth, percentiles, total) and what is not known (samples). A row that is
+ * left out has no times; left_out says why. series: a member that tells the curves of a picture
+ * apart, by plan and bandwidth, or also by ranks. */
 enum gf_series { GF_SERIES_NONE, GF_SERIES_RATES, GF_SERIES_RANKS };
 void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out);
 
