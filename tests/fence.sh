@@ -173,6 +173,7 @@ run_cases() {
 }
 
 # Two ranks train eight steps at once, and four and then the rest: both end with the same bytes.
+# How often a rank waits depends on the load: these spans are left out, and the number of all spans.
 trained() { # plan
 	local common="mpirun -np 2 gf-train -q --device ref --data digits --batch 8 --plan $1 --bad-gradients skip"
 	{
@@ -182,7 +183,7 @@ trained() { # plan
 	} > "$D/words" || return
 	rows < "$D/log"
 	rows < "$D/trace" | sed -E 's/"(ts|dur)": [0-9.]+/"\1": T/g' | grep -o '"\(ph\|cat\|name\)": "[^"]*"' | sort | uniq -c |
-		grep -v -e wait -e clock -e load
+		grep -v -e wait -e clock -e load -e '"ph": "X"'
 	cmp <(cat "$D"/whole/step-8/*.safetensors) <(cat "$D"/parts/step-8/*.safetensors) || return
 	(cd "$D/whole" && find . -type f | sort)
 	(cd "$D/whole" && sha256sum step-8/*.safetensors)
