@@ -187,8 +187,9 @@ for suite in "$@"; do
 done
 while [ ${#running[@]} -gt 0 ]; do finish; done
 if [ -s "$scratch/times" ]; then
-	echo 'the slowest:'
-	sort -rn "$scratch/times" | head -n 12 | awk '{printf "%6.1f s ", $1 / 1000; $1 = ""; print}'
+	echo "the slowest (all are in $BUILD/test-times):"
+	sort -rn "$scratch/times" > "$BUILD/test-times"
+	head -n 12 "$BUILD/test-times" | awk '{printf "%6.1f s ", $1 / 1000; $1 = ""; print}'
 fi
 echo "$SECONDS s; the processors were busy for $((100 * busy_s / (SECONDS * processors + 1))) %"
 [ $((passed + failed + skipped)) -gt 0 ] || echo "tests/run.sh: nothing ran: no test of ($*) is named ${FILTER:-anything}" >&2
