@@ -19,16 +19,16 @@ static int test_failures;
 
 /* Under sanitizers, tests take three to ten times as long. */
 #if defined(__SANITIZE_THREAD__)
-#define TEST_SPARSER 3
+#define TEST_SPARSER 5
 #elif defined(__SANITIZE_ADDRESS__)
-#define TEST_SPARSER 2
+#define TEST_SPARSER 3
 #else
-#define TEST_SPARSER 1
+#define TEST_SPARSER 2
 #endif
 
-/* Of a sweep of many cases `make check` tries each case whose number divides by `every`, `make
- * check-long` all (tests/run.sh --long). A sum of indices as the number leaves no value of any of
- * them out. */
+/* Of a sweep of many cases `make check` tries those whose number divides by `every` times the factor
+ * above, `make check-long` all (tests/run.sh --long). A sum of indices as the number leaves no value
+ * of any of them out. */
 static inline int test_tries(size_t number, size_t every)
 {
 	return number % (every * TEST_SPARSER) == 0 || getenv("GF_TEST_LONG") != NULL;
