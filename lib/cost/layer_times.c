@@ -174,6 +174,26 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	return 0;
 }
 
+/* "64 tokens", "3 x 224 x 224" */
+static void add_shape(const struct gf_model *m, struct gf_text *out)
+{
+	size_t i;
+
+	for (i = 0; i < m->input.rank; i++)
+		gf_text_addf(out, "%s%zu", i ? " x " : "", m->input.dims[i]);
+	if (m->layers[0].type == GF_LAYER_EMBEDDING)
+		gf_text_addf(out, " tokens");
+}
+
+void gf_estimate_note(const struct gf_model *m, const struct gf_estimate *in, const char *rate,
+		      struct gf_text *notes)
+{
+	gf_text_addf(notes, "times of %s are estimated: %zu sample%s of ", m->name, in->batch,
+		     in->batch == 1 ? "" : "s");
+	add_shape(m, notes);
+	gf_text_addf(notes, " %s\n", rate);
+}
+
 int gf_passes_spread(const struct gf_passes *passes, const struct gf_model *m,
 		     enum gf_shares shares, struct gf_model_profile **profile, struct gf_error *err)
 {

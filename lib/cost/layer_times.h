@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "documents/models/model.h"
 #include "documents/profile.h"
 
@@ -45,6 +46,10 @@ struct gf_estimate {
  */
 int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		      struct gf_model_profile **profile, struct gf_error *err);
+/* A line for people: whose times are estimated, of how many samples of which shape; rate: the words
+ * for the estimate's rates. */
+void gf_estimate_note(const struct gf_model *m, const struct gf_estimate *in, const char *rate,
+		      struct gf_text *notes);
 
 /* The profile that whole passes of m stand for, by gf_model_estimate; in steps of their
  * micro-batches. -EINVAL: m is another model than theirs. */

@@ -89,24 +89,26 @@ const struct gf_preset *gf_preset_of(const struct gf_topology *t)
 static int take_preset(const struct gf_preset *p, int precision, struct gf_estimate *in,
 		       struct gf_text *text, struct gf_error *err)
 {
+	const char *name;
+
 	if (precision < 0)
 		precision = p->flops_per_s[GF_PRECISION_TF32] > 0 ? GF_PRECISION_TF32
 								  : GF_PRECISION_F32;
 	in->gradients = precision == GF_PRECISION_PURE_BF16 ? GF_BF16 : GF_F32;
+	name = gf_precision_names[precision < GF_PRECISION_BF16 ? precision : GF_PRECISION_BF16];
 	if (precision >= GF_PRECISION_BF16)
 		precision = GF_PRECISION_F16;
 	if (!(p->flops_per_s[precision] > 0))
 		return gf_error_set(err, -EINVAL, "--precision: want f32 or f16 on %s, got %s",
-				    p->name, gf_precision_names[precision]);
+				    p->name, name);
 	in->flops_per_s = GF_PRESET_FLOPS_SHARE * p->flops_per_s[precision];
 	in->memory_bytes_per_s = GF_PRESET_MEMORY_SHARE * p->memory_bytes_per_s;
 	in->element_bytes = precision == GF_PRECISION_F16 ? 2 : 4;
 	gf_text_addf(text,
 		     "on %s, by assumed shares of its data sheet's peaks: %g %% of %g TFLOP/s "
 		     "(%s), %g %% of %g GB/s",
-		     p->name, 100 * GF_PRESET_FLOPS_SHARE, p->flops_per_s[precision] / 1e12,
-		     gf_precision_names[precision], 100 * GF_PRESET_MEMORY_SHARE,
-		     p->memory_bytes_per_s / 1e9);
+		     p->name, 100 * GF_PRESET_FLOPS_SHARE, p->flops_per_s[precision] / 1e12, name,
+		     100 * GF_PRESET_MEMORY_SHARE, p->memory_bytes_per_s / 1e9);
 	if (in->gradients != GF_F32)
 		gf_text_addf(text, ", gradients in %s", gf_dtype_names[in->gradients]);
 	return 0;

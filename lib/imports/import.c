@@ -487,8 +487,7 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 		gf_text_addf(remarks, "by default: %d samples per rank (--batch)\n",
 			     GF_BATCH_DEFAULT);
 	if (rc == 0 && rates->gpu)
-		gf_text_addf(remarks, "times of %s are estimated: %zu samples %s\n", model->name,
-			     estimate.batch, rate.data);
+		gf_estimate_note(model, &estimate, rate.data, remarks);
 	gf_text_release(&rate);
 	gf_text_release(&open);
 	if (rc < 0)

@@ -160,8 +160,7 @@ static int estimate_model(struct gf_request *r, const struct gf_model *model,
 	if (rc < 0)
 		return rc;
 	r->model = *made;
-	gf_text_addf(notes, "times of %s are estimated: %zu samples %s\n", model->name, in->batch,
-		     rate);
+	gf_estimate_note(model, in, rate, notes);
 	return 0;
 }
 

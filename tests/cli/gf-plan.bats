@@ -1014,11 +1014,13 @@ writes_nothing() { # OPTION...
 	says "by default: 1 TFLOP/s (--gpu, --flops), 32 samples per rank (--batch)"
 	cp out.txt slow.json
 	wants 0 gf-plan --model resnet20 --batch 32 --policy wfbp --ranks 8 --gpu h100 --precision f16 "$topo"
-	says "32 samples on h100, by assumed shares of its data sheet's peaks: 50 % of 989.5 TFLOP/s (f16), 70 % of 3350 GB/s"
+	says "32 samples of 3 x 32 x 32 on h100, by assumed shares of its data sheet's peaks: 50 % of 989.5 TFLOP/s (f16), 70 % of 3350 GB/s"
 	fails grep -q 'by default' err.txt
 	jq -es '.[0].model.backward_s > 5 * .[1].model.backward_s' slow.json out.txt
 	wants 0 gf-plan --model resnet20 --gpu v100 --compare "$topo"
 	says "50 % of 15.7 TFLOP/s (f32)"
+	wants 0 gf-plan --model bert-base --gpu h100 --precision bf16 --batch 1 --policy ddp "$topo"
+	says "1 sample of 64 tokens on h100, by assumed shares of its data sheet's peaks: 50 % of 989.5 TFLOP/s (bf16)"
 	# the topology names the GPU, and its levels the ranks
 	jq '.hosts = [{name: "a", devices: [{type: "gpu", name: "NVIDIA A100-SXM4-80GB"}]}] | del(.ranks)' "$topo" > a100.json
 	wants 0 gf-plan --model resnet20 --compare a100.json
@@ -1026,7 +1028,7 @@ writes_nothing() { # OPTION...
 	wants 2 gf-plan --model resnet20 --gpu h1000 "$topo"
 	says "--gpu: want b200, h200, h100-pcie, h100,"
 	wants 0 gf-plan --model resnet20 --gpu h100 --precision pure-bf16 "$topo"
-	says "50 % of 989.5 TFLOP/s (f16), 70 % of 3350 GB/s, gradients in bf16"
+	says "50 % of 989.5 TFLOP/s (bf16), 70 % of 3350 GB/s, gradients in bf16"
 	jq -e 'all(.tensors[]; .dtype == "bf16")' out.txt
 	wants 2 gf-plan --model resnet20 --gpu v100 --precision tf32 "$topo"
 	says "--precision: want f32 or f16 on v100, got tf32"
