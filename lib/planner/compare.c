@@ -273,13 +273,13 @@ static void note_left_out(struct gf_comparison *c, const struct gf_compared *row
 static int add_default(const struct gf_request *r, struct gf_comparison *c, struct gf_text *notes,
 		       struct gf_error *err)
 {
-	const struct gf_compared row = {.name = "ddp"};
+	const struct gf_compared row = {.name = "DDP's default"};
 	struct gf_request wish = {.system = "ddp"};
 	size_t i;
 	int rc;
 
 	for (i = 0; i < c->nrows; i++)
-		if (strcmp(c->rows[i].name, row.name) == 0 && c->rows[i].iteration_s == c->now_s)
+		if (strcmp(c->rows[i].name, wish.system) == 0 && c->rows[i].iteration_s == c->now_s)
 			return 0;
 	if (c->given || !(c->now_s > 0))
 		return 0;

@@ -269,6 +269,8 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 		return;
 	gf_text_addf(&by, "%.*s%s%s", gf_codec_title_length(best->name), best->name,
 		     best->across ? " with " : "", best->across ? best->across : "");
+	if (best->axis == GF_COMPARE_POLICIES && !best->across)
+		gf_text_addf(&by, " by %s", best->plan.algorithms);
 	gf_gain_text(c->now_s, c->given, &here, by.data, out);
 	gf_text_release(&by);
 }

@@ -160,7 +160,9 @@ void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, co
 	const char *now = given ? "the plan that was given" : "DDP's default";
 	const double gain = now_s / here->iteration_s;
 
-	if (fabs(gain - 1) < GF_GAIN_LEAST - 1)
+	if (fabs(gain - 1) < 0.0005)
+		gf_text_addf(out, "%s is as fast as this", now);
+	else if (fabs(gain - 1) < GF_GAIN_LEAST - 1)
 		gf_text_addf(out, "%s is within %.1f %% of this", now, 100 * fabs(gain - 1));
 	else
 		gf_text_addf(out, "%s x %s", gf_human_ratio(gain).text, now);

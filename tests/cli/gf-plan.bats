@@ -142,12 +142,18 @@ iteration() { # WANTED
 	mv out.txt rows.jsonl
 	wants 0 gf-plan --compare "${job[@]}"
 	grep -qE '^system .* x ddp$' out.txt
-	tail -n 1 err.txt | grep -qE "^gf-plan: 1\.[0-9]{2} x DDP's default \([0-9.]+ ms, [0-9.]+ ms\): [a-z]+\$"
+	tail -n 1 err.txt | grep -qE "^gf-plan: 1\.[0-9]{2} x DDP's default \([0-9.]+ ms, [0-9.]+ ms\): [a-z-]+ by [a-z,]+\$"
 	# what makes no difference is not recommended, nor what changes values more than it must
 	wants 0 gf-plan --compare --over codecs resnet50 pipe-sgd-4-10gbe --flops 1e9
-	tail -n 1 err.txt | grep -qE "^gf-plan: DDP's default is within 0\.[0-9] % of this .*: change nothing\$"
+	tail -n 1 err.txt | grep -qE "^gf-plan: DDP's default is (within 0\.[0-9] % of|as fast as) this .*: change nothing\$"
 	wants 0 gf-plan --compare --over codecs "${job[@]}"
 	tail -n 1 err.txt | grep -qE ': f16$'
+	# where the best all-reduce is not the library's, DDP's default is a row of its own
+	wants 0 gf-plan --compare --model bert-base --batch 32 --precision bf16 dgx-h100-4x8 --table=json --plot names.csv
+	jq -es 'map(select(.over.policies == "DDP'"'"'s default")) | length == 1 and .[0].algorithms == "library" and .[0].x_ddp == 1' out.txt
+	[ "$(cut -d, -f1 names.csv | sort | uniq -d)" = "" ]
+	wants 0 gf-plan --compare --model llama-3.1-8b dgx-h100-4x8
+	tail -n 1 err.txt | grep -qE "^gf-plan: DDP's default is as fast as this \([0-9.]+ s, [0-9.]+ s\): change nothing\$"
 	# a plan that is given is what the job has
 	gf-plan -q --policy wfbp "${job[@]}" > now.json
 	wants 0 gf-plan --compare now.json asc-wfbp-8x4-10gbe
