@@ -437,11 +437,6 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 	if (axes->axes >> GF_COMPARE_PERIODS & 1)
 		gf_text_addf(notes, "with a period other than every, results differ from those of "
 				    "synchronous SGD\n");
-	if (!c->rows[0].automatic)
-		gf_text_addf(notes,
-			     "%s is the fastest, but makes the next forward pass wait: auto leaves "
-			     "it out (--policy %s plans it)\n",
-			     c->rows[0].name, c->rows[0].name);
 	return 0;
 }
 

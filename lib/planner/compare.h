@@ -98,7 +98,8 @@ void gf_comparison_release(struct gf_comparison *c);
  * grid the iterations. */
 void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 			struct gf_text *out);
-/* The answer in one line: what the best row gains over what the job has now. */
+/* The answer in one line: what the best row gains over what the job has now. A line before it says
+ * if auto leaves that row out. */
 void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out);
 /* Bars: compute, and on it the exposed communication; a line across each bar is its lower bound. */
 void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -228,11 +229,14 @@ void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 	add_marks(c, window, out);
 }
 
-/* How much a row's messages change a value at most, as a share; more for what leaves some out. */
+/* How much a row's messages change a value at most, as a share; more for what leaves some out. What
+ * makes the next forward wait counts as more than nothing. */
 static double error_of(const struct gf_compared *r)
 {
 	const struct gf_select_plan *selection = gf_select_plan_find(r->plan.selection);
-	double most = selection && selection->traits & GF_SELECT_LOSSLESS ? 0 : 1;
+	double most = !(selection && selection->traits & GF_SELECT_LOSSLESS) ? 1
+		      : r->automatic                                         ? 0
+									     : DBL_MIN;
 	size_t i;
 
 	for (i = 0; gf_codecs[i].name; i++)
@@ -265,6 +269,11 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 	};
 	struct gf_text by = {0};
 
+	if (!best->automatic)
+		gf_text_addf(out,
+			     "%s is the fastest, but makes the next forward pass wait: auto leaves "
+			     "it out (--policy %s plans it)\n",
+			     best->plan.policy, best->plan.policy);
 	if (!(c->now_s > 0))
 		return;
 	gf_text_addf(&by, "%.*s%s%s", gf_codec_title_length(best->name), best->name,

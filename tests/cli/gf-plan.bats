@@ -1407,6 +1407,13 @@ writes_nothing() { # OPTION...
 	wants 0 gf-plan --compare --table=json slow.json
 	says "dear is the fastest, but makes the next forward pass wait: auto leaves it out"
 	[ "$(head -n 1 out.txt | jq -r .policy)" = dear ]
+	# not by less than 1 %
+	wants 0 gf-plan --compare --table=json --model llama-3.1-8b --batch 1 --precision bf16 dgx-h100-4x8
+	[ "$(head -n 1 out.txt | jq -r .policy)" = dear ]
+	fails grep -q 'is the fastest, but' err.txt
+	wants 0 gf-plan --compare --over codecs=f32 --policy dear slow.json
+	says "dear is the fastest, but makes the next forward pass wait: auto leaves it out (--policy dear plans it)"
+	wants 0 gf-plan --compare --table=json slow.json
 	best=$(head -n 1 out.txt | jq .iteration_s)
 	second=$(sed -n 2p out.txt | jq .iteration_s)
 	wants 0 gf-plan slow.json
