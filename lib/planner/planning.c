@@ -18,6 +18,18 @@ static void note_quality(struct gf_planning *s)
 	gf_text_release(&line);
 }
 
+static void note_ranks(struct gf_planning *s)
+{
+	const struct gf_topology *t = s->documents.topology;
+	const struct gf_network *n = s->request.fabric.network;
+
+	if (t && n && t->ranks && n->ranks && t->ranks != n->ranks && !s->request.ranks_asked)
+		gf_text_addf(&s->notes,
+			     "the topology has %d ranks, the profile's network %d: planned for %d "
+			     "(--ranks %d carries its costs over)\n",
+			     t->ranks, n->ranks, s->request.fabric.ranks, t->ranks);
+}
+
 /* A measurement and nominal rates are never alike. By so much they are those of other machines, or
  * a rate is one network interface's where a host has several. */
 #define APART 1.5
@@ -230,6 +242,7 @@ int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *tim
 	gf_request_documents(&s->request, &s->documents);
 	s->request.fabric.replays = &s->replays;
 	note_quality(s);
+	note_ranks(s);
 	note_distance(s);
 	rc = estimate(s, times->rates, times->batch, err);
 	if (rc == 0 && times->trace)

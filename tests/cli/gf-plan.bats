@@ -77,6 +77,9 @@ iteration() { # WANTED
 	jq '.network.ranks = 4' apart.json > four.json
 	wants 0 gf-plan four.json "$topo"
 	fails grep "between neighbours" err.txt
+	says "the topology has 8 ranks, the profile's network 4: planned for 4 (--ranks 8 carries its costs over)"
+	wants 0 gf-plan --ranks 8 four.json "$topo"
+	fails grep "the topology has" err.txt
 }
 
 @test "without a measured network the topology prices every algorithm" {
