@@ -68,7 +68,7 @@ static const struct gf_setting settings[] = {
 	 "measured network",
 	 .share = "topologies", .often = true},
 	{"bandwidth", "LIST", 1, GF_SETTING_RATES, AT(sweep.bandwidths),
-	 "simulate these bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s",
+	 "simulate these bandwidths of the outermost level, e.g. 10Gb/s,8x100Gb/s",
 	 .offset2 = AT(sweep.nbandwidths), .often = true},
 	{"period-steps", "LIST", 1, GF_SETTING_INTS, AT(sweep.period_steps),
 	 "simulate periods of so many steps, e.g. 10,50,200", 1, 1e9,

@@ -105,15 +105,23 @@ int gf_units_size(const char *text, size_t *bytes, struct gf_error *err)
 	return 0;
 }
 
+/* Rates of equal links. */
+#define TOGETHER_MOST (1 << 24)
+
 int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err)
 {
+	char *end;
+	const long count = strtol(text, &end, 10);
+	const int several = end > text && *end == 'x';
 	double value;
 
-	if (read_with_unit(text, &rates, &value) || !(value > 0) || !isfinite(value))
+	if (read_with_unit(several ? end + 1 : text, &rates, &value) || !(value > 0) ||
+	    !isfinite(value) || (several && (count < 1 || count > TOGETHER_MOST)))
 		return gf_error_set(err, -EINVAL,
-				    "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"%s\"",
+				    "want a rate > 0 such as 12.5GB/s, 100Gb/s or 8x100Gb/s, got "
+				    "\"%s\"",
 				    text);
-	*bytes_per_s = value;
+	*bytes_per_s = several ? (double)count * value : value;
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 int gf_units_size(const char *text, size_t *bytes, struct gf_error *err);
 
 /* "32GB/s", "100Gb/s", "10Gbps", "10gbit/s"; > 0. The letters are powers of 1000; B is a byte, b a
- * bit. */
+ * bit. "8x100Gb/s" is that of eight together. */
 int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err);
 
 /* "7e12", "15T", "15TF", "15TFLOP/s"; > 0. */

@@ -30,22 +30,6 @@ static int is_word(const char *text)
 	return 1;
 }
 
-/* "100Gb/s", or "8x100Gb/s" of as many interfaces. */
-static int parse_rate(char *text, struct gf_level *level, struct gf_error *err)
-{
-	char *each = cut(text, 'x');
-	long long count = 1;
-	int rc = each ? gf_units_int(text, 1, GF_RANKS_MAX, &count, err) : 0;
-
-	if (rc == 0)
-		rc = gf_units_rate(each ? each : text, &level->bandwidth_bytes_per_s, err);
-	if (rc == 0 && each) {
-		level->bandwidth_bytes_per_s *= (double)count;
-		level->nics = (size_t)count;
-	}
-	return rc;
-}
-
 /* text is "NAME:SIZE@RATE,LATENCY[,LINK]" and is cut up. */
 static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 {
@@ -60,12 +44,13 @@ static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 		return gf_error_set(err, -EINVAL, "want NAME:SIZE@RATE,LATENCY[,LINK]");
 	rc = gf_units_int(size, 1, GF_RANKS_MAX, &count, err);
 	if (rc == 0)
-		rc = parse_rate(rate, level, err);
+		rc = gf_units_rate(rate, &level->bandwidth_bytes_per_s, err);
 	if (rc == 0)
 		rc = gf_units_time(latency, &level->latency_s, err);
 	if (rc < 0)
 		return rc;
 	level->size = (size_t)count;
+	level->nics = strchr(rate, 'x') ? strtoul(rate, NULL, 10) : 0;
 	level->name = gf_xstrdup(text);
 	level->link = gf_xstrdup(link ? link : text);
 	return 0;

@@ -16,6 +16,12 @@ replay() { # plan and options of gf-sim...
 	mv row.json out.txt
 }
 
+@test "--bandwidth: a host's interfaces together, as gf-topo writes them" {
+	gf-plan -q --batch 1 --precision bf16 bert-base dgx-h100-4x8 > plan.json
+	wants 0 gf-sim plan.json --bandwidth 8x400Gb/s,3200Gb/s,100Gb/s --table=json
+	jq -es '.[0] == .[1] and .[0].bandwidth_bytes_per_s == 4e11 and .[2].iteration_s > 2 * .[0].iteration_s' out.txt
+}
+
 @test "a row repeats the plan's prediction" {
 	for policy in sequential wfbp threshold optimal asc-wfbp dear; do
 		plan --policy $policy

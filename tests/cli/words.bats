@@ -67,7 +67,7 @@ load common
 		gf-topo --synthetic "$levels" | diff want -
 	done
 	wants 2 gf-topo --synthetic "a:2@10G,3us"
-	says "want a rate > 0 such as 12.5GB/s or 100Gb/s"
+	says "want a rate > 0 such as 12.5GB/s, 100Gb/s or 8x100Gb/s"
 	wants 0 gf-profile --estimate --model resnet50 --flops 15TF
 	cp out.txt by-unit
 	wants 0 gf-profile --estimate --model resnet50 --flops 15e12

@@ -107,6 +107,10 @@ static void test_units(void)
 		{gf_units_rate, "10G", -1},
 		{gf_units_rate, "10GiB/s", -1},
 		{gf_units_rate, "-1GB/s", -1},
+		{gf_units_rate, "8x400Gb/s", 400e9},
+		{gf_units_rate, "0x400Gb/s", -1},
+		{gf_units_rate, "x400Gb/s", -1},
+		{gf_units_rate, "99999999x400Gb/s", -1},
 		{gf_units_time, "3us", 3e-6},
 		{gf_units_time, "5us", 5e-6},
 		{gf_units_time, "3\u00b5s", 3e-6},
@@ -141,7 +145,7 @@ static void test_units(void)
 		EXPECT(real == reals[i].want, "\"%s\": %.17g", reals[i].text, real);
 	}
 	EXPECT(gf_units_rate("0GB/s", &real, &err) == -EINVAL, "rate 0");
-	EXPECT_TEXT(err.text, "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
+	EXPECT_TEXT(err.text, "want a rate > 0 such as 12.5GB/s, 100Gb/s or 8x100Gb/s, got \"0GB/s\"");
 	EXPECT(!gf_units_int("-7", -9, 9, &whole, &err) && whole == -7, "int");
 	EXPECT(gf_units_int("10", -9, 9, &whole, &err) == -EINVAL, "int range");
 	EXPECT(gf_units_int("1x", -9, 9, &whole, &err) == -EINVAL, "int tail");
