@@ -433,7 +433,7 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 	share_bounds(c->rows, c->nrows);
 	sort(c->rows, c->nrows);
 	if (axes->pays)
-		gf_comparison_find_pays(c);
+		gf_comparison_find_pays(r, c);
 	if (axes->axes >> GF_COMPARE_PERIODS & 1)
 		gf_text_addf(notes, "with a period other than every, results differ from those of "
 				    "synchronous SGD\n");

@@ -105,9 +105,9 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out);
 void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *c,
 			struct gf_plot *plot);
 
-/* For compare*.c alone: finds where rows pay. The plans of the rows stay as they are, as gf-sim
- * takes them to other bandwidths and ranks. */
-void gf_comparison_find_pays(struct gf_comparison *c);
+/* For compare*.c alone: finds where rows pay, by comparing anew at other bandwidths and on other
+ * ranks. */
+void gf_comparison_find_pays(const struct gf_request *r, struct gf_comparison *c);
 /* The request with values of axes in it. */
 struct gf_compare_variant {
 	struct gf_request request;
