@@ -25,7 +25,8 @@ void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, st
 void gf_rows_table(const struct gf_row *rows, size_t n, size_t window, struct gf_text *out);
 
 /* The answer, one line: of one plan up to which number of ranks, or from which bandwidth on, a step
- * keeps ranks busy, and what bounds it elsewhere; of several the fastest, and where another is. */
+ * keeps ranks busy, and what bounds it elsewhere; of several the fastest, and where another is
+ * faster by 1 % or more. */
 void gf_rows_answer(const struct gf_row *rows, size_t n, struct gf_text *out);
 
 #endif

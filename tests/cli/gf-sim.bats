@@ -916,6 +916,7 @@ replay() { # plan and options of gf-sim...
 	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe) last
 	gf-plan -q "${job[@]}" > f32.json
 	gf-plan -q --codecs q8 "${job[@]}" > q8.json
+	gf-plan -q --codecs slow:bits=1.5,encode=2GB/s,decode=4GB/s "${job[@]}" > slow.json
 	while IFS='|' read -r options want; do
 		# shellcheck disable=SC2086
 		wants 0 gf-sim $options
@@ -923,9 +924,14 @@ replay() { # plan and options of gf-sim...
 		[[ $last =~ ^gf-sim:\ $want$ ]] || { echo "want: $want, got: $last"; false; }
 	done <<- 'END'
 		f32.json|[0-9]+ ms a step on 32 ranks: [0-9]+ % of it waits for messages, so compute bounds it
-		f32.json --ranks 2,8,128|at least 90 % efficient up to 8 ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages
+		f32.json --ranks 2,8,128|at least 90 % efficient up to 8 ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages, by a plan for 32 ranks \(--replan\)
 		f32.json --bandwidth 1Gb/s,100Gb/s|at least 90 % efficient from 32 ranks at 100 Gb/s on; on 32 ranks at 1 Gb/s [0-9]+ %, where [0-9]+ % .*
 		f32.json q8.json --bandwidth 1Gb/s,2Gb/s|fastest: q8
+		f32.json q8.json --bandwidth 1Gb/s,50Gb/s,100Gb/s|fastest: q8
+		f32.json slow.json --bandwidth 1Gb/s,50Gb/s,100Gb/s|fastest: slow, f32 from 50 Gb/s on
+		f32.json slow.json --ranks 8,32|fastest: f32, slow from 32 ranks on
+		f32.json slow.json --ranks 8,32 --bandwidth 1Gb/s,10Gb/s,100Gb/s|fastest: on 8 ranks slow, f32 from 10 Gb/s on; on 32 ranks slow, f32 from 100 Gb/s on
+		f32.json --replan --ranks 32,64 --bandwidth 10Gb/s|fastest: f32 replanned
 	END
 	# as efficient as the rows say
 	wants 0 gf-sim f32.json --ranks 2,8,128 --table=json
