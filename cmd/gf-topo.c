@@ -11,6 +11,7 @@
 #include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/plot.h"
+#include "cli/share.h"
 #include "json/record.h"
 #include "transport/comm.h"
 #include "cli/launch.h"
@@ -75,8 +76,9 @@ static const struct gf_setting settings[] = {
 	 "measure the rate of copies in memory instead of assuming it", .often = true},
 	{"import", "[FORMAT:]FILE", 1, GF_SETTING_TEXT, AT(import),
 	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf or yaml, nvidia-smi's "
-	 "matrix, ASTRA-sim's yml, a gf-topology document (what FILE looks like)",
-	 .often = true},
+	 "matrix, ASTRA-sim's yml, a gf-topology document (what FILE looks like), or a shipped one "
+	 "by its name",
+	 .share = "topologies", .often = true},
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
 	 "ranks on each host, for a file that only names hosts (1)", 1, 1 << 20, .often = true},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name", .often = true},
@@ -246,6 +248,22 @@ static void say_imported(const struct arguments *a, const struct gf_imported *im
 	free(line);
 }
 
+/* What names no format may be a shipped topology. */
+static int import(const struct arguments *a, struct gf_topology *t, struct gf_imported *imported,
+		  struct gf_text *remarks, struct gf_error *err)
+{
+	char *path = NULL;
+	int rc = 0;
+
+	if (strcmp(a->import, "-") != 0 && !strchr(a->import, ':'))
+		rc = gf_cli_share("topologies", a->import, &path, err);
+	if (rc == 0)
+		rc = gf_topology_import(path ? path : a->import, a->ranks_per_host, t, imported,
+					remarks, err);
+	free(path);
+	return rc;
+}
+
 /* The other ranks have nothing to do. */
 static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err)
 {
@@ -260,7 +278,7 @@ static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err
 	if (a->synthetic)
 		rc = gf_levels_synthetic(a->synthetic, &t, err);
 	else if (a->import)
-		rc = gf_topology_import(a->import, a->ranks_per_host, &t, &imported, &remarks, err);
+		rc = import(a, &t, &imported, &remarks, err);
 	else
 		rc = discover_host(a, &t, &remarks, err);
 	if (rc == 0) {

@@ -213,6 +213,11 @@ load common
 		gf-topo --import topo.json | cmp - topo.json
 	done
 	wants 0 gf-topo --import "nccl:$data/topologies/dgx.xml"
+	wants 0 gf-topo -q --import dgx-h100-4x8 -o named.json
+	gf-topo -q --import "$share/topologies/dgx-h100-4x8.json" | cmp - named.json
+	gf-topo -q --import - < named.json | cmp - named.json
+	wants 2 gf-topo --import dgx-h1000
+	says 'dgx-h100-4x8'
 	jq -e '.source == "nccl-xml" and .name == "dgx" and (has("ranks") | not)' out.txt
 	jq -e '.levels == [.levels[0]] and .levels[0].link == "nvlink" and .levels[0].size == 4' out.txt
 	jq -e '[.hosts[0].devices[].numa] == [0, 0, 1, 1]' out.txt
@@ -339,7 +344,8 @@ load common
 	wants 2 gf-topo --import x; says 'x: it looks like none of'; one_line
 	wants 2 gf-topo --import nccl:y; says 'y:1: want whole XML, got the end of the file'; one_line
 	wants 2 gf-topo --import z; says 'z: want text, got a zero byte at offset 1'; one_line
-	wants 3 gf-topo --import nosuch; one_line
+	wants 3 gf-topo --import nosuch.xml; one_line
+	wants 3 gf-topo --import nccl:nosuch; one_line
 	wants 2 gf-topo --import x --measure; says '--import goes without'
 	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
 	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'
