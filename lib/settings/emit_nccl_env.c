@@ -47,7 +47,7 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t, str
 	if (!algorithm)
 		return gf_error_set(err, 1,
 				    "--emit nccl-env: the plan's messages have several algorithms, "
-				    "and NCCL takes one for all: change nothing");
+				    "and NCCL takes one for all (--algorithms): change nothing");
 	if (!theirs)
 		return gf_error_set(err, 1,
 				    "--emit nccl-env: the plan's messages go by %s, which NCCL "

@@ -172,7 +172,9 @@ int gf_picks_make(const struct gf_network *network, const struct gf_picks_wish *
 	int rc;
 
 	if (!network || !network->nvariants || gf_dialect_of(network->library) != p.dialect)
-		return gf_error_set(err, -ENOTSUP, "want a profile with variants of %s, got %s%s",
+		return gf_error_set(err, -ENOTSUP,
+				    "want a profile with variants of %s, got %s%s: gf-emit(7) says "
+				    "how they are measured",
 				    wish->library,
 				    network && network->nvariants ? "those of " : "none",
 				    network && network->nvariants ? network->library : "");

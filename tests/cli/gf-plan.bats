@@ -543,7 +543,7 @@ staged() { # FILE
 	says "change nothing"
 	wants 1 gf-plan --emit ompi "$share/profiles/six.json"
 	one_line
-	says "--emit ompi: want a profile with variants of Open MPI, got none"
+	says "--emit ompi: want a profile with variants of Open MPI, got none: gf-emit(7) says how they are measured"
 	jq '.network.library = "MPICH 4"' told.json > other.json
 	wants 2 gf-plan --emit ompi other.json
 	says '/network/library: want Open MPI, NCCL or RCCL, whose variants these are, got "MPICH 4"'
@@ -598,7 +598,7 @@ fake_logs() {
 	ring,simple,8,8,1
 	END
 	wants 1 gf-plan --emit rccl-tuner told.json
-	says "--emit rccl-tuner: want a profile with variants of RCCL, got those of NCCL 2.28.9"
+	says "--emit rccl-tuner: want a profile with variants of RCCL, got those of NCCL 2.28.9: gf-emit(7) says how they are measured"
 	wants 0 gf-plan --emit rccl-tuner rccl.json
 	grep -q '^allreduce,[0-9]*,18446744073709551615,ring,simple,8,2,8$' out.txt
 	# a size at which NCCL by itself is faster would have one channel in the example plugin
@@ -687,6 +687,8 @@ writes_nothing() { # OPTION...
 	done
 	writes_nothing --model bert-base --gpu v100 --algorithm ring --lanes 2 "$fabric" --emit nccl-env
 	why="the plan's messages go by butterfly, which NCCL cannot be told: change nothing" writes_nothing --model bert-base --gpu v100 --algorithm butterfly "$fabric" --emit nccl-env
+	why="the plan's messages have several algorithms, and NCCL takes one for all (--algorithms): change nothing" \
+		writes_nothing --model bert-base --precision bf16 dgx-h100-4x8 --emit nccl-env
 	# (one bucket after backward, DeepSpeed's and Megatron-LM's default, is never the faster)
 	writes_nothing --model vgg16 --gpu v100 "$fabric" --emit xla
 	# a default that no variant beats
