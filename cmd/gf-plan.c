@@ -129,9 +129,9 @@ static const struct gf_setting settings[] = {
 	 .help = "apply the gradients of K - 1 steps before (1: synchronous)",
 	 .keys = &gf_axes_staleness_keys, .offset2 = AT(axes)},
 	{"selection", "NAME[:KEYS]", 5, GF_SETTING_ENTRY, AT(axes.selection),
-	 "gradients that are sent (gf-plan --list)", .from = {{gf_select_plans}},
-	 .keys_offset = AT(axes.selection_keys), .own_offset = AT(axes.own_selection),
-	 .often = true},
+	 "gradients that are sent (gf-plan --list); or your own: mine:density=0.004,select=2GB/s",
+	 .from = {{gf_select_plans}}, .keys_offset = AT(axes.selection_keys),
+	 .own_offset = AT(axes.own_selection), .often = true},
 	{"period", "NAME[:KEYS]", 6, GF_SETTING_ENTRY, AT(axes.period),
 	 "how often groups of ranks exchange (gf-plan --list)", .from = {{gf_period_plans}},
 	 .keys_offset = AT(axes.period_keys), .keys = &gf_axes_period_keys, .offset2 = AT(axes)},
@@ -200,9 +200,13 @@ static int check(void *arguments, struct gf_error *err)
 	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
 		if (a->over.axes >> axis & 1 && chosen(a, axis))
 			return gf_error_set(err, -EINVAL,
-					    "--compare goes without --%s%s where %s are compared",
+					    "--compare goes without --%s%s where %s are compared%s",
 					    axis == GF_COMPARE_DENSITIES ? "selection " : "",
-					    gf_compare_option(axis), gf_compare_names[axis]);
+					    gf_compare_option(axis), gf_compare_names[axis],
+					    axis == GF_COMPARE_CODECS
+						    ? ", but for codecs of your own; --over "
+						      "codecs=f32,f16 chooses of the others"
+						    : "");
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "collectives/codecs/codec.h"
 #include "simulator/period_time.h"
 
 /* May the two carry the same messages? */
@@ -264,8 +265,12 @@ static void note_left_out(struct gf_comparison *c, const struct gf_compared *row
 	c->left_out++;
 	if (before > n && strcmp(notes->data + before - n, tail) == 0)
 		notes->length -= n;
-	gf_text_addf(notes, "%s%s%s%s%s", notes->length < before ? ", " : "left out: ", row->name,
-		     row->across ? " with " : "", row->across ? row->across : "", tail);
+	gf_text_addf(notes, "%s%.*s",
+		     notes->length < before ? ", " : "left out: ", gf_codec_title_length(row->name),
+		     row->name);
+	if (row->across)
+		gf_text_addf(notes, " with %.*s", gf_codec_title_length(row->across), row->across);
+	gf_text_addf(notes, "%s", tail);
 	free(tail);
 }
 

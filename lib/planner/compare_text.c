@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -104,6 +105,24 @@ static const struct gf_compared *row_at(const struct gf_comparison *c, const cha
 	return NULL;
 }
 
+/* "f16", "mine", "lanes 2" */
+static void add_value(enum gf_compare_axis axis, const char *name, struct gf_text *out)
+{
+	if (isdigit((unsigned char)*name))
+		gf_text_addf(out, "%s ", gf_compare_option(axis));
+	gf_text_addf(out, "%.*s", gf_codec_title_length(name), name);
+}
+
+static void add_values(const struct gf_comparison *c, const struct gf_compared *row,
+		       struct gf_text *out)
+{
+	add_value(row->axis, row->name, out);
+	if (row->across) {
+		gf_text_addf(out, " with ");
+		add_value(c->over.across, row->across, out);
+	}
+}
+
 /* The iterations, one axis down and one across. */
 static void grid(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
@@ -111,6 +130,7 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	const struct gf_compared *row;
 	const char *down, *across;
 	struct gf_table t = {0};
+	struct gf_text fastest = {0};
 	size_t columns = 1, i, k;
 
 	while (gf_compare_value(&c->over, c->over.across, columns - 1))
@@ -118,9 +138,9 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	gf_table_begin(&t, columns);
 	gf_table_cell(&t, "%s", gf_compare_names[c->over.down]);
 	for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++)
-		gf_table_cell(&t, "%s", across);
+		gf_table_cell(&t, "%.*s", gf_codec_title_length(across), across);
 	for (i = 0; (down = gf_compare_value(&c->over, c->over.down, i)); i++) {
-		gf_table_cell(&t, "%s", down);
+		gf_table_cell(&t, "%.*s", gf_codec_title_length(down), down);
 		for (k = 0; (across = gf_compare_value(&c->over, c->over.across, k)); k++) {
 			row = row_at(c, down, across);
 			if (row)
@@ -131,9 +151,9 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
-	gf_table_note(window, out, "iteration; %s across; best: %s %s, %s %s", across_name,
-		      gf_compare_names[c->over.down], c->rows[0].name, across_name,
-		      c->rows[0].across);
+	add_values(c, &c->rows[0], &fastest);
+	gf_table_note(window, out, "iteration; %s across; fastest: %s", across_name, fastest.data);
+	gf_text_release(&fastest);
 }
 
 /* The axes whose values no column of a plan shows. */
@@ -276,8 +296,7 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 			     best->plan.policy, best->plan.policy);
 	if (!(c->now_s > 0))
 		return;
-	gf_text_addf(&by, "%.*s%s%s", gf_codec_title_length(best->name), best->name,
-		     best->across ? " with " : "", best->across ? best->across : "");
+	add_values(c, best, &by);
 	if (best->axis == GF_COMPARE_POLICIES && !best->across)
 		gf_text_addf(&by, " by %s", best->plan.algorithms);
 	gf_gain_text(c->now_s, c->given, &here, by.data, out);

@@ -25,7 +25,7 @@ static void add_sets(const struct gf_plan *p, const struct gf_fabric *f,
 		     const struct gf_message *as, const struct gf_sim_message *m,
 		     struct gf_text *out)
 {
-	const char *name = gf_selection_name(&p->selection);
+	const char *name = gf_selection_title(&p->selection);
 	const double choosing_s = gf_selecting_s(f, p, m->first, m->last);
 	struct gf_wire wires[GF_WIRES_MOST];
 	double codings_s;

@@ -188,7 +188,7 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 	codecs = gf_plan_codecs_text(p);
 	gf_text_addf(&by, "%zu message%s, %s", p->nmessages, plural(p->nmessages), codecs);
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
-		gf_text_addf(&by, ", %s", gf_selection_name(&p->selection));
+		gf_text_addf(&by, ", %s", gf_selection_title(&p->selection));
 	gf_gain_text(now_s, now != NULL, p->predicted, by.data, out);
 	gf_text_release(&by);
 	free(codecs);

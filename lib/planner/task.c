@@ -320,7 +320,8 @@ static void judge(const struct gf_processing_entry *e, const char *name, struct 
 	struct gf_text *list = !e ? free : e->assumed ? assumed : NULL;
 
 	if (list)
-		gf_text_addf(list, "%s%s", list->length ? ", " : "", name);
+		gf_text_addf(list, "%s%.*s", list->length ? ", " : "", gf_codec_title_length(name),
+			     name);
 }
 
 static bool among(const char *const *names, const char *name)
@@ -350,13 +351,14 @@ static void judge_task(const struct gf_task *t, struct gf_text *free, struct gf_
 	const struct gf_problem *p = &t->problem;
 	const struct gf_fabric f = {.processing = p->fabric.processing, .device = p->model->device};
 	const char *name = gf_selection_name(&t->selection);
+	const char *title = gf_selection_title(&t->selection);
 
 	judge_codecs(p, NULL, free, assumed);
 	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
 		judge_codecs(&t->outer, p->codecs, free, assumed);
 	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
 	    !gf_selection_s_per_byte(&t->selection))
-		judge((const void *)gf_fabric_selection(&f, name), name, free, assumed);
+		judge((const void *)gf_fabric_selection(&f, name), title, free, assumed);
 }
 
 /* Notes which codecs and selections that may be used are taken for free, and whose costs are

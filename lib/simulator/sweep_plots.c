@@ -15,7 +15,7 @@
 static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 {
 	const struct gf_plan *p = r->plan;
-	const char *selection = gf_selection_name(&p->selection);
+	const char *selection = gf_selection_title(&p->selection);
 	bool published = p->system && strcmp(p->system, "auto") != 0;
 	bool period = !gf_period_has(&p->period, GF_PERIOD_EVERY);
 	struct gf_text what = {0};

@@ -183,7 +183,16 @@ iteration() { # WANTED
 	wants 0 gf-plan --compare --over codecs --codecs "$own,free:bits=.5" "${job[@]}" --table=json
 	jq -es 'map(select(.codecs == "mine")) | length == 1 and (.[0].free | not)' out.txt
 	jq -es 'last | .codecs == "free" and .free' out.txt
-	wants 2 gf-plan --compare --over codecs --codecs q8 "${job[@]}"
+	wants 2 gf-plan --compare --over codecs --codecs "f32,$own" "${job[@]}"
+	says "--compare goes without --codecs where codecs are compared, but for codecs of your own; --over codecs=f32,f16 chooses of the others"
+	# it goes by its name
+	wants 0 gf-plan --compare --over codecs=f32:lanes=1,2 --codecs "$own,free:bits=.5" "${job[@]}"
+	[ "$(awk '{print $1}' out.txt | head -n 4 | xargs)" = 'codecs f32 mine free' ]
+	grep -qE '^iteration; lanes across; fastest: (mine|free) with lanes [12]$' out.txt
+	says 'it is taken for free: free'
+	tail -n 1 err.txt | grep -qE ": (mine|free) with lanes [12]\$"
+	wants 0 gf-plan --compare --over lanes "${job[@]}"
+	tail -n 1 err.txt | grep -qE ': lanes [1-4]$'
 	while IFS='|' read -r codec why; do
 		wants 2 gf-plan --codecs "$codec" "${job[@]}"
 		says "--codecs: $why"
@@ -191,6 +200,7 @@ iteration() { # WANTED
 		mine:bits=99|bits: want a number from 0 to 32, got "99"
 		mine:bits=0|bits: want more than 0 and less than 32, got 0
 		mine:encode=3GB/s|want the bits of an element (bits=1.5), found none
+		f16:bits=2|want a name of your own, got that of f16
 		mine:bits=2,speed=3|want bits, encode or decode, got "speed"
 		mine:bits=2,encode=fast|encode: want
 	END
@@ -221,6 +231,9 @@ iteration() { # WANTED
 		([.tensors[].count_elems] | add) * 4 / 1e9 | fabs < 1e-9' out.txt
 	wants 0 gf-plan --compare --over codecs,selections --selection $own "${job[@]}" --table=json
 	jq -es 'map(select(.selection == "mine")) | length == 1 and (.[0].free | not)' out.txt
+	wants 0 gf-plan --selection mine:density=.01 "${job[@]}"
+	says 'taken for free: mine'
+	tail -n 1 err.txt | grep -qE ': [0-9]+ messages, f32, mine$'
 	wants 2 gf-plan --selection mine:density=2 "${job[@]}"
 	says '--selection: mine: density: want a number from 1e-12 to 1, got "2"'
 	wants 2 gf-plan --selection mine "${job[@]}"
@@ -403,7 +416,7 @@ staged() { # FILE
 	[[ $(head -n 1 grid.csv) == lanes,f32,* ]]
 	wants 0 gf-plan -q --compare --over lanes:codecs "${job[@]}"
 	[ "$(wc -l < out.txt)" -eq 6 ]
-	prints "iteration; codecs across; best: lanes "
+	prints "iteration; codecs across; fastest: lanes "
 	# what does not fit leaves its place empty
 	wants 0 gf-plan --compare --over selections:codecs "${job[@]}"
 	for name in $(facts 'select(.no_codec) | $name'); do

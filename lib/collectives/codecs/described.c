@@ -85,12 +85,13 @@ static int read_key(char *pair, struct gf_codec *c, struct gf_error *err)
 
 static int read_description(const char *name, struct gf_codec *c, struct gf_error *err)
 {
-	char *copy = gf_xstrdup(name), *rest = copy, *pair;
+	char *copy = gf_xstrdup(name), *rest = copy, *title = strsep(&rest, ":"), *pair;
 	int rc = 0;
 
 	if (strlen(name) >= NAME_MOST || name[0] == ':' || !strchr(name, ':'))
 		rc = gf_error_set(err, -EINVAL, "want NAME:bits=B,..., got \"%.40s\"", name);
-	strsep(&rest, ":");
+	if (rc == 0 && gf_codec_find(title))
+		rc = gf_error_set(err, -EINVAL, "want a name of your own, got that of %s", title);
 	while (rc == 0 && (pair = strsep(&rest, ",")))
 		rc = read_key(pair, c, err);
 	if (rc == 0 && !c->block_elems)
