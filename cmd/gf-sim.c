@@ -193,6 +193,10 @@ static int read_documents(struct arguments *a, struct gf_documents *d, struct gf
 	if (rc == 0 && path)
 		rc = gf_documents_add_costs(d, path, err);
 	free(path);
+	if (rc == 0 && a->pairs && !a->costs && d->plan && d->plan->network)
+		gf_cli_note(&a->cli, 0,
+			    "the plan's costs were measured: if over these links, their slowness "
+			    "counts twice (--costs takes others)");
 	return rc ? rc : take_plans(a, d, err);
 }
 

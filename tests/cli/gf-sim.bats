@@ -322,10 +322,15 @@ replay() { # plan and options of gf-sim...
 	done > pairs.txt
 	wants 0 gf-sim plan.json --pairs pairs.txt
 	says "the link of rank 4 has 1/5 of the median bandwidth out, 1/1 in"
+	fails grep -q measured err.txt
 	cp out.txt found.txt
 	# what it sends is the ring's pace
 	wants 0 gf-sim plan.json --slow-link 4:5
 	jq -se '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 1e-9' found.txt out.txt
+	# what was measured over these links is as slow as they are
+	gf-plan -q "$share/profiles/six.json" > measured.json
+	wants 0 gf-sim measured.json --ranks 8 --pairs pairs.txt
+	says "the plan's costs were measured: if over these links, their slowness counts twice (--costs takes others)"
 	wants 2 gf-sim plan.json --pairs plan.json
 	one_line
 	says "plan.json: want rows of gf-profile --pairs --table=json, found none"
