@@ -48,7 +48,8 @@ next(v) = (n_v = -1, sum [i = 1:spots] (spot[i] > v && (n_v < 0 || spot[i] < n_v
 array D_y[24]
 array E_y[24]
 circles = ""
-circles_text = ""
+array circle_text[24]
+crossings = 0
 if (dense ne "" && spots > 1) {
 	do for [k = 1:spots] { D_y[k] = 0 }
 	stats data using (key(0) eq dense ? (D_y[spot_of(column(x))] = column(y)) : 0) nooutput
@@ -66,8 +67,9 @@ if (dense ne "" && spots > 1) {
 			if (before * after < 0) {
 				part = before / (before - after)
 				circles = circles . sprintf(" %.9e %.9e", v * (w / v) ** part, E_y[a] * (E_y[b] / E_y[a]) ** part)
-				circles_text = circles_text . (circles_text eq "" ? dense . " is as fast: " : ", ") . \
-					key_of[i] . " at " . human(xunit, v * (w / v) ** part)
+				crossings = crossings < 24 ? crossings + 1 : 24
+				circle_text[crossings] = sprintf("%s is as fast: %s at %s", dense, key_of[i], \
+					human(xunit, v * (w / v) ** part))
 			}
 			v = w
 		}
@@ -89,7 +91,7 @@ if (n > 1 || reference ne "") {
 }
 if (reference ne "") { dummy = entry(reference, "faint", rgb(faint), 0) }
 if (low ne "" && high ne "") { dummy = entry(band, "area", rgb(pale), 0) }
-if (circles ne "") { dummy = entry(circles_text, "point", rgb(ink), 600) }
+do for [k = 1:crossings] { dummy = entry(circle_text[k], "point", rgb(ink), 600) }
 
 plot_in = columns == 1 ? 1.7 : 2.4
 load folder . "layout.gp"

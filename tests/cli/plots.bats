@@ -364,6 +364,10 @@ look() {
 		| (."wfbp 8" - ."optimal 8") as $low | (."wfbp 1000" - ."optimal 1000") as $high
 		| 0.064 * pow(125; $low / ($low - $high)) * 100 | round / 100' rates.jsonl)
 	grep -q ">optimal is as fast: wfbp at $at kb/s<" rates.svg
+	# each in a line of its own, which has room for it
+	gf-plan -q --policy threshold --threshold 0 "$share/profiles/six.json" > second.json
+	gf-sim -q optimal.json wfbp.json second.json --bandwidth 1000B/s,8B/s --plot rates.svg > /dev/null
+	for name in wfbp second; do grep -q ">optimal is as fast: $name at $at kb/s<" rates.svg; done
 }
 
 @test "--steps: each receive moves with its send" {
