@@ -36,7 +36,9 @@ struct gf_import_job_rank *gf_import_job_new_rank(struct gf_import_job *job, int
 
 	if (!r->nsteps && !r->nmessages)
 		return r;
-	gf_error_set(err, -EINVAL, "%s: want the trace of another rank, got one more of rank %d",
+	gf_error_set(err, -EINVAL,
+		     "%s: want the trace of another rank, got one more of rank %d (gf-report "
+		     "--against sets two runs beside each other)",
 		     file, rank);
 	return NULL;
 }

@@ -365,7 +365,7 @@ is() {
 	2|cut.json|cut.json
 	2|want a trace of a job's ranks|$data/import/nccl-tests.txt
 	2|one more of rank 0|twice
-	2|run.json: want the trace of another rank, got one more of rank 0|run.json run.json
+	2|run.json: want the trace of another rank, got one more of rank 0 (gf-report --against sets two runs beside each other)|run.json run.json
 	2|pipe/a: want a regular file|pipe
 	2|--profile: want a folder with all traces, got 2 files|$data/import/kineto-gloo-0.json $data/import/kineto-gloo-1.json --profile p.json
 	2|--plot: want a report|run.json --profile - --plot x.csv
