@@ -243,18 +243,45 @@ static void scale_lines(struct gf_allreduce_cost *c, double by)
 	}
 }
 
-static void refine_entry(const struct gf_refining *r, const struct gf_predicted_message *predicted,
-			 struct gf_allreduce_cost *c, struct gf_text *notes)
+static bool used(const struct gf_refining *r, const struct gf_allreduce_cost *c)
 {
-	double startup = c->startup_s, per_byte = c->per_byte_s;
-	size_t used = 0, i;
+	size_t i;
 
 	for (i = 0; i < r->plan->nmessages; i++)
-		used += goes_by(&r->plan->messages[i], c);
-	if (used == 0)
+		if (goes_by(&r->plan->messages[i], c))
+			return true;
+	return false;
+}
+
+/* Algorithms that the plan does not use, and that had the entry's very costs, take the same steps
+ * (gf-profile measures these once) and have its new ones. */
+static void take_along(const struct gf_refining *r, struct gf_network *n,
+		       const struct gf_allreduce_cost *c, double startup, double per_byte)
+{
+	struct gf_allreduce_cost *twin;
+
+	for (twin = n->allreduce; twin < n->allreduce + n->nallreduce; twin++) {
+		if (twin->startup_s != startup || twin->per_byte_s != per_byte ||
+		    strcmp(gf_allreduce_codec(twin), gf_allreduce_codec(c)) != 0 || used(r, twin))
+			continue;
+		drop_lines(twin);
+		twin->startup_s = c->startup_s;
+		twin->per_byte_s = c->per_byte_s;
+		twin->larger = gf_list_copy(&gf_cost_line_record, c->larger, c->nlarger);
+		twin->nlarger = c->nlarger;
+	}
+}
+
+static void refine_entry(const struct gf_refining *r, const struct gf_predicted_message *predicted,
+			 struct gf_network *n, struct gf_allreduce_cost *c, struct gf_text *notes)
+{
+	double startup = c->startup_s, per_byte = c->per_byte_s;
+
+	if (!used(r, c))
 		return;
 	if (!fit_alone(r, c))
 		scale_lines(c, ratio(r, predicted, c));
+	take_along(r, n, c, startup, per_byte);
 	gf_text_addf(notes, "%s%s%s: startup %s -> %s, per byte %s -> %s\n", c->algorithm,
 		     gf_allreduce_plain(c) ? "" : " with ", gf_allreduce_plain(c) ? "" : c->codec,
 		     gf_human_time(startup).text, gf_human_time(c->startup_s).text,
@@ -291,7 +318,7 @@ static int refine_network(const struct gf_refining *r, struct gf_network **out,
 	if (rc == 0 && !selects(r->plan)) {
 		release_fits(*out);
 		for (i = 0; i < (*out)->nallreduce; i++)
-			refine_entry(r, predicted.messages, &(*out)->allreduce[i], notes);
+			refine_entry(r, predicted.messages, *out, &(*out)->allreduce[i], notes);
 	}
 	free(predicted.messages);
 	return rc;

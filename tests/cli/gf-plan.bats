@@ -876,6 +876,11 @@ writes_nothing() { # OPTION...
 	iteration 112
 	says "ring: startup 3.00 s -> 3.00 s, per byte 250 ms -> 500 ms"
 	says "the old plan takes 112 s"
+	# an algorithm that has a ring's costs takes its steps, and is no faster now
+	jq '.network.allreduce += [.network.allreduce[0] | .algorithm = "tree"]' plan.json > twin.json
+	wants 0 gf-plan --policy wfbp --refine trace.json twin.json
+	iteration 112
+	jq -e 'all(.network.allreduce[]; .per_byte_s == 0.5)' out.txt
 	# and a slow rank: everything is ready later
 	gf-sim plan.json --slow 0:2 --trace trace.json -o /dev/null
 	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
