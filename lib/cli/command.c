@@ -308,9 +308,11 @@ static void add_key(void *options, const struct gf_field *f, const char *help)
 				    .doc = help_of(o->of, f, help, o->arguments)});
 }
 
+#define KEYS_OF "Keys of "
+
 static void add_keys_of(struct options *o, const struct gf_setting *s)
 {
-	char *heading = gf_xasprintf("Keys of --%s:", s->name);
+	char *heading = gf_xasprintf(KEYS_OF "--%s:", s->name);
 
 	add_heading(o, heading);
 	free(heading);
@@ -450,6 +452,42 @@ static void check(struct argp_state *state)
 		argp_error(state, "%s", err.text);
 }
 
+/* Whether that is how the option, or the key of one, is named; keys are taken with - for _, too. */
+static bool is_named(const struct argp_option *o, const char *word, size_t n)
+{
+	size_t i;
+
+	for (i = 0; o->name && i < n; i++)
+		if (o->name[i] != word[i] && !(o->name[i] == '_' && word[i] == '-'))
+			return false;
+	return o->name && o->name[n] == (o->key == KEY_WORDS ? '=' : '\0');
+}
+
+/* Refuses "--KEY" of what is a key of an option: argp would take "time" for --timeout. */
+static void refuse_key(struct argp_state *state, const char *word)
+{
+	const struct argp_option *o = state->root_argp->options;
+	const char *of = NULL;
+	size_t n = strcspn(word, "=");
+
+	for (; (o->name || o->key) && !is_named(o, word, n); o++)
+		if (o->name && strncmp(o->name, KEYS_OF, strlen(KEYS_OF)) == 0)
+			of = o->name + strlen(KEYS_OF);
+	state->name = program_invocation_short_name; /* argp has not set it yet */
+	if (o->key == KEY_WORDS && of)
+		argp_error(state, "--%.*s: want an option, got a key of %.*s: write %s behind that",
+			   (int)n, word, (int)strcspn(of, ":"), of, o->name);
+}
+
+static void refuse_keys(struct argp_state *state)
+{
+	int i;
+
+	for (i = 1; i < state->argc && strcmp(state->argv[i], "--") != 0; i++)
+		if (strncmp(state->argv[i], "--", 2) == 0)
+			refuse_key(state, state->argv[i] + 2);
+}
+
 static int parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct parse *p = state->input;
@@ -457,6 +495,9 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 	struct gf_error err;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		refuse_keys(state);
+		return 0;
 	case 'o':
 		if (!*arg)
 			argp_error(state, "--output: want FILE, got \"\"");

@@ -50,6 +50,19 @@ load common
 	wants 3 gf-plan no-name.json
 }
 
+@test "what is no option but an option's key is refused, also where an option begins so" {
+	wants 2 gf-profile --time 5ms
+	says "gf-profile: --time: want an option, got a key of --points: write time=TIME behind that"
+	wants 2 gf-profile --time=5ms
+	wants 2 gf-train --warmup-epochs 3
+	says "got a key of --schedule: write warmup_epochs=EPOCHS behind that"
+	# what is an option, too, and what is no option's argument
+	wants 2 gf-train --rank 0
+	says "--rank: want --join"
+	wants 2 gf-plan -- --density
+	says "--density: want a path or a name"
+}
+
 @test "gf-plan --list: all tables, or those that are named" {
 	wants 0 gf-plan --list
 	for name in $(cd "$share/models" && ls); do prints "  ${name%.json}"; done
