@@ -17,7 +17,7 @@ cp share/python/pyproject.toml share/python/setup.py LICENSE "$stage"
 # a link of the README leads to a file that the wheel puts there
 sed -E 's,\[([a-z_]+\.md)\]\([a-z_]+\.md\),`share/doc/gradflow/\1`,g; s,share/examples/,gradflow/share/gradflow/examples/,g' \
 	docs/pytorch.md > "$stage/README.md"
-cp docs/*.md docs/timeline.svg CHANGES "$stage/docs"
+cp -R docs/*.md docs/timeline.svg docs/tables CHANGES "$stage/docs"
 cp "$(dirname "$library")"/../man/*.[1357] "$stage/man"
 cp share/python/gradflow/{*.py,py.typed} "$library" "$stage/gradflow"
 sed -i "s/^__version__ = .*/__version__ = \"$version\"/" "$stage/gradflow/__init__.py"

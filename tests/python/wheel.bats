@@ -70,6 +70,9 @@ setup_file() {
 	for file in $(grep -o '`share/doc/gradflow/[^`]*' "$bare"/lib/python3*/site-packages/gradflow-*/METADATA | tr -d '`'); do
 		[ -e "$bare/$file" ]
 	done
+	for file in $(grep -oh '](tables/[^)]*' "$bare"/share/doc/gradflow/*.md | sort -u); do
+		[ -e "$bare/share/doc/gradflow/${file#](}" ]
+	done
 	fails grep -E '\]\([^h]' "$bare"/lib/python3*/site-packages/gradflow-*/METADATA
 	[ -e "$(echo "$bare"/lib/python3*/site-packages/gradflow/share/gradflow/examples/pytorch_job.py)" ]
 	[ -e "$(echo "$bare"/lib/python3*/site-packages/gradflow/py.typed)" ]
