@@ -749,7 +749,7 @@ install: all
 	  put 644 completions/gradflow.bash $(D)/share/bash-completion/completions/$$c; \
 	  put 644 completions/gradflow.fish $(D)/share/fish/vendor_completions.d/$$c.fish; done; \
 	put 644 completions/_gradflow $(D)/share/zsh/site-functions/_gradflow
-	$(put); for f in README.md CHANGES LICENSE docs/*.md docs/tables/*; do \
+	$(put); for f in README.md CHANGES LICENSE docs/*.md docs/timeline.svg docs/tables/*; do \
 	  put 644 $$f $(DOC)/$$f; done
 	$(put); find share -type f ! -name '*.pyc' | while read -r f; do m=644; \
 	  [ ! -x $$f ] || m=755; put $$m $$f $(D)/share/gradflow/$${f#share/}; done

@@ -27,6 +27,9 @@ for file in share/doc/gradflow/LICENSE share/man/man1/gf-plan.1 share/man/man3/g
 	share/gradflow/schema/gf-plan.schema.json share/bash-completion/completions/gf-plan; do
 	[ -e "$tree/$file" ] || offend "$file is missing"
 done
+for file in $(grep -oE '\]\(docs/[^)#]*' README.md | sort -u); do
+	[ -e "$tree/share/doc/gradflow/${file#](}" ] || offend "README leads to ${file#](}, which is missing"
+done
 if [ -e "$build/lib/libgradflow.so.0" ]; then
 	flags=$(PKG_CONFIG_PATH=$tree/lib/arch/pkgconfig PKG_CONFIG_SYSROOT_DIR=$scratch \
 		pkg-config --cflags --libs gradflow)
