@@ -134,6 +134,13 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 	walk(w, NULL, lines);
 }
 
+/* MANUAL
+ * normal, merged or simultaneous by Theorem 1, corrected.
+ * Of the message that waits it asks: will it have ended when the next tensor is ready (Q1: then it
+ * is normal)?
+ * Is that tensor ready within its startup (Q2), and would it end later even so, beside the message
+ * before (not Q3)?
+ * Then it is merged with the tensor, else simultaneous. */
 const struct gf_policy gf_policy_asc_wfbp = {
 	.name = "asc-wfbp",
 	.description = "normal, merged or simultaneous by Theorem 1, corrected",
