@@ -149,9 +149,9 @@ int gf_cli_split_once(const char *arg, const char ***parts, struct gf_error *err
 int gf_cli_split_store(const char *arg, void *to, struct gf_error *err);
 
 /*
- * Emits tables, each under its name, the entries of each a line: shipped models and topologies,
- * then `more`, which ends as gf_registry does; or those that the command's arguments name. -EINVAL:
- * there is no such table.
+ * Emits tables, each under its name, the entries of each a line: shipped models, topologies and
+ * profiles, then `more`, which ends as gf_registry does; or those that the command's arguments
+ * name. -EINVAL: there is no such table.
  */
 int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, struct gf_error *err);
 

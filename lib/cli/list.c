@@ -125,9 +125,10 @@ int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, str
 	struct gf_list lists[LISTS_MOST + 1] = {
 		gf_cli_share_list("models", "--model, or an argument"),
 		gf_cli_share_list("topologies", "as an argument"),
+		gf_cli_share_list("profiles", "as an argument"),
 	};
 	struct gf_text out = {0};
-	size_t n = 2;
+	size_t n = 3;
 	int rc;
 
 	for (; more->name && n < LISTS_MOST; more++)
@@ -137,6 +138,7 @@ int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, str
 		rc = gf_cli_emit(cli, out.data, err);
 	gf_cli_share_list_free(&lists[0]);
 	gf_cli_share_list_free(&lists[1]);
+	gf_cli_share_list_free(&lists[2]);
 	gf_text_release(&out);
 	return rc;
 }

@@ -67,6 +67,7 @@ load common
 	wants 0 gf-plan --list
 	for name in $(cd "$share/models" && ls); do prints "  ${name%.json}"; done
 	for name in $(cd "$share/topologies" && ls); do prints "  ${name%.json}"; done
+	for name in $(cd "$share/profiles" && ls); do prints "  ${name%.json}"; done
 	wants 0 gf-plan --list codecs targets
 	[ "$(grep -v '^ ' out.txt | tr '\n' ' ')" = "codecs (--codecs): targets (--emit): " ]
 	prints "  q8 "
