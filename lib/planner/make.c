@@ -26,7 +26,7 @@ static int check_rule(const struct gf_request *r, struct gf_error *err)
 	if (!r->model || !r->fabric.ranks)
 		return gf_error_set(err, -EINVAL, "want %s to bind the rule to, found none",
 				    r->model ? "a number of ranks (--ranks)"
-					     : "the tensors of a model");
+					     : "the tensors of a model (--model)");
 	return 0;
 }
 

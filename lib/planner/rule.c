@@ -127,8 +127,8 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, stru
 	int rc;
 
 	known = problem->fabric.ranks > 0;
-	rc = refuse_wishes(r, known ? "the tensors of a model" : "a number of ranks (--ranks)",
-			   err);
+	rc = refuse_wishes(
+		r, known ? "the tensors of a model (--model)" : "a number of ranks (--ranks)", err);
 	if (rc < 0)
 		return rc;
 	if (!known)
@@ -157,7 +157,8 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, stru
 		gf_plan_take_fabric(p, &problem->fabric);
 		p->staleness = 1;
 		gf_text_addf(notes, "%s: the plan is a rule that binds to %s\n",
-			     known ? "no model is known" : "the number of ranks is not known",
+			     known ? "no model is known (--model)"
+				   : "the number of ranks is not known (--ranks)",
 			     known ? "any model" : "any model and ranks");
 	}
 	gf_menu_release(&menu);

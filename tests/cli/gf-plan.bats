@@ -47,8 +47,10 @@ iteration() { # WANTED
 
 @test "a topology alone gives a rule" {
 	wants 0 bash -c 'gf-topo | gf-plan'
-	says "the number of ranks is not known"
+	says "the number of ranks is not known (--ranks): the plan is a rule"
 	jq -e '.rule.threshold_bytes > 0 and (has("tensors") | not)' out.txt
+	wants 0 gf-plan --ranks 8 "$data/valid/topology-4x2-1gbe.json"
+	says "no model is known (--model): the plan is a rule"
 	wants 0 gf-plan -q "$data/valid/topology-4x2-1gbe.json"
 	[ -z "$errors" ]
 	jq -e '.rule.algorithms[0].min_bytes == 0' out.txt
@@ -1278,7 +1280,7 @@ writes_nothing() { # OPTION...
 	END
 	wants 2 gf-plan --factors 2,4 "$topology"
 	one_line
-	says "want the tensors of a model to plan"
+	says "want the tensors of a model (--model) to plan"
 }
 
 @test "--servers: documents count them, --ranks does not" {
@@ -1525,7 +1527,7 @@ writes_nothing() { # OPTION...
 		says 'want a model and ranks beside a rule, which says the plan'
 	done
 	wants 2 gf-plan rule.json "$share/topologies/4x2-1gbe.json"
-	says 'want the tensors of a model to bind the rule to'
+	says 'want the tensors of a model (--model) to bind the rule to'
 	wants 2 gf-plan --model resnet20 --ranks 4 rule.json
 	says 'want a topology or a profile with a network'
 	wants 2 gf-plan --compare --model resnet20 rule.json "$share/topologies/4x2-1gbe.json"
