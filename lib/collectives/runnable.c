@@ -30,19 +30,18 @@ int gf_plan_fit(const struct gf_plan *plan, const struct gf_model_profile *model
 	if (gf_plan_check_ranks(plan, ranks, err))
 		return -EINVAL;
 	if (plan->model->ntensors != model->ntensors)
-		return gf_error_set(
-			err, -EINVAL, "the plan (%s) has %zu tensors, the model (%s) has %zu",
-			plan->model->name, plan->model->ntensors, model->name, model->ntensors);
+		return gf_error_set(err, -EINVAL, "the plan (%s) has %zu tensors, this job has %zu",
+				    plan->model->name, plan->model->ntensors, model->ntensors);
 	for (i = 0; i < model->ntensors; i++) {
 		want = &plan->model->tensors[i];
 		got = &model->tensors[i];
 		if (want->count_elems == got->count_elems && !strcmp(want->name, got->name))
 			continue;
 		return gf_error_set(err, -EINVAL,
-				    "tensor %zu: the plan (%s) has %s of %zu elements, the model "
-				    "(%s) has %s of %zu",
-				    i, plan->model->name, want->name, want->count_elems,
-				    model->name, got->name, got->count_elems);
+				    "tensor %zu: the plan (%s) has %s of %zu elements, this job "
+				    "has %s of %zu",
+				    i, plan->model->name, want->name, want->count_elems, got->name,
+				    got->count_elems);
 	}
 	return 0;
 }

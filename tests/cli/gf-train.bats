@@ -354,13 +354,13 @@ flip() {
 	plan_for 1 > one.json
 	wants 2 gf-train -q --plan one.json --model digits-cnn
 	one_line
-	says 'gf-train: one.json: the plan (digits-mlp) has 6 tensors, the model (digits-cnn) has 14'
+	says 'gf-train: one.json: the plan (digits-mlp) has 6 tensors, this job has 14'
 	plan_for 1 unheard-of > other.json
 	wants 2 gf-train -q --plan other.json
 	says 'want the name of a shipped model, got "unheard-of" (--model FILE names another)'
 	jq '.tensors[3].count_elems = 8193' one.json > count.json
 	wants 2 gf-train -q --plan count.json
-	says 'tensor 3: the plan (digits-mlp) has fc2.weight of 8193 elements, the model (digits-mlp) has fc2.weight of 8192'
+	says 'tensor 3: the plan (digits-mlp) has fc2.weight of 8193 elements, this job has fc2.weight of 8192'
 	jq '.pipeline = {staleness: 91, warmup_steps: 0}' one.json > pipe.json
 	wants 2 gf-train -q --plan pipe.json --epochs 1
 	says 'staleness 91: want at most the 89 steps of the run'

@@ -183,17 +183,15 @@ static void test_fit(void)
 	EXPECT(gf_plan_fit(&p, m, 8, &err) == -EINVAL, "ranks");
 	EXPECT_TEXT(err.text, "the plan is for 4 ranks, this job has 8");
 	EXPECT(gf_plan_fit(&p, shorter, 4, &err) == -EINVAL, "tensors");
-	EXPECT_TEXT(err.text, "the plan (test) has 3 tensors, the model (test) has 2");
+	EXPECT_TEXT(err.text, "the plan (test) has 3 tensors, this job has 2");
 	EXPECT(gf_plan_fit(&p, wrong, 4, &err) == -EINVAL, "counts");
-	EXPECT_TEXT(
-		err.text,
-		"tensor 1: the plan (test) has t1 of 12 elements, the model (test) has t1 of 13");
+	EXPECT_TEXT(err.text,
+		    "tensor 1: the plan (test) has t1 of 12 elements, this job has t1 of 13");
 	free(m->tensors[2].name);
 	m->tensors[2].name = gf_xstrdup("other");
 	EXPECT(gf_plan_fit(&p, m, 4, &err) == -EINVAL, "names");
-	EXPECT_TEXT(
-		err.text,
-		"tensor 2: the plan (test) has t2 of 8 elements, the model (test) has other of 8");
+	EXPECT_TEXT(err.text,
+		    "tensor 2: the plan (test) has t2 of 8 elements, this job has other of 8");
 	gf_plan_release(&p);
 	gf_model_profile_free(m);
 	gf_model_profile_free(wrong);
