@@ -219,11 +219,11 @@ int gradflow_exchange_rescale(struct gradflow_exchange *x, double factor);
 /* The selection's state (residuals, histories), between steps, as a set under that folder
  * (safetensors), in which no other run's may be; and before the first step the newest whole set
  * back, bit for bit, with the algorithms that its run had where the plan leaves them open. -ENOENT:
- * there is none, and nothing has changed. A set may be of another number of ranks. The ranks then
- * take over the remains of those that are gone, so that the mean over all ranks is as it was;
- * gradflow_exchange_carried is the norm of these remains. Such a set may also have other
- * epoch_steps: as many epochs have then been done, and gradflow_exchange_steps counts on from
- * there. */
+ * there is none, and nothing has changed; -EINVAL: none is whole. A set may be of another number of
+ * ranks. The ranks then take over the remains of those that are gone, so that the mean over all
+ * ranks is as it was; gradflow_exchange_carried is the norm of these remains. Such a set may also
+ * have other epoch_steps: as many epochs have then been done, and gradflow_exchange_steps counts on
+ * from there. */
 int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder);
 int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder);
 double gradflow_exchange_carried(const struct gradflow_exchange *x);

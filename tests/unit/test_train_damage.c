@@ -155,7 +155,7 @@ static const struct {
 	{"appended", APPEND, "step-8/rank-1.safetensors: ", 0},
 	{"no manifest", MISSING, "step-8/manifest.json: want the set's", 0},
 	{"old", OLD, "step-8: written by an earlier version", 0},
-	{"all", ALL, "want a whole checkpoint, found none", -ENOENT},
+	{"all", ALL, "want a whole checkpoint, found none", -EINVAL},
 };
 
 static void try_all(size_t i)

@@ -86,7 +86,7 @@ static int consider_all(struct gf_team *team, struct gf_folder *f, size_t *steps
 		return gf_error_set(err, -ENOENT,
 				    "%s: want a checkpoint (a folder step-N), found none", f->dir);
 	if (rc)
-		rc = gf_error_set(err, -ENOENT, "%s: want a whole checkpoint, found none: %s",
+		rc = gf_error_set(err, -EINVAL, "%s: want a whole checkpoint, found none: %s",
 				  f->dir, refused[0]);
 	return rc;
 }

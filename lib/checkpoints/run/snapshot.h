@@ -40,7 +40,7 @@ struct gf_folder {
 };
 
 /* The newest set of which every file is what its manifest says, on all ranks, which share the
- * reading; refused ones are told. -ENOENT: there is none. */
+ * reading; refused ones are told. -ENOENT: there is no set; -EINVAL: none is whole. */
 int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish, struct gf_folder *f,
 		   struct gf_error *err);
 
