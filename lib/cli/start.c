@@ -82,6 +82,13 @@ static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks, struct g
 {
 	int port = 0, rc;
 
+	if (!has_torchrun() && s->ranks != 1 && getenv("RANK") && number_of("WORLD_SIZE") > 1)
+		return gf_error_set(
+			err, -EINVAL,
+			"each would be a job of its own (--ranks 1): WORLD_SIZE says %d "
+			"processes, and %s is not set",
+			number_of("WORLD_SIZE"),
+			getenv("MASTER_ADDR") ? "MASTER_PORT" : "MASTER_ADDR");
 	if (!has_torchrun())
 		return 0;
 	rc = read_variable("RANK", INT_MAX, rank, err);
@@ -133,7 +140,7 @@ int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi, st
 	if (s->rank < 0 || s->ranks < 0)
 		return gf_error_set(err, -EINVAL, "--join: want --rank and --ranks");
 	if (s->rank >= s->ranks)
-		return gf_error_set(err, -EINVAL, "--rank: want less than the %d ranks, got %d",
+		return gf_error_set(err, -EINVAL, "want a rank below the %d ranks, got %d",
 				    s->ranks, s->rank);
 	cli->rank = s->rank;
 	cli->launched = true;

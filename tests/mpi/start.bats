@@ -227,12 +227,16 @@ ring() {
 	refused '--ranks: want --join' --ranks 2
 	refused '--join: want --rank and --ranks' --join job --rank 1
 	refused '--join: want --rank and --ranks' --join job --ranks 2
-	refused '--rank: want less than the 2 ranks, got 2' --join job --rank 2 --ranks 2
+	refused 'want a rank below the 2 ranks, got 2' --join job --rank 2 --ranks 2
 	refused '--join: want --transport ucx or auto, got mpi' --join job --rank 0 --ranks 2 --transport mpi
 	export RANK=one WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500
 	refused 'RANK: want a whole number from 0 to' -q
 	export RANK=1 MASTER_PORT=65535
 	refused 'MASTER_PORT: want a whole number from 0 to 65534' -q
+	unset MASTER_PORT
+	refused 'each would be a job of its own (--ranks 1): WORLD_SIZE says 2 processes, and MASTER_PORT is not set' -q
+	wants 0 gf-profile -q --estimate --model resnet50 --flops 1TF -o one.json
+	wants 0 gf-allreduce -q -b 4 -e 4 -n 1 --ranks 1
 	# MPI by name asks nobody else
 	wants 0 gf-allreduce -q -b 4K -e 4K --transport mpi -o table.txt
 	[ ! -e job ]
