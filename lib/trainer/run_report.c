@@ -225,9 +225,9 @@ static void add_speed(struct gf_text *out, const struct gf_speed *m, const struc
 		     gf_human_time(m->iteration_s).text, r->iteration_s / m->iteration_s);
 	if (exchange > 0)
 		gf_text_addf(out,
-			     "the exchange took %.1f %% %s than predicted, as far as compute does "
+			     "the exchange took %s x as long as predicted, as far as compute does "
 			     "not hide it\n",
-			     100 * fabs(exchange - 1), exchange < 1 ? "less" : "more");
+			     gf_human_ratio(exchange).text);
 }
 
 /* The second exchange of a plan with a period. */
