@@ -61,7 +61,6 @@ static void add_message(struct gf_gantt *t, const struct gf_sim_input *in, size_
 			enum gf_bar_kind kind, struct gf_bar at)
 {
 	struct gf_bar *bar = add(t, kind, at.step, at.start_s, at.end_s);
-	size_t k;
 
 	if (!bar)
 		return;
@@ -71,9 +70,7 @@ static void add_message(struct gf_gantt *t, const struct gf_sim_input *in, size_
 	bar->last = in->messages[i].last;
 	/* beside the tensors of the messages before it */
 	bar->own = i > 0 && bar->first <= in->messages[i - 1].last;
-	bar->bytes = bar->own ? in->messages[i].bytes : 0;
-	for (k = bar->first; !bar->own && k <= bar->last; k++)
-		bar->bytes += (double)gf_tensor_bytes(&in->model->tensors[k]);
+	bar->bytes = in->messages[i].bytes;
 }
 
 static enum gf_bar_kind kind_of(const struct gf_sim_message *m)

@@ -36,7 +36,7 @@ struct gf_bar {
 	size_t message;        /* of the traffic; of exchanges, the fragment */
 	size_t first, last;    /* its tensors; of GF_BAR_STEPS, these */
 	bool own;              /* a sum of the selection's own, of no tensor */
-	double bytes;          /* of its gradients */
+	double bytes;          /* that it sends; of exchanges, all that it is of */
 	double start_s, end_s; /* cut off at the timeline's beginning and end */
 };
 

@@ -59,6 +59,9 @@ picture() {
 	[ "$(head -n 1 one.csv)" = row,kind,name,tensors,bytes,start_s,end_s ]
 	[ "$(grep -c '^lane' one.csv)" -eq "$(jq '.messages | length' plan.json)" ]
 	grep -qx ',mark,backward ends,,,20,20' one.csv
+	# what is sent, not what it was made of
+	wants 0 gf-plan -q --policy single --codecs f16 --model resnet20 4x2-1gbe --plot half.csv
+	[ "$(awk -F, '$1 == "network" { print $5 }' half.csv)" -eq $((2 * 272474)) ]
 	wants 0 gf-sim plan.json --ranks 2,4 --table=csv
 	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --ranks 2,4 --plot two.csv
 	as_rows two.csv | jq -es 'map(.ranks) == ["2", "4"]'
