@@ -77,20 +77,26 @@ static void add_times(const struct gf_predicted_message *t, double alone_s, stru
 		gf_text_addf(out, "; waited %s for a lane", gf_human_time(wait_s).text);
 }
 
-/* The lines of the messages, on that fabric. */
+/* The lines of the messages, on that fabric; of those that go as one, a single line. */
 static int explain_prices(const struct gf_plan *p, const struct gf_fabric *f, struct gf_text *out,
 			  struct gf_error *err)
 {
 	struct gf_traffic traffic;
-	size_t i;
+	size_t i, first;
 	int rc = gf_traffic_init(&traffic, p, f, err);
 
-	for (i = 0; rc == 0 && i < p->nmessages; i++) {
+	for (i = first = 0; rc == 0 && i < p->nmessages; first = ++i) {
 		size_t carrier = traffic.carrier[i];
 		const struct gf_sim_message *m = &traffic.messages[carrier];
 		const struct gf_message *as = gf_traffic_like(&traffic, p, carrier);
 
-		gf_text_addf(out, "message %zu", i);
+		while (i + 1 < p->nmessages && traffic.carrier[i + 1] == carrier)
+			i++;
+		gf_text_addf(out, "message%s %zu", i > first ? "s" : "", first);
+		if (i > first)
+			gf_text_addf(out, " to %zu", i);
+		if (carrier != i)
+			gf_text_addf(out, ", packed as %zu in the chart", carrier);
 		if (as->nstages) {
 			gf_text_addf(out, " by ");
 			gf_stages_text(out, " ", as->stages, as->nstages);

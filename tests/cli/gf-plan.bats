@@ -758,6 +758,8 @@ writes_nothing() { # OPTION...
 	iteration 25.5
 	six --system gtopk
 	jq -e '.selection.method == "gtopk" and .selection.density == 0.25' out.txt
+	wants 0 gf-plan -q --system gradientflow --model resnet20 --gpu v100 4x2-1gbe --explain
+	prints "messages 0 to 4, packed as 0 in the chart: "
 	six --system gradientflow
 	jq -e '.selection.method == "csc" and .messages[0].codec == "f16" and .fusion.threshold_bytes > 0' out.txt
 	six --system asc-wfbp
