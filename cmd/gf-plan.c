@@ -82,12 +82,12 @@ static const struct gf_setting settings[] = {
 	 "f32 gradients"},
 	GF_SETTING_TABLE(2),
 	{"explain", NULL, 2, GF_SETTING_FLAG, AT(explain),
-	 "print a chart of the iteration, and the reason of each tensor's type"},
+	 "print a chart of a step, and the reason of each tensor's type"},
 	{"emit", "TARGET", 2, GF_SETTING_TEXT, AT(emit),
 	 "print settings for another program; --list says for which", .from = {{gf_emitters}},
 	 .often = true},
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
-	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or .png; FILE.csv: the "
+	 "also draw a step, or the comparison, to FILE.svg, .pdf or .png; FILE.csv: the "
 	 "numbers",
 	 .store = gf_plot_store, .written = true},
 	{"list", NULL, 2, GF_SETTING_FLAG, AT(list),

@@ -43,7 +43,7 @@ static const struct gf_field jitter_fields[] = {
 	{"network", GF_FIELD_REAL, .offset = AT(sweep.what.network_jitter_s), .unit = "TIME",
 	 .help = "mean of the time by which a message starts up later, e.g. 5ms"},
 	{"runs", GF_FIELD_SIZE, .offset = AT(sweep.what.runs), .low = 1, .high = 1e7, .unit = "N",
-	 .help = "iterations that are drawn"},
+	 .help = "steps that are drawn"},
 	{"seed", GF_FIELD_SIZE, .offset = AT(sweep.what.seed), .high = 9e18, .unit = "N",
 	 .help = "seed of the jitter"},
 	{NULL},
@@ -87,10 +87,10 @@ static const struct gf_setting settings[] = {
 	{"pairs", "FILE", 2, GF_SETTING_TEXT, AT(pairs),
 	 "rows of gf-profile --pairs: the links of slow hosts are slow"},
 	{"jitter", "SHARE[:KEYS]", 2, GF_SETTING_ENTRY,
-	 .help = "draw iterations whose compute times have this standard deviation, e.g. 5%",
+	 .help = "draw steps whose compute times have this standard deviation, e.g. 5%",
 	 .keys = &jitter_keys, .often = true},
 	{"iterations", "N[:KEYS]", 2, GF_SETTING_ENTRY,
-	 .help = "also print the time of N iterations, with a pipeline's start and end",
+	 .help = "also print the time of N steps, with a pipeline's start and end",
 	 .keys = &iterations_keys},
 	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
 	 "replay the schedules step by step on the topology"},
@@ -99,9 +99,9 @@ static const struct gf_setting settings[] = {
 	 "deadlocks"},
 	GF_SETTING_TABLE(3),
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
-	 "write the first iteration as a Chrome trace", .written = true, .often = true},
+	 "write the first step as a Chrome trace", .written = true, .often = true},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
-	 "draw the iteration, or curves of a sweep, or who sends to whom in --steps, to "
+	 "draw a step, or curves of a sweep, or who sends to whom in --steps, to "
 	 "FILE.svg, .pdf or .png; FILE.csv: the numbers",
 	 .store = gf_plot_store, .written = true, .often = true},
 };

@@ -152,7 +152,7 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 	add_values(c, &c->rows[0], &fastest);
-	gf_table_note(window, out, "iteration; %s across; fastest: %s", across_name, fastest.data);
+	gf_table_note(window, out, "a step; %s across; fastest: %s", across_name, fastest.data);
 	gf_text_release(&fastest);
 }
 
@@ -200,7 +200,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
 	gf_text_addf(
 		&head,
-		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\titeration\texposed%s%s%s",
+		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\tstep\texposed%s%s%s",
 		/* sent: bytes that leave a group in a step */
 		periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
 		c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
@@ -469,7 +469,7 @@ void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *
 	gf_text_release(&axes);
 	gf_plot_text(plot, "subtitle", "%spredicted", under.data ? under.data : "");
 	gf_text_release(&under);
-	gf_plot_text(plot, "ylabel", "iteration");
+	gf_plot_text(plot, "ylabel", "step");
 	gf_plot_text(plot, "unit", "s");
 	if (c->over.grid) {
 		plot_grid(c, plot);

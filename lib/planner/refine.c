@@ -326,7 +326,7 @@ void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m
 	size_t kept = 0, i, k;
 
 	then.model = after->model;
-	gf_text_addf(notes, "iteration: measured %s", gf_human_time(m->iteration_s).text);
+	gf_text_addf(notes, "step: measured %s", gf_human_time(m->iteration_s).text);
 	if (before->predicted)
 		gf_text_addf(notes, ", was predicted %s",
 			     gf_human_time(before->predicted->iteration_s).text);
@@ -336,7 +336,7 @@ void gf_refine_compare(const struct gf_plan *before, const struct gf_measured *m
 			     gf_human_time(after->predicted->iteration_s).text);
 	if (old.iteration_s > 0 && old.iteration_s < (1 - much_unexplained) * m->iteration_s)
 		gf_text_addf(notes,
-			     "\nthe model explains only %.0f %% of the measured iteration: what it "
+			     "\nthe model explains only %.0f %% of the measured step: what it "
 			     "leaves out (other programs, more ranks than processors, reading "
 			     "data) no plan makes shorter",
 			     100 * old.iteration_s / m->iteration_s);

@@ -115,7 +115,7 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 	if (isfinite(out->iteration_s))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want times and sizes whose sum is a number, got an iteration of %g s",
+			    "want times and sizes whose sum is a number, got a step of %g s",
 			    out->iteration_s);
 }
 

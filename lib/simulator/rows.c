@@ -29,7 +29,7 @@ static const struct column {
 	{"bandwidth_bytes_per_s", "bandwidth", RATE, AT(bandwidth_bytes_per_s),
 	 AT(bandwidth_bytes_per_s), true},
 	{"period_steps", "H", NUMBER, AT(period_steps), AT(period_steps), true},
-	{"iteration_s", "iteration", TIME, AT(iteration_s), ALWAYS},
+	{"iteration_s", "step", TIME, AT(iteration_s), ALWAYS},
 	{"iteration_low_s", "low", TIME, AT(low_s), AT(high_s)},
 	{"iteration_high_s", "high", TIME, AT(high_s), AT(high_s)},
 	{"compute_s", NULL, TIME, AT(compute_s), ALWAYS},

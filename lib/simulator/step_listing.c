@@ -284,7 +284,7 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, size_t
 	size_t nsteps = 0, message;
 	int rank;
 
-	gf_table_note(window, out, "iteration %s by replay, %s by the step model\n",
+	gf_table_note(window, out, "a training step takes %s by replay, %s by the step model\n",
 		      gf_human_time(r->outcome.iteration_s).text,
 		      gf_human_time(r->model.iteration_s).text);
 	messages_text(p, r, window, out);

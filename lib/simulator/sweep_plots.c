@@ -225,7 +225,7 @@ static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
 		mark(&plot->csv, "step 2 ends", t->step_end_s[1]);
 	} else {
 		mark(&plot->csv, "backward ends", t->backward_end_s);
-		mark(&plot->csv, "iteration", t->step_end_s[0]);
+		mark(&plot->csv, "step ends", t->step_end_s[0]);
 	}
 }
 
@@ -248,7 +248,7 @@ static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
 static void times(const struct gf_outcome *o, struct gf_plot *plot)
 {
 	gf_plot_text(plot, "y", "iteration_s");
-	gf_plot_text(plot, "ylabel", "iteration");
+	gf_plot_text(plot, "ylabel", "step");
 	gf_plot_text(plot, "yunit", "s");
 	if (o->high_s > 0) {
 		gf_plot_text(plot, "low", "iteration_low_s");
@@ -325,7 +325,7 @@ static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 		doubted |= rows[i].outcome.high_s > 0;
 
 	plot->script = "bars";
-	gf_plot_text(plot, "ylabel", "iteration");
+	gf_plot_text(plot, "ylabel", "step");
 	gf_plot_text(plot, "unit", "s");
 	gf_plot_text(plot, "groups", "plan");
 	gf_plot_number(plot, "stacked", 1);

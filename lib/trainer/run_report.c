@@ -160,27 +160,27 @@ static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 static void add_iteration(struct gf_text *out, const struct gf_report *r)
 {
 	gf_text_addf(out,
-		     "iteration %s%s: forward %s, backward %s, waiting %s, update %s (medians of "
+		     "step %s%s: forward %s, backward %s, waiting %s, update %s (medians of "
 		     "%zu steps)\n",
 		     gf_human_time(r->iteration_s).text, r->is_mean ? " (mean)" : "",
 		     gf_human_time(r->forward_s).text, gf_human_time(r->backward_s).text,
 		     gf_human_time(r->wait_s).text, gf_human_time(r->update_s).text, r->nsteps);
 	if (r->load_s > LOAD_SHARE * r->iteration_s)
-		gf_text_addf(out, "between iterations the loader takes %s\n",
+		gf_text_addf(out, "between steps the loader takes %s\n",
 			     gf_human_time(r->load_s).text);
 	if (r->handling_s > 0)
 		gf_text_addf(out, "of waiting, %s are selection and codecs, %s communication\n",
 			     gf_human_time(r->handling_s).text,
 			     gf_human_time(r->wait_s - r->handling_s).text);
 	if (r->has_prediction)
-		gf_text_addf(out, "iteration predicted %s, measured %s, measured/predicted %.3f\n",
+		gf_text_addf(out, "step predicted %s, measured %s, measured/predicted %.3f\n",
 			     gf_human_time(r->predicted_iteration_s).text,
 			     gf_human_time(r->iteration_s).text,
 			     r->iteration_s / r->predicted_iteration_s);
 	if (r->has_prediction && r->predicted_high_s > 0)
 		gf_text_addf(
 			out,
-			"the prediction's interval is %s to %s: the measured iteration is %s it\n",
+			"the prediction's interval is %s to %s: the measured step is %s it\n",
 			gf_human_time(r->predicted_low_s).text,
 			gf_human_time(r->predicted_high_s).text,
 			r->iteration_s < r->predicted_low_s    ? "below"
@@ -221,7 +221,7 @@ static void add_speed(struct gf_text *out, const struct gf_speed *m, const struc
 				  "the comparison means nothing\n");
 		return;
 	}
-	gf_text_addf(out, "): by that an iteration is predicted %s, measured/predicted %.3f\n",
+	gf_text_addf(out, "): by that a step is predicted %s, measured/predicted %.3f\n",
 		     gf_human_time(m->iteration_s).text, r->iteration_s / m->iteration_s);
 	if (exchange > 0)
 		gf_text_addf(out,

@@ -41,7 +41,7 @@ do for [k = 1:count] {
 }
 f = unit_factor(unit, most_of)
 
-# What a stack is made of looks as it does in the picture of an iteration; a series looks as
+# What a stack is made of looks as it does in the picture of a step; a series looks as
 # its name says. In pairs the second is the first, pale.
 parts = "compute #0072b2 exposed #d9d9d9 rest #4d4d4d"
 part_of(s) = (at = 0, sum [i = 1:words(parts) / 2] (strstrt(s, word(parts, 2 * i - 1)) ? (at = i) : 0), at)

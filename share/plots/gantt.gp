@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# One iteration as a Gantt chart, of the CSV that gf-plan and gf-sim write for
+# One step as a Gantt chart, of the CSV that gf-plan and gf-sim write for
 # --plot FILE.csv: row, kind, name, tensors, bytes, start_s, end_s.
-#   gnuplot -e "data='iteration.csv'; out='iteration.pdf'" gantt.gp
+#   gnuplot -e "data='step.csv'; out='step.pdf'" gantt.gp
 folder = ARG0[1:strlen(ARG0) - strlen("gantt.gp")]
 if (!exists("columns")) columns = 2
 load folder . "common.gp"

@@ -75,7 +75,7 @@ measure() { # plan
 	steps=$(jq --argjson least "${STEPS:-60}" '[$least, 1 / .predicted.iteration_s] | max | ceil' "$1")
 	alone "$work/out" gf-train "${threads[@]}" --data synthetic --plan "$1" --epochs 1000000 --steps "$steps" ||
 		{ tail -n 3 "$work/err" >&2; return 1; }
-	cat "$work/out" "$work/err" | sed -n 's|.*iteration predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
+	cat "$work/out" "$work/err" | sed -n 's|.*step predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
 }
 
 # A row of each plan and round.

@@ -165,7 +165,7 @@ bench_post() {
 }
 
 bench_predict() {
-	heading "predicted and measured iteration, profile and run apart (ratio measured/predicted)"
+	heading "predicted and measured step, profile and run apart (ratio measured/predicted)"
 	local ranks round
 	gf-topo > "$work/topo.json"
 	printf 'ranks  round  training  replay\n'

@@ -98,7 +98,7 @@ measure() { # trunk model data batch steps target label options...
 	fi
 	after=$(carried)
 	replayed=$("$lab" run "$name" --timeout 120 gf-train -q --plan "$file.plan.json" --replay --steps 210 2> "$out/errors.txt" |
-		sed -n 's/^iteration predicted .*measured\/predicted \(.*\)/\1/p')
+		sed -n 's/^step predicted .*measured\/predicted \(.*\)/\1/p')
 	jq -rs --argjson target "$target" --argjson trunk $((after - before)) --slurpfile plan "$file.plan.json" '
 		map(select(.part != "batch")) as $r | ($r | last) as $final |
 		($final.perplexity // 0) as $p |

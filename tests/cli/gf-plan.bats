@@ -418,7 +418,7 @@ staged() { # FILE
 	[[ $(head -n 1 grid.csv) == lanes,f32,* ]]
 	wants 0 gf-plan -q --compare --over lanes:codecs "${job[@]}"
 	[ "$(wc -l < out.txt)" -eq 6 ]
-	prints "iteration; codecs across; fastest: lanes "
+	prints "a step; codecs across; fastest: lanes "
 	# what does not fit leaves its place empty
 	wants 0 gf-plan --compare --over selections:codecs "${job[@]}"
 	for name in $(facts 'select(.no_codec) | $name'); do
@@ -833,7 +833,7 @@ writes_nothing() { # OPTION...
 	gf-sim plan.json --trace trace.json -o /dev/null
 	wants 0 gf-plan --refine trace.json plan.json
 	iteration 43
-	says "iteration: measured 43.0 s, was predicted 43.0 s"
+	says "step: measured 43.0 s, was predicted 43.0 s"
 	says "messages: 4 -> 4, 4 end with the same tensor as before"
 }
 
@@ -843,8 +843,8 @@ writes_nothing() { # OPTION...
 	jq '(.traceEvents[] | select(.cat == "wait") | .dur) |= . * 3' trace.json > waits.json
 	wants 0 gf-plan --refine waits.json plan.json
 	# 20 s of compute and 47 s of waiting, which the run has three times
-	says "iteration: measured 161 s, was predicted 67.0 s"
-	says "the model explains only 42 % of the measured iteration"
+	says "step: measured 161 s, was predicted 67.0 s"
+	says "the model explains only 42 % of the measured step"
 	wants 0 gf-plan --refine trace.json plan.json
 	fails grep -q 'explains only' err.txt
 }

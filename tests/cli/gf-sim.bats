@@ -168,7 +168,7 @@ replay() { # plan and options of gf-sim...
 	done
 	wants 0 gf-sim ddp.json gtopk.json --table --jitter 0.1 --iterations 10 --bandwidth 10Gb/s
 	head -n 1 out.txt | tr -s ' ' > heading.txt
-	[ "$(cat heading.txt)" = "plan system policy codec selection messages lanes ranks bandwidth iteration exposed speed-up efficiency total 50 % 90 % 99 %" ]
+	[ "$(cat heading.txt)" = "plan system policy codec selection messages lanes ranks bandwidth step exposed speed-up efficiency total 50 % 90 % 99 %" ]
 	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 96 gf-sim ddp.json gtopk.json --ranks 8,16
 	grep -q '^plan ' out.txt
 	grep -q '^in all rows: ' out.txt

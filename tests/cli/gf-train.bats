@@ -24,7 +24,7 @@ plan_for() { # ranks [model name]
 @test "without a plan, a model, data or mpirun: digits" {
 	wants 0 gf-train --epochs 2
 	tail -n 1 out.txt | grep -qE '^test accuracy [0-9.]+ % \([0-9]+ of 360\)$'
-	grep -qE '^iteration .* \(medians of [0-9]+ steps\)$' out.txt
+	grep -qE '^step .* \(medians of [0-9]+ steps\)$' out.txt
 	says 'epoch 2/2: loss '
 	# more than 9 of 10 after two epochs
 	tail -n 1 out.txt | awk '{exit !($3 > 90)}'
@@ -310,14 +310,14 @@ flip() {
 	wants 0 gf-train -q --plan with.json --epochs 1 --log log.jsonl
 	jq -se 'all(.batch_per_rank == 8)' log.jsonl
 	grep -qE 'predicted +8.00 ms +8.00 ms +8.00 ms +0 s$' out.txt
-	grep -qE '^iteration predicted 9.00 ms, measured .*, measured/predicted [0-9.]+$' out.txt
+	grep -qE '^step predicted 9.00 ms, measured .*, measured/predicted [0-9.]+$' out.txt
 	fails grep -q doubt out.txt
 	local end
 	for end in "1e-9 1000 inside" "500 1000 below" "1e-9 2e-9 above"; do
 		set -- $end
 		jq ".predicted += {iteration_low_s: $1, iteration_high_s: $2}" with.json > doubtful.json
 		wants 0 gf-train -q --plan doubtful.json --epochs 1
-		grep -q "^the prediction's interval is .*: the measured iteration is $3 it\$" out.txt
+		grep -q "^the prediction's interval is .*: the measured step is $3 it\$" out.txt
 	done
 	# times for batch 8 say nothing about batch 9
 	wants 0 gf-train --plan with.json --epochs 1 --batch 9
@@ -330,7 +330,7 @@ flip() {
 	plan_for 1 > plan.json
 	wants 0 gf-train -q --replay --plan plan.json --steps 12 --trace trace.json
 	# 2 ms forward, 6 backward, 10 us + 68,904 ns on the network, 1 ms update
-	grep -qE '^iteration predicted 9.08 ms, measured ' out.txt
+	grep -qE '^step predicted 9.08 ms, measured ' out.txt
 	fails grep -q accuracy out.txt
 	# gradients come when the profile says, never before; slowdown is not slept
 	# (an oversleep of forward is made up for: count from forward's start)

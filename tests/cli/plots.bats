@@ -117,7 +117,7 @@ bars() {
 	assert before[0][1] == 0 and abs(before[-1][2] - 3 - late) < 1e-4, (before, late)
 	assert all(a[2] == b[1] for a, b in zip(before, before[1:])), before
 	END
-	jq -e --argjson drawn "$(awk -F, '$3 == "iteration" { print $6 }' dear.csv)" \
+	jq -e --argjson drawn "$(awk -F, '$3 == "step ends" { print $6 }' dear.csv)" \
 		'(.predicted.iteration_s - $drawn | fabs) < 1e-8' dear.json
 }
 
@@ -136,7 +136,7 @@ forward forward 20 23;backward backward 23 40;" ]
 
 @test "jitter is drawn: the median iteration; of stale gradients two steps" {
 	gf-sim -q plan.json --jitter 0.2:runs=99 --plot one.csv > one.json
-	jq -e --argjson drawn "$(awk -F, '$3 == "iteration" { print $6 }' one.csv)" '(.p50_s - $drawn | fabs) < 1e-8' one.json
+	jq -e --argjson drawn "$(awk -F, '$3 == "step ends" { print $6 }' one.csv)" '(.p50_s - $drawn | fabs) < 1e-8' one.json
 	# the slowest of four ranks: forward and backward take as much longer, 1.2 times or so
 	bars one.csv compute | awk '$1 == "forward" { f = ($4 - $3) / 3 } $1 == "backward" { b = ($4 - $3) / 17 }
 		END { exit !(f > 1.05 && f < 1.5 && (f - b) ^ 2 < 1e-9) }'
@@ -343,7 +343,7 @@ look() {
 	[ "$(grep -c ' +?<' over.svg)" -eq "$(jq -s 'map(select(.free or .assumed)) | length' over.jsonl)" ]
 	grep -q '(+?)<' over.svg
 	gf-plan -q --compare --over lanes:codecs "${job[@]}" --plot grid.svg
-	for text in lanes codecs: 'iteration (ms)'; do grep -qF ">$text<" grid.svg; done
+	for text in lanes codecs: 'step (ms)'; do grep -qF ">$text<" grid.svg; done
 	# a period has none of the policies
 	gf-plan -q "${job[@]}" --period streaming --plot period.svg -o /dev/null
 	grep -q '>resnet20 on 8 ranks, period streaming<' period.svg

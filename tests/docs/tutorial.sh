@@ -38,7 +38,7 @@ while IFS= read -r line; do
 	*"--over systems"*) shows '^gtopk '; shows '^pipe-sgd ' ;;
 	*lstm-text*) shows '^message ' ;;
 	*--explain*) shows '^compute  f+b' ;;
-	*gf-train*) shows '^iteration predicted .*measured/predicted [0-9.]+$' ;;
+	*gf-train*) shows '^step predicted .*measured/predicted [0-9.]+$' ;;
 	*--list*) shows '^ *resnet50'; shows '^ *asc-wfbp-8x4-10gbe' ;;
 	*"--ranks 32,64,512 --table"*) shows ' 512 '; shows efficiency ;;
 	*"--bandwidth"*) [ "$(wc -l < out.txt)" -eq 4 ] || offend "$line: want three rows" ;;

@@ -18,7 +18,7 @@ load ../cli/common
 	wants 0 gf-plan --refine trace.json plan.json
 	says "compute: forward 20.0 ms ->"
 	says "ring: startup 1.00 ns ->"
-	says "iteration: measured"
+	says "step: measured"
 	says "messages: 6 ->"
 	jq -e '.model.forward_s >= 0.019 and .model.backward_s >= 0.05' out.txt
 	jq -e '.network.allreduce[0] | .startup_s > 1e-9 and .per_byte_s > 1e-15' out.txt

@@ -149,7 +149,7 @@ largest() {
 	mv out.txt prof.json
 	gf-plan topo.json prof.json > plan.json
 	wants 0 mpi 2 gf-train -q --epochs 1 --threads 1 --plan plan.json --trace trace.json
-	grep -qE '^iteration predicted .*, measured .*, measured/predicted [0-9.]+$' out.txt
+	grep -qE '^step predicted .*, measured .*, measured/predicted [0-9.]+$' out.txt
 	grep -qE ' predicted ' out.txt
 	jq -e '[.traceEvents[] | select(.name == "process_name").args.name] | sort == ["predicted", "rank 0", "rank 1"]' trace.json
 	# as many messages on every rank, and predicted, as the plan has in the steps shown
@@ -163,7 +163,7 @@ largest() {
 		map(sort_by(.ts) | . as $m | [range(1; length) | $m[.].ts >= $m[. - 1].ts + $m[. - 1].dur - 0.0005] | all) | all' trace.json
 	jq -e '.otherData.clock_offset_s | length == 2 and .[0] == 0' trace.json
 	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 30
-	grep -qE '^iteration predicted .*, measured ' out.txt
+	grep -qE '^step predicted .*, measured ' out.txt
 	# chunks are chosen in a replay, too, and a plan's micro-batches are those of the run
 	pipe_plan 2 --selection csc:warmup_steps=0,keep=.1 > plan.json
 	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 20
@@ -294,7 +294,7 @@ pipe_plan() { # ranks, options of gf-plan
 	gf-topo -q --synthetic "net:3@1Gb/s,50us" | gf-plan --model digits-mlp --policy dear --algorithm ring |
 		jq '.model.forward_s = 0.004 | .model.backward_s = 0.004 | .tensors |= [to_entries[] | .value.ready_s = 0.0005 * (.key + 1) | .value]' > split.json
 	wants 0 mpi 3 gf-train -q --replay --plan split.json --steps 20 --trace late.json
-	grep -q '^iteration ' out.txt
+	grep -q '^step ' out.txt
 	jq -e '[.traceEvents[] | select(.ph == "X")] | map(select(.cat == "late")) as $late |
 		map(select(.cat == "forward")) as $forward | ($late | length > 0) and
 		($late | all(. as $l | $forward | any(.pid == $l.pid and .ts <= $l.ts and .ts + .dur + 0.002 >= $l.ts + $l.dur)))' late.json

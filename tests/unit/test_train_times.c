@@ -195,7 +195,7 @@ static void test_speed(void)
 		 3.6,
 		 6.5,
 		 {"the machine is 15.0 % slower than in the profile (at "
-		  "the start 10.0 % slower, at the end 20.0 % slower): by that an iteration is "
+		  "the start 10.0 % slower, at the end 20.0 % slower): by that a step is "
 		  "predicted 6.02 s, measured/predicted 1.079",
 		  "the exchange took 1.24 x as long as predicted"}},
 		{4, 3.3, 3.6, 5.5, {NULL, "the exchange took 0.738 x as long"}},
