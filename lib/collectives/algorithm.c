@@ -3,8 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
+#include "base/heap.h"
 #include "base/registry.h"
+#include "collectives/parts.h"
 #include "documents/algorithm_traits.h"
 #include "documents/topology.h"
 
@@ -121,10 +124,93 @@ static int refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems, 
 		one &= refine_range(&s->steps[i].from, grains, grain_elems, skew_elems,
 				    count_elems);
 	}
-	refine_range(&s->owned, grains, grain_elems, skew_elems, count_elems);
+	for (i = 0; i < s->nowned; i++)
+		refine_range(&s->owned[i], grains, grain_elems, skew_elems, count_elems);
 	s->scratch_elems *= grain_elems;
 	s->count_elems = count_elems;
 	return one ? 0 : -EINVAL;
+}
+
+/* --- owners ------------------------------------------------------------------ */
+
+/* The ranks among which the algorithm cuts the message. */
+static int holders(const struct gf_algorithm *a, int ranks)
+{
+	return a->traits & GF_ALGORITHM_FOLDS ? gf_fold_core(ranks) : ranks;
+}
+
+/* The message that the algorithm is asked about: each holder's part has room for that of the rank
+ * that folds into it. */
+static struct gf_coll_args in_parts(const struct gf_algorithm *a, const struct gf_coll_args *args)
+{
+	const int n = holders(a, args->ranks);
+	struct gf_coll_args even = *args;
+
+	even.count_elems = gf_layout_most(args->owners, args->ranks) * (size_t)n;
+	even.count_elems *= n < args->ranks ? 2 : 1;
+	even.calls = false;
+	return even;
+}
+
+/* The part of a rank; of one that folds in, the back of its holder's. */
+static struct gf_range part_of(const struct gf_algorithm *a, const struct gf_coll_args *even,
+			       int rank)
+{
+	const int n = holders(a, even->ranks);
+	struct gf_range part = a->owned(even, rank < n ? rank : rank - n);
+
+	return n < even->ranks ? gf_range_part(part, 2, rank >= n) : part;
+}
+
+/* A rank that folds in gets its part from its holder after a reduce-scatter, and brings it before
+ * an all-gather. */
+static void move_part(const struct gf_algorithm *a, const struct gf_coll_args *even,
+		      struct gf_schedule *s)
+{
+	const int n = holders(a, even->ranks), folded = s->rank < n ? s->rank + n : s->rank;
+	const bool brings = even->half == GF_COLL_ALL_GATHER;
+
+	if (folded >= even->ranks)
+		return;
+	if ((s->rank >= n) == brings)
+		gf_send_pieces(s, brings ? s->rank - n : folded, part_of(a, even, folded),
+			       even->segment_elems);
+	else
+		gf_recv_pieces(s, brings ? folded : s->rank - n, part_of(a, even, folded),
+			       even->segment_elems);
+}
+
+static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_args *args,
+			     struct gf_schedule *s)
+{
+	const struct gf_coll_args even = in_parts(a, args);
+	struct gf_range *parts = gf_xcalloc((size_t)args->ranks, sizeof(*parts));
+	int rank;
+
+	gf_schedule_init(s, s->rank, args->ranks, even.count_elems);
+	s->lossy = args->lossy;
+	for (rank = 0; rank < args->ranks; rank++)
+		parts[rank] = part_of(a, &even, rank);
+	if (args->half == GF_COLL_ALL_GATHER)
+		move_part(a, &even, s);
+	a->build(&even, s->rank, s);
+	if (args->half == GF_COLL_REDUCE_SCATTER)
+		move_part(a, &even, s);
+	gf_layout_apply(args->owners, parts, args->count_elems, s);
+	free(parts);
+}
+
+static int check_half(const struct gf_algorithm *a, const struct gf_coll_args *args,
+		      struct gf_error *err)
+{
+	if (args->half == GF_COLL_WHOLE)
+		return 0;
+	if (!a->owned)
+		return gf_error_set(err, -ENOTSUP, "%s has no reduce-scatter and all-gather halves",
+				    a->name);
+	assert(!args->owners || args->grain_elems < 2);
+	return args->owners ? gf_layout_check(args->owners, args->ranks, args->count_elems, err)
+			    : 0;
 }
 
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
@@ -140,17 +226,20 @@ int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_arg
 				    rank);
 	if (!a->build)
 		return gf_error_set(err, -ENOTSUP, "%s has no steps of its own", a->name);
-	if (args->half != GF_COLL_WHOLE && !a->owned)
-		return gf_error_set(err, -ENOTSUP, "%s has no reduce-scatter and all-gather halves",
-				    a->name);
-	rc = a->applicable ? a->applicable(args, err) : 0;
+	rc = check_half(a, args, err);
+	rc = rc || !a->applicable ? rc : a->applicable(args, err);
 	if (rc)
 		return rc;
-	gf_schedule_init(s, rank, args->ranks, coarse.count_elems);
-	if (args->half != GF_COLL_WHOLE)
-		s->owned = a->owned(&coarse, rank);
-	s->lossy = args->lossy;
-	a->build(&coarse, rank, s);
+	if (args->half != GF_COLL_WHOLE && args->owners) {
+		s->rank = rank;
+		build_for_owners(a, args, s);
+	} else {
+		gf_schedule_init(s, rank, args->ranks, coarse.count_elems);
+		s->lossy = args->lossy;
+		if (args->half != GF_COLL_WHOLE)
+			gf_schedule_own(s, a->owned(&coarse, rank));
+		a->build(&coarse, rank, s);
+	}
 	gf_schedule_finish(s);
 	if (args->grain_elems > 1 && args->count_elems)
 		rc = refine(s, args->grain_elems, args->skew_elems, args->count_elems);

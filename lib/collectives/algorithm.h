@@ -8,11 +8,13 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "collectives/layout.h"
 #include "collectives/schedule.h"
 #include "cost/primitives.h"
 #include "documents/algorithm_traits.h"
 
-/* An all-reduce algorithm is one file with one entry (documents/algorithm_traits.h). */
+/* An algorithm is one file with one entry (documents/algorithm_traits.h). Its schedules are an
+ * all-reduce and, of most, its halves. */
 enum gf_coll_half {
 	GF_COLL_WHOLE,          /* an all-reduce */
 	GF_COLL_REDUCE_SCATTER, /* its first half: each rank owns a part */
@@ -34,9 +36,11 @@ struct gf_coll_args {
 	const char *const *stage_algorithms; /* one per factor; or NULL */
 	size_t nfactors;
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
-	int servers;            /* ps: the last ranks serve and contribute nothing */
-	bool lossy;             /* messages go through a codec: schedule.h, CODECS */
-	bool calls;             /* stages of libraries become calls: schedule.h, CALLS */
+	/* Of a half: who owns what; NULL: the algorithm's own parts. Without grains. */
+	const struct gf_layout *owners;
+	int servers; /* ps: the last ranks serve and contribute nothing */
+	bool lossy;  /* messages go through a codec: schedule.h, CODECS */
+	bool calls;  /* stages of libraries become calls: schedule.h, CALLS */
 };
 
 struct gf_algorithm {
@@ -77,8 +81,9 @@ int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
 size_t gf_coll_divisible(const struct gf_coll_args *args);
 
 /* check + applicable + init + build + finish; s is untouched on failure. With grains, the algorithm
- * is asked about a message whose elements are grains. -ENOTSUP for an algorithm without steps, or
- * without the half. */
+ * is asked about a message whose elements are grains; with owners, about one that is as long as
+ * collectives/layout.h says. -EINVAL: the owners do not fit the message; -ENOTSUP: the algorithm
+ * has no steps, or not the half. */
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err);
 

@@ -33,6 +33,7 @@ void gf_schedule_release(struct gf_schedule *s)
 	free(s->steps);
 	free(s->deps);
 	free(s->teams);
+	free(s->owned);
 	free(s->nsent);
 	free(s->nreceived);
 	*s = (struct gf_schedule){0};
@@ -125,6 +126,25 @@ void gf_schedule_round(struct gf_schedule *s, struct gf_range range)
 {
 	if (range.count)
 		append(s, GF_STEP_ROUND, range);
+}
+
+void gf_schedule_own(struct gf_schedule *s, struct gf_range range)
+{
+	if (range.count)
+		*gf_array_push(&s->owned, &s->nowned, &s->owned_capacity) = range;
+}
+
+void gf_schedule_repeat(struct gf_schedule *s, const struct gf_step *like, struct gf_range range,
+			uint32_t after)
+{
+	if (!range.count)
+		return;
+	s->stage = like->stage;
+	if (like->peer >= 0)
+		append_message(s, like->op, like->peer, range);
+	else
+		append(s, like->op, range);
+	s->steps[s->nsteps - 1].after = after;
 }
 
 void gf_schedule_after(struct gf_schedule *s, size_t step)

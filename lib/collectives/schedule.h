@@ -96,9 +96,10 @@ struct gf_schedule {
 	int contributors;
 	size_t count_elems;
 	bool lossy; /* see CODECS */
-	/* The part of DATA whose sum this rank holds at the end of a reduce-scatter, or at the
-	 * beginning of an all-gather. */
-	struct gf_range owned;
+	/* The parts of DATA whose sums this rank holds at the end of a reduce-scatter, or at the
+	 * beginning of an all-gather; none is empty. */
+	struct gf_range *owned;
+	size_t nowned, owned_capacity;
 	size_t scratch_elems;
 	struct gf_step *steps;
 	size_t nsteps, capacity;
@@ -135,6 +136,12 @@ void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to, struct gf_ran
 /* A call of the group, whose `partner` is not used. */
 void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op, const struct gf_group *team,
 		      struct gf_range range);
+/* This rank owns the range, too; an empty one changes nothing. */
+void gf_schedule_own(struct gf_schedule *s, struct gf_range range);
+/* A transfer or a rounding like another schedule's, of another range, that waits for `after`
+ * (0, or 1 + a step of s). */
+void gf_schedule_repeat(struct gf_schedule *s, const struct gf_step *like, struct gf_range range,
+			uint32_t after);
 /* Rounds the range as sending it would. */
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
 /* The step appended last also waits for an earlier one, which the ranges alone do not ask for: a

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "collectives/layout.h"
 
 /*
  * Freedom from races, proved from the dependencies alone: nothing here knows how they were derived.
@@ -168,31 +169,17 @@ static int check_races(const struct gf_schedule *s, struct gf_error *err)
 /* The ranges that the ranks own must make up the message, each element once. */
 static int check_owned(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
-	size_t owned = 0, n = ranks[0].count_elems;
-	int a, b;
+	struct gf_layout_piece *pieces = NULL;
+	size_t n = 0, capacity = 0, i;
+	int rank, rc;
 
-	for (a = 0; a < nranks; a++) {
-		struct gf_range x = ranks[a].owned;
-
-		if (!x.count)
-			continue;
-		if (x.buffer != GF_BUFFER_DATA || x.first > n || x.count > n - x.first)
-			return gf_error_set(err, -EINVAL, "rank %d owns [%zu..%zu) of %zu elements",
-					    a, x.first, x.first + x.count, n);
-		for (b = 0; b < a; b++) {
-			struct gf_range y = ranks[b].owned;
-
-			if (y.count && x.first < y.first + y.count && y.first < x.first + x.count)
-				return gf_error_set(err, -EINVAL,
-						    "ranks %d and %d both own data[%zu]", b, a,
-						    x.first > y.first ? x.first : y.first);
-		}
-		owned += x.count;
-	}
-	if (owned != n)
-		return gf_error_set(err, -EINVAL, "%zu of %zu elements are owned by no rank",
-				    n - owned, n);
-	return 0;
+	for (rank = 0; rank < nranks; rank++)
+		for (i = 0; i < ranks[rank].nowned; i++)
+			*gf_array_push(&pieces, &n, &capacity) = (struct gf_layout_piece){
+				rank, ranks[rank].owned[i].first, ranks[rank].owned[i].count};
+	rc = gf_layout_check(&(struct gf_layout){pieces, n}, nranks, ranks[0].count_elems, err);
+	free(pieces);
+	return rc;
 }
 
 int gf_verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half half,

@@ -339,7 +339,7 @@ static void init_data(struct machine *m, enum gf_coll_half half, int rank, uint3
 {
 	const struct gf_schedule *s = &m->ranks[rank];
 	struct runs *data = buffer_of(m, rank, GF_BUFFER_DATA);
-	size_t first = s->owned.first, end = first + s->owned.count, i;
+	size_t i, k;
 
 	runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems, GF_TERM_NOTHING);
 	if (half != GF_COLL_ALL_GATHER) {
@@ -349,9 +349,13 @@ static void init_data(struct machine *m, enum gf_coll_half half, int rank, uint3
 		return;
 	}
 	runs_init(data, s->count_elems, GF_TERM_NOTHING);
-	runs_cut(data, end);
-	for (i = runs_cut(data, first); data->items[i].first < end; i++)
-		data->items[i].term = result;
+	for (k = 0; k < s->nowned; k++) {
+		const size_t end = s->owned[k].first + s->owned[k].count;
+
+		runs_cut(data, end);
+		for (i = runs_cut(data, s->owned[k].first); data->items[i].first < end; i++)
+			data->items[i].term = result;
+	}
 }
 
 /* Buffers hold what they hold before that half. */
@@ -459,16 +463,17 @@ static int check_same(struct machine *m, int rank, struct gf_error *err)
 
 static int check_end(struct machine *m, enum gf_coll_half half, struct gf_error *err)
 {
-	int contributors = m->ranks[0].contributors, rank, rc;
+	int contributors = m->ranks[0].contributors, rank, rc = 0;
 	struct gf_range all = gf_data(0, m->ranks[0].count_elems);
+	size_t i;
 
 	for (rank = 0; rank < m->nranks; rank++) {
-		if (half == GF_COLL_REDUCE_SCATTER)
-			rc = check_range(m, rank, m->ranks[rank].owned, err);
-		else if (rank < contributors)
+		const struct gf_schedule *s = &m->ranks[rank];
+
+		for (i = 0; half == GF_COLL_REDUCE_SCATTER && !rc && i < s->nowned; i++)
+			rc = check_range(m, rank, s->owned[i], err);
+		if (half != GF_COLL_REDUCE_SCATTER && rank < contributors)
 			rc = check_range(m, rank, all, err);
-		else
-			rc = 0;
 		if (!rc && half != GF_COLL_REDUCE_SCATTER && rank < contributors)
 			rc = check_same(m, rank, err);
 		if (rc)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -9,6 +10,7 @@
 #include "collectives/way.h"
 #include "documents/algorithm_traits.h"
 #include "entry_facts.h"
+#include "layouts.h"
 #include "test.h"
 
 static const int ranks_list[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
@@ -50,25 +52,43 @@ static void free_all(struct gf_schedule *s, int ranks)
 	free(s);
 }
 
+static void verify_half(const struct gf_algorithm *a, const struct gf_coll_args *args,
+			const char *owners)
+{
+	struct gf_error err = {""};
+	struct gf_schedule *s = build_all(a, args, &err);
+
+	EXPECT(s, "%s p %d: %s", a->name, args->ranks, err.text);
+	if (!s)
+		return;
+	EXPECT(!gf_verify(s, args->ranks, args->half, &err),
+	       "%s half %d p %d n %zu segment %zu owners %s lossy %d: %s", a->name, (int)args->half,
+	       args->ranks, args->count_elems, args->segment_elems, owners, args->lossy, err.text);
+	free_all(s, args->ranks);
+}
+
+/* Each half, with the algorithm's own parts and with those of callers. */
 static void verify(const struct gf_algorithm *a, struct gf_coll_args *args)
 {
-	enum gf_coll_half half;
+	size_t i;
 
-	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER; half++) {
-		struct gf_error err = {""};
-		struct gf_schedule *s;
+	args->half = GF_COLL_WHOLE;
+	verify_half(a, args, "none");
+	if (!a->owned)
+		return;
+	for (args->half = GF_COLL_REDUCE_SCATTER; args->half <= GF_COLL_ALL_GATHER; args->half++) {
+		verify_half(a, args, "its own");
+		for (i = 0; i < GF_ARRAY_LENGTH(layouts) && args->ranks <= 9; i++) {
+			struct gf_layout owners =
+				layout_of(layouts[i].write, args->ranks, args->count_elems);
 
-		if (half != GF_COLL_WHOLE && !a->owned)
-			continue;
-		args->half = half;
-		s = build_all(a, args, &err);
-		EXPECT(s, "%s p %d: %s", a->name, args->ranks, err.text);
-		if (!s)
-			continue;
-		EXPECT(!gf_verify(s, args->ranks, half, &err),
-		       "%s half %d p %d n %zu segment %zu: %s", a->name, (int)half, args->ranks,
-		       args->count_elems, args->segment_elems, err.text);
-		free_all(s, args->ranks);
+			args->owners = &owners;
+			args->lossy = !args->segment_elems;
+			verify_half(a, args, layouts[i].name);
+			args->owners = NULL;
+			args->lossy = false;
+			free((void *)owners.pieces);
+		}
 	}
 }
 

@@ -314,17 +314,17 @@ static void copy_lengths(struct gf_schedule *s)
 
 static void owned_twice(struct gf_schedule *s)
 {
-	s[2].owned.first = 3;
+	s[2].owned[0].first = 3;
 }
 
 static void owned_not(struct gf_schedule *s)
 {
-	s[2].owned.count = 1;
+	s[2].owned[0].count = 1;
 }
 
 static void owned_outside(struct gf_schedule *s)
 {
-	s[3].owned.count = 3;
+	s[3].owned[0].count = 3;
 }
 
 static void unfinished(struct gf_schedule *s)
@@ -409,10 +409,10 @@ static const struct {
 	{"a copy of another length", GF_COLL_WHOLE, copy_lengths,
 	 "rank 0 step 12 takes 4 elements from 3"},
 	{"a part owned twice", GF_COLL_REDUCE_SCATTER, owned_twice,
-	 "ranks 1 and 2 both own data[3]"},
+	 "rank 2's piece: want one from element 4 on of 8, got [3..5)"},
 	{"a part owned by nobody", GF_COLL_ALL_GATHER, owned_not,
-	 "1 of 8 elements are owned by no rank"},
-	{"a part outside", GF_COLL_ALL_GATHER, owned_outside, "rank 3 owns [6..9) of 8 elements"},
+	 "rank 3's piece: want one from element 5 on of 8, got [6..8)"},
+	{"a part outside", GF_COLL_ALL_GATHER, owned_outside, "rank 3's piece: want one from element 6 on of 8, got [6..9)"},
 	{"an unfinished reduce-scatter", GF_COLL_REDUCE_SCATTER, unfinished,
 	 "rank 1 data[2] lacks rank 0's contribution"},
 	{"an unfinished all-gather", GF_COLL_ALL_GATHER, unfinished,

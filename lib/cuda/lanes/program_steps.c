@@ -297,7 +297,7 @@ static void begin(const struct gf_schedule *s, struct gf_lane_program *p)
 		.ranks = s->ranks,
 		.contributors = s->contributors,
 		.count_elems = s->count_elems,
-		.owned = s->owned,
+		.owned = s->nowned ? s->owned[0] : gf_data(0, 0),
 		.scratch_elems = s->scratch_elems,
 		.teams = s->nteams ? gf_xmemdup(s->teams, s->nteams * sizeof(*s->teams)) : NULL,
 		.nteams = s->nteams,

@@ -128,7 +128,7 @@ void gf_lane_program_schedule(const struct gf_lane_program *p, struct gf_schedul
 
 	gf_schedule_init(s, p->rank, p->ranks, p->count_elems);
 	s->contributors = p->contributors;
-	s->owned = p->owned;
+	gf_schedule_own(s, p->owned);
 	gf_schedule_scratch(s, p->scratch_elems + wire_elems(p, p->wire_bytes));
 	t.begins = gf_xcalloc(p->nsteps + 1, sizeof(*t.begins));
 	t.free = gf_xcalloc(p->nsteps + 1, sizeof(*t.free));

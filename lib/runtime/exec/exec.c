@@ -20,14 +20,20 @@
 static void finish(struct gf_exec_run *run)
 {
 	const struct gf_schedule *s = run->schedule;
-	struct gf_range range = gf_data(0, run->count_elems);
+	struct gf_range all = gf_data(0, run->count_elems);
+	const struct gf_range *owned = &all;
+	size_t n = 1;
 	int contributors = s ? s->contributors : run->exec->comm->ranks;
 
 	if (run->half == GF_COLL_ALL_GATHER || run->exec->comm->rank >= contributors)
 		return;
-	if (run->half == GF_COLL_REDUCE_SCATTER)
-		range = s->owned;
-	gf_element_finish(&run->element, gf_exec_at(run, range), range.count, contributors);
+	if (run->half == GF_COLL_REDUCE_SCATTER) {
+		owned = s->owned;
+		n = s->nowned;
+	}
+	for (; n--; owned++)
+		gf_element_finish(&run->element, gf_exec_at(run, *owned), owned->count,
+				  contributors);
 }
 
 /* Unlinks it when every step is done, or when it has failed. */
