@@ -54,10 +54,12 @@ static struct gf_range parts_between(struct gf_range range, int parts, int a, in
 	return first;
 }
 
-/* Gather or scatter: the root's messages, one after the other; the first group's stand for all. */
-static struct gf_cost tree(const struct gf_coll_args *args, const struct gf_cost_net *net, int size)
+/* Gather or scatter of so many elements: the root's messages, one after the other; the first
+ * group's stand for all. */
+static struct gf_cost tree(const struct gf_coll_args *args, const struct gf_cost_net *net, int size,
+			   size_t count_elems)
 {
-	struct gf_range data = gf_data(0, args->count_elems);
+	struct gf_range data = gf_data(0, count_elems);
 	struct gf_cost total = {0};
 	int a, b;
 
@@ -89,11 +91,23 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 
 	if (!args->count_elems)
 		return total;
-	/* only in the first ring do ranks go on as parts come: in_stages */
-	total = gf_cost_ring(net, &inside, in, true, false);
-	total = gf_cost_plus(total, 2, tree(args, net, size));
-	total = gf_cost_plus(total, size - 1, gf_cost_send(&near, in));
-	return gf_cost_plus(total, masters - 1, gf_cost_send_both(&far, out));
+	if (args->half != GF_COLL_ALL_GATHER) {
+		/* only in the first ring do ranks go on as parts come: in_stages */
+		total = gf_cost_ring(net, &inside, in, true, false);
+		total = gf_cost_plus(total, 1, tree(args, net, size, args->count_elems));
+		total = gf_cost_plus(total, masters - 1, gf_cost_send_reduce(&far, out));
+	}
+	if (args->half != GF_COLL_REDUCE_SCATTER) {
+		total = gf_cost_plus(total, masters - 1, gf_cost_send(&far, out));
+		total = gf_cost_plus(total, 1, tree(args, net, size, args->count_elems));
+		total = gf_cost_plus(total, size - 1, gf_cost_send(&near, in));
+	}
+	if (args->half != GF_COLL_WHOLE)
+		total = gf_cost_plus(
+			total, 1,
+			tree(args, net, size,
+			     gf_range_part(gf_data(0, args->count_elems), masters, 0).count));
+	return total;
 }
 
 /* Steps from `next` on begin after the one before has ended. */
@@ -232,29 +246,62 @@ static struct gf_range turn_range(const struct gf_group *masters, int nturns, in
 	return gf_range_part(data, nturns, (masters->me + 2 * nturns - back) % nturns);
 }
 
+static struct gf_group host_of(int size, int rank)
+{
+	return (struct gf_group){rank - rank % size, 1, size, rank % size};
+}
+
+/* What the rank's host owns between the halves. */
+static struct gf_range block_of(const struct gf_coll_args *args, int size, int rank)
+{
+	return gf_range_part(gf_data(0, args->count_elems), args->ranks / size, rank / size);
+}
+
+static struct gf_range owned(const struct gf_coll_args *args, int rank)
+{
+	int size = group_size(args);
+
+	return gf_range_part(block_of(args, size, rank), size, rank % size);
+}
+
+/* The masters' rings; of a half, the host's block goes out to its owners, or is fetched from them.
+ */
+static void build_masters(const struct gf_coll_args *args, const struct gf_group *host,
+			  const struct gf_group *masters, struct gf_schedule *s)
+{
+	struct gf_range data = gf_data(0, args->count_elems);
+	struct gf_range block = block_of(args, host->size, s->rank);
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
+
+	if (args->half == GF_COLL_ALL_GATHER)
+		gather(s, host, block, &cut);
+	if (!host->me && args->half != GF_COLL_ALL_GATHER)
+		gf_ring_reduce_scatter(s, masters, data, &cut);
+	if (!host->me && args->half != GF_COLL_REDUCE_SCATTER)
+		gf_ring_all_gather(s, masters, data, &cut);
+	if (args->half == GF_COLL_REDUCE_SCATTER)
+		scatter(s, host, block, &cut);
+}
+
 static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
 	int size = group_size(args), i, n;
-	struct gf_group host = {rank - rank % size, 1, size, rank % size};
+	struct gf_group host = host_of(size, rank);
 	struct gf_group masters = {0, size, args->ranks / size, rank / size};
-	struct gf_cut cut = {.segment_elems = args->segment_elems};
 	size_t first;
 
 	n = turns(args, &masters);
-	for (i = 0; i < n; i++)
+	for (i = 0; args->half != GF_COLL_ALL_GATHER && i < n; i++)
 		gather_sum(args, s, &host, turn_range(&masters, n, i + 1, data));
 
 	gf_schedule_stage(s, 1);
 	first = s->nsteps;
-	if (!host.me) {
-		gf_ring_reduce_scatter(s, &masters, data, &cut);
-		gf_ring_all_gather(s, &masters, data, &cut);
-	}
+	build_masters(args, &host, &masters, s);
 	in_stages(args, s, first);
 
 	gf_schedule_stage(s, 2);
-	for (i = 0; i < n; i++)
+	for (i = 0; args->half != GF_COLL_REDUCE_SCATTER && i < n; i++)
 		spread_sum(args, s, &host, turn_range(&masters, n, i, data));
 }
 
@@ -265,7 +312,9 @@ const struct gf_algorithm gf_algorithm_hierarchical = {
 	.name = "hierarchical",
 	.description = "reduce to masters, ring of masters, broadcast",
 	.place = 60,
-	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_LEVELS | GF_ALGORITHM_TWO_LEVELS,
+	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | GF_ALGORITHM_LEVELS |
+		  GF_ALGORITHM_TWO_LEVELS,
 	.cost = cost,
+	.owned = owned,
 	.build = build,
 };
