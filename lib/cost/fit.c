@@ -97,13 +97,16 @@ static const double good_rms = 0.05;
 static const double chance = 1e-3;
 /* Exact data leave nothing, and nothing cannot be divided by. */
 static const double no_less_rms = 1e-6;
-/* By how much a cost may seem to fall at a cut: noise. */
+/* By how much a cost may seem to fall at a cut by noise, and how far a size lies off a line. */
 static const double fall = 0.25;
+/* A fall that is one. */
+static const double real_fall = 0.3;
 
 /* Points first..last - 1 and the line through them. */
 struct range {
 	size_t first, last;
 	double from_bytes;
+	bool falls; /* it begins below the end of the one before */
 	struct gf_linear_fit line;
 };
 
@@ -136,7 +139,32 @@ static double squares(const struct gf_fit_points *p, const struct range *r,
 	return sum;
 }
 
-/* Finds the size at which the second range begins; false: the cost would fall there. */
+/* Do three sizes lie near one line? One that was slow by chance pulls it off the others. */
+static bool near_a_line(const struct gf_fit_points *p, size_t first)
+{
+	struct range r;
+	size_t i;
+
+	if (!fit_range(p, first, first + fewest_points, &r))
+		return false;
+	for (i = first; i < r.last; i++)
+		if (fabs(at(&r.line, p->size_bytes[i]) / p->time_s[i] - 1) > fall)
+			return false;
+	return true;
+}
+
+/* Does the cost really fall from the size before `next` to that one? */
+static bool falls(const struct gf_fit_points *p, size_t next)
+{
+	const double *time = p->time_s + next;
+	const double spread = p->spread_s ? p->spread_s[next] + p->spread_s[next - 1] : 0;
+
+	return time[0] < time[-1] * (1 - real_fall) && time[0] + spread < time[-1] &&
+	       near_a_line(p, next - fewest_points) && near_a_line(p, next);
+}
+
+/* Finds the size at which the second range begins; false: only by the lines the cost would fall
+ * there. */
 static bool find_cut(const struct gf_fit_points *p, const struct range *a, struct range *b)
 {
 	double low = p->size_bytes[b->first - 1];
@@ -180,7 +208,7 @@ static bool cut(const struct gf_fit_points *p, const struct range *whole, struct
 	bool found = false;
 
 	for (k = whole->first + fewest_points; k + fewest_points <= whole->last; k += step) {
-		struct range left = *whole, right;
+		struct range left = *whole, right = {0};
 		bool needed = false;
 		double likely;
 
@@ -199,7 +227,7 @@ static bool cut(const struct gf_fit_points *p, const struct range *whole, struct
 	return found;
 }
 
-/* Costs do not fall: a line that would begin below the one before is raised. */
+/* A line that would begin a little below the one before is raised. */
 static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
 {
 	size_t i;
@@ -210,7 +238,7 @@ static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
 
 		*l = ranges[i].line;
 		f->from_bytes[i] = from;
-		if (i > 0)
+		if (i > 0 && !ranges[i].falls)
 			l->startup_s = fmax(l->startup_s,
 					    at(&f->lines[i - 1], from) - l->per_byte_s * from);
 	}
@@ -249,6 +277,21 @@ static bool ascending(const struct gf_fit_points *p)
 	return true;
 }
 
+/* Cuts the range of all points at falls, as long as there is room for lines. */
+static size_t cut_at_falls(const struct gf_fit_points *p, size_t most, struct range *ranges)
+{
+	size_t n = 1, i;
+
+	for (i = fewest_points; n < most && i + fewest_points <= p->count; i++) {
+		if (i - ranges[n - 1].first < fewest_points || !falls(p, i))
+			continue;
+		fit_range(p, ranges[n - 1].first, i, &ranges[n - 1]);
+		ranges[n] = (struct range){.from_bytes = p->size_bytes[i], .falls = true};
+		fit_range(p, i, p->count, &ranges[n++]);
+	}
+	return n;
+}
+
 int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lines_fit *fit,
 		 struct gf_error *err)
 {
@@ -263,6 +306,7 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lin
 		return rc;
 	one.lines[0] = ranges[0].line;
 	judge(p, &one);
+	f.nlines = cut_at_falls(p, most, ranges);
 	for (i = 0; i < f.nlines && f.nlines < most;) {
 		struct range a, b;
 

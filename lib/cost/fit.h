@@ -31,6 +31,12 @@ int gf_fit_linear(const double *size_bytes, const double *time_s, size_t count,
  * does not fall at the cut. The cut lies where the two lines cross between two sizes. If the cost
  * jumps up between them, all sizes above the smaller cost as the larger: nothing is known of them,
  * and a plan must not bet on the cheap line. Else the cut lies halfway on a logarithmic scale.
+ *
+ * Before that, the points are cut where the cost falls, as it does where a library changes its
+ * algorithm too late: a size takes less than the one before by 30 % or more and by more than the
+ * spread of both, the three sizes before the fall lie within a quarter of one line, and so do the
+ * three from it on. So one slow sample is no fall. The cheap line begins at the larger size, for
+ * the reason given above.
  */
 #define GF_FIT_LINES_MOST 4
 
@@ -46,6 +52,7 @@ struct gf_lines_fit {
 struct gf_fit_points {
 	const double *size_bytes, *time_s;
 	size_t count;
+	const double *spread_s; /* of repeats, interquartile range; NULL: unknown */
 };
 
 /* Up to lines_most lines (GF_FIT_LINES_MOST at most), but only one where sizes do not ascend.

@@ -12,8 +12,8 @@
  * A cost by size as straight lines. The first line is the record's own startup and per-byte cost.
  * One line is not enough for a library that changes its protocol at some size, or for a shaper that
  * lets the first bytes pass at once: `larger` then holds further lines, each from its size up to
- * the next one's. Costs must not fall as messages grow; readers check it, and the planner's proofs
- * rely on it.
+ * the next one's. A cost may fall from one line to the next: a library that changes its algorithm
+ * too late takes longer for the messages before.
  */
 struct gf_cost_line {
 	size_t from_bytes; /* >= 1, rising */
@@ -40,12 +40,9 @@ struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines, double by
 /* The cost of a message of the given bytes. */
 double gf_cost_lines_s(const struct gf_cost_lines *lines, double bytes);
 
-/* Appends a line to those after `first`; where it would begin below the one before, its startup is
- * raised. */
-void gf_cost_line_add(const struct gf_cost_line *first, struct gf_cost_line **larger,
-		      size_t *nlarger, struct gf_cost_line line);
+void gf_cost_line_add(struct gf_cost_line **larger, size_t *nlarger, struct gf_cost_line line);
 
-/* Checks that costs do not fall; called by a record's finish. */
+/* Checks that sizes rise and that costs are above 0; called by a record's finish. */
 int gf_cost_lines_check(const struct gf_json_at *at, const struct gf_cost_lines *lines,
 			struct gf_error *err);
 

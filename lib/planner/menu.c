@@ -470,6 +470,7 @@ void gf_menu_part_release(struct gf_menu *part)
 	free(part->choices);
 	free(part->floors);
 	free(part->from_bytes);
+	free(part->least_s);
 	memset(part, 0, sizeof(*part));
 }
 

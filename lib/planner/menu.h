@@ -14,8 +14,8 @@
 /*
  * The ways in which one message can be sent: every algorithm (with its decomposition factors) times
  * every allowed codec. Each costs startup_s + per_byte_s * bytes alone, bytes counted in memory. If
- * a way has several lines, each is an option for the sizes for which it holds; they stand together,
- * and the way's cost does not fall from one to the next.
+ * a way has several lines, each is an option for the sizes for which it holds; they stand
+ * together.
  */
 struct gf_option {
 	const char *algorithm; /* borrowed from the network or the registry */
@@ -31,10 +31,11 @@ struct gf_option {
 };
 
 /*
- * envelope[k] is the cheapest option for messages of from_bytes[k] up to from_bytes[k+1]. Its cost
- * never falls as messages grow. With one line per way the envelope is concave: each option appears
- * at most once, and slopes fall. With several lines it may jump up, and then one message may cost
- * more than two halves of it.
+ * envelope[k] is the cheapest option for messages of from_bytes[k] up to from_bytes[k+1]. With one
+ * line per way the envelope is concave: each option appears at most once, and slopes fall. With
+ * several lines it may jump up, and then one message may cost more than two halves of it; or it may
+ * fall, and then one message may cost more than a longer one. least_s[k] is the least cost of all
+ * messages of from_bytes[k] and more.
  *
  * choices are the options worth trying when messages share the network: all that no other option
  * replaces in sizes, startup, slope and contention. If these are too many, they are the envelope's
@@ -51,7 +52,7 @@ struct gf_menu {
 	struct gf_option *options;
 	size_t noptions;
 	size_t *envelope;
-	double *from_bytes;
+	double *from_bytes, *least_s;
 	size_t nenvelope;
 	struct gf_menu_floor *floors; /* NULL: every way is one line */
 	size_t nfloors;
@@ -75,8 +76,9 @@ void gf_menu_finish(struct gf_menu *m);
 
 /* The cheapest option for a message of its own (an index into options). */
 size_t gf_menu_pick(const struct gf_menu *m, double bytes);
-/* What that costs. */
+/* What that costs; and what messages of so many bytes or more cost at the least. */
 double gf_menu_cost_s(const struct gf_menu *m, double bytes);
+double gf_menu_least_s(const struct gf_menu *m, double bytes);
 /* Fills in how a message goes, with copies of its names. */
 void gf_option_tell(const struct gf_option *o, struct gf_message *m);
 

@@ -94,6 +94,17 @@ static void append(struct gf_menu *m, size_t option, double from_bytes)
 	m->nenvelope++;
 }
 
+/* Slopes are not negative: the least of a part of the envelope is where it begins. */
+static void find_least(struct gf_menu *m)
+{
+	double least = INFINITY;
+	size_t k;
+
+	m->least_s = gf_xreallocarray(m->least_s, m->nenvelope + 1, sizeof(*m->least_s));
+	for (k = m->nenvelope; k-- > 0; m->least_s[k] = least)
+		least = fmin(least, gf_line_s(&m->options[m->envelope[k]].line, m->from_bytes[k]));
+}
+
 /* Between borders the same lines hold, and the least of them is concave. */
 void gf_menu_find_envelope(struct gf_menu *m)
 {
@@ -110,6 +121,7 @@ void gf_menu_find_envelope(struct gf_menu *m)
 			now = next;
 		}
 	}
+	find_least(m);
 }
 
 /*
@@ -165,6 +177,16 @@ static double highest(const struct gf_option *o, size_t n)
 	return fmax(startup, 0);
 }
 
+/* What no message of these options costs less than. */
+static double lowest(const struct gf_option *o, size_t n)
+{
+	double least = INFINITY;
+
+	while (n--)
+		least = fmin(least, gf_line_s(&o[n].line, o[n].line.from_bytes));
+	return least;
+}
+
 static void find_floors(struct gf_menu *m)
 {
 	size_t first, last;
@@ -181,8 +203,8 @@ static void find_floors(struct gf_menu *m)
 
 		for (last = first + 1; isfinite(m->options[last - 1].line.below_bytes);)
 			last++;
-		f->low.startup_s = o->line.startup_s;
-		f->low.per_byte_s = steepest(o, last - first, o->line.startup_s);
+		f->low.startup_s = lowest(o, last - first);
+		f->low.per_byte_s = steepest(o, last - first, f->low.startup_s);
 		f->high.startup_s = highest(o, last - first);
 		f->high.per_byte_s = steepest(o, last - first, f->high.startup_s);
 	}
@@ -283,7 +305,8 @@ void gf_menu_finish(struct gf_menu *m)
 	find_choices(m);
 }
 
-size_t gf_menu_pick(const struct gf_menu *m, double bytes)
+/* The part of the envelope that a size lies in. */
+static size_t part_at(const struct gf_menu *m, double bytes)
 {
 	size_t k = 0, after = m->nenvelope;
 
@@ -295,7 +318,20 @@ size_t gf_menu_pick(const struct gf_menu *m, double bytes)
 		else
 			k = middle;
 	}
-	return m->envelope[k];
+	return k;
+}
+
+size_t gf_menu_pick(const struct gf_menu *m, double bytes)
+{
+	return m->envelope[part_at(m, bytes)];
+}
+
+double gf_menu_least_s(const struct gf_menu *m, double bytes)
+{
+	const size_t k = part_at(m, bytes);
+	const double here = gf_line_s(&m->options[m->envelope[k]].line, bytes);
+
+	return k + 1 < m->nenvelope ? fmin(here, m->least_s[k + 1]) : here;
 }
 
 double gf_menu_cost_s(const struct gf_menu *m, double bytes)

@@ -147,7 +147,6 @@ static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
 		      struct gf_allreduce_cost *c, struct gf_error *err)
 {
 	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0, m->codec};
-	struct gf_cost_line first;
 	struct gf_price price;
 	int rc = gf_price_message(f, &priced, &price, err);
 
@@ -156,13 +155,12 @@ static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
 	drop_lines(c);
 	c->startup_s = price.line.startup_s;
 	c->per_byte_s = price.line.per_byte_s;
-	first = (struct gf_cost_line){0, c->startup_s, c->per_byte_s, NULL};
 	while (price.line.below_bytes < GF_MAX_SIZE) {
 		priced.bytes = ceil(price.line.below_bytes);
 		rc = gf_price_message(f, &priced, &price, err);
 		if (rc < 0)
 			return rc;
-		gf_cost_line_add(&first, &c->larger, &c->nlarger,
+		gf_cost_line_add(&c->larger, &c->nlarger,
 				 (struct gf_cost_line){(size_t)priced.bytes, price.line.startup_s,
 						       price.line.per_byte_s, NULL});
 	}

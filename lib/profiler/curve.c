@@ -234,13 +234,12 @@ struct gf_cost_lines gf_measure_curve_lines(const struct gf_measure_curve *curve
 
 static void take_lines(struct gf_measure_curve *curve, const struct gf_lines_fit *f)
 {
-	struct gf_cost_line first = {0, f->lines[0].startup_s, f->lines[0].per_byte_s, NULL};
 	size_t i;
 
-	curve->startup_s = first.startup_s;
-	curve->per_byte_s = first.per_byte_s;
+	curve->startup_s = f->lines[0].startup_s;
+	curve->per_byte_s = f->lines[0].per_byte_s;
 	for (i = 1; i < f->nlines; i++)
-		gf_cost_line_add(&first, &curve->larger, &curve->nlarger,
+		gf_cost_line_add(&curve->larger, &curve->nlarger,
 				 (struct gf_cost_line){(size_t)f->from_bytes[i],
 						       f->lines[i].startup_s,
 						       f->lines[i].per_byte_s, NULL});
@@ -250,7 +249,7 @@ int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error
 {
 	struct gf_fit *fit = &curve->fit;
 	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
-	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints};
+	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints, fit->spread_s};
 	struct gf_lines_fit f;
 	size_t i;
 	int rc;

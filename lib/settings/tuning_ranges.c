@@ -203,7 +203,6 @@ void gf_picks_release(struct gf_picks *picks)
 static void add_lines(const struct gf_pick *pick, double below, struct gf_allreduce_cost *to)
 {
 	const struct gf_cost_lines lines = gf_allreduce_lines(pick->cost);
-	const struct gf_cost_line first = {0, to->startup_s, to->per_byte_s, NULL};
 	double from = (double)pick->from_bytes, next = 0;
 
 	while (from < below) {
@@ -215,7 +214,7 @@ static void add_lines(const struct gf_pick *pick, double below, struct gf_allred
 			to->startup_s = line.startup_s;
 			to->per_byte_s = line.per_byte_s;
 		} else {
-			gf_cost_line_add(&first, &to->larger, &to->nlarger, line);
+			gf_cost_line_add(&to->larger, &to->nlarger, line);
 		}
 		from = next;
 	}

@@ -118,8 +118,14 @@ static void add_larger(struct end *e, double factor)
 	add(e, last, time_s - slope * last, slope);
 }
 
-/* Costs do not fall: where a part begins below the end of the one before it, it is raised at the
- * high end, and that one is lowered at the low end. */
+/* Does a line begin at that size, below the end of the one before? */
+static bool falls_at(const struct end *e, double bytes)
+{
+	return gf_cost_lines_s(e->lines, bytes) < gf_cost_lines_s(e->lines, bytes - 1);
+}
+
+/* Where the lines do not fall, their ends do not: where a part begins below the end of the one
+ * before it, it is raised at the high end, and that one is lowered at the low end. */
 static void level(struct end *e)
 {
 	double bound_s = e->high ? 0 : INFINITY;
@@ -131,7 +137,11 @@ static void level(struct end *e)
 		double from = (double)p->from_bytes,
 		       to = i + 1 < e->nparts ? (double)p[1].from_bytes : 2 * from,
 		       from_s = cost_s(p, from), to_s = cost_s(p, to);
-		bool fine = e->high ? from_s >= bound_s : to_s <= bound_s;
+		bool fine;
+
+		if (falls_at(e, e->high ? from : to))
+			bound_s = e->high ? 0 : INFINITY;
+		fine = e->high ? from_s >= bound_s : to_s <= bound_s;
 
 		from_s = e->high ? fmax(from_s, bound_s) : fmin(from_s, bound_s);
 		to_s = e->high ? fmax(to_s, bound_s) : fmin(to_s, bound_s);

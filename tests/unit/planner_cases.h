@@ -90,7 +90,7 @@ static inline void store_case(struct problem_store *s, const struct problem_case
 	s->problem.lanes = lanes;
 }
 
-/* Up to two lines more for an algorithm: another slope, and a jump upwards. */
+/* Up to two lines more for an algorithm: another slope, and a jump upwards or downwards. */
 static inline void add_lines(struct problem_store *s, size_t cost, struct gf_rng *rng)
 {
 	struct gf_allreduce_cost *c = &s->costs[cost];
@@ -99,13 +99,15 @@ static inline void add_lines(struct problem_store *s, size_t cost, struct gf_rng
 	c->larger = s->larger[cost];
 	for (c->nlarger = 0; c->nlarger < gf_rng_below(rng, 3);) {
 		struct gf_cost_line *l = &c->larger[c->nlarger++];
-		double from, jump = 3 * gf_rng_uniform(rng);
+		double from, jump = 3 * gf_rng_uniform(rng), ends_s;
+		uint64_t way = gf_rng_below(rng, 3);
 
 		l->from_bytes = before.from_bytes + 1 + (size_t)gf_rng_below(rng, 80);
 		from = (double)l->from_bytes;
 		l->per_byte_s = before.per_byte_s * (0.3 + 1.5 * gf_rng_uniform(rng));
-		l->startup_s = before.startup_s + before.per_byte_s * from +
-			       (gf_rng_below(rng, 3) ? jump : 0) - l->per_byte_s * from;
+		ends_s = before.startup_s + before.per_byte_s * from;
+		ends_s = way == 0 ? ends_s : way == 1 ? ends_s + jump : ends_s / (1 + jump);
+		l->startup_s = ends_s - l->per_byte_s * from;
 		if (l->startup_s < 0) {
 			l->per_byte_s += l->startup_s / from;
 			l->startup_s = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several lines where one does not do, one where it does. */
+#include <stdbool.h>
+
 #include "base/array.h"
 #include "base/rng.h"
 #include "cost/fit.h"
@@ -53,6 +55,10 @@ static const struct curve curves[] = {
 	 {2, 0, 2}},
 	{"the same, 3 % noise", {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}}, {2, 0.03, 2}},
 	{"a kink without a jump", {{0, 1e-5, 3e-8}, {100000, 2.51e-3, 5e-9}}, {2, 0, 2}},
+	{"a library that changes its algorithm too late",
+	 {{0, 3e-5, 1.3e-9}, {2097152, 1e-4, 1.4e-10}},
+	 {2, 0, 2}},
+	{"the same, 3 % noise", {{0, 3e-5, 1.3e-9}, {2097152, 1e-4, 1.4e-10}}, {2, 0.03, 2}},
 	{"three lines", {{0, 1e-5, 1e-9}, {16384, 5e-4, 4e-9}, {1048576, 3e-2, 1e-8}}, {3, 0, 3}},
 };
 
@@ -77,6 +83,32 @@ static void check(const struct curve *c, const struct gf_lines_fit *f)
 	}
 	EXPECT(f->residual_max < 4 * c->noise + exact_tolerance, "%s: off by %g", c->name,
 	       f->residual_max);
+}
+
+/* Does a line begin below the end of the one before? */
+static bool falls_at(const struct gf_lines_fit *f, size_t line)
+{
+	const double from = f->from_bytes[line];
+
+	return f->lines[line].startup_s + f->lines[line].per_byte_s * from <
+	       (f->lines[line - 1].startup_s + f->lines[line - 1].per_byte_s * from) * (1 - 1e-12);
+}
+
+/* One slow sample is no fall. */
+static void test_slow_sample(void)
+{
+	double size[NSIZES], time[NSIZES];
+	struct gf_fit_points points = {size, time, NSIZES};
+	struct gf_lines_fit f;
+	size_t at, i;
+
+	for (at = 0; at < NSIZES; at++) {
+		measure(&curves[0], 0, size, time);
+		time[at] *= 3;
+		EXPECT(!gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL), "%zu", at);
+		for (i = 1; i < f.nlines; i++)
+			EXPECT(!falls_at(&f, i), "point %zu is slow: line %zu falls", at, i);
+	}
 }
 
 static void test_recovers(void)
@@ -143,11 +175,10 @@ static void test_noisy_below(void)
 	}
 }
 
-/* Costs do not fall, whatever was measured; and no lines are worse than one. */
+/* Costs do not fall by a little; and no lines are worse than one. */
 static void test_fall(void)
 {
 	static const struct curve falls[] = {
-		{"a fall", {{0, 2e-3, 8e-9}, {65536, 1e-5, 8e-9}}, {2, 0, 0}},
 		{"a small one", {{0, 1e-3, 8e-9}, {65536, 9e-4, 2e-9}}, {2, 0.02, 0}},
 		{"large ones free", {{0, 1e-3, 8e-9}, {65536, 1e-3, 0}}, {2, 0, 0}},
 	};
@@ -164,14 +195,8 @@ static void test_fall(void)
 		       "%s", falls[i].name);
 		EXPECT(f.residual_rms <= one.residual_rms, "%s: %g, one %g", falls[i].name,
 		       f.residual_rms, one.residual_rms);
-		for (k = 1; k < f.nlines; k++) {
-			double from = f.from_bytes[k];
-			double before = f.lines[k - 1].startup_s + f.lines[k - 1].per_byte_s * from;
-
-			EXPECT(f.lines[k].startup_s + f.lines[k].per_byte_s * from >=
-				       before * (1 - 1e-12),
-			       "%s: falls at %g", falls[i].name, from);
-		}
+		for (k = 1; k < f.nlines; k++)
+			EXPECT(!falls_at(&f, k), "%s: falls at %g", falls[i].name, f.from_bytes[k]);
 	}
 }
 
@@ -190,7 +215,7 @@ static void test_noise(void)
 		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0, "seed %zu", seed);
 		more += f.nlines > 1;
 	}
-	EXPECT(more <= 4, "%zu of 200 noisy lines were cut", more);
+	EXPECT(more <= 5, "%zu of 200 noisy lines were cut", more);
 }
 
 static void test_unsorted(void)
@@ -207,6 +232,7 @@ static void test_unsorted(void)
 int main(void)
 {
 	test_recovers();
+	test_slow_sample();
 	test_noisy_below();
 	test_fall();
 	test_noise();

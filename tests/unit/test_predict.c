@@ -233,19 +233,18 @@ static void test_level_lines(void)
  * to each other or astronomically far out. */
 static void draw_level(struct gf_rng *rng, struct gf_level_cost *c)
 {
-	struct gf_cost_line first, next;
+	struct gf_cost_line next;
 	size_t from = 1 + (size_t)gf_rng_below(rng, 100);
 
 	c->alpha_s = gf_rng_below(rng, 4)   ? gf_rng_uniform(rng) * 1e-3
 		     : gf_rng_below(rng, 2) ? 1e-320
 					    : 0;
 	c->beta_s_per_byte = gf_rng_below(rng, 4) ? pow(10, -12 + 8 * gf_rng_uniform(rng)) : 0;
-	first = (struct gf_cost_line){0, c->alpha_s, c->beta_s_per_byte, NULL};
 	while (c->nlarger < GF_LEVEL_LINES_MOST - 1 && gf_rng_below(rng, 4)) {
 		next = (struct gf_cost_line){
 			from, gf_rng_uniform(rng) * 1e-2,
 			gf_rng_below(rng, 4) ? pow(10, -12 + 8 * gf_rng_uniform(rng)) : 0, NULL};
-		gf_cost_line_add(&first, &c->larger, &c->nlarger, next);
+		gf_cost_line_add(&c->larger, &c->nlarger, next);
 		from += 1 + (size_t)pow(2, 40 * gf_rng_uniform(rng));
 	}
 }

@@ -135,7 +135,7 @@ static void extend(struct search *s, size_t j)
 		double bytes = gf_workbench_bytes(w, i, j - 1);
 
 		/* messages only grow from here on */
-		if (w->ready_s[j - 1] + gf_menu_cost_s(menu, bytes) / 2 + s->rest_s[j] +
+		if (w->ready_s[j - 1] + gf_menu_least_s(menu, bytes) / 2 + s->rest_s[j] +
 			    gf_problem_update_s(w->in) >=
 		    s->below_s)
 			return;

@@ -255,7 +255,7 @@ static void expand(struct beam *b, size_t first)
 	int o;
 
 	for (last = first; last < w->ntensors; last = next_cut(b, first, last)) {
-		double cost_s = gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, first, last));
+		double cost_s = gf_menu_least_s(&w->menu, gf_workbench_bytes(w, first, last));
 
 		if (w->ready_s[last] + cost_s >= b->below_s)
 			return;
@@ -312,7 +312,7 @@ static double count_cuts(const struct beam *b)
 	for (i = 0; i < b->w->ntensors; i++)
 		for (k = i; k < b->w->ntensors; k = next_cut(b, i, k)) {
 			if (b->w->ready_s[k] +
-				    gf_menu_cost_s(&b->w->menu, gf_workbench_bytes(b->w, i, k)) >=
+				    gf_menu_least_s(&b->w->menu, gf_workbench_bytes(b->w, i, k)) >=
 			    b->below_s)
 				break;
 			n++;

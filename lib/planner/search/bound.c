@@ -306,9 +306,9 @@ double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 	exchange_s = rest_s(&r, 0, least_startup_s(w), NULL);
 	bound = fmax(r.latest_s[0], w->backward_end_s + (1 - 1 / w->least_slowdown) * exchange_s);
 	gf_rest_release(&r);
-	/* the last message alone; it costs no less with more tensors in it */
+	/* the last message alone, and whatever is in it besides */
 	bound = fmax(bound, w->ready_s[last] +
-				    gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, last, last)));
+				    gf_menu_least_s(&w->menu, gf_workbench_bytes(w, last, last)));
 	return bound + gf_problem_update_s(w->in);
 }
 

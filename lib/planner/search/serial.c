@@ -21,8 +21,7 @@
  *
  * Pruning: the rest of the tensors costs at least the menu's floor for all of them at once (which
  * is C if C is concave). The rest starts after `end` at the earliest and, for every tensor i of it,
- * after ready[i] + lag. Once a message is too dear, no longer one is tried; that needs a C that
- * does not decrease.
+ * after ready[i] + lag. Once a message and all longer ones are too dear, no longer one is tried.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -159,7 +158,7 @@ static void extend(struct serial *s, size_t j)
 	size_t step = 1, i;
 
 	for (i = j - 1;; i -= step) {
-		double cost = gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, i, j - 1));
+		double cost = gf_menu_least_s(&w->menu, gf_workbench_bytes(w, i, j - 1));
 
 		if (w->run_last[i] < j - 1)
 			return;
