@@ -287,6 +287,7 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 	else
 		gf_text_addf(&out, "%s%s", d->passed_on.data ? d->passed_on.data : "", written);
 	gf_profile_quality(profile, remarks);
+	gf_profile_falls(profile, remarks);
 	gf_profile_answer(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);
 	rc = gf_cli_emit(&a->cli, out.data ? out.data : "", err);

@@ -200,6 +200,9 @@ int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
 /* One line on how far the measurements can be trusted, with a cause and advice; nothing if there is
  * nothing to say. */
 void gf_profile_quality(const struct gf_profile *p, struct gf_text *out);
+/* A line for each size at which the cost of an all-reduce falls: the sizes before it that take
+ * longer, which a plan avoids. */
+void gf_profile_falls(const struct gf_profile *p, struct gf_text *out);
 char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);
 /* Moves b's halves into a where a lacks them, its copies if a has none, and its costs of codecs and

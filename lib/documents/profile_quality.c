@@ -12,6 +12,9 @@ static const double much_scatter = 0.1;
 /* Other programs disturb from this share of the processors on, if hardly any processor was left. */
 static const double others_share = 0.1, left_share = 0.15;
 
+/* Less is not worth avoiding. */
+#define FALL_LEAST 1.05
+
 struct fits {
 	size_t count, rough;
 	const char *worst, *kind;
@@ -180,4 +183,38 @@ void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
 			     : crowded ? "with no more ranks than processors"
 				       : "for longer (--points time, --repeats)");
 	gf_text_addf(out, "\n");
+}
+
+/* The size from which messages up to the fall at `larger` take longer than what it falls to. */
+static double dear_from(const struct gf_cost_lines *lines, size_t fall, double to_s)
+{
+	const struct gf_cost_line *l = fall ? &lines->larger[fall - 1] : &lines->first;
+	double from = (double)l->from_bytes;
+
+	return l->per_byte_s > 0 ? fmax(from, (to_s - l->startup_s) / l->per_byte_s) : from;
+}
+
+void gf_profile_falls(const struct gf_profile *p, struct gf_text *out)
+{
+	const struct gf_network *net = p->network;
+	size_t i, k;
+
+	for (i = 0; net && i < net->nallreduce; i++) {
+		const struct gf_cost_lines lines = gf_allreduce_lines(&net->allreduce[i]);
+
+		for (k = 0; k < lines.nlarger; k++) {
+			const double at = (double)lines.larger[k].from_bytes;
+			const double to_s = gf_cost_lines_s(&lines, at);
+			const double most_s = gf_cost_lines_s(&lines, at - 1);
+
+			if (most_s > to_s * FALL_LEAST)
+				gf_text_addf(out,
+					     "%s: a message of %s takes %s, shorter ones from %s "
+					     "on up to %s: avoid these sizes\n",
+					     net->allreduce[i].algorithm, gf_human_size(at).text,
+					     gf_human_time(to_s).text,
+					     gf_human_size(dear_from(&lines, k, to_s)).text,
+					     gf_human_time(most_s).text);
+		}
+	}
 }

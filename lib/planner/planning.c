@@ -15,6 +15,8 @@ static void note_quality(struct gf_planning *s)
 		gf_profile_quality(s->documents.profile, &line);
 	if (line.length)
 		gf_text_addf(&s->notes, "the profile: %s", line.data);
+	if (s->documents.profile)
+		gf_profile_falls(s->documents.profile, &s->notes);
 	gf_text_release(&line);
 }
 

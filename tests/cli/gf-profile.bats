@@ -485,3 +485,33 @@ EOF
 	wants 0 "$lean" --model digits-mlp $quick --device ref
 	fails grep 'plain C' err.txt
 }
+
+# A library that changes its algorithm too late, made up: up to 1 MiB 1.3 ns per byte, then a sixth.
+table_that_falls() { # which size is slow by chance, in KiB, or none
+	echo '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong'
+	for ((k = 1; k <= 65536; k *= 2)); do
+		awk -v k=$k -v slow="$1" 'BEGIN {
+			us = k <= 1024 && slow == "none" ? 33 + 1.3 * k : 60 + .15 * k
+			us *= k == slow ? 4 : 1
+			bw = 1.024 * k / us
+			row = sprintf(" %9.2f %9.5f %9.5f 0", us, bw, 1.875 * bw)
+			printf "%d %d float sum -1%s%s\n", 1024 * k, 256 * k, row, row
+		}'
+	done
+}
+
+@test "sizes at which the cost of an all-reduce falls are named, and one slow sample is none" {
+	table_that_falls none > falls.txt
+	run gf-profile --import falls.txt -o falls.json
+	[ "$status" -eq 0 ]
+	[[ $output == *'library: a message of 2 MiB takes '*', shorter ones from '*' KiB on up to 2.'*' ms: avoid these sizes'* ]]
+	jq -e '.network.allreduce[0].larger[0].from_bytes == 2097152' falls.json
+	run gf-plan --model resnet50 falls.json -o plan.json
+	[[ $output == *'a message of 2 MiB takes '* ]]
+	for slow in 64 1024; do
+		table_that_falls $slow > slow.txt
+		run gf-profile --import slow.txt -o slow.json
+		[ "$status" -eq 0 ]
+		[[ $output != *'avoid these sizes'* ]]
+	done
+}
