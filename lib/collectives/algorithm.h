@@ -13,15 +13,10 @@
 #include "cost/primitives.h"
 #include "documents/algorithm_traits.h"
 
-/* An algorithm is one file with one entry (documents/algorithm_traits.h). Its schedules are an
- * all-reduce and, of most, its halves. */
-enum gf_coll_half {
-	GF_COLL_WHOLE,          /* an all-reduce */
-	GF_COLL_REDUCE_SCATTER, /* its first half: each rank owns a part */
-	GF_COLL_ALL_GATHER,     /* its second half, from that state */
-};
-
 /*
+ * An algorithm is one file with one entry (documents/algorithm_traits.h). Its schedules are an
+ * all-reduce and, of most, its halves.
+ *
  * The arguments. Zero in every field after elem_bytes is the common case.
  */
 struct gf_coll_args {

@@ -10,6 +10,8 @@
 #define NAME(name, traits)   #name,
 #define TRAITS(name, traits) traits,
 
+const char *const gf_coll_half_names[] = {"all_reduce", "reduce_scatter", "all_gather", NULL};
+
 /* The lists are collectives'. Here an entry is what it begins with. */
 struct gf_algorithm;
 extern const struct gf_algorithm *const gf_algorithms[], *const gf_sparse_algorithms[];

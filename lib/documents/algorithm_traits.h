@@ -45,6 +45,14 @@ enum gf_algorithm_trait {
 	GF_ALGORITHM_TOLD = 1 << 12,
 };
 
+/* What a schedule, or a line of a profile, is of. */
+enum gf_coll_half {
+	GF_COLL_WHOLE,          /* an all-reduce */
+	GF_COLL_REDUCE_SCATTER, /* its first half: each rank owns a part */
+	GF_COLL_ALL_GATHER,     /* its second half, from that state */
+};
+extern const char *const gf_coll_half_names[]; /* all_reduce reduce_scatter all_gather */
+
 #define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
 
 /*
