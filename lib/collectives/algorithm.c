@@ -200,37 +200,83 @@ static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_
 	free(parts);
 }
 
+/* A library cuts as it likes: its halves are of parts in the order of ranks, as even as can be. */
+static bool is_even(const struct gf_layout *owners, const struct gf_coll_args *args)
+{
+	size_t i;
+
+	for (i = 0; owners && i < owners->npieces; i++) {
+		const struct gf_layout_piece *p = &owners->pieces[i];
+
+		if (!gf_range_same(gf_data(p->first, p->count),
+				   gf_range_part(gf_data(0, args->count_elems), args->ranks,
+						 p->rank)))
+			return false;
+	}
+	return true;
+}
+
 static int check_half(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		      struct gf_error *err)
 {
+	int rc = 0;
+
 	if (args->half == GF_COLL_WHOLE)
 		return 0;
-	if (!a->owned)
+	if (a->build && !a->owned)
 		return gf_error_set(err, -ENOTSUP, "%s has no reduce-scatter and all-gather halves",
 				    a->name);
 	assert(!args->owners || args->grain_elems < 2);
-	return args->owners ? gf_layout_check(args->owners, args->ranks, args->count_elems, err)
-			    : 0;
+	if (args->owners)
+		rc = gf_layout_check(args->owners, args->ranks, args->count_elems, err);
+	if (!rc && !a->build && !is_even(args->owners, args))
+		rc = gf_error_set(err, -ENOTSUP,
+				  "%s has halves of even parts in the order of ranks, not of others",
+				  a->name);
+	return rc;
+}
+
+int gf_algorithm_can(const struct gf_algorithm *a, const struct gf_coll_args *args,
+		     struct gf_error *err)
+{
+	int rc = gf_coll_args_check(args, err);
+
+	if (rc)
+		return rc;
+	if (!a->build && (!args->calls || args->half == GF_COLL_WHOLE))
+		return gf_error_set(err, -ENOTSUP, "%s has no steps of its own", a->name);
+	rc = check_half(a, args, err);
+	return rc || !a->applicable ? rc : a->applicable(args, err);
+}
+
+/* A half of an algorithm without steps is one call. */
+static void build_call(const struct gf_coll_args *args, struct gf_schedule *s)
+{
+	const struct gf_group all = {0, 1, args->ranks, s->rank};
+	const struct gf_range data = gf_data(0, args->count_elems);
+
+	gf_schedule_own(s, gf_range_part(data, args->ranks, s->rank));
+	gf_schedule_call(s,
+			 args->half == GF_COLL_ALL_GATHER ? GF_STEP_ALL_GATHER
+							  : GF_STEP_REDUCE_SCATTER,
+			 &all, data);
 }
 
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err)
 {
 	const struct gf_coll_args coarse = in_grains(args);
-	int rc = gf_coll_args_check(args, err);
+	int rc = gf_algorithm_can(a, args, err);
 
 	if (rc)
 		return rc;
 	if (rank < 0 || rank >= args->ranks)
 		return gf_error_set(err, -EINVAL, "rank: want 0 to %d, got %d", args->ranks - 1,
 				    rank);
-	if (!a->build)
-		return gf_error_set(err, -ENOTSUP, "%s has no steps of its own", a->name);
-	rc = check_half(a, args, err);
-	rc = rc || !a->applicable ? rc : a->applicable(args, err);
-	if (rc)
-		return rc;
-	if (args->half != GF_COLL_WHOLE && args->owners) {
+	if (!a->build) {
+		gf_schedule_init(s, rank, args->ranks, args->count_elems);
+		build_call(args, s);
+	} else if (args->half != GF_COLL_WHOLE && args->owners) {
 		s->rank = rank;
 		build_for_owners(a, args, s);
 	} else {

@@ -35,7 +35,9 @@ struct gf_coll_args {
 	const struct gf_layout *owners;
 	int servers; /* ps: the last ranks serve and contribute nothing */
 	bool lossy;  /* messages go through a codec: schedule.h, CODECS */
-	bool calls;  /* stages of libraries become calls: schedule.h, CALLS */
+	/* Stages of libraries become calls (schedule.h, CALLS), and so do halves of an algorithm
+	 * that has no steps. */
+	bool calls;
 };
 
 struct gf_algorithm {
@@ -75,7 +77,10 @@ int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
 /* A number of elements of which no algorithm's parts differ in length. */
 size_t gf_coll_divisible(const struct gf_coll_args *args);
 
-/* check + applicable + init + build + finish; s is untouched on failure. With grains, the algorithm
+/* Does it have a schedule for these arguments? Errors as gf_algorithm_schedule's. */
+int gf_algorithm_can(const struct gf_algorithm *a, const struct gf_coll_args *args,
+		     struct gf_error *err);
+/* can + init + build + finish; s is untouched on failure. With grains, the algorithm
  * is asked about a message whose elements are grains; with owners, about one that is as long as
  * collectives/layout.h says. -EINVAL: the owners do not fit the message; -ENOTSUP: the algorithm
  * has no steps, or not the half. */

@@ -155,6 +155,7 @@ int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan, int rank
 	r->args.elem_bytes = elem_bytes(w);
 	r->args.skew_elems = w->skew_elems;
 	r->args.half = w->half;
+	r->args.owners = w->owners;
 	r->args.lossy = gf_element_lossy(&r->element);
 	return 0;
 }

@@ -114,6 +114,8 @@ struct gf_work {
 	const struct gf_schedule *schedule;
 	size_t lane; /* streams: of a message that is not the plan's */
 	enum gf_coll_half half;
+	/* Of a half, borrowed: who owns what; NULL: the algorithm's own parts. */
+	const struct gf_layout *owners;
 	struct gf_element element; /* with `sparse` or `way` */
 	/* Sets on a GPU (cuda/lanes/program.h); borrowed. Their size is then the largest when the
 	 * engine first sees them. */

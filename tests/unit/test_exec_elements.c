@@ -75,14 +75,17 @@ static void run_message(struct gf_comm *c, const struct message *m, void *data,
 	struct gf_schedule s = {0};
 	struct gf_exec_run *run = NULL;
 	struct gf_error err = {""};
+	struct gf_coll_args args = m->args;
+	const bool steps = m->algorithm->build || args.half != GF_COLL_WHOLE;
 	int rc = 0;
 
-	if (m->algorithm->build)
-		rc = gf_algorithm_schedule(m->algorithm, &m->args, c->rank, &s, &err);
+	args.calls = !m->algorithm->build;
+	if (steps)
+		rc = gf_algorithm_schedule(m->algorithm, &args, c->rank, &s, &err);
 	rc = rc ? rc
 		: gf_exec_run_new(
 			  x,
-			  &(struct gf_exec_config){.schedule = m->algorithm->build ? &s : NULL,
+			  &(struct gf_exec_config){.schedule = steps ? &s : NULL,
 						   .count_elems = m->args.count_elems,
 						   .element = m->element,
 						   .half = m->args.half},
@@ -512,12 +515,37 @@ static void check_owners(struct gf_comm *c, const struct gf_algorithm *a)
 	}
 }
 
+/* The transport's own halves: even parts in the order of ranks, and no others. */
+static void check_library(struct gf_comm *c, const struct gf_algorithm *a)
+{
+	struct gf_layout even = layout_of(layout_even, c->ranks, 5003);
+	struct gf_layout one = layout_of(layout_one, c->ranks, 5003);
+	struct gf_coll_args args = {
+		.ranks = c->ranks,
+		.count_elems = 5003,
+		.half = GF_COLL_ALL_GATHER,
+		.owners = &one,
+		.calls = true,
+	};
+	struct gf_schedule s;
+	struct gf_error err = {""};
+
+	check_halves(c, a, "f32", 5003, &even);
+	if (c->ranks > 1)
+		EXPECT(gf_algorithm_schedule(a, &args, c->rank, &s, &err) == -ENOTSUP,
+		       "owners that are no even parts");
+	free((void *)even.pieces);
+	free((void *)one.pieces);
+}
+
 static void halves(struct gf_comm *c, void *ctx)
 {
 	size_t a;
 
 	(void)ctx;
 	for (a = 0; gf_algorithms[a]; a++) {
+		if (!gf_algorithms[a]->build && c->ops->team)
+			check_library(c, gf_algorithms[a]);
 		if (!gf_algorithms[a]->owned)
 			continue;
 		check_halves(c, gf_algorithms[a], "f32", 1, NULL);

@@ -37,6 +37,7 @@ static void make_list(struct gf_burst *b, const struct gf_burst_message *message
 			.lane = m->simultaneous ? i % (size_t)lanes : 0,
 			.way = &b->ways[i],
 			.half = m->half,
+			.owners = m->owners,
 			.element = m->element,
 			.sets = m->sets,
 			.schedule = m->schedule,

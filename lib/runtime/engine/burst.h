@@ -28,6 +28,8 @@ struct gf_burst_message {
 	struct gf_way way;
 	struct gf_element element;
 	enum gf_coll_half half; /* zero: the whole */
+	/* Of a half; borrowed, NULL: the algorithm's own parts. */
+	const struct gf_layout *owners;
 	size_t count_elems;
 	bool simultaneous;
 	/* Between GPUs, both borrowed: sets, at a place of their own; or steps of f32, in place of

@@ -38,6 +38,7 @@ struct gf_streams_path {
 	const struct gf_lane_sets *sets;
 	size_t set_bytes; /* that the lane is prepared for */
 	enum gf_coll_half half;
+	const struct gf_layout *owners;
 	size_t count_elems, skew_elems;
 	struct gf_lane_program program;
 	struct gf_streams_path *next;

@@ -19,8 +19,8 @@ size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w)
 
 static bool is_for(const struct gf_streams_path *p, const struct gf_work *w, size_t lane)
 {
-	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half || p->way != w->way ||
-	    p->schedule != w->schedule || p->count_elems != w->count_elems ||
+	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half ||
+	    p->owners != w->owners || p->way != w->way || p->schedule != w->schedule || p->count_elems != w->count_elems ||
 	    p->skew_elems != w->skew_elems)
 		return false;
 	if (w->sets)
@@ -127,6 +127,7 @@ int gf_streams_path(struct gf_streams *e, const struct gf_work *w, struct gf_str
 	p->sparse = w->sparse;
 	p->sets = w->sets;
 	p->half = w->half;
+	p->owners = w->owners;
 	p->count_elems = w->count_elems;
 	p->skew_elems = w->skew_elems;
 	rc = make_program(&e->base, w, e->base.comm->rank, &p->program, err);

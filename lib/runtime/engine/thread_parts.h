@@ -26,6 +26,7 @@ struct gf_thread_path {
 	const struct gf_way *way;
 	const struct gf_algorithm *sparse;
 	enum gf_coll_half half;
+	const struct gf_layout *owners;
 	size_t count_elems, set_bytes;
 	struct gf_element element;
 	struct gf_schedule schedule;

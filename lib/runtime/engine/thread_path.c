@@ -55,11 +55,13 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	path->way = w->way;
 	path->sparse = w->sparse;
 	path->half = w->half;
+	path->owners = w->owners;
 	path->count_elems = w->count_elems;
 	path->set_bytes = w->element.size_bytes;
 	config.element = path->element = r.element;
 	rc = rc ? rc : gf_exec_stages_check(e->base.comm, &r.args, err);
-	if (!rc && r.way.algorithm->build) { /* a library runs its own */
+	/* a library runs its own whole */
+	if (!rc && (r.way.algorithm->build || w->half != GF_COLL_WHOLE)) {
 		config.schedule = &path->schedule;
 		r.args.calls = true;
 		rc = gf_algorithm_schedule(r.way.algorithm, &r.args, e->base.comm->rank,
@@ -98,8 +100,8 @@ void gf_thread_paths_free(struct gf_thread_message *m)
 static bool is_for(const struct gf_thread_path *path, const struct gf_work *w)
 {
 	return path->how == w->how && path->way == w->way && path->sparse == w->sparse &&
-	       path->half == w->half && path->count_elems == w->count_elems &&
-	       path->set_bytes == w->element.size_bytes;
+	       path->half == w->half && path->owners == w->owners &&
+	       path->count_elems == w->count_elems && path->set_bytes == w->element.size_bytes;
 }
 
 /* Channels: a place in a slot has one of its own, the same on all ranks. Two paths of one place are

@@ -163,7 +163,16 @@ static int prepare_teams(struct gf_exec_run *r, struct gf_error *err)
 
 	if (!s->nteams)
 		return 0;
-	assert(c->ops->team && !r->element.codec);
+	if (!c->ops->team)
+		return gf_error_set(err, -ENOTSUP,
+				    "transport %s has no collectives of its own between these %d "
+				    "ranks",
+				    c->ops->name, c->ranks);
+	if (r->element.codec)
+		return gf_error_set(err, -ENOTSUP,
+				    "the transport's own collectives move values as they are, "
+				    "without %s",
+				    r->element.codec->name);
 	r->teams = gf_xcalloc(s->nteams, sizeof(*r->teams));
 	for (i = 0; i < s->nteams && !rc; i++)
 		rc = c->ops->team(c, r->channel, s->teams[i].first, s->teams[i].stride,
