@@ -24,8 +24,8 @@
 #include "trainer/options.h"
 
 static const char help[] =
-	"Measure and verify the all-reduce of all ranks of a job, size by size, algorithm by "
-	"algorithm; with the flags and the table of nccl-tests.\vExamples:\n"
+	"Measure and verify the all-reduce of all ranks of a job, or its halves, size by size, "
+	"algorithm by algorithm; with the flags and the table of nccl-tests.\vExamples:\n"
 	"  mpirun -np 4 gf-allreduce -b 1K -e 64M\n"
 	"  mpirun -np 4 gf-allreduce -a all --best rule.json\n"
 	"  mpirun -np 8 gf-allreduce -a ring,blueconnect --factors 4x2 --table=json\n"
@@ -84,6 +84,9 @@ static const struct gf_setting settings[] = {
 	 "each size is larger than the one before by SIZE", 1, .alias = "stepbytes", .letter = 'i'},
 	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.dtype), "f32, f64, f16, bf16 or i32",
 	 .names = gf_dtype_names, .words = gf_contest_dtype_words, .letter = 'd'},
+	{"collective", "NAME", 1, GF_SETTING_CHOICE, AT(config.collective),
+	 "all_reduce, reduce_scatter or all_gather", .names = gf_coll_half_names,
+	 .words = gf_contest_collective_words, .often = true},
 	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.op), "sum, prod, max, min or avg",
 	 .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(sweep.algorithms),
@@ -163,6 +166,7 @@ static int check(void *arguments, struct gf_error *err)
 				    "-o: want a file, got \"%s\"; the operation is --op %s",
 				    a->cli.output, a->cli.output);
 	a->sweep.ruled = a->best != NULL;
+	a->sweep.planned = a->plan != NULL;
 	return gf_contest_sweep_finish(&a->sweep, &a->config, err);
 }
 
@@ -201,9 +205,8 @@ static void hold(void *session, bool begins)
 	struct session *s = session;
 
 	if (begins)
-		s->deadline =
-			gf_cli_call_deadline(&s->a->cli, "the library's all-reduce has not ended",
-					     s->a->config.timeout_s);
+		s->deadline = gf_cli_call_deadline(&s->a->cli, "the library's call has not ended",
+						   s->a->config.timeout_s);
 	else
 		gf_cli_end_deadline(s->deadline);
 }

@@ -208,9 +208,9 @@ static bool is_even(const struct gf_layout *owners, const struct gf_coll_args *a
 	for (i = 0; owners && i < owners->npieces; i++) {
 		const struct gf_layout_piece *p = &owners->pieces[i];
 
-		if (!gf_range_same(gf_data(p->first, p->count),
-				   gf_range_part(gf_data(0, args->count_elems), args->ranks,
-						 p->rank)))
+		if (!gf_range_same(
+			    gf_data(p->first, p->count),
+			    gf_range_part(gf_data(0, args->count_elems), args->ranks, p->rank)))
 			return false;
 	}
 	return true;
@@ -224,15 +224,15 @@ static int check_half(const struct gf_algorithm *a, const struct gf_coll_args *a
 	if (args->half == GF_COLL_WHOLE)
 		return 0;
 	if (a->build && !a->owned)
-		return gf_error_set(err, -ENOTSUP, "%s has no reduce-scatter and all-gather halves",
-				    a->name);
+		return gf_error_set(err, -ENOTSUP,
+				    "want an algorithm that comes as a reduce-scatter and an "
+				    "all-gather, which this does not");
 	assert(!args->owners || args->grain_elems < 2);
 	if (args->owners)
 		rc = gf_layout_check(args->owners, args->ranks, args->count_elems, err);
 	if (!rc && !a->build && !is_even(args->owners, args))
 		rc = gf_error_set(err, -ENOTSUP,
-				  "%s has halves of even parts in the order of ranks, not of others",
-				  a->name);
+				  "want even parts in the order of ranks, as a library cuts them");
 	return rc;
 }
 
@@ -256,10 +256,9 @@ static void build_call(const struct gf_coll_args *args, struct gf_schedule *s)
 	const struct gf_range data = gf_data(0, args->count_elems);
 
 	gf_schedule_own(s, gf_range_part(data, args->ranks, s->rank));
-	gf_schedule_call(s,
-			 args->half == GF_COLL_ALL_GATHER ? GF_STEP_ALL_GATHER
-							  : GF_STEP_REDUCE_SCATTER,
-			 &all, data);
+	gf_schedule_call(
+		s, args->half == GF_COLL_ALL_GATHER ? GF_STEP_ALL_GATHER : GF_STEP_REDUCE_SCATTER,
+		&all, data);
 }
 
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
@@ -275,6 +274,7 @@ int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_arg
 				    rank);
 	if (!a->build) {
 		gf_schedule_init(s, rank, args->ranks, args->count_elems);
+		s->lossy = args->lossy;
 		build_call(args, s);
 	} else if (args->half != GF_COLL_WHOLE && args->owners) {
 		s->rank = rank;

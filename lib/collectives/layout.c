@@ -10,6 +10,19 @@
 
 GF_ORDER(by_first, struct gf_layout_piece, GF_BY(x->first, y->first) ?: GF_BY(x->count, y->count))
 
+struct gf_layout gf_layout_even(int ranks, size_t count_elems)
+{
+	struct gf_layout_piece *pieces = gf_xcalloc((size_t)ranks, sizeof(*pieces));
+	int rank;
+
+	for (rank = 0; rank < ranks; rank++) {
+		struct gf_range part = gf_range_part(gf_data(0, count_elems), ranks, rank);
+
+		pieces[rank] = (struct gf_layout_piece){rank, part.first, part.count};
+	}
+	return (struct gf_layout){pieces, (size_t)ranks};
+}
+
 int gf_layout_check(const struct gf_layout *layout, int ranks, size_t count_elems,
 		    struct gf_error *err)
 {

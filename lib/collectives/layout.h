@@ -27,6 +27,8 @@ struct gf_layout {
 	size_t npieces;
 };
 
+/* Even parts in the order of ranks, as gf_range_part cuts; the caller frees the pieces. */
+struct gf_layout gf_layout_even(int ranks, size_t count_elems);
 /* -EINVAL names the piece: its rank is none of `ranks`, or the pieces do not make up count_elems
  * elements, each once. */
 int gf_layout_check(const struct gf_layout *layout, int ranks, size_t count_elems,

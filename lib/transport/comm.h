@@ -39,12 +39,13 @@ struct gf_comm_request; /* opaque; owned by the transport */
 struct gf_comm_team;    /* likewise */
 struct gf_left;
 
-/* A library's blocking all-reduce of all ranks (MPI_Allreduce), told how to go. It neither gives up
- * nor answers other ranks: whoever calls sets a deadline for the process. An average is left as the
- * sum. */
+/* A library's blocking all-reduce of all ranks (MPI_Allreduce), told how to go, or only its first
+ * half, which scatters, or its second, which gathers: of equal parts in the order of ranks, each in
+ * its place. It neither gives up nor answers other ranks: whoever calls sets a deadline for the
+ * process. An average is left as the sum. */
 struct gf_comm_told {
-	int (*allreduce)(struct gf_comm_told *t, void *data, size_t count_elems,
-			 const struct gf_element *element, struct gf_error *err);
+	int (*run)(struct gf_comm_told *t, bool scatters, bool gathers, void *data,
+		   size_t count_elems, const struct gf_element *element, struct gf_error *err);
 	void (*free)(struct gf_comm_told *t);
 };
 
@@ -242,7 +243,8 @@ struct gf_comm_how {
 	char *(*variable)(const char *name);
 };
 /* That transport, and shared memory between the ranks of a host. All of how is borrowed until it
- * returns; NULL: zeros. -EINVAL: it contradicts itself; -ENOTSUP: not in this build. Settles first. */
+ * returns; NULL: zeros. -EINVAL: it contradicts itself; -ENOTSUP: not in this build. Settles first.
+ */
 int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm, struct gf_error *err);
 /* UCX takes the signals of errors when it is loaded. The program gets them back here, unless
  * UCX_HANDLE_ERRORS is set. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Allreduce, told how to go. Open MPI's coll_tuned reads its forced algorithm and segment size
- * when a communicator is made, so each told all-reduce has a duplicate of its own, made while MPI's
- * control variables (MPI_T) hold its values. MPI_Iallreduce is another component's. A component of
- * a higher priority, such as han between hosts since Open MPI 5, would carry out MPI_Allreduce
- * instead, so such a duplicate puts coll_tuned first.
+ * MPI's blocking calls: MPI_Allreduce, told how to go, and its halves as they are. Open MPI's
+ * coll_tuned reads its forced algorithm and segment size when a communicator is made, so each told
+ * all-reduce has a duplicate of its own, made while MPI's control variables (MPI_T) hold its
+ * values. MPI_Iallreduce is another component's. A component of a higher priority, such as han
+ * between hosts since Open MPI 5, would carry out MPI_Allreduce instead, so such a duplicate puts
+ * coll_tuned first.
  */
 #include "transport/mpi_state.h"
 
@@ -111,25 +112,37 @@ static void note_overruling(struct gf_comm *c)
 }
 
 /* As a job does: MPI yields or spins as it was begun. */
-static int allreduce(struct gf_comm_told *told, void *data, size_t count_elems,
-		     const struct gf_element *element, struct gf_error *err)
+static int run(struct gf_comm_told *told, bool scatters, bool gathers, void *data,
+	       size_t count_elems, const struct gf_element *element, struct gf_error *err)
 {
 	struct told *t = (struct told *)told;
 	struct gf_comm *c = &t->mpi->comm;
 	MPI_Datatype type;
 	MPI_Op op;
+	const size_t part = count_elems / (size_t)c->ranks, part_bytes = part * element->size_bytes;
 	int rc;
 
 	if (count_elems > INT_MAX)
+		return gf_error_set(err, -ENOTSUP, "MPI takes at most %d elements at once, got %zu",
+				    INT_MAX, count_elems);
+	if (scatters != gathers && count_elems % (size_t)c->ranks)
 		return gf_error_set(err, -ENOTSUP,
-				    "MPI_Allreduce takes at most %d elements, got %zu", INT_MAX,
+				    "want equal parts for %d ranks, got %zu elements", c->ranks,
 				    count_elems);
 	rc = gf_mpi_number(t->mpi, element, &type, &op, err);
 	if (rc)
 		return rc;
 	if (t->set_yields)
 		t->set_yields(t->mpi->yields);
-	MPI_TRY(MPI_Allreduce, MPI_IN_PLACE, data, (int)count_elems, type, op, t->comm);
+	if (scatters && gathers)
+		MPI_TRY(MPI_Allreduce, MPI_IN_PLACE, data, (int)count_elems, type, op, t->comm);
+	else if (gathers)
+		MPI_TRY(MPI_Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, (int)part, type,
+			t->comm);
+	else
+		MPI_TRY(MPI_Reduce_scatter_block, MPI_IN_PLACE, data, (int)part, type, op, t->comm);
+	if (!gathers)
+		memmove((char *)data + (size_t)c->rank * part_bytes, data, part_bytes);
 out:
 	if (t->set_yields)
 		t->set_yields(false);
@@ -221,7 +234,7 @@ int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes, struct g
 	struct told *t = gf_xcalloc(1, sizeof(*t));
 	int rc;
 
-	t->told = (struct gf_comm_told){.allreduce = allreduce, .free = free_told};
+	t->told = (struct gf_comm_told){.run = run, .free = free_told};
 	t->mpi = gf_mpi_of(c);
 	t->set_yields = gf_mpi_yielder();
 	if (segment_bytes > INT_MAX)

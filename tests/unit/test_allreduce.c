@@ -59,7 +59,7 @@ static size_t wrong_after(const struct gf_exact *x, enum mistake mistake)
 	}
 	for (i = 0; i < COUNT && x->op == GF_OP_AVG; i++)
 		gf_exact_store(x->dtype, sum, i, gf_exact_load(x->dtype, sum, i) / x->ranks);
-	wrong = gf_exact_wrong(x, sum, COUNT);
+	wrong = gf_exact_wrong(x, -1, sum, 0, COUNT);
 	free(sum);
 	free(one);
 	return wrong;
@@ -165,10 +165,12 @@ static void test_codec_bound(void)
 			for (k = 0; k < COUNT; k++)
 				sum[k] += one[k] * (float)(1 - x.codec->error);
 		}
-		EXPECT(gf_exact_wrong(&x, sum, COUNT) == 0, "%s: one encoding", x.codec->name);
+		EXPECT(gf_exact_wrong(&x, -1, sum, 0, COUNT) == 0, "%s: one encoding",
+		       x.codec->name);
 		for (k = 0; k < COUNT; k++)
 			sum[k] += (float)(40 * x.codec->error) * 4 * 2000;
-		EXPECT(gf_exact_wrong(&x, sum, COUNT) == COUNT, "%s: far off", x.codec->name);
+		EXPECT(gf_exact_wrong(&x, -1, sum, 0, COUNT) == COUNT, "%s: far off",
+		       x.codec->name);
 	next:
 		free(sum);
 		free(one);
@@ -504,8 +506,8 @@ static void test_table(void)
 static void test_bandwidth(void)
 {
 	EXPECT_NEAR(gf_contest_algbw(1e6, 1e-3), 1e9, 1e-12, "algbw");
-	EXPECT_NEAR(gf_contest_busbw(1e6, 1e-3, 4), 1.5e9, 1e-12, "busbw");
-	EXPECT_NEAR(gf_contest_busbw(1e6, 1e-3, 1), 0, 1e-12, "one rank");
+	EXPECT_NEAR(gf_contest_busbw(GF_COLL_WHOLE, 1e6, 1e-3, 4), 1.5e9, 1e-12, "busbw");
+	EXPECT_NEAR(gf_contest_busbw(GF_COLL_WHOLE, 1e6, 1e-3, 1), 0, 1e-12, "one rank");
 	EXPECT(gf_contest_memory_check(4096, NULL) == 0, "a page");
 	EXPECT(gf_contest_memory_check(1e18, NULL) == -ENOMEM, "too much");
 }

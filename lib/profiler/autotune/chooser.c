@@ -164,6 +164,7 @@ static double busiest_bytes(const struct gf_chooser *c, const struct gf_way *way
 
 	args.count_elems = count_elems;
 	args.elem_bytes = c->config.element.size_bytes;
+	args.half = c->config.half;
 	return way->algorithm->cost(&args, &net).s;
 }
 
@@ -214,7 +215,8 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			continue;
 		if (gf_way_undivided(&way))
 			continue;
-		if (gf_choose_check(&way, c->config.comm, &c->config.element, count_elems, NULL))
+		if (gf_choose_check(&way, c->config.comm, &c->config.element, c->config.half,
+				    count_elems, NULL))
 			continue;
 		rings = way;
 		if (n < CANDIDATES - 1 && gf_way_outer_rings(&rings))
@@ -270,8 +272,8 @@ struct trials {
 	struct gf_rng rng; /* alike on all ranks */
 };
 
-static int open_trial(const struct gf_chooser *c, struct trial *t, size_t count_elems,
-		      struct gf_error *err)
+static int open_trial(const struct gf_chooser *c, struct trial *t, const struct gf_layout *owners,
+		      size_t count_elems, struct gf_error *err)
 {
 	size_t lanes = (size_t)c->config.lanes, i;
 	struct gf_burst_message *messages = gf_xcalloc(lanes, sizeof(*messages));
@@ -280,6 +282,8 @@ static int open_trial(const struct gf_chooser *c, struct trial *t, size_t count_
 	for (i = 0; i < lanes; i++)
 		messages[i] = (struct gf_burst_message){
 			.way = t->way,
+			.half = c->config.half,
+			.owners = owners,
 			.count_elems = count_elems,
 			.element = c->config.element,
 			.simultaneous = lanes > 1,
@@ -390,6 +394,7 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struc
 	struct trials *all = gf_xcalloc(1, sizeof(*all));
 	struct gf_way ways[CANDIDATES];
 	size_t wanted = list_candidates(c, count_elems, ways), i;
+	struct gf_layout even = gf_layout_even(c->config.comm->ranks, count_elems);
 	int rc = 0;
 
 	c->message_bytes = (size_t)c->config.lanes * count_elems * c->config.element.size_bytes;
@@ -397,7 +402,7 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struc
 	for (i = 0; i < wanted; i++) {
 		all->trials[all->n].way = ways[i];
 		all->turns[all->n] = all->n;
-		rc = open_trial(c, &all->trials[all->n], count_elems, err);
+		rc = open_trial(c, &all->trials[all->n], &even, count_elems, err);
 		if (rc && rc != -ENOTSUP && rc != -EINVAL)
 			break;
 		all->n += rc == 0;
@@ -411,6 +416,7 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struc
 			count_elems, c->config.element.size_bytes, c->config.comm->ranks);
 	for (i = 0; i < all->n; i++)
 		gf_burst_free(all->trials[i].burst);
+	free((void *)even.pieces);
 	free(all);
 	return rc;
 }

@@ -27,7 +27,8 @@ struct gf_chooser_config {
 	struct gf_watch *watch;
 	const struct gf_plan *rule; /* or NULL */
 	struct gf_element element;
-	int lanes; /* so many of them at once */
+	enum gf_coll_half half; /* of even parts in the order of ranks */
+	int lanes;              /* so many of them at once */
 	size_t segment_bytes;
 	/* Leave out what the transport does itself: nobody promises the same bits of it, on every
 	 * rank and in every run, and it has no steps that could be proved. */

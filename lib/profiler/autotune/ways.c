@@ -74,14 +74,22 @@ int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, 
 }
 
 /* One element, for the answer. */
-static int try_library(struct gf_comm *comm, const struct gf_element *element, struct gf_error *err)
+static int try_library(const struct gf_algorithm *a, const struct gf_coll_args *like,
+		       struct gf_comm *comm, const struct gf_element *element, struct gf_error *err)
 {
-	struct gf_exec_config config = {.count_elems = 1, .element = *element};
+	struct gf_exec_config config = {.count_elems = 1, .element = *element, .half = like->half};
+	struct gf_coll_args args = *like;
 	struct gf_exec *exec = gf_exec_new(comm);
 	struct gf_exec_run *run = NULL;
+	struct gf_schedule s = {0};
 	void *data = NULL;
 	int rc = comm->ops->buffer_alloc(comm, element->size_bytes, &data, err);
 
+	args.count_elems = 1;
+	if (rc == 0 && args.half != GF_COLL_WHOLE) {
+		config.schedule = &s;
+		rc = gf_algorithm_schedule(a, &args, comm->rank, &s, err);
+	}
 	if (rc == 0)
 		rc = gf_exec_run_new(exec, &config, &run, err);
 	/* what one rank has no memory for, none begins */
@@ -92,29 +100,32 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element, s
 		rc = gf_exec_wait(exec, run, 0, err);
 	gf_exec_run_free(run);
 	gf_exec_free(exec);
+	gf_schedule_release(&s);
 	comm->ops->buffer_free(comm, data);
 	return rc;
 }
 
 int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
-		    const struct gf_element *element, size_t count_elems, struct gf_error *err)
+		    const struct gf_element *element, enum gf_coll_half half, size_t count_elems,
+		    struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(way, comm->ranks);
 	int rc;
 
 	args.count_elems = count_elems;
 	args.elem_bytes = element->size_bytes;
+	args.half = half;
+	args.lossy = gf_element_lossy(element);
+	args.calls = !way->algorithm->build;
 	if (way->density > 0)
 		rc = element->number && element->dtype == GF_F32 && element->op == GF_OP_SUM
 			     ? 0
 			     : gf_error_set(err, -EINVAL,
 					    "want f32 sums for sparse sets, got others");
 	else if (way->algorithm->build)
-		rc = gf_coll_args_check(&args, err);
+		rc = gf_algorithm_can(way->algorithm, &args, err);
 	else
-		rc = comm->ranks > 1 ? try_library(comm, element, err) : 0;
-	if (rc == 0 && way->density == 0 && way->algorithm->applicable)
-		rc = way->algorithm->applicable(&args, err);
+		rc = comm->ranks > 1 ? try_library(way->algorithm, &args, comm, element, err) : 0;
 	if (rc)
 		gf_error_prefix(err, "%s", way->algorithm->name);
 	return rc;

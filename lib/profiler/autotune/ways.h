@@ -23,9 +23,10 @@ int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus, struc
 int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, struct gf_way *way,
 		      struct gf_error *err);
 
-/* Can it run such a message here? 0, or -EINVAL / -ENOTSUP and why, alike on all ranks. Collective:
- * whether a library reduces such elements is tried. */
+/* Can it run such a message, or such a half of it, here? 0, or -EINVAL / -ENOTSUP and why, alike on
+ * all ranks. Collective: whether a library moves such elements is tried. */
 int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
-		    const struct gf_element *element, size_t count_elems, struct gf_error *err);
+		    const struct gf_element *element, enum gf_coll_half half, size_t count_elems,
+		    struct gf_error *err);
 
 #endif

@@ -15,6 +15,16 @@ const char *const gf_contest_dtype_words[][2] = {
 	{"int", "i32"},   {"int32", "i32"},  {NULL, NULL},
 };
 
+const char *const gf_contest_collective_words[][2] = {
+	{"all_reduce_perf", "all_reduce"},
+	{"reduce_scatter_perf", "reduce_scatter"},
+	{"all_gather_perf", "all_gather"},
+	{"allreduce", "all_reduce"},
+	{"reducescatter", "reduce_scatter"},
+	{"allgather", "all_gather"},
+	{NULL, NULL},
+};
+
 int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec, struct gf_element *e,
 		       struct gf_error *err)
 {
@@ -96,6 +106,7 @@ int gf_contest_allreduce_open(const struct gf_contest_allreduce_config *config,
 				.watch = &b->watch,
 				.rule = config->rule,
 				.element = config->element,
+				.half = config->collective,
 				.lanes = config->lanes,
 				.segment_bytes = config->segment_bytes,
 				.same_bits = config->proofs != NULL,
@@ -239,6 +250,8 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_c
 	for (k = 0; k < lanes; k++)
 		messages[k] = (struct gf_burst_message){
 			.way = row->way,
+			.half = b->config.collective,
+			.owners = &c->owners,
 			.count_elems = count_elems,
 			.element = element,
 			.simultaneous = lanes > 1,
@@ -273,6 +286,7 @@ static void release(struct gf_contest *c)
 		gf_contest_sparse_free(c->of[k].sparse);
 		gf_contest_send_free(c->of[k].send);
 	}
+	free((void *)c->owners.pieces);
 	free(c->of);
 }
 
@@ -280,12 +294,14 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b, const struct gf_wa
 			      size_t nways, size_t count_elems, struct gf_contest_row *rows,
 			      struct gf_error *err)
 {
+	const size_t ranks = (size_t)b->config.comm->ranks;
 	struct gf_contest c;
 	size_t i;
 	int rc = 0;
 
 	init(&c, b, nways, count_elems * (size_t)b->config.lanes);
 	c.first_elems = count_elems;
+	c.owners = gf_layout_even(b->config.comm->ranks, count_elems);
 	for (i = 0; i < nways && rc == 0; i++) {
 		rows[i] = (struct gf_contest_row){
 			.way = ways[i],
@@ -293,7 +309,7 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b, const struct gf_wa
 			.codec = b->config.element.codec,
 			.messages = (size_t)b->config.lanes,
 			.size_bytes = gf_contest_bytes(b, count_elems),
-			.count_elems = count_elems,
+			.count_elems = count_elems / (b->config.collective ? ranks : 1),
 		};
 		rc = ways[i].density > 0 ? enter_sparse(&c, i, count_elems, &ways[i], err)
 					 : enter(&c, i, count_elems, &rows[i], err);

@@ -17,9 +17,9 @@
 #include "runtime/traces/rank_traces.h"
 
 /*
- * One all-reduce measured and verified: what gf-allreduce prints. Messages go through the executor
- * on the thread that calls (runtime/engine/burst.h); what a step of training adds to that is
- * profiler/network.h's to measure.
+ * One all-reduce, or a half of it, measured and verified: what gf-allreduce prints. Messages go
+ * through the executor on the thread that calls (runtime/engine/burst.h); what a step of training
+ * adds to that is profiler/network.h's to measure.
  *
  * A repeat begins with all ranks together; its time is combined over the ranks as `across` says. In
  * place, the inputs are put back before each repeat, outside its time; out of place, copying them
@@ -30,6 +30,8 @@ enum gf_contest_across { GF_ACROSS_MAX, GF_ACROSS_MEAN, GF_ACROSS_MIN, GF_ACROSS
 extern const char *const gf_contest_across_names[]; /* NULL-terminated */
 /* nccl-tests' words for gf_dtype_names; ends with NULLs. */
 extern const char *const gf_contest_dtype_words[][2];
+/* ... its programs, and libraries' words, for gf_coll_half_names. */
+extern const char *const gf_contest_collective_words[][2];
 
 /*
  * A drawing of the last repeat in place of each contestant, step by step
@@ -51,8 +53,9 @@ enum gf_contest_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
 
 struct gf_contest_allreduce_config {
 	struct gf_comm *comm;
-	struct gf_element element; /* a number, perhaps coded */
-	int lanes;                 /* messages at once, each of the size */
+	enum gf_coll_half collective; /* a half is of even parts in the order of ranks */
+	struct gf_element element;    /* a number, perhaps coded */
+	int lanes;                    /* messages at once, each of the size */
 	size_t segment_bytes;
 	int warmup, repeats, checks;
 	enum gf_contest_across across;
@@ -89,11 +92,12 @@ struct gf_contest_reading {
 /* A contestant at a size. */
 struct gf_contest_row {
 	struct gf_way way;
-	bool chosen;                          /* by auto */
-	const char *selection;                /* of a plan; NULL: all gradients go */
-	const struct gf_codec *codec;         /* NULL: none; of several the worst */
-	size_t messages;                      /* that went together */
-	size_t size_bytes, count_elems;       /* of one; of a plan's, of all */
+	bool chosen;                  /* by auto */
+	const char *selection;        /* of a plan; NULL: all gradients go */
+	const struct gf_codec *codec; /* NULL: none; of several the worst */
+	size_t messages;              /* that went together */
+	/* Of one; of a plan's, of all. The elements of a half are one rank's part. */
+	size_t size_bytes, count_elems;
 	size_t wire_bytes;                    /* most that a rank sends; 0: unknown */
 	struct gf_sum_error error;            /* in place; of config.errors */
 	struct gf_contest_reading reading[2]; /* by placement */
@@ -125,9 +129,9 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b, const struct gf_pl
 			      struct gf_contest_row *rows, struct gf_error *err);
 
 /* The bandwidth of a transfer of size_bytes, in bytes per second: of the whole, and of the part
- * that a link carries, 2 (p-1)/p of it. */
+ * that a link carries, 2 (p-1)/p of it, and for a half (p-1)/p. */
 double gf_contest_algbw(double size_bytes, double time_s);
-double gf_contest_busbw(double size_bytes, double time_s, int ranks);
+double gf_contest_busbw(enum gf_coll_half collective, double size_bytes, double time_s, int ranks);
 
 /* Does this host have wanted_bytes of memory left, for all its ranks together? The check comes
  * before memory is taken: the kernel hands out more than there is, and ends a process when the

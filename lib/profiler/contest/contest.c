@@ -29,16 +29,18 @@ int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_com
 	return gf_comm_agree(comm, rc, err);
 }
 
-/* The whole all-reduce of a contestant, and its steps if it has any. */
+/* The whole collective of a contestant, and its steps if it has any. */
 static void draw(const struct gf_contest *c, size_t i, const struct gf_contest_row *row)
 {
 	struct gf_contest_timeline *t = c->b->config.timeline;
 	double shift_s = gf_trace_shift_s(&t->offset);
 	const struct gf_contest_span *span = &c->of[i].span;
-	char args[96];
+	const enum gf_coll_half half = c->b->config.collective;
+	char args[128];
 
-	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu}", row->size_bytes,
-		 row->messages);
+	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu%s%s%s}", row->size_bytes,
+		 row->messages, half ? ", \"collective\": \"" : "",
+		 half ? gf_coll_half_names[half] : "", half ? "\"" : "");
 	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES, "message",
 		       row->way.algorithm->name, span->start_s - shift_s, span->time_s, args);
 	if (c->of[i].burst)
@@ -72,29 +74,54 @@ static int move(const struct gf_contest *c, enum gf_contest_move what, void *hos
 			 : 0;
 }
 
-/* The inputs are put in place. */
+/* The k-th range of the data: all of it, or (parts) the rank's part of message k; false: there are
+ * no more. */
+static bool range_at(const struct gf_contest *c, bool parts, int rank, size_t k,
+		     struct gf_range *range)
+{
+	const size_t n = c->first_elems;
+
+	*range = parts ? gf_range_part(gf_data(k * n, n), c->b->config.comm->ranks, rank)
+		       : gf_data(0, c->count_elems);
+	return parts ? k * n < c->count_elems : k == 0;
+}
+
+static void *at(const struct gf_contest *c, void *data, struct gf_range range)
+{
+	return (char *)data + gf_contest_bytes(c->b, range.first);
+}
+
+/* The inputs are put in place: what this rank brings. */
 static int refill(const struct gf_contest *c, struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
+	const bool gathers = b->config.collective == GF_COLL_ALL_GATHER;
+	struct gf_range r;
+	size_t k;
 
-	if (!b->device)
-		memcpy(b->work, b->source, gf_contest_bytes(b, c->count_elems));
+	for (k = 0; !b->device && range_at(c, gathers, b->config.comm->rank, k, &r); k++)
+		memcpy(at(c, b->work, r), at(c, b->source, r), gf_contest_bytes(b, r.count));
 	return move(c, GF_MOVE_IN_PLACE, NULL, err);
 }
 
 /* One message, in `work`. */
-static int send_told(const struct gf_contest_allreduce *b, struct gf_comm_told *told,
-		     size_t count_elems, struct gf_error *err)
+static int send_told(const struct gf_contest *c, struct gf_comm_told *told, struct gf_error *err)
 {
+	struct gf_contest_allreduce *b = c->b;
+	const enum gf_coll_half half = b->config.collective;
+	const struct gf_comm *comm = b->config.comm;
 	const struct gf_element *e = &b->config.element;
-	int rc = told->allreduce(told, b->work, count_elems, e, err);
+	struct gf_range sum;
+	int rc = told->run(told, half != GF_COLL_ALL_GATHER, half != GF_COLL_REDUCE_SCATTER,
+			   b->work, c->count_elems, e, err);
 
-	if (rc == 0)
-		gf_element_finish(e, b->work, count_elems, b->config.comm->ranks);
+	if (rc == 0 && half != GF_COLL_ALL_GATHER &&
+	    range_at(c, half == GF_COLL_REDUCE_SCATTER, comm->rank, 0, &sum))
+		gf_element_finish(e, at(c, b->work, sum), sum.count, comm->ranks);
 	return rc;
 }
 
-/* Contestant i's all-reduce of what is in `work`. By the host, what is on a GPU is copied down
+/* Contestant i's collective of what is in `work`. By the host, what is on a GPU is copied down
  * before, and up after it. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
@@ -103,7 +130,7 @@ static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 
 	if (rc == 0)
 		rc = c->of[i].sparse ? gf_contest_sparse_send(c->of[i].sparse, b->work, err)
-		     : c->of[i].told ? send_told(b, c->of[i].told, c->count_elems, err)
+		     : c->of[i].told ? send_told(c, c->of[i].told, err)
 				     : gf_burst_send(c->of[i].burst, b->work, err);
 	return rc ? rc : move(c, GF_MOVE_UP, b->work, err);
 }
@@ -253,25 +280,41 @@ int gf_contest_over_ranks(struct gf_comm *c, size_t mine, bool add, size_t *out,
 
 /* Changes what a check must find: by little, but under a codec, whose results may be off, past
  * every bound. */
-static void spoil(struct gf_contest_allreduce *b, const struct gf_codec *codec, size_t count_elems)
+static void spoil(const struct gf_contest *c, const struct gf_codec *codec)
 {
-	size_t i, n = b->config.spoil < count_elems ? b->config.spoil : count_elems;
+	struct gf_contest_allreduce *b = c->b;
 	const struct gf_element *e = &b->config.element;
+	struct gf_range sum;
+	size_t i, n = b->config.spoil;
 
+	range_at(c, b->config.collective == GF_COLL_REDUCE_SCATTER, 0, 0, &sum);
+	n = n < sum.count ? n : sum.count;
 	for (i = 0; i < n && b->config.comm->rank == 0; i++) {
-		size_t at = count_elems / n * i;
-		double was = gf_exact_load(e->dtype, b->work, at);
+		size_t place = sum.count / n * i;
+		double was = gf_exact_load(e->dtype, b->work, place);
 
-		gf_exact_store(e->dtype, b->work, at, codec ? NAN : was + 2);
+		gf_exact_store(e->dtype, b->work, place, codec ? NAN : was + 2);
 	}
 }
 
+/* A reduce-scatter leaves this rank its own parts, an all-gather every rank's. */
 static size_t count_wrong(const struct gf_contest *c, size_t which, const struct gf_exact *exact)
 {
+	const enum gf_coll_half half = c->b->config.collective;
+	const bool gathers = half == GF_COLL_ALL_GATHER;
+	const struct gf_comm *comm = c->b->config.comm;
 	const void *work = c->b->work;
+	struct gf_range r;
+	size_t k, wrong = 0;
+	int rank;
 
-	return c->of[which].sparse ? gf_contest_sparse_wrong(c->of[which].sparse, exact, work)
-				   : gf_exact_wrong(exact, work, c->count_elems);
+	if (c->of[which].sparse)
+		return gf_contest_sparse_wrong(c->of[which].sparse, exact, work);
+	for (rank = gathers ? 0 : comm->rank; rank < (gathers ? comm->ranks : comm->rank + 1);
+	     rank++)
+		for (k = 0; range_at(c, half != GF_COLL_WHOLE, rank, k, &r); k++)
+			wrong += gf_exact_wrong(exact, gathers ? rank : -1, work, r.first, r.count);
+	return wrong;
 }
 
 static int fill(const struct gf_contest *c, const struct gf_exact *exact, struct gf_error *err)
@@ -299,13 +342,16 @@ static int check(struct gf_contest *c, size_t which, enum gf_contest_placement p
 	for (i = 0; i < b->config.checks && rc == 0; i++) {
 		exact.seed = (uint64_t)i;
 		rc = fill(c, &exact, err);
+		/* what is not gathered is no number */
+		if (b->config.collective == GF_COLL_ALL_GATHER)
+			memset(b->work, 0xff, gf_contest_bytes(b, c->count_elems));
 		if (rc == 0)
 			rc = once(c, which, placement, &ignored, err);
 		if (rc == 0)
 			rc = move(c, GF_MOVE_DOWN, b->work, err);
 		if (rc)
 			break;
-		spoil(b, row->codec, c->count_elems);
+		spoil(c, row->codec);
 		b->watch.self.calls++;
 		rc = gf_contest_over_ranks(b->config.comm, count_wrong(c, which, &exact), true,
 					   wrong, err);
@@ -330,8 +376,8 @@ static int take_error(struct gf_contest *c, size_t which, struct gf_sum_error *e
 		rc = move(c, GF_MOVE_DOWN, b->work, err);
 	b->watch.self.calls++;
 	return rc ? rc
-		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work, c->count_elems, error,
-					 err);
+		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work, c->count_elems,
+					 b->config.collective ? c->first_elems : 0, error, err);
 }
 
 /* Real numbers, not zeros: a codec takes as long as it does in earnest. */
@@ -355,11 +401,11 @@ static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 				 : c->of[i].burst;
 }
 
-static size_t wire_bytes(const struct gf_contest *c, size_t i)
+static size_t wire_bytes(const struct gf_contest *c, size_t i, const struct gf_algorithm *a)
 {
-	return c->of[i].send   ? gf_contest_send_wire_bytes(c->of[i].send)
-	       : c->of[i].told ? 0
-			       : gf_burst_wire_bytes(burst_of(c, i));
+	return c->of[i].send ? gf_contest_send_wire_bytes(c->of[i].send)
+	       : !a->build   ? 0
+			     : gf_burst_wire_bytes(burst_of(c, i));
 }
 
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
@@ -395,7 +441,8 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct
 		rc = take_error(c, i, &rows[i].error, err);
 	for (i = 0; i < c->n && rc == 0; i++) {
 		c->b->watch.self.calls++;
-		rc = gf_contest_over_ranks(c->b->config.comm, wire_bytes(c, i), false,
+		rc = gf_contest_over_ranks(c->b->config.comm,
+					   wire_bytes(c, i, rows[i].way.algorithm), false,
 					   &rows[i].wire_bytes, err);
 	}
 	if (rc == 0 && c->b->config.timeline)

@@ -19,9 +19,9 @@
 
 /*
  * A sparse all-reduce as a contestant. Every rank takes the largest values out of its message (a
- * share `density` of them, compressors/sets.h). The sets travel by gather or gtopk. The result is the
- * sum of the sets, and zero where no set had a value. All three parts are in the time, as they are
- * in a step of training.
+ * share `density` of them, compressors/sets.h). The sets travel by gather or gtopk. The result is
+ * the sum of the sets, and zero where no set had a value. All three parts are in the time, as they
+ * are in a step of training.
  */
 struct gf_contest_sparse_config {
 	struct gf_comm *comm;         /* borrowed */
@@ -85,8 +85,9 @@ struct gf_contest {
 	struct gf_contestant *of;
 	size_t n;
 	struct gf_contest_span latest;
-	size_t count_elems; /* of all messages of a burst */
-	size_t first_elems; /* of the first of them */
+	size_t count_elems;      /* of all messages of a burst */
+	size_t first_elems;      /* of the first of them; of a half, of each */
+	struct gf_layout owners; /* of a half */
 };
 
 /* Bytes of so many elements. */

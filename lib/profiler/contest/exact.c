@@ -247,10 +247,12 @@ static double expected(const struct rule *r, size_t index)
 	return NAN;
 }
 
-/* How far off a result may be. */
-static double allowance(const struct rule *r, size_t index, double want)
+/* How far off a result may be, or that rank's contribution. */
+static double allowance(const struct rule *r, int rank, size_t index, double want)
 {
 	const struct gf_exact *x = r->x;
+	const int givers = rank < 0 ? r->givers : 1;
+	const int encodings = rank < 0 ? 2 * x->ranks : 1;
 	bool even = (x->ranks & (x->ranks - 1)) == 0;
 	double magnitudes;
 
@@ -259,27 +261,28 @@ static double allowance(const struct rule *r, size_t index, double want)
 			x->codec->block_elems ? r->base : fabs(base_of(r, hash_of(x->seed, index)));
 
 		/* f32 itself rounds such inputs, once more at each sum */
-		magnitudes = ragged * r->givers * (base + largest_offset(r));
+		magnitudes = ragged * givers * (base + largest_offset(r));
 		if (x->op == GF_OP_AVG)
 			magnitudes /= x->ranks;
-		return 2 * x->ranks * (x->codec->error + 0x1p-23) * magnitudes;
+		return encodings * (x->codec->error + 0x1p-23) * magnitudes;
 	}
 	if (x->op != GF_OP_AVG || (even && r->givers == x->ranks))
 		return 0;
 	return x->dtype == GF_I32 ? 1 : fabs(want) * units[x->dtype];
 }
 
-size_t gf_exact_wrong(const struct gf_exact *x, const void *data, size_t count)
+size_t gf_exact_wrong(const struct gf_exact *x, int rank, const void *data, size_t first,
+		      size_t count)
 {
 	struct rule r = rule_of(x);
 	size_t i, wrong = 0;
 
-	for (i = 0; i < count; i++) {
-		double want = expected(&r, i);
+	for (i = first; i < first + count; i++) {
+		double want = rank < 0 ? expected(&r, i) : input(&r, rank, i);
 		double off = fabs(gf_exact_load(x->dtype, data, i) - want);
 
 		/* NaN is wrong, too */
-		wrong += !(off == 0 || off <= allowance(&r, i, want));
+		wrong += !(off == 0 || off <= allowance(&r, rank, i, want));
 	}
 	return wrong;
 }

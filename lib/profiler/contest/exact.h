@@ -34,8 +34,10 @@ struct gf_exact {
 
 /* Rank's contribution. */
 void gf_exact_fill(const struct gf_exact *x, int rank, void *data, size_t count);
-/* How many of a result's elements are wrong. */
-size_t gf_exact_wrong(const struct gf_exact *x, const void *data, size_t count);
+/* How many of the elements data[first] to data[first + count - 1] are wrong: they are to be the
+ * reduction, or (rank >= 0) that rank's contribution, which a codec rounds once. */
+size_t gf_exact_wrong(const struct gf_exact *x, int rank, const void *data, size_t first,
+		      size_t count);
 
 /* One element of any type as a double, exactly; and back, which is exact for what the type holds
  * and rounds to nearest even else (integers: towards zero).

@@ -12,6 +12,12 @@
 #include "json/json.h"
 
 static const char *const placement_names[] = {"out_of_place", "in_place"};
+const char *const gf_contest_mpi_calls[][2] = {
+	[GF_COLL_WHOLE] = {"MPI_Iallreduce", "MPI_Allreduce"},
+	[GF_COLL_REDUCE_SCATTER] = {"MPI_Ireduce_scatter", "MPI_Reduce_scatter_block"},
+	[GF_COLL_ALL_GATHER] = {"MPI_Iallgatherv", "MPI_Allgather"},
+};
+
 static double whole_bytes(const struct gf_contest_report *r, const struct gf_contest_row *row)
 {
 	return (double)row->size_bytes * (r->plan ? 1 : r->config->lanes);
@@ -20,8 +26,8 @@ static double whole_bytes(const struct gf_contest_report *r, const struct gf_con
 static double busbw_of(const struct gf_contest_report *r, const struct gf_contest_row *row,
 		       int placement)
 {
-	return gf_contest_busbw(whole_bytes(r, row), row->reading[placement].median_s,
-				r->config->comm->ranks);
+	return gf_contest_busbw(r->config->collective, whole_bytes(r, row),
+				row->reading[placement].median_s, r->config->comm->ranks);
 }
 
 double gf_contest_report_busbw(const struct gf_contest_report *r)
@@ -42,6 +48,12 @@ size_t gf_contest_report_wrong(const struct gf_contest_report *r)
 	for (i = 0; i < r->nrows; i++)
 		wrong += r->rows[i].reading[0].wrong + r->rows[i].reading[1].wrong;
 	return wrong;
+}
+
+static const char *op_of(const struct gf_contest_report *r)
+{
+	return r->config->collective == GF_COLL_ALL_GATHER ? "none"
+							   : gf_op_names[r->config->element.op];
 }
 
 static const char *codec_of(const struct gf_contest_report *r, const struct gf_contest_row *row)
@@ -118,7 +130,8 @@ static void put_case(const struct gf_contest_report *r, const struct gf_contest_
 	gf_json_put_string(w, "transport", gf_contest_device_transport(&c->device, c->comm));
 	gf_json_put_string(w, "library", gf_contest_device_library(&c->device, c->comm, library));
 	gf_json_put_string(w, "dtype", gf_dtype_names[c->element.dtype]);
-	gf_json_put_string(w, "op", gf_op_names[c->element.op]);
+	gf_json_put_string(w, "collective", gf_coll_half_names[c->collective]);
+	gf_json_put_string(w, "op", op_of(r));
 	gf_json_put_string(w, "algorithm",
 			   is_whole_plan(r, row) ? "plan"
 			   : row->chosen         ? "auto"
@@ -250,7 +263,7 @@ static void print_row(const struct gf_contest_report *r, const struct gf_contest
 
 	add_label(r, row, &label);
 	gf_text_addf(out, "%12zu %13zu %8s %7s %16s", row->size_bytes, row->count_elems,
-		     gf_dtype_names[c->element.dtype], gf_op_names[c->element.op], label.data);
+		     gf_dtype_names[c->element.dtype], op_of(r), label.data);
 	gf_text_release(&label);
 	if (shows_wire(r))
 		gf_text_addf(out, " %12zu", row->wire_bytes);
@@ -287,13 +300,21 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 	if (c->comm->ranks == 1)
 		gf_text_addf(out, "# one rank has nothing to reduce: these are times of copies; "
 				  "start more with mpirun -np N\n");
+	if (c->collective)
+		gf_text_addf(out,
+			     "# %s: size is that of all ranks' parts, count one rank's elements\n",
+			     gf_coll_half_names[c->collective]);
 	gf_contest_device_library(&c->device, c->comm, library);
 	print_device(&c->device, library, out);
 	if (tells(r))
 		gf_text_addf(out, "# library %s\n", library);
 	if (has_nonblocking(r))
-		gf_text_addf(out, "# MPI_Iallreduce is library; MPI_Allreduce, which most programs "
-				  "call, is library:blocking and the variants\n");
+		gf_text_addf(out,
+			     "# %s is library; %s, which most programs call, is "
+			     "library:blocking%s\n",
+			     gf_contest_mpi_calls[c->collective][0],
+			     gf_contest_mpi_calls[c->collective][1],
+			     c->collective ? "" : " and the variants");
 	if (c->element.codec)
 		gf_text_addf(out, "# codec %s: wrong beyond 2 x ranks encodings of %g each\n",
 			     c->element.codec->name, c->element.codec->error);
@@ -414,7 +435,7 @@ double gf_contest_algbw(double size_bytes, double time_s)
 	return time_s > 0 ? size_bytes / time_s : 0;
 }
 
-double gf_contest_busbw(double size_bytes, double time_s, int ranks)
+double gf_contest_busbw(enum gf_coll_half collective, double size_bytes, double time_s, int ranks)
 {
-	return gf_contest_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
+	return gf_contest_algbw(size_bytes, time_s) * (collective ? 1 : 2) * (ranks - 1) / ranks;
 }

@@ -40,11 +40,13 @@ int gf_contest_report_judge(const struct gf_contest_report *r, double least_byte
  * choose from. */
 int gf_contest_report_rule(const struct gf_contest_report *r, struct gf_plan *rule,
 			   struct gf_error *err);
-/* A line: how long MPI_Allreduce takes beside MPI_Iallreduce, and where nothing else is as fast.
+/* MPI's calls of a collective: the one that does not block, and the one that does. */
+extern const char *const gf_contest_mpi_calls[][2];
+/* A line: how long the one takes beside the other, and where nothing else is as fast.
  * Nothing unless both were measured. */
 void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_text *out);
 /* The answer, one line: the fastest from which size on, and how many times as fast as the library's
- * own all-reduce, where that was measured, too. Nothing of a plan. */
+ * own call, where that was measured, too; the better one, if both were. Nothing of a plan. */
 void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text *out);
 /* Writes that rule to a file. */
 int gf_contest_report_write_rule(const struct gf_contest_report *r, const char *path,

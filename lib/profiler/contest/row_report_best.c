@@ -137,6 +137,7 @@ static double in_place_s(const struct gf_contest_row *row)
 
 void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_text *out)
 {
+	const char *const *calls = gf_contest_mpi_calls[r->config->collective];
 	double ratio, least = INFINITY, most = 0;
 	size_t i, k, sizes = 0, wins = 0;
 
@@ -156,26 +157,28 @@ void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_tex
 		}
 	if (sizes)
 		gf_text_addf(out,
-			     "# blocking : MPI_Allreduce takes %.2f to %.2f of the time of "
-			     "MPI_Iallreduce, and less than the best at %zu of %zu sizes\n",
-			     least, most, wins, sizes);
+			     "# blocking : %s takes %.2f to %.2f of the time of %s, and less than "
+			     "the best at %zu of %zu sizes\n",
+			     calls[1], least, most, calls[0], wins, sizes);
 }
 
-/* The library's own of that size; NULL: it was not measured. */
+/* The library's own of that size, told nothing; NULL: it was not measured. */
 static const struct gf_contest_row *own_at(const struct gf_contest_report *r, size_t size_bytes)
 {
-	size_t i;
+	const struct gf_contest_row *row, *own = NULL;
 
-	for (i = 0; i < r->nrows; i++)
-		if (r->rows[i].size_bytes == size_bytes && !r->rows[i].codec &&
-		    !r->rows[i].way.tuning.dialect &&
-		    gf_algorithm_has(r->rows[i].way.algorithm->name, GF_ALGORITHM_TOLD))
-			return &r->rows[i];
-	return NULL;
+	for (row = r->rows; row < r->rows + r->nrows; row++)
+		if (row->size_bytes == size_bytes && !row->codec &&
+		    (!row->way.tuning.dialect || row->way.tuning.dialect == &gf_dialect_blocking) &&
+		    gf_algorithm_has(row->way.algorithm->name, GF_ALGORITHM_TOLD) &&
+		    (!own || in_place_s(row) < in_place_s(own)))
+			own = row;
+	return own;
 }
 
 void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text *out)
 {
+	const enum gf_coll_half half = r->config->collective;
 	const struct gf_contest_row *last = NULL, *row, *own;
 	double least = INFINITY, most = 0;
 	size_t i;
@@ -190,7 +193,9 @@ void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text 
 			most = fmax(most, in_place_s(own) / in_place_s(row));
 		}
 		if (!last)
-			gf_text_addf(out, "fastest: %s", row->way.algorithm->name);
+			gf_text_addf(out, "fastest%s%s: %s", half ? " " : "",
+				     half ? gf_coll_half_names[half] : "",
+				     row->way.algorithm->name);
 		else if (row->codec != last->codec || !same_way(&row->way, &last->way))
 			gf_text_addf(out, ", %s from %s", row->way.algorithm->name,
 				     gf_human_size((double)row->size_bytes).text);

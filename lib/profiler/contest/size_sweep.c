@@ -158,15 +158,16 @@ static size_t next_size(const struct gf_contest_sweep *s, size_t size)
 	return size > SIZE_MAX / s->step_factor ? SIZE_MAX : size * s->step_factor;
 }
 
-size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_bytes,
+size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_bytes, int parts,
 				size_t *ncounts)
 {
+	const size_t unit = parts ? (size_t)parts * (GF_SWEEP_PART_BYTES / elem_bytes) : 1;
 	size_t *counts = NULL, capacity = 0, n = 0, size, count;
 
 	for (size = s->min_bytes; size <= s->max_bytes && n <= GF_SWEEP_SIZES;
 	     size = next_size(s, size)) {
-		count = size / elem_bytes;
-		if (n == 0 || count > counts[n - 1])
+		count = size / elem_bytes / unit * unit;
+		if (count > (n ? counts[n - 1] : 0))
 			*gf_array_push(&counts, &n, &capacity) = count;
 		if (size == SIZE_MAX)
 			break;
@@ -274,8 +275,8 @@ static int add(struct gathering *g, const struct gf_algorithm *a, struct gf_erro
 			},
 			g->config->comm, err);
 	else if (a)
-		rc = gf_choose_check(&way, g->config->comm, &g->config->element, g->count_elems,
-				     err);
+		rc = gf_choose_check(&way, g->config->comm, &g->config->element,
+				     g->config->collective, g->count_elems, err);
 	if (rc == 0)
 		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) = way;
 	return rc;
@@ -371,6 +372,8 @@ static char *describe(const struct gf_contest_sweep *s, const struct gf_contest_
 	struct gf_text t = {0};
 	size_t i;
 
+	if (c->collective)
+		gf_text_addf(&t, "%s, ", gf_coll_half_names[c->collective]);
 	gf_text_addf(&t, "%s of %s", gf_op_names[c->element.op], gf_dtype_names[c->element.dtype]);
 	for (i = 0; s->algorithms[i]; i++)
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);

@@ -33,7 +33,8 @@ struct gf_contest_sweep {
 	/* Of the elements: enum gf_dtype, enum gf_op; a codec or NULL. */
 	int dtype, op;
 	const char *codec;
-	bool ruled; /* a rule shall be made of it */
+	bool ruled;   /* a rule shall be made of it */
+	bool planned; /* a plan says how */
 };
 
 /* Fills in what is unsaid, and config->element. -EINVAL: what is wrong on any number of ranks, and
@@ -47,9 +48,11 @@ bool gf_contest_sweep_tells(const struct gf_contest_sweep *s);
 int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_way *way,
 				   struct gf_error *err);
 
-/* Elements per message, ascending; the last is of max_bytes at most. The caller frees. s has passed
+/* Elements per message, ascending; the last is of max_bytes at most. A half is cut into so many
+ * equal parts of whole 16 bytes, as nccl-tests does; 0: it is none. The caller frees. s has passed
  * gf_contest_sweep_finish. */
-size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_bytes,
+#define GF_SWEEP_PART_BYTES 16
+size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_bytes, int parts,
 				size_t *ncounts);
 
 /* The ways to go on these ranks, auto without an algorithm; the caller frees the list. Collective.

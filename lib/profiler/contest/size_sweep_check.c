@@ -47,7 +47,7 @@ static int check_sizes(const struct gf_contest_sweep *s, size_t elem_bytes, stru
 	if (s->max_bytes > (size_t)1 << 62)
 		return gf_error_set(err, -EINVAL, "--max-bytes: want at most 2^62, got %zu",
 				    s->max_bytes);
-	free(gf_contest_sweep_counts(s, elem_bytes, &n));
+	free(gf_contest_sweep_counts(s, elem_bytes, 0, &n));
 	if (n > GF_SWEEP_SIZES)
 		return gf_error_set(err, -EINVAL,
 				    "--step-bytes: want at most %d sizes from %zu to %zu, got more",
@@ -118,6 +118,42 @@ static int check_ruled(const struct gf_contest_sweep *s,
 			"want segments of whole elements of 4 bytes (--segment), got %zu bytes",
 			config->segment_bytes);
 	return gf_contest_gradients(&config->element, err);
+}
+
+static bool is_variant(const char *name)
+{
+	const char *words = strchr(name, ':');
+
+	return words && strcmp(words + 1, gf_dialect_blocking.as_it_is) != 0;
+}
+
+/* What is of all-reduces alone. */
+static int check_collective(const struct gf_contest_sweep *s,
+			    const struct gf_contest_allreduce_config *config, struct gf_error *err)
+{
+	const bool gathers = config->collective == GF_COLL_ALL_GATHER;
+	const char *device = config->device.name;
+	const struct {
+		bool given;
+		const char *option, *why;
+	} cases[] = {
+		{s->planned, "--plan", "plans and rules are of all-reduces"},
+		{s->ruled, "--best", "a rule is of all-reduces"},
+		{s->density > 0, "--density", "sparse sets are reduced whole"},
+		{any(s, is_variant), "--algorithms library:VARIANT",
+		 "libraries are told of all-reduces alone; library:blocking goes"},
+		{device && strcmp(device, "cpu") != 0, "--device", "halves go by the host here"},
+		{gathers && s->op != GF_OP_SUM, "--op", "nothing is reduced"},
+		{gathers && config->errors, "--error", "nothing is added"},
+	};
+	size_t i;
+
+	for (i = 0; config->collective && i < GF_ARRAY_LENGTH(cases); i++)
+		if (cases[i].given)
+			return gf_error_set(err, -EINVAL, "%s: want none with --collective %s: %s",
+					    cases[i].option, gf_coll_half_names[config->collective],
+					    cases[i].why);
+	return 0;
 }
 
 static int refuse_name(const char *name, struct gf_error *err)
@@ -230,6 +266,7 @@ int gf_contest_sweep_finish(struct gf_contest_sweep *s, struct gf_contest_allred
 	for (i = 0; s->algorithms[i] && rc == 0; i++)
 		rc = check_name(s, config, s->algorithms[i], err);
 	rc = rc ? rc : check_heeded(s, config, err);
+	rc = rc ? rc : check_collective(s, config, err);
 	rc = rc ? rc : named(err, "--best", check_ruled(s, config, err));
 	if (rc == 0 && config->spoil && !config->checks)
 		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");

@@ -217,12 +217,19 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 			 const struct gf_contest_progress *progress, struct gf_contest_rows *rows,
 			 struct gf_text *remarks, struct gf_error *err)
 {
+	const int ranks = config->comm->ranks;
 	size_t ncounts;
-	size_t *counts = gf_contest_sweep_counts(s, config->element.size_bytes, &ncounts);
+	size_t *counts = gf_contest_sweep_counts(s, config->element.size_bytes,
+						 config->collective ? ranks : 0, &ncounts);
 	struct gf_contest_allreduce *bench = NULL;
 	struct gf_contest_ways ways = {0};
 	int rc = check_rule(s, config, err);
 
+	if (rc == 0 && !ncounts)
+		rc = gf_error_set(err, -EINVAL,
+				  "--max-bytes: want at least %d, %d for each of %d ranks, got %zu",
+				  ranks * GF_SWEEP_PART_BYTES, GF_SWEEP_PART_BYTES, ranks,
+				  s->max_bytes);
 	if (rc == 0)
 		rc = gf_contest_sweep_ways(s, config, counts[ncounts - 1], &ways, remarks, err);
 	if (rc == 0)

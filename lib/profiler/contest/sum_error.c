@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "base/rng.h"
+#include "collectives/schedule.h"
 #include "profiler/contest/exact.h"
 
 /* Elements in a block, which has a stream of random numbers of its own on each rank: a rank looks
@@ -52,41 +53,64 @@ struct seen {
 	double errors, sums, most;
 };
 
-static void look_at(const struct gf_comm *c, enum gf_dtype dtype, enum gf_op op, const void *data,
-		    size_t first, size_t end, struct seen *seen)
+/* What an element is looked at with. */
+struct looking {
+	const struct gf_comm *comm;
+	enum gf_dtype dtype;
+	enum gf_op op;
+	const void *data;
+	struct seen *seen;
+};
+
+/* At elements first to end, in the block that begins at `begin`. */
+static void look_at(const struct looking *l, size_t begin, size_t first, size_t end)
 {
 	long double sums[BLOCK] = {0};
 	double own[BLOCK]; /* as wide as any type */
 	size_t i;
 	int r;
 
-	for (r = 0; r < c->ranks; r++) {
-		fill_block(dtype, r, own, first, end);
-		for (i = 0; i < end - first; i++)
-			sums[i] += gf_exact_load(dtype, own, i);
+	for (r = 0; r < l->comm->ranks; r++) {
+		fill_block(l->dtype, r, own, begin, end);
+		for (i = first; i < end; i++)
+			sums[i - begin] += gf_exact_load(l->dtype, own, i - begin);
 	}
-	for (i = 0; i < end - first; i++) {
-		long double want = op == GF_OP_AVG ? sums[i] / c->ranks : sums[i];
-		double off = (double)(gf_exact_load(dtype, data, first + i) - want);
+	for (i = first; i < end; i++) {
+		long double sum = sums[i - begin];
+		long double want = l->op == GF_OP_AVG ? sum / l->comm->ranks : sum;
+		double off = (double)(gf_exact_load(l->dtype, l->data, i) - want);
 
 		off = isfinite(off) ? fabs(off) : INFINITY;
-		seen->errors += off * off;
-		seen->sums += (double)(want * want);
-		seen->most = fmax(seen->most, off);
+		l->seen->errors += off * off;
+		l->seen->sums += (double)(want * want);
+		l->seen->most = fmax(l->seen->most, off);
 	}
 }
 
+/* At every step-th block of a range, and of the first and the last what is in it. */
+static void look_through(const struct looking *l, struct gf_range range, size_t step)
+{
+	const size_t end = range.first + range.count;
+	size_t begin = range.first - range.first % BLOCK;
+
+	for (; begin < end; begin += step * BLOCK)
+		look_at(l, begin, begin > range.first ? begin : range.first, block_end(begin, end));
+}
+
 int gf_sum_error_measure(struct gf_comm *c, enum gf_dtype dtype, enum gf_op op, const void *data,
-			 size_t count, struct gf_sum_error *error, struct gf_error *err)
+			 size_t count, size_t message, struct gf_sum_error *error,
+			 struct gf_error *err)
 {
 	struct seen own = {0}, total = {0};
 	struct seen *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
-	const size_t stride = (size_t)c->ranks * BLOCK;
-	size_t first;
+	const struct looking l = {c, dtype, op, data, &own};
+	size_t at = (size_t)c->rank * BLOCK;
 	int r, rc;
 
-	for (first = (size_t)c->rank * BLOCK; first < count; first += stride)
-		look_at(c, dtype, op, data, first, block_end(first, count), &own);
+	if (!message && at < count)
+		look_through(&l, gf_data(at, count - at), (size_t)c->ranks);
+	for (at = 0; message && at < count; at += message)
+		look_through(&l, gf_range_part(gf_data(at, message), c->ranks, c->rank), 1);
 	rc = gf_comm_allgather(c, &own, sizeof(own), all, err);
 	for (r = 0; r < c->ranks && rc == 0; r++) {
 		total.errors += all[r].errors;

@@ -27,8 +27,10 @@ struct gf_sum_error {
 int gf_sum_error_check(enum gf_dtype dtype, enum gf_op op, struct gf_error *err);
 /* Rank's contribution; alike in every run. */
 void gf_sum_error_fill(enum gf_dtype dtype, int rank, void *data, size_t count);
-/* Collective. Ranks hold equal results: each looks at its share of them. */
+/* Collective. Ranks hold equal results: each looks at its share of them. Or (message > 0) each
+ * holds its part of every message of so many elements, as gf_range_part cuts it. */
 int gf_sum_error_measure(struct gf_comm *comm, enum gf_dtype dtype, enum gf_op op, const void *data,
-			 size_t count, struct gf_sum_error *error, struct gf_error *err);
+			 size_t count, size_t message, struct gf_sum_error *error,
+			 struct gf_error *err);
 
 #endif

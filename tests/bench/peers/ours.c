@@ -76,7 +76,7 @@ static void enlist_algorithm(struct arena *a, struct carrier *r, const struct gf
 	}
 	if (rings && !gf_way_outer_rings(&way))
 		return;
-	if (asked || !gf_choose_check(&way, r->comm, &e, 1024, NULL))
+	if (asked || !gf_choose_check(&way, r->comm, &e, GF_COLL_WHOLE, 1024, NULL))
 		enlist_way(a, r, &way, segment_bytes);
 }
 
