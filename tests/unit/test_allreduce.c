@@ -177,6 +177,39 @@ static void test_codec_bound(void)
 	}
 }
 
+/* Of some elements; and of an all-gather, which rounds each contribution once. */
+static void test_exact_parts(void)
+{
+	struct gf_exact x = {.dtype = GF_F32, .op = GF_OP_SUM, .ranks = 3, .seed = 2};
+	float *one = gf_xcalloc(COUNT, sizeof(*one));
+	size_t i;
+
+	gf_exact_fill(&x, 1, one, COUNT);
+	EXPECT(gf_exact_wrong(&x, 1, one, 0, COUNT) == 0, "the rank's own");
+	EXPECT(gf_exact_wrong(&x, 2, one, 0, COUNT) > COUNT / 2, "another rank's");
+	EXPECT(gf_exact_wrong(&x, -1, one, 0, COUNT) > COUNT / 2, "the sum");
+	one[9] = one[20] = NAN;
+	one[10]++;
+	EXPECT(gf_exact_wrong(&x, 1, one, 10, 10) == 1, "elements 10 to 19");
+	EXPECT(gf_exact_wrong(&x, 1, one, 9, 12) == 3, "elements 9 to 20");
+	for (i = 0; gf_codecs[i].name; i++) {
+		size_t k;
+
+		x.codec = &gf_codecs[i];
+		if (x.codec->error == 0)
+			continue;
+		gf_exact_fill(&x, 1, one, COUNT);
+		for (k = 0; k < COUNT; k++)
+			one[k] *= (float)(1 + x.codec->error);
+		EXPECT(gf_exact_wrong(&x, 1, one, 0, COUNT) == 0, "%s: once", x.codec->name);
+		gf_exact_fill(&x, 1, one, COUNT);
+		for (k = 0; k < COUNT; k++)
+			one[k] += (float)(3 * x.codec->error) * 2000;
+		EXPECT(gf_exact_wrong(&x, 1, one, 0, COUNT) == COUNT, "%s: more", x.codec->name);
+	}
+	free(one);
+}
+
 /* --- what is measured -----------------------------------------------------
  */
 
@@ -508,6 +541,7 @@ static void test_bandwidth(void)
 	EXPECT_NEAR(gf_contest_algbw(1e6, 1e-3), 1e9, 1e-12, "algbw");
 	EXPECT_NEAR(gf_contest_busbw(GF_COLL_WHOLE, 1e6, 1e-3, 4), 1.5e9, 1e-12, "busbw");
 	EXPECT_NEAR(gf_contest_busbw(GF_COLL_WHOLE, 1e6, 1e-3, 1), 0, 1e-12, "one rank");
+	EXPECT_NEAR(gf_contest_busbw(GF_COLL_ALL_GATHER, 1e6, 1e-3, 4), 0.75e9, 1e-12, "a half's");
 	EXPECT(gf_contest_memory_check(4096, NULL) == 0, "a page");
 	EXPECT(gf_contest_memory_check(1e18, NULL) == -ENOMEM, "too much");
 }
@@ -519,6 +553,7 @@ int main(void)
 	test_exact();
 	test_mistakes();
 	test_codec_bound();
+	test_exact_parts();
 	test_sweep();
 	test_choice();
 	on_ranks(2, choose_none_on, NULL);

@@ -83,13 +83,12 @@ static void run_message(struct gf_comm *c, const struct message *m, void *data,
 	if (steps)
 		rc = gf_algorithm_schedule(m->algorithm, &args, c->rank, &s, &err);
 	rc = rc ? rc
-		: gf_exec_run_new(
-			  x,
-			  &(struct gf_exec_config){.schedule = steps ? &s : NULL,
-						   .count_elems = m->args.count_elems,
-						   .element = m->element,
-						   .half = m->args.half},
-			  &run, &err);
+		: gf_exec_run_new(x,
+				  &(struct gf_exec_config){.schedule = steps ? &s : NULL,
+							   .count_elems = m->args.count_elems,
+							   .element = m->element,
+							   .half = m->args.half},
+				  &run, &err);
 	rc = rc ? rc : gf_exec_start(run, data, &err);
 	rc = rc ? rc : gf_exec_wait(x, run, 0, &err);
 	EXPECT(!rc, "%s: %s", m->what, err.text);

@@ -16,11 +16,17 @@ static const struct known {
 	enum gf_op op;
 	double scale, shift_first; /* of the exact result */
 	double rounding;           /* of the type */
+	size_t message;            /* of which each rank has its part alone; 0: all have all */
 } knowns[] = {
-	{GF_F64, GF_OP_SUM, 1, 0, 1e-15},   {GF_F64, GF_OP_SUM, 1.01, 0, 1e-12},
-	{GF_F64, GF_OP_AVG, 0.5, 0, 1e-12}, {GF_F64, GF_OP_SUM, 1, 3, 1e-12},
-	{GF_F32, GF_OP_SUM, 1.25, 0, 1e-6}, {GF_BF16, GF_OP_AVG, 1.25, 0, 4e-3},
+	{GF_F64, GF_OP_SUM, 1, 0, 1e-15},
+	{GF_F64, GF_OP_SUM, 1.01, 0, 1e-12},
+	{GF_F64, GF_OP_AVG, 0.5, 0, 1e-12},
+	{GF_F64, GF_OP_SUM, 1, 3, 1e-12},
+	{GF_F32, GF_OP_SUM, 1.25, 0, 1e-6},
+	{GF_BF16, GF_OP_AVG, 1.25, 0, 4e-3},
 	{GF_F16, GF_OP_SUM, 1, NAN, 0},
+	{GF_F64, GF_OP_SUM, 1, 3, 1e-12, COUNT},
+	{GF_F64, GF_OP_AVG, 1.01, 0, 1e-12, COUNT / 2},
 };
 
 /* A result whose distance from the exact sums is known. */
@@ -45,13 +51,21 @@ static void measure_on(struct gf_comm *c, void *ctx)
 		gf_exact_store(k->dtype, one, (size_t)i,
 			       k->scale * want[i] + (i ? 0 : k->shift_first));
 	}
+	/* what is not this rank's is no number */
+	for (i = 0; k->message && i < COUNT; i++) {
+		size_t begin = (size_t)i / k->message * k->message;
+		struct gf_range own = gf_range_part(gf_data(begin, k->message), c->ranks, c->rank);
+
+		if ((size_t)i < own.first || (size_t)i >= own.first + own.count)
+			gf_exact_store(k->dtype, one, (size_t)i, NAN);
+	}
 	root = sqrt(squares / COUNT);
 	EXPECT_NEAR(root, sqrt(k->op == GF_OP_AVG ? 1. / c->ranks : c->ranks), 0.05,
 		    "the inputs' deviation");
 	rms = fabs(k->scale - 1) + fabs(k->shift_first) / sqrt(squares);
 	max = (fabs(k->scale - 1) * most + fabs(k->shift_first)) / root;
-	EXPECT(gf_sum_error_measure(c, k->dtype, k->op, one, COUNT, &error, &err) == 0, "%s",
-	       err.text);
+	EXPECT(gf_sum_error_measure(c, k->dtype, k->op, one, COUNT, k->message, &error, &err) == 0,
+	       "%s", err.text);
 	if (isnan(k->shift_first)) {
 		EXPECT(isinf(error.rms) && isinf(error.max), "%g, %g", error.rms, error.max);
 	} else {

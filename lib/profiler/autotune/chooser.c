@@ -394,9 +394,11 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struc
 	struct trials *all = gf_xcalloc(1, sizeof(*all));
 	struct gf_way ways[CANDIDATES];
 	size_t wanted = list_candidates(c, count_elems, ways), i;
-	struct gf_layout even = gf_layout_even(c->config.comm->ranks, count_elems);
+	struct gf_layout even = {0};
 	int rc = 0;
 
+	if (c->config.half)
+		even = gf_layout_even(c->config.comm->ranks, count_elems);
 	c->message_bytes = (size_t)c->config.lanes * count_elems * c->config.element.size_bytes;
 	gf_rng_init(&all->rng, count_elems, 0);
 	for (i = 0; i < wanted; i++) {

@@ -301,7 +301,8 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b, const struct gf_wa
 
 	init(&c, b, nways, count_elems * (size_t)b->config.lanes);
 	c.first_elems = count_elems;
-	c.owners = gf_layout_even(b->config.comm->ranks, count_elems);
+	if (b->config.collective)
+		c.owners = gf_layout_even(b->config.comm->ranks, count_elems);
 	for (i = 0; i < nways && rc == 0; i++) {
 		rows[i] = (struct gf_contest_row){
 			.way = ways[i],
