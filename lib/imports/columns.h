@@ -6,8 +6,8 @@
 #include "imports/importers.h"
 
 /*
- * A program whose table is of one collective: import_tables.c reads it, and nccl_run.h judges what
- * it is of. In-place times are taken, for that is how gradients are reduced.
+ * A program whose tables are each of one collective: import_tables.c reads it, and nccl_run.h
+ * judges what it is of. In-place times are taken, for that is how gradients are reduced.
  */
 struct gf_columns_format {
 	const char *title;   /* (optional) begins the line with the test's name */
@@ -16,7 +16,8 @@ struct gf_columns_format {
 	const char *size;    /* columns: of bytes */
 	const char *time;    /* of us; NULL: what the algbw makes of it */
 	const char *ranks;   /* (optional) stands before their number */
-	const char *program; /* (optional) whose command line has -n or -np */
+	const char *program; /* (optional) begins those whose command line has -n or -np */
+	bool parts;          /* the size of an all-gather is one rank's */
 	const char *library; /* that ran it, as documents/library_tuning.h */
 	bool told;           /* logs say what NCCL was told */
 };

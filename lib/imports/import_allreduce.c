@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JSON Lines of gf-allreduce (--table=json). Times in place are taken, for that is how gradients are
- * reduced.
- * Every algorithm becomes an entry of its own, with its factors and stages. Rows of codecs, of
- * sparse sets, of several messages at once and of a whole plan say nothing about one dense message,
- * and are left out.
+ * The JSON Lines of gf-allreduce (--table=json). Times in place are taken, for that is how
+ * gradients are reduced. Every algorithm becomes an entry of its own, with its factors and stages.
+ * Rows of codecs, of sparse sets, of several messages at once and of a whole plan say nothing about
+ * one dense message, and are left out.
  */
 #include "imports/importers.h"
 
@@ -57,7 +56,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 	double size, time, density;
 	double wrong = 0, p25 = 0, p75 = 0;
 	char *algorithm, *factors, *stages, *both, *variant, *library;
-	int per_host = 0;
+	int per_host = 0, collective = GF_COLL_WHOLE;
 	struct gf_reading r;
 
 	if (!gf_json_has(at, record_has)) {
@@ -77,6 +76,11 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 		rc = gf_json_int(at, "lanes", 1, INT_MAX, &lanes, err);
 	if (rc)
 		return rc;
+	/* an old file does not say it */
+	if (gf_json_has(at, "collective"))
+		rc = gf_json_choice(at, "collective", gf_coll_half_names, &collective, err);
+	if (rc)
+		return rc;
 	/* null, or nothing, where nothing was checked */
 	gf_json_real(at, "wrong", 0, DBL_MAX, &wrong, NULL);
 	gf_json_real(at, "p25_s", 0, 1e12, &p25, NULL);
@@ -90,6 +94,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 	both = gf_xasprintf("%s%s%s", factors, stages[0] ? ":" : "", stages);
 	r = (struct gf_reading){
 		.ranks = ranks,
+		.collective = (enum gf_coll_half)collective,
 		.size_bytes = (size_t)size,
 		.time_s = time,
 		.spread_s = p75 - p25,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The output of NVIDIA's all_reduce_perf (nccl-tests), or AMD's (rccl-tests): its table, in
- * whatever log it stands, or the JSON of -J. In-place times are taken, for that is how gradients
- * are reduced.
+ * The output of NVIDIA's all_reduce_perf, reduce_scatter_perf and all_gather_perf (nccl-tests), or
+ * AMD's (rccl-tests): their tables, in whatever log they stand, or the JSON of -J. In-place times
+ * are taken, for that is how gradients are reduced.
  *
  * The other tests of the collection print the same table, and logs hold several of them. So a table
  * is one run, and lib/imports/nccl_run.c judges by all that it says whether it is an all-reduce,
@@ -161,7 +161,8 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
  * overrides both.
  * A table of another collective is refused, by its heading, its
  * .Va redop ,
- * its root or its busbw.
+ * its root or its busbw; one of reduce_scatter_perf or all_gather_perf, too, since a profile has no
+ * line for them.
  * Of several tables in one log the first of an all-reduce is taken.
  * If the log also says what NCCL was told before a table, every table of an all-reduce becomes a
  * variant

@@ -183,7 +183,7 @@ static int ranks_of_command(const char *program, char **words, size_t n)
 	for (i = 0; i < n; i++) {
 		const char *slash = strrchr(words[i], '/');
 
-		if (strcmp(slash ? slash + 1 : words[i], program) == 0)
+		if (strncmp(slash ? slash + 1 : words[i], program, strlen(program)) == 0)
 			return (int)ranks;
 		if (i + 1 < n && (strcmp(words[i], "-n") == 0 || strcmp(words[i], "-np") == 0))
 			gf_units_int(words[i + 1], 1, INT_MAX, &ranks, NULL);
@@ -359,7 +359,7 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct g
 		    struct gf_error *err)
 {
 	const struct gf_columns_format *f = in->importer->table;
-	struct gf_nccl_log runs = {.imported = in->imported};
+	struct gf_nccl_log runs = {.imported = in->imported, .parts = f->parts};
 	struct reading r = {.format = f, .log = &runs};
 	struct gf_log log = {.at = in->text};
 	char *line;
@@ -399,7 +399,8 @@ const struct gf_importer gf_importer_osu = {
 			.columns = "Size Avg",
 			.size = "Size",
 			.time = "Avg",
-			.program = "osu_allreduce",
+			.program = "osu_",
+			.parts = true,
 			.library = "Open MPI", /* no other that has variants */
 		},
 };
@@ -427,6 +428,7 @@ const struct gf_importer gf_importer_imb = {
 			.size = "#bytes",
 			.time = "t_max[usec]",
 			.ranks = "# #processes",
+			.parts = true,
 			.library = "Open MPI",
 		},
 };

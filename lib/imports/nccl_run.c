@@ -136,25 +136,46 @@ static double ranks_of(double factor)
 	return factor < 2 ? 2 / (2 - factor) : INFINITY;
 }
 
-/* "all_reduce_perf", "-CUDA Allreduce Latency Test"; no Iallreduce. */
-static bool is_allreduce(const char *program)
+/* "all_reduce_perf", "-CUDA Allreduce Latency Test"; no Iallreduce, Allgatherv and the like. */
+static bool find_named(const char *program, enum gf_coll_half *collective)
 {
-	const char *at = strcasestr(program, "all_reduce");
+	static const struct {
+		enum gf_coll_half collective;
+		const char *name;
+	} names[] = {
+		{GF_COLL_WHOLE, "all_reduce"},
+		{GF_COLL_WHOLE, "allreduce"},
+		{GF_COLL_REDUCE_SCATTER, "reduce_scatter"},
+		{GF_COLL_ALL_GATHER, "all_gather"},
+		{GF_COLL_ALL_GATHER, "allgather"},
+	};
+	size_t i;
 
-	at = at ? at : strcasestr(program, "allreduce");
-	return at && (at == program || !isalpha((unsigned char)at[-1])) &&
-	       !strcasestr(program, "Non-blocking");
+	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
+		const char *at = strcasestr(program, names[i].name);
+		const char *end = at ? at + strlen(names[i].name) : NULL;
+
+		*collective = names[i].collective;
+		if (at && (at == program || !isalpha((unsigned char)at[-1])) &&
+		    (!*collective || !isalpha((unsigned char)*end)) &&
+		    !strcasestr(program, "Non-blocking") && !strcasestr(program, "Neighbor"))
+			return true;
+	}
+	return false;
 }
 
-/* Why a run is no all-reduce; false if it is one. */
-static bool is_other(const struct gf_nccl_log *log, size_t i, struct gf_text *why)
+/* The collective of a run; false, and why: it is none that a profile may have. Its name alone tells
+ * an all-gather from an all-to-all. */
+static bool find_collective(const struct gf_nccl_log *log, size_t i, enum gf_coll_half *collective,
+			    struct gf_text *why)
 {
 	const struct gf_nccl_run *run = &log->runs[i];
 	struct range f = range_of(log, i);
 
-	if (run->program[0] && !is_allreduce(run->program))
+	*collective = GF_COLL_WHOLE;
+	if (run->program[0] && !find_named(run->program, collective))
 		gf_text_addf(why, "a run of %s", run->program);
-	else if (!f.reduces)
+	else if (!f.reduces && *collective != GF_COLL_ALL_GATHER)
 		gf_text_addf(why, "a collective that reduces nothing");
 	else if (f.rooted)
 		gf_text_addf(why, "a collective with a root, as reduce or broadcast");
@@ -164,11 +185,8 @@ static bool is_other(const struct gf_nccl_log *log, size_t i, struct gf_text *wh
 	else if (f.high < 0.45)
 		gf_text_addf(why, "a run of one rank");
 	else if (f.high < below_allreduce && !run->program[0])
-		gf_text_addf(why,
-			     "a busbw of %.3g times the algbw, as of reduce_scatter, where an "
-			     "all-reduce has 1 or more",
-			     f.low + (f.high - f.low) / 2);
-	return why->length > 0;
+		*collective = GF_COLL_REDUCE_SCATTER;
+	return !why->length;
 }
 
 /* --- how many ranks ------------------------------------------------------- */
@@ -185,10 +203,13 @@ static int want_ranks(const struct gf_import *in, int least, int most, struct gf
 
 /* A program that calls itself all_reduce is believed, but not its busbw. */
 static struct range figures_of(const struct gf_import *in, const struct gf_nccl_log *log, size_t i,
-			       struct gf_text *remarks)
+			       enum gf_coll_half collective, struct gf_text *remarks)
 {
 	struct range f = range_of(log, i);
 
+	/* a half has (n-1)/n */
+	f.low *= collective ? 2 : 1;
+	f.high *= collective ? 2 : 1;
 	if (f.high >= below_allreduce)
 		return f;
 	gf_text_addf(remarks,
@@ -199,10 +220,11 @@ static struct range figures_of(const struct gf_import *in, const struct gf_nccl_
 }
 
 static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log, size_t i,
-		      struct gf_text *remarks, int *ranks, struct gf_error *err)
+		      enum gf_coll_half collective, struct gf_text *remarks, int *ranks,
+		      struct gf_error *err)
 {
 	const struct gf_nccl_run *run = &log->runs[i];
-	const struct range f = figures_of(in, log, i, remarks);
+	const struct range f = figures_of(in, log, i, collective, remarks);
 	const double high = floor(ranks_of(f.high) + 1e-6);
 	const int least = (int)fmin(ceil(ranks_of(fmin(f.low, 1.999999)) - 1e-6), INT_MAX);
 	const int most = high < INT_MAX ? (int)high : INT_MAX;
@@ -236,18 +258,21 @@ static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
 /* --- the result ----------------------------------------------------------- */
 
 /* variant: what the library was told, or NULL; told: --imported says it. */
-static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks, const char *variant,
-		     bool told, struct gf_readings *all, struct gf_error *err)
+static int take_rows(const struct gf_nccl_log *log, size_t run, enum gf_coll_half collective,
+		     int ranks, const char *variant, bool told, struct gf_readings *all,
+		     struct gf_error *err)
 {
 	const struct gf_nccl_row *first = log->rows + log->runs[run].first;
 	const struct gf_nccl_row *r, *end = first + log->runs[run].nrows;
+	const bool part = log->parts && collective == GF_COLL_ALL_GATHER;
 	int rc = 0;
 
 	for (r = first; r < end && rc == 0; r++) {
 		/* what MPI or NCCL chose to do */
 		struct gf_reading reading = {
 			.ranks = ranks,
-			.size_bytes = r->size_bytes,
+			.collective = collective,
+			.size_bytes = r->size_bytes * (part ? (size_t)ranks : 1),
 			.time_s = 1e-6 * r->time_us,
 			.algorithm = "library",
 			.factors = "",
@@ -308,6 +333,7 @@ static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_rea
 {
 	const struct gf_dialect *dialect = gf_dialect_of(log->library);
 	struct gf_text other = {0};
+	enum gf_coll_half collective;
 	struct gf_error why;
 	size_t i;
 	int rc = 0;
@@ -316,11 +342,11 @@ static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_rea
 		const struct gf_nccl_run *run = &log->runs[i];
 		char *words;
 
-		if (!run->nrows || is_other(log, i, &other))
+		if (!run->nrows || !find_collective(log, i, &collective, &other) || collective)
 			continue;
 		words = told_words(&run->told, dialect, &why);
 		if (words)
-			rc = take_rows(log, i, ranks, words, false, all, err);
+			rc = take_rows(log, i, collective, ranks, words, false, all, err);
 		else
 			gf_imported_leave(log->imported,
 					  "tables under an environment that is not ALGORITHM, "
@@ -332,7 +358,7 @@ static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_rea
 	return rc;
 }
 
-/* Is a run of an all-reduce a better choice than one before it? */
+/* Is a run of the same collective a better choice than one before it? */
 static bool is_better(const struct gf_nccl_run *run, const struct gf_nccl_run *taken, int ranks)
 {
 	if (run->sweeps && run->listed != taken->listed)
@@ -341,26 +367,25 @@ static bool is_better(const struct gf_nccl_run *run, const struct gf_nccl_run *t
 	return is_told(taken) && !is_told(run);
 }
 
-/* The run that counts; nruns: none is an all-reduce. Names the others. */
-static size_t choose(const struct gf_nccl_log *log, int ranks, struct gf_text *why)
+/* The run of the collective that counts; nruns: there is none. Names the others. */
+static size_t choose(const struct gf_nccl_log *log, enum gf_coll_half wanted, int ranks)
 {
-	const bool told = tells(log);
+	static const char *const further[] = {"further tables of an all-reduce",
+					      "further tables of a reduce-scatter",
+					      "further tables of an all-gather"};
+	const bool told = !wanted && tells(log);
 	size_t i, taken = log->nruns;
 
 	for (i = 0; i < log->nruns; i++) {
 		const struct gf_nccl_run *run = &log->runs[i];
+		enum gf_coll_half collective;
 		struct gf_text other = {0};
+		const bool known = find_collective(log, i, &collective, &other);
 
-		if (!run->nrows)
+		gf_text_release(&other);
+		if (!run->nrows || !known || collective != wanted)
 			continue;
-		if (is_other(log, i, &other)) {
-			char *what = gf_xasprintf("tables of %s", other.data);
-
-			gf_imported_leave(log->imported, what, run->line);
-			free(what);
-			if (!why->length)
-				gf_text_addf(why, "%s", other.data);
-		} else if (taken == log->nruns) {
+		if (taken == log->nruns) {
 			taken = i;
 		} else {
 			const bool better = is_better(run, &log->runs[taken], ranks);
@@ -368,12 +393,60 @@ static size_t choose(const struct gf_nccl_log *log, int ranks, struct gf_text *w
 
 			taken = better ? i : taken;
 			if (!told)
-				gf_imported_leave(log->imported, "further tables of an all-reduce",
+				gf_imported_leave(log->imported, further[wanted],
 						  log->runs[left].line);
+		}
+	}
+	return taken;
+}
+
+/* Names the runs of other collectives; *why is the first one's. */
+static void name_others(const struct gf_nccl_log *log, struct gf_text *why)
+{
+	enum gf_coll_half ignored;
+	size_t i;
+
+	for (i = 0; i < log->nruns; i++) {
+		struct gf_text other = {0};
+		char *what;
+
+		if (log->runs[i].nrows && !find_collective(log, i, &ignored, &other)) {
+			what = gf_xasprintf("tables of %s", other.data);
+			gf_imported_leave(log->imported, what, log->runs[i].line);
+			free(what);
+			if (!why->length)
+				gf_text_addf(why, "%s", other.data);
 		}
 		gf_text_release(&other);
 	}
-	return taken;
+}
+
+static int take_collective(const struct gf_nccl_log *log, const struct gf_import *in,
+			   enum gf_coll_half collective, struct gf_readings *all,
+			   struct gf_text *remarks, struct gf_error *err)
+{
+	const size_t run = choose(log, collective, in->ranks);
+	int ranks = 0, rc;
+
+	if (run == log->nruns)
+		return 0;
+	rc = find_ranks(in, log, run, collective, remarks, &ranks, err);
+	if (all->ranks && ranks != all->ranks) { /* a half beside others */
+		gf_imported_leave(log->imported,
+				  "tables of other ranks, or of nobody knows how many",
+				  log->runs[run].line);
+		return 0;
+	}
+	if (rc == 0)
+		rc = take_rows(log, run, collective, ranks, NULL, in->variant, all, err);
+	if (rc == 0 && !collective && tells(log))
+		rc = take_variants(log, ranks, all, err);
+	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all->nwrong)
+		gf_text_addf(remarks,
+			     "%s: the run failed its check: %lld values are out of bounds; its "
+			     "times may be wrong, too\n",
+			     in->file, log->runs[run].out_of_bounds);
+	return rc;
 }
 
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct gf_profile *out,
@@ -381,12 +454,12 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 {
 	struct gf_readings all = {.imported = log->imported};
 	struct gf_text why = {0};
-	const size_t run = choose(log, in->ranks, &why);
-	int ranks = 0, rc = 0;
+	int half, rc = 0;
 
-	if (run < log->nruns) {
-		rc = find_ranks(in, log, run, remarks, &ranks, err);
-	} else {
+	name_others(log, &why);
+	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER && rc == 0; half++)
+		rc = take_collective(log, in, (enum gf_coll_half)half, &all, remarks, err);
+	if (rc == 0 && !all.ranks) {
 		char *found = gf_imported_line(log->imported, in->file);
 
 		rc = gf_error_set(err, -EINVAL, "%s: want the table of an all-reduce, got %s",
@@ -396,16 +469,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 	}
 	gf_text_release(&why);
 	if (rc == 0)
-		rc = take_rows(log, run, ranks, NULL, in->variant, &all, err);
-	if (rc == 0 && tells(log))
-		rc = take_variants(log, ranks, &all, err);
-	if (rc == 0)
 		rc = gf_readings_finish(&all, in, out, remarks, err);
-	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all.nwrong)
-		gf_text_addf(remarks,
-			     "%s: the run failed its check: %lld values are out of bounds; its "
-			     "times may be wrong, too\n",
-			     in->file, log->runs[run].out_of_bounds);
 	gf_readings_release(&all);
 	return rc;
 }

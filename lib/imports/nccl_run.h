@@ -9,9 +9,9 @@
 #include "imports/importers.h"
 
 /*
- * The runs of benchmarks in a log, as nccl-tests': their rows, and which of them is an all-reduce
- * on how many ranks. Zero-initialise, and set `imported` and the library; the owner calls
- * gf_nccl_release.
+ * The runs of benchmarks in a log, as nccl-tests': their rows, and which of them is an all-reduce,
+ * a reduce-scatter or an all-gather on how many ranks. Zero-initialise, and set `imported` and the
+ * library; the owner calls gf_nccl_release.
  */
 struct gf_nccl_row {
 	size_t size_bytes, line;
@@ -49,6 +49,7 @@ struct gf_nccl_log {
 	size_t nruns, run_capacity, nrows, row_capacity;
 	struct gf_nccl_told told; /* before the next table */
 	char library[48];         /* "NCCL 2.28.9"; "NCCL": no more is said */
+	bool parts;               /* the sizes of an all-gather are one rank's */
 	struct gf_imported *imported;
 };
 
@@ -64,7 +65,7 @@ bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number);
 /* A row of the run that stands. */
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
 
-/* The first run of an all-reduce is the cost of the algorithm "library", or of a program's sweep
+/* The first run of each collective is the cost of the algorithm "library", or of a program's sweep
  * the one on in->ranks, or on most. Each run of an all-reduce is a variant, too, if the log has
  * NCCL's settings. */
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct gf_profile *out,

@@ -24,13 +24,14 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all, const struct 
 
 	for (i = 0; i < all->ncurves; i++) {
 		c = &all->curves[i];
-		if (c->told == (r->variant != NULL) && strcmp(c->algorithm, name) == 0 &&
-		    strcmp(c->factors, r->factors) == 0)
+		if (c->collective == r->collective && c->told == (r->variant != NULL) &&
+		    strcmp(c->algorithm, name) == 0 && strcmp(c->factors, r->factors) == 0)
 			return c;
 	}
 	if (i == CURVES_MOST)
 		return NULL;
 	c = gf_array_push(&all->curves, &all->ncurves, &all->capacity);
+	c->collective = r->collective;
 	c->algorithm = gf_xstrdup(name);
 	c->told = r->variant;
 	c->factors = gf_xstrdup(r->factors);
@@ -79,7 +80,8 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r, struct
 	if (!r->dense || gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
 		left_out = "rows of codecs, sparse sets, plans or several messages";
 	else if (blocking)
-		left_out = "rows of the blocking MPI_Allreduce, which no plan runs";
+		left_out = r->collective ? "rows of MPI's blocking calls, which no plan runs"
+					 : "rows of the blocking MPI_Allreduce, which no plan runs";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
 	else if (!(c = curve_of(all, r)) || c->npoints == SIZES_MOST)
@@ -166,6 +168,15 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 {
 	int rc;
 
+	/* a profile's line is of an all-reduce */
+	if (c->collective) {
+		char *what = gf_xasprintf("times of %s, for which profiles have no line",
+					  gf_coll_half_names[c->collective]);
+
+		gf_imported_leave_many(all->imported, what, c->npoints);
+		free(what);
+		return 0;
+	}
 	if (!c->npoints || c->points[c->npoints - 1].size_bytes / 2 < c->points->size_bytes) {
 		char *what = gf_xasprintf(
 			"algorithms of one size, or of sizes within a factor of two, as %s",

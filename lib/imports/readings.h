@@ -5,15 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "documents/algorithm_traits.h"
 #include "imports/importers.h"
 
 /*
- * Times of all-reduces, sorted into one curve per algorithm and stages: what gf-allreduce measured,
- * on its way into a profile. Zero-initialise; the owner calls gf_readings_release.
+ * Times of collectives, sorted into one curve per collective, algorithm and stages: what
+ * gf-allreduce measured, on its way into a profile. Zero-initialise; the owner calls
+ * gf_readings_release.
  */
 struct gf_reading {
 	int ranks; /* 0: not said */
-	size_t size_bytes;
+	enum gf_coll_half collective;
+	size_t size_bytes; /* of all ranks' parts */
 	double time_s;
 	double spread_s;                 /* interquartile range; 0: not said */
 	const char *algorithm, *factors; /* "2x4:halving,ring", or "" */
@@ -27,6 +30,7 @@ struct gf_reading {
 };
 
 struct gf_readings_curve {
+	enum gf_coll_half collective;
 	char *algorithm, *factors;
 	bool told; /* the algorithm is what a library was told */
 	struct gf_readings_point {

@@ -313,6 +313,22 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 	wants 2 gf-profile --import "$share/models/digits-mlp.json"
 	says 'digits-mlp.json: this is a model of gradflow: give it by --model'
 	one_line
+	# the halves by name, by their busbw, beside an all-reduce and alone
+	awk '/^ +[0-9]/ {$8 = sprintf("%.2f", 0.75 * $7); $12 = sprintf("%.2f", 0.75 * $11)} {print}' "$data/import/nccl-tests.txt" > scatter.txt
+	(cat "$data/import/nccl-tests.txt"; echo '# Collective test starting: all_gather_perf'; cat scatter.txt) > both.txt
+	wants 0 gf-profile --import both.txt
+	says 'times of all_gather, for which profiles have no line ('
+	jq '.network' out.txt > both.json
+	gf-profile --import "$data/import/nccl-tests.txt" | jq .network | cmp - both.json
+	wants 2 gf-profile --import scatter.txt
+	says 'times of reduce_scatter, for which profiles have no line ('
+	[ -z "$output" ]
+	for name in Allgather Reduce_scatter; do
+		sed "s/MPI Allreduce/MPI $name/; s/osu_allreduce/osu_${name,}/" "$data/import/osu.log" > osu.txt
+		wants 2 gf-profile --import osu.txt
+		says ': 2 ranks; left out: '
+		says "times of $(tr A-Z a-z <<< "$name" | sed 's/allg/all_g/'), for which profiles have no line (19)"
+	done
 	# all_gather_perf, from the README of skypilot-org/skypilot's gcp_gpu_direct_tcpx
 	wants 2 gf-profile --import "$data/import/all-gather-skypilot.log"
 	says 'want the table of an all-reduce, got a collective that reduces nothing'

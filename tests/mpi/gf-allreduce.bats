@@ -78,6 +78,91 @@ right() {
 	[ $status -eq 0 ] || says 'the rules of coll_tuned_dynamic_rules_filename come first'
 }
 
+@test "--collective: reduce-scatters and all-gathers, by every algorithm that has them, on 2 and 3 ranks" {
+	local ranks half
+	wants 0 mpi 2 gf-allreduce $quick -v -a all --collective all_gather -b 64 -e 64
+	says 'left out: butterfly: want an algorithm that comes as a reduce-scatter and an all-gather'
+	for ranks in 2 3; do
+		for half in reduce_scatter all_gather; do
+			# sizes that ranks do not divide become those that they do, in parts of whole 16 bytes
+			wants 0 mpi $ranks gf-allreduce $quick -a all,auto --collective $half -b 4 -e 64K -f 16 -c 3 --table=json
+			jq -se --arg half $half --argjson n $ranks 'all(.collective == $half and .wrong == 0 and .size_bytes % (16 * $n) == 0 and .count_elems * 4 * $n == .size_bytes
+				and (.busbw_bytes_per_s / .algbw_bytes_per_s * $n / ($n - 1) - 1 | fabs) < 1e-9
+				and .op == (if $half == "all_gather" then "none" else "sum" end))
+				and (map(.size_bytes) | unique) == ([64, 1024, 16384] | map(. - . % (16 * $n)))
+				and (map(.chosen) | unique | length) >= 7 and any(.variant == "blocking") and any(.algorithm == "auto")' out.txt
+			# a ring sends all parts but one, a library does not tell
+			jq -se --argjson n $ranks 'all(if .algorithm == "ring" then .wire_bytes == .size_bytes / $n * ($n - 1)
+				elif .algorithm == "library" then .wire_bytes == 0 else true end)' out.txt
+		done
+	done
+	# several at once, other types, averages, pieces
+	wants 0 mpi 3 gf-allreduce $quick -a all --collective reduce_scatter -b 40K -e 40K -d f16 --op avg --lanes 2 -c 2
+	right
+	wants 0 mpi 3 gf-allreduce $quick -a all --collective all_gather -b 40K -e 40K -d i32 --segment 1K --lanes 3 -c 2
+	right
+}
+
+@test "--collective: the table, the library's two calls, and the answer" {
+	wants 0 mpi 3 gf-allreduce -n 5 -w 1 -a ring,library,library:blocking --collective reduce_scatter_perf -b 1K -e 16K -f 16
+	right
+	prints '# reduce_scatter: size is that of all ranks'
+	prints '# MPI_Ireduce_scatter is library; MPI_Reduce_scatter_block, which most programs call, is library:blocking'
+	grep -qE '^# blocking : MPI_Reduce_scatter_block takes [0-9.]+ to [0-9.]+ of the time of MPI_Ireduce_scatter, ' out.txt
+	grep -qE '^ +1008 +84 +f32 +sum +ring ' out.txt
+	says 'fastest reduce_scatter: '
+	says " x as fast as the library's own"
+	wants 0 mpi 2 gf-allreduce $quick -a library,library:blocking --collective all_gather_perf -b 1K -e 1K
+	prints '# MPI_Iallgatherv is library; MPI_Allgather, which'
+	grep -qE '^ +1024 +128 +f32 +none +library ' out.txt
+}
+
+@test "--collective: codecs, errors, proofs, traces, and what is spoilt" {
+	local half codec
+	for half in reduce_scatter all_gather; do
+		for codec in f16 q8 fp4; do
+			wants 0 mpi 3 gf-allreduce $quick -a all --collective $half -b 100K -e 100K --codec $codec -c 2 --verify --table=json
+			jq -se 'length >= 12 and all(.wrong == 0 and .wire_bytes > 0 and .wire_bytes < .size_bytes)' out.txt
+		done
+		wants 1 mpi 3 gf-allreduce $quick -a ring,library --collective $half -b 40K -e 40K --spoil 4 --table=json
+		jq -se 'length == 4 and all(.wrong == 4)' out.txt
+		wants 0 mpi 3 gf-allreduce $quick -v -a ring --collective $half -b 3K -e 3K --verify
+		says "ring, 768 elements, ${half/_/-}, f32, 3 ranks, segments of 65536: "
+		wants 0 mpi 3 gf-allreduce $quick -a ring --collective $half -b 3K -e 3K --trace trace.json
+		jq -e --arg half $half '[.traceEvents[] | select(.cat == "message")] | length == 3 and all(.args.collective == $half)' trace.json
+	done
+	wants 0 mpi 2 gf-allreduce $quick -a ring --collective all_gather -b 4K -e 16K --table=json
+	cp out.txt rows.jsonl
+	wants 2 gf-profile --import rows.jsonl
+	says 'times of all_gather, for which profiles have no line (3)'
+	jq -e '[.traceEvents[] | select(.cat == "transfer") | .name | sub(" .*"; "")] | unique == ["receive", "send"]' trace.json
+	wants 0 mpi 3 gf-allreduce $quick -a ring,rhd,library --collective reduce_scatter --error -b 64K -e 64K --table=json
+	jq -se 'length == 6 and all(.error_rms > 0 and .error_rms < 1e-6 and .error_max > .error_rms)' out.txt
+}
+
+@test "--collective: what is of all-reduces alone, and ranks that differ" {
+	local args reason half
+	while IFS='|' read -r half args reason; do
+		wants 2 mpi 3 gf-allreduce --collective $half -b 48 -e 1K $args
+		says "$reason"
+	done <<- 'END'
+		reduce_scatter|--best rule.json|--best: want none with --collective reduce_scatter: a rule is of all-reduces
+		all_gather|--plan plan.json|--plan: want none with --collective all_gather: plans and rules are of all-reduces
+		all_gather|-a gather --density .1|--density: want none with --collective all_gather
+		reduce_scatter|-a library:ring|libraries are told of all-reduces alone; library:blocking goes
+		all_gather|--op max|--op: want none with --collective all_gather: nothing is reduced
+		all_gather|--error|--error: want none with --collective all_gather: nothing is added
+	END
+	wants 2 mpi 3 gf-allreduce --collective all_gather -b 4 -e 32
+	says '--max-bytes: want at least 48, 16 for each of 3 ranks, got 32'
+	wants 1 mpi 3 gf-allreduce --collective all_gather -b 48 -e 48 -a tree
+	says 'tree: want an algorithm that comes as a reduce-scatter and an all-gather'
+	wants 1 mpi 2 gf-allreduce --collective all_gather -b 48 -e 48 -a library --codec f16
+	says "library: rank 0: the transport's own collectives move values as they are, without f16"
+	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --collective all_gather
+	says 'all_gather, sum of f32'
+}
+
 # adds TYPE:OPERATION...
 adds() {
 	local pair

@@ -474,9 +474,9 @@ static void test_other_tools(void)
 	static const struct outcome cases[] = {
 		/* a log of converged-computing/metrics-operator */
 		{"tests/data/import/osu.log", 0, 2, 19,
-		 "osu 5.8: 2 ranks, library of 19 sizes; left out: lines that are no rows (6, "
+		 "osu 5.8: 2 ranks, library of 19 sizes; left out: lines that are no rows (4, "
 		 "first in line 1), tables of a run of MPI_Fetch_and_op latency Test v5.8 (1, "
-		 "first in line 3), tables of a run of MPI Latency Test v5.8 (1, first in line 34)",
+		 "first in line 2), tables of a run of MPI Latency Test v5.8 (1, first in line 33)",
 		 NULL},
 		{"[1,0]<stdout>:# OSU MPI-CUDA Allreduce Latency Test v7.5\n"
 		 "[1,0]<stdout>:# Datatype: MPI_FLOAT.\n"
@@ -606,8 +606,21 @@ static void test_refused(void)
 		 "f: want the table of an all-reduce, got a collective with a root, as reduce or "
 		 "broadcast"},
 		{"nccl-tests", "", "1048576 9 float sum -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
-		 "f: want the table of an all-reduce, got a busbw of 0.75 times the algbw, as of "
-		 "reduce_scatter, where an all-reduce has 1 or more"},
+		 "f: nccl-tests: 4 ranks; left out: times of reduce_scatter, for which profiles "
+		 "have no line (1): want dense messages by one algorithm of two sizes or more, the "
+		 "largest at least twice the smallest"},
+		{"nccl-tests", "# Collective test starting: all_gather_perf_mpi\n",
+		 "1048576 9 float none -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
+		 "f: nccl-tests: 4 ranks; left out: times of all_gather, for which profiles have "
+		 "no "
+		 "line (1): want dense messages by one algorithm of two sizes or more, the largest "
+		 "at least twice the smallest"},
+		{"nccl-tests", "# Collective test starting: alltoall_perf\n",
+		 "1048576 9 float none -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
+		 "f: want the table of an all-reduce, got a run of alltoall_perf"},
+		{"osu", "# OSU MPI Allgatherv Latency Test v7.5\n", "1024 1.5\n2048 2.5\n",
+		 "f: want the table of an all-reduce, got a run of MPI Allgatherv Latency Test "
+		 "v7.5"},
 		{"nccl-tests", "# Collective test starting: reduce_perf\n",
 		 "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
 		 "f: want the table of an all-reduce, got a run of "
