@@ -24,6 +24,7 @@ struct job {
 	const char *const *algorithms;
 	enum gf_dtype dtype;
 	enum gf_op op;
+	enum gf_coll_half collective;
 	const char *refusal; /* NULL: it runs */
 	const char *suits;   /* why by the host, though there is NCCL */
 	char algorithms_run[256];
@@ -33,6 +34,7 @@ static struct gf_contest_allreduce_config config_of(const struct job *job, struc
 {
 	struct gf_contest_allreduce_config config = {
 		.comm = c,
+		.collective = job->collective,
 		.lanes = job->lanes,
 		.warmup = 1,
 		.repeats = 2,
@@ -126,7 +128,7 @@ static const char *const both[] = {"gtopk", "gather", NULL};
 
 static void test_runs(void)
 {
-	char every[256] = "";
+	char every[256] = "", halves[256] = "";
 	const struct {
 		struct job job;
 		int ranks;
@@ -135,6 +137,32 @@ static void test_runs(void)
 		{{.lanes = 1, .algorithms = all}, 4, every},
 		{{.lanes = 3, .algorithms = chosen}, 4, "library ring"},
 		{{.lanes = 1, .algorithms = chosen}, 1, "library ring"},
+		{{.lanes = 1, .algorithms = all, .collective = GF_COLL_REDUCE_SCATTER}, 4, halves},
+		{{.lanes = 1, .algorithms = all, .collective = GF_COLL_ALL_GATHER}, 3, halves},
+		{{.lanes = 3, .algorithms = chosen, .collective = GF_COLL_REDUCE_SCATTER},
+		 3,
+		 "library ring"},
+		{{.lanes = 2, .algorithms = chosen, .collective = GF_COLL_ALL_GATHER},
+		 4,
+		 "library ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .collective = GF_COLL_ALL_GATHER,
+		  .codec = "q8"},
+		 3,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .collective = GF_COLL_REDUCE_SCATTER,
+		  .spoil = 3},
+		 2,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .collective = GF_COLL_ALL_GATHER,
+		  .by_host = true},
+		 4,
+		 "ring"},
 		{{.lanes = 2, .algorithms = by_ring, .codec = "f16"}, 3, "ring"},
 		{{.lanes = 1, .algorithms = by_ring, .spoil = 3}, 2, "ring"},
 		{{.lanes = 1, .algorithms = by_ring, .by_host = true}, 4, "ring"},
@@ -189,8 +217,12 @@ static void test_runs(void)
 	};
 	size_t i;
 
-	for (i = 0; gf_algorithms[i]; i++)
+	for (i = 0; gf_algorithms[i]; i++) {
 		sprintf(every + strlen(every), "%s%s", i ? " " : "", gf_algorithms[i]->name);
+		if (gf_algorithms[i]->owned || !gf_algorithms[i]->build)
+			sprintf(halves + strlen(halves), "%s%s", *halves ? " " : "",
+				gf_algorithms[i]->name);
+	}
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		run(cases[i].job, cases[i].ranks, cases[i].run);
 }

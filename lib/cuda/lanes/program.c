@@ -76,12 +76,33 @@ static int by_step(const struct gf_algorithm *a, const struct gf_coll_args *args
 	/* NCCL cuts transfers up by itself. */
 	whole.segment_elems = 0;
 	whole.lossy = codec != NULL;
-	/* coded, parts go from aligned places on the wire */
-	whole.grain_elems = codec ? 0 : GF_LANE_GRAIN_ELEMS;
+	/* coded, parts go from aligned places on the wire; a caller's begin where he says */
+	whole.grain_elems = codec || args->owners ? 0 : GF_LANE_GRAIN_ELEMS;
 	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
 	if (rc)
 		return rc;
 	gf_lane_program_skewed(&s, codec, args->skew_elems, p);
+	gf_schedule_release(&s);
+	return 0;
+}
+
+/* A half of `library`. */
+static int by_call(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
+		   struct gf_lane_program *p, struct gf_error *err)
+{
+	struct gf_coll_args whole = *args;
+	struct gf_schedule s;
+	int rc;
+
+	if (args->count_elems % (size_t)args->ranks)
+		return gf_error_set(err, -ENOTSUP,
+				    "NCCL's halves want equal parts for %d ranks, got %zu elements",
+				    args->ranks, args->count_elems);
+	whole.calls = true;
+	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
+	if (rc)
+		return rc;
+	gf_lane_program_skewed(&s, NULL, args->skew_elems, p);
 	gf_schedule_release(&s);
 	return 0;
 }
@@ -167,6 +188,8 @@ int gf_lane_program_new(const struct gf_algorithm *a, const struct gf_coll_args 
 		if (codec)
 			return gf_error_set(err, -ENOTSUP, "%s sends f32 as it is, not %s", a->name,
 					    codec->name);
+		if (args->half != GF_COLL_WHOLE)
+			return by_call(a, args, rank, p, err);
 		begin(p, rank, args);
 		add_all_reduce(p, gf_data(0, args->count_elems));
 		return 0;

@@ -19,7 +19,7 @@
  * between.
  *
  * There are two kinds of programs:
- *  - library: one all-reduce;
+ *  - library: one all-reduce, or of a half one reduce-scatter or all-gather;
  *  - by step: any schedule. Steps gather in a group as long as none waits for another of the group.
  *    Receives that reduce or decode land beside the message, in the wire memory, and kernels take
  *    them up after the group. Encoded data that is sent on goes as it came. Data for many peers is

@@ -403,9 +403,9 @@ static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 
 static size_t wire_bytes(const struct gf_contest *c, size_t i, const struct gf_algorithm *a)
 {
-	return c->of[i].send ? gf_contest_send_wire_bytes(c->of[i].send)
-	       : !a->build   ? 0
-			     : gf_burst_wire_bytes(burst_of(c, i));
+	return !a->build       ? 0
+	       : c->of[i].send ? gf_contest_send_wire_bytes(c->of[i].send)
+			       : gf_burst_wire_bytes(burst_of(c, i));
 }
 
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err)

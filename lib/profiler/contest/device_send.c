@@ -34,14 +34,6 @@ struct gf_contest_gpu {
 
 /* --- memory --------------------------------------------------------------- */
 
-/* The inputs put in place, enqueued alone. */
-static int refill_memory(struct gf_contest_gpu *d, size_t bytes, struct gf_error *err)
-{
-	struct gf_gpu *g = d->device.gpu;
-
-	return g->ops->copy(g, d->stream, d->work, d->source, bytes, GF_GPU_WITHIN, err);
-}
-
 int gf_contest_gpu_move(struct gf_contest_gpu *d, enum gf_contest_move what, void *host,
 			size_t bytes, struct gf_error *err)
 {
@@ -234,12 +226,33 @@ struct gf_contest_send {
 	struct gf_burst *burst;
 	struct gf_gpu_hold *hold; /* of what is loaded, or NULL */
 	size_t n, bytes, wire_bytes;
+	bool gathers; /* this rank brings its part of each message */
 	/* With a density: the k largest values of the only message go, on top of a residual of
 	 * zeros, which a word that is never 0 keeps so. */
 	struct gf_sparse_gpu *sparse; /* or NULL */
 	void *residual, *never;
 	size_t k;
 };
+
+/* The inputs put in place, enqueued alone. */
+static int refill_memory(const struct gf_contest_send *s, struct gf_error *err)
+{
+	const struct gf_contest_gpu *d = s->d;
+	const size_t each = s->bytes / s->n;
+	struct gf_gpu *g = d->device.gpu;
+	struct gf_range part = {.count = s->bytes};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < (s->gathers ? s->n : 1) && !rc; i++) {
+		if (s->gathers)
+			part = gf_range_part(gf_data(i * each, each), d->comm->ranks,
+					     d->comm->rank);
+		rc = g->ops->copy(g, d->stream, (char *)d->work + part.first,
+				  (char *)d->source + part.first, part.count, GF_GPU_WITHIN, err);
+	}
+	return rc;
+}
 
 /* --- messages ------------------------------------------------------------- */
 
@@ -261,6 +274,8 @@ static int check(const struct gf_burst_message *m, const struct gf_comm *comm, s
 
 	args.count_elems = m->count_elems;
 	args.elem_bytes = sizeof(float);
+	args.half = m->half;
+	args.owners = m->owners;
 	if (rc == 0 && m->way.density > 0 && m->element.codec)
 		rc = gf_error_set(err, -EINVAL, "%s: want values as they are, got %s",
 				  m->way.algorithm->name, m->element.codec->name);
@@ -355,6 +370,7 @@ int gf_contest_send_new(struct gf_contest_gpu *d, const struct gf_burst_message 
 	int rc = 0;
 
 	s->d = d;
+	s->gathers = only.half == GF_COLL_ALL_GATHER;
 	for (i = 0; i < n && rc == 0; i++) {
 		s->bytes += messages[i].count_elems * sizeof(float);
 		rc = check(&messages[i], d->comm, &s->wire_bytes, err);
@@ -435,7 +451,7 @@ int gf_contest_send_load(struct gf_contest_send *s, bool refill, struct gf_error
 
 	rc = rc ? rc : g->ops->record(g, d->begun, d->stream, err);
 	if (rc == 0 && refill)
-		rc = refill_memory(d, s->bytes, err);
+		rc = refill_memory(s, err);
 	return rc ? rc : enqueue(s, err);
 }
 

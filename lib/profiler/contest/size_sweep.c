@@ -249,6 +249,7 @@ struct gathering {
 	const struct gf_contest_allreduce_config *config;
 	size_t count_elems;
 	struct gf_way decomposition; /* factors and stages, no algorithm */
+	struct gf_layout even;       /* of a half */
 	double density;
 };
 
@@ -270,6 +271,8 @@ static int add(struct gathering *g, const struct gf_algorithm *a, struct gf_erro
 		rc = gf_contest_send_check(
 			&(struct gf_burst_message){
 				.way = way,
+				.half = g->config->collective,
+				.owners = &g->even,
 				.element = g->config->element,
 				.count_elems = g->count_elems,
 			},
@@ -341,6 +344,8 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 	else if (rc == 0)
 		rc = gf_choose_layout(config->comm, &g.decomposition.nfactors,
 				      g.decomposition.factors, err);
+	if (config->collective)
+		g.even = gf_layout_even(config->comm->ranks, count_elems);
 	for (i = 0; s->algorithms[i] && rc == 0; i++) {
 		const char *name = s->algorithms[i];
 
@@ -354,6 +359,7 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 			rc = add(&g, find(name), err);
 		}
 	}
+	free((void *)g.even.pieces);
 	if (rc == 0 && g.ways.count == 0)
 		rc = gf_error_set(err, -ENOTSUP, "no algorithm can run on %d ranks here",
 				  config->comm->ranks);

@@ -132,7 +132,6 @@ static int check_collective(const struct gf_contest_sweep *s,
 			    const struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
 	const bool gathers = config->collective == GF_COLL_ALL_GATHER;
-	const char *device = config->device.name;
 	const struct {
 		bool given;
 		const char *option, *why;
@@ -142,7 +141,6 @@ static int check_collective(const struct gf_contest_sweep *s,
 		{s->density > 0, "--density", "sparse sets are reduced whole"},
 		{any(s, is_variant), "--algorithms library:VARIANT",
 		 "libraries are told of all-reduces alone; library:blocking goes"},
-		{device && strcmp(device, "cpu") != 0, "--device", "halves go by the host here"},
 		{gathers && s->op != GF_OP_SUM, "--op", "nothing is reduced"},
 		{gathers && config->errors, "--error", "nothing is added"},
 	};

@@ -20,8 +20,8 @@ size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w)
 static bool is_for(const struct gf_streams_path *p, const struct gf_work *w, size_t lane)
 {
 	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half ||
-	    p->owners != w->owners || p->way != w->way || p->schedule != w->schedule || p->count_elems != w->count_elems ||
-	    p->skew_elems != w->skew_elems)
+	    p->owners != w->owners || p->way != w->way || p->schedule != w->schedule ||
+	    p->count_elems != w->count_elems || p->skew_elems != w->skew_elems)
 		return false;
 	if (w->sets)
 		return p->sets == w->sets;
@@ -48,19 +48,6 @@ static int make_sets(const struct gf_work *w, const struct gf_recipe *r, int ran
 	return 0;
 }
 
-static int make_values(const struct gf_recipe *r, int rank, const struct gf_codec *codec,
-		       struct gf_lane_program *program, struct gf_error *err)
-{
-	const struct gf_algorithm *a = r->way.algorithm;
-
-	if (r->args.half != GF_COLL_WHOLE && !a->build)
-		return gf_error_set(err, -ENOTSUP,
-				    "%s between GPUs: this build runs it whole, not in halves; "
-				    "another --policy of gf-plan plans that",
-				    a->name);
-	return gf_lane_program_new(a, &r->args, rank, codec, program, err);
-}
-
 static int make_program(const struct gf_engine *e, const struct gf_work *w, int rank,
 			struct gf_lane_program *program, struct gf_error *err)
 {
@@ -75,7 +62,8 @@ static int make_program(const struct gf_engine *e, const struct gf_work *w, int 
 	if (rc)
 		return rc;
 	return w->sets ? make_sets(w, &r, rank, program, err)
-		       : make_values(&r, rank, r.element.codec, program, err);
+		       : gf_lane_program_new(r.way.algorithm, &r.args, rank, r.element.codec,
+					     program, err);
 }
 
 static bool is_call(const struct gf_lane_step *step)
