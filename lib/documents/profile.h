@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "documents/algorithm_traits.h"
 #include "documents/cost_line.h"
 #include "documents/processing_cost.h"
 #include "documents/stage_list.h"
@@ -128,10 +129,11 @@ struct gf_beside_backward {
 	char *extra;
 };
 
-/* One algorithm's all-reduce: startup_s + per_byte_s * bytes, larger messages by the lines that
- * take its place. */
+/* One algorithm's all-reduce, or a half of it by itself: startup_s + per_byte_s * bytes, larger
+ * messages by the lines that take its place. The bytes of a half are the whole message's, too. */
 struct gf_allreduce_cost {
 	char *algorithm;
+	enum gf_coll_half collective;
 	char *codec;             /* NULL: f32 */
 	struct gf_stage *stages; /* as it was measured; none: undecomposed */
 	size_t nstages;
@@ -159,7 +161,7 @@ struct gf_level_cost {
 
 struct gf_network {
 	int ranks; /* measured on; 0: unknown */
-	/* each algorithm once per codec and stages */
+	/* each algorithm once per collective, codec and stages */
 	struct gf_allreduce_cost *allreduce;
 	size_t nallreduce;
 	struct gf_level_cost *levels;
@@ -213,7 +215,7 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b, struct gf_err
 
 /* The codec that it was measured with; borrowed. */
 const char *gf_allreduce_codec(const struct gf_allreduce_cost *c);
-/* Was it measured with gradients as they are? */
+/* Was it measured of whole all-reduces with gradients as they are? */
 bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
 /* What it and backward do to each other; borrowed. NULL: nothing is known. */
 const struct gf_beside_backward *gf_beside_backward_of(const struct gf_allreduce_cost *c);

@@ -35,6 +35,8 @@ static const struct gf_record beside_record = {
 #define AT(member) offsetof(struct gf_allreduce_cost, member)
 static const struct gf_field allreduce_fields[] = {
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"collective", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(collective),
+	 .names = gf_coll_half_names},
 	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
 	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
 	 .record = &gf_stage_record},
@@ -198,7 +200,7 @@ static int check_stages(const struct gf_json_at *at, const struct gf_network *ne
 
 static bool same_entry(const struct gf_allreduce_cost *a, const struct gf_allreduce_cost *b)
 {
-	return strcmp(a->algorithm, b->algorithm) == 0 &&
+	return strcmp(a->algorithm, b->algorithm) == 0 && a->collective == b->collective &&
 	       strcmp(gf_allreduce_codec(a), gf_allreduce_codec(b)) == 0 &&
 	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
 }
@@ -294,7 +296,7 @@ const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
 
 bool gf_allreduce_plain(const struct gf_allreduce_cost *c)
 {
-	return gf_codec_is_plain(gf_allreduce_codec(c));
+	return c->collective == GF_COLL_WHOLE && gf_codec_is_plain(gf_allreduce_codec(c));
 }
 
 const struct gf_beside_backward *gf_beside_backward_of(const struct gf_allreduce_cost *c)

@@ -161,7 +161,8 @@ static const struct gf_allreduce_cost *cheapest_with_steps(const struct gf_netwo
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
 		double s = gf_cost_lines_s(&lines, bytes);
 
-		if (!a || !a->build || !(s < least_s) || gf_stages_call(c->stages, c->nstages))
+		if (c->collective != GF_COLL_WHOLE || !a || !a->build || !(s < least_s) ||
+		    gf_stages_call(c->stages, c->nstages))
 			continue;
 		best = c;
 		least_s = s;

@@ -171,16 +171,19 @@ static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
 	fit_cell(t, fit);
 }
 
-static void allreduce_table(const struct gf_network *net, const struct sizes *s, size_t window,
-			    struct gf_text *out)
+static void collective_table(const struct gf_network *net, enum gf_coll_half collective,
+			     const struct sizes *s, size_t window, struct gf_text *out)
 {
+	static const char *const titles[] = {"all-reduce", "reduce-scatter", "all-gather"};
 	struct gf_table t = {0};
-	size_t i;
+	size_t n = 0, i;
 
-	if (!net->nallreduce)
+	for (i = 0; i < net->nallreduce; i++)
+		n += net->allreduce[i].collective == collective;
+	if (!n)
 		return;
 	gap(out);
-	gf_text_addf(out, "all-reduce");
+	gf_text_addf(out, "%s", titles[collective]);
 	if (net->ranks)
 		gf_text_addf(out, " of %d rank%s", net->ranks, net->ranks == 1 ? "" : "s");
 	gf_text_addf(out, "\n");
@@ -190,6 +193,8 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
 		struct gf_text way = {0};
 
+		if (c->collective != collective)
+			continue;
 		gf_stages_text_of(&way, c->algorithm, c->stages, c->nstages);
 		gf_table_cells(&t, "%s\t%s", way.data, gf_allreduce_codec(c));
 		gf_text_release(&way);
@@ -278,13 +283,15 @@ static void processing_tables(const struct gf_processing *p, size_t window, stru
 void gf_profile_table(const struct gf_profile *p, size_t window, struct gf_text *out)
 {
 	struct sizes s = sizes_of(p);
+	enum gf_coll_half i;
 
 	if (p->model)
 		model_table(p->model, window, out);
 	if (p->passes)
 		passes_line(p->passes, out);
 	if (p->network) {
-		allreduce_table(p->network, &s, window, out);
+		for (i = GF_COLL_WHOLE; i <= GF_COLL_ALL_GATHER; i++)
+			collective_table(p->network, i, &s, window, out);
 		levels_table(p->network, &s, window, out);
 	}
 	copies_table(p, window, out);

@@ -111,6 +111,11 @@ static const struct doc_case cases[] = {
 	/* an algorithm once per codec, and costs of codecs by device */
 	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\", \"codec\": \"q8\"", NULL},
 	{"\"algorithm\": \"library\"", "\"algorithm\": \"library\", \"codec\": \"f16\"", NULL},
+	{"\"algorithm\": \"library\"",
+	 "\"algorithm\": \"ring\", \"collective\": \"reduce_scatter\"", NULL},
+	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\", \"collective\": \"scatter\"",
+	 "p.json: /network/allreduce/1/collective: want \"all_reduce\", \"reduce_scatter\" or "
+	 "\"all_gather\", got \"scatter\""},
 	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\", \"codec\": \"f32\"",
 	 "p.json: /network/allreduce/1/algorithm: want each algorithm once per codec and stages, "
 	 "got \"ring\" with f32 again"},

@@ -133,6 +133,8 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes, st
 		struct gf_text name = {0};
 
 		gf_stages_text_of(&name, c->algorithm, c->stages, c->nstages);
+		if (c->collective != GF_COLL_WHOLE)
+			gf_text_addf(&name, " %s", gf_coll_half_names[c->collective]);
 		for (k = 0; k < c->fit.npoints; k++) {
 			const double t = c->fit.time_s[k];
 
