@@ -47,11 +47,14 @@ static void add_option(struct filling *f, const struct gf_priced *priced,
 		.nstages = priced->nstages,
 		.line = {price->line.from_bytes / ratio, price->line.below_bytes / ratio,
 			 price->line.startup_s, price->line.per_byte_s * ratio},
+		.gather = {price->line.from_bytes / ratio, price->line.below_bytes / ratio,
+			   price->gather.startup_s, price->gather.per_byte_s * ratio},
 		.wire_ratio = ratio,
 		.contention = price->contention,
 		.mutual = price->mutual,
 		.origin = price->origin,
 		.final = f->fabric.derived != NULL,
+		.halved = price->halved,
 	};
 }
 
@@ -61,6 +64,7 @@ static int add_lines(struct filling *f, struct gf_priced *priced, const char *co
 	int rc;
 
 	priced->codec = codec;
+	priced->split = f->in->halves;
 	for (priced->bytes = 0; isfinite(priced->bytes); priced->bytes = price.line.below_bytes) {
 		rc = gf_price_message(&f->fabric, priced, &price, &f->why);
 		if (rc < 0)
@@ -90,12 +94,18 @@ static bool carries(const struct filling *f, const char *algorithm, const struct
 	return true;
 }
 
+static const char *const *codecs_of(const struct gf_problem *in)
+{
+	static const char *const plain[] = {"f32", NULL};
+
+	return in->codecs ? in->codecs : plain;
+}
+
 /* One algorithm, one decomposition, every codec. */
 static void add(struct filling *f, const char *algorithm, const struct gf_stage *stages,
 		size_t nstages)
 {
-	static const char *const plain[] = {"f32", NULL};
-	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
+	const char *const *codecs = codecs_of(f->in);
 	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
 	struct gf_priced priced = {algorithm, stages, nstages, 0, NULL, 0};
 	size_t i;
@@ -146,20 +156,22 @@ static void add_decomposition(void *ctx, const struct gf_stage *stages, size_t n
 	add(d->filling, d->algorithm, stages, nstages);
 }
 
-/* Does the entry say that its algorithm was measured? Those of f32 do. Where there are none, those
- * of an allowed codec do. */
+/* Does the entry say that its algorithm was measured? Those of all-reduces in f32 do. Where there
+ * are none, those of an allowed codec do. Where halves alone were measured and are wanted, those of
+ * reduce-scatters do. */
 static bool counts(const struct gf_problem *in, const struct gf_allreduce_cost *c)
 {
 	const struct gf_network *n = in->fabric.network;
+	bool split = in->halves;
 	size_t i;
 
-	for (i = 0; i < n->nallreduce; i++)
+	for (i = 0; i < n->nallreduce; i++) {
 		if (gf_allreduce_plain(&n->allreduce[i]))
 			return gf_allreduce_plain(c);
-	for (i = 0; in->codecs && in->codecs[i]; i++)
-		if (strcmp(in->codecs[i], gf_allreduce_codec(c)) == 0)
-			return true;
-	return false;
+		split &= n->allreduce[i].collective != GF_COLL_WHOLE;
+	}
+	return c->collective == (split ? GF_COLL_REDUCE_SCATTER : GF_COLL_WHOLE) &&
+	       gf_names_index(codecs_of(in), gf_allreduce_codec(c)) >= 0;
 }
 
 /* NULL: any algorithm. */
@@ -352,13 +364,13 @@ static int descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Replays what of the envelope has not been; false: all of it has. The last ways go first, for the
- * places of those before them stay. */
-static bool replay_some(struct filling *f)
+/* Replays what of an envelope of these options has not been; false: all of it has. The last ways go
+ * first, for the places of those before them stay. */
+static bool replay_some(struct filling *f, const struct gf_menu *of)
 {
 	struct gf_menu *m = f->menu;
-	size_t n = m->nenvelope, k, before = m->noptions;
-	size_t *ways = gf_xmemdup(m->envelope, n * sizeof(*ways));
+	size_t n = of->nenvelope, k, before = m->noptions;
+	size_t *ways = gf_xmemdup(of->envelope, n * sizeof(*ways));
 	bool some = false;
 
 	qsort(ways, n, sizeof(*ways), descending);
@@ -375,11 +387,35 @@ static bool replay_some(struct filling *f)
 	return some;
 }
 
+/* What is the cheapest as that half. */
+static bool replay_half(struct filling *f, enum gf_coll_half half)
+{
+	struct gf_menu part;
+	bool some;
+
+	gf_menu_half(f->menu, half, &part);
+	some = replay_some(f, &part);
+	gf_menu_part_release(&part);
+	return some;
+}
+
+static bool replay_round(struct filling *f)
+{
+	bool some = replay_some(f, f->menu);
+
+	if (f->in->halves) {
+		some |= replay_half(f, GF_COLL_REDUCE_SCATTER);
+		some |= replay_half(f, GF_COLL_ALL_GATHER);
+	}
+	return some;
+}
+
 /*
  * Closed forms are a first guess: what is the cheapest by them for some size is replayed, and what
- * then is, until all of the envelope has been. The rest is not, for replays take time; it keeps its
- * closed form, and gamma_n = n. Replays that are there already count as well: whatever the order in
- * which a task's policies are asked, they choose from one menu.
+ * then is, until all of the envelope has been, with halves also that of each half. The rest is not,
+ * for replays take time; it keeps its closed form, and gamma_n = n. Replays that are there already
+ * count as well: whatever the order in which a task's policies are asked, they choose from one
+ * menu.
  */
 static void replay_envelope(struct filling *f)
 {
@@ -394,7 +430,7 @@ static void replay_envelope(struct filling *f)
 	f->fabric.derived = m->derived;
 	do
 		gf_menu_find_envelope(m);
-	while (round++ < ROUNDS_MOST && replay_some(f));
+	while (round++ < ROUNDS_MOST && replay_round(f));
 }
 
 int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)

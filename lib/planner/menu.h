@@ -16,18 +16,22 @@
  * every allowed codec. Each costs startup_s + per_byte_s * bytes alone, bytes counted in memory. If
  * a way has several lines, each is an option for the sizes for which it holds; they stand
  * together.
+ *
+ * Of a problem with halves, an option's line is that of a reduce-scatter and an all-gather
+ * together, and holds for the sizes for which both do.
  */
 struct gf_option {
 	const char *algorithm; /* borrowed from the network or the registry */
 	const char *codec;
 	struct gf_stage *stages; /* owned, names static; or none */
 	size_t nstages;
-	struct gf_line line;
+	struct gf_line line, gather;             /* gather: of it, with halves; else no time */
 	double wire_ratio;                       /* bytes on the wire per byte in memory */
 	const struct gf_contention *contention;  /* borrowed; or NULL */
 	const struct gf_beside_backward *mutual; /* borrowed; or NULL */
 	enum gf_price_origin origin;
-	bool final; /* replayed, if it can be */
+	bool final;  /* replayed, if it can be */
+	bool halved; /* halves are taken for half of an all-reduce */
 };
 
 /*
@@ -37,9 +41,9 @@ struct gf_option {
  * fall, and then one message may cost more than a longer one. least_s[k] is the least cost of all
  * messages of from_bytes[k] and more.
  *
- * choices are the options worth trying when messages share the network: all that no other option
- * replaces in sizes, startup, slope and contention. If these are too many, they are the envelope's
- * options.
+ * choices are the options worth trying when messages share the network, or when halves are not
+ * alike: all that no other option replaces in sizes, startup, slope and contention, of each half.
+ * If these are too many, they are the envelope's options, unless halves are not alike.
  *
  * floors are two lines below each way's cost, for gf_menu_floor_s.
  */
@@ -79,6 +83,8 @@ size_t gf_menu_pick(const struct gf_menu *m, double bytes);
 /* What that costs; and what messages of so many bytes or more cost at the least. */
 double gf_menu_cost_s(const struct gf_menu *m, double bytes);
 double gf_menu_least_s(const struct gf_menu *m, double bytes);
+/* What its reduce-scatter takes; without halves, all of it. */
+struct gf_line gf_option_scatter(const struct gf_option *o);
 /* Fills in how a message goes, with copies of its names. */
 void gf_option_tell(const struct gf_option *o, struct gf_message *m);
 
@@ -88,6 +94,12 @@ void gf_option_tell(const struct gf_option *o, struct gf_message *m);
 #define GF_MENU_BITS 32
 size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *part);
 void gf_menu_part_release(struct gf_menu *part);
+/* A menu of its own of one half of each option, for what that half costs at the least; borrows
+ * likewise. */
+void gf_menu_half(const struct gf_menu *m, enum gf_coll_half half, struct gf_menu *part);
+/* Is one half of some option not just the other? Then a message's cheapest option need not be the
+ * best for it. False without halves. */
+bool gf_menu_unlike(const struct gf_menu *m);
 
 /*
  * The least cost of the given bytes in any number of messages, sent one after the other. Equal to

@@ -261,19 +261,39 @@ static bool shares_no_worse(const struct gf_option *a, const struct gf_option *b
 	return true;
 }
 
+struct gf_line gf_option_scatter(const struct gf_option *o)
+{
+	struct gf_line l = o->line;
+
+	l.startup_s -= o->gather.startup_s;
+	l.per_byte_s -= o->gather.per_byte_s;
+	return l;
+}
+
+static bool line_no_worse(const struct gf_line *a, const struct gf_line *b)
+{
+	return a->startup_s <= b->startup_s && a->per_byte_s <= b->per_byte_s;
+}
+
+/* Is a's line nowhere worse than b's, in each half? */
+static bool lines_no_worse(const struct gf_option *a, const struct gf_option *b)
+{
+	const struct gf_line x = gf_option_scatter(a), y = gf_option_scatter(b);
+
+	return line_no_worse(&x, &y) && line_no_worse(&a->gather, &b->gather);
+}
+
 /* b is nowhere better, alone or beside others; of equals the first stays. */
 static bool replaces(const struct gf_menu *m, size_t a, size_t b)
 {
 	const struct gf_option *one = &m->options[a], *other = &m->options[b];
 	const struct gf_line *x = &one->line, *y = &other->line;
 
-	if (x->startup_s > y->startup_s || x->per_byte_s > y->per_byte_s ||
-	    x->from_bytes > y->from_bytes || x->below_bytes < y->below_bytes ||
-	    !shares_no_worse(one, other))
+	if (!lines_no_worse(one, other) || x->from_bytes > y->from_bytes ||
+	    x->below_bytes < y->below_bytes || !shares_no_worse(one, other))
 		return false;
 	return a < b || x->from_bytes < y->from_bytes || x->below_bytes > y->below_bytes ||
-	       x->startup_s < y->startup_s || x->per_byte_s < y->per_byte_s ||
-	       !shares_no_worse(other, one);
+	       !lines_no_worse(other, one) || !shares_no_worse(other, one);
 }
 
 static void find_choices(struct gf_menu *m)
@@ -288,7 +308,7 @@ static void find_choices(struct gf_menu *m)
 		if (k == m->noptions)
 			m->choices[m->nchoices++] = i;
 	}
-	if (m->nchoices <= CHOICES_MOST)
+	if (m->nchoices <= CHOICES_MOST || gf_menu_unlike(m))
 		return;
 	for (m->nchoices = i = 0; i < m->nenvelope; i++) {
 		for (k = 0; k < m->nchoices; k++)
@@ -420,4 +440,34 @@ size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *par
 	gf_menu_find_envelope(part);
 	gf_menu_finish(part);
 	return whole;
+}
+
+void gf_menu_half(const struct gf_menu *m, enum gf_coll_half half, struct gf_menu *part)
+{
+	struct gf_option *options = gf_xmemdup(m->options, m->noptions * sizeof(*options));
+	size_t i;
+
+	*part = (struct gf_menu){.options = options, .noptions = m->noptions};
+	for (i = 0; i < m->noptions; i++) {
+		options[i].line = half == GF_COLL_ALL_GATHER ? options[i].gather
+							     : gf_option_scatter(&options[i]);
+		options[i].gather = (struct gf_line){0};
+	}
+	gf_menu_find_envelope(part);
+	gf_menu_finish(part);
+}
+
+bool gf_menu_unlike(const struct gf_menu *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++) {
+		const struct gf_line *line = &m->options[i].line, *gather = &m->options[i].gather;
+
+		if ((gather->startup_s > 0 || gather->per_byte_s > 0) &&
+		    (line->startup_s != 2 * gather->startup_s ||
+		     line->per_byte_s != 2 * gather->per_byte_s))
+			return true;
+	}
+	return false;
 }

@@ -22,13 +22,14 @@ static double alone_s(const struct gf_refining *r, size_t i)
 	const struct gf_beside_backward *mutual = sent->mutual;
 	double takes = m->end_s - m->start_s, slow, startup;
 	double beside = fmax(0, fmin(m->end_s, r->measured->backward_end_s) - m->start_s);
+	const double alone = sent->startup_s - sent->gather_startup_s;
 
 	if (!mutual || beside <= 0)
 		return takes;
 	slow = fmax(1, mutual->message_slowdown);
-	startup = gf_sim_startup_beside_s(mutual, sent->startup_s);
+	startup = gf_sim_startup_beside_s(mutual, alone);
 	if (beside < startup) /* backward ends within it */
-		return takes - beside * (1 - sent->startup_s / startup);
+		return takes - beside * (1 - alone / startup);
 	return takes - mutual->startup_extra_s -
 	       (beside - mutual->startup_extra_s) * (1 - 1 / slow);
 }
@@ -83,9 +84,11 @@ static bool points_fit(const struct points *p, struct gf_linear_fit *fit)
 
 /* --- network ------------------------------------------------------------- */
 
+/* The entry may price the message, or its halves. */
 static bool goes_by(const struct gf_message *m, const struct gf_allreduce_cost *c)
 {
-	return strcmp(m->algorithm, c->algorithm) == 0 &&
+	return (c->collective == GF_COLL_WHOLE || m->half == GF_HALF_SPLIT) &&
+	       strcmp(m->algorithm, c->algorithm) == 0 &&
 	       strcmp(m->codec, gf_allreduce_codec(c)) == 0 &&
 	       (c->nstages == 0 || gf_stages_same(m->stages, m->nstages, c->stages, c->nstages));
 }
@@ -142,14 +145,16 @@ static double ratio(const struct gf_refining *r, const struct gf_predicted_messa
 	return middle;
 }
 
-/* The lines by which that message is priced. */
+/* The lines by which that message, or the half of it that the entry is of, is priced. */
 static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
 		      struct gf_allreduce_cost *c, struct gf_error *err)
 {
 	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0, m->codec};
 	struct gf_price price;
-	int rc = gf_price_message(f, &priced, &price, err);
+	int rc;
 
+	priced.half = c->collective;
+	rc = gf_price_message(f, &priced, &price, err);
 	if (rc < 0)
 		return rc;
 	drop_lines(c);
@@ -177,24 +182,48 @@ static void copy_beside(struct gf_allreduce_cost *to, const struct gf_beside_bac
 		from->compute_slowdown, from->ncompute_slowdown * sizeof(*from->compute_slowdown));
 }
 
-/* The entry for that message, new if there is none. */
+/* The entry for that collective of a message, new if there is none. */
 static struct gf_allreduce_cost *entry_for(struct gf_network *n, const struct gf_message *m,
+					   enum gf_coll_half half,
 					   const struct gf_beside_backward *by)
 {
 	struct gf_allreduce_cost *c;
 	size_t k;
 
 	for (k = 0; k < n->nallreduce; k++)
-		if (goes_by(m, &n->allreduce[k]))
+		if (n->allreduce[k].collective == half && goes_by(m, &n->allreduce[k]))
 			return &n->allreduce[k];
 	n->allreduce = gf_xreallocarray(n->allreduce, k + 1, sizeof(*n->allreduce));
 	c = &n->allreduce[n->nallreduce++];
 	memset(c, 0, sizeof(*c));
 	c->algorithm = gf_xstrdup(m->algorithm);
+	c->collective = half;
 	if (strcmp(m->codec, gf_allreduce_codec(c)) != 0)
 		c->codec = gf_xstrdup(m->codec);
 	copy_beside(c, by);
 	return c;
+}
+
+/* Entries for what prices the message: an all-reduce, or both halves. */
+static int take_entries(const struct gf_refining *r, size_t i, struct gf_network *n,
+			struct gf_error *err)
+{
+	const struct gf_message *m = &r->plan->messages[i];
+	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0, m->codec};
+	enum gf_coll_half half = GF_COLL_WHOLE, last = GF_COLL_WHOLE;
+	struct gf_price price;
+	int rc;
+
+	priced.split = m->half == GF_HALF_SPLIT;
+	rc = gf_price_message(r->fabric, &priced, &price, err);
+	if (priced.split && !price.halved) {
+		half = GF_COLL_REDUCE_SCATTER;
+		last = GF_COLL_ALL_GATHER;
+	}
+	for (; half <= last && rc == 0; half++)
+		rc = take_lines(r->fabric, m, entry_for(n, m, half, r->traffic.messages[i].mutual),
+				err);
+	return rc;
 }
 
 static bool selects(const struct gf_plan *p)
@@ -220,8 +249,7 @@ static int used_network(const struct gf_refining *r, struct gf_network **out, st
 	n = *out;
 	n->ranks = p->ranks + p->servers;
 	for (i = 0; i < p->nmessages && rc == 0; i++)
-		rc = take_lines(r->fabric, &p->messages[i],
-				entry_for(n, &p->messages[i], r->traffic.messages[i].mutual), err);
+		rc = take_entries(r, i, n, err);
 	if (rc < 0) {
 		gf_network_free(n);
 		*out = NULL;

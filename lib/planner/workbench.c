@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/workbench.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -123,6 +124,7 @@ struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
 					  struct gf_workbench_at at)
 {
 	const struct gf_option *o = &w->menu.options[m->option];
+	const struct gf_line line = gf_option_scatter(o);
 	double slowdown = gf_sim_slowdown(o->mutual, w->slowdown, 1);
 	double takes_s, left_s;
 
@@ -131,8 +133,7 @@ struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
 		at.lag_s += w->in->model->issue_s;
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
-	takes_s = gf_sim_beside_s(o->mutual, m->share * o->line.startup_s,
-				  m->share * o->line.per_byte_s * m->bytes, left_s);
+	takes_s = gf_sim_beside_s(o->mutual, line.startup_s, line.per_byte_s * m->bytes, left_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
 	return at;
@@ -207,6 +208,7 @@ static struct gf_sim_message message_of(const struct gf_workbench *w, const stru
 	const struct gf_option *o = &w->menu.options[s->option];
 	double bytes = gf_workbench_bytes(w, s->first, s->last);
 
+	assert((s->half == GF_HALF_SPLIT) == w->in->halves);
 	return (struct gf_sim_message){
 		.first = s->first,
 		.last = s->last,
@@ -215,6 +217,8 @@ static struct gf_sim_message message_of(const struct gf_workbench *w, const stru
 		.half = s->half,
 		.startup_s = o->line.startup_s,
 		.per_byte_s = o->line.per_byte_s / o->wire_ratio,
+		.gather_startup_s = o->gather.startup_s,
+		.gather_per_byte_s = o->gather.per_byte_s / o->wire_ratio,
 		.bytes = wire_bytes(o, bytes),
 		.contention = o->contention,
 		.mutual = o->mutual,

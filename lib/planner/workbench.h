@@ -76,11 +76,10 @@ double gf_workbench_gamma(const struct gf_workbench *w, size_t option, double by
 struct gf_workbench_at {
 	double end_s, lag_s;
 };
-/* One more message, which backward has made at ready_s of its own work. */
+/* One more message, or its reduce-scatter, which backward has made at ready_s of its own work. */
 struct gf_workbench_next {
 	size_t option;
 	double bytes, ready_s;
-	double share; /* of its cost that counts: 1, of a split message 1/2 */
 };
 /* When the last message has ended after one more, and what backward has lost.
  */

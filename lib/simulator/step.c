@@ -6,11 +6,6 @@
 
 #include "base/heap.h"
 
-static double share(const struct gf_sim_message *m)
-{
-	return m->half == GF_HALF_SPLIT ? 0.5 : 1.0;
-}
-
 /* Backward work after which message m may start. */
 static double release_work_s(const struct gf_model_profile *model, const struct gf_sim_message *m)
 {
@@ -63,8 +58,8 @@ struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 	return (struct gf_sim_start){
 		.mode = m->mode,
 		.work_s = release_work_s(model, m),
-		.startup_s = share(m) * m->startup_s,
-		.drain_s = share(m) * m->per_byte_s * m->bytes,
+		.startup_s = m->startup_s - m->gather_startup_s,
+		.drain_s = (m->per_byte_s - m->gather_per_byte_s) * m->bytes,
 		.size_bytes = (size_t)fmin(m->bytes, 0x1p62),
 		.contention = m->contention,
 		.mutual = m->mutual,
@@ -105,8 +100,8 @@ size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out)
 		out[n++] = (struct gf_sim_gather){
 			.message = i,
 			.need_s = gf_sim_need_s(in->model, m),
-			.startup_s = (1 - share(m)) * m->startup_s,
-			.drain_s = (1 - share(m)) * m->per_byte_s * m->bytes,
+			.startup_s = m->gather_startup_s,
+			.drain_s = m->gather_per_byte_s * m->bytes,
 		};
 	}
 	return n;

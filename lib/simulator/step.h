@@ -26,19 +26,21 @@
  * in plan order; normal when ready and every earlier one has ended, simultaneous when ready and
  * fewer than `lanes` are active.
  *
- * A split message (dear) costs half of its startup and bytes as a reduce-scatter in backward and
- * the other half as an all-gather in the next forward: in steady state the all-gathers of the step
+ * A split message (dear) is a reduce-scatter in backward and an all-gather in the next forward,
+ * each with a startup and a cost per byte of its own: in steady state the all-gathers of the step
  * before run one after the other from the start of forward, last message first, and forward waits
  * at need_s (unknown: forward mirrors backward) for the tensor it needs. While it does not wait, it
- * and the all-gather slow each other as above.
+ * and the all-gather slow each other as above. So the two kinds are never in flight together.
  */
 struct gf_sim_message {
 	size_t first, last; /* tensors */
 	enum gf_mode mode;
 	enum gf_release release;
 	enum gf_half half;
-	double startup_s, per_byte_s; /* of this message's algorithm */
-	double bytes;                 /* on the wire */
+	double startup_s, per_byte_s; /* of this message's algorithm, both halves together */
+	/* Of these, the all-gather's of a split message; else 0. */
+	double gather_startup_s, gather_per_byte_s;
+	double bytes; /* on the wire */
 	/* By which it holds up backward, beside issue_s; a later step's where its own has nothing
 	 * left to do (gf_sim_held_late_s). */
 	double holds_s;

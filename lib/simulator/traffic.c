@@ -131,14 +131,17 @@ static int price_reduce(struct pricing *x, const struct gf_message *from, struct
 				   from->codec};
 	int rc = 0;
 
-	if (!x->last_of || !gf_message_goes_as(from, x->last_of) ||
-	    !gf_line_holds(&x->last.line, m->bytes))
+	priced.split = m->half == GF_HALF_SPLIT;
+	if (!x->last_of || from->half != x->last_of->half ||
+	    !gf_message_goes_as(from, x->last_of) || !gf_line_holds(&x->last.line, m->bytes))
 		rc = gf_price_message(x->f, &priced, &x->last, err);
 	if (rc < 0)
 		return rc;
 	x->last_of = from;
 	m->startup_s = x->last.line.startup_s;
 	m->per_byte_s = x->last.line.per_byte_s;
+	m->gather_startup_s = x->last.gather.startup_s;
+	m->gather_per_byte_s = x->last.gather.per_byte_s;
 	m->contention = x->last.contention;
 	m->mutual = x->last.mutual;
 	hold(x, gf_fabric_codec(x->f, from->codec), x->last.handling_s_per_byte * m->bytes, m);
@@ -163,6 +166,13 @@ static int price_wire(struct pricing *x, const struct gf_message *from, const st
 	return rc;
 }
 
+/* The mean cost per byte of a message and the one after it. */
+static double mean_s(const struct gf_sim_message *m, double per_byte_s,
+		     const struct gf_sim_message *next, double next_per_byte_s)
+{
+	return (per_byte_s * m->bytes + next_per_byte_s * next->bytes) / (m->bytes + next->bytes);
+}
+
 /* The collectives of a message, one after the other, cost what one of the sum of their startups and
  * bytes does. */
 static int price_wires(struct pricing *x, const struct gf_message *from, struct gf_sim_message *m,
@@ -174,13 +184,15 @@ static int price_wires(struct pricing *x, const struct gf_message *from, struct 
 
 	for (i = 1; i < n && rc == 0; i++) {
 		struct gf_sim_message next = *m;
-		double bytes = m->bytes;
 
 		rc = price_wire(x, from, &wires[i], &next, err);
 		m->startup_s += next.startup_s;
+		m->gather_startup_s += next.gather_startup_s;
 		m->holds_s = next.holds_s;
+		m->per_byte_s = mean_s(m, m->per_byte_s, &next, next.per_byte_s);
+		m->gather_per_byte_s =
+			mean_s(m, m->gather_per_byte_s, &next, next.gather_per_byte_s);
 		m->bytes += next.bytes;
-		m->per_byte_s = (m->per_byte_s * bytes + next.per_byte_s * next.bytes) / m->bytes;
 	}
 	return rc;
 }
@@ -212,6 +224,8 @@ static void price_selection(const struct pricing *x, struct gf_sim_message *m)
 	const double seconds = gf_selecting_s(x->f, x->p, m->first, m->last);
 
 	m->startup_s += seconds;
+	if (m->half == GF_HALF_SPLIT)
+		m->gather_startup_s += seconds / 2;
 	hold(x, gf_fabric_selection(x->f, gf_selection_name(&x->p->selection)), seconds, m);
 }
 
@@ -225,7 +239,7 @@ static int price(struct pricing *x, const struct gf_message *from, struct gf_sim
 	m->mode = from->mode;
 	m->release = from->release;
 	m->half = from->half;
-	m->holds_s = 0;
+	m->holds_s = m->gather_startup_s = m->gather_per_byte_s = 0;
 	rc = price_wires(x, from, m, err);
 	if (rc == 0)
 		price_selection(x, m);
@@ -325,6 +339,8 @@ static int price_again(const struct pricing *x, const struct gf_traffic *t, size
 				   m->bytes,        from->codec,  0};
 	struct gf_wire wires[GF_WIRES_MOST];
 
+	priced.split = m->half == GF_HALF_SPLIT;
+
 	*price = (struct gf_price){0};
 	if (gf_plan_wires(x->p, m->first, m->last, wires) > 1 || wires[0].kind != GF_WIRE_REDUCE)
 		return 0;
@@ -359,6 +375,8 @@ static int replay_messages(const struct pricing *x, struct gf_traffic *t, struct
 		rc = price_again(x, t, i, true, &exact, err);
 		m->startup_s += exact.line.startup_s - line.line.startup_s;
 		m->per_byte_s += exact.line.per_byte_s - line.line.per_byte_s;
+		m->gather_startup_s += exact.gather.startup_s - line.gather.startup_s;
+		m->gather_per_byte_s += exact.gather.per_byte_s - line.gather.per_byte_s;
 	}
 	return rc;
 }

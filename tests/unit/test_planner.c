@@ -200,16 +200,21 @@ static void test_never_worse(void)
 	for (seed = 1; seed <= 30; seed++) {
 		int lanes = 1 + (int)(seed % 3);
 		struct gf_draft best, d;
-		struct gf_workbench w;
+		struct gf_problem split;
+		struct gf_workbench w, split_w;
 
 		(seed % 2 ? store_lines : store_random)(&s, seed, 12, lanes);
+		split = s.problem;
+		split.halves = true;
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&split_w, &split, NULL) == 0, "work");
 		gf_draft_make(&best, &w, &gf_policy_optimal, lanes);
 		for (i = 0; gf_policies[i]; i++) {
 			const char *name = gf_policies[i]->name;
 			size_t next = 0;
 
-			gf_draft_make(&d, &w, gf_policies[i], lanes);
+			gf_draft_make(&d, gf_policies[i]->halves ? &split_w : &w, gf_policies[i],
+				      lanes);
 			for (k = 0; k < d.nsends; k++) {
 				EXPECT(d.sends[k].first == next && d.sends[k].last >= next,
 				       "%s, seed %zu", name, seed);
@@ -221,12 +226,13 @@ static void test_never_worse(void)
 				       "%s, seed %zu: %.17g, %.17g", name, seed, best.iteration_s,
 				       d.iteration_s);
 			else
-				EXPECT(gf_workbench_split_bound_s(&w, lanes) <=
+				EXPECT(gf_workbench_split_bound_s(&split_w, lanes) <=
 					       d.iteration_s * (1 + 1e-12),
 				       "%s, seed %zu", name, seed);
 			gf_draft_release(&d);
 		}
 		gf_draft_release(&best);
+		gf_workbench_release(&split_w);
 		gf_workbench_release(&w);
 	}
 }
@@ -248,19 +254,24 @@ static void test_bound_reached(void)
 					 .a = 1,
 					 .b = .5};
 		struct gf_draft whole, halves;
-		struct gf_workbench w;
+		struct gf_problem split;
+		struct gf_workbench w, split_w;
 
 		store_case(&s, &c, 1);
+		split = s.problem;
+		split.halves = true;
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&split_w, &split, NULL) == 0, "work");
 		gf_draft_make(&whole, &w, &gf_policy_optimal, 1);
-		gf_draft_make(&halves, &w, gf_policy_find("dear"), 1);
+		gf_draft_make(&halves, &split_w, gf_policy_find("dear"), 1);
 		EXPECT_NEAR(gf_workbench_bound_s(&w, 1), whole.iteration_s, 1e-12, "forward %g s",
 			    forwards_s[i]);
 		/* two halves of 3 s */
-		EXPECT_NEAR(gf_workbench_split_bound_s(&w, 1) + fmin(forwards_s[i], 3),
+		EXPECT_NEAR(gf_workbench_split_bound_s(&split_w, 1) + fmin(forwards_s[i], 3),
 			    halves.iteration_s, 1e-12, "forward %g s, in halves", forwards_s[i]);
 		gf_draft_release(&whole);
 		gf_draft_release(&halves);
+		gf_workbench_release(&split_w);
 		gf_workbench_release(&w);
 	}
 }

@@ -26,6 +26,126 @@ static struct gf_level two_levels[] = {
 	 .latency_s = 3},
 };
 
+/* Prices of split messages: by both halves' entries, by forms, or half of an all-reduce. */
+static void test_halves(void)
+{
+	struct gf_allreduce_cost costs[] = {
+		{.algorithm = (char *)"ring", .startup_s = 6, .per_byte_s = 1.5},
+		{.algorithm = (char *)"ring",
+		 .collective = GF_COLL_REDUCE_SCATTER,
+		 .startup_s = 4,
+		 .per_byte_s = 1,
+		 .larger = &(struct gf_cost_line){10, 2, 1.25, NULL},
+		 .nlarger = 1},
+		{.algorithm = (char *)"ring",
+		 .collective = GF_COLL_ALL_GATHER,
+		 .startup_s = 1,
+		 .per_byte_s = 0.25},
+	};
+	struct gf_network whole = {.ranks = 4, .allreduce = costs, .nallreduce = 1};
+	struct gf_network one = {.ranks = 4, .allreduce = costs, .nallreduce = 2};
+	struct gf_network both = {.ranks = 4, .allreduce = costs, .nallreduce = 3};
+	struct gf_network halves = {.ranks = 4, .allreduce = costs + 1, .nallreduce = 2};
+	struct gf_level_cost level = {
+		.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2, .reduce_s_per_byte = 4};
+	struct gf_network per_level = {.ranks = 4, .levels = &level, .nlevels = 1};
+	const struct {
+		const char *what;
+		struct gf_fabric fabric;
+		const char *algorithm;
+		double startup_s, per_byte_s, below_bytes, gather_s, gather_per_byte_s;
+		bool halved;
+	} cases[] = {
+		{"half of an all-reduce",
+		 {&whole, NULL, 0, 4, 0},
+		 "ring",
+		 6,
+		 1.5,
+		 INFINITY,
+		 3,
+		 0.75,
+		 true},
+		{"an entry of one half alone is none",
+		 {&one, NULL, 0, 4, 0},
+		 "ring",
+		 6,
+		 1.5,
+		 INFINITY,
+		 3,
+		 0.75,
+		 true},
+		{"both, for the sizes of each",
+		 {&both, NULL, 0, 4, 0},
+		 "ring",
+		 5,
+		 1.25,
+		 10,
+		 1,
+		 0.25,
+		 false},
+		{"both without the all-reduce",
+		 {&halves, NULL, 0, 4, 0},
+		 "ring",
+		 5,
+		 1.25,
+		 10,
+		 1,
+		 0.25,
+		 false},
+		/* 7/3 of the rounds, each of 1/8 and not 1/4: so lines hold up to twice the size */
+		{"both on other ranks",
+		 {&both, NULL, 0, 8, 0},
+		 "ring",
+		 5 * 7. / 3,
+		 1.25 * 7 / 6,
+		 20,
+		 7. / 3,
+		 0.25 * 7 / 6,
+		 false},
+		/* 3 rounds of a quarter each way; one way adds up what came */
+		{"derived: a ring",
+		 {&per_level, NULL, 0, 4, 0},
+		 "ring",
+		 6,
+		 6,
+		 INFINITY,
+		 3,
+		 1.5,
+		 false},
+		{"derived: no halves",
+		 {&per_level, NULL, 0, 4, 0},
+		 "butterfly",
+		 2,
+		 12,
+		 INFINITY,
+		 1,
+		 6,
+		 true},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_price p = {0};
+		struct gf_priced m = {cases[i].algorithm, NULL, 0, 1, .split = true};
+
+		EXPECT(gf_price_message(&cases[i].fabric, &m, &p, NULL) == 0, "%s", cases[i].what);
+		EXPECT(p.halved == cases[i].halved, "%s", cases[i].what);
+		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT(p.line.below_bytes == cases[i].below_bytes, "%s: got %g", cases[i].what,
+		       p.line.below_bytes);
+		EXPECT_NEAR(p.gather.startup_s, cases[i].gather_s, TOLERANCE, "%s", cases[i].what);
+		EXPECT_NEAR(p.gather.per_byte_s, cases[i].gather_per_byte_s, TOLERANCE, "%s",
+			    cases[i].what);
+		m.split = false;
+		p.line.startup_s = 0;
+		if (cases[i].fabric.network == &both && cases[i].fabric.ranks == 4) {
+			EXPECT(gf_price_message(&cases[i].fabric, &m, &p, NULL) == 0, "whole");
+			EXPECT_NEAR(p.line.startup_s, 6, TOLERANCE, "a whole message by its own");
+		}
+	}
+}
+
 /* Prices: measured, rescaled, derived; and plans without any. */
 static void test_price(void)
 {
@@ -735,6 +855,7 @@ static void test_many_at_once(void)
 int main(void)
 {
 	test_price();
+	test_halves();
 	test_lines();
 	test_level_lines();
 	test_random_levels();

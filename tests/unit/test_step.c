@@ -25,6 +25,7 @@ struct step_case {
 		enum gf_half half;
 		double a, bytes;
 		double ready_s, start_s, end_s; /* wanted */
+		double gather;                  /* of a split one, its all-gather's share */
 	} messages[MOST];
 	double iteration_s; /* wanted */
 };
@@ -103,8 +104,16 @@ static const struct step_case cases[] = {
 	 {1, 4, 4, 0, 1},
 	 {2, {2, 4}, 2},
 	 /* all-gathers end at 2 (needed at 0) and 4 (needed at 2): 2 late */
-	 {{0, 0, N, READY, SPLIT, 2, 2, 8, 8, 10}, {1, 1, N, READY, SPLIT, 2, 2, 10, 10, 12}},
+	 {{0, 0, N, READY, SPLIT, 2, 2, 8, 8, 10, 0.5},
+	  {1, 1, N, READY, SPLIT, 2, 2, 10, 10, 12, 0.5}},
 	 12},
+	{"split: halves of their own cost",
+	 {1, 4, 4, 0, 1},
+	 {2, {2, 4}, 2},
+	 /* all-gathers end at 1 (needed at 0) and 2 (needed at 3): 1 late */
+	 {{0, 0, N, READY, SPLIT, 2, 2, 7, 7, 10, 0.25},
+	  {1, 1, N, READY, SPLIT, 2, 2, 9, 10, 13, 0.25}},
+	 13},
 };
 
 static const struct gf_contention_entry gammas = {
@@ -146,6 +155,8 @@ static void run_case(const struct step_case *c)
 			.half = c->messages[i].half,
 			.startup_s = c->messages[i].a,
 			.per_byte_s = 1,
+			.gather_startup_s = c->messages[i].gather * c->messages[i].a,
+			.gather_per_byte_s = c->messages[i].gather,
 			.bytes = c->messages[i].bytes,
 			.contention = &contention,
 		};

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Decoupled all-reduce (DeAR): a message's reduce-scatter runs in backward, its all-gather in the
- * next forward, before the tensor's layer runs again. Half of every startup and byte moves out of
- * backward's tail; forward pays where an all-gather is late.
+ * next forward, before the tensor's layer runs again. About half of every startup and byte moves
+ * out of backward's tail; forward pays where an all-gather is late.
  *
  * Messages are cut by the lazy rule; the threshold that the step model likes best is searched in
  * octaves and then between them. If none was asked for, all cuts are searched, too. After some
  * messages three numbers matter: the end of the last reduce-scatter, the time (`lag`) that backward
  * lost to messages, and the delay of forward by the all-gathers so far. These run in reverse order,
- * so a message delays all before it. A message of cost C that is ready at r and needed at d takes
+ * so a message delays all before it. A message whose halves cost S and G, that is ready at r and
+ * needed at d takes
  *
- *	end' = max(end, r + lag) + C/2,	delay' = max(delay, -d) + C/2
+ *	end' = max(end, r + lag) + S,	delay' = max(delay, -d) + G
  *
- * with lag' and what C/2 takes beside backward as in serial.c. The iteration is max(delay, 0) +
+ * with lag' and what S takes beside backward as in serial.c. The iteration is max(delay, 0) +
  * max(end, backward_end + lag). All numbers are monotone, so only Pareto-optimal ones are kept per
- * position: exact where messages and compute do nothing to each other. Else there may be too many
- * of them, those are kept that would end the earliest, and what all-gathers and forward do to each
- * other counts only between whole plans.
+ * position: exact where messages and compute do nothing to each other. Where S and G differ, the
+ * way that is the cheapest for both together need not be the best, and each choice is tried. Else
+ *there may be too many of them, those are kept that would end the earliest, and what all-gathers
+ *and forward do to each other counts only between whole plans.
  */
 #include <math.h>
 #include <stdint.h>
@@ -34,6 +36,7 @@
 #define FEW_TENSORS 150
 #define FRONT_FEW   64
 #define FRONT_MANY  8
+#define TRIED_MOST  16 /* options for one message */
 
 struct part {
 	struct gf_workbench_at at;
@@ -50,8 +53,11 @@ struct front {
 
 struct search {
 	const struct gf_workbench *w;
+	struct gf_menu scatters, gathers;
+	bool unlike, picks;   /* picks: the cheapest option is the best one */
 	double below_s;       /* to beat */
-	double *rest_s;       /* half of what tensors i.. cost at the least */
+	double *scatter_s;    /* what tensors i.. cost at the least */
+	double *gather_s;     /* likewise */
 	struct front *fronts; /* ntensors + 1 */
 	size_t front_most;
 };
@@ -59,8 +65,8 @@ struct search {
 /* No completion of the part, of the tensors before j, takes less. */
 static double floor_s(const struct search *s, size_t j, const struct part *p)
 {
-	return fmax(p->delay_s + s->rest_s[j], 0) +
-	       fmax(p->at.end_s + s->rest_s[j], s->w->backward_end_s + p->at.lag_s) +
+	return fmax(p->delay_s + s->gather_s[j], 0) +
+	       fmax(p->at.end_s + s->scatter_s[j], s->w->backward_end_s + p->at.lag_s) +
 	       gf_problem_update_s(s->w->in);
 }
 
@@ -104,15 +110,15 @@ static void send(struct search *s, size_t i, size_t j, size_t option, double nee
 {
 	const struct gf_option *o = &s->w->menu.options[option];
 	const struct gf_workbench_next half = {option, gf_workbench_bytes(s->w, i, j - 1),
-					       s->w->ready_s[j - 1], 0.5};
-	double half_s = gf_line_s(&o->line, half.bytes) / 2;
+					       s->w->ready_s[j - 1]};
+	double gather_s = gf_line_s(&o->gather, half.bytes);
 	size_t k;
 
 	for (k = 0; k < s->fronts[i].nparts; k++) {
 		const struct part *p = &s->fronts[i].parts[k];
 		const struct part next = {
 			.at = gf_workbench_after(s->w, &half, p->at),
-			.delay_s = fmax(p->delay_s, -need_s) + half_s,
+			.delay_s = fmax(p->delay_s, -need_s) + gather_s,
 			.option = option,
 			.from = i,
 			.from_part = k,
@@ -122,29 +128,81 @@ static void send(struct search *s, size_t i, size_t j, size_t option, double nee
 	}
 }
 
-/* All messages that end with tensor j-1. Where options and backward do something to each other, the
- * cheapest need not be the best. */
+/* What halves of a message take by the options that were tried. */
+struct tried {
+	struct {
+		double scatter_s, gather_s;
+	} by[TRIED_MOST];
+	size_t n;
+};
+
+/* Is another option that was tried as good for a message of that size? Of what it and compute do to
+ * each other nothing must be known. */
+static bool is_beaten(struct tried *t, const struct gf_option *o, double bytes)
+{
+	const struct gf_line scatter = gf_option_scatter(o);
+	const double scatter_s = gf_line_s(&scatter, bytes),
+		     gather_s = gf_line_s(&o->gather, bytes);
+	size_t i;
+
+	for (i = 0; i < t->n && !o->mutual; i++)
+		if (t->by[i].scatter_s <= scatter_s && t->by[i].gather_s <= gather_s)
+			return true;
+	if (t->n < TRIED_MOST && !o->mutual) {
+		t->by[t->n].scatter_s = scatter_s;
+		t->by[t->n++].gather_s = gather_s;
+	}
+	return false;
+}
+
+/* Is its price a guess that no replay has looked at? What is the best of a half, or of both, is
+ * none. */
+static bool is_guess(const struct search *s, const struct gf_option *o)
+{
+	return s->unlike && !o->final && o->origin == GF_PRICE_DERIVED &&
+	       s->w->in->fabric.nlevels > 1;
+}
+
+/* By every choice for that size. */
+static void send_each(struct search *s, size_t i, size_t j, double bytes, double need_s)
+{
+	const struct gf_menu *menu = &s->w->menu;
+	const size_t pick = gf_menu_pick(menu, bytes);
+	struct tried tried = {.n = 0};
+	size_t k;
+
+	for (k = 0; k < menu->nchoices; k++) {
+		const struct gf_option *o = &menu->options[menu->choices[k]];
+
+		if (gf_line_holds(&o->line, bytes) &&
+		    (menu->choices[k] == pick || !is_guess(s, o)) &&
+		    !(s->unlike && is_beaten(&tried, o, bytes)))
+			send(s, i, j, menu->choices[k], need_s);
+	}
+}
+
+/* All messages that end with tensor j-1. Where options and backward do something to each other, or
+ * halves are not alike, the cheapest need not be the best. */
 static void extend(struct search *s, size_t j)
 {
 	const struct gf_workbench *w = s->w;
 	const struct gf_menu *menu = &w->menu;
 	double need_s = INFINITY;
-	size_t i, k;
+	size_t i;
 
 	for (i = j; i-- > 0 && w->run_last[i] >= j - 1;) {
 		double bytes = gf_workbench_bytes(w, i, j - 1);
 
 		/* messages only grow from here on */
-		if (w->ready_s[j - 1] + gf_menu_least_s(menu, bytes) / 2 + s->rest_s[j] +
+		if (w->ready_s[j - 1] + gf_menu_least_s(&s->scatters, bytes) + s->scatter_s[j] +
 			    gf_problem_update_s(w->in) >=
 		    s->below_s)
 			return;
 		need_s = fmin(need_s, gf_sim_need_of_s(w->in->model, i));
-		if (!w->mutual)
+		if (s->picks)
 			send(s, i, j, gf_menu_pick(menu, bytes), need_s);
-		for (k = 0; w->mutual && k < menu->nchoices; k++)
-			if (gf_line_holds(&menu->options[menu->choices[k]].line, bytes))
-				send(s, i, j, menu->choices[k], need_s);
+		else
+			send_each(s, i, j, bytes, need_s);
 	}
 }
 
@@ -195,14 +253,23 @@ static void search(const struct gf_workbench *w, double below_s, struct gf_draft
 	size_t j;
 	struct search s = {
 		.w = w,
+		.unlike = gf_menu_unlike(&w->menu),
 		.below_s = below_s,
-		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
+		.scatter_s = gf_xcalloc(n + 1, sizeof(double)),
+		.gather_s = gf_xcalloc(n + 1, sizeof(double)),
 		.fronts = gf_xcalloc(n + 1, sizeof(struct front)),
 		.front_most = w->mutual ? few : SIZE_MAX,
 	};
 
-	for (j = 0; j < n; j++)
-		s.rest_s[j] = gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, j, n - 1)) / 2;
+	s.picks = !w->mutual && !s.unlike;
+	gf_menu_half(&w->menu, GF_COLL_REDUCE_SCATTER, &s.scatters);
+	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &s.gathers);
+	for (j = 0; j < n; j++) {
+		double bytes = gf_workbench_bytes(w, j, n - 1);
+
+		s.scatter_s[j] = gf_menu_floor_s(&s.scatters, bytes);
+		s.gather_s[j] = gf_menu_floor_s(&s.gathers, bytes);
+	}
 	insert(&s, 0, &nothing);
 	for (j = 1; j <= n; j++)
 		extend(&s, j);
@@ -210,7 +277,10 @@ static void search(const struct gf_workbench *w, double below_s, struct gf_draft
 	for (j = 0; j <= n; j++)
 		free(s.fronts[j].parts);
 	free(s.fronts);
-	free(s.rest_s);
+	free(s.scatter_s);
+	free(s.gather_s);
+	gf_menu_part_release(&s.scatters);
+	gf_menu_part_release(&s.gathers);
 }
 
 static void cut(const struct gf_workbench *w, struct gf_draft *d, double theta)

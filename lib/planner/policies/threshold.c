@@ -36,7 +36,7 @@ static double serial_end_s(const struct gf_workbench *w, double theta, double *s
 			*smallest = fmin(*smallest, bytes);
 		at = gf_workbench_after(w,
 					&(struct gf_workbench_next){gf_menu_pick(&w->menu, bytes),
-								    bytes, w->ready_s[last], 1},
+								    bytes, w->ready_s[last]},
 					at);
 		first = last + 1;
 		*looked_at += 1;

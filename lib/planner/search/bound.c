@@ -313,24 +313,37 @@ double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 }
 
 /*
- * Half of every cost falls before forward's end: all-gathers run one after the other, and the last
- * of them is needed no later than forward ends. The other half obeys the bound above, shifted by
- * forward's delay.
+ * All-gathers fall before forward's end: they run one after the other, and the last of them is
+ * needed no later than forward ends. Reduce-scatters obey the bound above, shifted by forward's
+ * delay. Where ways trade one half for the other, the sum of the halves binds, too: messages with
+ * bytes of tensors i.. cost no less than what the menu asks for both halves, their reduce-scatters
+ * begin when tensor i is ready, and their all-gathers delay forward by what is longer than it.
  */
 double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 {
-	size_t last = w->ntensors - 1, i;
-	double forward_s = w->in->model->forward_s;
-	double startup_s = least_startup_s(w);
-	double gathers_s = gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, 0, last)) / 2;
-	double delay_s = fmax(gathers_s - forward_s, 0), bound;
+	const size_t last = w->ntensors - 1;
+	const double forward_s = w->in->model->forward_s, bytes = gf_workbench_bytes(w, 0, last);
+	struct gf_workbench half = *w; /* shares the arrays */
+	double startup_s, delay_s, bound;
+	struct gf_menu gathers;
 	struct gf_rest r;
+	size_t i;
 
-	gf_rest_init(&r, w, lanes, MIXES);
-	bound = w->backward_end_s +
-		(1 - 1 / w->least_slowdown) * rest_s(&r, 0, startup_s, NULL) / 2;
+	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &gathers);
+	gf_menu_half(&w->menu, GF_COLL_REDUCE_SCATTER, &half.menu);
+	delay_s = fmax(gf_menu_floor_s(&gathers, bytes) - forward_s, 0);
+	startup_s = least_startup_s(&half);
+	gf_rest_init(&r, &half, lanes, MIXES);
+	bound = w->backward_end_s + (1 - 1 / w->least_slowdown) * rest_s(&r, 0, startup_s, NULL);
 	for (i = 0; i <= last; i++)
-		bound = fmax(bound, w->ready_s[i] + rest_s(&r, i, startup_s, NULL) / 2);
+		bound = fmax(bound, w->ready_s[i] + rest_s(&r, i, startup_s, NULL));
 	gf_rest_release(&r);
-	return delay_s + bound + gf_problem_update_s(w->in);
+	gf_menu_part_release(&half.menu);
+	gf_menu_part_release(&gathers);
+	bound += delay_s;
+	for (i = 0; lanes == 1 && gf_menu_unlike(&w->menu) && i <= last; i++)
+		bound = fmax(bound,
+			     w->ready_s[i] - forward_s +
+				     gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, i, last)));
+	return bound + gf_problem_update_s(w->in);
 }

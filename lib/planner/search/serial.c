@@ -112,7 +112,7 @@ static void send(struct serial *s, size_t i, size_t j, size_t option)
 	const struct front *from = &s->fronts[i];
 	struct front *to = &s->fronts[j];
 	const struct gf_workbench_next message = {option, gf_workbench_bytes(w, i, j - 1),
-						  w->ready_s[j - 1], 1};
+						  w->ready_s[j - 1]};
 	size_t k;
 
 	for (k = 0; k < from->npairs; k++) {

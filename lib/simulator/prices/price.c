@@ -144,9 +144,9 @@ static void pass_through(double seconds, double bytes, struct gf_line *l)
 	l->from_bytes = l->below_bytes = bytes;
 }
 
-static void price_one(const struct gf_fabric *f, const struct gf_algorithm *a,
-		      const struct gf_coll_args *args, const struct gf_cost_net *net, double bytes,
-		      struct gf_price *p)
+static void price_steps(const struct gf_fabric *f, const struct gf_algorithm *a,
+			const struct gf_coll_args *args, const struct gf_cost_net *net,
+			double bytes, struct gf_price *p)
 {
 	static const struct gf_derived_cost none;
 	const struct gf_derived_cost *c = &none;
@@ -185,14 +185,14 @@ static void price_cheapest(const struct gf_fabric *f, const struct gf_algorithm 
 	size_t i;
 
 	for (i = 0; a->stands_for[i]; i++) {
-		price_one(f, a->stands_for[i], args, net, bytes, &one);
+		price_steps(f, a->stands_for[i], args, net, bytes, &one);
 		if (gf_line_s(&one.line, above) >= best_s)
 			continue;
 		best_s = gf_line_s(&one.line, above);
 		*p = one;
 	}
 	for (i = 0; a->stands_for[i]; i++) {
-		price_one(f, a->stands_for[i], args, net, bytes, &one);
+		price_steps(f, a->stands_for[i], args, net, bytes, &one);
 		stay_below(&p->line, &one.line, above);
 	}
 }
@@ -218,12 +218,13 @@ static int price_form(const struct gf_fabric *f, const struct gf_priced *m,
 	args = gf_way_args(&way, f->ranks);
 	args.elem_bytes = ELEM_BYTES;
 	args.count_elems = m->count_elems;
+	args.half = m->half;
 	rc = gf_coll_args_check(&args, err);
 	if (rc == 0 && a->applicable)
 		rc = a->applicable(&args, err);
 	if (rc < 0)
 		return rc;
-	(a->stands_for ? price_cheapest : price_one)(f, a, &args, net, m->bytes, price);
+	(a->stands_for ? price_cheapest : price_steps)(f, a, &args, net, m->bytes, price);
 	return 0;
 }
 
@@ -269,7 +270,7 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes, double sc
 static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c, double bytes,
 		   struct gf_price *price, struct gf_error *err)
 {
-	const struct gf_priced m = {.algorithm = c->algorithm};
+	const struct gf_priced m = {.algorithm = c->algorithm, .half = c->collective};
 	const struct gf_link_cost unit = {1, 1, 0};
 	double startups, drains, scale = 1;
 	struct gf_fabric then = *f;
@@ -300,9 +301,9 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	return 0;
 }
 
-/* The entry measured for this way with this codec; NULL: none. A cost measured with other stages
- * says nothing about these; one of which they are unknown stands in, and the first does for stages
- * that are unsaid. */
+/* The entry measured for this collective and way with this codec; NULL: none. A cost measured with
+ * other stages says nothing about these; one of which they are unknown stands in, and the first
+ * does for stages that are unsaid. */
 static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 						const struct gf_priced *m, const char *codec)
 {
@@ -312,7 +313,7 @@ static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 	for (i = 0; n && i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (strcmp(c->algorithm, m->algorithm) != 0 ||
+		if (c->collective != m->half || strcmp(c->algorithm, m->algorithm) != 0 ||
 		    strcmp(gf_allreduce_codec(c), codec) != 0)
 			continue;
 		if (gf_stages_same(c->stages, c->nstages, m->stages, m->nstages))
@@ -392,7 +393,8 @@ static int count_hops(const struct gf_fabric *f, const struct gf_priced *m, doub
 	return rc;
 }
 
-int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struct gf_price *price,
+/* Of one collective. */
+static int price_one(const struct gf_fabric *f, const struct gf_priced *m, struct gf_price *price,
 		     struct gf_error *err)
 {
 	const char *codec = m->codec ? m->codec : PLAIN;
@@ -409,9 +411,83 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struc
 		price->codec_s_per_byte =
 			(cost->encode_s_per_byte + cost->decode_s_per_byte) / ratio;
 	}
+	/* multiplied before the one half, divided after the other */
 	price->handling_s_per_byte =
-		price->hops * price->codec_s_per_byte + cost->scale_s_per_byte / ratio;
+		price->hops * price->codec_s_per_byte +
+		(m->half == GF_COLL_WHOLE ? 1 : 0.5) * cost->scale_s_per_byte / ratio;
 	price->line.per_byte_s += price->handling_s_per_byte;
+	return rc;
+}
+
+/* Is that collective measured? */
+static bool has_entry(const struct gf_fabric *f, struct gf_priced m, enum gf_coll_half half,
+		      const char *codec)
+{
+	m.half = half;
+	return entry_of(f->network, &m, codec);
+}
+
+/* Has each half a price of its own? Not where whole all-reduces alone were measured. */
+static bool has_halves(const struct gf_fabric *f, const struct gf_priced *m)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
+	const char *const codecs[] = {m->codec ? m->codec : PLAIN, PLAIN};
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (has_entry(f, *m, GF_COLL_REDUCE_SCATTER, codecs[i]) &&
+		    has_entry(f, *m, GF_COLL_ALL_GATHER, codecs[i]))
+			return true;
+		if (has_entry(f, *m, GF_COLL_WHOLE, codecs[i]))
+			return false;
+	}
+	return a && a->owned;
+}
+
+/* Both halves together hold for the sizes for which each does. Halves that differ by rounding alone
+ * are the same. */
+static void add_gather(struct gf_price *p, struct gf_price *gather)
+{
+	if (near(p->line.startup_s, gather->line.startup_s) &&
+	    near(p->line.per_byte_s, gather->line.per_byte_s)) {
+		gather->line.startup_s = p->line.startup_s;
+		gather->line.per_byte_s = p->line.per_byte_s;
+	}
+	p->line.startup_s += gather->line.startup_s;
+	p->line.per_byte_s += gather->line.per_byte_s;
+	p->line.from_bytes = fmax(p->line.from_bytes, gather->line.from_bytes);
+	p->line.below_bytes = fmin(p->line.below_bytes, gather->line.below_bytes);
+	p->hops += gather->hops;
+	p->handling_s_per_byte += gather->handling_s_per_byte;
+	p->nsteps += gather->nsteps;
+	p->gather = gather->line;
+}
+
+int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struct gf_price *price,
+		     struct gf_error *err)
+{
+	struct gf_priced one = *m;
+	const bool halves = m->split && has_halves(f, m);
+	struct gf_price gather = {0};
+	int rc;
+
+	if (halves)
+		one.half = GF_COLL_REDUCE_SCATTER;
+	rc = price_one(f, &one, price, err);
+	price->gather = (struct gf_line){0};
+	price->halved = m->split && !halves;
+	if (rc < 0 || !m->split)
+		return rc;
+	if (!halves) {
+		price->gather = price->line;
+		price->gather.startup_s /= 2;
+		price->gather.per_byte_s /= 2;
+		return 0;
+	}
+	one.half = GF_COLL_ALL_GATHER;
+	rc = price_one(f, &one, &gather, err);
+	if (rc == 0)
+		add_gather(price, &gather);
 	return rc;
 }
 

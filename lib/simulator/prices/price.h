@@ -86,6 +86,10 @@ void gf_derived_release(struct gf_derived *d);
  * A codec costs encoding and decoding, too, on every hop that a byte takes one after the other: as
  * often as the closed form passes it on. An entry that was measured with the codec has that in it.
  * One that may overflow has gradients multiplied by a loss scale on their way, and divided by it.
+ *
+ * A split message is a reduce-scatter and an all-gather, each with a price of its own: as both were
+ * measured, by the closed form or the replay of each. Where all-reduces alone were measured, each
+ * is taken to be half of one.
  */
 struct gf_fabric {
 	const struct gf_network *network; /* or NULL */
@@ -120,6 +124,9 @@ enum gf_price_origin {
 
 struct gf_price {
 	struct gf_line line;
+	/* Of a split message: what of the line is the all-gather's, for the same sizes. */
+	struct gf_line gather;
+	bool halved;                             /* that is half of an all-reduce */
 	const struct gf_contention *contention;  /* borrowed; NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
@@ -145,6 +152,8 @@ struct gf_priced {
 	/* 0: by the line of messages that everything divides. Else a derived message of so many is
 	 * replayed as it is, and its price passes through its size alone. */
 	size_t count_elems;
+	bool split;             /* its line is that of both halves */
+	enum gf_coll_half half; /* else of an all-reduce, or of one half alone */
 };
 
 /* -ENOTSUP: nothing says what it costs; -EINVAL: factors that do not fit. */

@@ -103,30 +103,29 @@ static void spread(struct gf_outcome *o, double *times_s, size_t n)
 
 GF_ORDER(by_factor, struct sample, GF_BY(x->factor, y->factor))
 
-/* The startups that messages have without jitter; the caller frees. */
-static double *keep_startups(const struct gf_traffic *t)
+/* The messages without jitter; the caller frees. */
+static struct gf_sim_message *keep_messages(const struct gf_traffic *t)
 {
-	double *startup_s = gf_xcalloc(t->nmessages + 1, sizeof(*startup_s));
-	size_t i;
-
-	for (i = 0; i < t->nmessages; i++)
-		startup_s[i] = t->messages[i].startup_s;
-	return startup_s;
+	return gf_xmemdup(t->messages, t->nmessages * sizeof(*t->messages));
 }
 
-/* With what delays a run, whichever ran before. */
-static void delay_startups(struct gf_traffic *t, const double *startup_s,
+/* With what delays a run, whichever ran before. Each half of a split message has half of its. */
+static void delay_startups(struct gf_traffic *t, const struct gf_sim_message *kept,
 			   const struct gf_what_if *w, uint64_t run)
 {
 	struct gf_rng rng;
+	double late_s;
 	size_t i;
 
 	if (!(w->network_jitter_s > 0))
 		return;
 	gf_rng_init(&rng, w->seed, 1 + run);
-	for (i = 0; i < t->nmessages; i++)
-		t->messages[i].startup_s =
-			startup_s[i] - w->network_jitter_s * log1p(-gf_rng_uniform(&rng));
+	for (i = 0; i < t->nmessages; i++) {
+		late_s = -w->network_jitter_s * log1p(-gf_rng_uniform(&rng));
+		t->messages[i].startup_s = kept[i].startup_s + late_s;
+		if (kept[i].half == GF_HALF_SPLIT)
+			t->messages[i].gather_startup_s = kept[i].gather_startup_s + late_s / 2;
+	}
 }
 
 /* Iterations by themselves, by the slowest rank's factor: known at both ends. More than `dear`
@@ -183,19 +182,19 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 		       struct gf_error *err)
 {
 	struct gf_traffic *t = &a->v->traffic;
-	double *startup_s = keep_startups(t);
+	struct gf_sim_message *kept = keep_messages(t);
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < runs && rc == 0; i++) {
-		delay_startups(t, startup_s, w, i);
+		delay_startups(t, kept, w, i);
 		rc = run_one(a, i, err);
 	}
 	if (rc == 0) {
 		qsort(a->samples, runs, sizeof(*a->samples), ascending);
-		delay_startups(t, startup_s, w, a->samples[percentile(runs, 0.5)].run);
+		delay_startups(t, kept, w, a->samples[percentile(runs, 0.5)].run);
 	}
-	free(startup_s);
+	free(kept);
 	return rc;
 }
 
@@ -270,7 +269,8 @@ static const double *next_factors(void *ctx)
 static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct gf_pipeline *p,
 		      struct sample *times, size_t runs)
 {
-	double before_s = 0, *startup_s = keep_startups(&v->traffic);
+	struct gf_sim_message *kept = keep_messages(&v->traffic);
+	double before_s = 0;
 	struct factors f;
 	size_t i;
 
@@ -278,7 +278,7 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 	for (i = 0; i <= FILL_STEPS + runs; i++) {
 		double begun_s;
 
-		delay_startups(&v->traffic, startup_s, w, i);
+		delay_startups(&v->traffic, kept, w, i);
 		begun_s = gf_pipeline_step(p, next_factors(&f));
 		if (i > FILL_STEPS)
 			times[i - FILL_STEPS - 1] = (struct sample){.time_s = begun_s - before_s,
@@ -286,7 +286,7 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 		before_s = begun_s;
 	}
 	factors_release(&f);
-	free(startup_s);
+	free(kept);
 }
 
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct sample *times,

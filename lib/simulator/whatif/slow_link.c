@@ -27,12 +27,13 @@ static int alone_s(const struct gf_replay_setting *s, const struct gf_replayed_m
 	return 0;
 }
 
-static int charge(struct gf_replay_setting *s, size_t i, struct gf_sim_message *m,
+/* What the slow links add to the message, or to its half, by itself. */
+static int charge(struct gf_replay_setting *s, size_t i, enum gf_coll_half half, double *extra_s,
 		  struct gf_error *err)
 {
 	struct gf_replayed_message *replayed = gf_xcalloc(1, sizeof(*replayed));
 	double usual_s = 0, slow_s = 0;
-	int rc = gf_replayed_message_init(replayed, s, i, GF_COLL_WHOLE, err);
+	int rc = gf_replayed_message_init(replayed, s, i, half, err);
 
 	if (rc == -E2BIG)
 		rc = gf_error_set(err, -ENOTSUP,
@@ -44,9 +45,22 @@ static int charge(struct gf_replay_setting *s, size_t i, struct gf_sim_message *
 	if (rc == 0)
 		rc = alone_s(s, replayed, true, &slow_s, err);
 	gf_replayed_messages_free(replayed, 1, s->variant.fabric.ranks);
-	if (rc == 0 && m->bytes > 0)
-		m->per_byte_s +=
-			fmax(slow_s - usual_s, 0) / m->bytes * (m->half == GF_HALF_SPLIT ? 2 : 1);
+	*extra_s = fmax(slow_s - usual_s, 0);
+	return rc;
+}
+
+static int charge_message(struct gf_replay_setting *s, size_t i, struct gf_sim_message *m,
+			  struct gf_error *err)
+{
+	double extra_s = 0, gather_s = 0;
+	int rc = charge(s, i, GF_COLL_WHOLE, &extra_s, err);
+
+	if (rc == 0 && m->half == GF_HALF_SPLIT)
+		rc = charge(s, i, GF_COLL_ALL_GATHER, &gather_s, err);
+	if (rc == 0 && m->bytes > 0) {
+		m->per_byte_s += (extra_s + gather_s) / m->bytes;
+		m->gather_per_byte_s += gather_s / m->bytes;
+	}
 	return rc;
 }
 
@@ -61,7 +75,7 @@ int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w, struct gf
 		return rc;
 	rc = gf_replay_setting_init(&s, &v->plan, w, &notes, err);
 	for (i = 0; i < v->traffic.nmessages && rc == 0; i++)
-		rc = charge(&s, i, &v->traffic.messages[i], err);
+		rc = charge_message(&s, i, &v->traffic.messages[i], err);
 	gf_replay_setting_release(&s);
 	gf_text_release(&notes);
 	return rc;
