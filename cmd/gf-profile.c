@@ -116,6 +116,9 @@ static const struct gf_setting settings[] = {
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
 	 "all-reduce algorithms, with commas between; none: no network half (all that can run)",
 	 .store = gf_cli_split_store, .from = {{gf_algorithms}}, .letter = 'a', .often = true},
+	{"collectives", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.collectives),
+	 "measure these halves of all-reduces by themselves, too, for plans that split messages",
+	 .store = gf_cli_split_store, .names = gf_coll_half_names, .often = true},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
 	 "the largest message (4M, or the model's whole gradient)", .often = true},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
@@ -155,7 +158,7 @@ static const struct gf_setting settings[] = {
 };
 
 #define MEASURES_MODEL   "device threads repeats"
-#define MEASURES_NETWORK "algorithms max-bytes lanes points"
+#define MEASURES_NETWORK "algorithms collectives max-bytes lanes points"
 
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,
@@ -221,9 +224,11 @@ static int check(void *arguments, struct gf_error *err)
 	a->estimate = gf_cli_given(&a->cli, "estimate");
 	take_names(a);
 	if (!a->bench.network &&
-	    (gf_cli_given(&a->cli, "lanes") || gf_cli_given(&a->cli, "budget")))
-		return gf_error_set(err, -EINVAL,
-				    "--lanes and --budget go without --algorithms none");
+	    (gf_cli_given(&a->cli, "lanes") || gf_cli_given(&a->cli, "budget") ||
+	     gf_cli_given(&a->cli, "collectives")))
+		return gf_error_set(
+			err, -EINVAL,
+			"--lanes, --budget and --collectives go without --algorithms none");
 	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
 	if (!a->estimate)
 		rc = take_precision(a, err);
@@ -480,6 +485,7 @@ int main(int argc, char **argv)
 				     : "measure";
 	status = gf_launch_run(&launch);
 	free((void *)a.bench.sweep.algorithms);
+	free((void *)a.bench.sweep.collectives);
 	free(a.params);
 	free(a.name);
 	free(a.variant);

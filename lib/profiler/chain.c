@@ -73,15 +73,12 @@ static size_t elems_of(const struct gf_measure_exchange_config *c)
 	return (size_t)c->messages * c->count_elems;
 }
 
-int gf_measure_exchange_open(struct gf_measure_exchange *x,
-			     const struct gf_measure_exchange_config *config, struct gf_error *err)
+static int open_exchange(struct gf_measure_exchange *x, struct gf_error *err)
 {
+	const struct gf_measure_exchange_config *config = &x->config;
 	enum gf_dtype *dtypes = NULL; /* f32 */
 	int rc;
 
-	memset(x, 0, sizeof(*x));
-	x->config = *config;
-	make_plan(x);
 	if (config->callers_memory) {
 		dtypes = gf_xcalloc(x->plan.nmessages, sizeof(*dtypes));
 		x->memory = gf_xcalloc(elems_of(config), sizeof(*x->memory));
@@ -96,12 +93,57 @@ int gf_measure_exchange_open(struct gf_measure_exchange *x,
 			      },
 			      err);
 	free(dtypes);
+	if (rc < 0)
+		return rc;
+	x->engine = gf_exchange_engine(x->exchange);
+	x->grads = gf_exchange_pool(x->exchange)->data;
+	return 0;
+}
+
+static int open_halves(struct gf_measure_exchange *x, struct gf_error *err)
+{
+	const struct gf_measure_exchange_config *c = &x->config;
+	const size_t n = x->plan.nmessages;
+	size_t *counts = gf_xcalloc(n, sizeof(*counts)), i;
+	int rc;
+
+	for (i = 0; i < n; i++)
+		counts[i] = c->count_elems;
+	rc = gf_comm_agree(c->comm, gf_pool_init(&x->pool, c->comm, counts, n, err), err);
+	free(counts);
+	if (rc == 0)
+		rc = gf_engine_new(
+			&(struct gf_engine_config){
+				.comm = c->comm,
+				.plan = &x->plan,
+				.pool = &x->pool,
+				.timeout_s = c->timeout_s,
+				.compute_threads = c->compute_threads,
+			},
+			&x->engine, err);
+	if (rc < 0)
+		return rc;
+	x->grads = x->pool.data;
+	x->work = gf_xcalloc(n, sizeof(*x->work));
+	gf_work_of_plan(&x->plan, &x->pool, x->work);
+	for (i = 0; i < n; i++)
+		x->work[i].half = c->half;
+	return gf_engine_agree(x->engine, gf_engine_expect(x->engine, x->work, n, err), err);
+}
+
+int gf_measure_exchange_open(struct gf_measure_exchange *x,
+			     const struct gf_measure_exchange_config *config, struct gf_error *err)
+{
+	int rc;
+
+	memset(x, 0, sizeof(*x));
+	x->config = *config;
+	make_plan(x);
+	rc = (config->half == GF_COLL_WHOLE ? open_exchange : open_halves)(x, err);
 	if (rc < 0) {
 		gf_measure_exchange_close(x);
 		return rc;
 	}
-	x->engine = gf_exchange_engine(x->exchange);
-	x->grads = gf_exchange_pool(x->exchange)->data;
 	/* zeros: sums of sums would grow out of range */
 	memset(x->grads, 0, elems_of(config) * sizeof(*x->grads));
 	return 0;
@@ -110,6 +152,12 @@ int gf_measure_exchange_open(struct gf_measure_exchange *x,
 void gf_measure_exchange_close(struct gf_measure_exchange *x)
 {
 	gf_exchange_close(x->exchange);
+	if (!x->exchange) {
+		gf_engine_free(x->engine);
+		if (!x->config.comm->broken)
+			gf_pool_release(&x->pool);
+		free(x->work);
+	}
 	gf_plan_release(&x->plan);
 	/* else a rank may yet fetch a lost message */
 	if (!x->config.comm->broken)
@@ -119,7 +167,10 @@ void gf_measure_exchange_close(struct gf_measure_exchange *x)
 
 void gf_measure_exchange_begin(struct gf_measure_exchange *x)
 {
-	x->step = gf_exchange_begin(x->exchange, x->step ? x->step->number + 1 : 1, 1, 0);
+	if (!x->exchange)
+		gf_engine_begin_work(x->engine, x->work, x->plan.nmessages);
+	else
+		x->step = gf_exchange_begin(x->exchange, x->step ? x->step->number + 1 : 1, 1, 0);
 }
 
 void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message)
@@ -132,9 +183,10 @@ void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message)
 int gf_measure_exchange_wait(struct gf_measure_exchange *x, struct gf_error *err)
 {
 	struct gf_exchange_step *step;
-	int rc = gf_exchange_next(x->exchange, true, &step, err);
+	int rc = x->exchange ? gf_exchange_next(x->exchange, true, &step, err)
+			     : gf_engine_wait(x->engine, err);
 
-	return rc || !step ? rc : gf_exchange_take(step, true, err);
+	return rc || !x->exchange || !step ? rc : gf_exchange_take(step, true, err);
 }
 
 int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err)

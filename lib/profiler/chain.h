@@ -19,12 +19,16 @@
  * Gradients lie in the engine's pool, as in gf-train, or in a caller's memory
  * (exchange/callers_memory.h), as in PyTorch: then the copies count that this needs where ranks of
  * a host are neighbours, and the means that are made of sums.
+ *
+ * Messages may be one half of an all-reduce, each by itself. They lie in the pool, and bypass the
+ * exchange, whose plans have both halves.
  */
 struct gf_measure_exchange_config {
 	struct gf_comm *comm;
 	const char *algorithm;
 	const struct gf_stage *stages; /* as a plan's message has; borrowed */
 	size_t nstages;
+	enum gf_coll_half half;
 	const char *codec;   /* NULL: f32 */
 	size_t count_elems;  /* of each message, f32 */
 	int messages;        /* >= 1 */
@@ -37,11 +41,13 @@ struct gf_measure_exchange_config {
 struct gf_measure_exchange {
 	struct gf_measure_exchange_config config;
 	struct gf_plan plan;
-	struct gf_exchange *exchange;
+	struct gf_exchange *exchange;  /* NULL: of halves */
 	struct gf_exchange_step *step; /* begun last */
-	float *grads;                  /* its pool */
-	struct gf_engine *engine;      /* the exchange's */
-	float *memory;                 /* the caller's; NULL: in the pool */
+	struct gf_pool pool;           /* of halves, as `work` */
+	struct gf_work *work;
+	float *grads;             /* the pool's */
+	struct gf_engine *engine; /* the exchange's, or of halves */
+	float *memory;            /* the caller's; NULL: in the pool */
 };
 
 /* Collective. The communicator belongs to the exchange until it is closed. */

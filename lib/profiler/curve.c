@@ -156,13 +156,13 @@ static int measure_contention(const struct gf_measure_curve_config *c,
 
 /* The least time of n messages of that size on the links of a level, relative to the drain of one
  * message. */
-static double least_gamma(const struct gf_level_cost *level, double groups, double per_byte_s,
-			  size_t size_bytes, int n)
+static double least_gamma(const struct gf_level_cost *level, double groups, int halves,
+			  double per_byte_s, size_t size_bytes, int n)
 {
 	struct gf_cost_lines lines = gf_level_lines(level);
 	/* of a ring's messages, which are parts */
 	double beta = gf_cost_line_at(&lines, (double)size_bytes / groups, 1, NULL).per_byte_s;
-	double wire = 2 * (groups - 1) / groups * beta;
+	double wire = halves * (groups - 1) / groups * beta;
 
 	return fmin(n, gf_contention_gamma(&level->contention, size_bytes, n) * wire / per_byte_s);
 }
@@ -175,13 +175,15 @@ struct raise {
 };
 
 static void raise_entry(struct gf_contention_entry *e, const struct gf_level_cost *level,
-			double groups, const struct gf_cost_lines *lines, struct raise *most)
+			double groups, int halves, const struct gf_cost_lines *lines,
+			struct raise *most)
 {
 	double per_byte_s = gf_cost_line_at(lines, (double)e->size_bytes, 1, NULL).per_byte_s;
 	size_t n;
 
 	for (n = 2; n <= e->ngamma; n++) {
-		double least = least_gamma(level, groups, per_byte_s, e->size_bytes, (int)n);
+		double least =
+			least_gamma(level, groups, halves, per_byte_s, e->size_bytes, (int)n);
 		double *gamma = &e->gamma[n - 1];
 
 		least = fmax(least, e->gamma[n - 2]);
@@ -211,7 +213,7 @@ void gf_measure_contention_floor(const struct gf_network *net, const struct gf_l
 			continue;
 		for (k = 0; k < cost->contention.nentries; k++)
 			raise_entry(&cost->contention.entries[k], level, (double)(ranks / stride),
-				    &lines, &most);
+				    cost->collective == GF_COLL_WHOLE ? 2 : 1, &lines, &most);
 	}
 	if (most.level)
 		gf_text_addf(remarks,

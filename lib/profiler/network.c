@@ -68,11 +68,13 @@ static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_
 		.algorithm = subject->cost->algorithm,
 		.stages = subject->cost->stages,
 		.nstages = subject->cost->nstages,
+		.half = subject->cost->collective,
 		.count_elems = s->bytes / 4,
 		.messages = s->messages,
 		.lanes = s->lanes,
 		.compute_threads = subject->config->threads,
-		.callers_memory = subject->config->callers_memory,
+		.callers_memory = subject->config->callers_memory &&
+				  subject->cost->collective == GF_COLL_WHOLE,
 		.timeout_s = subject->config->timeout_s,
 	};
 
@@ -121,6 +123,8 @@ static char *label_of(const struct gf_allreduce_cost *c)
 	struct gf_text t = {0};
 
 	gf_stages_text_of(&t, c->algorithm, c->stages, c->nstages);
+	if (c->collective != GF_COLL_WHOLE)
+		gf_text_addf(&t, " %s", gf_coll_half_names[c->collective]);
 	return gf_text_take(&t);
 }
 
@@ -261,6 +265,57 @@ static int find_drift(struct run *r, struct gf_network *net, struct gf_error *er
 	return rc;
 }
 
+/* --- halves ----------------------------------------------------------------- */
+
+static bool wants(const struct run *r, const struct gf_allreduce_cost *cost, enum gf_coll_half half)
+{
+	const struct gf_measure_network *c = r->config;
+
+	return c->collectives && gf_names_index(c->collectives, gf_coll_half_names[half]) >= 0 &&
+	       gf_measure_has_half(c, cost, half);
+}
+
+/* So many entries are measured of its way. */
+static size_t count_kinds(const struct run *r, const struct gf_allreduce_cost *cost)
+{
+	return 1U + wants(r, cost, GF_COLL_REDUCE_SCATTER) + wants(r, cost, GF_COLL_ALL_GATHER);
+}
+
+/* The n entries that are there, as that half: those of twins once. */
+static int measure_half(struct run *r, struct gf_network *net, size_t n, enum gf_coll_half half,
+			struct gf_text *remarks, struct gf_error *err)
+{
+	size_t *halves = gf_xcalloc(n + 1, sizeof(*halves)), i;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		const struct gf_allreduce_cost whole = net->allreduce[i];
+
+		if (!wants(r, &whole, half))
+			continue;
+		halves[i] = net->nallreduce;
+		gf_measure_entry_add(net, whole.algorithm,
+				     gf_stages_copy(whole.stages, whole.nstages), whole.nstages);
+		net->allreduce[halves[i]].collective = half;
+		if (r->twins[i] < i && halves[r->twins[i]])
+			take_over(&net->allreduce[halves[i]], &net->allreduce[halves[r->twins[i]]],
+				  remarks);
+		else
+			rc = measure_entry(r, net, halves[i], remarks, err);
+	}
+	free(halves);
+	return rc;
+}
+
+static int measure_halves(struct run *r, struct gf_network *net, struct gf_text *remarks,
+			  struct gf_error *err)
+{
+	const size_t n = net->nallreduce;
+	int rc = measure_half(r, net, n, GF_COLL_REDUCE_SCATTER, remarks, err);
+
+	return rc ? rc : measure_half(r, net, n, GF_COLL_ALL_GATHER, remarks, err);
+}
+
 static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_text *remarks,
 			      struct gf_error *err)
 {
@@ -271,8 +326,11 @@ static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_t
 	for (i = 0; r->gpus && i < net->nallreduce; i++)
 		r->twins[i] = i;
 	r->distinct = count_together(net);
+	if (r->distinct)
+		r->distinct *= count_kinds(r, &net->allreduce[base_of(net)]);
 	for (i = 0; i < net->nallreduce; i++)
-		r->distinct += r->twins[i] == i;
+		if (r->twins[i] == i)
+			r->distinct += count_kinds(r, &net->allreduce[i]);
 	r->fair_s = r->config->budget_s / (double)r->distinct;
 	r->first = r->part;
 	r->part = (1 - r->first) / (double)r->distinct;
@@ -282,6 +340,8 @@ static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_t
 		rc = measure_together(r, net, remarks, err);
 	if (rc == 0)
 		rc = find_drift(r, net, err);
+	if (rc == 0)
+		rc = measure_halves(r, net, remarks, err);
 	free(r->twins);
 	return rc;
 }
@@ -317,7 +377,13 @@ static int measure_levels(struct run *r, struct gf_network *net, struct gf_text 
 int gf_measure_network_check(const struct gf_measure_network *c, struct gf_error *err)
 {
 	size_t i;
+	int known;
 
+	for (i = 0; c->collectives && c->collectives[i]; i++)
+		if (gf_names_find(gf_coll_half_names, c->collectives[i], &known, err)) {
+			gf_error_prefix(err, "--collectives");
+			return -EINVAL;
+		}
 	for (i = 0; c->algorithms && c->algorithms[i]; i++)
 		if (!gf_algorithm_find(c->algorithms[i]))
 			return gf_registry_refuse(&(struct gf_registry){gf_algorithms},

@@ -24,8 +24,11 @@
 struct gf_measure_network {
 	struct gf_comm *comm;
 	const char *const *algorithms; /* NULL-terminated; NULL: all that can */
+	/* NULL-terminated: of the halves by themselves, those named here are measured, too; NULL:
+	 * none */
+	const char *const *collectives;
 	size_t min_bytes, max_bytes;
-	bool callers_memory; /* profiler/chain.h; not by NCCL */
+	bool callers_memory; /* profiler/chain.h; not by NCCL, nor of halves */
 	bool whole;          /* up to max_bytes, even if there is no time for it */
 	int threads;         /* that compute, per rank */
 	size_t lanes;        /* contention is measured for 2..lanes at once */
@@ -43,7 +46,8 @@ struct gf_measure_network {
 	void *progress_ctx;
 };
 
-/* -EINVAL unless there is room for 8 sizes and no algorithm is unknown; asks nothing of comm. */
+/* -EINVAL unless there is room for 8 sizes and no algorithm or collective is unknown; asks nothing
+ * of comm. */
 int gf_measure_network_check(const struct gf_measure_network *config, struct gf_error *err);
 
 /* Collective; all ranks get the same. remarks: one line for each fit that is unphysical or poor,

@@ -98,6 +98,7 @@ static int load_messages(struct gf_network_device *d, const struct gf_allreduce_
 		messages[i] = (struct gf_burst_message){
 			.way = way,
 			.element = gf_element_number(GF_F32, GF_OP_SUM),
+			.half = cost->collective,
 			.count_elems = s->bytes / sizeof(float),
 			.simultaneous = s->lanes > 1,
 		};

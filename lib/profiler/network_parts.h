@@ -46,6 +46,10 @@ size_t gf_measure_stages_together(const struct gf_network *net, size_t base, dou
 void gf_measure_entry_add(struct gf_network *net, const char *algorithm, struct gf_stage *stages,
 			  size_t nstages);
 
+/* Can the entry's way go as that half here? */
+bool gf_measure_has_half(const struct gf_measure_network *c, const struct gf_allreduce_cost *cost,
+			 enum gf_coll_half half);
+
 /* Collective: an entry for each algorithm that is wanted and can run here on messages of all sizes,
  * and for other algorithms of its stages
  * (above). */
@@ -90,7 +94,8 @@ void gf_measure_level_peers(const struct gf_level *levels, size_t level, int ran
 
 /*
  * Messages that travel together are no faster than the network. An all-reduce of m bytes sends at
- * least 2 (g - 1) / g * m through the link of each of g groups of ranks (Patarasuk and Yuan 2009).
+ * least 2 (g - 1) / g * m through the link of each of g groups of ranks (Patarasuk and Yuan 2009),
+ * and each of its halves half of that.
  * n all-reduces at once pass this link as n messages on that level alone do. So on each level
  * between hosts
  *

@@ -28,6 +28,8 @@ static char *describe_network(const struct gf_measure_network *n)
 		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
 	if (!n->algorithms)
 		gf_text_addf(&t, "all algorithms");
+	for (i = 0; n->collectives && n->collectives[i]; i++)
+		gf_text_addf(&t, "%s%s", i ? "," : " and ", n->collectives[i]);
 	return gf_text_take(&t);
 }
 

@@ -160,7 +160,7 @@ void gf_measure_entry_add(struct gf_network *net, const char *algorithm, struct 
 
 /* 0 if messages of all sizes can go that way here. */
 static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
-		   struct gf_error *err)
+		   enum gf_coll_half half, struct gf_error *err)
 {
 	const struct gf_algorithm *a = way->algorithm;
 	struct gf_comm *comm = c->comm;
@@ -169,11 +169,13 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 
 	args.count_elems = c->max_bytes / 4;
 	args.elem_bytes = 4;
+	args.half = half;
 	if (by_nccl(c))
 		return gf_contest_send_check(
 			&(struct gf_burst_message){
 				.way = *way,
 				.element = gf_element_number(GF_F32, GF_OP_SUM),
+				.half = half,
 				.count_elems = args.count_elems,
 			},
 			comm, err);
@@ -181,6 +183,16 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 		return gf_error_set(err, -ENOTSUP, "the transport has no all-reduce");
 	rc = a->applicable ? a->applicable(&args, err) : 0;
 	return rc ? rc : gf_exec_stages_check(comm, &args, err);
+}
+
+bool gf_measure_has_half(const struct gf_measure_network *c, const struct gf_allreduce_cost *cost,
+			 enum gf_coll_half half)
+{
+	struct gf_error ignored;
+	struct gf_way way;
+
+	return gf_way_of(cost->algorithm, cost->stages, cost->nstages, &way, &ignored) == 0 &&
+	       way.algorithm->owned && can_run(c, &way, half, &ignored) == 0;
 }
 
 struct choosing {
@@ -197,7 +209,7 @@ static int choose_stages(void *ctx, const struct gf_stage *stages, size_t nstage
 	struct gf_way way;
 	int rc = gf_way_of(c->algorithm, stages, nstages, &way, err);
 
-	rc = rc ? rc : can_run(c->config, &way, err);
+	rc = rc ? rc : can_run(c->config, &way, GF_COLL_WHOLE, err);
 	rc = gf_comm_agree(c->config->comm, rc, err);
 	if (rc == 0)
 		gf_measure_entry_add(c->net, c->algorithm, gf_stages_copy(stages, nstages),
@@ -235,7 +247,7 @@ int gf_measure_entries(const struct gf_measure_network *c, struct gf_network *ne
 
 		if (c->algorithms && gf_names_index(c->algorithms, gf_algorithms[i]->name) < 0)
 			continue;
-		if (can_run(c, &way, &why) == 0)
+		if (can_run(c, &way, GF_COLL_WHOLE, &why) == 0)
 			rc = choose_one(c, gf_algorithms[i]->name, net, err);
 		else if (c->algorithms)
 			gf_text_addf(remarks, "%s is left out: %s\n", gf_algorithms[i]->name,
