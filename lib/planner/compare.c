@@ -38,7 +38,7 @@ static const double same_share = 1e-6;
 /* What is measured, what is carried on from that, and what leaves a cost out. */
 static int doubt_of(const struct gf_compared *r)
 {
-	return r->unsure & GF_UNSURE_COST ? 2 : r->unsure != 0;
+	return r->unsure & GF_UNSURE_COST ? 2 : r->unsure & GF_UNSURE_BEYOND ? 1 : 0;
 }
 
 /* Does a stand before b? What is known does, then what is faster; if their times are the same, what
@@ -215,6 +215,8 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 		row.unsure |= GF_UNSURE_BEYOND;
 		gf_beyond_add_plan(&c->beyond, &p);
 	}
+	if (beyond.halved)
+		row.unsure |= GF_UNSURE_HALVED;
 	c->tried++;
 	if (c->over.progress)
 		c->over.progress(c->over.progress_ctx, (double)c->tried / (double)c->most,
@@ -434,6 +436,7 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 		gf_comparison_release(c);
 		return rc;
 	}
+	c->beyond.halved = false; /* the rows say it */
 	gf_beyond_text(&c->beyond, notes);
 	share_bounds(c->rows, c->nrows);
 	sort(c->rows, c->nrows);

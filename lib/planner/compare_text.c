@@ -17,7 +17,7 @@
 #include "planner/summary.h"
 #include "simulator/sweep_plots.h"
 
-static const char *const unsure_names[] = {"free", "assumed", "beyond"};
+static const char *const unsure_names[] = {"free", "assumed", "beyond", "halved"};
 
 static void json_row(const struct gf_compared *row, const struct gf_comparison *c,
 		     struct gf_text *out)
@@ -69,12 +69,13 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 }
 
 /* "8.13 ms", and how it is in doubt: "+?" is longer by a cost that nobody has measured, "~" is
- * beyond what was measured. */
+ * beyond what was measured, "/2" takes halves for half of an all-reduce. */
 static void add_time(struct gf_table *t, const struct gf_compared *r)
 {
-	gf_table_cell(t, "%s%s%s", gf_human_time(r->iteration_s).text,
+	gf_table_cell(t, "%s%s%s%s", gf_human_time(r->iteration_s).text,
 		      r->unsure & GF_UNSURE_COST ? " +?" : "",
-		      r->unsure & GF_UNSURE_BEYOND ? " ~" : "");
+		      r->unsure & GF_UNSURE_BEYOND ? " ~" : "",
+		      r->unsure & GF_UNSURE_HALVED ? " /2" : "");
 }
 
 /* What the marks mean, of those that are there. */
@@ -90,6 +91,8 @@ static void add_marks(const struct gf_comparison *c, size_t window, struct gf_te
 			      "+?: and what it costs the processor, which is not measured");
 	if (unsure & GF_UNSURE_BEYOND)
 		gf_table_note(window, out, "~: beyond the sizes or ranks that were measured");
+	if (unsure & GF_UNSURE_HALVED)
+		gf_table_note(window, out, "/2: assumed: half of the all-reduce, for each half");
 }
 
 /* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
@@ -272,7 +275,7 @@ static const struct gf_compared *best_of(const struct gf_comparison *c)
 	size_t i;
 
 	for (i = 1; i < c->nrows; i++)
-		if (c->rows[i].unsure == best->unsure &&
+		if (!((c->rows[i].unsure ^ best->unsure) & ~(unsigned)GF_UNSURE_HALVED) &&
 		    c->rows[i].iteration_s < GF_GAIN_LEAST * c->rows[0].iteration_s &&
 		    error_of(&c->rows[i]) < error_of(best))
 			best = &c->rows[i];

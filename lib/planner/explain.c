@@ -44,11 +44,11 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 		     const struct gf_message *as, const struct gf_sim_message *m,
 		     struct gf_text *out)
 {
-	const struct gf_priced priced = {as->algorithm, as->stages, as->nstages, m->bytes,
-					 as->codec};
+	struct gf_priced priced = {as->algorithm, as->stages, as->nstages, m->bytes, as->codec};
 	const bool reduces = gf_selection_has(&p->selection, GF_SELECT_ADDS);
 	struct gf_price price = {0};
 
+	priced.split = m->half == GF_HALF_SPLIT;
 	gf_text_addf(out, "%s startup + %s x %.3g ns/B = %s, ", gf_human_time(m->startup_s).text,
 		     gf_human_size(m->bytes).text, m->per_byte_s * 1e9,
 		     gf_human_time(m->startup_s + m->per_byte_s * m->bytes).text);
@@ -56,6 +56,10 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 		add_sets(p, f, as, m, out);
 		return;
 	}
+	if (priced.split)
+		gf_text_addf(out, "of it the all-gather %s + %.3g ns/B%s, ",
+			     gf_human_time(m->gather_startup_s).text, m->gather_per_byte_s * 1e9,
+			     price.halved ? " (assumed: half of the all-reduce)" : "");
 	gf_text_addf(out, "%s", origins[price.origin]);
 	if (price.origin == GF_PRICE_DERIVED && gf_stages_call(as->stages, as->nstages))
 		gf_text_addf(out, ", a library's call as a ring");
@@ -103,7 +107,10 @@ static int explain_prices(const struct gf_plan *p, const struct gf_fabric *f, st
 		}
 		gf_text_addf(out, ": ");
 		add_line(p, f, as, m, out);
-		add_times(&p->predicted->messages[i], m->startup_s + m->per_byte_s * m->bytes, out);
+		add_times(&p->predicted->messages[i],
+			  m->startup_s - m->gather_startup_s +
+				  (m->per_byte_s - m->gather_per_byte_s) * m->bytes,
+			  out);
 		gf_text_addf(out, "\n");
 	}
 	gf_traffic_release(&traffic);

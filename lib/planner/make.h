@@ -105,6 +105,7 @@ enum gf_unsure {
 	GF_UNSURE_FREE = 1 << 0,    /* what coding or choosing costs is not known: taken for 0 */
 	GF_UNSURE_ASSUMED = 1 << 1, /* it is assumed, beside a measured model */
 	GF_UNSURE_BEYOND = 1 << 2,  /* messages or ranks beyond those that were measured */
+	GF_UNSURE_HALVED = 1 << 3,  /* halves are assumed: half of the all-reduce */
 	GF_UNSURE_COST = GF_UNSURE_FREE | GF_UNSURE_ASSUMED,
 };
 

@@ -216,8 +216,9 @@ double gf_uncertainty_least(const struct gf_network *net)
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++)
-		least = fmin(least,
-			     doubt_of_fit(&net->allreduce[i].fit, 1 + net->allreduce[i].nlarger));
+		if (net->allreduce[i].collective == GF_COLL_WHOLE)
+			least = fmin(least, doubt_of_fit(&net->allreduce[i].fit,
+							 1 + net->allreduce[i].nlarger));
 	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
 		least = fmin(least, doubt_of_fit(&net->levels[i].fit, 1 + net->levels[i].nlarger));
 	return isfinite(least) ? least : 0;
@@ -395,12 +396,13 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf
 	for (i = 0; !sets && i < t->nmessages; i++) {
 		const struct gf_message *as = gf_traffic_like(t, p, i);
 		const double bytes = t->messages[i].bytes;
-		const struct gf_priced m = {as->algorithm, as->stages, as->nstages, bytes,
-					    as->codec};
+		struct gf_priced m = {as->algorithm, as->stages, as->nstages, bytes, as->codec};
 		double least = INFINITY, most = 0;
 
+		m.split = t->messages[i].half == GF_HALF_SPLIT;
 		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
 			continue;
+		b->halved |= price.halved;
 		if (price.origin == GF_PRICE_RESCALED) {
 			b->measured_ranks = f->network->ranks;
 			b->ranks = f->ranks > b->ranks ? f->ranks : b->ranks;
@@ -450,6 +452,9 @@ void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 			     gf_human_size(b->least_bytes).text, several ? " to " : "",
 			     several ? gf_human_size(b->most_bytes).text : "",
 			     gf_human_size(b->from_bytes).text, gf_human_size(b->to_bytes).text);
+	if (b->halved)
+		gf_text_addf(out, "what each half of a message takes is assumed: half of the "
+				  "all-reduce (gf-profile --collectives measures it)\n");
 }
 
 /* By what share the network's times are longer at their high ends, at most. */
@@ -478,10 +483,14 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out)
 	struct gf_beyond beyond = {0};
 	double network, compute;
 
-	if (!pr || !(pr->iteration_high_s > 0))
+	if (!pr)
 		return;
 	gf_beyond_add_plan(&beyond, p);
+	if (!(pr->iteration_high_s > 0))
+		beyond = (struct gf_beyond){.halved = beyond.halved};
 	gf_beyond_text(&beyond, out);
+	if (!(pr->iteration_high_s > 0))
+		return;
 	network = p->network ? doubt_of_network(p) : 0;
 	compute = doubt_of_model(p->model);
 	if (network < least_doubt && compute < least_doubt)

@@ -60,6 +60,7 @@ struct gf_beyond {
 	double from_bytes, to_bytes;    /* measured of the first to be beyond */
 	double least_bytes, most_bytes; /* of messages beyond; or 0 */
 	int measured_ranks, ranks;      /* carried over, to so many; or 0 */
+	bool halved; /* a half of a split message is taken for half of the all-reduce */
 };
 void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf_fabric *f,
 		   const struct gf_traffic *t);

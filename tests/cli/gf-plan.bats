@@ -1455,6 +1455,33 @@ writes_nothing() { # OPTION...
 	jq -e --argjson s "$best" '.policy == "dear" and .predicted.iteration_s == $s' out.txt
 }
 
+@test "dear prices each half by its own lines, or says that it does not" {
+	jq '.network.allreduce |= map(., . + {collective: "reduce_scatter", startup_s: (.startup_s * .75)}
+		+ {per_byte_s: (.per_byte_s * .75)}, . + {collective: "all_gather", startup_s: (.startup_s * .25)}
+		+ {per_byte_s: (.per_byte_s * .25)})' "$share/profiles/six.json" > halves.json
+	wants 0 gf-plan --policy dear --threshold 1G "$share/profiles/six.json" -o half.json
+	says 'what each half of a message takes is assumed: half of the all-reduce'
+	gf-plan -q --policy dear --threshold 1G "$share/profiles/six.json" --explain |
+		grep -q 'of it the all-gather .* (assumed: half of the all-reduce)'
+	wants 0 gf-plan --policy dear --threshold 1G halves.json -o own.json
+	fails grep -q 'assumed: half' err.txt
+	gf-plan -q --policy dear --threshold 1G halves.json --explain | grep -q 'of it the all-gather 750 ms + 6.25e+07 ns/B, measured'
+	# all gradients, once forward and backward are done: three quarters of 3 + 45 s, and not a half
+	jq -e '.predicted.messages[0] | .end_s - .start_s == 36' own.json
+	jq -e '.predicted.messages[0] | .end_s - .start_s == 24' half.json
+	# whole messages do not ask
+	diff <(gf-plan -q --policy optimal "$share/profiles/six.json" | jq '.messages, .predicted') \
+		<(gf-plan -q --policy optimal halves.json | jq '.messages, .predicted')
+	wants 0 gf-plan --compare "$share/profiles/six.json"
+	grep -q '^auto  *dear .* s /2' out.txt
+	grep -q '^/2: assumed: half of the all-reduce' out.txt
+	wants 0 gf-plan --compare halves.json
+	fails grep -q /2 out.txt
+	# gf-sim, too
+	wants 0 gf-sim half.json
+	says 'assumed: half of the all-reduce'
+}
+
 @test "hostile numbers: one line, status 2, nothing printed" {
 	while IFS='|' read -r text edit; do
 		jq "$edit" "$share/profiles/six.json" > bad.json

@@ -30,6 +30,32 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 	jq -e '.measured.network.memory == "caller'"'s"'"' out.txt
 }
 
+@test "halves by themselves, on ranks that fold and do not" {
+	for n in 2 3; do
+		wants 0 mpi $n gf-profile -a ring,rhd,tree --collectives reduce_scatter,all_gather \
+			--points time=1ms --max-bytes 256K --lanes 2
+		jq -e '[.network.allreduce[] | "\(.algorithm) \(.collective // "all_reduce")"] | sort
+			== ["rhd all_gather", "rhd all_reduce", "rhd reduce_scatter",
+			"ring all_gather", "ring all_reduce", "ring reduce_scatter", "tree all_reduce"]' out.txt
+		jq -e 'all(.network.allreduce[]; .startup_s >= 0 and .per_byte_s >= 0 and .startup_s + .per_byte_s > 0
+			and (.fit.time_s | min) > 0 and (.fit.size_bytes | length) >= 8)' out.txt
+		jq -e '[.network.allreduce[].contention[]?.gamma | length == 2 and .[0] == 1 and . == sort] | all' out.txt
+		gf-profile --table out.txt > table.txt
+		grep -q "^all-gather of $n ranks" table.txt
+		jq '.network.allreduce |= map(select(.collective | not))' out.txt > whole.json
+		gf-plan --model digits-mlp --policy dear out.txt -o plan.json 2> err.txt
+		fails grep -q 'half of the all-reduce' err.txt
+		jq -e '[.network.allreduce[].collective // empty] | length == 4' plan.json
+		gf-plan --model digits-mlp --policy dear whole.json -o plan.json 2> err.txt
+		grep -q 'assumed: half of the all-reduce' err.txt
+	done
+	# of one half alone, too; who asks for another is told
+	wants 0 mpi 2 gf-profile -a ring --collectives all_gather --points time=1ms --max-bytes 256K --lanes 1
+	jq -e '[.network.allreduce[].collective] == [null, "all_gather"]' out.txt
+	wants 2 mpi 2 gf-profile -a ring --collectives scatter
+	says '--collectives: want all_reduce, reduce_scatter or all_gather, got "scatter"'
+}
+
 @test "a pipe from gf-topo, and one rank" {
 	gf-topo --synthetic "net:2@1Gb/s,50us" > topo.json
 	mpi 2 gf-profile $quick --model digits-mlp -a ring < topo.json > out.txt
