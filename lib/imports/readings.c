@@ -141,6 +141,7 @@ static int fit_curve(const struct gf_import *in, const struct gf_readings_curve 
 	cost = &net->allreduce[net->nallreduce++];
 	memset(cost, 0, sizeof(*cost));
 	cost->algorithm = gf_xstrdup(c->algorithm);
+	cost->collective = c->collective;
 	curve.fit.size_bytes = gf_xcalloc(c->npoints, sizeof(size_t));
 	curve.fit.time_s = gf_xcalloc(c->npoints, sizeof(double));
 	if (!c->unspread)
@@ -168,15 +169,6 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 {
 	int rc;
 
-	/* a profile's line is of an all-reduce */
-	if (c->collective) {
-		char *what = gf_xasprintf("times of %s, for which profiles have no line",
-					  gf_coll_half_names[c->collective]);
-
-		gf_imported_leave_many(all->imported, what, c->npoints);
-		free(what);
-		return 0;
-	}
 	if (!c->npoints || c->points[c->npoints - 1].size_bytes / 2 < c->points->size_bytes) {
 		char *what = gf_xasprintf(
 			"algorithms of one size, or of sizes within a factor of two, as %s",
@@ -186,7 +178,9 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 		free(what);
 		return 0;
 	}
-	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm, c->npoints);
+	gf_imported_find(all->imported, "%s%s%s of %zu sizes", c->algorithm,
+			 c->collective ? ", " : "",
+			 c->collective ? gf_coll_half_names[c->collective] : "", c->npoints);
 	rc = fit_curve(in, c, net, err);
 	if (rc < 0)
 		return rc;

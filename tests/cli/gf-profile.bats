@@ -317,17 +317,17 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 	awk '/^ +[0-9]/ {$8 = sprintf("%.2f", 0.75 * $7); $12 = sprintf("%.2f", 0.75 * $11)} {print}' "$data/import/nccl-tests.txt" > scatter.txt
 	(cat "$data/import/nccl-tests.txt"; echo '# Collective test starting: all_gather_perf'; cat scatter.txt) > both.txt
 	wants 0 gf-profile --import both.txt
-	says 'times of all_gather, for which profiles have no line ('
-	jq '.network' out.txt > both.json
+	says 'library, all_gather of '
+	jq '.network | .allreduce |= map(select(.collective | not))' out.txt > both.json
+	jq -e '.network.allreduce | map(.collective) == [null, "all_gather"] and .[0].startup_s == .[1].startup_s' out.txt
 	gf-profile --import "$data/import/nccl-tests.txt" | jq .network | cmp - both.json
-	wants 2 gf-profile --import scatter.txt
-	says 'times of reduce_scatter, for which profiles have no line ('
-	[ -z "$output" ]
+	wants 0 gf-profile --import scatter.txt
+	jq -e '.network.allreduce | map(.collective) == ["reduce_scatter"]' out.txt
 	for name in Allgather Reduce_scatter; do
 		sed "s/MPI Allreduce/MPI $name/; s/osu_allreduce/osu_${name,}/" "$data/import/osu.log" > osu.txt
-		wants 2 gf-profile --import osu.txt
-		says ': 2 ranks; left out: '
-		says "times of $(tr A-Z a-z <<< "$name" | sed 's/allg/all_g/'), for which profiles have no line (19)"
+		wants 0 gf-profile --import osu.txt
+		jq -e --arg name "$(tr A-Z a-z <<< "$name" | sed 's/allg/all_g/')" \
+			'.network.allreduce | length == 1 and .[0].collective == $name' out.txt
 	done
 	# all_gather_perf, from the README of skypilot-org/skypilot's gcp_gpu_direct_tcpx
 	wants 2 gf-profile --import "$data/import/all-gather-skypilot.log"

@@ -133,8 +133,8 @@ right() {
 	done
 	wants 0 mpi 2 gf-allreduce $quick -a ring --collective all_gather -b 4K -e 16K --table=json
 	cp out.txt rows.jsonl
-	wants 2 gf-profile --import rows.jsonl
-	says 'times of all_gather, for which profiles have no line (3)'
+	wants 0 gf-profile --import rows.jsonl
+	jq -e '.network.allreduce | map(.collective) == ["all_gather"]' out.txt
 	jq -e '[.traceEvents[] | select(.cat == "transfer") | .name | sub(" .*"; "")] | unique == ["receive", "send"]' trace.json
 	wants 0 mpi 3 gf-allreduce $quick -a ring,rhd,library --collective reduce_scatter --error -b 64K -e 64K --table=json
 	jq -se 'length == 6 and all(.error_rms > 0 and .error_rms < 1e-6 and .error_max > .error_rms)' out.txt

@@ -606,15 +606,14 @@ static void test_refused(void)
 		 "f: want the table of an all-reduce, got a collective with a root, as reduce or "
 		 "broadcast"},
 		{"nccl-tests", "", "1048576 9 float sum -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
-		 "f: nccl-tests: 4 ranks; left out: times of reduce_scatter, for which profiles "
-		 "have no line (1): want dense messages by one algorithm of two sizes or more, the "
-		 "largest at least twice the smallest"},
+		 "f: nccl-tests: 4 ranks; left out: algorithms of one size, or of sizes within a "
+		 "factor of two, as library (1): want dense messages by one algorithm of two sizes "
+		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "# Collective test starting: all_gather_perf_mpi\n",
 		 "1048576 9 float none -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
-		 "f: nccl-tests: 4 ranks; left out: times of all_gather, for which profiles have "
-		 "no "
-		 "line (1): want dense messages by one algorithm of two sizes or more, the largest "
-		 "at least twice the smallest"},
+		 "f: nccl-tests: 4 ranks; left out: algorithms of one size, or of sizes within a "
+		 "factor of two, as library (1): want dense messages by one algorithm of two sizes "
+		 "or more, the largest at least twice the smallest"},
 		{"nccl-tests", "# Collective test starting: alltoall_perf\n",
 		 "1048576 9 float none -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
 		 "f: want the table of an all-reduce, got a run of alltoall_perf"},
