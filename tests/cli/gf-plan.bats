@@ -1112,7 +1112,7 @@ writes_nothing() { # OPTION...
 	2|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "f17"; did you mean "f16"?|--codecs f32,f17
 	2|--system: want SYSTEMS, got "mine"|--system mine
 	2|--algorithms: want ALGORITHMS, got "carrier"|--algorithm carrier
-	1|want a measured cost of butterfly|--algorithm butterfly
+	1|want a measured all_reduce by butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
 	2|--max-messages: want policy auto or optimal, got wfbp|--policy wfbp --max-messages 3
 	2|--max-messages: want a staleness of 1|--staleness 2 --max-messages 3

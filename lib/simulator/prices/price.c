@@ -349,9 +349,9 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m, str
 	gf_fabric_net_init(&net, f);
 	if (net.cost.nlevels == 0)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "want a measured cost of %s, or a topology to derive it from, "
+				  "want a measured %s by %s, or a topology to derive it from, "
 				  "found neither",
-				  m->algorithm);
+				  gf_coll_half_names[m->half], m->algorithm);
 	else
 		rc = price_form(f, m, &net.cost, price, err);
 	gf_fabric_net_release(&net);
