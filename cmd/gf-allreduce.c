@@ -307,6 +307,7 @@ static int report(const struct session *s, const struct gf_contest_report *r, st
 	if (!rc)
 		rc = gf_cli_emit_lines(&a->cli, form, out.data, err);
 	gf_text_release(&out);
+	gf_contest_report_falls(r, &out);
 	if (!rc && gf_contest_report_judge(r, a->min_bw, NULL) == 0)
 		gf_contest_report_answer(r, &out);
 	gf_cli_warn_lines(&a->cli, out.data);

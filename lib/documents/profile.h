@@ -202,8 +202,9 @@ int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
 /* One line on how far the measurements can be trusted, with a cause and advice; nothing if there is
  * nothing to say. */
 void gf_profile_quality(const struct gf_profile *p, struct gf_text *out);
-/* A line for each size at which the cost of an all-reduce falls: the sizes before it that take
- * longer, which a plan avoids. */
+/* A line for each size at which a cost falls: the sizes before it that take longer, which a plan
+ * avoids. name: of what takes that long. Of a profile, those of its collectives. */
+void gf_cost_falls(const char *name, const struct gf_cost_lines *lines, struct gf_text *out);
 void gf_profile_falls(const struct gf_profile *p, struct gf_text *out);
 char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);

@@ -194,27 +194,33 @@ static double dear_from(const struct gf_cost_lines *lines, size_t fall, double t
 	return l->per_byte_s > 0 ? fmax(from, (to_s - l->startup_s) / l->per_byte_s) : from;
 }
 
+void gf_cost_falls(const char *name, const struct gf_cost_lines *lines, struct gf_text *out)
+{
+	size_t i;
+
+	for (i = 0; i < lines->nlarger; i++) {
+		const double at = (double)lines->larger[i].from_bytes;
+		const double to_s = gf_cost_lines_s(lines, at);
+		const double most_s = gf_cost_lines_s(lines, at - 1);
+
+		if (most_s > to_s * FALL_LEAST)
+			gf_text_addf(out,
+				     "%s: a message of %s takes %s, shorter ones from %s on up to "
+				     "%s: avoid these sizes\n",
+				     name, gf_human_size(at).text, gf_human_time(to_s).text,
+				     gf_human_size(dear_from(lines, i, to_s)).text,
+				     gf_human_time(most_s).text);
+	}
+}
+
 void gf_profile_falls(const struct gf_profile *p, struct gf_text *out)
 {
 	const struct gf_network *net = p->network;
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++) {
 		const struct gf_cost_lines lines = gf_allreduce_lines(&net->allreduce[i]);
 
-		for (k = 0; k < lines.nlarger; k++) {
-			const double at = (double)lines.larger[k].from_bytes;
-			const double to_s = gf_cost_lines_s(&lines, at);
-			const double most_s = gf_cost_lines_s(&lines, at - 1);
-
-			if (most_s > to_s * FALL_LEAST)
-				gf_text_addf(out,
-					     "%s: a message of %s takes %s, shorter ones from %s "
-					     "on up to %s: avoid these sizes\n",
-					     net->allreduce[i].algorithm, gf_human_size(at).text,
-					     gf_human_time(to_s).text,
-					     gf_human_size(dear_from(&lines, k, to_s)).text,
-					     gf_human_time(most_s).text);
-		}
+		gf_cost_falls(net->allreduce[i].algorithm, &lines, out);
 	}
 }

@@ -45,6 +45,9 @@ extern const char *const gf_contest_mpi_calls[][2];
 /* A line: how long the one takes beside the other, and where nothing else is as fast.
  * Nothing unless both were measured. */
 void gf_contest_report_blocking(const struct gf_contest_report *r, struct gf_text *out);
+/* A line for each size at which a contestant's time falls, as it does where a library changes its
+ * algorithm too late. Nothing of a plan. */
+void gf_contest_report_falls(const struct gf_contest_report *r, struct gf_text *out);
 /* The answer, one line: the fastest from which size on, and how many times as fast as the library's
  * own call, where that was measured, too; the better one, if both were. Nothing of a plan. */
 void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text *out);

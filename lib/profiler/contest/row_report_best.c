@@ -9,7 +9,9 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/human.h"
+#include "documents/profile.h"
 #include "profiler/contest/row_report.h"
+#include "profiler/curve.h"
 
 /* A size is large enough to be worth a message of its own when its time per byte is within this of
  * the best. */
@@ -174,6 +176,57 @@ static const struct gf_contest_row *own_at(const struct gf_contest_report *r, si
 		    (!own || in_place_s(row) < in_place_s(own)))
 			own = row;
 	return own;
+}
+
+static bool same_contestant(const struct gf_contest_row *a, const struct gf_contest_row *b)
+{
+	char one[GF_TUNING_TEXT] = "", other[GF_TUNING_TEXT] = "";
+
+	if (a->way.tuning.dialect)
+		gf_tuning_text(&a->way.tuning, one);
+	if (b->way.tuning.dialect)
+		gf_tuning_text(&b->way.tuning, other);
+	return a->chosen == b->chosen && a->codec == b->codec && !strcmp(one, other) &&
+	       same_way(&a->way, &b->way);
+}
+
+/* The sizes to avoid of one contestant, whose first row that is. */
+static void tell_falls(const struct gf_contest_report *r, const struct gf_contest_row *first,
+		       struct gf_text *out)
+{
+	struct gf_measure_curve curve = {0};
+	struct gf_cost_lines lines;
+	size_t capacity[3] = {0}, n[3] = {0};
+	const struct gf_contest_row *row;
+
+	for (row = first; row < r->rows + r->nrows; row++) {
+		const struct gf_contest_reading *m = &row->reading[GF_IN_PLACE];
+
+		if (!same_contestant(row, first))
+			continue;
+		*gf_array_push(&curve.fit.size_bytes, &n[0], &capacity[0]) = row->size_bytes;
+		*gf_array_push(&curve.fit.time_s, &n[1], &capacity[1]) = m->median_s;
+		*gf_array_push(&curve.fit.spread_s, &n[2], &capacity[2]) = m->p75_s - m->p25_s;
+	}
+	curve.fit.npoints = n[0];
+	if (!gf_measure_fit(&curve, GF_FIT_LINES_MOST, NULL)) {
+		lines = gf_measure_curve_lines(&curve);
+		gf_cost_falls(first->way.algorithm->name, &lines, out);
+	}
+	gf_measure_curve_release(&curve);
+}
+
+void gf_contest_report_falls(const struct gf_contest_report *r, struct gf_text *out)
+{
+	size_t i, k;
+
+	for (i = 0; i < r->nrows && !r->plan; i++) {
+		for (k = 0; k < i; k++)
+			if (same_contestant(&r->rows[k], &r->rows[i]))
+				break;
+		if (k == i)
+			tell_falls(r, &r->rows[i], out);
+	}
 }
 
 void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text *out)
