@@ -26,6 +26,7 @@ struct gf_option {
 	struct gf_stage *stages; /* owned, names static; or none */
 	size_t nstages;
 	struct gf_line line, gather;             /* gather: of it, with halves; else no time */
+	double load_per_byte_s;                  /* simulator/step.h; bytes in memory */
 	double wire_ratio;                       /* bytes on the wire per byte in memory */
 	const struct gf_contention *contention;  /* borrowed; or NULL */
 	const struct gf_beside_backward *mutual; /* borrowed; or NULL */

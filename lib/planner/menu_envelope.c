@@ -280,7 +280,8 @@ static bool lines_no_worse(const struct gf_option *a, const struct gf_option *b)
 {
 	const struct gf_line x = gf_option_scatter(a), y = gf_option_scatter(b);
 
-	return line_no_worse(&x, &y) && line_no_worse(&a->gather, &b->gather);
+	return line_no_worse(&x, &y) && line_no_worse(&a->gather, &b->gather) &&
+	       fmax(a->load_per_byte_s, x.per_byte_s) <= fmax(b->load_per_byte_s, y.per_byte_s);
 }
 
 /* b is nowhere better, alone or beside others; of equals the first stays. */

@@ -219,6 +219,7 @@ static struct gf_sim_message message_of(const struct gf_workbench *w, const stru
 		.per_byte_s = o->line.per_byte_s / o->wire_ratio,
 		.gather_startup_s = o->gather.startup_s,
 		.gather_per_byte_s = o->gather.per_byte_s / o->wire_ratio,
+		.load_per_byte_s = o->load_per_byte_s / o->wire_ratio,
 		.bytes = wire_bytes(o, bytes),
 		.contention = o->contention,
 		.mutual = o->mutual,

@@ -40,6 +40,10 @@ struct gf_sim_message {
 	double startup_s, per_byte_s; /* of this message's algorithm, both halves together */
 	/* Of these, the all-gather's of a split message; else 0. */
 	double gather_startup_s, gather_per_byte_s;
+	/* What a byte takes of the network, which others share: the startup of a line through the
+	 * costs of short messages has bytes in it, and what has bytes in it drains. Less than the
+	 * rest of per_byte_s, as 0: no more than that. */
+	double load_per_byte_s;
 	double bytes; /* on the wire */
 	/* By which it holds up backward, beside issue_s; a later step's where its own has nothing
 	 * left to do (gf_sim_held_late_s). */

@@ -142,6 +142,7 @@ static int price_reduce(struct pricing *x, const struct gf_message *from, struct
 	m->per_byte_s = x->last.line.per_byte_s;
 	m->gather_startup_s = x->last.gather.startup_s;
 	m->gather_per_byte_s = x->last.gather.per_byte_s;
+	m->load_per_byte_s = x->last.load_per_byte_s;
 	m->contention = x->last.contention;
 	m->mutual = x->last.mutual;
 	hold(x, gf_fabric_codec(x->f, from->codec), x->last.handling_s_per_byte * m->bytes, m);
@@ -192,6 +193,7 @@ static int price_wires(struct pricing *x, const struct gf_message *from, struct 
 		m->per_byte_s = mean_s(m, m->per_byte_s, &next, next.per_byte_s);
 		m->gather_per_byte_s =
 			mean_s(m, m->gather_per_byte_s, &next, next.gather_per_byte_s);
+		m->load_per_byte_s = mean_s(m, m->load_per_byte_s, &next, next.load_per_byte_s);
 		m->bytes += next.bytes;
 	}
 	return rc;
@@ -239,7 +241,7 @@ static int price(struct pricing *x, const struct gf_message *from, struct gf_sim
 	m->mode = from->mode;
 	m->release = from->release;
 	m->half = from->half;
-	m->holds_s = m->gather_startup_s = m->gather_per_byte_s = 0;
+	m->holds_s = m->gather_startup_s = m->gather_per_byte_s = m->load_per_byte_s = 0;
 	rc = price_wires(x, from, m, err);
 	if (rc == 0)
 		price_selection(x, m);

@@ -154,6 +154,8 @@ static void price_steps(const struct gf_fabric *f, const struct gf_algorithm *a,
 	if (f->derived)
 		c = gf_derived_find(f->derived, a, args, net);
 	p->line = c->nlines ? replayed_line(c, bytes) : form_line(a, args, net, bytes);
+	p->load_per_byte_s = c->nlines ? c->lines[c->nlines - 1].per_byte_s
+				       : form_at(a, *args, net, GF_MAX_SIZE).per_byte_s;
 	p->contention = c->contention;
 	p->nsteps = c->nsteps;
 	if (c->nsteps && args->count_elems)
@@ -260,6 +262,7 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes, double sc
 	price->entry = c;
 	price->scale = scale;
 	price->codec_s_per_byte = price->hops = price->handling_s_per_byte = 0;
+	price->load_per_byte_s = 0;
 }
 
 /*
@@ -416,6 +419,8 @@ static int price_one(const struct gf_fabric *f, const struct gf_priced *m, struc
 		price->hops * price->codec_s_per_byte +
 		(m->half == GF_COLL_WHOLE ? 1 : 0.5) * cost->scale_s_per_byte / ratio;
 	price->line.per_byte_s += price->handling_s_per_byte;
+	if (price->load_per_byte_s > 0)
+		price->load_per_byte_s += price->handling_s_per_byte;
 	return rc;
 }
 
@@ -482,6 +487,7 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struc
 		price->gather = price->line;
 		price->gather.startup_s /= 2;
 		price->gather.per_byte_s /= 2;
+		price->load_per_byte_s /= 2;
 		return 0;
 	}
 	one.half = GF_COLL_ALL_GATHER;

@@ -127,6 +127,9 @@ struct gf_price {
 	/* Of a split message: what of the line is the all-gather's, for the same sizes. */
 	struct gf_line gather;
 	bool halved;                             /* that is half of an all-reduce */
+	/* Of a line that was derived, or of its reduce-scatter: what a byte of a long message takes
+	 * (simulator/step.h); else 0. */
+	double load_per_byte_s;
 	const struct gf_contention *contention;  /* borrowed; NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
