@@ -388,25 +388,17 @@ static bool replay_some(struct filling *f, const struct gf_menu *of)
 	return some;
 }
 
-/* What is the cheapest as that half. */
-static bool replay_half(struct filling *f, enum gf_coll_half half)
-{
-	struct gf_menu part;
-	bool some;
-
-	gf_menu_half(f->menu, half, &part);
-	some = replay_some(f, &part);
-	gf_menu_part_release(&part);
-	return some;
-}
-
+/* What is the cheapest for a message, and for a half of one. */
 static bool replay_round(struct filling *f)
 {
 	bool some = replay_some(f, f->menu);
+	enum gf_coll_half half = GF_COLL_REDUCE_SCATTER;
+	struct gf_menu part;
 
-	if (f->in->halves) {
-		some |= replay_half(f, GF_COLL_REDUCE_SCATTER);
-		some |= replay_half(f, GF_COLL_ALL_GATHER);
+	for (; f->in->halves && half <= GF_COLL_ALL_GATHER; half++) {
+		gf_menu_half(f->menu, half, &part);
+		some |= replay_some(f, &part);
+		gf_menu_part_release(&part);
 	}
 	return some;
 }

@@ -270,17 +270,14 @@ struct gf_line gf_option_scatter(const struct gf_option *o)
 	return l;
 }
 
-static bool line_no_worse(const struct gf_line *a, const struct gf_line *b)
-{
-	return a->startup_s <= b->startup_s && a->per_byte_s <= b->per_byte_s;
-}
-
 /* Is a's line nowhere worse than b's, in each half? */
 static bool lines_no_worse(const struct gf_option *a, const struct gf_option *b)
 {
 	const struct gf_line x = gf_option_scatter(a), y = gf_option_scatter(b);
 
-	return line_no_worse(&x, &y) && line_no_worse(&a->gather, &b->gather) &&
+	return x.startup_s <= y.startup_s && x.per_byte_s <= y.per_byte_s &&
+	       a->gather.startup_s <= b->gather.startup_s &&
+	       a->gather.per_byte_s <= b->gather.per_byte_s &&
 	       fmax(a->load_per_byte_s, x.per_byte_s) <= fmax(b->load_per_byte_s, y.per_byte_s);
 }
 

@@ -210,19 +210,16 @@ static int take_entries(const struct gf_refining *r, size_t i, struct gf_network
 {
 	const struct gf_message *m = &r->plan->messages[i];
 	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0, m->codec};
-	enum gf_coll_half half = GF_COLL_WHOLE, last = GF_COLL_WHOLE;
+	enum gf_coll_half half;
 	struct gf_price price;
 	int rc;
 
 	priced.split = m->half == GF_HALF_SPLIT;
 	rc = gf_price_message(r->fabric, &priced, &price, err);
-	if (priced.split && !price.halved) {
-		half = GF_COLL_REDUCE_SCATTER;
-		last = GF_COLL_ALL_GATHER;
-	}
-	for (; half <= last && rc == 0; half++)
-		rc = take_lines(r->fabric, m, entry_for(n, m, half, r->traffic.messages[i].mutual),
-				err);
+	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER && rc == 0; half++)
+		if ((half == GF_COLL_WHOLE) == (!priced.split || price.halved))
+			rc = take_lines(r->fabric, m,
+					entry_for(n, m, half, r->traffic.messages[i].mutual), err);
 	return rc;
 }
 

@@ -167,13 +167,6 @@ static int price_wire(struct pricing *x, const struct gf_message *from, const st
 	return rc;
 }
 
-/* The mean cost per byte of a message and the one after it. */
-static double mean_s(const struct gf_sim_message *m, double per_byte_s,
-		     const struct gf_sim_message *next, double next_per_byte_s)
-{
-	return (per_byte_s * m->bytes + next_per_byte_s * next->bytes) / (m->bytes + next->bytes);
-}
-
 /* The collectives of a message, one after the other, cost what one of the sum of their startups and
  * bytes does. */
 static int price_wires(struct pricing *x, const struct gf_message *from, struct gf_sim_message *m,
@@ -185,16 +178,19 @@ static int price_wires(struct pricing *x, const struct gf_message *from, struct 
 
 	for (i = 1; i < n && rc == 0; i++) {
 		struct gf_sim_message next = *m;
+		const double had = m->bytes;
 
 		rc = price_wire(x, from, &wires[i], &next, err);
 		m->startup_s += next.startup_s;
 		m->gather_startup_s += next.gather_startup_s;
 		m->holds_s = next.holds_s;
-		m->per_byte_s = mean_s(m, m->per_byte_s, &next, next.per_byte_s);
-		m->gather_per_byte_s =
-			mean_s(m, m->gather_per_byte_s, &next, next.gather_per_byte_s);
-		m->load_per_byte_s = mean_s(m, m->load_per_byte_s, &next, next.load_per_byte_s);
 		m->bytes += next.bytes;
+		m->per_byte_s = (m->per_byte_s * had + next.per_byte_s * next.bytes) / m->bytes;
+		m->gather_per_byte_s =
+			(m->gather_per_byte_s * had + next.gather_per_byte_s * next.bytes) /
+			m->bytes;
+		m->load_per_byte_s =
+			(m->load_per_byte_s * had + next.load_per_byte_s * next.bytes) / m->bytes;
 	}
 	return rc;
 }

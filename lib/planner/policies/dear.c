@@ -36,7 +36,6 @@
 #define FEW_TENSORS 150
 #define FRONT_FEW   64
 #define FRONT_MANY  8
-#define TRIED_MOST  16 /* options for one message */
 
 struct part {
 	struct gf_workbench_at at;
@@ -128,33 +127,6 @@ static void send(struct search *s, size_t i, size_t j, size_t option, double nee
 	}
 }
 
-/* What halves of a message take by the options that were tried. */
-struct tried {
-	struct {
-		double scatter_s, gather_s;
-	} by[TRIED_MOST];
-	size_t n;
-};
-
-/* Is another option that was tried as good for a message of that size? Of what it and compute do to
- * each other nothing must be known. */
-static bool is_beaten(struct tried *t, const struct gf_option *o, double bytes)
-{
-	const struct gf_line scatter = gf_option_scatter(o);
-	const double scatter_s = gf_line_s(&scatter, bytes),
-		     gather_s = gf_line_s(&o->gather, bytes);
-	size_t i;
-
-	for (i = 0; i < t->n && !o->mutual; i++)
-		if (t->by[i].scatter_s <= scatter_s && t->by[i].gather_s <= gather_s)
-			return true;
-	if (t->n < TRIED_MOST && !o->mutual) {
-		t->by[t->n].scatter_s = scatter_s;
-		t->by[t->n++].gather_s = gather_s;
-	}
-	return false;
-}
-
 /* Is its price a guess that no replay has looked at? What is the best of a half, or of both, is
  * none. */
 static bool is_guess(const struct search *s, const struct gf_option *o)
@@ -168,15 +140,12 @@ static void send_each(struct search *s, size_t i, size_t j, double bytes, double
 {
 	const struct gf_menu *menu = &s->w->menu;
 	const size_t pick = gf_menu_pick(menu, bytes);
-	struct tried tried = {.n = 0};
 	size_t k;
 
 	for (k = 0; k < menu->nchoices; k++) {
 		const struct gf_option *o = &menu->options[menu->choices[k]];
 
-		if (gf_line_holds(&o->line, bytes) &&
-		    (menu->choices[k] == pick || !is_guess(s, o)) &&
-		    !(s->unlike && is_beaten(&tried, o, bytes)))
+		if (gf_line_holds(&o->line, bytes) && (menu->choices[k] == pick || !is_guess(s, o)))
 			send(s, i, j, menu->choices[k], need_s);
 	}
 }

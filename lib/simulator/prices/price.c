@@ -424,26 +424,20 @@ static int price_one(const struct gf_fabric *f, const struct gf_priced *m, struc
 	return rc;
 }
 
-/* Is that collective measured? */
-static bool has_entry(const struct gf_fabric *f, struct gf_priced m, enum gf_coll_half half,
-		      const char *codec)
-{
-	m.half = half;
-	return entry_of(f->network, &m, codec);
-}
-
 /* Has each half a price of its own? Not where whole all-reduces alone were measured. */
-static bool has_halves(const struct gf_fabric *f, const struct gf_priced *m)
+static bool has_halves(const struct gf_fabric *f, struct gf_priced m)
 {
-	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
-	const char *const codecs[] = {m->codec ? m->codec : PLAIN, PLAIN};
+	const struct gf_algorithm *a = gf_algorithm_find(m.algorithm);
+	const char *const codecs[] = {m.codec ? m.codec : PLAIN, PLAIN};
+	bool has[3];
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
-		if (has_entry(f, *m, GF_COLL_REDUCE_SCATTER, codecs[i]) &&
-		    has_entry(f, *m, GF_COLL_ALL_GATHER, codecs[i]))
+		for (m.half = GF_COLL_WHOLE; m.half <= GF_COLL_ALL_GATHER; m.half++)
+			has[m.half] = entry_of(f->network, &m, codecs[i]);
+		if (has[GF_COLL_REDUCE_SCATTER] && has[GF_COLL_ALL_GATHER])
 			return true;
-		if (has_entry(f, *m, GF_COLL_WHOLE, codecs[i]))
+		if (has[GF_COLL_WHOLE])
 			return false;
 	}
 	return a && a->owned;
@@ -472,7 +466,7 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m, struc
 		     struct gf_error *err)
 {
 	struct gf_priced one = *m;
-	const bool halves = m->split && has_halves(f, m);
+	const bool halves = m->split && has_halves(f, *m);
 	struct gf_price gather = {0};
 	int rc;
 
