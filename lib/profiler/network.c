@@ -281,19 +281,21 @@ static size_t count_kinds(const struct run *r, const struct gf_allreduce_cost *c
 	return 1U + wants(r, cost, GF_COLL_REDUCE_SCATTER) + wants(r, cost, GF_COLL_ALL_GATHER);
 }
 
-/* The n entries that are there, as that half: those of twins once. */
-static int measure_half(struct run *r, struct gf_network *net, size_t n, enum gf_coll_half half,
-			struct gf_text *remarks, struct gf_error *err)
+/* The entries that are there, as each half: those of twins once. */
+static int measure_halves(struct run *r, struct gf_network *net, struct gf_text *remarks,
+			  struct gf_error *err)
 {
-	size_t *halves = gf_xcalloc(n + 1, sizeof(*halves)), i;
+	const size_t n = net->nallreduce;
+	size_t *halves = gf_xcalloc(n + 1, sizeof(*halves)), i, k;
 	int rc = 0;
 
-	for (i = 0; i < n && rc == 0; i++) {
-		const struct gf_allreduce_cost whole = net->allreduce[i];
+	for (k = n; k < 3 * n && rc == 0; k++) {
+		const enum gf_coll_half half = k / n;
+		const struct gf_allreduce_cost whole = net->allreduce[i = k % n];
 
-		if (!wants(r, &whole, half))
+		halves[i] = wants(r, &whole, half) ? net->nallreduce : 0;
+		if (!halves[i])
 			continue;
-		halves[i] = net->nallreduce;
 		gf_measure_entry_add(net, whole.algorithm,
 				     gf_stages_copy(whole.stages, whole.nstages), whole.nstages);
 		net->allreduce[halves[i]].collective = half;
@@ -305,15 +307,6 @@ static int measure_half(struct run *r, struct gf_network *net, size_t n, enum gf
 	}
 	free(halves);
 	return rc;
-}
-
-static int measure_halves(struct run *r, struct gf_network *net, struct gf_text *remarks,
-			  struct gf_error *err)
-{
-	const size_t n = net->nallreduce;
-	int rc = measure_half(r, net, n, GF_COLL_REDUCE_SCATTER, remarks, err);
-
-	return rc ? rc : measure_half(r, net, n, GF_COLL_ALL_GATHER, remarks, err);
 }
 
 static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_text *remarks,
