@@ -27,7 +27,7 @@ one_plain_line() { # reason
 		2|gf-plan six.json --emit @
 		2|gf-sim @
 		2|gf-sim six.json --costs @
-		3|gf-topo --import @
+		2|gf-topo --import @
 		2|gf-profile --model @
 		3|gf-profile --import @
 		2|gf-topo @
