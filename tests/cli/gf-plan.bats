@@ -190,7 +190,7 @@ iteration() { # WANTED
 	# it goes by its name
 	wants 0 gf-plan --compare --over codecs=f32:lanes=1,2 --codecs "$own,free:bits=.5" "${job[@]}"
 	[ "$(awk '{print $1}' out.txt | head -n 4 | xargs)" = 'codecs f32 mine free' ]
-	grep -qE '^iteration; lanes across; fastest: (mine|free) with lanes [12]$' out.txt
+	grep -qE '^a step; lanes across; fastest: (mine|free) with lanes [12]$' out.txt
 	says 'it is taken for free: free'
 	tail -n 1 err.txt | grep -qE ": (mine|free) with lanes [12]\$"
 	wants 0 gf-plan --compare --over lanes "${job[@]}"
