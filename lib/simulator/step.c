@@ -58,13 +58,13 @@ struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 	const double line_startup_s = m->startup_s - m->gather_startup_s;
 	const double line_drain_s = (m->per_byte_s - m->gather_per_byte_s) * m->bytes;
 	const double load_s = fmin(m->load_per_byte_s * m->bytes, line_startup_s + line_drain_s);
-	const double drain_s = fmax(line_drain_s, load_s);
+	const double carried_s = fmax(load_s - line_drain_s, 0); /* in the startup */
 
 	return (struct gf_sim_start){
 		.mode = m->mode,
 		.work_s = release_work_s(model, m),
-		.startup_s = line_startup_s - (drain_s - line_drain_s),
-		.drain_s = drain_s,
+		.startup_s = line_startup_s - carried_s,
+		.drain_s = line_drain_s + carried_s,
 		.size_bytes = (size_t)fmin(m->bytes, 0x1p62),
 		.contention = m->contention,
 		.mutual = m->mutual,

@@ -180,6 +180,7 @@ static int price_wires(struct pricing *x, const struct gf_message *from, struct 
 		struct gf_sim_message next = *m;
 		const double had = m->bytes;
 
+		next.gather_startup_s = next.gather_per_byte_s = next.load_per_byte_s = 0;
 		rc = price_wire(x, from, &wires[i], &next, err);
 		m->startup_s += next.startup_s;
 		m->gather_startup_s += next.gather_startup_s;
