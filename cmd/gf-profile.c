@@ -118,7 +118,7 @@ static const struct gf_setting settings[] = {
 	 .store = gf_cli_split_store, .from = {{gf_algorithms}}, .letter = 'a', .often = true},
 	{"collectives", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.collectives),
 	 "measure these halves of all-reduces by themselves, too, for plans that split messages",
-	 .store = gf_cli_split_store, .names = gf_coll_half_names, .often = true},
+	 .store = gf_cli_split_store, .names = gf_coll_half_names},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
 	 "the largest message (4M, or the model's whole gradient)", .often = true},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),

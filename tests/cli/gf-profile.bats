@@ -441,7 +441,7 @@ EOF
 	--threads goes without --estimate|--estimate --flops 1e12 --model resnet20 --threads 2
 	--algorithms goes without --estimate|--estimate --flops 1e12 --model resnet20 -a ring
 	--timeout goes without --import|--import x.csv --timeout 5s
-	--lanes and --budget go without --algorithms none|-a none --lanes 2 --model digits-mlp
+	--lanes, --budget and --collectives go without --algorithms none|-a none --lanes 2 --model digits-mlp
 	--pairs goes without --device|--pairs --device ref
 	--pairs goes without --lanes|--pairs --lanes 2
 	END

@@ -81,6 +81,8 @@ static void pose(const struct step *c, struct posed *p)
 			.half = m->split ? GF_HALF_SPLIT : GF_HALF_ALL,
 			.startup_s = m->startup_s,
 			.per_byte_s = 1,
+			.gather_startup_s = m->split ? m->startup_s / 2 : 0,
+			.gather_per_byte_s = m->split ? 0.5 : 0,
 			.bytes = m->bytes,
 			.mutual = &p->mutual[i],
 		};

@@ -67,7 +67,7 @@ static void test_bind(void)
 
 	read_model(MLP, &model);
 	EXPECT(gf_train_bind(&plan, &model, 2, &err) == -EINVAL && strstr(err.text, "two") &&
-		       strstr(err.text, "mlp"),
+		       strstr(err.text, "this job"),
 	       "%s", err.text);
 	EXPECT(gf_train_bind(&plan, NULL, 3, &err) == -EINVAL, "ranks");
 	EXPECT_TEXT(err.text, "the plan is for 2 ranks, this job has 3");
