@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/human.h"
+#include "cost/fit.h"
 #include "documents/profile.h"
 #include "profiler/contest/row_report.h"
-#include "profiler/curve.h"
 
 /* A size is large enough to be worth a message of its own when its time per byte is within this of
  * the best. */
@@ -194,26 +194,38 @@ static bool same_contestant(const struct gf_contest_row *a, const struct gf_cont
 static void tell_falls(const struct gf_contest_report *r, const struct gf_contest_row *first,
 		       struct gf_text *out)
 {
-	struct gf_measure_curve curve = {0};
-	struct gf_cost_lines lines;
-	size_t capacity[3] = {0}, n[3] = {0};
+	const size_t room = (size_t)(r->rows + r->nrows - first);
+	double *bytes = gf_xcalloc(3 * room, sizeof(*bytes));
+	double *times = bytes + room, *spreads = times + room;
+	struct gf_fit_points points = {bytes, times, 0, spreads};
 	const struct gf_contest_row *row;
+	struct gf_lines_fit fit;
 
 	for (row = first; row < r->rows + r->nrows; row++) {
 		const struct gf_contest_reading *m = &row->reading[GF_IN_PLACE];
 
 		if (!same_contestant(row, first))
 			continue;
-		*gf_array_push(&curve.fit.size_bytes, &n[0], &capacity[0]) = row->size_bytes;
-		*gf_array_push(&curve.fit.time_s, &n[1], &capacity[1]) = m->median_s;
-		*gf_array_push(&curve.fit.spread_s, &n[2], &capacity[2]) = m->p75_s - m->p25_s;
+		bytes[points.count] = (double)row->size_bytes;
+		times[points.count] = m->median_s;
+		spreads[points.count++] = m->p75_s - m->p25_s;
 	}
-	curve.fit.npoints = n[0];
-	if (!gf_measure_fit(&curve, GF_FIT_LINES_MOST, NULL)) {
-		lines = gf_measure_curve_lines(&curve);
+	if (!gf_fit_lines(&points, GF_FIT_LINES_MOST, &fit, NULL)) {
+		struct gf_cost_lines lines = {
+			.first = {0, fit.lines[0].startup_s, fit.lines[0].per_byte_s, NULL}};
+		struct gf_cost_line *larger = NULL;
+		size_t i;
+
+		for (i = 1; i < fit.nlines; i++)
+			gf_cost_line_add(&larger, &lines.nlarger,
+					 (struct gf_cost_line){(size_t)fit.from_bytes[i],
+							       fit.lines[i].startup_s,
+							       fit.lines[i].per_byte_s, NULL});
+		lines.larger = larger;
 		gf_cost_falls(first->way.algorithm->name, &lines, out);
+		free(larger);
 	}
-	gf_measure_curve_release(&curve);
+	free(bytes);
 }
 
 void gf_contest_report_falls(const struct gf_contest_report *r, struct gf_text *out)
