@@ -15,10 +15,10 @@
  *
  * with lag' and what S takes beside backward as in serial.c. The iteration is max(delay, 0) +
  * max(end, backward_end + lag). All numbers are monotone, so only Pareto-optimal ones are kept per
- * position: exact where messages and compute do nothing to each other. Where S and G differ, the
- * way that is the cheapest for both together need not be the best, and each choice is tried. Else
- *there may be too many of them, those are kept that would end the earliest, and what all-gathers
- *and forward do to each other counts only between whole plans.
+ * position. Where S and G differ, the way that is the cheapest for both together need not be the
+ * best, and each choice is tried. That is exact where messages and compute do nothing to each other.
+ * Where they do, there may be too many parts of plans: those are kept that would end the earliest,
+ * and what all-gathers and forward do to each other counts only between whole plans.
  */
 #include <math.h>
 #include <stdint.h>
