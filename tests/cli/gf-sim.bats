@@ -940,5 +940,6 @@ replay() { # plan and options of gf-sim...
 	END
 	# as efficient as the rows say
 	wants 0 gf-sim f32.json --ranks 2,8,128 --table=json
-	jq -es 'map(.efficiency >= .9) == [true, true, false]' out.txt
+	last=$(sed -nE 's/.*at least 90 % efficient up to ([0-9]+) ranks.*/\1/p' err.txt)
+	jq -es --argjson last "$last" 'length == 3 and all((.efficiency >= .9) == (.ranks <= $last))' out.txt
 }
