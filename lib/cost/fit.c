@@ -326,3 +326,19 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lin
 	*fit = f;
 	return 0;
 }
+
+static struct gf_cost_line line_of(const struct gf_lines_fit *f, size_t i)
+{
+	return (struct gf_cost_line){(size_t)f->from_bytes[i], f->lines[i].startup_s,
+				     f->lines[i].per_byte_s, NULL};
+}
+
+void gf_fit_take_lines(const struct gf_lines_fit *f, struct gf_cost_line *first,
+		       struct gf_cost_line **larger, size_t *nlarger)
+{
+	size_t i;
+
+	*first = line_of(f, 0);
+	for (i = 1; i < f->nlines; i++)
+		gf_cost_line_add(larger, nlarger, line_of(f, i));
+}

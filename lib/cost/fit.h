@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "documents/cost_line.h"
 
 /*
  * Weighted least squares of time = startup + per_byte * size, weights 1/time^2 (relative residuals:
@@ -59,5 +60,9 @@ struct gf_fit_points {
  * -EINVAL as gf_fit_linear. */
 int gf_fit_lines(const struct gf_fit_points *points, size_t lines_most, struct gf_lines_fit *fit,
 		 struct gf_error *err);
+/* The lines as a document has them. Appends those after the first one to *larger, which the caller
+ * frees. */
+void gf_fit_take_lines(const struct gf_lines_fit *fit, struct gf_cost_line *first,
+		       struct gf_cost_line **larger, size_t *nlarger);
 
 #endif

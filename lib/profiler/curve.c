@@ -234,24 +234,12 @@ struct gf_cost_lines gf_measure_curve_lines(const struct gf_measure_curve *curve
 		{0, curve->startup_s, curve->per_byte_s, NULL}, curve->larger, curve->nlarger};
 }
 
-static void take_lines(struct gf_measure_curve *curve, const struct gf_lines_fit *f)
-{
-	size_t i;
-
-	curve->startup_s = f->lines[0].startup_s;
-	curve->per_byte_s = f->lines[0].per_byte_s;
-	for (i = 1; i < f->nlines; i++)
-		gf_cost_line_add(&curve->larger, &curve->nlarger,
-				 (struct gf_cost_line){(size_t)f->from_bytes[i],
-						       f->lines[i].startup_s,
-						       f->lines[i].per_byte_s, NULL});
-}
-
 int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error *err)
 {
 	struct gf_fit *fit = &curve->fit;
 	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
 	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints, fit->spread_s};
+	struct gf_cost_line first;
 	struct gf_lines_fit f;
 	size_t i;
 	int rc;
@@ -260,7 +248,9 @@ int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error
 		sizes[i] = (double)fit->size_bytes[i];
 	rc = gf_fit_lines(&points, lines, &f, err);
 	if (rc == 0) {
-		take_lines(curve, &f);
+		gf_fit_take_lines(&f, &first, &curve->larger, &curve->nlarger);
+		curve->startup_s = first.startup_s;
+		curve->per_byte_s = first.per_byte_s;
 		fit->r_squared = f.r_squared;
 		fit->residual_rms = f.residual_rms;
 		fit->residual_max = f.residual_max;

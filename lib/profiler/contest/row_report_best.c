@@ -211,16 +211,10 @@ static void tell_falls(const struct gf_contest_report *r, const struct gf_contes
 		spreads[points.count++] = m->p75_s - m->p25_s;
 	}
 	if (!gf_fit_lines(&points, GF_FIT_LINES_MOST, &fit, NULL)) {
-		struct gf_cost_lines lines = {
-			.first = {0, fit.lines[0].startup_s, fit.lines[0].per_byte_s, NULL}};
+		struct gf_cost_lines lines = {0};
 		struct gf_cost_line *larger = NULL;
-		size_t i;
 
-		for (i = 1; i < fit.nlines; i++)
-			gf_cost_line_add(&larger, &lines.nlarger,
-					 (struct gf_cost_line){(size_t)fit.from_bytes[i],
-							       fit.lines[i].startup_s,
-							       fit.lines[i].per_byte_s, NULL});
+		gf_fit_take_lines(&fit, &lines.first, &larger, &lines.nlarger);
 		lines.larger = larger;
 		gf_cost_falls(first->way.algorithm->name, &lines, out);
 		free(larger);
