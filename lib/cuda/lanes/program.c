@@ -66,19 +66,14 @@ static void add_all_reduce(struct gf_lane_program *p, struct gf_range range)
 		gf_lane_program_add(p, GF_LANE_ALL_REDUCE, range);
 }
 
-static int by_step(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
-		   const struct gf_codec *codec, struct gf_lane_program *p, struct gf_error *err)
+/* The program of a schedule for these arguments. */
+static int by_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
+		       const struct gf_codec *codec, struct gf_lane_program *p,
+		       struct gf_error *err)
 {
-	struct gf_coll_args whole = *args;
 	struct gf_schedule s;
-	int rc;
+	int rc = gf_algorithm_schedule(a, args, rank, &s, err);
 
-	/* NCCL cuts transfers up by itself. */
-	whole.segment_elems = 0;
-	whole.lossy = codec != NULL;
-	/* coded, parts go from aligned places on the wire; a caller's begin where he says */
-	whole.grain_elems = codec || args->owners ? 0 : GF_LANE_GRAIN_ELEMS;
-	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
 	if (rc)
 		return rc;
 	gf_lane_program_skewed(&s, codec, args->skew_elems, p);
@@ -86,25 +81,32 @@ static int by_step(const struct gf_algorithm *a, const struct gf_coll_args *args
 	return 0;
 }
 
+static int by_step(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
+		   const struct gf_codec *codec, struct gf_lane_program *p, struct gf_error *err)
+{
+	struct gf_coll_args whole = *args;
+
+	/* NCCL cuts transfers up by itself. */
+	whole.segment_elems = 0;
+	whole.lossy = codec != NULL;
+	/* coded, parts go from aligned places on the wire; a caller's begin where its layout says
+	 */
+	whole.grain_elems = codec || args->owners ? 0 : GF_LANE_GRAIN_ELEMS;
+	return by_schedule(a, &whole, rank, codec, p, err);
+}
+
 /* A half of `library`. */
 static int by_call(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 		   struct gf_lane_program *p, struct gf_error *err)
 {
 	struct gf_coll_args whole = *args;
-	struct gf_schedule s;
-	int rc;
 
 	if (args->count_elems % (size_t)args->ranks)
 		return gf_error_set(err, -ENOTSUP,
 				    "NCCL's halves want equal parts for %d ranks, got %zu elements",
 				    args->ranks, args->count_elems);
 	whole.calls = true;
-	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
-	if (rc)
-		return rc;
-	gf_lane_program_skewed(&s, NULL, args->skew_elems, p);
-	gf_schedule_release(&s);
-	return 0;
+	return by_schedule(a, &whole, rank, NULL, p, err);
 }
 
 /* Stages of NCCL's want equal parts: what is left over goes besides. */
