@@ -94,9 +94,10 @@ static bool near(double a, double b)
 }
 
 /*
- * The same, but costs do not fall as messages grow: a line that would begin below the one before it
- * is raised. A level's own lines never do, but several messages share its link, and what a longer
- * message saves there may be more than what it pays at the start.
+ * The same, but derived costs do not fall as messages grow: a line that would begin below the one
+ * before it is raised. It would where several messages share a link, and what a longer one saves
+ * there is more than what it pays at the start; and where a level's measured lines fall, of which
+ * nobody knows whether they do in an algorithm's rounds.
  */
 static struct gf_line form_line(const struct gf_algorithm *a, const struct gf_coll_args *args,
 				const struct gf_cost_net *net, double bytes)
