@@ -174,6 +174,7 @@ LIST_gf_sparse_algorithms := gf_algorithm gf_sparse_ collectives lib/collectives
 LIST_gf_select_plans := gf_select_plan gf_select_plan_ documents lib/documents/selections/%.c lib/compressors/%.c
 LIST_gf_selections := gf_selection_entry gf_selection_ compressors lib/compressors/%.c
 LIST_gf_period_plans := gf_period_plan gf_period_plan_ documents lib/documents/periods/%.c
+LIST_gf_shard_plans := gf_shard_plan gf_shard_plan_ documents lib/documents/%.c
 LIST_gf_policies := gf_policy gf_policy_ planner lib/planner/%.c
 LIST_gf_emitters := gf_emitter gf_emitter_ settings lib/settings/%.c
 LIST_gf_transports := gf_transport gf_transport_ transport lib/transport/%.c

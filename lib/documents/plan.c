@@ -69,6 +69,7 @@ static const struct gf_field message_fields[] = {
 	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
 	 .record = &gf_stage_record},
 	{"codec", GF_FIELD_STRING, .offset = AT(codec)},
+	{"keep", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(keep)},
 	{NULL},
 };
 
@@ -174,6 +175,7 @@ static const struct gf_field plan_fields[] = {
 	 .own = &gf_selection_own},
 	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
 	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period), .own = &gf_period_own},
+	{"shard", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(shard), .record = &gf_shard_record},
 	{"predicted", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(predicted),
 	 .record = &gf_prediction_record},
 	{NULL},

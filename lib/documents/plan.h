@@ -13,10 +13,11 @@
 #include "documents/periods/period.h"
 #include "documents/profile.h"
 #include "documents/selections/selection.h"
+#include "documents/shard.h"
 #include "documents/topology.h"
 
 /*
- * gf-plan: one point on the seven axes, what it was computed from, and the prediction it was chosen
+ * gf-plan: one point on the eight axes, what it was computed from, and the prediction it was chosen
  * for (gf-plan(5)). A rule plan has no tensors and no messages; it binds to a model and a number of
  * ranks at run time.
  *
@@ -41,6 +42,7 @@ struct gf_message {
 	size_t nstages;
 	bool unsaid; /* what carries the stages out is left to the runtime; in no document */
 	char *codec; /* collectives/codecs/codec.h */
+	bool keep;   /* of a unit (documents/shard.h): gathered once for both passes */
 	char *extra;
 };
 
@@ -51,12 +53,23 @@ struct gf_predicted_message {
 	char *extra;
 };
 
+/* What a rank holds where a step holds the most, bytes. All zeros: unknown. */
+struct gf_memory_use {
+	double parameters_bytes, gradients_bytes, state_bytes;
+	double gathered_bytes;    /* units of others' parameters */
+	double buffers_bytes;     /* of messages */
+	double activations_bytes; /* 0: unknown */
+	double peak_bytes;        /* of all of these together, at one moment */
+	char *extra;
+};
+
 struct gf_prediction {
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	/* of the fastest plan that was found, where a simpler one was taken; 0: this one is */
 	double fastest_s;
 	/* by the doubt of the measurements (simulator/uncertainty.h); both 0: unknown */
 	double iteration_low_s, iteration_high_s;
+	struct gf_memory_use memory;
 	struct gf_predicted_message *messages;
 	size_t nmessages; /* the plan's */
 	char *extra;
@@ -107,6 +120,7 @@ struct gf_plan {
 	int staleness; /* K >= 1 */
 	/* The plan's messages go between the ranks of a group, the period's between all. */
 	struct gf_period period;
+	struct gf_shard shard;
 	/* Sums do not depend on how gradients are cut into messages: gf_algorithm_reproduces holds
 	 * of all of them. */
 	bool reproducible;

@@ -374,6 +374,57 @@ static int check_period(const struct gf_json_at *at, const struct gf_plan *p, st
 	return rc ? rc : check_fragments(at, o, err);
 }
 
+/* Axes that shards contradict: by default a rank's messages carry its gradients as they are. */
+static int check_shard(const struct gf_json_at *at, const struct gf_plan *p, struct gf_error *err)
+{
+	const struct gf_shard *s = &p->shard;
+	const char *name = gf_shard_plans[s->method]->name;
+	const bool units = gf_shard_has(s, GF_SHARD_PARAMETERS);
+	const struct exchange x = {p, "messages"};
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		const struct gf_message *m = &p->messages[i];
+
+		if (m->keep && !units)
+			return refuse(at, &x, i, "keep", err,
+				      "want it with shards of parameters, which are given back, "
+				      "got it without");
+		if (!gf_shard_is_used(s))
+			continue;
+		if (m->half != GF_HALF_SPLIT)
+			return refuse(at, &x, i, "half", err,
+				      "want \"split\" with shards, whose gradients are scattered "
+				      "and whose parameters are gathered, got \"all\"");
+		if (i && m->first != p->messages[i - 1].last + 1)
+			return refuse(at, &x, i, "first", err,
+				      "want messages in the order of tensors with shards, got "
+				      "another");
+	}
+	if (s->ahead && !units)
+		return gf_json_refuse(at, "shard/ahead", err,
+				      "want 0 with \"%s\", which gathers all of a step's "
+				      "parameters, got %zu",
+				      name, s->ahead);
+	if (!gf_shard_is_used(s))
+		return s->group_ranks ? gf_json_refuse(at, "shard/method", err,
+						       "want one beside group_ranks, got none")
+				      : 0;
+	if (s->group_ranks < 1 || p->ranks % s->group_ranks)
+		return gf_json_refuse(at, "shard/group_ranks", err,
+				      "want a divisor of the plan's %d ranks, got %d", p->ranks,
+				      s->group_ranks);
+	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+		return gf_json_refuse(at, "selection/method", err,
+				      "want \"dense\" with shards, got \"%s\"",
+				      gf_selection_name(&p->selection));
+	if (p->period.plan)
+		return gf_json_refuse(at, "period/method", err,
+				      "want \"every\" with shards, got \"%s\"",
+				      gf_period_name(&p->period));
+	return 0; /* halves refuse servers and stale gradients */
+}
+
 static int check_whole(const struct gf_json_at *at, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_plan inner = gf_period_inner_view(p);
@@ -402,7 +453,8 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p, struct gf
 	rc = rc ? rc : check_exchange(at, &(struct exchange){&inner, "messages"}, err);
 	rc = rc ? rc : check_types(at, p, err);
 	rc = rc ? rc : check_prediction(at, p, err);
-	return rc ? rc : check_period(at, p, err);
+	rc = rc ? rc : check_period(at, p, err);
+	return rc ? rc : check_shard(at, p, err);
 }
 
 static int check_entry(const struct gf_json_at *at, const struct gf_plan *p, size_t index,
@@ -425,7 +477,7 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p, struct gf_
 	const struct gf_rule *r = p->rule;
 	static const char *const others[] = {
 		"ranks",    "servers",   "lanes",  "segment_bytes", "model",
-		"messages", "predicted", "period", "fusion",
+		"messages", "predicted", "period", "fusion",        "shard",
 	};
 	char place[64];
 	size_t i;

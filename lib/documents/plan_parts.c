@@ -127,6 +127,25 @@ static const struct gf_record timed_record = {
 	.one_line = true,
 };
 
+#define AT(member) offsetof(struct gf_memory_use, member)
+#define BYTES(name)                                                                                \
+	{                                                                                          \
+#name, GF_FIELD_REAL, GF_OMITTED, .offset = AT(name), .high = GF_MAX_SIZE          \
+	}
+static const struct gf_field memory_fields[] = {
+	BYTES(parameters_bytes), BYTES(gradients_bytes),
+	BYTES(state_bytes),      BYTES(gathered_bytes),
+	BYTES(buffers_bytes),    BYTES(activations_bytes),
+	BYTES(peak_bytes),       {NULL},
+};
+#undef BYTES
+#undef AT
+
+static const struct gf_record memory_record = {
+	GF_RECORD(struct gf_memory_use, memory_fields),
+	.one_line = true,
+};
+
 #define AT(member) offsetof(struct gf_prediction, member)
 static const struct gf_field prediction_fields[] = {
 	{"iteration_s", GF_FIELD_REAL, .offset = AT(iteration_s), .high = GF_MAX_TIME_SUM_S},
@@ -139,6 +158,7 @@ static const struct gf_field prediction_fields[] = {
 	 .high = GF_MAX_TIME_SUM_S},
 	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(iteration_high_s),
 	 .high = GF_MAX_TIME_SUM_S},
+	{"memory", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(memory), .record = &memory_record},
 	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
 	 .record = &timed_record},
 	{NULL},

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "documents/shard.h"
+
+#include "documents/topology.h"
+#include "json/record.h"
+
+#define AT(member) offsetof(struct gf_shard, member)
+static const struct gf_field shard_fields[] = {
+	{"method", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(method),
+	 .names = gf_shard_plans_names},
+	{"group_ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(group_ranks), .low = 1,
+	 .high = GF_RANKS_MAX},
+	{"ahead", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(ahead), .high = GF_MAX_COUNT},
+	{NULL},
+};
+
+const struct gf_record gf_shard_record = {
+	GF_RECORD(struct gf_shard, shard_fields),
+	.one_line = true,
+};
+#undef AT
+
+/* MANUAL
+ * every rank keeps all parameters, gradients and optimiser state. */
+const struct gf_shard_plan gf_shard_plan_none = {
+	.name = "none",
+	.description = "every rank keeps all of it",
+	.place = 10,
+	.source = "data parallelism",
+};
+
+/* MANUAL
+ * a rank keeps the optimiser's state of its parts. */
+const struct gf_shard_plan gf_shard_plan_zero1 = {
+	.name = "zero1",
+	.description = "a rank keeps its part of the optimiser's state",
+	.place = 20,
+	.source = "ZeRO stage 1 (Rajbhandari et al. 2020)",
+	.traits = GF_SHARD_STATE,
+};
+
+/* MANUAL
+ * and gradients of its parts alone, once they have been added up. */
+const struct gf_shard_plan gf_shard_plan_zero2 = {
+	.name = "zero2",
+	.description = "and its part of the gradients",
+	.place = 30,
+	.source = "ZeRO stage 2 (Rajbhandari et al. 2020)",
+	.traits = GF_SHARD_STATE | GF_SHARD_GRADIENTS,
+};
+
+/* MANUAL
+ * and parameters of its parts alone, while no layer computes with them. */
+const struct gf_shard_plan gf_shard_plan_zero3 = {
+	.name = "zero3",
+	.description = "and its part of the parameters",
+	.place = 40,
+	.source = "ZeRO stage 3 (Rajbhandari et al. 2020); FSDP (Zhao et al. 2023)",
+	.traits = GF_SHARD_STATE | GF_SHARD_GRADIENTS | GF_SHARD_PARAMETERS,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOCUMENTS_SHARD_H
+#define GF_DOCUMENTS_SHARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "documents/axis_entry.h"
+
+/*
+ * What a rank keeps between steps of what training holds (ZeRO, Rajbhandari et al. 2020). Without
+ * shards every rank keeps all of it. With shards every message is a reduce-scatter of gradients,
+ * an update of the part that the rank owns, and an all-gather of parameters. Part r of a message is
+ * the r-th of as many even parts as there are ranks in a group (gf_range_part).
+ *
+ * With GF_SHARD_PARAMETERS a message is a unit: contiguous layers, whose parameters are gathered
+ * before their forward, given back after it, and gathered again before their backward, unless the
+ * message is kept. At most `ahead` units beyond the one that computes have been gathered.
+ * gf-time(7) says when each message may start.
+ */
+enum {
+	GF_SHARD_STATE = 1 << 0,      /* the optimiser's state of its own parts alone */
+	GF_SHARD_GRADIENTS = 1 << 1,  /* gradients likewise */
+	GF_SHARD_PARAMETERS = 1 << 2, /* parameters likewise */
+};
+
+struct gf_shard_plan {
+	GF_ENTRY; /* its keys are those of gf_shard_record */
+};
+
+struct gf_shard {
+	int method;      /* of gf_shard_plans; 0: none */
+	int group_ranks; /* ranks r to r + group_ranks - 1 share one copy, for r a multiple of it */
+	size_t ahead;    /* units */
+	char *extra;
+};
+
+extern const struct gf_record gf_shard_record;
+
+/* NULL-terminated, in the order of gf_shard_plans_names; the first is none. */
+extern const struct gf_shard_plan *const gf_shard_plans[];
+extern const char *const gf_shard_plans_names[];
+
+static inline bool gf_shard_has(const struct gf_shard *s, unsigned traits)
+{
+	return (gf_shard_plans[s->method]->traits & traits) == traits;
+}
+static inline bool gf_shard_is_used(const struct gf_shard *s)
+{
+	return gf_shard_has(s, GF_SHARD_STATE);
+}
+
+#endif
