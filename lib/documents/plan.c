@@ -55,6 +55,20 @@ static const struct gf_record pipeline_record = {
 };
 #undef AT
 
+#define AT(member) offsetof(struct gf_memory_plan, member)
+static const struct gf_field memory_fields[] = {
+	{"limit_bytes", GF_FIELD_REAL, GF_OMITTED, .offset = AT(limit_bytes), .high = GF_MAX_SIZE},
+	{"state_bytes", GF_FIELD_REAL, GF_OMITTED, .offset = AT(state_bytes), .high = 1e6},
+	{"recompute", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(recompute)},
+	{NULL},
+};
+
+static const struct gf_record memory_record = {
+	GF_RECORD(struct gf_memory_plan, memory_fields),
+	.one_line = true,
+};
+#undef AT
+
 /* --- messages ------------------------------------------------------------ */
 
 #define AT(member) offsetof(struct gf_message, member)
@@ -176,6 +190,7 @@ static const struct gf_field plan_fields[] = {
 	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
 	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period), .own = &gf_period_own},
 	{"shard", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(shard), .record = &gf_shard_record},
+	{"memory", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(memory), .record = &memory_record},
 	{"predicted", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(predicted),
 	 .record = &gf_prediction_record},
 	{NULL},

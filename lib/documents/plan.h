@@ -53,6 +53,14 @@ struct gf_predicted_message {
 	char *extra;
 };
 
+/* What a rank's memory is planned for. Zeros: nothing is said. */
+struct gf_memory_plan {
+	double limit_bytes;
+	double state_bytes; /* of the optimiser, per element */
+	bool recompute;     /* activations are made again in backward, by segments */
+	char *extra;
+};
+
 /* What a rank holds where a step holds the most, bytes. All zeros: unknown. */
 struct gf_memory_use {
 	double parameters_bytes, gradients_bytes, state_bytes;
@@ -121,6 +129,7 @@ struct gf_plan {
 	/* The plan's messages go between the ranks of a group, the period's between all. */
 	struct gf_period period;
 	struct gf_shard shard;
+	struct gf_memory_plan memory;
 	/* Sums do not depend on how gradients are cut into messages: gf_algorithm_reproduces holds
 	 * of all of them. */
 	bool reproducible;
@@ -155,6 +164,14 @@ const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 /* The same with its stages: "blueconnect 2:shm 4:mpi". The caller frees. */
 char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 			const struct gf_message *like);
+/* Does its prediction say what a rank holds? */
+static inline bool gf_plan_tells_memory(const struct gf_plan *p)
+{
+	const struct gf_memory_plan *m = &p->memory;
+
+	return gf_shard_is_used(&p->shard) || m->limit_bytes > 0 || m->state_bytes > 0 ||
+	       m->recompute;
+}
 /* Is its algorithm left to those who run it? */
 bool gf_message_is_open(const struct gf_message *m);
 /* Do both go alike: by one algorithm, in the same stages, as one codec? */

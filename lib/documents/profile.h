@@ -26,7 +26,10 @@ struct gf_tensor {
 	enum gf_dtype dtype;
 	double ready_s; /* from the start of backward; non-decreasing */
 	double need_s;  /* from the start of the next forward; NAN: unknown */
-	size_t *shape;  /* nshape dimensions, product count_elems; none: unknown */
+	/* What forward keeps until this gradient is made (gf_model_keep), of a micro-batch of a
+	 * rank; 0: nothing, or, where no tensor has any, unknown. */
+	size_t activation_bytes;
+	size_t *shape; /* nshape dimensions, product count_elems; none: unknown */
 	size_t nshape;
 	char *extra;
 };
@@ -64,6 +67,8 @@ struct gf_model_profile {
 bool gf_device_is_gpu(const char *device);
 size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
 size_t gf_model_profile_elems(const struct gf_model_profile *m); /* all */
+/* What forward keeps for backward; 0: unknown. */
+size_t gf_model_profile_activations(const struct gf_model_profile *m);
 /* A profile that knows no times, of f32 tensors whose names and sizes are the caller's to fill in.
  */
 struct gf_model_profile *gf_model_profile_untimed(const char *name, size_t ntensors);

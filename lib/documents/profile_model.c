@@ -37,6 +37,15 @@ size_t gf_model_profile_elems(const struct gf_model_profile *m)
 	return sum;
 }
 
+size_t gf_model_profile_activations(const struct gf_model_profile *m)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < m->ntensors; i++)
+		sum += m->tensors[i].activation_bytes;
+	return sum;
+}
+
 /* Room for sums that were made in another order than the one they are checked against. */
 #define ROUNDING 1e-9
 
@@ -134,6 +143,8 @@ static const struct gf_field tensor_fields[] = {
 	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s), .high = GF_MAX_TIME_S},
 	{"need_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(need_s), .high = GF_MAX_TIME_S,
 	 .absent = NAN},
+	{"activation_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(activation_bytes),
+	 .high = GF_MAX_SIZE},
 	{"shape", GF_FIELD_SIZES, GF_OMITTED, .offset = AT(shape), .count_offset = AT(nshape),
 	 .low = 1, .high = GF_MAX_SIZE},
 	{NULL},

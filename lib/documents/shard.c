@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/shard.h"
 
-#include "documents/topology.h"
+#include "documents/plan.h"
 #include "json/record.h"
 
 #define AT(member) offsetof(struct gf_shard, member)
@@ -19,6 +19,33 @@ const struct gf_record gf_shard_record = {
 	.one_line = true,
 };
 #undef AT
+
+bool gf_shard_regathers(const struct gf_shard *s, const struct gf_message *messages, size_t i)
+{
+	return gf_shard_has(s, GF_SHARD_PARAMETERS) && i > 0 && !messages[i].keep;
+}
+
+size_t gf_shard_order(const struct gf_shard *s, const struct gf_message *messages, size_t n,
+		      struct gf_shard_work *works)
+{
+	const bool units = gf_shard_has(s, GF_SHARD_PARAMETERS);
+	size_t stage, next = 0, count = 0;
+
+	for (stage = 0; stage <= 2 * n; stage++) {
+		/* what opens now: with the step, `ahead` more than its first stage needs */
+		for (; next < 2 * n && (units ? next <= stage + s->ahead : next < n); next++) {
+			const bool forward = next < n;
+			const size_t i = forward ? n - 1 - next : next - n;
+
+			if (forward || gf_shard_regathers(s, messages, i))
+				works[count++] = (struct gf_shard_work){i, true, next, stage};
+		}
+		if (stage > n)
+			works[count++] =
+				(struct gf_shard_work){stage - 1 - n, false, stage - 1, stage};
+	}
+	return count;
+}
 
 /* MANUAL
  * every rank keeps all parameters, gradients and optimiser state. */

@@ -50,4 +50,27 @@ static inline bool gf_shard_is_used(const struct gf_shard *s)
 	return gf_shard_has(s, GF_SHARD_STATE);
 }
 
+/*
+ * The works of a step under shards, in the order in which all ranks start them: a list that the
+ * step model and the runtime walk. Compute has two stages per message: stage s < n is the forward
+ * of message n - 1 - s, stage n + i the backward of message i. A gather opens when the stage
+ * `opens` begins; the stage `stage` waits for it. A reduce-scatter opens when the last gradient of
+ * its message is made, which ends that stage; the gathers that open then start before it.
+ * Without units all gathers open with the step.
+ */
+struct gf_shard_work {
+	size_t message;
+	bool gather;
+	size_t stage, opens; /* opens: a gather's */
+};
+
+struct gf_message;
+
+/* Are the parameters of a unit gathered again before its backward? Those of the last one that
+ * forward reaches are there. */
+bool gf_shard_regathers(const struct gf_shard *s, const struct gf_message *messages, size_t i);
+/* Fills works, which have room for 3 n; returns how many there are. */
+size_t gf_shard_order(const struct gf_shard *s, const struct gf_message *messages, size_t n,
+		      struct gf_shard_work *works);
+
 #endif

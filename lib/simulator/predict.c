@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "collectives/codecs/codec.h"
+#include "simulator/memory.h"
 #include "simulator/period_time.h"
 #include "simulator/pipeline.h"
 
@@ -55,6 +57,8 @@ double gf_plan_update_share(const struct gf_plan *p)
 {
 	struct gf_wire wires[GF_WIRES_MOST];
 
+	if (gf_shard_is_used(&p->shard))
+		return 1.0 / p->shard.group_ranks;
 	if (!gf_selection_has(&p->selection, GF_SELECT_PIECES) || !p->model->ntensors)
 		return 1;
 	gf_plan_wires(p, 0, p->model->ntensors - 1, wires);
@@ -74,8 +78,14 @@ double gf_plan_compute_s(const struct gf_plan *p)
 struct gf_sim_input gf_plan_input(const struct gf_plan *p, const struct gf_traffic *t)
 {
 	return (struct gf_sim_input){
-		p->model, t->messages,         t->nmessages,
-		p->lanes, gf_plan_update_s(p), gf_selection_is_serial(&p->selection),
+		.model = p->model,
+		.messages = t->messages,
+		.nmessages = t->nmessages,
+		.lanes = p->lanes,
+		.update_s = gf_plan_update_s(p),
+		.serial = gf_selection_is_serial(&p->selection),
+		.works = t->works,
+		.nworks = t->nworks,
 	};
 }
 
@@ -97,6 +107,36 @@ static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 		    lone->compute_s + gf_sim_issues_s(in) + gf_sim_held_late_s(in));
 }
 
+/* Does a message travel in a codec that rounds? */
+static bool is_coded(const struct gf_plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++)
+		if (!gf_codec_is_plain(p->messages[i].codec))
+			return true;
+	return false;
+}
+
+/* The step, and what a rank holds in it. */
+static void predict_step(const struct gf_plan *p, const struct gf_sim_input *in,
+			 struct gf_sim_result *out)
+{
+	const struct gf_memory_setting setting = {p->model, &p->shard, &p->memory, is_coded(p)};
+	const size_t stages = 2 * in->nmessages, n = 2 * (in->nworks + stages);
+	double *room = in->works && !out->shards ? gf_xcalloc(n + 1, sizeof(*room)) : NULL;
+	struct gf_sim_shard_times times = {room, room + in->nworks, room + 2 * in->nworks,
+					   room + 2 * in->nworks + stages};
+
+	if (room)
+		out->shards = &times;
+	gf_sim_step(in, out);
+	gf_sim_memory(&setting, in, in->works ? out->shards : NULL, &out->memory);
+	if (room)
+		out->shards = NULL;
+	free(room);
+}
+
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 		       struct gf_sim_result *out, struct gf_error *err)
 {
@@ -105,7 +145,7 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 	size_t i;
 
 	out->messages = gf_xcalloc(t->nmessages + 1, sizeof(*out->messages));
-	gf_sim_step(&in, out);
+	predict_step(p, &in, out);
 	if (p->staleness > 1 && isfinite(out->iteration_s))
 		gf_sim_pipeline(p, exchange_s(p, &in, out), out);
 	for (i = 0; wanted && i < p->nmessages; i++)

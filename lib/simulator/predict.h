@@ -76,8 +76,10 @@ struct gf_traffic {
 	/* of each, the plan's that it is sent like; the plan's nmessages: like
 	 * gf_select_own_message */
 	size_t *plan_message;
-	size_t *carrier;           /* per plan message: what has its last tensor */
-	double call_s;             /* in the startup of those of sets: gf_price_call_s */
+	size_t *carrier;             /* per plan message: what has its last tensor */
+	double call_s;               /* in the startup of those of sets: gf_price_call_s */
+	struct gf_shard_work *works; /* with shards, their order; else NULL */
+	size_t nworks;
 	struct gf_derived derived; /* that its messages borrow */
 };
 
@@ -93,7 +95,7 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 		       struct gf_sim_result *out, struct gf_error *err);
 
 /* How long the update takes: of a selection with GF_SELECT_PIECES, the share of the elements that
- * goes out. */
+ * goes out; with shards, a rank's part. */
 double gf_plan_update_share(const struct gf_plan *p);
 double gf_plan_update_s(const struct gf_plan *p);
 /* Forward, backward and update, alone. */

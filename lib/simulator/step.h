@@ -59,6 +59,17 @@ struct gf_sim_input {
 	int lanes;
 	double update_s; /* the model's, or less of it (gf_plan_update_s) */
 	bool serial;     /* steps under way at once: messages wait for all of the step before's */
+	/* Of a plan with shards (gf_shard_order), whose messages are all split; NULL: there are
+	 * none. update_s is then that of a rank's parts. */
+	const struct gf_shard_work *works;
+	size_t nworks;
+};
+
+/* When a step with shards does what: per work, and per stage of compute (2 nmessages). The caller's
+ * arrays. */
+struct gf_sim_shard_times {
+	double *start_s, *end_s;
+	double *begin_s, *done_s;
 };
 
 struct gf_sim_result {
@@ -67,9 +78,20 @@ struct gf_sim_result {
 	double exposed_comm_s; /* iteration_s - compute_s */
 	double forward_end_s, backward_end_s;
 	struct gf_predicted_message *messages; /* caller's, nmessages */
+	struct gf_sim_shard_times *shards;     /* caller's; NULL: not wanted */
+	struct gf_memory_use memory;           /* by gf_predict_plan */
 };
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
+
+/*
+ * With shards the all-gathers carry parameters. A step is its works in their order; each starts by
+ * the rule above once it is open, and compute stands still where a stage needs a gather that has
+ * not ended. So gathers and reduce-scatters may be in flight together. The update follows the last
+ * reduce-scatter, and the next step's gathers follow the update. gf_sim_step comes here
+ * (shard_step.c).
+ */
+void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 
 /* The all-gather of a split message of the step before. */
 struct gf_sim_gather {

@@ -412,6 +412,10 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct 
 		rc = replay_messages(&x, t, err);
 	if (rc == 0)
 		rc = append_own(&x, t, err);
+	if (rc == 0 && gf_shard_is_used(&p->shard)) {
+		t->works = gf_xcalloc(3 * p->nmessages + 1, sizeof(*t->works));
+		t->nworks = gf_shard_order(&p->shard, p->messages, p->nmessages, t->works);
+	}
 	if (rc < 0)
 		gf_traffic_release(t);
 	return rc;
@@ -429,6 +433,7 @@ void gf_traffic_release(struct gf_traffic *t)
 	free(t->messages);
 	free(t->plan_message);
 	free(t->carrier);
+	free(t->works);
 	gf_derived_release(&t->derived);
 	memset(t, 0, sizeof(*t));
 }
