@@ -135,6 +135,13 @@ static const struct gf_setting settings[] = {
 	{"period", "NAME[:KEYS]", 6, GF_SETTING_ENTRY, AT(axes.period),
 	 "how often groups of ranks exchange (gf-plan --list)", .from = {{gf_period_plans}},
 	 .keys_offset = AT(axes.period_keys), .keys = &gf_axes_period_keys, .offset2 = AT(axes)},
+	{"shard", "NAME[:KEYS]", 7, GF_SETTING_ENTRY, AT(axes.shard),
+	 "what a rank keeps of parameters, gradients and optimiser state (gf-plan --list)",
+	 .from = {{gf_shard_plans}}, .keys = &gf_axes_shard_keys, .offset2 = AT(axes),
+	 .often = true},
+	{"memory", "SIZE[:KEYS]", 7, GF_SETTING_ENTRY,
+	 .help = "find a plan for ranks that have so much memory, e.g. 80GB",
+	 .keys = &gf_axes_memory_keys, .offset2 = AT(axes)},
 };
 
 /* From this group on, options choose what a plan decides. */
@@ -148,6 +155,7 @@ static const char *const groups[] = {
 	"The schedule and the wire:",
 	"Which gradients are sent, and when they are applied:",
 	"How often groups exchange:",
+	"What a rank keeps:",
 };
 
 static const struct gf_setting_rule rules[] = {

@@ -57,7 +57,7 @@ static const struct gf_record pipeline_record = {
 
 #define AT(member) offsetof(struct gf_memory_plan, member)
 static const struct gf_field memory_fields[] = {
-	{"limit_bytes", GF_FIELD_REAL, GF_OMITTED, .offset = AT(limit_bytes), .high = GF_MAX_SIZE},
+	{"limit_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(limit_bytes), .high = GF_MAX_SIZE},
 	{"state_bytes", GF_FIELD_REAL, GF_OMITTED, .offset = AT(state_bytes), .high = 1e6},
 	{"recompute", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(recompute)},
 	{NULL},

@@ -55,7 +55,7 @@ struct gf_predicted_message {
 
 /* What a rank's memory is planned for. Zeros: nothing is said. */
 struct gf_memory_plan {
-	double limit_bytes;
+	size_t limit_bytes;
 	double state_bytes; /* of the optimiser, per element */
 	bool recompute;     /* activations are made again in backward, by segments */
 	char *extra;

@@ -383,6 +383,9 @@ static int check_shard(const struct gf_json_at *at, const struct gf_plan *p, str
 	const struct exchange x = {p, "messages"};
 	size_t i;
 
+	if (gf_shard_has(s, GF_SHARD_OPEN))
+		return gf_json_refuse(at, "shard/method", err,
+				      "want one that says what a rank keeps, got \"%s\"", name);
 	for (i = 0; i < p->nmessages; i++) {
 		const struct gf_message *m = &p->messages[i];
 

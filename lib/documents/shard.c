@@ -85,3 +85,14 @@ const struct gf_shard_plan gf_shard_plan_zero3 = {
 	.source = "ZeRO stage 3 (Rajbhandari et al. 2020); FSDP (Zhao et al. 2023)",
 	.traits = GF_SHARD_STATE | GF_SHARD_GRADIENTS | GF_SHARD_PARAMETERS,
 };
+
+/* MANUAL
+ * the fastest of these that fits into
+ * .Fl -memory . */
+const struct gf_shard_plan gf_shard_plan_auto = {
+	.name = "auto",
+	.description = "the fastest of these that fits into memory",
+	.place = 50,
+	.source = "gradflow",
+	.traits = GF_SHARD_OPEN,
+};

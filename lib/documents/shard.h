@@ -22,6 +22,7 @@ enum {
 	GF_SHARD_STATE = 1 << 0,      /* the optimiser's state of its own parts alone */
 	GF_SHARD_GRADIENTS = 1 << 1,  /* gradients likewise */
 	GF_SHARD_PARAMETERS = 1 << 2, /* parameters likewise */
+	GF_SHARD_OPEN = 1 << 3,       /* the planner chooses one; in no plan */
 };
 
 struct gf_shard_plan {

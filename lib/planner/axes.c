@@ -29,7 +29,33 @@ static const struct gf_field period_fields[] = {
 	 .help = "that messages between groups may use, e.g. f32,q8 (f32)"},
 	{NULL},
 };
+static const char *const keeps[] = {"auto", "no", "yes", NULL};
+static const struct gf_field shard_fields[] = {
+	{"across", GF_FIELD_STRING, .offset = AT(shard_level), .unit = "NAME",
+	 .help = "the outermost level across whose ranks a copy is cut (all of them)"},
+	{"units", GF_FIELD_STRING, .offset = AT(shard_units), .unit = "RULE",
+	 .help = "how layers are cut into units: auto, layer, block, model, fsdp2, deepspeed, "
+		 "megatron, or bytes, e.g. 64M (auto)"},
+	{"ahead", GF_FIELD_SIZE, .offset = AT(shard_ahead), .high = GF_MAX_COUNT, .unit = "N",
+	 .help = "units that are gathered ahead of the one that computes (the best)"},
+	{"keep", GF_FIELD_CHOICE, .offset = AT(shard_keep), .names = keeps, .unit = "WHICH",
+	 .help = "keep units from forward to backward: auto, no or yes (auto)"},
+	{NULL},
+};
+static const struct gf_field memory_fields[] = {
+	{"limit", GF_FIELD_SIZE, .offset = AT(memory.limit_bytes), .low = 1, .high = GF_MAX_SIZE,
+	 .unit = "SIZE"},
+	{"state", GF_FIELD_REAL, .offset = AT(memory.state_bytes), .high = 1e6, .unit = "BYTES",
+	 .help = "what an optimiser keeps for a parameter (8, adamw's)"},
+	{"recompute", GF_FIELD_BOOL, .offset = AT(memory.recompute), .unit = "YES",
+	 .help = "backward makes activations again, by segments of the model (no)"},
+	{NULL},
+};
 #undef AT
+const struct gf_record gf_axes_shard_keys = {.bytes = sizeof(struct gf_axes),
+					     .fields = shard_fields};
+const struct gf_record gf_axes_memory_keys = {.bytes = sizeof(struct gf_axes),
+					      .fields = memory_fields};
 const struct gf_record gf_axes_staleness_keys = {.bytes = sizeof(struct gf_axes),
 						 .fields = staleness_fields};
 const struct gf_record gf_axes_period_keys = {.bytes = sizeof(struct gf_axes),
@@ -82,6 +108,8 @@ void gf_axes_init(struct gf_axes *a)
 		.release = -1,
 		.period = -1,
 		.pipeline_warmup_steps = SIZE_MAX,
+		.shard = -1,
+		.shard_ahead = SIZE_MAX,
 	};
 }
 
@@ -263,5 +291,7 @@ void gf_axes_release(struct gf_axes *a)
 	free(a->factors);
 	free(a->period_level);
 	free(a->outer_codecs);
+	free(a->shard_level);
+	free(a->shard_units);
 	gf_axes_init(a);
 }

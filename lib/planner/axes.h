@@ -40,6 +40,13 @@ struct gf_axes {
 	char *period_level; /* owned */
 	double hide;        /* of a period, the share that is exposed; 0: any */
 	char *outer_codecs; /* of its messages, with commas between; owned; NULL: f32 */
+	int shard;          /* of gf_shard_plans; open: -1 */
+	/* The outermost level across which shards lie; NULL: all ranks. How units are cut
+	 * (planner/shards.h); NULL: as is best. Both owned. */
+	char *shard_level, *shard_units;
+	size_t shard_ahead;           /* open: SIZE_MAX */
+	int shard_keep;               /* of gf_shard_keeps; open: 0 */
+	struct gf_memory_plan memory; /* zeros: nothing is asked of it */
 	/* blueconnect, hierarchical; algorithm NULL: the cheapest */
 	struct gf_stage *factors; /* owned, names static */
 	size_t nfactors;
@@ -54,7 +61,8 @@ void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
 
 /* Wishes of these axes, which are no keys of a plan, as keys of --staleness and --period; of a
  * struct gf_axes. */
-extern const struct gf_record gf_axes_staleness_keys, gf_axes_period_keys;
+extern const struct gf_record gf_axes_staleness_keys, gf_axes_period_keys, gf_axes_shard_keys,
+	gf_axes_memory_keys;
 /* Stores the keys of the period in *period, which is of that plan. -EINVAL: it has no such key. */
 int gf_axes_set_period(const struct gf_axes *axes, const struct gf_period_plan *plan,
 		       struct gf_period *period, struct gf_error *err);

@@ -15,6 +15,7 @@
 #include "base/heap.h"
 #include "planner/make.h"
 #include "planner/policies/policy.h"
+#include "planner/shards.h"
 #include "simulator/uncertainty.h"
 #include "planner/workbench.h"
 
@@ -275,11 +276,23 @@ int gf_task_best(const struct gf_task *t, bool named, struct gf_plan *p, struct 
 	return rc;
 }
 
+int gf_task_plan_asked(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
+{
+	if (t->policy || gf_task_is_held(t) ||
+	    (gf_task_is_plain(t) &&
+	     !gf_uncertainty_recorded(t->problem.model, t->problem.fabric.network,
+				      t->problem.fabric.ranks)))
+		return gf_task_plan(t, t->policy, p, err);
+	return gf_task_best(t, false, p, err);
+}
+
 int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
 		 struct gf_error *err)
 {
 	int rc;
 
+	if (gf_task_is_held(t))
+		return gf_shards_plan(t, p, err);
 	if ((policy && policy != &gf_policy_optimal) || gf_task_is_plain(t))
 		return gf_task_plan_by(t, policy, p, err);
 	rc = gf_task_best(t, true, p, err);

@@ -320,6 +320,8 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 	int rc = 0;
 
 	gf_task_note(t, notes);
+	if (gf_shard_is_used(&p->shard))
+		return 0;
 	if (!t->policy && !r->elsewhere)
 		rc = note_halves(t, p, notes, err);
 	rc = rc ? rc : note_factors(t, p, notes, err);
@@ -338,12 +340,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 
 	if (rc < 0)
 		return rc;
-	if (t->policy || (gf_task_is_plain(t) &&
-			  !gf_uncertainty_recorded(t->problem.model, t->problem.fabric.network,
-						   t->problem.fabric.ranks)))
-		rc = gf_task_plan(t, t->policy, p, err);
-	else
-		rc = gf_task_best(t, false, p, err);
+	rc = gf_task_plan_asked(t, p, err);
 	if (rc < 0)
 		return rc;
 	if (notes)

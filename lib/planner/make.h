@@ -64,7 +64,17 @@ struct gf_task {
 	struct gf_problem outer;    /* the exchange of all ranks */
 	struct gf_network lines;    /* that a group's fabric may borrow */
 	const struct gf_axes *axes; /* the request's */
+	/* Without `ahead`; the problem's ranks are those of its groups. And what a rank may hold.
+	 */
+	struct gf_shard shard;
+	struct gf_memory_plan memory;
 };
+
+/* Do shards or memory count? Then gf_shards_plan makes its plans. */
+static inline bool gf_task_is_held(const struct gf_task *t)
+{
+	return t->shard.method || t->memory.limit_bytes || t->memory.state_bytes > 0;
+}
 
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
 int gf_request_threshold(const char *text, void *request, struct gf_error *err);
@@ -155,6 +165,8 @@ int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *mod
 /* Predicts a plan into p->predicted, which is made where it is NULL, with the replays of `derived`,
  * or NULL. */
 int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err);
+/* By the policy that was asked for, or the best one. */
+int gf_task_plan_asked(const struct gf_task *t, struct gf_plan *p, struct gf_error *err);
 /* The best by any policy that is automatic (choose_plan.c). named: a policy was asked for, and
  * doubt does not count. */
 int gf_task_best(const struct gf_task *t, bool named, struct gf_plan *p, struct gf_error *err);

@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "collectives/codecs/codec.h"
+#include "simulator/memory.h"
 
 static void note_quality(struct gf_planning *s)
 {
@@ -235,6 +236,21 @@ static int accumulate(struct gf_planning *s, size_t n, struct gf_error *err)
 	return 0;
 }
 
+/* Backward makes activations again. */
+static int recompute(struct gf_planning *s, struct gf_error *err)
+{
+	struct gf_model_profile *m;
+
+	if (!s->request.model)
+		return gf_error_set(err, -EINVAL,
+				    "--memory: recompute: want a model with its times, found none");
+	m = gf_model_profile_copy(s->request.model);
+	gf_sim_recompute(m);
+	gf_model_profile_free(s->accumulated);
+	s->request.model = s->accumulated = m;
+	return 0;
+}
+
 int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *times,
 		      struct gf_error *err)
 {
@@ -251,6 +267,8 @@ int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *tim
 		rc = refine(s, times->trace, err);
 	if (rc == 0 && times->accumulate)
 		rc = accumulate(s, times->accumulate, err);
+	if (rc == 0 && s->axes.memory.recompute)
+		rc = recompute(s, err);
 	if (rc == 0)
 		describe(s);
 	return rc;

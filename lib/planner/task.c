@@ -89,8 +89,8 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 
 	if (!a)
 		return 0;
-	plan = followed ? followed->plan : gf_period_plans[a->period > 0 ? a->period : 0];
 	t->axes = a;
+	plan = followed ? followed->plan : gf_period_plans[a->period > 0 ? a->period : 0];
 	t->period = followed ? *followed : *(const struct gf_period *)plan->defaults;
 	t->period.plan = plan;
 	rc = gf_axes_set_period(a, plan, &t->period, err);
@@ -126,6 +126,90 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 	t->outer.fabric.derived = &t->outer_derived;
 	p->fabric = gf_sim_group_fabric(&p->fabric, t->period.group_ranks, &t->lines);
 	return 0;
+}
+
+/* What an optimiser keeps of a parameter unless the user says it: AdamW's two moments in f32. */
+#define STATE_BYTES 8
+
+/* Axes that shards contradict. */
+static int check_shards(const struct gf_task *t, const struct gf_request *r, struct gf_error *err)
+{
+	const char *name = gf_shard_plans[t->shard.method]->name;
+	const char *option = t->policy                     ? "--policy"
+			     : gf_request_has_threshold(r) ? "--threshold"
+			     : r->max_messages             ? "--max-messages"
+			     : t->system.servers           ? "--servers"
+			     : r->tolerance_asked          ? "--tolerance"
+							   : NULL;
+
+	if (option)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want none with --shard %s, whose units say how tensors "
+				    "are cut (key units), got some",
+				    option, name);
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+		return gf_error_set(err, -EINVAL, "--selection: want dense with --shard %s, got %s",
+				    name, gf_selection_name(&t->selection));
+	if (t->system.staleness > 1)
+		return gf_error_set(err, -EINVAL, "--staleness: want 1 with --shard %s, got %d",
+				    name, t->system.staleness);
+	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
+		return gf_error_set(err, -EINVAL, "--period: want every with --shard %s, got %s",
+				    name, gf_period_name(&t->period));
+	if (t->shard.group_ranks < 2)
+		return gf_error_set(err, -EINVAL,
+				    "--shard: want two ranks or more that share a copy, got %d",
+				    t->shard.group_ranks);
+	return 0;
+}
+
+/* The ranks that share a copy: those below the level that was named, or all. */
+static int find_copy(const struct gf_axes *a, const struct gf_fabric *f, int *ranks,
+		     struct gf_error *err)
+{
+	struct gf_text names = {0};
+	size_t i;
+	int inner = 1;
+
+	*ranks = a->shard_level ? 0 : f->ranks;
+	for (i = 0; i < f->nlevels; i++) {
+		inner *= (int)f->levels[i].size;
+		if (a->shard_level && strcmp(f->levels[i].name, a->shard_level) == 0)
+			*ranks = inner;
+		gf_text_addf(&names, "%s%s", i ? ", " : "", f->levels[i].name);
+	}
+	if (!*ranks)
+		gf_error_set(err, -EINVAL,
+			     "--shard: across: want a level of the topology (%s), got %s",
+			     i ? names.data : "there is none", a->shard_level);
+	gf_text_release(&names);
+	return *ranks ? 0 : -EINVAL;
+}
+
+static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_text *notes,
+		       struct gf_error *err)
+{
+	const struct gf_axes *a = r->axes;
+	int rc;
+
+	if (!a)
+		return 0;
+	t->memory = a->memory;
+	t->shard.method = a->shard > 0 ? a->shard : 0;
+	if (a->shard < 0 && t->memory.limit_bytes && !t->policy && gf_task_is_plain(t) &&
+	    gf_period_has(&t->period, GF_PERIOD_EVERY))
+		t->shard.method = gf_names_index(gf_shard_plans_names, "auto");
+	if (gf_task_is_held(t) && !(t->memory.state_bytes > 0)) {
+		t->memory.state_bytes = STATE_BYTES;
+		gf_text_addf(notes,
+			     "the optimiser's state is taken for %d bytes per parameter, AdamW's "
+			     "(--memory state=BYTES)\n",
+			     STATE_BYTES);
+	}
+	if (!t->shard.method)
+		return 0;
+	rc = find_copy(a, &t->problem.fabric, &t->shard.group_ranks, err);
+	return rc ? rc : check_shards(t, r, err);
 }
 
 static int check_names(const struct gf_request *r, struct gf_error *err)
@@ -435,6 +519,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t, struct gf_t
 				    gf_selection_name(&t->selection), r->algorithm);
 	rc = grow(r, p, notes, err);
 	rc = rc ? rc : pose_period(t, r, err);
+	rc = rc ? rc : pose_shards(t, r, notes, err);
 	if (rc < 0)
 		return rc;
 	if (r->axes) {

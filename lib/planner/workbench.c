@@ -203,7 +203,7 @@ void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w, const struc
 	gf_workbench_predict(w, d, &result);
 }
 
-static struct gf_sim_message message_of(const struct gf_workbench *w, const struct gf_send *s)
+struct gf_sim_message gf_workbench_message(const struct gf_workbench *w, const struct gf_send *s)
 {
 	const struct gf_option *o = &w->menu.options[s->option];
 	double bytes = gf_workbench_bytes(w, s->first, s->last);
@@ -236,7 +236,7 @@ void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 	size_t i;
 
 	for (i = 0; i < d->nsends; i++)
-		messages[i] = message_of(w, &d->sends[i]);
+		messages[i] = gf_workbench_message(w, &d->sends[i]);
 	if (!out->messages)
 		out->messages = own = gf_xcalloc(d->nsends + 1, sizeof(*own));
 	gf_sim_step(&in, out);
@@ -274,7 +274,7 @@ void gf_workbench_copy(struct gf_sim_state *to, const struct gf_sim_state *from,
 bool gf_workbench_send(const struct gf_workbench *w, struct gf_sim_state *s,
 		       const struct gf_send *send)
 {
-	struct gf_sim_message m = message_of(w, send);
+	struct gf_sim_message m = gf_workbench_message(w, send);
 	struct gf_sim_start start = gf_sim_start_of(w->in->model, &m);
 
 	gf_sim_start(s, &start);

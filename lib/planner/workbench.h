@@ -97,6 +97,8 @@ void gf_draft_reverse(struct gf_draft *d);
 void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w, const struct gf_policy *policy,
 		   int lanes);
 
+/* As the step model takes it. */
+struct gf_sim_message gf_workbench_message(const struct gf_workbench *w, const struct gf_send *s);
 /* The step model over a draft; messages (nsends) may be NULL. */
 void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 			  struct gf_sim_result *out);
