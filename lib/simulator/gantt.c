@@ -97,6 +97,43 @@ static void add_forward(struct gf_gantt *t, double end_s, const struct gf_sim_ga
 	add(t, GF_BAR_FORWARD, 1, from_s, end_s);
 }
 
+/* Each stage by itself, and between two of them what it waited for. */
+static void add_stages(struct gf_gantt *t, const struct gf_sim_input *in,
+		       const struct gf_sim_shard_times *at)
+{
+	const size_t n = in->nmessages;
+	double from_s = 0;
+	size_t i;
+
+	for (i = 0; i < 2 * n; i++) {
+		add(t, GF_BAR_WAITING, 1, from_s, at->begin_s[i]);
+		add(t, i < n ? GF_BAR_FORWARD : GF_BAR_BACKWARD, 1, at->begin_s[i], at->done_s[i]);
+		from_s = at->done_s[i];
+	}
+}
+
+static void add_works(struct gf_gantt *t, const struct gf_sim_input *in,
+		      const struct gf_sim_shard_times *at)
+{
+	struct gf_predicted_message *all = gf_xcalloc(in->nworks + 1, sizeof(*all));
+	size_t *lane = gf_xcalloc(in->nworks + 1, sizeof(*lane)), i;
+
+	for (i = 0; i < in->nworks; i++) {
+		all[i].start_s = at->start_s[i];
+		all[i].end_s = at->end_s[i];
+	}
+	t->nlanes = gf_lanes_assign(all, in->nworks, lane);
+	for (i = 0; i < in->nworks; i++)
+		add_message(t, in, in->works[i].message,
+			    in->works[i].gather ? GF_BAR_ALL_GATHER : GF_BAR_REDUCE_SCATTER,
+			    (struct gf_bar){.row = 1 + lane[i],
+					    .step = 1,
+					    .start_s = all[i].start_s,
+					    .end_s = all[i].end_s});
+	free(all);
+	free(lane);
+}
+
 void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const struct gf_sim_result *r,
 		   const struct gf_sim_gather *gathers, size_t ngathers)
 {
@@ -108,10 +145,20 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const stru
 	t->steps = 1;
 	t->backward_end_s = r->backward_end_s;
 	t->step_end_s[0] = r->iteration_s;
-	add_forward(t, r->forward_end_s, gathers, ngathers);
-	add(t, GF_BAR_BACKWARD, 1, r->forward_end_s, r->backward_end_s);
+	if (in->works) {
+		add_stages(t, in, r->shards);
+	} else {
+		add_forward(t, r->forward_end_s, gathers, ngathers);
+		add(t, GF_BAR_BACKWARD, 1, r->forward_end_s, r->backward_end_s);
+	}
 	add(t, GF_BAR_WAITING, 1, r->backward_end_s, update_s);
 	add(t, GF_BAR_UPDATE, 1, update_s, r->iteration_s);
+	if (in->works) {
+		add_works(t, in, r->shards);
+		free(all);
+		free(lane);
+		return;
+	}
 	for (i = 0; i < ngathers; i++) {
 		all[i].start_s = gathers[i].start_s;
 		all[i].end_s = gathers[i].end_s;

@@ -10,10 +10,10 @@
 
 /*
  * What runs when, for pictures: compute in row 0, messages in a row for each lane that is used.
- * Synchronous gradients make one step, which begins with forward and, of split messages, the
- * all-gathers of the step before. Stale ones make two steps of the long run, each of which begins
- * with the update, and between them they show what the messages of earlier steps do. A period has
- * steps of a group in row 0 and outer exchanges in row 1.
+ * Synchronous gradients make one step, with shards the works of that step; else it begins with
+ * forward and, of split messages, the all-gathers of the step before. Stale ones make two steps of
+ * the long run, each of which begins with the update, and between them they show what the messages
+ * of earlier steps do. A period has steps of a group in row 0 and outer exchanges in row 1.
  */
 enum gf_bar_kind {
 	GF_BAR_FORWARD,
@@ -61,7 +61,8 @@ enum { GF_GANTT_STEPS = 40 };
  * many lanes that takes. */
 size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count, size_t *lane);
 
-/* A synchronous step; r->messages are the traffic's, gathers those of the step before. */
+/* A synchronous step; r->messages are the traffic's, gathers those of the step before. With shards
+ * r->shards has all of it. */
 void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const struct gf_sim_result *r,
 		   const struct gf_sim_gather *gathers, size_t ngathers);
 /* Two steps of a pipeline that has gone through some, as rank 0 sees them. factor: asked for each

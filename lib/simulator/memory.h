@@ -22,7 +22,7 @@ struct gf_memory_setting {
 	const struct gf_model_profile *model;
 	const struct gf_shard *shard;
 	const struct gf_memory_plan *memory; /* the plan's wishes */
-	bool coded;                     /* a message has a codec that rounds */
+	bool coded;                          /* a message has a codec that rounds */
 };
 
 /* times: of gf_sim_shard_step; NULL: without shards. */

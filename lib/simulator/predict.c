@@ -123,18 +123,13 @@ static void predict_step(const struct gf_plan *p, const struct gf_sim_input *in,
 			 struct gf_sim_result *out)
 {
 	const struct gf_memory_setting setting = {p->model, &p->shard, &p->memory, is_coded(p)};
-	const size_t stages = 2 * in->nmessages, n = 2 * (in->nworks + stages);
-	double *room = in->works && !out->shards ? gf_xcalloc(n + 1, sizeof(*room)) : NULL;
-	struct gf_sim_shard_times times = {room, room + in->nworks, room + 2 * in->nworks,
-					   room + 2 * in->nworks + stages};
+	struct gf_sim_shard_times times = gf_sim_shard_times_new(in), *wanted = out->shards;
 
-	if (room)
-		out->shards = &times;
+	out->shards = wanted ? wanted : &times;
 	gf_sim_step(in, out);
 	gf_sim_memory(&setting, in, in->works ? out->shards : NULL, &out->memory);
-	if (room)
-		out->shards = NULL;
-	free(room);
+	out->shards = wanted;
+	free(times.start_s);
 }
 
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,

@@ -15,7 +15,7 @@
  * The columns of times: the name for machines, the heading for people (NULL: machines alone), and
  * where an outcome has the value. A column is there if `where` is not 0 in some row.
  */
-enum kind { WHOLE, TIME, RATE, NUMBER, SHARE };
+enum kind { WHOLE, TIME, RATE, NUMBER, SHARE, BYTES };
 
 #define AT(member) offsetof(struct gf_outcome, member)
 #define ALWAYS     offsetof(struct gf_outcome, iteration_s)
@@ -42,6 +42,7 @@ static const struct column {
 	{"efficiency_low", NULL, SHARE, AT(efficiency_low), AT(high_s)},
 	{"efficiency_high", NULL, SHARE, AT(efficiency_high), AT(high_s)},
 	{"unlimited_s", NULL, TIME, AT(unlimited_s), AT(unlimited_s)},
+	{"memory_bytes", "memory", BYTES, AT(memory_bytes), AT(memory_bytes)},
 	{"samples_per_s", NULL, NUMBER, AT(samples_per_s), AT(samples_per_s)},
 	{"period_s", "period", TIME, AT(period_s), AT(period_s)},
 	{"outer_s", NULL, TIME, AT(outer_s), AT(period_s)},
@@ -178,6 +179,8 @@ static void number_cell(struct gf_table *t, enum kind kind, double value)
 		gf_table_cell(t, "%.0f", value);
 	else if (kind == TIME)
 		gf_table_cell(t, "%s", gf_human_time(value).text);
+	else if (kind == BYTES)
+		gf_table_cell(t, "%s", gf_human_size(value).text);
 	else if (kind == RATE)
 		gf_table_cell(t, "%s", gf_human_link(value).text);
 	else if (kind == SHARE)

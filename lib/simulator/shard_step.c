@@ -18,49 +18,75 @@ struct walk {
 	double end_work_s;
 };
 
-/* Where each stage begins. A stage of forward begins where the first of its tensors is used, and
- * ends where the next one begins. */
-static void find_stages(struct walk *w)
+/* Where each stage begins, and the last one ends; the caller frees. A stage of forward begins where
+ * the first of its tensors is used, and ends where the next one begins. */
+static double *stages_of(const struct gf_sim_input *in)
 {
-	const struct gf_sim_input *in = w->in;
 	const size_t n = in->nmessages;
+	double *begin_s = gf_xcalloc(2 * n + 1, sizeof(*begin_s));
 	double forward_s = in->model->forward_s, at_s = 0;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		double need_s = gf_sim_need_s(in->model, &in->messages[n - 1 - i]);
 
-		w->begin_work_s[i] = at_s = fmin(fmax(at_s, need_s), forward_s);
+		begin_s[i] = at_s = fmin(fmax(at_s, need_s), forward_s);
 	}
-	for (i = 0; i < n; i++) {
-		const size_t before = i ? in->messages[i - 1].last : 0;
+	for (i = 0; i < n; i++)
+		begin_s[n + i] =
+			forward_s + (i ? in->model->tensors[in->messages[i - 1].last].ready_s : 0);
+	begin_s[2 * n] = forward_s + in->model->backward_s;
+	return begin_s;
+}
 
-		w->begin_work_s[n + i] = forward_s + (i ? in->model->tensors[before].ready_s : 0);
+void gf_sim_shard_gates(const struct gf_sim_input *in, double *open_s, double *need_s)
+{
+	double *begin_s = stages_of(in);
+	size_t k;
+
+	for (k = 0; k < in->nworks; k++) {
+		const struct gf_shard_work *w = &in->works[k];
+
+		open_s[k] = w->opens ? begin_s[w->opens] : 0;
+		if (!w->gather)
+			open_s[k] = in->model->forward_s +
+				    in->model->tensors[in->messages[w->message].last].ready_s;
+		need_s[k] = w->gather ? begin_s[w->stage] : INFINITY;
 	}
-	w->end_work_s = w->begin_work_s[2 * n] = forward_s + in->model->backward_s;
+	free(begin_s);
+}
+
+struct gf_sim_start gf_sim_shard_start(const struct gf_sim_input *in, size_t i)
+{
+	const struct gf_shard_work *w = &in->works[i];
+	struct gf_sim_message m = in->messages[w->message];
+	struct gf_sim_start s;
+
+	if (w->gather) { /* what the rest of it would be, to be loaded alike */
+		m.startup_s = m.gather_startup_s;
+		m.per_byte_s = m.gather_per_byte_s;
+		m.gather_startup_s = m.gather_per_byte_s = 0;
+		m.holds_s = 0;
+	}
+	s = gf_sim_start_of(in->model, &m);
+	s.message = i;
+	if (w->gather)
+		s.issue_s = 0;
+	return s;
 }
 
 static void find_starts(struct walk *w)
 {
 	const struct gf_sim_input *in = w->in;
+	double *open_s = gf_xcalloc(2 * in->nworks + 1, sizeof(*open_s));
 	size_t k;
 
+	gf_sim_shard_gates(in, open_s, open_s + in->nworks);
 	for (k = 0; k < in->nworks; k++) {
-		const struct gf_shard_work *work = &in->works[k];
-		const struct gf_sim_message *m = &in->messages[work->message];
-		struct gf_sim_start *s = &w->starts[k];
-
-		*s = gf_sim_start_of(in->model, m);
-		s->message = k;
-		if (work->gather) {
-			s->startup_s = m->gather_startup_s;
-			s->drain_s = m->gather_per_byte_s * m->bytes;
-			s->work_s = work->opens ? w->begin_work_s[work->opens] : 0;
-			s->issue_s = 0;
-		} else {
-			s->work_s += in->model->forward_s;
-		}
+		w->starts[k] = gf_sim_shard_start(in, k);
+		w->starts[k].work_s = open_s[k];
 	}
+	free(open_s);
 }
 
 /* The works that may start before compute has done work_s; then compute is there. */
@@ -158,6 +184,16 @@ static void walk_stages(struct walk *w, double *made_s, struct gf_sim_result *ou
 	free(gather);
 }
 
+struct gf_sim_shard_times gf_sim_shard_times_new(const struct gf_sim_input *in)
+{
+	const size_t stages = 2 * in->nmessages, n = in->nworks;
+	double *room = in->works ? gf_xcalloc(2 * (n + stages) + 1, sizeof(*room)) : NULL;
+
+	if (!room)
+		return (struct gf_sim_shard_times){0};
+	return (struct gf_sim_shard_times){room, room + n, room + 2 * n, room + 2 * n + stages};
+}
+
 void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 {
 	const size_t n = in->nworks + 1;
@@ -169,10 +205,10 @@ void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	w.starts = gf_xcalloc(n, sizeof(*w.starts));
 	w.start_s = times ? times->start_s : gf_xcalloc(n, sizeof(double));
 	w.end_s = times ? times->end_s : gf_xcalloc(n, sizeof(double));
-	w.begin_work_s = gf_xcalloc(2 * in->nmessages + 1, sizeof(double));
+	w.begin_work_s = stages_of(in);
+	w.end_work_s = w.begin_work_s[2 * in->nmessages];
 	for (k = 0; k < in->nworks; k++)
 		w.end_s[k] = NAN;
-	find_stages(&w);
 	find_starts(&w);
 	w.state = (struct gf_sim_state){
 		.slowdown = fmax(in->model->overlap_slowdown, 1),

@@ -65,12 +65,14 @@ struct gf_sim_input {
 	size_t nworks;
 };
 
-/* When a step with shards does what: per work, and per stage of compute (2 nmessages). The caller's
- * arrays. */
+/* When a step with shards does what: per work, and per stage of compute (2 nmessages). */
 struct gf_sim_shard_times {
-	double *start_s, *end_s;
+	double *start_s, *end_s; /* start_s: to be freed, with all that follows it */
 	double *begin_s, *done_s;
 };
+
+/* Room for a step of the input; without shards all are NULL. */
+struct gf_sim_shard_times gf_sim_shard_times_new(const struct gf_sim_input *in);
 
 struct gf_sim_result {
 	double iteration_s;
@@ -92,6 +94,11 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
  * (shard_step.c).
  */
 void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out);
+/* Per work: the compute, from the start of forward, after which it is open, and the compute that
+ * waits for it, which is INFINITY of a reduce-scatter. */
+void gf_sim_shard_gates(const struct gf_sim_input *in, double *open_s, double *need_s);
+/* The i-th work as gf_sim_start takes it, but for what opens it. */
+struct gf_sim_start gf_sim_shard_start(const struct gf_sim_input *in, size_t i);
 
 /* The all-gather of a split message of the step before. */
 struct gf_sim_gather {

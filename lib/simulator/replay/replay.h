@@ -40,6 +40,8 @@ struct gf_replay_message {
 	/* where it is: */
 	enum gf_mode mode;
 	double work_s;                           /* backward work that makes it ready */
+	/* compute stands still before that much of its work until the message has ended; 0: not */
+	double needed_s;
 	const struct gf_beside_backward *mutual; /* or NULL: compute's */
 	double startup_s;                        /* the model's, which backward delays besides */
 	/* What gf_verify_shape said of the ranks, borrowed; NULL: it is asked. */

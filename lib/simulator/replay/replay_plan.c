@@ -2,6 +2,7 @@
 #include "simulator/replay/replay_plan.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,103 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	free(r.messages);
 }
 
+/* --- shards ------------------------------------------------------------------ */
+
+/* All of a step's compute is the replay's backward, from the step's start. */
+static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *out,
+			struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const struct gf_sim_input step = gf_plan_input(p, &s->traffic);
+	struct gf_replay_input in = gf_replay_setting_input(s);
+	double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
+	double *gates = gf_xcalloc(2 * step.nworks + 1, sizeof(*gates));
+	struct gf_replay_compute compute = {
+		.forward_end_s = begin_s,
+		.backward_s = p->model->forward_s + p->model->backward_s,
+		.slowdown = fmax(p->model->overlap_slowdown, 1),
+		.lanes = p->lanes,
+		.factor = s->factor,
+	};
+	struct gf_replay_message *messages = gf_xcalloc(step.nworks + 1, sizeof(*messages));
+	size_t i;
+	int rc;
+
+	gf_sim_shard_gates(&step, gates, gates + step.nworks);
+	for (i = 0; i < step.nworks; i++) {
+		const struct gf_shard_work *w = &step.works[i];
+		const struct gf_sim_start start = gf_sim_shard_start(&step, i);
+
+		messages[i] = (struct gf_replay_message){
+			.ranks = out->messages[i].ranks,
+			.element = out->messages[i].element,
+			.mode = start.mode,
+			.work_s = gates[i],
+			.needed_s = w->gather ? gates[step.nworks + i] : 0,
+			.mutual = start.mutual,
+			.startup_s = start.startup_s,
+		};
+		/* what the first stage needs is needed at the start */
+		if (w->gather && !(messages[i].needed_s > 0))
+			messages[i].needed_s = DBL_MIN;
+		add_processing(s, w->message, &messages[i]);
+	}
+	in.messages = messages;
+	in.nmessages = step.nworks;
+	in.compute = &compute;
+	rc = gf_replay(&in, &out->times, err);
+	free(messages);
+	free(gates);
+	free(begin_s);
+	return rc;
+}
+
+static void conclude_works(const struct gf_replay_setting *s, struct gf_replayed *out)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	struct gf_sim_result r = {.forward_end_s = out->model.forward_end_s};
+	struct gf_outcome *o = &out->outcome;
+	size_t i;
+
+	*o = out->model;
+	out->model.timeline = NULL; /* is the outcome's now */
+	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
+	for (i = 0; i < out->nmessages; i++) {
+		struct gf_replayed_message *m = &out->messages[i];
+
+		m->ready_s = m->start_s = out->times.message_start_s[i];
+		m->end_s = out->times.message_end_s[i];
+		if (!s->traffic.works[i].gather)
+			o->messages[s->traffic.works[i].message] = (struct gf_predicted_message){
+				.ready_s = m->ready_s, .start_s = m->start_s, .end_s = m->end_s};
+	}
+	r.backward_end_s = out->times.backward_end_s;
+	r.iteration_s = fmax(out->times.end_s, r.backward_end_s) + gf_plan_update_s(p);
+	r.memory.peak_bytes = out->model.memory_bytes;
+	o->iteration_s = r.iteration_s;
+	gf_outcome_finish(o, p, &r);
+}
+
+static int run_works(struct gf_replay_setting *s, struct gf_replayed *out, struct gf_error *err)
+{
+	const struct gf_traffic *t = &s->traffic;
+	size_t i;
+	int rc = 0;
+
+	out->ranks = s->variant.fabric.ranks;
+	out->messages = gf_xcalloc(t->nworks + 1, sizeof(*out->messages));
+	for (i = 0; i < t->nworks && rc == 0; i++) {
+		rc = gf_replayed_message_init(
+			&out->messages[i], s, t->works[i].message,
+			t->works[i].gather ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE, err);
+		out->nmessages++;
+	}
+	rc = rc ? rc : replay_works(s, out, err);
+	if (rc == 0)
+		conclude_works(s, out);
+	return rc;
+}
+
 static int run(struct gf_replay_setting *s, const struct gf_what_if *w, struct gf_replayed *out,
 	       struct gf_error *err)
 {
@@ -224,7 +322,7 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w, struct g
 		return rc;
 	rc = gf_replay_setting_init(&s, p, w, notes, err);
 	if (rc == 0)
-		rc = run(&s, w, out, err);
+		rc = s.traffic.works ? run_works(&s, out, err) : run(&s, w, out, err);
 	gf_replay_setting_release(&s);
 	if (rc == -E2BIG) {
 		gf_text_addf(

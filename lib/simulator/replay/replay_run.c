@@ -48,11 +48,24 @@ static double ready_s(const struct gf_replay_run *r, size_t message, int rank)
 	return from + (at - from) * r->gate.slowdown[rank];
 }
 
+/* Does compute stand still before it has made the message ready? Those that it waits for come
+ * earlier. */
+static bool is_held(const struct gf_replay_run *r, size_t message)
+{
+	size_t m;
+
+	for (m = r->gate.first; m < message; m++)
+		if (r->in->messages[m].needed_s > 0 && !r->gate.over[m] &&
+		    r->in->messages[m].needed_s < r->in->messages[message].work_s)
+			return true;
+	return false;
+}
+
 static void foretell(struct gf_replay_run *r, size_t message, int rank)
 {
 	size_t id = message * (size_t)r->in->ranks + (size_t)rank;
 
-	if (!r->gate.begun[id])
+	if (!r->gate.begun[id] && !is_held(r, message))
 		gf_events_add(&r->events, (struct gf_event){.at_s = ready_s(r, message, rank),
 							    .kind = GF_REPLAY_READY,
 							    .version = r->gate.version[rank],
@@ -154,6 +167,26 @@ static void change_busy(struct gf_replay_run *r, int rank, int by)
 		foretell(r, g->next, rank);
 }
 
+/* A rank's compute that has stood still for the message goes on. */
+static void resume(struct gf_replay_run *r, size_t message, int rank)
+{
+	struct gf_replay_gate *g = &r->gate;
+	const double stood_at_s =
+		backward_start_s(r, rank) + factor_of(r, rank) * r->in->messages[message].needed_s;
+	size_t m;
+
+	if (r->now_s - stood_at_s > g->lag_s[rank]) {
+		g->lag_s[rank] = r->now_s - stood_at_s;
+		g->since_s[rank] = r->now_s;
+	}
+	g->version[rank]++;
+	for (m = 0; m < g->next; m++)
+		if (g->waiting[m])
+			foretell(r, m, rank);
+	if (g->foretold)
+		foretell(r, g->next, rank);
+}
+
 static void ended(struct gf_replay_run *r, size_t message)
 {
 	struct gf_replay_gate *g = &r->gate;
@@ -166,6 +199,8 @@ static void ended(struct gf_replay_run *r, size_t message)
 		g->first++;
 	for (rank = 0; rank < r->in->ranks; rank++)
 		change_busy(r, rank, -1);
+	for (rank = 0; r->in->messages[message].needed_s > 0 && rank < r->in->ranks; rank++)
+		resume(r, message, rank);
 	look(r);
 }
 

@@ -33,14 +33,19 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	struct gf_sim_result r = {0};
 	struct gf_sim_gather *gathers = gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
-	size_t n;
+	struct gf_sim_shard_times times = gf_sim_shard_times_new(&in);
+	size_t n = 0;
 
+	r.shards = &times;
 	r.messages = gf_xcalloc(in.nmessages + 1, sizeof(*r.messages));
 	gf_variant_scale(v, factor);
 	gf_sim_step(&in, &r);
-	n = gf_sim_gathers(&in, gathers);
-	gf_sim_forward_end_s(&in, 1, gathers, n);
+	if (!in.works) {
+		n = gf_sim_gathers(&in, gathers);
+		gf_sim_forward_end_s(&in, 1, gathers, n);
+	}
 	gf_gantt_step(t, &in, &r, gathers, n);
+	free(times.start_s);
 	free(r.messages);
 	free(gathers);
 }
@@ -91,6 +96,10 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 		first = fmin(first, o->messages[i].start_s);
 		last = fmax(last, o->messages[i].end_s);
 	}
+	if (gf_shard_is_used(&p->shard))
+		first = 0; /* a step begins with a gather */
+	if (gf_plan_tells_memory(p))
+		o->memory_bytes = r->memory.peak_bytes;
 	o->communication_s = fmax(last - first, 0);
 	o->compute_s = gf_plan_compute_s(p);
 	o->exposed_comm_s = fmax(0, r->iteration_s - o->compute_s);
