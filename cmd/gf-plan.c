@@ -75,7 +75,7 @@ static const struct gf_setting settings[] = {
 	 "print a table of all policies, best first", .often = true},
 	{"over", "LIST", 2, GF_SETTING_OWN, AT(over),
 	 "compare policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, "
-	 "periods, densities, or several of them; A:B: each of A with each of B",
+	 "periods, densities, shards, units, or several of them; A:B: each of A with each of B",
 	 .names = gf_compare_names, .store = gf_compare_store, .often = true},
 	{"break-even", NULL, 2, GF_SETTING_FLAG, AT(over.pays),
 	 "also say below which bandwidth, and from how many ranks on, a row is faster than dense "
@@ -186,6 +186,10 @@ static bool chosen(const struct arguments *a, unsigned axis)
 		return a->axes.selection >= 0;
 	case GF_COMPARE_PERIODS:
 		return a->axes.period >= 0;
+	case GF_COMPARE_SHARDS:
+		return a->axes.shard >= 0;
+	case GF_COMPARE_UNITS:
+		return a->axes.shard_units != NULL;
 	case GF_COMPARE_STALENESS:
 		return a->axes.staleness > 0;
 	case GF_COMPARE_CODECS:

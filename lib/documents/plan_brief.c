@@ -77,6 +77,7 @@ struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
 		.selection = gf_xstrdup(gf_selection_title(&p->selection)),
 		.period = gf_xstrdup(gf_period_name(&p->period)),
 		.period_steps = p->period.steps,
+		.shard = p->shard.method ? gf_shard_plans[p->shard.method]->name : "",
 		.codecs = gf_plan_codecs_text(p),
 		.algorithms = algorithms_of(p),
 		.outer_codecs = gf_plan_codecs_text(&outer),
@@ -97,6 +98,8 @@ void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w)
 	gf_json_put_int(w, "staleness", b->staleness);
 	gf_json_put_int(w, "lanes", b->lanes);
 	gf_json_put_size(w, "messages", b->nmessages);
+	if (b->shard[0])
+		gf_json_put_string(w, "shard", b->shard);
 	if (!b->period_steps)
 		return;
 	gf_json_put_string(w, "period", b->period);

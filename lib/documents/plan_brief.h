@@ -14,6 +14,7 @@ struct gf_plan_brief {
 	char *codecs, *algorithms; /* of its messages: "f32,f16" */
 	/* "" with an exchange in every step */
 	char *period, *outer_codecs, *outer_algorithms;
+	const char *shard; /* its method, static; "" without shards */
 	size_t nmessages;
 	int lanes, staleness;
 	size_t period_steps; /* 0: every step */

@@ -17,6 +17,7 @@ static bool comparable(const struct gf_compared *a, const struct gf_compared *b)
 	return a->plan.staleness == b->plan.staleness &&
 	       a->plan.period_steps == b->plan.period_steps &&
 	       strcmp(a->plan.codecs, b->plan.codecs) == 0 &&
+	       strcmp(a->plan.shard, b->plan.shard) == 0 &&
 	       strcmp(a->plan.selection, b->plan.selection) == 0;
 }
 
@@ -132,6 +133,7 @@ static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief
 {
 	return strcmp(a->system, b->system) == 0 && strcmp(a->policy, b->policy) == 0 &&
 	       strcmp(a->selection, b->selection) == 0 && strcmp(a->period, b->period) == 0 &&
+	       strcmp(a->shard, b->shard) == 0 &&
 	       a->period_steps == b->period_steps && strcmp(a->codecs, b->codecs) == 0 &&
 	       strcmp(a->algorithms, b->algorithms) == 0 &&
 	       strcmp(a->outer_codecs, b->outer_codecs) == 0 &&
@@ -209,6 +211,7 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	row.lower_bound_s = p.predicted->lower_bound_s;
 	row.iteration_low_s = p.predicted->iteration_low_s;
 	row.iteration_high_s = p.predicted->iteration_high_s;
+	row.memory_bytes = p.predicted->memory.peak_bytes;
 	row.unsure = gf_task_unsure(t, &p);
 	gf_beyond_add_plan(&beyond, &p);
 	if (beyond.most_bytes > 0 || beyond.ranks) {

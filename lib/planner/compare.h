@@ -22,6 +22,8 @@ enum gf_compare_axis {
 	GF_COMPARE_THRESHOLD,
 	GF_COMPARE_PERIODS,
 	GF_COMPARE_DENSITIES,
+	GF_COMPARE_SHARDS,
+	GF_COMPARE_UNITS,
 	GF_COMPARE_AXES,
 };
 extern const char *const gf_compare_names[]; /* NULL-terminated */
@@ -52,6 +54,7 @@ struct gf_compared {
 	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
+	double memory_bytes;                      /* 0: not asked for */
 	unsigned unsure;                          /* of enum gf_unsure; such rows are last */
 	struct gf_plan *whole;                    /* owned */
 	/* Where it is faster than dense f32 gradients by GF_GAIN_LEAST (planner/summary.h): up to

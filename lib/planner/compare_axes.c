@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "collectives/algorithm.h"
 #include "collectives/codecs/codec.h"
+#include "planner/shards.h"
 
 static void ask_policy(struct gf_compare_variant *v, const char *name)
 {
@@ -65,9 +66,9 @@ static void ask_staleness(struct gf_compare_variant *v, const char *name)
 	v->axes.staleness = atoi(name);
 }
 
-const char *const gf_compare_names[] = {"policies",   "systems",   "codecs",    "selections",
-					"algorithms", "lanes",     "staleness", "threshold",
-					"periods",    "densities", NULL};
+const char *const gf_compare_names[] = {
+	"policies",  "systems", "codecs",    "selections", "algorithms", "lanes", "staleness",
+	"threshold", "periods", "densities", "shards",     "units",      NULL};
 
 static const struct gf_named thresholds[] = {{"0", NULL},   {"256K", NULL}, {"1M", NULL},
 					     {"4M", NULL},  {"16M", NULL},  {"25M", NULL},
@@ -110,6 +111,27 @@ static void ask_density(struct gf_compare_variant *v, const char *name)
 			v->axes.selection = k;
 }
 
+/* Of shards that have units, or of those that are asked for. */
+static void ask_units(struct gf_compare_variant *v, const char *name)
+{
+	int k = v->axes.shard > 0 ? v->axes.shard : 0;
+
+	while (!(gf_shard_plans[k]->traits & (GF_SHARD_PARAMETERS | GF_SHARD_OPEN)))
+		k++;
+	v->axes.shard = k;
+	v->axes.shard_units = (char *)name; /* the row's */
+}
+
+static void ask_shard(struct gf_compare_variant *v, const char *name)
+{
+	v->axes.shard = gf_names_index(gf_shard_plans_names, name);
+}
+
+static bool is_settled(const void *entry)
+{
+	return !(((const struct gf_shard_plan *)entry)->traits & GF_SHARD_OPEN);
+}
+
 static int check_count(const char *text, struct gf_error *err)
 {
 	long long n;
@@ -149,6 +171,8 @@ static const struct axis {
 	{"threshold", {thresholds, sizeof(*thresholds), NULL}, ask_threshold, check_bytes},
 	{"period", {gf_period_plans, 0, NULL}, ask_period, NULL},
 	{"density", {densities, sizeof(*densities), NULL}, ask_density, check_share},
+	{"shard", {gf_shard_plans, 0, is_settled}, ask_shard, NULL},
+	{"shard units", {gf_shard_rules, sizeof(*gf_shard_rules), NULL}, ask_units, check_bytes},
 };
 
 const char *gf_compare_value(const struct gf_compare_over *over, enum gf_compare_axis axis,

@@ -33,6 +33,8 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 	if (row->across)
 		gf_json_put_string(&w, gf_compare_names[over->across], row->across);
 	gf_json_close_object(&w);
+	if (row->memory_bytes > 0)
+		gf_json_put_real(&w, "memory_bytes", row->memory_bytes);
 	if (row->plan.period_steps)
 		gf_json_put_size(&w, "period_steps", row->plan.period_steps);
 	gf_json_put_real(&w, "iteration_s", row->iteration_s);
@@ -194,6 +196,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	/* the first columns, where these are compared */
 	bool algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
 	bool periods = c->over.axes >> GF_COMPARE_PERIODS & 1;
+	bool shards = false;
 	enum gf_compare_axis values[2];
 	size_t nvalues = values_of(c, values), i, k;
 	struct gf_table t = {0};
@@ -201,13 +204,15 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 
 	for (i = 0; i < nvalues; i++)
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
-	gf_text_addf(
-		&head,
-		"%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\tstep\texposed%s%s%s",
-		/* sent: bytes that leave a group in a step */
-		periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
-		c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
-		doubted ? "\tlow\thigh" : "", c->pays ? "\tpays below\tpays on ranks" : "");
+	for (i = 0; i < c->nrows; i++)
+		shards |= c->rows[i].memory_bytes > 0;
+	gf_text_addf(&head,
+		     "%s%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\tstep\texposed%s%s%s",
+		     shards ? "shard\tmemory\t" : "",
+		     /* sent: bytes that leave a group in a step */
+		     periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
+		     c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
+		     doubted ? "\tlow\thigh" : "", c->pays ? "\tpays below\tpays on ranks" : "");
 	gf_table_cells(&t, "%s", head.data);
 	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
@@ -215,6 +220,11 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 
 		for (k = 0; k < nvalues; k++)
 			gf_table_cell(&t, "%s", r->axis == values[k] ? r->name : "");
+		if (shards)
+			gf_table_cells(&t, "%s\t%s",
+				       r->plan.shard[0] ? r->plan.shard : gf_shard_plans_names[0],
+				       r->memory_bytes > 0 ? gf_human_size(r->memory_bytes).text
+							   : "");
 		if (periods)
 			gf_table_cells(&t, "%s\t%zu\t%s", r->plan.period,
 				       r->plan.period_steps ? r->plan.period_steps : 1,

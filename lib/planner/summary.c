@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "collectives/codecs/codec.h"
@@ -42,6 +43,8 @@ static void add_axes(const struct gf_plan *p, struct gf_text *out)
 		gf_text_addf(out, ", codec %s", b.codecs);
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(out, ", selection %s", b.selection);
+	if (b.shard[0])
+		gf_text_addf(out, ", shards %s", b.shard);
 	if (b.staleness > 1)
 		gf_text_addf(out, ", gradients %d step%s old", b.staleness - 1,
 			     plural((size_t)b.staleness - 1));
@@ -134,6 +137,39 @@ void gf_plan_period_chart(const struct gf_plan *p, size_t window, struct gf_text
 			     o->begin_steps, plural(o->begin_steps));
 }
 
+/* "fits into 80 GiB: 61 GiB, of it activations 38 GiB"; the largest part, where none is known. */
+static void add_memory(const struct gf_plan *p, struct gf_text *out)
+{
+	const struct gf_memory_use *m = &p->predicted->memory;
+	const struct {
+		const char *name;
+		double bytes;
+	} parts[] = {
+		{"parameters", m->parameters_bytes}, {"gradients", m->gradients_bytes},
+		{"optimiser state", m->state_bytes}, {"gathered parameters", m->gathered_bytes},
+		{"buffers", m->buffers_bytes},       {"activations", m->activations_bytes},
+	};
+	bool first = true;
+	size_t i;
+
+	if (!(m->peak_bytes > 0))
+		return;
+	if (p->memory.limit_bytes)
+		gf_text_addf(out,
+			     "fits into %s: ", gf_human_size((double)p->memory.limit_bytes).text);
+	gf_text_addf(out, "a rank holds %s at the most", gf_human_size(m->peak_bytes).text);
+	for (i = 0; i < GF_ARRAY_LENGTH(parts); i++)
+		if (parts[i].bytes > 0) {
+			gf_text_addf(out, "%s%s %s", first ? ": " : ", ", parts[i].name,
+				     gf_human_size(parts[i].bytes).text);
+			first = false;
+		}
+	gf_text_addf(out, "%s\n",
+		     m->activations_bytes > 0
+			     ? ""
+			     : "; activations are not known (a model with layers has them)");
+}
+
 void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *out)
 {
 	if (p->rule) {
@@ -152,6 +188,8 @@ void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *
 		gf_text_addf(out, "; by default: %s", open);
 	gf_text_addf(out, "\n");
 	add_period(p, out);
+	if (p->predicted)
+		add_memory(p, out);
 }
 
 void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, const char *by,
@@ -223,6 +261,8 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 		       gf_human_size((double)gf_plan_message_bytes(p, i)).text, way, m->codec,
 		       gf_mode_names[m->mode]);
 	free(way);
+	if (gf_shard_has(&p->shard, GF_SHARD_PARAMETERS))
+		gf_table_cell(t, "%s", gf_shard_regathers(&p->shard, p->messages, i) ? "" : "kept");
 	if (times)
 		gf_table_cells(t, "%s\t%s\t%s", gf_human_time(times->ready_s).text,
 			       gf_human_time(times->start_s).text,
@@ -231,6 +271,7 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 
 void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 {
+	const bool keeps = gf_shard_has(&p->shard, GF_SHARD_PARAMETERS);
 	struct gf_plan outer;
 	struct gf_table t = {0};
 	size_t i;
@@ -239,8 +280,8 @@ void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 		rule_table(p->rule, window, out);
 		return;
 	}
-	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\tcodec\tmode%s",
-		       p->predicted ? "\tready\tstart\tend" : "");
+	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\tcodec\tmode%s%s",
+		       keeps ? "\tkept" : "", p->predicted ? "\tready\tstart\tend" : "");
 	for (i = 0; i < p->nmessages; i++)
 		message_row(&t, p, i);
 	gf_table_print_in(&t, window, out);

@@ -199,7 +199,7 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 	if (a->shard < 0 && t->memory.limit_bytes && !t->policy && gf_task_is_plain(t) &&
 	    gf_period_has(&t->period, GF_PERIOD_EVERY))
 		t->shard.method = gf_names_index(gf_shard_plans_names, "auto");
-	if (gf_task_is_held(t) && !(t->memory.state_bytes > 0)) {
+	if ((gf_task_is_held(t) || a->shard >= 0) && !(t->memory.state_bytes > 0)) {
 		t->memory.state_bytes = STATE_BYTES;
 		gf_text_addf(notes,
 			     "the optimiser's state is taken for %d bytes per parameter, AdamW's "

@@ -9,6 +9,7 @@
 #include "collectives/algorithm.h"
 #include "collectives/codecs/codec.h"
 #include "cost/preset.h"
+#include "planner/shards.h"
 #include "planner/systems.h"
 
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out)
@@ -97,6 +98,8 @@ const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
 	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},
 	{"selections", "--selection", {gf_select_plans, 0, NULL}, true},
 	{"periods", "--period", {gf_period_plans, 0, NULL}, true},
+	{"shards", "--shard", {gf_shard_plans, 0, NULL}, true},
+	{"units", "--shard units=", {gf_shard_rules, sizeof(*gf_shard_rules), NULL}, true},
 	{"algorithms", "--algorithms", {gf_algorithms, 0, NULL}, false},
 	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
 	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},

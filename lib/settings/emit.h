@@ -127,7 +127,7 @@ struct gf_emitter {
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
 
 /* All that gf-plan takes by name, but for files; ended by a list without one. */
-enum { GF_PLAN_LISTS = 8 };
+enum { GF_PLAN_LISTS = 10 };
 extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
 
 /* The first line of every output of a plan. */

@@ -23,7 +23,9 @@ struct shard_model {
 	double startup_s[2][MODEL_UNITS], drain_s[2][MODEL_UNITS]; /* scatter, gather */
 	double gamma[4];                                           /* of n draining, from 1 */
 	/* found */
-	double bytes[MODEL_UNITS], peak_bytes; /* of gathered units at once */
+	double bytes[MODEL_UNITS];
+	/* Units that are gathered and gradients that are not scattered yet, at once. */
+	double peak_bytes;
 	double iteration_s;
 };
 
@@ -142,7 +144,11 @@ static inline void shard_count(struct shard_run *r)
 		const bool second =
 			again && r->state[BACKWARD][unit] != WAITS && r->stage <= m->units + unit;
 
-		sum += m->bytes[unit] * (first + second);
+		const bool made = (r->stage > m->units + unit ||
+				   (r->stage == m->units + unit && shard_computes(r))) &&
+				  r->state[SCATTER][unit] != DONE;
+
+		sum += m->bytes[unit] * (first + second + made);
 	}
 	if (m->dropped)
 		r->m->peak_bytes = fmax(r->m->peak_bytes, sum);
