@@ -123,15 +123,48 @@ static void draft_megatron(const struct gf_model_profile *m, struct gf_shard_dra
 }
 
 const struct gf_shard_rule gf_shard_rules[] = {
-	{"layer", "a unit per layer", "gradflow", false, draft_layers},
-	{"block", "a unit per block of layers", "gradflow", false, draft_blocks},
-	{"model", "one unit", "gradflow", false, draft_model},
-	{"fsdp2", "a unit per block, the next one ahead",
-	 "PyTorch, fully_shard on each block (FSDP, Zhao et al. 2023)", true, draft_blocks},
-	{"deepspeed", "layers, ahead and kept by elements",
-	 "DeepSpeed, zero/config.py: stage3_prefetch_bucket_size, stage3_max_reuse_distance", true,
-	 draft_deepspeed},
-	{"megatron", "a unit per block, 4e8 elements ahead",
-	 "Megatron-FSDP, suggested_communication_unit_size", true, draft_megatron},
-	{NULL, NULL, NULL, false, NULL},
+	/* MANUAL
+	 * a unit per layer */
+	{.name = "layer",
+	 .description = "a unit per layer",
+	 .source = "gradflow",
+	 .draft = draft_layers},
+	/* MANUAL
+	 * a unit per block */
+	{.name = "block",
+	 .description = "a unit per block of layers",
+	 .source = "gradflow",
+	 .draft = draft_blocks},
+	/* MANUAL
+	 * one unit */
+	{.name = "model", .description = "one unit", .source = "gradflow", .draft = draft_model},
+	/* MANUAL
+	 * PyTorch's fully_shard on each block: no unit is kept, and the next one is gathered */
+	{.name = "fsdp2",
+	 .description = "fully_shard on each block",
+	 .source = "PyTorch (FSDP, Zhao et al. 2023)",
+	 .whole = true,
+	 .draft = draft_blocks},
+	/* MANUAL
+	 * DeepSpeed's stage 3: layers are gathered 5e7 elements ahead
+	 * .Pq stage3_prefetch_bucket_size ;
+	 * kept are those of at most 1e5 elements
+	 * .Pq stage3_param_persistence_threshold ,
+	 * and those that backward uses again within 1e9
+	 * .Pq stage3_max_reuse_distance .
+	 * Its buckets of gradients are taken for the layers' */
+	{.name = "deepspeed",
+	 .description = "layers, ahead and kept by elements",
+	 .source = "DeepSpeed (runtime/zero/config.py)",
+	 .whole = true,
+	 .draft = draft_deepspeed},
+	/* MANUAL
+	 * Megatron-FSDP: blocks, as many ahead as have 4e8 elements
+	 * .Pq suggested_communication_unit_size */
+	{.name = "megatron",
+	 .description = "blocks, 4e8 elements ahead",
+	 .source = "Megatron-FSDP",
+	 .whole = true,
+	 .draft = draft_megatron},
+	{NULL},
 };
