@@ -140,7 +140,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		      struct gf_model_profile **profile, struct gf_error *err)
 {
 	struct gf_model_profile *p;
-	double *ready_s, *need_s;
+	double *ready_s, *need_s, *kept;
 	struct work *times;
 	size_t i;
 	int rc;
@@ -161,6 +161,9 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		ready_s[i] = p->backward_s;
 	}
 	fill_tensors(m, in->gradients, ready_s, need_s, p);
+	kept = gf_xcalloc(m->nlayers, sizeof(*kept));
+	gf_model_activations(m, in->batch, in->element_bytes ? in->element_bytes : 4, kept);
+	gf_model_keep(m, kept, p);
 	for (i = 0; in->shares == GF_SHARES_EVEN && i < p->ntensors; i++)
 		p->tensors[i].ready_s = p->backward_s * (double)(i + 1) / (double)p->ntensors;
 	p->name = gf_xstrdup(m->name);
@@ -169,6 +172,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	p->overlap_slowdown = 1;
 	*profile = p;
 	free(times);
+	free(kept);
 	free(ready_s);
 	free(need_s);
 	return 0;

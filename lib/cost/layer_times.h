@@ -40,9 +40,10 @@ struct gf_estimate {
 
 /*
  * A profile in generation order; all gradients of a layer are ready when its backward step ends
- * (with even shares one after the other), and needed when its next forward step begins. update_s is
- * 0. *profile belongs to the caller (gf_model_profile_free). -EINVAL: no batch, neither rate nor
- * times, or a model without parameters.
+ * (with even shares one after the other), and needed when its next forward step begins. What
+ * forward keeps is gf_model_activations. update_s is 0. *profile belongs to the caller
+ * (gf_model_profile_free). -EINVAL: no batch, neither rate nor times, or a model without
+ * parameters.
  */
 int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		      struct gf_model_profile **profile, struct gf_error *err);

@@ -55,9 +55,15 @@ static int check_sizes(const struct gf_json_at *at, const struct gf_model_profil
 	const size_t limit = (size_t)GF_MAX_SIZE;
 	const struct gf_tensor *t = m->tensors;
 	char place[64];
-	size_t sum = 0, i;
+	size_t sum = 0, kept = 0, i;
 
 	for (i = 0; i < m->ntensors; i++) {
+		if (t[i].activation_bytes >= limit - kept) {
+			snprintf(place, sizeof(place), "tensors/%zu/activation_bytes", i);
+			return gf_json_refuse(at, place, err,
+					      "want less than 2^62 bytes in all tensors, got more");
+		}
+		kept += t[i].activation_bytes;
 		if (t[i].count_elems >= limit / gf_dtype_bytes(t[i].dtype) ||
 		    gf_tensor_bytes(&t[i]) >= limit - sum) {
 			snprintf(place, sizeof(place), "tensors/%zu/count_elems", i);

@@ -351,6 +351,20 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 	[ -z "$output" ]
 }
 
+@test "--estimate: what forward keeps, by sample and type" {
+	local total='[.model.tensors[].activation_bytes // 0] | add'
+	wants 0 gf-profile -q --estimate --flops 1e12 --batch 4 --model resnet50
+	# PyTorch 2.15 keeps 344079012 bytes
+	jq -e "$total | . / 344079012 > 0.99 and . / 344079012 < 1.01" out.txt
+	jq -e '.model.tensors[-1] | .name == "conv1.weight" and .activation_bytes == 4 * 4 * 3 * 224 * 224' out.txt
+	jq "$total" out.txt > f32
+	wants 0 gf-profile -q --estimate --gpu h100 --precision bf16 --batch 4 --model resnet50
+	# but for indices and statistics it is half of that
+	jq -e "$total / $(cat f32) | . > 0.5 and . < 0.52" out.txt
+	wants 0 gf-profile -q --import "$data/import/six.csv"
+	jq -e 'all(.model.tensors[]; has("activation_bytes") | not)' out.txt
+}
+
 @test "whole passes: --estimate and gf-plan share them out over the layers" {
 	wants 0 gf-profile -q --estimate gtopk-resnet50
 	cp out.txt spread.json
@@ -361,7 +375,10 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 		--passes forward="$(jq .passes.forward_s "$share/profiles/gtopk-resnet50.json")" \
 		--passes backward="$(jq .passes.backward_s "$share/profiles/gtopk-resnet50.json")"
 	jq -e --slurpfile s spread.json '.model.tensors == $s[0].model.tensors' out.txt
+	# a plan has them, too
+	cp out.txt passes.json
 	wants 0 gf-plan gtopk-resnet50 gtopk-32-1gbe
+	jq -e --slurpfile s passes.json '[.tensors[].activation_bytes] == [$s[0].model.tensors[].activation_bytes]' out.txt
 	says "times of resnet50's layers are shares of the profile's passes"
 	cp out.txt plan.json
 	wants 0 gf-plan -q spread.json gtopk-32-1gbe

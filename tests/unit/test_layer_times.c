@@ -155,8 +155,79 @@ static void test_by_hand(void)
 	gf_json_free(root);
 }
 
+/* What forward keeps, by hand. A ReLU's output is the next layer's input and counts once; layers
+ * without tensors count with those before them; statistics, maxima and the loss have types of their
+ * own. */
+static void test_activations(void)
+{
+#define MODEL(input, classes, layers)                                                              \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", \"input\": [" input              \
+	"], \"classes\": " classes ", \"layers\": [" layers "]}"
+	static const char convolutions[] =
+		MODEL("1, 4, 4", "3",
+		      "{\"name\": \"c\", \"type\": \"conv\", \"filters\": 2, \"kernel\": 3, "
+		      "\"pad\": 1}, {\"name\": \"b\", \"type\": \"batchnorm\"}, {\"name\": \"r\", "
+		      "\"type\": \"relu\"}, {\"name\": \"p\", \"type\": \"maxpool\", \"kernel\": "
+		      "2}, {\"name\": \"f\", \"type\": \"fc\", \"outputs\": 3}");
+	static const char attention[] =
+		MODEL("4", "5",
+		      "{\"name\": \"e\", \"type\": \"embedding\", \"entries\": 5, \"outputs\": 6}, "
+		      "{\"name\": \"qkv\", \"type\": \"fc\", \"outputs\": 18}, {\"name\": \"a\", "
+		      "\"type\": \"attention\", \"heads\": 2, \"causal\": true}, {\"name\": "
+		      "\"n\", \"type\": \"layernorm\"}, {\"name\": \"h\", \"type\": \"fc\", "
+		      "\"outputs\": 5}");
+	static const struct {
+		const char *text;
+		size_t batch, element_bytes;
+		const char *tensors[7];
+		size_t bytes[7];
+	} cases[] = {
+		/* f: 8 inputs, 3 logits and a label; b: 8 maxima, 32 of the ReLU, 32 inputs and 4
+		 * statistics; c: a sample of 16 */
+		{convolutions, 2, 4,
+		 {"f.bias", "f.weight", "b.bias", "b.weight", "c.bias", "c.weight"},
+		 {0, 2 * (32 + 12 + 8), 0, 2 * (64 + 128 + 128) + 16, 0, 2 * 64}},
+		{convolutions, 2, 2,
+		 {"f.bias", "f.weight", "b.bias", "b.weight", "c.bias", "c.weight"},
+		 {0, 2 * (16 + 12 + 8), 0, 2 * (64 + 64 + 64) + 16, 0, 2 * 32}},
+		/* h: 24 inputs, 20 logits and 4 labels; n: statistics of 4 rows; qkv: 72 queries,
+		 * keys and values, 24 outputs, 8 sums, and 24 inputs; e: 4 numbers */
+		{attention, 3, 4,
+		 {"h.bias", "h.weight", "n.bias", "n.weight", "qkv.bias", "qkv.weight", "e.weight"},
+		 {0, 3 * (96 + 80 + 32), 0, 3 * 32, 0, 3 * (288 + 96 + 32 + 96), 3 * 32}},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_model_profile *p;
+		struct gf_error err = {""};
+		struct gf_json *root;
+		struct gf_model m;
+		size_t sum = 0;
+
+		EXPECT(!gf_json_parse(cases[i].text, strlen(cases[i].text), "m", &root, &err) &&
+			       !gf_model_read(root, "m", &m, &err),
+		       "%s", err.text);
+		p = estimate(&m, (struct gf_estimate){.batch = cases[i].batch,
+						      .element_bytes = cases[i].element_bytes,
+						      .flops_per_s = 1});
+		for (k = 0; k < p->ntensors; k++) {
+			EXPECT_TEXT(p->tensors[k].name, cases[i].tensors[k]);
+			EXPECT(p->tensors[k].activation_bytes == cases[i].bytes[k],
+			       "case %zu: %s keeps %zu", i, p->tensors[k].name,
+			       p->tensors[k].activation_bytes);
+			sum += cases[i].bytes[k];
+		}
+		EXPECT(gf_model_profile_activations(p) == sum, "case %zu: %zu in all", i, sum);
+		gf_model_profile_free(p);
+		gf_model_release(&m);
+		gf_json_free(root);
+	}
+}
+
 /* Frozen layers, and what follows them before anything is trained, take no time in backward: that
- * of fc2, in its 2 * floor, is all there is. */
+ * of fc2, in its 2 * floor, is all there is. Nothing is kept of them but fc2's 4 inputs, beside the
+ * loss's 3 logits and a label. */
 static void test_frozen(void)
 {
 	static const char text[] =
@@ -178,6 +249,8 @@ static void test_frozen(void)
 	EXPECT(p->forward_s == fc1 + relu + fc2, "%g", p->forward_s);
 	EXPECT(p->backward_s == 2 * fc2, "%g", p->backward_s);
 	EXPECT(p->ntensors == 2 && p->tensors[1].ready_s == 2 * fc2, "%zu", p->ntensors);
+	EXPECT(p->tensors[1].activation_bytes == 2 * (16 + 12 + 8), "kept: %zu",
+	       p->tensors[1].activation_bytes);
 	gf_model_profile_free(p);
 	gf_model_release(&m);
 	gf_json_free(root);
@@ -312,6 +385,7 @@ int main(void)
 	test_models();
 	test_by_hand();
 	test_shares();
+	test_activations();
 	test_frozen();
 	test_rate();
 	test_presets();

@@ -40,6 +40,12 @@ static const struct doc_case cases[] = {
 	{", \"spread_s\": [1e-6, 2e-6]", "", NULL},
 	{"\"gamma\": [1, 1.1]", "\"gamma\": [1, 1.1], \"x-seen\": 3", NULL},
 	{"\"forward_s\": 3.0, ", "", "p.json: /model/forward_s: want a number, got nothing"},
+	{"\"count_elems\": 12", "\"count_elems\": 12, \"activation_bytes\": 4096", NULL},
+	{"\"count_elems\": 12", "\"count_elems\": 12, \"activation_bytes\": -1",
+	 "p.json: /model/tensors/1/activation_bytes: want an integer >= 0, got -1"},
+	{"\"count_elems\": 12", "\"count_elems\": 12, \"activation_bytes\": 4611686018427387904",
+	 "p.json: /model/tensors/1/activation_bytes: want less than 2^62 bytes in all tensors, got "
+	 "more"},
 	{"\"count_elems\": 12", "\"count_elems\": 0",
 	 "p.json: /model/tensors/1/count_elems: want an integer >= 1, got 0"},
 	{"\"count_elems\": 12", "\"count_elems\": -12",

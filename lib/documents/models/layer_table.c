@@ -6,7 +6,7 @@
  *
  * To add one: shapes, parameters and FLOPs in a layer_*.c here and a row below; forward and
  * backward in lib/nn, of the reference backend first (tested against finite differences), then of
- * the others (tested against the reference); a row in gf-model(5). For GPUs
+ * the others (tested against the reference); a row in gf-model(5), and one in activations.c. For GPUs
  * nn/gpu_*.c only enqueues, and kernels are those of kernels/gf_gpu_nn_kernels.h;
  * tests/gpu/test_gpu_nn*.c repeat the other backends' tests. The types after lstm are for
  * estimates, and have no more than the first of these.

@@ -123,6 +123,20 @@ size_t gf_model_param_count(const struct gf_model *m); /* elements */
 size_t gf_layer_uses(const struct gf_layer *l);
 size_t gf_layer_use(const struct gf_layer *l, size_t i);
 
+struct gf_model_profile;
+/*
+ * What forward keeps for backward beside parameters, in bytes per layer: as PyTorch's autograd, by
+ * the table in activations.c, in values of element_bytes. A value that several layers keep is
+ * counted once, for the first of them in forward, whose backward is the last to want it. What the
+ * loss keeps counts with the last layer, and before the first trained layer nothing is kept.
+ */
+void gf_model_activations(const struct gf_model *m, size_t batch, size_t element_bytes,
+			  double *bytes);
+/* Gives bytes per layer to the tensors of m's profile: a layer's own to the last of its tensors in
+ * generation order, a layer's without trained tensors to those of the nearest layer before it that
+ * has some. */
+void gf_model_keep(const struct gf_model *m, const double *bytes, struct gf_model_profile *p);
+
 /* Labels that a sample has: one per position of the last layer's output. */
 size_t gf_model_positions(const struct gf_model *m);
 /* What stands for the label of a position that has none. */
