@@ -91,6 +91,7 @@ static void build_backward(struct gf_onednn *p)
 {
 	const struct gf_model *m = p->net->model;
 
+	p->makes_backward = true;
 	begin_gradient(p);
 	for (size_t l = m->nlayers; l-- > 0 && !p->rc;) {
 		p->layer = l;
@@ -117,6 +118,19 @@ static void share_scratchpad(struct gf_onednn *p)
 	}
 	for (size_t i = 0; i < p->nscratchpads; i++)
 		dnnl_memory_set_data_handle(p->scratchpads[i], p->scratchpad);
+}
+
+static void add_up_memory(struct gf_onednn *p)
+{
+	struct gf_net *net = p->net;
+
+	p->memory.workspace_bytes = p->scratchpad_bytes;
+	for (size_t l = 0; l < net->model->nlayers; l++) {
+		gf_net_memory_add(&p->memory, &p->layer_memory[l], false);
+		if (p->training && p->batch == net->max_batch)
+			net->layer_memory[l] = p->layer_memory[l];
+	}
+	gf_net_memory_add(&net->memory, &p->memory, false);
 }
 
 /* All keep their scratchpad in memory that the caller gives. */
@@ -188,6 +202,7 @@ static void program_free(struct gf_onednn *p)
 {
 	if (!p)
 		return;
+	gf_net_memory_add(&p->net->memory, &p->memory, true);
 	free_ops(&p->forward);
 	free_ops(&p->backward);
 	for (size_t i = 0; i < p->nmemories; i++)
@@ -207,6 +222,7 @@ static void program_free(struct gf_onednn *p)
 	free(p->plain);
 	free(p->mean);
 	free(p->variance);
+	free(p->layer_memory);
 	free(p->bindings);
 	free(p->copies);
 	free(p->memories);
@@ -238,6 +254,7 @@ static int program_new(struct gf_net *net, size_t batch, bool training, struct g
 	p->plain = per_layer(p, sizeof(*p->plain));
 	p->mean = per_layer(p, sizeof(*p->mean));
 	p->variance = per_layer(p, sizeof(*p->variance));
+	p->layer_memory = per_layer(p, sizeof(*p->layer_memory));
 	gf_onednn_ok(p, dnnl_engine_create(&p->engine, dnnl_cpu, 0), "engine");
 	if (!p->rc)
 		gf_onednn_ok(p,
@@ -248,6 +265,7 @@ static int program_new(struct gf_net *net, size_t batch, bool training, struct g
 	if (training && !p->rc)
 		build_backward(p);
 	share_scratchpad(p);
+	add_up_memory(p);
 	release_descriptions(p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	p->err = NULL;

@@ -52,6 +52,11 @@ static int allocate_layer(struct gf_net *net, size_t l)
 		s->io[l].saved = calloc(saved, 1);
 	if (!s->io[l].out || (net->has_gradient[l] && !s->dout[l]) || (saved && !s->io[l].saved))
 		return -ENOMEM;
+	net->layer_memory[l] = (struct gf_net_memory){
+		.activations_bytes = count * sizeof(float) + saved,
+		.gradients_bytes = net->has_gradient[l] ? count * sizeof(float) : 0,
+	};
+	gf_net_memory_add(&net->memory, &net->layer_memory[l], false);
 	return 0;
 }
 

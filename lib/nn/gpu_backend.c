@@ -412,11 +412,6 @@ static float *running(struct gf_net *net, size_t *count)
 	return net->nrunning ? gpu_net(net)->running : NULL;
 }
 
-static void memory(const struct gf_net *net, struct gf_net_memory *m)
-{
-	*m = gpu_net(net)->bytes;
-}
-
 const struct gf_backend gf_backend_cuda = {
 	.name = "cuda",
 	.on_device = true,
@@ -427,5 +422,4 @@ const struct gf_backend gf_backend_cuda = {
 	.result = result,
 	.backward = backward,
 	.running = running,
-	.memory = memory,
 };

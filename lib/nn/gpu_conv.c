@@ -377,7 +377,7 @@ static int grow_work(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
 	*gf_array_push(&g->grown, &g->ngrown, &g->grown_capacity) = work;
 	g->work = work;
 	g->work_bytes = bytes;
-	g->bytes.workspace_bytes += bytes;
+	g->net->memory.workspace_bytes += bytes;
 	return 0;
 }
 

@@ -248,6 +248,18 @@ static size_t place(struct plan *p, struct gf_net_memory *bytes)
 	return all;
 }
 
+/* What stays from a layer's forward to its backward. */
+static void note_layers(const struct plan *p)
+{
+	for (size_t l = 0; l < p->nlayers; l++) {
+		const struct gf_gpu_thing *out = thing(p, l, OUT), *saved = thing(p, l, SAVED);
+		struct gf_net_memory *m = &p->g->net->layer_memory[l];
+
+		m->activations_bytes = (out->last > loss_at(p) ? out->size_bytes : 0) +
+				       (saved->last > loss_at(p) ? saved->size_bytes : 0);
+	}
+}
+
 /* --- the rest, one after the other ------------------------------------------
  */
 
@@ -280,11 +292,11 @@ static void cut_fixed(struct gf_gpu_net *g, struct cut *c)
 		if (gf_gpu_layers[m->layers[l].type]->weight_bytes)
 			g->io[l].weight =
 				take(c, gf_gpu_layers[m->layers[l].type]->weight_bytes(&g->io[l]));
-	g->bytes.weights_bytes = c->at - before;
+	g->net->memory.weights_bytes = c->at - before;
 	before = c->at;
 	g->scratch = take(c, g->scratch_bytes);
 	g->work = take(c, g->work_bytes);
-	g->bytes.workspace_bytes = c->at - before + GF_GPU_BLAS_BYTES;
+	g->net->memory.workspace_bytes = c->at - before + GF_GPU_BLAS_BYTES;
 }
 
 static void find_scratch(struct gf_gpu_net *g)
@@ -318,8 +330,8 @@ static int take_memory(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
 			"%s, batches of %zu: want %zu bytes on GPU %d (weights %zu, activations "
 			"%zu, their gradients %zu, workspace %zu), found %zu free",
 			g->net->model->name, g->net->max_batch, bytes, g->gpu->index,
-			g->bytes.weights_bytes, g->bytes.activations_bytes,
-			g->bytes.gradients_bytes, g->bytes.workspace_bytes, free_bytes);
+			g->net->memory.weights_bytes, g->net->memory.activations_bytes,
+			g->net->memory.gradients_bytes, g->net->memory.workspace_bytes, free_bytes);
 	g->memory = memory;
 	return ops->zero(g->gpu, g->stream, memory, bytes, err);
 }
@@ -374,7 +386,8 @@ int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err)
 	find_scratch(g);
 	gf_gpu_fuse(g);
 	make_plan(&p);
-	planned = place(&p, &g->bytes);
+	planned = place(&p, &g->net->memory);
+	note_layers(&p);
 	cut_fixed(g, &cut);
 	rc = take_memory(g, cut.at + GF_GPU_BLAS_BYTES + planned, err);
 	if (!rc) {

@@ -38,7 +38,6 @@ struct gf_gpu_net {
 	struct gf_gpu_blas *blas;
 	struct gf_gpu_dnn *dnn; /* NULL without convolutions */
 	struct gf_gpu_io *io;   /* per layer */
-	struct gf_net_memory bytes;
 	char *memory; /* all of it */
 	void *input;  /* the samples in the net's precision; may be NULL */
 	void *scratch, *work;

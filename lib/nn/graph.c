@@ -210,6 +210,9 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 	net->labels = options->labels ? options->labels : net->positions;
 	net->logits = gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
 	net->dlogits = gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
+	net->layer_memory = gf_xcalloc(m->nlayers, sizeof(*net->layer_memory));
+	net->memory.workspace_bytes =
+		(net->nrunning + 2 * max_batch * gf_shape_elems(last)) * sizeof(float);
 	return 0;
 }
 
@@ -225,7 +228,28 @@ void gf_net_release(struct gf_net *net)
 	free(net->running);
 	free(net->logits);
 	free(net->dlogits);
+	free(net->layer_memory);
 	memset(net, 0, sizeof(*net));
+}
+
+struct gf_net_memory gf_net_memory(const struct gf_net *net)
+{
+	return net->memory;
+}
+
+struct gf_net_memory gf_net_layer_memory(const struct gf_net *net, size_t layer)
+{
+	return net->layer_memory[layer];
+}
+
+void gf_net_memory_add(struct gf_net_memory *to, const struct gf_net_memory *m, bool less)
+{
+	const size_t sign = less ? SIZE_MAX : 1; /* modulo 2^64 */
+
+	to->weights_bytes += sign * m->weights_bytes;
+	to->activations_bytes += sign * m->activations_bytes;
+	to->gradients_bytes += sign * m->gradients_bytes;
+	to->workspace_bytes += sign * m->workspace_bytes;
 }
 
 /* Numbers that an embedding looks up must be in its table. */

@@ -49,6 +49,7 @@ struct gf_net {
 	void (*tell)(struct gf_net *net);
 	void (*on_need)(void *ctx, size_t tensor); /* gf_net_set_need */
 	void *need_ctx;
+	struct gf_net_memory memory, *layer_memory;
 	enum gf_net_stage stage;
 	size_t batch; /* of the last forward */
 	bool training;
@@ -66,6 +67,9 @@ extern int (*const gf_net_layer_checks[GF_LAYER_NTYPES])(const struct gf_layer *
 int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		const struct gf_net_options *options, struct gf_error *err);
 void gf_net_release(struct gf_net *net);
+
+/* to += m, or -= m. */
+void gf_net_memory_add(struct gf_net_memory *to, const struct gf_net_memory *m, bool less);
 
 /* The order of calls: forward, loss, backward; sets stage and batch. The numbers that an embedding
  * looks up are checked unless input is NULL. */

@@ -52,13 +52,18 @@ struct gf_net_options {
 	struct gf_gpu_stream *stream;
 };
 
-/* Device memory of a net, all of it taken in net_new. */
+/* Memory of a net; on a device all of it is taken in net_new. */
 struct gf_net_memory {
-	size_t weights_bytes;     /* in the precision that is computed in */
+	size_t weights_bytes;     /* copies in another precision or layout */
 	size_t activations_bytes; /* with what forward keeps for backward */
-	size_t gradients_bytes;   /* of activations; shared where they can be */
+	size_t gradients_bytes;   /* of activations; on a device shared where they can be */
 	size_t workspace_bytes;   /* shared by all layers */
 };
+/* All that it has by now, and what a layer has in passes of max_batch samples in training. On a
+ * device, where layers share what they can, that is what stays from the layer's forward to its
+ * backward. */
+struct gf_net_memory gf_net_memory(const struct gf_net *net);
+struct gf_net_memory gf_net_layer_memory(const struct gf_net *net, size_t layer);
 
 struct gf_backend {
 	const char *name; /* ref, onednn, cuda */
@@ -88,8 +93,6 @@ struct gf_backend {
 	/* Running statistics of batch norm, flat; *count 0 without any. Per layer in forward order:
 	 * means, then variances. */
 	float *(*running)(struct gf_net *net, size_t *count);
-	/* (optional) */
-	void (*memory)(const struct gf_net *net, struct gf_net_memory *memory);
 };
 
 extern const struct gf_backend *const gf_backends[]; /* NULL-terminated */

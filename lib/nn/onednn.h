@@ -100,6 +100,9 @@ struct gf_onednn {
 	dnnl_memory_t *scratchpads;            /* all share one buffer */
 	size_t nscratchpads, scratchpads_capacity, scratchpad_bytes;
 	void *scratchpad;
+	/* What it has, in all and per layer, and the kind of what is made next. */
+	struct gf_net_memory memory, *layer_memory;
+	bool makes_backward, makes_weights;
 
 	/* Arguments of the function ops of a running backward. */
 	float *grads;
@@ -135,6 +138,8 @@ const_dnnl_memory_desc_t gf_onednn_factor(struct gf_onednn *p, const_dnnl_memory
 const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p, const_dnnl_memory_desc_t md);
 bool gf_onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b);
 
+/* The layer that is built has so much more memory. */
+void gf_onednn_count(struct gf_onednn *p, size_t bytes);
 /* handle: an address that stays, or DNNL_MEMORY_ALLOCATE. */
 dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md, void *handle);
 dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,

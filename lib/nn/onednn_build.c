@@ -78,6 +78,16 @@ bool gf_onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
 	return dnnl_memory_desc_equal(a, b);
 }
 
+void gf_onednn_count(struct gf_onednn *p, size_t bytes)
+{
+	struct gf_net_memory *m = &p->layer_memory[p->layer];
+	size_t *kind = p->makes_weights    ? &m->weights_bytes
+		       : p->makes_backward ? &m->gradients_bytes
+					   : &m->activations_bytes;
+
+	*kind += bytes;
+}
+
 dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md, void *handle)
 {
 	dnnl_memory_t memory = NULL;
@@ -85,6 +95,8 @@ dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 	if (p->rc || !gf_onednn_ok(p, dnnl_memory_create(&memory, md, p->engine, handle), "memory"))
 		return NULL;
 	*gf_array_push(&p->memories, &p->nmemories, &p->memories_capacity) = memory;
+	if (handle == DNNL_MEMORY_ALLOCATE)
+		gf_onednn_count(p, dnnl_memory_desc_get_size(md));
 	return memory;
 }
 
@@ -97,6 +109,14 @@ dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 		*gf_array_push(&p->bindings, &p->nbindings, &p->bindings_capacity) =
 			(struct gf_onednn_binding){memory, base, at};
 	return memory;
+}
+
+static bool is_parameter(const struct gf_onednn *p, dnnl_memory_t memory)
+{
+	for (size_t i = 0; i < p->nbindings; i++)
+		if (p->bindings[i].memory == memory)
+			return p->bindings[i].base == GF_ONEDNN_PARAMS;
+	return false;
 }
 
 dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops, dnnl_memory_t memory,
@@ -113,7 +133,9 @@ dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops, dnnl_
 	for (size_t i = 0; i < p->ncopies; i++)
 		if (p->copies[i].from == memory && gf_onednn_same(p->copies[i].md, md))
 			return p->copies[i].to;
+	p->makes_weights = is_parameter(p, memory);
 	to = gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
+	p->makes_weights = false;
 	gf_onednn_reorder(p, ops, memory, to);
 	if (!p->rc)
 		*gf_array_push(&p->copies, &p->ncopies, &p->copies_capacity) =

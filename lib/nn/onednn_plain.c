@@ -88,6 +88,7 @@ static void forward(struct gf_onednn *p, size_t l)
 		plain->io.saved = calloc(bytes, 1);
 		if (!plain->io.saved)
 			gf_onednn_ok(p, dnnl_out_of_memory, "memory");
+		gf_onednn_count(p, bytes);
 	}
 	gf_onednn_add_call(p, &p->forward, run_forward, l);
 }

@@ -382,17 +382,20 @@ static void test_memory(void)
 {
 	struct gf_model *m = model_of(0);
 	struct gf_net_memory small, large;
+	size_t kept = 0;
 	struct device d;
 	struct run r;
 
 	gf_rng_init(&rng, 3, 8);
 	run_init(&r, m, 2, 2);
 	put_run(&d, &r);
-	gf_backend_cuda.memory(d.net, &small);
+	small = gf_net_memory(d.net);
 	drop_run(&d);
 	r.max_batch = 64;
 	put_run(&d, &r);
-	gf_backend_cuda.memory(d.net, &large);
+	large = gf_net_memory(d.net);
+	for (size_t l = 0; l < m->nlayers; l++)
+		kept += gf_net_layer_memory(d.net, l).activations_bytes;
 	drop_run(&d);
 	EXPECT(small.weights_bytes == large.weights_bytes && small.weights_bytes > 0,
 	       "weights: %zu bytes, %zu", small.weights_bytes, large.weights_bytes);
@@ -400,6 +403,8 @@ static void test_memory(void)
 		       large.gradients_bytes > small.gradients_bytes,
 	       "32 times the batch: activations %zu bytes, %zu", small.activations_bytes,
 	       large.activations_bytes);
+	EXPECT(kept > large.activations_bytes / 2 && kept <= large.activations_bytes,
+	       "%zu of the %zu bytes stay from forward to backward", kept, large.activations_bytes);
 	run_release(&r);
 	free_model(m);
 }
