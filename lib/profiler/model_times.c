@@ -367,6 +367,21 @@ static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 	return fmin(drift, 1);
 }
 
+/* Of a net, what it has for its layers. */
+static void keep(const struct gf_measure_step *step, struct gf_model_profile *out)
+{
+	double *bytes = gf_xcalloc(step->model->nlayers, sizeof(*bytes));
+	size_t l;
+
+	for (l = 0; l < step->model->nlayers; l++) {
+		struct gf_net_memory m = gf_net_layer_memory(step->net, l);
+
+		bytes[l] = (double)(m.weights_bytes + m.activations_bytes + m.gradients_bytes);
+	}
+	gf_model_keep(step->model, bytes, out);
+	free(bytes);
+}
+
 static void make_tensors(const struct gf_measure_step *step, struct gf_model_profile *out)
 {
 	size_t *order = gf_model_generation_order(step->model);
@@ -384,6 +399,7 @@ static void make_tensors(const struct gf_measure_step *step, struct gf_model_pro
 		t->dtype = GF_F32;
 		t->need_s = NAN;
 	}
+	keep(step, out);
 	free(order);
 }
 

@@ -21,6 +21,8 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 	jq -r '.layers[] | select(.type == "fc") | .name' "$share/models/digits-mlp.json" |
 		tac | sed 'h; s/$/.bias/p; g; s/$/.weight/' > want.txt
 	jq -r '.model.tensors[].name' out.txt | diff want.txt -
+	# the net has the last layer's ten outputs and their gradients, of two samples
+	jq -e '.model.tensors | (.[0] | has("activation_bytes") | not) and .[1].activation_bytes == 2 * 10 * 2 * 4' out.txt
 }
 
 @test "a model from a file, as an argument, on standard input" {
