@@ -189,7 +189,7 @@ trained() { # plan
 	(cd "$D/whole" && sha256sum step-8/*.safetensors)
 }
 rows() {
-	sed -E 's/"([a-z0-9_]*(_s|_per_s|seconds|share_of_link|busbw|algbw)|clock[a-z_]*)": ("[^"]*"|\[[^]]*\]|[^],}]*)/"\1": T/g
+	sed -E 's/"([a-z0-9_]*(_s|_per_s|_rss_bytes|seconds|share_of_link|busbw|algbw)|clock[a-z_]*)": ("[^"]*"|\[[^]]*\]|[^],}]*)/"\1": T/g
 		s/"(host|library)": "[^"]*"/"\1": T/g'
 }
 export -f rows trained

@@ -260,6 +260,13 @@ struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c)
 	return n->device ? gf_train_device_arrays(n->device) : (struct gf_train_arrays){0};
 }
 
+struct gf_net_memory gf_compute_memory(const struct gf_compute *c)
+{
+	const struct net *n = c->priv;
+
+	return gf_net_memory(n->net);
+}
+
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 {
 	struct net *n = c->priv;

@@ -99,6 +99,8 @@ struct gf_train_arrays {
 	size_t stride;
 };
 struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c);
+/* The net's, by now. */
+struct gf_net_memory gf_compute_memory(const struct gf_compute *c);
 /* The watch that updates of params report to; an empty one if no report is needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "data/loader.h"
-#include "trainer/trainer.h"
+#include "trainer/memory.h"
 
 /* The steps since an epoch, or the run, began. */
 struct stretch {
@@ -112,6 +112,7 @@ static int tell_epoch(struct gf_trainer *t, size_t step, const struct stretch *h
 	row->samples_per_s =
 		(double)(steps * t->tally.batch) * t->config->plan->ranks / row->seconds;
 	row->perplexity = perplexity_of(t, row->loss);
+	row->memory = gf_train_memory(t);
 	return tell(t, row, 1, err);
 }
 
@@ -377,6 +378,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 				&speed->last, err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
+	t->result->memory = gf_train_memory(t);
 	t->result->skipped = gf_method_skipped(t->method) - skipped;
 	if (gf_method_scale(t->method).used)
 		t->result->scale = gf_method_scale(t->method).now;
@@ -444,6 +446,7 @@ int gf_train_run(const struct gf_train_config *config, struct gf_train_result *r
 	int rc;
 
 	memset(result, 0, sizeof(*result));
+	result->memory.before_bytes = gf_train_resident();
 	result->device = config->place.gpu ? config->place.gpu->name : NULL;
 	result->transport = config->place.nccl ? config->place.nccl->name : config->comm->ops->name;
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors, config->plan->nmessages);

@@ -157,6 +157,19 @@ static void put_times(struct gf_json_writer *w, const struct gf_train_times *t)
 	gf_json_put_real(w, "codec_s", t->codec_s);
 }
 
+static void put_memory(struct gf_json_writer *w, const struct gf_train_memory *m)
+{
+	gf_json_put_size(w, "parameters_bytes", m->parameters_bytes);
+	gf_json_put_size(w, "gradients_bytes", m->gradients_bytes);
+	gf_json_put_size(w, "optimizer_bytes", m->optimizer_bytes);
+	gf_json_put_size(w, "activations_bytes", m->activations_bytes);
+	gf_json_put_size(w, "buffers_bytes", m->buffers_bytes);
+	if (m->peak_bytes)
+		gf_json_put_size(w, "peak_rss_bytes", m->peak_bytes);
+	if (m->before_bytes)
+		gf_json_put_size(w, "before_rss_bytes", m->before_bytes);
+}
+
 static void put_period(struct gf_json_writer *w, const struct gf_train_log *log,
 		       const struct gf_period *period)
 {
@@ -216,8 +229,10 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		gf_json_put_size(w, "dense_bytes", row->dense_bytes);
 	}
 	gf_json_put_real(w, "time_s", row->seconds);
-	if (strcmp(row->part, "train") == 0)
+	if (strcmp(row->part, "train") == 0) {
 		put_times(w, &row->times);
+		put_memory(w, &row->memory);
+	}
 	gf_json_put_real(w, "samples_per_s", row->samples_per_s);
 	gf_json_close_object(w);
 }

@@ -12,6 +12,7 @@
 #include "cost/stat.h"
 #include "data/dataset.h"
 #include "documents/models/model.h"
+#include "trainer/memory.h"
 #include "transport/processors.h"
 
 /* --- what was measured ------------------------------------------------------- */
@@ -336,6 +337,8 @@ char *gf_report_text(const struct gf_plan *plan, const struct gf_prediction *pre
 	}
 	add_skipped(&out, result);
 	add_bytes(&out, plan, result);
+	if (result->memory.parameters_bytes)
+		gf_train_memory_line(&result->memory, &out);
 	if (result->device)
 		gf_text_addf(&out, "computed on %s, gradients by %s\n", result->device,
 			     result->transport);

@@ -38,6 +38,15 @@ struct gf_train_times {
 	double codec_s;  /* codecs and the merging of sets, at every hop */
 };
 
+/* A rank's memory: what was asked for, of a GPU's run there, by kinds; and what the process had in
+ * use before the run, and at its peak, 0 if the kernel does not say. */
+struct gf_train_memory {
+	size_t parameters_bytes, gradients_bytes, optimizer_bytes;
+	size_t activations_bytes; /* of nets, with their gradients and with copies of weights */
+	size_t buffers_bytes;     /* of nets, loaders, and of what else checkpoints hold */
+	size_t before_bytes, peak_bytes;
+};
+
 /* One row of what is known after a step, an epoch, or a test. */
 struct gf_train_row {
 	const char *part;   /* "batch": one step's samples; "train": an epoch's steps; "test": the
@@ -55,9 +64,10 @@ struct gf_train_row {
 	/* By all ranks in messages; and what rings would have sent of all gradients in f32. 0 of a
 	 * "test". */
 	uint64_t sent_bytes, dense_bytes;
-	double seconds;              /* of the step, the epoch, the test, on rank 0 */
-	double samples_per_s;        /* all ranks', labels too */
-	struct gf_train_times times; /* of a "train", rank 0's */
+	double seconds;                /* of the step, the epoch, the test, on rank 0 */
+	double samples_per_s;          /* all ranks', labels too */
+	struct gf_train_times times;   /* of a "train", rank 0's */
+	struct gf_train_memory memory; /* the same */
 };
 
 struct gf_train_watch {
@@ -124,6 +134,7 @@ struct gf_train_result {
 	uint64_t sent_bytes, dense_bytes;
 	struct gf_train_times times; /* this rank's, of those steps */
 	struct gf_speed speed;
+	struct gf_train_memory memory; /* this rank's; of a replay zeros */
 	/* This rank's, of a plan with a period; else zeros. */
 	struct gf_outer_totals outer;
 };

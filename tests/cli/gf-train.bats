@@ -43,7 +43,7 @@ plan_for() { # ranks [model name]
 	wants 0 gf-train $quick --seed 4 --checkpoint c
 	cmp a/step-*/rank-0.safetensors b/step-*/rank-0.safetensors
 	fails cmp -s a/step-*/rank-0.safetensors c/step-*/rank-0.safetensors
-	untimed='with_entries(select(.key | endswith("_s") | not))'
+	untimed='with_entries(select(.key | endswith("_s") or endswith("_rss_bytes") | not))'
 	diff <(jq -c "$untimed" a.jsonl) <(jq -c "$untimed" b.jsonl)
 }
 
@@ -58,6 +58,12 @@ plan_for() { # ranks [model name]
 	# the epoch is the mean of its steps
 	jq -se '(map(select(.part == "batch" and .epoch == 2).loss) | add / 14) as $mean |
 		map(select(.part == "train" and .epoch == 2).loss)[0] - $mean | fabs < 1e-12' log.jsonl
+	# two batches of 100 samples of 64 values and a label wait beside what a net works in
+	jq -se 'map(select(.part == "train")) | all(.parameters_bytes == 4 * 17226 and .gradients_bytes == .parameters_bytes and
+		.optimizer_bytes == .parameters_bytes and .activations_bytes > 100 * 64 * 4 and
+		.buffers_bytes > 2 * 100 * 65 * 4 and .peak_rss_bytes > .before_rss_bytes)' log.jsonl
+	wants 0 gf-train --model digits-mlp --steps 2 --optimizer adamw
+	grep -qE '^memory: parameters 67.3 KiB, gradients 67.3 KiB, optimizer 135 KiB, activations [^,]*, buffers [^,]*; .* in all, and the process had .* more at its peak than before$' out.txt
 }
 
 @test "learning rates: warm-up, schedules, scaling" {
