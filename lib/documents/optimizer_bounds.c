@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/registry.h"
+
 /* How far below the edge of stability a suitable rate / (1 - momentum) is kept: curvature grows
  * while a net is trained, and gradients are noisy (docs/methods.md has what was measured). */
 #define MARGIN 5
@@ -60,4 +62,23 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov, double mom
 	w.clipped = fmin(w.clipped, w.share);
 	w.nesterov = ahead && w.momentum > 0;
 	return w;
+}
+
+static const struct state {
+	const char *name, *description;
+	size_t slots; /* of f32 */
+} states[] = {
+	{"sgd", NULL, 1},        {"nesterov", NULL, 1}, {"lars", NULL, 1},
+	{"lars-paper", NULL, 1}, {"adamw", NULL, 2},    {0},
+};
+
+int gf_optimizer_state_bytes(const char *name, double *bytes, struct gf_error *err)
+{
+	static const struct gf_registry all = {states, sizeof(*states), NULL};
+	const struct state *s = gf_named_find(states, sizeof(*states), name);
+
+	if (!s)
+		return gf_registry_refuse(&all, NULL, NULL, name, err);
+	*bytes = 4 * (double)s->slots;
+	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "documents/plan.h"
 
@@ -43,5 +44,9 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov, double mom
 
 /* The largest stable r h; momentum in [0, 1). */
 double gf_delay_bound(size_t delay, bool nesterov, double momentum);
+
+/* The state that an optimiser of gf-train has per parameter, in bytes, told without the optimisers
+ * themselves (trainer/optim), which must agree. -EINVAL: there is none of that name. */
+int gf_optimizer_state_bytes(const char *name, double *bytes, struct gf_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/rng.h"
+#include "documents/optimizer_bounds.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/optim/sgd.h"
 
@@ -300,6 +301,32 @@ static void test_refusals(void)
 	gf_optimizer_release(NULL);
 }
 
+/* What plans are told of each optimiser's state is what it has. */
+static void test_state(void)
+{
+	const struct gf_optim_tensor tensor = {"w", 1, COUNT};
+	struct gf_error err = {""};
+	double bytes;
+
+	for (size_t i = 0; gf_optimizers[i]; i++) {
+		const struct gf_optim_config config = {.name = gf_optimizers[i]->name};
+		struct gf_optimizer o;
+		size_t slots = 0;
+
+		EXPECT(!gf_optimizer_init(&o, &config, &tensor, 1, &err), "%s", err.text);
+		while (slots < GF_OPTIM_SLOTS && o.slot[slots])
+			slots++;
+		EXPECT(!gf_optimizer_state_bytes(config.name, &bytes, &err), "%s", err.text);
+		EXPECT(bytes == (double)(slots * sizeof(float)), "%s: %g bytes for %zu arrays",
+		       config.name, bytes, slots);
+		gf_optimizer_release(&o);
+	}
+	EXPECT(gf_optimizer_state_bytes("adam", &bytes, &err) == -EINVAL, "adam");
+	EXPECT_TEXT(err.text,
+		    "want sgd, nesterov, lars, lars-paper or adamw, got \"adam\"; did you "
+		    "mean \"adamw\"?");
+}
+
 int main(void)
 {
 	for (size_t c = 0; c < GF_ARRAY_LENGTH(cases); c++)
@@ -309,5 +336,6 @@ int main(void)
 		test_net(c);
 	test_adamw();
 	test_refusals();
+	test_state();
 	return TEST_END();
 }

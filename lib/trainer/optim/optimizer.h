@@ -17,9 +17,10 @@
  * same gradients stay replicas.
  *
  * To add one: a file that steps a range of elements, with an entry, gf_optimizer_NAME: the arrays
- * of state, the settings and their defaults. Checkpoints, exclusions, clipping, --optimizer, --list
- * and the refusal of other optimisers' options follow. A GPU computes it if the entry names one of
- * the rules of trainer/device_update.c. tests/unit/test_optim.c compares it with f64.
+ * of state, the settings and their defaults; and a row in documents/optimizer_bounds.c.
+ * Checkpoints, exclusions, clipping, --optimizer, --list and the refusal of other optimisers'
+ * options follow. A GPU computes it if the entry names one of the rules of trainer/device_update.c.
+ * tests/unit/test_optim.c compares it with f64.
  */
 #define GF_OPTIM_SLOTS 2 /* most arrays of state */
 
