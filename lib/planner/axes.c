@@ -45,8 +45,10 @@ static const struct gf_field shard_fields[] = {
 static const struct gf_field memory_fields[] = {
 	{"limit", GF_FIELD_SIZE, .offset = AT(memory.limit_bytes), .low = 1, .high = GF_MAX_SIZE,
 	 .unit = "SIZE"},
+	{"optimizer", GF_FIELD_STRING, .offset = AT(memory_optimizer), .unit = "NAME",
+	 .help = "whose state a rank keeps, of those of gf-train (adamw)"},
 	{"state", GF_FIELD_REAL, .offset = AT(memory.state_bytes), .high = 1e6, .unit = "BYTES",
-	 .help = "what an optimiser keeps for a parameter (8, adamw's)"},
+	 .help = "what an optimiser keeps for a parameter, where none is named"},
 	{"recompute", GF_FIELD_BOOL, .offset = AT(memory.recompute), .unit = "YES",
 	 .help = "backward makes activations again, by segments of the model (no)"},
 	{NULL},
@@ -293,5 +295,6 @@ void gf_axes_release(struct gf_axes *a)
 	free(a->outer_codecs);
 	free(a->shard_level);
 	free(a->shard_units);
+	free(a->memory_optimizer);
 	gf_axes_init(a);
 }

@@ -47,6 +47,7 @@ struct gf_axes {
 	size_t shard_ahead;           /* open: SIZE_MAX */
 	int shard_keep;               /* of gf_shard_keeps; open: 0 */
 	struct gf_memory_plan memory; /* zeros: nothing is asked of it */
+	char *memory_optimizer;       /* whose state it is; owned; or NULL */
 	/* blueconnect, hierarchical; algorithm NULL: the cheapest */
 	struct gf_stage *factors; /* owned, names static */
 	size_t nfactors;

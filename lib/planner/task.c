@@ -9,6 +9,7 @@
 #include "base/registry.h"
 #include "collectives/codecs/codec.h"
 #include "documents/algorithm_traits.h"
+#include "documents/optimizer_bounds.h"
 #include "documents/plan_brief.h"
 #include "documents/plan_parts.h"
 #include "planner/make.h"
@@ -128,9 +129,6 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 	return 0;
 }
 
-/* What an optimiser keeps of a parameter unless the user says it: AdamW's two moments in f32. */
-#define STATE_BYTES 8
-
 /* Axes that shards contradict. */
 static int check_shards(const struct gf_task *t, const struct gf_request *r, struct gf_error *err)
 {
@@ -190,7 +188,8 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 		       struct gf_error *err)
 {
 	const struct gf_axes *a = r->axes;
-	int rc;
+	const char *optimizer;
+	int rc = 0;
 
 	if (!a)
 		return 0;
@@ -199,12 +198,19 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 	if (a->shard < 0 && t->memory.limit_bytes && !t->policy && gf_task_is_plain(t) &&
 	    gf_period_has(&t->period, GF_PERIOD_EVERY))
 		t->shard.method = gf_names_index(gf_shard_plans_names, "auto");
-	if ((gf_task_is_held(t) || a->shard >= 0) && !(t->memory.state_bytes > 0)) {
-		t->memory.state_bytes = STATE_BYTES;
-		gf_text_addf(notes,
-			     "the optimiser's state is taken for %d bytes per parameter, AdamW's "
-			     "(--memory state=BYTES)\n",
-			     STATE_BYTES);
+	optimizer = a->memory_optimizer ? a->memory_optimizer : "adamw";
+	if (!(t->memory.state_bytes > 0) &&
+	    (gf_task_is_held(t) || a->shard >= 0 || a->memory_optimizer)) {
+		rc = gf_optimizer_state_bytes(optimizer, &t->memory.state_bytes, err);
+		if (rc < 0) {
+			gf_error_prefix(err, "--memory: optimizer");
+			return rc;
+		}
+		if (!a->memory_optimizer)
+			gf_text_addf(notes,
+				     "the optimiser is taken for %s, which keeps %g bytes per "
+				     "parameter (--memory optimizer=NAME)\n",
+				     optimizer, t->memory.state_bytes);
 	}
 	if (!t->shard.method)
 		return 0;
