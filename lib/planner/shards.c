@@ -581,9 +581,11 @@ static int refuse(const struct gf_task *t, const char *name, double least_bytes,
 	return gf_error_set(
 		err, -ENOTSUP,
 		"--memory: want a plan that fits into %s, found at least %s with %s: give more "
-		"ranks, a smaller --batch, or recompute=yes",
+		"ranks%s",
 		gf_human_size((double)t->memory.limit_bytes).text, gf_human_size(least_bytes).text,
-		name);
+		name,
+		t->memory.recompute ? " or a smaller --batch"
+				    : ", a smaller --batch, or recompute=yes");
 }
 
 /* With shards of one method. */

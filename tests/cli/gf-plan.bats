@@ -293,7 +293,7 @@ iteration() { # WANTED
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
-	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, periods or densities, got "sizes"'
+	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, periods, densities, shards or units, got "sizes"'
 }
 
 @test "a line says what the plan does; --table prints its messages" {
