@@ -54,6 +54,10 @@ int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err)
 	if (args->servers < 0 || args->servers >= args->ranks)
 		return gf_error_set(err, -EINVAL, "servers: want 0 to %d of %d ranks, got %d",
 				    args->ranks - 1, args->ranks, args->servers);
+	if (args->copies > 1 && args->ranks % args->copies)
+		return gf_error_set(err, -EINVAL,
+				    "copies: want a divisor of %d (the ranks), got %d", args->ranks,
+				    args->copies);
 	return check_factors(args, err);
 }
 
@@ -143,11 +147,11 @@ static int holders(const struct gf_algorithm *a, int ranks)
  * that folds into it. */
 static struct gf_coll_args in_parts(const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
-	const int n = holders(a, args->ranks);
+	const int ranks = gf_coll_sharers(args), n = holders(a, ranks);
 	struct gf_coll_args even = *args;
 
-	even.count_elems = gf_layout_most(args->owners, args->ranks) * (size_t)n;
-	even.count_elems *= n < args->ranks ? 2 : 1;
+	even.count_elems = gf_layout_most(args->owners, ranks) * (size_t)n;
+	even.count_elems *= n < ranks ? 2 : 1;
 	even.calls = false;
 	return even;
 }
@@ -189,14 +193,14 @@ static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_
 
 	gf_schedule_init(s, s->rank, args->ranks, even.count_elems);
 	s->lossy = args->lossy;
-	for (rank = 0; rank < args->ranks; rank++)
+	for (rank = 0; rank < gf_coll_sharers(args); rank++)
 		parts[rank] = part_of(a, &even, rank);
 	if (args->half == GF_COLL_ALL_GATHER)
 		move_part(a, &even, s);
 	a->build(&even, s->rank, s);
 	if (args->half == GF_COLL_REDUCE_SCATTER)
 		move_part(a, &even, s);
-	gf_layout_apply(args->owners, parts, args->count_elems, s);
+	gf_layout_apply(args->owners, parts, args->count_elems, s->rank % gf_coll_sharers(args), s);
 	free(parts);
 }
 
@@ -227,9 +231,13 @@ static int check_half(const struct gf_algorithm *a, const struct gf_coll_args *a
 		return gf_error_set(err, -ENOTSUP,
 				    "want an algorithm that comes as a reduce-scatter and an "
 				    "all-gather, which this does not");
+	if (args->copies > 1 && !(a->traits & GF_ALGORITHM_COPIES))
+		return gf_error_set(
+			err, -ENOTSUP,
+			"want an algorithm whose halves leave copies, which %s does not", a->name);
 	assert(!args->owners || args->grain_elems < 2);
 	if (args->owners)
-		rc = gf_layout_check(args->owners, args->ranks, args->count_elems, err);
+		rc = gf_layout_check(args->owners, gf_coll_sharers(args), args->count_elems, err);
 	if (!rc && !a->build && !is_even(args->owners, args))
 		rc = gf_error_set(err, -ENOTSUP,
 				  "want even parts in the order of ranks, as a library cuts them");

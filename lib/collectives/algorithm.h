@@ -31,7 +31,11 @@ struct gf_coll_args {
 	const char *const *stage_algorithms; /* one per factor; or NULL */
 	size_t nfactors;
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
-	/* Of a half: who owns what; NULL: the algorithm's own parts. Without grains. */
+	/* Of a half: so many copies of all parts (GF_ALGORITHM_COPIES), each on ranks / copies
+	 * ranks that follow each other; 0: one. */
+	int copies;
+	/* Of a half: who owns what, of the first copy; NULL: the algorithm's own parts. Without
+	 * grains. */
 	const struct gf_layout *owners;
 	int servers; /* ps: the last ranks serve and contribute nothing */
 	bool lossy;  /* messages go through a codec: schedule.h, CODECS */
@@ -70,6 +74,13 @@ extern const struct gf_algorithm *const gf_sparse_algorithms[];
 /* NULL if there is none of that name. */
 const struct gf_algorithm *gf_algorithm_find(const char *name);
 const struct gf_algorithm *gf_sparse_find(const char *name);
+
+/* The ranks that share a copy of a half's parts. */
+static inline int gf_coll_sharers(const struct gf_coll_args *args)
+{
+	return args->half != GF_COLL_WHOLE && args->copies > 1 ? args->ranks / args->copies
+							       : args->ranks;
+}
 
 /* Checks that every algorithm needs: counts, factors, stages. */
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);

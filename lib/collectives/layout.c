@@ -150,7 +150,7 @@ static void rewrite(const struct map *m, const struct gf_step *step, uint32_t af
 }
 
 void gf_layout_apply(const struct gf_layout *layout, const struct gf_range *parts,
-		     size_t count_elems, struct gf_schedule *s)
+		     size_t count_elems, int owner, struct gf_schedule *s)
 {
 	uint32_t *last = gf_xcalloc(s->nsteps + 1, sizeof(*last)); /* 1 + the last step so far */
 	struct gf_schedule made;
@@ -165,7 +165,7 @@ void gf_layout_apply(const struct gf_layout *layout, const struct gf_range *part
 		last[i + 1] = (uint32_t)made.nsteps;
 	}
 	for (i = 0; i < layout->npieces; i++)
-		if (layout->pieces[i].rank == s->rank)
+		if (layout->pieces[i].rank == owner)
 			gf_schedule_own(&made,
 					gf_data(layout->pieces[i].first, layout->pieces[i].count));
 	free(m.stretches);

@@ -40,9 +40,10 @@ size_t gf_layout_most(const struct gf_layout *layout, int ranks);
  * Rewrites a schedule that is not finished, of a message of which rank r owns parts[r], onto a
  * message of count_elems elements: element i of rank r's part becomes the i-th that the layout
  * gives to r. A step becomes one step for each piece that it touches; under a codec pieces of two
- * owners stay apart, so that each is encoded alike on every hop.
+ * owners stay apart, so that each is encoded alike on every hop. The schedule's rank owns what the
+ * layout gives to `owner`.
  */
 void gf_layout_apply(const struct gf_layout *layout, const struct gf_range *parts,
-		     size_t count_elems, struct gf_schedule *s);
+		     size_t count_elems, int owner, struct gf_schedule *s);
 
 #endif

@@ -166,18 +166,40 @@ static int check_races(const struct gf_schedule *s, struct gf_error *err)
 	return rc;
 }
 
-/* The ranges that the ranks own must make up the message, each element once. */
+static bool same_owned(const struct gf_schedule *a, const struct gf_schedule *b)
+{
+	size_t i;
+
+	for (i = 0; i < a->nowned && i < b->nowned; i++)
+		if (!gf_range_same(a->owned[i], b->owned[i]))
+			return false;
+	return a->nowned == b->nowned;
+}
+
+/* The ranges that the ranks own must make up the message, each element once, or once in each of
+ * some copies. */
 static int check_owned(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
 	struct gf_layout_piece *pieces = NULL;
-	size_t n = 0, capacity = 0, i;
-	int rank, rc;
+	size_t n = 0, capacity = 0, i, owned = 0;
+	int rank, rc, sharers = nranks;
 
 	for (rank = 0; rank < nranks; rank++)
 		for (i = 0; i < ranks[rank].nowned; i++)
+			owned += ranks[rank].owned[i].count;
+	if (owned > ranks[0].count_elems && owned % ranks[0].count_elems == 0 &&
+	    (size_t)nranks % (owned / ranks[0].count_elems) == 0)
+		sharers = nranks / (int)(owned / ranks[0].count_elems);
+	for (rank = sharers; rank < nranks; rank++)
+		if (!same_owned(&ranks[rank], &ranks[rank - sharers]))
+			return gf_error_set(err, -EINVAL,
+					    "rank %d: want the parts of rank %d, got others", rank,
+					    rank - sharers);
+	for (rank = 0; rank < sharers; rank++)
+		for (i = 0; i < ranks[rank].nowned; i++)
 			*gf_array_push(&pieces, &n, &capacity) = (struct gf_layout_piece){
 				rank, ranks[rank].owned[i].first, ranks[rank].owned[i].count};
-	rc = gf_layout_check(&(struct gf_layout){pieces, n}, nranks, ranks[0].count_elems, err);
+	rc = gf_layout_check(&(struct gf_layout){pieces, n}, sharers, ranks[0].count_elems, err);
 	free(pieces);
 	return rc;
 }

@@ -90,5 +90,6 @@ struct gf_coll_args gf_way_args(const struct gf_way *way, int ranks)
 		.stage_algorithms = way->nfactors && way->stages[0] ? way->stages : NULL,
 		.nfactors = way->nfactors,
 		.servers = serves ? way->servers : 0,
+		.copies = way->copies,
 	};
 }

@@ -25,6 +25,7 @@ struct gf_way {
 	int factors[GF_WAY_FACTORS]; /* innermost first */
 	const char *stages[GF_WAY_FACTORS]; /* names; the first NULL: unsaid */
 	int servers;                        /* the plan's, heeded where the algorithm has such */
+	int copies;                         /* that halves leave; 0: one */
 	/* What a library is told; no dialect: nothing, and its call is the one that does not
 	 * block. */
 	struct gf_tuning tuning;

@@ -43,6 +43,9 @@ enum gf_algorithm_trait {
 	/* A library's own, which may be told how to go (documents/library_tuning.h).
 	 */
 	GF_ALGORITHM_TOLD = 1 << 12,
+	/* Its halves may leave copies: the inner stages, of some of its factors, scatter and
+	 * gather, and the outer ones reduce the parts over the copies, before the gather. */
+	GF_ALGORITHM_COPIES = 1 << 13,
 };
 
 /* What a schedule, or a line of a profile, is of. */

@@ -164,6 +164,11 @@ const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 /* The same with its stages: "blueconnect 2:shm 4:mpi". The caller frees. */
 char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 			const struct gf_message *like);
+/* Copies of what shards cut: one but where groups of ranks share them. */
+static inline int gf_plan_copies(const struct gf_plan *p)
+{
+	return gf_shard_is_used(&p->shard) ? p->ranks / p->shard.group_ranks : 1;
+}
 /* Does its prediction say what a rank holds? */
 static inline bool gf_plan_tells_memory(const struct gf_plan *p)
 {

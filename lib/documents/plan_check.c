@@ -417,6 +417,19 @@ static int check_shard(const struct gf_json_at *at, const struct gf_plan *p, str
 		return gf_json_refuse(at, "shard/group_ranks", err,
 				      "want a divisor of the plan's %d ranks, got %d", p->ranks,
 				      s->group_ranks);
+	for (i = 0; i < p->nmessages && gf_plan_copies(p) > 1; i++) {
+		const struct gf_message *m = &p->messages[i];
+		size_t k;
+		int ranks = 1;
+
+		for (k = 0; k < m->nstages && ranks < s->group_ranks; k++)
+			ranks *= m->stages[k].factor;
+		if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_COPIES) || ranks != s->group_ranks)
+			return refuse(
+				at, &x, i, "stages", err,
+				"want those of an algorithm whose inner ones are the ranks of "
+				"a copy, where there are several copies, got others");
+	}
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		return gf_json_refuse(at, "selection/method", err,
 				      "want \"dense\" with shards, got \"%s\"",

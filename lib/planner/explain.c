@@ -49,6 +49,7 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 	struct gf_price price = {0};
 
 	priced.split = m->half == GF_HALF_SPLIT;
+	priced.copies = gf_plan_copies(p);
 	gf_text_addf(out, "%s startup + %s x %.3g ns/B = %s, ", gf_human_time(m->startup_s).text,
 		     gf_human_size(m->bytes).text, m->per_byte_s * 1e9,
 		     gf_human_time(m->startup_s + m->per_byte_s * m->bytes).text);

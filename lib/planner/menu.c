@@ -66,6 +66,7 @@ static int add_lines(struct filling *f, struct gf_priced *priced, const char *co
 
 	priced->codec = codec;
 	priced->split = f->in->halves;
+	priced->copies = f->in->copies;
 	for (priced->bytes = 0; isfinite(priced->bytes); priced->bytes = price.line.below_bytes) {
 		rc = gf_price_message(&f->fabric, priced, &price, &f->why);
 		if (rc < 0)
@@ -111,6 +112,11 @@ static void add(struct filling *f, const char *algorithm, const struct gf_stage 
 	struct gf_priced priced = {algorithm, stages, nstages, 0, NULL, 0};
 	size_t i;
 
+	if (f->in->copies > 1 && !gf_algorithm_has(algorithm, GF_ALGORITHM_COPIES)) {
+		gf_error_set(&f->why, -ENOTSUP, "%s leaves no copies between its halves",
+			     algorithm);
+		return;
+	}
 	if (f->in->halves && (!a || !a->owned)) {
 		gf_error_set(&f->why, -ENOTSUP, "%s does not come in two halves", algorithm);
 		return;
@@ -181,7 +187,7 @@ static bool measured(const struct gf_problem *in, const char *algorithm)
 	const struct gf_network *n = in->fabric.network;
 	size_t i;
 
-	for (i = 0; n && i < n->nallreduce; i++)
+	for (i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
 		if (counts(in, &n->allreduce[i]) &&
 		    (!algorithm || strcmp(n->allreduce[i].algorithm, algorithm) == 0))
 			return true;
@@ -318,7 +324,7 @@ static void add_all(struct filling *f)
 	bool derive = !measured(in, NULL) || (in->algorithm && !measured(in, in->algorithm));
 	size_t i;
 
-	for (i = 0; n && i < n->nallreduce; i++)
+	for (i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
 		if (counts(in, &n->allreduce[i]) && is_first(in, i) &&
 		    (!in->algorithm || strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
 			add_measured(f, n->allreduce[i].algorithm);

@@ -215,6 +215,7 @@ static int take_entries(const struct gf_refining *r, size_t i, struct gf_network
 	int rc;
 
 	priced.split = m->half == GF_HALF_SPLIT;
+	priced.copies = gf_plan_copies(r->plan);
 	rc = gf_price_message(r->fabric, &priced, &price, err);
 	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER && rc == 0; half++)
 		if ((half == GF_COLL_WHOLE) == (!priced.split || price.halved))

@@ -599,6 +599,7 @@ static int plan_sharded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 	int rc;
 
 	problem.halves = true;
+	problem.copies = problem.fabric.ranks / t->shard.group_ranks;
 	rc = gf_workbench_init(&w, &problem, err);
 	if (rc < 0)
 		return rc;

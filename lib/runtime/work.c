@@ -133,6 +133,7 @@ static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan, stru
 
 	rc = rc ? rc : gf_way_of_message(w->how, &r->way, err);
 	r->way.servers = plan->servers;
+	r->way.copies = gf_plan_copies(plan);
 	return rc;
 }
 

@@ -132,6 +132,7 @@ static int price_reduce(struct pricing *x, const struct gf_message *from, struct
 	int rc = 0;
 
 	priced.split = m->half == GF_HALF_SPLIT;
+	priced.copies = gf_plan_copies(x->p);
 	if (!x->last_of || from->half != x->last_of->half ||
 	    !gf_message_goes_as(from, x->last_of) || !gf_line_holds(&x->last.line, m->bytes))
 		rc = gf_price_message(x->f, &priced, &x->last, err);
@@ -339,6 +340,7 @@ static int price_again(const struct pricing *x, const struct gf_traffic *t, size
 	struct gf_wire wires[GF_WIRES_MOST];
 
 	priced.split = m->half == GF_HALF_SPLIT;
+	priced.copies = gf_plan_copies(x->p);
 
 	*price = (struct gf_price){0};
 	if (gf_plan_wires(x->p, m->first, m->last, wires) > 1 || wires[0].kind != GF_WIRE_REDUCE)

@@ -400,6 +400,7 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf
 		double least = INFINITY, most = 0;
 
 		m.split = t->messages[i].half == GF_HALF_SPLIT;
+		m.copies = gf_plan_copies(p);
 		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
 			continue;
 		b->halved |= price.halved;

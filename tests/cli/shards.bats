@@ -109,6 +109,25 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 	done
 }
 
+@test "--shard across a level: shards within it, all-reduces of shards between" {
+	job --shard zero3:across=host > plan.json
+	jq -e '.shard.group_ranks == 2 and all(.messages[]; .algorithm == "blueconnect" and
+		.stages[0].factor == 2)' plan.json
+	# half of the parameters, not an eighth
+	jq -es '.[0].predicted.memory.parameters_bytes == 4 * .[1].predicted.memory.parameters_bytes' \
+		plan.json <(job --shard zero3)
+	wants 0 gf-sim --verify plan.json
+	prints 'reduce-scatter, f32, 8 ranks'
+	jq -es '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 0.01' \
+		<(gf-sim -q plan.json) <(gf-sim -q --steps plan.json)
+	wants 2 job --shard zero3:across=rack
+	says '--shard: across: want a level of the topology (host, net), got rack'
+	jq '.messages[0].stages[0].factor = 4 | .messages[0].stages[1].factor = 2 |
+		.messages[0].stages[].algorithm = "ring"' plan.json > other.json
+	wants 2 gf-sim other.json
+	says '/messages/0/stages: want those of an algorithm whose inner ones are the ranks of a copy'
+}
+
 @test "--compare --over shards,units: a row for each, with what a rank holds" {
 	job --compare --over shards,units --table=json > rows.txt
 	jq -es '[.[] | select(.memory_bytes > 0)] | length >= 8' rows.txt

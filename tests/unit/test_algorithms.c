@@ -73,14 +73,15 @@ static void verify(const struct gf_algorithm *a, struct gf_coll_args *args)
 	size_t i;
 
 	args->half = GF_COLL_WHOLE;
-	verify_half(a, args, "none");
+	if (args->copies < 2)
+		verify_half(a, args, "none");
 	if (!a->owned)
 		return;
 	for (args->half = GF_COLL_REDUCE_SCATTER; args->half <= GF_COLL_ALL_GATHER; args->half++) {
 		verify_half(a, args, "its own");
 		for (i = 0; i < GF_ARRAY_LENGTH(layouts) && args->ranks <= 9; i++) {
-			struct gf_layout owners =
-				layout_of(layouts[i].write, args->ranks, args->count_elems);
+			struct gf_layout owners = layout_of(layouts[i].write, gf_coll_sharers(args),
+							    args->count_elems);
 
 			args->owners = &owners;
 			args->lossy = !args->segment_elems;
@@ -151,6 +152,11 @@ static void test_two_factors(void)
 					verify(gf_algorithm_find(names[i]), &args);
 					args.segment_elems = 5;
 					if (ranks <= 12)
+						verify(gf_algorithm_find(names[i]), &args);
+					/* halves within groups of d ranks */
+					args.copies = ranks / d;
+					if (ranks <= 16 && args.copies > 1 && d > 1 &&
+					    gf_algorithm_has(names[i], GF_ALGORITHM_COPIES))
 						verify(gf_algorithm_find(names[i]), &args);
 				}
 }
@@ -252,6 +258,14 @@ static void test_sparse_refused(void)
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s, &err) == -EINVAL,
 	       "gtopk");
 	EXPECT_TEXT(err.text, "gtopk: want one set per rank, got 3");
+	args.copies = 2;
+	args.half = GF_COLL_REDUCE_SCATTER;
+	EXPECT(gf_algorithm_schedule(gf_algorithm_find("ring"), &args, 0, &s, &err) == -ENOTSUP &&
+		       gf_algorithm_schedule(gf_algorithm_find("blueconnect"), &args, 0, &s,
+					     &err) == -EINVAL,
+	       "copies without stages");
+	EXPECT_TEXT(err.text, "factors: want inner ones whose product is the 2 ranks of a copy");
+	args.copies = 0;
 	args.half = GF_COLL_ALL_GATHER;
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s, &err) == -ENOTSUP,
 	       "no halves");

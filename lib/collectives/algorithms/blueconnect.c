@@ -30,7 +30,12 @@
  *   stage 2  {0,6} {1,7} {2,8} {3,9} {4,10} {5,11}
  *   rank     0  1  2  3  4  5  6  7  8  9 10 11
  *   owns     0  4  8  2  6 10  1  5  9  3  7 11
+ *
+ * With two copies, of ranks 0 to 5 and 6 to 11, stage 2 is of the reduce-scatter alone, there and
+ * back: ranks r and r + 6 then own the same part. The all-gather has stages 1 and 0.
  */
+#include <errno.h>
+
 #include "collectives/algorithm.h"
 #include "collectives/parts.h"
 #include "documents/algorithm_traits.h"
@@ -43,6 +48,29 @@ static int nstages(const struct gf_coll_args *args)
 static int factor(const struct gf_coll_args *args, int stage)
 {
 	return args->nfactors ? args->factors[stage] : args->ranks;
+}
+
+/* The stages that halves are of; those further out reduce over copies. */
+static int ninner(const struct gf_coll_args *args)
+{
+	int stage = 0, ranks = 1;
+
+	while (stage < nstages(args) && ranks < gf_coll_sharers(args))
+		ranks *= factor(args, stage++);
+	return stage;
+}
+
+static int applicable(const struct gf_coll_args *args, struct gf_error *err)
+{
+	int stage, ranks = 1;
+
+	for (stage = 0; stage < ninner(args); stage++)
+		ranks *= factor(args, stage);
+	if (ranks == gf_coll_sharers(args))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "factors: want inner ones whose product is the %d ranks of a copy",
+			    gf_coll_sharers(args));
 }
 
 /* The stage's algorithm has that trait. */
@@ -154,8 +182,14 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 	for (stage = 0; elems && stage < nstages(args); stage++) {
 		int p = factor(args, stage);
 		struct gf_cost_round round = {args->ranks, stride, p, stride};
+		struct gf_coll_args at = *args;
 
-		total = gf_cost_plus(total, 1, way_of(args, stage)->cost(args, net, round, elems));
+		if (stage >= ninner(args)) { /* there and back before the gather */
+			if (args->half == GF_COLL_ALL_GATHER)
+				break;
+			at.half = GF_COLL_WHOLE;
+		}
+		total = gf_cost_plus(total, 1, way_of(args, stage)->cost(&at, net, round, elems));
 		elems = (elems + (size_t)p - 1) / (size_t)p;
 		stride *= p;
 	}
@@ -197,7 +231,7 @@ static struct gf_range held_at(const struct gf_coll_args *args, int stage, int r
 
 static struct gf_range owned(const struct gf_coll_args *args, int rank)
 {
-	return held_at(args, nstages(args), rank);
+	return held_at(args, ninner(args), rank);
 }
 
 /* Pieces go in the order in which the stage further out wants them, or hands them back: the wires
@@ -229,8 +263,10 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 	if (args->half != GF_COLL_ALL_GATHER)
 		for (stage = 0; stage < nstages(args); stage++)
 			build_stage(args, stage, false, s);
-	if (args->half != GF_COLL_REDUCE_SCATTER)
-		for (stage = nstages(args) - 1; stage >= 0; stage--)
+	for (stage = nstages(args) - 1; stage >= 0; stage--)
+		if (args->half == GF_COLL_WHOLE ||
+		    args->half ==
+			    (stage < ninner(args) ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER))
 			build_stage(args, stage, true, s);
 }
 
@@ -242,7 +278,8 @@ const struct gf_algorithm gf_algorithm_blueconnect = {
 	.description = "reduce-scatter level by level, all-gather back",
 	.place = 70,
 	.traits = GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | GF_ALGORITHM_LEVELS |
-		  GF_ALGORITHM_STAGES,
+		  GF_ALGORITHM_STAGES | GF_ALGORITHM_COPIES,
+	.applicable = applicable,
 	.cost = cost,
 	.owned = owned,
 	.build = build,

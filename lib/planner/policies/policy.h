@@ -34,6 +34,7 @@ struct gf_problem {
 	size_t nfactors;
 	size_t max_messages;     /* of a plan, for optimal; 0: any number */
 	bool halves;             /* only algorithms that come in two halves */
+	int copies;              /* ... which leave so many copies; 0: one */
 	bool reproducible;       /* only those that gf_algorithm_reproduces */
 	enum gf_release release; /* of all messages */
 	double tolerance; /* optimal: within this share of the best time fewer lanes win, then fewer

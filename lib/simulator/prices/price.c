@@ -218,6 +218,7 @@ static int price_form(const struct gf_fabric *f, const struct gf_priced *m,
 		return rc;
 	a = way.algorithm;
 	way.servers = f->servers;
+	way.copies = m->copies;
 	args = gf_way_args(&way, f->ranks);
 	args.elem_bytes = ELEM_BYTES;
 	args.count_elems = m->count_elems;
@@ -314,7 +315,8 @@ static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 	const struct gf_allreduce_cost *like = NULL;
 	size_t i;
 
-	for (i = 0; n && i < n->nallreduce; i++) {
+	/* nobody measures halves that leave copies */
+	for (i = 0; n && i < n->nallreduce && m->copies <= 1; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
 		if (c->collective != m->half || strcmp(c->algorithm, m->algorithm) != 0 ||

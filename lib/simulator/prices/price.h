@@ -156,6 +156,7 @@ struct gf_priced {
 	 * replayed as it is, and its price passes through its size alone. */
 	size_t count_elems;
 	bool split;             /* its line is that of both halves */
+	int copies;             /* that these leave; 0: one */
 	enum gf_coll_half half; /* else of an all-reduce, or of one half alone */
 };
 

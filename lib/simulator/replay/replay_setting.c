@@ -175,6 +175,7 @@ static int make_part(const struct gf_replay_setting *s, size_t i, const struct g
 		if (rc < 0)
 			return rc;
 		part->way.servers = s->variant.fabric.servers;
+		part->way.copies = gf_plan_copies(p);
 		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
 		args->count_elems = gf_wire_elems(wire);
 		if (m->half == GF_HALF_SPLIT)
