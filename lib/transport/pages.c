@@ -31,6 +31,36 @@ void gf_pages_free(void *data)
 	free(data);
 }
 
+/* The whole pages of a range: how many bytes, and the first. */
+static size_t whole_pages(void *data, size_t size_bytes, void **first)
+{
+	const uintptr_t mask = PAGE_BYTES - 1;
+	const uintptr_t begin = ((uintptr_t)data + mask) & ~mask;
+	const uintptr_t end = ((uintptr_t)data + size_bytes) & ~mask;
+
+	*first = (void *)begin;
+	return end > begin ? end - begin : 0;
+}
+
+void gf_pages_give_back(void *data, size_t size_bytes)
+{
+	void *first;
+	const size_t bytes = whole_pages(data, size_bytes, &first);
+
+	/* shared memory has a file, other memory none */
+	if (bytes && madvise(first, bytes, MADV_REMOVE))
+		(void)madvise(first, bytes, MADV_DONTNEED);
+}
+
+void gf_pages_split(void *data, size_t size_bytes)
+{
+	void *first;
+	const size_t bytes = whole_pages(data, size_bytes, &first);
+
+	if (bytes)
+		(void)madvise(first, bytes, MADV_NOHUGEPAGE);
+}
+
 int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data, struct gf_error *err)
 {
 	(void)c;

@@ -13,6 +13,11 @@ struct gf_comm;
 int gf_pages_alloc(size_t size_bytes, void **data, struct gf_error *err);
 /* NULL is allowed. */
 void gf_pages_free(void *data);
+/* The whole pages of a range go back to the system; their values are zeros then. Of memory that was
+ * mapped, shared or not. */
+void gf_pages_give_back(void *data, size_t size_bytes);
+/* So that ranges can go back page by page. */
+void gf_pages_split(void *data, size_t size_bytes);
 /* gf_pages_alloc and gf_pages_free as entries of gf_comm_ops. */
 int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data, struct gf_error *err);
 void gf_pages_buffer_free(struct gf_comm *c, void *data);

@@ -277,6 +277,7 @@ static void init(struct gf_engine *e, const struct gf_engine_config *config)
 	e->lanes = config->lanes ? config->lanes : e->plan ? e->plan->lanes : 1;
 	e->lanes = e->lanes > 0 ? e->lanes : 1;
 	e->lent = config->watch != NULL;
+	e->nready = config->pool->ntensors + config->signals;
 	thread_init(&e->thread, e->comm, config->timeout_s, config->watch);
 }
 
@@ -287,7 +288,7 @@ static int make(struct gf_engine *e, const struct gf_engine_config *config, stru
 
 	if (rc || !e->plan)
 		return rc ? rc : e->ops->make(e, config, err);
-	e->nplan_work = gf_work_count(e->plan);
+	e->nplan_work = gf_work_count(e->plan, e->pool);
 	e->plan_work = gf_xcalloc(e->nplan_work + 1, sizeof(*e->plan_work));
 	gf_work_of_plan(e->plan, e->pool, e->plan_work);
 	return e->ops->make(e, config, err);
@@ -363,7 +364,7 @@ void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		assert(tensors[i] < e->pool->ntensors);
+		assert(tensors[i] < e->nready);
 	e->ops->ready(e, tensors, n);
 }
 

@@ -57,8 +57,11 @@ struct gf_engine_config {
 	double timeout_s;     /* no progress for so long: give up; 0 never */
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
 	size_t depth;         /* steps under way at once; 0: one */
-	int lanes;            /* 0: the plan's */
-	int compute_threads;  /* beside the engine's thread; 0: none */
+	/* Moments of compute that messages may wait for as for tensors, whose numbers follow those
+	 * of the pool's. Thread. */
+	size_t signals;
+	int lanes;           /* 0: the plan's */
+	int compute_threads; /* beside the engine's thread; 0: none */
 	/* The caller's, borrowed; other engines may share it. Then a thread is not started:
 	 * gf_engine_wait does what it would, or gf_engine_settle of streams. The watch's step
 	 * counts on (a thread's), and telling other ranks of a failure is up to the caller. */

@@ -95,6 +95,7 @@ struct gf_engine {
 	struct gf_engine_hooks hooks;
 	size_t depth;
 	int lanes;
+	size_t nready; /* tensors and signals */
 	struct gf_work *plan_work;
 	size_t nplan_work;
 	struct gf_comm_thread thread; /* talks to other ranks */

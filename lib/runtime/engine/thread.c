@@ -17,7 +17,7 @@ static struct gf_thread *thread_of(struct gf_engine *e)
 
 static void init_steps(struct gf_thread *e)
 {
-	size_t n = e->base.pool->ntensors, i;
+	size_t n = e->base.nready, i;
 
 	e->steps = gf_xcalloc(e->base.depth, sizeof(*e->steps));
 	for (i = 0; i < e->base.depth; i++) {
@@ -145,7 +145,7 @@ static void begin(struct gf_engine *engine, const struct gf_work *work, size_t n
 			lend(e, s);
 		s->next = s->seen = s->nended = s->nready = 0;
 		s->backward_ended = s->ended = false;
-		memset(s->tensor_ready, 0, e->base.pool->ntensors * sizeof(*s->tensor_ready));
+		memset(s->tensor_ready, 0, e->base.nready * sizeof(*s->tensor_ready));
 		give_list(s, work, nwork);
 	}
 	gf_thread_unlock(e);
@@ -190,7 +190,7 @@ static void backward_end(struct gf_engine *engine)
 
 	gf_thread_lock(e);
 	s = newest(e);
-	for (i = 0; i < e->base.pool->ntensors; i++)
+	for (i = 0; i < e->base.nready; i++)
 		set_ready(e, s, i);
 	s->backward_end_s = gf_thread_now(e);
 	s->backward_ended = true;
