@@ -97,6 +97,8 @@ static void build_backward(struct gf_onednn *p)
 		p->layer = l;
 		if (p->fused[l])
 			continue;
+		if (gf_layer_uses(&m->layers[l]))
+			gf_onednn_add_call(p, &p->backward, need, l);
 		if (p->net->has_gradient[l]) {
 			layers[m->layers[l].type]->backward(p, l);
 		} else if (m->layers[l].nparams && !m->layers[l].frozen) {

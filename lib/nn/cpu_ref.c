@@ -178,6 +178,7 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 	begin_gradients(net);
 	for (size_t l = m->nlayers; l-- > 0;) {
 		gf_ref_io_bind(&s->io[l], params, grads);
+		gf_net_need(net, l);
 		if (net->has_gradient[l])
 			gf_ref_layers[m->layers[l].type]->backward(&s->io[l]);
 		else

@@ -89,7 +89,7 @@ static inline size_t gf_net_first_own(const struct gf_net *net, size_t layer)
 	return net->adds[layer] || net->model->layers[layer].tied;
 }
 
-/* Forward is about to read a layer's parameters, and what it shares. */
+/* A pass is about to read a layer's parameters, and what it shares. */
 void gf_net_need(const struct gf_net *net, size_t layer);
 
 /* The gradients of a layer that the logits do not depend on; not that of a weight which another one

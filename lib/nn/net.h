@@ -105,9 +105,10 @@ const struct gf_backend *gf_backend_find(const char *name);
  * above 16. A graph keeps that of its capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
-/* Forward calls on_need(ctx, tensor) before it first reads a trained tensor, layer by layer, and
- * reads it only then: its weights may change until the call returns. Not on a device, whose passes
- * are begun ahead. NULL: no calls. */
+/* Both passes call on_need(ctx, tensor) before a layer reads a trained tensor, layer by layer, and
+ * read it only then: its weights may change until the call returns. In backward a layer may read
+ * them after its gradients, and has done so once the next layer calls. Not on a device, whose
+ * passes are begun ahead. NULL: no calls. */
 void gf_net_set_need(struct gf_net *net, void (*on_need)(void *ctx, size_t tensor), void *ctx);
 
 /* Seeds the dropout of the following passes. The values that sample i of a batch loses depend on

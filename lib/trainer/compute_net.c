@@ -173,6 +173,7 @@ static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ct
 	struct net *n = c->priv;
 	const struct gf_train_net_config *k = &n->config;
 	size_t i;
+	int rc;
 
 	for (i = 0; serves(k) && i < k->model->nparams; i++)
 		on_grad(ctx, i);
@@ -180,7 +181,10 @@ static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ct
 		return 0;
 	if (n->device)
 		return gf_train_device_backward(n->device, grads, on_grad, ctx, err);
-	return k->backend->backward(n->net, k->params, grads, on_grad, ctx, err);
+	gf_net_set_need(n->net, c->on_need, c->need_ctx);
+	rc = k->backend->backward(n->net, k->params, grads, on_grad, ctx, err);
+	gf_net_set_need(n->net, NULL, NULL);
+	return rc;
 }
 
 static int backward_early(struct gf_compute *c, float *grads, struct gf_error *err)

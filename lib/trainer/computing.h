@@ -21,8 +21,8 @@
 struct gf_compute {
 	const struct gf_compute_ops *ops;
 	void *priv;
-	/* Called by forward before it reads a tensor, unless it computes on a device. The caller
-	 * that wants these calls sets it. */
+	/* Called by both passes before they read a tensor, unless they compute on a device. The
+	 * caller that wants these calls sets it. */
 	void (*on_need)(void *ctx, size_t tensor);
 	void *need_ctx;
 };
