@@ -87,6 +87,12 @@ struct gf_tensor_source {
 	const char *dtype;
 	size_t rank, dims[GF_STORED_MAX_RANK];
 	const void *data;
+	/* Makes the data whole on this rank, which has parts of it; or lets go what is not this
+	 * rank's. All ranks call it together, where they write, compare or have read the tensor.
+	 * (optional: it is whole) */
+	int (*bring)(void *ctx, const struct gf_tensor_source *t, bool whole, struct gf_error *err);
+	void *ctx;
+	bool elsewhere; /* it is brought together for another rank's file */
 };
 
 struct gf_metadata {

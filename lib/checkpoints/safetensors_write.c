@@ -76,22 +76,37 @@ static void put_entry(struct gf_json_writer *w, const struct gf_tensor_source *t
 	gf_json_close_object(w);
 }
 
-static void put_checksum(struct gf_json_writer *w, const struct gf_tensor_source *t)
+/* A failure stays; the ranks together come to all calls. */
+static void bring(const struct gf_tensor_source *t, bool whole, int *rc, struct gf_error *err)
+{
+	int brought = t->bring ? t->bring(t->ctx, t, whole, *rc ? NULL : err) : 0;
+
+	*rc = *rc ? *rc : brought;
+}
+
+static void put_checksum(struct gf_json_writer *w, const struct gf_tensor_source *t, int *rc,
+			 struct gf_error *err)
 {
 	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name), text[GF_CHECKSUM_DIGITS + 1];
 
-	gf_checksum(t->data, bytes_of(t), text);
-	gf_json_put_string(w, key, text);
+	bring(t, true, rc, err);
+	if (!t->elsewhere) {
+		gf_checksum(t->data, bytes_of(t), text);
+		gf_json_put_string(w, key, text);
+	}
+	bring(t, false, rc, err);
 	free(key);
 }
 
 /* The length word and the header, padded with blanks. */
-static void make_header(struct gf_text *out, const struct gf_tensor_source *const *t,
-			size_t ntensors, const struct gf_metadata *metadata, size_t nmetadata)
+static int make_header(struct gf_text *out, const struct gf_tensor_source *const *t,
+		       size_t ntensors, const struct gf_metadata *metadata, size_t nmetadata,
+		       struct gf_error *err)
 {
 	struct gf_json_writer w = {0};
 	size_t at = 0, i;
 	uint64_t length;
+	int rc = 0;
 
 	gf_json_open_line(&w, NULL);
 	if (nmetadata || ntensors) {
@@ -99,10 +114,12 @@ static void make_header(struct gf_text *out, const struct gf_tensor_source *cons
 		for (i = 0; i < nmetadata; i++)
 			gf_json_put_string(&w, metadata[i].key, metadata[i].value);
 		for (i = 0; i < ntensors; i++)
-			put_checksum(&w, t[i]);
+			put_checksum(&w, t[i], &rc, err);
 		gf_json_close_object(&w);
 	}
 	for (i = 0; i < ntensors; i++) {
+		if (t[i]->elsewhere)
+			continue;
 		put_entry(&w, t[i], at);
 		at += bytes_of(t[i]);
 	}
@@ -116,6 +133,7 @@ static void make_header(struct gf_text *out, const struct gf_tensor_source *cons
 	gf_text_add(out, (const char *)&length, sizeof(length));
 	gf_text_add(out, w.text.data, w.text.length);
 	gf_text_release(&w.text);
+	return rc;
 }
 
 static void put(struct gf_file *file, struct gf_digest *digest, const void *data, size_t size)
@@ -135,26 +153,32 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 	struct gf_digest digest;
 	struct gf_file file;
 	size_t i;
-	int rc;
+	int made = gf_file_create_own(&file, path, 0666, err), rc;
 
-	rc = gf_file_create_own(&file, path, 0666, err);
-	if (rc)
-		return rc;
 	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));
 	for (i = 0; i < ntensors; i++)
 		order[i] = &t[i];
 	if (ntensors)
 		qsort(order, ntensors, sizeof(*order), by_layout);
-	make_header(&header, order, ntensors, metadata, nmetadata);
+	rc = make_header(&header, order, ntensors, metadata, nmetadata, made ? NULL : err);
 	errno = 0;
 	gf_digest_init(&digest);
-	put(&file, &digest, header.data, header.length);
-	for (i = 0; i < ntensors && !ferror(file.stream); i++)
-		put(&file, &digest, order[i]->data, bytes_of(order[i]));
+	if (!made)
+		put(&file, &digest, header.data, header.length);
+	for (i = 0; i < ntensors; i++) {
+		bring(order[i], true, &rc, made ? NULL : err);
+		if (!made && !order[i]->elsewhere && !ferror(file.stream))
+			put(&file, &digest, order[i]->data, bytes_of(order[i]));
+		bring(order[i], false, &rc, made ? NULL : err);
+	}
 	gf_seal_end(seal, &digest);
 	gf_text_release(&header);
 	free(order);
-	return gf_file_commit(&file, err); /* sees a failed write */
+	if (made)
+		return made;
+	if (rc) /* a tensor is not whole */
+		gf_file_abandon(&file);
+	return rc ? rc : gf_file_commit(&file, err); /* sees a failed write */
 }
 
 void gf_checksum(const void *data, size_t size_bytes, char text[GF_CHECKSUM_DIGITS + 1])

@@ -43,6 +43,8 @@ const struct gf_select_plan gf_select_plan_dense = {
 
 #else
 
+#include "runtime/shards.h"
+
 static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
 		   struct gf_error *err)
 {
@@ -57,8 +59,17 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
+	const struct gf_shards *shards = s->env.pools[slot].shards;
+	int rc;
 
-	return w->half == GF_COLL_REDUCE_SCATTER ? 0 : gf_select_unscale(s, slot, w, q, err);
+	/* what shards gather is no gradient */
+	if (w->half == (shards ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER))
+		return 0;
+	rc = gf_select_unscale(s, slot, w, q, err);
+	if (!rc && shards && gf_shards_have(shards, GF_SHARD_GRADIENTS))
+		gf_shards_give_back(shards, (size_t)(w->how - s->env.plan->messages),
+				    s->env.pools[slot].data, 0, SIZE_MAX);
+	return rc;
 }
 
 /* On the host, `inspect` looks. */
@@ -78,7 +89,9 @@ static int open_dense(struct gf_selector *s, struct gf_error *err)
 {
 	(void)err;
 	if (!s->env.scaled) /* nothing to do on the way */
-		s->hooks.prepare = s->hooks.finish = NULL;
+		s->hooks.prepare = NULL;
+	if (!s->env.scaled && !s->env.pools[0].shards)
+		s->hooks.finish = NULL;
 	if (!s->env.place.gpu)
 		s->hooks.end = NULL;
 	return 0;

@@ -119,7 +119,7 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 	s->hooks.ctx = s;
 	s->slots = gf_xcalloc(env->depth, sizeof(*s->slots));
 	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));
-	s->nplan_work = gf_work_count(env->plan);
+	s->nplan_work = gf_work_count(env->plan, &env->pools[0]);
 	for (i = 0; i < env->depth; i++) {
 		s->plan_work[i] = gf_xcalloc(s->nplan_work, sizeof(**s->plan_work));
 		gf_work_of_plan(env->plan, &env->pools[i], s->plan_work[i]);

@@ -129,7 +129,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select, struct gf_co
 		for (k = plan->messages[i].first; k <= plan->messages[i].last; k++)
 			m->tensors[k].message = i;
 	}
-	for (i = plan->nmessages; i < gf_work_count(plan); i++)
+	for (i = plan->nmessages; i < gf_work_count(plan, &env->pools[0]); i++)
 		m->messages[work[i].after - 1].gather = i;
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].dtype = dtypes[i];

@@ -268,6 +268,10 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	size_t *counts = gf_xcalloc(n, sizeof(*counts));
 	int rc = 0;
 
+	if (gf_shard_is_used(&k->plan->shard) && !k->shards)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "want a plan without shards, got %s (gf-train runs it)",
+				  gf_shard_plans[k->plan->shard.method]->name);
 	x->pools = gf_xcalloc(x->ledger.depth, sizeof(*x->pools));
 	for (i = 0; i < n; i++)
 		counts[i] = model->tensors[i].count_elems;
@@ -278,6 +282,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 		else
 			rc = gf_pool_init(&x->pools[i], k->comm, counts, n, err);
 		x->pools[i].lent = k->dtypes != NULL;
+		x->pools[i].shards = k->shards;
 		if (!rc && at->gpu && !at->nccl)
 			rc = pool_pin(&x->pools[i], at->gpu, err);
 	}
@@ -325,6 +330,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.depth = x->ledger.depth,
 		.compute_threads = k->threads,
 		.awaited_at_once = k->awaited_at_once,
+		.signals = k->shards ? k->shards->stages : 0,
 		.hooks = x->memory.select ? x->memory.hooks : *gf_select_hooks(x->select),
 	};
 	int rc;
@@ -380,7 +386,7 @@ int gf_exchange_open(struct gf_exchange **out, const struct gf_exchange_env *env
 	x->env = *env;
 	gf_ledger_init(&x->ledger, (size_t)env->plan->staleness);
 	x->steps = gf_xcalloc(x->ledger.depth, sizeof(*x->steps));
-	x->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*x->times));
+	x->times = gf_xcalloc(3 * env->plan->nmessages + 1, sizeof(*x->times));
 	gf_exchange_no_times(x);
 	rc = open_all(x, err);
 	if (rc && env->comm->broken)

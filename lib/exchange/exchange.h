@@ -46,6 +46,7 @@
  * host.
  */
 struct gf_exchange;
+struct gf_shards;
 
 struct gf_exchange_step {
 	struct gf_exchange *of;
@@ -80,6 +81,9 @@ struct gf_exchange_env {
 	void (*on_back)(void *ctx, size_t tensor, int status);
 	void *on_back_ctx;
 	struct gf_place place; /* no graphs in CALLER'S MEMORY */
+	/* Of a plan that has them; borrowed. A step then gathers parameters, too, from its
+	 * beginning on, in the caller's memory. */
+	struct gf_shards *shards;
 };
 
 /* The function tells whether a plan can be run: with gradients on the host, or else from GPU to
@@ -109,7 +113,8 @@ struct gf_exchange_step *gf_exchange_begin(struct gf_exchange *x, size_t number,
 /* CALLER'S MEMORY: the tensor's gradient lies there until its mean has come. The call comes before
  * the tensor is ready, once in a step. */
 void gf_exchange_post(struct gf_exchange_step *step, size_t tensor, void *data);
-/* The gradients of these tensors are there. */
+/* The gradients of these tensors are there; or, after the tensors' numbers, these stages of shards
+ * have begun (runtime/shards.h). */
 void gf_exchange_ready(struct gf_exchange_step *step, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now have no gradient. */
 void gf_exchange_backward_end(struct gf_exchange_step *step);
@@ -124,6 +129,8 @@ int gf_exchange_next(struct gf_exchange *x, bool full, struct gf_exchange_step *
  */
 int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
 		     struct gf_error *err);
+/* With shards: the message in that place of their list, likewise. */
+int gf_exchange_wait_work(struct gf_exchange_step *step, size_t place, struct gf_error *err);
 /* What came of the step, or of one of the plan's messages where selections are GF_SELECT_LOSSLESS
  * (documents/selections/selection.h): the sums, which hold for the steps that begin from now on,
  * and the first gradient that is not finite. Either may be NULL. `bad` is the host's: between GPUs
@@ -142,7 +149,8 @@ int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad, struct gf_e
 
 /* CALLER'S MEMORY: has the tensor's mean come back in this step? Any thread may ask. */
 bool gf_exchange_is_back(const struct gf_exchange *x, size_t tensor);
-/* Per message of the plan: the times in the step that was waited for last, or, between GPUs, learnt
+/* Per message of the plan, and with shards then twice more, for gathers in forward and in backward:
+ * the times in the step that was waited for last, or, between GPUs, learnt
  * of last. NAN: they are not known. */
 const struct gf_message_times *gf_exchange_times(const struct gf_exchange *x);
 struct gf_totals gf_exchange_totals(const struct gf_exchange *x);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "runtime/engine/engine.h"
+#include "runtime/shards.h"
 #include "exchange/exchange.h"
 #include "exchange/callers_memory.h"
 #include "compressors/select.h"
@@ -144,7 +145,7 @@ struct gf_exchange {
 	uint64_t *flight_bad; /* per age: is it bad; and its loss scale. Steps that came with a
 			       * checkpoint are known so */
 	double *flight_scale;
-	struct gf_message_times *times; /* per message of the plan */
+	struct gf_message_times *times; /* of gf_exchange_times */
 	struct gf_optim_piece piece;    /* of gf_exchange_sums */
 	size_t fragment;                /* of env.period, of the step begun last */
 };
@@ -165,7 +166,7 @@ static inline void gf_exchange_no_times(struct gf_exchange *x)
 {
 	size_t i;
 
-	for (i = 0; i < x->env.plan->nmessages; i++)
+	for (i = 0; i < 3 * x->env.plan->nmessages; i++)
 		x->times[i] = (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 }
 /* Of step `index`, which has come. Host. */

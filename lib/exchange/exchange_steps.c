@@ -78,6 +78,22 @@ void gf_exchange_backward_end(struct gf_exchange_step *step)
 
 /* --- times ---------------------------------------------------------------- */
 
+/* Gathers of the last micro-batch. */
+static void take_shard_times(const struct gf_shards *s, const struct gf_message_times *sent,
+			     struct gf_message_times *times)
+{
+	const size_t n = s->plan->nmessages;
+	size_t stage, unit;
+
+	for (unit = 0; unit < n; unit++)
+		times[unit] = sent[s->scatter[unit]];
+	for (stage = 0; stage < s->stages; stage++) {
+		unit = gf_shards_unit(s, stage) + (stage % (2 * n) < n ? n : 2 * n);
+		if (s->gather[stage])
+			times[unit] = sent[s->gather[stage] - 1];
+	}
+}
+
 /* Those of a step that was waited for; ready_s: per tensor, or NULL. */
 static void take_times(struct gf_exchange *x, size_t index, const double *ready_s)
 {
@@ -86,7 +102,9 @@ static void take_times(struct gf_exchange *x, size_t index, const double *ready_
 	size_t n;
 	const struct gf_message_times *sent = gf_engine_times_of(x->engine, step, &work, &n);
 
-	if (sent)
+	if (sent && x->env.shards)
+		take_shard_times(x->env.shards, sent, x->times);
+	else if (sent)
 		gf_select_times(x->env.plan, work, n, sent, ready_s, x->times);
 }
 
@@ -146,7 +164,7 @@ static size_t gather_of(const struct gf_exchange *x, size_t message)
 	const struct gf_work *work = gf_select_messages(x->select, 0);
 	size_t k;
 
-	for (k = x->env.plan->nmessages; k < gf_work_count(x->env.plan); k++)
+	for (k = x->env.plan->nmessages; k < gf_work_count(x->env.plan, &x->pools[0]); k++)
 		if (work[k].after == message + 1)
 			return k;
 	return message;
@@ -163,6 +181,11 @@ int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
 	if (m->select && !m->by_message)
 		return gf_exchange_await(x, x->ledger.begun, err);
 	return gf_engine_wait_message(x->engine, whole ? gather_of(x, message) : message, err);
+}
+
+int gf_exchange_wait_work(struct gf_exchange_step *step, size_t place, struct gf_error *err)
+{
+	return gf_engine_wait_message(step->of->engine, place, err);
 }
 
 /* One of the plan's messages, which lies in the pool as a piece. */

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "cuda/lanes/program.h"
+#include "runtime/shards.h"
 
 /* --- memory of gradients ----------------------------------------------------- */
 
@@ -70,10 +71,12 @@ size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element)
 
 /* --- a step's messages ------------------------------------------------------ */
 
-size_t gf_work_count(const struct gf_plan *plan)
+size_t gf_work_count(const struct gf_plan *plan, const struct gf_pool *pool)
 {
 	size_t i, count = plan->nmessages;
 
+	if (pool->shards)
+		return pool->shards->nwork;
 	for (i = 0; i < plan->nmessages; i++)
 		count += plan->messages[i].half == GF_HALF_SPLIT;
 	return count;
@@ -108,6 +111,10 @@ void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool, str
 	size_t n = plan->nmessages, i;
 	struct gf_work *gather = work + n;
 
+	if (pool->shards) {
+		gf_shards_work(pool->shards, pool, work);
+		return;
+	}
 	for (i = 0; i < n; i++)
 		work[i] = of_message(&plan->messages[i], pool);
 	for (i = n; i-- > 0;) {
@@ -166,7 +173,13 @@ char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan, uint64_t
 {
 	const struct gf_tensor *tensors = plan ? plan->model->tensors : NULL;
 	const size_t bytes = w->count_elems * elem_bytes(w);
+	const bool gathers = w->half == GF_COLL_ALL_GATHER;
 
+	if (tensors && w->owners) /* a shard's waits for no tensors, or for its own */
+		return gf_xasprintf("step %" PRIu64 ", %s of message %zu (%s to %s, %zu bytes)",
+				    step, gathers ? "all-gather" : "reduce-scatter",
+				    (size_t)(w->how - plan->messages), tensors[w->how->first].name,
+				    tensors[w->how->last].name, bytes);
 	if (w->name)
 		return gf_xasprintf("step %" PRIu64 ", %s", step, w->name);
 	if (!tensors)

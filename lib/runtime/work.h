@@ -30,8 +30,11 @@ struct gf_pool {
 	/* Messages lie in memory of the caller's, each from a multiple of 128 bytes on, and in the
 	 * pool only now and then, where a tensor may take more f32 than it has elements. */
 	bool lent;
-	struct gf_gpu *gpu; /* that it is pinned for; NULL: none */
+	struct gf_gpu *gpu;       /* that it is pinned for; NULL: none */
+	struct gf_shards *shards; /* of a plan that has them, borrowed (runtime/shards.h) */
 };
+
+struct gf_shards;
 
 int gf_pool_init(struct gf_pool *p, struct gf_comm *comm, const size_t *count_elems,
 		 size_t ntensors, struct gf_error *err);
@@ -142,8 +145,9 @@ struct gf_message_times {
 };
 
 /* The list that a plan's messages make, on a pool's memory: those in order, then the all-gathers of
- * split ones, the last message's first, since the next forward uses its tensors first. */
-size_t gf_work_count(const struct gf_plan *plan);
+ * split ones, the last message's first, since the next forward uses its tensors first. With shards
+ * it is theirs (runtime/shards.h). */
+size_t gf_work_count(const struct gf_plan *plan, const struct gf_pool *pool);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool, struct gf_work *work);
 
 /* The input of a message's schedule. It stays where it is: args refer to the factors of the way. */

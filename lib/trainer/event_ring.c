@@ -19,8 +19,8 @@ void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages)
 	t->ring = gf_xcalloc(GF_TIMELINE_STEPS, sizeof(*t->ring));
 	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
 		t->ring[i].gradient_s = gf_xcalloc(ntensors, sizeof(double));
-		t->ring[i].late = gf_xcalloc(nmessages, sizeof(*t->ring[i].late));
-		t->ring[i].messages = gf_xcalloc(nmessages, sizeof(*t->ring[i].messages));
+		t->ring[i].late = gf_xcalloc(2 * nmessages, sizeof(*t->ring[i].late));
+		t->ring[i].messages = gf_xcalloc(3 * nmessages, sizeof(*t->ring[i].messages));
 	}
 }
 
@@ -44,7 +44,7 @@ struct gf_step_times *gf_timeline_next(struct gf_timeline *t, size_t step)
 	struct gf_step_times *slot = &t->ring[t->nsteps++ % GF_TIMELINE_STEPS];
 
 	slot->step = step;
-	memset(slot->late, 0, t->nmessages * sizeof(*slot->late));
+	memset(slot->late, 0, 2 * t->nmessages * sizeof(*slot->late));
 	return slot;
 }
 

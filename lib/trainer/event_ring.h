@@ -24,17 +24,19 @@ struct gf_step_times {
 	double forward_s;   /* forward and loss are done, backward begins */
 	double backward_s;  /* backward is done */
 	double exchanged_s; /* every message that the update needs has ended */
-	double late_s;      /* of forward: waiting for the step before's */
+	double late_s;      /* of forward and backward: waiting for what they read */
 	double handling_s;  /* of all waiting: selection, codecs */
 	double outer_s;     /* after the update: in an outer exchange */
 	double end_s;       /* all is done */
-	/* nmessages: the same, one by one; each in forward, none at once */
+	/* nmessages: the same, one by one; each in forward, none at once; with shards as many more
+	 * in backward */
 	struct gf_step_wait *late;
 	double *gradient_s; /* ntensors: when each gradient was there */
 	/* The step whose gradient this one applied: its messages, and when its forward began; NAN
 	 * if there was none. */
 	double applied_start_s;
-	struct gf_message_times *messages; /* nmessages */
+	/* As gf_exchange_times. */
+	struct gf_message_times *messages;
 };
 
 /* The compute thread's time in the parts of steps, summed over the steps. The parts follow each

@@ -21,7 +21,7 @@ static bool may_be_used(const struct gf_method *m)
 	const struct gf_plan *plan = m->env.plan;
 	size_t i;
 
-	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
+	if (m->shards || !m->env.asks || m->env.skip_bad || m->scale.used ||
 	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS) ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
@@ -85,21 +85,33 @@ static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 	return 0;
 }
 
-/* Its all-gather, with the clock running, and what it brought. */
+void gf_method_wait(struct gf_method *m, size_t which, size_t message, gf_method_wait_fn *wait)
+{
+	struct gf_method_late *l = &m->late;
+	const double began_s = gf_clock_s();
+	const double handled_s = gf_exchange_totals(m->exchange).handling_s;
+	double waited_s;
+
+	l->rc = wait(m->made, message, &l->err);
+	l->waits[which] = (struct gf_step_wait){began_s, gf_clock_s()};
+	waited_s = l->waits[which].end_s - began_s;
+	l->waited_s += waited_s;
+	l->handling_s += fmin(waited_s, gf_exchange_totals(m->exchange).handling_s - handled_s);
+}
+
+static int wait_whole(struct gf_exchange_step *step, size_t message, struct gf_error *err)
+{
+	return gf_exchange_wait(step, message, true, err);
+}
+
+/* Its all-gather, and what it brought. */
 static void take_up(struct gf_method *m, size_t message)
 {
 	struct gf_method_late *l = &m->late;
-	double began_s, handled_s, waited_s;
 
 	if (l->rc || l->applied[message])
 		return;
-	began_s = gf_clock_s();
-	handled_s = gf_exchange_totals(m->exchange).handling_s;
-	l->rc = gf_exchange_wait(m->made, message, true, &l->err);
-	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
-	waited_s = l->waits[message].end_s - began_s;
-	l->waited_s += waited_s;
-	l->handling_s += fmin(waited_s, gf_exchange_totals(m->exchange).handling_s - handled_s);
+	gf_method_wait(m, message, message, wait_whole);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
 }
@@ -109,14 +121,16 @@ void gf_method_late_begin(struct gf_method *m)
 	struct gf_method_late *l = &m->late;
 
 	l->waited_s = l->handling_s = 0;
-	memset(l->waits, 0, m->env.plan->nmessages * sizeof(*l->waits));
+	memset(l->waits, 0, (m->shards ? 2 : 1) * m->env.plan->nmessages * sizeof(*l->waits));
 }
 
 void gf_method_need(void *method, size_t tensor)
 {
 	struct gf_method *m = method;
 
-	if (m->late.pending)
+	if (m->shards)
+		gf_method_shards_need(m, tensor);
+	else if (m->late.pending)
 		take_up(m, m->late.message[tensor]);
 }
 

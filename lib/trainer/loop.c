@@ -172,11 +172,13 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		rc = gf_method_settle(t->method, err);
 	rc = gf_groups_agree(&t->groups, t->config, rc, err);
 	rc = rc ? rc : average_running(t, err);
+	rc = rc ? rc : gf_method_whole(t->method, true, err);
 	if (rc)
 		return rc;
 	rc = swap_outer(t, err);
 	rc = rc ? rc : gf_compute_test(&t->compute, t->running, &score, err);
 	rc = rc ? rc : swap_outer(t, err);
+	rc = rc ? rc : gf_method_whole(t->method, false, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (!rc)
 		rc = gf_tally_sum(&t->team, &score, err);

@@ -132,7 +132,7 @@ static int open_ahead(struct gf_method *m, struct gf_error *err)
 int gf_method_open(struct gf_method **method, const struct gf_method_env *env, struct gf_error *err)
 {
 	struct gf_method *m = gf_xcalloc(1, sizeof(*m));
-	const struct gf_exchange_env exchange = {
+	struct gf_exchange_env exchange = {
 		.comm = env->comm,
 		.plan = env->plan,
 		.shapes = env->shapes,
@@ -150,6 +150,10 @@ int gf_method_open(struct gf_method **method, const struct gf_method_env *env, s
 	*method = m;
 	m->env = *env;
 	m->scale = env->scale;
+	rc = gf_comm_agree(env->comm, gf_method_shards_open(m, err), err);
+	if (rc)
+		return rc;
+	exchange.shards = gf_method_shards_list(m);
 	rc = gf_exchange_open(&m->exchange, &exchange, err);
 	if (rc)
 		return rc;
@@ -159,6 +163,8 @@ int gf_method_open(struct gf_method **method, const struct gf_method_env *env, s
 	rc = gf_team_agree(&team, rc, err);
 	if (!rc)
 		gf_method_late_open(m);
+	if (!rc && m->shards)
+		gf_method_shards_begin(m);
 	return rc;
 }
 
@@ -176,6 +182,7 @@ void gf_method_close(struct gf_method *m)
 		marks_close(&m->ahead->marks);
 	free(m->ahead);
 	gf_method_late_close(m);
+	gf_method_shards_close(m);
 	free(m);
 }
 
@@ -279,6 +286,8 @@ void gf_method_begin(struct gf_method *m, size_t step)
 		gf_method_late_begin(m);
 	else
 		begin(m);
+	if (m->shards)
+		gf_method_shards_step(m);
 }
 
 int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err)
@@ -296,6 +305,8 @@ int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err)
 void gf_method_forward_end(struct gf_method *m)
 {
 	mark(m, MARK_FORWARD);
+	if (m->shards)
+		gf_method_shards_turn(m);
 }
 
 /* Ahead of a GPU messages are listed when the first gradient is there, since what they are may
@@ -309,12 +320,21 @@ void gf_method_ready(struct gf_method *m, size_t tensor)
 		m->made->scale = gf_loss_scale_now(&m->scale);
 	}
 	gf_exchange_ready(m->made, &tensor, 1);
+	gf_method_early(m, tensor);
+}
+
+void gf_method_early(struct gf_method *m, size_t tensor)
+{
+	if (m->shards)
+		gf_method_shards_made(m, tensor);
 }
 
 void gf_method_backward_end(struct gf_method *m)
 {
 	m->handled_s = gf_exchange_totals(m->exchange).handling_s;
 	mark(m, MARK_BACKWARD);
+	if (m->shards)
+		gf_method_shards_end(m);
 	if (m->rc > 0)
 		return;
 	gf_exchange_backward_end(m->made);
@@ -339,8 +359,11 @@ static int judge(struct gf_method *m, struct gf_error *err)
 {
 	struct gf_select_bad bad;
 	bool overflow;
+	int rc = m->shards ? gf_method_shards_inspect(m, &bad, err)
+			   : gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, NULL, &bad, err);
 
-	(void)gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, NULL, &bad, err);
+	if (rc)
+		return rc;
 	overflow = gf_loss_scale_note(&m->scale, m->applied->scale, bad.found);
 	if (bad.found && !overflow && !m->env.skip_bad)
 		return gf_method_refuse(m, m->applied->number, bad, err);
@@ -397,6 +420,10 @@ int gf_method_exchange(struct gf_method *m, struct gf_error *err)
 	if (m->ahead)
 		return exchange_ahead(m, full, err);
 	m->skip = false;
+	if (m->shards && m->late.rc) {
+		*err = m->late.err;
+		return m->late.rc;
+	}
 	rc = gf_exchange_next(m->exchange, full, &m->applied, err);
 	m->timed = m->applied ? m->applied->number : 0;
 	return rc || !m->applied || !m->env.params ? rc : judge(m, err);
@@ -412,6 +439,10 @@ static void apply(struct gf_method *m, double lr)
 	keep(m, rc, &err);
 	if (rc)
 		return;
+	if (m->shards) {
+		gf_method_shards_update(m, lr, &sums);
+		return;
+	}
 	gf_update_sums(&m->updater, lr, &sums,
 		       gf_selection_has(&m->env.plan->selection, GF_SELECT_PIECES),
 		       m->applied->flag);
@@ -468,9 +499,9 @@ int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err)
 
 /* --- what is known of it -------------------------------------------------- */
 
-bool gf_method_is_late(const struct gf_method *m)
+bool gf_method_asks(const struct gf_method *m)
 {
-	return m->late.used;
+	return m->late.used || m->shards;
 }
 
 struct gf_loss_scale gf_method_scale(const struct gf_method *m)

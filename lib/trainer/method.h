@@ -41,6 +41,10 @@
  * when the next forward needs one of its tensors. So between steps parameters are those of the step
  * before until gf_method_settle. Forward calls gf_method_need for each tensor. What nobody asked
  * for comes with gf_method_memory, as the pool is in use until then.
+ *
+ * SHARDS. Between steps a rank has its own parts of the optimiser's state, and perhaps of the
+ * parameters; gf_method_whole brings the parameters' others. Passes call gf_method_need for each
+ * tensor, gf_method_forward_end and, before the last micro-batch, gf_method_early in each of them.
  */
 struct gf_method;
 
@@ -58,7 +62,8 @@ struct gf_method_env {
 	double timeout_s;
 	int threads;   /* that compute on the host; 0: none, a replay */
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
-	bool asks;     /* forward calls gf_method_need */
+	bool asks;     /* forward calls gf_method_need; with shards of parameters also backward */
+	size_t accumulate; /* micro-batches of a step; 0: 1 */
 };
 
 /* May gradients go from GPU to GPU, and the update be done there? -ENOTSUP says why not. Whether
@@ -80,18 +85,31 @@ void gf_method_begin(struct gf_method *m, size_t step);
 /* The first forward is through: the memory that backward writes to, which is the device's if
  * gradients stay there. LATE: takes what nobody asked for. */
 int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err);
-/* The step's forward passes are enqueued. */
+/* A micro-batch's forward has ended; on a device, is enqueued. */
 void gf_method_forward_end(struct gf_method *m);
+/* A gradient that goes out, and one of a micro-batch before the last. */
 void gf_method_ready(struct gf_method *m, size_t tensor);
+void gf_method_early(struct gf_method *m, size_t tensor);
 void gf_method_backward_end(struct gf_method *m);
 /* 1: a gradient is infinite or not a number, which ends the run on all ranks alike; err names the
  * step, and the tensor where it is known. */
 int gf_method_exchange(struct gf_method *m, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, double lr);
-/* Does forward call gf_method_need? LATE, above. */
-bool gf_method_is_late(const struct gf_method *m);
+/* Do passes call gf_method_need? LATE and SHARDS, above. */
+bool gf_method_asks(const struct gf_method *m);
 void gf_method_need(void *method, size_t tensor);
+
+/* SHARDS, below nothing without them. All ranks, between steps: parameters are there whole, or what
+ * is not kept goes. */
+int gf_method_whole(struct gf_method *m, bool whole, struct gf_error *err);
+/* The caller has set all parameters, which are whole. */
+void gf_method_took(struct gf_method *m);
+/* Arrays of the list that are sharded are so written, compared and read. */
+void gf_method_shard_state(struct gf_method *m, struct gf_state *s);
+/* -EINVAL: the plan's messages are no units of the model, whose parameters are in that order. */
+int gf_method_check_model(const struct gf_method *m, const struct gf_model *model,
+			  const size_t *order, struct gf_error *err);
 
 /* Waits for what is under way, which changes nothing of the results: the net may be tested. 1: as
  * exchange. */

@@ -5,8 +5,8 @@
 #include "trainer/method.h"
 #include "compressors/sums.h"
 
-/* A method in parts: method.c applies whole steps, late_gather.c applies messages one by one, and
- * update.c has the rule. */
+/* A method in parts: method.c applies whole steps, late_gather.c applies messages one by one,
+ * shards.c updates a rank's own parts, and update.c has the rule. */
 
 /*
  * An optimiser's step on a GPU: the update rule and exclusions of one on the host
@@ -75,13 +75,16 @@ struct gf_method_late {
 	bool *applied;   /* per message */
 	int rc;          /* the first failure since forward began */
 	struct gf_error err;
-	/* of this step's forward: waiting, and what of it was not data that moved */
+	/* of this step's forward, and with shards its backward: waiting, and what of it was not
+	 * data that moved */
 	double waited_s, handling_s;
-	struct gf_step_wait *waits; /* per message */
+	struct gf_step_wait *waits; /* per message; with shards again, for backward */
 };
 
 /* The host is a step ahead of a GPU that updates by itself (method.c). */
 struct gf_method_ahead;
+/* Shards (shards.c). */
+struct gf_method_shards;
 
 struct gf_method {
 	struct gf_method_env env;
@@ -100,6 +103,7 @@ struct gf_method {
 	uint64_t skipped;    /* steps so far */
 	uint64_t told_bytes; /* sent, and told of */
 	struct gf_method_late late;
+	struct gf_method_shards *shards; /* NULL: the plan has none */
 };
 
 /* 1, and which gradient is bad. */
@@ -114,5 +118,24 @@ void gf_method_late_begin(struct gf_method *m);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
 int gf_method_late_exchange(struct gf_method *m, struct gf_error *err);
 void gf_method_late_update(struct gf_method *m, double lr);
+/* Waits for a message, with the clock running, unto late.waits[which] and late.rc. */
+typedef int gf_method_wait_fn(struct gf_exchange_step *step, size_t message, struct gf_error *err);
+void gf_method_wait(struct gf_method *m, size_t which, size_t message, gf_method_wait_fn *wait);
+
+/* shards.c. Before the exchange is opened, which then has the list (NULL: no shards), and once the
+ * update is open. */
+int gf_method_shards_open(struct gf_method *m, struct gf_error *err);
+struct gf_shards *gf_method_shards_list(struct gf_method *m);
+void gf_method_shards_begin(struct gf_method *m);
+void gf_method_shards_close(struct gf_method *m);
+/* Parts of a step: it begins, a layer asks for a tensor, a forward has ended, a gradient was made,
+ * backward has ended; was one of them bad; own parts are updated. */
+void gf_method_shards_step(struct gf_method *m);
+void gf_method_shards_need(struct gf_method *m, size_t tensor);
+void gf_method_shards_turn(struct gf_method *m);
+void gf_method_shards_made(struct gf_method *m, size_t tensor);
+void gf_method_shards_end(struct gf_method *m);
+int gf_method_shards_inspect(struct gf_method *m, struct gf_select_bad *bad, struct gf_error *err);
+void gf_method_shards_update(struct gf_method *m, double lr, const struct gf_select_sums *sums);
 
 #endif

@@ -166,6 +166,9 @@ bool gf_speed_wanted(const struct gf_plan *plan, const struct gf_training *train
 {
 	const struct gf_model_profile *m = plan->model;
 
+	/* which takes all parameters, and gradients */
+	if (gf_shard_is_used(&plan->shard))
+		return false;
 	return plan->predicted && times_hold(plan, training) &&
 	       gf_model_forward_s(m) + m->backward_s > 0;
 }

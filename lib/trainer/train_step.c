@@ -46,8 +46,9 @@ static void on_grad(void *ctx, size_t tensor)
 
 static void on_early_grad(void *ctx, size_t tensor)
 {
-	(void)ctx;
-	(void)tensor;
+	const struct gradients *g = ctx;
+
+	gf_method_early(g->stepper->method, tensor);
 }
 
 static size_t count_elems(const struct gf_stepper *s)
@@ -94,11 +95,13 @@ static int forward(const struct gf_stepper *s, size_t part, struct gradients *g,
 	struct gf_compute *c = s->compute;
 	int rc = c->ops->forward(c, err);
 
+	if (!rc)
+		gf_method_forward_end(s->method);
 	return rc || part ? rc : gf_method_memory(s->method, &g->data, err);
 }
 
 /* The gradient of a micro-batch before the last. */
-static int backward_early(const struct gf_stepper *s, size_t part, const struct gradients *g,
+static int backward_early(const struct gf_stepper *s, size_t part, struct gradients *g,
 			  struct gf_error *err)
 {
 	struct gf_compute *c = s->compute;
@@ -106,7 +109,7 @@ static int backward_early(const struct gf_stepper *s, size_t part, const struct 
 
 	if (!s->sum)
 		return c->ops->backward_early(c, g->data, err);
-	rc = c->ops->backward(c, g->data, on_early_grad, NULL, err);
+	rc = c->ops->backward(c, g->data, on_early_grad, g, err);
 	if (!rc)
 		keep(s, g->data, part);
 	return rc;
@@ -152,7 +155,7 @@ static int compute(const struct gf_stepper *s, size_t step, struct gf_step_times
 	double begun_s;
 	int rc;
 
-	c->on_need = gf_method_is_late(m) ? gf_method_need : NULL;
+	c->on_need = gf_method_asks(m) ? gf_method_need : NULL;
 	c->need_ctx = m;
 	gf_method_begin(m, step);
 	rc = early(s, step, &g, out, err);
@@ -161,7 +164,6 @@ static int compute(const struct gf_stepper *s, size_t step, struct gf_step_times
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
-	gf_method_forward_end(m);
 	rc = c->ops->backward(c, g.data, on_grad, &g, err);
 	if (rc)
 		return rc;
@@ -196,12 +198,13 @@ static void record(struct gf_method *m, const struct gf_timeline *timeline, stru
 	t->handling_s =
 		m->late.handling_s + fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(m, timeline);
-	for (i = 0; i < m->env.plan->nmessages; i++) {
-		if (m->late.used)
-			t->late[i] = m->late.waits[i];
+	for (i = 0; i < m->env.plan->nmessages && m->late.used; i++)
+		t->late[i] = m->late.waits[i];
+	for (i = 0; i < 2 * m->env.plan->nmessages && m->shards; i++)
+		t->late[i] = m->late.waits[i];
+	for (i = 0; i < 3 * m->env.plan->nmessages; i++)
 		t->messages[i] =
 			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
-	}
 }
 
 static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct gf_error *err)

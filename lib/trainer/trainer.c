@@ -128,7 +128,6 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		return rc;
 	gf_compute_running(&t->compute, &nrunning);
 	t->running = gf_xcalloc(nrunning + 1, sizeof(*t->running));
-	gf_net_init_params(k->model, k->training.seed, t->params);
 	return 0;
 }
 
@@ -159,6 +158,7 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 		.scale = t->scale,
 		.skip_bad = k->skip_bad,
 		.asks = !k->place.gpu,
+		.accumulate = k->training.accumulate,
 		.watch = gf_compute_watch(&t->compute),
 		.place = k->place,
 		.optim = &t->optim,
@@ -176,11 +176,14 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
+	rc = rc ? rc : gf_method_check_model(t->method, k->model, order, err);
 	t->stepper.method = t->groups.method = t->method;
 	t->team = gf_groups_team(&t->groups, k);
 	rc = gf_groups_agree(&t->groups, k, rc, err);
 	if (!rc)
 		add_method_state(&t->groups, &t->state);
+	if (!rc)
+		gf_method_shard_state(t->method, &t->state);
 	free(shapes);
 	return rc;
 }
@@ -387,6 +390,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false, err);
+	if (!rc && config->place.gpu && gf_shard_is_used(&config->plan->shard))
+		rc = gf_error_set(err, -ENOTSUP,
+				  "shards run on CPUs: want --device cpu, or a plan without");
 	if (!rc && config->place.nccl)
 		rc = gf_method_check_gpu(config->plan, &config->training, err);
 	if (!rc)
@@ -405,6 +411,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	add_tally(&t->tally, &t->state);
 	rc = rc ? rc : open_method(t, order, err);
 	rc = rc ? rc : gf_state_check_names(&t->state, err);
+	/* after other memory: shards let go of others' parts once they are there */
+	if (!rc)
+		gf_net_init_params(config->model, config->training.seed, t->params);
 	/* mathematical functions differ between hosts in the last bit */
 	if (!rc)
 		rc = gf_team_bcast(&t->team, t->params, bytes, err);
@@ -412,6 +421,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		gf_outer_begin(t->groups.outer);
 	if (!rc)
 		rc = resume_or_begin(t, err);
+	if (!rc)
+		gf_method_took(t->method);
 	if (!rc)
 		rc = gf_team_agree(&t->team, gf_compute_send(&t->compute, err), err);
 out:

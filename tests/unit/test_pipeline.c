@@ -232,7 +232,7 @@ static void late_rank(struct gf_comm *comm, void *ctx)
 	size_t step;
 
 	rig_open(&r, s->c, comm);
-	EXPECT(gf_method_is_late(r.method) ==
+	EXPECT(gf_method_asks(r.method) ==
 		       (s->c->split && s->c->asks && !(s->c->optim.clip_norm > 0)),
 	       "P = %d: late", s->c->ranks);
 	for (step = 1; step <= s->c->steps; step++) {

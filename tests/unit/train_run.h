@@ -57,6 +57,8 @@ struct train_run {
 	int lanes; /* 0: 1 */
 	/* Its keys, without messages: they are the plan's. NULL: every step. */
 	const struct gf_period *period;
+	void (*edit)(const struct train_run *run, struct gf_plan *plan); /* (optional) */
+	const void *edit_ctx;
 	/* Where the rank computes (optional), and afterwards. */
 	void (*enter)(struct gf_comm *comm, struct gf_train_config *config);
 	void (*leave)(struct gf_comm *comm, struct gf_train_config *config);
@@ -124,6 +126,8 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 		free(plan.messages[i].codec);
 		plan.messages[i].codec = gf_xstrdup(run->codec);
 	}
+	if (!rc && run->edit)
+		run->edit(run, &plan);
 	if (!rc && run->period)
 		make_periodic(&plan, run->period);
 	if (!rc)

@@ -216,9 +216,14 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	snprintf(rank, sizeof(rank), "%d", comm->rank);
 	metadata[k++] = (struct gf_metadata){GF_CHECKPOINT_RUN, run};
 	metadata[k++] = (struct gf_metadata){GF_CHECKPOINT_RANK, rank};
-	for (i = 0; i < state->nitems; i++)
-		if (stores(comm->rank, &state->items[i]))
-			t[n++] = state->items[i].tensor;
+	for (i = 0; i < state->nitems; i++) {
+		const struct gf_state_item *item = &state->items[i];
+
+		if (!stores(comm->rank, item) && !item->tensor.bring)
+			continue;
+		t[n] = item->tensor;
+		t[n++].elsewhere = !stores(comm->rank, item);
+	}
 	rc = gf_safetensors_write(path, t, n, metadata, k, seal, err);
 	free(t);
 	return rc;
@@ -332,9 +337,12 @@ static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
 	for (i = 0; !rc && i < state->nitems; i++) {
 		const struct gf_state_item *item = &state->items[i];
 
-		if (item->scope == scope)
-			rc = gf_safetensors_load(s, item->name, item->tensor.dtype,
-						 item->count_elems, item->data, err);
+		if (item->scope != scope)
+			continue;
+		rc = gf_safetensors_load(s, item->name, item->tensor.dtype, item->count_elems,
+					 item->data, err);
+		if (!rc && item->tensor.bring)
+			rc = item->tensor.bring(item->tensor.ctx, &item->tensor, false, err);
 	}
 	return rc;
 }

@@ -113,21 +113,27 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean, size_t coun
 /* --- replicas ------------------------------------------------------------- */
 
 /* Of the items from `first` on to `end` that are shared. */
-static void digest(const struct gf_state *s, size_t first, size_t end,
-		   unsigned char out[GF_DIGEST_BYTES])
+static int digest(const struct gf_state *s, size_t first, size_t end,
+		  unsigned char out[GF_DIGEST_BYTES], struct gf_error *err)
 {
 	struct gf_digest d;
+	int rc = 0;
 
 	gf_digest_init(&d);
-	for (; first < end; first++) {
+	for (; first < end && !rc; first++) {
 		const struct gf_state_item *item = &s->items[first];
+		const struct gf_tensor_source *t = &item->tensor;
 
-		if (item->scope == GF_STATE_SHARED)
-			gf_digest_add(&d, item->data,
-				      item->count_elems *
-					      gf_safetensors_elem_bytes(item->tensor.dtype));
+		if (item->scope != GF_STATE_SHARED)
+			continue;
+		rc = t->bring ? t->bring(t->ctx, t, true, err) : 0;
+		gf_digest_add(&d, item->data,
+			      item->count_elems * gf_safetensors_elem_bytes(t->dtype));
+		if (!rc && t->bring)
+			rc = t->bring(t->ctx, t, false, err);
 	}
 	gf_digest_end(&d, out);
+	return rc;
 }
 
 static int differs(const unsigned char *all, int ranks)
@@ -148,16 +154,16 @@ int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *st
 	unsigned char *all = gf_xcalloc((size_t)ranks, sizeof(own));
 	size_t i;
 
-	digest(state, 0, state->nitems, own);
-	rc = gf_team_allgather(team, own, sizeof(own), all, err);
+	rc = digest(state, 0, state->nitems, own, err);
+	rc = rc ? rc : gf_team_allgather(team, own, sizeof(own), all, err);
 	if (rc || !differs(all, ranks))
 		goto out;
 	/* every rank is here: now find the first array that differs */
 	for (i = 0; i < state->nitems && !rc; i++) {
 		if (state->items[i].scope != GF_STATE_SHARED)
 			continue;
-		digest(state, i, i + 1, own);
-		rc = gf_team_allgather(team, own, sizeof(own), all, err);
+		rc = digest(state, i, i + 1, own, err);
+		rc = rc ? rc : gf_team_allgather(team, own, sizeof(own), all, err);
 		other = rc ? 0 : differs(all, ranks);
 		if (other) {
 			gf_error_set(err, 0,

@@ -24,14 +24,11 @@ double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad, co
 }
 
 /* trust*(scale*grad + decay*w) is SGD's g with both factors scaled. */
-void gf_lars_update(const struct gf_lars *o, float scale, const float *grad, float *weight,
-		    float *velocity, size_t count_elems)
+static void update(const struct gf_lars *o, double factor, float scale, const float *grad,
+		   float *weight, float *velocity, size_t count_elems)
 {
 	struct gf_sgd sgd = o->sgd;
-	double factor = 1;
 
-	if (!o->plain)
-		factor = gf_lars_trust(o, scale, grad, weight, count_elems);
 	if (o->inside) {
 		factor *= sgd.lr;
 		sgd.lr = 1;
@@ -40,8 +37,16 @@ void gf_lars_update(const struct gf_lars *o, float scale, const float *grad, flo
 	gf_sgd_update(&sgd, (float)(factor * (double)scale), grad, weight, velocity, count_elems);
 }
 
+void gf_lars_update(const struct gf_lars *o, float scale, const float *grad, float *weight,
+		    float *velocity, size_t count_elems)
+{
+	update(o, o->plain ? 1 : gf_lars_trust(o, scale, grad, weight, count_elems), scale, grad,
+	       weight, velocity, count_elems);
+}
+
 static void step(const struct gf_optim_config *c, const struct gf_optim_part *p, bool inside)
 {
+	const double *squares = p->squares;
 	const struct gf_lars o = {
 		.sgd = {.lr = p->lr, .momentum = c->momentum, .weight_decay = c->weight_decay},
 		.eta = c->eta,
@@ -50,7 +55,12 @@ static void step(const struct gf_optim_config *c, const struct gf_optim_part *p,
 		.plain = p->excluded,
 	};
 
-	gf_lars_update(&o, p->scale, p->grad, p->weight, p->slot[0], p->count_elems);
+	if (squares && !o.plain)
+		update(&o,
+		       trust_of(&o, sqrt(squares[0]), fabs((double)p->scale) * sqrt(squares[1])),
+		       p->scale, p->grad, p->weight, p->slot[0], p->count_elems);
+	else
+		gf_lars_update(&o, p->scale, p->grad, p->weight, p->slot[0], p->count_elems);
 }
 
 static void step_outside(const struct gf_optim_config *c, const struct gf_optim_part *p)

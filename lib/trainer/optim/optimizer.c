@@ -181,6 +181,7 @@ static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all,
 
 		part.excluded = r.excluded;
 		part.steps = o->steps;
+		part.squares = all->squares ? all->squares + 2 * i : NULL;
 		r.first = r.first > first ? r.first : first;
 		r_end = r_end < end ? r_end : end;
 		if (r_end <= r.first)
@@ -188,6 +189,37 @@ static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all,
 		r.count_elems = r_end - r.first;
 		step_range(o, part, &r);
 	}
+}
+
+void gf_optimizer_squares(const struct gf_optimizer *o, const float *grad, const float *weight,
+			  size_t first, size_t count_elems, double *squares)
+{
+	const struct gf_kernels *k = gf_kernels();
+	size_t end = first + count_elems, i;
+
+	for (i = 0; i < o->nranges; i++) {
+		const struct gf_optim_range *r = &o->ranges[i];
+		size_t from = r->first > first ? r->first : first;
+		size_t to = r->first + r->count_elems < end ? r->first + r->count_elems : end;
+
+		if (to <= from)
+			continue;
+		squares[2 * i] += k->sum_squares_f32(weight + from, to - from);
+		squares[2 * i + 1] += k->sum_squares_f32(grad + from, to - from);
+	}
+}
+
+float gf_optimizer_clipped(const struct gf_optimizer *o, float scale, const double *squares)
+{
+	double sum = 0, norm;
+	size_t i;
+
+	for (i = 0; i < o->nranges; i++)
+		sum += squares[2 * i + 1];
+	norm = fabs((double)scale) * sqrt(sum);
+	return o->config.clip_norm > 0 && norm > o->config.clip_norm
+		       ? (float)((double)scale * (o->config.clip_norm / norm))
+		       : scale;
 }
 
 void gf_optimizer_begin(struct gf_optimizer *o)
@@ -198,7 +230,6 @@ void gf_optimizer_begin(struct gf_optimizer *o)
 void gf_optimizer_step_some(struct gf_optimizer *o, const struct gf_optim_part *all, size_t first,
 			    size_t count_elems)
 {
-	assert(o->config.clip_norm <= 0);
 	step_ranges(o, all, first, count_elems);
 }
 

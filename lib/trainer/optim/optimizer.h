@@ -59,6 +59,10 @@ struct gf_optim_part {
 	float *weight;
 	float *slot[GF_OPTIM_SLOTS];
 	size_t count_elems;
+	/* Of the range's whole tensor: the squares of weights and of the gradient, each added up;
+	 * NULL: what the step needs of them it adds up itself, of the part. Of some elements: those
+	 * of the first range. */
+	const double *squares;
 };
 
 /* The settings that some optimisers have and others refuse, as bits. */
@@ -130,11 +134,16 @@ void gf_optimizer_release(struct gf_optimizer *o);
 double gf_optimizer_norm(const struct gf_optimizer *o, float scale, const float *grad);
 /* Before the gf_optimizer_step_some of a step; the others do it themselves. */
 void gf_optimizer_begin(struct gf_optimizer *o);
-/* Steps elements first to first + count - 1 alone, which are whole tensors; grad and weight are
- * those of all. Clipping is not possible here, because the norm of all gradients is unknown: the
- * optimiser must not clip. */
+/* Steps elements first to first + count - 1 alone; grad and weight are those of all. Elements that
+ * are not whole tensors want all->squares of an optimiser that is not elementwise. Nothing is
+ * clipped: all->scale has the factor in it. */
 void gf_optimizer_step_some(struct gf_optimizer *o, const struct gf_optim_part *all, size_t first,
 			    size_t count_elems);
+/* What these elements add to the squares of each range, nranges pairs; and by what the gradient is
+ * scaled when it is clipped, by those of all elements. */
+void gf_optimizer_squares(const struct gf_optimizer *o, const float *grad, const float *weight,
+			  size_t first, size_t count_elems, double *squares);
+float gf_optimizer_clipped(const struct gf_optimizer *o, float scale, const double *squares);
 /* grad is not changed; clipping scales it on the way. */
 void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale, const float *grad,
 		       float *weight);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/shards.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "transport/pages.h"
+
+static size_t units(const struct gf_shards *s)
+{
+	return s->plan->nmessages;
+}
+
+static bool is_forward(const struct gf_shards *s, size_t stage)
+{
+	return stage % (2 * units(s)) < units(s);
+}
+
+/* The stage at whose beginning the gather for this one opens. */
+static size_t gate(const struct gf_shards *s, size_t stage)
+{
+	const size_t ahead = s->plan->shard.ahead;
+
+	return gf_shards_have(s, GF_SHARD_PARAMETERS) && stage > ahead ? stage - ahead : 0;
+}
+
+/* From this stage of a unit to its next one. */
+static size_t distance(const struct gf_shards *s, size_t stage)
+{
+	const size_t unit = gf_shards_unit(s, stage);
+
+	return 2 * (is_forward(s, stage) ? unit : units(s) - 1 - unit) + 1;
+}
+
+/* Backward may read a unit after its last gradient: then the next gather must not open at once. */
+bool gf_shards_stays(const struct gf_shards *s, size_t stage)
+{
+	const size_t ahead = s->plan->shard.ahead, stages = distance(s, stage);
+
+	if (stage + stages >= s->stages)
+		return false;
+	if (!gf_shards_have(s, GF_SHARD_PARAMETERS))
+		return true;
+	if (is_forward(s, stage))
+		return s->plan->messages[gf_shards_unit(s, stage)].keep || stages <= ahead ||
+		       stages == 1;
+	return stages <= ahead + 1;
+}
+
+/* Is the unit of a stage here from an earlier one? */
+static bool has_stayed(const struct gf_shards *s, size_t stage)
+{
+	const size_t unit = gf_shards_unit(s, stage);
+	const size_t back = 2 * (is_forward(s, stage) ? units(s) - 1 - unit : unit) + 1;
+
+	return stage >= back && gf_shards_stays(s, stage - back);
+}
+
+static int check(const struct gf_plan *plan, struct gf_error *err)
+{
+	size_t i;
+
+	if (plan->shard.group_ranks != plan->ranks)
+		return gf_error_set(err, -ENOTSUP,
+				    "shards: want one group of all %d ranks here, got groups of %d",
+				    plan->ranks, plan->shard.group_ranks);
+	for (i = 0; i < plan->nmessages; i++)
+		if (gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS) &&
+		    plan->messages[i].release != GF_RELEASE_READY)
+			return gf_error_set(err, -ENOTSUP,
+					    "message %zu: want release \"ready\" with shards of "
+					    "parameters: backward waits for later messages",
+					    i);
+	return 0;
+}
+
+int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, size_t parts,
+		   float *params, struct gf_error *err)
+{
+	const struct gf_model_profile *model = plan->model;
+	size_t i;
+	int rc = check(plan, err);
+
+	*s = (struct gf_shards){.plan = plan, .rank = rank, .params = params};
+	if (rc)
+		return rc;
+	s->stages = 2 * plan->nmessages * parts;
+	s->offsets = gf_xcalloc(model->ntensors + 1, sizeof(*s->offsets));
+	for (i = 0; i < model->ntensors; i++)
+		s->offsets[i + 1] = s->offsets[i] + model->tensors[i].count_elems;
+	s->owners = gf_xcalloc(plan->nmessages, sizeof(*s->owners));
+	for (i = 0; i < plan->nmessages; i++)
+		s->owners[i] = gf_layout_even(plan->ranks, gf_plan_message_elems(plan, i));
+	s->gather = gf_xcalloc(s->stages, sizeof(*s->gather));
+	s->scatter = gf_xcalloc(plan->nmessages, sizeof(*s->scatter));
+	gf_shards_work(s, NULL, NULL);
+	return 0;
+}
+
+void gf_shards_close(struct gf_shards *s)
+{
+	size_t i;
+
+	for (i = 0; s->owners && i < units(s); i++)
+		free((void *)s->owners[i].pieces);
+	free(s->owners);
+	free(s->offsets);
+	free(s->gather);
+	free(s->scatter);
+	*s = (struct gf_shards){0};
+}
+
+static struct gf_work half_of(const struct gf_shards *s, size_t unit, enum gf_coll_half half,
+			      float *base)
+{
+	const struct gf_message *m = &s->plan->messages[unit];
+
+	return (struct gf_work){
+		.first = m->first,
+		.last = m->last,
+		.simultaneous = m->mode == GF_MODE_SIMULTANEOUS,
+		.at_end = half == GF_COLL_REDUCE_SCATTER && m->release == GF_RELEASE_BACKWARD_END,
+		.how = m,
+		.half = half,
+		.owners = &s->owners[unit],
+		.data = base + s->offsets[m->first],
+		.count_elems = s->offsets[m->last + 1] - s->offsets[m->first],
+	};
+}
+
+void gf_shards_work(struct gf_shards *s, const struct gf_pool *pool, struct gf_work *work)
+{
+	size_t n = 0, opened = 0, stage;
+
+	for (stage = 0; stage <= s->stages; stage++) {
+		for (; opened < s->stages && gate(s, opened) <= stage; opened++) {
+			if (has_stayed(s, opened))
+				continue;
+			if (work) {
+				work[n] = half_of(s, gf_shards_unit(s, opened), GF_COLL_ALL_GATHER,
+						  s->params);
+				work[n].first = work[n].last =
+					s->plan->model->ntensors + gate(s, opened);
+			}
+			s->gather[opened] = ++n;
+		}
+		if (stage <= s->stages - units(s)) /* no stage of the last backward has ended */
+			continue;
+		s->scatter[gf_shards_unit(s, stage - 1)] = n;
+		if (work)
+			work[n] = half_of(s, gf_shards_unit(s, stage - 1), GF_COLL_REDUCE_SCATTER,
+					  pool->data);
+		n++;
+	}
+	s->nwork = n;
+}
+
+struct gf_range gf_shards_part(const struct gf_shards *s, size_t message, int rank)
+{
+	const struct gf_layout_piece *p = &s->owners[message].pieces[rank];
+
+	return gf_data(s->offsets[s->plan->messages[message].first] + p->first, p->count);
+}
+
+static void give_back(float *base, size_t first, size_t end)
+{
+	if (first < end)
+		gf_pages_give_back(base + first, (end - first) * sizeof(*base));
+}
+
+void gf_shards_give_back(const struct gf_shards *s, size_t message, float *base, size_t first,
+			 size_t end)
+{
+	const struct gf_message *m = &s->plan->messages[message];
+	const struct gf_range own = gf_shards_part(s, message, s->rank);
+	const size_t from = s->offsets[m->first], to = s->offsets[m->last + 1];
+
+	first = first > from ? first : from;
+	end = end < to ? end : to;
+	give_back(base, first, end < own.first ? end : own.first);
+	give_back(base, first > own.first + own.count ? first : own.first + own.count, end);
+}
