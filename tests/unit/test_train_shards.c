@@ -26,9 +26,10 @@ struct shard_case {
 	double clip_norm;
 	size_t accumulate;
 	int lanes;
-	unsigned keep; /* a bit for each message */
-	bool rounded;  /* sums are made in another order */
-	bool late;     /* messages wait for the end of backward */
+	unsigned keep;    /* a bit for each message */
+	double tolerance; /* 0: the same bits; else values are rounded, or added in another order */
+	bool late;        /* messages wait for the end of backward */
+	const char *like; /* the method that comes to the same; NULL: none */
 };
 
 static int method_named(const char *name)
@@ -77,12 +78,14 @@ static void shard(const struct train_run *run, struct gf_plan *plan)
 	const struct shard_case *c = run->edit_ctx;
 	const int method = method_named(c->method);
 	struct gf_error err = {""};
+	bool units;
 	size_t i;
 
 	cut_at_layers(plan);
 	plan->shard.method = method;
 	plan->shard.group_ranks = method ? plan->ranks : 0;
-	plan->shard.ahead = method ? c->ahead : 0;
+	units = gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS);
+	plan->shard.ahead = units ? c->ahead : 0;
 	plan->lanes = c->lanes ? c->lanes : 1;
 	for (i = 0; i < plan->nmessages; i++) {
 		struct gf_message *m = &plan->messages[i];
@@ -91,7 +94,7 @@ static void shard(const struct train_run *run, struct gf_plan *plan)
 		m->algorithm = gf_xstrdup(c->algorithm ? c->algorithm : "ring");
 		m->mode = plan->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 		m->half = method ? GF_HALF_SPLIT : GF_HALF_ALL;
-		m->keep = method && c->keep >> i & 1;
+		m->keep = units && c->keep >> i & 1;
 		m->release = c->late ? GF_RELEASE_BACKWARD_END : GF_RELEASE_READY;
 	}
 	gf_plan_set_types(plan);
@@ -180,20 +183,28 @@ static void test_equal(void)
 		{"zero3", 3, .keep = 5, .lanes = 2, .ahead = 1},
 		{"zero3", 2, .ahead = 1, .optimizer = "adamw", .model = WIDE},
 		{"zero3", 3, .ahead = 2, .keep = 4, .model = WIDE, .lanes = 2},
-		{"zero3", 2, .accumulate = 2, .model = WIDE, .optimizer = "lars", .rounded = true},
+		{"zero3", 2, .accumulate = 2, .model = WIDE, .optimizer = "lars",
+		 .tolerance = 2e-6},
 		{"zero3", 4, .ahead = 1, .accumulate = 3, .model = WIDE},
 		{"zero2", 3, .optimizer = "nesterov", .model = WIDE},
 		{"zero1", 2, .optimizer = "adamw", .accumulate = 3},
 		{"zero3", 2, .optimizer = "adamw", .accumulate = 3},
 		{"zero3", 3, .ahead = 2, .accumulate = 2, .lanes = 2},
-		{"zero3", 2, .optimizer = "lars", .rounded = true, .ahead = 1},
-		{"zero1", 3, .optimizer = "lars-paper", .rounded = true},
-		{"zero3", 4, .clip_norm = .05, .rounded = true},
-		{"zero2", 3, .optimizer = "lars", .clip_norm = .05, .rounded = true},
+		{"zero3", 2, .optimizer = "lars", .tolerance = 2e-6, .ahead = 1},
+		{"zero1", 3, .optimizer = "lars-paper", .tolerance = 2e-6},
+		{"zero3", 4, .clip_norm = .05, .tolerance = 2e-6},
+		{"zero2", 3, .optimizer = "lars", .clip_norm = .05, .tolerance = 2e-6},
 		{"zero2", 4, .algorithm = "rhd"},
-		{"zero3", 3, .algorithm = "rhd", .rounded = true},
-		{"zero3", 4, .algorithm = "direct", .rounded = true},
+		{"zero3", 3, .algorithm = "rhd", .tolerance = 2e-6},
+		{"zero3", 4, .algorithm = "direct", .tolerance = 2e-6},
 		{"zero3", 2, .model = NORMED},
+		/* a codec rounds what is gathered, too */
+		{"zero1", 3, .codec = "bf16", .tolerance = .02},
+		{"zero2", 3, .codec = "bf16", .like = "zero1"},
+		{"zero3", 3, .codec = "bf16", .like = "zero1", .ahead = 1, .lanes = 2},
+		{"zero3", 2, .codec = "q8", .like = "zero1", .optimizer = "adamw"},
+		{"zero3", 4, .codec = "f16", .like = "zero1", .accumulate = 2, .keep = 2},
+		{"zero2", 4, .codec = "f16", .tolerance = .02, .model = WIDE},
 		{"zero3", 2, .model = MASKED, .keep = 4},
 		{"zero3", 3, .model = MASKED, .keep = 4, .ahead = 1, .accumulate = 2},
 	};
@@ -206,15 +217,15 @@ static void test_equal(void)
 		char *label = label_of(&cases[i], i);
 		struct train_run want, got;
 
-		none.method = "none";
+		none.method = cases[i].like ? cases[i].like : "none";
 		want = run_of(&none, a);
 		got = run_of(&cases[i], b);
 		train(&want);
 		train(&got);
 		EXPECT(!want.rc && !got.rc, "%s: %s %s", label, want.err.text, got.err.text);
 		if (!want.rc && !got.rc) {
-			compare(b, a, want.last_step, cases[i].rounded ? 2e-6 : 0, label);
-			EXPECT(cases[i].rounded || got.test.loss == want.test.loss,
+			compare(b, a, want.last_step, cases[i].tolerance, label);
+			EXPECT(cases[i].tolerance > 0 || got.test.loss == want.test.loss,
 			       "%s: loss %.17g, want %.17g", label, got.test.loss, want.test.loss);
 		}
 		free(a);
@@ -223,10 +234,103 @@ static void test_equal(void)
 	}
 }
 
+/* A run goes on from a set of any method, to the same bits, and with other ranks. */
+static void test_resume(void)
+{
+	static const struct {
+		const char *from, *to;
+		const char *codec;
+		int ranks; /* that go on; 0: the same */
+	} cases[] = {
+		{"none", "zero3"},           {"zero3", "none"},          {"zero3", "zero3"},
+		{"zero1", "zero2"},          {"zero3", "zero3", "bf16"}, {"zero1", "zero3", "q8"},
+		{"zero3", "zero3", NULL, 3}, {"zero2", "none", NULL, 1},
+	};
+	size_t i;
+	int r;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct shard_case c = {.method = cases[i].from,
+				       .ranks = 2,
+				       .optimizer = "adamw",
+				       .codec = cases[i].codec,
+				       .model = WIDE};
+		struct shard_case d = c;
+		char *a = gf_xasprintf("%s/through-%zu", folder, i);
+		char *b = gf_xasprintf("%s/stopped-%zu", folder, i);
+		char *label = gf_xasprintf("%s to %s (%zu)", cases[i].from, cases[i].to, i);
+		struct train_run through = run_of(&c, a), stopped = run_of(&c, b), on;
+
+		d.method = cases[i].to;
+		d.ranks = cases[i].ranks ? cases[i].ranks : c.ranks;
+		on = run_of(&d, b);
+		stopped.config.steps = 3;
+		on.config.resume = true;
+		on.config.reshard = cases[i].ranks != 0;
+		train(&through);
+		train(&stopped);
+		train(&on);
+		EXPECT(!through.rc && !stopped.rc && !on.rc, "%s: %s%s%s", label, through.err.text,
+		       stopped.err.text, on.err.text);
+		for (r = 0; r < c.ranks && !cases[i].ranks && !on.rc; r++)
+			same_file(a, b, through.last_step, r, label);
+		free(a);
+		free(b);
+		free(label);
+	}
+}
+
+/* What no plan's check sees. */
+static void test_refused(void)
+{
+	static const struct {
+		struct shard_case c;
+		const char *why;
+	} cases[] = {
+		{{"zero3", 2, .model = MASKED}, "message 2: want \"keep\", as layer out shares a"},
+		{{"zero3", 2, .late = true}, "want release \"ready\""},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct train_run run = run_of(&cases[i].c, NULL);
+
+		train(&run);
+		EXPECT(run.rc < 0 && strstr(run.err.text, cases[i].why), "%d %s", run.rc,
+		       run.err.text);
+	}
+}
+
+/* A gradient that one rank alone knows to be infinite ends the run on all of them, and is skipped
+ * by all. */
+static void test_bad(void)
+{
+	const struct shard_case cases[] = {{"none", 3}, {"zero1", 3}, {"zero3", 3, .ahead = 1}};
+	struct gf_error first = {""};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct train_run run = run_of(&cases[i], NULL);
+
+		run.config.training.rate = 1e9;
+		run.config.training.warmup_epochs = 0;
+		run.config.check_every = 0;
+		train(&run);
+		EXPECT(run.rc == 1 && strstr(run.err.text, "infinite or not a number"), "%s: %d %s",
+		       cases[i].method, run.rc, run.err.text);
+		if (!i)
+			first = run.err;
+		EXPECT_TEXT(run.err.text, first.text);
+	}
+}
+
 int main(void)
 {
 	watchdog(60);
 	make_folder("gf-shards");
 	test_equal();
+	test_resume();
+	test_refused();
+	test_bad();
 	return TEST_END();
 }
