@@ -199,6 +199,7 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		.max_batch = max_batch,
 		.threads = options->threads,
 		.precision = options->precision,
+		.in_place = options->in_place,
 		.loss_scale = 1,
 	};
 	place_params(net);

@@ -23,6 +23,7 @@ struct gf_net {
 	size_t max_batch;
 	int threads; /* 0: what the environment says */
 	enum gf_dtype precision;
+	bool in_place;
 	float loss_scale;
 
 	/* Per parameter, in the model's (registration) order. */

@@ -48,6 +48,8 @@ struct gf_net_options {
 	 * alone); sums are f32 in any case, and so are parameters and gradients outside. net_new
 	 * refuses a precision that the backend lacks. */
 	enum gf_dtype precision;
+	/* Weights come and go: onednn keeps no copies of those of fully connected layers in f32. */
+	bool in_place;
 	struct gf_gpu *gpu; /* of a backend on_device; borrowed */
 	struct gf_gpu_stream *stream;
 };

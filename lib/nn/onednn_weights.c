@@ -6,7 +6,7 @@
  * the layouts they like best; weights are reordered from the caller's plain array in each pass,
  * weight gradients back into it.
  * A fully connected layer of few rows uses them as they lie, in f32: reading a weight once for the
- * product costs as much as reordering it.
+ * product costs as much as reordering it. So does one of a net that keeps no copies.
  */
 #define FEW_ROWS 16 /* twice as many gain nothing: alexnet-bn's fc6 */
 
@@ -58,7 +58,8 @@ static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 		.weight = gf_onednn_plain(p, weight, in.ndims),
 		.bias = layer->bias ? gf_onednn_plain(p, bias, 1) : NULL,
 		.dst = gf_onednn_plain(p, dst, 2),
-		.stays = in.dims[0] <= FEW_ROWS && p->net->precision == GF_F32,
+		.stays = (in.dims[0] <= FEW_ROWS || p->net->in_place) &&
+			 p->net->precision == GF_F32,
 	};
 }
 

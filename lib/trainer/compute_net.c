@@ -449,6 +449,7 @@ int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *
 					      .threads = config->threads,
 					      .labels = gf_dataset_labels(config->data),
 					      .precision = config->precision,
+					      .in_place = config->in_place,
 					      .gpu = config->gpu,
 					      .stream = config->stream,
 				      },

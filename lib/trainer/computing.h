@@ -69,6 +69,7 @@ struct gf_train_net_config {
 	struct gf_gpu_stream *stream;
 	int threads;             /* of a net on the host; 0: OpenMP's choice */
 	enum gf_dtype precision; /* that it computes in */
+	bool in_place;           /* nn/net.h */
 	double timeout_s;        /* for the gpu to end a pass */
 	bool stays;              /* on the device: gradients, and the update of params */
 	size_t pools;            /* of gradients that stay (trainer/net_device.h) */

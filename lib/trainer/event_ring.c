@@ -53,9 +53,9 @@ void gf_timeline_close(struct gf_timeline *t)
 	const struct gf_step_times *s = gf_timeline_last(t);
 
 	t->parts.load_s += s->load_s;
-	t->parts.compute_s += s->backward_s - s->start_s - s->late_s;
+	t->parts.compute_s += s->backward_s - s->start_s - s->late_s - s->later_s;
 	t->parts.update_s += s->end_s - s->exchanged_s - s->outer_s;
-	t->parts.exposed_s += s->exchanged_s - s->backward_s + s->late_s + s->outer_s;
+	t->parts.exposed_s += s->exchanged_s - s->backward_s + s->late_s + s->later_s + s->outer_s;
 	t->parts.handling_s += s->handling_s;
 }
 

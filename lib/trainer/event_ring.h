@@ -24,7 +24,8 @@ struct gf_step_times {
 	double forward_s;   /* forward and loss are done, backward begins */
 	double backward_s;  /* backward is done */
 	double exchanged_s; /* every message that the update needs has ended */
-	double late_s;      /* of forward and backward: waiting for what they read */
+	double late_s;      /* of forward: waiting for parameters that it reads */
+	double later_s;     /* of backward: likewise */
 	double handling_s;  /* of all waiting: selection, codecs */
 	double outer_s;     /* after the update: in an outer exchange */
 	double end_s;       /* all is done */

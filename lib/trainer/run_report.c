@@ -38,8 +38,8 @@ static double time_of(const struct gf_step_times *s, enum time which, size_t mes
 	const double whole[] = {
 		[ITERATION] = s->end_s - s->start_s,
 		[FORWARD] = s->forward_s - s->start_s - s->late_s,
-		[BACKWARD] = s->backward_s - s->forward_s,
-		[WAIT] = s->exchanged_s - s->backward_s + s->late_s,
+		[BACKWARD] = s->backward_s - s->forward_s - s->later_s,
+		[WAIT] = s->exchanged_s - s->backward_s + s->late_s + s->later_s,
 		[UPDATE] = s->end_s - s->exchanged_s - s->outer_s,
 		[LOAD] = s->load_s,
 		[HANDLING] = s->handling_s,

@@ -33,17 +33,19 @@ static void slice(const struct drawing *d, const char *category, const char *nam
 		       to_s - d->shift_s - start_s, NULL);
 }
 
-/* Forward waits for what messages of the step before bring. */
+/* Forward waits for what messages of the step before bring; with shards both passes wait for
+ * parameters. */
 static void draw_late(const struct drawing *d)
 {
 	const struct gf_step_wait *w = d->step->late;
+	const size_t n = d->plan->nmessages;
 	char name[64];
 	size_t i;
 
-	for (i = 0; w && i < d->plan->nmessages; i++) {
+	for (i = 0; w && i < 2 * n; i++) {
 		if (w[i].end_s <= w[i].start_s)
 			continue;
-		snprintf(name, sizeof(name), "wait for message %zu", i);
+		snprintf(name, sizeof(name), "wait for message %zu", i % n);
 		slice(d, "late", name, w[i].start_s, w[i].end_s);
 	}
 }
@@ -116,14 +118,18 @@ static size_t bytes_of(const struct drawing *d, size_t i, size_t last)
 	return (size_t)(gf_plan_update_share(d->plan) * bytes);
 }
 
-static void draw_message(const struct drawing *d, size_t i, size_t last)
+/* The plan's i-th, as `times` have it. */
+static void draw_message(const struct drawing *d, size_t i, size_t last, size_t times)
 {
 	const struct gf_message *m = &d->plan->messages[i];
-	const struct gf_message_times *t = &d->step->messages[i];
+	const struct gf_message_times *t = &d->step->messages[times];
+	const char *half = !gf_shard_is_used(&d->plan->shard) ? ""
+			   : times == i                       ? " reduce-scatter"
+							      : " all-gather";
 	int lane = take_lane(d, t->start_s - d->shift_s);
 	double start_s = fmax(t->start_s - d->shift_s, d->lane_free_s[lane]);
 	double end_s = t->end_s - d->shift_s;
-	char *name = gf_xasprintf("message %zu", i);
+	char *name = gf_xasprintf("message %zu%s", i, half);
 	char *args = gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\": %zu, \"bytes\": "
 				  "%zu, \"algorithm\": \"%s\"}",
 				  i, m->first, d->plan->messages[last].last, bytes_of(d, i, last),
@@ -134,11 +140,33 @@ static void draw_message(const struct drawing *d, size_t i, size_t last)
 		gf_trace_slice(d->trace, d->pid, 1 + lane, "message", name, start_s,
 			       end_s - start_s, args);
 		gf_trace_flow(d->trace, d->pid, COMPUTE, t->ready_s - d->shift_s, 1 + lane, start_s,
-			      ((size_t)d->pid << 40) + d->step->step * d->plan->nmessages + i);
+			      ((size_t)d->pid << 40) + d->step->step * 3 * d->plan->nmessages +
+				      times);
 		d->lane_free_s[lane] = end_s;
 	}
 	free(name);
 	free(args);
+}
+
+/* Both halves of each, by their starts. */
+static void draw_halves(const struct drawing *d)
+{
+	const struct gf_message_times *t = d->step->messages;
+	const size_t n = d->plan->nmessages;
+	bool *drawn = gf_xcalloc(3 * n, sizeof(*drawn));
+	size_t next, i;
+
+	do {
+		for (next = i = 0; i < 3 * n; i++)
+			if (!drawn[i] && !isnan(t[i].end_s) &&
+			    (!next || t[i].start_s < t[next - 1].start_s))
+				next = i + 1;
+		if (next) {
+			drawn[next - 1] = true;
+			draw_message(d, (next - 1) % n, (next - 1) % n, next - 1);
+		}
+	} while (next);
+	free(drawn);
 }
 
 static void draw(struct drawing *d, int pid, const struct gf_step_times *s, double shift_s)
@@ -155,9 +183,13 @@ static void draw(struct drawing *d, int pid, const struct gf_step_times *s, doub
 	d->step = s;
 	d->shift_s = shift_s;
 	draw_compute(d);
+	if (gf_shard_is_used(&d->plan->shard)) {
+		draw_halves(d);
+		return;
+	}
 	for (i = 0; i < d->plan->nmessages && !isnan(s->messages[i].end_s); i = last + 1) {
 		last = last_with(d, i);
-		draw_message(d, i, last);
+		draw_message(d, i, last, i);
 	}
 }
 
@@ -195,7 +227,7 @@ static struct gf_step_times step_of(const struct gf_plan *plan,
 		.exchanged_s = prediction->iteration_s - gf_plan_update_s(plan),
 		.end_s = prediction->iteration_s,
 		.gradient_s = gf_xcalloc(m->ntensors, sizeof(double)),
-		.messages = gf_xcalloc(plan->nmessages, sizeof(*s.messages)),
+		.messages = gf_xcalloc(3 * plan->nmessages, sizeof(*s.messages)),
 	};
 	struct gf_error ignored;
 	size_t i;
@@ -208,6 +240,8 @@ static struct gf_step_times step_of(const struct gf_plan *plan,
 	}
 	s.forward_s = result.forward_end_s;
 	s.backward_s = result.backward_end_s;
+	for (i = plan->nmessages; i < 3 * plan->nmessages; i++)
+		s.messages[i].end_s = NAN; /* a prediction has no gathers */
 	for (i = 0; i < plan->nmessages; i++) {
 		const struct gf_predicted_message *t = &prediction->messages[i];
 

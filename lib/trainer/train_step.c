@@ -164,6 +164,7 @@ static int compute(const struct gf_stepper *s, size_t step, struct gf_step_times
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
+	t->late_s = m->late.waited_s;
 	rc = c->ops->backward(c, g.data, on_grad, &g, err);
 	if (rc)
 		return rc;
@@ -193,7 +194,7 @@ static void record(struct gf_method *m, const struct gf_timeline *timeline, stru
 	const struct gf_message_times *times = gf_exchange_times(m->exchange);
 	size_t i;
 
-	t->late_s = m->late.waited_s;
+	t->later_s = m->late.waited_s - t->late_s;
 	/* what is seen late of before must not exceed the time */
 	t->handling_s =
 		m->late.handling_s + fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);

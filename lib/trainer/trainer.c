@@ -99,6 +99,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.threads = k->threads,
 		.loaders = k->loaders,
 		.precision = k->precision,
+		.in_place = gf_shard_has(&k->plan->shard, GF_SHARD_PARAMETERS),
 		.half = k->half,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->place.gpu;
