@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "data/loader.h"
-#include "trainer/memory.h"
+#include "trainer/run_memory.h"
 
 /* The steps since an epoch, or the run, began. */
 struct stretch {

@@ -12,7 +12,7 @@
 #include "cost/stat.h"
 #include "data/dataset.h"
 #include "documents/models/model.h"
-#include "trainer/memory.h"
+#include "trainer/run_memory.h"
 #include "transport/processors.h"
 
 /* --- what was measured ------------------------------------------------------- */

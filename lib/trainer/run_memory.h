@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAINER_MEMORY_H
-#define GF_TRAINER_MEMORY_H
+#ifndef GF_TRAINER_RUN_MEMORY_H
+#define GF_TRAINER_RUN_MEMORY_H
 
 #include <stddef.h>
 

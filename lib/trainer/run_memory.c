@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trainer/memory.h"
+#include "trainer/run_memory.h"
 
 #include <stdio.h>
 #include <string.h>
