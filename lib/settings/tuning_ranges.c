@@ -105,9 +105,14 @@ static void push(struct gf_picks *p, size_t *capacity, size_t from_bytes,
 	gf_tuning_read(p->dialect, cost->algorithm, &pick->tuning, &err);
 }
 
-/* Halfway, whole. */
-static size_t between(size_t a, size_t b)
+/* From where on a variant is told that is the best at b, but not at a: halfway, whole, or from b if
+ * its cost falls there. Sizes before a fall take the longer time. */
+static size_t between(const struct gf_allreduce_cost *best, size_t a, size_t b)
 {
+	const struct gf_cost_lines lines = gf_allreduce_lines(best);
+
+	if (gf_cost_lines_s(&lines, (double)b) < gf_cost_lines_s(&lines, (double)(b - 1)))
+		return b;
 	return (size_t)ceil(sqrt((double)a) * sqrt((double)b));
 }
 
@@ -137,7 +142,7 @@ static int pick_all(struct gf_picks *p, const struct gf_picks_wish *w, struct gf
 			push(p, &capacity,
 			     p->count == 0 ? 0
 			     : i == 0      ? bytes
-					   : between(fit->size_bytes[i - 1], bytes),
+					   : between(best.cost, fit->size_bytes[i - 1], bytes),
 			     best.cost);
 		told += best.cost != own;
 		p->sizes[p->nsizes++] = (struct gf_pick_size){

@@ -623,6 +623,31 @@ fake_logs() {
 	says "--emit nccl-tuner: ncclAllReduce as it is is faster for 128 KiB than what was measured with a number of channels"
 }
 
+@test "--emit nccl-tuner and its kin: a variant whose cost falls is told from there on" {
+	{
+		fake_nccl
+		fake_nccl NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MAX_NCHANNELS=8
+		fake_nccl NCCL_ALGO=Tree NCCL_PROTO=Simple NCCL_MAX_NCHANNELS=8 FALLS=2097152
+	} > log
+	gf-profile -q --import log > falls.json
+	wants 0 gf-plan --emit nccl-tuner falls.json
+	diff <(grep -v '^#' out.txt) - <<-END
+	allreduce,0,185363,tree,simple,8,2,8
+	allreduce,185364,2097151,ring,simple,8,2,8
+	allreduce,2097152,18446744073709551615,tree,simple,8,2,8
+	END
+	# the library's own choice
+	{
+		fake_nccl FALLS=2097152
+		fake_nccl NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MAX_NCHANNELS=8
+	} | sed 's/NCCL version/RCCL version/' > log
+	gf-profile -q --import log > falls.json
+	wants 0 gf-plan --emit rccl-tuner falls.json
+	diff <(grep -v '^#' out.txt) - <<-END
+	allreduce,185364,2097151,ring,simple,8,2,8
+	END
+}
+
 @test "--emit deepspeed, megatron, xla: the size of buckets, beside the default" {
 	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") target
 	for target in deepspeed megatron xla; do

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # all_reduce_perf with known costs: what nccl-tests prints for 8 ranks on 2 hosts,
-# under NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS of its environment.
+# under NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS of its environment. From FALLS bytes on,
+# a byte costs a sixth.
 #	cost of B bytes = startup + B * per byte, in microseconds
 declare -A startup=([tree.ll]=10 [tree.simple]=30 [ring.ll]=20 [ring.simple]=60 [default]=35)
 declare -A per_mib=([tree.ll]=900 [tree.simple]=300 [ring.ll]=800 [ring.simple]=150 [default]=320)
@@ -27,8 +28,8 @@ cat << 'END'
 #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
 END
 for ((size = 4096; size <= 67108864; size *= 2)); do
-	awk -v s=$size -v a="${startup[$key]}" -v b="${per_mib[$key]}" -v c="${channels:-8}" 'BEGIN {
-		t = a + b * s / 1048576 * (c < 8 ? 8 / c : 1); g = s / t / 1000
+	awk -v s=$size -v a="${startup[$key]}" -v b="${per_mib[$key]}" -v c="${channels:-8}" -v falls="${FALLS:-1e99}" 'BEGIN {
+		t = a + b * s / 1048576 * (c < 8 ? 8 / c : 1) / (s < falls ? 1 : 6); g = s / t / 1000
 		printf "%12d %13d     float     sum      -1   %.4f  %.4f  %.4f      0   %.4f  %.4f  %.4f      0\n",
 			s, s / 4, t, g, g * 1.75, t, g, g * 1.75 }'
 done
