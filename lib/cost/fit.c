@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 /*
  * Sums over the points, each weighted 1/time^2, of size and time about their weighted means:
@@ -89,8 +90,10 @@ int gf_fit_linear(const double *size_bytes, const double *time_s, size_t count,
 }
 
 static const size_t fewest_points = 3;
-/* Tables that are longer are cut at every other point, or fewer. */
-static const size_t cuts_most = 1000;
+/* Tables that are longer are cut at every other point, or fewer; in three, those with more points
+ * than that. */
+static const size_t cuts_most = 1000, two_cuts_most = 50;
+enum { PARTS_MOST = 3 };
 /* Below this error one line is enough. */
 static const double good_rms = 0.05;
 /* How likely chance may be. */
@@ -106,7 +109,8 @@ static const double real_fall = 0.3;
 struct range {
 	size_t first, last;
 	double from_bytes;
-	bool falls; /* it begins below the end of the one before */
+	bool falls;  /* it begins below the end of the one before */
+	bool joined; /* a line of its own leads to it from the last size of the one before */
 	struct gf_linear_fit line;
 };
 
@@ -163,14 +167,14 @@ static bool falls(const struct gf_fit_points *p, size_t next)
 	       near_a_line(p, next - fewest_points) && near_a_line(p, next);
 }
 
-/* Finds the size at which the second range begins; false: only by the lines the cost would fall
- * there. */
+/* Finds the size at which the second range begins; false: the cost would fall there. If by the
+ * lines it falls between two sizes, but not from the one to the other, the ranges are joined. */
 static bool find_cut(const struct gf_fit_points *p, const struct range *a, struct range *b)
 {
 	double low = p->size_bytes[b->first - 1];
 	double high = p->size_bytes[b->first];
 	double steeper = b->line.per_byte_s - a->line.per_byte_s;
-	double cross = (a->line.startup_s - b->line.startup_s) / steeper;
+	double cross = (a->line.startup_s - b->line.startup_s) / steeper, below;
 
 	if (steeper != 0 && cross > low && cross <= high)
 		b->from_bytes = floor(cross);
@@ -178,8 +182,11 @@ static bool find_cut(const struct gf_fit_points *p, const struct range *a, struc
 		b->from_bytes = floor(low) + 1; /* where it jumps is not known */
 	else
 		b->from_bytes = ceil(sqrt(low * high));
-	return b->from_bytes > low &&
-	       at(&b->line, b->from_bytes) >= at(&a->line, b->from_bytes) * (1 - fall);
+	below = 1 - at(&b->line, b->from_bytes) / at(&a->line, b->from_bytes);
+	b->joined = below > good_rms && at(&b->line, high) >= at(&a->line, low);
+	if (b->joined)
+		b->from_bytes = high;
+	return b->from_bytes > low && (b->joined || below <= fall);
 }
 
 /*
@@ -199,48 +206,100 @@ static double log_chance(const struct gf_fit_points *p, const struct range *r,
 	return fmin(0, (n - 2) / 2 * log(own / other));
 }
 
-/* The best cut of a range, if it is worth it. */
-static bool cut(const struct gf_fit_points *p, const struct range *whole, struct range *a,
-		struct range *b)
+/* The same by how far the repeats of each size were apart, if that is known: the median of five or
+ * more lies within half of that. */
+static double log_chance_by_spread(const struct gf_fit_points *p, const struct range *r,
+				   const struct gf_linear_fit *whole)
 {
-	size_t step = 1 + (whole->last - whole->first) / cuts_most, k;
-	double best = log(chance);
-	bool found = false;
+	double sum = 0;
+	size_t i;
 
-	for (k = whole->first + fewest_points; k + fewest_points <= whole->last; k += step) {
-		struct range left = *whole, right = {0};
-		bool needed = false;
-		double likely;
+	for (i = r->first; p->spread_s && i < r->last; i++) {
+		double noise = hypot(p->spread_s[i] / 2, good_rms * p->time_s[i]);
+		double own = (at(&r->line, p->size_bytes[i]) - p->time_s[i]) / noise;
+		double other = (at(whole, p->size_bytes[i]) - p->time_s[i]) / noise;
 
-		if (!fit_range(p, whole->first, k, &left) ||
-		    !fit_range(p, k, whole->last, &right) || !find_cut(p, &left, &right))
-			continue;
-		likely = log_chance(p, &left, &whole->line, &needed) +
-			 log_chance(p, &right, &whole->line, &needed);
-		if (!needed || likely >= best)
-			continue;
-		best = likely;
-		found = true;
-		*a = left;
-		*b = right;
+		sum += (own * own - other * other) / 2;
 	}
-	return found;
+	return sum;
+}
+
+struct parts {
+	struct range at[PARTS_MOST];
+	size_t count; /* 0: none is worth it */
+	double likely;
+};
+
+/* Cuts a range where its parts end, and keeps them if they are the best. Each cut after the first
+ * has to be as unlikely to be chance as the first. */
+static void try_cuts(const struct gf_fit_points *p, const struct range *whole, const size_t *ends,
+		     size_t count, size_t room, struct parts *best)
+{
+	struct parts parts = {{*whole}, count, 0};
+	size_t first = whole->first, lines = count - 1, i;
+	double by_fit = 0, by_spread = 0;
+	bool needed = false;
+
+	for (i = 0; i < count; first = ends[i++]) {
+		if (!fit_range(p, first, ends[i], &parts.at[i]) ||
+		    (i > 0 && !find_cut(p, &parts.at[i - 1], &parts.at[i])))
+			return;
+		lines += i > 0 && parts.at[i].joined;
+		by_fit += log_chance(p, &parts.at[i], &whole->line, &needed);
+		by_spread += log_chance_by_spread(p, &parts.at[i], &whole->line);
+	}
+	parts.likely = fmin(by_fit, by_spread) - log(chance) * (double)(count - 2);
+	if (needed && lines <= room && parts.likely < best->likely)
+		*best = parts;
+}
+
+/* The best cut of a range, or the best two, if they are worth it. */
+static struct parts cut(const struct gf_fit_points *p, const struct range *whole, size_t room)
+{
+	struct parts best = {.likely = log(chance)};
+	size_t n = whole->last - whole->first, step = 1 + n / cuts_most, ends[PARTS_MOST];
+	size_t *k = &ends[0], *l = &ends[1];
+
+	for (*k = whole->first + fewest_points; *k + fewest_points <= whole->last; *k += step) {
+		*l = whole->last;
+		try_cuts(p, whole, ends, 2, room, &best);
+	}
+	step = 1 + n / two_cuts_most;
+	ends[2] = whole->last;
+	for (*k = whole->first + fewest_points; *k + fewest_points <= whole->last; *k += step)
+		for (*l = *k + fewest_points; *l + fewest_points <= whole->last; *l += step)
+			try_cuts(p, whole, ends, 3, room, &best);
+	return best;
 }
 
 /* A line that would begin a little below the one before is raised. */
-static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
+static void append_line(struct gf_lines_fit *f, double from, struct gf_linear_fit l, bool falls)
+{
+	if (f->nlines > 0 && !falls)
+		l.startup_s =
+			fmax(l.startup_s, at(&f->lines[f->nlines - 1], from) - l.per_byte_s * from);
+	f->from_bytes[f->nlines] = from;
+	f->lines[f->nlines++] = l;
+}
+
+static void take_lines(const struct gf_fit_points *p, const struct range *ranges, size_t count,
+		       struct gf_lines_fit *f)
 {
 	size_t i;
 
-	for (i = 0; i < f->nlines; i++) {
-		struct gf_linear_fit *l = &f->lines[i];
-		double from = ranges[i].from_bytes;
+	for (i = 0; i < count; i++) {
+		const struct range *r = &ranges[i];
 
-		*l = ranges[i].line;
-		f->from_bytes[i] = from;
-		if (i > 0 && !ranges[i].falls)
-			l->startup_s = fmax(l->startup_s,
-					    at(&f->lines[i - 1], from) - l->per_byte_s * from);
+		if (r->joined) {
+			double low = p->size_bytes[r->first - 1], high = p->size_bytes[r->first];
+			double from_s = at(&f->lines[f->nlines - 1], low);
+			double slope = fmax(0, at(&r->line, high) - from_s) / (high - low);
+
+			append_line(f, floor(low) + 1,
+				    (struct gf_linear_fit){from_s - slope * low, slope, 0, 0},
+				    false);
+		}
+		append_line(f, r->from_bytes, r->line, r->falls);
 	}
 }
 
@@ -296,9 +355,8 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lin
 		 struct gf_error *err)
 {
 	struct range ranges[GF_FIT_LINES_MOST] = {{.last = p->count}};
-	struct gf_lines_fit f = {.nlines = 1};
-	struct gf_lines_fit one = f;
-	size_t most = ascending(p) ? lines_most : 1, i, k;
+	struct gf_lines_fit f = {0}, one = {.nlines = 1};
+	size_t most = ascending(p) ? lines_most : 1, n, lines, i, k;
 	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count, &ranges[0].line, err);
 
 	assert(lines_most <= GF_FIT_LINES_MOST);
@@ -306,20 +364,21 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most, struct gf_lin
 		return rc;
 	one.lines[0] = ranges[0].line;
 	judge(p, &one);
-	f.nlines = cut_at_falls(p, most, ranges);
-	for (i = 0; i < f.nlines && f.nlines < most;) {
-		struct range a, b;
+	n = lines = cut_at_falls(p, most, ranges);
+	for (i = 0; i < n && lines < most;) {
+		struct parts parts = cut(p, &ranges[i], most - lines);
 
-		if (!cut(p, &ranges[i], &a, &b)) {
+		if (!parts.count) {
 			i++;
 			continue;
 		}
-		for (k = f.nlines++; k > i + 1; k--)
-			ranges[k] = ranges[k - 1];
-		ranges[i] = a;
-		ranges[i + 1] = b;
+		memmove(&ranges[i + parts.count], &ranges[i + 1], (n - i - 1) * sizeof(*ranges));
+		memcpy(&ranges[i], parts.at, parts.count * sizeof(*ranges));
+		n += parts.count - 1;
+		for (lines = n, k = 0; k < n; k++)
+			lines += ranges[k].joined;
 	}
-	take_lines(ranges, &f);
+	take_lines(p, ranges, n, &f);
 	judge(p, &f);
 	if (f.nlines > 1 && f.residual_rms >= one.residual_rms)
 		return gf_fit_lines(p, 1, fit, err); /* raised too much */

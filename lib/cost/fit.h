@@ -29,9 +29,14 @@ int gf_fit_linear(const double *size_bytes, const double *time_s, size_t count,
  *
  * A range is cut in two if one line is off by 5 % (root mean square) or more on one side, if the
  * improvement is unlikely to be chance, if both parts have three points or more, and if the cost
- * does not fall at the cut. The cut lies where the two lines cross between two sizes. If the cost
- * jumps up between them, all sizes above the smaller cost as the larger: nothing is known of them,
- * and a plan must not bet on the cheap line. Else the cut lies halfway on a logarithmic scale.
+ * does not fall at the cut. It is cut in three if that is better still by as much: two lines do no
+ * better than one where a curve is steep in its middle. The improvement is judged by how well the
+ * lines fit, and by the spread of the repeats.
+ *
+ * The cut lies where the two lines cross between two sizes. If the cost jumps up between them, all
+ * sizes above the smaller cost as the larger: nothing is known of them, and a plan must not bet on
+ * the cheap line. If only the lines fall there, and the two sizes do not, a line of its own joins
+ * the two. Else the cut lies halfway on a logarithmic scale.
  *
  * Before that, the points are cut where the cost falls, as it does where a library changes its
  * algorithm too late: a size takes less than the one before by 30 % or more and by more than the
