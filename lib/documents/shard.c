@@ -22,7 +22,11 @@ const struct gf_record gf_shard_record = {
 
 bool gf_shard_regathers(const struct gf_shard *s, const struct gf_message *messages, size_t i)
 {
-	return gf_shard_has(s, GF_SHARD_PARAMETERS) && i > 0 && !messages[i].keep;
+	/* its backward is that many stages after its forward */
+	const size_t stages = 2 * i + 1;
+
+	return gf_shard_has(s, GF_SHARD_PARAMETERS) && stages > 1 && stages > s->ahead &&
+	       !messages[i].keep;
 }
 
 size_t gf_shard_order(const struct gf_shard *s, const struct gf_message *messages, size_t n,

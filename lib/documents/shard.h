@@ -67,8 +67,8 @@ struct gf_shard_work {
 
 struct gf_message;
 
-/* Are the parameters of a unit gathered again before its backward? Those of the last one that
- * forward reaches are there. */
+/* Are the parameters of a unit gathered again before its backward? Those of the last units that
+ * forward reaches stay, if their gather would open before their forward has ended. */
 bool gf_shard_regathers(const struct gf_shard *s, const struct gf_message *messages, size_t i);
 /* Fills works, which have room for 3 n; returns how many there are. */
 size_t gf_shard_order(const struct gf_shard *s, const struct gf_message *messages, size_t n,

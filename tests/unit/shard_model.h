@@ -59,7 +59,8 @@ static inline int shard_unit_of(const struct shard_model *m, int stage)
 /* Is there such a message? */
 static inline bool shard_exists(const struct shard_model *m, int kind, int unit)
 {
-	return kind != BACKWARD || (m->dropped && unit > 0 && !m->keep[unit]);
+	return kind != BACKWARD ||
+	       (m->dropped && unit > 0 && 2 * unit + 1 > m->ahead && !m->keep[unit]);
 }
 
 /* The moment in program order at which it opens: twice the border of stages, and one more for a
