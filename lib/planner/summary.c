@@ -10,6 +10,7 @@
 #include "cli/table.h"
 #include "collectives/codecs/codec.h"
 #include "documents/plan_brief.h"
+#include "simulator/memory.h"
 #include "simulator/period_time.h"
 
 static const char *plural(size_t n)
@@ -214,6 +215,33 @@ void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, co
 		     by);
 }
 
+/* What a rank would hold that kept all of it. */
+static double whole_bytes(const struct gf_plan *p)
+{
+	const struct gf_shard none = {0};
+	const struct gf_sim_input nothing = {.model = p->model};
+	struct gf_memory_use use;
+
+	gf_sim_memory(&(struct gf_memory_setting){p->model, &none, &p->memory, false}, &nothing,
+		      NULL, &use);
+	return use.peak_bytes;
+}
+
+/* Of a plan whose memory counts: beside what keeps all. */
+static void gain_memory(const struct gf_plan *p, double now_s, struct gf_text *out)
+{
+	const struct gf_prediction *here = p->predicted;
+	const double whole = whole_bytes(p);
+
+	gf_text_addf(out, "DDP's default takes %s a step, %s times this, and holds %s a rank",
+		     gf_human_time(now_s).text, gf_human_ratio(now_s / here->iteration_s).text,
+		     gf_human_size(whole).text);
+	gf_text_addf(out, "%s\n",
+		     p->memory.limit_bytes && whole > (double)p->memory.limit_bytes
+			     ? ", which does not fit"
+			     : "");
+}
+
 void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const struct gf_plan *p,
 		  struct gf_text *out)
 {
@@ -223,6 +251,10 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 
 	if (!(now_s > 0))
 		return;
+	if (!now && p->predicted->memory.peak_bytes > 0) {
+		gain_memory(p, now_s, out);
+		return;
+	}
 	codecs = gf_plan_codecs_text(p);
 	gf_text_addf(&by, "%zu message%s, %s", p->nmessages, plural(p->nmessages), codecs);
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))

@@ -41,3 +41,14 @@ load common
 	grep -qF "($((best / 1048576)) MiB)" table.txt
 	grep -q 'bucket cap' out/buckets.svg
 }
+
+@test "shards.sh: the fastest stage that fits, for each number of ranks, or the least there is" {
+	local job=(--model gpt2-small --gpu v100 --batch 4 4x2-1gbe)
+	RANKS="2 8" wants 0 "$share/examples/shards.sh" 4050M "${job[@]}"
+	cp out.txt table.txt
+	grep -qE '^ +2 +does not fit into 4050M: at least [0-9.]+ GiB' table.txt
+	wants 0 gf-plan -q --ranks 8 --memory 4050M "${job[@]}"
+	grep -qE "^ +8 +$(jq -r '.shard.method' out.txt) " table.txt
+	wants 2 "$share/examples/shards.sh" 4050M --model resnet 4x2-1gbe
+	says 'resnet'
+}

@@ -35,6 +35,8 @@ while IFS= read -r line; do
 	*"gf-topo --table"*) shows '^topology host' ;;
 	*--pairs*) shows '^latency: median' ;;
 	*"--compare topo"*) shows ' policy .* exposed .*x ddp'; shows ' optimal ' ;;
+	*--memory*) grep -q 'fits into 40 GiB: a rank holds' err.txt || offend "want what a rank holds" ;;
+	*"--over shards"*) shows '^zero3 ' ;;
 	*"--over systems"*) shows '^gtopk '; shows '^pipe-sgd ' ;;
 	*lstm-text*) shows '^message ' ;;
 	*--explain*) shows '^compute  f+b' ;;
