@@ -59,17 +59,19 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
-	const struct gf_shards *shards = s->env.pools[slot].shards;
+	struct gf_shards *shards = s->env.pools[slot].shards;
+	const size_t i = (size_t)(w->how - s->env.plan->messages);
 	int rc;
 
 	/* what shards gather is no gradient */
 	if (w->half == (shards ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER))
 		return 0;
 	rc = gf_select_unscale(s, slot, w, q, err);
-	if (!rc && shards && gf_shards_have(shards, GF_SHARD_GRADIENTS))
-		gf_shards_give_back(shards, (size_t)(w->how - s->env.plan->messages),
-				    s->env.pools[slot].data, 0, SIZE_MAX);
-	return rc;
+	if (rc || !shards || !gf_shards_have(shards, GF_SHARD_GRADIENTS))
+		return rc;
+	gf_shards_give_back(shards, i, s->env.pools[slot].data, 0, SIZE_MAX);
+	atomic_fetch_sub(&shards->grads_bytes, gf_shards_others_bytes(shards, i));
+	return 0;
 }
 
 /* On the host, `inspect` looks. */

@@ -94,6 +94,7 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 		s->owners[i] = gf_layout_even(plan->ranks, gf_plan_message_elems(plan, i));
 	s->gather = gf_xcalloc(s->stages, sizeof(*s->gather));
 	s->scatter = gf_xcalloc(plan->nmessages, sizeof(*s->scatter));
+	s->made = gf_xcalloc(plan->nmessages, sizeof(*s->made));
 	gf_shards_work(s, NULL, NULL);
 	return 0;
 }
@@ -108,6 +109,7 @@ void gf_shards_close(struct gf_shards *s)
 	free(s->offsets);
 	free(s->gather);
 	free(s->scatter);
+	free(s->made);
 	*s = (struct gf_shards){0};
 }
 
@@ -161,6 +163,37 @@ struct gf_range gf_shards_part(const struct gf_shards *s, size_t message, int ra
 	const struct gf_layout_piece *p = &s->owners[message].pieces[rank];
 
 	return gf_data(s->offsets[s->plan->messages[message].first] + p->first, p->count);
+}
+
+size_t gf_shards_others_bytes(const struct gf_shards *s, size_t message)
+{
+	const size_t all = gf_plan_message_elems(s->plan, message);
+
+	return (all - gf_shards_part(s, message, s->rank).count) * sizeof(float);
+}
+
+void gf_shards_count(struct gf_shards *s, size_t stage)
+{
+	const size_t unit = gf_shards_unit(s, stage);
+	size_t i;
+
+	for (i = 0; stage == 0 && i < units(s); i++)
+		s->made[i] = false;
+	if (stage == 0)
+		s->opened = s->params_bytes = s->grads_bytes = 0;
+	for (; s->opened < s->stages && gate(s, s->opened) <= stage; s->opened++)
+		if (s->gather[s->opened])
+			s->params_bytes +=
+				gf_shards_others_bytes(s, gf_shards_unit(s, s->opened));
+	if (s->params_bytes > s->most_params_bytes)
+		s->most_params_bytes = s->params_bytes;
+	if (is_forward(s, stage) || s->made[unit])
+		return;
+	s->made[unit] = true;
+	i = atomic_fetch_add(&s->grads_bytes, gf_shards_others_bytes(s, unit)) +
+	    gf_shards_others_bytes(s, unit);
+	if (i > s->most_grads_bytes)
+		s->most_grads_bytes = i;
 }
 
 static void give_back(float *base, size_t first, size_t end)

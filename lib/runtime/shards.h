@@ -2,6 +2,7 @@
 #ifndef GF_RUNTIME_SHARDS_H
 #define GF_RUNTIME_SHARDS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -30,9 +31,12 @@ struct gf_shards {
 	/* Places in the list: per stage 1 + that of the gather which brings its unit, or 0 where
 	 * the unit has stayed; per message that of its reduce-scatter. */
 	size_t *gather, *scatter;
-	/* Bytes of others' parameters and gradients that are here, at once: now, and at most.
-	 * Parameters are the compute thread's, gradients the moving thread's. */
-	size_t params_bytes, grads_bytes, most_params_bytes, most_grads_bytes;
+	/* Bytes of others' parts that are here, now and at most, of the compute thread's but for
+	 * grads_bytes, which the thread that moves messages lowers. */
+	size_t params_bytes, most_params_bytes, most_grads_bytes;
+	_Atomic size_t grads_bytes;
+	size_t opened; /* stages whose gathers have opened */
+	bool *made;    /* per message: gradients are here, or have been in this step */
 };
 
 /* parts: micro-batches of a step. -ENOTSUP: such a plan is not run. */
@@ -57,6 +61,10 @@ static inline size_t gf_shards_unit(const struct gf_shards *s, size_t stage)
 bool gf_shards_stays(const struct gf_shards *s, size_t stage);
 /* Part `rank` of a message, in the flat arrays. */
 struct gf_range gf_shards_part(const struct gf_shards *s, size_t message, int rank);
+/* Counts what is here as a stage begins, 0 the step's first. */
+void gf_shards_count(struct gf_shards *s, size_t stage);
+/* Bytes of a message that other ranks own. */
+size_t gf_shards_others_bytes(const struct gf_shards *s, size_t message);
 /* Elements of a message that other ranks own go back to the system, in whole pages, and are zeros
  * then; first to end - 1 of them alone. */
 void gf_shards_give_back(const struct gf_shards *s, size_t message, float *base, size_t first,

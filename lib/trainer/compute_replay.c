@@ -68,12 +68,16 @@ static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ct
 {
 	struct replay *r = c->priv;
 	const struct gf_model_profile *m = r->model;
-	double from = r->start_s + m->forward_s;
+	double from = r->start_s + m->forward_s, began_s;
 	size_t i;
 
 	(void)grads;
 	(void)err;
 	for (i = 0; i < m->ntensors; i++) {
+		began_s = gf_clock_s();
+		if (!r->serves && c->on_need)
+			c->on_need(c->need_ctx, i);
+		from += gf_clock_s() - began_s;
 		if (!r->serves)
 			gf_clock_sleep_until(from + m->tensors[i].ready_s);
 		on_grad(ctx, i);

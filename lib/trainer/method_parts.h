@@ -136,6 +136,9 @@ void gf_method_shards_turn(struct gf_method *m);
 void gf_method_shards_made(struct gf_method *m, size_t tensor);
 void gf_method_shards_end(struct gf_method *m);
 int gf_method_shards_inspect(struct gf_method *m, struct gf_select_bad *bad, struct gf_error *err);
+/* Of memory that counts whole arrays, what is here no more: at the step's peak. */
+struct gf_train_memory;
+void gf_method_shards_memory(const struct gf_method *m, struct gf_train_memory *memory);
 void gf_method_shards_update(struct gf_method *m, double lr, const struct gf_select_sums *sums);
 
 #endif

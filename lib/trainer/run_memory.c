@@ -77,6 +77,8 @@ struct gf_train_memory gf_train_memory(const struct gf_trainer *t)
 	m.buffers_bytes = net.workspace_bytes + batches_bytes(t->config);
 	if (state > m.parameters_bytes + m.optimizer_bytes)
 		m.buffers_bytes += state - m.parameters_bytes - m.optimizer_bytes;
+	if (method->shards)
+		gf_method_shards_memory(method, &m);
 	return m;
 }
 

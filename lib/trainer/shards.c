@@ -17,6 +17,7 @@
 #include "compressors/select.h"
 #include "runtime/shards.h"
 #include "trainer/method_parts.h"
+#include "trainer/train.h"
 #include "transport/pages.h"
 
 /* Elements of each rank that go round at a time when parts are brought together. */
@@ -198,6 +199,7 @@ static void leave(struct gf_method *m, size_t stage)
 	if (m->late.rc)
 		return;
 	gf_shards_give_back(&s->list, unit, s->list.params, 0, SIZE_MAX);
+	s->list.params_bytes -= gf_shards_others_bytes(&s->list, unit);
 	s->here[unit] = false;
 }
 
@@ -223,8 +225,10 @@ static void advance(struct gf_method *m, size_t stage)
 		else
 			leave(m, s->stage);
 		signal = m->env.plan->model->ntensors + ++s->stage;
-		if (s->stage < s->list.stages)
-			gf_exchange_ready(m->made, &signal, 1);
+		if (s->stage == s->list.stages)
+			continue;
+		gf_shards_count(&s->list, s->stage);
+		gf_exchange_ready(m->made, &signal, 1);
 	}
 }
 
@@ -244,6 +248,7 @@ void gf_method_shards_step(struct gf_method *m)
 	s->stage = s->leaving = 0;
 	for (i = 0; i < units(m); i++)
 		s->here[i] = false;
+	gf_shards_count(&s->list, 0);
 	gf_exchange_ready(m->made, &signal, 1);
 }
 
@@ -370,6 +375,24 @@ void gf_method_shards_update(struct gf_method *m, double lr, const struct gf_sel
 		gf_optimizer_step_some(o, &all, own.first, own.count);
 	}
 	copy_own(m, weights(m), s->list.params);
+}
+
+void gf_method_shards_memory(const struct gf_method *m, struct gf_train_memory *memory)
+{
+	const struct gf_shards *list = &m->shards->list;
+	size_t others = 0, own = 0, i;
+
+	for (i = 0; i < units(m); i++) {
+		others += gf_shards_others_bytes(list, i);
+		own += gf_shards_part(list, i, list->rank).count * sizeof(float);
+	}
+	if (gf_shards_have(list, GF_SHARD_PARAMETERS))
+		memory->parameters_bytes -= others - list->most_params_bytes;
+	memory->parameters_bytes += m->shards->master ? own : 0;
+	if (gf_shards_have(list, GF_SHARD_GRADIENTS))
+		memory->gradients_bytes -= others - list->most_grads_bytes;
+	for (i = 0; m->updater.optimizer.ops->slots[i]; i++)
+		memory->optimizer_bytes -= others;
 }
 
 /* --- between steps -------------------------------------------------------- */
