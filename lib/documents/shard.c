@@ -20,33 +20,53 @@ const struct gf_record gf_shard_record = {
 };
 #undef AT
 
+bool gf_shard_stays(const struct gf_shard *s, const struct gf_message *messages, size_t n,
+		    size_t parts, size_t stage)
+{
+	const bool forward = gf_shard_is_forward(n, stage);
+	const size_t unit = gf_shard_unit(n, stage);
+	const size_t next = 2 * (forward ? unit : n - 1 - unit) + 1;
+
+	if (stage + next >= 2 * n * parts)
+		return false;
+	if (!gf_shard_has(s, GF_SHARD_PARAMETERS))
+		return true;
+	if (forward)
+		return next == 1 || messages[unit].keep || next <= s->ahead;
+	return next <= s->ahead + 1;
+}
+
 bool gf_shard_regathers(const struct gf_shard *s, const struct gf_message *messages, size_t i)
 {
-	/* its backward is that many stages after its forward */
-	const size_t stages = 2 * i + 1;
+	return !gf_shard_stays(s, messages, i + 1, 1, 0);
+}
 
-	return gf_shard_has(s, GF_SHARD_PARAMETERS) && stages > 1 && stages > s->ahead &&
-	       !messages[i].keep;
+/* Is the unit of a stage there from an earlier one? */
+static bool has_stayed(const struct gf_shard *s, const struct gf_message *messages, size_t n,
+		       size_t parts, size_t stage)
+{
+	const size_t unit = gf_shard_unit(n, stage);
+	const size_t back = 2 * (gf_shard_is_forward(n, stage) ? n - 1 - unit : unit) + 1;
+
+	return stage >= back && gf_shard_stays(s, messages, n, parts, stage - back);
 }
 
 size_t gf_shard_order(const struct gf_shard *s, const struct gf_message *messages, size_t n,
-		      struct gf_shard_work *works)
+		      size_t parts, struct gf_shard_work *works)
 {
 	const bool units = gf_shard_has(s, GF_SHARD_PARAMETERS);
+	const size_t stages = 2 * n * parts;
 	size_t stage, next = 0, count = 0;
 
-	for (stage = 0; stage <= 2 * n; stage++) {
+	for (stage = 0; stage <= stages; stage++) {
 		/* what opens now: with the step, `ahead` more than its first stage needs */
-		for (; next < 2 * n && (units ? next <= stage + s->ahead : next < n); next++) {
-			const bool forward = next < n;
-			const size_t i = forward ? n - 1 - next : next - n;
-
-			if (forward || gf_shard_regathers(s, messages, i))
-				works[count++] = (struct gf_shard_work){i, true, next, stage};
-		}
-		if (stage > n)
-			works[count++] =
-				(struct gf_shard_work){stage - 1 - n, false, stage - 1, stage};
+		for (; next < stages && (!units || next <= stage + s->ahead); next++)
+			if (!has_stayed(s, messages, n, parts, next))
+				works[count++] = (struct gf_shard_work){gf_shard_unit(n, next),
+									true, next, stage};
+		if (stage > stages - n)
+			works[count++] = (struct gf_shard_work){gf_shard_unit(n, stage - 1), false,
+								stage - 1, stage};
 	}
 	return count;
 }

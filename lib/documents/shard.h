@@ -54,7 +54,8 @@ static inline bool gf_shard_is_used(const struct gf_shard *s)
 /*
  * The works of a step under shards, in the order in which all ranks start them: a list that the
  * step model and the runtime walk. Compute has two stages per message: stage s < n is the forward
- * of message n - 1 - s, stage n + i the backward of message i. A gather opens when the stage
+ * of message n - 1 - s, stage n + i the backward of message i. Each further micro-batch has 2 n
+ * stages more, and reduce-scatters are the last one's. A gather opens when the stage
  * `opens` begins; the stage `stage` waits for it. A reduce-scatter opens when the last gradient of
  * its message is made, which ends that stage; the gathers that open then start before it.
  * Without units all gathers open with the step.
@@ -67,11 +68,24 @@ struct gf_shard_work {
 
 struct gf_message;
 
-/* Are the parameters of a unit gathered again before its backward? Those of the last units that
- * forward reaches stay, if their gather would open before their forward has ended. */
+static inline bool gf_shard_is_forward(size_t n, size_t stage)
+{
+	return stage % (2 * n) < n;
+}
+static inline size_t gf_shard_unit(size_t n, size_t stage)
+{
+	return gf_shard_is_forward(n, stage) ? n - 1 - stage % (2 * n) : stage % (2 * n) - n;
+}
+/* Does the unit stay when a stage of its ends, up to its next one in the step? It does if it is
+ * kept, or if the next gather would open before that end; with micro-batches also if it would open
+ * with the end of backward, whose last layer may yet be reading it. */
+bool gf_shard_stays(const struct gf_shard *s, const struct gf_message *messages, size_t n,
+		    size_t parts, size_t stage);
+/* Are the parameters of a unit gathered again before its backward? */
 bool gf_shard_regathers(const struct gf_shard *s, const struct gf_message *messages, size_t i);
-/* Fills works, which have room for 3 n; returns how many there are. */
+/* Fills works, which have room for (2 parts + 1) n; returns how many there are. parts:
+ * micro-batches. */
 size_t gf_shard_order(const struct gf_shard *s, const struct gf_message *messages, size_t n,
-		      struct gf_shard_work *works);
+		      size_t parts, struct gf_shard_work *works);
 
 #endif

@@ -88,7 +88,7 @@ static void take_shard_times(const struct gf_shards *s, const struct gf_message_
 	for (unit = 0; unit < n; unit++)
 		times[unit] = sent[s->scatter[unit]];
 	for (stage = 0; stage < s->stages; stage++) {
-		unit = gf_shards_unit(s, stage) + (stage % (2 * n) < n ? n : 2 * n);
+		unit = gf_shard_unit(n, stage) + (gf_shard_is_forward(n, stage) ? n : 2 * n);
 		if (s->gather[stage])
 			times[unit] = sent[s->gather[stage] - 1];
 	}

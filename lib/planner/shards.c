@@ -145,7 +145,7 @@ static void evaluate(struct search *s, struct gf_shard_draft *d)
 		s->messages[i].keep = d->keep[i];
 	}
 	s->shard.ahead = d->ahead;
-	in.nworks = gf_shard_order(&s->shard, s->messages, d->n, s->order);
+	in.nworks = gf_shard_order(&s->shard, s->messages, d->n, 1, s->order);
 	times = (struct gf_sim_shard_times){s->times, s->times + in.nworks,
 					    s->times + 2 * in.nworks,
 					    s->times + 2 * in.nworks + 2 * d->n};

@@ -12,51 +12,6 @@ static size_t units(const struct gf_shards *s)
 	return s->plan->nmessages;
 }
 
-static bool is_forward(const struct gf_shards *s, size_t stage)
-{
-	return stage % (2 * units(s)) < units(s);
-}
-
-/* The stage at whose beginning the gather for this one opens. */
-static size_t gate(const struct gf_shards *s, size_t stage)
-{
-	const size_t ahead = s->plan->shard.ahead;
-
-	return gf_shards_have(s, GF_SHARD_PARAMETERS) && stage > ahead ? stage - ahead : 0;
-}
-
-/* From this stage of a unit to its next one. */
-static size_t distance(const struct gf_shards *s, size_t stage)
-{
-	const size_t unit = gf_shards_unit(s, stage);
-
-	return 2 * (is_forward(s, stage) ? unit : units(s) - 1 - unit) + 1;
-}
-
-/* Backward may read a unit after its last gradient: then the next gather must not open at once. */
-bool gf_shards_stays(const struct gf_shards *s, size_t stage)
-{
-	const size_t ahead = s->plan->shard.ahead, stages = distance(s, stage);
-
-	if (stage + stages >= s->stages)
-		return false;
-	if (!gf_shards_have(s, GF_SHARD_PARAMETERS))
-		return true;
-	if (is_forward(s, stage))
-		return s->plan->messages[gf_shards_unit(s, stage)].keep || stages <= ahead ||
-		       stages == 1;
-	return stages <= ahead + 1;
-}
-
-/* Is the unit of a stage here from an earlier one? */
-static bool has_stayed(const struct gf_shards *s, size_t stage)
-{
-	const size_t unit = gf_shards_unit(s, stage);
-	const size_t back = 2 * (is_forward(s, stage) ? units(s) - 1 - unit : unit) + 1;
-
-	return stage >= back && gf_shards_stays(s, stage - back);
-}
-
 static int check(const struct gf_plan *plan, struct gf_error *err)
 {
 	size_t i;
@@ -95,7 +50,13 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 	s->gather = gf_xcalloc(s->stages, sizeof(*s->gather));
 	s->scatter = gf_xcalloc(plan->nmessages, sizeof(*s->scatter));
 	s->made = gf_xcalloc(plan->nmessages, sizeof(*s->made));
-	gf_shards_work(s, NULL, NULL);
+	s->works = gf_xcalloc((2 * parts + 1) * plan->nmessages, sizeof(*s->works));
+	s->nworks = gf_shard_order(&plan->shard, plan->messages, plan->nmessages, parts, s->works);
+	for (i = 0; i < s->nworks; i++)
+		if (s->works[i].gather)
+			s->gather[s->works[i].stage] = 1 + i;
+		else
+			s->scatter[s->works[i].message] = i;
 	return 0;
 }
 
@@ -107,6 +68,7 @@ void gf_shards_close(struct gf_shards *s)
 		free((void *)s->owners[i].pieces);
 	free(s->owners);
 	free(s->offsets);
+	free(s->works);
 	free(s->gather);
 	free(s->scatter);
 	free(s->made);
@@ -131,31 +93,19 @@ static struct gf_work half_of(const struct gf_shards *s, size_t unit, enum gf_co
 	};
 }
 
-void gf_shards_work(struct gf_shards *s, const struct gf_pool *pool, struct gf_work *work)
+void gf_shards_work(const struct gf_shards *s, const struct gf_pool *pool, struct gf_work *work)
 {
-	size_t n = 0, opened = 0, stage;
+	size_t k;
 
-	for (stage = 0; stage <= s->stages; stage++) {
-		for (; opened < s->stages && gate(s, opened) <= stage; opened++) {
-			if (has_stayed(s, opened))
-				continue;
-			if (work) {
-				work[n] = half_of(s, gf_shards_unit(s, opened), GF_COLL_ALL_GATHER,
-						  s->params);
-				work[n].first = work[n].last =
-					s->plan->model->ntensors + gate(s, opened);
-			}
-			s->gather[opened] = ++n;
-		}
-		if (stage <= s->stages - units(s)) /* no stage of the last backward has ended */
-			continue;
-		s->scatter[gf_shards_unit(s, stage - 1)] = n;
-		if (work)
-			work[n] = half_of(s, gf_shards_unit(s, stage - 1), GF_COLL_REDUCE_SCATTER,
-					  pool->data);
-		n++;
+	for (k = 0; k < s->nworks; k++) {
+		const struct gf_shard_work *w = &s->works[k];
+
+		work[k] = half_of(s, w->message,
+				  w->gather ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER,
+				  w->gather ? s->params : pool->data);
+		if (w->gather)
+			work[k].first = work[k].last = pool->ntensors + w->opens;
 	}
-	s->nwork = n;
 }
 
 struct gf_range gf_shards_part(const struct gf_shards *s, size_t message, int rank)
@@ -174,20 +124,19 @@ size_t gf_shards_others_bytes(const struct gf_shards *s, size_t message)
 
 void gf_shards_count(struct gf_shards *s, size_t stage)
 {
-	const size_t unit = gf_shards_unit(s, stage);
+	const size_t unit = gf_shard_unit(units(s), stage);
 	size_t i;
 
 	for (i = 0; stage == 0 && i < units(s); i++)
 		s->made[i] = false;
 	if (stage == 0)
 		s->opened = s->params_bytes = s->grads_bytes = 0;
-	for (; s->opened < s->stages && gate(s, s->opened) <= stage; s->opened++)
-		if (s->gather[s->opened])
-			s->params_bytes +=
-				gf_shards_others_bytes(s, gf_shards_unit(s, s->opened));
+	for (; s->opened < s->nworks && s->works[s->opened].opens <= stage; s->opened++)
+		if (s->works[s->opened].gather)
+			s->params_bytes += gf_shards_others_bytes(s, s->works[s->opened].message);
 	if (s->params_bytes > s->most_params_bytes)
 		s->most_params_bytes = s->params_bytes;
-	if (is_forward(s, stage) || s->made[unit])
+	if (gf_shard_is_forward(units(s), stage) || s->made[unit])
 		return;
 	s->made[unit] = true;
 	i = atomic_fetch_add(&s->grads_bytes, gf_shards_others_bytes(s, unit)) +

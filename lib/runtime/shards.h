@@ -11,23 +11,19 @@
 #include "runtime/work.h"
 
 /*
- * The messages of a step whose plan has shards (documents/shard.h): gathers of parameters and
- * reduce-scatters of gradients, as one list in the order in which all ranks start them
- * (gf-time(7)).
- *
- * A step has stages: forward of units nmessages - 1 to 0, then backward of units 0 to nmessages -
- * 1, once for each micro-batch. A gather waits for no gradient, but until a stage has begun. That
- * is a signal (gf_engine_config.signals): tensor ntensors + s of the engine is ready once stage s
- * has begun. Reduce-scatters are of the last micro-batch, whose gradients are those of all.
+ * The messages of a step whose plan has shards, as documents/shard.h orders them. A gather waits
+ * for no gradient, but until a stage of compute has begun. That is a signal
+ * (gf_engine_config.signals): tensor ntensors + s of the engine is ready once stage s has begun.
  */
 struct gf_shards {
 	const struct gf_plan *plan; /* borrowed */
 	int rank;
 	float *params; /* borrowed: flat, laid out as the pool */
 	size_t stages;
-	size_t *offsets;          /* of the tensors, ntensors + 1 */
-	struct gf_layout *owners; /* per message */
-	size_t nwork;
+	size_t *offsets;             /* of the tensors, ntensors + 1 */
+	struct gf_layout *owners;    /* per message */
+	struct gf_shard_work *works; /* nworks, the list */
+	size_t nworks;
 	/* Places in the list: per stage 1 + that of the gather which brings its unit, or 0 where
 	 * the unit has stayed; per message that of its reduce-scatter. */
 	size_t *gather, *scatter;
@@ -35,7 +31,7 @@ struct gf_shards {
 	 * grads_bytes, which the thread that moves messages lowers. */
 	size_t params_bytes, most_params_bytes, most_grads_bytes;
 	_Atomic size_t grads_bytes;
-	size_t opened; /* stages whose gathers have opened */
+	size_t opened; /* so many works have */
 	bool *made;    /* per message: gradients are here, or have been in this step */
 };
 
@@ -44,21 +40,13 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 		   float *params, struct gf_error *err);
 void gf_shards_close(struct gf_shards *s);
 
-/* The list; NULL: only the places in it. */
-void gf_shards_work(struct gf_shards *s, const struct gf_pool *pool, struct gf_work *work);
+/* The list, nworks, on the pool's memory. */
+void gf_shards_work(const struct gf_shards *s, const struct gf_pool *pool, struct gf_work *work);
 
 static inline bool gf_shards_have(const struct gf_shards *s, unsigned traits)
 {
 	return gf_shard_has(&s->plan->shard, traits);
 }
-static inline size_t gf_shards_unit(const struct gf_shards *s, size_t stage)
-{
-	const size_t n = s->plan->nmessages, place = stage % (2 * n);
-
-	return place < n ? n - 1 - place : place - n;
-}
-/* Does the unit stay when a stage of its has ended, until its next one in this step? */
-bool gf_shards_stays(const struct gf_shards *s, size_t stage);
 /* Part `rank` of a message, in the flat arrays. */
 struct gf_range gf_shards_part(const struct gf_shards *s, size_t message, int rank);
 /* Counts what is here as a stage begins, 0 the step's first. */

@@ -76,7 +76,7 @@ size_t gf_work_count(const struct gf_plan *plan, const struct gf_pool *pool)
 	size_t i, count = plan->nmessages;
 
 	if (pool->shards)
-		return pool->shards->nwork;
+		return pool->shards->nworks;
 	for (i = 0; i < plan->nmessages; i++)
 		count += plan->messages[i].half == GF_HALF_SPLIT;
 	return count;

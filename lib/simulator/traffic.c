@@ -416,7 +416,7 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct 
 		rc = append_own(&x, t, err);
 	if (rc == 0 && gf_shard_is_used(&p->shard)) {
 		t->works = gf_xcalloc(3 * p->nmessages + 1, sizeof(*t->works));
-		t->nworks = gf_shard_order(&p->shard, p->messages, p->nmessages, t->works);
+		t->nworks = gf_shard_order(&p->shard, p->messages, p->nmessages, 1, t->works);
 	}
 	if (rc < 0)
 		gf_traffic_release(t);

@@ -42,9 +42,19 @@ static size_t units(const struct gf_method *m)
 	return m->env.plan->nmessages;
 }
 
+/* Does a unit stay when that stage of its has ended? */
+static bool stays(const struct gf_method *m, size_t stage)
+{
+	const struct gf_plan *plan = m->env.plan;
+
+	return !gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS) ||
+	       gf_shard_stays(&plan->shard, plan->messages, units(m),
+			      m->shards->list.stages / (2 * units(m)), stage);
+}
+
 static bool is_backward(const struct gf_method *m)
 {
-	return m->shards->stage % (2 * units(m)) >= units(m);
+	return !gf_shard_is_forward(units(m), m->shards->stage);
 }
 
 /* Where updates are made. */
@@ -162,7 +172,7 @@ int gf_method_check_model(const struct gf_method *m, const struct gf_model *mode
 		if (rc || !layer->tied || !at[gf_layer_use(layer, 0)])
 			continue;
 		unit = at[gf_layer_use(layer, 0)] - 1;
-		if (!gf_shards_stays(&s->list, units(m) - 1 - unit))
+		if (!stays(m, units(m) - 1 - unit))
 			rc = gf_error_set(err, -EINVAL,
 					  "message %zu: want \"keep\", as layer %s shares a weight "
 					  "of it",
@@ -177,7 +187,7 @@ int gf_method_check_model(const struct gf_method *m, const struct gf_model *mode
 static void wait_for(struct gf_method *m, size_t unit, size_t stage)
 {
 	struct gf_method_shards *s = m->shards;
-	const bool backward = stage % (2 * units(m)) >= units(m);
+	const bool backward = !gf_shard_is_forward(units(m), stage);
 
 	if (s->here[unit] || m->late.rc || !s->list.gather[stage])
 		return;
@@ -190,10 +200,10 @@ static void wait_for(struct gf_method *m, size_t unit, size_t stage)
 static void leave(struct gf_method *m, size_t stage)
 {
 	struct gf_method_shards *s = m->shards;
-	const size_t unit = gf_shards_unit(&s->list, stage);
+	const size_t unit = gf_shard_unit(units(m), stage);
 
 	s->leaving = 0;
-	if (gf_shards_stays(&s->list, stage) || !gf_shards_have(&s->list, GF_SHARD_PARAMETERS))
+	if (stays(m, stage))
 		return;
 	wait_for(m, unit, stage);
 	if (m->late.rc)
@@ -221,7 +231,7 @@ static void advance(struct gf_method *m, size_t stage)
 	while (s->stage < stage) {
 		flush(m);
 		if (is_backward(m))
-			s->leaving = 1 + gf_shards_unit(&s->list, s->stage);
+			s->leaving = 1 + gf_shard_unit(units(m), s->stage);
 		else
 			leave(m, s->stage);
 		signal = m->env.plan->model->ntensors + ++s->stage;

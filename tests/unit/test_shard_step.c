@@ -103,7 +103,7 @@ static void pose(struct rig *g)
 		.lanes = m->lanes,
 		.update_s = m->update_s,
 		.works = g->works,
-		.nworks = gf_shard_order(&g->shard, g->messages, (size_t)m->units, g->works),
+		.nworks = gf_shard_order(&g->shard, g->messages, (size_t)m->units, 1, g->works),
 	};
 }
 
@@ -174,7 +174,7 @@ static void test_by_hand(void)
 						    .startup_s = 2,
 						    .gather_startup_s = 1,
 						    .bytes = 400};
-	in.nworks = gf_shard_order(&shard, messages, 2, works);
+	in.nworks = gf_shard_order(&shard, messages, 2, 1, works);
 	EXPECT(in.nworks == 5, "got %zu", in.nworks);
 	/* gather 1, forward 1, gather 0, forward 0, backward 0; its scatter, after the gather of 1
 	 */
