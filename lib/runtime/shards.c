@@ -16,10 +16,6 @@ static int check(const struct gf_plan *plan, struct gf_error *err)
 {
 	size_t i;
 
-	if (plan->shard.group_ranks != plan->ranks)
-		return gf_error_set(err, -ENOTSUP,
-				    "shards: want one group of all %d ranks here, got groups of %d",
-				    plan->ranks, plan->shard.group_ranks);
 	for (i = 0; i < plan->nmessages; i++)
 		if (gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS) &&
 		    plan->messages[i].release != GF_RELEASE_READY)
@@ -46,7 +42,8 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 		s->offsets[i + 1] = s->offsets[i] + model->tensors[i].count_elems;
 	s->owners = gf_xcalloc(plan->nmessages, sizeof(*s->owners));
 	for (i = 0; i < plan->nmessages; i++)
-		s->owners[i] = gf_layout_even(plan->ranks, gf_plan_message_elems(plan, i));
+		s->owners[i] =
+			gf_layout_even(plan->shard.group_ranks, gf_plan_message_elems(plan, i));
 	s->gather = gf_xcalloc(s->stages, sizeof(*s->gather));
 	s->scatter = gf_xcalloc(plan->nmessages, sizeof(*s->scatter));
 	s->made = gf_xcalloc(plan->nmessages, sizeof(*s->made));
@@ -110,7 +107,8 @@ void gf_shards_work(const struct gf_shards *s, const struct gf_pool *pool, struc
 
 struct gf_range gf_shards_part(const struct gf_shards *s, size_t message, int rank)
 {
-	const struct gf_layout_piece *p = &s->owners[message].pieces[rank];
+	const struct gf_layout_piece *p =
+		&s->owners[message].pieces[rank % s->plan->shard.group_ranks];
 
 	return gf_data(s->offsets[s->plan->messages[message].first] + p->first, p->count);
 }

@@ -322,6 +322,7 @@ int gf_method_shards_inspect(struct gf_method *m, struct gf_select_bad *bad, str
 	const struct gf_pool *pool = gf_exchange_pool(m->exchange);
 	struct gf_method_shards *s = m->shards;
 	const size_t n = s->nfound, ranks = (size_t)m->env.comm->ranks;
+	const size_t sharers = (size_t)m->env.plan->shard.group_ranks;
 	struct gf_team team = gf_method_team(m);
 	const float *grads = pool->data;
 	double *own = gf_xcalloc(n, sizeof(*own)), first = 0;
@@ -339,7 +340,8 @@ int gf_method_shards_inspect(struct gf_method *m, struct gf_select_bad *bad, str
 	for (i = 0; i < ranks && !rc; i++)
 		if (s->found[i * n] > 0 && (first == 0 || s->found[i * n] < first))
 			first = s->found[i * n];
-	for (i = 1; i < ranks && !rc; i++)
+	/* other copies have the same */
+	for (i = 1; i < sharers && !rc; i++)
 		for (k = 1; k < n; k++)
 			s->found[k] += s->found[i * n + k];
 	*bad = (struct gf_select_bad){.found = first > 0};

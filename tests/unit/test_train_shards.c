@@ -30,6 +30,7 @@ struct shard_case {
 	double tolerance; /* 0: the same bits; else values are rounded, or added in another order */
 	bool late;        /* messages wait for the end of backward */
 	const char *like; /* the method that comes to the same; NULL: none */
+	int copies;       /* 0: one */
 };
 
 static int method_named(const char *name)
@@ -83,7 +84,7 @@ static void shard(const struct train_run *run, struct gf_plan *plan)
 
 	cut_at_layers(plan);
 	plan->shard.method = method;
-	plan->shard.group_ranks = method ? plan->ranks : 0;
+	plan->shard.group_ranks = method ? plan->ranks / (c->copies ? c->copies : 1) : 0;
 	units = gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS);
 	plan->shard.ahead = units ? c->ahead : 0;
 	plan->lanes = c->lanes ? c->lanes : 1;
@@ -92,6 +93,14 @@ static void shard(const struct train_run *run, struct gf_plan *plan)
 
 		free(m->algorithm);
 		m->algorithm = gf_xstrdup(c->algorithm ? c->algorithm : "ring");
+		if (c->copies) {
+			m->stages = gf_xcalloc(2, sizeof(*m->stages));
+			m->nstages = 2;
+			m->stages[0].factor = plan->ranks / c->copies;
+			m->stages[1].factor = c->copies;
+			m->stages[0].algorithm = gf_xstrdup("ring");
+			m->stages[1].algorithm = gf_xstrdup("ring");
+		}
 		m->mode = plan->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 		m->half = method ? GF_HALF_SPLIT : GF_HALF_ALL;
 		m->keep = units && c->keep >> i & 1;
@@ -198,6 +207,12 @@ static void test_equal(void)
 		{"zero3", 3, .algorithm = "rhd", .tolerance = 2e-6},
 		{"zero3", 4, .algorithm = "direct", .tolerance = 2e-6},
 		{"zero3", 2, .model = NORMED},
+		/* copies: the same stages add in the same order */
+		{"zero1", 4, .algorithm = "blueconnect", .copies = 2},
+		{"zero2", 6, .algorithm = "blueconnect", .copies = 2, .model = WIDE},
+		{"zero3", 4, .algorithm = "blueconnect", .copies = 2, .ahead = 1, .lanes = 2},
+		{"zero3", 6, .algorithm = "blueconnect", .copies = 3, .model = WIDE,
+		 .optimizer = "lars", .clip_norm = .05, .tolerance = 2e-6},
 		/* a codec rounds what is gathered, too */
 		{"zero1", 3, .codec = "bf16", .tolerance = .02},
 		{"zero2", 3, .codec = "bf16", .like = "zero1"},
