@@ -43,7 +43,7 @@ const struct gf_select_plan gf_select_plan_dense = {
 
 #else
 
-#include "runtime/shards.h"
+#include "runtime/shard_list.h"
 
 static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
 		   struct gf_error *err)

@@ -114,7 +114,7 @@ struct gf_exchange_step *gf_exchange_begin(struct gf_exchange *x, size_t number,
  * the tensor is ready, once in a step. */
 void gf_exchange_post(struct gf_exchange_step *step, size_t tensor, void *data);
 /* The gradients of these tensors are there; or, after the tensors' numbers, these stages of shards
- * have begun (runtime/shards.h). */
+ * have begun (runtime/shard_list.h). */
 void gf_exchange_ready(struct gf_exchange_step *step, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now have no gradient. */
 void gf_exchange_backward_end(struct gf_exchange_step *step);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "runtime/engine/engine.h"
-#include "runtime/shards.h"
+#include "runtime/shard_list.h"
 #include "exchange/exchange.h"
 #include "exchange/callers_memory.h"
 #include "compressors/select.h"

@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "cuda/lanes/program.h"
-#include "runtime/shards.h"
+#include "runtime/shard_list.h"
 
 /* --- memory of gradients ----------------------------------------------------- */
 

@@ -31,7 +31,7 @@ struct gf_pool {
 	 * pool only now and then, where a tensor may take more f32 than it has elements. */
 	bool lent;
 	struct gf_gpu *gpu;       /* that it is pinned for; NULL: none */
-	struct gf_shards *shards; /* of a plan that has them, borrowed (runtime/shards.h) */
+	struct gf_shards *shards; /* of a plan that has them, borrowed (runtime/shard_list.h) */
 };
 
 struct gf_shards;
@@ -146,7 +146,7 @@ struct gf_message_times {
 
 /* The list that a plan's messages make, on a pool's memory: those in order, then the all-gathers of
  * split ones, the last message's first, since the next forward uses its tensors first. With shards
- * it is theirs (runtime/shards.h). */
+ * it is theirs (runtime/shard_list.h). */
 size_t gf_work_count(const struct gf_plan *plan, const struct gf_pool *pool);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool, struct gf_work *work);
 

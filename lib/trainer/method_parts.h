@@ -6,7 +6,7 @@
 #include "compressors/sums.h"
 
 /* A method in parts: method.c applies whole steps, late_gather.c applies messages one by one,
- * shards.c updates a rank's own parts, and update.c has the rule. */
+ * own_parts.c updates a rank's own parts, and update.c has the rule. */
 
 /*
  * An optimiser's step on a GPU: the update rule and exclusions of one on the host
@@ -83,7 +83,7 @@ struct gf_method_late {
 
 /* The host is a step ahead of a GPU that updates by itself (method.c). */
 struct gf_method_ahead;
-/* Shards (shards.c). */
+/* Shards (own_parts.c). */
 struct gf_method_shards;
 
 struct gf_method {
@@ -122,8 +122,8 @@ void gf_method_late_update(struct gf_method *m, double lr);
 typedef int gf_method_wait_fn(struct gf_exchange_step *step, size_t message, struct gf_error *err);
 void gf_method_wait(struct gf_method *m, size_t which, size_t message, gf_method_wait_fn *wait);
 
-/* shards.c. Before the exchange is opened, which then has the list (NULL: no shards), and once the
- * update is open. */
+/* own_parts.c. Before the exchange is opened, which then has the list (NULL: no shards), and once
+ * the update is open. */
 int gf_method_shards_open(struct gf_method *m, struct gf_error *err);
 struct gf_shards *gf_method_shards_list(struct gf_method *m);
 void gf_method_shards_begin(struct gf_method *m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "runtime/shards.h"
+#include "runtime/shard_list.h"
 
 #include <errno.h>
 #include <stdlib.h>

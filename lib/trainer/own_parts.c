@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A step of a plan with shards (documents/shard.h; runtime/shards.h has its messages). Parameters
- * are gathered while forward and backward ask for them. A rank updates its own parts alone, and
- * parameters of others' parts are those of the last gather: whoever wants to see all of them
- * between steps, or an optimiser's state, brings them here first.
+ * A step of a plan with shards (documents/shard.h; runtime/shard_list.h has its messages).
+ * Parameters are gathered while forward and backward ask for them. A rank updates its own parts
+ * alone, and parameters of others' parts are those of the last gather: whoever wants to see all of
+ * them between steps, or an optimiser's state, brings them here first.
  *
  * Norms of the whole gradient or of a tensor are sums of what every rank has of it, in the order of
  * ranks, and so is the verdict on a gradient that is not finite: one small gather in each step.
@@ -15,7 +15,7 @@
 #include "base/heap.h"
 #include "collectives/codecs/codec.h"
 #include "compressors/select.h"
-#include "runtime/shards.h"
+#include "runtime/shard_list.h"
 #include "trainer/method_parts.h"
 #include "trainer/train.h"
 #include "transport/pages.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RUNTIME_SHARDS_H
-#define GF_RUNTIME_SHARDS_H
+#ifndef GF_RUNTIME_SHARD_LIST_H
+#define GF_RUNTIME_SHARD_LIST_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
