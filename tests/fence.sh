@@ -52,7 +52,7 @@ option_sets=(
 )
 # and what selections' facts say of themselves (tests/entries)
 mapfile -t -O "${#option_sets[@]}" option_sets < <(facts 'select(.fence) | "\($name)|--selection \($name) \(.fence)"')
-targets=(ddp horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla
+targets=(ddp fsdp2 horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla
 	torchft maxtext)
 
 # Replays of some hundred ranks take seconds: there a few models have every option.

@@ -28,9 +28,13 @@ static void mark(const void *emitter, struct gf_text *out)
 		unsigned takes;
 		const char *words;
 	} words[] = {
-		{GF_EMIT_BUCKETS, "buckets"},          {GF_EMIT_CAP, "the size of buckets"},
-		{GF_EMIT_SIZES, "algorithms by size"}, {GF_EMIT_CODECS, "codecs"},
-		{GF_EMIT_ALGORITHM, "an algorithm"},   {GF_EMIT_PERIOD, "a period"},
+		{GF_EMIT_BUCKETS, "buckets"},
+		{GF_EMIT_CAP, "the size of buckets"},
+		{GF_EMIT_SIZES, "algorithms by size"},
+		{GF_EMIT_CODECS, "codecs"},
+		{GF_EMIT_ALGORITHM, "an algorithm"},
+		{GF_EMIT_PERIOD, "a period"},
+		{GF_EMIT_SHARDS, "shards"},
 	};
 	const struct gf_emitter *e = emitter;
 	const char *comma = "takes ";

@@ -83,8 +83,9 @@ struct gf_emit_times {
 	double cap_s;      /* of the best cap for all buckets */
 	double cap_most_s; /* in the slower one of two ways to take a cap */
 	double cap_bytes;
-	double plan_s; /* of the plan as the target runs it */
-	double doubt;  /* of predictions: the share by which a step may take longer */
+	double plan_s;                    /* of the plan as the target runs it */
+	double default_bytes, plan_bytes; /* of shards: what a rank holds at the most */
+	double doubt; /* of predictions: the share by which a step may take longer */
 };
 
 /* What a target can be told. */
@@ -95,6 +96,9 @@ enum gf_emit_takes {
 	GF_EMIT_CODECS = 1 << 3,
 	GF_EMIT_ALGORITHM = 1 << 4, /* one for all messages */
 	GF_EMIT_PERIOD = 1 << 5,    /* how often groups exchange */
+	GF_EMIT_SHARDS = 1 << 6,    /* what a rank keeps */
+	GF_EMIT_KEEPS = 1 << 7,     /* and which units stay until backward */
+	GF_EMIT_COPIES = 1 << 8,    /* and how many ranks share a copy */
 };
 
 struct gf_emitter {
@@ -108,12 +112,19 @@ struct gf_emitter {
 	 * one codec. NULL: the target changes no message; with GF_EMIT_ALGORITHM its default is the
 	 * library's for each. */
 	const struct gf_policy *as_it_is;
-	/* With GF_EMIT_CAP alone: as_it_is keeps a cap in bytes. By default that is so many of its
-	 * units (a gradient has the bytes of the model's), or as this says; 0: there is none. late:
-	 * its messages wait for the end of backward. A cap is told in units. */
+	/* With GF_EMIT_CAP alone: as_it_is keeps a cap in bytes, by default this one. */
 	size_t default_cap;
-	bool counts_elements, late;
 	void (*emit_cap)(size_t cap, struct gf_text *out);
+	/* With GF_EMIT_SHARDS: what it has at the least (of lib/documents/shard.h). How it cuts
+	 * layers into units, as a rule of planner/shards.h (NULL: as it is told); and the rule that
+	 * is all of its default, with these shards: with fewer that is one bucket. Are all
+	 * parameters gathered before forward where there are no units? settle: takes out of a plan
+	 * with units what it cannot be told. */
+	unsigned shards;
+	const char *shard_units, *shard_rule;
+	unsigned overlaps;
+	bool gathers_before;
+	void (*settle)(struct gf_plan *p);
 	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
 	/* Of a plan. -ENOTSUP: it needs what the target does not have. */
@@ -150,6 +161,18 @@ int gf_emit_nothing(const struct gf_emitter *e, const char *name, const struct g
  * gf_request_emit's. */
 int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struct gf_plan *p,
 		   struct gf_text *out, struct gf_text *notes, struct gf_error *err);
+
+/* The largest cap of all buckets that is as good as any, into out, by the time of a step with a
+ * cap. -ENOTSUP: no cap has one. */
+int gf_emit_find_cap(const struct gf_model_profile *m,
+		     int (*time_cap)(void *ctx, double cap_bytes, double *s, struct gf_error *err),
+		     void *ctx, struct gf_emit_times *out, struct gf_error *err);
+
+/* A target that takes shards (emit_shards.c). given: as gf_request_emit's, with shards; or NULL.
+ * Errors as gf_request_emit's. */
+int gf_emit_by_shards(const struct gf_request *r, const struct gf_plan *given,
+		      const struct gf_emitter *e, struct gf_plan *p, struct gf_text *out,
+		      struct gf_text *notes, struct gf_error *err);
 
 /* A target that takes an algorithm for each size (tuning_ranges.c). Errors as gf_request_emit's. */
 int gf_emit_by_size(const struct gf_request *r, const struct gf_plan *given,

@@ -17,27 +17,24 @@
 #define STEP      1.25
 #define TRIED     128
 
-static double unit_bytes(const struct gf_emitter *e, const struct gf_model_profile *m)
-{
-	return e->counts_elements
-		       ? (double)gf_tensor_bytes(&m->tensors[0]) / (double)m->tensors[0].count_elems
-		       : 1;
-}
-
-static int plan_cap(struct gf_task *t, const struct gf_emitter *e, double cap_bytes, bool late,
+static int plan_cap(struct gf_task *t, const struct gf_emitter *e, double cap_bytes,
 		    struct gf_plan *p, struct gf_error *err)
 {
 	t->problem.threshold_bytes = (size_t)cap_bytes;
 	t->problem.threshold_zero = false;
-	t->problem.release = late ? GF_RELEASE_BACKWARD_END : GF_RELEASE_READY;
 	return gf_task_plan(t, e->as_it_is, p, err);
 }
 
-static int time_cap(struct gf_task *t, const struct gf_emitter *e, double cap_bytes, bool late,
-		    double *s, struct gf_error *err)
+struct capped {
+	struct gf_task t;
+	const struct gf_emitter *e;
+};
+
+static int time_cap(void *ctx, double cap_bytes, double *s, struct gf_error *err)
 {
+	struct capped *c = ctx;
 	struct gf_plan p;
-	int rc = plan_cap(t, e, cap_bytes, late, &p, err);
+	int rc = plan_cap(&c->t, c->e, cap_bytes, &p, err);
 
 	if (rc == 0) {
 		*s = p.predicted->iteration_s;
@@ -46,50 +43,33 @@ static int time_cap(struct gf_task *t, const struct gf_emitter *e, double cap_by
 	return rc;
 }
 
-/* The largest cap whose time is the best one's but for the tolerance. */
-static int find_cap(struct gf_task *t, const struct gf_emitter *e, struct gf_emit_times *out,
-		    struct gf_error *err)
+int gf_emit_find_cap(const struct gf_model_profile *m,
+		     int (*time_cap_of)(void *ctx, double cap_bytes, double *s,
+					struct gf_error *err),
+		     void *ctx, struct gf_emit_times *out, struct gf_error *err)
 {
-	const double all = (double)gf_model_profile_bytes(t->problem.model);
+	const double all = (double)gf_model_profile_bytes(m);
 	double caps[TRIED], times[TRIED], cap = FIRST_CAP;
 	size_t n = 0, i;
 	int rc = 0;
 
 	out->cap_s = INFINITY;
-	while (rc == 0 && n < TRIED && (n == 0 || caps[n - 1] < all)) {
-		rc = time_cap(t, e, cap, false, &times[n], err);
+	for (; n < TRIED && (n == 0 || caps[n - 1] < all); n++) {
+		rc = time_cap_of(ctx, cap, &times[n], err);
+		if (rc && rc != -ENOTSUP)
+			return rc;
+		if (rc)
+			times[n] = INFINITY;
 		caps[n] = cap;
-		if (rc == 0)
-			out->cap_s = fmin(out->cap_s, times[n++]);
+		out->cap_s = fmin(out->cap_s, times[n]);
 		cap = ceil(cap * STEP / FIRST_CAP) * FIRST_CAP;
 	}
+	if (isinf(out->cap_s))
+		return rc;
 	for (i = 0; i < n; i++)
 		if (times[i] <= out->cap_s * (1 + GF_TOLERANCE))
 			out->cap_bytes = caps[i];
-	return rc ? rc : time_cap(t, e, out->cap_bytes, false, &out->cap_s, err);
-}
-
-static int find_default(struct gf_task *t, const struct gf_emitter *e, struct gf_emit_times *out,
-			struct gf_error *err)
-{
-	const struct gf_model_profile *m = t->problem.model;
-	const size_t cap = e->default_cap;
-	double bytes = cap ? (double)cap * unit_bytes(e, m) : (double)gf_model_profile_bytes(m);
-
-	return time_cap(t, e, bytes, e->late, &out->default_s, err);
-}
-
-static void note(const struct gf_emitter *e, const struct gf_emit_times *t, double unit,
-		 struct gf_text *notes)
-{
-	gf_text_addf(notes, "%s as it is: %s a step; with buckets of %s: %s\n", e->program,
-		     gf_human_time(t->default_s).text, gf_human_size(t->cap_bytes).text,
-		     gf_human_time(t->cap_s).text);
-	if (e->counts_elements)
-		gf_text_addf(notes,
-			     "elements are taken as %g bytes: a job whose gradients are f16 or "
-			     "bf16 sends 2 (give its own profile)\n",
-			     unit);
+	return time_cap_of(ctx, out->cap_bytes, &out->cap_s, err);
 }
 
 static int check(const struct gf_request *r, const struct gf_emitter *e, struct gf_error *err)
@@ -116,23 +96,23 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struc
 		.lanes = 1,
 	};
 	struct gf_emit_times times = {0};
-	struct gf_task t;
+	struct capped c = {.e = e};
 	int rc = check(r, e, err);
 
 	if (rc)
 		return rc;
-	rc = gf_request_pose(&plain, &t, notes, err);
+	rc = gf_request_pose(&plain, &c.t, notes, err);
 	if (rc == -ENOTSUP) {
 		plain.algorithm = NULL;
-		rc = gf_request_pose(&plain, &t, notes, err);
+		rc = gf_request_pose(&plain, &c.t, notes, err);
 	}
 	if (rc)
 		return rc;
-	rc = find_default(&t, e, &times, err);
+	rc = time_cap(&c, (double)e->default_cap, &times.default_s, err);
 	if (rc == 0)
-		rc = find_cap(&t, e, &times, err);
+		rc = gf_emit_find_cap(r->model, time_cap, &c, &times, err);
 	if (rc == 0)
-		rc = plan_cap(&t, e, times.cap_bytes, false, p, err);
+		rc = plan_cap(&c.t, e, times.cap_bytes, p, err);
 	if (rc == 0) {
 		times.doubt = gf_emit_doubt(p);
 		if (!gf_emit_pays(&times, times.cap_s)) {
@@ -141,74 +121,14 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struc
 		}
 	}
 	if (rc == 0) {
-		e->emit_cap((size_t)(times.cap_bytes / unit_bytes(e, r->model)), out);
-		note(e, &times, unit_bytes(e, r->model), notes);
+		e->emit_cap((size_t)times.cap_bytes, out);
+		gf_text_addf(notes, "%s as it is: %s a step; with buckets of %s: %s\n", e->program,
+			     gf_human_time(times.default_s).text,
+			     gf_human_size(times.cap_bytes).text, gf_human_time(times.cap_s).text);
 	}
-	gf_task_release(&t);
+	gf_task_release(&c.t);
 	return rc;
 }
-
-/*
- * DeepSpeed's configuration, for ZeRO's stages 1 and 2, which reduce a bucket before the next
- * gradient would make it larger than reduce_bucket_size elements (runtime/zero/config.py).
- * overlap_comm is false by default, and a step then waits for each reduction. allgather_bucket_size
- * is left alone: the parameters are gathered after backward, beside nothing.
- */
-static void emit_deepspeed(size_t cap, struct gf_text *out)
-{
-	gf_text_addf(out,
-		     "{\n"
-		     "  \"zero_optimization\": {\n"
-		     "    \"reduce_bucket_size\": %zu,\n"
-		     "    \"overlap_comm\": true\n"
-		     "  }\n"
-		     "}\n",
-		     cap);
-}
-
-/* MANUAL
- * DeepSpeed's ZeRO 1 and 2: reduce_bucket_size and overlap_comm, a part of its JSON */
-const struct gf_emitter gf_emitter_deepspeed = {
-	.name = "deepspeed",
-	.description = "DeepSpeed's ZeRO 1 and 2, a part of its JSON",
-	.place = 90,
-	.version = "DeepSpeed 1b88ac36",
-	.takes = GF_EMIT_CAP,
-	.program = "DeepSpeed",
-	.as_it_is = &gf_policy_at_most,
-	.default_cap = 500000000,
-	.counts_elements = true,
-	.late = true,
-	.emit_cap = emit_deepspeed,
-};
-
-/*
- * Megatron-LM's DistributedDataParallel, as arguments of a script. A bucket is full once it has
- * ddp-bucket-size elements or more. Without overlap-grad-reduce there is one bucket, after backward
- * (core/distributed/distributed_data_parallel.py).
- */
-static void emit_megatron(size_t cap, struct gf_text *out)
-{
-	gf_text_addf(out, "--overlap-grad-reduce --ddp-bucket-size %zu\n", cap);
-}
-
-/* MANUAL
- * Megatron-LM: arguments
- * .Fl -overlap-grad-reduce
- * and
- * .Fl -ddp-bucket-size */
-const struct gf_emitter gf_emitter_megatron = {
-	.name = "megatron",
-	.description = "Megatron-LM, arguments",
-	.place = 100,
-	.version = "Megatron-LM 00119989",
-	.takes = GF_EMIT_CAP,
-	.program = "Megatron-LM",
-	.as_it_is = &gf_policy_ddp,
-	.counts_elements = true,
-	.late = true,
-	.emit_cap = emit_megatron,
-};
 
 /*
  * XLA's flags for GPUs, as JAX reads them. XLA combines all-reduces up to a threshold of bytes, 30

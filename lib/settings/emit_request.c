@@ -375,6 +375,10 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, con
 		return rc;
 	if (e->takes & GF_EMIT_SIZES)
 		return gf_emit_by_size(&there, given, e, out, notes, err);
+	if (e->takes & GF_EMIT_SHARDS)
+		return gf_emit_by_shards(&there,
+					 given && gf_shard_is_used(&given->shard) ? given : NULL, e,
+					 p, out, notes, err);
 	if (e->emit_cap)
 		return gf_emit_by_cap(&there, e, p, out, notes, err);
 	if (e->as_it_is && !(e->takes & GF_EMIT_PERIOD))

@@ -89,7 +89,7 @@ expect() {
 	[ "${COMPREPLY[*]}" = "density= warmup_densities= putback=" ]
 	COMP_WORDS=(gf-plan --emit =) COMP_CWORD=2
 	_gradflow
-	[ "${COMPREPLY[*]}" = 'ddp horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla torchft maxtext' ]
+	[ "${COMPREPLY[*]}" = 'ddp fsdp2 horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla torchft maxtext' ]
 }
 
 @test "fish completes options and their arguments, with descriptions" {

@@ -648,15 +648,11 @@ fake_logs() {
 	END
 }
 
-@test "--emit deepspeed, megatron, xla: the size of buckets, beside the default" {
-	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") target
-	for target in deepspeed megatron xla; do
-		wants 0 gf-plan "${job[@]}" --emit $target
-		cp out.txt $target.txt
-		grep -qE ' as it is: [0-9.]+ ms a step; with buckets of [0-9.]+ MiB: [0-9.]+ ms' err.txt
-	done
-	jq -e '.zero_optimization | .overlap_comm and .reduce_bucket_size > 0 and .reduce_bucket_size < 25600000' deepspeed.txt
-	grep -qE '^--overlap-grad-reduce --ddp-bucket-size [0-9]+$' megatron.txt
+@test "--emit xla: the size of buckets, beside the default" {
+	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json")
+	wants 0 gf-plan "${job[@]}" --emit xla
+	grep -qE ' as it is: [0-9.]+ ms a step; with buckets of [0-9.]+ MiB: [0-9.]+ ms' err.txt
+	cp out.txt xla.txt
 	wants 0 bash -c '. ./xla.txt && echo "$XLA_FLAGS"'
 	grep -qE -- '--xla_gpu_all_reduce_combine_threshold_bytes=[0-9]+$' out.txt
 	wants 2 gf-plan "${job[@]}" --emit xla --codecs f16
@@ -664,6 +660,117 @@ fake_logs() {
 	says "--emit xla goes without --codecs"
 	wants 2 gf-plan --emit xla "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	says "--emit xla: want a model, found none"
+}
+
+# A model of 20 layers of 1000 to 20000 elements of two bytes each, or of TYPE.
+layers() { # [LEVELS [TYPE]]
+	jq -n --arg type "${2:-f16}" '{format: "gf-profile", version: 1, model: {name: "layers", forward_s: 0.02, backward_s: 0.04,
+		tensors: [range(20) | {name: "h.\(19 - .).fc.weight", count_elems: (1000 * (. + 1)), dtype: $type,
+			ready_s: (0.002 * (. + 1))}]}}' > layers.json
+	gf-topo --synthetic "${1:-host:4@10MB/s,1us}" > hosts.json
+}
+
+# peaks KEYS...: what a step holds with shards of parameters, each list of keys in its line
+peaks() {
+	local keys
+	for keys; do gf-plan -q layers.json hosts.json --lanes 1 --shard "zero3:$keys"; done | jq .predicted.memory.peak_bytes
+}
+
+@test "--emit deepspeed: stages 1 and 2 in elements, of which a bucket has at most so many" {
+	local stage bytes
+	layers
+	for stage in 1 2; do
+		wants 0 gf-plan layers.json hosts.json --shard zero$stage --emit deepspeed
+		cp out.txt zero$stage.json
+		grep -qE 'DeepSpeed as it is: [0-9.]+ ms a step, [0-9.]+ [KM]iB at the most; as told: [0-9.]+ ms, [0-9.]+ [KM]iB$' err.txt
+		# all 210000 elements, of 2 bytes, are gathered at once
+		jq -e --argjson stage $stage '.zero_optimization | .stage == $stage and .overlap_comm and .allgather_bucket_size == 210000
+			and .use_multi_rank_bucket_allreduce == false and .reduce_bucket_size < 210000' zero$stage.json
+	done
+	# stage 1 where nothing is asked for
+	gf-plan -q layers.json hosts.json --emit deepspeed | diff zero1.json -
+	# a plan that is read: its largest message
+	wants 0 gf-plan -q layers.json hosts.json --lanes 1 --shard zero1:units=60000
+	cp out.txt plan.json
+	wants 0 gf-plan --emit deepspeed plan.json
+	[ "$(jq .zero_optimization.reduce_bucket_size out.txt)" -eq \
+		"$(jq '[.tensors as $t | .messages[] | [$t[.first:.last + 1][].count_elems] | add] | max' plan.json)" ]
+	layers "host:4@10MB/s,1us" f32
+	wants 1 gf-plan layers.json hosts.json --shard zero1 --codecs bf16 --emit deepspeed
+	says "--emit deepspeed: want one codec that DeepSpeed has, got bf16"
+	wants 1 gf-plan layers.json hosts.json --shard none --emit deepspeed
+	says "--emit deepspeed: want --shard zero1, got none"
+}
+
+@test "--emit deepspeed: stage 3 ahead and kept, by the elements that DeepSpeed counts" {
+	layers
+	# by default all layers stay, for which there is no room
+	gf-plan -q layers.json hosts.json --lanes 1 --shard zero3:units=layer,ahead=3,keep=no |
+		jq --argjson most "$(peaks units=deepspeed)" '.memory.limit_bytes = ($most * 0.9 | floor)
+			| .messages[:6][].keep = true' > fits.json
+	wants 0 gf-plan --emit deepspeed fits.json
+	# 3 of 20 layers ahead; 1 + ... + 6 thousand elements are passed twice; the largest layer is reduced whole
+	jq -e '.zero_optimization == {stage: 3, overlap_comm: true, reduce_bucket_size: 20000,
+		stage3_prefetch_bucket_size: (3 * 210000 / 20), stage3_param_persistence_threshold: 0,
+		stage3_max_reuse_distance: (2 * 21000), stage3_max_live_parameters: (21000 + 4 * 20000)}' out.txt
+	# one that is smaller than all that are given back, though its second use is not the soonest
+	jq '.messages[0].keep = false | .messages[1:6][].keep = false | .tensors[9].count_elems = 500
+		| .messages[9].keep = true' fits.json > small.json
+	wants 0 gf-plan --emit deepspeed small.json
+	jq -e '.zero_optimization | .stage3_param_persistence_threshold == 500 and .stage3_max_reuse_distance == 2000' out.txt
+	# what is fetched ahead of its second use before the first one has ended stays
+	jq '.shard.ahead = 9' fits.json > ahead.json
+	wants 0 gf-plan --emit deepspeed ahead.json
+	jq -e '.zero_optimization | .stage3_prefetch_bucket_size == 9 * 210000 / 20 and .stage3_max_reuse_distance == 2 * 21000' out.txt
+	jq '.messages[].keep = false' ahead.json > none.json
+	wants 0 gf-plan --emit deepspeed none.json
+	jq -e '.zero_optimization.stage3_max_reuse_distance == 2 * 15000' out.txt
+	wants 1 gf-plan layers.json hosts.json --shard zero3:units=40000 --emit deepspeed
+	says "--emit deepspeed: want DeepSpeed's own units (--shard zero3:units=layer), got others"
+}
+
+@test "--emit megatron: the distributed optimizer and Megatron-FSDP, in elements" {
+	local limit
+	layers
+	wants 0 gf-plan layers.json hosts.json --shard zero1 --emit megatron
+	grep -qxE -- '--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --ddp-bucket-size [0-9]+' out.txt
+	[ "$(grep -oE '[0-9]+$' out.txt)" -le 210000 ]
+	# a bucket is full with as many elements as the smallest that was filled, here layers 9 to 11 (9 + 10 + 11)
+	gf-plan -q layers.json hosts.json --lanes 1 --shard zero1:units=57000 > plan.json
+	wants 0 gf-plan --emit megatron plan.json
+	[ "$(grep -oE '[0-9]+$' out.txt)" -eq \
+		"$(jq '[.tensors as $t | .messages[:-1][] | [$t[.first:.last + 1][].count_elems] | add] | min' plan.json)" ]
+	# units ahead have half the elements of a communication unit; by default all of them are ahead
+	limit=$(peaks units=block,ahead=2,keep=no)
+	[ "$limit" -lt "$(peaks units=megatron)" ]
+	wants 0 gf-plan layers.json hosts.json --shard zero3:ahead=2 --memory "$limit" --emit megatron
+	prints "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor --suggested-communication-unit-size $((2 * 2 * 210000 / 20))"
+	layers "gpu:2@100MB/s,1us net:2@10MB/s,1us"
+	wants 0 gf-plan layers.json hosts.json --shard zero1:across=gpu --emit megatron
+	grep -q -- ' --num-distributed-optimizer-instances 2$' out.txt
+}
+
+@test "--emit fsdp2: modules of units, or the reason why not" {
+	layers "gpu:2@100MB/s,2ms net:2@10MB/s,2ms" f32
+	wants 0 gf-plan layers.json hosts.json --shard zero3:units=900000,across=gpu --codecs bf16 --emit fsdp2
+	prints '    (["h.0", "h.1", "h.2", "h.3", "h.4", "h.5", "h.6", "h.7", "h.8", "h.9", "h.10", "h.11", "h.12", "h.13", "h.14", "h.15", "h.16", "h.17", "h.18", "h.19"], True),'
+	prints '        param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)'
+	prints '        "cuda" if torch.cuda.is_available() else "cpu", (2, 2),'
+	# fully_shard gathers one unit ahead by itself
+	fails grep prefetch out.txt
+	grep -qE '^# a unit per block, as by default: [0-9.]+ ms a step, [0-9.]+ [KM]iB at the most$' out.txt
+	grep -qE '^# these units: [0-9.]+ ms, [0-9.]+ [KM]iB$' out.txt
+	says "fully_shard as it is: $(sed -n 's/^# a unit per block, as by default: //p' out.txt); as told: "
+	wants 1 gf-plan layers.json hosts.json --shard zero2 --emit fsdp2
+	says "--emit fsdp2: want --shard zero3, got zero2"
+	# names that are no modules' paths, and a cut through a module
+	jq '.model.tensors |= [to_entries[] | .value.name = "t\(.key)" | .value]' layers.json > names.json
+	wants 1 gf-plan names.json hosts.json --shard zero3:units=900000 --emit fsdp2
+	says "--emit fsdp2: want tensors that are called as PyTorch does (h.0.attn.weight), got t0: "
+	gf-plan -q layers.json hosts.json --lanes 1 --shard zero3:units=200000 |
+		jq '.tensors[.messages[1].first].name = "h.19.fc.bias" | .tensors[.messages[0].last].name = "h.19.fc.weight"' > cut.json
+	wants 1 gf-plan cut.json --emit fsdp2
+	says "--emit fsdp2: want units of whole modules, got a cut through h.19.fc (--shard zero3:units=layer)"
 }
 
 @test "library has no gap where what it stands for costs the same" {
@@ -742,7 +849,7 @@ writes_nothing() { # OPTION...
 	done
 	# that was all of them
 	targets=$(gf-plan --list targets | awk '/^  / {print $1}' | sort | paste -sd' ')
-	[ "$targets" = "ddp deepspeed horovod maxtext megatron nccl-env nccl-tuner ncclx-tuner ompi ompi-han rccl-tuner torchft xla" ]
+	[ "$targets" = "ddp deepspeed fsdp2 horovod maxtext megatron nccl-env nccl-tuner ncclx-tuner ompi ompi-han rccl-tuner torchft xla" ]
 }
 
 @test "--emit: codecs and selections by the hooks of PyTorch and Horovod, or refused" {
@@ -771,6 +878,9 @@ writes_nothing() { # OPTION...
 		six --emit $target
 		python3 -m py_compile out.txt
 	done
+	layers "host:4@10MB/s,2ms"
+	gf-plan -q layers.json hosts.json --shard zero3:units=900000,ahead=2 --emit fsdp2 > fsdp2.py
+	python3 -m py_compile fsdp2.py
 	for codec in f16 bf16; do
 		gf-plan -q --model resnet50 --codecs $codec --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
 		python3 -m py_compile ddp.py
@@ -1150,7 +1260,7 @@ writes_nothing() { # OPTION...
 	2|--explain goes without --emit|--emit ddp --explain
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
-	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
+	2|--emit: want ddp, fsdp2, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
 	2|--flops: want a model to estimate, found none|--flops 1e12

@@ -205,7 +205,7 @@ load common
 	wants 2 gf-sim plan.json --plot a.csv --trace ./a.csv
 	says '--trace and --plot: want two files, got one'
 	wants 2 gf-plan plan.json --emit nonsense
-	says '--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext, got "nonsense"'
+	says '--emit: want ddp, fsdp2, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext, got "nonsense"'
 	wants 2 gf-sim plan.json --slow-link 3
 	says '--slow-link: want RANK:FACTOR or RANK:FACTOR@LEVEL, got "3"'
 	wants 2 gf-plan plan.json --refine plan.json
