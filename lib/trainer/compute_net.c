@@ -271,6 +271,19 @@ struct gf_net_memory gf_compute_memory(const struct gf_compute *c)
 	return gf_net_memory(n->net);
 }
 
+size_t gf_compute_test_bytes(const struct gf_compute *c)
+{
+	const struct net *n = c->priv;
+	struct gf_net_memory all = gf_net_memory(n->net), one;
+	size_t l, sum = all.weights_bytes + all.activations_bytes + all.gradients_bytes;
+
+	for (l = 0; l < n->config.model->nlayers && !n->device; l++) {
+		one = gf_net_layer_memory(n->net, l);
+		sum -= one.weights_bytes + one.activations_bytes + one.gradients_bytes;
+	}
+	return n->device ? 0 : sum;
+}
+
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 {
 	struct net *n = c->priv;

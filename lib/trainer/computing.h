@@ -102,6 +102,8 @@ struct gf_train_arrays {
 struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c);
 /* The net's, by now. */
 struct gf_net_memory gf_compute_memory(const struct gf_compute *c);
+/* What of that is in the passes of tests alone, bytes; 0: a device's, which share it. */
+size_t gf_compute_test_bytes(const struct gf_compute *c);
 /* The watch that updates of params report to; an empty one if no report is needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 

@@ -163,6 +163,7 @@ static void put_memory(struct gf_json_writer *w, const struct gf_train_memory *m
 	gf_json_put_size(w, "gradients_bytes", m->gradients_bytes);
 	gf_json_put_size(w, "optimizer_bytes", m->optimizer_bytes);
 	gf_json_put_size(w, "activations_bytes", m->activations_bytes);
+	gf_json_put_size(w, "tests_bytes", m->tests_bytes);
 	gf_json_put_size(w, "buffers_bytes", m->buffers_bytes);
 	if (m->peak_bytes)
 		gf_json_put_size(w, "peak_rss_bytes", m->peak_bytes);

@@ -60,6 +60,7 @@ struct gf_train_memory gf_train_memory(const struct gf_trainer *t)
 {
 	const struct gf_method *method = t->method;
 	const struct gf_net_memory net = gf_compute_memory(&t->compute);
+	const size_t tests = gf_compute_test_bytes(&t->compute);
 	const size_t state = state_bytes(&t->state);
 	const size_t gradients =
 		gf_exchange_pool(method->exchange)->count_elems * sizeof(*t->params);
@@ -69,7 +70,8 @@ struct gf_train_memory gf_train_memory(const struct gf_trainer *t)
 			gradients * ((size_t)t->config->plan->staleness + (t->stepper.sum ? 1 : 0)),
 		.optimizer_bytes = optimizer_bytes(&method->updater.optimizer),
 		.activations_bytes =
-			net.weights_bytes + net.activations_bytes + net.gradients_bytes,
+			net.weights_bytes + net.activations_bytes + net.gradients_bytes - tests,
+		.tests_bytes = tests,
 		.before_bytes = t->result->memory.before_bytes,
 		.peak_bytes = resident_bytes("VmHWM"),
 	};
@@ -82,7 +84,23 @@ struct gf_train_memory gf_train_memory(const struct gf_trainer *t)
 	return m;
 }
 
-void gf_train_memory_line(const struct gf_train_memory *m, struct gf_text *out)
+/* A step's part of it, beside what the plan foretold. */
+static void add_predicted(const struct gf_train_memory *m, double predicted_bytes,
+			  struct gf_text *out)
+{
+	const double step_bytes = (double)(m->parameters_bytes + m->gradients_bytes +
+					   m->optimizer_bytes + m->activations_bytes);
+
+	if (predicted_bytes > 0)
+		gf_text_addf(out,
+			     "memory of a step predicted %s, measured %s, measured/predicted "
+			     "%.3f\n",
+			     gf_human_size(predicted_bytes).text, gf_human_size(step_bytes).text,
+			     step_bytes / predicted_bytes);
+}
+
+void gf_train_memory_line(const struct gf_train_memory *m, double predicted_bytes,
+			  struct gf_text *out)
 {
 	const struct {
 		const char *name;
@@ -90,7 +108,7 @@ void gf_train_memory_line(const struct gf_train_memory *m, struct gf_text *out)
 	} parts[] = {
 		{"parameters", m->parameters_bytes}, {"gradients", m->gradients_bytes},
 		{"optimizer", m->optimizer_bytes},   {"activations", m->activations_bytes},
-		{"buffers", m->buffers_bytes},
+		{"tests", m->tests_bytes},           {"buffers", m->buffers_bytes},
 	};
 	size_t sum = 0, i;
 
@@ -104,4 +122,5 @@ void gf_train_memory_line(const struct gf_train_memory *m, struct gf_text *out)
 		gf_text_addf(out, ", and the process had %s more at its peak than before",
 			     gf_human_size((double)(m->peak_bytes - m->before_bytes)).text);
 	gf_text_addf(out, "\n");
+	add_predicted(m, predicted_bytes, out);
 }

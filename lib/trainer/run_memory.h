@@ -11,7 +11,8 @@
 size_t gf_train_resident(void);
 /* What this rank's run has by now. */
 struct gf_train_memory gf_train_memory(const struct gf_trainer *t);
-/* One line, for people. */
-void gf_train_memory_line(const struct gf_train_memory *m, struct gf_text *out);
+/* One line, for people; a second one where the plan foretold what a step holds (0: it did not). */
+void gf_train_memory_line(const struct gf_train_memory *m, double predicted_bytes,
+			  struct gf_text *out);
 
 #endif

@@ -179,14 +179,13 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 			     gf_human_time(r->iteration_s).text,
 			     r->iteration_s / r->predicted_iteration_s);
 	if (r->has_prediction && r->predicted_high_s > 0)
-		gf_text_addf(
-			out,
-			"the prediction's interval is %s to %s: the measured step is %s it\n",
-			gf_human_time(r->predicted_low_s).text,
-			gf_human_time(r->predicted_high_s).text,
-			r->iteration_s < r->predicted_low_s    ? "below"
-			: r->iteration_s > r->predicted_high_s ? "above"
-							       : "inside");
+		gf_text_addf(out,
+			     "the prediction's interval is %s to %s: the measured step is %s it\n",
+			     gf_human_time(r->predicted_low_s).text,
+			     gf_human_time(r->predicted_high_s).text,
+			     r->iteration_s < r->predicted_low_s    ? "below"
+			     : r->iteration_s > r->predicted_high_s ? "above"
+								    : "inside");
 }
 
 /* A pace that differs by more is not the machine's own. */
@@ -338,7 +337,8 @@ char *gf_report_text(const struct gf_plan *plan, const struct gf_prediction *pre
 	add_skipped(&out, result);
 	add_bytes(&out, plan, result);
 	if (result->memory.parameters_bytes)
-		gf_train_memory_line(&result->memory, &out);
+		gf_train_memory_line(&result->memory,
+				     prediction ? prediction->memory.peak_bytes : 0, &out);
 	if (result->device)
 		gf_text_addf(&out, "computed on %s, gradients by %s\n", result->device,
 			     result->transport);

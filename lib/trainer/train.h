@@ -43,6 +43,7 @@ struct gf_train_times {
 struct gf_train_memory {
 	size_t parameters_bytes, gradients_bytes, optimizer_bytes;
 	size_t activations_bytes; /* of nets, with their gradients and with copies of weights */
+	size_t tests_bytes;       /* the same, for tests alone */
 	size_t buffers_bytes;     /* of nets, loaders, and of what else checkpoints hold */
 	size_t before_bytes, peak_bytes;
 };

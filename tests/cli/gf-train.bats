@@ -63,7 +63,7 @@ plan_for() { # ranks [model name]
 		.optimizer_bytes == .parameters_bytes and .activations_bytes > 100 * 64 * 4 and
 		.buffers_bytes > 2 * 100 * 65 * 4 and .peak_rss_bytes > .before_rss_bytes)' log.jsonl
 	wants 0 gf-train --model digits-mlp --steps 2 --optimizer adamw
-	grep -qE '^memory: parameters 67.3 KiB, gradients 67.3 KiB, optimizer 135 KiB, activations [^,]*, buffers [^,]*; .* in all, and the process had .* more at its peak than before$' out.txt
+	grep -qE '^memory: parameters 67.3 KiB, gradients 67.3 KiB, optimizer 135 KiB, activations [^,]*, tests [^,]*, buffers [^,]*; .* in all, and the process had .* more at its peak than before$' out.txt
 }
 
 @test "learning rates: warm-up, schedules, scaling" {
