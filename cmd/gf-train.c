@@ -80,10 +80,9 @@ static const struct gf_setting own_settings[] = {
 	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(config.checkpoint), "write checkpoints there"},
 	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE, AT(config.checkpoint_every),
 	 "write one every N steps and at the end (every epoch)", 1, 1e12},
-	{"resume", NULL, 3, GF_SETTING_FLAG, AT(config.resume),
-	 "go on from the last complete checkpoint"},
-	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(config.reshard),
-	 "with --resume: accept a checkpoint of another number of ranks"},
+	{"resume", "RANKS", 3, GF_SETTING_CHOICE, AT(config.resume),
+	 "go on from the last complete checkpoint, of the same ranks or of any number",
+	 .names = gf_train_resumes, .otherwise = "same"},
 	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(config.skip_bad),
 	 "if a gradient is infinite or not a number, end the run or skip the step",
 	 .names = bad_gradient_names},
@@ -134,7 +133,6 @@ static const struct gf_setting own_settings[] = {
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
 	{"checkpoint-every resume", "checkpoint", NULL},
-	{"reshard", "resume", NULL},
 	{"log-every", "log", NULL},
 	{"replay", "plan", "* but plan steps trace timeout transport join rank ranks replay"},
 };

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
+#include "base/units.h"
 #include "documents/algorithm_traits.h"
 #include "documents/shared_records.h"
 #include "json/record.h"
@@ -126,4 +129,42 @@ void gf_stages_text_of(struct gf_text *out, const char *algorithm, const struct 
 {
 	gf_text_addf(out, "%s%s", algorithm, n ? " " : "");
 	gf_stages_text(out, " ", stages, n);
+}
+
+/* --- as people type them ----------------------------------------------------- */
+
+static int parse_stage(char *text, struct gf_stage *stage, struct gf_error *err)
+{
+	char *name = strchr(text, ':');
+	long long factor = 0;
+	int rc;
+
+	if (name)
+		*name++ = '\0';
+	rc = gf_units_int(text, 1, GF_RANKS_MAX, &factor, err);
+	*stage = (struct gf_stage){.factor = (int)factor};
+	if (rc == 0 && name) {
+		stage->algorithm = (char *)gf_stage_algorithm(name);
+		rc = gf_stage_check(name, stage->factor, err);
+	}
+	return rc;
+}
+
+int gf_stages_parse(const char *text, struct gf_stage **stages, size_t *n, struct gf_error *err)
+{
+	char *copy = gf_xstrdup(text), *rest = copy, *part;
+	struct gf_stage stage;
+	int rc = 0;
+
+	*stages = NULL;
+	*n = 0;
+	while (rc == 0 && (part = strsep(&rest, "x,"))) {
+		rc = parse_stage(part, &stage, err);
+		if (rc < 0 || stage.factor == 1)
+			continue;
+		*stages = gf_xreallocarray(*stages, *n + 1, sizeof(**stages));
+		(*stages)[(*n)++] = stage;
+	}
+	free(copy);
+	return rc;
 }

@@ -35,6 +35,9 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages, size_t
 int gf_stages_check_hosts(const struct gf_stage *stages, size_t n, const struct gf_level *levels,
 			  size_t nlevels, struct gf_error *err);
 
+/* Factors as people type them, innermost first, "4,16:ring" or "4x16"; a factor of 1 changes
+ * nothing and is dropped. The caller frees *stages, whose names are static. -EINVAL. */
+int gf_stages_parse(const char *text, struct gf_stage **stages, size_t *n, struct gf_error *err);
 /* "2:shm,4:ring", with that text between them. */
 void gf_stages_text(struct gf_text *out, const char *between, const struct gf_stage *stages,
 		    size_t n);

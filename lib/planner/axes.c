@@ -247,45 +247,13 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks, const char **algori
 
 /* Axes as people type them. */
 
-/* The algorithm after a factor's colon. */
-static int read_algorithm(const char *name, struct gf_stage *stage, struct gf_error *err)
-{
-	stage->algorithm = (char *)gf_stage_algorithm(name);
-	return gf_stage_check(name, stage->factor, err);
-}
-
-static int add_factor(struct gf_axes *a, char *text, struct gf_error *err)
-{
-	struct gf_stage stage = {0};
-	char *name = strchr(text, ':');
-	long long factor = 0;
-	int rc;
-
-	if (name)
-		*name++ = '\0';
-	rc = gf_units_int(text, 1, GF_RANKS_MAX, &factor, err);
-	stage.factor = (int)factor;
-	if (rc == 0 && name)
-		rc = read_algorithm(name, &stage, err);
-	if (rc < 0 || factor == 1)
-		return rc;
-	a->factors = gf_xreallocarray(a->factors, a->nfactors + 1, sizeof(*a->factors));
-	a->factors[a->nfactors++] = stage;
-	return 0;
-}
-
 int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err)
 {
 	struct gf_axes *a = axes;
-	char *copy = gf_xstrdup(text), *rest = copy, *part;
-	int rc = 0;
 
-	a->nfactors = 0;
+	free(a->factors);
 	a->factored = true;
-	while (rc == 0 && (part = strsep(&rest, "x,")))
-		rc = add_factor(a, part, err);
-	free(copy);
-	return rc;
+	return gf_stages_parse(text, &a->factors, &a->nfactors, err);
 }
 
 void gf_axes_release(struct gf_axes *a)

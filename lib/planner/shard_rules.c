@@ -119,7 +119,7 @@ static void draft_deepspeed(const struct gf_model_profile *m, struct gf_shard_dr
 static void draft_megatron(const struct gf_model_profile *m, struct gf_shard_draft *d)
 {
 	draft_blocks(m, d);
-	d->ahead = ahead_of(m, d, 4e8);
+	d->ahead = ahead_of(m, d, 5e8);
 }
 
 const struct gf_shard_rule gf_shard_rules[] = {
@@ -159,10 +159,10 @@ const struct gf_shard_rule gf_shard_rules[] = {
 	 .whole = true,
 	 .draft = draft_deepspeed},
 	/* MANUAL
-	 * Megatron-FSDP: blocks, as many ahead as have 4e8 elements
+	 * Megatron-FSDP: blocks, as many ahead as have 5e8 elements
 	 * .Pq suggested_communication_unit_size */
 	{.name = "megatron",
-	 .description = "blocks, 4e8 elements ahead",
+	 .description = "blocks, 5e8 elements ahead",
 	 .source = "Megatron-FSDP",
 	 .whole = true,
 	 .draft = draft_megatron},

@@ -20,11 +20,12 @@ static int check(const struct gf_train_config *k, struct gf_error *err)
 {
 	const char *name = gf_period_name(&k->plan->period);
 
-	if (k->reshard)
-		return gf_error_set(err, -EINVAL,
-				    "--reshard: want none with period %s, whose groups have "
-				    "parameters of their own",
-				    name);
+	if (k->resume == GF_RESUME_ANY)
+		return gf_error_set(
+			err, -EINVAL,
+			"--resume: want the same ranks with period %s, whose groups have "
+			"parameters of their own",
+			name);
 	return 0;
 }
 

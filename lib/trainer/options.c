@@ -20,6 +20,7 @@
 const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
 
 const char *const gf_train_graphs[] = {"auto", "on", "off", NULL};
+const char *const gf_train_resumes[] = {"no", "same", "any", NULL};
 
 void gf_train_options_init(struct gf_train_options *o)
 {

@@ -31,12 +31,11 @@ static char *describe(const struct gf_train_options *o)
 
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd --bad-gradients %s "
-		"--timeout %gs --target %g --test-samples %zu%s%s%s%s%s%s%s",
+		"--timeout %gs --target %g --test-samples %zu%s --resume %s%s%s%s%s",
 		c->steps, c->checkpoint_every, (ssize_t)c->check_every,
 		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->test_samples,
-		c->checkpoint ? " --checkpoint" : "", c->resume ? " --resume" : "",
-		c->reshard ? " --reshard" : "", o->trace ? " --trace" : "",
-		o->cuda_graph ? " --cuda-graph " : "",
+		c->checkpoint ? " --checkpoint" : "", gf_train_resumes[c->resume],
+		o->trace ? " --trace" : "", o->cuda_graph ? " --cuda-graph " : "",
 		o->cuda_graph ? gf_train_graphs[o->cuda_graph] : "",
 		o->reproducible ? " --reproducible" : "");
 }

@@ -83,6 +83,10 @@ struct gf_train_watch {
 	void (*begin)(void *ctx);
 };
 
+/* Whether a run goes on from a checkpoint, and of how many ranks. */
+enum gf_train_resume { GF_RESUME_NO, GF_RESUME_SAME, GF_RESUME_ANY };
+extern const char *const gf_train_resumes[]; /* no same any */
+
 struct gf_train_config {
 	struct gf_comm *comm; /* all borrowed */
 	/* The ranks that exchange gradients in every step, where they are not all
@@ -112,8 +116,7 @@ struct gf_train_config {
 	struct gf_folder *folder; /* the same, by gf_train_take_folder */
 	const char *job;          /* how people know it; NULL: by its process */
 	size_t checkpoint_every;  /* steps; 0: every epoch */
-	bool resume;
-	bool reshard;       /* also from another number of ranks */
+	int resume;               /* enum gf_train_resume */
 	size_t check_every; /* steps between comparisons of replicas; 0: never; SIZE_MAX: as the
 			     * plan's algorithms need it */
 	int skip_bad;       /* a gradient that is not finite: 1 skips the step, 0 ends the run */

@@ -29,7 +29,7 @@ static const char *scaling_name(const struct gf_loss_scale *s)
 static const struct gf_snapshot_words words = {
 	.samples = "training samples",
 	.other_run = "--resume goes on from the last of them, another folder starts anew",
-	.other_ranks = "--reshard goes on with others",
+	.other_ranks = "--resume=any goes on with others",
 };
 
 static void set_identity(struct gf_trainer *t)
@@ -283,7 +283,7 @@ static void tell_done(const struct gf_train_config *k, size_t done, size_t total
 static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
-	struct gf_snapshot_source from = {.reshard = k->reshard};
+	struct gf_snapshot_source from = {.reshard = k->resume == GF_RESUME_ANY};
 	size_t global = gf_train_global_batch(k);
 	int rc;
 
@@ -321,7 +321,7 @@ int gf_train_take_folder(struct gf_train_config *k, struct gf_error *err)
 	const struct gf_folder_wish wish = {
 		.dir = k->checkpoint,
 		.job = k->job,
-		.resume = k->resume,
+		.resume = k->resume != GF_RESUME_NO,
 		.other_run = words.other_run,
 		.note = k->watch.note,
 		.ctx = k->watch.ctx,

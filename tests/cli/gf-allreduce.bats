@@ -136,16 +136,14 @@ load common
 -a all,ring|--algorithms: want all or names, got all, which has "ring" in it
 --factors 0x2|--factors
 --factors 2,|--factors
---factors 2,2 --stages ring|--stages: want one per factor (2), got 1
---factors 1x2 --stages ring,ring|--stages: want one per factor (1), got 2
+--factors 2:ring,2|--factors: want a stage for all of them or for none
 --factors 4x|--factors
 --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
 -a ring,auto --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
--a hierarchical --factors 2x2 --stages ring,ring|--stages: want blueconnect or all in --algorithms
---stages ring|--stages goes with --factors
---factors 2x2 --stages ring|--stages: want one per factor (2), got 1
---factors 3x2 --stages halving,ring|halving wants a power of two, got factor 3
---factors 2x2 --stages ring,square|want ring, halving, shm, mpi or nccl, got "square"
+-a hierarchical --factors 2:ring,2:ring|--factors: want blueconnect or all in --algorithms
+--factors 3:halving,2:ring|halving wants a power of two, got factor 3
+--factors 2:ring,2:square|want ring, halving, shm, mpi or nccl, got "square"
+--stages ring|unrecognized option '--stages'
 -d f8|want f32, f64, f16, bf16 or i32
 --op mul|want sum, prod, max, min or avg
 --codec zip|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "zip"

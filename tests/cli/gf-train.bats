@@ -511,7 +511,7 @@ flip() {
 		--target 95|--target: want
 		--threads 0|--threads: want
 		--resume|--resume goes with --checkpoint
-		--reshard --checkpoint ckpt|--reshard goes with --resume
+		--resume=other --checkpoint ckpt|--resume: want no, same or any
 		--replay --plan p --model m|--replay goes without --model
 		--replay --plan p --data digits|--replay goes without --data
 		--replay --plan p --training digits-lars|--replay goes without --training

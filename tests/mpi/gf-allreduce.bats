@@ -223,7 +223,7 @@ adds() {
 
 @test "gf-profile --import reads the JSON, and names the table and the CSV" {
 	local form
-	wants 0 mpi 4 gf-allreduce $quick -a ring,rhd,blueconnect,gather --density 0.1 --factors 2x2 --stages ring,halving \
+	wants 0 mpi 4 gf-allreduce $quick -a ring,rhd,blueconnect,gather --density 0.1 --factors 2:ring,2:halving \
 		-b 4K -e 64K -f 4 --table=json
 	cp out.txt rows.txt
 	wants 0 gf-profile --import rows.txt
@@ -242,7 +242,7 @@ adds() {
 @test "each stage is carried out as it is named" {
 	local stage n=0
 	for stage in ring halving shm mpi; do
-		wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 4 --stages $stage -b 68 -e 68 -c 1 --trace $stage.json
+		wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 4:$stage -b 68 -e 68 -c 1 --trace $stage.json
 		right
 		jq -r '[.traceEvents[] | select(.cat == "transfer") | "\(.pid) \(.name)"] | sort[]' $stage.json > $stage.steps
 		[ -s $stage.steps ]
@@ -251,13 +251,13 @@ adds() {
 	[ "$(sha256sum ./*.steps | cut -d' ' -f1 | sort -u | wc -l)" = $n ]
 	[ "$(cut -d' ' -f2 mpi.steps | sort -u | tr '\n' ' ')" = 'all-gather reduce-scatter ' ]
 	# with a stage of its own on each level, and parts of unequal length
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,mpi -b 4 -e 4K -i 1020 -c 1
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:shm,2:mpi -b 4 -e 4K -i 1020 -c 1
 	right
-	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages nccl,ring -b 64 -e 64
+	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:nccl,2:ring -b 64 -e 64
 	says 'stage 0: nccl runs between GPUs'
-	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages ring,mpi --codec f16 -b 64 -e 64
+	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:ring,2:mpi --codec f16 -b 64 -e 64
 	says 'stage 1: mpi moves f32 as they are, without a codec'
-	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages ring,mpi -b 64 -e 64 --verify
+	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:ring,2:mpi -b 64 -e 64 --verify
 	says 'stage 1: mpi has no steps of its own, which could be proved'
 }
 
@@ -266,10 +266,10 @@ adds() {
 	right
 	grep -q ' blueconnect:3x2:ring,halving ' out.txt
 	grep -q ' hierarchical:3x2 ' out.txt
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring -b 64K -e 64K
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:shm,2:ring -b 64K -e 64K
 	right
 	grep -q ' blueconnect:2x2:shm,ring ' out.txt
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,ring --factors 2x2 --stages shm,ring -b 4K -e 4K --segment 1K --table=csv
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,ring --factors 2:shm,2:ring -b 4K -e 4K --segment 1K --table=csv
 	[ "$(python3 -c 'import csv, sys; r = list(csv.DictReader(sys.stdin))
 print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] == "", len({len(x) for x in r}))' < out.txt)" = \
 		"shm,ring 2x2 1024 True 1" ]
@@ -438,7 +438,7 @@ rows() {
 }
 
 @test "the rule keeps stages, segments, codec and lanes, to training and back" {
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring --segment 2K --codec f16 --lanes 2 \
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:shm,2:ring --segment 2K --codec f16 --lanes 2 \
 		-b 1K -e 64K -f 8 --best best.json
 	jq -e '.rule == {threshold_bytes: .rule.threshold_bytes, lanes: 2, segment_bytes: 2048, algorithms: [{min_bytes: 0,
 		algorithm: "blueconnect", codec: "f16", stages: [{factor: 2, algorithm: "shm"}, {factor: 2, algorithm: "ring"}]}]}' best.json
@@ -447,7 +447,7 @@ rows() {
 	jq -se 'all(.algorithm == "auto" and .chosen == "blueconnect" and .factors == "2x2" and .stages == "shm,ring"
 		and .codec == "f16" and .segment_bytes == 2048 and .wrong == 0)' out.txt
 	cp out.txt chosen.txt
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring --codec f16 -b 4K -e 4K --table=json
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2:shm,2:ring --codec f16 -b 4K -e 4K --table=json
 	jq -se --slurpfile c chosen.txt '.[0].wire_bytes == $c[0].wire_bytes' out.txt
 	# what is said beside a rule takes the place of what it says
 	wants 0 mpi 4 gf-allreduce $quick --plan best.json --codec q8 --segment 1K -b 4K -e 4K --table=json

@@ -106,7 +106,7 @@ largest() {
 	# each rank's own statistics of batch norm differ
 	fails cmp -s "through/$last/rank-1.safetensors" "through/$last/rank-2.safetensors"
 	wants 2 mpi 2 gf-train $quick --checkpoint stopped --resume
-	[ "$(grep -c '^gf-train: rank 0: stopped[^:]*: was written with ranks 3, this run has 2 (--reshard goes on with others)$' err.txt)" -eq 1 ]
+	[ "$(grep -c '^gf-train: rank 0: stopped[^:]*: was written with ranks 3, this run has 2 (--resume=any goes on with others)$' err.txt)" -eq 1 ]
 }
 
 @test "on with other ranks: replicas, and a checkpoint of their own" {
@@ -117,11 +117,11 @@ largest() {
 		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 6 --checkpoint ckpt
 		wants 2 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume
 		grep -q 'was written with ranks 4, this run has 2' err.txt
-		wants 0 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume --reshard --check-replicas 1
+		wants 0 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume=any --check-replicas 1
 		[ -f ckpt/step-12/rank-1.safetensors ]
 		[ ! -e ckpt/step-12/rank-2.safetensors ]
 		# fewer steps than were done, and yet the newest
-		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 8 --checkpoint ckpt --resume --reshard --check-replicas 1
+		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 8 --checkpoint ckpt --resume=any --check-replicas 1
 		[ "$(ls ckpt | sort | tr '\n' ' ')" = 'step-7 step-8 ' ]
 		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 9 --checkpoint ckpt --resume
 	done
@@ -131,16 +131,16 @@ largest() {
 	for ranks in 2 3 4; do pipe_plan $ranks --servers 1 --staleness 2 --policy single > $ranks.json; done
 	wants 0 mpi 4 gf-train $quick --plan 4.json --batch 8 --steps 6 --checkpoint ckpt
 	wants 2 mpi 3 gf-train $quick --plan 3.json --batch 8 --steps 14 --checkpoint ckpt --resume
-	grep -q 'was written with ranks 4, this run has 3 (--reshard goes on with others)$' err.txt
-	wants 0 mpi 3 gf-train $quick --plan 3.json --batch 8 --steps 14 --checkpoint ckpt --resume --reshard --check-replicas 1
-	wants 0 mpi 2 gf-train $quick --plan 2.json --batch 8 --steps 30 --checkpoint ckpt --resume --reshard --check-replicas 1
+	grep -q 'was written with ranks 4, this run has 3 (--resume=any goes on with others)$' err.txt
+	wants 0 mpi 3 gf-train $quick --plan 3.json --batch 8 --steps 14 --checkpoint ckpt --resume=any --check-replicas 1
+	wants 0 mpi 2 gf-train $quick --plan 2.json --batch 8 --steps 30 --checkpoint ckpt --resume=any --check-replicas 1
 	[ -f ckpt/step-30/rank-1.safetensors ]
 	[ ! -e ckpt/step-30/rank-2.safetensors ]
 	# as many ranks, none of which serves
 	pipe_plan 2 --staleness 2 --policy single > plain.json
 	wants 2 mpi 2 gf-train $quick --plan plain.json --batch 8 --steps 40 --checkpoint ckpt --resume
 	grep -q 'was written with servers 1, this run has 0$' err.txt
-	wants 0 mpi 2 gf-train $quick --plan plain.json --batch 8 --steps 40 --checkpoint ckpt --resume --reshard --check-replicas 1
+	wants 0 mpi 2 gf-train $quick --plan plain.json --batch 8 --steps 40 --checkpoint ckpt --resume=any --check-replicas 1
 }
 
 @test "a profile, a plan, training by it, a trace of every rank" {

@@ -78,8 +78,8 @@ streaming=$(jq -nc "$streaming")
 @test "what goes without a period is refused by name" {
 	periodic 2 "$streaming" > plan.json
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 2 --checkpoint ckpt
-	wants 2 mpi 4 gf-train $quick --plan plan.json --checkpoint ckpt --resume --reshard
-	grep -q -- '--reshard: want none with period streaming' err.txt
+	wants 2 mpi 4 gf-train $quick --plan plan.json --checkpoint ckpt --resume=any
+	grep -q -- '--resume: want the same ranks with period streaming' err.txt
 	jq '.messages |= map(.algorithm = "library")' plan.json > library.json
 	wants 1 mpi 4 gf-train $quick --plan library.json --steps 2
 	grep -q 'no all-reduce of its own between these 2 ranks' err.txt

@@ -282,8 +282,8 @@ static void go_on(size_t which, int from, int to)
 	run.config.steps = step + 1;
 	train(&run);
 	EXPECT(run.rc == -EINVAL && strstr(run.err.text, "was written with ranks"),
-	       "%s without --reshard: %d, %s", label, run.rc, run.err.text);
-	run.config.reshard = true;
+	       "%s without --resume=any: %d, %s", label, run.rc, run.err.text);
+	run.config.resume = GF_RESUME_ANY;
 	train(&run);
 	EXPECT(run.rc == 0 && run.last_step == step + 1, "%s: %d, step %zu, %s", label, run.rc,
 	       run.last_step, run.err.text);
@@ -292,7 +292,7 @@ static void go_on(size_t which, int from, int to)
 	if (methods[which].staleness > 1)
 		compare_means(label, old, 7, from, dir, step, to, "pipeline.0.fc1.weight", false);
 	/* from here on it is a run of `to` ranks as any other */
-	run.config.reshard = false;
+	run.config.resume = GF_RESUME_SAME;
 	run.config.steps = 0;
 	train(&run);
 	EXPECT(run.rc == 0 && run.test.epoch == 2, "%s: %d, epoch %zu, %s", label, run.rc,
@@ -322,7 +322,7 @@ static void test_running(void)
 	run.config.checkpoint = dir;
 	train(&run);
 	run.ranks = 2;
-	run.config.resume = run.config.reshard = true;
+	run.config.resume = GF_RESUME_ANY;
 	run.config.steps = 10; /* where 5 steps of 4 ranks end */
 	train(&run);
 	EXPECT(run.rc == 0 && run.last_step == 10, "%d, step %zu, %s", run.rc, run.last_step,

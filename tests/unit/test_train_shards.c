@@ -280,8 +280,7 @@ static void test_resume(void)
 		d.ranks = cases[i].ranks ? cases[i].ranks : c.ranks;
 		on = run_of(&d, b);
 		stopped.config.steps = 3;
-		on.config.resume = true;
-		on.config.reshard = cases[i].ranks != 0;
+		on.config.resume = cases[i].ranks ? GF_RESUME_ANY : GF_RESUME_SAME;
 		train(&through);
 		train(&stopped);
 		train(&on);

@@ -179,59 +179,26 @@ size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_by
 /* --- algorithms -----------------------------------------------------------
  */
 
-static int parse_factors(const char *text, struct gf_way *way, struct gf_error *err)
-{
-	char *copy = gf_xstrdup(text), *rest = copy, *word;
-	long long factor;
-	int rc = 0;
-
-	while (rc == 0 && (word = strsep(&rest, "x,"))) {
-		rc = gf_units_int(word, 1, GF_RANKS_MAX, &factor, err);
-		if (rc == 0 && factor == 1)
-			continue;
-		if (rc == 0 && way->nfactors == GF_WAY_FACTORS)
-			rc = gf_error_set(err, -EINVAL, "want at most %d of them", GF_WAY_FACTORS);
-		if (rc == 0)
-			way->factors[way->nfactors++] = (int)factor;
-	}
-	free(copy);
-	if (rc)
-		gf_error_prefix(err, "--factors");
-	return rc;
-}
-
-static int parse_stages(const char *text, struct gf_way *way, struct gf_error *err)
-{
-	char *copy = gf_xstrdup(text), *rest = copy, *word;
-	size_t n = 0;
-	int rc = 0;
-
-	while (rc == 0 && (word = strsep(&rest, ","))) {
-		bool known = n < way->nfactors;
-
-		rc = gf_stage_check(word, known ? way->factors[n] : 1, err);
-		if (known)
-			way->stages[n] = gf_stage_algorithm(word);
-		n++;
-	}
-	free(copy);
-	if (rc == 0 && n != way->nfactors)
-		rc = gf_error_set(err, -EINVAL, "want one per factor (%zu), got %zu", way->nfactors,
-				  n);
-	if (rc)
-		gf_error_prefix(err, "--stages");
-	return rc;
-}
-
 int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_way *way,
 				   struct gf_error *err)
 {
-	int rc = s->factors ? parse_factors(s->factors, way, err) : 0;
+	struct gf_stage *stages = NULL;
+	size_t n = 0, i;
+	int rc = s->factors ? gf_stages_parse(s->factors, &stages, &n, err) : 0;
 
-	if (rc == 0 && s->stages && !s->factors)
-		rc = gf_error_set(err, -EINVAL, "--stages goes with --factors");
-	else if (rc == 0 && s->stages)
-		rc = parse_stages(s->stages, way, err);
+	if (rc == 0 && n > GF_WAY_FACTORS)
+		rc = gf_error_set(err, -EINVAL, "want at most %d of them", GF_WAY_FACTORS);
+	for (i = 0; i < n && rc == 0; i++) {
+		way->factors[i] = stages[i].factor;
+		/* said of all, or left open */
+		way->stages[i] = stages[i].algorithm;
+		if (!way->stages[i] != !way->stages[0])
+			rc = gf_error_set(err, -EINVAL, "want a stage for all of them or for none");
+	}
+	way->nfactors = n;
+	free(stages);
+	if (rc)
+		gf_error_prefix(err, "--factors");
 	return rc;
 }
 
@@ -384,11 +351,10 @@ static char *describe(const struct gf_contest_sweep *s, const struct gf_contest_
 	for (i = 0; s->algorithms[i]; i++)
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
 	gf_text_addf(&t,
-		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, %d + %d repeats, %d "
+		     "%s%s%s%s, codec %s, %d lanes, segments of %zu, %d + %d repeats, %d "
 		     "checks, across %s, density %g%s",
 		     c->device.name ? ", device " : "", c->device.name ? c->device.name : "",
 		     s->factors ? ", factors " : "", s->factors ? s->factors : "",
-		     s->stages ? ", stages " : "", s->stages ? s->stages : "",
 		     c->element.codec ? c->element.codec->name : "none", c->lanes, c->segment_bytes,
 		     c->warmup, c->repeats, c->checks, gf_contest_across_names[c->across],
 		     s->density, c->errors ? ", errors" : "");

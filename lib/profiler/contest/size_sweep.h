@@ -28,7 +28,6 @@ struct gf_contest_sweep {
 	const char *const *algorithms;
 	/* "4x2", innermost first, for those that take factors; NULL: by host */
 	const char *factors;
-	const char *stages; /* "ring,halving", one per factor; or NULL */
 	double density;     /* for the sparse algorithms; 0: none of these */
 	/* Of the elements: enum gf_dtype, enum gf_op; a codec or NULL. */
 	int dtype, op;

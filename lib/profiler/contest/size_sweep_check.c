@@ -208,9 +208,9 @@ static int check_heeded(const struct gf_contest_sweep *s,
 		return gf_error_set(err, -EINVAL,
 				    "--factors: want blueconnect, hierarchical or all in "
 				    "--algorithms, got none that goes by factors");
-	if (s->stages && !all && !any(s, is_staged))
+	if (s->factors && strchr(s->factors, ':') && !all && !any(s, is_staged))
 		return gf_error_set(err, -EINVAL,
-				    "--stages: want blueconnect or all in --algorithms, got none "
+				    "--factors: want blueconnect or all in --algorithms, got none "
 				    "that goes by stages");
 	if (s->density > 0 && !all && !any(s, is_sparse))
 		return gf_error_set(
