@@ -85,9 +85,11 @@ static void open_job(struct job *j, const struct gf_request *r, const struct gf_
 	if (a->shard < 0 ||
 	    (j->e->shards & GF_SHARD_PARAMETERS && method_has(a->shard, GF_SHARD_OPEN)))
 		a->shard = method_with(j->e->shards);
-	for (i = 0; given && i < r->fabric.nlevels; i++) {
-		a->shard = given->shard.method;
-		a->memory = given->memory;
+	if (!given)
+		return;
+	a->shard = given->shard.method;
+	a->memory = given->memory;
+	for (i = 0; i < r->fabric.nlevels; i++) {
 		inner *= (int)r->fabric.levels[i].size;
 		if (inner == given->shard.group_ranks)
 			a->shard_level = r->fabric.levels[i].name;

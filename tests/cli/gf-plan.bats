@@ -713,18 +713,25 @@ peaks() {
 	jq -e '.zero_optimization == {stage: 3, overlap_comm: true, reduce_bucket_size: 20000,
 		stage3_prefetch_bucket_size: (3 * 210000 / 20), stage3_param_persistence_threshold: 0,
 		stage3_max_reuse_distance: (2 * 21000), stage3_max_live_parameters: (21000 + 4 * 20000)}' out.txt
-	# one that is smaller than all that are given back, though its second use is not the soonest
+	# of layers that stay, the second one is fetched before its first use has ended; and one that is smaller than all that are given back, though its second use is not the soonest
 	jq '.messages[0].keep = false | .messages[1:6][].keep = false | .tensors[9].count_elems = 500
 		| .messages[9].keep = true' fits.json > small.json
 	wants 0 gf-plan --emit deepspeed small.json
-	jq -e '.zero_optimization | .stage3_param_persistence_threshold == 500 and .stage3_max_reuse_distance == 2000' out.txt
+	jq -e '.zero_optimization | .stage3_param_persistence_threshold == 500 and .stage3_max_reuse_distance == 2 * 3000' out.txt
 	# what is fetched ahead of its second use before the first one has ended stays
-	jq '.shard.ahead = 9' fits.json > ahead.json
+	jq '.shard.ahead = 9 | .memory.limit_bytes |= (. / 0.9 * 0.97 | floor)' fits.json > ahead.json
 	wants 0 gf-plan --emit deepspeed ahead.json
 	jq -e '.zero_optimization | .stage3_prefetch_bucket_size == 9 * 210000 / 20 and .stage3_max_reuse_distance == 2 * 21000' out.txt
 	jq '.messages[].keep = false' ahead.json > none.json
 	wants 0 gf-plan --emit deepspeed none.json
 	jq -e '.zero_optimization.stage3_max_reuse_distance == 2 * 15000' out.txt
+	# the same default without a topology
+	jq '.network = {ranks: 4, allreduce: [{algorithm: "ring", startup_s: 1e-6, per_byte_s: 1e-7}]}' layers.json > measured.json
+	wants 1 gf-plan measured.json --shard zero3:keep=no,ahead=0 --emit deepspeed
+	grep -oE 'takes [0-9.]+ ms a step' err.txt > want
+	gf-plan -q measured.json --lanes 1 --shard zero3:units=layer,keep=no,ahead=0 > plan.json
+	wants 1 gf-plan --emit deepspeed plan.json
+	grep -oE 'takes [0-9.]+ ms a step' err.txt | diff want -
 	wants 1 gf-plan layers.json hosts.json --shard zero3:units=40000 --emit deepspeed
 	says "--emit deepspeed: want DeepSpeed's own units (--shard zero3:units=layer), got others"
 }
