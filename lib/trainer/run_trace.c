@@ -137,8 +137,9 @@ static void draw_message(const struct drawing *d, size_t i, size_t last, size_t 
 					       &d->plan->messages[t->elems ? t->like : last]));
 
 	if (end_s > start_s) {
-		gf_trace_slice(d->trace, d->pid, 1 + lane, "message", name, start_s,
-			       end_s - start_s, args);
+		/* what reads traces of messages takes no gathers for them */
+		gf_trace_slice(d->trace, d->pid, 1 + lane, times == i ? "message" : "gather", name,
+			       start_s, end_s - start_s, args);
 		gf_trace_flow(d->trace, d->pid, COMPUTE, t->ready_s - d->shift_s, 1 + lane, start_s,
 			      ((size_t)d->pid << 40) + d->step->step * 3 * d->plan->nmessages +
 				      times);
