@@ -11,7 +11,7 @@
  * x86/NAME_avx2.c or _avx512.c (the ending chooses the compiler's flags) and its line. A loop of
  * which the compiler makes vectors is written once, in a header that all sets include
  * (vectorise.h). Tests compare every set with ref. For GPUs: a pointer in gf_gpu_kernels.h,
- * cuda/NAME.cu, lines in cuda/sets.h and cuda/table.c, a case in tests/gpu, which make check runs
+ * cuda/NAME.cu, its name in cuda/sets.h, a case in tests/gpu, which make check runs
  * on an emulated GPU (tests/gpu/emulate.h).
  *
  * Sets from the plainest to the best. Each is the one before it with some entries replaced, so none

@@ -8,44 +8,21 @@
 extern "C" {
 #endif
 
-/* The entries of nn_table.c, as in sets.h. */
-#define ENTRY(name) extern __typeof__(*((struct gf_gpu_nn_kernels *)0)->name) gf_cuda_nn_##name
+/* The entries of nn_table.c, as in sets.h: of nn_simple.cu, nn_norm.cu, nn_rows.cu, nn_loss.cu,
+ * nn_pool.cu, nn_draw.cu, nn_embed.cu and nn_lstm.cu. */
+/* clang-format off */
+#define GF_CUDA_NN_KERNELS(entry)                                                                  \
+	entry(apply) entry(apply_backward) entry(sum) entry(permute) entry(copy_rows)              \
+	entry(keep) entry(add_bias) entry(channel_sums) entry(norm_statistics)                     \
+	entry(norm_running) entry(norm_apply) entry(norm_backward) entry(layernorm)                \
+	entry(layernorm_backward) entry(softmax) entry(softmax_backward) entry(softmax_loss)       \
+	entry(maxpool) entry(maxpool_backward) entry(avgpool) entry(avgpool_backward)              \
+	entry(set_samples) entry(draw_keeps) entry(embed) entry(embed_backward) entry(lstm)        \
+	entry(lstm_backward)
+/* clang-format on */
 
-/* nn_simple.cu */
-ENTRY(apply);
-ENTRY(apply_backward);
-ENTRY(sum);
-ENTRY(permute);
-ENTRY(copy_rows);
-ENTRY(keep);
-/* nn_norm.cu */
-ENTRY(add_bias);
-ENTRY(channel_sums);
-ENTRY(norm_statistics);
-ENTRY(norm_running);
-ENTRY(norm_apply);
-ENTRY(norm_backward);
-/* nn_rows.cu */
-ENTRY(layernorm);
-ENTRY(layernorm_backward);
-ENTRY(softmax);
-ENTRY(softmax_backward);
-ENTRY(softmax_loss);
-/* nn_pool.cu */
-ENTRY(maxpool);
-ENTRY(maxpool_backward);
-ENTRY(avgpool);
-ENTRY(avgpool_backward);
-/* nn_draw.cu */
-ENTRY(set_samples);
-ENTRY(draw_keeps);
-/* nn_embed.cu */
-ENTRY(embed);
-ENTRY(embed_backward);
-/* nn_lstm.cu */
-ENTRY(lstm);
-ENTRY(lstm_backward);
-
+#define ENTRY(name) extern __typeof__(*((struct gf_gpu_nn_kernels *)0)->name) gf_cuda_nn_##name;
+GF_CUDA_NN_KERNELS(ENTRY)
 #undef ENTRY
 
 #ifdef __cplusplus

@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nn_sets.h"
 
-const struct gf_gpu_nn_kernels gf_gpu_nn_kernels_cuda = {
-	.apply = gf_cuda_nn_apply,
-	.apply_backward = gf_cuda_nn_apply_backward,
-	.sum = gf_cuda_nn_sum,
-	.permute = gf_cuda_nn_permute,
-	.copy_rows = gf_cuda_nn_copy_rows,
-	.keep = gf_cuda_nn_keep,
-	.add_bias = gf_cuda_nn_add_bias,
-	.channel_sums = gf_cuda_nn_channel_sums,
-	.norm_statistics = gf_cuda_nn_norm_statistics,
-	.norm_running = gf_cuda_nn_norm_running,
-	.norm_apply = gf_cuda_nn_norm_apply,
-	.norm_backward = gf_cuda_nn_norm_backward,
-	.layernorm = gf_cuda_nn_layernorm,
-	.layernorm_backward = gf_cuda_nn_layernorm_backward,
-	.softmax = gf_cuda_nn_softmax,
-	.softmax_backward = gf_cuda_nn_softmax_backward,
-	.softmax_loss = gf_cuda_nn_softmax_loss,
-	.maxpool = gf_cuda_nn_maxpool,
-	.maxpool_backward = gf_cuda_nn_maxpool_backward,
-	.avgpool = gf_cuda_nn_avgpool,
-	.avgpool_backward = gf_cuda_nn_avgpool_backward,
-	.set_samples = gf_cuda_nn_set_samples,
-	.draw_keeps = gf_cuda_nn_draw_keeps,
-	.embed = gf_cuda_nn_embed,
-	.embed_backward = gf_cuda_nn_embed_backward,
-	.lstm = gf_cuda_nn_lstm,
-	.lstm_backward = gf_cuda_nn_lstm_backward,
-};
+#define ENTRY(name) .name = gf_cuda_nn_##name,
+
+const struct gf_gpu_nn_kernels gf_gpu_nn_kernels_cuda = {GF_CUDA_NN_KERNELS(ENTRY)};

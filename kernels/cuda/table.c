@@ -1,38 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/sets.h"
 
-const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
-	.name = "cuda",
-	.add_f32 = gf_cuda_add_f32,
-	.scale_f32 = gf_cuda_scale_f32,
-	.sgd_f32 = gf_cuda_sgd_f32,
-	.lars_f32 = gf_cuda_lars_f32,
-	.lars_work_bytes = gf_gpu_lars_work_bytes,
-	.adamw_begin = gf_cuda_adamw_begin,
-	.adamw_f32 = gf_cuda_adamw_f32,
-	.clip_f32 = gf_cuda_clip_f32,
-	.clip_work_bytes = gf_gpu_clip_work_bytes,
-	.nonfinite_f32 = gf_cuda_nonfinite_f32,
-	.chunk_norms_f32 = gf_cuda_chunk_norms_f32,
-	.gather_chunks_f32 = gf_cuda_gather_chunks_f32,
-	.keep_chunks_f32 = gf_cuda_keep_chunks_f32,
-	.share_norms = gf_cuda_share_norms,
-	.codecs[GF_CODEC_F16] = {gf_cuda_f16_encode, gf_cuda_f16_decode, gf_cuda_f16_decode_add},
-	.codecs[GF_CODEC_BF16] = {gf_cuda_bf16_encode, gf_cuda_bf16_decode,
-				  gf_cuda_bf16_decode_add},
-	.codecs[GF_CODEC_TRUNC16] = {gf_cuda_trunc16_encode, gf_cuda_bf16_decode,
-				     gf_cuda_bf16_decode_add},
-	.codecs[GF_CODEC_Q8] = {gf_cuda_q8_encode, gf_cuda_q8_decode, gf_cuda_q8_decode_add},
-	.codecs[GF_CODEC_FP8] = {gf_cuda_fp8_encode, gf_cuda_fp8_decode, gf_cuda_fp8_decode_add},
-	.codecs[GF_CODEC_FP4] = {gf_cuda_fp4_encode, gf_cuda_fp4_decode, gf_cuda_fp4_decode_add},
-	.topk_f32 = gf_cuda_topk_f32,
-	.topk_work_bytes = gf_gpu_topk_work_bytes,
-	.take_f32 = gf_cuda_take_f32,
-	.scatter_add_f32 = gf_cuda_scatter_add_f32,
-	.merge_f32 = gf_cuda_merge_f32,
-	.merge_work_bytes = gf_gpu_merge_work_bytes,
-	.move_f32 = gf_cuda_move_f32,
-	.leave_out = gf_cuda_leave_out,
-	.copy_f32 = gf_cuda_copy_f32,
-	.spoil_f32 = gf_cuda_spoil_f32,
-};
+#define ENTRY(name) .name = gf_cuda_##name,
+#define CODEC(number, encodes, decodes)                                                            \
+	.codecs[GF_CODEC_##number] = {gf_cuda_##encodes##_encode, gf_cuda_##decodes##_decode,      \
+				      gf_cuda_##decodes##_decode_add},
+
+const struct gf_gpu_kernels gf_gpu_kernels_cuda = {.name = "cuda",
+						   .lars_work_bytes = gf_gpu_lars_work_bytes,
+						   .clip_work_bytes = gf_gpu_clip_work_bytes,
+						   .topk_work_bytes = gf_gpu_topk_work_bytes,
+						   .merge_work_bytes = gf_gpu_merge_work_bytes,
+						   GF_CUDA_KERNELS(ENTRY) GF_CUDA_CODECS(CODEC)};
