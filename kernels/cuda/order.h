@@ -2,7 +2,7 @@
 #ifndef GF_KERNELS_CUDA_ORDER_H
 #define GF_KERNELS_CUDA_ORDER_H
 
-#include "device.h"
+#include "reduce.h"
 
 namespace
 {
@@ -64,30 +64,10 @@ __global__ void __launch_bounds__(THREADS) count_digits(digits<Keys> d, tiles t,
 	counts[blockIdx.x * DIGITS + threadIdx.x] = of_digit[threadIdx.x];
 }
 
-// The sum of x of the threads before this one.
-__device__ inline uint32_t sum_before(uint32_t x)
-{
-	__shared__ uint32_t of_warp[WARPS];
-	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-	uint32_t sum = x;
-
-	for (unsigned lanes = 1; lanes < WARP; lanes *= 2) {
-		const uint32_t y = __shfl_up_sync(ALL, sum, lanes);
-
-		sum += lane >= lanes ? y : 0;
-	}
-	if (lane == WARP - 1)
-		of_warp[warp] = sum;
-	__syncthreads();
-	for (unsigned w = 0; w < warp; w++)
-		sum += of_warp[w];
-	return sum - x;
-}
-
 // Where the first place of digit threadIdx.x goes that this tile has.
 __device__ inline uint32_t start_of(const uint32_t *counts, unsigned n)
 {
-	uint32_t all = 0, before = 0;
+	uint32_t all = 0, before = 0, of_block;
 
 #pragma unroll 16
 	for (unsigned tile = 0; tile < n; tile++) {
@@ -96,7 +76,7 @@ __device__ inline uint32_t start_of(const uint32_t *counts, unsigned n)
 		all += x;
 		before += tile < blockIdx.x ? x : 0;
 	}
-	return before + sum_before(all);
+	return before + sum_before(all, &of_block);
 }
 
 // The lanes before this one that have the same digit; *all: of all lanes.

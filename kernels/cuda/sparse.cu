@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // Sparse gradients: out of dense arrays, back into them, and the sum of two.
 #include "each.h"
+#include "reduce.h"
 #include "sets.h"
 
 namespace
@@ -80,26 +81,6 @@ __device__ size_t below(const uint32_t *list, size_t n, uint32_t x)
 	return low;
 }
 
-// Pairs of threads before this one in the block; *all: of all threads.
-__device__ uint32_t votes_before(bool vote, uint32_t *all)
-{
-	__shared__ uint32_t of_warp[WARPS];
-	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-	const unsigned votes = __ballot_sync(ALL, vote);
-	uint32_t base = 0;
-
-	if (lane == 0)
-		of_warp[warp] = __popc(votes);
-	__syncthreads();
-	*all = 0;
-	for (unsigned w = 0; w < WARPS; w++) {
-		if (w < warp)
-			base += of_warp[w];
-		*all += of_warp[w];
-	}
-	return base + __popc(votes & ((1u << lane) - 1));
-}
-
 // A tile is THREADS entries of a. Clears out's indices on the way.
 __global__ void __launch_bounds__(THREADS) find_pairs(merge m)
 {
@@ -113,7 +94,7 @@ __global__ void __launch_bounds__(THREADS) find_pairs(merge m)
 
 		pair = j < m.b_room && m.b_index[j] == m.a_index[i];
 	}
-	before = votes_before(pair, &all);
+	before = sum_before(pair, &all);
 	if (i < m.a_room)
 		m.pairs[i] = before;
 	if (threadIdx.x == 0 && (size_t)blockIdx.x * THREADS < m.a_room)
@@ -127,23 +108,15 @@ __global__ void __launch_bounds__(THREADS) find_pairs(merge m)
 // One block. The tiles are few: 400 for 100,000 entries.
 __global__ void __launch_bounds__(THREADS) sum_tiles(merge m, size_t ntiles)
 {
-	__shared__ uint32_t sums[THREADS];
-	uint32_t base = 0;
+	uint32_t base = 0, all;
 
 	for (size_t from = 0; from < ntiles; from += THREADS) {
 		const size_t i = from + threadIdx.x;
-		uint32_t own = i < ntiles ? m.tiles[i] : 0, before = 0;
+		const uint32_t before = sum_before(i < ntiles ? m.tiles[i] : 0, &all);
 
-		sums[threadIdx.x] = own;
-		__syncthreads();
-		for (unsigned t = 0; t < THREADS; t++)
-			if (t < threadIdx.x)
-				before += sums[t];
 		if (i < ntiles)
 			m.tiles[i] = base + before;
-		for (unsigned t = 0; t < THREADS; t++)
-			base += sums[t];
-		__syncthreads();
+		base += all;
 	}
 }
 

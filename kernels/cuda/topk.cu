@@ -9,6 +9,7 @@
 // overflows, and the result does not depend on which block runs first.
 #include "bits.h"
 #include "each.h"
+#include "reduce.h"
 #include "sets.h"
 
 namespace
@@ -72,32 +73,6 @@ struct problem {
 __device__ unsigned lanes_below()
 {
 	return (1u << threadIdx.x % WARP) - 1;
-}
-
-// Sums of the threads before this one in the block; *all: of all threads.
-__device__ uint32_t sum_before(uint32_t x, uint32_t *all)
-{
-	__shared__ uint32_t of_warp[WARPS];
-	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-	uint32_t before = x, base = 0;
-
-	for (unsigned d = 1; d < WARP; d *= 2) {
-		const uint32_t left = __shfl_up_sync(ALL, before, d);
-
-		if (lane >= d)
-			before += left;
-	}
-	__syncthreads(); // threads may still read the last call's data
-	if (lane == WARP - 1)
-		of_warp[warp] = before;
-	__syncthreads();
-	*all = 0;
-	for (unsigned w = 0; w < WARPS; w++) {
-		if (w < warp)
-			base += of_warp[w];
-		*all += of_warp[w];
-	}
-	return base + before - x;
 }
 
 // Finds the bin of the rank-th largest (rank from 1), by one whole block.
