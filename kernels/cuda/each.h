@@ -89,4 +89,45 @@ static __device__ inline void store4(uint16_t *p, ushort4 v)
 	*reinterpret_cast<ushort4 *>(p) = v;
 }
 
+static __device__ inline float4 make4(float x, float y, float z, float w)
+{
+	return make_float4(x, y, z, w);
+}
+
+static __device__ inline ushort4 make4(uint16_t x, uint16_t y, uint16_t z, uint16_t w)
+{
+	return make_ushort4(x, y, z, w);
+}
+
+/* to[i] = f(to[i], from[i]); Reads: f looks at the first. */
+template <class To, class From, bool Reads, class F> struct changed {
+	To *to;
+	const From *from;
+	F f;
+
+	struct quad {
+		decltype(load4((To *)0)) y;
+		decltype(load4((From *)0)) x;
+	};
+	size_t phase() const
+	{
+		return same_phase(::phase(to, sizeof(To)), ::phase(from, sizeof(From)));
+	}
+	__device__ void load(size_t i, quad &q) const
+	{
+		if (Reads)
+			q.y = load4(to + i);
+		q.x = load4(from + i);
+	}
+	__device__ void store(size_t i, const quad &q) const
+	{
+		store4(to + i,
+		       make4(f(q.y.x, q.x.x), f(q.y.y, q.x.y), f(q.y.z, q.x.z), f(q.y.w, q.x.w)));
+	}
+	__device__ void one(size_t i) const
+	{
+		to[i] = f(Reads ? to[i] : To(), from[i]);
+	}
+};
+
 #endif

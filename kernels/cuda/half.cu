@@ -42,100 +42,43 @@ struct trunc16 {
 };
 
 template <class Format> struct encode {
-	uint16_t *to;
-	const float *from;
-
-	struct quad {
-		float4 x;
-	};
-	size_t phase() const
+	__device__ uint16_t operator()(uint16_t, float x) const
 	{
-		return same_phase(::phase(to, 2), ::phase(from, 4));
-	}
-	__device__ void load(size_t i, quad &q) const
-	{
-		q.x = load4(from + i);
-	}
-	__device__ void store(size_t i, const quad &q) const
-	{
-		store4(to + i, make_ushort4(Format::of(q.x.x), Format::of(q.x.y), Format::of(q.x.z),
-					    Format::of(q.x.w)));
-	}
-	__device__ void one(size_t i) const
-	{
-		to[i] = Format::of(from[i]);
+		return Format::of(x);
 	}
 };
 
 template <class Format> struct decode {
-	float *to;
-	const uint16_t *from;
-
-	struct quad {
-		ushort4 x;
-	};
-	size_t phase() const
+	__device__ float operator()(float, uint16_t x) const
 	{
-		return same_phase(::phase(to, 4), ::phase(from, 2));
-	}
-	__device__ void load(size_t i, quad &q) const
-	{
-		q.x = load4(from + i);
-	}
-	__device__ void store(size_t i, const quad &q) const
-	{
-		store4(to + i, make_float4(Format::to(q.x.x), Format::to(q.x.y), Format::to(q.x.z),
-					   Format::to(q.x.w)));
-	}
-	__device__ void one(size_t i) const
-	{
-		to[i] = Format::to(from[i]);
+		return Format::to(x);
 	}
 };
 
 template <class Format> struct decode_add {
-	float *y;
-	const uint16_t *x;
-
-	struct quad {
-		float4 y;
-		ushort4 x;
-	};
-	size_t phase() const
+	__device__ float operator()(float y, uint16_t x) const
 	{
-		return same_phase(::phase(y, 4), ::phase(x, 2));
-	}
-	__device__ void load(size_t i, quad &q) const
-	{
-		q.y = load4(y + i);
-		q.x = load4(x + i);
-	}
-	__device__ void store(size_t i, const quad &q) const
-	{
-		store4(y + i, make_float4(q.y.x + Format::to(q.x.x), q.y.y + Format::to(q.x.y),
-					  q.y.z + Format::to(q.x.z), q.y.w + Format::to(q.x.w)));
-	}
-	__device__ void one(size_t i) const
-	{
-		y[i] += Format::to(x[i]);
+		return y + Format::to(x);
 	}
 };
 
 } // namespace
 
-#define CODE(name, format, what, to_type, from_type)                                               \
+#define CODE(name, format, what, to_type, from_type, reads)                                        \
 	void gf_cuda_##name(struct gf_gpu_stream *s, void *to, const void *from, size_t n, size_t) \
 	{                                                                                          \
 		each(s,                                                                            \
-		     what<format>{static_cast<to_type *>(to),                                      \
-				  static_cast<const from_type *>(from)},                           \
+		     changed<to_type, from_type, reads, what<format>>{                             \
+			     static_cast<to_type *>(to),                                           \
+			     static_cast<const from_type *>(from),                                 \
+			     {}},                                                                  \
 		     n);                                                                           \
 	}
 
-CODE(f16_encode, f16, encode, uint16_t, float)
-CODE(f16_decode, f16, decode, float, uint16_t)
-CODE(f16_decode_add, f16, decode_add, float, uint16_t)
-CODE(bf16_encode, bf16, encode, uint16_t, float)
-CODE(bf16_decode, bf16, decode, float, uint16_t)
-CODE(bf16_decode_add, bf16, decode_add, float, uint16_t)
-CODE(trunc16_encode, trunc16, encode, uint16_t, float)
+CODE(f16_encode, f16, encode, uint16_t, float, false)
+CODE(f16_decode, f16, decode, float, uint16_t, false)
+CODE(f16_decode_add, f16, decode_add, float, uint16_t, true)
+CODE(bf16_encode, bf16, encode, uint16_t, float, false)
+CODE(bf16_decode, bf16, decode, float, uint16_t, false)
+CODE(bf16_decode_add, bf16, decode_add, float, uint16_t, true)
+CODE(trunc16_encode, trunc16, encode, uint16_t, float, false)

@@ -7,55 +7,18 @@ namespace
 {
 
 struct add {
-	float *y;
-	const float *x;
-
-	struct quad {
-		float4 y, x;
-	};
-	size_t phase() const
+	__device__ float operator()(float y, float x) const
 	{
-		return same_phase(::phase(y, 4), ::phase(x, 4));
-	}
-	__device__ void load(size_t i, quad &q) const
-	{
-		q.y = load4(y + i);
-		q.x = load4(x + i);
-	}
-	__device__ void store(size_t i, const quad &q) const
-	{
-		store4(y + i,
-		       make_float4(q.y.x + q.x.x, q.y.y + q.x.y, q.y.z + q.x.z, q.y.w + q.x.w));
-	}
-	__device__ void one(size_t i) const
-	{
-		y[i] += x[i];
+		return y + x;
 	}
 };
 
 struct scale {
 	float a;
-	const float *x;
-	float *y;
 
-	struct quad {
-		float4 x;
-	};
-	size_t phase() const
+	__device__ float operator()(float, float x) const
 	{
-		return same_phase(::phase(y, 4), ::phase(x, 4));
-	}
-	__device__ void load(size_t i, quad &q) const
-	{
-		q.x = load4(x + i);
-	}
-	__device__ void store(size_t i, const quad &q) const
-	{
-		store4(y + i, make_float4(a * q.x.x, a * q.x.y, a * q.x.z, a * q.x.w));
-	}
-	__device__ void one(size_t i) const
-	{
-		y[i] = a * x[i];
+		return a * x;
 	}
 };
 
@@ -115,12 +78,12 @@ struct sgd {
 
 void gf_cuda_add_f32(struct gf_gpu_stream *s, float *y, const float *x, size_t n)
 {
-	each(s, add{y, x}, n);
+	each(s, changed<float, float, true, add>{y, x, {}}, n);
 }
 
 void gf_cuda_scale_f32(struct gf_gpu_stream *s, float a, const float *x, float *y, size_t n)
 {
-	each(s, scale{a, x, y}, n);
+	each(s, changed<float, float, false, scale>{y, x, {a}}, n);
 }
 
 void gf_cuda_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
