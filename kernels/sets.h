@@ -8,28 +8,14 @@
  * The parts of table.c: each file of kernels/ref and kernels/x86 puts the functions of its family
  * into a table; those of x86 replace ref's. A family need not be in every set.
  */
-void gf_kernels_fill_vector_ref(struct gf_kernels *k);
-void gf_kernels_fill_vector_avx2(struct gf_kernels *k);
-void gf_kernels_fill_vector_avx512(struct gf_kernels *k);
-
-void gf_kernels_fill_cell_ref(struct gf_kernels *k);
-void gf_kernels_fill_cell_avx2(struct gf_kernels *k);
-void gf_kernels_fill_cell_avx512(struct gf_kernels *k);
-
-void gf_kernels_fill_softmax_ref(struct gf_kernels *k);
-void gf_kernels_fill_softmax_avx2(struct gf_kernels *k);
-void gf_kernels_fill_softmax_avx512(struct gf_kernels *k);
+void gf_kernels_fill_once_ref(struct gf_kernels *k);
+void gf_kernels_fill_once_avx2(struct gf_kernels *k);
+void gf_kernels_fill_once_avx512(struct gf_kernels *k);
 
 void gf_kernels_fill_reduce_ref(struct gf_kernels *k);
-void gf_kernels_fill_reduce_avx2(struct gf_kernels *k);
-void gf_kernels_fill_reduce_avx512(struct gf_kernels *k);
 
 void gf_kernels_fill_half_ref(struct gf_kernels *k);
 void gf_kernels_fill_half_avx2(struct gf_kernels *k);
-
-void gf_kernels_fill_q8_ref(struct gf_kernels *k);
-void gf_kernels_fill_q8_avx2(struct gf_kernels *k);
-void gf_kernels_fill_q8_avx512(struct gf_kernels *k);
 
 void gf_kernels_fill_minifloat_ref(struct gf_kernels *k);
 void gf_kernels_fill_minifloat_avx2(struct gf_kernels *k);

@@ -10,7 +10,7 @@
  * To add a kernel: plain C in ref/, a pointer in gf_kernels.h, a line below; where vectors pay,
  * x86/NAME_avx2.c or _avx512.c (the ending chooses the compiler's flags) and its line. A loop of
  * which the compiler makes vectors is written once, in a header that all sets include
- * (vectorise.h). Tests compare every set with ref. For GPUs: a pointer in gf_gpu_kernels.h,
+ * (vectorise.h, once.h). Tests compare every set with ref. For GPUs: a pointer in gf_gpu_kernels.h,
  * cuda/NAME.cu, its name in cuda/sets.h, a case in tests/gpu, which make check runs
  * on an emulated GPU (tests/gpu/emulate.h).
  *
@@ -29,17 +29,10 @@ static int always(void)
 }
 
 static void (*const ref[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_ref,
-	gf_kernels_fill_reduce_ref,
-	gf_kernels_fill_half_ref,
-	gf_kernels_fill_q8_ref,
-	gf_kernels_fill_minifloat_ref,
-	gf_kernels_fill_topk_ref,
-	gf_kernels_fill_sparse_ref,
-	gf_kernels_fill_cell_ref,
-	gf_kernels_fill_softmax_ref,
-	gf_kernels_fill_indices_ref,
-	NULL,
+	gf_kernels_fill_once_ref,    gf_kernels_fill_reduce_ref,
+	gf_kernels_fill_half_ref,    gf_kernels_fill_minifloat_ref,
+	gf_kernels_fill_topk_ref,    gf_kernels_fill_sparse_ref,
+	gf_kernels_fill_indices_ref, NULL,
 };
 
 #if defined(__x86_64__)
@@ -56,16 +49,18 @@ static int has_avx512(void)
 }
 
 static void (*const avx2[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_avx2, gf_kernels_fill_reduce_avx2,    gf_kernels_fill_half_avx2,
-	gf_kernels_fill_q8_avx2,     gf_kernels_fill_minifloat_avx2, gf_kernels_fill_topk_avx2,
-	gf_kernels_fill_cell_avx2,   gf_kernels_fill_softmax_avx2,   NULL,
+	gf_kernels_fill_once_avx2,
+	gf_kernels_fill_half_avx2,
+	gf_kernels_fill_minifloat_avx2,
+	gf_kernels_fill_topk_avx2,
+	NULL,
 };
 
 static void (*const avx512[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_avx512,  gf_kernels_fill_reduce_avx512,
-	gf_kernels_fill_q8_avx512,      gf_kernels_fill_minifloat_avx512,
-	gf_kernels_fill_topk_avx512,    gf_kernels_fill_cell_avx512,
-	gf_kernels_fill_softmax_avx512, NULL,
+	gf_kernels_fill_once_avx512,
+	gf_kernels_fill_minifloat_avx512,
+	gf_kernels_fill_topk_avx512,
+	NULL,
 };
 #endif
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "vector.h"
+#include "once.h"
 
 static void f32_encode(void *wire, const float *from, size_t n, size_t block_elems)
 {
@@ -20,8 +20,8 @@ static void f32_decode_add(float *to, const void *wire, size_t n, size_t block_e
 	gf_kernels()->add_f32(to, wire, n);
 }
 
-void gf_kernels_fill_vector_ref(struct gf_kernels *k)
+void gf_kernels_fill_once_ref(struct gf_kernels *k)
 {
-	fill_vector(k);
+	fill_once(k);
 	k->codecs[GF_CODEC_F32] = GF_CODEC_FNS(f32);
 }
