@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/plot.h"
-#include "discovery/pci_path.h"
 #include "documents/topology.h"
 
 /*
@@ -98,9 +97,8 @@ char *gf_discover_name_of_file(const char *path);
  */
 
 /* The first line of a file, without its newline: 0 or a negative errno (the kernel answers -EINVAL
- * for the speed of an interface that is down). */
-int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+ * for the speed of an interface that is down). Takes path. */
+int gf_sysfs_line(char *path, char *out, size_t capacity);
 
 #define GF_PCI_TEXT 16 /* "0000:65:00.0" and the NUL */
 
@@ -118,5 +116,43 @@ void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out);
 /* The same as a picture (share/plots/topology.gp): a row of boxes for each level, which has the
  * first box of the row above; below them the hosts, those that are alike together. */
 void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot);
+
+/*
+ * Where the PCI functions of a host are: the host bridge, the bridges below it and the function,
+ * "pci0000:16/0000:16:00.0/0000:17:00.0". Equal parts after equal parts are the same bridge.
+ * Zero-initialise.
+ */
+struct gf_pci_tree {
+	struct gf_pci_place {
+		char *pci, *place;
+	} * places;
+	size_t nplaces, capacity;
+};
+
+/* Puts a function there, wherever it was; takes place. */
+void gf_pci_tree_put(struct gf_pci_tree *tree, const char *pci, char *place);
+/* The same, where sysfs (NULL: not read) has the function (NULL: none). */
+void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs, const char *pci);
+void gf_pci_tree_release(struct gf_pci_tree *tree);
+
+/* One end of a path: a PCI function and its NUMA node. */
+struct gf_pci_end {
+	const char *pci; /* NULL: none */
+	int numa;        /* -1: unknown */
+};
+
+/* How two functions of a host meet, by the bridges above them; where the tree does not have both or
+ * they are below two host bridges, by NUMA nodes, of which the host has numa_nodes. GF_PATH_UNKNOWN
+ * if nothing is known. */
+enum gf_path gf_pci_path(const struct gf_pci_tree *tree, struct gf_pci_end a, struct gf_pci_end b,
+			 int numa_nodes);
+
+/* The network interface nearest to each device, among those of the kind that a job would go out by:
+ * of several equally near ones, that which fewest devices have yet. Sets the devices' nic and
+ * nic_path. */
+
+/* paths[d * host->nnics + n] leads from device d to interface n. */
+void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths);
+void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree);
 
 #endif

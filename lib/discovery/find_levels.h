@@ -2,6 +2,7 @@
 #ifndef GF_DISCOVERY_FIND_LEVELS_H
 #define GF_DISCOVERY_FIND_LEVELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@
  * Figures that no prober reported are assumed, and marked as assumed:
  *	shm       8 GB/s, 1 us      one core's copy through the caches
  *	pcie      12 GB/s, 5 us     16 lanes of 8 GT/s, less protocol
- *	nvlink    what NCCL counts on per link (discovery/nvlink.h), 3 us
+ *	nvlink    what NCCL counts on per link (gf_nvlink_rate), 3 us
  *	ethernet  10 Gb/s, 50 us    what NCCL takes for an unknown speed; TCP
  *	roce, infiniband  100 Gb/s, 5 and 3 us
  *	loopback  8 GB/s, 20 us     one machine, but through TCP
@@ -73,5 +74,30 @@ void gf_levels_network_of(const struct gf_host *host, struct gf_level *level);
  */
 int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels, size_t nlevels,
 		     struct gf_text *remark, struct gf_error *err);
+
+/*
+ * GPUs that NVLink connects, directly or through switches, and the levels that they make: groups of
+ * neighbours that are alike are a level of their own, the rest meets over PCI Express.
+ */
+struct gf_nvlinked {
+	size_t group;       /* the first GPU that it is connected to, or itself */
+	double bytes_per_s; /* of all its links, per direction */
+	const char *link;   /* nvlink, as it is made, or xgmi */
+	enum gf_origin origin;
+};
+
+/* n GPUs with no links; the caller frees. */
+struct gf_nvlinked *gf_nvlinked_new(size_t n);
+void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b);
+
+/* Bytes per second that NCCL counts on per NVLink, by compute capability (90 for 9.0); 0: there is
+ * none. */
+double gf_nvlink_rate(double sm);
+
+/* The levels of n devices on t's hosts, which lie in g as on the hosts, one after the other: groups
+ * that links connect, what is left of a host over PCI Express, hosts over their networks. Unequal
+ * groups or hosts are flat, with a line in remarks. */
+void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g, size_t n,
+		      struct gf_text *remarks);
 
 #endif

@@ -22,8 +22,7 @@
 #include "base/heap.h"
 #include "base/log_lines.h"
 #include "discovery/format.h"
-#include "discovery/pci_path.h"
-#include "discovery/nvlink.h"
+#include "discovery/find_levels.h"
 #include "discovery/discovery.h"
 
 /* Of columns; and the most NVLinks that a GPU has had. */

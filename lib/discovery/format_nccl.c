@@ -17,18 +17,43 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "cli/human.h"
 #include "discovery/discovery.h"
+#include "discovery/find_levels.h"
 #include "discovery/format.h"
-#include "discovery/nccl_xml.h"
-#include "discovery/pci_path.h"
+#include "discovery/markup.h"
 
 /* NVLink domains have some hundreds of GPUs. */
 enum { GPUS_MAX = 4096 };
+
+struct nccl_gpu {
+	const struct gf_markup *gpu, *pci;
+	size_t host, order;
+	char *bus;        /* in small letters, or NULL */
+	double own, path; /* bytes per second of its PCI link, of its way up */
+};
+
+struct nccl {
+	const struct gf_topology_file *in;
+	struct gf_topology *t;
+	struct gf_error *err;
+	struct nccl_gpu *gpus;
+	size_t ngpus, gpu_capacity;
+	struct gf_pci_tree *trees;         /* per host */
+	size_t nplaces, c2c;               /* c2c: GPUs that have such links */
+	size_t bare, bare_gpus, bare_nets; /* PCI devices with nothing below */
+	struct gf_nvlinked *linked;        /* per GPU */
+	const char *link;                  /* nvlink or xgmi */
+	size_t *at_switch;                 /* per host, and across hosts */
+	size_t to_itself, to_itself_line;
+};
 
 /* Where an element stands. */
 struct place {
@@ -49,8 +74,10 @@ static bool is(const struct gf_markup *e, const char *name)
 	return strcmp(e->name, name) == 0;
 }
 
-int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e, const char *name,
-		   double absent, double *out)
+/* An attribute's number, decimal, or hexadecimal with 0x as NCCL writes some; `absent` where there
+ * is none or it is empty. -EINVAL names the place. */
+static int number_of(const struct nccl *r, const struct gf_markup *e, const char *name,
+		     double absent, double *out)
 {
 	const char *text = gf_markup_get(e, name);
 	char *end;
@@ -65,7 +92,9 @@ int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e, const cha
 	return 0;
 }
 
-char *gf_nccl_address(const struct gf_markup *e, const char *name)
+/* An attribute in small letters, as most files write addresses; NULL if there is none. The caller
+ * frees. */
+static char *address_of(const struct gf_markup *e, const char *name)
 {
 	const char *text = e ? gf_markup_get(e, name) : NULL;
 	char *copy = text ? gf_xstrdup(text) : NULL, *c;
@@ -76,7 +105,7 @@ char *gf_nccl_address(const struct gf_markup *e, const char *name)
 }
 
 /* The host with that hash; NCCL before 2.21 wrote none: one host. */
-static size_t host_of(struct gf_nccl *r, const struct gf_markup *cpu)
+static size_t host_of(struct nccl *r, const struct gf_markup *cpu)
 {
 	const char *hash = gf_markup_get(cpu, "host_hash");
 	struct gf_topology *t = r->t;
@@ -104,7 +133,9 @@ static double pcie_rate(const struct gf_markup *pci)
 	return speed && width ? gf_discover_pcie_rate(strtod(speed, NULL), strtod(width, NULL)) : 0;
 }
 
-char *gf_nccl_target(const struct gf_markup *gpu)
+/* "gfx90a" from RCCL's "gfx90a:sramecc+" or the number of its first files; NULL if there is none.
+ * The caller frees. */
+static char *target_of(const struct gf_markup *gpu)
 {
 	const char *gcn = gf_markup_get(gpu, "gcn");
 
@@ -117,7 +148,7 @@ char *gf_nccl_target(const struct gf_markup *gpu)
 }
 
 /* Bytes per second of the links from chip to chip, as NCCL counts them. */
-static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu, double *rate)
+static int read_c2c(struct nccl *r, const struct gf_markup *gpu, double *rate)
 {
 	double mb_per_s, count;
 	size_t i;
@@ -128,21 +159,21 @@ static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu, double *rate
 
 		if (!is(c, "c2c"))
 			continue;
-		rc = gf_nccl_number(r, c, "bw", 0, &mb_per_s);
-		rc = rc ? rc : gf_nccl_number(r, c, "count", 1, &count);
+		rc = number_of(r, c, "bw", 0, &mb_per_s);
+		rc = rc ? rc : number_of(r, c, "count", 1, &count);
 		if (rc == 0 && mb_per_s > 0 && count > 0)
 			*rate += fmin(mb_per_s * count, 1e9) * 1e6;
 	}
 	return rc;
 }
 
-static int read_gpu(struct gf_nccl *r, const struct gf_markup *e, const struct place *at)
+static int read_gpu(struct nccl *r, const struct gf_markup *e, const struct place *at)
 {
 	struct gf_device *d;
 	char *target;
-	struct gf_nccl_gpu *g;
+	struct nccl_gpu *g;
 	double sm, c2c = 0;
-	int rc = gf_nccl_number(r, e, "sm", 0, &sm);
+	int rc = number_of(r, e, "sm", 0, &sm);
 
 	rc = rc ? rc : read_c2c(r, e, &c2c);
 	if (rc == 0 && r->ngpus == GPUS_MAX)
@@ -150,13 +181,13 @@ static int read_gpu(struct gf_nccl *r, const struct gf_markup *e, const struct p
 				  r->in->path, e->line, GPUS_MAX);
 	if (rc < 0)
 		return rc;
-	target = gf_nccl_target(e);
+	target = target_of(e);
 	g = gf_array_push(&r->gpus, &r->ngpus, &r->gpu_capacity);
 	g->gpu = e;
 	g->pci = at->pci;
 	g->host = at->host;
 	g->order = r->ngpus;
-	g->bus = gf_nccl_address(at->pci, "busid");
+	g->bus = address_of(at->pci, "busid");
 	g->own = at->pci ? pcie_rate(at->pci) : 0;
 	g->path = at->path;
 	d = gf_discover_add_device(&r->t->hosts[at->host]);
@@ -173,13 +204,13 @@ static int read_gpu(struct gf_nccl *r, const struct gf_markup *e, const struct p
 
 /* NCCL's sockets have port 0 and no way past the processor (gdr); its adapters have a port. Without
  * one, the name remains. */
-static int link_of(const struct gf_nccl *r, const struct gf_markup *net, const char *name,
+static int link_of(const struct nccl *r, const struct gf_markup *net, const char *name,
 		   const char **link)
 {
 	double port, gdr;
-	int rc = gf_nccl_number(r, net, "port", -1, &port);
+	int rc = number_of(r, net, "port", -1, &port);
 
-	rc = rc ? rc : gf_nccl_number(r, net, "gdr", 0, &gdr);
+	rc = rc ? rc : number_of(r, net, "gdr", 0, &gdr);
 	if (rc == 0)
 		*link = port > 0 || gdr > 0 ? gf_discover_rdma_link(name, "roce")
 			: port < 0          ? gf_discover_rdma_link(name, "ethernet")
@@ -187,13 +218,13 @@ static int link_of(const struct gf_nccl *r, const struct gf_markup *net, const c
 	return rc;
 }
 
-static int read_net(struct gf_nccl *r, const struct gf_markup *e, const struct place *at)
+static int read_net(struct nccl *r, const struct gf_markup *e, const struct place *at)
 {
 	const char *name = gf_markup_get(e, "name");
 	const char *link = NULL;
 	struct gf_nic *n;
 	double mb_per_s;
-	int rc = gf_nccl_number(r, e, "speed", 0, &mb_per_s);
+	int rc = number_of(r, e, "speed", 0, &mb_per_s);
 
 	name = name && *name ? name : "net";
 	rc = rc ? rc : link_of(r, e, name, &link);
@@ -207,7 +238,7 @@ static int read_net(struct gf_nccl *r, const struct gf_markup *e, const struct p
 	n->link = gf_xstrdup(link);
 	n->state = gf_xstrdup("up");
 	n->numa = at->numa;
-	n->pci = gf_nccl_address(at->pci, "busid");
+	n->pci = address_of(at->pci, "busid");
 	n->bandwidth_bytes_per_s = mb_per_s * 1e6 / 8;
 	if (at->path > 0 && n->bandwidth_bytes_per_s > at->path)
 		n->bandwidth_bytes_per_s = at->path;
@@ -217,7 +248,7 @@ static int read_net(struct gf_nccl *r, const struct gf_markup *e, const struct p
 }
 
 /* A device that NCCL completes at run time, or that is not in use. */
-static void note_bare(struct gf_nccl *r, const struct gf_markup *pci)
+static void note_bare(struct nccl *r, const struct gf_markup *pci)
 {
 	const char *class = gf_markup_get(pci, "class");
 	unsigned long id = class ? strtoul(class, NULL, 16) >> 8 : 0;
@@ -236,11 +267,11 @@ static void note_bare(struct gf_nccl *r, const struct gf_markup *pci)
 }
 
 /* Below a switch: its port, and what is there. The caller frees. */
-static char *add_place(struct gf_nccl *r, const struct gf_markup *pci, const struct place *at)
+static char *add_place(struct nccl *r, const struct gf_markup *pci, const struct place *at)
 {
 	char *place = gf_xasprintf("%s%sport%zu/%zu", at->bridges ? at->bridges : "",
 				   at->bridges ? "/" : "", r->nplaces, r->nplaces);
-	char *address = gf_nccl_address(pci, "busid");
+	char *address = address_of(pci, "busid");
 
 	r->nplaces++;
 	if (address)
@@ -251,7 +282,7 @@ static char *add_place(struct gf_nccl *r, const struct gf_markup *pci, const str
 
 /* Below a cpu: pci, nic, gpu and net may be nested in any way. Links are followed when all GPUs are
  * known. */
-static int read_below(struct gf_nccl *r, const struct gf_markup *e, const struct place *at)
+static int read_below(struct nccl *r, const struct gf_markup *e, const struct place *at)
 {
 	static const char *const known[] = {"nic", "nvlink", "xgmi", "c2c", "pcilink", NULL};
 	size_t i, k;
@@ -290,7 +321,7 @@ static int read_below(struct gf_nccl *r, const struct gf_markup *e, const struct
 }
 
 /* A file for NCCL_TOPO_FILE, as clouds' images have one. */
-static int refuse_empty(const struct gf_nccl *r)
+static int refuse_empty(const struct nccl *r)
 {
 	size_t nets = r->bare_nets, i;
 
@@ -306,7 +337,7 @@ static int refuse_empty(const struct gf_nccl *r)
 			    r->in->path, r->bare_gpus, nets);
 }
 
-static int read_system(struct gf_nccl *r, const struct gf_markup *root)
+static int read_system(struct nccl *r, const struct gf_markup *root)
 {
 	const char *version = gf_markup_get(root, "version");
 	size_t i;
@@ -326,7 +357,7 @@ static int read_system(struct gf_nccl *r, const struct gf_markup *root)
 			gf_imported_leave(r->in->imported, "unknown elements", c->line);
 			continue;
 		}
-		rc = gf_nccl_number(r, c, "numaid", -1, &numa);
+		rc = number_of(r, c, "numaid", -1, &numa);
 		at.host = host_of(r, c);
 		at.numa = numa >= 0 && numa < 1e6 ? (int)numa : -1;
 		r->t->hosts[at.host].numa_nodes += numa >= 0;
@@ -340,8 +371,199 @@ static int read_system(struct gf_nccl *r, const struct gf_markup *root)
 	return rc == 0 && r->ngpus == 0 ? refuse_empty(r) : rc;
 }
 
+/* --- NVLinks and xGMI links ------------------------------------------------ */
+
+static bool is_xgmi(const struct gf_markup *e)
+{
+	return strcmp(e->name, "xgmi") == 0;
+}
+
+GF_ORDER(by_host, struct nccl_gpu, GF_BY(x->host, y->host) ?: GF_BY(x->order, y->order))
+
+/* The GPU of that address on a host, but for one; ngpus: there is none. */
+static size_t find(const struct nccl *r, size_t host, const char *bus)
+{
+	size_t i;
+
+	for (i = 0; i < r->ngpus; i++)
+		if (bus && r->gpus[i].host == host && r->gpus[i].bus &&
+		    strcmp(r->gpus[i].bus, bus) == 0)
+			break;
+	return i;
+}
+
+static int check_addresses(const struct nccl *r)
+{
+	size_t i, first;
+
+	for (i = 0; i < r->ngpus; i++) {
+		first = find(r, r->gpus[i].host, r->gpus[i].bus);
+		if (first < i && r->gpus[first].pci != r->gpus[i].pci)
+			return gf_error_set(r->err, -EINVAL,
+					    "%s:%zu: want one GPU of an address on a host "
+					    "(host_hash), got %.40s again",
+					    r->in->path, r->gpus[i].pci->line, r->gpus[i].bus);
+	}
+	return 0;
+}
+
+/* Bytes per second that NCCL and RCCL count on per link. */
+static double link_rate(const struct nccl_gpu *g, const struct gf_markup *link, double sm)
+{
+	static const struct {
+		const char *target;
+		double bytes_per_s;
+	} xgmi[] = {{"gfx90a", 36e9}, {"gfx94", 48e9}, {"gfx95", 48e9}, {"", 24e9}};
+	char *target;
+	double rate;
+	size_t i;
+
+	if (!is_xgmi(link)) {
+		rate = gf_nvlink_rate(sm);
+		return rate > 0 ? rate : gf_nvlink_rate(80);
+	}
+	target = target_of(g->gpu);
+	for (i = 0; strncmp(target ? target : "", xgmi[i].target, strlen(xgmi[i].target)) != 0;)
+		i++;
+	free(target);
+	return xgmi[i].bytes_per_s;
+}
+
+/* One link of a GPU: to a switch (all of a host that have one are together, and those of all hosts
+ * where the switch has no address), or to another GPU's bus address. */
+static int follow(struct nccl *r, size_t gpu, const struct gf_markup *link, double sm)
+{
+	const struct nccl_gpu *g = &r->gpus[gpu];
+	const char *class = gf_markup_get(link, "tclass");
+	char *target = address_of(link, "target");
+	size_t other = find(r, g->host, target), *at;
+	const char *left = NULL;
+	double count;
+	int rc = number_of(r, link, "count", 1, &count);
+
+	if (rc == 0 && (count < 0 || count > 1024))
+		rc = gf_error_set(r->err, -EINVAL, "%s:%zu: count: want 0 to 1024 links, got %g",
+				  r->in->path, link->line, count);
+	at = target && strncmp(target, "fffffff", 7) == 0 ? &r->at_switch[r->t->nhosts]
+							  : &r->at_switch[g->host];
+	if (rc == 0 && other == gpu) {
+		if (r->to_itself++ == 0)
+			r->to_itself_line = link->line;
+	} else if (rc == 0 && count == 0) {
+		left = "links with a count of 0";
+	} else if (rc == 0 && other < r->ngpus) {
+		gf_nvlinked_join(r->linked, r->ngpus, gpu, other);
+		r->linked[gpu].bytes_per_s += count * link_rate(g, link, sm);
+	} else if (rc == 0 && class && strncmp(class, "0x068000", 8) == 0) {
+		if (*at < r->ngpus)
+			gf_nvlinked_join(r->linked, r->ngpus, gpu, *at);
+		*at = gpu;
+		r->linked[gpu].bytes_per_s += count * link_rate(g, link, sm);
+	} else if (rc == 0) {
+		left = class && strncmp(class, "0x068001", 8) == 0 ? "links to processors"
+								   : "links to no GPU of the file";
+	}
+	if (left)
+		gf_imported_leave(r->in->imported, left, link->line);
+	free(target);
+	return rc;
+}
+
+static int follow_all(struct nccl *r)
+{
+	size_t i, k;
+	double sm;
+	int rc = 0;
+
+	r->linked = gf_nvlinked_new(r->ngpus);
+	r->at_switch = gf_xcalloc(r->t->nhosts + 1, sizeof(*r->at_switch));
+	for (i = 0; i <= r->t->nhosts; i++)
+		r->at_switch[i] = r->ngpus;
+	for (i = 0; i < r->ngpus && rc == 0; i++) {
+		const struct gf_markup *g = r->gpus[i].gpu;
+
+		rc = number_of(r, g, "sm", 0, &sm);
+		for (k = 0; k < g->nchildren && rc == 0; k++) {
+			const struct gf_markup *c = g->children[k];
+
+			if (is_xgmi(c))
+				r->link = r->linked[i].link = "xgmi";
+			if (is_xgmi(c) || strcmp(c->name, "nvlink") == 0)
+				rc = follow(r, i, c, sm);
+		}
+	}
+	return rc;
+}
+
+/* What is wrong with a machine, or with its file. */
+static void say_faults(const struct nccl *r, struct gf_text *remarks)
+{
+	size_t i, fewer = 0, narrow = 0, first_fewer = 0, first_narrow = 0;
+	double most = 0;
+
+	for (i = 0; i < r->ngpus; i++)
+		if (r->linked[i].bytes_per_s > most)
+			most = r->linked[i].bytes_per_s;
+	for (i = r->ngpus; i-- > 0;) {
+		if (r->linked[i].bytes_per_s < most) {
+			fewer++;
+			first_fewer = i;
+		}
+		if (r->gpus[i].path < r->gpus[i].own) {
+			narrow++;
+			first_narrow = i;
+		}
+	}
+	if (strcmp(r->link, "xgmi") == 0 && !gf_markup_get(r->gpus[0].gpu, "gcn"))
+		gf_text_addf(remarks,
+			     "%s:%zu: the GPUs have no gfx target (gcn): an xGMI link counts for "
+			     "24 GB/s, RCCL's least\n",
+			     r->in->path, r->gpus[0].gpu->line);
+	if (r->to_itself)
+		gf_text_addf(remarks,
+			     "%s:%zu: %zu links (%s) lead from a GPU to itself and to no other: "
+			     "left out; NCCL_TOPO_DUMP_FILE on the node writes the right ones\n",
+			     r->in->path, r->to_itself_line, r->to_itself, r->link);
+	if (fewer)
+		gf_text_addf(remarks,
+			     "%s:%zu: %zu of %zu GPUs have fewer links (%s) than their siblings: "
+			     "first %s, %s of %s\n",
+			     r->in->path, r->gpus[first_fewer].gpu->line, fewer, r->ngpus, r->link,
+			     r->gpus[first_fewer].bus ? r->gpus[first_fewer].bus
+						      : "one without address",
+			     gf_human_rate(r->linked[first_fewer].bytes_per_s).text,
+			     gf_human_rate(most).text);
+	if (narrow)
+		gf_text_addf(remarks,
+			     "%s:%zu: %zu of %zu GPUs are behind a PCI link narrower than their "
+			     "own: first %s, %s of %s\n",
+			     r->in->path, r->gpus[first_narrow].pci->line, narrow, r->ngpus,
+			     r->gpus[first_narrow].bus ? r->gpus[first_narrow].bus
+						       : "one without address",
+			     gf_human_rate(r->gpus[first_narrow].path).text,
+			     gf_human_rate(r->gpus[first_narrow].own).text);
+}
+
+/* Sorts the GPUs by hosts and follows their links; a line in remarks for what is wrong with the
+ * machine, or with its file. Fills linked and at_switch, which the caller frees. -EINVAL names the
+ * place. */
+static int connect_gpus(struct nccl *r, struct gf_text *remarks)
+{
+	int rc;
+
+	qsort(r->gpus, r->ngpus, sizeof(*r->gpus), by_host);
+	rc = check_addresses(r);
+	if (rc == 0)
+		rc = follow_all(r);
+	if (rc == 0)
+		say_faults(r, remarks);
+	return rc;
+}
+
+/* --- the whole ------------------------------------------------------------- */
+
 /* A host's GPUs meet by the links to its processor. */
-static void name_levels(const struct gf_nccl *r)
+static void name_levels(const struct nccl *r)
 {
 	size_t i;
 
@@ -361,7 +583,7 @@ static void name_levels(const struct gf_nccl *r)
 static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 		     struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_nccl r = {.in = in, .t = t, .err = err, .link = "nvlink"};
+	struct nccl r = {.in = in, .t = t, .err = err, .link = "nvlink"};
 	struct gf_markup *root = NULL;
 	size_t i;
 	int rc = gf_xml_parse(in->text, in->path, &root, err);
@@ -369,7 +591,7 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 	if (rc == 0)
 		rc = read_system(&r, root);
 	if (rc == 0)
-		rc = gf_nccl_connect(&r, remarks);
+		rc = connect_gpus(&r, remarks);
 	if (rc == 0) {
 		for (i = 0; i < t->nhosts; i++)
 			gf_near_by_places(&t->hosts[i], &r.trees[i]);

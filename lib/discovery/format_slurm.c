@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <search.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,44 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/log_lines.h"
-#include "discovery/format.h"
-#include "discovery/slurm.h"
 #include "discovery/find_levels.h"
+#include "discovery/format.h"
+#include "discovery/hostlist.h"
+#include "discovery/markup.h"
+
+/* Fat trees have three or four tiers. */
+enum {
+	SLURM_TIERS = 16,
+	SLURM_SWITCHES = 16384,
+	SLURM_SIZES = 16,
+};
+
+/* A switch, a block, a ring or a torus. */
+struct slurm_node {
+	char *name;
+	size_t line;
+	struct gf_hostlist hosts, children;
+	bool has_parent;
+	bool shown; /* by scontrol */
+};
+
+struct slurm {
+	const struct gf_topology_file *in;
+	struct gf_error *err;
+	struct slurm_node *nodes;
+	size_t nnodes, capacity;
+	struct hsearch_data numbers;  /* of nodes, by name */
+	size_t size[SLURM_TIERS + 1]; /* per tier, from the leaves; 0 unknown */
+	bool unequal, blocks;
+	size_t block_sizes[SLURM_SIZES], nblock_sizes; /* in nodes */
+	/* a block without nodes was seen; it stands before others */
+	bool after_empty, gap;
+	size_t dims[3];           /* of the tori; 0: there are none */
+	const char *what;         /* switches, blocks, ... */
+	const char *innermost;    /* the name of their level */
+	size_t names, visited;    /* read in all; switches found from above */
+	struct gf_hostlist hosts; /* in the order of the tree */
+};
 
 /* Levels of the network, innermost first. */
 struct tiers {
@@ -49,7 +85,7 @@ static void add_tier(struct tiers *to, const char *own, size_t size)
 }
 
 /* Sizes of aggregated blocks; the blocks that are left at the end. */
-static size_t add_aggregated(const struct gf_slurm *r, size_t blocks, struct tiers *to,
+static size_t add_aggregated(const struct slurm *r, size_t blocks, struct tiers *to,
 			     struct gf_text *remarks)
 {
 	const size_t *sizes = r->block_sizes;
@@ -76,7 +112,7 @@ static size_t add_aggregated(const struct gf_slurm *r, size_t blocks, struct tie
 }
 
 /* The levels of equal trees of so many tiers, or a flat one. */
-static void add_levels(const struct gf_slurm *r, int tiers, struct gf_topology *t,
+static void add_levels(const struct slurm *r, int tiers, struct gf_topology *t,
 		       struct gf_text *remarks)
 {
 	static const char *const axes[] = {"x", "y", "z"};
@@ -126,7 +162,8 @@ static int recognise(const char *text)
 	       is_yaml(text);
 }
 
-int gf_slurm_block_sizes(struct gf_slurm *r, const char *value)
+/* "2,4", or one of them: sizes of aggregated blocks, too. */
+static int read_block_sizes(struct slurm *r, const char *value)
 {
 	unsigned long size;
 	char *end;
@@ -139,17 +176,17 @@ int gf_slurm_block_sizes(struct gf_slurm *r, const char *value)
 					    "between, got \"%.40s\"",
 					    value);
 		value = end + (*end == ',');
-		if (r->nblock_sizes == GF_SLURM_SIZES)
+		if (r->nblock_sizes == SLURM_SIZES)
 			return gf_error_set(r->err, -EINVAL,
-					    "BlockSizes: want at most %d, got more",
-					    GF_SLURM_SIZES);
+					    "BlockSizes: want at most %d, got more", SLURM_SIZES);
 		if (r->nblock_sizes == 0 || r->block_sizes[r->nblock_sizes - 1] < size)
 			r->block_sizes[r->nblock_sizes++] = size;
 	} while (*value);
 	return 0;
 }
 
-int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key, const char *value)
+/* One key of a switch or block, as topology.conf has them. -EINVAL without a place. */
+static int set_key(struct slurm *r, struct slurm_node *n, const char *key, const char *value)
 {
 	if (strcasecmp(key, "Nodes") == 0)
 		return gf_hostlist_add(&n->hosts, value, r->err);
@@ -161,7 +198,7 @@ int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key, c
 	    strcasecmp(key, "BlockIndex") == 0)
 		return 0;
 	if (strcasecmp(key, "BlockSize") == 0 || strcasecmp(key, "BlockSizes") == 0)
-		return gf_slurm_block_sizes(r, value);
+		return read_block_sizes(r, value);
 	if (strcasecmp(key, "BlockName") == 0) {
 		r->blocks = true;
 		r->what = "blocks";
@@ -178,7 +215,7 @@ int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key, c
 	return 0;
 }
 
-static void node_release(struct gf_slurm_node *n)
+static void node_release(struct slurm_node *n)
 {
 	free(n->name);
 	gf_hostlist_release(&n->hosts);
@@ -186,19 +223,19 @@ static void node_release(struct gf_slurm_node *n)
 }
 
 /* Has it nothing below? */
-static bool is_empty(const struct gf_slurm_node *n)
+static bool is_empty(const struct slurm_node *n)
 {
 	return !n->hosts.count && !n->children.count;
 }
 
-static int check_node(struct gf_slurm *r, const struct gf_slurm_node *n)
+static int check_node(struct slurm *r, const struct slurm_node *n)
 {
 	ENTRY *found, entry = {.key = n->name, .data = (void *)r->nnodes};
 
-	if (r->nnodes >= GF_SLURM_SWITCHES || r->names > GF_HOSTLIST_MAX)
+	if (r->nnodes >= SLURM_SWITCHES || r->names > GF_HOSTLIST_MAX)
 		return gf_error_set(r->err, -EINVAL,
-				    "want at most %d switches and %zu names in all",
-				    GF_SLURM_SWITCHES, GF_HOSTLIST_MAX);
+				    "want at most %d switches and %zu names in all", SLURM_SWITCHES,
+				    GF_HOSTLIST_MAX);
 	if ((n->hosts.count > 0) == (n->children.count > 0) && (n->hosts.count > 0 || !r->blocks))
 		return gf_error_set(r->err, -EINVAL, "%s: want either Nodes or Switches", n->name);
 	/* those without nodes are not kept */
@@ -210,7 +247,8 @@ static int check_node(struct gf_slurm *r, const struct gf_slurm_node *n)
 	return 0;
 }
 
-int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
+/* Takes what was read; rc: it was not. Names the place. */
+static int take_node(struct slurm *r, struct slurm_node *n, int rc)
 {
 	bool empty;
 
@@ -239,9 +277,9 @@ int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
 
 /* Pairs of key=value; a line without a name (BlockSizes alone) says nothing. What begins with no
  * pair is of a transcript, or of a page. */
-static int read_line(struct gf_slurm *r, char *line, size_t number)
+static int read_line(struct slurm *r, char *line, size_t number)
 {
-	struct gf_slurm_node n = {.line = number};
+	struct slurm_node n = {.line = number};
 	char *saved = NULL, *word, *value;
 	bool aggregated;
 	int rc = 0;
@@ -258,16 +296,16 @@ static int read_line(struct gf_slurm *r, char *line, size_t number)
 		if (value) {
 			*value = '\0';
 			if (!aggregated || strcasecmp(word, "BlockSize") == 0)
-				rc = gf_slurm_set(r, &n, word, value + 1);
+				rc = set_key(r, &n, word, value + 1);
 		} else {
 			rc = gf_error_set(r->err, -EINVAL, "want KEY=VALUE, got \"%.40s\"", word);
 		}
 	}
-	return gf_slurm_take(r, &n, rc);
+	return take_node(r, &n, rc);
 }
 
 /* Lines that end in a backslash go on. */
-static int read_lines(struct gf_slurm *r)
+static int read_lines(struct slurm *r)
 {
 	static const char *const marks[] = {"SwitchName=", "BlockName=", NULL};
 	struct gf_log log = {.at = r->in->text, .marks = marks};
@@ -296,7 +334,7 @@ static int read_lines(struct gf_slurm *r)
 	return rc;
 }
 
-static struct gf_slurm_node *find(const struct gf_slurm *r, const char *name)
+static struct slurm_node *find(const struct slurm *r, const char *name)
 {
 	ENTRY *found, wanted = {.key = (char *)name};
 
@@ -305,14 +343,14 @@ static struct gf_slurm_node *find(const struct gf_slurm *r, const char *name)
 }
 
 /* Every switch below at most one other. */
-static int link_nodes(struct gf_slurm *r)
+static int link_nodes(struct slurm *r)
 {
 	size_t i, k;
 
 	for (i = 0; i < r->nnodes; i++)
 		for (k = 0; k < r->nodes[i].children.count; k++) {
 			const char *name = r->nodes[i].children.names[k];
-			struct gf_slurm_node *child = find(r, name);
+			struct slurm_node *child = find(r, name);
 
 			if (!child || child->has_parent)
 				return gf_error_set(
@@ -325,7 +363,7 @@ static int link_nodes(struct gf_slurm *r)
 	return 0;
 }
 
-static void note_size(struct gf_slurm *r, int tier, size_t size)
+static void note_size(struct slurm *r, int tier, size_t size)
 {
 	if (r->size[tier] == 0)
 		r->size[tier] = size;
@@ -334,15 +372,15 @@ static void note_size(struct gf_slurm *r, int tier, size_t size)
 }
 
 /* Adds the hosts below; *tier is how many levels there are. */
-static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth, int *tier)
+static int walk(struct slurm *r, const struct slurm_node *n, int depth, int *tier)
 {
 	size_t i;
 	int below, rc = 0;
 
-	if (depth > GF_SLURM_TIERS)
+	if (depth > SLURM_TIERS)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s:%zu: want at most %d tiers of switches, got more at %.40s",
-				    r->in->path, n->line, GF_SLURM_TIERS, n->name);
+				    r->in->path, n->line, SLURM_TIERS, n->name);
 	*tier = 0;
 	r->visited++;
 	for (i = 0; i < n->hosts.count && rc == 0; i++)
@@ -359,12 +397,9 @@ static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth, in
 	return rc;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+GF_ORDER(by_name, char *, strcmp(*x, *y))
 
-static int check_hosts(const struct gf_slurm *r)
+static int check_hosts(const struct slurm *r)
 {
 	char **sorted = gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
 	size_t i;
@@ -382,7 +417,7 @@ static int check_hosts(const struct gf_slurm *r)
 }
 
 /* All trees; several meet at one more tier. */
-static int walk_all(struct gf_slurm *r, int *tiers, struct gf_text *remarks)
+static int walk_all(struct slurm *r, int *tiers, struct gf_text *remarks)
 {
 	size_t i, roots = 0, second = 0;
 	int top = 0, tier, rc = link_nodes(r);
@@ -411,16 +446,170 @@ static int walk_all(struct gf_slurm *r, int *tiers, struct gf_text *remarks)
 	return rc ? rc : check_hosts(r);
 }
 
+/*
+ * Slurm's topology.yaml (topology.yaml(5), Slurm 26.11): of its topologies the cluster's default.
+ *
+ *	- topology: fabric
+ *	  cluster_default: true
+ *	  tree: {switches: [{switch: leaf0, nodes: "tux[0-3]"}, ...]}
+ *	  block: {block_sizes: [4, 16], blocks: [{block: b0, nodes: ...}]}
+ *	  ring: {rings: [{ring: r0, nodes: ...}]}
+ *	  torus3d: {toruses: [{name: t0, dims: {x: 4, y: 4, z: 2}, nodes: ...}]}
+ */
+
+/* What a topology of topology.yaml lists, and the keys of an entry. */
+struct kind {
+	const char *name, *list, *entry, *as, *tier;
+};
+
+static bool is_set(const char *value)
+{
+	return value && *value && strcmp(value, "null") != 0 && strcmp(value, "~") != 0;
+}
+
+/* A torus of other dimensions than the first is not like it, and neither is one that has not a node
+ * at every place. */
+static int read_dims(struct slurm *r, const struct gf_markup *torus, struct slurm_node *n)
+{
+	static const char *const axes[] = {"x", "y", "z"};
+	size_t i, k, size, cells = 1;
+	bool first = r->dims[0] == 0;
+	int rc = 0;
+
+	for (i = 0; i < torus->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = torus->children[i];
+		const char *nodes = gf_markup_get(c, "nodes");
+
+		if (strcmp(c->name, "regions") == 0 && is_set(nodes)) {
+			rc = set_key(r, n, "Nodes", nodes);
+			r->unequal = true;
+		}
+		for (k = 0; strcmp(c->name, "dims") == 0 && k < 3; k++) {
+			const char *text = gf_markup_get(c, axes[k]);
+
+			size = text ? strtoul(text, NULL, 10) : 0;
+			if (size < 1 || size > GF_HOSTLIST_MAX)
+				return gf_error_set(r->err, -EINVAL,
+						    "dims: want numbers x, y and z, got \"%.40s\"",
+						    text ? text : "");
+			r->unequal |= !first && r->dims[k] != size;
+			r->dims[k] = size;
+			cells = cells > GF_HOSTLIST_MAX ? cells : cells * size;
+		}
+	}
+	r->unequal |= cells != n->hosts.count;
+	return rc;
+}
+
+/* One switch, block, ring or torus. */
+static int read_entry(struct slurm *r, const struct gf_markup *e, const struct kind *kind)
+{
+	static const char *const as[] = {"Nodes", "Switches"};
+	struct slurm_node n = {.line = e->line};
+	const char *value = gf_markup_get(e, kind->entry);
+	int rc = set_key(r, &n, kind->as, value ? value : "");
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(as) && rc == 0; i++) {
+		value = gf_markup_get(e, i ? "children" : "nodes");
+		if (is_set(value))
+			rc = set_key(r, &n, as[i], value);
+	}
+	if (rc == 0 && strcmp(kind->list, "toruses") == 0)
+		rc = read_dims(r, e, &n);
+	return take_node(r, &n, rc);
+}
+
+static int read_list(struct slurm *r, const struct gf_markup *e, const struct kind *kind)
+{
+	size_t i;
+	int rc = 0;
+
+	r->what = kind->list;
+	r->innermost = kind->tier;
+	for (i = 0; i < e->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = e->children[i];
+		const char *size = gf_markup_get(c, "");
+
+		if (strcmp(c->name, kind->list) == 0)
+			rc = read_entry(r, c, kind);
+		if (strcmp(c->name, "block_sizes") != 0 || !size)
+			continue;
+		rc = read_block_sizes(r, size);
+		if (rc < 0)
+			gf_error_prefix(r->err, "%s:%zu", r->in->path, c->line);
+	}
+	return rc;
+}
+
+static int read_entries(struct slurm *r, const struct gf_markup *topology)
+{
+	static const struct kind kinds[] = {{"tree", "switches", "switch", "SwitchName", "switch"},
+					    {"block", "blocks", "block", "BlockName", "switch"},
+					    {"ring", "rings", "ring", "SwitchName", "ring"},
+					    {"torus3d", "toruses", "name", "SwitchName", "torus"}};
+	const char *other = "none";
+	size_t i, k;
+	int rc = 0;
+
+	if (gf_markup_get(topology, "flat"))
+		other = "flat, which names no nodes";
+	for (i = 0; i < topology->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = topology->children[i];
+
+		for (k = 0; k < GF_ARRAY_LENGTH(kinds); k++)
+			if (strcmp(c->name, kinds[k].name) == 0)
+				break;
+		if (k < GF_ARRAY_LENGTH(kinds))
+			rc = read_list(r, c, &kinds[k]);
+		else
+			other = strcmp(c->name, "flat") == 0 ? "flat, which names no nodes"
+							     : c->name;
+	}
+	if (rc == 0 && r->nnodes == 0)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s:%zu: want a tree, block, ring or torus3d with nodes, got "
+				  "%.40s: give gf-topo --synthetic the levels",
+				  r->in->path, topology->line, other);
+	return rc;
+}
+
+static int read_yaml(struct slurm *r)
+{
+	struct gf_markup *root = NULL, *chosen = NULL;
+	const char *word;
+	size_t i;
+	int rc = gf_yaml_parse(r->in->text, r->in->path, &root, r->err);
+
+	for (i = 0; rc == 0 && i < root->nchildren && !chosen; i++) {
+		word = gf_markup_get(root->children[i], "cluster_default");
+		if (word && (strcasecmp(word, "true") == 0 || strcasecmp(word, "yes") == 0))
+			chosen = root->children[i];
+	}
+	if (rc == 0 && !chosen && root->nchildren)
+		chosen = root->children[0];
+	for (i = 0; rc == 0 && i < root->nchildren; i++)
+		if (root->children[i] != chosen)
+			gf_imported_leave(r->in->imported, "topologies but for the default",
+					  root->children[i]->line);
+	if (rc == 0)
+		rc = chosen ? read_entries(r, chosen)
+			    : gf_error_set(r->err, -EINVAL,
+					   "%s: want a list of topologies, got none", r->in->path);
+	gf_markup_free(root);
+	return rc;
+}
+
 static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 		      struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_slurm r = {.in = in, .err = err, .what = "switches", .innermost = "switch"};
+	struct slurm r = {.in = in, .err = err, .what = "switches", .innermost = "switch"};
 	size_t i;
 	int tiers, rc;
 
-	if (!hcreate_r(GF_SLURM_SWITCHES, &r.numbers))
+	if (!hcreate_r(SLURM_SWITCHES, &r.numbers))
 		return gf_error_set(err, -ENOMEM, "%s: no memory", in->path);
-	rc = is_yaml(in->text) ? gf_slurm_yaml(&r) : read_lines(&r);
+	rc = is_yaml(in->text) ? read_yaml(&r) : read_lines(&r);
 	if (rc == 0)
 		rc = walk_all(&r, &tiers, remarks);
 	if (rc == 0) {

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "discovery/nvlink.h"
-#include "discovery/pci_path.h"
+#include "discovery/find_levels.h"
 #include "discovery/discovery.h"
 #include "base/array.h"
 
@@ -129,8 +128,8 @@ static bool is_nvidia(const struct look *l, const char *pci)
 	char text[16];
 
 	return l->config->sysfs && pci &&
-	       gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/vendor", l->config->sysfs,
-			     pci) == 0 &&
+	       gf_sysfs_line(gf_xasprintf("%s/bus/pci/devices/%s/vendor", l->config->sysfs, pci),
+			     text, sizeof(text)) == 0 &&
 	       strtoul(text, NULL, 16) == GF_PCI_NVIDIA;
 }
 
@@ -283,8 +282,8 @@ static bool is_switch(const struct look *l, const char *pci)
 	char text[16];
 
 	return is_nvidia(l, pci) &&
-	       gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/class", l->config->sysfs,
-			     pci) == 0 &&
+	       gf_sysfs_line(gf_xasprintf("%s/bus/pci/devices/%s/class", l->config->sysfs, pci),
+			     text, sizeof(text)) == 0 &&
 	       strtoul(text, NULL, 16) >> 8 == GF_PCI_BRIDGE_OTHER;
 }
 

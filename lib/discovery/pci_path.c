@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "discovery/pci_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,27 +4,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "discovery/discovery.h"
-#include "base/array.h"
 
-static int read_line(const char *path, char *out, size_t capacity)
+int gf_sysfs_line(char *path, char *out, size_t capacity)
 {
-	ssize_t n;
 	int saved, fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, capacity - 1);
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, out, capacity - 1);
 	saved = errno;
-	close(fd);
+	free(path);
+	if (fd >= 0)
+		close(fd);
 	if (n < 0)
 		return -saved;
 	out[n] = '\0';
@@ -32,44 +31,14 @@ static int read_line(const char *path, char *out, size_t capacity)
 	return 0;
 }
 
-/* NULL if the path is longer than any can be. */
-static const char *format_path(char path[PATH_MAX], const char *fmt, va_list args)
-{
-	int n = vsnprintf(path, PATH_MAX, fmt, args);
-
-	return n >= 0 && n < PATH_MAX ? path : NULL;
-}
-
-static int line(char *out, size_t capacity, const char *fmt, va_list args)
-{
-	char buffer[PATH_MAX];
-	const char *path = format_path(buffer, fmt, args);
-
-	return path ? read_line(path, out, capacity) : -ENAMETOOLONG;
-}
-
-int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
-{
-	va_list args;
-	int rc;
-
-	va_start(args, fmt);
-	rc = line(out, capacity, fmt, args);
-	va_end(args);
-	return rc;
-}
-
-/* The first line of a file as a number: 0 or a negative errno, -EINVAL if it is none. */
-__attribute__((format(printf, 2, 3))) static int read_number(double *out, const char *fmt, ...)
+/* The first line of a file as a number: 0 or a negative errno, -EINVAL if it is none. Takes path.
+ */
+static int read_number(double *out, char *path)
 {
 	char text[64], *end;
-	va_list args;
 	double value;
-	int rc;
+	int rc = gf_sysfs_line(path, text, sizeof(text));
 
-	va_start(args, fmt);
-	rc = line(text, sizeof(text), fmt, args);
-	va_end(args);
 	if (rc < 0)
 		return rc;
 	value = strtod(text, &end);
@@ -79,30 +48,27 @@ __attribute__((format(printf, 2, 3))) static int read_number(double *out, const 
 	return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
+GF_ORDER(by_bytes, char *, strcmp(*x, *y))
+
+/* Whether such a path exists; takes it. */
+static int exists(char *path)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	int found = access(path, F_OK) == 0;
+
+	free(path);
+	return found;
 }
 
-/* Whether such a path exists. */
-__attribute__((format(printf, 1, 2))) static int exists(const char *fmt, ...)
-{
-	char buffer[PATH_MAX];
-	const char *path;
-	va_list args;
-
-	va_start(args, fmt);
-	path = format_path(buffer, fmt, args);
-	va_end(args);
-	return path && access(path, F_OK) == 0;
-}
-
-static size_t list(const char *folder, char ***names)
+/* Names in a folder in byte order, without those that begin with a dot; 0 and no names if it cannot
+ * be read. Free with free_names. Takes folder. */
+static size_t list_names(char ***names, char *folder)
 {
 	DIR *dir = gf_heap_need(opendir(folder));
 	struct dirent *entry;
 	size_t count = 0;
 
+	free(folder);
+	*names = NULL;
 	if (!dir)
 		return 0;
 	while ((entry = readdir(dir))) {
@@ -115,21 +81,6 @@ static size_t list(const char *folder, char ***names)
 	if (count)
 		qsort(*names, count, sizeof(**names), by_bytes);
 	return count;
-}
-
-/* Names in a folder in byte order, without those that begin with a dot; 0 and no names if it cannot
- * be read. Free with free_names. */
-__attribute__((format(printf, 2, 3))) static size_t list_names(char ***names, const char *fmt, ...)
-{
-	char buffer[PATH_MAX];
-	const char *folder;
-	va_list args;
-
-	va_start(args, fmt);
-	folder = format_path(buffer, fmt, args);
-	va_end(args);
-	*names = NULL;
-	return folder ? list(folder, names) : 0;
 }
 
 static void free_names(char **names, size_t count)
@@ -163,7 +114,7 @@ static int find_pci(char *path, char pci[GF_PCI_TEXT], int *numa)
 	while ((at = strrchr(path, '/')) && at != path) {
 		if (is_pci_address(at + 1, strlen(at + 1))) {
 			snprintf(pci, GF_PCI_TEXT, "%s", at + 1);
-			if (read_number(&node, "%s/numa_node", path) == 0)
+			if (read_number(&node, gf_xasprintf("%s/numa_node", path)) == 0)
 				*numa = (int)node;
 			return 0;
 		}
@@ -173,23 +124,16 @@ static int find_pci(char *path, char pci[GF_PCI_TEXT], int *numa)
 }
 
 /* The PCI function that a device link leads to ("<class>/<name>/device"), through bus layers such
- * as virtio; -ENOENT if there is none. *numa is -1 where unknown. */
-__attribute__((format(printf, 3, 4))) static int pci_of(char pci[GF_PCI_TEXT], int *numa,
-							const char *fmt, ...)
+ * as virtio; -ENOENT if there is none. *numa is -1 where unknown. Takes link. */
+static int pci_of(char pci[GF_PCI_TEXT], int *numa, char *link)
 {
-	char buffer[PATH_MAX], *resolved;
-	const char *path;
-	va_list args;
-	int rc;
+	char *resolved = gf_heap_need(realpath(link, NULL));
+	int rc = -ENOENT;
 
 	*numa = -1;
-	va_start(args, fmt);
-	path = format_path(buffer, fmt, args);
-	va_end(args);
-	resolved = path ? gf_heap_need(realpath(path, NULL)) : NULL;
-	if (!resolved)
-		return -ENOENT;
-	rc = find_pci(resolved, pci, numa);
+	free(link);
+	if (resolved)
+		rc = find_pci(resolved, pci, numa);
 	free(resolved);
 	return rc;
 }
@@ -223,8 +167,10 @@ static double link_rate(const char *sysfs, const char *pci)
 	double speed, width;
 
 	/* "16.0 GT/s PCIe" and "16"; 255 lanes and "Unknown" mean no answer */
-	if (read_number(&speed, "%s/bus/pci/devices/%s/max_link_speed", sysfs, pci) < 0 ||
-	    read_number(&width, "%s/bus/pci/devices/%s/max_link_width", sysfs, pci) < 0)
+	if (read_number(&speed, gf_xasprintf("%s/bus/pci/devices/%s/max_link_speed", sysfs, pci)) <
+		    0 ||
+	    read_number(&width, gf_xasprintf("%s/bus/pci/devices/%s/max_link_width", sysfs, pci)) <
+		    0)
 		return 0;
 	return gf_discover_pcie_rate(speed, width);
 }
@@ -233,7 +179,8 @@ static double link_rate(const char *sysfs, const char *pci)
 static int number_of(const char *sysfs, const char *pci, const char *what, unsigned int *out)
 {
 	char text[32], *end;
-	int rc = gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/%s", sysfs, pci, what);
+	int rc = gf_sysfs_line(gf_xasprintf("%s/bus/pci/devices/%s/%s", sysfs, pci, what), text,
+			       sizeof(text));
 
 	if (rc < 0)
 		return rc;
@@ -260,8 +207,8 @@ static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
 	d->name = vendor == GF_PCI_NVIDIA ? gf_xasprintf("NVIDIA %04x", device)
 					  : gf_xasprintf("%04x:%04x", vendor, device);
 	d->pci = gf_xstrdup(pci);
-	if (read_number(&numa, "%s/bus/pci/devices/%s/numa_node", sysfs, pci) == 0 && numa >= 0 &&
-	    numa < INT_MAX)
+	if (read_number(&numa, gf_xasprintf("%s/bus/pci/devices/%s/numa_node", sysfs, pci)) == 0 &&
+	    numa >= 0 && numa < INT_MAX)
 		d->numa = (int)numa;
 }
 
@@ -274,7 +221,7 @@ int gf_discover_sysfs_pci(const struct gf_discover_config *config, struct gf_hos
 	(void)err;
 	if (!config->sysfs)
 		return 0;
-	count = list_names(&found, "%s/bus/pci/devices", config->sysfs);
+	count = list_names(&found, gf_xasprintf("%s/bus/pci/devices", config->sysfs));
 	for (i = 0; i < count; i++)
 		add_device(config->sysfs, found[i], host);
 	free_names(found, count);
@@ -314,14 +261,17 @@ static enum kind classify(const char *folder, int type)
 		return LOOPBACK;
 	if (type != ARP_ETHERNET && type != ARP_INFINIBAND)
 		return NONE;
-	return exists("%s/device", folder) || exists("%s/bonding", folder) ? PHYSICAL : VIRTUAL;
+	return exists(gf_xasprintf("%s/device", folder)) ||
+			       exists(gf_xasprintf("%s/bonding", folder))
+		       ? PHYSICAL
+		       : VIRTUAL;
 }
 
 static const char *state_of(const char *folder)
 {
 	char text[32];
 
-	if (gf_sysfs_line(text, sizeof(text), "%s/operstate", folder) < 0)
+	if (gf_sysfs_line(gf_xasprintf("%s/operstate", folder), text, sizeof(text)) < 0)
 		return "unknown";
 	if (strcmp(text, "up") == 0)
 		return "up";
@@ -341,11 +291,12 @@ static void add_interface(struct gf_host *host, const char *folder, const char *
 			     : type == ARP_INFINIBAND ? "ipoib"
 						      : "ethernet");
 	n->state = gf_xstrdup(state_of(folder));
-	if (kind == PHYSICAL && read_number(&megabits, "%s/speed", folder) == 0 && megabits > 0) {
+	if (kind == PHYSICAL && read_number(&megabits, gf_xasprintf("%s/speed", folder)) == 0 &&
+	    megabits > 0) {
 		n->bandwidth_bytes_per_s = megabits * 1e6 / 8;
 		n->bandwidth_origin = GF_ORIGIN_REPORTED;
 	}
-	if (pci_of(pci, &n->numa, "%s/device", folder) == 0)
+	if (pci_of(pci, &n->numa, gf_xasprintf("%s/device", folder)) == 0)
 		n->pci = gf_xstrdup(pci);
 }
 
@@ -353,7 +304,7 @@ static int is_wanted(const char *folder, enum kind wanted, int *type)
 {
 	double number;
 
-	if (read_number(&number, "%s/type", folder) < 0)
+	if (read_number(&number, gf_xasprintf("%s/type", folder)) < 0)
 		return 0;
 	*type = (int)number;
 	if (classify(folder, *type) != wanted)
@@ -390,7 +341,7 @@ int gf_discover_sysfs_net(const struct gf_discover_config *config, struct gf_hos
 	(void)err;
 	if (!config->sysfs)
 		return 0;
-	count = list_names(&names, "%s/class/net", config->sysfs);
+	count = list_names(&names, gf_xasprintf("%s/class/net", config->sysfs));
 	for (i = 0; i < GF_ARRAY_LENGTH(preference); i++)
 		if (add_kind(config->sysfs, names, count, preference[i], host))
 			break;
@@ -407,18 +358,18 @@ static void describe_port(const char *folder, struct gf_nic *n)
 	char text[64];
 	double gigabits;
 
-	if (gf_sysfs_line(text, sizeof(text), "%s/link_layer", folder) == 0 &&
+	if (gf_sysfs_line(gf_xasprintf("%s/link_layer", folder), text, sizeof(text)) == 0 &&
 	    strcmp(text, "Ethernet") == 0)
 		n->link = gf_xstrdup("roce");
 	else
 		n->link = gf_xstrdup("infiniband");
 	/* "4: ACTIVE" */
-	if (gf_sysfs_line(text, sizeof(text), "%s/state", folder) < 0)
+	if (gf_sysfs_line(gf_xasprintf("%s/state", folder), text, sizeof(text)) < 0)
 		n->state = gf_xstrdup("unknown");
 	else
 		n->state = gf_xstrdup(strstr(text, "ACTIVE") ? "up" : "down");
 	/* "400 Gb/sec (4X NDR)" */
-	if (read_number(&gigabits, "%s/rate", folder) == 0 && gigabits > 0) {
+	if (read_number(&gigabits, gf_xasprintf("%s/rate", folder)) == 0 && gigabits > 0) {
 		n->bandwidth_bytes_per_s = gigabits * 1e9 / 8;
 		n->bandwidth_origin = GF_ORIGIN_REPORTED;
 	}
@@ -430,8 +381,9 @@ static void add_port(const char *sysfs, const char *device, struct gf_host *host
 	size_t count, i;
 	int numa, found;
 
-	found = pci_of(pci, &numa, "%s/class/infiniband/%s/device", sysfs, device) == 0;
-	count = list_names(&ports, "%s/class/infiniband/%s/ports", sysfs, device);
+	found = pci_of(pci, &numa, gf_xasprintf("%s/class/infiniband/%s/device", sysfs, device)) ==
+		0;
+	count = list_names(&ports, gf_xasprintf("%s/class/infiniband/%s/ports", sysfs, device));
 	for (i = 0; i < count; i++) {
 		struct gf_nic *n = gf_discover_add_nic(host);
 		char *folder =
@@ -456,7 +408,7 @@ int gf_discover_sysfs_infiniband(const struct gf_discover_config *config, struct
 	(void)err;
 	if (!config->sysfs)
 		return 0;
-	count = list_names(&devices, "%s/class/infiniband", config->sysfs);
+	count = list_names(&devices, gf_xasprintf("%s/class/infiniband", config->sysfs));
 	for (i = 0; i < count; i++)
 		add_port(config->sysfs, devices[i], host);
 	free_names(devices, count);
