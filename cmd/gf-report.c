@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/share.h"
 #include "imports/import.h"
-#include "imports/report/against.h"
 #include "imports/report/report.h"
 
 static const char help[] =

@@ -88,27 +88,12 @@ void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r,
 }
 
 /* Each all-reduce's ranks together, the shortest time first. */
-static int by_collective(const void *a, const void *b)
-{
-	const struct gf_collective *x = a, *y = b;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	if (x->sequence != y->sequence)
-		return x->sequence < y->sequence ? -1 : 1;
-	if (x->size_bytes != y->size_bytes)
-		return x->size_bytes < y->size_bytes ? -1 : 1;
-	return (x->time_s > y->time_s) - (x->time_s < y->time_s);
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const struct gf_collective *x = a, *y = b;
-
-	if (x->size_bytes != y->size_bytes)
-		return x->size_bytes < y->size_bytes ? -1 : 1;
-	return (x->time_s > y->time_s) - (x->time_s < y->time_s);
-}
+GF_ORDER(by_collective, struct gf_collective,
+	 GF_BY(x->group, y->group)
+	 ?: GF_BY(x->sequence, y->sequence)
+	 ?: GF_BY(x->size_bytes, y->size_bytes) ?: GF_BY(x->time_s, y->time_s))
+GF_ORDER(by_size, struct gf_collective,
+	 GF_BY(x->size_bytes, y->size_bytes) ?: GF_BY(x->time_s, y->time_s))
 
 /* Behind the last record of the all-reduce that begins at `first`. */
 static size_t end_of(const struct gf_collectives *c, size_t first)

@@ -55,7 +55,7 @@ struct gf_importer {
 	unsigned place;          /* in listings, ascending (lib/list.sh) */
 	bool folders;            /* a file for each rank, one after the other, will do */
 	bool ranks;              /* a profile for each rank's file makes one of all */
-	/* (optional) Its table in logs (imports/columns.h), which is recognised, too. */
+	/* (optional) Its table in logs (imports/importers.h), which is recognised, too. */
 	const struct gf_columns_format *table;
 	/* 1 if a text looks like this format. Optional beside a table. */
 	int (*recognise)(const char *text);

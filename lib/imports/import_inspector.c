@@ -172,14 +172,7 @@ static int read_inspector(const struct gf_import *in, struct gf_profile *out,
 	return rc;
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	if (x->message.group != y->message.group)
-		return x->message.group < y->message.group ? -1 : 1;
-	return (x->rank > y->rank) - (x->rank < y->rank);
-}
+GF_ORDER(by_rank, struct part, GF_BY(x->message.group, y->message.group) ?: GF_BY(x->rank, y->rank))
 
 /* A header has the rank within its group. A file with several groups is that of one rank of the
  * job, by the file's number. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "imports/collectives.h"
 #include "imports/job.h"
@@ -141,14 +142,8 @@ static void mark_alone(struct gf_kineto_span *s, size_t count)
 	}
 }
 
-static int by_group(const void *a, const void *b)
-{
-	const struct gf_kineto_span *x = a, *y = b;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return (x->start_s > y->start_s) - (x->start_s < y->start_s);
-}
+GF_ORDER(by_group, struct gf_kineto_span,
+	 GF_BY(x->group, y->group) ?: GF_BY(x->start_s, y->start_s))
 
 void gf_kineto_number(struct gf_kineto_list *collectives)
 {

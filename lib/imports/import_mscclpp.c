@@ -15,6 +15,8 @@
 
 #include "imports/nccl_run.h"
 
+#include "base/array.h"
+
 struct reading {
 	struct gf_nccl_log log;
 	int ranks; /* 0: those of the first record */
@@ -57,12 +59,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 	return rc;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct gf_nccl_row *x = a, *y = b;
-
-	return (x->time_us > y->time_us) - (x->time_us < y->time_us);
-}
+GF_ORDER(by_time, struct gf_nccl_row, GF_BY(x->time_us, y->time_us))
 
 static int read_mscclpp(const struct gf_import *in, struct gf_profile *out, struct gf_text *remarks,
 			struct gf_error *err)

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "imports/nccl_run.h"
-#include "imports/columns.h"
 
 /* --- -J ------------------------------------------------------------------- */
 

@@ -19,7 +19,6 @@
 #include "base/registry.h"
 #include "base/units.h"
 #include "imports/nccl_run.h"
-#include "imports/columns.h"
 
 /*
  * Tables of benchmarks, as they stand in logs: the words of a heading name the columns, and a row

@@ -88,21 +88,9 @@ struct edge {
 	int by;
 };
 
-static int by_time(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
-
-	return (x->at_s > y->at_s) - (x->at_s < y->at_s);
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct gf_import_job_message *x = a, *y = b;
-
-	if (x->start_s != y->start_s)
-		return x->start_s < y->start_s ? -1 : 1;
-	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
-}
+GF_ORDER(by_time, struct edge, GF_BY(x->at_s, y->at_s))
+GF_ORDER(by_start, struct gf_import_job_message,
+	 GF_BY(x->start_s, y->start_s) ?: GF_BY(x->sequence, y->sequence))
 
 /* From one edge to the next, in which nothing begins or ends. */
 static void add_time(struct gf_import_job_step *s, double from_s, double to_s, const int open[])

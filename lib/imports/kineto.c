@@ -252,27 +252,10 @@ static int read_event(struct gf_json_at *at, struct reading *r, struct gf_error 
 
 /* --- the whole ----------------------------------------------------------- */
 
-static int by_start(const void *a, const void *b)
-{
-	const struct gf_kineto_span *x = a, *y = b;
-
-	return (x->start_s > y->start_s) - (x->start_s < y->start_s);
-}
-
-static int by_thread(const void *a, const void *b)
-{
-	const struct gf_kineto_span *x = a, *y = b;
-	int thread = (x->thread > y->thread) - (x->thread < y->thread);
-
-	return thread ? thread : (x->launch_s > y->launch_s) - (x->launch_s < y->launch_s);
-}
-
-static int by_correlation(const void *a, const void *b)
-{
-	const struct gf_kineto_span *x = a, *y = b;
-
-	return (x->correlation > y->correlation) - (x->correlation < y->correlation);
-}
+GF_ORDER(by_start, struct gf_kineto_span, GF_BY(x->start_s, y->start_s))
+GF_ORDER(by_thread, struct gf_kineto_span,
+	 GF_BY(x->thread, y->thread) ?: GF_BY(x->launch_s, y->launch_s))
+GF_ORDER(by_correlation, struct gf_kineto_span, GF_BY(x->correlation, y->correlation))
 
 static void sort(struct gf_kineto_list *list, int (*order)(const void *a, const void *b))
 {

@@ -167,4 +167,9 @@ void gf_json_real_text(double value, char out[GF_JSON_REAL_TEXT]);
  * line's end are quoted as RFC 4180 has it. -EINVAL: a line is no object. */
 int gf_json_rows_text(const char *lines, char separator, struct gf_text *out, struct gf_error *err);
 
+/* JSON as bytes, before it is parsed. */
+
+/* Line and column, both from 1, of an offset. */
+void gf_json_place(const char *text, size_t offset, int *line, int *column);
+
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "json/json_text.h"
 
 #include <errno.h>
 #include <stdbool.h>

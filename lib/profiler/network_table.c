@@ -6,6 +6,8 @@
 #include "cli/human.h"
 #include "cli/table.h"
 
+#include "base/array.h"
+
 /* Rows of tensors: more of them are printed as runs of equal length. */
 enum { TENSOR_ROWS = 24 };
 
@@ -118,12 +120,7 @@ struct sizes {
 	size_t n;
 };
 
-static int ascending(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+GF_ORDER(ascending, double, GF_BY(*x, *y))
 
 static struct sizes sizes_of(const struct gf_profile *p)
 {

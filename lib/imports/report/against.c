@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "imports/report/against.h"
+#include "imports/report/report.h"
 
 #include <errno.h>
 #include <math.h>
