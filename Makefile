@@ -372,7 +372,7 @@ $(EMBED): include/gradflow.h $(SO)
 	  $(CFLAGS) -pthread -o $@ $(filter %.c,$^) $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) \
 	  $(EMBED_LIBS) -lm
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(call object,tests/unit/local.c) $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 # MPI keeps memory to the end, which is no leak of these programs.
@@ -448,7 +448,7 @@ $(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
 
 # What test_device_lane does on fakes; and what lanes cost.
 $(BUILD)/gpu/test_nccl $(BUILD)/gpu/lane_cost: $(BUILD)/gpu/%: \
-	$(BUILD)/obj/tests/gpu/%.o $(ARCHIVES)
+	$(BUILD)/obj/tests/gpu/%.o $(call object,tests/unit/local.c) $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 

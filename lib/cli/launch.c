@@ -26,11 +26,13 @@ static int join(const struct gf_launch *l, struct gf_comm **comm, struct gf_erro
 		.timeout_s = l->timeout_s > 0 ? l->timeout_s : years_s,
 		.variable = getenv,
 	};
-	int rc;
+	int rc = 0;
 
 	gf_comm_settle(&how);
-	rc = l->cli->launched || l->ask ? gf_comm_open(&how, comm, err)
-					: gf_comm_local_new(1, comm, err);
+	if (l->cli->launched || l->ask)
+		rc = gf_comm_open(&how, comm, err);
+	else
+		*comm = gf_comm_alone_new();
 	gf_cli_end_deadline(deadline);
 	if (rc)
 		*comm = NULL;

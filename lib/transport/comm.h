@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport: moves bytes between ranks, by MPI, UCX, shared memory or threads, and lets ranks
- * find each other. */
+/* lib/transport: moves bytes between ranks, by MPI, UCX or shared memory, and lets ranks find
+ * each other. */
 #ifndef GF_TRANSPORT_COMM_H
 #define GF_TRANSPORT_COMM_H
 
@@ -249,8 +249,8 @@ int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm, struct gf
 /* UCX takes the signals of errors when it is loaded. The program gets them back here, unless
  * UCX_HANDLE_ERRORS is set. */
 void gf_comm_settle(const struct gf_comm_how *how);
-/* Threads of one process as ranks; fills comms[0..ranks-1], each closed by itself. For tests. */
-int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);
+/* This process as the only rank. */
+struct gf_comm *gf_comm_alone_new(void);
 /* MPI_COMM_WORLD; initialises MPI, once in a process, and gf_comm_close finalises it. An MPI that
  * other code has initialised stays so, and must have MPI_THREAD_MULTIPLE: -EBUSY if not. Singleton
  * start (no mpirun) is one rank. */

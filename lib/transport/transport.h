@@ -10,8 +10,8 @@
 
 /*
  * A transport is one file with the callbacks of struct gf_comm_ops (comm.h) and one entry,
- * gf_transport_NAME. An entry has one of four ways to make a communicator; gf_comm_open takes one of
- * the first two kinds, and then puts every layer over it, in the order of listings. Check its
+ * gf_transport_NAME. An entry has one of three ways to make a communicator; gf_comm_open takes one
+ * of the first two kinds, and then puts every layer over it, in the order of listings. Check its
  * messages with tests/unit/transport.h, as test_mpi.c and test_shm.c do.
  */
 struct gf_transport {
@@ -30,8 +30,6 @@ struct gf_transport {
 	/* A layer, for the ranks that it connects better than the transport below. Takes `below`;
 	 * *comm is `below` itself where it helps none, the same on every rank. */
 	int (*over)(struct gf_comm *below, struct gf_comm **comm, struct gf_error *err);
-	/* Threads of this process, as gf_comm_local_new has it. */
-	int (*threads)(int ranks, struct gf_comm **comms, struct gf_error *err);
 };
 
 extern const struct gf_transport *const gf_transports[]; /* NULL-terminated */

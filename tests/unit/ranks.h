@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "local.h"
 #include "test.h"
-#include "transport/comm.h"
 
 /* Runs body once per rank, each on a thread with its own local communicator, which is closed
  * afterwards. `over` (optional) puts another transport on top of it first. */

@@ -88,7 +88,7 @@ static void test_registry(void)
 
 	for (i = 0; gf_transports[i]; i++) {
 		const struct gf_transport *t = gf_transports[i];
-		int ways = !!t->launched + !!t->join + !!t->over + !!t->threads;
+		int ways = !!t->launched + !!t->join + !!t->over;
 
 		EXPECT(t->description && ways == 1, "%s", t->name);
 		for (k = 0; k < i; k++)
@@ -397,6 +397,26 @@ static void test_agree_broken(void)
 	EXPECT_TEXT(err.text, "own");
 }
 
+/* The one rank of a process by itself meets nobody, and its sum is its own. */
+static void test_alone(void)
+{
+	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
+	struct gf_comm *c = gf_comm_alone_new();
+	struct gf_comm_request *request;
+	float value = 3, all = 0;
+	struct gf_error err = {""};
+
+	EXPECT(c->rank == 0 && c->ranks == 1 && c->local_ranks == 1, "one rank");
+	EXPECT(!gf_comm_barrier(c, &err) && !gf_comm_agree(c, 0, &err), "%s", err.text);
+	EXPECT(!gf_comm_bcast(c, 0, &value, sizeof(value), &err), "%s", err.text);
+	EXPECT(!gf_comm_allgather(c, &value, sizeof(value), &all, &err) && all == 3, "%g", all);
+	EXPECT(!c->ops->iallreduce(c, &value, 1, &element, &request, &err), "%s", err.text);
+	EXPECT(!gf_comm_wait(c, request, &err) && value == 3, "%g", value);
+	EXPECT(c->ops->isend(c, 1, 7, &value, sizeof(value), &request, &err) == -EINVAL, "peer");
+	EXPECT_TEXT(err.text, "want no other rank, got 1");
+	gf_comm_close(c);
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 3, 4, 7, 16};
@@ -409,6 +429,7 @@ int main(void)
 		on_ranks(ranks[i], all_checks, NULL);
 	on_ranks(3, desert, NULL);
 	EXPECT(gf_comm_local_new(0, &comm, &err) == -EINVAL, "no ranks");
+	test_alone();
 	test_backoff();
 	test_registry();
 	test_notes();

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "local.h"
 #include "runtime/work.h"
 #include "plans.h"
 

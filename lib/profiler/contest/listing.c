@@ -81,9 +81,7 @@ char *gf_contest_list(void)
 	for (i = 0; gf_codecs[i].name; i++)
 		add(&out, "codec", gf_codecs[i].name, gf_codecs[i].description);
 	for (i = 0; gf_transports[i]; i++)
-		if (!gf_transports[i]->threads)
-			add(&out, "transport", gf_transports[i]->name,
-			    gf_transports[i]->description);
+		add(&out, "transport", gf_transports[i]->name, gf_transports[i]->description);
 	add_devices(&out);
 	return gf_text_take(&out);
 }

@@ -13,9 +13,8 @@
 
 #include "base/heap.h"
 #include "base/slab.h"
-#include "transport/comm.h"
+#include "local.h"
 #include "transport/pages.h"
-#include "transport/transport.h"
 
 enum kind { SEND, RECEIVE, SUM };
 
@@ -503,10 +502,3 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 	}
 	return 0;
 }
-
-const struct gf_transport gf_transport_local = {
-	.name = "local",
-	.description = "between threads of one process, for tests",
-	.place = 40,
-	.threads = gf_comm_local_new,
-};
