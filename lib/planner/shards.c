@@ -598,6 +598,13 @@ static int plan_sharded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 	struct search s;
 	int rc;
 
+	if (gf_model_micro_batches(problem.model) > 1 &&
+	    gf_shard_has(&t->shard, GF_SHARD_PARAMETERS))
+		return gf_error_set(err, -ENOTSUP,
+				    "--accumulate: want 1 with --shard %s, which gathers anew for "
+				    "each micro-batch, got %zu",
+				    gf_shard_plans[t->shard.method]->name,
+				    gf_model_micro_batches(problem.model));
 	problem.halves = true;
 	problem.copies = problem.fabric.ranks / t->shard.group_ranks;
 	rc = gf_workbench_init(&w, &problem, err);

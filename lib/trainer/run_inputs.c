@@ -232,6 +232,19 @@ int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model, int
 	return rc;
 }
 
+/* A unit stays gathered if a later layer shares a weight of it. */
+static void keep_shared(struct gf_plan *plan, const struct gf_model *model)
+{
+	size_t *order = gf_model_generation_order(model), l, t, i;
+
+	for (l = 0; l < model->nlayers; l++)
+		for (i = 0; i < plan->nmessages && model->layers[l].tied; i++)
+			for (t = plan->messages[i].first; t <= plan->messages[i].last; t++)
+				plan->messages[i].keep |=
+					order[t] == gf_layer_use(&model->layers[l], 0);
+	free(order);
+}
+
 int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 		  struct gf_error *err)
 {
@@ -246,6 +259,8 @@ int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 		tensors = list_tensors(model);
 	rc = gf_train_fit(plan, model ? tensors : plan->model, ranks, err);
 	gf_model_profile_free(tensors);
+	if (!rc && model && gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS))
+		keep_shared(plan, model);
 	/* a whole plan names its algorithms: nothing is open in it */
 	if (!rc && !(rule && gf_train_is_open(plan)))
 		rc = gf_plan_runnable(plan, err);
