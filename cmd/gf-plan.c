@@ -12,7 +12,7 @@
 #include "collectives/algorithm.h"
 #include "cost/preset.h"
 #include "documents/stream.h"
-#include "json/record_text.h"
+#include "json/keys.h"
 #include "planner/compare.h"
 #include "settings/emit.h"
 #include "planner/make.h"

@@ -19,7 +19,6 @@
 #include "cli/start.h"
 #include "cli/share.h"
 #include "json/keys.h"
-#include "json/record_text.h"
 
 /* The heading of the options without a group. */
 #define SHARED "Every command:"

@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "json/keys.h"
-#include "json/record_text.h"
 
 static int store_whole(const struct gf_setting *s, const char *arg, void *to, struct gf_error *err)
 {

@@ -10,8 +10,8 @@
 #include "base/text.h"
 
 /*
- * Reading and writing JSON with the place in every message. json.c,
- * json_rows.c and json_text.c alone see jansson. Documents with a fixed set of keys are described
+ * Reading and writing JSON with the place in every message. json.c and
+ * json_text.c alone see jansson. Documents with a fixed set of keys are described
  * by tables (json/record.h) and seldom call these getters themselves.
  *
  * READING. gf_json_parse takes a whole text and refuses duplicate keys, more than GF_JSON_MAX_DEPTH

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "json/record_text.h"
 
 /* Counts *k down. */
 static const struct gf_field *field_at(const struct gf_record *r, size_t *k)

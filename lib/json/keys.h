@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/registry.h"
+#include "base/text.h"
 #include "json/record.h"
 
 /*
@@ -54,5 +55,18 @@ int gf_keys_set(const char *text, const struct gf_keyed *of, size_t n, bool abse
  * that is sent (0.001)". */
 void gf_keys_each(const struct gf_registry *entries, const struct gf_record *shared,
 		  void (*take)(void *ctx, const struct gf_field *f, const char *help), void *ctx);
+
+/*
+ * The values of a table's fields as people type them in options. Only for some types: SIZE, INT,
+ * REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01" or "none"), and STRING.
+ */
+
+/* Stores the value in the item ("5ms" or "4K" where the field's unit is TIME or SIZE), and releases
+ * the field's old value. -EINVAL with the values that were wanted. */
+int gf_field_parse(const struct gf_field *f, const char *text, void *item, struct gf_error *err);
+/* The words that stand for some or all values of the field; NULL: only numbers do. */
+const char *const *gf_field_words(const struct gf_field *f);
+/* Appends the item's value; nothing of an absent one. */
+void gf_field_print(const struct gf_field *f, const void *item, struct gf_text *out);
 
 #endif

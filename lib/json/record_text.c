@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "json/record_text.h"
+#include "json/keys.h"
 
 #include <assert.h>
 #include <errno.h>

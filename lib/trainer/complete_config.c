@@ -16,7 +16,7 @@
 #include "data/augment.h"
 #include "documents/algorithm_traits.h"
 #include "documents/optimizer_bounds.h"
-#include "json/record_text.h"
+#include "json/keys.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/options.h"
 #include "trainer/optim/rate.h"

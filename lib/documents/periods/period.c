@@ -6,7 +6,7 @@
 
 #include "documents/plan.h"
 #include "documents/plan_parts.h"
-#include "json/record_text.h"
+#include "json/keys.h"
 
 extern const struct gf_period_plan gf_period_plan_every;
 
