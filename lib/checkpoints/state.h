@@ -19,7 +19,7 @@
 enum gf_state_scope { GF_STATE_SHARED, GF_STATE_OWN };
 
 /*
- * How an array changes when a run goes on with another number of ranks (checkpoints/run/reshard.h).
+ * How an array changes when a run goes on with another number of ranks (checkpoints/run/snapshot.h).
  * OWN arrays need SUM or MEAN, and must be F32, because they are summed.
  */
 enum gf_state_rule {

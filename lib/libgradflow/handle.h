@@ -59,7 +59,7 @@ struct gradflow_exchange {
 	size_t epoch_steps;
 	bool on_device; /* gradients stay on GPUs, and go by NCCL */
 	double timeout_s;
-	size_t former; /* checkpoints/run/reshard.h */
+	size_t former; /* checkpoints/run/snapshot.h */
 	uint64_t steps;
 	int failed; /* what ended the exchange, and why */
 	struct gf_error why;

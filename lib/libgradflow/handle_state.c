@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "checkpoints/run/reshard.h"
+#include "checkpoints/run/snapshot.h"
 #include "collectives/runnable.h"
 #include "libgradflow/handle.h"
 #include "trainer/choose_ways.h"

@@ -12,7 +12,7 @@
 #include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
 #include "trainer/options.h"
-#include "checkpoints/run/reshard.h"
+#include "checkpoints/run/snapshot.h"
 
 /* The name of the scaling in use, from gf_scaling_names. A plan in f16 without a scale has a scale
  * of 1, and sums that are means. */

@@ -3,7 +3,7 @@
  * lost, and training goes on from it. */
 #include <math.h>
 
-#include "checkpoints/run/reshard.h"
+#include "checkpoints/run/snapshot.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"

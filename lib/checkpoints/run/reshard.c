@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "checkpoints/run/reshard.h"
+#include "checkpoints/run/snapshot.h"
 
 #include <assert.h>
 #include <errno.h>

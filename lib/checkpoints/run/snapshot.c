@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "checkpoints/run/reshard.h"
 #include "checkpoints/set.h"
 #include "json/json.h"
 
