@@ -11,7 +11,6 @@
 #include "profiler/chain.h"
 #include "profiler/network_parts.h"
 #include "profiler/overlap.h"
-#include "profiler/overlap_parts.h"
 #include "simulator/step.h"
 
 /* Both ways to send it take turns, since the machine's pace drifts. A turn has so many steps, after

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "profiler/compute_step.h"
+#include "profiler/model_times.h"
 
 #include <stdlib.h>
 #include <string.h>

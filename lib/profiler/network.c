@@ -9,7 +9,6 @@
 #include "base/heap.h"
 #include "base/registry.h"
 #include "profiler/curve.h"
-#include "profiler/link.h"
 #include "profiler/network_parts.h"
 #include "collectives/algorithm.h"
 #include "cost/stat.h"

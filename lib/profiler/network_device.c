@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "profiler/contest/device_send.h"
 #include "transport/watch.h"
-#include "profiler/overlap_parts.h"
+#include "profiler/overlap.h"
 
 struct gf_network_device {
 	struct gf_comm *comm;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "profiler/overlap_parts.h"
+#include "profiler/overlap.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "profiler/contest/device.h"
-#include "profiler/compute_step.h"
 #include "documents/profile.h"
+#include "profiler/model_times.h"
+#include "profiler/contest/device.h"
+#include "profiler/curve.h"
 
 /*
  * What backward and messages do to each other.
@@ -69,5 +70,91 @@ int gf_measure_issue(const struct gf_measure_overlap *config, struct gf_measure_
 
 /* The formula, limited to what a measurement can tell: [1, 100]. */
 double gf_measure_slowdown(double lost_s, double busy_s);
+
+/*
+ * The tools of overlap.c (private to it and its loads). Passes of a step are timed by the host's
+ * clock or by events on the device. Messages keep the network busy meanwhile, through whatever
+ * carries them in training.
+ */
+struct gf_measure_pass {
+	struct gf_measure_step *step;
+	float *grads;                              /* the host's */
+	void (*on_grad)(void *ctx, size_t tensor); /* (optional) */
+	void *on_grad_ctx;
+	struct gf_gpu_event *begun, *ended; /* NULL: the host's clock */
+	struct gf_gpu_hold *hold;           /* or NULL */
+	double start_s;
+	/* The first failure. The others wait for messages, so the load goes on without the passes
+	 * until all ranks can hear of it. */
+	int rc;
+	struct gf_error reason;
+};
+
+int gf_measure_pass_open(struct gf_measure_pass *p, struct gf_measure_step *step,
+			 struct gf_error *err);
+/* Closes it. Collective: all ranks fail if one did, here or in the pass. */
+int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm, int rc,
+			     struct gf_error *err);
+/* On a device: what is enqueued from now on waits until backward is called. */
+void gf_measure_pass_hold(struct gf_measure_pass *p);
+void gf_measure_pass_forward(struct gf_measure_pass *p);
+/* Backward begins here; on a device, when what is enqueued has ended. */
+void gf_measure_pass_begin(struct gf_measure_pass *p);
+/* Backward, until it has ended: seconds since begin. */
+double gf_measure_pass_backward(struct gf_measure_pass *p);
+
+/* The part of all messages that had been transferred at a point of time. */
+double gf_measure_share_done(const struct gf_message_times *times, size_t count, double at_s);
+
+/* All functions but close are collective. */
+struct gf_measure_traffic {
+	/* The messages take so many times as long as backward. */
+	double backwards;
+	int (*open)(const struct gf_measure_overlap *config,
+		    const struct gf_measure_sitting *messages, void **load, struct gf_error *err);
+	/* Adds the times of all messages, with nothing beside them. */
+	int (*alone)(void *load, const struct gf_measure_budget *budget,
+		     struct gf_measure_samples *samples, struct gf_error *err);
+	/* Backward without and with all messages, which take alone_s. */
+	int (*once)(void *load, struct gf_measure_pass *pass, double alone_s,
+		    struct gf_measure_mutual *mutual, struct gf_error *err);
+	int (*gather)(void *load, const void *mine, size_t bytes, void *all, struct gf_error *err);
+	void (*close)(void *load);
+};
+
+extern const struct gf_measure_traffic gf_measure_traffic_device;
+
+/*
+ * What it gains to send messages beside backward where ranks share processors.
+ *
+ * There a rank's messages take time from the compute of all ranks of the processor, and wait for
+ * it. The ranks do not pass backward together, so what one rank sees of its own backward and its
+ * own messages (profiler/overlap.h) is not what a step gains. So steps are measured whole, as
+ * training does them: the gradient as one message after backward, in turns with the gradient in
+ * parts that go as backward makes them. The step model is asked at which compute_slowdown it would
+ * predict the measured ratio of the two.
+ *
+ * In a second beside each other, backward does 1 / compute_slowdown of its work and the messages do
+ * 1 / message_slowdown of theirs. The sum of both is what the processors can do, whatever the
+ * algorithm, so the other algorithms get the compute_slowdown that gives the same sum.
+ */
+
+/* Into how many messages the gradient is cut, at most. */
+enum { GF_MEASURE_PARTS = 3 };
+
+/* The gradient in equal messages. */
+struct gf_measure_parts {
+	size_t count;
+	size_t elems;                  /* of each */
+	size_t last[GF_MEASURE_PARTS]; /* tensor with which each is ready */
+};
+
+/* What both do together in a second if a step in parts takes so many times as long as one with the
+ * whole gradient: 1 / compute_slowdown + 1 / message_slowdown of cost's algorithm. NAN: the ratio
+ * does not tell. */
+double gf_measure_joint_rate(const struct gf_model_profile *model,
+			     const struct gf_allreduce_cost *cost,
+			     const struct gf_measure_parts *whole,
+			     const struct gf_measure_parts *parts, double ratio);
 
 #endif

@@ -12,7 +12,7 @@
 #include "cli/table.h"
 #include "cost/stat.h"
 #include "json/json.h"
-#include "profiler/link.h"
+#include "profiler/network_parts.h"
 
 enum { RATE_PASSES = 3, SMALL_BYTES = 4, LOOK_BYTES = 64 << 10, PIECE_BYTES = 1 << 20 };
 static const double most_bytes = (double)((size_t)64 << 20);

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cuda/gpu.h"
 #include "profiler/contest/device.h"
-#include "profiler/compute_step.h"
+#include "profiler/model_times.h"
 
 /* Collective: the cost of each codec on the host, by the calls with which messages are encoded and
  * decoded, on one thread of every rank at once. The slowest rank's counts; all ranks get the same.

@@ -12,7 +12,6 @@
 #include "base/heap.h"
 #include "json/json.h"
 #include "profiler/chain.h"
-#include "profiler/compute_step.h"
 #include "profiler/model_times.h"
 #include "profiler/profile_parts.h"
 #include "transport/processors.h"

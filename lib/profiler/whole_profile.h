@@ -77,8 +77,8 @@ int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
  * table of each kind of costs, with times at some sizes and how far the fits are off. */
 void gf_profile_table(const struct gf_profile *p, size_t window, struct gf_text *out);
 
-/* The answer, one line: what compute and the exchange of all gradients take, and which of both bounds
- * a step. Nothing of half a profile. */
+/* The answer, one line: what compute and the exchange of all gradients take, and which of both
+ * bounds a step. Nothing of half a profile. */
 void gf_profile_answer(const struct gf_profile *p, struct gf_text *out);
 
 #endif

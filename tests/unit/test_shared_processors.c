@@ -3,7 +3,7 @@
  * hand. */
 #include <math.h>
 
-#include "profiler/overlap_parts.h"
+#include "profiler/overlap.h"
 #include "test.h"
 
 /*

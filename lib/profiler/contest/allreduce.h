@@ -10,7 +10,7 @@
 #include "transport/comm.h"
 #include "transport/message_element.h"
 #include "profiler/contest/device.h"
-#include "profiler/contest/sum_error.h"
+#include "profiler/contest/exact.h"
 #include "transport/watch.h"
 #include "runtime/engine/burst.h"
 #include "profiler/autotune/chooser.h"
