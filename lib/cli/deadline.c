@@ -140,8 +140,8 @@ static void *watch(void *arg)
 }
 
 /* what is given away. NULL: without it the wait has no end, as before. */
-static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what, const char *why,
-				       int alone, double asked_s, double limit_s)
+static struct gf_deadline *begin(const struct gf_cli *cli, char *what, const char *why, int alone,
+				 double asked_s, double limit_s)
 {
 	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
 	pthread_condattr_t monotonic;
@@ -164,12 +164,6 @@ static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what, con
 	return NULL;
 }
 
-static struct gf_deadline *begin(const struct gf_cli *cli, char *what, const char *why,
-				 double asked_s, double limit_s)
-{
-	return begin_alone(cli, what, why, -1, asked_s, limit_s);
-}
-
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli, const char *join,
 					  double timeout_s)
 {
@@ -178,9 +172,9 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli, const char *
 	if (timeout_s <= 0)
 		return NULL;
 	if (join)
-		return begin(cli, gf_xstrdup("the ranks have not met"), late_rank, joined_s,
+		return begin(cli, gf_xstrdup("the ranks have not met"), late_rank, -1, joined_s,
 			     joined_s);
-	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, timeout_s,
+	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, -1, timeout_s,
 		     fmax(timeout_s, GF_TIMEOUT_START_S));
 }
 
@@ -190,8 +184,7 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli, double timeo
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin_alone(cli, gf_xstrdup("MPI has not ended"), late_rank, alone, limit_s,
-			   limit_s);
+	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, alone, limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli, const char *what,
@@ -201,7 +194,7 @@ struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli, const char *w
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup(what), late_rank, limit_s, limit_s);
+	return begin(cli, gf_xstrdup(what), late_rank, -1, limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli, const char *path)
@@ -213,7 +206,7 @@ struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli, const char 
 		return NULL;
 	what = path ? gf_xasprintf("%s: nobody has read it", path)
 		    : gf_xstrdup("nobody has read what this rank prints");
-	return begin(cli, what, "", cli->reader_s, cli->reader_s);
+	return begin(cli, what, "", -1, cli->reader_s, cli->reader_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)

@@ -23,45 +23,25 @@
 /* Bytes of a title: it goes to gnuplot as an argument. */
 #define TEXT_MOST 400
 
-/* Length of the UTF-8 sequence at p that XML 1.0 allows, or 0. */
-static size_t sequence(const unsigned char *p)
+/* Length of the UTF-8 sequence at text that XML 1.0 allows, or 0. */
+static size_t sequence(const char *text)
 {
-	unsigned long code;
-	size_t n, i;
+	uint32_t code;
+	const size_t n = gf_text_decode(text, &code);
 
-	if (p[0] < 0x80)
-		return p[0] >= 0x20 && p[0] != 0x7f;
-	if (p[0] >= 0xc2 && p[0] <= 0xdf)
-		n = 2, code = p[0] & 0x1f;
-	else if (p[0] >= 0xe0 && p[0] <= 0xef)
-		n = 3, code = p[0] & 0x0f;
-	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-		n = 4, code = p[0] & 0x07;
-	else
-		return 0;
-	for (i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (p[i] & 0x3f);
-	}
-	if ((n == 3 && code < 0x800) || (n == 4 && code < 0x10000) ||
-	    (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff || code == 0xfffe ||
-	    code == 0xffff)
-		return 0;
-	return n;
+	return code < 0x20 || code == 0x7f || code == 0xfffe || code == 0xffff ? 0 : n;
 }
 
 /* At most `most` bytes of it. */
 static void add_clean(struct gf_text *t, const char *text, size_t most)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	size_t end = t->length + most;
 
-	while (*p && t->length < end) {
-		size_t n = strchr("\"\\`", *p) ? 0 : sequence(p);
+	while (*text && t->length < end) {
+		size_t n = strchr("\"\\`", *text) ? 0 : sequence(text);
 
-		gf_text_add(t, n ? (const char *)p : "?", n ? n : 1);
-		p += n ? n : 1;
+		gf_text_add(t, n ? text : "?", n ? n : 1);
+		text += n ? n : 1;
 	}
 }
 

@@ -88,8 +88,6 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r, struct
 		left_out = "rows beyond 1000 algorithms and 10000 sizes";
 	else if (!insert(c, r))
 		left_out = "rows of a size that stands above";
-	else
-		all->ntaken++;
 	if (left_out)
 		gf_imported_leave(all->imported, left_out, r->place);
 	if (r->wrong > 0 && !all->nwrong++)

@@ -44,11 +44,11 @@ struct gf_readings_curve {
 struct gf_readings {
 	struct gf_readings_curve *curves;
 	size_t ncurves, capacity;
-	int ranks, hosts;                   /* 0: not said */
-	char *library;                      /* NULL: not said */
-	bool told;                          /* some row says its variant */
-	size_t ntaken, nwrong, first_wrong; /* rows; a line */
-	struct gf_imported *imported;       /* what is left out; set by the owner */
+	int ranks, hosts;             /* 0: not said */
+	char *library;                /* NULL: not said */
+	bool told;                    /* some row says its variant */
+	size_t nwrong, first_wrong;   /* rows; a line */
+	struct gf_imported *imported; /* what is left out; set by the owner */
 };
 
 /* Of two times of one algorithm and size the first counts. What does not count is left out by name.

@@ -17,11 +17,6 @@
 
 static const char *const switches[] = {"off", "on", NULL};
 
-const char *const *gf_field_words(const struct gf_field *f)
-{
-	return f->type == GF_FIELD_BOOL ? switches : f->names;
-}
-
 static bool is_in(const struct gf_field *f, const char *unit)
 {
 	return f->unit && strcmp(f->unit, unit) == 0;
