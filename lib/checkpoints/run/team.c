@@ -11,80 +11,64 @@
 #define MEAN_PIECE 4096
 
 struct call {
-	const char *what;
+	enum { AGREE, SAME_TEXT, BCAST, ALLGATHER } what;
+	const char *name; /* of a text */
 	const void *send;
 	void *data;
 	size_t size_bytes;
 	int rc;
 };
 
-static int run(struct gf_team *t, int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err),
-	       struct call *call, struct gf_error *err)
-{
-	if (t->exchange)
-		return gf_exchange_call(t->exchange, fn, call, err);
-	return fn(t->comm, call, err);
-}
-
-static int agree(struct gf_comm *comm, void *ctx, struct gf_error *err)
+static int perform(struct gf_comm *comm, void *ctx, struct gf_error *err)
 {
 	struct call *call = ctx;
 	struct gf_error *reason = call->data;
-	int rc = gf_comm_agree(comm, call->rc, reason);
+	int rc;
 
+	switch (call->what) {
+	case SAME_TEXT:
+		return gf_comm_same_text(comm, call->name, call->send, err);
+	case BCAST:
+		return gf_comm_bcast(comm, 0, call->data, call->size_bytes, err);
+	case ALLGATHER:
+		return gf_comm_allgather(comm, call->send, call->size_bytes, call->data, err);
+	case AGREE:
+		break;
+	}
+	rc = gf_comm_agree(comm, call->rc, reason);
 	if (rc) /* err may be that of the thread which is called */
 		*err = *reason;
 	return rc;
 }
 
-int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err)
+static int run(struct gf_team *t, struct call call, struct gf_error *err)
 {
-	struct call call = {.rc = rc, .data = err};
-
-	return run(t, agree, &call, err);
+	if (t->exchange)
+		return gf_exchange_call(t->exchange, perform, &call, err);
+	return perform(t->comm, &call, err);
 }
 
-static int same_text(struct gf_comm *comm, void *ctx, struct gf_error *err)
+int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err)
 {
-	struct call *call = ctx;
-
-	return gf_comm_same_text(comm, call->what, call->send, err);
+	return run(t, (struct call){AGREE, .rc = rc, .data = err}, err);
 }
 
 int gf_team_same_text(struct gf_team *t, const char *what, const char *text, struct gf_error *err)
 {
-	struct call call = {.what = what, .send = text};
-
-	return run(t, same_text, &call, err);
-}
-
-static int bcast(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	struct call *call = ctx;
-
-	return gf_comm_bcast(comm, 0, call->data, call->size_bytes, err);
+	return run(t, (struct call){SAME_TEXT, .name = what, .send = text}, err);
 }
 
 int gf_team_bcast(struct gf_team *t, void *data, size_t size_bytes, struct gf_error *err)
 {
-	struct call call = {.data = data, .size_bytes = size_bytes};
-
-	return run(t, bcast, &call, err);
-}
-
-static int allgather(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	struct call *call = ctx;
-
-	return gf_comm_allgather(comm, call->send, call->size_bytes, call->data, err);
+	return run(t, (struct call){BCAST, .data = data, .size_bytes = size_bytes}, err);
 }
 
 int gf_team_allgather(struct gf_team *t, const void *send, size_t size_bytes, void *recv,
 		      struct gf_error *err)
 {
-	struct call call = {.send = send, .data = recv, .size_bytes = size_bytes};
-
-	return run(t, allgather, &call, err);
+	return run(t,
+		   (struct call){ALLGATHER, .send = send, .data = recv, .size_bytes = size_bytes},
+		   err);
 }
 
 int gf_team_mean(struct gf_team *t, const float *value, float *mean, size_t count,
