@@ -64,10 +64,14 @@ int gf_discover_copy_rate(double *bytes_per_s, struct gf_error *err);
  * answer). */
 double gf_discover_pcie_rate(double gt_per_s, double lanes);
 
-/* For probers: a new entry at the end of the host's list, zeroed but for
- * numa = -1. */
-struct gf_device *gf_discover_add_device(struct gf_host *host);
-struct gf_nic *gf_discover_add_nic(struct gf_host *host);
+/* For probers: a new entry at the end of the host's list, zeroed but for these and numa = -1. Takes
+ * the name; the others may be NULL. */
+struct gf_device *gf_discover_add_device(struct gf_host *host, const char *type, char *name,
+					 const char *pci);
+struct gf_nic *gf_discover_add_nic(struct gf_host *host, char *name, const char *link,
+				   const char *state);
+/* A rate that was reported, if it is one. */
+void gf_discover_report(double rate, double *bytes_per_s, enum gf_origin *origin);
 struct gf_device *gf_discover_find_device(struct gf_host *host, const char *pci);
 
 /* Numbers of the PCI bus (class without its last byte). */

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
+#include "discovery/discovery.h"
 
 const char *const gf_ranks_on_names[] = {"auto", "cpu", "gpu", NULL};
 
@@ -78,10 +79,7 @@ void gf_levels_network_of(const struct gf_host *host, struct gf_level *level)
 		if (ports == 0)
 			continue;
 		*level = assumed(&networks[i]);
-		if (rate > 0) {
-			level->bandwidth_bytes_per_s = rate;
-			level->bandwidth_origin = GF_ORIGIN_REPORTED;
-		}
+		gf_discover_report(rate, &level->bandwidth_bytes_per_s, &level->bandwidth_origin);
 		return;
 	}
 	/* A job that spans hosts has some network: assume plain Ethernet. */
@@ -108,10 +106,7 @@ static struct gf_level devices_level(const struct gf_host *host, size_t wanted)
 		if (slowest == 0 || rate < slowest)
 			slowest = rate;
 	}
-	if (slowest > 0) {
-		level.bandwidth_bytes_per_s = slowest;
-		level.bandwidth_origin = GF_ORIGIN_REPORTED;
-	}
+	gf_discover_report(slowest, &level.bandwidth_bytes_per_s, &level.bandwidth_origin);
 	return level;
 }
 

@@ -60,8 +60,6 @@ static void name_nic(struct gf_nic *nic, const char *name)
 
 static int read_header(struct reading *r, char **words, size_t n)
 {
-	struct gf_device *d;
-	struct gf_nic *nic;
 	size_t i;
 
 	for (i = 0; i < n && strcmp(words[i], "CPU") != 0; i++) {
@@ -69,14 +67,10 @@ static int read_header(struct reading *r, char **words, size_t n)
 		r->ncolumns++;
 		if (strncmp(words[i], "GPU", 3) == 0 && i == r->ngpus) {
 			r->ngpus++;
-			d = gf_discover_add_device(r->host);
-			d->type = gf_xstrdup("gpu");
-			d->name = gf_xstrdup(words[i]);
+			gf_discover_add_device(r->host, "gpu", gf_xstrdup(words[i]), NULL);
 			continue;
 		}
-		nic = gf_discover_add_nic(r->host);
-		name_nic(nic, words[i]);
-		nic->state = gf_xstrdup("unknown");
+		name_nic(gf_discover_add_nic(r->host, NULL, NULL, "unknown"), words[i]);
 	}
 	r->paths = gf_xcalloc(r->ngpus * r->host->nnics + 1, sizeof(*r->paths));
 	r->header = r->line;

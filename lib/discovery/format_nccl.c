@@ -170,7 +170,7 @@ static int read_c2c(struct nccl *r, const struct gf_markup *gpu, double *rate)
 static int read_gpu(struct nccl *r, const struct gf_markup *e, const struct place *at)
 {
 	struct gf_device *d;
-	char *target;
+	char *target, *name;
 	struct nccl_gpu *g;
 	double sm, c2c = 0;
 	int rc = number_of(r, e, "sm", 0, &sm);
@@ -190,15 +190,12 @@ static int read_gpu(struct nccl *r, const struct gf_markup *e, const struct plac
 	g->bus = address_of(at->pci, "busid");
 	g->own = at->pci ? pcie_rate(at->pci) : 0;
 	g->path = at->path;
-	d = gf_discover_add_device(&r->t->hosts[at->host]);
-	d->type = gf_xstrdup("gpu");
-	d->name = target ? target : sm > 0 ? gf_xasprintf("sm_%.0f", sm) : gf_xstrdup("gpu");
+	name = target ? target : sm > 0 ? gf_xasprintf("sm_%.0f", sm) : gf_xstrdup("gpu");
+	d = gf_discover_add_device(&r->t->hosts[at->host], "gpu", name, g->bus);
 	d->numa = at->numa;
-	d->pci = g->bus ? gf_xstrdup(g->bus) : NULL;
-	d->bandwidth_bytes_per_s = c2c > g->path ? c2c : g->path;
+	gf_discover_report(c2c > g->path ? c2c : g->path, &d->bandwidth_bytes_per_s,
+			   &d->bandwidth_origin);
 	r->c2c += c2c > 0;
-	if (d->bandwidth_bytes_per_s > 0)
-		d->bandwidth_origin = GF_ORIGIN_REPORTED;
 	return 0;
 }
 
@@ -233,10 +230,7 @@ static int read_net(struct nccl *r, const struct gf_markup *e, const struct plac
 	if (mb_per_s < 0 || mb_per_s > 1e9)
 		return gf_error_set(r->err, -EINVAL, "%s:%zu: speed: want 0 to 1e9 Mb/s, got %g",
 				    r->in->path, e->line, mb_per_s);
-	n = gf_discover_add_nic(&r->t->hosts[at->host]);
-	n->name = gf_xstrdup(name);
-	n->link = gf_xstrdup(link);
-	n->state = gf_xstrdup("up");
+	n = gf_discover_add_nic(&r->t->hosts[at->host], gf_xstrdup(name), link, "up");
 	n->numa = at->numa;
 	n->pci = address_of(at->pci, "busid");
 	n->bandwidth_bytes_per_s = mb_per_s * 1e6 / 8;

@@ -12,24 +12,34 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-struct gf_device *gf_discover_add_device(struct gf_host *host)
+struct gf_device *gf_discover_add_device(struct gf_host *host, const char *type, char *name,
+					 const char *pci)
 {
 	struct gf_device *d;
 
 	host->devices = gf_xreallocarray(host->devices, host->ndevices + 1, sizeof(*host->devices));
 	d = &host->devices[host->ndevices++];
-	*d = (struct gf_device){.numa = -1};
+	*d = (struct gf_device){gf_xstrdup(type), name, .pci = gf_xstrdup_or_null(pci), .numa = -1};
 	return d;
 }
 
-struct gf_nic *gf_discover_add_nic(struct gf_host *host)
+struct gf_nic *gf_discover_add_nic(struct gf_host *host, char *name, const char *link,
+				   const char *state)
 {
 	struct gf_nic *n;
 
 	host->nics = gf_xreallocarray(host->nics, host->nnics + 1, sizeof(*host->nics));
 	n = &host->nics[host->nnics++];
-	*n = (struct gf_nic){.numa = -1};
+	*n = (struct gf_nic){name, gf_xstrdup_or_null(link), gf_xstrdup_or_null(state), .numa = -1};
 	return n;
+}
+
+void gf_discover_report(double rate, double *bytes_per_s, enum gf_origin *origin)
+{
+	if (!(rate > 0))
+		return;
+	*bytes_per_s = rate;
+	*origin = GF_ORIGIN_REPORTED;
 }
 
 struct gf_device *gf_discover_find_device(struct gf_host *host, const char *pci)

@@ -165,16 +165,12 @@ static void add_device(struct reading *r, const struct gf_markup *e, const struc
 	type = gf_discover_device_type(vendor, device, class, rate > 0);
 	if (!type)
 		return;
-	d = gf_discover_add_device(r->host);
-	d->type = gf_xstrdup(type);
-	d->name = maker && model ? gf_xasprintf("%s %s", maker, model)
-				 : gf_xasprintf("%04x:%04x", vendor, device);
-	d->pci = gf_xstrdup(at->address);
+	d = gf_discover_add_device(r->host, type,
+				   maker && model ? gf_xasprintf("%s %s", maker, model)
+						  : gf_xasprintf("%04x:%04x", vendor, device),
+				   at->address);
 	d->numa = numa_of(r, at);
-	if (rate > 0 && rate < 1e15) {
-		d->bandwidth_bytes_per_s = rate;
-		d->bandwidth_origin = GF_ORIGIN_REPORTED;
-	}
+	gf_discover_report(rate < 1e15 ? rate : 0, &d->bandwidth_bytes_per_s, &d->bandwidth_origin);
 }
 
 /* Up if one of its ports is active (4); down if none is. */
@@ -222,10 +218,7 @@ static void add_nic(struct reading *r, const struct gf_markup *e, const struct a
 	    /* a second name of an Ethernet interface */
 	    strncmp(name, "usnic_", 6) == 0)
 		return;
-	n = gf_discover_add_nic(r->host);
-	n->name = gf_xstrdup(name);
-	n->link = gf_xstrdup(link_of(e, kind & FABRIC));
-	n->state = gf_xstrdup(state_of(e));
+	n = gf_discover_add_nic(r->host, gf_xstrdup(name), link_of(e, kind & FABRIC), state_of(e));
 	n->numa = numa_of(r, at);
 	n->pci = *at->address ? gf_xstrdup(at->address) : NULL;
 }

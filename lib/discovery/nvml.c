@@ -160,13 +160,7 @@ static struct gf_device *device_of(struct gf_host *host, const char *pci)
 {
 	struct gf_device *d = gf_discover_find_device(host, pci);
 
-	if (d)
-		return d;
-	d = gf_discover_add_device(host);
-	d->type = gf_xstrdup("gpu");
-	d->name = gf_xstrdup("NVIDIA GPU");
-	d->pci = gf_xstrdup(pci);
-	return d;
+	return d ? d : gf_discover_add_device(host, "gpu", gf_xstrdup("NVIDIA GPU"), pci);
 }
 
 static void release_device(struct gf_device *d)

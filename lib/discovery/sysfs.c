@@ -202,11 +202,11 @@ static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
 	type = gf_discover_device_type(vendor, device, class_id >> 8, link_rate(sysfs, pci) > 0);
 	if (!type || gf_discover_find_device(host, pci))
 		return;
-	d = gf_discover_add_device(host);
-	d->type = gf_xstrdup(type);
-	d->name = vendor == GF_PCI_NVIDIA ? gf_xasprintf("NVIDIA %04x", device)
-					  : gf_xasprintf("%04x:%04x", vendor, device);
-	d->pci = gf_xstrdup(pci);
+	d = gf_discover_add_device(host, type,
+				   vendor == GF_PCI_NVIDIA
+					   ? gf_xasprintf("NVIDIA %04x", device)
+					   : gf_xasprintf("%04x:%04x", vendor, device),
+				   pci);
 	if (read_number(&numa, gf_xasprintf("%s/bus/pci/devices/%s/numa_node", sysfs, pci)) == 0 &&
 	    numa >= 0 && numa < INT_MAX)
 		d->numa = (int)numa;
@@ -230,10 +230,7 @@ int gf_discover_sysfs_pci(const struct gf_discover_config *config, struct gf_hos
 		double rate = d->pci ? link_rate(config->sysfs, d->pci) : 0;
 
 		gf_pci_tree_look(config->tree, config->sysfs, d->pci);
-		if (rate > 0) {
-			d->bandwidth_bytes_per_s = rate;
-			d->bandwidth_origin = GF_ORIGIN_REPORTED;
-		}
+		gf_discover_report(rate, &d->bandwidth_bytes_per_s, &d->bandwidth_origin);
 	}
 	return 0;
 }
@@ -282,20 +279,16 @@ static const char *state_of(const char *folder)
 static void add_interface(struct gf_host *host, const char *folder, const char *name,
 			  enum kind kind, int type)
 {
-	struct gf_nic *n = gf_discover_add_nic(host);
+	const char *link = kind == LOOPBACK         ? "loopback"
+			   : type == ARP_INFINIBAND ? "ipoib"
+						    : "ethernet";
+	struct gf_nic *n = gf_discover_add_nic(host, gf_xstrdup(name), link, state_of(folder));
 	char pci[GF_PCI_TEXT];
 	double megabits;
 
-	n->name = gf_xstrdup(name);
-	n->link = gf_xstrdup(kind == LOOPBACK         ? "loopback"
-			     : type == ARP_INFINIBAND ? "ipoib"
-						      : "ethernet");
-	n->state = gf_xstrdup(state_of(folder));
-	if (kind == PHYSICAL && read_number(&megabits, gf_xasprintf("%s/speed", folder)) == 0 &&
-	    megabits > 0) {
-		n->bandwidth_bytes_per_s = megabits * 1e6 / 8;
-		n->bandwidth_origin = GF_ORIGIN_REPORTED;
-	}
+	if (kind == PHYSICAL && read_number(&megabits, gf_xasprintf("%s/speed", folder)) == 0)
+		gf_discover_report(megabits * 1e6 / 8, &n->bandwidth_bytes_per_s,
+				   &n->bandwidth_origin);
 	if (pci_of(pci, &n->numa, gf_xasprintf("%s/device", folder)) == 0)
 		n->pci = gf_xstrdup(pci);
 }
@@ -353,26 +346,25 @@ int gf_discover_sysfs_net(const struct gf_discover_config *config, struct gf_hos
  * InfiniBand and RoCE ports from <sysfs>/class/infiniband, one entry per port, named as NCCL_IB_HCA
  * and Open MPI name them: "mlx5_0:1". hwloc has one object per device, without rate and link layer.
  */
-static void describe_port(const char *folder, struct gf_nic *n)
+static struct gf_nic *describe_port(struct gf_host *host, char *name, const char *folder)
 {
-	char text[64];
+	char layer[64] = "", state[64];
+	const bool known =
+		gf_sysfs_line(gf_xasprintf("%s/state", folder), state, sizeof(state)) == 0;
+	struct gf_nic *n;
 	double gigabits;
 
-	if (gf_sysfs_line(gf_xasprintf("%s/link_layer", folder), text, sizeof(text)) == 0 &&
-	    strcmp(text, "Ethernet") == 0)
-		n->link = gf_xstrdup("roce");
-	else
-		n->link = gf_xstrdup("infiniband");
+	gf_sysfs_line(gf_xasprintf("%s/link_layer", folder), layer, sizeof(layer));
 	/* "4: ACTIVE" */
-	if (gf_sysfs_line(gf_xasprintf("%s/state", folder), text, sizeof(text)) < 0)
-		n->state = gf_xstrdup("unknown");
-	else
-		n->state = gf_xstrdup(strstr(text, "ACTIVE") ? "up" : "down");
+	n = gf_discover_add_nic(host, name, strcmp(layer, "Ethernet") == 0 ? "roce" : "infiniband",
+				!known                    ? "unknown"
+				: strstr(state, "ACTIVE") ? "up"
+							  : "down");
 	/* "400 Gb/sec (4X NDR)" */
-	if (read_number(&gigabits, gf_xasprintf("%s/rate", folder)) == 0 && gigabits > 0) {
-		n->bandwidth_bytes_per_s = gigabits * 1e9 / 8;
-		n->bandwidth_origin = GF_ORIGIN_REPORTED;
-	}
+	if (read_number(&gigabits, gf_xasprintf("%s/rate", folder)) == 0)
+		gf_discover_report(gigabits * 1e9 / 8, &n->bandwidth_bytes_per_s,
+				   &n->bandwidth_origin);
+	return n;
 }
 
 static void add_port(const char *sysfs, const char *device, struct gf_host *host)
@@ -385,12 +377,11 @@ static void add_port(const char *sysfs, const char *device, struct gf_host *host
 		0;
 	count = list_names(&ports, gf_xasprintf("%s/class/infiniband/%s/ports", sysfs, device));
 	for (i = 0; i < count; i++) {
-		struct gf_nic *n = gf_discover_add_nic(host);
 		char *folder =
 			gf_xasprintf("%s/class/infiniband/%s/ports/%s", sysfs, device, ports[i]);
+		struct gf_nic *n =
+			describe_port(host, gf_xasprintf("%s:%s", device, ports[i]), folder);
 
-		n->name = gf_xasprintf("%s:%s", device, ports[i]);
-		describe_port(folder, n);
 		n->numa = numa;
 		if (found)
 			n->pci = gf_xstrdup(pci);

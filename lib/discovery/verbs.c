@@ -51,7 +51,6 @@ static int lane_count(unsigned int active_width)
 static struct gf_nic *find_or_add(struct gf_host *host, const char *device, int port)
 {
 	char *name = gf_xasprintf("%s:%d", device, port);
-	struct gf_nic *n;
 	size_t i;
 
 	for (i = 0; i < host->nnics; i++)
@@ -59,9 +58,7 @@ static struct gf_nic *find_or_add(struct gf_host *host, const char *device, int 
 			free(name);
 			return &host->nics[i];
 		}
-	n = gf_discover_add_nic(host);
-	n->name = name;
-	return n;
+	return gf_discover_add_nic(host, name, NULL, NULL);
 }
 
 static void add_port(struct gf_host *host, const char *device, int port,
@@ -75,10 +72,8 @@ static void add_port(struct gf_host *host, const char *device, int port,
 										 : "infiniband");
 	if (!n->state)
 		n->state = gf_xstrdup(attr->state == IBV_PORT_ACTIVE ? "up" : "down");
-	if (!(n->bandwidth_bytes_per_s > 0) && rate > 0) {
-		n->bandwidth_bytes_per_s = rate;
-		n->bandwidth_origin = GF_ORIGIN_REPORTED;
-	}
+	if (!(n->bandwidth_bytes_per_s > 0))
+		gf_discover_report(rate, &n->bandwidth_bytes_per_s, &n->bandwidth_origin);
 }
 
 static void add_device(struct gf_host *host, struct ibv_device *device)

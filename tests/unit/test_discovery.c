@@ -359,19 +359,12 @@ static void test_this_machine(void)
 static struct gf_host make_host(const char *name, double nic_rate, int gpus)
 {
 	struct gf_host h = {.name = gf_xstrdup(name), .cores = 8};
-	struct gf_nic *n = gf_discover_add_nic(&h);
 
-	n->name = gf_xstrdup("eth0");
-	n->link = gf_xstrdup("ethernet");
-	n->state = gf_xstrdup("up");
-	n->bandwidth_bytes_per_s = nic_rate;
-	while (gpus-- > 0) {
-		struct gf_device *d = gf_discover_add_device(&h);
-
-		d->type = gf_xstrdup("gpu");
-		d->name = gf_xstrdup("test");
-		d->bandwidth_bytes_per_s = 3e10;
-	}
+	gf_discover_add_nic(&h, gf_xstrdup("eth0"), "ethernet", "up")->bandwidth_bytes_per_s =
+		nic_rate;
+	while (gpus-- > 0)
+		gf_discover_add_device(&h, "gpu", gf_xstrdup("test"), NULL)->bandwidth_bytes_per_s =
+			3e10;
 	return h;
 }
 
