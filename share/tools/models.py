@@ -92,15 +92,23 @@ def alexnet(n):
 
 # VGG-16 (Simonyan, Zisserman 2015), configuration D
 
-def vgg16(n):
+def vgg16_features(n, norm):
     x, index = INPUT, 0
     for filters, convs in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(convs):
             x = n.conv(x, f"features.{index}", filters, 3, bias=True)
+            if norm:
+                index += 1
+                x = n.batchnorm(x, f"features.{index}")
             x = n.relu(x, f"features.{index + 1}")
             index += 2
         x = n.pool(x, f"features.{index}", 2, 2)
         index += 1
+    return x
+
+
+def vgg16(n):
+    x = vgg16_features(n, False)
     for i in (0, 3):
         x = n.fc(x, f"classifier.{i}", 4096)
         x = n.relu(x, f"classifier.{i + 1}")
@@ -112,16 +120,7 @@ def vgg16(n):
 # parameters, as in gTop-k's Table V)
 
 def vgg16_cifar10(n):
-    x, index = INPUT, 0
-    for filters, convs in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
-        for _ in range(convs):
-            x = n.conv(x, f"features.{index}", filters, 3, bias=True)
-            x = n.batchnorm(x, f"features.{index + 1}")
-            x = n.relu(x, f"features.{index + 2}")
-            index += 3
-        x = n.pool(x, f"features.{index}", 2, 2)
-        index += 1
-    n.fc(x, "classifier", 10)
+    n.fc(vgg16_features(n, True), "classifier", 10)
 
 
 # Of Pipe-SGD (Li et al. 2018): MNIST-MLP with two hidden layers of 500; CIFAR100-CNN with three
