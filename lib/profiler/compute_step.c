@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 static const uint64_t seed = 1;
@@ -55,40 +56,32 @@ int gf_measure_step_load(struct gf_measure_step *s, struct gf_error *err)
 		      : 0;
 }
 
-static int device_array(struct gf_measure_step *s, size_t bytes, void **p, struct gf_error *err)
-{
-	return s->gpu->ops->alloc(s->gpu, bytes, p, err);
-}
-
+/* Its arrays there, of which some begin as the host's. */
 static int open_device(struct gf_measure_step *s, struct gf_error *err)
 {
-	size_t count = gf_model_param_count(s->model);
-	size_t labels = s->batch * gf_model_positions(s->model);
-	void *params = NULL, *input = NULL, *grads = NULL, *l = NULL;
-	void *velocity = NULL;
+	struct gf_measure_step_arrays *d = &s->on_device;
+	const size_t floats = gf_model_param_count(s->model) * sizeof(float);
+	const size_t labels = s->batch * gf_model_positions(s->model) * sizeof(int32_t);
+	const struct {
+		void **to;
+		const void *from;
+		size_t bytes;
+	} arrays[] = {
+		{&d->params, s->params, floats},
+		{&d->grads, NULL, floats},
+		{&d->input, NULL, s->batch_elems * sizeof(float)},
+		{&d->labels, s->labels, labels},
+		{&d->velocity, s->velocity, floats},
+	};
+	const size_t n = GF_ARRAY_LENGTH(arrays) - !s->updates_there;
+	size_t i;
 	int rc = s->gpu->ops->stream_new(s->gpu, false, &s->stream, err);
 
-	if (rc == 0)
-		rc = device_array(s, count * sizeof(float), &params, err);
-	s->on_device.params = params;
-	if (rc == 0)
-		rc = device_array(s, count * sizeof(float), &grads, err);
-	s->on_device.grads = grads;
-	if (rc == 0)
-		rc = device_array(s, s->batch_elems * sizeof(float), &input, err);
-	s->on_device.input = input;
-	if (rc == 0)
-		rc = device_array(s, labels * sizeof(int32_t), &l, err);
-	s->on_device.labels = l;
-	if (rc == 0 && s->updates_there)
-		rc = device_array(s, count * sizeof(float), &velocity, err);
-	s->on_device.velocity = velocity;
-	if (rc == 0 && s->updates_there)
-		rc = upload(s, velocity, s->velocity, count * sizeof(float), err);
-	if (rc == 0)
-		rc = upload(s, params, s->params, count * sizeof(float), err);
-	if (rc == 0)
-		rc = upload(s, l, s->labels, labels * sizeof(int32_t), err);
+	for (i = 0; i < n && rc == 0; i++)
+		rc = s->gpu->ops->alloc(s->gpu, arrays[i].bytes, arrays[i].to, err);
+	for (i = 0; i < n && rc == 0; i++)
+		if (arrays[i].from)
+			rc = upload(s, *arrays[i].to, arrays[i].from, arrays[i].bytes, err);
 	return rc;
 }
 

@@ -35,8 +35,7 @@ struct gf_measure_step {
 	struct gf_gpu_stream *stream;
 	bool updates_there;
 	struct gf_measure_step_arrays {
-		float *params, *input, *grads, *velocity;
-		int32_t *labels;
+		void *params, *input, *grads, *velocity, *labels;
 	} on_device;
 	size_t *offsets; /* ntensors + 1, in elements, generation order */
 	size_t ntensors;
