@@ -106,13 +106,6 @@ int gf_sysfs_line(char *path, char *out, size_t capacity);
 
 #define GF_PCI_TEXT 16 /* "0000:65:00.0" and the NUL */
 
-/* Adds to a host that probers fill what hwloc's XML says of a machine: processors, memory and
- * accelerators; without a sysfs network interfaces, too; of a saved machine its name, and links.
- * The config's tree gets the places of PCI functions. -EINVAL names the path, and the line where
- * there is one. */
-int gf_hwloc_read(const char *xml, const char *path, const struct gf_discover_config *config,
-		  struct gf_host *host, struct gf_error *err);
-
 /* Draws a topology for people: levels from the outside in, then the hosts with what they have,
  * every figure with its origin. Hosts stand under their switch, and neighbours that are alike on
  * one line. ascii: without the lines of Unicode. */
