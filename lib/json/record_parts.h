@@ -7,7 +7,7 @@
 #include "base/steps.h"
 #include "json/record.h"
 
-/* How the walkers of a table reach into a struct; for record*.c alone. */
+/* How the walkers of a table reach into a struct; for record*.c and keys.c alone. */
 
 static inline void *gf_field_place(const struct gf_field *f, const void *item)
 {
