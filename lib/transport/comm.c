@@ -11,11 +11,26 @@
 #include "base/heap.h"
 #include "base/timeout.h"
 #include "transport/backoff.h"
+#include "transport/transport.h"
+
+/* Where the ranks meet, and then, that they have met. */
+static struct gf_comm *meeting(struct gf_comm *c)
+{
+	c->waits++;
+	return c->ops->lend ? c->ops->lend(c) : c;
+}
+
+static int met(struct gf_comm *c, const struct gf_comm *at, int rc)
+{
+	c->broken |= at->broken;
+	return rc;
+}
 
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 {
-	c->waits++;
-	return c->ops->barrier(c, err);
+	struct gf_comm *at = meeting(c);
+
+	return met(c, at, gf_meet_barrier(at, err));
 }
 
 /*
@@ -46,15 +61,15 @@ static void put_away(struct gf_comm *c, struct carton *box, int rc)
 int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes, struct gf_error *err)
 {
 	struct carton *box = carton(size_bytes < CARTON_BYTES ? size_bytes : CARTON_BYTES);
+	struct gf_comm *at = meeting(c);
 	size_t first, size;
 	int rc = 0;
 
-	c->waits++;
 	for (first = 0; first < size_bytes && !rc; first += size) {
 		size = size_bytes - first < CARTON_BYTES ? size_bytes - first : CARTON_BYTES;
 		if (c->rank == root)
 			memcpy(box->data, (char *)data + first, size);
-		rc = c->ops->bcast(c, root, box->data, size, err);
+		rc = met(c, at, gf_meet_bcast(at, root, box->data, size, err));
 		if (!rc && c->rank != root)
 			memcpy((char *)data + first, box->data, size);
 	}
@@ -78,6 +93,7 @@ int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes, vo
 {
 	const size_t own = (size_t)c->rank * size_bytes;
 	const size_t all = (size_t)c->ranks * size_bytes;
+	struct gf_comm *at;
 	struct carton *box;
 	int rc;
 
@@ -86,8 +102,8 @@ int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes, vo
 	box = carton(all);
 	if (size_bytes > 0)
 		memcpy(box->data + own, send, size_bytes);
-	c->waits++;
-	rc = c->ops->allgather(c, box->data, size_bytes, err);
+	at = meeting(c);
+	rc = met(c, at, gf_meet_allgather(at, box->data, size_bytes, err));
 	if (!rc && size_bytes > 0)
 		memcpy(recv, box->data, all);
 	put_away(c, box, rc);

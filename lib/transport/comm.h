@@ -13,8 +13,8 @@
 #include "transport/message_element.h"
 
 /*
- * A transport: tagged point-to-point messages between ranks, and the few collectives that start-up
- * and agreement need.
+ * A transport: tagged point-to-point messages between ranks. The few collectives that start-up and
+ * agreement need are made of them.
  *
  * THREADS. A communicator is used by one thread at a time; which one may change
  * (MPI_THREAD_SERIALIZED). While an engine (runtime/engine/engine.h) runs, that is its thread, or
@@ -105,13 +105,9 @@ struct gf_comm_ops {
 	 * (optional: it is never known) */
 	bool (*is_gone)(struct gf_comm *c, int rank);
 
-	/* Blocking, all ranks. Sizes equal everywhere, and a few megabytes at the most. After a
-	 * failure the memory stays. */
-	int (*barrier)(struct gf_comm *c, struct gf_error *err);
-	int (*bcast)(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		     struct gf_error *err);
-	/* all holds ranks * size_bytes, in rank order, and this rank's. */
-	int (*allgather)(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err);
+	/* The communicator below, over which all ranks meet while this one's messages go on; this
+	 * one is broken then if that is. (optional: they meet over this one) */
+	struct gf_comm *(*lend)(struct gf_comm *c);
 	/* The library's own reduction, in place, non-blocking (MPI_Iallreduce); all ranks call it
 	 * in the same order. An average is left as the sum. -ENOTSUP: not of such elements; the
 	 * same on every rank. (optional: then `library` is not available) */
@@ -193,7 +189,7 @@ static inline uint64_t gf_tag(uint32_t channel, uint32_t match)
 	return (uint64_t)channel << 32 | match;
 }
 
-/* Thin wrappers: gf_comm_barrier(c, err) and so on, see comm.c. */
+/* Blocking, all ranks, in about log2(ranks) rounds of messages; sizes are equal everywhere. */
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err);
 int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes, struct gf_error *err);
 int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes, void *recv,

@@ -10,7 +10,6 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "transport/backoff.h"
 #include "transport/mpi_state.h"
 #include "transport/pages.h"
 
@@ -44,64 +43,7 @@ bool gf_mpi_set_yields(bool yields)
 	return set && set(yields);
 }
 
-/* --- what all ranks do together ----------------------------------------- */
-
-/* Waits for a collective that has been started. MPI cannot take it back: if on_wait gives up, it
- * stays pending. */
-static int finish(struct gf_comm *c, MPI_Request *request, struct gf_error *err)
-{
-	struct gf_backoff backoff = {.crowded = c->crowded};
-	int rc = 0, flag = 0;
-
-	for (;;) {
-		MPI_TRY(MPI_Test, request, &flag, MPI_STATUS_IGNORE);
-		if (flag)
-			break;
-		rc = c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
-		if (rc) {
-			c->broken = true;
-			break;
-		}
-		gf_backoff_wait(&backoff);
-	}
-out:
-	return rc;
-}
-
-static int mpi_barrier(struct gf_comm *c, struct gf_error *err)
-{
-	MPI_Request request;
-	int rc = 0;
-
-	MPI_TRY(MPI_Ibarrier, gf_mpi_of(c)->world, &request);
-	rc = finish(c, &request, err);
-out:
-	return rc;
-}
-
-static int mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		     struct gf_error *err)
-{
-	MPI_Request request;
-	int rc = 0;
-
-	MPI_TRY(MPI_Ibcast, data, (int)size_bytes, MPI_BYTE, root, gf_mpi_of(c)->world, &request);
-	rc = finish(c, &request, err);
-out:
-	return rc;
-}
-
-static int mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
-{
-	MPI_Request request;
-	int rc = 0;
-
-	MPI_TRY(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, (int)size_bytes, MPI_BYTE,
-		gf_mpi_of(c)->world, &request);
-	rc = finish(c, &request, err);
-out:
-	return rc;
-}
+/* --- the library's own reduction ---------------------------------------- */
 
 static int mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 			  const struct gf_element *element, struct gf_comm_request **request,
@@ -324,9 +266,6 @@ static void fill_ops(struct gf_comm_ops *ops)
 {
 	*ops = gf_mpi_messages;
 	ops->name = "mpi";
-	ops->barrier = mpi_barrier;
-	ops->bcast = mpi_bcast;
-	ops->allgather = mpi_allgather;
 	ops->iallreduce = mpi_iallreduce;
 	ops->tell = gf_mpi_tell;
 	ops->team = mpi_team;

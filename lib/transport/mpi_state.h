@@ -17,9 +17,8 @@
  * operations, mpi_told.c has the all-reduce that is told how to go.
  *
  * WAITING. Between open and close all calls but one return at once: collectives are the
- * non-blocking ones, tested with back-off, because a blocked rank could neither give up nor answer
- * whether it is alive. The exceptions are MPI_Comm_create_group, which has no other form, and
- * mpi_told.c's.
+ * non-blocking ones, because a blocked rank could neither give up nor answer whether it is alive.
+ * The exceptions are MPI_Comm_create_group, which has no other form, and mpi_told.c's.
  */
 struct gf_comm_request {
 	struct gf_comm_request *unused; /* the slab's */

@@ -37,8 +37,10 @@ static int look_after(void *ctx, struct gf_error *err)
 
 /* What blocks below asks the same watchdog. Messages of the host go on meanwhile: another rank may
  * want one of them before it comes. */
-static struct gf_comm *lend(struct gf_shm *s)
+static struct gf_comm *shm_lend(struct gf_comm *c)
 {
+	struct gf_shm *s = of(c);
+
 	s->below->on_wait = look_after;
 	s->below->on_wait_ctx = s;
 	return s->below;
@@ -265,28 +267,6 @@ static bool shm_is_gone(struct gf_comm *c, int rank)
 	       (below->is_gone && below->is_gone(s->below, rank));
 }
 
-static int shm_barrier(struct gf_comm *c, struct gf_error *err)
-{
-	struct gf_comm *below = lend(of(c));
-
-	return take_back(of(c), below->ops->barrier(below, err));
-}
-
-static int shm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		     struct gf_error *err)
-{
-	struct gf_comm *below = lend(of(c));
-
-	return take_back(of(c), below->ops->bcast(below, root, data, size_bytes, err));
-}
-
-static int shm_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
-{
-	struct gf_comm *below = lend(of(c));
-
-	return take_back(of(c), below->ops->allgather(below, all, size_bytes, err));
-}
-
 /* The request of a collective that the transport below has begun. */
 static struct gf_comm_request *take_collective(struct gf_shm *s)
 {
@@ -467,9 +447,7 @@ static const struct gf_comm_ops shm_ops = {
 	.sever = shm_sever,
 	.probe = shm_probe,
 	.is_gone = shm_is_gone,
-	.barrier = shm_barrier,
-	.bcast = shm_bcast,
-	.allgather = shm_allgather,
+	.lend = shm_lend,
 	.iallreduce = shm_iallreduce,
 	.tell = shm_tell,
 	.team = shm_team,

@@ -57,11 +57,8 @@ struct gf_tag_bits {
 int gf_tag_pack(const struct gf_tag_bits *bits, uint64_t tag, const char *whose, uint64_t *packed,
 		struct gf_error *err);
 
-/*
- * What all ranks do together, made of messages: entries of gf_comm_ops for a transport that has
- * nothing better. Each takes about log2(ranks) rounds, waits as gf_comm_wait does, and cancels what
- * is pending after a failure.
- */
+/* What gf_comm_barrier, _bcast and _allgather do on the communicator where ranks meet. After a
+ * failure the memory stays in use; `all` has this rank's part. */
 int gf_meet_barrier(struct gf_comm *c, struct gf_error *err);
 int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes, struct gf_error *err);
 int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err);

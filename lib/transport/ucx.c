@@ -64,7 +64,7 @@ static void part(struct gf_comm *c, double until_s)
 {
 	c->on_wait = out_of_time;
 	c->on_wait_ctx = &until_s;
-	c->broken |= gf_meet_barrier(c, NULL) != 0;
+	c->broken |= gf_comm_barrier(c, NULL) != 0;
 	c->on_wait = NULL;
 	c->on_wait_ctx = NULL;
 }
@@ -204,9 +204,6 @@ static void fill_ops(struct gf_comm_ops *ops)
 	ops->name = "ucx";
 	ops->rest = ucx_rest;
 	ops->sever = ucx_sever;
-	ops->barrier = gf_meet_barrier;
-	ops->bcast = gf_meet_bcast;
-	ops->allgather = gf_meet_allgather;
 	ops->abort = ucx_abort;
 	ops->buffer_alloc = gf_pages_buffer_alloc;
 	ops->buffer_free = ucx_buffer_free;

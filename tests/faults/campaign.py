@@ -38,9 +38,9 @@ for facts in sorted(pathlib.Path(__file__).parent.glob("../entries/selection/*.j
         METHODS[facts.stem] = json.loads(facts.read_text(encoding="utf-8"))["options"]
 CALLS = {
     "mpi": ["MPI_Init_thread", "MPI_Comm_dup", "MPI_Comm_split_type", "MPI_Allreduce", "MPI_Comm_free",
-            "MPI_Iallgather", "MPI_Ibcast", "MPI_Ibarrier", "MPI_Isend", "MPI_Irecv", "MPI_Finalize"],
+            "MPI_Isend", "MPI_Irecv", "MPI_Finalize"],
     "ucx": ["ucp_worker_create", "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "ucp_ep_close_nbx",
-            "MPI_Iallgather", "MPI_Finalize"],
+            "MPI_Isend", "MPI_Finalize"],
     "join": ["ucp_worker_create", "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "ucp_ep_close_nbx"],
 }
 PARTING = {"ucp_ep_close_nbx", "MPI_Finalize"}
@@ -50,7 +50,7 @@ for r in "${!pids[@]}"; do
     wait ${pids[r]}; s=$?; [ $s = 0 ] || worst=$s
     [ $s -le 128 ] || echo "rank $r exited on signal $((s - 128)) "
 done; exit $worst"""]
-OFTEN = {"MPI_Isend", "MPI_Irecv", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "MPI_Iallgather", "MPI_Ibcast"}
+OFTEN = {"MPI_Isend", "MPI_Irecv", "ucp_tag_send_nbx", "ucp_tag_recv_nbx"}
 COMMANDS = ["gf-allreduce -b 4K -e 64K -n 400 --timeout 3s", "gf-profile --pairs --budget 3s --timeout 3s",
             "gf-profile --budget 3s --timeout 3s", "gf-topo"]
 KINDS = {  # how often, relative to each other

@@ -93,16 +93,9 @@ COUNTED(int, MPI_Comm_free, (MPI_Comm * c), (c))
 COUNTED(int, MPI_Allreduce,
 	(const void *from, void *to, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
 	(from, to, n, t, o, c))
-COUNTED(int, MPI_Iallgather,
-	(const void *from, int n, MPI_Datatype t, void *to, int m, MPI_Datatype u, MPI_Comm c,
-	 MPI_Request *r),
-	(from, n, t, to, m, u, c, r))
 COUNTED(int, MPI_Iallreduce,
 	(const void *from, void *to, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r),
 	(from, to, n, t, o, c, r))
-COUNTED(int, MPI_Ibarrier, (MPI_Comm c, MPI_Request *r), (c, r))
-COUNTED(int, MPI_Ibcast, (void *data, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request *r),
-	(data, n, t, root, c, r))
 COUNTED(int, MPI_Isend,
 	(const void *data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r),
 	(data, n, t, to, tag, c, r))

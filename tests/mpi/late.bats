@@ -62,7 +62,7 @@ ends() {
 	begin end env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang $train
 	begin failed env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang gf-train -q --model digits-mlp --data ./none
 	begin unread env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang sh -c 'exec "$@" 2>&9' - $train
-	begin lost env LD_PRELOAD="$strike" GF_STRIKE=MPI_Iallgather:8:kill:1 \
+	begin lost env LD_PRELOAD="$strike" GF_STRIKE=MPI_Isend:8:kill:1 \
 		$mpirun -np 2 sh -c '"$@" 2> full; echo $? > "status.$OMPI_COMM_WORLD_RANK"; exec sleep 10' - $train
 	# what it fails by is told, and is its status
 	ends failed

@@ -35,9 +35,9 @@ stops() {
 	reason='process [0-9]+ of this job is stopped|rank 1 does not answer'
 	train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 3 --timeout 2s"
 	stops MPI_Comm_dup 1 $train
-	stops MPI_Iallgather 8 $train
+	stops MPI_Isend 8 $train
 	stops MPI_Finalize 1 $train
 	stops MPI_Comm_free 2 $train
-	stops MPI_Ibarrier 1 gf-allreduce -q -b 4K -e 4K -n 3 --timeout 2s
+	stops MPI_Isend 8 gf-allreduce -q -b 4K -e 4K -n 3 --timeout 2s
 	stops MPI_Finalize 1 gf-profile -q --pairs --budget 1s --timeout 2s
 }

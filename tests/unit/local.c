@@ -2,14 +2,13 @@
 /*
  * Threads of one process as ranks. Every message is a rendezvous: the second of sender and receiver
  * copies, so that a buffer that is touched too early shows as a data race. The lock of a receiver's
- * box guards the box and every request addressed to it; meet_lock guards the rest.
+ * box guards the box and every request addressed to it; the world's lock guards the rest.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/heap.h"
 #include "base/slab.h"
@@ -43,17 +42,10 @@ struct box {
 
 struct world {
 	int ranks;
-	int open; /* communicators not closed yet; under meet_lock */
+	int open; /* communicators not closed yet */
 	struct box *boxes;
-	/* A rendezvous of all ranks, and the data that they show each other there. */
-	pthread_mutex_t meet_lock;
-	pthread_cond_t meet_cond;
-	int arrived;
-	uint64_t meetings;
-	int deserted; /* how the first rank that gave up waiting failed, or 0 */
-	struct gf_error why;
-	const void **shown;
-	struct queue sums; /* all ranks' pending sums, under meet_lock */
+	pthread_mutex_t lock;
+	struct queue sums; /* all ranks' pending sums */
 };
 
 struct local {
@@ -175,7 +167,7 @@ static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data, si
 
 static pthread_mutex_t *lock_of(struct world *w, const struct gf_comm_request *r)
 {
-	return r->kind == SUM ? &w->meet_lock : &w->boxes[r->receiver].lock;
+	return r->kind == SUM ? &w->lock : &w->boxes[r->receiver].lock;
 }
 
 static int local_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_error *err)
@@ -245,92 +237,6 @@ static struct world *world(struct gf_comm *c)
 	return ((struct local *)c->priv)->world;
 }
 
-/* One millisecond on meet_cond. */
-static void nap(struct world *w)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&w->meet_cond, &w->meet_lock, &until);
-}
-
-/*
- * Waits for all ranks. Each that comes with something to show puts it up for the others; it stays
- * until that rank's next show. on_wait is called without the lock. Where it fails, the ranks that
- * wait here fail with the same reason.
- */
-static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
-{
-	struct world *w = world(c);
-	struct gf_error why = {""};
-	uint64_t meeting;
-	int rc = 0;
-
-	pthread_mutex_lock(&w->meet_lock);
-	meeting = w->meetings;
-	if (show)
-		w->shown[c->rank] = show;
-	if (!w->deserted && ++w->arrived == w->ranks) {
-		w->arrived = 0;
-		w->meetings++;
-		pthread_cond_broadcast(&w->meet_cond);
-	}
-	while (w->meetings == meeting && !w->deserted && !rc) {
-		nap(w);
-		if (w->meetings != meeting || !c->on_wait)
-			continue;
-		pthread_mutex_unlock(&w->meet_lock);
-		rc = c->on_wait(c->on_wait_ctx, &why);
-		pthread_mutex_lock(&w->meet_lock);
-	}
-	if (rc && !w->deserted) {
-		w->deserted = rc;
-		w->why = why;
-		pthread_cond_broadcast(&w->meet_cond);
-	}
-	if (rc || w->meetings == meeting) {
-		rc = gf_error_set(err, w->deserted, "%s", w->why.text);
-		c->broken = true;
-	}
-	pthread_mutex_unlock(&w->meet_lock);
-	return rc;
-}
-
-static int local_barrier(struct gf_comm *c, struct gf_error *err)
-{
-	return meet(c, NULL, err);
-}
-
-static int local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		       struct gf_error *err)
-{
-	int rc;
-
-	rc = meet(c, data, err);
-	if (rc)
-		return rc;
-	if (c->rank != root && size_bytes > 0)
-		memcpy(data, world(c)->shown[root], size_bytes);
-	return meet(c, NULL, err);
-}
-
-static int local_allgather(struct gf_comm *c, void *all, size_t size_bytes, struct gf_error *err)
-{
-	char *to = all;
-	int rank, rc;
-
-	rc = meet(c, to + (size_t)c->rank * size_bytes, err);
-	if (rc)
-		return rc;
-	for (rank = 0; rank < c->ranks; rank++, to += size_bytes)
-		if (rank != c->rank && size_bytes > 0)
-			memcpy(to, world(c)->shown[rank], size_bytes);
-	return meet(c, NULL, err);
-}
-
 /* Sums are matched by order alone: one tag for all. */
 static struct gf_comm_request *oldest(struct world *w, int rank)
 {
@@ -392,10 +298,10 @@ static int local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 	r->source = data;
 	r->element = element;
 	r->size_bytes = count_elems * element->size_bytes;
-	pthread_mutex_lock(&w->meet_lock);
+	pthread_mutex_lock(&w->lock);
 	push(&w->sums, r);
 	rc = try_sum(w, err);
-	pthread_mutex_unlock(&w->meet_lock);
+	pthread_mutex_unlock(&w->lock);
 	if (rc)
 		c->ops->cancel(c, r);
 	else
@@ -417,10 +323,8 @@ static void world_free(struct world *w)
 
 	for (rank = 0; rank < w->ranks; rank++)
 		pthread_mutex_destroy(&w->boxes[rank].lock);
-	pthread_mutex_destroy(&w->meet_lock);
-	pthread_cond_destroy(&w->meet_cond);
+	pthread_mutex_destroy(&w->lock);
 	free(w->boxes);
-	free(w->shown);
 	free(w);
 }
 
@@ -430,9 +334,9 @@ static void local_close(struct gf_comm *c)
 	struct world *w = l->world;
 	bool last;
 
-	pthread_mutex_lock(&w->meet_lock);
+	pthread_mutex_lock(&w->lock);
 	last = --w->open == 0;
-	pthread_mutex_unlock(&w->meet_lock);
+	pthread_mutex_unlock(&w->lock);
 	if (last)
 		world_free(w);
 	gf_slab_release(&l->requests);
@@ -446,9 +350,6 @@ static const struct gf_comm_ops local_ops = {
 	.test = local_test,
 	.cancel = local_cancel,
 	.probe = local_probe,
-	.barrier = local_barrier,
-	.bcast = local_bcast,
-	.allgather = local_allgather,
 	.iallreduce = local_iallreduce,
 	.abort = local_abort,
 	.buffer_alloc = gf_pages_buffer_alloc,
@@ -459,12 +360,10 @@ static const struct gf_comm_ops local_ops = {
 static struct world *world_new(int ranks)
 {
 	struct world *w = gf_xcalloc(1, sizeof(*w));
-	pthread_condattr_t attr;
 	int rank;
 
 	w->ranks = w->open = ranks;
 	w->boxes = gf_xcalloc((size_t)ranks, sizeof(*w->boxes));
-	w->shown = gf_xcalloc((size_t)ranks, sizeof(*w->shown));
 	for (rank = 0; rank < ranks; rank++) {
 		struct box *box = &w->boxes[rank];
 
@@ -473,11 +372,7 @@ static struct world *world_new(int ranks)
 		box->receives.last = &box->receives.first;
 	}
 	w->sums.last = &w->sums.first;
-	pthread_mutex_init(&w->meet_lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->meet_cond, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_mutex_init(&w->lock, NULL);
 	return w;
 }
 

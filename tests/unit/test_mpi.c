@@ -71,52 +71,6 @@ static void check_all_told(struct gf_comm *c)
 		EXPECT(c->ops->test(c, receives[i], &err) == 1, "message %d is not told", i);
 }
 
-static int no_patience(void *ctx, struct gf_error *err)
-{
-	(void)ctx;
-	return gf_error_set(err, -ETIMEDOUT, "no patience");
-}
-
-/* What a late rank brings is not written to memory of a call that has ended. */
-static void check_late(struct gf_comm *c, size_t size, bool gathers)
-{
-	const int late = c->ranks - 1;
-	const bool others = c->rank != late;
-	const uint64_t tag = gf_tag(400, 0);
-	struct gf_comm_request *request;
-	char *send = gf_xcalloc(1, size), *all = gf_xcalloc((size_t)c->ranks, size);
-	struct gf_error err = {""};
-	size_t i, wrong = 0;
-	int rank, rc;
-
-	for (rank = 0; rank < late && !others; rank++)
-		EXPECT(!c->ops->irecv(c, rank, tag, NULL, 0, &request, &err) &&
-			       !gf_comm_wait(c, request, &err),
-		       "%s", err.text);
-	memset(send, 1, size);
-	c->on_wait = others ? no_patience : NULL;
-	rc = gathers ? gf_comm_allgather(c, send, size, all, &err)
-		     : gf_comm_bcast(c, late, send, size, &err);
-	c->on_wait = NULL;
-	EXPECT(rc == (others ? -ETIMEDOUT : 0), "rank %d: %d", c->rank, rc);
-	EXPECT(c->broken == others, "rank %d", c->rank);
-	c->broken = false;
-	memset(send, 2, size);
-	memset(all, 2, size * (size_t)c->ranks);
-	if (others)
-		EXPECT(!c->ops->isend(c, late, tag, NULL, 0, &request, &err) &&
-			       !gf_comm_wait(c, request, &err),
-		       "%s", err.text);
-	EXPECT(!gf_comm_barrier(c, &err) && !gf_comm_barrier(c, &err), "%s", err.text);
-	for (i = 0; i < size; i++)
-		wrong += send[i] != 2;
-	for (i = 0; i < size * (size_t)c->ranks; i++)
-		wrong += all[i] != 2;
-	EXPECT(!wrong, "rank %d: %zu of %zu bytes", c->rank, wrong, size);
-	free(send);
-	free(all);
-}
-
 static void check_pieces(struct gf_comm *c)
 {
 	gf_comm_mpi_piece_bytes(c, 1000);
@@ -184,12 +138,6 @@ int main(void)
 	check_all_told(c);
 	check_kept(c);
 	check_told(c);
-	if (c->ranks > 1) {
-		check_late(c, 100, true);
-		check_late(c, 100, false);
-		check_late(c, 100000, true);
-		check_late(c, 100000, false);
-	}
 	check_pieces(c);
 	gf_comm_close(c);
 	if (rank == 0 && !test_failures)
