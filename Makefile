@@ -383,13 +383,14 @@ $(if $(SAN),$(addprefix $(BUILD)/,bin/gf-allreduce bin/gf-profile bin/gf-topo bi
 $(BUILD)/tests/test_asc_printed: $(call object,share/tools/tables/asc_printed.c)
 # On a GPU and an NCCL of the tests' own.
 $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
-	train_device train_device_nccl train_device_graphs train_place \
+	train_device train_device_nccl train_device_graphs train_device_shards train_place \
 	bench_device bench_device_faults bench_profile_device told_nccl \
 	exchange_device): \
 	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu \
 	fake_kernels fake_graph fake_nccl)
 $(addprefix $(BUILD)/tests/test_,train_device train_device_nccl \
-	train_device_graphs train_place bench_profile_device): $(BUILD)/obj/tests/gpu/fake_net.o
+	train_device_graphs train_device_shards train_place bench_profile_device): \
+	$(BUILD)/obj/tests/gpu/fake_net.o
 # With a mutator of their own, or with libFuzzer's (LIBFUZZER=1, CC=clang).
 FUZZ_MAIN := $(call object,$(addprefix tests/fuzz/,harness.c \
 	$(if $(LIBFUZZER),libfuzzer.c,driver.c)))

@@ -3,6 +3,9 @@
  * Every gradient goes out, as the plan's messages say, and comes back as the sum over ranks; scaled
  * ones as the mean, since a sum of many could overflow what goes on the wire. Its state is in the
  * pools alone. A split message's all-gather follows the step's other messages.
+ *
+ * With shards between GPUs a rank sees its own parts alone of the sums. The step's last message is
+ * the verdict on them: a number that is added up over ranks, not finite if a part is not.
  */
 #include "compressors/halves.h"
 
@@ -45,12 +48,35 @@ const struct gf_select_plan gf_select_plan_dense = {
 
 #include "runtime/shard_list.h"
 
+/* Enqueues the verdict on this rank's parts. */
+static int judge(const struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
+		 struct gf_error *err)
+{
+	const struct gf_gpu *gpu = s->env.place.gpu;
+	const struct gf_pool *pool = &s->env.pools[slot];
+	uint32_t *flag = s->slots[slot].step.flag;
+	int rc = gf_select_clear_flag(s, slot, q, err);
+	size_t i;
+
+	rc = rc ? rc : gpu->ops->zero(s->env.place.gpu, q, s->priv, sizeof(float), err);
+	for (i = 0; i < s->env.plan->nmessages && !rc; i++) {
+		const struct gf_range own = gf_shards_part(pool->shards, i, s->env.rank);
+
+		gpu->kernels->nonfinite_f32(q, pool->data + own.first, flag, own.count);
+	}
+	if (!rc)
+		gpu->kernels->spoil_f32(q, flag, s->priv, 1);
+	return rc;
+}
+
 static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
 		   struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
+	if (message == s->nplan_work)
+		return judge(s, slot, q, err);
 	return w->half == GF_COLL_ALL_GATHER ? 0 : gf_select_scale(s, slot, w, q, err);
 }
 
@@ -60,15 +86,18 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 	struct gf_shards *shards = s->env.pools[slot].shards;
-	const size_t i = (size_t)(w->how - s->env.plan->messages);
+	size_t i;
 	int rc;
 
+	if (message == s->nplan_work)
+		return 0;
 	/* what shards gather is no gradient */
 	if (w->half == (shards ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER))
 		return 0;
 	rc = gf_select_unscale(s, slot, w, q, err);
-	if (rc || !shards || !gf_shards_have(shards, GF_SHARD_GRADIENTS))
+	if (rc || q || !shards || !gf_shards_have(shards, GF_SHARD_GRADIENTS))
 		return rc;
+	i = (size_t)(w->how - s->env.plan->messages);
 	gf_shards_give_back(shards, i, s->env.pools[slot].data, 0, SIZE_MAX);
 	atomic_fetch_sub(&shards->grads_bytes, gf_shards_others_bytes(shards, i));
 	return 0;
@@ -82,21 +111,47 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	int rc = gf_select_clear_flag(s, slot, q, err);
 
 	if (!rc)
-		s->env.place.gpu->kernels->nonfinite_f32(q, pool->data, s->slots[slot].step.flag,
-							 pool->count_elems);
+		s->env.place.gpu->kernels->nonfinite_f32(q, s->priv ? s->priv : pool->data,
+							 s->slots[slot].step.flag,
+							 s->priv ? 1 : pool->count_elems);
+	return rc;
+}
+
+static int open_verdict(struct gf_selector *s, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
+	struct gf_work *list = gf_select_own_work(s, 0, s->nplan_work + 1);
+	int rc = ops->alloc(s->env.place.gpu, sizeof(float), &s->priv, err);
+
+	list[s->nplan_work] = (struct gf_work){
+		.last = s->env.pools[0].ntensors - 1,
+		.after = GF_AFTER_ALL,
+		.at_end = true,
+		.how = &gf_select_own_message,
+		.data = s->priv,
+		.count_elems = 1,
+		.name = "verdict on gradients",
+	};
 	return rc;
 }
 
 static int open_dense(struct gf_selector *s, struct gf_error *err)
 {
-	(void)err;
-	if (!s->env.scaled) /* nothing to do on the way */
+	const bool judges = s->env.place.gpu && s->env.pools[0].shards;
+
+	if (!s->env.scaled && !judges) /* nothing to do on the way */
 		s->hooks.prepare = NULL;
 	if (!s->env.scaled && !s->env.pools[0].shards)
 		s->hooks.finish = NULL;
 	if (!s->env.place.gpu)
 		s->hooks.end = NULL;
-	return 0;
+	return judges ? open_verdict(s, err) : 0;
+}
+
+static void close_dense(struct gf_selector *s)
+{
+	if (s->priv)
+		s->env.place.gpu->ops->free(s->env.place.gpu, s->priv);
 }
 
 /* A sum with a bad term is bad: all ranks see the same. */
@@ -110,6 +165,7 @@ static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
 static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.open = open_dense,
+	.close = close_dense,
 	.inspect = inspect,
 };
 

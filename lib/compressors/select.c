@@ -73,7 +73,7 @@ int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 			err, -ENOTSUP,
 			"servers go by the host: one would hold a GPU for nothing but sums");
 	for (i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
+		if (plan->messages[i].half != GF_HALF_ALL && !gf_shard_is_used(&plan->shard))
 			return gf_error_set(err, -ENOTSUP,
 					    "split messages go by the host: none is waited for by "
 					    "itself between GPUs");

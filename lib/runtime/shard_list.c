@@ -33,7 +33,7 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 	size_t i;
 	int rc = check(plan, err);
 
-	*s = (struct gf_shards){.plan = plan, .rank = rank, .params = params};
+	*s = (struct gf_shards){.plan = plan, .rank = rank, .params = params, .gathered = params};
 	if (rc)
 		return rc;
 	s->stages = 2 * plan->nmessages * parts;
@@ -99,7 +99,7 @@ void gf_shards_work(const struct gf_shards *s, const struct gf_pool *pool, struc
 
 		work[k] = half_of(s, w->message,
 				  w->gather ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER,
-				  w->gather ? s->params : pool->data);
+				  w->gather ? s->gathered : pool->data);
 		if (w->gather)
 			work[k].first = work[k].last = pool->ntensors + w->opens;
 	}

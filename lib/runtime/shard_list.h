@@ -18,7 +18,8 @@
 struct gf_shards {
 	const struct gf_plan *plan; /* borrowed */
 	int rank;
-	float *params; /* borrowed: flat, laid out as the pool */
+	float *params;   /* borrowed: flat, laid out as the pool */
+	float *gathered; /* likewise, where gathers bring them: these, or a GPU's */
 	size_t stages;
 	size_t *offsets;             /* of the tensors, ntensors + 1 */
 	struct gf_layout *owners;    /* per message */

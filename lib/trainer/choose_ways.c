@@ -303,7 +303,8 @@ static void use(struct gf_plan *plan, bool open_only, const char *plain)
 		if (open_only && !gf_message_is_open(m))
 			continue;
 		free(m->algorithm);
-		m->algorithm = gf_xstrdup(gf_codec_is_plain(m->codec) ? plain : "ring");
+		m->algorithm = gf_xstrdup(
+			gf_codec_is_plain(m->codec) && m->half == GF_HALF_ALL ? plain : "ring");
 	}
 }
 

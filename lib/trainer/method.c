@@ -14,11 +14,13 @@
  */
 #include "trainer/method_parts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "collectives/codecs/codec.h"
 #include "cuda/gpu.h"
 
 /*
@@ -83,6 +85,33 @@ struct gf_method_ahead {
 	bool has_durations;
 };
 
+static int check_shards(const struct gf_plan *plan, const struct gf_training *training,
+			struct gf_error *err)
+{
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(training->optimizer, NULL);
+	size_t i;
+
+	if (!gf_shard_is_used(&plan->shard))
+		return 0;
+	if (gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS))
+		return gf_error_set(err, -ENOTSUP,
+				    "shards between GPUs: want none of parameters, got %s, which "
+				    "--device cpu runs",
+				    gf_shard_plans[plan->shard.method]->name);
+	for (i = 0; i < plan->nmessages; i++)
+		if (!gf_codec_is_plain(plan->messages[i].codec))
+			return gf_error_set(err, -ENOTSUP,
+					    "message %zu: want codec \"f32\" for shards between "
+					    "GPUs, got \"%s\", which --device cpu runs",
+					    i, plan->messages[i].codec);
+	if ((ops && ops->ratio) || training->clip_norm > 0)
+		return gf_error_set(err, -ENOTSUP,
+				    "shards between GPUs: want an optimizer that asks for no norm, "
+				    "got %s, which --device cpu runs",
+				    training->clip_norm > 0 ? "clipping" : ops->name);
+	return 0;
+}
+
 int gf_method_check_gpu(const struct gf_plan *plan, const struct gf_training *training,
 			struct gf_error *err)
 {
@@ -91,10 +120,10 @@ int gf_method_check_gpu(const struct gf_plan *plan, const struct gf_training *tr
 	};
 	int rc = gf_exchange_check_plan(plan, true, err);
 
-	if (rc)
-		return rc;
-	return gf_train_update_check(&optim, gf_selection_has(&plan->selection, GF_SELECT_PIECES),
-				     err);
+	rc = rc ? rc : check_shards(plan, training, err);
+	return rc ? rc
+		  : gf_train_update_check(
+			    &optim, gf_selection_has(&plan->selection, GF_SELECT_PIECES), err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -114,6 +143,7 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		.plan = k->plan,
 		.shapes = k->shapes,
 		.watch = k->watch,
+		.shards = gf_method_shards_list(m),
 	};
 	return gf_update_open(&m->updater, k->optim ? &optim : NULL, &k->place, err);
 }
@@ -282,6 +312,9 @@ static void begin(struct gf_method *m)
 void gf_method_begin(struct gf_method *m, size_t step)
 {
 	m->step = step;
+	/* messages of shards come before the first gradient */
+	if (m->shards && m->ahead)
+		learn(m, m->env.scale.used);
 	if (m->late.used)
 		gf_method_late_begin(m);
 	else
@@ -417,13 +450,13 @@ int gf_method_exchange(struct gf_method *m, struct gf_error *err)
 
 	if (m->late.used)
 		return gf_method_late_exchange(m, err);
-	if (m->ahead)
-		return exchange_ahead(m, full, err);
 	m->skip = false;
 	if (m->shards && m->late.rc) {
 		*err = m->late.err;
 		return m->late.rc;
 	}
+	if (m->ahead)
+		return exchange_ahead(m, full, err);
 	rc = gf_exchange_next(m->exchange, full, &m->applied, err);
 	m->timed = m->applied ? m->applied->number : 0;
 	return rc || !m->applied || !m->env.params ? rc : judge(m, err);
@@ -439,7 +472,7 @@ static void apply(struct gf_method *m, double lr)
 	keep(m, rc, &err);
 	if (rc)
 		return;
-	if (m->shards) {
+	if (m->shards && !m->ahead) {
 		gf_method_shards_update(m, lr, &sums);
 		return;
 	}

@@ -14,12 +14,20 @@
  * and AdamW come to the same bits; LARS, and clipping, add their norms up in another order, the
  * same on every GPU.
  */
+struct gf_train_part {
+	size_t first, count_elems;
+	size_t state; /* its first element in each slot */
+	bool excluded;
+};
+
 struct gf_train_update {
 	struct gf_gpu *gpu; /* borrowed, like the next two */
 	struct gf_gpu_stream *stream;
 	struct gf_optimizer *host;
-	void *slots[GF_OPTIM_SLOTS]; /* the device's */
-	uint64_t *steps;             /* the device's count, if the optimiser counts */
+	void *slots[GF_OPTIM_SLOTS]; /* the device's, of the parts alone */
+	struct gf_train_part *parts; /* that this rank updates, ascending: with shards its own */
+	size_t nparts;
+	uint64_t *steps; /* the device's count, if the optimiser counts */
 	/* of the rule: lars has all of them */
 	struct gf_gpu_tensors tensors;
 	void *table, *work;
@@ -36,12 +44,13 @@ int gf_train_update_check(const struct gf_optim_config *config, bool pieces, str
  * below, once it has the sum over ranks. `scale` turns what it has into the mean.
  */
 struct gf_update {
-	float *params;                 /* borrowed, flat; NULL: a replay, no updates */
-	struct gf_optimizer optimizer; /* own; of nothing in a replay */
-	const size_t *offsets;         /* of the tensors, ntensors + 1; borrowed */
-	const struct gf_plan *plan;    /* for names; borrowed */
-	const struct gf_shape *shapes; /* of the tensors; borrowed */
-	struct gf_optim_watch watch;   /* of params */
+	float *params;                  /* borrowed, flat; NULL: a replay, no updates */
+	struct gf_optimizer optimizer;  /* own; of nothing in a replay */
+	const size_t *offsets;          /* of the tensors, ntensors + 1; borrowed */
+	const struct gf_plan *plan;     /* for names; borrowed */
+	const struct gf_shape *shapes;  /* of the tensors; borrowed */
+	struct gf_optim_watch watch;    /* of params */
+	const struct gf_shards *shards; /* a device has state of own parts alone; NULL; borrowed */
 	/* The update that gf_update_sums enqueues if gradients lie on a GPU. Then params and the
 	 * optimizer's state are copies. Else zeros. */
 	struct gf_train_update device;
@@ -56,6 +65,8 @@ void gf_update_close(struct gf_update *u);
  * device. */
 int gf_update_fetch(struct gf_update *u, struct gf_error *err);
 int gf_update_send(struct gf_update *u, struct gf_error *err);
+/* Params alone, likewise, either way. */
+int gf_update_copy(struct gf_update *u, enum gf_gpu_copy kind, struct gf_error *err);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
 /* Updates by the sums of a step. With `pieces` it updates only their elements

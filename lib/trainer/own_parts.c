@@ -101,6 +101,8 @@ int gf_method_shards_open(struct gf_method *m, struct gf_error *err)
 	}
 	if (rc)
 		return rc;
+	if (m->env.place.nccl)
+		s->list.gathered = m->env.place.params;
 	gf_pages_split(s->list.params, count * sizeof(float));
 	s->message = gf_xcalloc(plan->model->ntensors, sizeof(*s->message));
 	s->here = gf_xcalloc(plan->nmessages, sizeof(*s->here));
@@ -109,6 +111,12 @@ int gf_method_shards_open(struct gf_method *m, struct gf_error *err)
 		for (t = plan->messages[i].first; t <= plan->messages[i].last; t++)
 			s->message[t] = i;
 	return 0;
+}
+
+/* A GPU keeps their memory. */
+static bool gives_gradients_back(const struct gf_method *m)
+{
+	return gf_shards_have(&m->shards->list, GF_SHARD_GRADIENTS) && !m->ahead;
 }
 
 /* Once the optimiser is there. */
@@ -122,8 +130,9 @@ void gf_method_shards_begin(struct gf_method *m)
 
 	s->nfound = 1 + (norms ? 2 * o->nranges : 0);
 	s->found = gf_xcalloc((size_t)m->env.comm->ranks * s->nfound, sizeof(*s->found));
-	gf_pages_split(pool->data, pool->count_elems * sizeof(float));
-	for (i = 0; i < units(m) && gf_shards_have(&s->list, GF_SHARD_GRADIENTS); i++)
+	if (!m->ahead)
+		gf_pages_split(pool->data, pool->count_elems * sizeof(float));
+	for (i = 0; i < units(m) && gives_gradients_back(m); i++)
 		gf_shards_give_back(&s->list, i, pool->data, 0, SIZE_MAX);
 	gf_method_took(m);
 }
@@ -259,7 +268,12 @@ void gf_method_shards_step(struct gf_method *m)
 	for (i = 0; i < units(m); i++)
 		s->here[i] = false;
 	gf_shards_count(&s->list, 0);
+	if (m->rc)
+		return;
 	gf_exchange_ready(m->made, &signal, 1);
+	/* all of forward, which may be one graph */
+	for (i = 0; i < units(m) && m->ahead && !m->late.rc; i++)
+		m->late.rc = gf_exchange_wait_work(m->made, i, &m->late.err);
 }
 
 void gf_method_shards_need(struct gf_method *m, size_t tensor)
@@ -401,7 +415,7 @@ void gf_method_shards_memory(const struct gf_method *m, struct gf_train_memory *
 	if (gf_shards_have(list, GF_SHARD_PARAMETERS))
 		memory->parameters_bytes -= others - list->most_params_bytes;
 	memory->parameters_bytes += m->shards->master ? own : 0;
-	if (gf_shards_have(list, GF_SHARD_GRADIENTS))
+	if (gives_gradients_back(m))
 		memory->gradients_bytes -= others - list->most_grads_bytes;
 	for (i = 0; m->updater.optimizer.ops->slots[i]; i++)
 		memory->optimizer_bytes -= others;
@@ -473,7 +487,13 @@ static int bring_range(struct gf_method *m, float *base, size_t first, size_t en
 
 int gf_method_whole(struct gf_method *m, bool whole, struct gf_error *err)
 {
-	return m->shards ? bring_range(m, m->shards->list.params, 0, SIZE_MAX, whole, err) : 0;
+	int rc;
+
+	if (!m->shards)
+		return 0;
+	rc = whole ? gf_update_copy(&m->updater, GF_GPU_TO_HOST, err) : 0;
+	rc = rc ? rc : bring_range(m, m->shards->list.params, 0, SIZE_MAX, whole, err);
+	return rc || !whole ? rc : gf_update_copy(&m->updater, GF_GPU_TO_DEVICE, err);
 }
 
 void gf_method_took(struct gf_method *m)

@@ -374,6 +374,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 {
 	size_t *order = gf_model_generation_order(config->model);
 	size_t bytes = gf_model_param_count(config->model) * sizeof(float);
+	const bool sharded = gf_shard_is_used(&config->plan->shard);
 	int rc;
 
 	memset(t, 0, sizeof(*t));
@@ -391,11 +392,11 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false, err);
-	if (!rc && config->place.gpu && gf_shard_is_used(&config->plan->shard))
-		rc = gf_error_set(err, -ENOTSUP,
-				  "shards run on CPUs: want --device cpu, or a plan without");
-	if (!rc && config->place.nccl)
+	if (!rc && (config->place.nccl || (config->place.gpu && sharded)))
 		rc = gf_method_check_gpu(config->plan, &config->training, err);
+	if (!rc && config->place.gpu && !config->place.nccl && sharded)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "shards on GPUs: want NCCL between them, or --device cpu");
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training, config->plan, config->half,
 					err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "runtime/shard_list.h"
 #include "trainer/optim/sgd.h"
 
 /* --- on a GPU ---------------------------------------------------------------- */
@@ -30,14 +31,14 @@ static void step_sgd(struct gf_train_update *u, double lr, float scale,
 {
 	size_t i;
 
-	for (i = 0; i < u->host->nranges; i++) {
-		const struct gf_optim_range *r = &u->host->ranges[i];
+	for (i = 0; i < u->nparts; i++) {
+		const struct gf_train_part *r = &u->parts[i];
 		struct gf_sgd_step o = step_of(u, lr, scale);
 
 		if (r->excluded)
 			o.weight_decay = 0;
 		u->gpu->kernels->sgd_f32(u->stream, &o, gate, grads + r->first, params + r->first,
-					 (float *)u->slots[0] + r->first, r->count_elems);
+					 (float *)u->slots[0] + r->state, r->count_elems);
 	}
 }
 
@@ -106,12 +107,12 @@ static void step_adamw(struct gf_train_update *u, double lr, float scale,
 	size_t i;
 
 	k->adamw_begin(u->stream, &rule, scale, gate, u->steps, u->work);
-	for (i = 0; i < u->host->nranges; i++) {
-		const struct gf_optim_range *r = &u->host->ranges[i];
+	for (i = 0; i < u->nparts; i++) {
+		const struct gf_train_part *r = &u->parts[i];
 
 		k->adamw_f32(u->stream, u->work, r->excluded, gate->skip, grads + r->first,
-			     params + r->first, (float *)u->slots[0] + r->first,
-			     (float *)u->slots[1] + r->first, r->count_elems);
+			     params + r->first, (float *)u->slots[0] + r->state,
+			     (float *)u->slots[1] + r->state, r->count_elems);
 	}
 }
 
@@ -160,12 +161,47 @@ static int open_clip(struct gf_train_update *u, struct gf_error *err)
 	return rc ? rc : ops->alloc(u->gpu, sizeof(float), &u->factor, err);
 }
 
+static void add_part(void *ctx, const struct gf_optim_common *c)
+{
+	struct gf_train_update *u = ctx;
+	const struct gf_train_part *last = u->nparts ? &u->parts[u->nparts - 1] : NULL;
+
+	u->parts[u->nparts++] = (struct gf_train_part){
+		c->first, c->count_elems, last ? last->state + last->count_elems : 0, c->excluded};
+}
+
+static void set_parts(struct gf_train_update *u, const struct gf_shards *shards, const float *any)
+{
+	const size_t n = shards ? shards->plan->nmessages : 1;
+	struct gf_optim_piece *pieces = gf_xcalloc(n, sizeof(*pieces));
+	struct gf_range own = gf_data(0, u->host->count_elems);
+	size_t count = 0, i;
+
+	for (i = 0; i < n; i++) {
+		if (shards)
+			own = gf_shards_part(shards, i, shards->rank);
+		if (own.count)
+			pieces[count++] = (struct gf_optim_piece){own.first, own.count, any};
+	}
+	u->parts = gf_xcalloc(u->host->nranges + count, sizeof(*u->parts));
+	gf_optimizer_each_piece(u->host, pieces, count, add_part, u);
+	free(pieces);
+}
+
+static size_t part_bytes(const struct gf_train_part *p)
+{
+	return p->count_elems * sizeof(float);
+}
+
 static int device_open(struct gf_train_update *u, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	const struct rule *rule = rule_of(u->host->ops->name);
-	size_t size_bytes = u->host->count_elems * sizeof(float), k;
+	size_t size_bytes = 0, k;
 	int rc = 0;
+
+	for (k = 0; k < u->nparts; k++)
+		size_bytes += part_bytes(&u->parts[k]);
 
 	for (k = 0; u->host->ops->slots[k] && !rc; k++) {
 		rc = ops->alloc(u->gpu, size_bytes, &u->slots[k], err);
@@ -197,6 +233,7 @@ static void device_close(struct gf_train_update *u)
 	u->gpu->ops->free(u->gpu, u->work);
 	u->gpu->ops->free(u->gpu, u->clip_work);
 	u->gpu->ops->free(u->gpu, u->factor);
+	free(u->parts);
 	memset(u, 0, sizeof(*u));
 }
 
@@ -277,18 +314,24 @@ static void device_pieces(struct gf_train_update *u, double lr, float scale, con
 static int copy(struct gf_train_update *u, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
-	size_t size_bytes = u->host->count_elems * sizeof(float), k;
 	bool up = kind == GF_GPU_TO_DEVICE;
 	uint64_t *own = &u->host->steps;
+	size_t k, i;
 	int rc = 0;
 
 	if (u->steps)
 		rc = ops->copy(u->gpu, u->stream, up ? u->steps : own, up ? own : u->steps,
 			       sizeof(*own), kind, err);
 
-	for (k = 0; u->host->ops->slots[k] && !rc; k++)
-		rc = ops->copy(u->gpu, u->stream, up ? u->slots[k] : u->host->slot[k],
-			       up ? u->host->slot[k] : u->slots[k], size_bytes, kind, err);
+	for (k = 0; u->host->ops->slots[k]; k++)
+		for (i = 0; i < u->nparts && !rc; i++) {
+			const struct gf_train_part *p = &u->parts[i];
+			float *there = (float *)u->slots[k] + p->state;
+			float *here = u->host->slot[k] + p->first;
+
+			rc = ops->copy(u->gpu, u->stream, up ? there : here, up ? here : there,
+				       part_bytes(p), kind, err);
+		}
 	return rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
 }
 
@@ -349,19 +392,29 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 	u->device_params = place->params;
 	u->device = (struct gf_train_update){
 		.gpu = place->gpu, .stream = place->stream, .host = &u->optimizer};
+	set_parts(&u->device, u->shards, u->params);
 	return device_open(&u->device, err);
 }
 
-int gf_update_fetch(struct gf_update *u, struct gf_error *err)
+int gf_update_copy(struct gf_update *u, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_train_update *d = &u->device;
+	const bool up = kind == GF_GPU_TO_DEVICE;
 	int rc;
 
 	if (!d->gpu)
 		return 0;
-	rc = d->gpu->ops->copy(d->gpu, d->stream, u->params, u->device_params,
-			       u->optimizer.count_elems * sizeof(float), GF_GPU_TO_HOST, err);
-	return rc ? rc : device_fetch(&u->device, err);
+	rc = d->gpu->ops->copy(d->gpu, d->stream, up ? u->device_params : u->params,
+			       up ? u->params : u->device_params,
+			       u->optimizer.count_elems * sizeof(float), kind, err);
+	return rc ? rc : d->gpu->ops->stream_sync(d->gpu, d->stream, err);
+}
+
+int gf_update_fetch(struct gf_update *u, struct gf_error *err)
+{
+	int rc = gf_update_copy(u, GF_GPU_TO_HOST, err);
+
+	return rc || !u->device.gpu ? rc : device_fetch(&u->device, err);
 }
 
 int gf_update_send(struct gf_update *u, struct gf_error *err)

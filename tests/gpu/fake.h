@@ -78,6 +78,7 @@ struct fake_counts {
 	size_t misaligned;
 	size_t launches;        /* of graphs */
 	uint64_t to_host_bytes; /* copied by the devices */
+	uint64_t alloc_bytes;   /* of devices, and pinned for them */
 };
 struct fake_counts fake_world_counts(struct fake_world *w);
 void fake_world_free(struct fake_world *w);

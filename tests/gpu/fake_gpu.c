@@ -16,6 +16,7 @@ static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p, struct gf_e
 	pthread_mutex_lock(&w->lock);
 	fake_not_captured(fake_use(g), "memory is allocated in a capture");
 	*p = fake_remember(w, size_bytes);
+	w->counts.alloc_bytes += size_bytes;
 	memset(*p, 0xff, size_bytes);
 	pthread_mutex_unlock(&w->lock);
 	return 0;

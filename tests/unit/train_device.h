@@ -66,7 +66,8 @@ static inline void train_with(struct train_run *run, unsigned seed, bool nccl,
 	train(run);
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
 	last = fake_world_counts(world);
-	EXPECT(last.waiting == 0 && last.misaligned == 0,
+	/* parts of shards begin where they begin */
+	EXPECT(last.waiting == 0 && (run->edit || last.misaligned == 0),
 	       "%zu operations remain, %zu are not aligned", last.waiting, last.misaligned);
 	fake_world_free(world);
 	run->enter = NULL;

@@ -58,7 +58,7 @@ struct gf_engine_config {
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
 	size_t depth;         /* steps under way at once; 0: one */
 	/* Moments of compute that messages may wait for as for tensors, whose numbers follow those
-	 * of the pool's. Thread. */
+	 * of the pool's. */
 	size_t signals;
 	int lanes;           /* 0: the plan's */
 	int compute_threads; /* beside the engine's thread; 0: none */
@@ -151,10 +151,11 @@ static inline void gf_engine_backward_end(struct gf_engine *e)
 {
 	e->ops->backward_end(e);
 }
-/* Blocks until message i of the oldest step under way has ended. Thread. */
+/* Blocks until message i of the oldest step under way has ended. Streams: it was issued, and the
+ * compute stream waits, not the host. */
 static inline int gf_engine_wait_message(struct gf_engine *e, size_t message, struct gf_error *err)
 {
-	return e->ops->thread->wait_message(e, message, err);
+	return e->ops->wait_message(e, message, err);
 }
 /* Until all of it have; after its gf_engine_backward_end. Streams: the compute stream waits, not
  * the host. */

@@ -115,7 +115,6 @@ struct gf_engine {
 
 /* What only an engine with a thread does, as the functions of engine.h of these names. */
 struct gf_engine_thread_ops {
-	int (*wait_message)(struct gf_engine *e, size_t message, struct gf_error *err);
 	struct gf_exec_run *(*run_of)(struct gf_engine *e, size_t message,
 				      const struct gf_schedule **schedule);
 	const double *(*ready_times)(const struct gf_engine *e);
@@ -141,6 +140,7 @@ struct gf_engine_ops {
 	void (*place)(struct gf_engine *e, size_t message, void *data); /* (optional) */
 	void (*ready)(struct gf_engine *e, const size_t *tensors, size_t n);
 	void (*backward_end)(struct gf_engine *e);
+	int (*wait_message)(struct gf_engine *e, size_t message, struct gf_error *err);
 	int (*wait)(struct gf_engine *e, struct gf_error *err);
 	int (*end)(struct gf_engine *e, struct gf_error *err);    /* (optional) */
 	int (*settle)(struct gf_engine *e, struct gf_error *err); /* streams */

@@ -221,7 +221,7 @@ static void begin(struct gf_engine *engine, const struct gf_work *work, size_t n
 		s->sent_bytes = 0;
 		e->nready = 0;
 		e->backward_ended = false;
-		memset(e->tensor_ready, 0, e->base.pool->ntensors * sizeof(*e->tensor_ready));
+		memset(e->tensor_ready, 0, e->base.nready * sizeof(*e->tensor_ready));
 		s->begun_s = gf_clock_s();
 		rc = e->gpu->ops->record(e->gpu, s->begun, e->compute, &err);
 		if (!rc && work)
@@ -280,6 +280,21 @@ static void backward_end(struct gf_engine *engine)
 	e->backward_ended = true;
 	issue_more(e);
 	pthread_mutex_unlock(&e->base.thread.lock);
+}
+
+static int wait_message(struct gf_engine *engine, size_t message, struct gf_error *err)
+{
+	struct gf_streams *e = gf_streams_of(engine);
+	const struct gf_streams_step *s;
+	int rc;
+
+	pthread_mutex_lock(&e->base.thread.lock);
+	s = gf_streams_step(e, e->base.nwaited);
+	rc = gf_comm_thread_kept(&e->base.thread, err);
+	assert(rc || message < s->issued);
+	rc = rc ? rc : wait_for(e, e->compute, s->messages[message].end, err);
+	pthread_mutex_unlock(&e->base.thread.lock);
+	return rc;
 }
 
 /* The compute stream waits for the oldest step that was not waited for. */
@@ -409,6 +424,7 @@ const struct gf_engine_ops gf_engine_streams = {
 	.place = place,
 	.ready = ready,
 	.backward_end = backward_end,
+	.wait_message = wait_message,
 	.wait = wait,
 	.end = end,
 	.settle = settle,

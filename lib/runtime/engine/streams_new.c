@@ -35,7 +35,7 @@ static int check(const struct gf_streams *e, struct gf_error *err)
 		return gf_error_set(err, -ENOTSUP, "servers: on GPUs this build has none, got %d",
 				    plan->servers);
 	for (i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
+		if (plan->messages[i].half != GF_HALF_ALL && !e->base.pool->shards)
 			return gf_error_set(
 				err, -ENOTSUP,
 				"message %zu: on GPUs this build runs half \"all\", got \"%s\"", i,
@@ -70,12 +70,14 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; plan && i < plan->nmessages && !rc; i++) {
+	for (i = 0; plan && i < plan->nmessages; i++)
 		e->lane_of[i] = choose_lane(plan, i, busy_until, e->nlanes);
-		if (!gf_engine_sends_sets(plan))
-			rc = gf_streams_path(e, &e->base.plan_work[i], &path, &made, err);
+	for (i = 0; i < e->base.nplan_work && !rc && !gf_engine_sends_sets(plan); i++) {
+		const struct gf_work *w = &e->base.plan_work[i];
+
+		rc = gf_streams_path(e, w, &path, &made, err);
 		if (rc)
-			gf_error_prefix(err, "message %zu", i);
+			gf_error_prefix(err, "message %zu", (size_t)(w->how - plan->messages));
 	}
 	free(busy_until);
 	return rc;
@@ -261,7 +263,7 @@ static void init(struct gf_streams *e, const struct gf_engine_config *config)
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
 	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(struct gf_gpu_event *));
 	e->lane_of = gf_xcalloc(plan ? plan->nmessages + 1 : 1, sizeof(*e->lane_of));
-	e->tensor_ready = gf_xcalloc(config->pool->ntensors + 1, sizeof(*e->tensor_ready));
+	e->tensor_ready = gf_xcalloc(e->base.nready + 1, sizeof(*e->tensor_ready));
 }
 
 int gf_streams_make(struct gf_engine *engine, const struct gf_engine_config *config,

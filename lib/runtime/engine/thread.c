@@ -352,7 +352,6 @@ static int may_call(const struct gf_engine *engine, struct gf_error *err)
 }
 
 static const struct gf_engine_thread_ops thread_ops = {
-	.wait_message = wait_message,
 	.run_of = run_of,
 	.ready_times = ready_times,
 	.may_call = may_call,
@@ -367,6 +366,7 @@ const struct gf_engine_ops gf_engine_thread = {
 	.list = list,
 	.ready = ready,
 	.backward_end = backward_end,
+	.wait_message = wait_message,
 	.wait = wait,
 	.recipe = gf_thread_recipe,
 	.expect = gf_thread_expect,
