@@ -71,9 +71,7 @@ static int take_turn(const struct gf_measure_overlap *c, const struct gf_allredu
 {
 	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
-		.algorithm = cost->algorithm,
-		.stages = cost->stages,
-		.nstages = cost->nstages,
+		.by = cost,
 		.compute_threads = c->threads,
 		.callers_memory = c->callers_memory,
 		.count_elems = parts->elems,

@@ -30,18 +30,6 @@ static void make_tensors(struct gf_measure_exchange *x)
 	x->plan.model = m;
 }
 
-static void make_stages(const struct gf_measure_exchange_config *c, struct gf_message *m)
-{
-	size_t i;
-
-	m->nstages = c->nstages;
-	m->stages = gf_xcalloc(c->nstages + 1, sizeof(*m->stages));
-	for (i = 0; i < c->nstages; i++) {
-		m->stages[i].factor = c->stages[i].factor;
-		m->stages[i].algorithm = gf_xstrdup(c->stages[i].algorithm);
-	}
-}
-
 static void make_plan(struct gf_measure_exchange *x)
 {
 	struct gf_plan *p = &x->plan;
@@ -61,9 +49,10 @@ static void make_plan(struct gf_measure_exchange *x)
 
 		m->first = m->last = (size_t)i;
 		m->mode = x->config.lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
-		m->algorithm = gf_xstrdup(x->config.algorithm);
+		m->algorithm = gf_xstrdup(x->config.by->algorithm);
 		m->codec = gf_xstrdup(x->config.codec ? x->config.codec : "f32");
-		make_stages(&x->config, m);
+		m->nstages = x->config.by->nstages;
+		m->stages = gf_stages_copy(x->config.by->stages, m->nstages);
 	}
 	gf_plan_set_types(p);
 }

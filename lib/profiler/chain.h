@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "documents/plan.h"
+#include "documents/profile.h"
 #include "exchange/exchange.h"
 #include "runtime/engine/engine.h"
 #include "transport/comm.h"
@@ -25,9 +26,7 @@
  */
 struct gf_measure_exchange_config {
 	struct gf_comm *comm;
-	const char *algorithm;
-	const struct gf_stage *stages; /* as a plan's message has; borrowed */
-	size_t nstages;
+	const struct gf_allreduce_cost *by; /* the algorithm and its stages; until it is open */
 	enum gf_coll_half half;
 	const char *codec;   /* NULL: f32 */
 	size_t count_elems;  /* of each message, f32 */

@@ -187,9 +187,7 @@ static int time_of(const struct gf_measure_codecs_run *c, const struct gf_allred
 {
 	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
-		.algorithm = by->algorithm,
-		.stages = by->stages,
-		.nstages = by->nstages,
+		.by = by,
 		.codec = codec,
 		.count_elems = bytes / sizeof(float),
 		.messages = MESSAGES,

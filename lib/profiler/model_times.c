@@ -239,7 +239,7 @@ static int open_together(struct together *t, const struct gf_measure_compute *co
 	size_t n = step->offsets[step->ntensors];
 	struct gf_measure_exchange_config exchange = {
 		.comm = config->comm,
-		.algorithm = "ring",
+		.by = &(const struct gf_allreduce_cost){.algorithm = "ring"},
 		.count_elems = n < exchanged_elems ? n : exchanged_elems,
 		.messages = 1,
 		.lanes = 1,

@@ -64,9 +64,7 @@ static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_
 	const struct subject *subject = ctx;
 	struct gf_measure_exchange_config config = {
 		.comm = subject->config->comm,
-		.algorithm = subject->cost->algorithm,
-		.stages = subject->cost->stages,
-		.nstages = subject->cost->nstages,
+		.by = subject->cost,
 		.half = subject->cost->collective,
 		.count_elems = s->bytes / 4,
 		.messages = s->messages,

@@ -143,9 +143,7 @@ static int open_load(const struct gf_measure_overlap *c, const struct gf_measure
 {
 	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
-		.algorithm = c->cost->algorithm,
-		.stages = c->cost->stages,
-		.nstages = c->cost->nstages,
+		.by = c->cost,
 		.compute_threads = c->threads,
 		.callers_memory = c->callers_memory,
 		.count_elems = s->bytes / sizeof(float),

@@ -259,7 +259,7 @@ static void exchange_on(struct gf_comm *comm, void *ctx)
 	const struct lies *l = ctx;
 	const struct gf_measure_exchange_config config = {
 		.comm = comm,
-		.algorithm = "ring",
+		.by = &(const struct gf_allreduce_cost){.algorithm = "ring"},
 		.codec = l->codec,
 		.count_elems = ELEMS,
 		.messages = MESSAGES,
