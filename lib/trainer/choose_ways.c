@@ -204,20 +204,9 @@ static int take_stored(const struct gf_train_config *k, struct gf_plan *plan, st
 
 static void set_way(struct gf_message *m, const struct gf_way *way)
 {
-	size_t i;
-
 	clear_way(m);
 	m->algorithm = gf_xstrdup(way->algorithm->name);
-	if (!way->nfactors)
-		return;
-	m->stages = gf_xcalloc(way->nfactors, sizeof(*m->stages));
-	m->nstages = way->nfactors;
-	for (i = 0; i < way->nfactors; i++) {
-		const char *name = gf_way_stage_at(way, i);
-
-		m->stages[i].factor = way->factors[i];
-		m->stages[i].algorithm = gf_xstrdup(name ? name : "ring");
-	}
+	m->nstages = gf_choose_stages(way, &m->stages);
 }
 
 static size_t largest_open(const struct gf_plan *plan)

@@ -73,6 +73,20 @@ int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, 
 	return rc;
 }
 
+size_t gf_choose_stages(const struct gf_way *way, struct gf_stage **stages)
+{
+	size_t i;
+
+	*stages = way->nfactors ? gf_xcalloc(way->nfactors, sizeof(**stages)) : NULL;
+	for (i = 0; i < way->nfactors; i++) {
+		const char *name = gf_way_stage_at(way, i);
+
+		(*stages)[i].factor = way->factors[i];
+		(*stages)[i].algorithm = gf_xstrdup(name ? name : "ring");
+	}
+	return way->nfactors;
+}
+
 /* One element, for the answer. */
 static int try_library(const struct gf_algorithm *a, const struct gf_coll_args *like,
 		       struct gf_comm *comm, const struct gf_element *element, struct gf_error *err)

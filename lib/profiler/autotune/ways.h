@@ -23,6 +23,10 @@ int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus, struc
 int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, struct gf_way *way,
 		      struct gf_error *err);
 
+/* A plan's stages for it, and how many; each has a name, even where the algorithm gives no choice.
+ * The caller frees. */
+size_t gf_choose_stages(const struct gf_way *way, struct gf_stage **stages);
+
 /* Can it run such a message, or such a half of it, here? 0, or -EINVAL / -ENOTSUP and why, alike on
  * all ranks. Collective: whether a library moves such elements is tried. */
 int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,

@@ -11,6 +11,7 @@
 #include "cli/human.h"
 #include "cost/fit.h"
 #include "documents/profile.h"
+#include "profiler/autotune/ways.h"
 #include "profiler/contest/row_report.h"
 
 /* A size is large enough to be worth a message of its own when its time per byte is within this of
@@ -71,23 +72,6 @@ static bool same_way(const struct gf_way *a, const struct gf_way *b)
 	return true;
 }
 
-/* A plan's stage has a name, even where the algorithm gives no choice. */
-static void add_stages(const struct gf_way *way, struct gf_rule_algorithm *a)
-{
-	size_t i;
-
-	if (!way->nfactors)
-		return;
-	a->nstages = way->nfactors;
-	a->stages = gf_xcalloc(way->nfactors, sizeof(*a->stages));
-	for (i = 0; i < way->nfactors; i++) {
-		const char *name = gf_way_stage_at(way, i);
-
-		a->stages[i].factor = way->factors[i];
-		a->stages[i].algorithm = gf_xstrdup(name ? name : "ring");
-	}
-}
-
 static void add_entries(const struct gf_contest_report *r, struct gf_rule *rule)
 {
 	const struct gf_contest_row *last = NULL, *row;
@@ -104,7 +88,7 @@ static void add_entries(const struct gf_contest_report *r, struct gf_rule *rule)
 		entry->min_bytes = last ? row->size_bytes : 0;
 		entry->algorithm = gf_xstrdup(row->way.algorithm->name);
 		entry->codec = row->codec ? gf_xstrdup(row->codec->name) : NULL;
-		add_stages(&row->way, entry);
+		entry->nstages = gf_choose_stages(&row->way, &entry->stages);
 		last = row;
 	}
 }
