@@ -264,7 +264,7 @@ static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop, str
 }
 
 static int run_hop(void *ctx, const struct gf_measure_hop *hop, double *times_s, int repeats,
-	       struct gf_error *err)
+		   struct gf_error *err)
 {
 	struct gf_measure_link *l = ctx;
 	struct prepared p = {0};

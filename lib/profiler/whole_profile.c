@@ -363,8 +363,8 @@ void gf_measure_profile_say(const struct gf_measure_profile *c, struct gf_text *
 
 	gf_text_addf(out, "measuring ");
 	if (c->model)
-		gf_text_addf(out, "%s takes %zu steps of %zu samples (--repeats)",
-			     c->model->name, c->warmup + c->repeats, c->batch);
+		gf_text_addf(out, "%s takes %zu steps of %zu samples (--repeats)", c->model->name,
+			     c->warmup + c->repeats, c->batch);
 	if (c->network)
 		gf_text_addf(out, "%s takes at least %.0f s (--budget), longer beside other work",
 			     c->model ? ", the network" : "the network", network_s);
