@@ -2,7 +2,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* The rest that is spun: above the usual wake-up latency of a timer. */
 #define SPIN_S 1.5e-4
@@ -13,6 +12,17 @@ double gf_clock_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+struct timespec gf_clock_after(double seconds)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+	t.tv_sec += (time_t)seconds + t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
 }
 
 void gf_clock_sleep(double seconds)

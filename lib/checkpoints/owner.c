@@ -11,7 +11,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -235,13 +234,7 @@ static void *beat(void *arg)
 	pthread_mutex_lock(&o->mutex);
 	while (!o->stops) {
 		futimens(o->fd, NULL);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += (time_t)every_s;
-		until.tv_nsec += (long)((every_s - (double)(time_t)every_s) * 1e9);
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_sec++;
-			until.tv_nsec -= 1000000000;
-		}
+		until = gf_clock_after(every_s);
 		pthread_cond_timedwait(&o->stop, &o->mutex, &until);
 	}
 	pthread_mutex_unlock(&o->mutex);

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/end.h"
 #include "base/heap.h"
 #include "base/timeout.h"
@@ -38,18 +38,6 @@ struct gf_deadline {
 	pthread_cond_t off_now;
 	bool off;
 };
-
-static struct timespec after(double seconds)
-{
-	struct timespec t;
-	double whole;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_nsec += (long)(1e9 * modf(seconds, &whole));
-	t.tv_sec += (time_t)whole + t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
 
 /* What /proc says of a process from its name on, "(name) state parent"; NULL: nothing. */
 static const char *read_stat(const char *pid, char line[512])
@@ -102,7 +90,7 @@ static int find_stopped(void)
 /* Waits until then; true: the deadline was called off. */
 static bool off_by(struct gf_deadline *d, double seconds)
 {
-	struct timespec end = after(seconds);
+	struct timespec end = gf_clock_after(seconds);
 	int rc = 0;
 
 	while (!d->off && rc != ETIMEDOUT)

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/digest.h"
@@ -170,12 +169,8 @@ bool gf_comm_thread_quits(struct gf_comm_thread *t)
 
 void gf_comm_thread_nap(struct gf_comm_thread *t, double seconds)
 {
-	struct timespec until;
+	struct timespec until = gf_clock_after(seconds);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(seconds * 1e9);
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_cond_timedwait(&t->wake, &t->lock, &until);
 }
 
