@@ -8,23 +8,31 @@
 namespace
 {
 
-__device__ inline void load4(const uint32_t *p, uint32_t *x)
-{
-	const uint4 v = *reinterpret_cast<const uint4 *>(p);
+// One value, as eight<T> are eight.
+template <class T> struct one {
+	T value;
 
-	x[0] = v.x;
-	x[1] = v.y;
-	x[2] = v.z;
-	x[3] = v.w;
-}
+	__device__ void load(const T *p)
+	{
+		value = *p;
+	}
+	__device__ float of(unsigned) const
+	{
+		return get(value);
+	}
+	static __device__ void store(T *p, const float *x)
+	{
+		set(p, *x);
+	}
+};
 
-__device__ inline void store4(uint32_t *p, const uint32_t *x)
-{
-	*reinterpret_cast<uint4 *>(p) = make_uint4(x[0], x[1], x[2], x[3]);
-}
+// The places that N neighbours come from.
+template <unsigned N> struct alignas(N == 1 ? 4 : 16) origins {
+	uint32_t of[N];
+};
 
 struct place {
-	unsigned plane; // n*channels + c
+	unsigned image, channel;
 	int y, x;
 };
 
@@ -32,7 +40,7 @@ struct side {
 	int begin, end;
 };
 
-// Pools with 32-bit sizes.
+// Pools with 32-bit sizes. Eight values lie side by side where channels are last.
 struct pool {
 	bool last; // channels
 	unsigned channels;
@@ -41,27 +49,20 @@ struct pool {
 	__device__ place of(unsigned i, const int *size) const
 	{
 		const unsigned area = (unsigned)(size[0] * size[1]);
-		unsigned spot, plane;
+		const unsigned outer = i / (last ? channels : area),
+			       inner = i % (last ? channels : area);
+		const unsigned spot = last ? outer % area : inner;
 
-		if (last) {
-			const unsigned row = i / channels;
-
-			spot = row % area;
-			plane = row / area * channels + i % channels;
-		} else {
-			spot = i % area;
-			plane = i / area;
-		}
-		return place{plane, (int)spot / size[1], (int)spot % size[1]};
+		return place{outer / (last ? area : channels), last ? inner : outer % channels,
+			     (int)spot / size[1], (int)spot % size[1]};
 	}
-	__device__ unsigned index(unsigned plane, int y, int x, const int *size) const
+	__device__ unsigned index(const place &p, int y, int x, const int *size) const
 	{
-		const unsigned area = (unsigned)(size[0] * size[1]);
-		const unsigned spot = (unsigned)(y * size[1] + x);
+		const unsigned plane = last ? p.image : p.image * channels + p.channel;
+		const unsigned at =
+			(plane * (unsigned)size[0] + (unsigned)y) * (unsigned)size[1] + (unsigned)x;
 
-		if (last)
-			return (plane / channels * area + spot) * channels + plane % channels;
-		return plane * area + spot;
+		return last ? at * channels + p.channel : at;
 	}
 	// What a window sees of the input.
 	__device__ side seen(int window, int d) const
@@ -82,148 +83,74 @@ struct pool {
 	}
 };
 
-template <class T>
+template <class T, template <class> class Values, unsigned N>
 __global__ void __launch_bounds__(THREADS)
 	max_forward(pool o, const T *in, T *out, uint32_t *at, unsigned n)
 {
-	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
-	float best = 0;
-	int best_at = -1;
+	const unsigned t = blockIdx.x * THREADS + threadIdx.x, i = t * N;
+	float best[N] = {};
+	origins<N> best_at = {};
+	bool first = true;
 
-	if (i >= n)
+	if (t >= n / N)
 		return;
+	o.last |= N > 1;
 	const place p = o.of(i, o.out);
 	const side ys = o.seen(p.y, 0), xs = o.seen(p.x, 1);
 
 	for (int y = ys.begin; y < ys.end; y++)
 		for (int x = xs.begin; x < xs.end; x++) {
-			const float v = get(in[o.index(p.plane, y, x, o.in)]);
+			Values<T> q;
 
-			if (best_at < 0 || v > best || (v != v && best == best)) {
-				best = v;
-				best_at = y * o.in[1] + x;
-			}
-		}
-	set(out + i, best);
-	at[i] = (uint32_t)best_at;
-}
-
-template <class T>
-__global__ void __launch_bounds__(THREADS)
-	max_backward(pool o, const T *dout, const uint32_t *at, T *din, bool add, unsigned n)
-{
-	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
-
-	if (i >= n)
-		return;
-	const place p = o.of(i, o.in);
-	const side ys = o.seeing(p.y, 0), xs = o.seeing(p.x, 1);
-	const uint32_t self = (uint32_t)(p.y * o.in[1] + p.x);
-	float sum = add ? get(din[i]) : 0;
-
-	for (int y = ys.begin; y < ys.end; y++)
-		for (int x = xs.begin; x < xs.end; x++) {
-			const unsigned w = o.index(p.plane, y, x, o.out);
-
-			if (at[w] == self)
-				sum += get(dout[w]);
-		}
-	set(din + i, sum);
-}
-
-// The same for eight channels that lie side by side; n: values.
-struct spot {
-	unsigned image, channel; // the first of eight
-	int y, x;
-};
-
-__device__ spot spot_of(const pool &o, unsigned i, const int *size)
-{
-	const unsigned groups = o.channels / 8;
-	const unsigned area = (unsigned)(size[0] * size[1]);
-	const unsigned row = i / groups, at = row % area;
-
-	return spot{row / area, i % groups * 8, (int)at / size[1], (int)at % size[1]};
-}
-
-__device__ unsigned index_of(const pool &o, const spot &p, int y, int x, const int *size)
-{
-	return ((p.image * (unsigned)size[0] + (unsigned)y) * (unsigned)size[1] + (unsigned)x) *
-		       o.channels +
-	       p.channel;
-}
-
-template <class T>
-__global__ void __launch_bounds__(THREADS)
-	max_forward_wide(pool o, const T *in, T *out, uint32_t *at, unsigned n)
-{
-	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
-	float best[8] = {};
-	uint32_t best_at[8] = {};
-	bool first = true;
-
-	if (i >= n / 8)
-		return;
-	const spot p = spot_of(o, i, o.out);
-	const side ys = o.seen(p.y, 0), xs = o.seen(p.x, 1);
-
-	for (int y = ys.begin; y < ys.end; y++)
-		for (int x = xs.begin; x < xs.end; x++) {
-			eight<T> q;
-
-			q.load(in + index_of(o, p, y, x, o.in));
+			q.load(in + o.index(p, y, x, o.in));
 #pragma unroll
-			for (unsigned e = 0; e < 8; e++) {
+			for (unsigned e = 0; e < N; e++) {
 				const float v = q.of(e);
 
 				if (first || v > best[e] || (v != v && best[e] == best[e])) {
 					best[e] = v;
-					best_at[e] = (uint32_t)(y * o.in[1] + x);
+					best_at.of[e] = (uint32_t)(y * o.in[1] + x);
 				}
 			}
 			first = false;
 		}
-	eight<T>::store(out + 8 * (size_t)i, best);
-	store4(at + 8 * (size_t)i, best_at);
-	store4(at + 8 * (size_t)i + 4, best_at + 4);
+	Values<T>::store(out + i, best);
+	*reinterpret_cast<origins<N> *>(at + i) = best_at;
 }
 
-template <class T, bool Add>
+template <class T, template <class> class Values, unsigned N>
 __global__ void __launch_bounds__(THREADS)
-	max_backward_wide(pool o, const T *dout, const uint32_t *at, T *din, unsigned n)
+	max_backward(pool o, const T *dout, const uint32_t *at, T *din, bool add, unsigned n)
 {
-	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
-	float sum[8] = {};
+	const unsigned t = blockIdx.x * THREADS + threadIdx.x, i = t * N;
+	float sum[N] = {};
+	Values<T> q;
 
-	if (i >= n / 8)
+	if (t >= n / N)
 		return;
-	const spot p = spot_of(o, i, o.in);
+	o.last |= N > 1;
+	const place p = o.of(i, o.in);
 	const side ys = o.seeing(p.y, 0), xs = o.seeing(p.x, 1);
 	const uint32_t self = (uint32_t)(p.y * o.in[1] + p.x);
 
-	if (Add) {
-		eight<T> q;
-
-		q.load(din + 8 * (size_t)i);
+	if (add) {
+		q.load(din + i);
 #pragma unroll
-		for (unsigned e = 0; e < 8; e++)
+		for (unsigned e = 0; e < N; e++)
 			sum[e] = q.of(e);
 	}
 	for (int y = ys.begin; y < ys.end; y++)
 		for (int x = xs.begin; x < xs.end; x++) {
-			const unsigned w = index_of(o, p, y, x, o.out);
-			uint32_t from[8];
-			eight<T> q;
+			const unsigned w = o.index(p, y, x, o.out);
+			const origins<N> from = *reinterpret_cast<const origins<N> *>(at + w);
 
-			load4(at + w, from);
-			load4(at + w + 4, from + 4);
 			q.load(dout + w);
 #pragma unroll
-			for (unsigned e = 0; e < 8; e++)
-				if (from[e] == self)
+			for (unsigned e = 0; e < N; e++)
+				if (from.of[e] == self)
 					sum[e] += q.of(e);
 		}
-	eight<T>::store(din + 8 * (size_t)i, sum);
+	Values<T>::store(din + i, sum);
 }
 
 template <class T>
@@ -239,7 +166,7 @@ __global__ void __launch_bounds__(THREADS) mean_forward(pool o, const T *in, T *
 
 	for (int y = ys.begin; y < ys.end; y++)
 		for (int x = xs.begin; x < xs.end; x++)
-			sum += get(in[o.index(p.plane, y, x, o.in)]);
+			sum += get(in[o.index(p, y, x, o.in)]);
 	set(out + i, sum / (float)(o.kernel[0] * o.kernel[1]));
 }
 
@@ -257,7 +184,7 @@ __global__ void __launch_bounds__(THREADS)
 
 	for (int y = ys.begin; y < ys.end; y++)
 		for (int x = xs.begin; x < xs.end; x++)
-			sum += get(dout[o.index(p.plane, y, x, o.out)]);
+			sum += get(dout[o.index(p, y, x, o.out)]);
 	sum /= (float)(o.kernel[0] * o.kernel[1]);
 	set(din + i, add ? get(din[i]) + sum : sum);
 }
@@ -287,27 +214,22 @@ template <class T>
 void max_pool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o, const void *in, void *out,
 	      uint32_t *at, unsigned n)
 {
-	if (wide(o))
-		LAUNCH(max_forward_wide<T>, blocks_for(n / 8, THREADS), s, small(o), (const T *)in,
-		       (T *)out, at, n);
-	else
-		LAUNCH(max_forward<T>, blocks_for(n, THREADS), s, small(o), (const T *)in, (T *)out,
-		       at, n);
+	auto by_eight = max_forward<T, eight, 8>;
+	auto by_one = max_forward<T, one, 1>;
+
+	LAUNCH((wide(o) ? by_eight : by_one), blocks_for(wide(o) ? n / 8 : n, THREADS), s, small(o),
+	       (const T *)in, (T *)out, at, n);
 }
 
 template <class T>
 void max_pool_backward(struct gf_gpu_stream *s, const struct gf_gpu_pool *o, const void *dout,
 		       const uint32_t *at, void *din, bool add, unsigned n)
 {
-	auto adding = max_backward_wide<T, true>;
-	auto setting = max_backward_wide<T, false>;
+	auto by_eight = max_backward<T, eight, 8>;
+	auto by_one = max_backward<T, one, 1>;
 
-	if (wide(o))
-		LAUNCH((add ? adding : setting), blocks_for(n / 8, THREADS), s, small(o),
-		       (const T *)dout, at, (T *)din, n);
-	else
-		LAUNCH(max_backward<T>, blocks_for(n, THREADS), s, small(o), (const T *)dout, at,
-		       (T *)din, add, n);
+	LAUNCH((wide(o) ? by_eight : by_one), blocks_for(wide(o) ? n / 8 : n, THREADS), s, small(o),
+	       (const T *)dout, at, (T *)din, add, n);
 }
 
 } // namespace
