@@ -110,6 +110,11 @@ __global__ void __launch_bounds__(THREADS) share(gf_gpu_norms o)
 		*o.bad = INFINITY;
 }
 
+bool in_quads(const float *a, const float *b, size_t chunk_elems)
+{
+	return phase(a, 4) == 0 && phase(b, 4) == 0 && chunk_elems % 4 == 0;
+}
+
 } // namespace
 
 void gf_cuda_gather_chunks_f32(struct gf_gpu_stream *s, float *to, const float *from, size_t n,
@@ -119,12 +124,8 @@ void gf_cuda_gather_chunks_f32(struct gf_gpu_stream *s, float *to, const float *
 
 	if (n == 0 || nchunks == 0)
 		return;
-	if (phase(to, 4) == 0 && phase(from, 4) == 0 && chunk_elems % 4 == 0)
-		LAUNCH(gather<true>, nchunks * per_chunk, s, to, from, n, chunk_elems,
-		       (unsigned)per_chunk, chunks);
-	else
-		LAUNCH(gather<false>, nchunks * per_chunk, s, to, from, n, chunk_elems,
-		       (unsigned)per_chunk, chunks);
+	LAUNCH((in_quads(to, from, chunk_elems) ? gather<true> : gather<false>),
+	       nchunks * per_chunk, s, to, from, n, chunk_elems, (unsigned)per_chunk, chunks);
 }
 
 void gf_cuda_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
@@ -142,10 +143,6 @@ void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip, floa
 
 	if (n == 0)
 		return;
-	if (phase(residual, 4) == 0 && phase(grad, 4) == 0 && chunk_elems % 4 == 0)
-		LAUNCH(keep<true>, blocks, s, skip, residual, grad, n, chunk_elems,
-		       (unsigned)per_chunk, sent, decay);
-	else
-		LAUNCH(keep<false>, blocks, s, skip, residual, grad, n, chunk_elems,
-		       (unsigned)per_chunk, sent, decay);
+	LAUNCH((in_quads(residual, grad, chunk_elems) ? keep<true> : keep<false>), blocks, s, skip,
+	       residual, grad, n, chunk_elems, (unsigned)per_chunk, sent, decay);
 }

@@ -106,8 +106,6 @@ void gf_cuda_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x, 
 
 	if (n == 0)
 		return;
-	if (x)
-		LAUNCH(chunk_norms<true>, chunks, s, y, x, n, chunk_elems, norms);
-	else
-		LAUNCH(chunk_norms<false>, chunks, s, y, x, n, chunk_elems, norms);
+	LAUNCH((x ? chunk_norms<true> : chunk_norms<false>), chunks, s, y, x, n, chunk_elems,
+	       norms);
 }

@@ -474,12 +474,10 @@ void gf_cuda_topk_f32(struct gf_gpu_stream *s, const struct gf_gpu_topk *t)
 	const problem p = problem_of(t);
 	const size_t all = blocks_for(p.segments, WARPS);
 	const size_t few = walking_blocks(p.segments, WARPS);
+	const bool quads = phase(p.values, 4) == 0 && (!p.add || phase(p.add, 4) == 0);
 
 	LAUNCH(begin, 1, s, p, rank_in_sample(t->count, t->k));
-	if (phase(p.values, 4) == 0 && (!p.add || phase(p.add, 4) == 0))
-		LAUNCH(collect<true>, all, s, p);
-	else
-		LAUNCH(collect<false>, all, s, p);
+	LAUNCH((quads ? collect<true> : collect<false>), all, s, p);
 	LAUNCH(collect_all, few, s, p);
 	for (int digit = 0; digit < DIGITS; digit++)
 		LAUNCH(count_digit, few, s, p, digit);
