@@ -473,7 +473,7 @@ static size_t scratch_bytes(const struct gf_gpu_io *io, size_t batch)
 	return filter > sums ? filter : sums;
 }
 
-const struct gf_gpu_layer gf_gpu_conv_layer = {
+const struct gf_gpu_layer gf_gpu_conv = {
 	.forward = forward,
 	.backward = backward,
 	.prepare = prepare,

@@ -290,7 +290,7 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 	return rc;
 }
 
-const struct gf_gpu_layer gf_gpu_lstm_layer = {
+const struct gf_gpu_layer gf_gpu_lstm = {
 	.forward = forward,
 	.backward = backward,
 	.weight_bytes = weight_bytes,

@@ -38,8 +38,8 @@ struct gf_gpu_net {
 	struct gf_gpu_blas *blas;
 	struct gf_gpu_dnn *dnn; /* NULL without convolutions */
 	struct gf_gpu_io *io;   /* per layer */
-	char *memory; /* all of it */
-	void *input;  /* the samples in the net's precision; may be NULL */
+	char *memory;           /* all of it */
+	void *input;            /* the samples in the net's precision; may be NULL */
 	void *scratch, *work;
 	size_t scratch_bytes, work_bytes;
 	/* Larger workspaces than the one that was planned; `work` is the last. None is given up
@@ -111,10 +111,8 @@ struct gf_gpu_layer {
 /* By layer type (gpu_table.c). */
 extern const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES];
 
-extern const struct gf_gpu_layer gf_gpu_conv_layer, gf_gpu_fc, gf_gpu_relu, gf_gpu_gelu,
-	gf_gpu_tanh, gf_gpu_add, gf_gpu_concat, gf_gpu_select, gf_gpu_dropout, gf_gpu_batchnorm,
-	gf_gpu_layernorm, gf_gpu_maxpool, gf_gpu_avgpool, gf_gpu_globalpool, gf_gpu_embedding,
-	gf_gpu_lstm_layer, gf_gpu_attention;
+#define GF_GPU_LAYER(NAME, name) extern const struct gf_gpu_layer gf_gpu_##name;
+GF_COMPUTED_LAYERS(GF_GPU_LAYER)
 
 /* Plans and takes the net's memory, in one piece and zeroed, and connects its layers. g has
  * everything that sizes depend on; *blas_work is GF_GPU_BLAS_BYTES of it. -ENOMEM says how much was

@@ -2,25 +2,8 @@
 #include "nn/gpu_net.h"
 
 /* The layers by type, and what they share. */
-const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES] = {
-	[GF_LAYER_CONV] = &gf_gpu_conv_layer,
-	[GF_LAYER_BATCHNORM] = &gf_gpu_batchnorm,
-	[GF_LAYER_RELU] = &gf_gpu_relu,
-	[GF_LAYER_MAXPOOL] = &gf_gpu_maxpool,
-	[GF_LAYER_AVGPOOL] = &gf_gpu_avgpool,
-	[GF_LAYER_GLOBALPOOL] = &gf_gpu_globalpool,
-	[GF_LAYER_FC] = &gf_gpu_fc,
-	[GF_LAYER_ADD] = &gf_gpu_add,
-	[GF_LAYER_CONCAT] = &gf_gpu_concat,
-	[GF_LAYER_DROPOUT] = &gf_gpu_dropout,
-	[GF_LAYER_LAYERNORM] = &gf_gpu_layernorm,
-	[GF_LAYER_GELU] = &gf_gpu_gelu,
-	[GF_LAYER_TANH] = &gf_gpu_tanh,
-	[GF_LAYER_EMBEDDING] = &gf_gpu_embedding,
-	[GF_LAYER_ATTENTION] = &gf_gpu_attention,
-	[GF_LAYER_SELECT] = &gf_gpu_select,
-	[GF_LAYER_LSTM] = &gf_gpu_lstm_layer,
-};
+#define LAYER(NAME, name) [GF_LAYER_##NAME] = &gf_gpu_##name,
+const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES] = {GF_COMPUTED_LAYERS(LAYER)};
 
 struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g, const struct gf_shape *s,
 				  size_t batch)

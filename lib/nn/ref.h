@@ -73,9 +73,7 @@ void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l);
 void gf_ref_io_bind(struct gf_ref_io *io, const float *params, float *grads);
 void gf_ref_io_release(struct gf_ref_io *io);
 
-extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm, gf_ref_relu, gf_ref_add,
-	gf_ref_maxpool, gf_ref_avgpool, gf_ref_globalpool, gf_ref_concat, gf_ref_dropout,
-	gf_ref_layernorm, gf_ref_gelu, gf_ref_tanh, gf_ref_embedding, gf_ref_attention,
-	gf_ref_select, gf_ref_lstm;
+#define GF_REF_LAYER(NAME, name) extern const struct gf_ref_layer gf_ref_##name;
+GF_COMPUTED_LAYERS(GF_REF_LAYER)
 
 #endif

@@ -7,25 +7,8 @@
 
 #include "base/heap.h"
 
-const struct gf_ref_layer *const gf_ref_layers[GF_LAYER_NTYPES] = {
-	[GF_LAYER_CONV] = &gf_ref_conv,
-	[GF_LAYER_BATCHNORM] = &gf_ref_batchnorm,
-	[GF_LAYER_RELU] = &gf_ref_relu,
-	[GF_LAYER_MAXPOOL] = &gf_ref_maxpool,
-	[GF_LAYER_AVGPOOL] = &gf_ref_avgpool,
-	[GF_LAYER_GLOBALPOOL] = &gf_ref_globalpool,
-	[GF_LAYER_FC] = &gf_ref_fc,
-	[GF_LAYER_ADD] = &gf_ref_add,
-	[GF_LAYER_CONCAT] = &gf_ref_concat,
-	[GF_LAYER_DROPOUT] = &gf_ref_dropout,
-	[GF_LAYER_LAYERNORM] = &gf_ref_layernorm,
-	[GF_LAYER_GELU] = &gf_ref_gelu,
-	[GF_LAYER_TANH] = &gf_ref_tanh,
-	[GF_LAYER_EMBEDDING] = &gf_ref_embedding,
-	[GF_LAYER_ATTENTION] = &gf_ref_attention,
-	[GF_LAYER_SELECT] = &gf_ref_select,
-	[GF_LAYER_LSTM] = &gf_ref_lstm,
-};
+#define LAYER(NAME, name) [GF_LAYER_##NAME] = &gf_ref_##name,
+const struct gf_ref_layer *const gf_ref_layers[GF_LAYER_NTYPES] = {GF_COMPUTED_LAYERS(LAYER)};
 
 /* Both loops read b in the order of its memory. */
 static void multiply(const struct gf_ref_product *p)

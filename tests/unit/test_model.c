@@ -263,15 +263,6 @@ static void test_inference(void)
 	gf_model_release(&m);
 }
 
-/* The table, the enum and the list of names agree. */
-static void test_table(void)
-{
-	size_t i;
-
-	for (i = 0; gf_layer_type_names[i]; i++)
-		EXPECT_TEXT(gf_layer_kinds[i]->name, gf_layer_type_names[i]);
-}
-
 /* The papers' models: tensors and parameters as published (for DenseNet-201, Inception-v4 and so on
  * to the last element), GFLOPs per sample forward as commonly quoted, a multiply and an add being
  * two. */
@@ -342,7 +333,6 @@ int main(void)
 	doc_run_cases(sequence, "m.json", trip, sequence_cases, GF_ARRAY_LENGTH(sequence_cases));
 	test_inference();
 	test_sequence();
-	test_table();
 	test_shipped();
 	return TEST_END();
 }

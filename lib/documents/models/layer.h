@@ -7,8 +7,7 @@
 
 /*
  * A type of layer: its keys, and the shapes, parameters and FLOPs that follow from them. A new type
- * is one struct gf_layer_kind, one entry in layer_table.c and one in enum gf_layer_type. Private to
- * lib/documents.
+ * is one struct gf_layer_kind and one row of GF_LAYERS. Private to lib/documents.
  */
 struct gf_infer {
 	const struct gf_json_at *at; /* the document */
@@ -20,7 +19,6 @@ struct gf_infer {
 };
 
 struct gf_layer_kind {
-	const char *name;
 	size_t min_inputs, max_inputs;
 	const struct gf_field *fields; /* beside name, type and from */
 	bool lends_weight;             /* to layers that are tied to it */
@@ -28,14 +26,8 @@ struct gf_layer_kind {
 	int (*infer)(struct gf_infer *c);
 };
 
-extern const struct gf_layer_kind gf_layer_conv, gf_layer_maxpool, gf_layer_avgpool,
-	gf_layer_globalpool; /* layer_window.c */
-extern const struct gf_layer_kind gf_layer_fc, gf_layer_embedding, gf_layer_attention,
-	gf_layer_lstm; /* layer_product.c */
-extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm, gf_layer_relu,
-	gf_layer_gelu, gf_layer_tanh, gf_layer_dropout, gf_layer_add, gf_layer_concat,
-	gf_layer_select, gf_layer_rmsnorm, gf_layer_silu, gf_layer_mul,
-	gf_layer_patches; /* layer_simple.c */
+#define GF_LAYER_KIND(NAME, name) extern const struct gf_layer_kind gf_layer_##name;
+GF_LAYERS(GF_LAYER_KIND)
 
 /* By enum gf_layer_type. */
 extern const struct gf_layer_kind *const gf_layer_kinds[];

@@ -88,7 +88,6 @@ static int infer_fc(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_fc = {
-	.name = "fc",
 	.lends_weight = true,
 	.min_inputs = 1,
 	.max_inputs = 1,
@@ -131,7 +130,6 @@ static int infer_embedding(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_embedding = {
-	.name = "embedding",
 	.lends_weight = true,
 	.min_inputs = 1,
 	.max_inputs = 1,
@@ -213,7 +211,6 @@ static int infer_attention(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_attention = {
-	.name = "attention",
 	.min_inputs = 1,
 	.max_inputs = 3,
 	.fields = attention_fields,
@@ -247,7 +244,6 @@ static int infer_lstm(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_lstm = {
-	.name = "lstm",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = lstm_fields,

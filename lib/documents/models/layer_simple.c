@@ -47,7 +47,6 @@ static int infer_batchnorm(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_batchnorm = {
-	.name = "batchnorm",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = batchnorm_fields,
@@ -73,7 +72,6 @@ static int infer_layernorm(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_layernorm = {
-	.name = "layernorm",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = layernorm_fields,
@@ -96,7 +94,6 @@ static int infer_rmsnorm(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_rmsnorm = {
-	.name = "rmsnorm",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = layernorm_fields,
@@ -113,7 +110,6 @@ static int infer_relu(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_relu = {
-	.name = "relu",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,
@@ -129,7 +125,6 @@ static int infer_transcendental(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_gelu = {
-	.name = "gelu",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,
@@ -137,7 +132,6 @@ const struct gf_layer_kind gf_layer_gelu = {
 };
 
 const struct gf_layer_kind gf_layer_silu = {
-	.name = "silu",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,
@@ -145,7 +139,6 @@ const struct gf_layer_kind gf_layer_silu = {
 };
 
 const struct gf_layer_kind gf_layer_tanh = {
-	.name = "tanh",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,
@@ -158,7 +151,6 @@ static const struct gf_field dropout_fields[] = {
 };
 
 const struct gf_layer_kind gf_layer_dropout = {
-	.name = "dropout",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = dropout_fields,
@@ -192,7 +184,6 @@ static int infer_mul(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_mul = {
-	.name = "mul",
 	.min_inputs = 2,
 	.max_inputs = 2,
 	.fields = no_fields,
@@ -200,7 +191,6 @@ const struct gf_layer_kind gf_layer_mul = {
 };
 
 const struct gf_layer_kind gf_layer_add = {
-	.name = "add",
 	.min_inputs = 2,
 	.max_inputs = 2,
 	.fields = no_fields,
@@ -232,7 +222,6 @@ static int infer_concat(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_concat = {
-	.name = "concat",
 	.min_inputs = 2,
 	.max_inputs = INT_MAX,
 	.fields = no_fields,
@@ -261,7 +250,6 @@ static int infer_patches(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_patches = {
-	.name = "patches",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,
@@ -292,7 +280,6 @@ static int infer_select(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_select = {
-	.name = "select",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = select_fields,

@@ -140,7 +140,6 @@ static int infer_conv(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_conv = {
-	.name = "conv",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = conv_fields,
@@ -195,7 +194,6 @@ static const struct gf_field no_fields[] = {
 };
 
 const struct gf_layer_kind gf_layer_maxpool = {
-	.name = "maxpool",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = pool_fields,
@@ -203,7 +201,6 @@ const struct gf_layer_kind gf_layer_maxpool = {
 };
 
 const struct gf_layer_kind gf_layer_avgpool = {
-	.name = "avgpool",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = pool_fields,
@@ -211,7 +208,6 @@ const struct gf_layer_kind gf_layer_avgpool = {
 };
 
 const struct gf_layer_kind gf_layer_globalpool = {
-	.name = "globalpool",
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = no_fields,

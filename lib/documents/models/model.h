@@ -26,31 +26,35 @@ struct gf_shape {
 };
 size_t gf_shape_elems(const struct gf_shape *s);
 
-/* In the order of the table of layer types (layer_table.c). */
-enum gf_layer_type {
-	GF_LAYER_CONV,
-	GF_LAYER_BATCHNORM,
-	GF_LAYER_RELU,
-	GF_LAYER_MAXPOOL,
-	GF_LAYER_AVGPOOL,    /* the mean of the window, padding counted */
-	GF_LAYER_GLOBALPOOL, /* average over H and W: {C} */
-	GF_LAYER_FC,         /* flattens {C, H, W}; per position on {T, F} */
-	GF_LAYER_ADD,
-	GF_LAYER_CONCAT, /* along the first dimension */
-	GF_LAYER_DROPOUT,
-	GF_LAYER_LAYERNORM, /* over the last dimension */
-	GF_LAYER_GELU,
-	GF_LAYER_TANH,
-	GF_LAYER_EMBEDDING, /* {T} numbers to {T, outputs} */
-	GF_LAYER_ATTENTION, /* of queries, keys, values: three {T, F}, or one {T, 3F} */
-	GF_LAYER_SELECT,    /* one position of {T, F}: {F} */
-	GF_LAYER_LSTM,      /* {T, F} to {T, outputs} */
-	/* for estimates: no backend computes these */
-	GF_LAYER_RMSNORM,
-	GF_LAYER_SILU,
-	GF_LAYER_MUL,
-	GF_LAYER_PATCHES, /* {C, H, W} to {1 + H * W, C} */
-};
+/* The types of layers, in the order of all tables of them: those that are computed, and those that
+ * are for estimates and have no backend. */
+#define GF_COMPUTED_LAYERS(ROW)                                                                    \
+	ROW(CONV, conv)                                                                            \
+	ROW(BATCHNORM, batchnorm)                                                                  \
+	ROW(RELU, relu)                                                                            \
+	ROW(MAXPOOL, maxpool)                                                                      \
+	ROW(AVGPOOL, avgpool)       /* the mean of the window, padding counted */                  \
+	ROW(GLOBALPOOL, globalpool) /* average over H and W: {C} */                                \
+	ROW(FC, fc)                 /* flattens {C, H, W}; per position on {T, F} */               \
+	ROW(ADD, add)                                                                              \
+	ROW(CONCAT, concat) /* along the first dimension */                                        \
+	ROW(DROPOUT, dropout)                                                                      \
+	ROW(LAYERNORM, layernorm) /* over the last dimension */                                    \
+	ROW(GELU, gelu)                                                                            \
+	ROW(TANH, tanh)                                                                            \
+	ROW(EMBEDDING, embedding) /* {T} numbers to {T, outputs} */                                \
+	ROW(ATTENTION, attention) /* of queries, keys, values: three {T, F}, or one {T, 3F} */     \
+	ROW(SELECT, select)       /* one position of {T, F}: {F} */                                \
+	ROW(LSTM, lstm)           /* {T, F} to {T, outputs} */
+#define GF_LAYERS(ROW)                                                                             \
+	GF_COMPUTED_LAYERS(ROW)                                                                    \
+	ROW(RMSNORM, rmsnorm)                                                                      \
+	ROW(SILU, silu)                                                                            \
+	ROW(MUL, mul)                                                                              \
+	ROW(PATCHES, patches) /* {C, H, W} to {1 + H * W, C} */
+
+#define GF_LAYER_NUMBER(NAME, name) GF_LAYER_##NAME,
+enum gf_layer_type { GF_LAYERS(GF_LAYER_NUMBER) };
 extern const char *const gf_layer_type_names[]; /* NULL-terminated */
 
 /* A parameter tensor of a layer: "<layer>.weight", "<layer>.bias", ... */

@@ -44,8 +44,8 @@ static void free_links(struct links *links, size_t count)
 	free(links);
 }
 
-static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind, struct links *links,
-		     struct gf_error *err)
+static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind, const char *type,
+		     struct links *links, struct gf_error *err)
 {
 	struct gf_json_at row;
 	size_t count, wanted, i;
@@ -62,7 +62,7 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind, st
 				      kind->max_inputs == kind->min_inputs ? ""
 				      : count < kind->min_inputs           ? "at least "
 									   : "at most ",
-				      wanted, wanted > 1 ? "s" : "", kind->name, count);
+				      wanted, wanted > 1 ? "s" : "", type, count);
 	links->names = gf_xcalloc(count, sizeof(char *));
 	links->count = count;
 	for (i = 0; i < count && !rc; i++)
@@ -86,7 +86,7 @@ static int read_layer(struct gf_json_at *at, struct gf_layer *l, struct links *l
 		return rc;
 	l->type = (enum gf_layer_type)type;
 	kind = gf_layer_kinds[type];
-	rc = read_from(at, kind, links, err);
+	rc = read_from(at, kind, gf_layer_type_names[type], links, err);
 	if (!rc) {
 		const struct gf_record fields = {.fields = kind->fields};
 
@@ -217,7 +217,7 @@ static void write_layers(struct gf_json_writer *w, const char *key, const void *
 
 		gf_json_open_line(w, NULL);
 		gf_json_put_string(w, "name", l->name);
-		gf_json_put_string(w, "type", gf_layer_kinds[l->type]->name);
+		gf_json_put_string(w, "type", gf_layer_type_names[l->type]);
 		write_from(w, m, i);
 		gf_fields_write(w, &fields, l);
 		gf_json_put_extra(w, l->extra);
@@ -252,11 +252,11 @@ static void add_schema(struct gf_text *out)
 	for (i = 0; gf_layer_type_names[i]; i++) {
 		const struct gf_layer_kind *k = gf_layer_kinds[i];
 		const struct gf_record fields = {.fields = k->fields};
-		char *properties = gf_xasprintf("\"name\": " GF_SCHEMA_TEXT
-						", \"type\": {\"const\": \"%s\"}, \"from\": "
-						"{\"type\": \"array\", \"minItems\": %zu, "
-						"\"maxItems\": %zu, \"items\": " GF_SCHEMA_TEXT "}",
-						k->name, k->min_inputs, k->max_inputs);
+		char *properties = gf_xasprintf(
+			"\"name\": " GF_SCHEMA_TEXT ", \"type\": {\"const\": \"%s\"}, \"from\": "
+			"{\"type\": \"array\", \"minItems\": %zu, "
+			"\"maxItems\": %zu, \"items\": " GF_SCHEMA_TEXT "}",
+			gf_layer_type_names[i], k->min_inputs, k->max_inputs);
 		const struct gf_schema_first first = {
 			k->min_inputs > 1 ? "\"name\", \"type\", \"from\"" : "\"name\", \"type\"",
 			properties};
