@@ -68,6 +68,9 @@ q8|--codecs q8
 fp8|--codecs fp8
 fp4|--codecs fp4
 fp4-ring|--codecs fp4 --algorithm ring
+zero3|--shard zero3
+zero3-bf16|--shard zero3 --codecs bf16
+zero3-q8|--shard zero3 --codecs q8
 EOF
 	others
 }

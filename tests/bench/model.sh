@@ -35,6 +35,8 @@ options() {
 	stale) echo "--staleness 2" ;;
 	two-lanes) echo "--lanes 2" ;;
 	halves) echo "--policy dear" ;;
+	zero?) echo "--shard $1" ;;
+	zero?-*) echo "--shard ${1%%-*} --codecs ${1#*-}" ;;
 	*) echo "--policy $1" ;;
 	esac
 }
@@ -88,7 +90,7 @@ one_round() { # setting model
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
 			{ echo "$1 $2 $plan: $(head -n 1 "$work/err")"; continue; }
 		# plans that run alike are one contestant
-		ratio=$(jq -cS '{lanes, pipeline, selection, messages}' "$work/$plan.json" | md5sum)
+		ratio=$(jq -cS '{lanes, pipeline, selection, messages, shard}' "$work/$plan.json" | md5sum)
 		[ -n "${measured[$ratio]:-}" ] || measured[$ratio]=$(measure "$work/$plan.json")
 		[ -n "${measured[$ratio]}" ] || continue
 		jq -c --arg setting "$1" --arg model "$2" --arg plan "$plan" --argjson ratio "${measured[$ratio]}" '
