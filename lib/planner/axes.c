@@ -199,6 +199,10 @@ void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 	}
 	if (!a->servers)
 		a->servers = p->servers;
+	if (a->shard < 0 && gf_shard_is_used(&p->shard)) {
+		a->shard = p->shard.method;
+		a->memory = p->memory;
+	}
 }
 
 static int check_factors(const struct gf_axes *a, int ranks, const char *algorithm,

@@ -57,7 +57,8 @@ struct gf_axes {
 void gf_axes_init(struct gf_axes *axes);
 void gf_axes_release(struct gf_axes *axes);
 
-/* Sets open axes as in the plan: selection, staleness, servers. Borrows from the plan. */
+/* Sets open axes as in the plan: selection, staleness, servers, and shards, of one copy. Borrows
+ * from the plan. */
 void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
 
 /* Wishes of these axes, which are no keys of a plan, as keys of --staleness and --period; of a

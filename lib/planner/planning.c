@@ -213,6 +213,11 @@ static int refine(struct gf_planning *s, const char *trace, struct gf_error *err
 	if (s->documents.plan && !gf_period_has(&s->documents.plan->period, GF_PERIOD_EVERY))
 		return gf_error_set(err, -EINVAL, "--refine: want a plan without a period, got %s",
 				    gf_period_name(&s->documents.plan->period));
+	if (s->documents.plan && gf_shard_is_used(&s->documents.plan->shard))
+		return gf_error_set(err, -EINVAL,
+				    "--refine: want a plan without shards, whose traces say what "
+				    "all-reduces take, got %s",
+				    gf_shard_plans_names[s->documents.plan->shard.method]);
 	rc = gf_refine_trace(s->documents.plan, trace, &s->refined, &s->notes, err);
 
 	if (rc < 0)

@@ -32,6 +32,8 @@ METHODS = {
     "q8": "--codecs q8",
     "stale": "--staleness 2",
     "streaming": "--period streaming:steps=20,fragments=2,delay=4",
+    "zero1": "--shard zero1",
+    "zero3": "--shard zero3",
 }
 for facts in sorted(pathlib.Path(__file__).parent.glob("../entries/selection/*.json")):
     if facts.stem != "dense":
