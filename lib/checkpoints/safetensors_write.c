@@ -9,6 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/registry.h"
@@ -49,15 +50,10 @@ static size_t bytes_of(const struct gf_tensor_source *t)
 	return bytes;
 }
 
-static int by_layout(const void *a, const void *b)
-{
-	const struct gf_tensor_source *x = *(const void *const *)a;
-	const struct gf_tensor_source *y = *(const void *const *)b;
-	size_t p = gf_safetensors_elem_bytes(x->dtype);
-	size_t q = gf_safetensors_elem_bytes(y->dtype);
-
-	return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
-}
+/* Wide elements first. */
+GF_ORDER(by_layout, const struct gf_tensor_source *const,
+	 GF_BY(gf_safetensors_elem_bytes((*y)->dtype), gf_safetensors_elem_bytes((*x)->dtype))
+		 ?: strcmp((*x)->name, (*y)->name))
 
 static void put_entry(struct gf_json_writer *w, const struct gf_tensor_source *t, size_t begin)
 {
