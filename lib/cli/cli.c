@@ -157,7 +157,8 @@ int gf_cli_outputs_apart(const struct gf_cli *cli, struct gf_error *err)
 
 enum { NARROWEST = 20, USUAL = 80 };
 
-bool gf_cli_to_terminal(const struct gf_cli *cli)
+/* Whether people read the output as it is: no -o, and a terminal. */
+static bool to_terminal(const struct gf_cli *cli)
 {
 	return !output_file(cli) && isatty(STDOUT_FILENO);
 }
@@ -174,7 +175,7 @@ enum gf_cli_form gf_cli_form(const struct gf_cli *cli, enum gf_cli_form piped)
 	if (named > GF_FORM_TEXT)
 		return (enum gf_cli_form)named;
 	/* a launcher gives ranks a terminal, whatever its own output is */
-	return gf_cli_to_terminal(cli) && !cli->launched ? GF_FORM_TEXT : piped;
+	return to_terminal(cli) && !cli->launched ? GF_FORM_TEXT : piped;
 }
 
 bool gf_cli_form_is_table(enum gf_cli_form form)
@@ -222,7 +223,7 @@ size_t gf_cli_width(const struct gf_cli *cli)
 	struct winsize window = {0};
 	int width = columns ? atoi(columns) : 0;
 
-	if (!gf_cli_to_terminal(cli))
+	if (!to_terminal(cli))
 		return 0;
 	if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
 		width = window.ws_col;

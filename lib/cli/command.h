@@ -119,9 +119,6 @@ void gf_progress_report(void *p, double fraction, const char *detail);
 /* Removes the bar. */
 void gf_progress_end(struct gf_progress *p);
 
-/* Whether people read the output as it is: no -o, and a terminal. */
-bool gf_cli_to_terminal(const struct gf_cli *cli);
-
 /* The form of the output: what --table asks for, else what the ending of -o says, else a table on a
  * terminal and `piped` elsewhere. */
 enum gf_cli_form gf_cli_form(const struct gf_cli *cli, enum gf_cli_form piped);

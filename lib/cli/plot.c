@@ -189,7 +189,7 @@ static int draw_file(const struct gf_plot *p, const char *script, const char *pa
 	return rc;
 }
 
-int gf_plot_write(const struct gf_plot *p, const char *path, struct gf_error *err)
+static int write_file(const struct gf_plot *p, const char *path, struct gf_error *err)
 {
 	struct gf_text vars = {0};
 	const char *type;
@@ -215,14 +215,9 @@ int gf_plot_write(const struct gf_plot *p, const char *path, struct gf_error *er
 
 int gf_plot_finish(struct gf_plot *p, const char *path, struct gf_error *err)
 {
-	int rc = gf_plot_write(p, path, err);
+	int rc = write_file(p, path, err);
 
-	gf_plot_release(p);
-	return rc;
-}
-
-void gf_plot_release(struct gf_plot *p)
-{
 	gf_text_release(&p->csv);
 	gf_text_release(&p->vars);
+	return rc;
 }

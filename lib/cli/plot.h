@@ -35,12 +35,9 @@ void gf_plot_cell(struct gf_text *csv, double value);
  * .csv (the numbers alone). to: a const char *. */
 int gf_plot_store(const char *arg, void *to, struct gf_error *err);
 /*
- * Writes the file whole or not at all. -EINVAL: the ending; -ENOENT: there is no gnuplot; -EIO with
- * what gnuplot said: it failed.
+ * Writes the file whole or not at all, and releases the contents. -EINVAL: the ending; -ENOENT:
+ * there is no gnuplot; -EIO with what gnuplot said: it failed.
  */
-int gf_plot_write(const struct gf_plot *p, const char *path, struct gf_error *err);
-/* gf_plot_write, then gf_plot_release. */
 int gf_plot_finish(struct gf_plot *p, const char *path, struct gf_error *err);
-void gf_plot_release(struct gf_plot *p);
 
 #endif

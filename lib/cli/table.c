@@ -336,11 +336,6 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 	free(l.right);
 }
 
-void gf_table_print(const struct gf_table *t, struct gf_text *out)
-{
-	gf_table_print_in(t, 0, out);
-}
-
 void gf_table_release(struct gf_table *t)
 {
 	size_t row, col;

@@ -23,7 +23,6 @@ void gf_table_cells(struct gf_table *t, const char *fmt, ...) __attribute__((for
 /* The heading cell by cell: of how many, and each, as of further rows. */
 void gf_table_begin(struct gf_table *t, size_t ncols);
 void gf_table_cell(struct gf_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void gf_table_print(const struct gf_table *t, struct gf_text *out);
 /* Forms for programs and papers, in the place of a window's columns. A unit that all cells of a
  * column have stands in its heading. */
 #define GF_TABLE_MARKDOWN (SIZE_MAX)

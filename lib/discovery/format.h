@@ -39,9 +39,6 @@ struct gf_topology_format {
 
 extern const struct gf_topology_format *const gf_topology_formats[]; /* NULL-terminated */
 
-/* NULL if there is none of that name. */
-const struct gf_topology_format *gf_topology_format_find(const char *name);
-
 /*
  * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it; fills producer and,
  * from the file's name, the topology's; checks the result. ranks_per_host: 0 for one, unless the

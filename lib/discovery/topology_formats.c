@@ -43,11 +43,6 @@ const struct gf_topology_format gf_format_own = {
 	.read = read_own,
 };
 
-const struct gf_topology_format *gf_topology_format_find(const char *name)
-{
-	return gf_named_find(gf_topology_formats, 0, name);
-}
-
 /* The caller frees. */
 static char *names_of_all(void)
 {
@@ -71,7 +66,7 @@ static const struct gf_topology_format *named(const char *spec, const char **pat
 	if (!colon)
 		return NULL;
 	name = gf_xasprintf("%.*s", (int)(colon - spec), spec);
-	format = gf_topology_format_find(name);
+	format = gf_named_find(gf_topology_formats, 0, name);
 	free(name);
 	if (format)
 		*path = colon + 1;

@@ -399,17 +399,17 @@ char *gf_train_list(void)
 	for (i = 0; gf_select_plans[i]; i++)
 		if (gf_selection_runs(gf_select_plans[i]))
 			add_row(&t, gf_select_plans[i]->name, gf_select_plans[i]->description);
-	gf_table_print(&t, &out);
+	gf_table_print_in(&t, 0, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "optimizers:\n");
 	for (i = 0; gf_optimizers[i]; i++)
 		add_row(&t, gf_optimizers[i]->name, gf_optimizers[i]->description);
-	gf_table_print(&t, &out);
+	gf_table_print_in(&t, 0, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "schedules:\n");
 	for (i = 0; gf_schedule_names[i]; i++)
 		add_row(&t, gf_schedule_names[i], schedules[i]);
-	gf_table_print(&t, &out);
+	gf_table_print_in(&t, 0, &out);
 	gf_table_release(&t);
 	return gf_text_take(&out);
 }

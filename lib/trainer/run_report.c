@@ -149,7 +149,7 @@ static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\ttimes\tready\tstart\tend\tduration");
 	for (i = 0; i < r->nmessages && i < SHOWN_MESSAGES; i++)
 		add_message(&t, plan, r, i);
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, 0, out);
 	gf_table_release(&t);
 	if (r->nmessages > SHOWN_MESSAGES)
 		gf_text_addf(out, "and %zu messages more\n", r->nmessages - SHOWN_MESSAGES);

@@ -93,7 +93,7 @@ static void test_table(void)
 	gf_table_cells(&t, "policy\tms\tnote");
 	gf_table_cells(&t, "wfbp\t12.5\ta");
 	gf_table_cells(&t, "optimal\t7\tbc");
-	gf_table_print(&t, &out);
+	gf_table_print_in(&t, 0, &out);
 	EXPECT_TEXT(out.data, "policy     ms  note\n"
 			      "wfbp     12.5  a\n"
 			      "optimal     7  bc\n");

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "base/rng.h"
 #include "discovery/format.h"
 #include "discovery/hostlist.h"
@@ -17,7 +18,8 @@ static int read_text(const char *format, const char *text, int per_host, struct 
 	struct gf_imported imported = {0};
 	struct gf_topology_file in = {"f", text, strlen(text), per_host, &imported};
 	struct gf_text remarks = {0};
-	int rc = gf_topology_format_find(format)->read(&in, t, &remarks, err);
+	const struct gf_topology_format *f = gf_named_find(gf_topology_formats, 0, format);
+	int rc = f->read(&in, t, &remarks, err);
 
 	gf_imported_release(&imported);
 	gf_text_release(&remarks);

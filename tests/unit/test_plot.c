@@ -73,13 +73,15 @@ static void variables(void)
 	gf_plot_cell(&p.csv, NAN);
 	gf_plot_cell(&p.csv, 3e9);
 	EXPECT_TEXT(p.csv.data, ",0.1,,3000000000");
-	gf_plot_release(&p);
+	gf_text_release(&p.csv);
+	gf_text_release(&p.vars);
 	/* an argument has a longest length */
 	memset(many, 'x', sizeof(many) - 1);
 	many[sizeof(many) - 1] = '\0';
 	gf_plot_text(&p, "title", "%s", many);
 	EXPECT(p.vars.length < 500, "%zu", p.vars.length);
-	gf_plot_release(&p);
+	gf_text_release(&p.csv);
+	gf_text_release(&p.vars);
 }
 
 static void numbers(void)
@@ -93,7 +95,7 @@ static void numbers(void)
 	EXPECT(mkdtemp(path) != NULL, "%s", path);
 	EXPECT(asprintf(&file, "%s/a.csv", path) > 0, "%s", path);
 	gf_text_addf(&p.csv, "x,y\n1,2\n");
-	rc = gf_plot_write(&p, file, &err);
+	rc = gf_plot_finish(&p, file, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	rc = gf_file_read(file, &text, &size, &err);
 	EXPECT(rc == 0, "%s", err.text);
@@ -102,7 +104,7 @@ static void numbers(void)
 	unlink(file);
 	rmdir(path);
 	/* the folder is gone */
-	rc = gf_plot_write(&p, file, &err);
+	rc = gf_plot_finish(&p, file, &err);
 	EXPECT(rc == -ENOENT, "%d", rc);
 	p.script = "no-such-script";
 	rc = gf_plot_finish(&p, "a.svg", &err);
