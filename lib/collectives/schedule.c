@@ -2,7 +2,6 @@
 #include "collectives/schedule.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/array.h"

@@ -113,21 +113,8 @@ const struct gf_select_plan gf_select_plan_dgc = {
 
 #include "compressors/topk.h"
 
-/* u, what it is to become, and the factor for this step's gradients. */
-static float *velocity_of(const struct gf_selector *s)
-{
-	return ((struct gf_topk_select *)s->priv)->arrays[0];
-}
-
-static float *next_of(const struct gf_selector *s)
-{
-	return ((struct gf_topk_select *)s->priv)->arrays[1];
-}
-
-static float *clipping_of(const struct gf_selector *s)
-{
-	return &((struct gf_topk_select *)s->priv)->factor;
-}
+/* Arrays: u, and what it is to become. The factor is that for this step's gradients. */
+enum { VELOCITY, NEXT };
 
 static const struct params *params_of(const struct gf_selector *s)
 {
@@ -155,17 +142,18 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 	const struct gf_pool *pool = &s->env.pools[slot];
 	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
 	const size_t bytes = m->count_elems * sizeof(*m->data);
-	float *next = next_of(s) + (m->data - pool->data);
+	float *next = gf_topk_of(s)->arrays[NEXT] + (m->data - pool->data);
 	const double momentum =
 		isnan(params_of(s)->momentum) ? s->env.momentum : params_of(s)->momentum;
 
 	(void)q;
 	(void)err;
 	if (message == 0) /* no other gradient has been touched yet */
-		*clipping_of(s) = clipping(s, pool);
+		gf_topk_of(s)->factor = clipping(s, pool);
 	/* u becomes g + m u in `next`, then in the pool */
-	memcpy(next, velocity_of(s) + (m->data - pool->data), bytes);
-	gf_kernels()->axpby_f32(*clipping_of(s), m->data, (float)momentum, next, m->count_elems);
+	memcpy(next, gf_topk_of(s)->arrays[VELOCITY] + (m->data - pool->data), bytes);
+	gf_kernels()->axpby_f32(gf_topk_of(s)->factor, m->data, (float)momentum, next,
+				m->count_elems);
 	memcpy(m->data, next, bytes);
 	gf_sparse_select(m, m->k, s->env.rank);
 	return 0;
@@ -192,8 +180,10 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	if (rc || s->slots[slot].bad.found)
 		return rc;
 	for (i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++)
-		mask(&t->messages[i], next_of(s) + (t->messages[i].data - pool->data));
-	memcpy(velocity_of(s), next_of(s), pool->count_elems * sizeof(*pool->data));
+		mask(&t->messages[i],
+		     gf_topk_of(s)->arrays[NEXT] + (t->messages[i].data - pool->data));
+	memcpy(gf_topk_of(s)->arrays[VELOCITY], gf_topk_of(s)->arrays[NEXT],
+	       pool->count_elems * sizeof(*pool->data));
 	gf_topk_commit(s, slot);
 	return 0;
 }
@@ -215,8 +205,9 @@ static void state(struct gf_selector *s, struct gf_state *list)
 {
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("dgc.velocity"), &shape, velocity_of(s))->rule =
-		GF_STATE_SUM;
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("dgc.velocity"), &shape,
+		     gf_topk_of(s)->arrays[VELOCITY])
+		->rule = GF_STATE_SUM;
 }
 
 static const struct gf_select_ops ops = {

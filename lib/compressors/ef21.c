@@ -82,21 +82,8 @@ const struct gf_select_plan gf_select_plan_ef21 = {
 
 #include "compressors/topk.h"
 
-/* h, s and v - h, laid out as the pool. */
-static float *estimate_of(const struct gf_selector *s)
-{
-	return ((struct gf_topk_select *)s->priv)->arrays[0];
-}
-
-static float *sum_of(const struct gf_selector *s)
-{
-	return ((struct gf_topk_select *)s->priv)->arrays[1];
-}
-
-static float *rest_of(const struct gf_selector *s)
-{
-	return ((struct gf_topk_select *)s->priv)->arrays[2];
-}
+/* Arrays: h, s and v - h. */
+enum { ESTIMATE, SUM, REST };
 
 static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *q,
 		   struct gf_error *err)
@@ -110,9 +97,11 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 	(void)q;
 	(void)err;
 	/* v - h is g + m (h + (v - h)) - h */
-	gf_kernels()->axpby_f32(momentum - 1, estimate_of(s) + at, 1, m->data, m->count_elems);
+	gf_kernels()->axpby_f32(momentum - 1, gf_topk_of(s)->arrays[ESTIMATE] + at, 1, m->data,
+				m->count_elems);
 	if (momentum > 0)
-		gf_kernels()->axpby_f32(momentum, rest_of(s) + at, 1, m->data, m->count_elems);
+		gf_kernels()->axpby_f32(momentum, gf_topk_of(s)->arrays[REST] + at, 1, m->data,
+					m->count_elems);
 	gf_sparse_select(m, m->k, s->env.rank);
 	return 0;
 }
@@ -131,11 +120,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 		struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
 		const size_t at = (size_t)(m->data - pool->data);
 
-		gf_kernels()->scatter_add_f32(estimate_of(s) + at, m->sent_value, m->sent, m->k);
-		gf_sparse_add(m, sum_of(s) + at);
+		gf_kernels()->scatter_add_f32(gf_topk_of(s)->arrays[ESTIMATE] + at, m->sent_value,
+					      m->sent, m->k);
+		gf_sparse_add(m, gf_topk_of(s)->arrays[SUM] + at);
 	}
-	memcpy(rest_of(s), pool->data, pool->count_elems * sizeof(*pool->data));
-	memcpy(pool->data, sum_of(s), pool->count_elems * sizeof(*pool->data));
+	memcpy(gf_topk_of(s)->arrays[REST], pool->data, pool->count_elems * sizeof(*pool->data));
+	memcpy(pool->data, gf_topk_of(s)->arrays[SUM], pool->count_elems * sizeof(*pool->data));
 	return 0;
 }
 
@@ -143,12 +133,15 @@ static void state(struct gf_selector *s, struct gf_state *list)
 {
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape, estimate_of(s))
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape,
+		     gf_topk_of(s)->arrays[ESTIMATE])
 		->rule = GF_STATE_MEAN;
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.rest"), &shape, rest_of(s))->rule =
-		GF_STATE_MEAN;
-	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape, sum_of(s))->rule =
-		GF_STATE_SUM;
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.rest"), &shape,
+		     gf_topk_of(s)->arrays[REST])
+		->rule = GF_STATE_MEAN;
+	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape,
+		     gf_topk_of(s)->arrays[SUM])
+		->rule = GF_STATE_SUM;
 }
 
 static const struct gf_select_ops ops = {

@@ -36,6 +36,12 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s, siz
 	return s->slots[slot].more;
 }
 
+/* The selection's own state, behind its selector. */
+static inline struct gf_topk_select *gf_topk_of(const struct gf_selector *s)
+{
+	return s->priv;
+}
+
 /* Lists without messages. */
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */

@@ -6,10 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "base/registry.h"
-#include "base/text.h"
 #include "documents/plan.h"
-#include "json/keys.h"
 #include "planner/systems.h"
 
 /*

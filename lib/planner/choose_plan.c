@@ -35,13 +35,12 @@
 /* By the problem's threshold, on all lanes. */
 static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
-	size_t first = 0, last;
+	size_t i;
 
 	d->lanes = w->lanes;
-	for (; first < w->ntensors; first = last + 1) {
-		last = gf_workbench_lazy_cut(w, first, (double)w->in->threshold_bytes);
-		gf_draft_send(d, w, first, last)->mode = GF_MODE_SIMULTANEOUS;
-	}
+	gf_draft_cut(d, w, (double)w->in->threshold_bytes);
+	for (i = 0; i < d->nsends; i++)
+		d->sends[i].mode = GF_MODE_SIMULTANEOUS;
 }
 
 static const struct gf_policy together = {.name = "optimal", .draft = draft};

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cost/layer_times.h"
 #include "documents/plan.h"
 #include "documents/stream.h"
 #include "planner/axes.h"

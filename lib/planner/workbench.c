@@ -158,6 +158,16 @@ struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_workbench *w, 
 	return s;
 }
 
+void gf_draft_cut(struct gf_draft *d, const struct gf_workbench *w, double theta)
+{
+	size_t first = 0, last;
+
+	for (; first < w->ntensors; first = last + 1) {
+		last = gf_workbench_lazy_cut(w, first, theta);
+		gf_draft_send(d, w, first, last);
+	}
+}
+
 void gf_draft_reverse(struct gf_draft *d)
 {
 	size_t i;

@@ -91,6 +91,8 @@ void gf_draft_release(struct gf_draft *d);
 /* Appends tensors first..last, normal, ready, whole, at the cheapest option. */
 struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_workbench *w, size_t first,
 			      size_t last);
+/* Appends all tensors, cut by the lazy rule. */
+void gf_draft_cut(struct gf_draft *d, const struct gf_workbench *w, double theta);
 /* The messages in the opposite order. */
 void gf_draft_reverse(struct gf_draft *d);
 /* Runs the policy on `lanes` lanes (0: its own choice) and predicts. */

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
 #include "documents/plan.h"
 #include "documents/profile.h"
 #include "simulator/step_state.h"

@@ -3,7 +3,6 @@
 #define GF_TRANSPORT_WATCH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

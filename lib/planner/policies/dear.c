@@ -16,9 +16,9 @@
  * with lag' and what S takes beside backward as in serial.c. The iteration is max(delay, 0) +
  * max(end, backward_end + lag). All numbers are monotone, so only Pareto-optimal ones are kept per
  * position. Where S and G differ, the way that is the cheapest for both together need not be the
- * best, and each choice is tried. That is exact where messages and compute do nothing to each other.
- * Where they do, there may be too many parts of plans: those are kept that would end the earliest,
- * and what all-gathers and forward do to each other counts only between whole plans.
+ * best, and each choice is tried. That is exact where messages and compute do nothing to each
+ *other. Where they do, there may be too many parts of plans: those are kept that would end the
+ *earliest, and what all-gathers and forward do to each other counts only between whole plans.
  */
 #include <math.h>
 #include <stdint.h>
@@ -254,13 +254,12 @@ static void search(const struct gf_workbench *w, double below_s, struct gf_draft
 
 static void cut(const struct gf_workbench *w, struct gf_draft *d, double theta)
 {
-	size_t first = 0, last;
+	size_t i;
 
 	d->nsends = 0;
-	for (; first < w->ntensors; first = last + 1) {
-		last = gf_workbench_lazy_cut(w, first, theta);
-		gf_draft_send(d, w, first, last)->half = GF_HALF_SPLIT;
-	}
+	gf_draft_cut(d, w, theta);
+	for (i = 0; i < d->nsends; i++)
+		d->sends[i].half = GF_HALF_SPLIT;
 }
 
 static void draft(const struct gf_workbench *w, struct gf_draft *d)

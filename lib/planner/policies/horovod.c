@@ -21,34 +21,38 @@ static double fusion_bytes(const struct gf_problem *in)
 							 : FUSION_BYTES;
 }
 
-static double cycle_of(const struct gf_workbench *w, size_t tensor)
+static double cycle_of(const struct gf_workbench *w, size_t tensor, double cycle_s)
 {
-	return ceil((w->ready_s[tensor] - w->in->model->forward_s) / CYCLE_S);
+	return ceil((w->ready_s[tensor] - w->in->model->forward_s) / cycle_s);
 }
 
 /* The last tensor of the message that begins at first. */
-static size_t cut(const struct gf_workbench *w, size_t first)
+static size_t cut(const struct gf_workbench *w, size_t first, double cycle_s)
 {
-	double cycle = cycle_of(w, first), most = fusion_bytes(w->in);
+	double cycle = cycle_of(w, first, cycle_s), most = fusion_bytes(w->in);
 	size_t last = first;
 
-	while (last < w->run_last[first] && cycle_of(w, last + 1) == cycle &&
+	while (last < w->run_last[first] && cycle_of(w, last + 1, cycle_s) == cycle &&
 	       gf_workbench_bytes(w, first, last + 1) <= most)
 		last++;
 	return last;
 }
 
-static void draft(const struct gf_workbench *w, struct gf_draft *d)
+/* In one cycle that does not end, messages are as large as they may be. */
+static void fill(const struct gf_workbench *w, struct gf_draft *d, double cycle_s)
 {
-	size_t first = 0;
+	size_t first = 0, last;
 
 	d->threshold_bytes = (size_t)fusion_bytes(w->in);
-	while (first < w->ntensors) {
-		size_t last = cut(w, first);
-
+	for (; first < w->ntensors; first = last + 1) {
+		last = cut(w, first, cycle_s);
 		gf_draft_send(d, w, first, last);
-		first = last + 1;
 	}
+}
+
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
+{
+	fill(w, d, CYCLE_S);
 }
 
 static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
@@ -58,23 +62,13 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d, stru
 	for (i = 0; i < d->nsends; i++)
 		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
 			gf_text_addf(&lines[t], "ready in cycle %.0f, message of %.0f bytes",
-				     cycle_of(w, t),
+				     cycle_of(w, t, CYCLE_S),
 				     gf_workbench_bytes(w, d->sends[i].first, d->sends[i].last));
 }
 
-/* Without cycles. */
 static void draft_at_most(const struct gf_workbench *w, struct gf_draft *d)
 {
-	size_t first = 0, last;
-
-	d->threshold_bytes = (size_t)fusion_bytes(w->in);
-	for (; first < w->ntensors; first = last + 1) {
-		last = first;
-		while (last < w->run_last[first] &&
-		       gf_workbench_bytes(w, first, last + 1) <= fusion_bytes(w->in))
-			last++;
-		gf_draft_send(d, w, first, last);
-	}
+	fill(w, d, INFINITY);
 }
 
 /* Buckets of at most the threshold, in which DeepSpeed and XLA send what is ready; not listed. */

@@ -66,17 +66,11 @@ static double search(const struct gf_workbench *w)
 static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	double theta = (double)w->in->threshold_bytes;
-	size_t first = 0;
 
 	if (theta <= 0 && !w->in->threshold_zero)
 		theta = search(w);
 	d->threshold_bytes = (size_t)fmin(theta, 0x1p62);
-	while (first < w->ntensors) {
-		size_t last = gf_workbench_lazy_cut(w, first, theta);
-
-		gf_draft_send(d, w, first, last);
-		first = last + 1;
-	}
+	gf_draft_cut(d, w, theta);
 }
 
 static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)

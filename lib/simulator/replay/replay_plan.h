@@ -2,7 +2,6 @@
 #ifndef GF_REPLAY_REPLAY_PLAN_H
 #define GF_REPLAY_REPLAY_PLAN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
