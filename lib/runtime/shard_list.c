@@ -127,8 +127,10 @@ void gf_shards_count(struct gf_shards *s, size_t stage)
 
 	for (i = 0; stage == 0 && i < units(s); i++)
 		s->made[i] = false;
-	if (stage == 0)
-		s->opened = s->params_bytes = s->grads_bytes = 0;
+	if (stage == 0) {
+		s->opened = s->params_bytes = 0;
+		s->grads_bytes = 0;
+	}
 	for (; s->opened < s->nworks && s->works[s->opened].opens <= stage; s->opened++)
 		if (s->works[s->opened].gather)
 			s->params_bytes += gf_shards_others_bytes(s, s->works[s->opened].message);
