@@ -13,7 +13,7 @@
 
 struct rig {
 	struct problem_store store;
-	char names[CASE_TENSORS][16];
+	char names[CASE_TENSORS][32];
 	size_t n;
 	double forward_s;
 };
