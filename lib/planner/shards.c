@@ -119,8 +119,7 @@ static void obey(const struct search *s, struct gf_shard_draft *d)
 
 static void evaluate(struct search *s, struct gf_shard_draft *d)
 {
-	const struct gf_memory_setting setting = {s->model, &s->shard, &s->t->memory,
-						  s->t->problem.codecs != NULL};
+	struct gf_memory_setting setting = {s->model, &s->shard, &s->t->memory, false};
 	struct gf_sim_result result = {.messages = s->predicted};
 	struct gf_sim_input in = {
 		.model = s->model,
@@ -141,6 +140,7 @@ static void evaluate(struct search *s, struct gf_shard_draft *d)
 		send.mode = d->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 		send.option =
 			gf_menu_pick(&s->w->menu, gf_workbench_bytes(s->w, send.first, send.last));
+		setting.coded |= !gf_codec_is_plain(s->w->menu.options[send.option].codec);
 		s->priced[i] = gf_workbench_message(s->w, &send);
 		s->messages[i].keep = d->keep[i];
 	}

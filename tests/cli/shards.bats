@@ -137,6 +137,9 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 	wants 2 job --compare --over shards --shard zero1
 	says '--compare goes without --shard where shards are compared'
 	job --shard zero3 > plan.json
+	wants 2 gf-plan --refine trace.json plan.json
+	says '--refine: want a plan without shards, whose traces say what all-reduces take, got zero3'
+	gf-sim -q --replan --ranks 16 plan.json | jq -es 'any(.shard == "zero3")'
 	gf-sim -q --ranks 4,8,16 plan.json | jq -es '.[0].memory_bytes > .[2].memory_bytes'
 	gf-plan --explain --model resnet50 --shard zero3 "$share/topologies/4x2-1gbe.json" | grep -q '^lane 1 '
 }
