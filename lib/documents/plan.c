@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "collectives/codecs/codec.h"
 #include "documents/plan_parts.h"
 #include "json/record.h"
 #include "documents/shared_records.h"
@@ -330,6 +331,16 @@ char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 	/* the sets of a selection go by one algorithm of their own */
 	gf_stages_text_of(&t, name, like->stages, name == like->algorithm ? like->nstages : 0);
 	return gf_text_take(&t);
+}
+
+bool gf_plan_is_coded(const struct gf_plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++)
+		if (!gf_codec_is_plain(p->messages[i].codec))
+			return true;
+	return false;
 }
 
 bool gf_message_is_open(const struct gf_message *m)

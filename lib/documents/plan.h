@@ -179,6 +179,8 @@ static inline bool gf_plan_tells_memory(const struct gf_plan *p)
 }
 /* Is its algorithm left to those who run it? */
 bool gf_message_is_open(const struct gf_message *m);
+/* Does a message of the plan travel in a codec that rounds? */
+bool gf_plan_is_coded(const struct gf_plan *p);
 /* Do both go alike: by one algorithm, in the same stages, as one codec? */
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b);
 

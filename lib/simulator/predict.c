@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "collectives/codecs/codec.h"
 #include "simulator/memory.h"
 #include "simulator/period_time.h"
 #include "simulator/pipeline.h"
@@ -107,22 +106,12 @@ static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 		    lone->compute_s + gf_sim_issues_s(in) + gf_sim_held_late_s(in));
 }
 
-/* Does a message travel in a codec that rounds? */
-static bool is_coded(const struct gf_plan *p)
-{
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++)
-		if (!gf_codec_is_plain(p->messages[i].codec))
-			return true;
-	return false;
-}
-
 /* The step, and what a rank holds in it. */
 static void predict_step(const struct gf_plan *p, const struct gf_sim_input *in,
 			 struct gf_sim_result *out)
 {
-	const struct gf_memory_setting setting = {p->model, &p->shard, &p->memory, is_coded(p)};
+	const struct gf_memory_setting setting = {p->model, &p->shard, &p->memory,
+						  gf_plan_is_coded(p)};
 	struct gf_sim_shard_times times = gf_sim_shard_times_new(in), *wanted = out->shards;
 
 	out->shards = wanted ? wanted : &times;

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "collectives/codecs/codec.h"
 #include "compressors/select.h"
 #include "runtime/shard_list.h"
 #include "trainer/method_parts.h"
@@ -65,16 +64,6 @@ static float *weights(const struct gf_method *m)
 
 /* --- opening and closing -------------------------------------------------- */
 
-static bool rounds(const struct gf_plan *plan)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
-		if (!gf_codec_is_plain(plan->messages[i].codec))
-			return true;
-	return false;
-}
-
 int gf_method_shards_open(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_plan *plan = m->env.plan;
@@ -93,7 +82,7 @@ int gf_method_shards_open(struct gf_method *m, struct gf_error *err)
 		: gf_shards_open(&s->list, plan, m->env.comm->rank,
 				 m->env.accumulate ? m->env.accumulate : 1,
 				 s->params ? s->params : m->env.params, err);
-	if (!rc && rounds(plan) && m->env.params) {
+	if (!rc && gf_plan_is_coded(plan) && m->env.params) {
 		s->master = calloc(count + 1, sizeof(*s->master));
 		if (!s->master)
 			rc = gf_error_set(err, -ENOMEM, "no memory for parts of %zu parameters",
