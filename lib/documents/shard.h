@@ -42,9 +42,13 @@ extern const struct gf_record gf_shard_record;
 extern const struct gf_shard_plan *const gf_shard_plans[];
 extern const char *const gf_shard_plans_names[];
 
+static inline bool gf_shard_method_has(int method, unsigned traits)
+{
+	return (gf_shard_plans[method]->traits & traits) == traits;
+}
 static inline bool gf_shard_has(const struct gf_shard *s, unsigned traits)
 {
-	return (gf_shard_plans[s->method]->traits & traits) == traits;
+	return gf_shard_method_has(s->method, traits);
 }
 static inline bool gf_shard_is_used(const struct gf_shard *s)
 {

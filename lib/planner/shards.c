@@ -668,7 +668,7 @@ static int plan_any(const struct gf_task *t, struct gf_plan *p, struct gf_error 
 	int rc, k;
 
 	for (k = 0; gf_shard_plans[k]; k++) {
-		if (gf_shard_plans[k]->traits & GF_SHARD_OPEN)
+		if (gf_shard_method_has(k, GF_SHARD_OPEN))
 			continue;
 		one.shard.method = k;
 		rc = plan_one(&one, &other, &why);

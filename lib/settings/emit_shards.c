@@ -36,16 +36,11 @@ static bool stays(const struct gf_plan *p, size_t unit)
 	return !gf_shard_regathers(&p->shard, p->messages, unit);
 }
 
-static bool method_has(int method, unsigned traits)
-{
-	return (gf_shard_plans[method]->traits & traits) == traits;
-}
-
 static int method_with(unsigned traits)
 {
 	int k = 0;
 
-	while (!method_has(k, traits))
+	while (!gf_shard_method_has(k, traits))
 		k++;
 	return k;
 }
@@ -83,7 +78,7 @@ static void open_job(struct job *j, const struct gf_request *r, const struct gf_
 	if (a->shard < 0 && a->memory.limit_bytes)
 		a->shard = method_with(GF_SHARD_OPEN);
 	if (a->shard < 0 ||
-	    (j->e->shards & GF_SHARD_PARAMETERS && method_has(a->shard, GF_SHARD_OPEN)))
+	    (j->e->shards & GF_SHARD_PARAMETERS && gf_shard_method_has(a->shard, GF_SHARD_OPEN)))
 		a->shard = method_with(j->e->shards);
 	if (!given)
 		return;
@@ -131,8 +126,10 @@ static void find_default(struct job *j)
 	j->axes.shard_ahead = SIZE_MAX;
 	j->axes.shard_keep = 0;
 	j->axes.memory.limit_bytes = 0;
-	if (plan_units(j, method_has(asked.shard, j->e->overlaps) ? j->e->shard_rule : "model", &p,
-		       NULL, &unread) == 0) {
+	if (plan_units(j,
+		       gf_shard_method_has(asked.shard, j->e->overlaps) ? j->e->shard_rule
+									: "model",
+		       &p, NULL, &unread) == 0) {
 		j->t.default_s = p.predicted->iteration_s;
 		j->t.default_bytes = p.predicted->memory.peak_bytes;
 		j->before_s = j->t.default_s - tail_s(&p);
@@ -180,7 +177,7 @@ static int plan_told(struct job *j, struct gf_plan *p, struct gf_text *notes, st
 {
 	static const int keep_no = 1; /* of --shard keep */
 	const char *units = j->axes.shard_units;
-	const bool cut = method_has(j->axes.shard, GF_SHARD_PARAMETERS);
+	const bool cut = gf_shard_method_has(j->axes.shard, GF_SHARD_PARAMETERS);
 	int rc;
 
 	if (cut && !(j->e->takes & GF_EMIT_KEEPS))
@@ -269,7 +266,7 @@ static int make_plan(struct job *j, const struct gf_plan *given, struct gf_plan 
 {
 	int rc;
 
-	if (method_has(j->axes.shard, GF_SHARD_OPEN)) {
+	if (gf_shard_method_has(j->axes.shard, GF_SHARD_OPEN)) {
 		rc = gf_request_plan(&j->r, p, NULL, err);
 		if (rc)
 			return rc;
