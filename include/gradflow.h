@@ -67,6 +67,15 @@ extern "C" {
  * initialised MPI, with MPI_THREAD_MULTIPLE, it also ends it; then other threads may call it, and a
  * process may open several exchanges.
  *
+ * SHARDS. An exchange that is opened with `halves` moves what a program of shards (ZeRO, FSDP) moves:
+ * gradients to the rank that owns them, and parameters from there to all ranks. It has no steps. Its
+ * tensors are the program's units, flat; a unit travels by the algorithm, codec and lane of its
+ * message in the plan.
+ *
+ *	h = (struct gradflow_half){unit, data, count, dtype};
+ *	gradflow_all_gather(x, &h, &number)		... or gradflow_reduce_scatter
+ *	gradflow_exchange_wait_half(x, number)
+ *
  * This header's binary interface is that of libgradflow.so.0.
  */
 struct gradflow_exchange;
@@ -128,6 +137,8 @@ struct gradflow_exchange_options {
 	/* Not 0: tensors are flat pieces of others, as FSDP's shards are. A selection that works on
 	 * shapes (powersgd) is -ENOTSUP. */
 	int flat;
+	/* Not 0: SHARDS. The plan's gradients are dense; -ENOTSUP on a GPU. */
+	int halves;
 	const char *place;     /* a folder that all ranks see, or host:port of rank 0 */
 	const char *transport; /* "mpi", "ucx"; NULL: what fits */
 	/* Every rank gives size_bytes; recv holds ranks * size_bytes, in rank order. Returns 0 or a
@@ -210,6 +221,39 @@ int gradflow_exchange_wait(struct gradflow_exchange *x, size_t tensor);
  * nothing of an exchange but gradflow_exchange_test. Between steps; fn NULL: no more. */
 int gradflow_exchange_on_done(struct gradflow_exchange *x,
 			      void (*fn)(void *ctx, size_t tensor, int status), void *ctx);
+
+/* SHARDS. Elements of a unit that one rank owns. */
+struct gradflow_piece {
+	int rank;
+	size_t first, count;
+};
+/* Elements of a unit, whole on each rank, and each rank's part of them. */
+struct gradflow_half {
+	size_t tensor; /* the unit's number in gradflow_exchange_open */
+	void *data;
+	size_t count; /* the unit's, or what the program moves of it this time */
+	enum gradflow_dtype dtype;
+	/* They make up the elements, each once, in any order. NULL: equal parts in the order of
+	 * ranks, of which the first count % ranks have an element more. */
+	const struct gradflow_piece *owners;
+	size_t nowners;
+	/* Of a reduce-scatter: what sums are divided by; 0: the ranks, for means. */
+	double divisor;
+};
+
+/* Begins to move the unit: every rank's part at `data` becomes the sum over ranks, divided, and the
+ * elements of other ranks are undefined; or the parts of other ranks come to `data`. A codec that
+ * rounds does so once for all ranks, the owner's part too. The memory is the library's until the
+ * half is done. Halves begin in the order of these calls, which is the same on all ranks; so is all
+ * that they give but `data`. Eight may be under way: the next call waits for the oldest. *number is
+ * 1 for the first, and then counts on. -EINVAL: no halves were asked for, or it is none of such
+ * elements; f64 has none. */
+int gradflow_reduce_scatter(struct gradflow_exchange *x, const struct gradflow_half *half,
+			    uint64_t *number);
+int gradflow_all_gather(struct gradflow_exchange *x, const struct gradflow_half *half,
+			uint64_t *number);
+/* Until the half of that number, and all before it, are done. */
+int gradflow_exchange_wait_half(struct gradflow_exchange *x, uint64_t number);
 
 /* What the plan's selection holds back on this rank, between steps: forgotten; or times factor, as
  * when a loss scale has changed. */

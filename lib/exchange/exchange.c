@@ -331,10 +331,18 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.compute_threads = k->threads,
 		.awaited_at_once = k->awaited_at_once,
 		.signals = k->shards ? k->shards->stages : 0,
-		.hooks = x->memory.select ? x->memory.hooks : *gf_select_hooks(x->select),
 	};
 	int rc;
 
+	if (x->halves) {
+		config.plan = NULL;
+		config.lanes = k->plan->lanes;
+		config.pool = &x->halves->pool;
+		config.depth = GF_HALVES_DEPTH;
+		config.hooks = gf_halves_hooks(x->halves);
+	} else {
+		config.hooks = x->memory.select ? x->memory.hooks : *gf_select_hooks(x->select);
+	}
 	if (k->place.nccl)
 		config.place = k->place;
 	x->memory.on_done = k->on_back;
@@ -362,10 +370,29 @@ static int expect(struct gf_exchange *x, struct gf_error *err)
 	return rc;
 }
 
+static int open_halves(struct gf_exchange *x, struct gf_error *err)
+{
+	struct gf_halves *h = gf_xcalloc(1, sizeof(*h));
+	int rc;
+
+	x->halves = h;
+	h->env = &x->env;
+	h->pool.ntensors = 1;
+	h->pool.offsets = gf_xcalloc(2, sizeof(*h->pool.offsets));
+	rc = gf_comm_agree(x->env.comm, gf_exchange_check_halves(x->env.plan, err), err);
+	rc = rc ? rc : open_engine(x, err);
+	h->engine = x->engine;
+	return rc;
+}
+
 static int open_all(struct gf_exchange *x, struct gf_error *err)
 {
 	const struct gf_exchange_env *k = &x->env;
-	int rc = open_pools(x, err);
+	int rc;
+
+	if (k->halves)
+		return open_halves(x, err);
+	rc = open_pools(x, err);
 
 	rc = rc ? rc : open_select(x, err);
 	if (!rc && k->dtypes)
@@ -406,12 +433,14 @@ void gf_exchange_close(struct gf_exchange *x)
 	if (!x)
 		return;
 	if (!x->env.comm->broken && !at->nccl)
-		(void)gf_exchange_await(x, x->ledger.begun, &ignored);
+		(void)(x->halves ? gf_exchange_wait_half(x, UINT64_MAX, &ignored)
+				 : gf_exchange_await(x, x->ledger.begun, &ignored));
 	gf_engine_free(x->engine);
 	if (at->nccl)
 		(void)at->gpu->ops->stream_sync(at->gpu, at->stream, &ignored);
 	free(x->memory.tensors);
 	free(x->memory.messages);
+	gf_halves_close(x->halves);
 	gf_select_close(x->select);
 	flags_close(&x->flags);
 	for (i = 0; x->pools && i < x->ledger.depth; i++)
@@ -433,6 +462,8 @@ void gf_exchange_abandon(struct gf_exchange *x)
 
 void gf_exchange_state(struct gf_exchange *x, struct gf_state *s)
 {
+	if (x->halves)
+		return;
 	if (x->flight)
 		flight_state(x, s);
 	gf_select_state(x->select, s);

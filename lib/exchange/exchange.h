@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "checkpoints/state.h"
+#include "collectives/layout.h"
 #include "transport/comm.h"
 #include "documents/models/model.h"
 #include "documents/plan.h"
@@ -84,6 +85,8 @@ struct gf_exchange_env {
 	/* Of a plan that has them; borrowed. A step then gathers parameters, too, from its
 	 * beginning on, in the caller's memory. */
 	struct gf_shards *shards;
+	/* Messages are begun one by one, as halves; see below. */
+	bool halves;
 };
 
 /* The function tells whether a plan can be run: with gradients on the host, or else from GPU to
@@ -144,6 +147,29 @@ int gf_exchange_take(struct gf_exchange_step *step, bool applied, struct gf_erro
  * waits for the device, *bad says it, and what a good step decided is adopted. 1: there was none,
  * or, not `always`, the messages of the next step do not depend on it. */
 int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad, struct gf_error *err);
+
+/* --- halves --------------------------------------------------------------- */
+
+/* Of one of the plan's tensors, by its message's way. Elements of f32, f16 or bf16. */
+struct gf_exchange_half {
+	size_t tensor;
+	enum gf_coll_half half; /* not the whole */
+	void *data;
+	size_t count;
+	enum gf_dtype dtype;
+	struct gf_layout owners; /* borrowed; none: even parts */
+	double divisor;          /* of sums; 0: the ranks */
+};
+
+/* -ENOTSUP says why a plan's messages do not go as halves; the plan's ways are settled. */
+int gf_exchange_check_halves(const struct gf_plan *plan, struct gf_error *err);
+/* With env.halves, in place of steps; from the thread that computes. Ranks begin the same halves in
+ * the same order. Memory is in use until the half has been waited for. *number counts from 1. As
+ * many as fit are under way (exchange/posted_halves.h); then the call waits for the oldest. */
+int gf_exchange_begin_half(struct gf_exchange *x, const struct gf_exchange_half *half,
+			   uint64_t *number, struct gf_error *err);
+/* Until that half and all before it have ended. */
+int gf_exchange_wait_half(struct gf_exchange *x, uint64_t number, struct gf_error *err);
 
 /* --- what is known of it -------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "runtime/shard_list.h"
 #include "exchange/exchange.h"
 #include "exchange/callers_memory.h"
+#include "exchange/posted_halves.h"
 #include "compressors/select.h"
 #include "base/error.h"
 #include "cuda/gpu.h"
@@ -136,6 +137,7 @@ struct gf_exchange {
 	struct gf_selector *select;
 	struct gf_exchange_step *steps; /* per slot */
 	struct gf_memory memory;        /* with env.dtypes */
+	struct gf_halves *halves;       /* with env.halves: in place of pools and a selector */
 	struct gf_engine *engine;       /* for all else that communicates, too */
 	struct gf_exchange_flags flags; /* between GPUs: which are bad */
 	/* As of gf_exchange_settle: gradients that have come and wait to be taken, oldest first; K

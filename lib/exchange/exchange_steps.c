@@ -312,7 +312,8 @@ struct gf_totals gf_exchange_totals(const struct gf_exchange *x)
 {
 	struct gf_totals totals = gf_engine_totals(x->engine);
 
-	totals.copied_bytes = atomic_load(&x->memory.copied_bytes);
+	totals.copied_bytes =
+		atomic_load(x->halves ? &x->halves->copied_bytes : &x->memory.copied_bytes);
 	return totals;
 }
 

@@ -33,6 +33,7 @@ int gf_embed_start(struct gradflow_exchange *x, struct gf_error *err)
 		.scaled = gf_loss_scale_wanted(&x->plan) &&
 			  gf_selection_has(&x->plan.selection, GF_SELECT_SCALES),
 		.timeout_s = x->timeout_s,
+		.halves = x->halves,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,
 		.on_back = gf_embed_done,
@@ -227,9 +228,11 @@ static char *list_messages(const struct gradflow_exchange_options *o)
 static int same_options(struct gf_comm *comm, const struct gradflow_exchange_options *o,
 			struct gf_error *err)
 {
-	char *numbers = gf_xasprintf(
-		"epoch_steps %zu, timeout_s %g, momentum %g, on_device %d, flat %d", o->epoch_steps,
-		o->timeout_s, o->momentum, o->on_device != 0, o->flat != 0);
+	char *numbers =
+		gf_xasprintf("epoch_steps %zu, timeout_s %g, momentum %g, on_device %d, flat %d, "
+			     "halves %d",
+			     o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0,
+			     o->flat != 0, o->halves != 0);
 	char *messages = list_messages(o);
 	const struct {
 		const char *what, *text; /* NULL: none */
@@ -280,6 +283,7 @@ static int open_all(struct gradflow_exchange *x, const struct gradflow_tensor *t
 
 	x->epoch_steps = o->epoch_steps;
 	x->on_device = o->on_device;
+	x->halves = o->halves;
 	x->timeout_s = o->timeout_s;
 	x->former = (size_t)o->former + 1;
 	x->momentum = o->momentum;

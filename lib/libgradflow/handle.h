@@ -36,7 +36,8 @@ struct gf_embed_host {
  * The exchange of gradflow.h, and what gf-train does around its own without a model, data and an
  * optimiser: ranks, a plan that is bound to tensors, and sets of its state. handle.c opens it,
  * handle_plan.c takes the caller's plan, handle_step.c has the steps and says which calls are
- * allowed when, and handle_state.c has what it holds back, and its sets.
+ * allowed when, handle_halves.c has halves, and handle_state.c has what it holds back, and its
+ * sets.
  */
 struct gradflow_exchange {
 	/* of a broken communicator, which messages may yet use; it is first */
@@ -58,6 +59,7 @@ struct gradflow_exchange {
 	const char *owned;
 	size_t epoch_steps;
 	bool on_device; /* gradients stay on GPUs, and go by NCCL */
+	bool halves;    /* in place of steps */
 	double timeout_s;
 	size_t former; /* checkpoints/run/snapshot.h */
 	uint64_t steps;
@@ -117,9 +119,11 @@ struct gf_error *gf_embed_error(void);
 int gf_embed_keep(struct gradflow_exchange *x, int rc, const struct gf_error *err);
 
 /* Begins and ends a call of that name. -EINVAL: there is no exchange, or not in this process;
- * -EBUSY: another thread is in a call, or this one in a callback. `between` also fails after a
- * failure, and within a step. `leave` returns rc. */
+ * -EBUSY: another thread is in a call, or this one in a callback. `enter` also fails after a
+ * failure, and `between` within a step, and where there are halves in place of steps. `leave`
+ * returns rc. */
 int gf_embed_reach(struct gradflow_exchange *x, const char *call, struct gf_error *err);
+int gf_embed_enter(struct gradflow_exchange *x, const char *call, struct gf_error *err);
 int gf_embed_between(struct gradflow_exchange *x, const char *call, struct gf_error *err);
 int gf_embed_leave(struct gradflow_exchange *x, int rc);
 /* There is no memory for the call that the thread is in: it ends here, and so does the exchange, on

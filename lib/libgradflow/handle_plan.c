@@ -37,6 +37,15 @@ int gf_embed_plan_text(struct gf_plan *plan, const char *text, struct gf_error *
 }
 
 /* -ENOTSUP: no such plan is run here. */
+static int check_halves(const struct gradflow_exchange *x, struct gf_error *err)
+{
+	if (x->on_device)
+		return gf_error_set(err, -ENOTSUP,
+				    "halves: want memory of the host, got a GPU's: NCCL has "
+				    "ncclReduceScatter and ncclAllGather");
+	return gf_exchange_check_halves(&x->plan, err);
+}
+
 static int check(const struct gf_plan *plan, bool on_device, struct gf_error *err)
 {
 	size_t i;
@@ -349,6 +358,8 @@ static int adapt(struct gradflow_exchange *x, const struct gradflow_exchange_opt
 				  gf_selection_name(&plan->selection));
 	if (rc)
 		return rc;
+	if (x->halves)
+		return check_halves(x, err);
 	gf_exchange_set_codecs(plan, x->dtypes);
 	if (x->on_device) /* without a plan as NCCL has it */
 		gf_train_use_library(plan, o->plan || o->plan_text);
@@ -360,7 +371,7 @@ int gf_embed_bind(struct gradflow_exchange *x, const struct gradflow_tensor *ten
 		  const struct gradflow_exchange_options *o, struct gf_error *err)
 {
 	struct gf_train_config config = {
-		.comm = x->comm, .plan = &x->plan, .timeout_s = x->timeout_s};
+		.comm = x->comm, .plan = &x->plan, .timeout_s = x->timeout_s, .halves = x->halves};
 	struct gf_model_profile *model;
 	int rc = 0;
 

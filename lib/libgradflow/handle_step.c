@@ -105,8 +105,7 @@ int gf_embed_reach(struct gradflow_exchange *x, const char *call, struct gf_erro
 	return 0;
 }
 
-/* As gf_embed_reach, but it also fails after a failure. */
-static int enter(struct gradflow_exchange *x, const char *call, struct gf_error *err)
+int gf_embed_enter(struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
 	int rc = gf_embed_reach(x, call, err);
 
@@ -133,12 +132,26 @@ int gf_embed_no_memory(struct gradflow_exchange *x, const struct gf_heap_guard *
 	return gf_embed_leave(x, -ENOMEM);
 }
 
+static int of_steps(const struct gradflow_exchange *x, const char *call, struct gf_error *err)
+{
+	return x->halves ? gf_error_set(err, -EINVAL,
+					"%s: want an exchange of steps, got one that was opened "
+					"with halves",
+					call)
+			 : 0;
+}
+
 int gf_embed_between(struct gradflow_exchange *x, const char *call, struct gf_error *err)
 {
-	int rc = enter(x, call, err);
+	int rc = gf_embed_enter(x, call, err);
 
-	if (rc || !x->step)
+	if (rc)
 		return rc;
+	rc = of_steps(x, call, err);
+	if (rc)
+		return gf_embed_leave(x, rc);
+	if (!x->step)
+		return 0;
 	return gf_embed_leave(x, gf_error_set(err, -EINVAL,
 					      "%s: want it between steps, got it within step %zu: "
 					      "call gradflow_exchange_wait for GRADFLOW_ALL first",
@@ -176,7 +189,11 @@ static int check_tensor(const struct gradflow_exchange *x, const char *call, siz
 static int begin(struct gradflow_exchange *x, struct gf_error *err)
 {
 	bool bad; /* all of it has come back as NaN */
-	int rc = gf_exchange_learn(x->exchange, true, &bad, err);
+	int rc = of_steps(x, atomic_load(&x->calling), err);
+
+	if (rc)
+		return rc;
+	rc = gf_exchange_learn(x->exchange, true, &bad, err);
 
 	if (rc < 0)
 		return gf_embed_keep(x, rc, err);
@@ -289,7 +306,7 @@ API int gradflow_exchange_post(struct gradflow_exchange *x,
 {
 	static const char call[] = "gradflow_exchange_post";
 	struct gf_error *err = gf_embed_error();
-	int rc = enter(x, call, err);
+	int rc = gf_embed_enter(x, call, err);
 
 	if (rc)
 		return rc;
@@ -302,7 +319,7 @@ API int gradflow_exchange_post(struct gradflow_exchange *x,
 API int gradflow_exchange_flush(struct gradflow_exchange *x)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = enter(x, "gradflow_exchange_flush", err);
+	int rc = gf_embed_enter(x, "gradflow_exchange_flush", err);
 
 	if (rc)
 		return rc;
@@ -405,7 +422,7 @@ static int wait(struct gradflow_exchange *x, size_t tensor, struct gf_error *err
 API int gradflow_exchange_wait(struct gradflow_exchange *x, size_t tensor)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = enter(x, "gradflow_exchange_wait", err);
+	int rc = gf_embed_enter(x, "gradflow_exchange_wait", err);
 
 	if (rc)
 		return rc;

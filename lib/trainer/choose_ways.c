@@ -257,6 +257,8 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan, struct
 	struct gf_chooser_config c = {
 		.comm = comm,
 		.watch = &watch,
+		.half = k->halves || gf_shard_is_used(&plan->shard) ? GF_COLL_REDUCE_SCATTER
+								    : GF_COLL_WHOLE,
 		.lanes = plan->lanes,
 		.segment_bytes = plan->segment_bytes,
 		.same_bits = true,

@@ -106,6 +106,7 @@ struct gf_train_config {
 	size_t loaders;          /* threads that fetch samples; 0: the usual */
 	enum gf_dtype precision; /* of nets */
 	bool half;               /* it is f16: the loss scale is wanted */
+	bool halves;             /* of gf_train_choose: what is open moves as halves */
 
 	struct gf_training training; /* owned by the caller */
 	char *remark;        /* how completing it suited the plan, or NULL; owned by the caller */
