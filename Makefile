@@ -360,10 +360,10 @@ $(BUILD)/lean/%: $(BUILD)/obj/cmd/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS) -s
 # Programs that know no more than a user's.
-EMBED := $(addprefix $(BUILD)/embed/,caller misuse own_loop joined periods \
+EMBED := $(addprefix $(BUILD)/embed/,caller misuse own_loop joined periods zero3 \
 	$(if $(filter 1,$(CUDA)),on_device))
 $(addprefix $(BUILD)/embed/,caller misuse): $(BUILD)/embed/%: tests/embed/%.c
-$(addprefix $(BUILD)/embed/,own_loop joined periods on_device): $(BUILD)/embed/%: share/examples/%.c
+$(addprefix $(BUILD)/embed/,own_loop joined periods zero3 on_device): $(BUILD)/embed/%: share/examples/%.c
 $(BUILD)/embed/on_device: private EMBED_CFLAGS = $(CUDA_CFLAGS)
 $(BUILD)/embed/on_device: private EMBED_LIBS = $(CUDA_LIBS) -ldl
 $(EMBED): include/gradflow.h $(SO)

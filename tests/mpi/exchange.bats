@@ -122,6 +122,18 @@ rule() { # JQ-FILTER
 	says "own_loop: "
 }
 
+@test "exchange: the example that keeps shards" {
+	binary=$(program zero3)
+	wants 0 timeout 60 mpirun --bind-to none -np 3 "$binary"
+	[ "$(cat out.txt)" = "y = 3.00 -1.00 x +2.00 x^2" ]
+	rule '.rule.algorithms[0].codec = "bf16"'
+	wants 0 timeout 60 mpirun --bind-to none -np 2 "$binary" rule.json
+	grep -Eq '^y = (2.9|3.0). -' out.txt
+	rule '.selection = {method: "gtopk", density: .5, warmup_densities: []}'
+	wants 1 timeout 60 mpirun --bind-to none -np 2 "$binary" rule.json
+	says "halves: want dense gradients, got"
+}
+
 @test "exchange: the example that exchanges every 20 steps" {
 	binary=$(program periods)
 	wants 0 timeout 60 mpirun --bind-to none -np 3 "$binary"
