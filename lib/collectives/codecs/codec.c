@@ -34,7 +34,8 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			  .adds = true,
 			  .dtype = GF_F16,
 			  .greatest = 65504,
-			  .error = 0x1p-11},
+			  .error = 0x1p-11,
+			  .rms = 2.075e-4},
 	/* MANUAL
 	 * the top 16 bits of an f32, to nearest even: error 2^-8 of the value */
 	[GF_CODEC_BF16] = {.name = "bf16",
@@ -42,13 +43,16 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			   .elem_bits = 16,
 			   .adds = true,
 			   .dtype = GF_BF16,
-			   .error = 0x1p-8},
+			   .error = 0x1p-8,
+			   .rms = 1.66e-3},
 	/* MANUAL
 	 * the same 16 bits, toward zero, as in Pipe-SGD: error 2^-7 of the value */
 	[GF_CODEC_TRUNC16] = {.name = "trunc16",
 			      .description = "the top 16 bits of f32, toward zero (Pipe-SGD)",
 			      .elem_bits = 16,
-			      .error = 0x1p-7},
+			      .error = 0x1p-7,
+			      .rms = 1.74e-3,
+			      .cut = 2.8e-3},
 	/* MANUAL
 	 * 8-bit integers and a scale per block of 1024, as in Pipe-SGD: 8.03 bits, error 1/254 of
 	 * the block's largest value */
@@ -57,7 +61,8 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			 .block_elems = 1024,
 			 .block_bytes = 4,
 			 .elem_bits = 8,
-			 .error = 1.0 / 254},
+			 .error = 1.0 / 254,
+			 .rms = 7.8e-3},
 	/* MANUAL
 	 * 8-bit floating point (e4m3 of OCP's OFP8: 4 bits of exponent, 3 of fraction, at most
 	 * 448) and a scale per block of 128, a power of two: 8.06 bits, error 1/17 of the value,
@@ -67,7 +72,8 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			  .block_elems = 128,
 			  .block_bytes = 1,
 			  .elem_bits = 8,
-			  .error = 1.0 / 17},
+			  .error = 1.0 / 17,
+			  .rms = 2.66e-2},
 	/* MANUAL
 	 * 4-bit floating point (e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6) and a scale per block of 32, a
 	 * power of two: MXFP4 of OCP's Microscaling Formats 1.0.
@@ -78,7 +84,9 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			  .block_elems = 32,
 			  .block_bytes = 1,
 			  .elem_bits = 4,
-			  .error = 0.25},
+			  .error = 0.25,
+			  .rms = 0.115,
+			  .cut = 0.019},
 };
 
 const struct gf_codec *gf_codec_find(const char *name)

@@ -34,6 +34,9 @@ struct gf_codec {
 	/* The most that one encoding changes a value, as a share of it (in the codec's normal
 	 * range) or, with blocks, of the block's largest. */
 	double error;
+	/* What one encoding does to normal values: the rms error, as a share of theirs, beside the
+	 * share by which it makes all of them smaller (toward zero). 0: nothing, or not known. */
+	double rms, cut;
 	/* Of a described codec alone, per byte of f32; 0: not known. */
 	double encode_s_per_byte, decode_s_per_byte;
 };
