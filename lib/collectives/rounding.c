@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/rounding.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,12 +15,14 @@ struct value {
 	bool rounded; /* another encoding changes nothing */
 };
 
-/* What one rank has sent another, in order. */
+/* What a rank has sent. */
 struct parcel {
 	struct parcel *next;
+	int from;
 	size_t count;
 	struct value values[];
 };
+/* ... to one rank, in order. */
 struct queue {
 	struct parcel *first, **last;
 };
@@ -31,7 +32,7 @@ struct walk {
 	int ranks;
 	struct value **buffers; /* per rank: DATA, then SCRATCH */
 	size_t *next;           /* per rank: its next step */
-	struct queue *queues;   /* from * ranks + to */
+	struct queue *queues;   /* per rank: on the way to it */
 };
 
 static void add_rounded(struct gf_rounded *to, double n)
@@ -76,7 +77,7 @@ static struct value *at(const struct walk *w, int rank, struct gf_range range)
 
 static void send(struct walk *w, int rank, const struct gf_step *step)
 {
-	struct queue *q = &w->queues[(size_t)rank * (size_t)w->ranks + (size_t)step->peer];
+	struct queue *q = &w->queues[step->peer];
 	struct value *from = at(w, rank, step->range);
 	struct parcel *p = gf_xmalloc(sizeof(*p) + step->range.count * sizeof(*from));
 	size_t i;
@@ -84,6 +85,7 @@ static void send(struct walk *w, int rank, const struct gf_step *step)
 	for (i = 0; w->s[rank].lossy && i < step->range.count; i++)
 		encode(&from[i]);
 	memcpy(p->values, from, step->range.count * sizeof(*from));
+	p->from = rank;
 	p->count = step->range.count;
 	p->next = NULL;
 	*(q->first ? q->last : &q->first) = p;
@@ -93,11 +95,14 @@ static void send(struct walk *w, int rank, const struct gf_step *step)
 /* false: it has not been sent yet. */
 static bool receive(struct walk *w, int rank, const struct gf_step *step)
 {
-	struct queue *q = &w->queues[(size_t)step->peer * (size_t)w->ranks + (size_t)rank];
+	struct queue *q = &w->queues[rank];
 	struct value *to = at(w, rank, step->range);
-	struct parcel *p = q->first;
+	struct parcel **link = &q->first, *p;
 	size_t i;
 
+	while (*link && (*link)->from != step->peer)
+		link = &(*link)->next;
+	p = *link;
 	if (!p)
 		return false;
 	for (i = 0; i < p->count; i++)
@@ -105,7 +110,9 @@ static bool receive(struct walk *w, int rank, const struct gf_step *step)
 			to[i] = p->values[i];
 		else
 			sum(&to[i], &p->values[i]);
-	q->first = p->next;
+	*link = p->next;
+	if (!p->next)
+		q->last = link;
 	free(p);
 	return true;
 }
@@ -188,7 +195,7 @@ static void walk(struct gf_schedule *s, int ranks, enum gf_coll_half half, struc
 
 	w.buffers = gf_xcalloc((size_t)ranks, sizeof(*w.buffers));
 	w.next = gf_xcalloc((size_t)ranks, sizeof(*w.next));
-	w.queues = gf_xcalloc((size_t)ranks * (size_t)ranks, sizeof(*w.queues));
+	w.queues = gf_xcalloc((size_t)ranks, sizeof(*w.queues));
 	for (rank = 0; rank < ranks; rank++) {
 		w.buffers[rank] = gf_xcalloc(s[rank].count_elems + s[rank].scratch_elems + 1,
 					     sizeof(**w.buffers));
@@ -204,6 +211,16 @@ static void walk(struct gf_schedule *s, int ranks, enum gf_coll_half half, struc
 	free(w.queues);
 }
 
+/* So many that the work grows with the ranks alone. */
+static size_t elems_for(size_t ranks)
+{
+	const size_t most = 16, all = most * 512;
+
+	if (ranks > all)
+		return 1;
+	return ranks < most ? ranks : all / ranks < most ? all / ranks : most;
+}
+
 int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		   struct gf_rounding *r, struct gf_error *err)
 {
@@ -214,10 +231,7 @@ int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args
 	*r = (struct gf_rounding){.ranks = args->ranks - args->servers};
 	if (args->half == GF_COLL_ALL_GATHER || args->ranks < 2)
 		return 0;
-	if (args->ranks > GF_ROUNDING_RANKS_MOST)
-		return gf_error_set(err, -ENOTSUP, "want at most %d ranks for a walk, got %d",
-				    GF_ROUNDING_RANKS_MOST, args->ranks);
-	of.count_elems = (size_t)args->ranks;
+	of.count_elems = elems_for((size_t)args->ranks);
 	of.owners = NULL;
 	of.segment_elems = 0;
 	of.calls = false;

@@ -15,8 +15,8 @@
  * the error. An encoding that cuts toward zero makes all that it holds smaller by the same share: a
  * contribution that is encoded k times lacks k times as much. These errors add up.
  *
- * Sums are those of the mean, since it divides both. All are of one element of the result, the mean
- * over elements.
+ * The error of a sum is also that of the mean. All numbers are the mean over the first elements of
+ * a message that has one for each rank: of 16, and of fewer among more than 512 ranks.
  */
 struct gf_rounded {
 	double alone, pairs; /* of n contributions n, and n(n - 1), which the correlation weighs */
@@ -33,10 +33,8 @@ struct gf_value_statistics {
 	double correlation; /* between ranks: 0 where nothing is known, 1 at the most */
 };
 
-/* Of the algorithm with these arguments; a half that gathers adds nothing. The work grows with the
- * square of the ranks: -ENOTSUP: more than GF_ROUNDING_RANKS_MOST, or the algorithm has no steps;
- * other errors are gf_algorithm_schedule's. */
-#define GF_ROUNDING_RANKS_MOST 512
+/* Of the algorithm with these arguments; a half that gathers adds nothing. -ENOTSUP: the algorithm
+ * has no steps; other errors are gf_algorithm_schedule's. */
 int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		   struct gf_rounding *r, struct gf_error *err);
 
