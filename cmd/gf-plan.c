@@ -123,6 +123,11 @@ static const struct gf_setting settings[] = {
 	{"release", "WHEN", 4, GF_SETTING_CHOICE, AT(axes.release),
 	 "send messages when their tensors are ready, or at backward_end",
 	 .names = gf_release_names},
+	{"max-error", "E", 4, GF_SETTING_REAL, AT(request.max_error),
+	 "take algorithms and codecs whose rounding changes mean gradients by at most this share "
+	 "of "
+	 "them (rms), e.g. 1e-3",
+	 1e-9, 1},
 	{"reproducible", NULL, 4, GF_SETTING_FLAG, AT(request.reproducible),
 	 "add gradients in one order, whatever messages they are in"},
 	{"staleness", "K[:KEYS]", 5, GF_SETTING_ENTRY,

@@ -50,6 +50,7 @@ void gf_messages_free(struct gf_message *messages, size_t n);
 
 struct gf_predicted_message {
 	double ready_s, start_s, end_s; /* from the start of forward */
+	double error;                   /* of its mean gradients, as the prediction's */
 	char *extra;
 };
 
@@ -77,6 +78,8 @@ struct gf_prediction {
 	double fastest_s;
 	/* by the doubt of the measurements (simulator/uncertainty.h); both 0: unknown */
 	double iteration_low_s, iteration_high_s;
+	/* of the mean gradients by rounding, relative (simulator/sum_error.h); 0: unknown */
+	double error;
 	struct gf_memory_use memory;
 	struct gf_predicted_message *messages;
 	size_t nmessages; /* the plan's */

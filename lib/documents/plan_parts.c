@@ -118,6 +118,7 @@ static const struct gf_field timed_fields[] = {
 	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s), .high = GF_MAX_TIME_SUM_S},
 	{"start_s", GF_FIELD_REAL, .offset = AT(start_s), .high = GF_MAX_TIME_SUM_S},
 	{"end_s", GF_FIELD_REAL, .offset = AT(end_s), .high = GF_MAX_TIME_SUM_S},
+	{"error", GF_FIELD_REAL, GF_OMITTED, .offset = AT(error), .high = 1e6},
 	{NULL},
 };
 #undef AT
@@ -158,6 +159,7 @@ static const struct gf_field prediction_fields[] = {
 	 .high = GF_MAX_TIME_SUM_S},
 	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(iteration_high_s),
 	 .high = GF_MAX_TIME_SUM_S},
+	{"error", GF_FIELD_REAL, GF_OMITTED, .offset = AT(error), .high = 1e6},
 	{"memory", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(memory), .record = &memory_record},
 	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
 	 .record = &timed_record},

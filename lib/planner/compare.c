@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "collectives/codecs/codec.h"
 #include "simulator/period_time.h"
+#include "simulator/sum_error.h"
 
 /* May the two carry the same messages? */
 static bool comparable(const struct gf_compared *a, const struct gf_compared *b)
@@ -133,9 +134,8 @@ static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief
 {
 	return strcmp(a->system, b->system) == 0 && strcmp(a->policy, b->policy) == 0 &&
 	       strcmp(a->selection, b->selection) == 0 && strcmp(a->period, b->period) == 0 &&
-	       strcmp(a->shard, b->shard) == 0 &&
-	       a->period_steps == b->period_steps && strcmp(a->codecs, b->codecs) == 0 &&
-	       strcmp(a->algorithms, b->algorithms) == 0 &&
+	       strcmp(a->shard, b->shard) == 0 && a->period_steps == b->period_steps &&
+	       strcmp(a->codecs, b->codecs) == 0 && strcmp(a->algorithms, b->algorithms) == 0 &&
 	       strcmp(a->outer_codecs, b->outer_codecs) == 0 &&
 	       strcmp(a->outer_algorithms, b->outer_algorithms) == 0 &&
 	       a->nmessages == b->nmessages && a->lanes == b->lanes && a->staleness == b->staleness;
@@ -203,6 +203,8 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	}
 	if (c->over.axes >> GF_COMPARE_PERIODS & 1)
 		row.border_bytes = border_bytes(t, &p);
+	gf_sim_predict_error(&p, NULL);
+	row.error = p.predicted->error;
 	row.automatic = !t->policy || t->policy->automatic;
 	row.plan = gf_plan_brief(&p);
 	row.iteration_s = p.predicted->iteration_s;

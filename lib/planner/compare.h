@@ -54,6 +54,7 @@ struct gf_compared {
 	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
+	double error;                             /* of the mean gradients; 0: unknown */
 	double memory_bytes;                      /* 0: not asked for */
 	unsigned unsure;                          /* of enum gf_unsure; such rows are last */
 	struct gf_plan *whole;                    /* owned */

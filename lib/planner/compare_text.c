@@ -15,6 +15,7 @@
 #include "json/json.h"
 #include "planner/compare.h"
 #include "planner/summary.h"
+#include "simulator/sum_error.h"
 #include "simulator/sweep_plots.h"
 
 static const char *const unsure_names[] = {"free", "assumed", "beyond", "halved"};
@@ -33,6 +34,8 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 	if (row->across)
 		gf_json_put_string(&w, gf_compare_names[over->across], row->across);
 	gf_json_close_object(&w);
+	if (row->error > 0)
+		gf_json_put_real(&w, "error", row->error);
 	if (row->memory_bytes > 0)
 		gf_json_put_real(&w, "memory_bytes", row->memory_bytes);
 	if (row->plan.period_steps)
@@ -196,7 +199,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	/* the first columns, where these are compared */
 	bool algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
 	bool periods = c->over.axes >> GF_COMPARE_PERIODS & 1;
-	bool shards = false;
+	bool shards = false, rounds = false;
 	enum gf_compare_axis values[2];
 	size_t nvalues = values_of(c, values), i, k;
 	struct gf_table t = {0};
@@ -204,15 +207,18 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 
 	for (i = 0; i < nvalues; i++)
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
-	for (i = 0; i < c->nrows; i++)
+	for (i = 0; i < c->nrows; i++) {
 		shards |= c->rows[i].memory_bytes > 0;
-	gf_text_addf(&head,
-		     "%s%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\tstep\texposed%s%s%s",
-		     shards ? "shard\tmemory\t" : "",
-		     /* sent: bytes that leave a group in a step */
-		     periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
-		     c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
-		     doubted ? "\tlow\thigh" : "", c->pays ? "\tpays below\tpays on ranks" : "");
+		rounds |= c->rows[i].error > GF_ERROR_OF_NOTE;
+	}
+	gf_text_addf(
+		&head,
+		"%s%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes%s\tstep\texposed%s%s%s",
+		shards ? "shard\tmemory\t" : "",
+		/* sent: bytes that leave a group in a step */
+		periods ? "period\tH\tsent\t" : "", algorithms ? "algorithm\t" : "",
+		rounds ? "\terror" : "", c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
+		doubted ? "\tlow\thigh" : "", c->pays ? "\tpays below\tpays on ranks" : "");
 	gf_table_cells(&t, "%s", head.data);
 	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
@@ -235,6 +241,8 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		add_system(&t, &r->plan);
 		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d", r->plan.policy, r->plan.codecs,
 			       r->plan.selection, r->plan.nmessages, r->plan.lanes);
+		if (rounds)
+			gf_table_cell(&t, "%.1e", r->error);
 		add_time(&t, r);
 		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s).text);
 		if (c->now_s > 0)

@@ -12,6 +12,7 @@
 #include "planner/workbench.h"
 #include "simulator/period_time.h"
 #include "simulator/predict.h"
+#include "simulator/sum_error.h"
 #include "simulator/whatif/whatif.h"
 
 static const char *const origins[] = {
@@ -455,6 +456,27 @@ static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 			     gf_human_time(fastest_s).text);
 }
 
+/* Which message rounds the most. */
+static void print_rounding(const struct gf_plan *p, struct gf_text *out)
+{
+	const struct gf_predicted_message *of = p->predicted->messages;
+	struct gf_sum_error_of most;
+	double times = 0;
+	size_t i, at = 0;
+
+	for (i = 1; i < p->nmessages; i++)
+		if (of[i].error > of[at].error)
+			at = i;
+	most = gf_sum_error_of(p, at);
+	if (of[at].error < GF_ERROR_OF_NOTE || isnan(gf_sim_sum_error(&most, NULL, &times)))
+		return;
+	gf_text_addf(out,
+		     "rounding changes the mean gradients by %.1e of them (rms), those of message "
+		     "%zu by %.1e: %s with %s encodes a gradient %.2g times on its way\n\n",
+		     p->predicted->error, at, of[at].error, p->messages[at].algorithm,
+		     p->messages[at].codec, times);
+}
+
 static int explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
 		   struct gf_text *out, struct gf_error *err)
 {
@@ -479,6 +501,7 @@ static int explain(const struct gf_request *r, const struct gf_plan *p, size_t w
 	rc = add_chart(p, window, out, err);
 	gf_text_addf(out, "\n");
 	print_simpler(p, out);
+	print_rounding(p, out);
 	gf_plan_table(p, 0, out);
 	gf_text_addf(out, "\n");
 	if (rc == 0)

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
+#include "simulator/sum_error.h"
 #include "simulator/uncertainty.h"
 #include "documents/plan_brief.h"
 #include "documents/plan_rule.h"
@@ -381,6 +382,8 @@ int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_tex
 
 	if (rc < 0)
 		return rc;
+	if (p->predicted)
+		gf_sim_predict_error(p, NULL);
 	p->topology_digest = digest(r->topology_digest);
 	p->profile_digest = digest(r->profile_digest);
 	return 0;

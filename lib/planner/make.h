@@ -39,6 +39,7 @@ struct gf_request {
 	size_t max_messages;             /* of the plan; 0: any number */
 	bool elsewhere;                  /* another program runs it: of gradflow's own, no word */
 	bool reproducible;               /* bits that do not depend on the cut */
+	double max_error;                /* of each message, by rounding; 0: any */
 	const struct gf_plan *rule;      /* given, to be bound; or NULL */
 	/* The options by which the user chose something of the above that a plan decides, with
 	 * blanks between; NULL: none. */

@@ -15,6 +15,7 @@
 #include "documents/algorithm_traits.h"
 #include "planner/factors.h"
 #include "simulator/prices/price.h"
+#include "simulator/sum_error.h"
 
 #define REPLAYED_MOST 3000000 /* steps */
 #define ROUNDS_MOST   8
@@ -26,6 +27,7 @@ struct filling {
 	const struct gf_problem *in;
 	struct gf_fabric fabric;
 	struct gf_error why; /* the last algorithm that has no price */
+	double least_error;  /* of those that round too much; 0: none */
 };
 
 static struct gf_stage *copy_stages(const struct gf_stage *stages, size_t n)
@@ -96,6 +98,33 @@ static bool carries(const struct filling *f, const char *algorithm, const struct
 	return true;
 }
 
+/* Would a message like that round more than is allowed? */
+static bool exceeds(struct filling *f, const char *algorithm, const struct gf_stage *stages,
+		    size_t nstages, const char *codec)
+{
+	const struct gf_message like = {.algorithm = (char *)algorithm,
+					.codec = (char *)codec,
+					.stages = (struct gf_stage *)stages,
+					.nstages = nstages};
+	const struct gf_sum_error_of of = {.message = &like,
+					   .ranks = f->fabric.ranks - f->fabric.servers,
+					   .servers = f->fabric.servers,
+					   .copies = f->in->copies,
+					   .scattered = f->in->halves};
+	double error;
+
+	if (!(f->in->max_error > 0))
+		return false;
+	error = gf_sim_sum_error(&of, NULL, NULL);
+	if (error <= f->in->max_error)
+		return false;
+	if (!(f->least_error > 0 && f->least_error <= error))
+		gf_error_set(&f->why, -ENOTSUP,
+			     "--max-error: want at most %g, the least is %.1e, by %s with %s",
+			     f->in->max_error, f->least_error = error, algorithm, codec);
+	return true;
+}
+
 static const char *const *codecs_of(const struct gf_problem *in)
 {
 	static const char *const plain[] = {"f32", NULL};
@@ -129,6 +158,8 @@ static void add(struct filling *f, const char *algorithm, const struct gf_stage 
 				     algorithm, codecs[i]);
 			continue;
 		}
+		if (exceeds(f, algorithm, stages, nstages, codecs[i]))
+			continue;
 		if (!carries(f, algorithm, stages, nstages, codecs[i])) {
 			gf_error_set(
 				&f->why, -ENOTSUP,

@@ -241,6 +241,7 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 		.algorithm = r->algorithm,
 		.max_messages = r->max_messages,
 		.reproducible = r->reproducible,
+		.max_error = r->max_error,
 		.codecs = r->codecs,
 	};
 }

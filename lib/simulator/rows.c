@@ -15,7 +15,7 @@
  * The columns of times: the name for machines, the heading for people (NULL: machines alone), and
  * where an outcome has the value. A column is there if `where` is not 0 in some row.
  */
-enum kind { WHOLE, TIME, RATE, NUMBER, SHARE, BYTES };
+enum kind { WHOLE, TIME, RATE, NUMBER, SHARE, BYTES, ERROR };
 
 #define AT(member) offsetof(struct gf_outcome, member)
 #define ALWAYS     offsetof(struct gf_outcome, iteration_s)
@@ -42,6 +42,7 @@ static const struct column {
 	{"efficiency_low", NULL, SHARE, AT(efficiency_low), AT(high_s)},
 	{"efficiency_high", NULL, SHARE, AT(efficiency_high), AT(high_s)},
 	{"unlimited_s", NULL, TIME, AT(unlimited_s), AT(unlimited_s)},
+	{"error", "error", ERROR, AT(error), AT(error_of_note)},
 	{"memory_bytes", "memory", BYTES, AT(memory_bytes), AT(memory_bytes)},
 	{"samples_per_s", NULL, NUMBER, AT(samples_per_s), AT(samples_per_s)},
 	{"period_s", "period", TIME, AT(period_s), AT(period_s)},
@@ -185,6 +186,8 @@ static void number_cell(struct gf_table *t, enum kind kind, double value)
 		gf_table_cell(t, "%s", gf_human_link(value).text);
 	else if (kind == SHARE)
 		gf_table_cell(t, "%.1f %%", 100 * value);
+	else if (kind == ERROR)
+		gf_table_cell(t, "%.1e", value);
 	else
 		gf_table_cell(t, "%s", gf_human_ratio(value).text);
 }

@@ -36,6 +36,7 @@ struct gf_problem {
 	bool halves;             /* only algorithms that come in two halves */
 	int copies;              /* ... which leave so many copies; 0: one */
 	bool reproducible;       /* only those that gf_algorithm_reproduces */
+	double max_error;        /* ... whose sums round less (simulator/sum_error.h); 0: any */
 	enum gf_release release; /* of all messages */
 	double tolerance; /* optimal: within this share of the best time fewer lanes win, then fewer
 			   * messages */

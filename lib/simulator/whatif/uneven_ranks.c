@@ -189,8 +189,8 @@ static int read_rows(struct members *m, const char *text, size_t size, const cha
 			gf_json_free(root);
 	} while (rc == 0 && root);
 	if (rc == -EINVAL && m->n == 0)
-		gf_error_set(err, -EINVAL, "%s: want rows of gf-profile --pairs --table=json, found none",
-			     file);
+		gf_error_set(err, -EINVAL,
+			     "%s: want rows of gf-profile --pairs --table=json, found none", file);
 	return rc;
 }
 

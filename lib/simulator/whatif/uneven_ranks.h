@@ -21,8 +21,8 @@ int gf_uneven_add_slow(const char *text, void *uneven, struct gf_error *err);
 /* "RANK:FACTOR" or "RANK:FACTOR@LEVEL", several with commas between: its link has 1/FACTOR of the
  * bandwidth. */
 int gf_uneven_add_links(const char *text, void *uneven, struct gf_error *err);
-/* A file of the rows that gf-profile --pairs --table=json prints. Adds the link of each host all of whose
- * ways out, or in, are slow, beside the median host, and a line about it to notes. */
+/* A file of the rows that gf-profile --pairs --table=json prints. Adds the link of each host all of
+ * whose ways out, or in, are slow, beside the median host, and a line about it to notes. */
 int gf_uneven_read_pairs(struct gf_uneven *u, const char *file, struct gf_text *notes,
 			 struct gf_error *err);
 

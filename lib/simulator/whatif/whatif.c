@@ -9,6 +9,7 @@
 
 #include "base/heap.h"
 #include "simulator/period_time.h"
+#include "simulator/sum_error.h"
 #include "simulator/uncertainty.h"
 #include "simulator/whatif/jitter.h"
 #include "simulator/whatif/plan_variant.h"
@@ -90,6 +91,7 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w, struct gf_
 void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const struct gf_sim_result *r)
 {
 	double first = INFINITY, last = 0;
+	struct gf_plan there = *p;
 	size_t i;
 
 	for (i = 0; i < p->nmessages; i++) {
@@ -98,6 +100,9 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 	}
 	if (gf_shard_is_used(&p->shard))
 		first = 0; /* a step begins with a gather */
+	there.ranks = o->ranks;
+	o->error = gf_sim_step_error(&there, NULL, NULL);
+	o->error_of_note = o->error > GF_ERROR_OF_NOTE ? o->error : 0;
 	if (gf_plan_tells_memory(p))
 		o->memory_bytes = r->memory.peak_bytes;
 	o->communication_s = fmax(last - first, 0);

@@ -81,7 +81,9 @@ struct gf_outcome {
 	double backward_end_s, forward_end_s;
 	double speedup, efficiency;
 	double samples_per_s; /* 0: the batch is not known */
-	double memory_bytes;  /* that a rank holds at the most; 0: not asked for */
+	double error;         /* of the mean gradients; 0: unknown; and if it is of note */
+	double error_of_note;
+	double memory_bytes; /* that a rank holds at the most; 0: not asked for */
 	/* Of what.iterations, one after the other: those of a pipeline's warm-up synchronous, the
 	 * others with what pipelining fills and drains (Pipe-SGD Eq. 4), those of a selection's
 	 * warm-up with what they send. Epochs of unknown length are taken to have no steps. */

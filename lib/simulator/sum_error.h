@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIMULATOR_SUM_ERROR_H
+#define GF_SIMULATOR_SUM_ERROR_H
+
+#include "collectives/rounding.h"
+#include "documents/plan.h"
+
+/*
+ * What rounding does to the mean gradients of a plan: the rms error, relative to the rms of the
+ * exact mean. What a selection leaves out is no error here. A library's all-reduce, whose steps
+ * nobody knows, is taken for the worst of those that it stands for, with sums of the type that is
+ * sent.
+ */
+
+/* Less than this is the rounding of f32, which nobody chooses by. */
+#define GF_ERROR_OF_NOTE 1e-5
+
+/* Of a message like that one among so many ranks. NAN: it is not known, as of a described codec. */
+struct gf_sum_error_of {
+	const struct gf_message *message;
+	int ranks, servers, copies;
+	bool scattered; /* its reduce-scatter alone */
+};
+/* times (optional): how often a gradient is encoded on its way, in the root of the mean square. */
+double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_statistics *values,
+			double *times);
+
+/* That of a plan's message. */
+struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message);
+/* Of a plan's step, weighed by elements; and of each message (nmessages, or NULL). 0: unknown, as
+ * of plans whose selection leaves gradients out. */
+double gf_sim_step_error(const struct gf_plan *p, const struct gf_value_statistics *values,
+			 double *messages);
+/* The same in the plan's prediction. */
+void gf_sim_predict_error(struct gf_plan *p, const struct gf_value_statistics *values);
+
+#endif
