@@ -11,14 +11,25 @@
 #include "cost/preset.h"
 #include "planner/shards.h"
 #include "planner/systems.h"
+#include "simulator/sum_error.h"
 
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out)
 {
+	double error;
+
 	gf_text_addf(out, "# gradflow: %s, policy %s", what, p->policy ? p->policy : "unknown");
 	if (p->model)
 		gf_text_addf(out, ", model %s, %d ranks, %zu messages", p->model->name, p->ranks,
 			     p->nmessages);
 	gf_text_addf(out, "\n");
+	if (!p->model || gf_codec_is_plain(p->messages[0].codec))
+		return;
+	error = gf_sim_library_error(p->messages[0].codec, p->ranks, gf_shard_is_used(&p->shard));
+	if (error > 0)
+		gf_text_addf(
+			out,
+			"# reduced in %s, which changes mean gradients by %.1e of them (rms)\n",
+			p->messages[0].codec, error);
 }
 
 /* "buckets, codecs; PyTorch 2.13", for lists. */

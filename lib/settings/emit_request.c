@@ -18,6 +18,7 @@
 #include "collectives/codecs/codec.h"
 #include "planner/policies/policy.h"
 #include "simulator/predict.h"
+#include "simulator/sum_error.h"
 
 /* A plan has a period where the target takes one, and nowhere else: -ENOTSUP. given: as
  * gf_request_emit's. */
@@ -351,22 +352,46 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	return 0;
 }
 
+/* The codecs of the request that keep its bound as the target adds. The caller frees. */
+static int bound_codecs(struct gf_request *r, const struct gf_emitter *e, const char ***kept,
+			struct gf_error *err)
+{
+	const bool scattered = e->takes & GF_EMIT_SHARDS;
+	size_t n = 0, i;
+	double error;
+
+	*kept = NULL;
+	if (!(r->max_error > 0) || !r->codecs || !r->codecs[0])
+		return 0;
+	for (i = 0; r->codecs[i];)
+		i++;
+	*kept = gf_xcalloc(i + 1, sizeof(**kept));
+	for (i = 0; r->codecs[i]; i++) {
+		error = gf_sim_library_error(r->codecs[i], r->fabric.ranks, scattered);
+		if (error <= r->max_error)
+			(*kept)[n++] = r->codecs[i];
+		else
+			gf_error_set(err, 1,
+				     "--emit %s: --max-error: want at most %g, got %.1e of %s on "
+				     "%d ranks: allow f32, too (--codecs)",
+				     e->name, r->max_error, error, r->codecs[i], r->fabric.ranks);
+	}
+	r->codecs = *kept;
+	r->max_error = 0;
+	return n ? 0 : 1;
+}
+
 /* --- a request ------------------------------------------------------------
  */
 
-int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, const char *target,
-		    struct gf_plan *p, struct gf_text *out, struct gf_text *notes,
-		    struct gf_error *err)
+static int request_emit(const struct gf_request *r, const struct gf_plan *given,
+			const struct gf_emitter *e, struct gf_plan *p, struct gf_text *out,
+			struct gf_text *notes, struct gf_error *err)
 {
-	const struct gf_emitter *e = find(target, err);
 	struct gf_emit_times times = {0};
 	struct gf_request there = *r;
-	int rc = 0;
+	int rc;
 
-	if (!e)
-		return -EINVAL;
-	memset(p, 0, sizeof(*p));
-	there.elsewhere = true;
 	/* several messages at once take a job of several communicators, which is asked for */
 	if (e->takes & GF_EMIT_ALGORITHM && !there.lanes && !there.system)
 		there.lanes = 1;
@@ -404,5 +429,24 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, con
 		gf_plan_release(p);
 	else if (times.plan_s > 0)
 		note_times(e, p, &times, notes);
+	return rc;
+}
+
+int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, const char *target,
+		    struct gf_plan *p, struct gf_text *out, struct gf_text *notes,
+		    struct gf_error *err)
+{
+	const struct gf_emitter *e = find(target, err);
+	struct gf_request there = *r;
+	const char **codecs;
+	int rc;
+
+	if (!e)
+		return -EINVAL;
+	memset(p, 0, sizeof(*p));
+	there.elsewhere = true;
+	rc = bound_codecs(&there, e, &codecs, err);
+	rc = rc ? rc : request_emit(&there, given, e, p, out, notes, err);
+	free(codecs);
 	return rc;
 }

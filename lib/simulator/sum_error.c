@@ -73,6 +73,19 @@ static bool goes_alike(const struct gf_message *a, const struct gf_message *b)
 	       !strcmp(a->codec, b->codec);
 }
 
+double gf_sim_library_error(const char *codec, int ranks, bool scattered)
+{
+	struct gf_message like = {.codec = (char *)codec};
+	const struct gf_sum_error_of of = {
+		.message = &like, .ranks = ranks, .copies = 1, .scattered = scattered};
+	size_t i = 0;
+
+	while (!gf_algorithms[i]->stands_for)
+		i++;
+	like.algorithm = (char *)gf_algorithms[i]->name;
+	return gf_sim_sum_error(&of, NULL, NULL);
+}
+
 struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message)
 {
 	return (struct gf_sum_error_of){

@@ -25,6 +25,8 @@ struct gf_sum_error_of {
 double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_statistics *values,
 			double *times);
 
+/* Of a library's all-reduce, or scattered its reduce-scatter, in that codec. */
+double gf_sim_library_error(const char *codec, int ranks, bool scattered);
 /* That of a plan's message. */
 struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message);
 /* Of a plan's step, weighed by elements; and of each message (nmessages, or NULL). 0: unknown, as

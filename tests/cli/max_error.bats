@@ -49,3 +49,19 @@ all_codecs() {
 	wants 0 gf-sim -q --ranks 4,16 --table plan.json
 	! grep -q error out.txt
 }
+
+@test "gf-plan --emit: the reduce type is one that keeps the bound" {
+	codec=$(all_codecs | tr , '\n' | sed -n 3p) # of those that PyTorch's hooks have
+	emit() { # OPTION...
+		gf-plan -q --model bert-base --gpu v100 --emit ddp "$@" gtopk-32-1gbe > out.txt 2> err.txt
+	}
+	emit --codecs "$codec"
+	grep -q "^# reduced in $codec, which changes mean gradients by .* of them (rms)" out.txt
+	grep -q _compress_hook out.txt
+	emit --codecs "$codec" --max-error 0.1
+	grep -q _compress_hook out.txt
+	! emit --codecs "$codec" --max-error 1e-5
+	says "--max-error: want at most 1e-05, got "
+	! emit --codecs "f32,$codec" --max-error 1e-5
+	says "change nothing"
+}
