@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The example that a page begins with, and every .Dl line in the EXAMPLES of a
 # page, run as they stand, from a folder in which share/ is the shipped
-# one; lines that begin with mpirun too, where there is an mpirun. A budget of 10 s is
-# one of 1 s here, and a point takes 5 ms.
+# one; lines that begin with mpirun too, where there is an mpirun. What has a budget of 10 s
+# measures less here.
 load common
 
 @test "examples of the man pages run" {
@@ -23,7 +23,7 @@ load common
 				failed=1
 			fi
 		done < <(awk '/^\.Sh /{on = /EXAMPLES/; first = /DESCRIPTION/}
-			/^\.Pp/{first = 0} (on || first) && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g; s/--budget 10s/--budget 1s --points time=5ms/')
+			/^\.Pp/{first = 0} (on || first) && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g; s/--budget 10s/--budget 1s --points time=1ms --max-bytes 64K --repeats 3/; s/-e 16M/-e 1M/')
 	done
 	echo "$ran examples"
 	[ "$ran" -gt 0 ]

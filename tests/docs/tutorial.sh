@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The commands of the README and of the TUTORIAL in gf(7) run one after the other
 # in a folder of their own, as a reader would type them, and show what the text
-# says of them. Three things differ: profiles have a budget of 1 s, the language
+# says of them. Three things differ: profiles measure less, the language
 # model is trained for two steps, and a line that both have runs once.
 set -u
 command -v mpirun > /dev/null || { echo "mpirun is not installed"; exit 77; }
@@ -50,7 +50,7 @@ while IFS= read -r line; do
 	*--emit*) shows bucket_cap_mb ;;
 	*gf-allreduce*) shows '#wrong'; shows 'ring' ;;
 	esac
-done < <(commands | sed -E 's/ +#.*//; s/--budget [0-9]+s/--budget 1s --points time=5ms/')
+done < <(commands | sed -E 's/ +#.*//; s/--budget [0-9]+s/--budget 1s --points time=1ms --max-bytes 64K --repeats 3/')
 [ "$ran" -ge 29 ] || offend "want at least 29 commands, ran $ran"
 for file in topo.json prof.json plan.json trace.json better.json big.json rule.json; do
 	jq -e . "$file" > /dev/null || offend "$file is no document"
