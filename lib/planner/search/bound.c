@@ -116,11 +116,29 @@ static double lambda_of(const struct gf_rest *r, size_t mix)
 	return (double)mix / (double)(r->nmixes - 1);
 }
 
+/* What an option asks for a byte of a step's sizes. */
+struct rate {
+	double share, per_byte_s, alone_s;
+};
+
+/* Does one of them ask no more than this one, in any mix? */
+static bool is_beaten(const struct rate *by, size_t n, const struct rate *one)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (by[i].share <= one->share && by[i].per_byte_s <= one->per_byte_s &&
+		    by[i].alone_s <= one->alone_s)
+			return true;
+	return false;
+}
+
 /* F of the comment above, per step, for every mix: rates[step * nmixes + mix]. */
 static void find_rates(const struct gf_rest *r, double *rates)
 {
 	const struct gf_menu *m = &r->w->menu;
-	size_t i, k, mix;
+	struct rate *counted = gf_xcalloc(m->noptions, sizeof(*counted));
+	size_t i, k, mix, ncounted;
 
 	for (i = r->nsteps; i-- > 0;) {
 		double low = low_end(r->first_step + i);
@@ -129,22 +147,25 @@ static void find_rates(const struct gf_rest *r, double *rates)
 
 		for (mix = 0; mix < r->nmixes; mix++)
 			least[mix] = i + 1 < r->nsteps ? least[r->nmixes + mix] : INFINITY;
-		for (k = 0; k < m->noptions; k++) {
+		for (ncounted = 0, k = 0; k < m->noptions; k++) {
 			const struct gf_line *line = &m->options[k].line;
-			const double share = r->shares[i * m->noptions + k];
-			const double alone_s = line->startup_s / high + line->per_byte_s;
+			const struct rate one = {r->shares[i * m->noptions + k], line->per_byte_s,
+						 line->startup_s / high + line->per_byte_s};
 
-			if (line->from_bytes >= high || line->below_bytes <= low)
+			if (line->from_bytes >= high || line->below_bytes <= low ||
+			    is_beaten(counted, ncounted, &one))
 				continue;
+			counted[ncounted++] = one;
 			for (mix = 0; mix < r->nmixes; mix++) {
 				double lambda = lambda_of(r, mix);
-				double rate = lambda * share * line->per_byte_s +
-					      (1 - lambda) * alone_s / r->lanes;
+				double rate = lambda * one.share * one.per_byte_s +
+					      (1 - lambda) * one.alone_s / r->lanes;
 
 				least[mix] = rate < least[mix] ? rate : least[mix];
 			}
 		}
 	}
+	free(counted);
 }
 
 static double least_startup_s(const struct gf_workbench *w)
