@@ -389,6 +389,9 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 		l->comm.ops = &local_ops;
 		l->comm.rank = l->comm.local_rank = rank;
 		l->comm.ranks = l->comm.local_ranks = ranks;
+		/* As on a host of two processors, whatever this one has: waiting ranks leave them
+		 * to the others. */
+		l->comm.crowded = ranks > 2;
 		l->comm.priv = l;
 		comms[rank] = &l->comm;
 	}
