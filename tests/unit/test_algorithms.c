@@ -121,6 +121,8 @@ static void test_verified(void)
 						continue;
 					if (ranks > 48 && n == 7)
 						continue;
+					if (!test_tries(p + n + g, 2))
+						continue;
 					verify(gf_algorithms[i], &args);
 				}
 	}
@@ -147,7 +149,8 @@ static void test_two_factors(void)
 						.nfactors = 2,
 					};
 
-					if (ranks % d || (ranks > 17 && n != 2 && n != 6))
+					if (ranks % d || (ranks > 17 && n != 2 && n != 6) ||
+					    !test_tries(p + n + (size_t)d, 2))
 						continue;
 					verify(gf_algorithm_find(names[i]), &args);
 					args.segment_elems = 5;
@@ -212,6 +215,8 @@ static void test_servers(void)
 					.servers = servers,
 				};
 
+				if (!test_tries((size_t)ranks + (size_t)servers + n, 2))
+					continue;
 				verify(gf_algorithm_find("ps"), &args);
 				args.segment_elems = 11;
 				verify(gf_algorithm_find("ps"), &args);

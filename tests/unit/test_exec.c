@@ -136,7 +136,7 @@ static void check_sizes(struct gf_comm *c, void *ctx)
 	size_t sizes[] = {0, 1, p - 1, p, p + 1, 4 * p + 3, 1009, 12000}, i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++)
-		if (test_tries(p + i, 1))
+		if (test_tries(p + i, 2))
 			check_size(c, ctx, sizes[i], 0);
 	check_size(c, ctx, 1009, 1009 / p / 3 + 1);
 	check_size(c, ctx, 37, 1);
