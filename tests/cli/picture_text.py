@@ -130,7 +130,11 @@ def inside(point, shape):
 
 def crossed(text, line):
     """Does a polyline pass through the text's box?"""
-    return any(not apart(text, [p, q]) for p, q in zip(line, line[1:]) if p != q)
+    left, right = span(text, (1, 0))
+    top, bottom = span(text, (0, 1))
+    return any(not apart(text, [p, q]) for p, q in zip(line, line[1:])
+               if p != q and max(p[0], q[0]) > left and min(p[0], q[0]) < right
+               and max(p[1], q[1]) > top and min(p[1], q[1]) < bottom)
 
 
 def faults(picture, font):
