@@ -55,6 +55,7 @@ expect() {
 @test "bash completes options and their arguments" {
 	. "$GF_SOURCE/completions/gradflow.bash"
 	offered() {
+		trap - DEBUG # by which bats follows each command
 		IFS=' ' read -ra COMP_WORDS <<< "$1"
 		case $1 in *' ') COMP_WORDS+=('') ;; esac
 		COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
