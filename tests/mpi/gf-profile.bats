@@ -33,7 +33,7 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 @test "halves by themselves, on ranks that fold and do not" {
 	for n in 2 3; do
 		wants 0 mpi $n gf-profile -a ring,rhd,tree --collectives reduce_scatter,all_gather \
-			--points time=1ms --max-bytes 256K --lanes 2
+			--points min_bytes=256,time=1ms --max-bytes 64K --lanes 2
 		jq -e '[.network.allreduce[] | "\(.algorithm) \(.collective // "all_reduce")"] | sort
 			== ["rhd all_gather", "rhd all_reduce", "rhd reduce_scatter",
 			"ring all_gather", "ring all_reduce", "ring reduce_scatter", "tree all_reduce"]' out.txt
@@ -50,7 +50,7 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 		grep -q 'assumed: half of the all-reduce' err.txt
 	done
 	# of one half alone, too; who asks for another is told
-	wants 0 mpi 2 gf-profile -a ring --collectives all_gather --points time=1ms --max-bytes 256K --lanes 1
+	wants 0 mpi 2 gf-profile -a ring --collectives all_gather --points min_bytes=256,time=1ms --max-bytes 64K --lanes 1
 	jq -e '[.network.allreduce[].collective] == [null, "all_gather"]' out.txt
 	wants 2 mpi 2 gf-profile -a ring --collectives scatter
 	says '--collectives: want all_reduce, reduce_scatter or all_gather, got "scatter"'
@@ -68,7 +68,7 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 
 @test "levels: the given topology's, and algorithms that work by them" {
 	gf-topo --synthetic "pair:2@8GB/s,1us,shm net:2@1Gb/s,50us" > topo.json
-	wants 0 mpi 4 gf-profile -a blueconnect,ring --lanes 1 --budget 300ms --points time=5ms topo.json
+	wants 0 mpi 4 gf-profile -a blueconnect,ring --lanes 1 --budget 300ms --points time=1ms --max-bytes 256K topo.json
 	jq -e '[.network.levels[].name] == ["pair", "net"]' out.txt
 	jq -e '.network.levels[] | .alpha_s >= 0 and .beta_s_per_byte >= 0 and .alpha_s + .beta_s_per_byte > 0' out.txt
 	# one stage at a time by each algorithm that can run there, then the best together
@@ -83,7 +83,7 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 	jq -e '.messages[0].stages | length == 2' plan.json
 	# on one level all of it is one stage
 	gf-topo --synthetic "pair:2@8GB/s,1us,shm" > topo.json
-	wants 0 mpi 2 gf-profile -a blueconnect --lanes 1 --budget 300ms --points time=5ms topo.json
+	wants 0 mpi 2 gf-profile -a blueconnect --lanes 1 --budget 300ms --points time=1ms --max-bytes 256K topo.json
 	jq -e '[.network.allreduce[].stages | if . then .[0].algorithm else "" end] == ["", "ring", "shm", "mpi"]' out.txt
 }
 

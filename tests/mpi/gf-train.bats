@@ -145,7 +145,7 @@ largest() {
 
 @test "a profile, a plan, training by it, a trace of every rank" {
 	gf-topo > topo.json
-	wants 0 mpi 2 gf-profile -q --model digits-mlp --batch 8 --repeats 3:warmup=1 --threads 1 --points time=1ms -a ring
+	wants 0 mpi 2 gf-profile -q --model digits-mlp --batch 8 --repeats 3:warmup=1 --threads 1 --points time=1ms --max-bytes 64K --lanes 2 -a ring
 	mv out.txt prof.json
 	gf-plan topo.json prof.json > plan.json
 	wants 0 mpi 2 gf-train -q --epochs 1 --threads 1 --plan plan.json --trace trace.json
