@@ -216,9 +216,8 @@ load common
 	says 'zzz: want a path or a name in share/models, found neither; names that are there: '
 }
 
-@test "commands write and read the same under locales with a comma or another i" {
-	local name
-	makes_locales
+@test "commands write and read the same under a locale with a comma and another i" {
+	makes_locale
 	six() { # FOLDER: what each command makes
 		mkdir "$1"
 		gf-topo --synthetic "host:2@12.5GB/s,1.5us net:2@1.25GB/s,20.5us" > "$1/topology"
@@ -230,19 +229,17 @@ load common
 		gf-train --model digits-mlp --data digits --steps 3 --lr 0.05 --log "$1/train" > "$1/said"
 	}
 	six C
-	for name in $locales; do
-		LC_ALL=$name six "$name"
-		for file in topology profile model plan sim; do
-			diff "C/$file" "$name/$file"
-		done
-		# what is measured differs, but by its numbers alone
-		for file in allreduce train; do
-			jq -c 'walk(if type == "number" then 0 else . end)' "$name/$file" > "$name/shape"
-			jq -c 'walk(if type == "number" then 0 else . end)' "C/$file" | diff - "$name/shape"
-		done
-		jq -e -n --slurpfile a C/train --slurpfile b "$name/train" \
-			'[$a, $b | [.. | .loss?]] | .[0] == .[1]'
+	LC_ALL=$locale six here
+	for file in topology profile model plan sim; do
+		diff "C/$file" "here/$file"
 	done
+	# what is measured differs, but by its numbers alone
+	for file in allreduce train; do
+		jq -c 'walk(if type == "number" then 0 else . end)' "here/$file" > "here/shape"
+		jq -c 'walk(if type == "number" then 0 else . end)' "C/$file" | diff - "here/shape"
+	done
+	jq -e -n --slurpfile a C/train --slurpfile b "here/train" \
+		'[$a, $b | [.. | .loss?]] | .[0] == .[1]'
 }
 
 @test "-h is short: what it does, the options that matter, an example; --help is whole" {
