@@ -355,7 +355,7 @@ is() {
 	mkdir pipe
 	mkfifo pipe/a
 	while IFS='|' read -r status text arguments; do
-		wants "$status" timeout 20 gf-report $arguments
+		wants "$status" timeout 120 gf-report $arguments
 		one_line
 		says "$text"
 	done <<-END

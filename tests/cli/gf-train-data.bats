@@ -239,7 +239,7 @@ for part in "train", "test":
 	needs_onednn
 	mkdir part
 	head -c 120000 "$GF_SOURCE/share/data/text/shakespeare.txt" > part/part.txt
-	wants 0 timeout 120 gf-train -q --threads 1 --model gpt-text --training gpt-text --data part --steps 80 --log log.jsonl
+	wants 0 timeout 600 gf-train -q --threads 1 --model gpt-text --training gpt-text --data part --steps 80 --log log.jsonl
 	# 3.29: the entropy of its characters, each by itself; the test came to 2.46
 	python3 - log.jsonl part/part.txt <<- 'END'
 		import collections, json, math, sys

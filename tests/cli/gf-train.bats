@@ -299,7 +299,7 @@ flip() {
 	local name
 	for name in pipe /dev/zero ./digits ../models/digits-mlp none; do
 		jq --arg name "$name" '.model.name = $name' plan.json > named.json
-		wants 2 timeout 20 gf-train -q --plan named.json --steps 1
+		wants 2 timeout 120 gf-train -q --plan named.json --steps 1
 		one_line
 		says "gf-train: the plan's model: want the name of a shipped model, got \"$name\" (--model FILE names another)"
 	done

@@ -138,7 +138,7 @@ load common
 
 @test "a terminal that is read is named" {
 	command -v script > /dev/null || skip "script is not installed"
-	printf '\004' | timeout 20 script -qec "gf-plan" /dev/null > typed.txt 2>&1 || true
+	printf '\004' | timeout 120 script -qec "gf-plan" /dev/null > typed.txt 2>&1 || true
 	grep -q "gf-plan: reading documents from the terminal (--help)" typed.txt
 }
 

@@ -64,7 +64,7 @@ goes_on() {
 }
 
 @test "a rank that is only slow is waited for" {
-	trains 2 --timeout 20s
+	trains 2 --timeout 60s
 	pid=$(pid_of 1)
 	kill -STOP "$pid"
 	sleep 2

@@ -322,7 +322,7 @@ sets() { # RANKS DENSITY
 
 @test "--error: the numbers in docs/tables, and of sets" {
 	local root=$GF_SOURCE
-	timeout 120 "$root/tests/bench/error.sh" 4 > table.txt
+	timeout 600 "$root/tests/bench/error.sh" 4 > table.txt
 	[ "$(wc -l < table.txt)" -eq 8 ]
 	while read -r line; do
 		grep -qxF "$line" "$root/docs/tables/sum_error.txt" || { echo "not in docs/tables/sum_error.txt: $line"; return 1; }

@@ -51,8 +51,8 @@ sample() {
 			END { put() }')
 		[ "$tried" -gt 10 ]
 	done <<- 'END'
-		gf-allreduce -q -b 1K -e 8K -n 2 -a library:all --timeout 20s
-		gf-profile -q --model digits-mlp --repeats 2 --budget 300ms --points time=1ms -a ring --lanes 1 --timeout 20s
-		gf-train -q --model digits-mlp --data synthetic:200 --steps 2 --timeout 20s
+		gf-allreduce -q -b 1K -e 8K -n 2 -a library:all --timeout 60s
+		gf-profile -q --model digits-mlp --repeats 2 --budget 300ms --points time=1ms -a ring --lanes 1 --timeout 60s
+		gf-train -q --model digits-mlp --data synthetic:200 --steps 2 --timeout 60s
 	END
 }
