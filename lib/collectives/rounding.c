@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/rounding.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -211,14 +212,12 @@ static void walk(struct gf_schedule *s, int ranks, enum gf_coll_half half, struc
 	free(w.queues);
 }
 
-/* So many that the work grows with the ranks alone. */
+/* Fewer where each costs more. */
 static size_t elems_for(size_t ranks)
 {
-	const size_t most = 16, all = most * 512;
+	const size_t most = 16, fewer = most * 512 / ranks;
 
-	if (ranks > all)
-		return 1;
-	return ranks < most ? ranks : all / ranks < most ? all / ranks : most;
+	return ranks < most ? ranks : fewer < most ? fewer : most;
 }
 
 int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args,
@@ -231,6 +230,9 @@ int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args
 	*r = (struct gf_rounding){.ranks = args->ranks - args->servers};
 	if (args->half == GF_COLL_ALL_GATHER || args->ranks < 2)
 		return 0;
+	if (args->ranks > GF_ROUNDING_RANKS_MOST)
+		return gf_error_set(err, -ENOTSUP, "want at most %d ranks, got %d",
+				    GF_ROUNDING_RANKS_MOST, args->ranks);
 	of.count_elems = elems_for((size_t)args->ranks);
 	of.owners = NULL;
 	of.segment_elems = 0;

@@ -33,8 +33,10 @@ struct gf_value_statistics {
 	double correlation; /* between ranks: 0 where nothing is known, 1 at the most */
 };
 
-/* Of the algorithm with these arguments; a half that gathers adds nothing. -ENOTSUP: the algorithm
- * has no steps; other errors are gf_algorithm_schedule's. */
+/* Of the algorithm with these arguments; a half that gathers adds nothing. -ENOTSUP: more than
+ * GF_ROUNDING_RANKS_MOST ranks, since the work grows with their square, or the algorithm has no
+ * steps; other errors are gf_algorithm_schedule's. */
+#define GF_ROUNDING_RANKS_MOST 1024
 int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		   struct gf_rounding *r, struct gf_error *err);
 

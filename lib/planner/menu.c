@@ -116,9 +116,13 @@ static bool exceeds(struct filling *f, const char *algorithm, const struct gf_st
 	if (!(f->in->max_error > 0))
 		return false;
 	error = gf_sim_sum_error(&of, NULL, NULL);
-	if (error <= f->in->max_error)
+	if (error <= f->in->max_error || (isnan(error) && gf_codec_is_plain(codec)))
 		return false;
-	if (!(f->least_error > 0 && f->least_error <= error))
+	if (isnan(error))
+		gf_error_set(&f->why, -ENOTSUP,
+			     "--max-error: nobody knows how much %s with %s rounds on %d ranks",
+			     algorithm, codec, of.ranks);
+	else if (!(f->least_error > 0 && f->least_error <= error))
 		gf_error_set(&f->why, -ENOTSUP,
 			     "--max-error: want at most %g, the least is %.1e, by %s with %s",
 			     f->in->max_error, f->least_error = error, algorithm, codec);
