@@ -21,6 +21,7 @@ from .plan import PlanError, read
 
 Plan = Union[str, "os.PathLike[str]", Dict[str, Any], None]  # a file, a text or a dictionary
 _open = []  # weak references to the open exchanges, in the order of opening
+_UNDER_WAY = 8  # halves, at most: the library waits for those before
 _MANY = 8   # open exchanges, from which on models that are gone are looked for
 
 
@@ -89,6 +90,7 @@ class Exchange:
     are.
 
     flat: the tensors are flat pieces of others, which selections that work on shapes cannot take.
+    halves: it has no steps, but reduce_scatter() and all_gather() of the tensors, on the host.
 
     Every rank of the group opens, ends steps and closes in the same order. The group is used to
     open; the rest goes over connections of the exchange's own.
@@ -101,7 +103,8 @@ class Exchange:
                  messages: list[int] | None = None, group: dist.ProcessGroup | None = None,
                  ways: str | None = None, momentum: float = 0.0, epoch_steps: int = 0,
                  timeout_s: float | None = None, library: str | None = None,
-                 stream: torch.cuda.Stream | None = None, flat: bool = False):
+                 stream: torch.cuda.Stream | None = None, flat: bool = False,
+                 halves: bool = False):
         self.handle = failure = None
         device = device_of(named)
         try:
@@ -134,7 +137,7 @@ class Exchange:
             momentum=momentum, meet=c.MEET_ALLGATHER, allgather=gathers.call,
             rank=dist.get_rank(group), ranks=dist.get_world_size(group),
             on_device=stream is not None, device=device.index or 0,
-            stream=stream and stream.cuda_stream, flat=flat)
+            stream=stream and stream.cuda_stream, flat=flat, halves=halves)
         handle = ctypes.c_void_p()
         status = self.lib.gradflow_exchange_open(c.tensors(named), n, ctypes.byref(options),
                                                  ctypes.byref(handle))
@@ -189,6 +192,31 @@ class Exchange:
             self._do("wait", index)
         if indices is None:
             self.lent.clear()
+
+    def _half(self, name, index, tensor, divisor=0.0):
+        number = ctypes.c_uint64()
+        self._open_handle()
+        c.check(self.lib, getattr(self.lib, "gradflow_" + name)(self.handle, c.Half(
+            index, tensor.data_ptr(), tensor.numel(), c.DTYPES.get(tensor.dtype, -1), None, 0,
+            divisor), number))
+        self.lent.append((number.value, tensor))
+        del self.lent[:-_UNDER_WAY]
+        return number.value
+
+    def reduce_scatter(self, index: int, tensor: torch.Tensor, divisor: float = 0.0) -> int:
+        """Begins to move the index-th tensor, which is flat: of its equal parts, one for each rank,
+        this rank's becomes the sum over the ranks, divided (0: by their number); the others are
+        lost. f32, f16 or bf16. All ranks call in one order. Returns what wait_half() takes."""
+        return self._half("reduce_scatter", index, tensor, divisor)
+
+    def all_gather(self, index: int, tensor: torch.Tensor) -> int:
+        """As reduce_scatter(): every part becomes that of its rank."""
+        return self._half("all_gather", index, tensor)
+
+    def wait_half(self, number: int) -> None:
+        """It and all before it have ended; their tensors may be touched again."""
+        self._do("wait_half", number)
+        self.lent[:] = [lent for lent in self.lent if lent[0] > number]
 
     def on_done(self, call):
         """call(index, status) for each mean that comes, on the library's thread; None:

@@ -31,14 +31,20 @@ class Gradient(ctypes.Structure):
                 ("dtype", ctypes.c_int)]
 
 
+class Half(ctypes.Structure):
+    _fields_ = [("tensor", _SIZE), ("data", ctypes.c_void_p), ("count", _SIZE),
+                ("dtype", ctypes.c_int), ("owners", ctypes.c_void_p), ("nowners", _SIZE),
+                ("divisor", ctypes.c_double)]
+
+
 class ExchangeOptions(ctypes.Structure):
     _fields_ = [("size", _SIZE), ("dtypes", ctypes.POINTER(ctypes.c_int)), ("plan", _TEXT),
                 ("plan_text", _TEXT), ("messages", ctypes.POINTER(_SIZE)), ("nmessages", _SIZE),
                 ("ways", _TEXT), ("epoch_steps", _SIZE), ("timeout_s", ctypes.c_double),
                 ("join_s", ctypes.c_double), ("momentum", ctypes.c_double), ("meet", ctypes.c_int),
                 ("rank", ctypes.c_int), ("ranks", ctypes.c_int), ("former", ctypes.c_int),
-                ("flat", ctypes.c_int), ("place", _TEXT), ("transport", _TEXT),
-                ("allgather", ALLGATHER), ("allgather_ctx", ctypes.c_void_p),
+                ("flat", ctypes.c_int), ("halves", ctypes.c_int), ("place", _TEXT),
+                ("transport", _TEXT), ("allgather", ALLGATHER), ("allgather_ctx", ctypes.c_void_p),
                 ("on_device", ctypes.c_int), ("device", ctypes.c_int), ("stream", ctypes.c_void_p)]
 
 
@@ -60,8 +66,11 @@ _EXCHANGE = {  # gradflow_exchange_...
     "rescale": (_STATUS, _JOB, ctypes.c_double),
     "state": (_STATUS, _JOB, _SIZE, ctypes.POINTER(Array)), "restored": (_STATUS, _JOB, _COUNT),
     "ways": (_TEXT, _JOB), "messages": (_SIZE, _JOB), "message": (_SIZE, _JOB, _SIZE),
-    "steps": (_COUNT, _JOB), "sent_bytes": (_COUNT, _JOB), "copied_bytes": (_COUNT, _JOB)}
+    "steps": (_COUNT, _JOB), "sent_bytes": (_COUNT, _JOB), "copied_bytes": (_COUNT, _JOB),
+    "wait_half": (_STATUS, _JOB, _COUNT)}
+_HALF = (_STATUS, _JOB, ctypes.POINTER(Half), ctypes.POINTER(_COUNT))
 _FUNCTIONS = {"version": (_TEXT,), "version_number": (_STATUS,), "error": (_TEXT,),
+              "reduce_scatter": _HALF, "all_gather": _HALF,
               **{"exchange_" + name: types for name, types in _EXCHANGE.items()}}
 
 
