@@ -1123,7 +1123,7 @@ def hooks_on(model):
 def lets_go():
     """Each entry that registers hooks says what it holds, and lets go of it."""
     for entry in (gradflow.ddp, gradflow.hsdp, gradflow.State, gradflow.Exchange, gradflow.Periodic,
-                  gradflow.Record, gradflow.Tuner, gradflow.profile):
+                  gradflow.Record, gradflow.Shards, gradflow.Tuner, gradflow.profile):
         check("hold" in entry.__doc__, entry)
     model = build()
 

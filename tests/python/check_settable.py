@@ -59,15 +59,21 @@ def batch(step):
     return torch.randn(8, 12, generator=torch.Generator().manual_seed(10 * dist.get_rank() + step))
 
 
+WHOLE = "gradflow.shard"
+
+
 def sharded(native, both, change=None, **how):
-    """A model of two modules and a root; and what gradflow.hsdp made."""
+    """A model of two modules and a root; and what gradflow.hsdp or gradflow.shard made. native:
+    by neither of them, or by WHOLE."""
     from torch.distributed.fsdp import fully_shard
     torch.manual_seed(1)
     model, replicas = nn.Sequential(nn.Linear(12, 32), nn.Tanh(), nn.Linear(32, 16), nn.Linear(16, 4)), None
     how = {k: v(model) if callable(v) and k == "ignored_params" else v for k, v in how.items()}
     for module in (model[0], model[2], model):
         fully_shard(module, mesh=both if native else both["shards"], **how)
-    if not native:
+    if native == WHOLE:
+        replicas = gradflow.shard(model).gradflow
+    elif not native:
         replicas = gradflow.hsdp(model, both["replicas"].get_group())
     if change:
         change(model)
@@ -154,6 +160,10 @@ SHARDED = {
 }
 
 
+# PyTorch's own all-gather has these alone.
+FOR_OTHERS = ("set_allocate_memory_from_process_group_for_comm", "set_symm_mem_for_comm")
+
+
 def policy(**how):
     from torch.distributed.fsdp import MixedPrecisionPolicy
     return {"mp_policy": MixedPrecisionPolicy(**how)}
@@ -182,7 +192,12 @@ POLICY = {
 }
 
 
-def fully_sharded():
+def wholly_sharded():
+    """By gradflow.shard, whose mesh has the replicas."""
+    fully_sharded(WHOLE)
+
+
+def fully_sharded(own=False):
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
     names = [n for n in vars(FSDPModule) if not n.startswith("_")]
     classified("FSDPModule", names, SHARDED)
@@ -193,26 +208,31 @@ def fully_sharded():
     plain = trained(True, both)
     for name in names:
         if SHARDED[name] is REFUSED:
-            model, _ = sharded(False, both)
+            model, _ = sharded(own, both)
             refused(name, lambda: model.set_all_reduce_hook(print), "set_all_reduce_hook")
             model = fully_shard(nn.Linear(4, 4), mesh=both["shards"])
             model.set_all_reduce_hook(print)
             refused(name, lambda: gradflow.hsdp(model, both["replicas"].get_group()), "set_all_reduce_hook")
             continue
         end = (lambda m: m.finalize_backward()) if "finaliz" in name else None
-        found = [outcome(lambda n=n: trained(n, both, SHARDED[name], end)) for n in (True, False)]
+        found = [outcome(lambda n=n: trained(n, both, SHARDED[name], end)) for n in (True, own)]
+        if own == WHOLE and name in FOR_OTHERS:
+            assert "is custom" in str(found[1]), (name, found[1])
+            continue
         same(name, *found)
         # a factor that both ignored would be no test of it
         assert "divide_factor" not in name or (found[0] - plain).abs().max() > 100 * NEAR, name
     for name in inspect.signature(fully_shard).parameters:
+        if ARGUMENTS[name] is REFUSED and own == WHOLE:
+            continue
         if ARGUMENTS[name] is REFUSED:
             refused(name, lambda: gradflow.hsdp(sharded(True, both)[0], both["replicas"].get_group()),
                     "replicas")
         else:
-            same(name, *(outcome(lambda n=n: trained(n, both, **ARGUMENTS[name]())) for n in (True, False)))
+            same(name, *(outcome(lambda n=n: trained(n, both, **ARGUMENTS[name]())) for n in (True, own)))
     for name in fields:
         how = policy(**{name: POLICY[name]})
-        same(name, *(outcome(lambda n=n: trained(n, both, **how)) for n in (True, False)))
+        same(name, *(outcome(lambda n=n: trained(n, both, **how)) for n in (True, own)))
 
 
 # --- DistributedDataParallel ---
@@ -329,7 +349,7 @@ def distributed():
 
 
 if __name__ == "__main__":
-    if "fully_sharded" in sys.argv:
+    if {"fully_sharded", "wholly_sharded"} & set(sys.argv):
         try:  # PyTorch 2.6 has one for GPUs alone; 1.13 does not import it on Python 3.11
             from torch.distributed.fsdp import FSDPModule
             _ = FSDPModule.set_all_reduce_hook

@@ -13,8 +13,8 @@ and with the plan of `gf-plan model.json network.json > plan.json`:
     model = gradflow.ddp(model, "plan.json")
 
 This is DistributedDataParallel with a communication hook: libgradflow exchanges the gradients as
-the plan says, and all else in the job stays as it is. gradflow.hsdp does the same between the
-replicas of fully_shard's shards, and gradflow.Periodic exchanges between sites every H steps.
+the plan says, and all else in the job stays as it is. gradflow.shard does so for fully_shard,
+gradflow.hsdp between replicas of its shards alone, and gradflow.Periodic exchanges between sites every H steps.
 `python -m gradflow` says what is installed.
 """
 import importlib
@@ -22,9 +22,9 @@ import typing
 
 __version__ = "0.3.0"
 _PLACES = {"Exchange": "exchange", "Periodic": "periodic", "PlanError": "plan", "Record": "record",
-           "Replicas": "replicas", "State": "state", "Tuner": "tune", "ddp": "state",
-           "exchange_costs": "measure", "hook": "state", "hsdp": "replicas", "network": "measure",
-           "profile": "measure"}
+           "Replicas": "replicas", "Shards": "shards", "State": "state", "Tuner": "tune",
+           "ddp": "state", "exchange_costs": "measure", "hook": "state", "hsdp": "replicas",
+           "network": "measure", "profile": "measure", "shard": "shards"}
 __all__ = ["__version__", *_PLACES]
 
 if typing.TYPE_CHECKING:
@@ -34,6 +34,7 @@ if typing.TYPE_CHECKING:
     from .plan import PlanError as PlanError
     from .record import Record as Record
     from .replicas import Replicas as Replicas, hsdp as hsdp
+    from .shards import Shards as Shards, shard as shard
     from .state import State as State, ddp as ddp, hook as hook
     from .tune import Tuner as Tuner
 

@@ -157,6 +157,97 @@ def outer(plan, sizes):
     return plans
 
 
+def _layer(name):
+    return name.rpartition(".")[0] or name
+
+
+def _block(name):
+    """h.0 of h.0.attn.weight; the layer where it is in none."""
+    parts = _layer(name).split(".")
+    number = next((i for i, p in enumerate(parts) if p.isascii() and p.isdecimal()), len(parts))
+    return ".".join(parts[:number + 1])
+
+
+def blocks(names, fits):
+    """The modules that are the blocks of these parameters, in order: of those that end in a number,
+    the first that fits."""
+    found = {}
+    for name in names:
+        parts = _layer(name).split(".")
+        modules = [".".join(parts[:i + 1]) for i, p in enumerate(parts) if p.isdecimal()]
+        found.update(dict.fromkeys([m for m in modules if fits(m)][:1]))
+    return list(found)
+
+
+def units(plan, where):
+    """(modules, whether they stay gathered) of each message of a plan of shards, in the order of
+    forward, as gf-plan --emit fsdp2 has them: the block's where the unit has the whole of it, else
+    the layer's. What is the model's own has no module."""
+    tensors, shard, made, taken = plan["tensors"], plan.get("shard", {}), [], set()
+
+    def begins(i, of):
+        now, before = tensors[i], tensors[i - 1]
+        return i == 0 or now.get("dtype") != before.get("dtype") or \
+            of(now["name"]) != of(before["name"])
+
+    for unit, message in reversed(list(enumerate(plan["messages"]))):
+        k, modules = message["last"], []
+        while k >= message["first"]:
+            first, block, name = k, k, tensors[k]["name"]
+            while not begins(first, _layer):
+                first -= 1
+            while not begins(block, _block):
+                block -= 1
+            module = _layer(name)
+            if block >= message["first"] and (k + 1 == len(tensors) or begins(k + 1, _block)):
+                module, first = _block(name), block
+            want(module not in taken, f"{where}: /messages/{unit}",
+                 "units of whole modules (gf-plan --shard zero3:units=layer)", f"a cut through {module}")
+            modules += [module] if "." in name and module not in modules else []
+            k = first - 1
+        taken.update(modules)
+        stays = unit == 0 or message.get("keep") or 2 * unit + 1 <= shard.get("ahead", 0)
+        made.append((modules, bool(stays or shard.get("method") == "zero2")))
+    return made
+
+
+def _stages(message, ranks):
+    """Those of the message within a copy of so many ranks, and those between copies."""
+    stages, size, inner = message.get("stages", []), 1, 0
+    while size < ranks and inner < len(stages):
+        size, inner = size * stages[inner]["factor"], inner + 1
+    return stages[:inner], stages[inner:]
+
+
+def within(plan, sizes, messages):
+    """The plan of halves of units {name: elements}, each by that message of a plan of shards; or
+    the rule."""
+    if "rule" in plan:
+        return {**{k: v for k, v in plan.items() if k != "shard"}, "selection": {"method": "dense"}}
+    ranks, made = plan["shard"]["group_ranks"], []
+    for i, number in enumerate(messages):
+        m = {k: v for k, v in plan["messages"][number].items() if k != "keep"}
+        if ranks < plan["ranks"]:
+            m = {**m, "algorithm": "blueconnect", "stages": _stages(m, ranks)[0]}
+        made.append({**m, "first": i, "last": i})
+    return {**{k: plan[k] for k in ("format", "version", "reproducible", "segment_bytes", "lanes")
+               if k in plan},
+            "ranks": ranks, "model": {"name": "units", "forward_s": 0, "backward_s": 0},
+            "tensors": [{"name": n, "count_elems": s, "dtype": "f32", "ready_s": 0}
+                        for n, s in sizes.items()], "messages": made}
+
+
+def between(plan):
+    """The rule of the exchange between copies; None where the plan has one copy alone."""
+    if "rule" in plan or plan["shard"]["group_ranks"] == plan["ranks"]:
+        return plan if "rule" in plan else None
+    m = plan["messages"][0]
+    way = {"min_bytes": 0, "algorithm": "blueconnect", "codec": m["codec"],
+           "stages": _stages(m, plan["shard"]["group_ranks"])[1]}
+    return {"format": "gf-plan", "version": 1, "rule": {
+        "threshold_bytes": 0, "lanes": plan.get("lanes", 1), "algorithms": [way]}}
+
+
 def in_order(plan, names):
     """The plan with the tensors of each message in the order of names. Times and types stay at
     their places."""

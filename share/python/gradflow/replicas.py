@@ -54,7 +54,7 @@ def _misshared(model, group):
     return None
 
 
-def _groups(module):
+def groups_of(module):
     """Where fully_shard keeps what was set for the module: no public call tells."""
     state = getattr(module, "_get_fsdp_state", lambda: None)()
     groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
@@ -63,12 +63,12 @@ def _groups(module):
 
 def _reduces(module):
     """Not where set_requires_all_reduce(False) has put it off, as in accumulation."""
-    return all(getattr(g, "all_reduce_grads", True) for g in _groups(module))
+    return all(getattr(g, "all_reduce_grads", True) for g in groups_of(module))
 
 
 def _divides(module):
     """By a factor of the job's own, which is that of the sum over all ranks."""
-    return any(getattr(g, "gradient_divide_factor", None) is not None for g in _groups(module))
+    return any(getattr(g, "gradient_divide_factor", None) is not None for g in groups_of(module))
 
 
 def _refuse(*_, **__):
@@ -89,13 +89,13 @@ def _parameters():
 class Replicas:
     """The exchange of one model's shards with their replicas."""
 
-    def __init__(self, model, group, plan, timeout_s, library):
+    def __init__(self, model, group, plan, timeout_s, library, by_job=True):
         modules = {n: m for n, m in model.named_modules() if hasattr(m, "set_all_reduce_hook")}
         if not modules:
             raise TypeError("gradflow.hsdp: want a model of fully_shard, got "
                             f"{type(model).__name__}: call fully_shard first")
         self.group, self.plan = group, None
-        failure = _misshared(model, group)
+        failure = _misshared(model, group) if by_job else None
         try:
             self.plan = plan and self._check(*read(plan), library)
         except (OSError, ValueError) as e:
@@ -111,13 +111,13 @@ class Replicas:
                              # what they are of
         for name, module in modules.items():
             if any(getattr(g, "_all_reduce_hook", None) and "set_all_reduce_hook" not in vars(module)
-                   for g in _groups(module)):
+                   for g in groups_of(module)):
                 _refuse()
         for name, module in modules.items():
             type(module).set_all_reduce_hook(
                 module, lambda shard, name=name, module=module: self._mean(name, module, shard))
             module.set_all_reduce_hook = _refuse  # that of gradflow.hsdp alone
-            for g in _groups(module):
+            for g in groups_of(module):
                 if hasattr(g, "_reset_iter_state"):  # by model.reset_iter_state()
                     g._reset_iter_state = lambda name=name, g=g: self._reset(name, g)
 
