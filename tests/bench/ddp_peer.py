@@ -3,7 +3,7 @@
 """Jobs inside DistributedDataParallel for tests/bench/pytorch.sh; RANK, WORLD_SIZE,
 MASTER_ADDR and MASTER_PORT as torchrun sets them.
 
-  ddp_peer.py JOB profile FOLDER         FOLDER/model.json
+  ddp_peer.py JOB profile FOLDER         FOLDER/model.json, and shards.json of fully_shard's
   ddp_peer.py JOB race FOLDER STEPS      one turn of each contestant: rank 0 prints
                                          "CONTESTANT<tab>ms of a step", the median, of
                                          the rank that takes longest
@@ -11,11 +11,13 @@ MASTER_ADDR and MASTER_PORT as torchrun sets them.
                                          tenth of the way"
 
 JOB is conv or transformer, trained by AdamW. Contestants are DistributedDataParallel's
-own ways, and gradflow.ddp without a plan and with each FOLDER/*.plan.
+and fully_shard's own ways, and gradflow.ddp without a plan and with each FOLDER/*.plan;
+gradflow.shard with those of shards.
 """
 import copy
 import functools
 import glob
+import json
 import os
 import sys
 import time
@@ -24,6 +26,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share",
@@ -78,6 +81,19 @@ def alone(net):
     return net
 
 
+def fully_sharded(net, **policy):
+    """As its users do: each block, and the rest."""
+    for layer in getattr(net, "layers", []):
+        fully_shard(layer, **policy)
+    return fully_shard(net, **policy)
+
+
+def by_plan(net, plan):
+    with open(plan, encoding="utf-8") as f:
+        shards = "shard" in json.load(f)
+    return (gradflow.shard if shards else gradflow.ddp)(net, plan)
+
+
 def contestants(folder):
     """{name: how a model is wrapped}"""
     def stock(hook=None, state=None, **arguments):
@@ -96,10 +112,12 @@ def contestants(folder):
            "DDP, 100 MiB": stock(bucket_cap_mb=100),
            "fp16 hook": stock(default_hooks.fp16_compress_hook),
            "PowerSGD hook 1": power(1), "PowerSGD hook 4": power(4), "gradflow": gradflow.ddp,
-           "compute alone": alone}
+           "compute alone": alone, "fully_shard": fully_sharded,
+           "fully_shard, bf16": functools.partial(fully_sharded, mp_policy=MixedPrecisionPolicy(
+               param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16))}
     for path in sorted(glob.glob(os.path.join(folder, "*.plan"))):
         name = "gradflow " + os.path.basename(path)[:-5]
-        out[name] = functools.partial(gradflow.ddp, plan=path)
+        out[name] = functools.partial(by_plan, plan=path)
     chosen = os.environ.get("GF_CONTESTANTS")  # a part of the names, with commas between
     return {n: w for n, w in out.items() if not chosen or n in chosen.split(",")}
 
@@ -139,6 +157,9 @@ def profile(net, batch, folder):
     gradflow.profile(job.model, loss, os.path.join(folder, "model.json"), name=sys.argv[1],
                      batch=8, update=job.optimizer.step,
                      network=os.path.join(folder, "network.json"), also=ALSO)
+    job = Job(net, batch, fully_sharded)
+    gradflow.profile(job.model, loss, os.path.join(folder, "shards.json"), name=sys.argv[1],
+                     batch=8, update=job.optimizer.step)
 
 
 def race(net, batch, folder, steps):

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # PyTorch jobs on an emulated cluster (root), or in shared memory: steps inside
-# DistributedDataParallel by its own hooks and by gradflow.ddp, in turns, with
-# predictions.
+# DistributedDataParallel by its own hooks and by gradflow.ddp, and inside fully_shard
+# and gradflow.shard, in turns, with predictions.
 #   tests/bench/pytorch.sh [RATE | shm]      1gbit
 # In the environment: JOB (conv, or transformer), HOSTS (4), RANKS per host (1; with
 # shm, of all: 2), ROUNDS (5), STEPS (6) of a turn, GF_PYTHON. WORK is a folder that
@@ -66,19 +66,24 @@ declare -A options=(
 GF_ALSO=$(IFS=';'; echo "${options[*]}")
 export GF_ALSO
 if [ ! -e "$work/network.json" ]; then
-	launch gf-profile -q --transport ucx --points callers_memory=on --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
+	launch gf-profile -q --transport ucx --collectives all_reduce,reduce_scatter,all_gather --points callers_memory=on --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
 	mv "$work/network.part" "$work/network.json"
 	cp "$work/network.json" "$work/network.alone"
 	peer profile "$work" || exit 1
 fi
 plan() { # NAME: a contestant
-	[ -e "$work/$1.plan" ] || gf-plan -q "${@:2}" "$work/model.json" "$work/network.json" > "$work/$1.plan" ||
+	local network=network.json
+	[ "$2" = model.json ] || network=network.alone
+	[ -e "$work/$1.plan" ] || gf-plan -q "${@:3}" "$work/$2" "$work/$network" > "$work/$1.plan" ||
 		rm -f "$work/$1.plan"
 }
-plan dense
+plan dense model.json
+for codec in f32 bf16 q8; do
+	plan "shards $codec" shards.json --shard zero3:units=block --codecs "$codec"
+done
 for name in "${!options[@]}"; do
 	# shellcheck disable=SC2086 # they are several
-	plan "$name" ${options[$name]}
+	plan "$name" model.json ${options[$name]}
 done
 if [ -n "${LOSSES:-}" ]; then
 	peer losses "$work" "$LOSSES"

@@ -58,6 +58,47 @@ def wrapped():
     assert exchanged  # afterwards it exchanges as before
 
 
+def sharded():
+    """A model of fully_shard exchanges nothing meanwhile, and as before afterwards. What forward keeps
+    counts once: the input of the first layer, and that of the second, which is ReLU's result."""
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except (ImportError, ValueError):  # Debian's 1.13
+        return
+    model, called = net(), []
+    fully_shard(model[0])
+    fully_shard(model)
+
+    class Counted(type(model._get_fsdp_state()._fsdp_param_group._all_gather_comm)):
+        def __call__(self, *args, **how):
+            called.append(1)
+            return super().__call__(*args, **how)
+
+    for module in (model[0], model):
+        module.set_custom_all_gather(Counted())
+    optimizer = torch.optim.AdamW(model.parameters())
+    for loss in (lambda: model(torch.ones(2, 4)).sum(), lambda m: m(torch.ones(2, 4)).sum()):
+        found = measured(model, loss, update=optimizer.step, passes=2)
+        assert not called, called
+        if found:
+            tensors = {t["name"]: t for t in found["tensors"]}
+            assert sorted(tensors) == sorted(NAMES), found
+            assert [t["name"] for t in found["tensors"]] == NAMES, found
+            assert [t["ready_s"] for t in found["tensors"]] == sorted(t["ready_s"] for t in found["tensors"])
+            assert tensors["0.weight"]["activation_bytes"] == 2 * 4 * 4 + 2 * 6 * 4, found
+            assert not any("activation_bytes" in tensors[n] for n in NAMES if n != "0.weight"), found
+            assert tensors["0.weight"]["need_s"] < tensors["2.weight"]["need_s"], found
+    model(torch.ones(2, 4)).sum().backward()
+    assert called
+    text = gradflow.memory(model, lambda: (model(torch.ones(2, 4)).sum().backward(), optimizer.step()),
+                           optimizer, {"predicted": {"memory": {"parameters_bytes": 102, "peak_bytes": 999}}})
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()[1:]}
+    assert rows["parameters"][0] == "102" and rows["all"][0] == "999" and rows["state"][0] == "-", text
+    # 51 elements in halves, but for the rows that do not divide
+    assert 51 // 2 * 4 <= int(rows["parameters"][1]) <= 51 * 4, text
+    assert sum(int(r[1]) for n, r in rows.items() if n != "all") == int(rows["all"][1]), text
+
+
 def refused():
     """Before anything is measured, on every rank."""
     def raises(call, *texts):

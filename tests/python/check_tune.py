@@ -33,7 +33,11 @@ def train(model, steps=ALL):
         model(torch.randn(4, 40, generator=generator)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
+    return torch.cat([p.detach().flatten() for p in map(whole, model.parameters())])
+
+
+def whole(parameter):
+    return parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter
 
 
 def same_everywhere(value):
@@ -72,6 +76,31 @@ def dropped():
     with given() as network:
         state = tuned(margin=1, network=network)
     assert state.plan is None and "dropped" in state.tuner.report(), state.tuner.report()
+
+
+def sharded():
+    """A model of gradflow.shard begins as fully_shard moves it, and has its bits by any plan in f32."""
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except (ImportError, ValueError):  # Debian's 1.13
+        return
+    end = train(fully_shard(build()))
+    for margin, kept_s in ((-1e9, "kept"), (1, "dropped")):
+        model = gradflow.shard(build(), tune={**STEPS, "margin": margin})
+        assert not model.gradflow.sent_bytes
+        assert torch.equal(train(model), end), "not fully_shard's result"
+        report = model.gradflow.tuner.report()
+        assert kept_s in report and "predicted" in report, report
+        assert bool(model.gradflow.sent_bytes) == (kept_s == "kept"), model.gradflow.report()
+        same_everywhere(model.gradflow.plan)
+        model.gradflow.close()
+    for wrong, text in (({"rounds": 3}, "tune: want steps"), (3, "tune: want True, False")):
+        try:
+            gradflow.shard(build(), tune=wrong)
+        except TypeError as e:
+            assert text in str(e), e
+        else:
+            raise AssertionError(wrong)
 
 
 def accumulated():

@@ -24,12 +24,13 @@ __version__ = "0.3.0"
 _PLACES = {"Exchange": "exchange", "Periodic": "periodic", "PlanError": "plan", "Record": "record",
            "Replicas": "replicas", "Shards": "shards", "State": "state", "Tuner": "tune",
            "ddp": "state", "exchange_costs": "measure", "hook": "state", "hsdp": "replicas",
-           "network": "measure", "profile": "measure", "shard": "shards"}
+           "memory": "measure", "network": "measure", "profile": "measure", "shard": "shards"}
 __all__ = ["__version__", *_PLACES]
 
 if typing.TYPE_CHECKING:
     from .exchange import Exchange as Exchange
-    from .measure import exchange_costs as exchange_costs, network as network, profile as profile
+    from .measure import exchange_costs as exchange_costs, memory as memory
+    from .measure import network as network, profile as profile
     from .periodic import Periodic as Periodic
     from .plan import PlanError as PlanError
     from .record import Record as Record

@@ -20,6 +20,8 @@ from . import commands
 from . import library as c
 from .common import (agree, let_go, on_gradient, rank_in, trained, want_folder, want_module,
                      write_whole)
+from .plan import read
+from .replicas import sharded
 
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
@@ -50,6 +52,8 @@ class Clock:
     def between(self, a, b):
         return b - a if self.device is None else a.elapsed_time(b) * 1e-3
 
+    whole = between
+
     def seconds(self, moment):
         """By time.perf_counter; not long before settle()."""
         if self.device is None:
@@ -58,15 +62,54 @@ class Clock:
         return seen - moment.elapsed_time(event) * 1e-3
 
 
-def _timed_step(clock, loss, parameters, passes, update, apart):
-    """One step: (forward, backward, {name: ready}, update) in seconds, ready from the last
-    backward's start. What comes before is forward, and `apart`."""
+class _Forward:
+    """What forward tells of parameters: when it first uses each, and what is kept for its backward.
+    What a module without parameters keeps counts with those before it."""
+
+    def __init__(self, model, parameters, clock):
+        names = {id(p): n for n, p in parameters.items()}
+        self.clock, self.hooks = clock, []
+        self.restart()
+        for module in model.modules():
+            own = [names[id(p)] for p in module.parameters(recurse=False) if id(p) in names]
+            if own:
+                self.hooks.append(module.register_forward_pre_hook(functools.partial(self._enter, own)))
+
+    def restart(self):
+        """What follows is another forward."""
+        self.needs, self.now = {}, None
+        self.kept, self.seen = {}, set()  # bytes by name; storages that are kept
+
+    def _enter(self, own, *_):
+        self.now = own[0]
+        for n in own:
+            self.needs.setdefault(n, self.clock.now())
+
+    def _keep(self, tensor):
+        storage = getattr(tensor, "untyped_storage", tensor.storage)()  # before PyTorch 2
+        weighs = isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+        if self.now and not weighs and storage._cdata not in self.seen:
+            self.seen.add(storage._cdata)
+            self.kept[self.now] = self.kept.get(self.now, 0) + storage.nbytes()
+        return tensor
+
+    def counted(self):
+        """A step in which self.kept is filled in."""
+        return torch.autograd.graph.saved_tensors_hooks(self._keep, lambda tensor: tensor)
+
+
+def _timed_step(clock, loss, parameters, passes, update, apart, seen):
+    """One step: (forward, backward, {name: ready}, update, {name: need}) in seconds, ready from the
+    last backward's start, need from the start of that forward. What comes before is forward, and
+    `apart`."""
     moments = {}
     clock.settle()
     start = clock.now()
     for _ in range(passes - 1):
         with apart():
             loss().backward()
+    seen.restart()
+    last = clock.now()
     value = loss()
     if not isinstance(value, torch.Tensor) or not value.requires_grad:
         raise TypeError("profile: loss: want the loss as a tensor that backward can run from, got " +
@@ -88,7 +131,7 @@ def _timed_step(clock, loss, parameters, passes, update, apart):
         p.grad = None
     return (clock.between(start, middle), clock.between(middle, end),
             {n: clock.between(middle, m) for n, m in moments.items()},
-            clock.between(end, whole))
+            clock.between(end, whole), {n: clock.between(last, m) for n, m in seen.needs.items()})
 
 
 def _is_given_model(loss):
@@ -138,7 +181,16 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
     clock = Clock(next(iter(parameters.values())).device)
     apart = getattr(model, "no_sync", contextlib.nullcontext)
     with contextlib.ExitStack() as ends:
-        if not _is_given_model(loss):
+        names = {id(p): n for n, p in parameters.items()}
+        units = [[names[id(p.sharded_param)] for p in g.fsdp_params if id(p.sharded_param) in names]
+                 for _, _, g in sharded(model)]
+        if units:
+            alone, apart = functools.partial(_alone, model), functools.partial(_unsynced, model)
+            loss = functools.partial(loss, model) if _is_given_model(loss) else loss
+            if network:
+                raise TypeError("profile: network: want a model without shards, whose messages are "
+                                "all-reduces")
+        elif not _is_given_model(loss):
             alone = apart
         elif isinstance(model, DistributedDataParallel) or not dist.is_initialized():
             alone, loss = apart, functools.partial(loss, model)
@@ -150,9 +202,14 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
         if network and apart is alone:
             raise TypeError("profile: network: want the loss as a function of the model, loss(model), "
                             "and a model without DistributedDataParallel")
-        step = functools.partial(_timed_step, clock, loss, parameters, passes, update, apart)
+        seen = _Forward(model, parameters, clock)
+        ends.callback(let_go(clock, seen.hooks))
+        step = functools.partial(_timed_step, clock, loss, parameters, passes, update, apart, seen)
         with alone():
-            for _ in range(max(warmup, 1)):
+            with seen.counted():
+                step()
+            kept = seen.kept
+            for _ in range(warmup - 1):
                 step()
             runs = []
             for _ in range(steps):
@@ -164,13 +221,67 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
             f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
             f"{len(parameters)} parameters): want it frozen (requires_grad_(False)), or a loss "
             "that uses it"))
-        forward, backward, ready, measured_s = medians(runs)
+        forward, backward, ready, measured_s, needs = medians(runs)
         update_s = measured_s if update else update_s
+        if units:
+            ready = _spread(ready, parameters, units)
         if rank_in(None) == 0:
             write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
-                                                  batch), indent=1) + "\n")
+                                                  batch, needs, kept), indent=1) + "\n")
         if network:
             _adapt(model, loss, given, path, network, steps, passes, update, arguments, also)
+
+
+@contextlib.contextmanager
+def _unsynced(model):
+    """Gradients of a fully_shard's model are kept whole, for a later backward."""
+    model.set_requires_gradient_sync(False)
+    try:
+        yield
+    finally:
+        model.set_requires_gradient_sync(True)
+
+
+class _Nothing:
+    """An all-gather or a reduce-scatter of fully_shard's that moves nothing: each part of what is
+    gathered is this rank's."""
+
+    def allocate(self, size, *, dtype, device):
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(self, output_tensor, input_tensor, group, *_, **__):
+        own = input_tensor
+        if own.numel() > output_tensor.numel():
+            own = own.chunk(group.size())[group.rank()]
+        for part in output_tensor.split(own.numel()):
+            if part.data_ptr() != own.data_ptr():  # a part of the whole itself
+                part.copy_(own)
+
+
+@contextlib.contextmanager
+def _alone(model):
+    """Meanwhile the model of fully_shard exchanges nothing."""
+    with contextlib.ExitStack() as ends:
+        for _, _, g in sharded(model):
+            for name in ("_all_gather_comm", "_reduce_scatter_comm", "_all_reduce_hook"):
+                ends.callback(setattr, g, name, getattr(g, name))
+            g._all_gather_comm = g._reduce_scatter_comm = _Nothing()
+            g._all_reduce_hook = None
+        yield
+
+
+def _spread(ready, parameters, units):
+    """fully_shard tells of a unit's gradients at once: as they were made one after the other since
+    those of the unit before. units: lists of names."""
+    out, before = {}, 0.0
+    for unit in sorted(units, key=lambda unit: min(ready[n] for n in unit)):
+        moment = min(ready[n] for n in unit)
+        whole, made = sum(c.count(parameters[n]) for n in unit), 0
+        for n in reversed(unit):
+            made += c.count(parameters[n])
+            out[n] = before + (moment - before) * made / whole
+        before = moment
+    return out
 
 
 @contextlib.contextmanager
@@ -205,8 +316,9 @@ def _adapt(model, alone, loss, path, network, steps, passes, update, arguments, 
               max(steps // 4, 3), also)
 
 
-def document(parameters, forward, backward, ready, update_s, name="model", batch=1):
-    """A gf-profile (model half) of times in seconds; ready is {name: time}."""
+def document(parameters, forward, backward, ready, update_s, name="model", batch=1, needs=(), kept=()):
+    """A gf-profile (model half) of times in seconds; ready is {name: time}, and so is needs; kept is
+    {name: bytes of activations}."""
     tensors = []
     for n in sorted(ready, key=ready.get):
         p = parameters[n]
@@ -214,7 +326,9 @@ def document(parameters, forward, backward, ready, update_s, name="model", batch
             raise ValueError(f"profile: {n}: want floating point, got {p.dtype}")
         shape = {"shape": list(p.shape)} if 1 <= p.dim() <= 8 and not p.is_complex() else {}
         tensors.append({"name": n, "count_elems": c.count(p), "dtype": _DTYPES[c.dtype(p)],
-                        "ready_s": min(ready[n], backward), **shape})
+                        "ready_s": min(ready[n], backward), **shape,
+                        **({"need_s": min(needs[n], forward)} if n in needs else {}),
+                        **({"activation_bytes": kept[n]} if n in kept else {})})
     device = next(iter(parameters.values())).device.type
     return {"format": "gf-profile", "version": 1, "producer": f"PyTorch {torch.__version__}",
             "model": {"name": name, "device": device, "batch_per_rank": batch,
@@ -223,8 +337,8 @@ def document(parameters, forward, backward, ready, update_s, name="model", batch
 
 
 def medians(runs, group=None):
-    """(forward, backward, {name: ready}, update) of the job, from such runs of this rank, as many
-    on each: of each step those of the rank that took longest."""
+    """(forward, backward, {name: ready}, update, {name: need}) of the job, from such runs of this
+    rank, as many on each: of each step those of the rank that took longest."""
     own, (ready,) = runs, slowest([_middle(runs)], group)
     if dist.is_initialized():
         took, found = [[None] * dist.get_world_size(group) for _ in range(2)]
@@ -234,13 +348,13 @@ def medians(runs, group=None):
         dist.all_gather_object(found, own, group=group)
         own = [r for part in found for r in part.values()]
     forward, backward, update = (statistics.median(r[i] for r in own) for i in (0, 1, 3))
-    return forward, backward, {**ready, **_middle(own)}, update
+    return forward, backward, {**ready, **_middle(own)}, update, _middle(own, 4)
 
 
-def _middle(runs):
-    """Medians of parameters that got a gradient in some of the runs."""
-    names = {n for r in runs for n in r[2]}
-    return {n: statistics.median(r[2][n] for r in runs if n in r[2]) for n in names}
+def _middle(runs, of=2):
+    """Medians of parameters that got a gradient in some of the runs, or have another such time."""
+    names = {n for r in runs for n in r[of]}
+    return {n: statistics.median(r[of][n] for r in runs if n in r[of]) for n in names}
 
 
 def slowest(times, group=None):
@@ -286,10 +400,10 @@ def network(path: str, sizes: Sequence[int] | None = None, device: str = "cpu", 
 
 
 def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
-                   group: dist.ProcessGroup | None = None) -> None:
+                   group: dist.ProcessGroup | None = None, halves: bool = False) -> None:
     """Measure gradflow's own all-reduces between the ranks, of gradients that lie in
-    PyTorch's memory; rank 0 writes a gf-profile (network half) for gf-plan. Every rank runs
-    gf-profile for about budget_s."""
+    PyTorch's memory; rank 0 writes a gf-profile (network half) for gf-plan. halves: and its
+    reduce-scatters and all-gathers, for shards. Every rank runs gf-profile for about budget_s."""
     if dist.get_world_size(group) == 1:
         raise ValueError("exchange_costs: want two ranks or more, one has nothing to exchange")
     want_folder("exchange_costs", path, group)
@@ -301,7 +415,8 @@ def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
         done = subprocess.run(
             [commands.find("gf-profile"), "-q", "--join", place[0], "--rank", str(rank), "--ranks",
              str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
-             str(max_bytes), "--points", "callers_memory=on"],
+             str(max_bytes), "--points", "callers_memory=on",
+             *["--collectives", "all_reduce,reduce_scatter,all_gather"] * halves],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
             env={k: v for k, v in commands.environment().items() if not k.startswith(("OMPI_", "PMIX_"))})
         if done.returncode:
@@ -331,3 +446,40 @@ def _free_port():
     with socket.socket() as s:
         s.bind(("", 0))
         return s.getsockname()[1]
+
+
+# What gf-plan tells of, of what PyTorch tells of.
+_KINDS = {"parameters": ("Sharded Param", "Parameter"), "gradients": ("Sharded Grad", "Unsharded Grad", "Gradient"),
+          "state": ("OptState", "Optstate"), "gathered": ("Unsharded Param",), "activations": ("Activation",),
+          "buffers": ("Buffer",), "messages": ("All Gather", "Reduce Scatter"), "others": ("Temp", "Inputs", "Other")}
+
+
+def memory(model: torch.nn.Module, step: Callable[[], Any], optimizer: torch.optim.Optimizer,
+           plan: Any = None) -> str:
+    """A step of the job under PyTorch's own counter of memory, beside what the plan predicts: bytes
+    of this rank at the moment of its peak, by kinds, as text, which rank 0 prints. plan is one of
+    gf-plan --shard; None: that of gradflow.shard."""
+    if next(sharded(model), None):
+        from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
+        tracker = FSDPMemTracker(model, optimizer)
+    else:
+        from torch.distributed._tools.mem_tracker import MemTracker
+        tracker = MemTracker()
+        tracker.track_external(model, optimizer)
+    with tracker:
+        step()
+    device = next(model.parameters()).device
+    seen = {getattr(kind, "value", kind): count
+            for kind, count in tracker.get_tracker_snapshot("peak")[device].items()}
+    plan = read(plan)[0] if plan is not None else getattr(getattr(model, "gradflow", None), "plan", None)
+    predicted = ((plan or {}).get("predicted") or {}).get("memory") or {}
+    lines = [f"{'bytes at the peak':18} {'predicted':>14} {'counted':>14}"]
+    for kind, names in _KINDS.items():
+        lines.append((kind, predicted.get(kind + "_bytes"), sum(seen.get(n, 0) for n in names)))
+    lines.append(("all", predicted.get("peak_bytes"), seen["Total"]))
+    text = "\n".join(line if isinstance(line, str) else
+                     f"{line[0]:18} {'-' if line[1] is None else f'{line[1]:.0f}':>14} {line[2]:14d}"
+                     for line in lines) + "\n"
+    if rank_in(None) == 0:
+        print(text, end="")
+    return text

@@ -61,6 +61,15 @@ def groups_of(module):
     return [g for g in groups if g is not None]
 
 
+def sharded(model):
+    """(name, module, group) of what fully_shard moves together, in the order of modules."""
+    seen = set()
+    for name, module in model.named_modules():
+        found = [g for g in groups_of(module) if id(g) not in seen]
+        seen.update(id(g) for g in found)
+        yield from ((name, module, g) for g in found)
+
+
 def _reduces(module):
     """Not where set_requires_all_reduce(False) has put it off, as in accumulation."""
     return all(getattr(g, "all_reduce_grads", True) for g in groups_of(module))

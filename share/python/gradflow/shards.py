@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fully_shard, whose parameters and gradients go by gradflow."""
 from __future__ import annotations
+import contextlib
 import dataclasses
+import time
+import weakref
 from typing import Any
 
 import torch
@@ -10,12 +13,15 @@ import torch.distributed as dist
 from . import library as c
 from .common import agree, named, trained
 from .exchange import Exchange, Plan, agreed
+from .measure import Clock
 from .plan import PlanError, between, blocks, check_names, units, want, within
-from .replicas import Replicas, groups_of
+from .replicas import Replicas, groups_of, sharded
+from .tune import Tuner
 
 
 def shard(model: torch.nn.Module, plan: Plan = None, mesh: Any = None,
-          timeout_s: float | None = None, library: str | None = None, **how: Any) -> torch.nn.Module:
+          timeout_s: float | None = None, library: str | None = None,
+          tune: bool | dict[str, Any] | None = None, **how: Any) -> torch.nn.Module:
     """fully_shard of the model, whose all-gathers and reduce-scatters libgradflow does, on
     processors. Returns the model, whose attribute gradflow is the Shards.
 
@@ -24,14 +30,19 @@ def shard(model: torch.nn.Module, plan: Plan = None, mesh: Any = None,
 
     plan is one of gf-plan --shard zero3 or zero2, or a rule: a file, a text or a dictionary; rank
     0's counts. fully_shard is called for its units, which stay gathered and are gathered ahead as
-    it says; by a rule and without a plan, which is a ring in f32, for each block (layers.0). A
-    model that fully_shard has had already is taken as it is. mesh is fully_shard's, of shards or of
-    replicas and shards; between replicas go the rule's selection and codec. how are fully_shard's
+    it says; by a rule and without a plan for each block (layers.0). Without a plan the job makes
+    one in its first steps (Tuner): fully_shard's own messages stay unless steps have become faster.
+    tune has other settings of that; with False, and for replicas without a plan, units go by a ring
+    in f32. A model that fully_shard has had already is taken as it is. mesh is fully_shard's, of
+    shards or of replicas and shards; between replicas go the rule's selection and codec. how are fully_shard's
     other arguments; reshard_after_forward is for all units, whatever the plan keeps. All ranks of
     the mesh make it together, before the first forward.
     """
     failure = None
-    groups = list(_groups(model))
+    if tune is None:
+        tune = plan is None and (mesh is None or mesh.ndim == 1)
+    settings = Tuner.check("gradflow.shard", tune)
+    groups = list(sharded(model))
     device = mesh.device_type if mesh is not None else "cpu"
     on = {device, *(p.device.type for p in model.parameters())} - {"cpu", "meta"}
     if on:
@@ -49,7 +60,9 @@ def shard(model: torch.nn.Module, plan: Plan = None, mesh: Any = None,
     agree(group, failure)
     if not groups:
         _call_fully_shard(model, found, where, mesh, how)
-    model.gradflow = Shards(model, found, timeout_s, library, group)
+    model.gradflow = Shards(model, found, timeout_s, library, group, not tune)
+    if tune:
+        model.gradflow.tuner = Tuner(model, model.gradflow, **settings)
     return model
 
 
@@ -91,13 +104,29 @@ def _call_fully_shard(model, plan, where, mesh, how):
             module.set_modules_to_backward_prefetch(order[max(i - ahead, 0):i][::-1])
 
 
-def _groups(model):
-    """(name, module, group) of what fully_shard moves together, in the order of modules."""
-    seen = set()
-    for name, module in model.named_modules():
-        found = [g for g in groups_of(module) if id(g) not in seen]
-        seen.update(id(g) for g in found)
-        yield from ((name, module, g) for g in found)
+class _Compute(Clock):
+    """Moments of a step, and how long fully_shard had waited for messages by then."""
+
+    def __init__(self):
+        super().__init__(torch.device("cpu"))
+        self.waited_s = 0.0
+
+    def now(self):
+        return time.perf_counter(), self.waited_s
+
+    def between(self, a, b):
+        return self.whole(a, b) - (b[1] - a[1])
+
+    def whole(self, a, b):
+        return b[0] - a[0]
+
+    @contextlib.contextmanager
+    def waiting(self):
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.waited_s += time.perf_counter() - start
 
 
 class _Calls:
@@ -118,12 +147,13 @@ class _Calls:
 class _Gathering(dist.Work):
     """An all-gather that is under way. fully_shard waits where it copies out."""
 
-    def __init__(self, exchange, number):
+    def __init__(self, exchange, number, clock):
         super().__init__()
-        self.exchange, self.number = exchange, number
+        self.exchange, self.number, self.clock = exchange, number, clock
 
     def wait(self, timeout=None):  # pylint: disable=unused-argument  # the exchange has its own
-        self.exchange.wait_half(self.number)
+        with self.clock.waiting():
+            self.exchange.wait_half(self.number)
         return True
 
 
@@ -132,29 +162,68 @@ class Shards:
     its place, unless nothing reads its gradients before backward has ended: then it goes on beside
     backward. The model's modules hold the Shards, and it holds the model."""
 
-    def __init__(self, model, plan, timeout_s, library, group):
+    options = ["--shard", "zero3:units=block,ahead=1,keep=no"]  # of gf-plan, for the Tuner
+    device = None
+
+    def __init__(self, model, plan, timeout_s, library, group, moves=True):
         self.model, self.settings = model, {"timeout_s": timeout_s, "library": library}
-        self.units = list(_groups(model))
+        self.moves = moves  # or fully_shard does, as it is
+        self.group, self.parameters, self.clock = group, trained(model), _Compute()
+        self.tuner, self.told = None, None
+        self.steps, self.ending, self.finished = 0, -1, self.clock.now()
+        self.units = list(sharded(model))
         self.exchanges = {}  # by the ranks of their groups
         self.reducing = []   # (exchange, number, own part, where it goes, that one's version)
         self.hooked = -1, False  # backward's number, and whether modules have hooks of it
         self.reduced = [0, 0]    # how many reduce-scatters, and how many beside backward
         self.replicas = None
         agree(group, self._unfit())
-        names = {id(p): n for n, p in named(model).items()}
+        self.names = {id(p): n for n, p in named(model).items()}
+        self.first = [self.names.get(id(g.fsdp_params[0].sharded_param)) for _, _, g in self.units]
         self.sizes = {n or "the root": sum(p.padded_sharded_param_size.numel() for p in g.fsdp_params) *
                       g.mesh_info.shard_mesh_size for n, _, g in self.units}
-        self.plan = None
-        if plan is not None:
-            messages = {t["name"]: i for i, m in enumerate(plan.get("messages", []))
-                        for t in plan["tensors"][m["first"]:m["last"] + 1]}
-            first = [names.get(id(g.fsdp_params[0].sharded_param)) for _, _, g in self.units]
-            self.plan = within(plan, self.sizes, [messages.get(n, 0) for n in first])
+        self.plan = plan and self._within(plan)
         replicas = _take_replicas([g for _, _, g in self.units])
         if replicas is not None:
             self.replicas = Replicas(model, replicas, plan and between(plan), timeout_s, library, False)
         for index, (_, module, g) in enumerate(self.units):
             self._install(index, module, g)
+
+    def _within(self, plan):
+        messages = {t["name"]: i for i, m in enumerate(plan.get("messages", []))
+                    for t in plan["tensors"][m["first"]:m["last"] + 1]}
+        return within(plan, self.sizes, [messages.get(n, 0) for n in self.first])
+
+    # --- for the Tuner: see State ---
+
+    def tell(self, call):
+        self.told = weakref.WeakMethod(call)
+        return []
+
+    def former(self):
+        return (None,)
+
+    def take(self, plan, where="plan"):  # pylint: disable=unused-argument
+        """Goes on by that plan, or as fully_shard does, between two steps."""
+        self.finish()
+        for exchange in self.exchanges.values():
+            exchange.close()
+        self.exchanges, self.plan, self.moves = {}, plan and self._within(plan), plan is not None
+
+    def _made(self, g):
+        """A unit's gradients are there."""
+        tell = self.told and self.told()
+        for p in g.fsdp_params if tell else ():
+            tell(self.names[id(p.sharded_param)])
+        if self.tuner and self.ending != _backward():
+            self.ending = _backward()
+            torch.autograd.Variable._execution_engine.queue_callback(self._end)
+
+    def _end(self):
+        """Of a backward, where all ranks are."""
+        self.finish()
+        self.steps, self.finished = self.steps + 1, self.clock.now()
+        self.tuner.advance()
 
     def _unfit(self):
         """Why the model is none whose units gradflow moves; or None."""
@@ -178,22 +247,25 @@ class Shards:
 
     def _install(self, index, module, g):
         own = g._all_gather_comm, g._reduce_scatter_comm
-        if g.mesh_info.shard_mesh_size > 1:
+        if g.mesh_info.shard_mesh_size > 1 and self.moves:
             self._exchange(g, g.mesh_info.shard_process_group)
 
         def gather(output_tensor, input_tensor, group, async_op=False):
-            if not _moves(output_tensor):  # of unlike types, as bytes; or f64
-                return own[0](output_tensor, input_tensor, group, async_op)
-            exchange = self._exchange(g, group)
-            return _Gathering(exchange, exchange.all_gather(index, output_tensor))
+            with self.clock.waiting():
+                if not self.moves or not _moves(output_tensor):  # of unlike types, as bytes; or f64
+                    return own[0](output_tensor, input_tensor, group, async_op)
+                exchange = self._exchange(g, group)
+                return _Gathering(exchange, exchange.all_gather(index, output_tensor), self.clock)
 
         def scatter(output_tensor, input_tensor, group, op, async_op=False):
             kinds = {dist.ReduceOp.SUM: 1.0, dist.ReduceOp.AVG: 0.0,
                      dist.ReduceOp.PREMUL_SUM: g.gradient_divide_factor}
             divisor = next((d for kind, d in kinds.items() if op == kind), None)
-            if divisor is None or not _moves(input_tensor):
+            self._made(g)
+            if not self.moves or divisor is None or not _moves(input_tensor):
                 self.finish()
-                return own[1](output_tensor, input_tensor, group, op, async_op)
+                with self.clock.waiting():
+                    return own[1](output_tensor, input_tensor, group, op, async_op)
             exchange = self._exchange(g, group)
             part = input_tensor.chunk(group.size())[group.rank()]
             number = exchange.reduce_scatter(index, input_tensor, divisor)
@@ -240,7 +312,8 @@ class Shards:
         exception has ended, the job may have zeroed some in the meantime."""
         while len(self.reducing) > rest:
             exchange, number, part, output, version = self.reducing.pop(0)
-            exchange.wait_half(number)
+            with self.clock.waiting():
+                exchange.wait_half(number)
             if output._version == version:
                 output.copy_(part)
 

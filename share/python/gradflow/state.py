@@ -49,10 +49,7 @@ def ddp(model: torch.nn.Module, plan: Plan = None, momentum: float = 0.0, epoch_
     All go with it; its gradflow.close() lets go of connections and hooks before.
     """
     want_module("gradflow.ddp", model)
-    if not isinstance(tune, (bool, dict)):
-        raise TypeError("gradflow.ddp: tune: want True, False or a dictionary of Tuner's "
-                        f"settings, got {tune!r}")
-    Tuner.check(tune or {})
+    settings = Tuner.check("gradflow.ddp", tune)
     if arguments.get("mixed_precision"):
         raise TypeError("gradflow.ddp: mixed_precision: want None: with it, PyTorch's model has a "
                         "hook of its own: use autocast, or a plan with codec f16 or bf16")
@@ -78,7 +75,7 @@ def ddp(model: torch.nn.Module, plan: Plan = None, momentum: float = 0.0, epoch_
                              transport=transport)
     wrapped.register_comm_hook(wrapped.gradflow, hook)
     if tune:
-        wrapped.gradflow.tuner = Tuner(wrapped, wrapped.gradflow, **(tune if tune is not True else {}))
+        wrapped.gradflow.tuner = Tuner(wrapped, wrapped.gradflow, **settings)
     return wrapped
 
 
@@ -512,6 +509,27 @@ class State:
     def rest(self):
         """Gradients that come now are not this model's: its parameters are used beside it."""
         self.due = False
+
+    # --- for the Tuner ---
+
+    options = ()  # of gf-plan, for plans of this kind
+
+    @property
+    def steps(self):
+        return self.way.steps
+
+    @property
+    def device(self):
+        """Where messages go from GPU to GPU; else None."""
+        return self.way.device if self.way.stream else None
+
+    def tell(self, call):
+        """Have call(name) run when a gradient has been made. Returns hooks."""
+        return [on_gradient(p, weakly(call, n)) for n, p in self.parameters.items()]
+
+    def former(self):
+        """What take() goes back by."""
+        return self.plan, self.where, self.messages
 
     def take(self, plan: dict[str, Any] | None, where: str = "plan",
              messages: list[int] | None = None) -> None:

@@ -11,7 +11,7 @@ import tempfile
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, let_go, on_gradient, want_count, want_number, weakly
+from .common import agree, let_go, want_count, want_number
 from .measure import document, exchange_costs, slowest
 from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
@@ -21,8 +21,8 @@ _log = logging.getLogger("gradflow")
 
 
 class Tuner:
-    """What gradflow.ddp(..., tune=True) does. Some steps are measured, each parameter's gradient in
-    them; gf-profile measures the network for budget_s, in which training rests (between GPUs, the
+    """What gradflow.ddp(..., tune=True) does, and gradflow.shard without a plan. Some steps are
+    measured, each parameter's gradient in them; gf-profile measures the network for budget_s, in which training rests (between GPUs, the
     process group's all-reduces are measured instead); gf-plan, on rank 0, makes a plan, which all
     ranks take up between two steps. It stays if steps have become faster, by the share `margin`;
     else, or if any of this fails, the job goes on as before.
@@ -39,28 +39,32 @@ class Tuner:
                  options=(), network: str | None = None):
         self.state, self.group = state, state.group
         self.steps, self.budget_s, self.margin = steps, budget_s, margin
-        self.options, self.network = list(options), network
+        self.options, self.network = [*state.options, *options], network
         self.lines, self.seen, self.made = [], None, None
         self.start = self.middle = self.last = None
         self.moments = {}
         self.hooks = [model.register_forward_pre_hook(lambda *_: self._forward()),
                       model.register_forward_hook(lambda *_: self._backward())]
-        self.hooks += [on_gradient(p, weakly(self._gradient, n))
-                       for n, p in state.parameters.items()]
+        self.hooks += state.tell(self._gradient)
         self.unhook = let_go(self, self.hooks)
         self.course = self._course()
         next(self.course)
 
     @staticmethod
-    def check(settings):
-        """An error of gradflow.ddp's that names what is wrong in these."""
+    def check(call, tune):
+        """The settings, none for True. An error of that call's names what is wrong in them."""
+        if not isinstance(tune, (bool, dict)):
+            raise TypeError(f"{call}: tune: want True, False or a dictionary of Tuner's settings, "
+                            f"got {tune!r}")
+        settings = tune if isinstance(tune, dict) else {}
         known = list(inspect.signature(Tuner).parameters)[2:]
         for key in settings:
             if key not in known:
-                raise TypeError(f"gradflow.ddp: tune: want {', '.join(known)}, got {key!r}")
-        want_count("gradflow.ddp: tune: steps", settings.get("steps", 1), 1)
+                raise TypeError(f"{call}: tune: want {', '.join(known)}, got {key!r}")
+        want_count(f"{call}: tune: steps", settings.get("steps", 1), 1)
         for key in ("budget_s", "margin"):
-            want_number(f"gradflow.ddp: tune: {key}", settings.get(key, 0))
+            want_number(f"{call}: tune: {key}", settings.get(key, 0))
+        return settings
 
     def report(self) -> str:
         return "\n".join(self.lines) + "\n"
@@ -68,13 +72,13 @@ class Tuner:
     # --- moments of a step ---
 
     def _forward(self):
-        if self.seen == self.state.way.steps:  # more of the same step
+        if self.seen == self.state.steps:  # more of the same step
             return
         clock, now = self.state.clock, self.state.clock.now()
-        self.seen = self.state.way.steps
+        self.seen = self.state.steps
         if self.moments:
             clock.settle()
-            self.made = (clock.between(self.start, now), clock.between(self.start, self.middle),
+            self.made = (clock.whole(self.start, now), clock.between(self.start, self.middle),
                          clock.between(self.middle, self.last),
                          clock.between(self.state.finished, now),
                          {n: clock.between(self.middle, t) for n, t in self.moments.items()})
@@ -103,7 +107,7 @@ class Tuner:
         for _ in range(_SETTLE):
             yield
         before = yield from self._measured()
-        former = self.state.plan, self.state.where, self.state.messages
+        former = self.state.former()
         try:
             predicted = self._take_up(before)
         except (OSError, RuntimeError, ValueError) as e:  # on all ranks
@@ -158,12 +162,12 @@ class Tuner:
 
     def _measure_network(self, folder, path):
         """By the messages of the job's way; rank 0 writes a gf-profile (network half)."""
-        way, failure = self.state.way, None
-        if way.stream is None:
-            exchange_costs(path, self.budget_s, group=self.group)
+        failure = None
+        if self.state.device is None:
+            exchange_costs(path, self.budget_s, group=self.group, halves=bool(self.state.options))
             return
         table = os.path.join(folder, "network.txt")
-        all_reduce_costs(table, device=way.device, group=self.group)
+        all_reduce_costs(table, device=self.state.device, group=self.group)
         if dist.get_rank(self.group) == 0:
             try:
                 commands.run(["gf-profile", "--import", table, "-o", path])
