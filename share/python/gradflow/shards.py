@@ -58,7 +58,7 @@ def shard(model: torch.nn.Module, plan: Plan = None, mesh: Any = None,
     if found is not None and "rule" not in found:
         failure = _misfit(found, where, model, groups)
     agree(group, failure)
-    if not groups:
+    if not groups and not hasattr(model, "set_custom_all_gather"):  # or one without parameters
         _call_fully_shard(model, found, where, mesh, how)
     model.gradflow = Shards(model, found, timeout_s, library, group, not tune)
     if tune:
@@ -344,7 +344,9 @@ class Shards:
 
 
 def _moves(tensor):
-    return tensor.dtype in c.DTYPES and tensor.dtype != torch.float64 and tensor.numel() > 0
+    """Not a subclass of an extension's, which has no memory of its own."""
+    return type(tensor) is torch.Tensor and tensor.numel() > 0 and \
+        tensor.dtype in c.DTYPES and tensor.dtype != torch.float64
 
 
 def _backward():
