@@ -11,19 +11,21 @@ tests; --list only names them. Exit status: 0; 1 if a test failed or the lists b
 stale; 77 without these tests.
 """
 import argparse
+import collections
 import faulthandler
 import fnmatch
 import json
 import math
 import multiprocessing.connection
 import os
+import re
 import signal
 import sys
 import tempfile
 import time
 import traceback
 import unittest
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 import torch_suite as shim  # before PyTorch
 import torch
@@ -81,6 +83,18 @@ BY_DESIGN = {
 
 # --- a test ---
 
+class Suite(NamedTuple):
+    """Tests, and what stands in for what they test."""
+    of: str
+    stand_in: str
+    load: Callable     # the tests. ImportError: there are none here
+    install: Callable  # (plain): from now on
+    not_here: dict = {}
+    by_design: dict = {}
+    limit_s: float = 150  # for a test
+    beside: bool = False  # what fails is run plain as well: n/a where that fails too
+
+
 class Outcome(NamedTuple):
     """Of one rank, or of all: passed, skipped or failed."""
     kind: str
@@ -95,7 +109,10 @@ def perform(test, rank, folder):
     if getattr(method, "__unittest_skip__", False):
         raise unittest.SkipTest(method.__unittest_skip_why__)
     self = test.suite(test.name)
-    self.rank, self.file_name = rank, os.path.join(folder, "meeting")
+    if test.threads:
+        self.setUp()
+    else:
+        self.rank, self.file_name = rank, os.path.join(folder, "meeting")
     if test.grouped:
         dist.init_process_group("gloo", init_method=f"file://{self.file_name}", rank=rank,
                                 world_size=int(self.world_size))
@@ -106,10 +123,12 @@ def perform(test, rank, folder):
 
 
 def described(error):
-    """Its first line, and the place in the tests."""
+    """Its first line, of a thread's its last, and the place in the tests."""
+    lines = str(error).strip().splitlines() or ["no text"]
     places = [f"{os.path.basename(f.filename)}:{f.lineno}"
-              for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("_test.py")]
-    return (f"{type(error).__name__}: {(str(error).strip() or 'no text').splitlines()[0]}" +
+              for f in traceback.extract_tb(error.__traceback__)
+              if f.filename.endswith("_test.py") or "/test_" in f.filename]
+    return (f"{type(error).__name__}: {lines[-1 if lines[0].startswith('Thread ') else 0]}" +
             (f" ({places[-1]})" if places else ""))
 
 
@@ -184,7 +203,7 @@ def end_of(rank, process, folder, late):
 
 def attempt(test, limit_s):
     """What came of it on all ranks; of failures, the first."""
-    ranks = range(int(test.suite(test.name).world_size))
+    ranks = range(1 if test.threads else int(test.suite(test.name).world_size))
     with tempfile.TemporaryDirectory() as folder:
         for needed in ("barrier", "test_dir", "init_dir"):
             os.mkdir(os.path.join(folder, needed))
@@ -222,24 +241,39 @@ def judge(test, outcome, lists, plain):
     if reason and outcome.kind == "passed":
         return outcome, f"{test.name} passes, and is listed: {reason}"
     if outcome.kind == "passed" and not outcome.ours and not plain:
-        return outcome._replace(kind="n/a", line="no model in it has gradflow's hook"), None
+        return outcome._replace(kind="n/a", line="no model in it goes by gradflow"), None
     return outcome, None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def came_beside(suite, test, outcome, limit_s):
+    """The outcome of a test that failed, when it has run without gradflow as well."""
+    suite.install(plain=True)
+    plain = attempt(test, limit_s)
+    suite.install(plain=False)
+    if plain.kind == "passed":
+        return outcome
+    line = re.sub(r"^rank \d+: | \(\S+:\d+\)$", "", plain.line)
+    return Outcome("n/a", f"{suite.of} alone fails: {line}")
+
+
+def options_of(description, limit_s):
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--limit", type=float, default=150, help="seconds for a test")
+    parser.add_argument("--limit", type=float, default=limit_s, help="seconds for a test")
     parser.add_argument("patterns", nargs="*")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main(suite, description):
+    options = options_of(description, suite.limit_s)
     if shim.version() < VERSION:
         print(f"skipped: want the tests of PyTorch {'.'.join(map(str, VERSION))} or newer, got "
               f"{torch.__version__}")
         return 77
     try:
-        every = shim.load()
+        every = suite.load()
     except ImportError as e:
         print(f"skipped: this PyTorch cannot run its own tests: {e}")
         return 77
@@ -248,25 +282,31 @@ def main():
     if options.list:
         print("\n".join(f"{t.suite.__name__}.{t.name}" for t in tests))
         return 0
-    shim.install(plain=options.plain)
-    lists = [NOT_HERE] if options.plain else [NOT_HERE, BY_DESIGN]
+    suite.install(plain=options.plain)
+    lists = [suite.not_here] if options.plain else [suite.not_here, suite.by_design]
     counts = dict.fromkeys(("passed", "skipped", "n/a", "failed"), 0)
-    failed, stale = [], []
+    failed, stale, reasons = [], [], collections.Counter()
     for test in tests:
         began = time.monotonic()
         outcome, old = judge(test, attempt(test, options.limit), lists, options.plain)
+        if outcome.kind == "failed" and suite.beside and not options.plain:
+            outcome = came_beside(suite, test, outcome, options.limit)
         counts[outcome.kind] += 1
         stale += [old] if old else []
         if outcome.kind == "failed":
             failed.append(f"{test.name}: {outcome.line}")
             print("\n".join(outcome.whole.strip().splitlines()[-40:]))
+        elif outcome.kind != "passed":
+            reasons[outcome.kind, outcome.line] += 1
         print(f"{time.monotonic() - began:5.1f} s  {outcome.kind:7} {test.name} {outcome.line}",
               flush=True)
-    stale += [f"{pattern}: no test has this name" for patterns in (NOT_HERE, BY_DESIGN)
+    stale += [f"{pattern}: no test has this name" for patterns in (suite.not_here, suite.by_design)
               for pattern in patterns if not fnmatch.filter([t.name for t in every], pattern)]
-    print(f"PyTorch {torch.__version__}, {'plain' if options.plain else 'gradflow.ddp'}: "
+    print(f"PyTorch {torch.__version__}, {'plain' if options.plain else suite.stand_in}: "
           f"{len(tests)} tests ran: {counts['passed']} passed, {counts['skipped']} skipped by "
           f"PyTorch, {counts['n/a']} not applicable, {counts['failed']} failed")
+    for (kind, line), number in sorted(reasons.items()):
+        print(f"{number:3} {kind:7} {line}")
     for line in failed:
         print(f"FAIL  {line}")
     for line in stale:
@@ -275,4 +315,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Suite("DistributedDataParallel", "gradflow.ddp", shim.load, shim.install,
+                        NOT_HERE, BY_DESIGN), __doc__))

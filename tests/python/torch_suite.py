@@ -182,6 +182,7 @@ class Test(NamedTuple):
     name: str
     suite: type
     grouped: bool  # it wants the process group to be there
+    threads: bool = False  # its ranks are threads, which it starts
 
 
 def load():
