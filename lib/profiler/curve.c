@@ -119,7 +119,8 @@ static size_t choose_sizes(const struct gf_measure_curve_config *c, double sitti
 	for (i = 0; i < count; i++) {
 		double part = count > 1 ? (double)i / (double)(count - 1) : 1;
 
-		sizes[i] = (size_t)(low * pow(high / low, part)) / 4 * 4;
+		/* not below `low`, where another line may hold */
+		sizes[i] = ((size_t)ceil(low * pow(high / low, part) - 1e-6) + 3) / 4 * 4;
 	}
 	return count;
 }

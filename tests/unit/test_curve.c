@@ -114,6 +114,51 @@ static void test_recovers(void)
 		on_ranks(2, recover_on, (void *)&networks[i]);
 }
 
+/* What takes as long at any size up to a border tells nothing of messages at once there. */
+static int sit_flat(void *ctx, const struct gf_measure_sitting *s,
+		    struct gf_measure_samples *samples, struct gf_error *err)
+{
+	const double alone_s = s->bytes <= 200003 ? 6.0001e-5 : 3e-10 * (double)s->bytes;
+	int i;
+
+	(void)ctx;
+	(void)err;
+	for (i = 0; i < s->budget.low; i++)
+		gf_measure_samples_add(samples, alone_s * (s->lanes > 1 ? s->lanes : s->messages));
+	return 0;
+}
+
+static void flat_on(struct gf_comm *comm, void *ctx)
+{
+	struct gf_measure_subject subject = {"flat", sit_flat, NULL};
+	struct gf_measure_curve_config config = {
+		.comm = comm,
+		.limits = {.min_bytes = 1024,
+			   .max_bytes = (size_t)16 << 20,
+			   .budget_s = 10,
+			   .point = {0.1, 5, 1000}},
+		.lanes = 4,
+		.lines = GF_FIT_LINES_MOST,
+	};
+	struct gf_measure_curve curve = {0};
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+	size_t i, k;
+
+	(void)ctx;
+	EXPECT(!gf_measure_curve(&config, &subject, &curve, &remarks, &err), "%s", err.text);
+	EXPECT(curve.per_byte_s < 1e-20 && curve.nlarger == 1, "%g s per byte, %zu lines more",
+	       curve.per_byte_s, curve.nlarger);
+	EXPECT(curve.contention.nentries > 0, "no contention");
+	for (i = 0; i < curve.contention.nentries; i++)
+		for (k = 0; k < 4; k++)
+			EXPECT_NEAR(curve.contention.entries[i].gamma[k], k + 1, 0.5,
+				    "%zu B, %zu at once", curve.contention.entries[i].size_bytes,
+				    k + 1);
+	gf_measure_curve_release(&curve);
+	gf_text_release(&remarks);
+}
+
 static void test_unphysical(void)
 {
 	static const struct {
@@ -547,6 +592,7 @@ int main(void)
 {
 	watchdog(240);
 	test_recovers();
+	on_ranks(2, flat_on, NULL);
 	test_unphysical();
 	test_fits_the_time();
 	test_tournament();
