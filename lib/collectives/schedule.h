@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 /*
  * A collective as data: the steps one rank takes, over ranges of a buffer.
  *

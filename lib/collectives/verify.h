@@ -2,7 +2,6 @@
 #ifndef GF_COLLECTIVES_VERIFY_H
 #define GF_COLLECTIVES_VERIFY_H
 
-
 #include "base/error.h"
 #include "collectives/algorithm.h"
 #include "collectives/schedule.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-
 int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index, long long label,
 		    const struct gf_dataset_want *want, const char *file, struct gf_error *err)
 {

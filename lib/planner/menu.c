@@ -403,7 +403,7 @@ static int descending(const void *a, const void *b)
 {
 	size_t x = *(const size_t *)a, y = *(const size_t *)b;
 
-	return (x < y) - (x > y);
+	return GF_BY(y, x);
 }
 
 /* Replays what of an envelope of these options has not been; false: all of it has. The last ways go

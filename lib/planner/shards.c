@@ -60,11 +60,19 @@ static void draft_release(struct gf_shard_draft *d)
 
 static void draft_set(struct gf_shard_draft *to, const struct gf_shard_draft *from)
 {
-	memcpy(to->last, from->last, from->n * sizeof(*to->last));
-	memcpy(to->keep, from->keep, from->n * sizeof(*to->keep));
-	to->n = from->n;
-	to->ahead = from->ahead;
-	to->lanes = from->lanes;
+	const struct gf_shard_draft room = *to;
+
+	*to = *from;
+	to->last = memcpy(room.last, from->last, from->n * sizeof(*to->last));
+	to->keep = memcpy(room.keep, from->keep, from->n * sizeof(*to->keep));
+}
+
+static struct gf_shard_draft draft_copy(const struct search *s, const struct gf_shard_draft *from)
+{
+	struct gf_shard_draft d = draft_new(s);
+
+	draft_set(&d, from);
+	return d;
 }
 
 static bool has_units(const struct search *s)
@@ -94,10 +102,7 @@ static void archive(struct search *s, const struct gf_shard_draft *d)
 			s->front[n++] = s->front[i];
 	s->nfront = n;
 	gf_array_push(&s->front, &s->nfront, &s->capacity);
-	s->front[n] = draft_new(s);
-	draft_set(&s->front[n], d);
-	s->front[n].iteration_s = d->iteration_s;
-	s->front[n].peak_bytes = d->peak_bytes;
+	s->front[n] = draft_copy(s, d);
 }
 
 /* What was asked of keeps and units ahead holds of every candidate. */
@@ -167,14 +172,13 @@ static void try_cut(struct search *s, struct gf_shard_draft *d)
 	static const size_t aheads[] = {0, 1, 2, 4, SIZE_MAX};
 	struct gf_shard_draft c = draft_new(s);
 	size_t a, part, i;
+	int lanes;
 
-	for (c.lanes = s->lanes_least; c.lanes <= s->lanes_most; c.lanes++)
+	for (lanes = s->lanes_least; lanes <= s->lanes_most; lanes++)
 		for (a = 0; a < (has_units(s) && !s->ahead_asked ? GF_ARRAY_LENGTH(aheads) : 1);
 		     a++)
 			for (part = 0; part <= (has_units(s) && s->keeps == KEEP_AUTO ? 4 : 0);
 			     part++) {
-				const int lanes = c.lanes;
-
 				draft_set(&c, d);
 				c.lanes = lanes;
 				c.ahead = aheads[a];
@@ -303,13 +307,10 @@ static bool change(const struct search *s, struct gf_shard_draft *d, size_t move
 /* Changes that make it faster and hold no more, as long as there are some. */
 static void improve(struct search *s, const struct gf_shard_draft *from, size_t works_most)
 {
-	struct gf_shard_draft best = draft_new(s), next = draft_new(s);
+	struct gf_shard_draft best = draft_copy(s, from), next = draft_new(s);
 	bool better = true, done = false;
 	size_t move;
 
-	draft_set(&best, from);
-	best.iteration_s = from->iteration_s;
-	best.peak_bytes = from->peak_bytes;
 	while (better && s->works < works_most) {
 		better = false;
 		for (move = 0, done = false; !done && s->works < works_most; move++) {
@@ -321,8 +322,6 @@ static void improve(struct search *s, const struct gf_shard_draft *from, size_t 
 			    next.peak_bytes > best.peak_bytes)
 				continue;
 			draft_set(&best, &next);
-			best.iteration_s = next.iteration_s;
-			best.peak_bytes = next.peak_bytes;
 			better = true;
 		}
 	}
@@ -334,7 +333,7 @@ static int faster(const void *a, const void *b)
 {
 	const struct gf_shard_draft *x = a, *y = b;
 
-	return (x->iteration_s > y->iteration_s) - (x->iteration_s < y->iteration_s);
+	return GF_BY(x->iteration_s, y->iteration_s);
 }
 
 #define STARTS 8
@@ -347,15 +346,8 @@ static void improve_all(struct search *s)
 	size_t i;
 
 	qsort(s->front, s->nfront, sizeof(*s->front), faster);
-	for (i = 0; i < n; i++) {
-		const struct gf_shard_draft *from =
-			&s->front[n > 1 ? i * (s->nfront - 1) / (n - 1) : 0];
-
-		starts[i] = draft_new(s);
-		draft_set(&starts[i], from);
-		starts[i].iteration_s = from->iteration_s;
-		starts[i].peak_bytes = from->peak_bytes;
-	}
+	for (i = 0; i < n; i++)
+		starts[i] = draft_copy(s, &s->front[n > 1 ? i * (s->nfront - 1) / (n - 1) : 0]);
 	for (i = 0; i < n; i++) {
 		improve(s, &starts[i], used + (i + 1) * GF_SHARDS_WORKS / n);
 		draft_release(&starts[i]);
@@ -394,12 +386,11 @@ static void try_keeps(struct search *s, struct gf_shard_draft *d)
 	const size_t n = has_units(s) && s->keeps == KEEP_AUTO ? (size_t)1 << (d->n - 1) : 1;
 	struct gf_shard_draft c = draft_new(s);
 	size_t bits, i, ahead;
+	int lanes;
 
 	for (bits = 0; bits < n; bits++)
 		for (ahead = 0; ahead <= (has_units(s) && !s->ahead_asked ? d->n : 0); ahead++)
-			for (c.lanes = s->lanes_least; c.lanes <= s->lanes_most; c.lanes++) {
-				const int lanes = c.lanes;
-
+			for (lanes = s->lanes_least; lanes <= s->lanes_most; lanes++) {
 				draft_set(&c, d);
 				c.lanes = lanes;
 				c.ahead = ahead;

@@ -19,32 +19,42 @@
 #include "simulator/period_time.h"
 #include "simulator/uncertainty.h"
 
+/* How many levels stand below the one of that name; -1: there is none. */
+static int levels_below(const struct gf_fabric *f, const char *name, const char *want,
+			struct gf_error *err)
+{
+	struct gf_text names = {0};
+	size_t i;
+
+	for (i = 0; i < f->nlevels && strcmp(f->levels[i].name, name) != 0; i++)
+		gf_text_addf(&names, "%s%s", i ? ", " : "", f->levels[i].name);
+	if (i == f->nlevels)
+		gf_error_set(err, -EINVAL, "%s of the topology (%s), got %s", want,
+			     i ? names.data : "there is none", name);
+	gf_text_release(&names);
+	return i < f->nlevels ? (int)i : -1;
+}
+
 int gf_axes_group(const struct gf_axes *a, const struct gf_fabric *f, int *group,
 		  struct gf_error *err)
 {
 	const struct gf_period *kept = a->followed_period;
-	struct gf_text names = {0};
-	size_t i;
-	int inner = 1;
+	int below = (int)f->nlevels - 1;
 
-	*group = kept ? kept->group_ranks : !a->period_level;
-	for (i = 0; i < f->nlevels && !kept; i++) {
-		if (a->period_level ? strcmp(f->levels[i].name, a->period_level) == 0
-				    : f->levels[i].size > 1)
-			*group = inner;
-		inner *= (int)f->levels[i].size;
-		gf_text_addf(&names, "%s%s", i ? ", " : "", f->levels[i].name);
-	}
-	if (!*group)
-		gf_error_set(err, -EINVAL, "--period: level: want one of the topology (%s), got %s",
-			     i ? names.data : "there is none", a->period_level);
-	else if (*group >= f->ranks || f->ranks % *group)
-		gf_error_set(err, -EINVAL,
-			     "--period: want ranks that make two or more whole groups of %d "
-			     "(key level), got %d",
-			     *group, f->ranks);
-	gf_text_release(&names);
-	return *group && *group < f->ranks && f->ranks % *group == 0 ? 0 : -EINVAL;
+	if (a->period_level && !kept)
+		below = levels_below(f, a->period_level, "--period: level: want one", err);
+	else
+		while (below > 0 && f->levels[below].size == 1)
+			below--;
+	if (a->period_level && !kept && below < 0)
+		return -EINVAL;
+	*group = kept ? kept->group_ranks : gf_levels_ranks(f->levels, below > 0 ? below : 0);
+	if (*group < f->ranks && f->ranks % *group == 0)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "--period: want ranks that make two or more whole groups of %d "
+			    "(key level), got %d",
+			    *group, f->ranks);
 }
 
 /* Axes that the groups or the outer exchange cannot serve. */
@@ -165,23 +175,16 @@ static int check_shards(const struct gf_task *t, const struct gf_request *r, str
 static int find_copy(const struct gf_axes *a, const struct gf_fabric *f, int *ranks,
 		     struct gf_error *err)
 {
-	struct gf_text names = {0};
-	size_t i;
-	int inner = 1;
+	int below;
 
-	*ranks = a->shard_level ? 0 : f->ranks;
-	for (i = 0; i < f->nlevels; i++) {
-		inner *= (int)f->levels[i].size;
-		if (a->shard_level && strcmp(f->levels[i].name, a->shard_level) == 0)
-			*ranks = inner;
-		gf_text_addf(&names, "%s%s", i ? ", " : "", f->levels[i].name);
-	}
-	if (!*ranks)
-		gf_error_set(err, -EINVAL,
-			     "--shard: across: want a level of the topology (%s), got %s",
-			     i ? names.data : "there is none", a->shard_level);
-	gf_text_release(&names);
-	return *ranks ? 0 : -EINVAL;
+	*ranks = f->ranks;
+	if (!a->shard_level)
+		return 0;
+	below = levels_below(f, a->shard_level, "--shard: across: want a level", err);
+	if (below < 0)
+		return -EINVAL;
+	*ranks = gf_levels_ranks(f->levels, below + 1);
+	return 0;
 }
 
 static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_text *notes,

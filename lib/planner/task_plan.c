@@ -230,8 +230,7 @@ int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_err
 	out->iteration_s = result.iteration_s;
 	out->compute_s = result.compute_s;
 	out->exposed_comm_s = result.exposed_comm_s;
-	if (gf_plan_tells_memory(p))
-		out->memory = result.memory;
+	out->memory = result.memory;
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 /* What changes at a moment, bytes. */
@@ -30,9 +31,7 @@ static int earlier(const void *a, const void *b)
 	const double more_x = x->gathered + x->gradients + x->activations;
 	const double more_y = y->gathered + y->gradients + y->activations;
 
-	if (x->at_s != y->at_s)
-		return x->at_s < y->at_s ? -1 : 1;
-	return (more_x > more_y) - (more_x < more_y);
+	return GF_BY(x->at_s, y->at_s) ?: GF_BY(more_x, more_y);
 }
 
 /* Of tensors first..last: bytes, elements, activations. */

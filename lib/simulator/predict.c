@@ -106,14 +106,19 @@ static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 		    lone->compute_s + gf_sim_issues_s(in) + gf_sim_held_late_s(in));
 }
 
-/* The step, and what a rank holds in it. */
+/* The step, and what a rank holds in it where the plan tells that. */
 static void predict_step(const struct gf_plan *p, const struct gf_sim_input *in,
 			 struct gf_sim_result *out)
 {
 	const struct gf_memory_setting setting = {p->model, &p->shard, &p->memory,
 						  gf_plan_is_coded(p)};
-	struct gf_sim_shard_times times = gf_sim_shard_times_new(in), *wanted = out->shards;
+	struct gf_sim_shard_times times, *wanted = out->shards;
 
+	if (!gf_plan_tells_memory(p)) {
+		gf_sim_step(in, out);
+		return;
+	}
+	times = gf_sim_shard_times_new(in);
 	out->shards = wanted ? wanted : &times;
 	gf_sim_step(in, out);
 	gf_sim_memory(&setting, in, in->works ? out->shards : NULL, &out->memory);

@@ -80,7 +80,7 @@ struct gf_sim_result {
 	double forward_end_s, backward_end_s;
 	struct gf_predicted_message *messages; /* caller's, nmessages */
 	struct gf_sim_shard_times *shards;     /* caller's; NULL: not wanted */
-	struct gf_memory_use memory;           /* by gf_predict_plan */
+	struct gf_memory_use memory;           /* by gf_predict_plan, if the plan tells it */
 };
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);

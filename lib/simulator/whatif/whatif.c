@@ -103,8 +103,7 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 	there.ranks = o->ranks;
 	o->error = gf_sim_step_error(&there, NULL, NULL);
 	o->error_of_note = o->error > GF_ERROR_OF_NOTE ? o->error : 0;
-	if (gf_plan_tells_memory(p))
-		o->memory_bytes = r->memory.peak_bytes;
+	o->memory_bytes = r->memory.peak_bytes;
 	o->communication_s = fmax(last - first, 0);
 	o->compute_s = gf_plan_compute_s(p);
 	o->exposed_comm_s = fmax(0, r->iteration_s - o->compute_s);
