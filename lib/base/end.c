@@ -2,7 +2,6 @@
 #include "base/end.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/heap.h"

@@ -4,6 +4,8 @@
 #ifndef GF_BASE_ERROR_H
 #define GF_BASE_ERROR_H
 
+#include <errno.h> /* what functions return: whoever has this header does without that one */
+
 /*
  * Reasons for failure.
  *

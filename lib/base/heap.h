@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stddef.h>
+#include <stdlib.h> /* free(): whoever has this header does without that one */
 
 /*
  * Small host allocations. They never return NULL. On exhaustion, or when count * size overflows,

@@ -2,7 +2,6 @@
 #include "base/library.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <string.h>
 
 int gf_library_open(const char *file, const struct gf_symbol *symbols, size_t count, void *table,

@@ -2,7 +2,6 @@
 #include "base/log_lines.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/slab.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -2,11 +2,9 @@
 #include "checkpoints/set.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,11 +3,9 @@
 
 #include <argp.h>
 #include <assert.h>
-#include <errno.h>
 #include <stdint.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>

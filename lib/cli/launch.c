@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/launch.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

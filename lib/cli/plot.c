@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/plot.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <spawn.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -2,8 +2,6 @@
 #include "collectives/algorithm.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "base/registry.h"

@@ -11,7 +11,6 @@
 #include "collectives/schedule.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

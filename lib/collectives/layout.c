@@ -2,8 +2,6 @@
 #include "collectives/layout.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

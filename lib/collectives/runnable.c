@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/runnable.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "collectives/algorithm.h"

@@ -2,7 +2,6 @@
 #include "collectives/schedule.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

@@ -2,7 +2,6 @@
 #include "collectives/values.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

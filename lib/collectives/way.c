@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/way.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "documents/algorithm_traits.h"

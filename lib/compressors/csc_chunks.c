@@ -2,9 +2,7 @@
 /* Chunks: which go out, how they are packed, and what stays of a step. */
 #include "compressors/csc.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -9,7 +9,6 @@
  * A step ends before the next one's first gradient is taken, so that memory which no later step
  * needs is there once for all slots.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

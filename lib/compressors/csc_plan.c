@@ -5,7 +5,6 @@
 
 #if GF_PLAN_HALF
 
-#include <errno.h>
 #include <math.h>
 
 #define CHUNK_ELEMS 32000

@@ -7,7 +7,6 @@
  * All arrays of a matrix lie column by column: P and Q have r runs of n and of m elements.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -27,7 +27,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "base/rng.h"

@@ -2,9 +2,7 @@
 /* Parts that selections share: the plan's messages, scales, optional operations. */
 #include "compressors/select_parts.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

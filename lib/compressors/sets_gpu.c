@@ -2,8 +2,6 @@
 #include "compressors/sets_gpu.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "collectives/algorithm.h"

@@ -10,9 +10,7 @@
  */
 #include "compressors/halves.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

@@ -7,7 +7,6 @@
  * A step ends before the next one's first gradients are taken. Between the two gradients hold what
  * was not sent, and the residual is as it was.
  */
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "compressors/topk.h"

@@ -2,7 +2,6 @@
 #include "cost/fit.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

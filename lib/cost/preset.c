@@ -2,7 +2,6 @@
 #include "cost/preset.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 #include <strings.h>
 

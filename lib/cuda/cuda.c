@@ -2,11 +2,9 @@
 #include "cuda/backends.h"
 
 #include <cuda_runtime_api.h>
-#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

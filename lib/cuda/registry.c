@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/gpu.h"
 
-#include <errno.h>
-
 #include "cuda/backends.h"
 
 #if GF_HAVE_CUDA

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "data/data_parts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index, long long label,

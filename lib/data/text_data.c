@@ -2,8 +2,6 @@
 #include "data/data_parts.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

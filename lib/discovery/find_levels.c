@@ -2,8 +2,6 @@
 #include "discovery/find_levels.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -13,8 +13,6 @@
  * 1e9 bytes.
  */
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -13,8 +13,6 @@
  * NV# are bonded NVLinks. It does not say what GPUs there are, so that the rate of an NVLink is
  * guessed from how many a GPU has.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

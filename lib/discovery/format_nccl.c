@@ -15,11 +15,9 @@
  * nodes meet over their networks.
  */
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

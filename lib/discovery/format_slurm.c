@@ -13,12 +13,10 @@
  * too, if it divides them evenly; a block without nodes, which generators add to have a power of
  * two of them, is none.
  */
-#include <errno.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -7,10 +7,8 @@
 #include "discovery/discovery.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <hwloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/allowance.h"

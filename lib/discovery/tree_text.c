@@ -2,7 +2,6 @@
 #include "discovery/discovery.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

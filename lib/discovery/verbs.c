@@ -2,7 +2,6 @@
 #include "discovery/discovery.h"
 
 #include <infiniband/verbs.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

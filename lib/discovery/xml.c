@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "discovery/markup.h"
 
-#include <errno.h>
 #include <expat.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

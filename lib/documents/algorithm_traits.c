@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/algorithm_traits.h"
 
-#include <errno.h>
 #include <stddef.h>
 
 #include "base/registry.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/axis_entry.h"
 
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "json/json.h"
 #include "json/record_schema.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/foreign.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>

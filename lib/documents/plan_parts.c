@@ -2,7 +2,6 @@
 #include "documents/plan_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "documents/shared_records.h"

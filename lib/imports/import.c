@@ -2,9 +2,7 @@
 #include "imports/importers.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,10 +7,8 @@
  */
 #include "imports/importers.h"
 
-#include <errno.h>
 #include <float.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -5,12 +5,10 @@
  */
 #include "imports/importers.h"
 
-#include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -9,11 +9,9 @@
  */
 #include "imports/importers.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

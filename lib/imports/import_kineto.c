@@ -8,9 +8,7 @@
  */
 #include "imports/importers.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -5,9 +5,7 @@
  */
 #include "imports/importers.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -2,8 +2,6 @@
 /* JSON Schema (draft 2020-12) of what json/record_read.c takes. */
 #include "json/record_schema.h"
 
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "json/record_parts.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/graph.h"
 
-#include <errno.h>
 #include <limits.h>
 
 /*

@@ -2,10 +2,8 @@
 #include "nn/onednn.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

@@ -2,7 +2,6 @@
 #include "nn/gpu_net.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include <cudnn.h>
 

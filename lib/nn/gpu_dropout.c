@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "base/rng.h"
 

@@ -2,7 +2,6 @@
 #include "nn/onednn.h"
 
 #include <assert.h>
-#include <errno.h>
 
 #include "base/array.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/onednn_version.h"
 
-#include <stdlib.h>
-
 #include "base/heap.h"
 
 const dnnl_dims_t gf_onednn_no_dilation = {0};

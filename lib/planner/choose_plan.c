@@ -8,9 +8,7 @@
  * ends of their doubt: so there is also the simplest plan for those costs. With stale gradients
  * there is also a plan for those (plan_stale).
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "planner/make.h"

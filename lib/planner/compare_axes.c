@@ -3,9 +3,7 @@
  * axes_of. */
 #include "planner/compare.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From where on each row of a comparison is faster than dense f32 gradients. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

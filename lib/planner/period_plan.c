@@ -3,10 +3,8 @@
  * From the plan of a group to that of all ranks. The outer exchange is a problem like another,
  * whose messages are the fragments.
  */
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "planner/make.h"

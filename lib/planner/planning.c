@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/planning.h"
 
-#include <errno.h>
-
 #include "base/heap.h"
 #include "cli/human.h"
 #include "collectives/codecs/codec.h"

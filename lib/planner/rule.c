@@ -7,9 +7,7 @@
  * message at the threshold spends a tenth of its time in its startup: 9 a/b, as a power of two
  * within bounds that suit any machine.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
 #include "profiler/chain.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

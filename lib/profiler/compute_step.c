@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/model_times.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

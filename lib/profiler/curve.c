@@ -2,7 +2,6 @@
 #include "profiler/curve.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

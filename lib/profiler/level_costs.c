@@ -2,7 +2,6 @@
 #include "profiler/network_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

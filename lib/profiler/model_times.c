@@ -2,7 +2,6 @@
 #include "profiler/model_times.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/network_parts.h"
 
-#include <stdlib.h>
-
 #include "base/array.h"
 #include "base/heap.h"
 #include "profiler/contest/device_send.h"

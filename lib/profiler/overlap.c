@@ -2,7 +2,6 @@
 #include "profiler/overlap.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/heap.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/shard_list.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "transport/pages.h"
 

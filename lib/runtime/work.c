@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/work.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "cuda/lanes/program.h"

@@ -6,7 +6,6 @@
  */
 #include "settings/emit.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "cli/human.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Targets that are told a period. */
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 

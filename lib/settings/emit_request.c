@@ -6,9 +6,7 @@
  */
 #include "settings/emit.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/registry.h"

@@ -4,10 +4,8 @@
  * then predicted again: the time that is named is that of the settings. Beside it stands what the
  * target's own rule takes by default, with the planner's costs.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
 #include "simulator/period_time.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "collectives/codecs/codec.h"

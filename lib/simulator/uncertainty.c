@@ -2,7 +2,6 @@
 #include "simulator/uncertainty.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

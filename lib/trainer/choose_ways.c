@@ -2,9 +2,7 @@
 #include "trainer/choose_ways.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,12 +2,10 @@
 /* The defaults of a training, and how long it runs. */
 #include "trainer/trainer.h"
 
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
 #include "trainer/event_ring.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -2,8 +2,6 @@
 #include "trainer/net_device.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

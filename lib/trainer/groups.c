@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/groups.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "checkpoints/run/snapshot.h"

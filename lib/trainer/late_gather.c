@@ -9,7 +9,6 @@
  * gradient before any of it is applied, and so waits for all of it.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 #include "trainer/train.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

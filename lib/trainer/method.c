@@ -14,10 +14,8 @@
  */
 #include "trainer/method_parts.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "collectives/codecs/codec.h"

@@ -8,8 +8,6 @@
  * Norms of the whole gradient or of a tensor are sums of what every rank has of it, in the order of
  * ranks, and so is the verdict on a gradient that is not finite: one small gather in each step.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

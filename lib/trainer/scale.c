@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/scale.h"
 
-#include <errno.h>
-
 #include "collectives/codecs/codec.h"
 
 #define MAX_SCALE 0x1p24

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank, which has nobody to send to. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "transport/pages.h"

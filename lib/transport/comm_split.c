@@ -10,7 +10,6 @@
 #include "transport/comm.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "transport/transport.h"

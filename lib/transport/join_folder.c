@@ -5,12 +5,10 @@
  * of an earlier job, or another program at such an address, brings nobody together. Rank 0 removes
  * the file.
  */
-#include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>

@@ -6,11 +6,9 @@
  * connection that says nothing has its place for a while only. Both are counted, for the messages
  * of ranks that fail beside them.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

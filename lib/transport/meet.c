@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/transport.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "transport/comm.h"

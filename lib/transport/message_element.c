@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/message_element.h"
 
-#include <errno.h>
 #include <stdint.h>
 
 #include "base/registry.h"

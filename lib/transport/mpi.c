@@ -2,10 +2,8 @@
 /* MPI: begins and ends it, and has the collective calls. The transport's files are in
  * transport/mpi_state.h. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

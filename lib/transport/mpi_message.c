@@ -11,9 +11,7 @@
  * a message that is longer than its receive before it notices. Then the check comes too late, so
  * callers must agree on equal sizes.)
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "transport/mpi_state.h"

@@ -3,7 +3,6 @@
  * Types and operations for MPI's own all-reduce. Half precision, which MPI does not know, is two
  * bytes to it, reduced by our kernels.
  */
-#include <errno.h>
 
 #include "gf_kernels.h"
 #include "transport/mpi_state.h"

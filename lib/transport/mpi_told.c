@@ -9,10 +9,8 @@
  */
 #include "transport/mpi_state.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -2,9 +2,7 @@
 #include "transport/transport.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,9 +3,7 @@
  * Finds the host's other ranks, and those of them whose process has ended. Shared memory outlives a
  * process, so nothing else shows: the kernel is asked now and then.
  */
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

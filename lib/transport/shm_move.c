@@ -10,9 +10,7 @@
  *
  * Nothing is allocated after warm-up: requests and arrivals are reused.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

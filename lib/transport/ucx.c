@@ -4,10 +4,8 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <ucs/debug/debug.h>
 

@@ -9,7 +9,6 @@
  * fails here, by what is known of the rank that it waits for. So a receive makes the endpoint to
  * its rank, too.
  */
-#include <errno.h>
 #include <inttypes.h>
 
 #include "base/clock.h"

@@ -2,9 +2,7 @@
 #include "checkpoints/run/snapshot.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

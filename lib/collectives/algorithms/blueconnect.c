@@ -34,7 +34,6 @@
  * With two copies, of ranks 0 to 5 and 6 to 11, stage 2 is of the reduce-scatter alone, there and
  * back: ranks r and r + 6 then own the same part. The all-gather has stages 1 and 0.
  */
-#include <errno.h>
 
 #include "collectives/algorithm.h"
 #include "collectives/parts.h"

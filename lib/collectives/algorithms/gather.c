@@ -25,7 +25,6 @@
  *   rank 3   3      3 4      3 4 0 1
  *   rank 4   4      4 0      4 0 1 2
  */
-#include <errno.h>
 
 #include "collectives/algorithm.h"
 

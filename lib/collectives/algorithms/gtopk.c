@@ -22,7 +22,6 @@
  *   rank 2   2      2,3      -         to 3
  *   rank 3   3      -        -
  */
-#include <errno.h>
 
 #include "collectives/algorithm.h"
 #include "lists/gf_algorithms.h"

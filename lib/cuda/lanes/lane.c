@@ -2,8 +2,6 @@
 #include "cuda/lanes/lane.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

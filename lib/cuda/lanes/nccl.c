@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/lanes/nccl.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>

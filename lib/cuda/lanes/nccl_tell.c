@@ -7,9 +7,6 @@
  */
 #include "cuda/lanes/nccl.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/heap.h"
 
 static const char *const words[] = {"NCCL_ALGO", "NCCL_PROTO"};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A schedule as a device program, step by step: steps gather in rounds. Each round is a group of
  * NCCL's, with kernels before and after it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of a GPU as a schedule again, for the verifier. */
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "cuda/lanes/program.h"

@@ -2,7 +2,6 @@
 #include "documents/shared_records.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

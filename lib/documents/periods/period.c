@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/periods/period.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "documents/plan.h"

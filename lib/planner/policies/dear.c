@@ -22,7 +22,6 @@
  */
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

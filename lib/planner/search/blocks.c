@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/search/search.h"
 
-#include <stdlib.h>
-
 #include "base/heap.h"
 
 /* A draft by `work` has the times of the draft that it expands to. */

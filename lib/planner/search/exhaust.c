@@ -8,7 +8,6 @@
  * then: its times are too early, if anything. So bounds hold, and a plan that seems better than the
  * best is predicted as a whole.
  */
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "planner/search/search.h"

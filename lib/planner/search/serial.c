@@ -25,7 +25,6 @@
  */
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

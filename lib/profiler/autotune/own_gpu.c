@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/autotune/own_gpu.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/contest/allreduce.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "profiler/contest/contest.h"
 #include "profiler/contest/size_sweep.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/contest/device_send.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "compressors/sets_gpu.h"
 #include "base/array.h"

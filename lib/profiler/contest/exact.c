@@ -4,10 +4,8 @@
 #include "collectives/schedule.h"
 #include "profiler/contest/exact.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Beyond these nothing is gained. */

@@ -2,8 +2,6 @@
 #include "profiler/contest/contest.h"
 #include "documents/selections/select_density.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -3,7 +3,6 @@
  * Checks of a sweep that need no ranks: options that contradict each other, and options that
  * nothing in the sweep would heed.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/engine/burst.h"
 
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "collectives/prove.h"
 #include "cuda/lanes/program.h"

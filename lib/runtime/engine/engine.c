@@ -2,9 +2,7 @@
 #include "runtime/engine/engine.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

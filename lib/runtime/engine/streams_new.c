@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Preparing streams: lanes, the plan's programs, and the agreement of all ranks that they are about
  * to run the same thing, each on a GPU of its own. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

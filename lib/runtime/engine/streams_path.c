@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a message moves: programs on lanes, by what they are for, and what they weigh on the
  * network. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "runtime/engine/streams_parts.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread that watches messages on GPUs, and talks to the other ranks. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "base/locale.h"

@@ -3,8 +3,6 @@
 #include "runtime/engine/thread_parts.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -4,8 +4,6 @@
  * under way. It also serves calls and answers other ranks, and sleeps in between. A compute thread
  * that has no processor beside it and waits for messages takes these rounds in its place.
  */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/heap.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a message moves: schedules and runs, by what they are for. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -3,7 +3,6 @@
 #include "runtime/exec/exec.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 
 #include "base/clock.h"

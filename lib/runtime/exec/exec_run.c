@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The executor: preparing a run, with all its memory, and abandoning it. */
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/heap.h"

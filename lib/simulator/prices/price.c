@@ -2,10 +2,8 @@
 #include "simulator/prices/price.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

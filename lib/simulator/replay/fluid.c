@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "simulator/whatif/jitter.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/heap.h"

@@ -2,9 +2,7 @@
 #include "simulator/whatif/whatif.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

@@ -2,10 +2,8 @@
 #include "trainer/optim/optimizer.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
