@@ -220,18 +220,16 @@ static int prepare(struct session *s, struct gf_error *err)
 	s->config.timeline = a->trace ? &s->timeline : NULL;
 	s->config.proofs = a->verify ? &s->proofs : NULL;
 	rc = gf_launch_try_outputs(&a->cli, s->comm, err);
-	if (!rc)
-		rc = gf_contest_sweep_same(&a->sweep, &s->config, a->plan, err);
+	rc = rc ?: gf_contest_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->trace)
 		rc = gf_trace_compare_clocks(s->comm, &s->timeline.offset, err);
-	if (!rc)
-		rc = gf_contest_device_open(s->comm, &s->config.device, err);
+	rc = rc ?: gf_contest_device_open(s->comm, &s->config.device, err);
 	gf_contest_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, 0, a->plan, &s->plan, err);
 	gf_plan_settle(&s->plan, 1, 1); /* a warm-up is over */
 	gf_period_keep_outer(&s->plan);
-	rc = rc ? rc : gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels, &remark, err);
+	rc = rc ?: gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels, &remark, err);
 	if (!rc && gf_contest_sweep_tells(&a->sweep) && s->config.device.nccl && !s->comm->rank)
 		gf_nccl_remark(&remark);
 	gf_cli_warn_lines(&a->cli, remark.data);
@@ -263,7 +261,7 @@ static int measure_plan(struct session *s, struct gf_error *err)
 			"--best, got a whole plan, which sets them",
 			a->plan);
 	rc = gf_comm_agree(s->comm, rc, err);
-	return rc ? rc : gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
+	return rc ?: gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
 }
 
 static int measure(struct session *s, struct gf_error *err)
@@ -300,8 +298,7 @@ static int report(const struct session *s, const struct gf_contest_report *r, st
 				: gf_cli_form_is_table(form) ? GF_REPORT_CELLS
 							     : GF_REPORT_JSON,
 				gf_cli_window(&a->cli, form), &out);
-	if (!rc)
-		rc = gf_cli_emit_lines(&a->cli, form, out.data, err);
+	rc = rc ?: gf_cli_emit_lines(&a->cli, form, out.data, err);
 	gf_text_release(&out);
 	gf_contest_report_falls(r, &out);
 	if (!rc && gf_contest_report_judge(r, a->min_bw, NULL) == 0)
@@ -316,8 +313,7 @@ static int run(struct session *s, struct gf_error *err)
 	struct gf_contest_report r;
 	int rc = prepare(s, err);
 
-	if (!rc)
-		rc = measure(s, err);
+	rc = rc ?: measure(s, err);
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, s->proofs.data);
 	if (!rc && s->a->trace)
@@ -333,8 +329,7 @@ static int run(struct session *s, struct gf_error *err)
 	};
 	if (s->comm->rank == 0)
 		rc = report(s, &r, err);
-	rc = gf_comm_agree(s->comm, rc, err);
-	return rc ? rc : gf_contest_report_judge(&r, s->a->min_bw, err);
+	return gf_comm_agree(s->comm, rc, err) ?: gf_contest_report_judge(&r, s->a->min_bw, err);
 }
 
 static void release(void *session)

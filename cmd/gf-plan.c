@@ -260,8 +260,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 		gf_comparison_plot(&s->request, &c, &picture);
 		rc = gf_plot_finish(&picture, a->plot, err);
 	}
-	if (rc == 0)
-		rc = gf_cli_emit_lines(&a->cli, form, out.data, err);
+	rc = rc ?: gf_cli_emit_lines(&a->cli, form, out.data, err);
 	gf_text_release(&out);
 	gf_comparison_release(&c);
 	return rc;
@@ -302,8 +301,7 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 		rc = gf_error_set(err, -EINVAL, "--plot: want a plan, got settings by size");
 	else if (a->plot) {
 		rc = gf_plan_plot(&p, &picture, err);
-		if (rc == 0)
-			rc = gf_plot_finish(&picture, a->plot, err);
+		rc = rc ?: gf_plot_finish(&picture, a->plot, err);
 	}
 	if (rc == 0 && a->explain)
 		rc = gf_plan_explain(&s->request, &p, gf_cli_width(&a->cli), &out, err);
@@ -314,8 +312,7 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 	if (!a->cli.quiet && !given && !a->emit && !a->refine)
 		gf_plan_gain(&s->request, given_plan(s), &p, &s->notes);
 	text = out.length ? gf_text_take(&out) : gf_plan_write(&p);
-	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, text, err);
+	rc = rc ?: gf_cli_emit(&a->cli, text, err);
 	free(text);
 	gf_plan_release(&p);
 	return rc;
@@ -326,9 +323,7 @@ static int read_all(const struct arguments *a, struct gf_planning *s, struct gf_
 	const struct gf_profile *profile;
 	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, &s->documents, err);
 
-	if (rc == 0)
-		rc = gf_cli_document("models", a->model, gf_documents_take_model, &s->documents,
-				     err);
+	rc = rc ?: gf_cli_document("models", a->model, gf_documents_take_model, &s->documents, err);
 	profile = s->documents.profile;
 	if (rc == 0 && profile && profile->passes && !s->documents.model)
 		rc = gf_cli_named("models", profile->passes->model, gf_documents_take_model,
@@ -349,10 +344,8 @@ static int run(const struct arguments *a, struct gf_error *err)
 	if (a->list)
 		return gf_cli_print_lists(&a->cli, gf_plan_lists, err);
 	rc = gf_cli_try_outputs(&a->cli, err);
-	if (rc == 0)
-		rc = read_all(a, &s, err);
-	if (rc == 0)
-		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
+	rc = rc ?: read_all(a, &s, err);
+	rc = rc ?: (a->compare ? compare(a, &s, err) : plan(a, &s, err));
 	if (rc >= 0)
 		gf_cli_warn_lines(&a->cli, s.notes.data);
 	gf_planning_release(&s);
@@ -393,7 +386,7 @@ int main(int argc, char **argv)
 	a.request.wishes = wishes.data;
 	if (a.axes.outer_codecs)
 		rc = gf_cli_split_once(a.axes.outer_codecs, &a.outer_codecs, &err);
-	rc = rc ? rc : run(&a, &err);
+	rc = rc ?: run(&a, &err);
 	gf_text_release(&wishes);
 	free(a.codecs);
 	free(a.outer_codecs);

@@ -234,7 +234,7 @@ static int check(void *arguments, struct gf_error *err)
 	if (rc == 0 && !a->import.file && !a->estimate)
 		rc = gf_cli_start_finish(&a->cli, &a->start,
 					 a->start.transport == GF_CLI_TRANSPORT_MPI, err);
-	rc = rc ? rc : gf_measure_profile_check(&a->bench, err);
+	rc = rc ?: gf_measure_profile_check(&a->bench, err);
 	if (rc == 0 && a->pairs && a->cli.nfiles)
 		rc = gf_error_set(err, -EINVAL, "--pairs goes without documents");
 	return rc;
@@ -271,7 +271,7 @@ static int read_documents(const struct arguments *a, struct gf_documents *d, str
 			 ? 0
 			 : gf_cli_documents(&a->cli, kinds, false, gf_documents_take, d, err);
 
-	rc = rc ? rc : gf_cli_document("models", a->model, gf_documents_take_model, d, err);
+	rc = rc ?: gf_cli_document("models", a->model, gf_documents_take_model, d, err);
 	if (rc == 0 && a->estimate && passes_of(d) && !d->model)
 		rc = gf_cli_named("models", passes_of(d)->model, gf_documents_take_model, d, err);
 	return rc;
@@ -323,7 +323,7 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 	gf_progress_end(&progress);
 	if (bench->comm->rank == 0 && (profile.model || profile.network)) {
 		kept = emit(a, d, &profile, &remarks, rc ? NULL : err);
-		rc = rc ? rc : kept;
+		rc = rc ?: kept;
 	}
 	if (!bench->comm->broken)
 		rc = gf_comm_agree(bench->comm, rc, err);
@@ -354,8 +354,7 @@ static int measure_given(const struct arguments *a, struct gf_measure_profile *b
 	bench->model = given ? &model : NULL;
 	bench->sweep.levels = topology.levels;
 	bench->sweep.nlevels = topology.nlevels;
-	if (rc == 0)
-		rc = measure(a, bench, d, err);
+	rc = rc ?: measure(a, bench, d, err);
 	gf_model_release(&model);
 	gf_topology_release(&topology);
 	return rc;
@@ -400,7 +399,7 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm, struct gf_
 	rc = gf_measure_pairs_report(&config, !gf_cli_form_is_table(form),
 				     gf_cli_window(&a->cli, form), &out, err);
 	gf_progress_end(&progress);
-	rc = rc ? rc : gf_launch_print(&a->cli, comm, gf_cli_lines(form, out.data), err);
+	rc = rc ?: gf_launch_print(&a->cli, comm, gf_cli_lines(form, out.data), err);
 	gf_text_release(&out);
 	return rc;
 }
@@ -418,7 +417,7 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 	if (comm->rank > 0)
 		return gf_comm_agree(comm, rc, err);
 	rc = gf_cli_try_outputs(&a->cli, err);
-	rc = rc ? rc : read_documents(a, &documents, err);
+	rc = rc ?: read_documents(a, &documents, err);
 	in.ranks = a->start.ranks;
 	in.name = a->name;
 	in.variant = a->variant;
@@ -434,8 +433,7 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 		gf_cli_note(&a->cli, 0, "%s", line);
 		free(line);
 	}
-	if (rc == 0)
-		rc = emit(a, &documents, &profile, &remarks, err);
+	rc = rc ?: emit(a, &documents, &profile, &remarks, err);
 	gf_documents_release(&documents);
 	gf_profile_release(&profile);
 	gf_text_release(&remarks);
@@ -452,7 +450,7 @@ static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
 	if (a->import.file || a->estimate)
 		return run_alone(a, comm, err);
 	rc = gf_measure_profile_same(comm, &a->bench, a->model, err);
-	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
+	rc = rc ?: gf_launch_try_outputs(&a->cli, comm, err);
 	if (rc)
 		return rc;
 	return a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);

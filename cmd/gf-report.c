@@ -158,10 +158,8 @@ static int report(const struct arguments *a, struct gf_error *err)
 	char *line;
 	int rc = read_documents(a, &d, err);
 
-	if (rc == 0)
-		rc = gf_import_job_read(&job, a->cli.files, a->cli.nfiles, d.plan, err);
-	if (rc == 0)
-		rc = own_profile(a, &d, &own, &notes, err);
+	rc = rc ?: gf_import_job_read(&job, a->cli.files, a->cli.nfiles, d.plan, err);
+	rc = rc ?: own_profile(a, &d, &own, &notes, err);
 	if (rc == 0 && !alone(a))
 		rc = show(a, &job, &d, own.producer ? &own : NULL, &notes, &out, err);
 	if (rc == 0 && a->profile)
@@ -197,8 +195,7 @@ static int against(const struct arguments *a, struct gf_error *err)
 	int rc = read_documents(a, &d, err), emitted;
 
 	against.plan = d.plan;
-	if (rc == 0)
-		rc = gf_against(&against, &out, &notes, err);
+	rc = rc ?: gf_against(&against, &out, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	emitted = rc < 0 ? 0 : gf_cli_emit_lines(&a->cli, form_of(a), out.data, &why);
 	if (emitted) {
@@ -222,7 +219,6 @@ int main(int argc, char **argv)
 			  : gf_error_set(&err, -EINVAL, "want the traces of a job");
 	if (rc == 0 && alone(&a) && a.plot)
 		rc = gf_error_set(&err, -EINVAL, "--plot: want a report, got --profile -");
-	if (rc == 0)
-		rc = a.against ? against(&a, &err) : report(&a, &err);
+	rc = rc ?: (a.against ? against(&a, &err) : report(&a, &err));
 	return gf_cli_exit(&a.cli, rc, false, &err);
 }

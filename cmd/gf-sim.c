@@ -185,8 +185,7 @@ static int read_documents(struct arguments *a, struct gf_documents *d, struct gf
 		rc = gf_uneven_read_pairs(&a->uneven, a->pairs, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
-	if (rc == 0)
-		rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d, err);
+	rc = rc ?: gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d, err);
 	if (rc == 0 && a->costs)
 		rc = gf_cli_share("topologies", a->costs, &path, err);
 	if (rc == 0 && path)
@@ -196,7 +195,7 @@ static int read_documents(struct arguments *a, struct gf_documents *d, struct gf
 		gf_cli_note(&a->cli, 0,
 			    "the plan's costs were measured: if over these links, their slowness "
 			    "counts twice (--costs takes others)");
-	return rc ? rc : take_plans(a, d, err);
+	return rc ?: take_plans(a, d, err);
 }
 
 /* The first circumstances of a sweep: options and documents replace those that the plan was made
@@ -285,8 +284,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d, struct
 	gf_beyond_text(&beyond, &notes);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
-	if (rc == 0)
-		rc = report(a, found.rows, found.nrows, NULL, &s.what, err);
+	rc = rc ?: report(a, found.rows, found.nrows, NULL, &s.what, err);
 	gf_swept_release(&found);
 	return rc;
 }
@@ -297,8 +295,7 @@ static int verify(const struct arguments *a, const struct gf_documents *d, struc
 	struct gf_text out = {0};
 	int rc = gf_prove_plan(d->plan, &w, &out, err);
 
-	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, out.data, err);
+	rc = rc ?: gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
 	return rc;
 }
@@ -337,8 +334,7 @@ int main(int argc, char **argv)
 
 	gf_cli_parse(&command, argc, argv, &a);
 	rc = gf_cli_try_outputs(&a.cli, &err);
-	if (rc == 0)
-		rc = read_documents(&a, &documents, &err);
+	rc = rc ?: read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.verify  ? verify(&a, &documents, &err)
 		     : a.steps ? replay(&a, &documents, &err)

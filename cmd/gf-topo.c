@@ -208,8 +208,7 @@ static int emit(const struct arguments *a, struct gf_topology *t, struct gf_erro
 		gf_tree_draw(t, !is_utf8(), &text);
 	else if (rc == 0)
 		written = gf_topology_write(t);
-	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, written ? written : text.data, err);
+	rc = rc ?: gf_cli_emit(&a->cli, written ? written : text.data, err);
 	free(written);
 	gf_text_release(&text);
 	return rc;

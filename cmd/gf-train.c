@@ -144,7 +144,7 @@ static int check(void *arguments, struct gf_error *err)
 	bool mpi = a->options.transport == GF_TRANSPORT_MPI;
 	int rc = gf_cli_start_finish(&a->cli, &a->start, mpi, err);
 
-	return rc ? rc : gf_train_options_finish(&a->options, err);
+	return rc ?: gf_train_options_finish(&a->options, err);
 }
 
 /* In the order of use, as the options are. */
@@ -263,8 +263,7 @@ static int write_out(struct session *s, const struct gf_train_result *result,
 
 	if (!rc && trace)
 		rc = gf_cli_write(&s->a->cli, s->o->trace, trace, err);
-	if (!rc)
-		rc = gf_cli_emit(&s->a->cli, text, err);
+	rc = rc ?: gf_cli_emit(&s->a->cli, text, err);
 	free(text);
 	return rc;
 }
@@ -311,11 +310,11 @@ static int run(struct session *s, struct gf_error *err)
 	s->config.watch =
 		(struct gf_train_watch){tell_row, tell_progress, s, tell_note, tell_begin};
 	rc = gf_launch_try_outputs(&s->a->cli, s->comm, err);
-	rc = rc ? rc : gf_train_load(s->o, &s->config, &s->inputs, err);
+	rc = rc ?: gf_train_load(s->o, &s->config, &s->inputs, err);
 	if (!rc && s->o->print_training)
 		return gf_launch_print(&s->a->cli, s->comm, gf_train_document(&s->config.training),
 				       err);
-	rc = rc ? rc : gf_train_split(&s->config, err);
+	rc = rc ?: gf_train_split(&s->config, err);
 	s->comm = s->config.comm;
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
@@ -324,21 +323,19 @@ static int run(struct session *s, struct gf_error *err)
 				   err);
 	gf_cli_warn_lines(&s->a->cli, remark.data);
 	gf_text_release(&remark);
-	rc = rc ? rc : gf_train_take_folder(&s->config, err);
+	rc = rc ?: gf_train_take_folder(&s->config, err);
 	if (!rc)
 		gf_train_settle(&s->config, &s->inputs.plan);
 	/* once it is known how gradients go */
-	rc = rc ? rc : gf_train_choose(&s->config, &s->inputs.plan, err);
-	rc = rc ? rc : open_files(s, err);
+	rc = rc ?: gf_train_choose(&s->config, &s->inputs.plan, err);
+	rc = rc ?: open_files(s, err);
 	if (rc)
 		return rc;
 	rc = s->o->replay ? gf_train_replay(&s->config, &result, err)
 			  : gf_train_run(&s->config, &result, err);
 	gf_progress_end(&s->progress);
-	if (!rc)
-		rc = emit(s, &result, err);
-	if (!rc)
-		rc = judge(&result.test, s->o->target, err);
+	rc = rc ?: emit(s, &result, err);
+	rc = rc ?: judge(&result.test, s->o->target, err);
 	if (!s->comm->broken)
 		gf_timeline_release(&result.timeline);
 	return rc;

@@ -325,9 +325,7 @@ int gf_file_put(struct gf_file *f, const void *data, size_t size, struct gf_erro
 int gf_file_write(const char *path, const void *data, size_t size, struct gf_error *err)
 {
 	struct gf_file f;
-	int rc = gf_file_create(&f, path, err);
-
-	return rc ? rc : gf_file_put(&f, data, size, err);
+	return gf_file_create(&f, path, err) ?: gf_file_put(&f, data, size, err);
 }
 
 int gf_file_sync_parent(const char *path, struct gf_error *err)

@@ -82,7 +82,5 @@ int gf_gunzip(const char *path, char **data, size_t *size, struct gf_error *err)
 
 int gf_gunzip_read(const char *path, char **data, size_t *size, struct gf_error *err)
 {
-	int rc = gf_file_read(path, data, size, err);
-
-	return rc ? rc : gf_gunzip(path, data, size, err);
+	return gf_file_read(path, data, size, err) ?: gf_gunzip(path, data, size, err);
 }

@@ -101,8 +101,7 @@ static int read_offsets(struct gf_json_at *at, struct gf_stored_tensor *t, size_
 		return gf_json_refuse(at, "data_offsets", err, "want [begin, end], got %zu numbers",
 				      n);
 	rc = gf_json_size(gf_json_item(&offsets, 0), NULL, 0, SIZE_MAX / 2, &t->begin, err);
-	if (!rc)
-		rc = gf_json_size(gf_json_item(&offsets, 1), NULL, 0, SIZE_MAX / 2, &t->end, err);
+	rc = rc ?: gf_json_size(gf_json_item(&offsets, 1), NULL, 0, SIZE_MAX / 2, &t->end, err);
 	if (rc)
 		return rc;
 	if (t->end < t->begin || t->end - t->begin != bytes)
@@ -124,12 +123,9 @@ static int read_entry(const struct gf_json_at *root, const char *key, struct gf_
 		return rc;
 	t->name = gf_xstrdup(key);
 	rc = read_dtype(&at, t, err);
-	if (!rc)
-		rc = read_shape(&at, t, &bytes, err);
-	if (!rc)
-		rc = read_offsets(&at, t, bytes, err);
-	if (!rc)
-		rc = gf_json_end(&at, NULL, err);
+	rc = rc ?: read_shape(&at, t, &bytes, err);
+	rc = rc ?: read_offsets(&at, t, bytes, err);
+	rc = rc ?: gf_json_end(&at, NULL, err);
 	gf_json_leave(&at);
 	return rc;
 }
@@ -237,14 +233,10 @@ static int read_header(struct gf_safetensors *s, size_t file_bytes, struct gf_er
 	text[length] = '\0';
 	if (!rc && text[0] != '{')
 		rc = gf_error_set(err, -EINVAL, "%s: want a header that begins with {", s->path);
-	if (!rc)
-		rc = gf_json_parse(text, length, s->path, &s->header, err);
+	rc = rc ?: gf_json_parse(text, length, s->path, &s->header, err);
 	free(text);
-	if (!rc)
-		rc = read_entries(s, err);
-	if (!rc)
-		rc = check_cover(s, file_bytes - s->data_offset, err);
-	return rc;
+	rc = rc ?: read_entries(s, err);
+	return rc ?: check_cover(s, file_bytes - s->data_offset, err);
 }
 
 /* --- the interface ------------------------------------------------------- */
@@ -336,7 +328,7 @@ int gf_safetensors_load(const struct gf_safetensors *s, const char *name, const 
 				    "%s: \"%s\": want %zu elements of %s, got %zu of %s", s->path,
 				    name, count_elems, dtype, t->count_elems, t->dtype);
 	rc = read_at(s, out, t->end - t->begin, s->data_offset + t->begin, err);
-	return rc ? rc : check_sum(s, t, out, err);
+	return rc ?: check_sum(s, t, out, err);
 }
 
 int gf_safetensors_seal(const struct gf_safetensors *s, struct gf_file_seal *seal,

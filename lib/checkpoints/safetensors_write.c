@@ -172,7 +172,7 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 		return made;
 	if (rc) /* a tensor is not whole */
 		gf_file_abandon(&file);
-	return rc ? rc : gf_file_commit(&file, err); /* sees a failed write */
+	return rc ?: gf_file_commit(&file, err); /* sees a failed write */
 }
 
 void gf_checksum(const void *data, size_t size_bytes, char text[GF_CHECKSUM_DIGITS + 1])

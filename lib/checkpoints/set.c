@@ -256,7 +256,7 @@ static int write_manifest(const char *folder, struct gf_manifest *m, struct gf_e
 	struct gf_file f;
 	int rc = gf_file_create_own(&f, path, 0666, err);
 
-	rc = rc ? rc : gf_file_put(&f, text, strlen(text), err);
+	rc = rc ?: gf_file_put(&f, text, strlen(text), err);
 	free(text);
 	free(path);
 	return rc;
@@ -270,12 +270,12 @@ int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts, s
 	int rc;
 
 	rc = check_kind(from, S_IFDIR, err);
-	rc = rc ? rc : check_parts(dir, m->step, m->ranks, true, err);
-	rc = rc ? rc : write_manifest(from, m, err);
+	rc = rc ?: check_parts(dir, m->step, m->ranks, true, err);
+	rc = rc ?: write_manifest(from, m, err);
 	if (!rc && lstat(to, &st) == 0 && !is_own(dir, m->step, m->run, adopts))
 		rc = set_aside(to, err);
-	rc = rc ? rc : move_into_place(from, to, err);
-	rc = rc ? rc : gf_file_sync_parent(to, err);
+	rc = rc ?: move_into_place(from, to, err);
+	rc = rc ?: gf_file_sync_parent(to, err);
 	if (!rc) {
 		remove_folder(from); /* what has made way */
 		remove_others(dir, m->step, m->run, adopts);
@@ -312,8 +312,7 @@ static int describe_old(const char *dir, size_t step, const char *manifest, stru
 	if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN))
 		rc = gf_error_set(err, -EINVAL, "%s: want the set's manifest, found none",
 				  manifest);
-	if (!rc)
-		rc = gf_safetensors_metadata_size(&s, GF_CHECKPOINT_RANKS, 1, INT_MAX, &ranks, err);
+	rc = rc ?: gf_safetensors_metadata_size(&s, GF_CHECKPOINT_RANKS, 1, INT_MAX, &ranks, err);
 	gf_safetensors_close(&s);
 	if (!rc)
 		*m = (struct gf_manifest){.step = step, .ranks = (int)ranks};
@@ -357,9 +356,9 @@ static int same_marks(const struct gf_safetensors *s, const struct gf_manifest *
 	int rc = same_mark(s, GF_CHECKPOINT_RUN, m->run, err);
 
 	snprintf(number, sizeof(number), "%zu", m->step);
-	rc = rc ? rc : same_mark(s, GF_CHECKPOINT_STEP, number, err);
+	rc = rc ?: same_mark(s, GF_CHECKPOINT_STEP, number, err);
 	snprintf(number, sizeof(number), "%d", rank);
-	return rc ? rc : same_mark(s, GF_CHECKPOINT_RANK, number, err);
+	return rc ?: same_mark(s, GF_CHECKPOINT_RANK, number, err);
 }
 
 static int same_seal(const struct gf_safetensors *s, const struct gf_checkpoint_file *want,
@@ -387,8 +386,8 @@ int gf_checkpoint_open_part(const char *dir, size_t step, int rank, struct gf_sa
 	char *path = gf_checkpoint_part(dir, step, rank, false);
 	int rc = check_kind(folder, S_IFDIR, err);
 
-	rc = rc ? rc : check_kind(path, S_IFREG, err);
-	rc = rc ? rc : gf_safetensors_open(path, s, err);
+	rc = rc ?: check_kind(path, S_IFREG, err);
+	rc = rc ?: gf_safetensors_open(path, s, err);
 	free(folder);
 	free(path);
 	return rc;
@@ -401,8 +400,8 @@ int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m, int r
 	int rc = gf_checkpoint_open_part(dir, m->step, rank, &s, err);
 
 	if (m->run) {
-		rc = rc ? rc : same_marks(&s, m, rank, err);
-		rc = rc ? rc : same_seal(&s, &m->files[rank], err);
+		rc = rc ?: same_marks(&s, m, rank, err);
+		rc = rc ?: same_seal(&s, &m->files[rank], err);
 	} else if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN)) {
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want the part of an earlier version, as rank 0's is, found "
@@ -551,9 +550,9 @@ int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m, struc
 	size_t size;
 	int rc = gf_file_read_regular(path, &text, &size, err);
 
-	rc = rc ? rc : check_seal(path, text, size, err);
-	rc = rc ? rc : gf_json_parse(text, size, path, &root, err);
-	rc = rc ? rc : gf_document_read(root, path, &gf_document_checkpoint, &got, err);
+	rc = rc ?: check_seal(path, text, size, err);
+	rc = rc ?: gf_json_parse(text, size, path, &root, err);
+	rc = rc ?: gf_document_read(root, path, &gf_document_checkpoint, &got, err);
 	if (!rc && got.step != step) {
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a manifest of step %zu, found one of step %zu", path,

@@ -109,7 +109,7 @@ static int end_session(struct gf_watch *w, int rc, struct gf_error *err)
 	gf_watch_release(w);
 	if (!rc)
 		*err = reason;
-	return rc ? rc : lost;
+	return rc ?: lost;
 }
 
 /* A session watches every wait of a command's ranks, from the moment at which they have found each
@@ -128,8 +128,8 @@ int gf_launch_run(const struct gf_launch *l)
 		session.self.phase = GF_PHASE_CALL;
 		if (comm->ranks > 1)
 			l->cli->reader_s = session.timeout_s;
-		rc = rc ? rc : gf_comm_same_text(comm, "command", l->doing, &err);
-		rc = rc ? rc : l->work(l->ctx, comm, &err);
+		rc = rc ?: gf_comm_same_text(comm, "command", l->doing, &err);
+		rc = rc ?: l->work(l->ctx, comm, &err);
 	}
 	rc = end_session(&session, rc, &err);
 	status = tell(l, comm, rc, &err);

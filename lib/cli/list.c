@@ -132,8 +132,7 @@ int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, str
 	for (; more->name && n < LISTS_MOST; more++)
 		lists[n++] = *more;
 	rc = print_lists(lists, cli, &out, err);
-	if (!rc)
-		rc = gf_cli_emit(cli, out.data, err);
+	rc = rc ?: gf_cli_emit(cli, out.data, err);
 	gf_cli_share_list_free(&lists[0]);
 	gf_cli_share_list_free(&lists[1]);
 	gf_cli_share_list_free(&lists[2]);

@@ -203,8 +203,7 @@ static int write_file(const struct gf_plot *p, const char *path, struct gf_error
 		     p->vars.data ? p->vars.data : "");
 	name = gf_xasprintf("%s.gp", p->script);
 	rc = gf_cli_shipped("plots", name, &script, err);
-	if (!rc)
-		rc = draw_file(p, script, path, vars.data, err);
+	rc = rc ?: draw_file(p, script, path, vars.data, err);
 	gf_text_release(&vars);
 	free(script);
 	free(name);

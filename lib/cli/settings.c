@@ -361,5 +361,5 @@ int gf_setting_check(const struct gf_command *command, const struct gf_cli *cli,
 				rc = check_option(cli, &command->rules[i], option, err);
 		}
 	}
-	return rc ? rc : gf_cli_outputs_apart(cli, err);
+	return rc ?: gf_cli_outputs_apart(cli, err);
 }

@@ -90,8 +90,8 @@ static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks, struct g
 	if (!has_torchrun())
 		return 0;
 	rc = read_variable("RANK", INT_MAX, rank, err);
-	rc = rc ? rc : read_variable("WORLD_SIZE", INT_MAX, ranks, err);
-	rc = rc ? rc : read_variable("MASTER_PORT", 65534, &port, err);
+	rc = rc ?: read_variable("WORLD_SIZE", INT_MAX, ranks, err);
+	rc = rc ?: read_variable("MASTER_PORT", 65534, &port, err);
 	if (rc)
 		return rc;
 	snprintf(s->made, sizeof(s->made), "%s:%d", getenv("MASTER_ADDR"), port + 1);

@@ -155,8 +155,7 @@ static int check_races(const struct gf_schedule *s, struct gf_error *err)
 	r.buffer = GF_BUFFER_DATA;
 	rc = check_buffer(&r, err);
 	r.buffer = GF_BUFFER_SCRATCH;
-	if (!rc)
-		rc = check_buffer(&r, err);
+	rc = rc ?: check_buffer(&r, err);
 	free(r.cuts);
 	free(r.touches);
 	free(r.seen);
@@ -210,14 +209,12 @@ int gf_verify(const struct gf_schedule *ranks, int nranks, enum gf_coll_half hal
 
 	if (half != GF_COLL_WHOLE)
 		rc = check_owned(ranks, nranks, err);
-	if (!rc)
-		rc = gf_verify_shape(ranks, nranks, &partners, err);
+	rc = rc ?: gf_verify_shape(ranks, nranks, &partners, err);
 	if (rc)
 		return rc;
 	for (rank = 0; !rc && rank < nranks; rank++)
 		rc = check_races(&ranks[rank], err);
-	if (!rc)
-		rc = gf_verify_run(ranks, nranks, half, partners, err);
+	rc = rc ?: gf_verify_run(ranks, nranks, half, partners, err);
 	gf_partners_free(partners, nranks);
 	return rc;
 }

@@ -244,8 +244,7 @@ static int run_local(struct machine *m, struct place p, struct gf_error *err)
 
 	if (!rc && round)
 		gf_terms_round(&m->terms, payload.runs, payload.count, step->range.count);
-	if (!rc)
-		rc = store(m, p, step->range, &payload, step->op == GF_STEP_REDUCE, err);
+	rc = rc ?: store(m, p, step->range, &payload, step->op == GF_STEP_REDUCE, err);
 	free(payload.runs);
 	tell_users(m, p, DONE);
 	return rc;
@@ -488,8 +487,7 @@ int gf_verify_run(const struct gf_schedule *ranks, int nranks, enum gf_coll_half
 
 	init(&m, half, ranks, nranks, partners);
 	rc = run(&m, err);
-	if (!rc)
-		rc = check_end(&m, half, err);
+	rc = rc ?: check_end(&m, half, err);
 	release(&m);
 	return rc;
 }

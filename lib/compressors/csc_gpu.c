@@ -106,11 +106,10 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 	for (i = 0; i < GF_ARRAY_LENGTH(all) && !rc; i++)
 		rc = ops->alloc(s->env.place.gpu, all[i].size_bytes, all[i].p, err);
 	/* before the first take, on whichever stream */
-	rc = rc ? rc : ops->zero(s->env.place.gpu, s->env.place.stream, g->history, bytes, err);
+	rc = rc ?: ops->zero(s->env.place.gpu, s->env.place.stream, g->history, bytes, err);
 	/* what lies between packs stays so */
-	rc = rc ? rc
-		: ops->zero(s->env.place.gpu, s->env.place.stream, g->packed, packed_bytes, err);
-	return rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
+	rc = rc ?: ops->zero(s->env.place.gpu, s->env.place.stream, g->packed, packed_bytes, err);
+	return rc ?: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 }
 
 static int open_csc(struct gf_selector *s, struct gf_error *err)
@@ -407,7 +406,7 @@ static int copy_sums(struct gf_selector *s, size_t slot, float *values, enum gf_
 		rc = ops->copy(s->env.place.gpu, s->env.place.stream, down ? here : there,
 			       down ? there : here, p->count_elems * sizeof(float), kind, err);
 	}
-	return rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
+	return rc ?: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 }
 
 static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,

@@ -338,7 +338,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 		nq += p->pairs[i].q_elems;
 	}
 	rc = gf_select_memory(s, slot, 0, np * sizeof(float), err);
-	rc = rc ? rc : gf_select_memory(s, slot, 1, nq * sizeof(float), err);
+	rc = rc ?: gf_select_memory(s, slot, 1, nq * sizeof(float), err);
 	for (i = 0, np = 0, nq = 0; i < p->npairs && !rc; i++) {
 		const struct pair *pair = &p->pairs[i];
 		struct gf_work *w = &list[pair->number];

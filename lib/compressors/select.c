@@ -423,7 +423,7 @@ int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum
 	int rc = ops->copy(s->env.place.gpu, s->env.place.stream, to, from,
 			   s->env.pools[0].count_elems * sizeof(float), kind, err);
 
-	return rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
+	return rc ?: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
 }
 
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err)

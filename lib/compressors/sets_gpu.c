@@ -139,7 +139,7 @@ int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config, struct gf_spars
 					   .count_elems = config->count_elems};
 	count_lists(n);
 	rc = make_program(n, err);
-	rc = rc ? rc : config->gpu->ops->alloc(config->gpu, lay_out(n, NULL), &memory, err);
+	rc = rc ?: config->gpu->ops->alloc(config->gpu, lay_out(n, NULL), &memory, err);
 	if (rc) {
 		gf_error_prefix(err, "selection");
 		gf_sparse_gpu_free(n);
@@ -319,12 +319,12 @@ int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s, const 
 		k->copy_f32(s, skip, n->c.residual, n->grads, n->c.count_elems);
 	else
 		rc = ops->copy(n->c.gpu, s, n->c.residual, n->grads, bytes, GF_GPU_WITHIN, err);
-	rc = rc ? rc : ops->zero(n->c.gpu, s, n->grads, bytes, err);
+	rc = rc ?: ops->zero(n->c.gpu, s, n->grads, bytes, err);
 	/* in the order of ranks, as everywhere */
 	for (i = 0; i < gf_sparse_common(&n->as) && !rc; i++) {
 		const struct gf_gpu_sparse set = set_at(n, i);
 
 		k->scatter_add_f32(s, n->grads, set.value, set.index, set.room);
 	}
-	return rc ? rc : ops->check(n->c.gpu, err);
+	return rc ?: ops->check(n->c.gpu, err);
 }

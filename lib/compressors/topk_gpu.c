@@ -69,10 +69,9 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 	if (rc)
 		gf_error_prefix(err, "residual");
 	/* before the first selection, on whichever stream */
-	rc = rc ? rc
-		: ops->zero(s->env.place.gpu, s->env.place.stream, p->gpu->residual, bytes, err);
-	rc = rc ? rc : ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
-	return rc ? rc : open_messages(s, err);
+	rc = rc ?: ops->zero(s->env.place.gpu, s->env.place.stream, p->gpu->residual, bytes, err);
+	rc = rc ?: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
+	return rc ?: open_messages(s, err);
 }
 
 static void close_topk(struct gf_selector *s)

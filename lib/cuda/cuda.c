@@ -474,7 +474,7 @@ static int open_cuda(int index, struct gf_gpu **gpu, struct gf_error *err)
 	g->kernels = &gf_gpu_kernels_cuda;
 	g->index = index;
 	rc = choose(g, err);
-	rc = rc ? rc : describe(g, err);
+	rc = rc ?: describe(g, err);
 	if (rc)
 		free(g);
 	else

@@ -54,8 +54,7 @@ static int read_file(const char *folder, const char *name, const struct kind *ki
 				    name);
 	*path = gf_xstrdup(found);
 	rc = gf_source_open(&file, found, err);
-	if (!rc)
-		rc = gf_source_rest(&file, &r->bytes, &size, err);
+	rc = rc ?: gf_source_rest(&file, &r->bytes, &size, err);
 	gf_source_close(&file);
 	if (rc)
 		return rc;
@@ -150,8 +149,7 @@ static int open_cifar(const char *folder, const struct kind *kind,
 			char *path = NULL;
 
 			rc = read_file(folder, kind->files[part][f], kind, &r, &path, err);
-			if (!rc)
-				rc = take(d, (enum gf_part)part, kind, &r, want, path, err);
+			rc = rc ?: take(d, (enum gf_part)part, kind, &r, want, path, err);
 			free(r.bytes);
 			free(path);
 		}

@@ -138,8 +138,7 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want, struct
 	rc = set.format->open(path, &inner, &set, err);
 	if (!rc && want->masked)
 		set.masked = (SHARE_PERCENT * set.positions + 50) / 100 ?: 1;
-	if (!rc)
-		rc = check(path, want, &set, err);
+	rc = rc ?: check(path, want, &set, err);
 	if (rc) {
 		gf_dataset_close(&set);
 		return rc;

@@ -99,11 +99,8 @@ static int read_array(struct array *a, struct gf_error *err)
 	size_t total;
 	int rc = read_header(a, err);
 
-	if (!rc)
-		rc = total_bytes(a, &total, err);
-	if (!rc)
-		rc = gf_source_exactly(&a->file, total, &a->bytes, err);
-	return rc;
+	rc = rc ?: total_bytes(a, &total, err);
+	return rc ?: gf_source_exactly(&a->file, total, &a->bytes, err);
 }
 
 static void free_array(struct array *a)
@@ -171,8 +168,7 @@ static int open_array(const char *folder, enum gf_part part, bool images, struct
 			stems[part][0], images ? "images-idx3" : "labels-idx1",
 			images ? "" : ", -short, -int", stems[part][1] ? " (or test-...)" : "");
 	rc = gf_source_open(&a->file, path, err);
-	if (!rc)
-		rc = read_array(a, err);
+	rc = rc ?: read_array(a, err);
 	if (rc)
 		return rc;
 	if (images ? a->ndims < 2 : a->ndims != 1)
@@ -249,12 +245,9 @@ static int open_part(const char *folder, enum gf_part part, const struct gf_data
 	int rc;
 
 	rc = open_array(folder, part, true, &images, err);
-	if (!rc)
-		rc = open_array(folder, part, false, &labels, err);
-	if (!rc)
-		rc = take_labels(d, part, &images, &labels, want, err);
-	if (!rc)
-		rc = take_images(d, part, &images, err);
+	rc = rc ?: open_array(folder, part, false, &labels, err);
+	rc = rc ?: take_labels(d, part, &images, &labels, want, err);
+	rc = rc ?: take_images(d, part, &images, err);
 	free_array(&images);
 	free_array(&labels);
 	return rc;

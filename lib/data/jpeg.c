@@ -383,7 +383,7 @@ int gf_jpeg_read(const char *path, const struct gf_draw *draw, const struct gf_p
 	size_t size;
 	int rc = gf_file_read_regular(path, &data, &size, err);
 
-	rc = rc ? rc : decode(&r, data, size);
+	rc = rc ?: decode(&r, data, size);
 	if (!rc)
 		crop_values(&r.pixels, &r.window, want, values);
 	free(r.pixels.bytes);

@@ -131,8 +131,7 @@ int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want %zu bytes of data as the header says, got %zu", s->path,
 				  total, size);
-	if (!rc)
-		rc = gf_source_read(s, &extra, 1, &more, err);
+	rc = rc ?: gf_source_read(s, &extra, 1, &more, err);
 	if (!rc && more)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want %zu bytes of data as the header says, got more",

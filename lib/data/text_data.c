@@ -120,8 +120,7 @@ static int read_file(const char *folder, const char *name, unsigned char **bytes
 		return gf_error_set(err, -ENOENT, "%s: want a file %s or .gz, found none", folder,
 				    name);
 	rc = gf_source_open(&s, path, err);
-	if (!rc)
-		rc = gf_source_rest(&s, bytes, size, err);
+	rc = rc ?: gf_source_rest(&s, bytes, size, err);
 	gf_source_close(&s);
 	return rc;
 }
@@ -238,8 +237,7 @@ static int open_text(const char *folder, number_fn *number, const struct gf_data
 		limit = want->classes;
 	d->priv = t = gf_xcalloc(1, sizeof(*t));
 	rc = read_parts(folder, t, err);
-	if (!rc)
-		rc = number(folder, t, limit, &d->vocabulary, err);
+	rc = rc ?: number(folder, t, limit, &d->vocabulary, err);
 	if (rc)
 		return rc;
 	d->shape = want->input;

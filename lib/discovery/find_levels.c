@@ -563,10 +563,8 @@ static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 	if (!latency || !is_word(text) || (link && !is_word(link)))
 		return gf_error_set(err, -EINVAL, "want NAME:SIZE@RATE,LATENCY[,LINK]");
 	rc = gf_units_int(size, 1, GF_RANKS_MAX, &count, err);
-	if (rc == 0)
-		rc = gf_units_rate(rate, &level->bandwidth_bytes_per_s, err);
-	if (rc == 0)
-		rc = gf_units_time(latency, &level->latency_s, err);
+	rc = rc ?: gf_units_rate(rate, &level->bandwidth_bytes_per_s, err);
+	rc = rc ?: gf_units_time(latency, &level->latency_s, err);
 	if (rc < 0)
 		return rc;
 	level->size = (size_t)count;

@@ -101,10 +101,8 @@ static int read_level(const struct list *lists, size_t i, double below, struct g
 	size_t k;
 	int rc = gf_units_int(lists[of].items[i], 1, GF_RANKS_MAX, &size, err);
 
-	if (rc == 0)
-		rc = gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12, &gb_per_s, err);
-	if (rc == 0)
-		rc = gf_units_real(lists[of = LATENCY].items[i], 0, 1e15, &latency_ns, err);
+	rc = rc ?: gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12, &gb_per_s, err);
+	rc = rc ?: gf_units_real(lists[of = LATENCY].items[i], 0, 1e15, &latency_ns, err);
 	if (rc < 0) {
 		gf_error_prefix(err, "%s, entry %zu", keys[of], i);
 		return rc;
@@ -133,8 +131,7 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 	int rc = gf_yaml_parse(in->text, in->path, &root, err);
 
 	(void)remarks;
-	if (rc == 0)
-		rc = read_lists(in, root, lists, err);
+	rc = rc ?: read_lists(in, root, lists, err);
 	t->levels = gf_xcalloc(lists[0].count + 1, sizeof(*t->levels));
 	for (i = 0; i < lists[0].count && rc == 0; i++) {
 		rc = read_level(lists, i, below, &t->levels[i], err);

@@ -158,7 +158,7 @@ static int read_c2c(struct nccl *r, const struct gf_markup *gpu, double *rate)
 		if (!is(c, "c2c"))
 			continue;
 		rc = number_of(r, c, "bw", 0, &mb_per_s);
-		rc = rc ? rc : number_of(r, c, "count", 1, &count);
+		rc = rc ?: number_of(r, c, "count", 1, &count);
 		if (rc == 0 && mb_per_s > 0 && count > 0)
 			*rate += fmin(mb_per_s * count, 1e9) * 1e6;
 	}
@@ -173,7 +173,7 @@ static int read_gpu(struct nccl *r, const struct gf_markup *e, const struct plac
 	double sm, c2c = 0;
 	int rc = number_of(r, e, "sm", 0, &sm);
 
-	rc = rc ? rc : read_c2c(r, e, &c2c);
+	rc = rc ?: read_c2c(r, e, &c2c);
 	if (rc == 0 && r->ngpus == GPUS_MAX)
 		rc = gf_error_set(r->err, -EINVAL, "%s:%zu: want at most %d GPUs, got more",
 				  r->in->path, e->line, GPUS_MAX);
@@ -205,7 +205,7 @@ static int link_of(const struct nccl *r, const struct gf_markup *net, const char
 	double port, gdr;
 	int rc = number_of(r, net, "port", -1, &port);
 
-	rc = rc ? rc : number_of(r, net, "gdr", 0, &gdr);
+	rc = rc ?: number_of(r, net, "gdr", 0, &gdr);
 	if (rc == 0)
 		*link = port > 0 || gdr > 0 ? gf_discover_rdma_link(name, "roce")
 			: port < 0          ? gf_discover_rdma_link(name, "ethernet")
@@ -222,7 +222,7 @@ static int read_net(struct nccl *r, const struct gf_markup *e, const struct plac
 	int rc = number_of(r, e, "speed", 0, &mb_per_s);
 
 	name = name && *name ? name : "net";
-	rc = rc ? rc : link_of(r, e, name, &link);
+	rc = rc ?: link_of(r, e, name, &link);
 	if (rc < 0)
 		return rc;
 	if (mb_per_s < 0 || mb_per_s > 1e9)
@@ -305,8 +305,7 @@ static int read_below(struct nccl *r, const struct gf_markup *e, const struct pl
 			if (!known[k])
 				gf_imported_leave(r->in->imported, "unknown elements", c->line);
 		}
-		if (rc == 0)
-			rc = read_below(r, c, &below);
+		rc = rc ?: read_below(r, c, &below);
 		free(bridges);
 	}
 	return rc;
@@ -357,8 +356,7 @@ static int read_system(struct nccl *r, const struct gf_markup *root)
 			rc = gf_error_set(r->err, -EINVAL,
 					  "%s:%zu: want at most %d hosts, got more", r->in->path,
 					  c->line, GPUS_MAX);
-		if (rc == 0)
-			rc = read_below(r, c, &at);
+		rc = rc ?: read_below(r, c, &at);
 	}
 	return rc == 0 && r->ngpus == 0 ? refuse_empty(r) : rc;
 }
@@ -545,8 +543,7 @@ static int connect_gpus(struct nccl *r, struct gf_text *remarks)
 
 	qsort(r->gpus, r->ngpus, sizeof(*r->gpus), by_host);
 	rc = check_addresses(r);
-	if (rc == 0)
-		rc = follow_all(r);
+	rc = rc ?: follow_all(r);
 	if (rc == 0)
 		say_faults(r, remarks);
 	return rc;
@@ -580,10 +577,8 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 	size_t i;
 	int rc = gf_xml_parse(in->text, in->path, &root, err);
 
-	if (rc == 0)
-		rc = read_system(&r, root);
-	if (rc == 0)
-		rc = connect_gpus(&r, remarks);
+	rc = rc ?: read_system(&r, root);
+	rc = rc ?: connect_gpus(&r, remarks);
 	if (rc == 0) {
 		for (i = 0; i < t->nhosts; i++)
 			gf_near_by_places(&t->hosts[i], &r.trees[i]);

@@ -441,7 +441,7 @@ static int walk_all(struct slurm *r, int *tiers, struct gf_text *remarks)
 			     "%s:%zu: no switch connects the %zu trees (%s is the second), and "
 			     "Slurm starts no job across them: described as if one more tier did\n",
 			     r->in->path, r->nodes[second].line, roots, r->nodes[second].name);
-	return rc ? rc : check_hosts(r);
+	return rc ?: check_hosts(r);
 }
 
 /*
@@ -608,8 +608,7 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 	if (!hcreate_r(SLURM_SWITCHES, &r.numbers))
 		return gf_error_set(err, -ENOMEM, "%s: no memory", in->path);
 	rc = is_yaml(in->text) ? read_yaml(&r) : read_lines(&r);
-	if (rc == 0)
-		rc = walk_all(&r, &tiers, remarks);
+	rc = rc ?: walk_all(&r, &tiers, remarks);
 	if (rc == 0) {
 		add_levels(&r, tiers, t, remarks);
 		t->source = gf_xstrdup("slurm");

@@ -467,7 +467,7 @@ static int read_xml(const char *xml, const char *path, const struct gf_discover_
 
 	r.host = host;
 	r.err = err;
-	rc = rc ? rc : check_format(&r, root);
+	rc = rc ?: check_format(&r, root);
 	while (rc == 0 && i < root->nchildren && strcmp(root->children[i]->name, "object") != 0)
 		i++;
 	if (rc == 0) {
@@ -555,9 +555,7 @@ int gf_discover_hwloc(const struct gf_discover_config *config, struct gf_host *h
 	}
 	if (!config->hwloc_text)
 		rc = gf_file_read(config->hwloc_xml, &read, &size, err);
-	if (rc == 0)
-		rc = read_xml(read ? read : config->hwloc_text, config->hwloc_xml, config, host,
-			      err);
+	rc = rc ?: read_xml(read ? read : config->hwloc_text, config->hwloc_xml, config, host, err);
 	free(read);
 	return rc;
 }

@@ -23,8 +23,7 @@ static int read_own(const struct gf_topology_file *in, struct gf_topology *t,
 	int rc = gf_json_parse(in->text, in->size, in->path, &root, err);
 
 	(void)remarks;
-	if (rc == 0)
-		rc = gf_topology_read(root, in->path, t, err);
+	rc = rc ?: gf_topology_read(root, in->path, t, err);
 	gf_json_free(root);
 	return rc;
 }
@@ -185,8 +184,7 @@ int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology 
 		imported->kind = format->name;
 		rc = format->read(&in, &t, remarks, err);
 	}
-	if (rc == 0)
-		rc = finish(in.path, &t, err);
+	rc = rc ?: finish(in.path, &t, err);
 	free(text);
 	if (rc == 0) {
 		say_found(&t, imported);

@@ -53,8 +53,7 @@ int gf_discover_host_read(const char *text, size_t length, const char *source, s
 	struct gf_topology t = {0};
 	int rc = gf_json_parse(text, length, source, &root, err);
 
-	if (rc == 0)
-		rc = gf_topology_read(root, source, &t, err);
+	rc = rc ?: gf_topology_read(root, source, &t, err);
 	if (rc == 0 && t.nhosts != 1)
 		rc = gf_error_set(err, -EINVAL, "%s: /hosts: want one host, got %zu", source,
 				  t.nhosts);
@@ -105,10 +104,8 @@ static int measure_copy(struct gf_comm *c, double *slowest, struct gf_error *err
 	double mine = 0, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
 	int r, rc = gf_comm_barrier(c, err);
 
-	if (rc == 0)
-		rc = gf_comm_agree(c, gf_discover_copy_rate(&mine, err), err);
-	if (rc == 0)
-		rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
+	rc = rc ?: gf_comm_agree(c, gf_discover_copy_rate(&mine, err), err);
+	rc = rc ?: gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 	*slowest = mine;
 	for (r = 0; rc == 0 && r < c->ranks; r++)
 		if (all[r] < *slowest)
@@ -150,8 +147,7 @@ static int assemble(const struct gf_discover_job *job, const struct answers *a, 
 
 	if (rc == 0 && a->remarks)
 		gf_text_add(remark, a->remarks, strlen(a->remarks));
-	if (rc == 0)
-		rc = gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark, err);
+	rc = rc ?: gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark, err);
 	free(host_of);
 	return rc;
 }
@@ -224,8 +220,7 @@ int gf_discover_job_topology(struct gf_comm *c, const struct gf_topology *given,
 	}
 	if (rc == 0) {
 		rc = gf_json_parse(text, length, "the topology", &root, err);
-		if (rc == 0)
-			rc = gf_topology_read(root, "the topology", t, err);
+		rc = rc ?: gf_topology_read(root, "the topology", t, err);
 		rc = gf_comm_agree(c, rc, err);
 	}
 	gf_json_free(root);

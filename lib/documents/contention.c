@@ -110,12 +110,9 @@ static int read_entry(struct gf_json_at *list, size_t index, struct gf_contentio
 	if (rc)
 		return rc;
 	rc = gf_json_size(&at, "size_bytes", smallest, (size_t)GF_MAX_SIZE, &e->size_bytes, err);
-	if (!rc)
-		rc = gf_json_array(&at, "gamma", &row, &count, err);
-	if (!rc)
-		rc = read_gamma(&row, count, e, err);
-	if (!rc)
-		rc = gf_json_end(&at, &e->extra, err);
+	rc = rc ?: gf_json_array(&at, "gamma", &row, &count, err);
+	rc = rc ?: read_gamma(&row, count, e, err);
+	rc = rc ?: gf_json_end(&at, &e->extra, err);
 	gf_json_leave(&at);
 	return rc;
 }

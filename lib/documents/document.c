@@ -22,12 +22,10 @@ int gf_document_read(const struct gf_json *root, const char *file,
 		return rc;
 	read = gf_xcalloc(1, r->bytes);
 	rc = gf_json_choice(&at, "format", formats, &index, err);
-	if (!rc)
-		rc = gf_json_int(&at, "version", 1, INT_MAX, &version, err);
+	rc = rc ?: gf_json_int(&at, "version", 1, INT_MAX, &version, err);
 	if (!rc && version != VERSION)
 		rc = gf_json_refuse(&at, "version", err, "want %d, got %d", VERSION, version);
-	if (!rc)
-		rc = gf_record_read(&at, r, read, err);
+	rc = rc ?: gf_record_read(&at, r, read, err);
 	if (!rc)
 		memcpy(item, read, r->bytes);
 	gf_json_leave(&at);

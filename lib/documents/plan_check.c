@@ -148,7 +148,7 @@ static int check_way(const struct gf_json_at *at, const char *place, const struc
 	snprintf(key, sizeof(key), "%s/codec", place);
 	rc = check_codec(at, key, p, m, err);
 	snprintf(key, sizeof(key), "%s/algorithm", place);
-	return rc ? rc : check_sums(at, key, p, m, err);
+	return rc ?: check_sums(at, key, p, m, err);
 }
 
 /* Whether the axes of message `index` fit each other and the plan (-EINVAL). */
@@ -369,7 +369,7 @@ static int check_period(const struct gf_json_at *at, const struct gf_plan *p, st
 			rc = refuse(at, &(struct exchange){p, "period/messages"}, i, "half", err,
 				    "want \"all\" in a period, which has no forward pass "
 				    "to wait in, got \"split\"");
-	return rc ? rc : check_fragments(at, o, err);
+	return rc ?: check_fragments(at, o, err);
 }
 
 /* Axes that shards contradict: by default a rank's messages carry its gradients as they are. */
@@ -465,10 +465,10 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p, struct gf
 	take_set_names(p);
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
 	rc = rc ? rc : check_exchange(at, &(struct exchange){&inner, "messages"}, err);
-	rc = rc ? rc : check_types(at, p, err);
-	rc = rc ? rc : check_prediction(at, p, err);
-	rc = rc ? rc : check_period(at, p, err);
-	return rc ? rc : check_shard(at, p, err);
+	rc = rc ?: check_types(at, p, err);
+	rc = rc ?: check_prediction(at, p, err);
+	rc = rc ?: check_period(at, p, err);
+	return rc ?: check_shard(at, p, err);
 }
 
 static int check_entry(const struct gf_json_at *at, const struct gf_plan *p, size_t index,
@@ -551,9 +551,8 @@ int gf_plan_finish(const struct gf_json_at *at, void *plan, struct gf_error *err
 				      "want %zu entries, one per message, got %zu", p->nmessages,
 				      p->predicted->nmessages);
 	rc = gf_levels_check(at, p->levels, p->nlevels, err);
-	rc = rc ? rc : check_idle(at, p, err);
-	if (rc == 0)
-		rc = gf_processing_check(at, &p->processing, err);
+	rc = rc ?: check_idle(at, p, err);
+	rc = rc ?: gf_processing_check(at, &p->processing, err);
 	if (rc == 0 && p->reproducible && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		rc = gf_json_refuse(at, "selection/method", err,
 				    "want \"dense\" in a reproducible plan, got \"%s\", which "

@@ -268,7 +268,5 @@ int gf_processing_check(const struct gf_json_at *at, const struct gf_processing 
 {
 	int rc = check_once(at, &gf_codec_cost_record, p->codecs, p->ncodecs, err);
 
-	if (rc == 0)
-		rc = check_once(at, &gf_selection_cost_record, p->selections, p->nselections, err);
-	return rc;
+	return rc ?: check_once(at, &gf_selection_cost_record, p->selections, p->nselections, err);
 }

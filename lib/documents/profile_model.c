@@ -134,7 +134,7 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 	for (i = 0; i < m->ntensors; i++) {
 		int rc = check_shape(at, &t[i], i, err);
 
-		rc = rc ? rc : check_need(at, m, i, err);
+		rc = rc ?: check_need(at, m, i, err);
 		if (rc)
 			return rc;
 	}

@@ -321,8 +321,7 @@ static int add_text(struct gf_documents *d, const char *text, size_t size, const
 		if (rc)
 			gf_error_prefix(err, "%s", name);
 	}
-	if (!rc)
-		rc = merge(d, &fresh, err);
+	rc = rc ?: merge(d, &fresh, err);
 	if (!rc && from_stdin && fresh.passed_on.data)
 		pass_on(d, fresh.passed_on.data);
 	gf_documents_release(&fresh);
@@ -359,7 +358,7 @@ int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_e
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a topology or a profile with a network, found none",
 				  path);
-	rc = rc ? rc : merge(d, &fresh, err);
+	rc = rc ?: merge(d, &fresh, err);
 	gf_documents_release(&fresh);
 	return rc;
 }

@@ -193,8 +193,7 @@ static int read_message(struct reading *r, struct gf_json_at *args, struct event
 	m->number = e->message;
 	if (rc == 0 && gf_json_has(args, "first") && gf_json_has(args, "last")) {
 		rc = gf_json_size(args, "first", 0, SIZE_MAX / 2, &m->first, err);
-		if (rc == 0)
-			rc = gf_json_size(args, "last", 0, SIZE_MAX / 2, &m->last, err);
+		rc = rc ?: gf_json_size(args, "last", 0, SIZE_MAX / 2, &m->last, err);
 	}
 	if (rc == 0 && gf_json_has(args, "bytes"))
 		rc = gf_json_size(args, "bytes", 0, SIZE_MAX / 2, &m->size_bytes, err);
@@ -203,7 +202,7 @@ static int read_message(struct reading *r, struct gf_json_at *args, struct event
 		m->sets = !rc && gf_algorithm_has(algorithm, GF_ALGORITHM_SETS);
 		free(algorithm);
 	}
-	return rc ? rc : check_message(r->plan, args, e->message, m, err);
+	return rc ?: check_message(r->plan, args, e->message, m, err);
 }
 
 static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
@@ -231,10 +230,8 @@ static int read_event(struct reading *r, struct gf_json_at *at, struct gf_error 
 	double ts = 0, duration = 0;
 	int rc = gf_json_string(at, "ph", &e.ph, err);
 
-	if (rc == 0)
-		rc = gf_json_string(at, "name", &e.name, err);
-	if (rc == 0)
-		rc = gf_json_int(at, "pid", 0, 1 << 30, &e.pid, err);
+	rc = rc ?: gf_json_string(at, "name", &e.name, err);
+	rc = rc ?: gf_json_int(at, "pid", 0, 1 << 30, &e.pid, err);
 	if (rc == 0 && gf_json_has(at, "cat"))
 		rc = gf_json_string(at, "cat", &e.cat, err);
 	if (rc == 0 && gf_json_has(at, "ts"))
@@ -266,7 +263,7 @@ static int read_events(struct reading *r, const struct gf_json *root, size_t siz
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a trace of gf-train --trace, found no traceEvents",
 				  r->file);
-	rc = rc ? rc : gf_json_array(&at, "traceEvents", &events, &count, err);
+	rc = rc ?: gf_json_array(&at, "traceEvents", &events, &count, err);
 	for (i = 0; i < count && rc == 0; i++) {
 		rc = gf_json_object(gf_json_item(&events, i), NULL, &event, err);
 		if (rc < 0)
@@ -307,8 +304,7 @@ int gf_traced_read(const char *text, size_t size, const char *file, const struct
 	int rc = gf_json_parse(text, size, file, &root, err);
 
 	memset(t, 0, sizeof(*t));
-	if (rc == 0)
-		rc = read_events(&r, root, size, err);
+	rc = rc ?: read_events(&r, root, size, err);
 	t->ranks = gf_xcalloc(r.nprocesses + 1, sizeof(*t->ranks));
 	for (i = 0; i < r.nprocesses; i++)
 		if (r.processes[i].rank.nsteps)

@@ -213,8 +213,7 @@ int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import
 			gf_imported_find(c->imported, "%zu by %s", c->choices[i].count,
 					 c->choices[i].name);
 	rc = take_medians(c, &all, err);
-	if (rc == 0)
-		rc = gf_readings_finish(&all, in, out, remarks, err);
+	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
 	gf_readings_release(&all);
 	return rc;
 }

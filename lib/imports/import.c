@@ -223,8 +223,7 @@ int gf_import_each(const char *path,
 		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
 
 		/* nothing may ever be written to a pipe */
-		if (rc == 0)
-			rc = gf_file_open_regular(file, &fd, &size, err);
+		rc = rc ?: gf_file_open_regular(file, &fd, &size, err);
 		if (rc == 0) {
 			close(fd);
 			rc = take(ctx, file, i, count, err);
@@ -380,8 +379,7 @@ static int read_ranks(const struct gf_import *in, const char *params_file, const
 			  .least_s = INFINITY};
 	int rc = gf_import_each(in->file, take_rank, &r, err);
 
-	if (rc == 0)
-		rc = finish(&r, remarks, err);
+	rc = rc ?: finish(&r, remarks, err);
 	if (rc == 0)
 		*out = r.all;
 	else
@@ -441,8 +439,7 @@ int gf_import_file(const struct gf_import *in, const char *params_file, const ch
 	if (rc == 0 && params_file)
 		rc = gf_gunzip_read(params_file, &params, &size, err);
 	read.parameters = params;
-	if (rc == 0)
-		rc = gf_import_profile(&read, format, out, remarks, err);
+	rc = rc ?: gf_import_profile(&read, format, out, remarks, err);
 	free(text);
 	free(params);
 	return rc;
@@ -540,8 +537,7 @@ int gf_import_records(const struct gf_import *in, gf_import_record *take, void *
 			char *place = gf_xasprintf("%s:%zu", in->file, number);
 
 			rc = gf_json_root(root, place, &at, err);
-			if (rc == 0)
-				rc = take(ctx, &at, number, err);
+			rc = rc ?: take(ctx, &at, number, err);
 			gf_json_leave(&at);
 			gf_json_free(root);
 			free(place);

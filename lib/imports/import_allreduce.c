@@ -64,14 +64,10 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 	rc = gf_json_int(at, "ranks", 1, INT_MAX, &ranks, err);
 	if (!is(at, "placement", "in_place"))
 		return rc;
-	if (rc == 0)
-		rc = gf_json_real(at, "size_bytes", 0, 0x1p62, &size, err);
-	if (rc == 0)
-		rc = gf_json_real(at, "time_s", 0, 1e12, &time, err);
-	if (rc == 0)
-		rc = gf_json_real(at, "density", 0, 1, &density, err);
-	if (rc == 0)
-		rc = gf_json_int(at, "lanes", 1, INT_MAX, &lanes, err);
+	rc = rc ?: gf_json_real(at, "size_bytes", 0, 0x1p62, &size, err);
+	rc = rc ?: gf_json_real(at, "time_s", 0, 1e12, &time, err);
+	rc = rc ?: gf_json_real(at, "density", 0, 1, &density, err);
+	rc = rc ?: gf_json_int(at, "lanes", 1, INT_MAX, &lanes, err);
 	if (rc)
 		return rc;
 	/* an old file does not say it */
@@ -139,8 +135,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 				    "gf-allreduce --table=json prints",
 				    in->file);
 	rc = gf_import_records(in, read_record, &all, err);
-	if (rc == 0)
-		rc = gf_readings_finish(&all, in, out, remarks, err);
+	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
 	gf_readings_release(&all);
 	return rc;
 }

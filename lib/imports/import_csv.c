@@ -256,8 +256,7 @@ static int read_tensor(const struct gf_csv *csv, size_t row, const struct column
 	t->need_s = NAN;
 	if (rc == 0 && c->dtype >= 0)
 		rc = read_dtype(csv, row, c->dtype, &t->dtype, err);
-	if (rc == 0)
-		rc = read_time(csv, row, c->ready, &t->ready_s, err);
+	rc = rc ?: read_time(csv, row, c->ready, &t->ready_s, err);
 	if (rc == 0 && c->need >= 0 && *gf_csv_field(csv, row, c->need))
 		rc = read_time(csv, row, c->need, &t->need_s, err);
 	if (rc == 0 && row > 0 && t->ready_s < t[-1].ready_s) {
@@ -279,10 +278,8 @@ static int read_tensors(const struct gf_csv *csv, bool needs, struct gf_model_pr
 	size_t i;
 	int rc = gf_csv_need(csv, "name", &c.name, err);
 
-	if (rc == 0)
-		rc = gf_csv_need(csv, "count_elems", &c.count, err);
-	if (rc == 0)
-		rc = gf_csv_need(csv, "ready_s", &c.ready, err);
+	rc = rc ?: gf_csv_need(csv, "count_elems", &c.count, err);
+	rc = rc ?: gf_csv_need(csv, "ready_s", &c.ready, err);
 	if (rc == 0 && csv->nrows == 0)
 		rc = gf_error_set(err, -EINVAL, "%s: want tensors, got none", csv->file);
 	if (rc < 0)
@@ -313,8 +310,7 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 		gf_imported_leave(in->imported, "columns need_s, which want --passes forward", 1);
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
-	if (rc == 0)
-		rc = gf_import_finish_model(in, out->model, err);
+	rc = rc ?: gf_import_finish_model(in, out->model, err);
 	gf_csv_release(&csv);
 	return rc;
 }
@@ -390,8 +386,7 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, stru
 	if (rc < 0)
 		return rc;
 	rc = gf_csv_need(&p.csv, "name", &p.name, err);
-	if (rc == 0)
-		rc = gf_csv_need(&p.csv, "count_elems", &p.elems, err);
+	rc = rc ?: gf_csv_need(&p.csv, "count_elems", &p.elems, err);
 	if (rc == 0) {
 		p.left = gf_xcalloc(p.csv.nrows + 1, sizeof(*p.left));
 		for (row = 0; row < p.csv.nrows; row++)

@@ -112,8 +112,7 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 	if (rc || left)
 		goto out;
 	rc = gf_json_size(perf, "coll_msg_size_bytes", 0, SIZE_MAX / 2, &r.size_bytes, err);
-	if (rc == 0)
-		rc = gf_json_real(perf, "coll_exec_time_us", 0, 1e15, &time_us, err);
+	rc = rc ?: gf_json_real(perf, "coll_exec_time_us", 0, 1e15, &time_us, err);
 	if (rc == 0 && !n->ranks)
 		rc = gf_json_refuse(perf, NULL, err, "want a header with n_ranks before it");
 	if (rc)
@@ -210,8 +209,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	struct inspector n = {.imported = in->imported, .job = true};
 	int rc = gf_import_records(in, read_record, &n, err);
 
-	if (rc == 0)
-		rc = add_parts(&n, in, job, err);
+	rc = rc ?: add_parts(&n, in, job, err);
 	free(n.parts);
 	return rc;
 }

@@ -50,8 +50,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 		gf_nccl_list_rank(gf_nccl_begin(&r->log, line), 0, 0, ranks);
 	r->ranks = ranks;
 	rc = gf_json_size(at, "size", 0, SIZE_MAX / 2, &row.size_bytes, err);
-	if (rc == 0)
-		rc = gf_json_real(at, "time", 0, 1e15, &row.time_us, err);
+	rc = rc ?: gf_json_real(at, "time", 0, 1e15, &row.time_us, err);
 	/* the bandwidths say no more, and are rounded as anybody likes */
 	row.algbw = row.busbw = NAN;
 	if (rc == 0)
@@ -72,8 +71,7 @@ static int read_mscclpp(const struct gf_import *in, struct gf_profile *out, stru
 
 	if (r.log.nrows)
 		qsort(r.log.rows, r.log.nrows, sizeof(*r.log.rows), by_time);
-	if (rc == 0)
-		rc = gf_nccl_finish(&r.log, in, out, remarks, err);
+	rc = rc ?: gf_nccl_finish(&r.log, in, out, remarks, err);
 	gf_nccl_release(&r.log);
 	return rc;
 }

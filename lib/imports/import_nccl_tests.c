@@ -37,8 +37,7 @@ static int read_result(struct gf_json_at *results, size_t i, struct gf_nccl_log 
 	char *redop = NULL, *type = NULL, *root = NULL;
 	int rc = gf_json_object(gf_json_item(results, i), NULL, &at, err);
 
-	if (rc == 0)
-		rc = gf_json_size(&at, "size", 0, SIZE_MAX / 2, &row.size_bytes, err);
+	rc = rc ?: gf_json_size(&at, "size", 0, SIZE_MAX / 2, &row.size_bytes, err);
 	if (rc == 0)
 		rc = gf_json_object(&at, gf_json_has(&at, "in_place") ? "in_place" : "out_of_place",
 				    &place, err);
@@ -107,15 +106,13 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log, struct
 	int rc = gf_json_parse(in->text, in->size, in->file, &root, err);
 
 	log->imported->unit = "result";
-	if (rc == 0)
-		rc = gf_json_root(root, in->file, &at, err);
+	rc = rc ?: gf_json_root(root, in->file, &at, err);
 	if (rc == 0 && gf_json_array(&at, "args", &args, &count, NULL) == 0 && count &&
 	    gf_json_string(gf_json_item(&args, 0), NULL, &program, NULL) == 0)
 		gf_nccl_name(run, program);
 	if (rc == 0)
 		read_devices(&at, run);
-	if (rc == 0)
-		rc = gf_json_array(&at, "results", &results, &count, err);
+	rc = rc ?: gf_json_array(&at, "results", &results, &count, err);
 	for (i = 0; i < count && rc == 0; i++)
 		rc = read_result(&results, i, log, err);
 	free(program);
@@ -140,8 +137,7 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	if (in->text[strspn(in->text, " \t\r\n")] != '{')
 		return gf_columns_read(in, out, remarks, err);
 	rc = read_json(in, &log, err);
-	if (rc == 0)
-		rc = gf_nccl_finish(&log, in, out, remarks, err);
+	rc = rc ?: gf_nccl_finish(&log, in, out, remarks, err);
 	gf_nccl_release(&log);
 	return rc;
 }

@@ -228,9 +228,7 @@ static int take(void *ctx, const char *file, int number, int count, struct gf_er
 int gf_import_is_job(const char *path, struct gf_error *err)
 {
 	struct files f = {0};
-	int rc = gf_import_each(path, take, &f, err);
-
-	return rc ? rc : f.importer->job != NULL;
+	return gf_import_each(path, take, &f, err) ?: f.importer->job != NULL;
 }
 
 int gf_import_job_read(struct gf_import_job *job, const char *const *paths, size_t npaths,

@@ -217,8 +217,7 @@ static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error 
 	double start = 0, duration = 0;
 	int rc = gf_json_real(at, "ts", -1e18, 1e18, &start, err);
 
-	if (rc == 0)
-		rc = gf_json_real(at, "dur", 0, 1e18, &duration, err);
+	rc = rc ?: gf_json_real(at, "dur", 0, 1e18, &duration, err);
 	if (rc == 0) {
 		if (gf_json_has(at, "args"))
 			gf_json_object(at, "args", &args, NULL);
@@ -476,8 +475,7 @@ static int read_events(const struct gf_json *root, const char *file, struct read
 		struct gf_json_at event = {0};
 
 		rc = gf_json_object(gf_json_item(&events, i), NULL, &event, err);
-		if (rc == 0)
-			rc = read_event(&event, r, err);
+		rc = rc ?: read_event(&event, r, err);
 		gf_json_leave(&event);
 	}
 	gf_json_leave(&at);
@@ -493,8 +491,7 @@ int gf_kineto_read(const char *text, size_t size, const char *file, struct gf_ki
 
 	memset(trace, 0, sizeof(*trace));
 	rc = gf_kineto_parse(text, size, file, &root, &trace->mended, trace->place, err);
-	if (rc == 0)
-		rc = read_events(root, file, &r, err);
+	rc = rc ?: read_events(root, file, &r, err);
 	gf_json_free(root);
 	if (rc == 0)
 		finish(&r);

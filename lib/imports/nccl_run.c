@@ -435,8 +435,7 @@ static int take_collective(const struct gf_nccl_log *log, const struct gf_import
 				  log->runs[run].line);
 		return 0;
 	}
-	if (rc == 0)
-		rc = take_rows(log, run, collective, ranks, NULL, in->variant, all, err);
+	rc = rc ?: take_rows(log, run, collective, ranks, NULL, in->variant, all, err);
 	if (rc == 0 && !collective && tells(log))
 		rc = take_variants(log, ranks, all, err);
 	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all->nwrong)
@@ -466,8 +465,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 		free(found);
 	}
 	gf_text_release(&why);
-	if (rc == 0)
-		rc = gf_readings_finish(&all, in, out, remarks, err);
+	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
 	gf_readings_release(&all);
 	return rc;
 }

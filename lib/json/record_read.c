@@ -170,8 +170,7 @@ static int read_object(struct gf_json_at *at, const struct gf_field *f, void *it
 	if (f->type == GF_FIELD_GROUP) {
 		item = gf_field_place(f, item);
 		rc = gf_fields_read(&inner, f->record, item, err);
-		if (!rc)
-			rc = gf_json_end(&inner, gf_record_extra(f->record, item), err);
+		rc = rc ?: gf_json_end(&inner, gf_record_extra(f->record, item), err);
 		gf_json_leave(&inner);
 		return rc;
 	}
@@ -284,8 +283,7 @@ int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 	int rc;
 
 	rc = gf_fields_read(at, r, item, err);
-	if (!rc)
-		rc = gf_json_end(at, gf_record_extra(r, item), err);
+	rc = rc ?: gf_json_end(at, gf_record_extra(r, item), err);
 	if (!rc && r->finish)
 		rc = r->finish(at, item, err);
 	if (rc)
@@ -308,8 +306,7 @@ int gf_list_read(struct gf_json_at *at, const char *key, const struct gf_record 
 	items = n ? gf_xcalloc(n, r->bytes) : NULL;
 	for (i = 0; i < n && !rc; i++) {
 		rc = gf_json_object(gf_json_item(&list, i), NULL, &entry, err);
-		if (!rc)
-			rc = gf_record_read(&entry, r, items + i * r->bytes, err);
+		rc = rc ?: gf_record_read(&entry, r, items + i * r->bytes, err);
 	}
 	if (rc) {
 		gf_list_free(r, items, n);

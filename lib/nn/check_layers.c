@@ -160,9 +160,7 @@ static int embedding(const struct gf_layer *l, struct gf_error *err)
 
 static int dropout(const struct gf_layer *l, struct gf_error *err)
 {
-	int rc = same(l, err);
-
-	return rc ? rc : want(l->rate >= 0 && l->rate < 1, err, "a rate in 0 to 1");
+	return same(l, err) ?: want(l->rate >= 0 && l->rate < 1, err, "a rate in 0 to 1");
 }
 
 static int concat(const struct gf_layer *l, struct gf_error *err)

@@ -404,7 +404,7 @@ static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_n
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	int rc = check_precision(options->precision, err);
 
-	rc = rc ? rc : gf_net_init(n, m, max_batch, options, err);
+	rc = rc ?: gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
 		free(n);
 		return rc;

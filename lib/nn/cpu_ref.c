@@ -90,7 +90,7 @@ static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_n
 	struct state *s;
 	int rc = want_f32(options, err);
 
-	rc = rc ? rc : gf_net_init(n, m, max_batch, options, err);
+	rc = rc ?: gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
 		free(n);
 		return rc;

@@ -132,7 +132,7 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 	}
 	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, table, table_bytes(io),
 			       GF_GPU_TO_DEVICE, err);
-	rc = rc ? rc : g->gpu->ops->stream_sync(g->gpu, g->stream, err);
+	rc = rc ?: g->gpu->ops->stream_sync(g->gpu, g->stream, err);
 	free(table);
 	return rc;
 }

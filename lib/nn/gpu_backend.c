@@ -136,7 +136,7 @@ static int start(struct gf_gpu_net *g, struct gf_error *err)
 
 		rc = layer->start ? layer->start(&g->io[l], err) : 0;
 	}
-	return rc ? rc : ops->stream_sync(g->gpu, g->stream, err);
+	return rc ?: ops->stream_sync(g->gpu, g->stream, err);
 }
 
 static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
@@ -144,13 +144,10 @@ static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
 	void *work;
 	int rc = check_sizes(net->model, net->max_batch, err);
 
-	if (!rc)
-		rc = prepare_layers(g, err);
-	if (!rc)
-		rc = gf_gpu_memory(g, &work, err);
-	if (!rc)
-		rc = gf_gpu_blas_new(g->stream, work, &g->blas, err);
-	return rc ? rc : start(g, err);
+	rc = rc ?: prepare_layers(g, err);
+	rc = rc ?: gf_gpu_memory(g, &work, err);
+	rc = rc ?: gf_gpu_blas_new(g->stream, work, &g->blas, err);
+	return rc ?: start(g, err);
 }
 
 static bool is_image(const struct gf_shape *s)
@@ -319,10 +316,8 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 	g->kernels->softmax_loss(g->stream, &o);
 	rc = ops->copy(g->gpu, g->stream, g->ended, g->outcome, sizeof(*g->ended), GF_GPU_TO_HOST,
 		       err);
-	if (!rc)
-		rc = ops->record(g->gpu, g->event, g->stream, err);
-	if (!rc)
-		rc = ops->check(g->gpu, err);
+	rc = rc ?: ops->record(g->gpu, g->event, g->stream, err);
+	rc = rc ?: ops->check(g->gpu, err);
 	if (rc)
 		return rc;
 	net->stage = GF_NET_LOSS;
@@ -401,7 +396,7 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 			return failed(g, l, rc, err);
 		gf_net_emit(net, l, on_grad, ctx);
 	}
-	return rc ? rc : g->gpu->ops->check(g->gpu, err);
+	return rc ?: g->gpu->ops->check(g->gpu, err);
 }
 
 static float *running(struct gf_net *net, size_t *count)

@@ -242,7 +242,7 @@ int gf_gpu_conv_new(struct gf_gpu_dnn *dnn, const struct gf_gpu_conv_shape *shap
 
 	c->dnn = dnn;
 	rc = describe(c, shape, err);
-	rc = rc ? rc : choose(c, most, err);
+	rc = rc ?: choose(c, most, err);
 	if (rc)
 		gf_gpu_conv_free(c);
 	else

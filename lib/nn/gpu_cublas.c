@@ -73,10 +73,8 @@ int gf_gpu_blas_new(struct gf_gpu_stream *s, void *workspace, struct gf_gpu_blas
 		return gf_error_set(err, loaded, "no cuBLAS here: %s", reason.text);
 	b = gf_xcalloc(1, sizeof(*b));
 	rc = CUBLAS_CHECK(Create_v2, &b->handle);
-	if (!rc)
-		rc = CUBLAS_CHECK(SetStream_v2, b->handle, (cudaStream_t)s);
-	if (!rc)
-		rc = CUBLAS_CHECK(SetWorkspace_v2, b->handle, workspace, GF_GPU_BLAS_BYTES);
+	rc = rc ?: CUBLAS_CHECK(SetStream_v2, b->handle, (cudaStream_t)s);
+	rc = rc ?: CUBLAS_CHECK(SetWorkspace_v2, b->handle, workspace, GF_GPU_BLAS_BYTES);
 	if (rc)
 		gf_gpu_blas_free(b);
 	else

@@ -116,7 +116,7 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 	jump_rows(draw.part_draws, rows);
 	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, rows, BITS * 4 * sizeof(*rows),
 			       GF_GPU_TO_DEVICE, err);
-	rc = rc ? rc : g->gpu->ops->stream_sync(g->gpu, g->stream, err);
+	rc = rc ?: g->gpu->ops->stream_sync(g->gpu, g->stream, err);
 	free(rows);
 	return rc;
 }

@@ -253,10 +253,8 @@ static int parameters_backward(const struct gf_gpu_io *io, const struct work *w,
 	const struct gf_gpu_view v = {g->dtype, s.batch * s.steps, 4 * s.hidden, 1};
 	int rc = move_on(io, w, err);
 
-	if (!rc)
-		rc = weight_backward(io, w, WEIGHT_IH, io->in[0], err);
-	if (!rc)
-		rc = weight_backward(io, w, WEIGHT_HH, w->before, err);
+	rc = rc ?: weight_backward(io, w, WEIGHT_IH, io->in[0], err);
+	rc = rc ?: weight_backward(io, w, WEIGHT_HH, w->before, err);
 	for (size_t b = BIAS_IH; b <= BIAS_HH; b++)
 		g->kernels->channel_sums(g->stream, &v, w->dgates, g->unscale, io->dparam[b],
 					 w->sums);

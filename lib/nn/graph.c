@@ -53,14 +53,11 @@ static int check_layer(const struct gf_model *m, size_t l, size_t max_batch, str
 	const struct gf_layer *layer = &m->layers[l];
 	int rc = check_size(&layer->in, max_batch, err);
 
-	if (!rc)
-		rc = check_size(&layer->out, max_batch, err);
+	rc = rc ?: check_size(&layer->out, max_batch, err);
 	if (!rc && ((size_t)layer->type >= GF_LAYER_NTYPES || !gf_net_layer_checks[layer->type]))
 		rc = gf_error_set(err, -ENOTSUP, "no backend computes layers of this type");
-	if (!rc)
-		rc = check_inputs(m, l, err);
-	if (!rc)
-		rc = gf_net_layer_checks[layer->type](layer, err);
+	rc = rc ?: check_inputs(m, l, err);
+	rc = rc ?: gf_net_layer_checks[layer->type](layer, err);
 	for (size_t i = 0; i < layer->nparams && !rc; i++)
 		rc = check_size(&m->params[layer->first_param + i].shape, 1, err);
 	return rc;

@@ -80,7 +80,7 @@ static int set_own(const char *text, struct gf_selection *s, struct gf_error *er
 	char *name = gf_xasprintf("name=%.*s", (int)n, text);
 	int rc = gf_keys_set(text + n + 1, &of, 1, false, err);
 
-	rc = rc ? rc : gf_keys_set(name, &of, 1, false, err);
+	rc = rc ?: gf_keys_set(name, &of, 1, false, err);
 	if (rc)
 		gf_error_prefix(err, "--selection: %.*s", (int)n, text);
 	free(name);
@@ -95,7 +95,7 @@ static int set_selection(const struct gf_axes *a, struct gf_selection *s, struct
 	if (a->own_selection)
 		return set_own(a->own_selection, s, err);
 	rc = gf_keys_set(a->selection_keys, &of, 1, a->all_selections, err);
-	rc = rc ? rc : gf_keys_set(a->more_keys, &of, 1, false, err);
+	rc = rc ?: gf_keys_set(a->more_keys, &of, 1, false, err);
 	if (rc)
 		gf_error_prefix(err, "--selection: %s", gf_selection_name(s));
 	return rc;
@@ -154,8 +154,7 @@ static int apply(const struct gf_axes *axes, struct gf_system *s, struct gf_sele
 {
 	int rc = set_selection(axes, selection, err);
 
-	if (rc == 0)
-		rc = check_reduces(axes, selection, err);
+	rc = rc ?: check_reduces(axes, selection, err);
 	if (axes->release >= 0)
 		s->release = (enum gf_release)axes->release;
 	if (axes->staleness)

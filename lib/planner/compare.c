@@ -326,7 +326,7 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 	if (rc == 0)
 		note_task(&t, notes);
 	gf_task_release(&t);
-	return rc ? rc : add_default(r, c, notes, err);
+	return rc ?: add_default(r, c, notes, err);
 }
 
 /* One value, and of a grid one of the other axis, in the request's place. */

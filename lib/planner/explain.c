@@ -502,8 +502,7 @@ static int explain(const struct gf_request *r, const struct gf_plan *p, size_t w
 	print_rounding(p, out);
 	gf_plan_table(p, 0, out);
 	gf_text_addf(out, "\n");
-	if (rc == 0)
-		rc = explain_prices(p, &y.fabric, out, err);
+	rc = rc ?: explain_prices(p, &y.fabric, out, err);
 	gf_text_addf(out, "\n");
 	print_tensors(&y, ruled, out);
 	for (i = 0; i < w.ntensors; i++)

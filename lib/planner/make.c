@@ -55,9 +55,7 @@ static int bound_rule(const struct gf_request *r, const struct gf_plan *p,
 
 static int predict_bound(const struct gf_request *r, struct gf_plan *p, struct gf_error *err)
 {
-	int rc = gf_plan_predict(p, NULL, err);
-
-	return rc ? rc : bound_rule(r, p, p->predicted, err);
+	return gf_plan_predict(p, NULL, err) ?: bound_rule(r, p, p->predicted, err);
 }
 
 /*
@@ -85,8 +83,7 @@ static int plan_bound(const struct gf_request *r, struct gf_plan *p, struct gf_e
 	if (rc < 0)
 		return rc;
 	rc = predict_bound(r, p, err);
-	if (rc == 0)
-		rc = gf_uncertainty_predict(p, NULL, err);
+	rc = rc ?: gf_uncertainty_predict(p, NULL, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
@@ -323,8 +320,8 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 		return 0;
 	if (!t->policy && !r->elsewhere)
 		rc = note_halves(t, p, notes, err);
-	rc = rc ? rc : note_factors(t, p, notes, err);
-	rc = rc ? rc : note_reproducible(t, p, notes, err);
+	rc = rc ?: note_factors(t, p, notes, err);
+	rc = rc ?: note_reproducible(t, p, notes, err);
 	if (rc < 0)
 		return rc;
 	note_plain(r, t, p, notes);
@@ -344,7 +341,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 		return rc;
 	if (notes)
 		rc = note_others(r, t, p, notes, err);
-	rc = rc ? rc : gf_task_add_period(t, p, err);
+	rc = rc ?: gf_task_add_period(t, p, err);
 	if (rc < 0) {
 		gf_plan_release(p);
 		return rc;

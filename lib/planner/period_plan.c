@@ -325,6 +325,6 @@ int gf_task_add_period(const struct gf_task *t, struct gf_plan *p, struct gf_err
 	p->network = network ? gf_network_copy(network) : NULL;
 	p->period = t->period;
 	rc = settle(t, p, &inner, err);
-	rc = rc ? rc : gf_plan_check(p, err);
-	return rc ? rc : predict(t, p, err);
+	rc = rc ?: gf_plan_check(p, err);
+	return rc ?: predict(t, p, err);
 }

@@ -238,8 +238,7 @@ static int add_row(struct way *w, const struct gf_plan *p, char *name, bool anew
 		else
 			free(made);
 	}
-	if (rc == 0)
-		rc = gf_what_if(row->plan, &w->what, &row->outcome, w->err);
+	rc = rc ?: gf_what_if(row->plan, &w->what, &row->outcome, w->err);
 	w->done++;
 	return rc < 0 ? leave_out(w, row, rc) : 0;
 }

@@ -187,7 +187,7 @@ static int estimate(struct gf_planning *s, const struct gf_rates *rates, size_t 
 
 	if (profile && profile->passes) {
 		rc = without_model(rates, batch, "one with times", err);
-		return rc ? rc : spread(s, profile->passes, err);
+		return rc ?: spread(s, profile->passes, err);
 	}
 	if (!s->documents.model)
 		return without_model(rates, batch, "none", err);

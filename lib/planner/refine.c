@@ -154,7 +154,7 @@ int gf_measured_read(const char *text, size_t size, const char *file, const stru
 	for (i = 0; i < traced.nranks; i++)
 		later(&m->alone_s, traced.ranks[i].alone_s);
 	gf_traced_release(&traced);
-	rc = rc ? rc : summarise(&r, m, err);
+	rc = rc ?: summarise(&r, m, err);
 	if (rc < 0)
 		gf_measured_release(m);
 	free(r.steps);
@@ -283,8 +283,7 @@ int gf_refine_trace(const struct gf_plan *p, const char *path, struct gf_refined
 		return rc;
 	memset(out, 0, sizeof(*out));
 	rc = gf_measured_read(text, size, path, p, &out->measured, err);
-	if (rc == 0)
-		rc = refine(p, out, notes, err);
+	rc = rc ?: refine(p, out, notes, err);
 	free(text);
 	if (rc < 0) {
 		gf_measured_release(&out->measured);

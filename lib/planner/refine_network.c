@@ -336,8 +336,7 @@ static int refine_network(const struct gf_refining *r, struct gf_network **out,
 
 	now.model = (struct gf_model_profile *)(uintptr_t)r->model;
 	rc = gf_predict_plan(&now, r->fabric, &predicted, err);
-	if (rc == 0)
-		rc = used_network(r, out, err);
+	rc = rc ?: used_network(r, out, err);
 	if (rc == 0 && !selects(r->plan)) {
 		release_fits(*out);
 		for (i = 0; i < (*out)->nallreduce; i++)

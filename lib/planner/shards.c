@@ -609,10 +609,10 @@ static int plan_sharded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 		bound_s = gf_workbench_split_bound_s(&w, s.lanes_most) -
 			  (1 - 1.0 / t->shard.group_ranks) * problem.model->update_s;
 		rc = gf_plan_check(p, err);
-		rc = rc ? rc : gf_plan_predict(p, problem.fabric.derived, err);
+		rc = rc ?: gf_plan_predict(p, problem.fabric.derived, err);
 		if (!rc)
 			p->predicted->lower_bound_s = fmin(bound_s, p->predicted->iteration_s);
-		rc = rc ? rc : gf_uncertainty_predict(p, problem.fabric.derived, err);
+		rc = rc ?: gf_uncertainty_predict(p, problem.fabric.derived, err);
 		if (rc < 0)
 			gf_plan_release(p);
 	}

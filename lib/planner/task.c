@@ -118,7 +118,7 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 		return 0;
 	}
 	rc = gf_axes_group(a, &p->fabric, &t->period.group_ranks, err);
-	rc = rc ? rc : check(t, err);
+	rc = rc ?: check(t, err);
 	if (rc < 0)
 		return rc;
 	t->outer = (struct gf_problem){
@@ -216,7 +216,7 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 	if (!t->shard.method)
 		return 0;
 	rc = find_copy(a, &t->problem.fabric, &t->shard.group_ranks, err);
-	return rc ? rc : check_shards(t, r, err);
+	return rc ?: check_shards(t, r, err);
 }
 
 static int check_names(const struct gf_request *r, struct gf_error *err)
@@ -526,8 +526,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t, struct gf_t
 				    "exchange of its own, got %s",
 				    gf_selection_name(&t->selection), r->algorithm);
 	rc = grow(r, p, notes, err);
-	rc = rc ? rc : pose_period(t, r, err);
-	rc = rc ? rc : pose_shards(t, r, notes, err);
+	rc = rc ?: pose_period(t, r, err);
+	rc = rc ?: pose_shards(t, r, notes, err);
 	if (rc < 0)
 		return rc;
 	if (r->axes) {

@@ -347,10 +347,10 @@ int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy, str
 	} else {
 		p->predicted->fastest_s = 0; /* that was without these axes */
 		rc = set_axes(t, p, err);
-		rc = rc ? rc : choose_codec(t, p, err);
-		rc = rc ? rc : predict(t, p, err);
+		rc = rc ?: choose_codec(t, p, err);
+		rc = rc ?: predict(t, p, err);
 	}
-	rc = rc ? rc : gf_uncertainty_predict(p, t->problem.fabric.derived, err);
+	rc = rc ?: gf_uncertainty_predict(p, t->problem.fabric.derived, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
@@ -373,7 +373,7 @@ int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *mod
 	p->network = t->problem.fabric.network ? gf_network_copy(t->problem.fabric.network) : NULL;
 	p->predicted->fastest_s = 0;
 	rc = predict(t, p, err);
-	rc = rc ? rc : gf_uncertainty_predict(p, t->problem.fabric.derived, err);
+	rc = rc ?: gf_uncertainty_predict(p, t->problem.fabric.derived, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;

@@ -134,9 +134,9 @@ static int measure_ratio(const struct gf_measure_overlap *c, int steps,
 
 	for (i = 0; i < TURNS && rc == 0; i++) {
 		rc = take_turn(c, cost, whole, pass, took_s, steps, err);
-		rc = rc ? rc : median_of_ranks(c->comm, took_s, steps, &whole_s, err);
-		rc = rc ? rc : take_turn(c, cost, parts, pass, took_s, steps, err);
-		rc = rc ? rc : median_of_ranks(c->comm, took_s, steps, &parts_s, err);
+		rc = rc ?: median_of_ranks(c->comm, took_s, steps, &whole_s, err);
+		rc = rc ?: take_turn(c, cost, parts, pass, took_s, steps, err);
+		rc = rc ?: median_of_ranks(c->comm, took_s, steps, &parts_s, err);
 		ratios[i] = rc ? 0 : parts_s / whole_s;
 	}
 	if (rc == 0)
@@ -308,7 +308,7 @@ static int measure_short(const struct gf_measure_overlap *o, struct gf_measure_s
 	struct gf_measure_issued issued = {0};
 	int rc = measure_below(o, step, cost, err);
 
-	rc = rc ? rc : gf_measure_issue(o, step, &issued, err);
+	rc = rc ?: gf_measure_issue(o, step, &issued, err);
 	if (rc)
 		return rc;
 	cost->beside.startup_extra_s = issued.extra_s;
@@ -405,7 +405,7 @@ static int measure(const struct gf_measure_beside *c, struct gf_measure_step *st
 	if (c->device && c->device->nccl)
 		return 0;
 	rc = measure_short(&o, step, first, &p->model->issue_s, err);
-	rc = rc ? rc : measure_others(c, step, p, twins, began_s, err);
+	rc = rc ?: measure_others(c, step, p, twins, began_s, err);
 	if (rc)
 		return rc;
 	fill_in(net, &first->beside, twins);
@@ -426,7 +426,7 @@ int gf_measure_beside(const struct gf_measure_beside *c, struct gf_measure_step 
 		for (k = 0; k < i && twins[i] == i; k++)
 			if (strcmp(net->allreduce[k].algorithm, net->allreduce[i].algorithm) == 0)
 				twins[i] = twins[k];
-	rc = rc ? rc : measure(c, step, p, twins, err);
+	rc = rc ?: measure(c, step, p, twins, err);
 	free(twins);
 	return rc;
 }

@@ -234,9 +234,7 @@ static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 
 	for (i = 0; i < repeats && rc == 0; i++)
 		rc = exchange_once(x, &times[i], err);
-	if (rc == 0)
-		rc = gf_engine_call(x->engine, slowest_rank, &slowest, err);
-	return rc;
+	return rc ?: gf_engine_call(x->engine, slowest_rank, &slowest, err);
 }
 
 void gf_measure_samples_add(struct gf_measure_samples *s, double value)

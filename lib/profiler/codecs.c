@@ -213,7 +213,7 @@ static int slope_of(const struct gf_measure_codecs_run *c, const struct gf_allre
 	double short_s, long_s;
 	int rc = time_of(c, by, codec, least_bytes, &short_s, err);
 
-	rc = rc ? rc : time_of(c, by, codec, most, &long_s, err);
+	rc = rc ?: time_of(c, by, codec, most, &long_s, err);
 	if (rc == 0)
 		*per_byte_s = fmax(0, long_s - short_s) / (double)(most - least_bytes);
 	return rc;

@@ -40,7 +40,7 @@ static int upload(struct gf_measure_step *s, void *to, const void *from, size_t 
 {
 	int rc = s->gpu->ops->copy(s->gpu, s->stream, to, from, bytes, GF_GPU_TO_DEVICE, err);
 
-	return rc ? rc : s->gpu->ops->stream_sync(s->gpu, s->stream, err);
+	return rc ?: s->gpu->ops->stream_sync(s->gpu, s->stream, err);
 }
 
 int gf_measure_step_load(struct gf_measure_step *s, struct gf_error *err)

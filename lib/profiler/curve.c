@@ -368,8 +368,7 @@ int gf_measure_curve(const struct gf_measure_curve_config *c,
 	gf_measure_sweep_choose(&sweep_limits, &pace, &sweep);
 	remark_time(&sweep_limits, &sweep, subject->name, remarks);
 	rc = measure_points(c, subject, &pace, &sweep, &curve->fit, err);
-	if (rc == 0)
-		rc = gf_measure_fit(curve, c->lines, err);
+	rc = rc ?: gf_measure_fit(curve, c->lines, err);
 	if (rc == 0 && c->progress)
 		c->progress(c->progress_ctx, sweep_share);
 	if (rc == 0 && c->lanes > 1)

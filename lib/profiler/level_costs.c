@@ -110,10 +110,8 @@ static int measure_level(const struct gf_measure_levels *c, size_t level,
 
 	gf_measure_level_peers(c->levels, level, c->mover.comm->rank, &s.to, &s.from);
 	rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
-	if (rc == 0)
-		rc = adds_on_the_way(&s, &fused, err);
-	if (rc == 0)
-		rc = measure_reduce(s, fused > 0 ? &curve : NULL, &cost->reduce_s_per_byte, err);
+	rc = rc ?: adds_on_the_way(&s, &fused, err);
+	rc = rc ?: measure_reduce(s, fused > 0 ? &curve : NULL, &cost->reduce_s_per_byte, err);
 	if (rc == 0) {
 		cost->name = gf_xstrdup(c->levels[level].name);
 		cost->alpha_s = curve.startup_s;
@@ -254,8 +252,7 @@ static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop, str
 	l->watch.self.calls++;
 	rc = gf_comm_barrier(l->comm, err);
 	start = gf_clock_s();
-	if (rc == 0)
-		rc = go(l, hop, p, err);
+	rc = rc ?: go(l, hop, p, err);
 	*time_s = gf_clock_s() - start;
 	if (rc < 0)
 		gf_watch_give_up(&l->watch, rc, err);

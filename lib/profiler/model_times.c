@@ -72,8 +72,7 @@ static int read_events(struct recorder *r, struct gf_error *err)
 
 	if (rc)
 		*err = r->reason;
-	if (rc == 0)
-		rc = s->gpu->ops->stream_sync(s->gpu, s->stream, err);
+	rc = rc ?: s->gpu->ops->stream_sync(s->gpu, s->stream, err);
 	for (i = 0; i < r->width && rc == 0; i++)
 		if (i != COLUMN_UPDATE || s->updates_there)
 			rc = s->gpu->ops->event_s(s->gpu, r->begun, r->events[i], &r->row[i], err);
@@ -117,11 +116,9 @@ static int pass(struct recorder *r, float *grads, struct gf_error *err)
 	struct gf_measure_step *step = r->step;
 	int rc = begin(r, err);
 
-	if (rc == 0)
-		rc = gf_measure_step_forward(step, err);
+	rc = rc ?: gf_measure_step_forward(step, err);
 	mark(r, COLUMN_FORWARD);
-	if (rc == 0)
-		rc = gf_measure_step_backward(step, grads, record, r, err);
+	rc = rc ?: gf_measure_step_backward(step, grads, record, r, err);
 	mark(r, COLUMN_BACKWARD);
 	return rc;
 }
@@ -138,7 +135,7 @@ static int capture(struct recorder *r, float *grads, struct gf_error *err)
 		return rc;
 	rc = pass(r, grads, err);
 	ended = s->gpu->ops->capture_end(s->gpu, s->stream, &r->graph, rc ? &ignored : err);
-	return rc ? rc : ended;
+	return rc ?: ended;
 }
 
 /* From the batch to the last gradient; grads: the host's. */
@@ -154,7 +151,7 @@ static int recorder_compute(struct recorder *r, float *grads, double *row, struc
 		return pass(r, grads, err);
 	if (!r->graph)
 		rc = capture(r, grads, err);
-	return rc ? rc : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
+	return rc ?: s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
 }
 
 /* Enqueued, where updates are on the device. */
@@ -440,10 +437,8 @@ int gf_measure_compute(const struct gf_measure_compute *config, struct gf_measur
 	rows = t->rows + t->nrows * width;
 	memset(rows, 0, repeats * width * sizeof(*rows));
 	rc = measure(config, step, rows, width, &t->repeat_s, err);
-	if (rc == 0)
-		rc = gf_measure_slowest(config->comm, rows, repeats * width, err);
-	if (rc == 0)
-		rc = gf_measure_slowest(config->comm, &t->repeat_s, 1, err);
+	rc = rc ?: gf_measure_slowest(config->comm, rows, repeats * width, err);
+	rc = rc ?: gf_measure_slowest(config->comm, &t->repeat_s, 1, err);
 	if (rc < 0)
 		return rc;
 	count_from_backward(rows, width, repeats);

@@ -153,8 +153,7 @@ static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct
 
 	r->limits.budget_s = fmax(left_s, 0.5 * r->fair_s * n) / n;
 	r->what = label;
-	if (rc == 0)
-		rc = measure_algorithm(r, net, &net->allreduce[i], remarks, err);
+	rc = rc ?: measure_algorithm(r, net, &net->allreduce[i], remarks, err);
 	r->first += r->part;
 	r->what = NULL;
 	free(label);
@@ -322,14 +321,10 @@ static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_t
 	r->fair_s = r->config->budget_s / (double)r->distinct;
 	r->first = r->part;
 	r->part = (1 - r->first) / (double)r->distinct;
-	if (rc == 0)
-		rc = measure_each(r, net, remarks, err);
-	if (rc == 0)
-		rc = measure_together(r, net, remarks, err);
-	if (rc == 0)
-		rc = find_drift(r, net, err);
-	if (rc == 0)
-		rc = measure_halves(r, net, remarks, err);
+	rc = rc ?: measure_each(r, net, remarks, err);
+	rc = rc ?: measure_together(r, net, remarks, err);
+	rc = rc ?: find_drift(r, net, err);
+	rc = rc ?: measure_halves(r, net, remarks, err);
 	free(r->twins);
 	return rc;
 }
@@ -417,10 +412,8 @@ int gf_measure_network(const struct gf_measure_network *c, struct gf_network **o
 				  c->comm->ranks);
 	if (rc == 0 && c->device && c->device->nccl)
 		rc = gf_network_device_open(c, &r.gpus, err);
-	if (rc == 0)
-		rc = measure_levels(&r, net, remarks, err);
-	if (rc == 0)
-		rc = measure_algorithms(&r, net, remarks, err);
+	rc = rc ?: measure_levels(&r, net, remarks, err);
+	rc = rc ?: measure_algorithms(&r, net, remarks, err);
 	gf_network_device_close(r.gpus);
 	if (rc < 0) {
 		gf_network_free(net);

@@ -103,10 +103,8 @@ static int load_messages(struct gf_network_device *d, const struct gf_allreduce_
 			.count_elems = s->bytes / sizeof(float),
 			.simultaneous = s->lanes > 1,
 		};
-	if (rc == 0)
-		rc = gf_contest_gpu_reserve(d->bench, n * s->bytes, err);
-	if (rc == 0)
-		rc = gf_contest_send_new(d->bench, messages, n, s->lanes, send, err);
+	rc = rc ?: gf_contest_gpu_reserve(d->bench, n * s->bytes, err);
+	rc = rc ?: gf_contest_send_new(d->bench, messages, n, s->lanes, send, err);
 	free(messages);
 	return rc;
 }
@@ -125,8 +123,7 @@ int gf_network_device_sit(struct gf_network_device *d, const struct gf_allreduce
 	struct gf_contest_send *send = NULL;
 	int rc = load_messages(d, cost, s, &send, err);
 
-	if (rc == 0)
-		rc = repeat_messages(d, send, &s->budget, samples, err);
+	rc = rc ?: repeat_messages(d, send, &s->budget, samples, err);
 	gf_contest_send_free(send);
 	return rc;
 }
@@ -142,8 +139,7 @@ static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s, in
 	gf_measure_hop_schedule(hop, d->comm->rank, d->comm->ranks, &schedule);
 	rc = gf_contest_gpu_reserve(
 		d->bench, (size_t)hop->messages * schedule.count_elems * sizeof(float), err);
-	if (rc == 0)
-		rc = gf_contest_send_steps(d->bench, &schedule, hop->messages, &send, err);
+	rc = rc ?: gf_contest_send_steps(d->bench, &schedule, hop->messages, &send, err);
 	if (rc == 0)
 		rc = run(&(struct repeated){d, send}, times_s, repeats, err);
 	gf_contest_send_free(send);
@@ -197,8 +193,7 @@ static int open_load(const struct gf_measure_overlap *c, const struct gf_measure
 	l->ends_s = gf_xcalloc(l->n, sizeof(*l->ends_s));
 	l->times = gf_xcalloc(l->n, sizeof(*l->times));
 	rc = gf_network_device_open(&network, &l->device, err);
-	if (rc == 0)
-		rc = load_messages(l->device, c->cost, s, &l->send, err);
+	rc = rc ?: load_messages(l->device, c->cost, s, &l->send, err);
 	if (rc)
 		close_load(l);
 	else
@@ -238,8 +233,7 @@ static int beside(struct load *l, struct gf_measure_pass *pass, double *with_s,
 	gf_measure_pass_begin(pass);
 	rc = gf_contest_send_begin(l->send, pass->begun, err);
 	*with_s = gf_measure_pass_backward(pass);
-	return rc ? rc
-		  : gf_contest_send_end(l->send, pass->rc ? NULL : pass->begun, l->ends_s, err);
+	return rc ?: gf_contest_send_end(l->send, pass->rc ? NULL : pass->begun, l->ends_s, err);
 }
 
 static int once(void *load, struct gf_measure_pass *pass, double alone_s,
@@ -313,18 +307,13 @@ static int copy_chain(struct link *l, double *time_s, struct gf_error *err)
 	struct gf_gpu_hold *hold = NULL;
 	int i, rc = ops->hold(l->gpu, l->stream, &hold, err);
 
-	if (rc == 0)
-		rc = ops->record(l->gpu, l->begun, l->stream, err);
+	rc = rc ?: ops->record(l->gpu, l->begun, l->stream, err);
 	for (i = 0; i < l->sitting->messages && rc == 0; i++)
 		rc = ops->copy(l->gpu, l->stream, to, from, l->sitting->bytes, l->kind, err);
-	if (rc == 0)
-		rc = ops->record(l->gpu, l->ended, l->stream, err);
+	rc = rc ?: ops->record(l->gpu, l->ended, l->stream, err);
 	ops->release(l->gpu, hold);
-	if (rc == 0)
-		rc = ops->stream_sync(l->gpu, l->stream, err);
-	if (rc == 0)
-		rc = ops->event_s(l->gpu, l->begun, l->ended, time_s, err);
-	return rc;
+	rc = rc ?: ops->stream_sync(l->gpu, l->stream, err);
+	return rc ?: ops->event_s(l->gpu, l->begun, l->ended, time_s, err);
 }
 
 /* The ranks meet before each repeat, failed or not. */
@@ -355,16 +344,11 @@ static int open_link(struct link *l, size_t bytes, struct gf_error *err)
 	const struct gf_gpu_ops *ops = l->gpu->ops;
 	int rc = ops->stream_new(l->gpu, true, &l->stream, err);
 
-	if (rc == 0)
-		rc = ops->event_new(l->gpu, true, &l->begun, err);
-	if (rc == 0)
-		rc = ops->event_new(l->gpu, true, &l->ended, err);
-	if (rc == 0)
-		rc = ops->host_alloc(l->gpu, bytes, &l->host, err);
-	if (rc == 0)
-		rc = ops->alloc(l->gpu, bytes, &l->device[0], err);
-	if (rc == 0)
-		rc = ops->alloc(l->gpu, bytes, &l->device[1], err);
+	rc = rc ?: ops->event_new(l->gpu, true, &l->begun, err);
+	rc = rc ?: ops->event_new(l->gpu, true, &l->ended, err);
+	rc = rc ?: ops->host_alloc(l->gpu, bytes, &l->host, err);
+	rc = rc ?: ops->alloc(l->gpu, bytes, &l->device[0], err);
+	rc = rc ?: ops->alloc(l->gpu, bytes, &l->device[1], err);
 	return gf_comm_agree(l->comm, rc, err);
 }
 

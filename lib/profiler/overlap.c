@@ -126,8 +126,7 @@ double gf_measure_pass_backward(struct gf_measure_pass *p)
 int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm, int rc,
 			     struct gf_error *err)
 {
-	if (rc == 0)
-		rc = gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
+	rc = rc ?: gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
 	if (p->rc)
 		*err = p->reason;
 	close_pass(p);
@@ -222,12 +221,12 @@ static int once(void *load, struct gf_measure_pass *pass, double alone_s,
 	for (i = 0; i < x->plan.nmessages; i++)
 		gf_measure_exchange_ready(x, i);
 	/* now a link has spent what it had saved in the pause */
-	rc = rc ? rc : gf_engine_wait_message(x->engine, 0, err);
+	rc = rc ?: gf_engine_wait_message(x->engine, 0, err);
 	gf_measure_pass_begin(pass);
 	begin_s = gf_clock_s();
 	with_s = gf_measure_pass_backward(pass);
 	gf_engine_backward_end(x->engine);
-	rc = rc ? rc : gf_measure_exchange_wait(x, err);
+	rc = rc ?: gf_measure_exchange_wait(x, err);
 	if (rc == 0)
 		*mutual = weigh(x, begin_s, without_s, with_s, alone_s);
 	return rc;
@@ -260,7 +259,7 @@ static int issue_each(void *load, struct gf_measure_pass *pass, double *lost_s, 
 	end_s = gf_clock_s();
 	pass->on_grad = NULL;
 	gf_engine_backward_end(x->engine);
-	rc = rc ? rc : gf_measure_exchange_wait(x, err);
+	rc = rc ?: gf_measure_exchange_wait(x, err);
 	if (rc)
 		return rc;
 	*lost_s = with_s - without_s;
@@ -338,8 +337,7 @@ static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_tr
 	alone_s = rc ? 0 : gf_stat_median(alone.values, alone.count);
 	for (i = 0; i < n && rc == 0; i++)
 		rc = ops->once(load, pass, alone_s, &mine[i], err);
-	if (rc == 0)
-		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS, found, err);
+	rc = rc ?: medians(c, ops, load, &mine->overlap_slowdown, COLUMNS, found, err);
 	if (rc == 0)
 		*mutual = (struct gf_measure_mutual){found[0], found[1], found[2]};
 	gf_measure_samples_release(&alone);
@@ -416,10 +414,8 @@ static int on_issue(const struct gf_measure_overlap *c, struct gf_measure_pass *
 
 	for (i = 0; i < n && rc == 0; i++)
 		rc = issue_each(load, pass, &lost[i], takes + i * m, err);
-	if (rc == 0)
-		rc = medians(c, &by_host, load, lost, 1, lost_s, err);
-	if (rc == 0)
-		rc = shortest(c, load, takes, n * m, takes_s, err);
+	rc = rc ?: medians(c, &by_host, load, lost, 1, lost_s, err);
+	rc = rc ?: shortest(c, load, takes, n * m, takes_s, err);
 	if (load)
 		by_host.close(load);
 	free(takes);
@@ -440,8 +436,7 @@ int gf_measure_overlap(const struct gf_measure_overlap *c, struct gf_measure_ste
 	if (messages.bytes > largest_message)
 		messages.bytes = largest_message;
 	messages.messages = message_count(c, load_kind(c), messages.bytes);
-	if (rc == 0)
-		rc = on_load(c, &pass, &messages, mutual, err);
+	rc = rc ?: on_load(c, &pass, &messages, mutual, err);
 	return gf_measure_pass_conclude(&pass, c->comm, rc, err);
 }
 
@@ -460,8 +455,7 @@ int gf_measure_issue(const struct gf_measure_overlap *c, struct gf_measure_step 
 	struct gf_measure_pass pass;
 	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err), err);
 
-	if (rc == 0)
-		rc = on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
+	rc = rc ?: on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
 	rc = gf_measure_pass_conclude(&pass, c->comm, rc, err);
 	if (rc)
 		return rc;

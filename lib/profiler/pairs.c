@@ -100,8 +100,7 @@ static int pass(struct tournament *t, double *out, struct gf_error *err)
 		rc = go(t, r / 2, r % 2 == 0, err);
 	}
 	t->pass++;
-	if (rc == 0)
-		rc = gf_comm_allgather(c->comm, t->row, n * sizeof(*t->row), all, err);
+	rc = rc ?: gf_comm_allgather(c->comm, t->row, n * sizeof(*t->row), all, err);
 	for (i = 0; i < n && rc == 0; i++)
 		memcpy(out + i * n, all + (size_t)t->pairs->ranks[i] * n, n * sizeof(*out));
 	free(all);
@@ -133,13 +132,11 @@ static int play(struct tournament *t, struct gf_error *err)
 	t->passes = 3 + RATE_PASSES;
 	t->bytes = SMALL_BYTES;
 	rc = pass(t, seconds, err);
-	if (rc == 0)
-		rc = pass(t, seconds, err);
+	rc = rc ?: pass(t, seconds, err);
 	for (i = 0; i < n * n; i++)
 		p->latency_s[i] = seconds[i] * (SMALL_BYTES / 2.);
 	t->bytes = LOOK_BYTES;
-	if (rc == 0)
-		rc = pass(t, seconds, err);
+	rc = rc ?: pass(t, seconds, err);
 	keep_best(known, seconds, n);
 	t->known = known;
 	t->seconds = fmin(long_enough_s, t->config->budget_s / 2 / transfers);
@@ -166,8 +163,7 @@ static int find_members(struct gf_comm *c, struct gf_measure_pairs *p, struct gf
 	all = gf_xcalloc(ranks, width);
 	uname(&names);
 	rc = gf_comm_allgather(c, &c->host, sizeof(c->host), host, err);
-	if (rc == 0)
-		rc = gf_comm_allgather(c, names.nodename, width, all, err);
+	rc = rc ?: gf_comm_allgather(c, names.nodename, width, all, err);
 	for (r = 0; r < ranks; r++)
 		spread |= host[r] != host[0];
 	p->hosts = spread;
@@ -206,8 +202,7 @@ int gf_measure_pairs(const struct gf_measure_pairs_config *c, struct gf_measure_
 	for (i = 0; i < pairs.count; i++)
 		if (pairs.ranks[i] == c->comm->rank)
 			t.me = (int)i;
-	if (rc == 0)
-		rc = play(&t, err);
+	rc = rc ?: play(&t, err);
 	gf_measure_link_close(&t.link);
 	free(t.row);
 	if (rc < 0)

@@ -118,8 +118,7 @@ static int read_model(const char *text, size_t length, struct gf_model *model, s
 	struct gf_json *root = NULL;
 	int rc = gf_json_parse(text, length, "the model", &root, err);
 
-	if (rc == 0)
-		rc = gf_model_read(root, "the model", model, err);
+	rc = rc ?: gf_model_read(root, "the model", model, err);
 	gf_json_free(root);
 	return rc;
 }
@@ -152,7 +151,7 @@ int gf_measure_given(struct gf_comm *comm, const struct gf_documents *d, bool ne
 	int rc = comm->rank ? 0 : check(d, network, comm->ranks, err);
 
 	rc = gf_comm_agree(comm, rc, err);
-	return rc ? rc : gf_measure_given_model(comm, d->model, model, given, err);
+	return rc ?: gf_measure_given_model(comm, d->model, model, given, err);
 }
 
 /* All processors of this machine since it started; < 0: unknown. Time that a hypervisor gave to

@@ -177,7 +177,7 @@ static int take(struct bench *b, struct gf_exchange_step *step, struct gf_error 
 	struct gf_select_sums sums;
 	int rc = b->memory ? 0 : gf_exchange_sums(step, GF_EXCHANGE_WHOLE, &sums, NULL, err);
 
-	return rc ? rc : gf_exchange_take(step, !b->memory, err);
+	return rc ?: gf_exchange_take(step, !b->memory, err);
 }
 
 static int run_step(struct bench *b, size_t number, double *cost_s, struct gf_error *err)
@@ -202,7 +202,7 @@ static int run_step(struct bench *b, size_t number, double *cost_s, struct gf_er
 	gf_exchange_backward_end(step);
 	rc = gf_exchange_next(x, true, &step, err);
 	from_s = gf_clock_s();
-	rc = rc ? rc : take(b, step, err);
+	rc = rc ?: take(b, step, err);
 	*cost_s = own_s + gf_clock_s() - from_s + handled_s(b) - before_s;
 	return rc;
 }
@@ -232,7 +232,7 @@ static int measure_size(struct bench *b, double *median_s, struct gf_error *err)
 	began_s = gf_clock_s();
 	for (i = 0; i < UNCOUNTED && rc == 0; i++)
 		rc = run_step(b, step++, &costs[0], err);
-	rc = rc ? rc : repeats_of(b, began_s, &repeats, err);
+	rc = rc ?: repeats_of(b, began_s, &repeats, err);
 	for (i = 0; i < repeats && rc == 0; i++)
 		rc = run_step(b, step++, &costs[i], err);
 	if (rc == 0)
@@ -253,7 +253,7 @@ static int sit(const struct gf_measure_selections *c, const struct seat *seat, d
 		gf_plan_runnable(&b.plan, &why) == 0;
 	if (*runs) {
 		rc = open_exchange(&b, seat->scaled, err);
-		rc = rc ? rc : measure_size(&b, median_s, err);
+		rc = rc ?: measure_size(&b, median_s, err);
 		gf_plan_wires(&b.plan, 0, 0, wires);
 		*handled_bytes = gf_wire_handled_bytes(wires, b.plan.ranks);
 	}

@@ -184,7 +184,7 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 	if (!a->build && !comm->ops->iallreduce)
 		return gf_error_set(err, -ENOTSUP, "the transport has no all-reduce");
 	rc = a->applicable ? a->applicable(&args, err) : 0;
-	return rc ? rc : gf_exec_stages_check(comm, &args, err);
+	return rc ?: gf_exec_stages_check(comm, &args, err);
 }
 
 bool gf_measure_has_half(const struct gf_measure_network *c, const struct gf_allreduce_cost *cost,
@@ -211,7 +211,7 @@ static int choose_stages(void *ctx, const struct gf_stage *stages, size_t nstage
 	struct gf_way way;
 	int rc = gf_way_of(c->algorithm, stages, nstages, &way, err);
 
-	rc = rc ? rc : can_run(c->config, &way, GF_COLL_WHOLE, err);
+	rc = rc ?: can_run(c->config, &way, GF_COLL_WHOLE, err);
 	rc = gf_comm_agree(c->config->comm, rc, err);
 	if (rc == 0)
 		gf_measure_entry_add(c->net, c->algorithm, gf_stages_copy(stages, nstages),

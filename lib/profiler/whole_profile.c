@@ -85,10 +85,10 @@ static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 	int rc = gf_measure_slowest(c->comm, &host, 1, err);
 
 	if (rc || c->device.gpu || host > 0)
-		return rc ? rc : choose_backend(c, err);
+		return rc ?: choose_backend(c, err);
 	rc = gf_contest_device_open(c->comm, &c->device, err);
 	if (rc || !by_auto(c) || !c->device.gpu)
-		return rc ? rc : choose_backend(c, err);
+		return rc ?: choose_backend(c, err);
 	rc = choose_backend(c, &why);
 	rc = gf_comm_agree(c->comm, rc ? rc : try_step(c, &why), &why);
 	if (rc == 0) {
@@ -403,7 +403,7 @@ static int measure_processing(const struct gf_measure_profile *c,
 	};
 	int rc = gf_measure_codecs(c->comm, backward_share, c->sweep.time_s, out, err);
 
-	return rc ? rc : gf_measure_selections(&selections, out, err);
+	return rc ?: gf_measure_selections(&selections, out, err);
 }
 
 static int measure_codecs_run(const struct gf_measure_profile *c, struct gf_profile *p,
@@ -464,14 +464,14 @@ static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
 		rc = measure_model(c, &m, p, err);
 	if (rc == 0 && c->network) {
 		rc = measure_processing(c, p->model, &p->processing, err);
-		rc = rc ? rc : sit_again(c, &m, p, err);
-		rc = rc ? rc : measure_network(c, p, remarks, err);
-		rc = rc ? rc : measure_codecs_run(c, p, err);
-		rc = rc ? rc : sit_again(c, &m, p, err);
+		rc = rc ?: sit_again(c, &m, p, err);
+		rc = rc ?: measure_network(c, p, remarks, err);
+		rc = rc ?: measure_codecs_run(c, p, err);
+		rc = rc ?: sit_again(c, &m, p, err);
 	}
 	if (rc == 0 && p->model && p->network) {
 		rc = measure_beside(c, &m.step, p, err);
-		rc = rc ? rc : sit_again(c, &m, p, err);
+		rc = rc ?: sit_again(c, &m, p, err);
 	}
 	if (rc)
 		keep_whole(p, remarks);
@@ -500,10 +500,8 @@ int gf_measure_profile(const struct gf_measure_profile *config, struct gf_profil
 		gf_text_addf(remarks, "all-reduces go by the host: %s\n", c.device.why);
 	p.producer = gf_xstrdup("gf-profile " GF_VERSION);
 	gf_json_open_object(&w, NULL);
-	if (rc == 0)
-		rc = measure(&c, &p, remarks, &w, err);
-	if (rc == 0)
-		rc = put_load(&load, c.comm, &w, err);
+	rc = rc ?: measure(&c, &p, remarks, &w, err);
+	rc = rc ?: put_load(&load, c.comm, &w, err);
 	gf_json_close_object(&w);
 	p.measured = gf_text_take(&w.text);
 	if (opened)

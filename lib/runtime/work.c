@@ -24,8 +24,7 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm, const size_t *count_el
 		else
 			offsets[i + 1] = offsets[i] + count_elems[i];
 	}
-	if (!rc)
-		rc = comm->ops->buffer_alloc(comm, offsets[ntensors] * sizeof(float), &data, err);
+	rc = rc ?: comm->ops->buffer_alloc(comm, offsets[ntensors] * sizeof(float), &data, err);
 	if (rc) {
 		free(offsets);
 		return rc;
@@ -136,7 +135,7 @@ static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan, stru
 {
 	int rc = gf_element_coded(w->how->codec, GF_OP_SUM, &r->element, err);
 
-	rc = rc ? rc : gf_way_of_message(w->how, &r->way, err);
+	rc = rc ?: gf_way_of_message(w->how, &r->way, err);
 	r->way.servers = plan->servers;
 	r->way.copies = gf_plan_copies(plan);
 	return rc;

@@ -108,10 +108,8 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struc
 	if (rc)
 		return rc;
 	rc = time_cap(&c, (double)e->default_cap, &times.default_s, err);
-	if (rc == 0)
-		rc = gf_emit_find_cap(r->model, time_cap, &c, &times, err);
-	if (rc == 0)
-		rc = plan_cap(&c.t, e, times.cap_bytes, p, err);
+	rc = rc ?: gf_emit_find_cap(r->model, time_cap, &c, &times, err);
+	rc = rc ?: plan_cap(&c.t, e, times.cap_bytes, p, err);
 	if (rc == 0) {
 		times.doubt = gf_emit_doubt(p);
 		if (!gf_emit_pays(&times, times.cap_s)) {

@@ -422,7 +422,7 @@ static int request_emit(const struct gf_request *r, const struct gf_plan *given,
 	}
 	times.doubt = gf_emit_doubt(p);
 	rc = e->emit(p, &times, out, err);
-	rc = rc ? rc : check_times(e, &times, err);
+	rc = rc ?: check_times(e, &times, err);
 	if (rc)
 		gf_plan_release(p);
 	else if (times.plan_s > 0)

@@ -183,7 +183,7 @@ static int plan_told(struct job *j, struct gf_plan *p, struct gf_text *notes, st
 	if (cut || units)
 		return plan_units(j, units ? units : j->e->shard_units, p, notes, err);
 	rc = gf_emit_find_cap(j->r.model, time_cap, j, &j->t, err);
-	return rc ? rc : plan_cap(j, j->t.cap_bytes, p, notes, err);
+	return rc ?: plan_cap(j, j->t.cap_bytes, p, notes, err);
 }
 
 static bool takes_codecs(const struct gf_plan *p, const struct gf_emitter *e)
@@ -293,7 +293,7 @@ int gf_emit_by_shards(const struct gf_request *r, const struct gf_plan *given,
 	if (rc)
 		return rc;
 	rc = settle(&j, p, err);
-	rc = rc ? rc : e->emit(p, &j.t, out, err);
+	rc = rc ?: e->emit(p, &j.t, out, err);
 	if (rc) {
 		gf_plan_release(p);
 		return rc;

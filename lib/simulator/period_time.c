@@ -274,7 +274,7 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f, struct
 	gf_period_inner(p, &inner);
 	gf_period_outer(p, &outer);
 	rc = gf_predict_plan(&inner, &group, out, err);
-	rc = rc ? rc : gf_sim_outer(&outer, &p->period, f, fragments, err);
+	rc = rc ?: gf_sim_outer(&outer, &p->period, f, fragments, err);
 	if (rc == 0) {
 		gf_sim_period(&p->period, p->model, out, fragments, time);
 		/* a quotient of sums: what is exposed is never below 0 */

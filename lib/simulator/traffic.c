@@ -288,8 +288,7 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 			t->messages[n].last = k;
 			t->messages[n].holds_s = 0;
 			t->messages[n].bytes = waiting * ratio_of(&p->messages[i]);
-			if (rc == 0)
-				rc = price_reduce(x, &p->messages[i], &t->messages[n], err);
+			rc = rc ?: price_reduce(x, &p->messages[i], &t->messages[n], err);
 			price_selection(x, &t->messages[n]);
 			t->plan_message[n++] = i;
 			first = k + 1;
@@ -408,10 +407,8 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct 
 	rc = price_all(&x, t->messages, err);
 	if (rc == 0 && gf_selection_has(&p->selection, GF_SELECT_RECUTS))
 		rc = pack(&x, t, err);
-	if (rc == 0)
-		rc = replay_messages(&x, t, err);
-	if (rc == 0)
-		rc = append_own(&x, t, err);
+	rc = rc ?: replay_messages(&x, t, err);
+	rc = rc ?: append_own(&x, t, err);
 	if (rc == 0 && gf_shard_is_used(&p->shard)) {
 		t->works = gf_xcalloc(3 * p->nmessages + 1, sizeof(*t->works));
 		t->nworks = gf_shard_order(&p->shard, p->messages, p->nmessages, 1, t->works);

@@ -374,8 +374,7 @@ int gf_uncertainty_predict(struct gf_plan *p, struct gf_derived *derived, struct
 	if (!gf_uncertainty_recorded(p->model, p->network, p->ranks + p->servers))
 		return 0;
 	rc = predict_end(p, derived, false, &low, err);
-	if (rc == 0)
-		rc = predict_end(p, derived, true, &high, err);
+	rc = rc ?: predict_end(p, derived, true, &high, err);
 	if (rc < 0)
 		return rc;
 	gf_uncertainty_widen(p, pr->compute_s, pr->iteration_s, &low, &high);

@@ -140,7 +140,7 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways, struct gf_error *
 				  n, plan->nmessages);
 	free(copy);
 	/* stages are of the plan's ranks, types agree: what a reader checks */
-	return rc ? rc : gf_plan_check(plan, err);
+	return rc ?: gf_plan_check(plan, err);
 }
 
 void gf_train_put_ways(struct gf_plan *plan, const char *ways)
@@ -177,7 +177,7 @@ int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder, c
 	}
 	rc = gf_team_agree(team, rc, err);
 	bytes = *ways ? strlen(*ways) + 1 : 0;
-	rc = rc ? rc : gf_team_bcast(team, &bytes, sizeof(bytes), err);
+	rc = rc ?: gf_team_bcast(team, &bytes, sizeof(bytes), err);
 	if (!rc && bytes && !*ways)
 		*ways = gf_xmalloc(bytes);
 	return rc || !bytes ? rc : gf_team_bcast(team, *ways, bytes, err);
@@ -230,8 +230,7 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan, const
 	size_t i;
 	int rc = gf_element_coded(name, GF_OP_SUM, &c->element, err);
 
-	if (!rc)
-		rc = gf_chooser_new(c, &chooser, err);
+	rc = rc ?: gf_chooser_new(c, &chooser, err);
 	for (i = 0; !rc && i < plan->nmessages; i++) {
 		struct gf_message *m = &plan->messages[i];
 
@@ -321,5 +320,5 @@ int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan, struct
 		rc = measure(config, plan, err);
 		config->choose_s = gf_clock_s() - began_s;
 	}
-	return rc ? rc : gf_plan_runnable(plan, err);
+	return rc ?: gf_plan_runnable(plan, err);
 }

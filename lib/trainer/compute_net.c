@@ -83,12 +83,10 @@ static int send_next(struct net *n, struct gf_error *err)
 	const bool last = n->part + 1 == n->config.accumulate;
 	const size_t step = last ? n->step + 1 : n->step;
 	const size_t part = last ? 0 : n->part + 1;
-	int rc;
 
 	if (!n->device || !gf_loader_ready(n->loader, step, part))
 		return 0;
-	rc = take(n, step, part, err);
-	return rc ? rc : send(n, n->config.batch, err);
+	return take(n, step, part, err) ?: send(n, n->config.batch, err);
 }
 
 /* A captured pass keeps the scale that it was captured with, so a new scale gives up captured
@@ -110,7 +108,7 @@ static int compute(struct net *n, size_t batch, bool training, struct gf_error *
 	const struct gf_train_net_config *k = &n->config;
 	int rc = k->backend->forward(n->net, k->params, n->batch->values, batch, training, err);
 
-	return rc ? rc : k->backend->loss(n->net, n->batch->labels, err);
+	return rc ?: k->backend->loss(n->net, n->batch->labels, err);
 }
 
 /* The same on the device, where the batch is. */
@@ -136,7 +134,7 @@ static int pass(struct net *n, size_t batch, bool training, struct gf_error *err
 		return compute(n, batch, training, err);
 	if (!n->is_there)
 		rc = send(n, batch, err);
-	return rc ? rc : compute_there(n, batch, training, err);
+	return rc ?: compute_there(n, batch, training, err);
 }
 
 static int forward(struct gf_compute *c, struct gf_error *err)
@@ -156,14 +154,12 @@ static int forward(struct gf_compute *c, struct gf_error *err)
 static int result(struct gf_compute *c, double *loss, size_t *correct, struct gf_error *err)
 {
 	struct net *n = c->priv;
-	int rc;
 
 	*loss = 0;
 	*correct = 0;
 	if (serves(&n->config))
 		return 0;
-	rc = send_next(n, err);
-	return rc ? rc : n->config.backend->result(n->net, loss, correct, err);
+	return send_next(n, err) ?: n->config.backend->result(n->net, loss, correct, err);
 }
 
 static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ctx, size_t tensor),
@@ -253,7 +249,7 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err)
 		return 0;
 	rc = gf_train_device_copy(n->device, gf_compute_arrays(c).params, n->config.params,
 				  gf_model_param_count(n->config.model), GF_GPU_TO_DEVICE, err);
-	return rc ? rc : set_running(n, n->running, err);
+	return rc ?: set_running(n, n->running, err);
 }
 
 struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c)
@@ -309,7 +305,7 @@ static int test_share(struct net *n, struct gf_score *score, struct gf_error *er
 		if (rc || !count)
 			break;
 		rc = pass(n, count, false, err);
-		rc = rc ? rc : k->backend->result(n->net, &loss, &right, err);
+		rc = rc ?: k->backend->result(n->net, &loss, &right, err);
 		if (rc)
 			break;
 		score->loss += loss * (double)(count * gf_dataset_labels(k->data));
@@ -339,7 +335,7 @@ int gf_compute_test(struct gf_compute *c, const float *running, struct gf_score 
 		rc = test_share(n, score, err);
 	after = set_running(n, kept, rc ? NULL : err);
 	free(kept);
-	return rc ? rc : after;
+	return rc ?: after;
 }
 
 static void abandon_net(struct gf_compute *c)

@@ -74,12 +74,12 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 {
 	int rc = missing(d, err);
 
-	rc = rc ? rc : gf_own_gpu_open(&d->gpus, comm, index, &p->at.gpu, err);
+	rc = rc ?: gf_own_gpu_open(&d->gpus, comm, index, &p->at.gpu, err);
 	if (rc)
 		return rc;
 	p->backend = d->backend;
 	rc = p->at.gpu->ops->stream_new(p->at.gpu, false, &p->at.stream, err);
-	return rc ? rc : try_net(p, w, err);
+	return rc ?: try_net(p, w, err);
 }
 
 /* --- how gradients go ------------------------------------------------------
@@ -154,7 +154,7 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 	int sharing, rc;
 
 	rc = gf_comm_agree(comm, take_gpu(comm, w, d, index, p, err), err);
-	rc = rc ? rc : count_sharing(comm, p->at.gpu, &sharing, err);
+	rc = rc ?: count_sharing(comm, p->at.gpu, &sharing, err);
 	if (rc) {
 		gf_train_place_close(p);
 		return rc;
@@ -188,7 +188,7 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 	int threads, rc = gf_comm_processor_share(comm, &share, err);
 
 	/* all together, whatever this rank was told */
-	rc = rc ? rc : gf_comm_compute_threads(comm, &threads, err);
+	rc = rc ?: gf_comm_compute_threads(comm, &threads, err);
 	if (rc)
 		return rc;
 	if (w->threads)

@@ -152,8 +152,8 @@ static int capture(struct gf_train_graphs *g, struct passes *p, const struct gf_
 	rc = c.rc ? c.rc : rc;
 	if (c.open)
 		end_piece(&c, rc ? &ignored : err);
-	rc = rc ? rc : c.rc;
-	rc = rc ? rc : launch(g, p, p->npieces - 1, pass, err);
+	rc = rc ?: c.rc;
+	rc = rc ?: launch(g, p, p->npieces - 1, pass, err);
 	p->captured = !rc;
 	if (rc)
 		gf_error_prefix(err, "--cuda-graph");

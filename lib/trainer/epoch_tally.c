@@ -53,8 +53,7 @@ int gf_tally_meet(struct gf_tally *t, struct gf_team *team, struct gf_train_row 
 	int r, rc;
 
 	rc = gf_team_allgather(team, &t->own, sizeof(t->own), t->all, err);
-	if (!rc)
-		rc = find_bad(t, err);
+	rc = rc ?: find_bad(t, err);
 	if (rc)
 		return rc;
 	for (i = 0; i < t->pending; i++) {

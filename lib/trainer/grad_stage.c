@@ -31,7 +31,7 @@ static int make_events(struct gf_grad_stage *s, struct gf_error *err)
 	int rc;
 
 	rc = ops->event_new(s->k.gpu, false, &s->computed, err);
-	rc = rc ? rc : ops->event_new(s->k.gpu, false, &s->uploaded, err);
+	rc = rc ?: ops->event_new(s->k.gpu, false, &s->uploaded, err);
 	for (i = 0; i < s->k.ntensors && !rc; i++)
 		rc = ops->event_new(s->k.gpu, false, &s->come[i], err);
 	return rc;
@@ -53,8 +53,8 @@ int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **st
 	s->come = gf_xcalloc(n + 1, sizeof(struct gf_gpu_event *));
 	s->order = gf_xcalloc(n + 1, sizeof(*s->order));
 	rc = ops->stream_new(s->k.gpu, true, &s->down, err);
-	rc = rc ? rc : ops->stream_new(s->k.gpu, true, &s->up, err);
-	rc = rc ? rc : make_events(s, err);
+	rc = rc ?: ops->stream_new(s->k.gpu, true, &s->up, err);
+	rc = rc ?: make_events(s, err);
 	if (rc)
 		gf_stage_free(s);
 	else
@@ -117,11 +117,11 @@ int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 
 	assert(s->asked < s->k.ntensors);
 	rc = ops->record(s->k.gpu, s->computed, s->k.compute, err);
-	rc = rc ? rc : ops->wait(s->k.gpu, s->down, s->computed, err);
+	rc = rc ?: ops->wait(s->k.gpu, s->down, s->computed, err);
 	rc = rc ? rc
 		: copy(s, s->down, s->host + first, s->k.grads + first,
 		       s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
-	rc = rc ? rc : ops->record(s->k.gpu, s->come[tensor], s->down, err);
+	rc = rc ?: ops->record(s->k.gpu, s->come[tensor], s->down, err);
 	if (!rc)
 		s->order[s->asked++] = tensor;
 	return rc;
@@ -133,8 +133,8 @@ int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err)
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
 	int rc = ops->record(s->k.gpu, s->computed, s->k.compute, err);
 
-	rc = rc ? rc : ops->wait(s->k.gpu, s->up, s->computed, err);
-	return rc ? rc : ops->check(s->k.gpu, err);
+	rc = rc ?: ops->wait(s->k.gpu, s->up, s->computed, err);
+	return rc ?: ops->check(s->k.gpu, err);
 }
 
 int gf_stage_look(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err)
@@ -202,6 +202,6 @@ int gf_stage_join(struct gf_grad_stage *s, struct gf_error *err)
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
 	int rc = upload(s, err);
 
-	rc = rc ? rc : ops->record(s->k.gpu, s->uploaded, s->up, err);
-	return rc ? rc : ops->wait(s->k.gpu, s->k.compute, s->uploaded, err);
+	rc = rc ?: ops->record(s->k.gpu, s->uploaded, s->up, err);
+	return rc ?: ops->wait(s->k.gpu, s->k.compute, s->uploaded, err);
 }

@@ -153,7 +153,7 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes, struc
 	if (!g->outer || !gf_outer_due(g->outer, step))
 		return 0;
 	rc = gf_method_settle(g->method, err);
-	rc = rc ? rc : gf_outer_step(g->outer, step, &changed, err);
+	rc = rc ?: gf_outer_step(g->outer, step, &changed, err);
 	if (!rc && changed)
 		rc = send(g, err);
 	sent = gf_outer_totals(g->outer).sent_bytes;
@@ -177,6 +177,6 @@ int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *k, size_
 	if (!g->outer)
 		return 0;
 	rc = gf_groups_agree(g, k, gf_method_settle(g->method, err), err);
-	rc = rc ? rc : gf_outer_finish(g->outer, step, err);
-	return rc ? rc : send(g, err);
+	rc = rc ?: gf_outer_finish(g->outer, step, err);
+	return rc ?: send(g, err);
 }

@@ -124,7 +124,7 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 	const float *own = gf_compute_running(&t->compute, &count);
 	int rc = gf_team_agree(&t->team, gf_compute_fetch(&t->compute, err), err);
 
-	return rc ? rc : gf_team_mean(&t->team, own, t->running, count, err);
+	return rc ?: gf_team_mean(&t->team, own, t->running, count, err);
 }
 
 /* Tests are of the outer parameters, which change places with a group's own, and back. */
@@ -170,17 +170,16 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	if (!rc && t->groups.outer)
 		rc = gf_method_settle(t->method, err);
 	rc = gf_groups_agree(&t->groups, t->config, rc, err);
-	rc = rc ? rc : average_running(t, err);
-	rc = rc ? rc : gf_method_whole(t->method, true, err);
+	rc = rc ?: average_running(t, err);
+	rc = rc ?: gf_method_whole(t->method, true, err);
 	if (rc)
 		return rc;
 	rc = swap_outer(t, err);
-	rc = rc ? rc : gf_compute_test(&t->compute, t->running, &score, err);
-	rc = rc ? rc : swap_outer(t, err);
-	rc = rc ? rc : gf_method_whole(t->method, false, err);
+	rc = rc ?: gf_compute_test(&t->compute, t->running, &score, err);
+	rc = rc ?: swap_outer(t, err);
+	rc = rc ?: gf_method_whole(t->method, false, err);
 	rc = gf_team_agree(&t->team, rc, err);
-	if (!rc)
-		rc = gf_tally_sum(&t->team, &score, err);
+	rc = rc ?: gf_tally_sum(&t->team, &score, err);
 	if (rc)
 		return rc;
 	loss = score.loss;
@@ -220,11 +219,8 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	int rc = average_running(t, err);
 
-	if (!rc)
-		rc = settle(t, err);
-	if (!rc)
-		rc = gf_snapshot_write(&t->team, t->config->folder, step, &t->id, &t->state, err);
-	return rc;
+	rc = rc ?: settle(t, err);
+	return rc ?: gf_snapshot_write(&t->team, t->config->folder, step, &t->id, &t->state, err);
 }
 
 /* Is what the ranks of a group have in common the same, bit for bit? 1 if not. */
@@ -239,8 +235,8 @@ static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	int rc = settle(t, err);
 
-	rc = rc ? rc : gf_team_compare(&t->team, step, &t->state, err);
-	rc = rc ? rc : compare_groups(&t->groups, step, err);
+	rc = rc ?: gf_team_compare(&t->team, step, &t->state, err);
+	rc = rc ?: compare_groups(&t->groups, step, err);
 	return gf_groups_agree(&t->groups, t->config, rc, err);
 }
 
@@ -356,7 +352,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	 * higher step and would count as newer */
 	if (t->resharded)
 		rc = save(t, t->result->last_step, err);
-	rc = rc ? rc : measure_speed(t, t->result->first_step, 0, &speed->first, err);
+	rc = rc ?: measure_speed(t, t->result->first_step, 0, &speed->first, err);
 	for (step = t->result->first_step; !rc && step <= t->total_steps; step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step), &outcome, err);
 		if (rc) {
@@ -369,7 +365,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 		tell_progress(t->config, step, t->total_steps);
 		rc = after_step(t, step, &here, err);
 	}
-	rc = rc ? rc : gf_groups_finish(&t->groups, t->config, t->result->last_step + 1, err);
+	rc = rc ?: gf_groups_finish(&t->groups, t->config, t->result->last_step + 1, err);
 	/* a resumed run may have nothing left to do but to say how good it is
 	 */
 	if (!rc && (!t->result->test.part || t->groups.outer))
@@ -383,7 +379,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	t->result->skipped = gf_method_skipped(t->method) - skipped;
 	if (gf_method_scale(t->method).used)
 		t->result->scale = gf_method_scale(t->method).now;
-	return rc ? rc : add_up_bytes(&t->groups, t->config, t->result, err);
+	return rc ?: add_up_bytes(&t->groups, t->config, t->result, err);
 }
 
 int gf_train_replay(const struct gf_train_config *config, struct gf_train_result *result,
@@ -411,7 +407,7 @@ int gf_train_replay(const struct gf_train_config *config, struct gf_train_result
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors, config->plan->nmessages);
 	gf_compute_replay(config->plan, config->comm->rank >= config->plan->ranks, &compute);
 	rc = gf_exchange_check_plan(env.plan, false, err);
-	rc = rc ? rc : gf_groups_open(&groups, config, NULL, NULL, err);
+	rc = rc ?: gf_groups_open(&groups, config, NULL, NULL, err);
 	if (!rc) {
 		rc = gf_method_open(&method, &env, err);
 		stepper.method = groups.method = method;
@@ -431,8 +427,7 @@ int gf_train_replay(const struct gf_train_config *config, struct gf_train_result
 		rc = settle_groups(&groups, err);
 		config->comm->broken |= rc != 0;
 	}
-	if (!rc)
-		rc = add_up_bytes(&groups, config, result, err);
+	rc = rc ?: add_up_bytes(&groups, config, result, err);
 	gf_groups_lost(config);
 	gf_method_close(method);
 	gf_groups_close(&groups);

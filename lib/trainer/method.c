@@ -118,7 +118,7 @@ int gf_method_check_gpu(const struct gf_plan *plan, const struct gf_training *tr
 	};
 	int rc = gf_exchange_check_plan(plan, true, err);
 
-	rc = rc ? rc : check_shards(plan, training, err);
+	rc = rc ?: check_shards(plan, training, err);
 	return rc ? rc
 		  : gf_train_update_check(
 			    &optim, gf_selection_has(&plan->selection, GF_SELECT_PIECES), err);
@@ -186,7 +186,7 @@ int gf_method_open(struct gf_method **method, const struct gf_method_env *env, s
 	if (rc)
 		return rc;
 	rc = open_update(m, err);
-	rc = rc ? rc : open_ahead(m, err);
+	rc = rc ?: open_ahead(m, err);
 	team = gf_method_team(m);
 	rc = gf_team_agree(&team, rc, err);
 	if (!rc)
@@ -507,8 +507,8 @@ int gf_method_finish(struct gf_method *m, struct gf_error *err)
 
 	if (m->ahead)
 		learn(m, true);
-	rc = rc ? rc : kept(m, err);
-	return rc ? rc : gf_exchange_settle(m->exchange, err);
+	rc = rc ?: kept(m, err);
+	return rc ?: gf_exchange_settle(m->exchange, err);
 }
 
 int gf_method_settle(struct gf_method *m, struct gf_error *err)
@@ -516,7 +516,7 @@ int gf_method_settle(struct gf_method *m, struct gf_error *err)
 	int rc = gf_method_finish(m, err);
 
 	/* what the last update left on a GPU */
-	return rc ? rc : gf_update_fetch(&m->updater, err);
+	return rc ?: gf_update_fetch(&m->updater, err);
 }
 
 /* The parameters are the net's to send. */
@@ -525,7 +525,7 @@ int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err)
 	int rc = gf_update_send(&m->updater, err);
 
 	m->scale.step = m->scale.next;
-	return rc ? rc : gf_exchange_restore(m->exchange, steps, err);
+	return rc ?: gf_exchange_restore(m->exchange, steps, err);
 }
 
 /* --- what is known of it -------------------------------------------------- */

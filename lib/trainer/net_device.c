@@ -164,8 +164,8 @@ static int make_buffer(struct gf_train_device *d, struct buffer *b, struct gf_er
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	int rc = device_memory(d, batch_bytes(d), "batches", &b->device, err);
 
-	rc = rc ? rc : ops->event_new(d->k.gpu, false, &b->copied, err);
-	return rc ? rc : ops->event_new(d->k.gpu, false, &b->used, err);
+	rc = rc ?: ops->event_new(d->k.gpu, false, &b->copied, err);
+	return rc ?: ops->event_new(d->k.gpu, false, &b->used, err);
 }
 
 static int make(struct gf_train_device *d, struct gf_error *err)
@@ -187,13 +187,13 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 		.parts = d->k.accumulate,
 		.grads = d->grads,
 	};
-	rc = rc ? rc : sum_open(&d->sum, err);
+	rc = rc ?: sum_open(&d->sum, err);
 	/* else copies wait for the host, which is slower and no worse */
 	if (!rc)
 		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes, &ignored);
-	rc = rc ? rc : ops->stream_new(d->k.gpu, true, &d->input, err);
-	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->begun, err);
-	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);
+	rc = rc ?: ops->stream_new(d->k.gpu, true, &d->input, err);
+	rc = rc ?: ops->event_new(d->k.gpu, true, &d->begun, err);
+	rc = rc ?: ops->event_new(d->k.gpu, true, &d->ended, err);
 	for (i = 0; i < 2 && !rc; i++)
 		rc = make_buffer(d, &d->buffers[i], err);
 	for (i = 0; i < GF_NET_DEVICE_ROOMS && !rc; i++)
@@ -312,12 +312,12 @@ int gf_train_device_input(struct gf_train_device *d, struct gf_train_device_batc
 	/* all passes over the one before are enqueued by now */
 	if (d->nbatches)
 		rc = ops->record(gpu, last->used, d->k.stream, err);
-	rc = rc ? rc : ops->wait(gpu, d->input, b->used, err);
+	rc = rc ?: ops->wait(gpu, d->input, b->used, err);
 	rc = rc ? rc
 		: ops->copy(gpu, d->input, b->device, batch->values, size_bytes, GF_GPU_TO_DEVICE,
 			    err);
-	rc = rc ? rc : ops->record(gpu, b->copied, d->input, err);
-	rc = rc ? rc : ops->wait(gpu, d->k.stream, b->copied, err);
+	rc = rc ?: ops->record(gpu, b->copied, d->input, err);
+	rc = rc ?: ops->wait(gpu, d->k.stream, b->copied, err);
 	if (rc)
 		return rc;
 	d->nbatches++;
@@ -342,7 +342,7 @@ static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor), v
 
 	(void)made;
 	(void)made_ctx;
-	return rc ? rc : p->backend->loss(p->net, p->on.labels, err);
+	return rc ?: p->backend->loss(p->net, p->on.labels, err);
 }
 
 int gf_train_device_forward(struct gf_train_device *d, const struct gf_train_device_pass *pass,
@@ -358,7 +358,7 @@ int gf_train_device_forward(struct gf_train_device *d, const struct gf_train_dev
 	rc = rc ? rc
 		: gf_train_graphs_run(pass->training ? d->graphs : NULL, key_of(d, false), &run,
 				      err);
-	return rc ? rc : ops->record(d->k.gpu, d->ended, d->k.stream, err);
+	return rc ?: ops->record(d->k.gpu, d->ended, d->k.stream, err);
 }
 
 int gf_train_device_forget(struct gf_train_device *d, struct gf_error *err)
@@ -462,7 +462,7 @@ int gf_train_device_backward(struct gf_train_device *d, float *grads,
 	if (d->stage)
 		gf_stage_to(d->stage, grads);
 	rc = gf_train_graphs_run(d->graphs, key_of(d, true), &run, err);
-	rc = rc ? rc : b.rc;
+	rc = rc ?: b.rc;
 	if (rc || !d->stage)
 		return rc;
 	rc = gf_stage_flush(d->stage, err);
@@ -470,8 +470,8 @@ int gf_train_device_backward(struct gf_train_device *d, float *grads,
 		return rc;
 	while ((rc = gf_stage_arrived(d->stage, &tensor, err)) == 1)
 		on_grad(ctx, tensor);
-	rc = rc ? rc : d->k.gpu->ops->event_sync(d->k.gpu, d->ended, err);
-	return rc ? rc : d->k.gpu->ops->event_s(d->k.gpu, d->begun, d->ended, &d->forward_s, err);
+	rc = rc ?: d->k.gpu->ops->event_sync(d->k.gpu, d->ended, err);
+	return rc ?: d->k.gpu->ops->event_s(d->k.gpu, d->begun, d->ended, &d->forward_s, err);
 }
 
 double gf_train_device_forward_s(const struct gf_train_device *d)
@@ -502,5 +502,5 @@ int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from, 
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	int rc = ops->copy(d->k.gpu, d->k.stream, to, from, count * sizeof(float), kind, err);
 
-	return rc ? rc : ops->stream_sync(d->k.gpu, d->k.stream, err);
+	return rc ?: ops->stream_sync(d->k.gpu, d->k.stream, err);
 }

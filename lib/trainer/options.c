@@ -340,7 +340,7 @@ int gf_train_load(const struct gf_train_options *o, struct gf_train_config *conf
 	config->model = &in->model;
 	config->data = &in->data;
 	rc = load_training(o, config, err);
-	rc = rc ? rc : load_plan(o, comm, t, &in->plan, err);
+	rc = rc ?: load_plan(o, comm, t, &in->plan, err);
 	if (!rc && !o->replay)
 		rc = load_model(o, comm, t, in, err);
 	if (rc)
@@ -355,8 +355,8 @@ int gf_train_load(const struct gf_train_options *o, struct gf_train_config *conf
 	rc = gf_comm_agree(comm, rc, err);
 	forget(&t->plan, o->plan);
 	forget(&t->model, o->model);
-	rc = rc ? rc : gf_train_complete(config, err);
-	rc = rc ? rc : heeds(&o->training, t, false, err);
+	rc = rc ?: gf_train_complete(config, err);
+	rc = rc ?: heeds(&o->training, t, false, err);
 	if (rc || o->print_training || o->replay)
 		return rc;
 	return load_data(o, config, in, err);

@@ -479,7 +479,7 @@ int gf_method_whole(struct gf_method *m, bool whole, struct gf_error *err)
 	if (!m->shards)
 		return 0;
 	rc = whole ? gf_update_copy(&m->updater, GF_GPU_TO_HOST, err) : 0;
-	rc = rc ? rc : bring_range(m, m->shards->list.params, 0, SIZE_MAX, whole, err);
+	rc = rc ?: bring_range(m, m->shards->list.params, 0, SIZE_MAX, whole, err);
 	return rc || !whole ? rc : gf_update_copy(&m->updater, GF_GPU_TO_DEVICE, err);
 }
 

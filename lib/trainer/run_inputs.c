@@ -100,10 +100,8 @@ int gf_train_read(struct gf_comm *comm, int rc, const char *path, const char *fo
 	if (!rc && comm->rank == 0)
 		rc = gf_file_read(path, &text, &length, err);
 	rc = gf_comm_agree(comm, rc, err);
-	if (!rc)
-		rc = gf_comm_bcast_text(comm, 0, &text, &length, err);
-	if (!rc)
-		rc = gf_documents_add_text(d, text, length, path ? path : "", err);
+	rc = rc ?: gf_comm_bcast_text(comm, 0, &text, &length, err);
+	rc = rc ?: gf_documents_add_text(d, text, length, path ? path : "", err);
 	if (!rc) {
 		rc = gf_documents_require(d, format, err);
 		if (rc)

@@ -115,7 +115,7 @@ static int pass_once(struct gf_compute *c, float *grads, double *seconds, struct
 	double began_s = gf_clock_s();
 	int rc = c->ops->forward(c, err);
 
-	rc = rc ? rc : c->ops->backward(c, grads, ignore, NULL, err);
+	rc = rc ?: c->ops->backward(c, grads, ignore, NULL, err);
 	*seconds = gf_clock_s() - began_s;
 	return rc;
 }

@@ -124,12 +124,9 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 
 	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
 		rc = forward(s, part, g, err);
-		if (!rc)
-			rc = backward_early(s, part, g, err);
-		if (!rc)
-			rc = take_result(s, out, err);
-		if (!rc)
-			rc = c->ops->load(c, step, part + 1, err);
+		rc = rc ?: backward_early(s, part, g, err);
+		rc = rc ?: take_result(s, out, err);
+		rc = rc ?: c->ops->load(c, step, part + 1, err);
 	}
 	return rc;
 }
@@ -160,7 +157,7 @@ static int compute(const struct gf_stepper *s, size_t step, struct gf_step_times
 	gf_method_begin(m, step);
 	rc = early(s, step, &g, out, err);
 	begun_s = gf_clock_s();
-	rc = rc ? rc : forward(s, s->accumulate - 1, &g, err);
+	rc = rc ?: forward(s, s->accumulate - 1, &g, err);
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
@@ -239,7 +236,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_o
 	t->load_s = gf_clock_s() - began_s;
 	rc = scale.used && c->ops->scale ? c->ops->scale(c, gf_loss_scale_now(&scale), err) : 0;
 	t->start_s = gf_clock_s();
-	rc = rc ? rc : compute(s, step, t, out, err);
+	rc = rc ?: compute(s, step, t, out, err);
 	if (rc)
 		return rc;
 	/* that the gradients went with: the exchange may change it */
@@ -250,7 +247,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_o
 		return rc;
 	gf_method_update(m, lr);
 	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
-	rc = rc ? rc : take_result(s, out, err);
+	rc = rc ?: take_result(s, out, err);
 	t->outer_s = -gf_clock_s();
 	if (!rc && s->groups)
 		rc = gf_groups_step(s->groups, step, &outer_bytes, err);

@@ -107,8 +107,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	int rc;
 
 	rc = gf_augment_parse(k->training.augment, &net.augment, err);
-	if (!rc)
-		rc = gf_augment_check(&net.augment, k->data, err);
+	rc = rc ?: gf_augment_check(&net.augment, k->data, err);
 	if (rc)
 		return rc;
 
@@ -175,7 +174,7 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
-	rc = rc ? rc : gf_method_check_model(t->method, k->model, order, err);
+	rc = rc ?: gf_method_check_model(t->method, k->model, order, err);
 	t->stepper.method = t->groups.method = t->method;
 	t->team = gf_groups_team(&t->groups, k);
 	rc = gf_groups_agree(&t->groups, k, rc, err);
@@ -292,7 +291,7 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 							   global / (size_t)k->plan->ranks *
 								   (size_t)from.computed,
 							   global);
-	rc = rc ? rc : gf_method_restore(t->method, *done, err);
+	rc = rc ?: gf_method_restore(t->method, *done, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
 		return rc;
@@ -398,10 +397,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training, config->plan, config->half,
 					err);
-	if (!rc)
-		rc = gf_trainer_set_lengths(t, err);
-	if (!rc)
-		rc = open_compute(t, err);
+	rc = rc ?: gf_trainer_set_lengths(t, err);
+	rc = rc ?: open_compute(t, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
 		goto out;
@@ -409,22 +406,19 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	rc = open_groups(t, order, err);
 	list_running(t);
 	add_tally(&t->tally, &t->state);
-	rc = rc ? rc : open_method(t, order, err);
-	rc = rc ? rc : gf_state_check_names(&t->state, err);
+	rc = rc ?: open_method(t, order, err);
+	rc = rc ?: gf_state_check_names(&t->state, err);
 	/* after other memory: shards let go of others' parts once they are there */
 	if (!rc)
 		gf_net_init_params(config->model, config->training.seed, t->params);
 	/* mathematical functions differ between hosts in the last bit */
-	if (!rc)
-		rc = gf_team_bcast(&t->team, t->params, bytes, err);
+	rc = rc ?: gf_team_bcast(&t->team, t->params, bytes, err);
 	if (!rc && t->groups.outer)
 		gf_outer_begin(t->groups.outer);
-	if (!rc)
-		rc = resume_or_begin(t, err);
+	rc = rc ?: resume_or_begin(t, err);
 	if (!rc)
 		gf_method_took(t->method);
-	if (!rc)
-		rc = gf_team_agree(&t->team, gf_compute_send(&t->compute, err), err);
+	rc = rc ?: gf_team_agree(&t->team, gf_compute_send(&t->compute, err), err);
 out:
 	free(order);
 	return rc;

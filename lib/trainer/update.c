@@ -78,11 +78,9 @@ static int open_lars(struct gf_train_update *u, struct gf_error *err)
 	u->tensors.count = n;
 	u->tensors.npieces = pieces[n];
 	rc = ops->alloc(u->gpu, size_bytes, &u->table, err);
-	rc = rc ? rc
-		: ops->alloc(u->gpu, u->gpu->kernels->lars_work_bytes(&u->tensors), &u->work, err);
-	rc = rc ? rc
-		: ops->copy(u->gpu, u->stream, u->table, table, size_bytes, GF_GPU_TO_DEVICE, err);
-	rc = rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
+	rc = rc ?: ops->alloc(u->gpu, u->gpu->kernels->lars_work_bytes(&u->tensors), &u->work, err);
+	rc = rc ?: ops->copy(u->gpu, u->stream, u->table, table, size_bytes, GF_GPU_TO_DEVICE, err);
+	rc = rc ?: ops->stream_sync(u->gpu, u->stream, err);
 	u->tensors.offsets = u->table;
 	u->tensors.pieces = (const size_t *)u->table + n + 1;
 	u->tensors.plain = (const uint8_t *)((const size_t *)u->table + words);
@@ -156,7 +154,7 @@ static int open_clip(struct gf_train_update *u, struct gf_error *err)
 	int rc = ops->alloc(u->gpu, u->gpu->kernels->clip_work_bytes(u->host->count_elems),
 			    &u->clip_work, err);
 
-	return rc ? rc : ops->alloc(u->gpu, sizeof(float), &u->factor, err);
+	return rc ?: ops->alloc(u->gpu, sizeof(float), &u->factor, err);
 }
 
 static void add_part(void *ctx, const struct gf_optim_common *c)
@@ -203,7 +201,7 @@ static int device_open(struct gf_train_update *u, struct gf_error *err)
 
 	for (k = 0; u->host->ops->slots[k] && !rc; k++) {
 		rc = ops->alloc(u->gpu, size_bytes, &u->slots[k], err);
-		rc = rc ? rc : ops->zero(u->gpu, u->stream, u->slots[k], size_bytes, err);
+		rc = rc ?: ops->zero(u->gpu, u->stream, u->slots[k], size_bytes, err);
 	}
 	if (!rc && u->host->ops->counts)
 		rc = ops->alloc(u->gpu, sizeof(*u->steps), (void **)&u->steps, err);
@@ -330,7 +328,7 @@ static int copy(struct gf_train_update *u, enum gf_gpu_copy kind, struct gf_erro
 			rc = ops->copy(u->gpu, u->stream, up ? there : here, up ? here : there,
 				       part_bytes(p), kind, err);
 		}
-	return rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
+	return rc ?: ops->stream_sync(u->gpu, u->stream, err);
 }
 
 static int device_fetch(struct gf_train_update *u, struct gf_error *err)
@@ -383,7 +381,7 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		};
 	rc = gf_optimizer_init(&u->optimizer, config, tensors, n, err);
 	free(tensors);
-	rc = rc ? rc : check_selection(u, err);
+	rc = rc ?: check_selection(u, err);
 	u->optimizer.watch = u->watch;
 	if (rc || !place->nccl)
 		return rc;
@@ -405,7 +403,7 @@ int gf_update_copy(struct gf_update *u, enum gf_gpu_copy kind, struct gf_error *
 	rc = d->gpu->ops->copy(d->gpu, d->stream, up ? u->device_params : u->params,
 			       up ? u->params : u->device_params,
 			       u->optimizer.count_elems * sizeof(float), kind, err);
-	return rc ? rc : d->gpu->ops->stream_sync(d->gpu, d->stream, err);
+	return rc ?: d->gpu->ops->stream_sync(d->gpu, d->stream, err);
 }
 
 int gf_update_fetch(struct gf_update *u, struct gf_error *err)

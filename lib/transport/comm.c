@@ -171,7 +171,7 @@ static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes, ch
 		} else if (sizes[rank] > 0) {
 			rc = c->ops->irecv(c, rank, gf_tag(GF_CHANNEL_GATHER, 0), all, sizes[rank],
 					   &request, err);
-			rc = rc ? rc : gf_comm_wait(c, request, err);
+			rc = rc ?: gf_comm_wait(c, request, err);
 		}
 		all += sizes[rank];
 	}
@@ -202,7 +202,7 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text, size_t le
 			memcpy(box->data, text, length);
 			rc = c->ops->isend(c, root, gf_tag(GF_CHANNEL_GATHER, 0), box->data, length,
 					   &request, err);
-			rc = rc ? rc : gf_comm_wait(c, request, err);
+			rc = rc ?: gf_comm_wait(c, request, err);
 		}
 	}
 	*all = NULL;

@@ -81,7 +81,7 @@ int gf_join_announce(const struct gf_join_place *p, int listener, struct gf_join
 		add_addresses(&text, gf_socket_port(listener));
 		/* the key is for the ranks of one user */
 		rc = gf_file_create_own(&f, path, 0600, err);
-		rc = rc ? rc : gf_file_put(&f, text.data, text.length, err);
+		rc = rc ?: gf_file_put(&f, text.data, text.length, err);
 	}
 	gf_text_release(&text);
 	free(path);

@@ -268,12 +268,11 @@ static int await_all(const struct gf_join_place *p, struct gf_error *err)
 			one = listen_to(p, &q->strangers[i], rc ? NULL : err);
 			if (one && !rc)
 				until_s = gf_clock_s() + GF_TIMEOUT_MEETING_S;
-			rc = rc ? rc : one;
+			rc = rc ?: one;
 		}
 		if (gf_clock_s() < until_s)
 			continue;
-		if (!rc)
-			rc = blame(p->port, not_come(p, q->come, err), err);
+		rc = rc ?: blame(p->port, not_come(p, q->come, err), err);
 		break;
 	}
 	return tell(p, rc, err);
@@ -298,9 +297,7 @@ static int collect(const struct gf_join_place *p, size_t size_bytes, char *all,
 				"%s: rank %d shows %llu bytes, rank 0 shows %zu: it is at %s",
 				p->name, rank, (unsigned long long)size, size_bytes,
 				q->peers[rank]);
-		if (!rc)
-			rc = gf_socket_read(fd, all + (size_t)rank * size_bytes, size_bytes,
-					    until_s);
+		rc = rc ?: gf_socket_read(fd, all + (size_t)rank * size_bytes, size_bytes, until_s);
 		if (rc)
 			return gf_error_errno(err, rc, "%s: rank %d, at %s", p->name, rank,
 					      q->peers[rank]);
@@ -357,7 +354,7 @@ static int greet(const struct gf_join_place *p, const char *place, const struct 
 	count_other(p->port, place);
 	rc = gf_socket_write(*fd, h, sizeof(*h), until_s);
 	/* a word comes in place of the echo if rank 0 refuses this one */
-	rc = rc ? rc : gf_socket_peek(*fd, &echo, sizeof(echo), soon_s);
+	rc = rc ?: gf_socket_peek(*fd, &echo, sizeof(echo), soon_s);
 	if (!rc && memcmp(&echo, h, sizeof(echo)) == 0) {
 		rc = gf_socket_read(*fd, &echo, sizeof(echo), until_s);
 		p->port->others--;
@@ -449,11 +446,10 @@ static int allgather(void *place, const void *send, size_t size_bytes, void *rec
 		if (size_bytes > 0)
 			memcpy(recv, send, size_bytes);
 		rc = blame(p->port, collect(p, size_bytes, recv, err), err);
-		rc = tell(p, rc, err);
-		return rc ? rc : spread(p, size_bytes, recv, err);
+		return tell(p, rc, err) ?: spread(p, size_bytes, recv, err);
 	}
 	rc = gf_socket_write(fd, &size, sizeof(size), until_s);
-	rc = rc ? rc : gf_socket_write(fd, send, size_bytes, until_s);
+	rc = rc ?: gf_socket_write(fd, send, size_bytes, until_s);
 	if (rc)
 		return gf_error_errno(err, rc, "%s: rank 0", p->name);
 	rc = hear(p, until_s + GF_TIMEOUT_MEETING_S, &heard, err);

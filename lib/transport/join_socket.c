@@ -133,7 +133,7 @@ static int listen_at_each(const struct addrinfo *list, bool by_name, int fds[GF_
 	}
 	while (rc && n > 0)
 		close(fds[--n]);
-	return rc ? rc : n ? n : -EADDRNOTAVAIL;
+	return rc ?: n ?: -EADDRNOTAVAIL;
 }
 
 int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS], struct gf_error *err)
@@ -179,7 +179,7 @@ static int connect_to(const struct addrinfo *a, double until_s)
 		return -errno;
 	if (connect(fd, a->ai_addr, a->ai_addrlen) && errno != EINPROGRESS)
 		rc = -errno;
-	rc = rc ? rc : await(fd, POLLOUT, until_s);
+	rc = rc ?: await(fd, POLLOUT, until_s);
 	if (!rc && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size))
 		rc = -code;
 	if (!rc)

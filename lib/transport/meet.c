@@ -75,7 +75,7 @@ int gf_meet_barrier(struct gf_comm *c, struct gf_error *err)
 
 	for (step = 1; step < p && !rc; step *= 2) {
 		rc = post(&r, true, (c->rank + p - step) % p, NULL, 0, err);
-		rc = rc ? rc : post(&r, false, (c->rank + step) % p, NULL, 0, err);
+		rc = rc ?: post(&r, false, (c->rank + step) % p, NULL, 0, err);
 		rc = finish(&r, rc, err);
 	}
 	return rc;

@@ -176,7 +176,7 @@ static int mpi_iteam(struct gf_comm *c, struct gf_comm_team *t, bool gathers, vo
 	MPI_Op op;
 	int rc = gf_mpi_number(gf_mpi_of(c), element, &type, &op, err);
 
-	rc = rc ? rc : cut(t, n, err);
+	rc = rc ?: cut(t, n, err);
 	if (rc)
 		return rc;
 	r = gf_mpi_take(c, 1);

@@ -138,7 +138,7 @@ static int join_launched(const struct gf_transport *t, const struct gf_comm_how 
 	join.rank = launcher->rank;
 	join.ranks = launcher->ranks;
 	join.ctx = launcher;
-	rc = rc ? rc : t->join(how, &join, comm, err);
+	rc = rc ?: t->join(how, &join, comm, err);
 	set_limit(launcher, NULL);
 	if (rc)
 		gf_comm_close(launcher);
@@ -222,7 +222,7 @@ static int complete(struct gf_comm **comm, struct gf_error *err)
 	struct gf_comm *c = *comm;
 	int rc = c->local_ranks ? 0 : find_hosts(c, err);
 
-	rc = rc ? rc : gf_comm_processor_share(c, &c->processors, err);
+	rc = rc ?: gf_comm_processor_share(c, &c->processors, err);
 	/* thirds of a processor may sum to a little less than one */
 	c->crowded = !rc && c->processors < 1 - 1e-6;
 	for (t = gf_transports; !rc && *t; t++)

@@ -37,8 +37,7 @@ int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve, struc
 		rc = -posix_fallocate(fd, 0, (off_t)size_bytes);
 	if (!rc && (fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &st)))
 		rc = -errno;
-	if (!rc)
-		rc = map(s, fd, size_bytes);
+	rc = rc ?: map(s, fd, size_bytes);
 	if (rc) {
 		close(fd);
 		return gf_error_errno(err, rc, "%zu bytes of shared memory", size_bytes);
@@ -76,8 +75,7 @@ int gf_segment_map(struct gf_segment *s, const struct gf_segment_place *place, s
 	if (own < 0)
 		return gf_error_errno(err, -errno, "%s", path);
 	rc = identify(own, place);
-	if (!rc)
-		rc = map(s, own, place->size_bytes);
+	rc = rc ?: map(s, own, place->size_bytes);
 	close(own);
 	s->inode = place->inode;
 	s->fd = -1;

@@ -138,7 +138,7 @@ static int prepare(struct gf_comm *c, int peer, int source, uint64_t tag, ucp_ta
 	struct gf_comm_request *r;
 	int rc = map_tag(source, tag, mapped, err);
 
-	rc = rc ? rc : connect_to(c, peer, err);
+	rc = rc ?: connect_to(c, peer, err);
 	if (rc)
 		return rc;
 	r = gf_slab_take(&gf_ucx_of(c)->requests);

@@ -111,7 +111,7 @@ static int send_all(struct gf_liveness *l, enum kind kind, const struct gf_stand
 		if (rank == l->comm->rank)
 			continue;
 		one = send(l, rank, kind, l->round, self, rc ? &ignored : err);
-		rc = rc ? rc : one;
+		rc = rc ?: one;
 	}
 	return rc;
 }
@@ -190,8 +190,8 @@ static int poll_notes(struct gf_liveness *l, const struct gf_standing *self, str
 	while ((rc = c->ops->probe(c, note_tag(), &peer, err)) > 0)
 		if ((rc = receive(l, peer, err)))
 			break;
-	rc = rc ? rc : sweep(l, &l->incoming, self, err);
-	return rc ? rc : sweep(l, &l->outgoing, self, err);
+	rc = rc ?: sweep(l, &l->incoming, self, err);
+	return rc ?: sweep(l, &l->outgoing, self, err);
 }
 
 bool gf_liveness_pending(const struct gf_liveness *l)

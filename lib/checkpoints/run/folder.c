@@ -45,10 +45,8 @@ static int consider(struct gf_team *team, struct gf_folder *f, size_t step, stru
 	int rc = gf_checkpoint_describe(f->dir, step, &m, err);
 
 	rc = gf_team_agree(team, rc, err);
-	if (!rc)
-		rc = gf_team_same_text(team, "manifest", m.sha256 ? m.sha256 : "none", err);
-	if (!rc)
-		rc = gf_team_agree(team, check_share(team, f->dir, &m, err), err);
+	rc = rc ?: gf_team_same_text(team, "manifest", m.sha256 ? m.sha256 : "none", err);
+	rc = rc ?: gf_team_agree(team, check_share(team, f->dir, &m, err), err);
 	if (!rc) {
 		gf_manifest_release(&f->from);
 		f->from = m;
@@ -72,7 +70,7 @@ static int consider_all(struct gf_team *team, struct gf_folder *f, size_t *steps
 	for (i = 0; i < count && rc; i++) {
 		step = steps ? steps[i] : 0;
 		rc = gf_team_bcast(team, &step, sizeof(step), &why);
-		rc = rc ? rc : consider(team, f, step, &why);
+		rc = rc ?: consider(team, f, step, &why);
 		if (rc && team->comm->broken) {
 			*err = why;
 			return rc;
@@ -117,7 +115,7 @@ int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish, stru
 	if (team->comm->rank == 0)
 		rc = gf_checkpoint_steps(f->dir, &steps, &count, err);
 	rc = gf_team_agree(team, rc, err);
-	rc = rc ? rc : gf_team_bcast(team, &count, sizeof(count), err);
+	rc = rc ?: gf_team_bcast(team, &count, sizeof(count), err);
 	if (rc)
 		return rc;
 	refused = gf_xcalloc(count + 1, sizeof(*refused));
@@ -169,8 +167,7 @@ static int poll_claim(struct gf_folder *f, const struct gf_folder_wish *wish, st
 		f->owner = gf_checkpoint_claim(f->dir, &claim);
 	else
 		gf_clock_sleep(LOOK_S);
-	rc = gf_checkpoint_claim_poll(f->owner, err);
-	return rc ? rc : check_sets(f, wish, err);
+	return gf_checkpoint_claim_poll(f->owner, err) ?: check_sets(f, wish, err);
 }
 
 int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish, struct gf_folder *f,

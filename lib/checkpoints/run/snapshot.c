@@ -267,7 +267,7 @@ static int publish(struct gf_folder *f, size_t step, int ranks, char *settings,
 			.sha256 = seals[r].sha256,
 		};
 	rc = gf_checkpoint_owns(f->owner, err);
-	rc = rc ? rc : gf_checkpoint_publish(f->dir, &m, adopts, err);
+	rc = rc ?: gf_checkpoint_publish(f->dir, &m, adopts, err);
 	for (r = 0; r < ranks; r++)
 		free(m.files[r].name);
 	free(m.files);
@@ -292,12 +292,12 @@ int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
 	if (comm->rank == 0 && !rc)
 		rc = gf_checkpoint_begin(f->dir, step, err);
 	rc = gf_team_agree(team, rc, err);
-	rc = rc ? rc : name_run(team, f, settings, id, err);
+	rc = rc ?: name_run(team, f, settings, id, err);
 	if (rc)
 		goto out;
 	rc = write_part(path, comm, step, f->run, id, state, &seal, err);
 	rc = gf_team_agree(team, rc, err);
-	rc = rc ? rc : gf_team_allgather(team, &seal, sizeof(seal), seals, err);
+	rc = rc ?: gf_team_allgather(team, &seal, sizeof(seal), seals, err);
 	if (!rc) {
 		if (comm->rank == 0)
 			rc = publish(f, step, comm->ranks, settings, seals, err);
@@ -322,7 +322,7 @@ static int open_part(const char *dir, int part, const struct origin *from,
 {
 	int rc = gf_checkpoint_open_part(dir, from->step, part, s, err);
 
-	return rc ? rc : check_marks(s, from, id, err);
+	return rc ?: check_marks(s, from, id, err);
 }
 
 static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
@@ -353,8 +353,7 @@ static int read_part(const char *dir, int part, const struct origin *from,
 	int rc;
 
 	rc = open_part(dir, part, from, id, &s, err);
-	if (!rc)
-		rc = load_scope(&s, scope, state, err);
+	rc = rc ?: load_scope(&s, scope, state, err);
 	gf_safetensors_close(&s);
 	return rc;
 }
@@ -371,8 +370,7 @@ static int read_resharded(const char *dir, const struct origin *from,
 		struct gf_safetensors s = {0};
 
 		rc = open_part(dir, part, from, id, &s, err);
-		if (!rc)
-			rc = gf_reshard_take(r, part, &s, state, err);
+		rc = rc ?: gf_reshard_take(r, part, &s, state, err);
 		gf_safetensors_close(&s);
 	}
 	if (!rc)
@@ -446,8 +444,7 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 	if (comm->rank == 0)
 		rc = find_origin(folder, &from, err);
 	rc = gf_team_agree(team, rc, err);
-	if (!rc)
-		rc = gf_team_bcast(team, &from, sizeof(from), err);
+	rc = rc ?: gf_team_bcast(team, &from, sizeof(from), err);
 	if (rc)
 		return rc;
 	want.step = from.step;

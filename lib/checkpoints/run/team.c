@@ -138,7 +138,7 @@ int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *st
 	size_t i;
 
 	rc = digest(state, 0, state->nitems, own, err);
-	rc = rc ? rc : gf_team_allgather(team, own, sizeof(own), all, err);
+	rc = rc ?: gf_team_allgather(team, own, sizeof(own), all, err);
 	if (rc || !differs(all, ranks))
 		goto out;
 	/* every rank is here: now find the first array that differs */
@@ -146,7 +146,7 @@ int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *st
 		if (state->items[i].scope != GF_STATE_SHARED)
 			continue;
 		rc = digest(state, i, i + 1, own, err);
-		rc = rc ? rc : gf_team_allgather(team, own, sizeof(own), all, err);
+		rc = rc ?: gf_team_allgather(team, own, sizeof(own), all, err);
 		other = rc ? 0 : differs(all, ranks);
 		if (other) {
 			gf_error_set(err, 0,

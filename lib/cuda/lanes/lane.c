@@ -41,9 +41,7 @@ int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES], in
 	int rc = l->gpu->ops->stream_new(l->gpu, true, &l->stream, err);
 
 	l->rank = rank;
-	if (!rc)
-		rc = l->nccl->comm_new(id, ranks, rank, blocks, &l->all, err);
-	return rc;
+	return rc ?: l->nccl->comm_new(id, ranks, rank, blocks, &l->all, err);
 }
 
 int gf_lane_meet(struct gf_lane *l, struct gf_error *err)
@@ -70,8 +68,8 @@ static int split(struct gf_lane *l, const struct gf_group *team, struct gf_error
 	*t = (struct gf_lane_team){team->stride, team->size, NULL};
 	rc = l->nccl->comm_split(l->all, team->first, team->me, &t->comm, err);
 	/* the parent is ready when the child is made */
-	rc = rc ? rc : settle(l, l->all, err);
-	return rc ? rc : settle(l, t->comm, err);
+	rc = rc ?: settle(l, l->all, err);
+	return rc ?: settle(l, t->comm, err);
 }
 
 int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p, struct gf_error *err)
@@ -127,7 +125,7 @@ int gf_lane_reserve(struct gf_lane *l, struct gf_error *err)
 	/* not only where memory grows, which it does not on all ranks */
 	drop_graphs(l);
 	rc = grow(l->gpu, &scratch, &l->scratch_room, l->scratch_bytes, err);
-	rc = rc ? rc : grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, err);
+	rc = rc ?: grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, err);
 	l->scratch = scratch;
 	l->wire = wire;
 	if (rc)
@@ -203,7 +201,7 @@ static int in_team(struct gf_lane *l, const struct gf_lane_program *p,
 			  ? l->nccl->reduce_scatter
 			  : l->nccl->all_gather)(c, l->stream, values, part, team->me, err);
 
-	rc = rc ? rc : settle(l, c, err);
+	rc = rc ?: settle(l, c, err);
 	if (rc)
 		gf_error_prefix(err, "among %d ranks from %d by %d", team->size, team->first,
 				team->stride);
@@ -230,14 +228,13 @@ static int run_step(struct gf_lane *l, const struct gf_lane_program *p,
 	case GF_LANE_GROUP:
 		return l->nccl->group_begin(err);
 	case GF_LANE_GROUP_END:
-		rc = l->nccl->group_end(err);
-		return rc ? rc : settle(l, l->all, err);
+		return l->nccl->group_end(err) ?: settle(l, l->all, err);
 	case GF_LANE_SEND:
 	case GF_LANE_RECV:
 		return transfer(l, p, step, values, err);
 	case GF_LANE_ALL_REDUCE:
 		rc = l->nccl->all_reduce(l->all, l->stream, values, step->range.count, err);
-		rc = rc ? rc : settle(l, l->all, err);
+		rc = rc ?: settle(l, l->all, err);
 		if (rc)
 			gf_error_prefix(err, "among all ranks");
 		return rc;
@@ -267,7 +264,7 @@ static int enqueue(struct gf_lane *l, const struct gf_lane_program *p, void *dat
 	/* An open group would hold back the abort that comes next. */
 	if (grouped)
 		(void)l->nccl->group_end(&ignored);
-	return rc ? rc : l->gpu->ops->check(l->gpu, err);
+	return rc ?: l->gpu->ops->check(l->gpu, err);
 }
 
 /*
@@ -316,7 +313,7 @@ static int capture(struct gf_lane *l, struct gf_lane_graph *g, struct gf_error *
 		return rc;
 	rc = enqueue(l, g->program, g->data, err);
 	ended = ops->capture_end(l->gpu, l->stream, &graph, rc ? &ignored : err);
-	rc = rc ? rc : ended;
+	rc = rc ?: ended;
 	if (rc) {
 		ops->graph_free(l->gpu, graph);
 		return rc;
@@ -346,7 +343,7 @@ int gf_lane_run(struct gf_lane *l, const struct gf_lane_program *p, void *data,
 	}
 	if (!g->graph)
 		rc = capture(l, g, err);
-	rc = rc ? rc : l->gpu->ops->graph_launch(l->gpu, l->stream, g->graph, err);
+	rc = rc ?: l->gpu->ops->graph_launch(l->gpu, l->stream, g->graph, err);
 	if (rc)
 		gf_error_prefix(err, "as a graph");
 	return rc;

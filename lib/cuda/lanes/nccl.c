@@ -111,8 +111,8 @@ static int state(struct gf_nccl_comm *c, struct gf_error *err)
 	ncclResult_t now = ncclSuccess;
 	int rc = NCCL_CHECK(comm_of(c), CommGetAsyncError, comm_of(c), &now);
 
-	rc = rc ? rc : check(now, comm_of(c), "NCCL", err);
-	return rc ? rc : now == ncclSuccess;
+	rc = rc ?: check(now, comm_of(c), "NCCL", err);
+	return rc ?: now == ncclSuccess;
 }
 
 /* An abort ends its communicator's kernels and then frees memory, which may wait for the whole

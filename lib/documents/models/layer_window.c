@@ -23,11 +23,8 @@ static int read_sides(struct gf_json_at *at, const char *key, size_t low, size_t
 	if (!rc && count != 2)
 		rc = gf_json_refuse(at, key, err,
 				    "want a number or [height, width], got %zu numbers", count);
-	if (!rc)
-		rc = gf_json_size(gf_json_item(&row, 0), NULL, low, (size_t)MAX_WINDOW, high, err);
-	if (!rc)
-		rc = gf_json_size(gf_json_item(&row, 1), NULL, low, (size_t)MAX_WINDOW, wide, err);
-	return rc;
+	rc = rc ?: gf_json_size(gf_json_item(&row, 0), NULL, low, (size_t)MAX_WINDOW, high, err);
+	return rc ?: gf_json_size(gf_json_item(&row, 1), NULL, low, (size_t)MAX_WINDOW, wide, err);
 }
 
 static void write_sides(struct gf_json_writer *w, const char *key, size_t high, size_t wide)

@@ -123,8 +123,7 @@ static int infer_layer(struct gf_infer *c)
 	l->in = *gf_infer_input(c, 0);
 	l->first_param = c->model->nparams;
 	rc = gf_layer_kinds[l->type]->infer(c);
-	if (!rc)
-		rc = infer_training(c);
+	rc = rc ?: infer_training(c);
 	if (rc)
 		return rc;
 	if (c->model->nparams > PARAMS_MOST)

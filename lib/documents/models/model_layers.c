@@ -79,8 +79,7 @@ static int read_layer(struct gf_json_at *at, struct gf_layer *l, struct links *l
 	if (!rc && strcmp(l->name, INPUT) == 0)
 		rc = gf_json_refuse(at, "name", err,
 				    "want another name than \"%s\", which is the sample's", INPUT);
-	if (!rc)
-		rc = gf_json_choice(at, "type", gf_layer_type_names, &type, err);
+	rc = rc ?: gf_json_choice(at, "type", gf_layer_type_names, &type, err);
 	if (rc)
 		return rc;
 	l->type = (enum gf_layer_type)type;
@@ -91,9 +90,7 @@ static int read_layer(struct gf_json_at *at, struct gf_layer *l, struct links *l
 
 		rc = gf_fields_read(at, &fields, l, err);
 	}
-	if (!rc)
-		rc = gf_json_end(at, &l->extra, err);
-	return rc;
+	return rc ?: gf_json_end(at, &l->extra, err);
 }
 
 static int check_names(const struct gf_json_at *at, const struct name_entry *names, size_t count,
@@ -184,8 +181,7 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place, stru
 		rc = read_layer(&entry, &m->layers[i], &links[i], err);
 		gf_json_leave(&entry);
 	}
-	if (!rc)
-		rc = resolve_all(at, m, links, err);
+	rc = rc ?: resolve_all(at, m, links, err);
 	free_links(links, count);
 	return rc;
 }

@@ -97,8 +97,7 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths, cons
 	size_t i;
 	int rc = gf_import_job_read(&job, paths, npaths, p, err);
 
-	if (rc == 0)
-		rc = gf_report_see(&report, &job, err);
+	rc = rc ?: gf_report_see(&report, &job, err);
 	if (rc == 0)
 		add_steps(r, &report);
 	for (i = 0; i < report.nsizes; i++) {
@@ -294,8 +293,7 @@ int gf_against(const struct gf_against *a, struct gf_text *out, struct gf_text *
 	size_t i;
 	int rc = add_run(&then, &a->before, 1, a->plan, notes, err);
 
-	if (rc == 0)
-		rc = add_run(&now, a->after, a->nafter, a->plan, notes, err);
+	rc = rc ?: add_run(&now, a->after, a->nafter, a->plan, notes, err);
 	if (rc == 0 && then.count && now.count)
 		compare(&found, &then, &now);
 	if (rc == 0 && found.nrows == 0)

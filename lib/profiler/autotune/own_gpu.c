@@ -63,7 +63,7 @@ int gf_own_gpu_nccl(const struct gf_gpu_source *from, struct gf_comm *comm,
 		return rc;
 	snprintf(version, sizeof(version), "%d", found->version);
 	rc = gf_comm_same_text(comm, "NCCL's version", version, err);
-	rc = rc ? rc : gf_engine_own_gpus(comm, gpu, err);
+	rc = rc ?: gf_engine_own_gpus(comm, gpu, err);
 	if (!rc)
 		*nccl = found;
 	return rc;

@@ -102,14 +102,11 @@ static int try_library(const struct gf_algorithm *a, const struct gf_coll_args *
 		config.schedule = &s;
 		rc = gf_algorithm_schedule(a, &args, comm->rank, &s, err);
 	}
-	if (rc == 0)
-		rc = gf_exec_run_new(exec, &config, &run, err);
+	rc = rc ?: gf_exec_run_new(exec, &config, &run, err);
 	/* what one rank has no memory for, none begins */
 	rc = gf_comm_agree(comm, rc, err);
-	if (rc == 0)
-		rc = gf_exec_start(run, data, err);
-	if (rc == 0)
-		rc = gf_exec_wait(exec, run, 0, err);
+	rc = rc ?: gf_exec_start(run, data, err);
+	rc = rc ?: gf_exec_wait(exec, run, 0, err);
 	gf_exec_run_free(run);
 	gf_exec_free(exec);
 	gf_schedule_release(&s);

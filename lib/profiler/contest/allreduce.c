@@ -65,8 +65,7 @@ static int allocate(struct gf_contest_allreduce *b, struct gf_error *err)
 	size_t bytes = (gf_contest_bytes(b, b->room_elems) + 3) / 4 * 4;
 	int rc = gf_contest_memory_check(2.0 * (double)bytes * c->local_ranks, err);
 
-	if (rc == 0)
-		rc = c->ops->buffer_alloc(c, bytes, &b->work, err);
+	rc = rc ?: c->ops->buffer_alloc(c, bytes, &b->work, err);
 	if (rc == 0 && !(b->source = malloc(bytes)))
 		rc = gf_error_set(err, -ENOMEM, "no memory for %zu bytes", bytes);
 	rc = gf_comm_agree(c, rc, err);
@@ -253,8 +252,7 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_c
 			.element = element,
 			.simultaneous = lanes > 1,
 		};
-	if (rc == 0)
-		rc = open_burst(c, i, messages, lanes, b->config.lanes, err);
+	rc = rc ?: open_burst(c, i, messages, lanes, b->config.lanes, err);
 	free(messages);
 	return rc;
 }
@@ -375,8 +373,7 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b, const struct gf_pl
 	}
 	for (i = 0; i < n && rc == 0; i++)
 		rc = measure_messages(b, &messages[i], 1, 1, &rows[i], err);
-	if (rc == 0)
-		rc = measure_messages(b, messages, n, plan->lanes, &rows[n], err);
+	rc = rc ?: measure_messages(b, messages, n, plan->lanes, &rows[n], err);
 	free(messages);
 	return rc;
 }

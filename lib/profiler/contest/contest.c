@@ -131,7 +131,7 @@ static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 		rc = c->of[i].sparse ? gf_contest_sparse_send(c->of[i].sparse, b->work, err)
 		     : c->of[i].told ? send_told(c, c->of[i].told, err)
 				     : gf_burst_send(c->of[i].burst, b->work, err);
-	return rc ? rc : move(c, GF_MOVE_UP, b->work, err);
+	return rc ?: move(c, GF_MOVE_UP, b->work, err);
 }
 
 static int run(const struct gf_contest *c, size_t i, bool fill_first, double *time_s,
@@ -144,8 +144,7 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first, double *ti
 		return gf_contest_send_go(c->of[i].send, time_s, err);
 	if (fill_first)
 		rc = refill(c, err);
-	if (rc == 0)
-		rc = reduce(c, i, err);
+	rc = rc ?: reduce(c, i, err);
 	*time_s = gf_clock_s() - start_s;
 	return rc;
 }
@@ -344,10 +343,8 @@ static int check(struct gf_contest *c, size_t which, enum gf_contest_placement p
 		/* what is not gathered is no number */
 		if (b->config.collective == GF_COLL_ALL_GATHER)
 			memset(b->work, 0xff, gf_contest_bytes(b, c->count_elems));
-		if (rc == 0)
-			rc = once(c, which, placement, &ignored, err);
-		if (rc == 0)
-			rc = move(c, GF_MOVE_DOWN, b->work, err);
+		rc = rc ?: once(c, which, placement, &ignored, err);
+		rc = rc ?: move(c, GF_MOVE_DOWN, b->work, err);
 		if (rc)
 			break;
 		spoil(c, row->codec);
@@ -369,10 +366,8 @@ static int take_error(struct gf_contest *c, size_t which, struct gf_sum_error *e
 
 	gf_sum_error_fill(e->dtype, comm->rank, b->source, c->count_elems);
 	rc = move(c, GF_MOVE_INPUTS, b->source, err);
-	if (rc == 0)
-		rc = once(c, which, GF_IN_PLACE, &ignored, err);
-	if (rc == 0)
-		rc = move(c, GF_MOVE_DOWN, b->work, err);
+	rc = rc ?: once(c, which, GF_IN_PLACE, &ignored, err);
+	rc = rc ?: move(c, GF_MOVE_DOWN, b->work, err);
 	b->watch.self.calls++;
 	return rc ? rc
 		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work, c->count_elems,
@@ -425,16 +420,14 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct
 	int rc;
 
 	rc = fill_source(c, err);
-	if (rc == 0)
-		rc = repeat_all(c, err);
+	rc = rc ?: repeat_all(c, err);
 	for (k = 0; k < 2 * c->n && rc == 0; k++) {
 		struct gf_contest_reading *r = &rows[k / 2].reading[k % 2];
 
 		c->b->watch.self.calls++;
 		rc = gf_contest_summarise(&c->b->config, c->b->config.comm,
 					  c->of[k / 2].times[k % 2], r, err);
-		if (rc == 0)
-			rc = check(c, k / 2, (enum gf_contest_placement)(k % 2), &rows[k / 2], err);
+		rc = rc ?: check(c, k / 2, (enum gf_contest_placement)(k % 2), &rows[k / 2], err);
 	}
 	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
 		rc = take_error(c, i, &rows[i].error, err);

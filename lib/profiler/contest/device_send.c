@@ -48,7 +48,7 @@ int gf_contest_gpu_move(struct gf_contest_gpu *d, enum gf_contest_move what, voi
 	int rc = g->ops->copy(g, d->stream, moves[what].to, moves[what].from, bytes,
 			      moves[what].kind, err);
 
-	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
+	return rc ?: g->ops->stream_sync(g, d->stream, err);
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -61,9 +61,8 @@ static int zeros(struct gf_contest_gpu *d, size_t bytes, void **p, struct gf_err
 	g->ops->free(g, *p);
 	*p = NULL;
 	rc = g->ops->alloc(g, bytes, p, err);
-	if (rc == 0)
-		rc = g->ops->zero(g, d->stream, *p, bytes, err);
-	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
+	rc = rc ?: g->ops->zero(g, d->stream, *p, bytes, err);
+	return rc ?: g->ops->stream_sync(g, d->stream, err);
 }
 
 int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes, struct gf_error *err)
@@ -74,8 +73,7 @@ int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes, struct gf_err
 		return 0;
 	d->room_bytes = 0;
 	rc = zeros(d, bytes, &d->source, err);
-	if (rc == 0)
-		rc = zeros(d, bytes, &d->work, err);
+	rc = rc ?: zeros(d, bytes, &d->work, err);
 	rc = gf_comm_agree(d->comm, rc, err);
 	if (rc == 0)
 		d->room_bytes = bytes;
@@ -87,12 +85,9 @@ static int open_memory(struct gf_contest_gpu *d, size_t bytes, struct gf_error *
 	struct gf_gpu *g = d->device.gpu;
 	int rc = g->ops->stream_new(g, true, &d->stream, err);
 
-	if (rc == 0)
-		rc = g->ops->event_new(g, true, &d->begun, err);
-	if (rc == 0)
-		rc = g->ops->event_new(g, true, &d->ended, err);
-	rc = gf_comm_agree(d->comm, rc, err);
-	return rc ? rc : gf_contest_gpu_reserve(d, bytes, err);
+	rc = rc ?: g->ops->event_new(g, true, &d->begun, err);
+	rc = rc ?: g->ops->event_new(g, true, &d->ended, err);
+	return gf_comm_agree(d->comm, rc, err) ?: gf_contest_gpu_reserve(d, bytes, err);
 }
 
 /* NULL: NCCL is told nothing, and has as many blocks as in training. */
@@ -176,8 +171,8 @@ static int send_one(struct gf_contest_gpu *d, struct gf_engine *engine, struct g
 		},
 		&burst, err);
 
-	rc = rc ? rc : gf_burst_send(burst, d->work, err);
-	rc = rc ? rc : gf_engine_settle(engine, err);
+	rc = rc ?: gf_burst_send(burst, d->work, err);
+	rc = rc ?: gf_engine_settle(engine, err);
 	rc = gf_comm_agree(d->comm, rc, err);
 	gf_burst_free(burst);
 	return rc;
@@ -206,7 +201,7 @@ static int engine_told(struct gf_contest_gpu *d, const struct gf_tuning *tuning,
 			return 0;
 		}
 	rc = open_engine(d, &told, &made, err);
-	rc = rc ? rc : send_one(d, made, err);
+	rc = rc ?: send_one(d, made, err);
 	if (rc) {
 		gf_engine_free(made);
 		return rc;
@@ -303,11 +298,10 @@ static int select_from(struct gf_contest_send *s, struct gf_burst_message *m, st
 	int rc = g->ops->alloc(g, s->bytes, &s->residual, err);
 
 	s->k = gf_density_count(m->way.density, m->count_elems);
-	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &s->never, err);
-	rc = rc ? rc : g->ops->zero(g, d->stream, s->residual, s->bytes, err);
-	rc = rc ? rc
-		: g->ops->copy(g, d->stream, s->never, &one, sizeof(one), GF_GPU_TO_DEVICE, err);
-	rc = rc ? rc : g->ops->stream_sync(g, d->stream, err);
+	rc = rc ?: g->ops->alloc(g, sizeof(one), &s->never, err);
+	rc = rc ?: g->ops->zero(g, d->stream, s->residual, s->bytes, err);
+	rc = rc ?: g->ops->copy(g, d->stream, s->never, &one, sizeof(one), GF_GPU_TO_DEVICE, err);
+	rc = rc ?: g->ops->stream_sync(g, d->stream, err);
 	rc = rc ? rc
 		: gf_sparse_gpu_new(
 			  &(struct gf_sparse_gpu_config){
@@ -339,8 +333,7 @@ static int open_burst(struct gf_contest_send *s, int rc, const struct gf_burst_m
 
 	s->n = n;
 	rc = gf_comm_agree(d->comm, rc, err);
-	if (rc == 0)
-		rc = engine_told(d, &messages[0].way.tuning, &s->engine, err);
+	rc = rc ?: engine_told(d, &messages[0].way.tuning, &s->engine, err);
 	if (rc == 0)
 		rc = gf_burst_new(
 			&(struct gf_burst_config){
@@ -423,21 +416,19 @@ static int enqueue(struct gf_contest_send *s, struct gf_error *err)
 
 	if (s->sparse)
 		rc = gf_sparse_gpu_prepare(s->sparse, d->work, s->k, d->stream, err);
-	rc = rc ? rc : gf_burst_send(s->burst, d->work, err);
+	rc = rc ?: gf_burst_send(s->burst, d->work, err);
 	if (rc == 0 && s->sparse)
 		rc = gf_sparse_gpu_finish(s->sparse, d->stream, err);
 	if (rc == 0 && s->sparse)
 		rc = gf_sparse_gpu_apply(s->sparse, d->stream, s->never, err);
-	return rc ? rc : g->ops->record(g, d->ended, d->stream, err);
+	return rc ?: g->ops->record(g, d->ended, d->stream, err);
 }
 
 static int finish(struct gf_contest_send *s, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	int rc = gf_engine_settle(s->engine, err);
-
-	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
+	return gf_engine_settle(s->engine, err) ?: g->ops->stream_sync(g, d->stream, err);
 }
 
 int gf_contest_send_load(struct gf_contest_send *s, bool refill, struct gf_error *err)
@@ -446,22 +437,20 @@ int gf_contest_send_load(struct gf_contest_send *s, bool refill, struct gf_error
 	struct gf_gpu *g = d->device.gpu;
 	int rc = g->ops->hold(g, d->stream, &s->hold, err);
 
-	rc = rc ? rc : g->ops->record(g, d->begun, d->stream, err);
+	rc = rc ?: g->ops->record(g, d->begun, d->stream, err);
 	if (rc == 0 && refill)
 		rc = refill_memory(s, err);
-	return rc ? rc : enqueue(s, err);
+	return rc ?: enqueue(s, err);
 }
 
 int gf_contest_send_go(struct gf_contest_send *s, double *time_s, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	int rc;
 
 	g->ops->release(g, s->hold);
 	s->hold = NULL;
-	rc = finish(s, err);
-	return rc ? rc : g->ops->event_s(g, d->begun, d->ended, time_s, err);
+	return finish(s, err) ?: g->ops->event_s(g, d->begun, d->ended, time_s, err);
 }
 
 int gf_contest_send_begin(struct gf_contest_send *s, struct gf_gpu_event *after,
@@ -471,8 +460,8 @@ int gf_contest_send_begin(struct gf_contest_send *s, struct gf_gpu_event *after,
 	struct gf_gpu *g = d->device.gpu;
 	int rc = g->ops->wait(g, d->stream, after, err);
 
-	rc = rc ? rc : g->ops->record(g, d->begun, d->stream, err);
-	return rc ? rc : enqueue(s, err);
+	rc = rc ?: g->ops->record(g, d->begun, d->stream, err);
+	return rc ?: enqueue(s, err);
 }
 
 /* All messages became ready when the stream had waited for `from`: their times count from then. */
@@ -490,7 +479,7 @@ int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from, do
 		return rc;
 	rc = g->ops->event_s(g, from, d->begun, &begun_s, err);
 	times = gf_engine_times(s->engine);
-	rc = rc ? rc : gf_engine_check(s->engine, err);
+	rc = rc ?: gf_engine_check(s->engine, err);
 	for (i = 0; i < s->n && rc == 0; i++)
 		ends_s[i] = begun_s + times[i].end_s - times[0].ready_s;
 	return rc;

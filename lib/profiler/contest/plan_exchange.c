@@ -104,7 +104,7 @@ static int step(struct stepping *s, struct gf_exchange_step **step, struct gf_se
 	gf_exchange_ready(*step, s->tensors, s->plan.model->ntensors);
 	gf_exchange_backward_end(*step);
 	rc = gf_exchange_next(s->x, true, step, err);
-	return rc ? rc : gf_exchange_sums(*step, GF_EXCHANGE_WHOLE, sums, NULL, err);
+	return rc ?: gf_exchange_sums(*step, GF_EXCHANGE_WHOLE, sums, NULL, err);
 }
 
 /* The sums in full. */
@@ -134,7 +134,7 @@ static int once(struct stepping *s, bool keep, double *time_s, struct gf_error *
 	start_s = gf_clock_s();
 	if (rc == 0 && s->placement == GF_OUT_OF_PLACE)
 		move_in(s);
-	rc = rc ? rc : step(s, &taken, &sums, err);
+	rc = rc ?: step(s, &taken, &sums, err);
 	*time_s = gf_clock_s() - start_s;
 	if (rc)
 		return rc;
@@ -186,10 +186,10 @@ static int measure(struct stepping *s, struct gf_error *err)
 
 	for (i = -c->warmup; i < c->repeats && rc == 0; i++)
 		rc = once(s, false, i < 0 ? &ignored : &s->times[i], err);
-	rc = rc ? rc : gf_exchange_call(s->x, summarise, s, err);
+	rc = rc ?: gf_exchange_call(s->x, summarise, s, err);
 	for (i = 0; i < c->checks && rc == 0; i++) {
 		rc = once(s, true, &ignored, err);
-		rc = rc ? rc : gf_exchange_call(s->x, compare, s, err);
+		rc = rc ?: gf_exchange_call(s->x, compare, s, err);
 	}
 	return rc;
 }
@@ -237,7 +237,7 @@ static int run_exchange(const struct gf_plan *plan,
 		rc = once(&s, false, &ignored, err);
 		row->wire_bytes = gf_exchange_totals(s.x).sent_bytes - before;
 	}
-	rc = rc ? rc : gf_exchange_call(s.x, most_bytes, &s, err);
+	rc = rc ?: gf_exchange_call(s.x, most_bytes, &s, err);
 	close_exchange(&s);
 	return rc;
 }
@@ -266,12 +266,11 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 		rc = check(plan, config, err);
 		rows->count = 1;
 		rows->list = gf_xcalloc(1, sizeof(*rows->list));
-		return rc ? rc : run_exchange(plan, config, rows->list, err);
+		return rc ?: run_exchange(plan, config, rows->list, err);
 	}
 	for (i = 0; i < plan->nmessages; i++)
 		elems += gf_plan_message_elems(plan, i);
-	if (rc == 0)
-		rc = gf_contest_allreduce_open(config, elems, &bench, err);
+	rc = rc ?: gf_contest_allreduce_open(config, elems, &bench, err);
 	if (rc)
 		return rc;
 	rows->count = plan->nmessages + 1;

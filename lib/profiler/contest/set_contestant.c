@@ -39,8 +39,7 @@ static int allocate(struct gf_contest_sparse *s, struct gf_error *err)
 	m->scratch = malloc(gf_sparse_scratch_elems(m, s->k) * sizeof(*m->scratch));
 	if (rc == 0 && (!s->zeros || !m->scratch))
 		rc = gf_error_set(err, -ENOMEM, "no memory to select among %zu elements", count);
-	if (rc == 0)
-		rc = c->ops->buffer_alloc(c, gf_sparse_sets_bytes(m, s->k), &s->sets, err);
+	rc = rc ?: c->ops->buffer_alloc(c, gf_sparse_sets_bytes(m, s->k), &s->sets, err);
 	m->residual = s->zeros;
 	m->sets = s->sets;
 	return gf_comm_agree(c, rc, err);

@@ -371,8 +371,7 @@ int gf_contest_sweep_same(const struct gf_contest_sweep *s,
 	int rc;
 
 	rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
-	if (rc == 0)
-		rc = gf_comm_same_text(config->comm, "plan", plan ? plan : "none", err);
+	rc = rc ?: gf_comm_same_text(config->comm, "plan", plan ? plan : "none", err);
 	if (rc)
 		return rc;
 	text = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes, s->max_bytes,

@@ -253,18 +253,15 @@ int gf_contest_sweep_finish(struct gf_contest_sweep *s, struct gf_contest_allred
 	size_t i;
 	int rc = fill_element(s, config, err);
 
-	rc = rc ? rc : named(err, "--device", gf_contest_device_check(&config->device, err));
-	if (rc == 0)
-		rc = fill_sizes(s, err);
-	if (rc == 0)
-		rc = check_sizes(s, config->element.size_bytes, err);
-	if (rc == 0)
-		rc = gf_contest_sweep_decomposition(s, &way, err);
+	rc = rc ?: named(err, "--device", gf_contest_device_check(&config->device, err));
+	rc = rc ?: fill_sizes(s, err);
+	rc = rc ?: check_sizes(s, config->element.size_bytes, err);
+	rc = rc ?: gf_contest_sweep_decomposition(s, &way, err);
 	for (i = 0; s->algorithms[i] && rc == 0; i++)
 		rc = check_name(s, config, s->algorithms[i], err);
-	rc = rc ? rc : check_heeded(s, config, err);
-	rc = rc ? rc : check_collective(s, config, err);
-	rc = rc ? rc : named(err, "--best", check_ruled(s, config, err));
+	rc = rc ?: check_heeded(s, config, err);
+	rc = rc ?: check_collective(s, config, err);
+	rc = rc ?: named(err, "--best", check_ruled(s, config, err));
 	if (rc == 0 && config->spoil && !config->checks)
 		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
 	return rc;

@@ -228,12 +228,9 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 				  "--max-bytes: want at least %d, %d for each of %d ranks, got %zu",
 				  ranks * GF_SWEEP_PART_BYTES, GF_SWEEP_PART_BYTES, ranks,
 				  s->max_bytes);
-	if (rc == 0)
-		rc = gf_contest_sweep_ways(s, config, counts[ncounts - 1], &ways, remarks, err);
-	if (rc == 0)
-		rc = gf_contest_allreduce_open(config, counts[ncounts - 1], &bench, err);
-	if (rc == 0)
-		rc = try_variants(s, bench, config->comm, &ways, remarks, err);
+	rc = rc ?: gf_contest_sweep_ways(s, config, counts[ncounts - 1], &ways, remarks, err);
+	rc = rc ?: gf_contest_allreduce_open(config, counts[ncounts - 1], &bench, err);
+	rc = rc ?: try_variants(s, bench, config->comm, &ways, remarks, err);
 	if (rc == 0)
 		rc = run_counts(&(struct sweep){.bench = bench,
 						.ways = &ways,

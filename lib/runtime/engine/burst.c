@@ -75,8 +75,7 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
 				.watch = config->watch,
 			},
 			&b->engine, err);
-	if (!rc)
-		rc = gf_comm_agree(b->comm, gf_engine_expect(b->engine, b->list, n, err), err);
+	rc = rc ?: gf_comm_agree(b->comm, gf_engine_expect(b->engine, b->list, n, err), err);
 	if (rc)
 		gf_burst_free(b);
 	else

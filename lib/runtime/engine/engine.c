@@ -234,8 +234,8 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 	size_t i, count;
 	int rc = gf_plan_runnable(plan, err);
 
-	rc = rc ? rc : gf_plan_check(plan, err);
-	rc = rc ? rc : gf_plan_check_ranks(plan, config->comm->ranks, err);
+	rc = rc ?: gf_plan_check(plan, err);
+	rc = rc ?: gf_plan_check_ranks(plan, config->comm->ranks, err);
 	if (rc)
 		return rc;
 	if (plan->model->ntensors != pool->ntensors)
@@ -280,7 +280,7 @@ static int make(struct gf_engine *e, const struct gf_engine_config *config, stru
 	int rc = e->plan ? check(config, err) : 0;
 
 	if (rc || !e->plan)
-		return rc ? rc : e->ops->make(e, config, err);
+		return rc ?: e->ops->make(e, config, err);
 	e->nplan_work = gf_work_count(e->plan, e->pool);
 	e->plan_work = gf_xcalloc(e->nplan_work + 1, sizeof(*e->plan_work));
 	gf_work_of_plan(e->plan, e->pool, e->plan_work);
@@ -325,7 +325,7 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **engi
 		rc = same_everywhere(e, err);
 	if (!rc && ops->meet)
 		rc = ops->meet(e, config, err);
-	rc = rc ? rc : gf_comm_agree(e->comm, ops->start(e, err), err);
+	rc = rc ?: gf_comm_agree(e->comm, ops->start(e, err), err);
 	if (rc) {
 		gf_engine_free(e);
 		return rc;
@@ -405,7 +405,7 @@ int gf_engine_call(struct gf_engine *e,
 		rc = e->ops->thread->may_call(e, err);
 	if (rc || !e->thread.alive) {
 		pthread_mutex_unlock(&e->thread.lock);
-		return rc ? rc : fn(e->comm, ctx, err);
+		return rc ?: fn(e->comm, ctx, err);
 	}
 	rc = call_locked(&e->thread, fn, ctx, err);
 	pthread_mutex_unlock(&e->thread.lock);

@@ -50,7 +50,7 @@ static int end_step(struct gf_streams *e, struct gf_gpu_stream *q, struct gf_err
 
 	if (!rc && hooks->end)
 		rc = hooks->end(hooks->ctx, e->nended % e->base.depth, q, err);
-	rc = rc ? rc : e->gpu->ops->record(e->gpu, gf_streams_step(e, e->nended)->ended, q, err);
+	rc = rc ?: e->gpu->ops->record(e->gpu, gf_streams_step(e, e->nended)->ended, q, err);
 	e->nended++;
 	return rc;
 }
@@ -92,8 +92,8 @@ static int prepare(struct gf_streams *e, const struct gf_streams_step *s, size_t
 	const size_t slot = (e->base.nbegun - 1) % e->base.depth;
 	int rc = ops->record(e->gpu, m->ready, e->compute, err);
 
-	rc = rc ? rc : wait_for(e, q, m->ready, err);
-	rc = rc ? rc : wait_for_step_before(e, q, err);
+	rc = rc ?: wait_for(e, q, m->ready, err);
+	rc = rc ?: wait_for_step_before(e, q, err);
 	if (!rc && w->after == GF_AFTER_ALL)
 		rc = wait_for_ends(e, q, e->nlanes, err);
 	else if (!rc && w->after)
@@ -101,8 +101,8 @@ static int prepare(struct gf_streams *e, const struct gf_streams_step *s, size_t
 	if (rc || !e->preparing)
 		return rc;
 	rc = hooks->prepare(hooks->ctx, slot, i, q, err);
-	rc = rc ? rc : ops->record(e->gpu, e->prepared, q, err);
-	return rc ? rc : wait_for(e, lane, e->prepared, err);
+	rc = rc ?: ops->record(e->gpu, e->prepared, q, err);
+	return rc ?: wait_for(e, lane, e->prepared, err);
 }
 
 static int finish(struct gf_streams *e, const struct gf_streams_message *m, size_t i,
@@ -140,10 +140,10 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i, stru
 
 	if (!rc && !s->work[i].simultaneous)
 		rc = wait_for_ends(e, lane->stream, m->lane, err);
-	rc = rc ? rc : ops->record(e->gpu, m->start, lane->stream, err);
-	rc = rc ? rc : gf_lane_run(lane, &m->path->program, s->work[i].data, err);
-	rc = rc ? rc : finish(e, m, i, err);
-	rc = rc ? rc : ops->record(e->gpu, m->end, lane->stream, err);
+	rc = rc ?: ops->record(e->gpu, m->start, lane->stream, err);
+	rc = rc ?: gf_lane_run(lane, &m->path->program, s->work[i].data, err);
+	rc = rc ?: finish(e, m, i, err);
+	rc = rc ?: ops->record(e->gpu, m->end, lane->stream, err);
 	if (rc)
 		return rc;
 	e->last_on_lane[m->lane] = m->end;
@@ -196,7 +196,7 @@ static int wait_for_room(struct gf_streams *e, struct gf_error *err)
 
 	for (;;) {
 		rc = gf_comm_thread_kept(&e->base.thread, err);
-		rc = rc ? rc : gf_streams_see(e, err);
+		rc = rc ?: gf_streams_see(e, err);
 		if (rc || e->base.nbegun < e->nseen + e->nslots)
 			return rc;
 		pthread_mutex_unlock(&e->base.thread.lock);
@@ -239,8 +239,7 @@ static void list(struct gf_engine *engine, const struct gf_work *work, size_t nw
 
 	pthread_mutex_lock(&e->base.thread.lock);
 	rc = gf_comm_thread_kept(&e->base.thread, &err);
-	if (!rc)
-		rc = gf_streams_list(e, gf_streams_step(e, e->base.nbegun - 1), work, nwork, &err);
+	rc = rc ?: gf_streams_list(e, gf_streams_step(e, e->base.nbegun - 1), work, nwork, &err);
 	gf_streams_fail(e, rc, &err);
 	pthread_mutex_unlock(&e->base.thread.lock);
 }
@@ -292,7 +291,7 @@ static int wait_message(struct gf_engine *engine, size_t message, struct gf_erro
 	s = gf_streams_step(e, e->base.nwaited);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	assert(rc || message < s->issued);
-	rc = rc ? rc : wait_for(e, e->compute, s->messages[message].end, err);
+	rc = rc ?: wait_for(e, e->compute, s->messages[message].end, err);
 	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
@@ -326,7 +325,7 @@ static int end_before(struct gf_streams *e, uint64_t before, struct gf_error *er
 
 	pthread_mutex_lock(&e->base.thread.lock);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
-	rc = rc ? rc : end_steps(e, e->compute, before, err);
+	rc = rc ?: end_steps(e, e->compute, before, err);
 	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
@@ -344,7 +343,7 @@ static int settle(struct gf_engine *engine, struct gf_error *err)
 	/* some had it on another stream */
 	if (!rc && e->nended)
 		rc = wait_for(e, e->compute, gf_streams_step(e, e->nended - 1)->ended, err);
-	return rc ? rc : gf_streams_sync(e, err);
+	return rc ?: gf_streams_sync(e, err);
 }
 
 static int expect(struct gf_engine *engine, const struct gf_work *like, size_t n,
@@ -381,8 +380,8 @@ static int take_times(struct gf_streams *e, struct gf_streams_step *s, struct gf
 		struct gf_message_times *t = &s->times[i];
 
 		rc = ops->event_s(e->gpu, s->begun, m->ready, &t->ready_s, err);
-		rc = rc ? rc : ops->event_s(e->gpu, s->begun, m->start, &t->start_s, err);
-		rc = rc ? rc : ops->event_s(e->gpu, s->begun, m->end, &t->end_s, err);
+		rc = rc ?: ops->event_s(e->gpu, s->begun, m->start, &t->start_s, err);
+		rc = rc ?: ops->event_s(e->gpu, s->begun, m->end, &t->end_s, err);
 		t->ready_s += s->begun_s;
 		t->start_s += s->begun_s;
 		t->end_s += s->begun_s;

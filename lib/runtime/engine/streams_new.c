@@ -88,8 +88,8 @@ static int make_events(struct gf_streams *e, struct gf_streams_message *m, struc
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	int rc = ops->event_new(e->gpu, true, &m->ready, err);
 
-	rc = rc ? rc : ops->event_new(e->gpu, true, &m->start, err);
-	return rc ? rc : ops->event_new(e->gpu, true, &m->end, err);
+	rc = rc ?: ops->event_new(e->gpu, true, &m->start, err);
+	return rc ?: ops->event_new(e->gpu, true, &m->end, err);
 }
 
 static int reserve(struct gf_streams *e, struct gf_streams_step *s, size_t nwork,
@@ -114,8 +114,8 @@ static int make_step(struct gf_streams *e, struct gf_streams_step *s, struct gf_
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	int rc = ops->event_new(e->gpu, true, &s->begun, err);
 
-	rc = rc ? rc : ops->event_new(e->gpu, false, &s->ended, err);
-	return rc ? rc : reserve(e, s, e->base.nplan_work, err);
+	rc = rc ?: ops->event_new(e->gpu, false, &s->ended, err);
+	return rc ?: reserve(e, s, e->base.nplan_work, err);
 }
 
 static int make_steps(struct gf_streams *e, struct gf_error *err)
@@ -129,7 +129,7 @@ static int make_steps(struct gf_streams *e, struct gf_error *err)
 	if (rc || !e->base.hooks.prepare)
 		return rc;
 	rc = ops->stream_new(e->gpu, false, &e->preparing, err);
-	return rc ? rc : ops->event_new(e->gpu, false, &e->prepared, err);
+	return rc ?: ops->event_new(e->gpu, false, &e->prepared, err);
 }
 
 static void mark_last(struct gf_streams_step *s)
@@ -209,7 +209,7 @@ static int open_lane(struct gf_streams *e, size_t lane, const struct gf_engine_c
 	if (c->rank == 0)
 		rc = e->nccl->unique_id(id, err);
 	rc = gf_comm_agree(c, rc, err);
-	rc = rc ? rc : gf_comm_bcast(c, 0, id, sizeof(id), err);
+	rc = rc ?: gf_comm_bcast(c, 0, id, sizeof(id), err);
 	if (rc)
 		return rc;
 	*l = (struct gf_lane){.gpu = e->gpu,
@@ -225,8 +225,8 @@ static int open_lane(struct gf_streams *e, size_t lane, const struct gf_engine_c
 	if (rc)
 		return rc;
 	rc = gf_lane_meet(l, err);
-	rc = rc ? rc : prepare_paths(e, e->paths, lane, err);
-	rc = rc ? rc : gf_lane_reserve(l, err);
+	rc = rc ?: prepare_paths(e, e->paths, lane, err);
+	rc = rc ?: gf_lane_reserve(l, err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	return gf_comm_agree(c, rc, err);
@@ -272,8 +272,8 @@ int gf_streams_make(struct gf_engine *engine, const struct gf_engine_config *con
 
 	init(e, config);
 	rc = check(e, err);
-	rc = rc ? rc : make_paths(e, err);
-	return rc ? rc : make_steps(e, err);
+	rc = rc ?: make_paths(e, err);
+	return rc ?: make_steps(e, err);
 }
 
 /* NCCL would refuse in words of its own, and later. */
@@ -310,7 +310,7 @@ int gf_streams_meet(struct gf_engine *engine, const struct gf_engine_config *con
 	int rc = gf_comm_same_text(e->base.comm, "NCCL's version", version, err);
 
 	free(version);
-	rc = rc ? rc : gf_engine_own_gpus(e->base.comm, e->gpu, err);
+	rc = rc ?: gf_engine_own_gpus(e->base.comm, e->gpu, err);
 	if (!rc && told)
 		rc = gf_comm_agree(e->base.comm, e->nccl->tell(told, err), err);
 	for (lane = 0; lane < e->nlanes && !rc; lane++)

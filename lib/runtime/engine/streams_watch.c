@@ -87,7 +87,7 @@ int gf_streams_sync(struct gf_streams *e, struct gf_error *err)
 	while (!rc && !ended) {
 		pthread_mutex_lock(&e->base.thread.lock);
 		rc = gf_comm_thread_kept(&e->base.thread, err);
-		rc = rc ? rc : e->base.lent ? look(e, &under_way, err) : gf_streams_see(e, err);
+		rc = rc ?: (e->base.lent ? look(e, &under_way, err) : gf_streams_see(e, err));
 		ended = e->nseen == e->base.nbegun;
 		if (!rc && !ended && e->base.lent && c->on_wait)
 			rc = c->on_wait(c->on_wait_ctx, err);
@@ -161,7 +161,7 @@ static int watch_once(struct gf_streams *e, struct gf_error *err)
 	}
 	pthread_mutex_unlock(&t->lock);
 	/* without the lock, since it may wait for other ranks */
-	return rc ? rc : gf_comm_thread_serve(t, &served, err);
+	return rc ?: gf_comm_thread_serve(t, &served, err);
 }
 
 void *gf_streams_watch(void *engine)

@@ -151,8 +151,8 @@ void gf_thread_advance_alone(struct gf_thread *e)
 		s = starting(e);
 		i = take(e, s);
 		rc = call_hook(e, hooks->prepare, s, i, &err);
-		rc = rc ? rc : call_hook(e, hooks->finish, s, i, &err);
-		rc = rc ? rc : settle(e, s, i, &err);
+		rc = rc ?: call_hook(e, hooks->finish, s, i, &err);
+		rc = rc ?: settle(e, s, i, &err);
 		if (rc && hooks->failed)
 			hooks->failed(hooks->ctx, rc);
 		if (rc)
@@ -185,9 +185,8 @@ static int launch(struct gf_thread *e, const struct gf_thread_active *a, struct 
 	m->stuck_s = 0;
 	m->moves = 0;
 	rc = call_hook(e, e->base.hooks.prepare, a->step, a->message, err);
-	rc = rc ? rc : gf_thread_path(e, a->step, a->message, err);
-	if (!rc)
-		rc = gf_exec_start(m->path->run, w->data, err);
+	rc = rc ?: gf_thread_path(e, a->step, a->message, err);
+	rc = rc ?: gf_exec_start(m->path->run, w->data, err);
 	if (rc)
 		name_message(e, a, err);
 	return rc;
@@ -390,8 +389,8 @@ static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 	if (!e->base.lent)
 		note_standing(e);
 	rc = gf_watch_look(e->base.thread.watch, &passed_s, err);
-	rc = rc ? rc : start_messages(e, moved, err);
-	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
+	rc = rc ?: start_messages(e, moved, err);
+	rc = rc ?: move_messages(e, passed_s, &progress, err);
 	*moved |= progress;
 	if (!e->base.lent)
 		publish(e);
@@ -474,8 +473,8 @@ void *gf_thread_main(void *engine)
 	while (!gf_comm_thread_quits(&e->base.thread)) {
 		moved = false;
 		rc = enter_round(e, &err);
-		rc = rc ? rc : work(e, &moved, &err);
-		rc = rc ? rc : serve_call(e, &moved, &err);
+		rc = rc ?: work(e, &moved, &err);
+		rc = rc ?: serve_call(e, &moved, &err);
 		free_s = gf_exec_free_s(e->exec);
 		goes_on = !gf_backoff_worth(&backoff, free_s) && moved;
 		rests = !goes_on && !rc && !use_time(e);

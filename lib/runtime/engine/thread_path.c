@@ -58,7 +58,7 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	path->count_elems = w->count_elems;
 	path->set_bytes = w->element.size_bytes;
 	config.element = path->element = r.element;
-	rc = rc ? rc : gf_exec_stages_check(e->base.comm, &r.args, err);
+	rc = rc ?: gf_exec_stages_check(e->base.comm, &r.args, err);
 	/* a library runs its own whole */
 	if (!rc && (r.way.algorithm->build || w->half != GF_COLL_WHOLE)) {
 		config.schedule = &path->schedule;
@@ -66,7 +66,7 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 		rc = gf_algorithm_schedule(r.way.algorithm, &r.args, e->base.comm->rank,
 					   &path->schedule, err);
 	}
-	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
+	return rc ?: gf_exec_run_new(e->exec, &config, &path->run, err);
 }
 
 uint64_t gf_thread_path_bytes(const struct gf_thread *e, const struct gf_thread_path *path)

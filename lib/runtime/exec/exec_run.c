@@ -330,9 +330,9 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 		rc = c->ops->buffer_alloc(c, s->scratch_elems * r->element.size_bytes, &scratch,
 					  err);
 	r->scratch = scratch;
-	rc = rc ? rc : prepare_teams(r, err);
-	rc = rc ? rc : make_slots(r, &r->landing, GF_EXEC_LAND, err);
-	return rc ? rc : make_slots(r, &r->outgoing, GF_EXEC_CODED, err);
+	rc = rc ?: prepare_teams(r, err);
+	rc = rc ?: make_slots(r, &r->landing, GF_EXEC_LAND, err);
+	return rc ?: make_slots(r, &r->outgoing, GF_EXEC_CODED, err);
 }
 
 /* The element that a codec's encoded values are, as numbers. */

@@ -457,8 +457,7 @@ int gf_exec_steps_progress(struct gf_exec_run *run, struct gf_error *err)
 		rc = collect(run, all, err);
 		if (all && run->arrived && run->pace.most)
 			gf_pace_arrived(&run->pace, run->arrived, gf_clock_s());
-		if (!rc)
-			rc = settle(run, err);
+		rc = rc ?: settle(run, err);
 		all = false;
 	} while (!rc && c->moved_bytes != before && run->pace.arrivals &&
 		 c->moved_bytes - bytes < HOLD_UP_BYTES);

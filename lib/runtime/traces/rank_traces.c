@@ -21,7 +21,7 @@ static int send(struct gf_comm *c, int peer, double *value, struct gf_error *err
 	struct gf_comm_request *request;
 	int rc = c->ops->isend(c, peer, gf_tag(CHANNEL, 0), value, sizeof(*value), &request, err);
 
-	return rc ? rc : gf_comm_wait(c, request, err);
+	return rc ?: gf_comm_wait(c, request, err);
 }
 
 static int receive(struct gf_comm *c, int peer, double *value, struct gf_error *err)
@@ -29,7 +29,7 @@ static int receive(struct gf_comm *c, int peer, double *value, struct gf_error *
 	struct gf_comm_request *request;
 	int rc = c->ops->irecv(c, peer, gf_tag(CHANNEL, 0), value, sizeof(*value), &request, err);
 
-	return rc ? rc : gf_comm_wait(c, request, err);
+	return rc ?: gf_comm_wait(c, request, err);
 }
 
 /* Rank 0: answers one rank with its own time. */
@@ -41,8 +41,7 @@ static int answer(struct gf_comm *c, int peer, struct gf_error *err)
 	for (i = 0; !rc && i < ROUNDS; i++) {
 		rc = receive(c, peer, &question, err);
 		now = gf_clock_s();
-		if (!rc)
-			rc = send(c, peer, &now, err);
+		rc = rc ?: send(c, peer, &now, err);
 	}
 	return rc;
 }
@@ -56,8 +55,7 @@ static int ask(struct gf_comm *c, struct gf_clock_offset *o, struct gf_error *er
 	for (i = 0; !rc && i < ROUNDS; i++) {
 		before = gf_clock_s();
 		rc = send(c, 0, &before, err);
-		if (!rc)
-			rc = receive(c, 0, &there, err);
+		rc = rc ?: receive(c, 0, &there, err);
 		after = gf_clock_s();
 		if (rc || (after - before) / 2 >= o->uncertainty_s)
 			continue;

@@ -288,8 +288,7 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 			"want a network measured on 2 ranks or more to foretell %d, got %d",
 			f->ranks, then.ranks);
 	rc = price_unit(&then, &m, unit, &before, err);
-	if (rc == 0)
-		rc = price_unit(f, &m, unit, &now, err);
+	rc = rc ?: price_unit(f, &m, unit, &now, err);
 	if (rc < 0)
 		return rc;
 	startups = now.startup_s / before.startup_s;
@@ -515,7 +514,7 @@ int gf_price_link(const struct gf_fabric *f, double bytes, struct gf_link_cost *
 	if (other && !entry_of(f->network, &m, PLAIN))
 		m.algorithm = other->algorithm;
 	rc = gf_price_message(f, &m, &all, err);
-	rc = rc ? rc : price_unit(f, &m, unit, &one, err);
+	rc = rc ?: price_unit(f, &m, unit, &one, err);
 	if (rc < 0)
 		return rc;
 	*link = (struct gf_link_cost){0};

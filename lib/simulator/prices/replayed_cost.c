@@ -191,8 +191,7 @@ static int bench_build(struct gf_bench *b)
 			rc = -E2BIG;
 	}
 	b->nsteps = nsteps;
-	if (rc == 0)
-		rc = gf_verify_shape(b->ranks, b->args.ranks, &b->partners, NULL);
+	rc = rc ?: gf_verify_shape(b->ranks, b->args.ranks, &b->partners, NULL);
 	if (rc < 0)
 		bench_rest(b);
 	return rc;

@@ -72,8 +72,7 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 	in.messages = messages;
 	in.nmessages = n;
 	in.compute = &compute;
-	if (rc == 0)
-		rc = gf_replay(&in, &times, err);
+	rc = rc ?: gf_replay(&in, &times, err);
 	for (i = 0; i < n && rc == 0; i++) {
 		double takes_s = times.message_end_s[i] - times.message_start_s[i];
 
@@ -268,7 +267,7 @@ static int run_works(struct gf_replay_setting *s, struct gf_replayed *out, struc
 			t->works[i].gather ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE, err);
 		out->nmessages++;
 	}
-	rc = rc ? rc : replay_works(s, out, err);
+	rc = rc ?: replay_works(s, out, err);
 	if (rc == 0)
 		conclude_works(s, out);
 	return rc;
@@ -299,8 +298,7 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w, struct g
 	for (i = 0; i < (size_t)out->ranks; i++)
 		f.end_s[i] = gf_sim_forward_end_s(&in, s->factor[i], f.gathers, f.ngathers);
 	f.slowest_end_s = gf_sim_forward_end_s(&in, f.slowest, f.gathers, f.ngathers);
-	if (rc == 0)
-		rc = replay(s, &f, out, err);
+	rc = rc ?: replay(s, &f, out, err);
 	if (rc == 0)
 		conclude(s, &f, out);
 	free(f.gathers);
@@ -319,8 +317,7 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w, struct g
 	if (rc < 0)
 		return rc;
 	rc = gf_replay_setting_init(&s, p, w, notes, err);
-	if (rc == 0)
-		rc = s.traffic.works ? run_works(&s, out, err) : run(&s, w, out, err);
+	rc = rc ?: (s.traffic.works ? run_works(&s, out, err) : run(&s, w, out, err));
 	gf_replay_setting_release(&s);
 	if (rc == -E2BIG) {
 		gf_text_addf(

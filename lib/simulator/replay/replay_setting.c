@@ -108,8 +108,7 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 	int rc = gf_variant_init(&s->variant, p, w, err), i;
 	size_t k;
 
-	if (rc == 0)
-		rc = gf_traffic_init(&s->traffic, &s->variant.plan, &s->variant.fabric, err);
+	rc = rc ?: gf_traffic_init(&s->traffic, &s->variant.plan, &s->variant.fabric, err);
 	if (rc < 0)
 		return rc;
 	gf_fabric_net_init(&s->net, &s->variant.fabric);
@@ -120,7 +119,7 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 		s->factor[i] = 1;
 	for (k = 0; k < w->nslow; k++)
 		s->factor[w->slow[k].rank] = w->slow[k].factor;
-	return rc ? rc : take_slow_links(s, w, err);
+	return rc ?: take_slow_links(s, w, err);
 }
 
 void gf_replay_setting_release(struct gf_replay_setting *s)

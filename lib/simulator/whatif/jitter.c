@@ -171,8 +171,8 @@ static int run_between(struct alone *a, size_t low, size_t high, struct gf_error
 						      &s[i < middle ? middle : high], s[i].factor);
 		return 0;
 	}
-	rc = rc ? rc : run_between(a, low, middle, err);
-	return rc ? rc : run_between(a, middle, high, err);
+	rc = rc ?: run_between(a, low, middle, err);
+	return rc ?: run_between(a, middle, high, err);
 }
 
 /* Nothing is between two runs whose messages have other delays. The variant is left at the median
@@ -219,7 +219,7 @@ static int run_alone(struct gf_variant *v, const struct gf_what_if *w, struct sa
 	rc = run_one(&a, 0, err);
 	if (rc == 0 && runs > 1)
 		rc = run_one(&a, runs - 1, err);
-	return rc ? rc : run_between(&a, 0, runs - 1, err);
+	return rc ?: run_between(&a, 0, runs - 1, err);
 }
 
 /* Every rank's factor, step after step. */

@@ -39,10 +39,8 @@ static int charge(struct gf_replay_setting *s, size_t i, enum gf_coll_half half,
 				  "slow links are replayed: want at most %g steps of all ranks and "
 				  "messages, got more",
 				  GF_REPLAY_STEPS_MOST);
-	if (rc == 0)
-		rc = alone_s(s, replayed, false, &usual_s, err);
-	if (rc == 0)
-		rc = alone_s(s, replayed, true, &slow_s, err);
+	rc = rc ?: alone_s(s, replayed, false, &usual_s, err);
+	rc = rc ?: alone_s(s, replayed, true, &slow_s, err);
 	gf_replayed_messages_free(replayed, 1, s->variant.fabric.ranks);
 	*extra_s = fmax(slow_s - usual_s, 0);
 	return rc;

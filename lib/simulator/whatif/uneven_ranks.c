@@ -38,8 +38,7 @@ static int read_slow(const char *text, const char *form, double least, struct gf
 		*colon++ = '\0';
 	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, err)
 		   : gf_error_set(err, -EINVAL, "want %s, got \"%s\"", form, text);
-	if (rc == 0)
-		rc = gf_units_real(colon, least, FACTOR_MOST, &slow->factor, err);
+	rc = rc ?: gf_units_real(colon, least, FACTOR_MOST, &slow->factor, err);
 	free(copy);
 	slow->rank = (int)rank;
 	return rc;
@@ -140,9 +139,9 @@ static int read_row(struct members *m, const struct gf_json *root, const char *f
 	if (rc < 0)
 		return rc;
 	rc = gf_json_int(&at, "from_rank", 0, 1 << 24, &from, err);
-	rc = rc ? rc : gf_json_int(&at, "to_rank", 0, 1 << 24, &to, err);
-	rc = rc ? rc : gf_json_real(&at, "rate_bytes_per_s", 1e-3, 1e18, &rate, err);
-	rc = rc ? rc : gf_json_bool(&at, "slow", &slow, err);
+	rc = rc ?: gf_json_int(&at, "to_rank", 0, 1 << 24, &to, err);
+	rc = rc ?: gf_json_real(&at, "rate_bytes_per_s", 1e-3, 1e18, &rate, err);
+	rc = rc ?: gf_json_bool(&at, "slow", &slow, err);
 	if (rc == 0) {
 		take(&member_of(m, from)->out, rate, slow);
 		take(&member_of(m, to)->in, rate, slow);
@@ -222,8 +221,7 @@ int gf_uneven_read_pairs(struct gf_uneven *u, const char *file, struct gf_text *
 	char *text = NULL;
 	int rc = gf_file_read(file, &text, &size, err);
 
-	if (rc == 0)
-		rc = read_rows(&m, text, size, file, err);
+	rc = rc ?: read_rows(&m, text, size, file, err);
 	if (rc == 0)
 		add_slow_links(u, &m, notes);
 	free(text);

@@ -164,12 +164,9 @@ static int run_variant(struct gf_variant *v, const struct gf_what_if *w, struct 
 {
 	int rc = gf_variant_price(v, w, err);
 
-	if (rc == 0)
-		rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), r, err);
-	if (rc == 0)
-		rc = run_edges(v, w, o, err);
-	if (rc == 0)
-		rc = gf_jitter_run(v, w, o, median, err);
+	rc = rc ?: gf_variant_run(v, gf_what_if_slowest(w, o->ranks), r, err);
+	rc = rc ?: run_edges(v, w, o, err);
+	rc = rc ?: gf_jitter_run(v, w, o, median, err);
 	o->iteration_s = !gf_what_if_varies(w)   ? r->iteration_s
 			 : v->plan.staleness > 1 ? o->mean_s
 						 : o->p50_s;
@@ -221,8 +218,7 @@ static int run(const struct gf_plan *p, const struct gf_what_if *w, struct gf_va
 	double median = 1;
 	int rc = gf_variant_init(v, p, w, err);
 
-	if (rc == 0)
-		rc = run_variant(v, w, o, &r, &median, err);
+	rc = rc ?: run_variant(v, w, o, &r, &median, err);
 	if (rc < 0)
 		return rc;
 	if (w->timeline)
@@ -274,8 +270,7 @@ static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w, struct
 	if (!gf_uncertainty_recorded(p->model, network, o->ranks + p->servers))
 		return 0;
 	rc = end_s(p, w, false, &low, err);
-	if (rc == 0)
-		rc = end_s(p, w, true, &high, err);
+	rc = rc ?: end_s(p, w, true, &high, err);
 	if (rc < 0)
 		return rc;
 	gf_uncertainty_widen(&there, o->compute_s, o->iteration_s, &low, &high);
@@ -349,7 +344,7 @@ static int run_outer(struct elsewhere *t, struct gf_error *err)
 
 	gf_period_outer(t->plan, &outer);
 	rc = gf_variant_init(&t->outer, &outer, t->what, err);
-	rc = rc ? rc : gf_variant_price(&t->outer, t->what, err);
+	rc = rc ?: gf_variant_price(&t->outer, t->what, err);
 	if (rc < 0)
 		gf_error_prefix(err, "outer exchange");
 	else
@@ -413,12 +408,12 @@ static int what_if_period(const struct gf_plan *p, const struct gf_what_if *w,
 	if (w->period_steps)
 		t.period.steps = w->period_steps;
 	rc = check_groups(&t.period, ranks, err);
-	rc = rc ? rc : gf_sim_group_plan(p, &t.group, err);
+	rc = rc ?: gf_sim_group_plan(p, &t.group, err);
 	if (rc < 0)
 		return rc;
 	t.times = gf_xcalloc(t.period.fragments, sizeof(*t.times));
 	rc = run_group(&t, slowest, &o, err);
-	rc = rc ? rc : run_outer(&t, err);
+	rc = rc ?: run_outer(&t, err);
 	if (rc == 0) {
 		o.ranks = ranks;
 		conclude_period(&t, slowest, &o);
@@ -446,8 +441,7 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_ou
 		return what_if_period(p, w, out, err);
 	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
 	rc = run(p, w, &v, &o, err);
-	if (rc == 0)
-		rc = add_doubt(p, w, &o, err);
+	rc = rc ?: add_doubt(p, w, &o, err);
 	if (rc == 0 && w->beyond)
 		gf_beyond_add(w->beyond, &v.plan, &v.fabric, &v.traffic);
 	gf_variant_release(&v);

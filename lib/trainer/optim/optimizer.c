@@ -117,8 +117,7 @@ int gf_optimizer_init(struct gf_optimizer *o, const struct gf_optim_config *conf
 			     ntensors, excluded, err);
 	for (i = 0; !rc && i < ntensors; i++)
 		add_range(o, tensors[i].count_elems, excluded[i], &capacity);
-	if (!rc)
-		rc = allocate(o, err);
+	rc = rc ?: allocate(o, err);
 	free(excluded);
 	if (rc)
 		gf_optimizer_release(o);
