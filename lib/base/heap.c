@@ -23,6 +23,14 @@ void gf_heap_leave(struct gf_heap_guard *guard)
 		innermost = guard->outer;
 }
 
+void gf_heap_free_at(void *place)
+{
+	void *p;
+
+	memcpy(&p, place, sizeof(p));
+	free(p);
+}
+
 static _Noreturn void exhausted(size_t count, size_t size)
 {
 	struct gf_heap_guard *guard = innermost;

@@ -3,7 +3,6 @@
 #define GF_BASE_HEAP_H
 
 #include <setjmp.h>
-#include <stddef.h>
 #include <stdlib.h> /* free(): whoever has this header does without that one */
 
 /*
@@ -19,6 +18,17 @@ char *gf_xstrdup(const char *text);
 char *gf_xstrdup_or_null(const char *text);
 void *gf_xmemdup(const void *data, size_t size);
 char *gf_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * A local variable whose memory goes where its block ends, whichever way that is left:
+ *
+ *	GF_FREED char *path = NULL;
+ *	GF_RELEASED(gf_text_release) struct gf_text out = {0};
+ */
+#define GF_RELEASED(by) __attribute__((cleanup(by)))
+#define GF_FREED        GF_RELEASED(gf_heap_free_at)
+/* Frees the pointer at that place. */
+void gf_heap_free_at(void *place);
 
 /* What a foreign function returns, which is NULL with errno ENOMEM on exhaustion: then it does not
  * come back. */
