@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
 #include "profiler/contest/allreduce.h"
@@ -267,7 +267,7 @@ static int measure_plan(struct session *s, struct gf_error *err)
 static int measure(struct session *s, struct gf_error *err)
 {
 	struct gf_contest_progress progress = {tell_progress, s};
-	struct gf_text remarks = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
 	int rc;
 
 	if (s->a->plan && !s->plan.rule)
@@ -281,7 +281,6 @@ static int measure(struct session *s, struct gf_error *err)
 	gf_progress_end(&s->progress);
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, remarks.data);
-	gf_text_release(&remarks);
 	return rc;
 }
 

@@ -236,7 +236,7 @@ static const struct gf_plan *given_plan(const struct gf_planning *s)
 static int compare(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
 	struct gf_comparison c;
-	struct gf_text out = {0};
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 	struct gf_plot picture = {0};
 	struct gf_progress progress = {0};
 	struct gf_compare_over over = a->over;
@@ -261,7 +261,6 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 		rc = gf_plot_finish(&picture, a->plot, err);
 	}
 	rc = rc ?: gf_cli_emit_lines(&a->cli, form, out.data, err);
-	gf_text_release(&out);
 	gf_comparison_release(&c);
 	return rc;
 }
@@ -280,7 +279,7 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 	struct gf_plot picture = {0};
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	const struct gf_plan *given = as_it_is(a, &s->documents) ? s->documents.plan : NULL;
-	char *text;
+	GF_FREED char *text = NULL;
 	int rc = 0;
 
 	if (a->emit)
@@ -313,7 +312,6 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 		gf_plan_gain(&s->request, given_plan(s), &p, &s->notes);
 	text = out.length ? gf_text_take(&out) : gf_plan_write(&p);
 	rc = rc ?: gf_cli_emit(&a->cli, text, err);
-	free(text);
 	gf_plan_release(&p);
 	return rc;
 }
@@ -376,7 +374,7 @@ int main(int argc, char **argv)
 		.over = {.axes = 1U << GF_COMPARE_POLICIES},
 		.rates = {.precision = -1},
 	};
-	struct gf_text wishes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text wishes = {0};
 	struct gf_error err = {""};
 	int rc = 0;
 
@@ -387,7 +385,6 @@ int main(int argc, char **argv)
 	if (a.axes.outer_codecs)
 		rc = gf_cli_split_once(a.axes.outer_codecs, &a.outer_codecs, &err);
 	rc = rc ?: run(&a, &err);
-	gf_text_release(&wishes);
 	free(a.codecs);
 	free(a.outer_codecs);
 	gf_axes_release(&a.axes);

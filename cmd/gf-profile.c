@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
 #include "imports/import.h"
@@ -282,9 +282,8 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 		const struct gf_profile *profile, struct gf_text *remarks, struct gf_error *err)
 {
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
-	char *written = gf_profile_write(profile);
-	struct gf_text out = {0};
-	int rc;
+	GF_FREED char *written = gf_profile_write(profile);
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 
 	if (form != GF_FORM_JSON)
 		gf_profile_table(profile, gf_cli_window(&a->cli, form), &out);
@@ -294,10 +293,7 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 	gf_profile_falls(profile, remarks);
 	gf_profile_answer(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);
-	rc = gf_cli_emit(&a->cli, out.data ? out.data : "", err);
-	gf_text_release(&out);
-	free(written);
-	return rc;
+	return gf_cli_emit(&a->cli, out.data ? out.data : "", err);
 }
 
 static void start_progress(struct gf_progress *p, const struct arguments *a)
@@ -309,8 +305,9 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 		   const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_progress progress;
-	struct gf_profile profile = {0};
-	struct gf_text what = {0}, remarks = {0};
+	GF_RELEASED(gf_profile_release) struct gf_profile profile = {0};
+	struct gf_text what = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
 	int rc, kept;
 
 	gf_measure_profile_say(bench, &what);
@@ -327,8 +324,6 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 	}
 	if (!bench->comm->broken)
 		rc = gf_comm_agree(bench->comm, rc, err);
-	gf_profile_release(&profile);
-	gf_text_release(&remarks);
 	return rc;
 }
 
@@ -337,9 +332,9 @@ static int measure_given(const struct arguments *a, struct gf_measure_profile *b
 			 const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_comm *comm = bench->comm;
-	struct gf_topology topology = {0};
+	GF_RELEASED(gf_topology_release) struct gf_topology topology = {0};
 	struct gf_text remark = {0};
-	struct gf_model model = {0};
+	GF_RELEASED(gf_model_release) struct gf_model model = {0};
 	bool given = false;
 	int rc = gf_measure_given(comm, d, bench->network, &model, &given, err);
 
@@ -354,17 +349,14 @@ static int measure_given(const struct arguments *a, struct gf_measure_profile *b
 	bench->model = given ? &model : NULL;
 	bench->sweep.levels = topology.levels;
 	bench->sweep.nlevels = topology.nlevels;
-	rc = rc ?: measure(a, bench, d, err);
-	gf_model_release(&model);
-	gf_topology_release(&topology);
-	return rc;
+	return rc ?: measure(a, bench, d, err);
 }
 
 static int run_ranks(const struct arguments *a, struct gf_comm *comm, struct gf_error *err)
 {
 	struct gf_measure_profile bench = a->bench;
-	struct gf_documents d = {0};
-	struct gf_text remarks = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
 	int rc = comm->rank ? 0 : read_documents(a, &d, err);
 
 	bench.comm = comm;
@@ -375,8 +367,6 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm, struct gf_
 		rc = emit(a, &d, d.profile, &remarks, err);
 	else if (rc == 0)
 		rc = measure_given(a, &bench, &d, err);
-	gf_text_release(&remarks);
-	gf_documents_release(&d);
 	return rc;
 }
 
@@ -392,24 +382,22 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm, struct gf_
 	};
 	/* people look at it in a job's log, too */
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_TEXT);
-	struct gf_text out = {0};
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 	int rc;
 
 	start_progress(&progress, a);
 	rc = gf_measure_pairs_report(&config, !gf_cli_form_is_table(form),
 				     gf_cli_window(&a->cli, form), &out, err);
 	gf_progress_end(&progress);
-	rc = rc ?: gf_launch_print(&a->cli, comm, gf_cli_lines(form, out.data), err);
-	gf_text_release(&out);
-	return rc;
+	return rc ?: gf_launch_print(&a->cli, comm, gf_cli_lines(form, out.data), err);
 }
 
 /* Without measuring anything: one rank is enough. */
 static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_error *err)
 {
-	struct gf_documents documents = {0};
-	struct gf_profile profile = {0};
-	struct gf_text remarks = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents documents = {0};
+	GF_RELEASED(gf_profile_release) struct gf_profile profile = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
 	struct gf_imported imported = {0};
 	struct gf_import in = a->import;
 	int rc = 0;
@@ -434,9 +422,6 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 		free(line);
 	}
 	rc = rc ?: emit(a, &documents, &profile, &remarks, err);
-	gf_documents_release(&documents);
-	gf_profile_release(&profile);
-	gf_text_release(&remarks);
 	gf_imported_release(&imported);
 	return gf_comm_agree(comm, rc, err);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/share.h"
@@ -75,7 +75,7 @@ static bool for_people(const struct arguments *a)
 
 static int read_documents(const struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
-	char *path = NULL;
+	GF_FREED char *path = NULL;
 	int rc = 0;
 
 	if (a->plan)
@@ -84,7 +84,6 @@ static int read_documents(const struct arguments *a, struct gf_documents *d, str
 		rc = gf_cli_share("topologies", a->costs, &path, err);
 	if (rc == 0 && path)
 		rc = gf_documents_add_costs(d, path, err);
-	free(path);
 	return rc;
 }
 
@@ -93,7 +92,7 @@ static int read_documents(const struct arguments *a, struct gf_documents *d, str
 static int own_profile(const struct arguments *a, const struct gf_documents *d,
 		       struct gf_profile *own, struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_text remarks = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
 	struct gf_error why = {""};
 	int rc = a->cli.nfiles > 1 ? gf_error_set(a->profile ? err : &why, -EINVAL,
 						  "%swant a folder with all traces, got %zu files",
@@ -105,7 +104,6 @@ static int own_profile(const struct arguments *a, const struct gf_documents *d,
 		gf_text_addf(notes, "%s", remarks.data ? remarks.data : "");
 	else if (rc < 0 && !a->profile)
 		gf_text_addf(notes, "no plan is made: %s\n", why.text);
-	gf_text_release(&remarks);
 	return a->profile ? rc : 0;
 }
 
@@ -118,12 +116,10 @@ static bool alone(const struct arguments *a)
 static int write_profile(const struct arguments *a, const struct gf_profile *own,
 			 struct gf_error *err)
 {
-	char *text = gf_profile_write(own);
-	int rc = alone(a) ? gf_cli_emit(&a->cli, text, err)
-			  : gf_cli_write(&a->cli, a->profile, text, err);
+	GF_FREED char *text = gf_profile_write(own);
 
-	free(text);
-	return rc;
+	return alone(a) ? gf_cli_emit(&a->cli, text, err)
+			: gf_cli_write(&a->cli, a->profile, text, err);
 }
 
 /* What needs the report: its rows, or lines, and the picture. */
@@ -131,7 +127,7 @@ static int show(const struct arguments *a, const struct gf_import_job *job,
 		const struct gf_documents *d, const struct gf_profile *own, struct gf_text *notes,
 		struct gf_text *out, struct gf_error *err)
 {
-	struct gf_report_whole r = {.scales = !for_people(a)};
+	GF_RELEASED(gf_report_whole_release) struct gf_report_whole r = {.scales = !for_people(a)};
 	struct gf_plot picture = {0};
 	int rc = gf_report_find(&r, job, d, own, notes, err);
 
@@ -145,16 +141,15 @@ static int show(const struct arguments *a, const struct gf_import_job *job,
 		gf_report_plot(&r, &picture);
 		rc = gf_plot_finish(&picture, a->plot, err);
 	}
-	gf_report_whole_release(&r);
 	return rc;
 }
 
 static int report(const struct arguments *a, struct gf_error *err)
 {
-	struct gf_documents d = {0};
-	struct gf_profile own = {0};
-	struct gf_text notes = {0}, out = {0};
-	struct gf_import_job job = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
+	GF_RELEASED(gf_profile_release) struct gf_profile own = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0}, out = {0};
+	GF_RELEASED(gf_import_job_release) struct gf_import_job job = {0};
 	char *line;
 	int rc = read_documents(a, &d, err);
 
@@ -172,11 +167,6 @@ static int report(const struct arguments *a, struct gf_error *err)
 	}
 	if (rc == 0 && !alone(a))
 		rc = gf_cli_emit_lines(&a->cli, form_of(a), out.data, err);
-	gf_text_release(&out);
-	gf_text_release(&notes);
-	gf_profile_release(&own);
-	gf_import_job_release(&job);
-	gf_documents_release(&d);
 	return rc;
 }
 
@@ -189,8 +179,8 @@ static int against(const struct arguments *a, struct gf_error *err)
 		.table = for_people(a),
 		.width = gf_cli_window(&a->cli, form_of(a)),
 	};
-	struct gf_documents d = {0};
-	struct gf_text notes = {0}, out = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0}, out = {0};
 	struct gf_error why;
 	int rc = read_documents(a, &d, err), emitted;
 
@@ -202,9 +192,6 @@ static int against(const struct arguments *a, struct gf_error *err)
 		rc = emitted;
 		*err = why;
 	}
-	gf_text_release(&out);
-	gf_text_release(&notes);
-	gf_documents_release(&d);
 	return rc;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -269,7 +269,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d, struct
 {
 	struct gf_sweep s = a->sweep;
 	struct gf_progress progress = {0};
-	struct gf_swept found = {0};
+	GF_RELEASED(gf_swept_release) struct gf_swept found = {0};
 	struct gf_beyond beyond = {0};
 	struct gf_text notes = {0};
 	int rc;
@@ -284,20 +284,16 @@ static int sweep(const struct arguments *a, const struct gf_documents *d, struct
 	gf_beyond_text(&beyond, &notes);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
-	rc = rc ?: report(a, found.rows, found.nrows, NULL, &s.what, err);
-	gf_swept_release(&found);
-	return rc;
+	return rc ?: report(a, found.rows, found.nrows, NULL, &s.what, err);
 }
 
 static int verify(const struct arguments *a, const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_what_if w = first(a, d);
-	struct gf_text out = {0};
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 	int rc = gf_prove_plan(d->plan, &w, &out, err);
 
-	rc = rc ?: gf_cli_emit(&a->cli, out.data, err);
-	gf_text_release(&out);
-	return rc;
+	return rc ?: gf_cli_emit(&a->cli, out.data, err);
 }
 
 /* Of a plan with a period, the outer exchange. */
@@ -328,7 +324,7 @@ static int replay(const struct arguments *a, const struct gf_documents *d, struc
 int main(int argc, char **argv)
 {
 	struct arguments a = {.sweep.what = {.runs = 1000, .seed = 1}};
-	struct gf_documents documents = {.several_plans = true};
+	GF_RELEASED(gf_documents_release) struct gf_documents documents = {.several_plans = true};
 	struct gf_error err = {""};
 	int rc;
 
@@ -339,7 +335,6 @@ int main(int argc, char **argv)
 		rc = a.verify  ? verify(&a, &documents, &err)
 		     : a.steps ? replay(&a, &documents, &err)
 			       : sweep(&a, &documents, &err);
-	gf_documents_release(&documents);
 	free((void *)a.sweep.ranks);
 	free((void *)a.sweep.bandwidths);
 	free((void *)a.sweep.period_steps);

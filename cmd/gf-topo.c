@@ -190,8 +190,8 @@ static int emit(const struct arguments *a, struct gf_topology *t, struct gf_erro
 {
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	struct gf_plot picture = {0};
-	struct gf_text text = {0};
-	char *written = NULL;
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
+	GF_FREED char *written = NULL;
 	int rc;
 
 	if (form != GF_FORM_TEXT && form != GF_FORM_JSON)
@@ -208,10 +208,7 @@ static int emit(const struct arguments *a, struct gf_topology *t, struct gf_erro
 		gf_tree_draw(t, !is_utf8(), &text);
 	else if (rc == 0)
 		written = gf_topology_write(t);
-	rc = rc ?: gf_cli_emit(&a->cli, written ? written : text.data, err);
-	free(written);
-	gf_text_release(&text);
-	return rc;
+	return rc ?: gf_cli_emit(&a->cli, written ? written : text.data, err);
 }
 
 static int probe_job(void *arguments, struct gf_comm *comm, struct gf_error *err)
@@ -222,8 +219,8 @@ static int probe_job(void *arguments, struct gf_comm *comm, struct gf_error *err
 		.ranks_on = (enum gf_ranks_on)a->ranks_on,
 		.measure = a->measure,
 	};
-	struct gf_topology t = {0};
-	struct gf_text remark = {0};
+	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remark = {0};
 	int rc = gf_discover_job(comm, &job, &t, &remark, err);
 
 	if (rc == 0) {
@@ -232,24 +229,21 @@ static int probe_job(void *arguments, struct gf_comm *comm, struct gf_error *err
 		rc = gf_comm_agree(comm, rc, err);
 	}
 	gf_cli_warn_lines(&a->cli, remark.data);
-	gf_text_release(&remark);
-	gf_topology_release(&t);
 	return rc;
 }
 
 static void say_imported(const struct arguments *a, const struct gf_imported *imported)
 {
-	char *line = gf_imported_line(imported, a->import);
+	GF_FREED char *line = gf_imported_line(imported, a->import);
 
 	gf_cli_note(&a->cli, 0, "%s", line);
-	free(line);
 }
 
 /* What names no format may be a shipped topology. */
 static int import(const struct arguments *a, struct gf_topology *t, struct gf_imported *imported,
 		  struct gf_text *remarks, struct gf_error *err)
 {
-	char *path = NULL;
+	GF_FREED char *path = NULL;
 	int rc = 0;
 
 	if (strcmp(a->import, "-") != 0 && !strchr(a->import, ':'))
@@ -257,7 +251,6 @@ static int import(const struct arguments *a, struct gf_topology *t, struct gf_im
 	if (rc == 0)
 		rc = gf_topology_import(path ? path : a->import, a->ranks_per_host, t, imported,
 					remarks, err);
-	free(path);
 	return rc;
 }
 
@@ -265,9 +258,9 @@ static int import(const struct arguments *a, struct gf_topology *t, struct gf_im
 static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err)
 {
 	const struct arguments *a = arguments;
-	struct gf_text remarks = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
 	struct gf_imported imported = {0};
-	struct gf_topology t = {0};
+	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
 	int rc = 0;
 
 	if (comm->rank > 0)
@@ -284,9 +277,7 @@ static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err
 		gf_cli_warn_lines(&a->cli, remarks.data);
 		rc = emit(a, &t, err);
 	}
-	gf_text_release(&remarks);
 	gf_imported_release(&imported);
-	gf_topology_release(&t);
 	return gf_comm_agree(comm, rc, err);
 }
 

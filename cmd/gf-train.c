@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
@@ -200,12 +200,11 @@ static int tell_row(void *ctx, const struct gf_train_row *row, struct gf_error *
 static void tell_progress(void *ctx, size_t step, size_t steps)
 {
 	struct session *s = ctx;
-	char *growth = gf_train_log_growth(&s->log, steps);
+	GF_FREED char *growth = gf_train_log_growth(&s->log, steps);
 
 	gf_progress_at(&s->progress, (double)step / (double)steps, NULL);
 	if (growth)
 		gf_cli_note(&s->a->cli, 0, "%s", growth);
-	free(growth);
 }
 
 static void tell_begin(void *ctx)
@@ -258,20 +257,18 @@ static int open_files(struct session *s, struct gf_error *err)
 static int write_out(struct session *s, const struct gf_train_result *result,
 		     const struct gf_prediction *predicted, const char *trace, struct gf_error *err)
 {
-	char *text = gf_report_text(&s->inputs.plan, predicted, result);
+	GF_FREED char *text = gf_report_text(&s->inputs.plan, predicted, result);
 	int rc = gf_train_log_close(&s->log, err);
 
 	if (!rc && trace)
 		rc = gf_cli_write(&s->a->cli, s->o->trace, trace, err);
-	rc = rc ?: gf_cli_emit(&s->a->cli, text, err);
-	free(text);
-	return rc;
+	return rc ?: gf_cli_emit(&s->a->cli, text, err);
 }
 
 static int emit(struct session *s, const struct gf_train_result *result, struct gf_error *err)
 {
 	const struct gf_prediction *predicted;
-	char *trace = NULL;
+	GF_FREED char *trace = NULL;
 	int rc = 0;
 
 	predicted = gf_train_prediction(&s->inputs.plan, &s->config.training, s->o->replay,
@@ -283,7 +280,6 @@ static int emit(struct session *s, const struct gf_train_result *result, struct 
 				    &result->speed, &s->offset, &trace, err);
 	if (!rc && s->comm->rank == 0)
 		rc = write_out(s, result, predicted, trace, err);
-	free(trace);
 	return gf_comm_agree(s->comm, rc, err);
 }
 

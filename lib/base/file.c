@@ -74,12 +74,11 @@ int gf_file_read(const char *path, char **data, size_t *size, struct gf_error *e
 static char *folder_of(const char *path, const char **name)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder =
+	GF_FREED char *folder =
 		slash ? gf_xasprintf("%.*s", (int)(slash - path + 1), path) : gf_xstrdup(".");
 	char *real = realpath(folder, NULL);
 
 	*name = slash ? slash + 1 : path;
-	free(folder);
 	return real;
 }
 
@@ -87,10 +86,9 @@ static char *folder_of(const char *path, const char **name)
 static bool is_open_file(const char *path)
 {
 	const char *name;
-	char *folder = folder_of(path, &name);
+	GF_FREED char *folder = folder_of(path, &name);
 	bool is = folder && strncmp(folder, "/proc/", 6) == 0;
 
-	free(folder);
 	return is;
 }
 
@@ -98,7 +96,7 @@ static bool is_open_file(const char *path)
 static FILE *open_in_place(const char *path)
 {
 	const char *name;
-	char *folder = folder_of(path, &name), *own;
+	GF_FREED char *folder = folder_of(path, &name), *own = NULL;
 	long long number;
 	FILE *f = NULL;
 
@@ -111,8 +109,6 @@ static FILE *open_in_place(const char *path)
 	} else {
 		f = fopen(path, "abe");
 	}
-	free(own);
-	free(folder);
 	return f;
 }
 
@@ -287,7 +283,7 @@ static bool same_file(const char *path, const char *other)
 {
 	struct stat a, b;
 	const char *name, *other_name;
-	char *folder, *other_folder;
+	GF_FREED char *folder = NULL, *other_folder = NULL;
 	bool same;
 
 	if (stat(path, &a) == 0 && stat(other, &b) == 0)
@@ -296,8 +292,6 @@ static bool same_file(const char *path, const char *other)
 	other_folder = folder_of(other, &other_name);
 	same = folder && other_folder && strcmp(folder, other_folder) == 0 &&
 	       strcmp(name, other_name) == 0;
-	free(folder);
-	free(other_folder);
 	return same;
 }
 

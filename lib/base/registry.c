@@ -122,7 +122,7 @@ void gf_names_nearest(const char *const *names, const char *got, size_t most, st
 int gf_names_refuse(const char *const *names, const char *got, struct gf_error *err)
 {
 	const char *near = gf_names_near(names, got);
-	struct gf_text list = {0};
+	GF_RELEASED(gf_text_release) struct gf_text list = {0};
 	char brief[LONGEST + 1];
 	size_t i;
 
@@ -131,7 +131,6 @@ int gf_names_refuse(const char *const *names, const char *got, struct gf_error *
 		gf_text_addf(&list, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
 	gf_error_set(err, -EINVAL, "want %s, got \"%s\"%s%s%s", list.data ? list.data : "nothing",
 		     brief, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-	gf_text_release(&list);
 	return -EINVAL;
 }
 
@@ -159,7 +158,7 @@ int gf_registry_refuse(const struct gf_registry *r, const char *option, const ch
 		       const char *got, struct gf_error *err)
 {
 	const struct gf_named *e;
-	const char **names;
+	GF_FREED const char **names = NULL;
 	size_t n = 0, i;
 	int rc;
 
@@ -175,6 +174,5 @@ int gf_registry_refuse(const struct gf_registry *r, const char *option, const ch
 	rc = gf_names_refuse(names, got, err);
 	if (option)
 		gf_error_prefix(err, "%s", option);
-	free(names);
 	return rc;
 }

@@ -90,7 +90,7 @@ void gf_text_add_printable(struct gf_text *t, const char *text, size_t limit)
 void gf_text_one_line(char *to, size_t size, const char *text)
 {
 	static const char gap[] = "...";
-	struct gf_text t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text t = {0};
 	size_t head, tail;
 
 	gf_text_add_printable(&t, text, SIZE_MAX);
@@ -105,7 +105,6 @@ void gf_text_one_line(char *to, size_t size, const char *text)
 			tail++;
 		snprintf(to, size, "%.*s%s%s", (int)head, t.data, gap, t.data + tail);
 	}
-	gf_text_release(&t);
 }
 
 void gf_text_addv(struct gf_text *t, const char *fmt, va_list ap)

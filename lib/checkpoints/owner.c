@@ -176,14 +176,13 @@ static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked, struc
 
 static int write_record(struct gf_checkpoint_owner *o, int fd, struct gf_error *err)
 {
-	char *text = gf_document_write(&format, &o->self);
+	GF_FREED char *text = gf_document_write(&format, &o->self);
 	size_t size = strlen(text);
 	int rc = 0;
 
 	errno = 0; /* which a short write leaves alone */
 	if (ftruncate(fd, 0) || pwrite(fd, text, size, 0) != (ssize_t)size)
 		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s", o->path);
-	free(text);
 	return rc;
 }
 
@@ -287,7 +286,7 @@ int gf_checkpoint_claim_poll(struct gf_checkpoint_owner *o, struct gf_error *err
 	struct gf_error why = {""};
 	struct record other = {0};
 	bool locked = false, own, unsure;
-	char *name;
+	GF_FREED char *name = NULL;
 	int fd = -1, rc = open_lock(o, &fd, &locked, &why);
 
 	if (fd >= 0)
@@ -320,7 +319,6 @@ int gf_checkpoint_claim_poll(struct gf_checkpoint_owner *o, struct gf_error *err
 	if (rc && locked && !other.token) /* on a full disk, for one */
 		unlink(o->path);
 	gf_record_release(&record, &other);
-	free(name);
 	return unsure ? -EAGAIN : rc;
 }
 

@@ -335,7 +335,7 @@ int gf_safetensors_seal(const struct gf_safetensors *s, struct gf_file_seal *sea
 			struct gf_error *err)
 {
 	size_t size = file_bytes(s), at, n;
-	char *block = gf_xmalloc(BLOCK_BYTES);
+	GF_FREED char *block = gf_xmalloc(BLOCK_BYTES);
 	struct gf_digest digest;
 	int rc = 0;
 
@@ -348,7 +348,6 @@ int gf_safetensors_seal(const struct gf_safetensors *s, struct gf_file_seal *sea
 	}
 	if (!rc)
 		gf_seal_end(seal, &digest);
-	free(block);
 	return rc;
 }
 

@@ -170,18 +170,15 @@ static void remove_unfinished(const char *dir, const char *ending)
 
 int gf_checkpoint_begin(const char *dir, size_t step, struct gf_error *err)
 {
-	char *folder;
-	int rc;
+	GF_FREED char *folder = NULL;
 
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		return gf_error_errno(err, -errno, "%s", dir);
 	remove_unfinished(dir, UNFINISHED);
 	remove_unfinished(dir, REPLACED);
 	folder = folder_of(dir, step, UNFINISHED);
-	rc = mkdir(folder, 0777) && errno != EEXIST ? gf_error_errno(err, -errno, "%s", folder)
-						    : check_kind(folder, S_IFDIR, err);
-	free(folder);
-	return rc;
+	return mkdir(folder, 0777) && errno != EEXIST ? gf_error_errno(err, -errno, "%s", folder)
+						      : check_kind(folder, S_IFDIR, err);
 }
 
 char *gf_checkpoint_part(const char *dir, size_t step, int rank, bool unfinished)
@@ -227,7 +224,7 @@ static int set_aside(const char *folder, struct gf_error *err)
  * exchange their names at once where the file system can: one of them is always in place. */
 static int move_into_place(const char *from, const char *to, struct gf_error *err)
 {
-	char *old;
+	GF_FREED char *old = NULL;
 	int rc = 0;
 
 	if (rename(from, to) == 0)
@@ -245,27 +242,23 @@ static int move_into_place(const char *from, const char *to, struct gf_error *er
 	} else {
 		rename(old, from);
 	}
-	free(old);
 	return rc;
 }
 
 static int write_manifest(const char *folder, struct gf_manifest *m, struct gf_error *err)
 {
-	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
-	char *text = gf_manifest_text(m);
+	GF_FREED char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
+	GF_FREED char *text = gf_manifest_text(m);
 	struct gf_file f;
 	int rc = gf_file_create_own(&f, path, 0666, err);
 
-	rc = rc ?: gf_file_put(&f, text, strlen(text), err);
-	free(text);
-	free(path);
-	return rc;
+	return rc ?: gf_file_put(&f, text, strlen(text), err);
 }
 
 int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts, struct gf_error *err)
 {
-	char *from = folder_of(dir, m->step, UNFINISHED);
-	char *to = folder_of(dir, m->step, "");
+	GF_FREED char *from = folder_of(dir, m->step, UNFINISHED);
+	GF_FREED char *to = folder_of(dir, m->step, "");
 	struct stat st;
 	int rc;
 
@@ -280,17 +273,14 @@ int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts, s
 		remove_folder(from); /* what has made way */
 		remove_others(dir, m->step, m->run, adopts);
 	}
-	free(from);
-	free(to);
 	return rc;
 }
 
 void gf_checkpoint_discard(const char *dir, size_t step)
 {
-	char *folder = folder_of(dir, step, UNFINISHED);
+	GF_FREED char *folder = folder_of(dir, step, UNFINISHED);
 
 	remove_folder(folder);
-	free(folder);
 }
 
 /* --- reading ------------------------------------------------------------- */
@@ -322,8 +312,8 @@ static int describe_old(const char *dir, size_t step, const char *manifest, stru
 int gf_checkpoint_describe(const char *dir, size_t step, struct gf_manifest *m,
 			   struct gf_error *err)
 {
-	char *folder = folder_of(dir, step, "");
-	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
+	GF_FREED char *folder = folder_of(dir, step, "");
+	GF_FREED char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
 	struct stat st;
 	int rc = check_kind(folder, S_IFDIR, err);
 
@@ -331,21 +321,18 @@ int gf_checkpoint_describe(const char *dir, size_t step, struct gf_manifest *m,
 		rc = describe_old(dir, step, path, m, err);
 	else if (!rc && !(rc = check_kind(path, S_IFREG, err)))
 		rc = gf_manifest_read(path, step, m, err);
-	free(folder);
-	free(path);
 	return rc;
 }
 
 static int same_mark(const struct gf_safetensors *s, const char *key, const char *want,
 		     struct gf_error *err)
 {
-	char *got = NULL;
+	GF_FREED char *got = NULL;
 	int rc = gf_safetensors_metadata(s, key, &got, err);
 
 	if (!rc && strcmp(got, want) != 0)
 		rc = gf_error_set(err, -EINVAL, "%s: want the part of %s %s, found that of %s %s",
 				  s->path, key, want, key, got);
-	free(got);
 	return rc;
 }
 
@@ -382,15 +369,12 @@ static int same_seal(const struct gf_safetensors *s, const struct gf_checkpoint_
 int gf_checkpoint_open_part(const char *dir, size_t step, int rank, struct gf_safetensors *s,
 			    struct gf_error *err)
 {
-	char *folder = folder_of(dir, step, "");
-	char *path = gf_checkpoint_part(dir, step, rank, false);
+	GF_FREED char *folder = folder_of(dir, step, "");
+	GF_FREED char *path = gf_checkpoint_part(dir, step, rank, false);
 	int rc = check_kind(folder, S_IFDIR, err);
 
 	rc = rc ?: check_kind(path, S_IFREG, err);
-	rc = rc ?: gf_safetensors_open(path, s, err);
-	free(folder);
-	free(path);
-	return rc;
+	return rc ?: gf_safetensors_open(path, s, err);
 }
 
 int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m, int rank,

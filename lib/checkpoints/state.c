@@ -63,7 +63,7 @@ GF_ORDER(by_name, char *, strcmp(*x, *y))
 
 int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
 {
-	const char **names = gf_xcalloc(s->nitems + 1, sizeof(*names));
+	GF_FREED const char **names = gf_xcalloc(s->nitems + 1, sizeof(*names));
 	size_t i;
 	int rc = 0;
 
@@ -82,7 +82,6 @@ int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
 					  "two have this one",
 					  names[i]);
 	}
-	free(names);
 	return rc;
 }
 

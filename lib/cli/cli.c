@@ -208,11 +208,9 @@ char *gf_cli_lines(enum gf_cli_form form, const char *lines)
 int gf_cli_emit_lines(const struct gf_cli *cli, enum gf_cli_form form, const char *lines,
 		      struct gf_error *err)
 {
-	char *text = gf_cli_lines(form, lines);
-	int rc = gf_cli_emit(cli, text, err);
+	GF_FREED char *text = gf_cli_lines(form, lines);
 
-	free(text);
-	return rc;
+	return gf_cli_emit(cli, text, err);
 }
 
 size_t gf_cli_width(const struct gf_cli *cli)

@@ -125,7 +125,7 @@ int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, str
 		gf_cli_share_list("topologies", "as an argument"),
 		gf_cli_share_list("profiles", "as an argument"),
 	};
-	struct gf_text out = {0};
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 	size_t n = 3;
 	int rc;
 
@@ -136,6 +136,5 @@ int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more, str
 	gf_cli_share_list_free(&lists[0]);
 	gf_cli_share_list_free(&lists[1]);
 	gf_cli_share_list_free(&lists[2]);
-	gf_text_release(&out);
 	return rc;
 }

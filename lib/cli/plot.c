@@ -45,7 +45,7 @@ static void add_clean(struct gf_text *t, const char *text, size_t most)
 
 void gf_plot_text(struct gf_plot *p, const char *name, const char *fmt, ...)
 {
-	struct gf_text text = {0}, clean = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0}, clean = {0};
 	const char *at, *quote;
 	va_list ap;
 
@@ -58,8 +58,6 @@ void gf_plot_text(struct gf_plot *p, const char *name, const char *fmt, ...)
 	for (at = clean.data; at && (quote = strchr(at, '\'')); at = quote + 1)
 		gf_text_addf(&p->vars, "%.*s''", (int)(quote - at), at);
 	gf_text_addf(&p->vars, "%s';", at ? at : "");
-	gf_text_release(&text);
-	gf_text_release(&clean);
 }
 
 void gf_plot_number(struct gf_plot *p, const char *name, double value)
@@ -189,9 +187,9 @@ static int draw_file(const struct gf_plot *p, const char *script, const char *pa
 
 static int write_file(const struct gf_plot *p, const char *path, struct gf_error *err)
 {
-	struct gf_text vars = {0};
+	GF_RELEASED(gf_text_release) struct gf_text vars = {0};
 	const char *type;
-	char *name, *script = NULL;
+	GF_FREED char *name = NULL, *script = NULL;
 	int rc = gf_plot_store(path, &type, err);
 
 	if (rc)
@@ -203,11 +201,7 @@ static int write_file(const struct gf_plot *p, const char *path, struct gf_error
 		     p->vars.data ? p->vars.data : "");
 	name = gf_xasprintf("%s.gp", p->script);
 	rc = gf_cli_shipped("plots", name, &script, err);
-	rc = rc ?: draw_file(p, script, path, vars.data, err);
-	gf_text_release(&vars);
-	free(script);
-	free(name);
-	return rc;
+	return rc ?: draw_file(p, script, path, vars.data, err);
 }
 
 int gf_plot_finish(struct gf_plot *p, const char *path, struct gf_error *err)

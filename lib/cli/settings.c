@@ -137,9 +137,8 @@ static int store_keys(const struct gf_setting *s, const char *text, int entry, v
 {
 	const struct gf_registry *r = &s->from[0];
 	const struct gf_entry *e;
-	struct gf_keyed *of;
+	GF_FREED struct gf_keyed *of = NULL;
 	size_t n = 0, i = entry < 0 ? 0 : (size_t)entry;
-	int rc;
 
 	while (s->keys_offset && gf_registry_at(r, n))
 		n++;
@@ -152,9 +151,7 @@ static int store_keys(const struct gf_setting *s, const char *text, int entry, v
 	}
 	if (s->keys)
 		of[n++] = (struct gf_keyed){s->keys, (char *)arguments + s->offset2};
-	rc = gf_keys_set(text, of, n, false, err);
-	free(of);
-	return rc;
+	return gf_keys_set(text, of, n, false, err);
 }
 
 static bool is_entry(const struct gf_setting *s, const char *name)
@@ -166,14 +163,13 @@ static int store_entry(const struct gf_setting *s, const char *arg, void *argume
 		       struct gf_error *err)
 {
 	const char *keys = arg + strcspn(arg, ":=");
-	char *name = gf_xmemdup(arg, strlen(arg) + 1);
+	GF_FREED char *name = gf_xmemdup(arg, strlen(arg) + 1);
 	bool named = *keys != '=';
 	int rc = 0, entry = -1;
 
 	name[keys - arg] = '\0';
 	if (s->own_offset && *keys == ':' && !is_entry(s, name)) {
 		*(const char **)(void *)((char *)arguments + s->own_offset) = arg;
-		free(name);
 		return 0;
 	}
 	if (named)
@@ -190,7 +186,6 @@ static int store_entry(const struct gf_setting *s, const char *arg, void *argume
 	}
 	if (rc == 0 && entry >= 0)
 		*(int *)(void *)((char *)arguments + s->offset) = entry;
-	free(name);
 	return rc;
 }
 

@@ -225,7 +225,7 @@ int gf_cli_share(const char *kind, const char *name, char **path, struct gf_erro
 
 struct gf_list gf_cli_share_list(const char *kind, const char *description)
 {
-	char **names = names_of(kind);
+	GF_FREED char **names = names_of(kind);
 	struct gf_named *entries;
 	size_t n = 0, i;
 
@@ -234,7 +234,6 @@ struct gf_list gf_cli_share_list(const char *kind, const char *description)
 	entries = gf_xcalloc(n + 1, sizeof(*entries));
 	for (i = 0; i < n; i++)
 		entries[i].name = names[i];
-	free(names);
 	return (struct gf_list){kind, description, {entries, sizeof(*entries), NULL}, false};
 }
 

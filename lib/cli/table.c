@@ -44,7 +44,7 @@ void gf_table_cell(struct gf_table *t, const char *fmt, ...)
 
 void gf_table_cells(struct gf_table *t, const char *fmt, ...)
 {
-	struct gf_text all = {0};
+	GF_RELEASED(gf_text_release) struct gf_text all = {0};
 	char *rest, *cell;
 	size_t ncols = 1;
 	va_list ap;
@@ -58,7 +58,6 @@ void gf_table_cells(struct gf_table *t, const char *fmt, ...)
 		gf_table_begin(t, ncols);
 	for (rest = all.data; (cell = strsep(&rest, "\t"));)
 		add(t, gf_xstrdup(cell));
-	gf_text_release(&all);
 }
 
 /* Columns count code points, so that accents do not shift what follows. */
@@ -232,7 +231,7 @@ static void add_cell(const struct gf_table *t, size_t row, size_t col,
 		     const struct gf_human_unit *unit, size_t form, struct gf_text *out)
 {
 	const char *cell = t->rows[row][col], *rest = "";
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	struct gf_human_unit own;
 	double value;
 
@@ -247,7 +246,6 @@ static void add_cell(const struct gf_table *t, size_t row, size_t col,
 		gf_text_add_cell(out, text.data, form == GF_TABLE_CSV ? ',' : '\t');
 	else
 		add_escaped(out, text.data, form);
-	gf_text_release(&text);
 }
 
 static void print_form(const struct gf_table *t, size_t form, struct gf_text *out)
@@ -263,7 +261,7 @@ static void print_form(const struct gf_table *t, size_t form, struct gf_text *ou
 			{GF_TABLE_TSV, "", "\t", "\n"},
 		},
 	  *m = marks;
-	struct gf_human_unit *units = gf_xcalloc(t->ncols + 1, sizeof(*units));
+	GF_FREED struct gf_human_unit *units = gf_xcalloc(t->ncols + 1, sizeof(*units));
 	size_t row, col;
 
 	while (m->form != form)
@@ -293,7 +291,6 @@ static void print_form(const struct gf_table *t, size_t form, struct gf_text *ou
 	}
 	if (form == GF_TABLE_LATEX)
 		gf_text_addf(out, "\\end{tabular}\n");
-	free(units);
 }
 
 void gf_table_note(size_t window, struct gf_text *out, const char *fmt, ...)
@@ -314,7 +311,7 @@ void gf_table_note(size_t window, struct gf_text *out, const char *fmt, ...)
 
 void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *out)
 {
-	struct gf_text folded = {0};
+	GF_RELEASED(gf_text_release) struct gf_text folded = {0};
 	struct layout l;
 	size_t row;
 
@@ -330,7 +327,6 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 		print_row(t, &l, row, out);
 	if (folded.length)
 		gf_text_addf(out, "%s\n", folded.data);
-	gf_text_release(&folded);
 	free(l.width);
 	free(l.right);
 }

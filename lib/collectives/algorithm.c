@@ -186,7 +186,7 @@ static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_
 			     struct gf_schedule *s)
 {
 	const struct gf_coll_args even = in_parts(a, args);
-	struct gf_range *parts = gf_xcalloc((size_t)args->ranks, sizeof(*parts));
+	GF_FREED struct gf_range *parts = gf_xcalloc((size_t)args->ranks, sizeof(*parts));
 	int rank;
 
 	gf_schedule_init(s, s->rank, args->ranks, even.count_elems);
@@ -199,7 +199,6 @@ static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_
 	if (args->half == GF_COLL_REDUCE_SCATTER)
 		move_part(a, &even, s);
 	gf_layout_apply(args->owners, parts, args->count_elems, s->rank % gf_coll_sharers(args), s);
-	free(parts);
 }
 
 /* A library cuts as it likes: its halves are of parts in the order of ranks, as even as can be. */

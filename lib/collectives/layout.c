@@ -24,7 +24,7 @@ struct gf_layout gf_layout_even(int ranks, size_t count_elems)
 int gf_layout_check(const struct gf_layout *layout, int ranks, size_t count_elems,
 		    struct gf_error *err)
 {
-	struct gf_layout_piece *sorted = gf_xcalloc(layout->npieces, sizeof(*sorted));
+	GF_FREED struct gf_layout_piece *sorted = gf_xcalloc(layout->npieces, sizeof(*sorted));
 	size_t i, end = 0;
 	int rc = 0;
 
@@ -48,7 +48,6 @@ int gf_layout_check(const struct gf_layout *layout, int ranks, size_t count_elem
 	if (!rc && end != count_elems)
 		rc = gf_error_set(err, -EINVAL, "want pieces of %zu elements together, got %zu",
 				  count_elems, end);
-	free(sorted);
 	return rc;
 }
 

@@ -114,7 +114,7 @@ int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args, con
 		  gf_prove_build *build, void *ctx, struct gf_text *out, struct gf_error *err)
 {
 	struct own own = {way->algorithm, args};
-	char *words = gf_prove_words(way, args, type);
+	GF_FREED char *words = gf_prove_words(way, args, type);
 	size_t steps = 0;
 	int rc = 0;
 
@@ -135,6 +135,5 @@ int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args, con
 				     "deadlock\n",
 				     words, steps);
 	}
-	free(words);
 	return rc;
 }

@@ -154,7 +154,7 @@ void gf_schedule_after(struct gf_schedule *s, size_t step)
 /* A local step that waits for every step that no other waits for. */
 static void join(struct gf_schedule *s)
 {
-	bool *awaited = gf_xcalloc(s->nsteps + 1, sizeof(*awaited));
+	GF_FREED bool *awaited = gf_xcalloc(s->nsteps + 1, sizeof(*awaited));
 	size_t n = s->nsteps, capacity = s->ndeps, i;
 	struct gf_step *step;
 
@@ -166,7 +166,6 @@ static void join(struct gf_schedule *s)
 		if (!awaited[i])
 			*gf_array_push(&s->deps, &s->ndeps, &capacity) = (uint32_t)i;
 	step->ndeps = (uint32_t)s->ndeps - step->first_dep;
-	free(awaited);
 }
 
 static struct gf_range shifted(struct gf_range range, const struct gf_schedule *by)
@@ -191,8 +190,9 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 {
 	const uint32_t joint = (uint32_t)s->nsteps;
 	const size_t nteams = s->nteams;
-	uint32_t *sent = count_messages(s, true), base = joint + (joint > 0);
-	uint32_t *received = count_messages(s, false);
+	uint32_t base = joint + (joint > 0);
+	GF_FREED uint32_t *sent = count_messages(s, true);
+	GF_FREED uint32_t *received = count_messages(s, false);
 	size_t i, k, capacity;
 
 	assert(s->rank == next->rank && s->ranks == next->ranks);
@@ -225,8 +225,6 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 	}
 	s->count_elems += next->count_elems;
 	s->scratch_elems += next->scratch_elems;
-	free(sent);
-	free(received);
 }
 
 struct gf_range gf_range_part(struct gf_range range, int parts, int index)

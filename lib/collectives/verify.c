@@ -177,7 +177,7 @@ static bool same_owned(const struct gf_schedule *a, const struct gf_schedule *b)
  * some copies. */
 static int check_owned(const struct gf_schedule *ranks, int nranks, struct gf_error *err)
 {
-	struct gf_layout_piece *pieces = NULL;
+	GF_FREED struct gf_layout_piece *pieces = NULL;
 	size_t n = 0, capacity = 0, i, owned = 0;
 	int rank, rc, sharers = nranks;
 
@@ -197,7 +197,6 @@ static int check_owned(const struct gf_schedule *ranks, int nranks, struct gf_er
 			*gf_array_push(&pieces, &n, &capacity) = (struct gf_layout_piece){
 				rank, ranks[rank].owned[i].first, ranks[rank].owned[i].count};
 	rc = gf_layout_check(&(struct gf_layout){pieces, n}, sharers, ranks[0].count_elems, err);
-	free(pieces);
 	return rc;
 }
 

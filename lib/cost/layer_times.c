@@ -138,8 +138,8 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		      struct gf_model_profile **profile, struct gf_error *err)
 {
 	struct gf_model_profile *p;
-	double *ready_s, *need_s, *kept;
-	struct work *times;
+	GF_FREED double *ready_s = NULL, *need_s = NULL, *kept = NULL;
+	GF_FREED struct work *times = NULL;
 	size_t i;
 	int rc;
 
@@ -169,10 +169,6 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	p->batch_per_rank = in->batch;
 	p->overlap_slowdown = 1;
 	*profile = p;
-	free(times);
-	free(kept);
-	free(ready_s);
-	free(need_s);
 	return 0;
 }
 

@@ -174,10 +174,9 @@ static int open_cifar100(const char *path, const struct gf_dataset_want *want, s
 
 static int has_first(const char *folder, const struct kind *kind)
 {
-	char *path = gf_source_find(folder, kind->files[GF_PART_TRAIN][0]);
+	GF_FREED char *path = gf_source_find(folder, kind->files[GF_PART_TRAIN][0]);
 	int found = path != NULL;
 
-	free(path);
 	return found;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "data/data_parts.h"
@@ -99,8 +100,7 @@ static const struct gf_data_format *recognise(const char *path)
 static int refuse(const char *path, struct gf_error *err)
 {
 	const struct gf_data_format *const *f;
-	struct gf_text names = {0};
-	int rc;
+	GF_RELEASED(gf_text_release) struct gf_text names = {0};
 
 	/* a file or a folder that is there, and cannot be looked into */
 	if (access(path, F_OK) == 0 && access(path, R_OK) != 0)
@@ -108,12 +108,10 @@ static int refuse(const char *path, struct gf_error *err)
 	for (f = gf_data_formats; *f; f++)
 		if (*f != &gf_data_synthetic)
 			gf_text_addf(&names, "%s%s", names.length ? ", " : "", (*f)->name);
-	rc = gf_error_set(
+	return gf_error_set(
 		err, -ENOENT,
 		"%s: want a folder with data of a known format (%s) or synthetic, found none", path,
 		names.data);
-	gf_text_release(&names);
-	return rc;
 }
 
 int gf_dataset_open(const char *path, const struct gf_dataset_want *want, struct gf_dataset *d,

@@ -172,7 +172,7 @@ static void mix_columns(const float *row, const struct axis *across,
 static void crop_values(const struct pixels *p, const struct gf_crop *w,
 			const struct gf_picture_want *want, float *values)
 {
-	float *row = gf_xcalloc(p->stride, sizeof(*row));
+	GF_FREED float *row = gf_xcalloc(p->stride, sizeof(*row));
 	struct axis across, down;
 	size_t y;
 
@@ -184,7 +184,6 @@ static void crop_values(const struct pixels *p, const struct gf_crop *w,
 	}
 	axis_release(&across);
 	axis_release(&down);
-	free(row);
 }
 
 /* --- its pixels ------------------------------------------------------------
@@ -379,7 +378,7 @@ int gf_jpeg_read(const char *path, const struct gf_draw *draw, const struct gf_p
 		 float *values, struct gf_error *err)
 {
 	struct reader r = {.path = path, .draw = draw, .want = want, .err = err};
-	char *data = NULL;
+	GF_FREED char *data = NULL;
 	size_t size;
 	int rc = gf_file_read_regular(path, &data, &size, err);
 
@@ -387,6 +386,5 @@ int gf_jpeg_read(const char *path, const struct gf_draw *draw, const struct gf_p
 	if (!rc)
 		crop_values(&r.pixels, &r.window, want, values);
 	free(r.pixels.bytes);
-	free(data);
 	return rc;
 }

@@ -98,7 +98,7 @@ static bool is_jpeg(const char *name)
 static int list_class(struct folder *f, enum gf_part part, size_t class, struct gf_error *err)
 {
 	struct names *n = &f->files[part];
-	char *path =
+	GF_FREED char *path =
 		gf_xasprintf("%s/%s/%s", f->path, part_folders[part], name_at(&f->classes, class));
 	size_t i = f->first[part][class] = n->n;
 	int rc = is_folder(path)
@@ -116,7 +116,6 @@ static int list_class(struct folder *f, enum gf_part part, size_t class, struct 
 				err, -EINVAL,
 				"%s/%s: want JPEG files alone (.jpg, .jpeg); convert or remove it",
 				path, name_at(n, i));
-	free(path);
 	return rc;
 }
 
@@ -146,7 +145,7 @@ static int compare_classes(const struct folder *f, const struct names *val, stru
 static int list_classes(struct folder *f, enum gf_part part, const struct gf_dataset_want *want,
 			struct gf_error *err)
 {
-	char *path = gf_xasprintf("%s/%s", f->path, part_folders[part]);
+	GF_FREED char *path = gf_xasprintf("%s/%s", f->path, part_folders[part]);
 	struct names val = {0};
 	struct names *n = part == GF_PART_TRAIN ? &f->classes : &val;
 	int rc = is_folder(path) ? list(path, n, err)
@@ -165,7 +164,6 @@ static int list_classes(struct folder *f, enum gf_part part, const struct gf_dat
 				  "%s: want at most %zu classes for this model, got %zu", path,
 				  want->classes, n->n);
 	release_names(&val);
-	free(path);
 	return rc;
 }
 
@@ -254,13 +252,12 @@ static int sample(const struct gf_dataset *d, const struct gf_draw *draw, float 
 {
 	const struct folder *f = d->priv;
 	const size_t class = class_of(f, draw);
-	char *path = gf_xasprintf("%s/%s/%s/%s", f->path, part_folders[draw->part],
-				  name_at(&f->classes, class),
-				  name_at(&f->files[draw->part], draw->index));
+	GF_FREED char *path = gf_xasprintf("%s/%s/%s/%s", f->path, part_folders[draw->part],
+					   name_at(&f->classes, class),
+					   name_at(&f->files[draw->part], draw->index));
 	int rc = gf_data_jpeg_reader(path, draw, &f->want, values, err);
 
 	*label = (int32_t) class;
-	free(path);
 	return rc;
 }
 

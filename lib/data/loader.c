@@ -260,7 +260,7 @@ static bool is_given_out(const struct gf_loader *l)
 static void *run(void *arg)
 {
 	struct gf_loader *l = arg;
-	float *room = new_room(l);
+	GF_FREED float *room = new_room(l);
 
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop)
@@ -269,7 +269,6 @@ static void *run(void *arg)
 		else
 			fetch_some(l, room);
 	pthread_mutex_unlock(&l->lock);
-	free(room);
 	return NULL;
 }
 

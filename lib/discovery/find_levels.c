@@ -308,7 +308,7 @@ static char *order_of(const struct gf_nvlinked *g, size_t n)
 static void say_scattered(struct gf_text *remarks, const struct gf_nvlinked *g, size_t n)
 {
 	bool xgmi = g && strcmp(g[0].link, "xgmi") == 0;
-	char *order = g ? order_of(g, n) : NULL;
+	GF_FREED char *order = g ? order_of(g, n) : NULL;
 
 	gf_text_addf(remarks,
 		     "%s does not connect the GPUs in equal groups of neighbours: described as if "
@@ -318,7 +318,6 @@ static void say_scattered(struct gf_text *remarks, const struct gf_nvlinked *g, 
 		gf_text_addf(remarks, "; %s_VISIBLE_DEVICES=%s makes neighbours of them",
 			     xgmi ? "HIP" : "CUDA", order);
 	gf_text_addf(remarks, "\n");
-	free(order);
 }
 
 void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g, size_t n,
@@ -508,7 +507,7 @@ void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s)
 int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels, size_t nlevels,
 		     struct gf_text *remark, struct gf_error *err)
 {
-	int *host = gf_xcalloc((size_t)c->ranks, sizeof(*host));
+	GF_FREED int *host = gf_xcalloc((size_t)c->ranks, sizeof(*host));
 	int rc = gf_comm_allgather(c, &c->host, sizeof(c->host), host, err);
 	const int inner = gf_levels_host(levels, nlevels);
 	int rank, first;
@@ -525,7 +524,6 @@ int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels, size_t nl
 			     levels[0].name, first, rank, inner, inner);
 		break;
 	}
-	free(host);
 	return rc;
 }
 

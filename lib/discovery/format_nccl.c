@@ -263,12 +263,11 @@ static char *add_place(struct nccl *r, const struct gf_markup *pci, const struct
 {
 	char *place = gf_xasprintf("%s%sport%zu/%zu", at->bridges ? at->bridges : "",
 				   at->bridges ? "/" : "", r->nplaces, r->nplaces);
-	char *address = address_of(pci, "busid");
+	GF_FREED char *address = address_of(pci, "busid");
 
 	r->nplaces++;
 	if (address)
 		gf_pci_tree_put(&r->trees[at->host], address, gf_xstrdup(place));
-	free(address);
 	return place;
 }
 
@@ -404,7 +403,7 @@ static double link_rate(const struct nccl_gpu *g, const struct gf_markup *link, 
 		const char *target;
 		double bytes_per_s;
 	} xgmi[] = {{"gfx90a", 36e9}, {"gfx94", 48e9}, {"gfx95", 48e9}, {"", 24e9}};
-	char *target;
+	GF_FREED char *target = NULL;
 	double rate;
 	size_t i;
 
@@ -415,7 +414,6 @@ static double link_rate(const struct nccl_gpu *g, const struct gf_markup *link, 
 	target = target_of(g->gpu);
 	for (i = 0; strncmp(target ? target : "", xgmi[i].target, strlen(xgmi[i].target)) != 0;)
 		i++;
-	free(target);
 	return xgmi[i].bytes_per_s;
 }
 
@@ -425,7 +423,7 @@ static int follow(struct nccl *r, size_t gpu, const struct gf_markup *link, doub
 {
 	const struct nccl_gpu *g = &r->gpus[gpu];
 	const char *class = gf_markup_get(link, "tclass");
-	char *target = address_of(link, "target");
+	GF_FREED char *target = address_of(link, "target");
 	size_t other = find(r, g->host, target), *at;
 	const char *left = NULL;
 	double count;
@@ -455,7 +453,6 @@ static int follow(struct nccl *r, size_t gpu, const struct gf_markup *link, doub
 	}
 	if (left)
 		gf_imported_leave(r->in->imported, left, link->line);
-	free(target);
 	return rc;
 }
 

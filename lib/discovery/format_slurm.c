@@ -399,7 +399,7 @@ GF_ORDER(by_name, char *, strcmp(*x, *y))
 
 static int check_hosts(const struct slurm *r)
 {
-	char **sorted = gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
+	GF_FREED char **sorted = gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
 	size_t i;
 	int rc = 0;
 
@@ -410,7 +410,6 @@ static int check_hosts(const struct slurm *r)
 				r->err, -EINVAL,
 				"%s: want every node below one switch, got %.40s below two",
 				r->in->path, sorted[i]);
-	free(sorted);
 	return rc;
 }
 

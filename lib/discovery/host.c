@@ -187,7 +187,7 @@ int gf_discover_copy_rate(double *bytes_per_s, struct gf_error *err)
 	/* A copy that the compiler could see to be unused would vanish. */
 	void *(*volatile copy)(void *, const void *, size_t) = memcpy;
 	double elapsed[ROUNDS];
-	char *from = malloc(buffer_bytes), *to = malloc(buffer_bytes);
+	GF_FREED char *from = malloc(buffer_bytes), *to = malloc(buffer_bytes);
 	int i, rc = 0;
 
 	if (!from || !to) {
@@ -206,7 +206,5 @@ int gf_discover_copy_rate(double *bytes_per_s, struct gf_error *err)
 	qsort(elapsed, ROUNDS, sizeof(*elapsed), ascending);
 	*bytes_per_s = (double)buffer_bytes / elapsed[ROUNDS / 2];
 out:
-	free(from);
-	free(to);
 	return rc;
 }

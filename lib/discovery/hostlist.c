@@ -84,8 +84,7 @@ static int expand(struct gf_hostlist *l, const char *prefix, const char *rest, i
 		  struct gf_error *err)
 {
 	size_t n = strcspn(rest, "[]");
-	char *more;
-	int rc;
+	GF_FREED char *more = NULL;
 
 	if (rest[n] == ']' || (rest[n] == '[' && brackets >= BRACKETS_MAX))
 		return gf_error_set(err, -EINVAL,
@@ -93,10 +92,8 @@ static int expand(struct gf_hostlist *l, const char *prefix, const char *rest, i
 				    "another, got \"%.20s\"",
 				    BRACKETS_MAX, rest);
 	more = gf_xasprintf("%s%.*s", prefix, (int)n, rest);
-	rc = rest[n] ? expand_brackets(l, more, rest + n + 1, brackets, err)
-		     : add_name(l, more, err);
-	free(more);
-	return rc;
+	return rest[n] ? expand_brackets(l, more, rest + n + 1, brackets, err)
+		       : add_name(l, more, err);
 }
 
 int gf_hostlist_add(struct gf_hostlist *l, const char *text, struct gf_error *err)

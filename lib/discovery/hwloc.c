@@ -248,7 +248,7 @@ static bool address_of(const struct gf_markup *e, char to[GF_PCI_TEXT])
 static void look(struct reading *r, const struct gf_markup *e, struct around at)
 {
 	const char *nodes = gf_markup_get(e, "nodeset");
-	char *bridges = NULL;
+	GF_FREED char *bridges = NULL;
 	size_t i;
 
 	at.nodeset = nodes ? nodes : at.nodeset;
@@ -266,7 +266,6 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 	for (i = 0; i < e->nchildren; i++)
 		if (strcmp(e->children[i]->name, "object") == 0)
 			look(r, e->children[i], at);
-	free(bridges);
 }
 
 /*
@@ -543,7 +542,7 @@ static int probe_this(const struct gf_discover_config *config, struct gf_host *h
 int gf_discover_hwloc(const struct gf_discover_config *config, struct gf_host *host,
 		      struct gf_error *err)
 {
-	char *read = NULL;
+	GF_FREED char *read = NULL;
 	size_t size;
 	int rc = 0;
 
@@ -555,9 +554,9 @@ int gf_discover_hwloc(const struct gf_discover_config *config, struct gf_host *h
 	}
 	if (!config->hwloc_text)
 		rc = gf_file_read(config->hwloc_xml, &read, &size, err);
-	rc = rc ?: read_xml(read ? read : config->hwloc_text, config->hwloc_xml, config, host, err);
-	free(read);
-	return rc;
+	return rc
+		       ?: read_xml(read ? read : config->hwloc_text, config->hwloc_xml, config,
+				   host, err);
 }
 
 static int recognise(const char *text)

@@ -35,7 +35,7 @@ static void find_nearest(struct gf_host *host, struct gf_device *d, const enum g
 
 void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths)
 {
-	int *users = gf_xcalloc(host->nnics + 1, sizeof(*users));
+	GF_FREED int *users = gf_xcalloc(host->nnics + 1, sizeof(*users));
 	struct gf_level way_out;
 	size_t i;
 
@@ -43,7 +43,6 @@ void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths)
 	for (i = 0; i < host->ndevices; i++)
 		find_nearest(host, &host->devices[i], paths + i * host->nnics, way_out.link, users);
 	free(way_out.link);
-	free(users);
 }
 
 void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
@@ -127,14 +126,13 @@ static const char *host_bridge(const char *path)
 
 void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs, const char *pci)
 {
-	char *link = sysfs && pci ? gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci) : NULL;
-	char *resolved = link ? gf_heap_need(realpath(link, NULL)) : NULL;
+	GF_FREED char *link =
+		sysfs && pci ? gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci) : NULL;
+	GF_FREED char *resolved = link ? gf_heap_need(realpath(link, NULL)) : NULL;
 	const char *from = resolved ? host_bridge(resolved) : NULL;
 
 	if (from)
 		gf_pci_tree_put(tree, pci, gf_xstrdup(from));
-	free(link);
-	free(resolved);
 }
 
 void gf_pci_tree_release(struct gf_pci_tree *tree)

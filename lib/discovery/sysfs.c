@@ -125,14 +125,13 @@ static int find_pci(char *path, char pci[GF_PCI_TEXT], int *numa)
  * as virtio; -ENOENT if there is none. *numa is -1 where unknown. Takes link. */
 static int pci_of(char pci[GF_PCI_TEXT], int *numa, char *link)
 {
-	char *resolved = gf_heap_need(realpath(link, NULL));
+	GF_FREED char *resolved = gf_heap_need(realpath(link, NULL));
 	int rc = -ENOENT;
 
 	*numa = -1;
 	free(link);
 	if (resolved)
 		rc = find_pci(resolved, pci, numa);
-	free(resolved);
 	return rc;
 }
 

@@ -123,7 +123,7 @@ static void find(struct gf_imported *imported, size_t n, const char *what)
 static void say_found(const struct gf_topology *t, struct gf_imported *imported)
 {
 	size_t devices = 0, nics = 0, i;
-	struct gf_text levels = {0};
+	GF_RELEASED(gf_text_release) struct gf_text levels = {0};
 
 	for (i = 0; i < t->nhosts; i++) {
 		devices += t->hosts[i].ndevices;
@@ -139,7 +139,6 @@ static void say_found(const struct gf_topology *t, struct gf_imported *imported)
 		find(imported, nics, "network interface");
 	if (t->nlevels)
 		gf_imported_find(imported, "levels of %s", levels.data);
-	gf_text_release(&levels);
 }
 
 int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology *out,

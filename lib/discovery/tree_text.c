@@ -244,8 +244,8 @@ static void fold_names(const char *const *names, size_t n, struct gf_text *out)
 static void draw_run(const struct drawing *d, size_t first, size_t n, const char *lead)
 {
 	const struct gf_host *h = &d->t->hosts[first];
-	const char **names = gf_xcalloc(n, sizeof(*names));
-	struct gf_text facts = {0};
+	GF_FREED const char **names = gf_xcalloc(n, sizeof(*names));
+	GF_RELEASED(gf_text_release) struct gf_text facts = {0};
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -258,8 +258,6 @@ static void draw_run(const struct drawing *d, size_t first, size_t n, const char
 		gf_text_addf(d->out, ": ");
 	gf_text_addf(d->out, "%s\n", facts.length ? facts.data : "");
 	add_parts(h, d->s, lead, d->out);
-	gf_text_release(&facts);
-	free(names);
 }
 
 static void draw_hosts(const struct drawing *d, size_t first, size_t end, const char *lead)
@@ -329,7 +327,7 @@ void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out)
 static void plot_hosts(const struct gf_topology *t, struct gf_plot *plot)
 {
 	static const struct strokes none = {"", "", "", ""};
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	const struct drawing d = {t, &none, &text};
 	char *rest, *line;
 	size_t first, n;
@@ -344,7 +342,6 @@ static void plot_hosts(const struct gf_topology *t, struct gf_plot *plot)
 		gf_plot_label(&plot->csv, line);
 		gf_text_addf(&plot->csv, "\n");
 	}
-	gf_text_release(&text);
 }
 
 void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot)

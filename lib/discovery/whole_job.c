@@ -23,8 +23,8 @@ static int describe_host(const struct gf_discover_job *job, char **text, struct 
 			 struct gf_error *err)
 {
 	struct gf_discover_config config = job->probe;
-	struct gf_topology t = {0};
-	struct gf_text said = {0};
+	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text said = {0};
 	int rc;
 
 	config.remarks = &said;
@@ -41,8 +41,6 @@ static int describe_host(const struct gf_discover_job *job, char **text, struct 
 	}
 	if (rc == 0)
 		*text = gf_topology_write(&t);
-	gf_topology_release(&t);
-	gf_text_release(&said);
 	return rc;
 }
 
@@ -50,7 +48,7 @@ int gf_discover_host_read(const char *text, size_t length, const char *source, s
 			  struct gf_error *err)
 {
 	struct gf_json *root = NULL;
-	struct gf_topology t = {0};
+	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
 	int rc = gf_json_parse(text, length, source, &root, err);
 
 	rc = rc ?: gf_topology_read(root, source, &t, err);
@@ -61,7 +59,6 @@ int gf_discover_host_read(const char *text, size_t length, const char *source, s
 		*host = t.hosts[0];
 		memset(&t.hosts[0], 0, sizeof(t.hosts[0]));
 	}
-	gf_topology_release(&t);
 	gf_json_free(root);
 	return rc;
 }
@@ -117,8 +114,8 @@ static int measure_copy(struct gf_comm *c, double *slowest, struct gf_error *err
 static int gather(struct gf_comm *c, const struct gf_discover_job *job, struct answers *a,
 		  struct gf_error *err)
 {
-	struct gf_text remarks = {0};
-	char *mine = NULL;
+	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
+	GF_FREED char *mine = NULL;
 	int rc, own = 0;
 
 	rc = gf_comm_allgather(c, &c->host, sizeof(c->host), a->first, err);
@@ -133,8 +130,6 @@ static int gather(struct gf_comm *c, const struct gf_discover_job *job, struct a
 	if (rc == 0)
 		rc = gf_comm_gather_text(c, 0, remarks.data ? remarks.data : "", remarks.length,
 					 &a->remarks, a->remark_lengths, err);
-	free(mine);
-	gf_text_release(&remarks);
 	return rc;
 }
 
@@ -142,14 +137,12 @@ static int gather(struct gf_comm *c, const struct gf_discover_job *job, struct a
 static int assemble(const struct gf_discover_job *job, const struct answers *a, int ranks,
 		    struct gf_topology *t, struct gf_text *remark, struct gf_error *err)
 {
-	size_t *host_of = gf_xcalloc((size_t)ranks, sizeof(*host_of));
+	GF_FREED size_t *host_of = gf_xcalloc((size_t)ranks, sizeof(*host_of));
 	int rc = collect_hosts(a, ranks, t, host_of, err);
 
 	if (rc == 0 && a->remarks)
 		gf_text_add(remark, a->remarks, strlen(a->remarks));
-	rc = rc ?: gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark, err);
-	free(host_of);
-	return rc;
+	return rc ?: gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark, err);
 }
 
 int gf_discover_job(struct gf_comm *c, const struct gf_discover_job *job, struct gf_topology *t,
@@ -188,8 +181,8 @@ static int find(struct gf_comm *c, char **text, struct gf_error *err)
 {
 	struct gf_discover_job job = {
 		.probe = {.sysfs = GF_DISCOVER_SYSFS, .nvml = GF_DISCOVER_NVML}};
-	struct gf_text remark = {0};
-	struct gf_topology t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remark = {0};
+	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
 	int rc = gf_discover_job(c, &job, &t, &remark, err);
 
 	if (rc == 0 && c->rank == 0) {
@@ -198,8 +191,6 @@ static int find(struct gf_comm *c, char **text, struct gf_error *err)
 		t.source = gf_xstrdup("discovered");
 		*text = gf_topology_write(&t);
 	}
-	gf_topology_release(&t);
-	gf_text_release(&remark);
 	return rc;
 }
 
@@ -207,7 +198,7 @@ int gf_discover_job_topology(struct gf_comm *c, const struct gf_topology *given,
 			     struct gf_topology *t, struct gf_error *err)
 {
 	int have = c->rank == 0 && given && given->ranks == c->ranks, rc;
-	char *text = have ? gf_topology_write(given) : NULL;
+	GF_FREED char *text = have ? gf_topology_write(given) : NULL;
 	struct gf_json *root = NULL;
 	size_t length = 0;
 
@@ -224,6 +215,5 @@ int gf_discover_job_topology(struct gf_comm *c, const struct gf_topology *given,
 		rc = gf_comm_agree(c, rc, err);
 	}
 	gf_json_free(root);
-	free(text);
 	return rc;
 }

@@ -15,7 +15,7 @@ int gf_document_read(const struct gf_json *root, const char *file,
 	const struct gf_record *r = format->record;
 	struct gf_json_at at;
 	int index, version, rc;
-	void *read;
+	GF_FREED void *read = NULL;
 
 	rc = gf_json_root(root, file, &at, err);
 	if (rc)
@@ -29,7 +29,6 @@ int gf_document_read(const struct gf_json *root, const char *file,
 	if (!rc)
 		memcpy(item, read, r->bytes);
 	gf_json_leave(&at);
-	free(read);
 	return rc;
 }
 
@@ -48,10 +47,10 @@ char *gf_document_write(const struct gf_document_format *format, const void *ite
 int gf_document_check(const struct gf_document_format *format, const void *item,
 		      struct gf_error *err)
 {
-	char *text = gf_document_write(format, item);
+	GF_FREED char *text = gf_document_write(format, item);
 	/* no file: "the plan", which is not the command's name over again */
 	char *file = gf_xasprintf("the %s", strchr(format->name, '-') + 1);
-	void *copy = gf_xcalloc(1, format->record->bytes);
+	GF_FREED void *copy = gf_xcalloc(1, format->record->bytes);
 	struct gf_json *root;
 	int rc;
 
@@ -62,8 +61,6 @@ int gf_document_check(const struct gf_document_format *format, const void *item,
 			gf_record_release(format->record, copy);
 		gf_json_free(root);
 	}
-	free(copy);
 	free(file);
-	free(text);
 	return rc;
 }

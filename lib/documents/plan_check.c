@@ -114,7 +114,7 @@ static void list_algorithms(unsigned traits, struct gf_text *out)
 static int check_sums(const struct gf_json_at *at, const char *place, const struct gf_plan *p,
 		      const struct gf_message *m, struct gf_error *err)
 {
-	struct gf_text plain = {0}, coded = {0};
+	GF_RELEASED(gf_text_release) struct gf_text plain = {0}, coded = {0};
 
 	if (!p->reproducible || gf_message_is_open(m) ||
 	    gf_algorithm_reproduces(m->algorithm, m->codec))
@@ -125,8 +125,6 @@ static int check_sums(const struct gf_json_at *at, const char *place, const stru
 		       "want %s with f32, or %s with a codec without blocks, in a reproducible "
 		       "plan, got %.40s with %.40s",
 		       plain.data, coded.data, m->algorithm, m->codec);
-	gf_text_release(&plain);
-	gf_text_release(&coded);
 	return -EINVAL;
 }
 
@@ -200,7 +198,7 @@ static int check_cover(const struct gf_json_at *at, const struct exchange *x, st
 {
 	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
-	size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
+	GF_FREED size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
 	char reason[128];
 	int rc = 0;
 
@@ -235,7 +233,6 @@ static int check_cover(const struct gf_json_at *at, const struct exchange *x, st
 		rc = gf_json_refuse(at, x->key, err,
 				    "want tensor %zu in one message, got it in none", k);
 	}
-	free(owner);
 	return rc;
 }
 

@@ -44,7 +44,7 @@ static void set_stages(const char *algorithm, const int *factors, size_t n,
 static void decompose(const struct gf_plan *whole, const struct gf_rule_algorithm *entry,
 		      struct gf_message *m)
 {
-	int *factors;
+	GF_FREED int *factors = NULL;
 	size_t n = 0, i;
 
 	if (is_for(entry, whole->ranks)) {
@@ -62,7 +62,6 @@ static void decompose(const struct gf_plan *whole, const struct gf_rule_algorith
 			factors[n++] = (int)whole->levels[i].size;
 	set_stages(m->algorithm, factors, n, &m->stages, &m->nstages);
 	m->unsaid = true;
-	free(factors);
 }
 
 void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)

@@ -42,15 +42,12 @@ static const struct gf_field codec_fields[] = {
 static int finish_codec(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_codec_cost *c = item;
-	char *names;
-	int rc;
+	GF_FREED char *names = NULL;
 
 	if (gf_codec_find(c->of.name))
 		return 0;
 	names = gf_codec_names(false, "\"");
-	rc = gf_json_refuse(at, "codec", err, "want %s, got \"%.40s\"", names, c->of.name);
-	free(names);
-	return rc;
+	return gf_json_refuse(at, "codec", err, "want %s, got \"%.40s\"", names, c->of.name);
 }
 
 const struct gf_record gf_codec_cost_record = {

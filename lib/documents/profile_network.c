@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/heap.h"
 #include "documents/profile.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "collectives/codecs/codec.h"
@@ -57,16 +57,13 @@ static int check_codec(const struct gf_json_at *at, const struct gf_allreduce_co
 {
 	bool encoded = gf_algorithm_has(cost->algorithm, GF_ALGORITHM_ENCODED);
 	const struct gf_codec *codec = gf_codec_find(gf_allreduce_codec(cost));
-	char *names;
-	int rc;
+	GF_FREED char *names = NULL;
 
 	if (codec && (encoded || codec->adds))
 		return 0;
 	names = gf_codec_names(!encoded, "\"");
-	rc = gf_json_refuse(at, "codec", err, "want %s with algorithm %.40s, got \"%.40s\"", names,
-			    cost->algorithm, cost->codec);
-	free(names);
-	return rc;
+	return gf_json_refuse(at, "codec", err, "want %s with algorithm %.40s, got \"%.40s\"",
+			      names, cost->algorithm, cost->codec);
 }
 
 /* -EINVAL: its sizes do not rise; called by the finish of what has lines. */

@@ -310,6 +310,7 @@ static int add_text(struct gf_documents *d, const char *text, size_t size, const
 		    const char *format, struct gf_error *err)
 {
 	bool from_stdin = strcmp(name, "-") == 0;
+	GF_RELEASED(gf_documents_release)
 	struct gf_documents fresh = {.several_plans = d->several_plans};
 	int rc;
 
@@ -324,7 +325,6 @@ static int add_text(struct gf_documents *d, const char *text, size_t size, const
 	rc = rc ?: merge(d, &fresh, err);
 	if (!rc && from_stdin && fresh.passed_on.data)
 		pass_on(d, fresh.passed_on.data);
-	gf_documents_release(&fresh);
 	return rc;
 }
 
@@ -351,16 +351,14 @@ int gf_documents_add_of(struct gf_documents *d, const char *path, const char *fo
 
 int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_error *err)
 {
-	struct gf_documents fresh = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents fresh = {0};
 	int rc = gf_documents_add(&fresh, path, err);
 
 	if (rc == 0 && !fresh.topology && !(fresh.profile && fresh.profile->network))
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a topology or a profile with a network, found none",
 				  path);
-	rc = rc ?: merge(d, &fresh, err);
-	gf_documents_release(&fresh);
-	return rc;
+	return rc ?: merge(d, &fresh, err);
 }
 
 int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *err)

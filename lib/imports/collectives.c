@@ -203,7 +203,7 @@ static int take_medians(const struct gf_collectives *c, struct gf_readings *all,
 int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import *in,
 			  struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_readings all = {.imported = c->imported};
+	GF_RELEASED(gf_readings_release) struct gf_readings all = {.imported = c->imported};
 	size_t i;
 	int rc;
 
@@ -213,9 +213,7 @@ int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import
 			gf_imported_find(c->imported, "%zu by %s", c->choices[i].count,
 					 c->choices[i].name);
 	rc = take_medians(c, &all, err);
-	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
-	gf_readings_release(&all);
-	return rc;
+	return rc ?: gf_readings_finish(&all, in, out, remarks, err);
 }
 
 void gf_collectives_release(struct gf_collectives *c)

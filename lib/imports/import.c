@@ -99,7 +99,7 @@ const char *gf_import_reads(const char *text)
 /* No reader recognises the text. */
 static int refuse(const struct gf_import *in, struct gf_error *err)
 {
-	struct gf_text known = {0};
+	GF_RELEASED(gf_text_release) struct gf_text known = {0};
 	size_t i;
 	int rc = gf_foreign_refuse_rest(in->file, in->text, in->size, err);
 
@@ -110,7 +110,6 @@ static int refuse(const struct gf_import *in, struct gf_error *err)
 	gf_error_set(err, -EINVAL,
 		     "%s: want the format of one of %s (man gf-profile), found none of them",
 		     in->file, known.data);
-	gf_text_release(&known);
 	return -EINVAL;
 }
 
@@ -368,7 +367,7 @@ static int finish(struct ranks *r, struct gf_text *remarks, struct gf_error *err
 static int read_ranks(const struct gf_import *in, const char *params_file, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
-	char *name = name_of_folder(in->file);
+	GF_FREED char *name = name_of_folder(in->file);
 	struct gf_imported own = {0};
 	struct ranks r = {.in = in,
 			  .params_file = params_file,
@@ -386,7 +385,6 @@ static int read_ranks(const struct gf_import *in, const char *params_file, const
 		gf_profile_release(&r.all);
 	gf_collectives_release(&r.collectives);
 	gf_imported_release(&own);
-	free(name);
 	return rc;
 }
 
@@ -397,7 +395,7 @@ static int read_ranks(const struct gf_import *in, const char *params_file, const
 static int add_file(void *ctx, const char *file, int number, int count, struct gf_error *err)
 {
 	struct gf_text *all = ctx;
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 	size_t size;
 	int rc = gf_gunzip_read(file, &text, &size, err);
 
@@ -412,7 +410,6 @@ static int add_file(void *ctx, const char *file, int number, int count, struct g
 		gf_text_add(all, text, size);
 		gf_text_add(all, "\n", 1);
 	}
-	free(text);
 	return rc;
 }
 
@@ -421,7 +418,7 @@ int gf_import_file(const struct gf_import *in, const char *params_file, const ch
 {
 	struct gf_import read = *in;
 	struct gf_text all = {0};
-	char *text = NULL, *params = NULL;
+	GF_FREED char *text = NULL, *params = NULL;
 	size_t size;
 	const struct gf_importer *importer = NULL;
 	int rc;
@@ -432,17 +429,12 @@ int gf_import_file(const struct gf_import *in, const char *params_file, const ch
 	read.text = text = gf_text_take(&all);
 	if (rc == 0 && read.folder)
 		rc = gf_import_find(&read, format, &importer, err);
-	if (importer && importer->ranks) {
-		free(text);
+	if (importer && importer->ranks)
 		return read_ranks(in, params_file, format, out, remarks, err);
-	}
 	if (rc == 0 && params_file)
 		rc = gf_gunzip_read(params_file, &params, &size, err);
 	read.parameters = params;
-	rc = rc ?: gf_import_profile(&read, format, out, remarks, err);
-	free(text);
-	free(params);
-	return rc;
+	return rc ?: gf_import_profile(&read, format, out, remarks, err);
 }
 
 int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,

@@ -30,20 +30,18 @@ static char *word_of(struct gf_json_at *at, const char *name)
 
 static bool is(struct gf_json_at *at, const char *name, const char *want)
 {
-	char *word = word_of(at, name);
+	GF_FREED char *word = word_of(at, name);
 	bool same = strcmp(word, want) == 0;
 
-	free(word);
 	return same;
 }
 
 /* A codec of its own is what the elements are not. */
 static bool plain_numbers(struct gf_json_at *at)
 {
-	char *codec = word_of(at, "codec");
+	GF_FREED char *codec = word_of(at, "codec");
 	bool plain = is(at, "dtype", codec);
 
-	free(codec);
 	return plain;
 }
 
@@ -53,7 +51,8 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 	int ranks, lanes, rc;
 	double size, time, density;
 	double wrong = 0, p25 = 0, p75 = 0;
-	char *algorithm, *factors, *stages, *both, *variant, *library;
+	GF_FREED char *algorithm = NULL, *factors = NULL, *stages = NULL, *both = NULL,
+		      *variant = NULL, *library = NULL;
 	int per_host = 0, collective = GF_COLL_WHOLE;
 	struct gf_reading r;
 
@@ -107,12 +106,6 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 		rc = gf_json_refuse(at, "chosen", err, "want an algorithm, got none");
 	else if ((rc = gf_readings_take(all, &r, err)))
 		gf_error_prefix(err, "%s", at->file);
-	free(algorithm);
-	free(factors);
-	free(stages);
-	free(both);
-	free(variant);
-	free(library);
 	return rc;
 }
 

@@ -64,15 +64,14 @@ static void read_header(struct inspector *n, struct gf_json_at *at)
 /* "RING LL"; NULL: neither is said. The caller frees. */
 static char *choice_of(struct gf_json_at *perf)
 {
-	char *algorithm = NULL, *protocol = NULL, *name = NULL;
+	char *name = NULL;
+	GF_FREED char *algorithm = NULL, *protocol = NULL;
 
 	gf_json_string(perf, "coll_algo", &algorithm, NULL);
 	gf_json_string(perf, "coll_proto", &protocol, NULL);
 	if (algorithm || protocol)
 		name = gf_xasprintf("%s%s%s", algorithm ? algorithm : "",
 				    algorithm && protocol ? " " : "", protocol ? protocol : "");
-	free(algorithm);
-	free(protocol);
 	return name;
 }
 

@@ -110,7 +110,7 @@ static double *medians(const struct gf_kineto *k, const struct gf_kineto_step *s
 {
 	const size_t n = READY + steps[0].count;
 	double *times_s = gf_xcalloc(count * n, sizeof(*times_s));
-	double *column = gf_xcalloc(count, sizeof(*column));
+	GF_FREED double *column = gf_xcalloc(count, sizeof(*column));
 	size_t i, t, known;
 
 	for (i = 0; i < count; i++)
@@ -123,7 +123,6 @@ static double *medians(const struct gf_kineto *k, const struct gf_kineto_step *s
 		if (t > READY)
 			times_s[t] = fmax(times_s[t], times_s[t - 1]);
 	}
-	free(column);
 	return times_s;
 }
 
@@ -247,8 +246,8 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out, struc
 {
 	struct gf_import known = *in;
 	struct gf_kineto k;
-	struct gf_kineto_step *steps;
-	double *times_s = NULL;
+	GF_FREED struct gf_kineto_step *steps = NULL;
+	GF_FREED double *times_s = NULL;
 	size_t all, count, outside;
 	int rc = gf_kineto_read(in->text, in->size, in->file, &k, err);
 
@@ -278,8 +277,6 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out, struc
 		tell(in, &k, steps, count, remarks);
 	rc = gf_import_finish_model(in, out->model, err);
 out:
-	free(times_s);
-	free(steps);
 	gf_kineto_release(&k);
 	return rc;
 }
@@ -373,7 +370,7 @@ static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
 	struct gf_kineto k;
-	struct gf_kineto_step *steps;
+	GF_FREED struct gf_kineto_step *steps = NULL;
 	struct gf_import_job_rank *r;
 	size_t count, outside, i;
 	int rc = gf_kineto_read(in->text, in->size, in->file, &k, err);
@@ -396,7 +393,6 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	add_compute(&k, r);
 	add_messages(&k, r);
 	job->timed = true;
-	free(steps);
 	gf_kineto_release(&k);
 	return 0;
 }

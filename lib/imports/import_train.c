@@ -42,7 +42,7 @@ static void add_messages(const struct gf_import_job_message *like, const struct 
 			 const struct gf_plan *p, size_t step, struct gf_import_job_rank *r)
 {
 	struct gf_import_job_message m = *like;
-	double *latest_s = gf_xcalloc(s->nready + 1, sizeof(*latest_s));
+	GF_FREED double *latest_s = gf_xcalloc(s->nready + 1, sizeof(*latest_s));
 	size_t i;
 
 	for (i = 0; i < s->nready; i++)
@@ -63,7 +63,6 @@ static void add_messages(const struct gf_import_job_message *like, const struct 
 		m.end_s = of->end_s;
 		gf_import_job_add_message(r, &m);
 	}
-	free(latest_s);
 }
 
 /* A slice of forward holds the waits for messages of the step before. */
@@ -81,7 +80,7 @@ static void add_step(const struct gf_traced_step *s, double end_s, struct gf_imp
 
 static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
-	struct gf_traced t = {0};
+	GF_RELEASED(gf_traced_release) struct gf_traced t = {0};
 	size_t rank, step;
 	int rc = gf_traced_read(in->text, in->size, in->file, in->plan, &t, err);
 
@@ -102,7 +101,6 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 		}
 	}
 	job->timed |= t.nranks > 0;
-	gf_traced_release(&t);
 	return rc;
 }
 

@@ -105,7 +105,7 @@ static void add_time(struct gf_import_job_step *s, double from_s, double to_s, c
 
 static void sum_steps(struct gf_import_job_rank *r)
 {
-	struct edge *edges = gf_xcalloc(2 * r->nspans + 1, sizeof(*edges));
+	GF_FREED struct edge *edges = gf_xcalloc(2 * r->nspans + 1, sizeof(*edges));
 	int open[GF_IMPORT_SENDS + 1] = {0};
 	size_t i, n = 0, first = 0, s;
 
@@ -125,7 +125,6 @@ static void sum_steps(struct gf_import_job_rank *r)
 		for (s = first; s < r->nsteps && r->steps[s].start_s < to_s; s++)
 			add_time(&r->steps[s], from_s, to_s, open);
 	}
-	free(edges);
 }
 
 static void place_messages(struct gf_import_job_rank *r)

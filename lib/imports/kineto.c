@@ -213,7 +213,7 @@ static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error 
 {
 	struct gf_kineto_span span = {.correlation = NAN};
 	struct gf_json_at args = {0};
-	char *name = word(at, "name"), *category = word(at, "cat");
+	GF_FREED char *name = word(at, "name"), *category = word(at, "cat");
 	double start = 0, duration = 0;
 	int rc = gf_json_real(at, "ts", -1e18, 1e18, &start, err);
 
@@ -229,22 +229,18 @@ static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error 
 		rc = sort_in(at, &args, category, name, r, &span, err);
 		gf_json_leave(&args);
 	}
-	free(name);
-	free(category);
 	return rc;
 }
 
 static int read_event(struct gf_json_at *at, struct reading *r, struct gf_error *err)
 {
-	char *phase = word(at, "ph"), *category = word(at, "cat");
+	GF_FREED char *phase = word(at, "ph"), *category = word(at, "cat");
 	int rc = 0;
 
 	if (strcmp(phase, "X") == 0 && gf_json_has(at, "dur"))
 		rc = read_slice(at, r, err);
 	else if (strcmp(phase, "s") == 0 && begins(category, "cpu_to_"))
 		r->k->launched++; /* the legacy profiler's, without kernels */
-	free(phase);
-	free(category);
 	return rc;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/heap.h"
 #include "imports/kineto.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -35,7 +35,7 @@ static size_t bytes_of(const char *type)
 /* A collective's group, and its bytes; false: the arguments do not say them. */
 static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 {
-	char *type = NULL, *ranks = NULL;
+	GF_FREED char *type = NULL, *ranks = NULL;
 	size_t elems = 0;
 	bool known = gf_json_size(args, "In msg nelems", 1, SIZE_MAX >> 8, &elems, NULL) == 0 &&
 		     gf_json_int(args, "Group size", 1, INT_MAX, &span->ranks, NULL) == 0 &&
@@ -47,8 +47,6 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 		gf_json_size(args, "Seq", 0, SIZE_MAX / 2, &span->sequence, NULL);
 	span->elems = known ? elems * bytes_of(type) : 0;
 	span->group = gf_collectives_group(ranks ? ranks : "", span->ranks);
-	free(type);
-	free(ranks);
 	return span->elems > 0;
 }
 
@@ -68,7 +66,7 @@ static void take(struct gf_kineto *k, struct gf_kineto_span *span, const char *n
 void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 			   struct gf_kineto_span *span)
 {
-	char *name = NULL;
+	GF_FREED char *name = NULL;
 
 	if (!args->value || !gf_json_has(args, "Collective name") ||
 	    gf_json_string(args, "Collective name", &name, NULL) < 0) {
@@ -78,14 +76,13 @@ void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 	} else {
 		take(k, span, name, read_size(args, span));
 	}
-	free(name);
 }
 
 void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args, const char *name,
 			 struct gf_kineto_span *span)
 {
 	struct gf_json_at types;
-	char *type = NULL;
+	GF_FREED char *type = NULL;
 	size_t count = 0;
 	bool sized;
 
@@ -95,7 +92,6 @@ void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args, const cha
 		bytes_of(type) > 0;
 	span->elems = sized ? span->elems * bytes_of(type) : 0;
 	take(k, span, name + strlen("gloo:"), sized);
-	free(type);
 }
 
 void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root)

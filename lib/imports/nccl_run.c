@@ -330,7 +330,7 @@ static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_rea
 			 struct gf_error *err)
 {
 	const struct gf_dialect *dialect = gf_dialect_of(log->library);
-	struct gf_text other = {0};
+	GF_RELEASED(gf_text_release) struct gf_text other = {0};
 	enum gf_coll_half collective;
 	struct gf_error why;
 	size_t i;
@@ -352,7 +352,6 @@ static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_rea
 					  run->line);
 		free(words);
 	}
-	gf_text_release(&other);
 	return rc;
 }
 
@@ -449,7 +448,7 @@ static int take_collective(const struct gf_nccl_log *log, const struct gf_import
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_readings all = {.imported = log->imported};
+	GF_RELEASED(gf_readings_release) struct gf_readings all = {.imported = log->imported};
 	struct gf_text why = {0};
 	int half, rc = 0;
 
@@ -465,9 +464,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 		free(found);
 	}
 	gf_text_release(&why);
-	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
-	gf_readings_release(&all);
-	return rc;
+	return rc ?: gf_readings_finish(&all, in, out, remarks, err);
 }
 
 /*

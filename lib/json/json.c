@@ -38,7 +38,7 @@ static void add_path(struct gf_text *t, const struct gf_json_at *at)
 int gf_json_refuse(const struct gf_json_at *at, const char *key, struct gf_error *err,
 		   const char *fmt, ...)
 {
-	struct gf_text path = {0};
+	GF_RELEASED(gf_text_release) struct gf_text path = {0};
 	struct gf_error reason;
 	va_list ap;
 
@@ -52,7 +52,6 @@ int gf_json_refuse(const struct gf_json_at *at, const char *key, struct gf_error
 	}
 	gf_error_set(err, -EINVAL, "%s%s%s: %s", at->file, path.data ? ": " : "",
 		     path.data ? path.data : "", reason.text);
-	gf_text_release(&path);
 	return -EINVAL;
 }
 
@@ -61,7 +60,7 @@ static int refuse_value(const struct gf_json_at *v, struct gf_error *err, const 
 {
 	const json_t *value = v->value;
 	char number[GF_JSON_REAL_TEXT];
-	struct gf_text got = {0};
+	GF_RELEASED(gf_text_release) struct gf_text got = {0};
 
 	if (!value) {
 		gf_text_addf(&got, "nothing");
@@ -85,7 +84,6 @@ static int refuse_value(const struct gf_json_at *v, struct gf_error *err, const 
 						    : "null");
 	}
 	gf_json_refuse(v, NULL, err, "want %s, got %s", want, got.data);
-	gf_text_release(&got);
 	return -EINVAL;
 }
 
@@ -230,7 +228,7 @@ int gf_json_entry_object(const struct gf_json_at *at, const char *key, struct gf
 /* A key as a JSON pointer writes it. */
 static int refuse_key(const struct gf_json_at *at, const char *key, struct gf_error *err)
 {
-	struct gf_text escaped = {0};
+	GF_RELEASED(gf_text_release) struct gf_text escaped = {0};
 	size_t i;
 
 	for (i = 0; key[i]; i++) {
@@ -241,7 +239,6 @@ static int refuse_key(const struct gf_json_at *at, const char *key, struct gf_er
 	}
 	gf_json_refuse(at, escaped.data ? escaped.data : "", err,
 		       "unknown key (keys of your own begin with x-)");
-	gf_text_release(&escaped);
 	return -EINVAL;
 }
 
@@ -376,7 +373,7 @@ int gf_json_choice(struct gf_json_at *at, const char *key, const char *const *na
 {
 	struct gf_json_at v = place(at, key);
 	const char *text = json_string_value(v.value);
-	struct gf_text want = {0};
+	GF_RELEASED(gf_text_release) struct gf_text want = {0};
 	int i = text ? gf_names_index(names, text) : -1;
 
 	if (i >= 0) {
@@ -390,7 +387,6 @@ int gf_json_choice(struct gf_json_at *at, const char *key, const char *const *na
 					    : " or ",
 			     names[i]);
 	refuse_value(&v, err, want.data);
-	gf_text_release(&want);
 	return -EINVAL;
 }
 

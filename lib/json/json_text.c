@@ -90,7 +90,7 @@ static json_t *load(const char *text, size_t size, size_t flags, json_error_t *f
 static int refuse_syntax(const char *text, size_t from, const char *file, const json_error_t *found,
 			 struct gf_error *err)
 {
-	struct gf_text reason = {0};
+	GF_RELEASED(gf_text_release) struct gf_text reason = {0};
 	int line, column;
 
 	gf_json_place(text, from, &line, &column);
@@ -104,7 +104,6 @@ static int refuse_syntax(const char *text, size_t from, const char *file, const 
 		gf_text_add_printable(&reason, found->text, sizeof(found->text));
 	gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
 		     reason.data ? reason.data : "not JSON");
-	gf_text_release(&reason);
 	return -EINVAL;
 }
 

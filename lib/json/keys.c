@@ -89,7 +89,7 @@ bool gf_keys_have(const char *text, const char *key)
 /* The names of all keys of these records, once each, then `got`, which is none of them. */
 static int refuse(const struct gf_keyed *of, size_t n, const char *got, struct gf_error *err)
 {
-	const char **names = gf_xcalloc(1, sizeof(*names));
+	GF_FREED const char **names = gf_xcalloc(1, sizeof(*names));
 	const struct gf_field *f;
 	size_t count = 0, i, k;
 
@@ -105,14 +105,13 @@ static int refuse(const struct gf_keyed *of, size_t n, const char *got, struct g
 		gf_names_refuse(names, got, err);
 	else
 		gf_error_set(err, -EINVAL, "want no keys, got \"%s\"", got);
-	free(names);
 	return -EINVAL;
 }
 
 static int store(const struct gf_field *f, const char *value, const struct gf_keyed *to,
 		 struct gf_error *err)
 {
-	void *scratch = to->item ? NULL : gf_xcalloc(1, to->record->bytes);
+	GF_FREED void *scratch = to->item ? NULL : gf_xcalloc(1, to->record->bytes);
 	int rc;
 
 	if (value)
@@ -123,7 +122,6 @@ static int store(const struct gf_field *f, const char *value, const struct gf_ke
 		gf_error_prefix(err, "%s", f->key);
 	if (scratch)
 		gf_record_release(to->record, scratch);
-	free(scratch);
 	return rc;
 }
 
@@ -168,7 +166,7 @@ static const struct gf_field *same(const struct gf_entry *e, const struct gf_fie
 static void add_help(const struct gf_registry *entries, const struct gf_field *f,
 		     struct gf_text *out)
 {
-	struct gf_text defaults = {0}, first = {0};
+	GF_RELEASED(gf_text_release) struct gf_text defaults = {0}, first = {0};
 	const struct gf_entry *e;
 	const struct gf_field *own;
 	size_t i;
@@ -189,8 +187,6 @@ static void add_help(const struct gf_registry *entries, const struct gf_field *f
 		gf_text_release(&one);
 	}
 	gf_text_addf(out, ": %s (%s)", f->help, defaults.data);
-	gf_text_release(&defaults);
-	gf_text_release(&first);
 }
 
 /* An entry before this one has told of the field. */

@@ -83,12 +83,11 @@ static void take(const struct gf_record *r, void *item, void *from)
 
 void gf_record_fill(const struct gf_record *r, void *item, const void *under)
 {
-	void *copy = gf_xcalloc(1, r->bytes);
+	GF_FREED void *copy = gf_xcalloc(1, r->bytes);
 
 	gf_record_copy(r, copy, under);
 	take(r, item, copy);
 	gf_record_release(r, copy);
-	free(copy);
 }
 
 const char *gf_record_settle(const struct gf_record *r, void *item, double epoch_steps,

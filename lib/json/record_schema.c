@@ -148,10 +148,11 @@ void gf_schema_object(const struct gf_record *r, const struct gf_schema_first *f
 
 char *gf_document_schema(const struct gf_document_format *d)
 {
-	char *properties = gf_xasprintf(
+	GF_FREED char *properties = gf_xasprintf(
 		"\"format\": {\"const\": \"%s\"}, \"version\": {\"const\": 1}", d->name);
 	const struct gf_schema_first first = {"\"format\", \"version\"", properties};
-	struct gf_text object = {0}, text = {0};
+	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text object = {0};
 	struct gf_json_writer w = {0};
 
 	gf_schema_object(d->record, &first, &object);
@@ -161,8 +162,6 @@ char *gf_document_schema(const struct gf_document_format *d)
 		     "\"$defs\": {\"text\": " TEXT "}, %s",
 		     d->name, d->name, d->description, object.data + 1);
 	gf_json_put_raw(&w, NULL, text.data);
-	free(properties);
-	gf_text_release(&object);
 	gf_text_release(&text);
 	return gf_text_take(&w.text);
 }

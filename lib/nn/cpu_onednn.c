@@ -365,14 +365,13 @@ static int choose(struct gf_net *net, size_t batch, bool training, struct gf_err
 
 static void net_free(struct gf_net *net)
 {
-	struct state *s;
+	GF_FREED struct state *s = NULL;
 
 	if (!net)
 		return;
 	s = net->priv;
 	for (size_t i = 0; i < MAX_PROGRAMS; i++)
 		program_free(s->programs[i]);
-	free(s);
 	gf_net_release(net);
 	free(net);
 }

@@ -17,7 +17,7 @@ struct state {
 
 static void net_free(struct gf_net *net)
 {
-	struct state *s;
+	GF_FREED struct state *s = NULL;
 
 	if (!net)
 		return;
@@ -30,7 +30,6 @@ static void net_free(struct gf_net *net)
 	}
 	free(s->io);
 	free(s->dout);
-	free(s);
 	gf_net_release(net);
 	free(net);
 }

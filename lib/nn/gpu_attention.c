@@ -117,7 +117,7 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
 	const size_t heads = sizes_of(io).heads, count = matrices(io);
-	char **table;
+	GF_FREED char **table = NULL;
 	int rc;
 
 	if (!at_once(io))
@@ -132,9 +132,7 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 	}
 	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, table, table_bytes(io),
 			       GF_GPU_TO_DEVICE, err);
-	rc = rc ?: g->gpu->ops->stream_sync(g->gpu, g->stream, err);
-	free(table);
-	return rc;
+	return rc ?: g->gpu->ops->stream_sync(g->gpu, g->stream, err);
 }
 
 /* --- the products -----------------------------------------------------------

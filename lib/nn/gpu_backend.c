@@ -27,7 +27,7 @@ static void release_io(struct gf_gpu_io *io)
 /* Waits first: enqueued work may still use the memory. */
 static void net_free(struct gf_net *net)
 {
-	struct gf_gpu_net *g;
+	GF_FREED struct gf_gpu_net *g = NULL;
 
 	if (!net)
 		return;
@@ -47,7 +47,6 @@ static void net_free(struct gf_net *net)
 	if (g->memory)
 		g->gpu->ops->free(g->gpu, g->memory);
 	free(g->io);
-	free(g);
 	gf_net_release(net);
 	free(net);
 }

@@ -38,19 +38,18 @@ static struct gf_rng apply(const struct matrix *m, const struct gf_rng *v)
 /* a = a b */
 static void multiply(struct matrix *a, const struct matrix *b)
 {
-	struct matrix *product = gf_xcalloc(1, sizeof(*product));
+	GF_FREED struct matrix *product = gf_xcalloc(1, sizeof(*product));
 
 	for (size_t i = 0; i < BITS; i++)
 		product->column[i] = apply(a, &b->column[i]);
 	*a = *product;
-	free(product);
 }
 
 /* The state after `draws` draws, by rows: four words per bit. */
 static void jump_rows(size_t draws, uint64_t *rows)
 {
-	struct matrix *power = gf_xcalloc(1, sizeof(*power));
-	struct matrix *jump = gf_xcalloc(1, sizeof(*jump));
+	GF_FREED struct matrix *power = gf_xcalloc(1, sizeof(*power));
+	GF_FREED struct matrix *jump = gf_xcalloc(1, sizeof(*jump));
 
 	for (size_t i = 0; i < BITS; i++) {
 		jump->column[i].state[i / 64] = (uint64_t)1 << (i % 64);
@@ -65,8 +64,6 @@ static void jump_rows(size_t draws, uint64_t *rows)
 	for (size_t row = 0; row < BITS; row++)
 		for (size_t i = 0; i < BITS; i++)
 			rows[row * 4 + i / 64] |= (uint64_t)bit(&jump->column[i], row) << (i % 64);
-	free(power);
-	free(jump);
 }
 
 /* --- the layer --------------------------------------------------------------
@@ -107,7 +104,7 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
 	const struct gf_gpu_draw draw = draw_of(io);
-	uint64_t *rows;
+	GF_FREED uint64_t *rows = NULL;
 	int rc;
 
 	if (draw.parts == 1)
@@ -116,9 +113,7 @@ static int start(struct gf_gpu_io *io, struct gf_error *err)
 	jump_rows(draw.part_draws, rows);
 	rc = g->gpu->ops->copy(g->gpu, g->stream, io->weight, rows, BITS * 4 * sizeof(*rows),
 			       GF_GPU_TO_DEVICE, err);
-	rc = rc ?: g->gpu->ops->stream_sync(g->gpu, g->stream, err);
-	free(rows);
-	return rc;
+	return rc ?: g->gpu->ops->stream_sync(g->gpu, g->stream, err);
 }
 
 static void mask(struct gf_gpu_io *io, const void *from, void *to, bool add)

@@ -37,8 +37,8 @@ static void find_place(struct gf_gpu_thing *t, struct gf_gpu_thing **placed, siz
 
 size_t gf_gpu_plan(struct gf_gpu_thing *things, size_t count)
 {
-	struct gf_gpu_thing **order = gf_xcalloc(count + 1, sizeof(*order));
-	struct gf_gpu_thing **met = gf_xcalloc(count + 1, sizeof(*met));
+	GF_FREED struct gf_gpu_thing **order = gf_xcalloc(count + 1, sizeof(*order));
+	GF_FREED struct gf_gpu_thing **met = gf_xcalloc(count + 1, sizeof(*met));
 	size_t total = 0, n = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -52,8 +52,6 @@ size_t gf_gpu_plan(struct gf_gpu_thing *things, size_t count)
 		if (order[i]->at + size > total)
 			total = order[i]->at + size;
 	}
-	free(order);
-	free(met);
 	return total;
 }
 
@@ -338,7 +336,7 @@ static void connect(const struct plan *p, char *base)
 {
 	struct gf_gpu_net *g = p->g;
 	const struct gf_net *net = g->net;
-	bool *begun = gf_xcalloc(p->nlayers, sizeof(*begun));
+	GF_FREED bool *begun = gf_xcalloc(p->nlayers, sizeof(*begun));
 
 	if (p->things[p->count - 1].size_bytes)
 		g->input = base + p->things[p->count - 1].at;
@@ -363,7 +361,6 @@ static void connect(const struct plan *p, char *base)
 			begun[from] = true;
 		}
 	}
-	free(begun);
 }
 
 int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err)

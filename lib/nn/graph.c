@@ -144,7 +144,7 @@ static void trace_paths(struct gf_net *net)
 static void trace_shared(struct gf_net *net)
 {
 	const struct gf_model *m = net->model;
-	bool *begun = gf_xcalloc(m->nparams + 1, sizeof(*begun));
+	GF_FREED bool *begun = gf_xcalloc(m->nparams + 1, sizeof(*begun));
 
 	net->adds = gf_xcalloc(m->nlayers, sizeof(*net->adds));
 	for (size_t l = m->nlayers; l-- > 0;) {
@@ -157,7 +157,6 @@ static void trace_shared(struct gf_net *net)
 		net->adds[l] = begun[first];
 		begun[first] |= net->has_gradient[l];
 	}
-	free(begun);
 }
 
 static void place_running(struct gf_net *net)

@@ -67,8 +67,8 @@ static void draw_weight(const struct gf_param *p, double deviation, struct gf_rn
 
 void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 {
-	size_t *order = gf_model_generation_order(m);
-	bool *relu_ahead = find_relus(m);
+	GF_FREED size_t *order = gf_model_generation_order(m);
+	GF_FREED bool *relu_ahead = find_relus(m);
 	struct gf_rng rng;
 
 	gf_rng_init(&rng, seed, STREAM_WEIGHTS);
@@ -83,6 +83,4 @@ void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 			draw_weight(p, deviation_of(m, p, relu_ahead), &rng, params);
 		params += gf_shape_elems(&p->shape);
 	}
-	free(relu_ahead);
-	free(order);
 }

@@ -77,13 +77,12 @@ static int set_own(const char *text, struct gf_selection *s, struct gf_error *er
 {
 	const struct gf_keyed of = {gf_selection_plan(s)->record, s->params};
 	const size_t n = strcspn(text, ":");
-	char *name = gf_xasprintf("name=%.*s", (int)n, text);
+	GF_FREED char *name = gf_xasprintf("name=%.*s", (int)n, text);
 	int rc = gf_keys_set(text + n + 1, &of, 1, false, err);
 
 	rc = rc ?: gf_keys_set(name, &of, 1, false, err);
 	if (rc)
 		gf_error_prefix(err, "--selection: %.*s", (int)n, text);
-	free(name);
 	return rc;
 }
 

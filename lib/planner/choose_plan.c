@@ -152,7 +152,7 @@ static bool simpler(const struct gf_plan *a, const struct gf_plan *b)
  * regrets differ by less than the tolerance are the same, so the simplest of them wins. */
 static size_t choose(const struct gf_task *t, bool named, const struct gf_plan *plans, size_t n)
 {
-	double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
+	GF_FREED double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
 	double least = INFINITY, limit = t->problem.tolerance;
 	size_t best = n, i;
 
@@ -164,7 +164,6 @@ static size_t choose(const struct gf_task *t, bool named, const struct gf_plan *
 	for (i = 0; i < n; i++)
 		if (regrets[i] <= limit && (best == n || simpler(&plans[i], &plans[best])))
 			best = i;
-	free(regrets);
 	return best;
 }
 

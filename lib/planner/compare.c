@@ -241,7 +241,7 @@ static void note_task(const struct gf_task *t, struct gf_text *notes)
 static int pose_row(const struct gf_request *r, struct gf_compared row, struct gf_comparison *c,
 		    struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_text here = {0};
+	GF_RELEASED(gf_text_release) struct gf_text here = {0};
 	struct gf_task t;
 	int rc = gf_request_pose(r, &t, &here, err);
 
@@ -256,7 +256,6 @@ static int pose_row(const struct gf_request *r, struct gf_compared row, struct g
 	}
 	if (rc == 0)
 		add_lines(notes, &here);
-	gf_text_release(&here);
 	return rc;
 }
 
@@ -264,7 +263,7 @@ static int pose_row(const struct gf_request *r, struct gf_compared row, struct g
 static void note_left_out(struct gf_comparison *c, const struct gf_compared *row,
 			  const struct gf_error *why, struct gf_text *notes)
 {
-	char *tail = gf_xasprintf(": %s\n", why->text);
+	GF_FREED char *tail = gf_xasprintf(": %s\n", why->text);
 	size_t n = strlen(tail), before = notes->length;
 
 	c->left_out++;
@@ -276,7 +275,6 @@ static void note_left_out(struct gf_comparison *c, const struct gf_compared *row
 	if (row->across)
 		gf_text_addf(notes, " with %.*s", gf_codec_title_length(row->across), row->across);
 	gf_text_addf(notes, "%s", tail);
-	free(tail);
 }
 
 /* DDP's default, where no policy's row is the same: its algorithm is the library's. */

@@ -71,7 +71,7 @@ static double *gains_at(struct elsewhere *e, size_t i)
 	struct gf_request r = *e->request;
 	struct gf_compare_over over = e->here->over;
 	struct gf_comparison there;
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	struct gf_variant v;
 	struct gf_error err;
 
@@ -94,7 +94,6 @@ static double *gains_at(struct elsewhere *e, size_t i)
 		}
 	}
 	gf_variant_release(&v);
-	gf_text_release(&notes);
 	return e->gains[i];
 }
 

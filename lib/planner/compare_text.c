@@ -137,7 +137,7 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	const struct gf_compared *row;
 	const char *down, *across;
 	struct gf_table t = {0};
-	struct gf_text fastest = {0};
+	GF_RELEASED(gf_text_release) struct gf_text fastest = {0};
 	size_t columns = 1, i, k;
 
 	while (gf_compare_value(&c->over, c->over.across, columns - 1))
@@ -160,7 +160,6 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	gf_table_release(&t);
 	add_values(c, &c->rows[0], &fastest);
 	gf_table_note(window, out, "a step; %s across; fastest: %s", across_name, fastest.data);
-	gf_text_release(&fastest);
 }
 
 /* The axes whose values no column of a plan shows. */
@@ -201,7 +200,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	bool shards = false, rounds = false;
 	enum gf_compare_axis values[2];
 	size_t nvalues = values_of(c, values), i, k;
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	struct gf_text head = {0};
 
 	for (i = 0; i < nvalues; i++)
@@ -253,7 +252,6 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 			add_pays(&t, r);
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 }
 
 void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
@@ -307,7 +305,7 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 		.iteration_low_s = best->iteration_low_s,
 		.iteration_high_s = best->iteration_high_s,
 	};
-	struct gf_text by = {0};
+	GF_RELEASED(gf_text_release) struct gf_text by = {0};
 
 	if (!best->automatic)
 		gf_text_addf(out,
@@ -320,7 +318,6 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 	if (best->axis == GF_COMPARE_POLICIES && !best->across)
 		gf_text_addf(&by, " by %s", best->plan.algorithms);
 	gf_gain_text(c->now_s, c->given, &here, by.data, out);
-	gf_text_release(&by);
 }
 
 /* --- pictures ------------------------------------------------------------- */
@@ -341,10 +338,9 @@ static void add_axes(const struct gf_compare_over *over, struct gf_text *out)
 /* What a value is called, without the description of one's own codec. */
 static void add_name(struct gf_text *csv, const char *name)
 {
-	char *title = gf_xasprintf("%.*s", gf_codec_title_length(name), name);
+	GF_FREED char *title = gf_xasprintf("%.*s", gf_codec_title_length(name), name);
 
 	gf_plot_label(csv, title);
-	free(title);
 }
 
 static bool is_free(const struct gf_compared *row)

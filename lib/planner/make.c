@@ -192,7 +192,7 @@ void gf_request_plain(const struct gf_request *r, struct gf_request *wish)
 
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 {
-	struct gf_text unread = {0};
+	GF_RELEASED(gf_text_release) struct gf_text unread = {0};
 	struct gf_error err;
 	struct gf_task t;
 	struct gf_plan p;
@@ -206,7 +206,6 @@ double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 		}
 		gf_task_release(&t);
 	}
-	gf_text_release(&unread);
 	return takes_s;
 }
 
@@ -356,7 +355,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 static int plan_posed(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
 {
-	struct gf_text unread = {0};
+	GF_RELEASED(gf_text_release) struct gf_text unread = {0};
 	struct gf_task t;
 	int rc = gf_request_pose(r, &t, notes ? notes : &unread, err);
 
@@ -366,7 +365,6 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p, struct gf_t
 			     : gf_request_rule(r, &t.problem, p, notes ? notes : &unread, err);
 		gf_task_release(&t);
 	}
-	gf_text_release(&unread);
 	return rc;
 }
 

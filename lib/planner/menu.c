@@ -410,7 +410,7 @@ static bool replay_some(struct filling *f, const struct gf_menu *of)
 {
 	struct gf_menu *m = f->menu;
 	size_t n = of->nenvelope, k, before = m->noptions;
-	size_t *ways = gf_xmemdup(of->envelope, n * sizeof(*ways));
+	GF_FREED size_t *ways = gf_xmemdup(of->envelope, n * sizeof(*ways));
 	bool some = false;
 
 	qsort(ways, n, sizeof(*ways), descending);
@@ -423,7 +423,6 @@ static bool replay_some(struct filling *f, const struct gf_menu *of)
 		before = replay_way(f, ways[k]);
 		some = true;
 	}
-	free(ways);
 	return some;
 }
 

@@ -182,17 +182,14 @@ static size_t least_delay(struct hiding *x, size_t between)
 
 static int time_fragments(struct hiding *x, size_t fragments, struct gf_error *err)
 {
-	struct gf_plan outer;
-	int rc;
+	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
 
 	x->p->period.fragments = fragments;
 	cut(&x->p->period, x->p->model, x->menu);
 	free(x->times);
 	x->times = gf_xcalloc(fragments, sizeof(*x->times));
 	gf_period_outer(x->p, &outer);
-	rc = gf_sim_outer(&outer, &x->p->period, &x->t->outer.fabric, x->times, err);
-	gf_plan_release(&outer);
-	return rc;
+	return gf_sim_outer(&outer, &x->p->period, &x->t->outer.fabric, x->times, err);
 }
 
 static int refuse(const struct hiding *x, struct gf_error *err)

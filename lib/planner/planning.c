@@ -8,7 +8,7 @@
 
 static void note_quality(struct gf_planning *s)
 {
-	struct gf_text line = {0};
+	GF_RELEASED(gf_text_release) struct gf_text line = {0};
 
 	if (s->documents.profile)
 		gf_profile_quality(s->documents.profile, &line);
@@ -16,7 +16,6 @@ static void note_quality(struct gf_planning *s)
 		gf_text_addf(&s->notes, "the profile: %s", line.data);
 	if (s->documents.profile)
 		gf_profile_falls(s->documents.profile, &s->notes);
-	gf_text_release(&line);
 }
 
 static void note_ranks(struct gf_planning *s)
@@ -181,7 +180,7 @@ static int estimate(struct gf_planning *s, const struct gf_rates *rates, size_t 
 		    struct gf_error *err)
 {
 	struct gf_estimate in = {.batch = batch ? batch : GF_BATCH_DEFAULT};
-	struct gf_text rate = {0};
+	GF_RELEASED(gf_text_release) struct gf_text rate = {0};
 	const struct gf_profile *profile = s->documents.profile;
 	int rc;
 
@@ -200,7 +199,6 @@ static int estimate(struct gf_planning *s, const struct gf_rates *rates, size_t 
 				    &s->notes, err);
 	if (rc == 0 && in.memory_bytes_per_s > 0)
 		assume_codecs(s, in.memory_bytes_per_s);
-	gf_text_release(&rate);
 	return rc;
 }
 

@@ -205,11 +205,11 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p, const stru
 					     const struct gf_measured *m)
 {
 	struct gf_model_profile *model = gf_model_profile_copy(p->model);
-	struct gf_predicted_message *times;
+	GF_FREED struct gf_predicted_message *times = NULL;
 	struct gf_sim_input in = carriers_of(p, t, m, &times);
 	size_t n = model->ntensors, next = 0, i;
-	double *at_s = gf_xcalloc(n + 1, sizeof(*at_s));
-	double *work_s = gf_xcalloc(n + 1, sizeof(*work_s));
+	GF_FREED double *at_s = gf_xcalloc(n + 1, sizeof(*at_s));
+	GF_FREED double *work_s = gf_xcalloc(n + 1, sizeof(*work_s));
 	double ready = 0, issued = 0;
 	double forward_s = gf_model_forward_s(model), longer = 0;
 
@@ -230,9 +230,6 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p, const stru
 		model->tensors[i].need_s *= longer;
 	if (m->alone_s > 0 && batch_s(model) > 0)
 		gf_model_slow(model, m->alone_s / batch_s(model));
-	free(times);
-	free(at_s);
-	free(work_s);
 	return model;
 }
 

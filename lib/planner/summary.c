@@ -2,10 +2,10 @@
 #include "planner/summary.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "collectives/codecs/codec.h"
@@ -34,7 +34,7 @@ static void add_times(const struct gf_prediction *pr, struct gf_text *out)
 
 static void add_axes(const struct gf_plan *p, struct gf_text *out)
 {
-	struct gf_plan_brief b = gf_plan_brief(p);
+	GF_RELEASED(gf_plan_brief_release) struct gf_plan_brief b = gf_plan_brief(p);
 
 	gf_text_addf(out, "%zu message%s on %d lane%s by %s", b.nmessages, plural(b.nmessages),
 		     b.lanes, plural((size_t)b.lanes), b.algorithms);
@@ -49,7 +49,6 @@ static void add_axes(const struct gf_plan *p, struct gf_text *out)
 	if (b.staleness > 1)
 		gf_text_addf(out, ", gradients %d step%s old", b.staleness - 1,
 			     plural((size_t)b.staleness - 1));
-	gf_plan_brief_release(&b);
 }
 
 static void add_rule(const struct gf_rule *r, struct gf_text *out)
@@ -246,8 +245,8 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 		  struct gf_text *out)
 {
 	const double now_s = p->rule ? 0 : gf_request_now_s(r, now);
-	struct gf_text by = {0};
-	char *codecs;
+	GF_RELEASED(gf_text_release) struct gf_text by = {0};
+	GF_FREED char *codecs = NULL;
 
 	if (!(now_s > 0))
 		return;
@@ -260,13 +259,11 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(&by, ", %s", gf_selection_title(&p->selection));
 	gf_gain_text(now_s, now != NULL, p->predicted, by.data, out);
-	gf_text_release(&by);
-	free(codecs);
 }
 
 static void rule_table(const struct gf_rule *r, size_t window, struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	size_t i;
 
 	gf_table_cells(&t, "from\talgorithm\tcodec");
@@ -280,7 +277,6 @@ static void rule_table(const struct gf_rule *r, size_t window, struct gf_text *o
 		gf_text_release(&way);
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 }
 
 static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
@@ -304,7 +300,7 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 {
 	const bool keeps = gf_shard_has(&p->shard, GF_SHARD_PARAMETERS);
-	struct gf_plan outer;
+	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
 	struct gf_table t = {0};
 	size_t i;
 
@@ -323,5 +319,4 @@ void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 	gf_period_outer(p, &outer);
 	gf_table_note(window, out, "\nbetween groups, every %zu steps:", p->period.steps);
 	gf_plan_table(&outer, window, out);
-	gf_plan_release(&outer);
 }

@@ -21,7 +21,7 @@
 static int levels_below(const struct gf_fabric *f, const char *name, const char *want,
 			struct gf_error *err)
 {
-	struct gf_text names = {0};
+	GF_RELEASED(gf_text_release) struct gf_text names = {0};
 	size_t i;
 
 	for (i = 0; i < f->nlevels && strcmp(f->levels[i].name, name) != 0; i++)
@@ -29,7 +29,6 @@ static int levels_below(const struct gf_fabric *f, const char *name, const char 
 	if (i == f->nlevels)
 		gf_error_set(err, -EINVAL, "%s of the topology (%s), got %s", want,
 			     i ? names.data : "there is none", name);
-	gf_text_release(&names);
 	return i < f->nlevels ? (int)i : -1;
 }
 
@@ -457,7 +456,7 @@ static void judge_task(const struct gf_task *t, struct gf_text *free, struct gf_
  * assumed. */
 static void note_processing(const struct gf_task *t, struct gf_text *notes)
 {
-	struct gf_text free = {0}, assumed = {0};
+	GF_RELEASED(gf_text_release) struct gf_text free = {0}, assumed = {0};
 
 	judge_task(t, &free, &assumed);
 	if (free.length)
@@ -467,15 +466,13 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 			     free.data);
 	if (assumed.length)
 		gf_text_addf(notes, "what this costs the processor is assumed: %s\n", assumed.data);
-	gf_text_release(&free);
-	gf_text_release(&assumed);
 }
 
 unsigned gf_task_unsure(const struct gf_task *t, const struct gf_plan *p)
 {
 	const struct gf_plan outer = gf_period_outer_view(p);
 	const char *codecs[GF_CODECS_MOST + 1], *outer_codecs[GF_CODECS_MOST + 1];
-	struct gf_text free = {0}, assumed = {0};
+	GF_RELEASED(gf_text_release) struct gf_text free = {0}, assumed = {0};
 	struct gf_task used = *t;
 	unsigned unsure = 0;
 
@@ -486,8 +483,6 @@ unsigned gf_task_unsure(const struct gf_task *t, const struct gf_plan *p)
 		unsure |= GF_UNSURE_FREE;
 	if (assumed.length && strcmp(t->problem.model->device, GF_DEVICE_ESTIMATE) != 0)
 		unsure |= GF_UNSURE_ASSUMED;
-	gf_text_release(&free);
-	gf_text_release(&assumed);
 	return unsure;
 }
 

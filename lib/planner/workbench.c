@@ -238,7 +238,7 @@ void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 			  struct gf_sim_result *out)
 {
 	struct gf_predicted_message *own = NULL;
-	struct gf_sim_message *messages = gf_xcalloc(d->nsends + 1, sizeof(*messages));
+	GF_FREED struct gf_sim_message *messages = gf_xcalloc(d->nsends + 1, sizeof(*messages));
 	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes,
 				  gf_problem_update_s(w->in)};
 	size_t i;
@@ -253,7 +253,6 @@ void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 		free(own);
 		out->messages = NULL;
 	}
-	free(messages);
 }
 
 /* --- message by message -------------------------------------------------- */

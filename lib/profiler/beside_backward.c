@@ -113,12 +113,11 @@ static int median_of_ranks(struct gf_comm *comm, const double *mine, int n, doub
 			   struct gf_error *err)
 {
 	size_t all_n = (size_t)n * (size_t)comm->ranks;
-	double *all = gf_xcalloc(all_n, sizeof(*all));
+	GF_FREED double *all = gf_xcalloc(all_n, sizeof(*all));
 	int rc = gf_comm_allgather(comm, mine, (size_t)n * sizeof(*mine), all, err);
 
 	if (rc == 0)
 		*median = gf_stat_median(all, all_n);
-	free(all);
 	return rc;
 }
 
@@ -128,7 +127,7 @@ static int measure_ratio(const struct gf_measure_overlap *c, int steps,
 			 const struct gf_measure_parts *parts, struct gf_measure_pass *pass,
 			 double *ratio, struct gf_error *err)
 {
-	double *took_s = gf_xcalloc((size_t)steps, sizeof(*took_s));
+	GF_FREED double *took_s = gf_xcalloc((size_t)steps, sizeof(*took_s));
 	double ratios[TURNS], whole_s, parts_s;
 	int i, rc = 0;
 
@@ -141,7 +140,6 @@ static int measure_ratio(const struct gf_measure_overlap *c, int steps,
 	}
 	if (rc == 0)
 		*ratio = gf_stat_median(ratios, TURNS);
-	free(took_s);
 	return rc;
 }
 
@@ -418,7 +416,8 @@ int gf_measure_beside(const struct gf_measure_beside *c, struct gf_measure_step 
 		      struct gf_profile *p, struct gf_error *err)
 {
 	const struct gf_network *net = p->network;
-	size_t *twins, i, k;
+	size_t i, k;
+	GF_FREED size_t *twins = NULL;
 	int rc = gf_measure_twins(c->comm, net, &twins, err);
 
 	/* an algorithm is measured once, and not with all of its stages */
@@ -426,7 +425,5 @@ int gf_measure_beside(const struct gf_measure_beside *c, struct gf_measure_step 
 		for (k = 0; k < i && twins[i] == i; k++)
 			if (strcmp(net->allreduce[k].algorithm, net->allreduce[i].algorithm) == 0)
 				twins[i] = twins[k];
-	rc = rc ?: measure(c, step, p, twins, err);
-	free(twins);
-	return rc;
+	return rc ?: measure(c, step, p, twins, err);
 }

@@ -203,14 +203,13 @@ static int exchange_once(struct gf_measure_exchange *x, double *elapsed_s, struc
 
 int gf_measure_slowest(struct gf_comm *comm, double *values, size_t count, struct gf_error *err)
 {
-	double *all = gf_xcalloc((size_t)comm->ranks * count + 1, sizeof(*all));
+	GF_FREED double *all = gf_xcalloc((size_t)comm->ranks * count + 1, sizeof(*all));
 	size_t r, i;
 	int rc = gf_comm_allgather(comm, values, count * sizeof(*values), all, err);
 
 	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
 		for (i = 0; i < count; i++)
 			values[i] = fmax(values[i], all[r * count + i]);
-	free(all);
 	return rc;
 }
 

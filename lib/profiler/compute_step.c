@@ -10,7 +10,7 @@ static const uint64_t seed = 1;
 
 static void lay_out(struct gf_measure_step *s)
 {
-	size_t *order = gf_model_generation_order(s->model);
+	GF_FREED size_t *order = gf_model_generation_order(s->model);
 	size_t i;
 
 	s->ntensors = s->model->ntrained;
@@ -18,7 +18,6 @@ static void lay_out(struct gf_measure_step *s)
 	for (i = 0; i < s->ntensors; i++)
 		s->offsets[i + 1] =
 			s->offsets[i] + gf_shape_elems(&s->model->params[order[i]].shape);
-	free(order);
 }
 
 static void make_samples(struct gf_measure_step *s)

@@ -32,7 +32,8 @@ static int measure_size(const struct gf_measure_curve_config *c,
 			const struct gf_measure_subject *subject, double per_byte_s,
 			struct gf_contention_entry *entry, struct gf_error *err)
 {
-	struct gf_measure_samples *samples = gf_xcalloc((size_t)c->lanes, sizeof(*samples));
+	GF_FREED struct gf_measure_samples *samples =
+		gf_xcalloc((size_t)c->lanes, sizeof(*samples));
 	double drain = per_byte_s * (double)entry->size_bytes, alone = 0;
 	int round, n, rc = 0;
 
@@ -52,7 +53,6 @@ static int measure_size(const struct gf_measure_curve_config *c,
 			entry->gamma[n - 1] = fmax(entry->gamma[n - 2], 1 + (time - alone) / drain);
 		gf_measure_samples_release(s);
 	}
-	free(samples);
 	return rc;
 }
 
@@ -237,7 +237,7 @@ struct gf_cost_lines gf_measure_curve_lines(const struct gf_measure_curve *curve
 int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error *err)
 {
 	struct gf_fit *fit = &curve->fit;
-	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
+	GF_FREED double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
 	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints, fit->spread_s};
 	struct gf_cost_line first;
 	struct gf_lines_fit f;
@@ -255,7 +255,6 @@ int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error
 		fit->residual_rms = f.residual_rms;
 		fit->residual_max = f.residual_max;
 	}
-	free(sizes);
 	return rc;
 }
 
@@ -309,7 +308,7 @@ static int measure_points(const struct gf_measure_curve_config *c,
 			  const struct gf_measure_pace *pace, const struct gf_measure_sweep *sweep,
 			  struct gf_fit *fit, struct gf_error *err)
 {
-	struct gf_measure_samples *samples = gf_xcalloc(sweep->count, sizeof(*samples));
+	GF_FREED struct gf_measure_samples *samples = gf_xcalloc(sweep->count, sizeof(*samples));
 	struct gf_measure_sitting sitting = {.lanes = 1, .budget = sweep->sitting};
 	size_t all = sweep->count * (size_t)sweep->rounds, done, i;
 	int rc = 0;
@@ -331,7 +330,6 @@ static int measure_points(const struct gf_measure_curve_config *c,
 			summarise(fit, i, &samples[i], gf_measure_chain(pace, fit->size_bytes[i]));
 		gf_measure_samples_release(&samples[i]);
 	}
-	free(samples);
 	return rc;
 }
 

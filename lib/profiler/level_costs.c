@@ -102,7 +102,7 @@ static int measure_level(const struct gf_measure_levels *c, size_t level,
 {
 	struct gf_measure_curve_config config = c->curve;
 	struct subject s = {.mover = &c->mover};
-	char *name = gf_xasprintf("level %s", c->levels[level].name);
+	GF_FREED char *name = gf_xasprintf("level %s", c->levels[level].name);
 	struct gf_measure_subject subject = {name, sit, &s};
 	struct gf_measure_curve curve = {0};
 	double fused = 0;
@@ -124,7 +124,6 @@ static int measure_level(const struct gf_measure_levels *c, size_t level,
 		gf_measure_curve_release(&curve);
 		gf_error_prefix(err, "%s", name);
 	}
-	free(name);
 	return rc;
 }
 

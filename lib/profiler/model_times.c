@@ -366,7 +366,7 @@ static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 /* Of a net, what it has for its layers. */
 static void keep(const struct gf_measure_step *step, struct gf_model_profile *out)
 {
-	double *bytes = gf_xcalloc(step->model->nlayers, sizeof(*bytes));
+	GF_FREED double *bytes = gf_xcalloc(step->model->nlayers, sizeof(*bytes));
 	size_t l;
 
 	for (l = 0; l < step->model->nlayers; l++) {
@@ -375,12 +375,11 @@ static void keep(const struct gf_measure_step *step, struct gf_model_profile *ou
 		bytes[l] = (double)(m.weights_bytes + m.activations_bytes + m.gradients_bytes);
 	}
 	gf_model_keep(step->model, bytes, out);
-	free(bytes);
 }
 
 static void make_tensors(const struct gf_measure_step *step, struct gf_model_profile *out)
 {
-	size_t *order = gf_model_generation_order(step->model);
+	GF_FREED size_t *order = gf_model_generation_order(step->model);
 	size_t i;
 
 	out->tensors = gf_xcalloc(step->ntensors, sizeof(*out->tensors));
@@ -396,7 +395,6 @@ static void make_tensors(const struct gf_measure_step *step, struct gf_model_pro
 		t->need_s = NAN;
 	}
 	keep(step, out);
-	free(order);
 }
 
 static size_t width_of(const struct gf_measure_step *step)

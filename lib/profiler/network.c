@@ -128,7 +128,7 @@ static void take_over(struct gf_allreduce_cost *cost, const struct gf_allreduce_
 		      struct gf_text *remarks)
 {
 	struct gf_allreduce_cost copy;
-	char *own = label_of(cost), *like = label_of(twin);
+	GF_FREED char *own = label_of(cost), *like = label_of(twin);
 
 	gf_allreduce_cost_copy(&copy, twin);
 	free(copy.algorithm);
@@ -139,8 +139,6 @@ static void take_over(struct gf_allreduce_cost *cost, const struct gf_allreduce_
 	*cost = copy;
 	gf_text_addf(remarks, "\t%s takes the same steps as %s on these ranks, and has its costs\n",
 		     own, like);
-	free(own);
-	free(like);
 }
 
 static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct gf_text *remarks,
@@ -148,7 +146,7 @@ static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct
 {
 	/* an algorithm that overran does not starve those that follow */
 	double left_s, n = (double)r->distinct--;
-	char *label = label_of(&net->allreduce[i]);
+	GF_FREED char *label = label_of(&net->allreduce[i]);
 	int rc = time_left(r, &left_s, err);
 
 	r->limits.budget_s = fmax(left_s, 0.5 * r->fair_s * n) / n;
@@ -156,7 +154,6 @@ static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct
 	rc = rc ?: measure_algorithm(r, net, &net->allreduce[i], remarks, err);
 	r->first += r->part;
 	r->what = NULL;
-	free(label);
 	return rc;
 }
 
@@ -246,7 +243,7 @@ static int look_again(struct run *r, const struct gf_allreduce_cost *cost, doubl
 
 static int find_drift(struct run *r, struct gf_network *net, struct gf_error *err)
 {
-	double *differences = gf_xcalloc(net->nallreduce, sizeof(double));
+	GF_FREED double *differences = gf_xcalloc(net->nallreduce, sizeof(double));
 	size_t n = 0, i;
 	int rc = 0;
 
@@ -255,7 +252,6 @@ static int find_drift(struct run *r, struct gf_network *net, struct gf_error *er
 			rc = look_again(r, &net->allreduce[i], &differences[n++], err);
 	if (rc == 0)
 		net->drift = fmin(gf_stat_next_difference(differences, n), 1);
-	free(differences);
 	return rc;
 }
 

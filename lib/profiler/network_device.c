@@ -91,7 +91,7 @@ static int load_messages(struct gf_network_device *d, const struct gf_allreduce_
 			 struct gf_error *err)
 {
 	size_t n = (size_t)s->messages, i;
-	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
+	GF_FREED struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
 	struct gf_way way;
 	int rc = gf_way_of(cost->algorithm, cost->stages, cost->nstages, &way, err);
 
@@ -104,9 +104,7 @@ static int load_messages(struct gf_network_device *d, const struct gf_allreduce_
 			.simultaneous = s->lanes > 1,
 		};
 	rc = rc ?: gf_contest_gpu_reserve(d->bench, n * s->bytes, err);
-	rc = rc ?: gf_contest_send_new(d->bench, messages, n, s->lanes, send, err);
-	free(messages);
-	return rc;
+	return rc ?: gf_contest_send_new(d->bench, messages, n, s->lanes, send, err);
 }
 
 static int repeat_messages(struct gf_network_device *d, struct gf_contest_send *send,
@@ -132,7 +130,7 @@ static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s, in
 		struct gf_error *err)
 {
 	struct gf_network_device *d = ctx;
-	struct gf_schedule schedule;
+	GF_RELEASED(gf_schedule_release) struct gf_schedule schedule = {0};
 	struct gf_contest_send *send = NULL;
 	int rc;
 
@@ -143,7 +141,6 @@ static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s, in
 	if (rc == 0)
 		rc = run(&(struct repeated){d, send}, times_s, repeats, err);
 	gf_contest_send_free(send);
-	gf_schedule_release(&schedule);
 	return rc;
 }
 
@@ -166,13 +163,12 @@ struct load {
 
 static void close_load(void *load)
 {
-	struct load *l = load;
+	GF_FREED struct load *l = load;
 
 	gf_contest_send_free(l->send);
 	gf_network_device_close(l->device);
 	free(l->ends_s);
 	free(l->times);
-	free(l);
 }
 
 static int open_load(const struct gf_measure_overlap *c, const struct gf_measure_sitting *s,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/heap.h"
 #include "profiler/whole_profile.h"
-
-#include <stdlib.h>
 
 #include "cli/human.h"
 #include "cli/table.h"
@@ -247,7 +246,7 @@ static void entry_cells(struct gf_table *t, const struct gf_processing_entry *of
 
 static void processing_tables(const struct gf_processing *p, size_t window, struct gf_text *out)
 {
-	struct gf_table codecs = {0}, selections = {0};
+	GF_RELEASED(gf_table_release) struct gf_table codecs = {0}, selections = {0};
 	size_t i;
 
 	gf_table_cells(&codecs, "codec\tdevice\torigin\tencode\tdecode\tencode sets\tdecode sets");
@@ -273,8 +272,6 @@ static void processing_tables(const struct gf_processing *p, size_t window, stru
 		gap(out);
 		gf_table_print_in(&selections, window, out);
 	}
-	gf_table_release(&codecs);
-	gf_table_release(&selections);
 }
 
 void gf_profile_table(const struct gf_profile *p, size_t window, struct gf_text *out)

@@ -309,8 +309,8 @@ static int medians(const struct gf_measure_overlap *c, const struct gf_measure_t
 		   struct gf_error *err)
 {
 	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i, k;
-	double *all = gf_xcalloc(all_n * columns, sizeof(*all));
-	double *column = gf_xcalloc(all_n, sizeof(*column));
+	GF_FREED double *all = gf_xcalloc(all_n * columns, sizeof(*all));
+	GF_FREED double *column = gf_xcalloc(all_n, sizeof(*column));
 	int rc = ops->gather(load, mine, n * columns * sizeof(*mine), all, err);
 
 	for (k = 0; k < columns && rc == 0; k++) {
@@ -318,8 +318,6 @@ static int medians(const struct gf_measure_overlap *c, const struct gf_measure_t
 			column[i] = all[i * columns + k];
 		out[k] = gf_stat_median(column, all_n);
 	}
-	free(column);
-	free(all);
 	return rc;
 }
 
@@ -329,7 +327,7 @@ static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_tr
 {
 	const struct gf_measure_budget budget = {c->repeats < 10 ? 0.05 : 0.2, 5, 50};
 	size_t n = (size_t)c->repeats, i;
-	struct gf_measure_mutual *mine = gf_xcalloc(n, sizeof(*mine));
+	GF_FREED struct gf_measure_mutual *mine = gf_xcalloc(n, sizeof(*mine));
 	struct gf_measure_samples alone = {0};
 	double alone_s, found[COLUMNS];
 	int rc = ops->alone(load, &budget, &alone, err);
@@ -341,7 +339,6 @@ static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_tr
 	if (rc == 0)
 		*mutual = (struct gf_measure_mutual){found[0], found[1], found[2]};
 	gf_measure_samples_release(&alone);
-	free(mine);
 	return rc;
 }
 
@@ -382,8 +379,8 @@ static int on_load(const struct gf_measure_overlap *c, struct gf_measure_pass *p
 static int shortest(const struct gf_measure_overlap *c, void *load, const double *mine, size_t n,
 		    double *out_s, struct gf_error *err)
 {
-	double *all = gf_xcalloc(n * (size_t)c->comm->ranks, sizeof(*all));
-	double *least = gf_xcalloc(n, sizeof(*least));
+	GF_FREED double *all = gf_xcalloc(n * (size_t)c->comm->ranks, sizeof(*all));
+	GF_FREED double *least = gf_xcalloc(n, sizeof(*least));
 	size_t i, r, known = 0;
 	int rc = by_host.gather(load, mine, n * sizeof(*mine), all, err);
 
@@ -396,8 +393,6 @@ static int shortest(const struct gf_measure_overlap *c, void *load, const double
 		known += !isnan(s);
 	}
 	*out_s = known ? gf_stat_median(least, known) : 0;
-	free(least);
-	free(all);
 	return rc;
 }
 
@@ -407,8 +402,8 @@ static int on_issue(const struct gf_measure_overlap *c, struct gf_measure_pass *
 		    struct gf_error *err)
 {
 	size_t n = (size_t)c->repeats, m = (size_t)messages->messages, i;
-	double *lost = gf_xcalloc(n, sizeof(*lost));
-	double *takes = gf_xcalloc(n * m, sizeof(*takes));
+	GF_FREED double *lost = gf_xcalloc(n, sizeof(*lost));
+	GF_FREED double *takes = gf_xcalloc(n * m, sizeof(*takes));
 	void *load = NULL;
 	int rc = by_host.open(c, messages, &load, err);
 
@@ -418,8 +413,6 @@ static int on_issue(const struct gf_measure_overlap *c, struct gf_measure_pass *
 	rc = rc ?: shortest(c, load, takes, n * m, takes_s, err);
 	if (load)
 		by_host.close(load);
-	free(takes);
-	free(lost);
 	return rc;
 }
 

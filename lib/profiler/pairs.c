@@ -89,7 +89,7 @@ static int pass(struct tournament *t, double *out, struct gf_error *err)
 {
 	const struct gf_measure_pairs_config *c = t->config;
 	size_t n = t->pairs->count, rounds = gf_measure_pair_rounds(n), r, i;
-	double *all = gf_xcalloc((size_t)c->comm->ranks * n, sizeof(*all));
+	GF_FREED double *all = gf_xcalloc((size_t)c->comm->ranks * n, sizeof(*all));
 	int rc = 0;
 
 	for (r = 0; r < 2 * rounds && rc == 0; r++) {
@@ -103,7 +103,6 @@ static int pass(struct tournament *t, double *out, struct gf_error *err)
 	rc = rc ?: gf_comm_allgather(c->comm, t->row, n * sizeof(*t->row), all, err);
 	for (i = 0; i < n && rc == 0; i++)
 		memcpy(out + i * n, all + (size_t)t->pairs->ranks[i] * n, n * sizeof(*out));
-	free(all);
 	return rc;
 }
 
@@ -124,8 +123,8 @@ static int play(struct tournament *t, struct gf_error *err)
 	struct gf_measure_pairs *p = t->pairs;
 	size_t n = p->count, i;
 	double transfers = 2. * (double)gf_measure_pair_rounds(n) * RATE_PASSES;
-	double *seconds = gf_xcalloc(n * n, sizeof(*seconds)); /* per byte */
-	double *known = gf_xcalloc(n * n, sizeof(*known));
+	GF_FREED double *seconds = gf_xcalloc(n * n, sizeof(*seconds)); /* per byte */
+	GF_FREED double *known = gf_xcalloc(n * n, sizeof(*known));
 	int k, rc;
 
 	/* the first time opens connections */
@@ -145,8 +144,6 @@ static int play(struct tournament *t, struct gf_error *err)
 		if (rc == 0)
 			keep_best(p->rate_bytes_per_s, seconds, n);
 	}
-	free(known);
-	free(seconds);
 	return rc;
 }
 
@@ -155,8 +152,9 @@ static int find_members(struct gf_comm *c, struct gf_measure_pairs *p, struct gf
 {
 	size_t ranks = (size_t)c->ranks, width, r;
 	struct utsname names = {0};
-	int *host = gf_xcalloc(ranks, sizeof(*host)), rc;
-	char *all;
+	int rc;
+	GF_FREED int *host = gf_xcalloc(ranks, sizeof(*host));
+	GF_FREED char *all = NULL;
 	bool spread = false;
 
 	width = sizeof(names.nodename);
@@ -177,8 +175,6 @@ static int find_members(struct gf_comm *c, struct gf_measure_pairs *p, struct gf
 			spread ? gf_xasprintf("%.*s", (int)width - 1, all + r * width)
 			       : gf_xasprintf("rank %zu", r);
 	}
-	free(all);
-	free(host);
 	return rc;
 }
 
@@ -353,7 +349,7 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 			    struct gf_text *out)
 {
 	struct gf_table table = {0};
-	double *latency = gf_xcalloc(p->count * p->count, sizeof(*latency));
+	GF_FREED double *latency = gf_xcalloc(p->count * p->count, sizeof(*latency));
 	size_t links = 0, i;
 
 	if (p->count <= MOST_COLUMNS)
@@ -369,7 +365,6 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 	gf_text_addf(out, ", at most %s\n",
 		     gf_human_time(gf_stat_quantile(latency, links, 1)).text);
 	say_slow(p, v, out);
-	free(latency);
 }
 
 /* JSON Lines, one per link. */

@@ -41,10 +41,10 @@ int gf_measure_profile_same(struct gf_comm *comm, const struct gf_measure_profil
 			    const char *model, struct gf_error *err)
 {
 	const char *device = c->device.name ? c->device.name : "cpu";
-	char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s, %s", c->batch, c->warmup,
-				  c->repeats, (int)strcspn(device, ":"), device,
-				  gf_dtype_names[c->precision]);
-	char *network = c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
+	GF_FREED char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s, %s", c->batch,
+					   c->warmup, c->repeats, (int)strcspn(device, ":"), device,
+					   gf_dtype_names[c->precision]);
+	GF_FREED char *network = c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
 	const struct {
 		const char *what, *text;
 	} said[] = {
@@ -58,8 +58,6 @@ int gf_measure_profile_same(struct gf_comm *comm, const struct gf_measure_profil
 
 	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
 		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
-	free(step);
-	free(network);
 	return rc;
 }
 
@@ -126,7 +124,7 @@ static int read_model(const char *text, size_t length, struct gf_model *model, s
 int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
 			   struct gf_model *copy, bool *given, struct gf_error *err)
 {
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 	size_t length = 0;
 	int rc;
 
@@ -141,7 +139,6 @@ int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
 			rc = read_model(text, length, copy, err);
 		rc = gf_comm_agree(comm, rc, err);
 	}
-	free(text);
 	return rc;
 }
 
@@ -213,7 +210,7 @@ int gf_measure_load_end(const struct gf_measure_load *l, struct gf_comm *comm,
 			struct gf_measure_load_found *found, struct gf_error *err)
 {
 	struct seen own = look(l, comm);
-	struct seen *all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
+	GF_FREED struct seen *all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
 	int rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
 	int h, r;
 
@@ -240,6 +237,5 @@ int gf_measure_load_end(const struct gf_measure_load *l, struct gf_comm *comm,
 		if (here.others > found->others)
 			*found = here;
 	}
-	free(all);
 	return rc;
 }

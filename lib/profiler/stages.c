@@ -267,8 +267,8 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost, si
 {
 	const struct gf_algorithm *a = gf_algorithm_find(cost->algorithm);
 	struct gf_element f32 = gf_element_number(GF_F32, GF_OP_SUM);
-	int *factors = gf_xcalloc(cost->nstages + 1, sizeof(*factors));
-	const char **stages = gf_xcalloc(cost->nstages + 1, sizeof(*stages));
+	GF_FREED int *factors = gf_xcalloc(cost->nstages + 1, sizeof(*factors));
+	GF_FREED const char **stages = gf_xcalloc(cost->nstages + 1, sizeof(*stages));
 	struct gf_coll_args args = {
 		.ranks = comm->ranks,
 		.count_elems = bytes / sizeof(float),
@@ -290,8 +290,6 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost, si
 		args.stage_algorithms = stages;
 	}
 	built = a && !gf_algorithm_schedule(a, &args, comm->rank, s, &ignored);
-	free(stages);
-	free(factors);
 	return built;
 }
 
@@ -324,11 +322,9 @@ static bool same(const struct gf_schedule *a, const struct gf_schedule *b)
 static bool same_here(struct gf_comm *comm, const struct gf_allreduce_cost *a,
 		      const struct gf_allreduce_cost *b, size_t bytes)
 {
-	struct gf_schedule x = {0}, y = {0};
+	GF_RELEASED(gf_schedule_release) struct gf_schedule x = {0}, y = {0};
 	bool alike = build(comm, a, bytes, &x) && build(comm, b, bytes, &y) && same(&x, &y);
 
-	gf_schedule_release(&x);
-	gf_schedule_release(&y);
 	return alike;
 }
 

@@ -280,7 +280,7 @@ static int by_name(const void *a, const void *b)
 static int check_names(const struct gf_plan *p, struct gf_error *err)
 {
 	size_t n = p->model->ntensors, i;
-	const char **names = gf_xcalloc(n, sizeof(*names));
+	GF_FREED const char **names = gf_xcalloc(n, sizeof(*names));
 	int rc = 0;
 
 	for (i = 0; i < n; i++)
@@ -292,7 +292,6 @@ static int check_names(const struct gf_plan *p, struct gf_error *err)
 					  "--emit horovod: want tensors with names of their own, "
 					  "got \"%.40s\" twice",
 					  names[i]);
-	free(names);
 	return rc;
 }
 

@@ -142,7 +142,7 @@ static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 	struct gf_sim_result result = {0};
 	struct gf_fabric fabric;
 	struct gf_error err = {""};
-	struct gf_plan run;
+	GF_RELEASED(gf_plan_release) struct gf_plan run = {0};
 	size_t i, k;
 	int rc;
 
@@ -163,7 +163,6 @@ static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 	}
 	fabric = gf_plan_fabric(&run);
 	rc = gf_predict_plan(&run, &fabric, &result, &err);
-	gf_plan_release(&run);
 	return rc < 0 ? 0 : result.iteration_s;
 }
 

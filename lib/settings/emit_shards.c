@@ -201,7 +201,7 @@ static bool takes_codecs(const struct gf_plan *p, const struct gf_emitter *e)
 static int check_plan(const struct gf_plan *p, const struct gf_emitter *e, struct gf_error *err)
 {
 	const char *name = gf_shard_plans[method_with(e->shards)]->name;
-	struct gf_text want = {0};
+	GF_RELEASED(gf_text_release) struct gf_text want = {0};
 	int rc = 0;
 
 	if (!gf_shard_has(&p->shard, e->shards))
@@ -218,7 +218,6 @@ static int check_plan(const struct gf_plan *p, const struct gf_emitter *e, struc
 			     p->messages[0].codec, p->nmessages > 1 ? ", ..." : "");
 	if (want.length)
 		rc = gf_error_set(err, -ENOTSUP, "--emit %s: %s", e->name, want.data);
-	gf_text_release(&want);
 	return rc;
 }
 

@@ -89,7 +89,7 @@ static void add_step(const struct drawing *d, const struct gf_listed_step *s, si
 {
 	const enum way way = way_of(s->is->op);
 	const struct gf_level *level = way == LOCAL ? NULL : level_of(d, s->rank, s->is->peer);
-	struct gf_text by = {0};
+	GF_RELEASED(gf_text_release) struct gf_text by = {0};
 
 	gf_text_addf(&by, "%s%s%s", level ? level->name : "", level ? ": " : "",
 		     way == LOCAL ? "local" : s->by);
@@ -104,15 +104,16 @@ static void add_step(const struct drawing *d, const struct gf_listed_step *s, si
 	gf_plot_cell(d->csv, s->at.moves_s);
 	gf_plot_cell(d->csv, s->at.end_s);
 	gf_text_addf(d->csv, "\n");
-	gf_text_release(&by);
 }
 
 /* A rank's sends, or what it receives and does itself; what moves at the same time in lanes. */
 static void add_steps(const struct drawing *d, int rank, bool sends)
 {
-	struct gf_listed_step *steps = NULL, step;
-	struct gf_predicted_message *moves;
-	size_t n = 0, capacity = 0, m, i, lanes, *lane;
+	struct gf_listed_step step;
+	GF_FREED struct gf_listed_step *steps = NULL;
+	GF_FREED struct gf_predicted_message *moves = NULL;
+	size_t n = 0, capacity = 0, m, i, lanes;
+	GF_FREED size_t *lane = NULL;
 
 	for (m = 0; m < d->nmessages; m++)
 		for (i = 0; i < d->r->messages[m].ranks[rank].nsteps; i++) {
@@ -131,9 +132,6 @@ static void add_steps(const struct drawing *d, int rank, bool sends)
 	lanes = gf_lanes_assign(moves, n, lane);
 	for (i = 0; i < n; i++)
 		add_step(d, &steps[i], lane[i], lanes);
-	free(moves);
-	free(lane);
-	free(steps);
 }
 
 void gf_steps_plot(const struct gf_plan *p, const struct gf_what_if *w, const struct gf_replayed *r,

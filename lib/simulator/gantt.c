@@ -22,7 +22,7 @@ const char *const gf_bar_names[] = {
 
 size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count, size_t *lane)
 {
-	double *free_at = gf_xcalloc(count + 1, sizeof(*free_at));
+	GF_FREED double *free_at = gf_xcalloc(count + 1, sizeof(*free_at));
 	size_t i, k, lanes = 0;
 
 	for (i = 0; i < count; i++) {
@@ -35,7 +35,6 @@ size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count, size_
 		lane[i] = k;
 		free_at[k] = m[i].end_s;
 	}
-	free(free_at);
 	return lanes;
 }
 
@@ -114,8 +113,9 @@ static void add_stages(struct gf_gantt *t, const struct gf_sim_input *in,
 static void add_works(struct gf_gantt *t, const struct gf_sim_input *in,
 		      const struct gf_sim_shard_times *at)
 {
-	struct gf_predicted_message *all = gf_xcalloc(in->nworks + 1, sizeof(*all));
-	size_t *lane = gf_xcalloc(in->nworks + 1, sizeof(*lane)), i;
+	GF_FREED struct gf_predicted_message *all = gf_xcalloc(in->nworks + 1, sizeof(*all));
+	size_t i;
+	GF_FREED size_t *lane = gf_xcalloc(in->nworks + 1, sizeof(*lane));
 
 	for (i = 0; i < in->nworks; i++) {
 		all[i].start_s = at->start_s[i];
@@ -129,16 +129,14 @@ static void add_works(struct gf_gantt *t, const struct gf_sim_input *in,
 					    .step = 1,
 					    .start_s = all[i].start_s,
 					    .end_s = all[i].end_s});
-	free(all);
-	free(lane);
 }
 
 void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const struct gf_sim_result *r,
 		   const struct gf_sim_gather *gathers, size_t ngathers)
 {
 	size_t n = ngathers + in->nmessages, i;
-	size_t *lane = gf_xcalloc(n + 1, sizeof(*lane));
-	struct gf_predicted_message *all = gf_xcalloc(n + 1, sizeof(*all));
+	GF_FREED size_t *lane = gf_xcalloc(n + 1, sizeof(*lane));
+	GF_FREED struct gf_predicted_message *all = gf_xcalloc(n + 1, sizeof(*all));
 	double update_s = fmax(r->iteration_s - in->update_s, r->backward_end_s);
 
 	t->steps = 1;
@@ -154,8 +152,6 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const stru
 	add(t, GF_BAR_UPDATE, 1, update_s, r->iteration_s);
 	if (in->works) {
 		add_works(t, in, r->shards);
-		free(all);
-		free(lane);
 		return;
 	}
 	for (i = 0; i < ngathers; i++) {
@@ -175,8 +171,6 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in, const stru
 					    .start_s = all[i].start_s,
 					    .end_s = all[i].end_s});
 	}
-	free(all);
-	free(lane);
 }
 
 /* --- stale gradients -------------------------------------------------------
@@ -214,7 +208,7 @@ static void add_stale_messages(struct gf_gantt *t, const struct gf_sim_input *in
 			       const struct gf_predicted_message *messages, size_t steps, int step)
 {
 	size_t n = in->nmessages, i;
-	size_t *lane = gf_xcalloc(steps * n + 1, sizeof(*lane));
+	GF_FREED size_t *lane = gf_xcalloc(steps * n + 1, sizeof(*lane));
 
 	gf_lanes_assign(messages, steps * n, lane);
 	for (i = 0; i < steps * n; i++) {
@@ -224,7 +218,6 @@ static void add_stale_messages(struct gf_gantt *t, const struct gf_sim_input *in
 					    .start_s = messages[i].start_s,
 					    .end_s = messages[i].end_s});
 	}
-	free(lane);
 }
 
 /* Time begins at from_s; nothing is drawn before it or after the last step. */

@@ -107,7 +107,7 @@ static void add_gathers(const struct gf_sim_input *in, const struct gf_sim_shard
 			double others, struct changes *c)
 {
 	const size_t n = in->nmessages;
-	bool *again = gf_xcalloc(n + 1, sizeof(*again));
+	GF_FREED bool *again = gf_xcalloc(n + 1, sizeof(*again));
 	size_t k;
 
 	for (k = 0; k < in->nworks; k++)
@@ -124,7 +124,6 @@ static void add_gathers(const struct gf_sim_input *in, const struct gf_sim_shard
 		add(c, t->start_s[k], bytes, 0, 0);
 		add(c, t->done_s[until], -bytes, 0, 0);
 	}
-	free(again);
 }
 
 static void add_gradients(const struct gf_sim_input *in, const struct gf_sim_shard_times *t,

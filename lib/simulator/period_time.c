@@ -59,7 +59,7 @@ void gf_sim_border(const struct gf_plan *p, struct gf_border *out)
 	const int group = p->period.group_ranks;
 	const double groups = (double)p->ranks / group;
 	const bool counted = (double)group * p->ranks * (double)p->period.nmessages < STEPS_MOST;
-	struct gf_plan outer;
+	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
 	size_t i;
 
 	*out = (struct gf_border){0};
@@ -77,7 +77,6 @@ void gf_sim_border(const struct gf_plan *p, struct gf_border *out)
 		out->rank_bytes += wire * most;
 		out->plain_group_bytes += sizeof(float) * sum;
 	}
-	gf_plan_release(&outer);
 }
 
 #define WORD_BYTES   4
@@ -112,7 +111,7 @@ static double work_s(const struct gf_period *p, const struct gf_model_profile *m
 static double alone_s(const struct gf_model_profile *quiet, const struct gf_sim_message *of,
 		      size_t n, int lanes)
 {
-	struct gf_sim_message *messages = gf_xmemdup(of, n * sizeof(*of));
+	GF_FREED struct gf_sim_message *messages = gf_xmemdup(of, n * sizeof(*of));
 	const struct gf_sim_input in = {quiet, messages, n, lanes, 0};
 	struct gf_sim_result r = {0};
 	size_t i;
@@ -124,7 +123,6 @@ static double alone_s(const struct gf_model_profile *quiet, const struct gf_sim_
 	r.messages = gf_xcalloc(n + 1, sizeof(*r.messages));
 	gf_sim_step(&in, &r);
 	free(r.messages);
-	free(messages);
 	return r.iteration_s;
 }
 
@@ -265,10 +263,11 @@ int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner, struct gf_
 int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f, struct gf_sim_result *out,
 		      struct gf_period_time *time, struct gf_error *err)
 {
-	struct gf_outer_time *fragments = gf_xcalloc(p->period.fragments, sizeof(*fragments));
+	GF_FREED struct gf_outer_time *fragments =
+		gf_xcalloc(p->period.fragments, sizeof(*fragments));
 	struct gf_network lines;
 	struct gf_fabric group = gf_sim_group_fabric(f, p->period.group_ranks, &lines);
-	struct gf_plan inner, outer;
+	GF_RELEASED(gf_plan_release) struct gf_plan inner = {0}, outer = {0};
 	int rc;
 
 	gf_period_inner(p, &inner);
@@ -281,9 +280,6 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f, struct
 		out->iteration_s = fmax(time->period_s / (double)p->period.steps, out->compute_s);
 		out->exposed_comm_s = out->iteration_s - out->compute_s;
 	}
-	gf_plan_release(&inner);
-	gf_plan_release(&outer);
-	free(fragments);
 	return rc;
 }
 

@@ -130,9 +130,9 @@ static void put_columns(const struct gf_row *r, const struct shown *s, struct gf
 
 static void put_row(const struct gf_row *r, const struct shown *s, struct gf_text *out)
 {
-	struct gf_plan_brief b = gf_plan_brief(r->plan);
+	GF_RELEASED(gf_plan_brief_release) struct gf_plan_brief b = gf_plan_brief(r->plan);
 	struct gf_json_writer w = {0};
-	struct gf_text series = {0};
+	GF_RELEASED(gf_text_release) struct gf_text series = {0};
 
 	gf_json_open_line(&w, NULL);
 	if (r->name)
@@ -146,8 +146,6 @@ static void put_row(const struct gf_row *r, const struct shown *s, struct gf_tex
 	if (r->left_out)
 		gf_json_put_string(&w, "left_out", r->left_out);
 	gf_json_close_line(&w, out);
-	gf_text_release(&series);
-	gf_plan_brief_release(&b);
 }
 
 void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out)
@@ -161,7 +159,7 @@ void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, st
 
 static void add_heading(struct gf_table *t, const struct shown *s)
 {
-	struct gf_text all = {0};
+	GF_RELEASED(gf_text_release) struct gf_text all = {0};
 	size_t i;
 
 	gf_text_addf(&all, "%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes",
@@ -170,7 +168,6 @@ static void add_heading(struct gf_table *t, const struct shown *s)
 		if (s->column[i] && columns[i].heading)
 			gf_text_addf(&all, "\t%s", columns[i].heading);
 	gf_table_cells(t, "%s%s", all.data, s->left_out ? "\tnote" : "");
-	gf_text_release(&all);
 }
 
 static void number_cell(struct gf_table *t, enum kind kind, double value)
@@ -207,7 +204,7 @@ static size_t note_of(const char *reason, const char **notes, size_t *n)
 static void table_row(struct gf_table *t, const struct gf_row *r, const struct shown *s,
 		      size_t note)
 {
-	struct gf_plan_brief b = gf_plan_brief(r->plan);
+	GF_RELEASED(gf_plan_brief_release) struct gf_plan_brief b = gf_plan_brief(r->plan);
 	size_t k;
 
 	if (s->name)
@@ -226,14 +223,13 @@ static void table_row(struct gf_table *t, const struct gf_row *r, const struct s
 		gf_table_cell(t, "(%zu)", note);
 	else if (s->left_out)
 		gf_table_cell(t, "%s", "");
-	gf_plan_brief_release(&b);
 }
 
 void gf_rows_table(const struct gf_row *rows, size_t n, size_t window, struct gf_text *out)
 {
 	struct shown s = look(rows, n, GF_SERIES_NONE);
-	const char **notes = gf_xcalloc(n, sizeof(*notes));
-	struct gf_table t = {0};
+	GF_FREED const char **notes = gf_xcalloc(n, sizeof(*notes));
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	size_t nnotes = 0, i;
 
 	add_heading(&t, &s);
@@ -243,6 +239,4 @@ void gf_rows_table(const struct gf_row *rows, size_t n, size_t window, struct gf
 	gf_table_print_in(&t, window, out);
 	for (i = 0; i < nnotes; i++)
 		gf_table_note(window, out, "(%zu) left out: %s", i + 1, notes[i]);
-	gf_table_release(&t);
-	free(notes);
 }

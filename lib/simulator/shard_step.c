@@ -40,7 +40,7 @@ static double *stages_of(const struct gf_sim_input *in)
 
 void gf_sim_shard_gates(const struct gf_sim_input *in, double *open_s, double *need_s)
 {
-	double *begin_s = stages_of(in);
+	GF_FREED double *begin_s = stages_of(in);
 	size_t k;
 
 	for (k = 0; k < in->nworks; k++) {
@@ -52,7 +52,6 @@ void gf_sim_shard_gates(const struct gf_sim_input *in, double *open_s, double *n
 				    in->model->tensors[in->messages[w->message].last].ready_s;
 		need_s[k] = w->gather ? begin_s[w->stage] : INFINITY;
 	}
-	free(begin_s);
 }
 
 struct gf_sim_start gf_sim_shard_start(const struct gf_sim_input *in, size_t i)
@@ -77,7 +76,7 @@ struct gf_sim_start gf_sim_shard_start(const struct gf_sim_input *in, size_t i)
 static void find_starts(struct walk *w)
 {
 	const struct gf_sim_input *in = w->in;
-	double *open_s = gf_xcalloc(2 * in->nworks + 1, sizeof(*open_s));
+	GF_FREED double *open_s = gf_xcalloc(2 * in->nworks + 1, sizeof(*open_s));
 	size_t k;
 
 	gf_sim_shard_gates(in, open_s, open_s + in->nworks);
@@ -85,7 +84,6 @@ static void find_starts(struct walk *w)
 		w->starts[k] = gf_sim_shard_start(in, k);
 		w->starts[k].work_s = open_s[k];
 	}
-	free(open_s);
 }
 
 /* The works that may start before compute has done work_s; then compute is there. */

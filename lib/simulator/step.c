@@ -141,11 +141,10 @@ double gf_sim_forward_end_s(const struct gf_sim_input *in, double factor,
 
 static double forward_end_s(const struct gf_sim_input *in)
 {
-	struct gf_sim_gather *gathers = gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
+	GF_FREED struct gf_sim_gather *gathers = gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
 	size_t n = gf_sim_gathers(in, gathers);
 	double end_s = gf_sim_forward_end_s(in, 1, gathers, n);
 
-	free(gathers);
 	return end_s;
 }
 

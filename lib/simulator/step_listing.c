@@ -62,7 +62,7 @@ static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o, in
 static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o, int pid,
 			  struct gf_trace *t)
 {
-	size_t *lane = gf_xcalloc(p->nmessages + 1, sizeof(*lane));
+	GF_FREED size_t *lane = gf_xcalloc(p->nmessages + 1, sizeof(*lane));
 	size_t lanes = gf_lanes_assign(o->messages, p->nmessages, lane), i;
 
 	for (i = 0; i < lanes; i++) {
@@ -85,7 +85,6 @@ static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o, i
 		free(name);
 		free(args);
 	}
-	free(lane);
 }
 
 /* One simulated iteration, drawn as gf-train draws measured ones: compute is on thread 0. Message
@@ -182,7 +181,7 @@ static void step_cells(struct gf_table *t, const struct gf_listed_step *row)
 static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, size_t window,
 			  struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	size_t i;
 
 	gf_table_cells(&t,
@@ -200,13 +199,12 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, 
 		free(way);
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 }
 
 static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, size_t window,
 		       struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	size_t message, i;
 	int rank;
 
@@ -219,7 +217,6 @@ static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 				step_cells(&t, &row);
 			}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 }
 
 /* All steps of one kind in a stage of a message. */
@@ -338,7 +335,7 @@ static const char *kind_of(enum gf_step_op op)
 static void step_slice(struct threads *t, const struct gf_listed_step *row)
 {
 	int thread = thread_for(t, kind_of(row->is->op), row->at.start_s);
-	char *name, *args;
+	GF_FREED char *name = NULL, *args = NULL;
 
 	name = row->is->peer >= 0 ? gf_xasprintf("%s %d", op_names[row->is->op], row->is->peer)
 				  : gf_xstrdup(op_names[row->is->op]);
@@ -348,8 +345,6 @@ static void step_slice(struct threads *t, const struct gf_listed_step *row)
 	gf_trace_slice(t->trace, t->rank + 1, thread, "step", name, row->at.start_s,
 		       row->at.end_s - row->at.start_s, args);
 	t->free_s[thread] = row->at.end_s;
-	free(name);
-	free(args);
 }
 
 GF_ORDER(by_start, struct gf_listed_step,
@@ -360,9 +355,9 @@ static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r, int 
 		      struct gf_trace *trace)
 {
 	struct threads t = {.trace = trace, .rank = rank};
-	char *name = gf_xasprintf("rank %d", rank);
+	GF_FREED char *name = gf_xasprintf("rank %d", rank);
 	size_t nrows = 0, i, k;
-	struct gf_listed_step *rows;
+	GF_FREED struct gf_listed_step *rows = NULL;
 
 	for (i = 0; i < r->nmessages; i++)
 		nrows += steps_of(r, i, rank);
@@ -374,8 +369,6 @@ static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r, int 
 	gf_trace_process(trace, rank + 1, name);
 	for (i = 0; i < nrows; i++)
 		step_slice(&t, &rows[i]);
-	free(name);
-	free(rows);
 	free(t.free_s);
 	free(t.kinds);
 }
@@ -383,7 +376,7 @@ static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r, int 
 char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
 			    const struct gf_replayed *r)
 {
-	struct gf_trace trace = {0};
+	GF_RELEASED(gf_trace_release) struct gf_trace trace = {0};
 	char *text;
 	int rank;
 
@@ -391,6 +384,5 @@ char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
 	for (rank = 0; r && rank < r->ranks; rank++)
 		draw_rank(p, r, rank, &trace);
 	text = gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
-	gf_trace_release(&trace);
 	return text;
 }

@@ -16,7 +16,7 @@ static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 	const char *selection = gf_selection_title(&p->selection);
 	bool published = p->system && strcmp(p->system, "auto") != 0;
 	bool period = !gf_period_has(&p->period, GF_PERIOD_EVERY);
-	struct gf_text what = {0};
+	GF_RELEASED(gf_text_release) struct gf_text what = {0};
 
 	gf_text_addf(&what, "%s", p->model->name);
 	if (ranks)
@@ -35,7 +35,6 @@ static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 	if (!r->name && p->staleness > 1)
 		gf_text_addf(&what, ", K = %d", p->staleness);
 	gf_plot_text(plot, "title", "%s", what.data);
-	gf_text_release(&what);
 }
 
 void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
@@ -78,12 +77,11 @@ static void network(const struct gf_plan *p, const struct gf_what_if *w, int ran
 void gf_iteration_titles(const struct gf_plan *p, const struct gf_what_if *w, int ranks,
 			 const char *end, struct gf_plot *plot)
 {
-	struct gf_text under = {0};
+	GF_RELEASED(gf_text_release) struct gf_text under = {0};
 
 	title(&(struct gf_row){.plan = p}, ranks, plot);
 	network(p, w, ranks, true, &under);
 	gf_plot_text(plot, "subtitle", "%s%s", under.data ? under.data : "", end);
-	gf_text_release(&under);
 }
 
 /* The end of a row. */
@@ -119,7 +117,7 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 		    const struct gf_bar *bar)
 {
 	const struct gf_tensor *tensors = p->model->tensors;
-	struct gf_text name = {0};
+	GF_RELEASED(gf_text_release) struct gf_text name = {0};
 
 	if (bar->kind == GF_BAR_EXCHANGE)
 		gf_text_addf(&name, "fragment %zu", bar->message);
@@ -141,7 +139,6 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 		gf_text_addf(csv, ",%zu-%zu", bar->first, bar->last);
 	gf_plot_cell(csv, bar->bytes);
 	span(csv, bar->start_s, bar->end_s);
-	gf_text_release(&name);
 }
 
 static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row, struct gf_text *csv)
@@ -280,11 +277,10 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 static void add_rows(const struct gf_row *rows, size_t n, enum gf_series series,
 		     struct gf_plot *plot)
 {
-	struct gf_text lines = {0};
+	GF_RELEASED(gf_text_release) struct gf_text lines = {0};
 
 	gf_rows_json(rows, n, series, &lines);
 	(void)gf_json_rows_text(lines.data, ',', &plot->csv, NULL); /* objects, each of them */
-	gf_text_release(&lines);
 }
 
 /* A curve for each plan, bandwidth and number of ranks. */
@@ -396,14 +392,13 @@ static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
 void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *w,
 		  struct gf_plot *plot)
 {
-	struct gf_row *timed = gf_xcalloc(n, sizeof(*timed));
+	GF_FREED struct gf_row *timed = gf_xcalloc(n, sizeof(*timed));
 	size_t ntimed = 0, i;
 
 	for (i = 0; i < n; i++)
 		if (!rows[i].left_out)
 			timed[ntimed++] = rows[i];
 	plot_rows(timed, ntimed, n - ntimed, w, plot);
-	free(timed);
 }
 
 int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err)

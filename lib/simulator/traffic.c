@@ -266,7 +266,7 @@ static int price_all(struct pricing *x, struct gf_sim_message *messages, struct 
 static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
-	struct gf_sim_message *dense = t->messages;
+	GF_FREED struct gf_sim_message *dense = t->messages;
 	size_t room = p->model->ntensors, n = 0, first = 0, i, k;
 	struct gf_wire wires[GF_WIRES_MOST];
 	double waiting = 0;
@@ -297,7 +297,6 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 		t->carrier[i] = first > dense[i].last ? n - 1 : n;
 	}
 	t->nmessages = n;
-	free(dense);
 	return rc;
 }
 

@@ -48,14 +48,12 @@ char *gf_train_ways(const struct gf_plan *plan)
 
 static bool same_way(const struct gf_message *a, const struct gf_message *b)
 {
-	struct gf_text x = {0}, y = {0};
+	GF_RELEASED(gf_text_release) struct gf_text x = {0}, y = {0};
 	bool same;
 
 	add_way(a, &x);
 	add_way(b, &y);
 	same = strcmp(x.data, y.data) == 0;
-	gf_text_release(&x);
-	gf_text_release(&y);
 	return same;
 }
 
@@ -186,7 +184,7 @@ int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder, c
 static int take_stored(const struct gf_train_config *k, struct gf_plan *plan, struct gf_error *err)
 {
 	struct gf_team team = {.comm = k->comm};
-	char *ways;
+	GF_FREED char *ways = NULL;
 	int rc = gf_train_stored_ways(&team, k->folder, &ways, err);
 
 	if (!rc && ways) {
@@ -194,7 +192,6 @@ static int take_stored(const struct gf_train_config *k, struct gf_plan *plan, st
 		if (rc)
 			gf_error_prefix(err, "%s", k->checkpoint);
 	}
-	free(ways);
 	return rc;
 }
 
@@ -224,7 +221,7 @@ static size_t largest_open(const struct gf_plan *plan)
 static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan, const char *codec,
 			void *data, struct gf_error *err)
 {
-	char *name = gf_xstrdup(codec);
+	GF_FREED char *name = gf_xstrdup(codec);
 	struct gf_chooser *chooser = NULL;
 	struct gf_way way;
 	size_t i;
@@ -243,7 +240,6 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan, const
 			set_way(m, &way);
 	}
 	gf_chooser_free(chooser);
-	free(name);
 	return rc;
 }
 

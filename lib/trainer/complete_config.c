@@ -179,8 +179,8 @@ struct told {
 
 static void tell_default(struct told *told, const struct kind *k, const char *optimizer)
 {
-	struct gf_training t;
-	struct gf_text value = {0};
+	GF_RELEASED(gf_training_release) struct gf_training t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text value = {0};
 	size_t i;
 
 	gf_training_init(&t);
@@ -194,8 +194,6 @@ static void tell_default(struct told *told, const struct kind *k, const char *op
 			     value.data);
 		gf_text_one_line(told->values[told->n++], sizeof(told->values[0]), value.data);
 	}
-	gf_text_release(&value);
-	gf_training_release(&t);
 }
 
 void gf_train_print_default(const struct gf_field *f, struct gf_text *out)

@@ -321,7 +321,7 @@ int gf_compute_test(struct gf_compute *c, const float *running, struct gf_score 
 	struct net *n = c->priv;
 	size_t nrunning;
 	const float *own = gf_compute_running(c, &nrunning);
-	float *kept;
+	GF_FREED float *kept = NULL;
 	int rc, after;
 
 	rc = gf_compute_fetch(c, err);
@@ -334,7 +334,6 @@ int gf_compute_test(struct gf_compute *c, const float *running, struct gf_score 
 	if (!rc && !serves(&n->config))
 		rc = test_share(n, score, err);
 	after = set_running(n, kept, rc ? NULL : err);
-	free(kept);
 	return rc ?: after;
 }
 

@@ -171,10 +171,9 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 /* One more note, before those that are there. */
 static void add_note(struct gf_train_place *p, const char *text)
 {
-	char *others = p->note;
+	GF_FREED char *others = p->note;
 
 	p->note = gf_xasprintf("%s%s%s", text, others ? "; " : "", others ? others : "");
-	free(others);
 }
 
 /* --- the host --------------------------------------------------------------

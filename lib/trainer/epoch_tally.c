@@ -101,7 +101,7 @@ struct gf_train_row gf_tally_epoch(struct gf_tally *t)
 int gf_tally_sum(struct gf_team *team, struct gf_score *score, struct gf_error *err)
 {
 	size_t ranks = (size_t)team->comm->ranks, r;
-	struct gf_score *all = gf_xcalloc(ranks, sizeof(*all));
+	GF_FREED struct gf_score *all = gf_xcalloc(ranks, sizeof(*all));
 	int rc = gf_team_allgather(team, score, sizeof(*score), all, err);
 
 	if (!rc)
@@ -110,6 +110,5 @@ int gf_tally_sum(struct gf_team *team, struct gf_score *score, struct gf_error *
 		score->loss += all[r].loss;
 		score->correct += all[r].correct;
 	}
-	free(all);
 	return rc;
 }

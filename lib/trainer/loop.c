@@ -292,7 +292,7 @@ static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config 
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
 	uint64_t own[2] = {groups_sent_bytes(g), steps * gf_groups_dense_bytes(g)};
-	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
+	GF_FREED uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
 	for (r = 0; r < ranks && !rc; r++) {
@@ -302,7 +302,6 @@ static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config 
 	result->times = times_of(&result->timeline, g->method);
 	if (g->outer)
 		result->outer = gf_outer_totals(g->outer);
-	free(all);
 	return rc;
 }
 

@@ -91,7 +91,7 @@ static bool is_used(const struct use *u, const struct gf_optimizer_ops *ops, int
 static int refuse_use(const struct use *u, const struct gf_training *t, bool document,
 		      struct gf_error *err)
 {
-	struct gf_text names = {0};
+	GF_RELEASED(gf_text_release) struct gf_text names = {0};
 	size_t i, left = 0;
 
 	for (i = 0; u->setting && gf_optimizers[i]; i++)
@@ -109,7 +109,6 @@ static int refuse_use(const struct use *u, const struct gf_training *t, bool doc
 		     u->key, document ? u->setting ? "optimizer " : "schedule " : "",
 		     u->setting ? names.data : gf_schedule_names[u->schedule],
 		     u->setting ? t->optimizer : gf_schedule_names[t->schedule]);
-	gf_text_release(&names);
 	return -EINVAL;
 }
 
@@ -200,8 +199,8 @@ struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)
 static int load_training(const struct gf_train_options *o, struct gf_train_config *config,
 			 struct gf_error *err)
 {
-	struct gf_documents d = {0};
-	char *path = NULL;
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
+	GF_FREED char *path = NULL;
 	int rc = 0;
 
 	gf_training_copy(&config->training, &o->training);
@@ -216,8 +215,6 @@ static int load_training(const struct gf_train_options *o, struct gf_train_confi
 			gf_error_prefix(err, "%s", o->training_file);
 		gf_training_fill(&config->training, d.training);
 	}
-	gf_documents_release(&d);
-	free(path);
 	return rc;
 }
 
@@ -285,8 +282,8 @@ static int find_model(const struct gf_train_options *o, const struct gf_training
 static int load_model(const struct gf_train_options *o, struct gf_comm *comm,
 		      const struct gf_training *t, struct gf_train_inputs *in, struct gf_error *err)
 {
-	struct gf_documents d = {0};
-	char *path = NULL;
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
+	GF_FREED char *path = NULL;
 	int rc = 0;
 
 	if (comm->rank == 0)
@@ -296,8 +293,6 @@ static int load_model(const struct gf_train_options *o, struct gf_comm *comm,
 		in->model = *d.model;
 		memset(d.model, 0, sizeof(*d.model));
 	}
-	gf_documents_release(&d);
-	free(path);
 	return rc;
 }
 
@@ -315,17 +310,13 @@ static int load_data(const struct gf_train_options *o, const struct gf_train_con
 {
 	const char *name = o->data ? o->data : "digits";
 	const char *folder = gf_dataset_folder(name);
-	char *found = NULL, *path;
-	int rc;
+	GF_FREED char *found = NULL, *path = NULL;
 
 	/* what is no folder may still be the name of a made-up set */
 	gf_cli_share("data", folder, &found, NULL);
 	path = gf_xasprintf("%.*s%s", (int)(folder - name), name, found ? found : folder);
-	rc = gf_train_open_data(config->comm, path, &in->model, config->training.seed, &in->data,
-				err);
-	free(found);
-	free(path);
-	return rc;
+	return gf_train_open_data(config->comm, path, &in->model, config->training.seed, &in->data,
+				  err);
 }
 
 int gf_train_load(const struct gf_train_options *o, struct gf_train_config *config,

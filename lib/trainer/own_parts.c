@@ -447,7 +447,7 @@ static int bring_range(struct gf_method *m, float *base, size_t first, size_t en
 {
 	const struct gf_shards *list = &m->shards->list;
 	const bool params = base == list->params;
-	float *room = NULL;
+	GF_FREED float *room = NULL;
 	size_t i, from, to;
 	int rc = 0;
 
@@ -468,7 +468,6 @@ static int bring_range(struct gf_method *m, float *base, size_t first, size_t en
 		else
 			gf_shards_give_back(list, i, base, first, end);
 	}
-	free(room);
 	return rc;
 }
 

@@ -95,7 +95,7 @@ int gf_train_read(struct gf_comm *comm, int rc, const char *path, const char *fo
 		  struct gf_documents *d, struct gf_error *err)
 {
 	size_t length = 0;
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 
 	if (!rc && comm->rank == 0)
 		rc = gf_file_read(path, &text, &length, err);
@@ -107,21 +107,19 @@ int gf_train_read(struct gf_comm *comm, int rc, const char *path, const char *fo
 		if (rc)
 			gf_error_prefix(err, "%s", path ? path : "");
 	}
-	free(text);
 	return rc;
 }
 
 int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path, struct gf_plan *plan,
 		       struct gf_error *err)
 {
-	struct gf_documents d = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
 
 	rc = gf_train_read(comm, rc, path, "gf-plan", &d, err);
 	if (!rc) {
 		*plan = *d.plan;
 		memset(d.plan, 0, sizeof(*d.plan));
 	}
-	gf_documents_release(&d);
 	return rc;
 }
 
@@ -150,7 +148,7 @@ int gf_train_open_data(struct gf_comm *comm, const char *path, const struct gf_m
 		.seed = seed,
 	};
 	int rc = gf_dataset_open(path, &want, data, err);
-	char *counts;
+	GF_FREED char *counts = NULL;
 
 	rc = gf_comm_agree(comm, rc, err);
 	if (rc)
@@ -158,9 +156,7 @@ int gf_train_open_data(struct gf_comm *comm, const char *path, const struct gf_m
 	/* an epoch has as many steps on every rank */
 	counts = gf_xasprintf("%zu training and %zu test samples", data->count[GF_PART_TRAIN],
 			      data->count[GF_PART_TEST]);
-	rc = gf_comm_same_text(comm, "data", counts, err);
-	free(counts);
-	return rc;
+	return gf_comm_same_text(comm, "data", counts, err);
 }
 
 /* In halves, for it is bandwidth-optimal then. */

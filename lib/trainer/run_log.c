@@ -116,7 +116,7 @@ static int open_stream(FILE **stream, const char *path, bool append, struct gf_e
 
 static void take_exchanges(struct gf_train_log *log, const struct gf_plan *plan)
 {
-	struct gf_plan outer;
+	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
 
 	log->algorithms = gf_train_ways_once(plan);
 	log->codecs = gf_plan_codecs_text(plan);
@@ -125,7 +125,6 @@ static void take_exchanges(struct gf_train_log *log, const struct gf_plan *plan)
 	gf_period_outer(plan, &outer);
 	log->outer_algorithms = gf_train_ways_once(&outer);
 	log->outer_codecs = gf_plan_codecs_text(&outer);
-	gf_plan_release(&outer);
 }
 
 int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,

@@ -56,7 +56,7 @@ static double time_of(const struct gf_step_times *s, enum time which, size_t mes
 static double over_steps(const struct gf_timeline *t, enum time which, size_t message)
 {
 	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i, n = 0;
-	double *values = gf_xcalloc(count + 1, sizeof(*values));
+	GF_FREED double *values = gf_xcalloc(count + 1, sizeof(*values));
 	double median;
 
 	/* a step that waited for no message has no times of any */
@@ -65,7 +65,6 @@ static double over_steps(const struct gf_timeline *t, enum time which, size_t me
 		n += !isnan(values[n]);
 	}
 	median = n ? gf_stat_median(values, n) : 0;
-	free(values);
 	return median;
 }
 

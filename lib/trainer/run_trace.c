@@ -128,12 +128,13 @@ static void draw_message(const struct drawing *d, size_t i, size_t last, size_t 
 	int lane = take_lane(d, t->start_s - d->shift_s);
 	double start_s = fmax(t->start_s - d->shift_s, d->lane_free_s[lane]);
 	double end_s = t->end_s - d->shift_s;
-	char *name = gf_xasprintf("message %zu%s", i, half);
-	char *args = gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\": %zu, \"bytes\": "
-				  "%zu, \"algorithm\": \"%s\"}",
-				  i, m->first, d->plan->messages[last].last, bytes_of(d, i, last),
-				  gf_plan_runs(d->plan, m->first, m->last,
-					       &d->plan->messages[t->elems ? t->like : last]));
+	GF_FREED char *name = gf_xasprintf("message %zu%s", i, half);
+	GF_FREED char *args =
+		gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\": %zu, \"bytes\": "
+			     "%zu, \"algorithm\": \"%s\"}",
+			     i, m->first, d->plan->messages[last].last, bytes_of(d, i, last),
+			     gf_plan_runs(d->plan, m->first, m->last,
+					  &d->plan->messages[t->elems ? t->like : last]));
 
 	if (end_s > start_s) {
 		/* what reads traces of messages takes no gathers for them */
@@ -144,8 +145,6 @@ static void draw_message(const struct drawing *d, size_t i, size_t last, size_t 
 				      times);
 		d->lane_free_s[lane] = end_s;
 	}
-	free(name);
-	free(args);
 }
 
 /* Both halves of each, by their starts. */
@@ -153,7 +152,7 @@ static void draw_halves(const struct drawing *d)
 {
 	const struct gf_message_times *t = d->step->messages;
 	const size_t n = d->plan->nmessages;
-	bool *drawn = gf_xcalloc(3 * n, sizeof(*drawn));
+	GF_FREED bool *drawn = gf_xcalloc(3 * n, sizeof(*drawn));
 	size_t next, i;
 
 	do {
@@ -166,7 +165,6 @@ static void draw_halves(const struct drawing *d)
 			draw_message(d, (next - 1) % n, (next - 1) % n, next - 1);
 		}
 	} while (next);
-	free(drawn);
 }
 
 static void draw(struct drawing *d, int pid, const struct gf_step_times *s, double shift_s)
@@ -277,7 +275,7 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 	bool predicts = comm->rank == 0 && prediction;
 	double predicted_s = -INFINITY;
 	struct gf_step_times predicted = {0};
-	char *name = gf_xasprintf("rank %d", comm->rank);
+	GF_FREED char *name = gf_xasprintf("rank %d", comm->rank);
 
 	draw_names(&d, comm->rank, name);
 	draw_alone(&d, comm->rank, &speed->first, shift_s);
@@ -298,7 +296,6 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 		draw(&d, comm->ranks, &predicted, -predicted_s);
 		predicted_s += prediction->iteration_s;
 	}
-	free(name);
 	free(predicted.gradient_s);
 	free(predicted.messages);
 	free(d.lane_free_s);
@@ -309,11 +306,8 @@ int gf_train_trace(struct gf_comm *comm, const struct gf_plan *plan,
 		   const struct gf_speed *speed, const struct gf_clock_offset *offset, char **text,
 		   struct gf_error *err)
 {
-	struct gf_trace own = {0};
-	int rc;
+	GF_RELEASED(gf_trace_release) struct gf_trace own = {0};
 
 	draw_rank(comm, plan, prediction, timeline, speed, gf_trace_shift_s(offset), &own);
-	rc = gf_trace_gather(&own, comm, offset, "gf-train", text, err);
-	gf_trace_release(&own);
-	return rc;
+	return gf_trace_gather(&own, comm, offset, "gf-train", text, err);
 }

@@ -146,7 +146,7 @@ static void add_method_state(struct gf_groups *g, struct gf_state *s)
 static int open_method(struct gf_trainer *t, const size_t *order, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
-	struct gf_shape *shapes = gf_xcalloc(k->model->nparams, sizeof(*shapes));
+	GF_FREED struct gf_shape *shapes = gf_xcalloc(k->model->nparams, sizeof(*shapes));
 	struct gf_method_env env = {
 		.comm = gf_groups_comm(k),
 		.plan = gf_groups_plan(&t->groups, k),
@@ -182,7 +182,6 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 		add_method_state(&t->groups, &t->state);
 	if (!rc)
 		gf_method_shard_state(t->method, &t->state);
-	free(shapes);
 	return rc;
 }
 
@@ -265,7 +264,7 @@ static void list_running(struct gf_trainer *t)
 
 static void tell_done(const struct gf_train_config *k, size_t done, size_t total)
 {
-	char *text;
+	GF_FREED char *text = NULL;
 
 	if (k->comm->rank || !k->watch.note || done < total)
 		return;
@@ -273,7 +272,6 @@ static void tell_done(const struct gf_train_config *k, size_t done, size_t total
 		"%s: nothing is left to train: it was made after step %zu, and the run has %zu",
 		k->checkpoint, done, total);
 	k->watch.note(k->watch.ctx, text);
-	free(text);
 }
 
 /* The step to go on from, which other ranks counted in other batches. */
@@ -369,7 +367,7 @@ static void tally_init(struct gf_tally *t, int ranks, int servers, size_t batch)
 int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err)
 {
-	size_t *order = gf_model_generation_order(config->model);
+	GF_FREED size_t *order = gf_model_generation_order(config->model);
 	size_t bytes = gf_model_param_count(config->model) * sizeof(float);
 	const bool sharded = gf_shard_is_used(&config->plan->shard);
 	int rc;
@@ -420,7 +418,6 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		gf_method_took(t->method);
 	rc = rc ?: gf_team_agree(&t->team, gf_compute_send(&t->compute, err), err);
 out:
-	free(order);
 	return rc;
 }
 

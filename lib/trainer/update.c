@@ -169,7 +169,7 @@ static void add_part(void *ctx, const struct gf_optim_common *c)
 static void set_parts(struct gf_train_update *u, const struct gf_shards *shards, const float *any)
 {
 	const size_t n = shards ? shards->plan->nmessages : 1;
-	struct gf_optim_piece *pieces = gf_xcalloc(n, sizeof(*pieces));
+	GF_FREED struct gf_optim_piece *pieces = gf_xcalloc(n, sizeof(*pieces));
 	struct gf_range own = gf_data(0, u->host->count_elems);
 	size_t count = 0, i;
 
@@ -181,7 +181,6 @@ static void set_parts(struct gf_train_update *u, const struct gf_shards *shards,
 	}
 	u->parts = gf_xcalloc(u->host->nranges + count, sizeof(*u->parts));
 	gf_optimizer_each_piece(u->host, pieces, count, add_part, u);
-	free(pieces);
 }
 
 static size_t part_bytes(const struct gf_train_part *p)

@@ -71,9 +71,9 @@ int gf_cards_show(const struct gf_join *join, int rc, const void *address, size_
 {
 	const uint64_t own_bytes = GF_DIGEST_BYTES + size_bytes;
 	struct card own = {rc, (uint32_t)join->ranks, own_bytes, {""}};
-	struct card *cards = gf_xcalloc((size_t)join->ranks, sizeof(*cards));
+	GF_FREED struct card *cards = gf_xcalloc((size_t)join->ranks, sizeof(*cards));
 	struct gf_cards got = {0};
-	char *sealed = NULL;
+	GF_FREED char *sealed = NULL;
 	int rank;
 
 	if (rc && err)
@@ -99,7 +99,5 @@ int gf_cards_show(const struct gf_join *join, int rc, const void *address, size_
 	else
 		free(got.sealed);
 out:
-	free(sealed);
-	free(cards);
 	return rc;
 }

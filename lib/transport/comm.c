@@ -183,7 +183,7 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text, size_t le
 			size_t *lengths, struct gf_error *err)
 {
 	uint64_t own = length, total = 0;
-	uint64_t *sizes = gf_xcalloc((size_t)c->ranks, sizeof(*sizes));
+	GF_FREED uint64_t *sizes = gf_xcalloc((size_t)c->ranks, sizeof(*sizes));
 	struct gf_comm_request *request;
 	struct carton *box;
 	int rank, rc;
@@ -214,7 +214,6 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text, size_t le
 	}
 	put_away(c, box, rc);
 out:
-	free(sizes);
 	return rc;
 }
 
@@ -287,8 +286,8 @@ static int compare(int ranks, const char *what, const char *all, const size_t *l
 
 int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text, struct gf_error *err)
 {
-	size_t *lengths = gf_xcalloc((size_t)c->ranks, sizeof(*lengths));
-	char *all = NULL;
+	GF_FREED size_t *lengths = gf_xcalloc((size_t)c->ranks, sizeof(*lengths));
+	GF_FREED char *all = NULL;
 	int rc;
 
 	rc = gf_comm_gather_text(c, 0, text, strlen(text), &all, lengths, err);
@@ -298,8 +297,6 @@ int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text, str
 		rc = compare(c->ranks, what, all, lengths, err);
 	rc = follow(c, 0, rc, err);
 out:
-	free(all);
-	free(lengths);
 	return rc;
 }
 

@@ -259,7 +259,7 @@ static int on_wait(void *ctx, struct gf_error *err)
 
 static void view_close(struct gf_comm *c)
 {
-	struct view *v = of(c);
+	GF_FREED struct view *v = of(c);
 	struct shared *s = v->s;
 	bool last;
 
@@ -271,7 +271,6 @@ static void view_close(struct gf_comm *c)
 		pthread_mutex_destroy(&s->lock);
 		free(s);
 	}
-	free(v);
 }
 
 static const struct gf_comm_ops view_ops = {

@@ -61,8 +61,8 @@ static void add_addresses(struct gf_text *out, int port)
 int gf_join_announce(const struct gf_join_place *p, int listener, struct gf_join_key *key,
 		     struct gf_error *err)
 {
-	struct gf_text text = {0};
-	char *path = path_of(p);
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
+	GF_FREED char *path = path_of(p);
 	struct gf_file f;
 	struct stat st;
 	int rc;
@@ -83,8 +83,6 @@ int gf_join_announce(const struct gf_join_place *p, int listener, struct gf_join
 		rc = gf_file_create_own(&f, path, 0600, err);
 		rc = rc ?: gf_file_put(&f, text.data, text.length, err);
 	}
-	gf_text_release(&text);
-	free(path);
 	return rc;
 }
 
@@ -115,8 +113,7 @@ char **gf_join_find(const struct gf_join_place *p, struct gf_join_key *key)
 
 void gf_join_withdraw(const struct gf_join_place *p)
 {
-	char *path = path_of(p);
+	GF_FREED char *path = path_of(p);
 
 	unlink(path);
-	free(path);
 }

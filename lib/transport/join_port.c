@@ -92,7 +92,7 @@ static int blame(const struct gf_port *q, int rc, struct gf_error *err)
 /* Text says "rank 2 has not come" or "ranks 2, 5 have not come"; -ETIMEDOUT. come: per rank. */
 static int not_come(const struct gf_join_place *p, const bool *come, struct gf_error *err)
 {
-	struct gf_text t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text t = {0};
 	int rank, missing = 0, listed = 0;
 
 	for (rank = 0; rank < p->ranks; rank++)
@@ -105,7 +105,6 @@ static int not_come(const struct gf_join_place *p, const bool *come, struct gf_e
 	gf_text_addf(&t, missing > 1 ? " have" : " has");
 	gf_error_set(err, 0, "%s: waited %g s, and %s%s not come", p->name, p->timeout_s,
 		     missing > 1 ? "ranks" : "rank", t.data);
-	gf_text_release(&t);
 	return -ETIMEDOUT;
 }
 

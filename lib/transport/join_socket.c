@@ -139,7 +139,7 @@ static int listen_at_each(const struct addrinfo *list, bool by_name, int fds[GF_
 int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS], struct gf_error *err)
 {
 	struct addrinfo *list = NULL;
-	char *host, *port;
+	GF_FREED char *host = NULL, *port = NULL;
 	int rc = -EADDRNOTAVAIL;
 
 	if (!place) {
@@ -153,8 +153,6 @@ int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS], struct gf_
 		rc = listen_at_any(port, fds);
 	if (list)
 		freeaddrinfo(list);
-	free(host);
-	free(port);
 	return rc < 0 ? gf_error_errno(err, rc, "%s: listen", place) : rc;
 }
 
@@ -192,7 +190,7 @@ int gf_socket_connect(const char *place, double until_s)
 {
 	const struct addrinfo *a;
 	struct addrinfo *list;
-	char *host, *port;
+	GF_FREED char *host = NULL, *port = NULL;
 	int rc = -ENXIO, left = 0;
 	double now_s;
 
@@ -207,8 +205,6 @@ int gf_socket_connect(const char *place, double until_s)
 	}
 	if (list)
 		freeaddrinfo(list);
-	free(host);
-	free(port);
 	return rc;
 }
 

@@ -208,7 +208,7 @@ static int note_library(struct dl_phdr_info *library, size_t size, void *names)
  * ends. */
 static void keep_libraries(void)
 {
-	struct gf_text names = {0};
+	GF_RELEASED(gf_text_release) struct gf_text names = {0};
 	char *rest, *name;
 	void *library;
 
@@ -218,7 +218,6 @@ static void keep_libraries(void)
 		if (library)
 			dlclose(library);
 	}
-	gf_text_release(&names);
 }
 
 static void mpi_abort(struct gf_comm *c, int status)
@@ -228,7 +227,7 @@ static void mpi_abort(struct gf_comm *c, int status)
 
 static void mpi_close(struct gf_comm *c)
 {
-	struct gf_mpi *m = gf_mpi_of(c);
+	GF_FREED struct gf_mpi *m = gf_mpi_of(c);
 	struct gf_comm_request *r;
 
 	free_teams(m);
@@ -250,7 +249,6 @@ static void mpi_close(struct gf_comm *c)
 		free(r->many);
 	gf_slab_release(&m->requests);
 	gf_mpi_asked_release(&m->asked);
-	free(m);
 }
 
 /* A message under way may yet come, and a rank may yet fetch one. */

@@ -149,11 +149,10 @@ out:
 
 static void free_told(struct gf_comm_told *told)
 {
-	struct told *t = (struct told *)told;
+	GF_FREED struct told *t = (struct told *)told;
 
 	if (!t->mpi->comm.broken)
 		MPI_Comm_free(&t->comm);
-	free(t);
 }
 
 /* What keeps coll_tuned from doing as it is told; NULL: nothing. */

@@ -92,7 +92,7 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 {
 	struct gf_comm *c = s->below;
 	struct card own = {c->host, 1, {.pid = (int)getpid(), .fd = -1}};
-	struct card *cards = gf_xcalloc((size_t)c->ranks, sizeof(*cards));
+	GF_FREED struct card *cards = gf_xcalloc((size_t)c->ranks, sizeof(*cards));
 	size_t local = (size_t)c->local_ranks;
 	size_t size = local * local * sizeof(struct gf_shm_queue);
 	bool shared = false;
@@ -125,6 +125,5 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 	if (*usable)
 		find_peers(s, cards);
 out:
-	free(cards);
 	return rc;
 }

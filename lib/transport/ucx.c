@@ -74,7 +74,7 @@ static void close_endpoints(struct gf_ucx *u, double until_s)
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = u->comm.broken ? UCP_EP_CLOSE_FLAG_FORCE : 0,
 	};
-	ucs_status_ptr_t *handles = gf_xcalloc((size_t)u->comm.ranks, sizeof(*handles));
+	GF_FREED ucs_status_ptr_t *handles = gf_xcalloc((size_t)u->comm.ranks, sizeof(*handles));
 	int rank;
 
 	for (rank = 0; rank < u->comm.ranks; rank++)
@@ -88,7 +88,6 @@ static void close_endpoints(struct gf_ucx *u, double until_s)
 			ucp_worker_progress(u->worker);
 		ucp_request_free(handles[rank]);
 	}
-	free(handles);
 }
 
 /* Memory for a message that nobody wants. */

@@ -390,7 +390,7 @@ static int ask(struct gf_watch *w, struct gf_error *err)
 
 int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message, struct gf_error *err)
 {
-	struct gf_text t = {0};
+	GF_RELEASED(gf_text_release) struct gf_text t = {0};
 	int rc;
 
 	if (w->timeout_s <= 0 || stuck_s < w->timeout_s / 2) {
@@ -407,7 +407,6 @@ int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message, struct 
 	if (!blame_silent(w, &t))
 		blame_late(w, message, &t);
 	gf_error_set(err, 0, "%s", t.data);
-	gf_text_release(&t);
 	return -ETIMEDOUT;
 }
 

@@ -86,7 +86,7 @@ static void add_keys(const char *list, const void *entries, struct gf_text *out)
 /* Takes the text over. */
 static int save(const char *folder, const char *name, const char *ending, char *text)
 {
-	char *path = gf_xasprintf("%s/%s%s", folder, name, ending);
+	GF_FREED char *path = gf_xasprintf("%s/%s%s", folder, name, ending);
 	FILE *f = fopen(path, "w");
 	int failed = !f || fputs(text, f) < 0;
 
@@ -94,7 +94,6 @@ static int save(const char *folder, const char *name, const char *ending, char *
 	if (failed)
 		fprintf(stderr, "gf-schema: %s: %s\n", path, strerror(errno));
 	free(text);
-	free(path);
 	return failed;
 }
 

@@ -107,7 +107,7 @@ int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish, stru
 		   struct gf_error *err)
 {
 	size_t *steps = NULL, count = 0, i;
-	char **refused;
+	GF_FREED char **refused = NULL;
 	int rc = 0;
 
 	begin(f, wish);
@@ -127,7 +127,6 @@ int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish, stru
 	}
 	for (i = 0; i < count; i++)
 		free(refused[i]);
-	free(refused);
 	free(steps);
 	return rc;
 }

@@ -162,7 +162,7 @@ static int same_number(const struct gf_safetensors *s, const struct number *n,
 
 static int same_words(const struct gf_safetensors *s, const struct words *w, struct gf_error *err)
 {
-	char *got = NULL;
+	GF_FREED char *got = NULL;
 	int rc;
 
 	if (w->may_be_absent && !gf_safetensors_has_metadata(s, w->key))
@@ -172,7 +172,6 @@ static int same_words(const struct gf_safetensors *s, const struct words *w, str
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: was written with %s \"%s\", this run has \"%s\"", s->path,
 				  w->what, got, w->value);
-	free(got);
 	return rc;
 }
 
@@ -204,11 +203,10 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 		      struct gf_file_seal *seal, struct gf_error *err)
 {
 	const struct origin self = {step, (size_t)comm->ranks, id->servers, id->samples};
-	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
+	GF_FREED struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
 	struct gf_metadata metadata[RUN_MARKS + 2];
 	char numbers[RUN_MARKS][MARK_TEXT], rank[16];
 	size_t i, n = 0, k = metadata_of(&self, id, numbers, metadata);
-	int rc;
 
 	snprintf(rank, sizeof(rank), "%d", comm->rank);
 	metadata[k++] = (struct gf_metadata){GF_CHECKPOINT_RUN, run};
@@ -221,9 +219,7 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 		t[n] = item->tensor;
 		t[n++].elsewhere = !stores(comm->rank, item);
 	}
-	rc = gf_safetensors_write(path, t, n, metadata, k, seal, err);
-	free(t);
-	return rc;
+	return gf_safetensors_write(path, t, n, metadata, k, seal, err);
 }
 
 /* A run's first name is made of all its settings: equal runs write equal files. A run that goes on
@@ -280,10 +276,11 @@ int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
 		      struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
-	char *path = gf_checkpoint_part(f->dir, step, comm->rank, true);
+	GF_FREED char *path = gf_checkpoint_part(f->dir, step, comm->rank, true);
 	const struct origin self = {step, (size_t)comm->ranks, id->servers, id->samples};
-	char *settings = settings_of(&self, id);
-	struct gf_file_seal seal = {0}, *seals;
+	GF_FREED char *settings = settings_of(&self, id);
+	struct gf_file_seal seal = {0};
+	GF_FREED struct gf_file_seal *seals = NULL;
 	int rc = 0;
 
 	seals = gf_xcalloc((size_t)comm->ranks, sizeof(*seals));
@@ -308,9 +305,6 @@ int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
 	f->known |= !rc;
 	f->newest = rc ? f->newest : step;
 out:
-	free(seals);
-	free(settings);
-	free(path);
 	return rc;
 }
 
@@ -414,7 +408,7 @@ static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
 /* A folder that is only read may be another job's, and that job replaces sets whole. */
 static int check_still_there(const struct gf_folder *f, struct gf_error *err)
 {
-	struct gf_manifest m = {0};
+	GF_RELEASED(gf_manifest_release) struct gf_manifest m = {0};
 	int rc = 0;
 
 	if (f->from.sha256) /* an earlier version's has none */
@@ -424,7 +418,6 @@ static int check_still_there(const struct gf_folder *f, struct gf_error *err)
 				  "%s/step-%zu: want the set that was found, another job has "
 				  "replaced it since",
 				  f->dir, f->from.step);
-	gf_manifest_release(&m);
 	return rc;
 }
 

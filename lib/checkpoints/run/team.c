@@ -75,7 +75,7 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean, size_t coun
 {
 	size_t ranks = (size_t)t->comm->ranks, first, n, i, r;
 	size_t workers = t->workers ? (size_t)t->workers : ranks;
-	float *all = gf_xcalloc(ranks * MEAN_PIECE, sizeof(*all));
+	GF_FREED float *all = gf_xcalloc(ranks * MEAN_PIECE, sizeof(*all));
 	int rc = 0;
 
 	for (first = 0; first < count && !rc; first += n) {
@@ -89,7 +89,6 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean, size_t coun
 			mean[first + i] = (float)(sum / (double)workers);
 		}
 	}
-	free(all);
 	return rc;
 }
 
@@ -134,7 +133,7 @@ int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *st
 {
 	int ranks = team->comm->ranks, other, rc;
 	unsigned char own[GF_DIGEST_BYTES];
-	unsigned char *all = gf_xcalloc((size_t)ranks, sizeof(own));
+	GF_FREED unsigned char *all = gf_xcalloc((size_t)ranks, sizeof(own));
 	size_t i;
 
 	rc = digest(state, 0, state->nitems, own, err);
@@ -157,6 +156,5 @@ int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *st
 		}
 	}
 out:
-	free(all);
 	return rc;
 }

@@ -393,7 +393,7 @@ static size_t take_comms(struct gf_lane *lanes, size_t n, struct gf_nccl_comm **
 
 void gf_lanes_abort(struct gf_lane *lanes, size_t n)
 {
-	struct gf_nccl_comm **comms;
+	GF_FREED struct gf_nccl_comm **comms = NULL;
 	size_t i, count, most = n;
 
 	for (i = 0; i < n; i++) {
@@ -406,7 +406,6 @@ void gf_lanes_abort(struct gf_lane *lanes, size_t n)
 		lanes->nccl->abort(comms, count);
 	for (i = 0; i < n; i++)
 		lanes[i].nteams = 0;
-	free(comms);
 }
 
 void gf_lane_close(struct gf_lane *l)

@@ -261,7 +261,7 @@ static void mark(const struct gf_lane_program *p, const struct gf_lane_step *ste
 
 char *gf_lane_program_peers(const struct gf_lane_program *p)
 {
-	bool *met = gf_xcalloc((size_t)p->ranks + 1, sizeof(*met));
+	GF_FREED bool *met = gf_xcalloc((size_t)p->ranks + 1, sizeof(*met));
 	struct gf_text t = {0};
 	size_t i;
 	int rank, count = 0, named = 0;
@@ -282,6 +282,5 @@ char *gf_lane_program_peers(const struct gf_lane_program *p)
 		gf_text_addf(&t, " and %d more", count - named);
 	if (!count)
 		gf_text_addf(&t, "nobody");
-	free(met);
 	return gf_text_take(&t);
 }

@@ -215,7 +215,7 @@ static void transfer(struct walk *w, uint32_t i, size_t wire_at)
 /* Encodes the data to send, exchanges, takes up the data received, all before step `next`. */
 static void end_round(struct walk *w, uint32_t next)
 {
-	size_t *wire_at = gf_xcalloc(w->nmembers + 1, sizeof(*wire_at));
+	GF_FREED size_t *wire_at = gf_xcalloc(w->nmembers + 1, sizeof(*wire_at));
 	size_t k;
 
 	for (k = 0; k < w->nmembers; k++)
@@ -236,7 +236,6 @@ static void end_round(struct walk *w, uint32_t next)
 	}
 	w->nmembers = 0;
 	pass_step(&w->wire, next);
-	free(wire_at);
 }
 
 /* Must the round end before this step begins? Data that lands is taken up in program order, after

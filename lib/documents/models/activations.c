@@ -134,7 +134,7 @@ void gf_model_activations(const struct gf_model *m, size_t batch, size_t element
 			  double *bytes)
 {
 	const double samples = (double)batch;
-	bool *kept = gf_xcalloc(m->nlayers + 1, sizeof(*kept));
+	GF_FREED bool *kept = gf_xcalloc(m->nlayers + 1, sizeof(*kept));
 	size_t l, i;
 
 	for (l = 0; l < m->nlayers; l++) {
@@ -154,7 +154,6 @@ void gf_model_activations(const struct gf_model *m, size_t batch, size_t element
 	}
 	if (m->layers[m->nlayers - 1].trained)
 		bytes[m->nlayers - 1] += kept_of_loss(m, samples);
-	free(kept);
 }
 
 void gf_model_keep(const struct gf_model *m, const double *bytes, struct gf_model_profile *p)

@@ -144,7 +144,7 @@ static int resolve(const struct gf_json_at *at, struct gf_model *m, size_t index
 static int resolve_all(const struct gf_json_at *at, struct gf_model *m, const struct links *links,
 		       struct gf_error *err)
 {
-	struct name_entry *names = gf_xcalloc(m->nlayers, sizeof(*names));
+	GF_FREED struct name_entry *names = gf_xcalloc(m->nlayers, sizeof(*names));
 	size_t i;
 	int rc;
 
@@ -154,7 +154,6 @@ static int resolve_all(const struct gf_json_at *at, struct gf_model *m, const st
 	rc = check_names(at, names, m->nlayers, err);
 	for (i = 0; i < m->nlayers && !rc; i++)
 		rc = resolve(at, m, i, &links[i], names, err);
-	free(names);
 	return rc;
 }
 

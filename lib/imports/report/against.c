@@ -92,8 +92,8 @@ static void add_steps(struct rows *r, const struct gf_report_whole *of)
 static int add_job(struct rows *r, const char *const *paths, size_t npaths, const struct gf_plan *p,
 		   struct gf_error *err)
 {
-	struct gf_report_whole report = {0};
-	struct gf_import_job job = {0};
+	GF_RELEASED(gf_report_whole_release) struct gf_report_whole report = {0};
+	GF_RELEASED(gf_import_job_release) struct gf_import_job job = {0};
 	size_t i;
 	int rc = gf_import_job_read(&job, paths, npaths, p, err);
 
@@ -108,15 +108,13 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths, cons
 				 s->size_bytes, s->ranks),
 		    &s->times, 1);
 	}
-	gf_report_whole_release(&report);
-	gf_import_job_release(&job);
 	return rc;
 }
 
 static int add_table(struct rows *r, const char *path, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_import in = {.file = path, .forward_s = NAN, .backward_s = NAN};
-	struct gf_profile p = {0};
+	GF_RELEASED(gf_profile_release) struct gf_profile p = {0};
 	size_t i, k;
 	int rc = gf_import_file(&in, NULL, NULL, &p, notes, err);
 
@@ -142,7 +140,6 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes, st
 		}
 		gf_text_release(&name);
 	}
-	gf_profile_release(&p);
 	return rc;
 }
 
@@ -242,7 +239,7 @@ static const char *word(int verdict)
 
 static void print_table(const struct comparison *a, size_t window, struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	size_t i;
 
 	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n", a->slower, a->nrows,
@@ -261,7 +258,6 @@ static void print_table(const struct comparison *a, size_t window, struct gf_tex
 			gf_table_cell(&t, "%s", word(r->verdict));
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 }
 
 static void print_json(const struct comparison *a, struct gf_text *out)

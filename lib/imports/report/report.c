@@ -53,7 +53,7 @@ static struct gf_report_times times_of(double *values, size_t n)
 static struct gf_report_times step_times(const struct gf_report_whole *r, size_t first, size_t end,
 					 size_t part)
 {
-	double *values = gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
+	GF_FREED double *values = gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
 	struct gf_report_times t;
 	size_t n = 0, i, k;
 
@@ -64,7 +64,6 @@ static struct gf_report_times step_times(const struct gf_report_whole *r, size_t
 			values[n++] = part_of(&rank->steps[k], part);
 	}
 	t = times_of(values, n);
-	free(values);
 	return t;
 }
 
@@ -184,7 +183,7 @@ static void meet(struct gf_report_whole *r, struct mets *m, const struct part *p
 
 static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 {
-	double *times = gf_xcalloc(m->count + 1, sizeof(*times));
+	GF_FREED double *times = gf_xcalloc(m->count + 1, sizeof(*times));
 	size_t i, n;
 
 	if (m->count)
@@ -209,7 +208,6 @@ static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 		to->times = times_of(times, n);
 		to->expected_s = NAN;
 	}
-	free(times);
 }
 
 /* By how much a rank is late in messages [first, end). Of messages for which the others wait at the

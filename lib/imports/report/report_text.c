@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "imports/report/report.h"
@@ -160,7 +161,7 @@ static void add_next(const struct gf_report_whole *r, struct gf_text *out)
 
 static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	bool expected = false;
 	size_t i;
 
@@ -186,7 +187,6 @@ static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_
 		gf_text_addf(out, "\n");
 		gf_table_print_in(&t, window, out);
 	}
-	gf_table_release(&t);
 }
 
 void gf_report_table(const struct gf_report_whole *r, size_t window, struct gf_text *out)

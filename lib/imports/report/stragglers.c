@@ -95,14 +95,14 @@ static int take_step(struct study *s, const struct gf_import_job_rank *r, size_t
 
 static int take(struct study *s, const struct gf_import_job *job, struct gf_error *err)
 {
-	struct gf_import_job_message *sorted = gf_xcalloc(s->nmessages + 1, sizeof(*sorted));
+	GF_FREED struct gf_import_job_message *sorted =
+		gf_xcalloc(s->nmessages + 1, sizeof(*sorted));
 	size_t rank, step;
 	int rc = 0;
 
 	for (step = 0; step < s->nsteps && rc == 0; step++)
 		for (rank = 0; rank < s->nranks && rc == 0; rank++)
 			rc = take_step(s, &job->ranks[rank], rank, step, sorted, err);
-	free(sorted);
 	return rc;
 }
 
@@ -210,7 +210,7 @@ static const double deviations = 6;
 
 static void find_noise(struct study *s)
 {
-	double *of_ranks = gf_xcalloc(s->nranks, sizeof(*of_ranks));
+	GF_FREED double *of_ranks = gf_xcalloc(s->nranks, sizeof(*of_ranks));
 	size_t i, rank;
 
 	for (i = 0; i < s->ntimes; i++) {
@@ -219,7 +219,6 @@ static void find_noise(struct study *s)
 					 SPREAD_PER_DEVIATION;
 		s->noise_s[i] = gf_stat_median(of_ranks, s->nranks);
 	}
-	free(of_ranks);
 }
 
 /* A step of the ranks that are not late: the median of the times that are as early as the first but
@@ -246,7 +245,7 @@ enum { WITHOUT, AS_IT_WAS, COMPUTE, COSTS };
 static void look_at(struct study *s, size_t step, double *out)
 {
 	const double *lasts_s = s->lasts_s + step * s->nmessages;
-	double *prompt = gf_xcalloc(2 * s->ntimes, sizeof(*prompt));
+	GF_FREED double *prompt = gf_xcalloc(2 * s->ntimes, sizeof(*prompt));
 	double *now = prompt + s->ntimes;
 	size_t rank;
 
@@ -261,7 +260,6 @@ static void look_at(struct study *s, size_t step, double *out)
 	for (rank = 0; rank < s->nranks; rank++)
 		latest(s, times_of(s, step, rank), now);
 	out[AS_IT_WAS] = step_s(s, now, lasts_s);
-	free(prompt);
 }
 
 /* Over steps. */
@@ -292,7 +290,7 @@ static void describe(const struct study *s, const double *seen, size_t rank,
 static void conclude(struct study *s, const struct gf_import_job *job, struct gf_stragglers *out)
 {
 	const size_t n = COSTS + s->nranks;
-	double *seen = gf_xcalloc(s->nsteps * n, sizeof(*seen));
+	GF_FREED double *seen = gf_xcalloc(s->nsteps * n, sizeof(*seen));
 	size_t i;
 
 	find_noise(s);
@@ -308,7 +306,6 @@ static void conclude(struct study *s, const struct gf_import_job *job, struct gf
 		if (out->ranks[i].cost_s > out->ranks[out->slowest].cost_s)
 			out->slowest = i;
 	}
-	free(seen);
 }
 
 int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,

@@ -415,7 +415,7 @@ static void shake(struct trials *b, int kicks)
 {
 	struct gf_draft *d = b->d;
 	size_t n = d->nsends;
-	struct gf_send *best = gf_xcalloc(b->w->ntensors, sizeof(*best));
+	GF_FREED struct gf_send *best = gf_xcalloc(b->w->ntensors, sizeof(*best));
 	struct gf_rng rng;
 
 	gf_rng_init(&rng, 1, 0);
@@ -438,7 +438,6 @@ static void shake(struct trials *b, int kicks)
 		follow(b, b->from);
 		memset(b->settled, true, b->w->ntensors);
 	}
-	free(best);
 }
 
 void gf_search_polish(const struct gf_workbench *w, double budget, int kicks, struct gf_draft *d)

@@ -298,7 +298,7 @@ static void search_parts(struct field *f, const struct gf_workbench *whole)
 static void search_ways(const struct gf_workbench *whole, uint32_t ways, struct drafts *all)
 {
 	struct gf_workbench w;
-	size_t *options = gf_workbench_part(whole, ways, &w);
+	GF_FREED size_t *options = gf_workbench_part(whole, ways, &w);
 	struct field f = {&w, ways, options, all, INFINITY};
 
 	*(uint32_t *)gf_array_push(&all->searched, &all->nsearched, &all->sets_capacity) = ways;
@@ -306,7 +306,6 @@ static void search_ways(const struct gf_workbench *whole, uint32_t ways, struct 
 	search_parts(&f, whole);
 	search(&f);
 	gf_menu_part_release(&w.menu);
-	free(options);
 }
 
 static bool simpler(const struct gf_draft *a, const struct gf_draft *b)
@@ -503,7 +502,7 @@ static void search_large(const struct gf_workbench *w, struct drafts *all)
 {
 	const uint32_t ways = all_ways(&w->menu);
 	struct gf_workbench part, line = *w;
-	size_t *options = gf_workbench_part(w, ways, &part);
+	GF_FREED size_t *options = gf_workbench_part(w, ways, &part);
 	struct field f = {&part, ways, options, all, INFINITY};
 	struct gf_draft d;
 
@@ -513,7 +512,6 @@ static void search_large(const struct gf_workbench *w, struct drafts *all)
 	gf_search_blocks(w, most_tensors(w), search_whole, &d);
 	offer_found(&f, &d, 0);
 	gf_menu_part_release(&part.menu);
-	free(options);
 }
 
 static void draft(const struct gf_workbench *w, struct gf_draft *d)

@@ -189,7 +189,7 @@ static void trace(const struct serial *s, struct gf_draft *d)
 	const struct gf_workbench *w = s->w;
 	const struct front *f = &s->fronts[w->ntensors];
 	size_t best = 0, i, j = w->ntensors, k, n;
-	size_t *cuts, *options;
+	GF_FREED size_t *cuts = NULL, *options = NULL;
 
 	for (i = 1; i < f->npairs; i++)
 		if (floor_s(s, w->ntensors, &f->pairs[i]) <
@@ -208,8 +208,6 @@ static void trace(const struct serial *s, struct gf_draft *d)
 	}
 	for (i = 0; i < n; i++)
 		gf_draft_send(d, w, cuts[i], cuts[i + 1] - 1)->option = options[i];
-	free(cuts);
-	free(options);
 }
 
 void gf_search_serial(const struct gf_workbench *w, double below_s, struct gf_draft *d)

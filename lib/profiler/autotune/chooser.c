@@ -274,7 +274,7 @@ static int open_trial(const struct gf_chooser *c, struct trial *t, const struct 
 		      size_t count_elems, struct gf_error *err)
 {
 	size_t lanes = (size_t)c->config.lanes, i;
-	struct gf_burst_message *messages = gf_xcalloc(lanes, sizeof(*messages));
+	GF_FREED struct gf_burst_message *messages = gf_xcalloc(lanes, sizeof(*messages));
 	int rc;
 
 	for (i = 0; i < lanes; i++)
@@ -296,7 +296,6 @@ static int open_trial(const struct gf_chooser *c, struct trial *t, const struct 
 			.segment_bytes = c->config.segment_bytes,
 		},
 		&t->burst, err);
-	free(messages);
 	return rc;
 }
 
@@ -389,7 +388,7 @@ static int measure(struct gf_chooser *c, struct trials *all, void *data, struct 
 static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struct gf_way *way,
 		     struct gf_error *err)
 {
-	struct trials *all = gf_xcalloc(1, sizeof(*all));
+	GF_FREED struct trials *all = gf_xcalloc(1, sizeof(*all));
 	struct gf_way ways[CANDIDATES];
 	size_t wanted = list_candidates(c, count_elems, ways), i;
 	struct gf_layout even = {0};
@@ -417,7 +416,6 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data, struc
 	for (i = 0; i < all->n; i++)
 		gf_burst_free(all->trials[i].burst);
 	free((void *)even.pieces);
-	free(all);
 	return rc;
 }
 

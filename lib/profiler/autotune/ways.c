@@ -10,7 +10,7 @@
 int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2], struct gf_error *err)
 {
 	int mine[2] = {comm->host, comm->local_ranks}, rank, rc;
-	int *all = gf_xcalloc(2 * (size_t)comm->ranks, sizeof(*all));
+	GF_FREED int *all = gf_xcalloc(2 * (size_t)comm->ranks, sizeof(*all));
 	int local = comm->local_ranks;
 
 	rc = gf_comm_allgather(comm, mine, sizeof(mine), all, err);
@@ -24,7 +24,6 @@ int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2], str
 	for (rank = 0; rc == 0 && rank < comm->ranks; rank++)
 		if (all[2 * rank + 1] != all[1] || all[2 * rank] != rank - rank % all[1])
 			*nfactors = 0;
-	free(all);
 	return rc;
 }
 

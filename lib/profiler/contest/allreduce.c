@@ -227,7 +227,7 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_c
 {
 	struct gf_contest_allreduce *b = c->b;
 	size_t lanes = (size_t)b->config.lanes, k;
-	struct gf_burst_message *messages;
+	GF_FREED struct gf_burst_message *messages = NULL;
 	struct gf_element element = b->config.element;
 	const struct gf_tuning *v = &row->way.tuning;
 	int rc = 0;
@@ -252,9 +252,7 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_c
 			.element = element,
 			.simultaneous = lanes > 1,
 		};
-	rc = rc ?: open_burst(c, i, messages, lanes, b->config.lanes, err);
-	free(messages);
-	return rc;
+	return rc ?: open_burst(c, i, messages, lanes, b->config.lanes, err);
 }
 
 static void init(struct gf_contest *c, struct gf_contest_allreduce *b, size_t n, size_t count_elems)
@@ -358,7 +356,7 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b, const struct gf_pl
 			      struct gf_contest_row *rows, struct gf_error *err)
 {
 	size_t n = plan->nmessages, i;
-	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
+	GF_FREED struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
 	int rc = 0;
 
 	for (i = 0; i < n && rc == 0; i++) {
@@ -373,9 +371,7 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b, const struct gf_pl
 	}
 	for (i = 0; i < n && rc == 0; i++)
 		rc = measure_messages(b, &messages[i], 1, 1, &rows[i], err);
-	rc = rc ?: measure_messages(b, messages, n, plan->lanes, &rows[n], err);
-	free(messages);
-	return rc;
+	return rc ?: measure_messages(b, messages, n, plan->lanes, &rows[n], err);
 }
 
 int gf_contest_memory_check(double wanted_bytes, struct gf_error *err)

@@ -267,12 +267,11 @@ int gf_contest_summarise(const struct gf_contest_allreduce_config *config, struc
 int gf_contest_over_ranks(struct gf_comm *c, size_t mine, bool add, size_t *out,
 			  struct gf_error *err)
 {
-	size_t *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
+	GF_FREED size_t *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
 	int r, rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 
 	for (r = 0; r < c->ranks && rc == 0; r++)
 		*out = add ? *out + all[r] : all[r] > *out ? all[r] : *out;
-	free(all);
 	return rc;
 }
 

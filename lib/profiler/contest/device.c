@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "collectives/algorithm.h"
 #include "collectives/codecs/codec.h"
 #include "documents/library_tuning.h"
@@ -107,7 +108,7 @@ static void add(struct gf_text *out, const char *kind, const char *name, const c
 
 static void add_variants(struct gf_text *out, const struct gf_dialect *d)
 {
-	struct gf_text words = {0};
+	GF_RELEASED(gf_text_release) struct gf_text words = {0};
 	size_t i;
 
 	gf_text_addf(&words, "%s's all-reduce, told its algorithm%s: default", d->name,
@@ -118,7 +119,6 @@ static void add_variants(struct gf_text *out, const struct gf_dialect *d)
 	for (i = 0; d->protocols && d->protocols[i].name; i++)
 		gf_text_addf(&words, "%s%s", i ? ", " : "; ", d->protocols[i].name);
 	add(out, "variant", "library:...", words.data);
-	gf_text_release(&words);
 }
 
 static void add_gpu(struct gf_text *out, int index)

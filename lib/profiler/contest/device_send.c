@@ -374,8 +374,8 @@ int gf_contest_send_steps(struct gf_contest_gpu *d, const struct gf_schedule *sc
 			  struct gf_contest_send **send, struct gf_error *err)
 {
 	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
-	struct gf_burst_message *messages = gf_xcalloc((size_t)n, sizeof(*messages));
-	int i, rc;
+	GF_FREED struct gf_burst_message *messages = gf_xcalloc((size_t)n, sizeof(*messages));
+	int i;
 
 	s->d = d;
 	for (i = 0; i < n; i++)
@@ -385,9 +385,7 @@ int gf_contest_send_steps(struct gf_contest_gpu *d, const struct gf_schedule *sc
 			.count_elems = schedule->count_elems,
 			.simultaneous = n > 1,
 		};
-	rc = open_burst(s, 0, messages, (size_t)n, d->lanes, send, err);
-	free(messages);
-	return rc;
+	return open_burst(s, 0, messages, (size_t)n, d->lanes, send, err);
 }
 
 void gf_contest_send_free(struct gf_contest_send *s)

@@ -156,7 +156,7 @@ static int compare(struct gf_comm *comm, void *ctx, struct gf_error *err)
 {
 	struct stepping *s = ctx;
 	size_t bytes = s->elems * sizeof(*s->sums), wrong = 0, i;
-	float *want = gf_xmemdup(s->sums, bytes);
+	GF_FREED float *want = gf_xmemdup(s->sums, bytes);
 	int rc;
 
 	for (i = 0; i < s->config->spoil && i < s->elems; i++)
@@ -164,7 +164,6 @@ static int compare(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	rc = gf_comm_bcast(comm, 0, want, bytes, err);
 	for (i = 0; i < s->elems && rc == 0; i++)
 		wrong += memcmp(&want[i], &s->sums[i], sizeof(*want)) != 0;
-	free(want);
 	return rc ? rc
 		  : gf_contest_over_ranks(comm, wrong, true, &s->row->reading[s->placement].wrong,
 					  err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "profiler/contest/row_report.h"
+#include "base/heap.h"
 #include "profiler/contest/size_sweep.h"
 
 #include <math.h>
@@ -113,7 +114,7 @@ static void put_case(const struct gf_contest_report *r, const struct gf_contest_
 		     struct gf_json_writer *w)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
-	struct gf_text factors = {0}, stages = {0};
+	GF_RELEASED(gf_text_release) struct gf_text factors = {0}, stages = {0};
 	char variant[GF_TUNING_TEXT] = "", library[GF_CONTEST_LIBRARY_TEXT];
 
 	if (!is_whole_plan(r, row)) {
@@ -149,8 +150,6 @@ static void put_case(const struct gf_contest_report *r, const struct gf_contest_
 	gf_json_put_string(w, "selection", row->selection ? row->selection : "dense");
 	gf_json_put_size(w, "messages", row->messages);
 	gf_json_put_size(w, "lanes", (size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
-	gf_text_release(&factors);
-	gf_text_release(&stages);
 }
 
 static void put_row(const struct gf_contest_report *r, const struct gf_contest_row *row,
@@ -398,7 +397,7 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 
 static void print_cells(const struct gf_contest_report *r, size_t window, struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	size_t i;
 
 	gf_table_cells(&t, "size\talgorithm\tcodec\ttime\talgbw\tbusbw\twrong");
@@ -416,7 +415,6 @@ static void print_cells(const struct gf_contest_report *r, size_t window, struct
 		gf_text_release(&name);
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 }
 
 void gf_contest_report_print(const struct gf_contest_report *r, enum gf_contest_format format,

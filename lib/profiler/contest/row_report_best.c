@@ -177,7 +177,7 @@ static void tell_falls(const struct gf_contest_report *r, const struct gf_contes
 		       struct gf_text *out)
 {
 	const size_t room = (size_t)(r->rows + r->nrows - first);
-	double *bytes = gf_xcalloc(3 * room, sizeof(*bytes));
+	GF_FREED double *bytes = gf_xcalloc(3 * room, sizeof(*bytes));
 	double *times = bytes + room, *spreads = times + room;
 	struct gf_fit_points points = {bytes, times, 0, spreads};
 	const struct gf_contest_row *row;
@@ -201,7 +201,6 @@ static void tell_falls(const struct gf_contest_report *r, const struct gf_contes
 		gf_cost_falls(first->way.algorithm->name, &lines, out);
 		free(larger);
 	}
-	free(bytes);
 }
 
 void gf_contest_report_falls(const struct gf_contest_report *r, struct gf_text *out)
@@ -253,14 +252,13 @@ int gf_contest_report_write_rule(const struct gf_contest_report *r, const char *
 				 struct gf_error *err)
 {
 	struct gf_plan rule;
-	char *text;
+	GF_FREED char *text = NULL;
 	int rc = gf_contest_report_rule(r, &rule, err);
 
 	if (rc)
 		return rc;
 	text = gf_plan_write(&rule);
 	rc = gf_file_write(path, text, strlen(text), err);
-	free(text);
 	gf_plan_release(&rule);
 	return rc;
 }

@@ -189,9 +189,9 @@ static void encode(const struct gf_contest_sparse *s, struct entry *set)
 {
 	const struct gf_codec *codec = s->config.codec;
 	size_t count = s->config.count_elems, i;
-	uint32_t *index;
-	float *value;
-	void *wire;
+	GF_FREED uint32_t *index = NULL;
+	GF_FREED float *value = NULL;
+	GF_FREED void *wire = NULL;
 
 	if (!codec)
 		return;
@@ -205,9 +205,6 @@ static void encode(const struct gf_contest_sparse *s, struct entry *set)
 	gf_codec_write_set(codec, count, wire, index, value, s->k);
 	for (i = 0; i < s->k; i++)
 		set[i].value = value[i];
-	free(index);
-	free(value);
-	free(wire);
 }
 
 /* A rank's selection, k entries. */
@@ -215,8 +212,8 @@ static void select_of(const struct gf_contest_sparse *s, const struct gf_exact *
 		      struct entry *out)
 {
 	size_t n = s->config.count_elems, i;
-	float *inputs = gf_xcalloc(n, sizeof(*inputs));
-	struct entry *all = gf_xcalloc(n, sizeof(*all));
+	GF_FREED float *inputs = gf_xcalloc(n, sizeof(*inputs));
+	GF_FREED struct entry *all = gf_xcalloc(n, sizeof(*all));
 
 	gf_exact_fill(x, rank, inputs, n);
 	for (i = 0; i < n; i++)
@@ -224,8 +221,6 @@ static void select_of(const struct gf_contest_sparse *s, const struct gf_exact *
 	keep_largest(all, n, s->k);
 	memcpy(out, all, s->k * sizeof(*out));
 	encode(s, out);
-	free(inputs);
-	free(all);
 }
 
 /* a becomes the k largest of a + b; room for both is at `work`. */
@@ -250,7 +245,7 @@ static void merge(struct entry *a, const struct entry *b, size_t k, struct entry
 /* collectives/algorithms/gtopk.c's tree. */
 static void merge_tree(const struct gf_contest_sparse *s, struct entry *sets)
 {
-	struct entry *work = gf_xcalloc(2 * s->k, sizeof(*work));
+	GF_FREED struct entry *work = gf_xcalloc(2 * s->k, sizeof(*work));
 	int d, r, p = s->config.comm->ranks;
 
 	for (d = 1; d < p; d *= 2)
@@ -258,7 +253,6 @@ static void merge_tree(const struct gf_contest_sparse *s, struct entry *sets)
 			merge(sets + (size_t)r * s->k, sets + (size_t)(r + d) * s->k, s->k, work);
 			encode(s, sets + (size_t)r * s->k);
 		}
-	free(work);
 }
 
 size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s, const struct gf_exact *x,
@@ -266,8 +260,8 @@ size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s, const struct g
 {
 	size_t n = s->config.count_elems, k = s->k, wrong = 0, i;
 	int p = s->config.comm->ranks, r;
-	struct entry *sets = gf_xcalloc((size_t)p * k, sizeof(*sets));
-	float *want = gf_xcalloc(n, sizeof(*want));
+	GF_FREED struct entry *sets = gf_xcalloc((size_t)p * k, sizeof(*sets));
+	GF_FREED float *want = gf_xcalloc(n, sizeof(*want));
 
 	for (r = 0; r < p; r++)
 		select_of(s, x, r, sets + (size_t)r * k);
@@ -279,7 +273,5 @@ size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s, const struct g
 		want[sets[i].index] += sets[i].value;
 	for (i = 0; i < n; i++)
 		wrong += !(data[i] == want[i]);
-	free(sets);
-	free(want);
 	return wrong;
 }

@@ -13,14 +13,13 @@
 static const char *words_of(const char *name)
 {
 	const char *colon = strchr(name, ':');
-	char *head;
+	GF_FREED char *head = NULL;
 	bool told;
 
 	if (!colon)
 		return NULL;
 	head = gf_xasprintf("%.*s", (int)(colon - name), name);
 	told = gf_algorithm_has(head, GF_ALGORITHM_TOLD);
-	free(head);
 	return told ? colon + 1 : NULL;
 }
 

@@ -10,7 +10,7 @@
 void gf_search_order(size_t n, size_t *order)
 {
 	size_t filled = 0, step, i;
-	bool *taken = gf_xcalloc(n + 1, sizeof(*taken));
+	GF_FREED bool *taken = gf_xcalloc(n + 1, sizeof(*taken));
 
 	for (step = n > 1 ? n - 1 : 1;; step = (step + 1) / 2) {
 		for (i = 0; i < n; i += step)
@@ -25,7 +25,6 @@ void gf_search_order(size_t n, size_t *order)
 		if (filled >= n || step == 1)
 			break;
 	}
-	free(taken);
 }
 
 /* NAN: it was not measured on both sides. */
@@ -80,8 +79,8 @@ static int run_count(struct sweep *s, size_t at, size_t *left_out, struct gf_err
 {
 	const size_t n = s->ways->count;
 	struct gf_contest_row *rows = s->rows + at * n;
-	struct gf_way *list = gf_xcalloc(n, sizeof(*list));
-	bool *tried = gf_xcalloc(n, sizeof(*tried));
+	GF_FREED struct gf_way *list = gf_xcalloc(n, sizeof(*list));
+	GF_FREED bool *tried = gf_xcalloc(n, sizeof(*tried));
 	size_t i, k;
 	int rc;
 
@@ -94,8 +93,6 @@ static int run_count(struct sweep *s, size_t at, size_t *left_out, struct gf_err
 	for (i = 0, k = 0; i < n && rc == 0; i++)
 		if (tried[i])
 			s->search[i].time_s[at] = rows[k++].reading[GF_IN_PLACE].median_s;
-	free(list);
-	free(tried);
 	return rc;
 }
 
@@ -217,8 +214,8 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 {
 	const int ranks = config->comm->ranks;
 	size_t ncounts;
-	size_t *counts = gf_contest_sweep_counts(s, config->element.size_bytes,
-						 config->collective ? ranks : 0, &ncounts);
+	GF_FREED size_t *counts = gf_contest_sweep_counts(s, config->element.size_bytes,
+							  config->collective ? ranks : 0, &ncounts);
 	struct gf_contest_allreduce *bench = NULL;
 	struct gf_contest_ways ways = {0};
 	int rc = check_rule(s, config, err);
@@ -239,6 +236,5 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 				config->timeline, progress, rows, err);
 	gf_contest_allreduce_close(bench);
 	free(ways.list);
-	free(counts);
 	return rc;
 }

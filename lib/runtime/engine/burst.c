@@ -198,7 +198,7 @@ void gf_burst_record(struct gf_burst *b, bool on)
 
 void gf_burst_draw(const struct gf_burst *b, double shift_s, struct gf_trace *trace)
 {
-	struct gf_trace_run *runs = gf_xcalloc(b->n + 1, sizeof(*runs));
+	GF_FREED struct gf_trace_run *runs = gf_xcalloc(b->n + 1, sizeof(*runs));
 	const struct gf_schedule *schedule;
 	size_t i, n = 0;
 
@@ -209,5 +209,4 @@ void gf_burst_draw(const struct gf_burst *b, double shift_s, struct gf_trace *tr
 							  &b->list[i].element, i};
 		}
 	gf_trace_steps(trace, runs, n, shift_s);
-	free(runs);
 }

@@ -62,7 +62,7 @@ static size_t choose_lane(const struct gf_plan *plan, size_t message, double *bu
 static int make_paths(struct gf_streams *e, struct gf_error *err)
 {
 	const struct gf_plan *plan = e->base.plan;
-	double *busy_until = gf_xcalloc(e->nlanes, sizeof(*busy_until));
+	GF_FREED double *busy_until = gf_xcalloc(e->nlanes, sizeof(*busy_until));
 	struct gf_streams_path *path;
 	bool made;
 	size_t i;
@@ -77,7 +77,6 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 		if (rc)
 			gf_error_prefix(err, "message %zu", (size_t)(w->how - plan->messages));
 	}
-	free(busy_until);
 	return rc;
 }
 

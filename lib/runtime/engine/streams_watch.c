@@ -13,11 +13,10 @@ void gf_streams_name(const struct gf_streams *e, uint64_t step, size_t message,
 		     struct gf_error *err)
 {
 	const struct gf_streams_step *s = gf_streams_step(e, step);
-	char *name =
+	GF_FREED char *name =
 		gf_work_name(&s->work[message], e->base.plan, e->base.before + step + 1, message);
 
 	gf_error_prefix(err, "%s on lane %zu", name, s->messages[message].lane);
-	free(name);
 }
 
 int gf_streams_see(struct gf_streams *e, struct gf_error *err)

@@ -164,11 +164,10 @@ void gf_thread_advance_alone(struct gf_thread *e)
 static void name_message(const struct gf_thread *e, const struct gf_thread_active *a,
 			 struct gf_error *err)
 {
-	char *name =
+	GF_FREED char *name =
 		gf_work_name(&a->step->work[a->message], e->base.plan, a->step->number, a->message);
 
 	gf_error_prefix(err, "%s", name);
-	free(name);
 }
 
 static struct gf_thread_message *message_of(const struct gf_thread_active *a)

@@ -181,7 +181,7 @@ void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs, size_t 
 		    double shift_s)
 {
 	size_t n = 0, r, k;
-	struct mark *marks;
+	GF_FREED struct mark *marks = NULL;
 	double free_s = 0;
 	bool calls = false;
 	uint32_t i;
@@ -205,7 +205,6 @@ void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs, size_t 
 		draw(t, m, m->from_s > free_s ? m->from_s : free_s, shift_s);
 		free_s = m->to_s;
 	}
-	free(marks);
 }
 
 /* --- all ranks on one time axis --------------------------------------------- */
@@ -232,7 +231,7 @@ static char *metadata(const struct gf_clock_offset *offsets, int ranks, const ch
 
 static char *assemble(const char *all, const size_t *lengths, int ranks, const char *meta)
 {
-	struct gf_trace whole = {0};
+	GF_RELEASED(gf_trace_release) struct gf_trace whole = {0};
 	char *text;
 	int r;
 
@@ -241,7 +240,6 @@ static char *assemble(const char *all, const size_t *lengths, int ranks, const c
 		all += lengths[r];
 	}
 	text = gf_trace_finish(&whole, meta);
-	gf_trace_release(&whole);
 	return text;
 }
 
@@ -250,9 +248,9 @@ int gf_trace_gather(const struct gf_trace *own, struct gf_comm *comm,
 		    struct gf_error *err)
 {
 	size_t ranks = (size_t)comm->ranks;
-	struct gf_clock_offset *offsets = gf_xcalloc(ranks, sizeof(*offsets));
-	size_t *lengths = gf_xcalloc(ranks, sizeof(*lengths));
-	char *all = NULL, *meta = NULL;
+	GF_FREED struct gf_clock_offset *offsets = gf_xcalloc(ranks, sizeof(*offsets));
+	GF_FREED size_t *lengths = gf_xcalloc(ranks, sizeof(*lengths));
+	GF_FREED char *all = NULL, *meta = NULL;
 	int rc = gf_comm_allgather(comm, offset, sizeof(*offset), offsets, err);
 
 	if (!rc)
@@ -262,9 +260,5 @@ int gf_trace_gather(const struct gf_trace *own, struct gf_comm *comm,
 		meta = metadata(offsets, comm->ranks, producer);
 	if (!rc)
 		*text = meta ? assemble(all, lengths, comm->ranks, meta) : NULL;
-	free(meta);
-	free(all);
-	free(lengths);
-	free(offsets);
 	return rc;
 }

@@ -206,7 +206,7 @@ static int bench_size(struct gf_bench *b)
 
 static double bench_replay(struct gf_bench *b, double bytes, size_t n)
 {
-	struct gf_replay_message *messages = gf_xcalloc(n, sizeof(*messages));
+	GF_FREED struct gf_replay_message *messages = gf_xcalloc(n, sizeof(*messages));
 	const struct gf_replay_input in = {
 		.ranks = b->args.ranks,
 		.net = &b->net->cost,
@@ -229,7 +229,6 @@ static double bench_replay(struct gf_bench *b, double bytes, size_t n)
 		end_s = result.end_s;
 		gf_replay_result_release(&result);
 	}
-	free(messages);
 	return end_s;
 }
 

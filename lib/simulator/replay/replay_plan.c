@@ -50,10 +50,10 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 		  struct gf_error *err)
 {
 	struct gf_replay_input in = gf_replay_setting_input(s);
-	double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
+	GF_FREED double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
 	struct gf_replay_compute compute = {.forward_end_s = begin_s, .slowdown = 1, .lanes = 1};
 	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
-	struct gf_replay_message *messages = gf_xcalloc(n + 1, sizeof(*messages));
+	GF_FREED struct gf_replay_message *messages = gf_xcalloc(n + 1, sizeof(*messages));
 	struct gf_replay_result times;
 	size_t i;
 	int rc = 0;
@@ -82,8 +82,6 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 	if (rc == 0)
 		gf_replay_result_release(&times);
 	gf_replayed_messages_free(made, n, in.ranks);
-	free(messages);
-	free(begin_s);
 	return rc;
 }
 
@@ -101,10 +99,10 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 		.factor = s->factor,
 	};
 	struct gf_replay_input in = gf_replay_setting_input(s);
-	struct gf_replay_message *messages = gf_xcalloc(out->nmessages + 1, sizeof(*messages));
+	GF_FREED struct gf_replay_message *messages =
+		gf_xcalloc(out->nmessages + 1, sizeof(*messages));
 	double issued_s = 0;
 	size_t i;
-	int rc;
 
 	for (i = 0; i < out->nmessages; i++) {
 		const struct gf_sim_message *m = &s->traffic.messages[i];
@@ -123,9 +121,7 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 	in.messages = messages;
 	in.nmessages = out->nmessages;
 	in.compute = &compute;
-	rc = gf_replay(&in, &out->times, err);
-	free(messages);
-	return rc;
+	return gf_replay(&in, &out->times, err);
 }
 
 /* The step model's reading of given starts and ends, slowest rank's. */
@@ -185,8 +181,8 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_input step = gf_plan_input(p, &s->traffic);
 	struct gf_replay_input in = gf_replay_setting_input(s);
-	double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
-	double *gates = gf_xcalloc(2 * step.nworks + 1, sizeof(*gates));
+	GF_FREED double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
+	GF_FREED double *gates = gf_xcalloc(2 * step.nworks + 1, sizeof(*gates));
 	struct gf_replay_compute compute = {
 		.forward_end_s = begin_s,
 		.backward_s = p->model->forward_s + p->model->backward_s,
@@ -194,9 +190,9 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 		.lanes = p->lanes,
 		.factor = s->factor,
 	};
-	struct gf_replay_message *messages = gf_xcalloc(step.nworks + 1, sizeof(*messages));
+	GF_FREED struct gf_replay_message *messages =
+		gf_xcalloc(step.nworks + 1, sizeof(*messages));
 	size_t i;
-	int rc;
 
 	gf_sim_shard_gates(&step, gates, gates + step.nworks);
 	for (i = 0; i < step.nworks; i++) {
@@ -220,11 +216,7 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 	in.messages = messages;
 	in.nmessages = step.nworks;
 	in.compute = &compute;
-	rc = gf_replay(&in, &out->times, err);
-	free(messages);
-	free(gates);
-	free(begin_s);
-	return rc;
+	return gf_replay(&in, &out->times, err);
 }
 
 static void conclude_works(const struct gf_replay_setting *s, struct gf_replayed *out)

@@ -62,7 +62,7 @@ static int find_level(const struct gf_replay_setting *s, const char *name, size_
 {
 	const struct gf_fabric *f = &s->variant.fabric;
 	const struct gf_link_cost *links = s->net.links;
-	struct gf_text names = {0};
+	GF_RELEASED(gf_text_release) struct gf_text names = {0};
 	size_t i, best = 0;
 	bool found = !name;
 
@@ -80,7 +80,6 @@ static int find_level(const struct gf_replay_setting *s, const char *name, size_
 	if (!found)
 		gf_error_set(err, -EINVAL, "want a slow link of one of the levels %s, got %s",
 			     names.data, name);
-	gf_text_release(&names);
 	return found ? 0 : -EINVAL;
 }
 
@@ -344,7 +343,7 @@ int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 		  struct gf_error *err)
 {
 	struct gf_replay_setting s = {0};
-	struct gf_text notes = {0}; /* about times */
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0}; /* about times */
 	size_t i;
 	int rc;
 
@@ -358,6 +357,5 @@ int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 			gf_error_prefix(err, "message %zu", i);
 	}
 	gf_replay_setting_release(&s);
-	gf_text_release(&notes);
 	return rc;
 }

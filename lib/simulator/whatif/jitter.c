@@ -181,7 +181,7 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 		       struct gf_error *err)
 {
 	struct gf_traffic *t = &a->v->traffic;
-	struct gf_sim_message *kept = keep_messages(t);
+	GF_FREED struct gf_sim_message *kept = keep_messages(t);
 	size_t i;
 	int rc = 0;
 
@@ -193,7 +193,6 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 		qsort(a->samples, runs, sizeof(*a->samples), ascending);
 		delay_startups(t, kept, w, a->samples[percentile(runs, 0.5)].run);
 	}
-	free(kept);
 	return rc;
 }
 
@@ -268,7 +267,7 @@ static const double *next_factors(void *ctx)
 static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct gf_pipeline *p,
 		      struct sample *times, size_t runs)
 {
-	struct gf_sim_message *kept = keep_messages(&v->traffic);
+	GF_FREED struct gf_sim_message *kept = keep_messages(&v->traffic);
 	double before_s = 0;
 	struct factors f;
 	size_t i;
@@ -285,7 +284,6 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 		before_s = begun_s;
 	}
 	factors_release(&f);
-	free(kept);
 }
 
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct sample *times,
@@ -311,8 +309,8 @@ int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w, struct gf_ou
 {
 	const bool varies = gf_what_if_varies(w);
 	size_t runs = varies && w->runs > 1 ? w->runs : 1, i;
-	struct sample *times = gf_xcalloc(runs, sizeof(*times));
-	double *times_s = gf_xcalloc(runs, sizeof(*times_s));
+	GF_FREED struct sample *times = gf_xcalloc(runs, sizeof(*times));
+	GF_FREED double *times_s = gf_xcalloc(runs, sizeof(*times_s));
 	int rc = varies && v->plan.staleness > 1 ? run_pipeline(v, w, times, runs, err)
 						 : run_alone(v, w, times, runs, err);
 
@@ -323,8 +321,6 @@ int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w, struct gf_ou
 		spread(out, times_s, runs);
 	}
 	*factor = times[varies ? percentile(runs, 0.5) : 0].factor;
-	free(times);
-	free(times_s);
 	return rc;
 }
 

@@ -218,13 +218,12 @@ int gf_uneven_read_pairs(struct gf_uneven *u, const char *file, struct gf_text *
 {
 	struct members m = {0};
 	size_t size = 0;
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 	int rc = gf_file_read(file, &text, &size, err);
 
 	rc = rc ?: read_rows(&m, text, size, file, err);
 	if (rc == 0)
 		add_slow_links(u, &m, notes);
-	free(text);
 	free(m.list);
 	free(m.places);
 	return rc;

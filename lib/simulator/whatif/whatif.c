@@ -31,7 +31,7 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 {
 	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	struct gf_sim_result r = {0};
-	struct gf_sim_gather *gathers = gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
+	GF_FREED struct gf_sim_gather *gathers = gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
 	struct gf_sim_shard_times times = gf_sim_shard_times_new(&in);
 	size_t n = 0;
 
@@ -46,7 +46,6 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 	gf_gantt_step(t, &in, &r, gathers, n);
 	free(times.start_s);
 	free(r.messages);
-	free(gathers);
 }
 
 static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w, double factor,
@@ -314,11 +313,11 @@ static int run_group(struct elsewhere *t, double slowest, struct gf_outcome *o,
 		.network = w.network,
 		.nlevels = w.levels ? w.nlevels : t->group.nlevels,
 	};
-	struct gf_slow_rank *slow = gf_xcalloc((size_t)ranks, sizeof(*slow));
-	struct gf_what_link *links = gf_xmemdup(w.slow_links, w.nslow_links * sizeof(*links));
+	GF_FREED struct gf_slow_rank *slow = gf_xcalloc((size_t)ranks, sizeof(*slow));
+	GF_FREED struct gf_what_link *links =
+		gf_xmemdup(w.slow_links, w.nslow_links * sizeof(*links));
 	struct gf_network lines;
 	size_t i;
-	int rc;
 
 	for (i = 0; i < (size_t)ranks; i++)
 		slow[i] = (struct gf_slow_rank){(int)i, slowest};
@@ -331,15 +330,12 @@ static int run_group(struct elsewhere *t, double slowest, struct gf_outcome *o,
 	w.nslow = slowest < 1 ? (size_t)ranks : 1;
 	w.slow_links = links;
 	w.network = gf_sim_group_fabric(&whole, ranks, &lines).network;
-	rc = gf_what_if(&t->group, &w, o, err);
-	free(slow);
-	free(links);
-	return rc;
+	return gf_what_if(&t->group, &w, o, err);
 }
 
 static int run_outer(struct elsewhere *t, struct gf_error *err)
 {
-	struct gf_plan outer;
+	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
 	int rc;
 
 	gf_period_outer(t->plan, &outer);
@@ -349,7 +345,6 @@ static int run_outer(struct elsewhere *t, struct gf_error *err)
 		gf_error_prefix(err, "outer exchange");
 	else
 		gf_sim_outer_times(&t->outer.plan, &t->period, &t->outer.traffic, t->times);
-	gf_plan_release(&outer);
 	return rc;
 }
 

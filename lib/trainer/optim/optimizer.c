@@ -23,7 +23,7 @@
 const struct gf_optimizer_ops *gf_optimizer_find(const char *name, struct gf_error *err)
 {
 	const struct gf_optimizer_ops *ops = gf_named_find(gf_optimizers, 0, name);
-	struct gf_text names = {0};
+	GF_RELEASED(gf_text_release) struct gf_text names = {0};
 	size_t i;
 
 	if (ops)
@@ -31,7 +31,6 @@ const struct gf_optimizer_ops *gf_optimizer_find(const char *name, struct gf_err
 	for (i = 0; gf_optimizers[i]; i++)
 		gf_text_addf(&names, "%s%s", i ? ", " : "", gf_optimizers[i]->name);
 	gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"", names.data, name);
-	gf_text_release(&names);
 	return NULL;
 }
 

@@ -14,10 +14,10 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "asc_printed.h"
+#include "base/heap.h"
 #include "collectives/algorithm.h"
 #include "documents/stream.h"
 
@@ -58,7 +58,7 @@ static int answer(char *line, struct gf_error *err)
 
 static int printed(struct gf_error *err)
 {
-	struct gf_documents d = {NULL};
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {NULL};
 	struct gf_problem in = {.lanes = 2};
 	struct gf_plan p;
 	int rc = gf_documents_add_of(&d, "-", "gf-profile", err);
@@ -75,7 +75,6 @@ static int printed(struct gf_error *err)
 		printf("%.17g %zu\n", p.predicted->iteration_s, p.nmessages);
 		gf_plan_release(&p);
 	}
-	gf_documents_release(&d);
 	return rc;
 }
 
