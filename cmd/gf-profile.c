@@ -398,7 +398,7 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 	GF_RELEASED(gf_documents_release) struct gf_documents documents = {0};
 	GF_RELEASED(gf_profile_release) struct gf_profile profile = {0};
 	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
-	struct gf_imported imported = {0};
+	GF_RELEASED(gf_imported_release) struct gf_imported imported = {0};
 	struct gf_import in = a->import;
 	int rc = 0;
 
@@ -422,7 +422,6 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 		free(line);
 	}
 	rc = rc ?: emit(a, &documents, &profile, &remarks, err);
-	gf_imported_release(&imported);
 	return gf_comm_agree(comm, rc, err);
 }
 

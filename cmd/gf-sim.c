@@ -271,7 +271,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d, struct
 	struct gf_progress progress = {0};
 	GF_RELEASED(gf_swept_release) struct gf_swept found = {0};
 	struct gf_beyond beyond = {0};
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	int rc;
 
 	s.what = first(a, d);
@@ -283,7 +283,6 @@ static int sweep(const struct arguments *a, const struct gf_documents *d, struct
 	gf_progress_end(&progress);
 	gf_beyond_text(&beyond, &notes);
 	gf_cli_warn_lines(&a->cli, notes.data);
-	gf_text_release(&notes);
 	return rc ?: report(a, found.rows, found.nrows, NULL, &s.what, err);
 }
 

@@ -259,7 +259,7 @@ static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err
 {
 	const struct arguments *a = arguments;
 	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
-	struct gf_imported imported = {0};
+	GF_RELEASED(gf_imported_release) struct gf_imported imported = {0};
 	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
 	int rc = 0;
 
@@ -277,7 +277,6 @@ static int run_alone(void *arguments, struct gf_comm *comm, struct gf_error *err
 		gf_cli_warn_lines(&a->cli, remarks.data);
 		rc = emit(a, &t, err);
 	}
-	gf_imported_release(&imported);
 	return gf_comm_agree(comm, rc, err);
 }
 

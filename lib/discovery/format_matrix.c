@@ -201,7 +201,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 {
 	static const char *const marks[] = {"GPU0", "NIC", NULL};
 	struct reading r = {.in = in, .err = err};
-	struct gf_log log = {.at = in->text, .marks = marks};
+	GF_RELEASED(gf_log_release) struct gf_log log = {.at = in->text, .marks = marks};
 	char *line;
 	size_t i;
 	int rc = 0;
@@ -229,7 +229,6 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 		free(r.names[i]);
 	free(r.linked);
 	free(r.paths);
-	gf_log_release(&log);
 	return rc;
 }
 

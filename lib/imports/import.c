@@ -368,7 +368,7 @@ static int read_ranks(const struct gf_import *in, const char *params_file, const
 		      struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	GF_FREED char *name = name_of_folder(in->file);
-	struct gf_imported own = {0};
+	GF_RELEASED(gf_imported_release) struct gf_imported own = {0};
 	struct ranks r = {.in = in,
 			  .params_file = params_file,
 			  .format = format,
@@ -384,7 +384,6 @@ static int read_ranks(const struct gf_import *in, const char *params_file, const
 	else
 		gf_profile_release(&r.all);
 	gf_collectives_release(&r.collectives);
-	gf_imported_release(&own);
 	return rc;
 }
 

@@ -449,7 +449,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 		   struct gf_text *remarks, struct gf_error *err)
 {
 	GF_RELEASED(gf_readings_release) struct gf_readings all = {.imported = log->imported};
-	struct gf_text why = {0};
+	GF_RELEASED(gf_text_release) struct gf_text why = {0};
 	int half, rc = 0;
 
 	name_others(log, &why);
@@ -463,7 +463,6 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 				  why.length ? why.data : "no whole row");
 		free(found);
 	}
-	gf_text_release(&why);
 	return rc ?: gf_readings_finish(&all, in, out, remarks, err);
 }
 

@@ -72,7 +72,7 @@ static double *gains_at(struct elsewhere *e, size_t i)
 	struct gf_compare_over over = e->here->over;
 	struct gf_comparison there;
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
-	struct gf_variant v;
+	GF_RELEASED(gf_variant_release) struct gf_variant v = {0};
 	struct gf_error err;
 
 	if (e->gains[i])
@@ -93,7 +93,6 @@ static double *gains_at(struct elsewhere *e, size_t i)
 			gf_comparison_release(&there);
 		}
 	}
-	gf_variant_release(&v);
 	return e->gains[i];
 }
 

@@ -85,7 +85,7 @@ static void add_times(const struct gf_predicted_message *t, double alone_s, stru
 static int explain_prices(const struct gf_plan *p, const struct gf_fabric *f, struct gf_text *out,
 			  struct gf_error *err)
 {
-	struct gf_traffic traffic;
+	GF_RELEASED(gf_traffic_release) struct gf_traffic traffic = {0};
 	size_t i, first;
 	int rc = gf_traffic_init(&traffic, p, f, err);
 
@@ -113,7 +113,6 @@ static int explain_prices(const struct gf_plan *p, const struct gf_fabric *f, st
 			  out);
 		gf_text_addf(out, "\n");
 	}
-	gf_traffic_release(&traffic);
 	return rc;
 }
 
@@ -364,7 +363,7 @@ static bool same_cuts(const struct gf_draft *d, const struct gf_plan *p)
 static bool by_rule(struct why *y)
 {
 	const struct gf_policy *policy = gf_policy_find(y->plan->policy);
-	struct gf_draft d;
+	GF_RELEASED(gf_draft_release) struct gf_draft d = {0};
 	bool same;
 
 	if (!policy || !policy->explain)
@@ -373,7 +372,6 @@ static bool by_rule(struct why *y)
 	same = same_cuts(&d, y->plan);
 	if (same)
 		policy->explain(y->w, &d, y->lines);
-	gf_draft_release(&d);
 	return same;
 }
 

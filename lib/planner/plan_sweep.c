@@ -166,7 +166,7 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 	const struct gf_plan outer = {.messages = period.messages, .nmessages = period.nmessages};
 	const char *codecs[GF_CODECS_MOST + 1], *outer_codecs[GF_CODECS_MOST + 1];
 	struct gf_axes axes;
-	struct gf_variant v;
+	GF_RELEASED(gf_variant_release) struct gf_variant v = {0};
 	int rc;
 
 	bare.nmessages = 0;
@@ -190,7 +190,6 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 		gf_request_follow(&r, &axes, p, codecs);
 		rc = gf_request_plan(&r, out, NULL, err);
 	}
-	gf_variant_release(&v);
 	return rc;
 }
 

@@ -362,7 +362,7 @@ static int apply_system(struct gf_task *t, struct gf_text *notes, struct gf_erro
 static int find_packs(const struct gf_problem *in, size_t *threshold_bytes, double *bound_s,
 		      struct gf_error *err)
 {
-	struct gf_draft d = {0};
+	GF_RELEASED(gf_draft_release) struct gf_draft d = {0};
 	struct gf_workbench w;
 	int rc = gf_workbench_init(&w, in, err);
 
@@ -371,7 +371,6 @@ static int find_packs(const struct gf_problem *in, size_t *threshold_bytes, doub
 	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
 	*threshold_bytes = d.threshold_bytes;
 	*bound_s = gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
-	gf_draft_release(&d);
 	gf_workbench_release(&w);
 	return 0;
 }

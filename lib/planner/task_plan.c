@@ -116,7 +116,7 @@ static int run_draft(const struct gf_policy *policy, bool automatic, const struc
 		     struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_problem problem = *in;
-	struct gf_draft d = {0};
+	GF_RELEASED(gf_draft_release) struct gf_draft d = {0};
 	struct gf_workbench w;
 	int rc;
 
@@ -130,7 +130,6 @@ static int run_draft(const struct gf_policy *policy, bool automatic, const struc
 		rc = find_better(&w, automatic, p, err);
 	if (rc < 0)
 		gf_plan_release(p);
-	gf_draft_release(&d);
 	gf_workbench_release(&w);
 	return rc;
 }

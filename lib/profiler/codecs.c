@@ -196,12 +196,11 @@ static int time_of(const struct gf_measure_codecs_run *c, const struct gf_allred
 		.timeout_s = c->timeout_s,
 	};
 	const struct gf_measure_budget budget = {c->time_s, 5, 100};
-	struct gf_measure_samples samples = {0};
+	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 	int rc = gf_measure_exchange_sitting(&config, &budget, &samples, err);
 
 	if (rc == 0)
 		*time_s = gf_stat_median(samples.values, samples.count) / MESSAGES;
-	gf_measure_samples_release(&samples);
 	return rc;
 }
 

@@ -263,12 +263,11 @@ static int look_at(const struct gf_measure_subject *subject, size_t bytes, doubl
 		   struct gf_error *err)
 {
 	struct gf_measure_sitting once = {bytes, 1, 1, {0, 1, 1}};
-	struct gf_measure_samples samples = {0};
+	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 	int rc = subject->sit(subject->ctx, &once, &samples, err);
 
 	if (rc == 0)
 		*time_s = gf_stat_median(samples.values, samples.count);
-	gf_measure_samples_release(&samples);
 	return rc;
 }
 

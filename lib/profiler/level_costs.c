@@ -66,7 +66,7 @@ static int measure_reduce(struct subject s, const struct gf_measure_curve *plain
 {
 	struct gf_measure_sitting sitting = {(size_t)1 << 20, 4, 1, {0.02, 5, 50}};
 	struct gf_measure_subject subject = {"adding up", sit, &s};
-	struct gf_measure_samples samples = {0};
+	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 	struct gf_cost_lines lines = {0};
 	double time_s, bytes;
 	int rc;
@@ -84,7 +84,6 @@ static int measure_reduce(struct subject s, const struct gf_measure_curve *plain
 			time_s -= gf_cost_lines_s(&lines, bytes);
 		*per_byte_s = fmax(0, time_s / bytes);
 	}
-	gf_measure_samples_release(&samples);
 	return rc;
 }
 

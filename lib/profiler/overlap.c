@@ -328,7 +328,7 @@ static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_tr
 	const struct gf_measure_budget budget = {c->repeats < 10 ? 0.05 : 0.2, 5, 50};
 	size_t n = (size_t)c->repeats, i;
 	GF_FREED struct gf_measure_mutual *mine = gf_xcalloc(n, sizeof(*mine));
-	struct gf_measure_samples alone = {0};
+	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples alone = {0};
 	double alone_s, found[COLUMNS];
 	int rc = ops->alone(load, &budget, &alone, err);
 
@@ -338,7 +338,6 @@ static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_tr
 	rc = rc ?: medians(c, ops, load, &mine->overlap_slowdown, COLUMNS, found, err);
 	if (rc == 0)
 		*mutual = (struct gf_measure_mutual){found[0], found[1], found[2]};
-	gf_measure_samples_release(&alone);
 	return rc;
 }
 

@@ -460,7 +460,7 @@ static double doubt_of_network(const struct gf_plan *p)
 {
 	struct gf_fabric now = gf_plan_fabric(p), high = now;
 	struct gf_network *network = gf_network_copy(p->network);
-	struct gf_traffic t = {0}, then = {0};
+	GF_RELEASED(gf_traffic_release) struct gf_traffic t = {0}, then = {0};
 	double most = 1;
 	size_t i;
 
@@ -469,8 +469,6 @@ static double doubt_of_network(const struct gf_plan *p)
 	if (gf_traffic_init(&t, p, &now, NULL) == 0 && gf_traffic_init(&then, p, &high, NULL) == 0)
 		for (i = 0; i < t.nmessages; i++)
 			most = fmax(most, message_s(&then.messages[i]) / message_s(&t.messages[i]));
-	gf_traffic_release(&t);
-	gf_traffic_release(&then);
 	gf_network_free(network);
 	return most - 1;
 }

@@ -322,7 +322,7 @@ char *gf_report_text(const struct gf_plan *plan, const struct gf_prediction *pre
 {
 	const struct gf_train_row *test = &result->test;
 	struct gf_text out = {0};
-	struct gf_report r;
+	GF_RELEASED(gf_report_release) struct gf_report r = {0};
 
 	gf_report_make(plan, prediction, &result->timeline, &r);
 	if (r.nsteps) {
@@ -345,7 +345,6 @@ char *gf_report_text(const struct gf_plan *plan, const struct gf_prediction *pre
 	if (test->part)
 		gf_text_addf(&out, "test accuracy %.2f %% (%zu of %zu)\n", percent(test),
 			     test->correct, test->samples);
-	gf_report_release(&r);
 	return gf_text_take(&out);
 }
 

@@ -115,12 +115,11 @@ size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems, 
 
 size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps)
 {
-	struct gf_selection then = gf_selection_copy(s);
+	GF_RELEASED(gf_selection_release) struct gf_selection then = gf_selection_copy(s);
 	size_t step = 0, n;
 
 	while ((n = gf_selection_warm(s, step, epoch_steps, &then)))
 		step += n;
-	gf_selection_release(&then);
 	return step;
 }
 

@@ -307,12 +307,11 @@ double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s, si
 
 double gf_workbench_exchange_bound_s(const struct gf_workbench *w, int lanes)
 {
-	struct gf_rest r;
+	GF_RELEASED(gf_rest_release) struct gf_rest r = {0};
 	double bound;
 
 	gf_rest_init(&r, w, lanes, MIXES);
 	bound = rest_s(&r, 0, least_startup_s(w), NULL);
-	gf_rest_release(&r);
 	return bound;
 }
 

@@ -261,7 +261,7 @@ static int check(const struct gf_burst_message *m, const struct gf_comm *comm, s
 		 struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(&m->way, comm->ranks);
-	struct gf_lane_program p = {0};
+	GF_RELEASED(gf_lane_program_release) struct gf_lane_program p = {0};
 	int rc = check_element(&m->element, err);
 
 	args.count_elems = m->count_elems;
@@ -276,7 +276,6 @@ static int check(const struct gf_burst_message *m, const struct gf_comm *comm, s
 					 err);
 	if (rc == 0)
 		*wire_bytes += gf_lane_program_sent(&p);
-	gf_lane_program_release(&p);
 	return rc;
 }
 

@@ -73,7 +73,7 @@ static bool is_call(const struct gf_lane_step *step)
 int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w, int rank,
 			struct gf_schedule *s, struct gf_error *err)
 {
-	struct gf_lane_program program = {0};
+	GF_RELEASED(gf_lane_program_release) struct gf_lane_program program = {0};
 	int rc = make_program(e, w, rank, &program, err);
 	size_t i;
 
@@ -87,7 +87,6 @@ int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w, int 
 				"a call of NCCL has no steps of its own, which could be proved");
 	if (!rc)
 		gf_lane_program_schedule(&program, s);
-	gf_lane_program_release(&program);
 	return rc;
 }
 

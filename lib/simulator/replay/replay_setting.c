@@ -342,7 +342,7 @@ static int prove_period(const struct gf_plan *p, const struct gf_what_if *w, str
 int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf_text *out,
 		  struct gf_error *err)
 {
-	struct gf_replay_setting s = {0};
+	GF_RELEASED(gf_replay_setting_release) struct gf_replay_setting s = {0};
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0}; /* about times */
 	size_t i;
 	int rc;
@@ -356,6 +356,5 @@ int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 		if (rc)
 			gf_error_prefix(err, "message %zu", i);
 	}
-	gf_replay_setting_release(&s);
 	return rc;
 }

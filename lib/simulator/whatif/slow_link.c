@@ -63,7 +63,7 @@ static int charge_message(struct gf_replay_setting *s, size_t i, struct gf_sim_m
 
 int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w, struct gf_error *err)
 {
-	struct gf_replay_setting s = {0};
+	GF_RELEASED(gf_replay_setting_release) struct gf_replay_setting s = {0};
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	size_t i;
 	int rc = gf_traffic_init(&v->traffic, &v->plan, &v->fabric, err);
@@ -73,6 +73,5 @@ int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w, struct gf
 	rc = gf_replay_setting_init(&s, &v->plan, w, &notes, err);
 	for (i = 0; i < v->traffic.nmessages && rc == 0; i++)
 		rc = charge_message(&s, i, &v->traffic.messages[i], err);
-	gf_replay_setting_release(&s);
 	return rc;
 }

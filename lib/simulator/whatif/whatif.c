@@ -186,7 +186,7 @@ static int add_total(struct gf_variant *v, const struct gf_what_if *w, struct gf
 		     struct gf_error *err)
 {
 	struct gf_plan *p = &v->plan;
-	struct gf_selection steady;
+	GF_RELEASED(gf_selection_release) struct gf_selection steady = {0};
 	size_t step = 0, n;
 	int rc = 0;
 
@@ -205,7 +205,6 @@ static int add_total(struct gf_variant *v, const struct gf_what_if *w, struct gf
 	}
 	if (rc == 0 && (double)step < w->iterations)
 		o->total_s += stretch_s(p, o, (double)step, w->iterations - (double)step);
-	gf_selection_release(&steady);
 	return rc;
 }
 
@@ -234,7 +233,7 @@ static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks};
 	struct gf_what_if there = *w;
 	struct gf_plan end = *p;
-	struct gf_variant v;
+	GF_RELEASED(gf_variant_release) struct gf_variant v = {0};
 	int rc;
 
 	there.timeline = false;
@@ -249,7 +248,6 @@ static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 		end.network = network;
 	rc = run(&end, &there, &v, &o, err);
 	*iteration_s = o.iteration_s;
-	gf_variant_release(&v);
 	free(o.messages);
 	gf_model_profile_free(end.model);
 	gf_network_free(network);
