@@ -210,9 +210,8 @@ static bool chosen(const struct arguments *a, unsigned axis)
 static int check(void *arguments, struct gf_error *err)
 {
 	const struct arguments *a = arguments;
-	unsigned axis;
 
-	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
+	for (unsigned axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
 		if (a->over.axes >> axis & 1 && chosen(a, axis))
 			return gf_error_set(err, -EINVAL,
 					    "--compare goes without --%s%s where %s are compared%s",
@@ -354,9 +353,8 @@ static int run(const struct arguments *a, struct gf_error *err)
 static void add_given(const struct gf_cli *cli, struct gf_text *names)
 {
 	const struct gf_command *c = cli->command;
-	size_t i;
 
-	for (i = 0; i < c->nsettings; i++)
+	for (size_t i = 0; i < c->nsettings; i++)
 		if (cli->given[i] && c->settings[i].group >= DECIDES)
 			gf_text_addf(names, "%s%s", names->length ? " " : "", c->settings[i].name);
 }

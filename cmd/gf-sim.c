@@ -162,15 +162,14 @@ static int check_period(const struct arguments *a, size_t plan, struct gf_error 
 static int take_plans(struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_sweep *s = &a->sweep;
-	size_t i;
 	int rc = gf_sweep_plans(s, d, err);
 
 	if (rc == 0 && alone(a) && s->nplans > 1)
 		rc = gf_error_set(err, -EINVAL, "--%s: want one plan, got %zu", alone(a),
 				  s->nplans);
-	for (i = 0; rc == 0 && i < s->nplans; i++)
+	for (size_t i = 0; rc == 0 && i < s->nplans; i++)
 		rc = check_period(a, i, err);
-	for (i = 0; rc == 0 && a->accumulate && i < s->nplans; i++)
+	for (size_t i = 0; rc == 0 && a->accumulate && i < s->nplans; i++)
 		gf_model_accumulate(s->plans[i]->model, a->accumulate);
 	return rc;
 }

@@ -179,9 +179,8 @@ static bool is_utf8(void)
 {
 	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 	const char *value = NULL;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
 		value = getenv(variables[i]);
 	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
 }

@@ -99,9 +99,8 @@ static void walk(const char *root, const char *controller,
 		 void (*look)(const char *folder, bool v2, void *to), void *to)
 {
 	size_t top;
-	int v2;
 
-	for (v2 = 0; v2 < 2; v2++) {
+	for (int v2 = 0; v2 < 2; v2++) {
 		char *folder = folder_of(root, controller, v2, &top);
 
 		while (folder && strlen(folder) >= top) {
@@ -129,10 +128,9 @@ static void look_left(const char *folder, bool v2, void *least)
 	static const char *const files[2][2] = {{"total_active_file", "total_inactive_file"},
 						{"active_file", "inactive_file"}};
 	double limit = limit_of(folder, v2), used, pages;
-	size_t i;
 
 	used = number(folder, v2 ? "memory.current" : "memory.usage_in_bytes", NULL);
-	for (i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		pages = number(folder, "memory.stat", files[v2][i]);
 		used -= isinf(pages) ? 0 : pages;
 	}

@@ -53,16 +53,15 @@ static inline void mix(uint32_t s[8], int i, uint32_t added)
 static void compress(uint32_t state[8], const unsigned char *block, size_t blocks)
 {
 	uint32_t w[64], s[8];
-	int i, k;
 
 	for (; blocks; blocks--, block += GF_DIGEST_BLOCK) {
 		expand(block, w);
 		memcpy(s, state, sizeof(s));
-		for (i = 0; i < 64; i += 8)
+		for (int i = 0; i < 64; i += 8)
 #pragma GCC unroll 8
-			for (k = 0; k < 8; k++)
+			for (int k = 0; k < 8; k++)
 				mix(s, k, round_constants[i + k] + w[i + k]);
-		for (i = 0; i < 8; i++)
+		for (int i = 0; i < 8; i++)
 			state[i] += s[i];
 	}
 }
@@ -105,23 +104,20 @@ void gf_digest_end(struct gf_digest *d, unsigned char out[GF_DIGEST_BYTES])
 {
 	uint64_t length_bits = d->length_bytes * 8;
 	unsigned char tail[8];
-	int i;
 
 	gf_digest_add(d, "\x80", 1);
 	while (d->length_bytes % GF_DIGEST_BLOCK != 56)
 		gf_digest_add(d, "", 1);
-	for (i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++)
 		tail[i] = (unsigned char)(length_bits >> (56 - 8 * i));
 	gf_digest_add(d, tail, sizeof(tail));
-	for (i = 0; i < GF_DIGEST_BYTES; i++)
+	for (int i = 0; i < GF_DIGEST_BYTES; i++)
 		out[i] = (unsigned char)(d->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
 void gf_digest_hex(const unsigned char raw[GF_DIGEST_BYTES], char out[GF_DIGEST_HEX])
 {
-	int i;
-
-	for (i = 0; i < GF_DIGEST_BYTES; i++)
+	for (int i = 0; i < GF_DIGEST_BYTES; i++)
 		snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
 

@@ -117,9 +117,8 @@ static FILE *open_in_place(const char *path)
 static char *target_of(const char *path)
 {
 	char *at = gf_xstrdup(path), *to, *slash, target[PATH_MAX];
-	int links;
 
-	for (links = 0; links <= MOST_LINKS; links++) {
+	for (int links = 0; links <= MOST_LINKS; links++) {
 		ssize_t n = is_open_file(at) ? -1 : readlink(at, target, sizeof(target) - 1);
 
 		if (n < 0)
@@ -297,10 +296,8 @@ static bool same_file(const char *path, const char *other)
 
 int gf_file_apart(const struct gf_file_wish *files, size_t n, struct gf_error *err)
 {
-	size_t i, k;
-
-	for (i = 0; i < n; i++)
-		for (k = i + 1; k < n; k++)
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = i + 1; k < n; k++)
 			if (files[i].path && files[k].path &&
 			    same_file(files[i].path, files[k].path))
 				return gf_error_set(err, -EINVAL,

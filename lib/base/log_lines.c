@@ -88,9 +88,7 @@ static bool is_time(const char *p, size_t n)
 
 static bool is_name(const char *p, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)p[i]) && !strchr("._-@/", p[i]))
 			return false;
 	return n > 0;
@@ -168,9 +166,7 @@ static bool is_own(const struct gf_log *log, const char *p)
  * remark or a shell's prompt is none. */
 static const char *own_in(const struct gf_log *log, const char *p)
 {
-	size_t words;
-
-	for (words = 0; *p && words <= LABEL_WORDS; words++) {
+	for (size_t words = 0; *p && words <= LABEL_WORDS; words++) {
 		if (is_own(log, p))
 			return p;
 		if (log->marks && (*p == '#' || strchr("$%#>", p[strcspn(p, blanks) - 1])))
@@ -183,7 +179,6 @@ static const char *own_in(const struct gf_log *log, const char *p)
 char *gf_log_next(struct gf_log *log)
 {
 	const char *end, *line, *next, *own;
-	size_t i;
 
 	if (!log->at || !*log->at)
 		return NULL;
@@ -193,7 +188,7 @@ char *gf_log_next(struct gf_log *log)
 	log->at = end + (*end == '\n');
 	log->line++;
 	line = skip_blanks(log->text.data);
-	for (i = 0; *line && i < LABELS_MOST && !is_own(log, line); i++) {
+	for (size_t i = 0; *line && i < LABELS_MOST && !is_own(log, line); i++) {
 		next = skip_label(line);
 		if (next == line)
 			break;

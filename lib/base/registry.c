@@ -21,9 +21,8 @@ const void *gf_named_find(const void *entries, size_t entry_bytes, const char *n
 {
 	const struct gf_registry r = {entries, entry_bytes, NULL};
 	const struct gf_named *e;
-	size_t i;
 
-	for (i = 0; (e = gf_registry_at(&r, i)); i++)
+	for (size_t i = 0; (e = gf_registry_at(&r, i)); i++)
 		if (strcmp(e->name, name) == 0)
 			break;
 	return e;
@@ -124,10 +123,9 @@ int gf_names_refuse(const char *const *names, const char *got, struct gf_error *
 	const char *near = gf_names_near(names, got);
 	GF_RELEASED(gf_text_release) struct gf_text list = {0};
 	char brief[LONGEST + 1];
-	size_t i;
 
 	gf_text_one_line(brief, sizeof(brief), got);
-	for (i = 0; names[i]; i++)
+	for (size_t i = 0; names[i]; i++)
 		gf_text_addf(&list, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
 	gf_error_set(err, -EINVAL, "want %s, got \"%s\"%s%s%s", list.data ? list.data : "nothing",
 		     brief, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
@@ -136,9 +134,7 @@ int gf_names_refuse(const char *const *names, const char *got, struct gf_error *
 
 int gf_names_index(const char *const *names, const char *name)
 {
-	int i;
-
-	for (i = 0; names[i]; i++)
+	for (int i = 0; names[i]; i++)
 		if (strcmp(names[i], name) == 0)
 			return i;
 	return -1;

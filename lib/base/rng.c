@@ -21,10 +21,9 @@ static uint64_t rotl(uint64_t x, int k)
 void gf_rng_init(struct gf_rng *rng, uint64_t seed, uint64_t stream)
 {
 	uint64_t mixed = stream, x;
-	int i;
 
 	x = seed ^ splitmix64(&mixed);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		rng->state[i] = splitmix64(&x);
 }
 
@@ -70,9 +69,7 @@ double gf_rng_normal(struct gf_rng *rng)
 
 void gf_rng_shuffle(struct gf_rng *rng, size_t *items, size_t count)
 {
-	size_t i;
-
-	for (i = count; i > 1; i--) {
+	for (size_t i = count; i > 1; i--) {
 		size_t j = (size_t)gf_rng_below(rng, i);
 		size_t swap = items[i - 1];
 

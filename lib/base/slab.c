@@ -26,11 +26,10 @@ static void link_to(void *item, void *next)
 static void grow(struct gf_slab *s)
 {
 	char *chunk = gf_xcalloc(1, HEAD_BYTES + ITEMS * s->item_bytes);
-	size_t i;
 
 	link_to(chunk, s->chunks);
 	s->chunks = chunk;
-	for (i = ITEMS; i-- > 0;)
+	for (size_t i = ITEMS; i-- > 0;)
 		gf_slab_give(s, chunk + HEAD_BYTES + i * s->item_bytes);
 }
 

@@ -31,10 +31,9 @@ size_t gf_text_decode(const char *text, uint32_t *code)
 		   : s[0] < 0xf0 ? 3
 		   : s[0] < 0xf8 ? 4
 				 : 0;
-	size_t i;
 
 	*code = n > 1 ? s[0] & (0x7fu >> n) : s[0];
-	for (i = 1; i < n; i++) {
+	for (size_t i = 1; i < n; i++) {
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 		*code = *code << 6 | (s[i] & 0x3f);

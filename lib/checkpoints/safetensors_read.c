@@ -261,11 +261,9 @@ int gf_safetensors_open(const char *path, struct gf_safetensors *s, struct gf_er
 
 void gf_safetensors_close(struct gf_safetensors *s)
 {
-	size_t i;
-
 	if (!s || !s->path)
 		return;
-	for (i = 0; i < s->ntensors; i++)
+	for (size_t i = 0; i < s->ntensors; i++)
 		free(s->tensors[i].name);
 	free(s->tensors);
 	gf_json_free(s->header);
@@ -283,9 +281,7 @@ static size_t file_bytes(const struct gf_safetensors *s)
 /* NULL if there is none of that name. */
 static const struct gf_stored_tensor *find(const struct gf_safetensors *s, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < s->ntensors; i++)
+	for (size_t i = 0; i < s->ntensors; i++)
 		if (strcmp(s->tensors[i].name, name) == 0)
 			return &s->tensors[i];
 	return NULL;

@@ -55,12 +55,10 @@ GF_ORDER(by_layout, const struct gf_tensor_source *const,
 
 static void put_entry(struct gf_json_writer *w, const struct gf_tensor_source *t, size_t begin)
 {
-	size_t i;
-
 	gf_json_open_object(w, t->name);
 	gf_json_put_string(w, "dtype", t->dtype);
 	gf_json_open_array(w, "shape");
-	for (i = 0; i < t->rank; i++)
+	for (size_t i = 0; i < t->rank; i++)
 		gf_json_put_size(w, NULL, t->dims[i]);
 	gf_json_close_array(w);
 	gf_json_open_array(w, "data_offsets");
@@ -146,11 +144,10 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 	struct gf_text header = {0};
 	struct gf_digest digest;
 	struct gf_file file;
-	size_t i;
 	int made = gf_file_create_own(&file, path, 0666, err), rc;
 
 	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));
-	for (i = 0; i < ntensors; i++)
+	for (size_t i = 0; i < ntensors; i++)
 		order[i] = &t[i];
 	if (ntensors)
 		qsort(order, ntensors, sizeof(*order), by_layout);
@@ -159,7 +156,7 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 	gf_digest_init(&digest);
 	if (!made)
 		put(&file, &digest, header.data, header.length);
-	for (i = 0; i < ntensors; i++) {
+	for (size_t i = 0; i < ntensors; i++) {
 		bring(order[i], true, &rc, made ? NULL : err);
 		if (!made && !order[i]->elsewhere && !ferror(file.stream))
 			put(&file, &digest, order[i]->data, bytes_of(order[i]));

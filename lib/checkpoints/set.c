@@ -429,13 +429,12 @@ static const struct gf_record parent_record = {
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_manifest *m = item;
-	size_t i;
 	int rc = 0;
 
 	if (m->nfiles != (size_t)m->ranks)
 		return gf_json_refuse(at, "files", err, "want a file of each of %d ranks, got %zu",
 				      m->ranks, m->nfiles);
-	for (i = 0; i < m->nfiles && !rc; i++) {
+	for (size_t i = 0; i < m->nfiles && !rc; i++) {
 		char *want = gf_xasprintf("rank-%zu.safetensors", i);
 
 		if (strcmp(m->files[i].name, want) != 0)

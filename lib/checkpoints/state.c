@@ -64,13 +64,12 @@ GF_ORDER(by_name, char *, strcmp(*x, *y))
 int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
 {
 	GF_FREED const char **names = gf_xcalloc(s->nitems + 1, sizeof(*names));
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < s->nitems; i++)
+	for (size_t i = 0; i < s->nitems; i++)
 		names[i] = s->items[i].name;
 	qsort(names, s->nitems, sizeof(*names), by_name);
-	for (i = 0; i < s->nitems && !rc; i++) {
+	for (size_t i = 0; i < s->nitems && !rc; i++) {
 		if (!gf_json_is_text(names[i]) || strcmp(names[i], GF_SAFETENSORS_METADATA) == 0)
 			rc = gf_error_set(
 				err, -EINVAL,
@@ -87,11 +86,9 @@ int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
 
 void gf_state_release(struct gf_state *s)
 {
-	size_t i;
-
 	if (!s)
 		return;
-	for (i = 0; i < s->nitems; i++)
+	for (size_t i = 0; i < s->nitems; i++)
 		free(s->items[i].name);
 	free(s->items);
 	memset(s, 0, sizeof(*s));

@@ -28,11 +28,10 @@ int gf_cli_status(int rc)
 		{-ENOTSUP, 1},
 		{-ETIMEDOUT, 4},
 	};
-	size_t i;
 
 	if (rc > 0)
 		return rc;
-	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].rc == rc)
 			return table[i].status;
 	return 3;

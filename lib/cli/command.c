@@ -42,9 +42,8 @@ static const char *paths_of(const struct gf_setting *s)
 static void add_registry(struct gf_text *out, const struct gf_registry *r)
 {
 	const struct gf_named *e;
-	size_t i;
 
-	for (i = 0; r->entries && (e = gf_registry_at(r, i)); i++)
+	for (size_t i = 0; r->entries && (e = gf_registry_at(r, i)); i++)
 		if (!r->offers || r->offers(e))
 			gf_text_addf(out, "word\t%s\t%s\n", e->name, or_empty(e->description));
 }
@@ -113,9 +112,8 @@ static char *help_of(const struct gf_setting *s, const struct gf_field *key, con
 static void add_record(struct gf_text *out, const char *name, const struct gf_record *r)
 {
 	const struct gf_field *f;
-	size_t k;
 
-	for (k = 0; r && (f = gf_keys_at(r, k)); k++)
+	for (size_t k = 0; r && (f = gf_keys_at(r, k)); k++)
 		gf_text_addf(out, "key\t%s\t%s\t%s\n", name, f->key, f->help);
 }
 
@@ -141,7 +139,6 @@ static void add_options(struct gf_text *out, const struct gf_command *c,
 	const struct gf_setting *s;
 	int group = -1; /* of the option before */
 	char *help;
-	size_t i;
 
 	for (s = settings; s < settings + count; s++) {
 		if (s->hidden || lacks(c, s))
@@ -156,11 +153,11 @@ static void add_options(struct gf_text *out, const struct gf_command *c,
 			     s->repeats ? "1" : "", paths_of(s), help);
 		free(help);
 		/* a choice's names are those of its registry */
-		for (i = 0;
+		for (size_t i = 0;
 		     s->names && s->names[i] && !(s->kind == GF_SETTING_CHOICE && s->from->entries);
 		     i++)
 			gf_text_addf(out, "word\t%s\t\n", s->names[i]);
-		for (i = 0; i < GF_ARRAY_LENGTH(s->from); i++)
+		for (size_t i = 0; i < GF_ARRAY_LENGTH(s->from); i++)
 			add_registry(out, &s->from[i]);
 		if (s->kind == GF_SETTING_ENTRY)
 			add_keys(out, s);
@@ -178,10 +175,9 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
 		     const struct gf_setting_rule *r)
 {
 	bool all_but = strncmp(r->without, "* ", 2) == 0;
-	size_t i;
 
 	gf_text_addf(out, "rule\t%s\t%s", r->options, all_but ? "" : r->without);
-	for (i = 0; all_but && i < c->nsettings; i++)
+	for (size_t i = 0; all_but && i < c->nsettings; i++)
 		if (gf_setting_listed(r->without, c->settings[i].name))
 			gf_text_addf(out, "%s ", c->settings[i].name);
 	gf_text_addf(out, "\n");
@@ -205,19 +201,18 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
 static void complete(const struct gf_command *c, const void *arguments, struct gf_text *out)
 {
 	const struct gf_named *e;
-	size_t i, k;
 
 	gf_text_addf(out, "command\t%s\t%s\n", c->name, or_empty(c->arguments));
-	for (i = 0; c->kinds && c->kinds[i]; i++) {
+	for (size_t i = 0; c->kinds && c->kinds[i]; i++) {
 		struct gf_list shipped = gf_cli_share_list(c->kinds[i], NULL);
 
-		for (k = 0; (e = gf_registry_at(&shipped.of, k)); k++)
+		for (size_t k = 0; (e = gf_registry_at(&shipped.of, k)); k++)
 			gf_text_addf(out, "name\t%s\n", e->name);
 		gf_cli_share_list_free(&shipped);
 	}
 	add_options(out, c, c->settings, c->nsettings, arguments);
 	add_options(out, c, gf_cli_shared, gf_cli_nshared, NULL);
-	for (i = 0; i < c->nrules; i++)
+	for (size_t i = 0; i < c->nrules; i++)
 		if (c->rules[i].without)
 			add_rule(out, c, &c->rules[i]);
 }
@@ -322,9 +317,8 @@ static struct argp_option *options_of(const struct gf_command *c, const void *ar
 {
 	struct options o = {.arguments = arguments};
 	const struct gf_setting *s;
-	size_t i;
 
-	for (i = 0; i < c->nsettings; i++) {
+	for (size_t i = 0; i < c->nsettings; i++) {
 		s = &c->settings[i];
 		if (often && !s->often)
 			continue;
@@ -333,7 +327,7 @@ static struct argp_option *options_of(const struct gf_command *c, const void *ar
 		o.group = s->group;
 		add_option(&o, s, key_of(c, i));
 	}
-	for (i = 0; i < c->nsettings && !often; i++)
+	for (size_t i = 0; i < c->nsettings && !often; i++)
 		if (c->settings[i].kind == GF_SETTING_ENTRY)
 			add_keys_of(&o, &c->settings[i]);
 	if (!often)
@@ -344,7 +338,7 @@ static struct argp_option *options_of(const struct gf_command *c, const void *ar
 			add_option(&o, s, s->letter == 'h' ? KEY_HELP : s->letter);
 	if (!often)
 		add(&o, (struct argp_option){NULL, 'h', .flags = OPTION_HIDDEN});
-	for (i = 0; i < GF_ARRAY_LENGTH(hidden_options) && !often; i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(hidden_options) && !often; i++)
 		add(&o, hidden_options[i]);
 	return o.list;
 }
@@ -452,9 +446,7 @@ static void check(struct argp_state *state)
 /* Whether that is how the option, or the key of one, is named; keys are taken with - for _, too. */
 static bool is_named(const struct argp_option *o, const char *word, size_t n)
 {
-	size_t i;
-
-	for (i = 0; o->name && i < n; i++)
+	for (size_t i = 0; o->name && i < n; i++)
 		if (o->name[i] != word[i] && !(o->name[i] == '_' && word[i] == '-'))
 			return false;
 	return o->name && o->name[n] == (o->key == KEY_WORDS ? '=' : '\0');
@@ -478,9 +470,7 @@ static void refuse_key(struct argp_state *state, const char *word)
 
 static void refuse_keys(struct argp_state *state)
 {
-	int i;
-
-	for (i = 1; i < state->argc && strcmp(state->argv[i], "--") != 0; i++)
+	for (int i = 1; i < state->argc && strcmp(state->argv[i], "--") != 0; i++)
 		if (strncmp(state->argv[i], "--", 2) == 0)
 			refuse_key(state, state->argv[i] + 2);
 }
@@ -589,9 +579,7 @@ static void parse_silently(const struct argp *argp, int argc, char **argv, struc
  * remains an error. */
 static void fill_closed_streams(void)
 {
-	int fd;
-
-	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
 			(void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
@@ -599,9 +587,8 @@ static void fill_closed_streams(void)
 bool gf_cli_given(const struct gf_cli *cli, const char *name)
 {
 	const struct gf_command *c = cli->command;
-	size_t i;
 
-	for (i = 0; i < c->nsettings; i++)
+	for (size_t i = 0; i < c->nsettings; i++)
 		if (!strcmp(c->settings[i].name, name))
 			return cli->given[i];
 	assert(!"a rule names a setting that is none");

@@ -42,9 +42,8 @@ bool gf_human_find_unit(const char *name, size_t length, struct gf_human_unit *u
 {
 	static const struct scale *const families[] = {sizes, times, rates, links, shares};
 	const struct scale *s;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(families); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(families); i++)
 		for (s = families[i];; s++) {
 			if (strlen(s->name) == length && strncmp(s->name, name, length) == 0) {
 				*unit = (struct gf_human_unit){(int)i, s->unit, s->name};

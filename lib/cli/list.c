@@ -27,10 +27,9 @@ const char **gf_cli_split(const char *arg)
 int gf_cli_split_once(const char *arg, const char ***parts, struct gf_error *err)
 {
 	const char **names = gf_cli_split(arg);
-	size_t i, k;
 
-	for (i = 0; names[i]; i++)
-		for (k = 0; k < i; k++)
+	for (size_t i = 0; names[i]; i++)
+		for (size_t k = 0; k < i; k++)
 			if (strcmp(names[i], names[k]) == 0) {
 				gf_error_set(err, -EINVAL,
 					     "want each once, got \"%s\" "
@@ -69,10 +68,9 @@ static void print_list(const struct gf_list *l, struct gf_text *out)
 		const char *source;
 	};
 	const struct gf_named *e;
-	size_t i;
 
 	gf_text_addf(out, "%s (%s):\n", l->name, l->description);
-	for (i = 0; (e = gf_registry_at(&l->of, i)); i++) {
+	for (size_t i = 0; (e = gf_registry_at(&l->of, i)); i++) {
 		if (l->of.offers && !l->of.offers(e))
 			continue;
 		if (!e->description)
@@ -108,11 +106,10 @@ static int print_lists(const struct gf_list *lists, const struct gf_cli *cli, st
 		       struct gf_error *err)
 {
 	const struct gf_registry all = {lists, sizeof(*lists), NULL};
-	size_t i;
 
 	if (!cli->nfiles)
 		print_named(lists, NULL, out);
-	for (i = 0; i < cli->nfiles; i++)
+	for (size_t i = 0; i < cli->nfiles; i++)
 		if (!print_named(lists, cli->files[i], out))
 			return gf_registry_refuse(&all, "--list", NULL, cli->files[i], err);
 	return 0;

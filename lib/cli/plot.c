@@ -86,9 +86,8 @@ static const char *ending(const char *path)
 {
 	static const char *const known[] = {"svg", "pdf", "png", "csv"};
 	const char *dot = strrchr(path, '.');
-	size_t i;
 
-	for (i = 0; dot && i < GF_ARRAY_LENGTH(known); i++)
+	for (size_t i = 0; dot && i < GF_ARRAY_LENGTH(known); i++)
 		if (strcmp(dot + 1, known[i]) == 0)
 			return known[i];
 	return NULL;

@@ -28,9 +28,8 @@ static int store_whole(const struct gf_setting *s, const char *arg, void *to, st
 static int store_choice(const struct gf_setting *s, const char *arg, int *to, struct gf_error *err)
 {
 	const char *name = arg;
-	int i;
 
-	for (i = 0; s->words && s->words[i][0]; i++)
+	for (int i = 0; s->words && s->words[i][0]; i++)
 		if (strcmp(s->words[i][0], arg) == 0)
 			name = s->words[i][1];
 	return gf_names_find(s->names, name, to, err);
@@ -113,7 +112,6 @@ static int store_name(const struct gf_setting *s, const char *name, void *argume
 {
 	const struct gf_registry *r = &s->from[0];
 	const struct gf_named *e;
-	int i;
 
 	if (s->names)
 		return gf_names_find(s->names, name, to, err);
@@ -122,7 +120,7 @@ static int store_name(const struct gf_setting *s, const char *name, void *argume
 				    s->keys->fields->unit, name);
 	if (!r->entries)
 		return gf_field_parse(s->keys->fields, name, (char *)arguments + s->offset2, err);
-	for (i = 0; (e = gf_registry_at(r, (size_t)i)); i++)
+	for (int i = 0; (e = gf_registry_at(r, (size_t)i)); i++)
 		if (strcmp(e->name, name) == 0) {
 			*to = i;
 			return 0;
@@ -304,9 +302,8 @@ bool gf_setting_listed(const char *names, const char *name)
 static const char *first_given(const struct gf_cli *cli, const char *names, const char *self)
 {
 	const struct gf_setting *s = cli->command->settings;
-	size_t i;
 
-	for (i = 0; i < cli->command->nsettings; i++)
+	for (size_t i = 0; i < cli->command->nsettings; i++)
 		if (cli->given[i] && strcmp(s[i].name, self) != 0 &&
 		    gf_setting_listed(names, s[i].name))
 			return s[i].name;
@@ -346,10 +343,9 @@ int gf_setting_check(const struct gf_command *command, const struct gf_cli *cli,
 {
 	const char *options;
 	char option[64];
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < command->nrules && !rc; i++) {
+	for (size_t i = 0; i < command->nrules && !rc; i++) {
 		for (options = command->rules[i].options; *options && !rc;) {
 			next_name(&options, option);
 			if (gf_cli_given(cli, option))

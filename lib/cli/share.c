@@ -96,9 +96,7 @@ static char **names_of(const char *kind)
 
 static void free_names(char **names)
 {
-	size_t i;
-
-	for (i = 0; names && names[i]; i++)
+	for (size_t i = 0; names && names[i]; i++)
 		free(names[i]);
 	free(names);
 }
@@ -106,12 +104,11 @@ static void free_names(char **names)
 int gf_cli_shipped(const char *kind, const char *name, char **path, struct gf_error *err)
 {
 	static const char *const endings[] = {"", ".json"};
-	size_t i, k;
 
-	for (i = 0; i < PLACES && !strchr(name, '/'); i++) {
+	for (size_t i = 0; i < PLACES && !strchr(name, '/'); i++) {
 		char *folder = share_folder(i, kind);
 
-		for (k = 0; folder && k < 2; k++) {
+		for (size_t k = 0; folder && k < 2; k++) {
 			char *candidate = gf_xasprintf("%s/%s%s", folder, name, endings[k]);
 
 			if (access(candidate, R_OK) == 0) {
@@ -190,9 +187,8 @@ static int refuse(const char *const *kinds, const char *name, struct gf_error *e
 static char *in_any_case(const char *kind, const char *name)
 {
 	char **names = names_of(kind), *path = NULL;
-	size_t i;
 
-	for (i = 0; names[i] && !path; i++)
+	for (size_t i = 0; names[i] && !path; i++)
 		if (strcasecmp(names[i], name) == 0)
 			gf_cli_shipped(kind, names[i], &path, NULL);
 	free_names(names);
@@ -202,16 +198,15 @@ static char *in_any_case(const char *kind, const char *name)
 int gf_cli_share_any(const char *const *kinds, const char *name, char **path, struct gf_error *err)
 {
 	const char *own = getenv("GF_SHARE");
-	size_t i;
 
 	*path = NULL;
 	if (own && access(own, X_OK) != 0)
 		return gf_error_errno(err, -errno, "GF_SHARE: %s", own);
 	if (access(name, F_OK) == 0)
 		*path = gf_xstrdup(name);
-	for (i = 0; kinds[i] && !*path; i++)
+	for (size_t i = 0; kinds[i] && !*path; i++)
 		gf_cli_shipped(kinds[i], name, path, NULL);
-	for (i = 0; kinds[i] && !*path; i++)
+	for (size_t i = 0; kinds[i] && !*path; i++)
 		*path = in_any_case(kinds[i], name);
 	return *path ? 0 : refuse(kinds, name, err);
 }
@@ -240,9 +235,8 @@ struct gf_list gf_cli_share_list(const char *kind, const char *description)
 void gf_cli_share_list_free(struct gf_list *list)
 {
 	const struct gf_named *e;
-	size_t i;
 
-	for (i = 0; (e = gf_registry_at(&list->of, i)); i++)
+	for (size_t i = 0; (e = gf_registry_at(&list->of, i)); i++)
 		free((void *)e->name);
 	free((void *)list->of.entries);
 }

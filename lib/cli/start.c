@@ -150,9 +150,8 @@ char *gf_cli_job_name(void)
 	static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
 						"FLUX_JOB_ID"};
 	const char *name = NULL;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !name; i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(variables) && !name; i++)
 		name = getenv(variables[i]);
 	return name && *name ? gf_xasprintf("job %s", name) : NULL;
 }

@@ -72,9 +72,7 @@ static size_t width_of(const char *text)
 
 static bool numeric(const struct gf_table *t, size_t col)
 {
-	size_t row;
-
-	for (row = 1; row < t->nrows; row++) {
+	for (size_t row = 1; row < t->nrows; row++) {
 		const char *cell = t->rows[row][col];
 
 		if (*cell && strcmp(cell, "-") != 0 &&
@@ -98,13 +96,11 @@ struct layout {
 
 static void measure(const struct gf_table *t, struct layout *l)
 {
-	size_t row, col;
-
 	l->width = gf_xcalloc(t->ncols + 1, sizeof(*l->width));
 	l->right = gf_xcalloc(t->ncols + 1, sizeof(*l->right));
-	for (col = 0; col < t->ncols; col++) {
+	for (size_t col = 0; col < t->ncols; col++) {
 		l->right[col] = numeric(t, col);
-		for (row = 0; row < t->nrows; row++) {
+		for (size_t row = 0; row < t->nrows; row++) {
 			size_t w = width_of(t->rows[row][col]);
 
 			if (w > l->width[col])
@@ -125,9 +121,7 @@ static size_t line_width(const struct gf_table *t, const struct layout *l)
 
 static bool alike(const struct gf_table *t, size_t col)
 {
-	size_t row;
-
-	for (row = 2; row < t->nrows; row++)
+	for (size_t row = 2; row < t->nrows; row++)
 		if (strcmp(t->rows[row][col], t->rows[1][col]) != 0)
 			return false;
 	return t->nrows > 1;
@@ -136,9 +130,7 @@ static bool alike(const struct gf_table *t, size_t col)
 /* Folds columns from the left until the lines fit; says which in `folded`. */
 static void fold(const struct gf_table *t, size_t window, struct layout *l, struct gf_text *folded)
 {
-	size_t col;
-
-	for (col = 0; col + 1 < t->ncols && line_width(t, l) > window; col++) {
+	for (size_t col = 0; col + 1 < t->ncols && line_width(t, l) > window; col++) {
 		if (!alike(t, col))
 			continue;
 		l->width[col] = 0;
@@ -152,9 +144,8 @@ static void print_row(const struct gf_table *t, const struct layout *l, size_t r
 		      struct gf_text *out)
 {
 	bool first = true;
-	size_t col;
 
-	for (col = 0; col < t->ncols; col++) {
+	for (size_t col = 0; col < t->ncols; col++) {
 		const char *cell = t->rows[row][col];
 		size_t gap = l->width[col] - width_of(cell);
 
@@ -202,9 +193,8 @@ static bool unit_of(const struct gf_table *t, size_t col, struct gf_human_unit *
 	struct gf_human_unit u;
 	const char *rest;
 	double value, most = -1;
-	size_t row;
 
-	for (row = 1; row < t->nrows; row++) {
+	for (size_t row = 1; row < t->nrows; row++) {
 		if (is_empty(t->rows[row][col]))
 			continue;
 		if (!measured(t->rows[row][col], &value, &u, &rest) ||
@@ -313,7 +303,6 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 {
 	GF_RELEASED(gf_text_release) struct gf_text folded = {0};
 	struct layout l;
-	size_t row;
 
 	assert(!t->nrows || t->rows[t->nrows - 1][t->ncols - 1]);
 	if (is_form(window)) {
@@ -323,7 +312,7 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 	measure(t, &l);
 	if (window)
 		fold(t, window, &l, &folded);
-	for (row = 0; row < t->nrows; row++)
+	for (size_t row = 0; row < t->nrows; row++)
 		print_row(t, &l, row, out);
 	if (folded.length)
 		gf_text_addf(out, "%s\n", folded.data);
@@ -333,10 +322,8 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 
 void gf_table_release(struct gf_table *t)
 {
-	size_t row, col;
-
-	for (row = 0; row < t->nrows; row++) {
-		for (col = 0; col < t->ncols; col++)
+	for (size_t row = 0; row < t->nrows; row++) {
+		for (size_t col = 0; col < t->ncols; col++)
 			free(t->rows[row][col]);
 		free(t->rows[row]);
 	}

@@ -117,16 +117,15 @@ static int refine(struct gf_schedule *s, size_t grain_elems, size_t skew_elems, 
 {
 	const size_t grains = s->count_elems;
 	bool one = true;
-	size_t i;
 
 	assert(skew_elems < grain_elems);
-	for (i = 0; i < s->nsteps; i++) {
+	for (size_t i = 0; i < s->nsteps; i++) {
 		one &= refine_range(&s->steps[i].range, grains, grain_elems, skew_elems,
 				    count_elems);
 		one &= refine_range(&s->steps[i].from, grains, grain_elems, skew_elems,
 				    count_elems);
 	}
-	for (i = 0; i < s->nowned; i++)
+	for (size_t i = 0; i < s->nowned; i++)
 		refine_range(&s->owned[i], grains, grain_elems, skew_elems, count_elems);
 	s->scratch_elems *= grain_elems;
 	s->count_elems = count_elems;
@@ -187,11 +186,10 @@ static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_
 {
 	const struct gf_coll_args even = in_parts(a, args);
 	GF_FREED struct gf_range *parts = gf_xcalloc((size_t)args->ranks, sizeof(*parts));
-	int rank;
 
 	gf_schedule_init(s, s->rank, args->ranks, even.count_elems);
 	s->lossy = args->lossy;
-	for (rank = 0; rank < gf_coll_sharers(args); rank++)
+	for (int rank = 0; rank < gf_coll_sharers(args); rank++)
 		parts[rank] = part_of(a, &even, rank);
 	if (args->half == GF_COLL_ALL_GATHER)
 		move_part(a, &even, s);
@@ -204,9 +202,7 @@ static void build_for_owners(const struct gf_algorithm *a, const struct gf_coll_
 /* A library cuts as it likes: its halves are of parts in the order of ranks, as even as can be. */
 static bool is_even(const struct gf_layout *owners, const struct gf_coll_args *args)
 {
-	size_t i;
-
-	for (i = 0; owners && i < owners->npieces; i++) {
+	for (size_t i = 0; owners && i < owners->npieces; i++) {
 		const struct gf_layout_piece *p = &owners->pieces[i];
 
 		if (!gf_range_same(

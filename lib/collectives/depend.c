@@ -97,14 +97,13 @@ static void touch(struct derivation *d, uint32_t step, struct gf_range range, in
 {
 	struct cuts *c = &d->cuts[range.buffer];
 	size_t end = range.first + range.count, k;
-	uint32_t i;
 
 	for (k = find_cut(c, range.first); c->at[k] < end; k++) {
 		struct piece *piece = &c->pieces[k];
 
 		depend_on(d, step, piece->writer);
 		if (writes) {
-			for (i = piece->readers; i != NONE; i = d->readers[i].next)
+			for (uint32_t i = piece->readers; i != NONE; i = d->readers[i].next)
 				depend_on(d, step, d->readers[i].step);
 			*piece = (struct piece){step, NONE};
 		} else {
@@ -125,18 +124,16 @@ static void store(struct derivation *d, uint32_t index)
 {
 	struct gf_schedule *s = d->s;
 	struct gf_step *step = &s->steps[index];
-	size_t i;
-	uint32_t k;
 
-	for (i = 0; i < d->nfound; i++) {
+	for (size_t i = 0; i < d->nfound; i++) {
 		const struct gf_step *other = &s->steps[d->found[i]];
 
-		for (k = 0; k < other->ndeps; k++)
+		for (uint32_t k = 0; k < other->ndeps; k++)
 			d->mark[s->deps[other->first_dep + k]] = 0;
 	}
 	qsort(d->found, d->nfound, sizeof(*d->found), by_index);
 	step->first_dep = (uint32_t)s->ndeps;
-	for (i = 0; i < d->nfound; i++)
+	for (size_t i = 0; i < d->nfound; i++)
 		if (d->mark[d->found[i]] == index + 1)
 			*gf_array_push(&s->deps, &s->ndeps, &d->deps_capacity) = d->found[i];
 	step->ndeps = (uint32_t)(s->ndeps - step->first_dep);
@@ -146,7 +143,6 @@ static void store(struct derivation *d, uint32_t index)
 void gf_schedule_finish(struct gf_schedule *s)
 {
 	struct derivation d = {.s = s};
-	uint32_t i;
 
 	/* p counters per rank are p * p of a whole job */
 	free(s->nsent);
@@ -154,7 +150,7 @@ void gf_schedule_finish(struct gf_schedule *s)
 	s->nsent = s->nreceived = NULL;
 	d.found = gf_xcalloc(s->nsteps, sizeof(*d.found));
 	d.mark = gf_xcalloc(s->nsteps, sizeof(*d.mark));
-	for (i = 0; i < s->nsteps; i++) {
+	for (uint32_t i = 0; i < s->nsteps; i++) {
 		add_cuts(&d, s->steps[i].range);
 		if (s->steps[i].from.count)
 			add_cuts(&d, s->steps[i].from);
@@ -165,7 +161,7 @@ void gf_schedule_finish(struct gf_schedule *s)
 	free(s->deps);
 	s->deps = NULL;
 	s->ndeps = 0;
-	for (i = 0; i < s->nsteps; i++) {
+	for (uint32_t i = 0; i < s->nsteps; i++) {
 		const struct gf_step *step = &s->steps[i];
 
 		if (step->from.count)

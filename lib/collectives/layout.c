@@ -11,9 +11,8 @@ GF_ORDER(by_first, struct gf_layout_piece, GF_BY(x->first, y->first) ?: GF_BY(x-
 struct gf_layout gf_layout_even(int ranks, size_t count_elems)
 {
 	struct gf_layout_piece *pieces = gf_xcalloc((size_t)ranks, sizeof(*pieces));
-	int rank;
 
-	for (rank = 0; rank < ranks; rank++) {
+	for (int rank = 0; rank < ranks; rank++) {
 		struct gf_range part = gf_range_part(gf_data(0, count_elems), ranks, rank);
 
 		pieces[rank] = (struct gf_layout_piece){rank, part.first, part.count};
@@ -125,11 +124,10 @@ static void rewrite(const struct map *m, const struct gf_step *step, uint32_t af
 {
 	const size_t first = step->range.first, end = first + step->range.count;
 	struct gf_range piece = gf_data(0, 0);
-	size_t i;
 	int owner = -1;
 
 	assert(step->range.buffer == GF_BUFFER_DATA && !step->from.count && !gf_step_calls(step));
-	for (i = stretch_at(m, first); i < m->n && m->stretches[i].from < end; i++) {
+	for (size_t i = stretch_at(m, first); i < m->n && m->stretches[i].from < end; i++) {
 		const struct stretch *at = &m->stretches[i];
 		const size_t skipped = first > at->from ? first - at->from : 0;
 		const size_t beyond = at->from + at->count > end ? at->from + at->count - end : 0;
@@ -152,16 +150,15 @@ void gf_layout_apply(const struct gf_layout *layout, const struct gf_range *part
 	uint32_t *last = gf_xcalloc(s->nsteps + 1, sizeof(*last)); /* 1 + the last step so far */
 	struct gf_schedule made;
 	struct map m;
-	size_t i;
 
 	map_init(&m, layout, parts, s);
 	gf_schedule_init(&made, s->rank, s->ranks, count_elems);
 	made.lossy = s->lossy;
-	for (i = 0; i < s->nsteps; i++) {
+	for (size_t i = 0; i < s->nsteps; i++) {
 		rewrite(&m, &s->steps[i], last[s->steps[i].after], &made);
 		last[i + 1] = (uint32_t)made.nsteps;
 	}
-	for (i = 0; i < layout->npieces; i++)
+	for (size_t i = 0; i < layout->npieces; i++)
 		if (layout->pieces[i].rank == owner)
 			gf_schedule_own(&made,
 					gf_data(layout->pieces[i].first, layout->pieces[i].count));

@@ -152,9 +152,8 @@ void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g, str
 {
 	int next = gf_group_rank(g, (g->me + 1) % g->size);
 	int previous = gf_group_rank(g, (g->me + g->size - 1) % g->size);
-	int k;
 
-	for (k = 1; k < g->size; k++)
+	for (int k = 1; k < g->size; k++)
 		gf_exchange_reduce(s, next, gf_pieces_of(behind(g, range, k), cut), previous,
 				   gf_pieces_of(behind(g, range, k + 1), cut));
 }
@@ -164,9 +163,8 @@ void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g, struct 
 {
 	int next = gf_group_rank(g, (g->me + 1) % g->size);
 	int previous = gf_group_rank(g, (g->me + g->size - 1) % g->size);
-	int k;
 
-	for (k = 0; k < g->size - 1; k++)
+	for (int k = 0; k < g->size - 1; k++)
 		gf_exchange(s, next, gf_pieces_of(behind(g, range, k), cut), previous,
 			    gf_pieces_of(behind(g, range, k + 1), cut));
 }

@@ -55,10 +55,9 @@ char *gf_prove_words(const struct gf_way *way, const struct gf_coll_args *args, 
 {
 	static const char *const halves[] = {"", ", reduce-scatter", ", all-gather"};
 	struct gf_text t = {0};
-	size_t i;
 
 	gf_text_addf(&t, "%s", way->algorithm->name);
-	for (i = 0; i < way->nfactors; i++) {
+	for (size_t i = 0; i < way->nfactors; i++) {
 		gf_text_addf(&t, "%s%d", i ? "," : " ", way->factors[i]);
 		if (gf_way_stage_at(way, i))
 			gf_text_addf(&t, ":%s", gf_way_stage_at(way, i));
@@ -99,9 +98,7 @@ static int build_own(void *ctx, int rank, struct gf_schedule *s, struct gf_error
 /* A stage that a library carries out: its steps are not ours. */
 static int check_stages(const struct gf_coll_args *args, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
+	for (size_t i = 0; args->stage_algorithms && i < args->nfactors; i++)
 		if (gf_stage_has(args->stage_algorithms[i], GF_STAGE_CALL))
 			return gf_error_set(
 				err, -ENOTSUP,

@@ -22,7 +22,6 @@ int gf_plan_fit(const struct gf_plan *plan, const struct gf_model_profile *model
 		struct gf_error *err)
 {
 	const struct gf_tensor *want, *got;
-	size_t i;
 
 	if (!plan->model || plan->rule)
 		return gf_error_set(err, -EINVAL, "want a plan bound to a model, got a rule");
@@ -31,7 +30,7 @@ int gf_plan_fit(const struct gf_plan *plan, const struct gf_model_profile *model
 	if (plan->model->ntensors != model->ntensors)
 		return gf_error_set(err, -EINVAL, "the plan (%s) has %zu tensors, this job has %zu",
 				    plan->model->name, plan->model->ntensors, model->ntensors);
-	for (i = 0; i < model->ntensors; i++) {
+	for (size_t i = 0; i < model->ntensors; i++) {
 		want = &plan->model->tensors[i];
 		got = &model->tensors[i];
 		if (want->count_elems == got->count_elems && !strcmp(want->name, got->name))
@@ -80,19 +79,18 @@ static int check_message(const struct gf_message *m, size_t index, struct gf_err
 int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 {
 	const struct gf_period *period = &plan->period;
-	size_t i;
 	int rc = 0;
 
 	if (!plan->model || plan->rule)
 		return gf_error_set(err, -EINVAL, "want a plan bound to a model, got a rule");
-	for (i = 0; i < plan->model->ntensors && !rc; i++)
+	for (size_t i = 0; i < plan->model->ntensors && !rc; i++)
 		if (plan->model->tensors[i].dtype != GF_F32)
 			rc = gf_error_set(err, -ENOTSUP,
 					  "tensor %zu: this build runs f32 gradients, got %s", i,
 					  gf_dtype_names[plan->model->tensors[i].dtype]);
-	for (i = 0; i < plan->nmessages && !rc; i++)
+	for (size_t i = 0; i < plan->nmessages && !rc; i++)
 		rc = check_message(&plan->messages[i], i, err);
-	for (i = 0; i < period->nmessages && !rc; i++) {
+	for (size_t i = 0; i < period->nmessages && !rc; i++) {
 		rc = check_message(&period->messages[i], i, err);
 		if (rc)
 			gf_error_prefix(err, "period");

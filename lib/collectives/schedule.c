@@ -178,9 +178,8 @@ static struct gf_range shifted(struct gf_range range, const struct gf_schedule *
 static uint32_t *count_messages(const struct gf_schedule *s, bool sends)
 {
 	uint32_t *count = gf_xcalloc((size_t)s->ranks, sizeof(*count));
-	size_t i;
 
-	for (i = 0; i < s->nsteps; i++)
+	for (size_t i = 0; i < s->nsteps; i++)
 		if (s->steps[i].peer >= 0 && (s->steps[i].op == GF_STEP_SEND) == sends)
 			count[s->steps[i].peer]++;
 	return count;

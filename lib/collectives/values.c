@@ -42,8 +42,6 @@ static uint32_t new_term(struct gf_terms *t, uint32_t left, uint32_t right)
 
 void gf_terms_init(struct gf_terms *t, int ranks)
 {
-	int r;
-
 	*t = (struct gf_terms){
 		.ranks = ranks,
 		.words = ((size_t)ranks + 63) / 64,
@@ -51,7 +49,7 @@ void gf_terms_init(struct gf_terms *t, int ranks)
 	};
 	t->table = gf_xcalloc(t->table_size, sizeof(*t->table));
 	new_term(t, 0, 0); /* GF_TERM_NOTHING */
-	for (r = 0; r < ranks; r++) {
+	for (int r = 0; r < ranks; r++) {
 		uint32_t id = new_term(t, 0, 0);
 
 		members(t, id)[r / 64] |= UINT64_C(1) << r % 64;
@@ -60,9 +58,7 @@ void gf_terms_init(struct gf_terms *t, int ranks)
 
 void gf_terms_release(struct gf_terms *t)
 {
-	size_t i;
-
-	for (i = 0; i < t->ncontents; i++)
+	for (size_t i = 0; i < t->ncontents; i++)
 		free(t->contents[i].runs);
 	free(t->contents);
 	free(t->terms);
@@ -80,9 +76,8 @@ uint32_t gf_terms_rank(struct gf_terms *t, int rank)
 uint32_t gf_terms_result(struct gf_terms *t, int count)
 {
 	uint32_t id = new_term(t, 0, 0);
-	int r;
 
-	for (r = 0; r < count; r++)
+	for (int r = 0; r < count; r++)
 		members(t, id)[r / 64] |= UINT64_C(1) << r % 64;
 	return id;
 }
@@ -100,12 +95,10 @@ static size_t slot(const struct gf_terms *t, uint32_t left, uint32_t right)
 
 static void grow_table(struct gf_terms *t)
 {
-	uint32_t id;
-
 	free(t->table);
 	t->table_size *= 2;
 	t->table = gf_xcalloc(t->table_size, sizeof(*t->table));
-	for (id = 1; id < t->count; id++)
+	for (uint32_t id = 1; id < t->count; id++)
 		if (t->terms[id].left)
 			t->table[slot(t, t->terms[id].left, t->terms[id].right)] = id;
 }
@@ -143,9 +136,8 @@ static bool is_round(const struct gf_terms *t, const struct gf_run *runs, size_t
 {
 	uint32_t content = t->terms[runs[0].term].right;
 	const struct gf_message_content *c;
-	size_t i;
 
-	for (i = 0; i < nruns; i++)
+	for (size_t i = 0; i < nruns; i++)
 		if (!t->terms[runs[i].term].left || content < ROUNDED ||
 		    t->terms[runs[i].term].right != content)
 			return false;
@@ -156,9 +148,8 @@ static bool is_round(const struct gf_terms *t, const struct gf_run *runs, size_t
 static uint64_t hash_runs(const struct gf_run *runs, size_t nruns)
 {
 	uint64_t hash = 0;
-	size_t i;
 
-	for (i = 0; i < nruns; i++)
+	for (size_t i = 0; i < nruns; i++)
 		hash = (hash ^ runs[i].first ^ runs[i].origin << 20 ^
 			(uint64_t)runs[i].term << 40) *
 		       0x9e3779b97f4a7c15u;
@@ -167,9 +158,7 @@ static uint64_t hash_runs(const struct gf_run *runs, size_t nruns)
 
 static bool same_runs(const struct gf_run *a, const struct gf_run *b, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (a[i].first != b[i].first || a[i].origin != b[i].origin ||
 		    a[i].term != b[i].term)
 			return false;
@@ -182,9 +171,8 @@ static uint32_t content_of(struct gf_terms *t, const struct gf_run *runs, size_t
 {
 	uint64_t hash = hash_runs(runs, nruns);
 	struct gf_message_content *c;
-	size_t i;
 
-	for (i = t->ncontents; i-- > 0;) {
+	for (size_t i = t->ncontents; i-- > 0;) {
 		c = &t->contents[i];
 		if (c->hash == hash && c->nruns == nruns && c->count_elems == count_elems &&
 		    same_runs(c->runs, runs, nruns))

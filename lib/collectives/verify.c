@@ -89,14 +89,13 @@ static bool is_ancestor(struct races *r, uint32_t target, uint32_t step)
 {
 	const struct gf_schedule *s = r->s;
 	size_t depth = 0;
-	uint32_t k;
 
 	r->search++;
 	r->stack[depth++] = step;
 	while (depth) {
 		const struct gf_step *at = &s->steps[r->stack[--depth]];
 
-		for (k = 0; k < at->ndeps; k++) {
+		for (uint32_t k = 0; k < at->ndeps; k++) {
 			uint32_t d = s->deps[at->first_dep + k];
 
 			if (d == target)
@@ -165,9 +164,7 @@ static int check_races(const struct gf_schedule *s, struct gf_error *err)
 
 static bool same_owned(const struct gf_schedule *a, const struct gf_schedule *b)
 {
-	size_t i;
-
-	for (i = 0; i < a->nowned && i < b->nowned; i++)
+	for (size_t i = 0; i < a->nowned && i < b->nowned; i++)
 		if (!gf_range_same(a->owned[i], b->owned[i]))
 			return false;
 	return a->nowned == b->nowned;

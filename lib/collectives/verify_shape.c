@@ -55,7 +55,6 @@ static int check_step(const struct gf_schedule *s, size_t i, struct gf_error *er
 	const struct gf_step *step = &s->steps[i];
 	bool from = step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE;
 	bool local = from || step->op == GF_STEP_ROUND;
-	uint32_t k;
 	int rc = check_range(s, i, step->range, err);
 
 	if (!rc && from)
@@ -66,7 +65,7 @@ static int check_step(const struct gf_schedule *s, size_t i, struct gf_error *er
 		return gf_error_set(err, -EINVAL,
 				    "rank %d step %zu: want a peer among %d ranks, got %d", s->rank,
 				    i, s->ranks, step->peer);
-	for (k = 0; k < step->ndeps; k++)
+	for (uint32_t k = 0; k < step->ndeps; k++)
 		if (s->deps[step->first_dep + k] >= i)
 			return gf_error_set(
 				err, -EINVAL,
@@ -78,7 +77,6 @@ static int check_step(const struct gf_schedule *s, size_t i, struct gf_error *er
 static int check_rank(const struct gf_schedule *ranks, int nranks, int rank, struct gf_error *err)
 {
 	const struct gf_schedule *s = &ranks[rank];
-	size_t i;
 	int rc;
 
 	if (s->rank != rank || s->ranks != nranks)
@@ -90,7 +88,7 @@ static int check_rank(const struct gf_schedule *ranks, int nranks, int rank, str
 				    "rank %d sums %zu elements of %d ranks, rank 0 %zu of %d", rank,
 				    s->count_elems, s->contributors, ranks[0].count_elems,
 				    ranks[0].contributors);
-	for (i = 0; i < s->nsteps; i++) {
+	for (size_t i = 0; i < s->nsteps; i++) {
 		rc = check_step(s, i, err);
 		if (rc)
 			return rc;
@@ -105,11 +103,8 @@ GF_ORDER(by_message, struct end,
 static void collect(const struct gf_schedule *ranks, int nranks, struct ends *sends,
 		    struct ends *receives)
 {
-	size_t i;
-	int rank;
-
-	for (rank = 0; rank < nranks; rank++) {
-		for (i = 0; i < ranks[rank].nsteps; i++) {
+	for (int rank = 0; rank < nranks; rank++) {
+		for (size_t i = 0; i < ranks[rank].nsteps; i++) {
 			const struct gf_step *step = &ranks[rank].steps[i];
 			bool send = step->op == GF_STEP_SEND;
 			struct ends *ends = send ? sends : receives;
@@ -145,9 +140,7 @@ static size_t length(const struct ends *e, size_t i, int from, int to)
 static int pair_up(const struct end *sends, const struct end *receives, size_t n,
 		   uint32_t **partners, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct end *a = &sends[i], *b = &receives[i];
 
 		if (a->match != i || b->match != i)
@@ -219,9 +212,7 @@ int gf_verify_shape(const struct gf_schedule *ranks, int nranks, uint32_t ***par
 
 void gf_partners_free(uint32_t **partners, int nranks)
 {
-	int rank;
-
-	for (rank = 0; partners && rank < nranks; rank++)
+	for (int rank = 0; partners && rank < nranks; rank++)
 		free(partners[rank]);
 	free(partners);
 }

@@ -179,10 +179,9 @@ static void tell_users(struct machine *m, struct place p, int event)
 {
 	struct step_state *states = m->steps[p.rank], *state = &states[p.step];
 	bool send = step_at(m, p)->op == GF_STEP_SEND;
-	uint32_t k;
 
 	state->flags |= event;
-	for (k = 0; k < state->nusers; k++) {
+	for (uint32_t k = 0; k < state->nusers; k++) {
 		uint32_t user = m->users[p.rank][state->first_user + k];
 		bool early = send && m->ranks[p.rank].steps[user].op == GF_STEP_RECV_REDUCE;
 
@@ -279,11 +278,10 @@ static int advance(struct machine *m, struct place p, struct gf_error *err)
 /* -EINVAL: a step reads or adds nonsense, or waits for ever. */
 static int run(struct machine *m, struct gf_error *err)
 {
-	uint32_t i;
 	int rank, rc;
 
 	for (rank = m->nranks - 1; rank >= 0; rank--)
-		for (i = (uint32_t)m->ranks[rank].nsteps; i-- > 0;)
+		for (uint32_t i = (uint32_t)m->ranks[rank].nsteps; i-- > 0;)
 			if (!m->steps[rank][i].unposted)
 				look_at(m, rank, i);
 	while (m->ntodo) {
@@ -292,7 +290,7 @@ static int run(struct machine *m, struct gf_error *err)
 			return rc;
 	}
 	for (rank = 0; rank < m->nranks; rank++)
-		for (i = 0; i < m->ranks[rank].nsteps; i++)
+		for (uint32_t i = 0; i < m->ranks[rank].nsteps; i++)
 			if (!(m->steps[rank][i].flags & DONE)) {
 				const struct gf_step *step = &m->ranks[rank].steps[i];
 
@@ -311,19 +309,18 @@ static void init_rank(struct machine *m, int rank)
 	const struct gf_schedule *s = &m->ranks[rank];
 	struct step_state *states = gf_xcalloc(s->nsteps, sizeof(*states));
 	uint32_t *users = gf_xcalloc(s->ndeps, sizeof(*users)), total = 0;
-	size_t i, k;
 
-	for (i = 0; i < s->nsteps; i++)
-		for (k = 0; k < s->steps[i].ndeps; k++)
+	for (size_t i = 0; i < s->nsteps; i++)
+		for (size_t k = 0; k < s->steps[i].ndeps; k++)
 			states[s->deps[s->steps[i].first_dep + k]].nusers++;
-	for (i = 0; i < s->nsteps; i++) {
+	for (size_t i = 0; i < s->nsteps; i++) {
 		states[i].first_user = total;
 		total += states[i].nusers;
 		states[i].nusers = 0;
 		states[i].waiting = states[i].unposted = s->steps[i].ndeps;
 	}
-	for (i = 0; i < s->nsteps; i++)
-		for (k = 0; k < s->steps[i].ndeps; k++) {
+	for (size_t i = 0; i < s->nsteps; i++)
+		for (size_t k = 0; k < s->steps[i].ndeps; k++) {
 			struct step_state *used = &states[s->deps[s->steps[i].first_dep + k]];
 
 			users[used->first_user + used->nusers++] = (uint32_t)i;
@@ -336,7 +333,6 @@ static void init_data(struct machine *m, enum gf_coll_half half, int rank, uint3
 {
 	const struct gf_schedule *s = &m->ranks[rank];
 	struct runs *data = buffer_of(m, rank, GF_BUFFER_DATA);
-	size_t i, k;
 
 	runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems, GF_TERM_NOTHING);
 	if (half != GF_COLL_ALL_GATHER) {
@@ -346,11 +342,11 @@ static void init_data(struct machine *m, enum gf_coll_half half, int rank, uint3
 		return;
 	}
 	runs_init(data, s->count_elems, GF_TERM_NOTHING);
-	for (k = 0; k < s->nowned; k++) {
+	for (size_t k = 0; k < s->nowned; k++) {
 		const size_t end = s->owned[k].first + s->owned[k].count;
 
 		runs_cut(data, end);
-		for (i = runs_cut(data, s->owned[k].first); data->items[i].first < end; i++)
+		for (size_t i = runs_cut(data, s->owned[k].first); data->items[i].first < end; i++)
 			data->items[i].term = result;
 	}
 }
@@ -360,7 +356,6 @@ static void init(struct machine *m, enum gf_coll_half half, const struct gf_sche
 		 int nranks, uint32_t **partners)
 {
 	uint32_t result;
-	int rank;
 
 	*m = (struct machine){.ranks = ranks, .nranks = nranks, .partners = partners};
 	gf_terms_init(&m->terms, nranks);
@@ -368,7 +363,7 @@ static void init(struct machine *m, enum gf_coll_half half, const struct gf_sche
 	m->buffers = gf_xcalloc(2 * (size_t)nranks, sizeof(*m->buffers));
 	m->steps = gf_xcalloc((size_t)nranks, sizeof(*m->steps));
 	m->users = gf_xcalloc((size_t)nranks, sizeof(*m->users));
-	for (rank = 0; rank < nranks; rank++) {
+	for (int rank = 0; rank < nranks; rank++) {
 		init_rank(m, rank);
 		init_data(m, half, rank, result);
 	}
@@ -376,11 +371,8 @@ static void init(struct machine *m, enum gf_coll_half half, const struct gf_sche
 
 static void release(struct machine *m)
 {
-	int rank;
-	size_t i;
-
-	for (rank = 0; rank < m->nranks; rank++) {
-		for (i = 0; i < m->ranks[rank].nsteps; i++)
+	for (int rank = 0; rank < m->nranks; rank++) {
+		for (size_t i = 0; i < m->ranks[rank].nsteps; i++)
 			free(m->steps[rank][i].payload.runs);
 		free(m->steps[rank]);
 		free(m->users[rank]);
@@ -462,12 +454,11 @@ static int check_end(struct machine *m, enum gf_coll_half half, struct gf_error 
 {
 	int contributors = m->ranks[0].contributors, rank, rc = 0;
 	struct gf_range all = gf_data(0, m->ranks[0].count_elems);
-	size_t i;
 
 	for (rank = 0; rank < m->nranks; rank++) {
 		const struct gf_schedule *s = &m->ranks[rank];
 
-		for (i = 0; half == GF_COLL_REDUCE_SCATTER && !rc && i < s->nowned; i++)
+		for (size_t i = 0; half == GF_COLL_REDUCE_SCATTER && !rc && i < s->nowned; i++)
 			rc = check_range(m, rank, s->owned[i], err);
 		if (half != GF_COLL_REDUCE_SCATTER && rank < contributors)
 			rc = check_range(m, rank, all, err);

@@ -34,11 +34,10 @@ bool gf_way_outer_rings(struct gf_way *way)
 {
 	struct gf_way rings = *way;
 	bool differs = false;
-	size_t i;
 
 	if (!has_stages(way) || way->stages[0])
 		return false;
-	for (i = 0; i < way->nfactors; i++) {
+	for (size_t i = 0; i < way->nfactors; i++) {
 		const char *now = gf_way_stage_at(way, i);
 
 		rings.stages[i] = i == 0 ? now : gf_stage_algorithm("ring");
@@ -53,8 +52,6 @@ bool gf_way_outer_rings(struct gf_way *way)
 int gf_way_of(const char *algorithm, const struct gf_stage *stages, size_t nstages,
 	      struct gf_way *way, struct gf_error *err)
 {
-	size_t i;
-
 	memset(way, 0, sizeof(*way));
 	way->algorithm = gf_algorithm_find(algorithm);
 	if (!way->algorithm)
@@ -63,7 +60,7 @@ int gf_way_of(const char *algorithm, const struct gf_stage *stages, size_t nstag
 		return gf_error_set(err, -EINVAL, "want at most %d stages, got %zu", GF_WAY_FACTORS,
 				    nstages);
 	way->nfactors = nstages;
-	for (i = 0; i < nstages; i++) {
+	for (size_t i = 0; i < nstages; i++) {
 		way->factors[i] = stages[i].factor;
 		way->stages[i] = gf_stage_algorithm(stages[i].algorithm);
 		if (gf_stage_check(stages[i].algorithm, stages[i].factor, err)) {

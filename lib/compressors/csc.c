@@ -167,9 +167,8 @@ static size_t bad_at(const struct gf_csc_step *s)
 {
 	const float *marks = s->shared + s->csc->nchunks;
 	size_t first = s->csc->layout->count_elems, at;
-	int r;
 
-	for (r = 0; r < s->csc->ranks; r++, marks += BAD_PARTS) {
+	for (int r = 0; r < s->csc->ranks; r++, marks += BAD_PARTS) {
 		if (marks[0] < 1)
 			continue;
 		at = (size_t)(marks[0] - 1) << 2 * BAD_BITS | (size_t)marks[1] << BAD_BITS |
@@ -296,12 +295,11 @@ static int alloc_packed(struct gf_csc_step *s, struct gf_error *err)
 static int open_csc(struct gf_selector *s, struct gf_error *err)
 {
 	struct gf_csc *c = gf_xcalloc(1, sizeof(*c));
-	size_t i;
 	int rc;
 
 	s->priv = c;
 	rc = gf_csc_init(c, &s->env, err);
-	for (i = 0; i < s->env.depth && !rc; i++)
+	for (size_t i = 0; i < s->env.depth && !rc; i++)
 		rc = alloc_packed(&c->steps[i], err);
 	return rc;
 }

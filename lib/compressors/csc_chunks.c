@@ -88,7 +88,6 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_err
 {
 	const struct gf_csc_params *p = env->plan->selection.params;
 	const struct gf_pool *layout = &env->pools[0];
-	size_t i;
 
 	*c = (struct gf_csc){
 		.layout = layout,
@@ -108,22 +107,20 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_err
 	/* After a resume nothing is known. */
 	c->empty = gf_xcalloc(c->nchunks, sizeof(*c->empty));
 	c->important = gf_xcalloc(c->nchunks, sizeof(*c->important));
-	for (i = 0; i < c->nchunks; i++)
+	for (size_t i = 0; i < c->nchunks; i++)
 		c->important[i] = 1;
 	c->pieces = gf_xcalloc(c->nchunks + 1, sizeof(*c->pieces));
 	c->flight_sent = gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_sent));
 	c->flight_next = gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_next));
 	c->steps = gf_xcalloc(c->depth, sizeof(*c->steps));
-	for (i = 0; i < c->depth; i++)
+	for (size_t i = 0; i < c->depth; i++)
 		init_step(&c->steps[i], c, env->pools[i].data, env->plan->nmessages);
 	return 0;
 }
 
 void gf_csc_release(struct gf_csc *c)
 {
-	size_t i;
-
-	for (i = 0; c->steps && i < c->depth; i++)
+	for (size_t i = 0; c->steps && i < c->depth; i++)
 		release_step(&c->steps[i]);
 	free(c->steps);
 	free(c->history);
@@ -190,11 +187,10 @@ static void cut(struct gf_csc_step *s, const struct gf_plan *plan)
 static void divide(struct gf_csc_step *t, const struct gf_plan *plan, size_t number)
 {
 	const struct gf_csc *c = t->csc;
-	size_t i;
 
 	t->number = number;
 	t->nchosen = t->nwaiting = t->taken = t->nwork = 0;
-	for (i = 0; i < c->nchunks; i++) {
+	for (size_t i = 0; i < c->nchunks; i++) {
 		if (c->important[i])
 			t->chosen[t->nchosen++] = (uint32_t)i;
 		else
@@ -309,11 +305,10 @@ static void expect_count(struct gf_selector *s, size_t nchunks)
 	const struct gf_plan *plan = s->env.plan;
 	struct gf_csc *c = gf_csc_of(s);
 	const size_t most = c->pack_chunks;
-	size_t i;
 
 	if (nchunks == c->nchunks) /* the plan's own messages */
 		return;
-	for (i = 0; i < plan->nmessages; i++) {
+	for (size_t i = 0; i < plan->nmessages; i++) {
 		if (nchunks >= most)
 			expect_packs(s, &plan->messages[i], most);
 		expect_packs(s, &plan->messages[i], nchunks % most);
@@ -390,10 +385,9 @@ void gf_csc_note(const struct gf_csc_step *t, size_t age, bool bad)
 	const struct gf_csc *c = t->csc;
 	uint64_t *sent = c->flight_sent + age * c->nchunks;
 	uint64_t *next = c->flight_next + age * c->nchunks;
-	size_t i;
 
 	memset(sent, 0, c->nchunks * sizeof(*sent));
-	for (i = 0; i < t->nchosen; i++)
+	for (size_t i = 0; i < t->nchosen; i++)
 		sent[t->chosen[i]] = 1;
 	if (bad) /* it chose nothing */
 		memset(next, 0, c->nchunks * sizeof(*next));
@@ -406,10 +400,9 @@ void gf_csc_recall(struct gf_csc_step *t, size_t age)
 	const struct gf_csc *c = t->csc;
 	const uint64_t *sent = c->flight_sent + age * c->nchunks;
 	const uint64_t *next = c->flight_next + age * c->nchunks;
-	size_t i;
 
 	t->nchosen = 0;
-	for (i = 0; i < c->nchunks; i++)
+	for (size_t i = 0; i < c->nchunks; i++)
 		if (sent[i])
 			t->chosen[t->nchosen++] = (uint32_t)i;
 	t->nwaiting = c->nchunks - t->nchosen;

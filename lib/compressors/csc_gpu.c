@@ -61,7 +61,6 @@ static int open_told(struct gf_selector *s, struct gf_error *err)
 	struct gf_csc_gpu *g = gpu_of(s);
 	const size_t n = gf_csc_of(s)->nchunks, all = n * s->env.depth;
 	uint32_t *words;
-	size_t i;
 	int rc;
 
 	g->told = gf_xcalloc(s->env.depth, sizeof(*g->told));
@@ -70,7 +69,7 @@ static int open_told(struct gf_selector *s, struct gf_error *err)
 	if (rc)
 		return rc;
 	words = g->host;
-	for (i = 0; i < s->env.depth; i++)
+	for (size_t i = 0; i < s->env.depth; i++)
 		g->told[i] = (struct told){
 			.chosen = words + i * n,
 			.next = words + all + i * n,
@@ -100,10 +99,9 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 		{&g->shared, gf_csc_shared_elems(c) * sizeof(float)},
 		{&g->work, s->env.place.gpu->kernels->topk_work_bytes(n)},
 	};
-	size_t i;
 	int rc = open_told(s, err);
 
-	for (i = 0; i < GF_ARRAY_LENGTH(all) && !rc; i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(all) && !rc; i++)
 		rc = ops->alloc(s->env.place.gpu, all[i].size_bytes, all[i].p, err);
 	/* before the first take, on whichever stream */
 	rc = rc ?: ops->zero(s->env.place.gpu, s->env.place.stream, g->history, bytes, err);
@@ -115,7 +113,6 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 static int open_csc(struct gf_selector *s, struct gf_error *err)
 {
 	struct gf_csc *c = gf_xcalloc(1, sizeof(*c));
-	size_t i;
 	int rc;
 
 	s->priv = c;
@@ -126,7 +123,7 @@ static int open_csc(struct gf_selector *s, struct gf_error *err)
 	c->gap_elems = GF_LANE_GRAIN_ELEMS - 1 -
 		       (c->pack_chunks * c->chunk_elems - 1) % GF_LANE_GRAIN_ELEMS;
 	rc = allocate(s, err);
-	for (i = 0; i < s->env.depth && !rc; i++)
+	for (size_t i = 0; i < s->env.depth && !rc; i++)
 		c->steps[i].packed = (float *)c->gpu->packed + i * stride(s);
 	if (rc)
 		gf_error_prefix(err, "selection");
@@ -175,18 +172,17 @@ static void begin(struct gf_selector *s, size_t slot, size_t step, const struct 
 	const struct gf_csc *c = gf_csc_of(s);
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct told *told = &g->told[slot];
-	size_t i;
 
 	g->slot = slot;
 	g->taken_tensors = g->taken_chunks = g->taken_packs = 0;
 	gf_csc_begin(s, slot, step, list, n);
 	/* what a message takes is all that was made up to its last tensor */
-	for (i = 0; i < t->nlist; i++)
+	for (size_t i = 0; i < t->nlist; i++)
 		t->list[i].first = 0;
 	t->list[t->nlist - 1].data = g->shared;
 	memcpy(told->chosen, t->chosen, t->nchosen * sizeof(*told->chosen));
 	memset(told->sent, 0, c->nchunks);
-	for (i = 0; i < t->nchosen; i++)
+	for (size_t i = 0; i < t->nchosen; i++)
 		told->sent[t->chosen[i]] = 1;
 }
 
@@ -373,10 +369,9 @@ static void mark_next(struct gf_selector *s, size_t slot)
 {
 	const struct told *told = &gpu_of(s)->told[slot];
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	size_t i;
 
 	memset(t->next, 0, t->csc->nchunks * sizeof(*t->next));
-	for (i = 0; i < told->nnext; i++)
+	for (size_t i = 0; i < told->nnext; i++)
 		t->next[told->next[i]] = 1;
 }
 

@@ -162,9 +162,7 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 /* u where this rank sent something is zero. */
 static void mask(const struct gf_sparse_message *m, float *next)
 {
-	size_t i;
-
-	for (i = 0; i < m->k; i++)
+	for (size_t i = 0; i < m->k; i++)
 		next[m->sent[i]] = 0;
 }
 
@@ -173,13 +171,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
 	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
-	size_t i;
 	int rc = gf_topk_conclude(s, slot, err);
 
 	(void)q;
 	if (rc || s->slots[slot].bad.found)
 		return rc;
-	for (i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++)
+	for (size_t i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++)
 		mask(&t->messages[i],
 		     gf_topk_of(s)->arrays[NEXT] + (t->messages[i].data - pool->data));
 	memcpy(gf_topk_of(s)->arrays[VELOCITY], gf_topk_of(s)->arrays[NEXT],
@@ -194,10 +191,9 @@ static void begin(struct gf_selector *s, size_t slot, size_t step, const struct 
 		  size_t *n)
 {
 	struct gf_work *work = s->slots[slot].list;
-	size_t i;
 
 	gf_topk_begin(s, slot, step, list, n);
-	for (i = 0; i < *n && params_of(s)->clip_norm > 0; i++)
+	for (size_t i = 0; i < *n && params_of(s)->clip_norm > 0; i++)
 		work[i].at_end = true;
 }
 

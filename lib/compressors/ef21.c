@@ -110,13 +110,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 {
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
-	size_t i;
 	int rc = gf_topk_conclude(s, slot, err);
 
 	(void)q;
 	if (rc || s->slots[slot].bad.found)
 		return rc;
-	for (i = 0; i < s->env.plan->nmessages; i++) {
+	for (size_t i = 0; i < s->env.plan->nmessages; i++) {
 		struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
 		const size_t at = (size_t)(m->data - pool->data);
 

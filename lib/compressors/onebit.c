@@ -189,10 +189,9 @@ static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot, s
 	const struct gf_work *w = &s->slots[slot].list[message];
 	const struct chunks c = chunks_of(s, slot, message);
 	const struct gf_pool *pool = &s->env.pools[slot];
-	size_t rank, i;
 
-	for (rank = 0; rank < w->count_elems; rank++)
-		for (i = 0; i < c.nchunks; i++)
+	for (size_t rank = 0; rank < w->count_elems; rank++)
+		for (size_t i = 0; i < c.nchunks; i++)
 			if (!isfinite(scale_at(gf_select_set(w, rank), i)))
 				return gf_select_bad_at(pool, (size_t)(c.data - pool->data) +
 								      i * c.chunk_elems);
@@ -205,18 +204,17 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	struct gf_select_slot *t = &s->slots[slot];
 	float *data = s->env.pools[slot].data;
 	const size_t n = s->env.plan->nmessages;
-	size_t i, rank;
 
 	(void)q;
 	(void)err;
 	t->bad.found = false;
-	for (i = 0; i < n && !t->bad.found; i++)
+	for (size_t i = 0; i < n && !t->bad.found; i++)
 		t->bad = find_bad(s, slot, i);
-	for (i = 0; i < n && !t->bad.found; i++) {
+	for (size_t i = 0; i < n && !t->bad.found; i++) {
 		const struct chunks c = chunks_of(s, slot, i);
 
 		gf_feedback_commit(s, data, (size_t)(c.data - data), c.count_elems);
-		for (rank = 0; rank < t->list[i].count_elems; rank++)
+		for (size_t rank = 0; rank < t->list[i].count_elems; rank++)
 			decode_add(&c, gf_select_set(&t->list[i], rank));
 	}
 	return 0;

@@ -81,21 +81,17 @@ static void add_times(float *y, float a, const float *x, size_t n)
 /* P = M Q */
 static void times_q(const struct gf_powersgd_matrix *t, const float *m, const float *q, float *p)
 {
-	size_t i, j;
-
-	for (i = 0; i < t->rows; i++)
-		for (j = 0; j < t->rank; j++)
+	for (size_t i = 0; i < t->rows; i++)
+		for (size_t j = 0; j < t->rank; j++)
 			p[j * t->rows + i] = dot(m + i * t->cols, q + j * t->cols, t->cols);
 }
 
 /* Q = M^T P */
 static void times_p(const struct gf_powersgd_matrix *t, const float *m, const float *p, float *q)
 {
-	size_t i, j;
-
 	memset(q, 0, t->rank * t->cols * sizeof(*q));
-	for (i = 0; i < t->rows; i++)
-		for (j = 0; j < t->rank; j++)
+	for (size_t i = 0; i < t->rows; i++)
+		for (size_t j = 0; j < t->rank; j++)
 			add_times(q + j * t->cols, p[j * t->rows + i], m + i * t->cols, t->cols);
 }
 
@@ -103,24 +99,20 @@ static void times_p(const struct gf_powersgd_matrix *t, const float *m, const fl
 static void add_product(const struct gf_powersgd_matrix *t, const float *p, const float *q,
 			float *m)
 {
-	size_t i, j;
-
-	for (i = 0; i < t->rows; i++)
-		for (j = 0; j < t->rank; j++)
+	for (size_t i = 0; i < t->rows; i++)
+		for (size_t j = 0; j < t->rank; j++)
 			add_times(m + i * t->cols, p[j * t->rows + i], q + j * t->cols, t->cols);
 }
 
 /* Columns of length 1 at right angles; one that depends on those before is zero. */
 static void orthogonalise(float *p, size_t rows, size_t rank)
 {
-	size_t i, j;
-
-	for (j = 0; j < rank; j++) {
+	for (size_t j = 0; j < rank; j++) {
 		float *column = p + j * rows;
 		const float before = sqrtf(dot(column, column, rows));
 		float length;
 
-		for (i = 0; i < j; i++)
+		for (size_t i = 0; i < j; i++)
 			add_times(column, -dot(p + i * rows, column, rows), p + i * rows, rows);
 		length = sqrtf(dot(column, column, rows));
 		length = length > (float)DEPENDS * before ? 1 / length : 0;
@@ -146,9 +138,8 @@ static void prepare_p(const struct gf_selector *s, size_t slot, const struct pai
 	const struct gf_select_slot *t = &s->slots[slot];
 	float *data = s->env.pools[slot].data, *to = t->list[pair->number].data;
 	float *drawn = pair->q_elems ? t->list[pair->number + 1].data : NULL;
-	size_t i;
 
-	for (i = 0; i < pair->nparts; i++) {
+	for (size_t i = 0; i < pair->nparts; i++) {
 		const struct part *part = &pair->parts[i];
 		float *m = data + part->first;
 
@@ -167,9 +158,8 @@ static void prepare_q(const struct gf_selector *s, size_t slot, const struct pai
 	const float *data = s->env.pools[slot].data;
 	float *ps = t->list[pair->number].data;
 	float *qs = t->list[pair->number + 1].data;
-	size_t i;
 
-	for (i = 0; i < pair->nparts; i++) {
+	for (size_t i = 0; i < pair->nparts; i++) {
 		const struct part *part = &pair->parts[i];
 
 		if (part->m.rank)
@@ -216,7 +206,6 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 	struct gf_select_slot *t = &s->slots[slot];
 	const struct gf_work *w;
 	const struct pair *pair;
-	size_t i;
 	int rc;
 
 	(void)q;
@@ -230,7 +219,7 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 		t->bad = gf_select_bad_at(&s->env.pools[slot], pair->parts[0].first);
 	if (message != pair->number && !s->env.scaled)
 		multiply(w->data, 1.0f / (float)s->env.plan->ranks, w->count_elems);
-	for (i = 0; message == pair->number && i < pair->nparts; i++)
+	for (size_t i = 0; message == pair->number && i < pair->nparts; i++)
 		if (pair->parts[i].m.rank)
 			orthogonalise((float *)w->data + pair->parts[i].at_p, pair->parts[i].m.rows,
 				      pair->parts[i].m.rank);
@@ -246,9 +235,8 @@ static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 	const float *ps = t->list[pair->number].data;
 	const float *qs = pair->q_elems ? t->list[pair->number + 1].data : NULL;
 	float *data = s->env.pools[slot].data;
-	size_t i;
 
-	for (i = 0; i < pair->nparts; i++) {
+	for (size_t i = 0; i < pair->nparts; i++) {
 		const struct part *part = &pair->parts[i];
 		float *m = data + part->first;
 
@@ -272,13 +260,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	const struct powersgd *p = s->priv;
 	struct gf_select_slot *t = &s->slots[slot];
 	const struct gf_pool *pool = &s->env.pools[slot];
-	size_t i;
 
 	(void)q;
 	(void)err;
 	if (warms_up(s, slot))
 		t->bad = gf_select_find_bad(pool, pool->data, 0, pool->count_elems);
-	for (i = 0; i < p->npairs && !warms_up(s, slot) && !t->bad.found; i++)
+	for (size_t i = 0; i < p->npairs && !warms_up(s, slot) && !t->bad.found; i++)
 		take_up(s, slot, &p->pairs[i]);
 	return 0;
 }
@@ -306,18 +293,17 @@ static void lay_out_part(const struct gf_selector *s, struct powersgd *p, struct
 static void lay_out(struct gf_selector *s, struct powersgd *p)
 {
 	const struct gf_plan *plan = s->env.plan;
-	size_t i, k;
 
 	p->npairs = plan->nmessages;
 	p->pairs = gf_xcalloc(p->npairs + 1, sizeof(*p->pairs));
 	p->pair_of = gf_xcalloc(2 * p->npairs + 1, sizeof(*p->pair_of));
-	for (i = 0; i < p->npairs; i++) {
+	for (size_t i = 0; i < p->npairs; i++) {
 		const struct gf_message *m = &plan->messages[i];
 		struct pair *pair = &p->pairs[i];
 
 		pair->number = p->nlist;
 		pair->parts = gf_xcalloc(m->last - m->first + 1, sizeof(*pair->parts));
-		for (k = m->first; k <= m->last; k++)
+		for (size_t k = m->first; k <= m->last; k++)
 			lay_out_part(s, p, pair, k);
 		p->pair_of[p->nlist++] = i;
 		if (pair->q_elems)
@@ -360,11 +346,9 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 /* Q of the first step. */
 static void start(struct powersgd *p)
 {
-	size_t i, k;
-
 	p->kept = gf_xcalloc(p->kept_elems + 1, sizeof(*p->kept));
-	for (i = 0; i < p->npairs; i++)
-		for (k = 0; k < p->pairs[i].nparts; k++) {
+	for (size_t i = 0; i < p->npairs; i++)
+		for (size_t k = 0; k < p->pairs[i].nparts; k++) {
 			const struct part *part = &p->pairs[i].parts[k];
 
 			gf_powersgd_start(0, part->tensor, part->m.rank * part->m.cols,
@@ -387,11 +371,10 @@ static int open_powersgd(struct gf_selector *s, struct gf_error *err)
 static void close_powersgd(struct gf_selector *s)
 {
 	struct powersgd *p = s->priv;
-	size_t i;
 
 	if (!p)
 		return;
-	for (i = 0; i < p->npairs; i++)
+	for (size_t i = 0; i < p->npairs; i++)
 		free(p->pairs[i].parts);
 	free(p->pairs);
 	free(p->pair_of);

@@ -65,19 +65,17 @@ struct gf_powersgd_matrix gf_powersgd_matrix_of(const struct gf_powersgd_params 
 void gf_powersgd_start(size_t step, size_t tensor, size_t count, float *q)
 {
 	struct gf_rng rng;
-	size_t i;
 
 	gf_rng_init(&rng, step, tensor);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		q[i] = (float)gf_rng_normal(&rng);
 }
 
 static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
 	double first = 0, second = 0;
-	size_t i;
 
-	for (i = 0; i < message->ntensors; i++) {
+	for (size_t i = 0; i < message->ntensors; i++) {
 		const struct gf_tensor *t = &message->tensors[i];
 		struct gf_powersgd_matrix m = gf_powersgd_matrix_of(params, t);
 

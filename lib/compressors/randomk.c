@@ -226,10 +226,9 @@ static void begin(struct gf_selector *s, size_t slot, size_t step, const struct 
 		  size_t *n)
 {
 	const double density = gf_select_density(s, step);
-	size_t i;
 
 	(void)list;
-	for (i = 0; i < *n; i++)
+	for (size_t i = 0; i < *n; i++)
 		s->slots[slot].list[i].count_elems =
 			gf_density_count(density, message_of(s, slot, i)->count_elems);
 }

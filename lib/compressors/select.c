@@ -64,18 +64,17 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 {
 	const struct gf_select_ops *ops = find(gf_selection_plan(&plan->selection))->on_gpu;
-	size_t i;
 
 	if (plan->servers)
 		return gf_error_set(
 			err, -ENOTSUP,
 			"servers go by the host: one would hold a GPU for nothing but sums");
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL && !gf_shard_is_used(&plan->shard))
 			return gf_error_set(err, -ENOTSUP,
 					    "split messages go by the host: none is waited for by "
 					    "itself between GPUs");
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (gf_selection_has(&plan->selection, GF_SELECT_SETS) &&
 		    !gf_codec_is_plain(plan->messages[i].codec))
 			return gf_error_set(err, -ENOTSUP,
@@ -102,7 +101,6 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 {
 	const struct gf_selection_entry *entry = find(gf_selection_plan(&env->plan->selection));
 	struct gf_selector *s;
-	size_t i;
 	int rc;
 
 	*selector = NULL;
@@ -118,7 +116,7 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 	s->slots = gf_xcalloc(env->depth, sizeof(*s->slots));
 	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));
 	s->nplan_work = gf_work_count(env->plan, &env->pools[0]);
-	for (i = 0; i < env->depth; i++) {
+	for (size_t i = 0; i < env->depth; i++) {
 		s->plan_work[i] = gf_xcalloc(s->nplan_work, sizeof(**s->plan_work));
 		gf_work_of_plan(env->plan, &env->pools[i], s->plan_work[i]);
 		if (s->ops->slot_bytes)
@@ -128,7 +126,7 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 		rc = open_residual(s, env->pools[0].count_elems, err);
 	if (!rc && s->ops->open)
 		rc = s->ops->open(s, err);
-	for (i = 0; i < env->depth && !rc && s->ops->open_slot; i++)
+	for (size_t i = 0; i < env->depth && !rc && s->ops->open_slot; i++)
 		rc = s->ops->open_slot(s, i, err);
 	return rc;
 }
@@ -136,9 +134,8 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 static void release_slot(struct gf_selector *s, struct gf_select_slot *t)
 {
 	struct gf_comm *comm = s->env.pools[0].comm;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(t->memory); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(t->memory); i++)
 		if (t->memory[i])
 			comm->ops->buffer_free(comm, t->memory[i]);
 	free(t->list);
@@ -147,13 +144,11 @@ static void release_slot(struct gf_selector *s, struct gf_select_slot *t)
 
 void gf_select_close(struct gf_selector *s)
 {
-	size_t i;
-
 	if (!s)
 		return;
 	if (s->ops->close)
 		s->ops->close(s);
-	for (i = 0; i < s->env.depth; i++) {
+	for (size_t i = 0; i < s->env.depth; i++) {
 		release_slot(s, &s->slots[i]);
 		free(s->plan_work[i]);
 	}
@@ -305,9 +300,7 @@ static struct gf_message_times times_by(const struct gf_message *m,
 static double end_s(const struct gf_work *list, size_t n, size_t at,
 		    const struct gf_message_times *sent)
 {
-	size_t i;
-
-	for (i = at + 1; i < n; i++)
+	for (size_t i = at + 1; i < n; i++)
 		if (list[i].after == at + 1)
 			at = i;
 	return sent[at].end_s;
@@ -428,9 +421,7 @@ int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum
 
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(
 				err, -ENOTSUP,

@@ -135,9 +135,8 @@ size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank)
 static void saturate(const struct gf_sparse_message *m, float *value)
 {
 	const float most = (float)m->codec->greatest;
-	size_t i;
 
-	for (i = 0; most > 0 && i < m->k; i++)
+	for (size_t i = 0; most > 0 && i < m->k; i++)
 		if (isfinite(value[i]))
 			value[i] = fminf(fmaxf(value[i], -most), most);
 }
@@ -145,12 +144,10 @@ static void saturate(const struct gf_sparse_message *m, float *value)
 /* Encodes a set of k; `before` becomes what the codec loses of its values. */
 static void encode(struct gf_sparse_message *m, void *wire, const uint32_t *index, float *value)
 {
-	size_t i;
-
 	memcpy(m->before, value, m->k * sizeof(*value));
 	saturate(m, value);
 	gf_codec_write_set(m->codec, m->count_elems, wire, index, value, m->k);
-	for (i = 0; i < m->k; i++)
+	for (size_t i = 0; i < m->k; i++)
 		m->before[i] -= value[i];
 }
 
@@ -191,7 +188,6 @@ static void keep_largest(struct gf_sparse_message *m, size_t count, struct gf_sp
 			 bool returns)
 {
 	const struct gf_sparse merged = {m->merged, m->merged_value, count};
-	size_t i;
 	struct gf_topk top = {
 		.values = m->merged_value,
 		.count = count,
@@ -204,7 +200,7 @@ static void keep_largest(struct gf_sparse_message *m, size_t count, struct gf_sp
 	gf_kernels()->move_f32(&merged, m->index, m->k, kept);
 	if (!returns)
 		return;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (m->merged[i] != GF_NO_INDEX)
 			m->data[m->merged[i]] += m->merged_value[i];
 }
@@ -253,9 +249,8 @@ static size_t add_up(struct gf_sparse_message *m)
 {
 	struct gf_sparse sum = {m->index, m->value, 0};
 	struct gf_sparse out = {m->merged, m->merged_value, 0}, swap;
-	int r;
 
-	for (r = 0; r < m->ranks; r++) {
+	for (int r = 0; r < m->ranks; r++) {
 		struct gf_sparse set = set_at(m, plain_sets(m), (size_t)r);
 
 		gf_kernels()->merge_f32(&sum, &set, &out);
@@ -352,9 +347,7 @@ size_t gf_sparse_bad(const struct gf_sparse_message *m)
 
 void gf_sparse_add(const struct gf_sparse_message *m, float *sum)
 {
-	size_t r;
-
-	for (r = 0; r < gf_sparse_common(m); r++) {
+	for (size_t r = 0; r < gf_sparse_common(m); r++) {
 		struct gf_sparse set = set_at(m, plain_sets(m), r);
 
 		gf_kernels()->scatter_add_f32(sum, set.value, set.index, set.count);

@@ -228,10 +228,9 @@ static void add_up(struct gf_sparse_gpu *n, struct gf_gpu_stream *s)
 {
 	struct gf_gpu_sparse *sum = &n->lists[1], *next = &n->lists[2], *swap;
 	const struct gf_gpu_sparse first = set_at(n, 0);
-	int r;
 
 	sum->room = 0;
-	for (r = 0; r < n->c.ranks; r++) {
+	for (int r = 0; r < n->c.ranks; r++) {
 		const struct gf_gpu_sparse set = set_at(n, (size_t)r);
 
 		next->room = sum->room + set.room;
@@ -296,9 +295,7 @@ int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q, struc
 
 void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s, uint32_t *flag)
 {
-	size_t r;
-
-	for (r = 0; r < gf_sparse_common(&n->as); r++)
+	for (size_t r = 0; r < gf_sparse_common(&n->as); r++)
 		n->c.gpu->kernels->nonfinite_f32(s, set_at(n, r).value, flag, n->as.k);
 }
 
@@ -308,11 +305,10 @@ int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s, const 
 	const struct gf_gpu_ops *ops = n->c.gpu->ops;
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;
 	const size_t bytes = n->c.count_elems * sizeof(float);
-	size_t i;
 	int rc = 0;
 
 	/* lists may name an element more than once: one after the other */
-	for (i = 0; i < n->nused; i++)
+	for (size_t i = 0; i < n->nused; i++)
 		k->scatter_add_f32(s, n->grads, n->lists[i].value, n->lists[i].index,
 				   n->lists[i].room);
 	if (skip)
@@ -321,7 +317,7 @@ int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s, const 
 		rc = ops->copy(n->c.gpu, s, n->c.residual, n->grads, bytes, GF_GPU_WITHIN, err);
 	rc = rc ?: ops->zero(n->c.gpu, s, n->grads, bytes, err);
 	/* in the order of ranks, as everywhere */
-	for (i = 0; i < gf_sparse_common(&n->as) && !rc; i++) {
+	for (size_t i = 0; i < gf_sparse_common(&n->as) && !rc; i++) {
 		const struct gf_gpu_sparse set = set_at(n, i);
 
 		k->scatter_add_f32(s, n->grads, set.value, set.index, set.room);

@@ -58,13 +58,12 @@ static int fit(void *params, const struct gf_model_profile *model,
 	const double elems = (double)gf_model_profile_bytes(model) / sizeof(float);
 	const double least = fmin(LEAST_SENT / elems, MOST_DENSITY);
 	const double before = p->density;
-	size_t i;
 
 	(void)err;
 	if (asked(ctx, "density") || !(before < least))
 		return 0;
 	p->density = least;
-	for (i = 0; i < p->nwarmup && !asked(ctx, "warmup_densities"); i++)
+	for (size_t i = 0; i < p->nwarmup && !asked(ctx, "warmup_densities"); i++)
 		p->warmup_densities[i] = fmax(p->warmup_densities[i], least);
 	gf_text_addf(
 		notes,
@@ -178,11 +177,10 @@ struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind)
 {
 	struct gf_topk_select *p = gf_xcalloc(1, sizeof(*p));
-	size_t i;
 
 	s->priv = p;
 	p->kind = *kind;
-	for (i = 0; i < s->env.depth; i++)
+	for (size_t i = 0; i < s->env.depth; i++)
 		gf_select_own_work(s, i, s->nplan_work);
 }
 
@@ -261,11 +259,10 @@ int gf_topk_open_arrays(struct gf_selector *s, struct gf_error *err)
 	static const struct gf_topk_kind gathers = {0};
 	const size_t count = s->env.pools[0].count_elems;
 	struct gf_topk_select *p;
-	size_t i;
 
 	gf_topk_open(s, &gathers);
 	p = s->priv;
-	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
 		p->arrays[i] = calloc(count + 1, sizeof(float));
 		if (!p->arrays[i])
 			return gf_error_set(err, -ENOMEM,
@@ -278,18 +275,17 @@ int gf_topk_open_arrays(struct gf_selector *s, struct gf_error *err)
 void gf_topk_close(struct gf_selector *s)
 {
 	struct gf_topk_select *p = s->priv;
-	size_t i, k;
 
 	if (!p)
 		return;
-	for (i = 0; i < s->env.depth; i++) {
+	for (size_t i = 0; i < s->env.depth; i++) {
 		struct gf_topk_slot *t = gf_topk_slot(s, i);
 
-		for (k = 0; t->messages && k < s->env.plan->nmessages; k++)
+		for (size_t k = 0; t->messages && k < s->env.plan->nmessages; k++)
 			gf_sparse_release(&t->messages[k]);
 		free(t->messages);
 	}
-	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++)
 		free(p->arrays[i]);
 	free(p->scratch);
 	free(p);
@@ -345,12 +341,11 @@ void gf_topk_commit(struct gf_selector *s, size_t slot)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
-	size_t i;
 
 	if (s->slots[slot].bad.found)
 		return;
 	gf_feedback_commit(s, pool->data, 0, pool->count_elems);
-	for (i = 0; i < s->env.plan->nmessages; i++)
+	for (size_t i = 0; i < s->env.plan->nmessages; i++)
 		gf_sparse_add(&t->messages[i], t->messages[i].data);
 }
 
@@ -371,10 +366,9 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step, const struct
 {
 	struct gf_topk_slot *t = gf_topk_slot(s, slot);
 	struct gf_work *work = s->slots[slot].list;
-	size_t i;
 
 	(void)list;
-	for (i = 0; i < *n; i++) {
+	for (size_t i = 0; i < *n; i++) {
 		struct gf_sparse_message *m = &t->messages[i];
 
 		m->k = gf_topk_k(s, step, m->count_elems);

@@ -28,11 +28,10 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_plan *plan = s->env.plan;
 	struct gf_topk_gpu *g = gpu_of(s);
-	size_t i;
 	int rc = 0;
 
 	g->messages = gf_xcalloc(plan->nmessages + 1, sizeof(struct gf_sparse_gpu *));
-	for (i = 0; i < plan->nmessages && !rc; i++) {
+	for (size_t i = 0; i < plan->nmessages && !rc; i++) {
 		const size_t first = plan->messages[i].first;
 		const size_t count = s->plan_work[0][i].count_elems;
 
@@ -81,14 +80,13 @@ static void close_topk(struct gf_selector *s)
 	struct gf_gpu *gpu = s->env.place.gpu;
 	const struct gf_gpu_ops *ops = gpu->ops;
 	struct gf_error ignored;
-	size_t i;
 
 	if (!g) {
 		gf_topk_close(s);
 		return;
 	}
 	(void)ops->stream_sync(gpu, s->env.place.stream, &ignored);
-	for (i = 0; g->messages && i < s->env.plan->nmessages; i++)
+	for (size_t i = 0; g->messages && i < s->env.plan->nmessages; i++)
 		gf_sparse_gpu_free(g->messages[i]);
 	ops->free(gpu, g->residual);
 	free(g->messages);
@@ -101,11 +99,10 @@ static void begin(struct gf_selector *s, size_t slot, size_t step, const struct 
 {
 	struct gf_topk_gpu *g = gpu_of(s);
 	struct gf_work *work = s->slots[slot].list;
-	size_t i;
 
 	(void)step;
 	(void)list;
-	for (i = 0; i < *n; i++) {
+	for (size_t i = 0; i < *n; i++) {
 		work[i] = s->plan_work[slot][i];
 		gf_sparse_gpu_work(g->messages[i], &work[i]);
 	}
@@ -147,12 +144,11 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 {
 	struct gf_selector *s = ctx;
 	const struct gf_topk_gpu *g = gpu_of(s);
-	size_t i;
 	int rc = gf_select_clear_flag(s, slot, q, err);
 
-	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
+	for (size_t i = 0; i < s->env.plan->nmessages && !rc; i++)
 		gf_sparse_gpu_look(g->messages[i], q, s->slots[slot].step.flag);
-	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
+	for (size_t i = 0; i < s->env.plan->nmessages && !rc; i++)
 		rc = gf_sparse_gpu_apply(g->messages[i], q, s->slots[slot].step.flag, err);
 	return rc;
 }

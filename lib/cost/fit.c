@@ -19,9 +19,8 @@ struct sums {
 static struct sums sum_up(const double *size, const double *time, size_t count)
 {
 	struct sums s = {0};
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		double w = 1 / (time[i] * time[i]);
 
 		s.weight += w;
@@ -30,7 +29,7 @@ static struct sums sum_up(const double *size, const double *time, size_t count)
 	}
 	s.mean_size /= s.weight;
 	s.mean_time /= s.weight;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		double w = 1 / (time[i] * time[i]);
 		double dx = size[i] - s.mean_size, dy = time[i] - s.mean_time;
 
@@ -45,9 +44,8 @@ static struct sums sum_up(const double *size, const double *time, size_t count)
 static int check(const double *size, const double *time, size_t count, struct gf_error *err)
 {
 	int distinct = 0;
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (!(time[i] > 0) || !isfinite(time[i]))
 			return gf_error_set(err, -EINVAL,
 					    "fit: want times > 0, got %g s at %.0f bytes", time[i],
@@ -132,9 +130,8 @@ static double squares(const struct gf_fit_points *p, const struct range *r,
 		      const struct gf_linear_fit *line)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = r->first; i < r->last; i++) {
+	for (size_t i = r->first; i < r->last; i++) {
 		double left = at(line, p->size_bytes[i]) / p->time_s[i] - 1;
 
 		sum += left * left;
@@ -146,11 +143,10 @@ static double squares(const struct gf_fit_points *p, const struct range *r,
 static bool near_a_line(const struct gf_fit_points *p, size_t first)
 {
 	struct range r;
-	size_t i;
 
 	if (!fit_range(p, first, first + fewest_points, &r))
 		return false;
-	for (i = first; i < r.last; i++)
+	for (size_t i = first; i < r.last; i++)
 		if (fabs(at(&r.line, p->size_bytes[i]) / p->time_s[i] - 1) > fall)
 			return false;
 	return true;
@@ -211,9 +207,8 @@ static double log_chance_by_spread(const struct gf_fit_points *p, const struct r
 				   const struct gf_linear_fit *whole)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = r->first; p->spread_s && i < r->last; i++) {
+	for (size_t i = r->first; p->spread_s && i < r->last; i++) {
 		double noise = hypot(p->spread_s[i] / 2, good_rms * p->time_s[i]);
 		double own = (at(&r->line, p->size_bytes[i]) - p->time_s[i]) / noise;
 		double other = (at(whole, p->size_bytes[i]) - p->time_s[i]) / noise;
@@ -284,9 +279,7 @@ static void append_line(struct gf_lines_fit *f, double from, struct gf_linear_fi
 static void take_lines(const struct gf_fit_points *p, const struct range *ranges, size_t count,
 		       struct gf_lines_fit *f)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct range *r = &ranges[i];
 
 		if (r->joined) {
@@ -327,9 +320,7 @@ static void judge(const struct gf_fit_points *p, struct gf_lines_fit *f)
 
 static bool ascending(const struct gf_fit_points *p)
 {
-	size_t i;
-
-	for (i = 1; i < p->count; i++)
+	for (size_t i = 1; i < p->count; i++)
 		if (p->size_bytes[i] < p->size_bytes[i - 1])
 			return false;
 	return true;
@@ -394,9 +385,7 @@ static struct gf_cost_line line_of(const struct gf_lines_fit *f, size_t i)
 void gf_fit_take_lines(const struct gf_lines_fit *f, struct gf_cost_line *first,
 		       struct gf_cost_line **larger, size_t *nlarger)
 {
-	size_t i;
-
 	*first = line_of(f, 0);
-	for (i = 1; i < f->nlines; i++)
+	for (size_t i = 1; i < f->nlines; i++)
 		gf_cost_line_add(larger, nlarger, line_of(f, i));
 }

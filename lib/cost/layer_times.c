@@ -16,14 +16,13 @@ struct work {
 static double elems_moved(const struct gf_model *m, const struct gf_layer *l, double batch)
 {
 	double samples = (double)gf_shape_elems(&l->out), params = 0;
-	size_t i;
 
-	for (i = 0; i < l->ninputs; i++) {
+	for (size_t i = 0; i < l->ninputs; i++) {
 		int from = l->inputs[i];
 
 		samples += (double)gf_shape_elems(from < 0 ? &m->input : &m->layers[from].out);
 	}
-	for (i = 0; i < l->nparams; i++)
+	for (size_t i = 0; i < l->nparams; i++)
 		params += (double)gf_shape_elems(&m->params[l->first_param + i].shape);
 	/* a look-up touches the rows it needs */
 	if (l->type == GF_LAYER_EMBEDDING)
@@ -87,9 +86,8 @@ static struct work *layer_times(const struct gf_model *m, const struct gf_estima
 {
 	struct work *times = gf_xcalloc(m->nlayers, sizeof(*times));
 	struct work whole = {0}, shares = {0};
-	size_t i;
 
-	for (i = 0; i < m->nlayers; i++) {
+	for (size_t i = 0; i < m->nlayers; i++) {
 		struct work work = work_of(m, &m->layers[i], in);
 
 		times[i] = share_of(&m->layers[i], in->shares, work);
@@ -104,7 +102,7 @@ static struct work *layer_times(const struct gf_model *m, const struct gf_estima
 	} else {
 		whole = (struct work){in->forward_s, in->backward_s};
 	}
-	for (i = 0; i < m->nlayers; i++) {
+	for (size_t i = 0; i < m->nlayers; i++) {
 		if (shares.forward > 0)
 			times[i].forward *= whole.forward / shares.forward;
 		if (shares.backward > 0)
@@ -140,7 +138,6 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	struct gf_model_profile *p;
 	GF_FREED double *ready_s = NULL, *need_s = NULL, *kept = NULL;
 	GF_FREED struct work *times = NULL;
-	size_t i;
 	int rc;
 
 	rc = check(m, in, err);
@@ -150,11 +147,11 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	ready_s = gf_xcalloc(m->nlayers, sizeof(*ready_s));
 	need_s = gf_xcalloc(m->nlayers, sizeof(*need_s));
 	p = gf_xcalloc(1, sizeof(*p));
-	for (i = 0; i < m->nlayers; i++) {
+	for (size_t i = 0; i < m->nlayers; i++) {
 		need_s[i] = p->forward_s;
 		p->forward_s += times[i].forward;
 	}
-	for (i = m->nlayers; i-- > 0;) {
+	for (size_t i = m->nlayers; i-- > 0;) {
 		p->backward_s += times[i].backward;
 		ready_s[i] = p->backward_s;
 	}
@@ -162,7 +159,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	kept = gf_xcalloc(m->nlayers, sizeof(*kept));
 	gf_model_activations(m, in->batch, in->element_bytes ? in->element_bytes : 4, kept);
 	gf_model_keep(m, kept, p);
-	for (i = 0; in->shares == GF_SHARES_EVEN && i < p->ntensors; i++)
+	for (size_t i = 0; in->shares == GF_SHARES_EVEN && i < p->ntensors; i++)
 		p->tensors[i].ready_s = p->backward_s * (double)(i + 1) / (double)p->ntensors;
 	p->name = gf_xstrdup(m->name);
 	p->device = gf_xstrdup(GF_DEVICE_ESTIMATE);
@@ -175,9 +172,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 /* "64 tokens", "3 x 224 x 224" */
 static void add_shape(const struct gf_model *m, struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; i < m->input.rank; i++)
+	for (size_t i = 0; i < m->input.rank; i++)
 		gf_text_addf(out, "%s%zu", i ? " x " : "", m->input.dims[i]);
 	if (m->layers[0].type == GF_LAYER_EMBEDDING)
 		gf_text_addf(out, " tokens");

@@ -74,10 +74,9 @@ static bool names(const char *device, const char *word)
 const struct gf_preset *gf_preset_of(const struct gf_topology *t)
 {
 	const struct gf_preset *p;
-	size_t h, d;
 
-	for (h = 0; h < t->nhosts; h++)
-		for (d = 0; d < t->hosts[h].ndevices; d++)
+	for (size_t h = 0; h < t->nhosts; h++)
+		for (size_t d = 0; d < t->hosts[h].ndevices; d++)
 			for (p = gf_presets; p->name; p++)
 				if (t->hosts[h].devices[d].name &&
 				    names(t->hosts[h].devices[d].name, p->device))

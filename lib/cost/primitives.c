@@ -185,9 +185,8 @@ struct gf_link_cost gf_cost_link(const struct gf_cost_net *net, const struct gf_
 	double alpha_s = -1; /* no two ranks met */
 	bool crossed = false;
 	long long unit = 1;
-	size_t i;
 
-	for (i = 0; i < net->nlevels; i++) {
+	for (size_t i = 0; i < net->nlevels; i++) {
 		long long messages = crossing(round, unit);
 
 		if (messages) {
@@ -322,7 +321,6 @@ static struct line paying(struct ring *r, double times, struct line gain)
 /* To a level of so many units, which hops join. */
 static void join(struct ring *r, double units, struct line hop, struct chains *c)
 {
-	int n;
 	struct line step = plus(c->unit, 1, hop);
 	struct line two = plus(hop, 2, c->edge);
 	struct line far = plus(two, 1, paying(r, units - 2, step));
@@ -332,7 +330,7 @@ static void join(struct ring *r, double units, struct line hop, struct chains *c
 	if (!c->nleft)
 		c->pairs = units <= 2;
 	c->all = c->pairs ? far : plus(two, 1, paying(r, units - 1, step));
-	for (n = units > 2 ? 2 : 1; n && c->nleft < 2; n--)
+	for (int n = units > 2 ? 2 : 1; n && c->nleft < 2; n--)
 		c->left[c->nleft++] = hop;
 	c->edge = plus(c->edge, 1, paying(r, units - 1, step));
 	c->unit = plus(plus((struct line){0}, units, c->unit), units - 1, hop);

@@ -52,12 +52,11 @@ static double student(size_t freedom)
 double gf_stat_next(const double *values, size_t count)
 {
 	double sum = 0, squares = 0, n = (double)count, mean;
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		sum += values[i];
 	mean = sum / n;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		squares += (values[i] - mean) * (values[i] - mean);
 	if (count < 2 || !(mean > 0))
 		return INFINITY;
@@ -67,9 +66,8 @@ double gf_stat_next(const double *values, size_t count)
 double gf_stat_next_difference(const double *values, size_t count)
 {
 	double squares = 0;
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		squares += values[i] * values[i];
 	if (count < 1)
 		return INFINITY;

@@ -95,12 +95,11 @@ static int take(struct gf_dataset *d, enum gf_part part, const struct kind *kind
 static void normalise(const struct gf_dataset *d, const double *mean, const double *deviation)
 {
 	struct gf_images *m = d->priv;
-	size_t c, i;
 
 	m->nvalues = d->shape.dims[0];
 	m->value = gf_xcalloc(m->nvalues, sizeof(*m->value));
-	for (c = 0; c < m->nvalues; c++)
-		for (i = 0; i < 256; i++)
+	for (size_t c = 0; c < m->nvalues; c++)
+		for (size_t i = 0; i < 256; i++)
 			m->value[c][i] = (float)(((double)i / MAX_BYTE - mean[c]) / deviation[c]);
 }
 

@@ -77,10 +77,8 @@ static int read_header(struct array *a, struct gf_error *err)
 
 static int total_bytes(const struct array *a, size_t *total, struct gf_error *err)
 {
-	size_t i;
-
 	*total = a->width;
-	for (i = 0; i < a->ndims; i++) {
+	for (size_t i = 0; i < a->ndims; i++) {
 		if (a->dims[i] == 0)
 			return gf_error_set(err, -EINVAL,
 					    "%s: want every dimension > 0, dimension %zu is 0",
@@ -128,10 +126,9 @@ static const struct {
 static char *find_file(const char *folder, enum gf_part part, bool images)
 {
 	char *name, *path = NULL;
-	size_t s, e;
 
-	for (s = 0; s < 2 && stems[part][s]; s++)
-		for (e = 0; e < GF_ARRAY_LENGTH(endings) && !path; e++) {
+	for (size_t s = 0; s < 2 && stems[part][s]; s++)
+		for (size_t e = 0; e < GF_ARRAY_LENGTH(endings) && !path; e++) {
 			if (endings[e].images != images)
 				continue;
 			name = gf_xasprintf("%s-%s", stems[part][s], endings[e].text);
@@ -194,7 +191,6 @@ static int take_labels(struct gf_dataset *d, enum gf_part part, const struct arr
 		       struct gf_error *err)
 {
 	struct gf_images *m = d->priv;
-	size_t i;
 	int rc = 0;
 
 	if (labels->dims[0] != images->dims[0])
@@ -202,7 +198,7 @@ static int take_labels(struct gf_dataset *d, enum gf_part part, const struct arr
 			err, -EINVAL, "%s: want %zu labels, one for each image of %s, got %zu",
 			labels->file.path, images->dims[0], images->file.path, labels->dims[0]);
 	m->labels[part] = gf_xcalloc(labels->dims[0], sizeof(int32_t));
-	for (i = 0; i < labels->dims[0] && !rc; i++)
+	for (size_t i = 0; i < labels->dims[0] && !rc; i++)
 		rc = gf_images_label(d, part, i, element(labels, i), want, labels->file.path, err);
 	return rc;
 }

@@ -39,11 +39,10 @@ int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw, flo
 void gf_images_close(struct gf_dataset *d)
 {
 	struct gf_images *m = d->priv;
-	int part;
 
 	if (!m)
 		return;
-	for (part = 0; part < GF_PARTS; part++) {
+	for (int part = 0; part < GF_PARTS; part++) {
 		free(m->bytes[part]);
 		free(m->labels[part]);
 	}

@@ -51,9 +51,8 @@ static struct gf_crop at_random(const struct gf_draw *draw, size_t width, size_t
 {
 	const double area = (double)width * (double)height;
 	double ratio = (double)width / (double)height;
-	int i;
 
-	for (i = 0; i < TRIES; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		double share = area * between(draw->rng, draw->area, 1);
 		double r = exp(between(draw->rng, -log(RATIO), log(RATIO)));
 		size_t w = (size_t)round(sqrt(share * r));
@@ -91,11 +90,10 @@ static void weigh(struct axis *a, size_t i, double centre, double support, size_
 {
 	float *weights = a->weights + i * a->most;
 	double sum = 0;
-	size_t k;
 
-	for (k = begin; k < end; k++)
+	for (size_t k = begin; k < end; k++)
 		sum += fmax(0, 1 - fabs((double)k + .5 - centre) / support);
-	for (k = begin; k < end; k++)
+	for (size_t k = begin; k < end; k++)
 		weights[k - begin] =
 			(float)(fmax(0, 1 - fabs((double)k + .5 - centre) / support) / sum);
 	a->first[i] = begin;
@@ -108,13 +106,12 @@ static void axis_init(struct axis *a, double from, double length, size_t pixels,
 	const double scale = length / (double)count, support = fmax(scale, 1);
 	const double low = floor(from);
 	const double high = fmin(ceil(from + length), (double)pixels);
-	size_t i;
 
 	a->most = (size_t)ceil(2 * support) + 2;
 	a->first = gf_xcalloc(count, sizeof(*a->first));
 	a->n = gf_xcalloc(count, sizeof(*a->n));
 	a->weights = gf_xcalloc(count * a->most, sizeof(*a->weights));
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		double centre = from + ((double)i + .5) * scale;
 
 		weigh(a, i, centre, support, (size_t)fmax(low, floor(centre - support + .5)),
@@ -134,15 +131,14 @@ static void mix_rows(const struct pixels *p, const struct axis *down, size_t y, 
 {
 	const unsigned char *bytes = p->bytes + down->first[y] * p->stride;
 	const float *weights = down->weights + y * down->most;
-	size_t x, i, k;
 
-	for (x = 0; x < p->stride; x += PIXELS_STEP) {
+	for (size_t x = 0; x < p->stride; x += PIXELS_STEP) {
 		float sum[PIXELS_STEP] = {0};
 
-		for (k = 0; k < down->n[y]; k++)
-			for (i = 0; i < PIXELS_STEP; i++)
+		for (size_t k = 0; k < down->n[y]; k++)
+			for (size_t i = 0; i < PIXELS_STEP; i++)
 				sum[i] += weights[k] * (float)bytes[k * p->stride + x + i];
-		for (i = 0; i < PIXELS_STEP; i++)
+		for (size_t i = 0; i < PIXELS_STEP; i++)
 			row[x + i] = sum[i];
 	}
 }
@@ -151,17 +147,16 @@ static void mix_columns(const float *row, const struct axis *across,
 			const struct gf_picture_want *want, float *values)
 {
 	const size_t plane = want->width * want->height;
-	size_t x, k, c;
 
-	for (x = 0; x < want->width; x++) {
+	for (size_t x = 0; x < want->width; x++) {
 		const float *at = row + 3 * across->first[x];
 		const float *weights = across->weights + x * across->most;
 		float sum[3] = {0};
 
-		for (k = 0; k < across->n[x]; k++, at += 3)
-			for (c = 0; c < 3; c++)
+		for (size_t k = 0; k < across->n[x]; k++, at += 3)
+			for (size_t c = 0; c < 3; c++)
 				sum[c] += weights[k] * at[c];
-		for (c = 0; c < 3; c++)
+		for (size_t c = 0; c < 3; c++)
 			values[c * plane + x] = want->gain[c] * sum[c] + want->offset[c];
 	}
 }
@@ -174,11 +169,10 @@ static void crop_values(const struct pixels *p, const struct gf_crop *w,
 {
 	GF_FREED float *row = gf_xcalloc(p->stride, sizeof(*row));
 	struct axis across, down;
-	size_t y;
 
 	axis_init(&across, w->left, w->width, p->width, want->width);
 	axis_init(&down, w->top, w->height, p->height, want->height);
-	for (y = 0; y < want->height; y++) {
+	for (size_t y = 0; y < want->height; y++) {
 		mix_rows(p, &down, y, row);
 		mix_columns(row, &across, want, values + y * want->width);
 	}
@@ -306,10 +300,9 @@ static void start(struct reader *r)
 static void convert_inks(unsigned char *row, size_t width, bool inverted)
 {
 	const unsigned char *at = row;
-	size_t x, c;
 
-	for (x = 0; x < width; x++, at += 4)
-		for (c = 0; c < 3; c++) {
+	for (size_t x = 0; x < width; x++, at += 4)
+		for (size_t c = 0; c < 3; c++) {
 			unsigned ink = inverted ? at[c] : 255u - at[c];
 			unsigned key = inverted ? at[3] : 255u - at[3];
 

@@ -122,9 +122,7 @@ static int list_class(struct folder *f, enum gf_part part, size_t class, struct 
 /* Those of val are those of train. */
 static int compare_classes(const struct folder *f, const struct names *val, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < f->classes.n || i < val->n; i++) {
+	for (size_t i = 0; i < f->classes.n || i < val->n; i++) {
 		const char *a = i < f->classes.n ? name_at(&f->classes, i) : NULL;
 		const char *b = i < val->n ? name_at(val, i) : NULL;
 
@@ -172,12 +170,11 @@ static int open_part(struct gf_dataset *d, enum gf_part part, const struct gf_da
 {
 	struct folder *f = d->priv;
 	int rc = list_classes(f, part, want, err);
-	size_t i;
 
 	if (rc)
 		return rc;
 	f->first[part] = gf_xcalloc(f->classes.n + 1, sizeof(size_t));
-	for (i = 0; i < f->classes.n && !rc; i++)
+	for (size_t i = 0; i < f->classes.n && !rc; i++)
 		rc = list_class(f, part, i, err);
 	d->count[part] = f->first[part][f->classes.n] = f->files[part].n;
 	return rc;
@@ -188,9 +185,8 @@ static int open_part(struct gf_dataset *d, enum gf_part part, const struct gf_da
 static int recognise(const char *path)
 {
 	bool found = false;
-	size_t part;
 
-	for (part = 0; part < GF_PARTS; part++) {
+	for (size_t part = 0; part < GF_PARTS; part++) {
 		char *folder = gf_xasprintf("%s/%s", path, part_folders[part]);
 
 		found |= is_folder(folder);
@@ -204,7 +200,6 @@ static int open_folder(const char *path, const struct gf_dataset_want *want, str
 {
 	struct folder *f = d->priv = gf_xcalloc(1, sizeof(*f));
 	int part, rc = 0;
-	size_t c;
 
 	f->path = gf_xstrdup(path);
 	if (!gf_data_jpeg_reader)
@@ -220,7 +215,7 @@ static int open_folder(const char *path, const struct gf_dataset_want *want, str
 	d->shape = want->input;
 	f->want.height = want->input.dims[1];
 	f->want.width = want->input.dims[2];
-	for (c = 0; c < 3; c++) {
+	for (size_t c = 0; c < 3; c++) {
 		f->want.gain[c] = (float)(1 / (255 * deviations[c]));
 		f->want.offset[c] = (float)(-means[c] / deviations[c]);
 	}
@@ -264,11 +259,10 @@ static int sample(const struct gf_dataset *d, const struct gf_draw *draw, float 
 static void close_folder(struct gf_dataset *d)
 {
 	struct folder *f = d->priv;
-	int part;
 
 	if (!f)
 		return;
-	for (part = 0; part < GF_PARTS; part++) {
+	for (int part = 0; part < GF_PARTS; part++) {
 		release_names(&f->files[part]);
 		free(f->first[part]);
 	}

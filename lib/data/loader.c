@@ -43,9 +43,8 @@ size_t gf_order_steps(const struct gf_order *o, int ranks, size_t batch)
 static void shuffle(struct gf_order *o, size_t epoch)
 {
 	struct gf_rng rng;
-	size_t i;
 
-	for (i = 0; i < o->count; i++)
+	for (size_t i = 0; i < o->count; i++)
 		o->permutation[i] = i;
 	gf_rng_init(&rng, o->seed, STREAM_ORDER + epoch);
 	gf_rng_shuffle(&rng, o->permutation, o->count);
@@ -193,9 +192,8 @@ static void fetch(struct gf_loader *l, struct share *s)
 	const struct gf_dataset *d = k->data;
 	const size_t elems = gf_shape_elems(&d->shape);
 	const bool test = s->at.step == TEST;
-	size_t i;
 
-	for (i = s->first; i < s->first + s->count && !s->rc; i++) {
+	for (size_t i = s->first; i < s->first + s->count && !s->rc; i++) {
 		const size_t epoch = test ? 0 : epoch_of(l, s->at);
 		const struct gf_augmented which = {k->seed, epoch, s->slice[i], s->room};
 		float *values = l->back->values + i * elems;
@@ -276,9 +274,8 @@ static void make_batches(struct gf_loader *l)
 {
 	const struct gf_loader_config *k = &l->config;
 	const struct gf_dataset *d = k->data;
-	size_t i;
 
-	for (i = 0; i < GF_LOADER_BATCHES; i++) {
+	for (size_t i = 0; i < GF_LOADER_BATCHES; i++) {
 		struct gf_batch *b = &l->batches[i];
 
 		if (k->room) {
@@ -316,20 +313,18 @@ struct gf_loader *gf_loader_new(const struct gf_loader_config *config)
 
 void gf_loader_free(struct gf_loader *l)
 {
-	size_t i;
-
 	if (!l)
 		return;
 	pthread_mutex_lock(&l->lock);
 	l->stop = true;
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
-	for (i = 0; i < l->nthreads; i++)
+	for (size_t i = 0; i < l->nthreads; i++)
 		pthread_join(l->threads[i], NULL);
 	pthread_cond_destroy(&l->changed);
 	pthread_mutex_destroy(&l->lock);
 	gf_order_release(&l->order);
-	for (i = 0; i < GF_LOADER_BATCHES && !l->config.room; i++) {
+	for (size_t i = 0; i < GF_LOADER_BATCHES && !l->config.room; i++) {
 		free(l->batches[i].values);
 		free(l->batches[i].labels);
 	}

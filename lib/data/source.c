@@ -16,9 +16,8 @@
 char *gf_source_find(const char *folder, const char *name)
 {
 	static const char *const endings[] = {"", ".gz"};
-	size_t e;
 
-	for (e = 0; e < 2; e++) {
+	for (size_t e = 0; e < 2; e++) {
 		char *path = gf_xasprintf("%s/%s%s", folder, name, endings[e]);
 
 		if (access(path, F_OK) == 0)

@@ -64,10 +64,9 @@ static void make_patterns(const struct gf_dataset *d, struct synthetic *s)
 static void make_successors(const struct gf_dataset *d, struct synthetic *s)
 {
 	struct gf_rng rng;
-	size_t i;
 
 	s->successor = gf_xcalloc(d->vocabulary, sizeof(*s->successor));
-	for (i = 0; i < d->vocabulary; i++)
+	for (size_t i = 0; i < d->vocabulary; i++)
 		s->successor[i] = i;
 	gf_rng_init(&rng, s->seed, STREAM_PATTERNS);
 	gf_rng_shuffle(&rng, s->successor, d->vocabulary);

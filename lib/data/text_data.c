@@ -63,9 +63,7 @@ static void list(const char *folder, struct names *names)
 
 static void free_names(struct names *names)
 {
-	size_t i;
-
-	for (i = 0; i < names->count; i++)
+	for (size_t i = 0; i < names->count; i++)
 		free(names->at[i]);
 }
 
@@ -79,9 +77,7 @@ static int is_part(const char *name, const char *suffix)
 
 static const char *training_file(const struct names *names)
 {
-	size_t i;
-
-	for (i = 0; i < names->count; i++)
+	for (size_t i = 0; i < names->count; i++)
 		if (is_part(names->at[i], TRAIN_SUFFIX))
 			return names->at[i];
 	return NULL;
@@ -277,11 +273,10 @@ static int sample(const struct gf_dataset *d, const struct gf_draw *draw, float 
 static void close_text(struct gf_dataset *d)
 {
 	struct gf_text_parts *t = d->priv;
-	int part;
 
 	if (!t)
 		return;
-	for (part = 0; part < GF_PARTS; part++) {
+	for (int part = 0; part < GF_PARTS; part++) {
 		free(t->bytes[part]);
 		free(t->numbers[part]);
 	}

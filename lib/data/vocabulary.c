@@ -34,9 +34,8 @@ struct vocabulary {
 static size_t hash(const char *text, size_t length)
 {
 	uint64_t h = 0xcbf29ce484222325u;
-	size_t i;
 
-	for (i = 0; i < length; i++)
+	for (size_t i = 0; i < length; i++)
 		h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
 	return (size_t)h;
 }
@@ -60,12 +59,10 @@ static size_t *slot_of(const struct vocabulary *v, const char *text, size_t leng
 /* At most half full, so that searches stay short. */
 static void grow(struct vocabulary *v)
 {
-	size_t i;
-
 	free(v->slots);
 	v->nslots = v->nslots ? 2 * v->nslots : FIRST_SLOTS;
 	v->slots = gf_xcalloc(v->nslots, sizeof(*v->slots));
-	for (i = 0; i < v->nwords; i++)
+	for (size_t i = 0; i < v->nwords; i++)
 		*slot_of(v, v->words[i].text, v->words[i].length) = i + 1;
 }
 

@@ -50,10 +50,9 @@ static double rate_of_kind(const struct gf_host *host, const char *link, size_t 
 	 * for management. */
 	int add_up = strcmp(link, "infiniband") == 0 || strcmp(link, "roce") == 0;
 	double rate = 0;
-	size_t i;
 
 	*ports = 0;
-	for (i = 0; i < host->nnics; i++) {
+	for (size_t i = 0; i < host->nnics; i++) {
 		const struct gf_nic *n = &host->nics[i];
 
 		if (strcmp(n->link, link) != 0 || strcmp(n->state, "down") == 0)
@@ -94,9 +93,8 @@ static struct gf_level devices_level(const struct gf_host *host, size_t wanted)
 {
 	struct gf_level level = assumed(&pcie);
 	double slowest = 0;
-	size_t i;
 
-	for (i = 0; i < host->ndevices && i < wanted; i++) {
+	for (size_t i = 0; i < host->ndevices && i < wanted; i++) {
 		double rate = host->devices[i].bandwidth_bytes_per_s;
 
 		if (!(rate > 0))
@@ -123,9 +121,8 @@ static struct gf_level slower(struct gf_level a, struct gf_level b)
 static struct gf_level network_level(const struct gf_topology *t, int per_rank)
 {
 	struct gf_level slowest = {0};
-	size_t i;
 
-	for (i = 0; i < t->nhosts; i++) {
+	for (size_t i = 0; i < t->nhosts; i++) {
 		struct gf_level level;
 
 		gf_levels_network_of(&t->hosts[i], &level);
@@ -147,9 +144,7 @@ static const struct {
 
 double gf_nvlink_rate(double sm)
 {
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(rates); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(rates); i++)
 		if (sm >= rates[i].sm)
 			return rates[i].bytes_per_s;
 	return 0;
@@ -158,9 +153,8 @@ double gf_nvlink_rate(double sm)
 struct gf_nvlinked *gf_nvlinked_new(size_t n)
 {
 	struct gf_nvlinked *g = gf_xcalloc(n + 1, sizeof(*g));
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		g[i].group = i;
 		g[i].link = "nvlink";
 	}
@@ -184,9 +178,7 @@ void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b)
 /* Is any connected to another? */
 static bool is_any(const struct gf_nvlinked *g, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (g[i].group != i)
 			return true;
 	return false;
@@ -214,9 +206,8 @@ static struct gf_level level_of(const struct gf_nvlinked *g, size_t n)
 		.bandwidth_bytes_per_s = g[0].bytes_per_s,
 		.bandwidth_origin = g[0].origin,
 	};
-	size_t i;
 
-	for (i = 1; i < n; i++)
+	for (size_t i = 1; i < n; i++)
 		if (g[i].bytes_per_s < l.bandwidth_bytes_per_s) {
 			l.bandwidth_bytes_per_s = g[i].bytes_per_s;
 			l.bandwidth_origin = g[i].origin;
@@ -230,9 +221,7 @@ static struct gf_level level_of(const struct gf_nvlinked *g, size_t n)
 
 static size_t index_of(const struct gf_host *h, size_t n, const char *pci)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (h->devices[i].pci && strcmp(h->devices[i].pci, pci) == 0)
 			return i;
 	return n;
@@ -255,9 +244,8 @@ static void count_rate(struct gf_nvlinked *g, const struct gf_device_link *l)
 static struct gf_nvlinked *of_host(const struct gf_host *host, size_t n)
 {
 	struct gf_nvlinked *g = gf_nvlinked_new(n);
-	size_t i;
 
-	for (i = 0; i < host->nlinks; i++) {
+	for (size_t i = 0; i < host->nlinks; i++) {
 		const struct gf_device_link *l = &host->links[i];
 		size_t a = index_of(host, n, l->from);
 		size_t b = index_of(host, n, l->to);
@@ -274,9 +262,8 @@ static struct gf_nvlinked *of_host(const struct gf_host *host, size_t n)
 static struct gf_level pcie_level(const struct gf_topology *t, size_t size)
 {
 	struct gf_level level = devices_level(&t->hosts[0], size);
-	size_t i;
 
-	for (i = 1; i < t->nhosts; i++)
+	for (size_t i = 1; i < t->nhosts; i++)
 		level = slower(level, devices_level(&t->hosts[i], size));
 	return level;
 }
@@ -324,11 +311,10 @@ void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g, size_t
 		      struct gf_text *remarks)
 {
 	size_t size = size_of(g, n), per_host = t->hosts[0].ndevices;
-	size_t i;
 
 	if (size == 1 && is_any(g, n))
 		say_scattered(remarks, t->nhosts == 1 ? g : NULL, n);
-	for (i = 1; i < t->nhosts; i++)
+	for (size_t i = 1; i < t->nhosts; i++)
 		if (t->hosts[i].ndevices != per_host)
 			per_host = 0;
 	if (size < n && (!per_host || (per_host % size && size % per_host))) {
@@ -428,9 +414,8 @@ static int ranks_per_host(const struct gf_topology *t, const size_t *host_of, in
 static int busiest(const struct gf_topology *t)
 {
 	int most = 0;
-	size_t i;
 
-	for (i = 0; i < t->nhosts; i++)
+	for (size_t i = 0; i < t->nhosts; i++)
 		if (t->hosts[i].ranks > most)
 			most = t->hosts[i].ranks;
 	return most;
@@ -440,10 +425,8 @@ static int busiest(const struct gf_topology *t)
 static int choose_devices(const struct gf_topology *t, enum gf_ranks_on ranks_on, int *on_devices,
 			  struct gf_error *err)
 {
-	size_t i;
-
 	*on_devices = ranks_on != GF_RANKS_ON_CPU;
-	for (i = 0; i < t->nhosts && *on_devices; i++) {
+	for (size_t i = 0; i < t->nhosts && *on_devices; i++) {
 		const struct gf_host *h = &t->hosts[i];
 
 		if (h->ndevices >= (size_t)h->ranks)
@@ -462,9 +445,8 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 		     enum gf_ranks_on ranks_on, struct gf_text *remark, struct gf_error *err)
 {
 	int r, size, on_devices, rc;
-	size_t i;
 
-	for (i = 0; i < t->nhosts; i++)
+	for (size_t i = 0; i < t->nhosts; i++)
 		t->hosts[i].ranks = 0;
 	for (r = 0; r < ranks; r++)
 		t->hosts[host_of[r]].ranks++;
@@ -494,9 +476,7 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 
 void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s)
 {
-	size_t i;
-
-	for (i = 0; i < t->nlevels; i++) {
+	for (size_t i = 0; i < t->nlevels; i++) {
 		if (strcmp(t->levels[i].link, shm.link) != 0)
 			continue;
 		t->levels[i].bandwidth_bytes_per_s = bytes_per_s;
@@ -575,9 +555,8 @@ static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 static int name_taken(const struct gf_topology *t)
 {
 	const struct gf_level *last = &t->levels[t->nlevels - 1];
-	size_t i;
 
-	for (i = 0; i + 1 < t->nlevels; i++)
+	for (size_t i = 0; i + 1 < t->nlevels; i++)
 		if (strcmp(t->levels[i].name, last->name) == 0)
 			return 1;
 	return 0;

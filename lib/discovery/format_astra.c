@@ -57,10 +57,9 @@ static int refuse(const struct gf_topology_file *in, size_t line, const char *na
 static int read_lists(const struct gf_topology_file *in, const struct gf_markup *root,
 		      struct list *lists, struct gf_error *err)
 {
-	size_t i;
 	int k;
 
-	for (i = 0; i < root->nattributes; i += 2) {
+	for (size_t i = 0; i < root->nattributes; i += 2) {
 		k = key_of(root->attributes[i]);
 		if (k == KEYS)
 			return refuse(in, root->line, root->attributes[i], err);
@@ -68,7 +67,7 @@ static int read_lists(const struct gf_topology_file *in, const struct gf_markup 
 			root->attributes[i + 1];
 		lists[k].line = root->line;
 	}
-	for (i = 0; i < root->nchildren; i++) {
+	for (size_t i = 0; i < root->nchildren; i++) {
 		const struct gf_markup *c = root->children[i];
 		const char *item = gf_markup_get(c, "");
 
@@ -98,7 +97,6 @@ static int read_level(const struct list *lists, size_t i, double below, struct g
 	double gb_per_s, latency_ns;
 	enum key of = NPUS_COUNT;
 	long long size;
-	size_t k;
 	int rc = gf_units_int(lists[of].items[i], 1, GF_RANKS_MAX, &size, err);
 
 	rc = rc ?: gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12, &gb_per_s, err);
@@ -112,7 +110,7 @@ static int read_level(const struct list *lists, size_t i, double below, struct g
 				    i);
 	l->name = gf_xasprintf("dim%zu", i);
 	l->link = gf_xstrdup(link);
-	for (k = 0; l->link[k]; k++)
+	for (size_t k = 0; l->link[k]; k++)
 		l->link[k] = (char)tolower((unsigned char)l->link[k]);
 	l->size = (size_t)size;
 	l->bandwidth_bytes_per_s = gb_per_s * 1e9 * below;
@@ -126,14 +124,13 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 {
 	struct list lists[KEYS] = {0};
 	double below = 1;
-	size_t i, k;
 	struct gf_markup *root = NULL;
 	int rc = gf_yaml_parse(in->text, in->path, &root, err);
 
 	(void)remarks;
 	rc = rc ?: read_lists(in, root, lists, err);
 	t->levels = gf_xcalloc(lists[0].count + 1, sizeof(*t->levels));
-	for (i = 0; i < lists[0].count && rc == 0; i++) {
+	for (size_t i = 0; i < lists[0].count && rc == 0; i++) {
 		rc = read_level(lists, i, below, &t->levels[i], err);
 		if (rc < 0)
 			gf_error_prefix(err, "%s", in->path);
@@ -148,7 +145,7 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 					  "%s:%zu: want at most %d NPUs in all, got %.0f", in->path,
 					  lists[NPUS_COUNT].line, GF_RANKS_MAX, below);
 	}
-	for (k = 0; k < KEYS; k++)
+	for (size_t k = 0; k < KEYS; k++)
 		free(lists[k].items);
 	gf_markup_free(root);
 	return rc;

@@ -117,7 +117,6 @@ static void read_cell(struct reading *r, size_t column, const char *cell)
 /* After the ways: the processors, the NUMA node. */
 static int read_row(struct reading *r, char **words, size_t n)
 {
-	size_t i;
 	char *end;
 	long numa;
 
@@ -125,7 +124,7 @@ static int read_row(struct reading *r, char **words, size_t n)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s:%zu: want %zu ways in the row of %.40s, got %zu",
 				    r->in->path, r->line, r->ncolumns, words[0], n - 1);
-	for (i = 0; i < r->ncolumns && r->nrows < r->ngpus; i++)
+	for (size_t i = 0; i < r->ncolumns && r->nrows < r->ngpus; i++)
 		read_cell(r, i, words[1 + i]);
 	if (r->nrows < r->ngpus && n > 2 + r->ncolumns) {
 		numa = strtol(words[2 + r->ncolumns], &end, 10);
@@ -203,7 +202,6 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	struct reading r = {.in = in, .err = err};
 	GF_RELEASED(gf_log_release) struct gf_log log = {.at = in->text, .marks = marks};
 	char *line;
-	size_t i;
 	int rc = 0;
 
 	t->hosts = gf_xcalloc(1, sizeof(*t->hosts));
@@ -225,7 +223,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 		gf_levels_linked(t, r.linked, r.ngpus, remarks);
 		t->source = gf_xstrdup("nvidia-smi");
 	}
-	for (i = 0; i < r.ncolumns; i++)
+	for (size_t i = 0; i < r.ncolumns; i++)
 		free(r.names[i]);
 	free(r.linked);
 	free(r.paths);

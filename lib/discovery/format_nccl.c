@@ -108,9 +108,8 @@ static size_t host_of(struct nccl *r, const struct gf_markup *cpu)
 	const char *hash = gf_markup_get(cpu, "host_hash");
 	struct gf_topology *t = r->t;
 	char *name = gf_xasprintf("node-%s", hash ? hash : "0");
-	size_t i;
 
-	for (i = 0; i < t->nhosts; i++)
+	for (size_t i = 0; i < t->nhosts; i++)
 		if (strcmp(t->hosts[i].name, name) == 0) {
 			free(name);
 			return i;
@@ -149,10 +148,9 @@ static char *target_of(const struct gf_markup *gpu)
 static int read_c2c(struct nccl *r, const struct gf_markup *gpu, double *rate)
 {
 	double mb_per_s, count;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < gpu->nchildren && rc == 0; i++) {
+	for (size_t i = 0; i < gpu->nchildren && rc == 0; i++) {
 		const struct gf_markup *c = gpu->children[i];
 
 		if (!is(c, "c2c"))
@@ -330,7 +328,6 @@ static int refuse_empty(const struct nccl *r)
 static int read_system(struct nccl *r, const struct gf_markup *root)
 {
 	const char *version = gf_markup_get(root, "version");
-	size_t i;
 	int rc = 0;
 
 	if (!is(root, "system"))
@@ -338,7 +335,7 @@ static int read_system(struct nccl *r, const struct gf_markup *root)
 				    r->in->path, root->line, root->name);
 	if (version)
 		r->in->imported->version = gf_xasprintf("XML %.20s", version);
-	for (i = 0; i < root->nchildren && rc == 0; i++) {
+	for (size_t i = 0; i < root->nchildren && rc == 0; i++) {
 		const struct gf_markup *c = root->children[i];
 		struct place at = {0};
 		double numa;
@@ -458,19 +455,18 @@ static int follow(struct nccl *r, size_t gpu, const struct gf_markup *link, doub
 
 static int follow_all(struct nccl *r)
 {
-	size_t i, k;
 	double sm;
 	int rc = 0;
 
 	r->linked = gf_nvlinked_new(r->ngpus);
 	r->at_switch = gf_xcalloc(r->t->nhosts + 1, sizeof(*r->at_switch));
-	for (i = 0; i <= r->t->nhosts; i++)
+	for (size_t i = 0; i <= r->t->nhosts; i++)
 		r->at_switch[i] = r->ngpus;
-	for (i = 0; i < r->ngpus && rc == 0; i++) {
+	for (size_t i = 0; i < r->ngpus && rc == 0; i++) {
 		const struct gf_markup *g = r->gpus[i].gpu;
 
 		rc = number_of(r, g, "sm", 0, &sm);
-		for (k = 0; k < g->nchildren && rc == 0; k++) {
+		for (size_t k = 0; k < g->nchildren && rc == 0; k++) {
 			const struct gf_markup *c = g->children[k];
 
 			if (is_xgmi(c))
@@ -551,12 +547,10 @@ static int connect_gpus(struct nccl *r, struct gf_text *remarks)
 /* A host's GPUs meet by the links to its processor. */
 static void name_levels(const struct nccl *r)
 {
-	size_t i;
-
 	if (r->c2c)
 		gf_imported_find(r->in->imported, "c2c links of %zu GPU%s", r->c2c,
 				 r->c2c == 1 ? "" : "s");
-	for (i = 0; i < r->t->nlevels && r->c2c == r->ngpus; i++) {
+	for (size_t i = 0; i < r->t->nlevels && r->c2c == r->ngpus; i++) {
 		struct gf_level *l = &r->t->levels[i];
 
 		if (strcmp(l->link, "pcie") != 0)
@@ -571,23 +565,22 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 {
 	struct nccl r = {.in = in, .t = t, .err = err, .link = "nvlink"};
 	struct gf_markup *root = NULL;
-	size_t i;
 	int rc = gf_xml_parse(in->text, in->path, &root, err);
 
 	rc = rc ?: read_system(&r, root);
 	rc = rc ?: connect_gpus(&r, remarks);
 	if (rc == 0) {
-		for (i = 0; i < t->nhosts; i++)
+		for (size_t i = 0; i < t->nhosts; i++)
 			gf_near_by_places(&t->hosts[i], &r.trees[i]);
 		gf_levels_linked(t, r.linked, r.ngpus, remarks);
 		name_levels(&r);
 		t->source = gf_xstrdup("nccl-xml");
 	}
 	gf_markup_free(root);
-	for (i = 0; i < t->nhosts; i++)
+	for (size_t i = 0; i < t->nhosts; i++)
 		gf_pci_tree_release(&r.trees[i]);
 	free(r.trees);
-	for (i = 0; i < r.ngpus; i++)
+	for (size_t i = 0; i < r.ngpus; i++)
 		free(r.gpus[i].bus);
 	free(r.gpus);
 	free(r.linked);

@@ -116,7 +116,6 @@ static void add_levels(const struct slurm *r, int tiers, struct gf_topology *t,
 	static const char *const axes[] = {"x", "y", "z"};
 	struct tiers to = {t, 0, 1};
 	size_t size, k;
-	int i;
 
 	if (r->in->ranks_per_host > 1)
 		gf_levels_append(t, gf_levels_shm(), "host", (size_t)r->in->ranks_per_host);
@@ -138,7 +137,7 @@ static void add_levels(const struct slurm *r, int tiers, struct gf_topology *t,
 	for (k = 0; k < 3; k++)
 		if (r->dims[k] > 1)
 			add_tier(&to, axes[k], r->dims[k]);
-	for (i = to.count > 0; i < tiers; i++) {
+	for (int i = to.count > 0; i < tiers; i++) {
 		size = r->size[i];
 		if (i == 1 && r->blocks) {
 			size = add_aggregated(r, size, &to, remarks);
@@ -343,10 +342,8 @@ static struct slurm_node *find(const struct slurm *r, const char *name)
 /* Every switch below at most one other. */
 static int link_nodes(struct slurm *r)
 {
-	size_t i, k;
-
-	for (i = 0; i < r->nnodes; i++)
-		for (k = 0; k < r->nodes[i].children.count; k++) {
+	for (size_t i = 0; i < r->nnodes; i++)
+		for (size_t k = 0; k < r->nodes[i].children.count; k++) {
 			const char *name = r->nodes[i].children.names[k];
 			struct slurm_node *child = find(r, name);
 
@@ -372,7 +369,6 @@ static void note_size(struct slurm *r, int tier, size_t size)
 /* Adds the hosts below; *tier is how many levels there are. */
 static int walk(struct slurm *r, const struct slurm_node *n, int depth, int *tier)
 {
-	size_t i;
 	int below, rc = 0;
 
 	if (depth > SLURM_TIERS)
@@ -381,9 +377,9 @@ static int walk(struct slurm *r, const struct slurm_node *n, int depth, int *tie
 				    r->in->path, n->line, SLURM_TIERS, n->name);
 	*tier = 0;
 	r->visited++;
-	for (i = 0; i < n->hosts.count && rc == 0; i++)
+	for (size_t i = 0; i < n->hosts.count && rc == 0; i++)
 		rc = gf_hostlist_add(&r->hosts, n->hosts.names[i], r->err);
-	for (i = 0; i < n->children.count && rc == 0; i++) {
+	for (size_t i = 0; i < n->children.count && rc == 0; i++) {
 		rc = walk(r, find(r, n->children.names[i]), depth + 1, &below);
 		if (i > 0 && below + 1 != *tier)
 			r->unequal = true;
@@ -400,11 +396,10 @@ GF_ORDER(by_name, char *, strcmp(*x, *y))
 static int check_hosts(const struct slurm *r)
 {
 	GF_FREED char **sorted = gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
-	size_t i;
 	int rc = 0;
 
 	qsort(sorted, r->hosts.count, sizeof(*sorted), by_name);
-	for (i = 1; i < r->hosts.count && rc == 0; i++)
+	for (size_t i = 1; i < r->hosts.count && rc == 0; i++)
 		if (strcmp(sorted[i], sorted[i - 1]) == 0)
 			rc = gf_error_set(
 				r->err, -EINVAL,
@@ -505,9 +500,8 @@ static int read_entry(struct slurm *r, const struct gf_markup *e, const struct k
 	struct slurm_node n = {.line = e->line};
 	const char *value = gf_markup_get(e, kind->entry);
 	int rc = set_key(r, &n, kind->as, value ? value : "");
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(as) && rc == 0; i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(as) && rc == 0; i++) {
 		value = gf_markup_get(e, i ? "children" : "nodes");
 		if (is_set(value))
 			rc = set_key(r, &n, as[i], value);
@@ -519,12 +513,11 @@ static int read_entry(struct slurm *r, const struct gf_markup *e, const struct k
 
 static int read_list(struct slurm *r, const struct gf_markup *e, const struct kind *kind)
 {
-	size_t i;
 	int rc = 0;
 
 	r->what = kind->list;
 	r->innermost = kind->tier;
-	for (i = 0; i < e->nchildren && rc == 0; i++) {
+	for (size_t i = 0; i < e->nchildren && rc == 0; i++) {
 		const struct gf_markup *c = e->children[i];
 		const char *size = gf_markup_get(c, "");
 
@@ -575,17 +568,16 @@ static int read_yaml(struct slurm *r)
 {
 	struct gf_markup *root = NULL, *chosen = NULL;
 	const char *word;
-	size_t i;
 	int rc = gf_yaml_parse(r->in->text, r->in->path, &root, r->err);
 
-	for (i = 0; rc == 0 && i < root->nchildren && !chosen; i++) {
+	for (size_t i = 0; rc == 0 && i < root->nchildren && !chosen; i++) {
 		word = gf_markup_get(root->children[i], "cluster_default");
 		if (word && (strcasecmp(word, "true") == 0 || strcasecmp(word, "yes") == 0))
 			chosen = root->children[i];
 	}
 	if (rc == 0 && !chosen && root->nchildren)
 		chosen = root->children[0];
-	for (i = 0; rc == 0 && i < root->nchildren; i++)
+	for (size_t i = 0; rc == 0 && i < root->nchildren; i++)
 		if (root->children[i] != chosen)
 			gf_imported_leave(r->in->imported, "topologies but for the default",
 					  root->children[i]->line);
@@ -601,7 +593,6 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 		      struct gf_text *remarks, struct gf_error *err)
 {
 	struct slurm r = {.in = in, .err = err, .what = "switches", .innermost = "switch"};
-	size_t i;
 	int tiers, rc;
 
 	if (!hcreate_r(SLURM_SWITCHES, &r.numbers))
@@ -619,12 +610,12 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 	if (rc == 0) {
 		t->nhosts = r.hosts.count;
 		t->hosts = gf_xcalloc(t->nhosts, sizeof(*t->hosts));
-		for (i = 0; i < t->nhosts; i++) {
+		for (size_t i = 0; i < t->nhosts; i++) {
 			t->hosts[i].name = gf_xstrdup(r.hosts.names[i]);
 			t->hosts[i].ranks = in->ranks_per_host;
 		}
 	}
-	for (i = 0; i < r.nnodes; i++)
+	for (size_t i = 0; i < r.nnodes; i++)
 		node_release(&r.nodes[i]);
 	free(r.nodes);
 	hdestroy_r(&r.numbers);

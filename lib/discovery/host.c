@@ -42,9 +42,7 @@ void gf_discover_report(double rate, double *bytes_per_s, enum gf_origin *origin
 
 struct gf_device *gf_discover_find_device(struct gf_host *host, const char *pci)
 {
-	size_t i;
-
-	for (i = 0; i < host->ndevices; i++)
+	for (size_t i = 0; i < host->ndevices; i++)
 		if (host->devices[i].pci && strcmp(host->devices[i].pci, pci) == 0)
 			return &host->devices[i];
 	return NULL;
@@ -94,9 +92,8 @@ const char *gf_discover_rdma_link(const char *name, const char *unknown)
 		{"bnxt_re", "roce"},   {"irdma", "roce"},    {"ionic", "roce"},
 		{"efa", "roce"},
 	};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(adapters); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(adapters); i++)
 		if (strncmp(name, adapters[i].begins, strlen(adapters[i].begins)) == 0)
 			return adapters[i].link;
 	return unknown;
@@ -150,13 +147,12 @@ int gf_discover_host(const struct gf_discover_config *config, struct gf_host *ho
 	struct gf_discover_config own = *config;
 	struct gf_host h = {0};
 	struct utsname names;
-	size_t i;
 	int rc = check_sysfs(config->sysfs, err);
 
 	if (rc < 0)
 		return rc;
 	own.tree = &tree;
-	for (i = 0; gf_probers[i] && rc == 0; i++)
+	for (size_t i = 0; gf_probers[i] && rc == 0; i++)
 		rc = gf_probers[i](&own, &h, err);
 	gf_pci_tree_release(&tree);
 	if (rc < 0) {

@@ -119,9 +119,7 @@ int gf_hostlist_add(struct gf_hostlist *l, const char *text, struct gf_error *er
 
 void gf_hostlist_release(struct gf_hostlist *l)
 {
-	size_t i;
-
-	for (i = 0; i < l->count; i++)
+	for (size_t i = 0; i < l->count; i++)
 		free(l->names[i]);
 	free(l->names);
 	memset(l, 0, sizeof(*l));

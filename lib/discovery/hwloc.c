@@ -87,9 +87,8 @@ static bool is(const struct gf_markup *e, const char *type)
 static const char *info_of(const struct gf_markup *e, const char *name)
 {
 	const char *own;
-	size_t i;
 
-	for (i = 0; i < e->nchildren; i++) {
+	for (size_t i = 0; i < e->nchildren; i++) {
 		own = gf_markup_get(e->children[i], "name");
 		if (strcmp(e->children[i]->name, "info") == 0 && own && strcmp(own, name) == 0)
 			return gf_markup_get(e->children[i], "value");
@@ -122,7 +121,6 @@ static int count(struct reading *r, const struct gf_markup *e)
 	bool others = node && (is_subtype(e, "GPUMemory") || !has(r->memory, index) ||
 			       r->nnodes == NODES_MAX);
 	int parts = 0;
-	size_t i;
 
 	if (!others)
 		h->memory_bytes += number(e, "local_memory");
@@ -134,7 +132,7 @@ static int count(struct reading *r, const struct gf_markup *e)
 		h->threads++;
 		parts++;
 	}
-	for (i = 0; i < e->nchildren; i++)
+	for (size_t i = 0; i < e->nchildren; i++)
 		if (strcmp(e->children[i]->name, "object") == 0)
 			parts += count(r, e->children[i]);
 	h->cores += parts && is(e, "Core");
@@ -249,7 +247,6 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 {
 	const char *nodes = gf_markup_get(e, "nodeset");
 	GF_FREED char *bridges = NULL;
-	size_t i;
 
 	at.nodeset = nodes ? nodes : at.nodeset;
 	if (is(e, "Bridge")) {
@@ -263,7 +260,7 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 	} else if (is(e, "OSDev") && !r->config->sysfs) {
 		add_nic(r, e, &at);
 	}
-	for (i = 0; i < e->nchildren; i++)
+	for (size_t i = 0; i < e->nchildren; i++)
 		if (strcmp(e->children[i]->name, "object") == 0)
 			look(r, e->children[i], at);
 }
@@ -287,13 +284,12 @@ static const struct gf_markup *find(const struct gf_markup *e, unsigned long ind
 {
 	const struct gf_markup *found = NULL, *above = *pci;
 	const char *own = gf_markup_get(e, "gp_index");
-	size_t i;
 
 	if (gf_markup_get(e, "pci_type"))
 		*pci = e;
 	if (own && strtoul(own, NULL, 10) == index)
 		return e;
-	for (i = 0; i < e->nchildren && !found; i++)
+	for (size_t i = 0; i < e->nchildren && !found; i++)
 		found = find(e->children[i], index, pci);
 	if (!found)
 		*pci = above;
@@ -370,9 +366,8 @@ static struct gf_text text_of(const struct gf_markup *e, const char *name)
 {
 	struct gf_text t = {0};
 	const char *text;
-	size_t i;
 
-	for (i = 0; i < e->nchildren; i++) {
+	for (size_t i = 0; i < e->nchildren; i++) {
 		text = gf_markup_get(e->children[i], "");
 		if (strcmp(e->children[i]->name, name) == 0 && text)
 			gf_text_addf(&t, "%s ", text);
@@ -387,10 +382,9 @@ static void add_links(const struct gf_markup *root, struct gf_host *host)
 		const char *name;
 		enum gf_path direct;
 	} kinds[] = {{"NVLinkBandwidth", GF_PATH_NVLINK}, {"XGMIBandwidth", GF_PATH_XGMI}};
-	size_t i, k;
 
-	for (k = 0; k < GF_ARRAY_LENGTH(kinds); k++)
-		for (i = 0; i < root->nchildren; i++) {
+	for (size_t k = 0; k < GF_ARRAY_LENGTH(kinds); k++)
+		for (size_t i = 0; i < root->nchildren; i++) {
 			const struct gf_markup *c = root->children[i];
 			const char *name = gf_markup_get(c, "name");
 			struct gf_text indexes, values;
@@ -485,9 +479,8 @@ static int load(hwloc_topology_t topology, struct gf_error *err)
 	/* Plugins that would start a display or an OpenCL runtime to find what PCI shows anyway; an
 	 * absent plugin cannot be refused: no check. */
 	static const char *const unwanted[] = {"gl", "opencl"};
-	size_t i;
 
-	for (i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
+	for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
 		hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
 					      unwanted[i]);
 	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);

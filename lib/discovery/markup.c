@@ -36,13 +36,11 @@ void gf_markup_set(struct gf_markup *e, const char *name, const char *value)
 
 void gf_markup_free(struct gf_markup *e)
 {
-	size_t i;
-
 	if (!e)
 		return;
-	for (i = 0; i < e->nattributes; i++)
+	for (size_t i = 0; i < e->nattributes; i++)
 		free(e->attributes[i]);
-	for (i = 0; i < e->nchildren; i++)
+	for (size_t i = 0; i < e->nchildren; i++)
 		gf_markup_free(e->children[i]);
 	free(e->attributes);
 	free(e->children);
@@ -52,9 +50,7 @@ void gf_markup_free(struct gf_markup *e)
 
 const char *gf_markup_get(const struct gf_markup *e, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i + 1 < e->nattributes; i += 2)
+	for (size_t i = 0; i + 1 < e->nattributes; i += 2)
 		if (strcmp(e->attributes[i], name) == 0)
 			return e->attributes[i + 1];
 	return NULL;

@@ -41,9 +41,7 @@ static const struct {
 
 static int find_calls(struct gf_nvml *n, const char *library, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(calls); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(calls); i++) {
 		void *found = dlsym(n->library, calls[i].symbol);
 
 		if (!found && calls[i].required)
@@ -226,9 +224,7 @@ static void add_gpu(struct look *l, unsigned int index)
 
 static size_t index_of(const struct look *l, const char *pci)
 {
-	size_t i;
-
-	for (i = 0; i < l->ngpus; i++)
+	for (size_t i = 0; i < l->ngpus; i++)
 		if (strcmp(l->gpus[i].pci, pci) == 0)
 			return i;
 	return l->ngpus;
@@ -375,12 +371,11 @@ static struct gf_device_link between(const struct look *l, size_t i, size_t j)
 static void add_links(struct look *l)
 {
 	struct gf_host *h = l->host;
-	size_t i, j;
 
-	for (i = 0; i < l->ngpus; i++)
+	for (size_t i = 0; i < l->ngpus; i++)
 		find_nvlinks(l, &l->gpus[i]);
-	for (i = 0; i < l->ngpus; i++)
-		for (j = i + 1; j < l->ngpus; j++) {
+	for (size_t i = 0; i < l->ngpus; i++)
+		for (size_t j = i + 1; j < l->ngpus; j++) {
 			struct gf_device_link link = between(l, i, j);
 
 			if (link.path == GF_PATH_UNKNOWN)

@@ -37,10 +37,9 @@ void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths)
 {
 	GF_FREED int *users = gf_xcalloc(host->nnics + 1, sizeof(*users));
 	struct gf_level way_out;
-	size_t i;
 
 	gf_levels_network_of(host, &way_out);
-	for (i = 0; i < host->ndevices; i++)
+	for (size_t i = 0; i < host->ndevices; i++)
 		find_nearest(host, &host->devices[i], paths + i * host->nnics, way_out.link, users);
 	free(way_out.link);
 }
@@ -49,13 +48,12 @@ void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
 {
 	const size_t pairs = host->ndevices * host->nnics;
 	enum gf_path *paths;
-	size_t i, k;
 
 	if (pairs > PAIRS_MAX)
 		return;
 	paths = gf_xcalloc(pairs + 1, sizeof(*paths));
-	for (i = 0; i < host->ndevices; i++)
-		for (k = 0; k < host->nnics; k++) {
+	for (size_t i = 0; i < host->ndevices; i++)
+		for (size_t k = 0; k < host->nnics; k++) {
 			const struct gf_device *d = &host->devices[i];
 			const struct gf_nic *n = &host->nics[k];
 
@@ -70,12 +68,10 @@ void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
 int gf_discover_near(const struct gf_discover_config *config, struct gf_host *host,
 		     struct gf_error *err)
 {
-	size_t i;
-
 	(void)err;
-	for (i = 0; i < host->ndevices; i++)
+	for (size_t i = 0; i < host->ndevices; i++)
 		gf_pci_tree_look(config->tree, config->sysfs, host->devices[i].pci);
-	for (i = 0; i < host->nnics; i++)
+	for (size_t i = 0; i < host->nnics; i++)
 		gf_pci_tree_look(config->tree, config->sysfs, host->nics[i].pci);
 	gf_near_by_places(host, config->tree);
 	return 0;
@@ -86,9 +82,7 @@ enum { PLACES_MAX = 4096 };
 
 static struct gf_pci_place *find(const struct gf_pci_tree *tree, const char *pci)
 {
-	size_t i;
-
-	for (i = 0; i < tree->nplaces; i++)
+	for (size_t i = 0; i < tree->nplaces; i++)
 		if (strcmp(tree->places[i].pci, pci) == 0)
 			return &tree->places[i];
 	return NULL;
@@ -137,9 +131,7 @@ void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs, const char *p
 
 void gf_pci_tree_release(struct gf_pci_tree *tree)
 {
-	size_t i;
-
-	for (i = 0; i < tree->nplaces; i++) {
+	for (size_t i = 0; i < tree->nplaces; i++) {
 		free(tree->places[i].pci);
 		free(tree->places[i].place);
 	}

@@ -83,9 +83,7 @@ static size_t list_names(char ***names, char *folder)
 
 static void free_names(char **names, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		free(names[i]);
 	free(names);
 }

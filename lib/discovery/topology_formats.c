@@ -44,9 +44,8 @@ const struct gf_topology_format gf_format_own = {
 static char *names_of_all(void)
 {
 	struct gf_text t = {0};
-	size_t i;
 
-	for (i = 0; gf_topology_formats[i]; i++)
+	for (size_t i = 0; gf_topology_formats[i]; i++)
 		gf_text_addf(&t, "%s%s", i ? ", " : "", gf_topology_formats[i]->name);
 	return gf_text_take(&t);
 }
@@ -72,9 +71,7 @@ static const struct gf_topology_format *named(const char *spec, const char **pat
 
 static const struct gf_topology_format *recognise(const char *text)
 {
-	size_t i;
-
-	for (i = 0; gf_topology_formats[i]; i++)
+	for (size_t i = 0; gf_topology_formats[i]; i++)
 		if (gf_topology_formats[i]->recognise(text))
 			return gf_topology_formats[i];
 	return NULL;

@@ -44,12 +44,11 @@ static void add_level_rate(const struct gf_level *l, size_t ranks, struct gf_tex
 static void draw_levels(const struct drawing *d)
 {
 	const struct gf_topology *t = d->t;
-	size_t i, depth;
 
-	for (i = t->nlevels; i-- > 0;) {
+	for (size_t i = t->nlevels; i-- > 0;) {
 		const struct gf_level *l = &t->levels[i];
 
-		for (depth = t->nlevels - 1; depth > i; depth--)
+		for (size_t depth = t->nlevels - 1; depth > i; depth--)
 			gf_text_addf(d->out, "%s", depth - 1 == i ? d->s->last : d->s->blank);
 		gf_text_addf(d->out, "%s x%zu: %s, ", l->name, l->size, l->link);
 		add_level_rate(l, (size_t)gf_levels_ranks(t->levels, i), d->out);
@@ -80,9 +79,8 @@ static void add_near(const struct gf_host *h, const struct gf_device *d, struct 
 {
 	int peers[GF_PATH_NVSWITCH + 1] = {0};
 	enum gf_path p;
-	size_t i;
 
-	for (i = 0; d->pci && i < h->nlinks; i++) {
+	for (size_t i = 0; d->pci && i < h->nlinks; i++) {
 		const struct gf_device_link *l = &h->links[i];
 
 		if (l->path <= GF_PATH_NVSWITCH &&
@@ -105,10 +103,9 @@ static void add_facts(const struct gf_host *h, struct gf_text *out)
 		{h->ranks, "rank"}, {h->sockets, "socket"}, {h->numa_nodes, "NUMA node"},
 		{h->cores, "core"}, {h->threads, "thread"},
 	};
-	size_t i;
 	int said = 0;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(facts); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(facts); i++)
 		if (facts[i].count > 0)
 			gf_text_addf(out, "%s%d %s%s", said++ ? ", " : "", facts[i].count,
 				     facts[i].what, plural(facts[i].count));
@@ -246,9 +243,8 @@ static void draw_run(const struct drawing *d, size_t first, size_t n, const char
 	const struct gf_host *h = &d->t->hosts[first];
 	GF_FREED const char **names = gf_xcalloc(n, sizeof(*names));
 	GF_RELEASED(gf_text_release) struct gf_text facts = {0};
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		names[i] = h[i].name;
 	fold_names(names, n, d->out);
 	add_facts(h, &facts);
@@ -310,7 +306,6 @@ void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out)
 {
 	const struct drawing d = {t, ascii ? &ascii_strokes : &unicode, out};
 	const struct gf_level *l = switches(t);
-	size_t i;
 
 	gf_text_addf(out, "topology %s (%s)", t->name, t->source);
 	if (t->ranks > 0)
@@ -319,7 +314,7 @@ void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out)
 	draw_levels(&d);
 	if (!l)
 		draw_hosts(&d, 0, t->nhosts, "");
-	for (i = 0; l && i < t->nhosts / l->size; i++)
+	for (size_t i = 0; l && i < t->nhosts / l->size; i++)
 		draw_group(&d, l, i);
 }
 

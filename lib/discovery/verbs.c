@@ -22,9 +22,8 @@ static double lane_gigabits(unsigned int active_speed)
 	} lanes[] = {
 		{1, 2.5}, {2, 5}, {4, 10}, {8, 10}, {16, 14}, {32, 25}, {64, 50}, {128, 100},
 	};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(lanes); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(lanes); i++)
 		if (lanes[i].code == active_speed)
 			return lanes[i].gigabits;
 	return 0;
@@ -50,9 +49,8 @@ static int lane_count(unsigned int active_width)
 static struct gf_nic *find_or_add(struct gf_host *host, const char *device, int port)
 {
 	char *name = gf_xasprintf("%s:%d", device, port);
-	size_t i;
 
-	for (i = 0; i < host->nnics; i++)
+	for (size_t i = 0; i < host->nnics; i++)
 		if (strcmp(host->nics[i].name, name) == 0) {
 			free(name);
 			return &host->nics[i];
@@ -80,12 +78,11 @@ static void add_device(struct gf_host *host, struct ibv_device *device)
 	struct ibv_context *context = ibv_open_device(device);
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
-	int i;
 
 	if (!context)
 		return;
 	if (ibv_query_device(context, &attr) == 0)
-		for (i = 1; i <= attr.phys_port_cnt; i++)
+		for (int i = 1; i <= attr.phys_port_cnt; i++)
 			if (ibv_query_port(context, (uint8_t)i, &port) == 0)
 				add_port(host, ibv_get_device_name(device), i, &port);
 	ibv_close_device(context);

@@ -36,9 +36,7 @@ static int count(struct reader *r, const yaml_node_t *n, const char *name, int d
 
 static int has_key(const struct gf_markup *e, const char *key)
 {
-	size_t i;
-
-	for (i = 0; i < e->nchildren; i++)
+	for (size_t i = 0; i < e->nchildren; i++)
 		if (strcmp(e->children[i]->name, key) == 0)
 			return 1;
 	return gf_markup_get(e, key) != NULL;

@@ -77,14 +77,13 @@ static int read_gamma(struct gf_json_at *row, size_t count, struct gf_contention
 		      struct gf_error *err)
 {
 	char place[32];
-	size_t i;
 	int rc;
 
 	if (!count)
 		return gf_json_refuse(row, NULL, err, "want at least one number, got none");
 	e->gamma = gf_xcalloc(count, sizeof(double));
 	e->ngamma = count;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		rc = gf_json_real(gf_json_item(row, i), NULL, 1, 1e9, &e->gamma[i], err);
 		if (rc)
 			return rc;
@@ -120,9 +119,8 @@ static int read_entry(struct gf_json_at *list, size_t index, struct gf_contentio
 static void release(void *place)
 {
 	struct gf_contention *c = place;
-	size_t i;
 
-	for (i = 0; i < c->nentries; i++) {
+	for (size_t i = 0; i < c->nentries; i++) {
 		free(c->entries[i].gamma);
 		free(c->entries[i].extra);
 	}
@@ -160,10 +158,8 @@ static int read(struct gf_json_at *at, const char *key, void *place, struct gf_e
 static void write_gamma(struct gf_json_writer *w, const char *key,
 			const struct gf_contention_entry *e)
 {
-	size_t i;
-
 	gf_json_open_row(w, key);
-	for (i = 0; i < e->ngamma; i++)
+	for (size_t i = 0; i < e->ngamma; i++)
 		gf_json_put_real(w, NULL, e->gamma[i]);
 	gf_json_close_array(w);
 }
@@ -171,14 +167,13 @@ static void write_gamma(struct gf_json_writer *w, const char *key,
 static void write(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_contention *c = place;
-	size_t i;
 
 	if (c->nentries == 1 && !c->entries[0].size_bytes) {
 		write_gamma(w, key, &c->entries[0]);
 		return;
 	}
 	gf_json_open_array(w, key);
-	for (i = 0; i < c->nentries; i++) {
+	for (size_t i = 0; i < c->nentries; i++) {
 		gf_json_open_line(w, NULL);
 		gf_json_put_size(w, "size_bytes", c->entries[i].size_bytes);
 		write_gamma(w, "gamma", &c->entries[i]);
@@ -198,12 +193,11 @@ static bool absent(const void *place)
 static void copy(void *place)
 {
 	struct gf_contention *c = place;
-	size_t i;
 
 	if (!c->nentries)
 		return;
 	c->entries = gf_xmemdup(c->entries, c->nentries * sizeof(*c->entries));
-	for (i = 0; i < c->nentries; i++) {
+	for (size_t i = 0; i < c->nentries; i++) {
 		struct gf_contention_entry *e = &c->entries[i];
 
 		e->gamma = gf_xmemdup(e->gamma, e->ngamma * sizeof(double));

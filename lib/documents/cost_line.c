@@ -93,12 +93,11 @@ int gf_cost_lines_check(const struct gf_json_at *at, const struct gf_cost_lines 
 	const struct gf_cost_line *before = &lines->first;
 	const struct gf_cost_line *larger = lines->larger;
 	char place[64];
-	size_t i;
 
 	if (lines->nlarger > LARGER_MOST)
 		return gf_json_refuse(at, "larger", err, "want at most %d lines, got %zu",
 				      LARGER_MOST, lines->nlarger);
-	for (i = 0; i < lines->nlarger; before = &larger[i++]) {
+	for (size_t i = 0; i < lines->nlarger; before = &larger[i++]) {
 		snprintf(place, sizeof(place), "larger/%zu/from_bytes", i);
 		if (i > 0 && larger[i].from_bytes <= before->from_bytes)
 			return gf_json_refuse(at, place, err,

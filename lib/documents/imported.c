@@ -56,11 +56,10 @@ void gf_imported_find(struct gf_imported *i, const char *fmt, ...)
 char *gf_imported_line(const struct gf_imported *i, const char *file)
 {
 	struct gf_text t = {0};
-	size_t k;
 
 	gf_text_addf(&t, "%s: %s%s%s: %s", file, i->kind, i->version ? " " : "",
 		     i->version ? i->version : "", i->found.length ? i->found.data : "nothing");
-	for (k = 0; k < i->nleft; k++) {
+	for (size_t k = 0; k < i->nleft; k++) {
 		const struct gf_imported_left *l = &i->left[k];
 
 		gf_text_addf(&t, "%s%s (%zu", k ? ", " : "; left out: ", l->what, l->count);
@@ -73,8 +72,6 @@ char *gf_imported_line(const struct gf_imported *i, const char *file)
 
 static void write(const struct gf_imported *i, struct gf_json_writer *w)
 {
-	size_t k;
-
 	gf_json_put_string(w, "imported_from", i->kind);
 	if (i->version)
 		gf_json_put_string(w, "version", i->version);
@@ -83,7 +80,7 @@ static void write(const struct gf_imported *i, struct gf_json_writer *w)
 	if (!i->nleft)
 		return;
 	gf_json_open_array(w, "left_out");
-	for (k = 0; k < i->nleft; k++) {
+	for (size_t k = 0; k < i->nleft; k++) {
 		gf_json_open_line(w, NULL);
 		gf_json_put_string(w, "what", i->left[k].what);
 		gf_json_put_size(w, "count", i->left[k].count);
@@ -107,9 +104,7 @@ void gf_imported_note(const struct gf_imported *i, char **text)
 
 void gf_imported_release(struct gf_imported *i)
 {
-	size_t k;
-
-	for (k = 0; k < i->nleft; k++)
+	for (size_t k = 0; k < i->nleft; k++)
 		free(i->left[k].what);
 	free(i->left);
 	free(i->version);

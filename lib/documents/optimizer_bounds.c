@@ -24,9 +24,8 @@ double gf_delay_bound(size_t delay, bool nesterov, double momentum)
 {
 	const double m = momentum, zero = nesterov ? m / (1 + m) : 0;
 	double low = 0, high = M_PI, a;
-	int i;
 
-	for (i = 0; i < 60; i++) {
+	for (int i = 0; i < 60; i++) {
 		a = (low + high) / 2;
 		if (phase(a, 1) + phase(a, m) + (double)delay * a - phase(a, zero) < M_PI)
 			low = a;

@@ -226,10 +226,9 @@ int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p
 static struct gf_plan as_written(const struct gf_plan *p)
 {
 	struct gf_plan plan = *p;
-	size_t i;
 
 	plan.messages = gf_xmemdup(p->messages, p->nmessages * sizeof(*p->messages));
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &plan.messages[i];
 		const char *runs =
 			gf_plan_has(p, m) ? gf_plan_runs(p, m->first, m->last, m) : m->algorithm;
@@ -277,16 +276,14 @@ void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p)
 
 void gf_plan_set_types(struct gf_plan *p)
 {
-	size_t i;
-
 	free(p->types);
 	p->types = NULL;
 	if (!p->model)
 		return;
 	p->types = gf_xmalloc((p->model->ntensors + 1) * sizeof(*p->types));
-	for (i = 0; i < p->model->ntensors; i++)
+	for (size_t i = 0; i < p->model->ntensors; i++)
 		p->types[i] = GF_MODE_MERGED;
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		p->types[p->messages[i].last] = p->messages[i].mode;
 }
 
@@ -333,9 +330,7 @@ char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 
 bool gf_plan_is_coded(const struct gf_plan *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		if (!gf_codec_is_plain(p->messages[i].codec))
 			return true;
 	return false;

@@ -46,10 +46,9 @@ char *gf_plan_codecs_text(const struct gf_plan *p)
 {
 	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_text out = {0};
-	size_t i;
 
 	gf_plan_codecs(p, codecs);
-	for (i = 0; codecs[i]; i++)
+	for (size_t i = 0; codecs[i]; i++)
 		gf_text_addf(&out, "%s%.*s", i ? "," : "", gf_codec_title_length(codecs[i]),
 			     codecs[i]);
 	return gf_text_take(&out);
@@ -58,9 +57,8 @@ char *gf_plan_codecs_text(const struct gf_plan *p)
 static char *algorithms_of(const struct gf_plan *p)
 {
 	struct gf_text algorithms = {0};
-	size_t i;
 
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		add_once(&algorithms, gf_plan_runs(p, p->messages[i].first, p->messages[i].last,
 						   &p->messages[i]));
 	return gf_text_take(&algorithms);

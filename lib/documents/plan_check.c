@@ -98,9 +98,8 @@ static void add_name(struct gf_text *out, const char *name, bool last)
 static void list_algorithms(unsigned traits, struct gf_text *out)
 {
 	const struct gf_algorithm_traits *a, *before = NULL;
-	size_t i;
 
-	for (i = 0; (a = gf_algorithm_at(i)); i++) {
+	for (size_t i = 0; (a = gf_algorithm_at(i)); i++) {
 		if ((a->traits & traits) != traits)
 			continue;
 		if (before)
@@ -262,9 +261,8 @@ static int check_prediction(const struct gf_json_at *at, const struct gf_plan *p
 			    struct gf_error *err)
 {
 	char place[64];
-	size_t i;
 
-	for (i = 0; p->predicted && i < p->nmessages; i++) {
+	for (size_t i = 0; p->predicted && i < p->nmessages; i++) {
 		const struct gf_predicted_message *m = &p->predicted->messages[i];
 
 		if (m->end_s >= m->start_s)
@@ -281,9 +279,8 @@ static int check_exchange(const struct gf_json_at *at, const struct exchange *x,
 			  struct gf_error *err)
 {
 	int rc = check_cover(at, x, err);
-	size_t i;
 
-	for (i = 0; i < x->p->nmessages && !rc; i++)
+	for (size_t i = 0; i < x->p->nmessages && !rc; i++)
 		rc = check_axes(at, x, i, err);
 	return rc;
 }
@@ -292,9 +289,8 @@ static int check_exchange(const struct gf_json_at *at, const struct exchange *x,
 static void take_set_names(struct gf_plan *p)
 {
 	const char *runs;
-	size_t i;
 
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &p->messages[i];
 
 		if (!gf_plan_has(p, m))
@@ -354,14 +350,13 @@ static int check_period(const struct gf_json_at *at, const struct gf_plan *p, st
 {
 	const struct gf_period *o = &p->period;
 	const struct gf_plan outer = gf_period_outer_view(p);
-	size_t i;
 	int rc = 0;
 
 	if (!o->plan)
 		return 0;
 	rc = check_with_period(at, p, err);
 	rc = rc ? rc : check_exchange(at, &(struct exchange){&outer, "period/messages"}, err);
-	for (i = 0; i < o->nmessages && !rc; i++)
+	for (size_t i = 0; i < o->nmessages && !rc; i++)
 		if (o->messages[i].half != GF_HALF_ALL)
 			rc = refuse(at, &(struct exchange){p, "period/messages"}, i, "half", err,
 				    "want \"all\" in a period, which has no forward pass "
@@ -376,12 +371,11 @@ static int check_shard(const struct gf_json_at *at, const struct gf_plan *p, str
 	const char *name = gf_shard_plans[s->method]->name;
 	const bool units = gf_shard_has(s, GF_SHARD_PARAMETERS);
 	const struct exchange x = {p, "messages"};
-	size_t i;
 
 	if (gf_shard_has(s, GF_SHARD_OPEN))
 		return gf_json_refuse(at, "shard/method", err,
 				      "want one that says what a rank keeps, got \"%s\"", name);
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		const struct gf_message *m = &p->messages[i];
 
 		if (m->keep && !units)
@@ -412,12 +406,11 @@ static int check_shard(const struct gf_json_at *at, const struct gf_plan *p, str
 		return gf_json_refuse(at, "shard/group_ranks", err,
 				      "want a divisor of the plan's %d ranks, got %d", p->ranks,
 				      s->group_ranks);
-	for (i = 0; i < p->nmessages && gf_plan_copies(p) > 1; i++) {
+	for (size_t i = 0; i < p->nmessages && gf_plan_copies(p) > 1; i++) {
 		const struct gf_message *m = &p->messages[i];
-		size_t k;
 		int ranks = 1;
 
-		for (k = 0; k < m->nstages && ranks < s->group_ranks; k++)
+		for (size_t k = 0; k < m->nstages && ranks < s->group_ranks; k++)
 			ranks *= m->stages[k].factor;
 		if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_COPIES) || ranks != s->group_ranks)
 			return refuse(
@@ -491,10 +484,9 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p, struct gf_
 		"messages", "predicted", "period", "fusion",        "shard",
 	};
 	char place[64];
-	size_t i;
 	int rc;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(others); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(others); i++)
 		if (gf_json_has(at, others[i]))
 			return gf_json_refuse(at, others[i], err,
 					      "want none of it in a plan with a rule, which binds "
@@ -502,7 +494,7 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p, struct gf_
 	if (!r->nalgorithms)
 		return gf_json_refuse(at, "rule/algorithms", err,
 				      "want at least one entry, got none");
-	for (i = 0; i < r->nalgorithms; i++) {
+	for (size_t i = 0; i < r->nalgorithms; i++) {
 		size_t got = r->algorithms[i].min_bytes;
 
 		snprintf(place, sizeof(place), "rule/algorithms/%zu/min_bytes", i);

@@ -56,10 +56,9 @@ static int read_tensors(struct gf_json_at *at, const char *key, void *place, str
 static void write_tensors(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_plan *p = place;
-	size_t i;
 
 	gf_json_open_array(w, key);
-	for (i = 0; i < p->model->ntensors; i++) {
+	for (size_t i = 0; i < p->model->ntensors; i++) {
 		struct typed_tensor typed = {p->model->tensors[i], -1};
 
 		if (p->types)

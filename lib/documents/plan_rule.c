@@ -67,13 +67,12 @@ static void decompose(const struct gf_plan *whole, const struct gf_rule_algorith
 void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 {
 	int ranks = 1;
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		ranks *= factors[i];
 	if (levels_fit(rule, ranks))
 		return;
-	for (i = 0; i < rule->rule->nalgorithms; i++) {
+	for (size_t i = 0; i < rule->rule->nalgorithms; i++) {
 		struct gf_rule_algorithm *a = &rule->rule->algorithms[i];
 
 		if (!gf_algorithm_has(a->algorithm, GF_ALGORITHM_LEVELS) || is_for(a, ranks))
@@ -88,12 +87,10 @@ void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 
 static void use_calls(const char *algorithm, const char *codec, struct gf_stage *stages, size_t n)
 {
-	size_t i;
-
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES) ||
 	    (codec && !gf_codec_is_plain(codec)))
 		return;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		free(stages[i].algorithm);
 		stages[i].algorithm = gf_xstrdup(gf_stage_unsaid(stages[i].factor, true));
 	}
@@ -101,15 +98,13 @@ static void use_calls(const char *algorithm, const char *codec, struct gf_stage 
 
 void gf_plan_use_calls(struct gf_plan *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &p->messages[i];
 
 		if (m->unsaid)
 			use_calls(m->algorithm, m->codec, m->stages, m->nstages);
 	}
-	for (i = 0; p->rule && i < p->rule->nalgorithms; i++) {
+	for (size_t i = 0; p->rule && i < p->rule->nalgorithms; i++) {
 		struct gf_rule_algorithm *a = &p->rule->algorithms[i];
 
 		if (a->unsaid)

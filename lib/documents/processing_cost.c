@@ -241,12 +241,11 @@ static int check_once(const struct gf_json_at *at, const struct gf_record *r, co
 {
 	const char *list = r == &gf_codec_cost_record ? "codecs" : "selections";
 	char place[64];
-	size_t i;
 
 	if (count > GF_PROCESSING_MOST)
 		return gf_json_refuse(at, list, err, "want at most %d entries, got %zu",
 				      GF_PROCESSING_MOST, count);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct gf_processing_entry *e = entry(r, items, i);
 
 		if (index_of(r, items, count, e->name, e->device) == i)

@@ -135,7 +135,6 @@ static bool has_costs(const struct gf_network *net)
 static int combine_networks(struct gf_network *a, struct gf_network *b, struct gf_error *err)
 {
 	struct gf_network swap = *a;
-	size_t i, k;
 
 	if (!a->nvariants || !b->nvariants || (has_costs(a) && has_costs(b)))
 		return gf_error_set(err, -EINVAL, "want one network half, got two that differ");
@@ -145,8 +144,8 @@ static int combine_networks(struct gf_network *a, struct gf_network *b, struct g
 			"want variants of one library between the same ranks, got %.40s of %d "
 			"ranks on %d hosts and %.40s of %d on %d (0: not said)",
 			a->library, a->ranks, a->hosts, b->library, b->ranks, b->hosts);
-	for (i = 0; i < a->nvariants; i++)
-		for (k = 0; k < b->nvariants; k++)
+	for (size_t i = 0; i < a->nvariants; i++)
+		for (size_t k = 0; k < b->nvariants; k++)
 			if (strcmp(a->variants[i].algorithm, b->variants[k].algorithm) == 0)
 				return gf_error_set(err, -EINVAL,
 						    "want each variant once, got \"%.40s\" again",

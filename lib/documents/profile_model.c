@@ -115,11 +115,10 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 {
 	const struct gf_tensor *t = m->tensors;
 	char place[64];
-	size_t i;
 
 	if (!m->ntensors)
 		return gf_json_refuse(at, "tensors", err, "want at least one tensor, got none");
-	for (i = 1; i < m->ntensors; i++) {
+	for (size_t i = 1; i < m->ntensors; i++) {
 		if (t[i].ready_s >= t[i - 1].ready_s)
 			continue;
 		snprintf(place, sizeof(place), "tensors/%zu/ready_s", i);
@@ -131,7 +130,7 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 		return gf_json_refuse(at, backward, err,
 				      "want a number >= %g, the last tensor's ready_s, got %g",
 				      t[m->ntensors - 1].ready_s, m->backward_s);
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		int rc = check_shape(at, &t[i], i, err);
 
 		rc = rc ?: check_need(at, m, i, err);
@@ -206,14 +205,13 @@ const struct gf_record gf_model_profile_record = {
 struct gf_model_profile *gf_model_profile_untimed(const char *name, size_t ntensors)
 {
 	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
-	size_t i;
 
 	m->name = gf_xstrdup(name);
 	m->device = gf_xstrdup("cpu");
 	m->overlap_slowdown = 1;
 	m->ntensors = ntensors;
 	m->tensors = gf_xcalloc(ntensors, sizeof(*m->tensors));
-	for (i = 0; i < ntensors; i++) {
+	for (size_t i = 0; i < ntensors; i++) {
 		m->tensors[i].dtype = GF_F32;
 		m->tensors[i].need_s = NAN;
 	}
@@ -252,11 +250,9 @@ void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches)
 
 void gf_model_slow(struct gf_model_profile *m, double factor)
 {
-	size_t i;
-
 	m->forward_s *= factor;
 	m->backward_s *= factor;
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		m->tensors[i].ready_s *= factor;
 		m->tensors[i].need_s *= factor;
 	}

@@ -69,9 +69,7 @@ static int check_codec(const struct gf_json_at *at, const struct gf_allreduce_co
 /* -EINVAL: its sizes do not rise; called by the finish of what has lines. */
 static int check_fit(const struct gf_json_at *at, const struct gf_fit *fit, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 1; i < fit->npoints; i++)
+	for (size_t i = 1; i < fit->npoints; i++)
 		if (fit->size_bytes[i] < fit->size_bytes[i - 1])
 			return gf_json_refuse(at, "fit/size_bytes", err,
 					      "want rising sizes, got %zu after %zu",
@@ -208,21 +206,20 @@ static int check_variants(const struct gf_json_at *at, const struct gf_network *
 	const struct gf_dialect *dialect = gf_dialect_of(net->library);
 	struct gf_tuning t;
 	char place[64];
-	size_t i, k;
 
 	if (net->nvariants && !dialect)
 		return gf_json_refuse(
 			at, "library", err,
 			"want Open MPI, NCCL or RCCL, whose variants these are, got \"%.40s\"",
 			net->library ? net->library : "");
-	for (i = 0; i < net->nvariants; i++) {
+	for (size_t i = 0; i < net->nvariants; i++) {
 		const char *text = net->variants[i].algorithm;
 		struct gf_error why;
 
 		snprintf(place, sizeof(place), "variants/%zu/variant", i);
 		if (gf_tuning_read(dialect, text, &t, &why))
 			return gf_json_refuse(at, place, err, "%s", why.text);
-		for (k = 0; k < i; k++)
+		for (size_t k = 0; k < i; k++)
 			if (strcmp(text, net->variants[k].algorithm) == 0)
 				return gf_json_refuse(at, place, err,
 						      "want each once, got \"%.40s\" again", text);
@@ -234,14 +231,13 @@ static int finish_network(const struct gf_json_at *at, void *item, struct gf_err
 {
 	const struct gf_network *net = item;
 	char place[64];
-	size_t i, k;
 
-	for (i = 0; i < net->nallreduce; i++) {
+	for (size_t i = 0; i < net->nallreduce; i++) {
 		int rc = check_stages(at, net, i, err);
 
 		if (rc)
 			return rc;
-		for (k = 0; k < i; k++) {
+		for (size_t k = 0; k < i; k++) {
 			if (!same_entry(&net->allreduce[i], &net->allreduce[k]))
 				continue;
 			snprintf(place, sizeof(place), "allreduce/%zu/algorithm", i);
@@ -252,8 +248,8 @@ static int finish_network(const struct gf_json_at *at, void *item, struct gf_err
 					      gf_allreduce_codec(&net->allreduce[i]));
 		}
 	}
-	for (i = 0; i < net->nlevels; i++)
-		for (k = 0; k < i; k++) {
+	for (size_t i = 0; i < net->nlevels; i++)
+		for (size_t k = 0; k < i; k++) {
 			if (strcmp(net->levels[i].name, net->levels[k].name))
 				continue;
 			snprintf(place, sizeof(place), "levels/%zu/name", i);
@@ -318,9 +314,8 @@ const struct gf_allreduce_cost *gf_network_cheapest(const struct gf_network *net
 {
 	const struct gf_allreduce_cost *best = NULL;
 	double least = 0, time_s;
-	size_t i;
 
-	for (i = 0; i < net->nallreduce; i++) {
+	for (size_t i = 0; i < net->nallreduce; i++) {
 		struct gf_cost_lines lines = gf_allreduce_lines(&net->allreduce[i]);
 
 		if (!gf_allreduce_plain(&net->allreduce[i]))
@@ -336,9 +331,7 @@ const struct gf_allreduce_cost *gf_network_cheapest(const struct gf_network *net
 
 const struct gf_level_cost *gf_network_level(const struct gf_network *net, const char *name)
 {
-	size_t i;
-
-	for (i = 0; net && i < net->nlevels; i++)
+	for (size_t i = 0; net && i < net->nlevels; i++)
 		if (strcmp(net->levels[i].name, name) == 0)
 			return &net->levels[i];
 	return NULL;

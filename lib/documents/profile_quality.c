@@ -87,15 +87,14 @@ static struct fits fits_of(const struct gf_profile *p)
 {
 	const struct gf_network *net = p->network;
 	struct fits f = {0};
-	size_t i;
 
-	for (i = 0; net && i < net->nallreduce; i++)
+	for (size_t i = 0; net && i < net->nallreduce; i++)
 		look(&f, "", net->allreduce[i].algorithm, &net->allreduce[i].fit,
 		     gf_allreduce_lines(&net->allreduce[i]));
-	for (i = 0; net && i < net->nlevels; i++)
+	for (size_t i = 0; net && i < net->nlevels; i++)
 		look(&f, "level ", net->levels[i].name, &net->levels[i].fit,
 		     gf_level_lines(&net->levels[i]));
-	for (i = 0; i < p->ncopies; i++) {
+	for (size_t i = 0; i < p->ncopies; i++) {
 		const struct gf_copy_cost *c = &p->copies[i];
 
 		look(&f, "", c->name, &c->fit,
@@ -196,9 +195,7 @@ static double dear_from(const struct gf_cost_lines *lines, size_t fall, double t
 
 void gf_cost_falls(const char *name, const struct gf_cost_lines *lines, struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; i < lines->nlarger; i++) {
+	for (size_t i = 0; i < lines->nlarger; i++) {
 		const double at = (double)lines->larger[i].from_bytes;
 		const double to_s = gf_cost_lines_s(lines, at);
 		const double most_s = gf_cost_lines_s(lines, at - 1);
@@ -216,9 +213,8 @@ void gf_cost_falls(const char *name, const struct gf_cost_lines *lines, struct g
 void gf_profile_falls(const struct gf_profile *p, struct gf_text *out)
 {
 	const struct gf_network *net = p->network;
-	size_t i;
 
-	for (i = 0; net && i < net->nallreduce; i++) {
+	for (size_t i = 0; net && i < net->nallreduce; i++) {
 		const struct gf_cost_lines lines = gf_allreduce_lines(&net->allreduce[i]);
 
 		gf_cost_falls(net->allreduce[i].algorithm, &lines, out);

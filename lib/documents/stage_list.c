@@ -34,11 +34,9 @@ void gf_stages_free(struct gf_stage *stages, size_t n)
 
 bool gf_stages_same(const struct gf_stage *a, size_t na, const struct gf_stage *b, size_t nb)
 {
-	size_t i;
-
 	if (na != nb)
 		return false;
-	for (i = 0; i < na; i++)
+	for (size_t i = 0; i < na; i++)
 		if (a[i].factor != b[i].factor || strcmp(a[i].algorithm, b[i].algorithm) != 0)
 			return false;
 	return true;
@@ -47,18 +45,15 @@ bool gf_stages_same(const struct gf_stage *a, size_t na, const struct gf_stage *
 double gf_stages_ranks(const struct gf_stage *stages, size_t n)
 {
 	double product = 1;
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		product *= stages[i].factor;
 	return product;
 }
 
 bool gf_stages_call(const struct gf_stage *stages, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (gf_stage_has(stages[i].algorithm, GF_STAGE_CALL))
 			return true;
 	return false;
@@ -67,8 +62,6 @@ bool gf_stages_call(const struct gf_stage *stages, size_t n)
 int gf_stages_check(const char *algorithm, const struct gf_stage *stages, size_t n,
 		    struct gf_error *err)
 {
-	size_t i;
-
 	if (n && !gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS))
 		return gf_error_set(
 			err, -EINVAL,
@@ -77,7 +70,7 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages, size_t
 	if (n && n != 2 && gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS))
 		return gf_error_set(err, -EINVAL, "want 2 factors with algorithm %.40s, got %zu",
 				    algorithm, n);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const char *name = stages[i].algorithm;
 
 		if (name && gf_stage_check(name, stages[i].factor, err)) {
@@ -97,11 +90,10 @@ int gf_stages_check_hosts(const struct gf_stage *stages, size_t n, const struct 
 {
 	const int host = gf_levels_host(levels, nlevels);
 	int together = 1;
-	size_t i;
 
 	if (!host || host >= gf_stages_ranks(stages, n))
 		return 0;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		together *= stages[i].factor;
 		if (host % together && gf_stage_has(stages[i].algorithm, GF_STAGE_ONE_HOST))
 			return gf_error_set(
@@ -115,9 +107,7 @@ int gf_stages_check_hosts(const struct gf_stage *stages, size_t n, const struct 
 void gf_stages_text(struct gf_text *out, const char *between, const struct gf_stage *stages,
 		    size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		gf_text_addf(out, "%s%d:%s", i ? between : "", stages[i].factor,
 			     stages[i].algorithm);
 }

@@ -98,9 +98,8 @@ static int find_format(const struct gf_json *root, const char *file, const struc
 	const char *names[GF_ARRAY_LENGTH(formats) + 1] = {NULL};
 	struct gf_json_at at;
 	int index, rc;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(formats); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(formats); i++)
 		names[i] = formats[i].name;
 	rc = gf_json_root(root, file, &at, err);
 	if (rc)
@@ -130,9 +129,8 @@ static void gather(struct gf_documents *d, struct gf_plan *p, const char digest[
 		   const char *file)
 {
 	struct gf_other_plan *other;
-	size_t i;
 
-	for (i = 0; i < d->nother_plans; i++)
+	for (size_t i = 0; i < d->nother_plans; i++)
 		if (strcmp(d->other_plans[i].digest, digest) == 0) {
 			gf_plan_release(p);
 			free(p);
@@ -243,9 +241,7 @@ static bool differ(struct gf_documents *a, struct gf_documents *b, const struct 
 /* The other plans, which have gone elsewhere, are forgotten. */
 static void free_files(struct gf_documents *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->nother_plans; i++)
+	for (size_t i = 0; i < d->nother_plans; i++)
 		free(d->other_plans[i].file);
 	free(d->other_plans);
 	d->other_plans = NULL;
@@ -258,7 +254,6 @@ static void free_files(struct gf_documents *d)
 static int merge(struct gf_documents *d, struct gf_documents *fresh, struct gf_error *err)
 {
 	const struct format *f, *end = formats + GF_ARRAY_LENGTH(formats);
-	size_t i;
 	int rc;
 
 	for (f = formats; f < end; f++)
@@ -282,7 +277,7 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh, struct gf_e
 		*slot_of(fresh, f) = NULL;
 		*file_of(fresh, f) = NULL;
 	}
-	for (i = 0; i < fresh->nother_plans; i++)
+	for (size_t i = 0; i < fresh->nother_plans; i++)
 		gather(d, fresh->other_plans[i].plan, fresh->other_plans[i].digest,
 		       fresh->other_plans[i].file);
 	free_files(fresh);
@@ -292,9 +287,8 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh, struct gf_e
 int gf_documents_require(const struct gf_documents *d, const char *format, struct gf_error *err)
 {
 	const char *other = NULL;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(formats); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(formats); i++) {
 		if (!*slot_of((struct gf_documents *)d, &formats[i]))
 			continue;
 		if (strcmp(formats[i].name, format) == 0)
@@ -378,13 +372,11 @@ int gf_documents_take_model(void *documents, const char *path, struct gf_error *
 
 void gf_documents_release(struct gf_documents *d)
 {
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(formats); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(formats); i++) {
 		free_document(&formats[i], *slot_of(d, &formats[i]));
 		free(*file_of(d, &formats[i]));
 	}
-	for (i = 0; i < d->nother_plans; i++) {
+	for (size_t i = 0; i < d->nother_plans; i++) {
 		gf_plan_release(d->other_plans[i].plan);
 		free(d->other_plans[i].plan);
 	}

@@ -129,13 +129,12 @@ int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels, 
 		    struct gf_error *err)
 {
 	char place[48];
-	size_t i, k;
 
 	if (count > MOST_LEVELS)
 		return gf_json_refuse(at, "levels", err, "want at most %d levels, got %zu",
 				      MOST_LEVELS, count);
-	for (i = 0; i < count; i++) {
-		for (k = 0; k < i; k++) {
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < i; k++) {
 			if (strcmp(levels[i].name, levels[k].name) != 0)
 				continue;
 			snprintf(place, sizeof(place), "levels/%zu/name", i);
@@ -239,9 +238,8 @@ int gf_levels_ranks(const struct gf_level *levels, size_t count)
 bool gf_level_is_within_host(const struct gf_level *level)
 {
 	static const char *const links[] = {"shm", "pcie", "c2c", "nvlink", "xgmi"};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(links); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(links); i++)
 		if (strcmp(level->link, links[i]) == 0)
 			return true;
 	return false;

@@ -44,9 +44,8 @@ struct event {
 static struct process *process_of(struct reading *r, int pid)
 {
 	struct process *p;
-	size_t i;
 
-	for (i = 0; i < r->nprocesses; i++)
+	for (size_t i = 0; i < r->nprocesses; i++)
 		if (r->processes[i].rank.pid == pid)
 			return &r->processes[i];
 	p = gf_array_push(&r->processes, &r->nprocesses, &r->processes_capacity);
@@ -84,11 +83,10 @@ static void begin_step(struct process *p, const struct event *e)
 static size_t tensor_of(const struct reading *r, struct process *p, const char *name)
 {
 	const struct gf_model_profile *m = r->plan ? r->plan->model : NULL;
-	size_t i;
 
 	if (!m)
 		return p->next_ready++;
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		size_t at = (p->next_ready + i) % m->ntensors;
 
 		if (strcmp(m->tensors[at].name, name) == 0) {
@@ -286,9 +284,7 @@ GF_ORDER(by_pid, struct gf_traced_rank, GF_BY(x->pid, y->pid))
 
 static void release_rank(struct gf_traced_rank *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nsteps; i++) {
+	for (size_t i = 0; i < r->nsteps; i++) {
 		free(r->steps[i].ready_s);
 		free(r->steps[i].messages);
 	}
@@ -300,13 +296,12 @@ int gf_traced_read(const char *text, size_t size, const char *file, const struct
 {
 	struct reading r = {.plan = p, .file = file};
 	struct gf_json *root = NULL;
-	size_t i;
 	int rc = gf_json_parse(text, size, file, &root, err);
 
 	memset(t, 0, sizeof(*t));
 	rc = rc ?: read_events(&r, root, size, err);
 	t->ranks = gf_xcalloc(r.nprocesses + 1, sizeof(*t->ranks));
-	for (i = 0; i < r.nprocesses; i++)
+	for (size_t i = 0; i < r.nprocesses; i++)
 		if (r.processes[i].rank.nsteps)
 			t->ranks[t->nranks++] = r.processes[i].rank;
 	qsort(t->ranks, t->nranks, sizeof(*t->ranks), by_pid);
@@ -323,9 +318,7 @@ int gf_traced_read(const char *text, size_t size, const char *file, const struct
 
 void gf_traced_release(struct gf_traced *t)
 {
-	size_t i;
-
-	for (i = 0; i < t->nranks; i++)
+	for (size_t i = 0; i < t->nranks; i++)
 		release_rank(&t->ranks[i]);
 	free(t->ranks);
 	memset(t, 0, sizeof(*t));

@@ -125,10 +125,9 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_training *t = item;
 	char place[48];
-	size_t i;
 	int exponent;
 
-	for (i = 1; i < t->ndrops; i++) {
+	for (size_t i = 1; i < t->ndrops; i++) {
 		if (t->drop_epochs[i - 1] <= t->drop_epochs[i])
 			continue;
 		snprintf(place, sizeof(place), "rate/drop_epochs/%zu", i);

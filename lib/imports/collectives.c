@@ -109,10 +109,9 @@ static size_t end_of(const struct gf_collectives *c, size_t first)
 /* The ranks that are told, or those of the largest group. */
 static int ranks_of(const struct gf_collectives *c, int told)
 {
-	size_t i;
 	int most = 0;
 
-	for (i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count; i++) {
 		if (c->all[i].ranks == told)
 			return told;
 		if (c->all[i].ranks > most)
@@ -204,11 +203,10 @@ int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import
 			  struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	GF_RELEASED(gf_readings_release) struct gf_readings all = {.imported = c->imported};
-	size_t i;
 	int rc;
 
 	gf_imported_find(c->imported, "%zu all-reduces", c->count);
-	for (i = 0; i < c->nchoices; i++)
+	for (size_t i = 0; i < c->nchoices; i++)
 		if (c->choices[i].count)
 			gf_imported_find(c->imported, "%zu by %s", c->choices[i].count,
 					 c->choices[i].name);
@@ -218,9 +216,7 @@ int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import
 
 void gf_collectives_release(struct gf_collectives *c)
 {
-	size_t i;
-
-	for (i = 0; i < c->nchoices; i++)
+	for (size_t i = 0; i < c->nchoices; i++)
 		free(c->choices[i].name);
 	free(c->choices);
 	free(c->all);

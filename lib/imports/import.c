@@ -100,12 +100,11 @@ const char *gf_import_reads(const char *text)
 static int refuse(const struct gf_import *in, struct gf_error *err)
 {
 	GF_RELEASED(gf_text_release) struct gf_text known = {0};
-	size_t i;
 	int rc = gf_foreign_refuse_rest(in->file, in->text, in->size, err);
 
 	if (rc < 0)
 		return rc;
-	for (i = 0; gf_importers[i]; i++)
+	for (size_t i = 0; gf_importers[i]; i++)
 		gf_text_addf(&known, "%s%s", i ? ", " : "", gf_importers[i]->name);
 	gf_error_set(err, -EINVAL,
 		     "%s: want the format of one of %s (man gf-profile), found none of them",

@@ -65,9 +65,7 @@ static int read_field(struct reader *r, char **field, int *last)
 
 static void free_fields(char **fields, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		free(fields[i]);
 	free(fields);
 }
@@ -162,9 +160,7 @@ void gf_csv_release(struct gf_csv *csv)
 /* The column of that name, or -1. */
 static int csv_column(const struct gf_csv *csv, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < csv->ncolumns; i++)
+	for (size_t i = 0; i < csv->ncolumns; i++)
 		if (strcmp(csv->columns[i], name) == 0)
 			return (int)i;
 	return -1;
@@ -275,7 +271,6 @@ static int read_tensors(const struct gf_csv *csv, bool needs, struct gf_model_pr
 		.dtype = csv_column(csv, "dtype"),
 		.need = needs ? csv_column(csv, "need_s") : -1,
 	};
-	size_t i;
 	int rc = gf_csv_need(csv, "name", &c.name, err);
 
 	rc = rc ?: gf_csv_need(csv, "count_elems", &c.count, err);
@@ -285,7 +280,7 @@ static int read_tensors(const struct gf_csv *csv, bool needs, struct gf_model_pr
 	if (rc < 0)
 		return rc;
 	m->tensors = gf_xcalloc(csv->nrows, sizeof(*m->tensors));
-	for (i = 0; i < csv->nrows && rc == 0; i++) {
+	for (size_t i = 0; i < csv->nrows && rc == 0; i++) {
 		m->ntensors = i + 1;
 		rc = read_tensor(csv, i, &c, &m->tensors[i], err);
 	}
@@ -298,12 +293,11 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 	static const char *const known[] = {"name",    "count_elems", "dtype",
 					    "ready_s", "need_s",      NULL};
 	struct gf_csv csv;
-	size_t i;
 	int k, rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
 
 	if (rc < 0)
 		return rc;
-	for (i = 0; i < csv.ncolumns; i++)
+	for (size_t i = 0; i < csv.ncolumns; i++)
 		if (gf_names_find(known, csv.columns[i], &k, NULL) < 0)
 			gf_imported_leave(in->imported, "columns of other names", 1);
 	if (isnan(in->forward_s) && csv_column(&csv, "need_s") >= 0)
@@ -343,9 +337,7 @@ struct parameters {
 /* The last row not taken that can be this tensor; nrows if there is none. */
 static size_t find(const struct parameters *p, const struct gf_tensor *t)
 {
-	size_t row;
-
-	for (row = p->csv.nrows; row-- > 0;)
+	for (size_t row = p->csv.nrows; row-- > 0;)
 		if (p->left[row] && (t->count_elems == 0 || t->count_elems == p->left[row]))
 			return row;
 	return p->csv.nrows;
@@ -380,7 +372,6 @@ static int name_all(struct parameters *p, struct gf_model_profile *m, struct gf_
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, struct gf_error *err)
 {
 	struct parameters p = {0};
-	size_t row;
 	int rc = gf_csv_read(in->parameters, strlen(in->parameters), source, &p.csv, err);
 
 	if (rc < 0)
@@ -389,7 +380,7 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, stru
 	rc = rc ?: gf_csv_need(&p.csv, "count_elems", &p.elems, err);
 	if (rc == 0) {
 		p.left = gf_xcalloc(p.csv.nrows + 1, sizeof(*p.left));
-		for (row = 0; row < p.csv.nrows; row++)
+		for (size_t row = 0; row < p.csv.nrows; row++)
 			p.left[row] = strtoull(gf_csv_field(&p.csv, row, p.elems), NULL, 10);
 		rc = name_all(&p, m, err);
 		free(p.left);

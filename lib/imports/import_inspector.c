@@ -178,7 +178,6 @@ static int add_parts(struct inspector *n, const struct gf_import *in, struct gf_
 	struct part *p = n->parts;
 	struct gf_import_job_rank *r = NULL;
 	bool several = false;
-	size_t i;
 
 	if (n->nparts) {
 		qsort(p, n->nparts, sizeof(*p), by_rank);
@@ -189,7 +188,7 @@ static int add_parts(struct inspector *n, const struct gf_import *in, struct gf_
 		if (!r)
 			return -EINVAL;
 	}
-	for (i = 0; i < n->nparts; i++) {
+	for (size_t i = 0; i < n->nparts; i++) {
 		if (several && i && p[i].rank != p[i - 1].rank &&
 		    p[i].message.group == p[i - 1].message.group)
 			return gf_error_set(err, -EINVAL,

@@ -32,9 +32,8 @@ static bool alike(const struct gf_kineto *k, const struct gf_kineto_step *a,
 {
 	const struct gf_kineto_span *x = k->gradients.spans + a->first;
 	const struct gf_kineto_span *y = k->gradients.spans + b->first;
-	size_t i;
 
-	for (i = 0; i < a->count && a->count == b->count; i++)
+	for (size_t i = 0; i < a->count && a->count == b->count; i++)
 		if (x[i].elems != y[i].elems || x[i].dtype != y[i].dtype)
 			return false;
 	return a->count == b->count;
@@ -94,14 +93,13 @@ static void take_times(const struct gf_kineto *k, const struct gf_kineto_step *s
 	const struct gf_kineto_span *g = &k->gradients.spans[s->first];
 	const double begin_s = gf_kineto_begin(k, s->begin_s);
 	const double end_s = gf_kineto_end(k, g->thread, s->end_s);
-	size_t i;
 
 	times_s[FORWARD] = NAN;
 	if (!isnan(s->from_s))
 		times_s[FORWARD] = fmax(begin_s - gf_kineto_begin(k, s->from_s), 0);
 	times_s[BACKWARD] = fmax(end_s - begin_s, 0);
 	times_s[UPDATE] = s->update_s;
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		times_s[READY + i] = fmax(gf_kineto_end(k, g[i].thread, g[i].end_s) - begin_s, 0);
 }
 
@@ -130,9 +128,8 @@ static double *medians(const struct gf_kineto *k, const struct gf_kineto_step *s
 static void mark_alone(struct gf_kineto_span *s, size_t count)
 {
 	double latest_s = -INFINITY;
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		s[i].alone = s[i].start_s >= latest_s &&
 			     (i + 1 == count || s[i + 1].start_s >= s[i].end_s);
 		latest_s = fmax(latest_s, s[i].end_s);
@@ -174,14 +171,13 @@ static void collect(struct gf_kineto *k, struct gf_collectives *to, struct gf_im
 {
 	struct gf_kineto_span *s = k->reduces.spans;
 	const size_t count = k->reduces.count;
-	size_t i;
 
 	gf_imported_leave_many(imported, "collectives that are no all-reduce",
 			       k->other_collectives);
 	gf_imported_leave_many(imported, "collectives of no known kind or size", k->unsized);
 	mark_alone(s, count);
 	gf_kineto_number(&k->reduces);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct gf_collective c = {
 			.group = s[i].group,
 			.sequence = s[i].sequence,
@@ -201,11 +197,10 @@ static void collect(struct gf_kineto *k, struct gf_collectives *to, struct gf_im
 static int fill_tensors(const struct gf_import *in, const struct gf_kineto_span *g,
 			const double *ready_s, struct gf_model_profile *m, struct gf_error *err)
 {
-	size_t t;
 	int rc = 0;
 
 	m->tensors = gf_xcalloc(m->ntensors, sizeof(*m->tensors));
-	for (t = 0; t < m->ntensors; t++) {
+	for (size_t t = 0; t < m->ntensors; t++) {
 		m->tensors[t].name = gf_xasprintf("gradient%zu", t);
 		m->tensors[t].count_elems = g[t].elems;
 		m->tensors[t].dtype = g[t].dtype;
@@ -214,7 +209,7 @@ static int fill_tensors(const struct gf_import *in, const struct gf_kineto_span 
 	}
 	if (in->parameters)
 		rc = gf_import_names(in, m, err);
-	for (t = 0; t < m->ntensors && rc == 0; t++)
+	for (size_t t = 0; t < m->ntensors && rc == 0; t++)
 		if (m->tensors[t].count_elems == 0)
 			rc = gf_error_set(err, -EINVAL,
 					  "%s: the trace holds no shapes: want record_shapes=True, "
@@ -299,9 +294,8 @@ static double end_s(const struct gf_kineto *k, double thread, double at_s)
 static void add_marks(const struct gf_kineto *k, struct gf_import_job_rank *r)
 {
 	const struct gf_kineto_list *marks = &k->steps;
-	size_t i;
 
-	for (i = 0; i < marks->count; i++)
+	for (size_t i = 0; i < marks->count; i++)
 		gf_import_job_add_step(r, begin_s(k, marks->spans[i].start_s),
 				       end_s(k, NAN, marks->spans[i].end_s));
 }
@@ -310,9 +304,8 @@ static void add_passes(const struct gf_kineto *k, const struct gf_kineto_step *s
 		       struct gf_import_job_rank *r)
 {
 	const struct gf_kineto_span *g = k->gradients.spans;
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct gf_kineto_step *s = &steps[i];
 		const size_t last = s->first + s->count - 1;
 		const size_t mark = gf_kineto_at(&k->steps, s->begin_s);
@@ -334,10 +327,9 @@ static void add_compute(const struct gf_kineto *k, struct gf_import_job_rank *r)
 							&k->updates, NULL};
 	const struct gf_kineto_list *const of_device[] = {&k->work, NULL};
 	const struct gf_kineto_list *const *list = k->work.count ? of_device : of_host;
-	size_t i;
 
 	for (; *list; list++)
-		for (i = 0; i < (*list)->count; i++)
+		for (size_t i = 0; i < (*list)->count; i++)
 			gf_import_job_add_span(r, GF_IMPORT_COMPUTES, (*list)->spans[i].start_s,
 					       (*list)->spans[i].end_s);
 }
@@ -345,10 +337,9 @@ static void add_compute(const struct gf_kineto *k, struct gf_import_job_rank *r)
 static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 {
 	const struct gf_kineto_span *s = k->collectives.spans;
-	size_t i;
 
 	gf_kineto_number(&k->collectives);
-	for (i = 0; i < k->collectives.count; i++) {
+	for (size_t i = 0; i < k->collectives.count; i++) {
 		const struct gf_import_job_message m = {
 			.group = s[i].group,
 			.ranks = s[i].ranks ? s[i].ranks : k->ranks,

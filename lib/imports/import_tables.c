@@ -41,10 +41,9 @@ static void take_head(struct columns *t, const char *line)
 {
 	char *copy = gf_xstrdup(line), *words[MOST_COLUMNS];
 	const size_t n = gf_log_words(copy, words, MOST_COLUMNS);
-	size_t i;
 
 	release(t);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (strcmp(words[i], "timestamp") == 0) /* is two words */
 			break;
 		if (strcmp(words[i], "#") != 0 && strcmp(words[i], "|") != 0)
@@ -104,12 +103,11 @@ static size_t keys(const struct columns *t)
 static int find_row(const struct columns *t, char **words, size_t nwords, char ***cells)
 {
 	bool texts = false;
-	size_t i;
 
-	for (i = 0; i < t->ncolumns; i++)
+	for (size_t i = 0; i < t->ncolumns; i++)
 		texts |= is_text(t->names[i]);
 	/* numbers alone are a row where a line begins */
-	for (i = 0; t->ncolumns && i + t->ncolumns <= nwords && (texts || !i); i++)
+	for (size_t i = 0; t->ncolumns && i + t->ncolumns <= nwords && (texts || !i); i++)
 		if (suited(t, words + i, nwords - i) == t->ncolumns) {
 			*cells = words + i;
 			return 1;
@@ -121,9 +119,7 @@ static int find_row(const struct columns *t, char **words, size_t nwords, char *
  * none. */
 static const char *cell_of(const struct columns *t, char **cells, const char *name)
 {
-	size_t i;
-
-	for (i = t->ncolumns; i-- > 0;)
+	for (size_t i = t->ncolumns; i-- > 0;)
 		if (strcmp(t->names[i], name) == 0)
 			return cells[i];
 	return NULL;
@@ -175,9 +171,8 @@ static void take_title(struct reading *r, const char *line, size_t number)
 static int ranks_of_command(const char *program, char **words, size_t n)
 {
 	long long ranks = 0;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const char *slash = strrchr(words[i], '/');
 
 		if (strncmp(slash ? slash + 1 : words[i], program, strlen(program)) == 0)
@@ -246,9 +241,8 @@ static double number_in(const char *word, double *half)
 static double wrong_in(const struct columns *t, char **cells)
 {
 	double most = 0, half;
-	size_t i;
 
-	for (i = 0; i < t->ncolumns; i++)
+	for (size_t i = 0; i < t->ncolumns; i++)
 		if (strcmp(t->names[i], "#wrong") == 0 || strcmp(t->names[i], "error") == 0)
 			most = fmax(most, number_in(cells[i], &half));
 	return most;

@@ -43,11 +43,10 @@ static void add_messages(const struct gf_import_job_message *like, const struct 
 {
 	struct gf_import_job_message m = *like;
 	GF_FREED double *latest_s = gf_xcalloc(s->nready + 1, sizeof(*latest_s));
-	size_t i;
 
-	for (i = 0; i < s->nready; i++)
+	for (size_t i = 0; i < s->nready; i++)
 		latest_s[i] = fmax(i ? latest_s[i - 1] : -INFINITY, s->ready_s[i]);
-	for (i = 0; i < s->nmessages; i++) {
+	for (size_t i = 0; i < s->nmessages; i++) {
 		const struct gf_traced_message *of = &s->messages[i];
 
 		if (isnan(of->end_s))
@@ -81,10 +80,9 @@ static void add_step(const struct gf_traced_step *s, double end_s, struct gf_imp
 static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
 	GF_RELEASED(gf_traced_release) struct gf_traced t = {0};
-	size_t rank, step;
 	int rc = gf_traced_read(in->text, in->size, in->file, in->plan, &t, err);
 
-	for (rank = 0; rank < t.nranks && rc == 0; rank++) {
+	for (size_t rank = 0; rank < t.nranks && rc == 0; rank++) {
 		const struct gf_traced_rank *of = &t.ranks[rank];
 		struct gf_import_job_rank *r = gf_import_job_new_rank(job, of->pid, in->file, err);
 		const struct gf_import_job_message like = {
@@ -93,7 +91,7 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 		};
 
 		rc = r ? 0 : -EINVAL;
-		for (step = 0; r && step < of->nsteps; step++) {
+		for (size_t step = 0; r && step < of->nsteps; step++) {
 			const struct gf_traced_step *s = &of->steps[step];
 
 			add_step(s, step + 1 < of->nsteps ? s[1].start_s : s->end_s, r);

@@ -148,9 +148,7 @@ static void place_messages(struct gf_import_job_rank *r)
 /* A rank's messages to steps, and the steps' sums; releases the spans. Steps follow each other. */
 static void finish(struct gf_import_job *job)
 {
-	size_t i;
-
-	for (i = 0; i < job->nranks; i++) {
+	for (size_t i = 0; i < job->nranks; i++) {
 		struct gf_import_job_rank *r = &job->ranks[i];
 
 		sum_steps(r);
@@ -163,9 +161,7 @@ static void finish(struct gf_import_job *job)
 
 void gf_import_job_release(struct gf_import_job *job)
 {
-	size_t i;
-
-	for (i = 0; i < job->nranks; i++) {
+	for (size_t i = 0; i < job->nranks; i++) {
 		free(job->ranks[i].steps);
 		free(job->ranks[i].messages);
 		free(job->ranks[i].spans);

@@ -179,12 +179,11 @@ static int sort_in(struct gf_json_at *at, struct gf_json_at *args, const char *c
 	static const char *const host[] = {"cpu_op", "user_annotation", "Operator", ""};
 	static const char *const device[] = {"kernel", "gpu_memcpy", "gpu_memset", "Memcpy",
 					     "Memset"};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(host); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(host); i++)
 		if (strcmp(category, host[i]) == 0)
 			return read_host(args, name, span, r, err);
-	for (i = 0; i < GF_ARRAY_LENGTH(device); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(device); i++) {
 		if (strcasecmp(category, device[i]) == 0) {
 			read_device(at, args, category, name, r, span);
 			return 0;
@@ -324,9 +323,7 @@ static void merge(struct gf_kineto_list *device)
 static void join(struct gf_kineto *k, const struct gf_kineto_list *launches,
 		 const struct gf_kineto_list *device)
 {
-	size_t i;
-
-	for (i = 0; i < launches->count && device->count; i++) {
+	for (size_t i = 0; i < launches->count && device->count; i++) {
 		const struct gf_kineto_span *launch = &launches->spans[i];
 		const struct gf_kineto_span *done = bsearch(launch, device->spans, device->count,
 							    sizeof(*launch), by_correlation);
@@ -347,9 +344,8 @@ static void join(struct gf_kineto *k, const struct gf_kineto_list *launches,
 static void keep_disjoint(struct gf_kineto_list *list)
 {
 	struct gf_kineto_span *x = list->spans;
-	size_t i;
 
-	for (i = 1; i < list->count; i++) {
+	for (size_t i = 1; i < list->count; i++) {
 		x[i].start_s = fmax(x[i].start_s, x[i - 1].end_s);
 		x[i].end_s = fmax(x[i].end_s, x[i].start_s);
 		x[i].less_s = x[i - 1].less_s + x[i - 1].end_s - x[i - 1].start_s;
@@ -361,10 +357,9 @@ static void keep_disjoint(struct gf_kineto_list *list)
 static void find_launches(struct gf_kineto *k, struct gf_kineto_list *launches)
 {
 	struct gf_kineto_span *s = k->collectives.spans;
-	size_t i;
 
 	sort(launches, by_correlation);
-	for (i = 0; i < k->collectives.count; i++) {
+	for (size_t i = 0; i < k->collectives.count; i++) {
 		const struct gf_kineto_span *launch =
 			!launches->count || isnan(s[i].correlation)
 				? NULL
@@ -431,7 +426,6 @@ static void finish(struct reading *r)
 	struct gf_kineto_list *const lists[] = {&k->steps,   &k->nodes,     &k->gradients,
 						&k->updates, &k->exchanges, &k->operators,
 						&k->reduces, &r->launches};
-	size_t i;
 
 	if (k->gradients.count + k->undefined == 0) {
 		k->gradients = r->outer;
@@ -442,7 +436,7 @@ static void finish(struct reading *r)
 		memset(&r->others, 0, sizeof(r->others));
 	}
 	find_launches(k, &r->launches);
-	for (i = 0; i < GF_ARRAY_LENGTH(lists); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(lists); i++)
 		sort(lists[i], by_start);
 	keep_forward(&k->operators, &k->nodes);
 	if (!r->device.count)

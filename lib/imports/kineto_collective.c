@@ -24,9 +24,8 @@ static size_t bytes_of(const char *type)
 		{"Bool", "bool", 1},          {"Int", "int", 4},
 		{"Long", "long int", 8},      {"Short", "short int", 2},
 	};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(types); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(types); i++)
 		if (strcmp(types[i].scalar, type) == 0 || strcmp(types[i].aten, type) == 0)
 			return types[i].bytes;
 	return 0;
@@ -115,12 +114,11 @@ static size_t fault(const char *text, bool in_string, const char **instead, size
 	static const char *const numbers[] = {"-inf",      "inf", "nan",     "-nan",
 					      "-Infinity", "NaN", "Infinity"};
 	uint32_t code;
-	size_t i;
 
 	*well = 1;
 	if (!in_string) {
 		*instead = "null";
-		for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
+		for (size_t i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
 			if (strncmp(text, numbers[i], strlen(numbers[i])) == 0)
 				return strlen(numbers[i]);
 		return 0;

@@ -102,9 +102,8 @@ static void add_pass(struct passes *p, size_t first, double from_s)
 static bool repeats(const struct gf_kineto_span *g, size_t count, size_t period)
 {
 	double inside_s = 0, between_s = INFINITY;
-	size_t i;
 
-	for (i = 1; i < count; i++) {
+	for (size_t i = 1; i < count; i++) {
 		double gap_s = g[i].start_s - g[i - 1].end_s;
 
 		if (i >= period &&
@@ -262,13 +261,12 @@ static size_t by_updates(const struct gf_kineto *k, struct gf_kineto_step *passe
 struct gf_kineto_step *gf_kineto_steps(const struct gf_kineto *k, size_t *count, size_t *outside)
 {
 	struct passes p = {0};
-	size_t i;
 
 	split(k, &p);
 	bound(k, p.all, p.count);
 	*count = k->steps.count ? by_marks(k, p.all, p.count) : by_updates(k, p.all, p.count);
 	*outside = p.count;
-	for (i = 0; i < *count; i++)
+	for (size_t i = 0; i < *count; i++)
 		*outside -= p.all[i].passes;
 	return p.all;
 }

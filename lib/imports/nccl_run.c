@@ -82,9 +82,7 @@ void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row)
 
 void gf_nccl_release(struct gf_nccl_log *log)
 {
-	size_t i;
-
-	for (i = 0; i < log->nruns; i++)
+	for (size_t i = 0; i < log->nruns; i++)
 		tdestroy(log->runs[i].names, free);
 	free(log->runs);
 	free(log->rows);
@@ -147,9 +145,8 @@ static bool find_named(const char *program, enum gf_coll_half *collective)
 		{GF_COLL_ALL_GATHER, "all_gather"},
 		{GF_COLL_ALL_GATHER, "allgather"},
 	};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(names); i++) {
 		const char *at = strcasestr(program, names[i].name);
 		const char *end = at ? at + strlen(names[i].name) : NULL;
 
@@ -297,9 +294,7 @@ static bool is_told(const struct gf_nccl_run *run)
 
 static bool tells(const struct gf_nccl_log *log)
 {
-	size_t i;
-
-	for (i = 0; i < log->nruns; i++)
+	for (size_t i = 0; i < log->nruns; i++)
 		if (log->runs[i].nrows && is_told(&log->runs[i]))
 			return true;
 	return false;
@@ -333,10 +328,9 @@ static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_rea
 	GF_RELEASED(gf_text_release) struct gf_text other = {0};
 	enum gf_coll_half collective;
 	struct gf_error why;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < log->nruns && rc == 0; i++) {
+	for (size_t i = 0; i < log->nruns && rc == 0; i++) {
 		const struct gf_nccl_run *run = &log->runs[i];
 		char *words;
 
@@ -401,9 +395,8 @@ static size_t choose(const struct gf_nccl_log *log, enum gf_coll_half wanted, in
 static void name_others(const struct gf_nccl_log *log, struct gf_text *why)
 {
 	enum gf_coll_half ignored;
-	size_t i;
 
-	for (i = 0; i < log->nruns; i++) {
+	for (size_t i = 0; i < log->nruns; i++) {
 		struct gf_text other = {0};
 		char *what;
 
@@ -506,13 +499,12 @@ static void note_told(struct gf_nccl_log *log, const char *line)
 					       "NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS"};
 	struct gf_nccl_told *t = &log->told;
 	const char *version;
-	size_t i;
 
 	if (!strstr(line, "CCL")) /* as in most lines */
 		return;
 	take_word(line, "NCCL_ALGO", t->algorithm);
 	take_word(line, "NCCL_PROTO", t->protocol);
-	for (i = 0; i < GF_ARRAY_LENGTH(channels); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(channels); i++)
 		take_word(line, channels[i], t->channels);
 	version = strstr(line, "CCL version ");
 	if (version && version > line && strchr("NR", version[-1]))

@@ -129,7 +129,6 @@ static int fit_curve(const struct gf_import *in, const struct gf_readings_curve 
 {
 	struct gf_measure_curve curve = {.fit.npoints = c->npoints};
 	struct gf_allreduce_cost *cost;
-	size_t i;
 	int rc;
 
 	net->allreduce =
@@ -142,7 +141,7 @@ static int fit_curve(const struct gf_import *in, const struct gf_readings_curve 
 	curve.fit.time_s = gf_xcalloc(c->npoints, sizeof(double));
 	if (!c->unspread)
 		curve.fit.spread_s = gf_xcalloc(c->npoints, sizeof(double));
-	for (i = 0; i < c->npoints; i++) {
+	for (size_t i = 0; i < c->npoints; i++) {
 		curve.fit.size_bytes[i] = c->points[i].size_bytes;
 		curve.fit.time_s[i] = c->points[i].time_s;
 		if (!c->unspread)
@@ -233,7 +232,6 @@ int gf_readings_finish(const struct gf_readings *all, const struct gf_import *in
 		       struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
-	size_t i;
 	int rc = 0;
 
 	out->network = net;
@@ -241,7 +239,7 @@ int gf_readings_finish(const struct gf_readings *all, const struct gf_import *in
 	net->hosts = all->hosts;
 	if (net->ranks)
 		gf_imported_find(all->imported, "%d ranks", net->ranks);
-	for (i = 0; i < all->ncurves && rc == 0; i++)
+	for (size_t i = 0; i < all->ncurves && rc == 0; i++)
 		rc = add_curve(in, all, &all->curves[i], net, err);
 	if (all->nwrong)
 		gf_text_addf(remarks,
@@ -269,9 +267,7 @@ int gf_readings_finish(const struct gf_readings *all, const struct gf_import *in
 
 void gf_readings_release(struct gf_readings *all)
 {
-	size_t i;
-
-	for (i = 0; i < all->ncurves; i++) {
+	for (size_t i = 0; i < all->ncurves; i++) {
 		free(all->curves[i].algorithm);
 		free(all->curves[i].factors);
 		free(all->curves[i].points);

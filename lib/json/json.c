@@ -101,9 +101,8 @@ static void mark_seen(struct gf_json_at *at, const char *key)
 {
 	json_t *object = at->value;
 	void *iter = json_object_iter(object);
-	size_t i;
 
-	for (i = 0; iter; i++, iter = json_object_iter_next(object, iter)) {
+	for (size_t i = 0; iter; i++, iter = json_object_iter_next(object, iter)) {
 		if (strcmp(json_object_iter_key(iter), key) == 0) {
 			at->seen[i] = 1;
 			return;
@@ -229,9 +228,8 @@ int gf_json_entry_object(const struct gf_json_at *at, const char *key, struct gf
 static int refuse_key(const struct gf_json_at *at, const char *key, struct gf_error *err)
 {
 	GF_RELEASED(gf_text_release) struct gf_text escaped = {0};
-	size_t i;
 
-	for (i = 0; key[i]; i++) {
+	for (size_t i = 0; key[i]; i++) {
 		if (key[i] == '~' || key[i] == '/')
 			gf_text_addf(&escaped, "~%d", key[i] == '/');
 		else
@@ -247,9 +245,8 @@ int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err)
 	json_t *object = at->value, *kept = NULL;
 	void *iter = json_object_iter(object);
 	int rc = 0;
-	size_t i;
 
-	for (i = 0; iter; i++, iter = json_object_iter_next(object, iter)) {
+	for (size_t i = 0; iter; i++, iter = json_object_iter_next(object, iter)) {
 		const char *key = json_object_iter_key(iter);
 
 		if (at->seen[i])
@@ -276,13 +273,12 @@ int gf_json_string(struct gf_json_at *at, const char *key, char **out, struct gf
 {
 	struct gf_json_at v = place(at, key);
 	const char *text = json_string_value(v.value);
-	size_t i;
 
 	if (!text)
 		return refuse_value(&v, err, "a string");
 	if (!*text)
 		return refuse_value(&v, err, "a string that is not empty");
-	for (i = 0; text[i]; i++)
+	for (size_t i = 0; text[i]; i++)
 		if (((unsigned char)text[i] & 0xc0) != 0x80 && gf_text_hidden(text + i))
 			return refuse_value(&v, err, "a string without control characters");
 	*out = gf_xstrdup(text);

@@ -46,9 +46,8 @@ static int check_depth(const char *text, size_t size, size_t from, const char *f
 {
 	bool in_string = false;
 	int depth = 0;
-	size_t i;
 
-	for (i = from; i < size; i++) {
+	for (size_t i = from; i < size; i++) {
 		char c = text[i];
 
 		if (in_string) {
@@ -265,13 +264,11 @@ struct row {
 static void put_lines(const struct columns *c, const struct row *rows, size_t nrows, char separator,
 		      struct gf_text *out)
 {
-	size_t i, k;
-
-	for (k = 0; k < c->n; k++)
+	for (size_t k = 0; k < c->n; k++)
 		gf_text_addf(out, "%.*s%s", k > 0, &separator, c->names[k]);
-	for (i = 0; i < nrows; i++) {
+	for (size_t i = 0; i < nrows; i++) {
 		gf_text_add(out, "\n", 1);
-		for (k = 0; k < c->n; k++)
+		for (size_t k = 0; k < c->n; k++)
 			gf_text_addf(out, "%.*s%s", k > 0, &separator,
 				     k < rows[i].n && rows[i].cells[k] ? rows[i].cells[k] : "");
 	}

@@ -169,9 +169,8 @@ static void add_help(const struct gf_registry *entries, const struct gf_field *f
 	GF_RELEASED(gf_text_release) struct gf_text defaults = {0}, first = {0};
 	const struct gf_entry *e;
 	const struct gf_field *own;
-	size_t i;
 
-	for (i = 0; (e = entry_at(entries, i)); i++) {
+	for (size_t i = 0; (e = entry_at(entries, i)); i++) {
 		struct gf_text one = {0};
 
 		if (!(own = same(e, f)))
@@ -192,9 +191,7 @@ static void add_help(const struct gf_registry *entries, const struct gf_field *f
 /* An entry before this one has told of the field. */
 static bool told(const struct gf_registry *entries, size_t before, const struct gf_field *f)
 {
-	size_t i;
-
-	for (i = 0; i < before; i++)
+	for (size_t i = 0; i < before; i++)
 		if (same(entry_at(entries, i), f))
 			return true;
 	return false;
@@ -205,10 +202,9 @@ void gf_keys_each(const struct gf_registry *entries, const struct gf_record *sha
 {
 	const struct gf_entry *e;
 	const struct gf_field *f;
-	size_t i, k;
 
-	for (i = 0; entries && (e = entry_at(entries, i)); i++)
-		for (k = 0; (f = gf_keys_at(e->record, k)); k++) {
+	for (size_t i = 0; entries && (e = entry_at(entries, i)); i++)
+		for (size_t k = 0; (f = gf_keys_at(e->record, k)); k++) {
 			struct gf_text help = {0};
 
 			if (told(entries, i, f))
@@ -217,7 +213,7 @@ void gf_keys_each(const struct gf_registry *entries, const struct gf_record *sha
 			take(ctx, f, help.data);
 			gf_text_release(&help);
 		}
-	for (k = 0; shared && (f = gf_keys_at(shared, k)); k++)
+	for (size_t k = 0; shared && (f = gf_keys_at(shared, k)); k++)
 		take(ctx, f, f->help);
 }
 

@@ -30,9 +30,7 @@ static void add_real(double low, double high, struct gf_text *out)
 
 static void add_choice(const char *const *names, struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; names[i]; i++)
+	for (size_t i = 0; names[i]; i++)
 		gf_text_addf(out, "%s\"%s\"", i ? ", " : "{\"enum\": [", names[i]);
 	gf_text_addf(out, "]}");
 }

@@ -99,10 +99,8 @@ static void write_numbers(struct gf_json_writer *w, const struct gf_field *f, co
 static void write_list(struct gf_json_writer *w, const char *key, const struct gf_record *r,
 		       const void *items, size_t count)
 {
-	size_t i;
-
 	gf_json_open_array(w, key);
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		open_record(w, NULL, r);
 		gf_record_write(w, r, (const char *)items + i * r->bytes);
 		gf_json_close_object(w);
@@ -295,9 +293,7 @@ void gf_record_release(const struct gf_record *r, void *item)
 
 void gf_list_free(const struct gf_record *r, void *items, size_t count)
 {
-	size_t i;
-
-	for (i = 0; items && i < count; i++)
+	for (size_t i = 0; items && i < count; i++)
 		gf_record_release(r, (char *)items + i * r->bytes);
 	free(items);
 }
@@ -311,9 +307,8 @@ void gf_record_copy(const struct gf_record *r, void *copy, const void *item)
 void *gf_list_copy(const struct gf_record *r, const void *items, size_t count)
 {
 	char *copy = items && count ? gf_xcalloc(count, r->bytes) : NULL;
-	size_t i;
 
-	for (i = 0; copy && i < count; i++)
+	for (size_t i = 0; copy && i < count; i++)
 		gf_record_copy(r, copy + i * r->bytes, (const char *)items + i * r->bytes);
 	return copy;
 }

@@ -33,11 +33,9 @@
 /* By the problem's threshold, on all lanes. */
 static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
-	size_t i;
-
 	d->lanes = w->lanes;
 	gf_draft_cut(d, w, (double)w->in->threshold_bytes);
-	for (i = 0; i < d->nsends; i++)
+	for (size_t i = 0; i < d->nsends; i++)
 		d->sends[i].mode = GF_MODE_SIMULTANEOUS;
 }
 
@@ -50,10 +48,9 @@ static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 	struct gf_task other = *t;
 	double total = 0, theta, least;
 	struct gf_plan q;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < model->ntensors; i++)
+	for (size_t i = 0; i < model->ntensors; i++)
 		total += (double)gf_tensor_bytes(&model->tensors[i]);
 	least = total / (MESSAGES_PER_LANE * lanes);
 	other.problem.lanes = lanes;
@@ -78,10 +75,9 @@ static int plan_stale(const struct gf_task *t, struct gf_plan *p, struct gf_erro
 {
 	struct gf_model_profile *model = gf_model_profile_copy(t->problem.model);
 	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST, rc;
-	size_t i;
 
 	model->forward_s = model->backward_s = 0;
-	for (i = 0; i < model->ntensors; i++) {
+	for (size_t i = 0; i < model->ntensors; i++) {
 		model->tensors[i].ready_s = 0;
 		model->tensors[i].need_s = NAN;
 	}
@@ -121,15 +117,13 @@ static double end_s(const struct gf_plan *p, int end)
 static double regret(const struct gf_plan *p, const struct gf_plan *plans, size_t n, int ends)
 {
 	double worst = 0;
-	int end;
-	size_t i;
 
-	for (end = 0; end < ends; end++) {
+	for (int end = 0; end < ends; end++) {
 		double best = INFINITY;
 
-		for (i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++)
 			best = fmin(best, end_s(&plans[i], end));
-		for (i = 0; end == 0 && i < n; i++)
+		for (size_t i = 0; end == 0 && i < n; i++)
 			if (plans[i].predicted->fastest_s > 0)
 				best = fmin(best, plans[i].predicted->fastest_s);
 		if (best > 0)
@@ -220,11 +214,10 @@ static int try_all(const struct gf_task *t, bool named, struct gf_plan *plans, s
 		   struct gf_error *err)
 {
 	int rc = try_optimal(t, named, plans, n, err);
-	size_t i;
 
 	if (rc < 0)
 		return rc;
-	for (i = 0; gf_policies[i]; i++) {
+	for (size_t i = 0; gf_policies[i]; i++) {
 		const struct gf_policy *policy = gf_policies[i];
 
 		if (!policy->automatic)

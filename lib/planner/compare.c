@@ -23,10 +23,8 @@ static bool comparable(const struct gf_compared *a, const struct gf_compared *b)
 /* Rows that are comparable have one bound: that of the freest of them. */
 static void share_bounds(struct gf_compared *rows, size_t n)
 {
-	size_t i, k;
-
-	for (i = 0; i < n; i++)
-		for (k = 0; k < n; k++)
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < n; k++)
 			if (comparable(&rows[i], &rows[k]))
 				rows[i].lower_bound_s =
 					fmin(rows[i].lower_bound_s, rows[k].lower_bound_s);
@@ -142,9 +140,7 @@ static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief
 /* A grid has all of its rows. */
 static bool is_there(const struct gf_comparison *c, const struct gf_compared *row)
 {
-	size_t i;
-
-	for (i = 0; i < c->nrows && !c->over.grid; i++)
+	for (size_t i = 0; i < c->nrows && !c->over.grid; i++)
 		if (c->rows[i].iteration_s == row->iteration_s &&
 		    same_brief(&c->rows[i].plan, &row->plan))
 			return true;
@@ -283,10 +279,9 @@ static int add_default(const struct gf_request *r, struct gf_comparison *c, stru
 {
 	const struct gf_compared row = {.name = "DDP's default"};
 	struct gf_request wish = {.system = "ddp"};
-	size_t i;
 	int rc;
 
-	for (i = 0; i < c->nrows; i++)
+	for (size_t i = 0; i < c->nrows; i++)
 		if (strcmp(c->rows[i].name, wish.system) == 0 && c->rows[i].iteration_s == c->now_s)
 			return 0;
 	if (c->given || !(c->now_s > 0))
@@ -301,14 +296,13 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 			 struct gf_error *err)
 {
 	struct gf_task t;
-	size_t i;
 	int rc = gf_request_pose(r, &t, notes, err);
 
 	if (rc < 0)
 		return rc;
 	if (!r->tolerance_asked)
 		t.problem.tolerance = 0;
-	for (i = 0; rc == 0; i++) {
+	for (size_t i = 0; rc == 0; i++) {
 		const struct gf_compared row = {
 			.name = gf_compare_value(&c->over, GF_COMPARE_POLICIES, i)};
 
@@ -359,14 +353,13 @@ static int over(const struct gf_request *r, enum gf_compare_axis axis, struct gf
 		struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_compared row = {.axis = axis};
-	size_t i, k;
 	int rc = 0;
 
-	for (i = 0; rc == 0 && (row.name = gf_compare_value(&c->over, axis, i)); i++) {
+	for (size_t i = 0; rc == 0 && (row.name = gf_compare_value(&c->over, axis, i)); i++) {
 		if (!c->over.grid)
 			rc = over_value(r, &row, c, notes, err);
-		for (k = 0; rc == 0 && c->over.grid &&
-			    (row.across = gf_compare_value(&c->over, c->over.across, k));
+		for (size_t k = 0; rc == 0 && c->over.grid &&
+				   (row.across = gf_compare_value(&c->over, c->over.across, k));
 		     k++)
 			rc = over_value(r, &row, c, notes, err);
 	}
@@ -400,9 +393,8 @@ static int make_rows(const struct gf_request *r, struct gf_comparison *c, struct
 static size_t most_rows(const struct gf_compare_over *over)
 {
 	size_t most = 0, counts[GF_COMPARE_AXES], i;
-	unsigned axis;
 
-	for (axis = 0; axis < GF_COMPARE_AXES; axis++) {
+	for (unsigned axis = 0; axis < GF_COMPARE_AXES; axis++) {
 		for (i = 0; gf_compare_value(over, axis, i); i++)
 			;
 		counts[axis] = i;
@@ -451,9 +443,7 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 
 void gf_comparison_release(struct gf_comparison *c)
 {
-	size_t i;
-
-	for (i = 0; i < c->nrows; i++)
+	for (size_t i = 0; i < c->nrows; i++)
 		release_row(&c->rows[i]);
 	free(c->rows);
 	memset(c, 0, sizeof(*c));

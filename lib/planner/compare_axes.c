@@ -100,11 +100,10 @@ static const struct gf_named densities[] = {{"0.0001", NULL}, {"0.001", NULL}, {
 static void ask_density(struct gf_compare_variant *v, const char *name)
 {
 	const struct gf_system *s = v->request.system ? gf_system_find(v->request.system) : NULL;
-	int k;
 
 	snprintf(v->keys, sizeof(v->keys), "density=%s", name);
 	v->axes.more_keys = v->keys;
-	for (k = 0; v->axes.selection < 0 && !(s && s->selection); k++)
+	for (int k = 0; v->axes.selection < 0 && !(s && s->selection); k++)
 		if (gf_keys_find(gf_select_plans[k]->record, "density"))
 			v->axes.selection = k;
 }
@@ -201,9 +200,8 @@ const char *gf_compare_option(enum gf_compare_axis axis)
 static const char *value_of(enum gf_compare_axis axis, const char *text, struct gf_error *err)
 {
 	const struct gf_named *e;
-	size_t i;
 
-	for (i = 0; (e = gf_registry_at(&axes_of[axis].of, i)); i++)
+	for (size_t i = 0; (e = gf_registry_at(&axes_of[axis].of, i)); i++)
 		if (strcmp(e->name, text) == 0)
 			return e->name;
 	if (axes_of[axis].check)
@@ -277,9 +275,7 @@ int gf_compare_store(const char *arg, void *to, struct gf_error *err)
 
 void gf_compare_over_release(struct gf_compare_over *over)
 {
-	size_t axis;
-
-	for (axis = 0; axis < GF_COMPARE_AXES; axis++)
+	for (size_t axis = 0; axis < GF_COMPARE_AXES; axis++)
 		free(over->values[axis]);
 	free(over->text);
 	memset(over->values, 0, sizeof(over->values));

@@ -49,13 +49,12 @@ static void fill_gains(const struct gf_comparison *here, const struct gf_compari
 		       double *gains)
 {
 	double dense_s = 0;
-	size_t i, k;
 
-	for (k = there->nrows; k-- > 0;)
+	for (size_t k = there->nrows; k-- > 0;)
 		if (is_dense(&there->rows[k]))
 			dense_s = there->rows[k].iteration_s; /* the best is the first */
-	for (i = 0; i < here->nrows; i++)
-		for (k = 0; k < there->nrows; k++)
+	for (size_t i = 0; i < here->nrows; i++)
+		for (size_t k = 0; k < there->nrows; k++)
 			if (same_value(&here->rows[i], &there->rows[k]))
 				gains[i] = dense_s / there->rows[k].iteration_s;
 }
@@ -134,11 +133,10 @@ static void find_ranks(struct elsewhere *e, size_t row, int *from, int *to)
 void gf_comparison_find_pays(const struct gf_request *r, struct gf_comparison *c)
 {
 	struct elsewhere e = {.request = r, .here = c};
-	size_t i;
 
-	for (i = 0; i < c->nrows; i++)
+	for (size_t i = 0; i < c->nrows; i++)
 		c->pays |= is_dense(&c->rows[i]);
-	for (i = 0; c->pays && i < c->nrows; i++) {
+	for (size_t i = 0; c->pays && i < c->nrows; i++) {
 		struct gf_compared *row = &c->rows[i];
 
 		if (is_dense(row))
@@ -149,6 +147,6 @@ void gf_comparison_find_pays(const struct gf_request *r, struct gf_comparison *c
 			c->over.progress(c->over.progress_ctx, (double)(i + 1) / (double)c->nrows,
 					 "where rows pay");
 	}
-	for (i = 0; i < RATES + RANKS; i++)
+	for (size_t i = 0; i < RATES + RANKS; i++)
 		free(e.gains[i]);
 }

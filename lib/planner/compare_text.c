@@ -23,7 +23,6 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 		     struct gf_text *out)
 {
 	const struct gf_compare_over *over = &c->over;
-	size_t i;
 	struct gf_json_writer w = {0};
 
 	gf_json_open_line(&w, NULL);
@@ -57,7 +56,7 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 		gf_json_put_int(&w, "pays_from_ranks", row->pays_from_ranks);
 		gf_json_put_int(&w, "pays_to_ranks", row->pays_to_ranks);
 	}
-	for (i = 0; i < GF_ARRAY_LENGTH(unsure_names); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(unsure_names); i++)
 		if (row->unsure >> i & 1)
 			gf_json_put_bool(&w, unsure_names[i], true);
 	gf_json_close_line(&w, out);
@@ -86,9 +85,8 @@ static void add_time(struct gf_table *t, const struct gf_compared *r)
 static void add_marks(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
 	unsigned unsure = 0;
-	size_t i;
 
-	for (i = 0; i < c->nrows; i++)
+	for (size_t i = 0; i < c->nrows; i++)
 		unsure |= c->rows[i].unsure;
 	if (unsure & GF_UNSURE_COST)
 		gf_table_note(window, out,
@@ -103,9 +101,7 @@ static void add_marks(const struct gf_comparison *c, size_t window, struct gf_te
 static const struct gf_compared *row_at(const struct gf_comparison *c, const char *down,
 					const char *across)
 {
-	size_t i;
-
-	for (i = 0; i < c->nrows; i++)
+	for (size_t i = 0; i < c->nrows; i++)
 		if ((!down || strcmp(c->rows[i].name, down) == 0) &&
 		    (!across || strcmp(c->rows[i].across, across) == 0))
 			return &c->rows[i];
@@ -257,9 +253,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 			struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; json && i < c->nrows; i++)
+	for (size_t i = 0; json && i < c->nrows; i++)
 		json_row(&c->rows[i], c, out);
 	if (json)
 		return;
@@ -275,9 +269,8 @@ static double error_of(const struct gf_compared *r)
 	double most = !(selection && selection->traits & GF_SELECT_LOSSLESS) ? 1
 		      : r->automatic                                         ? 0
 									     : DBL_MIN;
-	size_t i;
 
-	for (i = 0; gf_codecs[i].name; i++)
+	for (size_t i = 0; gf_codecs[i].name; i++)
 		if (strstr(r->plan.codecs, gf_codecs[i].name))
 			most = fmax(most, gf_codecs[i].error);
 	return most;
@@ -287,9 +280,8 @@ static double error_of(const struct gf_compared *r)
 static const struct gf_compared *best_of(const struct gf_comparison *c)
 {
 	const struct gf_compared *best = &c->rows[0];
-	size_t i;
 
-	for (i = 1; i < c->nrows; i++)
+	for (size_t i = 1; i < c->nrows; i++)
 		if (!((c->rows[i].unsure ^ best->unsure) & ~(unsigned)GF_UNSURE_HALVED) &&
 		    c->rows[i].iteration_s < GF_GAIN_LEAST * c->rows[0].iteration_s &&
 		    error_of(&c->rows[i]) < error_of(best))
@@ -425,9 +417,8 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 static const char *bound_name(const struct gf_comparison *c)
 {
 	double low = c->rows[0].lower_bound_s, high = low;
-	size_t i;
 
-	for (i = 1; i < c->nrows; i++) {
+	for (size_t i = 1; i < c->nrows; i++) {
 		low = fmin(low, c->rows[i].lower_bound_s);
 		high = fmax(high, c->rows[i].lower_bound_s);
 	}
@@ -441,7 +432,6 @@ static void plot_rows(const struct gf_comparison *c, struct gf_plot *plot)
 	struct marked marked = {.c = c, .plot = plot};
 	const char *bound = bound_name(c);
 	const char *group = one ? gf_compare_option(c->rows[0].axis) : "plan";
-	size_t i;
 
 	gf_plot_text(plot, "groups", "%s", group);
 	gf_plot_number(plot, "stacked", 1);
@@ -449,7 +439,7 @@ static void plot_rows(const struct gf_comparison *c, struct gf_plot *plot)
 	gf_plot_number(plot, "doubt", doubted);
 	gf_text_addf(&plot->csv, "%s,compute,exposed%s,%s\n", group, doubted ? ",low,high" : "",
 		     bound);
-	for (i = 0; i < c->nrows; i++) {
+	for (size_t i = 0; i < c->nrows; i++) {
 		add_name(&plot->csv, c->rows[i].name);
 		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
 		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);

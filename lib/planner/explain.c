@@ -200,7 +200,6 @@ static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out
 	struct gf_outcome o;
 	const struct gf_gantt *t;
 	struct scale s = {.columns = USUAL};
-	size_t i;
 	int rc = gf_what_if(p, &as_it_is, &o, err);
 
 	if (rc < 0)
@@ -211,7 +210,7 @@ static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out
 		s.columns = window < LABEL + LEAST  ? LEAST
 			    : window > LABEL + MOST ? MOST
 						    : window - LABEL;
-	for (i = 0; i <= t->nlanes; i++)
+	for (size_t i = 0; i <= t->nlanes; i++)
 		print(t, &s, i, out);
 	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1, gf_human_time(s.end_s).text);
 	gf_outcome_release(&o);
@@ -323,13 +322,12 @@ static void by_alternatives(struct why *y)
 {
 	const struct gf_plan *p = y->plan;
 	double n = (double)y->w->ntensors;
-	size_t i, t;
 
 	y->step = 1 + (size_t)(n * n / LOOKS_MOST);
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		const struct gf_message *m = &p->messages[i];
 
-		for (t = m->first; t < m->last; t++)
+		for (size_t t = m->first; t < m->last; t++)
 			if (t % y->step == 0)
 				compare(y, t, "if cut here", cut_s(y, i, t));
 		if (m->last % y->step)
@@ -349,11 +347,9 @@ static void by_alternatives(struct why *y)
  * hand. */
 static bool same_cuts(const struct gf_draft *d, const struct gf_plan *p)
 {
-	size_t i;
-
 	if (d->nsends != p->nmessages)
 		return false;
-	for (i = 0; i < d->nsends; i++)
+	for (size_t i = 0; i < d->nsends; i++)
 		if (d->sends[i].last != p->messages[i].last ||
 		    d->sends[i].mode != p->messages[i].mode)
 			return false;
@@ -480,7 +476,6 @@ static int explain(const struct gf_request *r, const struct gf_plan *p, size_t w
 	struct gf_workbench w;
 	struct why y = {.w = &w, .plan = p};
 	bool ruled;
-	size_t i;
 	int rc;
 
 	if (p->rule || !p->predicted)
@@ -503,7 +498,7 @@ static int explain(const struct gf_request *r, const struct gf_plan *p, size_t w
 	rc = rc ?: explain_prices(p, &y.fabric, out, err);
 	gf_text_addf(out, "\n");
 	print_tensors(&y, ruled, out);
-	for (i = 0; i < w.ntensors; i++)
+	for (size_t i = 0; i < w.ntensors; i++)
 		gf_text_release(&y.lines[i]);
 	free(y.lines);
 	free(y.trial.messages);

@@ -63,8 +63,6 @@ static void each_algorithm(struct walk *w, size_t depth, int factor, int rest)
 
 static void split(struct walk *w, size_t depth, int rest)
 {
-	size_t i;
-
 	if (rest == 1) {
 		if (depth >= w->fewest)
 			w->each(w->ctx, w->stages, depth);
@@ -81,7 +79,7 @@ static void split(struct walk *w, size_t depth, int rest)
 		each_algorithm(w, depth, rest, rest);
 		return;
 	}
-	for (i = 0; i < w->ndivisors && w->divisors[i] <= rest; i++)
+	for (size_t i = 0; i < w->ndivisors && w->divisors[i] <= rest; i++)
 		if (rest % w->divisors[i] == 0)
 			each_algorithm(w, depth, w->divisors[i], rest);
 }
@@ -89,13 +87,12 @@ static void split(struct walk *w, size_t depth, int rest)
 static void find_divisors(struct walk *w)
 {
 	int n = w->rules->ranks, d;
-	size_t i;
 
 	for (d = 1; d <= n / d; d++)
 		if (n % d == 0)
 			*gf_array_push(&w->divisors, &w->ndivisors, &w->divisor_capacity) = d;
 	/* each has its partner; of a square's root, that is itself */
-	for (i = w->ndivisors; i-- > 0;)
+	for (size_t i = w->ndivisors; i-- > 0;)
 		if (n / w->divisors[i] != w->divisors[i])
 			*gf_array_push(&w->divisors, &w->ndivisors, &w->divisor_capacity) =
 				n / w->divisors[i];

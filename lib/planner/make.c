@@ -101,10 +101,9 @@ static const double worth_a_word = 0.03;
 static int note_halves(const struct gf_task *t, const struct gf_plan *p, struct gf_text *notes,
 		       struct gf_error *err)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; gf_policies[i] && rc == 0; i++) {
+	for (size_t i = 0; gf_policies[i] && rc == 0; i++) {
 		struct gf_plan halves;
 		double takes_s;
 

@@ -83,11 +83,10 @@ static bool carries(const struct filling *f, const char *algorithm, const struct
 		    size_t nstages, const char *codec)
 {
 	bool plain = gf_codec_find(codec)->plain, gpus = gf_device_is_gpu(f->fabric.device);
-	size_t i;
 
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
 		return true;
-	for (i = 0; i < nstages; i++) {
+	for (size_t i = 0; i < nstages; i++) {
 		bool calls = gf_stage_has(stages[i].algorithm, GF_STAGE_CALL);
 
 		if (calls ? !plain : plain && gpus && !f->in->nfactors && !f->in->fabric.network)
@@ -141,7 +140,6 @@ static void add(struct filling *f, const char *algorithm, const struct gf_stage 
 	const char *const *codecs = codecs_of(f->in);
 	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
 	struct gf_priced priced = {algorithm, stages, nstages, 0, NULL, 0};
-	size_t i;
 
 	if (f->in->copies > 1 && !gf_algorithm_has(algorithm, GF_ALGORITHM_COPIES)) {
 		gf_error_set(&f->why, -ENOTSUP, "%s leaves no copies between its halves",
@@ -152,7 +150,7 @@ static void add(struct filling *f, const char *algorithm, const struct gf_stage 
 		gf_error_set(&f->why, -ENOTSUP, "%s does not come in two halves", algorithm);
 		return;
 	}
-	for (i = 0; codecs[i]; i++) {
+	for (size_t i = 0; codecs[i]; i++) {
 		if (f->in->reproducible && !gf_algorithm_reproduces(algorithm, codecs[i])) {
 			gf_error_set(&f->why, -ENOTSUP,
 				     "--reproducible: %s with %s adds in an order that depends on "
@@ -203,9 +201,8 @@ static bool counts(const struct gf_problem *in, const struct gf_allreduce_cost *
 {
 	const struct gf_network *n = in->fabric.network;
 	bool split = in->halves;
-	size_t i;
 
-	for (i = 0; i < n->nallreduce; i++) {
+	for (size_t i = 0; i < n->nallreduce; i++) {
 		if (gf_allreduce_plain(&n->allreduce[i]))
 			return gf_allreduce_plain(c);
 		split &= n->allreduce[i].collective != GF_COLL_WHOLE;
@@ -218,9 +215,8 @@ static bool counts(const struct gf_problem *in, const struct gf_allreduce_cost *
 static bool measured(const struct gf_problem *in, const char *algorithm)
 {
 	const struct gf_network *n = in->fabric.network;
-	size_t i;
 
-	for (i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
+	for (size_t i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
 		if (counts(in, &n->allreduce[i]) &&
 		    (!algorithm || strcmp(n->allreduce[i].algorithm, algorithm) == 0))
 			return true;
@@ -229,9 +225,7 @@ static bool measured(const struct gf_problem *in, const char *algorithm)
 
 static bool prime(int n)
 {
-	long long d;
-
-	for (d = 2; d * d <= n; d++)
+	for (long long d = 2; d * d <= n; d++)
 		if (n % d == 0)
 			return false;
 	return n > 1;
@@ -246,7 +240,6 @@ static bool can_run(struct filling *f, const char *algorithm)
 	const unsigned here = gf_device_is_gpu(device)               ? GF_STAGE_BY_GPU
 			      : device && strcmp(device, "cpu") == 0 ? GF_STAGE_BY_HOST
 								     : 0; /* it may be either */
-	size_t i;
 
 	if (gf_stages_check(algorithm, in->factors, in->nfactors, &f->why) ||
 	    gf_stages_check_hosts(in->factors, in->nfactors, in->fabric.levels, in->fabric.nlevels,
@@ -254,7 +247,7 @@ static bool can_run(struct filling *f, const char *algorithm)
 		gf_error_prefix(&f->why, "--factors");
 		return false;
 	}
-	for (i = 0; i < in->nfactors; i++) {
+	for (size_t i = 0; i < in->nfactors; i++) {
 		const char *name = in->factors[i].algorithm;
 
 		if (name && !gf_stage_has(name, here)) {
@@ -306,9 +299,8 @@ static void add_derived(struct filling *f, const char *algorithm)
 static bool as_given(const struct filling *f, const struct gf_allreduce_cost *c)
 {
 	const struct gf_problem *in = f->in;
-	size_t i;
 
-	for (i = 0; i < c->nstages && i < in->nfactors; i++)
+	for (size_t i = 0; i < c->nstages && i < in->nfactors; i++)
 		if (c->stages[i].factor != in->factors[i].factor ||
 		    (in->factors[i].algorithm &&
 		     strcmp(c->stages[i].algorithm, in->factors[i].algorithm)))
@@ -322,9 +314,8 @@ static void add_measured(struct filling *f, const char *algorithm)
 {
 	const struct gf_network *n = f->fabric.network;
 	bool same = n->ranks == f->fabric.ranks, any = false;
-	size_t i;
 
-	for (i = 0; i < n->nallreduce; i++) {
+	for (size_t i = 0; i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
 		if (!counts(f->in, c) || strcmp(c->algorithm, algorithm) != 0 || (any && !same) ||
@@ -355,13 +346,12 @@ static void add_all(struct filling *f)
 	const struct gf_network *n = in->fabric.network;
 	/* what was measured is not mixed with what a data sheet says */
 	bool derive = !measured(in, NULL) || (in->algorithm && !measured(in, in->algorithm));
-	size_t i;
 
-	for (i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
+	for (size_t i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
 		if (counts(in, &n->allreduce[i]) && is_first(in, i) &&
 		    (!in->algorithm || strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
 			add_measured(f, n->allreduce[i].algorithm);
-	for (i = 0; derive && gf_algorithms[i]; i++) {
+	for (size_t i = 0; derive && gf_algorithms[i]; i++) {
 		const char *name = gf_algorithms[i]->name;
 		bool wanted = in->algorithm ? strcmp(in->algorithm, name) == 0
 					    : !gf_algorithm_has(name, GF_ALGORITHM_ON_REQUEST);
@@ -468,9 +458,8 @@ int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)
 {
 	const char *option = in->codecs_option ? in->codecs_option : "--codecs";
 	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs), NULL};
-	size_t i, k;
 
-	for (i = 0; in->codecs && in->codecs[i]; i++) {
+	for (size_t i = 0; in->codecs && in->codecs[i]; i++) {
 		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
 
 		if (!codec && strchr(in->codecs[i], ':')) {
@@ -483,7 +472,7 @@ int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)
 			return gf_registry_refuse(&codecs, option, NULL, in->codecs[i], err);
 		if (gf_codec_ratio(codec) == 1 || !in->model)
 			continue;
-		for (k = 0; k < in->model->ntensors; k++)
+		for (size_t k = 0; k < in->model->ntensors; k++)
 			if (in->model->tensors[k].dtype != GF_F32)
 				return gf_error_set(
 					err, -EINVAL,
@@ -543,9 +532,7 @@ void gf_menu_part_release(struct gf_menu *part)
 
 void gf_menu_release(struct gf_menu *m)
 {
-	size_t i;
-
-	for (i = 0; i < m->noptions; i++)
+	for (size_t i = 0; i < m->noptions; i++)
 		free(m->options[i].stages);
 	gf_derived_release(&m->own);
 	gf_menu_part_release(m);
@@ -553,13 +540,11 @@ void gf_menu_release(struct gf_menu *m)
 
 void gf_option_tell(const struct gf_option *o, struct gf_message *m)
 {
-	size_t k;
-
 	m->algorithm = gf_xstrdup(o->algorithm);
 	m->codec = gf_xstrdup(o->codec);
 	m->stages = o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages)) : NULL;
 	m->nstages = o->nstages;
-	for (k = 0; k < o->nstages; k++) {
+	for (size_t k = 0; k < o->nstages; k++) {
 		m->stages[k].factor = o->stages[k].factor;
 		m->stages[k].algorithm = gf_xstrdup(o->stages[k].algorithm);
 	}

@@ -45,9 +45,8 @@ static double next_crossing(const struct gf_menu *m, size_t now, double bytes, s
 {
 	const struct gf_line *l = &m->options[now].line;
 	double at = INFINITY;
-	size_t i;
 
-	for (i = 0; i < m->noptions; i++) {
+	for (size_t i = 0; i < m->noptions; i++) {
 		const struct gf_line *c = &m->options[i].line;
 		double x;
 
@@ -67,9 +66,8 @@ static double next_crossing(const struct gf_menu *m, size_t now, double bytes, s
 static double next_border(const struct gf_menu *m, double bytes)
 {
 	double border = INFINITY;
-	size_t i;
 
-	for (i = 0; i < m->noptions; i++) {
+	for (size_t i = 0; i < m->noptions; i++) {
 		const struct gf_line *l = &m->options[i].line;
 
 		if (l->from_bytes > bytes)
@@ -97,10 +95,9 @@ static void append(struct gf_menu *m, size_t option, double from_bytes)
 static void find_least(struct gf_menu *m)
 {
 	double least = INFINITY;
-	size_t k;
 
 	m->least_s = gf_xreallocarray(m->least_s, m->nenvelope + 1, sizeof(*m->least_s));
-	for (k = m->nenvelope; k-- > 0; m->least_s[k] = least)
+	for (size_t k = m->nenvelope; k-- > 0; m->least_s[k] = least)
 		least = fmin(least, gf_line_s(&m->options[m->envelope[k]].line, m->from_bytes[k]));
 }
 
@@ -139,9 +136,8 @@ static double slope_to(const struct gf_line *l, double bytes, double startup_s)
 static double steepest(const struct gf_option *o, size_t n, double startup_s)
 {
 	double slope = o[n - 1].line.per_byte_s;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct gf_line *l = &o[i].line;
 		double from = l->from_bytes, below = l->below_bytes;
 
@@ -163,9 +159,8 @@ static double startup_from(const struct gf_line *l, double bytes, double slope)
 static double highest(const struct gf_option *o, size_t n)
 {
 	double slope = o[n - 1].line.per_byte_s, startup = o[0].line.startup_s;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct gf_line *l = &o[i].line;
 		double from = l->from_bytes, below = l->below_bytes;
 
@@ -228,7 +223,6 @@ static void gamma_range(const struct gf_option *o, int n, double *least, double 
 static bool beside_no_worse(const struct gf_option *a, const struct gf_option *b)
 {
 	const struct gf_beside_backward *x = a->mutual, *y = b->mutual;
-	int n;
 
 	if (x == y)
 		return true;
@@ -236,7 +230,7 @@ static bool beside_no_worse(const struct gf_option *a, const struct gf_option *b
 	    fmax(x->message_slowdown, 1) > fmax(y->message_slowdown, 1) ||
 	    x->startup_extra_s > y->startup_extra_s)
 		return false;
-	for (n = 1; n <= LANES_COMPARED; n++)
+	for (int n = 1; n <= LANES_COMPARED; n++)
 		if (gf_sim_slowdown(x, 1, n) > gf_sim_slowdown(y, 1, n))
 			return false;
 	return true;
@@ -245,13 +239,12 @@ static bool beside_no_worse(const struct gf_option *a, const struct gf_option *b
 static bool shares_no_worse(const struct gf_option *a, const struct gf_option *b)
 {
 	double least, most, ignored;
-	int n;
 
 	if (!beside_no_worse(a, b))
 		return false;
 	if (a->contention == b->contention && a->wire_ratio == b->wire_ratio)
 		return true;
-	for (n = 2; n <= LANES_COMPARED; n++) {
+	for (int n = 2; n <= LANES_COMPARED; n++) {
 		gamma_range(a, n, &ignored, &most);
 		gamma_range(b, n, &least, &ignored);
 		if (most > least)
@@ -359,11 +352,10 @@ double gf_menu_cost_s(const struct gf_menu *m, double bytes)
 double gf_menu_floor_s(const struct gf_menu *m, double bytes)
 {
 	double low = INFINITY, high = INFINITY;
-	size_t i;
 
 	if (!m->floors)
 		return gf_menu_cost_s(m, bytes);
-	for (i = 0; i < m->nfloors; i++) {
+	for (size_t i = 0; i < m->nfloors; i++) {
 		const struct gf_menu_floor *f = &m->floors[i];
 
 		low = fmin(low, gf_line_s(&f->low, bytes));
@@ -376,12 +368,10 @@ double gf_menu_floor_s(const struct gf_menu *m, double bytes)
  * bytes. */
 static bool comes_near(const struct gf_menu *m, size_t first, size_t after, const double *least_s)
 {
-	int i;
-
 	for (; first < after; first++) {
 		const struct gf_line *l = &m->options[first].line;
 
-		for (i = 0; i < SIZES; i++)
+		for (int i = 0; i < SIZES; i++)
 			if (gf_line_holds(l, ldexp(1, i)) &&
 			    gf_line_s(l, ldexp(1, i)) <= NEAR * least_s[i])
 				return true;
@@ -393,9 +383,8 @@ void gf_menu_drop_far(struct gf_menu *m)
 {
 	double least_s[SIZES];
 	size_t first, after, k, n = 0;
-	int i;
 
-	for (i = 0; i < SIZES; i++) {
+	for (int i = 0; i < SIZES; i++) {
 		least_s[i] = INFINITY;
 		for (k = 0; k < m->noptions; k++) {
 			const struct gf_line *l = &m->options[k].line;
@@ -442,10 +431,9 @@ size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways, struct gf_menu *par
 void gf_menu_half(const struct gf_menu *m, enum gf_coll_half half, struct gf_menu *part)
 {
 	struct gf_option *options = gf_xmemdup(m->options, m->noptions * sizeof(*options));
-	size_t i;
 
 	*part = (struct gf_menu){.options = options, .noptions = m->noptions};
-	for (i = 0; i < m->noptions; i++) {
+	for (size_t i = 0; i < m->noptions; i++) {
 		options[i].line = half == GF_COLL_ALL_GATHER ? options[i].gather
 							     : gf_option_scatter(&options[i]);
 		options[i].gather = (struct gf_line){0};
@@ -456,9 +444,7 @@ void gf_menu_half(const struct gf_menu *m, enum gf_coll_half half, struct gf_men
 
 bool gf_menu_unlike(const struct gf_menu *m)
 {
-	size_t i;
-
-	for (i = 0; i < m->noptions; i++) {
+	for (size_t i = 0; i < m->noptions; i++) {
 		const struct gf_line *line = &m->options[i].line, *gather = &m->options[i].gather;
 
 		if ((gather->startup_s > 0 || gather->per_byte_s > 0) &&

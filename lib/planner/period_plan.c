@@ -86,9 +86,8 @@ static void cut(struct gf_period *p, const struct gf_model_profile *m, const str
 static bool is_open(const struct gf_task *t, size_t member)
 {
 	const struct gf_field *f;
-	size_t k;
 
-	for (k = 0; (f = gf_keys_at(t->period.plan->record, k)); k++)
+	for (size_t k = 0; (f = gf_keys_at(t->period.plan->record, k)); k++)
 		if (f->offset == member)
 			return !gf_keys_have(t->axes->period_keys, f->key);
 	return false;

@@ -63,7 +63,6 @@ static void number(struct gf_sweep *s, size_t at)
 
 int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d, struct gf_error *err)
 {
-	size_t i;
 	int rc = gf_documents_require(d, "gf-plan", err);
 
 	if (rc)
@@ -71,7 +70,7 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d, struct gf_e
 	s->nplans = 1 + d->nother_plans;
 	s->plans = gf_xcalloc(s->nplans, sizeof(*s->plans));
 	s->names = gf_xcalloc(s->nplans, sizeof(*s->names));
-	for (i = 0; i < s->nplans; i++) {
+	for (size_t i = 0; i < s->nplans; i++) {
 		const char *file = i ? d->other_plans[i - 1].file : d->plan_file;
 
 		s->plans[i] = i ? d->other_plans[i - 1].plan : d->plan;
@@ -101,9 +100,7 @@ static bool wants_epochs(const struct gf_plan *p)
 /* Does a warm-up last epochs whose number of steps is not known? */
 static bool lacks_epochs(const struct gf_sweep *s, const struct gf_what_if *w)
 {
-	size_t i;
-
-	for (i = 0; w->iterations > 0 && !w->epoch_steps && i < s->nplans; i++)
+	for (size_t i = 0; w->iterations > 0 && !w->epoch_steps && i < s->nplans; i++)
 		if (wants_epochs(s->plans[i]))
 			return true;
 	return false;
@@ -141,9 +138,7 @@ void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
 
 void gf_sweep_release(struct gf_sweep *s)
 {
-	size_t i;
-
-	for (i = 0; s->names && i < s->nplans; i++)
+	for (size_t i = 0; s->names && i < s->nplans; i++)
 		free(s->names[i]);
 	free(s->names);
 	free(s->plans);
@@ -246,10 +241,9 @@ static int add_rows(struct way *w)
 {
 	const struct gf_sweep *s = w->sweep;
 	bool named = s->nplans > 1 || s->replan;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < s->nplans && rc == 0; i++) {
+	for (size_t i = 0; i < s->nplans && rc == 0; i++) {
 		rc = add_row(w, s->plans[i], named ? gf_xstrdup(s->names[i]) : NULL, false);
 		if (rc == 0 && s->replan)
 			rc = add_row(w, s->plans[i], gf_xasprintf("%s replanned", s->names[i]),
@@ -294,14 +288,12 @@ int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out, struct gf_error
 
 void gf_swept_release(struct gf_swept *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->nrows; i++) {
+	for (size_t i = 0; i < s->nrows; i++) {
 		gf_outcome_release(&s->rows[i].outcome);
 		free(s->rows[i].name);
 		free(s->rows[i].left_out);
 	}
-	for (i = 0; i < s->nmade; i++) {
+	for (size_t i = 0; i < s->nmade; i++) {
 		gf_plan_release(s->made[i]);
 		free(s->made[i]);
 	}

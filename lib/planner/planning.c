@@ -100,10 +100,9 @@ static int spread(struct gf_planning *s, const struct gf_passes *passes, struct 
 static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 {
 	struct gf_processing *p = &s->assumed;
-	size_t i;
 
 	p->codecs = gf_xcalloc(GF_CODECS, sizeof(*p->codecs));
-	for (i = 0; i < GF_CODECS; i++) {
+	for (size_t i = 0; i < GF_CODECS; i++) {
 		struct gf_codec_cost *c = &p->codecs[p->ncodecs];
 		double wire = gf_codec_ratio(&gf_codecs[i]);
 

@@ -144,14 +144,13 @@ int gf_measured_read(const char *text, size_t size, const char *file, const stru
 {
 	struct reading r = {.plan = p, .file = file};
 	struct gf_traced traced;
-	size_t i;
 	int rc = gf_traced_read(text, size, file, p, &traced, err);
 
 	memset(m, 0, sizeof(*m));
 	if (rc < 0)
 		return rc;
 	rc = take_all(&r, &traced, size, err);
-	for (i = 0; i < traced.nranks; i++)
+	for (size_t i = 0; i < traced.nranks; i++)
 		later(&m->alone_s, traced.ranks[i].alone_s);
 	gf_traced_release(&traced);
 	rc = rc ?: summarise(&r, m, err);
@@ -177,10 +176,9 @@ static struct gf_sim_input carriers_of(const struct gf_plan *p, const struct gf_
 				       struct gf_predicted_message **times)
 {
 	struct gf_sim_input in = gf_plan_input(p, t);
-	size_t i;
 
 	*times = gf_xcalloc(in.nmessages + 1, sizeof(**times));
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		(*times)[t->carrier[i]] = m->messages[i];
 	if (in.nmessages && t->plan_message[in.nmessages - 1] == p->nmessages)
 		in.nmessages--;

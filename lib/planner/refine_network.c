@@ -37,9 +37,8 @@ static double alone_s(const struct gf_refining *r, size_t i)
 static bool was_alone(const struct gf_refining *r, size_t index)
 {
 	const struct gf_predicted_message *m = r->measured->messages;
-	size_t i;
 
-	for (i = 0; i < r->plan->nmessages; i++)
+	for (size_t i = 0; i < r->plan->nmessages; i++)
 		if (i != index && m[i].start_s < m[index].end_s && m[i].end_s > m[index].start_s)
 			return false;
 	return true;
@@ -106,10 +105,9 @@ static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 	struct gf_linear_fit fit;
 	struct points p;
 	bool good;
-	size_t i;
 
 	points_init(&p, r->plan->nmessages);
-	for (i = 0; i < r->plan->nmessages; i++) {
+	for (size_t i = 0; i < r->plan->nmessages; i++) {
 		const struct gf_message *m = &r->plan->messages[i];
 
 		if (goes_by(m, c) && m->half == GF_HALF_ALL && was_alone(r, i) && alone_s(r, i) > 0)
@@ -235,7 +233,6 @@ static int used_network(const struct gf_refining *r, struct gf_network **out, st
 {
 	const struct gf_plan *p = r->plan;
 	struct gf_network *n;
-	size_t i;
 	int rc = 0;
 
 	*out = p->network ? gf_network_copy(p->network) : NULL;
@@ -245,7 +242,7 @@ static int used_network(const struct gf_refining *r, struct gf_network **out, st
 		*out = gf_xcalloc(1, sizeof(**out));
 	n = *out;
 	n->ranks = p->ranks + p->servers;
-	for (i = 0; i < p->nmessages && rc == 0; i++)
+	for (size_t i = 0; i < p->nmessages && rc == 0; i++)
 		rc = take_entries(r, i, n, err);
 	if (rc < 0) {
 		gf_network_free(n);
@@ -256,11 +253,9 @@ static int used_network(const struct gf_refining *r, struct gf_network **out, st
 
 static void scale_lines(struct gf_allreduce_cost *c, double by)
 {
-	size_t i;
-
 	c->startup_s *= by;
 	c->per_byte_s *= by;
-	for (i = 0; i < c->nlarger; i++) {
+	for (size_t i = 0; i < c->nlarger; i++) {
 		c->larger[i].startup_s *= by;
 		c->larger[i].per_byte_s *= by;
 	}
@@ -268,9 +263,7 @@ static void scale_lines(struct gf_allreduce_cost *c, double by)
 
 static bool used(const struct gf_refining *r, const struct gf_allreduce_cost *c)
 {
-	size_t i;
-
-	for (i = 0; i < r->plan->nmessages; i++)
+	for (size_t i = 0; i < r->plan->nmessages; i++)
 		if (goes_by(&r->plan->messages[i], c))
 			return true;
 	return false;
@@ -314,9 +307,7 @@ static void refine_entry(const struct gf_refining *r, const struct gf_predicted_
 /* The old fits' points say nothing about the new lines. */
 static void release_fits(struct gf_network *n)
 {
-	size_t i;
-
-	for (i = 0; i < n->nallreduce; i++) {
+	for (size_t i = 0; i < n->nallreduce; i++) {
 		free(n->allreduce[i].fit.size_bytes);
 		free(n->allreduce[i].fit.time_s);
 		free(n->allreduce[i].fit.spread_s);
@@ -331,7 +322,6 @@ static int refine_network(const struct gf_refining *r, struct gf_network **out,
 	struct gf_plan now = *r->plan; /* borrows all but the model */
 	struct gf_sim_result predicted = {
 		.messages = gf_xcalloc(now.nmessages + 1, sizeof(*predicted.messages))};
-	size_t i;
 	int rc;
 
 	now.model = (struct gf_model_profile *)(uintptr_t)r->model;
@@ -339,7 +329,7 @@ static int refine_network(const struct gf_refining *r, struct gf_network **out,
 	rc = rc ?: used_network(r, out, err);
 	if (rc == 0 && !selects(r->plan)) {
 		release_fits(*out);
-		for (i = 0; i < (*out)->nallreduce; i++)
+		for (size_t i = 0; i < (*out)->nallreduce; i++)
 			refine_entry(r, predicted.messages, *out, &(*out)->allreduce[i], notes);
 	}
 	free(predicted.messages);
@@ -385,10 +375,9 @@ static void fit_selection(const struct gf_refining *r, struct gf_selection_cost 
 	struct gf_linear_fit fit;
 	struct points p;
 	double by;
-	size_t i;
 
 	points_init(&p, r->plan->nmessages);
-	for (i = 0; i < r->plan->nmessages; i++)
+	for (size_t i = 0; i < r->plan->nmessages; i++)
 		if (was_alone(r, i) && beyond_s(r, i) > 0)
 			points_add(&p, memory_bytes(r, i), beyond_s(r, i));
 	if (points_fit(&p, &fit)) {

@@ -48,9 +48,7 @@ bool gf_shards_block_begins(const struct gf_model_profile *m, size_t tensor)
 static void cut(const struct gf_model_profile *m, struct gf_shard_draft *d,
 		bool (*begins_unit)(const struct gf_model_profile *m, size_t tensor))
 {
-	size_t i;
-
-	for (i = 0; i < m->ntensors; i++)
+	for (size_t i = 0; i < m->ntensors; i++)
 		if (i + 1 == m->ntensors || begins_unit(m, i + 1))
 			d->last[d->n++] = i;
 	d->ahead = 1;
@@ -80,9 +78,8 @@ static double elems_of(const struct gf_model_profile *m, const struct gf_shard_d
 		       size_t unit)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = unit ? d->last[unit - 1] + 1 : 0; i <= d->last[unit]; i++)
+	for (size_t i = unit ? d->last[unit - 1] + 1 : 0; i <= d->last[unit]; i++)
 		sum += (double)m->tensors[i].count_elems;
 	return sum;
 }
@@ -103,11 +100,10 @@ static void draft_deepspeed(const struct gf_model_profile *m, struct gf_shard_dr
 {
 	const double prefetch = 5e7, reuse = 1e9, live = 1e9, persistent = 1e5;
 	double passed = 0;
-	size_t i;
 
 	draft_layers(m, d);
 	d->ahead = ahead_of(m, d, prefetch);
-	for (i = 0; i < d->n; i++) {
+	for (size_t i = 0; i < d->n; i++) {
 		const double elems = elems_of(m, d, i);
 
 		d->keep[i] = elems <= persistent ||

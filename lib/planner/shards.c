@@ -106,9 +106,7 @@ static void archive(struct search *s, const struct gf_shard_draft *d)
 /* What was asked of keeps and units ahead holds of every candidate. */
 static void obey(const struct search *s, struct gf_shard_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->n; i++)
+	for (size_t i = 0; i < d->n; i++)
 		if (!has_units(s) || s->keeps == KEEP_NO)
 			d->keep[i] = false;
 		else if (s->keeps == KEEP_YES)
@@ -134,10 +132,9 @@ static void evaluate(struct search *s, struct gf_shard_draft *d)
 	};
 	struct gf_sim_shard_times times;
 	struct gf_memory_use use;
-	size_t i;
 
 	obey(s, d);
-	for (i = 0; i < d->n; i++) {
+	for (size_t i = 0; i < d->n; i++) {
 		struct gf_send send = {first_of(d, i), d->last[i], .half = GF_HALF_SPLIT};
 
 		send.mode = d->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
@@ -170,9 +167,8 @@ static void try_cut(struct search *s, struct gf_shard_draft *d)
 	static const size_t aheads[] = {0, 1, 2, 4, SIZE_MAX};
 	struct gf_shard_draft c = draft_new(s);
 	size_t a, part, i;
-	int lanes;
 
-	for (lanes = s->lanes_least; lanes <= s->lanes_most; lanes++)
+	for (int lanes = s->lanes_least; lanes <= s->lanes_most; lanes++)
 		for (a = 0; a < (has_units(s) && !s->ahead_asked ? GF_ARRAY_LENGTH(aheads) : 1);
 		     a++)
 			for (part = 0; part <= (has_units(s) && s->keeps == KEEP_AUTO ? 4 : 0);
@@ -341,12 +337,11 @@ static void improve_all(struct search *s)
 {
 	struct gf_shard_draft starts[STARTS];
 	const size_t n = s->nfront < STARTS ? s->nfront : STARTS, used = s->works;
-	size_t i;
 
 	qsort(s->front, s->nfront, sizeof(*s->front), faster);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		starts[i] = draft_copy(s, &s->front[n > 1 ? i * (s->nfront - 1) / (n - 1) : 0]);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		improve(s, &starts[i], used + (i + 1) * GF_SHARDS_WORKS / n);
 		draft_release(&starts[i]);
 	}
@@ -384,11 +379,10 @@ static void try_keeps(struct search *s, struct gf_shard_draft *d)
 	const size_t n = has_units(s) && s->keeps == KEEP_AUTO ? (size_t)1 << (d->n - 1) : 1;
 	struct gf_shard_draft c = draft_new(s);
 	size_t bits, i, ahead;
-	int lanes;
 
 	for (bits = 0; bits < n; bits++)
 		for (ahead = 0; ahead <= (has_units(s) && !s->ahead_asked ? d->n : 0); ahead++)
-			for (lanes = s->lanes_least; lanes <= s->lanes_most; lanes++) {
+			for (int lanes = s->lanes_least; lanes <= s->lanes_most; lanes++) {
 				draft_set(&c, d);
 				c.lanes = lanes;
 				c.ahead = ahead;
@@ -456,13 +450,12 @@ static int try_asked(struct search *s, const char *units, struct gf_error *err)
 static int find_front(struct search *s, struct gf_error *err)
 {
 	const char *units = s->t->axes ? s->t->axes->shard_units : NULL;
-	size_t i;
 
 	if (units && strcmp(units, "auto") != 0)
 		return try_asked(s, units, err);
 	if (try_all(s))
 		return 0;
-	for (i = 0; gf_shard_rules[i].name; i++)
+	for (size_t i = 0; gf_shard_rules[i].name; i++)
 		try_rule(s, &gf_shard_rules[i]);
 	try_thresholds(s);
 	improve_all(s);
@@ -494,9 +487,7 @@ static void open_search(struct search *s, const struct gf_task *t, const struct 
 
 static void close_search(struct search *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->nfront; i++)
+	for (size_t i = 0; i < s->nfront; i++)
 		draft_release(&s->front[i]);
 	free(s->front);
 	free(s->messages);
@@ -512,7 +503,6 @@ static void write_plan(const struct search *s, const struct gf_shard_draft *d, s
 {
 	const struct gf_problem *in = &s->t->problem;
 	const char *units = s->t->axes ? s->t->axes->shard_units : NULL;
-	size_t i;
 
 	*p = (struct gf_plan){
 		.system = gf_xstrdup(s->t->system.name),
@@ -528,7 +518,7 @@ static void write_plan(const struct search *s, const struct gf_shard_draft *d, s
 	};
 	gf_plan_take_fabric(p, &in->fabric);
 	p->shard.ahead = d->ahead;
-	for (i = 0; i < d->n; i++) {
+	for (size_t i = 0; i < d->n; i++) {
 		struct gf_message *m = &p->messages[i];
 
 		m->first = first_of(d, i);
@@ -548,10 +538,9 @@ static const struct gf_shard_draft *choose(const struct search *s, double *least
 {
 	const size_t limit = s->t->memory.limit_bytes;
 	const struct gf_shard_draft *best = NULL;
-	size_t i;
 
 	*least_bytes = INFINITY;
-	for (i = 0; i < s->nfront; i++) {
+	for (size_t i = 0; i < s->nfront; i++) {
 		const struct gf_shard_draft *d = &s->front[i];
 
 		*least_bytes = fmin(*least_bytes, d->peak_bytes);

@@ -53,12 +53,10 @@ static void add_axes(const struct gf_plan *p, struct gf_text *out)
 
 static void add_rule(const struct gf_rule *r, struct gf_text *out)
 {
-	size_t i;
-
 	gf_text_addf(out, "messages of up to %s on %d lane%s, ",
 		     gf_human_size((double)r->threshold_bytes).text, r->lanes,
 		     plural((size_t)r->lanes));
-	for (i = 0; i < r->nalgorithms; i++) {
+	for (size_t i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
 
 		gf_text_addf(out, "%s", i ? ", " : "by ");
@@ -118,12 +116,11 @@ void gf_plan_period_chart(const struct gf_plan *p, size_t window, struct gf_text
 	const size_t all = o->steps + o->delay;
 	const size_t columns = (window > 40 ? window : 80) - 16;
 	const size_t per = (all + columns - 1) / columns;
-	size_t f, step;
 
 	add_period(p, out);
-	for (f = 0; f < o->fragments; f++) {
+	for (size_t f = 0; f < o->fragments; f++) {
 		gf_text_addf(out, "fragment %-4zu ", f);
-		for (step = 1; step <= all; step += per)
+		for (size_t step = 1; step <= all; step += per)
 			gf_text_addf(out, "%c", fragment_in(o, f, step, step + per - 1));
 		gf_text_addf(out, "\n");
 	}
@@ -150,7 +147,6 @@ static void add_memory(const struct gf_plan *p, struct gf_text *out)
 		{"buffers", m->buffers_bytes},       {"activations", m->activations_bytes},
 	};
 	bool first = true;
-	size_t i;
 
 	if (!(m->peak_bytes > 0))
 		return;
@@ -158,7 +154,7 @@ static void add_memory(const struct gf_plan *p, struct gf_text *out)
 		gf_text_addf(out,
 			     "fits into %s: ", gf_human_size((double)p->memory.limit_bytes).text);
 	gf_text_addf(out, "a rank holds %s at the most", gf_human_size(m->peak_bytes).text);
-	for (i = 0; i < GF_ARRAY_LENGTH(parts); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(parts); i++)
 		if (parts[i].bytes > 0) {
 			gf_text_addf(out, "%s%s %s", first ? ": " : ", ", parts[i].name,
 				     gf_human_size(parts[i].bytes).text);
@@ -264,10 +260,9 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 static void rule_table(const struct gf_rule *r, size_t window, struct gf_text *out)
 {
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
-	size_t i;
 
 	gf_table_cells(&t, "from\talgorithm\tcodec");
-	for (i = 0; i < r->nalgorithms; i++) {
+	for (size_t i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
 		struct gf_text way = {0};
 
@@ -302,7 +297,6 @@ void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 	const bool keeps = gf_shard_has(&p->shard, GF_SHARD_PARAMETERS);
 	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
 	struct gf_table t = {0};
-	size_t i;
 
 	if (p->rule) {
 		rule_table(p->rule, window, out);
@@ -310,7 +304,7 @@ void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 	}
 	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\tcodec\tmode%s%s",
 		       keeps ? "\tkept" : "", p->predicted ? "\tready\tstart\tend" : "");
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		message_row(&t, p, i);
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);

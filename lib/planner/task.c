@@ -59,7 +59,6 @@ static int check(const struct gf_task *t, struct gf_error *err)
 {
 	const struct gf_model_profile *m = t->problem.model;
 	const char *name = gf_period_name(&t->period);
-	size_t i;
 
 	if (t->system.servers && !gf_period_has(&t->period, GF_PERIOD_SERVERS))
 		return gf_error_set(
@@ -76,7 +75,7 @@ static int check(const struct gf_task *t, struct gf_error *err)
 				    "--selection: want dense with groups of one rank, which "
 				    "exchange nothing in a step (key level), got %s",
 				    gf_selection_name(&t->selection));
-	for (i = 1; i < m->ntensors; i++)
+	for (size_t i = 1; i < m->ntensors; i++)
 		if (m->tensors[i].dtype != m->tensors[0].dtype)
 			return gf_error_set(
 				err, -EINVAL,
@@ -277,11 +276,9 @@ static int grow(const struct gf_request *r, const struct gf_problem *p, struct g
  * f32. */
 static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 {
-	size_t i;
-
 	if (gf_selection_has(s, GF_SELECT_ADDS))
 		return false;
-	for (i = 0; p->codecs && p->codecs[i]; i++)
+	for (size_t i = 0; p->codecs && p->codecs[i]; i++)
 		if (gf_codec_is_plain(p->codecs[i]))
 			return true;
 	return false;
@@ -394,9 +391,7 @@ static int pack(struct gf_task *t, struct gf_error *err)
 
 static bool measured_with(const struct gf_network *n, const char *codec)
 {
-	size_t i;
-
-	for (i = 0; n && i < n->nallreduce; i++)
+	for (size_t i = 0; n && i < n->nallreduce; i++)
 		if (strcmp(gf_allreduce_codec(&n->allreduce[i]), codec) == 0)
 			return true;
 	return false;
@@ -424,9 +419,8 @@ static void judge_codecs(const struct gf_problem *p, const char *const *judged,
 			 struct gf_text *free, struct gf_text *assumed)
 {
 	const struct gf_fabric f = {.processing = p->fabric.processing, .device = p->model->device};
-	size_t i;
 
-	for (i = 0; p->codecs && p->codecs[i]; i++) {
+	for (size_t i = 0; p->codecs && p->codecs[i]; i++) {
 		const char *codec = p->codecs[i];
 
 		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) && !among(judged, codec) &&

@@ -14,11 +14,9 @@
 
 static void copy_messages(const struct gf_workbench *w, const struct gf_draft *d, struct gf_plan *p)
 {
-	size_t i;
-
 	p->messages = gf_xcalloc(d->nsends, sizeof(*p->messages));
 	p->nmessages = d->nsends;
-	for (i = 0; i < d->nsends; i++) {
+	for (size_t i = 0; i < d->nsends; i++) {
 		const struct gf_send *s = &d->sends[i];
 		const struct gf_option *o = &w->menu.options[s->option];
 		struct gf_message *m = &p->messages[i];
@@ -34,9 +32,7 @@ static void copy_messages(const struct gf_workbench *w, const struct gf_draft *d
 
 static bool split(const struct gf_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->nsends; i++)
+	for (size_t i = 0; i < d->nsends; i++)
 		if (d->sends[i].half == GF_HALF_SPLIT)
 			return true;
 	return false;
@@ -85,12 +81,11 @@ static int find_better(const struct gf_workbench *w, bool automatic, struct gf_p
 		       struct gf_error *err)
 {
 	struct gf_plan other;
-	size_t i;
 	int rc = 0;
 
 	if (w->menu.options[0].origin != GF_PRICE_DERIVED || w->in->fabric.nlevels < 2)
 		return 0;
-	for (i = 0; gf_policies[i] && rc == 0; i++) {
+	for (size_t i = 0; gf_policies[i] && rc == 0; i++) {
 		const struct gf_policy *policy = gf_policies[i];
 		struct gf_draft d = {0};
 
@@ -158,11 +153,10 @@ static double exchange_bound_s(const struct gf_task *t, const struct gf_workbenc
 	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
 	double bound_s = gf_workbench_exchange_bound_s(w, lanes);
 	double startup_s = bound_s;
-	size_t i;
 
 	if (t->system.staleness <= 1 || lanes <= 1)
 		return bound_s;
-	for (i = 0; i < w->menu.noptions; i++)
+	for (size_t i = 0; i < w->menu.noptions; i++)
 		startup_s = fmin(startup_s, w->menu.options[i].line.startup_s);
 	return bound_s - startup_s;
 }
@@ -192,7 +186,6 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 static int set_axes(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_system *s = &t->system;
-	size_t i;
 
 	gf_selection_release(&p->selection);
 	p->selection = gf_selection_copy(&t->selection);
@@ -201,7 +194,7 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p, struct gf_error 
 	p->pipeline_warmup_part = s->pipeline_warmup_part;
 	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		p->threshold_bytes = t->problem.threshold_bytes;
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		if (s->release == GF_RELEASE_BACKWARD_END)
 			p->messages[i].release = s->release;
 	return gf_plan_check(p, err);
@@ -246,9 +239,7 @@ static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *
 
 static void set_codec(struct gf_plan *p, const char *codec)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		free(p->messages[i].codec);
 		p->messages[i].codec = gf_xstrdup(codec);
 	}
@@ -260,12 +251,11 @@ static int choose_codec(const struct gf_task *t, struct gf_plan *p, struct gf_er
 {
 	const char *best = NULL;
 	double least_s = INFINITY;
-	size_t i;
 	int rc = 0;
 
 	if (gf_device_is_gpu(t->problem.fabric.device))
 		return 0;
-	for (i = 0; t->set_codecs && t->set_codecs[i] && rc == 0; i++) {
+	for (size_t i = 0; t->set_codecs && t->set_codecs[i] && rc == 0; i++) {
 		set_codec(p, t->set_codecs[i]);
 		rc = predict(t, p, err);
 		if (rc == 0 && p->predicted->iteration_s < least_s) {
@@ -281,11 +271,9 @@ static int choose_codec(const struct gf_task *t, struct gf_plan *p, struct gf_er
 /* Can the algorithm that was asked for add up what one of the codecs makes? */
 static bool sums(const char *algorithm, const char *const *codecs)
 {
-	size_t i;
-
 	if (!algorithm || !codecs || gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED))
 		return true;
-	for (i = 0; codecs[i]; i++)
+	for (size_t i = 0; codecs[i]; i++)
 		if (!gf_codec_find(codecs[i]) || gf_codec_find(codecs[i])->adds)
 			return true;
 	return false;
@@ -296,9 +284,8 @@ static bool sums(const char *algorithm, const char *const *codecs)
 static int check_axes(const struct gf_task *t, const struct gf_policy *policy, struct gf_error *err)
 {
 	const struct gf_select_plan *s = gf_selection_plan(&t->selection);
-	size_t i;
 
-	for (i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
+	for (size_t i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
 		if (s->encoding && !gf_codec_is_plain(t->problem.codecs[i]))
 			return gf_error_set(err, -EINVAL,
 					    "--codecs: want f32 with selection %s, %s, got %s",

@@ -10,15 +10,13 @@
 
 static void find_slowdown(struct gf_workbench *w)
 {
-	size_t i, k;
-
 	w->least_slowdown = INFINITY;
 	w->mutual = w->in->model->issue_s > 0 || w->slowdown > 1;
-	for (i = 0; i < w->menu.noptions; i++) {
+	for (size_t i = 0; i < w->menu.noptions; i++) {
 		const struct gf_beside_backward *b = w->menu.options[i].mutual;
 		double least = w->slowdown;
 
-		for (k = 0; b && k < b->ncompute_slowdown; k++)
+		for (size_t k = 0; b && k < b->ncompute_slowdown; k++)
 			least = fmin(k ? least : INFINITY, b->compute_slowdown[k]);
 		w->least_slowdown = fmin(w->least_slowdown, least);
 		w->mutual |= b != NULL;
@@ -168,9 +166,7 @@ void gf_draft_cut(struct gf_draft *d, const struct gf_workbench *w, double theta
 
 void gf_draft_reverse(struct gf_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->nsends / 2; i++) {
+	for (size_t i = 0; i < d->nsends / 2; i++) {
 		struct gf_send s = d->sends[i];
 
 		d->sends[i] = d->sends[d->nsends - 1 - i];
@@ -241,9 +237,8 @@ void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 	GF_FREED struct gf_sim_message *messages = gf_xcalloc(d->nsends + 1, sizeof(*messages));
 	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes,
 				  gf_problem_update_s(w->in)};
-	size_t i;
 
-	for (i = 0; i < d->nsends; i++)
+	for (size_t i = 0; i < d->nsends; i++)
 		messages[i] = gf_workbench_message(w, &d->sends[i]);
 	if (!out->messages)
 		out->messages = own = gf_xcalloc(d->nsends + 1, sizeof(*own));

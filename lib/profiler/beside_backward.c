@@ -155,11 +155,10 @@ static double predict_s(const struct gf_model_profile *model, const struct gf_al
 	struct gf_sim_message messages[GF_MEASURE_PARTS] = {0};
 	struct gf_predicted_message times[GF_MEASURE_PARTS];
 	struct gf_sim_result result = {.messages = times};
-	size_t i;
 
 	mutual.compute_slowdown = &slowdown;
 	mutual.ncompute_slowdown = 1;
-	for (i = 0; i < parts->count; i++)
+	for (size_t i = 0; i < parts->count; i++)
 		messages[i] = (struct gf_sim_message){
 			.first = i ? parts->last[i - 1] : 0,
 			.last = parts->last[i],
@@ -182,13 +181,12 @@ double gf_measure_joint_rate(const struct gf_model_profile *model,
 {
 	double low = 1, high = most_slowdown, whole_s;
 	double message = fmax(cost->beside.message_slowdown, 1);
-	int i;
 
 	whole_s = predict_s(model, cost, 1, whole);
 	if (predict_s(model, cost, high, parts) <
 	    predict_s(model, cost, low, parts) + least_effect * whole_s)
 		return NAN;
-	for (i = 0; i < HALVINGS; i++) {
+	for (int i = 0; i < HALVINGS; i++) {
 		double middle = sqrt(low * high);
 
 		if (predict_s(model, cost, middle, parts) / whole_s < ratio)
@@ -202,10 +200,9 @@ double gf_measure_joint_rate(const struct gf_model_profile *model,
 static void set_slowdown(struct gf_beside_backward *b, double rate)
 {
 	double left = rate - 1 / fmax(b->message_slowdown, 1), before;
-	size_t i;
 
 	before = fmax(1, left > 1 / most_slowdown ? 1 / left : most_slowdown);
-	for (i = 0; i < b->ncompute_slowdown; i++) {
+	for (size_t i = 0; i < b->ncompute_slowdown; i++) {
 		if (i == 0 || b->compute_slowdown[i] < before)
 			b->compute_slowdown[i] = before;
 		before = b->compute_slowdown[i];
@@ -223,7 +220,6 @@ static int measure_whole_steps(const struct gf_measure_overlap *c, double budget
 		gf_network_cheapest(p->network, (double)(parts.elems * sizeof(float)));
 	struct gf_measure_pass pass;
 	double ratio = 0, rate;
-	size_t i;
 	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err), err);
 
 	if (rc == 0)
@@ -233,7 +229,7 @@ static int measure_whole_steps(const struct gf_measure_overlap *c, double budget
 	if (rc)
 		return rc;
 	rate = gf_measure_joint_rate(p->model, cost, &whole, &parts, ratio);
-	for (i = 0; i < p->network->nallreduce && !isnan(rate); i++)
+	for (size_t i = 0; i < p->network->nallreduce && !isnan(rate); i++)
 		set_slowdown(&p->network->allreduce[i].beside, rate);
 	return 0;
 }
@@ -332,11 +328,10 @@ static int measure_others(const struct gf_measure_beside *c, struct gf_measure_s
 	struct gf_network *net = p->network;
 	struct gf_measure_mutual found;
 	bool left = true;
-	size_t i;
 	int lanes, rc = 0;
 
 	for (lanes = 1; lanes <= c->lanes; lanes++)
-		for (i = 0; i < net->nallreduce && rc == 0 && left; i++) {
+		for (size_t i = 0; i < net->nallreduce && rc == 0 && left; i++) {
 			struct gf_allreduce_cost *cost = &net->allreduce[i];
 			struct gf_measure_overlap o = load_of(c, p, cost, lanes);
 
@@ -371,9 +366,7 @@ static void take_over(struct gf_beside_backward *to, const struct gf_beside_back
  * by different measures. */
 static void fill_in(struct gf_network *net, const struct gf_beside_backward *b, const size_t *twins)
 {
-	size_t i;
-
-	for (i = 0; i < net->nallreduce; i++) {
+	for (size_t i = 0; i < net->nallreduce; i++) {
 		struct gf_beside_backward *to = &net->allreduce[i].beside;
 
 		if (twins[i] < i)
@@ -416,13 +409,12 @@ int gf_measure_beside(const struct gf_measure_beside *c, struct gf_measure_step 
 		      struct gf_profile *p, struct gf_error *err)
 {
 	const struct gf_network *net = p->network;
-	size_t i, k;
 	GF_FREED size_t *twins = NULL;
 	int rc = gf_measure_twins(c->comm, net, &twins, err);
 
 	/* an algorithm is measured once, and not with all of its stages */
-	for (i = 0; i < net->nallreduce; i++)
-		for (k = 0; k < i && twins[i] == i; k++)
+	for (size_t i = 0; i < net->nallreduce; i++)
+		for (size_t k = 0; k < i && twins[i] == i; k++)
 			if (strcmp(net->allreduce[k].algorithm, net->allreduce[i].algorithm) == 0)
 				twins[i] = twins[k];
 	return rc ?: measure(c, step, p, twins, err);

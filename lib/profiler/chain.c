@@ -20,9 +20,8 @@ static void make_tensors(struct gf_measure_exchange *x)
 {
 	struct gf_model_profile *m =
 		gf_model_profile_untimed("exchange", (size_t)x->config.messages);
-	int i;
 
-	for (i = 0; i < x->config.messages; i++) {
+	for (int i = 0; i < x->config.messages; i++) {
 		m->tensors[i].name = gf_xasprintf("t%d", i);
 		m->tensors[i].count_elems = x->config.count_elems;
 	}
@@ -32,7 +31,6 @@ static void make_tensors(struct gf_measure_exchange *x)
 static void make_plan(struct gf_measure_exchange *x)
 {
 	struct gf_plan *p = &x->plan;
-	int i;
 
 	p->producer = gf_xstrdup("gf-profile " GF_VERSION);
 	p->system = gf_xstrdup("measure");
@@ -43,7 +41,7 @@ static void make_plan(struct gf_measure_exchange *x)
 	make_tensors(x);
 	p->nmessages = (size_t)x->config.messages;
 	p->messages = gf_xcalloc(p->nmessages, sizeof(*p->messages));
-	for (i = 0; i < x->config.messages; i++) {
+	for (int i = 0; i < x->config.messages; i++) {
 		struct gf_message *m = &p->messages[i];
 
 		m->first = m->last = (size_t)i;
@@ -179,10 +177,8 @@ int gf_measure_exchange_wait(struct gf_measure_exchange *x, struct gf_error *err
 
 int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err)
 {
-	size_t i;
-
 	gf_measure_exchange_begin(x);
-	for (i = 0; i < x->plan.nmessages; i++)
+	for (size_t i = 0; i < x->plan.nmessages; i++)
 		gf_measure_exchange_ready(x, i);
 	gf_engine_backward_end(x->engine);
 	return gf_measure_exchange_wait(x, err);
@@ -204,11 +200,10 @@ static int exchange_once(struct gf_measure_exchange *x, double *elapsed_s, struc
 int gf_measure_slowest(struct gf_comm *comm, double *values, size_t count, struct gf_error *err)
 {
 	GF_FREED double *all = gf_xcalloc((size_t)comm->ranks * count + 1, sizeof(*all));
-	size_t r, i;
 	int rc = gf_comm_allgather(comm, values, count * sizeof(*values), all, err);
 
-	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
-		for (i = 0; i < count; i++)
+	for (size_t r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
+		for (size_t i = 0; i < count; i++)
 			values[i] = fmax(values[i], all[r * count + i]);
 	return rc;
 }

@@ -49,10 +49,9 @@ static void decode_set(const struct bench *b)
 static void fill(float *data)
 {
 	struct gf_rng rng;
-	size_t i;
 
 	gf_rng_init(&rng, 1, 0);
-	for (i = 0; i < ELEMS; i++)
+	for (size_t i = 0; i < ELEMS; i++)
 		data[i] = (float)(gf_rng_uniform(&rng) - 0.5);
 }
 
@@ -60,10 +59,9 @@ static void fill_set(uint32_t *index)
 {
 	const uint32_t step = SET_AMONG / SET_ELEMS;
 	struct gf_rng rng;
-	uint32_t i;
 
 	gf_rng_init(&rng, 2, 0);
-	for (i = 0; i < SET_ELEMS; i++)
+	for (uint32_t i = 0; i < SET_ELEMS; i++)
 		index[i] = i * step + (uint32_t)gf_rng_below(&rng, step);
 }
 
@@ -152,9 +150,8 @@ static const struct gf_allreduce_cost *cheapest_with_steps(const struct gf_netwo
 {
 	const struct gf_allreduce_cost *best = NULL;
 	double least_s = INFINITY;
-	size_t i;
 
-	for (i = 0; i < n->nallreduce; i++) {
+	for (size_t i = 0; i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 		const struct gf_algorithm *a = gf_algorithm_find(c->algorithm);
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
@@ -233,14 +230,13 @@ int gf_measure_codecs_run(const struct gf_measure_codecs_run *c, struct gf_proce
 {
 	const struct gf_allreduce_cost *by = cheapest_with_steps(c->network, (double)most_bytes);
 	double plain, coded, hops;
-	size_t i;
 	int rc;
 
 	if (!by || c->max_bytes < 2 * least_bytes)
 		return 0;
 	hops = hops_of(by, c->comm->ranks);
 	rc = slope_of(c, by, NULL, &plain, err);
-	for (i = 0; i < p->ncodecs && rc == 0; i++) {
+	for (size_t i = 0; i < p->ncodecs && rc == 0; i++) {
 		const struct gf_codec *codec = gf_codec_find(p->codecs[i].of.name);
 
 		rc = slope_of(c, by, codec->name, &coded, err);

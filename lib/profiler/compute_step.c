@@ -11,11 +11,10 @@ static const uint64_t seed = 1;
 static void lay_out(struct gf_measure_step *s)
 {
 	GF_FREED size_t *order = gf_model_generation_order(s->model);
-	size_t i;
 
 	s->ntensors = s->model->ntrained;
 	s->offsets = gf_xcalloc(s->ntensors + 1, sizeof(*s->offsets));
-	for (i = 0; i < s->ntensors; i++)
+	for (size_t i = 0; i < s->ntensors; i++)
 		s->offsets[i + 1] =
 			s->offsets[i] + gf_shape_elems(&s->model->params[order[i]].shape);
 }
@@ -44,9 +43,7 @@ static int upload(struct gf_measure_step *s, void *to, const void *from, size_t 
 
 int gf_measure_step_load(struct gf_measure_step *s, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < s->batch_elems; i++)
+	for (size_t i = 0; i < s->batch_elems; i++)
 		s->input[i] = s->vocabulary ? (float)gf_rng_below(&s->rng, s->vocabulary)
 					    : (float)gf_rng_uniform(&s->rng);
 	return s->gpu ? upload(s, s->on_device.input, s->input, s->batch_elems * sizeof(*s->input),
@@ -72,12 +69,11 @@ static int open_device(struct gf_measure_step *s, struct gf_error *err)
 		{&d->velocity, s->velocity, floats},
 	};
 	const size_t n = GF_ARRAY_LENGTH(arrays) - !s->updates_there;
-	size_t i;
 	int rc = s->gpu->ops->stream_new(s->gpu, false, &s->stream, err);
 
-	for (i = 0; i < n && rc == 0; i++)
+	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = s->gpu->ops->alloc(s->gpu, arrays[i].bytes, arrays[i].to, err);
-	for (i = 0; i < n && rc == 0; i++)
+	for (size_t i = 0; i < n && rc == 0; i++)
 		if (arrays[i].from)
 			rc = upload(s, *arrays[i].to, arrays[i].from, arrays[i].bytes, err);
 	return rc;

@@ -82,9 +82,8 @@ static double telling_bytes(const struct gf_measure_curve *curve)
 {
 	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
 	double low = INFINITY, below = INFINITY;
-	size_t i;
 
-	for (i = lines.nlarger + 1; i-- > 0;) {
+	for (size_t i = lines.nlarger + 1; i-- > 0;) {
 		const struct gf_cost_line *l = i ? &lines.larger[i - 1] : &lines.first;
 		double enough = 2 * l->startup_s / l->per_byte_s;
 
@@ -179,9 +178,8 @@ static void raise_entry(struct gf_contention_entry *e, const struct gf_level_cos
 			struct raise *most)
 {
 	double per_byte_s = gf_cost_line_at(lines, (double)e->size_bytes, 1, NULL).per_byte_s;
-	size_t n;
 
-	for (n = 2; n <= e->ngamma; n++) {
+	for (size_t n = 2; n <= e->ngamma; n++) {
 		double least =
 			least_gamma(level, groups, halves, per_byte_s, e->size_bytes, (int)n);
 		double *gamma = &e->gamma[n - 1];
@@ -241,10 +239,9 @@ int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error
 	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints, fit->spread_s};
 	struct gf_cost_line first;
 	struct gf_lines_fit f;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < fit->npoints; i++)
+	for (size_t i = 0; i < fit->npoints; i++)
 		sizes[i] = (double)fit->size_bytes[i];
 	rc = gf_fit_lines(&points, lines, &f, err);
 	if (rc == 0) {
@@ -377,13 +374,11 @@ int gf_measure_curve(const struct gf_measure_curve_config *c,
 
 void gf_measure_curve_release(struct gf_measure_curve *curve)
 {
-	size_t i;
-
 	free(curve->larger);
 	free(curve->fit.size_bytes);
 	free(curve->fit.time_s);
 	free(curve->fit.spread_s);
-	for (i = 0; i < curve->contention.nentries; i++)
+	for (size_t i = 0; i < curve->contention.nentries; i++)
 		free(curve->contention.entries[i].gamma);
 	free(curve->contention.entries);
 	memset(curve, 0, sizeof(*curve));
@@ -466,9 +461,8 @@ static double sitting_s(const struct gf_measure_sweep *s, const struct gf_measur
 static double all_sittings_s(const struct gf_measure_sweep *s, const struct gf_measure_pace *pace)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		sum += s->rounds * sitting_s(s, pace, s->sizes[i]);
 	return sum;
 }
@@ -498,9 +492,7 @@ static void take_rounds(struct gf_measure_sweep *s, const struct gf_measure_limi
 static bool fits(struct gf_measure_sweep *s, const struct gf_measure_limits *l,
 		 const struct gf_measure_pace *pace)
 {
-	int rounds;
-
-	for (rounds = GF_MEASURE_ROUNDS; rounds > 1; rounds--) {
+	for (int rounds = GF_MEASURE_ROUNDS; rounds > 1; rounds--) {
 		take_rounds(s, l, rounds);
 		s->takes_s = all_sittings_s(s, pace);
 		if (s->takes_s <= l->budget_s)

@@ -12,9 +12,8 @@ void gf_measure_level_peers(const struct gf_level *levels, size_t level, int ran
 			    int *from)
 {
 	int stride = 1, size = (int)levels[level].size, digit, first;
-	size_t i;
 
-	for (i = 0; i < level; i++)
+	for (size_t i = 0; i < level; i++)
 		stride *= (int)levels[i].size;
 	*to = *from = -1;
 	if (size < 2 || rank % stride != 0)
@@ -130,12 +129,11 @@ int gf_measure_levels(const struct gf_measure_levels *c, struct gf_network *net,
 		      struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_levels one = *c;
-	size_t i;
 	int rc = 0;
 
 	one.curve.limits.budget_s /= (double)(c->nlevels ? c->nlevels : 1);
 	net->levels = gf_xcalloc(c->nlevels + 1, sizeof(*net->levels));
-	for (i = 0; i < c->nlevels && rc == 0; i++) {
+	for (size_t i = 0; i < c->nlevels && rc == 0; i++) {
 		if (c->levels[i].size < 2)
 			continue;
 		rc = measure_level(&one, i, &net->levels[net->nlevels], remarks, err);
@@ -164,10 +162,9 @@ void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank, int ran
 {
 	size_t n = hop->bytes / sizeof(float);
 	struct gf_range half[2] = {gf_data(0, n), gf_data(n, n)};
-	int k;
 
 	gf_schedule_init(s, rank, ranks, 2 * n);
-	for (k = 0; k < hop->rounds; k++) {
+	for (int k = 0; k < hop->rounds; k++) {
 		if (hop->to >= 0)
 			gf_schedule_send(s, hop->to, half[k % 2]);
 		if (hop->from >= 0 && hop->reduce)
@@ -218,9 +215,7 @@ static int prepare(struct gf_measure_link *l, const struct gf_measure_hop *hop, 
 
 static void discard(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p)
 {
-	int i;
-
-	for (i = 0; i < hop->messages; i++)
+	for (int i = 0; i < hop->messages; i++)
 		gf_exec_run_free(p->runs[i]);
 	free(p->runs);
 	l->comm->ops->buffer_free(l->comm, p->data);

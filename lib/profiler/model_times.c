@@ -67,13 +67,12 @@ static int begin(struct recorder *r, struct gf_error *err)
 static int read_events(struct recorder *r, struct gf_error *err)
 {
 	const struct gf_measure_step *s = r->step;
-	size_t i;
 	int rc = r->rc;
 
 	if (rc)
 		*err = r->reason;
 	rc = rc ?: s->gpu->ops->stream_sync(s->gpu, s->stream, err);
-	for (i = 0; i < r->width && rc == 0; i++)
+	for (size_t i = 0; i < r->width && rc == 0; i++)
 		if (i != COLUMN_UPDATE || s->updates_there)
 			rc = s->gpu->ops->event_s(s->gpu, r->begun, r->events[i], &r->row[i], err);
 	return rc;
@@ -83,7 +82,6 @@ static int recorder_open(struct recorder *r, struct gf_measure_step *step, size_
 			 struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops;
-	size_t i;
 	int rc;
 
 	*r = (struct recorder){.step = step, .width = width};
@@ -92,7 +90,7 @@ static int recorder_open(struct recorder *r, struct gf_measure_step *step, size_
 	ops = step->gpu->ops;
 	r->events = gf_xcalloc(width, sizeof(struct gf_gpu_event *));
 	rc = ops->event_new(step->gpu, true, &r->begun, err);
-	for (i = 0; i < width && rc == 0; i++)
+	for (size_t i = 0; i < width && rc == 0; i++)
 		rc = ops->event_new(step->gpu, true, &r->events[i], err);
 	return rc;
 }
@@ -100,11 +98,10 @@ static int recorder_open(struct recorder *r, struct gf_measure_step *step, size_
 static void recorder_close(struct recorder *r)
 {
 	struct gf_gpu *gpu = r->step->gpu;
-	size_t i;
 
 	if (!gpu)
 		return;
-	for (i = 0; i < r->width; i++)
+	for (size_t i = 0; i < r->width; i++)
 		gpu->ops->event_free(gpu, r->events[i]);
 	gpu->ops->graph_free(gpu, r->graph);
 	gpu->ops->event_free(gpu, r->begun);
@@ -320,11 +317,9 @@ static int measure(const struct gf_measure_compute *config, struct gf_measure_st
 /* From forward's start to backward's. */
 static void count_from_backward(double *rows, size_t width, size_t repeats)
 {
-	size_t i, k;
-
-	for (i = 0; i < repeats; i++, rows += width) {
+	for (size_t i = 0; i < repeats; i++, rows += width) {
 		rows[COLUMN_BACKWARD] -= rows[COLUMN_FORWARD];
-		for (k = COLUMN_TENSOR; k < width; k++)
+		for (size_t k = COLUMN_TENSOR; k < width; k++)
 			rows[k] -= rows[COLUMN_FORWARD];
 	}
 }
@@ -332,9 +327,8 @@ static void count_from_backward(double *rows, size_t width, size_t repeats)
 static double column(const double *rows, size_t width, size_t repeats, size_t index, double *spread)
 {
 	double *values = gf_xcalloc(repeats, sizeof(*values)), median;
-	size_t i;
 
-	for (i = 0; i < repeats; i++)
+	for (size_t i = 0; i < repeats; i++)
 		values[i] = rows[i * width + index];
 	median = gf_stat_median(values, repeats);
 	if (spread)
@@ -347,9 +341,8 @@ static double column(const double *rows, size_t width, size_t repeats, size_t in
 static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 {
 	double *sums = gf_xcalloc(t->nsittings + 1, sizeof(*sums)), drift;
-	size_t i;
 
-	for (i = 0; i < t->nsittings; i++) {
+	for (size_t i = 0; i < t->nsittings; i++) {
 		size_t from = t->first[i];
 		size_t to = i + 1 < t->nsittings ? t->first[i + 1] : t->nrows;
 		const double *rows = t->rows + from * width;
@@ -367,9 +360,8 @@ static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 static void keep(const struct gf_measure_step *step, struct gf_model_profile *out)
 {
 	GF_FREED double *bytes = gf_xcalloc(step->model->nlayers, sizeof(*bytes));
-	size_t l;
 
-	for (l = 0; l < step->model->nlayers; l++) {
+	for (size_t l = 0; l < step->model->nlayers; l++) {
 		struct gf_net_memory m = gf_net_layer_memory(step->net, l);
 
 		bytes[l] = (double)(m.weights_bytes + m.activations_bytes + m.gradients_bytes);
@@ -380,11 +372,10 @@ static void keep(const struct gf_measure_step *step, struct gf_model_profile *ou
 static void make_tensors(const struct gf_measure_step *step, struct gf_model_profile *out)
 {
 	GF_FREED size_t *order = gf_model_generation_order(step->model);
-	size_t i;
 
 	out->tensors = gf_xcalloc(step->ntensors, sizeof(*out->tensors));
 	out->ntensors = step->ntensors;
-	for (i = 0; i < step->ntensors; i++) {
+	for (size_t i = 0; i < step->ntensors; i++) {
 		const struct gf_param *from = &step->model->params[order[i]];
 		struct gf_tensor *t = &out->tensors[i];
 

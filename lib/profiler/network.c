@@ -302,16 +302,15 @@ static int measure_halves(struct run *r, struct gf_network *net, struct gf_text 
 static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_text *remarks,
 			      struct gf_error *err)
 {
-	size_t i;
 	int rc = gf_measure_twins(r->config->comm, net, &r->twins, err);
 
 	/* NCCL may take whole stages in steps of its own */
-	for (i = 0; r->gpus && i < net->nallreduce; i++)
+	for (size_t i = 0; r->gpus && i < net->nallreduce; i++)
 		r->twins[i] = i;
 	r->distinct = count_together(net);
 	if (r->distinct)
 		r->distinct *= count_kinds(r, &net->allreduce[base_of(net)]);
-	for (i = 0; i < net->nallreduce; i++)
+	for (size_t i = 0; i < net->nallreduce; i++)
 		if (r->twins[i] == i)
 			r->distinct += count_kinds(r, &net->allreduce[i]);
 	r->fair_s = r->config->budget_s / (double)r->distinct;
@@ -355,15 +354,14 @@ static int measure_levels(struct run *r, struct gf_network *net, struct gf_text 
 
 int gf_measure_network_check(const struct gf_measure_network *c, struct gf_error *err)
 {
-	size_t i;
 	int known;
 
-	for (i = 0; c->collectives && c->collectives[i]; i++)
+	for (size_t i = 0; c->collectives && c->collectives[i]; i++)
 		if (gf_names_find(gf_coll_half_names, c->collectives[i], &known, err)) {
 			gf_error_prefix(err, "--collectives");
 			return -EINVAL;
 		}
-	for (i = 0; c->algorithms && c->algorithms[i]; i++)
+	for (size_t i = 0; c->algorithms && c->algorithms[i]; i++)
 		if (!gf_algorithm_find(c->algorithms[i]))
 			return gf_registry_refuse(&(struct gf_registry){gf_algorithms},
 						  "--algorithms", NULL, c->algorithms[i], err);

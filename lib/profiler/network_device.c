@@ -208,9 +208,7 @@ static int alone(void *load, const struct gf_measure_budget *budget,
 /* Messages of a lane follow each other. */
 static double busy_s(struct load *l, double alone_s, double until_s)
 {
-	size_t i;
-
-	for (i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++) {
 		l->times[i].start_s = i ? l->ends_s[i - 1] : 0;
 		l->times[i].end_s = l->ends_s[i];
 	}
@@ -389,11 +387,10 @@ int gf_measure_device_copies(const struct gf_measure_device_copies *c, struct gf
 			     struct gf_text *remarks, struct gf_error *err)
 {
 	struct link l = {.comm = c->comm, .gpu = c->gpu};
-	size_t i;
 	int rc = open_link(&l, c->max_bytes, err);
 
 	p->copies = gf_xcalloc(GF_ARRAY_LENGTH(kinds), sizeof(*p->copies));
-	for (i = 0; i < GF_ARRAY_LENGTH(kinds) && rc == 0; i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(kinds) && rc == 0; i++) {
 		l.kind = kinds[i].kind;
 		rc = measure(c, &l, kinds[i].name, &p->copies[i], remarks, err);
 		p->ncopies += rc == 0;

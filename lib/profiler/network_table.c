@@ -134,12 +134,10 @@ static struct sizes sizes_of(const struct gf_profile *p)
 static void heading(struct gf_table *t, const char *first, const char *second, const char *rate,
 		    const struct sizes *s)
 {
-	size_t i;
-
 	gf_table_begin(t, s->n + 6);
 	/* of an all-reduce what nccl-tests calls so: size by time */
 	gf_table_cells(t, "%s\t%s\tstartup\t%s", first, second, rate);
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		gf_table_cell(t, "%s", gf_human_size(s->bytes[i]).text);
 	gf_table_cells(t, "2 at once\tfit off by");
 }
@@ -151,11 +149,10 @@ static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
 {
 	const struct gf_cost_line *last =
 		lines->nlarger ? &lines->larger[lines->nlarger - 1] : &lines->first;
-	size_t i;
 
 	time_cell(t, lines->first.startup_s);
 	rate_cell(t, last->per_byte_s);
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		time_cell(t, gf_cost_lines_s(lines, s->bytes[i]));
 	if (contention->nentries)
 		gf_table_cell(t, "%.2f x",
@@ -203,14 +200,13 @@ static void levels_table(const struct gf_network *net, const struct sizes *s, si
 			 struct gf_text *out)
 {
 	struct gf_table t = {0};
-	size_t i;
 
 	if (!net->nlevels)
 		return;
 	gap(out);
 	gf_text_addf(out, "messages between two ranks\n");
 	heading(&t, "level", "sum", "rate", s);
-	for (i = 0; i < net->nlevels; i++) {
+	for (size_t i = 0; i < net->nlevels; i++) {
 		const struct gf_level_cost *c = &net->levels[i];
 		struct gf_cost_lines lines = gf_level_lines(c);
 
@@ -224,13 +220,12 @@ static void levels_table(const struct gf_network *net, const struct sizes *s, si
 static void copies_table(const struct gf_profile *p, size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	size_t i;
 
 	if (!p->ncopies)
 		return;
 	gap(out);
 	gf_table_cells(&t, "copy\tstartup\trate\tfit off by");
-	for (i = 0; i < p->ncopies; i++) {
+	for (size_t i = 0; i < p->ncopies; i++) {
 		gf_table_cell(&t, "%s", p->copies[i].name);
 		time_cell(&t, p->copies[i].alpha_s);
 		rate_cell(&t, p->copies[i].beta_s_per_byte);
@@ -247,10 +242,9 @@ static void entry_cells(struct gf_table *t, const struct gf_processing_entry *of
 static void processing_tables(const struct gf_processing *p, size_t window, struct gf_text *out)
 {
 	GF_RELEASED(gf_table_release) struct gf_table codecs = {0}, selections = {0};
-	size_t i;
 
 	gf_table_cells(&codecs, "codec\tdevice\torigin\tencode\tdecode\tencode sets\tdecode sets");
-	for (i = 0; i < p->ncodecs; i++) {
+	for (size_t i = 0; i < p->ncodecs; i++) {
 		entry_cells(&codecs, &p->codecs[i].of);
 		rate_cell(&codecs, p->codecs[i].encode_s_per_byte);
 		rate_cell(&codecs, p->codecs[i].decode_s_per_byte);
@@ -258,7 +252,7 @@ static void processing_tables(const struct gf_processing *p, size_t window, stru
 		rate_cell(&codecs, p->codecs[i].set_decode_s_per_byte);
 	}
 	gf_table_cells(&selections, "selection\tdevice\torigin\tstartup\trate\tsent");
-	for (i = 0; i < p->nselections; i++) {
+	for (size_t i = 0; i < p->nselections; i++) {
 		entry_cells(&selections, &p->selections[i].of);
 		time_cell(&selections, p->selections[i].alpha_s);
 		rate_cell(&selections, p->selections[i].beta_s_per_byte);

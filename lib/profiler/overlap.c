@@ -27,9 +27,8 @@ double gf_measure_slowdown(double lost_s, double busy_s)
 double gf_measure_share_done(const struct gf_message_times *times, size_t count, double at_s)
 {
 	double done = 0;
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		double span = times[i].end_s - times[i].start_s;
 
 		if (times[i].end_s <= at_s)
@@ -196,9 +195,8 @@ static struct gf_measure_mutual weigh(const struct gf_measure_exchange *x, doubl
 	const struct gf_message_times *times = gf_engine_times(x->engine);
 	size_t n = x->plan.nmessages;
 	double end_s = begin_s + with_s, last_s = begin_s, flown_s, carried_s;
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		last_s = fmax(last_s, times[i].end_s);
 	flown_s = fmin(end_s, last_s) - begin_s;
 	carried_s = alone_s * (gf_measure_share_done(times, n, end_s) -
@@ -215,10 +213,9 @@ static int once(void *load, struct gf_measure_pass *pass, double alone_s,
 {
 	struct gf_measure_exchange *x = load;
 	double without_s = 0, with_s, begin_s;
-	size_t i;
 	int rc = without_messages(x, pass, &without_s, err);
 
-	for (i = 0; i < x->plan.nmessages; i++)
+	for (size_t i = 0; i < x->plan.nmessages; i++)
 		gf_measure_exchange_ready(x, i);
 	/* now a link has spent what it had saved in the pause */
 	rc = rc ?: gf_engine_wait_message(x->engine, 0, err);
@@ -249,7 +246,6 @@ static int issue_each(void *load, struct gf_measure_pass *pass, double *lost_s, 
 	struct gf_measure_exchange *x = load;
 	const struct gf_message_times *times;
 	double without_s = 0, with_s, end_s;
-	size_t i;
 	int rc = without_messages(x, pass, &without_s, err);
 
 	pass->on_grad = issue;
@@ -264,7 +260,7 @@ static int issue_each(void *load, struct gf_measure_pass *pass, double *lost_s, 
 		return rc;
 	*lost_s = with_s - without_s;
 	times = gf_engine_times(x->engine);
-	for (i = 0; i < x->plan.nmessages; i++)
+	for (size_t i = 0; i < x->plan.nmessages; i++)
 		takes_s[i] = times[i].end_s > end_s ? NAN : times[i].end_s - times[i].start_s;
 	return 0;
 }

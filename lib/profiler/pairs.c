@@ -108,9 +108,7 @@ static int pass(struct tournament *t, double *out, struct gf_error *err)
 
 static void keep_best(double *best, const double *per_byte, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n * n; i++)
+	for (size_t i = 0; i < n * n; i++)
 		if (per_byte[i] > 0)
 			best[i] = fmax(best[i], 1 / per_byte[i]);
 }
@@ -183,7 +181,6 @@ int gf_measure_pairs(const struct gf_measure_pairs_config *c, struct gf_measure_
 {
 	struct gf_measure_pairs pairs = {0};
 	struct tournament t = {.config = c, .pairs = &pairs, .me = -1};
-	size_t i;
 	int rc;
 
 	if (c->comm->ranks < 2)
@@ -195,7 +192,7 @@ int gf_measure_pairs(const struct gf_measure_pairs_config *c, struct gf_measure_
 	pairs.rate_bytes_per_s = gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
 	pairs.latency_s = gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
 	t.row = gf_xcalloc(pairs.count + 1, sizeof(*t.row));
-	for (i = 0; i < pairs.count; i++)
+	for (size_t i = 0; i < pairs.count; i++)
 		if (pairs.ranks[i] == c->comm->rank)
 			t.me = (int)i;
 	rc = rc ?: play(&t, err);
@@ -210,9 +207,7 @@ int gf_measure_pairs(const struct gf_measure_pairs_config *c, struct gf_measure_
 
 void gf_measure_pairs_release(struct gf_measure_pairs *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->count; i++)
+	for (size_t i = 0; i < p->count; i++)
 		free(p->names[i]);
 	free(p->names);
 	free(p->ranks);

@@ -18,7 +18,6 @@
 static char *describe_network(const struct gf_measure_network *n)
 {
 	struct gf_text t = {0};
-	size_t i;
 
 	gf_text_addf(&t, "%zu to ", n->min_bytes);
 	if (n->max_bytes)
@@ -28,11 +27,11 @@ static char *describe_network(const struct gf_measure_network *n)
 	gf_text_addf(&t, "%s, %zu lanes, %g s a point, %g s in all, given up after %g s, ",
 		     n->callers_memory ? " of a caller's" : "", n->lanes, n->time_s, n->budget_s,
 		     n->timeout_s);
-	for (i = 0; n->algorithms && n->algorithms[i]; i++)
+	for (size_t i = 0; n->algorithms && n->algorithms[i]; i++)
 		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
 	if (!n->algorithms)
 		gf_text_addf(&t, "all algorithms");
-	for (i = 0; n->collectives && n->collectives[i]; i++)
+	for (size_t i = 0; n->collectives && n->collectives[i]; i++)
 		gf_text_addf(&t, "%s%s", i ? "," : " and ", n->collectives[i]);
 	return gf_text_take(&t);
 }
@@ -53,10 +52,9 @@ int gf_measure_profile_same(struct gf_comm *comm, const struct gf_measure_profil
 		{"options", step},
 		{"network half", network},
 	};
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+	for (size_t i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
 		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
 	return rc;
 }
@@ -212,14 +210,13 @@ int gf_measure_load_end(const struct gf_measure_load *l, struct gf_comm *comm,
 	struct seen own = look(l, comm);
 	GF_FREED struct seen *all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
 	int rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
-	int h, r;
 
 	*found = (struct gf_measure_load_found){.others = -1};
-	for (h = 0; rc == 0 && h < comm->ranks; h++) {
+	for (int h = 0; rc == 0 && h < comm->ranks; h++) {
 		struct gf_measure_load_found here = {0};
 		double share = 0, beside;
 
-		for (r = h; r < comm->ranks; r++)
+		for (int r = h; r < comm->ranks; r++)
 			if (all[r].machine == h) {
 				here.ranks++;
 				here.own += all[r].own;

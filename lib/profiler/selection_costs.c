@@ -114,14 +114,13 @@ static int open_exchange(struct bench *b, bool scaled, struct gf_error *err)
 	const size_t elems = b->plan.model->tensors->count_elems;
 	const enum gf_dtype f32 = GF_F32;
 	const bool callers = b->config->callers_memory;
-	size_t i;
 
 	if (callers)
 		b->memory = gf_xcalloc(elems, sizeof(*b->memory));
 	b->drawn = gf_xcalloc(DRAWN + OTHERS * elems, sizeof(*b->drawn));
 	b->others = b->drawn + DRAWN;
 	gf_rng_init(&b->rng, 1, (uint64_t)b->config->comm->rank);
-	for (i = 0; i < DRAWN; i++)
+	for (size_t i = 0; i < DRAWN; i++)
 		b->drawn[i] = (float)gf_rng_normal(&b->rng);
 	return gf_exchange_open(&b->exchange,
 				&(struct gf_exchange_env){
@@ -287,7 +286,6 @@ static void add(const struct gf_measure_selections *c, struct gf_processing *out
 		const struct gf_lines_fit *f, const struct points *p)
 {
 	struct gf_selection_cost *to;
-	size_t i;
 
 	out->selections =
 		gf_xreallocarray(out->selections, out->nselections + 1, sizeof(*out->selections));
@@ -306,7 +304,7 @@ static void add(const struct gf_measure_selections *c, struct gf_processing *out
 		.beta_s_per_byte = f->lines->per_byte_s,
 		.sent_s_per_byte = p->sent_s_per_byte,
 	};
-	for (i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++)
 		to->of.fit.size_bytes[i] = (size_t)p->bytes[i];
 }
 
@@ -319,13 +317,12 @@ static int measure_sent(const struct gf_measure_selections *c, const char *name,
 	const struct seat seat = {name, sides[at], .other_share = true};
 	double time_s, more;
 	bool runs = true;
-	size_t i;
 	int rc = sit(c, &seat, &time_s, &more, &runs, err);
 
 	if (rc || !runs || !(more > p->handled[at]))
 		return rc;
 	p->sent_s_per_byte = fmax(0, (time_s - p->times[at]) / (more - p->handled[at]));
-	for (i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++)
 		p->times[i] -= fmin(p->times[i] / 2, p->sent_s_per_byte * p->handled[i]);
 	return 0;
 }
@@ -336,10 +333,9 @@ static int measure(const struct gf_measure_selections *c, const char *name,
 	struct points p = {.n = 0};
 	struct gf_lines_fit f;
 	bool runs = true;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < SIZES && rc == 0 && runs; i++) {
+	for (size_t i = 0; i < SIZES && rc == 0 && runs; i++) {
 		const struct seat seat = {name, side_of(c, i)};
 
 		p.bytes[p.n] = bytes_of(seat.side);
@@ -369,10 +365,9 @@ static int measure_scale(const struct gf_measure_selections *c, struct gf_proces
 				  sides[FEWEST_SIZES - 1], .scaled = true};
 	double time_s = 0, handled;
 	bool runs;
-	size_t i;
 	int rc = sit(c, &seat, &time_s, &handled, &runs, err);
 
-	for (i = 0; i < out->ncodecs && rc == 0 && runs; i++)
+	for (size_t i = 0; i < out->ncodecs && rc == 0 && runs; i++)
 		if (gf_codec_find(out->codecs[i].of.name)->greatest > 0)
 			out->codecs[i].scale_s_per_byte = time_s / bytes_of(seat.side);
 	return rc;
@@ -381,10 +376,9 @@ static int measure_scale(const struct gf_measure_selections *c, struct gf_proces
 int gf_measure_selections(const struct gf_measure_selections *c, struct gf_processing *out,
 			  struct gf_error *err)
 {
-	size_t i;
 	int rc = measure_scale(c, out, err);
 
-	for (i = 0; gf_select_plans[i] && rc == 0; i++)
+	for (size_t i = 0; gf_select_plans[i] && rc == 0; i++)
 		if (gf_selection_runs(gf_select_plans[i]) &&
 		    !(gf_select_plans[i]->traits & GF_SELECT_LOSSLESS))
 			rc = measure(c, gf_select_plans[i]->name, out, err);

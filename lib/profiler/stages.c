@@ -78,12 +78,11 @@ int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages, bool gpu
 {
 	struct gf_stage *stages = gf_stages_copy(base, nstages);
 	char *own;
-	size_t i, k;
 	int rc = 0;
 
-	for (i = 0; i < nstages; i++) {
+	for (size_t i = 0; i < nstages; i++) {
 		own = stages[i].algorithm;
-		for (k = 0; gf_stage_names[k] && rc == 0; k++) {
+		for (size_t k = 0; gf_stage_names[k] && rc == 0; k++) {
 			if (!differs(&base[i], gf_stage_names[k], gpus))
 				continue;
 			stages[i].algorithm = (char *)gf_stage_names[k];
@@ -241,10 +240,9 @@ int gf_measure_entries(const struct gf_measure_network *c, struct gf_network *ne
 		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_error why;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; gf_algorithms[i] && rc == 0; i++) {
+	for (size_t i = 0; gf_algorithms[i] && rc == 0; i++) {
 		const struct gf_way way = {.algorithm = gf_algorithms[i]};
 
 		if (c->algorithms && gf_names_index(c->algorithms, gf_algorithms[i]->name) < 0)
@@ -277,11 +275,10 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost, si
 		.calls = true,
 	};
 	struct gf_error ignored;
-	size_t i;
 	bool built;
 
 	args.segment_elems = gf_exec_segment_elems(comm, &f32, args.count_elems);
-	for (i = 0; i < cost->nstages; i++) {
+	for (size_t i = 0; i < cost->nstages; i++) {
 		factors[i] = cost->stages[i].factor;
 		stages[i] = cost->stages[i].algorithm;
 	}
@@ -296,12 +293,11 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost, si
 static bool same_step(const struct gf_schedule *a, const struct gf_schedule *b, size_t i)
 {
 	const struct gf_step *x = &a->steps[i], *y = &b->steps[i];
-	uint32_t k;
 
 	if (x->op != y->op || x->peer != y->peer || x->match != y->match ||
 	    x->range.count != y->range.count || x->ndeps != y->ndeps)
 		return false;
-	for (k = 0; k < x->ndeps; k++)
+	for (uint32_t k = 0; k < x->ndeps; k++)
 		if (a->deps[x->first_dep + k] != b->deps[y->first_dep + k])
 			return false;
 	return true;
@@ -309,11 +305,9 @@ static bool same_step(const struct gf_schedule *a, const struct gf_schedule *b, 
 
 static bool same(const struct gf_schedule *a, const struct gf_schedule *b)
 {
-	size_t i;
-
 	if (a->nsteps != b->nsteps)
 		return false;
-	for (i = 0; i < a->nsteps; i++)
+	for (size_t i = 0; i < a->nsteps; i++)
 		if (!same_step(a, b, i))
 			return false;
 	return true;

@@ -37,9 +37,8 @@ static int choose_backend(struct gf_measure_profile *c, struct gf_error *err)
 {
 	const char *name = c->backend_name ? c->backend_name : "auto";
 	bool any = strcmp(name, "auto") == 0;
-	size_t i;
 
-	for (i = 0; gf_backends[i] && !c->backend; i++)
+	for (size_t i = 0; gf_backends[i] && !c->backend; i++)
 		if (gf_backends[i]->on_device == (c->device.gpu != NULL) &&
 		    (any || strcmp(gf_backends[i]->name, name) == 0))
 			c->backend = gf_backends[i];
@@ -427,13 +426,11 @@ static int measure_codecs_run(const struct gf_measure_profile *c, struct gf_prof
  * each other. */
 static void keep_whole(struct gf_profile *p, struct gf_text *remarks)
 {
-	size_t i;
-
 	if (p->model && !p->model->tensors) {
 		gf_model_profile_free(p->model);
 		p->model = NULL;
 	}
-	for (i = 0; p->network && i < p->network->nallreduce; i++) {
+	for (size_t i = 0; p->network && i < p->network->nallreduce; i++) {
 		struct gf_beside_backward *b = &p->network->allreduce[i].beside;
 
 		free(b->compute_slowdown);

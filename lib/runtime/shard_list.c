@@ -11,9 +11,7 @@ static size_t units(const struct gf_shards *s)
 
 static int check(const struct gf_plan *plan, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (gf_shard_has(&plan->shard, GF_SHARD_PARAMETERS) &&
 		    plan->messages[i].release != GF_RELEASE_READY)
 			return gf_error_set(err, -ENOTSUP,
@@ -27,7 +25,6 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 		   float *params, struct gf_error *err)
 {
 	const struct gf_model_profile *model = plan->model;
-	size_t i;
 	int rc = check(plan, err);
 
 	*s = (struct gf_shards){.plan = plan, .rank = rank, .params = params, .gathered = params};
@@ -35,10 +32,10 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 		return rc;
 	s->stages = 2 * plan->nmessages * parts;
 	s->offsets = gf_xcalloc(model->ntensors + 1, sizeof(*s->offsets));
-	for (i = 0; i < model->ntensors; i++)
+	for (size_t i = 0; i < model->ntensors; i++)
 		s->offsets[i + 1] = s->offsets[i] + model->tensors[i].count_elems;
 	s->owners = gf_xcalloc(plan->nmessages, sizeof(*s->owners));
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		s->owners[i] =
 			gf_layout_even(plan->shard.group_ranks, gf_plan_message_elems(plan, i));
 	s->gather = gf_xcalloc(s->stages, sizeof(*s->gather));
@@ -46,7 +43,7 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 	s->made = gf_xcalloc(plan->nmessages, sizeof(*s->made));
 	s->works = gf_xcalloc((2 * parts + 1) * plan->nmessages, sizeof(*s->works));
 	s->nworks = gf_shard_order(&plan->shard, plan->messages, plan->nmessages, parts, s->works);
-	for (i = 0; i < s->nworks; i++)
+	for (size_t i = 0; i < s->nworks; i++)
 		if (s->works[i].gather)
 			s->gather[s->works[i].stage] = 1 + i;
 		else
@@ -56,9 +53,7 @@ int gf_shards_open(struct gf_shards *s, const struct gf_plan *plan, int rank, si
 
 void gf_shards_close(struct gf_shards *s)
 {
-	size_t i;
-
-	for (i = 0; s->owners && i < units(s); i++)
+	for (size_t i = 0; s->owners && i < units(s); i++)
 		free((void *)s->owners[i].pieces);
 	free(s->owners);
 	free(s->offsets);
@@ -89,9 +84,7 @@ static struct gf_work half_of(const struct gf_shards *s, size_t unit, enum gf_co
 
 void gf_shards_work(const struct gf_shards *s, const struct gf_pool *pool, struct gf_work *work)
 {
-	size_t k;
-
-	for (k = 0; k < s->nworks; k++) {
+	for (size_t k = 0; k < s->nworks; k++) {
 		const struct gf_shard_work *w = &s->works[k];
 
 		work[k] = half_of(s, w->message,

@@ -49,9 +49,8 @@ static void mark(const void *emitter, struct gf_text *out)
 	};
 	const struct gf_emitter *e = emitter;
 	const char *comma = "takes ";
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(words); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(words); i++)
 		if (e->takes & words[i].takes) {
 			gf_text_addf(out, "%s%s", comma, words[i].words);
 			comma = ", ";

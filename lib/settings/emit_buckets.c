@@ -26,9 +26,8 @@ static const struct compression {
 static const struct compression *compression_of(const char *codec)
 {
 	static const struct compression none;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(compressions); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(compressions); i++)
 		if (strcmp(compressions[i].codec, codec) == 0)
 			return &compressions[i];
 	return &none;
@@ -74,9 +73,7 @@ static int lacks(const struct gf_emitter *e, const char *kind, const char *name,
 
 static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		if (!e->takes_codec(p->messages[i].codec))
 			return lacks(e, "codec ", p->messages[i].codec, err);
 		if (strcmp(p->messages[i].codec, p->messages[0].codec) != 0)
@@ -93,15 +90,13 @@ static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e, str
 static int check(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
 		 struct gf_error *err)
 {
-	size_t i;
-
 	if (p->rule)
 		return 0;
 	if (p->staleness > 1)
 		return lacks(e, "stale gradients", "", err);
 	if (!(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
 		return lacks(e, "selection ", gf_selection_name(&p->selection), err);
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(err, -ENOTSUP,
 					    "--emit %s: want whole messages, got split ones "
@@ -148,8 +143,6 @@ static void add_bucket(const struct gf_plan *p, size_t i, struct gf_text *out)
 static void add_arguments(const struct gf_plan *p, const struct gf_emit_times *t,
 			  struct gf_text *out)
 {
-	size_t i;
-
 	if (!gf_emit_plan_pays(t)) {
 		gf_text_addf(out, "# One cap of all buckets is as good as the plan's buckets.\n"
 				  "# DistributedDataParallel(model, **ddp_arguments)\n"
@@ -161,7 +154,7 @@ static void add_arguments(const struct gf_plan *p, const struct gf_emit_times *t
 	gf_text_addf(out, "import inspect\n"
 			  "from torch.nn.parallel import DistributedDataParallel\n\n"
 			  "bucket_cap_mb_list = [");
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		gf_text_addf(out, "%s", i == 0 ? "" : ", ");
 		add_bucket(p, i, out);
 	}
@@ -297,14 +290,12 @@ static int check_names(const struct gf_plan *p, struct gf_error *err)
 
 static void add_groups(const struct gf_plan *p, struct gf_text *out)
 {
-	size_t i, k;
-
 	gf_text_addf(out, "import os\n\n");
 	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = \"1\"\n\n"
 			  "group_names = [\n");
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		gf_text_addf(out, "    [");
-		for (k = p->messages[i].first; k <= p->messages[i].last; k++) {
+		for (size_t k = p->messages[i].first; k <= p->messages[i].last; k++) {
 			gf_text_addf(out, "%s", k == p->messages[i].first ? "" : ", ");
 			gf_json_quote(out, p->model->tensors[k].name);
 		}

@@ -15,9 +15,8 @@ static const char *nccl_name(const char *algorithm)
 		{"ring", "ring"},
 		{"tree", "tree"},
 	};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(table); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(table); i++)
 		if (strcmp(table[i].ours, algorithm) == 0)
 			return table[i].theirs;
 	return NULL;
@@ -27,11 +26,9 @@ static const char *nccl_name(const char *algorithm)
  * process, not by message. */
 static const char *one_algorithm(const struct gf_plan *p)
 {
-	size_t i;
-
 	if (p->rule)
 		return p->rule->algorithms[p->rule->nalgorithms - 1].algorithm;
-	for (i = 1; i < p->nmessages; i++)
+	for (size_t i = 1; i < p->nmessages; i++)
 		if (strcmp(p->messages[i].algorithm, p->messages[0].algorithm) != 0)
 			return NULL;
 	return p->messages[0].algorithm;

@@ -21,9 +21,7 @@ static void add_head(const struct gf_picks *picks, const char *use, struct gf_te
  * nothing have none. */
 static void add_rows(const struct gf_picks *picks, struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; i < picks->count; i++) {
+	for (size_t i = 0; i < picks->count; i++) {
 		const struct gf_tuning *t = &picks->list[i].tuning;
 		const size_t last =
 			i + 1 < picks->count ? picks->list[i + 1].from_bytes - 1 : SIZE_MAX;
@@ -114,13 +112,11 @@ static void add_row(const struct gf_picks *picks, size_t i, int hosts, struct gf
 static int emit_ncclx(const struct gf_picks *picks, struct gf_text *out, struct gf_error *err)
 {
 	const struct gf_network *net = picks->network;
-	size_t i;
-	int h;
 
 	(void)err;
 	add_head(picks, "NCCLX_TUNER_CONFIG_FILE=FILE", out);
-	for (i = 0; i < picks->count; i++)
-		for (h = 1; h <= net->ranks; h++)
+	for (size_t i = 0; i < picks->count; i++)
+		for (int h = 1; h <= net->ranks; h++)
 			if (picks->list[i].tuning.algorithm &&
 			    (net->hosts ? h == net->hosts : net->ranks % h == 0))
 				add_row(picks, i, h, out);

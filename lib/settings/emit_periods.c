@@ -31,11 +31,10 @@ static int check_torchft(const struct gf_plan *p, bool *quantize, struct gf_erro
 {
 	const struct gf_period *o = &p->period;
 	const char *codec = o->messages[0].codec;
-	size_t i;
 
 	if (check_begin(&gf_emitter_torchft, o, err))
 		return -ENOTSUP;
-	for (i = 1; i < o->nmessages; i++)
+	for (size_t i = 1; i < o->nmessages; i++)
 		if (strcmp(o->messages[i].codec, codec) != 0)
 			return gf_error_set(err, -ENOTSUP,
 					    "--emit torchft: want one codec of all outer messages, "
@@ -51,9 +50,7 @@ static int check_torchft(const struct gf_plan *p, bool *quantize, struct gf_erro
 static void add_message(const struct gf_plan *p, const struct gf_message *m, bool more,
 			struct gf_text *out)
 {
-	size_t i;
-
-	for (i = m->first; i <= m->last; i++, more = true) {
+	for (size_t i = m->first; i <= m->last; i++, more = true) {
 		gf_text_addf(out, "%s", more ? ", " : "");
 		gf_json_quote(out, p->model->tensors[i].name);
 	}
@@ -133,7 +130,6 @@ const struct gf_emitter gf_emitter_torchft = {
 static int check_maxtext(const struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
-	size_t i;
 
 	if (check_begin(&gf_emitter_maxtext, o, err))
 		return -ENOTSUP;
@@ -141,7 +137,7 @@ static int check_maxtext(const struct gf_plan *p, struct gf_error *err)
 		return gf_error_set(
 			err, -ENOTSUP,
 			"--emit maxtext: want 2 fragments or more with a delay or a mix, got 1");
-	for (i = 0; i < o->nmessages; i++)
+	for (size_t i = 0; i < o->nmessages; i++)
 		if (!gf_codec_is_plain(o->messages[i].codec))
 			return gf_error_set(err, -ENOTSUP,
 					    "--emit maxtext: want outer codec f32, got %s",

@@ -143,12 +143,11 @@ static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 	struct gf_fabric fabric;
 	struct gf_error err = {""};
 	GF_RELEASED(gf_plan_release) struct gf_plan run = {0};
-	size_t i, k;
 	int rc;
 
 	gf_plan_copy(&run, p);
 	run.lanes = lanes;
-	for (i = 0; i < run.nmessages; i++) {
+	for (size_t i = 0; i < run.nmessages; i++) {
 		struct gf_message *m = &run.messages[i];
 
 		m->mode = GF_MODE_NORMAL;
@@ -157,7 +156,7 @@ static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 			continue;
 		free(m->algorithm);
 		m->algorithm = gf_xstrdup(algorithm);
-		for (k = 0; k < m->nstages; k++)
+		for (size_t k = 0; k < m->nstages; k++)
 			free(m->stages[k].algorithm);
 		m->nstages = 0;
 	}

@@ -66,7 +66,6 @@ static void open_job(struct job *j, const struct gf_request *r, const struct gf_
 {
 	struct gf_axes *a = &j->axes;
 	int inner = 1;
-	size_t i;
 
 	gf_axes_init(a);
 	if (r->axes)
@@ -82,7 +81,7 @@ static void open_job(struct job *j, const struct gf_request *r, const struct gf_
 		return;
 	a->shard = given->shard.method;
 	a->memory = given->memory;
-	for (i = 0; i < r->fabric.nlevels; i++) {
+	for (size_t i = 0; i < r->fabric.nlevels; i++) {
 		inner *= (int)r->fabric.levels[i].size;
 		if (inner == given->shard.group_ranks)
 			a->shard_level = r->fabric.levels[i].name;
@@ -105,9 +104,8 @@ static int plan_units(struct job *j, const char *units, struct gf_plan *p, struc
 static double tail_s(const struct gf_plan *p)
 {
 	double ready_s = 0, end_s = 0;
-	size_t i;
 
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		ready_s = fmax(ready_s, p->predicted->messages[i].ready_s);
 		end_s = fmax(end_s, p->predicted->messages[i].end_s);
 	}
@@ -189,9 +187,8 @@ static int plan_told(struct job *j, struct gf_plan *p, struct gf_text *notes, st
 static bool takes_codecs(const struct gf_plan *p, const struct gf_emitter *e)
 {
 	const char *codec = p->messages[0].codec;
-	size_t i;
 
-	for (i = 1; i < p->nmessages; i++)
+	for (size_t i = 1; i < p->nmessages; i++)
 		if (strcmp(p->messages[i].codec, codec) != 0)
 			return false;
 	return e->takes_codec ? e->takes_codec(codec) : gf_codec_is_plain(codec);
@@ -310,9 +307,8 @@ static const char *dtype_of(const char *codec)
 	static const struct {
 		const char *codec, *dtype;
 	} dtypes[] = {{"f32", ""}, {"f16", "float16"}, {"bf16", "bfloat16"}};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(dtypes); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(dtypes); i++)
 		if (strcmp(dtypes[i].codec, codec) == 0)
 			return dtypes[i].dtype;
 	return NULL;
@@ -492,9 +488,8 @@ static double reused_elems(const struct gf_plan *p, double *small)
 static void settle_deepspeed(struct gf_plan *p)
 {
 	double small, kept = reused_elems(p, &small), sum = 0;
-	size_t i;
 
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		sum += elems_of(p, i);
 		p->messages[i].keep = sum <= kept || elems_of(p, i) <= small;
 	}
@@ -516,11 +511,10 @@ static int emit_deepspeed(const struct gf_plan *p, const struct gf_emit_times *t
 {
 	const int stage = 1 + gf_shard_has(&p->shard, GF_SHARD_GRADIENTS) + has_units(p);
 	double small, kept = reused_elems(p, &small), most = 0;
-	size_t i;
 
 	(void)t;
 	(void)err;
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		most = fmax(most, elems_of(p, i));
 	gf_text_addf(out,
 		     "{\n"
@@ -571,9 +565,7 @@ const struct gf_emitter gf_emitter_deepspeed = {
 
 static void settle_megatron(struct gf_plan *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		p->messages[i].keep = false;
 }
 
@@ -582,9 +574,8 @@ static void settle_megatron(struct gf_plan *p)
 static double full_elems(const struct gf_plan *p)
 {
 	double least = INFINITY;
-	size_t i;
 
-	for (i = 0; i + 1 < p->nmessages; i++)
+	for (size_t i = 0; i + 1 < p->nmessages; i++)
 		least = fmin(least, elems_of(p, i));
 	return fmin(least, all_elems(p));
 }

@@ -19,9 +19,8 @@ struct reading {
 static bool read_at(const struct gf_allreduce_cost *cost, size_t bytes, struct reading *r)
 {
 	const struct gf_fit *fit = &cost->fit;
-	size_t i;
 
-	for (i = 0; i < fit->npoints; i++)
+	for (size_t i = 0; i < fit->npoints; i++)
 		if (fit->size_bytes[i] == bytes) {
 			*r = (struct reading){
 				.cost = cost,
@@ -43,9 +42,7 @@ static bool is_default(const struct gf_picks *p, const struct gf_allreduce_cost 
 
 static const struct gf_allreduce_cost *default_of(const struct gf_picks *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->network->nvariants; i++)
+	for (size_t i = 0; i < p->network->nvariants; i++)
 		if (is_default(p, &p->network->variants[i]))
 			return &p->network->variants[i];
 	return NULL;
@@ -77,9 +74,8 @@ static bool best_at(const struct gf_picks *p, const struct gf_picks_wish *w, siz
 	const struct gf_network *net = p->network;
 	struct reading r = {0};
 	bool found = false;
-	size_t i;
 
-	for (i = 0; i < net->nvariants; i++) {
+	for (size_t i = 0; i < net->nvariants; i++) {
 		if (!may(p, w, &net->variants[i]) || !read_at(&net->variants[i], bytes, &r))
 			continue;
 		if (!found || r.time_s < best->time_s)
@@ -230,11 +226,10 @@ static struct gf_network *told_network(const struct gf_picks *picks, bool told)
 	struct gf_network plain = *picks->network, *net;
 	struct gf_allreduce_cost cost = {.algorithm = (char *)"library"};
 	const struct gf_pick as_it_is = {.cost = default_of(picks)};
-	size_t i;
 
 	if (!told)
 		add_lines(&as_it_is, INFINITY, &cost);
-	for (i = 0; told && i < picks->count; i++)
+	for (size_t i = 0; told && i < picks->count; i++)
 		add_lines(&picks->list[i],
 			  i + 1 < picks->count ? (double)picks->list[i + 1].from_bytes : INFINITY,
 			  &cost);
@@ -249,11 +244,10 @@ static struct gf_network *told_network(const struct gf_picks *picks, bool told)
 void gf_picks_table(const struct gf_picks *picks, struct gf_text *out)
 {
 	char text[GF_TUNING_TEXT];
-	size_t i;
 
 	gf_text_addf(out, "# %d ranks, %s, measured times:\n", picks->network->ranks,
 		     picks->network->library);
-	for (i = 0; i < picks->nsizes; i++) {
+	for (size_t i = 0; i < picks->nsizes; i++) {
 		const struct gf_pick_size *s = &picks->sizes[i];
 
 		gf_text_addf(out, "# %12zu B: %s by default", s->bytes,

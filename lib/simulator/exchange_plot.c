@@ -30,10 +30,9 @@ static bool is_drawn(const struct drawing *d, int rank)
 static void choose_ranks(struct drawing *d)
 {
 	int groups;
-	size_t i;
 
 	d->every = 1;
-	for (i = 0; i < d->nlevels && (d->r->ranks - 1) / d->every >= RANKS_MOST; i++)
+	for (size_t i = 0; i < d->nlevels && (d->r->ranks - 1) / d->every >= RANKS_MOST; i++)
 		d->every *= (int)d->levels[i].size;
 	groups = (d->r->ranks - 1) / d->every + 1;
 	if (groups > RANKS_MOST)
@@ -45,10 +44,9 @@ static void choose_messages(struct drawing *d)
 {
 	double end_s = 0;
 	size_t steps = 0;
-	int rank;
 
 	while (d->nmessages < d->r->nmessages && steps <= STEPS_MOST) {
-		for (rank = 0; rank < d->r->ranks; rank++)
+		for (int rank = 0; rank < d->r->ranks; rank++)
 			if (is_drawn(d, rank))
 				steps += d->r->messages[d->nmessages].ranks[rank].nsteps;
 		end_s = fmax(end_s, d->r->messages[d->nmessages++].end_s);
@@ -60,9 +58,8 @@ static void choose_messages(struct drawing *d)
 static const struct gf_level *level_of(const struct drawing *d, int a, int b)
 {
 	int unit = 1;
-	size_t i;
 
-	for (i = 0; i < d->nlevels; i++) {
+	for (size_t i = 0; i < d->nlevels; i++) {
 		unit *= (int)d->levels[i].size;
 		if (a / unit == b / unit || i + 1 == d->nlevels)
 			return &d->levels[i];
@@ -145,7 +142,6 @@ void gf_steps_plot(const struct gf_plan *p, const struct gf_what_if *w, const st
 		.csv = &plot->csv,
 	};
 	struct gf_text end = {0};
-	int rank;
 
 	choose_ranks(&d);
 	choose_messages(&d);
@@ -158,7 +154,7 @@ void gf_steps_plot(const struct gf_plan *p, const struct gf_what_if *w, const st
 	gf_iteration_titles(p, w, r->outcome.ranks, end.data, plot);
 	gf_text_release(&end);
 	gf_text_addf(d.csv, "rank,way,peer,by,level,lane,lanes,bytes,start_s,moves_s,end_s\n");
-	for (rank = 0; rank < r->ranks; rank++)
+	for (int rank = 0; rank < r->ranks; rank++)
 		if (is_drawn(&d, rank)) {
 			add_steps(&d, rank, true);
 			add_steps(&d, rank, false);

@@ -83,9 +83,8 @@ static void add_forward(struct gf_gantt *t, double end_s, const struct gf_sim_ga
 			size_t n)
 {
 	double from_s = 0;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (gathers[i].end_s <= gathers[i].wait_s)
 			continue;
 		add(t, GF_BAR_FORWARD, 1, from_s, gathers[i].wait_s);
@@ -101,9 +100,8 @@ static void add_stages(struct gf_gantt *t, const struct gf_sim_input *in,
 {
 	const size_t n = in->nmessages;
 	double from_s = 0;
-	size_t i;
 
-	for (i = 0; i < 2 * n; i++) {
+	for (size_t i = 0; i < 2 * n; i++) {
 		add(t, GF_BAR_WAITING, 1, from_s, at->begin_s[i]);
 		add(t, i < n ? GF_BAR_FORWARD : GF_BAR_BACKWARD, 1, at->begin_s[i], at->done_s[i]);
 		from_s = at->done_s[i];
@@ -114,15 +112,14 @@ static void add_works(struct gf_gantt *t, const struct gf_sim_input *in,
 		      const struct gf_sim_shard_times *at)
 {
 	GF_FREED struct gf_predicted_message *all = gf_xcalloc(in->nworks + 1, sizeof(*all));
-	size_t i;
 	GF_FREED size_t *lane = gf_xcalloc(in->nworks + 1, sizeof(*lane));
 
-	for (i = 0; i < in->nworks; i++) {
+	for (size_t i = 0; i < in->nworks; i++) {
 		all[i].start_s = at->start_s[i];
 		all[i].end_s = at->end_s[i];
 	}
 	t->nlanes = gf_lanes_assign(all, in->nworks, lane);
-	for (i = 0; i < in->nworks; i++)
+	for (size_t i = 0; i < in->nworks; i++)
 		add_message(t, in, in->works[i].message,
 			    in->works[i].gather ? GF_BAR_ALL_GATHER : GF_BAR_REDUCE_SCATTER,
 			    (struct gf_bar){.row = 1 + lane[i],

@@ -41,9 +41,8 @@ struct sizes {
 static struct sizes sizes_of(const struct gf_model_profile *model, size_t first, size_t last)
 {
 	struct sizes s = {0, 0, 0};
-	size_t i;
 
-	for (i = first; i <= last; i++) {
+	for (size_t i = first; i <= last; i++) {
 		s.bytes += (double)gf_tensor_bytes(&model->tensors[i]);
 		s.elems += (double)model->tensors[i].count_elems;
 		s.activations += (double)model->tensors[i].activation_bytes;
@@ -108,12 +107,11 @@ static void add_gathers(const struct gf_sim_input *in, const struct gf_sim_shard
 {
 	const size_t n = in->nmessages;
 	GF_FREED bool *again = gf_xcalloc(n + 1, sizeof(*again));
-	size_t k;
 
-	for (k = 0; k < in->nworks; k++)
+	for (size_t k = 0; k < in->nworks; k++)
 		if (in->works[k].gather && in->works[k].stage >= n)
 			again[in->works[k].message] = true;
-	for (k = 0; k < in->nworks; k++) {
+	for (size_t k = 0; k < in->nworks; k++) {
 		const struct gf_shard_work *w = &in->works[k];
 		const struct gf_sim_message *m = &in->messages[w->message];
 		const double bytes = others * sizes_of(in->model, m->first, m->last).bytes;
@@ -129,9 +127,7 @@ static void add_gathers(const struct gf_sim_input *in, const struct gf_sim_shard
 static void add_gradients(const struct gf_sim_input *in, const struct gf_sim_shard_times *t,
 			  double others, struct changes *c)
 {
-	size_t k;
-
-	for (k = 0; k < in->nworks; k++) {
+	for (size_t k = 0; k < in->nworks; k++) {
 		const struct gf_shard_work *w = &in->works[k];
 		const struct gf_sim_message *m = &in->messages[w->message];
 		const double bytes = others * sizes_of(in->model, m->first, m->last).bytes;
@@ -147,9 +143,8 @@ static void add_activations(const struct gf_sim_input *in, const struct gf_sim_s
 			    struct changes *c)
 {
 	const size_t n = in->nmessages;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
 		const double bytes = sizes_of(in->model, m->first, m->last).activations;
 
@@ -163,9 +158,8 @@ static void find_peak(const struct changes *c, struct gf_memory_use *use)
 {
 	struct change now = {0}, most = {0};
 	double sum, peak = -1;
-	size_t i;
 
-	for (i = 0; i < c->n; i++) {
+	for (size_t i = 0; i < c->n; i++) {
 		now.gathered += c->at[i].gathered;
 		now.gradients += c->at[i].gradients;
 		now.activations += c->at[i].activations;

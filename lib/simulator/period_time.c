@@ -18,13 +18,12 @@ static int sent_elems(const struct gf_algorithm *a, const struct gf_coll_args *a
 		      int group, double *elems)
 {
 	struct gf_schedule s;
-	size_t i;
 	int rc = gf_algorithm_schedule(a, args, rank, &s, NULL);
 
 	*elems = 0;
 	if (rc < 0)
 		return rc;
-	for (i = 0; i < s.nsteps; i++)
+	for (size_t i = 0; i < s.nsteps; i++)
 		if (s.steps[i].op == GF_STEP_SEND && s.steps[i].peer >= group)
 			*elems += (double)s.steps[i].range.count;
 	gf_schedule_release(&s);
@@ -60,11 +59,10 @@ void gf_sim_border(const struct gf_plan *p, struct gf_border *out)
 	const double groups = (double)p->ranks / group;
 	const bool counted = (double)group * p->ranks * (double)p->period.nmessages < STEPS_MOST;
 	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
-	size_t i;
 
 	*out = (struct gf_border){0};
 	gf_period_outer(p, &outer);
-	for (i = 0; i < outer.nmessages; i++) {
+	for (size_t i = 0; i < outer.nmessages; i++) {
 		const double wire =
 			sizeof(float) * gf_codec_ratio(gf_codec_find(outer.messages[i].codec));
 		double sum, most;
@@ -114,9 +112,8 @@ static double alone_s(const struct gf_model_profile *quiet, const struct gf_sim_
 	GF_FREED struct gf_sim_message *messages = gf_xmemdup(of, n * sizeof(*of));
 	const struct gf_sim_input in = {quiet, messages, n, lanes, 0};
 	struct gf_sim_result r = {0};
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		messages[i].holds_s = 0;
 		messages[i].mutual = NULL;
 	}
@@ -171,9 +168,8 @@ void gf_sim_outer_times(const struct gf_plan *outer, const struct gf_period *per
 			const struct gf_traffic *t, struct gf_outer_time *out)
 {
 	struct gf_model_profile *quiet = quiet_model(outer->model);
-	size_t i;
 
-	for (i = 0; i < period->fragments; i++)
+	for (size_t i = 0; i < period->fragments; i++)
 		time_fragment(outer, period, i, quiet, t, &out[i]);
 	gf_model_profile_free(quiet);
 }
@@ -222,10 +218,8 @@ void gf_sim_period(const struct gf_period *period, const struct gf_model_profile
 		   const struct gf_sim_result *inner, const struct gf_outer_time *fragments,
 		   struct gf_period_time *out)
 {
-	size_t i;
-
 	*out = (struct gf_period_time){.inner_s = inner->iteration_s};
-	for (i = 0; i < period->fragments; i++) {
+	for (size_t i = 0; i < period->fragments; i++) {
 		const struct gf_outer_time *o = &fragments[i];
 
 		out->exchange_s += o->exchange_s;

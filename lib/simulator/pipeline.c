@@ -149,9 +149,8 @@ static double exchanged_s(struct gf_pipeline *p, size_t step)
 {
 	const double *ends = p->state.end_s + gf_pipeline_slot(p, step);
 	double last = 0;
-	size_t i;
 
-	for (i = 0; i < p->in->nmessages; i++) {
+	for (size_t i = 0; i < p->in->nmessages; i++) {
 		while (isnan(ends[i])) {
 			run_to(p, p->state.now_s, INFINITY);
 			/* none is left where times are no numbers */
@@ -203,7 +202,6 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 {
 	size_t base = gf_pipeline_slot(p, p->steps), i;
 	double issued_s = 0, issues_s = gf_sim_issues_s(p->in);
-	int k;
 
 	p->npending -= p->next;
 	memmove(p->pending, p->pending + p->next, p->npending * sizeof(*p->pending));
@@ -220,7 +218,7 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 		start->issue_s = 0; /* is work here */
 		start->message = base + i;
 		start->work_s = line(p, factor, p->late[0], work_s);
-		for (k = 1; k < p->nlate; k++)
+		for (int k = 1; k < p->nlate; k++)
 			start->work_s = fmax(start->work_s, line(p, factor, p->late[k], work_s));
 		p->state.end_s[base + i] = NAN;
 	}
@@ -232,34 +230,31 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 /* All ranks compute, the last of them until that work is done. */
 static void pass_compute(struct gf_pipeline *p, double work_s)
 {
-	size_t i;
-
 	gf_sim_begin_compute(&p->state, work_s);
 	run_to(p, INFINITY, work_s);
 	gf_sim_reach(&p->state, work_s);
 	gf_sim_end_compute(&p->state);
-	for (i = p->next; i < p->npending; i++)
+	for (size_t i = p->next; i < p->npending; i++)
 		p->pending[i].work_s = 0; /* is done */
 }
 
 double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 {
 	double begun_s = 0, first_s = INFINITY;
-	int rank;
 
 	if (p->steps >= (size_t)p->staleness)
 		p->waited_s = exchanged_s(p, p->steps - (size_t)p->staleness);
-	for (rank = 0; rank < p->ranks; rank++) {
+	for (int rank = 0; rank < p->ranks; rank++) {
 		p->done_s[rank] = fmax(p->ended_s[rank], p->waited_s);
 		begun_s = fmax(begun_s, p->done_s[rank]);
 	}
 	run_to(p, begun_s, INFINITY);
 	gf_sim_advance(&p->state, begun_s);
-	for (rank = 0; rank < p->ranks; rank++)
+	for (int rank = 0; rank < p->ranks; rank++)
 		p->done_s[rank] += p->in->update_s - lag_at(&p->lags, moment_of, p->done_s[rank]);
 	add_messages(p, factor);
 	pass_compute(p, line(p, factor, latest(p, factor, p->compute_s), p->compute_s));
-	for (rank = 0; rank < p->ranks; rank++) {
+	for (int rank = 0; rank < p->ranks; rank++) {
 		p->ended_s[rank] = reached_s(p, line(p, factor, rank, p->compute_s));
 		first_s = fmin(first_s, p->ended_s[rank]);
 	}
@@ -289,12 +284,10 @@ static double left_s(const struct gf_pipeline *p)
 {
 	const struct gf_sim_state *s = &p->state;
 	double sum = 0;
-	size_t i;
-	int k;
 
-	for (k = 0; k < s->nflights; k++)
+	for (int k = 0; k < s->nflights; k++)
 		sum += gf_sim_startup_left_s(&s->flights[k], s->now_s) + s->flights[k].left_s;
-	for (i = p->next; i < p->npending; i++)
+	for (size_t i = p->next; i < p->npending; i++)
 		sum += p->pending[i].startup_s + p->pending[i].drain_s;
 	return sum;
 }
@@ -335,9 +328,8 @@ static size_t period_of(const struct moments *m, size_t last)
 static double slope_s(const struct moments *m, size_t first, size_t last)
 {
 	double n = (double)(last - first), sum = 0, squares = 0;
-	size_t i;
 
-	for (i = first; i <= last; i++) {
+	for (size_t i = first; i <= last; i++) {
 		double x = (double)(i - first) - n / 2;
 
 		sum += x * (m[i].waited_s - m[first].waited_s);
@@ -379,9 +371,8 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 double gf_sim_busy_s(const struct gf_predicted_message *messages, size_t n)
 {
 	double until_s = -INFINITY, busy_s = 0;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct gf_predicted_message *m = &messages[i];
 
 		if (m->end_s > until_s)

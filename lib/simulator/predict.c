@@ -129,13 +129,12 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 {
 	struct gf_sim_input in = gf_plan_input(p, t);
 	struct gf_predicted_message *wanted = out->messages;
-	size_t i;
 
 	out->messages = gf_xcalloc(t->nmessages + 1, sizeof(*out->messages));
 	predict_step(p, &in, out);
 	if (p->staleness > 1 && isfinite(out->iteration_s))
 		gf_sim_pipeline(p, exchange_s(p, &in, out), out);
-	for (i = 0; wanted && i < p->nmessages; i++)
+	for (size_t i = 0; wanted && i < p->nmessages; i++)
 		wanted[i] = out->messages[t->carrier[i]];
 	free(out->messages);
 	out->messages = wanted;

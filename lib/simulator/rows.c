@@ -84,14 +84,13 @@ struct shown {
 static struct shown look(const struct gf_row *rows, size_t n, enum gf_series series)
 {
 	struct shown s = {.name = rows->name != NULL, .series = series};
-	size_t i, k;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		s.left_out |= rows[i].left_out != NULL;
 		s.period |= rows[i].plan->period.plan != NULL;
 	}
-	for (k = 0; k < NCOLUMNS; k++)
-		for (i = 0; i < n; i++)
+	for (size_t k = 0; k < NCOLUMNS; k++)
+		for (size_t i = 0; i < n; i++)
 			s.column[k] |= is_there(&rows[i], &columns[k]);
 	return s;
 }
@@ -116,9 +115,7 @@ static void add_series(const struct gf_row *r, bool with_ranks, struct gf_text *
 
 static void put_columns(const struct gf_row *r, const struct shown *s, struct gf_json_writer *w)
 {
-	size_t k;
-
-	for (k = 0; k < NCOLUMNS; k++) {
+	for (size_t k = 0; k < NCOLUMNS; k++) {
 		if (!s->column[k] || !has(r, k))
 			continue;
 		if (columns[k].kind == WHOLE)
@@ -151,20 +148,18 @@ static void put_row(const struct gf_row *r, const struct shown *s, struct gf_tex
 void gf_rows_json(const struct gf_row *rows, size_t n, enum gf_series series, struct gf_text *out)
 {
 	struct shown s = look(rows, n, series);
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		put_row(&rows[i], &s, out);
 }
 
 static void add_heading(struct gf_table *t, const struct shown *s)
 {
 	GF_RELEASED(gf_text_release) struct gf_text all = {0};
-	size_t i;
 
 	gf_text_addf(&all, "%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes",
 		     s->name ? "plan\t" : "");
-	for (i = 0; i < NCOLUMNS; i++)
+	for (size_t i = 0; i < NCOLUMNS; i++)
 		if (s->column[i] && columns[i].heading)
 			gf_text_addf(&all, "\t%s", columns[i].heading);
 	gf_table_cells(t, "%s%s", all.data, s->left_out ? "\tnote" : "");
@@ -205,13 +200,12 @@ static void table_row(struct gf_table *t, const struct gf_row *r, const struct s
 		      size_t note)
 {
 	GF_RELEASED(gf_plan_brief_release) struct gf_plan_brief b = gf_plan_brief(r->plan);
-	size_t k;
 
 	if (s->name)
 		gf_table_cell(t, "%s", r->name);
 	gf_table_cells(t, "%s\t%s\t%s\t%s\t%zu\t%d", b.system, b.policy, b.codecs, b.selection,
 		       b.nmessages, b.lanes);
-	for (k = 0; k < NCOLUMNS; k++) {
+	for (size_t k = 0; k < NCOLUMNS; k++) {
 		if (!s->column[k] || !columns[k].heading)
 			continue;
 		if (has(r, k))

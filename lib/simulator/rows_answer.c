@@ -50,9 +50,7 @@ static size_t fastest_there(const struct gf_row *rows, size_t n, size_t i)
 
 static bool ranks_vary(const struct gf_row *rows, size_t n)
 {
-	size_t i;
-
-	for (i = 1; i < n; i++)
+	for (size_t i = 1; i < n; i++)
 		if (rows[i].outcome.ranks != rows->outcome.ranks)
 			return true;
 	return false;
@@ -60,9 +58,7 @@ static bool ranks_vary(const struct gf_row *rows, size_t n)
 
 static bool rates_vary(const struct gf_row *rows, size_t n)
 {
-	size_t i;
-
-	for (i = 1; i < n; i++)
+	for (size_t i = 1; i < n; i++)
 		if (rows[i].outcome.bandwidth_bytes_per_s != rows->outcome.bandwidth_bytes_per_s)
 			return true;
 	return false;
@@ -71,9 +67,7 @@ static bool rates_vary(const struct gf_row *rows, size_t n)
 /* Is the plan of that name as fast as any where row `best` is the fastest? */
 static bool stays(const struct gf_row *rows, size_t n, const char *name, size_t best)
 {
-	size_t k;
-
-	for (k = 0; name && k < n; k++)
+	for (size_t k = 0; name && k < n; k++)
 		if (!rows[k].left_out && strcmp(rows[k].name, name) == 0 &&
 		    same_place(&rows[k].outcome, &rows[best].outcome))
 			return rows[k].outcome.iteration_s < alike * rows[best].outcome.iteration_s;

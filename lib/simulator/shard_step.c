@@ -24,14 +24,13 @@ static double *stages_of(const struct gf_sim_input *in)
 	const size_t n = in->nmessages;
 	double *begin_s = gf_xcalloc(2 * n + 1, sizeof(*begin_s));
 	double forward_s = in->model->forward_s, at_s = 0;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		double need_s = gf_sim_need_s(in->model, &in->messages[n - 1 - i]);
 
 		begin_s[i] = at_s = fmin(fmax(at_s, need_s), forward_s);
 	}
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		begin_s[n + i] =
 			forward_s + (i ? in->model->tensors[in->messages[i - 1].last].ready_s : 0);
 	begin_s[2 * n] = forward_s + in->model->backward_s;
@@ -41,9 +40,8 @@ static double *stages_of(const struct gf_sim_input *in)
 void gf_sim_shard_gates(const struct gf_sim_input *in, double *open_s, double *need_s)
 {
 	GF_FREED double *begin_s = stages_of(in);
-	size_t k;
 
-	for (k = 0; k < in->nworks; k++) {
+	for (size_t k = 0; k < in->nworks; k++) {
 		const struct gf_shard_work *w = &in->works[k];
 
 		open_s[k] = w->opens ? begin_s[w->opens] : 0;
@@ -77,10 +75,9 @@ static void find_starts(struct walk *w)
 {
 	const struct gf_sim_input *in = w->in;
 	GF_FREED double *open_s = gf_xcalloc(2 * in->nworks + 1, sizeof(*open_s));
-	size_t k;
 
 	gf_sim_shard_gates(in, open_s, open_s + in->nworks);
-	for (k = 0; k < in->nworks; k++) {
+	for (size_t k = 0; k < in->nworks; k++) {
 		w->starts[k] = gf_sim_shard_start(in, k);
 		w->starts[k].work_s = open_s[k];
 	}
@@ -136,9 +133,8 @@ static void conclude(const struct walk *w, const double *made_s, struct gf_sim_r
 {
 	const struct gf_model_profile *model = w->in->model;
 	double last_s = out->backward_end_s;
-	size_t k;
 
-	for (k = 0; k < w->in->nworks; k++) {
+	for (size_t k = 0; k < w->in->nworks; k++) {
 		last_s = fmax(last_s, w->end_s[k]);
 		if (!w->in->works[k].gather)
 			out->messages[w->in->works[k].message] = (struct gf_predicted_message){
@@ -197,14 +193,13 @@ void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	struct gf_sim_shard_times *times = out->shards;
 	struct walk w = {.in = in};
 	double *made_s = gf_xcalloc(in->nmessages + 1, sizeof(*made_s));
-	size_t k;
 
 	w.starts = gf_xcalloc(n, sizeof(*w.starts));
 	w.start_s = times ? times->start_s : gf_xcalloc(n, sizeof(double));
 	w.end_s = times ? times->end_s : gf_xcalloc(n, sizeof(double));
 	w.begin_work_s = stages_of(in);
 	w.end_work_s = w.begin_work_s[2 * in->nmessages];
-	for (k = 0; k < in->nworks; k++)
+	for (size_t k = 0; k < in->nworks; k++)
 		w.end_s[k] = NAN;
 	find_starts(&w);
 	w.state = (struct gf_sim_state){

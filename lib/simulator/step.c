@@ -23,9 +23,8 @@ double gf_sim_issue_s(const struct gf_model_profile *model, const struct gf_sim_
 double gf_sim_issues_s(const struct gf_sim_input *in)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = 0; i < in->nmessages; i++)
+	for (size_t i = 0; i < in->nmessages; i++)
 		sum += gf_sim_issue_s(in->model, &in->messages[i]);
 	return sum;
 }
@@ -33,9 +32,8 @@ double gf_sim_issues_s(const struct gf_sim_input *in)
 double gf_sim_held_late_s(const struct gf_sim_input *in)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = 0; i < in->nmessages; i++) {
+	for (size_t i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
 
 		if (m->release == GF_RELEASE_BACKWARD_END || m->last + 1 == in->model->ntensors)
@@ -85,9 +83,8 @@ double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor)
 double gf_sim_need_s(const struct gf_model_profile *model, const struct gf_sim_message *m)
 {
 	double need = INFINITY;
-	size_t i;
 
-	for (i = m->first; i <= m->last; i++)
+	for (size_t i = m->first; i <= m->last; i++)
 		need = fmin(need, gf_sim_need_of_s(model, i));
 	return need;
 }
@@ -115,12 +112,11 @@ double gf_sim_forward_end_s(const struct gf_sim_input *in, double factor,
 			    struct gf_sim_gather *gathers, size_t n)
 {
 	double now_s = 0, late_s = 0, need_s = INFINITY;
-	size_t i;
 
 	/* where forward stops that lacks this one and those after it */
-	for (i = n; i-- > 0;)
+	for (size_t i = n; i-- > 0;)
 		gathers[i].wait_s = need_s = fmin(need_s, gathers[i].need_s);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct gf_sim_gather *g = &gathers[i];
 		const struct gf_beside_backward *mutual = in->messages[g->message].mutual;
 		double slow = gf_sim_slowdown(mutual, fmax(in->model->overlap_slowdown, 1), 1);
@@ -164,9 +160,8 @@ struct work_clock {
 static double next_change_s(const struct work_clock *c)
 {
 	double at_s = c->next < c->in->nmessages ? c->messages[c->next].start_s : INFINITY;
-	size_t i;
 
-	for (i = 0; i < c->nactive; i++)
+	for (size_t i = 0; i < c->nactive; i++)
 		at_s = fmin(at_s, c->messages[c->active[i]].end_s);
 	return fmax(at_s, c->now_s);
 }
@@ -190,9 +185,8 @@ static void change(struct work_clock *c)
 static double slowdown(const struct work_clock *c)
 {
 	double most = 1;
-	size_t i;
 
-	for (i = 0; i < c->nactive; i++)
+	for (size_t i = 0; i < c->nactive; i++)
 		most = fmax(most, gf_sim_slowdown(c->in->messages[c->active[i]].mutual,
 						  c->otherwise, (int)c->nactive));
 	return most;
@@ -224,9 +218,8 @@ void gf_sim_work_done(const struct gf_sim_input *in, const struct gf_predicted_m
 		.now_s = start_s,
 		.otherwise = fmax(in->model->overlap_slowdown, 1),
 	};
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		while (c.now_s < at_s[i]) {
 			double to_s, slow;
 
@@ -244,9 +237,8 @@ void gf_sim_work_done(const struct gf_sim_input *in, const struct gf_predicted_m
 bool gf_sim_slows(const struct gf_sim_input *in)
 {
 	bool slow = in->model->overlap_slowdown > 1;
-	size_t i;
 
-	for (i = 0; i < in->nmessages; i++)
+	for (size_t i = 0; i < in->nmessages; i++)
 		slow |= in->messages[i].mutual != NULL;
 	return slow;
 }
@@ -271,9 +263,8 @@ static void find_ready_times(const struct gf_sim_input *in, double factor,
 	struct work_clock clock = begin_clock(in, out);
 	double backward_s = factor * model->backward_s, issued_s = 0;
 	bool slow = gf_sim_slows(in);
-	size_t i;
 
-	for (i = 0; i < in->nmessages; i++) {
+	for (size_t i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
 		double work = factor * release_work_s(model, m) + issued_s;
 
@@ -287,7 +278,7 @@ static void find_ready_times(const struct gf_sim_input *in, double factor,
 	backward_s += issued_s;
 	out->backward_end_s =
 		slow ? work_done_at(&clock, backward_s) : out->forward_end_s + backward_s;
-	for (i = 0; i < in->nmessages; i++)
+	for (size_t i = 0; i < in->nmessages; i++)
 		if (in->messages[i].release == GF_RELEASE_BACKWARD_END)
 			out->messages[i].ready_s = out->backward_end_s;
 	free(clock.active);
@@ -313,9 +304,8 @@ void gf_sim_conclude(const struct gf_sim_input *in, double factor, struct gf_sim
 {
 	const struct gf_model_profile *model = in->model;
 	double last_s = 0;
-	size_t i;
 
-	for (i = 0; i < in->nmessages; i++)
+	for (size_t i = 0; i < in->nmessages; i++)
 		last_s = fmax(last_s, out->messages[i].end_s);
 	find_ready_times(in, factor, out);
 	out->iteration_s = fmax(last_s, out->backward_end_s) + in->update_s;
@@ -329,7 +319,6 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	size_t lanes = in->lanes < 1 ? 1 : (size_t)in->lanes;
 	struct gf_sim_state state = {0};
 	double *end_s = gf_xcalloc(in->nmessages + 1, sizeof(*end_s));
-	size_t i;
 
 	if (in->works) {
 		free(end_s);
@@ -346,7 +335,7 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	state.lanes = (int)lanes;
 	state.flights = gf_xcalloc(lanes + 1, sizeof(*state.flights));
 	state.end_s = end_s;
-	for (i = 0; i < in->nmessages; i++) {
+	for (size_t i = 0; i < in->nmessages; i++) {
 		struct gf_sim_start start = gf_sim_start_of(model, &in->messages[i]);
 
 		start.message = i;
@@ -356,7 +345,7 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 		out->messages[i].start_s = state.now_s;
 	}
 	gf_sim_finish(&state);
-	for (i = 0; i < in->nmessages; i++)
+	for (size_t i = 0; i < in->nmessages; i++)
 		out->messages[i].end_s = end_s[i];
 	gf_sim_conclude(in, 1, out);
 	free(state.flights);

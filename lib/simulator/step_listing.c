@@ -46,7 +46,6 @@ static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o, in
 			 struct gf_trace *t)
 {
 	double update_s = o->iteration_s - gf_plan_update_s(p);
-	size_t i;
 
 	slice(t, pid, "forward", 0, o->forward_end_s);
 	/* for what messages of the step before bring; where, is not known */
@@ -54,7 +53,7 @@ static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o, in
 	slice(t, pid, "backward", o->forward_end_s, o->backward_end_s);
 	slice(t, pid, "wait", o->backward_end_s, update_s);
 	slice(t, pid, "update", update_s, o->iteration_s);
-	for (i = 0; i < p->model->ntensors; i++)
+	for (size_t i = 0; i < p->model->ntensors; i++)
 		gf_trace_instant(t, pid, COMPUTE, "ready", p->model->tensors[i].name,
 				 ready_s(p, o, i));
 }
@@ -182,11 +181,10 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, 
 			  struct gf_text *out)
 {
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
-	size_t i;
 
 	gf_table_cells(&t,
 		       "message\ttensors\tbytes\talgorithm\tstart\tend\tmodel start\tmodel end");
-	for (i = 0; i < r->nmessages; i++) {
+	for (size_t i = 0; i < r->nmessages; i++) {
 		const struct gf_replayed_message *m = &r->messages[i];
 		const struct gf_predicted_message *model = model_of(p, r, i);
 		char *way = gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
@@ -205,13 +203,11 @@ static void steps_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 		       struct gf_text *out)
 {
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
-	size_t message, i;
-	int rank;
 
 	gf_table_cells(&t, "message\trank\tby\tstep\tpeer\telements\tbytes\tstart\tend");
-	for (message = 0; message < r->nmessages; message++)
-		for (rank = 0; rank < r->ranks; rank++)
-			for (i = 0; i < steps_of(r, message, rank); i++) {
+	for (size_t message = 0; message < r->nmessages; message++)
+		for (int rank = 0; rank < r->ranks; rank++)
+			for (size_t i = 0; i < steps_of(r, message, rank); i++) {
 				struct gf_listed_step row = gf_listed_step(p, r, message, rank, i);
 
 				step_cells(&t, &row);
@@ -252,20 +248,18 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 		       size_t window, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	size_t message, i;
-	int rank;
 
 	gf_table_cells(&t, "message\tby\tstep\tsteps\tbytes\tfirst start\tlast end");
-	for (message = 0; message < r->nmessages; message++) {
+	for (size_t message = 0; message < r->nmessages; message++) {
 		struct kind kinds[GF_WAY_FACTORS * OPS] = {{0}};
 
-		for (rank = 0; rank < r->ranks; rank++)
-			for (i = 0; i < steps_of(r, message, rank); i++) {
+		for (int rank = 0; rank < r->ranks; rank++)
+			for (size_t i = 0; i < steps_of(r, message, rank); i++) {
 				struct gf_listed_step row = gf_listed_step(p, r, message, rank, i);
 
 				add_to_kind(kinds, &row);
 			}
-		for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
+		for (size_t i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
 			if (kinds[i].steps)
 				kind_row(&t, message, i % OPS, &kinds[i]);
 	}
@@ -278,7 +272,6 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, size_t
 		    struct gf_text *out)
 {
 	size_t nsteps = 0, message;
-	int rank;
 
 	gf_table_note(window, out, "a training step takes %s by replay, %s by the step model\n",
 		      gf_human_time(r->outcome.iteration_s).text,
@@ -286,7 +279,7 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r, size_t
 	messages_text(p, r, window, out);
 	gf_text_addf(out, "\n");
 	for (message = 0; message < r->nmessages; message++)
-		for (rank = 0; rank < r->ranks; rank++)
+		for (int rank = 0; rank < r->ranks; rank++)
 			nsteps += steps_of(r, message, rank);
 	if (nsteps > STEP_ROWS)
 		kinds_text(p, r, nsteps, window, out);
@@ -308,9 +301,7 @@ struct threads {
 
 static int thread_for(struct threads *t, const char *kind, double start_s)
 {
-	int i;
-
-	for (i = 1; i <= t->used; i++)
+	for (int i = 1; i <= t->used; i++)
 		if (t->kinds[i] == kind && t->free_s[i] <= start_s)
 			return i;
 	t->used++;
@@ -378,10 +369,9 @@ char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
 {
 	GF_RELEASED(gf_trace_release) struct gf_trace trace = {0};
 	char *text;
-	int rank;
 
 	draw_outcome(p, o, 0, r ? "replayed" : "simulated", &trace);
-	for (rank = 0; r && rank < r->ranks; rank++)
+	for (int rank = 0; r && rank < r->ranks; rank++)
 		draw_rank(p, r, rank, &trace);
 	text = gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
 	return text;

@@ -91,9 +91,8 @@ double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s)
 static double slowdown(const struct gf_sim_state *s)
 {
 	double most = 1;
-	int i;
 
-	for (i = 0; i < s->nflights; i++) {
+	for (int i = 0; i < s->nflights; i++) {
 		const struct gf_beside_backward *mutual = s->flights[i].mutual;
 		double own =
 			mutual ? gf_sim_slowdown(mutual, s->slowdown, s->nflights) : s->slowdown;
@@ -126,9 +125,7 @@ static double backward_end_s(const struct gf_sim_state *s)
 
 static bool any_beside(const struct gf_sim_state *s)
 {
-	int i;
-
-	for (i = 0; i < s->nflights; i++)
+	for (int i = 0; i < s->nflights; i++)
 		if (s->flights[i].beside)
 			return true;
 	return false;
@@ -150,9 +147,7 @@ static double phase_end_s(const struct gf_sim_flight *f, double end_s, double un
 /* Backward has ended, now. */
 static void unhinder(struct gf_sim_state *s)
 {
-	int i;
-
-	for (i = 0; i < s->nflights; i++) {
+	for (int i = 0; i < s->nflights; i++) {
 		struct gf_sim_flight *f = &s->flights[i];
 
 		if (f->beside && !f->draining)
@@ -196,11 +191,10 @@ static int next_event(const struct gf_sim_state *s, int n, double *at_s)
 static void flow(struct gf_sim_state *s, int n, double to_s)
 {
 	double dt = to_s - s->now_s, slow = slowdown(s);
-	int i;
 
 	if (slow > 1)
 		s->lag_s += dt * (1 - 1 / slow);
-	for (i = 0; i < s->nflights; i++) {
+	for (int i = 0; i < s->nflights; i++) {
 		struct gf_sim_flight *f = &s->flights[i];
 
 		if (f->draining)
@@ -387,10 +381,8 @@ bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m, doubl
 
 void gf_sim_begin_compute(struct gf_sim_state *s, double end_work_s)
 {
-	int i;
-
 	s->backward_s = end_work_s;
-	for (i = 0; i < s->nflights; i++)
+	for (int i = 0; i < s->nflights; i++)
 		if (slowed(s->flights[i].mutual))
 			hinder(s, &s->flights[i]);
 }

@@ -39,10 +39,8 @@ static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 
 void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
 {
-	size_t i;
-
 	if (v->nlevels > 1 && gf_levels_ranks(v->levels, v->nlevels) == v->ranks)
-		for (i = v->nlevels; i-- > 0;)
+		for (size_t i = v->nlevels; i-- > 0;)
 			gf_text_addf(out, "%zu%s", v->levels[i].size, i ? " x " : " ranks, ");
 	if (v->measured)
 		gf_text_addf(out, "measured network, ");
@@ -143,9 +141,7 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 
 static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row, struct gf_text *csv)
 {
-	size_t i;
-
-	for (i = 0; i < t->nbars; i++) {
+	for (size_t i = 0; i < t->nbars; i++) {
 		const struct gf_bar *b = &t->bars[i];
 
 		if (b->row != row)
@@ -197,7 +193,6 @@ static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
 	const struct gf_gantt *t = o->timeline;
 	const bool varies = gf_what_if_varies(w);
 	struct gf_text end = {0};
-	size_t i;
 
 	plot->script = "gantt";
 	if (t->last_step)
@@ -209,7 +204,7 @@ static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
 	gf_iteration_titles(p, w, o->ranks, end.data, plot);
 	gf_text_release(&end);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
-	for (i = 0; i <= t->nlanes; i++)
+	for (size_t i = 0; i <= t->nlanes; i++)
 		row(p, t, i, &plot->csv);
 	if (t->last_step && is_whole(t, o)) {
 		mark(&plot->csv, "period", t->step_end_s[0]);
@@ -257,9 +252,8 @@ static bool is_dense(const struct gf_plan *p)
 {
 	bool dense = gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) &&
 		     gf_period_has(&p->period, GF_PERIOD_EVERY);
-	size_t i;
 
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		dense &= gf_codec_is_plain(p->messages[i].codec);
 	return dense;
 }
@@ -313,9 +307,8 @@ static void curves(const struct gf_row *rows, size_t n, bool over_rates, struct 
 static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 {
 	bool doubted = false;
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		doubted |= rows[i].outcome.high_s > 0;
 
 	plot->script = "bars";
@@ -325,7 +318,7 @@ static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 	gf_plot_number(plot, "stacked", 1);
 	gf_plot_number(plot, "doubt", doubted);
 	gf_text_addf(&plot->csv, "plan,compute,exposed%s\n", doubted ? ",low,high" : "");
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		gf_plot_label(&plot->csv, rows[i].name);
 		gf_plot_cell(&plot->csv, rows[i].outcome.compute_s);
 		gf_plot_cell(&plot->csv, rows[i].outcome.exposed_comm_s);
@@ -345,7 +338,6 @@ static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
 	bool ranks_vary = false, rates_vary = false, periods_vary = false;
 	struct gf_what_if here = *w; /* where the first row is */
 	struct gf_text under = {0};
-	size_t i;
 
 	if (o->bandwidth_bytes_per_s > 0)
 		here.bandwidth_bytes_per_s = o->bandwidth_bytes_per_s;
@@ -353,7 +345,7 @@ static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
 		plot_gantt(rows->plan, &here, o, "simulated", plot);
 		return;
 	}
-	for (i = 1; i < n; i++) {
+	for (size_t i = 1; i < n; i++) {
 		const struct gf_outcome *other = &rows[i].outcome;
 
 		ranks_vary |= other->ranks != o->ranks;
@@ -381,7 +373,7 @@ static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
 		over_ranks(o, plot);
 	else
 		over_bandwidth(o, plot);
-	for (i = 0; !ranks_vary && rows->name && i < n; i++)
+	for (size_t i = 0; !ranks_vary && rows->name && i < n; i++)
 		if (is_dense(rows[i].plan)) {
 			gf_plot_text(plot, "dense", "%s", rows[i].name);
 			break;

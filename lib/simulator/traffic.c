@@ -246,9 +246,7 @@ static int price(struct pricing *x, const struct gf_message *from, struct gf_sim
 
 static int price_all(struct pricing *x, struct gf_sim_message *messages, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < x->p->nmessages; i++) {
+	for (size_t i = 0; i < x->p->nmessages; i++) {
 		int rc = price(x, &x->p->messages[i], &messages[i], err);
 
 		if (rc < 0) {
@@ -384,7 +382,6 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct 
 	struct gf_fabric on = *f;
 	struct pricing x = {.p = p, .f = &on};
 	double flights;
-	size_t i;
 	int rc;
 
 	memset(t, 0, sizeof(*t));
@@ -393,7 +390,7 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct 
 	t->messages = gf_xcalloc(p->nmessages + 1, sizeof(*t->messages));
 	t->plan_message = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	t->carrier = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		t->plan_message[i] = t->carrier[i] = i;
 	if (!on.derived)
 		on.derived = &t->derived;

@@ -127,9 +127,8 @@ static bool falls_at(const struct end *e, double bytes)
 static void level(struct end *e)
 {
 	double bound_s = e->high ? 0 : INFINITY;
-	size_t k;
 
-	for (k = 0; k < e->nparts; k++) {
+	for (size_t k = 0; k < e->nparts; k++) {
 		size_t i = e->high ? k : e->nparts - 1 - k;
 		struct gf_cost_line *p = &e->parts[i];
 		double from = (double)p->from_bytes,
@@ -211,13 +210,12 @@ static double carried(const struct gf_network *net, int ranks)
 double gf_uncertainty_least(const struct gf_network *net)
 {
 	double least = INFINITY;
-	size_t i;
 
-	for (i = 0; net && i < net->nallreduce; i++)
+	for (size_t i = 0; net && i < net->nallreduce; i++)
 		if (net->allreduce[i].collective == GF_COLL_WHOLE)
 			least = fmin(least, doubt_of_fit(&net->allreduce[i].fit,
 							 1 + net->allreduce[i].nlarger));
-	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
+	for (size_t i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
 		least = fmin(least, doubt_of_fit(&net->levels[i].fit, 1 + net->levels[i].nlarger));
 	return isfinite(least) ? least : 0;
 }
@@ -225,12 +223,10 @@ double gf_uncertainty_least(const struct gf_network *net)
 bool gf_uncertainty_recorded(const struct gf_model_profile *m, const struct gf_network *net,
 			     int ranks)
 {
-	size_t i;
-
-	for (i = 0; net && i < net->nallreduce; i++)
+	for (size_t i = 0; net && i < net->nallreduce; i++)
 		if (net->allreduce[i].fit.npoints)
 			return true;
-	for (i = 0; net && i < net->nlevels; i++)
+	for (size_t i = 0; net && i < net->nlevels; i++)
 		if (net->levels[i].fit.npoints)
 			return true;
 	return (net && carried(net, ranks) > 1) || doubt_of_model(m) > 0;
@@ -247,18 +243,14 @@ enum { ENTRY_PARTS = 32, LEVEL_PARTS = 4 };
 
 static void scale_gamma(struct gf_contention *c, double factor)
 {
-	size_t i, k;
-
-	for (i = 0; i < c->nentries; i++)
-		for (k = 0; k < c->entries[i].ngamma; k++)
+	for (size_t i = 0; i < c->nentries; i++)
+		for (size_t k = 0; k < c->entries[i].ngamma; k++)
 			c->entries[i].gamma[k] = 1 + factor * (c->entries[i].gamma[k] - 1);
 }
 
 static void scale_lines(struct gf_cost_line *lines, size_t n, double factor)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		lines[i].startup_s *= factor;
 		lines[i].per_byte_s *= factor;
 	}
@@ -273,9 +265,8 @@ static double factor_of(double doubt, bool high)
 static void scale_network(struct gf_network *net, int ranks, bool high)
 {
 	double carry = net ? factor_of(carried(net, ranks) - 1, high) : 1;
-	size_t i;
 
-	for (i = 0; net && i < net->nallreduce; i++) {
+	for (size_t i = 0; net && i < net->nallreduce; i++) {
 		struct gf_allreduce_cost *c = &net->allreduce[i];
 		struct gf_cost_line first = gf_allreduce_lines(c).first;
 		double d = doubt_of_fit(&c->fit, 1 + c->nlarger);
@@ -286,7 +277,7 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 		c->per_byte_s = first.per_byte_s * carry;
 		scale_lines(c->larger, c->nlarger, carry);
 	}
-	for (i = 0; net && i < net->nlevels; i++) {
+	for (size_t i = 0; net && i < net->nlevels; i++) {
 		struct gf_level_cost *c = &net->levels[i];
 		double d = doubt_of_fit(&c->fit, 1 + c->nlarger);
 		double factor = factor_of(d, high);
@@ -303,12 +294,11 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 static void scale_model(struct gf_model_profile *m, bool high)
 {
 	double factor = factor_of(doubt_of_model(m), high);
-	size_t i;
 
 	m->forward_s *= factor;
 	m->backward_s *= factor;
 	m->update_s *= factor;
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		m->tensors[i].ready_s *= factor;
 		m->tensors[i].need_s *= factor;
 	}
@@ -462,12 +452,11 @@ static double doubt_of_network(const struct gf_plan *p)
 	struct gf_network *network = gf_network_copy(p->network);
 	GF_RELEASED(gf_traffic_release) struct gf_traffic t = {0}, then = {0};
 	double most = 1;
-	size_t i;
 
 	scale_network(network, now.ranks, true);
 	high.network = network;
 	if (gf_traffic_init(&t, p, &now, NULL) == 0 && gf_traffic_init(&then, p, &high, NULL) == 0)
-		for (i = 0; i < t.nmessages; i++)
+		for (size_t i = 0; i < t.nmessages; i++)
 			most = fmax(most, message_s(&then.messages[i]) / message_s(&t.messages[i]));
 	gf_network_free(network);
 	return most - 1;

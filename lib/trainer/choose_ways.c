@@ -20,9 +20,7 @@
 
 bool gf_train_is_open(const struct gf_plan *plan)
 {
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (gf_message_is_open(&plan->messages[i]))
 			return true;
 	return false;
@@ -39,9 +37,8 @@ static void add_way(const struct gf_message *m, struct gf_text *out)
 char *gf_train_ways(const struct gf_plan *plan)
 {
 	struct gf_text out = {0};
-	size_t i;
 
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		add_way(&plan->messages[i], &out);
 	return gf_text_take(&out);
 }
@@ -144,10 +141,9 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways, struct gf_error *
 void gf_train_put_ways(struct gf_plan *plan, const char *ways)
 {
 	char *copy = gf_xstrdup(ways), *rest = copy;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < plan->nmessages; i++) {
+	for (size_t i = 0; i < plan->nmessages; i++) {
 		char *one = strsep(&rest, ";");
 
 		rc = one ? take_way(&plan->messages[i], one, NULL) : -EINVAL;
@@ -224,11 +220,10 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan, const
 	GF_FREED char *name = gf_xstrdup(codec);
 	struct gf_chooser *chooser = NULL;
 	struct gf_way way;
-	size_t i;
 	int rc = gf_element_coded(name, GF_OP_SUM, &c->element, err);
 
 	rc = rc ?: gf_chooser_new(c, &chooser, err);
-	for (i = 0; !rc && i < plan->nmessages; i++) {
+	for (size_t i = 0; !rc && i < plan->nmessages; i++) {
 		struct gf_message *m = &plan->messages[i];
 
 		if (!gf_message_is_open(m) || strcmp(m->codec, name))
@@ -279,9 +274,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan, struct
 
 static void use(struct gf_plan *plan, bool open_only, const char *plain)
 {
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++) {
+	for (size_t i = 0; i < plan->nmessages; i++) {
 		struct gf_message *m = &plan->messages[i];
 
 		if (open_only && !gf_message_is_open(m))

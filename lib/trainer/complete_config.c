@@ -205,11 +205,10 @@ void gf_train_print_default(const struct gf_field *f, struct gf_text *out)
 		{"text with attention", .text = true, .attention = true},
 	};
 	struct told told = {.field = f, .out = out};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
 		tell_default(&told, &kinds[i], NULL);
-	for (i = 0; gf_optimizers[i]; i++)
+	for (size_t i = 0; gf_optimizers[i]; i++)
 		tell_default(&told, &(struct kind){gf_optimizers[i]->name}, gf_optimizers[i]->name);
 }
 
@@ -354,9 +353,7 @@ double gf_train_peak(const struct gf_train_config *k)
 
 static bool same_bits(const struct gf_message *messages, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (!gf_algorithm_has(messages[i].algorithm, GF_ALGORITHM_SAME_BITS))
 			return false;
 	return true;
@@ -370,10 +367,9 @@ static size_t steps_of(const struct gf_trainer *t, double epochs)
 static void set_schedule(struct gf_trainer *t)
 {
 	const struct gf_training *k = &t->config->training;
-	size_t i;
 
 	t->drops = gf_xcalloc(k->ndrops + 1, sizeof(*t->drops));
-	for (i = 0; i < k->ndrops; i++)
+	for (size_t i = 0; i < k->ndrops; i++)
 		t->drops[i] = steps_of(t, k->drop_epochs[i]);
 	t->rate = (struct gf_rate){
 		.peak = gf_train_peak(t->config),

@@ -167,10 +167,9 @@ static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ct
 {
 	struct net *n = c->priv;
 	const struct gf_train_net_config *k = &n->config;
-	size_t i;
 	int rc;
 
-	for (i = 0; serves(k) && i < k->model->nparams; i++)
+	for (size_t i = 0; serves(k) && i < k->model->nparams; i++)
 		on_grad(ctx, i);
 	if (serves(k))
 		return 0;
@@ -397,9 +396,7 @@ static int open_device(struct net *n, struct gf_error *err)
 /* Batches lie where the device copies them from. */
 static void use_rooms(struct net *n, struct gf_batch *room)
 {
-	size_t i;
-
-	for (i = 0; i < GF_LOADER_BATCHES; i++) {
+	for (size_t i = 0; i < GF_LOADER_BATCHES; i++) {
 		struct gf_train_device_room r = gf_train_device_room(n->device, i);
 
 		room[i] = (struct gf_batch){r.values, r.labels, 0};

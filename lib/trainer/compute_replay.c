@@ -38,14 +38,13 @@ static void need(struct replay *r, const struct gf_compute *c, size_t tensor)
 static int forward(struct gf_compute *c, struct gf_error *err)
 {
 	struct replay *r = c->priv;
-	size_t i;
 
 	(void)err;
 	r->start_s = gf_clock_s();
 	if (r->serves)
 		return 0;
 	/* the tensor that is made last is needed first */
-	for (i = r->model->ntensors; c->on_need && i-- > 0;)
+	for (size_t i = r->model->ntensors; c->on_need && i-- > 0;)
 		need(r, c, i);
 	gf_clock_sleep_until(r->start_s + r->model->forward_s);
 	return 0;
@@ -68,11 +67,10 @@ static int backward(struct gf_compute *c, float *grads, void (*on_grad)(void *ct
 	struct replay *r = c->priv;
 	const struct gf_model_profile *m = r->model;
 	double from = r->start_s + m->forward_s, began_s;
-	size_t i;
 
 	(void)grads;
 	(void)err;
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		began_s = gf_clock_s();
 		if (!r->serves && c->on_need)
 			c->on_need(c->need_ctx, i);

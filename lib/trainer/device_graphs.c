@@ -28,7 +28,6 @@ int gf_train_graphs_new(const struct gf_train_graphs_config *config,
 			struct gf_train_graphs **graphs, struct gf_error *err)
 {
 	struct gf_train_graphs *g;
-	size_t i;
 
 	if (!config->gpu->ops->capture_begin)
 		return gf_error_set(err, -ENOTSUP, "%s captures no graphs of what it is given",
@@ -36,10 +35,10 @@ int gf_train_graphs_new(const struct gf_train_graphs_config *config,
 	g = gf_xcalloc(1, sizeof(*g));
 	g->k = *config;
 	g->cut = gf_xcalloc(config->ntensors + 1, sizeof(*g->cut));
-	for (i = 0; i < config->ntensors; i++)
+	for (size_t i = 0; i < config->ntensors; i++)
 		g->cut[i] = config->cut[i];
 	g->passes = gf_xcalloc(config->keys, sizeof(*g->passes));
-	for (i = 0; i < config->keys; i++)
+	for (size_t i = 0; i < config->keys; i++)
 		g->passes[i].tensors = gf_xcalloc(config->ntensors + 1, sizeof(size_t));
 	*graphs = g;
 	return 0;
@@ -47,9 +46,7 @@ int gf_train_graphs_new(const struct gf_train_graphs_config *config,
 
 static void forget(struct gf_train_graphs *g, struct passes *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->npieces; i++)
+	for (size_t i = 0; i < p->npieces; i++)
 		g->k.gpu->ops->graph_free(g->k.gpu, p->pieces[i].graph);
 	p->npieces = p->ntensors = 0;
 	p->captured = false;
@@ -57,19 +54,15 @@ static void forget(struct gf_train_graphs *g, struct passes *p)
 
 void gf_train_graphs_forget(struct gf_train_graphs *g)
 {
-	size_t i;
-
-	for (i = 0; i < g->k.keys; i++)
+	for (size_t i = 0; i < g->k.keys; i++)
 		forget(g, &g->passes[i]);
 }
 
 void gf_train_graphs_free(struct gf_train_graphs *g)
 {
-	size_t i;
-
 	if (!g)
 		return;
-	for (i = 0; i < g->k.keys; i++) {
+	for (size_t i = 0; i < g->k.keys; i++) {
 		forget(g, &g->passes[i]);
 		free(g->passes[i].pieces);
 		free(g->passes[i].tensors);
@@ -174,11 +167,10 @@ int gf_train_graphs_run(struct gf_train_graphs *g, size_t key, const struct gf_t
 			struct gf_error *err)
 {
 	struct passes *p = g ? &g->passes[key] : NULL;
-	size_t i;
 	int rc = 0;
 
 	if (p && p->captured) {
-		for (i = 0; i < p->npieces && !rc; i++)
+		for (size_t i = 0; i < p->npieces && !rc; i++)
 			rc = launch(g, p, i, pass, err);
 		return rc;
 	}

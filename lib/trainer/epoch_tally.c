@@ -34,9 +34,8 @@ void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome
 static int find_bad(const struct gf_tally *t, struct gf_error *err)
 {
 	const struct gf_tally_record *bad = NULL;
-	int r;
 
-	for (r = 0; r < t->ranks; r++)
+	for (int r = 0; r < t->ranks; r++)
 		if (t->all[r].bad_step && (!bad || t->all[r].bad_step < bad->bad_step))
 			bad = &t->all[r];
 	if (!bad)
@@ -49,14 +48,13 @@ static int find_bad(const struct gf_tally *t, struct gf_error *err)
 int gf_tally_meet(struct gf_tally *t, struct gf_team *team, struct gf_train_row **rows,
 		  size_t *nrows, struct gf_error *err)
 {
-	size_t i;
 	int r, rc;
 
 	rc = gf_team_allgather(team, &t->own, sizeof(t->own), t->all, err);
 	rc = rc ?: find_bad(t, err);
 	if (rc)
 		return rc;
-	for (i = 0; i < t->pending; i++) {
+	for (size_t i = 0; i < t->pending; i++) {
 		struct gf_train_row *row = &t->rows[i];
 
 		for (r = 0; r < t->ranks; r++) {

@@ -10,13 +10,11 @@
 
 void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages)
 {
-	size_t i;
-
 	memset(t, 0, sizeof(*t));
 	t->ntensors = ntensors;
 	t->nmessages = nmessages;
 	t->ring = gf_xcalloc(GF_TIMELINE_STEPS, sizeof(*t->ring));
-	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
+	for (size_t i = 0; i < GF_TIMELINE_STEPS; i++) {
 		t->ring[i].gradient_s = gf_xcalloc(ntensors, sizeof(double));
 		t->ring[i].late = gf_xcalloc(2 * nmessages, sizeof(*t->ring[i].late));
 		t->ring[i].messages = gf_xcalloc(3 * nmessages, sizeof(*t->ring[i].messages));
@@ -25,11 +23,9 @@ void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages)
 
 void gf_timeline_release(struct gf_timeline *t)
 {
-	size_t i;
-
 	if (!t || !t->ring)
 		return;
-	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
+	for (size_t i = 0; i < GF_TIMELINE_STEPS; i++) {
 		free(t->ring[i].gradient_s);
 		free(t->ring[i].late);
 		free(t->ring[i].messages);

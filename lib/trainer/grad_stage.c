@@ -27,12 +27,11 @@ struct gf_grad_stage {
 static int make_events(struct gf_grad_stage *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
-	size_t i;
 	int rc;
 
 	rc = ops->event_new(s->k.gpu, false, &s->computed, err);
 	rc = rc ?: ops->event_new(s->k.gpu, false, &s->uploaded, err);
-	for (i = 0; i < s->k.ntensors && !rc; i++)
+	for (size_t i = 0; i < s->k.ntensors && !rc; i++)
 		rc = ops->event_new(s->k.gpu, false, &s->come[i], err);
 	return rc;
 }
@@ -66,7 +65,6 @@ void gf_stage_free(struct gf_grad_stage *s)
 {
 	const struct gf_gpu_ops *ops;
 	struct gf_error ignored;
-	size_t i;
 
 	if (!s)
 		return;
@@ -75,7 +73,7 @@ void gf_stage_free(struct gf_grad_stage *s)
 		(void)ops->stream_sync(s->k.gpu, s->down, &ignored);
 	if (s->up)
 		(void)ops->stream_sync(s->k.gpu, s->up, &ignored);
-	for (i = 0; i < s->k.ntensors; i++)
+	for (size_t i = 0; i < s->k.ntensors; i++)
 		ops->event_free(s->k.gpu, s->come[i]);
 	ops->event_free(s->k.gpu, s->computed);
 	ops->event_free(s->k.gpu, s->uploaded);

@@ -18,13 +18,12 @@
 static bool may_be_used(const struct gf_method *m)
 {
 	const struct gf_plan *plan = m->env.plan;
-	size_t i;
 
 	if (m->shards || !m->env.asks || m->env.skip_bad || m->scale.used ||
 	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS) ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half == GF_HALF_SPLIT)
 			return true;
 	return false;
@@ -34,7 +33,6 @@ void gf_method_late_open(struct gf_method *m)
 {
 	const struct gf_plan *plan = m->env.plan;
 	struct gf_method_late *l = &m->late;
-	size_t i, t;
 
 	l->used = may_be_used(m);
 	if (!l->used)
@@ -42,8 +40,8 @@ void gf_method_late_open(struct gf_method *m)
 	l->message = gf_xcalloc(plan->model->ntensors, sizeof(*l->message));
 	l->applied = gf_xcalloc(plan->nmessages, sizeof(*l->applied));
 	l->waits = gf_xcalloc(plan->nmessages, sizeof(*l->waits));
-	for (i = 0; i < plan->nmessages; i++) {
-		for (t = plan->messages[i].first; t <= plan->messages[i].last; t++)
+	for (size_t i = 0; i < plan->nmessages; i++) {
+		for (size_t t = plan->messages[i].first; t <= plan->messages[i].last; t++)
 			l->message[t] = i;
 	}
 }
@@ -137,11 +135,10 @@ int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
 {
 	struct gf_method_late *l = &m->late;
 	struct gf_exchange_step *step;
-	size_t i;
 
 	if (!l->pending)
 		return 0;
-	for (i = m->env.plan->nmessages; i-- > 0;)
+	for (size_t i = m->env.plan->nmessages; i-- > 0;)
 		take_up(m, i);
 	if (!l->rc)
 		l->rc = gf_exchange_next(m->exchange, true, &step, &l->err);
@@ -157,12 +154,11 @@ int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
 int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_late *l = &m->late;
-	size_t i;
 	int rc = 0;
 
 	/* told are the times of the step before, which are known now */
 	m->timed = l->updated ? m->made->number - 1 : 0;
-	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
+	for (size_t i = 0; !rc && i < m->env.plan->nmessages; i++)
 		rc = gf_exchange_wait(m->made, i, false, err);
 	return rc;
 }
@@ -171,15 +167,14 @@ void gf_method_late_update(struct gf_method *m, double lr)
 {
 	const struct gf_plan *plan = m->env.plan;
 	struct gf_method_late *l = &m->late;
-	size_t i;
 
 	l->lr = lr;
 	l->pending = l->updated = true;
 	l->rc = 0;
 	gf_optimizer_begin(&m->updater.optimizer);
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		l->applied[i] = false;
-	for (i = 0; !l->rc && i < plan->nmessages; i++)
+	for (size_t i = 0; !l->rc && i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_SPLIT)
 			l->rc = apply(m, i, &l->err);
 }

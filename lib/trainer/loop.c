@@ -53,10 +53,9 @@ static int tell(struct gf_trainer *t, const struct gf_train_row *rows, size_t nr
 		struct gf_error *err)
 {
 	const struct gf_train_watch *w = &t->config->watch;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < nrows && w->row && t->team.comm->rank == 0; i++)
+	for (size_t i = 0; !rc && i < nrows && w->row && t->team.comm->rank == 0; i++)
 		rc = w->row(w->ctx, &rows[i], err);
 	return gf_team_agree(&t->team, rc, err);
 }
@@ -132,12 +131,11 @@ static int swap_outer(struct gf_trainer *t, struct gf_error *err)
 {
 	const size_t n = gf_model_param_count(t->config->model);
 	float *outer, own;
-	size_t i;
 
 	if (!t->groups.outer)
 		return 0;
 	outer = gf_outer_params(t->groups.outer);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		own = t->params[i];
 		t->params[i] = outer[i];
 		outer[i] = own;
@@ -343,7 +341,6 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	struct stretch here = stretch_from(t, t->result->last_step);
 	const uint64_t skipped = gf_method_skipped(t->method);
 	struct gf_step_outcome outcome;
-	size_t step;
 	int rc = 0;
 
 	t->result->warmup_steps = gf_selection_warmup(&t->config->plan->selection, t->epoch_steps);
@@ -352,7 +349,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	if (t->resharded)
 		rc = save(t, t->result->last_step, err);
 	rc = rc ?: measure_speed(t, t->result->first_step, 0, &speed->first, err);
-	for (step = t->result->first_step; !rc && step <= t->total_steps; step++) {
+	for (size_t step = t->result->first_step; !rc && step <= t->total_steps; step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step), &outcome, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */

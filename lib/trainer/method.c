@@ -43,19 +43,16 @@ struct marks {
 /* gpu and stream are the caller's. */
 static int marks_open(struct marks *k, struct gf_error *err)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < 2 * MARKS && !rc; i++)
+	for (size_t i = 0; i < 2 * MARKS && !rc; i++)
 		rc = k->gpu->ops->event_new(k->gpu, true, &k->at[i / MARKS][i % MARKS], err);
 	return rc;
 }
 
 static void marks_close(struct marks *k)
 {
-	size_t i;
-
-	for (i = 0; k->gpu && i < 2 * MARKS; i++)
+	for (size_t i = 0; k->gpu && i < 2 * MARKS; i++)
 		k->gpu->ops->event_free(k->gpu, k->at[i / MARKS][i % MARKS]);
 	*k = (struct marks){0};
 }
@@ -87,7 +84,6 @@ static int check_shards(const struct gf_plan *plan, const struct gf_training *tr
 			struct gf_error *err)
 {
 	const struct gf_optimizer_ops *ops = gf_optimizer_find(training->optimizer, NULL);
-	size_t i;
 
 	if (!gf_shard_is_used(&plan->shard))
 		return 0;
@@ -96,7 +92,7 @@ static int check_shards(const struct gf_plan *plan, const struct gf_training *tr
 				    "shards between GPUs: want none of parameters, got %s, which "
 				    "--device cpu runs",
 				    gf_shard_plans[plan->shard.method]->name);
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (!gf_codec_is_plain(plan->messages[i].codec))
 			return gf_error_set(err, -ENOTSUP,
 					    "message %zu: want codec \"f32\" for shards between "

@@ -255,7 +255,6 @@ void gf_train_device_free(struct gf_train_device *d)
 {
 	const struct gf_gpu_ops *ops;
 	struct gf_error ignored;
-	int i;
 
 	if (!d)
 		return;
@@ -265,9 +264,9 @@ void gf_train_device_free(struct gf_train_device *d)
 		(void)ops->stream_sync(d->k.gpu, d->input, &ignored);
 	(void)ops->stream_sync(d->k.gpu, d->k.stream, &ignored);
 	gf_train_graphs_free(d->graphs);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		free_buffer(d, &d->buffers[i]);
-	for (i = 0; i < GF_NET_DEVICE_ROOMS; i++)
+	for (int i = 0; i < GF_NET_DEVICE_ROOMS; i++)
 		ops->host_free(d->k.gpu, d->rooms[i]);
 	ops->event_free(d->k.gpu, d->begun);
 	ops->event_free(d->k.gpu, d->ended);

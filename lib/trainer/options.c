@@ -37,9 +37,8 @@ static int read_scale(const char *text, struct gf_training *t, struct gf_error *
 	static const enum gf_scaling named[] = {GF_SCALING_AUTO, GF_SCALING_NONE,
 						GF_SCALING_DYNAMIC};
 	int exponent;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(named); i++) {
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(named); i++) {
 		if (strcmp(text, gf_scaling_names[named[i]]) == 0) {
 			t->scaling = (int)named[i];
 			return 0;
@@ -117,11 +116,10 @@ static int heeds(const struct gf_training *given, const struct gf_training *by, 
 		 struct gf_error *err)
 {
 	const struct gf_optimizer_ops *ops = NULL;
-	size_t i;
 
 	if (by->optimizer && !(ops = gf_optimizer_find(by->optimizer, err)))
 		return -EINVAL;
-	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(uses); i++)
 		if (!isnan(number_of(given, &uses[i])) && !is_used(&uses[i], ops, by->schedule))
 			return refuse_use(&uses[i], by, document, err);
 	if (given->ndrops && !is_used(&drops, ops, by->schedule))
@@ -149,9 +147,8 @@ char *gf_train_document(const struct gf_training *t)
 {
 	const struct gf_optimizer_ops *ops = gf_optimizer_find(t->optimizer, NULL);
 	struct gf_training used = *t;
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(uses); i++)
 		if (!is_used(&uses[i], ops, t->schedule))
 			*(double *)((char *)&used + uses[i].offset) = NAN;
 	if (!is_used(&drops, ops, t->schedule))
@@ -382,21 +379,20 @@ char *gf_train_list(void)
 	};
 	struct gf_table t = {0};
 	struct gf_text out = {0};
-	size_t i;
 
 	gf_text_addf(&out, "selections (of the plan):\n");
-	for (i = 0; gf_select_plans[i]; i++)
+	for (size_t i = 0; gf_select_plans[i]; i++)
 		if (gf_selection_runs(gf_select_plans[i]))
 			add_row(&t, gf_select_plans[i]->name, gf_select_plans[i]->description);
 	gf_table_print_in(&t, 0, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "optimizers:\n");
-	for (i = 0; gf_optimizers[i]; i++)
+	for (size_t i = 0; gf_optimizers[i]; i++)
 		add_row(&t, gf_optimizers[i]->name, gf_optimizers[i]->description);
 	gf_table_print_in(&t, 0, &out);
 	gf_table_release(&t);
 	gf_text_addf(&out, "schedules:\n");
-	for (i = 0; gf_schedule_names[i]; i++)
+	for (size_t i = 0; gf_schedule_names[i]; i++)
 		add_row(&t, gf_schedule_names[i], schedules[i]);
 	gf_table_print_in(&t, 0, &out);
 	gf_table_release(&t);

@@ -113,13 +113,12 @@ void gf_method_shards_begin(struct gf_method *m)
 	const struct gf_optimizer *o = &m->updater.optimizer;
 	const struct gf_pool *pool = gf_exchange_pool(m->exchange);
 	const bool norms = m->env.params && (o->ops->ratio || o->config.clip_norm > 0);
-	size_t i;
 
 	s->nfound = 1 + (norms ? 2 * o->nranges : 0);
 	s->found = gf_xcalloc((size_t)m->env.comm->ranks * s->nfound, sizeof(*s->found));
 	if (!m->ahead)
 		gf_pages_split(pool->data, pool->count_elems * sizeof(float));
-	for (i = 0; i < units(m) && gives_gradients_back(m); i++)
+	for (size_t i = 0; i < units(m) && gives_gradients_back(m); i++)
 		gf_shards_give_back(&s->list, i, pool->data, 0, SIZE_MAX);
 	gf_method_took(m);
 }
@@ -247,19 +246,18 @@ void gf_method_shards_step(struct gf_method *m)
 {
 	const size_t signal = m->env.plan->model->ntensors;
 	struct gf_method_shards *s = m->shards;
-	size_t i;
 
 	gf_method_late_begin(m);
 	m->late.rc = 0;
 	s->stage = s->leaving = 0;
-	for (i = 0; i < units(m); i++)
+	for (size_t i = 0; i < units(m); i++)
 		s->here[i] = false;
 	gf_shards_count(&s->list, 0);
 	if (m->rc)
 		return;
 	gf_exchange_ready(m->made, &signal, 1);
 	/* all of forward, which may be one graph */
-	for (i = 0; i < units(m) && m->ahead && !m->late.rc; i++)
+	for (size_t i = 0; i < units(m) && m->ahead && !m->late.rc; i++)
 		m->late.rc = gf_exchange_wait_work(m->made, i, &m->late.err);
 }
 
@@ -307,9 +305,8 @@ static double first_bad(const struct gf_method *m, const float *grads)
 	const struct gf_pool *pool = gf_exchange_pool(m->exchange);
 	struct gf_select_bad bad;
 	struct gf_range own;
-	size_t i;
 
-	for (i = 0; i < units(m); i++) {
+	for (size_t i = 0; i < units(m); i++) {
 		own = gf_shards_part(&m->shards->list, i, m->env.comm->rank);
 		bad = gf_select_find_bad(pool, grads + own.first, own.first, own.count);
 		if (bad.found)
@@ -328,22 +325,21 @@ int gf_method_shards_inspect(struct gf_method *m, struct gf_select_bad *bad, str
 	const float *grads = pool->data;
 	double *own = gf_xcalloc(n, sizeof(*own)), first = 0;
 	struct gf_range part;
-	size_t i, k;
 	int rc;
 
 	own[0] = first_bad(m, grads);
-	for (i = 0; i < units(m) && n > 1; i++) {
+	for (size_t i = 0; i < units(m) && n > 1; i++) {
 		part = gf_shards_part(&s->list, i, m->env.comm->rank);
 		gf_optimizer_squares(&m->updater.optimizer, grads, weights(m), part.first,
 				     part.count, own + 1);
 	}
 	rc = gf_team_allgather(&team, own, n * sizeof(*own), s->found, err);
-	for (i = 0; i < ranks && !rc; i++)
+	for (size_t i = 0; i < ranks && !rc; i++)
 		if (s->found[i * n] > 0 && (first == 0 || s->found[i * n] < first))
 			first = s->found[i * n];
 	/* other copies have the same */
-	for (i = 1; i < sharers && !rc; i++)
-		for (k = 1; k < n; k++)
+	for (size_t i = 1; i < sharers && !rc; i++)
+		for (size_t k = 1; k < n; k++)
 			s->found[k] += s->found[i * n + k];
 	*bad = (struct gf_select_bad){.found = first > 0};
 	if (bad->found) {
@@ -358,9 +354,8 @@ int gf_method_shards_inspect(struct gf_method *m, struct gf_select_bad *bad, str
 static void copy_own(struct gf_method *m, const float *from, float *to)
 {
 	struct gf_range own;
-	size_t i;
 
-	for (i = 0; i < units(m) && from != to; i++) {
+	for (size_t i = 0; i < units(m) && from != to; i++) {
 		own = gf_shards_part(&m->shards->list, i, m->env.comm->rank);
 		memcpy(to + own.first, from + own.first, own.count * sizeof(*to));
 	}
@@ -378,12 +373,11 @@ void gf_method_shards_update(struct gf_method *m, double lr, const struct gf_sel
 		.squares = s->nfound > 1 ? s->found + 1 : NULL,
 	};
 	struct gf_range own;
-	size_t i;
 
 	if (all.squares)
 		all.scale = gf_optimizer_clipped(o, all.scale, all.squares);
 	gf_optimizer_begin(o);
-	for (i = 0; i < units(m); i++) {
+	for (size_t i = 0; i < units(m); i++) {
 		own = gf_shards_part(&s->list, i, m->env.comm->rank);
 		gf_optimizer_step_some(o, &all, own.first, own.count);
 	}
@@ -495,11 +489,10 @@ static float *array_of(struct gf_method *m, const float *data)
 {
 	const size_t count = gf_exchange_pool(m->exchange)->count_elems;
 	float *bases[1 + GF_OPTIM_SLOTS] = {m->shards->list.params};
-	size_t i;
 
-	for (i = 0; m->updater.optimizer.ops->slots[i]; i++)
+	for (size_t i = 0; m->updater.optimizer.ops->slots[i]; i++)
 		bases[1 + i] = m->updater.optimizer.slot[i];
-	for (i = 0; i < 1 + GF_OPTIM_SLOTS && bases[i]; i++)
+	for (size_t i = 0; i < 1 + GF_OPTIM_SLOTS && bases[i]; i++)
 		if (data >= bases[i] && data < bases[i] + count)
 			return bases[i];
 	return NULL;
@@ -519,9 +512,7 @@ static int bring(void *method, const struct gf_tensor_source *t, bool whole, str
 
 void gf_method_shard_state(struct gf_method *m, struct gf_state *s)
 {
-	size_t i;
-
-	for (i = 0; m->shards && i < s->nitems; i++) {
+	for (size_t i = 0; m->shards && i < s->nitems; i++) {
 		if (!array_of(m, s->items[i].data))
 			continue;
 		s->items[i].tensor.bring = bring;

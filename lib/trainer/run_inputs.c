@@ -81,10 +81,9 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o, struct
 		{"transport", gf_train_transports[o->transport]},
 		{"precision", gf_dtype_names[gf_train_precisions[o->precision]]},
 	};
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+	for (size_t i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
 		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
 	free(training);
 	free(text);
@@ -129,9 +128,8 @@ int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path, struct gf
 static bool reads_ahead(const struct gf_model *m)
 {
 	bool ahead = false;
-	size_t i;
 
-	for (i = 0; i < m->nlayers; i++)
+	for (size_t i = 0; i < m->nlayers; i++)
 		ahead |= m->layers[i].type == GF_LAYER_ATTENTION && !m->layers[i].causal;
 	return ahead && gf_model_vocabulary(m) && gf_model_positions(m) > 1;
 }

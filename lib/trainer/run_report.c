@@ -22,9 +22,8 @@ static double mean_iteration(const struct gf_timeline *t)
 	const size_t first = gf_timeline_settled(t);
 	const size_t count = gf_timeline_count(t);
 	double sum_s = 0;
-	size_t i;
 
-	for (i = first; i < count; i++)
+	for (size_t i = first; i < count; i++)
 		sum_s += gf_timeline_at(t, i)->end_s - gf_timeline_at(t, i)->start_s;
 	return count > first ? sum_s / (double)(count - first) : 0;
 }
@@ -71,8 +70,6 @@ static double over_steps(const struct gf_timeline *t, enum time which, size_t me
 void gf_report_make(const struct gf_plan *plan, const struct gf_prediction *prediction,
 		    const struct gf_timeline *timeline, struct gf_report *r)
 {
-	size_t i;
-
 	memset(r, 0, sizeof(*r));
 	r->nsteps = gf_timeline_count(timeline) - gf_timeline_settled(timeline);
 	r->is_mean = !gf_period_has(&plan->period, GF_PERIOD_EVERY);
@@ -85,7 +82,7 @@ void gf_report_make(const struct gf_plan *plan, const struct gf_prediction *pred
 	r->update_s = over_steps(timeline, UPDATE, 0);
 	r->nmessages = plan->nmessages;
 	r->messages = gf_xcalloc(plan->nmessages + 1, sizeof(*r->messages));
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		r->messages[i].measured = (struct gf_predicted_message){
 			.ready_s = over_steps(timeline, READY, i),
 			.start_s = over_steps(timeline, START, i),
@@ -97,7 +94,7 @@ void gf_report_make(const struct gf_plan *plan, const struct gf_prediction *pred
 	r->predicted_iteration_s = prediction->iteration_s;
 	r->predicted_low_s = prediction->iteration_low_s;
 	r->predicted_high_s = prediction->iteration_high_s;
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		r->messages[i].predicted = prediction->messages[i];
 }
 
@@ -142,10 +139,9 @@ static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 			    const struct gf_report *r)
 {
 	struct gf_table t = {0};
-	size_t i;
 
 	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\ttimes\tready\tstart\tend\tduration");
-	for (i = 0; i < r->nmessages && i < SHOWN_MESSAGES; i++)
+	for (size_t i = 0; i < r->nmessages && i < SHOWN_MESSAGES; i++)
 		add_message(&t, plan, r, i);
 	gf_table_print_in(&t, 0, out);
 	gf_table_release(&t);

@@ -39,9 +39,8 @@ static void draw_late(const struct drawing *d)
 	const struct gf_step_wait *w = d->step->late;
 	const size_t n = d->plan->nmessages;
 	char name[64];
-	size_t i;
 
-	for (i = 0; w && i < 2 * n; i++) {
+	for (size_t i = 0; w && i < 2 * n; i++) {
 		if (w[i].end_s <= w[i].start_s)
 			continue;
 		snprintf(name, sizeof(name), "wait for message %zu", i % n);
@@ -56,7 +55,6 @@ static void draw_compute(const struct drawing *d)
 	const double updated_s = s->end_s - s->outer_s;
 	double from_s = s->forward_s;
 	char *name = gf_xasprintf("step %zu", s->step);
-	size_t i;
 
 	if (s->load_s > SHOWN_S)
 		slice(d, "load", "load", s->start_s - s->load_s, s->start_s);
@@ -65,7 +63,7 @@ static void draw_compute(const struct drawing *d)
 	slice(d, "forward", "forward", s->start_s, s->forward_s);
 	draw_late(d);
 	slice(d, "backward", "backward", s->forward_s, s->backward_s);
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		slice(d, "backward", m->tensors[i].name, from_s, s->gradient_s[i]);
 		from_s = s->gradient_s[i];
 		gf_trace_instant(d->trace, d->pid, COMPUTE, "ready", m->tensors[i].name,
@@ -171,11 +169,10 @@ static void draw(struct drawing *d, int pid, const struct gf_step_times *s, doub
 {
 	const bool synchronous = d->plan->staleness == 1;
 	size_t i, last;
-	int lane;
 
 	/* stale gradients travel while later steps compute */
 	if (synchronous || d->pid != pid)
-		for (lane = 0; lane < d->plan->lanes; lane++)
+		for (int lane = 0; lane < d->plan->lanes; lane++)
 			d->lane_free_s[lane] = synchronous ? s->start_s - shift_s : -INFINITY;
 	d->pid = pid;
 	d->step = s;
@@ -193,11 +190,9 @@ static void draw(struct drawing *d, int pid, const struct gf_step_times *s, doub
 
 static void draw_names(const struct drawing *d, int pid, const char *process)
 {
-	int lane;
-
 	gf_trace_process(d->trace, pid, process);
 	gf_trace_thread(d->trace, pid, COMPUTE, "compute");
-	for (lane = 0; lane < d->plan->lanes; lane++) {
+	for (int lane = 0; lane < d->plan->lanes; lane++) {
 		char *name = gf_xasprintf("lane %d", lane);
 
 		gf_trace_thread(d->trace, pid, 1 + lane, name);
@@ -228,19 +223,18 @@ static struct gf_step_times step_of(const struct gf_plan *plan,
 		.messages = gf_xcalloc(3 * plan->nmessages, sizeof(*s.messages)),
 	};
 	struct gf_error ignored;
-	size_t i;
 
 	if (gf_predict_gradients(plan, &fabric, &result, s.gradient_s, &ignored)) {
 		result.forward_end_s = m->forward_s;
 		result.backward_end_s = m->forward_s + m->backward_s;
-		for (i = 0; i < m->ntensors; i++)
+		for (size_t i = 0; i < m->ntensors; i++)
 			s.gradient_s[i] = m->forward_s + m->tensors[i].ready_s;
 	}
 	s.forward_s = result.forward_end_s;
 	s.backward_s = result.backward_end_s;
-	for (i = plan->nmessages; i < 3 * plan->nmessages; i++)
+	for (size_t i = plan->nmessages; i < 3 * plan->nmessages; i++)
 		s.messages[i].end_s = NAN; /* a prediction has no gathers */
-	for (i = 0; i < plan->nmessages; i++) {
+	for (size_t i = 0; i < plan->nmessages; i++) {
 		const struct gf_predicted_message *t = &prediction->messages[i];
 
 		s.messages[i].ready_s = t->ready_s;

@@ -8,9 +8,8 @@
 bool gf_loss_scale_wanted(const struct gf_plan *plan)
 {
 	const struct gf_codec *codec;
-	size_t i;
 
-	for (i = 0; i < plan->nmessages; i++) {
+	for (size_t i = 0; i < plan->nmessages; i++) {
 		codec = gf_codec_find(plan->messages[i].codec);
 		if (codec && codec->greatest > 0)
 			return true;

@@ -23,10 +23,9 @@ static void take_up(struct gradients *g, size_t tensor)
 {
 	const struct gf_stepper *s = g->stepper;
 	float share = 1.0f / (float)s->accumulate;
-	size_t i;
 
 	for (; g->next <= tensor; g->next++) {
-		for (i = g->at; i < g->at + s->counts[g->next]; i++)
+		for (size_t i = g->at; i < g->at + s->counts[g->next]; i++)
 			g->data[i] = (s->sum[i] + g->data[i]) * share;
 		g->at += s->counts[g->next];
 	}
@@ -119,10 +118,9 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 		 struct gf_step_outcome *out, struct gf_error *err)
 {
 	struct gf_compute *c = s->compute;
-	size_t part;
 	int rc = 0;
 
-	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
+	for (size_t part = 0; !rc && part + 1 < s->accumulate; part++) {
 		rc = forward(s, part, g, err);
 		rc = rc ?: backward_early(s, part, g, err);
 		rc = rc ?: take_result(s, out, err);
@@ -189,18 +187,17 @@ static void record(struct gf_method *m, const struct gf_timeline *timeline, stru
 {
 	const double handled_s = gf_exchange_totals(m->exchange).handling_s;
 	const struct gf_message_times *times = gf_exchange_times(m->exchange);
-	size_t i;
 
 	t->later_s = m->late.waited_s - t->late_s;
 	/* what is seen late of before must not exceed the time */
 	t->handling_s =
 		m->late.handling_s + fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(m, timeline);
-	for (i = 0; i < m->env.plan->nmessages && m->late.used; i++)
+	for (size_t i = 0; i < m->env.plan->nmessages && m->late.used; i++)
 		t->late[i] = m->late.waits[i];
-	for (i = 0; i < 2 * m->env.plan->nmessages && m->shards; i++)
+	for (size_t i = 0; i < 2 * m->env.plan->nmessages && m->shards; i++)
 		t->late[i] = m->late.waits[i];
-	for (i = 0; i < 3 * m->env.plan->nmessages; i++)
+	for (size_t i = 0; i < 3 * m->env.plan->nmessages; i++)
 		t->messages[i] =
 			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 }

@@ -132,14 +132,12 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 /* Of the method: into s; with a period as every rank's own. */
 static void add_method_state(struct gf_groups *g, struct gf_state *s)
 {
-	size_t i;
-
 	if (!g->outer) {
 		gf_method_state(g->method, s);
 		return;
 	}
 	gf_method_state(g->method, &g->common);
-	for (i = 0; i < g->common.nitems; i++)
+	for (size_t i = 0; i < g->common.nitems; i++)
 		gf_state_add_own(s, &g->common.items[i]);
 }
 
@@ -165,13 +163,12 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 	};
 	const struct gf_train_arrays there = gf_compute_arrays(&t->compute);
 	struct gf_place *at = &env.place;
-	size_t i;
 	int rc;
 
 	at->params = there.params;
 	at->grads = there.grads;
 	at->stride = there.stride;
-	for (i = 0; i < k->model->nparams; i++)
+	for (size_t i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
 	rc = rc ?: gf_method_check_model(t->method, k->model, order, err);
@@ -188,10 +185,9 @@ static int open_method(struct gf_trainer *t, const size_t *order, struct gf_erro
 static void set_stepper(struct gf_trainer *t)
 {
 	const struct gf_model_profile *model = t->config->plan->model;
-	size_t i;
 
 	t->counts = gf_xcalloc(model->ntensors + 1, sizeof(*t->counts));
-	for (i = 0; i < model->ntensors; i++)
+	for (size_t i = 0; i < model->ntensors; i++)
 		t->counts[i] = model->tensors[i].count_elems;
 	t->stepper = (struct gf_stepper){
 		.compute = &t->compute,
@@ -207,9 +203,8 @@ static void list_params(struct gf_trainer *t, struct gf_state *s, const size_t *
 			const char *prefix, float *at)
 {
 	const struct gf_model *m = t->config->model;
-	size_t i;
 
-	for (i = 0; at && i < m->nparams; i++) {
+	for (size_t i = 0; at && i < m->nparams; i++) {
 		const struct gf_param *p = &m->params[order[i]];
 
 		gf_state_add(s, GF_STATE_SHARED, gf_xasprintf("%s%s", prefix, p->name), &p->shape,
@@ -243,9 +238,8 @@ static void list_running(struct gf_trainer *t)
 	float *at = t->running;
 	struct gf_shape flat = {1, {0}};
 	float *own = gf_compute_running(&t->compute, &flat.dims[0]);
-	size_t i;
 
-	for (i = 0; i < m->nlayers; i++) {
+	for (size_t i = 0; i < m->nlayers; i++) {
 		const struct gf_layer *l = &m->layers[i];
 		struct gf_shape s = {1, {l->in.dims[0]}};
 

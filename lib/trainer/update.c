@@ -27,9 +27,7 @@ static struct gf_sgd_step step_of(const struct gf_train_update *u, double lr, fl
 static void step_sgd(struct gf_train_update *u, double lr, float scale,
 		     const struct gf_gpu_gate *gate, const float *grads, float *params)
 {
-	size_t i;
-
-	for (i = 0; i < u->nparts; i++) {
+	for (size_t i = 0; i < u->nparts; i++) {
 		const struct gf_train_part *r = &u->parts[i];
 		struct gf_sgd_step o = step_of(u, lr, scale);
 
@@ -100,10 +98,9 @@ static void step_adamw(struct gf_train_update *u, double lr, float scale,
 		.epsilon = c->epsilon,
 	};
 	const struct gf_gpu_kernels *k = u->gpu->kernels;
-	size_t i;
 
 	k->adamw_begin(u->stream, &rule, scale, gate, u->steps, u->work);
-	for (i = 0; i < u->nparts; i++) {
+	for (size_t i = 0; i < u->nparts; i++) {
 		const struct gf_train_part *r = &u->parts[i];
 
 		k->adamw_f32(u->stream, u->work, r->excluded, gate->skip, grads + r->first,
@@ -217,11 +214,9 @@ static int device_open(struct gf_train_update *u, struct gf_error *err)
 
 static void device_close(struct gf_train_update *u)
 {
-	size_t k;
-
 	if (!u->gpu)
 		return;
-	for (k = 0; k < GF_OPTIM_SLOTS; k++)
+	for (size_t k = 0; k < GF_OPTIM_SLOTS; k++)
 		u->gpu->ops->free(u->gpu, u->slots[k]);
 	u->gpu->ops->free(u->gpu, u->steps);
 	u->gpu->ops->free(u->gpu, u->table);
@@ -311,15 +306,14 @@ static int copy(struct gf_train_update *u, enum gf_gpu_copy kind, struct gf_erro
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	bool up = kind == GF_GPU_TO_DEVICE;
 	uint64_t *own = &u->host->steps;
-	size_t k, i;
 	int rc = 0;
 
 	if (u->steps)
 		rc = ops->copy(u->gpu, u->stream, up ? u->steps : own, up ? own : u->steps,
 			       sizeof(*own), kind, err);
 
-	for (k = 0; u->host->ops->slots[k]; k++)
-		for (i = 0; i < u->nparts && !rc; i++) {
+	for (size_t k = 0; u->host->ops->slots[k]; k++)
+		for (size_t i = 0; i < u->nparts && !rc; i++) {
 			const struct gf_train_part *p = &u->parts[i];
 			float *there = (float *)u->slots[k] + p->state;
 			float *here = u->host->slot[k] + p->first;
@@ -427,10 +421,9 @@ void gf_update_state(struct gf_update *u, struct gf_state *s)
 {
 	const struct gf_model_profile *model = u->plan->model;
 	struct gf_optimizer *o = &u->optimizer;
-	size_t k, i;
 
-	for (k = 0; o->ops->slots[k]; k++)
-		for (i = 0; i < model->ntensors; i++)
+	for (size_t k = 0; o->ops->slots[k]; k++)
+		for (size_t i = 0; i < model->ntensors; i++)
 			gf_state_add(s, GF_STATE_SHARED,
 				     gf_xasprintf("optim.%s.%s", model->tensors[i].name,
 						  o->ops->slots[k]),

@@ -74,12 +74,11 @@ int gf_cards_show(const struct gf_join *join, int rc, const void *address, size_
 	GF_FREED struct card *cards = gf_xcalloc((size_t)join->ranks, sizeof(*cards));
 	struct gf_cards got = {0};
 	GF_FREED char *sealed = NULL;
-	int rank;
 
 	if (rc && err)
 		own.reason = *err;
 	rc = join->allgather(join->ctx, &own, sizeof(own), cards, err);
-	for (rank = 0; rank < join->ranks && !rc; rank++) {
+	for (int rank = 0; rank < join->ranks && !rc; rank++) {
 		rc = check_card(join, &cards[rank], rank, own_bytes, err);
 		if (!rc && cards[rank].size_bytes > got.size_bytes)
 			got.size_bytes = cards[rank].size_bytes;
@@ -91,7 +90,7 @@ int gf_cards_show(const struct gf_join *join, int rc, const void *address, size_
 	seal(join, join->rank, address, size_bytes, (unsigned char *)sealed);
 	got.sealed = gf_xcalloc((size_t)join->ranks, got.size_bytes);
 	rc = join->allgather(join->ctx, sealed, got.size_bytes, got.sealed, err);
-	for (rank = 0; rank < join->ranks && !rc; rank++)
+	for (int rank = 0; rank < join->ranks && !rc; rank++)
 		rc = check_seal(join, got.sealed + (size_t)rank * got.size_bytes, rank,
 				cards[rank].size_bytes, err);
 	if (!rc)

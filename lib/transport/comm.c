@@ -274,9 +274,8 @@ static int compare(int ranks, const char *what, const char *all, const size_t *l
 		   struct gf_error *err)
 {
 	const char *text = all + lengths[0];
-	int rank;
 
-	for (rank = 1; rank < ranks; text += lengths[rank++])
+	for (int rank = 1; rank < ranks; text += lengths[rank++])
 		if (lengths[rank] != lengths[0] || memcmp(text, all, lengths[0]) != 0)
 			return gf_error_set(err, -EINVAL, "%s: rank 0 has %.*s, rank %d has %.*s",
 					    what, (int)lengths[0], all, rank, (int)lengths[rank],

@@ -311,7 +311,6 @@ static struct gf_comm *view(struct shared *s, int first, int ranks, unsigned odd
 	struct view *v = gf_xcalloc(1, sizeof(*v));
 	struct gf_comm *c = &v->comm;
 	const int *own = at[s->c->rank];
-	int rank;
 
 	v->s = s;
 	v->first = first;
@@ -345,7 +344,7 @@ static struct gf_comm *view(struct shared *s, int first, int ranks, unsigned odd
 		c->library[0] = '\0';
 	c->host = c->machine = -1;
 	c->local_rank = c->local_ranks = 0;
-	for (rank = 0; rank < ranks; rank++) {
+	for (int rank = 0; rank < ranks; rank++) {
 		if (at[first + rank][1] == own[1] && c->machine < 0)
 			c->machine = rank;
 		if (at[first + rank][0] != own[0])

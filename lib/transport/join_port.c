@@ -125,9 +125,8 @@ static void tell_one(int fd, int rc, const struct gf_error *why, double until_s)
 static int tell(const struct gf_join_place *p, int rc, const struct gf_error *why)
 {
 	double until_s = gf_clock_s() + GF_TIMEOUT_MEETING_S;
-	int rank;
 
-	for (rank = 1; rank < p->ranks; rank++)
+	for (int rank = 1; rank < p->ranks; rank++)
 		if (p->port->fds[rank] >= 0)
 			tell_one(p->port->fds[rank], rc, why, until_s);
 	return rc;
@@ -199,9 +198,8 @@ static int listen_to(const struct gf_join_place *p, struct stranger *s, struct g
 static void take_stranger(struct gf_port *q, int fd, const char *peer)
 {
 	struct stranger *s = &q->strangers[0];
-	int i;
 
-	for (i = 1; i < STRANGERS && s->fd >= 0; i++)
+	for (int i = 1; i < STRANGERS && s->fd >= 0; i++)
 		if (q->strangers[i].fd < 0 || q->strangers[i].since_s < s->since_s)
 			s = &q->strangers[i];
 	if (s->fd >= 0)
@@ -232,9 +230,8 @@ static bool take_strangers(struct gf_port *q)
 static bool all_come(const struct gf_join_place *p)
 {
 	struct gf_port *q = p->port;
-	int rank;
 
-	for (rank = 1; rank < p->ranks; rank++) {
+	for (int rank = 1; rank < p->ranks; rank++) {
 		q->come[rank] &= q->fds[rank] >= 0 && !gf_socket_gone(q->fds[rank]);
 		if (!q->come[rank])
 			return false;
@@ -367,11 +364,10 @@ static int seek(const struct gf_join_place *p, struct hello *h, double until_s)
 	char *named[] = {p->name, NULL};
 	char **places = p->folder ? gf_join_find(p, &h->key) : named;
 	int rc = -ENOENT;
-	size_t i;
 
-	for (i = 0; places[i] && rc; i++)
+	for (size_t i = 0; places[i] && rc; i++)
 		rc = greet(p, places[i], h, until_s);
-	for (i = 0; p->folder && places[i]; i++)
+	for (size_t i = 0; p->folder && places[i]; i++)
 		free(places[i]);
 	if (p->folder)
 		free(places);
@@ -509,15 +505,14 @@ void gf_join_close(struct gf_join *join)
 {
 	struct gf_join_place *p = join->ctx;
 	struct gf_port *q = p->port;
-	int i;
 
 	if (q->announced)
 		gf_join_withdraw(p);
-	for (i = 0; i < p->ranks; i++)
+	for (int i = 0; i < p->ranks; i++)
 		drop(&q->fds[i]);
-	for (i = 0; i < STRANGERS; i++)
+	for (int i = 0; i < STRANGERS; i++)
 		drop(&q->strangers[i].fd);
-	for (i = 0; i < q->nlisteners; i++)
+	for (int i = 0; i < q->nlisteners; i++)
 		drop(&q->listeners[i]);
 	free(q->peers);
 	free(q->fds);

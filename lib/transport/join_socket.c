@@ -82,10 +82,9 @@ static int listen_at_any(const char *port, int fds[GF_SOCKET_LISTENERS])
 	const struct addrinfo *a;
 	struct addrinfo *list;
 	int rc = -EADDRNOTAVAIL;
-	size_t i;
 
 	(void)look_up(NULL, port, AI_PASSIVE, &list);
-	for (i = 0; i < GF_ARRAY_LENGTH(families); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(families); i++)
 		for (a = list; a && rc < 0; a = a->ai_next)
 			if (a->ai_family == families[i])
 				rc = fds[0] = listen_at(a);

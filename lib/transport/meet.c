@@ -54,9 +54,7 @@ static int post(struct round *r, bool receive, int peer, void *data, size_t size
  * in the middle. */
 static int finish(struct round *r, int rc, struct gf_error *err)
 {
-	int i;
-
-	for (i = 0; i < r->n; i++)
+	for (int i = 0; i < r->n; i++)
 		if (rc)
 			r->c->ops->cancel(r->c, r->requests[i]);
 		else

@@ -60,7 +60,6 @@ static struct gf_comm_request *reuse(struct gf_mpi *m)
 struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
 {
 	struct gf_comm_request *r = reuse(gf_mpi_of(c));
-	size_t i;
 
 	r->npieces = npieces;
 	r->piece_bytes = gf_mpi_of(c)->piece_bytes;
@@ -69,7 +68,7 @@ struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
 		r->capacity = npieces;
 	}
 	r->pieces = npieces == 1 ? &r->one : r->many;
-	for (i = 0; i < npieces; i++)
+	for (size_t i = 0; i < npieces; i++)
 		r->pieces[i] = MPI_REQUEST_NULL;
 	return r;
 }
@@ -216,11 +215,10 @@ void gf_mpi_asked_release(struct gf_mpi_asked *a)
  * caller keeps its buffers until nothing progresses MPI. */
 void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
-	size_t i;
 	int flag;
 
 	unask(gf_mpi_of(c), r);
-	for (i = r->done; i < r->npieces; i++) {
+	for (size_t i = r->done; i < r->npieces; i++) {
 		if (r->pieces[i] == MPI_REQUEST_NULL)
 			continue;
 		if (r->receive)

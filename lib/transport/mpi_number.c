@@ -42,12 +42,11 @@ static const struct {
 int gf_mpi_numbers_make(struct gf_mpi *m, struct gf_error *err)
 {
 	struct gf_comm *c = &m->comm;
-	size_t i;
 	int rc = 0;
 
 	MPI_TRY(MPI_Type_contiguous, 2, MPI_BYTE, &m->two_bytes);
 	MPI_TRY(MPI_Type_commit, &m->two_bytes);
-	for (i = 0; i < NHALVES; i++)
+	for (size_t i = 0; i < NHALVES; i++)
 		MPI_TRY(MPI_Op_create, halves[i].reduce, 1,
 			&m->half_ops[halves[i].dtype][halves[i].op]);
 out:
@@ -56,9 +55,7 @@ out:
 
 void gf_mpi_numbers_free(struct gf_mpi *m)
 {
-	size_t i;
-
-	for (i = 0; i < NHALVES; i++)
+	for (size_t i = 0; i < NHALVES; i++)
 		MPI_Op_free(&m->half_ops[halves[i].dtype][halves[i].op]);
 	MPI_Type_free(&m->two_bytes);
 }

@@ -68,9 +68,8 @@ static bool overrules(const struct gf_comm *c, const char *component)
 	static const char *const others[] = {"self", "inter", "sync", "cuda", "accelerator"};
 	char switch_name[64];
 	int on = 1;
-	size_t i;
 
-	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		if (strcmp(component, others[i]) == 0)
 			return false;
 	if (strcmp(component, "han") == 0 && c->local_ranks == c->ranks)

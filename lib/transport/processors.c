@@ -45,12 +45,11 @@ static double limited(const struct place *all, int ranks, int rank, double share
 {
 	const struct place *mine = &all[rank];
 	size_t i, k;
-	int r;
 
 	for (i = 0; i < mine->nlimits; i++) {
 		int sharers = 0;
 
-		for (r = 0; r < ranks; r++)
+		for (int r = 0; r < ranks; r++)
 			for (k = 0; same_processors(&all[r], mine) && k < all[r].nlimits; k++)
 				sharers += all[r].limits[k].group == mine->limits[i].group;
 		share = fmin(share, mine->limits[i].processors / sharers);
@@ -62,14 +61,13 @@ static double share_of(const struct place *all, int ranks, int rank)
 {
 	const struct place *mine = &all[rank];
 	double share = 0;
-	int cpu, r;
 
-	for (cpu = 0; cpu < PROCESSORS; cpu++) {
+	for (int cpu = 0; cpu < PROCESSORS; cpu++) {
 		int sharers = 0;
 
 		if (!CPU_ISSET_S(cpu, sizeof(mine->processors), mine->processors))
 			continue;
-		for (r = 0; r < ranks; r++)
+		for (int r = 0; r < ranks; r++)
 			sharers += same_processors(&all[r], mine) &&
 				   CPU_ISSET_S(cpu, sizeof(all[r].processors), all[r].processors);
 		share += 1.0 / sharers;

@@ -241,10 +241,9 @@ static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank, struct gf_error
 {
 	struct gf_shm *s = of(c);
 	const struct gf_shm_arrival *a;
-	int i;
 
 	gf_shm_progress(s);
-	for (i = 0; i < s->npeers; i++) {
+	for (int i = 0; i < s->npeers; i++) {
 		for (a = s->peers[i].arrivals; a; a = a->next) {
 			if (a->entry.tag != tag)
 				continue;
@@ -364,13 +363,11 @@ static void shm_buffer_free(struct gf_comm *c, void *data)
 {
 	struct gf_shm *s = of(c);
 	struct gf_shm_entry *e;
-	size_t i;
-	int k;
 
-	for (i = 0; data && !c->broken && i < s->nown; i++) {
+	for (size_t i = 0; data && !c->broken && i < s->nown; i++) {
 		if (s->own[i].segment.base != data)
 			continue;
-		for (k = 0; k < s->npeers; k++) {
+		for (int k = 0; k < s->npeers; k++) {
 			e = s->peers[k].pending.first ? NULL : gf_shm_next(s->peers[k].out);
 			if (!e)
 				continue;
@@ -387,13 +384,10 @@ static void shm_buffer_free(struct gf_comm *c, void *data)
 /* stays: the transport below may yet write to the segments. */
 static void release(struct gf_shm *s, bool stays)
 {
-	size_t k;
-	int i;
-
-	for (i = 0; i < s->npeers; i++) {
+	for (int i = 0; i < s->npeers; i++) {
 		struct gf_shm_peer *p = &s->peers[i];
 
-		for (k = 0; k < p->nmapped; k++)
+		for (size_t k = 0; k < p->nmapped; k++)
 			gf_segment_release(&p->mapped[k].segment);
 		free(p->mapped);
 		if (p->pid_fd >= 0)
@@ -402,7 +396,7 @@ static void release(struct gf_shm *s, bool stays)
 	gf_slab_release(&s->requests);
 	gf_slab_release(&s->arrivals);
 	gf_slab_release(&s->sums);
-	for (k = 0; !stays && k < s->nown; k++)
+	for (size_t k = 0; !stays && k < s->nown; k++)
 		gf_segment_release(&s->own[k].segment);
 	gf_segment_release(&s->control);
 	free(s->own);

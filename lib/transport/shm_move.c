@@ -60,9 +60,7 @@ void gf_shm_give(struct gf_shm *s, struct gf_comm_request *r)
 static const struct gf_shm_own *own_segment(const struct gf_shm *s, const void *data,
 					    size_t size_bytes)
 {
-	size_t i;
-
-	for (i = 0; i < s->nown; i++)
+	for (size_t i = 0; i < s->nown; i++)
 		if (gf_segment_holds(&s->own[i].segment, data, size_bytes))
 			return &s->own[i];
 	return NULL;
@@ -72,10 +70,9 @@ static int peer_segment(struct gf_shm_peer *p, const struct gf_shm_entry *e,
 			const struct gf_segment **segment, struct gf_error *err)
 {
 	struct gf_shm_mapped *m;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < p->nmapped; i++) {
+	for (size_t i = 0; i < p->nmapped; i++) {
 		if (p->mapped[i].serial == e->segment) {
 			*segment = &p->mapped[i].segment;
 			return 0;
@@ -97,9 +94,7 @@ static int peer_segment(struct gf_shm_peer *p, const struct gf_shm_entry *e,
 
 static void retire(struct gf_shm_peer *p, uint64_t serial)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmapped; i++) {
+	for (size_t i = 0; i < p->nmapped; i++) {
 		if (p->mapped[i].serial != serial)
 			continue;
 		gf_segment_release(&p->mapped[i].segment);

@@ -43,9 +43,8 @@ static bool is_told(const struct gf_comm_how *how, const char *variable)
 static void settle(const struct gf_comm_how *how)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
 		if (!is_told(how, "UCX_HANDLE_ERRORS") && is_of_ucx(numbers[i]))
 			ucs_debug_disable_signal(numbers[i]);
 }
@@ -75,12 +74,11 @@ static void close_endpoints(struct gf_ucx *u, double until_s)
 		.flags = u->comm.broken ? UCP_EP_CLOSE_FLAG_FORCE : 0,
 	};
 	GF_FREED ucs_status_ptr_t *handles = gf_xcalloc((size_t)u->comm.ranks, sizeof(*handles));
-	int rank;
 
-	for (rank = 0; rank < u->comm.ranks; rank++)
+	for (int rank = 0; rank < u->comm.ranks; rank++)
 		if (u->peers[rank].endpoint)
 			handles[rank] = ucp_ep_close_nbx(u->peers[rank].endpoint, &param);
-	for (rank = 0; rank < u->comm.ranks; rank++) {
+	for (int rank = 0; rank < u->comm.ranks; rank++) {
 		if (!UCS_PTR_IS_PTR(handles[rank]))
 			continue;
 		while (ucp_request_check_status(handles[rank]) == UCS_INPROGRESS &&

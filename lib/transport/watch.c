@@ -210,9 +210,7 @@ static const struct gf_standing *heard(const struct gf_liveness *l, int rank)
 /* The lowest rank that said it has given up; -1: none. */
 static int first_failed(const struct gf_liveness *l)
 {
-	int rank;
-
-	for (rank = 0; rank < l->comm->ranks; rank++)
+	for (int rank = 0; rank < l->comm->ranks; rank++)
 		if (l->ranks[rank].failed)
 			return rank;
 	return -1;
@@ -376,14 +374,13 @@ static void blame_late(const struct gf_watch *w, uint64_t message, struct gf_tex
 static int ask(struct gf_watch *w, struct gf_error *err)
 {
 	struct gf_liveness *l = w->liveness;
-	int rank;
 
 	w->asked = true;
 	w->asked_s = gf_clock_s();
 	if (!w->comm->ops->probe)
 		return 0;
 	l->round++;
-	for (rank = 0; rank < w->comm->ranks; rank++)
+	for (int rank = 0; rank < w->comm->ranks; rank++)
 		l->ranks[rank].heard = false;
 	return send_all(l, KIND_QUESTION, &w->self, err);
 }
@@ -435,9 +432,8 @@ bool gf_watch_missing(const struct gf_watch *w, bool *missing)
 				       ? w->timeout_s / 2
 				       : GF_TIMEOUT_WATCH_S;
 	bool open = false;
-	int rank;
 
-	for (rank = 0; rank < c->ranks; rank++) {
+	for (int rank = 0; rank < c->ranks; rank++) {
 		missing[rank] = rank != c->rank && !heard(w->liveness, rank);
 		open |= missing[rank] && !(c->ops->is_gone && c->ops->is_gone(c, rank));
 	}

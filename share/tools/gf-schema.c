@@ -31,7 +31,6 @@ static const char *const types[GF_FIELD_OWN + 1] = {
 static void add_bounds(const struct gf_field *f, struct gf_text *out)
 {
 	bool open = 0 < f->low && f->low <= GF_MIN_SHARE;
-	size_t i;
 
 	if (f->high > 0 && f->high < GF_MAX_COUNT)
 		gf_text_addf(out, " in %s%.10g, %.10g]", open ? "(" : "[", open ? 0 : f->low,
@@ -40,7 +39,7 @@ static void add_bounds(const struct gf_field *f, struct gf_text *out)
 		gf_text_addf(out, ", at least %.10g", f->low);
 	if (f->type == GF_FIELD_REAL && f->names)
 		gf_text_addf(out, " or %s", f->names[0]);
-	for (i = 0; f->type == GF_FIELD_CHOICE && f->names[i]; i++)
+	for (size_t i = 0; f->type == GF_FIELD_CHOICE && f->names[i]; i++)
 		gf_text_addf(out, "%s%s", i ? ", " : " ", f->names[i]);
 }
 

@@ -90,9 +90,7 @@ static int consider_all(struct gf_team *team, struct gf_folder *f, size_t *steps
 static void tell_found(const struct gf_team *team, const struct gf_folder *f, char *const *refused,
 		       size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count && refused[i]; i++)
+	for (size_t i = 0; i < count && refused[i]; i++)
 		tell(team, f,
 		     gf_xasprintf("%s: on from step %zu, since %s", f->dir, f->from.step,
 				  refused[i]));

@@ -30,9 +30,7 @@ static bool is_heir(const struct gf_reshard *r, int part)
 
 void gf_reshard_begin(const struct gf_state *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->nitems; i++)
+	for (size_t i = 0; i < s->nitems; i++)
 		if (s->items[i].scope == GF_STATE_OWN)
 			memset(s->items[i].data, 0, bytes_of(&s->items[i]));
 }
@@ -41,7 +39,6 @@ static int add_item(const struct gf_safetensors *file, const struct gf_state_ite
 		    double *squares, struct gf_error *err)
 {
 	float *sum = item->data, *part;
-	size_t i;
 	int rc;
 
 	assert(strcmp(item->tensor.dtype, "F32") == 0);
@@ -51,7 +48,7 @@ static int add_item(const struct gf_safetensors *file, const struct gf_state_ite
 				    item->count_elems, item->name);
 	rc = gf_safetensors_load(file, item->name, item->tensor.dtype, item->count_elems, part,
 				 err);
-	for (i = 0; i < item->count_elems && !rc; i++) {
+	for (size_t i = 0; i < item->count_elems && !rc; i++) {
 		sum[i] += part[i];
 		*squares += (double)part[i] * part[i];
 	}
@@ -63,10 +60,9 @@ int gf_reshard_take(const struct gf_reshard *r, int part, const struct gf_safete
 		    const struct gf_state *s, struct gf_error *err)
 {
 	double squares = 0;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < s->nitems && !rc; i++) {
+	for (size_t i = 0; i < s->nitems && !rc; i++) {
 		const struct gf_state_item *item = &s->items[i];
 
 		if (item->scope == GF_STATE_OWN && part < r->from &&
@@ -83,17 +79,14 @@ int gf_reshard_take(const struct gf_reshard *r, int part, const struct gf_safete
 static void scale(const struct gf_state_item *item, int by, int over)
 {
 	float *value = item->data;
-	size_t i;
 
-	for (i = 0; i < item->count_elems; i++)
+	for (size_t i = 0; i < item->count_elems; i++)
 		value[i] = (float)((double)value[i] * by / over);
 }
 
 void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->nitems; i++) {
+	for (size_t i = 0; i < s->nitems; i++) {
 		const struct gf_state_item *item = &s->items[i];
 
 		assert(item->scope == GF_STATE_SHARED || item->rule == GF_STATE_SUM ||

@@ -126,12 +126,11 @@ static char *settings_of(const struct origin *from, const struct gf_run_identity
 {
 	const struct marks marks = marks_of(from, id);
 	struct gf_json_writer w = {0};
-	size_t i;
 
 	gf_json_open_object(&w, NULL);
-	for (i = 0; i < WORDS; i++)
+	for (size_t i = 0; i < WORDS; i++)
 		gf_json_put_string(&w, marks.words[i].key, marks.words[i].value);
-	for (i = 0; i < NUMBERS; i++)
+	for (size_t i = 0; i < NUMBERS; i++)
 		if (strcmp(marks.numbers[i].key, GF_CHECKPOINT_RANKS) != 0 &&
 		    strcmp(marks.numbers[i].key, GF_CHECKPOINT_STEP) != 0)
 			gf_json_put_size(&w, marks.numbers[i].key, marks.numbers[i].value);
@@ -180,12 +179,11 @@ static int check_marks(const struct gf_safetensors *s, const struct origin *from
 		       const struct gf_run_identity *id, struct gf_error *err)
 {
 	const struct marks marks = marks_of(from, id);
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < WORDS; i++)
+	for (size_t i = 0; !rc && i < WORDS; i++)
 		rc = same_words(s, &marks.words[i], err);
-	for (i = 0; !rc && i < NUMBERS; i++)
+	for (size_t i = 0; !rc && i < NUMBERS; i++)
 		rc = same_number(s, &marks.numbers[i], id->words, err);
 	return rc;
 }
@@ -322,10 +320,9 @@ static int open_part(const char *dir, int part, const struct origin *from,
 static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
 		      const struct gf_state *state, struct gf_error *err)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < state->nitems; i++) {
+	for (size_t i = 0; !rc && i < state->nitems; i++) {
 		const struct gf_state_item *item = &state->items[i];
 
 		if (item->scope != scope)
@@ -396,9 +393,8 @@ static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
 	const int ranks = team->comm->ranks;
 	double *all = gf_xcalloc((size_t)ranks, sizeof(*all)), sum = 0;
 	int rc = gf_team_allgather(team, squares, sizeof(*squares), all, err);
-	int r;
 
-	for (r = 0; r < ranks; r++)
+	for (int r = 0; r < ranks; r++)
 		sum += all[r];
 	free(all);
 	*squares = sqrt(sum);

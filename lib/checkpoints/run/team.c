@@ -120,9 +120,7 @@ static int digest(const struct gf_state *s, size_t first, size_t end,
 
 static int differs(const unsigned char *all, int ranks)
 {
-	int r;
-
-	for (r = 1; r < ranks; r++)
+	for (int r = 1; r < ranks; r++)
 		if (memcmp(all, all + (size_t)r * GF_DIGEST_BYTES, GF_DIGEST_BYTES) != 0)
 			return r;
 	return 0;
@@ -134,14 +132,13 @@ int gf_team_compare(struct gf_team *team, size_t step, const struct gf_state *st
 	int ranks = team->comm->ranks, other, rc;
 	unsigned char own[GF_DIGEST_BYTES];
 	GF_FREED unsigned char *all = gf_xcalloc((size_t)ranks, sizeof(own));
-	size_t i;
 
 	rc = digest(state, 0, state->nitems, own, err);
 	rc = rc ?: gf_team_allgather(team, own, sizeof(own), all, err);
 	if (rc || !differs(all, ranks))
 		goto out;
 	/* every rank is here: now find the first array that differs */
-	for (i = 0; i < state->nitems && !rc; i++) {
+	for (size_t i = 0; i < state->nitems && !rc; i++) {
 		if (state->items[i].scope != GF_STATE_SHARED)
 			continue;
 		rc = digest(state, i, i + 1, own, err);

@@ -100,9 +100,8 @@ static struct gf_cost halving(const struct gf_coll_args *args, const struct gf_c
 			      struct gf_cost_round stage, size_t elems)
 {
 	struct gf_cost total = {0};
-	int d;
 
-	for (d = 1; d < stage.factor; d *= 2) {
+	for (int d = 1; d < stage.factor; d *= 2) {
 		struct gf_cost_round round = {args->ranks, stage.stride * d, 2, stage.stride * d};
 		struct gf_link_cost link;
 		double bytes;
@@ -218,9 +217,8 @@ static struct gf_range part_of(const struct gf_coll_args *args, int stage, const
 static struct gf_range held_at(const struct gf_coll_args *args, int stage, int rank)
 {
 	struct gf_range range = gf_data(0, args->count_elems);
-	int i;
 
-	for (i = 0; i < stage; i++) {
+	for (int i = 0; i < stage; i++) {
 		struct gf_group g = group_of(args, i, rank);
 
 		range = part_of(args, i, &g, range);
@@ -256,13 +254,11 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 
 static void build(const struct gf_coll_args *args, int rank, struct gf_schedule *s)
 {
-	int stage;
-
 	(void)rank;
 	if (args->half != GF_COLL_ALL_GATHER)
-		for (stage = 0; stage < nstages(args); stage++)
+		for (int stage = 0; stage < nstages(args); stage++)
 			build_stage(args, stage, false, s);
-	for (stage = nstages(args) - 1; stage >= 0; stage--)
+	for (int stage = nstages(args) - 1; stage >= 0; stage--)
 		if (args->half == GF_COLL_WHOLE ||
 		    args->half ==
 			    (stage < ninner(args) ? GF_COLL_ALL_GATHER : GF_COLL_REDUCE_SCATTER))

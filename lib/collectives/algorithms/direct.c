@@ -44,13 +44,12 @@ static double rounds_beta(const struct gf_cost_net *net, int ranks, double bytes
 {
 	double total = 0, full = 0, beta, steep;
 	long long unit = 1, from = 0, to, turn;
-	size_t i, k;
 
-	for (i = 0; i < net->nlevels && unit < ranks; i++) {
+	for (size_t i = 0; i < net->nlevels && unit < ranks; i++) {
 		long long outer = unit;
 
 		steep = 0;
-		for (k = i; k < net->nlevels && outer < ranks; k++) {
+		for (size_t k = i; k < net->nlevels && outer < ranks; k++) {
 			beta = gf_cost_level(net, k, bytes).beta_s_per_byte;
 			steep = beta > steep ? beta : steep;
 			outer *= k + 1 < net->nlevels ? net->sizes[k] : ranks;
@@ -74,9 +73,8 @@ static struct gf_cost reduce_scatter(const struct gf_coll_args *args, const stru
 	long long p = args->ranks, unit = 1, near = 1, next;
 	struct gf_link_cost all = {0};
 	struct gf_cost total = {0};
-	size_t i;
 
-	for (i = 0; i < net->nlevels && unit < p; i++, near = next) {
+	for (size_t i = 0; i < net->nlevels && unit < p; i++, near = next) {
 		struct gf_link_cost link = gf_cost_level(net, i, bytes);
 
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
@@ -96,9 +94,8 @@ static struct gf_cost all_gather(const struct gf_coll_args *args, const struct g
 	struct gf_link_cost link = gf_cost_link(net, &ring, bytes);
 	long long p = args->ranks, unit = 1;
 	double most = 0, beta;
-	size_t i;
 
-	for (i = 0; i < net->nlevels && unit < p; i++) {
+	for (size_t i = 0; i < net->nlevels && unit < p; i++) {
 		beta = gf_cost_level(net, i, bytes).beta_s_per_byte * (double)unit *
 		       (double)(p - unit);
 		most = beta > most ? beta : most;
@@ -137,14 +134,13 @@ void gf_direct_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 			      struct gf_range range, const struct gf_cut *cut)
 {
 	const int p = g->size;
-	int k;
 
-	for (k = 1; k < p; k++) {
+	for (int k = 1; k < p; k++) {
 		int owner = (g->me - k + p) % p;
 
 		gf_send_cut(s, gf_group_rank(g, owner), part_of(g, range, owner, cut));
 	}
-	for (k = 1; k < p; k++)
+	for (int k = 1; k < p; k++)
 		gf_recv_reduce_cut(s, gf_group_rank(g, (g->me + k) % p),
 				   part_of(g, range, g->me, cut));
 }
@@ -153,11 +149,10 @@ void gf_direct_all_gather(struct gf_schedule *s, const struct gf_group *g, struc
 			  const struct gf_cut *cut)
 {
 	const int p = g->size;
-	int k;
 
-	for (k = 1; k < p; k++)
+	for (int k = 1; k < p; k++)
 		gf_send_cut(s, gf_group_rank(g, (g->me + k) % p), part_of(g, range, g->me, cut));
-	for (k = 1; k < p; k++) {
+	for (int k = 1; k < p; k++) {
 		int owner = (g->me - k + p) % p;
 
 		gf_recv_cut(s, gf_group_rank(g, owner), part_of(g, range, owner, cut));

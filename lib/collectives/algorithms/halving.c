@@ -4,9 +4,7 @@
 
 struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range, int rounds)
 {
-	int k;
-
-	for (k = 0; k < rounds; k++)
+	for (int k = 0; k < rounds; k++)
 		range = gf_range_part(range, 2, g->me >> k & 1);
 	return range;
 }
@@ -19,9 +17,7 @@ static int partner_of(const struct gf_group *g, int rank, int round)
 void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 			       struct gf_range range, const struct gf_cut *cut)
 {
-	int k;
-
-	for (k = 0; 1 << k < g->size; k++) {
+	for (int k = 0; 1 << k < g->size; k++) {
 		struct gf_range held = gf_halving_part(g, range, k);
 		int partner = partner_of(g, s->rank, k);
 		int mine = g->me >> k & 1;
@@ -34,9 +30,7 @@ void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g, struct gf_range range,
 			    const struct gf_cut *cut)
 {
-	int k;
-
-	for (k = gf_log2_up(g->size) - 1; k >= 0; k--) {
+	for (int k = gf_log2_up(g->size) - 1; k >= 0; k--) {
 		struct gf_range held = gf_halving_part(g, range, k);
 		int partner = partner_of(g, s->rank, k);
 		int mine = g->me >> k & 1;

@@ -18,9 +18,8 @@ static const struct gf_algorithm *const candidates[] = {
 static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost_net *net)
 {
 	struct gf_cost best = candidates[0]->cost(args, net);
-	size_t i;
 
-	for (i = 1; candidates[i]; i++) {
+	for (size_t i = 1; candidates[i]; i++) {
 		struct gf_cost one = candidates[i]->cost(args, net);
 
 		if (one.s < best.s)

@@ -32,9 +32,8 @@ static struct gf_cost back(const struct gf_coll_args *args, const struct gf_cost
 	long long p = args->ranks, unit = 1;
 	struct gf_link_cost way = gf_cost_link(net, &far, bytes);
 	double beta, most = 0;
-	size_t i;
 
-	for (i = 0; i < net->nlevels && unit < p; i++) {
+	for (size_t i = 0; i < net->nlevels && unit < p; i++) {
 		beta = gf_cost_level(net, i, bytes).beta_s_per_byte * (double)(p - unit);
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
@@ -51,9 +50,8 @@ static struct gf_cost there(const struct gf_coll_args *args, const struct gf_cos
 	long long p = args->ranks, unit = 1, next;
 	struct gf_cost total = {0};
 	double beta_s_per_byte = 0;
-	size_t i;
 
-	for (i = 0; i < net->nlevels && unit < p; i++, unit = next) {
+	for (size_t i = 0; i < net->nlevels && unit < p; i++, unit = next) {
 		struct gf_link_cost way = gf_cost_level(net, i, bytes);
 
 		next = i + 1 < net->nlevels ? unit * net->sizes[i] : p;
@@ -78,16 +76,14 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 
 static void build_piece(struct gf_schedule *s, struct gf_range piece)
 {
-	int rank;
-
 	if (s->rank) {
 		gf_schedule_send(s, 0, piece);
 		gf_schedule_recv(s, 0, piece);
 		return;
 	}
-	for (rank = 1; rank < s->ranks; rank++)
+	for (int rank = 1; rank < s->ranks; rank++)
 		gf_schedule_recv_reduce(s, rank, piece);
-	for (rank = 1; rank < s->ranks; rank++)
+	for (int rank = 1; rank < s->ranks; rank++)
 		gf_schedule_send(s, rank, piece);
 }
 

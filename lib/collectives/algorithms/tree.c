@@ -25,11 +25,10 @@ static struct gf_cost cost(const struct gf_coll_args *args, const struct gf_cost
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	struct gf_cost total = {0};
-	int distance;
 
 	if (!args->count_elems)
 		return (struct gf_cost){0};
-	for (distance = 1; distance < args->ranks; distance *= 2) {
+	for (int distance = 1; distance < args->ranks; distance *= 2) {
 		struct gf_cost_round round = {args->ranks, distance, 2, 1, true};
 		struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 

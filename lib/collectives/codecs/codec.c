@@ -159,9 +159,8 @@ static size_t bytes_of(size_t bits)
 struct gf_index_form gf_index_form(size_t count_elems, size_t k)
 {
 	struct gf_index_form best = {.bytes = SIZE_MAX}, f;
-	unsigned low;
 
-	for (low = 0; low <= 32; low++) {
+	for (unsigned low = 0; low <= 32; low++) {
 		size_t upper = count_elems ? (count_elems - 1) >> low : 0;
 
 		f.low_bits = low;

@@ -51,9 +51,7 @@ int gf_lane_meet(struct gf_lane *l, struct gf_error *err)
 
 static struct gf_nccl_comm *team_comm(const struct gf_lane *l, const struct gf_group *team)
 {
-	size_t i;
-
-	for (i = 0; i < l->nteams; i++)
+	for (size_t i = 0; i < l->nteams; i++)
 		if (l->teams[i].stride == team->stride && l->teams[i].size == team->size)
 			return l->teams[i].comm;
 	return NULL;
@@ -75,11 +73,10 @@ static int split(struct gf_lane *l, const struct gf_group *team, struct gf_error
 int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p, struct gf_error *err)
 {
 	const size_t scratch_bytes = gf_lane_program_bytes(p, p->scratch_elems);
-	size_t i;
 	int rc = 0;
 
 	gf_lane_forget(l, p); /* another one may have lain there */
-	for (i = 0; i < p->nteams && !rc; i++)
+	for (size_t i = 0; i < p->nteams && !rc; i++)
 		if (!team_comm(l, &p->teams[i]))
 			rc = split(l, &p->teams[i], err);
 	if (scratch_bytes > l->scratch_bytes)
@@ -109,9 +106,7 @@ static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted, struct 
 /* Frees all graphs of a lane; they are captured anew when they are wanted. */
 static void drop_graphs(struct gf_lane *l)
 {
-	size_t i;
-
-	for (i = 0; i < l->ngraphs; i++) {
+	for (size_t i = 0; i < l->ngraphs; i++) {
 		l->gpu->ops->graph_free(l->gpu, l->graphs[i].graph);
 		l->graphs[i].graph = NULL;
 	}
@@ -251,10 +246,9 @@ static int enqueue(struct gf_lane *l, const struct gf_lane_program *p, void *dat
 {
 	struct gf_error ignored;
 	bool grouped = false;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < p->nsteps && !rc; i++) {
+	for (size_t i = 0; i < p->nsteps && !rc; i++) {
 		rc = run_step(l, p, &p->steps[i], data, err);
 		if (p->steps[i].op == GF_LANE_GROUP)
 			grouped = !rc;
@@ -364,10 +358,9 @@ void gf_lane_forget(struct gf_lane *l, const struct gf_lane_program *p)
 
 int gf_lane_check(struct gf_lane *l, struct gf_error *err)
 {
-	size_t i;
 	int rc = l->all ? l->nccl->state(l->all, err) : 0;
 
-	for (i = 0; i < l->nteams && rc >= 0; i++)
+	for (size_t i = 0; i < l->nteams && rc >= 0; i++)
 		if (l->teams[i].comm)
 			rc = l->nccl->state(l->teams[i].comm, err);
 	return rc < 0 ? rc : 0;
@@ -410,13 +403,11 @@ void gf_lanes_abort(struct gf_lane *lanes, size_t n)
 
 void gf_lane_close(struct gf_lane *l)
 {
-	size_t i;
-
 	if (!l->gpu)
 		return;
 	drop_graphs(l);
 	free(l->graphs);
-	for (i = 0; i < l->nteams; i++)
+	for (size_t i = 0; i < l->nteams; i++)
 		l->nccl->destroy(l->teams[i].comm);
 	l->nccl->destroy(l->all);
 	free(l->teams);

@@ -120,10 +120,8 @@ static int state(struct gf_nccl_comm *c, struct gf_error *err)
  * is freed. */
 static void abort_comms(struct gf_nccl_comm *const *comms, size_t n)
 {
-	size_t i;
-
 	(void)nccl.GroupStart();
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (comms[i])
 			(void)nccl.CommAbort(comm_of(comms[i]));
 	(void)nccl.GroupEnd();

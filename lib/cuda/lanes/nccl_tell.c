@@ -37,15 +37,14 @@ static void put_word(const char *name, const char *word)
 int gf_nccl_tell(struct gf_nccl_tuning *told, struct gf_error *err)
 {
 	const char *const values[] = {told->algorithm, told->protocol};
-	size_t i;
 
-	for (i = 0; told->channels && numbers[i]; i++)
+	for (size_t i = 0; told->channels && numbers[i]; i++)
 		if (getenv(numbers[i]))
 			return gf_error_set(err, -EINVAL,
 					    "want %s unset, which NCCL puts before a variant's "
 					    "channels, got %.40s",
 					    numbers[i], getenv(numbers[i]));
-	for (i = 0; told->algorithm && i < 2; i++) {
+	for (size_t i = 0; told->algorithm && i < 2; i++) {
 		told->was[i] = gf_xstrdup_or_null(getenv(words[i]));
 		put_word(words[i], values[i]);
 		told->holds = true;
@@ -55,9 +54,7 @@ int gf_nccl_tell(struct gf_nccl_tuning *told, struct gf_error *err)
 
 void gf_nccl_untell(struct gf_nccl_tuning *told)
 {
-	size_t i;
-
-	for (i = 0; told->holds && i < 2; i++) {
+	for (size_t i = 0; told->holds && i < 2; i++) {
 		put(words[i], told->was[i]);
 		free(told->was[i]);
 		told->was[i] = NULL;
@@ -67,9 +64,7 @@ void gf_nccl_untell(struct gf_nccl_tuning *told)
 
 void gf_nccl_remark(struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; i < 2; i++)
+	for (size_t i = 0; i < 2; i++)
 		if (getenv(words[i]))
 			gf_text_addf(out,
 				     "%s=%s of the environment holds for library:default, not for "

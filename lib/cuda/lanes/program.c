@@ -38,9 +38,7 @@ static void begin(struct gf_lane_program *p, int rank, const struct gf_coll_args
 /* Does NCCL carry out a stage? */
 static bool has_calls(const struct gf_coll_args *args)
 {
-	size_t i;
-
-	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
+	for (size_t i = 0; args->stage_algorithms && i < args->nfactors; i++)
 		if (gf_stage_has(args->stage_algorithms[i], GF_STAGE_CALL))
 			return true;
 	return false;
@@ -115,7 +113,6 @@ static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *arg
 	const size_t rest = even.first + even.count;
 	struct gf_coll_args equal = *args;
 	struct gf_schedule s;
-	size_t i;
 	int rc;
 
 	equal.count_elems = even.count;
@@ -124,7 +121,7 @@ static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *arg
 	rc = gf_algorithm_schedule(a, &equal, rank, &s, err);
 	if (rc)
 		return rc;
-	for (i = 0; i < s.nsteps; i++)
+	for (size_t i = 0; i < s.nsteps; i++)
 		s.steps[i].range.first += even.first;
 	gf_lane_program_of(&s, NULL, p);
 	gf_schedule_release(&s);
@@ -138,9 +135,7 @@ static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *arg
 static int check_stages(const struct gf_coll_args *args, const struct gf_codec *codec,
 			struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; args->stage_algorithms && i < args->nfactors; i++) {
+	for (size_t i = 0; args->stage_algorithms && i < args->nfactors; i++) {
 		const char *name = args->stage_algorithms[i];
 
 		if (!gf_stage_has(name, GF_STAGE_BY_GPU))
@@ -165,11 +160,9 @@ static int check_stages(const struct gf_coll_args *args, const struct gf_codec *
 static void name_stages(struct gf_coll_args *args, const struct gf_codec *codec,
 			const char *names[GF_WAY_FACTORS])
 {
-	size_t i;
-
 	if (args->stage_algorithms || !args->nfactors || codec || args->half != GF_COLL_WHOLE)
 		return;
-	for (i = 0; i < args->nfactors; i++)
+	for (size_t i = 0; i < args->nfactors; i++)
 		names[i] = gf_stage_unsaid(args->factors[i], true);
 	args->stage_algorithms = names;
 }
@@ -238,7 +231,6 @@ static void mark(const struct gf_lane_program *p, const struct gf_lane_step *ste
 {
 	const struct gf_group all = {0, 1, p->ranks, p->rank};
 	const struct gf_group *team = NULL;
-	int i;
 
 	switch (step->op) {
 	case GF_LANE_SEND:
@@ -255,7 +247,7 @@ static void mark(const struct gf_lane_program *p, const struct gf_lane_step *ste
 	default:
 		break;
 	}
-	for (i = 0; team && i < team->size; i++)
+	for (int i = 0; team && i < team->size; i++)
 		met[team->first + i * team->stride] = true;
 }
 
@@ -263,10 +255,9 @@ char *gf_lane_program_peers(const struct gf_lane_program *p)
 {
 	GF_FREED bool *met = gf_xcalloc((size_t)p->ranks + 1, sizeof(*met));
 	struct gf_text t = {0};
-	size_t i;
 	int rank, count = 0, named = 0;
 
-	for (i = 0; i < p->nsteps; i++)
+	for (size_t i = 0; i < p->nsteps; i++)
 		mark(p, &p->steps[i], met);
 	met[p->rank] = false;
 	for (rank = 0; rank < p->ranks; rank++)

@@ -59,9 +59,7 @@ static size_t take_place(struct wire *w, struct place place, size_t size_bytes)
 /* The place whose code serves that step's range, or NULL. */
 static const struct place *find_place(const struct wire *w, struct gf_range range, uint32_t step)
 {
-	size_t i;
-
-	for (i = 0; i < w->nplaces; i++) {
+	for (size_t i = 0; i < w->nplaces; i++) {
 		const struct place *p = &w->places[i];
 
 		if (p->range.count && gf_range_same(p->range, range) && p->until >= step)
@@ -216,17 +214,16 @@ static void transfer(struct walk *w, uint32_t i, size_t wire_at)
 static void end_round(struct walk *w, uint32_t next)
 {
 	GF_FREED size_t *wire_at = gf_xcalloc(w->nmembers + 1, sizeof(*wire_at));
-	size_t k;
 
-	for (k = 0; k < w->nmembers; k++)
+	for (size_t k = 0; k < w->nmembers; k++)
 		wire_at[k] = place_of(w, w->members[k]);
 	if (w->nmembers) {
 		gf_lane_program_add(w->p, GF_LANE_GROUP, gf_data(0, 0));
-		for (k = 0; k < w->nmembers; k++)
+		for (size_t k = 0; k < w->nmembers; k++)
 			transfer(w, w->members[k], wire_at[k]);
 		gf_lane_program_add(w->p, GF_LANE_GROUP_END, gf_data(0, 0));
 	}
-	for (k = 0; k < w->nmembers; k++) {
+	for (size_t k = 0; k < w->nmembers; k++) {
 		const struct gf_step *step = &w->s->steps[w->members[k]];
 
 		w->inside[w->members[k]] = false;
@@ -258,9 +255,7 @@ static bool waits_for(const struct walk *w, const struct gf_step *step, uint32_t
 
 static bool waits_for_round(const struct walk *w, const struct gf_step *step)
 {
-	uint32_t k;
-
-	for (k = 0; k < step->ndeps; k++)
+	for (uint32_t k = 0; k < step->ndeps; k++)
 		if (waits_for(w, step, w->s->deps[step->first_dep + k]))
 			return true;
 	return false;
@@ -305,11 +300,10 @@ static void begin(const struct gf_schedule *s, struct gf_lane_program *p)
 static void walk(const struct gf_schedule *s, struct gf_lane_program *p)
 {
 	struct walk w = {.s = s, .p = p};
-	uint32_t i;
 
 	w.members = gf_xcalloc(s->nsteps + 1, sizeof(*w.members));
 	w.inside = gf_xcalloc(s->nsteps + 1, sizeof(*w.inside));
-	for (i = 0; i < s->nsteps; i++) {
+	for (uint32_t i = 0; i < s->nsteps; i++) {
 		const struct gf_step *step = &s->steps[i];
 
 		if (waits_for_round(&w, step))

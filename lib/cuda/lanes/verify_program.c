@@ -123,7 +123,6 @@ void gf_lane_program_schedule(const struct gf_lane_program *p, struct gf_schedul
 {
 	struct stretches t = {0};
 	bool in_group = false;
-	size_t i;
 
 	gf_schedule_init(s, p->rank, p->ranks, p->count_elems);
 	s->contributors = p->contributors;
@@ -131,7 +130,7 @@ void gf_lane_program_schedule(const struct gf_lane_program *p, struct gf_schedul
 	gf_schedule_scratch(s, p->scratch_elems + wire_elems(p, p->wire_bytes));
 	t.begins = gf_xcalloc(p->nsteps + 1, sizeof(*t.begins));
 	t.free = gf_xcalloc(p->nsteps + 1, sizeof(*t.free));
-	for (i = 0; i < p->nsteps; i++) {
+	for (size_t i = 0; i < p->nsteps; i++) {
 		const struct gf_lane_step *step = &p->steps[i];
 
 		if (!in_group)

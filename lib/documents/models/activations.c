@@ -135,9 +135,8 @@ void gf_model_activations(const struct gf_model *m, size_t batch, size_t element
 {
 	const double samples = (double)batch;
 	GF_FREED bool *kept = gf_xcalloc(m->nlayers + 1, sizeof(*kept));
-	size_t l, i;
 
-	for (l = 0; l < m->nlayers; l++) {
+	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
 		const struct kept *row = &table[layer->type];
 		double values = 0;
@@ -145,7 +144,7 @@ void gf_model_activations(const struct gf_model *m, size_t batch, size_t element
 		bytes[l] = 0;
 		if (!layer->trained)
 			continue;
-		for (i = 0; row->inputs && i < layer->ninputs; i++)
+		for (size_t i = 0; row->inputs && i < layer->ninputs; i++)
 			values += value_once(m, layer->inputs[i], kept);
 		if (row->output)
 			values += value_once(m, (int)l, kept);

@@ -39,9 +39,8 @@ static const struct gf_field fc_fields[] = {
 static int find_tied(const struct gf_infer *c, const struct gf_shape *weight)
 {
 	const struct gf_model *m = c->model;
-	size_t i;
 
-	for (i = 0; i < c->index; i++) {
+	for (size_t i = 0; i < c->index; i++) {
 		const struct gf_layer *l = &m->layers[i];
 
 		if (strcmp(l->name, c->layer->tied) != 0 || !l->nparams ||
@@ -153,7 +152,6 @@ static int check_inputs(const struct gf_infer *c)
 {
 	const struct gf_layer *l = c->layer;
 	struct gf_shape want = *gf_infer_input(c, 0);
-	size_t k;
 	int rc;
 
 	if (l->rotary && l->ninputs == 1)
@@ -162,7 +160,7 @@ static int check_inputs(const struct gf_infer *c)
 		return gf_infer_refuse(c, "kv_heads",
 				       "want three inputs, and a divisor of %zu, got %zu and %zu",
 				       l->heads, l->ninputs, l->kv_heads);
-	for (k = 0; k < l->ninputs; k++) {
+	for (size_t k = 0; k < l->ninputs; k++) {
 		rc = want_sequence(c, gf_infer_input(c, k));
 		if (rc)
 			return rc;

@@ -201,10 +201,9 @@ static int infer_concat(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	char first[96], other[96];
-	size_t k;
 
 	l->out = l->in;
-	for (k = 1; k < l->ninputs; k++) {
+	for (size_t k = 1; k < l->ninputs; k++) {
 		struct gf_shape next = *gf_infer_input(c, k);
 		size_t added = next.dims[0];
 

@@ -84,9 +84,8 @@ void gf_infer_elementwise(struct gf_infer *c, double forward, double backward)
 static bool too_large(const struct gf_shape *s)
 {
 	double product = 1;
-	size_t i;
 
-	for (i = 0; i < s->rank; i++)
+	for (size_t i = 0; i < s->rank; i++)
 		product *= (double)s->dims[i];
 	return product > 0x1p44;
 }
@@ -96,9 +95,8 @@ static int infer_training(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	bool before = false;
-	size_t i;
 
-	for (i = 0; i < l->ninputs; i++)
+	for (size_t i = 0; i < l->ninputs; i++)
 		if (l->inputs[i] >= 0)
 			before |= c->model->layers[l->inputs[i]].trained;
 	if (l->frozen && before)
@@ -117,7 +115,6 @@ static int infer_layer(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	char shape[96];
-	size_t i;
 	int rc;
 
 	l->in = *gf_infer_input(c, 0);
@@ -133,7 +130,7 @@ static int infer_layer(struct gf_infer *c)
 	if (too_large(&l->out))
 		return gf_infer_refuse(c, NULL, "want an output of at most 2^44 elements, got %s",
 				       gf_shape_text(&l->out, shape));
-	for (i = 0; i < l->nparams; i++) {
+	for (size_t i = 0; i < l->nparams; i++) {
 		const struct gf_shape *s = &c->model->params[l->first_param + i].shape;
 
 		if (too_large(s))
@@ -180,7 +177,6 @@ static int read_shape(struct gf_json_at *at, const char *key, void *place, struc
 {
 	struct gf_shape *s = place;
 	struct gf_json_at row;
-	size_t i;
 	int rc;
 
 	rc = gf_json_array(at, key, &row, &s->rank, err);
@@ -188,7 +184,7 @@ static int read_shape(struct gf_json_at *at, const char *key, void *place, struc
 		return rc;
 	if (s->rank < 1 || s->rank > 3)
 		return gf_json_refuse(at, key, err, "want 1 to 3 dimensions, got %zu", s->rank);
-	for (i = 0; i < s->rank && !rc; i++)
+	for (size_t i = 0; i < s->rank && !rc; i++)
 		rc = gf_json_size(gf_json_item(&row, i), NULL, 1, (size_t)GF_MAX_COUNT, &s->dims[i],
 				  err);
 	return rc;
@@ -197,10 +193,9 @@ static int read_shape(struct gf_json_at *at, const char *key, void *place, struc
 static void write_shape(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_shape *s = place;
-	size_t i;
 
 	gf_json_open_row(w, key);
-	for (i = 0; i < s->rank; i++)
+	for (size_t i = 0; i < s->rank; i++)
 		gf_json_put_size(w, NULL, s->dims[i]);
 	gf_json_close_array(w);
 }

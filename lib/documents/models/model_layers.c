@@ -33,10 +33,8 @@ static int find_by_name(const void *key, const void *entry)
 
 static void free_links(struct links *links, size_t count)
 {
-	size_t i, k;
-
-	for (i = 0; links && i < count; i++) {
-		for (k = 0; k < links[i].count; k++)
+	for (size_t i = 0; links && i < count; i++) {
+		for (size_t k = 0; k < links[i].count; k++)
 			free(links[i].names[k]);
 		free(links[i].names);
 	}
@@ -97,9 +95,8 @@ static int check_names(const struct gf_json_at *at, const struct name_entry *nam
 		       struct gf_error *err)
 {
 	char place[64];
-	size_t i;
 
-	for (i = 1; i < count; i++) {
+	for (size_t i = 1; i < count; i++) {
 		if (strcmp(names[i].name, names[i - 1].name) != 0)
 			continue;
 		snprintf(place, sizeof(place), "layers/%zu/name", names[i].index);
@@ -115,12 +112,11 @@ static int resolve(const struct gf_json_at *at, struct gf_model *m, size_t index
 {
 	struct gf_layer *l = &m->layers[index];
 	char place[64];
-	size_t k;
 
 	l->ninputs = links->count ? links->count : 1;
 	l->inputs = gf_xcalloc(l->ninputs, sizeof(*l->inputs));
 	l->inputs[0] = (int)index - 1;
-	for (k = 0; k < links->count; k++) {
+	for (size_t k = 0; k < links->count; k++) {
 		const char *name = links->names[k];
 		const struct name_entry *found =
 			bsearch(name, names, m->nlayers, sizeof(*names), find_by_name);
@@ -145,14 +141,13 @@ static int resolve_all(const struct gf_json_at *at, struct gf_model *m, const st
 		       struct gf_error *err)
 {
 	GF_FREED struct name_entry *names = gf_xcalloc(m->nlayers, sizeof(*names));
-	size_t i;
 	int rc;
 
-	for (i = 0; i < m->nlayers; i++)
+	for (size_t i = 0; i < m->nlayers; i++)
 		names[i] = (struct name_entry){m->layers[i].name, i};
 	qsort(names, m->nlayers, sizeof(*names), by_name);
 	rc = check_names(at, names, m->nlayers, err);
-	for (i = 0; i < m->nlayers && !rc; i++)
+	for (size_t i = 0; i < m->nlayers && !rc; i++)
 		rc = resolve(at, m, i, &links[i], names, err);
 	return rc;
 }
@@ -188,12 +183,11 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place, stru
 static void write_from(struct gf_json_writer *w, const struct gf_model *m, size_t index)
 {
 	const struct gf_layer *l = &m->layers[index];
-	size_t k;
 
 	if (l->ninputs == 1 && l->inputs[0] == (int)index - 1)
 		return;
 	gf_json_open_row(w, "from");
-	for (k = 0; k < l->ninputs; k++)
+	for (size_t k = 0; k < l->ninputs; k++)
 		gf_json_put_string(w, NULL,
 				   l->inputs[k] < 0 ? INPUT : m->layers[l->inputs[k]].name);
 	gf_json_close_array(w);
@@ -202,10 +196,9 @@ static void write_from(struct gf_json_writer *w, const struct gf_model *m, size_
 static void write_layers(struct gf_json_writer *w, const char *key, const void *place)
 {
 	const struct gf_model *m = place;
-	size_t i;
 
 	gf_json_open_array(w, key);
-	for (i = 0; i < m->nlayers; i++) {
+	for (size_t i = 0; i < m->nlayers; i++) {
 		const struct gf_layer *l = &m->layers[i];
 		const struct gf_record fields = {.fields = gf_layer_kinds[l->type]->fields};
 
@@ -223,16 +216,15 @@ static void write_layers(struct gf_json_writer *w, const char *key, const void *
 static void release_layers(void *place)
 {
 	struct gf_model *m = place;
-	size_t i;
 
-	for (i = 0; i < m->nlayers; i++) {
+	for (size_t i = 0; i < m->nlayers; i++) {
 		free(m->layers[i].name);
 		free(m->layers[i].inputs);
 		free(m->layers[i].tied);
 		free(m->layers[i].extra);
 	}
 	free(m->layers);
-	for (i = 0; i < m->nparams; i++)
+	for (size_t i = 0; i < m->nparams; i++)
 		free(m->params[i].name);
 	free(m->params);
 }
@@ -240,10 +232,8 @@ static void release_layers(void *place)
 /* A layer of each kind. */
 static void add_schema(struct gf_text *out)
 {
-	size_t i;
-
 	gf_text_addf(out, "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"oneOf\": [");
-	for (i = 0; gf_layer_type_names[i]; i++) {
+	for (size_t i = 0; gf_layer_type_names[i]; i++) {
 		const struct gf_layer_kind *k = gf_layer_kinds[i];
 		const struct gf_record fields = {.fields = k->fields};
 		char *properties = gf_xasprintf(

@@ -140,11 +140,10 @@ static void add_keys(const struct gf_record *r, const struct gf_period *p, struc
 char *gf_period_text(const struct gf_period *p)
 {
 	struct gf_text out = {0};
-	size_t i;
 
 	gf_text_addf(&out, "%s", gf_period_name(p));
 	add_keys(gf_period_plan(p)->record, p, &out);
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		gf_text_addf(&out, " %zu-%zu %s", p->messages[i].first, p->messages[i].last,
 			     p->messages[i].codec);
 	return gf_text_take(&out);

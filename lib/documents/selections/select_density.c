@@ -44,9 +44,8 @@ size_t gf_density_wire(const void *params, const struct gf_wired *message, struc
 double gf_density_greatest(double density, const double *warmup, size_t nwarmup)
 {
 	double most = density;
-	size_t i;
 
-	for (i = 0; i < nwarmup; i++)
+	for (size_t i = 0; i < nwarmup; i++)
 		most = fmax(most, warmup[i]);
 	return most;
 }

@@ -86,9 +86,8 @@ size_t gf_selection_wire(const struct gf_selection *s, const struct gf_tensor *t
 {
 	struct gf_wired message = {
 		.tensors = tensors, .ntensors = ntensors, .model_elems = model_elems};
-	size_t i;
 
-	for (i = 0; i < ntensors; i++) {
+	for (size_t i = 0; i < ntensors; i++) {
 		message.count_elems += (double)tensors[i].count_elems;
 		message.size_bytes += (double)gf_tensor_bytes(&tensors[i]);
 	}

@@ -66,9 +66,7 @@ GF_ORDER(by_what_then_number, struct row, by_what(x, y) ?: GF_BY(x->number, y->n
 
 static void release(struct rows *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->count; i++) {
+	for (size_t i = 0; i < r->count; i++) {
 		free(r->all[i].what);
 		free(r->all[i].ranks);
 	}
@@ -77,14 +75,12 @@ static void release(struct rows *r)
 
 static void add_steps(struct rows *r, const struct gf_report_whole *of)
 {
-	size_t i, k;
-
-	for (i = 0; i < GF_REPORT_PARTS && of->nsteps; i++) {
+	for (size_t i = 0; i < GF_REPORT_PARTS && of->nsteps; i++) {
 		char *what = gf_xasprintf("%s%s", gf_report_parts[i],
 					  i == GF_REPORT_EXPOSED ? " communication" : "");
 		struct row *to = add(r, i, 0, what, &of->parts[i], of->nranks);
 
-		for (k = 0; k < of->nranks; k++)
+		for (size_t k = 0; k < of->nranks; k++)
 			to->ranks[k] = (struct of_rank){of->ranks[k].rank, of->ranks[k].parts[i]};
 	}
 }
@@ -94,13 +90,12 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths, cons
 {
 	GF_RELEASED(gf_report_whole_release) struct gf_report_whole report = {0};
 	GF_RELEASED(gf_import_job_release) struct gf_import_job job = {0};
-	size_t i;
 	int rc = gf_import_job_read(&job, paths, npaths, p, err);
 
 	rc = rc ?: gf_report_see(&report, &job, err);
 	if (rc == 0)
 		add_steps(r, &report);
-	for (i = 0; i < report.nsizes; i++) {
+	for (size_t i = 0; i < report.nsizes; i++) {
 		const struct gf_report_size *s = &report.sizes[i];
 
 		add(r, MESSAGE, s->size_bytes,
@@ -115,14 +110,13 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes, st
 {
 	struct gf_import in = {.file = path, .forward_s = NAN, .backward_s = NAN};
 	GF_RELEASED(gf_profile_release) struct gf_profile p = {0};
-	size_t i, k;
 	int rc = gf_import_file(&in, NULL, NULL, &p, notes, err);
 
 	if (rc == 0 && !p.network)
 		rc = gf_error_set(
 			err, -EINVAL,
 			"%s: want times of all-reduces or of a job's steps, found a model's", path);
-	for (i = 0; rc == 0 && i < p.network->nallreduce; i++) {
+	for (size_t i = 0; rc == 0 && i < p.network->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &p.network->allreduce[i];
 
 		struct gf_text name = {0};
@@ -130,7 +124,7 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes, st
 		gf_stages_text_of(&name, c->algorithm, c->stages, c->nstages);
 		if (c->collective != GF_COLL_WHOLE)
 			gf_text_addf(&name, " %s", gf_coll_half_names[c->collective]);
-		for (k = 0; k < c->fit.npoints; k++) {
+		for (size_t k = 0; k < c->fit.npoints; k++) {
 			const double t = c->fit.time_s[k];
 
 			add(r, MESSAGE, c->fit.size_bytes[k],
@@ -240,12 +234,11 @@ static const char *word(int verdict)
 static void print_table(const struct comparison *a, size_t window, struct gf_text *out)
 {
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
-	size_t i;
 
 	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n", a->slower, a->nrows,
 		     a->faster);
 	gf_table_cells(&t, "\tbefore\tafter\tratio\t");
-	for (i = 0; i < a->nrows; i++) {
+	for (size_t i = 0; i < a->nrows; i++) {
 		const struct compared *r = &a->rows[i];
 
 		gf_table_cells(&t, "%s\t%s\t%s", r->what, gf_human_time(r->before.median_s).text,
@@ -262,9 +255,7 @@ static void print_table(const struct comparison *a, size_t window, struct gf_tex
 
 static void print_json(const struct comparison *a, struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; i < a->nrows; i++) {
+	for (size_t i = 0; i < a->nrows; i++) {
 		const struct compared *r = &a->rows[i];
 		struct gf_json_writer w = {0};
 
@@ -286,7 +277,6 @@ int gf_against(const struct gf_against *a, struct gf_text *out, struct gf_text *
 {
 	struct rows then = {0}, now = {0};
 	struct comparison found = {0};
-	size_t i;
 	int rc = add_run(&then, &a->before, 1, a->plan, notes, err);
 
 	rc = rc ?: add_run(&now, a->after, a->nafter, a->plan, notes, err);
@@ -306,7 +296,7 @@ int gf_against(const struct gf_against *a, struct gf_text *out, struct gf_text *
 	if (rc == 0 && found.slower)
 		rc = gf_error_set(err, 1, "%zu of %zu times are slower than in %s", found.slower,
 				  found.nrows, a->before);
-	for (i = 0; i < found.nrows; i++)
+	for (size_t i = 0; i < found.nrows; i++)
 		free(found.rows[i].what);
 	free(found.rows);
 	release(&then);

@@ -35,11 +35,10 @@ static struct gf_report_times times_of(double *values, size_t n)
 {
 	const size_t out = (size_t)fmax(0, ((double)n - 1.96 * sqrt(n)) / 2);
 	double mean_s = 0;
-	size_t i;
 
 	if (!n)
 		return (struct gf_report_times){NAN, NAN, NAN, NAN, NAN, NAN};
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		mean_s += values[i] / (double)n;
 	return (struct gf_report_times){gf_stat_median(values, n),
 					gf_stat_quantile(values, n, 0.25),
@@ -69,14 +68,12 @@ static struct gf_report_times step_times(const struct gf_report_whole *r, size_t
 
 static void find_steps(struct gf_report_whole *r)
 {
-	size_t part, i;
-
 	r->nsteps = gf_import_job_steps(r->job);
-	for (i = 0; i < r->nranks; i++)
+	for (size_t i = 0; i < r->nranks; i++)
 		r->ranks[i].rank = r->job->ranks[i].rank;
-	for (part = 0; part < GF_REPORT_PARTS; part++) {
+	for (size_t part = 0; part < GF_REPORT_PARTS; part++) {
 		r->parts[part] = step_times(r, 0, r->nranks, part);
-		for (i = 0; i < r->nranks; i++)
+		for (size_t i = 0; i < r->nranks; i++)
 			r->ranks[i].parts[part] = step_times(r, i, i + 1, part);
 	}
 }
@@ -165,13 +162,12 @@ static size_t traced_of(const struct part *p, const struct part *end, struct sta
 static void meet(struct gf_report_whole *r, struct mets *m, const struct part *p, size_t n)
 {
 	struct met *to = gf_array_push(&m->all, &m->count, &m->capacity);
-	size_t i;
 
 	to->kind = p->of->kind;
 	to->ranks = p->of->ranks;
 	to->size_bytes = p->of->size_bytes;
 	to->time_s = time_s(p);
-	for (i = 1; i < n; i++)
+	for (size_t i = 1; i < n; i++)
 		to->waited_s += (time_s(&p[i]) - time_s(p)) / (double)(n - 1);
 	if (n > 1) {
 		r->ranks[p->rank].last++;
@@ -234,23 +230,22 @@ static double late_s(const struct gf_import_job_message *m, const double *alone_
 static void find_latest(struct gf_report_whole *r, const struct mets *m)
 {
 	double all_s = 0, whole_s = r->parts[GF_REPORT_STEP].median_s;
-	size_t i, k;
 
-	for (i = 0; i < r->nranks; i++) {
+	for (size_t i = 0; i < r->nranks; i++) {
 		const struct gf_import_job_rank *of = &r->job->ranks[i];
 		double *to = &r->ranks[i].late_s;
 
-		for (k = of->nsteps - r->nsteps; k < of->nsteps; k++)
+		for (size_t k = of->nsteps - r->nsteps; k < of->nsteps; k++)
 			*to += late_s(of->messages, m->alone_s[i], of->steps[k].first,
 				      of->steps[k].first + of->steps[k].count) /
 			       (double)r->nsteps;
-		for (k = 0; k < of->nmessages && !r->nsteps; k++)
+		for (size_t k = 0; k < of->nmessages && !r->nsteps; k++)
 			*to += m->alone_s[i][k] / (double)r->matched;
 		all_s += *to;
 		if (*to > r->ranks[r->latest].late_s)
 			r->latest = i;
 	}
-	for (i = 0; i < m->count && !r->nsteps; i++)
+	for (size_t i = 0; i < m->count && !r->nsteps; i++)
 		whole_s = (i ? whole_s : 0) +
 			  (m->all[i].time_s + m->all[i].waited_s) / (double)m->count;
 	r->late = r->nranks && r->ranks[r->latest].late_s >
@@ -303,9 +298,8 @@ static void find_arrivals(struct gf_report_whole *r)
 static double expected_s(const struct gf_fabric *f, double bytes)
 {
 	double best_s = NAN;
-	size_t i;
 
-	for (i = 0; gf_algorithms[i]; i++) {
+	for (size_t i = 0; gf_algorithms[i]; i++) {
 		const struct gf_priced m = {.algorithm = gf_algorithms[i]->name, .bytes = bytes};
 		struct gf_price p;
 
@@ -322,9 +316,8 @@ static void expect(struct gf_report_whole *r, const struct gf_documents *d)
 		.levels = d->topology ? d->topology->levels : NULL,
 		.nlevels = d->topology ? d->topology->nlevels : 0,
 	};
-	size_t i;
 
-	for (i = 0; i < r->nsizes && (f.network || f.levels); i++) {
+	for (size_t i = 0; i < r->nsizes && (f.network || f.levels); i++) {
 		struct gf_report_size *s = &r->sizes[i];
 
 		f.ranks = s->ranks;
@@ -343,7 +336,6 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes, struct gf
 	struct gf_sweep s = {
 		.plans = plans, .names = names, .nplans = 1, .ranks = ranks, .replan = true};
 	struct gf_swept found = {0};
-	size_t i;
 	int n = r->best->ranks, rc;
 
 	for (; n <= SCALE_MOST && s.nranks < DOUBLINGS_MOST; n *= 2)
@@ -352,7 +344,7 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes, struct gf
 	if (rc < 0)
 		return rc;
 	r->scale = gf_xcalloc(found.nrows + 1, sizeof(*r->scale));
-	for (i = 0; i < found.nrows; i++) {
+	for (size_t i = 0; i < found.nrows; i++) {
 		const struct gf_row *row = &found.rows[i];
 
 		if (row->plan == r->best) /* the plan of fewer ranks */

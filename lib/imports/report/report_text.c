@@ -26,9 +26,8 @@ static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 {
 	static const double stalled = 1.1;
 	const double step_s = r->parts[GF_REPORT_STEP].median_s;
-	size_t i;
 
-	for (i = 0; i < GF_REPORT_PARTS; i++) {
+	for (size_t i = 0; i < GF_REPORT_PARTS; i++) {
 		gf_text_addf(out, "%s%-14s %s (half of them %s to %s)", i ? "\n" : "",
 			     i == GF_REPORT_EXPOSED ? "  exposed" : gf_report_parts[i],
 			     gf_human_time(r->parts[i].median_s).text,
@@ -163,13 +162,12 @@ static void add_sizes(const struct gf_report_whole *r, size_t window, struct gf_
 {
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	bool expected = false;
-	size_t i;
 
-	for (i = 0; i < r->nsizes; i++)
+	for (size_t i = 0; i < r->nsizes; i++)
 		expected |= !isnan(r->sizes[i].expected_s);
 	gf_table_cells(&t, "message\tranks\tsize\tcount\ttime\tbus\twaited%s",
 		       expected ? "\texpected" : "");
-	for (i = 0; i < r->nsizes; i++) {
+	for (size_t i = 0; i < r->nsizes; i++) {
 		const struct gf_report_size *s = &r->sizes[i];
 		const double bus = bus_bytes_per_s(s);
 
@@ -215,9 +213,8 @@ static void put_times(struct gf_json_writer *w, const char *what, const struct g
 	static const char *const ends[] = {"_s", "_low_s", "_high_s"};
 	const double values[] = {t->median_s, t->low_s, t->high_s};
 	char key[48];
-	size_t i;
 
-	for (i = 0; i < 3 && !isnan(t->median_s); i++) {
+	for (size_t i = 0; i < 3 && !isnan(t->median_s); i++) {
 		snprintf(key, sizeof(key), "%s%s", what, ends[i]);
 		gf_json_put_real(w, key, values[i]);
 	}
@@ -225,15 +222,13 @@ static void put_times(struct gf_json_writer *w, const char *what, const struct g
 
 static void job_json(const struct gf_report_whole *r, struct gf_json_writer *w)
 {
-	size_t i;
-
 	gf_json_open_line(w, NULL);
 	gf_json_put_string(w, "part", "job");
 	gf_json_put_string(w, "kind", r->kind);
 	gf_json_put_size(w, "ranks", r->nranks);
 	gf_json_put_int(w, "of_ranks", r->of_ranks);
 	gf_json_put_size(w, "steps", r->nsteps);
-	for (i = 0; i < GF_REPORT_PARTS; i++)
+	for (size_t i = 0; i < GF_REPORT_PARTS; i++)
 		put_times(w, gf_report_parts[i], &r->parts[i]);
 	if (r->nsteps)
 		gf_json_put_real(w, "step_mean_s", r->parts[GF_REPORT_STEP].mean_s);
@@ -312,22 +307,19 @@ static void scale_json(const struct gf_report_scale *s, struct gf_json_writer *w
 void gf_report_json(const struct gf_report_whole *r, struct gf_text *out)
 {
 	struct gf_json_writer w = {.text = *out};
-	size_t i;
 
 	job_json(r, &w);
-	for (i = 0; i < r->nranks; i++)
+	for (size_t i = 0; i < r->nranks; i++)
 		rank_json(r, i, &w);
-	for (i = 0; i < r->nsizes; i++)
+	for (size_t i = 0; i < r->nsizes; i++)
 		size_json(&r->sizes[i], &w);
-	for (i = 0; i < r->nscale; i++)
+	for (size_t i = 0; i < r->nscale; i++)
 		scale_json(&r->scale[i], &w);
 	*out = w.text;
 }
 
 void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
 {
-	size_t i;
-
 	picture->script = "bars";
 	gf_plot_text(picture, "title", "%s: a step of %zu ranks", r->kind, r->nranks);
 	gf_plot_text(picture, "subtitle", "medians of %zu steps", r->nsteps);
@@ -335,7 +327,7 @@ void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
 	gf_plot_text(picture, "unit", "s");
 	gf_plot_number(picture, "stacked", 1);
 	gf_text_addf(&picture->csv, "rank,compute,exposed communication,the rest\n");
-	for (i = 0; i < r->nranks; i++) {
+	for (size_t i = 0; i < r->nranks; i++) {
 		const struct gf_report_rank *k = &r->ranks[i];
 
 		gf_text_addf(&picture->csv, "rank %d", k->rank);

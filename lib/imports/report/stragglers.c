@@ -50,9 +50,8 @@ static double end_s(const struct gf_import_job_rank *r, size_t step)
 {
 	const struct gf_import_job_step *s = &r->steps[step];
 	double latest_s = -INFINITY;
-	size_t i;
 
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		latest_s = fmax(latest_s, r->messages[s->first + i].end_s);
 	return latest_s;
 }
@@ -97,11 +96,10 @@ static int take(struct study *s, const struct gf_import_job *job, struct gf_erro
 {
 	GF_FREED struct gf_import_job_message *sorted =
 		gf_xcalloc(s->nmessages + 1, sizeof(*sorted));
-	size_t rank, step;
 	int rc = 0;
 
-	for (step = 0; step < s->nsteps && rc == 0; step++)
-		for (rank = 0; rank < s->nranks && rc == 0; rank++)
+	for (size_t step = 0; step < s->nsteps && rc == 0; step++)
+		for (size_t rank = 0; rank < s->nranks && rc == 0; rank++)
 			rc = take_step(s, &job->ranks[rank], rank, step, sorted, err);
 	return rc;
 }
@@ -126,8 +124,6 @@ static int lanes_of(const struct gf_import_job_rank *r)
 static int check(const struct gf_import_job *job, const struct gf_plan *p, struct study *s,
 		 struct gf_error *err)
 {
-	size_t i;
-
 	if (job->nranks < 2 || (p && (size_t)p->ranks != job->nranks))
 		return gf_error_set(err, -EINVAL,
 				    "want the traces of all %d ranks%s, at least 2, found %zu",
@@ -152,7 +148,7 @@ static int check(const struct gf_import_job *job, const struct gf_plan *p, struc
 		return gf_error_set(err, -ENOTSUP,
 				    "want a plan without stale gradients, got a staleness of %d",
 				    p->staleness);
-	for (i = 0; p && i < p->nmessages; i++)
+	for (size_t i = 0; p && i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(err, -ENOTSUP,
 					    "want messages that are whole, got halves");
@@ -189,18 +185,14 @@ static double step_s(struct study *s, const double *times, const double *lasts_s
 /* Rank by rank, each time the latest. */
 static void latest(const struct study *s, const double *times, double *out)
 {
-	size_t i;
-
-	for (i = 0; i < s->ntimes; i++)
+	for (size_t i = 0; i < s->ntimes; i++)
 		out[i] = fmax(out[i], times[i]);
 }
 
 /* Time i of a rank; valid until the next call. */
 static double *over_steps(const struct study *s, size_t rank, size_t i)
 {
-	size_t step;
-
-	for (step = 0; step < s->nsteps; step++)
+	for (size_t step = 0; step < s->nsteps; step++)
 		s->values[step] = times_of(s, step, rank)[i];
 	return s->values;
 }
@@ -211,10 +203,9 @@ static const double deviations = 6;
 static void find_noise(struct study *s)
 {
 	GF_FREED double *of_ranks = gf_xcalloc(s->nranks, sizeof(*of_ranks));
-	size_t i, rank;
 
-	for (i = 0; i < s->ntimes; i++) {
-		for (rank = 0; rank < s->nranks; rank++)
+	for (size_t i = 0; i < s->ntimes; i++) {
+		for (size_t rank = 0; rank < s->nranks; rank++)
 			of_ranks[rank] = gf_stat_spread(over_steps(s, rank, i), s->nsteps) /
 					 SPREAD_PER_DEVIATION;
 		s->noise_s[i] = gf_stat_median(of_ranks, s->nranks);
@@ -247,17 +238,16 @@ static void look_at(struct study *s, size_t step, double *out)
 	const double *lasts_s = s->lasts_s + step * s->nmessages;
 	GF_FREED double *prompt = gf_xcalloc(2 * s->ntimes, sizeof(*prompt));
 	double *now = prompt + s->ntimes;
-	size_t rank;
 
 	prompt_rank(s, step, prompt);
 	out[WITHOUT] = step_s(s, prompt, lasts_s);
 	out[COMPUTE] = backward_s(s, prompt);
-	for (rank = 0; rank < s->nranks; rank++) {
+	for (size_t rank = 0; rank < s->nranks; rank++) {
 		memcpy(now, prompt, s->ntimes * sizeof(*now));
 		latest(s, times_of(s, step, rank), now);
 		out[COSTS + rank] = step_s(s, now, lasts_s) - out[WITHOUT];
 	}
-	for (rank = 0; rank < s->nranks; rank++)
+	for (size_t rank = 0; rank < s->nranks; rank++)
 		latest(s, times_of(s, step, rank), now);
 	out[AS_IT_WAS] = step_s(s, now, lasts_s);
 }
@@ -265,9 +255,7 @@ static void look_at(struct study *s, size_t step, double *out)
 /* Over steps. */
 static double median_of(const struct study *s, const double *seen, size_t i)
 {
-	size_t step;
-
-	for (step = 0; step < s->nsteps; step++)
+	for (size_t step = 0; step < s->nsteps; step++)
 		s->values[step] = seen[step * (COSTS + s->nranks) + i];
 	return gf_stat_median(s->values, s->nsteps);
 }
@@ -276,12 +264,11 @@ static void describe(const struct study *s, const double *seen, size_t rank,
 		     struct gf_straggler *out)
 {
 	double *own_s = over_steps(s, rank, s->ntimes - 1);
-	size_t step;
 
 	out->noise = gf_stat_spread(own_s, s->nsteps) / SPREAD_PER_DEVIATION /
 		     fmax(gf_stat_median(own_s, s->nsteps), 1e-12);
 	over_steps(s, rank, s->ntimes - 1);
-	for (step = 0; step < s->nsteps; step++)
+	for (size_t step = 0; step < s->nsteps; step++)
 		own_s[step] /= fmax(seen[step * (COSTS + s->nranks) + COMPUTE], 1e-12);
 	out->factor = gf_stat_median(own_s, s->nsteps);
 	out->cost_s = median_of(s, seen, COSTS + rank);
@@ -291,16 +278,15 @@ static void conclude(struct study *s, const struct gf_import_job *job, struct gf
 {
 	const size_t n = COSTS + s->nranks;
 	GF_FREED double *seen = gf_xcalloc(s->nsteps * n, sizeof(*seen));
-	size_t i;
 
 	find_noise(s);
-	for (i = 0; i < s->nsteps; i++)
+	for (size_t i = 0; i < s->nsteps; i++)
 		look_at(s, i, seen + i * n);
 	out->without_s = median_of(s, seen, WITHOUT);
 	out->iteration_s = median_of(s, seen, AS_IT_WAS);
 	out->nranks = s->nranks;
 	out->ranks = gf_xcalloc(s->nranks, sizeof(*out->ranks));
-	for (i = 0; i < s->nranks; i++) {
+	for (size_t i = 0; i < s->nranks; i++) {
 		out->ranks[i].rank = job->ranks[i].rank;
 		describe(s, seen, i, &out->ranks[i]);
 		if (out->ranks[i].cost_s > out->ranks[out->slowest].cost_s)

@@ -51,11 +51,10 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
 	double cap, others;
-	size_t i, t;
 
 	caps_of(w->in, &cap, &others);
-	for (i = 0; i < d->nsends; i++, cap = others)
-		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
+	for (size_t i = 0; i < d->nsends; i++, cap = others)
+		for (size_t t = d->sends[i].first; t <= d->sends[i].last; t++)
 			gf_text_addf(&lines[t], "bucket %zu has %.0f bytes of %.0f", i,
 				     gf_workbench_bytes(w, d->sends[i].first, t), cap);
 }

@@ -110,9 +110,8 @@ static void send(struct search *s, size_t i, size_t j, size_t option, double nee
 	const struct gf_workbench_next half = {option, gf_workbench_bytes(s->w, i, j - 1),
 					       s->w->ready_s[j - 1]};
 	double gather_s = gf_line_s(&o->gather, half.bytes);
-	size_t k;
 
-	for (k = 0; k < s->fronts[i].nparts; k++) {
+	for (size_t k = 0; k < s->fronts[i].nparts; k++) {
 		const struct part *p = &s->fronts[i].parts[k];
 		const struct part next = {
 			.at = gf_workbench_after(s->w, &half, p->at),
@@ -139,9 +138,8 @@ static void send_each(struct search *s, size_t i, size_t j, double bytes, double
 {
 	const struct gf_menu *menu = &s->w->menu;
 	const size_t pick = gf_menu_pick(menu, bytes);
-	size_t k;
 
-	for (k = 0; k < menu->nchoices; k++) {
+	for (size_t k = 0; k < menu->nchoices; k++) {
 		const struct gf_option *o = &menu->options[menu->choices[k]];
 
 		if (gf_line_holds(&o->line, bytes) && (menu->choices[k] == pick || !is_guess(s, o)))
@@ -156,9 +154,8 @@ static void extend(struct search *s, size_t j)
 	const struct gf_workbench *w = s->w;
 	const struct gf_menu *menu = &w->menu;
 	double need_s = INFINITY;
-	size_t i;
 
-	for (i = j; i-- > 0 && w->run_last[i] >= j - 1;) {
+	for (size_t i = j; i-- > 0 && w->run_last[i] >= j - 1;) {
 		double bytes = gf_workbench_bytes(w, i, j - 1);
 
 		/* messages only grow from here on */
@@ -218,7 +215,6 @@ static void search(const struct gf_workbench *w, double below_s, struct gf_draft
 {
 	const struct part nothing = {.at.end_s = w->in->model->forward_s, .delay_s = -INFINITY};
 	size_t n = w->ntensors, few = n <= FEW_TENSORS ? FRONT_FEW : FRONT_MANY;
-	size_t j;
 	struct search s = {
 		.w = w,
 		.unlike = gf_menu_unlike(&w->menu),
@@ -232,17 +228,17 @@ static void search(const struct gf_workbench *w, double below_s, struct gf_draft
 	s.picks = !w->mutual && !s.unlike;
 	gf_menu_half(&w->menu, GF_COLL_REDUCE_SCATTER, &s.scatters);
 	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &s.gathers);
-	for (j = 0; j < n; j++) {
+	for (size_t j = 0; j < n; j++) {
 		double bytes = gf_workbench_bytes(w, j, n - 1);
 
 		s.scatter_s[j] = gf_menu_floor_s(&s.scatters, bytes);
 		s.gather_s[j] = gf_menu_floor_s(&s.gathers, bytes);
 	}
 	insert(&s, 0, &nothing);
-	for (j = 1; j <= n; j++)
+	for (size_t j = 1; j <= n; j++)
 		extend(&s, j);
 	trace_best(&s, d);
-	for (j = 0; j <= n; j++)
+	for (size_t j = 0; j <= n; j++)
 		free(s.fronts[j].parts);
 	free(s.fronts);
 	free(s.scatter_s);
@@ -253,11 +249,9 @@ static void search(const struct gf_workbench *w, double below_s, struct gf_draft
 
 static void cut(const struct gf_workbench *w, struct gf_draft *d, double theta)
 {
-	size_t i;
-
 	d->nsends = 0;
 	gf_draft_cut(d, w, theta);
-	for (i = 0; i < d->nsends; i++)
+	for (size_t i = 0; i < d->nsends; i++)
 		d->sends[i].half = GF_HALF_SPLIT;
 }
 

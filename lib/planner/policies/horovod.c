@@ -57,10 +57,8 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 
 static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
-	size_t i, t;
-
-	for (i = 0; i < d->nsends; i++)
-		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
+	for (size_t i = 0; i < d->nsends; i++)
+		for (size_t t = d->sends[i].first; t <= d->sends[i].last; t++)
 			gf_text_addf(&lines[t], "ready in cycle %.0f, message of %.0f bytes",
 				     cycle_of(w, t, CYCLE_S),
 				     gf_workbench_bytes(w, d->sends[i].first, d->sends[i].last));

@@ -75,10 +75,8 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 
 static void explain(const struct gf_workbench *w, const struct gf_draft *d, struct gf_text *lines)
 {
-	size_t i, t;
-
-	for (i = 0; i < d->nsends; i++)
-		for (t = d->sends[i].first; t <= d->sends[i].last; t++) {
+	for (size_t i = 0; i < d->nsends; i++)
+		for (size_t t = d->sends[i].first; t <= d->sends[i].last; t++) {
 			double waiting = gf_workbench_bytes(w, d->sends[i].first, t);
 			bool sent = waiting > (double)d->threshold_bytes;
 

@@ -9,19 +9,15 @@
 
 static void draft_wfbp(const struct gf_workbench *w, struct gf_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < w->ntensors; i++)
+	for (size_t i = 0; i < w->ntensors; i++)
 		gf_draft_send(d, w, i, i);
 }
 
 static void explain_wfbp(const struct gf_workbench *w, const struct gf_draft *d,
 			 struct gf_text *lines)
 {
-	size_t i;
-
 	(void)d;
-	for (i = 0; i < w->ntensors; i++)
+	for (size_t i = 0; i < w->ntensors; i++)
 		gf_text_addf(&lines[i], "by itself, from ready and the end of the one before");
 }
 
@@ -38,19 +34,15 @@ const struct gf_policy gf_policy_wfbp = {
 
 static void draft_sequential(const struct gf_workbench *w, struct gf_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < w->ntensors; i++)
+	for (size_t i = 0; i < w->ntensors; i++)
 		gf_draft_send(d, w, i, i)->release = GF_RELEASE_BACKWARD_END;
 }
 
 static void explain_sequential(const struct gf_workbench *w, const struct gf_draft *d,
 			       struct gf_text *lines)
 {
-	size_t i;
-
 	(void)d;
-	for (i = 0; i < w->ntensors; i++)
+	for (size_t i = 0; i < w->ntensors; i++)
 		gf_text_addf(&lines[i], "by itself, once backward ends");
 }
 
@@ -67,19 +59,15 @@ const struct gf_policy gf_policy_sequential = {
 
 static void draft_single(const struct gf_workbench *w, struct gf_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < w->ntensors; i = w->run_last[i] + 1)
+	for (size_t i = 0; i < w->ntensors; i = w->run_last[i] + 1)
 		gf_draft_send(d, w, i, w->run_last[i]);
 }
 
 static void explain_single(const struct gf_workbench *w, const struct gf_draft *d,
 			   struct gf_text *lines)
 {
-	size_t i;
-
 	(void)d;
-	for (i = 0; i < w->ntensors; i++)
+	for (size_t i = 0; i < w->ntensors; i++)
 		gf_text_addf(&lines[i], "all together, ready with tensor %zu", w->run_last[i]);
 }
 

@@ -94,11 +94,10 @@ static bool keep(struct beam *b, size_t position, enum order o, const struct nod
 {
 	struct places *p = &b->places[position * ORDERS + o];
 	struct node *nodes = nodes_of(b, position, o), *to;
-	size_t i;
 
 	if (node->score_s[o] >= p->worst_s)
 		return false;
-	for (i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++)
 		if (same(&nodes[i], node))
 			return true;
 	to = &nodes[p->n < b->width ? p->n++ : worst_of(nodes, p->n, o)];
@@ -196,9 +195,8 @@ static void try_choices(struct beam *b, const struct node *from, size_t first, s
 {
 	double now_s = from ? from->now_s : 0, lag_s = from ? from->lag_s : 0;
 	double start_s = fmax(now_s, b->w->ready_s[last] + lag_s);
-	size_t e;
 
-	for (e = 0; e < b->ntrials; e++) {
+	for (size_t e = 0; e < b->ntrials; e++) {
 		struct gf_send send = {
 			.first = first,
 			.last = last,
@@ -250,10 +248,8 @@ static size_t next_cut(const struct beam *b, size_t first, size_t last)
 static void expand(struct beam *b, size_t first)
 {
 	const struct gf_workbench *w = b->w;
-	size_t last, i;
-	int o;
 
-	for (last = first; last < w->ntensors; last = next_cut(b, first, last)) {
+	for (size_t last = first; last < w->ntensors; last = next_cut(b, first, last)) {
 		double cost_s = gf_menu_least_s(&w->menu, gf_workbench_bytes(w, first, last));
 
 		if (w->ready_s[last] + cost_s >= b->below_s)
@@ -261,8 +257,8 @@ static void expand(struct beam *b, size_t first)
 		find_trials(b, first, last);
 		if (first == 0)
 			try_choices(b, NULL, first, last);
-		for (o = 0; o < ORDERS && first > 0; o++)
-			for (i = 0; i < b->places[first * ORDERS + (size_t)o].n; i++)
+		for (int o = 0; o < ORDERS && first > 0; o++)
+			for (size_t i = 0; i < b->places[first * ORDERS + (size_t)o].n; i++)
 				try_choices(b, &nodes_of(b, first, o)[i], first, last);
 	}
 }
@@ -272,9 +268,8 @@ static void trace(struct beam *b, struct gf_draft *d)
 	const struct node *best = NULL, *node;
 	double best_s = INFINITY;
 	size_t i, n = 0;
-	int o;
 
-	for (o = 0; o < ORDERS; o++)
+	for (int o = 0; o < ORDERS; o++)
 		for (i = 0; i < b->places[b->w->ntensors * ORDERS + (size_t)o].n; i++) {
 			struct gf_sim_state s;
 			double end_s;
@@ -306,10 +301,9 @@ static void trace(struct beam *b, struct gf_draft *d)
 static double count_cuts(const struct beam *b)
 {
 	double n = 0;
-	size_t i, k;
 
-	for (i = 0; i < b->w->ntensors; i++)
-		for (k = i; k < b->w->ntensors; k = next_cut(b, i, k)) {
+	for (size_t i = 0; i < b->w->ntensors; i++)
+		for (size_t k = i; k < b->w->ntensors; k = next_cut(b, i, k)) {
 			if (b->w->ready_s[k] +
 				    gf_menu_least_s(&b->w->menu, gf_workbench_bytes(b->w, i, k)) >=
 			    b->below_s)

@@ -46,9 +46,7 @@ static void init(struct blocks *b, const struct gf_workbench *w, size_t most)
 
 static void expand(const struct blocks *b, struct gf_draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->nsends; i++) {
+	for (size_t i = 0; i < d->nsends; i++) {
 		struct gf_send *s = &d->sends[i];
 
 		s->first = s->first ? b->last[s->first - 1] + 1 : 0;

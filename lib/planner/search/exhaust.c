@@ -44,11 +44,10 @@ static void judge(struct tree *t, size_t depth)
 {
 	struct gf_draft d = {.lanes = t->lanes};
 	struct gf_sim_result result = {0};
-	size_t i;
 
 	d.sends = gf_xcalloc(depth, sizeof(*d.sends));
 	d.nsends = d.capacity = depth;
-	for (i = 0; i < depth; i++)
+	for (size_t i = 0; i < depth; i++)
 		d.sends[i] = t->levels[i + 1].send;
 	gf_workbench_predict(t->w, &d, &result);
 	if (d.iteration_s < t->below_s) {
@@ -91,10 +90,9 @@ static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 static void descend(struct tree *t, size_t depth, size_t first)
 {
 	const struct gf_menu *menu = &t->w->menu;
-	size_t last, e;
 
-	for (last = first; last <= t->w->run_last[first]; last++)
-		for (e = 0; e < menu->nchoices && t->left > 0; e++) {
+	for (size_t last = first; last <= t->w->run_last[first]; last++)
+		for (size_t e = 0; e < menu->nchoices && t->left > 0; e++) {
 			struct gf_send send = {
 				.first = first,
 				.last = last,

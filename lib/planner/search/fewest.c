@@ -85,18 +85,17 @@ void gf_search_fewest(const struct gf_workbench *w, const struct gf_draft *faste
 	double end_s = limit_s - gf_problem_update_s(w->in), low_s, high_s, lag_s;
 	struct gf_sim_result result = {0};
 	struct gf_draft best = {0}, timed = *fastest, next;
-	int i;
 
 	gf_workbench_predict(w, &timed, &result);
 	lag_s = fmax(result.backward_end_s - w->backward_end_s, 0);
-	for (i = 0; i <= (lag_s > 0 ? EARLIER : 0); i++) {
+	for (int i = 0; i <= (lag_s > 0 ? EARLIER : 0); i++) {
 		next = cut(w, end_s - lag_s * i / EARLIER);
 		keep(&best, &next, limit_s);
 	}
 	/* as few, and as early as that goes */
 	low_s = fastest->iteration_s - gf_problem_update_s(w->in) - lag_s;
 	high_s = end_s;
-	for (i = 0; i < HALVINGS && best.nsends; i++) {
+	for (int i = 0; i < HALVINGS && best.nsends; i++) {
 		double middle_s = low_s + (high_s - low_s) / 2;
 		size_t fewest = best.nsends;
 		bool few;

@@ -76,11 +76,9 @@ static void follow(struct trials *b, size_t i)
 /* Is a nowhere ahead of c? */
 static bool no_better(const struct gf_sim_state *a, const struct gf_sim_state *c)
 {
-	int i;
-
 	if (a->now_s < c->now_s || a->lag_s < c->lag_s || a->nflights != c->nflights)
 		return false;
-	for (i = 0; i < a->nflights; i++) {
+	for (int i = 0; i < a->nflights; i++) {
 		const struct gf_sim_flight *x = &a->flights[i];
 		const struct gf_sim_flight *y = &c->flights[i];
 
@@ -98,16 +96,15 @@ static double trial_s(struct trials *b, const struct window *v)
 {
 	const struct gf_send *sends = b->d->sends;
 	struct gf_sim_state s;
-	size_t i;
 
 	gf_workbench_copy(&s, &b->states[v->i], b->trial);
-	for (i = 0; i < v->n; i++) {
+	for (size_t i = 0; i < v->n; i++) {
 		gf_rest_send(&b->rest, &s, &v->sends[i]);
 		b->left--;
 		if (gf_rest_bound_s(&b->rest, &s, v->sends[i].last + 1, NULL) >= b->below_s)
 			return INFINITY;
 	}
-	for (i = v->i + v->old; i < b->d->nsends; i++) {
+	for (size_t i = v->i + v->old; i < b->d->nsends; i++) {
 		double priced_s;
 
 		if (no_better(&s, &b->states[i]))
@@ -213,9 +210,8 @@ static bool fits(const struct trials *b, const struct gf_send *s)
 static bool offer(struct trials *b, struct window *v)
 {
 	bool fit = true, changed = false;
-	size_t i;
 
-	for (i = 0; i < v->n; i++) {
+	for (size_t i = 0; i < v->n; i++) {
 		const struct gf_send *s = &v->sends[i];
 
 		if (s->first > s->last || b->w->run_last[s->first] < s->last)
@@ -224,7 +220,7 @@ static bool offer(struct trials *b, struct window *v)
 	}
 	if (fit && judge(b, v))
 		return true;
-	for (i = 0; i < v->n; i++) {
+	for (size_t i = 0; i < v->n; i++) {
 		struct gf_send *s = &v->sends[i];
 		size_t cheapest =
 			gf_menu_pick(&b->w->menu, gf_workbench_bytes(b->w, s->first, s->last));
@@ -249,10 +245,9 @@ static bool move(struct trials *b, size_t i)
 {
 	bool won = false;
 	size_t step, last;
-	int down;
 
 	for (step = 1; step < b->w->ntensors; step *= 2)
-		for (down = 0; down < 2; down++) {
+		for (int down = 0; down < 2; down++) {
 			struct window v = window_at(b, i, 2);
 
 			last = v.sends[0].last;
@@ -284,9 +279,7 @@ static bool merge(struct trials *b, size_t i)
 /* One into two, at quarters of its bytes. */
 static bool split(struct trials *b, size_t i, enum gf_mode mode)
 {
-	int quarter;
-
-	for (quarter = 1; quarter < 4; quarter++) {
+	for (int quarter = 1; quarter < 4; quarter++) {
 		struct window v = window_at(b, i, 1);
 		struct gf_send *s = v.sends;
 		double bytes = gf_workbench_bytes(b->w, s->first, s->last);
@@ -326,11 +319,10 @@ static bool choose(struct trials *b, size_t i)
 {
 	const struct gf_menu *menu = &b->w->menu;
 	bool won = false;
-	size_t k;
 	int mode, modes = i > 0 && b->lanes > 1 ? 2 : 1;
 
 	for (mode = 0; mode < modes; mode++)
-		for (k = 0; k < menu->nchoices; k++) {
+		for (size_t k = 0; k < menu->nchoices; k++) {
 			struct window v = window_at(b, i, 1);
 			struct gf_send *s = &v.sends[0];
 			size_t option = menu->choices[k];
@@ -367,11 +359,10 @@ static bool improve(struct trials *b, size_t i)
 static void descend(struct trials *b, bool everywhere)
 {
 	bool all = everywhere, won;
-	size_t i;
 
 	do {
 		won = false;
-		for (i = 0; i < b->d->nsends && b->left > 0; i++) {
+		for (size_t i = 0; i < b->d->nsends && b->left > 0; i++) {
 			if (!all && b->settled[i])
 				continue;
 			b->settled[i] = true;
@@ -456,20 +447,18 @@ void gf_search_merge(const struct gf_workbench *w, double limit_s, double budget
 {
 	double first_s = d->iteration_s;
 	struct trials b;
-	size_t i;
-	int step;
 
 	begin_trials(&b, w, budget, d);
-	for (step = 1; step <= MERGE_STEPS; step++) {
+	for (int step = 1; step <= MERGE_STEPS; step++) {
 		double now_s = first_s + (limit_s - first_s) * step / MERGE_STEPS;
 
-		for (i = 0; i + 1 < d->nsends && b.left > 0;) {
+		for (size_t i = 0; i + 1 < d->nsends && b.left > 0;) {
 			b.below_s = nextafter(now_s, INFINITY);
 			if (!merge(&b, i))
 				i++;
 		}
 		b.below_s = d->iteration_s;
-		for (i = 0; i + 1 < d->nsends && b.left > 0; i++)
+		for (size_t i = 0; i + 1 < d->nsends && b.left > 0; i++)
 			move(&b, i);
 	}
 	end_trials(&b);

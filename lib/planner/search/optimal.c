@@ -74,13 +74,12 @@ struct field {
 static void offer(struct field *f, struct gf_draft *d)
 {
 	struct found *to;
-	size_t i;
 
 	if (d->nsends == 0) {
 		gf_draft_release(d);
 		return;
 	}
-	for (i = 0; i < d->nsends; i++)
+	for (size_t i = 0; i < d->nsends; i++)
 		d->sends[i].option = f->options[d->sends[i].option];
 	f->best_s = fmin(f->best_s, d->iteration_s);
 	to = gf_array_push(&f->all->found, &f->all->nfound, &f->all->capacity);
@@ -108,10 +107,7 @@ static double share_of(int lanes)
 
 static void offer_others(struct field *f)
 {
-	size_t i;
-	int lanes;
-
-	for (i = 0; gf_policies[i]; i++) {
+	for (size_t i = 0; gf_policies[i]; i++) {
 		const struct gf_policy *policy = gf_policies[i];
 		/* a policy of one lane needs no more */
 		int most = policy->lanes > 1 ? most_lanes(f->w) : 1;
@@ -119,7 +115,7 @@ static void offer_others(struct field *f)
 
 		if (!policy->automatic || policy == &gf_policy_optimal)
 			continue;
-		for (lanes = 1; lanes <= most; lanes = next_lanes(lanes, most)) {
+		for (int lanes = 1; lanes <= most; lanes = next_lanes(lanes, most)) {
 			gf_draft_make(&d, f->w, policy, lanes);
 			offer(f, &d);
 		}
@@ -257,9 +253,7 @@ static void search_ways(const struct gf_workbench *whole, uint32_t ways, struct 
 
 static bool is_searched(const struct drafts *all, uint32_t ways)
 {
-	size_t i;
-
-	for (i = 0; i < all->nsearched; i++)
+	for (size_t i = 0; i < all->nsearched; i++)
 		if (all->searched[i] == ways)
 			return true;
 	return false;
@@ -271,14 +265,13 @@ static void search_part(struct field *f, const struct gf_workbench *whole, uint3
 {
 	struct gf_workbench part;
 	double bound_s;
-	size_t i;
 
 	free(gf_workbench_part(whole, ways, &part));
 	bound_s = gf_workbench_bound_s(&part, most_lanes(&part));
 	gf_menu_part_release(&part.menu);
 	if (f->best_s > bound_s * (1 + SAME) && !is_searched(f->all, ways))
 		search_ways(whole, ways, f->all);
-	for (i = 0; i < f->all->nfound; i++)
+	for (size_t i = 0; i < f->all->nfound; i++)
 		if (within(f->all->found[i].ways, f->ways))
 			f->best_s = fmin(f->best_s, f->all->found[i].draft.iteration_s);
 }
@@ -322,9 +315,8 @@ static bool simpler(const struct gf_draft *a, const struct gf_draft *b)
 static struct found *simplest(const struct drafts *all, double limit_s, bool unmerged)
 {
 	struct found *best = NULL;
-	size_t i;
 
-	for (i = 0; i < all->nfound; i++) {
+	for (size_t i = 0; i < all->nfound; i++) {
 		struct found *c = &all->found[i];
 
 		if (c->draft.iteration_s <= limit_s && !(unmerged && c->merged) &&
@@ -346,9 +338,8 @@ static void add_fewest(const struct gf_workbench *w, struct drafts *all, double 
 {
 	const struct gf_draft *fastest = NULL;
 	struct gf_draft d;
-	size_t i;
 
-	for (i = 0; i < all->nfound; i++) {
+	for (size_t i = 0; i < all->nfound; i++) {
 		const struct gf_draft *c = &all->found[i].draft;
 
 		if (c->lanes == 1 && (!fastest || c->iteration_s < fastest->iteration_s))
@@ -366,10 +357,9 @@ static struct gf_draft merged(const struct gf_workbench *w, const struct gf_draf
 {
 	struct gf_sim_result result = {0};
 	struct gf_draft d = copy(from);
-	size_t i;
 
 	d.policy = &gf_policy_optimal;
-	for (i = 0; d.lanes == 1 && i < d.nsends; i++)
+	for (size_t i = 0; d.lanes == 1 && i < d.nsends; i++)
 		d.sends[i].mode = GF_MODE_NORMAL;
 	gf_search_merge(w, limit_s, polish_budget(w), &d);
 	gf_workbench_predict(w, &d, &result);
@@ -402,9 +392,8 @@ static void merge_until(const struct gf_workbench *w, struct drafts *all,
 {
 	double low_s = from->iteration_s, middle_s;
 	struct gf_draft many = copy(from), d;
-	int i;
 
-	for (i = 0; i < HALVINGS; i++) {
+	for (int i = 0; i < HALVINGS; i++) {
 		middle_s = low_s + (high_s - low_s) / 2;
 		if (many.lanes == 1)
 			add_fewest(w, all, middle_s);
@@ -446,9 +435,7 @@ static void cap(const struct gf_workbench *w, struct drafts *all, size_t most)
 
 static void release(struct drafts *all)
 {
-	size_t i;
-
-	for (i = 0; i < all->nfound; i++)
+	for (size_t i = 0; i < all->nfound; i++)
 		gf_draft_release(&all->found[i].draft);
 	free(all->found);
 	free(all->searched);
@@ -464,11 +451,10 @@ static size_t most_tensors(const struct gf_workbench *w)
 static void choose(const struct gf_workbench *w, struct drafts *all, struct gf_draft *d)
 {
 	double fastest_s = INFINITY, limit_s;
-	size_t i;
 
 	if (w->in->max_messages)
 		cap(w, all, w->in->max_messages);
-	for (i = 0; i < all->nfound; i++)
+	for (size_t i = 0; i < all->nfound; i++)
 		fastest_s = fmin(fastest_s, all->found[i].draft.iteration_s);
 	limit_s = fastest_s * (1 + w->in->tolerance);
 	if (w->in->tolerance > 0 && w->ntensors <= most_tensors(w))

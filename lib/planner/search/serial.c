@@ -112,9 +112,8 @@ static void send(struct serial *s, size_t i, size_t j, size_t option)
 	struct front *to = &s->fronts[j];
 	const struct gf_workbench_next message = {option, gf_workbench_bytes(w, i, j - 1),
 						  w->ready_s[j - 1]};
-	size_t k;
 
-	for (k = 0; k < from->npairs; k++) {
+	for (size_t k = 0; k < from->npairs; k++) {
 		const struct pair *p = &from->pairs[k];
 		struct gf_workbench_at at = gf_workbench_after(
 			w, &message, (struct gf_workbench_at){p->end_s, p->lag_s});
@@ -139,13 +138,12 @@ static void send_all(struct serial *s, size_t i, size_t j)
 {
 	const struct gf_menu *menu = &s->w->menu;
 	double bytes = gf_workbench_bytes(s->w, i, j - 1);
-	size_t k;
 
 	if (!s->differ) {
 		send(s, i, j, gf_menu_pick(menu, bytes));
 		return;
 	}
-	for (k = 0; k < menu->nchoices; k++)
+	for (size_t k = 0; k < menu->nchoices; k++)
 		if (gf_line_holds(&menu->options[menu->choices[k]].line, bytes))
 			send(s, i, j, menu->choices[k]);
 }
@@ -175,9 +173,7 @@ static void extend(struct serial *s, size_t j)
 /* Do options differ in what they and backward do to each other? */
 static bool differ(const struct gf_menu *menu)
 {
-	size_t k;
-
-	for (k = 1; k < menu->nchoices; k++)
+	for (size_t k = 1; k < menu->nchoices; k++)
 		if (menu->options[menu->choices[k]].mutual !=
 		    menu->options[menu->choices[0]].mutual)
 			return true;

@@ -322,15 +322,14 @@ static int run_first_of(const struct gf_chooser *c, struct trial *t, void *data,
 static int run_first(struct gf_chooser *c, struct trials *all, void *data, struct gf_error *err)
 {
 	double best_s = INFINITY;
-	size_t i;
 	int rc = 0;
 
 	c->chain = 1;
-	for (i = 0; i < all->n && rc == 0; i++) {
+	for (size_t i = 0; i < all->n && rc == 0; i++) {
 		rc = run_first_of(c, &all->trials[i], data, err);
 		best_s = fmin(best_s, all->trials[i].first_s);
 	}
-	for (i = 0; i < all->n && rc == 0; i++)
+	for (size_t i = 0; i < all->n && rc == 0; i++)
 		all->rivals[i].out = all->trials[i].first_s > hopeless * best_s;
 	c->chain = (int)fmax(1, fmin(LONGEST_CHAIN, chain_s / best_s));
 	return rc;
@@ -425,10 +424,9 @@ int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data, struct
 	const size_t size_bytes = count_elems * c->config.element.size_bytes;
 	const struct gf_plan *rule = c->config.rule;
 	struct picked *p;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < c->npicked; i++) {
+	for (size_t i = 0; i < c->npicked; i++) {
 		if (c->picked[i].count_elems == count_elems) {
 			*way = c->picked[i].way;
 			return 0;

@@ -72,10 +72,8 @@ int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, 
 
 size_t gf_choose_stages(const struct gf_way *way, struct gf_stage **stages)
 {
-	size_t i;
-
 	*stages = way->nfactors ? gf_xcalloc(way->nfactors, sizeof(**stages)) : NULL;
-	for (i = 0; i < way->nfactors; i++) {
+	for (size_t i = 0; i < way->nfactors; i++) {
 		const char *name = gf_way_stage_at(way, i);
 
 		(*stages)[i].factor = way->factors[i];

@@ -257,22 +257,18 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems, struct gf_c
 
 static void init(struct gf_contest *c, struct gf_contest_allreduce *b, size_t n, size_t count_elems)
 {
-	size_t k;
-
 	*c = (struct gf_contest){.b = b, .n = n, .count_elems = count_elems};
 	c->of = gf_xcalloc(n, sizeof(*c->of));
-	for (k = 0; k < 2 * n; k++)
+	for (size_t k = 0; k < 2 * n; k++)
 		c->of[k / 2].times[k % 2] = gf_xcalloc((size_t)b->config.repeats, sizeof(double));
 }
 
 /* Closes the contestants. */
 static void release(struct gf_contest *c)
 {
-	size_t k;
-
-	for (k = 0; k < 2 * c->n; k++)
+	for (size_t k = 0; k < 2 * c->n; k++)
 		free(c->of[k / 2].times[k % 2]);
-	for (k = 0; k < c->n; k++) {
+	for (size_t k = 0; k < c->n; k++) {
 		gf_burst_free(c->of[k].burst);
 		if (c->of[k].told)
 			c->of[k].told->free(c->of[k].told);
@@ -289,14 +285,13 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b, const struct gf_wa
 {
 	const size_t ranks = (size_t)b->config.comm->ranks;
 	struct gf_contest c;
-	size_t i;
 	int rc = 0;
 
 	init(&c, b, nways, count_elems * (size_t)b->config.lanes);
 	c.first_elems = count_elems;
 	if (b->config.collective)
 		c.owners = gf_layout_even(b->config.comm->ranks, count_elems);
-	for (i = 0; i < nways && rc == 0; i++) {
+	for (size_t i = 0; i < nways && rc == 0; i++) {
 		rows[i] = (struct gf_contest_row){
 			.way = ways[i],
 			.chosen = !ways[i].algorithm,

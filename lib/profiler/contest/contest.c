@@ -51,11 +51,10 @@ static void draw_all(const struct gf_contest *c, const struct gf_contest_row *ro
 {
 	struct gf_contest_timeline *t = c->b->config.timeline;
 	const struct gf_comm *comm = c->b->config.comm;
-	size_t i;
 
 	gf_trace_release(&t->trace);
 	gf_trace_name_rows(&t->trace, comm->rank, comm->ranks);
-	for (i = 0; i < c->n; i++)
+	for (size_t i = 0; i < c->n; i++)
 		draw(c, i, &rows[i]);
 }
 
@@ -96,9 +95,8 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
 	struct gf_contest_allreduce *b = c->b;
 	const bool gathers = b->config.collective == GF_COLL_ALL_GATHER;
 	struct gf_range r;
-	size_t k;
 
-	for (k = 0; !b->device && range_at(c, gathers, b->config.comm->rank, k, &r); k++)
+	for (size_t k = 0; !b->device && range_at(c, gathers, b->config.comm->rank, k, &r); k++)
 		memcpy(at(c, b->work, r), at(c, b->source, r), gf_contest_bytes(b, r.count));
 	return move(c, GF_MOVE_IN_PLACE, NULL, err);
 }
@@ -206,13 +204,12 @@ static int repeat_all(struct gf_contest *c, struct gf_error *err)
 {
 	const struct gf_contest_allreduce_config *config = &c->b->config;
 	double time_s = 0;
-	size_t k;
 	int i, rc = 0;
 
 	for (i = -config->warmup; i < config->repeats; i++) {
 		bool last = config->timeline && i == config->repeats - 1;
 
-		for (k = 0; k < 2 * c->n && rc == 0; k++) {
+		for (size_t k = 0; k < 2 * c->n && rc == 0; k++) {
 			rc = repeat(c, k, last, &time_s, err);
 			if (i >= 0)
 				c->of[k / 2].times[k % 2][i] = time_s;
@@ -227,9 +224,8 @@ static int repeat_all(struct gf_contest *c, struct gf_error *err)
 static double combine(const double *all, int ranks, size_t stride, enum gf_contest_across across)
 {
 	double total = 0, most = 0, least = INFINITY;
-	int r;
 
-	for (r = 0; r < ranks; r++) {
+	for (int r = 0; r < ranks; r++) {
 		double v = all[(size_t)r * stride];
 
 		total += v;
@@ -303,11 +299,10 @@ static size_t count_wrong(const struct gf_contest *c, size_t which, const struct
 	const void *work = c->b->work;
 	struct gf_range r;
 	size_t k, wrong = 0;
-	int rank;
 
 	if (c->of[which].sparse)
 		return gf_contest_sparse_wrong(c->of[which].sparse, exact, work);
-	for (rank = gathers ? 0 : comm->rank; rank < (gathers ? comm->ranks : comm->rank + 1);
+	for (int rank = gathers ? 0 : comm->rank; rank < (gathers ? comm->ranks : comm->rank + 1);
 	     rank++)
 		for (k = 0; range_at(c, half != GF_COLL_WHOLE, rank, k, &r); k++)
 			wrong += gf_exact_wrong(exact, gathers ? rank : -1, work, r.first, r.count);
@@ -403,10 +398,9 @@ static size_t wire_bytes(const struct gf_contest *c, size_t i, const struct gf_a
 
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < c->n && rc == 0; i++) {
+	for (size_t i = 0; i < c->n && rc == 0; i++) {
 		c->b->watch.self.calls++;
 		rc = gf_burst_prove(burst_of(c, i), c->b->config.proofs, err);
 	}
@@ -415,12 +409,11 @@ int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 
 int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct gf_error *err)
 {
-	size_t k, i;
 	int rc;
 
 	rc = fill_source(c, err);
 	rc = rc ?: repeat_all(c, err);
-	for (k = 0; k < 2 * c->n && rc == 0; k++) {
+	for (size_t k = 0; k < 2 * c->n && rc == 0; k++) {
 		struct gf_contest_reading *r = &rows[k / 2].reading[k % 2];
 
 		c->b->watch.self.calls++;
@@ -428,9 +421,9 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct
 					  c->of[k / 2].times[k % 2], r, err);
 		rc = rc ?: check(c, k / 2, (enum gf_contest_placement)(k % 2), &rows[k / 2], err);
 	}
-	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
+	for (size_t i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
 		rc = take_error(c, i, &rows[i].error, err);
-	for (i = 0; i < c->n && rc == 0; i++) {
+	for (size_t i = 0; i < c->n && rc == 0; i++) {
 		c->b->watch.self.calls++;
 		rc = gf_contest_over_ranks(c->b->config.comm,
 					   wire_bytes(c, i, rows[i].way.algorithm), false,

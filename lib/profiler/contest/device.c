@@ -109,14 +109,13 @@ static void add(struct gf_text *out, const char *kind, const char *name, const c
 static void add_variants(struct gf_text *out, const struct gf_dialect *d)
 {
 	GF_RELEASED(gf_text_release) struct gf_text words = {0};
-	size_t i;
 
 	gf_text_addf(&words, "%s's all-reduce, told its algorithm%s: default", d->name,
 		     d->protocols ? ", protocol and perhaps channels" : "");
-	for (i = 0; d->algorithms[i].name; i++)
+	for (size_t i = 0; d->algorithms[i].name; i++)
 		gf_text_addf(&words, ", %s%s", d->algorithms[i].name,
 			     d->algorithms[i].segments ? ".SIZE" : "");
-	for (i = 0; d->protocols && d->protocols[i].name; i++)
+	for (size_t i = 0; d->protocols && d->protocols[i].name; i++)
 		gf_text_addf(&words, "%s%s", i ? ", " : "; ", d->protocols[i].name);
 	add(out, "variant", "library:...", words.data);
 }
@@ -159,19 +158,18 @@ static void add_devices(struct gf_text *out)
 char *gf_contest_list(void)
 {
 	struct gf_text out = {0};
-	size_t i;
 
-	for (i = 0; gf_algorithms[i]; i++)
+	for (size_t i = 0; gf_algorithms[i]; i++)
 		add(&out, "algorithm", gf_algorithms[i]->name, gf_algorithms[i]->description);
 	add(&out, "variant", "library:blocking", "MPI_Allreduce; library alone is MPI_Iallreduce");
 	add_variants(&out, gf_dialect_of("Open MPI"));
 	add_variants(&out, gf_dialect_of("NCCL"));
-	for (i = 0; gf_sparse_algorithms[i]; i++)
+	for (size_t i = 0; gf_sparse_algorithms[i]; i++)
 		add(&out, "sparse", gf_sparse_algorithms[i]->name,
 		    gf_sparse_algorithms[i]->description);
-	for (i = 0; gf_codecs[i].name; i++)
+	for (size_t i = 0; gf_codecs[i].name; i++)
 		add(&out, "codec", gf_codecs[i].name, gf_codecs[i].description);
-	for (i = 0; gf_transports[i]; i++)
+	for (size_t i = 0; gf_transports[i]; i++)
 		add(&out, "transport", gf_transports[i]->name, gf_transports[i]->description);
 	add_devices(&out);
 	return gf_text_take(&out);

@@ -189,13 +189,12 @@ static int engine_told(struct gf_contest_gpu *d, const struct gf_tuning *tuning,
 		.channels = tuning->channels,
 	};
 	struct gf_engine *made = NULL;
-	size_t i;
 	int rc;
 
 	*engine = d->engine;
 	if (!tuning->dialect)
 		return 0;
-	for (i = 0; i < d->ntold; i++)
+	for (size_t i = 0; i < d->ntold; i++)
 		if (gf_tuning_same(&d->told[i].tuning, tuning)) {
 			*engine = d->told[i].engine;
 			return 0;
@@ -233,10 +232,9 @@ static int refill_memory(const struct gf_contest_send *s, struct gf_error *err)
 	const size_t each = s->bytes / s->n;
 	struct gf_gpu *g = d->device.gpu;
 	struct gf_range part = {.count = s->bytes};
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < (s->gathers ? s->n : 1) && !rc; i++) {
+	for (size_t i = 0; i < (s->gathers ? s->n : 1) && !rc; i++) {
 		if (s->gathers)
 			part = gf_range_part(gf_data(i * each, each), d->comm->ranks,
 					     d->comm->rank);
@@ -355,12 +353,11 @@ int gf_contest_send_new(struct gf_contest_gpu *d, const struct gf_burst_message 
 {
 	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_burst_message only = messages[0];
-	size_t i;
 	int rc = 0;
 
 	s->d = d;
 	s->gathers = only.half == GF_COLL_ALL_GATHER;
-	for (i = 0; i < n && rc == 0; i++) {
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		s->bytes += messages[i].count_elems * sizeof(float);
 		rc = check(&messages[i], d->comm, &s->wire_bytes, err);
 	}
@@ -374,10 +371,9 @@ int gf_contest_send_steps(struct gf_contest_gpu *d, const struct gf_schedule *sc
 {
 	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
 	GF_FREED struct gf_burst_message *messages = gf_xcalloc((size_t)n, sizeof(*messages));
-	int i;
 
 	s->d = d;
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		messages[i] = (struct gf_burst_message){
 			.schedule = schedule,
 			.element = gf_element_number(GF_F32, GF_OP_SUM),
@@ -469,7 +465,6 @@ int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from, do
 	struct gf_gpu *g = d->device.gpu;
 	const struct gf_message_times *times;
 	double begun_s = 0;
-	size_t i;
 	int rc = finish(s, err);
 
 	if (rc || !from)
@@ -477,7 +472,7 @@ int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from, do
 	rc = g->ops->event_s(g, from, d->begun, &begun_s, err);
 	times = gf_engine_times(s->engine);
 	rc = rc ?: gf_engine_check(s->engine, err);
-	for (i = 0; i < s->n && rc == 0; i++)
+	for (size_t i = 0; i < s->n && rc == 0; i++)
 		ends_s[i] = begun_s + times[i].end_s - times[0].ready_s;
 	return rc;
 }

@@ -207,9 +207,8 @@ static double input(const struct rule *r, int rank, size_t index)
 void gf_exact_fill(const struct gf_exact *x, int rank, void *data, size_t count)
 {
 	struct rule r = rule_of(x);
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		gf_exact_store(x->dtype, data, i, input(&r, rank, i));
 }
 
@@ -219,9 +218,8 @@ void gf_exact_fill(const struct gf_exact *x, int rank, void *data, size_t count)
 static double product(int ranks, struct hash h)
 {
 	double total = 1;
-	int k;
 
-	for (k = 0; k < ranks; k++)
+	for (int k = 0; k < ranks; k++)
 		total *= factor_of(h, k);
 	return total;
 }
@@ -311,10 +309,9 @@ static size_t block_end(size_t first, size_t count)
 static void fill_block(enum gf_dtype dtype, int rank, void *data, size_t first, size_t end)
 {
 	struct gf_rng rng;
-	size_t i;
 
 	gf_rng_init(&rng, first, (uint64_t)rank);
-	for (i = 0; i < end - first; i++)
+	for (size_t i = 0; i < end - first; i++)
 		gf_exact_store(dtype, data, i, gf_rng_normal(&rng));
 }
 
@@ -347,15 +344,13 @@ static void look_at(const struct looking *l, size_t begin, size_t first, size_t 
 {
 	long double sums[BLOCK] = {0};
 	double own[BLOCK]; /* as wide as any type */
-	size_t i;
-	int r;
 
-	for (r = 0; r < l->comm->ranks; r++) {
+	for (int r = 0; r < l->comm->ranks; r++) {
 		fill_block(l->dtype, r, own, begin, end);
-		for (i = first; i < end; i++)
+		for (size_t i = first; i < end; i++)
 			sums[i - begin] += gf_exact_load(l->dtype, own, i - begin);
 	}
-	for (i = first; i < end; i++) {
+	for (size_t i = first; i < end; i++) {
 		long double sum = sums[i - begin];
 		long double want = l->op == GF_OP_AVG ? sum / l->comm->ranks : sum;
 		double off = (double)(gf_exact_load(l->dtype, l->data, i) - want);

@@ -58,11 +58,10 @@ static int check(const struct gf_plan *plan, const struct gf_contest_allreduce_c
 static int open_exchange(struct stepping *s, struct gf_error *err)
 {
 	const struct gf_model_profile *model = s->plan.model;
-	size_t i;
 
 	s->elems = 0;
 	s->tensors = gf_xcalloc(model->ntensors, sizeof(*s->tensors));
-	for (i = 0; i < model->ntensors; i++) {
+	for (size_t i = 0; i < model->ntensors; i++) {
 		s->tensors[i] = i;
 		s->elems += model->tensors[i].count_elems;
 	}
@@ -110,10 +109,8 @@ static int step(struct stepping *s, struct gf_exchange_step **step, struct gf_se
 /* The sums in full. */
 static void take_sums(struct stepping *s, const struct gf_select_sums *sums)
 {
-	size_t i;
-
 	memset(s->sums, 0, s->elems * sizeof(*s->sums));
-	for (i = 0; i < sums->npieces; i++)
+	for (size_t i = 0; i < sums->npieces; i++)
 		memcpy(s->sums + sums->pieces[i].first, sums->pieces[i].grad,
 		       sums->pieces[i].count_elems * sizeof(*s->sums));
 }
@@ -123,10 +120,9 @@ static int once(struct stepping *s, bool keep, double *time_s, struct gf_error *
 	struct gf_exchange_step *taken;
 	struct gf_select_sums sums;
 	double start_s;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < s->elems; i++)
+	for (size_t i = 0; i < s->elems; i++)
 		s->grads[i] = (float)gf_rng_normal(&s->rng);
 	if (s->placement == GF_IN_PLACE)
 		move_in(s);
@@ -197,13 +193,12 @@ static void describe(const struct gf_plan *plan, struct gf_contest_row *row)
 {
 	const struct gf_message *m = &plan->messages[0];
 	const char *runs = gf_plan_runs(plan, m->first, m->last, m);
-	size_t i;
 
 	*row = (struct gf_contest_row){
 		.selection = gf_selection_name(&plan->selection),
 		.messages = plan->nmessages,
 	};
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (!gf_codec_is_plain(plan->messages[i].codec))
 			row->codec = gf_codec_find(plan->messages[i].codec);
 	row->way.algorithm = gf_sparse_find(runs);

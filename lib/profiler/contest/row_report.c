@@ -34,9 +34,8 @@ static double busbw_of(const struct gf_contest_report *r, const struct gf_contes
 double gf_contest_report_busbw(const struct gf_contest_report *r)
 {
 	double total = 0;
-	size_t i;
 
-	for (i = 0; i < r->nrows; i++)
+	for (size_t i = 0; i < r->nrows; i++)
 		total += busbw_of(r, &r->rows[i], GF_OUT_OF_PLACE) +
 			 busbw_of(r, &r->rows[i], GF_IN_PLACE);
 	return r->nrows ? total / (2 * (double)r->nrows) : 0;
@@ -69,18 +68,15 @@ static bool is_whole_plan(const struct gf_contest_report *r, const struct gf_con
 
 static void add_factors(const struct gf_way *way, struct gf_text *out)
 {
-	size_t i;
-
-	for (i = 0; i < way->nfactors; i++)
+	for (size_t i = 0; i < way->nfactors; i++)
 		gf_text_addf(out, "%s%d", i ? "x" : "", way->factors[i]);
 }
 
 static void add_stages(const struct gf_way *way, struct gf_text *out)
 {
 	const char *name;
-	size_t i;
 
-	for (i = 0; i < way->nfactors && (name = gf_way_stage_at(way, i)); i++)
+	for (size_t i = 0; i < way->nfactors && (name = gf_way_stage_at(way, i)); i++)
 		gf_text_addf(out, "%s%s", i ? "," : "", name);
 }
 
@@ -184,11 +180,9 @@ static void put_row(const struct gf_contest_report *r, const struct gf_contest_r
 static void print_rows(const struct gf_contest_report *r, struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
-	size_t i;
-	int p;
 
-	for (i = 0; i < r->nrows; i++)
-		for (p = 0; p < 2; p++) {
+	for (size_t i = 0; i < r->nrows; i++)
+		for (int p = 0; p < 2; p++) {
 			gf_json_open_line(&w, NULL);
 			put_row(r, &r->rows[i], p, &w);
 			gf_json_close_line(&w, out);
@@ -200,9 +194,7 @@ static void print_rows(const struct gf_contest_report *r, struct gf_text *out)
 
 static bool tells(const struct gf_contest_report *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nrows; i++)
+	for (size_t i = 0; i < r->nrows; i++)
 		if (r->rows[i].way.tuning.dialect)
 			return true;
 	return false;
@@ -211,9 +203,7 @@ static bool tells(const struct gf_contest_report *r)
 /* Is one of them MPI_Iallreduce? */
 static bool has_nonblocking(const struct gf_contest_report *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nrows && r->config->comm->ops && r->config->comm->ops->tell; i++)
+	for (size_t i = 0; i < r->nrows && r->config->comm->ops && r->config->comm->ops->tell; i++)
 		if (!r->config->device.nccl && !is_whole_plan(r, &r->rows[i]) &&
 		    !r->rows[i].way.tuning.dialect &&
 		    gf_algorithm_has(r->rows[i].way.algorithm->name, GF_ALGORITHM_TOLD))
@@ -223,9 +213,7 @@ static bool has_nonblocking(const struct gf_contest_report *r)
 
 static bool shows_wire(const struct gf_contest_report *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nrows; i++)
+	for (size_t i = 0; i < r->nrows; i++)
 		if (r->rows[i].codec || r->rows[i].selection || r->rows[i].way.density > 0)
 			return true;
 	return false;
@@ -288,7 +276,6 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 	const struct gf_contest_allreduce_config *c = r->config;
 	char library[GF_CONTEST_LIBRARY_TEXT];
 	const int width = 33;
-	int p;
 	int before = 60 + (shows_wire(r) ? 13 : 0) + (c->errors ? 20 : 0);
 
 	gf_text_addf(out,
@@ -329,7 +316,7 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 		gf_text_addf(out, " %12s", "wire");
 	if (c->errors)
 		gf_text_addf(out, " %9s %9s", "rms error", "max error");
-	for (p = 0; p < 2; p++) {
+	for (int p = 0; p < 2; p++) {
 		gf_text_addf(out, "  %8s %7s %7s %6s", "time", "algbw", "busbw", "#wrong");
 	}
 	gf_text_addf(out, "\n#%11s %13s %8s %7s %16s", "(B)", "(elements)", "", "", "");
@@ -337,7 +324,7 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 		gf_text_addf(out, " %12s", "(B)");
 	if (c->errors)
 		gf_text_addf(out, " %19s", "");
-	for (p = 0; p < 2; p++) {
+	for (int p = 0; p < 2; p++) {
 		gf_text_addf(out, "  %8s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "");
 	}
 	gf_text_addf(out, "\n");
@@ -346,13 +333,12 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 static void print_best(const struct gf_contest_report *r, struct gf_text *out)
 {
 	struct gf_plan rule;
-	size_t i;
 
 	/* of one rank's copies none is the best */
 	if (r->config->comm->ranks == 1 || gf_contest_report_rule(r, &rule, NULL) < 0)
 		return;
 	gf_text_addf(out, "# best     :");
-	for (i = 0; i < rule.rule->nalgorithms; i++) {
+	for (size_t i = 0; i < rule.rule->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &rule.rule->algorithms[i];
 
 		gf_text_addf(out, "%s ", i ? "," : "");
@@ -398,10 +384,9 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 static void print_cells(const struct gf_contest_report *r, size_t window, struct gf_text *out)
 {
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
-	size_t i;
 
 	gf_table_cells(&t, "size\talgorithm\tcodec\ttime\talgbw\tbusbw\twrong");
-	for (i = 0; i < r->nrows; i++) {
+	for (size_t i = 0; i < r->nrows; i++) {
 		const struct gf_contest_row *row = &r->rows[i];
 		const struct gf_contest_reading *m = &row->reading[GF_IN_PLACE];
 		struct gf_text name = {0};

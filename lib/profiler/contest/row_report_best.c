@@ -19,9 +19,8 @@ static const double near_best = 1.1;
 static const struct gf_contest_row *best_at(const struct gf_contest_report *r, size_t size_bytes)
 {
 	const struct gf_contest_row *best = NULL;
-	size_t i;
 
-	for (i = 0; i < r->nrows; i++) {
+	for (size_t i = 0; i < r->nrows; i++) {
 		const struct gf_contest_row *row = &r->rows[i];
 
 		/* a rule is about dense messages, and tells no library */
@@ -40,9 +39,8 @@ static size_t threshold_of(const struct gf_contest_report *r)
 {
 	double least = INFINITY, rate;
 	size_t i, threshold = 1;
-	int pass;
 
-	for (pass = 0; pass < 2; pass++)
+	for (int pass = 0; pass < 2; pass++)
 		for (i = r->nrows; i-- > 0;) {
 			const struct gf_contest_row *row = best_at(r, r->rows[i].size_bytes);
 
@@ -59,11 +57,9 @@ static size_t threshold_of(const struct gf_contest_report *r)
 
 static bool same_way(const struct gf_way *a, const struct gf_way *b)
 {
-	size_t i;
-
 	if (a->algorithm != b->algorithm || a->nfactors != b->nfactors)
 		return false;
-	for (i = 0; i < a->nfactors; i++)
+	for (size_t i = 0; i < a->nfactors; i++)
 		if (a->factors[i] != b->factors[i] ||
 		    gf_way_stage_at(a, i) != gf_way_stage_at(b, i))
 			return false;
@@ -221,9 +217,8 @@ void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text 
 	const enum gf_coll_half half = r->config->collective;
 	const struct gf_contest_row *last = NULL, *row, *own;
 	double least = INFINITY, most = 0;
-	size_t i;
 
-	for (i = 0; i < r->nrows && !r->plan; i++) {
+	for (size_t i = 0; i < r->nrows && !r->plan; i++) {
 		row = best_at(r, r->rows[i].size_bytes);
 		if (!row || (last && row->size_bytes <= last->size_bytes))
 			continue;

@@ -153,10 +153,9 @@ static uint64_t kth_key(const struct entry *list, size_t n, size_t k, size_t *ab
 {
 	size_t *how_many = gf_xcalloc(DIGITS, sizeof(*how_many)), i;
 	uint64_t found = 0, digit;
-	int shift;
 
 	*above = 0;
-	for (shift = DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+	for (int shift = DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
 		memset(how_many, 0, DIGITS * sizeof(*how_many));
 		for (i = 0; i < n; i++)
 			if (key_of(&list[i]) >> (shift + DIGIT_BITS) ==

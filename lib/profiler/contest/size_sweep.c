@@ -253,7 +253,6 @@ static int add(struct gathering *g, const struct gf_algorithm *a, struct gf_erro
 static int add_told(struct gathering *g, const char *name, struct gf_error *err)
 {
 	struct gf_contest_ways told;
-	size_t i;
 	int rc = g->config->proofs
 			 ? gf_error_set(err, -ENOTSUP,
 					"%s has no steps of its own, which could be proved", name)
@@ -261,7 +260,7 @@ static int add_told(struct gathering *g, const char *name, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	for (i = 0; i < told.count; i++)
+	for (size_t i = 0; i < told.count; i++)
 		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) = told.list[i];
 	free(told.list);
 	return 0;
@@ -283,9 +282,8 @@ static void add_all(struct gathering *g, const struct gf_algorithm *const *table
 static int check_product(const struct gf_way *way, int ranks, struct gf_error *err)
 {
 	double product = 1;
-	size_t i;
 
-	for (i = 0; i < way->nfactors; i++)
+	for (size_t i = 0; i < way->nfactors; i++)
 		product *= way->factors[i];
 	if (product != ranks)
 		return gf_error_set(err, -EINVAL,
@@ -300,7 +298,6 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 			  struct gf_error *err)
 {
 	struct gathering g = {.config = config, .count_elems = count_elems, .density = s->density};
-	size_t i;
 	int rc = gf_contest_sweep_decomposition(s, &g.decomposition, err);
 
 	if (rc == 0 && s->factors)
@@ -310,7 +307,7 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 				      g.decomposition.factors, err);
 	if (config->collective)
 		g.even = gf_layout_even(config->comm->ranks, count_elems);
-	for (i = 0; s->algorithms[i] && rc == 0; i++) {
+	for (size_t i = 0; s->algorithms[i] && rc == 0; i++) {
 		const char *name = s->algorithms[i];
 
 		if (strcmp(name, "all") == 0) {
@@ -340,12 +337,11 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 static char *describe(const struct gf_contest_sweep *s, const struct gf_contest_allreduce_config *c)
 {
 	struct gf_text t = {0};
-	size_t i;
 
 	if (c->collective)
 		gf_text_addf(&t, "%s, ", gf_coll_half_names[c->collective]);
 	gf_text_addf(&t, "%s of %s", gf_op_names[c->element.op], gf_dtype_names[c->element.dtype]);
-	for (i = 0; s->algorithms[i]; i++)
+	for (size_t i = 0; s->algorithms[i]; i++)
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
 	gf_text_addf(&t,
 		     "%s%s%s%s, codec %s, %d lanes, segments of %zu, %d + %d repeats, %d "

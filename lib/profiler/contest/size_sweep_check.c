@@ -90,9 +90,7 @@ static bool is_dense(const char *name)
 /* Is there one in the list of which that is so? */
 static bool any(const struct gf_contest_sweep *s, bool (*is)(const char *name))
 {
-	size_t i;
-
-	for (i = 0; s->algorithms[i]; i++)
+	for (size_t i = 0; s->algorithms[i]; i++)
 		if (is(s->algorithms[i]))
 			return true;
 	return false;
@@ -143,9 +141,8 @@ static int check_collective(const struct gf_contest_sweep *s,
 		{gathers && s->op != GF_OP_SUM, "--op", "nothing is reduced"},
 		{gathers && config->errors, "--error", "nothing is added"},
 	};
-	size_t i;
 
-	for (i = 0; config->collective && i < GF_ARRAY_LENGTH(cases); i++)
+	for (size_t i = 0; config->collective && i < GF_ARRAY_LENGTH(cases); i++)
 		if (cases[i].given)
 			return gf_error_set(err, -EINVAL, "%s: want none with --collective %s: %s",
 					    cases[i].option, gf_coll_half_names[config->collective],
@@ -250,14 +247,13 @@ int gf_contest_sweep_finish(struct gf_contest_sweep *s, struct gf_contest_allred
 			    struct gf_error *err)
 {
 	struct gf_way way = {0};
-	size_t i;
 	int rc = fill_element(s, config, err);
 
 	rc = rc ?: named(err, "--device", gf_contest_device_check(&config->device, err));
 	rc = rc ?: fill_sizes(s, err);
 	rc = rc ?: check_sizes(s, config->element.size_bytes, err);
 	rc = rc ?: gf_contest_sweep_decomposition(s, &way, err);
-	for (i = 0; s->algorithms[i] && rc == 0; i++)
+	for (size_t i = 0; s->algorithms[i] && rc == 0; i++)
 		rc = check_name(s, config, s->algorithms[i], err);
 	rc = rc ?: check_heeded(s, config, err);
 	rc = rc ?: check_collective(s, config, err);

@@ -100,27 +100,24 @@ static int run_count(struct sweep *s, size_t at, size_t *left_out, struct gf_err
 static void order_counts(const struct sweep *s, bool traced, size_t *order)
 {
 	bool searched = false;
-	size_t i;
 
-	for (i = 0; i < s->ways->count; i++)
+	for (size_t i = 0; i < s->ways->count; i++)
 		searched |= s->search[i].searched;
 	if (searched && !traced)
 		gf_search_order(s->ncounts, order);
 	else
-		for (i = 0; i < s->ncounts; i++)
+		for (size_t i = 0; i < s->ncounts; i++)
 			order[i] = i;
 }
 
 static void begin_search(struct sweep *s)
 {
-	size_t i, k;
-
 	s->search = gf_xcalloc(s->ways->count, sizeof(*s->search));
-	for (i = 0; i < s->ways->count; i++) {
+	for (size_t i = 0; i < s->ways->count; i++) {
 		/* what others are set beside is always there */
 		s->search[i].searched = s->ways->list[i].tuning.algorithm != NULL;
 		s->search[i].time_s = gf_xcalloc(s->ncounts, sizeof(*s->search->time_s));
-		for (k = 0; k < s->ncounts; k++)
+		for (size_t k = 0; k < s->ncounts; k++)
 			s->search[i].time_s[k] = NAN;
 	}
 }
@@ -190,7 +187,6 @@ static int check_rule(const struct gf_contest_sweep *s,
 		      const struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
 	const struct gf_plan *rule = config->rule;
-	size_t i;
 
 	if (!rule)
 		return 0;
@@ -199,7 +195,7 @@ static int check_rule(const struct gf_contest_sweep *s,
 				    "--plan: want a plan for a model (gf-plan --model), because "
 				    "the rule has selection %s, got a rule alone",
 				    gf_selection_name(&rule->selection));
-	for (i = 0; s->algorithms[i]; i++)
+	for (size_t i = 0; s->algorithms[i]; i++)
 		if (strcmp(s->algorithms[i], "auto") == 0)
 			return 0;
 	return gf_error_set(

@@ -85,8 +85,6 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
 
 void gf_burst_free(struct gf_burst *b)
 {
-	size_t i;
-
 	/* Messages under way on a broken communicator may still touch the burst's memory, here and
 	 * on other ranks, until the job ends; between GPUs they were given up. */
 	if (!b || (b->comm->broken && !b->borrowed))
@@ -95,7 +93,7 @@ void gf_burst_free(struct gf_burst *b)
 		gf_engine_forget(b->engine, b->list, b->n);
 	else
 		gf_engine_free(b->engine);
-	for (i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n; i++)
 		free(b->times[i]);
 	free(b->ways);
 	free(b->list);
@@ -106,9 +104,7 @@ void gf_burst_free(struct gf_burst *b)
 
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n; i++)
 		if (!b->list[i].sets)
 			b->list[i].data = (char *)data + b->offset_bytes[i];
 	gf_engine_begin_work(b->engine, b->list, b->n);
@@ -158,10 +154,9 @@ static int prove(struct gf_engine *e, const struct gf_work *w, struct gf_text *o
 
 int gf_burst_prove(struct gf_burst *b, struct gf_text *out, struct gf_error *err)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < b->n && !rc; i++)
+	for (size_t i = 0; i < b->n && !rc; i++)
 		rc = prove(b->engine, &b->list[i], out, err);
 	return rc;
 }
@@ -171,9 +166,8 @@ uint64_t gf_burst_wire_bytes(const struct gf_burst *b)
 	const struct gf_schedule *schedule;
 	const struct gf_exec_run *run;
 	uint64_t bytes = 0;
-	size_t i;
 
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		run = gf_engine_run_of(b->engine, i, &schedule);
 		bytes += run ? gf_exec_wire_bytes(run) : 0;
 	}
@@ -184,9 +178,8 @@ void gf_burst_record(struct gf_burst *b, bool on)
 {
 	const struct gf_schedule *schedule;
 	struct gf_exec_run *run;
-	size_t i;
 
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		run = gf_engine_run_of(b->engine, i, &schedule);
 		if (!run || !schedule->nsteps)
 			continue;

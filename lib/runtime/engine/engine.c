@@ -354,9 +354,7 @@ void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why)
 
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		assert(tensors[i] < e->nready);
 	e->ops->ready(e, tensors, n);
 }

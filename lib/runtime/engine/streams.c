@@ -19,10 +19,9 @@ static int wait_for(struct gf_streams *e, struct gf_gpu_stream *q, struct gf_gpu
 static int wait_for_ends(struct gf_streams *e, struct gf_gpu_stream *q, size_t but,
 			 struct gf_error *err)
 {
-	size_t lane;
 	int rc = 0;
 
-	for (lane = 0; lane < e->nlanes && !rc; lane++)
+	for (size_t lane = 0; lane < e->nlanes && !rc; lane++)
 		if (lane != but && e->last_on_lane[lane])
 			rc = wait_for(e, q, e->last_on_lane[lane], err);
 	return rc;
@@ -33,10 +32,9 @@ static int wait_for_step(struct gf_streams *e, struct gf_gpu_stream *q, uint64_t
 			 struct gf_error *err)
 {
 	const struct gf_streams_step *s = gf_streams_step(e, step);
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < s->nmessages && !rc; i++)
+	for (size_t i = 0; i < s->nmessages && !rc; i++)
 		if (s->messages[i].closes_lane)
 			rc = wait_for(e, q, s->messages[i].end, err);
 	return rc;
@@ -120,9 +118,8 @@ static int finish(struct gf_streams *e, const struct gf_streams_message *m, size
 static uint64_t path_bytes(const struct gf_streams *e, const struct gf_lane_program *p)
 {
 	uint64_t bytes = gf_lane_program_sent(p);
-	size_t i;
 
-	for (i = 0; i < p->nsteps; i++)
+	for (size_t i = 0; i < p->nsteps; i++)
 		if (p->steps[i].op == GF_LANE_ALL_REDUCE)
 			bytes +=
 				gf_engine_ring_elems(e->base.comm->ranks, p->steps[i].range.count) *
@@ -259,10 +256,9 @@ static void place(struct gf_engine *engine, size_t message, void *data)
 static void ready(struct gf_engine *engine, const size_t *tensors, size_t n)
 {
 	struct gf_streams *e = gf_streams_of(engine);
-	size_t i;
 
 	pthread_mutex_lock(&e->base.thread.lock);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		e->tensor_ready[tensors[i]] = true;
 	issue_more(e);
 	pthread_mutex_unlock(&e->base.thread.lock);
@@ -271,10 +267,9 @@ static void ready(struct gf_engine *engine, const size_t *tensors, size_t n)
 static void backward_end(struct gf_engine *engine)
 {
 	struct gf_streams *e = gf_streams_of(engine);
-	size_t i;
 
 	pthread_mutex_lock(&e->base.thread.lock);
-	for (i = 0; i < e->base.pool->ntensors; i++)
+	for (size_t i = 0; i < e->base.pool->ntensors; i++)
 		e->tensor_ready[i] = true;
 	e->backward_ended = true;
 	issue_more(e);
@@ -352,17 +347,16 @@ static int expect(struct gf_engine *engine, const struct gf_work *like, size_t n
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_streams_path *path;
 	bool made;
-	size_t i;
 	int rc;
 
 	pthread_mutex_lock(&e->base.thread.lock);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
-	for (i = 0; i < n && !rc; i++) {
+	for (size_t i = 0; i < n && !rc; i++) {
 		rc = gf_streams_path(e, &like[i], &path, &made, err);
 		if (!rc && made)
 			rc = gf_streams_path_prepare(e, path, err);
 	}
-	for (i = 0; i < e->nlanes && !rc; i++)
+	for (size_t i = 0; i < e->nlanes && !rc; i++)
 		rc = gf_lane_reserve(&e->lanes[i], err);
 	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
@@ -372,10 +366,9 @@ static int expect(struct gf_engine *engine, const struct gf_work *like, size_t n
 static int take_times(struct gf_streams *e, struct gf_streams_step *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < s->nmessages && !rc; i++) {
+	for (size_t i = 0; i < s->nmessages && !rc; i++) {
 		const struct gf_streams_message *m = &s->messages[i];
 		struct gf_message_times *t = &s->times[i];
 

@@ -23,7 +23,6 @@ static struct gf_nccl_blocks blocks_of_lane(const struct gf_streams *e,
 static int check(const struct gf_streams *e, struct gf_error *err)
 {
 	const struct gf_plan *plan = e->base.plan;
-	size_t i;
 
 	if (!plan)
 		return 0;
@@ -32,7 +31,7 @@ static int check(const struct gf_streams *e, struct gf_error *err)
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP, "servers: on GPUs this build has none, got %d",
 				    plan->servers);
-	for (i = 0; i < plan->nmessages; i++)
+	for (size_t i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL && !e->base.pool->shards)
 			return gf_error_set(
 				err, -ENOTSUP,
@@ -65,12 +64,11 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 	GF_FREED double *busy_until = gf_xcalloc(e->nlanes, sizeof(*busy_until));
 	struct gf_streams_path *path;
 	bool made;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; plan && i < plan->nmessages; i++)
+	for (size_t i = 0; plan && i < plan->nmessages; i++)
 		e->lane_of[i] = choose_lane(plan, i, busy_until, e->nlanes);
-	for (i = 0; i < e->base.nplan_work && !rc && !gf_engine_sends_sets(plan); i++) {
+	for (size_t i = 0; i < e->base.nplan_work && !rc && !gf_engine_sends_sets(plan); i++) {
 		const struct gf_work *w = &e->base.plan_work[i];
 
 		rc = gf_streams_path(e, w, &path, &made, err);
@@ -120,10 +118,9 @@ static int make_step(struct gf_streams *e, struct gf_streams_step *s, struct gf_
 static int make_steps(struct gf_streams *e, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < e->nslots && !rc; i++)
+	for (size_t i = 0; i < e->nslots && !rc; i++)
 		rc = make_step(e, &e->steps[i], err);
 	if (rc || !e->base.hooks.prepare)
 		return rc;
@@ -160,15 +157,14 @@ int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s, const struc
 		    size_t nwork, struct gf_error *err)
 {
 	bool grew = false;
-	size_t i;
 	int rc = reserve(e, s, nwork, err);
 
-	for (i = 0; i < nwork && !rc; i++) {
+	for (size_t i = 0; i < nwork && !rc; i++) {
 		s->work[i] = work[i];
 		s->messages[i].lane = gf_streams_lane(e, &work[i]);
 		rc = find_path(e, &work[i], &s->messages[i], &grew, err);
 	}
-	for (i = 0; i < e->nlanes && grew && !rc; i++)
+	for (size_t i = 0; i < e->nlanes && grew && !rc; i++)
 		rc = gf_lane_reserve(&e->lanes[i], err);
 	if (rc)
 		return rc;
@@ -234,13 +230,12 @@ static int open_lane(struct gf_streams *e, size_t lane, const struct gf_engine_c
 int gf_streams_start(struct gf_engine *engine, struct gf_error *err)
 {
 	struct gf_streams *e = gf_streams_of(engine);
-	size_t i;
 
 	e->opened = true;
 	if (engine->lent)
 		return 0;
 	/* soon the communicator is the other thread's */
-	for (i = 0; i < e->nlanes; i++)
+	for (size_t i = 0; i < e->nlanes; i++)
 		e->lanes[i].on_wait = NULL;
 	return gf_comm_thread_start(&e->base.thread, gf_streams_watch, e, err);
 }
@@ -305,14 +300,13 @@ int gf_streams_meet(struct gf_engine *engine, const struct gf_engine_config *con
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_nccl_tuning *told = config->place.told;
 	char *version = gf_xasprintf("%d", e->nccl->version);
-	size_t lane;
 	int rc = gf_comm_same_text(e->base.comm, "NCCL's version", version, err);
 
 	free(version);
 	rc = rc ?: gf_engine_own_gpus(e->base.comm, e->gpu, err);
 	if (!rc && told)
 		rc = gf_comm_agree(e->base.comm, e->nccl->tell(told, err), err);
-	for (lane = 0; lane < e->nlanes && !rc; lane++)
+	for (size_t lane = 0; lane < e->nlanes && !rc; lane++)
 		rc = open_lane(e, lane, config, err);
 	if (told)
 		e->nccl->untell(told);
@@ -322,9 +316,8 @@ int gf_streams_meet(struct gf_engine *engine, const struct gf_engine_config *con
 static void free_step(struct gf_streams *e, struct gf_streams_step *s)
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
-	size_t i;
 
-	for (i = 0; i < s->capacity; i++) {
+	for (size_t i = 0; i < s->capacity; i++) {
 		ops->event_free(e->gpu, s->messages[i].ready);
 		ops->event_free(e->gpu, s->messages[i].start);
 		ops->event_free(e->gpu, s->messages[i].end);
@@ -364,7 +357,6 @@ void gf_streams_close(struct gf_engine *engine)
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_error ignored;
 	bool whole;
-	size_t i;
 
 	if (!e->gpu)
 		return;
@@ -377,14 +369,14 @@ void gf_streams_close(struct gf_engine *engine)
 	if (!whole)
 		gf_lanes_abort(e->lanes, e->nlanes);
 	/* what is enqueued after it uses memory that its owners free next */
-	for (i = 0; i < e->nlanes && !whole; i++)
+	for (size_t i = 0; i < e->nlanes && !whole; i++)
 		if (e->lanes[i].stream)
 			(void)e->gpu->ops->stream_sync(e->gpu, e->lanes[i].stream, &ignored);
 	if (e->preparing)
 		(void)e->gpu->ops->stream_sync(e->gpu, e->preparing, &ignored);
-	for (i = 0; i < e->nlanes; i++)
+	for (size_t i = 0; i < e->nlanes; i++)
 		gf_lane_close(&e->lanes[i]);
-	for (i = 0; i < e->nslots; i++)
+	for (size_t i = 0; i < e->nslots; i++)
 		free_step(e, &e->steps[i]);
 	free_paths(e);
 	e->gpu->ops->event_free(e->gpu, e->prepared);

@@ -75,12 +75,11 @@ int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w, int 
 {
 	GF_RELEASED(gf_lane_program_release) struct gf_lane_program program = {0};
 	int rc = make_program(e, w, rank, &program, err);
-	size_t i;
 
 	if (!rc && w->way && !w->way->algorithm->build)
 		rc = gf_error_set(err, -ENOTSUP, "%s has no steps of its own",
 				  w->way->algorithm->name);
-	for (i = 0; i < program.nsteps && !rc; i++)
+	for (size_t i = 0; i < program.nsteps && !rc; i++)
 		if (is_call(&program.steps[i]))
 			rc = gf_error_set(
 				err, -ENOTSUP,
@@ -137,10 +136,9 @@ void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like, siz
 {
 	struct gf_streams *e = gf_streams_of(engine);
 	struct gf_streams_path **p, *gone;
-	size_t i;
 
 	pthread_mutex_lock(&e->base.thread.lock);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		for (p = &e->paths; *p;) {
 			gone = *p;
 			if (!is_for(gone, &like[i], gf_streams_lane(e, &like[i]))) {

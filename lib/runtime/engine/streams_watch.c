@@ -56,7 +56,6 @@ static struct gf_streams_step *oldest(const struct gf_streams *e)
 static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 {
 	const struct gf_streams_step *s;
-	size_t i;
 	int rc = gf_streams_see(e, err);
 
 	*under_way = false;
@@ -65,7 +64,7 @@ static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 		rc = e->gpu->ops->query(e->gpu, s->messages[s->seen].start, err);
 		*under_way = rc == 1;
 	}
-	for (i = 0; i < e->nlanes && rc >= 0; i++) {
+	for (size_t i = 0; i < e->nlanes && rc >= 0; i++) {
 		rc = gf_lane_check(&e->lanes[i], err);
 		if (rc)
 			gf_error_prefix(err, "lane %zu", i);

@@ -52,9 +52,7 @@ static int start(struct gf_engine *engine, struct gf_error *err)
 
 static void free_step(struct gf_thread_step *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->capacity; i++)
+	for (size_t i = 0; i < s->capacity; i++)
 		gf_thread_paths_free(&s->messages[i]);
 	free(s->messages);
 	free(s->times);
@@ -65,10 +63,9 @@ static void free_step(struct gf_thread_step *s)
 static void close(struct gf_engine *engine)
 {
 	struct gf_thread *e = (struct gf_thread *)engine;
-	size_t i;
 
 	gf_comm_thread_stop(&e->base.thread);
-	for (i = 0; e->steps && i < e->base.depth; i++)
+	for (size_t i = 0; e->steps && i < e->base.depth; i++)
 		free_step(&e->steps[i]);
 	gf_exec_free(e->exec);
 	free(e->steps);
@@ -100,12 +97,10 @@ static void hand_over(struct gf_thread *e)
 
 static void give_list(struct gf_thread_step *s, const struct gf_work *work, size_t nwork)
 {
-	size_t i;
-
 	gf_thread_reserve(s, nwork);
 	s->work = work;
 	s->nwork = work ? nwork : 0;
-	for (i = 0; i < s->nwork; i++)
+	for (size_t i = 0; i < s->nwork; i++)
 		s->messages[i].ended = false;
 }
 
@@ -172,10 +167,9 @@ static void set_ready(struct gf_thread *e, struct gf_thread_step *s, size_t tens
 static void ready(struct gf_engine *engine, const size_t *tensors, size_t n)
 {
 	struct gf_thread *e = thread_of(engine);
-	size_t i;
 
 	gf_thread_lock(e);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		set_ready(e, newest(e), tensors[i]);
 	hand_over(e);
 }
@@ -184,11 +178,10 @@ static void backward_end(struct gf_engine *engine)
 {
 	struct gf_thread *e = thread_of(engine);
 	struct gf_thread_step *s;
-	size_t i;
 
 	gf_thread_lock(e);
 	s = newest(e);
-	for (i = 0; i < e->base.nready; i++)
+	for (size_t i = 0; i < e->base.nready; i++)
 		set_ready(e, s, i);
 	s->backward_end_s = gf_thread_now(e);
 	s->backward_ended = true;
@@ -294,7 +287,6 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 {
 	struct gf_thread *e = thread_of(engine);
 	struct gf_thread_step *s;
-	size_t i;
 	int rc;
 
 	gf_thread_lock(e);
@@ -303,7 +295,7 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 	await(e, s);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	e->base.nwaited += !rc;
-	for (i = 0; !rc && i < s->nwork; i++)
+	for (size_t i = 0; !rc && i < s->nwork; i++)
 		tell_bytes(e, &s->messages[i]);
 	gf_thread_unlock(e);
 	return rc;

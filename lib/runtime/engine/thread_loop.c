@@ -19,9 +19,8 @@
 static struct gf_thread_step *starting(const struct gf_thread *e)
 {
 	struct gf_thread_step *s;
-	uint64_t n;
 
-	for (n = e->nended; n < e->base.nbegun; n++) {
+	for (uint64_t n = e->nended; n < e->base.nbegun; n++) {
 		s = gf_thread_step(e, n);
 		if (s->next < s->nwork)
 			return s;

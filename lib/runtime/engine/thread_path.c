@@ -146,12 +146,11 @@ int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like, size_
 {
 	struct gf_thread *e = (struct gf_thread *)engine;
 	struct gf_thread_step *s;
-	size_t i;
 	int rc = 0;
 
 	for (s = e->steps; s < e->steps + engine->depth && !rc; s++) {
 		gf_thread_reserve(s, n);
-		for (i = 0; i < n && engine->comm->ranks > 1 && !rc; i++) {
+		for (size_t i = 0; i < n && engine->comm->ranks > 1 && !rc; i++) {
 			rc = find(e, s, i, &like[i], err);
 			/* an all-gather comes of an earlier message */
 			if (rc)

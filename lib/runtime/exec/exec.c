@@ -188,11 +188,9 @@ uint64_t gf_exec_wire_bytes(const struct gf_exec_run *run)
 
 void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer, size_t *step)
 {
-	uint32_t i;
-
 	*peer = -1;
 	*step = 0;
-	for (i = 0; i < run->nactive; i++) {
+	for (uint32_t i = 0; i < run->nactive; i++) {
 		if (*peer >= 0 && run->active[i] >= *step)
 			continue;
 		*step = run->active[i];
@@ -275,9 +273,8 @@ static int stranger(struct gf_comm *c, int stride, int size)
 int gf_exec_stages_check(struct gf_comm *c, const struct gf_coll_args *args, struct gf_error *err)
 {
 	int stride = 1, peer;
-	size_t i;
 
-	for (i = 0; args->stage_algorithms && i < args->nfactors; i++) {
+	for (size_t i = 0; args->stage_algorithms && i < args->nfactors; i++) {
 		const char *name = args->stage_algorithms[i];
 
 		if (!gf_stage_has(name, GF_STAGE_BY_HOST))

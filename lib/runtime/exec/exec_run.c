@@ -102,18 +102,17 @@ static void list_users(struct gf_exec_run *run)
 {
 	const struct gf_schedule *s = run->schedule;
 	uint32_t *fill, *first;
-	size_t i, k;
 
 	first = gf_xcalloc(s->nsteps + 2, sizeof(*first));
 	run->users = gf_xcalloc(s->ndeps + 1, sizeof(*run->users));
-	for (i = 0; i < s->ndeps; i++)
+	for (size_t i = 0; i < s->ndeps; i++)
 		first[s->deps[i] + 2]++;
-	for (i = 2; i < s->nsteps + 2; i++)
+	for (size_t i = 2; i < s->nsteps + 2; i++)
 		first[i] += first[i - 1];
 	/* fill[i] moves from where i's users begin to where they end */
 	fill = first + 1;
-	for (i = 0; i < s->nsteps; i++)
-		for (k = 0; k < s->steps[i].ndeps; k++)
+	for (size_t i = 0; i < s->nsteps; i++)
+		for (size_t k = 0; k < s->steps[i].ndeps; k++)
 			run->users[fill[s->deps[s->steps[i].first_dep + k]]++] = (uint32_t)i;
 	run->first_user = first;
 }
@@ -123,11 +122,10 @@ static bool is_direct(const struct gf_exec_run *run, const struct gf_step *step)
 {
 	const struct gf_schedule *s = run->schedule;
 	struct gf_comm *c = run->exec->comm;
-	uint32_t k;
 
 	/* Partners that exchange and both keep the sum would wait for each other: each send ends
 	 * when the other side has added it. */
-	for (k = 0; k < step->ndeps; k++)
+	for (uint32_t k = 0; k < step->ndeps; k++)
 		if (s->steps[s->deps[step->first_dep + k]].op == GF_STEP_SEND)
 			return false;
 	return !run->element.codec && c->ops->reduces_from && c->ops->reduces_from(c, step->peer);
@@ -156,7 +154,6 @@ static int prepare_teams(struct gf_exec_run *r, struct gf_error *err)
 {
 	const struct gf_schedule *s = r->schedule;
 	struct gf_comm *c = r->exec->comm;
-	size_t i;
 	int rc = 0;
 
 	if (!s->nteams)
@@ -172,7 +169,7 @@ static int prepare_teams(struct gf_exec_run *r, struct gf_error *err)
 				    "without %s",
 				    r->element.codec->name);
 	r->teams = gf_xcalloc(s->nteams, sizeof(*r->teams));
-	for (i = 0; i < s->nteams && !rc; i++)
+	for (size_t i = 0; i < s->nteams && !rc; i++)
 		rc = c->ops->team(c, r->channel, s->teams[i].first, s->teams[i].stride,
 				  s->teams[i].size, &r->teams[i], err);
 	return rc;
@@ -220,19 +217,18 @@ static void prepare_pace(struct gf_exec_run *r)
 	size_t n = r->schedule->count_elems;
 	double elem_bytes = n ? (double)gf_element_wire_bytes(&r->element, n) / (double)n : 0;
 	bool far = false;
-	int peer;
 
 	r->counts = gf_xcalloc((size_t)c->ranks, sizeof(*r->counts));
-	for (peer = 0; peer < c->ranks; peer++)
+	for (int peer = 0; peer < c->ranks; peer++)
 		r->counts[peer] = !c->ops->reduces_from || !c->ops->reduces_from(c, peer);
 	if (r->schedule->nteams)
 		return;
 	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes, c->local_ranks > 1);
-	for (peer = 0; peer < c->ranks; peer++)
+	for (int peer = 0; peer < c->ranks; peer++)
 		far |= peer != c->rank && r->counts[peer];
 	if (r->pace.arrivals || !far)
 		return;
-	for (peer = 0; peer < c->ranks; peer++)
+	for (int peer = 0; peer < c->ranks; peer++)
 		r->counts[peer] = true;
 	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes, c->local_ranks > 1);
 }
@@ -313,7 +309,6 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	const struct gf_schedule *s = r->schedule;
 	struct gf_comm *c = r->exec->comm;
 	void *scratch = NULL;
-	size_t i;
 	int rc = 0;
 
 	r->states = gf_xcalloc(s->nsteps + 1, sizeof(*r->states));
@@ -321,7 +316,7 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	r->active = gf_xcalloc(s->nsteps + 1, sizeof(*r->active));
 	r->fronts = gf_xcalloc((size_t)s->ranks * 2, sizeof(*r->fronts));
 	r->ways = gf_xcalloc(s->nsteps + 1, 1);
-	for (i = 0; i < s->nsteps; i++)
+	for (size_t i = 0; i < s->nsteps; i++)
 		r->ways[i] = (unsigned char)way_of(r, &s->steps[i]);
 	list_users(r);
 	find_loans(r);
@@ -427,11 +422,10 @@ int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
 void gf_exec_stop(struct gf_exec_run *run)
 {
 	struct gf_comm *c = run->exec->comm;
-	uint32_t i;
 
 	if (!run->started || run->done)
 		return;
-	for (i = 0; i < run->nactive; i++)
+	for (uint32_t i = 0; i < run->nactive; i++)
 		c->ops->cancel(c, run->states[run->active[i]].request);
 	run->nactive = 0;
 	if (run->library)

@@ -77,12 +77,10 @@ static void note_time(struct gf_exec_run *run, uint32_t i, enum gf_exec_moment m
 
 static void finish_step(struct gf_exec_run *run, uint32_t i)
 {
-	uint32_t k;
-
 	note_time(run, i, GF_EXEC_ENDED);
 	run->moves++;
 	run->left--;
-	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++)
+	for (uint32_t k = run->first_user[i]; k < run->first_user[i + 1]; k++)
 		if (--run->states[run->users[k]].waits_for == 0)
 			list_ready(run, run->users[k]);
 }
@@ -414,18 +412,15 @@ static int collect(struct gf_exec_run *run, bool all, struct gf_error *err)
 
 static void fill(struct gf_exec_slots *slots)
 {
-	uint32_t i;
-
 	slots->given = 0;
 	slots->nfree = slots->count;
-	for (i = 0; i < slots->count; i++)
+	for (uint32_t i = 0; i < slots->count; i++)
 		slots->free[i] = slots->count - 1 - i;
 }
 
 int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 {
 	const struct gf_schedule *s = run->schedule;
-	uint32_t i;
 
 	run->left = s->nsteps;
 	run->nready = run->nactive = run->turn = run->idle = 0;
@@ -435,9 +430,9 @@ int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 	fill(&run->outgoing);
 	if (run->times)
 		memset(run->times, 0, s->nsteps * sizeof(*run->times));
-	for (i = 0; i < s->nsteps; i++)
+	for (uint32_t i = 0; i < s->nsteps; i++)
 		run->states[i] = (struct gf_exec_state){.waits_for = s->steps[i].ndeps};
-	for (i = 0; i < s->nsteps; i++)
+	for (uint32_t i = 0; i < s->nsteps; i++)
 		if (!s->steps[i].ndeps)
 			list_ready(run, i);
 	return settle(run, err);

@@ -59,9 +59,8 @@ static size_t find_wanted(struct gf_pace *p, const struct gf_schedule *s, const 
 static uint32_t count_arrivals(const struct gf_schedule *s, const bool *counts)
 {
 	uint32_t n = 0;
-	size_t i;
 
-	for (i = 0; i < s->nsteps; i++)
+	for (size_t i = 0; i < s->nsteps; i++)
 		n += is_counted(&s->steps[i], counts, false);
 	return n;
 }

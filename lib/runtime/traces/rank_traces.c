@@ -114,13 +114,12 @@ static int row_of(const struct gf_step *step)
 void gf_trace_name_rows(struct gf_trace *t, int rank, int ranks)
 {
 	char name[32];
-	int peer;
 
 	snprintf(name, sizeof(name), "rank %d", rank);
 	gf_trace_process(t, rank, name);
 	gf_trace_thread(t, rank, GF_TRACE_MESSAGES, "all-reduce");
 	gf_trace_thread(t, rank, GF_TRACE_WORK, "work");
-	for (peer = 0; peer < ranks; peer++) {
+	for (int peer = 0; peer < ranks; peer++) {
 		if (peer == rank)
 			continue;
 		snprintf(name, sizeof(name), "from rank %d", peer);
@@ -184,7 +183,6 @@ void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs, size_t 
 	GF_FREED struct mark *marks = NULL;
 	double free_s = 0;
 	bool calls = false;
-	uint32_t i;
 
 	for (r = 0; r < nruns; r++) {
 		n += 2 * runs[r].schedule->nsteps;
@@ -194,7 +192,7 @@ void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs, size_t 
 		gf_trace_thread(t, runs[0].schedule->rank, GF_TRACE_CALLS, "calls");
 	marks = gf_xcalloc(n + 1, sizeof(*marks));
 	for (n = r = 0; r < nruns; r++)
-		for (i = 0; i < runs[r].schedule->nsteps; i++)
+		for (uint32_t i = 0; i < runs[r].schedule->nsteps; i++)
 			n += mark_step(&runs[r], i, marks + n);
 	qsort(marks, n, sizeof(*marks), compare);
 	for (k = 0; k < n; k++) {
@@ -217,13 +215,12 @@ double gf_trace_shift_s(const struct gf_clock_offset *offset)
 static char *metadata(const struct gf_clock_offset *offsets, int ranks, const char *producer)
 {
 	struct gf_text t = {0};
-	int r;
 
 	gf_text_addf(&t, "{\"producer\": \"%s " GF_VERSION "\", \"clock_offset_s\": [", producer);
-	for (r = 0; r < ranks; r++)
+	for (int r = 0; r < ranks; r++)
 		gf_text_addf(&t, "%s%.9f", r ? ", " : "", offsets[r].offset_s);
 	gf_text_addf(&t, "], \"clock_uncertainty_s\": [");
-	for (r = 0; r < ranks; r++)
+	for (int r = 0; r < ranks; r++)
 		gf_text_addf(&t, "%s%.9f", r ? ", " : "", offsets[r].uncertainty_s);
 	gf_text_addf(&t, "]}");
 	return gf_text_take(&t);
@@ -233,9 +230,8 @@ static char *assemble(const char *all, const size_t *lengths, int ranks, const c
 {
 	GF_RELEASED(gf_trace_release) struct gf_trace whole = {0};
 	char *text;
-	int r;
 
-	for (r = 0; r < ranks; r++) {
+	for (int r = 0; r < ranks; r++) {
 		gf_trace_append(&whole, all, lengths[r]);
 		all += lengths[r];
 	}

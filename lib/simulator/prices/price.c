@@ -183,16 +183,15 @@ static void price_cheapest(const struct gf_fabric *f, const struct gf_algorithm 
 {
 	double above = bytes * (1 + 1e-9), best_s = INFINITY;
 	struct gf_price one = *p;
-	size_t i;
 
-	for (i = 0; a->stands_for[i]; i++) {
+	for (size_t i = 0; a->stands_for[i]; i++) {
 		price_steps(f, a->stands_for[i], args, net, bytes, &one);
 		if (gf_line_s(&one.line, above) >= best_s)
 			continue;
 		best_s = gf_line_s(&one.line, above);
 		*p = one;
 	}
-	for (i = 0; a->stands_for[i]; i++) {
+	for (size_t i = 0; a->stands_for[i]; i++) {
 		price_steps(f, a->stands_for[i], args, net, bytes, &one);
 		stay_below(&p->line, &one.line, above);
 	}
@@ -310,10 +309,9 @@ static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 						const struct gf_priced *m, const char *codec)
 {
 	const struct gf_allreduce_cost *like = NULL;
-	size_t i;
 
 	/* nobody measures halves that leave copies */
-	for (i = 0; n && i < n->nallreduce && m->copies <= 1; i++) {
+	for (size_t i = 0; n && i < n->nallreduce && m->copies <= 1; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
 		if (c->collective != m->half || strcmp(c->algorithm, m->algorithm) != 0 ||
@@ -430,9 +428,8 @@ static bool has_halves(const struct gf_fabric *f, struct gf_priced m)
 	const struct gf_algorithm *a = gf_algorithm_find(m.algorithm);
 	const char *const codecs[] = {m.codec ? m.codec : PLAIN, PLAIN};
 	bool has[3];
-	size_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		for (m.half = GF_COLL_WHOLE; m.half <= GF_COLL_ALL_GATHER; m.half++)
 			has[m.half] = entry_of(f->network, &m, codecs[i]);
 		if (has[GF_COLL_REDUCE_SCATTER] && has[GF_COLL_ALL_GATHER])
@@ -531,7 +528,6 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 	/* Of a set of one byte. The scale picks the lines that hold for the whole set. */
 	const struct gf_coll_args args = {.ranks = f->ranks, .count_elems = 1, .elem_bytes = 1};
 	struct gf_fabric_net net;
-	size_t i;
 	int rc = 0;
 
 	gf_fabric_net_init(&net, f);
@@ -540,7 +536,7 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 		net.sizes[0] = f->ranks;
 		net.cost.nlevels = 1;
 	}
-	for (i = 0; i < net.cost.nlevels; i++)
+	for (size_t i = 0; i < net.cost.nlevels; i++)
 		net.links[i].gamma_s_per_byte = 0;
 	net.cost.scale = &bytes;
 	if (rc == 0)

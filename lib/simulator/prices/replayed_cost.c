@@ -44,9 +44,7 @@ struct gf_derived_entry {
 
 static bool same_lines(const struct gf_cost_line *a, const struct gf_cost_line *b, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (a[i].from_bytes != b[i].from_bytes || a[i].startup_s != b[i].startup_s ||
 		    a[i].per_byte_s != b[i].per_byte_s)
 			return false;
@@ -55,9 +53,7 @@ static bool same_lines(const struct gf_cost_line *a, const struct gf_cost_line *
 
 static bool same_net(const struct gf_cost_net *a, const struct gf_cost_net *b)
 {
-	size_t i;
-
-	for (i = 0; i < a->nlevels && i < b->nlevels; i++) {
+	for (size_t i = 0; i < a->nlevels && i < b->nlevels; i++) {
 		const struct gf_link_cost *x = &a->links[i], *y = &b->links[i];
 
 		if (a->sizes[i] != b->sizes[i] || x->alpha_s != y->alpha_s ||
@@ -73,15 +69,14 @@ static const struct gf_fabric_net *net_of(struct gf_replays *r, const struct gf_
 {
 	const size_t n = net->nlevels;
 	struct gf_fabric_net *to;
-	size_t i;
 
-	for (i = 0; i < r->nnets; i++)
+	for (size_t i = 0; i < r->nnets; i++)
 		if (same_net(&r->nets[i]->cost, net))
 			return r->nets[i];
 	to = gf_xcalloc(1, sizeof(*to));
 	to->links = gf_xmemdup(net->links, n * sizeof(*to->links));
 	to->sizes = gf_xmemdup(net->sizes, n * sizeof(*to->sizes));
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (net->links[i].nlarger)
 			to->links[i].larger =
 				gf_xmemdup(net->links[i].larger,
@@ -93,9 +88,7 @@ static const struct gf_fabric_net *net_of(struct gf_replays *r, const struct gf_
 
 static void free_net(struct gf_fabric_net *net)
 {
-	size_t i;
-
-	for (i = 0; i < net->cost.nlevels; i++)
+	for (size_t i = 0; i < net->cost.nlevels; i++)
 		if (net->links[i].nlarger)
 			free((struct gf_cost_line *)net->links[i].larger);
 	free(net->links);
@@ -106,14 +99,12 @@ static void free_net(struct gf_fabric_net *net)
 static bool same(const struct gf_bench *b, const struct gf_fabric_net *net,
 		 const struct gf_algorithm *a, const struct gf_coll_args *args)
 {
-	size_t i;
-
 	if (b->net != net || b->args.count_elems != args->count_elems || b->algorithm != a ||
 	    b->args.ranks != args->ranks || b->args.servers != args->servers ||
 	    b->args.half != args->half || b->args.nfactors != args->nfactors ||
 	    !b->args.stage_algorithms != !args->stage_algorithms)
 		return false;
-	for (i = 0; i < args->nfactors; i++)
+	for (size_t i = 0; i < args->nfactors; i++)
 		if (b->args.factors[i] != args->factors[i] ||
 		    (args->stage_algorithms &&
 		     strcmp(b->args.stage_algorithms[i], args->stage_algorithms[i]) != 0))
@@ -151,9 +142,7 @@ static struct gf_bench *bench_of(struct gf_replays *r, const struct gf_fabric_ne
 /* Its schedules, which take room, go; what is known of them stays. */
 static void bench_rest(struct gf_bench *b)
 {
-	int rank;
-
-	for (rank = 0; b->ranks && rank < b->args.ranks; rank++)
+	for (int rank = 0; b->ranks && rank < b->args.ranks; rank++)
 		gf_schedule_release(&b->ranks[rank]);
 	free(b->ranks);
 	gf_partners_free(b->partners, b->args.ranks);
@@ -163,10 +152,8 @@ static void bench_rest(struct gf_bench *b)
 
 static void bench_free(struct gf_bench *b)
 {
-	size_t i;
-
 	bench_rest(b);
-	for (i = 0; b->args.stage_algorithms && i < b->args.nfactors; i++)
+	for (size_t i = 0; b->args.stage_algorithms && i < b->args.nfactors; i++)
 		free((char *)b->args.stage_algorithms[i]);
 	free((void *)b->args.stage_algorithms);
 	free(b->args.nfactors ? (void *)b->args.factors : NULL);
@@ -215,11 +202,10 @@ static double bench_replay(struct gf_bench *b, double bytes, size_t n)
 	};
 	struct gf_replay_result result;
 	double end_s = NAN;
-	size_t i;
 
 	if (!b->ranks)
 		bench_build(b);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		messages[i] = (struct gf_replay_message){
 			.ranks = b->ranks,
 			.partners = b->partners,
@@ -236,12 +222,11 @@ static double bench_replay(struct gf_bench *b, double bytes, size_t n)
 static double bench_s(struct gf_bench *b, double bytes, size_t n)
 {
 	struct replayed now = {.bytes = bytes, .n = n};
-	size_t i;
 
 	if (bench_size(b) < 0 || n * b->nsteps > GF_DERIVED_STEPS_MOST)
 		return NAN;
 	b->nreplayed += n * b->nsteps;
-	for (i = 0; i < b->nreplays; i++)
+	for (size_t i = 0; i < b->nreplays; i++)
 		if (b->replays[i].bytes == bytes && b->replays[i].n == n)
 			return b->replays[i].seconds;
 	now.seconds = bench_replay(b, bytes, n);
@@ -337,9 +322,8 @@ static bool form_holds(struct gf_bench *b, double least, double most)
 {
 	struct gf_coll_args args = b->args;
 	double elems = (double)args.count_elems, bytes;
-	int i;
 
-	for (i = 0; i < FORM_AT; i++) {
+	for (int i = 0; i < FORM_AT; i++) {
 		bytes = least * pow(most / least, i / (FORM_AT - 1.));
 		args.elem_bytes = (size_t)fmin(ceil(bytes / elems), 0x1p40);
 		bytes = (double)args.elem_bytes * elems;
@@ -357,9 +341,8 @@ static struct gf_line *bench_lines(struct gf_bench *b, size_t *nlines)
 	double least = INFINITY, most = 0;
 	struct gf_line high;
 	bool jumps = false;
-	size_t i;
 
-	for (i = 0; i < net->nlevels; i++) {
+	for (size_t i = 0; i < net->nlevels; i++) {
 		const struct gf_link_cost *l = &net->links[i];
 		double bytes = l->alpha_s * (1 / l->beta_s_per_byte);
 
@@ -450,9 +433,7 @@ static void derive(struct gf_derived *d, struct gf_derived_entry *e)
 static bool has_steps(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		      const struct gf_cost_net *net)
 {
-	size_t i;
-
-	for (i = 0; i < net->nlevels; i++)
+	for (size_t i = 0; i < net->nlevels; i++)
 		if (!(net->links[i].beta_s_per_byte > 0) || !net->sizes)
 			return false;
 	return args->ranks > 1 && a->build;
@@ -469,10 +450,9 @@ static struct gf_derived_entry *find(struct gf_derived *d, const struct gf_algor
 	const struct gf_fabric_net *on = net_of(replays_of(d), net);
 	struct gf_coll_args whole = *args;
 	struct gf_derived_entry *e = NULL;
-	size_t i;
 
 	whole.count_elems = gf_coll_divisible(args);
-	for (i = 0; i < d->nentries && !e; i++)
+	for (size_t i = 0; i < d->nentries && !e; i++)
 		if (same(d->entries[i]->bench, on, a, &whole))
 			e = d->entries[i];
 	if (!e) {
@@ -514,9 +494,7 @@ double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 
 void gf_derived_release(struct gf_derived *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->nentries; i++) {
+	for (size_t i = 0; i < d->nentries; i++) {
 		free(d->entries[i]->lines);
 		free(d->entries[i]->entry.gamma);
 		free(d->entries[i]);
@@ -528,11 +506,9 @@ void gf_derived_release(struct gf_derived *d)
 
 void gf_replays_release(struct gf_replays *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nbenches; i++)
+	for (size_t i = 0; i < r->nbenches; i++)
 		bench_free(r->benches[i]);
-	for (i = 0; i < r->nnets; i++)
+	for (size_t i = 0; i < r->nnets; i++)
 		free_net(r->nets[i]);
 	free(r->benches);
 	free(r->nets);

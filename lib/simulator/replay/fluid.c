@@ -141,9 +141,7 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_cost_net *net,
 
 void gf_fluid_release(struct gf_fluid *f)
 {
-	size_t k;
-
-	for (k = 0; k < f->nlinks; k++)
+	for (size_t k = 0; k < f->nlinks; k++)
 		free(f->links[k].flows);
 	free(f->links);
 	free(f->out_links);
@@ -351,11 +349,9 @@ static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s, s
 /* The rate of the link's open flows if it were the one that bounds them. */
 static double share_of(const struct gf_fluid *f, struct gf_fluid_link *link)
 {
-	size_t k;
-
 	if (link->load < link->summed * SUM_ANEW) {
 		link->load = 0;
-		for (k = 0; k < link->nflows; k++) {
+		for (size_t k = 0; k < link->nflows; k++) {
 			const struct gf_fluid_flow *flow = &f->flows[link->flows[k]];
 
 			link->load += flow->open ? weight(f, flow, link) : 0;
@@ -396,12 +392,10 @@ static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
 
 void gf_fluid_settle(struct gf_fluid *f, double now_s, struct gf_events *q)
 {
-	size_t i;
-
 	if (!f->ndirty)
 		return;
 	f->visit++;
-	for (i = 0; i < f->ndirty; i++) {
+	for (size_t i = 0; i < f->ndirty; i++) {
 		struct gf_fluid_link *link = &f->links[f->dirty[i]];
 
 		link->dirty = false;

@@ -43,9 +43,8 @@ static double bytes_of(const struct gf_replay_run *r, const struct gf_replay_nod
 static void tell_users(struct gf_replay_run *r, size_t id, uint8_t event)
 {
 	struct gf_replay_node *n = &r->nodes[id];
-	uint32_t k;
 
-	for (k = 0; k < n->nusers; k++) {
+	for (uint32_t k = 0; k < n->nusers; k++) {
 		size_t user = r->users[n->first_user + k];
 		struct gf_replay_node *u = &r->nodes[user];
 		bool early = n->step->op == GF_STEP_SEND && u->step->op == GF_STEP_RECV_REDUCE;
@@ -265,9 +264,7 @@ static void flown(struct gf_replay_run *r, size_t send)
 
 static void begin_message(struct gf_replay_run *r, size_t which)
 {
-	size_t id;
-
-	for (id = r->first[which]; id < r->first[which + 1]; id++) {
+	for (size_t id = r->first[which]; id < r->first[which + 1]; id++) {
 		struct gf_replay_node *n = &r->nodes[id];
 
 		if (n->step->ndeps)
@@ -360,9 +357,7 @@ static void run(struct gf_replay_run *r)
 
 static int check_done(const struct gf_replay_run *r, struct gf_error *err)
 {
-	size_t id;
-
-	for (id = 0; id < r->nnodes && r->ndone < r->nnodes; id++) {
+	for (size_t id = 0; id < r->nnodes && r->ndone < r->nnodes; id++) {
 		const struct gf_replay_node *n = &r->nodes[id];
 
 		if (!(n->flags & DONE))
@@ -377,14 +372,13 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out, st
 {
 	struct gf_replay_result result = {0};
 	struct gf_replay_run r;
-	size_t m;
 	int rc = gf_replay_run_init(&r, in, &result, err);
 
 	if (!rc) {
 		run(&r);
 		rc = check_done(&r, err);
 	}
-	for (m = 0; m < in->nmessages; m++)
+	for (size_t m = 0; m < in->nmessages; m++)
 		result.end_s = fmax(result.end_s, result.message_end_s[m]);
 	gf_replay_run_release(&r);
 	if (rc)

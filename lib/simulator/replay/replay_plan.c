@@ -55,10 +55,9 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
 	GF_FREED struct gf_replay_message *messages = gf_xcalloc(n + 1, sizeof(*messages));
 	struct gf_replay_result times;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < n && rc == 0; i++) {
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		size_t from = gathers[i].message;
 
 		rc = gf_replayed_message_init(&made[i], s, from, GF_COLL_ALL_GATHER, err);
@@ -73,7 +72,7 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 	in.nmessages = n;
 	in.compute = &compute;
 	rc = rc ?: gf_replay(&in, &times, err);
-	for (i = 0; i < n && rc == 0; i++) {
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		double takes_s = times.message_end_s[i] - times.message_start_s[i];
 
 		gathers[i].startup_s = fmin(gathers[i].startup_s, takes_s);
@@ -102,9 +101,8 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 	GF_FREED struct gf_replay_message *messages =
 		gf_xcalloc(out->nmessages + 1, sizeof(*messages));
 	double issued_s = 0;
-	size_t i;
 
-	for (i = 0; i < out->nmessages; i++) {
+	for (size_t i = 0; i < out->nmessages; i++) {
 		const struct gf_sim_message *m = &s->traffic.messages[i];
 
 		messages[i] = (struct gf_replay_message){
@@ -135,11 +133,10 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	struct gf_model_profile scaled = *model; /* the slowest rank's */
 	struct gf_plan slow = *p;
 	struct gf_outcome *o = &out->outcome;
-	size_t i;
 
 	slow.model = &scaled;
 	r.messages = gf_xcalloc(out->nmessages + 1, sizeof(*r.messages));
-	for (i = 0; i < out->nmessages; i++) {
+	for (size_t i = 0; i < out->nmessages; i++) {
 		r.messages[i].start_s = out->times.message_start_s[i];
 		r.messages[i].end_s = out->times.message_end_s[i];
 	}
@@ -152,14 +149,14 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	scaled.backward_s = f->slowest * (model->backward_s + gf_sim_issues_s(&in));
 	if (p->staleness > 1)
 		gf_sim_pipeline(&slow, gf_sim_busy_s(r.messages, out->nmessages), &r);
-	for (i = 0; i < out->nmessages; i++) {
+	for (size_t i = 0; i < out->nmessages; i++) {
 		out->messages[i].ready_s = r.messages[i].ready_s;
 		out->messages[i].start_s = r.messages[i].start_s;
 		out->messages[i].end_s = r.messages[i].end_s;
 	}
 	*o = out->model;
 	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		o->messages[i] = r.messages[s->traffic.carrier[i]];
 	o->iteration_s = r.iteration_s;
 	gf_outcome_finish(o, p, &r);
@@ -192,10 +189,9 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 	};
 	GF_FREED struct gf_replay_message *messages =
 		gf_xcalloc(step.nworks + 1, sizeof(*messages));
-	size_t i;
 
 	gf_sim_shard_gates(&step, gates, gates + step.nworks);
-	for (i = 0; i < step.nworks; i++) {
+	for (size_t i = 0; i < step.nworks; i++) {
 		const struct gf_shard_work *w = &step.works[i];
 		const struct gf_sim_start start = gf_sim_shard_start(&step, i);
 
@@ -224,12 +220,11 @@ static void conclude_works(const struct gf_replay_setting *s, struct gf_replayed
 	const struct gf_plan *p = &s->variant.plan;
 	struct gf_sim_result r = {.forward_end_s = out->model.forward_end_s};
 	struct gf_outcome *o = &out->outcome;
-	size_t i;
 
 	*o = out->model;
 	out->model.timeline = NULL; /* is the outcome's now */
 	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
-	for (i = 0; i < out->nmessages; i++) {
+	for (size_t i = 0; i < out->nmessages; i++) {
 		struct gf_replayed_message *m = &out->messages[i];
 
 		m->ready_s = m->start_s = out->times.message_start_s[i];
@@ -248,12 +243,11 @@ static void conclude_works(const struct gf_replay_setting *s, struct gf_replayed
 static int run_works(struct gf_replay_setting *s, struct gf_replayed *out, struct gf_error *err)
 {
 	const struct gf_traffic *t = &s->traffic;
-	size_t i;
 	int rc = 0;
 
 	out->ranks = s->variant.fabric.ranks;
 	out->messages = gf_xcalloc(t->nworks + 1, sizeof(*out->messages));
-	for (i = 0; i < t->nworks && rc == 0; i++) {
+	for (size_t i = 0; i < t->nworks && rc == 0; i++) {
 		rc = gf_replayed_message_init(
 			&out->messages[i], s, t->works[i].message,
 			t->works[i].gather ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE, err);
@@ -274,20 +268,19 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w, struct g
 		.slowest = gf_what_if_slowest(w, p->ranks),
 		.gathers = gf_xcalloc(in.nmessages + 1, sizeof(*f.gathers)),
 	};
-	size_t i;
 	int rc = 0;
 
 	out->ranks = s->variant.fabric.ranks;
 	f.end_s = gf_xcalloc((size_t)out->ranks, sizeof(*f.end_s));
 	out->messages = gf_xcalloc(in.nmessages + 1, sizeof(*out->messages));
-	for (i = 0; i < in.nmessages && rc == 0; i++) {
+	for (size_t i = 0; i < in.nmessages && rc == 0; i++) {
 		rc = gf_replayed_message_init(&out->messages[i], s, i, GF_COLL_WHOLE, err);
 		out->nmessages++;
 	}
 	f.ngathers = gf_sim_gathers(&in, f.gathers);
 	if (rc == 0 && f.ngathers > 0)
 		rc = gather(s, f.gathers, f.ngathers, err);
-	for (i = 0; i < (size_t)out->ranks; i++)
+	for (size_t i = 0; i < (size_t)out->ranks; i++)
 		f.end_s[i] = gf_sim_forward_end_s(&in, s->factor[i], f.gathers, f.ngathers);
 	f.slowest_end_s = gf_sim_forward_end_s(&in, f.slowest, f.gathers, f.ngathers);
 	rc = rc ?: replay(s, &f, out, err);

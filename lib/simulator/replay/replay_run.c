@@ -51,9 +51,7 @@ static double ready_s(const struct gf_replay_run *r, size_t message, int rank)
  * earlier. */
 static bool is_held(const struct gf_replay_run *r, size_t message)
 {
-	size_t m;
-
-	for (m = r->gate.first; m < message; m++)
+	for (size_t m = r->gate.first; m < message; m++)
 		if (r->in->messages[m].needed_s > 0 && !r->gate.over[m] &&
 		    r->in->messages[m].needed_s < r->in->messages[message].work_s)
 			return true;
@@ -87,12 +85,10 @@ static bool open(const struct gf_replay_run *r)
 /* Looks at the next message when another has started or ended. */
 static void look(struct gf_replay_run *r)
 {
-	int rank;
-
 	if (r->gate.foretold || !open(r))
 		return;
 	r->gate.foretold = true;
-	for (rank = 0; rank < r->in->ranks; rank++)
+	for (int rank = 0; rank < r->in->ranks; rank++)
 		foretell(r, r->gate.next, rank);
 }
 
@@ -131,9 +127,8 @@ static double slowdown(const struct gf_replay_run *r, int rank)
 {
 	const struct gf_replay_gate *g = &r->gate;
 	double most = 1;
-	size_t m;
 
-	for (m = g->first; m < g->next; m++)
+	for (size_t m = g->first; m < g->next; m++)
 		if (g->begun[m * (size_t)r->in->ranks + (size_t)rank] && !g->over[m])
 			most = fmax(most, gf_sim_slowdown(r->in->messages[m].mutual,
 							  r->in->compute->slowdown, g->busy[rank]));
@@ -147,7 +142,6 @@ static void change_busy(struct gf_replay_run *r, int rank, int by)
 	double from = fmax(g->since_s[rank], backward_start_s(r, rank));
 	double end = rank_backward_end_s(r, rank);
 	double was = g->slowdown[rank], now;
-	size_t m;
 
 	g->busy[rank] += by;
 	now = slowdown(r, rank);
@@ -159,7 +153,7 @@ static void change_busy(struct gf_replay_run *r, int rank, int by)
 	g->slowdown[rank] = now;
 	g->since_s[rank] = r->now_s;
 	g->version[rank]++;
-	for (m = 0; m < g->next; m++)
+	for (size_t m = 0; m < g->next; m++)
 		if (g->waiting[m])
 			foretell(r, m, rank);
 	if (g->foretold)
@@ -172,14 +166,13 @@ static void resume(struct gf_replay_run *r, size_t message, int rank)
 	struct gf_replay_gate *g = &r->gate;
 	const double stood_at_s =
 		backward_start_s(r, rank) + factor_of(r, rank) * r->in->messages[message].needed_s;
-	size_t m;
 
 	if (r->now_s - stood_at_s > g->lag_s[rank]) {
 		g->lag_s[rank] = r->now_s - stood_at_s;
 		g->since_s[rank] = r->now_s;
 	}
 	g->version[rank]++;
-	for (m = 0; m < g->next; m++)
+	for (size_t m = 0; m < g->next; m++)
 		if (g->waiting[m])
 			foretell(r, m, rank);
 	if (g->foretold)
@@ -189,16 +182,15 @@ static void resume(struct gf_replay_run *r, size_t message, int rank)
 static void ended(struct gf_replay_run *r, size_t message)
 {
 	struct gf_replay_gate *g = &r->gate;
-	int rank;
 
 	r->out->message_end_s[message] = r->now_s;
 	g->active--;
 	g->over[message] = true;
 	while (g->first < g->next && g->over[g->first])
 		g->first++;
-	for (rank = 0; rank < r->in->ranks; rank++)
+	for (int rank = 0; rank < r->in->ranks; rank++)
 		change_busy(r, rank, -1);
-	for (rank = 0; r->in->messages[message].needed_s > 0 && rank < r->in->ranks; rank++)
+	for (int rank = 0; r->in->messages[message].needed_s > 0 && rank < r->in->ranks; rank++)
 		resume(r, message, rank);
 	look(r);
 }
@@ -280,11 +272,9 @@ static void gate_release(struct gf_replay_gate *g)
 static void init_users(struct gf_replay_run *r, size_t first, const struct gf_schedule *s,
 		       size_t *total)
 {
-	size_t i, k;
-
-	for (i = 0; i < s->ndeps; i++)
+	for (size_t i = 0; i < s->ndeps; i++)
 		r->nodes[first + s->deps[i]].nusers++;
-	for (i = 0; i < s->nsteps; i++) {
+	for (size_t i = 0; i < s->nsteps; i++) {
 		struct gf_replay_node *n = &r->nodes[first + i];
 
 		n->first_user = *total;
@@ -293,8 +283,8 @@ static void init_users(struct gf_replay_run *r, size_t first, const struct gf_sc
 		/* steps without dependencies wait for GF_REPLAY_BEGIN */
 		n->waiting = n->unposted = n->step->ndeps ? n->step->ndeps : 1;
 	}
-	for (i = 0; i < s->nsteps; i++)
-		for (k = 0; k < s->steps[i].ndeps; k++) {
+	for (size_t i = 0; i < s->nsteps; i++)
+		for (size_t k = 0; k < s->steps[i].ndeps; k++) {
 			struct gf_replay_node *n =
 				&r->nodes[first + s->deps[s->steps[i].first_dep + k]];
 
@@ -369,7 +359,6 @@ static size_t init_counts(struct gf_replay_run *r)
 {
 	const struct gf_replay_input *in = r->in;
 	size_t ndeps = 0, m, p = (size_t)in->ranks;
-	int rank;
 
 	r->first = gf_xcalloc(in->nmessages * p + 1, sizeof(*r->first));
 	r->free_s = gf_xcalloc(p, sizeof(*r->free_s));
@@ -382,7 +371,7 @@ static size_t init_counts(struct gf_replay_run *r)
 		r->out->message_start_s[m] = in->messages[m].start_s;
 		r->out->message_end_s[m] = in->messages[m].start_s;
 		r->out->steps[m] = gf_xcalloc(p, sizeof(**r->out->steps));
-		for (rank = 0; rank < in->ranks; rank++) {
+		for (int rank = 0; rank < in->ranks; rank++) {
 			const struct gf_schedule *s = &in->messages[m].ranks[rank];
 
 			r->out->steps[m][rank] = gf_xcalloc(s->nsteps, sizeof(***r->out->steps));
@@ -425,9 +414,7 @@ int gf_replay_run_init(struct gf_replay_run *r, const struct gf_replay_input *in
 
 void gf_replay_run_release(struct gf_replay_run *r)
 {
-	int rank;
-
-	for (rank = 0; r->gate.lag_s && rank < r->in->ranks; rank++)
+	for (int rank = 0; r->gate.lag_s && rank < r->in->ranks; rank++)
 		r->out->backward_end_s = fmax(r->out->backward_end_s, rank_backward_end_s(r, rank));
 	gf_fluid_release(&r->fluid);
 	gate_release(&r->gate);
@@ -443,13 +430,10 @@ void gf_replay_run_release(struct gf_replay_run *r)
 
 void gf_replay_result_release(struct gf_replay_result *r)
 {
-	size_t m;
-	int rank;
-
 	if (!r)
 		return;
-	for (m = 0; m < r->nmessages; m++) {
-		for (rank = 0; rank < r->ranks; rank++)
+	for (size_t m = 0; m < r->nmessages; m++) {
+		for (int rank = 0; rank < r->ranks; rank++)
 			free(r->steps[m][rank]);
 		free(r->steps[m]);
 	}

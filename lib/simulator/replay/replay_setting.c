@@ -105,7 +105,6 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 			   const struct gf_what_if *w, struct gf_text *notes, struct gf_error *err)
 {
 	int rc = gf_variant_init(&s->variant, p, w, err), i;
-	size_t k;
 
 	rc = rc ?: gf_traffic_init(&s->traffic, &s->variant.plan, &s->variant.fabric, err);
 	if (rc < 0)
@@ -116,7 +115,7 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 	s->factor = gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
 	for (i = 0; i < s->variant.fabric.ranks; i++)
 		s->factor[i] = 1;
-	for (k = 0; k < w->nslow; k++)
+	for (size_t k = 0; k < w->nslow; k++)
 		s->factor[w->slow[k].rank] = w->slow[k].factor;
 	return rc ?: take_slow_links(s, w, err);
 }
@@ -285,11 +284,8 @@ int gf_replayed_message_init(struct gf_replayed_message *to, struct gf_replay_se
 
 void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n, int ranks)
 {
-	size_t i;
-	int rank;
-
-	for (i = 0; i < n; i++) {
-		for (rank = 0; m[i].ranks && rank < ranks; rank++)
+	for (size_t i = 0; i < n; i++) {
+		for (int rank = 0; m[i].ranks && rank < ranks; rank++)
 			gf_schedule_release(&m[i].ranks[rank]);
 		free(m[i].ranks);
 	}
@@ -344,14 +340,13 @@ int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf
 {
 	GF_RELEASED(gf_replay_setting_release) struct gf_replay_setting s = {0};
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0}; /* about times */
-	size_t i;
 	int rc;
 
 	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return prove_period(p, w, out, err);
 	rc = gf_replay_setting_init(&s, p, w, &notes, err);
 
-	for (i = 0; i < s.traffic.nmessages && !rc; i++) {
+	for (size_t i = 0; i < s.traffic.nmessages && !rc; i++) {
 		rc = prove_message(&s, i, out, err);
 		if (rc)
 			gf_error_prefix(err, "message %zu", i);

@@ -23,9 +23,8 @@ static double cumulative(double x)
 static double lower_half(double p)
 {
 	double x = -sqrt(fmax(-2 * log(2 * p), 0));
-	int i;
 
-	for (i = 0; i < 60; i++) {
+	for (int i = 0; i < 60; i++) {
 		double c = cumulative(x);
 		double density = exp(-x * x / 2) / sqrt(2 * M_PI);
 		double step = (log(c) - log(p)) * c / density;
@@ -87,10 +86,9 @@ static size_t percentile(size_t n, double q)
 static void spread(struct gf_outcome *o, double *times_s, size_t n)
 {
 	double sum = 0;
-	size_t i;
 
 	qsort(times_s, n, sizeof(*times_s), ascending);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		sum += times_s[i];
 	o->mean_s = sum / (double)n;
 	o->least_s = times_s[0];
@@ -114,12 +112,11 @@ static void delay_startups(struct gf_traffic *t, const struct gf_sim_message *ke
 {
 	struct gf_rng rng;
 	double late_s;
-	size_t i;
 
 	if (!(w->network_jitter_s > 0))
 		return;
 	gf_rng_init(&rng, w->seed, 1 + run);
-	for (i = 0; i < t->nmessages; i++) {
+	for (size_t i = 0; i < t->nmessages; i++) {
 		late_s = -w->network_jitter_s * log1p(-gf_rng_uniform(&rng));
 		t->messages[i].startup_s = kept[i].startup_s + late_s;
 		if (kept[i].half == GF_HALF_SPLIT)
@@ -182,10 +179,9 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 {
 	struct gf_traffic *t = &a->v->traffic;
 	GF_FREED struct gf_sim_message *kept = keep_messages(t);
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < runs && rc == 0; i++) {
+	for (size_t i = 0; i < runs && rc == 0; i++) {
 		delay_startups(t, kept, w, i);
 		rc = run_one(a, i, err);
 	}
@@ -203,11 +199,10 @@ static int run_alone(struct gf_variant *v, const struct gf_what_if *w, struct sa
 	double messages = (double)v->traffic.nmessages;
 	struct alone a = {v, times, messages * fmin(messages, v->plan.lanes) * (double)runs > dear};
 	struct gf_rng rng;
-	size_t i;
 	int rc;
 
 	gf_rng_init(&rng, w->seed, 0);
-	for (i = 0; i < runs; i++) {
+	for (size_t i = 0; i < runs; i++) {
 		times[i].factor = w->jitter > 0 ? draw(w, v->plan.ranks, &rng)
 						: gf_what_if_slowest(w, v->plan.ranks);
 		times[i].run = i;
@@ -231,17 +226,15 @@ struct factors {
 
 static void factors_init(struct factors *f, const struct gf_what_if *w, int ranks)
 {
-	size_t i;
-
 	*f = (struct factors){
 		.w = w,
 		.ranks = ranks,
 		.slow = gf_xcalloc((size_t)ranks, sizeof(*f->slow)),
 		.now = gf_xcalloc((size_t)ranks, sizeof(*f->now)),
 	};
-	for (i = 0; i < (size_t)ranks; i++)
+	for (size_t i = 0; i < (size_t)ranks; i++)
 		f->slow[i] = 1;
-	for (i = 0; i < w->nslow; i++)
+	for (size_t i = 0; i < w->nslow; i++)
 		f->slow[w->slow[i].rank] = w->slow[i].factor;
 	gf_rng_init(&f->rng, w->seed, 0);
 }
@@ -256,9 +249,8 @@ static void factors_release(struct factors *f)
 static const double *next_factors(void *ctx)
 {
 	struct factors *f = ctx;
-	int rank;
 
-	for (rank = 0; rank < f->ranks; rank++)
+	for (int rank = 0; rank < f->ranks; rank++)
 		f->now[rank] = f->slow[rank] * fmax(0, 1 + f->w->jitter * gf_rng_normal(&f->rng));
 	return f->now;
 }
@@ -270,10 +262,9 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 	GF_FREED struct gf_sim_message *kept = keep_messages(&v->traffic);
 	double before_s = 0;
 	struct factors f;
-	size_t i;
 
 	factors_init(&f, w, v->plan.ranks);
-	for (i = 0; i <= FILL_STEPS + runs; i++) {
+	for (size_t i = 0; i <= FILL_STEPS + runs; i++) {
 		double begun_s;
 
 		delay_startups(&v->traffic, kept, w, i);

@@ -81,7 +81,6 @@ static int use_bandwidth(struct gf_variant *v, double rate, struct gf_error *err
 int gf_variant_init(struct gf_variant *v, const struct gf_plan *p, const struct gf_what_if *w,
 		    struct gf_error *err)
 {
-	size_t i;
 	int rc = 0;
 
 	memset(v, 0, sizeof(*v));
@@ -91,7 +90,7 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p, const struct 
 		v->plan.ranks = w->ranks;
 		if (p->shard.group_ranks == p->ranks)
 			v->plan.shard.group_ranks = w->ranks;
-		for (i = 0; i < p->nmessages && rc == 0; i++)
+		for (size_t i = 0; i < p->nmessages && rc == 0; i++)
 			rc = fit_stages(&v->plan.messages[i], &v->plan.selection, w->ranks, err);
 	}
 	v->fabric = gf_plan_fabric(&v->plan);
@@ -110,9 +109,7 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p, const struct 
 
 void gf_variant_release(struct gf_variant *v)
 {
-	size_t i;
-
-	for (i = 0; v->levels && i < v->fabric.nlevels; i++) {
+	for (size_t i = 0; v->levels && i < v->fabric.nlevels; i++) {
 		free(v->levels[i].name);
 		free(v->levels[i].link);
 		free(v->levels[i].extra);
@@ -126,12 +123,11 @@ void gf_variant_release(struct gf_variant *v)
 void gf_variant_scale(struct gf_variant *v, double factor)
 {
 	struct gf_model_profile *m = v->plan.model;
-	size_t i;
 
 	m->forward_s = v->model.forward_s * factor;
 	m->backward_s = v->model.backward_s * factor;
 	m->issue_s = v->model.issue_s * factor;
-	for (i = 0; i < m->ntensors; i++) {
+	for (size_t i = 0; i < m->ntensors; i++) {
 		m->tensors[i].ready_s = v->model.tensors[i].ready_s * factor;
 		m->tensors[i].need_s = v->model.tensors[i].need_s * factor;
 	}

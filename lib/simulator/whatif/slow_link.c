@@ -65,13 +65,12 @@ int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w, struct gf
 {
 	GF_RELEASED(gf_replay_setting_release) struct gf_replay_setting s = {0};
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
-	size_t i;
 	int rc = gf_traffic_init(&v->traffic, &v->plan, &v->fabric, err);
 
 	if (rc < 0 || w->nslow_links == 0)
 		return rc;
 	rc = gf_replay_setting_init(&s, &v->plan, w, &notes, err);
-	for (i = 0; i < v->traffic.nmessages && rc == 0; i++)
+	for (size_t i = 0; i < v->traffic.nmessages && rc == 0; i++)
 		rc = charge_message(&s, i, &v->traffic.messages[i], err);
 	return rc;
 }

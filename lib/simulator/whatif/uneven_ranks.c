@@ -16,9 +16,7 @@
 
 void gf_uneven_release(struct gf_uneven *u)
 {
-	size_t i;
-
-	for (i = 0; i < u->nlinks; i++)
+	for (size_t i = 0; i < u->nlinks; i++)
 		free(u->links[i].level);
 	free(u->links);
 	free(u->slow);
@@ -153,9 +151,8 @@ static int read_row(struct members *m, const struct gf_json *root, const char *f
 static double median_of(const struct members *m, bool out)
 {
 	double *best = gf_xcalloc(m->n, sizeof(*best)), median;
-	size_t i;
 
-	for (i = 0; i < m->n; i++)
+	for (size_t i = 0; i < m->n; i++)
 		best[i] = out ? m->list[i].out.best_bytes_per_s : m->list[i].in.best_bytes_per_s;
 	median = gf_stat_median(best, m->n);
 	free(best);
@@ -194,9 +191,8 @@ static int read_rows(struct members *m, const char *text, size_t size, const cha
 static void add_slow_links(struct gf_uneven *u, const struct members *m, struct gf_text *notes)
 {
 	double out = median_of(m, true), in = median_of(m, false);
-	size_t i;
 
-	for (i = 0; i < m->n; i++) {
+	for (size_t i = 0; i < m->n; i++) {
 		struct gf_what_link link = {
 			.rank = m->list[i].rank,
 			.out = factor_of(&m->list[i].out, out),

@@ -20,9 +20,8 @@ bool gf_what_if_varies(const struct gf_what_if *w)
 double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 {
 	double most = (size_t)ranks > w->nslow ? 1 : 0;
-	size_t i;
 
-	for (i = 0; i < w->nslow; i++)
+	for (size_t i = 0; i < w->nslow; i++)
 		most = fmax(most, w->slow[i].factor);
 	return most;
 }
@@ -61,23 +60,22 @@ static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w, doub
 static int check(const struct gf_plan *p, const struct gf_what_if *w, struct gf_error *err)
 {
 	int ranks = w->ranks ? w->ranks : p->ranks;
-	size_t i, k;
 
 	if (w->period_steps && gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return gf_error_set(
 			err, -EINVAL,
 			"want a plan with a period where its steps change, got one without");
-	for (i = 0; i < w->nslow; i++)
+	for (size_t i = 0; i < w->nslow; i++)
 		if (w->slow[i].rank < 0 || w->slow[i].rank >= ranks)
 			return gf_error_set(err, -EINVAL, "want a slow rank from 0 to %d, got %d",
 					    ranks - 1, w->slow[i].rank);
-	for (i = 0; i < w->nslow_links; i++)
+	for (size_t i = 0; i < w->nslow_links; i++)
 		if (w->slow_links[i].rank < 0 || w->slow_links[i].rank >= ranks + p->servers)
 			return gf_error_set(err, -EINVAL,
 					    "want a slow link of a rank from 0 to %d, got %d",
 					    ranks + p->servers - 1, w->slow_links[i].rank);
-	for (i = 0; i < w->nslow; i++)
-		for (k = 0; k < i; k++)
+	for (size_t i = 0; i < w->nslow; i++)
+		for (size_t k = 0; k < i; k++)
 			if (w->slow[i].rank == w->slow[k].rank)
 				return gf_error_set(err, -EINVAL,
 						    "want a slow rank once, got %d twice",
@@ -89,9 +87,8 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 {
 	double first = INFINITY, last = 0;
 	struct gf_plan there = *p;
-	size_t i;
 
-	for (i = 0; i < p->nmessages; i++) {
+	for (size_t i = 0; i < p->nmessages; i++) {
 		first = fmin(first, o->messages[i].start_s);
 		last = fmax(last, o->messages[i].end_s);
 	}
@@ -115,9 +112,7 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 /* Eq. 42 is of one message after the other beside backward alone. */
 static bool is_bounded(const struct gf_plan *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half != GF_HALF_ALL)
 			return false;
 	return p->lanes == 1 && p->staleness == 1;
@@ -129,12 +124,11 @@ static void bounds(const struct gf_variant *v, struct gf_outcome *o)
 	const struct gf_model_profile *m = &v->model;
 	double compute_s = m->forward_s + m->backward_s + gf_plan_update_s(&v->plan);
 	double wire_s = 0, least_s;
-	size_t i;
 
 	o->unlimited_s = o->synchronous_s / v->plan.staleness;
 	if (!is_bounded(&v->plan))
 		return;
-	for (i = 0; i < v->traffic.nmessages; i++)
+	for (size_t i = 0; i < v->traffic.nmessages; i++)
 		wire_s += v->traffic.messages[i].per_byte_s * v->traffic.messages[i].bytes;
 	o->hideable_s = fmin(m->backward_s, wire_s);
 	least_s = compute_s + wire_s - o->hideable_s;
@@ -315,11 +309,10 @@ static int run_group(struct elsewhere *t, double slowest, struct gf_outcome *o,
 	GF_FREED struct gf_what_link *links =
 		gf_xmemdup(w.slow_links, w.nslow_links * sizeof(*links));
 	struct gf_network lines;
-	size_t i;
 
-	for (i = 0; i < (size_t)ranks; i++)
+	for (size_t i = 0; i < (size_t)ranks; i++)
 		slow[i] = (struct gf_slow_rank){(int)i, slowest};
-	for (i = 0; i < w.nslow_links; i++)
+	for (size_t i = 0; i < w.nslow_links; i++)
 		links[i].rank %= ranks;
 	w.ranks = 0;
 	w.period_steps = 0;

@@ -24,11 +24,10 @@ const struct gf_optimizer_ops *gf_optimizer_find(const char *name, struct gf_err
 {
 	const struct gf_optimizer_ops *ops = gf_named_find(gf_optimizers, 0, name);
 	GF_RELEASED(gf_text_release) struct gf_text names = {0};
-	size_t i;
 
 	if (ops)
 		return ops;
-	for (i = 0; gf_optimizers[i]; i++)
+	for (size_t i = 0; gf_optimizers[i]; i++)
 		gf_text_addf(&names, "%s%s", i ? ", " : "", gf_optimizers[i]->name);
 	gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"", names.data, name);
 	return NULL;
@@ -89,9 +88,7 @@ static void add_range(struct gf_optimizer *o, size_t count_elems, bool excluded,
 
 static int allocate(struct gf_optimizer *o, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; o->ops->slots[i]; i++) {
+	for (size_t i = 0; o->ops->slots[i]; i++) {
 		o->slot[i] = calloc(o->count_elems + 1, sizeof(float));
 		if (!o->slot[i])
 			return gf_error_set(err, -ENOMEM, "no memory for the %s of %zu parameters",
@@ -125,11 +122,9 @@ int gf_optimizer_init(struct gf_optimizer *o, const struct gf_optim_config *conf
 
 void gf_optimizer_release(struct gf_optimizer *o)
 {
-	size_t i;
-
 	if (!o)
 		return;
-	for (i = 0; i < GF_OPTIM_SLOTS; i++)
+	for (size_t i = 0; i < GF_OPTIM_SLOTS; i++)
 		free(o->slot[i]);
 	free(o->ranges);
 	memset(o, 0, sizeof(*o));
@@ -208,9 +203,8 @@ void gf_optimizer_squares(const struct gf_optimizer *o, const float *grad, const
 float gf_optimizer_clipped(const struct gf_optimizer *o, float scale, const double *squares)
 {
 	double sum = 0, norm;
-	size_t i;
 
-	for (i = 0; i < o->nranges; i++)
+	for (size_t i = 0; i < o->nranges; i++)
 		sum += squares[2 * i + 1];
 	norm = fabs((double)scale) * sqrt(sum);
 	return o->config.clip_norm > 0 && norm > o->config.clip_norm

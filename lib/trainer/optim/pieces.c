@@ -87,9 +87,8 @@ void gf_optimizer_each_piece(const struct gf_optimizer *o, const struct gf_optim
 {
 	struct span s = {pieces, pieces};
 	const struct gf_optim_piece *p;
-	size_t i;
 
-	for (i = 0; i < o->nranges; i++) {
+	for (size_t i = 0; i < o->nranges; i++) {
 		const struct gf_optim_range *r = &o->ranges[i];
 		struct gf_optim_common c = {.excluded = r->excluded};
 
@@ -106,11 +105,10 @@ static float clipped(const struct gf_optimizer *o, float scale, const struct gf_
 		     size_t npieces)
 {
 	double squares = 0, norm;
-	size_t i;
 
 	if (o->config.clip_norm <= 0)
 		return scale;
-	for (i = 0; i < npieces; i++)
+	for (size_t i = 0; i < npieces; i++)
 		squares += gf_kernels()->sum_squares_f32(pieces[i].grad, pieces[i].count_elems);
 	norm = fabs((double)scale) * sqrt(squares);
 	if (norm <= o->config.clip_norm)
@@ -122,12 +120,11 @@ void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
 			      const struct gf_optim_piece *pieces, size_t npieces, float *weight)
 {
 	struct span s = {pieces, pieces};
-	size_t i;
 
 	assert(o->ops->velocity);
 	scale = clipped(o, scale, pieces, npieces);
 	gf_optimizer_begin(o);
-	for (i = 0; i < o->nranges; i++) {
+	for (size_t i = 0; i < o->nranges; i++) {
 		s = next_span(&o->ranges[i], s.first, pieces + npieces);
 		step_range(o, &o->ranges[i], &s, lr, scale, weight);
 	}

@@ -13,9 +13,8 @@ static double sine_quarter(double x)
 	bool small = x <= 0.5;
 	double y = M_PI_2 * (small ? x : 1 - x);
 	double term = small ? y : 1, sum = term;
-	int k;
 
-	for (k = small ? 2 : 1; k < 22; k += 2) {
+	for (int k = small ? 2 : 1; k < 22; k += 2) {
 		term *= -y * y / (k * (k + 1));
 		sum += term;
 	}
@@ -41,9 +40,8 @@ static double logarithm(double x)
 static double exponential(double x)
 {
 	double e = floor(x / M_LN2 + 0.5), r = x - e * M_LN2, term = 1, sum = 1;
-	int k;
 
-	for (k = 1; k < 20; k++) {
+	for (int k = 1; k < 20; k++) {
 		term *= r / k;
 		sum += term;
 	}
@@ -62,9 +60,8 @@ static double power_of(double x, double power)
 static double stepped(const struct gf_rate *r, size_t step)
 {
 	double rate = r->peak;
-	size_t i;
 
-	for (i = 0; i < r->ndrops && r->drops[i] <= step; i++)
+	for (size_t i = 0; i < r->ndrops && r->drops[i] <= step; i++)
 		rate *= r->factor;
 	return rate;
 }
