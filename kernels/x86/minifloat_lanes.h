@@ -11,7 +11,7 @@
 
 typedef uint32_t gf_bits_lanes __attribute__((vector_size(4 * GF_LANES)));
 
-/* What a set has instructions for. Where x < y, a, else b. */
+/* Each set of instructions has its own of these four. This one gives a where x < y, else b. */
 GF_VECTOR gf_bits_lanes below(gf_bits_lanes x, uint32_t y, gf_bits_lanes a, gf_bits_lanes b);
 GF_VECTOR gf_bits_lanes least(gf_bits_lanes x, uint32_t y);
 /* Codes to and from the wire. */

@@ -483,7 +483,7 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 /* An object over several lines is no longer. */
 #define RECORD_MOST ((size_t)1 << 16)
 
-/* What is in front of the object, or behind it, may be a label. */
+/* Text before or after the object may be a label. */
 static int read_object(const struct gf_import *in, const char *open, size_t *length,
 		       struct gf_json **root)
 {

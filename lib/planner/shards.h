@@ -15,14 +15,15 @@
  * candidates that no other one beats in both. It does not know the memory that is asked for, so
  * more memory is never slower; of what it kept, the fastest that fits is taken.
  *
- * Of up to GF_SHARDS_EXACT candidates all are tried. Of more: every rule below, cuts at about equal
- * bytes in octaves, and what is found from the best of these by merging two units, splitting one,
- * keeping one or not, one more or less ahead, within GF_SHARDS_WORKS works of simulated steps.
+ * All candidates are tried if there are at most GF_SHARDS_EXACT. Else the search tries every rule
+ * below and cuts at about equal bytes, in octaves. Then it changes the best of these step by step:
+ * it merges two units, splits one, keeps one or not, and gathers one more or less ahead. It ends
+ * after GF_SHARDS_WORKS works of simulated steps.
  */
 #define GF_SHARDS_EXACT 20000
 #define GF_SHARDS_WORKS 4000000
 
-/* Whose parameters stand where, in generation order: may a unit begin with this tensor? Layers are
+/* May a unit begin with this tensor, by the places of parameters in generation order? Layers are
  * whole: of "h.0.attn.weight" the layer is "h.0.attn" and the block "h.0". */
 bool gf_shards_layer_begins(const struct gf_model_profile *m, size_t tensor);
 bool gf_shards_block_begins(const struct gf_model_profile *m, size_t tensor);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/checkpoints/run: a run's folder: its checkpoints, its marks, and what ranks that come and go
- * take over. */
+/* lib/checkpoints/run: keeps a run's folder: its checkpoints, its marks, and what ranks that come
+ * and go take over. */
 #ifndef GF_RUN_SNAPSHOT_H
 #define GF_RUN_SNAPSHOT_H
 
@@ -15,8 +15,8 @@
 #include "checkpoints/set.h"
 
 /*
- * A run's checkpoint folder: its owner (checkpoints/set.h), and the set in it from which the run
- * goes on. All calls are collective but the last.
+ * A run's checkpoint folder has an owner (checkpoints/set.h), and a set from which the run goes on.
+ * All calls are collective but the last.
  */
 struct gf_folder_wish {
 	const char *dir;
@@ -89,7 +89,7 @@ struct gf_run_identity {
 	const char *ways;     /* how each message goes (trainer/choose_ways.h) */
 };
 
-/* The set of step `step` in a folder that is owned; on failure those that were there are
+/* Writes the set of step `step` into a folder that is owned. A failure leaves those that were there
  * untouched. */
 int gf_snapshot_write(struct gf_team *team, struct gf_folder *folder, size_t step,
 		      const struct gf_run_identity *id, const struct gf_state *state,
@@ -109,7 +109,7 @@ struct gf_snapshot_source {
 	double carried; /* the norm of what went to other ranks then */
 };
 
-/* The set that was found in the folder into `state`. */
+/* Reads the set that was found in the folder into `state`. */
 int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 		     struct gf_snapshot_source *from, const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err);
@@ -135,7 +135,7 @@ struct gf_reshard {
 	double *carried;
 };
 
-/* The own arrays, before the first part. */
+/* Makes the own arrays ready for the first part. */
 void gf_reshard_begin(const struct gf_state *s);
 /* Adds what this rank takes over from old rank `part`, whose file that is. */
 int gf_reshard_take(const struct gf_reshard *r, int part, const struct gf_safetensors *file,
