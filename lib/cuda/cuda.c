@@ -10,28 +10,20 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-static int fail(cudaError_t status, const char *what, struct gf_error *err)
+static int done(cudaError_t status, const char *what, struct gf_error *err)
 {
+	if (status == cudaSuccess)
+		return 0;
 	return gf_error_set(err, status == cudaErrorMemoryAllocation ? -ENOMEM : -EIO, "%s: %s",
 			    what, cudaGetErrorString(status));
 }
 
-/* Sets rc and the reason, and goes to out. */
-#define CUDA_TRY(call)                                                                             \
-	do {                                                                                       \
-		cudaError_t status_ = (call);                                                      \
-		if (status_ != cudaSuccess) {                                                      \
-			rc = fail(status_, #call, err);                                            \
-			goto out;                                                                  \
-		}                                                                                  \
-	} while (0)
+#define CUDA_CHECK(name, ...) done(cuda##name(__VA_ARGS__), "cuda" #name, err)
 
 /* A thread's calls go to the device that it chose last. */
 static int choose(const struct gf_gpu *g, struct gf_error *err)
 {
-	cudaError_t status = cudaSetDevice(g->index);
-
-	return status == cudaSuccess ? 0 : fail(status, "cudaSetDevice", err);
+	return CUDA_CHECK(SetDevice, g->index);
 }
 
 /* Any thread may call, and one that has not chosen a device would use GPU 0, with a context of its
@@ -42,13 +34,12 @@ static int stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s, s
 	int least, greatest, rc = choose(g, err);
 	cudaStream_t stream;
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-	CUDA_TRY(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
-					      urgent ? greatest : least));
-	*s = (struct gf_gpu_stream *)stream;
-out:
+	rc = rc ?: CUDA_CHECK(DeviceGetStreamPriorityRange, &least, &greatest);
+	if (!rc)
+		rc = CUDA_CHECK(StreamCreateWithPriority, &stream, cudaStreamNonBlocking,
+				urgent ? greatest : least);
+	if (!rc)
+		*s = (struct gf_gpu_stream *)stream;
 	return rc;
 }
 
@@ -61,26 +52,18 @@ static void stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
 
 static int stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
 {
-	int rc = choose(g, err);
-
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaStreamSynchronize((cudaStream_t)s));
-out:
-	return rc;
+	return choose(g, err) ?: CUDA_CHECK(StreamSynchronize, (cudaStream_t)s);
 }
 
 static int event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e, struct gf_error *err)
 {
+	const unsigned flags = timed ? cudaEventDefault : cudaEventDisableTiming;
 	cudaEvent_t event;
 	int rc = choose(g, err);
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaEventCreateWithFlags(&event,
-					  timed ? cudaEventDefault : cudaEventDisableTiming));
-	*e = (struct gf_gpu_event *)event;
-out:
+	rc = rc ?: CUDA_CHECK(EventCreateWithFlags, &event, flags);
+	if (!rc)
+		*e = (struct gf_gpu_event *)event;
 	return rc;
 }
 
@@ -95,35 +78,27 @@ static void event_free(struct gf_gpu *g, struct gf_gpu_event *e)
 static int record(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_gpu_stream *s,
 		  struct gf_error *err)
 {
-	enum cudaStreamCaptureStatus status;
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	unsigned flags = cudaEventRecordDefault;
 	int rc = choose(g, err);
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
-	CUDA_TRY(cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
-					  status == cudaStreamCaptureStatusActive
-						  ? cudaEventRecordExternal
-						  : cudaEventRecordDefault));
-out:
-	return rc;
+	rc = rc ?: CUDA_CHECK(StreamIsCapturing, (cudaStream_t)s, &status);
+	if (status == cudaStreamCaptureStatusActive)
+		flags = cudaEventRecordExternal;
+	return rc ?: CUDA_CHECK(EventRecordWithFlags, (cudaEvent_t)e, (cudaStream_t)s, flags);
 }
 
 static int wait(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_event *e,
 		struct gf_error *err)
 {
-	enum cudaStreamCaptureStatus status;
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	unsigned flags = cudaEventWaitDefault;
 	int rc = choose(g, err);
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
-	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e,
-				     status == cudaStreamCaptureStatusActive
-					     ? cudaEventWaitExternal
-					     : cudaEventWaitDefault));
-out:
-	return rc;
+	rc = rc ?: CUDA_CHECK(StreamIsCapturing, (cudaStream_t)s, &status);
+	if (status == cudaStreamCaptureStatusActive)
+		flags = cudaEventWaitExternal;
+	return rc ?: CUDA_CHECK(StreamWaitEvent, (cudaStream_t)s, (cudaEvent_t)e, flags);
 }
 
 static const double hold_most_s = 1;
@@ -153,18 +128,18 @@ static void CUDART_CB stand(void *hold)
 static int hold(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_hold **hold,
 		struct gf_error *err)
 {
-	struct gf_gpu_hold *h = NULL;
+	struct gf_gpu_hold *h;
 	int rc = choose(g, err);
 
 	if (rc)
 		return rc;
 	h = gf_xcalloc(1, sizeof(*h));
 	atomic_init(&h->holders, 2);
-	CUDA_TRY(cudaLaunchHostFunc((cudaStream_t)s, stand, h));
-	*hold = h;
-	return 0;
-out:
-	free(h);
+	rc = CUDA_CHECK(LaunchHostFunc, (cudaStream_t)s, stand, h);
+	if (rc)
+		free(h);
+	else
+		*hold = h;
 	return rc;
 }
 
@@ -185,30 +160,23 @@ static int query(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 	status = cudaEventQuery((cudaEvent_t)e);
 	if (status == cudaErrorNotReady)
 		return 0;
-	return status == cudaSuccess ? 1 : fail(status, "cudaEventQuery", err);
+	return done(status, "cudaEventQuery", err) ?: 1;
 }
 
 static int event_sync(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 {
-	int rc = choose(g, err);
-
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaEventSynchronize((cudaEvent_t)e));
-out:
-	return rc;
+	return choose(g, err) ?: CUDA_CHECK(EventSynchronize, (cudaEvent_t)e);
 }
 
 static int event_s(struct gf_gpu *g, struct gf_gpu_event *from, struct gf_gpu_event *to,
 		   double *seconds, struct gf_error *err)
 {
 	float ms;
-	int rc = 0;
+	int rc = CUDA_CHECK(EventElapsedTime, &ms, (cudaEvent_t)from, (cudaEvent_t)to);
 
 	(void)g;
-	CUDA_TRY(cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to));
-	*seconds = (double)ms * 1e-3;
-out:
+	if (!rc)
+		*seconds = (double)ms * 1e-3;
 	return rc;
 }
 
@@ -222,35 +190,21 @@ static int copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to, const void 
 	};
 	int rc = choose(g, err);
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind], (cudaStream_t)s));
-out:
-	return rc;
+	return rc ?: CUDA_CHECK(MemcpyAsync, to, from, size_bytes, kinds[kind], (cudaStream_t)s);
 }
 
 static int zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p, size_t size_bytes,
 		struct gf_error *err)
 {
-	int rc = choose(g, err);
-
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaMemsetAsync(p, 0, size_bytes, (cudaStream_t)s));
-out:
-	return rc;
+	return choose(g, err) ?: CUDA_CHECK(MemsetAsync, p, 0, size_bytes, (cudaStream_t)s);
 }
 
 /* Other threads may allocate meanwhile: only this one's calls are watched. */
 static int capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_error *err)
 {
-	int rc = choose(g, err);
+	const enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal));
-out:
-	return rc;
+	return choose(g, err) ?: CUDA_CHECK(StreamBeginCapture, (cudaStream_t)s, mode);
 }
 
 static int capture_end(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph **graph,
@@ -260,12 +214,10 @@ static int capture_end(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_
 	cudaGraphExec_t exec;
 	int rc = choose(g, err);
 
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaStreamEndCapture((cudaStream_t)s, &captured));
-	CUDA_TRY(cudaGraphInstantiate(&exec, captured, 0));
-	*graph = (struct gf_gpu_graph *)exec;
-out:
+	rc = rc ?: CUDA_CHECK(StreamEndCapture, (cudaStream_t)s, &captured);
+	rc = rc ?: CUDA_CHECK(GraphInstantiate, &exec, captured, 0);
+	if (!rc)
+		*graph = (struct gf_gpu_graph *)exec;
 	if (captured)
 		(void)cudaGraphDestroy(captured);
 	return rc;
@@ -274,13 +226,7 @@ out:
 static int graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s, struct gf_gpu_graph *graph,
 			struct gf_error *err)
 {
-	int rc = choose(g, err);
-
-	if (rc)
-		return rc;
-	CUDA_TRY(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s));
-out:
-	return rc;
+	return choose(g, err) ?: CUDA_CHECK(GraphLaunch, (cudaGraphExec_t)graph, (cudaStream_t)s);
 }
 
 static void graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
@@ -368,12 +314,8 @@ static void host_unpin(struct gf_gpu *g, void *p)
 static int free_bytes(struct gf_gpu *g, size_t *bytes, struct gf_error *err)
 {
 	size_t total;
-	int rc = choose(g, err);
 
-	if (!rc)
-		CUDA_TRY(cudaMemGetInfo(bytes, &total));
-out:
-	return rc;
+	return choose(g, err) ?: CUDA_CHECK(MemGetInfo, bytes, &total);
 }
 
 static int check(struct gf_gpu *g, struct gf_error *err)
@@ -445,17 +387,17 @@ static int count(struct gf_error *why)
 static int describe(struct gf_gpu *g, struct gf_error *err)
 {
 	struct cudaDeviceProp p;
-	int rc = 0;
+	int rc = CUDA_CHECK(GetDeviceProperties, &p, g->index);
 
-	CUDA_TRY(cudaGetDeviceProperties(&p, g->index));
+	if (rc)
+		return rc;
 	snprintf(g->name, sizeof(g->name), "%.*s", (int)sizeof(g->name) - 1, p.name);
 	snprintf(g->pci, sizeof(g->pci), "%04x:%02x:%02x.0", (unsigned)p.pciDomainID & 0xffff,
 		 (unsigned)p.pciBusID & 0xff, (unsigned)p.pciDeviceID & 0xff);
 	g->major = p.major;
 	g->minor = p.minor;
 	g->memory_bytes = p.totalGlobalMem;
-out:
-	return rc;
+	return 0;
 }
 
 static int open_cuda(int index, struct gf_gpu **gpu, struct gf_error *err)

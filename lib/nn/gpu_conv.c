@@ -74,10 +74,12 @@ static int check(cudnnStatus_t status, const char *what, struct gf_error *err)
 	return gf_error_set(err, -EIO, "%s: %s", what, cudnn.GetErrorString(status));
 }
 
+#define CUDNN_CHECK(name, ...) check(cudnn.name(__VA_ARGS__), "cudnn" #name, err)
+
 /* Sets rc and the reason, and goes to out. */
 #define CUDNN_TRY(name, ...)                                                                       \
 	do {                                                                                       \
-		rc = check(cudnn.name(__VA_ARGS__), "cudnn" #name, err);                           \
+		rc = CUDNN_CHECK(name, __VA_ARGS__);                                               \
 		if (rc)                                                                            \
 			goto out;                                                                  \
 	} while (0)
@@ -263,35 +265,23 @@ static const float one = 1, zero = 0;
 static int run_forward(struct gf_gpu_conv *c, const void *in, const void *filter, void *out,
 		       void *work, struct gf_error *err)
 {
-	int rc;
-
-	CUDNN_TRY(ConvolutionForward, c->dnn->handle, &one, c->in, in, c->filter, filter, c->conv,
-		  c->forward, work, c->forward_bytes, &zero, c->out, out);
-out:
-	return rc;
+	return CUDNN_CHECK(ConvolutionForward, c->dnn->handle, &one, c->in, in, c->filter, filter,
+			   c->conv, c->forward, work, c->forward_bytes, &zero, c->out, out);
 }
 
 /* din = beta * din + ... */
 static int run_data(struct gf_gpu_conv *c, const void *filter, const void *dout, float beta,
 		    void *din, void *work, struct gf_error *err)
 {
-	int rc;
-
-	CUDNN_TRY(ConvolutionBackwardData, c->dnn->handle, &one, c->filter, filter, c->out, dout,
-		  c->conv, c->data, work, c->data_bytes, &beta, c->in, din);
-out:
-	return rc;
+	return CUDNN_CHECK(ConvolutionBackwardData, c->dnn->handle, &one, c->filter, filter, c->out,
+			   dout, c->conv, c->data, work, c->data_bytes, &beta, c->in, din);
 }
 
 static int run_filter(struct gf_gpu_conv *c, const void *in, const void *dout, void *dfilter,
 		      void *work, struct gf_error *err)
 {
-	int rc;
-
-	CUDNN_TRY(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in, c->out, dout, c->conv,
-		  c->weight, work, c->weight_bytes, &zero, c->filter, dfilter);
-out:
-	return rc;
+	return CUDNN_CHECK(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in, c->out, dout,
+			   c->conv, c->weight, work, c->weight_bytes, &zero, c->filter, dfilter);
 }
 
 /* --- the layer -------------------------------------------------------------
