@@ -289,9 +289,7 @@ static int verify(const struct arguments *a, const struct gf_documents *d, struc
 {
 	struct gf_what_if w = first(a, d);
 	GF_RELEASED(gf_text_release) struct gf_text out = {0};
-	int rc = gf_prove_plan(d->plan, &w, &out, err);
-
-	return rc ?: gf_cli_emit(&a->cli, out.data, err);
+	return gf_prove_plan(d->plan, &w, &out, err) ?: gf_cli_emit(&a->cli, out.data, err);
 }
 
 /* Of a plan with a period, the outer exchange. */

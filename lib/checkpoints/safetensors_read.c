@@ -47,9 +47,8 @@ static int read_shape(struct gf_json_at *at, struct gf_stored_tensor *t, size_t 
 {
 	struct gf_json_at shape;
 	size_t rank, dim, i;
-	int rc;
+	int rc = gf_json_array(at, "shape", &shape, &rank, err);
 
-	rc = gf_json_array(at, "shape", &shape, &rank, err);
 	if (rc)
 		return rc;
 	if (rank > GF_STORED_MAX_RANK)
@@ -73,9 +72,8 @@ overflow:
 static int read_dtype(struct gf_json_at *at, struct gf_stored_tensor *t, struct gf_error *err)
 {
 	char *name;
-	int rc;
+	int rc = gf_json_string(at, "dtype", &name, err);
 
-	rc = gf_json_string(at, "dtype", &name, err);
 	if (rc)
 		return rc;
 	t->dtype = gf_dtype_intern(name);
@@ -92,9 +90,8 @@ static int read_offsets(struct gf_json_at *at, struct gf_stored_tensor *t, size_
 {
 	struct gf_json_at offsets;
 	size_t n;
-	int rc;
+	int rc = gf_json_array(at, "data_offsets", &offsets, &n, err);
 
-	rc = gf_json_array(at, "data_offsets", &offsets, &n, err);
 	if (rc)
 		return rc;
 	if (n != 2)
@@ -116,9 +113,8 @@ static int read_entry(const struct gf_json_at *root, const char *key, struct gf_
 {
 	struct gf_json_at at;
 	size_t bytes = 0;
-	int rc;
+	int rc = gf_json_entry_object(root, key, &at, err);
 
-	rc = gf_json_entry_object(root, key, &at, err);
 	if (rc)
 		return rc;
 	t->name = gf_xstrdup(key);
@@ -134,9 +130,8 @@ static int read_metadata(const struct gf_json_at *root, struct gf_error *err)
 {
 	struct gf_json_at at;
 	const char *key;
-	int rc;
+	int rc = gf_json_entry_object(root, METADATA_KEY, &at, err);
 
-	rc = gf_json_entry_object(root, METADATA_KEY, &at, err);
 	if (rc)
 		return rc;
 	for (key = gf_json_next_key(&at, NULL); key && !rc; key = gf_json_next_key(&at, key))
@@ -151,9 +146,8 @@ static int read_entries(struct gf_safetensors *s, struct gf_error *err)
 	struct gf_json_at root;
 	const char *key;
 	size_t n = 0;
-	int rc;
+	int rc = gf_json_root(s->header, s->path, &root, err);
 
-	rc = gf_json_root(s->header, s->path, &root, err);
 	if (rc)
 		return rc;
 	for (key = gf_json_next_key(&root, NULL); key; key = gf_json_next_key(&root, key))
@@ -222,9 +216,8 @@ static int read_header(struct gf_safetensors *s, size_t file_bytes, struct gf_er
 {
 	size_t length = 0;
 	char *text;
-	int rc;
+	int rc = read_length(s, file_bytes, &length, err);
 
-	rc = read_length(s, file_bytes, &length, err);
 	if (rc)
 		return rc;
 	s->data_offset = LENGTH_BYTES + length;
@@ -367,9 +360,8 @@ int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key, cha
 			    struct gf_error *err)
 {
 	struct gf_json_at root, at;
-	int rc;
+	int rc = gf_json_root(s->header, s->path, &root, err);
 
-	rc = gf_json_root(s->header, s->path, &root, err);
 	if (rc)
 		return rc;
 	rc = gf_json_object(&root, METADATA_KEY, &at, err);
@@ -386,9 +378,8 @@ int gf_safetensors_metadata_size(const struct gf_safetensors *s, const char *key
 {
 	long long number;
 	char *text;
-	int rc;
+	int rc = gf_safetensors_metadata(s, key, &text, err);
 
-	rc = gf_safetensors_metadata(s, key, &text, err);
 	if (rc)
 		return rc;
 	rc = gf_units_int(text, (long long)low, high > INT64_MAX ? INT64_MAX : (long long)high,

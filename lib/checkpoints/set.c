@@ -250,9 +250,7 @@ static int write_manifest(const char *folder, struct gf_manifest *m, struct gf_e
 	GF_FREED char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
 	GF_FREED char *text = gf_manifest_text(m);
 	struct gf_file f;
-	int rc = gf_file_create_own(&f, path, 0666, err);
-
-	return rc ?: gf_file_put(&f, text, strlen(text), err);
+	return gf_file_create_own(&f, path, 0666, err) ?: gf_file_put(&f, text, strlen(text), err);
 }
 
 int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts, struct gf_error *err)
@@ -260,9 +258,8 @@ int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts, s
 	GF_FREED char *from = folder_of(dir, m->step, UNFINISHED);
 	GF_FREED char *to = folder_of(dir, m->step, "");
 	struct stat st;
-	int rc;
+	int rc = check_kind(from, S_IFDIR, err);
 
-	rc = check_kind(from, S_IFDIR, err);
 	rc = rc ?: check_parts(dir, m->step, m->ranks, true, err);
 	rc = rc ?: write_manifest(from, m, err);
 	if (!rc && lstat(to, &st) == 0 && !is_own(dir, m->step, m->run, adopts))
@@ -296,9 +293,8 @@ static int describe_old(const char *dir, size_t step, const char *manifest, stru
 {
 	struct gf_safetensors s = {0};
 	size_t ranks;
-	int rc;
+	int rc = gf_checkpoint_open_part(dir, step, 0, &s, err);
 
-	rc = gf_checkpoint_open_part(dir, step, 0, &s, err);
 	if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN))
 		rc = gf_error_set(err, -EINVAL, "%s: want the set's manifest, found none",
 				  manifest);

@@ -342,9 +342,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct gf_gpu *gpu = s->env.place.gpu;
 	struct gf_gpu_topk top = {.index = g->next, .work = g->work};
-	int rc;
+	int rc = gf_select_clear_flag(s, slot, q, err);
 
-	rc = gf_select_clear_flag(s, slot, q, err);
 	if (rc)
 		return rc;
 	/* marks of ranks, not norms: these may be infinite in f32 */

@@ -138,9 +138,8 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	struct gf_model_profile *p;
 	GF_FREED double *ready_s = NULL, *need_s = NULL, *kept = NULL;
 	GF_FREED struct work *times = NULL;
-	int rc;
+	int rc = check(m, in, err);
 
-	rc = check(m, in, err);
 	if (rc)
 		return rc;
 	times = layer_times(m, in);

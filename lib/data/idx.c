@@ -43,9 +43,8 @@ static int read_header(struct array *a, struct gf_error *err)
 	const char *path = a->file.path;
 	unsigned char head[4], word[4];
 	size_t got, i;
-	int rc;
+	int rc = gf_source_read(&a->file, head, sizeof(head), &got, err);
 
-	rc = gf_source_read(&a->file, head, sizeof(head), &got, err);
 	if (rc)
 		return rc;
 	if (got < sizeof(head) || head[0] || head[1])
@@ -238,9 +237,8 @@ static int open_part(const char *folder, enum gf_part part, const struct gf_data
 		     struct gf_dataset *d, struct gf_error *err)
 {
 	struct array images = {0}, labels = {0};
-	int rc;
+	int rc = open_array(folder, part, true, &images, err);
 
-	rc = open_array(folder, part, true, &images, err);
 	rc = rc ?: open_array(folder, part, false, &labels, err);
 	rc = rc ?: take_labels(d, part, &images, &labels, want, err);
 	rc = rc ?: take_images(d, part, &images, err);

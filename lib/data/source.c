@@ -123,9 +123,8 @@ int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
 {
 	unsigned char extra;
 	size_t size, more = 0;
-	int rc;
+	int rc = read_up_to(s, total, bytes, &size, err);
 
-	rc = read_up_to(s, total, bytes, &size, err);
 	if (!rc && size < total)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want %zu bytes of data as the header says, got %zu", s->path,

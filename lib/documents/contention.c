@@ -103,9 +103,8 @@ static int read_entry(struct gf_json_at *list, size_t index, struct gf_contentio
 {
 	size_t smallest = index ? e[-1].size_bytes + 1 : 1, count;
 	struct gf_json_at at, row;
-	int rc;
+	int rc = gf_json_object(gf_json_item(list, index), NULL, &at, err);
 
-	rc = gf_json_object(gf_json_item(list, index), NULL, &at, err);
 	if (rc)
 		return rc;
 	rc = gf_json_size(&at, "size_bytes", smallest, (size_t)GF_MAX_SIZE, &e->size_bytes, err);
@@ -133,9 +132,8 @@ static int read(struct gf_json_at *at, const char *key, void *place, struct gf_e
 	struct gf_contention *c = place;
 	struct gf_json_at list;
 	size_t count, i;
-	int rc;
+	int rc = gf_json_array(at, key, &list, &count, err);
 
-	rc = gf_json_array(at, key, &list, &count, err);
 	if (rc || !count)
 		return rc;
 	c->nentries = gf_json_is_object(gf_json_item(&list, 0), NULL) ? count : 1;

@@ -52,9 +52,8 @@ int gf_document_check(const struct gf_document_format *format, const void *item,
 	char *file = gf_xasprintf("the %s", strchr(format->name, '-') + 1);
 	GF_FREED void *copy = gf_xcalloc(1, format->record->bytes);
 	struct gf_json *root;
-	int rc;
+	int rc = gf_json_parse(text, strlen(text), file, &root, err);
 
-	rc = gf_json_parse(text, strlen(text), file, &root, err);
 	if (!rc) {
 		rc = gf_document_read(root, file, format, copy, err);
 		if (!rc)

@@ -180,9 +180,8 @@ static int add_root(struct gf_documents *d, const struct gf_json *root, const ch
 	const struct format *f = NULL;
 	char *text, digest[GF_DIGEST_TEXT];
 	void *document;
-	int rc;
+	int rc = find_format(root, file, &f, err);
 
-	rc = find_format(root, file, &f, err);
 	if (rc)
 		return rc;
 	document = gf_xcalloc(1, f->bytes);
@@ -333,9 +332,8 @@ int gf_documents_add_of(struct gf_documents *d, const char *path, const char *fo
 {
 	char *text;
 	size_t size;
-	int rc;
+	int rc = gf_file_read(path, &text, &size, err);
 
-	rc = gf_file_read(path, &text, &size, err);
 	if (rc)
 		return rc;
 	rc = add_text(d, text, size, path, format, err);

@@ -153,9 +153,8 @@ int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels, 
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_topology *t = item;
-	int rc;
+	int rc = gf_levels_check(at, t->levels, t->nlevels, err);
 
-	rc = gf_levels_check(at, t->levels, t->nlevels, err);
 	if (rc)
 		return rc;
 	if (t->ranks && t->ranks != gf_levels_ranks(t->levels, t->nlevels))

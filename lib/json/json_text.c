@@ -136,9 +136,8 @@ static int parse(const char *text, size_t size, const char *file, size_t flags,
 {
 	struct gf_json *value;
 	size_t used = 0;
-	int rc;
+	int rc = parse_next(text, size, file, flags, &used, &value, err);
 
-	rc = parse_next(text, size, file, flags, &used, &value, err);
 	if (rc)
 		return rc;
 	if (!value)

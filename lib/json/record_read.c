@@ -132,9 +132,8 @@ static int read_numbers(struct gf_json_at *at, const struct gf_field *f, void *i
 	struct gf_json_at row;
 	size_t count, i;
 	void *numbers;
-	int rc;
+	int rc = gf_json_array(at, f->key, &row, &count, err);
 
-	rc = gf_json_array(at, f->key, &row, &count, err);
 	if (!rc && f->per && count != *gf_field_count(f, item))
 		rc = gf_json_refuse(at, f->key, err, "want %zu numbers, one per %s, got %zu",
 				    *gf_field_count(f, item), f->per, count);
@@ -161,9 +160,8 @@ static int read_object(struct gf_json_at *at, const struct gf_field *f, void *it
 {
 	struct gf_json_at inner;
 	void *object;
-	int rc;
+	int rc = gf_json_object(at, f->key, &inner, err);
 
-	rc = gf_json_object(at, f->key, &inner, err);
 	if (rc)
 		return rc;
 	if (f->type == GF_FIELD_GROUP) {
@@ -279,9 +277,8 @@ int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 		   struct gf_error *err)
 {
-	int rc;
+	int rc = gf_fields_read(at, r, item, err);
 
-	rc = gf_fields_read(at, r, item, err);
 	rc = rc ?: gf_json_end(at, gf_record_extra(r, item), err);
 	if (!rc && r->finish)
 		rc = r->finish(at, item, err);
@@ -297,9 +294,8 @@ int gf_list_read(struct gf_json_at *at, const char *key, const struct gf_record 
 	struct gf_json_at list, entry;
 	char *items;
 	size_t n, i;
-	int rc;
+	int rc = gf_json_array(at, key, &list, &n, err);
 
-	rc = gf_json_array(at, key, &list, &n, err);
 	if (rc)
 		return rc;
 	items = n ? gf_xcalloc(n, r->bytes) : NULL;

@@ -332,9 +332,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 {
 	int rc = check_served(t, r, err);
 
-	if (rc < 0)
-		return rc;
-	rc = gf_task_plan_asked(t, p, err);
+	rc = rc ?: gf_task_plan_asked(t, p, err);
 	if (rc < 0)
 		return rc;
 	if (notes)

@@ -120,13 +120,11 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, stru
 {
 	struct gf_rule *rule;
 	struct gf_menu menu;
-	bool known;
 	double bytes;
-	int rc;
-
-	known = problem->fabric.ranks > 0;
-	rc = refuse_wishes(
+	bool known = problem->fabric.ranks > 0;
+	int rc = refuse_wishes(
 		r, known ? "the tensors of a model (--model)" : "a number of ranks (--ranks)", err);
+
 	if (rc < 0)
 		return rc;
 	if (!known)

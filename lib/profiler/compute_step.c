@@ -133,10 +133,9 @@ void gf_measure_step_close(struct gf_measure_step *s)
 
 int gf_measure_step_forward(struct gf_measure_step *s, struct gf_error *err)
 {
-	int rc;
-
-	rc = s->backend->forward(s->net, s->gpu ? s->on_device.params : s->params,
+	int rc = s->backend->forward(s->net, s->gpu ? s->on_device.params : s->params,
 				 s->gpu ? s->on_device.input : s->input, s->batch, 1, err);
+
 	if (rc < 0)
 		return rc;
 	return s->backend->loss(s->net, s->gpu ? s->on_device.labels : s->labels, err);

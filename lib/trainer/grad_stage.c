@@ -27,9 +27,8 @@ struct gf_grad_stage {
 static int make_events(struct gf_grad_stage *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
-	int rc;
+	int rc = ops->event_new(s->k.gpu, false, &s->computed, err);
 
-	rc = ops->event_new(s->k.gpu, false, &s->computed, err);
 	rc = rc ?: ops->event_new(s->k.gpu, false, &s->uploaded, err);
 	for (size_t i = 0; i < s->k.ntensors && !rc; i++)
 		rc = ops->event_new(s->k.gpu, false, &s->come[i], err);

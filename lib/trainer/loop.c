@@ -80,9 +80,8 @@ static int tell_steps(struct gf_trainer *t, struct gf_error *err)
 {
 	struct gf_train_row *rows;
 	size_t nrows, i;
-	int rc;
+	int rc = gf_tally_meet(&t->tally, &t->team, &rows, &nrows, err);
 
-	rc = gf_tally_meet(&t->tally, &t->team, &rows, &nrows, err);
 	if (rc)
 		return rc;
 	for (i = 0; i < nrows; i++) {
@@ -162,9 +161,8 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	size_t samples = gf_loader_tested(data, t->config->test_samples) * gf_dataset_labels(data);
 	double began = gf_clock_s(), loss;
 	struct gf_score score;
-	int rc;
+	int rc = gf_method_finish(t->method, err);
 
-	rc = gf_method_finish(t->method, err);
 	if (!rc && t->groups.outer)
 		rc = gf_method_settle(t->method, err);
 	rc = gf_groups_agree(&t->groups, t->config, rc, err);

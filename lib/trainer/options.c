@@ -331,9 +331,7 @@ int gf_train_load(const struct gf_train_options *o, struct gf_train_config *conf
 	rc = rc ?: load_plan(o, comm, t, &in->plan, err);
 	if (!rc && !o->replay)
 		rc = load_model(o, comm, t, in, err);
-	if (rc)
-		return rc;
-	rc = gf_choose_place(comm, &in->plan, false, err);
+	rc = rc ?: gf_choose_place(comm, &in->plan, false, err);
 	if (rc)
 		return rc;
 	rc = gf_train_bind(&in->plan, o->replay ? NULL : &in->model, comm->ranks, err);

@@ -104,9 +104,8 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	size_t count = gf_model_param_count(k->model), nrunning;
 	void *params;
 	bool *cut;
-	int rc;
+	int rc = gf_augment_parse(k->training.augment, &net.augment, err);
 
-	rc = gf_augment_parse(k->training.augment, &net.augment, err);
 	rc = rc ?: gf_augment_check(&net.augment, k->data, err);
 	if (rc)
 		return rc;
@@ -274,9 +273,8 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 	const struct gf_train_config *k = t->config;
 	struct gf_snapshot_source from = {.reshard = k->resume == GF_RESUME_ANY};
 	size_t global = gf_train_global_batch(k);
-	int rc;
+	int rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state, err);
 
-	rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state, err);
 	if (!rc)
 		*done = !from.resharded ? from.step
 					: gf_reshard_steps(from.step, t->id.samples,

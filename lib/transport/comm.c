@@ -139,9 +139,8 @@ int gf_comm_bcast_text(struct gf_comm *c, int root, char **text, size_t *length,
 {
 	uint64_t size = c->rank == root ? *length : 0;
 	char *copy;
-	int rc;
+	int rc = gf_comm_bcast(c, root, &size, sizeof(size), err);
 
-	rc = gf_comm_bcast(c, root, &size, sizeof(size), err);
 	if (rc)
 		return rc;
 	if (c->rank == root)
@@ -287,9 +286,8 @@ int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text, str
 {
 	GF_FREED size_t *lengths = gf_xcalloc((size_t)c->ranks, sizeof(*lengths));
 	GF_FREED char *all = NULL;
-	int rc;
+	int rc = gf_comm_gather_text(c, 0, text, strlen(text), &all, lengths, err);
 
-	rc = gf_comm_gather_text(c, 0, text, strlen(text), &all, lengths, err);
 	if (rc)
 		goto out;
 	if (c->rank == 0)

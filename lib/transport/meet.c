@@ -41,10 +41,9 @@ static int post(struct round *r, bool receive, int peer, void *data, size_t size
 {
 	const struct gf_comm_ops *ops = r->c->ops;
 	uint64_t tag = gf_tag(GF_CHANNEL_MEET, r->match);
-	int rc;
-
-	rc = receive ? ops->irecv(r->c, peer, tag, data, size_bytes, &r->requests[r->n], err)
+	int rc = receive ? ops->irecv(r->c, peer, tag, data, size_bytes, &r->requests[r->n], err)
 		     : ops->isend(r->c, peer, tag, data, size_bytes, &r->requests[r->n], err);
+
 	if (!rc)
 		r->n++;
 	return rc;

@@ -51,9 +51,8 @@ static int mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 	struct gf_comm_request *r;
 	MPI_Datatype type;
 	MPI_Op op;
-	int rc;
+	int rc = gf_mpi_number(gf_mpi_of(c), element, &type, &op, err);
 
-	rc = gf_mpi_number(gf_mpi_of(c), element, &type, &op, err);
 	if (rc)
 		return rc;
 	r = gf_mpi_take(c, gf_mpi_count_pieces(count_elems, limit));
@@ -360,9 +359,8 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	struct gf_comm *c = NULL;
 	MPI_Comm host;
 	bool own = false;
-	int rc;
+	int rc = start(&own, err);
 
-	rc = start(&own, err);
 	if (rc)
 		return rc;
 	m = gf_xcalloc(1, sizeof(*m));

@@ -341,9 +341,8 @@ static int read_part(const char *dir, int part, const struct origin *from,
 		     const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
-	int rc;
+	int rc = open_part(dir, part, from, id, &s, err);
 
-	rc = open_part(dir, part, from, id, &s, err);
 	rc = rc ?: load_scope(&s, scope, state, err);
 	gf_safetensors_close(&s);
 	return rc;

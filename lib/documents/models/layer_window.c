@@ -114,9 +114,8 @@ static int infer_conv(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	size_t in_channels;
-	int rc;
+	int rc = slide(c, l->filters);
 
-	rc = slide(c, l->filters);
 	if (rc)
 		return rc;
 	in_channels = l->in.dims[0];

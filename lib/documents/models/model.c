@@ -177,9 +177,8 @@ static int read_shape(struct gf_json_at *at, const char *key, void *place, struc
 {
 	struct gf_shape *s = place;
 	struct gf_json_at row;
-	int rc;
+	int rc = gf_json_array(at, key, &row, &s->rank, err);
 
-	rc = gf_json_array(at, key, &row, &s->rank, err);
 	if (rc)
 		return rc;
 	if (s->rank < 1 || s->rank > 3)

@@ -158,9 +158,8 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place, stru
 	struct gf_model *m = place;
 	struct links *links;
 	size_t count, i;
-	int rc;
+	int rc = gf_json_array(at, key, &list, &count, err);
 
-	rc = gf_json_array(at, key, &list, &count, err);
 	if (!rc && (!count || count > (size_t)GF_MAX_COUNT))
 		rc = gf_json_refuse(at, key, err, "want at least one layer, got none");
 	if (rc)

@@ -169,9 +169,7 @@ static int read_period(struct gf_json_at *at, const char *key, void *place, stru
 	int method = 0;
 	int rc = gf_entry_open(at, key, gf_period_plans_names, &inner, &method, err);
 
-	if (rc)
-		return rc;
-	rc = gf_record_read(&inner, gf_period_plans[method]->record, p, err);
+	rc = rc ?: gf_record_read(&inner, gf_period_plans[method]->record, p, err);
 	if (rc)
 		return rc;
 	p->plan = gf_period_plans[method];

@@ -409,9 +409,8 @@ int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 
 int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct gf_error *err)
 {
-	int rc;
+	int rc = fill_source(c, err);
 
-	rc = fill_source(c, err);
 	rc = rc ?: repeat_all(c, err);
 	for (size_t k = 0; k < 2 * c->n && rc == 0; k++) {
 		struct gf_contest_reading *r = &rows[k / 2].reading[k % 2];

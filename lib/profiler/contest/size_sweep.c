@@ -363,9 +363,8 @@ int gf_contest_sweep_same(const struct gf_contest_sweep *s,
 			  struct gf_error *err)
 {
 	char *text;
-	int rc;
+	int rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
 
-	rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
 	rc = rc ?: gf_comm_same_text(config->comm, "plan", plan ? plan : "none", err);
 	if (rc)
 		return rc;

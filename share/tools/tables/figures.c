@@ -30,13 +30,12 @@ static int answer(char *line, struct gf_error *err)
 	struct gf_cost_net net = {0, sizes, links};
 	struct gf_coll_args args = {.elem_bytes = 4};
 	char name[32] = "", half[8], list[64], *at;
-	const struct gf_algorithm *a;
 	double bytes;
 	int found = sscanf(line, "%31s %lf %d %7s %63s%n", name, &bytes, &args.servers, half, list,
 			   &used);
 	int rc;
+	const struct gf_algorithm *a = gf_algorithm_find(name);
 
-	a = gf_algorithm_find(name);
 	for (at = line + used;
 	     net.nlevels < MOST && sscanf(at, "%d:%lf:%lf:%lf%n", &sizes[net.nlevels], &l->alpha_s,
 					  &l->beta_s_per_byte, &l->gamma_s_per_byte, &used) == 4;
