@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -81,9 +80,8 @@ static void send(struct walk *w, int rank, const struct gf_step *step)
 	struct queue *q = &w->queues[step->peer];
 	struct value *from = at(w, rank, step->range);
 	struct parcel *p = gf_xmalloc(sizeof(*p) + step->range.count * sizeof(*from));
-	size_t i;
 
-	for (i = 0; w->s[rank].lossy && i < step->range.count; i++)
+	for (size_t i = 0; w->s[rank].lossy && i < step->range.count; i++)
 		encode(&from[i]);
 	memcpy(p->values, from, step->range.count * sizeof(*from));
 	p->from = rank;
@@ -99,14 +97,13 @@ static bool receive(struct walk *w, int rank, const struct gf_step *step)
 	struct queue *q = &w->queues[rank];
 	struct value *to = at(w, rank, step->range);
 	struct parcel **link = &q->first, *p;
-	size_t i;
 
 	while (*link && (*link)->from != step->peer)
 		link = &(*link)->next;
 	p = *link;
 	if (!p)
 		return false;
-	for (i = 0; i < p->count; i++)
+	for (size_t i = 0; i < p->count; i++)
 		if (step->op == GF_STEP_RECV)
 			to[i] = p->values[i];
 		else
@@ -122,7 +119,6 @@ static bool take(struct walk *w, int rank, const struct gf_step *step)
 {
 	struct value *to = at(w, rank, step->range);
 	const struct value *from = at(w, rank, step->from);
-	size_t i;
 
 	switch (step->op) {
 	case GF_STEP_SEND:
@@ -134,7 +130,7 @@ static bool take(struct walk *w, int rank, const struct gf_step *step)
 	default:
 		break;
 	}
-	for (i = 0; i < step->range.count; i++)
+	for (size_t i = 0; i < step->range.count; i++)
 		if (step->op == GF_STEP_COPY)
 			to[i] = from[i];
 		else if (step->op == GF_STEP_REDUCE)
@@ -177,35 +173,31 @@ static void count(struct gf_rounding *r, const struct value *v, size_t elems)
 static void collect(const struct walk *w, enum gf_coll_half half, struct gf_rounding *r)
 {
 	const size_t elems = w->s[0].count_elems;
-	size_t i, k;
-	int rank;
 
-	for (i = 0; half == GF_COLL_WHOLE && i < elems; i++)
+	for (size_t i = 0; half == GF_COLL_WHOLE && i < elems; i++)
 		count(r, &w->buffers[0][i], elems);
-	for (rank = 0; half == GF_COLL_REDUCE_SCATTER && rank < w->ranks; rank++)
-		for (i = 0; i < w->s[rank].nowned; i++)
-			for (k = 0; k < w->s[rank].owned[i].count; k++)
+	for (int rank = 0; half == GF_COLL_REDUCE_SCATTER && rank < w->ranks; rank++)
+		for (size_t i = 0; i < w->s[rank].nowned; i++)
+			for (size_t k = 0; k < w->s[rank].owned[i].count; k++)
 				count(r, at(w, rank, w->s[rank].owned[i]) + k, elems);
 }
 
 static void walk(struct gf_schedule *s, int ranks, enum gf_coll_half half, struct gf_rounding *r)
 {
 	struct walk w = {.s = s, .ranks = ranks};
-	size_t i;
-	int rank;
 
 	w.buffers = gf_xcalloc((size_t)ranks, sizeof(*w.buffers));
 	w.next = gf_xcalloc((size_t)ranks, sizeof(*w.next));
 	w.queues = gf_xcalloc((size_t)ranks, sizeof(*w.queues));
-	for (rank = 0; rank < ranks; rank++) {
+	for (int rank = 0; rank < ranks; rank++) {
 		w.buffers[rank] = gf_xcalloc(s[rank].count_elems + s[rank].scratch_elems + 1,
 					     sizeof(**w.buffers));
-		for (i = 0; rank < s[rank].contributors && i < s[rank].count_elems; i++)
+		for (size_t i = 0; rank < s[rank].contributors && i < s[rank].count_elems; i++)
 			w.buffers[rank][i].n = 1;
 	}
 	run(&w);
 	collect(&w, half, r);
-	for (rank = 0; rank < ranks; rank++)
+	for (int rank = 0; rank < ranks; rank++)
 		free(w.buffers[rank]);
 	free(w.buffers);
 	free(w.next);
@@ -224,7 +216,7 @@ int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args
 		   struct gf_rounding *r, struct gf_error *err)
 {
 	struct gf_coll_args of = *args;
-	struct gf_schedule *s;
+	GF_FREED struct gf_schedule *s = NULL;
 	int rank, built, rc = 0;
 
 	*r = (struct gf_rounding){.ranks = args->ranks - args->servers};
@@ -244,7 +236,6 @@ int gf_rounding_of(const struct gf_algorithm *a, const struct gf_coll_args *args
 		walk(s, args->ranks, args->half, r);
 	for (rank = 0; rank < built; rank++)
 		gf_schedule_release(&s[rank]);
-	free(s);
 	return rc;
 }
 

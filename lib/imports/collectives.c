@@ -203,15 +203,13 @@ int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import
 			  struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
 	GF_RELEASED(gf_readings_release) struct gf_readings all = {.imported = c->imported};
-	int rc;
 
 	gf_imported_find(c->imported, "%zu all-reduces", c->count);
 	for (size_t i = 0; i < c->nchoices; i++)
 		if (c->choices[i].count)
 			gf_imported_find(c->imported, "%zu by %s", c->choices[i].count,
 					 c->choices[i].name);
-	rc = take_medians(c, &all, err);
-	return rc ?: gf_readings_finish(&all, in, out, remarks, err);
+	return take_medians(c, &all, err) ?: gf_readings_finish(&all, in, out, remarks, err);
 }
 
 void gf_collectives_release(struct gf_collectives *c)

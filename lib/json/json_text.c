@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "json/json.h"
 
@@ -169,16 +170,7 @@ int gf_json_parse_loose(const char *text, size_t size, const char *file, struct 
 	return parse(text, size, file, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, root, err);
 }
 
-/* JSON Lines as a table of text (json/json.h). */
-#include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/array.h"
-#include "base/heap.h"
-#include "json/json.h"
+/* --- JSON Lines as a table of text (json/json.h) ----------------------------- */
 
 /* The columns, in the order in which rows first have them. */
 struct columns {

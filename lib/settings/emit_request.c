@@ -434,7 +434,7 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, con
 {
 	const struct gf_emitter *e = find(target, err);
 	struct gf_request there = *r;
-	const char **codecs;
+	GF_FREED const char **codecs = NULL;
 	int rc;
 
 	if (!e)
@@ -442,7 +442,5 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given, con
 	memset(p, 0, sizeof(*p));
 	there.elsewhere = true;
 	rc = bound_codecs(&there, e, &codecs, err);
-	rc = rc ? rc : request_emit(&there, given, e, p, out, notes, err);
-	free(codecs);
-	return rc;
+	return rc ?: request_emit(&there, given, e, p, out, notes, err);
 }

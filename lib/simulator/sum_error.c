@@ -2,7 +2,6 @@
 #include "simulator/sum_error.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -20,9 +19,8 @@ static double error_by(const struct gf_sum_error_of *of, const struct gf_way *wa
 	struct gf_rounding r;
 	struct gf_error unread;
 	int ranks = 1;
-	size_t i;
 
-	for (i = 0; i < by.nfactors; i++)
+	for (size_t i = 0; i < by.nfactors; i++)
 		ranks *= by.factors[i];
 	if (ranks != of->ranks) /* a plan's on other ranks */
 		by.nfactors = 0;
@@ -62,9 +60,7 @@ double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_
 
 static bool goes_alike(const struct gf_message *a, const struct gf_message *b)
 {
-	size_t i;
-
-	for (i = 0; a->nstages == b->nstages && i < a->nstages; i++)
+	for (size_t i = 0; a->nstages == b->nstages && i < a->nstages; i++)
 		if (a->stages[i].factor != b->stages[i].factor ||
 		    strcmp(a->stages[i].algorithm ? a->stages[i].algorithm : "",
 			   b->stages[i].algorithm ? b->stages[i].algorithm : "") != 0)
@@ -121,11 +117,9 @@ double gf_sim_step_error(const struct gf_plan *p, const struct gf_value_statisti
 
 void gf_sim_predict_error(struct gf_plan *p, const struct gf_value_statistics *values)
 {
-	double *error = gf_xcalloc(p->nmessages, sizeof(*error));
-	size_t i;
+	GF_FREED double *error = gf_xcalloc(p->nmessages, sizeof(*error));
 
 	p->predicted->error = gf_sim_step_error(p, values, error);
-	for (i = 0; i < p->nmessages; i++)
+	for (size_t i = 0; i < p->nmessages; i++)
 		p->predicted->messages[i].error = error[i];
-	free(error);
 }
