@@ -75,14 +75,12 @@ static double least_share(const struct gf_option *o, int lanes, double low, doub
 {
 	const struct gf_contention *c = o->contention;
 	double least = 1;
-	size_t e;
-	int n;
 
 	low *= o->wire_ratio;
 	high *= o->wire_ratio;
-	for (n = 2; c && n <= lanes && n <= LANES_SHARE; n++) {
+	for (int n = 2; c && n <= lanes && n <= LANES_SHARE; n++) {
 		least = fmin(least, fmin(share_at(c, low - 1, n), share_at(c, high, n)));
-		for (e = 0; e < c->nentries; e++) {
+		for (size_t e = 0; e < c->nentries; e++) {
 			double size = (double)c->entries[e].size_bytes;
 
 			if (size >= low - 1 && size <= high)
@@ -123,9 +121,7 @@ struct rate {
 /* Does one of them ask no more than this one, in any mix? */
 static bool is_beaten(const struct rate *by, size_t n, const struct rate *one)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (by[i].share <= one->share && by[i].per_byte_s <= one->per_byte_s &&
 		    by[i].alone_s <= one->alone_s)
 			return true;
@@ -136,7 +132,7 @@ static bool is_beaten(const struct rate *by, size_t n, const struct rate *one)
 static void find_rates(const struct gf_rest *r, double *rates)
 {
 	const struct gf_menu *m = &r->w->menu;
-	struct rate *counted = gf_xcalloc(m->noptions, sizeof(*counted));
+	GF_FREED struct rate *counted = gf_xcalloc(m->noptions, sizeof(*counted));
 	size_t i, k, mix, ncounted;
 
 	for (i = r->nsteps; i-- > 0;) {
@@ -164,15 +160,13 @@ static void find_rates(const struct gf_rest *r, double *rates)
 			}
 		}
 	}
-	free(counted);
 }
 
 static double least_startup_s(const struct gf_workbench *w)
 {
 	double least = INFINITY;
-	size_t k;
 
-	for (k = 0; k < w->menu.noptions; k++)
+	for (size_t k = 0; k < w->menu.noptions; k++)
 		least = fmin(least, w->menu.options[k].line.startup_s);
 	return least;
 }
@@ -184,9 +178,8 @@ static double rest_s(const struct gf_rest *r, size_t i, double startup_s, double
 	const struct gf_workbench *w = r->w;
 	double rest =
 		gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, i, w->ntensors - 1)) / r->lanes;
-	size_t mix;
 
-	for (mix = 0; mix < r->nmixes; mix++) {
+	for (size_t mix = 0; mix < r->nmixes; mix++) {
 		double lambda = lambda_of(r, mix);
 		double mixed_s = lambda * startup_s + r->busy_s[i * r->nmixes + mix];
 
@@ -258,10 +251,8 @@ bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s, const struct 
 static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s, double *drain_s,
 		      double *lanes_s)
 {
-	int f;
-
 	*drain_s = *lanes_s = 0;
-	for (f = 0; f < s->nflights; f++) {
+	for (int f = 0; f < s->nflights; f++) {
 		const struct gf_sim_flight *flight = &s->flights[f];
 
 		*drain_s += r->shares[flight->message] * flight->left_s;
@@ -287,12 +278,11 @@ double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s, si
 	const struct gf_workbench *w = r->w;
 	const double *busy_s = &r->busy_s[next * r->nmixes];
 	double drain_s, lanes_s, busy = 0, end_s, backward_s;
-	size_t mix;
 
 	in_flight(r, s, &drain_s, &lanes_s);
 	if (priced_s)
 		*priced_s = s->now_s + r->lambda * drain_s + (1 - r->lambda) * lanes_s;
-	for (mix = 0; mix < r->nmixes; mix++) {
+	for (size_t mix = 0; mix < r->nmixes; mix++) {
 		double lambda = lambda_of(r, mix);
 		double by = lambda * drain_s + (1 - lambda) * lanes_s + busy_s[mix];
 
@@ -346,7 +336,6 @@ double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 	double startup_s, delay_s, bound;
 	struct gf_menu gathers;
 	struct gf_rest r;
-	size_t i;
 
 	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &gathers);
 	gf_menu_half(&w->menu, GF_COLL_REDUCE_SCATTER, &half.menu);
@@ -354,13 +343,13 @@ double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 	startup_s = least_startup_s(&half);
 	gf_rest_init(&r, &half, lanes, MIXES);
 	bound = w->backward_end_s + (1 - 1 / w->least_slowdown) * rest_s(&r, 0, startup_s, NULL);
-	for (i = 0; i <= last; i++)
+	for (size_t i = 0; i <= last; i++)
 		bound = fmax(bound, w->ready_s[i] + rest_s(&r, i, startup_s, NULL));
 	gf_rest_release(&r);
 	gf_menu_part_release(&half.menu);
 	gf_menu_part_release(&gathers);
 	bound += delay_s;
-	for (i = 0; lanes == 1 && gf_menu_unlike(&w->menu) && i <= last; i++)
+	for (size_t i = 0; lanes == 1 && gf_menu_unlike(&w->menu) && i <= last; i++)
 		bound = fmax(bound,
 			     w->ready_s[i] - forward_s +
 				     gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, i, last)));
