@@ -19,6 +19,7 @@ import functools
 import glob
 import json
 import os
+import shutil
 import sys
 import time
 
@@ -158,8 +159,12 @@ def profile(net, batch, folder):
                      batch=8, update=job.optimizer.step,
                      network=os.path.join(folder, "network.json"), also=ALSO)
     job = Job(net, batch, fully_sharded)
+    shards = os.path.join(folder, "network.shards")
+    if dist.get_rank() == 0:
+        shutil.copy(os.path.join(folder, "network.alone"), shards)
     gradflow.profile(job.model, loss, os.path.join(folder, "shards.json"), name=sys.argv[1],
-                     batch=8, update=job.optimizer.step)
+                     batch=8, update=job.optimizer.step, network=shards,
+                     also=[["--codecs", codec] for codec in ("bf16", "q8")])
 
 
 def race(net, batch, folder, steps):

@@ -73,7 +73,7 @@ if [ ! -e "$work/network.json" ]; then
 fi
 plan() { # NAME: a contestant
 	local network=network.json
-	[ "$2" = model.json ] || network=network.alone
+	[ "$2" = model.json ] || network=network.shards
 	[ -e "$work/$1.plan" ] || gf-plan -q "${@:3}" "$work/$2" "$work/$network" > "$work/$1.plan" ||
 		rm -f "$work/$1.plan"
 }

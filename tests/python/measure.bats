@@ -13,6 +13,6 @@ setup_file() { needs_torch; }
 @test "PyTorch, profile: what cannot be measured or written is refused at once" { holds measure 2 refused; }
 @test "PyTorch, profile: costs are fitted to whole steps" {
 	needs_library
-	holds measure 2 fitted bounds
+	holds measure 2 fitted fitted_shards bounds
 }
 @test "PyTorch: its profiler's trace is imported" { holds measure 2 trace; }

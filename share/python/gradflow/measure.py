@@ -186,10 +186,7 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
                  for _, _, g in sharded(model)]
         if units:
             alone, apart = functools.partial(_alone, model), functools.partial(_unsynced, model)
-            loss = functools.partial(loss, model) if _is_given_model(loss) else loss
-            if network:
-                raise TypeError("profile: network: want a model without shards, whose messages are "
-                                "all-reduces")
+            given = loss = functools.partial(loss, model) if _is_given_model(loss) else loss
         elif not _is_given_model(loss):
             alone = apart
         elif isinstance(model, DistributedDataParallel) or not dist.is_initialized():
@@ -199,7 +196,7 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
             ends.enter_context(_while_wrapped(wrapped))
             wrapped.register_comm_hook(None, _exchange_nothing)
             apart, loss = wrapped.no_sync, functools.partial(loss, wrapped)
-        if network and apart is alone:
+        if network and apart is alone and not units:
             raise TypeError("profile: network: want the loss as a function of the model, loss(model), "
                             "and a model without DistributedDataParallel")
         seen = _Forward(model, parameters, clock)
@@ -228,7 +225,9 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
         if rank_in(None) == 0:
             write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
                                                   batch, needs, kept), indent=1) + "\n")
-        if network:
+        if network and units:
+            _adapt_shards(model, given, path, network, steps, passes, update, also)
+        elif network:
             _adapt(model, loss, given, path, network, steps, passes, update, arguments, also)
 
 
@@ -259,15 +258,51 @@ class _Nothing:
 
 
 @contextlib.contextmanager
-def _alone(model):
-    """Meanwhile the model of fully_shard exchanges nothing."""
+def _as_they_are(model):
+    """What moves the units of a model of fully_shard is as before in the end."""
     with contextlib.ExitStack() as ends:
         for _, _, g in sharded(model):
             for name in ("_all_gather_comm", "_reduce_scatter_comm", "_all_reduce_hook"):
                 ends.callback(setattr, g, name, getattr(g, name))
+        yield
+
+
+@contextlib.contextmanager
+def _alone(model):
+    """Meanwhile the model of fully_shard exchanges nothing."""
+    with _as_they_are(model):
+        for _, _, g in sharded(model):
             g._all_gather_comm = g._reduce_scatter_comm = _Nothing()
             g._all_reduce_hook = None
         yield
+
+
+def _adapt_shards(model, loss, path, network, steps, passes, update, also):
+    """Units are gathered one ahead meanwhile, as gradflow.shard has it without a plan."""
+    from .shards import Shards  # pylint: disable=import-outside-toplevel  # a cycle
+    from .turns import adapt  # pylint: disable=import-outside-toplevel
+    modules = [module for name, module, _ in sharded(model) if name]
+
+    def step(around):
+        with around:
+            for _ in range(passes - 1):
+                with _unsynced(model):
+                    loss().backward()
+            loss().backward()
+        if update:
+            update()
+        for p in model.parameters():
+            p.grad = None
+
+    with _as_they_are(model):
+        group = next(sharded(model))[2].mesh_info.shard_process_group
+        with contextlib.closing(Shards(model, None, None, None, group, False)) as shards:
+            for module, after in zip(modules, modules[1:]):
+                module.set_modules_to_forward_prefetch([after])
+            adapt(lambda: step(_alone(model)), lambda: step(contextlib.nullcontext()), shards, path,
+                  network, max(steps // 4, 3), also)
+            for module in modules:
+                module.set_modules_to_forward_prefetch([])
 
 
 def _spread(ready, parameters, units):

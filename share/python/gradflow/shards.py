@@ -203,6 +203,9 @@ class Shards:
     def former(self):
         return (None,)
 
+    def rest(self):
+        """A step that exchanges nothing is none of this."""
+
     def take(self, plan, where="plan"):  # pylint: disable=unused-argument
         """Goes on by that plan, or as fully_shard does, between two steps."""
         self.finish()

@@ -18,6 +18,7 @@ _TURNS, _UNCOUNTED = 5, 3
 _SETTLE = 5        # steps after which messages are laid out as buckets
 _PARTS = 8         # messages of the second plan, at most
 _MOST_COST = 16    # times what messages were measured to cost alone
+_LATER_S = 1e-7, 0.1  # that a message may begin later
 _MOST_SLOWDOWN = 100
 _HALVINGS = 12
 _MUCH = 2          # times the shortest of the same steps
@@ -38,8 +39,8 @@ def _plan(folder, model, network, options):
     return json.loads(commands.run(["gf-plan", *options, *paths]))
 
 
-def _where(name, rising, wanted, low, high):
-    """Between low and high, where the function is that large. 1, and a warning: nowhere."""
+def _where(name, rising, wanted, low, high, none=1):
+    """Between low and high, where the function is that large. `none`, and a warning: nowhere."""
     least, most = low, high
     for _ in range(_HALVINGS):
         middle = (low * high) ** 0.5
@@ -50,7 +51,7 @@ def _where(name, rising, wanted, low, high):
     warn(f"gradflow.profile: {name}: steps took {wanted * 1e3:.1f} ms, and from {least:.3g} to "
          f"{most:.3g} the nearest prediction is {found * 1e3:.1f} ms: it is left as it was: profile "
          "again on an idle machine")
-    return 1
+    return none
 
 
 def _takes(document, step_s):
@@ -71,6 +72,15 @@ def _times(network, factor):
         for line in (cost, *cost.get("larger", ())):
             line["startup_s"] *= factor
             line["per_byte_s"] *= factor
+    return found
+
+
+def _later(network, more_s):
+    """If each message begins so much later, as where ranks wait for each other at each unit."""
+    found = copy.deepcopy(network)
+    for cost in found["network"]["allreduce"]:
+        for line in (cost, *cost.get("larger", ())):
+            line["startup_s"] += more_s
     return found
 
 
@@ -129,11 +139,14 @@ def adapt(nothing, job, state, model, network, steps, also=()):
     are cold. Where ranks share processors, backward stands still for them. And selections and
     codecs find memory that is not in a cache: `also` has options of gf-plan for plans of this kind.
     The files `model` and `network` are changed so that gf-plan predicts these steps as they were
-    measured. On all ranks; rank 0 has the files."""
-    group = state.group
+    measured. Of shards one plan tells what their messages cost, by the units that the model has. On
+    all ranks; rank 0 has the files."""
+    group, halves = state.group, bool(state.options)
     rank, found, failure = dist.get_rank(group), [None], None
     size = sum(p.numel() * p.element_size() for p in state.parameters.values())
-    kinds = (["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)], *also)
+    kinds = [["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)]]
+    own = 1 if halves else len(kinds)
+    kinds = [state.options] * halves + kinds * (not halves) + [[*state.options, *options] for options in also]
     with tempfile.TemporaryDirectory() as folder:
         if rank == 0:
             try:
@@ -146,9 +159,9 @@ def adapt(nothing, job, state, model, network, steps, also=()):
                                    group=group)
         for _ in range(_SETTLE):
             job()
-        plans = [functools.partial(state.take, None, "plan", state.messages)]
+        plans = [functools.partial(state.take, *state.former())]
         plans += [functools.partial(state.take, plan) for plan in found[0]]
-        alone_s, plain_s, whole_s, parts_s, *others_s = _take_turns(
+        alone_s, plain_s, whole_s, *others_s = _take_turns(
             [(state.rest, nothing), *((take, job) for take in plans)], group, steps)
         if rank != 0:
             return
@@ -157,14 +170,19 @@ def adapt(nothing, job, state, model, network, steps, also=()):
         def predicted(kind, costs):
             return _plan(folder, compute, costs, kinds[kind])["predicted"]["iteration_s"]
 
-        costs = _times(costs, _where("costs of messages", lambda x: predicted(0, _times(costs, x)), whole_s,
-                                     1 / _MOST_COST, _MOST_COST))
-        costs = _beside(costs, _where("compute_slowdown", lambda x: predicted(1, _beside(costs, x)),
-                                      parts_s, 1, _MOST_SLOWDOWN))
-        for i, step_s in enumerate(others_s, 2):
+        if halves:
+            costs = _later(costs, _where("costs of messages", lambda x: predicted(0, _later(costs, x)),
+                                         whole_s, *_LATER_S, none=0))
+        else:
+            costs = _times(costs, _where("costs of messages", lambda x: predicted(0, _times(costs, x)),
+                                         whole_s, 1 / _MOST_COST, _MOST_COST))
+            costs = _beside(costs, _where(
+                "compute_slowdown", lambda x: predicted(1, _beside(costs, x)), others_s.pop(0), 1, _MOST_SLOWDOWN))
+        for i, step_s in enumerate(others_s, own):
             costs = _processing(costs, found[0][i], _where(
                 "costs of " + " ".join(kinds[i]), lambda x, i=i: predicted(i, _processing(costs, found[0][i], x)), step_s,
                 1 / _MOST_COST, _MOST_COST))
-        costs["network"][WITHOUT_PLAN] = plain_s
+        if not halves:
+            costs["network"][WITHOUT_PLAN] = plain_s
         for path, document in ((model, compute), (network, costs)):
             write_whole(path, json.dumps(document, indent=1) + "\n")
