@@ -192,6 +192,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
 	/* the first columns, where these are compared */
 	bool algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
+	bool by_codec = algorithms || c->over.axes >> GF_COMPARE_CODECS & 1;
 	bool periods = c->over.axes >> GF_COMPARE_PERIODS & 1;
 	bool shards = false, rounds = false;
 	enum gf_compare_axis values[2];
@@ -203,7 +204,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
 	for (i = 0; i < c->nrows; i++) {
 		shards |= c->rows[i].memory_bytes > 0;
-		rounds |= c->rows[i].error > GF_ERROR_OF_NOTE;
+		rounds |= by_codec && c->rows[i].error > GF_ERROR_OF_NOTE;
 	}
 	gf_text_addf(
 		&head,
@@ -235,8 +236,10 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		add_system(&t, &r->plan);
 		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d", r->plan.policy, r->plan.codecs,
 			       r->plan.selection, r->plan.nmessages, r->plan.lanes);
-		if (rounds)
+		if (rounds && r->error > 0)
 			gf_table_cell(&t, "%.1e", r->error);
+		else if (rounds)
+			gf_table_cell(&t, "-");
 		add_time(&t, r);
 		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s).text);
 		if (c->now_s > 0)
