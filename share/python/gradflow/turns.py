@@ -61,7 +61,7 @@ def _takes(document, step_s):
     for k in ("forward_s", "backward_s", "update_s"):
         model[k] *= factor
     for t in model["tensors"]:
-        t["ready_s"] *= factor
+        t.update({k: t[k] * factor for k in ("ready_s", "need_s") if k in t})
     return {**document, "model": model}
 
 
