@@ -60,13 +60,8 @@ double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_
 
 static bool goes_alike(const struct gf_message *a, const struct gf_message *b)
 {
-	for (size_t i = 0; a->nstages == b->nstages && i < a->nstages; i++)
-		if (a->stages[i].factor != b->stages[i].factor ||
-		    strcmp(a->stages[i].algorithm ? a->stages[i].algorithm : "",
-			   b->stages[i].algorithm ? b->stages[i].algorithm : "") != 0)
-			return false;
-	return a->nstages == b->nstages && !strcmp(a->algorithm, b->algorithm) &&
-	       !strcmp(a->codec, b->codec);
+	return gf_stages_same(a->stages, a->nstages, b->stages, b->nstages) &&
+	       !strcmp(a->algorithm, b->algorithm) && !strcmp(a->codec, b->codec);
 }
 
 double gf_sim_library_error(const char *codec, int ranks, bool scattered)
