@@ -8,16 +8,24 @@
 
 #define API __attribute__((visibility("default")))
 
+/* As gf_embed_enter, of an exchange of halves. */
+static int enter(struct gradflow_exchange *x, const char *call, struct gf_error *err)
+{
+	int rc = gf_embed_enter(x, call, err);
+
+	if (rc || x->halves)
+		return rc;
+	return gf_embed_leave(x, gf_error_set(err, -EINVAL,
+					      "%s: want an exchange that was opened with halves, "
+					      "got one of steps",
+					      call));
+}
+
 static int check(const struct gradflow_exchange *x, const char *call, const struct gradflow_half *g,
 		 const uint64_t *number, struct gf_error *err)
 {
 	const enum gf_dtype *dtype = g ? gf_embed_dtype(g->dtype) : NULL;
 
-	if (!x->halves)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want an exchange that was opened with halves, got one of "
-				    "steps",
-				    call);
 	if (!g || !number)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a half and a place for its number, "
@@ -52,7 +60,7 @@ static int begin(struct gradflow_exchange *x, const char *call, enum gf_coll_hal
 	struct gf_exchange_half h = {.half = half};
 	struct gf_layout_piece *pieces;
 	size_t i;
-	int rc = gf_embed_enter(x, call, err);
+	int rc = enter(x, call, err);
 
 	if (rc)
 		return rc;
@@ -94,17 +102,11 @@ API int gradflow_exchange_wait_half(struct gradflow_exchange *x, uint64_t number
 {
 	static const char call[] = "gradflow_exchange_wait_half";
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, call, err);
+	int rc = enter(x, call, err);
 
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	if (!x->halves)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want an exchange that was opened with halves, got one of "
-				  "steps",
-				  call);
-	else
-		rc = gf_embed_keep(x, gf_exchange_wait_half(x->exchange, number, err), err);
-	return gf_embed_leave(x, rc);
+	rc = gf_exchange_wait_half(x->exchange, number, err);
+	return gf_embed_leave(x, gf_embed_keep(x, rc, err));
 }
