@@ -277,30 +277,32 @@ def _alone(model):
         yield
 
 
+def _whole_step(model, passes, update, loss, apart, around=contextlib.nullcontext()):
+    """A step of the job, whose passes but the last run in apart(), and all of them in around."""
+    with around:
+        for _ in range(passes - 1):
+            with apart():
+                loss().backward()
+        loss().backward()
+    if update:
+        update()
+    for p in model.parameters():
+        p.grad = None
+
+
 def _adapt_shards(model, loss, path, network, steps, passes, update, also):
     """Units are gathered one ahead meanwhile, as gradflow.shard has it without a plan."""
     from .shards import Shards  # pylint: disable=import-outside-toplevel  # a cycle
     from .turns import adapt  # pylint: disable=import-outside-toplevel
     modules = [module for name, module, _ in sharded(model) if name]
-
-    def step(around):
-        with around:
-            for _ in range(passes - 1):
-                with _unsynced(model):
-                    loss().backward()
-            loss().backward()
-        if update:
-            update()
-        for p in model.parameters():
-            p.grad = None
+    step = functools.partial(_whole_step, model, passes, update, loss, functools.partial(_unsynced, model))
 
     with _as_they_are(model):
         group = next(sharded(model))[2].mesh_info.shard_process_group
         with contextlib.closing(Shards(model, None, None, None, group, False)) as shards:
             for module, after in zip(modules, modules[1:]):
                 module.set_modules_to_forward_prefetch([after])
-            adapt(lambda: step(_alone(model)), lambda: step(contextlib.nullcontext()), shards, path,
-                  network, max(steps // 4, 3), also)
+            adapt(lambda: step(_alone(model)), step, shards, path, network, max(steps // 4, 3), also)
             for module in modules:
                 module.set_modules_to_forward_prefetch([])
 
@@ -334,16 +336,7 @@ def _adapt(model, alone, loss, path, network, steps, passes, update, arguments, 
     from .state import ddp  # pylint: disable=import-outside-toplevel  # a cycle
     from .turns import adapt  # pylint: disable=import-outside-toplevel
     wrapped = ddp(model, **arguments)
-
-    def step(loss, apart):
-        for _ in range(passes - 1):
-            with apart():
-                loss().backward()
-        loss().backward()
-        if update:
-            update()
-        for p in model.parameters():
-            p.grad = None
+    step = functools.partial(_whole_step, model, passes, update)
 
     with _while_wrapped(wrapped), contextlib.closing(wrapped.gradflow):
         adapt(lambda: step(alone, alone.args[0].no_sync),
@@ -483,7 +476,7 @@ def _free_port():
         return s.getsockname()[1]
 
 
-# What gf-plan tells of, of what PyTorch tells of.
+# Kinds of memory: by their names in plans, those of PyTorch.
 _KINDS = {"parameters": ("Sharded Param", "Parameter"), "gradients": ("Sharded Grad", "Unsharded Grad", "Gradient"),
           "state": ("OptState", "Optstate"), "gathered": ("Unsharded Param",), "activations": ("Activation",),
           "buffers": ("Buffer",), "messages": ("All Gather", "Reduce Scatter"), "others": ("Temp", "Inputs", "Other")}
