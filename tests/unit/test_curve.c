@@ -63,12 +63,9 @@ static const struct synthetic networks[] = {
 	{"asks first", 5e-5, 9e-9, {1, 1.8, 2.6, 3.4}, 0.02, 1e-6, 65536, 2e-3},
 };
 
-static void recover_on(struct gf_comm *comm, void *ctx)
+static struct gf_measure_curve_config config_on(struct gf_comm *comm)
 {
-	const struct synthetic *n = ctx;
-	struct state state = {.net = n};
-	struct gf_measure_subject subject = {n->name, sit, &state};
-	struct gf_measure_curve_config config = {
+	return (struct gf_measure_curve_config){
 		.comm = comm,
 		.limits = {.min_bytes = 1024,
 			   .max_bytes = (size_t)16 << 20,
@@ -77,6 +74,14 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 		.lanes = 4,
 		.lines = GF_FIT_LINES_MOST,
 	};
+}
+
+static void recover_on(struct gf_comm *comm, void *ctx)
+{
+	const struct synthetic *n = ctx;
+	struct state state = {.net = n};
+	struct gf_measure_subject subject = {n->name, sit, &state};
+	struct gf_measure_curve_config config = config_on(comm);
 	struct gf_measure_curve curve = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
@@ -131,15 +136,7 @@ static int sit_flat(void *ctx, const struct gf_measure_sitting *s,
 static void flat_on(struct gf_comm *comm, void *ctx)
 {
 	struct gf_measure_subject subject = {"flat", sit_flat, NULL};
-	struct gf_measure_curve_config config = {
-		.comm = comm,
-		.limits = {.min_bytes = 1024,
-			   .max_bytes = (size_t)16 << 20,
-			   .budget_s = 10,
-			   .point = {0.1, 5, 1000}},
-		.lanes = 4,
-		.lines = GF_FIT_LINES_MOST,
-	};
+	struct gf_measure_curve_config config = config_on(comm);
 	struct gf_measure_curve curve = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
