@@ -10,9 +10,9 @@
 /*
  * How often a value is rounded on its way to the result, by walking the schedules of all ranks with
  * variances in place of numbers. A rank's contribution has mean 0 and variance 1, and any two
- * ranks' have the correlation c. So the sum of n of them has the variance n + n(n - 1)c, and a
- * rounding of it that is off by d, relative to the value, adds d^2 times that to the variance of
- * the error. An encoding that cuts toward zero makes all that it holds smaller by the same share: a
+ * ranks' have the correlation c. So the sum of n of them has the variance n + n(n - 1)c. A
+ * rounding of such a sum, off by d relative to it, adds d^2 times that to the variance of the
+ * error. An encoding that cuts toward zero makes all that it holds smaller by the same share: a
  * contribution that is encoded k times lacks k times as much. These errors add up.
  *
  * The error of a sum is also that of the mean. All numbers are the mean over the first elements of

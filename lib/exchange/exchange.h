@@ -164,8 +164,9 @@ struct gf_exchange_half {
 /* -ENOTSUP says why a plan's messages do not go as halves; the plan's ways are settled. */
 int gf_exchange_check_halves(const struct gf_plan *plan, struct gf_error *err);
 /* With env.halves, in place of steps; from the thread that computes. Ranks begin the same halves in
- * the same order. Memory is in use until the half has been waited for. *number counts from 1. As
- * many as fit are under way (exchange/posted_halves.h); then the call waits for the oldest. */
+ * the same order. Memory is in use until the half has been waited for. *number counts from 1.
+ * GF_HALVES_DEPTH of them may be under way (exchange/posted_halves.h): then the call waits for the
+ * oldest. */
 int gf_exchange_begin_half(struct gf_exchange *x, const struct gf_exchange_half *half,
 			   uint64_t *number, struct gf_error *err);
 /* Until that half and all before it have ended. */

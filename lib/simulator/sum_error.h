@@ -7,7 +7,7 @@
 
 /*
  * What rounding does to the mean gradients of a plan: the rms error, relative to the rms of the
- * exact mean. What a selection leaves out is no error here. A library's all-reduce, whose steps
+ * exact mean. Gradients that a selection leaves out are no error here. A library's all-reduce, whose steps
  * nobody knows, is taken for the worst of those that it stands for, with sums of the type that is
  * sent.
  */
