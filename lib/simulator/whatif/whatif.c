@@ -86,7 +86,6 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w, struct gf_
 void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const struct gf_sim_result *r)
 {
 	double first = INFINITY, last = 0;
-	struct gf_plan there = *p;
 
 	for (size_t i = 0; i < p->nmessages; i++) {
 		first = fmin(first, o->messages[i].start_s);
@@ -94,9 +93,6 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 	}
 	if (gf_shard_is_used(&p->shard))
 		first = 0; /* a step begins with a gather */
-	there.ranks = o->ranks;
-	o->error = gf_sim_step_error(&there, NULL, NULL);
-	o->error_of_note = o->error > GF_ERROR_OF_NOTE ? o->error : 0;
 	o->memory_bytes = r->memory.peak_bytes;
 	o->communication_s = fmax(last - first, 0);
 	o->compute_s = gf_plan_compute_s(p);
@@ -107,6 +103,15 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 	o->speedup = o->efficiency * o->ranks;
 	o->samples_per_s = (double)p->model->batch_per_rank *
 			   (double)gf_model_micro_batches(p->model) * o->ranks / o->iteration_s;
+}
+
+static void add_error(const struct gf_plan *p, struct gf_outcome *o)
+{
+	struct gf_plan there = *p;
+
+	there.ranks = o->ranks;
+	o->error = gf_sim_step_error(&there, NULL, NULL);
+	o->error_of_note = o->error > GF_ERROR_OF_NOTE ? o->error : 0;
 }
 
 /* Eq. 42 is of one message after the other beside backward alone. */
@@ -403,6 +408,7 @@ static int what_if_period(const struct gf_plan *p, const struct gf_what_if *w,
 	if (rc == 0) {
 		o.ranks = ranks;
 		conclude_period(&t, slowest, &o);
+		add_error(&t.group, &o);
 		*out = o;
 	} else {
 		gf_outcome_release(&o);
@@ -431,10 +437,12 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_ou
 	if (rc == 0 && w->beyond)
 		gf_beyond_add(w->beyond, &v.plan, &v.fabric, &v.traffic);
 	gf_variant_release(&v);
-	if (rc < 0)
+	if (rc < 0) {
 		gf_outcome_release(&o);
-	else
+	} else {
+		add_error(p, &o);
 		*out = o;
+	}
 	return rc;
 }
 
