@@ -261,9 +261,11 @@ class _Nothing:
 def _as_they_are(model):
     """What moves the units of a model of fully_shard is as before in the end."""
     with contextlib.ExitStack() as ends:
-        for _, _, g in sharded(model):
-            for name in ("_all_gather_comm", "_reduce_scatter_comm", "_all_reduce_hook"):
-                ends.callback(setattr, g, name, getattr(g, name))
+        for _, module, g in sharded(model):
+            places = [(g, "_all_gather_comm"), (g, "_reduce_scatter_comm"), (g, "_all_reduce_hook"),
+                      (module._get_fsdp_state(), "_states_to_forward_prefetch")]
+            for place, name in places:
+                ends.callback(setattr, place, name, getattr(place, name))
         yield
 
 
@@ -303,8 +305,6 @@ def _adapt_shards(model, loss, path, network, steps, passes, update, also):
             for module, after in zip(modules, modules[1:]):
                 module.set_modules_to_forward_prefetch([after])
             adapt(lambda: step(_alone(model)), step, shards, path, network, max(steps // 4, 3), also)
-            for module in modules:
-                module.set_modules_to_forward_prefetch([])
 
 
 def _spread(ready, parameters, units):
