@@ -12,9 +12,11 @@ export OMPI_MCA_reachable=${OMPI_MCA_reachable-weighted}
 
 # Open MPI takes ob1 where there is no fabric, too, but 0.2 s later
 export OMPI_MCA_pml=${OMPI_MCA_pml-ob1}
-# hwloc, which mpirun and each rank ask as they start, reads the registers of PCI devices, which
-# takes a virtual machine longer than all the rest of a start, and looks for displays. What asks
-# for a machine's own devices unsets this.
+# Ranks that wait leave the processors to the tests beside them.
+export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle-1}
+# mpirun and each rank ask hwloc as they start. It reads the registers of PCI devices, which takes
+# a virtual machine longer than all the rest of a start, and it looks for displays. A test of a
+# machine's own devices unsets this.
 export HWLOC_COMPONENTS=${HWLOC_COMPONENTS--pci,-linuxio,-gl,-opencl}
 # The other ranks of a job that has failed end at once, and not after a second.
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}

@@ -164,7 +164,7 @@ iteration() { # WANTED
 	wants 0 gf-plan --compare now.json asc-wfbp-8x4-10gbe
 	grep -qE ' x given$' out.txt
 	tail -n 1 err.txt | grep -q ' x the plan that was given ('
-	wants 0 gf-plan --gpu v100 resnet18 gradientflow-cluster-v
+	wants 0 gf-plan resnet20 4x2-1gbe
 	tail -n 1 err.txt | grep -qE "^gf-plan: 1\.[0-9]{2} x DDP's default \(.*\): [0-9]+ messages, f32\$"
 }
 
@@ -1871,6 +1871,7 @@ writes_nothing() { # OPTION...
 	done | jq -se 'map(.predicted.iteration_s) | .[0] > .[1] and .[1] >= .[2]'
 }
 
+# bats test_tags=long
 @test "a plan is its own row of --compare, however much was replayed for the others" {
 	set -- -q --model resnet50 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
 	wants 0 gf-plan "$@"

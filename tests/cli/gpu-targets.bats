@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How make check-gpu and make bench-gpu read the output of programs: tables,
 # verdicts, missing parts. Programs of the tests' own take their places.
+# bats file_tags=long
 load common
 
 setup() {

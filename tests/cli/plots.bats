@@ -288,7 +288,7 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 	both streaming gf-sim streaming.json
 	both diloco gf-sim diloco.json
 	both compare gf-plan --compare "${job[@]}"
-	both grid gf-plan --compare --over lanes:codecs "${job[@]}"
+	both grid gf-plan --compare --over lanes=1,2:codecs=f32,q8 "${job[@]}"
 	both over gf-plan --compare --over codecs,selections "${job[@]}"
 	for selection in topk gtopk; do
 		gf-plan -q "${job[@]}" --selection $selection > $selection.json
@@ -342,7 +342,7 @@ look() {
 	gf-plan -q --compare --over selections "${job[@]}" --table=json --plot over.svg > over.jsonl
 	[ "$(grep -c ' +?<' over.svg)" -eq "$(jq -s 'map(select(.free or .assumed)) | length' over.jsonl)" ]
 	grep -q '(+?)<' over.svg
-	gf-plan -q --compare --over lanes:codecs "${job[@]}" --plot grid.svg
+	gf-plan -q --compare --over lanes=1,2:codecs=f32,q8 "${job[@]}" --plot grid.svg
 	for text in lanes codecs: 'step (ms)'; do grep -qF ">$text<" grid.svg; done
 	# a period has none of the policies
 	gf-plan -q "${job[@]}" --period streaming --plot period.svg -o /dev/null
