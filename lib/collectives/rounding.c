@@ -255,7 +255,9 @@ double gf_rounding_rms(const struct gf_rounding *r, const struct gf_codec *codec
 {
 	static const int bits[] = {[GF_F32] = 23, [GF_F64] = 52, [GF_F16] = 10, [GF_BF16] = 7};
 	const double c = values ? values->correlation : 0, n = r->ranks;
-	const double off = codec->rms, cut = codec->cut, adding = nearest(bits[sums]);
+	const double wider =
+		values && values->peak > 0 && codec->peak > 0 ? values->peak / codec->peak : 1;
+	const double off = codec->rms * wider, cut = codec->cut, adding = nearest(bits[sums]);
 
 	return sqrt((weigh(r->coded, c) * off * off + weigh(r->cut, c) * cut * cut +
 		     weigh(r->added, c) * adding * adding) /

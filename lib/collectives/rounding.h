@@ -30,7 +30,8 @@ struct gf_rounding {
 
 /* What is known of values. */
 struct gf_value_statistics {
-	double correlation; /* between ranks: 0 where nothing is known, 1 at the most */
+	double correlation; /* between ranks, 1 at the most */
+	double peak;        /* the largest of a codec's block, by the rms; 0: as of normal values */
 };
 
 /* Of the algorithm with these arguments; a half that gathers adds nothing. -ENOTSUP: more than

@@ -18,6 +18,19 @@
  * half may be absent, and the model half may be whole passes alone.
  */
 
+/* What a tensor's gradients are like on a rank, over steps of a training (gf-train --statistics).
+ */
+struct gf_gradient {
+	double rms;
+	/* The largest magnitude of so many neighbours by their rms, in the root of the mean square
+	 * over ranks' own gradients and as much over the exact means. */
+#define GF_GRADIENT_PEAK_ELEMS 1024
+	double peak;
+	double zeros;       /* the share of elements that are 0 */
+	double correlation; /* between two ranks, -1 to 1 */
+	char *extra;
+};
+
 /* Tensors stand in generation order: the order in which backward makes their gradients, last layer
  * first. */
 struct gf_tensor {
@@ -29,7 +42,8 @@ struct gf_tensor {
 	/* What forward keeps until this gradient is made (gf_model_keep), of a micro-batch of a
 	 * rank; 0: nothing, or, where no tensor has any, unknown. */
 	size_t activation_bytes;
-	size_t *shape; /* nshape dimensions, product count_elems; none: unknown */
+	struct gf_gradient *gradient; /* NULL: unknown */
+	size_t *shape;                /* nshape dimensions, product count_elems; none: unknown */
 	size_t nshape;
 	char *extra;
 };

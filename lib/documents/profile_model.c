@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/profile.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -140,6 +141,21 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 	return check_sizes(at, m, err);
 }
 
+#define AT(member) offsetof(struct gf_gradient, member)
+static const struct gf_field gradient_fields[] = {
+	{"rms", GF_FIELD_REAL, .offset = AT(rms), .high = DBL_MAX},
+	{"peak", GF_FIELD_REAL, .offset = AT(peak), .high = 1e6},
+	{"zeros", GF_FIELD_REAL, .offset = AT(zeros), .high = 1},
+	{"correlation", GF_FIELD_REAL, .offset = AT(correlation), .low = -1, .high = 1},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record gradient_record = {
+	GF_RECORD(struct gf_gradient, gradient_fields),
+	.one_line = true,
+};
+
 #define AT(member) offsetof(struct gf_tensor, member)
 static const struct gf_field tensor_fields[] = {
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
@@ -150,6 +166,8 @@ static const struct gf_field tensor_fields[] = {
 	 .absent = NAN},
 	{"activation_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(activation_bytes),
 	 .high = GF_MAX_SIZE},
+	{"gradient", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(gradient),
+	 .record = &gradient_record},
 	{"shape", GF_FIELD_SIZES, GF_OMITTED, .offset = AT(shape), .count_offset = AT(nshape),
 	 .low = 1, .high = GF_MAX_SIZE},
 	{NULL},

@@ -197,7 +197,7 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	}
 	if (c->over.axes >> GF_COMPARE_PERIODS & 1)
 		row.border_bytes = border_bytes(t, &p);
-	gf_sim_predict_error(&p, NULL);
+	gf_sim_predict_error(&p);
 	row.error = p.predicted->error;
 	row.automatic = !t->policy || t->policy->automatic;
 	row.plan = gf_plan_brief(&p);

@@ -373,7 +373,7 @@ int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_tex
 	if (rc < 0)
 		return rc;
 	if (p->predicted)
-		gf_sim_predict_error(p, NULL);
+		gf_sim_predict_error(p);
 	p->topology_digest = digest(r->topology_digest);
 	p->profile_digest = digest(r->profile_digest);
 	return 0;

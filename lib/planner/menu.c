@@ -108,11 +108,14 @@ static bool exceeds(struct filling *f, const char *algorithm, const struct gf_st
 					   .servers = f->fabric.servers,
 					   .copies = f->in->copies,
 					   .scattered = f->in->halves};
+	const struct gf_value_statistics *values;
+	struct gf_value_statistics room;
 	double error;
 
 	if (!(f->in->max_error > 0))
 		return false;
-	error = gf_sim_sum_error(&of, NULL, NULL);
+	values = gf_sim_statistics(f->in->model, 0, f->in->model->ntensors - 1, &room);
+	error = gf_sim_sum_error(&of, values, NULL);
 	if (error <= f->in->max_error || (isnan(error) && gf_codec_is_plain(codec)))
 		return false;
 	if (isnan(error))

@@ -8,15 +8,25 @@
 #include "collectives/way.h"
 #include "documents/shard.h"
 
-static double error_by(const struct gf_sum_error_of *of, const struct gf_way *way,
-		       const struct gf_algorithm *a, const struct gf_codec *codec,
-		       const struct gf_value_statistics *values, double *times)
+/* How a message is rounded, whatever its values; codec NULL: unknown. */
+struct rounding {
+	const struct gf_codec *codec;
+	enum gf_dtype sums;
+	struct gf_rounding counts;
+};
+
+static double rms(const struct rounding *r, const struct gf_value_statistics *values)
+{
+	return r->codec ? gf_rounding_rms(&r->counts, r->codec, r->sums, values) : NAN;
+}
+
+static struct rounding rounding_by(const struct gf_sum_error_of *of, const struct gf_way *way,
+				   const struct gf_algorithm *a, const struct gf_codec *codec)
 {
 	const bool adds = !(a->traits & GF_ALGORITHM_ENCODED) || a != way->algorithm;
-	const enum gf_dtype sums = adds && codec->adds ? codec->dtype : GF_F32;
+	struct rounding r = {codec, adds && codec->adds ? codec->dtype : GF_F32, {0}};
 	struct gf_way by = *way;
 	struct gf_coll_args args;
-	struct gf_rounding r;
 	struct gf_error unread;
 	int ranks = 1;
 
@@ -31,31 +41,41 @@ static double error_by(const struct gf_sum_error_of *of, const struct gf_way *wa
 	args.elem_bytes = sizeof(float);
 	args.copies = of->copies;
 	args.half = of->scattered ? GF_COLL_REDUCE_SCATTER : GF_COLL_WHOLE;
-	args.lossy = sums == GF_F32 && codec->error > 0;
-	if (gf_rounding_of(a, &args, &r, &unread))
-		return NAN;
-	if (times)
-		*times = sqrt(r.cut.alone / of->ranks);
-	return gf_rounding_rms(&r, codec, sums, values);
+	args.lossy = r.sums == GF_F32 && codec->error > 0;
+	if (gf_rounding_of(a, &args, &r.counts, &unread))
+		r.codec = NULL;
+	return r;
+}
+
+static struct rounding rounding_of(const struct gf_sum_error_of *of)
+{
+	const struct gf_codec *codec = gf_codec_find(of->message->codec);
+	const struct gf_algorithm *const *a;
+	struct rounding most = {0}, by;
+	struct gf_error unread;
+	struct gf_way way;
+
+	if (!codec || (codec->error > 0 && !(codec->rms > 0)) ||
+	    gf_way_of_message(of->message, &way, &unread))
+		return most;
+	if (!way.algorithm->stands_for)
+		return rounding_by(of, &way, way.algorithm, codec);
+	for (a = way.algorithm->stands_for; *a; a++) {
+		by = rounding_by(of, &way, *a, codec);
+		if (!(rms(&most, NULL) >= rms(&by, NULL)) && by.codec)
+			most = by;
+	}
+	return most;
 }
 
 double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_statistics *values,
 			double *times)
 {
-	const struct gf_codec *codec = gf_codec_find(of->message->codec);
-	const struct gf_algorithm *const *a;
-	struct gf_error unread;
-	struct gf_way way;
-	double most = NAN;
+	const struct rounding r = rounding_of(of);
 
-	if (!codec || (codec->error > 0 && !(codec->rms > 0)) ||
-	    gf_way_of_message(of->message, &way, &unread))
-		return NAN;
-	if (!way.algorithm->stands_for)
-		return error_by(of, &way, way.algorithm, codec, values, times);
-	for (a = way.algorithm->stands_for; *a; a++)
-		most = fmax(most, error_by(of, &way, *a, codec, values, times));
-	return most;
+	if (times && r.codec)
+		*times = sqrt(r.counts.cut.alone / of->ranks);
+	return rms(&r, values);
 }
 
 static bool goes_alike(const struct gf_message *a, const struct gf_message *b)
@@ -88,33 +108,97 @@ struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message)
 	};
 }
 
-double gf_sim_step_error(const struct gf_plan *p, const struct gf_value_statistics *values,
-			 double *messages)
+/* Blocks of a codec, one after the other, as tensors fill them. */
+struct blocks {
+	double squares;      /* of the largest of each block, times its elements */
+	double most, filled; /* of the one that is not full */
+};
+
+static void fill(struct blocks *b, double elems, double most)
 {
-	double *error = gf_xcalloc(p->nmessages, sizeof(*error)), squares = 0, elems = 0, n;
-	size_t i, k;
+	const double size = GF_GRADIENT_PEAK_ELEMS, n = fmin(elems, size - b->filled);
+	const double rest = elems - n, whole = floor(rest / size) * size;
 
-	for (i = 0; gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) && i < p->nmessages; i++) {
-		const struct gf_sum_error_of of = gf_sum_error_of(p, i);
-
-		for (k = 0; k < i && !goes_alike(&p->messages[k], &p->messages[i]); k++)
-			;
-		error[i] = k < i ? error[k] : gf_sim_sum_error(&of, values, NULL);
-		n = (double)gf_plan_message_elems(p, i);
-		squares += n * error[i] * error[i];
-		elems += n;
-	}
-	for (i = 0; messages && i < p->nmessages; i++)
-		messages[i] = isnan(error[i]) ? 0 : error[i];
-	free(error);
-	return squares > 0 ? sqrt(squares / elems) : 0;
+	b->most = fmax(b->most, most);
+	b->filled += n;
+	if (b->filled < size)
+		return;
+	b->squares += size * b->most * b->most + whole * most * most;
+	b->filled = rest - whole;
+	b->most = b->filled > 0 ? most : 0;
 }
 
-void gf_sim_predict_error(struct gf_plan *p, const struct gf_value_statistics *values)
+const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profile *m, size_t first,
+						    size_t last, struct gf_value_statistics *room)
+{
+	double squares = 0, common = 0;
+	struct blocks blocks = {0};
+
+	for (size_t i = first; i <= last; i++) {
+		const struct gf_gradient *g = m->tensors[i].gradient;
+		const double elems = (double)m->tensors[i].count_elems;
+		double weight;
+
+		if (!g)
+			return NULL;
+		weight = elems * g->rms * g->rms;
+		squares += weight;
+		common += weight * g->correlation;
+		fill(&blocks, elems, g->rms * g->peak);
+	}
+	if (!(squares > 0))
+		return NULL;
+	blocks.squares += blocks.filled * blocks.most * blocks.most;
+	*room = (struct gf_value_statistics){common / squares, sqrt(blocks.squares / squares)};
+	return room;
+}
+
+/* The sum of the squares of the message's exact means; of equal ones where nothing is known. */
+static double squares_of(const struct gf_plan *p, size_t message)
+{
+	const struct gf_message *m = &p->messages[message];
+	double sum = 0;
+
+	for (size_t i = m->first; i <= m->last; i++) {
+		const struct gf_tensor *t = &p->model->tensors[i];
+		const double c = t->gradient ? t->gradient->correlation : 0;
+		const double rms = t->gradient ? t->gradient->rms : 1;
+
+		sum += (double)t->count_elems * rms * rms * (1 + (p->ranks - 1) * c);
+	}
+	return fmax(sum, 0);
+}
+
+double gf_sim_step_error(const struct gf_plan *p, double *messages)
+{
+	GF_FREED struct rounding *r = gf_xcalloc(p->nmessages, sizeof(*r));
+	double errors = 0, squares = 0;
+	struct gf_value_statistics room;
+	size_t i, k;
+
+	memset(messages, 0, p->nmessages * sizeof(*messages));
+	for (i = 0; gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) && i < p->nmessages; i++) {
+		const struct gf_sum_error_of of = gf_sum_error_of(p, i);
+		const struct gf_message *m = of.message;
+		const double weight = squares_of(p, i);
+		double error;
+
+		for (k = 0; k < i && !goes_alike(&p->messages[k], m); k++)
+			;
+		r[i] = k < i ? r[k] : rounding_of(&of);
+		error = rms(&r[i], gf_sim_statistics(p->model, m->first, m->last, &room));
+		errors += weight * error * error;
+		squares += weight;
+		messages[i] = isnan(error) ? 0 : error;
+	}
+	return errors > 0 ? sqrt(errors / squares) : 0;
+}
+
+void gf_sim_predict_error(struct gf_plan *p)
 {
 	GF_FREED double *error = gf_xcalloc(p->nmessages, sizeof(*error));
 
-	p->predicted->error = gf_sim_step_error(p, values, error);
+	p->predicted->error = gf_sim_step_error(p, error);
 	for (size_t i = 0; i < p->nmessages; i++)
 		p->predicted->messages[i].error = error[i];
 }

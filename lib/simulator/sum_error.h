@@ -7,9 +7,9 @@
 
 /*
  * What rounding does to the mean gradients of a plan: the rms error, relative to the rms of the
- * exact mean. Gradients that a selection leaves out are no error here. A library's all-reduce, whose steps
- * nobody knows, is taken for the worst of those that it stands for, with sums of the type that is
- * sent.
+ * exact mean. Gradients that a selection leaves out are no error here. A library's all-reduce,
+ * whose steps nobody knows, is taken for the worst of those that it stands for, with sums of the
+ * type that is sent.
  */
 
 /* Less than this is the rounding of f32, which nobody chooses by. */
@@ -29,11 +29,14 @@ double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_
 double gf_sim_library_error(const char *codec, int ranks, bool scattered);
 /* That of a plan's message. */
 struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message);
-/* Of a plan's step, weighed by elements; and of each message (nmessages, or NULL). 0: unknown, as
- * of plans whose selection leaves gradients out. */
-double gf_sim_step_error(const struct gf_plan *p, const struct gf_value_statistics *values,
-			 double *messages);
+/* What is known of the gradients of tensors first to last; NULL: not of all of them. */
+const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profile *m, size_t first,
+						    size_t last, struct gf_value_statistics *room);
+/* Of a plan's step, and of each message (nmessages), by what the model knows of its
+ * gradients; their errors are weighed by elements where it knows nothing. 0: unknown, as of plans
+ * whose selection leaves gradients out. */
+double gf_sim_step_error(const struct gf_plan *p, double *messages);
 /* The same in the plan's prediction. */
-void gf_sim_predict_error(struct gf_plan *p, const struct gf_value_statistics *values);
+void gf_sim_predict_error(struct gf_plan *p);
 
 #endif

@@ -62,7 +62,8 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			 .block_bytes = 4,
 			 .elem_bits = 8,
 			 .error = 1.0 / 254,
-			 .rms = 7.8e-3},
+			 .rms = 7.8e-3,
+			 .peak = 3.45},
 	/* MANUAL
 	 * 8-bit floating point (e4m3 of OCP's OFP8: 4 bits of exponent, 3 of fraction, at most
 	 * 448) and a scale per block of 128, a power of two: 8.06 bits, error 1/17 of the value,

@@ -37,6 +37,9 @@ struct gf_codec {
 	/* What one encoding does to normal values: the rms error, as a share of theirs, beside the
 	 * share by which it makes all of them smaller (toward zero). 0: nothing, or not known. */
 	double rms, cut;
+	/* The largest of a block's normal values, by their rms, where the rms error is as many times
+	 * larger as that is, since steps are even; else 0. */
+	double peak;
 	/* Of a described codec alone, per byte of f32; 0: not known. */
 	double encode_s_per_byte, decode_s_per_byte;
 };
