@@ -12,6 +12,7 @@
 #include "cli/launch.h"
 #include "trainer/optim/optimizer.h"
 #include "discovery/find_levels.h"
+#include "simulator/sum_error.h"
 #include "trainer/groups.h"
 #include "trainer/choose_ways.h"
 #include "trainer/options.h"
@@ -98,6 +99,8 @@ static const struct gf_setting own_settings[] = {
 	 "of the log's rows of steps, write every Nth; 0 is none", 0, 1e12},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of all ranks' last steps and the prediction", .written = true},
+	{"statistics", "FILE", 4, GF_SETTING_TEXT, AT(statistics),
+	 "write the plan's model with what its gradients are like, for gf-plan", .written = true},
 	{"test-samples", "N", 4, GF_SETTING_WHOLE, AT(config.test_samples),
 	 "test on N samples, evenly spread (all)", 1, 1e12},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
@@ -134,6 +137,7 @@ static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
 	{"checkpoint-every resume", "checkpoint", NULL},
 	{"log-every", "log", NULL},
+	{"statistics", "plan", NULL},
 	{"replay", "plan", "* but plan steps trace timeout transport join rank ranks replay"},
 };
 
@@ -253,12 +257,46 @@ static int open_files(struct session *s, struct gf_error *err)
 	return rc;
 }
 
+static int write_statistics(struct session *s, const struct gf_train_result *result,
+			    struct gf_error *err)
+{
+	const struct gf_statistics_result *found = &result->statistics;
+	struct gf_plan *plan = &s->inputs.plan;
+	const struct gf_profile profile = {.producer = "gf-train " GF_VERSION,
+					   .model = plan->model};
+	GF_FREED double *messages = gf_xcalloc(plan->nmessages, sizeof(*messages));
+	GF_FREED char *text = NULL;
+
+	if (!found->gradients)
+		return gf_error_set(
+			err, 1, "--statistics: want a run with a tenth step, got steps %zu to %zu",
+			result->first_step, result->last_step);
+	for (size_t i = 0; i < plan->model->ntensors; i++) {
+		struct gf_tensor *t = &plan->model->tensors[i];
+
+		t->gradient = t->gradient ? t->gradient : gf_xcalloc(1, sizeof(*t->gradient));
+		free(t->gradient->extra);
+		*t->gradient = found->gradients[i];
+	}
+	if (found->error > 0)
+		gf_cli_note(&s->a->cli, 0,
+			    "the means that were applied are off by %.1e of the exact ones (rms), "
+			    "predicted %.1e; those of %s by %.1e",
+			    found->error, gf_sim_step_error(plan, messages),
+			    plan->model->tensors[found->tensor].name, found->most);
+	text = gf_profile_write(&profile);
+	return gf_cli_write(&s->a->cli, s->o->statistics, text, err);
+}
+
 /* Rank 0, when all is done. */
 static int write_out(struct session *s, const struct gf_train_result *result,
 		     const struct gf_prediction *predicted, const char *trace, struct gf_error *err)
 {
 	GF_FREED char *text = gf_report_text(&s->inputs.plan, predicted, result);
 	int rc = gf_train_log_close(&s->log, err);
+
+	if (!rc && s->o->statistics)
+		rc = write_statistics(s, result, err);
 
 	if (!rc && trace)
 		rc = gf_cli_write(&s->a->cli, s->o->trace, trace, err);
@@ -303,6 +341,7 @@ static int run(struct session *s, struct gf_error *err)
 	s->config = s->o->config;
 	s->config.comm = s->comm;
 	s->config.job = s->job;
+	s->config.statistics = s->o->statistics;
 	s->config.watch =
 		(struct gf_train_watch){tell_row, tell_progress, s, tell_note, tell_begin};
 	rc = gf_launch_try_outputs(&s->a->cli, s->comm, err);
@@ -332,6 +371,7 @@ static int run(struct session *s, struct gf_error *err)
 	gf_progress_end(&s->progress);
 	rc = rc ?: emit(s, &result, err);
 	rc = rc ?: judge(&result.test, s->o->target, err);
+	free(result.statistics.gradients);
 	if (!s->comm->broken)
 		gf_timeline_release(&result.timeline);
 	return rc;

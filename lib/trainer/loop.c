@@ -349,6 +349,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	rc = rc ?: measure_speed(t, t->result->first_step, 0, &speed->first, err);
 	for (size_t step = t->result->first_step; !rc && step <= t->total_steps; step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step), &outcome, err);
+		rc = rc ?: gf_statistics_meet(t->stepper.statistics, &t->team, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */
 			t->team.comm->broken |= rc < 0 || t->groups.outer;
@@ -367,6 +368,9 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	rc = rc ? rc
 		: measure_speed(t, t->result->last_step, t->config->training.accumulate - 1,
 				&speed->last, err);
+	rc = rc
+		     ?: gf_statistics_conclude(t->stepper.statistics, &t->team,
+					       &t->result->statistics, err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
 	t->result->memory = gf_train_memory(t);
@@ -390,7 +394,7 @@ int gf_train_replay(const struct gf_train_config *config, struct gf_train_result
 	struct gf_method *method = NULL;
 	struct gf_step_outcome outcome;
 	struct gf_stepper stepper = {
-		&compute, NULL, &result->timeline, &groups, 1, NULL, NULL,
+		&compute, NULL, &result->timeline, &groups, 1, NULL, NULL, NULL,
 	};
 	size_t steps = config->steps ? config->steps : GF_TRAIN_REPLAY_STEPS, step;
 	int rc;

@@ -79,7 +79,7 @@ void gf_train_place_close(struct gf_train_place *place);
 /* The command line's options for a training (cmd/gf-train.c has the table). Strings are borrowed
  * from the arguments. */
 struct gf_train_options {
-	const char *plan, *model, *data, *device, *log, *trace, *training_file;
+	const char *plan, *model, *data, *device, *log, *trace, *statistics, *training_file;
 	struct gf_training training; /* what is given, without a document */
 	const char *loss_scale;
 	int optimizer;  /* of gf_optimizers; -1: not given */

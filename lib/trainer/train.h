@@ -20,6 +20,7 @@
 #include "checkpoints/run/snapshot.h"
 #include "trainer/event_ring.h"
 #include "trainer/speed.h"
+#include "trainer/statistics.h"
 
 /*
  * Data-parallel training by a plan. Every rank makes the same calls with the same configuration and
@@ -121,6 +122,7 @@ struct gf_train_config {
 	size_t check_every; /* steps between comparisons of replicas; 0: never; SIZE_MAX: as the
 			     * plan's algorithms need it */
 	int skip_bad;       /* a gradient that is not finite: 1 skips the step, 0 ends the run */
+	bool statistics;    /* what gradients are like is wanted */
 	double timeout_s;
 	double choose_s; /* that gf_train_choose measured; 0: nothing to */
 	struct gf_train_watch watch;
@@ -142,6 +144,7 @@ struct gf_train_result {
 	struct gf_train_memory memory; /* this rank's; of a replay zeros */
 	/* This rank's, of a plan with a period; else zeros. */
 	struct gf_outer_totals outer;
+	struct gf_statistics_result statistics;
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults that suit the shipped

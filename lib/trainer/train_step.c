@@ -40,6 +40,7 @@ static void on_grad(void *ctx, size_t tensor)
 	if (g->stepper->sum)
 		take_up(g, tensor);
 	g->times->gradient_s[tensor] = gf_clock_s();
+	gf_statistics_take(g->stepper->statistics, tensor, g->data);
 	gf_method_ready(m, tensor);
 }
 
@@ -202,6 +203,23 @@ static void record(struct gf_method *m, const struct gf_timeline *timeline, stru
 			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 }
 
+/* Where the gradients of a step are applied in it, all of them and at once. */
+static int look_at_sums(struct gf_statistics *s, const struct gf_method *m, struct gf_error *err)
+{
+	const struct gf_selection *selection = &m->env.plan->selection;
+	struct gf_select_sums sums;
+	int rc;
+
+	if (!s || !m->applied || m->applied->number != m->step || m->skip || m->late.used ||
+	    !gf_selection_has(selection, GF_SELECT_LOSSLESS) ||
+	    gf_selection_has(selection, GF_SELECT_PIECES))
+		return 0;
+	rc = gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, &sums, NULL, err);
+	if (!rc)
+		gf_statistics_came(s, &sums);
+	return rc;
+}
+
 static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct gf_error *err)
 {
 	int rc;
@@ -212,7 +230,7 @@ static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct 
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	record(s->method, s->timeline, t);
-	return 0;
+	return look_at_sums(s->statistics, s->method, err);
 }
 
 int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_outcome *out,
@@ -227,6 +245,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_o
 	int rc;
 
 	memset(out, 0, sizeof(*out));
+	gf_statistics_begin(s->statistics, step);
 	rc = c->ops->load(c, step, 0, err);
 	if (rc)
 		return rc;

@@ -194,6 +194,7 @@ static void set_stepper(struct gf_trainer *t)
 		.groups = &t->groups,
 		.accumulate = t->config->training.accumulate,
 		.counts = t->counts,
+		.statistics = t->config->statistics ? gf_statistics_new(model) : NULL,
 	};
 }
 
@@ -384,6 +385,15 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	if (!rc && config->place.gpu && !config->place.nccl && sharded)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "shards on GPUs: want NCCL between them, or --device cpu");
+	if (!rc && config->statistics && (config->place.gpu || sharded))
+		rc = gf_error_set(
+			err, -ENOTSUP,
+			"--statistics: want gradients that ranks have whole, on processors, "
+			"got %s: %s",
+			config->place.gpu ? "a GPU" : "shards",
+			config->place.gpu
+				? "--device cpu"
+				: "a plan of the same model without --shard knows them, too");
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training, config->plan, config->half,
 					err);
@@ -432,6 +442,7 @@ void gf_trainer_close(struct gf_trainer *t)
 	free(t->running);
 	gf_pages_free(t->params);
 	free(t->stepper.sum);
+	gf_statistics_free(t->stepper.statistics);
 	free(t->counts);
 	free(t->drops);
 	free(t->training);

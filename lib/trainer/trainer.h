@@ -12,6 +12,7 @@
 #include "trainer/method.h"
 #include "checkpoints/run/snapshot.h"
 #include "trainer/event_ring.h"
+#include "trainer/statistics.h"
 #include "checkpoints/run/team.h"
 #include "trainer/train.h"
 #include "checkpoints/state.h"
@@ -39,6 +40,7 @@ struct gf_stepper {
 	size_t accumulate;
 	const size_t *counts; /* elements of each of ntensors; as sum */
 	float *sum;
+	struct gf_statistics *statistics; /* NULL: nobody wants them */
 };
 
 /* One step at the rate lr, recorded in the timeline. An error leaves the ranks out of step with
