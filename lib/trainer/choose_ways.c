@@ -46,12 +46,10 @@ char *gf_train_ways(const struct gf_plan *plan)
 static bool same_way(const struct gf_message *a, const struct gf_message *b)
 {
 	GF_RELEASED(gf_text_release) struct gf_text x = {0}, y = {0};
-	bool same;
 
 	add_way(a, &x);
 	add_way(b, &y);
-	same = strcmp(x.data, y.data) == 0;
-	return same;
+	return strcmp(x.data, y.data) == 0;
 }
 
 char *gf_train_ways_once(const struct gf_plan *plan)
@@ -193,13 +191,6 @@ static int take_stored(const struct gf_train_config *k, struct gf_plan *plan, st
 
 /* --- measured ------------------------------------------------------------- */
 
-static void set_way(struct gf_message *m, const struct gf_way *way)
-{
-	clear_way(m);
-	m->algorithm = gf_xstrdup(way->algorithm->name);
-	m->nstages = gf_choose_stages(way, &m->stages);
-}
-
 static size_t largest_open(const struct gf_plan *plan)
 {
 	size_t i, most = 1;
@@ -229,10 +220,13 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan, const
 		if (!gf_message_is_open(m) || strcmp(m->codec, name))
 			continue;
 		rc = gf_chooser_pick(chooser, gf_plan_message_elems(plan, i), data, &way, err);
-		if (rc)
+		if (rc) {
 			gf_error_prefix(err, "message %zu", i);
-		else
-			set_way(m, &way);
+			break;
+		}
+		clear_way(m);
+		m->algorithm = gf_xstrdup(way.algorithm->name);
+		m->nstages = gf_choose_stages(&way, &m->stages);
 	}
 	gf_chooser_free(chooser);
 	return rc;

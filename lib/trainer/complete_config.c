@@ -228,16 +228,6 @@ static double momentum_of(const struct gf_training *t)
 	return isnan(t->momentum) ? 0 : t->momentum;
 }
 
-/* A rate in place of the default one. */
-static void set_rate(struct gf_training *t, double rate, double peak, struct gf_text *out)
-{
-	if (fabs(rate - peak) < 1e-9 * peak)
-		return;
-	t->rate = rate;
-	t->rate_batch = NAN;
-	gf_text_addf(out, "peak rate %.3g (--lr) instead of %.3g, ", rate, peak);
-}
-
 /*
  * What the plan's way to exchange gradients bears of momentum and rate
  * (documents/optimizer_bounds.h), where the user has not set the rate, and a remark. A rate suits
@@ -251,6 +241,7 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	const struct gf_optimizer_ops *ops = gf_optimizer_find(t->optimizer, NULL);
 	const double before = momentum_of(t), peak = gf_train_peak(k);
 	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
+	double rate;
 	struct gf_text why = {0}, out = {0};
 	struct gf_wants wants;
 
@@ -270,13 +261,16 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 		gf_text_addf(&out, "momentum %g (--optimizer) %s %g, ", wants.momentum,
 			     t->momentum < before ? "instead of" : "would do better than", before);
 	}
-	if (isnan(own->rate))
-		set_rate(t, fmin(peak, wants.share * t->rate) * (1 - momentum_of(t)) / (1 - usual),
-			 peak, &out);
-	else if (wants.share < 1)
+	rate = fmin(peak, wants.share * t->rate) * (1 - momentum_of(t)) / (1 - usual);
+	if (isnan(own->rate) && !(fabs(rate - peak) < 1e-9 * peak)) {
+		t->rate = rate;
+		t->rate_batch = NAN;
+		gf_text_addf(&out, "peak rate %.3g (--lr) instead of %.3g, ", rate, peak);
+	} else if (!isnan(own->rate) && wants.share < 1) {
 		gf_text_addf(&out,
 			     "at most %.2g times a rate that suits dense gradients is stable, ",
 			     wants.share);
+	}
 	if (out.length)
 		gf_text_addf(&out, "because %s", why.data);
 	gf_text_release(&why);

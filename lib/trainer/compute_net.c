@@ -102,17 +102,8 @@ static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 	return n->device ? gf_train_device_forget(n->device, err) : 0;
 }
 
-/* Forward and loss of the batch's first `batch` samples. */
-static int compute(struct net *n, size_t batch, bool training, struct gf_error *err)
-{
-	const struct gf_train_net_config *k = &n->config;
-	int rc = k->backend->forward(n->net, k->params, n->batch->values, batch, training, err);
-
-	return rc ?: k->backend->loss(n->net, n->batch->labels, err);
-}
-
-/* The same on the device, where the batch is. */
-static int compute_there(struct net *n, size_t batch, bool training, struct gf_error *err)
+/* On the device, where the batch is. */
+static int pass_there(struct net *n, size_t batch, bool training, struct gf_error *err)
 {
 	const struct gf_train_device_pass pass = {
 		.backend = n->config.backend,
@@ -126,15 +117,18 @@ static int compute_there(struct net *n, size_t batch, bool training, struct gf_e
 	return gf_train_device_forward(n->device, &pass, err);
 }
 
+/* Forward and loss of the batch's first `batch` samples. */
 static int pass(struct net *n, size_t batch, bool training, struct gf_error *err)
 {
+	const struct gf_train_net_config *k = &n->config;
 	int rc = 0;
 
-	if (!n->device)
-		return compute(n, batch, training, err);
-	if (!n->is_there)
-		rc = send(n, batch, err);
-	return rc ?: compute_there(n, batch, training, err);
+	if (n->device) {
+		rc = n->is_there ? 0 : send(n, batch, err);
+		return rc ?: pass_there(n, batch, training, err);
+	}
+	rc = k->backend->forward(n->net, k->params, n->batch->values, batch, training, err);
+	return rc ?: k->backend->loss(n->net, n->batch->labels, err);
 }
 
 static int forward(struct gf_compute *c, struct gf_error *err)
@@ -393,25 +387,19 @@ static int open_device(struct net *n, struct gf_error *err)
 	return rc;
 }
 
-/* Batches lie where the device copies them from. */
-static void use_rooms(struct net *n, struct gf_batch *room)
-{
-	for (size_t i = 0; i < GF_LOADER_BATCHES; i++) {
-		struct gf_train_device_room r = gf_train_device_room(n->device, i);
-
-		room[i] = (struct gf_batch){r.values, r.labels, 0};
-	}
-}
-
 static void open_loader(struct net *n)
 {
 	const struct gf_train_net_config *k = &n->config;
 	struct gf_batch room[GF_LOADER_BATCHES];
 
-	if (n->device)
-		use_rooms(n, room);
 	if (serves(k))
 		return;
+	/* batches lie where the device copies them from */
+	for (size_t i = 0; n->device && i < GF_LOADER_BATCHES; i++) {
+		struct gf_train_device_room r = gf_train_device_room(n->device, i);
+
+		room[i] = (struct gf_batch){r.values, r.labels, 0};
+	}
 	n->loader = gf_loader_new(&(struct gf_loader_config){
 		.data = k->data,
 		.augment = k->augment,

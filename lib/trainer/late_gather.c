@@ -53,21 +53,11 @@ void gf_method_late_close(struct gf_method *m)
 	free(m->late.waits);
 }
 
-/* Updates elements first to first + count - 1, which are whole tensors; grad is the gradient of all
- * elements. */
-static void update_some(struct gf_update *u, double lr, size_t first, size_t count,
-			const float *grad, float scale)
-{
-	const struct gf_optim_part all = {
-		.lr = lr, .scale = scale, .grad = grad, .weight = u->params};
-
-	gf_optimizer_step_some(&u->optimizer, &all, first, count);
-}
-
 /* Messages are waited for and applied by all ranks with the same sums: a bad one is found by all at
  * the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
+	struct gf_optim_part all = {.lr = m->late.lr, .weight = m->updater.params};
 	struct gf_select_sums sums;
 	struct gf_select_bad bad;
 
@@ -77,8 +67,10 @@ static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 	(void)gf_exchange_sums(m->made, message, &sums, &bad, err);
 	if (bad.found)
 		return gf_method_refuse(m, m->made->number, bad, err);
-	update_some(&m->updater, m->late.lr, sums.pieces->first, sums.pieces->count_elems,
-		    m->made->grads, sums.share);
+	all.scale = sums.share;
+	all.grad = m->made->grads;
+	gf_optimizer_step_some(&m->updater.optimizer, &all, sums.pieces->first,
+			       sums.pieces->count_elems);
 	return 0;
 }
 

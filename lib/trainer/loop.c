@@ -219,20 +219,16 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	return rc ?: gf_snapshot_write(&t->team, t->config->folder, step, &t->id, &t->state, err);
 }
 
-/* Is what the ranks of a group have in common the same, bit for bit? 1 if not. */
-static int compare_groups(struct gf_groups *g, size_t step, struct gf_error *err)
-{
-	struct gf_team team = gf_method_team(g->method);
-
-	return g->outer ? gf_team_compare(&team, step, &g->common, err) : 0;
-}
-
+/* Is what the ranks, and those of a group, have in common the same, bit for bit? 1 if not. */
 static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
+	struct gf_groups *g = &t->groups;
+	struct gf_team group = gf_method_team(g->method);
 	int rc = settle(t, err);
 
 	rc = rc ?: gf_team_compare(&t->team, step, &t->state, err);
-	rc = rc ?: compare_groups(&t->groups, step, err);
+	if (!rc && g->outer)
+		rc = gf_team_compare(&group, step, &g->common, err);
 	return gf_groups_agree(&t->groups, t->config, rc, err);
 }
 
@@ -273,13 +269,6 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here, s
 	return rc;
 }
 
-/* By this rank, so far. */
-static uint64_t groups_sent_bytes(const struct gf_groups *g)
-{
-	return gf_exchange_totals(gf_method_team(g->method).exchange).sent_bytes +
-	       (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0);
-}
-
 /* Adds up the bytes that all ranks have sent. */
 static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config *k,
 			struct gf_train_result *result, struct gf_error *err)
@@ -287,7 +276,9 @@ static int add_up_bytes(const struct gf_groups *g, const struct gf_train_config 
 	struct gf_team team = gf_groups_team(g, k);
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	uint64_t own[2] = {groups_sent_bytes(g), steps * gf_groups_dense_bytes(g)};
+	uint64_t own[2] = {gf_exchange_totals(gf_method_team(g->method).exchange).sent_bytes +
+				   (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0),
+			   steps * gf_groups_dense_bytes(g)};
 	GF_FREED uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 

@@ -40,23 +40,6 @@ struct marks {
 	struct gf_gpu_event *at[2][MARKS]; /* step % 2 */
 };
 
-/* gpu and stream are the caller's. */
-static int marks_open(struct marks *k, struct gf_error *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < 2 * MARKS && !rc; i++)
-		rc = k->gpu->ops->event_new(k->gpu, true, &k->at[i / MARKS][i % MARKS], err);
-	return rc;
-}
-
-static void marks_close(struct marks *k)
-{
-	for (size_t i = 0; k->gpu && i < 2 * MARKS; i++)
-		k->gpu->ops->event_free(k->gpu, k->at[i / MARKS][i % MARKS]);
-	*k = (struct marks){0};
-}
-
 /* Reads the durations of a step that has ended. */
 static int marks_read(struct marks *k, size_t step, struct gf_train_durations *d,
 		      struct gf_error *err)
@@ -145,12 +128,17 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 static int open_ahead(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_place *at = &m->env.place;
+	struct marks *k;
+	int rc = 0;
 
 	if (!at->nccl)
 		return 0;
 	m->ahead = gf_xcalloc(1, sizeof(*m->ahead));
-	m->ahead->marks = (struct marks){.gpu = at->gpu, .stream = at->stream};
-	return marks_open(&m->ahead->marks, err);
+	k = &m->ahead->marks;
+	*k = (struct marks){.gpu = at->gpu, .stream = at->stream};
+	for (size_t i = 0; i < 2 * MARKS && !rc; i++)
+		rc = k->gpu->ops->event_new(k->gpu, true, &k->at[i / MARKS][i % MARKS], err);
+	return rc;
 }
 
 int gf_method_open(struct gf_method **method, const struct gf_method_env *env, struct gf_error *err)
@@ -202,8 +190,11 @@ void gf_method_close(struct gf_method *m)
 	}
 	gf_exchange_close(m->exchange);
 	gf_update_close(&m->updater);
-	if (m->ahead)
-		marks_close(&m->ahead->marks);
+	for (size_t i = 0; m->ahead && i < 2 * MARKS; i++) {
+		struct marks *k = &m->ahead->marks;
+
+		k->gpu->ops->event_free(k->gpu, k->at[i / MARKS][i % MARKS]);
+	}
 	free(m->ahead);
 	gf_method_late_close(m);
 	gf_method_shards_close(m);
@@ -399,22 +390,11 @@ static int judge(struct gf_method *m, struct gf_error *err)
 	return 0;
 }
 
-/* The durations of the step before. The times are those of the messages of the gradient applied
- * there. */
-static void take_durations_before(struct gf_method *m)
-{
-	struct gf_method_ahead *a = m->ahead;
-	struct gf_error err = {""};
-
-	keep(m, marks_read(&a->marks, m->made->number - 1, &a->durations, &err), &err);
-	a->has_durations = true;
-	m->timed = a->step;
-}
-
 /* The oldest gradient under way is waited for, by the device. A run that is to end has told nobody
  * of this step's messages, or of all: the same on all ranks. */
 static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 {
+	struct gf_method_ahead *a = m->ahead;
 	const bool was_due = m->applied != NULL;
 	struct gf_error own = {""};
 	int rc;
@@ -428,12 +408,15 @@ static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 	if (rc)
 		return rc;
 	mark(m, MARK_JOINED);
-	if (was_due)
-		take_durations_before(m);
+	if (was_due) { /* the durations of the step before, and the times of its messages */
+		keep(m, marks_read(&a->marks, m->made->number - 1, &a->durations, &own), &own);
+		a->has_durations = true;
+		m->timed = a->step;
+	}
 	if (!m->applied)
 		return 0;
-	m->ahead->step = m->applied->number;
-	m->ahead->scale = m->applied->scale;
+	a->step = m->applied->number;
+	a->scale = m->applied->scale;
 	return 0;
 }
 

@@ -95,24 +95,10 @@ static int sum_open(struct sum *s, struct gf_error *err)
 	return rc;
 }
 
-static void sum_close(struct sum *s)
-{
-	if (s->sum)
-		s->gpu->ops->free(s->gpu, s->sum);
-	s->sum = NULL;
-}
-
 /* Where the backward of a micro-batch writes: the first of several begins the sum. */
 static float *sum_to(const struct sum *s, size_t part)
 {
 	return s->sum && part == 0 ? s->sum : s->grads;
-}
-
-/* After each but the last. */
-static void sum_keep(const struct sum *s, size_t part)
-{
-	if (part)
-		s->gpu->kernels->add_f32(s->stream, s->sum, s->grads, s->offsets[s->ntensors]);
 }
 
 /* From the last backward. */
@@ -159,15 +145,6 @@ static size_t batch_bytes(const struct gf_train_device *d)
 	return d->values_bytes + d->k.labels * sizeof(int32_t);
 }
 
-static int make_buffer(struct gf_train_device *d, struct buffer *b, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-	int rc = device_memory(d, batch_bytes(d), "batches", &b->device, err);
-
-	rc = rc ?: ops->event_new(d->k.gpu, false, &b->copied, err);
-	return rc ?: ops->event_new(d->k.gpu, false, &b->used, err);
-}
-
 static int make(struct gf_train_device *d, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
@@ -194,8 +171,13 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 	rc = rc ?: ops->stream_new(d->k.gpu, true, &d->input, err);
 	rc = rc ?: ops->event_new(d->k.gpu, true, &d->begun, err);
 	rc = rc ?: ops->event_new(d->k.gpu, true, &d->ended, err);
-	for (i = 0; i < 2 && !rc; i++)
-		rc = make_buffer(d, &d->buffers[i], err);
+	for (i = 0; i < 2 && !rc; i++) {
+		struct buffer *b = &d->buffers[i];
+
+		rc = device_memory(d, batch_bytes(d), "batches", &b->device, err);
+		rc = rc ?: ops->event_new(d->k.gpu, false, &b->copied, err);
+		rc = rc ?: ops->event_new(d->k.gpu, false, &b->used, err);
+	}
 	for (i = 0; i < GF_NET_DEVICE_ROOMS && !rc; i++)
 		rc = ops->host_alloc(d->k.gpu, batch_bytes(d), &d->rooms[i], err);
 	if (!rc && d->k.cut)
@@ -242,15 +224,6 @@ int gf_train_device_new(const struct gf_train_device_config *config,
 	return rc;
 }
 
-static void free_buffer(struct gf_train_device *d, struct buffer *b)
-{
-	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-
-	ops->free(d->k.gpu, b->device);
-	ops->event_free(d->k.gpu, b->copied);
-	ops->event_free(d->k.gpu, b->used);
-}
-
 void gf_train_device_free(struct gf_train_device *d)
 {
 	const struct gf_gpu_ops *ops;
@@ -264,8 +237,11 @@ void gf_train_device_free(struct gf_train_device *d)
 		(void)ops->stream_sync(d->k.gpu, d->input, &ignored);
 	(void)ops->stream_sync(d->k.gpu, d->k.stream, &ignored);
 	gf_train_graphs_free(d->graphs);
-	for (int i = 0; i < 2; i++)
-		free_buffer(d, &d->buffers[i]);
+	for (int i = 0; i < 2; i++) {
+		ops->free(d->k.gpu, d->buffers[i].device);
+		ops->event_free(d->k.gpu, d->buffers[i].copied);
+		ops->event_free(d->k.gpu, d->buffers[i].used);
+	}
 	for (int i = 0; i < GF_NET_DEVICE_ROOMS; i++)
 		ops->host_free(d->k.gpu, d->rooms[i]);
 	ops->event_free(d->k.gpu, d->begun);
@@ -273,7 +249,7 @@ void gf_train_device_free(struct gf_train_device *d)
 	ops->stream_free(d->k.gpu, d->input);
 	if (d->pinned)
 		ops->host_unpin(d->k.gpu, d->k.params);
-	sum_close(&d->sum);
+	ops->free(d->k.gpu, d->sum.sum);
 	ops->free(d->k.gpu, d->grads);
 	ops->free(d->k.gpu, d->params);
 	free(d->offsets);
@@ -413,8 +389,9 @@ static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor), voi
 
 	(void)made;
 	(void)made_ctx;
-	if (!rc)
-		sum_keep(&d->sum, p->part);
+	if (!rc && p->part)
+		d->k.gpu->kernels->add_f32(d->k.stream, d->sum.sum, d->sum.grads,
+					   d->offsets[d->nparams]);
 	return rc;
 }
 

@@ -168,19 +168,11 @@ static void put_memory(struct gf_json_writer *w, const struct gf_train_memory *m
 		gf_json_put_size(w, "before_rss_bytes", m->before_bytes);
 }
 
-static void put_period(struct gf_json_writer *w, const struct gf_train_log *log,
-		       const struct gf_period *period)
-{
-	gf_json_put_string(w, "period", gf_period_name(period));
-	gf_json_put_int(w, "group_ranks", period->group_ranks);
-	gf_json_put_string(w, "outer_algorithms", log->outer_algorithms);
-	gf_json_put_string(w, "outer_codecs", log->outer_codecs);
-}
-
 static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		    const struct gf_train_row *row)
 {
 	const struct gf_train_config *k = log->config;
+	const struct gf_period *period = &k->plan->period;
 
 	gf_json_open_line(w, NULL);
 	gf_json_put_string(w, "model", k->model->name);
@@ -190,8 +182,12 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_int(w, "staleness", k->plan->staleness);
 	if (k->plan->pipeline_warmup_steps)
 		gf_json_put_size(w, "pipeline_warmup_steps", k->plan->pipeline_warmup_steps);
-	if (!gf_period_has(&k->plan->period, GF_PERIOD_EVERY))
-		put_period(w, log, &k->plan->period);
+	if (!gf_period_has(period, GF_PERIOD_EVERY)) {
+		gf_json_put_string(w, "period", gf_period_name(period));
+		gf_json_put_int(w, "group_ranks", period->group_ranks);
+		gf_json_put_string(w, "outer_algorithms", log->outer_algorithms);
+		gf_json_put_string(w, "outer_codecs", log->outer_codecs);
+	}
 	if (k->choose_s > 0)
 		gf_json_put_real(w, "choose_s", k->choose_s);
 	gf_json_put_int(w, "ranks", k->plan->ranks);

@@ -32,25 +32,6 @@ static size_t optimizer_bytes(const struct gf_optimizer *o)
 	return slots * o->count_elems * sizeof(float);
 }
 
-/* What checkpoints hold. */
-static size_t state_bytes(const struct gf_state *s)
-{
-	size_t sum = 0, i;
-
-	for (i = 0; i < s->nitems; i++)
-		sum += s->items[i].count_elems *
-		       gf_safetensors_elem_bytes(s->items[i].tensor.dtype);
-	return sum;
-}
-
-static size_t batches_bytes(const struct gf_train_config *k)
-{
-	const size_t values = gf_shape_elems(&k->data->shape) * sizeof(float);
-	const size_t labels = k->data->positions * sizeof(int32_t);
-
-	return GF_LOADER_BATCHES * k->training.batch * (values + labels);
-}
-
 size_t gf_train_resident(void)
 {
 	return resident_bytes("VmRSS");
@@ -61,7 +42,10 @@ struct gf_train_memory gf_train_memory(const struct gf_trainer *t)
 	const struct gf_method *method = t->method;
 	const struct gf_net_memory net = gf_compute_memory(&t->compute);
 	const size_t tests = gf_compute_test_bytes(&t->compute);
-	const size_t state = state_bytes(&t->state);
+	const struct gf_dataset *data = t->config->data;
+	const size_t sample =
+		gf_shape_elems(&data->shape) * sizeof(float) + data->positions * sizeof(int32_t);
+	size_t state = 0; /* what checkpoints hold */
 	const size_t gradients =
 		gf_exchange_pool(method->exchange)->count_elems * sizeof(*t->params);
 	struct gf_train_memory m = {
@@ -76,7 +60,11 @@ struct gf_train_memory gf_train_memory(const struct gf_trainer *t)
 		.peak_bytes = resident_bytes("VmHWM"),
 	};
 
-	m.buffers_bytes = net.workspace_bytes + batches_bytes(t->config);
+	for (size_t i = 0; i < t->state.nitems; i++)
+		state += t->state.items[i].count_elems *
+			 gf_safetensors_elem_bytes(t->state.items[i].tensor.dtype);
+	m.buffers_bytes =
+		net.workspace_bytes + GF_LOADER_BATCHES * t->config->training.batch * sample;
 	if (state > m.parameters_bytes + m.optimizer_bytes)
 		m.buffers_bytes += state - m.parameters_bytes - m.optimizer_bytes;
 	if (method->shards)

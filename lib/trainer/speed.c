@@ -104,22 +104,6 @@ static void ignore(void *ctx, size_t tensor)
 	(void)tensor;
 }
 
-/* A profile has an update between two passes. This one's weights and velocities are discarded. */
-static void update(const float *grads, float *others, size_t count_elems)
-{
-	gf_sgd_update(&gf_sgd_between_passes, 1, grads, others, others + count_elems, count_elems);
-}
-
-static int pass_once(struct gf_compute *c, float *grads, double *seconds, struct gf_error *err)
-{
-	double began_s = gf_clock_s();
-	int rc = c->ops->forward(c, err);
-
-	rc = rc ?: c->ops->backward(c, grads, ignore, NULL, err);
-	*seconds = gf_clock_s() - began_s;
-	return rc;
-}
-
 int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_pass *pass,
 		     struct gf_error *err)
 {
@@ -144,8 +128,15 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_p
 	c->on_need = NULL;
 	pass->start_s = gf_clock_s();
 	for (i = 0; !rc && !enough; i++) {
-		update(grads, others, count_elems);
-		rc = pass_once(c, grads, &seconds[n], err);
+		double began_s;
+
+		/* as between the passes of a profile; these weights and velocities are discarded */
+		gf_sgd_update(&gf_sgd_between_passes, 1, grads, others, others + count_elems,
+			      count_elems);
+		began_s = gf_clock_s();
+		rc = c->ops->forward(c, err);
+		rc = rc ?: c->ops->backward(c, grads, ignore, NULL, err);
+		seconds[n] = gf_clock_s() - began_s;
 		sum_s += seconds[n];
 		slow |= i == 0 && sum_s > enough_s;
 		n += i >= (slow ? 1 : UNTIMED);

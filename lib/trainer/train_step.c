@@ -51,20 +51,13 @@ static void on_early_grad(void *ctx, size_t tensor)
 	gf_method_early(g->stepper->method, tensor);
 }
 
-static size_t count_elems(const struct gf_stepper *s)
-{
-	size_t sum = 0, i;
-
-	for (i = 0; i < s->timeline->ntensors; i++)
-		sum += s->counts[i];
-	return sum;
-}
-
 /* The gradient of a micro-batch before the last, added up. */
 static void keep(const struct gf_stepper *s, const float *grads, size_t part)
 {
-	size_t n = count_elems(s), i;
+	size_t n = 0, i;
 
+	for (i = 0; i < s->timeline->ntensors; i++)
+		n += s->counts[i];
 	if (!part)
 		memcpy(s->sum, grads, n * sizeof(*grads));
 	for (i = 0; part && i < n; i++)

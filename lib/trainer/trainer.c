@@ -346,17 +346,6 @@ static void add_tally(struct gf_tally *t, struct gf_state *s)
 		->rule = GF_STATE_RESTART;
 }
 
-/* batch: labels per rank and step. Servers come after the ranks that compute, and tell what they
- * have sent. */
-static void tally_init(struct gf_tally *t, int ranks, int servers, size_t batch)
-{
-	memset(t, 0, sizeof(*t));
-	t->ranks = ranks;
-	t->servers = servers;
-	t->batch = batch;
-	t->all = gf_xcalloc((size_t)(ranks + servers), sizeof(*t->all));
-}
-
 int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err)
 {
@@ -374,9 +363,13 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->ways = gf_train_ways(config->plan);
 	t->period = gf_period_text(&config->plan->period);
 	t->team.workers = config->plan->ranks;
-	tally_init(&t->tally, config->plan->ranks, config->plan->servers,
-		   config->training.batch * config->training.accumulate *
-			   gf_dataset_labels(config->data));
+	/* servers come after the ranks that compute, and tell what they have sent */
+	t->tally.ranks = config->plan->ranks;
+	t->tally.servers = config->plan->servers;
+	t->tally.batch = config->training.batch * config->training.accumulate *
+			 gf_dataset_labels(config->data);
+	t->tally.all =
+		gf_xcalloc((size_t)(t->tally.ranks + t->tally.servers), sizeof(*t->tally.all));
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false, err);

@@ -64,7 +64,7 @@ struct gf_tally_record {
 
 struct gf_tally {
 	int ranks, servers;
-	size_t batch;
+	size_t batch; /* labels per rank and step */
 	size_t pending;
 	struct gf_tally_record own, *all;
 	struct gf_train_row rows[GF_TALLY_STEPS];

@@ -145,15 +145,6 @@ int gf_train_update_check(const struct gf_optim_config *c, bool pieces, struct g
 
 /* --- its memory ----------------------------------------------------------- */
 
-static int open_clip(struct gf_train_update *u, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = u->gpu->ops;
-	int rc = ops->alloc(u->gpu, u->gpu->kernels->clip_work_bytes(u->host->count_elems),
-			    &u->clip_work, err);
-
-	return rc ?: ops->alloc(u->gpu, sizeof(float), &u->factor, err);
-}
-
 static void add_part(void *ctx, const struct gf_optim_common *c)
 {
 	struct gf_train_update *u = ctx;
@@ -205,8 +196,11 @@ static int device_open(struct gf_train_update *u, struct gf_error *err)
 		rc = ops->zero(u->gpu, u->stream, u->steps, sizeof(*u->steps), err);
 	if (!rc && rule->open)
 		rc = rule->open(u, err);
-	if (!rc && u->host->config.clip_norm > 0)
-		rc = open_clip(u, err);
+	if (!rc && u->host->config.clip_norm > 0) {
+		rc = ops->alloc(u->gpu, u->gpu->kernels->clip_work_bytes(u->host->count_elems),
+				&u->clip_work, err);
+		rc = rc ?: ops->alloc(u->gpu, sizeof(float), &u->factor, err);
+	}
 	if (rc)
 		gf_error_prefix(err, "optimizer");
 	return rc;
@@ -324,16 +318,6 @@ static int copy(struct gf_train_update *u, enum gf_gpu_copy kind, struct gf_erro
 	return rc ?: ops->stream_sync(u->gpu, u->stream, err);
 }
 
-static int device_fetch(struct gf_train_update *u, struct gf_error *err)
-{
-	return copy(u, GF_GPU_TO_HOST, err);
-}
-
-static int device_send(struct gf_train_update *u, struct gf_error *err)
-{
-	return copy(u, GF_GPU_TO_DEVICE, err);
-}
-
 /* Whether it keeps an optimiser's velocity, or moves some elements of it, and serves no optimiser
  * without one. */
 static bool wants_velocity(const struct gf_selection *s)
@@ -403,12 +387,12 @@ int gf_update_fetch(struct gf_update *u, struct gf_error *err)
 {
 	int rc = gf_update_copy(u, GF_GPU_TO_HOST, err);
 
-	return rc || !u->device.gpu ? rc : device_fetch(&u->device, err);
+	return rc || !u->device.gpu ? rc : copy(&u->device, GF_GPU_TO_HOST, err);
 }
 
 int gf_update_send(struct gf_update *u, struct gf_error *err)
 {
-	return u->device.gpu ? device_send(&u->device, err) : 0;
+	return u->device.gpu ? copy(&u->device, GF_GPU_TO_DEVICE, err) : 0;
 }
 
 void gf_update_close(struct gf_update *u)
