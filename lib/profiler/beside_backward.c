@@ -311,16 +311,6 @@ static int measure_short(const struct gf_measure_overlap *o, struct gf_measure_s
 	return 0;
 }
 
-static int time_is_left(const struct gf_measure_beside *c, double began_s, bool *left,
-			struct gf_error *err)
-{
-	double passed_s = gf_clock_s() - began_s;
-	int rc = gf_measure_slowest(c->comm, &passed_s, 1, err);
-
-	*left = passed_s < c->budget_s;
-	return rc;
-}
-
 static int measure_others(const struct gf_measure_beside *c, struct gf_measure_step *step,
 			  struct gf_profile *p, const size_t *twins, double began_s,
 			  struct gf_error *err)
@@ -334,12 +324,15 @@ static int measure_others(const struct gf_measure_beside *c, struct gf_measure_s
 		for (size_t i = 0; i < net->nallreduce && rc == 0 && left; i++) {
 			struct gf_allreduce_cost *cost = &net->allreduce[i];
 			struct gf_measure_overlap o = load_of(c, p, cost, lanes);
+			double passed_s;
 
 			if (twins[i] < i || (int)cost->beside.ncompute_slowdown >= lanes)
 				continue;
 			if (o.repeats > FEWER_REPEATS)
 				o.repeats = FEWER_REPEATS;
-			rc = time_is_left(c, began_s, &left, err);
+			passed_s = gf_clock_s() - began_s;
+			rc = gf_measure_slowest(c->comm, &passed_s, 1, err);
+			left = passed_s < c->budget_s;
 			/* what each takes alone tells too little */
 			if (!left && lanes == 1 && o.repeats > FEWEST_REPEATS)
 				o.repeats = FEWEST_REPEATS;

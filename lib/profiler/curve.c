@@ -56,13 +56,6 @@ static int measure_size(const struct gf_measure_curve_config *c,
 	return rc;
 }
 
-static struct gf_cost_line line_at(const struct gf_measure_curve *curve, double bytes)
-{
-	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
-
-	return gf_cost_line_at(&lines, bytes, 1, NULL);
-}
-
 /* One size with the fewest repeats; n at once take n times as long. */
 static double size_s(const struct gf_measure_curve_config *c, double sitting_s,
 		     const struct gf_measure_curve *curve, double bytes)
@@ -136,6 +129,7 @@ static int measure_contention(const struct gf_measure_curve_config *c,
 			      const struct gf_measure_subject *subject, double sitting_s,
 			      struct gf_measure_curve *curve, struct gf_error *err)
 {
+	const struct gf_cost_lines lines = gf_measure_curve_lines(curve);
 	size_t sizes[SIZES], count, i;
 	struct gf_contention *table = &curve->contention;
 	int rc = 0;
@@ -147,7 +141,8 @@ static int measure_contention(const struct gf_measure_curve_config *c,
 	for (i = 0; i < count && rc == 0; i++) {
 		table->entries[i].size_bytes = sizes[i];
 		table->nentries++;
-		rc = measure_size(c, subject, line_at(curve, (double)sizes[i]).per_byte_s,
+		rc = measure_size(c, subject,
+				  gf_cost_line_at(&lines, (double)sizes[i], 1, NULL).per_byte_s,
 				  &table->entries[i], err);
 	}
 	return rc;
@@ -292,12 +287,6 @@ static int look(const struct gf_measure_curve_config *c, const struct gf_measure
 	return rc;
 }
 
-static void summarise(struct gf_fit *fit, size_t i, struct gf_measure_samples *s, int chain)
-{
-	fit->time_s[i] = gf_stat_median(s->values, s->count) / chain;
-	fit->spread_s[i] = gf_stat_spread(s->values, s->count) / chain;
-}
-
 /* The points of an empty fit, which takes the sizes. */
 static int measure_points(const struct gf_measure_curve_config *c,
 			  const struct gf_measure_subject *subject,
@@ -322,9 +311,14 @@ static int measure_points(const struct gf_measure_curve_config *c,
 		rc = subject->sit(subject->ctx, &sitting, &samples[i], err);
 	}
 	for (i = 0; i < sweep->count; i++) {
-		if (rc == 0)
-			summarise(fit, i, &samples[i], gf_measure_chain(pace, fit->size_bytes[i]));
-		gf_measure_samples_release(&samples[i]);
+		struct gf_measure_samples *s = &samples[i];
+		const int chain = gf_measure_chain(pace, fit->size_bytes[i]);
+
+		if (rc == 0) {
+			fit->time_s[i] = gf_stat_median(s->values, s->count) / chain;
+			fit->spread_s[i] = gf_stat_spread(s->values, s->count) / chain;
+		}
+		gf_measure_samples_release(s);
 	}
 	return rc;
 }

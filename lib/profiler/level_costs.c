@@ -86,15 +86,6 @@ static int measure_reduce(struct subject s, const struct gf_measure_curve *plain
 	return rc;
 }
 
-/* Does any rank's receive on this level add without a buffer? */
-static int adds_on_the_way(const struct subject *s, double *any, struct gf_error *err)
-{
-	const struct gf_measure_mover *m = s->mover;
-
-	*any = s->from >= 0 && m->adds && m->adds(m->ctx, s->from);
-	return gf_measure_slowest(m->comm, any, 1, err);
-}
-
 static int measure_level(const struct gf_measure_levels *c, size_t level,
 			 struct gf_level_cost *cost, struct gf_text *remarks, struct gf_error *err)
 {
@@ -103,12 +94,13 @@ static int measure_level(const struct gf_measure_levels *c, size_t level,
 	GF_FREED char *name = gf_xasprintf("level %s", c->levels[level].name);
 	struct gf_measure_subject subject = {name, sit, &s};
 	struct gf_measure_curve curve = {0};
-	double fused = 0;
+	double fused; /* does any rank's receive on this level add without a buffer? */
 	int rc;
 
 	gf_measure_level_peers(c->levels, level, c->mover.comm->rank, &s.to, &s.from);
 	rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
-	rc = rc ?: adds_on_the_way(&s, &fused, err);
+	fused = s.from >= 0 && c->mover.adds && c->mover.adds(c->mover.ctx, s.from);
+	rc = rc ?: gf_measure_slowest(c->mover.comm, &fused, 1, err);
 	rc = rc ?: measure_reduce(s, fused > 0 ? &curve : NULL, &cost->reduce_s_per_byte, err);
 	if (rc == 0) {
 		cost->name = gf_xstrdup(c->levels[level].name);
@@ -213,15 +205,6 @@ static int prepare(struct gf_measure_link *l, const struct gf_measure_hop *hop, 
 	return rc;
 }
 
-static void discard(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p)
-{
-	for (int i = 0; i < hop->messages; i++)
-		gf_exec_run_free(p->runs[i]);
-	free(p->runs);
-	l->comm->ops->buffer_free(l->comm, p->data);
-	gf_schedule_release(&p->schedule);
-}
-
 static int go(struct gf_measure_link *l, const struct gf_measure_hop *hop, struct prepared *p,
 	      struct gf_error *err)
 {
@@ -263,7 +246,11 @@ static int run_hop(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 	rc = gf_comm_agree(l->comm, prepare(l, hop, &p, err), err);
 	for (i = 0; i < repeats && rc == 0; i++)
 		rc = once(l, hop, &p, &times_s[i], err);
-	discard(l, hop, &p);
+	for (i = 0; i < hop->messages; i++)
+		gf_exec_run_free(p.runs[i]);
+	free(p.runs);
+	l->comm->ops->buffer_free(l->comm, p.data);
+	gf_schedule_release(&p.schedule);
 	return rc;
 }
 

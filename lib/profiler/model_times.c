@@ -55,14 +55,6 @@ static void record(void *ctx, size_t tensor)
 	mark(ctx, COLUMN_TENSOR + tensor);
 }
 
-static int begin(struct recorder *r, struct gf_error *err)
-{
-	const struct gf_measure_step *s = r->step;
-
-	r->start_s = gf_clock_s();
-	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err) : 0;
-}
-
 /* The events of a pass, when all have happened. */
 static int read_events(struct recorder *r, struct gf_error *err)
 {
@@ -111,8 +103,11 @@ static void recorder_close(struct recorder *r)
 static int pass(struct recorder *r, float *grads, struct gf_error *err)
 {
 	struct gf_measure_step *step = r->step;
-	int rc = begin(r, err);
+	int rc = 0;
 
+	r->start_s = gf_clock_s();
+	if (step->gpu)
+		rc = step->gpu->ops->record(step->gpu, r->begun, step->stream, err);
 	rc = rc ?: gf_measure_step_forward(step, err);
 	mark(r, COLUMN_FORWARD);
 	rc = rc ?: gf_measure_step_backward(step, grads, record, r, err);
@@ -251,13 +246,6 @@ static int open_together(struct together *t, const struct gf_measure_compute *co
 	return rc;
 }
 
-static void close_together(struct together *t)
-{
-	if (t->exchange.exchange)
-		gf_measure_exchange_close(&t->exchange);
-	free(t->own);
-}
-
 /* Before compute, or after it, where an exchange makes the ranks meet. */
 static int meet(struct together *t, bool after, struct gf_error *err)
 {
@@ -310,7 +298,9 @@ static int measure(const struct gf_measure_compute *config, struct gf_measure_st
 		*repeat_s = (gf_clock_s() - began_s) / (config->warmup + config->repeats);
 		recorder_close(&recorder);
 	}
-	close_together(&together);
+	if (together.exchange.exchange)
+		gf_measure_exchange_close(&together.exchange);
+	free(together.own);
 	return met < 0 ? met : gf_comm_agree(config->comm, rc, err);
 }
 

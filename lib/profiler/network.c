@@ -103,16 +103,6 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	return 0;
 }
 
-/* The time that is left, as the slowest rank sees it. */
-static int time_left(const struct run *r, double *left_s, struct gf_error *err)
-{
-	double passed = gf_clock_s() - r->began_s;
-	int rc = gf_measure_slowest(r->config->comm, &passed, 1, err);
-
-	*left_s = fmax(0, r->config->budget_s - passed);
-	return rc;
-}
-
 static char *label_of(const struct gf_allreduce_cost *c)
 {
 	struct gf_text t = {0};
@@ -145,11 +135,11 @@ static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct
 			 struct gf_error *err)
 {
 	/* an algorithm that overran does not starve those that follow */
-	double left_s, n = (double)r->distinct--;
+	double passed_s = gf_clock_s() - r->began_s, n = (double)r->distinct--;
 	GF_FREED char *label = label_of(&net->allreduce[i]);
-	int rc = time_left(r, &left_s, err);
+	int rc = gf_measure_slowest(r->config->comm, &passed_s, 1, err);
 
-	r->limits.budget_s = fmax(left_s, 0.5 * r->fair_s * n) / n;
+	r->limits.budget_s = fmax(r->config->budget_s - passed_s, 0.5 * r->fair_s * n) / n;
 	r->what = label;
 	rc = rc ?: measure_algorithm(r, net, &net->allreduce[i], remarks, err);
 	r->first += r->part;

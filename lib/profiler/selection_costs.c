@@ -136,15 +136,6 @@ static int open_exchange(struct bench *b, bool scaled, struct gf_error *err)
 				err);
 }
 
-static void close_bench(struct bench *b)
-{
-	gf_exchange_close(b->exchange);
-	gf_plan_release(&b->plan);
-	if (!b->config->comm->broken)
-		free(b->memory);
-	free(b->drawn);
-}
-
 /* As a pass of compute would, and its gradients. Returns its seconds. */
 static double compute(struct bench *b)
 {
@@ -170,19 +161,11 @@ static double handled_s(struct bench *b)
 	return t.hooks_s + t.coding_s;
 }
 
-/* What came, for the optimiser; a caller's memory has it. */
-static int take(struct bench *b, struct gf_exchange_step *step, struct gf_error *err)
-{
-	struct gf_select_sums sums;
-	int rc = b->memory ? 0 : gf_exchange_sums(step, GF_EXCHANGE_WHOLE, &sums, NULL, err);
-
-	return rc ?: gf_exchange_take(step, !b->memory, err);
-}
-
 static int run_step(struct bench *b, size_t number, double *cost_s, struct gf_error *err)
 {
 	struct gf_exchange *x = b->exchange;
 	struct gf_exchange_step *step;
+	struct gf_select_sums sums;
 	double before_s = handled_s(b), own_s, from_s;
 	int rc;
 
@@ -201,7 +184,10 @@ static int run_step(struct bench *b, size_t number, double *cost_s, struct gf_er
 	gf_exchange_backward_end(step);
 	rc = gf_exchange_next(x, true, &step, err);
 	from_s = gf_clock_s();
-	rc = rc ?: take(b, step, err);
+	/* what came, for the optimiser; a caller's memory has it */
+	if (!rc && !b->memory)
+		rc = gf_exchange_sums(step, GF_EXCHANGE_WHOLE, &sums, NULL, err);
+	rc = rc ?: gf_exchange_take(step, !b->memory, err);
 	*cost_s = own_s + gf_clock_s() - from_s + handled_s(b) - before_s;
 	return rc;
 }
@@ -211,27 +197,20 @@ static int slowest_rank(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_measure_slowest(comm, ctx, 1, err);
 }
 
-/* How many fit into the time, by the slowest rank's clock. */
-static int repeats_of(struct bench *b, double began_s, int *repeats, struct gf_error *err)
-{
-	double step_s = (gf_clock_s() - began_s) / UNCOUNTED;
-	int rc = gf_exchange_call(b->exchange, slowest_rank, &step_s, err);
-
-	*repeats = (int)fmin(MOST, fmax(FEWEST, b->config->time_s / step_s));
-	return rc;
-}
-
 /* The median cost of a message. */
 static int measure_size(struct bench *b, double *median_s, struct gf_error *err)
 {
-	double costs[MOST], began_s;
+	double costs[MOST], began_s, step_s;
 	size_t step = first_step;
-	int repeats = 0, i, rc = 0;
+	int repeats, i, rc = 0;
 
 	began_s = gf_clock_s();
 	for (i = 0; i < UNCOUNTED && rc == 0; i++)
 		rc = run_step(b, step++, &costs[0], err);
-	rc = rc ?: repeats_of(b, began_s, &repeats, err);
+	/* how many fit into the time, by the slowest rank's clock */
+	step_s = (gf_clock_s() - began_s) / UNCOUNTED;
+	rc = rc ?: gf_exchange_call(b->exchange, slowest_rank, &step_s, err);
+	repeats = (int)fmin(MOST, fmax(FEWEST, b->config->time_s / step_s));
 	for (i = 0; i < repeats && rc == 0; i++)
 		rc = run_step(b, step++, &costs[i], err);
 	if (rc == 0)
@@ -256,7 +235,11 @@ static int sit(const struct gf_measure_selections *c, const struct seat *seat, d
 		gf_plan_wires(&b.plan, 0, 0, wires);
 		*handled_bytes = gf_wire_handled_bytes(wires, b.plan.ranks);
 	}
-	close_bench(&b);
+	gf_exchange_close(b.exchange);
+	gf_plan_release(&b.plan);
+	if (!c->comm->broken)
+		free(b.memory);
+	free(b.drawn);
 	if (rc == 0 && *runs)
 		rc = gf_measure_slowest(c->comm, median_s, 1, err);
 	return rc;

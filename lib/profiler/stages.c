@@ -26,13 +26,6 @@ static const char *stage_algorithm(const struct gf_level *level, size_t factor, 
 	return gf_stage_unsaid((int)factor, gpus);
 }
 
-static void push(struct gf_stage *stages, size_t *count, size_t factor, const char *algorithm)
-{
-	stages[*count].factor = (int)factor;
-	stages[*count].algorithm = gf_xstrdup(algorithm);
-	++*count;
-}
-
 size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels, size_t nlevels,
 			 bool gpus, struct gf_stage **out)
 {
@@ -47,11 +40,13 @@ size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels, s
 		if (size < 2)
 			continue;
 		/* to the masters of groups the outer levels are one */
-		if (two && count == 2)
+		if (two && count == 2) {
 			stages[1].factor *= (int)size;
-		else
-			push(stages, &count, size,
-			     staged ? stage_algorithm(&levels[i], size, gpus) : "ring");
+			continue;
+		}
+		stages[count].factor = (int)size;
+		stages[count++].algorithm =
+			gf_xstrdup(staged ? stage_algorithm(&levels[i], size, gpus) : "ring");
 	}
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS) || count < 2) {
 		gf_stages_free(stages, count);
@@ -303,22 +298,15 @@ static bool same_step(const struct gf_schedule *a, const struct gf_schedule *b, 
 	return true;
 }
 
-static bool same(const struct gf_schedule *a, const struct gf_schedule *b)
-{
-	if (a->nsteps != b->nsteps)
-		return false;
-	for (size_t i = 0; i < a->nsteps; i++)
-		if (!same_step(a, b, i))
-			return false;
-	return true;
-}
-
-static bool same_here(struct gf_comm *comm, const struct gf_allreduce_cost *a,
-		      const struct gf_allreduce_cost *b, size_t bytes)
+static bool same(struct gf_comm *comm, const struct gf_allreduce_cost *a,
+		 const struct gf_allreduce_cost *b, size_t bytes)
 {
 	GF_RELEASED(gf_schedule_release) struct gf_schedule x = {0}, y = {0};
-	bool alike = build(comm, a, bytes, &x) && build(comm, b, bytes, &y) && same(&x, &y);
+	bool alike = build(comm, a, bytes, &x) && build(comm, b, bytes, &y);
 
+	alike = alike && x.nsteps == y.nsteps;
+	for (size_t i = 0; alike && i < x.nsteps; i++)
+		alike = same_step(&x, &y, i);
 	return alike;
 }
 
@@ -333,8 +321,8 @@ int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net, size_t 
 	for (i = 0; i < n; i++)
 		for (k = 0; k < i; k++)
 			for (s = 0; s < GF_ARRAY_LENGTH(sizes) && !differ[i * n + k]; s++)
-				differ[i * n + k] = !same_here(comm, &net->allreduce[i],
-							       &net->allreduce[k], sizes[s]);
+				differ[i * n + k] = !same(comm, &net->allreduce[i],
+							  &net->allreduce[k], sizes[s]);
 	rc = gf_measure_slowest(comm, differ, n * n, err);
 	*twins = gf_xcalloc(n + 1, sizeof(**twins));
 	for (i = 0; i < n; i++) {

@@ -66,21 +66,16 @@ static bool by_auto(const struct gf_measure_profile *c)
 	return c->device.name && strcmp(c->device.name, "auto") == 0;
 }
 
-/* Asked for by name, which says where, too. */
-static bool wants_host(const struct gf_measure_profile *c)
-{
-	const struct gf_backend *b = gf_backend_find(c->backend_name);
-
-	return c->backend_name && strcmp(c->backend_name, "auto") != 0 && b && !b->on_device;
-}
-
 /* The rule of gf-train: what was asked for, or a GPU if every rank has one that computes the model,
  * else the host. Says which of the two was taken. */
 static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 			 struct gf_error *err)
 {
+	const char *name = c->backend_name;
+	const struct gf_backend *b = gf_backend_find(name);
 	struct gf_error why = {""};
-	double host = by_auto(c) && wants_host(c); /* on any rank */
+	/* asked for by name, which says where, too; on any rank */
+	double host = by_auto(c) && name && strcmp(name, "auto") != 0 && b && !b->on_device;
 	int rc = gf_measure_slowest(c->comm, &host, 1, err);
 
 	if (rc || c->device.gpu || host > 0)
@@ -101,14 +96,6 @@ static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 		return gf_error_set(err, rc, "%s", why.text);
 	gf_text_addf(remarks, "measured on the processors: %s\n", why.text);
 	return choose_backend(c, err);
-}
-
-static void say_slow(const struct gf_measure_profile *c, struct gf_text *remarks)
-{
-	const char *name = c->backend_name ? c->backend_name : "auto";
-
-	if (c->model && c->backend->slow && strcmp(name, c->backend->name) != 0)
-		gf_text_addf(remarks, "%s\n", c->backend->slow);
 }
 
 static int choose_threads(struct gf_measure_profile *c, struct gf_error *err)
@@ -133,13 +120,15 @@ static int choose_threads(struct gf_measure_profile *c, struct gf_error *err)
  * where there are GPUs. After a failure the device may be open. */
 static int choose_place(struct gf_measure_profile *c, struct gf_text *remarks, struct gf_error *err)
 {
+	const char *name = c->backend_name ? c->backend_name : "auto";
 	int rc = choose_device(c, remarks, err);
 
 	if (!c->comm->broken)
 		rc = gf_comm_agree(c->comm, rc, err);
 	if (rc)
 		return rc;
-	say_slow(c, remarks);
+	if (c->model && c->backend->slow && strcmp(name, c->backend->name) != 0)
+		gf_text_addf(remarks, "%s\n", c->backend->slow);
 	return choose_threads(c, err);
 }
 

@@ -79,15 +79,6 @@ static int open_exchange(struct stepping *s, struct gf_error *err)
 				err);
 }
 
-static void close_exchange(struct stepping *s)
-{
-	gf_exchange_close(s->x);
-	free(s->tensors);
-	free(s->grads);
-	free(s->sums);
-	free(s->times);
-}
-
 static void move_in(struct stepping *s)
 {
 	memcpy(gf_exchange_pool(s->x)->data, s->grads, s->elems * sizeof(*s->grads));
@@ -104,15 +95,6 @@ static int step(struct stepping *s, struct gf_exchange_step **step, struct gf_se
 	gf_exchange_backward_end(*step);
 	rc = gf_exchange_next(s->x, true, step, err);
 	return rc ?: gf_exchange_sums(*step, GF_EXCHANGE_WHOLE, sums, NULL, err);
-}
-
-/* The sums in full. */
-static void take_sums(struct stepping *s, const struct gf_select_sums *sums)
-{
-	memset(s->sums, 0, s->elems * sizeof(*s->sums));
-	for (size_t i = 0; i < sums->npieces; i++)
-		memcpy(s->sums + sums->pieces[i].first, sums->pieces[i].grad,
-		       sums->pieces[i].count_elems * sizeof(*s->sums));
 }
 
 static int once(struct stepping *s, bool keep, double *time_s, struct gf_error *err)
@@ -135,7 +117,10 @@ static int once(struct stepping *s, bool keep, double *time_s, struct gf_error *
 	if (rc)
 		return rc;
 	if (keep)
-		take_sums(s, &sums);
+		memset(s->sums, 0, s->elems * sizeof(*s->sums));
+	for (size_t i = 0; keep && i < sums.npieces; i++)
+		memcpy(s->sums + sums.pieces[i].first, sums.pieces[i].grad,
+		       sums.pieces[i].count_elems * sizeof(*s->sums));
 	return gf_exchange_take(taken, true, err);
 }
 
@@ -232,7 +217,11 @@ static int run_exchange(const struct gf_plan *plan,
 		row->wire_bytes = gf_exchange_totals(s.x).sent_bytes - before;
 	}
 	rc = rc ?: gf_exchange_call(s.x, most_bytes, &s, err);
-	close_exchange(&s);
+	gf_exchange_close(s.x);
+	free(s.tensors);
+	free(s.grads);
+	free(s.sums);
+	free(s.times);
 	return rc;
 }
 

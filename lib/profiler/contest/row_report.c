@@ -192,14 +192,6 @@ static void print_rows(const struct gf_contest_report *r, struct gf_text *out)
 /* --- the table ------------------------------------------------------------
  */
 
-static bool tells(const struct gf_contest_report *r)
-{
-	for (size_t i = 0; i < r->nrows; i++)
-		if (r->rows[i].way.tuning.dialect)
-			return true;
-	return false;
-}
-
 /* Is one of them MPI_Iallreduce? */
 static bool has_nonblocking(const struct gf_contest_report *r)
 {
@@ -261,23 +253,16 @@ static void print_row(const struct gf_contest_report *r, const struct gf_contest
 	gf_text_addf(out, "\n");
 }
 
-static void print_device(const struct gf_contest_device *d, const char *library,
-			 struct gf_text *out)
-{
-	if (d->nccl)
-		gf_text_addf(out, "# on %s, messages by %s, times by events\n", d->gpu->name,
-			     library);
-	else if (d->gpu)
-		gf_text_addf(out, "# on %s, messages by the host: %s\n", d->gpu->name, d->why);
-}
-
 static void print_heading(const struct gf_contest_report *r, struct gf_text *out)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	char library[GF_CONTEST_LIBRARY_TEXT];
 	const int width = 33;
 	int before = 60 + (shows_wire(r) ? 13 : 0) + (c->errors ? 20 : 0);
+	bool tells = false;
 
+	for (size_t i = 0; i < r->nrows; i++)
+		tells |= r->rows[i].way.tuning.dialect != NULL;
 	gf_text_addf(out,
 		     "# %d rank%s, %d on this host, version " GF_VERSION
 		     ", times: median of %d (%s over the ranks) after %d\n",
@@ -291,8 +276,13 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 			     "# %s: size is that of all ranks' parts, count one rank's elements\n",
 			     gf_coll_half_names[c->collective]);
 	gf_contest_device_library(&c->device, c->comm, library);
-	print_device(&c->device, library, out);
-	if (tells(r))
+	if (c->device.nccl)
+		gf_text_addf(out, "# on %s, messages by %s, times by events\n", c->device.gpu->name,
+			     library);
+	else if (c->device.gpu)
+		gf_text_addf(out, "# on %s, messages by the host: %s\n", c->device.gpu->name,
+			     c->device.why);
+	if (tells)
 		gf_text_addf(out, "# library %s\n", library);
 	if (has_nonblocking(r))
 		gf_text_addf(out,
