@@ -235,19 +235,10 @@ static int follow(struct gf_comm *c, int root, int rc, struct gf_error *err)
 	return verdict.rc;
 }
 
-/* A reason that was agreed on before names its rank already. */
-static bool names_rank(const char *text)
-{
-	int rank, end = 0;
-
-	sscanf(text, "rank %d: %n", &rank, &end);
-	return end > 0;
-}
-
 int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err)
 {
 	int32_t own = rc, *codes;
-	int rank, agreed;
+	int rank, other, named = 0, agreed;
 
 	/* nobody can be told any more, and the others find out */
 	if (c->ranks == 1 || (rc && c->broken))
@@ -261,7 +252,9 @@ int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err)
 	if (rank == c->ranks)
 		goto out;
 	agreed = follow(c, rank, rc, err);
-	if (err && !names_rank(err->text))
+	if (err) /* a reason that was agreed on before names its rank already */
+		sscanf(err->text, "rank %d: %n", &other, &named);
+	if (err && !named)
 		gf_error_prefix(err, "rank %d", rank);
 out:
 	free(codes);

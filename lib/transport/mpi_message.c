@@ -47,22 +47,16 @@ static size_t piece(const struct gf_comm_request *r, size_t i, size_t *first)
 	return end - begin;
 }
 
-/* With the memory that it once had for its pieces. */
-static struct gf_comm_request *reuse(struct gf_mpi *m)
-{
-	struct gf_comm_request *r = gf_slab_take(&m->requests);
-	struct gf_comm_request fresh = {.many = r->many, .capacity = r->capacity};
-
-	*r = fresh;
-	return r;
-}
-
 struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
 {
-	struct gf_comm_request *r = reuse(gf_mpi_of(c));
+	struct gf_mpi *m = gf_mpi_of(c);
+	struct gf_comm_request *r = gf_slab_take(&m->requests);
 
-	r->npieces = npieces;
-	r->piece_bytes = gf_mpi_of(c)->piece_bytes;
+	/* with the memory that it once had for its pieces */
+	*r = (struct gf_comm_request){.many = r->many,
+				      .capacity = r->capacity,
+				      .npieces = npieces,
+				      .piece_bytes = m->piece_bytes};
 	if (npieces > 1 && npieces > r->capacity) {
 		r->many = gf_xreallocarray(r->many, npieces, sizeof(*r->many));
 		r->capacity = npieces;

@@ -167,24 +167,18 @@ struct identity {
 	char name[256], kernel[GF_KERNEL_BYTES], pids[64];
 };
 
-static void identify(struct identity *own)
-{
-	memset(own, 0, sizeof(*own));
-	gethostname(own->name, sizeof(own->name) - 1);
-	gf_comm_kernel(own->kernel);
-	/* not known: left empty, alike on the ranks of a host */
-	if (readlink(pids_file, own->pids, sizeof(own->pids) - 1) < 0)
-		own->pids[0] = '\0';
-}
-
 /* Fills in c's host, local_rank and local_ranks: processes that share a kernel, a host name and
  * process numbers are on one host. Collective. */
 static int find_hosts(struct gf_comm *c, struct gf_error *err)
 {
-	struct identity own, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
+	struct identity own = {0}, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
 	int rank, rc;
 
-	identify(&own);
+	gethostname(own.name, sizeof(own.name) - 1);
+	gf_comm_kernel(own.kernel);
+	/* not known: left empty, alike on the ranks of a host */
+	if (readlink(pids_file, own.pids, sizeof(own.pids) - 1) < 0)
+		own.pids[0] = '\0';
 	rc = gf_comm_allgather(c, &own, sizeof(own), all, err);
 	c->host = c->rank;
 	c->local_rank = c->local_ranks = 0;

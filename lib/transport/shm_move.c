@@ -253,15 +253,6 @@ static void meet(struct gf_shm *s, struct gf_comm_request *r, const struct gf_sh
 	}
 }
 
-static struct gf_comm_request *posted_for(struct gf_shm_peer *p, uint64_t tag)
-{
-	struct gf_comm_request *r = p->posted.first;
-
-	while (r && r->tag != tag)
-		r = r->next;
-	return r;
-}
-
 static void keep(struct gf_shm *s, struct gf_shm_peer *p, const struct gf_shm_entry *e)
 {
 	struct gf_shm_arrival *a = gf_slab_take(&s->arrivals);
@@ -283,9 +274,11 @@ static void drain(struct gf_shm *s, struct gf_shm_peer *p)
 	struct gf_comm_request *r;
 
 	while ((e = gf_shm_first(p->in))) {
+		for (r = p->posted.first; r && r->tag != e->tag;)
+			r = r->next;
 		if (e->kind == GF_SHM_RETIRE) {
 			retire(p, e->segment);
-		} else if ((r = posted_for(p, e->tag))) {
+		} else if (r) {
 			gf_shm_unlink(&p->posted, r);
 			meet(s, r, e);
 		} else {
@@ -326,14 +319,6 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 	return true;
 }
 
-/* The segment that the receiver is to read; NULL: the bytes travel. */
-static const struct gf_shm_own *direct(const struct gf_shm *s, const struct gf_comm_request *send)
-{
-	if (send->size_bytes <= (send->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
-		return NULL;
-	return own_segment(s, send->from, send->size_bytes);
-}
-
 void gf_shm_let_go(struct gf_shm *s, const struct gf_comm_request *r)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
@@ -347,7 +332,11 @@ void gf_shm_push(struct gf_shm *s, struct gf_comm_request *r)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
 	struct gf_shm_entry *e = gf_shm_next(p->out);
-	const struct gf_shm_own *own = direct(s, r);
+	/* the segment that the receiver is to read; NULL: the bytes travel */
+	const struct gf_shm_own *own =
+		r->size_bytes > (r->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES)
+			? own_segment(s, r->from, r->size_bytes)
+			: NULL;
 	int index, rc;
 
 	if (!e)

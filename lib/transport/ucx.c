@@ -56,16 +56,6 @@ static int out_of_time(void *until_s, struct gf_error *err)
 	return gf_clock_s() < *(double *)until_s ? 0 : gf_error_set(err, -ETIMEDOUT, "closing");
 }
 
-/* Nobody closes a connection that another rank still reads. */
-static void part(struct gf_comm *c, double until_s)
-{
-	c->on_wait = out_of_time;
-	c->on_wait_ctx = &until_s;
-	c->broken |= gf_comm_barrier(c, NULL) != 0;
-	c->on_wait = NULL;
-	c->on_wait_ctx = NULL;
-}
-
 /* All at once: one that does not end keeps no other waiting. */
 static void close_endpoints(struct gf_ucx *u, double until_s)
 {
@@ -159,8 +149,16 @@ static void ucx_close(struct gf_comm *c)
 	struct gf_ucx *u = gf_ucx_of(c);
 	const double begun_s = gf_clock_s();
 
-	if (!c->broken)
-		part(c, begun_s + GF_TIMEOUT_PART_S);
+	/* nobody closes a connection that another rank still reads */
+	if (!c->broken) {
+		double until_s = begun_s + GF_TIMEOUT_PART_S;
+
+		c->on_wait = out_of_time;
+		c->on_wait_ctx = &until_s;
+		c->broken |= gf_comm_barrier(c, NULL) != 0;
+		c->on_wait = NULL;
+		c->on_wait_ctx = NULL;
+	}
 	if (u->worker)
 		let_go(u, begun_s + GF_TIMEOUT_CONNECTIONS_S);
 	release(u);
@@ -191,18 +189,6 @@ static void ucx_rest(struct gf_comm *c, double most_s)
 	/* what is busy has something to be polled for */
 	if (ucp_worker_arm(u->worker) == UCS_OK)
 		(void)ppoll(&wake, 1, &most, NULL);
-}
-
-static void fill_ops(struct gf_comm_ops *ops)
-{
-	*ops = gf_ucx_messages;
-	ops->name = "ucx";
-	ops->rest = ucx_rest;
-	ops->sever = ucx_sever;
-	ops->abort = ucx_abort;
-	ops->buffer_alloc = gf_pages_buffer_alloc;
-	ops->buffer_free = ucx_buffer_free;
-	ops->close = ucx_close;
 }
 
 /* --- the beginning ------------------------------------------------------ */
@@ -309,7 +295,14 @@ static int join(const struct gf_comm_how *how, const struct gf_join *join, struc
 		return gf_error_set(err, -EINVAL, "want 0 <= rank < ranks <= %d, got rank %d of %d",
 				    GF_UCX_RANKS_MOST, join->rank, join->ranks);
 	u = gf_xcalloc(1, sizeof(*u));
-	fill_ops(&u->ops);
+	u->ops = gf_ucx_messages;
+	u->ops.name = "ucx";
+	u->ops.rest = ucx_rest;
+	u->ops.sever = ucx_sever;
+	u->ops.abort = ucx_abort;
+	u->ops.buffer_alloc = gf_pages_buffer_alloc;
+	u->ops.buffer_free = ucx_buffer_free;
+	u->ops.close = ucx_close;
 	u->comm.ops = &u->ops;
 	u->comm.priv = u;
 	u->comm.rank = join->rank;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -50,15 +51,6 @@ static uint64_t note_tag(void)
 	return gf_tag(GF_CHANNEL_LIVENESS, 0);
 }
 
-static struct gf_liveness *liveness_new(struct gf_comm *comm)
-{
-	struct gf_liveness *l = gf_xcalloc(1, sizeof(*l));
-
-	l->comm = comm;
-	l->ranks = gf_xcalloc((size_t)comm->ranks, sizeof(*l->ranks));
-	return l;
-}
-
 static void abandon(struct gf_liveness *l, struct letter *letter)
 {
 	struct letter *next;
@@ -68,16 +60,6 @@ static void abandon(struct gf_liveness *l, struct letter *letter)
 		l->comm->ops->cancel(l->comm, letter->request);
 		gf_comm_leave(l->comm, &letter->left);
 	}
-}
-
-static void liveness_free(struct gf_liveness *l)
-{
-	if (!l)
-		return;
-	abandon(l, l->outgoing);
-	abandon(l, l->incoming);
-	free(l->ranks);
-	free(l);
 }
 
 static int send(struct gf_liveness *l, int peer, enum kind kind, uint32_t round,
@@ -207,15 +189,6 @@ static const struct gf_standing *heard(const struct gf_liveness *l, int rank)
 	return r->heard || r->failed ? &r->standing : NULL;
 }
 
-/* The lowest rank that said it has given up; -1: none. */
-static int first_failed(const struct gf_liveness *l)
-{
-	for (int rank = 0; rank < l->comm->ranks; rank++)
-		if (l->ranks[rank].failed)
-			return rank;
-	return -1;
-}
-
 static int on_wait(void *ctx, struct gf_error *err)
 {
 	struct gf_watch *w = ctx;
@@ -242,10 +215,12 @@ void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
 		.comm = comm,
 		.before = comm->on_wait,
 		.before_ctx = comm->on_wait_ctx,
-		.liveness = liveness_new(comm),
+		.liveness = gf_xcalloc(1, sizeof(*w->liveness)),
 		.timeout_s = timeout_s,
 		.looked_s = gf_clock_s(),
 	};
+	w->liveness->comm = comm;
+	w->liveness->ranks = gf_xcalloc((size_t)comm->ranks, sizeof(*w->liveness->ranks));
 	comm->on_wait = on_wait;
 	comm->on_wait_ctx = w;
 }
@@ -256,7 +231,10 @@ void gf_watch_release(struct gf_watch *w)
 		return;
 	w->comm->on_wait = w->before;
 	w->comm->on_wait_ctx = w->before_ctx;
-	liveness_free(w->liveness);
+	abandon(w->liveness, w->liveness->outgoing);
+	abandon(w->liveness, w->liveness->incoming);
+	free(w->liveness->ranks);
+	free(w->liveness);
 	*w = (struct gf_watch){0};
 }
 
@@ -278,8 +256,10 @@ int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err)
 	rc = poll_notes(w->liveness, &w->self, err);
 	if (rc)
 		return rc;
-	rank = first_failed(w->liveness);
-	if (rank >= 0 && w->self.phase != GF_PHASE_FAILED) {
+	/* the lowest rank that said it has given up */
+	for (rank = 0; rank < w->comm->ranks && !w->liveness->ranks[rank].failed;)
+		rank++;
+	if (rank < w->comm->ranks && w->self.phase != GF_PHASE_FAILED) {
 		other = heard(w->liveness, rank);
 		return gf_error_set(err, other->rc, "rank %d: %s", rank, other->text);
 	}
@@ -311,13 +291,8 @@ static int blame_silent(const struct gf_watch *w, struct gf_text *t)
 
 static int compare_standing(const struct gf_standing *a, const struct gf_standing *b)
 {
-	if (a->calls != b->calls)
-		return a->calls < b->calls ? -1 : 1;
-	if (a->step != b->step)
-		return a->step < b->step ? -1 : 1;
-	if (a->started != b->started)
-		return a->started < b->started ? -1 : 1;
-	return 0;
+	return GF_BY(a->calls, b->calls)
+		       ?: GF_BY(a->step, b->step) ?: GF_BY(a->started, b->started);
 }
 
 /* The rank that lags furthest after this one; -1: none does. Among equals, a rank that waits for
