@@ -75,22 +75,15 @@ static void build_forward(struct gf_onednn *p)
 				  gf_onednn_memory(p, plain, p->net->logits));
 }
 
-/* The loss's gradient, in the layout of the last value. */
-static void begin_gradient(struct gf_onednn *p)
-{
-	struct gf_onednn_value *last = p->values[p->net->model->nlayers - 1];
-	dnnl_memory_t dlogits =
-		gf_onednn_memory(p, gf_onednn_plain_of(p, last->md), p->net->dlogits);
-
-	last->gradient = gf_onednn_as(p, &p->backward, dlogits, last->md);
-}
-
 static void build_backward(struct gf_onednn *p)
 {
 	const struct gf_model *m = p->net->model;
+	struct gf_onednn_value *last = p->values[m->nlayers - 1];
+	dnnl_memory_t dlogits;
 
 	p->makes_backward = true;
-	begin_gradient(p);
+	dlogits = gf_onednn_memory(p, gf_onednn_plain_of(p, last->md), p->net->dlogits);
+	last->gradient = gf_onednn_as(p, &p->backward, dlogits, last->md);
 	for (size_t l = m->nlayers; l-- > 0 && !p->rc;) {
 		p->layer = l;
 		if (p->fused[l])
@@ -376,13 +369,6 @@ static void net_free(struct gf_net *net)
 	free(net);
 }
 
-/* By name, so that whatever OpenMP oneDNN came with is asked, and none is needed if it came
- * without. */
-static void find_openmp(struct state *s)
-{
-	*(void **)&s->set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-}
-
 /* oneDNN computes in bf16 on other processors, too, and slowly. */
 static int check_precision(enum gf_dtype precision, struct gf_error *err)
 {
@@ -401,6 +387,7 @@ static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_n
 		   struct gf_net **net, struct gf_error *err)
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
+	struct state *s;
 	int rc = check_precision(options->precision, err);
 
 	rc = rc ?: gf_net_init(n, m, max_batch, options, err);
@@ -408,8 +395,9 @@ static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_n
 		free(n);
 		return rc;
 	}
-	n->priv = gf_xcalloc(1, sizeof(struct state));
-	find_openmp(n->priv);
+	n->priv = s = gf_xcalloc(1, sizeof(*s));
+	/* by name: whatever OpenMP oneDNN came with is asked, and none is needed without */
+	*(void **)&s->set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
 	use_threads(n);
 	rc = choose(n, max_batch, true, err);
 	if (rc) {

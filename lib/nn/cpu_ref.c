@@ -74,22 +74,18 @@ static void connect(struct gf_net *net, size_t l)
 	}
 }
 
-static int want_f32(const struct gf_net_options *options, struct gf_error *err)
-{
-	if (options->precision == GF_F32)
-		return 0;
-	return gf_error_set(err, -ENOTSUP, "ref computes in f32, not in %s",
-			    gf_dtype_names[options->precision]);
-}
-
 static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_net_options *options,
 		   struct gf_net **net, struct gf_error *err)
 {
-	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
+	struct gf_net *n;
 	struct state *s;
-	int rc = want_f32(options, err);
+	int rc;
 
-	rc = rc ?: gf_net_init(n, m, max_batch, options, err);
+	if (options->precision != GF_F32)
+		return gf_error_set(err, -ENOTSUP, "ref computes in f32, not in %s",
+				    gf_dtype_names[options->precision]);
+	n = gf_xcalloc(1, sizeof(*n));
+	rc = gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
 		free(n);
 		return rc;

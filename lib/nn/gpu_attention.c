@@ -190,13 +190,6 @@ static struct factor transposed(enum array a)
 	return (struct factor){a, true};
 }
 
-static size_t scores(const struct gf_gpu_io *io, size_t batch)
-{
-	const struct sizes s = sizes_of(io);
-
-	return batch * s.heads * s.steps * s.steps;
-}
-
 static struct gf_gpu_scores scores_of(const struct gf_gpu_io *io)
 {
 	const struct sizes s = sizes_of(io);
@@ -250,7 +243,9 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 
 static size_t saved_bytes(const struct gf_gpu_io *io, size_t batch)
 {
-	return gf_gpu_bytes(io->g, scores(io, batch));
+	const struct sizes s = sizes_of(io);
+
+	return gf_gpu_bytes(io->g, batch * s.heads * s.steps * s.steps);
 }
 
 const struct gf_gpu_layer gf_gpu_attention = {

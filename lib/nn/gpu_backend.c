@@ -14,16 +14,6 @@ static struct gf_gpu_net *gpu_net(const struct gf_net *net)
 	return net->priv;
 }
 
-static void release_io(struct gf_gpu_io *io)
-{
-	for (size_t i = 0; i < io->nconvs; i++)
-		gf_gpu_conv_free(io->convs[i].conv);
-	free(io->convs);
-	free(io->in);
-	free(io->din);
-	free(io->add);
-}
-
 /* Waits first: enqueued work may still use the memory. */
 static void net_free(struct gf_net *net)
 {
@@ -33,8 +23,16 @@ static void net_free(struct gf_net *net)
 		return;
 	g = gpu_net(net);
 	(void)g->gpu->ops->stream_sync(g->gpu, g->stream, NULL);
-	for (size_t l = 0; l < net->model->nlayers; l++)
-		release_io(&g->io[l]);
+	for (size_t l = 0; l < net->model->nlayers; l++) {
+		struct gf_gpu_io *io = &g->io[l];
+
+		for (size_t i = 0; i < io->nconvs; i++)
+			gf_gpu_conv_free(io->convs[i].conv);
+		free(io->convs);
+		free(io->in);
+		free(io->din);
+		free(io->add);
+	}
 	gf_gpu_dnn_free(g->dnn);
 	gf_gpu_blas_free(g->blas);
 	if (g->event)
@@ -90,24 +88,18 @@ static void init_io(struct gf_gpu_net *g, size_t l)
 	};
 }
 
-static bool has_convolution(const struct gf_model *m)
-{
-	for (size_t l = 0; l < m->nlayers; l++)
-		if (m->layers[l].type == GF_LAYER_CONV)
-			return true;
-	return false;
-}
-
 static int prepare_layers(struct gf_gpu_net *g, struct gf_error *err)
 {
 	const struct gf_model *m = g->net->model;
 	int rc = 0;
 
-	if (has_convolution(m))
-		rc = gf_gpu_dnn_new(g->stream, &g->dnn, err);
 	for (size_t l = 0; l < m->nlayers && !rc; l++) {
 		const struct gf_gpu_layer *ops = gf_gpu_layers[m->layers[l].type];
 
+		if (m->layers[l].type == GF_LAYER_CONV && !g->dnn)
+			rc = gf_gpu_dnn_new(g->stream, &g->dnn, err);
+		if (rc)
+			return rc;
 		rc = ops->prepare ? ops->prepare(&g->io[l], err) : 0;
 		if (rc)
 			gf_error_prefix(err, "layer %s", m->layers[l].name);
@@ -154,12 +146,6 @@ static bool is_image(const struct gf_shape *s)
 	return s->rank == 3 && s->dims[1] * s->dims[2] > 1;
 }
 
-/* These go by the place of a value in a sample; fc turns it back. */
-static bool minds_order(const struct gf_layer *l)
-{
-	return l->type == GF_LAYER_DROPOUT || l->type == GF_LAYER_LAYERNORM;
-}
-
 /* Can images lie channels last without other layers noticing? */
 static bool wants_channels_last(const struct gf_model *m, enum gf_dtype dtype)
 {
@@ -168,7 +154,9 @@ static bool wants_channels_last(const struct gf_model *m, enum gf_dtype dtype)
 	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
 
-		if (minds_order(layer) && is_image(&layer->in))
+		/* these go by the place of a value in a sample; fc turns it back */
+		if ((layer->type == GF_LAYER_DROPOUT || layer->type == GF_LAYER_LAYERNORM) &&
+		    is_image(&layer->in))
 			return false;
 		for (size_t i = 0; i < layer->ninputs; i++) {
 			const int from = layer->inputs[i];

@@ -262,28 +262,6 @@ size_t gf_gpu_conv_work_bytes(const struct gf_gpu_conv *c)
 
 static const float one = 1, zero = 0;
 
-static int run_forward(struct gf_gpu_conv *c, const void *in, const void *filter, void *out,
-		       void *work, struct gf_error *err)
-{
-	return CUDNN_CHECK(ConvolutionForward, c->dnn->handle, &one, c->in, in, c->filter, filter,
-			   c->conv, c->forward, work, c->forward_bytes, &zero, c->out, out);
-}
-
-/* din = beta * din + ... */
-static int run_data(struct gf_gpu_conv *c, const void *filter, const void *dout, float beta,
-		    void *din, void *work, struct gf_error *err)
-{
-	return CUDNN_CHECK(ConvolutionBackwardData, c->dnn->handle, &one, c->filter, filter, c->out,
-			   dout, c->conv, c->data, work, c->data_bytes, &beta, c->in, din);
-}
-
-static int run_filter(struct gf_gpu_conv *c, const void *in, const void *dout, void *dfilter,
-		      void *work, struct gf_error *err)
-{
-	return CUDNN_CHECK(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in, c->out, dout,
-			   c->conv, c->weight, work, c->weight_bytes, &zero, c->filter, dfilter);
-}
-
 /* --- the layer -------------------------------------------------------------
  */
 
@@ -407,7 +385,9 @@ static int forward(struct gf_gpu_io *io, struct gf_error *err)
 		return rc;
 	filter_sizes(io->layer, sizes);
 	gf_gpu_from_plain(g, io->param[0], io->weight, sizes);
-	rc = run_forward(conv, io->in[0], io->weight, io->out, g->work, err);
+	rc = CUDNN_CHECK(ConvolutionForward, g->dnn->handle, &one, conv->in, io->in[0],
+			 conv->filter, io->weight, conv->conv, conv->forward, g->work,
+			 conv->forward_bytes, &zero, conv->out, io->out);
 	if (!rc && io->param[1])
 		g->kernels->add_bias(g->stream, &v, io->param[1], io->out);
 	return rc;
@@ -440,7 +420,9 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 
 	if (!rc && io->dparam[0]) {
 		filter_sizes(io->layer, sizes);
-		rc = run_filter(conv, io->in[0], io->dout, g->scratch, g->work, err);
+		rc = CUDNN_CHECK(ConvolutionBackwardFilter, g->dnn->handle, &one, conv->in,
+				 io->in[0], conv->out, io->dout, conv->conv, conv->weight, g->work,
+				 conv->weight_bytes, &zero, conv->filter, g->scratch);
 		if (!rc)
 			to_plain(g, g->scratch, io->dparam[0], sizes);
 	}
@@ -448,8 +430,9 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 		g->kernels->channel_sums(g->stream, &v, io->dout, g->unscale, io->dparam[1],
 					 g->scratch);
 	if (!rc && io->din[0])
-		rc = run_data(conv, io->weight, io->dout, io->add[0] ? 1 : 0, io->din[0], g->work,
-			      err);
+		rc = CUDNN_CHECK(ConvolutionBackwardData, g->dnn->handle, &one, conv->filter,
+				 io->weight, conv->out, io->dout, conv->conv, conv->data, g->work,
+				 conv->data_bytes, io->add[0] ? &one : &zero, conv->in, io->din[0]);
 	return rc;
 }
 

@@ -34,14 +34,6 @@ static void write_for(struct gf_gpu_net *g, size_t norm, size_t relu)
 	g->io[relu].forward_done = true;
 }
 
-/* Batch norm, then ReLU: both ways in one. */
-static void fuse_relu(struct gf_gpu_net *g, size_t norm, size_t relu)
-{
-	write_for(g, norm, relu);
-	g->io[norm].relu = true;
-	g->io[relu].backward_done = true;
-}
-
 /* Batch norm, then the sum with what was there before it, then ReLU. */
 static void fuse_sum(struct gf_gpu_net *g, size_t norm, size_t add)
 {
@@ -67,10 +59,13 @@ static void fuse_forward(struct gf_gpu_net *g)
 
 		if (!is(net, l, GF_LAYER_BATCHNORM))
 			continue;
-		if (is(net, next, GF_LAYER_RELU))
-			fuse_relu(g, l, next);
-		else if (is(net, next, GF_LAYER_ADD))
+		if (is(net, next, GF_LAYER_RELU)) { /* both ways in one */
+			write_for(g, l, next);
+			g->io[l].relu = true;
+			g->io[next].backward_done = true;
+		} else if (is(net, next, GF_LAYER_ADD)) {
 			fuse_sum(g, l, next);
+		}
 	}
 }
 

@@ -31,12 +31,6 @@ static bool *find_relus(const struct gf_model *m)
 	return ahead;
 }
 
-static void fill(float *to, size_t count, float value)
-{
-	for (size_t i = 0; i < count; i++)
-		to[i] = value;
-}
-
 /* Does a layer multiply by an embedding's table? Then the tables of all embeddings are drawn as
  * that product wants its weight. */
 static bool ties(const struct gf_model *m)
@@ -57,14 +51,6 @@ static double deviation_of(const struct gf_model *m, const struct gf_param *p,
 	return sqrt((relu_ahead[p->layer] ? 2.0 : 1.0) / (double)fan_in);
 }
 
-static void draw_weight(const struct gf_param *p, double deviation, struct gf_rng *rng, float *to)
-{
-	size_t count = gf_shape_elems(&p->shape);
-
-	for (size_t i = 0; i < count; i++)
-		to[i] = (float)(deviation * gf_rng_normal(rng));
-}
-
 void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 {
 	GF_FREED size_t *order = gf_model_generation_order(m);
@@ -75,12 +61,13 @@ void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 	for (size_t i = 0; i < m->nparams; i++) {
 		const struct gf_param *p = &m->params[order[i]];
 		const struct gf_layer *l = &m->layers[p->layer];
-		bool first = order[i] == l->first_param;
+		const size_t count = gf_shape_elems(&p->shape);
+		const bool scale = is_norm(l) && order[i] == l->first_param;
+		const double deviation = deviation_of(m, p, relu_ahead);
 
-		if (p->shape.rank == 1)
-			fill(params, gf_shape_elems(&p->shape), is_norm(l) && first);
-		else
-			draw_weight(p, deviation_of(m, p, relu_ahead), &rng, params);
-		params += gf_shape_elems(&p->shape);
+		for (size_t k = 0; k < count; k++)
+			params[k] = p->shape.rank == 1 ? scale
+						       : (float)(deviation * gf_rng_normal(&rng));
+		params += count;
 	}
 }

@@ -96,13 +96,6 @@ static void backward(struct gf_onednn *p, size_t l)
 		run_backward(p, l, p->values[l]->gradient);
 }
 
-static const_dnnl_memory_desc_t flat(struct gf_onednn *p, const_dnnl_memory_desc_t image)
-{
-	const struct gf_onednn_layout l = gf_onednn_layout_of(image);
-
-	return gf_onednn_plain(p, l.dims, 2);
-}
-
 /* The same bytes under another description. */
 static dnnl_memory_t view(struct gf_onednn *p, dnnl_memory_t memory, const_dnnl_memory_desc_t md)
 {
@@ -117,7 +110,8 @@ static void global_forward(struct gf_onednn *p, size_t l)
 {
 	const_dnnl_memory_desc_t dst = describe(p, l);
 	const_dnnl_memory_desc_t plain = window_of(p, l).dst;
-	struct gf_onednn_value *v = gf_onednn_output(p, l, flat(p, plain));
+	const struct gf_onednn_layout image = gf_onednn_layout_of(plain);
+	struct gf_onednn_value *v = gf_onednn_output(p, l, gf_onednn_plain(p, image.dims, 2));
 	dnnl_memory_t out = view(p, v->data, plain), own = out;
 
 	if (!gf_onednn_same(dst, plain))
