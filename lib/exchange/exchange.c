@@ -87,13 +87,6 @@ static int flight_open(struct gf_exchange *x, struct gf_error *err)
 	return 0;
 }
 
-static void flight_close(struct gf_exchange *x)
-{
-	free(x->flight);
-	free(x->flight_bad);
-	free(x->flight_scale);
-}
-
 /* The same on all ranks: what is kept are sums. */
 static void flight_state(struct gf_exchange *x, struct gf_state *s)
 {
@@ -245,18 +238,6 @@ static void pool_on(struct gf_pool *p, float *data, const size_t *count_elems, s
 	p->count_elems = p->offsets[ntensors];
 }
 
-/* A GPU, borrowed while the pool lives, will copy to and from it by itself. */
-static int pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
-{
-	int rc = gpu->ops->host_pin(gpu, p->data, p->count_elems * sizeof(float), err);
-
-	if (!rc)
-		p->gpu = gpu;
-	else
-		gf_error_prefix(err, "gradients");
-	return rc;
-}
-
 /* --- opening and closing -------------------------------------------------- */
 
 static int open_pools(struct gf_exchange *x, struct gf_error *err)
@@ -283,8 +264,15 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 			rc = gf_pool_init(&x->pools[i], k->comm, counts, n, err);
 		x->pools[i].lent = k->dtypes != NULL;
 		x->pools[i].shards = k->shards;
-		if (!rc && at->gpu && !at->nccl)
-			rc = pool_pin(&x->pools[i], at->gpu, err);
+		if (rc || !at->gpu || at->nccl)
+			continue;
+		/* the GPU will copy to and from it by itself */
+		rc = at->gpu->ops->host_pin(at->gpu, x->pools[i].data,
+					    x->pools[i].count_elems * sizeof(float), err);
+		if (!rc)
+			x->pools[i].gpu = at->gpu;
+		else
+			gf_error_prefix(err, "gradients");
 	}
 	free(counts);
 	return rc;
@@ -307,15 +295,6 @@ static int open_select(struct gf_exchange *x, struct gf_error *err)
 				      .place = k->place.nccl ? k->place : (struct gf_place){0},
 			      },
 			      err);
-}
-
-static int open_flags(struct gf_exchange *x, struct gf_error *err)
-{
-	if (!x->env.place.nccl)
-		return 0;
-	x->flags =
-		(struct gf_exchange_flags){.gpu = x->env.place.gpu, .count = x->ledger.depth + 1};
-	return flags_open(&x->flags, err);
 }
 
 static int open_engine(struct gf_exchange *x, struct gf_error *err)
@@ -397,7 +376,11 @@ static int open_all(struct gf_exchange *x, struct gf_error *err)
 	rc = rc ? rc : open_select(x, err);
 	if (!rc && k->dtypes)
 		rc = gf_memory_open(&x->memory, x->select, k->comm, k->dtypes, err);
-	rc = rc ? rc : open_flags(x, err);
+	if (!rc && x->env.place.nccl) {
+		x->flags = (struct gf_exchange_flags){.gpu = x->env.place.gpu,
+						      .count = x->ledger.depth + 1};
+		rc = flags_open(&x->flags, err);
+	}
 	rc = rc ? rc : flight_open(x, err);
 	rc = gf_comm_agree(k->comm, rc, err);
 	rc = rc ? rc : open_engine(x, err);
@@ -446,7 +429,9 @@ void gf_exchange_close(struct gf_exchange *x)
 	for (i = 0; x->pools && i < x->ledger.depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);
-	flight_close(x);
+	free(x->flight);
+	free(x->flight_bad);
+	free(x->flight_scale);
 	free(x->times);
 	free(x->steps);
 	free(x);

@@ -130,14 +130,6 @@ int gf_exchange_await(struct gf_exchange *x, size_t count, struct gf_error *err)
 	return rc;
 }
 
-/* Between GPUs. A step of a checkpoint came with it. */
-static int join(struct gf_exchange *x, bool due, struct gf_error *err)
-{
-	return due && !gf_ledger_is_restored(&x->ledger, x->ledger.taken)
-		       ? gf_engine_wait(x->engine, err)
-		       : gf_engine_check(x->engine, err);
-}
-
 int gf_exchange_next(struct gf_exchange *x, bool full, struct gf_exchange_step **step,
 		     struct gf_error *err)
 {
@@ -146,8 +138,11 @@ int gf_exchange_next(struct gf_exchange *x, bool full, struct gf_exchange_step *
 	int rc = 0;
 
 	*step = NULL;
-	if (x->env.place.nccl)
-		rc = join(x, due, err);
+	/* between GPUs; a step of a checkpoint came with it */
+	if (x->env.place.nccl && due && !gf_ledger_is_restored(&x->ledger, index))
+		rc = gf_engine_wait(x->engine, err);
+	else if (x->env.place.nccl)
+		rc = gf_engine_check(x->engine, err);
 	else if (due)
 		rc = gf_exchange_await(x, index + 1, err);
 	if (rc || !due)
@@ -226,28 +221,24 @@ int gf_exchange_sums(struct gf_exchange_step *step, size_t message, struct gf_se
 	return rc;
 }
 
-/* Enqueues the answer's way to the host. */
-static int send_flag(struct gf_exchange_flags *f, struct gf_gpu_stream *s, size_t step,
-		     struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = f->gpu->ops;
-	int rc = ops->copy(f->gpu, s, (uint32_t *)f->seen + step % f->count,
-			   gf_exchange_flag(f, step), sizeof(uint32_t), GF_GPU_TO_HOST, err);
-
-	return rc ? rc : ops->record(f->gpu, f->known[step % f->count], s, err);
-}
-
 /* Between GPUs. In a caller's memory the step is at its end. */
 static int take_ahead(struct gf_exchange *x, struct gf_error *err)
 {
 	const bool callers = x->memory.select != NULL;
 	const bool tells = !callers || gf_select_decides(x->select);
+	const struct gf_exchange_flags *f = &x->flags;
+	const size_t step = x->ledger.taken, slot = step % f->count;
+	struct gf_gpu_stream *q = x->env.place.stream;
 	int rc = callers ? gf_engine_end(x->engine, err) : 0;
 
 	if (rc)
 		return rc;
-	if (tells)
-		rc = send_flag(&x->flags, x->env.place.stream, x->ledger.taken, err);
+	if (tells) { /* the answer's way to the host */
+		rc = f->gpu->ops->copy(f->gpu, q, (uint32_t *)f->seen + slot,
+				       gf_exchange_flag(f, step), sizeof(uint32_t), GF_GPU_TO_HOST,
+				       err);
+		rc = rc ?: f->gpu->ops->record(f->gpu, f->known[slot], q, err);
+	}
 	gf_ledger_take(&x->ledger);
 	if (!tells) /* there is nothing that it decided */
 		gf_ledger_learn(&x->ledger);
@@ -266,27 +257,20 @@ int gf_exchange_take(struct gf_exchange_step *step, bool applied, struct gf_erro
 	return 0;
 }
 
-/* Waits for the answer. */
-static int read_flag(struct gf_exchange_flags *f, size_t step, bool *bad, struct gf_error *err)
-{
-	const size_t slot = step % f->count;
-	int rc = f->gpu->ops->event_sync(f->gpu, f->known[slot], err);
-
-	if (!rc)
-		*bad = ((const uint32_t *)f->seen)[slot] != 0;
-	return rc;
-}
-
 int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad, struct gf_error *err)
 {
-	size_t index;
+	const struct gf_exchange_flags *f = &x->flags;
+	size_t index, slot;
 	int rc;
 
 	*bad = false;
 	if (!x->env.place.nccl || (!always && !gf_select_decides(x->select)) ||
 	    !gf_ledger_next_lesson(&x->ledger, &index))
 		return 1;
-	rc = read_flag(&x->flags, index, bad, err);
+	slot = index % f->count;
+	rc = f->gpu->ops->event_sync(f->gpu, f->known[slot], err);
+	if (!rc)
+		*bad = ((const uint32_t *)f->seen)[slot] != 0;
 	/* what was aborted ends, too, with any numbers */
 	rc = rc ? rc : gf_engine_check(x->engine, err);
 	if (rc)

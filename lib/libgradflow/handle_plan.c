@@ -36,16 +36,6 @@ int gf_embed_plan_text(struct gf_plan *plan, const char *text, struct gf_error *
 	return rc;
 }
 
-/* -ENOTSUP: no such plan is run here. */
-static int check_halves(const struct gradflow_exchange *x, struct gf_error *err)
-{
-	if (x->on_device)
-		return gf_error_set(err, -ENOTSUP,
-				    "halves: want memory of the host, got a GPU's: NCCL has "
-				    "ncclReduceScatter and ncclAllGather");
-	return gf_exchange_check_halves(&x->plan, err);
-}
-
 static int check(const struct gf_plan *plan, bool on_device, struct gf_error *err)
 {
 	size_t i;
@@ -266,16 +256,6 @@ static int same_tensors(struct gradflow_exchange *x, const struct gf_model_profi
 	return rc;
 }
 
-static int fit(struct gf_plan *plan, const struct gf_model_profile *model, int ranks,
-	       struct gf_error *err)
-{
-	if (plan->servers)
-		return gf_error_set(err, -ENOTSUP,
-				    "want a plan without servers, got one that has %d",
-				    plan->servers);
-	return gf_train_fit(plan, model, ranks, err);
-}
-
 /* --- both ----------------------------------------------------------------- */
 
 /* The caller's own messages, in the way of the plan's first. */
@@ -358,8 +338,12 @@ static int adapt(struct gradflow_exchange *x, const struct gradflow_exchange_opt
 				  gf_selection_name(&plan->selection));
 	if (rc)
 		return rc;
+	if (x->halves && x->on_device)
+		return gf_error_set(err, -ENOTSUP,
+				    "halves: want memory of the host, got a GPU's: NCCL has "
+				    "ncclReduceScatter and ncclAllGather");
 	if (x->halves)
-		return check_halves(x, err);
+		return gf_exchange_check_halves(plan, err);
 	gf_exchange_set_codecs(plan, x->dtypes);
 	if (x->on_device) /* without a plan as NCCL has it */
 		gf_train_use_library(plan, o->plan || o->plan_text);
@@ -389,7 +373,11 @@ int gf_embed_bind(struct gradflow_exchange *x, const struct gradflow_tensor *ten
 	rc = rc ? rc : gf_choose_place(x->comm, &x->plan, x->on_device, err);
 	if (!rc) {
 		gf_plan_settle(&x->plan, (double)x->epoch_steps, 0);
-		rc = fit(&x->plan, model, x->comm->ranks, err);
+		if (x->plan.servers)
+			rc = gf_error_set(err, -ENOTSUP,
+					  "want a plan without servers, got one that has %d",
+					  x->plan.servers);
+		rc = rc ? rc : gf_train_fit(&x->plan, model, x->comm->ranks, err);
 		rc = rc ? rc : adapt(x, o, err);
 		if (rc && o->plan)
 			gf_error_prefix(err, "%s", o->plan);

@@ -130,14 +130,6 @@ static void post(struct gf_outer *o, size_t step, size_t fragment)
 	o->fragment = fragment;
 }
 
-static int refuse(const struct gf_outer *o, struct gf_select_bad bad, struct gf_error *err)
-{
-	return gf_error_set(err, 1,
-			    "the change of %s up to step %zu is infinite or not a number: training "
-			    "has diverged",
-			    o->plan.model->tensors[bad.tensor].name, (size_t)o->begun);
-}
-
 /* How long its messages took. */
 static double took_s(const struct gf_outer *o, size_t first, size_t count)
 {
@@ -174,7 +166,11 @@ static int arrive(struct gf_outer *o, struct gf_error *err)
 
 		(void)gf_exchange_sums(step, i, NULL, &bad, err);
 		if (bad.found)
-			return refuse(o, bad, err);
+			return gf_error_set(err, 1,
+					    "the change of %s up to step %zu is infinite or not a "
+					    "number: training has diverged",
+					    o->plan.model->tensors[bad.tensor].name,
+					    (size_t)o->begun);
 		if (o->sums)
 			memcpy(o->sums + r.first, step->grads + r.first,
 			       r.count * sizeof(*o->sums));
