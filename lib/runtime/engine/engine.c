@@ -70,15 +70,6 @@ int gf_comm_thread_start(struct gf_comm_thread *t, void *(*main)(void *ctx), voi
 	return 0;
 }
 
-/* From here on the communicator is the thread's alone. */
-static void thread_go(struct gf_comm_thread *t)
-{
-	pthread_mutex_lock(&t->lock);
-	t->running = true;
-	pthread_cond_signal(&t->wake);
-	pthread_mutex_unlock(&t->lock);
-}
-
 void gf_comm_thread_stop(struct gf_comm_thread *t)
 {
 	if (!t->alive)
@@ -330,7 +321,11 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **engi
 		gf_engine_free(e);
 		return rc;
 	}
-	thread_go(&e->thread);
+	/* from here on the communicator is the thread's alone */
+	pthread_mutex_lock(&e->thread.lock);
+	e->thread.running = true;
+	pthread_cond_signal(&e->thread.wake);
+	pthread_mutex_unlock(&e->thread.lock);
 	*engine = e;
 	return 0;
 }

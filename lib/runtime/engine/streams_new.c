@@ -80,18 +80,10 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 
 /* --- steps ---------------------------------------------------------------- */
 
-static int make_events(struct gf_streams *e, struct gf_streams_message *m, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = e->gpu->ops;
-	int rc = ops->event_new(e->gpu, true, &m->ready, err);
-
-	rc = rc ?: ops->event_new(e->gpu, true, &m->start, err);
-	return rc ?: ops->event_new(e->gpu, true, &m->end, err);
-}
-
 static int reserve(struct gf_streams *e, struct gf_streams_step *s, size_t nwork,
 		   struct gf_error *err)
 {
+	const struct gf_gpu_ops *ops = e->gpu->ops;
 	int rc = 0;
 
 	if (nwork > s->capacity) {
@@ -100,19 +92,14 @@ static int reserve(struct gf_streams *e, struct gf_streams_step *s, size_t nwork
 		s->times = gf_xreallocarray(s->times, nwork, sizeof(*s->times));
 	}
 	for (; s->capacity < nwork && !rc; s->capacity++) {
-		s->messages[s->capacity] = (struct gf_streams_message){0};
-		rc = make_events(e, &s->messages[s->capacity], err);
+		struct gf_streams_message *m = &s->messages[s->capacity];
+
+		*m = (struct gf_streams_message){0};
+		rc = ops->event_new(e->gpu, true, &m->ready, err);
+		rc = rc ?: ops->event_new(e->gpu, true, &m->start, err);
+		rc = rc ?: ops->event_new(e->gpu, true, &m->end, err);
 	}
 	return rc;
-}
-
-static int make_step(struct gf_streams *e, struct gf_streams_step *s, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = e->gpu->ops;
-	int rc = ops->event_new(e->gpu, true, &s->begun, err);
-
-	rc = rc ?: ops->event_new(e->gpu, false, &s->ended, err);
-	return rc ?: reserve(e, s, e->base.nplan_work, err);
 }
 
 static int make_steps(struct gf_streams *e, struct gf_error *err)
@@ -120,8 +107,13 @@ static int make_steps(struct gf_streams *e, struct gf_error *err)
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	int rc = 0;
 
-	for (size_t i = 0; i < e->nslots && !rc; i++)
-		rc = make_step(e, &e->steps[i], err);
+	for (size_t i = 0; i < e->nslots && !rc; i++) {
+		struct gf_streams_step *s = &e->steps[i];
+
+		rc = ops->event_new(e->gpu, true, &s->begun, err);
+		rc = rc ?: ops->event_new(e->gpu, false, &s->ended, err);
+		rc = rc ?: reserve(e, s, e->base.nplan_work, err);
+	}
 	if (rc || !e->base.hooks.prepare)
 		return rc;
 	rc = ops->stream_new(e->gpu, false, &e->preparing, err);
