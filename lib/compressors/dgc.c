@@ -159,13 +159,6 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 	return 0;
 }
 
-/* u where this rank sent something is zero. */
-static void mask(const struct gf_sparse_message *m, float *next)
-{
-	for (size_t i = 0; i < m->k; i++)
-		next[m->sent[i]] = 0;
-}
-
 static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
@@ -176,9 +169,14 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error 
 	(void)q;
 	if (rc || s->slots[slot].bad.found)
 		return rc;
-	for (size_t i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++)
-		mask(&t->messages[i],
-		     gf_topk_of(s)->arrays[NEXT] + (t->messages[i].data - pool->data));
+	/* u where this rank sent something is zero */
+	for (size_t i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++) {
+		const struct gf_sparse_message *m = &t->messages[i];
+		float *next = gf_topk_of(s)->arrays[NEXT] + (m->data - pool->data);
+
+		for (size_t k = 0; k < m->k; k++)
+			next[m->sent[k]] = 0;
+	}
 	memcpy(gf_topk_of(s)->arrays[VELOCITY], gf_topk_of(s)->arrays[NEXT],
 	       pool->count_elems * sizeof(*pool->data));
 	gf_topk_commit(s, slot);

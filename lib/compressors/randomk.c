@@ -90,11 +90,6 @@ const struct gf_select_plan gf_select_plan_randomk = {
 
 /* A slot's own: the places of all messages' values, within their messages. */
 
-static const struct params *params_of(const struct gf_selector *s)
-{
-	return gf_select_params(s);
-}
-
 static const struct gf_work *message_of(const struct gf_selector *s, size_t slot, size_t message)
 {
 	return &s->plan_work[slot][message];
@@ -143,6 +138,7 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 	struct gf_selector *s = ctx;
 	struct gf_select_slot *t = &s->slots[slot];
 	const struct gf_work *w = &t->list[message];
+	const struct params *params = gf_select_params(s);
 	const size_t n = message_of(s, slot, message)->count_elems;
 	const size_t first = first_of(s, slot, message);
 	float *data = s->env.pools[slot].data;
@@ -152,7 +148,7 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 	(void)err;
 	if (w->half == GF_COLL_ALL_GATHER)
 		return 0;
-	pick(params_of(s)->seed, t->step.number, message, n, w->count_elems, index);
+	pick(params->seed, t->step.number, message, n, w->count_elems, index);
 	gf_feedback_add(s, data, first, n);
 	if (gf_finite_prefix(data + first, n) < n)
 		data[first + index[0]] = NAN;

@@ -87,15 +87,6 @@ int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
-static int open_residual(struct gf_selector *s, size_t count_elems, struct gf_error *err)
-{
-	s->residual = calloc(count_elems + 1, sizeof(*s->residual));
-	return s->residual
-		       ? 0
-		       : gf_error_set(err, -ENOMEM, "no memory for the residual of %zu gradients",
-				      count_elems);
-}
-
 int gf_select_open(struct gf_selector **selector, const struct gf_select_env *env,
 		   struct gf_error *err)
 {
@@ -122,8 +113,13 @@ int gf_select_open(struct gf_selector **selector, const struct gf_select_env *en
 		if (s->ops->slot_bytes)
 			s->slots[i].more = gf_xcalloc(1, s->ops->slot_bytes);
 	}
-	if (s->ops->residual)
-		rc = open_residual(s, env->pools[0].count_elems, err);
+	if (s->ops->residual) {
+		s->residual = calloc(env->pools[0].count_elems + 1, sizeof(*s->residual));
+		if (!s->residual)
+			rc = gf_error_set(err, -ENOMEM,
+					  "no memory for the residual of %zu gradients",
+					  env->pools[0].count_elems);
+	}
 	if (!rc && s->ops->open)
 		rc = s->ops->open(s, err);
 	for (size_t i = 0; i < env->depth && !rc && s->ops->open_slot; i++)
