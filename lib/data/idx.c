@@ -91,15 +91,6 @@ static int total_bytes(const struct array *a, size_t *total, struct gf_error *er
 	return 0;
 }
 
-static int read_array(struct array *a, struct gf_error *err)
-{
-	size_t total;
-	int rc = read_header(a, err);
-
-	rc = rc ?: total_bytes(a, &total, err);
-	return rc ?: gf_source_exactly(&a->file, total, &a->bytes, err);
-}
-
 static void free_array(struct array *a)
 {
 	gf_source_close(&a->file);
@@ -155,6 +146,7 @@ static int open_array(const char *folder, enum gf_part part, bool images, struct
 		      struct gf_error *err)
 {
 	char *path = find_file(folder, part, images);
+	size_t total;
 	int rc;
 
 	a->images = images;
@@ -164,7 +156,9 @@ static int open_array(const char *folder, enum gf_part part, bool images, struct
 			stems[part][0], images ? "images-idx3" : "labels-idx1",
 			images ? "" : ", -short, -int", stems[part][1] ? " (or test-...)" : "");
 	rc = gf_source_open(&a->file, path, err);
-	rc = rc ?: read_array(a, err);
+	rc = rc ?: read_header(a, err);
+	rc = rc ?: total_bytes(a, &total, err);
+	rc = rc ?: gf_source_exactly(&a->file, total, &a->bytes, err);
 	if (rc)
 		return rc;
 	if (images ? a->ndims < 2 : a->ndims != 1)

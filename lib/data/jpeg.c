@@ -27,19 +27,13 @@ struct pixels {
 
 /* --- which window --------------------------------------------------------- */
 
-static struct gf_crop centred(double picture_width, double picture_height, double width,
-			      double height)
-{
-	return (struct gf_crop){(picture_width - width) / 2, (picture_height - height) / 2, width,
-				height};
-}
-
 /* The largest one of a ratio, times `share`. */
 static struct gf_crop middle(double width, double height, double ratio, double share)
 {
-	const double most = width < height * ratio ? width : height * ratio;
+	const double wide = share * (width < height * ratio ? width : height * ratio);
+	const double high = wide / ratio;
 
-	return centred(width, height, share * most, share * most / ratio);
+	return (struct gf_crop){(width - wide) / 2, (height - high) / 2, wide, high};
 }
 
 static double between(struct gf_rng *rng, double low, double high)

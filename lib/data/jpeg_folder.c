@@ -40,12 +40,6 @@ static const char *name_at(const struct names *n, size_t i)
 	return n->text.data + n->at[i];
 }
 
-static void add_name(struct names *n, const char *name)
-{
-	*gf_array_push(&n->at, &n->n, &n->capacity) = n->text.length;
-	gf_text_add(&n->text, name, strlen(name) + 1);
-}
-
 static void release_names(struct names *n)
 {
 	gf_text_release(&n->text);
@@ -71,7 +65,8 @@ static int list(const char *path, struct names *n, struct gf_error *err)
 	if (count < 0)
 		return gf_error_errno(err, -errno, "%s", path);
 	for (i = 0; i < count; i++) {
-		add_name(n, entries[i]->d_name);
+		*gf_array_push(&n->at, &n->n, &n->capacity) = n->text.length;
+		gf_text_add(&n->text, entries[i]->d_name, strlen(entries[i]->d_name) + 1);
 		free(entries[i]);
 	}
 	free(entries);

@@ -249,12 +249,6 @@ static void fetch_some(struct gf_loader *l, float *room)
 	pthread_cond_broadcast(&l->changed);
 }
 
-/* All of the batch that is wanted has been taken by threads. */
-static bool is_given_out(const struct gf_loader *l)
-{
-	return same(l->want, l->have) || l->next == count_of(l, l->want);
-}
-
 static void *run(void *arg)
 {
 	struct gf_loader *l = arg;
@@ -262,7 +256,7 @@ static void *run(void *arg)
 
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop)
-		if (is_given_out(l))
+		if (same(l->want, l->have) || l->next == count_of(l, l->want)) /* all given out */
 			pthread_cond_wait(&l->changed, &l->lock);
 		else
 			fetch_some(l, room);
@@ -366,14 +360,6 @@ static void fetch_here(struct gf_loader *l, struct place at)
 	free(s.room);
 }
 
-static void swap(struct gf_loader *l)
-{
-	struct gf_batch *front = l->front;
-
-	l->front = l->back;
-	l->back = front;
-}
-
 bool gf_loader_ready(struct gf_loader *l, size_t step, size_t part)
 {
 	const struct place at = {step, part};
@@ -388,11 +374,13 @@ bool gf_loader_ready(struct gf_loader *l, size_t step, size_t part)
 /* A batch that is there becomes the caller's. */
 static int hand_over(struct gf_loader *l, const struct gf_batch **batch, struct gf_error *err)
 {
+	struct gf_batch *front = l->front;
 	int rc = l->rc;
 
 	if (rc && err)
 		*err = l->error;
-	swap(l);
+	l->front = l->back;
+	l->back = front;
 	*batch = l->front;
 	return rc;
 }

@@ -82,19 +82,6 @@ static struct word *enter(struct vocabulary *v, const char *text, size_t length)
 	return &v->words[*slot - 1];
 }
 
-static void release(struct vocabulary *v)
-{
-	free(v->words);
-	free(v->slots);
-	memset(v, 0, sizeof(*v));
-}
-
-/* The text must live as long as the vocabulary. */
-static void count_word(struct vocabulary *v, const char *text, size_t length)
-{
-	enter(v, text, length)->count++;
-}
-
 static int by_bytes(const struct word *a, const struct word *b)
 {
 	size_t shorter = a->length < b->length ? a->length : b->length;
@@ -201,11 +188,12 @@ int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit, s
 	(void)folder;
 	(void)err;
 	while ((n = next_word(&w, &word)) > 0)
-		count_word(&v, word, n);
+		enter(&v, word, n)->count++;
 	rank(&v, limit);
 	for (part = 0; part < GF_PARTS; part++)
 		number_part(t, part, &v);
 	*vocabulary = v.size;
-	release(&v);
+	free(v.words);
+	free(v.slots);
 	return 0;
 }
