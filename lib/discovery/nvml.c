@@ -81,13 +81,6 @@ static int open_library(const char *library, struct gf_nvml *n, struct gf_error 
 	return rc;
 }
 
-static void close_library(struct gf_nvml *n)
-{
-	n->shutdown();
-	dlclose(n->library);
-	memset(n, 0, sizeof(*n));
-}
-
 /*
  * The facts that NVIDIA's driver reports about its GPUs: names, memory, NVLinks, and which of those
  * on the PCI bus a program can use at all. A container hides GPUs, and so does another program that
@@ -152,31 +145,6 @@ static void describe(const struct look *l, const struct gpu *g, struct gf_device
 	d->bandwidth_origin = GF_ORIGIN_REPORTED;
 }
 
-static struct gf_device *device_of(struct gf_host *host, const char *pci)
-{
-	struct gf_device *d = gf_discover_find_device(host, pci);
-
-	return d ? d : gf_discover_add_device(host, "gpu", gf_xstrdup("NVIDIA GPU"), pci);
-}
-
-static void release_device(struct gf_device *d)
-{
-	free(d->type);
-	free(d->name);
-	free(d->pci);
-	free(d->nic);
-	free(d->extra);
-}
-
-/* Takes one out of the list and frees what it owns. */
-static void drop_device(struct gf_host *host, size_t index)
-{
-	release_device(&host->devices[index]);
-	host->ndevices--;
-	memmove(&host->devices[index], &host->devices[index + 1],
-		(host->ndevices - index) * sizeof(*host->devices));
-}
-
 /* Does nothing if config->remarks is NULL. */
 static void add_remark(const struct gf_discover_config *config, const char *fmt, ...)
 {
@@ -209,7 +177,9 @@ static void add_gpu(struct look *l, unsigned int index)
 		return;
 	}
 	g.pci = pci_text(&pci);
-	d = device_of(l->host, g.pci);
+	d = gf_discover_find_device(l->host, g.pci);
+	if (!d)
+		d = gf_discover_add_device(l->host, "gpu", gf_xstrdup("NVIDIA GPU"), g.pci);
 	g.numa = d->numa;
 	g.mig = n->mig && n->mig(g.handle, &mig, &later) == 0 && mig == 1;
 	if (g.mig)
@@ -235,15 +205,21 @@ static void drop_unusable(struct look *l)
 	size_t i = 0;
 
 	while (i < l->host->ndevices) {
-		const char *pci = l->host->devices[i].pci;
+		struct gf_device *d = &l->host->devices[i];
 
-		if (!is_nvidia(l, pci) || index_of(l, pci) < l->ngpus) {
+		if (!is_nvidia(l, d->pci) || index_of(l, d->pci) < l->ngpus) {
 			i++;
 			continue;
 		}
 		add_remark(l->config, "the GPU at %s is left out: the driver does not show it",
-			   pci);
-		drop_device(l->host, i);
+			   d->pci);
+		free(d->type);
+		free(d->name);
+		free(d->pci);
+		free(d->nic);
+		free(d->extra);
+		l->host->ndevices--;
+		memmove(d, d + 1, (l->host->ndevices - i) * sizeof(*d));
 	}
 }
 
@@ -423,7 +399,8 @@ int gf_discover_nvml(const struct gf_discover_config *config, struct gf_host *ho
 	rc = open_library(config->nvml, &l.nvml, &why);
 	if (rc == 0) {
 		look_around(&l);
-		close_library(&l.nvml);
+		l.nvml.shutdown();
+		dlclose(l.nvml.library);
 		return 0;
 	}
 	if (rc == -ELIBACC && named)
