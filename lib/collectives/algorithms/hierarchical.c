@@ -246,11 +246,6 @@ static struct gf_range turn_range(const struct gf_group *masters, int nturns, in
 	return gf_range_part(data, nturns, (masters->me + 2 * nturns - back) % nturns);
 }
 
-static struct gf_group host_of(int size, int rank)
-{
-	return (struct gf_group){rank - rank % size, 1, size, rank % size};
-}
-
 /* What the rank's host owns between the halves. */
 static struct gf_range block_of(const struct gf_coll_args *args, int size, int rank)
 {
@@ -287,7 +282,7 @@ static void build(const struct gf_coll_args *args, int rank, struct gf_schedule 
 {
 	struct gf_range data = gf_data(0, args->count_elems);
 	int size = group_size(args), i, n;
-	struct gf_group host = host_of(size, rank);
+	struct gf_group host = {rank - rank % size, 1, size, rank % size};
 	struct gf_group masters = {0, size, args->ranks / size, rank / size};
 	size_t first;
 

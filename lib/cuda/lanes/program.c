@@ -26,15 +26,6 @@ struct gf_lane_step *gf_lane_program_add(struct gf_lane_program *p, enum gf_lane
 	return step;
 }
 
-static void begin(struct gf_lane_program *p, int rank, const struct gf_coll_args *args)
-{
-	memset(p, 0, sizeof(*p));
-	p->rank = rank;
-	p->ranks = p->contributors = args->ranks;
-	p->count_elems = args->count_elems;
-	p->skew_elems = args->skew_elems;
-}
-
 /* Does NCCL carry out a stage? */
 static bool has_calls(const struct gf_coll_args *args)
 {
@@ -183,7 +174,13 @@ int gf_lane_program_new(const struct gf_algorithm *a, const struct gf_coll_args 
 					    codec->name);
 		if (args->half != GF_COLL_WHOLE)
 			return by_call(a, args, rank, p, err);
-		begin(p, rank, args);
+		*p = (struct gf_lane_program){
+			.rank = rank,
+			.ranks = args->ranks,
+			.contributors = args->ranks,
+			.count_elems = args->count_elems,
+			.skew_elems = args->skew_elems,
+		};
 		add_all_reduce(p, gf_data(0, args->count_elems));
 		return 0;
 	}

@@ -27,12 +27,6 @@ struct wire {
 /* Kernels want their vectors aligned. */
 #define ALIGN 256
 
-static void release_wire(struct wire *w)
-{
-	free(w->places);
-	memset(w, 0, sizeof(*w));
-}
-
 /* Finds room for it; `at` and `end` are filled in, the rest is given. Returns `at`. The first gap
  * that is large enough. */
 static size_t take_place(struct wire *w, struct place place, size_t size_bytes)
@@ -321,7 +315,7 @@ static void walk(const struct gf_schedule *s, struct gf_lane_program *p)
 	}
 	end_round(&w, (uint32_t)s->nsteps);
 	p->wire_bytes = w.wire.most_bytes;
-	release_wire(&w.wire);
+	free(w.wire.places);
 	free(w.members);
 	free(w.inside);
 }

@@ -66,12 +66,6 @@ static void one(const struct gf_lane_program *p, const struct gf_lane_step *step
 	}
 }
 
-/* Steps of one operation, which the verifier need not see in disorder. */
-static bool is_one(const struct gf_lane_step *step)
-{
-	return step->op >= GF_LANE_ALL_REDUCE || step->op == GF_LANE_ENCODE;
-}
-
 /* The schedule steps at which each stretch of the stream begins. A group is one stretch. A
  * collective is a stretch of as many steps as its ring has; their order within is free (NCCL
  * decides it). */
@@ -133,8 +127,9 @@ void gf_lane_program_schedule(const struct gf_lane_program *p, struct gf_schedul
 	for (size_t i = 0; i < p->nsteps; i++) {
 		const struct gf_lane_step *step = &p->steps[i];
 
+		/* the verifier need not see steps of one operation in disorder */
 		if (!in_group)
-			cut(&t, s, is_one(step));
+			cut(&t, s, step->op >= GF_LANE_ALL_REDUCE || step->op == GF_LANE_ENCODE);
 		if (step->op == GF_LANE_GROUP)
 			in_group = true;
 		if (step->op == GF_LANE_GROUP_END)
