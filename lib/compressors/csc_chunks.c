@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "gf_kernels.h"
 #include "transport/pages.h"
 
 /* --- chunks ----------------------------------------------------------------

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "base/log_lines.h"
 #include "discovery/format.h"

@@ -9,7 +9,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "collectives/algorithm.h"
-#include "gf_kernels.h"
 
 const struct gf_codec *gf_memory_codec(enum gf_dtype dtype)
 {

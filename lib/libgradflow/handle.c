@@ -13,7 +13,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
-#include "cuda/lanes/nccl.h"
 #include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
 #include "trainer/scale.h"

@@ -12,7 +12,6 @@
 #include "collectives/runnable.h"
 #include "libgradflow/handle.h"
 #include "trainer/choose_ways.h"
-#include "trainer/method.h"
 
 #define API __attribute__((visibility("default")))
 

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/heap.h"
-#include "checkpoints/run/snapshot.h"
 #include "transport/comm.h"
 
 static bool is_used(const struct gf_train_config *k)

@@ -15,7 +15,6 @@
 #include "documents/plan.h"
 #include "transport/comm.h"
 #include "documents/stream.h"
-#include "cuda/lanes/nccl.h"
 #include "cuda/gpu.h"
 #include "nn/net.h"
 #include "profiler/autotune/own_gpu.h"

@@ -15,7 +15,6 @@
 #include "json/json.h"
 #include "documents/plan_brief.h"
 #include "trainer/choose_ways.h"
-#include "trainer/method.h"
 
 /* Rows begin so. */
 static const char row_begins[] = "{\"model\": ";

@@ -3,7 +3,6 @@
 
 #include "base/heap.h"
 #include "profiler/contest/contest.h"
-#include "profiler/contest/size_sweep.h"
 #include "base/allowance.h"
 
 const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0", NULL};

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "collectives/algorithm.h"
-#include "collectives/codecs/codec.h"
 #include "documents/library_tuning.h"
 #include "profiler/autotune/own_gpu.h"
 #include "profiler/contest/row_report.h"

@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/units.h"
 #include "documents/algorithm_traits.h"
 #include "profiler/contest/device_send.h"
 

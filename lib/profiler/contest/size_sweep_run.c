@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "collectives/runnable.h"
 #include "profiler/contest/size_sweep.h"
 
 /* Those between the two, the middle first, level by level. */
