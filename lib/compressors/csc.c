@@ -6,7 +6,6 @@
 
 #include "base/heap.h"
 #include "transport/pages.h"
-#include "compressors/topk.h"
 #include "gf_kernels.h"
 #include "lists/gf_select_plans.h"
 
@@ -281,17 +280,6 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 /* --- on the compute thread -------------------------------------------------
  */
 
-static int alloc_packed(struct gf_csc_step *s, struct gf_error *err)
-{
-	void *packed = NULL;
-
-	if (gf_pages_alloc(s->csc->layout->count_elems * sizeof(float), &packed, NULL))
-		return gf_error_set(err, -ENOMEM, "no memory for packed chunks");
-	s->packed = packed;
-	s->own_packed = true;
-	return 0;
-}
-
 static int open_csc(struct gf_selector *s, struct gf_error *err)
 {
 	struct gf_csc *c = gf_xcalloc(1, sizeof(*c));
@@ -299,8 +287,14 @@ static int open_csc(struct gf_selector *s, struct gf_error *err)
 
 	s->priv = c;
 	rc = gf_csc_init(c, &s->env, err);
-	for (size_t i = 0; i < s->env.depth && !rc; i++)
-		rc = alloc_packed(&c->steps[i], err);
+	for (size_t i = 0; i < s->env.depth && !rc; i++) {
+		void *packed = NULL;
+
+		if (gf_pages_alloc(c->layout->count_elems * sizeof(float), &packed, NULL))
+			return gf_error_set(err, -ENOMEM, "no memory for packed chunks");
+		c->steps[i].packed = packed;
+		c->steps[i].own_packed = true;
+	}
 	return rc;
 }
 

@@ -14,7 +14,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "compressors/csc.h"
-#include "compressors/topk.h"
 #include "cuda/lanes/program.h"
 
 /* Data that the host and the device exchange in a step, in pinned memory. */
@@ -200,17 +199,6 @@ static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q, struct gf_
 			      GF_GPU_TO_DEVICE, err);
 }
 
-/* All of it goes. */
-static void take_dense(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q)
-{
-	const struct gf_csc_gpu *g = gpu_of(s);
-	const size_t *offsets = s->env.pools[0].offsets;
-	const size_t first = offsets[g->taken_tensors];
-
-	s->env.place.gpu->kernels->add_f32(q, gf_csc_step_of(s, g->slot)->data + first,
-					   (float *)g->history + first, offsets[ntensors] - first);
-}
-
 /* Chunks that are complete. Those that go are measured when they are sums, too: one pass over
  * neighbours costs less than many over what lies between. */
 static void measure(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q)
@@ -255,12 +243,17 @@ static int take(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
 		struct gf_error *err)
 {
 	struct gf_csc_gpu *g = gpu_of(s);
+	const struct gf_csc_step *step = gf_csc_step_of(s, g->slot);
+	const size_t *offsets = s->env.pools[0].offsets;
+	const size_t first = offsets[g->taken_tensors];
 	int rc = g->taken_tensors ? 0 : send_lists(s, q, err);
 
 	if (rc)
 		return rc;
-	if (gf_csc_step_of(s, g->slot)->dense) {
-		take_dense(s, ntensors, q);
+	if (step->dense) { /* all of it goes */
+		s->env.place.gpu->kernels->add_f32(q, step->data + first,
+						   (float *)g->history + first,
+						   offsets[ntensors] - first);
 	} else {
 		measure(s, ntensors, q);
 		pack(s, ntensors, q);

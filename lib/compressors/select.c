@@ -230,39 +230,30 @@ void gf_select_state(struct gf_selector *s, struct gf_state *list)
 		s->ops->state(s, list);
 }
 
-static int keep_pool(const struct gf_selector *s, size_t slot, float *values, struct gf_error *err)
+int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,
+		   struct gf_error *err)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 
+	if (s->ops->keep)
+		return s->ops->keep(s, slot, age, bad, values, err);
 	if (s->env.place.gpu)
 		return gf_select_copy(s, values, pool->data, GF_GPU_TO_HOST, err);
 	memcpy(values, pool->data, pool->count_elems * sizeof(*values));
 	return 0;
 }
 
-static int restore_pool(const struct gf_selector *s, size_t slot, const float *values,
-			struct gf_error *err)
+int gf_select_restore(struct gf_selector *s, size_t slot, size_t age, const float *values,
+		      struct gf_error *err)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 
+	if (s->ops->restore)
+		return s->ops->restore(s, slot, age, values, err);
 	if (s->env.place.gpu)
 		return gf_select_copy(s, pool->data, values, GF_GPU_TO_DEVICE, err);
 	memcpy(pool->data, values, pool->count_elems * sizeof(*values));
 	return 0;
-}
-
-int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad, float *values,
-		   struct gf_error *err)
-{
-	return s->ops->keep ? s->ops->keep(s, slot, age, bad, values, err)
-			    : keep_pool(s, slot, values, err);
-}
-
-int gf_select_restore(struct gf_selector *s, size_t slot, size_t age, const float *values,
-		      struct gf_error *err)
-{
-	return s->ops->restore ? s->ops->restore(s, slot, age, values, err)
-			       : restore_pool(s, slot, values, err);
 }
 
 int gf_select_fetch(struct gf_selector *s, struct gf_error *err)

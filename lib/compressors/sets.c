@@ -296,23 +296,16 @@ static void return_lost(struct gf_sparse_message *m)
 	}
 }
 
-static void decode_all(struct gf_sparse_message *m)
+void gf_sparse_conclude(struct gf_sparse_message *m)
 {
-	size_t n = gf_sparse_gathers(m) ? (size_t)m->ranks : 1, i;
+	const size_t coming = !coded(m) ? 0 : gf_sparse_gathers(m) ? (size_t)m->ranks : 1;
+	struct gf_sparse result;
 
-	for (i = 0; i < n && !m->damaged; i++) {
+	for (size_t i = 0; i < coming && !m->damaged; i++) {
 		struct gf_sparse set = set_at(m, m->plain, i);
 
 		decode(m, wire_at(m, i), &set);
 	}
-}
-
-void gf_sparse_conclude(struct gf_sparse_message *m)
-{
-	struct gf_sparse result;
-
-	if (coded(m))
-		decode_all(m);
 	if (!m->merges || m->damaged)
 		return;
 	result = set_at(m, plain_sets(m), 0);
