@@ -250,22 +250,11 @@ int gf_algorithm_can(const struct gf_algorithm *a, const struct gf_coll_args *ar
 	return rc || !a->applicable ? rc : a->applicable(args, err);
 }
 
-/* A half of an algorithm without steps is one call. */
-static void build_call(const struct gf_coll_args *args, struct gf_schedule *s)
-{
-	const struct gf_group all = {0, 1, args->ranks, s->rank};
-	const struct gf_range data = gf_data(0, args->count_elems);
-
-	gf_schedule_own(s, gf_range_part(data, args->ranks, s->rank));
-	gf_schedule_call(
-		s, args->half == GF_COLL_ALL_GATHER ? GF_STEP_ALL_GATHER : GF_STEP_REDUCE_SCATTER,
-		&all, data);
-}
-
 int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err)
 {
 	const struct gf_coll_args coarse = in_grains(args);
+	const struct gf_range data = gf_data(0, args->count_elems);
 	int rc = gf_algorithm_can(a, args, err);
 
 	if (rc)
@@ -276,7 +265,12 @@ int gf_algorithm_schedule(const struct gf_algorithm *a, const struct gf_coll_arg
 	if (!a->build) {
 		gf_schedule_init(s, rank, args->ranks, args->count_elems);
 		s->lossy = args->lossy;
-		build_call(args, s);
+		/* a half of an algorithm without steps is one call */
+		gf_schedule_own(s, gf_range_part(data, args->ranks, rank));
+		gf_schedule_call(s,
+				 args->half == GF_COLL_ALL_GATHER ? GF_STEP_ALL_GATHER
+								  : GF_STEP_REDUCE_SCATTER,
+				 &(struct gf_group){0, 1, args->ranks, rank}, data);
 	} else if (args->half != GF_COLL_WHOLE && args->owners) {
 		s->rank = rank;
 		build_for_owners(a, args, s);

@@ -99,16 +99,6 @@ static const struct gf_step *step_at(const struct machine *m, struct place p)
 	return &m->ranks[p.rank].steps[p.step];
 }
 
-static bool goes_on(const struct payload *out, const struct gf_run *run)
-{
-	const struct gf_run *last;
-
-	if (!out->count)
-		return false;
-	last = &out->runs[out->count - 1];
-	return last->term == run->term && run->origin - last->origin == run->first - last->first;
-}
-
 /* The runs of a range, renumbered from 0; refuses elements that were never written. The places at
  * which the buffer is cut do not matter: equal contents have equal runs. */
 static int load(struct machine *m, struct place p, struct gf_range range, struct payload *out,
@@ -120,6 +110,7 @@ static int load(struct machine *m, struct place p, struct gf_range range, struct
 	size_t end = runs_cut(runs, range.first + range.count);
 
 	for (out->count = 0; i < end; i++) {
+		const struct gf_run *last = out->count ? &out->runs[out->count - 1] : NULL;
 		struct gf_run run = runs->items[i];
 
 		if (run.term == GF_TERM_NOTHING)
@@ -127,8 +118,9 @@ static int load(struct machine *m, struct place p, struct gf_range range, struct
 					    "rank %d step %u reads %s[%zu], never written", p.rank,
 					    p.step, gf_buffer_name(range.buffer), run.first);
 		run.first -= range.first;
-		if (goes_on(out, &run))
-			continue;
+		if (last && last->term == run.term &&
+		    run.origin - last->origin == run.first - last->first)
+			continue; /* it goes on */
 		*gf_array_push(&out->runs, &out->count, &out->capacity) = run;
 	}
 	return 0;
