@@ -68,34 +68,6 @@ static int by_schedule(const struct gf_algorithm *a, const struct gf_coll_args *
 	return 0;
 }
 
-static int by_step(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
-		   const struct gf_codec *codec, struct gf_lane_program *p, struct gf_error *err)
-{
-	struct gf_coll_args whole = *args;
-
-	/* NCCL cuts transfers up by itself. */
-	whole.segment_elems = 0;
-	whole.lossy = codec != NULL;
-	/* coded, parts go from aligned places on the wire; a caller's begin where its layout says
-	 */
-	whole.grain_elems = codec || args->owners ? 0 : GF_LANE_GRAIN_ELEMS;
-	return by_schedule(a, &whole, rank, codec, p, err);
-}
-
-/* A half of `library`. */
-static int by_call(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
-		   struct gf_lane_program *p, struct gf_error *err)
-{
-	struct gf_coll_args whole = *args;
-
-	if (args->count_elems % (size_t)args->ranks)
-		return gf_error_set(err, -ENOTSUP,
-				    "NCCL's halves want equal parts for %d ranks, got %zu elements",
-				    args->ranks, args->count_elems);
-	whole.calls = true;
-	return by_schedule(a, &whole, rank, NULL, p, err);
-}
-
 /* Stages of NCCL's want equal parts: what is left over goes besides. */
 static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 		    struct gf_lane_program *p, struct gf_error *err)
@@ -172,8 +144,15 @@ int gf_lane_program_new(const struct gf_algorithm *a, const struct gf_coll_args 
 		if (codec)
 			return gf_error_set(err, -ENOTSUP, "%s sends f32 as it is, not %s", a->name,
 					    codec->name);
-		if (args->half != GF_COLL_WHOLE)
-			return by_call(a, args, rank, p, err);
+		if (args->half != GF_COLL_WHOLE && args->count_elems % (size_t)args->ranks)
+			return gf_error_set(
+				err, -ENOTSUP,
+				"NCCL's halves want equal parts for %d ranks, got %zu elements",
+				args->ranks, args->count_elems);
+		if (args->half != GF_COLL_WHOLE) {
+			named.calls = true;
+			return by_schedule(a, &named, rank, NULL, p, err);
+		}
 		*p = (struct gf_lane_program){
 			.rank = rank,
 			.ranks = args->ranks,
@@ -192,7 +171,13 @@ int gf_lane_program_new(const struct gf_algorithm *a, const struct gf_coll_args 
 		if (has_calls(&named))
 			return by_stage(a, &named, rank, p, err);
 	}
-	return by_step(a, &named, rank, codec, p, err);
+	/* NCCL cuts transfers up by itself. */
+	named.segment_elems = 0;
+	named.lossy = codec != NULL;
+	/* coded, parts go from aligned places on the wire; a caller's begin where its layout says
+	 */
+	named.grain_elems = codec || args->owners ? 0 : GF_LANE_GRAIN_ELEMS;
+	return by_schedule(a, &named, rank, codec, p, err);
 }
 
 void gf_lane_program_release(struct gf_lane_program *p)
