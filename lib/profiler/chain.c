@@ -16,18 +16,6 @@ int gf_measure_uncounted(double repeat_s)
 	return repeat_s < short_repeat_s ? 2 : 1;
 }
 
-static void make_tensors(struct gf_measure_exchange *x)
-{
-	struct gf_model_profile *m =
-		gf_model_profile_untimed("exchange", (size_t)x->config.messages);
-
-	for (int i = 0; i < x->config.messages; i++) {
-		m->tensors[i].name = gf_xasprintf("t%d", i);
-		m->tensors[i].count_elems = x->config.count_elems;
-	}
-	x->plan.model = m;
-}
-
 static void make_plan(struct gf_measure_exchange *x)
 {
 	struct gf_plan *p = &x->plan;
@@ -38,12 +26,15 @@ static void make_plan(struct gf_measure_exchange *x)
 	p->ranks = x->config.comm->ranks;
 	p->lanes = x->config.lanes;
 	p->staleness = 1;
-	make_tensors(x);
 	p->nmessages = (size_t)x->config.messages;
+	p->model = gf_model_profile_untimed("exchange", p->nmessages);
 	p->messages = gf_xcalloc(p->nmessages, sizeof(*p->messages));
 	for (int i = 0; i < x->config.messages; i++) {
+		struct gf_tensor *t = &p->model->tensors[i];
 		struct gf_message *m = &p->messages[i];
 
+		t->name = gf_xasprintf("t%d", i);
+		t->count_elems = x->config.count_elems;
 		m->first = m->last = (size_t)i;
 		m->mode = x->config.lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
 		m->algorithm = gf_xstrdup(x->config.by->algorithm);
