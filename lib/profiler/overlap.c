@@ -58,17 +58,6 @@ int gf_measure_pass_open(struct gf_measure_pass *p, struct gf_measure_step *step
 	return rc;
 }
 
-static void close_pass(struct gf_measure_pass *p)
-{
-	struct gf_gpu *g = p->step->gpu;
-
-	if (g) {
-		g->ops->event_free(g, p->begun);
-		g->ops->event_free(g, p->ended);
-	}
-	free(p->grads);
-}
-
 void gf_measure_pass_hold(struct gf_measure_pass *p)
 {
 	struct gf_gpu *g = p->step->gpu;
@@ -125,10 +114,16 @@ double gf_measure_pass_backward(struct gf_measure_pass *p)
 int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm, int rc,
 			     struct gf_error *err)
 {
+	struct gf_gpu *g = p->step->gpu;
+
 	rc = rc ?: gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
 	if (p->rc)
 		*err = p->reason;
-	close_pass(p);
+	if (g) {
+		g->ops->event_free(g, p->begun);
+		g->ops->event_free(g, p->ended);
+	}
+	free(p->grads);
 	return rc;
 }
 

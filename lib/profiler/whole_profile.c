@@ -251,16 +251,6 @@ static void put_model(const struct gf_measure_profile *c, const struct compute *
 	gf_json_close_object(w);
 }
 
-static void put_network(const struct gf_measure_profile *c, struct gf_json_writer *w)
-{
-	gf_json_open_object(w, "network");
-	put_place(w, c->comm);
-	gf_json_put_string(w, "transport", gf_contest_device_transport(&c->device, c->comm));
-	if (c->sweep.callers_memory)
-		gf_json_put_string(w, "memory", "caller's");
-	gf_json_close_object(w);
-}
-
 /* Longer messages go by lines that were fitted to shorter ones. */
 static void remark_ends(const struct gf_network *net, size_t max_bytes, struct gf_text *remarks)
 {
@@ -463,8 +453,15 @@ static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
 		keep_whole(p, remarks);
 	if (p->model)
 		put_model(c, &m, w);
-	if (p->network)
-		put_network(c, w);
+	if (p->network) {
+		gf_json_open_object(w, "network");
+		put_place(w, c->comm);
+		gf_json_put_string(w, "transport",
+				   gf_contest_device_transport(&c->device, c->comm));
+		if (c->sweep.callers_memory)
+			gf_json_put_string(w, "memory", "caller's");
+		gf_json_close_object(w);
+	}
 	if (m.step.model)
 		gf_measure_step_close(&m.step);
 	gf_measure_compute_release(&m.times);

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "profiler/contest/exact.h"
-#include "profiler/contest/size_sweep.h"
 #include "cost/stat.h"
 #include "profiler/contest/allreduce.h"
 #include "base/file.h"
@@ -44,18 +43,6 @@ static void draw(const struct gf_contest *c, size_t i, const struct gf_contest_r
 		       row->way.algorithm->name, span->start_s - shift_s, span->time_s, args);
 	if (c->of[i].burst)
 		gf_burst_draw(c->of[i].burst, shift_s, &t->trace);
-}
-
-/* Draws all contestants, after they have ended. */
-static void draw_all(const struct gf_contest *c, const struct gf_contest_row *rows)
-{
-	struct gf_contest_timeline *t = c->b->config.timeline;
-	const struct gf_comm *comm = c->b->config.comm;
-
-	gf_trace_release(&t->trace);
-	gf_trace_name_rows(&t->trace, comm->rank, comm->ranks);
-	for (size_t i = 0; i < c->n; i++)
-		draw(c, i, &rows[i]);
 }
 
 /* --- repeats --------------------------------------------------------------
@@ -368,19 +355,6 @@ static int take_error(struct gf_contest *c, size_t which, struct gf_sum_error *e
 					 b->config.collective ? c->first_elems : 0, error, err);
 }
 
-/* Real numbers, not zeros: a codec takes as long as it does in earnest. */
-static int fill_source(struct gf_contest *c, struct gf_error *err)
-{
-	struct gf_contest_allreduce *b = c->b;
-	struct gf_exact exact = {
-		.dtype = b->config.element.dtype,
-		.op = b->config.element.op,
-		.ranks = b->config.comm->ranks,
-	};
-
-	return fill(c, &exact, err);
-}
-
 /* Of contestant i, whatever it is. */
 static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 {
@@ -409,7 +383,13 @@ int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 
 int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct gf_error *err)
 {
-	int rc = fill_source(c, err);
+	const struct gf_contest_allreduce_config *config = &c->b->config;
+	struct gf_comm *comm = config->comm;
+	struct gf_contest_timeline *timeline = config->timeline;
+	/* real numbers, not zeros: a codec takes as long as it does in earnest */
+	const struct gf_exact exact = {
+		.dtype = config->element.dtype, .op = config->element.op, .ranks = comm->ranks};
+	int rc = fill(c, &exact, err);
 
 	rc = rc ?: repeat_all(c, err);
 	for (size_t k = 0; k < 2 * c->n && rc == 0; k++) {
@@ -420,15 +400,18 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows, struct
 					  c->of[k / 2].times[k % 2], r, err);
 		rc = rc ?: check(c, k / 2, (enum gf_contest_placement)(k % 2), &rows[k / 2], err);
 	}
-	for (size_t i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
+	for (size_t i = 0; i < c->n && config->errors && rc == 0; i++)
 		rc = take_error(c, i, &rows[i].error, err);
 	for (size_t i = 0; i < c->n && rc == 0; i++) {
 		c->b->watch.self.calls++;
-		rc = gf_contest_over_ranks(c->b->config.comm,
-					   wire_bytes(c, i, rows[i].way.algorithm), false,
+		rc = gf_contest_over_ranks(comm, wire_bytes(c, i, rows[i].way.algorithm), false,
 					   &rows[i].wire_bytes, err);
 	}
-	if (rc == 0 && c->b->config.timeline)
-		draw_all(c, rows);
-	return rc;
+	if (rc || !timeline)
+		return rc;
+	gf_trace_release(&timeline->trace);
+	gf_trace_name_rows(&timeline->trace, comm->rank, comm->ranks);
+	for (size_t i = 0; i < c->n; i++)
+		draw(c, i, &rows[i]);
+	return 0;
 }

@@ -80,16 +80,6 @@ int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes, struct gf_err
 	return rc;
 }
 
-static int open_memory(struct gf_contest_gpu *d, size_t bytes, struct gf_error *err)
-{
-	struct gf_gpu *g = d->device.gpu;
-	int rc = g->ops->stream_new(g, true, &d->stream, err);
-
-	rc = rc ?: g->ops->event_new(g, true, &d->begun, err);
-	rc = rc ?: g->ops->event_new(g, true, &d->ended, err);
-	return gf_comm_agree(d->comm, rc, err) ?: gf_contest_gpu_reserve(d, bytes, err);
-}
-
 /* NULL: NCCL is told nothing, and has as many blocks as in training. */
 static int open_engine(struct gf_contest_gpu *d, struct gf_nccl_tuning *told,
 		       struct gf_engine **engine, struct gf_error *err)
@@ -113,13 +103,17 @@ int gf_contest_gpu_open(const struct gf_contest_device *device, struct gf_comm *
 			size_t bytes, struct gf_contest_gpu **bench, struct gf_error *err)
 {
 	struct gf_contest_gpu *d = gf_xcalloc(1, sizeof(*d));
+	struct gf_gpu *g = device->gpu;
 	int rc;
 
 	d->device = *device;
 	d->comm = comm;
 	d->layout.ntensors = 1;
 	d->lanes = lanes;
-	rc = open_memory(d, bytes, err);
+	rc = g->ops->stream_new(g, true, &d->stream, err);
+	rc = rc ?: g->ops->event_new(g, true, &d->begun, err);
+	rc = rc ?: g->ops->event_new(g, true, &d->ended, err);
+	rc = gf_comm_agree(comm, rc, err) ?: gf_contest_gpu_reserve(d, bytes, err);
 	if (rc == 0 && device->nccl)
 		rc = open_engine(d, NULL, &d->engine, err);
 	if (rc)
