@@ -130,29 +130,22 @@ static size_t elem_bytes(const struct gf_work *w)
 	return w->sets ? w->sets->size_bytes : w->element.size_bytes;
 }
 
-static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan, struct gf_recipe *r,
-		       struct gf_error *err)
-{
-	int rc = gf_element_coded(w->how->codec, GF_OP_SUM, &r->element, err);
-
-	rc = rc ?: gf_way_of_message(w->how, &r->way, err);
-	r->way.servers = plan->servers;
-	r->way.copies = gf_plan_copies(plan);
-	return rc;
-}
-
 int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan, int ranks,
 		   struct gf_recipe *r, struct gf_error *err)
 {
 	int rc = 0;
 
 	*r = (struct gf_recipe){.element = w->element};
-	if (w->way)
+	if (w->way) {
 		r->way = *w->way;
-	else if (w->sparse)
+	} else if (w->sparse) {
 		r->way.algorithm = w->sparse;
-	else
-		rc = plan_recipe(w, plan, r, err);
+	} else {
+		rc = gf_element_coded(w->how->codec, GF_OP_SUM, &r->element, err);
+		rc = rc ?: gf_way_of_message(w->how, &r->way, err);
+		r->way.servers = plan->servers;
+		r->way.copies = gf_plan_copies(plan);
+	}
 	if (rc)
 		return rc;
 	r->args = gf_way_args(&r->way, ranks);

@@ -132,19 +132,6 @@ static void mark_last(struct gf_streams_step *s)
 	}
 }
 
-/* The path of a message, prepared for the message as it is now. */
-static int find_path(struct gf_streams *e, const struct gf_work *w, struct gf_streams_message *m,
-		     bool *grew, struct gf_error *err)
-{
-	bool made;
-	int rc = gf_streams_path(e, w, &m->path, &made, err);
-
-	if (rc || (!made && !(w->sets && w->sets->size_bytes > m->path->set_bytes)))
-		return rc;
-	*grew = true;
-	return gf_streams_path_prepare(e, m->path, err);
-}
-
 int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s, const struct gf_work *work,
 		    size_t nwork, struct gf_error *err)
 {
@@ -152,9 +139,18 @@ int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s, const struc
 	int rc = reserve(e, s, nwork, err);
 
 	for (size_t i = 0; i < nwork && !rc; i++) {
-		s->work[i] = work[i];
-		s->messages[i].lane = gf_streams_lane(e, &work[i]);
-		rc = find_path(e, &work[i], &s->messages[i], &grew, err);
+		const struct gf_work *w = &work[i];
+		struct gf_streams_message *m = &s->messages[i];
+		bool made;
+
+		s->work[i] = *w;
+		m->lane = gf_streams_lane(e, w);
+		rc = gf_streams_path(e, w, &m->path, &made, err);
+		if (rc || (!made && !(w->sets && w->sets->size_bytes > m->path->set_bytes)))
+			continue;
+		/* prepared for the message as it is now */
+		grew = true;
+		rc = gf_streams_path_prepare(e, m->path, err);
 	}
 	for (size_t i = 0; i < e->nlanes && grew && !rc; i++)
 		rc = gf_lane_reserve(&e->lanes[i], err);

@@ -330,19 +330,6 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	return rc ?: make_slots(r, &r->outgoing, GF_EXEC_CODED, err);
 }
 
-/* The element that a codec's encoded values are, as numbers. */
-static int number_of(const struct gf_codec *codec, enum gf_op op, struct gf_element *wire,
-		     struct gf_error *err)
-{
-	if (!codec->adds)
-		return gf_error_set(err, -ENOTSUP,
-				    "library: the transport reduces numbers, and what %s puts on "
-				    "the wire are none",
-				    codec->name);
-	*wire = gf_element_number(codec->dtype, op);
-	return 0;
-}
-
 /* A run without steps, the transport's own all-reduce. With a codec whose values are numbers of a
  * type that the library knows (f16 and bf16), the whole message is encoded once, reduced in that
  * type, and decoded. */
@@ -364,9 +351,13 @@ static int prepare_library(struct gf_exec_run *run, struct gf_error *err)
 	run->wire = run->element;
 	if (!codec)
 		return 0;
-	rc = number_of(codec, run->element.op, &run->wire, err);
-	if (rc)
-		return rc;
+	if (!codec->adds)
+		return gf_error_set(err, -ENOTSUP,
+				    "library: the transport reduces numbers, and what %s puts on "
+				    "the wire are none",
+				    codec->name);
+	/* the element that the codec's encoded values are, as numbers */
+	run->wire = gf_element_number(codec->dtype, run->element.op);
 	rc = c->ops->buffer_alloc(c, gf_codec_wire_bytes(codec, run->count_elems), &memory, err);
 	if (!rc)
 		run->outgoing.memory = memory;

@@ -233,17 +233,6 @@ static bool may_send(const struct gf_exec_run *run)
 	       run->states[out->steps[out->given]].waits_for == 0;
 }
 
-static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
-{
-	int rc = 0;
-
-	while (!rc && may_land(run))
-		rc = post(run, &run->landing, err);
-	while (!rc && may_send(run))
-		rc = post(run, &run->outgoing, err);
-	return rc;
-}
-
 /* Puts data that has landed where it belongs. */
 static void deposit(struct gf_exec_run *run, const struct gf_step *step, const char *slot)
 {
@@ -293,7 +282,7 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 		return transfer(run, i, gf_exec_at(run, step->range), err);
 	case GF_EXEC_CALL:
 		return call(run, i, err);
-	case GF_EXEC_CODED: /* post_ahead takes it in its turn */
+	case GF_EXEC_CODED: /* settle posts it in its turn */
 		return 0;
 	case GF_EXEC_LAND:
 		if (!state->arrived)
@@ -313,10 +302,13 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 
 static int settle(struct gf_exec_run *run, struct gf_error *err)
 {
-	int rc;
+	int rc = 0;
 
 	do {
-		rc = post_ahead(run, err);
+		while (!rc && may_land(run))
+			rc = post(run, &run->landing, err);
+		while (!rc && may_send(run))
+			rc = post(run, &run->outgoing, err);
 		while (run->nready && !rc)
 			rc = take_up(run, next_ready(run), err);
 	} while (!rc && (may_land(run) || may_send(run)));
