@@ -24,17 +24,6 @@ static int load(struct gf_compute *c, size_t step, size_t part, struct gf_error 
 	return 0;
 }
 
-/* Forward reaches a tensor; the time that it waits there delays all that follows. */
-static void need(struct replay *r, const struct gf_compute *c, size_t tensor)
-{
-	double began_s;
-
-	gf_clock_sleep_until(r->start_s + gf_sim_need_of_s(r->model, tensor));
-	began_s = gf_clock_s();
-	c->on_need(c->need_ctx, tensor);
-	r->start_s += gf_clock_s() - began_s;
-}
-
 static int forward(struct gf_compute *c, struct gf_error *err)
 {
 	struct replay *r = c->priv;
@@ -43,9 +32,16 @@ static int forward(struct gf_compute *c, struct gf_error *err)
 	r->start_s = gf_clock_s();
 	if (r->serves)
 		return 0;
-	/* the tensor that is made last is needed first */
-	for (size_t i = r->model->ntensors; c->on_need && i-- > 0;)
-		need(r, c, i);
+	/* the tensor that is made last is needed first; the time that forward waits for it delays
+	 * all that follows */
+	for (size_t i = r->model->ntensors; c->on_need && i-- > 0;) {
+		double began_s;
+
+		gf_clock_sleep_until(r->start_s + gf_sim_need_of_s(r->model, i));
+		began_s = gf_clock_s();
+		c->on_need(c->need_ctx, i);
+		r->start_s += gf_clock_s() - began_s;
+	}
 	gf_clock_sleep_until(r->start_s + r->model->forward_s);
 	return 0;
 }

@@ -24,17 +24,6 @@ struct gf_grad_stage {
 	size_t first, end; /* parameters that wait to be uploaded */
 };
 
-static int make_events(struct gf_grad_stage *s, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = s->k.gpu->ops;
-	int rc = ops->event_new(s->k.gpu, false, &s->computed, err);
-
-	rc = rc ?: ops->event_new(s->k.gpu, false, &s->uploaded, err);
-	for (size_t i = 0; i < s->k.ntensors && !rc; i++)
-		rc = ops->event_new(s->k.gpu, false, &s->come[i], err);
-	return rc;
-}
-
 int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **stage,
 		 struct gf_error *err)
 {
@@ -52,7 +41,10 @@ int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **st
 	s->order = gf_xcalloc(n + 1, sizeof(*s->order));
 	rc = ops->stream_new(s->k.gpu, true, &s->down, err);
 	rc = rc ?: ops->stream_new(s->k.gpu, true, &s->up, err);
-	rc = rc ?: make_events(s, err);
+	rc = rc ?: ops->event_new(s->k.gpu, false, &s->computed, err);
+	rc = rc ?: ops->event_new(s->k.gpu, false, &s->uploaded, err);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = ops->event_new(s->k.gpu, false, &s->come[i], err);
 	if (rc)
 		gf_stage_free(s);
 	else

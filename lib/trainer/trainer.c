@@ -291,19 +291,6 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 	return 0;
 }
 
-static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
-{
-	const struct gf_train_config *k = t->config;
-	size_t done = 0;
-	int rc = 0;
-
-	if (k->resume)
-		rc = go_on(t, &done, err);
-	t->result->first_step = done + 1;
-	t->result->last_step = done;
-	return rc;
-}
-
 int gf_train_take_folder(struct gf_train_config *k, struct gf_error *err)
 {
 	const struct gf_folder_wish wish = {
@@ -352,6 +339,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	GF_FREED size_t *order = gf_model_generation_order(config->model);
 	size_t bytes = gf_model_param_count(config->model) * sizeof(float);
 	const bool sharded = gf_shard_is_used(&config->plan->shard);
+	size_t done = 0;
 	int rc;
 
 	memset(t, 0, sizeof(*t));
@@ -408,7 +396,11 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	rc = rc ?: gf_team_bcast(&t->team, t->params, bytes, err);
 	if (!rc && t->groups.outer)
 		gf_outer_begin(t->groups.outer);
-	rc = rc ?: resume_or_begin(t, err);
+	if (!rc) {
+		rc = config->resume ? go_on(t, &done, err) : 0;
+		result->first_step = done + 1;
+		result->last_step = done;
+	}
 	if (!rc)
 		gf_method_took(t->method);
 	rc = rc ?: gf_team_agree(&t->team, gf_compute_send(&t->compute, err), err);
