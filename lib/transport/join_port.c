@@ -463,28 +463,19 @@ bool gf_join_is_port(const char *place)
 	       strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
-static int check_port(const char *place, struct gf_error *err)
-{
-	const char *digits = strrchr(place, ':') + 1;
-	unsigned long port = strtoul(digits, NULL, 10);
-
-	return port >= 1 && port <= UINT16_MAX
-		       ? 0
-		       : gf_error_set(err, -EINVAL, "%s: want a port from 1 to %d, got %s", place,
-				      UINT16_MAX, digits);
-}
-
 int gf_join_open(const char *place, double timeout_s, struct gf_join *join, struct gf_error *err)
 {
+	const char *digits = gf_join_is_port(place) ? strrchr(place, ':') + 1 : NULL;
+	const unsigned long port = digits ? strtoul(digits, NULL, 10) : 1;
 	struct gf_join_place *p;
 	int rc;
 
 	if (join->ranks < 1 || join->rank < 0 || join->rank >= join->ranks)
 		return gf_error_set(err, -EINVAL, "%s: want 0 <= rank < ranks, got rank %d of %d",
 				    place, join->rank, join->ranks);
-	rc = gf_join_is_port(place) ? check_port(place, err) : 0;
-	if (rc)
-		return rc;
+	if (port < 1 || port > UINT16_MAX)
+		return gf_error_set(err, -EINVAL, "%s: want a port from 1 to %d, got %s", place,
+				    UINT16_MAX, digits);
 	p = gf_xcalloc(1, sizeof(*p));
 	*p = (struct gf_join_place){
 		.name = gf_xstrdup(place),

@@ -74,17 +74,6 @@ static int connect_to(struct gf_comm *c, int rank, struct gf_error *err)
 	return rc;
 }
 
-/* UCX has it under way. */
-static void enlist(struct gf_ucx *u, struct gf_comm_request *r, void *handle)
-{
-	r->handle = handle;
-	r->next = u->live;
-	r->at = &u->live;
-	if (r->next)
-		r->next->at = &r->next;
-	u->live = r;
-}
-
 /* UCX has ended it: perhaps before the call that posts it returns, and then it is on no list
  * yet. */
 static void conclude(struct gf_comm_request *r, ucs_status_t status, size_t got_bytes)
@@ -122,12 +111,20 @@ static void received(void *handle, ucs_status_t status, const ucp_tag_recv_info_
 /* Takes what a post has given back. A failure comes out in test. */
 static struct gf_comm_request *posted(struct gf_comm_request *r, ucs_status_ptr_t handle)
 {
-	if (!UCS_PTR_IS_PTR(handle))
+	struct gf_ucx *u = r->owner;
+
+	if (!UCS_PTR_IS_PTR(handle)) {
 		conclude(r, UCS_PTR_STATUS(handle), r->size_bytes);
-	else if (r->done)
+	} else if (r->done) {
 		ucp_request_free(handle);
-	else
-		enlist(r->owner, r, handle);
+	} else { /* UCX has it under way */
+		r->handle = handle;
+		r->next = u->live;
+		r->at = &u->live;
+		if (r->next)
+			r->next->at = &r->next;
+		u->live = r;
+	}
 	return r;
 }
 
@@ -209,17 +206,6 @@ static bool ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r
 	return r->done || u->peers[r->peer].failed != UCS_OK;
 }
 
-static int check_size(const struct gf_comm_request *r, struct gf_error *err)
-{
-	if (r->status == UCS_OK && r->got_bytes == r->size_bytes)
-		return 1;
-	return gf_error_set(err, -EMSGSIZE,
-			    "message from rank %d, channel %" PRIu64 ", match %" PRIu64
-			    ": want %zu bytes, got %zu",
-			    r->peer, r->tag >> 32, r->tag & UINT32_MAX, r->size_bytes,
-			    r->got_bytes);
-}
-
 static void ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
@@ -238,13 +224,18 @@ static int ucx_test(struct gf_comm *c, struct gf_comm_request *r, struct gf_erro
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	const struct gf_ucx_peer *p = &u->peers[r->peer];
-	int rc;
+	int rc = 1;
 
 	if (r->round == u->round && (!r->done || p->failed != UCS_OK))
 		ucx_poll(c);
 	r->round = u->round;
 	if (r->done && (r->status == UCS_OK || r->status == UCS_ERR_MESSAGE_TRUNCATED)) {
-		rc = check_size(r, err);
+		if (r->status != UCS_OK || r->got_bytes != r->size_bytes)
+			rc = gf_error_set(err, -EMSGSIZE,
+					  "message from rank %d, channel %" PRIu64
+					  ", match %" PRIu64 ": want %zu bytes, got %zu",
+					  r->peer, r->tag >> 32, r->tag & UINT32_MAX, r->size_bytes,
+					  r->got_bytes);
 		gf_slab_give(&u->requests, r);
 		return rc;
 	}
