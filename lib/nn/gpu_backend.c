@@ -130,17 +130,6 @@ static int start(struct gf_gpu_net *g, struct gf_error *err)
 	return rc ?: ops->stream_sync(g->gpu, g->stream, err);
 }
 
-static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
-{
-	void *work;
-	int rc = check_sizes(net->model, net->max_batch, err);
-
-	rc = rc ?: prepare_layers(g, err);
-	rc = rc ?: gf_gpu_memory(g, &work, err);
-	rc = rc ?: gf_gpu_blas_new(g->stream, work, &g->blas, err);
-	return rc ?: start(g, err);
-}
-
 static bool is_image(const struct gf_shape *s)
 {
 	return s->rank == 3 && s->dims[1] * s->dims[2] > 1;
@@ -186,6 +175,7 @@ static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_n
 {
 	struct gf_gpu_net *g;
 	struct gf_net *n;
+	void *work;
 	int rc;
 
 	if (!options->gpu)
@@ -215,7 +205,11 @@ static int net_new(const struct gf_model *m, size_t max_batch, const struct gf_n
 	g->unscale = 1 / n->loss_scale;
 	for (size_t l = 0; l < m->nlayers; l++)
 		init_io(g, l);
-	rc = build(n, g, err);
+	rc = check_sizes(m, max_batch, err);
+	rc = rc ?: prepare_layers(g, err);
+	rc = rc ?: gf_gpu_memory(g, &work, err);
+	rc = rc ?: gf_gpu_blas_new(g->stream, work, &g->blas, err);
+	rc = rc ?: start(g, err);
 	if (rc)
 		net_free(n);
 	else
