@@ -166,32 +166,26 @@ static struct walk walk_of(const struct gf_text_parts *t, size_t part)
 	return (struct walk){bytes, bytes + t->size[part]};
 }
 
-static void number_part(struct gf_text_parts *t, size_t part, const struct vocabulary *v)
-{
-	struct walk w = walk_of(t, part);
-	size_t capacity = 0, n;
-	const char *word;
-
-	while ((n = next_word(&w, &word)) > 0)
-		*gf_array_push(&t->numbers[part], &t->length[part], &capacity) =
-			number_of(v, word, n);
-}
-
 int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit, size_t *vocabulary,
 		    struct gf_error *err)
 {
 	struct walk w = walk_of(t, GF_PART_TRAIN);
 	struct vocabulary v = {0};
 	const char *word;
-	size_t part, n;
+	size_t part, capacity, n;
 
 	(void)folder;
 	(void)err;
 	while ((n = next_word(&w, &word)) > 0)
 		enter(&v, word, n)->count++;
 	rank(&v, limit);
-	for (part = 0; part < GF_PARTS; part++)
-		number_part(t, part, &v);
+	for (part = 0; part < GF_PARTS; part++) {
+		capacity = 0;
+		w = walk_of(t, part);
+		while ((n = next_word(&w, &word)) > 0)
+			*gf_array_push(&t->numbers[part], &t->length[part], &capacity) =
+				number_of(&v, word, n);
+	}
 	*vocabulary = v.size;
 	free(v.words);
 	free(v.slots);
