@@ -527,21 +527,6 @@ static void say_faults(const struct nccl *r, struct gf_text *remarks)
 			     gf_human_rate(r->gpus[first_narrow].own).text);
 }
 
-/* Sorts the GPUs by hosts and follows their links; a line in remarks for what is wrong with the
- * machine, or with its file. Fills linked and at_switch, which the caller frees. -EINVAL names the
- * place. */
-static int connect_gpus(struct nccl *r, struct gf_text *remarks)
-{
-	int rc;
-
-	qsort(r->gpus, r->ngpus, sizeof(*r->gpus), by_host);
-	rc = check_addresses(r);
-	rc = rc ?: follow_all(r);
-	if (rc == 0)
-		say_faults(r, remarks);
-	return rc;
-}
-
 /* --- the whole ------------------------------------------------------------- */
 
 /* A host's GPUs meet by the links to its processor. */
@@ -568,8 +553,14 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 	int rc = gf_xml_parse(in->text, in->path, &root, err);
 
 	rc = rc ?: read_system(&r, root);
-	rc = rc ?: connect_gpus(&r, remarks);
+	/* their links are followed by hosts; remarks say what is wrong with the machine, or with
+	 * its file */
+	if (rc == 0)
+		qsort(r.gpus, r.ngpus, sizeof(*r.gpus), by_host);
+	rc = rc ?: check_addresses(&r);
+	rc = rc ?: follow_all(&r);
 	if (rc == 0) {
+		say_faults(&r, remarks);
 		for (size_t i = 0; i < t->nhosts; i++)
 			gf_near_by_places(&t->hosts[i], &r.trees[i]);
 		gf_levels_linked(t, r.linked, r.ngpus, remarks);
