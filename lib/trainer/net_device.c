@@ -7,20 +7,6 @@
 
 #define LINE_ELEMS 32
 
-/*
- * The mean of several micro-batches' gradients, made on a device: those before the last are added
- * up without a wait on the host. The last one takes the sum up tensor by tensor, each as soon as it
- * is there. The result has the same bits as trainer/train_step.c's on the host.
- */
-struct sum {
-	struct gf_gpu *gpu; /* all borrowed */
-	struct gf_gpu_stream *stream;
-	const size_t *offsets; /* ntensors + 1 */
-	size_t ntensors, parts;
-	float *grads; /* the device's; in the end the mean */
-	void *sum;    /* own; NULL: one part, nothing to do */
-};
-
 /* A batch on the device: values, then labels, in one piece of memory. */
 struct buffer {
 	void *device;
@@ -33,7 +19,13 @@ struct gf_train_device {
 	void *params, *grads;
 	size_t stride, pool; /* between pools; that this step writes to */
 	bool pinned;
-	struct sum sum;
+	/*
+	 * The mean of several micro-batches' gradients: those before the last are added up without
+	 * a wait on the host. The last one takes the sum up tensor by tensor, each as soon as it is
+	 * there. The result has the same bits as trainer/train_step.c's on the host.
+	 */
+	void *sum;         /* NULL: one part, nothing to do */
+	float *step_grads; /* of the pool that this step writes to; in the end the mean */
 	struct gf_train_graphs *graphs;   /* NULL: none */
 	struct gf_train_device_pass pass; /* the one under way */
 	struct gf_grad_stage *stage;      /* NULL: gradients stay */
@@ -78,40 +70,7 @@ static void use_pool(struct gf_train_device *d, const float *grads)
 	float *first = d->grads;
 
 	d->pool = d->k.stays ? (size_t)(grads - first) / d->stride : 0;
-	d->sum.grads = first + d->pool * d->stride;
-}
-
-/* All but sum is filled in. -ENOMEM */
-static int sum_open(struct sum *s, struct gf_error *err)
-{
-	size_t size_bytes = s->offsets[s->ntensors] * sizeof(float);
-	int rc;
-
-	if (s->parts < 2)
-		return 0;
-	rc = s->gpu->ops->alloc(s->gpu, size_bytes, &s->sum, err);
-	if (rc)
-		gf_error_prefix(err, "the sum of %zu batches' gradients", s->parts);
-	return rc;
-}
-
-/* Where the backward of a micro-batch writes: the first of several begins the sum. */
-static float *sum_to(const struct sum *s, size_t part)
-{
-	return s->sum && part == 0 ? s->sum : s->grads;
-}
-
-/* From the last backward. */
-static void sum_take_up(const struct sum *s, size_t tensor)
-{
-	const size_t first = s->offsets[tensor];
-	const size_t count = s->offsets[tensor + 1] - first;
-	float *grad = s->grads + first;
-
-	if (!s->sum)
-		return;
-	s->gpu->kernels->add_f32(s->stream, grad, (float *)s->sum + first, count);
-	s->gpu->kernels->scale_f32(s->stream, 1.0f / (float)s->parts, grad, grad, count);
+	d->step_grads = first + d->pool * d->stride;
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -156,15 +115,12 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 	rc = rc ? rc
 		: device_memory(d, d->k.pools * d->stride * sizeof(float), "gradients", &d->grads,
 				err);
-	d->sum = (struct sum){
-		.gpu = d->k.gpu,
-		.stream = d->k.stream,
-		.offsets = d->offsets,
-		.ntensors = d->nparams,
-		.parts = d->k.accumulate,
-		.grads = d->grads,
-	};
-	rc = rc ?: sum_open(&d->sum, err);
+	d->step_grads = d->grads;
+	if (!rc && d->k.accumulate > 1) {
+		rc = ops->alloc(d->k.gpu, size_bytes, &d->sum, err);
+		if (rc)
+			gf_error_prefix(err, "the sum of %zu batches' gradients", d->k.accumulate);
+	}
 	/* else copies wait for the host, which is slower and no worse */
 	if (!rc)
 		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes, &ignored);
@@ -249,7 +205,7 @@ void gf_train_device_free(struct gf_train_device *d)
 	ops->stream_free(d->k.gpu, d->input);
 	if (d->pinned)
 		ops->host_unpin(d->k.gpu, d->k.params);
-	ops->free(d->k.gpu, d->sum.sum);
+	ops->free(d->k.gpu, d->sum);
 	ops->free(d->k.gpu, d->grads);
 	ops->free(d->k.gpu, d->params);
 	free(d->offsets);
@@ -364,8 +320,15 @@ struct backward {
 static void take_up(void *ctx, size_t tensor)
 {
 	struct backward *b = ctx;
+	const struct gf_train_device *d = b->d;
+	const struct gf_gpu_kernels *kernels = d->k.gpu->kernels;
+	const size_t first = d->offsets[tensor], count = d->offsets[tensor + 1] - first;
+	float *grad = d->step_grads + first;
 
-	sum_take_up(&b->d->sum, tensor);
+	if (d->sum) {
+		kernels->add_f32(d->k.stream, grad, (float *)d->sum + first, count);
+		kernels->scale_f32(d->k.stream, 1.0f / (float)d->k.accumulate, grad, grad, count);
+	}
 	b->made(b->made_ctx, tensor);
 }
 
@@ -377,7 +340,7 @@ static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor), 
 
 	b->made = made;
 	b->made_ctx = made_ctx;
-	return p->backend->backward(p->net, b->d->params, b->d->sum.grads, take_up, b, err);
+	return p->backend->backward(p->net, b->d->params, b->d->step_grads, take_up, b, err);
 }
 
 static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor), void *made_ctx,
@@ -385,12 +348,14 @@ static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor), voi
 {
 	struct gf_train_device *d = ctx;
 	const struct gf_train_device_pass *p = &d->pass;
-	int rc = p->backend->backward(p->net, d->params, sum_to(&d->sum, p->part), NULL, NULL, err);
+	/* the first of several begins the sum */
+	float *to = d->sum && p->part == 0 ? d->sum : d->step_grads;
+	int rc = p->backend->backward(p->net, d->params, to, NULL, NULL, err);
 
 	(void)made;
 	(void)made_ctx;
 	if (!rc && p->part)
-		d->k.gpu->kernels->add_f32(d->k.stream, d->sum.sum, d->sum.grads,
+		d->k.gpu->kernels->add_f32(d->k.stream, d->sum, d->step_grads,
 					   d->offsets[d->nparams]);
 	return rc;
 }
