@@ -9,15 +9,15 @@
 
 #define AT(member) offsetof(struct gf_fit, member)
 static const struct gf_field fit_fields[] = {
-	{"r_squared", GF_FIELD_REAL, .offset = AT(r_squared), .low = -1e12, .high = 1},
-	{"residual_rms", GF_FIELD_REAL, .offset = AT(residual_rms), .high = 1e12},
-	{"residual_max", GF_FIELD_REAL, .offset = AT(residual_max), .high = 1e12},
-	{"size_bytes", GF_FIELD_SIZES, .offset = AT(size_bytes), .count_offset = AT(npoints),
+	{GF_MEMBER(r_squared, GF_FIELD_REAL, GF_REQUIRED), .low = -1e12, .high = 1},
+	{GF_MEMBER(residual_rms, GF_FIELD_REAL, GF_REQUIRED), .high = 1e12},
+	{GF_MEMBER(residual_max, GF_FIELD_REAL, GF_REQUIRED), .high = 1e12},
+	{GF_MEMBER(size_bytes, GF_FIELD_SIZES, GF_REQUIRED), .count_offset = AT(npoints),
 	 .high = GF_MAX_SIZE},
-	{"time_s", GF_FIELD_REALS, .offset = AT(time_s), .count_offset = AT(npoints),
+	{GF_MEMBER(time_s, GF_FIELD_REALS, GF_REQUIRED), .count_offset = AT(npoints),
 	 .per = "size_bytes", .high = GF_MAX_TIME_S},
-	{"spread_s", GF_FIELD_REALS, GF_OMITTED, .offset = AT(spread_s),
-	 .count_offset = AT(npoints), .per = "size_bytes", .high = GF_MAX_TIME_S},
+	{GF_MEMBER(spread_s, GF_FIELD_REALS, GF_OMITTED), .count_offset = AT(npoints),
+	 .per = "size_bytes", .high = GF_MAX_TIME_S},
 	{NULL},
 };
 
@@ -31,9 +31,9 @@ const struct gf_record gf_fit_record = {
 
 #define AT(member) offsetof(struct gf_cost_line, member)
 static const struct gf_field cost_line_fields[] = {
-	{"from_bytes", GF_FIELD_SIZE, .offset = AT(from_bytes), .low = 1, .high = GF_MAX_SIZE},
-	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s), .high = GF_MAX_TIME_S},
-	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(from_bytes, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_SIZE},
+	{GF_MEMBER(startup_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(per_byte_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
 	{NULL},
 };
 
@@ -43,7 +43,7 @@ const struct gf_record gf_cost_line_record = {
 };
 
 static const struct gf_field level_line_fields[] = {
-	{"from_bytes", GF_FIELD_SIZE, .offset = AT(from_bytes), .low = 1, .high = GF_MAX_SIZE},
+	{GF_MEMBER(from_bytes, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_SIZE},
 	{"alpha_s", GF_FIELD_REAL, .offset = AT(startup_s), .high = GF_MAX_TIME_S},
 	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(per_byte_s), .high = GF_MAX_TIME_S},
 	{NULL},
@@ -53,8 +53,6 @@ const struct gf_record gf_level_line_record = {
 	GF_RECORD(struct gf_cost_line, level_line_fields),
 	.one_line = true,
 };
-
-#undef AT
 
 struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines, double bytes, double scale,
 				    double *below_bytes)

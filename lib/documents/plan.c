@@ -28,8 +28,7 @@ static const struct gf_record inputs_record = {
 };
 
 static const struct gf_field fusion_fields[] = {
-	{"threshold_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(threshold_bytes),
-	 .high = GF_MAX_SIZE},
+	{GF_MEMBER(threshold_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
 	{NULL},
 };
 
@@ -40,8 +39,8 @@ static const struct gf_record fusion_record = {
 };
 
 static const struct gf_field pipeline_fields[] = {
-	{"staleness", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(staleness), .low = 1,
-	 .high = GF_MAX_COUNT, .absent = 1},
+	{GF_MEMBER(staleness, GF_FIELD_INT, GF_DEFAULTED), .low = 1, .high = GF_MAX_COUNT,
+	 .absent = 1},
 	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(pipeline_warmup_steps),
 	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE},
 	{NULL},
@@ -56,9 +55,9 @@ static const struct gf_record pipeline_record = {
 
 #define AT(member) offsetof(struct gf_memory_plan, member)
 static const struct gf_field memory_fields[] = {
-	{"limit_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(limit_bytes), .high = GF_MAX_SIZE},
-	{"state_bytes", GF_FIELD_REAL, GF_OMITTED, .offset = AT(state_bytes), .high = 1e6},
-	{"recompute", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(recompute)},
+	{GF_MEMBER(limit_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(state_bytes, GF_FIELD_REAL, GF_OMITTED), .high = 1e6},
+	{GF_MEMBER(recompute, GF_FIELD_BOOL, GF_OMITTED)},
 	{NULL},
 };
 
@@ -72,17 +71,15 @@ static const struct gf_record memory_record = {
 
 #define AT(member) offsetof(struct gf_message, member)
 static const struct gf_field message_fields[] = {
-	{"first", GF_FIELD_SIZE, .offset = AT(first), .high = GF_MAX_SIZE},
-	{"last", GF_FIELD_SIZE, .offset = AT(last), .high = GF_MAX_SIZE},
-	{"mode", GF_FIELD_CHOICE, .offset = AT(mode), .names = gf_mode_names},
-	{"release", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(release),
-	 .names = gf_release_names},
-	{"half", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(half), .names = gf_half_names},
-	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
-	 .record = &gf_stage_record},
-	{"codec", GF_FIELD_STRING, .offset = AT(codec)},
-	{"keep", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(keep)},
+	{GF_MEMBER(first, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(last, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(mode, GF_FIELD_CHOICE, GF_REQUIRED), .names = gf_mode_names},
+	{GF_MEMBER(release, GF_FIELD_CHOICE, GF_DEFAULTED), .names = gf_release_names},
+	{GF_MEMBER(half, GF_FIELD_CHOICE, GF_DEFAULTED), .names = gf_half_names},
+	{GF_MEMBER(algorithm, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBERS(stages, GF_FIELD_LIST, GF_OMITTED), .record = &gf_stage_record},
+	{GF_MEMBER(codec, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(keep, GF_FIELD_BOOL, GF_OMITTED)},
 	{NULL},
 };
 
@@ -101,11 +98,10 @@ void gf_messages_free(struct gf_message *messages, size_t n)
 
 #define AT(member) offsetof(struct gf_rule_algorithm, member)
 static const struct gf_field rule_algorithm_fields[] = {
-	{"min_bytes", GF_FIELD_SIZE, .offset = AT(min_bytes), .high = GF_MAX_SIZE},
-	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
-	 .record = &gf_stage_record},
-	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
+	{GF_MEMBER(min_bytes, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(algorithm, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBERS(stages, GF_FIELD_LIST, GF_OMITTED), .record = &gf_stage_record},
+	{GF_MEMBER(codec, GF_FIELD_STRING, GF_OMITTED)},
 	{NULL},
 };
 
@@ -117,13 +113,10 @@ static const struct gf_record rule_algorithm_record = {
 
 #define AT(member) offsetof(struct gf_rule, member)
 static const struct gf_field rule_fields[] = {
-	{"threshold_bytes", GF_FIELD_SIZE, .offset = AT(threshold_bytes), .high = GF_MAX_SIZE},
-	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT,
-	 .absent = 1},
-	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(segment_bytes),
-	 .high = GF_MAX_SIZE},
-	{"algorithms", GF_FIELD_LIST, .offset = AT(algorithms), .count_offset = AT(nalgorithms),
-	 .record = &rule_algorithm_record},
+	{GF_MEMBER(threshold_bytes, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(lanes, GF_FIELD_INT, GF_DEFAULTED), .low = 1, .high = GF_MAX_COUNT, .absent = 1},
+	{GF_MEMBER(segment_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
+	{GF_MEMBERS(algorithms, GF_FIELD_LIST, GF_REQUIRED), .record = &rule_algorithm_record},
 	{NULL},
 };
 
@@ -146,8 +139,7 @@ const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r, size_t size
 #define AT(member) offsetof(struct gf_model_profile, member)
 static const struct gf_field model_fields[] = {
 	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
-	{"tensors", GF_FIELD_LIST, GF_HIDDEN, .offset = AT(tensors), .count_offset = AT(ntensors),
-	 .record = &gf_tensor_record},
+	{GF_MEMBERS(tensors, GF_FIELD_LIST, GF_HIDDEN), .record = &gf_tensor_record},
 	{NULL},
 };
 
@@ -160,38 +152,33 @@ static const struct gf_record model_record = {
 
 #define AT(member) offsetof(struct gf_plan, member)
 static const struct gf_field plan_fields[] = {
-	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
+	{GF_MEMBER(producer, GF_FIELD_STRING, GF_OMITTED)},
 	{"inputs", GF_FIELD_GROUP, GF_OMITTED, .record = &inputs_record},
-	{"system", GF_FIELD_STRING, GF_OMITTED, .offset = AT(system)},
-	{"policy", GF_FIELD_STRING, GF_OMITTED, .offset = AT(policy)},
-	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
-	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
-	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT},
-	{"reproducible", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(reproducible)},
-	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(segment_bytes),
-	 .high = GF_MAX_SIZE},
-	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model), .record = &model_record},
-	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
-	 .record = &gf_network_record},
+	{GF_MEMBER(system, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(policy, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(ranks, GF_FIELD_INT, GF_OMITTED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBER(servers, GF_FIELD_INT, GF_OMITTED), .high = 1},
+	{GF_MEMBER(lanes, GF_FIELD_INT, GF_OMITTED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(reproducible, GF_FIELD_BOOL, GF_OMITTED)},
+	{GF_MEMBER(segment_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(model, GF_FIELD_OBJECT, GF_OMITTED), .record = &model_record},
+	{GF_MEMBER(network, GF_FIELD_OBJECT, GF_OMITTED), .record = &gf_network_record},
 	{"codecs", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.codecs),
 	 .count_offset = AT(processing.ncodecs), .record = &gf_codec_cost_record},
 	{"selections", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.selections),
 	 .count_offset = AT(processing.nselections), .record = &gf_selection_cost_record},
-	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels), .count_offset = AT(nlevels),
-	 .record = &gf_level_record},
+	{GF_MEMBERS(levels, GF_FIELD_LIST, GF_OMITTED), .record = &gf_level_record},
 	{"tensors", GF_FIELD_OWN, GF_OMITTED, .own = &gf_plan_tensors_own},
-	{"messages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(messages),
-	 .count_offset = AT(nmessages), .record = &gf_message_record, .schema = "\"minItems\": 1"},
-	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule), .record = &rule_record},
+	{GF_MEMBERS(messages, GF_FIELD_LIST, GF_OMITTED), .record = &gf_message_record,
+	 .schema = "\"minItems\": 1"},
+	{GF_MEMBER(rule, GF_FIELD_OBJECT, GF_OMITTED), .record = &rule_record},
 	{"fusion", GF_FIELD_GROUP, GF_OMITTED, .record = &fusion_record},
-	{"selection", GF_FIELD_OWN, GF_DEFAULTED, .offset = AT(selection),
-	 .own = &gf_selection_own},
+	{GF_MEMBER(selection, GF_FIELD_OWN, GF_DEFAULTED), .own = &gf_selection_own},
 	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
-	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period), .own = &gf_period_own},
-	{"shard", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(shard), .record = &gf_shard_record},
-	{"memory", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(memory), .record = &memory_record},
-	{"predicted", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(predicted),
-	 .record = &gf_prediction_record},
+	{GF_MEMBER(period, GF_FIELD_OWN, GF_OMITTED), .own = &gf_period_own},
+	{GF_MEMBER(shard, GF_FIELD_GROUP, GF_OMITTED), .record = &gf_shard_record},
+	{GF_MEMBER(memory, GF_FIELD_GROUP, GF_OMITTED), .record = &memory_record},
+	{GF_MEMBER(predicted, GF_FIELD_OBJECT, GF_OMITTED), .record = &gf_prediction_record},
 	{NULL},
 };
 
@@ -212,7 +199,6 @@ const struct gf_document_format gf_document_plan = {
 	.description = "how gradients are exchanged, and what that was predicted to cost",
 	.record = &plan_record,
 };
-#undef AT
 
 int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
 		 struct gf_error *err)

@@ -113,10 +113,10 @@ const struct gf_field_own gf_plan_tensors_own = {
 
 #define AT(member) offsetof(struct gf_predicted_message, member)
 static const struct gf_field timed_fields[] = {
-	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s), .high = GF_MAX_TIME_SUM_S},
-	{"start_s", GF_FIELD_REAL, .offset = AT(start_s), .high = GF_MAX_TIME_SUM_S},
-	{"end_s", GF_FIELD_REAL, .offset = AT(end_s), .high = GF_MAX_TIME_SUM_S},
-	{"error", GF_FIELD_REAL, GF_OMITTED, .offset = AT(error), .high = 1e6},
+	{GF_MEMBER(ready_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(start_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(end_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(error, GF_FIELD_REAL, GF_OMITTED), .high = 1e6},
 	{NULL},
 };
 #undef AT
@@ -147,20 +147,16 @@ static const struct gf_record memory_record = {
 
 #define AT(member) offsetof(struct gf_prediction, member)
 static const struct gf_field prediction_fields[] = {
-	{"iteration_s", GF_FIELD_REAL, .offset = AT(iteration_s), .high = GF_MAX_TIME_SUM_S},
-	{"compute_s", GF_FIELD_REAL, .offset = AT(compute_s), .high = GF_MAX_TIME_SUM_S},
-	{"exposed_comm_s", GF_FIELD_REAL, .offset = AT(exposed_comm_s), .high = GF_MAX_TIME_SUM_S},
-	{"lower_bound_s", GF_FIELD_REAL, .offset = AT(lower_bound_s), .high = GF_MAX_TIME_SUM_S},
-	{"fastest_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(fastest_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"iteration_low_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(iteration_low_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(iteration_high_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"error", GF_FIELD_REAL, GF_OMITTED, .offset = AT(error), .high = 1e6},
-	{"memory", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(memory), .record = &memory_record},
-	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
-	 .record = &timed_record},
+	{GF_MEMBER(iteration_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(compute_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(exposed_comm_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(lower_bound_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(fastest_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(iteration_low_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(iteration_high_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(error, GF_FIELD_REAL, GF_OMITTED), .high = 1e6},
+	{GF_MEMBER(memory, GF_FIELD_GROUP, GF_OMITTED), .record = &memory_record},
+	{GF_MEMBERS(messages, GF_FIELD_LIST, GF_REQUIRED), .record = &timed_record},
 	{NULL},
 };
 
@@ -182,4 +178,3 @@ const struct gf_record gf_prediction_record = {
 	GF_RECORD(struct gf_prediction, prediction_fields),
 	.finish = finish_prediction,
 };
-#undef AT

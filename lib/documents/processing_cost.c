@@ -24,16 +24,11 @@ static const struct gf_record common = {.fields = common_fields};
 static const struct gf_field codec_fields[] = {
 	{"codec", GF_FIELD_STRING, .offset = OF(name)},
 	{"device", GF_FIELD_STRING, .offset = OF(device)},
-	{"encode_s_per_byte", GF_FIELD_REAL, .offset = AT(encode_s_per_byte),
-	 .high = GF_MAX_TIME_S},
-	{"decode_s_per_byte", GF_FIELD_REAL, .offset = AT(decode_s_per_byte),
-	 .high = GF_MAX_TIME_S},
-	{"set_encode_s_per_byte", GF_FIELD_REAL, GF_OMITTED, .offset = AT(set_encode_s_per_byte),
-	 .high = GF_MAX_TIME_S},
-	{"set_decode_s_per_byte", GF_FIELD_REAL, GF_OMITTED, .offset = AT(set_decode_s_per_byte),
-	 .high = GF_MAX_TIME_S},
-	{"scale_s_per_byte", GF_FIELD_REAL, GF_OMITTED, .offset = AT(scale_s_per_byte),
-	 .high = GF_MAX_TIME_S},
+	{GF_MEMBER(encode_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(decode_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(set_encode_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(set_decode_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(scale_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
 	{NULL, GF_FIELD_INCLUDE, .record = &common},
 	{NULL},
 };
@@ -61,14 +56,12 @@ const struct gf_record gf_codec_cost_record = {
 static const struct gf_field selection_fields[] = {
 	{"method", GF_FIELD_STRING, .offset = OF(name)},
 	{"device", GF_FIELD_STRING, .offset = OF(device)},
-	{"alpha_s", GF_FIELD_REAL, .offset = AT(alpha_s), .high = GF_MAX_TIME_S},
-	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte), .high = GF_MAX_TIME_S},
-	{"sent_s_per_byte", GF_FIELD_REAL, GF_OMITTED, .offset = AT(sent_s_per_byte),
-	 .high = GF_MAX_TIME_S},
+	{GF_MEMBER(alpha_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(beta_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(sent_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
 	{NULL, GF_FIELD_INCLUDE, .record = &common},
 	{NULL},
 };
-#undef AT
 #undef OF
 
 static int finish_selection(const struct gf_json_at *at, void *item, struct gf_error *err)

@@ -9,14 +9,12 @@
 
 #define AT(member) offsetof(struct gf_passes, member)
 static const struct gf_field passes_fields[] = {
-	{"model", GF_FIELD_STRING, .offset = AT(model)},
-	{"device", GF_FIELD_STRING, GF_OMITTED, .offset = AT(device)},
-	{"batch_per_rank", GF_FIELD_SIZE, .offset = AT(batch_per_rank), .low = 1,
-	 .high = GF_MAX_COUNT},
-	{"accumulate", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(accumulate), .low = 1,
-	 .high = GF_MAX_COUNT},
-	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s), .high = GF_MAX_TIME_S},
-	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s), .low = GF_MIN_RATE,
+	{GF_MEMBER(model, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(device, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(batch_per_rank, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(accumulate, GF_FIELD_SIZE, GF_OMITTED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(forward_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(backward_s, GF_FIELD_REAL, GF_REQUIRED), .low = GF_MIN_RATE,
 	 .high = GF_MAX_TIME_S},
 	{NULL},
 };
@@ -28,19 +26,16 @@ static const struct gf_record passes_record = {
 
 #define AT(member) offsetof(struct gf_profile, member)
 static const struct gf_field profile_fields[] = {
-	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
-	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
-	 .record = &gf_model_profile_record},
-	{"passes", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(passes), .record = &passes_record},
-	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
-	 .record = &gf_network_record},
-	{"copies", GF_FIELD_LIST, GF_OMITTED, .offset = AT(copies), .count_offset = AT(ncopies),
-	 .record = &gf_copy_cost_record},
+	{GF_MEMBER(producer, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(model, GF_FIELD_OBJECT, GF_OMITTED), .record = &gf_model_profile_record},
+	{GF_MEMBER(passes, GF_FIELD_OBJECT, GF_OMITTED), .record = &passes_record},
+	{GF_MEMBER(network, GF_FIELD_OBJECT, GF_OMITTED), .record = &gf_network_record},
+	{GF_MEMBERS(copies, GF_FIELD_LIST, GF_OMITTED), .record = &gf_copy_cost_record},
 	{"codecs", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.codecs),
 	 .count_offset = AT(processing.ncodecs), .record = &gf_codec_cost_record},
 	{"selections", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.selections),
 	 .count_offset = AT(processing.nselections), .record = &gf_selection_cost_record},
-	{"measured", GF_FIELD_RAW, GF_OMITTED, .offset = AT(measured)},
+	{GF_MEMBER(measured, GF_FIELD_RAW, GF_OMITTED)},
 	{NULL},
 };
 
@@ -81,7 +76,6 @@ const struct gf_document_format gf_document_profile = {
 	.description = "what a backward pass and an all-reduce cost",
 	.record = &profile_record,
 };
-#undef AT
 
 int gf_profile_read(const struct gf_json *root, const char *file, struct gf_profile *p,
 		    struct gf_error *err)

@@ -143,10 +143,10 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 
 #define AT(member) offsetof(struct gf_gradient, member)
 static const struct gf_field gradient_fields[] = {
-	{"rms", GF_FIELD_REAL, .offset = AT(rms), .high = DBL_MAX},
-	{"peak", GF_FIELD_REAL, .offset = AT(peak), .high = 1e6},
-	{"zeros", GF_FIELD_REAL, .offset = AT(zeros), .high = 1},
-	{"correlation", GF_FIELD_REAL, .offset = AT(correlation), .low = -1, .high = 1},
+	{GF_MEMBER(rms, GF_FIELD_REAL, GF_REQUIRED), .high = DBL_MAX},
+	{GF_MEMBER(peak, GF_FIELD_REAL, GF_REQUIRED), .high = 1e6},
+	{GF_MEMBER(zeros, GF_FIELD_REAL, GF_REQUIRED), .high = 1},
+	{GF_MEMBER(correlation, GF_FIELD_REAL, GF_REQUIRED), .low = -1, .high = 1},
 	{NULL},
 };
 #undef AT
@@ -158,18 +158,14 @@ static const struct gf_record gradient_record = {
 
 #define AT(member) offsetof(struct gf_tensor, member)
 static const struct gf_field tensor_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"count_elems", GF_FIELD_SIZE, .offset = AT(count_elems), .low = 1, .high = GF_MAX_SIZE},
-	{"dtype", GF_FIELD_CHOICE, .offset = AT(dtype), .names = gf_dtype_names},
-	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s), .high = GF_MAX_TIME_S},
-	{"need_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(need_s), .high = GF_MAX_TIME_S,
-	 .absent = NAN},
-	{"activation_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(activation_bytes),
-	 .high = GF_MAX_SIZE},
-	{"gradient", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(gradient),
-	 .record = &gradient_record},
-	{"shape", GF_FIELD_SIZES, GF_OMITTED, .offset = AT(shape), .count_offset = AT(nshape),
-	 .low = 1, .high = GF_MAX_SIZE},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(count_elems, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_SIZE},
+	{GF_MEMBER(dtype, GF_FIELD_CHOICE, GF_REQUIRED), .names = gf_dtype_names},
+	{GF_MEMBER(ready_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(need_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S, .absent = NAN},
+	{GF_MEMBER(activation_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(gradient, GF_FIELD_OBJECT, GF_OMITTED), .record = &gradient_record},
+	{GF_MEMBERS(shape, GF_FIELD_SIZES, GF_OMITTED), .low = 1, .high = GF_MAX_SIZE},
 	{NULL},
 };
 #undef AT
@@ -181,20 +177,18 @@ const struct gf_record gf_tensor_record = {
 
 #define AT(member) offsetof(struct gf_model_profile, member)
 static const struct gf_field model_scalar_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"device", GF_FIELD_STRING, GF_OMITTED, .offset = AT(device)},
-	{"batch_per_rank", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(batch_per_rank), .low = 1,
-	 .high = GF_MAX_COUNT},
-	{"accumulate", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(accumulate), .low = 1,
-	 .high = GF_MAX_COUNT},
-	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s), .high = GF_MAX_TIME_S},
-	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s), .high = GF_MAX_TIME_S},
-	{"update_s", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(update_s), .high = GF_MAX_TIME_S},
-	{"spread_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(spread_s), .high = GF_MAX_TIME_S},
-	{"drift", GF_FIELD_REAL, GF_OMITTED, .offset = AT(drift), .high = 1},
-	{"overlap_slowdown", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(overlap_slowdown), .low = 1,
-	 .high = 1e6, .absent = 1},
-	{"issue_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(issue_s), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(device, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(batch_per_rank, GF_FIELD_SIZE, GF_OMITTED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(accumulate, GF_FIELD_SIZE, GF_OMITTED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(forward_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(backward_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(update_s, GF_FIELD_REAL, GF_DEFAULTED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(spread_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(drift, GF_FIELD_REAL, GF_OMITTED), .high = 1},
+	{GF_MEMBER(overlap_slowdown, GF_FIELD_REAL, GF_DEFAULTED), .low = 1, .high = 1e6,
+	 .absent = 1},
+	{GF_MEMBER(issue_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
 	{NULL},
 };
 
@@ -204,8 +198,8 @@ const struct gf_record gf_model_scalars_record = {
 
 static const struct gf_field model_fields[] = {
 	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
-	{"tensors", GF_FIELD_LIST, .offset = AT(tensors), .count_offset = AT(ntensors),
-	 .record = &gf_tensor_record, .schema = "\"minItems\": 1"},
+	{GF_MEMBERS(tensors, GF_FIELD_LIST, GF_REQUIRED), .record = &gf_tensor_record,
+	 .schema = "\"minItems\": 1"},
 	{NULL},
 };
 
@@ -218,7 +212,6 @@ const struct gf_record gf_model_profile_record = {
 	GF_RECORD(struct gf_model_profile, model_fields),
 	.finish = finish_model,
 };
-#undef AT
 
 struct gf_model_profile *gf_model_profile_untimed(const char *name, size_t ntensors)
 {

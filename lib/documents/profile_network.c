@@ -16,12 +16,9 @@
 
 #define AT(member) offsetof(struct gf_beside_backward, member)
 static const struct gf_field beside_fields[] = {
-	{"compute_slowdown", GF_FIELD_REALS, GF_OMITTED, .offset = AT(compute_slowdown),
-	 .count_offset = AT(ncompute_slowdown), .low = 1, .high = 1e6},
-	{"message_slowdown", GF_FIELD_REAL, GF_OMITTED, .offset = AT(message_slowdown), .low = 1,
-	 .high = 1e6},
-	{"startup_extra_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(startup_extra_s),
-	 .high = GF_MAX_TIME_S},
+	{GF_MEMBERS(compute_slowdown, GF_FIELD_REALS, GF_OMITTED), .low = 1, .high = 1e6},
+	{GF_MEMBER(message_slowdown, GF_FIELD_REAL, GF_OMITTED), .low = 1, .high = 1e6},
+	{GF_MEMBER(startup_extra_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
 	{NULL},
 };
 
@@ -33,21 +30,18 @@ static const struct gf_record beside_record = {
 
 #define AT(member) offsetof(struct gf_allreduce_cost, member)
 static const struct gf_field allreduce_fields[] = {
-	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{"collective", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(collective),
-	 .names = gf_coll_half_names},
-	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
-	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages), .count_offset = AT(nstages),
-	 .record = &gf_stage_record},
-	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s), .high = GF_MAX_TIME_S},
-	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s), .high = GF_MAX_TIME_S},
-	{"larger", GF_FIELD_LIST, GF_OMITTED, .offset = AT(larger), .count_offset = AT(nlarger),
-	 .record = &gf_cost_line_record, .schema = "\"maxItems\": 100"},
-	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
-	 .own = &gf_contention_own},
+	{GF_MEMBER(algorithm, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(collective, GF_FIELD_CHOICE, GF_OMITTED), .names = gf_coll_half_names},
+	{GF_MEMBER(codec, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBERS(stages, GF_FIELD_LIST, GF_OMITTED), .record = &gf_stage_record},
+	{GF_MEMBER(startup_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(per_byte_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBERS(larger, GF_FIELD_LIST, GF_OMITTED), .record = &gf_cost_line_record,
+	 .schema = "\"maxItems\": 100"},
+	{GF_MEMBER(contention, GF_FIELD_OWN, GF_OMITTED), .own = &gf_contention_own},
 	{"beside_backward", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(beside),
 	 .record = &beside_record},
-	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit), .record = &gf_fit_record},
+	{GF_MEMBER(fit, GF_FIELD_GROUP, GF_OMITTED), .record = &gf_fit_record},
 	{NULL},
 };
 
@@ -95,16 +89,14 @@ static const struct gf_record allreduce_record = {
 	GF_RECORD(struct gf_allreduce_cost, allreduce_fields),
 	.finish = finish_allreduce,
 };
-#undef AT
 
-#define AT(member) offsetof(struct gf_allreduce_cost, member)
 static const struct gf_field variant_fields[] = {
 	{"variant", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s), .high = GF_MAX_TIME_S},
-	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s), .high = GF_MAX_TIME_S},
-	{"larger", GF_FIELD_LIST, GF_OMITTED, .offset = AT(larger), .count_offset = AT(nlarger),
-	 .record = &gf_cost_line_record, .schema = "\"maxItems\": 100"},
-	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit), .record = &gf_fit_record},
+	{GF_MEMBER(startup_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(per_byte_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBERS(larger, GF_FIELD_LIST, GF_OMITTED), .record = &gf_cost_line_record,
+	 .schema = "\"maxItems\": 100"},
+	{GF_MEMBER(fit, GF_FIELD_GROUP, GF_OMITTED), .record = &gf_fit_record},
 	{NULL},
 };
 
@@ -124,16 +116,14 @@ static const struct gf_record variant_record = {
 
 #define AT(member) offsetof(struct gf_level_cost, member)
 static const struct gf_field level_cost_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"alpha_s", GF_FIELD_REAL, .offset = AT(alpha_s), .high = GF_MAX_TIME_S},
-	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte), .high = GF_MAX_TIME_S},
-	{"reduce_s_per_byte", GF_FIELD_REAL, .offset = AT(reduce_s_per_byte),
-	 .high = GF_MAX_TIME_S},
-	{"larger", GF_FIELD_LIST, GF_OMITTED, .offset = AT(larger), .count_offset = AT(nlarger),
-	 .record = &gf_level_line_record, .schema = "\"maxItems\": 7"},
-	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
-	 .own = &gf_contention_own},
-	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit), .record = &gf_fit_record},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(alpha_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(beta_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(reduce_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBERS(larger, GF_FIELD_LIST, GF_OMITTED), .record = &gf_level_line_record,
+	 .schema = "\"maxItems\": 7"},
+	{GF_MEMBER(contention, GF_FIELD_OWN, GF_OMITTED), .own = &gf_contention_own},
+	{GF_MEMBER(fit, GF_FIELD_GROUP, GF_OMITTED), .record = &gf_fit_record},
 	{NULL},
 };
 
@@ -158,10 +148,10 @@ static const struct gf_record level_cost_record = {
 
 #define AT(member) offsetof(struct gf_copy_cost, member)
 static const struct gf_field copy_cost_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"alpha_s", GF_FIELD_REAL, .offset = AT(alpha_s), .high = GF_MAX_TIME_S},
-	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte), .high = GF_MAX_TIME_S},
-	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit), .record = &gf_fit_record},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(alpha_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(beta_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(fit, GF_FIELD_GROUP, GF_OMITTED), .record = &gf_fit_record},
 	{NULL},
 };
 
@@ -262,16 +252,13 @@ static int finish_network(const struct gf_json_at *at, void *item, struct gf_err
 
 #define AT(member) offsetof(struct gf_network, member)
 static const struct gf_field network_fields[] = {
-	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
-	{"allreduce", GF_FIELD_LIST, GF_OMITTED, .offset = AT(allreduce),
-	 .count_offset = AT(nallreduce), .record = &allreduce_record},
-	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels), .count_offset = AT(nlevels),
-	 .record = &level_cost_record},
-	{"drift", GF_FIELD_REAL, GF_OMITTED, .offset = AT(drift), .high = 1},
-	{"library", GF_FIELD_STRING, GF_OMITTED, .offset = AT(library)},
-	{"hosts", GF_FIELD_INT, GF_OMITTED, .offset = AT(hosts), .low = 1, .high = GF_RANKS_MAX},
-	{"variants", GF_FIELD_LIST, GF_OMITTED, .offset = AT(variants),
-	 .count_offset = AT(nvariants), .record = &variant_record},
+	{GF_MEMBER(ranks, GF_FIELD_INT, GF_OMITTED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBERS(allreduce, GF_FIELD_LIST, GF_OMITTED), .record = &allreduce_record},
+	{GF_MEMBERS(levels, GF_FIELD_LIST, GF_OMITTED), .record = &level_cost_record},
+	{GF_MEMBER(drift, GF_FIELD_REAL, GF_OMITTED), .high = 1},
+	{GF_MEMBER(library, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(hosts, GF_FIELD_INT, GF_OMITTED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBERS(variants, GF_FIELD_LIST, GF_OMITTED), .record = &variant_record},
 	{NULL},
 };
 
@@ -279,7 +266,6 @@ const struct gf_record gf_network_record = {
 	GF_RECORD(struct gf_network, network_fields),
 	.finish = finish_network,
 };
-#undef AT
 
 const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
 {

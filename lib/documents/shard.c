@@ -6,11 +6,9 @@
 
 #define AT(member) offsetof(struct gf_shard, member)
 static const struct gf_field shard_fields[] = {
-	{"method", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(method),
-	 .names = gf_shard_plans_names},
-	{"group_ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(group_ranks), .low = 1,
-	 .high = GF_RANKS_MAX},
-	{"ahead", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(ahead), .high = GF_MAX_COUNT},
+	{GF_MEMBER(method, GF_FIELD_CHOICE, GF_OMITTED), .names = gf_shard_plans_names},
+	{GF_MEMBER(group_ranks, GF_FIELD_INT, GF_OMITTED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBER(ahead, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_COUNT},
 	{NULL},
 };
 
@@ -18,7 +16,6 @@ const struct gf_record gf_shard_record = {
 	GF_RECORD(struct gf_shard, shard_fields),
 	.one_line = true,
 };
-#undef AT
 
 bool gf_shard_stays(const struct gf_shard *s, const struct gf_message *messages, size_t n,
 		    size_t parts, size_t stage)

@@ -12,8 +12,8 @@
 
 #define AT(member) offsetof(struct gf_stage, member)
 static const struct gf_field stage_fields[] = {
-	{"factor", GF_FIELD_INT, .offset = AT(factor), .low = 2, .high = INT_MAX},
-	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{GF_MEMBER(factor, GF_FIELD_INT, GF_REQUIRED), .low = 2, .high = INT_MAX},
+	{GF_MEMBER(algorithm, GF_FIELD_STRING, GF_REQUIRED)},
 	{NULL},
 };
 

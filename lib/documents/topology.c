@@ -18,17 +18,15 @@ const char *const gf_path_names[] = {"unknown", "nvlink", "xgmi", "nvswitch", "p
 
 #define AT(member) offsetof(struct gf_level, member)
 static const struct gf_field level_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"size", GF_FIELD_SIZE, .offset = AT(size), .low = 1, .high = GF_RANKS_MAX},
-	{"link", GF_FIELD_STRING, .offset = AT(link)},
-	{"bandwidth_bytes_per_s", GF_FIELD_REAL, .offset = AT(bandwidth_bytes_per_s),
-	 .low = GF_MIN_RATE, .high = GF_MAX_RATE},
-	{"bandwidth_origin", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(bandwidth_origin),
-	 .names = gf_origin_names},
-	{"nics", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(nics), .low = 1, .high = GF_RANKS_MAX},
-	{"latency_s", GF_FIELD_REAL, .offset = AT(latency_s), .high = GF_MAX_TIME_S},
-	{"latency_origin", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(latency_origin),
-	 .names = gf_origin_names},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(size, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBER(link, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(bandwidth_bytes_per_s, GF_FIELD_REAL, GF_REQUIRED), .low = GF_MIN_RATE,
+	 .high = GF_MAX_RATE},
+	{GF_MEMBER(bandwidth_origin, GF_FIELD_CHOICE, GF_DEFAULTED), .names = gf_origin_names},
+	{GF_MEMBER(nics, GF_FIELD_SIZE, GF_OMITTED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBER(latency_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
+	{GF_MEMBER(latency_origin, GF_FIELD_CHOICE, GF_DEFAULTED), .names = gf_origin_names},
 	{NULL},
 };
 #undef AT
@@ -39,19 +37,15 @@ const struct gf_record gf_level_record = {
 
 #define AT(member) offsetof(struct gf_device, member)
 static const struct gf_field device_fields[] = {
-	{"type", GF_FIELD_STRING, .offset = AT(type)},
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"pci", GF_FIELD_STRING, GF_OMITTED, .offset = AT(pci)},
-	{"numa", GF_FIELD_INT, GF_OMITTED, .offset = AT(numa), .low = -1, .high = INT_MAX,
-	 .absent = -1},
-	{"memory_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(memory_bytes),
-	 .high = GF_MAX_SIZE},
-	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(bandwidth_bytes_per_s),
-	 .high = GF_MAX_RATE},
-	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(bandwidth_origin),
-	 .names = gf_origin_names},
-	{"nic", GF_FIELD_STRING, GF_OMITTED, .offset = AT(nic)},
-	{"nic_path", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(nic_path), .names = gf_path_names},
+	{GF_MEMBER(type, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(pci, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(numa, GF_FIELD_INT, GF_OMITTED), .low = -1, .high = INT_MAX, .absent = -1},
+	{GF_MEMBER(memory_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(bandwidth_bytes_per_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_RATE},
+	{GF_MEMBER(bandwidth_origin, GF_FIELD_CHOICE, GF_FOLLOWS), .names = gf_origin_names},
+	{GF_MEMBER(nic, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(nic_path, GF_FIELD_CHOICE, GF_FOLLOWS), .names = gf_path_names},
 	{NULL},
 };
 #undef AT
@@ -63,14 +57,12 @@ static const struct gf_record device_record = {
 
 #define AT(member) offsetof(struct gf_device_link, member)
 static const struct gf_field link_fields[] = {
-	{"from", GF_FIELD_STRING, .offset = AT(from)},
-	{"to", GF_FIELD_STRING, .offset = AT(to)},
-	{"path", GF_FIELD_CHOICE, .offset = AT(path), .names = gf_path_names},
-	{"count", GF_FIELD_INT, GF_OMITTED, .offset = AT(count), .high = INT_MAX},
-	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(bandwidth_bytes_per_s),
-	 .high = GF_MAX_RATE},
-	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(bandwidth_origin),
-	 .names = gf_origin_names},
+	{GF_MEMBER(from, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(to, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(path, GF_FIELD_CHOICE, GF_REQUIRED), .names = gf_path_names},
+	{GF_MEMBER(count, GF_FIELD_INT, GF_OMITTED), .high = INT_MAX},
+	{GF_MEMBER(bandwidth_bytes_per_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_RATE},
+	{GF_MEMBER(bandwidth_origin, GF_FIELD_CHOICE, GF_FOLLOWS), .names = gf_origin_names},
 	{NULL},
 };
 #undef AT
@@ -82,16 +74,13 @@ static const struct gf_record link_record = {
 
 #define AT(member) offsetof(struct gf_nic, member)
 static const struct gf_field nic_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"link", GF_FIELD_STRING, .offset = AT(link)},
-	{"state", GF_FIELD_STRING, .offset = AT(state)},
-	{"pci", GF_FIELD_STRING, GF_OMITTED, .offset = AT(pci)},
-	{"numa", GF_FIELD_INT, GF_OMITTED, .offset = AT(numa), .low = -1, .high = INT_MAX,
-	 .absent = -1},
-	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(bandwidth_bytes_per_s),
-	 .high = GF_MAX_RATE},
-	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(bandwidth_origin),
-	 .names = gf_origin_names},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(link, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(state, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(pci, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(numa, GF_FIELD_INT, GF_OMITTED), .low = -1, .high = INT_MAX, .absent = -1},
+	{GF_MEMBER(bandwidth_bytes_per_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_RATE},
+	{GF_MEMBER(bandwidth_origin, GF_FIELD_CHOICE, GF_FOLLOWS), .names = gf_origin_names},
 	{NULL},
 };
 #undef AT
@@ -103,20 +92,16 @@ static const struct gf_record nic_record = {
 
 #define AT(member) offsetof(struct gf_host, member)
 static const struct gf_field host_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .high = INT_MAX},
-	{"sockets", GF_FIELD_INT, GF_OMITTED, .offset = AT(sockets), .high = INT_MAX},
-	{"numa_nodes", GF_FIELD_INT, GF_OMITTED, .offset = AT(numa_nodes), .high = INT_MAX},
-	{"cores", GF_FIELD_INT, GF_OMITTED, .offset = AT(cores), .high = INT_MAX},
-	{"threads", GF_FIELD_INT, GF_OMITTED, .offset = AT(threads), .high = INT_MAX},
-	{"memory_bytes", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(memory_bytes),
-	 .high = GF_MAX_SIZE},
-	{"devices", GF_FIELD_LIST, GF_DEFAULTED, .offset = AT(devices),
-	 .count_offset = AT(ndevices), .record = &device_record},
-	{"links", GF_FIELD_LIST, GF_OMITTED, .offset = AT(links), .count_offset = AT(nlinks),
-	 .record = &link_record},
-	{"nics", GF_FIELD_LIST, GF_DEFAULTED, .offset = AT(nics), .count_offset = AT(nnics),
-	 .record = &nic_record},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(ranks, GF_FIELD_INT, GF_OMITTED), .high = INT_MAX},
+	{GF_MEMBER(sockets, GF_FIELD_INT, GF_OMITTED), .high = INT_MAX},
+	{GF_MEMBER(numa_nodes, GF_FIELD_INT, GF_OMITTED), .high = INT_MAX},
+	{GF_MEMBER(cores, GF_FIELD_INT, GF_OMITTED), .high = INT_MAX},
+	{GF_MEMBER(threads, GF_FIELD_INT, GF_OMITTED), .high = INT_MAX},
+	{GF_MEMBER(memory_bytes, GF_FIELD_SIZE, GF_OMITTED), .high = GF_MAX_SIZE},
+	{GF_MEMBERS(devices, GF_FIELD_LIST, GF_DEFAULTED), .record = &device_record},
+	{GF_MEMBERS(links, GF_FIELD_LIST, GF_OMITTED), .record = &link_record},
+	{GF_MEMBERS(nics, GF_FIELD_LIST, GF_DEFAULTED), .record = &nic_record},
 	{NULL},
 };
 #undef AT
@@ -166,18 +151,16 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 
 #define AT(member) offsetof(struct gf_topology, member)
 static const struct gf_field topology_fields[] = {
-	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"source", GF_FIELD_STRING, .offset = AT(source)},
-	{"origin", GF_FIELD_RAW, GF_OMITTED, .offset = AT(origin)},
-	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1, .high = GF_RANKS_MAX},
-	{"levels", GF_FIELD_LIST, .offset = AT(levels), .count_offset = AT(nlevels),
-	 .record = &gf_level_record, .schema = "\"maxItems\": 64"},
-	{"hosts", GF_FIELD_LIST, GF_OMITTED, .offset = AT(hosts), .count_offset = AT(nhosts),
-	 .record = &host_record},
+	{GF_MEMBER(producer, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(source, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(origin, GF_FIELD_RAW, GF_OMITTED)},
+	{GF_MEMBER(ranks, GF_FIELD_INT, GF_OMITTED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBERS(levels, GF_FIELD_LIST, GF_REQUIRED), .record = &gf_level_record,
+	 .schema = "\"maxItems\": 64"},
+	{GF_MEMBERS(hosts, GF_FIELD_LIST, GF_OMITTED), .record = &host_record},
 	{NULL},
 };
-#undef AT
 
 static const struct gf_record topology_record = {
 	GF_RECORD(struct gf_topology, topology_fields),

@@ -65,11 +65,10 @@ static const struct gf_field rate_fields[] = {
 		  "(never scaled)")},
 	{REAL("warmup_epochs", warmup_epochs, 0, MAX_REAL),
 	 KEY("EPOCHS", "raise the rate to its peak over EPOCHS")},
-	{"schedule", GF_FIELD_CHOICE, GF_OMITTED, .offset = AT(schedule),
-	 .names = gf_schedule_names, .absent = GF_TRAINING_NO_CHOICE},
-	{"drop_epochs", GF_FIELD_REALS, GF_OMITTED, .offset = AT(drop_epochs),
-	 .count_offset = AT(ndrops), .high = MAX_REAL,
-	 KEY("LIST", "step: the epochs after which the rate drops")},
+	{GF_MEMBER(schedule, GF_FIELD_CHOICE, GF_OMITTED), .names = gf_schedule_names,
+	 .absent = GF_TRAINING_NO_CHOICE},
+	{GF_MEMBER(drop_epochs, GF_FIELD_REALS, GF_OMITTED), .count_offset = AT(ndrops),
+	 .high = MAX_REAL, KEY("LIST", "step: the epochs after which the rate drops")},
 	{REAL("drop_factor", drop_factor, 0, 1), KEY("F", "step: the factor of each drop")},
 	{REAL("power", power, 0, 100), KEY("P", "poly: the exponent")},
 	{REAL("floor", floor, 0, 1), KEY("F", "cosine: the share of the peak that it ends at")},
@@ -105,7 +104,7 @@ static const struct gf_field training_fields[] = {
 	{COUNT("accumulate", accumulate),
 	 OPTION("accumulate", "N",
 		"exchange the mean gradient of N batches at once (the plan's, or 1)")},
-	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed), .high = MAX_SEED,
+	{GF_MEMBER(seed, GF_FIELD_SIZE, GF_OMITTED), .high = MAX_SEED,
 	 .absent = (double)GF_TRAINING_NO_SEED,
 	 OPTION("seed", "N", "seed of weights and data order")},
 	{TEXT("augment", augment), .names = augmentations,
@@ -150,7 +149,6 @@ const struct gf_document_format gf_document_training = {
 	.description = "how a model is trained, apart from how gradients are exchanged",
 	.record = &gf_training_record,
 };
-#undef AT
 
 void gf_training_init(struct gf_training *t)
 {

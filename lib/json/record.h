@@ -84,6 +84,12 @@ struct gf_field {
 	const char *option, *unit, *help;
 };
 
+/* A field by the name of its member of the struct that AT, a macro of the table's file, finds
+ * members of; GF_MEMBERS: with its count, which is called as the member with an n before. */
+#define GF_MEMBER(member, type, presence) #member, type, presence, .offset = AT(member)
+#define GF_MEMBERS(member, type, presence)                                                         \
+	GF_MEMBER(member, type, presence), .count_offset = AT(n##member)
+
 struct gf_record {
 	size_t bytes;        /* of the struct */
 	size_t extra_offset; /* of its char *extra, which is never first */

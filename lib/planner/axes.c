@@ -51,7 +51,6 @@ static const struct gf_field memory_fields[] = {
 	 .help = "backward makes activations again, by segments of the model (no)"},
 	{NULL},
 };
-#undef AT
 const struct gf_record gf_axes_shard_keys = {.bytes = sizeof(struct gf_axes),
 					     .fields = shard_fields};
 const struct gf_record gf_axes_memory_keys = {.bytes = sizeof(struct gf_axes),

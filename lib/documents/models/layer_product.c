@@ -28,9 +28,9 @@ static int want_sequence(const struct gf_infer *c, const struct gf_shape *s)
 
 static const struct gf_field fc_fields[] = {
 	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
-	{"bias", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(bias), .absent = 1},
-	{"tied", GF_FIELD_STRING, GF_OMITTED, .offset = AT(tied)},
-	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
+	{GF_MEMBER(bias, GF_FIELD_BOOL, GF_DEFAULTED), .absent = 1},
+	{GF_MEMBER(tied, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(frozen, GF_FIELD_BOOL, GF_OMITTED)},
 	{NULL},
 };
 
@@ -97,12 +97,12 @@ const struct gf_layer_kind gf_layer_fc = {
 /* --- embedding ----------------------------------------------------------- */
 
 static const struct gf_field embedding_fields[] = {
-	{"entries", GF_FIELD_SIZE, .offset = AT(entries), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(entries, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT},
 	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
-	{"positional", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(positional)},
-	{"stretch", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(stretch), .absent = 1, .low = 1,
+	{GF_MEMBER(positional, GF_FIELD_BOOL, GF_OMITTED)},
+	{GF_MEMBER(stretch, GF_FIELD_SIZE, GF_OMITTED), .absent = 1, .low = 1,
 	 .high = GF_MAX_COUNT},
-	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
+	{GF_MEMBER(frozen, GF_FIELD_BOOL, GF_OMITTED)},
 	{NULL},
 };
 
@@ -139,11 +139,10 @@ const struct gf_layer_kind gf_layer_embedding = {
 /* --- attention ----------------------------------------------------------- */
 
 static const struct gf_field attention_fields[] = {
-	{"heads", GF_FIELD_SIZE, .offset = AT(heads), .low = 1, .high = GF_MAX_COUNT},
-	{"kv_heads", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(kv_heads), .low = 1,
-	 .high = GF_MAX_COUNT},
-	{"causal", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(causal)},
-	{"rotary", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(rotary)},
+	{GF_MEMBER(heads, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(kv_heads, GF_FIELD_SIZE, GF_OMITTED), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(causal, GF_FIELD_BOOL, GF_OMITTED)},
+	{GF_MEMBER(rotary, GF_FIELD_BOOL, GF_OMITTED)},
 	{NULL},
 };
 

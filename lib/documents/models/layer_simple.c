@@ -20,9 +20,8 @@ static const struct gf_field no_fields[] = {
 #define NORM_BACKWARD 8
 
 static const struct gf_field batchnorm_fields[] = {
-	{"epsilon", GF_FIELD_REAL, GF_OMITTED, .offset = AT(epsilon), .low = 1e-12, .high = 1,
-	 .absent = 1e-5},
-	{"momentum", GF_FIELD_REAL, GF_OMITTED, .offset = AT(momentum), .high = 1, .absent = 0.1},
+	{GF_MEMBER(epsilon, GF_FIELD_REAL, GF_OMITTED), .low = 1e-12, .high = 1, .absent = 1e-5},
+	{GF_MEMBER(momentum, GF_FIELD_REAL, GF_OMITTED), .high = 1, .absent = 0.1},
 	{NULL},
 };
 
@@ -54,8 +53,7 @@ const struct gf_layer_kind gf_layer_batchnorm = {
 };
 
 static const struct gf_field layernorm_fields[] = {
-	{"epsilon", GF_FIELD_REAL, GF_OMITTED, .offset = AT(epsilon), .low = 1e-12, .high = 1,
-	 .absent = 1e-5},
+	{GF_MEMBER(epsilon, GF_FIELD_REAL, GF_OMITTED), .low = 1e-12, .high = 1, .absent = 1e-5},
 	{NULL},
 };
 
@@ -146,7 +144,7 @@ const struct gf_layer_kind gf_layer_tanh = {
 };
 
 static const struct gf_field dropout_fields[] = {
-	{"rate", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(rate), .high = 0.999999, .absent = 0.5},
+	{GF_MEMBER(rate, GF_FIELD_REAL, GF_DEFAULTED), .high = 0.999999, .absent = 0.5},
 	{NULL},
 };
 
@@ -258,7 +256,7 @@ const struct gf_layer_kind gf_layer_patches = {
 /* --- select -------------------------------------------------------------- */
 
 static const struct gf_field select_fields[] = {
-	{"position", GF_FIELD_SIZE, .offset = AT(position), .high = GF_MAX_COUNT},
+	{GF_MEMBER(position, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_COUNT},
 	{NULL},
 };
 

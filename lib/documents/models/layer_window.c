@@ -98,15 +98,13 @@ static int slide(struct gf_infer *c, size_t channels)
 
 #define AT(member) offsetof(struct gf_layer, member)
 static const struct gf_field conv_fields[] = {
-	{"filters", GF_FIELD_SIZE, .offset = AT(filters), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(filters, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT},
 	{"kernel", GF_FIELD_OWN, .own = &kernel_own},
-	{"stride", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(stride), .low = 1, .high = MAX_WINDOW,
-	 .absent = 1},
+	{GF_MEMBER(stride, GF_FIELD_SIZE, GF_DEFAULTED), .low = 1, .high = MAX_WINDOW, .absent = 1},
 	{"pad", GF_FIELD_OWN, GF_DEFAULTED, .own = &pad_own},
-	{"groups", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(groups), .low = 1, .high = GF_MAX_COUNT,
-	 .absent = 1},
-	{"bias", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(bias), .absent = 1},
-	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
+	{GF_MEMBER(groups, GF_FIELD_SIZE, GF_OMITTED), .low = 1, .high = GF_MAX_COUNT, .absent = 1},
+	{GF_MEMBER(bias, GF_FIELD_BOOL, GF_DEFAULTED), .absent = 1},
+	{GF_MEMBER(frozen, GF_FIELD_BOOL, GF_OMITTED)},
 	{NULL},
 };
 
@@ -146,12 +144,11 @@ const struct gf_layer_kind gf_layer_conv = {
 
 static const struct gf_field pool_fields[] = {
 	{"kernel", GF_FIELD_OWN, .own = &kernel_own},
-	{"stride", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(stride), .low = 1,
+	{GF_MEMBER(stride, GF_FIELD_SIZE, GF_DEFAULTED), .low = 1,
 	 .high = MAX_WINDOW}, /* absent: 0, which infer_pool replaces */
 	{"pad", GF_FIELD_OWN, GF_DEFAULTED, .own = &pad_own},
 	{NULL},
 };
-#undef AT
 
 static int infer_pool(struct gf_infer *c)
 {

@@ -214,10 +214,10 @@ static const struct gf_field_own own_shape = {
 
 #define AT(member) offsetof(struct gf_model, member)
 static const struct gf_field model_fields[] = {
-	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
-	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"input", GF_FIELD_OWN, .offset = AT(input), .own = &own_shape},
-	{"classes", GF_FIELD_SIZE, .offset = AT(classes), .low = 1, .high = GF_MAX_COUNT},
+	{GF_MEMBER(producer, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(input, GF_FIELD_OWN, GF_REQUIRED), .own = &own_shape},
+	{GF_MEMBER(classes, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT},
 	{"layers", GF_FIELD_OWN, .own = &gf_model_layers_own},
 	{NULL},
 };
@@ -232,7 +232,6 @@ const struct gf_document_format gf_document_model = {
 	.description = "the layers of a network",
 	.record = &model_record,
 };
-#undef AT
 
 int gf_model_read(const struct gf_json *root, const char *file, struct gf_model *m,
 		  struct gf_error *err)

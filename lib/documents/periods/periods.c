@@ -7,8 +7,8 @@
 #define AT(member) offsetof(struct gf_period, member)
 
 static const struct gf_field first_fields[] = {
-	{"group_ranks", GF_FIELD_INT, .offset = AT(group_ranks), .low = 1, .high = GF_RANKS_MAX},
-	{"steps", GF_FIELD_SIZE, .offset = AT(steps), .low = 1, .high = GF_MAX_SIZE, .unit = "H",
+	{GF_MEMBER(group_ranks, GF_FIELD_INT, GF_REQUIRED), .low = 1, .high = GF_RANKS_MAX},
+	{GF_MEMBER(steps, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_SIZE, .unit = "H",
 	 .help = "steps from one outer exchange to the next"},
 	{NULL},
 };
@@ -18,11 +18,9 @@ static const struct gf_record first_record = {
 };
 
 static const struct gf_field predicted_fields[] = {
-	{"period_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(period_s), .high = GF_MAX_TIME_SUM_S},
-	{"exchange_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(exchange_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"exposed_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(exposed_s),
-	 .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(period_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(exchange_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_SUM_S},
+	{GF_MEMBER(exposed_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_SUM_S},
 	{NULL},
 };
 
@@ -31,10 +29,9 @@ static const struct gf_record predicted_record = {
 };
 
 static const struct gf_field last_fields[] = {
-	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1, .high = GF_MAX_COUNT,
-	 .absent = 1},
-	{"messages", GF_FIELD_LIST, .offset = AT(messages), .count_offset = AT(nmessages),
-	 .record = &gf_message_record, .schema = "\"minItems\": 1"},
+	{GF_MEMBER(lanes, GF_FIELD_INT, GF_DEFAULTED), .low = 1, .high = GF_MAX_COUNT, .absent = 1},
+	{GF_MEMBERS(messages, GF_FIELD_LIST, GF_REQUIRED), .record = &gf_message_record,
+	 .schema = "\"minItems\": 1"},
 	{.type = GF_FIELD_INCLUDE, .record = &predicted_record},
 	{NULL},
 };
@@ -113,7 +110,7 @@ const struct gf_period_plan gf_period_plan_local_sgd = {
  */
 static const struct gf_field post_local_fields[] = {
 	FIRST,
-	{"begin_steps", GF_FIELD_SIZE, .offset = AT(begin_steps), .high = GF_MAX_SIZE, .unit = "N",
+	{GF_MEMBER(begin_steps, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE, .unit = "N",
 	 .help = "the first N steps have an exchange in each"},
 	LAST,
 	{NULL},
@@ -172,11 +169,11 @@ const struct gf_period_plan gf_period_plan_diloco = {
  * `delay` steps, whose parameters it is mixed into. */
 static const struct gf_field streaming_fields[] = {
 	FIRST,
-	{"fragments", GF_FIELD_SIZE, .offset = AT(fragments), .low = 1, .high = GF_MAX_COUNT,
+	{GF_MEMBER(fragments, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT,
 	 .unit = "N", .help = "parts of the model that are exchanged in turn"},
-	{"delay", GF_FIELD_SIZE, .offset = AT(delay), .high = GF_MAX_SIZE, .unit = "STEPS",
+	{GF_MEMBER(delay, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE, .unit = "STEPS",
 	 .help = "steps beside which a fragment is exchanged"},
-	{"mix", GF_FIELD_REAL, .offset = AT(mix), .high = 1, .unit = "SHARE",
+	{GF_MEMBER(mix, GF_FIELD_REAL, GF_REQUIRED), .high = 1, .unit = "SHARE",
 	 .help = "of its own parameters that a rank keeps"},
 	RATE,
 	MOMENTUM,

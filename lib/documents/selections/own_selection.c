@@ -22,14 +22,14 @@ struct params {
 #define AT(member) offsetof(struct params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
-	{"bytes_per_value", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(bytes_per_value),
-	 .low = GF_MIN_RATE, .high = GF_MAX_COUNT, .absent = 8, .unit = "BYTES",
+	{GF_MEMBER(bytes_per_value, GF_FIELD_REAL, GF_DEFAULTED), .low = GF_MIN_RATE,
+	 .high = GF_MAX_COUNT, .absent = 8, .unit = "BYTES",
 	 .help = "of a value that is sent, with its place"},
-	{"merges", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(merges), .unit = "yes|no",
+	{GF_MEMBER(merges, GF_FIELD_BOOL, GF_OMITTED), .unit = "yes|no",
 	 .help = "sets are merged along a tree, not gathered"},
-	{"select_bytes_per_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(select_bytes_per_s),
-	 .high = GF_MAX_SIZE, .unit = "RATE", .help = "how fast values are chosen among gradients"},
-	{"name", GF_FIELD_STRING, GF_OMITTED, .offset = AT(name), .unit = "NAME",
+	{GF_MEMBER(select_bytes_per_s, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_SIZE,
+	 .unit = "RATE", .help = "how fast values are chosen among gradients"},
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_OMITTED), .unit = "NAME",
 	 .help = "what tables call it"},
 	{NULL},
 };
@@ -37,7 +37,6 @@ static const struct gf_field fields[] = {
 static const struct gf_record record = {
 	GF_RECORD(struct params, fields),
 };
-#undef AT
 
 static size_t wire(const void *params, const struct gf_wired *message, struct gf_wire *wires)
 {
