@@ -19,7 +19,9 @@ struct gf_infer {
 };
 
 struct gf_layer_kind {
-	size_t min_inputs, max_inputs;
+	struct {
+		size_t least, most;
+	} inputs;
 	const struct gf_field *fields; /* beside name, type and from */
 	bool lends_weight;             /* to layers that are tied to it */
 	/* Sets out, the FLOPs, and adds parameters; in is set already. */
@@ -40,8 +42,11 @@ void gf_infer_param(struct gf_infer *c, const char *suffix, struct gf_shape shap
 const char *gf_shape_text(const struct gf_shape *s, char out[96]);
 int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Whether backward needs the gradient of the layer's input: not if nothing before it is trained. */
-bool gf_infer_data_gradient(const struct gf_infer *c);
+/* "want an input {T, F}, got ..." */
+int gf_infer_refuse_shape(const struct gf_infer *c, const struct gf_shape *got, const char *want);
+/* Sets FLOPs of a layer of products. Backward makes the gradient of the weights and, unless nothing
+ * before the layer is trained, that of its input: each costs as much as forward. */
+void gf_infer_multiply(struct gf_infer *c, double forward);
 /* Sets FLOPs of a layer without products: per element of its output. */
 void gf_infer_elementwise(struct gf_infer *c, double forward, double backward);
 

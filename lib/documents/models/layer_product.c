@@ -7,21 +7,11 @@
 
 #define AT(member) offsetof(struct gf_layer, member)
 
-/* Backward makes the gradient of the weights and, unless the input is the sample, that of the
- * input: each costs as much as forward. */
-static void multiply(struct gf_infer *c, double forward)
-{
-	c->layer->forward_flops = forward;
-	c->layer->backward_flops = forward * (gf_infer_data_gradient(c) ? 2 : 1);
-}
-
 static int want_sequence(const struct gf_infer *c, const struct gf_shape *s)
 {
-	char shape[96];
-
 	if (s->rank == 2)
 		return 0;
-	return gf_infer_refuse(c, NULL, "want an input {T, F}, got %s", gf_shape_text(s, shape));
+	return gf_infer_refuse_shape(c, s, "{T, F}");
 }
 
 /* --- fc ------------------------------------------------------------------ */
@@ -82,14 +72,13 @@ static int infer_fc(struct gf_infer *c)
 	}
 	if (l->bias)
 		gf_infer_param(c, "bias", (struct gf_shape){1, {l->filters}});
-	multiply(c, 2.0 * (double)inputs * (double)gf_shape_elems(&l->out));
+	gf_infer_multiply(c, 2.0 * (double)inputs * (double)gf_shape_elems(&l->out));
 	return 0;
 }
 
 const struct gf_layer_kind gf_layer_fc = {
 	.lends_weight = true,
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = fc_fields,
 	.infer = infer_fc,
 };
@@ -109,12 +98,10 @@ static const struct gf_field embedding_fields[] = {
 static int infer_embedding(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
-	char shape[96];
 	size_t rows;
 
 	if (l->in.rank != 1)
-		return gf_infer_refuse(c, NULL, "want an input {T}, got %s",
-				       gf_shape_text(&l->in, shape));
+		return gf_infer_refuse_shape(c, &l->in, "{T}");
 	if (l->stretch > 1 && !l->positional)
 		return gf_infer_refuse(c, "stretch", "want it with positional, got it without");
 	rows = (l->in.dims[0] - 1) / l->stretch + 1;
@@ -130,8 +117,7 @@ static int infer_embedding(struct gf_infer *c)
 
 const struct gf_layer_kind gf_layer_embedding = {
 	.lends_weight = true,
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = embedding_fields,
 	.infer = infer_embedding,
 };
@@ -208,8 +194,7 @@ static int infer_attention(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_attention = {
-	.min_inputs = 1,
-	.max_inputs = 3,
+	.inputs = {1, 3},
 	.fields = attention_fields,
 	.infer = infer_attention,
 };
@@ -235,14 +220,13 @@ static int infer_lstm(struct gf_infer *c)
 	gf_infer_param(c, "weight_hh", (struct gf_shape){2, {gates, l->filters}});
 	gf_infer_param(c, "bias_ih", (struct gf_shape){1, {gates}});
 	gf_infer_param(c, "bias_hh", (struct gf_shape){1, {gates}});
-	multiply(c, 2.0 * (double)gates * (double)(l->in.dims[1] + l->filters) *
-			    (double)l->in.dims[0]);
+	gf_infer_multiply(c, 2.0 * (double)gates * (double)(l->in.dims[1] + l->filters) *
+				     (double)l->in.dims[0]);
 	return 0;
 }
 
 const struct gf_layer_kind gf_layer_lstm = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = lstm_fields,
 	.infer = infer_lstm,
 };

@@ -36,18 +36,15 @@ static void scale_and_shift(struct gf_infer *c, size_t features)
 static int infer_batchnorm(struct gf_infer *c)
 {
 	const struct gf_shape *in = &c->layer->in;
-	char shape[96];
 
 	if (in->rank != 3 && in->rank != 1)
-		return gf_infer_refuse(c, NULL, "want an input {C, H, W} or {F}, got %s",
-				       gf_shape_text(in, shape));
+		return gf_infer_refuse_shape(c, in, "{C, H, W} or {F}");
 	scale_and_shift(c, in->dims[0]);
 	return 0;
 }
 
 const struct gf_layer_kind gf_layer_batchnorm = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = batchnorm_fields,
 	.infer = infer_batchnorm,
 };
@@ -60,18 +57,15 @@ static const struct gf_field layernorm_fields[] = {
 static int infer_layernorm(struct gf_infer *c)
 {
 	const struct gf_shape *in = &c->layer->in;
-	char shape[96];
 
 	if (in->rank > 2)
-		return gf_infer_refuse(c, NULL, "want an input {T, F} or {F}, got %s",
-				       gf_shape_text(in, shape));
+		return gf_infer_refuse_shape(c, in, "{T, F} or {F}");
 	scale_and_shift(c, in->dims[in->rank - 1]);
 	return 0;
 }
 
 const struct gf_layer_kind gf_layer_layernorm = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = layernorm_fields,
 	.infer = infer_layernorm,
 };
@@ -80,11 +74,9 @@ const struct gf_layer_kind gf_layer_layernorm = {
 static int infer_rmsnorm(struct gf_infer *c)
 {
 	const struct gf_shape *in = &c->layer->in;
-	char shape[96];
 
 	if (in->rank > 2)
-		return gf_infer_refuse(c, NULL, "want an input {T, F} or {F}, got %s",
-				       gf_shape_text(in, shape));
+		return gf_infer_refuse_shape(c, in, "{T, F} or {F}");
 	c->layer->out = *in;
 	gf_infer_param(c, "weight", (struct gf_shape){1, {in->dims[in->rank - 1]}});
 	gf_infer_elementwise(c, 4, 6);
@@ -92,8 +84,7 @@ static int infer_rmsnorm(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_rmsnorm = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = layernorm_fields,
 	.infer = infer_rmsnorm,
 };
@@ -108,8 +99,7 @@ static int infer_relu(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_relu = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = no_fields,
 	.infer = infer_relu,
 };
@@ -123,22 +113,19 @@ static int infer_transcendental(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_gelu = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = no_fields,
 	.infer = infer_transcendental,
 };
 
 const struct gf_layer_kind gf_layer_silu = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = no_fields,
 	.infer = infer_transcendental,
 };
 
 const struct gf_layer_kind gf_layer_tanh = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = no_fields,
 	.infer = infer_transcendental,
 };
@@ -149,10 +136,7 @@ static const struct gf_field dropout_fields[] = {
 };
 
 const struct gf_layer_kind gf_layer_dropout = {
-	.min_inputs = 1,
-	.max_inputs = 1,
-	.fields = dropout_fields,
-	.infer = infer_relu, /* one operation, too */
+	.inputs = {1, 1}, .fields = dropout_fields, .infer = infer_relu, /* one operation, too */
 };
 
 /* --- several inputs ------------------------------------------------------ */
@@ -182,15 +166,13 @@ static int infer_mul(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_mul = {
-	.min_inputs = 2,
-	.max_inputs = 2,
+	.inputs = {2, 2},
 	.fields = no_fields,
 	.infer = infer_mul,
 };
 
 const struct gf_layer_kind gf_layer_add = {
-	.min_inputs = 2,
-	.max_inputs = 2,
+	.inputs = {2, 2},
 	.fields = no_fields,
 	.infer = infer_add,
 };
@@ -219,8 +201,7 @@ static int infer_concat(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_concat = {
-	.min_inputs = 2,
-	.max_inputs = INT_MAX,
+	.inputs = {2, INT_MAX},
 	.fields = no_fields,
 	.infer = infer_concat,
 };
@@ -233,11 +214,9 @@ static int infer_patches(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	const size_t features = l->in.dims[0];
-	char shape[96];
 
 	if (l->in.rank != 3)
-		return gf_infer_refuse(c, NULL, "want an input {C, H, W}, got %s",
-				       gf_shape_text(&l->in, shape));
+		return gf_infer_refuse_shape(c, &l->in, "{C, H, W}");
 	l->out = (struct gf_shape){2, {1 + l->in.dims[1] * l->in.dims[2], features}};
 	gf_infer_param(c, "cls_token", (struct gf_shape){3, {1, 1, features}});
 	gf_infer_param(c, "position_embeddings",
@@ -247,8 +226,7 @@ static int infer_patches(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_patches = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = no_fields,
 	.infer = infer_patches,
 };
@@ -263,11 +241,9 @@ static const struct gf_field select_fields[] = {
 static int infer_select(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
-	char shape[96];
 
 	if (l->in.rank != 2)
-		return gf_infer_refuse(c, NULL, "want an input {T, F}, got %s",
-				       gf_shape_text(&l->in, shape));
+		return gf_infer_refuse_shape(c, &l->in, "{T, F}");
 	if (l->position >= l->in.dims[0])
 		return gf_infer_refuse(c, "position", "want an integer < %zu, got %zu",
 				       l->in.dims[0], l->position);
@@ -277,8 +253,7 @@ static int infer_select(struct gf_infer *c)
 }
 
 const struct gf_layer_kind gf_layer_select = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = select_fields,
 	.infer = infer_select,
 };

@@ -81,8 +81,7 @@ static int slide(struct gf_infer *c, size_t channels)
 	char shape[96];
 
 	if (l->in.rank != 3)
-		return gf_infer_refuse(c, NULL, "want an input {C, H, W}, got %s",
-				       gf_shape_text(&l->in, shape));
+		return gf_infer_refuse_shape(c, &l->in, "{C, H, W}");
 	if (l->in.dims[1] + 2 * l->pad < l->kernel || l->in.dims[2] + 2 * l->pad_w < l->kernel_w)
 		return gf_infer_refuse(c, "kernel",
 				       "want a window inside the padded input %s, got %zu x %zu",
@@ -127,15 +126,13 @@ static int infer_conv(struct gf_infer *c)
 		       (struct gf_shape){4, {l->filters, in_channels, l->kernel, l->kernel_w}});
 	if (l->bias)
 		gf_infer_param(c, "bias", (struct gf_shape){1, {l->filters}});
-	l->forward_flops = 2.0 * (double)in_channels * (double)l->kernel * (double)l->kernel_w *
-			   (double)gf_shape_elems(&l->out);
-	l->backward_flops = l->forward_flops * (gf_infer_data_gradient(c) ? 2 : 1);
+	gf_infer_multiply(c, 2.0 * (double)in_channels * (double)l->kernel * (double)l->kernel_w *
+				     (double)gf_shape_elems(&l->out));
 	return 0;
 }
 
 const struct gf_layer_kind gf_layer_conv = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = conv_fields,
 	.infer = infer_conv,
 };
@@ -171,11 +168,9 @@ static int infer_pool(struct gf_infer *c)
 static int infer_globalpool(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
-	char shape[96];
 
 	if (l->in.rank != 3)
-		return gf_infer_refuse(c, NULL, "want an input {C, H, W}, got %s",
-				       gf_shape_text(&l->in, shape));
+		return gf_infer_refuse_shape(c, &l->in, "{C, H, W}");
 	l->out = (struct gf_shape){1, {l->in.dims[0]}};
 	l->forward_flops = (double)gf_shape_elems(&l->in);
 	l->backward_flops = l->forward_flops;
@@ -187,22 +182,19 @@ static const struct gf_field no_fields[] = {
 };
 
 const struct gf_layer_kind gf_layer_maxpool = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = pool_fields,
 	.infer = infer_pool,
 };
 
 const struct gf_layer_kind gf_layer_avgpool = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = pool_fields,
 	.infer = infer_pool,
 };
 
 const struct gf_layer_kind gf_layer_globalpool = {
-	.min_inputs = 1,
-	.max_inputs = 1,
+	.inputs = {1, 1},
 	.fields = no_fields,
 	.infer = infer_globalpool,
 };

@@ -65,11 +65,21 @@ int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt, 
 	return gf_json_refuse(c->at, place, c->err, "%s", reason);
 }
 
-bool gf_infer_data_gradient(const struct gf_infer *c)
+int gf_infer_refuse_shape(const struct gf_infer *c, const struct gf_shape *got, const char *want)
 {
-	int from = c->layer->inputs[0];
+	char shape[96];
 
-	return from >= 0 && c->model->layers[from].trained;
+	return gf_infer_refuse(c, NULL, "want an input %s, got %s", want,
+			       gf_shape_text(got, shape));
+}
+
+void gf_infer_multiply(struct gf_infer *c, double forward)
+{
+	const int from = c->layer->inputs[0];
+	const bool trained_before = from >= 0 && c->model->layers[from].trained;
+
+	c->layer->forward_flops = forward;
+	c->layer->backward_flops = forward * (trained_before ? 2 : 1);
 }
 
 void gf_infer_elementwise(struct gf_infer *c, double forward, double backward)

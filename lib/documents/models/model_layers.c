@@ -48,17 +48,17 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind, co
 	size_t count, wanted, i;
 	int rc;
 
-	if (!gf_json_has(at, "from") && kind->min_inputs == 1)
+	if (!gf_json_has(at, "from") && kind->inputs.least == 1)
 		return 0;
 	rc = gf_json_array(at, "from", &row, &count, err);
 	if (rc)
 		return rc;
-	wanted = count < kind->min_inputs ? kind->min_inputs : kind->max_inputs;
-	if (count < kind->min_inputs || count > kind->max_inputs)
+	wanted = count < kind->inputs.least ? kind->inputs.least : kind->inputs.most;
+	if (count < kind->inputs.least || count > kind->inputs.most)
 		return gf_json_refuse(at, "from", err, "want %s%zu name%s for %s, got %zu",
-				      kind->max_inputs == kind->min_inputs ? ""
-				      : count < kind->min_inputs           ? "at least "
-									   : "at most ",
+				      kind->inputs.most == kind->inputs.least ? ""
+				      : count < kind->inputs.least            ? "at least "
+									      : "at most ",
 				      wanted, wanted > 1 ? "s" : "", type, count);
 	links->names = gf_xcalloc(count, sizeof(char *));
 	links->count = count;
@@ -239,9 +239,9 @@ static void add_schema(struct gf_text *out)
 			"\"name\": " GF_SCHEMA_TEXT ", \"type\": {\"const\": \"%s\"}, \"from\": "
 			"{\"type\": \"array\", \"minItems\": %zu, "
 			"\"maxItems\": %zu, \"items\": " GF_SCHEMA_TEXT "}",
-			gf_layer_type_names[i], k->min_inputs, k->max_inputs);
+			gf_layer_type_names[i], k->inputs.least, k->inputs.most);
 		const struct gf_schema_first first = {
-			k->min_inputs > 1 ? "\"name\", \"type\", \"from\"" : "\"name\", \"type\"",
+			k->inputs.least > 1 ? "\"name\", \"type\", \"from\"" : "\"name\", \"type\"",
 			properties};
 
 		gf_text_addf(out, "%s", i ? ", " : "");
