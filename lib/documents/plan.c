@@ -200,12 +200,6 @@ const struct gf_document_format gf_document_plan = {
 	.record = &plan_record,
 };
 
-int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
-		 struct gf_error *err)
-{
-	return gf_document_read(root, file, &gf_document_plan, p, err);
-}
-
 /* The plan as it is written: a rule plan's lanes and segments stand in the rule, and messages name
  * what runs. Its messages are to be freed, and borrow.
  */

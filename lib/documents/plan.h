@@ -144,8 +144,6 @@ struct gf_plan {
 	char *extra, *inputs_extra, *fusion_extra, *pipeline_extra;
 };
 
-int gf_plan_read(const struct gf_json *root, const char *file, struct gf_plan *p,
-		 struct gf_error *err);
 int gf_plan_check(const struct gf_plan *p, struct gf_error *err);
 char *gf_plan_write(const struct gf_plan *p);
 void gf_plan_release(struct gf_plan *p);

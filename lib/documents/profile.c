@@ -77,12 +77,6 @@ const struct gf_document_format gf_document_profile = {
 	.record = &profile_record,
 };
 
-int gf_profile_read(const struct gf_json *root, const char *file, struct gf_profile *p,
-		    struct gf_error *err)
-{
-	return gf_document_read(root, file, &gf_document_profile, p, err);
-}
-
 int gf_profile_check(const struct gf_profile *p, struct gf_error *err)
 {
 	return gf_document_check(&gf_document_profile, p, err);

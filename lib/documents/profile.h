@@ -215,8 +215,6 @@ struct gf_profile {
 	char *extra;
 };
 
-int gf_profile_read(const struct gf_json *root, const char *file, struct gf_profile *p,
-		    struct gf_error *err);
 int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
 /* One line on how far the measurements can be trusted, with a cause and advice; nothing if there is
  * nothing to say. */

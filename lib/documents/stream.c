@@ -8,6 +8,8 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "json/record.h"
+#include "lists/gf_document_formats.h"
 
 void gf_document_digest(const char *written, char out[GF_DIGEST_TEXT])
 {
@@ -16,39 +18,19 @@ void gf_document_digest(const char *written, char out[GF_DIGEST_TEXT])
 
 /* --- the formats --------------------------------------------------------- */
 
-/* One format of document: where struct gf_documents keeps it, and its verbs. */
+/* One format of document, and where struct gf_documents keeps it. */
 struct format {
-	const char *name;
-	size_t bytes;                  /* of the struct */
-	size_t document, digest, file; /* offsets in struct gf_documents */
-	int (*read)(const struct gf_json *root, const char *file, void *document,
-		    struct gf_error *err);
-	char *(*write)(const void *document);
-	void (*release)(void *document);
+	const struct gf_document_format *kind;
+	size_t document, digest, file;            /* offsets in struct gf_documents */
+	char *(*write_own)(const void *document); /* (optional: as its record says) */
 	/* Two that differ become one; b is left empty (optional). */
 	int (*combine)(void *a, void *b, struct gf_error *err);
 };
 
-#define VERBS(type)                                                                                \
-	static int read_##type(const struct gf_json *root, const char *file, void *document,       \
-			       struct gf_error *err)                                               \
-	{                                                                                          \
-		return gf_##type##_read(root, file, document, err);                                \
-	}                                                                                          \
-	static char *write_##type(const void *document)                                            \
-	{                                                                                          \
-		return gf_##type##_write(document);                                                \
-	}                                                                                          \
-	static void release_##type(void *document)                                                 \
-	{                                                                                          \
-		gf_##type##_release(document);                                                     \
-	}
-VERBS(topology)
-VERBS(profile)
-VERBS(plan)
-VERBS(model)
-VERBS(training)
-#undef VERBS
+static char *write_plan(const void *plan)
+{
+	return gf_plan_write(plan);
+}
 
 static int combine_profiles(void *a, void *b, struct gf_error *err)
 {
@@ -56,17 +38,22 @@ static int combine_profiles(void *a, void *b, struct gf_error *err)
 }
 
 #define FORMAT(type)                                                                               \
-	.name = "gf-" #type, .bytes = sizeof(struct gf_##type),                                    \
-	.document = offsetof(struct gf_documents, type),                                           \
+	.kind = &gf_document_##type, .document = offsetof(struct gf_documents, type),              \
 	.digest = offsetof(struct gf_documents, type##_digest),                                    \
-	.file = offsetof(struct gf_documents, type##_file), .read = read_##type,                   \
-	.write = write_##type, .release = release_##type
+	.file = offsetof(struct gf_documents, type##_file)
 static const struct format formats[] = {
-	{FORMAT(topology)}, {FORMAT(profile), .combine = combine_profiles},
-	{FORMAT(plan)},     {FORMAT(model)},
+	{FORMAT(topology)},
+	{FORMAT(profile), .combine = combine_profiles},
+	{FORMAT(plan), .write_own = write_plan},
+	{FORMAT(model)},
 	{FORMAT(training)},
 };
 #undef FORMAT
+
+static char *write_document(const struct format *f, const void *document)
+{
+	return f->write_own ? f->write_own(document) : gf_document_write(f->kind, document);
+}
 
 static void **slot_of(struct gf_documents *d, const struct format *f)
 {
@@ -85,9 +72,7 @@ static char **file_of(struct gf_documents *d, const struct format *f)
 
 static void free_document(const struct format *f, void *document)
 {
-	if (document)
-		f->release(document);
-	free(document);
+	gf_list_free(f->kind->record, document, 1);
 }
 
 /* --- adding -------------------------------------------------------------- */
@@ -100,7 +85,7 @@ static int find_format(const struct gf_json *root, const char *file, const struc
 	int index, rc;
 
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(formats); i++)
-		names[i] = formats[i].name;
+		names[i] = formats[i].kind->name;
 	rc = gf_json_root(root, file, &at, err);
 	if (rc)
 		return rc;
@@ -115,7 +100,7 @@ static int refuse_second(const struct format *f, const char *first, const char *
 			 struct gf_error *err)
 {
 	return gf_error_set(err, -EINVAL, "%s and %s: want one %s, got two that differ", first,
-			    second, f->name);
+			    second, f->kind->name);
 }
 
 /* Are two that differ kept side by side? */
@@ -162,7 +147,7 @@ static int combine(struct gf_documents *d, const struct format *f, void *second,
 		gf_error_prefix(err, "%s and %s", *file_of(d, f), file);
 		return rc;
 	}
-	text = f->write(first);
+	text = write_document(f, first);
 	gf_document_digest(text, digest_of(d, f));
 	free(text);
 	free_document(f, second);
@@ -184,13 +169,13 @@ static int add_root(struct gf_documents *d, const struct gf_json *root, const ch
 
 	if (rc)
 		return rc;
-	document = gf_xcalloc(1, f->bytes);
-	rc = f->read(root, file, document, err);
+	document = gf_xcalloc(1, f->kind->record->bytes);
+	rc = gf_document_read(root, file, f->kind, document, err);
 	if (rc) {
 		free(document);
 		return rc;
 	}
-	text = f->write(document);
+	text = write_document(f, document);
 	gf_document_digest(text, digest);
 	if (!*slot_of(d, f)) {
 		*slot_of(d, f) = document;
@@ -290,9 +275,9 @@ int gf_documents_require(const struct gf_documents *d, const char *format, struc
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(formats); i++) {
 		if (!*slot_of((struct gf_documents *)d, &formats[i]))
 			continue;
-		if (strcmp(formats[i].name, format) == 0)
+		if (strcmp(formats[i].kind->name, format) == 0)
 			return 0;
-		other = formats[i].name;
+		other = formats[i].kind->name;
 	}
 	return gf_error_set(err, -EINVAL, "want a %s document, found %s%s", format,
 			    other ? "a " : "none", other ? other : "");

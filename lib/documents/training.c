@@ -156,12 +156,6 @@ void gf_training_init(struct gf_training *t)
 	gf_record_clear(&gf_training_record, t);
 }
 
-int gf_training_read(const struct gf_json *root, const char *file, struct gf_training *t,
-		     struct gf_error *err)
-{
-	return gf_document_read(root, file, &gf_document_training, t, err);
-}
-
 int gf_training_check(const struct gf_training *t, struct gf_error *err)
 {
 	return gf_document_check(&gf_document_training, t, err);

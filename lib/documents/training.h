@@ -70,8 +70,6 @@ extern const struct gf_record gf_training_optimizer_record, gf_training_rate_rec
 
 /* Everything absent. */
 void gf_training_init(struct gf_training *t);
-int gf_training_read(const struct gf_json *root, const char *file, struct gf_training *t,
-		     struct gf_error *err);
 /* The reader's checks, for structs made by code. */
 int gf_training_check(const struct gf_training *t, struct gf_error *err);
 char *gf_training_write(const struct gf_training *t);

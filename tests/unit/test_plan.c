@@ -5,7 +5,9 @@
 #include "collectives/algorithm.h"
 #include "documents/periods/period.h"
 #include "documents/plan.h"
+#include "json/record.h"
 #include "doc_test.h"
+#include "lists/gf_document_formats.h"
 #include "selections.h"
 #include "words.h"
 
@@ -15,7 +17,7 @@ static char *trip(const struct gf_json *root, const char *file, struct gf_error 
 	struct gf_error none;
 	char *written, *again;
 
-	if (gf_plan_read(root, file, &p, err))
+	if (gf_document_read(root, file, &gf_document_plan, &p, err))
 		return NULL;
 	EXPECT(gf_plan_check(&p, &none) == 0, "check: %s", none.text);
 	written = gf_plan_write(&p);
@@ -265,7 +267,7 @@ static void read_plan(const char *text, struct gf_plan *p)
 	struct gf_json *root;
 
 	if (gf_json_parse(text, strlen(text), "l.json", &root, &err) ||
-	    gf_plan_read(root, "l.json", p, &err)) {
+	    gf_document_read(root, "l.json", &gf_document_plan, p, &err)) {
 		printf("%s\n", err.text);
 		exit(1);
 	}

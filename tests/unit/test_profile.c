@@ -3,7 +3,9 @@
 
 #include "base/array.h"
 #include "documents/profile.h"
+#include "json/record.h"
 #include "doc_test.h"
+#include "lists/gf_document_formats.h"
 
 static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)
 {
@@ -11,7 +13,7 @@ static char *trip(const struct gf_json *root, const char *file, struct gf_error 
 	struct gf_error none;
 	char *written;
 
-	if (gf_profile_read(root, file, &p, err))
+	if (gf_document_read(root, file, &gf_document_profile, &p, err))
 		return NULL;
 	EXPECT(gf_profile_check(&p, &none) == 0, "check: %s", none.text);
 	written = gf_profile_write(&p);
@@ -208,7 +210,7 @@ static int read_text(const char *text, struct gf_profile *p)
 
 	rc = gf_json_parse(text, strlen(text), "p.json", &root, &err);
 	if (!rc)
-		rc = gf_profile_read(root, "p.json", p, &err);
+		rc = gf_document_read(root, "p.json", &gf_document_profile, p, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	gf_json_free(root);
 	return rc;

@@ -3,14 +3,16 @@
 
 #include "base/array.h"
 #include "documents/training.h"
+#include "json/record.h"
 #include "doc_test.h"
+#include "lists/gf_document_formats.h"
 
 static char *trip(const struct gf_json *root, const char *file, struct gf_error *err)
 {
 	struct gf_training t;
 	char *text;
 
-	if (gf_training_read(root, file, &t, err))
+	if (gf_document_read(root, file, &gf_document_training, &t, err))
 		return NULL;
 	text = gf_training_write(&t);
 	gf_training_release(&t);
@@ -44,7 +46,7 @@ static struct gf_training parse(const char *members)
 	struct gf_training t = {0};
 
 	EXPECT(!gf_json_parse(text, strlen(text), "t", &root, &err) &&
-		       !gf_training_read(root, "t", &t, &err),
+		       !gf_document_read(root, "t", &gf_document_training, &t, &err),
 	       "%s: %s", text, err.text);
 	gf_json_free(root);
 	free(text);

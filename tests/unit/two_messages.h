@@ -3,7 +3,9 @@
 #define GF_TESTS_TWO_MESSAGES_H
 
 #include "documents/stream.h"
+#include "json/record.h"
 #include "test.h"
+#include "lists/gf_document_formats.h"
 
 /* A plan of two tensors, a message each. The caller releases it. */
 static struct gf_plan two_messages(void)
@@ -30,7 +32,7 @@ static struct gf_plan two_messages(void)
 	int rc = gf_json_parse(text, strlen(text), "two", &root, &err);
 
 	if (!rc)
-		rc = gf_plan_read(root, "two", &plan, &err);
+		rc = gf_document_read(root, "two", &gf_document_plan, &plan, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	gf_json_free(root);
 	return plan;
