@@ -238,20 +238,17 @@ static int pose_row(const struct gf_request *r, struct gf_compared row, struct g
 		    struct gf_text *notes, struct gf_error *err)
 {
 	GF_RELEASED(gf_text_release) struct gf_text here = {0};
-	struct gf_task t;
+	GF_RELEASED(gf_task_release) struct gf_task t = {0};
 	int rc = gf_request_pose(r, &t, &here, err);
 
+	/* every plan at its best, unless the user asks for less */
+	if (!r->tolerance_asked)
+		t.problem.tolerance = 0;
+	rc = rc ?: make_row(&t, row, c, err);
 	if (rc == 0) {
-		/* every plan at its best, unless the user asks for less */
-		if (!r->tolerance_asked)
-			t.problem.tolerance = 0;
-		rc = make_row(&t, row, c, err);
-		if (rc == 0)
-			note_task(&t, &here);
-		gf_task_release(&t);
-	}
-	if (rc == 0)
+		note_task(&t, &here);
 		add_lines(notes, &here);
+	}
 	return rc;
 }
 
@@ -295,7 +292,7 @@ static int add_default(const struct gf_request *r, struct gf_comparison *c, stru
 static int over_policies(const struct gf_request *r, struct gf_comparison *c, struct gf_text *notes,
 			 struct gf_error *err)
 {
-	struct gf_task t;
+	GF_RELEASED(gf_task_release) struct gf_task t = {0};
 	int rc = gf_request_pose(r, &t, notes, err);
 
 	if (rc < 0)
@@ -317,7 +314,6 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 	}
 	if (rc == 0)
 		note_task(&t, notes);
-	gf_task_release(&t);
 	return rc ?: add_default(r, c, notes, err);
 }
 

@@ -132,7 +132,7 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 	const char *across_name = gf_compare_names[c->over.across];
 	const struct gf_compared *row;
 	const char *down, *across;
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	GF_RELEASED(gf_text_release) struct gf_text fastest = {0};
 	size_t columns = 1, i, k;
 
@@ -153,7 +153,6 @@ static void grid(const struct gf_comparison *c, size_t window, struct gf_text *o
 		}
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 	add_values(c, &c->rows[0], &fastest);
 	gf_table_note(window, out, "a step; %s across; fastest: %s", across_name, fastest.data);
 }
@@ -198,7 +197,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	enum gf_compare_axis values[2];
 	size_t nvalues = values_of(c, values), i, k;
 	GF_RELEASED(gf_table_release) struct gf_table t = {0};
-	struct gf_text head = {0};
+	GF_RELEASED(gf_text_release) struct gf_text head = {0};
 
 	for (i = 0; i < nvalues; i++)
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
@@ -215,7 +214,6 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		rounds ? "\terror" : "", c->now_s > 0 ? c->given ? "\tx given" : "\tx ddp" : "",
 		doubted ? "\tlow\thigh" : "", c->pays ? "\tpays below\tpays on ranks" : "");
 	gf_table_cells(&t, "%s", head.data);
-	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
 
@@ -466,7 +464,7 @@ void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *
 		.ranks = r->fabric.ranks,
 		.measured = r->fabric.network != NULL,
 	};
-	struct gf_text under = {0}, axes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text under = {0}, axes = {0};
 
 	if (r->fabric.nlevels > 0)
 		network.rate = r->fabric.levels[r->fabric.nlevels - 1].bandwidth_bytes_per_s;
@@ -475,14 +473,11 @@ void gf_comparison_plot(const struct gf_request *r, const struct gf_comparison *
 	add_axes(&c->over, &axes);
 	gf_plot_text(plot, "title", "%s on %d ranks: %s", r->model->name, r->fabric.ranks,
 		     axes.data);
-	gf_text_release(&axes);
 	gf_plot_text(plot, "subtitle", "%spredicted", under.data ? under.data : "");
-	gf_text_release(&under);
 	gf_plot_text(plot, "ylabel", "step");
 	gf_plot_text(plot, "unit", "s");
-	if (c->over.grid) {
+	if (c->over.grid)
 		plot_grid(c, plot);
-		return;
-	}
-	plot_rows(c, plot);
+	else
+		plot_rows(c, plot);
 }

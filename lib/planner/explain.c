@@ -197,7 +197,7 @@ static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out
 		     struct gf_error *err)
 {
 	struct gf_what_if as_it_is = {.timeline = true};
-	struct gf_outcome o;
+	GF_RELEASED(gf_outcome_release) struct gf_outcome o = {0};
 	const struct gf_gantt *t;
 	struct scale s = {.columns = USUAL};
 	int rc = gf_what_if(p, &as_it_is, &o, err);
@@ -213,7 +213,6 @@ static int add_chart(const struct gf_plan *p, size_t window, struct gf_text *out
 	for (size_t i = 0; i <= t->nlanes; i++)
 		print(t, &s, i, out);
 	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1, gf_human_time(s.end_s).text);
-	gf_outcome_release(&o);
 	return 0;
 }
 
@@ -413,18 +412,15 @@ static int begin(struct why *y, struct gf_workbench *w, const struct gf_request 
 		 struct gf_task *task, struct gf_error *err)
 {
 	const struct gf_plan *p = y->plan;
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	int rc = gf_request_pose(r, task, &notes, err);
 
-	gf_text_release(&notes);
 	if (rc < 0)
 		return rc;
 	task->problem.halves = p->messages[0].half == GF_HALF_SPLIT;
 	rc = gf_workbench_init(w, &task->problem, err);
-	if (rc < 0) {
-		gf_task_release(task);
+	if (rc < 0)
 		return rc;
-	}
 	y->fabric = gf_plan_fabric(p);
 	y->fabric.derived = task->problem.fabric.derived;
 	y->trial = *p;
@@ -472,8 +468,8 @@ static void print_rounding(const struct gf_plan *p, struct gf_text *out)
 static int explain(const struct gf_request *r, const struct gf_plan *p, size_t window,
 		   struct gf_text *out, struct gf_error *err)
 {
-	struct gf_task task;
-	struct gf_workbench w;
+	GF_RELEASED(gf_task_release) struct gf_task task = {0};
+	GF_RELEASED(gf_workbench_release) struct gf_workbench w = {0};
 	struct why y = {.w = &w, .plan = p};
 	bool ruled;
 	int rc;
@@ -502,8 +498,6 @@ static int explain(const struct gf_request *r, const struct gf_plan *p, size_t w
 		gf_text_release(&y.lines[i]);
 	free(y.lines);
 	free(y.trial.messages);
-	gf_workbench_release(&w);
-	gf_task_release(&task);
 	return rc;
 }
 
@@ -536,7 +530,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t 
 		    struct gf_text *out, struct gf_error *err)
 {
 	struct gf_request of_group;
-	struct gf_plan group;
+	GF_RELEASED(gf_plan_release) struct gf_plan group = {0};
 	struct gf_axes axes;
 	int rc;
 
@@ -548,7 +542,5 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t 
 	of_group = group_request(r, &group, &axes);
 	gf_plan_period_chart(p, window, out);
 	gf_text_addf(out, "\na step of a group:\n");
-	rc = explain(&of_group, &group, window, out, err);
-	gf_plan_release(&group);
-	return rc;
+	return explain(&of_group, &group, window, out, err);
 }

@@ -40,17 +40,14 @@ static int bound_rule(const struct gf_request *r, const struct gf_plan *p,
 		.lanes = p->lanes,
 		.codecs = gf_plan_codecs(p, codecs),
 	};
-	struct gf_workbench w;
+	GF_RELEASED(gf_workbench_release) struct gf_workbench w = {0};
 	int rc;
 
 	problem.fabric.ranks = p->ranks;
 	rc = gf_workbench_init(&w, &problem, err);
-
-	if (rc < 0)
-		return rc;
-	out->lower_bound_s = fmin(gf_workbench_bound_s(&w, p->lanes), out->iteration_s);
-	gf_workbench_release(&w);
-	return 0;
+	if (rc == 0)
+		out->lower_bound_s = fmin(gf_workbench_bound_s(&w, p->lanes), out->iteration_s);
+	return rc;
 }
 
 static int predict_bound(const struct gf_request *r, struct gf_plan *p, struct gf_error *err)
@@ -133,7 +130,7 @@ static int note_reproducible(const struct gf_task *t, const struct gf_plan *p,
 			     struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_task open = *t;
-	struct gf_plan other;
+	GF_RELEASED(gf_plan_release) struct gf_plan other = {0};
 	double takes_s;
 	int rc;
 
@@ -144,7 +141,6 @@ static int note_reproducible(const struct gf_task *t, const struct gf_plan *p,
 	if (rc < 0)
 		return rc;
 	takes_s = other.predicted->iteration_s;
-	gf_plan_release(&other);
 	gf_text_addf(
 		notes,
 		"reproducible: %.1f %% slower than the plan in any order, which is predicted %s\n",
@@ -157,7 +153,7 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p, struct
 			struct gf_error *err)
 {
 	struct gf_task open = *t;
-	struct gf_plan better;
+	GF_RELEASED(gf_plan_release) struct gf_plan better = {0};
 	const struct gf_message *m;
 	double takes_s;
 	int rc;
@@ -177,7 +173,6 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p, struct
 		gf_stages_text(notes, ",", m->stages, m->nstages);
 		gf_text_addf(notes, "\n");
 	}
-	gf_plan_release(&better);
 	return 0;
 }
 
@@ -192,20 +187,14 @@ void gf_request_plain(const struct gf_request *r, struct gf_request *wish)
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 {
 	GF_RELEASED(gf_text_release) struct gf_text unread = {0};
+	GF_RELEASED(gf_task_release) struct gf_task t = {0};
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	struct gf_error err;
-	struct gf_task t;
-	struct gf_plan p;
-	double takes_s = 0;
 
 	gf_request_plain(r, wish);
-	if (gf_request_pose(wish, &t, &unread, &err) == 0) {
-		if (gf_task_plan_by(&t, t.policy, &p, &err) == 0) {
-			takes_s = p.predicted->iteration_s;
-			gf_plan_release(&p);
-		}
-		gf_task_release(&t);
-	}
-	return takes_s;
+	if (gf_request_pose(wish, &t, &unread, &err) || gf_task_plan_by(&t, t.policy, &p, &err))
+		return 0;
+	return p.predicted->iteration_s;
 }
 
 double gf_request_now_s(const struct gf_request *r, const struct gf_plan *now)
@@ -292,7 +281,7 @@ static void note_served(const struct gf_task *t, const struct gf_request *r,
 			const struct gf_plan *p, struct gf_text *notes)
 {
 	const struct gf_policy *found = gf_policy_find(p->policy);
-	struct gf_text why = {0};
+	GF_RELEASED(gf_text_release) struct gf_text why = {0};
 
 	(void)gf_plan_wants(p, false, 0, &why);
 	if (why.length)
@@ -300,7 +289,6 @@ static void note_served(const struct gf_task *t, const struct gf_request *r,
 			     "an optimiser that suits dense gradients wants less rate or momentum, "
 			     "as gf-train gives it: %s\n",
 			     why.data);
-	gf_text_release(&why);
 	if (!t->policy && gf_request_has_threshold(r) && found && !found->thresholds &&
 	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		gf_text_addf(notes, "%s is faster than policy threshold with %zu bytes\n",
@@ -353,16 +341,14 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p, struct gf_t
 		      struct gf_error *err)
 {
 	GF_RELEASED(gf_text_release) struct gf_text unread = {0};
-	struct gf_task t;
+	GF_RELEASED(gf_task_release) struct gf_task t = {0};
 	int rc = gf_request_pose(r, &t, notes ? notes : &unread, err);
 
-	if (rc == 0) {
-		rc = t.problem.model && t.problem.fabric.ranks
-			     ? plan_whole(r, &t, p, notes, err)
-			     : gf_request_rule(r, &t.problem, p, notes ? notes : &unread, err);
-		gf_task_release(&t);
-	}
-	return rc;
+	if (rc)
+		return rc;
+	return t.problem.model && t.problem.fabric.ranks
+		       ? plan_whole(r, &t, p, notes, err)
+		       : gf_request_rule(r, &t.problem, p, notes ? notes : &unread, err);
 }
 
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p, struct gf_text *notes,

@@ -261,7 +261,7 @@ static int hide_period(const struct gf_task *t, struct gf_plan *p,
 static int settle(const struct gf_task *t, struct gf_plan *p, const struct gf_sim_result *inner,
 		  struct gf_error *err)
 {
-	struct gf_menu menu;
+	GF_RELEASED(gf_menu_release) struct gf_menu menu = {0};
 	int rc;
 
 	if (p->period.fragments > p->model->ntensors &&
@@ -283,7 +283,6 @@ static int settle(const struct gf_task *t, struct gf_plan *p, const struct gf_si
 		rc = hide_period(t, p, inner, &menu, err);
 	else
 		cut(&p->period, p->model, &menu);
-	gf_menu_release(&menu);
 	return rc;
 }
 

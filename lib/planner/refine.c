@@ -101,9 +101,8 @@ static int summarise(const struct reading *r, struct gf_measured *m, struct gf_e
 {
 	const struct gf_plan *p = r->plan;
 	size_t first = r->nsteps > 1, i;
-	double *values;
+	GF_FREED double *values = gf_xcalloc(r->nsteps, sizeof(*values));
 
-	values = gf_xcalloc(r->nsteps, sizeof(*values));
 	m->nsteps = r->nsteps - first;
 	m->forward_s = median(r, first, values, FORWARD);
 	m->backward_end_s = median(r, first, values, BACKWARD_END);
@@ -123,7 +122,6 @@ static int summarise(const struct reading *r, struct gf_measured *m, struct gf_e
 			m->messages[i] = m->messages[i - 1];
 		m->messages[i].ready_s = m->ready_s[p->messages[i].last];
 	}
-	free(values);
 	for (i = 0; i < p->model->ntensors; i++)
 		if (isnan(m->ready_s[i]))
 			return gf_error_set(err, -EINVAL,
@@ -143,7 +141,7 @@ int gf_measured_read(const char *text, size_t size, const char *file, const stru
 		     struct gf_measured *m, struct gf_error *err)
 {
 	struct reading r = {.plan = p, .file = file};
-	struct gf_traced traced;
+	GF_RELEASED(gf_traced_release) struct gf_traced traced = {0};
 	int rc = gf_traced_read(text, size, file, p, &traced, err);
 
 	memset(m, 0, sizeof(*m));
@@ -152,7 +150,6 @@ int gf_measured_read(const char *text, size_t size, const char *file, const stru
 	rc = take_all(&r, &traced, size, err);
 	for (size_t i = 0; i < traced.nranks; i++)
 		later(&m->alone_s, traced.ranks[i].alone_s);
-	gf_traced_release(&traced);
 	rc = rc ?: summarise(&r, m, err);
 	if (rc < 0)
 		gf_measured_release(m);
@@ -264,7 +261,7 @@ static int refine(const struct gf_plan *p, struct gf_refined *out, struct gf_tex
 int gf_refine_trace(const struct gf_plan *p, const char *path, struct gf_refined *out,
 		    struct gf_text *notes, struct gf_error *err)
 {
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 	size_t size = 0;
 	int rc;
 
@@ -279,7 +276,6 @@ int gf_refine_trace(const struct gf_plan *p, const char *path, struct gf_refined
 	memset(out, 0, sizeof(*out));
 	rc = gf_measured_read(text, size, path, p, &out->measured, err);
 	rc = rc ?: refine(p, out, notes, err);
-	free(text);
 	if (rc < 0) {
 		gf_measured_release(&out->measured);
 		memset(out, 0, sizeof(*out));

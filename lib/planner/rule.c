@@ -46,14 +46,12 @@ static double by_startup(const struct gf_menu *menu)
 static int by_model(const struct gf_problem *problem, double *bytes, struct gf_error *err)
 {
 	const struct gf_policy *threshold = gf_policy_find("threshold");
-	struct gf_plan p;
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	int rc = gf_policy_run(threshold, problem, &p, err);
 
-	if (rc < 0)
-		return rc;
-	*bytes = (double)p.threshold_bytes;
-	gf_plan_release(&p);
-	return 0;
+	if (rc == 0)
+		*bytes = (double)p.threshold_bytes;
+	return rc;
 }
 
 /* The envelope, neighbours of one way as one. Stages that were measured are part of a way; others
@@ -119,7 +117,7 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, stru
 		    struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_rule *rule;
-	struct gf_menu menu;
+	GF_RELEASED(gf_menu_release) struct gf_menu menu = {0};
 	double bytes;
 	bool known = problem->fabric.ranks > 0;
 	int rc = refuse_wishes(
@@ -157,6 +155,5 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem, stru
 				   : "the number of ranks is not known (--ranks)",
 			     known ? "any model" : "any model and ranks");
 	}
-	gf_menu_release(&menu);
 	return rc;
 }

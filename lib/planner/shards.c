@@ -572,7 +572,7 @@ static int plan_sharded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 	struct gf_problem problem = t->problem;
 	const struct gf_shard_draft *d;
 	double least_bytes, bound_s;
-	struct gf_workbench w;
+	GF_RELEASED(gf_workbench_release) struct gf_workbench w = {0};
 	struct search s;
 	int rc;
 
@@ -606,7 +606,6 @@ static int plan_sharded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 			gf_plan_release(p);
 	}
 	close_search(&s);
-	gf_workbench_release(&w);
 	return rc;
 }
 

@@ -278,12 +278,11 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 {
 	const struct gf_message *m = &p->messages[i];
 	const struct gf_predicted_message *times = p->predicted ? &p->predicted->messages[i] : NULL;
-	char *way = gf_plan_runs_text(p, m->first, m->last, m);
+	GF_FREED char *way = gf_plan_runs_text(p, m->first, m->last, m);
 
 	gf_table_cells(t, "%zu\t%zu-%zu\t%s\t%s\t%s\t%s", i, m->first, m->last,
 		       gf_human_size((double)gf_plan_message_bytes(p, i)).text, way, m->codec,
 		       gf_mode_names[m->mode]);
-	free(way);
 	if (gf_shard_has(&p->shard, GF_SHARD_PARAMETERS))
 		gf_table_cell(t, "%s", gf_shard_regathers(&p->shard, p->messages, i) ? "" : "kept");
 	if (times)
@@ -296,7 +295,7 @@ void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 {
 	const bool keeps = gf_shard_has(&p->shard, GF_SHARD_PARAMETERS);
 	GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 
 	if (p->rule) {
 		rule_table(p->rule, window, out);
@@ -307,7 +306,6 @@ void gf_plan_table(const struct gf_plan *p, size_t window, struct gf_text *out)
 	for (size_t i = 0; i < p->nmessages; i++)
 		message_row(&t, p, i);
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 	if (gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return;
 	gf_period_outer(p, &outer);

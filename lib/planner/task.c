@@ -323,7 +323,7 @@ static int apply_system(struct gf_task *t, struct gf_text *notes, struct gf_erro
 {
 	const struct gf_system *s = &t->system;
 	struct gf_problem *p = &t->problem;
-	struct gf_menu menu;
+	GF_RELEASED(gf_menu_release) struct gf_menu menu = {0};
 	int rc;
 
 	if (!p->lanes)
@@ -340,10 +340,6 @@ static int apply_system(struct gf_task *t, struct gf_text *notes, struct gf_erro
 		return 0;
 	p->algorithm = s->algorithm;
 	rc = gf_menu_init(&menu, p, err);
-	if (rc == 0) {
-		gf_menu_release(&menu);
-		return 0;
-	}
 	if (rc != -ENOTSUP || !s->prefer)
 		return rc;
 	p->algorithm = NULL;
@@ -360,7 +356,7 @@ static int find_packs(const struct gf_problem *in, size_t *threshold_bytes, doub
 		      struct gf_error *err)
 {
 	GF_RELEASED(gf_draft_release) struct gf_draft d = {0};
-	struct gf_workbench w;
+	GF_RELEASED(gf_workbench_release) struct gf_workbench w = {0};
 	int rc = gf_workbench_init(&w, in, err);
 
 	if (rc < 0)
@@ -368,7 +364,6 @@ static int find_packs(const struct gf_problem *in, size_t *threshold_bytes, doub
 	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
 	*threshold_bytes = d.threshold_bytes;
 	*bound_s = gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
-	gf_workbench_release(&w);
 	return 0;
 }
 
@@ -601,4 +596,5 @@ void gf_task_release(struct gf_task *t)
 	gf_derived_release(&t->derived);
 	gf_derived_release(&t->outer_derived);
 	free(t->by_levels);
+	memset(t, 0, sizeof(*t));
 }

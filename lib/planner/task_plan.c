@@ -112,7 +112,7 @@ static int run_draft(const struct gf_policy *policy, bool automatic, const struc
 {
 	struct gf_problem problem = *in;
 	GF_RELEASED(gf_draft_release) struct gf_draft d = {0};
-	struct gf_workbench w;
+	GF_RELEASED(gf_workbench_release) struct gf_workbench w = {0};
 	int rc;
 
 	problem.halves = policy->halves;
@@ -125,7 +125,6 @@ static int run_draft(const struct gf_policy *policy, bool automatic, const struc
 		rc = find_better(&w, automatic, p, err);
 	if (rc < 0)
 		gf_plan_release(p);
-	gf_workbench_release(&w);
 	return rc;
 }
 
@@ -167,7 +166,7 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 	const struct gf_model_profile *m = t->problem.model;
 	double compute_s = m->forward_s + m->backward_s + gf_problem_update_s(&t->problem);
 	double exchange_s;
-	struct gf_workbench w;
+	GF_RELEASED(gf_workbench_release) struct gf_workbench w = {0};
 	int rc;
 
 	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
@@ -177,7 +176,6 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 	if (rc < 0)
 		return rc;
 	exchange_s = exchange_bound_s(t, &w);
-	gf_workbench_release(&w);
 	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s) : compute_s + exchange_s;
 	return 0;
 }

@@ -309,12 +309,11 @@ double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 {
 	size_t last = w->ntensors - 1;
 	double exchange_s, bound;
-	struct gf_rest r;
+	GF_RELEASED(gf_rest_release) struct gf_rest r = {0};
 
 	gf_rest_init(&r, w, lanes, MIXES);
 	exchange_s = rest_s(&r, 0, least_startup_s(w), NULL);
 	bound = fmax(r.latest_s[0], w->backward_end_s + (1 - 1 / w->least_slowdown) * exchange_s);
-	gf_rest_release(&r);
 	/* the last message alone, and whatever is in it besides */
 	bound = fmax(bound, w->ready_s[last] +
 				    gf_menu_least_s(&w->menu, gf_workbench_bytes(w, last, last)));

@@ -15,6 +15,7 @@
  */
 #include <math.h>
 
+#include "base/heap.h"
 #include "planner/search/search.h"
 
 /* Ends that are tried: the limit, and earlier ones by shares of what backward lost to messages in
@@ -68,7 +69,7 @@ static struct gf_draft cut(const struct gf_workbench *w, double end_s)
 /* Keeps the better one of two drafts within the limit. */
 static void keep(struct gf_draft *best, struct gf_draft *d, double limit_s)
 {
-	struct gf_draft worse = *d;
+	GF_RELEASED(gf_draft_release) struct gf_draft worse = *d;
 
 	if (d->nsends && d->iteration_s <= limit_s &&
 	    (!best->nsends || d->nsends < best->nsends ||
@@ -76,7 +77,6 @@ static void keep(struct gf_draft *best, struct gf_draft *d, double limit_s)
 		worse = *best;
 		*best = *d;
 	}
-	gf_draft_release(&worse);
 }
 
 void gf_search_fewest(const struct gf_workbench *w, const struct gf_draft *fastest, double limit_s,
