@@ -141,7 +141,7 @@ void gf_steps_plot(const struct gf_plan *p, const struct gf_what_if *w, const st
 		.nlevels = w->levels ? w->nlevels : p->nlevels,
 		.csv = &plot->csv,
 	};
-	struct gf_text end = {0};
+	GF_RELEASED(gf_text_release) struct gf_text end = {0};
 
 	choose_ranks(&d);
 	choose_messages(&d);
@@ -152,7 +152,6 @@ void gf_steps_plot(const struct gf_plan *p, const struct gf_what_if *w, const st
 	if (d.nmessages < r->nmessages)
 		gf_text_addf(&end, "; the first %zu of %zu messages", d.nmessages, r->nmessages);
 	gf_iteration_titles(p, w, r->outcome.ranks, end.data, plot);
-	gf_text_release(&end);
 	gf_text_addf(d.csv, "rank,way,peer,by,level,lane,lanes,bytes,start_s,moves_s,end_s\n");
 	for (int rank = 0; rank < r->ranks; rank++)
 		if (is_drawn(&d, rank)) {

@@ -177,7 +177,7 @@ void gf_sim_outer_times(const struct gf_plan *outer, const struct gf_period *per
 int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
 		 const struct gf_fabric *f, struct gf_outer_time *out, struct gf_error *err)
 {
-	struct gf_traffic t;
+	GF_RELEASED(gf_traffic_release) struct gf_traffic t = {0};
 	int rc = gf_traffic_init(&t, outer, f, err);
 
 	if (rc < 0) {
@@ -185,7 +185,6 @@ int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
 		return rc;
 	}
 	gf_sim_outer_times(outer, period, &t, out);
-	gf_traffic_release(&t);
 	return 0;
 }
 

@@ -343,7 +343,7 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 	static const double factor = 1;
 	struct moments m[STEPS + 1];
 	size_t n = 0, period = 0;
-	struct gf_pipeline p;
+	GF_RELEASED(gf_pipeline_release) struct gf_pipeline p = {0};
 	double flights;
 
 	/* a step's messages, of which `lanes` go at once, take no longer than so many turns of a
@@ -362,7 +362,6 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 		if (period || n == STEPS || (double)n * (double)in->nmessages > MESSAGES)
 			break;
 	}
-	gf_pipeline_release(&p);
 	if (!period)
 		return slope_s(m, n / 2, n);
 	return (m[n].begun_s - m[n - period].begun_s) / (double)period;

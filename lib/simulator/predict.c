@@ -149,29 +149,23 @@ int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f, struct g
 		    struct gf_error *err)
 {
 	struct gf_period_time time;
-	struct gf_traffic t;
+	GF_RELEASED(gf_traffic_release) struct gf_traffic t = {0};
 	int rc;
 
 	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return gf_predict_period(p, f, out, &time, err);
 	rc = gf_traffic_init(&t, p, f, err);
-	if (rc < 0)
-		return rc;
-	rc = gf_predict_traffic(p, &t, out, err);
-	gf_traffic_release(&t);
-	return rc;
+	return rc ?: gf_predict_traffic(p, &t, out, err);
 }
 
 int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
 			 struct gf_sim_result *out, double *gradient_s, struct gf_error *err)
 {
 	struct gf_sim_result step = {0};
-	struct gf_traffic t;
+	GF_RELEASED(gf_traffic_release) struct gf_traffic t = {0};
 	int rc = gf_traffic_init(&t, p, f, err);
 
-	if (rc < 0)
-		return rc;
-	rc = gf_predict_traffic(p, &t, out, err);
+	rc = rc ?: gf_predict_traffic(p, &t, out, err);
 	if (rc == 0) {
 		const struct gf_sim_input in = gf_plan_input(p, &t);
 
@@ -180,6 +174,5 @@ int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
 		gf_sim_gradients(&in, &step, gradient_s);
 		free(step.messages);
 	}
-	gf_traffic_release(&t);
 	return rc;
 }

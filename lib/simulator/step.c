@@ -318,10 +318,9 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	const struct gf_model_profile *model = in->model;
 	size_t lanes = in->lanes < 1 ? 1 : (size_t)in->lanes;
 	struct gf_sim_state state = {0};
-	double *end_s = gf_xcalloc(in->nmessages + 1, sizeof(*end_s));
+	GF_FREED double *end_s = gf_xcalloc(in->nmessages + 1, sizeof(*end_s));
 
 	if (in->works) {
-		free(end_s);
 		gf_sim_shard_step(in, out);
 		return;
 	}
@@ -349,5 +348,4 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 		out->messages[i].end_s = end_s[i];
 	gf_sim_conclude(in, 1, out);
 	free(state.flights);
-	free(end_s);
 }

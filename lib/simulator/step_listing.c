@@ -247,7 +247,7 @@ static void kind_row(struct gf_table *t, size_t message, size_t op, const struct
 static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, size_t nsteps,
 		       size_t window, struct gf_text *out)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 
 	gf_table_cells(&t, "message\tby\tstep\tsteps\tbytes\tfirst start\tlast end");
 	for (size_t message = 0; message < r->nmessages; message++) {
@@ -264,7 +264,6 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r, siz
 				kind_row(&t, message, i % OPS, &kinds[i]);
 	}
 	gf_table_print_in(&t, window, out);
-	gf_table_release(&t);
 	gf_table_note(window, out, "%zu steps of %d ranks: --trace has each", nsteps, r->ranks);
 }
 

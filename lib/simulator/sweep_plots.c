@@ -192,7 +192,7 @@ static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
 {
 	const struct gf_gantt *t = o->timeline;
 	const bool varies = gf_what_if_varies(w);
-	struct gf_text end = {0};
+	GF_RELEASED(gf_text_release) struct gf_text end = {0};
 
 	plot->script = "gantt";
 	if (t->last_step)
@@ -202,7 +202,6 @@ static void plot_gantt(const struct gf_plan *p, const struct gf_what_if *w,
 	else
 		gf_text_addf(&end, "%s%s", how, varies ? " without jitter" : "");
 	gf_iteration_titles(p, w, o->ranks, end.data, plot);
-	gf_text_release(&end);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
 	for (size_t i = 0; i <= t->nlanes; i++)
 		row(p, t, i, &plot->csv);
@@ -337,7 +336,7 @@ static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
 	const struct gf_outcome *o = &rows->outcome;
 	bool ranks_vary = false, rates_vary = false, periods_vary = false;
 	struct gf_what_if here = *w; /* where the first row is */
-	struct gf_text under = {0};
+	GF_RELEASED(gf_text_release) struct gf_text under = {0};
 
 	if (o->bandwidth_bytes_per_s > 0)
 		here.bandwidth_bytes_per_s = o->bandwidth_bytes_per_s;
@@ -359,7 +358,6 @@ static void plot_rows(const struct gf_row *rows, size_t n, size_t left_out,
 	if (left_out)
 		gf_text_addf(&under, "; %zu of %zu left out", left_out, n + left_out);
 	gf_plot_text(plot, "subtitle", "%s", under.data);
-	gf_text_release(&under);
 	if (!ranks_vary && !rates_vary && !periods_vary && rows->name) {
 		bars(rows, n, plot);
 		return;
@@ -396,15 +394,13 @@ void gf_rows_plot(const struct gf_row *rows, size_t n, const struct gf_what_if *
 int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot, struct gf_error *err)
 {
 	struct gf_what_if as_it_is = {.timeline = true};
-	struct gf_outcome o;
+	GF_RELEASED(gf_outcome_release) struct gf_outcome o = {0};
 	int rc;
 
 	if (p->rule)
 		return gf_error_set(err, -EINVAL, "--plot: want a plan with messages, got a rule");
 	rc = gf_what_if(p, &as_it_is, &o, err);
-	if (rc < 0)
-		return rc;
-	plot_gantt(p, &as_it_is, &o, "predicted", plot);
-	gf_outcome_release(&o);
-	return 0;
+	if (rc == 0)
+		plot_gantt(p, &as_it_is, &o, "predicted", plot);
+	return rc;
 }

@@ -43,7 +43,7 @@ double gf_price_call_s(const struct gf_fabric *f)
 	struct gf_network links;
 	struct gf_fabric bare;
 	struct gf_price form;
-	double *beside, median;
+	GF_FREED double *beside = NULL;
 	size_t n = 0, i;
 
 	if (!f->network || !f->network->nallreduce || !f->network->nlevels)
@@ -58,9 +58,7 @@ double gf_price_call_s(const struct gf_fabric *f)
 		    gf_price_message(&bare, &m, &form, NULL) == 0)
 			beside[n++] = fmax(0, c->startup_s - form.line.startup_s);
 	}
-	median = n ? gf_stat_median(beside, n) : 0;
-	free(beside);
-	return median;
+	return n ? gf_stat_median(beside, n) : 0;
 }
 
 int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind, double call_s,

@@ -11,7 +11,7 @@
 /* Of its repeats, against their median. */
 static double scatter(const struct gf_fit *fit)
 {
-	double *shares, median;
+	GF_FREED double *shares = NULL;
 	size_t i, n = 0;
 
 	if (!fit->npoints || !fit->spread_s)
@@ -20,9 +20,7 @@ static double scatter(const struct gf_fit *fit)
 	for (i = 0; i < fit->npoints; i++)
 		if (fit->time_s[i] > 0)
 			shares[n++] = fit->spread_s[i] / (2 * fit->time_s[i]);
-	median = n ? gf_stat_median(shares, n) : 0;
-	free(shares);
-	return median;
+	return n ? gf_stat_median(shares, n) : 0;
 }
 
 /* The share d of a fit by so many lines; 0 without points. Lines of two points each leave no
@@ -416,12 +414,10 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf
 void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
 {
 	struct gf_fabric f = gf_plan_fabric(p);
-	struct gf_traffic t;
+	GF_RELEASED(gf_traffic_release) struct gf_traffic t = {0};
 
-	if (!p->network || gf_traffic_init(&t, p, &f, NULL) < 0)
-		return;
-	gf_beyond_add(b, p, &f, &t);
-	gf_traffic_release(&t);
+	if (p->network && gf_traffic_init(&t, p, &f, NULL) == 0)
+		gf_beyond_add(b, p, &f, &t);
 }
 
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)

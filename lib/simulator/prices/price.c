@@ -340,8 +340,7 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m, str
 		       struct gf_error *err)
 {
 	const struct gf_allreduce_cost *c = entry_of(f->network, m, PLAIN);
-	struct gf_fabric_net net;
-	int rc;
+	GF_RELEASED(gf_fabric_net_release) struct gf_fabric_net net = {0};
 
 	if (c)
 		return price_entry(f, c, m->bytes, price, err);
@@ -349,14 +348,11 @@ static int price_plain(const struct gf_fabric *f, const struct gf_priced *m, str
 	price->origin = GF_PRICE_DERIVED;
 	gf_fabric_net_init(&net, f);
 	if (net.cost.nlevels == 0)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "want a measured %s by %s, or a topology to derive it from, "
-				  "found neither",
-				  gf_coll_half_names[m->half], m->algorithm);
-	else
-		rc = price_form(f, m, &net.cost, price, err);
-	gf_fabric_net_release(&net);
-	return rc;
+		return gf_error_set(err, -ENOTSUP,
+				    "want a measured %s by %s, or a topology to derive it from, "
+				    "found neither",
+				    gf_coll_half_names[m->half], m->algorithm);
+	return price_form(f, m, &net.cost, price, err);
 }
 
 const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f, const char *codec)
@@ -497,16 +493,14 @@ int gf_price_link(const struct gf_fabric *f, double bytes, struct gf_link_cost *
 	const struct gf_allreduce_cost *other;
 	struct gf_price all;
 	struct gf_line one;
-	struct gf_fabric_net net;
+	GF_RELEASED(gf_fabric_net_release) struct gf_fabric_net net = {0};
 	int rc;
 
 	gf_fabric_net_init(&net, f);
 	if (net.cost.nlevels > 0) {
 		*link = gf_cost_link(&net.cost, &round, bytes);
-		gf_fabric_net_release(&net);
 		return 0;
 	}
-	gf_fabric_net_release(&net);
 	other = f->network ? gf_network_cheapest(f->network, m.bytes) : NULL;
 	if (other && !entry_of(f->network, &m, PLAIN))
 		m.algorithm = other->algorithm;
@@ -527,7 +521,7 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 {
 	/* Of a set of one byte. The scale picks the lines that hold for the whole set. */
 	const struct gf_coll_args args = {.ranks = f->ranks, .count_elems = 1, .elem_bytes = 1};
-	struct gf_fabric_net net;
+	GF_RELEASED(gf_fabric_net_release) struct gf_fabric_net net = {0};
 	int rc = 0;
 
 	gf_fabric_net_init(&net, f);
@@ -541,6 +535,5 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a, double
 	net.cost.scale = &bytes;
 	if (rc == 0)
 		*line = as_line(a->cost(&args, &net.cost), 1);
-	gf_fabric_net_release(&net);
 	return rc;
 }

@@ -200,8 +200,7 @@ static double bench_replay(struct gf_bench *b, double bytes, size_t n)
 		.messages = messages,
 		.nmessages = n,
 	};
-	struct gf_replay_result result;
-	double end_s = NAN;
+	GF_RELEASED(gf_replay_result_release) struct gf_replay_result result = {0};
 
 	if (!b->ranks)
 		bench_build(b);
@@ -211,11 +210,7 @@ static double bench_replay(struct gf_bench *b, double bytes, size_t n)
 			.partners = b->partners,
 			.element.bytes = bytes / (double)b->args.count_elems,
 		};
-	if (!gf_replay(&in, &result, NULL)) {
-		end_s = result.end_s;
-		gf_replay_result_release(&result);
-	}
-	return end_s;
+	return gf_replay(&in, &result, NULL) ? NAN : result.end_s;
 }
 
 /* `n` messages at once, each of so many bytes; NAN: too many steps. */

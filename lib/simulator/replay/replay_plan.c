@@ -54,7 +54,7 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 	struct gf_replay_compute compute = {.forward_end_s = begin_s, .slowdown = 1, .lanes = 1};
 	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
 	GF_FREED struct gf_replay_message *messages = gf_xcalloc(n + 1, sizeof(*messages));
-	struct gf_replay_result times;
+	GF_RELEASED(gf_replay_result_release) struct gf_replay_result times = {0};
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
@@ -78,8 +78,6 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers, si
 		gathers[i].startup_s = fmin(gathers[i].startup_s, takes_s);
 		gathers[i].drain_s = takes_s - gathers[i].startup_s;
 	}
-	if (rc == 0)
-		gf_replay_result_release(&times);
 	gf_replayed_messages_free(made, n, in.ranks);
 	return rc;
 }
@@ -294,7 +292,7 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w, struct g
 int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf_replayed *out,
 		   struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_replay_setting s = {0};
+	GF_RELEASED(gf_replay_setting_release) struct gf_replay_setting s = {0};
 	int rc;
 
 	memset(out, 0, sizeof(*out));
@@ -303,7 +301,6 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w, struct g
 		return rc;
 	rc = gf_replay_setting_init(&s, p, w, notes, err);
 	rc = rc ?: (s.traffic.works ? run_works(&s, out, err) : run(&s, w, out, err));
-	gf_replay_setting_release(&s);
 	if (rc == -E2BIG) {
 		gf_text_addf(
 			notes,

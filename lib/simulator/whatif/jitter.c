@@ -284,14 +284,13 @@ static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct
 	/* no exchange is waited for that so many steps do not reach */
 	double steps = fmin(v->plan.staleness, (double)(FILL_STEPS + runs + 1));
 	struct gf_sim_result alike = {0};
-	struct gf_pipeline p;
+	GF_RELEASED(gf_pipeline_release) struct gf_pipeline p = {0};
 	int rc = gf_variant_run(v, 1, &alike, err);
 
 	if (rc < 0)
 		return rc;
 	gf_pipeline_init(&p, &in, (int)steps, v->plan.ranks);
 	run_steps(v, w, &p, times, runs);
-	gf_pipeline_release(&p);
 	return 0;
 }
 
@@ -325,7 +324,7 @@ void gf_jitter_draw(struct gf_variant *v, const struct gf_what_if *w, struct gf_
 	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
 	double alike = 1;
-	struct gf_pipeline p;
+	GF_RELEASED(gf_pipeline_release) struct gf_pipeline p = {0};
 	struct factors f;
 
 	gf_variant_scale(v, gf_what_if_varies(w) ? 1 : gf_what_if_slowest(w, v->plan.ranks));
@@ -336,5 +335,4 @@ void gf_jitter_draw(struct gf_variant *v, const struct gf_what_if *w, struct gf_
 	else
 		gf_gantt_pipeline(t, &p, no_factors, &alike);
 	factors_release(&f);
-	gf_pipeline_release(&p);
 }

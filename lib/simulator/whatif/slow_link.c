@@ -12,18 +12,16 @@ static int alone_s(const struct gf_replay_setting *s, const struct gf_replayed_m
 {
 	struct gf_replay_input in = gf_replay_setting_input(s);
 	struct gf_replay_message message = {.ranks = m->ranks, .element = m->element};
-	struct gf_replay_result result;
+	GF_RELEASED(gf_replay_result_release) struct gf_replay_result result = {0};
 	int rc;
 
 	in.messages = &message;
 	in.nmessages = 1;
 	in.nslow_links = slow ? s->nslow_links : 0;
 	rc = gf_replay(&in, &result, err);
-	if (rc < 0)
-		return rc;
-	*end_s = result.end_s;
-	gf_replay_result_release(&result);
-	return 0;
+	if (rc == 0)
+		*end_s = result.end_s;
+	return rc;
 }
 
 /* What the slow links add to the message, or to its half, by itself. */
