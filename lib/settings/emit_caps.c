@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "base/heap.h"
 #include "cli/human.h"
 #include "planner/policies/policy.h"
 
@@ -32,13 +33,11 @@ struct capped {
 static int time_cap(void *ctx, double cap_bytes, double *s, struct gf_error *err)
 {
 	struct capped *c = ctx;
-	struct gf_plan p;
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	int rc = plan_cap(&c->t, c->e, cap_bytes, &p, err);
 
-	if (rc == 0) {
+	if (rc == 0)
 		*s = p.predicted->iteration_s;
-		gf_plan_release(&p);
-	}
 	return rc;
 }
 

@@ -62,14 +62,9 @@ static double next_cap(size_t i, double cap_bytes)
 static double task_s(const struct gf_task *t, const struct gf_policy *policy)
 {
 	struct gf_error err = {""};
-	struct gf_plan p;
-	double s;
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 
-	if (gf_task_plan(t, policy, &p, &err) < 0)
-		return 0;
-	s = p.predicted->iteration_s;
-	gf_plan_release(&p);
-	return s;
+	return gf_task_plan(t, policy, &p, &err) < 0 ? 0 : p.predicted->iteration_s;
 }
 
 struct capped {
@@ -105,23 +100,19 @@ static void find_cap(const struct gf_request *r, const struct gf_emitter *e,
 	const char *codecs[] = {p->messages[0].codec, NULL};
 	struct gf_request asked = *r;
 	struct capped tried[CAPS_MOST];
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	struct gf_error err = {""};
 	double best_s = INFINITY;
-	struct gf_axes axes;
-	struct gf_task t;
+	GF_RELEASED(gf_axes_release) struct gf_axes axes;
+	GF_RELEASED(gf_task_release) struct gf_task t = {0};
 	size_t n = 0, i;
 
 	gf_axes_init(&axes);
 	gf_axes_follow(&axes, p);
 	asked.axes = &axes;
 	asked.codecs = codecs;
-	if (gf_request_pose(&asked, &t, &notes, &err) == 0) {
+	if (gf_request_pose(&asked, &t, &notes, &err) == 0)
 		n = try_caps(&t, e->as_it_is, tried);
-		gf_task_release(&t);
-	}
-	gf_axes_release(&axes);
-	gf_text_release(&notes);
 	for (i = 0; i < n; i++)
 		best_s = fmin(best_s, tried[i].most_s);
 	/* and no worse than the default for it, if the best is not */
@@ -227,7 +218,7 @@ static int plan_library(const struct gf_request *r, struct gf_plan *p, struct gf
 			struct gf_error *err)
 {
 	struct gf_request own = *r;
-	struct gf_text own_notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text own_notes = {0};
 	int rc;
 
 	if (r->algorithm || r->system || sends_sets(r))
@@ -236,7 +227,6 @@ static int plan_library(const struct gf_request *r, struct gf_plan *p, struct gf
 	rc = gf_request_plan(&own, p, &own_notes, err);
 	if (rc == 0 && own_notes.length)
 		gf_text_add(notes, own_notes.data, own_notes.length);
-	gf_text_release(&own_notes);
 	if (rc != -ENOTSUP)
 		return rc;
 	gf_text_addf(notes, "nothing says what the all-reduce of the target costs: the cheapest "
@@ -256,7 +246,7 @@ static int plan_for(const struct gf_request *r, const struct gf_emitter *e, stru
 	if (!one.lanes && !one.system)
 		one.lanes = 1;
 	for (i = 0; r->codecs && r->codecs[0] && r->codecs[i]; i++) {
-		struct gf_text again = {0};
+		GF_RELEASED(gf_text_release) struct gf_text again = {0};
 		struct gf_plan next;
 
 		if (!gf_codec_find(r->codecs[i]) || (r->codecs[1] && !e->takes_codec(r->codecs[i])))
@@ -264,7 +254,6 @@ static int plan_for(const struct gf_request *r, const struct gf_emitter *e, stru
 		codecs[0] = r->codecs[i];
 		one.codecs = codecs;
 		rc = plan_library(&one, &next, found ? &again : notes, err);
-		gf_text_release(&again);
 		if (rc < 0)
 			break;
 		if (found++ && next.predicted &&
@@ -297,7 +286,7 @@ static int plan_timed(const struct gf_request *r, const struct gf_emitter *e, co
 		      struct gf_error *err)
 {
 	struct gf_request exact = *r;
-	struct gf_text again = {0};
+	GF_RELEASED(gf_text_release) struct gf_text again = {0};
 	int rc = plan_for(r, e, p, notes, err);
 
 	if (rc < 0 || p->rule)
@@ -308,7 +297,6 @@ static int plan_timed(const struct gf_request *r, const struct gf_emitter *e, co
 	exact.tolerance_asked = true;
 	gf_plan_release(p);
 	rc = plan_for(&exact, e, p, &again, err);
-	gf_text_release(&again);
 	if (rc == 0)
 		times->plan_s = run_s(p, algorithm, 1);
 	return rc;
@@ -321,7 +309,7 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 {
 	struct gf_emit_times none = {0};
 	struct gf_request plain = {0};
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	int rc = 0;
 
 	if (r->model && r->fabric.ranks && !r->rule && !(given && given->rule))
@@ -334,7 +322,6 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 		return rc;
 	/* what cannot be emitted is refused before it is compared */
 	rc = e->emit(p, &none, &text, err);
-	gf_text_release(&text);
 	if (rc < 0) {
 		gf_plan_release(p);
 		return rc;

@@ -117,7 +117,7 @@ static void find_default(struct job *j)
 {
 	const struct gf_axes asked = j->axes;
 	struct gf_error unread;
-	struct gf_plan p;
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 
 	j->axes.shard_ahead = SIZE_MAX;
 	j->axes.shard_keep = 0;
@@ -129,7 +129,6 @@ static void find_default(struct job *j)
 		j->t.default_s = p.predicted->iteration_s;
 		j->t.default_bytes = p.predicted->memory.peak_bytes;
 		j->before_s = j->t.default_s - tail_s(&p);
-		gf_plan_release(&p);
 	}
 	j->axes = asked;
 }
@@ -157,14 +156,13 @@ static int plan_cap(struct job *j, double cap_bytes, struct gf_plan *p, struct g
 
 static int time_cap(void *job, double cap_bytes, double *s, struct gf_error *err)
 {
-	struct gf_plan p;
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	int rc = plan_cap(job, cap_bytes, &p, NULL, err);
 
 	if (rc)
 		return rc;
 	delay_gathers(job, &p);
 	*s = p.predicted->iteration_s;
-	gf_plan_release(&p);
 	return 0;
 }
 

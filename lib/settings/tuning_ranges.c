@@ -298,7 +298,7 @@ int gf_emit_by_size(const struct gf_request *r, const struct gf_plan *given,
 		    struct gf_error *err)
 {
 	const struct gf_network *net = given ? given->network : r->fabric.network;
-	struct gf_picks picks;
+	GF_RELEASED(gf_picks_release) struct gf_picks picks = {0};
 	struct gf_emit_times times = {0};
 	double told_s;
 	int rc = gf_picks_make(net, &e->wish, &picks, err);
@@ -315,6 +315,5 @@ int gf_emit_by_size(const struct gf_request *r, const struct gf_plan *given,
 		rc = e->emit_picks(&picks, out, err);
 	if (rc == 0)
 		note_picks(&picks, times.default_s, told_s, notes);
-	gf_picks_release(&picks);
 	return rc;
 }
