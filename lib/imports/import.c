@@ -325,7 +325,7 @@ static int take_rank(void *ctx, const char *file, int number, int count, struct 
 static int add_network(struct ranks *r, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_collectives *c = &r->collectives;
-	struct gf_text waits = {0};
+	GF_RELEASED(gf_text_release) struct gf_text waits = {0};
 	size_t present = gf_collectives_match(c, r->in->file, r->in->ranks, &waits);
 	const char *why =
 		present < 2 ? "all-reduces of one rank, whose times hold the waits for the others"
@@ -333,13 +333,11 @@ static int add_network(struct ranks *r, struct gf_text *remarks, struct gf_error
 					    "of two, which make no line"
 					  : NULL;
 
-	if (!why)
-		gf_text_addf(remarks, "%s", waits.data ? waits.data : "");
-	gf_text_release(&waits);
 	if (why) {
 		gf_imported_leave_many(c->imported, why, c->count);
 		return 0;
 	}
+	gf_text_addf(remarks, "%s", waits.data ? waits.data : "");
 	return gf_collectives_finish(c, r->in, &r->all, remarks, err);
 }
 
@@ -446,7 +444,7 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 		.backward_s = isnan(in->backward_s) ? 0 : in->backward_s,
 		.shares = (enum gf_shares)in->shares,
 	};
-	struct gf_text rate = {0}, open = {0};
+	GF_RELEASED(gf_text_release) struct gf_text rate = {0}, open = {0};
 	int rc = 0;
 
 	if (!model)
@@ -472,8 +470,6 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 			     GF_BATCH_DEFAULT);
 	if (rc == 0 && rates->gpu)
 		gf_estimate_note(model, &estimate, rate.data, remarks);
-	gf_text_release(&rate);
-	gf_text_release(&open);
 	if (rc < 0)
 		return rc;
 	out->producer = gf_xstrdup("gf-profile " GF_VERSION);

@@ -119,7 +119,7 @@ static int recognise(const char *text)
 static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_readings all = {.imported = in->imported};
+	GF_RELEASED(gf_readings_release) struct gf_readings all = {.imported = in->imported};
 	int rc;
 
 	if (recognise(in->text) && !strstr(in->text, "\"busbw_bytes_per_s\""))
@@ -129,7 +129,6 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 				    in->file);
 	rc = gf_import_records(in, read_record, &all, err);
 	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
-	gf_readings_release(&all);
 	return rc;
 }
 

@@ -26,7 +26,7 @@ struct reader {
 /* One field, unquoted; *last: the row ends after it. */
 static int read_field(struct reader *r, char **field, int *last)
 {
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	int quoted = r->at < r->end && *r->at == '"';
 
 	r->at += quoted;
@@ -42,16 +42,13 @@ static int read_field(struct reader *r, char **field, int *last)
 		} else if (!quoted && (c == ',' || c == '\n' || c == '\r')) {
 			break;
 		} else if (c == '\0') {
-			gf_text_release(&text);
 			return -EINVAL;
 		}
 		r->line += c == '\n';
 		gf_text_add(&text, r->at++, 1);
 	}
-	if (quoted) {
-		gf_text_release(&text);
+	if (quoted)
 		return -EINVAL;
-	}
 	*last = r->at == r->end || *r->at != ',';
 	if (!*last || (r->at < r->end && *r->at == '\r'))
 		r->at++;
@@ -187,14 +184,10 @@ static void csv_place(const struct gf_csv *csv, size_t row, int column, struct g
 
 static int recognise(const char *text)
 {
-	struct gf_csv csv;
-	int found;
+	GF_RELEASED(gf_csv_release) struct gf_csv csv = {0};
 
-	if (gf_csv_read(text, strcspn(text, "\n"), "", &csv, NULL) < 0)
-		return 0;
-	found = csv_column(&csv, "name") >= 0 && csv_column(&csv, "ready_s") >= 0;
-	gf_csv_release(&csv);
-	return found;
+	return gf_csv_read(text, strcspn(text, "\n"), "", &csv, NULL) == 0 &&
+	       csv_column(&csv, "name") >= 0 && csv_column(&csv, "ready_s") >= 0;
 }
 
 struct columns {
@@ -292,7 +285,7 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 {
 	static const char *const known[] = {"name",    "count_elems", "dtype",
 					    "ready_s", "need_s",      NULL};
-	struct gf_csv csv;
+	GF_RELEASED(gf_csv_release) struct gf_csv csv = {0};
 	int k, rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
 
 	if (rc < 0)
@@ -304,9 +297,7 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out, struct g
 		gf_imported_leave(in->imported, "columns need_s, which want --passes forward", 1);
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
-	rc = rc ?: gf_import_finish_model(in, out->model, err);
-	gf_csv_release(&csv);
-	return rc;
+	return rc ?: gf_import_finish_model(in, out->model, err);
 }
 
 /* MANUAL

@@ -43,7 +43,7 @@ static int recognise(const char *text)
 static void read_header(struct inspector *n, struct gf_json_at *at)
 {
 	struct gf_json_at header = {0}, meta = {0};
-	char *id = NULL, *version = NULL;
+	GF_FREED char *id = NULL, *version = NULL;
 
 	if (gf_json_object(at, "header", &header, NULL) == 0) {
 		n->ranks = n->rank = 0;
@@ -55,8 +55,6 @@ static void read_header(struct inspector *n, struct gf_json_at *at)
 	if (!n->imported->version && gf_json_object(at, "metadata", &meta, NULL) == 0 &&
 	    gf_json_string(&meta, "inspector_output_format_version", &version, NULL) == 0)
 		n->imported->version = gf_xstrdup(version);
-	free(id);
-	free(version);
 	gf_json_leave(&header);
 	gf_json_leave(&meta);
 }
@@ -95,7 +93,7 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 		     struct gf_error *err)
 {
 	struct gf_collective r = {.group = n->group, .ranks = n->ranks, .place = line};
-	char *name = NULL, *source = NULL, *choice;
+	GF_FREED char *name = NULL, *source = NULL, *choice = NULL;
 	const char *left = NULL;
 	double time_us = 0;
 	int rc = gf_json_string(perf, "coll", &name, err);
@@ -107,28 +105,24 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 		left = "collectives timed by the host";
 	if (left)
 		gf_imported_leave(n->imported, left, line);
-	free(source);
 	if (rc || left)
-		goto out;
+		return rc;
 	rc = gf_json_size(perf, "coll_msg_size_bytes", 0, SIZE_MAX / 2, &r.size_bytes, err);
 	rc = rc ?: gf_json_real(perf, "coll_exec_time_us", 0, 1e15, &time_us, err);
 	if (rc == 0 && !n->ranks)
 		rc = gf_json_refuse(perf, NULL, err, "want a header with n_ranks before it");
 	if (rc)
-		goto out;
+		return rc;
 	r.sequence = line; /* none: a collective of its own */
 	gf_json_size(perf, "coll_sn", 0, SIZE_MAX / 2, &r.sequence, NULL);
 	r.time_s = 1e-6 * time_us;
 	if (n->job) {
 		add_part(n, &r, name);
-		goto out;
+		return 0;
 	}
 	choice = choice_of(perf);
 	gf_collectives_add(&n->all, &r, choice);
-	free(choice);
-out:
-	free(name);
-	return rc;
+	return 0;
 }
 
 static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_error *err)

@@ -240,7 +240,7 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out, struc
 		       struct gf_error *err)
 {
 	struct gf_import known = *in;
-	struct gf_kineto k;
+	GF_RELEASED(gf_kineto_release) struct gf_kineto k = {0};
 	GF_FREED struct gf_kineto_step *steps = NULL;
 	GF_FREED double *times_s = NULL;
 	size_t all, count, outside;
@@ -251,7 +251,7 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out, struc
 	steps = gf_kineto_steps(&k, &all, &outside);
 	rc = refuse(in, &k, all, err);
 	if (rc < 0)
-		goto out;
+		return rc;
 	count = keep_whole(&k, steps, all);
 	times_s = medians(&k, steps, count);
 	if (isnan(known.forward_s))
@@ -264,16 +264,13 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out, struc
 	out->model->accumulate = steps[0].passes > 1 ? steps[0].passes : 0;
 	rc = fill_tensors(in, &k.gradients.spans[steps[0].first], times_s + READY, out->model, err);
 	if (rc < 0)
-		goto out;
+		return rc;
 	gf_imported_leave_many(in->imported, "passes of backward outside whole steps", outside);
 	gf_imported_leave_many(in->imported, "steps with other gradients", all - count);
 	collect(&k, in->collectives, in->imported);
 	if (in->rank == 0)
 		tell(in, &k, steps, count, remarks);
-	rc = gf_import_finish_model(in, out->model, err);
-out:
-	gf_kineto_release(&k);
-	return rc;
+	return gf_import_finish_model(in, out->model, err);
 }
 
 /* --- jobs -------------------------------------------------------------------
@@ -360,7 +357,7 @@ static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 /* What the rank did. */
 static int read_job(const struct gf_import *in, struct gf_import_job *job, struct gf_error *err)
 {
-	struct gf_kineto k;
+	GF_RELEASED(gf_kineto_release) struct gf_kineto k = {0};
 	GF_FREED struct gf_kineto_step *steps = NULL;
 	struct gf_import_job_rank *r;
 	size_t count, outside, i;
@@ -369,10 +366,8 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	if (rc < 0)
 		return rc;
 	r = gf_import_job_new_rank(job, k.rank >= 0 ? k.rank : in->rank, in->file, err);
-	if (!r) {
-		gf_kineto_release(&k);
+	if (!r)
 		return -EINVAL;
-	}
 	steps = gf_kineto_steps(&k, &count, &outside);
 	if (count)
 		add_passes(&k, steps, count, r);
@@ -384,7 +379,6 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job, struc
 	add_compute(&k, r);
 	add_messages(&k, r);
 	job->timed = true;
-	gf_kineto_release(&k);
 	return 0;
 }
 

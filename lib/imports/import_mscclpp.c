@@ -16,6 +16,7 @@
 #include "imports/nccl_run.h"
 
 #include "base/array.h"
+#include "base/heap.h"
 
 struct reading {
 	struct gf_nccl_log log;
@@ -31,13 +32,12 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 {
 	struct reading *r = ctx;
 	struct gf_nccl_row row = {.line = line, .root = -1, .reduces = true};
-	char *name = NULL;
+	GF_FREED char *name = NULL;
 	const char *left = NULL;
 	int ranks = 0, rc = gf_json_string(at, "name", &name, err);
 
 	if (rc == 0 && strcasecmp(name, "allreduce") != 0)
 		left = "records of other collectives";
-	free(name);
 	if (rc == 0 && !left)
 		rc = gf_json_int(at, "ranks", 1, INT_MAX, &ranks, err);
 	if (rc == 0 && !left && r->ranks && r->ranks != ranks)

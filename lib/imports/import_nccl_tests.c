@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "imports/nccl_run.h"
 
 /* --- -J ------------------------------------------------------------------- */
@@ -34,7 +35,7 @@ static int read_result(struct gf_json_at *results, size_t i, struct gf_nccl_log 
 {
 	struct gf_json_at at = {0}, place = {0};
 	struct gf_nccl_row row = {.line = i + 1, .root = -1, .reduces = true};
-	char *redop = NULL, *type = NULL, *root = NULL;
+	GF_FREED char *redop = NULL, *type = NULL, *root = NULL;
 	int rc = gf_json_object(gf_json_item(results, i), NULL, &at, err);
 
 	rc = rc ?: gf_json_size(&at, "size", 0, SIZE_MAX / 2, &row.size_bytes, err);
@@ -58,9 +59,6 @@ static int read_result(struct gf_json_at *results, size_t i, struct gf_nccl_log 
 		row.wrong = number_of(&place, "nwrong");
 		gf_nccl_add(log, &row);
 	}
-	free(redop);
-	free(type);
-	free(root);
 	gf_json_leave(&place);
 	gf_json_leave(&at);
 	return rc;
@@ -102,7 +100,7 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log, struct
 	struct gf_json_at at = {0}, results, args;
 	struct gf_nccl_run *run = gf_nccl_begin(log, 1);
 	size_t count = 0, i;
-	char *program = NULL;
+	GF_FREED char *program = NULL;
 	int rc = gf_json_parse(in->text, in->size, in->file, &root, err);
 
 	log->imported->unit = "result";
@@ -115,7 +113,6 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log, struct
 	rc = rc ?: gf_json_array(&at, "results", &results, &count, err);
 	for (i = 0; i < count && rc == 0; i++)
 		rc = read_result(&results, i, log, err);
-	free(program);
 	gf_json_leave(&at);
 	gf_json_free(root);
 	return rc;
@@ -131,6 +128,7 @@ static int is_json(const char *text)
 static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 			   struct gf_text *remarks, struct gf_error *err)
 {
+	GF_RELEASED(gf_nccl_release)
 	struct gf_nccl_log log = {.imported = in->imported, .library = "NCCL"};
 	int rc;
 
@@ -138,7 +136,6 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 		return gf_columns_read(in, out, remarks, err);
 	rc = read_json(in, &log, err);
 	rc = rc ?: gf_nccl_finish(&log, in, out, remarks, err);
-	gf_nccl_release(&log);
 	return rc;
 }
 

@@ -327,7 +327,7 @@ static void take_row(struct reading *r, char *line, size_t number)
 int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
 {
 	char *words[2 * MOST_COLUMNS], **cells, *line;
-	struct gf_log log = {.at = text};
+	GF_RELEASED(gf_log_release) struct gf_log log = {.at = text};
 	struct columns t = {0};
 	bool found = false;
 
@@ -342,7 +342,6 @@ int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
 			(is_heading(f, line) ||
 			 (t.ncolumns && find_row(&t, words, cut(line, words), &cells) > 0));
 	release(&t);
-	gf_log_release(&log);
 	return found;
 }
 
@@ -350,11 +349,11 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct g
 		    struct gf_error *err)
 {
 	const struct gf_columns_format *f = in->importer->table;
+	GF_RELEASED(gf_nccl_release)
 	struct gf_nccl_log runs = {.imported = in->imported, .parts = f->parts};
 	struct reading r = {.format = f, .log = &runs};
-	struct gf_log log = {.at = in->text};
+	GF_RELEASED(gf_log_release) struct gf_log log = {.at = in->text};
 	char *line;
-	int rc;
 
 	snprintf(runs.library, sizeof(runs.library), "%s", f->library);
 	if (f->columns && !f->title)
@@ -362,11 +361,8 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out, struct g
 	while ((line = gf_log_next(&log)))
 		if (*line && !take_remark(&r, line, log.line) && *line != '#')
 			take_row(&r, line, log.line);
-	gf_log_release(&log);
 	release(&r.table);
-	rc = gf_nccl_finish(&runs, in, out, remarks, err);
-	gf_nccl_release(&runs);
-	return rc;
+	return gf_nccl_finish(&runs, in, out, remarks, err);
 }
 
 /* OSU Micro-Benchmarks; -f, -z and -c put further columns behind the means. */

@@ -190,7 +190,7 @@ static int take(void *ctx, const char *file, int number, int count, struct gf_er
 			       .plan = f->plan,
 			       .imported = f->job ? &f->job->imported : NULL};
 	const struct gf_importer *importer;
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 	int rc;
 
 	if (!f->job && f->importer)
@@ -216,7 +216,6 @@ static int take(void *ctx, const char *file, int number, int count, struct gf_er
 		f->job->imported.kind = importer->name;
 		rc = importer->job(&in, f->job, err);
 	}
-	free(text);
 	return rc;
 }
 

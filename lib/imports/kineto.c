@@ -74,7 +74,7 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, stru
 		{"c10::complex<double>", GF_F64, 2},
 	};
 	struct gf_json_at all;
-	char *name = NULL;
+	GF_FREED char *name = NULL;
 	size_t count, i;
 	int rc;
 
@@ -97,7 +97,6 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, stru
 		rc = gf_json_refuse(args, "Input type/0", err,
 				    "want float, double, c10::Half or c10::BFloat16, got %s", name);
 	}
-	free(name);
 	return rc;
 }
 

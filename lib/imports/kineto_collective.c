@@ -176,7 +176,7 @@ int gf_kineto_parse(const char *text, size_t size, const char *file, struct gf_j
 		    size_t *mended, char place[32], struct gf_error *err)
 {
 	struct gf_error strict = {""};
-	struct gf_text whole = {0};
+	GF_RELEASED(gf_text_release) struct gf_text whole = {0};
 	size_t first = 0;
 	int rc = gf_json_parse_loose(text, size, file, root, &strict);
 	int line, column;
@@ -187,7 +187,6 @@ int gf_kineto_parse(const char *text, size_t size, const char *file, struct gf_j
 	*mended = mend(text, size, &whole, &first);
 	if (*mended)
 		rc = gf_json_parse_loose(whole.data, whole.length, file, root, &strict);
-	gf_text_release(&whole);
 	gf_json_place(text, first, &line, &column);
 	snprintf(place, 32, "%d:%d", line, column);
 	return rc < 0 ? refuse(strict.text, err) : 0;

@@ -255,7 +255,8 @@ static void find_latest(struct gf_report_whole *r, const struct mets *m)
 static void find_arrivals(struct gf_report_whole *r)
 {
 	const struct gf_import_job *job = r->job;
-	struct part *parts, *at, *end;
+	GF_FREED struct part *parts = NULL;
+	struct part *at, *end;
 	struct stamps stamps = {gf_xcalloc(job->nranks + 1, sizeof(*stamps.of)), 0};
 	struct mets m = {.alone_s = gf_xcalloc(job->nranks + 1, sizeof(*m.alone_s))};
 	size_t i, k, n = 0, traced = 1;
@@ -287,7 +288,6 @@ static void find_arrivals(struct gf_report_whole *r)
 		free(m.alone_s[i]);
 	free(m.alone_s);
 	free(stamps.of);
-	free(parts);
 	free(m.all);
 }
 
@@ -335,7 +335,7 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes, struct gf
 	int ranks[DOUBLINGS_MOST];
 	struct gf_sweep s = {
 		.plans = plans, .names = names, .nplans = 1, .ranks = ranks, .replan = true};
-	struct gf_swept found = {0};
+	GF_RELEASED(gf_swept_release) struct gf_swept found = {0};
 	int n = r->best->ranks, rc;
 
 	for (; n <= SCALE_MOST && s.nranks < DOUBLINGS_MOST; n *= 2)
@@ -364,7 +364,6 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes, struct gf
 		if (!r->knee && row->outcome.efficiency < GF_REPORT_KNEE)
 			r->knee = row->outcome.ranks;
 	}
-	gf_swept_release(&found);
 	return 0;
 }
 
@@ -470,7 +469,7 @@ void gf_report_whole_release(struct gf_report_whole *r)
 static int refined(const char *path, const struct gf_plan *p, struct gf_profile *out,
 		   struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_refined r = {0};
+	GF_RELEASED(gf_refined_release) struct gf_refined r = {0};
 	int rc = gf_refine_trace(p, path, &r, notes, err);
 
 	if (rc < 0)
@@ -480,7 +479,6 @@ static int refined(const char *path, const struct gf_plan *p, struct gf_profile 
 	if (r.network)
 		out->network = gf_network_copy(r.network);
 	gf_processing_add(&out->processing, &r.processing);
-	gf_refined_release(&r);
 	return 0;
 }
 
