@@ -234,7 +234,7 @@ static const struct gf_plan *given_plan(const struct gf_planning *s)
 
 static int compare(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
-	struct gf_comparison c;
+	GF_RELEASED(gf_comparison_release) struct gf_comparison c = {0};
 	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 	struct gf_plot picture = {0};
 	struct gf_progress progress = {0};
@@ -259,9 +259,7 @@ static int compare(const struct arguments *a, struct gf_planning *s, struct gf_e
 		gf_comparison_plot(&s->request, &c, &picture);
 		rc = gf_plot_finish(&picture, a->plot, err);
 	}
-	rc = rc ?: gf_cli_emit_lines(&a->cli, form, out.data, err);
-	gf_comparison_release(&c);
-	return rc;
+	return rc ?: gf_cli_emit_lines(&a->cli, form, out.data, err);
 }
 
 /* A plan that was read and is not to be changed is used as it is. */
@@ -273,8 +271,8 @@ static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 
 static int plan(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
 {
-	struct gf_text out = {0};
-	struct gf_plan p;
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	struct gf_plot picture = {0};
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
 	const struct gf_plan *given = as_it_is(a, &s->documents) ? s->documents.plan : NULL;
@@ -287,10 +285,8 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 		gf_plan_copy(&p, given);
 	else
 		rc = gf_request_plan(&s->request, &p, &s->notes, err);
-	if (rc) {
-		gf_text_release(&out);
+	if (rc)
 		return rc;
-	}
 	if (a->refine)
 		gf_refine_compare(s->documents.plan, &s->refined.measured, &p, &s->notes);
 	free(p.producer);
@@ -310,9 +306,7 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 	if (!a->cli.quiet && !given && !a->emit && !a->refine)
 		gf_plan_gain(&s->request, given_plan(s), &p, &s->notes);
 	text = out.length ? gf_text_take(&out) : gf_plan_write(&p);
-	rc = rc ?: gf_cli_emit(&a->cli, text, err);
-	gf_plan_release(&p);
-	return rc;
+	return rc ?: gf_cli_emit(&a->cli, text, err);
 }
 
 static int read_all(const struct arguments *a, struct gf_planning *s, struct gf_error *err)
@@ -333,6 +327,7 @@ static int read_all(const struct arguments *a, struct gf_planning *s, struct gf_
 
 static int run(const struct arguments *a, struct gf_error *err)
 {
+	GF_RELEASED(gf_planning_release)
 	struct gf_planning s = {.request = a->request, .axes = a->axes};
 	int rc;
 
@@ -345,7 +340,6 @@ static int run(const struct arguments *a, struct gf_error *err)
 	rc = rc ?: (a->compare ? compare(a, &s, err) : plan(a, &s, err));
 	if (rc >= 0)
 		gf_cli_warn_lines(&a->cli, s.notes.data);
-	gf_planning_release(&s);
 	return rc;
 }
 

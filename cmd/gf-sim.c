@@ -298,7 +298,7 @@ static int replay(const struct arguments *a, const struct gf_documents *d, struc
 	struct gf_what_if w = first(a, d);
 	struct gf_row row = {.plan = d->plan};
 	struct gf_text notes = {0};
-	struct gf_replayed r;
+	GF_RELEASED(gf_replayed_release) struct gf_replayed r = {0};
 	int rc;
 
 	if (!gf_period_has(&d->plan->period, GF_PERIOD_EVERY))
@@ -312,9 +312,7 @@ static int replay(const struct arguments *a, const struct gf_documents *d, struc
 	row.outcome = rc ? r.model : r.outcome;
 	if (rc == 0) /* the interval is the model's */
 		row.outcome.low_s = row.outcome.high_s = 0;
-	rc = report(a, &row, 1, rc ? NULL : &r, &w, err);
-	gf_replayed_release(&r);
-	return rc;
+	return report(a, &row, 1, rc ? NULL : &r, &w, err);
 }
 
 int main(int argc, char **argv)

@@ -325,7 +325,7 @@ static void add_names(struct gf_text *t, const char *names)
 static int check_option(const struct gf_cli *cli, const struct gf_setting_rule *r,
 			const char *option, struct gf_error *err)
 {
-	struct gf_text with = {0};
+	GF_RELEASED(gf_text_release) struct gf_text with = {0};
 	const char *other = r->without ? first_given(cli, r->without, option) : NULL;
 
 	if (other)
@@ -334,7 +334,6 @@ static int check_option(const struct gf_cli *cli, const struct gf_setting_rule *
 		return 0;
 	add_names(&with, r->with);
 	gf_error_set(err, -EINVAL, "--%s goes with %s", option, with.data);
-	gf_text_release(&with);
 	return -EINVAL;
 }
 

@@ -49,7 +49,7 @@ int gf_document_check(const struct gf_document_format *format, const void *item,
 {
 	GF_FREED char *text = gf_document_write(format, item);
 	/* no file: "the plan", which is not the command's name over again */
-	char *file = gf_xasprintf("the %s", strchr(format->name, '-') + 1);
+	GF_FREED char *file = gf_xasprintf("the %s", strchr(format->name, '-') + 1);
 	GF_FREED void *copy = gf_xcalloc(1, format->record->bytes);
 	struct gf_json *root;
 	int rc = gf_json_parse(text, strlen(text), file, &root, err);
@@ -60,6 +60,5 @@ int gf_document_check(const struct gf_document_format *format, const void *item,
 			gf_record_release(format->record, copy);
 		gf_json_free(root);
 	}
-	free(file);
 	return rc;
 }

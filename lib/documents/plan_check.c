@@ -59,14 +59,11 @@ static int check_codec(const struct gf_json_at *at, const char *place, const str
 {
 	const struct gf_select_plan *selection = gf_selection_plan(&p->selection);
 	const struct gf_codec *codec = gf_codec_find(m->codec);
-	char *names;
-	int rc = 0;
+	GF_FREED char *names = NULL;
 
 	if (!codec) {
 		names = gf_codec_names(false, "");
-		rc = gf_json_refuse(at, place, err, "want %s, got \"%.40s\"", names, m->codec);
-		free(names);
-		return rc;
+		return gf_json_refuse(at, place, err, "want %s, got \"%.40s\"", names, m->codec);
 	}
 	if (selection->encoding && !gf_codec_is_plain(m->codec))
 		return gf_json_refuse(at, place, err,
@@ -78,15 +75,13 @@ static int check_codec(const struct gf_json_at *at, const char *place, const str
 		return gf_json_refuse(
 			at, place, err,
 			"want \"f32\" with a stage that is a library's call, got \"%s\"", m->codec);
-	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && !codec->adds) {
-		names = gf_codec_names(true, "\"");
-		rc = gf_json_refuse(
-			at, place, err,
-			"want %s with algorithm %.40s, which cannot sum encoded data, got \"%s\"",
-			names, m->algorithm, m->codec);
-		free(names);
-	}
-	return rc;
+	if (gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) || codec->adds)
+		return 0;
+	names = gf_codec_names(true, "\"");
+	return gf_json_refuse(
+		at, place, err,
+		"want %s with algorithm %.40s, which cannot sum encoded data, got \"%s\"", names,
+		m->algorithm, m->codec);
 }
 
 static void add_name(struct gf_text *out, const char *name, bool last)

@@ -133,7 +133,7 @@ static int combine(struct gf_documents *d, const struct format *f, void *second,
 		   const char *file, struct gf_error *err)
 {
 	void *first = *slot_of(d, f);
-	char *text;
+	GF_FREED char *text = NULL;
 	int rc;
 
 	if (gathers(d, f)) {
@@ -149,7 +149,6 @@ static int combine(struct gf_documents *d, const struct format *f, void *second,
 	}
 	text = write_document(f, first);
 	gf_document_digest(text, digest_of(d, f));
-	free(text);
 	free_document(f, second);
 	return 0;
 }
@@ -163,7 +162,8 @@ static int add_root(struct gf_documents *d, const struct gf_json *root, const ch
 		    struct gf_error *err)
 {
 	const struct format *f = NULL;
-	char *text, digest[GF_DIGEST_TEXT];
+	GF_FREED char *text = NULL;
+	char digest[GF_DIGEST_TEXT];
 	void *document;
 	int rc = find_format(root, file, &f, err);
 
@@ -191,7 +191,6 @@ static int add_root(struct gf_documents *d, const struct gf_json *root, const ch
 		else
 			pass_on(d, text);
 	}
-	free(text);
 	return rc;
 }
 
@@ -315,15 +314,11 @@ int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
 int gf_documents_add_of(struct gf_documents *d, const char *path, const char *format,
 			struct gf_error *err)
 {
-	char *text;
+	GF_FREED char *text = NULL;
 	size_t size;
 	int rc = gf_file_read(path, &text, &size, err);
 
-	if (rc)
-		return rc;
-	rc = add_text(d, text, size, path, format, err);
-	free(text);
-	return rc;
+	return rc ?: add_text(d, text, size, path, format, err);
 }
 
 int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_error *err)

@@ -185,7 +185,7 @@ static int read_message(struct reading *r, struct gf_json_at *args, struct event
 			struct gf_error *err)
 {
 	struct gf_traced_message *m = &e->of;
-	char *algorithm = NULL;
+	GF_FREED char *algorithm = NULL;
 	int rc = gf_json_size(args, "message", 0, SIZE_MAX / 2, &e->message, err);
 
 	m->number = e->message;
@@ -198,7 +198,6 @@ static int read_message(struct reading *r, struct gf_json_at *args, struct event
 	if (rc == 0 && gf_json_has(args, "algorithm")) {
 		rc = gf_json_string(args, "algorithm", &algorithm, err);
 		m->sets = !rc && gf_algorithm_has(algorithm, GF_ALGORITHM_SETS);
-		free(algorithm);
 	}
 	return rc ?: check_message(r->plan, args, e->message, m, err);
 }
@@ -207,14 +206,13 @@ static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 		     struct gf_error *err)
 {
 	struct gf_json_at args = {0};
-	char *name = NULL;
+	GF_FREED char *name = NULL;
 	int rc = gf_json_object(at, "args", &args, err);
 
 	if (rc == 0 && strcmp(e->ph, "M") == 0 && strcmp(e->name, "process_name") == 0) {
 		rc = gf_json_string(&args, "name", &name, err);
 		if (rc == 0)
 			process_of(r, e->pid)->predicted = strcmp(name, "predicted") == 0;
-		free(name);
 	} else if (rc == 0 && e->cat && strcmp(e->cat, "message") == 0) {
 		rc = read_message(r, &args, e, err);
 	}

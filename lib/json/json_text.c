@@ -199,7 +199,8 @@ static char *quoted(const char *text, char separator)
 
 static char *cell_of(const json_t *value, char separator)
 {
-	char number[GF_JSON_REAL_TEXT], *text, *cell;
+	char number[GF_JSON_REAL_TEXT];
+	GF_FREED char *text = NULL;
 
 	switch (json_typeof(value)) {
 	case JSON_STRING:
@@ -211,9 +212,7 @@ static char *cell_of(const json_t *value, char separator)
 		return gf_xstrdup("");
 	default:
 		text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-		cell = quoted(text ? text : "", separator);
-		free(text);
-		return cell;
+		return quoted(text ? text : "", separator);
 	}
 }
 

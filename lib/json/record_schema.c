@@ -149,7 +149,7 @@ char *gf_document_schema(const struct gf_document_format *d)
 	GF_FREED char *properties = gf_xasprintf(
 		"\"format\": {\"const\": \"%s\"}, \"version\": {\"const\": 1}", d->name);
 	const struct gf_schema_first first = {"\"format\", \"version\"", properties};
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	GF_RELEASED(gf_text_release) struct gf_text object = {0};
 	struct gf_json_writer w = {0};
 
@@ -160,6 +160,5 @@ char *gf_document_schema(const struct gf_document_format *d)
 		     "\"$defs\": {\"text\": " TEXT "}, %s",
 		     d->name, d->name, d->description, object.data + 1);
 	gf_json_put_raw(&w, NULL, text.data);
-	gf_text_release(&text);
 	return gf_text_take(&w.text);
 }

@@ -59,7 +59,7 @@ static int printed(struct gf_error *err)
 {
 	GF_RELEASED(gf_documents_release) struct gf_documents d = {NULL};
 	struct gf_problem in = {.lanes = 2};
-	struct gf_plan p;
+	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	int rc = gf_documents_add_of(&d, "-", "gf-profile", err);
 
 	if (!rc && !(d.profile->model && d.profile->network))
@@ -70,10 +70,8 @@ static int printed(struct gf_error *err)
 		in.fabric.ranks = in.fabric.network->ranks;
 		rc = gf_policy_run(&gf_policy_asc_printed, &in, &p, err);
 	}
-	if (!rc) {
+	if (!rc)
 		printf("%.17g %zu\n", p.predicted->iteration_s, p.nmessages);
-		gf_plan_release(&p);
-	}
 	return rc;
 }
 
