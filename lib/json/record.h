@@ -89,6 +89,7 @@ struct gf_field {
 #define GF_MEMBER(member, type, presence) #member, type, presence, .offset = AT(member)
 #define GF_MEMBERS(member, type, presence)                                                         \
 	GF_MEMBER(member, type, presence), .count_offset = AT(n##member)
+#define GF_INCLUDE(of) .type = GF_FIELD_INCLUDE, .record = &(of)
 
 struct gf_record {
 	size_t bytes;        /* of the struct */

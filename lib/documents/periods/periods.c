@@ -32,7 +32,7 @@ static const struct gf_field last_fields[] = {
 	{GF_MEMBER(lanes, GF_FIELD_INT, GF_DEFAULTED), .low = 1, .high = GF_MAX_COUNT, .absent = 1},
 	{GF_MEMBERS(messages, GF_FIELD_LIST, GF_REQUIRED), .record = &gf_message_record,
 	 .schema = "\"minItems\": 1"},
-	{.type = GF_FIELD_INCLUDE, .record = &predicted_record},
+	{GF_INCLUDE(predicted_record)},
 	{NULL},
 };
 
@@ -40,26 +40,18 @@ static const struct gf_record last_record = {
 	GF_RECORD(struct gf_period, last_fields),
 };
 
-#define FIRST                                                                                      \
-	{                                                                                          \
-		.type = GF_FIELD_INCLUDE, .record = &first_record                                  \
-	}
-#define LAST                                                                                       \
-	{                                                                                          \
-		.type = GF_FIELD_INCLUDE, .record = &last_record                                   \
-	}
-#define RATE                                                                                       \
-	{                                                                                          \
-		"outer_rate", GF_FIELD_REAL, .offset = AT(outer_rate), .low = GF_MIN_RATE,         \
-					     .high = 1e6, .unit = "R",                             \
-					     .help = "the outer step's rate"                       \
-	}
-#define MOMENTUM                                                                                   \
-	{                                                                                          \
-		"outer_momentum", GF_FIELD_REAL, .offset = AT(outer_momentum), .high = 0.9999,     \
-						 .unit = "M",                                      \
-						 .help = "the outer step's momentum, Nesterov's"   \
-	}
+/* Of an outer step that is not the mean of the parameters. */
+static const struct gf_field outer_step_fields[] = {
+	{GF_MEMBER(outer_rate, GF_FIELD_REAL, GF_REQUIRED), .low = GF_MIN_RATE, .high = 1e6,
+	 .unit = "R", .help = "the outer step's rate"},
+	{GF_MEMBER(outer_momentum, GF_FIELD_REAL, GF_REQUIRED), .high = 0.9999, .unit = "M",
+	 .help = "the outer step's momentum, Nesterov's"},
+	{NULL},
+};
+
+static const struct gf_record outer_step_record = {
+	GF_RECORD(struct gf_period, outer_step_fields),
+};
 
 /* A record of these fields. */
 #define RECORD(fields)                                                                             \
@@ -82,8 +74,8 @@ const struct gf_period_plan gf_period_plan_every = {
 
 /* The mean of the parameters: documents/periods/period.h with r = 1, m = 0, a = 0. */
 static const struct gf_field local_sgd_fields[] = {
-	FIRST,
-	LAST,
+	{GF_INCLUDE(first_record)},
+	{GF_INCLUDE(last_record)},
 	{NULL},
 };
 
@@ -109,10 +101,10 @@ const struct gf_period_plan gf_period_plan_local_sgd = {
  * groups then goes the way of synchronous SGD: SGD's step is linear in gradient and velocity.
  */
 static const struct gf_field post_local_fields[] = {
-	FIRST,
+	{GF_INCLUDE(first_record)},
 	{GF_MEMBER(begin_steps, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE, .unit = "N",
 	 .help = "the first N steps have an exchange in each"},
-	LAST,
+	{GF_INCLUDE(last_record)},
 	{NULL},
 };
 
@@ -139,7 +131,10 @@ const struct gf_period_plan gf_period_plan_post_local = {
 /* Douillard et al. 2023, algorithm 1: an outer step with Nesterov's momentum on the mean change of
  * parameters, 0.7 and 0.9 as published. */
 static const struct gf_field diloco_fields[] = {
-	FIRST, RATE, MOMENTUM, LAST, {NULL},
+	{GF_INCLUDE(first_record)},
+	{GF_INCLUDE(outer_step_record)},
+	{GF_INCLUDE(last_record)},
+	{NULL},
 };
 
 /* MANUAL
@@ -168,16 +163,15 @@ const struct gf_period_plan gf_period_plan_diloco = {
 /* Douillard et al. 2025, algorithm 2: the fragments of a model in turn, each beside the next
  * `delay` steps, whose parameters it is mixed into. */
 static const struct gf_field streaming_fields[] = {
-	FIRST,
+	{GF_INCLUDE(first_record)},
 	{GF_MEMBER(fragments, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_COUNT,
 	 .unit = "N", .help = "parts of the model that are exchanged in turn"},
 	{GF_MEMBER(delay, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE, .unit = "STEPS",
 	 .help = "steps beside which a fragment is exchanged"},
 	{GF_MEMBER(mix, GF_FIELD_REAL, GF_REQUIRED), .high = 1, .unit = "SHARE",
 	 .help = "of its own parameters that a rank keeps"},
-	RATE,
-	MOMENTUM,
-	LAST,
+	{GF_INCLUDE(outer_step_record)},
+	{GF_INCLUDE(last_record)},
 	{NULL},
 };
 
