@@ -9,7 +9,6 @@ const struct gf_system gf_systems[] = {
 		.name = "auto",
 		.description = "the best synchronous dense plan",
 		.source = "gradflow",
-		.staleness = 1,
 	},
 	{
 		.name = "gradientflow",
@@ -17,10 +16,8 @@ const struct gf_system gf_systems[] = {
 		.source = "GradientFlow (Sun et al. 2019)",
 		.policy = "threshold",
 		.algorithm = "ring",
-		.prefer = true,
 		.codecs = {"f16"},
 		.selection = &gf_select_plan_csc,
-		.staleness = 1,
 	},
 	{
 		.name = "pipe-sgd",
@@ -28,7 +25,6 @@ const struct gf_system gf_systems[] = {
 		.source = "Pipe-SGD (Li et al. 2018)",
 		.policy = "single",
 		.algorithm = "ring",
-		.prefer = true,
 		.codecs = {"trunc16"},
 		.release = GF_RELEASE_BACKWARD_END,
 		.staleness = 2,
@@ -39,10 +35,8 @@ const struct gf_system gf_systems[] = {
 		.source = "gTop-k (Shi et al. 2019)",
 		.policy = "single",
 		.algorithm = "ring",
-		.prefer = true,
 		.release = GF_RELEASE_BACKWARD_END,
 		.selection = &gf_select_plan_gtopk,
-		.staleness = 1,
 	},
 	{
 		.name = "topk",
@@ -50,10 +44,8 @@ const struct gf_system gf_systems[] = {
 		.source = "Top-k S-SGD (gTop-k, Shi et al. 2019, section II)",
 		.policy = "single",
 		.algorithm = "ring",
-		.prefer = true,
 		.release = GF_RELEASE_BACKWARD_END,
 		.selection = &gf_select_plan_topk,
-		.staleness = 1,
 	},
 	/* MANUAL
 	 * the policy of that name on two lanes */
@@ -63,7 +55,6 @@ const struct gf_system gf_systems[] = {
 		.source = "ASC-WFBP (Shi, Chu, Li 2021)",
 		.policy = "asc-wfbp",
 		.lanes = 2,
-		.staleness = 1,
 	},
 	/* MANUAL
 	 * one message, decomposed by the sizes of the network's levels; a line names better
@@ -75,7 +66,6 @@ const struct gf_system gf_systems[] = {
 		.policy = "single",
 		.algorithm = "blueconnect",
 		.by_levels = true,
-		.staleness = 1,
 	},
 	/* MANUAL
 	 * PyTorch's DistributedDataParallel: the policy ddp, and the library's all-reduce where
@@ -86,8 +76,6 @@ const struct gf_system gf_systems[] = {
 		.source = "PyTorch",
 		.policy = "ddp",
 		.algorithm = "library",
-		.prefer = true,
-		.staleness = 1,
 	},
 	/* MANUAL
 	 * Horovod: the policy horovod, and the library's all-reduce where its cost is known */
@@ -97,8 +85,6 @@ const struct gf_system gf_systems[] = {
 		.source = "Horovod (Sergeev, Del Balso 2018)",
 		.policy = "horovod",
 		.algorithm = "library",
-		.prefer = true,
-		.staleness = 1,
 	},
 	{.name = NULL},
 };

@@ -16,13 +16,14 @@ struct gf_system {
 	const char *policy;    /* NULL: auto */
 	int lanes;             /* 0: the policy's */
 	const char *algorithm; /* NULL: the cheapest */
-	bool prefer;           /* without that algorithm: the cheapest */
-	bool by_levels;        /* factors are the sizes of the levels */
+	/* Factors are the sizes of the levels, and no other algorithm will do. Else without that
+	 * algorithm it is the cheapest. */
+	bool by_levels;
 	const char *codecs[4]; /* NULL-terminated; none: f32 */
 	enum gf_release release;
 	/* with its defaults; NULL: dense */
 	const struct gf_select_plan *selection;
-	int staleness;
+	int staleness; /* 0: synchronous, as 1 */
 	size_t pipeline_warmup_steps;
 	struct gf_steps_part pipeline_warmup_part;
 	int servers; /* ranks beside the others that only serve */

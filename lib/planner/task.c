@@ -340,7 +340,7 @@ static int apply_system(struct gf_task *t, struct gf_text *notes, struct gf_erro
 		return 0;
 	p->algorithm = s->algorithm;
 	rc = gf_menu_init(&menu, p, err);
-	if (rc != -ENOTSUP || !s->prefer)
+	if (rc != -ENOTSUP || s->by_levels)
 		return rc;
 	p->algorithm = NULL;
 	gf_text_addf(notes,
@@ -541,6 +541,8 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t, struct gf_tex
 		return rc;
 	memset(t, 0, sizeof(*t));
 	t->system = *gf_system_find(r->system ? r->system : "auto");
+	if (!t->system.staleness)
+		t->system.staleness = 1;
 	rc = gf_axes_apply(r->axes, &t->system, &t->selection, err);
 	if (rc < 0)
 		return rc;
