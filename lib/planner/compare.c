@@ -26,8 +26,8 @@ static void share_bounds(struct gf_compared *rows, size_t n)
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < n; k++)
 			if (comparable(&rows[i], &rows[k]))
-				rows[i].lower_bound_s =
-					fmin(rows[i].lower_bound_s, rows[k].lower_bound_s);
+				rows[i].times.lower_bound_s = fmin(rows[i].times.lower_bound_s,
+								   rows[k].times.lower_bound_s);
 }
 
 /* Times that differ by less than this share are the same time. */
@@ -43,8 +43,8 @@ static int doubt_of(const struct gf_compared *r)
  * has fewer messages. */
 static bool better(const struct gf_compared *a, const struct gf_compared *b, double unit_s)
 {
-	double x = nearbyint(a->iteration_s / unit_s);
-	double y = nearbyint(b->iteration_s / unit_s);
+	double x = nearbyint(a->times.iteration_s / unit_s);
+	double y = nearbyint(b->times.iteration_s / unit_s);
 
 	if (doubt_of(a) != doubt_of(b))
 		return doubt_of(a) < doubt_of(b);
@@ -58,7 +58,7 @@ static void sort(struct gf_compared *rows, size_t n)
 	size_t i, k;
 
 	for (i = 0; i < n; i++)
-		least_s = fmin(least_s, rows[i].iteration_s);
+		least_s = fmin(least_s, rows[i].times.iteration_s);
 	unit_s = fmax(same_share * least_s, DBL_MIN);
 	for (i = 1; i < n; i++) {
 		struct gf_compared row = rows[i];
@@ -141,7 +141,7 @@ static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief
 static bool is_there(const struct gf_comparison *c, const struct gf_compared *row)
 {
 	for (size_t i = 0; i < c->nrows && !c->over.grid; i++)
-		if (c->rows[i].iteration_s == row->iteration_s &&
+		if (c->rows[i].times.iteration_s == row->times.iteration_s &&
 		    same_brief(&c->rows[i].plan, &row->plan))
 			return true;
 	return false;
@@ -198,16 +198,9 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	if (c->over.axes >> GF_COMPARE_PERIODS & 1)
 		row.border_bytes = border_bytes(t, &p);
 	gf_sim_predict_error(&p);
-	row.error = p.predicted->error;
+	row.times = *p.predicted;
 	row.automatic = !t->policy || t->policy->automatic;
 	row.plan = gf_plan_brief(&p);
-	row.iteration_s = p.predicted->iteration_s;
-	row.compute_s = p.predicted->compute_s;
-	row.exposed_comm_s = p.predicted->exposed_comm_s;
-	row.lower_bound_s = p.predicted->lower_bound_s;
-	row.iteration_low_s = p.predicted->iteration_low_s;
-	row.iteration_high_s = p.predicted->iteration_high_s;
-	row.memory_bytes = p.predicted->memory.peak_bytes;
 	row.unsure = gf_task_unsure(t, &p);
 	gf_beyond_add_plan(&beyond, &p);
 	if (beyond.most_bytes > 0 || beyond.ranks) {
@@ -279,7 +272,8 @@ static int add_default(const struct gf_request *r, struct gf_comparison *c, stru
 	int rc;
 
 	for (size_t i = 0; i < c->nrows; i++)
-		if (strcmp(c->rows[i].name, wish.system) == 0 && c->rows[i].iteration_s == c->now_s)
+		if (strcmp(c->rows[i].name, wish.system) == 0 &&
+		    c->rows[i].times.iteration_s == c->now_s)
 			return 0;
 	if (c->given || !(c->now_s > 0))
 		return 0;

@@ -52,12 +52,9 @@ struct gf_compared {
 	/* The policy leaves the next forward alone: the axis of policies. */
 	bool automatic;
 	struct gf_plan_brief plan;
-	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
-	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
-	double error;                             /* of the mean gradients; 0: unknown */
-	double memory_bytes;                      /* 0: not asked for */
-	unsigned unsure;                          /* of enum gf_unsure; such rows are last */
-	struct gf_plan *whole;                    /* owned */
+	struct gf_prediction times; /* its messages are those of `whole` */
+	unsigned unsure;            /* of enum gf_unsure; such rows are last */
+	struct gf_plan *whole;      /* owned */
 	/* Where it is faster than dense f32 gradients by GF_GAIN_LEAST (planner/summary.h): up to
 	 * this bandwidth of the outermost level (0: none, INFINITY: any), and from so many ranks to
 	 * so many, of powers of two up to GF_COMPARE_RANKS_MOST (0: on none). */

@@ -52,11 +52,11 @@ static void fill_gains(const struct gf_comparison *here, const struct gf_compari
 
 	for (size_t k = there->nrows; k-- > 0;)
 		if (is_dense(&there->rows[k]))
-			dense_s = there->rows[k].iteration_s; /* the best is the first */
+			dense_s = there->rows[k].times.iteration_s; /* the best is the first */
 	for (size_t i = 0; i < here->nrows; i++)
 		for (size_t k = 0; k < there->nrows; k++)
 			if (same_value(&here->rows[i], &there->rows[k]))
-				gains[i] = dense_s / there->rows[k].iteration_s;
+				gains[i] = dense_s / there->rows[k].times.iteration_s;
 }
 
 /* Plans anew at the i-th place. What fits nowhere there gains nothing. */

@@ -32,24 +32,25 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 	if (row->across)
 		gf_json_put_string(&w, gf_compare_names[over->across], row->across);
 	gf_json_close_object(&w);
-	if (row->error > 0)
-		gf_json_put_real(&w, "error", row->error);
-	if (row->memory_bytes > 0)
-		gf_json_put_real(&w, "memory_bytes", row->memory_bytes);
+	if (row->times.error > 0)
+		gf_json_put_real(&w, "error", row->times.error);
+	if (row->times.memory.peak_bytes > 0)
+		gf_json_put_real(&w, "memory_bytes", row->times.memory.peak_bytes);
 	if (row->plan.period_steps)
 		gf_json_put_size(&w, "period_steps", row->plan.period_steps);
-	gf_json_put_real(&w, "iteration_s", row->iteration_s);
-	gf_json_put_real(&w, "compute_s", row->compute_s);
-	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
-	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
+	gf_json_put_real(&w, "iteration_s", row->times.iteration_s);
+	gf_json_put_real(&w, "compute_s", row->times.compute_s);
+	gf_json_put_real(&w, "exposed_comm_s", row->times.exposed_comm_s);
+	gf_json_put_real(&w, "lower_bound_s", row->times.lower_bound_s);
 	if (row->border_bytes > 0)
 		gf_json_put_real(&w, "border_bytes", row->border_bytes);
-	if (row->iteration_high_s > 0) {
-		gf_json_put_real(&w, "iteration_low_s", row->iteration_low_s);
-		gf_json_put_real(&w, "iteration_high_s", row->iteration_high_s);
+	if (row->times.iteration_high_s > 0) {
+		gf_json_put_real(&w, "iteration_low_s", row->times.iteration_low_s);
+		gf_json_put_real(&w, "iteration_high_s", row->times.iteration_high_s);
 	}
 	if (c->now_s > 0)
-		gf_json_put_real(&w, c->given ? "x_given" : "x_ddp", c->now_s / row->iteration_s);
+		gf_json_put_real(&w, c->given ? "x_given" : "x_ddp",
+				 c->now_s / row->times.iteration_s);
 	if (c->pays && row->pays_below_bytes_per_s < INFINITY)
 		gf_json_put_real(&w, "pays_below_bytes_per_s", row->pays_below_bytes_per_s);
 	if (c->pays) {
@@ -75,7 +76,7 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
  * beyond what was measured, "/2" takes halves for half of an all-reduce. */
 static void add_time(struct gf_table *t, const struct gf_compared *r)
 {
-	gf_table_cell(t, "%s%s%s%s", gf_human_time(r->iteration_s).text,
+	gf_table_cell(t, "%s%s%s%s", gf_human_time(r->times.iteration_s).text,
 		      r->unsure & GF_UNSURE_COST ? " +?" : "",
 		      r->unsure & GF_UNSURE_BEYOND ? " ~" : "",
 		      r->unsure & GF_UNSURE_HALVED ? " /2" : "");
@@ -188,7 +189,7 @@ static void add_pays(struct gf_table *t, const struct gf_compared *r)
 
 static void rows_table(const struct gf_comparison *c, size_t window, struct gf_text *out)
 {
-	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
+	bool doubted = c->nrows > 0 && c->rows[0].times.iteration_high_s > 0;
 	/* the first columns, where these are compared */
 	bool algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
 	bool by_codec = algorithms || c->over.axes >> GF_COMPARE_CODECS & 1;
@@ -202,8 +203,8 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 	for (i = 0; i < nvalues; i++)
 		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
 	for (i = 0; i < c->nrows; i++) {
-		shards |= c->rows[i].memory_bytes > 0;
-		rounds |= by_codec && c->rows[i].error > GF_ERROR_OF_NOTE;
+		shards |= c->rows[i].times.memory.peak_bytes > 0;
+		rounds |= by_codec && c->rows[i].times.error > GF_ERROR_OF_NOTE;
 	}
 	gf_text_addf(
 		&head,
@@ -222,8 +223,9 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		if (shards)
 			gf_table_cells(&t, "%s\t%s",
 				       r->plan.shard[0] ? r->plan.shard : gf_shard_plans_names[0],
-				       r->memory_bytes > 0 ? gf_human_size(r->memory_bytes).text
-							   : "");
+				       r->times.memory.peak_bytes > 0
+					       ? gf_human_size(r->times.memory.peak_bytes).text
+					       : "");
 		if (periods)
 			gf_table_cells(&t, "%s\t%zu\t%s", r->plan.period,
 				       r->plan.period_steps ? r->plan.period_steps : 1,
@@ -234,17 +236,18 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		add_system(&t, &r->plan);
 		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d", r->plan.policy, r->plan.codecs,
 			       r->plan.selection, r->plan.nmessages, r->plan.lanes);
-		if (rounds && r->error > 0)
-			gf_table_cell(&t, "%.1e", r->error);
+		if (rounds && r->times.error > 0)
+			gf_table_cell(&t, "%.1e", r->times.error);
 		else if (rounds)
 			gf_table_cell(&t, "-");
 		add_time(&t, r);
-		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s).text);
+		gf_table_cell(&t, "%s", gf_human_time(r->times.exposed_comm_s).text);
 		if (c->now_s > 0)
-			gf_table_cell(&t, "%s", gf_human_ratio(c->now_s / r->iteration_s).text);
+			gf_table_cell(&t, "%s",
+				      gf_human_ratio(c->now_s / r->times.iteration_s).text);
 		if (doubted)
-			gf_table_cells(&t, "%s\t%s", gf_human_time(r->iteration_low_s).text,
-				       gf_human_time(r->iteration_high_s).text);
+			gf_table_cells(&t, "%s\t%s", gf_human_time(r->times.iteration_low_s).text,
+				       gf_human_time(r->times.iteration_high_s).text);
 		if (c->pays)
 			add_pays(&t, r);
 	}
@@ -284,7 +287,7 @@ static const struct gf_compared *best_of(const struct gf_comparison *c)
 
 	for (size_t i = 1; i < c->nrows; i++)
 		if (!((c->rows[i].unsure ^ best->unsure) & ~(unsigned)GF_UNSURE_HALVED) &&
-		    c->rows[i].iteration_s < GF_GAIN_LEAST * c->rows[0].iteration_s &&
+		    c->rows[i].times.iteration_s < GF_GAIN_LEAST * c->rows[0].times.iteration_s &&
 		    error_of(&c->rows[i]) < error_of(best))
 			best = &c->rows[i];
 	return best;
@@ -293,11 +296,6 @@ static const struct gf_compared *best_of(const struct gf_comparison *c)
 void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 {
 	const struct gf_compared *best = best_of(c);
-	const struct gf_prediction here = {
-		.iteration_s = best->iteration_s,
-		.iteration_low_s = best->iteration_low_s,
-		.iteration_high_s = best->iteration_high_s,
-	};
 	GF_RELEASED(gf_text_release) struct gf_text by = {0};
 
 	if (!best->automatic)
@@ -310,7 +308,7 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 	add_values(c, best, &by);
 	if (best->axis == GF_COMPARE_POLICIES && !best->across)
 		gf_text_addf(&by, " by %s", best->plan.algorithms);
-	gf_gain_text(c->now_s, c->given, &here, by.data, out);
+	gf_gain_text(c->now_s, c->given, &best->times, by.data, out);
 }
 
 /* --- pictures ------------------------------------------------------------- */
@@ -362,7 +360,7 @@ static void mark(struct marked *m, const struct gf_compared *row, size_t group, 
 		gf_plot_number(m->plot, "best_series", (double)series);
 	if (c->now_s > 0)
 		gf_plot_text(m->plot, "best_text", "%s x %s",
-			     gf_human_ratio(c->now_s / row->iteration_s).text,
+			     gf_human_ratio(c->now_s / row->times.iteration_s).text,
 			     c->given ? "given" : "ddp");
 	else
 		gf_plot_text(m->plot, "best_text", "best");
@@ -402,7 +400,7 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 
 			series += row_at(c, NULL, across) != NULL;
 			if (row) {
-				gf_plot_cell(&plot->csv, row->iteration_s);
+				gf_plot_cell(&plot->csv, row->times.iteration_s);
 				mark(&marked, row, group, series);
 			} else if (row_at(c, NULL, across)) {
 				gf_text_addf(&plot->csv, ",");
@@ -417,18 +415,18 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
  * another. */
 static const char *bound_name(const struct gf_comparison *c)
 {
-	double low = c->rows[0].lower_bound_s, high = low;
+	double low = c->rows[0].times.lower_bound_s, high = low;
 
 	for (size_t i = 1; i < c->nrows; i++) {
-		low = fmin(low, c->rows[i].lower_bound_s);
-		high = fmax(high, c->rows[i].lower_bound_s);
+		low = fmin(low, c->rows[i].times.lower_bound_s);
+		high = fmax(high, c->rows[i].times.lower_bound_s);
 	}
 	return high < 1.001 * low ? "lower bound" : "lower bound of each";
 }
 
 static void plot_rows(const struct gf_comparison *c, struct gf_plot *plot)
 {
-	const bool doubted = c->rows[0].iteration_high_s > 0;
+	const bool doubted = c->rows[0].times.iteration_high_s > 0;
 	const bool one = (c->over.axes & (c->over.axes - 1)) == 0;
 	struct marked marked = {.c = c, .plot = plot};
 	const char *bound = bound_name(c);
@@ -442,13 +440,13 @@ static void plot_rows(const struct gf_comparison *c, struct gf_plot *plot)
 		     bound);
 	for (size_t i = 0; i < c->nrows; i++) {
 		add_name(&plot->csv, c->rows[i].name);
-		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
-		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);
+		gf_plot_cell(&plot->csv, c->rows[i].times.compute_s);
+		gf_plot_cell(&plot->csv, c->rows[i].times.exposed_comm_s);
 		if (doubted) {
-			gf_plot_cell(&plot->csv, c->rows[i].iteration_low_s);
-			gf_plot_cell(&plot->csv, c->rows[i].iteration_high_s);
+			gf_plot_cell(&plot->csv, c->rows[i].times.iteration_low_s);
+			gf_plot_cell(&plot->csv, c->rows[i].times.iteration_high_s);
 		}
-		gf_plot_cell(&plot->csv, c->rows[i].lower_bound_s);
+		gf_plot_cell(&plot->csv, c->rows[i].times.lower_bound_s);
 		gf_text_addf(&plot->csv, "\n");
 		mark(&marked, &c->rows[i], i + 1, 0);
 	}
