@@ -78,12 +78,6 @@ double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_
 	return rms(&r, values);
 }
 
-static bool goes_alike(const struct gf_message *a, const struct gf_message *b)
-{
-	return gf_stages_same(a->stages, a->nstages, b->stages, b->nstages) &&
-	       !strcmp(a->algorithm, b->algorithm) && !strcmp(a->codec, b->codec);
-}
-
 double gf_sim_library_error(const char *codec, int ranks, bool scattered)
 {
 	struct gf_message like = {.codec = (char *)codec};
@@ -183,7 +177,7 @@ double gf_sim_step_error(const struct gf_plan *p, double *messages)
 		const double weight = squares_of(p, i);
 		double error;
 
-		for (k = 0; k < i && !goes_alike(&p->messages[k], m); k++)
+		for (k = 0; k < i && !gf_message_goes_as(&p->messages[k], m); k++)
 			;
 		r[i] = k < i ? r[k] : rounding_of(&of);
 		error = rms(&r[i], gf_sim_statistics(p->model, m->first, m->last, &room));
