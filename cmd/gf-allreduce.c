@@ -210,7 +210,7 @@ static void hold(void *session, bool begins)
 static int prepare(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
-	struct gf_text remark = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remark = {0};
 	int rc = 0;
 
 	s->config = a->config;
@@ -233,7 +233,6 @@ static int prepare(struct session *s, struct gf_error *err)
 	if (!rc && gf_contest_sweep_tells(&a->sweep) && s->config.device.nccl && !s->comm->rank)
 		gf_nccl_remark(&remark);
 	gf_cli_warn_lines(&a->cli, remark.data);
-	gf_text_release(&remark);
 	if (!a->config.segment_bytes)
 		s->config.segment_bytes = s->plan.segment_bytes;
 	return rc;

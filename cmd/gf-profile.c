@@ -306,13 +306,11 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 {
 	struct gf_progress progress;
 	GF_RELEASED(gf_profile_release) struct gf_profile profile = {0};
-	struct gf_text what = {0};
-	GF_RELEASED(gf_text_release) struct gf_text remarks = {0};
+	GF_RELEASED(gf_text_release) struct gf_text what = {0}, remarks = {0};
 	int rc, kept;
 
 	gf_measure_profile_say(bench, &what);
 	gf_cli_note(&a->cli, 0, "%s", what.data);
-	gf_text_release(&what);
 	start_progress(&progress, a);
 	bench->sweep.progress = gf_progress_report;
 	bench->sweep.progress_ctx = &progress;
@@ -333,7 +331,7 @@ static int measure_given(const struct arguments *a, struct gf_measure_profile *b
 {
 	struct gf_comm *comm = bench->comm;
 	GF_RELEASED(gf_topology_release) struct gf_topology topology = {0};
-	struct gf_text remark = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remark = {0};
 	GF_RELEASED(gf_model_release) struct gf_model model = {0};
 	bool given = false;
 	int rc = gf_measure_given(comm, d, bench->network, &model, &given, err);
@@ -343,7 +341,6 @@ static int measure_given(const struct arguments *a, struct gf_measure_profile *b
 	if (rc == 0 && bench->network)
 		rc = gf_levels_placed(comm, topology.levels, topology.nlevels, &remark, err);
 	gf_cli_warn_lines(&a->cli, remark.data);
-	gf_text_release(&remark);
 	if (rc == 0 && comm->ranks == 1 && a->bench.network)
 		gf_cli_note(&a->cli, 0, "one rank: no network half (mpirun -np N)");
 	bench->model = given ? &model : NULL;

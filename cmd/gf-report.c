@@ -6,7 +6,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/share.h"
 #include "imports/import.h"
 #include "imports/report/report.h"
 
@@ -75,16 +74,9 @@ static bool for_people(const struct arguments *a)
 
 static int read_documents(const struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
-	GF_FREED char *path = NULL;
-	int rc = 0;
+	int rc = a->plan ? gf_documents_add_of(d, a->plan, "gf-plan", err) : 0;
 
-	if (a->plan)
-		rc = gf_documents_add_of(d, a->plan, "gf-plan", err);
-	if (rc == 0 && a->costs)
-		rc = gf_cli_share("topologies", a->costs, &path, err);
-	if (rc == 0 && path)
-		rc = gf_documents_add_costs(d, path, err);
-	return rc;
+	return rc ?: gf_cli_document("topologies", a->costs, gf_documents_take_costs, d, err);
 }
 
 /* The profile that the traces hold. If there is none, the reason is an error under --profile, and a

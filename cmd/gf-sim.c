@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/share.h"
 #include "planner/plan_sweep.h"
 #include "simulator/uncertainty.h"
 #include "simulator/period_time.h"
@@ -176,20 +175,14 @@ static int take_plans(struct arguments *a, struct gf_documents *d, struct gf_err
 
 static int read_documents(struct arguments *a, struct gf_documents *d, struct gf_error *err)
 {
-	struct gf_text notes = {0};
-	char *path = NULL;
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	int rc = 0;
 
 	if (a->pairs)
 		rc = gf_uneven_read_pairs(&a->uneven, a->pairs, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
-	gf_text_release(&notes);
 	rc = rc ?: gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d, err);
-	if (rc == 0 && a->costs)
-		rc = gf_cli_share("topologies", a->costs, &path, err);
-	if (rc == 0 && path)
-		rc = gf_documents_add_costs(d, path, err);
-	free(path);
+	rc = rc ?: gf_cli_document("topologies", a->costs, gf_documents_take_costs, d, err);
 	if (rc == 0 && a->pairs && !a->costs && d->plan && d->plan->network)
 		gf_cli_note(&a->cli, 0,
 			    "the plan's costs were measured: if over these links, their slowness "
@@ -202,7 +195,7 @@ static int read_documents(struct arguments *a, struct gf_documents *d, struct gf
 static struct gf_what_if first(const struct arguments *a, const struct gf_documents *d)
 {
 	struct gf_what_if w = a->sweep.what;
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 
 	w.timeline = a->plot != NULL;
 	w.iterations = (double)a->iterations;
@@ -212,7 +205,6 @@ static struct gf_what_if first(const struct arguments *a, const struct gf_docume
 	w.nslow_links = a->uneven.nlinks;
 	gf_sweep_documents(&a->sweep, d, &w, &notes);
 	gf_cli_warn_lines(&a->cli, notes.data);
-	gf_text_release(&notes);
 	if (a->sweep.nranks)
 		w.ranks = a->sweep.ranks[0];
 	if (a->sweep.nbandwidths)
@@ -297,7 +289,7 @@ static int replay(const struct arguments *a, const struct gf_documents *d, struc
 {
 	struct gf_what_if w = first(a, d);
 	struct gf_row row = {.plan = d->plan};
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	GF_RELEASED(gf_replayed_release) struct gf_replayed r = {0};
 	int rc;
 
@@ -306,7 +298,6 @@ static int replay(const struct arguments *a, const struct gf_documents *d, struc
 	gf_sim_keep_outer(d->plan);
 	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
-	gf_text_release(&notes);
 	if (rc < 0 && rc != -E2BIG)
 		return rc;
 	row.outcome = rc ? r.model : r.outcome;

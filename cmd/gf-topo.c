@@ -41,12 +41,10 @@ struct arguments {
 /* Found before MPI starts, alike on every rank. */
 static int store_synthetic(const char *arg, void *to, struct gf_error *err)
 {
-	struct gf_topology t = {0};
-	int rc = gf_levels_synthetic(arg, &t, err);
+	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
 
-	gf_topology_release(&t);
 	*(const char **)to = arg;
-	return rc;
+	return gf_levels_synthetic(arg, &t, err);
 }
 
 #define AT(field) offsetof(struct arguments, field)

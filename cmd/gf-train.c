@@ -334,7 +334,7 @@ static int judge(const struct gf_train_row *test, double target, struct gf_error
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_train_result result = {0};
-	struct gf_text remark = {0};
+	GF_RELEASED(gf_text_release) struct gf_text remark = {0};
 	int rc;
 
 	s->job = gf_cli_job_name();
@@ -357,7 +357,6 @@ static int run(struct session *s, struct gf_error *err)
 		: gf_levels_placed(s->comm, s->inputs.plan.levels, s->inputs.plan.nlevels, &remark,
 				   err);
 	gf_cli_warn_lines(&s->a->cli, remark.data);
-	gf_text_release(&remark);
 	rc = rc ?: gf_train_take_folder(&s->config, err);
 	if (!rc)
 		gf_train_settle(&s->config, &s->inputs.plan);

@@ -321,7 +321,7 @@ int gf_documents_add_of(struct gf_documents *d, const char *path, const char *fo
 	return rc ?: add_text(d, text, size, path, format, err);
 }
 
-int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_error *err)
+int gf_documents_take_costs(void *documents, const char *path, struct gf_error *err)
 {
 	GF_RELEASED(gf_documents_release) struct gf_documents fresh = {0};
 	int rc = gf_documents_add(&fresh, path, err);
@@ -330,7 +330,7 @@ int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_e
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a topology or a profile with a network, found none",
 				  path);
-	return rc ?: merge(d, &fresh, err);
+	return rc ?: merge(documents, &fresh, err);
 }
 
 int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *err)

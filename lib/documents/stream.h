@@ -51,14 +51,14 @@ int gf_documents_take(void *documents, const char *path, struct gf_error *err);
 /* Adds a model from a file that has no other document; for callers that know their documents as
  * void *. */
 int gf_documents_take_model(void *documents, const char *path, struct gf_error *err);
+/* Adds a file that must hold what costs are taken from: a topology, or a profile with a network. */
+int gf_documents_take_costs(void *documents, const char *path, struct gf_error *err);
 
 /* Adds every document of one file ("-": standard input). All or nothing. */
 int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *err);
 /* Adds a file that must hold a document of this format: for options that name one. */
 int gf_documents_add_of(struct gf_documents *d, const char *path, const char *format,
 			struct gf_error *err);
-/* Adds a file that must hold what costs are taken from: a topology, or a profile with a network. */
-int gf_documents_add_costs(struct gf_documents *d, const char *path, struct gf_error *err);
 /* Adds documents from memory, e.g. broadcast from rank 0; the name "-" means that they came on
  * standard input. */
 int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size, const char *name,
