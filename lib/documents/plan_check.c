@@ -23,10 +23,8 @@ struct exchange {
 static int refuse(const struct gf_json_at *at, const struct exchange *x, size_t index,
 		  const char *key, struct gf_error *err, const char *reason)
 {
-	char place[64];
-
-	snprintf(place, sizeof(place), "%s/%zu/%s", x->key, index, key);
-	return gf_json_refuse(at, place, err, "%s", reason);
+	return gf_json_refuse(at, gf_json_path("%s/%zu/%s", x->key, index, key).text, err, "%s",
+			      reason);
 }
 
 static int check_stages(const struct gf_json_at *at, const struct exchange *x, size_t index,
@@ -235,7 +233,6 @@ static int check_types(const struct gf_json_at *at, struct gf_plan *p, struct gf
 {
 	size_t count = p->model->ntensors, i;
 	enum gf_mode *stated = p->types;
-	char place[64];
 	int rc = 0;
 
 	p->types = NULL;
@@ -243,8 +240,7 @@ static int check_types(const struct gf_json_at *at, struct gf_plan *p, struct gf
 	for (i = 0; i < count && !rc; i++) {
 		if ((int)stated[i] < 0 || stated[i] == p->types[i])
 			continue;
-		snprintf(place, sizeof(place), "tensors/%zu/type", i);
-		rc = gf_json_refuse(at, place, err,
+		rc = gf_json_refuse(at, gf_json_path("tensors/%zu/type", i).text, err,
 				    "want \"%s\", which follows from messages, got \"%s\"",
 				    gf_mode_names[p->types[i]], gf_mode_names[stated[i]]);
 	}
@@ -255,16 +251,13 @@ static int check_types(const struct gf_json_at *at, struct gf_plan *p, struct gf
 static int check_prediction(const struct gf_json_at *at, const struct gf_plan *p,
 			    struct gf_error *err)
 {
-	char place[64];
-
 	for (size_t i = 0; p->predicted && i < p->nmessages; i++) {
 		const struct gf_predicted_message *m = &p->predicted->messages[i];
 
-		if (m->end_s >= m->start_s)
-			continue;
-		snprintf(place, sizeof(place), "predicted/messages/%zu/end_s", i);
-		return gf_json_refuse(at, place, err, "want a number >= %g, its start_s, got %g",
-				      m->start_s, m->end_s);
+		if (m->end_s < m->start_s)
+			return gf_json_refuse(
+				at, gf_json_path("predicted/messages/%zu/end_s", i).text, err,
+				"want a number >= %g, its start_s, got %g", m->start_s, m->end_s);
 	}
 	return 0;
 }

@@ -233,7 +233,6 @@ static int check_once(const struct gf_json_at *at, const struct gf_record *r, co
 		      size_t count, struct gf_error *err)
 {
 	const char *list = r == &gf_codec_cost_record ? "codecs" : "selections";
-	char place[64];
 
 	if (count > GF_PROCESSING_MOST)
 		return gf_json_refuse(at, list, err, "want at most %d entries, got %zu",
@@ -243,9 +242,8 @@ static int check_once(const struct gf_json_at *at, const struct gf_record *r, co
 
 		if (index_of(r, items, count, e->name, e->device) == i)
 			continue;
-		snprintf(place, sizeof(place), "%s/%zu", list, i);
 		return gf_json_refuse(
-			at, place, err,
+			at, gf_json_path("%s/%zu", list, i).text, err,
 			"want each pair of %s and device once, got \"%.40s\" and \"%.40s\" again",
 			r->fields[0].key, e->name, e->device);
 	}

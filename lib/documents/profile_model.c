@@ -55,22 +55,19 @@ static int check_sizes(const struct gf_json_at *at, const struct gf_model_profil
 {
 	const size_t limit = (size_t)GF_MAX_SIZE;
 	const struct gf_tensor *t = m->tensors;
-	char place[64];
 	size_t sum = 0, kept = 0, i;
 
 	for (i = 0; i < m->ntensors; i++) {
-		if (t[i].activation_bytes >= limit - kept) {
-			snprintf(place, sizeof(place), "tensors/%zu/activation_bytes", i);
-			return gf_json_refuse(at, place, err,
-					      "want less than 2^62 bytes in all tensors, got more");
-		}
+		if (t[i].activation_bytes >= limit - kept)
+			return gf_json_refuse(
+				at, gf_json_path("tensors/%zu/activation_bytes", i).text, err,
+				"want less than 2^62 bytes in all tensors, got more");
 		kept += t[i].activation_bytes;
 		if (t[i].count_elems >= limit / gf_dtype_bytes(t[i].dtype) ||
-		    gf_tensor_bytes(&t[i]) >= limit - sum) {
-			snprintf(place, sizeof(place), "tensors/%zu/count_elems", i);
-			return gf_json_refuse(at, place, err,
+		    gf_tensor_bytes(&t[i]) >= limit - sum)
+			return gf_json_refuse(at, gf_json_path("tensors/%zu/count_elems", i).text,
+					      err,
 					      "want less than 2^62 bytes in all tensors, got more");
-		}
 		sum += gf_tensor_bytes(&t[i]);
 	}
 	return 0;
@@ -81,7 +78,6 @@ static int check_shape(const struct gf_json_at *at, const struct gf_tensor *t, s
 {
 	size_t left = t->count_elems, i;
 	double product = 1;
-	char place[64];
 
 	/* exact, where a product might overflow */
 	for (i = 0; i < t->nshape; i++) {
@@ -90,8 +86,7 @@ static int check_shape(const struct gf_json_at *at, const struct gf_tensor *t, s
 	}
 	if (!t->nshape || left == 1)
 		return 0;
-	snprintf(place, sizeof(place), "tensors/%zu/shape", index);
-	return gf_json_refuse(at, place, err,
+	return gf_json_refuse(at, gf_json_path("tensors/%zu/shape", index).text, err,
 			      "want dimensions whose product is the %zu elements, got %.0f",
 			      t->count_elems, product);
 }
@@ -101,12 +96,10 @@ static int check_need(const struct gf_json_at *at, const struct gf_model_profile
 {
 	const double need_s = m->tensors[index].need_s;
 	const double forward_s = gf_model_forward_s(m);
-	char place[64];
 
 	if (isnan(need_s) || need_s <= forward_s * (1 + ROUNDING))
 		return 0;
-	snprintf(place, sizeof(place), "tensors/%zu/need_s", index);
-	return gf_json_refuse(at, place, err,
+	return gf_json_refuse(at, gf_json_path("tensors/%zu/need_s", index).text, err,
 			      "want a number <= %g, the time of a forward pass, got %g", forward_s,
 			      need_s);
 }
@@ -115,18 +108,14 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 		     const char *backward, struct gf_error *err)
 {
 	const struct gf_tensor *t = m->tensors;
-	char place[64];
 
 	if (!m->ntensors)
 		return gf_json_refuse(at, "tensors", err, "want at least one tensor, got none");
-	for (size_t i = 1; i < m->ntensors; i++) {
-		if (t[i].ready_s >= t[i - 1].ready_s)
-			continue;
-		snprintf(place, sizeof(place), "tensors/%zu/ready_s", i);
-		return gf_json_refuse(at, place, err,
-				      "want a number >= %g, the tensor's before it, got %g",
-				      t[i - 1].ready_s, t[i].ready_s);
-	}
+	for (size_t i = 1; i < m->ntensors; i++)
+		if (!(t[i].ready_s >= t[i - 1].ready_s))
+			return gf_json_refuse(at, gf_json_path("tensors/%zu/ready_s", i).text, err,
+					      "want a number >= %g, the tensor's before it, got %g",
+					      t[i - 1].ready_s, t[i].ready_s);
 	if (m->backward_s < t[m->ntensors - 1].ready_s * (1 - ROUNDING))
 		return gf_json_refuse(at, backward, err,
 				      "want a number >= %g, the last tensor's ready_s, got %g",

@@ -60,21 +60,21 @@ static int check_codec(const struct gf_json_at *at, const struct gf_allreduce_co
 			      names, cost->algorithm, cost->codec);
 }
 
-/* -EINVAL: its sizes do not rise; called by the finish of what has lines. */
-static int check_fit(const struct gf_json_at *at, const struct gf_fit *fit, struct gf_error *err)
+/* Called by the finish of what has lines, from a fit. */
+static int check_lines(const struct gf_json_at *at, const struct gf_fit *fit,
+		       const struct gf_cost_lines lines, struct gf_error *err)
 {
 	for (size_t i = 1; i < fit->npoints; i++)
 		if (fit->size_bytes[i] < fit->size_bytes[i - 1])
 			return gf_json_refuse(at, "fit/size_bytes", err,
 					      "want rising sizes, got %zu after %zu",
 					      fit->size_bytes[i], fit->size_bytes[i - 1]);
-	return 0;
+	return gf_cost_lines_check(at, &lines, err);
 }
 
 static int finish_allreduce(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_allreduce_cost *cost = item;
-	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 	int rc = check_codec(at, cost, err);
 
 	if (rc)
@@ -82,7 +82,7 @@ static int finish_allreduce(const struct gf_json_at *at, void *item, struct gf_e
 	if (cost->startup_s == 0 && cost->per_byte_s == 0)
 		return gf_json_refuse(at, "per_byte_s", err,
 				      "want a number > 0 where startup_s is 0, got 0");
-	return check_fit(at, &cost->fit, err) ? -EINVAL : gf_cost_lines_check(at, &lines, err);
+	return check_lines(at, &cost->fit, gf_allreduce_lines(cost), err);
 }
 
 static const struct gf_record allreduce_record = {
@@ -103,9 +103,8 @@ static const struct gf_field variant_fields[] = {
 static int finish_variant(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_allreduce_cost *cost = item;
-	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 
-	return check_fit(at, &cost->fit, err) ? -EINVAL : gf_cost_lines_check(at, &lines, err);
+	return check_lines(at, &cost->fit, gf_allreduce_lines(cost), err);
 }
 
 static const struct gf_record variant_record = {
@@ -132,12 +131,11 @@ static const struct gf_field level_cost_fields[] = {
 static int finish_level(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_level_cost *cost = item;
-	struct gf_cost_lines lines = gf_level_lines(cost);
 
 	if (cost->nlarger >= GF_LEVEL_LINES_MOST)
 		return gf_json_refuse(at, "larger", err, "want at most %d lines, got %zu",
 				      GF_LEVEL_LINES_MOST - 1, cost->nlarger);
-	return check_fit(at, &cost->fit, err) ? -EINVAL : gf_cost_lines_check(at, &lines, err);
+	return check_lines(at, &cost->fit, gf_level_lines(cost), err);
 }
 
 static const struct gf_record level_cost_record = {
@@ -220,33 +218,28 @@ static int check_variants(const struct gf_json_at *at, const struct gf_network *
 static int finish_network(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_network *net = item;
-	char place[64];
 
 	for (size_t i = 0; i < net->nallreduce; i++) {
 		int rc = check_stages(at, net, i, err);
 
 		if (rc)
 			return rc;
-		for (size_t k = 0; k < i; k++) {
-			if (!same_entry(&net->allreduce[i], &net->allreduce[k]))
-				continue;
-			snprintf(place, sizeof(place), "allreduce/%zu/algorithm", i);
-			return gf_json_refuse(at, place, err,
-					      "want each algorithm once per codec and stages, got "
-					      "\"%.40s\" with %s again",
-					      net->allreduce[i].algorithm,
-					      gf_allreduce_codec(&net->allreduce[i]));
-		}
+		for (size_t k = 0; k < i; k++)
+			if (same_entry(&net->allreduce[i], &net->allreduce[k]))
+				return gf_json_refuse(
+					at, gf_json_path("allreduce/%zu/algorithm", i).text, err,
+					"want each algorithm once per codec and stages, got "
+					"\"%.40s\" with %s again",
+					net->allreduce[i].algorithm,
+					gf_allreduce_codec(&net->allreduce[i]));
 	}
 	for (size_t i = 0; i < net->nlevels; i++)
-		for (size_t k = 0; k < i; k++) {
-			if (strcmp(net->levels[i].name, net->levels[k].name))
-				continue;
-			snprintf(place, sizeof(place), "levels/%zu/name", i);
-			return gf_json_refuse(at, place, err,
-					      "want each level once, got \"%.40s\" again",
-					      net->levels[i].name);
-		}
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(net->levels[i].name, net->levels[k].name) == 0)
+				return gf_json_refuse(at, gf_json_path("levels/%zu/name", i).text,
+						      err,
+						      "want each level once, got \"%.40s\" again",
+						      net->levels[i].name);
 	return check_variants(at, net, err);
 }
 

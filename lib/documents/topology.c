@@ -113,21 +113,16 @@ static const struct gf_record host_record = {
 int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels, size_t count,
 		    struct gf_error *err)
 {
-	char place[48];
-
 	if (count > MOST_LEVELS)
 		return gf_json_refuse(at, "levels", err, "want at most %d levels, got %zu",
 				      MOST_LEVELS, count);
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < i; k++) {
-			if (strcmp(levels[i].name, levels[k].name) != 0)
-				continue;
-			snprintf(place, sizeof(place), "levels/%zu/name", i);
-			return gf_json_refuse(at, place, err,
-					      "want a name of its own, got \"%.40s\" again",
-					      levels[i].name);
-		}
-	}
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(levels[i].name, levels[k].name) == 0)
+				return gf_json_refuse(at, gf_json_path("levels/%zu/name", i).text,
+						      err,
+						      "want a name of its own, got \"%.40s\" again",
+						      levels[i].name);
 	if (count && !gf_levels_ranks(levels, count))
 		return gf_json_refuse(at, "levels", err,
 				      "want sizes whose product is at most %d, got more",

@@ -123,16 +123,13 @@ static const struct gf_field training_fields[] = {
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_training *t = item;
-	char place[48];
 	int exponent;
 
-	for (size_t i = 1; i < t->ndrops; i++) {
-		if (t->drop_epochs[i - 1] <= t->drop_epochs[i])
-			continue;
-		snprintf(place, sizeof(place), "rate/drop_epochs/%zu", i);
-		return gf_json_refuse(at, place, err, "want at least %g, the one before, got %g",
-				      t->drop_epochs[i - 1], t->drop_epochs[i]);
-	}
+	for (size_t i = 1; i < t->ndrops; i++)
+		if (!(t->drop_epochs[i - 1] <= t->drop_epochs[i]))
+			return gf_json_refuse(at, gf_json_path("rate/drop_epochs/%zu", i).text, err,
+					      "want at least %g, the one before, got %g",
+					      t->drop_epochs[i - 1], t->drop_epochs[i]);
 	if (!isnan(t->scale) && frexp(t->scale, &exponent) != 0.5)
 		return gf_json_refuse(at, "loss_scale/initial", err, "want a power of two, got %g",
 				      t->scale);

@@ -35,6 +35,17 @@ static void add_path(struct gf_text *t, const struct gf_json_at *at)
 		gf_text_addf(t, "/%zu", at->index);
 }
 
+struct gf_json_path gf_json_path(const char *fmt, ...)
+{
+	struct gf_json_path path;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(path.text, sizeof(path.text), fmt, ap);
+	va_end(ap);
+	return path;
+}
+
 int gf_json_refuse(const struct gf_json_at *at, const char *key, struct gf_error *err,
 		   const char *fmt, ...)
 {

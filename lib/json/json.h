@@ -104,8 +104,12 @@ int gf_json_entry_object(const struct gf_json_at *at, const char *key, struct gf
 
 /* Any object, as compact JSON text, uninterpreted; the caller frees. */
 int gf_json_raw(struct gf_json_at *at, const char *key, char **out, struct gf_error *err);
-/* "<file>: <path>[/key]: <formatted>"; returns -EINVAL. key may be NULL, or a path below the cursor
- * such as "tensors/3/ready_s". */
+/* A path below a cursor, such as "tensors/3/ready_s". */
+struct gf_json_path {
+	char text[64];
+};
+struct gf_json_path gf_json_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "<file>: <path>[/key]: <formatted>"; returns -EINVAL. key may be NULL, or such a path. */
 int gf_json_refuse(const struct gf_json_at *at, const char *key, struct gf_error *err,
 		   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -94,15 +94,11 @@ static int read_layer(struct gf_json_at *at, struct gf_layer *l, struct links *l
 static int check_names(const struct gf_json_at *at, const struct name_entry *names, size_t count,
 		       struct gf_error *err)
 {
-	char place[64];
-
-	for (size_t i = 1; i < count; i++) {
-		if (strcmp(names[i].name, names[i - 1].name) != 0)
-			continue;
-		snprintf(place, sizeof(place), "layers/%zu/name", names[i].index);
-		return gf_json_refuse(at, place, err, "want a name of its own, got \"%.40s\" again",
-				      names[i].name);
-	}
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(names[i].name, names[i - 1].name) == 0)
+			return gf_json_refuse(
+				at, gf_json_path("layers/%zu/name", names[i].index).text, err,
+				"want a name of its own, got \"%.40s\" again", names[i].name);
 	return 0;
 }
 
@@ -111,7 +107,6 @@ static int resolve(const struct gf_json_at *at, struct gf_model *m, size_t index
 		   const struct links *links, const struct name_entry *names, struct gf_error *err)
 {
 	struct gf_layer *l = &m->layers[index];
-	char place[64];
 
 	l->ninputs = links->count ? links->count : 1;
 	l->inputs = gf_xcalloc(l->ninputs, sizeof(*l->inputs));
@@ -126,10 +121,9 @@ static int resolve(const struct gf_json_at *at, struct gf_model *m, size_t index
 		} else if (found && found->index < index) {
 			l->inputs[k] = (int)found->index;
 		} else {
-			snprintf(place, sizeof(place), "layers/%zu/from/%zu", index, k);
-			return gf_json_refuse(at, place, err,
-					      "want \"%s\" or an earlier layer, got \"%.60s\"",
-					      INPUT, name);
+			return gf_json_refuse(
+				at, gf_json_path("layers/%zu/from/%zu", index, k).text, err,
+				"want \"%s\" or an earlier layer, got \"%.60s\"", INPUT, name);
 		}
 	}
 	l->from[0] = l->inputs[0];
