@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "cli/share.h"
 
 /* The descriptor that gnuplot finds the numbers at. */
@@ -82,20 +83,12 @@ void gf_plot_cell(struct gf_text *csv, double value)
 		gf_text_addf(csv, "%.12g", value);
 }
 
-static const char *ending(const char *path)
-{
-	static const char *const known[] = {"svg", "pdf", "png", "csv"};
-	const char *dot = strrchr(path, '.');
-
-	for (size_t i = 0; dot && i < GF_ARRAY_LENGTH(known); i++)
-		if (strcmp(dot + 1, known[i]) == 0)
-			return known[i];
-	return NULL;
-}
-
 int gf_plot_store(const char *arg, void *to, struct gf_error *err)
 {
-	if (!ending(arg))
+	static const char *const endings[] = {"svg", "pdf", "png", "csv", NULL};
+	const char *dot = strrchr(arg, '.');
+
+	if (!dot || gf_names_index(endings, dot + 1) < 0)
 		return gf_error_set(err, -EINVAL,
 				    "want a file that ends in .svg, .pdf, .png or .csv, got \"%s\"",
 				    arg);
@@ -193,7 +186,7 @@ static int write_file(const struct gf_plot *p, const char *path, struct gf_error
 
 	if (rc)
 		return rc;
-	type = ending(path);
+	type = strrchr(path, '.') + 1;
 	if (strcmp(type, "csv") == 0)
 		return gf_file_write(path, p->csv.data, p->csv.length, err);
 	gf_text_addf(&vars, "data='" NUMBERS_PATH "';out='%s';%s", type,
