@@ -149,10 +149,9 @@ double gf_allowance_memory_limit(const char *root)
 
 double gf_allowance_memory(const char *root)
 {
-	char *proc = gf_xasprintf("%s/proc", root);
+	GF_FREED char *proc = gf_xasprintf("%s/proc", root);
 	double least = 1024 * number(proc, "meminfo", "MemAvailable:");
 
-	free(proc);
 	walk(root, "memory", look_left, &least);
 	return isinf(least) ? -1 : least;
 }

@@ -87,9 +87,8 @@ static bool is_open_file(const char *path)
 {
 	const char *name;
 	GF_FREED char *folder = folder_of(path, &name);
-	bool is = folder && strncmp(folder, "/proc/", 6) == 0;
 
-	return is;
+	return folder && strncmp(folder, "/proc/", 6) == 0;
 }
 
 /* A descriptor of this process is written at its offset, and that of another one is appended to. */
@@ -283,15 +282,13 @@ static bool same_file(const char *path, const char *other)
 	struct stat a, b;
 	const char *name, *other_name;
 	GF_FREED char *folder = NULL, *other_folder = NULL;
-	bool same;
 
 	if (stat(path, &a) == 0 && stat(other, &b) == 0)
 		return S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 	folder = folder_of(path, &name);
 	other_folder = folder_of(other, &other_name);
-	same = folder && other_folder && strcmp(folder, other_folder) == 0 &&
+	return folder && other_folder && strcmp(folder, other_folder) == 0 &&
 	       strcmp(name, other_name) == 0;
-	return same;
 }
 
 int gf_file_apart(const struct gf_file_wish *files, size_t n, struct gf_error *err)

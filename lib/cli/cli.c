@@ -40,12 +40,11 @@ int gf_cli_status(int rc)
 static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 {
 	struct gf_deadline *deadline = gf_cli_reader_deadline(cli, NULL);
-	struct gf_text whole = {0};
+	GF_RELEASED(gf_text_release) struct gf_text whole = {0};
 	char text[1024];
 
 	gf_text_addv(&whole, fmt, ap);
 	gf_text_one_line(text, sizeof(text), whole.data ? whole.data : "");
-	gf_text_release(&whole);
 	/* one write: ranks share the terminal */
 	if (cli->rank > 0)
 		fprintf(stderr, "%s[%d]: %s\n", cli->command->name, cli->rank, text);

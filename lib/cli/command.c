@@ -304,10 +304,9 @@ static void add_key(void *options, const struct gf_field *f, const char *help)
 
 static void add_keys_of(struct options *o, const struct gf_setting *s)
 {
-	char *heading = gf_xasprintf(KEYS_OF "--%s:", s->name);
+	GF_FREED char *heading = gf_xasprintf(KEYS_OF "--%s:", s->name);
 
 	add_heading(o, heading);
-	free(heading);
 	o->of = s;
 	gf_keys_each(s->keys_offset ? &s->from[0] : NULL, s->keys, add_key, o);
 }

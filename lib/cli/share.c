@@ -161,7 +161,7 @@ enum { TOLD = 8 };
 
 static int refuse(const char *const *kinds, const char *name, struct gf_error *err)
 {
-	struct gf_text folders = {0}, hint = {0};
+	GF_RELEASED(gf_text_release) struct gf_text folders = {0}, hint = {0};
 	const char *near;
 	char **names;
 
@@ -177,8 +177,6 @@ static int refuse(const char *const *kinds, const char *name, struct gf_error *e
 	}
 	gf_error_set(err, -EINVAL, "%s: want a path or a name in %s, found neither%s", name,
 		     folders.data, hint.data ? hint.data : "");
-	gf_text_release(&folders);
-	gf_text_release(&hint);
 	free_names(names);
 	return -EINVAL;
 }

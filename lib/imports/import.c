@@ -137,7 +137,7 @@ int gf_import_profile(const struct gf_import *in, const char *format, struct gf_
 		      struct gf_text *remarks, struct gf_error *err)
 {
 	const struct gf_importer *importer;
-	struct gf_imported own = {0};
+	GF_RELEASED(gf_imported_release) struct gf_imported own = {0};
 	struct gf_import read = *in;
 	struct gf_profile p = {0};
 	int rc = gf_import_find(in, format, &importer, err);
@@ -171,13 +171,11 @@ int gf_import_profile(const struct gf_import *in, const char *format, struct gf_
 		if (rc < 0)
 			gf_error_prefix(err, "%s", in->file);
 	}
-	gf_imported_release(&own);
-	if (rc < 0) {
+	if (rc < 0)
 		gf_profile_release(&p);
-		return rc;
-	}
-	*out = p;
-	return 0;
+	else
+		*out = p;
+	return rc;
 }
 
 /* --- files and folders ------------------------------------------------------

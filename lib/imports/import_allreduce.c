@@ -31,18 +31,16 @@ static char *word_of(struct gf_json_at *at, const char *name)
 static bool is(struct gf_json_at *at, const char *name, const char *want)
 {
 	GF_FREED char *word = word_of(at, name);
-	bool same = strcmp(word, want) == 0;
 
-	return same;
+	return strcmp(word, want) == 0;
 }
 
 /* A codec of its own is what the elements are not. */
 static bool plain_numbers(struct gf_json_at *at)
 {
 	GF_FREED char *codec = word_of(at, "codec");
-	bool plain = is(at, "dtype", codec);
 
-	return plain;
+	return is(at, "dtype", codec);
 }
 
 static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_error *err)
@@ -128,8 +126,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 				    "gf-allreduce --table=json prints",
 				    in->file);
 	rc = gf_import_records(in, read_record, &all, err);
-	rc = rc ?: gf_readings_finish(&all, in, out, remarks, err);
-	return rc;
+	return rc ?: gf_readings_finish(&all, in, out, remarks, err);
 }
 
 /* MANUAL

@@ -62,15 +62,14 @@ static void read_header(struct inspector *n, struct gf_json_at *at)
 /* "RING LL"; NULL: neither is said. The caller frees. */
 static char *choice_of(struct gf_json_at *perf)
 {
-	char *name = NULL;
 	GF_FREED char *algorithm = NULL, *protocol = NULL;
 
 	gf_json_string(perf, "coll_algo", &algorithm, NULL);
 	gf_json_string(perf, "coll_proto", &protocol, NULL);
-	if (algorithm || protocol)
-		name = gf_xasprintf("%s%s%s", algorithm ? algorithm : "",
-				    algorithm && protocol ? " " : "", protocol ? protocol : "");
-	return name;
+	if (!algorithm && !protocol)
+		return NULL;
+	return gf_xasprintf("%s%s%s", algorithm ? algorithm : "", algorithm && protocol ? " " : "",
+			    protocol ? protocol : "");
 }
 
 static void add_part(struct inspector *n, const struct gf_collective *r, const char *name)

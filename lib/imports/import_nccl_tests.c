@@ -135,8 +135,7 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	if (in->text[strspn(in->text, " \t\r\n")] != '{')
 		return gf_columns_read(in, out, remarks, err);
 	rc = read_json(in, &log, err);
-	rc = rc ?: gf_nccl_finish(&log, in, out, remarks, err);
-	return rc;
+	return rc ?: gf_nccl_finish(&log, in, out, remarks, err);
 }
 
 /* size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong, the last four in

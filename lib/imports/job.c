@@ -202,21 +202,18 @@ static int take(void *ctx, const char *file, int number, int count, struct gf_er
 	f->count = count;
 	rc = gf_import_find(&in, NULL, &importer, err);
 	if (rc < 0)
-		;
-	else if (!f->job)
-		f->importer = importer;
-	else if (!importer->job)
-		rc = gf_error_set(err, -EINVAL, "%s: want a trace of a job's ranks, got %s", file,
-				  importer->description);
-	else if (f->importer && f->importer != importer)
-		rc = gf_error_set(err, -EINVAL, "%s: want %s, as the first file is, got %s", file,
-				  f->importer->description, importer->description);
-	if (rc == 0 && f->job) {
-		f->importer = importer;
-		f->job->imported.kind = importer->name;
-		rc = importer->job(&in, f->job, err);
-	}
-	return rc;
+		return rc;
+	if (f->job && !importer->job)
+		return gf_error_set(err, -EINVAL, "%s: want a trace of a job's ranks, got %s", file,
+				    importer->description);
+	if (f->job && f->importer && f->importer != importer)
+		return gf_error_set(err, -EINVAL, "%s: want %s, as the first file is, got %s", file,
+				    f->importer->description, importer->description);
+	f->importer = importer;
+	if (!f->job)
+		return 0;
+	f->job->imported.kind = importer->name;
+	return importer->job(&in, f->job, err);
 }
 
 int gf_import_is_job(const char *path, struct gf_error *err)

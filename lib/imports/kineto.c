@@ -76,7 +76,6 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, stru
 	struct gf_json_at all;
 	GF_FREED char *name = NULL;
 	size_t count, i;
-	int rc;
 
 	if (!holds(args, "Input type") ||
 	    gf_json_array(args, "Input type", &all, &count, NULL) < 0 || count == 0)
@@ -88,16 +87,14 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, stru
 	for (i = 0; i < GF_ARRAY_LENGTH(types); i++)
 		if (strcmp(types[i].name, name) == 0)
 			break;
-	if (i < GF_ARRAY_LENGTH(types)) {
-		span->dtype = types[i].dtype;
-		if (__builtin_mul_overflow(span->elems, types[i].parts, &span->elems))
-			span->elems = 0;
-		rc = 1;
-	} else {
-		rc = gf_json_refuse(args, "Input type/0", err,
-				    "want float, double, c10::Half or c10::BFloat16, got %s", name);
-	}
-	return rc;
+	if (i == GF_ARRAY_LENGTH(types))
+		return gf_json_refuse(args, "Input type/0", err,
+				      "want float, double, c10::Half or c10::BFloat16, got %s",
+				      name);
+	span->dtype = types[i].dtype;
+	if (__builtin_mul_overflow(span->elems, types[i].parts, &span->elems))
+		span->elems = 0;
+	return 1;
 }
 
 static int read_gradient(struct gf_json_at *args, struct gf_kineto_span *span, struct reading *r,

@@ -128,7 +128,7 @@ static double ratio(const struct gf_refining *r, const struct gf_predicted_messa
 		    const struct gf_allreduce_cost *c)
 {
 	size_t count = r->plan->nmessages, n = 0, i;
-	double *ratios = gf_xcalloc(count + 1, sizeof(*ratios)), middle;
+	GF_FREED double *ratios = gf_xcalloc(count + 1, sizeof(*ratios));
 
 	for (i = 0; i < count; i++) {
 		const struct gf_predicted_message *m = &r->measured->messages[i];
@@ -137,9 +137,7 @@ static double ratio(const struct gf_refining *r, const struct gf_predicted_messa
 		if (goes_by(&r->plan->messages[i], c) && s > 0)
 			ratios[n++] = (m->end_s - m->start_s) / s;
 	}
-	middle = n ? gf_stat_median(ratios, n) : 1;
-	free(ratios);
-	return middle;
+	return n ? gf_stat_median(ratios, n) : 1;
 }
 
 /* The lines by which that message, or the half of it that the entry is of, is priced. */
@@ -356,7 +354,7 @@ static double beyond_s(const struct gf_refining *r, size_t i)
 static double share_of_known(const struct gf_refining *r, const struct gf_selection_cost *known)
 {
 	size_t count = r->plan->nmessages, i;
-	double *shares = gf_xcalloc(count + 1, sizeof(*shares)), middle;
+	GF_FREED double *shares = gf_xcalloc(count + 1, sizeof(*shares));
 
 	for (i = 0; i < count; i++) {
 		double by = memory_bytes(r, i);
@@ -365,9 +363,7 @@ static double share_of_known(const struct gf_refining *r, const struct gf_select
 			by = known->alpha_s + known->beta_s_per_byte * by;
 		shares[i] = by > 0 ? fmax(0, beyond_s(r, i)) / by : 0;
 	}
-	middle = count ? gf_stat_median(shares, count) : 0;
-	free(shares);
-	return middle;
+	return count ? gf_stat_median(shares, count) : 0;
 }
 
 static void fit_selection(const struct gf_refining *r, struct gf_selection_cost *c)

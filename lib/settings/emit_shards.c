@@ -197,7 +197,6 @@ static int check_plan(const struct gf_plan *p, const struct gf_emitter *e, struc
 {
 	const char *name = gf_shard_plans[method_with(e->shards)]->name;
 	GF_RELEASED(gf_text_release) struct gf_text want = {0};
-	int rc = 0;
 
 	if (!gf_shard_has(&p->shard, e->shards))
 		gf_text_addf(&want, "want --shard %s, got %s", name,
@@ -211,9 +210,7 @@ static int check_plan(const struct gf_plan *p, const struct gf_emitter *e, struc
 	else if (!takes_codecs(p, e))
 		gf_text_addf(&want, "want one codec that %s has, got %s%s", e->program,
 			     p->messages[0].codec, p->nmessages > 1 ? ", ..." : "");
-	if (want.length)
-		rc = gf_error_set(err, -ENOTSUP, "--emit %s: %s", e->name, want.data);
-	return rc;
+	return want.length ? gf_error_set(err, -ENOTSUP, "--emit %s: %s", e->name, want.data) : 0;
 }
 
 /* Takes out of the plan what the target cannot be told. -ENOTSUP: then it does not fit; 1: the

@@ -192,7 +192,7 @@ void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	const size_t n = in->nworks + 1;
 	struct gf_sim_shard_times *times = out->shards;
 	struct walk w = {.in = in};
-	double *made_s = gf_xcalloc(in->nmessages + 1, sizeof(*made_s));
+	GF_FREED double *made_s = gf_xcalloc(in->nmessages + 1, sizeof(*made_s));
 
 	w.starts = gf_xcalloc(n, sizeof(*w.starts));
 	w.start_s = times ? times->start_s : gf_xcalloc(n, sizeof(double));
@@ -214,7 +214,6 @@ void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	free(w.state.flights);
 	free(w.begin_work_s);
 	free(w.starts);
-	free(made_s);
 	if (!times) {
 		free(w.start_s);
 		free(w.end_s);

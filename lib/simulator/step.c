@@ -139,9 +139,8 @@ static double forward_end_s(const struct gf_sim_input *in)
 {
 	GF_FREED struct gf_sim_gather *gathers = gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
 	size_t n = gf_sim_gathers(in, gathers);
-	double end_s = gf_sim_forward_end_s(in, 1, gathers, n);
 
-	return end_s;
+	return gf_sim_forward_end_s(in, 1, gathers, n);
 }
 
 /*

@@ -367,11 +367,9 @@ char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o,
 			    const struct gf_replayed *r)
 {
 	GF_RELEASED(gf_trace_release) struct gf_trace trace = {0};
-	char *text;
 
 	draw_outcome(p, o, 0, r ? "replayed" : "simulated", &trace);
 	for (int rank = 0; r && rank < r->ranks; rank++)
 		draw_rank(p, r, rank, &trace);
-	text = gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
-	return text;
+	return gf_trace_finish(&trace, "{\"producer\": \"gf-sim " GF_VERSION "\"}");
 }

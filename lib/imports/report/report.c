@@ -53,7 +53,6 @@ static struct gf_report_times step_times(const struct gf_report_whole *r, size_t
 					 size_t part)
 {
 	GF_FREED double *values = gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
-	struct gf_report_times t;
 	size_t n = 0, i, k;
 
 	for (i = first; i < end; i++) {
@@ -62,8 +61,7 @@ static struct gf_report_times step_times(const struct gf_report_whole *r, size_t
 		for (k = rank->nsteps - r->nsteps; k < rank->nsteps; k++)
 			values[n++] = part_of(&rank->steps[k], part);
 	}
-	t = times_of(values, n);
-	return t;
+	return times_of(values, n);
 }
 
 static void find_steps(struct gf_report_whole *r)

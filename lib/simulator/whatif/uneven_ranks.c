@@ -150,13 +150,11 @@ static int read_row(struct members *m, const struct gf_json *root, const char *f
 
 static double median_of(const struct members *m, bool out)
 {
-	double *best = gf_xcalloc(m->n, sizeof(*best)), median;
+	GF_FREED double *best = gf_xcalloc(m->n, sizeof(*best));
 
 	for (size_t i = 0; i < m->n; i++)
 		best[i] = out ? m->list[i].out.best_bytes_per_s : m->list[i].in.best_bytes_per_s;
-	median = gf_stat_median(best, m->n);
-	free(best);
-	return median;
+	return gf_stat_median(best, m->n);
 }
 
 static double factor_of(const struct direction *d, double median)
