@@ -16,7 +16,6 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "imports/csv.h"
 
 struct reader {
 	const char *at, *end;

@@ -45,6 +45,29 @@ typedef int gf_import_record(void *ctx, struct gf_json_at *at, size_t line, stru
 int gf_import_records(const struct gf_import *in, gf_import_record *take, void *ctx,
 		      struct gf_error *err);
 
+/*
+ * Comma-separated values (RFC 4180): a row of names, then rows of as many fields; quotes around a
+ * field that holds commas or quotes. Blank lines do not count. Fields are found by their column's
+ * name.
+ */
+struct gf_csv {
+	const char *file;
+	char **columns;
+	size_t ncolumns;
+	char **fields; /* nrows * ncolumns */
+	size_t *lines; /* per row, from 1 */
+	size_t nrows;
+};
+
+/* -EINVAL "file:line: ..." */
+int gf_csv_read(const char *text, size_t size, const char *file, struct gf_csv *csv,
+		struct gf_error *err);
+void gf_csv_release(struct gf_csv *csv);
+
+/* The column of that name; -EINVAL if there is none. */
+int gf_csv_need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err);
+const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column);
+
 /* -EINVAL: neither the file nor the user says how many ranks there were. */
 int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err);
 
