@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/stdin.h"
 #include "cli/share.h"
 
@@ -67,32 +68,22 @@ static int looks_like_document(const struct gf_cli *cli, struct gf_error *err)
 	return strchr("{[\xef", text[strspn(text, " \t\r\n")]) && n > 0;
 }
 
-/* rc: whether there is a path. */
-static int take_path(int rc, char *path, gf_cli_take *take, void *ctx, struct gf_error *err)
-{
-	if (rc)
-		return rc;
-	rc = take(ctx, path, err);
-	free(path);
-	return rc;
-}
-
 static int take_named(const char *name, const char *const *kinds, gf_cli_take *take, void *ctx,
 		      struct gf_error *err)
 {
-	char *path = NULL;
+	GF_FREED char *path = NULL;
 	int rc = gf_cli_share_any(kinds, name, &path, err);
 
-	return take_path(rc, path, take, ctx, err);
+	return rc ?: take(ctx, path, err);
 }
 
 int gf_cli_named(const char *kind, const char *name, gf_cli_take *take, void *ctx,
 		 struct gf_error *err)
 {
-	char *path = NULL;
+	GF_FREED char *path = NULL;
 	int rc = gf_cli_shipped(kind, name, &path, err);
 
-	return take_path(rc, path, take, ctx, err);
+	return rc ?: take(ctx, path, err);
 }
 
 int gf_cli_document(const char *kind, const char *name, gf_cli_take *take, void *ctx,
