@@ -138,7 +138,7 @@ const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r, size_t size
 
 #define AT(member) offsetof(struct gf_model_profile, member)
 static const struct gf_field model_fields[] = {
-	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
+	{GF_INCLUDE(gf_model_scalars_record)},
 	{GF_MEMBERS(tensors, GF_FIELD_LIST, GF_HIDDEN), .record = &gf_tensor_record},
 	{NULL},
 };

@@ -17,7 +17,7 @@ struct typed_tensor {
 };
 
 static const struct gf_field typed_fields[] = {
-	{.type = GF_FIELD_INCLUDE, .record = &gf_tensor_record},
+	{GF_INCLUDE(gf_tensor_record)},
 	{"type", GF_FIELD_CHOICE, GF_OMITTED, .offset = offsetof(struct typed_tensor, type),
 	 .names = gf_mode_names, .absent = -1},
 	{NULL},

@@ -29,7 +29,7 @@ static const struct gf_field codec_fields[] = {
 	{GF_MEMBER(set_encode_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
 	{GF_MEMBER(set_decode_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
 	{GF_MEMBER(scale_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
-	{NULL, GF_FIELD_INCLUDE, .record = &common},
+	{GF_INCLUDE(common)},
 	{NULL},
 };
 #undef AT
@@ -59,7 +59,7 @@ static const struct gf_field selection_fields[] = {
 	{GF_MEMBER(alpha_s, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
 	{GF_MEMBER(beta_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
 	{GF_MEMBER(sent_s_per_byte, GF_FIELD_REAL, GF_OMITTED), .high = GF_MAX_TIME_S},
-	{NULL, GF_FIELD_INCLUDE, .record = &common},
+	{GF_INCLUDE(common)},
 	{NULL},
 };
 #undef OF

@@ -186,7 +186,7 @@ const struct gf_record gf_model_scalars_record = {
 };
 
 static const struct gf_field model_fields[] = {
-	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
+	{GF_INCLUDE(gf_model_scalars_record)},
 	{GF_MEMBERS(tensors, GF_FIELD_LIST, GF_REQUIRED), .record = &gf_tensor_record,
 	 .schema = "\"minItems\": 1"},
 	{NULL},
