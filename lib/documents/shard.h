@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "documents/axis_entry.h"
+#include "json/keys.h"
 
 /*
  * What a rank keeps between steps of what training holds (ZeRO, Rajbhandari et al. 2020). Without

@@ -33,6 +33,17 @@ struct gf_entry {
 	GF_ENTRY;
 };
 
+/* Objects of a document whose key "method" names an entry: selections
+ * (documents/selections/selection.h) and periods (documents/periods/period.h). */
+
+/* Adds the JSON Schema of an object that is one of these entries (NULL-terminated): its key
+ * "method" and the entry's keys. */
+void gf_entry_schema(const void *entries, struct gf_text *out);
+/* Opens the object at key, and reads which entry of names (NULL-terminated) its key "method" names.
+ * The caller reads on in *inner. */
+int gf_entry_open(struct gf_json_at *at, const char *key, const char *const *names,
+		  struct gf_json_at *inner, int *method, struct gf_error *err);
+
 /* A record whose keys may be set, and the struct that they go to; item NULL: they are only
  * checked. */
 struct gf_keyed {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "documents/axis_entry.h"
+#include "json/keys.h"
 
 struct gf_message;
 struct gf_plan;

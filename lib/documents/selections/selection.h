@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "documents/axis_entry.h"
+#include "json/keys.h"
 #include "documents/profile.h"
 
 struct gf_message;
