@@ -200,5 +200,58 @@ def recorded():
     model.gradflow.close()
 
 
+class Told(torch.nn.Module):
+    """Its gradients are what forward is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(3000))
+        self.b = torch.nn.Parameter(torch.zeros(5))
+        self.unused = torch.nn.Parameter(torch.zeros(2))
+
+    def forward(self, w, b):
+        return (self.w * w).sum() + (self.b * b).sum() + 0 * self.unused.sum()
+
+
+def statistics():
+    """What gradients are like is found, where it is known; the file is one for gf-plan."""
+    if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+        forked.raises(lambda: gradflow.Record(gradflow.ddp(build()), statistics=True), "gradflow.Record", "2.1")
+        return
+    message = {"algorithm": "ring", "codec": "f32", "mode": "normal"}
+    plan = {"format": "gf-plan", "version": 1, "ranks": 2, "lanes": 1, "messages": [{"first": 0, "last": 2, **message}],
+            "model": {"name": "told", "forward_s": 0.1, "backward_s": 0.1},
+            "tensors": [{"name": n, "count_elems": c, "dtype": "f32", "ready_s": 0.0, "type": t}
+                        for n, c, t in (("unused", 2, "merged"), ("b", 5, "merged"), ("w", 3000, "normal"))]}
+    model = gradflow.ddp(Told(), plan)
+    record = gradflow.Record(model, statistics=True)
+    shared, own = torch.Generator(), torch.Generator()
+    for step in range(301):
+        shared.manual_seed(step)
+        own.manual_seed(1000 * (dist.get_rank() + 1) + step)
+        w, b = (2 * (torch.randn(n, generator=shared) + torch.randn(n, generator=own)) for n in (3000, 5))
+        w[::4] = 0
+        model.zero_grad()
+        model(w, b).backward()
+    path = [os.path.join(tempfile.gettempdir(), f"statistics-{os.getpid()}.json")]
+    dist.broadcast_object_list(path)
+    record.write_statistics(path[0])
+    dist.barrier()
+    if dist.get_rank() == 0:
+        with open(path[0], encoding="utf-8") as f:
+            found = {t["name"]: t["gradient"] for t in json.load(f)["model"]["tensors"]}
+        os.unlink(path[0])
+        assert found["unused"] == {"rms": 0, "zeros": 1, "peak": 0, "correlation": 0}, found
+        rms, zeros, peak, correlation = (found["w"][k] for k in ("rms", "zeros", "peak", "correlation"))
+        assert abs(rms / 6 ** 0.5 - 1) < 0.02 and abs(zeros - 0.25) < 0.01 and abs(correlation - 0.5) < 0.03, found
+        assert 3.3 < peak / (4 / 3) ** 0.5 < 3.45, found  # a quarter is 0
+        assert abs(found["b"]["rms"] / 8 ** 0.5 - 1) < 0.2 and abs(found["b"]["correlation"] - 0.5) < 0.3, found
+    dist.barrier()
+    record.close()
+    model.gradflow.close()
+    record = gradflow.Record(gradflow.ddp(build()), statistics=True)
+    forked.raises(lambda: record.write_statistics("model.json"), "gradflow.Record", "more than 10 steps")
+
+
 if __name__ == "__main__":
     forked.main(globals())

@@ -21,6 +21,15 @@ def work(rank, ranks, folder, cases):
     dist.destroy_process_group()
 
 
+def raises(call, *texts):
+    try:
+        call()
+    except (AttributeError, OSError, RuntimeError, ValueError, TypeError) as e:
+        assert all(text in str(e) for text in texts), (texts, str(e))
+    else:
+        raise AssertionError(f"not refused: {texts}")
+
+
 def main(functions):
     """By the arguments of the command line. The processes are forks of this one, which
     has loaded PyTorch, and need not load it again."""

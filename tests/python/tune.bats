@@ -12,3 +12,4 @@ load torch
 	holds tune 2 recorded
 	[ "$(grep -c "^gradflow: step [0-9]*: .* ms: forward" err.txt)" -eq 5 ]
 }
+@test "PyTorch, Record: what gradients are like" { holds tune 2 statistics; }

@@ -2,6 +2,7 @@
 """What a job's steps and messages take under the hook, beside the plan's prediction."""
 from __future__ import annotations
 import collections
+import json
 import os
 import statistics
 import sys
@@ -10,7 +11,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import let_go, on_gradient, want_folder, weakly, write_trace
+from .common import let_go, on_gradient, want_folder, weakly, write_trace, write_whole
 
 
 def _crowded(group):
@@ -30,6 +31,54 @@ def _crowded(group):
             "for each, so it may be low")
 
 
+_EVERY, _BLOCK = 10, 1024  # steps, and neighbouring elements of each tensor, that are looked at
+
+
+def _flat(tensor):
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).detach().flatten()
+
+
+class _Gradients:
+    """What each tensor's gradients are like, as gf-train --statistics has it."""
+
+    def __init__(self, state):
+        self.state, self.kept, self.sums = state, {}, {}
+
+    def take(self, name, step):
+        if step % _EVERY == 0:
+            flat = _flat(self.state.parameters[name].grad)
+            blocks = flat.numel() // _BLOCK
+            first = step // _EVERY % blocks * _BLOCK if blocks else 0
+            self.kept[name] = flat[first:first + _BLOCK].float().clone()
+
+    def meet(self):
+        """The exact means of what was kept, on all ranks."""
+        if not self.kept:
+            return
+        own = [self.kept.get(n, _flat(p)[:_BLOCK].float() * 0) for n, p in self.state.parameters.items()]
+        self.kept = {}
+        means = torch.cat(own)
+        dist.all_reduce(means, group=self.state.group)
+        means = (means / dist.get_world_size(self.state.group)).split([x.numel() for x in own])
+        found = [torch.stack([x.square().mean(), x.abs().max() ** 2, (x == 0).float().mean(),
+                              mean.square().mean(), mean.abs().max() ** 2])
+                 for x, mean in zip(own, means)]
+        for name, values in zip(self.state.parameters, found):
+            self.sums[name] = self.sums.get(name, 0) + torch.cat([values, values.new_ones(1)]).double()
+
+    def found(self):
+        """By name; on all ranks."""
+        ranks, out = dist.get_world_size(self.state.group), {}
+        sums = torch.stack([self.sums[n] for n in self.state.parameters])
+        dist.all_reduce(sums, group=self.state.group)
+        for name, (square, peak, zeros, mean, mean_peak, n) in zip(self.state.parameters, sums.tolist()):
+            common = (ranks * mean / square - 1) / (ranks - 1) if ranks > 1 and square else 0
+            out[name] = {"rms": (square / n) ** 0.5, "zeros": zeros / n,
+                         "peak": ((peak / square + mean_peak / (mean or 1)) / 2) ** 0.5 if square else 0,
+                         "correlation": min(max(common, -1), 1)}
+        return out
+
+
 class Record:
     """Of a model of gradflow.ddp, from its next step on:
 
@@ -38,6 +87,8 @@ class Record:
         print(record.report())              # this rank's medians beside the prediction
         record.write("trace.json")          # all ranks' steps, for Perfetto and gf-plan
                                             # --refine
+        record.write_statistics("model.json")   # the plan's model with what gradients are like,
+                                            # for gf-plan; made with statistics=True
 
     Times count from the start of a step's forward. A message is ready when its last gradient is,
     and ends when its last mean has come. It is taken to start when it is ready and a lane is free.
@@ -48,11 +99,14 @@ class Record:
     It holds hooks of the model, which hold it: all go with the model, or the hooks by close().
     """
 
-    def __init__(self, model: torch.nn.Module, lines: bool = False):
+    def __init__(self, model: torch.nn.Module, lines: bool = False, statistics: bool = False):
         if not hasattr(model, "gradflow"):
             raise TypeError("gradflow.Record: want a model of gradflow.ddp, got "
                             f"{type(model).__name__}")
+        if statistics and not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+            raise TypeError("gradflow.Record: statistics: want PyTorch 2.1 or newer, got " + torch.__version__)
         self.state, self.lines = model.gradflow, lines
+        self.gradients = _Gradients(self.state) if statistics else None
         self.exchange = None
         self.events = []
         self.seen = self.start = self.middle = None
@@ -102,6 +156,8 @@ class Record:
             return
         if self.ready:
             self._end(self.state.clock.now())
+        if self.gradients:
+            self.gradients.meet()
         self._attach()
         self.seen = self.state.way.steps
         self.ready = {}
@@ -112,6 +168,8 @@ class Record:
 
     def _gradient(self, name):
         self.ready[name] = self.state.clock.now()
+        if self.gradients:
+            self.gradients.take(name, self.seen)
 
     def _mean(self, tensor, status):
         if status == 0:
@@ -193,3 +251,16 @@ class Record:
         """All ranks' steps as a Chrome trace; rank 0 of the group writes."""
         want_folder("gradflow.Record", path, self.state.group)
         write_trace(path, self.events, self.state.group)
+
+    def write_statistics(self, path: str) -> None:
+        """The model of the plan with what gradients have been like until the last step's begin, for
+        gf-plan; rank 0 of the group writes."""
+        want_folder("gradflow.Record", path, self.state.group)
+        plan = self.state.plan or {}
+        if not self.gradients or not self.gradients.sums or "tensors" not in plan:
+            raise ValueError("gradflow.Record: want statistics=True, a plan for the model, and more than "
+                             f"{_EVERY} steps")
+        found = self.gradients.found()
+        if dist.get_rank(self.state.group) == 0:
+            model = {**plan["model"], "tensors": [{**t, "gradient": found[t["name"]]} for t in plan["tensors"]]}
+            write_whole(path, json.dumps({"format": "gf-profile", "version": 1, "model": model}, indent=1) + "\n")
