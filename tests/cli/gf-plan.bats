@@ -405,6 +405,7 @@ staged() { # FILE
 	says 'want each algorithm once per codec and stages, got "blueconnect" with f32 again'
 }
 
+# bats test_tags=long
 @test "--compare --over a grid: each of one axis with each of the other" {
 	local job=(--model mnist-mlp --gpu v100 4x2-1gbe)
 	wants 0 gf-plan -q --compare --over lanes:codecs --table=json --plot grid.csv "${job[@]}"
@@ -465,6 +466,7 @@ staged() { # FILE
 	done
 }
 
+# bats test_tags=long
 @test "--compare --over algorithms, lanes and staleness" {
 	# BlueConnect's cluster: the order of its Figure 3
 	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \
@@ -819,6 +821,7 @@ writes_nothing() { # OPTION...
 	says "$why"
 }
 
+# bats test_tags=long
 @test "--emit changes nothing for less than 1 %, or than the doubt" {
 	local model
 	for model in resnet50 vgg16 bert-base inception-v4; do
@@ -1783,6 +1786,7 @@ writes_nothing() { # OPTION...
 	jq -e '.codecs | map(select(.codec == "f16")) | length == 1 and .[0].encode_s_per_byte == 1e-10' out.txt
 }
 
+# bats test_tags=long
 @test "within the tolerance fewer lanes and messages win" {
 	local plan=("gf-plan" -q --model resnet152 --flops 6e12 "$share/topologies/asc-wfbp-8x4-10gbe.json")
 	"${plan[@]}" --policy optimal > fastest.json
@@ -1809,6 +1813,7 @@ writes_nothing() { # OPTION...
 	says 'to plan --tolerance, found none'
 }
 
+# bats test_tags=long
 @test "the tolerance is the doubt of the surest fit, from 0.5 % to 2 %" {
 	# repeats that do not scatter: the doubt is the rms residual
 	local case doubt share_of slope counts=

@@ -234,6 +234,7 @@ for part in "train", "test":
 	says 'book: want at most 11 different characters for this model, found 13'
 }
 
+# bats test_tags=long
 @test "gpt-text learns more of the shipped text than how frequent characters are" {
 	command -v python3 > /dev/null || skip "no python3"
 	needs_onednn

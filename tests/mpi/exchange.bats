@@ -186,6 +186,7 @@ rule() { # JQ-FILTER
 	grep -c "went on" out.txt | grep -qx 2
 }
 
+# bats test_tags=long
 @test "exchange: ranks fewer and more go on from the newest set, by every selection" {
 	joins
 	caller=$(program caller)

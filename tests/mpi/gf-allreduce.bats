@@ -181,6 +181,7 @@ adds() {
 	adds {f32,f64,f16,bf16,i32}:{sum,prod,max,min,avg}
 }
 
+# bats test_tags=long
 @test "the library's variants: right, searched, and imported" {
 	mpirun --version | grep -q "Open MPI" || skip "only Open MPI can be told"
 	wants 0 mpi 3 gf-allreduce $quick -a library:all,library,ring -b 4 -e 4K -f 32 -c 2
@@ -605,6 +606,7 @@ silent() {
 	right
 }
 
+# bats test_tags=long
 @test "a rank that hangs between two sizes is named, too" {
 	local pids
 	sweeps 2 -a ring -b 4 -e 36K -i 4 --timeout 5s

@@ -4,6 +4,7 @@ load ../cli/common
 
 quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --max-bytes 1M"
 
+# bats test_tags=long
 @test "both halves, every algorithm of the build" {
 	wants 0 mpi 2 gf-profile $quick --model digits-mlp
 	jq -e '.network.ranks == 2 and (.network.allreduce | length) >= 2' out.txt
@@ -30,6 +31,7 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 	jq -e '.measured.network.memory == "caller'"'s"'"' out.txt
 }
 
+# bats test_tags=long
 @test "halves by themselves, on ranks that fold and do not" {
 	for n in 2 3; do
 		wants 0 mpi $n gf-profile -a ring,rhd,tree --collectives reduce_scatter,all_gather \
@@ -96,6 +98,7 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1 --points time=1ms --lanes 2 --
 	wants 2 gf-profile --pairs --model digits-mlp; says '--pairs goes without --model'
 }
 
+# bats test_tags=long
 @test "the time that measuring takes is told before" {
 	wants 0 mpi 2 gf-profile -a ring --lanes 1 --budget 1s --points time=20ms
 	says 'measuring the network takes at least 2 s (--budget), longer beside other work'

@@ -26,6 +26,7 @@ largest() {
 	END
 }
 
+# bats test_tags=long
 @test "the defaults on 4 ranks: at least 95 % in 10 epochs, replicas alike" {
 	wants 0 mpi 4 gf-train --target 0.95 --check-replicas 20 --threads 1
 	tail -n 1 out.txt | grep -qE '^test accuracy 9[5-9]\.'
@@ -376,6 +377,7 @@ pipe_plan() { # ranks, options of gf-plan
 	says 'the loss scale of 16777216 is too large, or training has diverged'
 }
 
+# bats test_tags=long
 @test "a rule that says auto: measured, reported, and kept by a resume" {
 	jq -n '{format: "gf-plan", version: 1, rule: {threshold_bytes: 20000, lanes: 1, algorithms: [
 		{min_bytes: 0, algorithm: "auto"}]}}' > auto.json

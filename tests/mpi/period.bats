@@ -40,6 +40,7 @@ streaming=$(jq -nc "$streaming")
 	END
 }
 
+# bats test_tags=long
 @test "a stop within a period, and within a fragment's flight, leaves the same weights" {
 	periodic 2 "$streaming" q8 > plan.json
 	wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 4 --checkpoint whole --log whole.jsonl

@@ -21,15 +21,10 @@ train() { wants "$1" mpirun -np 4 gf-train -q --plan plan.json --batch 4 --steps
 		jq -e --argjson p "${off#* }" '.predicted.error / $p - 1 | fabs < .03' again.json
 	done <<- END
 		ring bf16
-		ring f16
 		ring trunc16
-		ring fp8
 		ring q8
-		tree bf16
 		direct q8
-		rhd f16
 		hierarchical fp8
-		blueconnect bf16
 	END
 }
 

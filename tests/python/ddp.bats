@@ -27,6 +27,7 @@ sharded() { # as holds, where this PyTorch has fully_shard
 }
 @test "PyTorch: all that DistributedDataParallel lets a job set" { holds settable 2 distributed; }
 @test "PyTorch: all that fully_shard lets a job set" { sharded settable 4 fully_sharded wholly_sharded; }
+# bats test_tags=long
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven types; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
 @test "PyTorch, hook: every codec and selection learns and sends less" { holds ddp 2 plans; }

@@ -174,7 +174,7 @@ static void numbers(struct gf_comm *c, void *ctx)
 					.args = {.ranks = c->ranks, .count_elems = sizes[n]}};
 
 				op = (dtype + c->ranks + (int)a) % GF_OPS;
-				if (!test_tries(a + (size_t)dtype + n, 3))
+				if (!test_tries(a + (size_t)dtype + n, 6))
 					continue;
 				check_numbers(c, &m, (enum gf_dtype)dtype, (enum gf_op)op);
 			}
@@ -255,7 +255,7 @@ static void codecs(struct gf_comm *c, void *ctx)
 							     .count_elems = sizes[n].count,
 							     .segment_elems = sizes[n].segment}};
 
-				if (test_tries(a + k + n, 3) &&
+				if (test_tries(a + k + n, 6) &&
 				    (gf_algorithms[a]->build || gf_codecs[k].adds))
 					check_codec(c, &m, gf_codecs[k].name);
 			}
