@@ -14,6 +14,7 @@ JOB is conv or transformer, trained by AdamW. Contestants are DistributedDataPar
 and fully_shard's own ways, and gradflow.ddp without a plan and with each FOLDER/*.plan;
 gradflow.shard with those of shards.
 """
+import contextlib
 import copy
 import functools
 import glob
@@ -33,9 +34,10 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share",
                                 "python"))
 import gradflow  # noqa: E402
+from gradflow.measure import exchanging_nothing  # noqa: E402
 
 ALSO = [o.split() for o in os.environ["GF_ALSO"].split(";")]  # options of plans
-WARMUP = 5  # buckets are arranged anew, PowerSGD begins, the exchange follows
+WARMUP = 10  # buckets are arranged anew, PowerSGD begins, the exchange follows, memory is had
 
 
 class Transformer(nn.Module):
@@ -89,6 +91,14 @@ def fully_sharded(net, **policy):
     return fully_shard(net, **policy)
 
 
+def unsent(net):
+    """fully_shard does all that it does, but no message is sent."""
+    model = fully_sharded(net)
+    model.unsent = contextlib.ExitStack()
+    model.unsent.enter_context(exchanging_nothing(model))
+    return model
+
+
 def by_plan(net, plan):
     with open(plan, encoding="utf-8") as f:
         shards = "shard" in json.load(f)
@@ -114,6 +124,7 @@ def contestants(folder):
            "fp16 hook": stock(default_hooks.fp16_compress_hook),
            "PowerSGD hook 1": power(1), "PowerSGD hook 4": power(4), "gradflow": gradflow.ddp,
            "compute alone": alone, "fully_shard": fully_sharded,
+           "fully_shard unsent": unsent,
            "fully_shard, bf16": functools.partial(fully_sharded, mp_policy=MixedPrecisionPolicy(
                param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16))}
     for path in sorted(glob.glob(os.path.join(folder, "*.plan"))):

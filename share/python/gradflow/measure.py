@@ -185,7 +185,7 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
         units = [[names[id(p.sharded_param)] for p in g.fsdp_params if id(p.sharded_param) in names]
                  for _, _, g in sharded(model)]
         if units:
-            alone, apart = functools.partial(_alone, model), functools.partial(_unsynced, model)
+            alone, apart = functools.partial(exchanging_nothing, model), functools.partial(_unsynced, model)
             given = loss = functools.partial(loss, model) if _is_given_model(loss) else loss
         elif not _is_given_model(loss):
             alone = apart
@@ -270,7 +270,7 @@ def _as_they_are(model):
 
 
 @contextlib.contextmanager
-def _alone(model):
+def exchanging_nothing(model):
     """Meanwhile the model of fully_shard exchanges nothing."""
     with _as_they_are(model):
         for _, _, g in sharded(model):
@@ -304,7 +304,7 @@ def _adapt_shards(model, loss, path, network, steps, passes, update, also):
         with contextlib.closing(Shards(model, None, None, None, group, False)) as shards:
             for module, after in zip(modules, modules[1:]):
                 module.set_modules_to_forward_prefetch([after])
-            adapt(lambda: step(_alone(model)), step, shards, path, network, max(steps // 4, 3), also)
+            adapt(lambda: step(exchanging_nothing(model)), step, shards, path, network, max(steps // 4, 3), also)
 
 
 def _spread(ready, parameters, units):
