@@ -13,7 +13,8 @@
  * ranks' have the correlation c. So the sum of n of them has the variance n + n(n - 1)c. A
  * rounding of such a sum, off by d relative to it, adds d^2 times that to the variance of the
  * error. An encoding that cuts toward zero makes all that it holds smaller by the same share: a
- * contribution that is encoded k times lacks k times as much. These errors add up.
+ * contribution that is encoded k times lacks k times as much. These errors add up, where they are
+ * small: one of more than 0.3 is less than that.
  *
  * The error of a sum is also that of the mean. All numbers are the mean over the first elements of
  * a message that has one for each rank: of 16, and of fewer among more than 512 ranks.
