@@ -2,6 +2,7 @@
 #include "trainer/statistics.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "trainer/optim/optimizer.h"
@@ -80,21 +81,9 @@ static size_t first_of(const struct gf_statistics *s, size_t tensor)
 
 void gf_statistics_take(struct gf_statistics *s, size_t tensor, const float *gradients)
 {
-	const float *from;
-	struct seen *seen;
-	float most = 0;
-
-	if (!s || !s->step)
-		return;
-	seen = &s->seen[tensor];
-	from = gradients + first_of(s, tensor);
-	for (size_t i = 0; i < seen->elems; i++) {
-		s->own[seen->at + i] = from[i];
-		seen->squares += (double)from[i] * from[i];
-		seen->zeros += from[i] == 0;
-		most = fmaxf(most, fabsf(from[i]));
-	}
-	seen->peaks += (double)most * most;
+	if (s && s->step)
+		memcpy(s->own + s->seen[tensor].at, gradients + first_of(s, tensor),
+		       s->seen[tensor].elems * sizeof(*s->own));
 }
 
 void gf_statistics_came(struct gf_statistics *s, const struct gf_select_sums *sums)
@@ -108,6 +97,24 @@ void gf_statistics_came(struct gf_statistics *s, const struct gf_select_sums *su
 				sums->pieces->grad[first_of(s, t) + i] * sums->share;
 }
 
+static void add(const struct gf_statistics *s, struct seen *seen)
+{
+	double most = 0, mean_most = 0;
+
+	for (size_t i = seen->at; i < seen->at + seen->elems; i++) {
+		const double own = s->own[i], mean = s->mean[i], off = s->came[i] - mean;
+
+		seen->squares += own * own;
+		seen->zeros += own == 0;
+		seen->means += mean * mean;
+		seen->errors += s->has_come ? off * off : 0;
+		most = fmax(most, fabs(own));
+		mean_most = fmax(mean_most, fabs(mean));
+	}
+	seen->peaks += most * most;
+	seen->mean_peaks += mean_most * mean_most;
+}
+
 int gf_statistics_meet(struct gf_statistics *s, struct gf_team *team, struct gf_error *err)
 {
 	int rc;
@@ -117,21 +124,14 @@ int gf_statistics_meet(struct gf_statistics *s, struct gf_team *team, struct gf_
 	rc = gf_team_mean(team, s->own, s->mean, s->nsamples, err);
 	if (rc)
 		return rc;
+	/* a step that is skipped has such gradients */
+	for (size_t i = 0; i < s->nsamples; i++)
+		if (!isfinite(s->mean[i]))
+			return 0;
 	s->steps++;
 	s->compared += s->has_come;
-	for (size_t t = 0; t < s->model->ntensors; t++) {
-		struct seen *seen = &s->seen[t];
-		double most = 0;
-
-		for (size_t i = seen->at; i < seen->at + seen->elems; i++) {
-			const double mean = s->mean[i], off = s->came[i] - mean;
-
-			seen->means += mean * mean;
-			seen->errors += s->has_come ? off * off : 0;
-			most = fmax(most, fabs(mean));
-		}
-		seen->mean_peaks += most * most;
-	}
+	for (size_t t = 0; t < s->model->ntensors; t++)
+		add(s, &s->seen[t]);
 	return 0;
 }
 

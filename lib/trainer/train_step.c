@@ -196,20 +196,21 @@ static void record(struct gf_method *m, const struct gf_timeline *timeline, stru
 			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 }
 
-/* Where the gradients of a step are applied in it, all of them and at once. */
-static int look_at_sums(struct gf_statistics *s, const struct gf_method *m, struct gf_error *err)
+/* Where the gradients of a step are applied in it, all of them and at once, by all ranks. */
+static int look_at_sums(const struct gf_stepper *s, struct gf_error *err)
 {
+	const struct gf_method *m = s->method;
 	const struct gf_selection *selection = &m->env.plan->selection;
 	struct gf_select_sums sums;
 	int rc;
 
-	if (!s || !m->applied || m->applied->number != m->step || m->skip || m->late.used ||
-	    !gf_selection_has(selection, GF_SELECT_LOSSLESS) ||
+	if (!s->statistics || s->groups->outer || !m->applied || m->applied->number != m->step ||
+	    m->skip || m->late.used || !gf_selection_has(selection, GF_SELECT_LOSSLESS) ||
 	    gf_selection_has(selection, GF_SELECT_PIECES))
 		return 0;
 	rc = gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, &sums, NULL, err);
 	if (!rc)
-		gf_statistics_came(s, &sums);
+		gf_statistics_came(s->statistics, &sums);
 	return rc;
 }
 
@@ -223,7 +224,7 @@ static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct 
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	record(s->method, s->timeline, t);
-	return look_at_sums(s->statistics, s->method, err);
+	return look_at_sums(s, err);
 }
 
 int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_outcome *out,

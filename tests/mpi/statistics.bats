@@ -49,6 +49,7 @@ agree() { # lines of an algorithm and a codec
 		--selection topk:density=.1
 		--staleness 2
 		--policy dear
+		--period diloco:level=host,steps=5
 	END
 	# of one rank nothing is common to others
 	gf-plan -q --model digits-cnn --ranks 1 4x2-1gbe > plan.json

@@ -59,6 +59,8 @@ class _Gradients:
         self.kept = {}
         means = torch.cat(own)
         dist.all_reduce(means, group=self.state.group)
+        if not means.isfinite().all():  # of a step that a loss scale skips
+            return
         means = (means / dist.get_world_size(self.state.group)).split([x.numel() for x in own])
         found = [torch.stack([x.square().mean(), x.abs().max() ** 2, (x == 0).float().mean(),
                               mean.square().mean(), mean.abs().max() ** 2])
