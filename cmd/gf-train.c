@@ -264,7 +264,6 @@ static int write_statistics(struct session *s, const struct gf_train_result *res
 	struct gf_plan *plan = &s->inputs.plan;
 	const struct gf_profile profile = {.producer = "gf-train " GF_VERSION,
 					   .model = plan->model};
-	GF_FREED double *messages = gf_xcalloc(plan->nmessages, sizeof(*messages));
 	GF_FREED char *text = NULL;
 
 	if (!found->gradients)
@@ -282,7 +281,7 @@ static int write_statistics(struct session *s, const struct gf_train_result *res
 		gf_cli_note(&s->a->cli, 0,
 			    "the means that were applied are off by %.1e of the exact ones (rms), "
 			    "predicted %.1e; those of %s by %.1e",
-			    found->error, gf_sim_step_error(plan, messages),
+			    found->error, gf_sim_step_error(plan, NULL),
 			    plan->model->tensors[found->tensor].name, found->most);
 	text = gf_profile_write(&profile);
 	return gf_cli_write(&s->a->cli, s->o->statistics, text, err);
@@ -297,7 +296,6 @@ static int write_out(struct session *s, const struct gf_train_result *result,
 
 	if (!rc && s->o->statistics)
 		rc = write_statistics(s, result, err);
-
 	if (!rc && trace)
 		rc = gf_cli_write(&s->a->cli, s->o->trace, trace, err);
 	return rc ?: gf_cli_emit(&s->a->cli, text, err);

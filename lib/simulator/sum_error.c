@@ -170,7 +170,6 @@ double gf_sim_step_error(const struct gf_plan *p, double *messages)
 	struct gf_value_statistics room;
 	size_t i, k;
 
-	memset(messages, 0, p->nmessages * sizeof(*messages));
 	for (i = 0; gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) && i < p->nmessages; i++) {
 		const struct gf_sum_error_of of = gf_sum_error_of(p, i);
 		const struct gf_message *m = of.message;
@@ -183,7 +182,8 @@ double gf_sim_step_error(const struct gf_plan *p, double *messages)
 		error = rms(&r[i], gf_sim_statistics(p->model, m->first, m->last, &room));
 		errors += weight * error * error;
 		squares += weight;
-		messages[i] = isnan(error) ? 0 : error;
+		if (messages && !isnan(error))
+			messages[i] = error;
 	}
 	return errors > 0 ? sqrt(errors / squares) : 0;
 }

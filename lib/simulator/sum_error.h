@@ -29,12 +29,13 @@ double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_
 double gf_sim_library_error(const char *codec, int ranks, bool scattered);
 /* That of a plan's message. */
 struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message);
-/* What is known of the gradients of tensors first to last; NULL: not of all of them. */
+/* The statistics of the gradients of tensors first to last, in room; NULL: some are unknown. */
 const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profile *m, size_t first,
 						    size_t last, struct gf_value_statistics *room);
-/* Of a plan's step, and of each message (nmessages), by what the model knows of its
- * gradients; their errors are weighed by elements where it knows nothing. 0: unknown, as of plans
- * whose selection leaves gradients out. */
+/* The error of a plan's step, by what the model knows of its gradients. Where it knows nothing,
+ * messages' errors are weighed by elements. 0: unknown, as of plans whose selection leaves
+ * gradients out. messages (optional): zeros, which become the error of each message that is known.
+ */
 double gf_sim_step_error(const struct gf_plan *p, double *messages);
 /* The same in the plan's prediction. */
 void gf_sim_predict_error(struct gf_plan *p);
