@@ -359,9 +359,9 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	rc = rc ? rc
 		: measure_speed(t, t->result->last_step, t->config->training.accumulate - 1,
 				&speed->last, err);
-	rc = rc
-		     ?: gf_statistics_conclude(t->stepper.statistics, &t->team,
-					       &t->result->statistics, err);
+	if (!rc)
+		rc = gf_statistics_conclude(t->stepper.statistics, &t->team, &t->result->statistics,
+					    err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
 	t->result->memory = gf_train_memory(t);

@@ -71,7 +71,7 @@ void gf_statistics_begin(struct gf_statistics *s, size_t step)
 	s->has_come = false;
 }
 
-/* Where the elements begin that are kept in this step: whole blocks, one after the other. */
+/* The first element that is kept in this step: each looks at the next whole block. */
 static size_t first_of(const struct gf_statistics *s, size_t tensor)
 {
 	const size_t blocks = s->model->tensors[tensor].count_elems / ELEMS;
@@ -135,19 +135,19 @@ int gf_statistics_meet(struct gf_statistics *s, struct gf_team *team, struct gf_
 	return 0;
 }
 
-/* squares, zeros and peaks: of a step's kept elements, the mean over ranks. */
-static struct gf_gradient gradient(const struct seen *seen, const float *mean, double ranks)
+/* Of `count` elements in all; sums: squares, zeros and peaks, the mean over ranks. */
+static struct gf_gradient gradient(const struct seen *seen, const float *sums, double count,
+				   double ranks)
 {
-	const double exact = seen->means / (double)seen->elems,
-		     square = mean[0] / (double)seen->elems;
-	struct gf_gradient g = {.zeros = mean[1] / (double)seen->elems};
+	const double elems = (double)seen->elems, square = sums[0], mean = seen->means;
+	struct gf_gradient g = {.zeros = sums[1] / count};
 
 	if (!(square > 0))
 		return g;
-	g.rms = sqrt(square);
-	g.peak = sqrt((mean[2] / square + (exact > 0 ? seen->mean_peaks / exact : 0)) / 2);
+	g.rms = sqrt(square / count);
+	g.peak = sqrt(elems * (sums[2] / square + (mean > 0 ? seen->mean_peaks / mean : 0)) / 2);
 	if (ranks > 1)
-		g.correlation = fmin(fmax((ranks * exact / square - 1) / (ranks - 1), -1), 1);
+		g.correlation = fmin(fmax((ranks * mean / square - 1) / (ranks - 1), -1), 1);
 	return g;
 }
 
@@ -177,29 +177,25 @@ int gf_statistics_conclude(struct gf_statistics *s, struct gf_team *team,
 {
 	const int ranks = team->workers ? team->workers : team->comm->ranks;
 	const size_t n = s ? s->model->ntensors : 0;
-	GF_FREED float *mean = NULL;
+	GF_FREED float *sums = NULL;
 	int rc;
 
 	*r = (struct gf_statistics_result){0};
 	if (!s || !s->steps)
 		return 0;
-	mean = gf_xcalloc(3 * n, sizeof(*mean));
+	sums = gf_xcalloc(3 * n, sizeof(*sums));
 	for (size_t t = 0; t < n; t++) {
-		struct seen *seen = &s->seen[t];
-
-		seen->means /= (double)s->steps;
-		seen->mean_peaks /= (double)s->steps;
-		seen->errors /= (double)s->steps;
-		mean[3 * t] = (float)(seen->squares / (double)s->steps);
-		mean[3 * t + 1] = (float)(seen->zeros / (double)s->steps);
-		mean[3 * t + 2] = (float)(seen->peaks / (double)s->steps);
+		sums[3 * t] = (float)s->seen[t].squares;
+		sums[3 * t + 1] = (float)s->seen[t].zeros;
+		sums[3 * t + 2] = (float)s->seen[t].peaks;
 	}
-	rc = gf_team_mean(team, mean, mean, 3 * n, err);
+	rc = gf_team_mean(team, sums, sums, 3 * n, err);
 	if (rc)
 		return rc;
 	r->gradients = gf_xcalloc(n, sizeof(*r->gradients));
 	for (size_t t = 0; t < n; t++)
-		r->gradients[t] = gradient(&s->seen[t], &mean[3 * t], ranks);
+		r->gradients[t] = gradient(&s->seen[t], &sums[3 * t],
+					   (double)(s->steps * s->seen[t].elems), ranks);
 	if (s->compared == s->steps)
 		compare(s, r);
 	return 0;

@@ -196,7 +196,8 @@ static void record(struct gf_method *m, const struct gf_timeline *timeline, stru
 			m->timed ? times[i] : (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 }
 
-/* Where the gradients of a step are applied in it, all of them and at once, by all ranks. */
+/* The sums are compared with exact means where a step applies its own gradients, all of them at
+ * once and the same on all ranks. */
 static int look_at_sums(const struct gf_stepper *s, struct gf_error *err)
 {
 	const struct gf_method *m = s->method;
