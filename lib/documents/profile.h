@@ -18,8 +18,7 @@
  * half may be absent, and the model half may be whole passes alone.
  */
 
-/* What a tensor's gradients are like on a rank, over steps of a training (gf-train --statistics).
- */
+/* Statistics of a tensor's gradients over steps of a training (gf-train --statistics). */
 struct gf_gradient {
 	double rms;
 	/* The largest magnitude of so many neighbours by their rms, in the root of the mean square

@@ -40,7 +40,7 @@ static const struct gf_record last_record = {
 	GF_RECORD(struct gf_period, last_fields),
 };
 
-/* Of an outer step that is not the mean of the parameters. */
+/* An outer step has these unless it is the mean of the parameters. */
 static const struct gf_field outer_step_fields[] = {
 	{GF_MEMBER(outer_rate, GF_FIELD_REAL, GF_REQUIRED), .low = GF_MIN_RATE, .high = 1e6,
 	 .unit = "R", .help = "the outer step's rate"},
