@@ -3,15 +3,18 @@
 # Predicted beside measured steps of training, with a profile that is made apart
 # from the run and nothing fitted on it: does the plan win in truth?
 # Each round makes a profile, plans by it and trains by all plans: the memory of a
-# machine that others share may be half as fast a minute later.
+# machine that others share may be half as fast a minute later. Controls run before and after
+# the profile and each run: steps that exchange nothing, and one message of fixed size. What they
+# say of the machine is printed, and the column "corrected" has it taken out of the measured step.
 #   tests/bench/model.sh [SETTING...]
 # A setting is shm (RANKS ranks, 2, of this machine) or HOSTSxRATE, such as
 # 2x1gbit: emulated hosts with one rank each (share/lab, root).
-# In the environment: MODELS (digits-cnn cifar100-cnn resnet20); PLANS, of those
+# In the environment: MODELS, names or files (digits-cnn cifar100-cnn resnet20; "unseen": those of
+# tests/bench/models, and gpt-text); PLANS, of those
 # below (all); ROUNDS (3), of which the median ratio counts; STEPS (60) of a run,
 # and as many as are predicted to take a second;
 # THREADS, which is given to the commands, else their default; BUDGET (10s) of a
-# profile; ROWS, a file to which rows go as JSON Lines.
+# profile; ROWS, a file to which rows go as JSON Lines, and ROUNDS_TO, one for those of each round.
 set -u
 exec 3>&2
 cd "$(dirname "$0")/../.." || exit 1
@@ -21,7 +24,9 @@ work=$(mktemp -d) || exit 1
 lab=
 trap '[ -z "$lab" ] || share/lab/gf-lab down "$lab"; rm -rf "$work"' EXIT
 rows=${ROWS:-$work/rows}
+rounds=${ROUNDS_TO:-$work/all-rounds}
 : > "$rows"
+: > "$rounds"
 threads=(${THREADS:+--threads "$THREADS"})
 
 # the options of a plan
@@ -40,6 +45,7 @@ options() {
 	*) echo "--policy $1" ;;
 	esac
 }
+models=${MODELS:-digits-cnn cifar100-cnn resnet20}
 plans=${PLANS:-auto optimal wfbp threshold single dear halves two-lanes f16 q8 trunc16 auto-codecs csc topk gtopk stale}
 
 run() {
@@ -80,22 +86,51 @@ measure() { # plan
 	cat "$work/out" "$work/err" | sed -n 's|.*step predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
 }
 
+# Seconds of a step that exchanges nothing, and of one message: by the plans of that round.
+control() {
+	local ratio message_s
+	ratio=$(STEPS=10 measure "$work/apart.json")
+	run gf-allreduce -q -a ring -b 1M -e 1M -n 20 --table=json > "$work/message" || return
+	message_s=$(jq -s '.[-1].time_s' "$work/message")
+	jq --argjson ratio "${ratio:-null}" --argjson message_s "$message_s" \
+		-cn '{compute: $ratio, $message_s}'
+}
+
 # A row of each plan and round.
 one_round() { # setting model
-	local plan ratio
+	local plan ratio before after profiled=
 	local -A measured=()
+	# the first profile only serves the controls
+	[ -s "$work/apart.json" ] || {
+		run gf-profile -q "${threads[@]}" --model "$2" --budget 1s > "$work/profile" &&
+			gf-plan -q --policy single --period local-sgd:steps=1000000 "$work/profile" > "$work/apart.json"
+	} 2> "$work/err" || { cat "$work/err"; return 1; }
+	before=$(control)
 	alone "$work/profile" gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-10s}" || { cat "$work/err"; return 1; }
+	after=$(control)
+	profiled="[$before, $after]"
 	for plan in $plans; do
 		# shellcheck disable=SC2046
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
 			{ echo "$1 $2 $plan: $(head -n 1 "$work/err")"; continue; }
 		# plans that run alike are one contestant
 		ratio=$(jq -cS '{lanes, pipeline, selection, messages, shard}' "$work/$plan.json" | md5sum)
-		[ -n "${measured[$ratio]:-}" ] || measured[$ratio]=$(measure "$work/$plan.json")
+		[ -z "${measured[$ratio]:-}" ] || continue
+		before=$after
+		measured[$ratio]=$(measure "$work/$plan.json")
+		after=$(control)
 		[ -n "${measured[$ratio]}" ] || continue
-		jq -c --arg setting "$1" --arg model "$2" --arg plan "$plan" --argjson ratio "${measured[$ratio]}" '
+		jq -c --arg setting "$1" --arg model "$(basename "$2" .json)" --arg plan "$plan" \
+			--argjson ratio "${measured[$ratio]}" --argjson profiled "$profiled" --argjson now "[$before, $after]" '
+			def drift(key): ($now | map(key) | add) / ($profiled | map(key) | add);
 			.predicted.iteration_s as $s
-			| {setting: $setting, model: $model, plan: $plan, policy, messages: (.messages | length), predicted_s: $s, measured_s: ($s * $ratio), ratio: $ratio}' \
+			| (.predicted.exposed_comm_s / $s) as $exposed
+			| drift(.compute) as $compute | drift(.message_s) as $message
+			| ($s * $ratio) as $measured
+			| {$setting, $model, $plan, policy, messages: (.messages | length), predicted_s: $s, measured_s: $measured, $ratio,
+			   compute_drift: $compute, message_drift: $message,
+			   corrected: ($ratio / ((1 - $exposed) * $compute + $exposed * $message)),
+			   low_s: .predicted.iteration_low_s, high_s: .predicted.iteration_high_s}' \
 			"$work/$plan.json" >> "$work/rounds"
 	done
 }
@@ -103,23 +138,34 @@ one_round() { # setting model
 one_model() { # setting model
 	local round
 	: > "$work/rounds"
+	rm -f "$work/apart.json"
 	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
 		one_round "$1" "$2" || return 1
 	done
+	cat "$work/rounds" >> "$rounds"
 	# the median round of each plan
-	jq -cs 'group_by(.plan)[] | sort_by(.ratio) | .[(length - 1) / 2 | floor]' "$work/rounds" |
-		tee -a "$rows" | jq -r '[.setting, .model, .plan, .policy, .messages, (.predicted_s * 1e5 | round / 100), (.measured_s * 1e5 | round / 100), (.ratio * 1e3 | round / 1e3)] | @tsv' | column -t
+	jq -cs 'group_by(.plan)[] | (sort_by(.ratio) | .[(length - 1) / 2 | floor])
+		+ {corrected: (map(.corrected) | sort | .[(length - 1) / 2 | floor])}' "$work/rounds" |
+		tee -a "$rows" | jq -r 'def digits(n): . * n | round / n;
+			[.setting, .model, .plan, .policy, .messages, (.predicted_s * 1e3 | digits(100)), (.measured_s * 1e3 | digits(100)),
+			(.ratio, .corrected, .compute_drift, .message_drift | digits(1e3))] | @tsv' | column -t
 }
 
-# errors, pairs that are predicted more than 5 % apart, and does auto win? It may
+# errors, pairs that are predicted more than 5 % apart, intervals, and does auto win? It may
 # take what dear does if it may split messages in halves.
 summary() {
-	jq -sr '
+	jq -sr --slurpfile rounds "$rounds" '
 		def quantile(q): sort as $s | ((length - 1) * q) as $p | $s[$p | floor] * (1 - $p + ($p | floor)) + $s[$p | ceil] * ($p - ($p | floor));
-		(map(.ratio - 1 | if . < 0 then -. else . end)) as $e
-		| ([group_by([.setting, .model])[] | . as $g | $g[] as $a | $g[] | select($a.predicted_s * 1.05 < .predicted_s) | $a.measured_s < .measured_s]) as $pairs
-		| "error: median \($e | quantile(0.5) * 1000 | round / 10) %, p90 \($e | quantile(0.9) * 1000 | round / 10) %",
-		  "order: \($pairs | map(select(.)) | length) of \($pairs | length) pairs that are predicted more than 5 % apart",
+		def percent: . * 1000 | round / 10;
+		def error(key): map(key - 1 | if . < 0 then -. else . end) | "median \(quantile(0.5) | percent) %, p90 \(quantile(0.9) | percent) %";
+		([group_by([.setting, .model])[] | . as $g | $g[] as $a | $g[] | select($a.predicted_s * 1.05 < .predicted_s)
+			| {raw: ($a.measured_s < .measured_s), corrected: ($a.predicted_s * $a.corrected < .predicted_s * .corrected),
+			   apart: ($a.measured_s > .measured_s * 1.05)}]) as $pairs
+		| ($rounds | map(select(.low_s))) as $ranged
+		| "error: \(error(.ratio)); corrected: \(error(.corrected))",
+		  "of a round: \($rounds | error(.ratio)); corrected: \($rounds | error(.corrected))",
+		  "order: \($pairs | map(select(.raw)) | length) of \($pairs | length) pairs that are predicted more than 5 % apart, corrected: \($pairs | map(select(.corrected)) | length); measured more than 5 % apart the other way: \($pairs | map(select(.apart)) | length)",
+		  ($ranged | select(length > 0) | "interval: \(map(select(.measured_s >= .low_s and .measured_s <= .high_s)) | length / ($ranged | length) | percent) % of \(length) runs lie inside; its width is +-\(map((.high_s - .low_s) / 2 / .predicted_s) | quantile(0.5) | percent) % in the median"),
 		  (group_by([.setting, .model])[]
 		   | (["auto", "wfbp", "threshold", "single"], ["halves", "wfbp", "threshold", "single", "dear"]) as $names
 		   | (map(select(.plan == $names[0])) | first) as $auto | select($auto)
@@ -128,7 +174,7 @@ summary() {
 }
 
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) processors"
-echo "setting model plan policy messages predicted-ms measured-ms ratio"
+echo "setting model plan policy messages predicted-ms measured-ms ratio corrected compute-drift message-drift"
 [ $# -gt 0 ] || set -- shm 2x1gbit
 bad=0
 for setting; do
@@ -139,7 +185,7 @@ for setting; do
 			{ cat "$work/err"; lab=; exit 3; }
 		cat "$work/err"
 	fi
-	for model in ${MODELS:-digits-cnn cifar100-cnn resnet20}; do
+	for model in ${models//unseen/tests/bench/models/*.json gpt-text}; do
 		one_model "$setting" "$model" || bad=1
 	done
 	[ -z "$lab" ] || share/lab/gf-lab down "$lab"

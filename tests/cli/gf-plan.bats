@@ -113,7 +113,7 @@ iteration() { # WANTED
 }
 
 @test "--compare --over: systems, codecs and selections beside each other" {
-	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	local job=(--model resnet20 --gpu v100 asc-wfbp-8x4-10gbe)
 	wants 0 gf-plan --compare --over systems --table=json "${job[@]}"
 	cp out.txt systems.txt
 	wants 0 gf-plan --list systems
@@ -169,7 +169,7 @@ iteration() { # WANTED
 }
 
 @test "a codec of one's own is planned, compared and simulated, and nothing executes it" {
-	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe) own=mine:bits=1.5,encode=3GB/s,decode=6GB/s
+	local job=(--gpu v100 resnet20 asc-wfbp-8x4-10gbe) own=mine:bits=1.5,encode=3GB/s,decode=6GB/s
 	wants 0 gf-plan -q --codecs $own "${job[@]}"
 	jq -e --arg own $own 'all(.messages[]; .codec == $own) and
 		any(.processing.codecs[]?, .codecs[]?; .codec == $own and (.encode_s_per_byte * 3e9 - 1 | fabs) < 1e-9)' out.txt
@@ -212,7 +212,7 @@ iteration() { # WANTED
 }
 
 @test "a selection of one's own is planned, compared and simulated, and nothing executes it" {
-	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe) own=mine:density=.004,select=2GB/s,bytes_per_value=6,merges=no
+	local job=(--gpu v100 resnet20 asc-wfbp-8x4-10gbe) own=mine:density=.004,select=2GB/s,bytes_per_value=6,merges=no
 	wants 0 gf-plan -q --selection $own "${job[@]}"
 	jq -e '.selection | .method == "described" and .name == "mine" and .density == 0.004 and
 		.bytes_per_value == 6 and .select_bytes_per_s == 2e9 and (.merges | not)' out.txt
@@ -263,6 +263,7 @@ iteration() { # WANTED
 	END
 }
 
+# bats test_tags=long
 @test "--break-even: where a row pays is where plans made there cross" {
 	local job=(--gpu v100 digits-cnn pipe-sgd-4-10gbe) below at
 	wants 0 gf-plan --compare --over codecs=f32,q8 --break-even --table=json "${job[@]}"
@@ -273,6 +274,10 @@ iteration() { # WANTED
 		wants 0 gf-plan --compare --over codecs=f32,q8 --table=json --gpu v100 digits-cnn there.json
 		jq -es --argjson pays "$(jq -n "$at < 1")" 'map({(.codecs): .iteration_s}) | add | (.f32 > 1.01 * .q8) == $pays' out.txt
 	done
+}
+
+@test "--break-even: columns of where a row pays" {
+	local job=(--gpu v100 digits-cnn pipe-sgd-4-10gbe)
 	wants 0 gf-plan --compare --over codecs=f32,q8 --break-even "${job[@]}"
 	grep -qE '^system .* pays below +pays on ranks$' out.txt
 	grep -qE ' [0-9.]+ [GM]b/s +[0-9]+ (to [0-9]+|and more)$' out.txt
@@ -284,7 +289,7 @@ iteration() { # WANTED
 }
 
 @test "--compare --over: what does not fit is left out with the reason" {
-	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	local job=(--model resnet20 --gpu v100 asc-wfbp-8x4-10gbe)
 	wants 0 gf-plan --compare --over selections --codecs q8 --table=json "${job[@]}"
 	while IFS='|' read -r name why; do
 		says "left out: $name: --codecs: want f32 with selection $name, $why, got q8"
@@ -303,7 +308,7 @@ iteration() { # WANTED
 	says "$(cat count.txt)"
 	wants 0 gf-plan -q "$share/profiles/six.json"
 	[ -z "$errors" ]
-	wants 0 gf-plan --model resnet50 asc-wfbp-8x4-10gbe --table
+	wants 0 gf-plan --model resnet20 asc-wfbp-8x4-10gbe --table
 	says 'by default: 1 TFLOP/s (--gpu, --flops), 32 samples per rank (--batch)'
 	grep -qE '^message +tensors +size +algorithm +codec +mode +ready +start +end$' out.txt
 	wants 0 gf-plan asc-wfbp-8x4-10gbe --table
@@ -469,24 +474,24 @@ staged() { # FILE
 # bats test_tags=long
 @test "--compare --over algorithms, lanes and staleness" {
 	# BlueConnect's cluster: the order of its Figure 3
-	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \
+	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet20 --gpu v100 \
 		"$share/topologies/blueconnect-4x16x3.json"
 	[ "$(awk '$1 ~ /^(blueconnect|hierarchical|ring)$/ {print $1}' out.txt | paste -sd' ')" = "blueconnect hierarchical ring" ]
 	wants 0 gf-plan -q --compare --over lanes,staleness --table=json --model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	jq -se 'map(.staleness) | contains([1, 2, 3])' out.txt
-	wants 2 gf-plan --compare --over lanes --lanes 2 --model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	wants 2 gf-plan --compare --over lanes --lanes 2 --model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	says '--compare goes without --lanes where lanes are compared'
 }
 
 @test "--max-messages: as few, and no slower than fewer" {
 	local n before=99
 	for n in 1 2 3 6; do
-		wants 0 gf-plan -q --model resnet50 --gpu v100 --max-messages $n "$share/topologies/asc-wfbp-8x4-10gbe.json"
+		wants 0 gf-plan -q --model resnet20 --gpu v100 --max-messages $n "$share/topologies/asc-wfbp-8x4-10gbe.json"
 		jq -e --argjson n $n --argjson before $before \
 			'(.messages | length) <= $n and .predicted.iteration_s <= $before * 1.01' out.txt
 		before=$(jq .predicted.iteration_s out.txt)
 	done
-	wants 0 gf-plan -q --model resnet50 --gpu v100 --max-messages 1 --policy optimal --lanes 1 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	wants 0 gf-plan -q --model resnet20 --gpu v100 --max-messages 1 --policy optimal --lanes 1 "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	jq -e '.messages | length == 1' out.txt
 }
 
@@ -863,7 +868,7 @@ writes_nothing() { # OPTION...
 }
 
 @test "--emit: codecs and selections by the hooks of PyTorch and Horovod, or refused" {
-	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") cap
+	local job=(--model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") cap
 	wants 0 gf-plan "${job[@]}" --emit ddp --codecs f32,f16
 	prints "model.register_comm_hook(None, default_hooks.fp16_compress_hook)"
 	wants 0 gf-plan "${job[@]}" --emit ddp --codecs bf16
@@ -892,7 +897,7 @@ writes_nothing() { # OPTION...
 	gf-plan -q layers.json hosts.json --shard zero3:units=900000,ahead=2 --emit fsdp2 > fsdp2.py
 	python3 -m py_compile fsdp2.py
 	for codec in f16 bf16; do
-		gf-plan -q --model resnet50 --codecs $codec --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
+		gf-plan -q --model resnet20 --codecs $codec --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
 		python3 -m py_compile ddp.py
 	done
 }
@@ -995,7 +1000,7 @@ writes_nothing() { # OPTION...
 }
 
 @test "--compare: of the same time, the one with fewer messages comes first" {
-	wants 0 gf-plan --compare --flops 1e9 --table=json resnet50 asc-wfbp-8x4-10gbe
+	wants 0 gf-plan --compare --flops 1e9 --table=json resnet20 asc-wfbp-8x4-10gbe
 	jq -se 'map([(.iteration_s / .least * 1e6 | round), .messages]) as $rows | $rows == ($rows | sort)' \
 		<(jq -sc '(map(.iteration_s) | min) as $least | .[] | .least = $least' out.txt)
 	jq -se 'map(.iteration_s * 1e4 | round) | unique | length < 8' out.txt
@@ -1479,7 +1484,7 @@ writes_nothing() { # OPTION...
 		digits-mlp|--system gtopk|157|157
 		digits-mlp|--selection gtopk:warmup_densities=.002|157|20
 		digits-mlp|--selection topk:density=.001|10|40
-		resnet50|--selection topk|10|40
+		resnet20|--selection topk|10|40
 	END
 	# a plan that was made for a density keeps it
 	gf-plan -q topo.json --model digits-mlp --selection topk:density=.001 > plan.json
@@ -1877,8 +1882,9 @@ writes_nothing() { # OPTION...
 }
 
 # bats test_tags=long
+# bats test_tags=long
 @test "a plan is its own row of --compare, however much was replayed for the others" {
-	set -- -q --model resnet50 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
+	set -- -q --model resnet20 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
 	wants 0 gf-plan "$@"
 	mv out.txt plan.json
 	wants 0 gf-plan --compare --table=json "$@"
@@ -1952,13 +1958,13 @@ sites() { # options...
 
 @test "--compare --over periods" {
 	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
-	wants 0 gf-plan --model resnet50 sites.json --compare --over periods --period hide=5% --table=json
+	wants 0 gf-plan --model resnet20 sites.json --compare --over periods --period hide=5% --table=json
 	says "results differ from those of synchronous SGD"
 	jq -es 'map(.over.periods) | sort == ["diloco", "every", "local-sgd", "post-local", "streaming"]' out.txt
 	jq -es 'map(select(.over.periods == "every"))[0] as $dense | map(select(.period_steps)) |
 		all(.iteration_s < $dense.iteration_s and
 			(.border_bytes * .period_steps / $dense.border_bytes - 1 | fabs) < 0.05)' out.txt
-	wants 0 gf-plan --model resnet50 sites.json --compare --over periods:codecs
+	wants 0 gf-plan --model resnet20 sites.json --compare --over periods:codecs
 	grep -q ^streaming out.txt
 	says "taken for free: f16, bf16, trunc16, q8, fp8, fp4"
 	# the order of a grid does not matter
@@ -1980,7 +1986,7 @@ sites() { # options...
 		# shellcheck disable=SC2086
 		wants 0 gf-plan --model resnet20 sites.json --compare --over periods $options
 	done
-	wants 2 gf-plan --model resnet50 sites.json --compare --over periods --period diloco
+	wants 2 gf-plan --model resnet20 sites.json --compare --over periods --period diloco
 }
 
 @test "--emit torchft, maxtext: a plan's period, or the reason" {

@@ -43,7 +43,7 @@ each() { # TRIES
 }
 
 @test "memory that is refused at some requests" {
-	each 25
+	each 12
 }
 
 # bats test_tags=long

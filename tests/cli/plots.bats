@@ -277,6 +277,7 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 	prints '"forward" is on a marker'
 }
 
+# bats test_tags=long
 @test "the texts of each picture can be read, at both widths" {
 	needs_gnuplot
 	local job=(--gpu v100 resnet20 4x2-1gbe)

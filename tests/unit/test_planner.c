@@ -136,6 +136,8 @@ static void test_optimal(void)
 			struct gf_workbench w;
 			struct gf_draft d;
 
+			if (!test_tries(seed + seed / 2, 1)) /* of both kinds */
+				continue;
 			(seed % 2 ? store_lines : store_random)(&s, seed, cases[i].ntensors, lanes);
 			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 			c.w = &w;
@@ -203,6 +205,8 @@ static void test_never_worse(void)
 		struct gf_problem split;
 		struct gf_workbench w, split_w;
 
+		if (!test_tries(seed + seed / 6, 1)) /* of both kinds, on all numbers of lanes */
+			continue;
 		(seed % 2 ? store_lines : store_random)(&s, seed, 12, lanes);
 		split = s.problem;
 		split.halves = true;
