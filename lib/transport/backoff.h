@@ -21,9 +21,9 @@
  * longer: each round and each switch delays compute.
  *
  * A caller that knows a time in which nobody needs to ask (runtime/exec/pace.h)
- *sleeps at once. Sleeps end late if other threads want the processors. The
- *average lateness is measured and subtracted from the free time, and half of
- *the rest is slept.
+ * sleeps at once. Sleeps end late if other threads want the processors. The
+ * average lateness is measured and subtracted from the free time, and half of
+ * the rest is slept.
  */
 struct gf_backoff {
 	unsigned asked; /* since something moved */

@@ -36,6 +36,7 @@ agree() { # lines of an algorithm and a codec
 	agree < <(printf '%s\n' {ring,rhd,tree,direct,hierarchical,blueconnect}\ {f16,bf16,trunc16,q8,fp8})
 }
 
+# bats test_tags=long
 @test "gf-train --statistics: each tensor's, with selections and stale gradients, too" {
 	local options
 	while read -r options; do

@@ -16,6 +16,7 @@ sharded() { # as holds, where this PyTorch has fully_shard
 @test "PyTorch, hook: f64, complex, sparse; skipped buckets; a forward of one rank; its checkpoints; defaults" {
 	holds ddp 2 types double sparse skipped functional compiled alone checkpointed defaults
 }
+# bats test_tags=long
 @test "PyTorch, hook: in a program whose numbers have a comma, and whose i is Turkish" {
 	makes_locale
 	# a program asks for the locale of its environment
