@@ -3,16 +3,17 @@
 # Predicted beside measured steps of training, with a profile that is made apart
 # from the run and nothing fitted on it: does the plan win in truth?
 # Each round makes a profile, plans by it and trains by all plans: the memory of a
-# machine that others share may be half as fast a minute later. Controls run before and after
-# the profile and each run: steps that exchange nothing, and one message of fixed size. What they
-# say of the machine is printed, and the column "corrected" has it taken out of the measured step.
+# machine that others share may be half as fast a minute later. A plan runs TURNS times, in turns
+# with controls, which run beside the profile, too: steps that exchange nothing, and one message of
+# fixed size. How much longer they take than beside the profile is printed, and the column
+# "corrected" has it taken out of the measured step. The median turn counts.
 #   tests/bench/model.sh [SETTING...]
 # A setting is shm (RANKS ranks, 2, of this machine) or HOSTSxRATE, such as
 # 2x1gbit: emulated hosts with one rank each (share/lab, root).
 # In the environment: MODELS, names or files (digits-cnn cifar100-cnn resnet20; "unseen": those of
 # tests/bench/models, and gpt-text); PLANS, of those
-# below (all); ROUNDS (3), of which the median ratio counts; STEPS (60) of a run,
-# and as many as are predicted to take a second;
+# below (all); ROUNDS (3), of which the median ratio counts; TURNS (3) of a round; STEPS (20) of a
+# turn, and as many as are predicted to take half a second;
 # THREADS, which is given to the commands, else their default; BUDGET (10s) of a
 # profile; ROWS, a file to which rows go as JSON Lines, and ROUNDS_TO, one for those of each round.
 set -u
@@ -78,59 +79,65 @@ alone() { # FILE COMMAND...
 
 # measured by predicted seconds of a step, the median of a run's. A run of milliseconds would
 # end before the system has given each rank a processor.
-measure() { # plan
+measure() { # plan model
 	local steps
-	steps=$(jq --argjson least "${STEPS:-60}" '[$least, 1 / .predicted.iteration_s] | max | ceil' "$1")
-	alone "$work/out" gf-train "${threads[@]}" --data synthetic --plan "$1" --epochs 1000000 --steps "$steps" ||
-		{ tail -n 3 "$work/err" >&2; return 1; }
+	steps=$(jq --argjson least "${STEPS:-20}" '[$least, 0.5 / .predicted.iteration_s] | max | ceil' "$1")
+	alone "$work/out" gf-train "${threads[@]}" --data synthetic --model "$2" --plan "$1" --epochs 1000000 --steps "$steps" ||
+		{ grep -h "^gf-" "$work/err" >&2; return 1; }
 	cat "$work/out" "$work/err" | sed -n 's|.*step predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
 }
 
 # Seconds of a step that exchanges nothing, and of one message: by the plans of that round.
-control() {
+control() { # model
 	local ratio message_s
-	ratio=$(STEPS=10 measure "$work/apart.json")
+	ratio=$(measure "$work/apart.json" "$1")
 	run gf-allreduce -q -a ring -b 1M -e 1M -n 20 --table=json > "$work/message" || return
 	message_s=$(jq -s '.[-1].time_s' "$work/message")
-	jq --argjson ratio "${ratio:-null}" --argjson message_s "$message_s" \
-		-cn '{compute: $ratio, $message_s}'
+	echo "{\"compute\": ${ratio:-null}, \"message\": $message_s}"
 }
 
 # A row of each plan and round.
 one_round() { # setting model
-	local plan ratio before after profiled=
-	local -A measured=()
+	local plan as ratio turn now profiled turns
+	local -A seen=()
 	# the first profile only serves the controls
 	[ -s "$work/apart.json" ] || {
 		run gf-profile -q "${threads[@]}" --model "$2" --budget 1s > "$work/profile" &&
 			gf-plan -q --policy single --period local-sgd:steps=1000000 "$work/profile" > "$work/apart.json"
 	} 2> "$work/err" || { cat "$work/err"; return 1; }
-	before=$(control)
+	profiled=$(control "$2")
 	alone "$work/profile" gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-10s}" || { cat "$work/err"; return 1; }
-	after=$(control)
-	profiled="[$before, $after]"
+	now=$(control "$2")
+	profiled="[$profiled, $now]"
 	for plan in $plans; do
 		# shellcheck disable=SC2046
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
 			{ echo "$1 $2 $plan: $(head -n 1 "$work/err")"; continue; }
 		# plans that run alike are one contestant
-		ratio=$(jq -cS '{lanes, pipeline, selection, messages, shard}' "$work/$plan.json" | md5sum)
-		[ -z "${measured[$ratio]:-}" ] || continue
-		before=$after
-		measured[$ratio]=$(measure "$work/$plan.json")
-		after=$(control)
-		[ -n "${measured[$ratio]}" ] || continue
+		as=$(jq -cS '{lanes, pipeline, selection, messages, shard}' "$work/$plan.json" | md5sum)
+		[ -z "${seen[$as]:-}" ] || continue
+		seen[$as]=1
+		turns=
+		for ((turn = 0; turn < ${TURNS:-3}; turn++)); do
+			ratio=$(measure "$work/$plan.json" "$2")
+			[ -n "$ratio" ] || continue 2
+			turns+="{\"ratio\": $ratio, \"before\": $now, \"after\": "
+			now=$(control "$2")
+			turns+="$now}, "
+		done
 		jq -c --arg setting "$1" --arg model "$(basename "$2" .json)" --arg plan "$plan" \
-			--argjson ratio "${measured[$ratio]}" --argjson profiled "$profiled" --argjson now "[$before, $after]" '
-			def drift(key): ($now | map(key) | add) / ($profiled | map(key) | add);
-			.predicted.iteration_s as $s
-			| (.predicted.exposed_comm_s / $s) as $exposed
-			| drift(.compute) as $compute | drift(.message_s) as $message
-			| ($s * $ratio) as $measured
-			| {$setting, $model, $plan, policy, messages: (.messages | length), predicted_s: $s, measured_s: $measured, $ratio,
-			   compute_drift: $compute, message_drift: $message,
-			   corrected: ($ratio / ((1 - $exposed) * $compute + $exposed * $message)),
-			   low_s: .predicted.iteration_low_s, high_s: .predicted.iteration_high_s}' \
+			--argjson profiled "$profiled" --argjson turns "[${turns%, }]" '
+			def middle(key): map(key) | sort | .[(length - 1) / 2 | floor];
+			.predicted as $p
+			| ($p.exposed_comm_s / $p.iteration_s) as $exposed
+			| ($turns | map(. as $turn
+				| def drift(key): ([.before, .after] | map(key) | add) / ($profiled | map(key) | add);
+				  {ratio, compute: drift(.compute), message: drift(.message)}
+				| .corrected = .ratio / ((1 - $exposed) * .compute + $exposed * .message))) as $turns
+			| {$setting, $model, $plan, policy, messages: (.messages | length), predicted_s: $p.iteration_s,
+			   measured_s: ($p.iteration_s * ($turns | middle(.ratio))), ratio: ($turns | middle(.ratio)), corrected: ($turns | middle(.corrected)),
+			   compute_drift: ($turns | middle(.compute)), message_drift: ($turns | middle(.message)),
+			   low_s: $p.iteration_low_s, high_s: $p.iteration_high_s}' \
 			"$work/$plan.json" >> "$work/rounds"
 	done
 }
