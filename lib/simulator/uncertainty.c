@@ -55,10 +55,11 @@ static double cost_s(const struct gf_cost_line *l, double bytes)
 	return l->startup_s + l->per_byte_s * bytes;
 }
 
+/* A line through the origin may begin a rounding below it. */
 static void add(struct end *e, double from, double startup_s, double per_byte_s)
 {
 	*gf_array_push(&e->parts, &e->nparts, &e->capacity) =
-		(struct gf_cost_line){(size_t)from, startup_s, per_byte_s, NULL};
+		(struct gf_cost_line){(size_t)from, fmax(startup_s, 0), per_byte_s, NULL};
 }
 
 /* The factor of the lines from one point to another. */
@@ -145,6 +146,11 @@ static void level(struct end *e)
 			continue;
 		p->per_byte_s = (to_s - from_s) / (to - from);
 		p->startup_s = from_s - p->per_byte_s * from;
+		/* No cost is negative, and through the origin one is as high, or as low. */
+		if (p->startup_s < 0) {
+			p->startup_s = 0;
+			p->per_byte_s = e->high ? to_s / to : from_s / from;
+		}
 	}
 }
 
@@ -348,8 +354,8 @@ void gf_uncertainty_widen(const struct gf_plan *p, double compute_s, double iter
 {
 	double runs = runs_differ(p, compute_s, iteration_s);
 
-	*low_s = fmin(*low_s, iteration_s) / (1 + runs);
-	*high_s = fmax(*high_s, iteration_s) * (1 + runs);
+	*low_s = iteration_s / (1 + hypot(fmax(iteration_s / *low_s - 1, 0), runs));
+	*high_s = iteration_s + hypot(fmax(*high_s - iteration_s, 0), runs * iteration_s);
 }
 
 int gf_uncertainty_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err)

@@ -34,7 +34,8 @@
  * Another run differs from the profile's by a share r besides: what parts of the profile that were
  * measured at several times say (drift), of compute and messages by their shares of the iteration.
  * It is GF_UNCERTAINTY_RUNS at least, an assumption: repeats of one minute on a quiet machine say
- * nothing of the next. It moves the ends of the interval, to 1 / (1 + r) and 1 + r, but no cost:
+ * nothing of the next. What scatters within a profile and what differs between runs have nothing in
+ * common, so an end of the interval is off by the hypotenuse of both shares. No cost is moved by r:
  * plans are not chosen by it.
  */
 #define GF_UNCERTAINTY_RUNS 0.03
@@ -47,7 +48,7 @@ double gf_uncertainty_least(const struct gf_network *net);
 
 /* Puts all of these costs and times at one end; net may be NULL. */
 void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net, int ranks, bool high);
-/* Widens the interval of p's iteration by the share r. */
+/* Widens the interval of p's iteration, which has low_s and high_s by its costs, by the share r. */
 void gf_uncertainty_widen(const struct gf_plan *p, double compute_s, double iteration_s,
 			  double *low_s, double *high_s);
 

@@ -17,9 +17,17 @@
 #include "test.h"
 
 #define ROUNDING 1e-12
-#define RUNS                                                                                       \
-	(1 + GF_UNCERTAINTY_RUNS) /* from run to run, where no drift is known                      \
-				   */
+
+/* An end of the interval where the costs' is at_s and runs differ by GF_UNCERTAINTY_RUNS. */
+static double low_of(double now_s, double at_s)
+{
+	return now_s / (1 + hypot(now_s / at_s - 1, GF_UNCERTAINTY_RUNS));
+}
+
+static double high_of(double now_s, double at_s)
+{
+	return now_s * (1 + hypot(at_s / now_s - 1, GF_UNCERTAINTY_RUNS));
+}
 
 /* All messages lie between these sizes. */
 static size_t sizes[] = {1, 64, (size_t)1 << 40};
@@ -86,9 +94,9 @@ static void test_by_hand(void)
 		if (make(&s, "single", 1, &p))
 			continue;
 		EXPECT_NEAR(p.predicted->iteration_s, 68, ROUNDING, "%zu", i);
-		EXPECT_NEAR(p.predicted->iteration_low_s, (20 / c + 48 / d) / RUNS, ROUNDING, "%zu",
-			    i);
-		EXPECT_NEAR(p.predicted->iteration_high_s, (20 * c + 48 * d) * RUNS, ROUNDING,
+		EXPECT_NEAR(p.predicted->iteration_low_s, low_of(68, 20 / c + 48 / d), ROUNDING,
+			    "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_high_s, high_of(68, 20 * c + 48 * d), ROUNDING,
 			    "%zu", i);
 		gf_plan_release(&p);
 	}
@@ -166,9 +174,11 @@ static void test_scaled(void)
 		fabric = gf_plan_fabric(&again);
 		rc = rc ? rc : gf_predict_plan(&again, &fabric, &at_low, &err);
 		EXPECT(rc == 0, "seed %d: %s", (int)seed, err.text);
-		EXPECT_NEAR(p.predicted->iteration_high_s, at_high.iteration_s * RUNS, ROUNDING,
+		EXPECT_NEAR(p.predicted->iteration_high_s,
+			    high_of(p.predicted->iteration_s, at_high.iteration_s), ROUNDING,
 			    "seed %d", (int)seed);
-		EXPECT_NEAR(p.predicted->iteration_low_s, at_low.iteration_s / RUNS, ROUNDING,
+		EXPECT_NEAR(p.predicted->iteration_low_s,
+			    low_of(p.predicted->iteration_s, at_low.iteration_s), ROUNDING,
 			    "seed %d", (int)seed);
 		gf_plan_release(&p);
 	}
@@ -294,6 +304,37 @@ static void test_sizes(void)
 			before[0] = low;
 			before[1] = high;
 		}
+	}
+}
+
+/* A document takes no negative startup, by a rounding either: an end that goes through the origin. */
+static void test_not_negative(void)
+{
+	struct gf_rng rng;
+
+	gf_rng_init(&rng, 3, 0);
+	for (int i = 0; i < 20000; i++) {
+		size_t bytes[6];
+		double times[6];
+		struct gf_fit fit = {.npoints = 2 + gf_rng_below(&rng, 5),
+				     .size_bytes = bytes,
+				     .time_s = times};
+		struct gf_cost_line first = {0, 1e-5 * gf_rng_uniform(&rng),
+					     1e-9 * gf_rng_uniform(&rng), NULL};
+		struct gf_cost_line *larger = NULL;
+		size_t nlarger = 0, k;
+
+		for (k = 0; k < fit.npoints; k++) {
+			bytes[k] = (k ? bytes[k - 1] : 0) + 4 + gf_rng_below(&rng, 10000000);
+			times[k] = 3e-3 * gf_rng_uniform(&rng);
+		}
+		gf_uncertainty_lines(&fit, &first, &larger, &nlarger, 32, i % 2);
+		for (k = 0; k < nlarger; k++)
+			EXPECT(larger[k].startup_s >= 0 && larger[k].per_byte_s >= 0,
+			       "case %d, line %zu: %g + %g", i, k, larger[k].startup_s,
+			       larger[k].per_byte_s);
+		EXPECT(first.startup_s >= 0 && first.per_byte_s >= 0, "case %d", i);
+		free(larger);
 	}
 }
 
@@ -491,6 +532,7 @@ int main(void)
 	test_none();
 	test_scaled();
 	test_sizes();
+	test_not_negative();
 	test_chosen();
 	test_coverage();
 	return TEST_END();
