@@ -105,10 +105,14 @@ one_round() { # setting model
 		run gf-profile -q "${threads[@]}" --model "$2" --budget 1s > "$work/profile" &&
 			gf-plan -q --policy single --period local-sgd:steps=1000000 "$work/profile" > "$work/apart.json"
 	} 2> "$work/err" || { cat "$work/err"; return 1; }
-	profiled=$(control "$2")
+	profiled=
+	for turn in 1 2 3; do profiled+="$(control "$2"), "; done
 	alone "$work/profile" gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-10s}" || { cat "$work/err"; return 1; }
-	now=$(control "$2")
-	profiled="[$profiled, $now]"
+	for turn in 1 2 3; do
+		now=$(control "$2")
+		profiled+="$now, "
+	done
+	profiled="[${profiled%, }]"
 	for plan in $plans; do
 		# shellcheck disable=SC2046
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
@@ -128,10 +132,11 @@ one_round() { # setting model
 		jq -c --arg setting "$1" --arg model "$(basename "$2" .json)" --arg plan "$plan" \
 			--argjson profiled "$profiled" --argjson turns "[${turns%, }]" '
 			def middle(key): map(key) | sort | .[(length - 1) / 2 | floor];
+			def mean(key): map(key) | add / length;
 			.predicted as $p
 			| ($p.exposed_comm_s / $p.iteration_s) as $exposed
 			| ($turns | map(. as $turn
-				| def drift(key): ([.before, .after] | map(key) | add) / ($profiled | map(key) | add);
+				| def drift(key): ([.before, .after] | mean(key)) / ($profiled | mean(key));
 				  {ratio, compute: drift(.compute), message: drift(.message)}
 				| .corrected = .ratio / ((1 - $exposed) * .compute + $exposed * .message))) as $turns
 			| {$setting, $model, $plan, policy, messages: (.messages | length), predicted_s: $p.iteration_s,
