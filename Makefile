@@ -10,7 +10,7 @@
 # WITH_JPEG=0, CUDA=0, CUDA_ARCH="75 80 90", CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR,
 # DESTDIR, INSTALL_PROGRAM="install -s" (without symbols).
 
-VERSION  := 0.3.0
+VERSION  := 0.4.0
 BUILD    ?= build
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CFLAGS   ?= -O2 -g

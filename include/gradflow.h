@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* This header's version: 10000 * major + 100 * minor + patch. */
-#define GRADFLOW_VERSION      300
-#define GRADFLOW_VERSION_TEXT "0.3.0"
+#define GRADFLOW_VERSION      400
+#define GRADFLOW_VERSION_TEXT "0.4.0"
 
 /*
  * A plan in a program of your own: the runtime of gf-train as a library (libgradflow) for a program

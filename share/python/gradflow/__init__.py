@@ -20,7 +20,7 @@ gradflow.hsdp between replicas of its shards alone, and gradflow.Periodic exchan
 import importlib
 import typing
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 _PLACES = {"Exchange": "exchange", "Periodic": "periodic", "PlanError": "plan", "Record": "record",
            "Replicas": "replicas", "Shards": "shards", "State": "state", "Tuner": "tune",
            "ddp": "state", "exchange_costs": "measure", "hook": "state", "hsdp": "replicas",
