@@ -186,13 +186,16 @@ trained() { # plan
 		grep -v -e wait -e clock -e load -e '"ph": "X"'
 	cmp <(cat "$D"/whole/step-8/*.safetensors) <(cat "$D"/parts/step-8/*.safetensors) || return
 	(cd "$D/whole" && find . -type f | sort)
-	(cd "$D/whole" && sha256sum step-8/*.safetensors)
+	(cd "$D/whole" && for file in step-8/*.safetensors; do
+		echo "$(sed -E "$version" "$file" | sha256sum | cut -d ' ' -f 1)  $file"
+	done)
 }
 rows() {
 	sed -E 's/"([a-z0-9_]*(_s|_per_s|_rss_bytes|seconds|share_of_link|busbw|algbw)|clock[a-z_]*)": ("[^"]*"|\[[^]]*\]|[^],}]*)/"\1": T/g
 		s/"(host|library)": "[^"]*"/"\1": T/g'
 }
 export -f rows trained
+export version='s/(gf-[a-z]+) [0-9]+\.[0-9]+\.[0-9]+/\1 VERSION/g'
 
 # Runs one case; its status and its words are part of the output.
 one() { # name tab command
@@ -203,7 +206,7 @@ one() { # name tab command
 	mkdir -p "${O%/*}"
 	timeout 300 bash -c "$command" > "$O.part" 2>&1 < /dev/null
 	echo "status $?" >> "$O.part"
-	sed -E "s|$D|DIR|g; s|$out/||g; s/(gf-[a-z]+) [0-9]+\.[0-9]+\.[0-9]+/\1 VERSION/g" "$O.part" > "$O"
+	sed -E "s|$D|DIR|g; s|$out/||g; $version" "$O.part" > "$O"
 	rm -rf "$O.part" "$O.trace" "$O.csv" "$O.best" "$D"
 }
 export -f one

@@ -146,8 +146,8 @@ bats_files() {
 	local file files jobs=$jobs
 	[ "$1" != lab ] || jobs=1 # its files name the same namespaces
 	command -v bats > /dev/null || { absent "$1/*.bats" 'bats is not installed'; return; }
-	# The longest first, so that none is left alone at the end: the examples are in other files.
-	mapfile -t files < <({ ls tests/"$1"/examples.bats; ls -S tests/"$1"/*.bats; } 2> /dev/null | awk '!seen[$0]++')
+	# The longest first, so that none is left alone at the end: the examples are in other files, and some wait.
+	mapfile -t files < <({ ls tests/"$1"/{examples,launched-input}.bats; ls -S tests/"$1"/*.bats; } 2> /dev/null | awk '!seen[$0]++')
 	for file in "${files[@]}"; do
 		[ ! -e "$file" ] || begin _bats "$file" bats --tap --timing --filter-tags "$tags" ${BATS_FILTER:+-f "$BATS_FILTER"} "$file"
 	done

@@ -209,7 +209,7 @@ replay() { # plan and options of gf-sim...
 	# one interval and one line for all rows
 	wants 0 gf-sim plan.json --ranks 16,32,128
 	[ "$(grep -c 'measured on 16 ranks; its costs are carried over to 128 by closed forms' err.txt)" -eq 1 ]
-	jq -se 'map((.iteration_high_s - .iteration_low_s) / .exposed_comm_s) | .[0] < .[1] and .[1] < .[2]' out.txt
+	jq -se 'map((.iteration_high_s - .iteration_low_s) / .iteration_s) | .[0] < .[1] and .[1] < .[2]' out.txt
 	wants 0 gf-sim plan.json --bandwidth 1Gb/s,100Gb/s
 	jq -se '.[0].exposed_comm_s > 50 * .[1].exposed_comm_s' out.txt
 	# the sizes 1 MiB and more alone: nothing is known of smaller ones
