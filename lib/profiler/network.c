@@ -245,6 +245,63 @@ static int find_drift(struct run *r, struct gf_network *net, struct gf_error *er
 	return rc;
 }
 
+/* --- the whole gradient ----------------------------------------------------- */
+
+/* Another point of a fit, beyond the others, and its lines anew. */
+static int add_point(struct gf_allreduce_cost *cost, size_t bytes,
+		     const struct gf_measure_samples *samples, struct gf_error *err)
+{
+	struct gf_measure_curve curve = {0};
+	struct gf_fit *fit = &cost->fit;
+	const size_t n = fit->npoints + 1;
+	int rc;
+
+	fit->size_bytes = gf_xreallocarray(fit->size_bytes, n, sizeof(*fit->size_bytes));
+	fit->time_s = gf_xreallocarray(fit->time_s, n, sizeof(*fit->time_s));
+	fit->spread_s = gf_xreallocarray(fit->spread_s, n, sizeof(*fit->spread_s));
+	fit->size_bytes[n - 1] = bytes;
+	fit->time_s[n - 1] = gf_stat_median(samples->values, samples->count);
+	fit->spread_s[n - 1] = gf_stat_spread(samples->values, samples->count);
+	fit->npoints = n;
+	curve.fit = *fit;
+	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
+	if (rc < 0)
+		return rc;
+	free(cost->larger);
+	cost->startup_s = curve.startup_s;
+	cost->per_byte_s = curve.per_byte_s;
+	cost->larger = curve.larger;
+	cost->nlarger = curve.nlarger;
+	cost->fit = curve.fit;
+	return 0;
+}
+
+/* Lines of short messages say little of a long one, and a plan's best may be the whole gradient: it
+ * is measured by the algorithm that seems the fastest, until that is one by which it was. */
+static int measure_gradient(struct run *r, struct gf_network *net, struct gf_error *err)
+{
+	const size_t bytes = r->config->gradient_bytes / 4 * 4;
+	struct gf_measure_sitting sitting = {bytes, 1, 1, {0, 2, 2}};
+	int rc = 0;
+
+	while (rc == 0 && bytes) {
+		struct gf_allreduce_cost *cost =
+			(struct gf_allreduce_cost *)gf_network_cheapest(net, (double)bytes);
+		struct subject subject = {r->config, cost, r->gpus};
+		GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
+		const size_t at = cost ? (size_t)(cost - net->allreduce) : 0;
+
+		if (!cost || !cost->fit.npoints ||
+		    cost->fit.size_bytes[cost->fit.npoints - 1] >= bytes)
+			break;
+		rc = sit(&subject, &sitting, &samples, err);
+		for (size_t i = at; i < net->nallreduce && rc == 0; i++)
+			if (r->twins[i] == at)
+				rc = add_point(&net->allreduce[i], bytes, &samples, err);
+	}
+	return rc;
+}
+
 /* --- halves ----------------------------------------------------------------- */
 
 static bool wants(const struct run *r, const struct gf_allreduce_cost *cost, enum gf_coll_half half)
@@ -308,6 +365,7 @@ static int measure_algorithms(struct run *r, struct gf_network *net, struct gf_t
 	r->part = (1 - r->first) / (double)r->distinct;
 	rc = rc ?: measure_each(r, net, remarks, err);
 	rc = rc ?: measure_together(r, net, remarks, err);
+	rc = rc ?: measure_gradient(r, net, err);
 	rc = rc ?: find_drift(r, net, err);
 	rc = rc ?: measure_halves(r, net, remarks, err);
 	free(r->twins);
