@@ -132,24 +132,30 @@ def fitted():
 
     def told(jobs, group, steps):
         seen.append(real(jobs, group, 1))
-        return [.016, .02096, .0208, .02208]  # slower than parts are for any backward
+        return [1e-3, 1.31e-3, 1.3e-3, 1.38e-3]  # slower than parts are for any backward
 
     turns._take_turns = told
     model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(8)])
     before = [p.detach().clone() for p in model.parameters()]
-    if dist.get_rank() == 0:
-        cost = {"algorithm": "ring", "startup_s": 1.6e-4, "per_byte_s": 1.6e-8}
-        with open("network.json", "w", encoding="utf-8") as f:
-            json.dump({"format": "gf-profile", "version": 1,
-                       "network": {"ranks": 2, "allreduce": [cost]}}, f)
-    measured(model, lambda model: model(torch.ones(2, 64)).sum(), network="network.json")
+    again = [True]
+    while again[0]:  # where another program stops a pass, gradients come too late for any fit
+        if dist.get_rank() == 0:
+            cost = {"algorithm": "ring", "startup_s": 1e-5, "per_byte_s": 1e-9}
+            with open("network.json", "w", encoding="utf-8") as f:
+                json.dump({"format": "gf-profile", "version": 1,
+                           "network": {"ranks": 2, "allreduce": [cost]}}, f)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            measured(model, lambda model: model(torch.ones(2, 64)).sum(), network="network.json")
+        again = [any("left as it was" in str(w.message) for w in found)]
+        dist.broadcast_object_list(again)
     turns._take_turns = real
-    assert len(seen) == 1 and min(seen[0]) > 0, seen
+    assert min(map(min, seen)) > 0, seen
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
     assert all(p.grad is None for p in model.parameters())
     if dist.get_rank() == 0:
         size = 4 * sum(p.numel() for p in model.parameters())
-        for step_s, *options in ((.0208, "single"), (.02208, "threshold", "--threshold", str(size // turns._PARTS))):
+        for step_s, *options in ((1.3e-3, "single"), (1.38e-3, "threshold", "--threshold", str(size // turns._PARTS))):
             plan = subprocess.run(["gf-plan", "-q", "--policy", *options, "model.json", "network.json"],
                                   capture_output=True, check=True).stdout
             found = json.loads(plan)["predicted"]["iteration_s"]
