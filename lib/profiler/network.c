@@ -276,8 +276,12 @@ static int add_point(struct gf_allreduce_cost *cost, size_t bytes,
 	return 0;
 }
 
+/* A repeat that is not counted and two that are. */
+enum { GRADIENT_REPEATS = 3 };
+
 /* Lines of short messages say little of a long one, and a plan's best may be the whole gradient: it
- * is measured by the algorithm that seems the fastest, until that is one by which it was. */
+ * is measured by the algorithm that seems the fastest, until that is one by which it was. A network
+ * that would be busy with it for longer than the whole budget is left alone. */
 static int measure_gradient(struct run *r, struct gf_network *net, struct gf_error *err)
 {
 	const size_t bytes = r->config->gradient_bytes / 4 * 4;
@@ -290,9 +294,12 @@ static int measure_gradient(struct run *r, struct gf_network *net, struct gf_err
 		struct subject subject = {r->config, cost, r->gpus};
 		GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 		const size_t at = cost ? (size_t)(cost - net->allreduce) : 0;
+		struct gf_cost_lines lines =
+			cost ? gf_allreduce_lines(cost) : (struct gf_cost_lines){0};
 
 		if (!cost || !cost->fit.npoints ||
-		    cost->fit.size_bytes[cost->fit.npoints - 1] >= bytes)
+		    cost->fit.size_bytes[cost->fit.npoints - 1] >= bytes ||
+		    GRADIENT_REPEATS * gf_cost_lines_s(&lines, (double)bytes) > r->config->budget_s)
 			break;
 		rc = sit(&subject, &sitting, &samples, err);
 		for (size_t i = at; i < net->nallreduce && rc == 0; i++)
