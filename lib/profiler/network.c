@@ -78,6 +78,15 @@ static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_
 	return gf_measure_exchange_sitting(&config, &s->budget, samples, err);
 }
 
+static void take_curve(struct gf_allreduce_cost *cost, const struct gf_measure_curve *curve)
+{
+	cost->startup_s = curve->startup_s;
+	cost->per_byte_s = curve->per_byte_s;
+	cost->larger = curve->larger;
+	cost->nlarger = curve->nlarger;
+	cost->fit = curve->fit;
+}
+
 static int measure_algorithm(struct run *r, const struct gf_network *net,
 			     struct gf_allreduce_cost *cost, struct gf_text *remarks,
 			     struct gf_error *err)
@@ -92,12 +101,8 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 		gf_error_prefix(err, "%s", r->what);
 		return rc;
 	}
-	cost->startup_s = curve.startup_s;
-	cost->per_byte_s = curve.per_byte_s;
-	cost->larger = curve.larger;
-	cost->nlarger = curve.nlarger;
+	take_curve(cost, &curve);
 	cost->contention = curve.contention;
-	cost->fit = curve.fit;
 	gf_measure_contention_floor(net, r->config->levels, r->config->nlevels,
 				    r->config->comm->local_ranks, cost, remarks);
 	return 0;
@@ -268,39 +273,44 @@ static int add_point(struct gf_allreduce_cost *cost, size_t bytes,
 	if (rc < 0)
 		return rc;
 	free(cost->larger);
-	cost->startup_s = curve.startup_s;
-	cost->per_byte_s = curve.per_byte_s;
-	cost->larger = curve.larger;
-	cost->nlarger = curve.nlarger;
-	cost->fit = curve.fit;
+	take_curve(cost, &curve);
 	return 0;
 }
 
 /* A repeat that is not counted and two that are. */
 enum { GRADIENT_REPEATS = 3 };
 
-/* Lines of short messages say little of a long one, and a plan's best may be the whole gradient: it
- * is measured by the algorithm that seems the fastest, until that is one by which it was. A network
- * that would be busy with it for longer than the whole budget is left alone. */
+/* The entry by which the gradient seems the fastest, if it was not measured by that one, and does not
+ * take longer than the whole budget; or NULL. */
+static const struct gf_allreduce_cost *unmeasured(const struct run *r, const struct gf_network *net,
+						  size_t bytes)
+{
+	const struct gf_allreduce_cost *cost = gf_network_cheapest(net, (double)bytes);
+	struct gf_cost_lines lines;
+
+	if (!bytes || !cost || !cost->fit.npoints ||
+	    cost->fit.size_bytes[cost->fit.npoints - 1] >= bytes)
+		return NULL;
+	lines = gf_allreduce_lines(cost);
+	return GRADIENT_REPEATS * gf_cost_lines_s(&lines, (double)bytes) > r->config->budget_s
+		       ? NULL
+		       : cost;
+}
+
+/* Lines of short messages say little of a long one, and the best plan may send the whole gradient at
+ * once. The entry that seems the fastest measures it, until the fastest is one that did. */
 static int measure_gradient(struct run *r, struct gf_network *net, struct gf_error *err)
 {
 	const size_t bytes = r->config->gradient_bytes / 4 * 4;
-	struct gf_measure_sitting sitting = {bytes, 1, 1, {0, 2, 2}};
+	const struct gf_measure_sitting sitting = {bytes, 1, 1, {0, 2, 2}};
+	const struct gf_allreduce_cost *cost;
 	int rc = 0;
 
-	while (rc == 0 && bytes) {
-		struct gf_allreduce_cost *cost =
-			(struct gf_allreduce_cost *)gf_network_cheapest(net, (double)bytes);
+	while (rc == 0 && (cost = unmeasured(r, net, bytes))) {
 		struct subject subject = {r->config, cost, r->gpus};
 		GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
-		const size_t at = cost ? (size_t)(cost - net->allreduce) : 0;
-		struct gf_cost_lines lines =
-			cost ? gf_allreduce_lines(cost) : (struct gf_cost_lines){0};
+		const size_t at = (size_t)(cost - net->allreduce);
 
-		if (!cost || !cost->fit.npoints ||
-		    cost->fit.size_bytes[cost->fit.npoints - 1] >= bytes ||
-		    GRADIENT_REPEATS * gf_cost_lines_s(&lines, (double)bytes) > r->config->budget_s)
-			break;
 		rc = sit(&subject, &sitting, &samples, err);
 		for (size_t i = at; i < net->nallreduce && rc == 0; i++)
 			if (r->twins[i] == at)

@@ -28,8 +28,8 @@ struct gf_measure_network {
 	 * none */
 	const char *const *collectives;
 	size_t min_bytes, max_bytes;
-	/* Of a model; or 0. A message as long is measured by the algorithm that sends it fastest, besides
-	 * what budget_s has time for. */
+	/* Of a model; or 0. A message as long is measured by the algorithm that sends it fastest,
+	 * besides what budget_s has time for. */
 	size_t gradient_bytes;
 	bool callers_memory; /* profiler/chain.h; not by NCCL, nor of halves */
 	bool whole;          /* up to max_bytes, even if there is no time for it */

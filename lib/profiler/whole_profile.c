@@ -288,11 +288,9 @@ static int measure_network(const struct gf_measure_profile *c, struct gf_profile
 	sweep.threads = beside_threads(c);
 	sweep.whole = sweep.max_bytes > 0;
 	if (!sweep.whole) {
-		sweep.max_bytes = GF_MEASURE_MAX_BYTES;
-		if (p->model && gf_model_profile_bytes(p->model) > sweep.max_bytes)
-			sweep.max_bytes = gf_model_profile_bytes(p->model);
-		if (p->model)
-			sweep.gradient_bytes = gf_model_profile_bytes(p->model);
+		sweep.gradient_bytes = p->model ? gf_model_profile_bytes(p->model) : 0;
+		sweep.max_bytes = sweep.gradient_bytes > GF_MEASURE_MAX_BYTES ? sweep.gradient_bytes
+									      : GF_MEASURE_MAX_BYTES;
 	}
 	rc = gf_measure_network(&sweep, &p->network, remarks, err);
 	if (rc < 0)
