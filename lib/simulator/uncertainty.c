@@ -55,7 +55,7 @@ static double cost_s(const struct gf_cost_line *l, double bytes)
 	return l->startup_s + l->per_byte_s * bytes;
 }
 
-/* A line through the origin may begin a rounding below it. */
+/* By a rounding, the startup of a line through the origin may be negative: it is 0. */
 static void add(struct end *e, double from, double startup_s, double per_byte_s)
 {
 	*gf_array_push(&e->parts, &e->nparts, &e->capacity) =
@@ -145,12 +145,7 @@ static void level(struct end *e)
 		if (fine)
 			continue;
 		p->per_byte_s = (to_s - from_s) / (to - from);
-		p->startup_s = from_s - p->per_byte_s * from;
-		/* No cost is negative, and through the origin one is as high, or as low. */
-		if (p->startup_s < 0) {
-			p->startup_s = 0;
-			p->per_byte_s = e->high ? to_s / to : from_s / from;
-		}
+		p->startup_s = fmax(from_s - p->per_byte_s * from, 0);
 	}
 }
 

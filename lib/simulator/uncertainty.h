@@ -34,9 +34,9 @@
  * Another run differs from the profile's by a share r besides: what parts of the profile that were
  * measured at several times say (drift), of compute and messages by their shares of the iteration.
  * It is GF_UNCERTAINTY_RUNS at least, an assumption: repeats of one minute on a quiet machine say
- * nothing of the next. What scatters within a profile and what differs between runs have nothing in
- * common, so an end of the interval is off by the hypotenuse of both shares. No cost is moved by r:
- * plans are not chosen by it.
+ * nothing of the next. Scatter within a profile and differences between runs are independent, so an
+ * end of the interval is off by the hypotenuse of both shares. No cost is moved by r: plans are not
+ * chosen by it.
  */
 #define GF_UNCERTAINTY_RUNS 0.03
 

@@ -307,7 +307,7 @@ static void test_sizes(void)
 	}
 }
 
-/* A document takes no negative startup, by a rounding either: an end that goes through the origin. */
+/* No end has a negative startup, which a document refuses: by a rounding either. */
 static void test_not_negative(void)
 {
 	struct gf_rng rng;
