@@ -474,7 +474,7 @@ staged() { # FILE
 # bats test_tags=long
 @test "--compare --over algorithms, lanes and staleness" {
 	# BlueConnect's cluster: the order of its Figure 3
-	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet20 --gpu v100 \
+	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \
 		"$share/topologies/blueconnect-4x16x3.json"
 	[ "$(awk '$1 ~ /^(blueconnect|hierarchical|ring)$/ {print $1}' out.txt | paste -sd' ')" = "blueconnect hierarchical ring" ]
 	wants 0 gf-plan -q --compare --over lanes,staleness --table=json --model resnet20 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
@@ -1486,7 +1486,7 @@ writes_nothing() { # OPTION...
 		digits-mlp|--system gtopk|157|157
 		digits-mlp|--selection gtopk:warmup_densities=.002|157|20
 		digits-mlp|--selection topk:density=.001|10|40
-		resnet20|--selection topk|10|40
+		resnet50|--selection topk|10|40
 	END
 	# a plan that was made for a density keeps it
 	gf-plan -q topo.json --model digits-mlp --selection topk:density=.001 > plan.json
@@ -1884,9 +1884,8 @@ writes_nothing() { # OPTION...
 }
 
 # bats test_tags=long
-# bats test_tags=long
 @test "a plan is its own row of --compare, however much was replayed for the others" {
-	set -- -q --model resnet20 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
+	set -- -q --model resnet50 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
 	wants 0 gf-plan "$@"
 	mv out.txt plan.json
 	wants 0 gf-plan --compare --table=json "$@"
