@@ -52,8 +52,8 @@ jobs=${JOBS:-$((processors < 6 ? processors + 3 : 8))}
 passed=0 failed=0 skipped=0 busy_s=0
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
-# Where python3 is a script that looks for an interpreter, as pyenv's is, to look takes longer than
-# the small programs of the tests: it is done once.
+# python3 may be a script that looks for an interpreter, as pyenv's is. The search takes longer than
+# the small programs of the tests, so it is done once.
 if python=$(python3 -c 'import sys; print(sys.executable)' 2> /dev/null) && mkdir "$scratch/bin"; then
 	printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" > "$scratch/bin/python3"
 	chmod +x "$scratch/bin/python3"

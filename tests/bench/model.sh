@@ -87,7 +87,7 @@ measure() { # plan model
 	cat "$work/out" "$work/err" | sed -n 's|.*step predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
 }
 
-# What a step that exchanges nothing takes of what was predicted for it, and seconds of one message.
+# A step that exchanges nothing, as a share of its prediction, and one message, in seconds.
 control() { # model
 	local ratio message_s
 	ratio=$(measure "$work/apart.json" "$1")
