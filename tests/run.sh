@@ -23,6 +23,9 @@ export PYTHONDONTWRITEBYTECODE=1
 . tests/launcher.sh
 # Threads that wait for work leave the processors to the tests beside them.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
+# A program keeps memory that it has freed: pages that the system hands out anew take up to half of
+# the time of a test.
+export MALLOC_MMAP_THRESHOLD_=${MALLOC_MMAP_THRESHOLD_-1073741824} MALLOC_TRIM_THRESHOLD_=${MALLOC_TRIM_THRESHOLD_-4294967296}
 
 # make has built already; sanitizers' builds have other flags
 if [ -z "${MAKELEVEL:-}" ] && [ "$BUILD" = build ]; then
