@@ -62,6 +62,8 @@ if python=$(python3 -c 'import sys; print(sys.executable)' 2> /dev/null) && mkdi
 	chmod +x "$scratch/bin/python3"
 	export PATH="$scratch/bin:$PATH"
 fi
+# what several files of tests find out, once
+mkdir "$scratch/known" && export GF_TEST_KNOWN=$scratch/known
 declare -A running=() # by process: kind, name, log, when it began
 
 # Ends what still runs, as an interrupted shell would not.

@@ -3,13 +3,6 @@
 # Plans under DistributedDataParallel: share/python/gradflow/state.py.
 load torch
 
-sharded() { # as holds, where this PyTorch has fully_shard
-	status=0
-	timeout 600 "$python" "$GF_SOURCE/tests/python/check_$1.py" "${@:2}" > out.txt 2>&1 || status=$?
-	! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"
-	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
-}
-
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
 	holds ddp 2 same worse whole_job empty cuts device chooses by_host formats
 }
@@ -27,7 +20,7 @@ sharded() { # as holds, where this PyTorch has fully_shard
 	holds ddp 2 dropped lets_go left
 }
 @test "PyTorch: all that DistributedDataParallel lets a job set" { holds settable 2 distributed; }
-@test "PyTorch: all that fully_shard lets a job set" { sharded settable 4 fully_sharded wholly_sharded; }
+@test "PyTorch: all that fully_shard lets a job set" { able settable 4 fully_sharded wholly_sharded; }
 # bats test_tags=long
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven types; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
@@ -36,10 +29,10 @@ sharded() { # as holds, where this PyTorch has fully_shard
 	holds ddp 2 stale judged file resumed refusals arguments causes frozen again copied
 }
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
-	sharded hsdp 4 same accumulated named lengths selections resumed refusals
+	able hsdp 4 same accumulated named lengths selections resumed refusals
 }
 @test "PyTorch, fully_shard: factors, what is put off and forgotten, checkpoints by its own means" {
-	sharded hsdp 4 factors lets_go checkpointed
+	able hsdp 4 factors lets_go checkpointed
 }
 @test "PyTorch, hook: the same on GPUs, by NCCL and by the host" {
 	status=0

@@ -4,12 +4,7 @@
 # of fully_shard itself.
 load torch
 
-shards() { # RANKS CASE...
-	status=0
-	timeout 600 "$python" "$GF_SOURCE/tests/python/check_shard.py" "$@" > out.txt 2>&1 || status=$?
-	! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"
-	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
-}
+shards() { able shard "$@"; } # RANKS CASE...
 
 @test "PyTorch, shards: halves by an exchange; fully_shard's bits; precision, factors, accumulation" {
 	shards 2 halves same precision accumulated factors clipped
