@@ -536,7 +536,7 @@ deps:
 check: $(if $(ONLY),check-only,deps)
 ifndef ONLY
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh layers lint docs mpi unit python build fence fuzz cli
+	$(Q)BUILD=$(BUILD) tests/run.sh layers lint docs mpi python cli build fence unit fuzz
 endif
 
 # Of one entry: the tests of its name, and those that walk the entries' files, for it alone.
