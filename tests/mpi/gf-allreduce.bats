@@ -13,9 +13,9 @@ right() {
 	grep -qv '^#' out.txt
 }
 
-@test "every algorithm sums right, on 2, 3 and 6 ranks" {
+@test "every algorithm sums right, on 3 and 6 ranks" {
 	local ranks
-	for ranks in 2 3 6; do
+	for ranks in 3 6; do
 		wants 0 mpi $ranks gf-allreduce $quick -a all,auto -b 4 -e 64K -f 16 -c 3
 		right
 		diff <(awk '!/^#/ && $5 !~ /^auto:|:blocking$/ {print $5}' out.txt | sort | uniq -c | awk '{print $1, $2}') \
@@ -173,7 +173,7 @@ adds() {
 }
 
 @test "every type, and every operation" {
-	adds f32:sum f64:prod f16:max bf16:min i32:avg f32:avg f64:sum bf16:prod
+	adds f64:prod f16:max bf16:min i32:avg f32:sum
 }
 
 # bats test_tags=long

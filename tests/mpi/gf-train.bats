@@ -33,19 +33,30 @@ largest() {
 	[ "$(grep -c 'epoch 10/10' err.txt)" -eq 1 ]
 }
 
-@test "P ranks with batch B are one rank with batch P*B" {
+# one_rank MODEL RANKS...: each number of ranks with its share of the batch does what one does.
+# Sums are taken in another order; 20 steps let that grow to about 1e-6.
+one_rank() {
 	command -v python3 > /dev/null || skip "python3 is not installed"
-	# Sums are taken in another order; 20 steps let that grow to about 1e-6.
-	for model in digits-mlp digits-cnn-plain; do
-		wants 0 gf-train $quick --model $model --batch 48 --steps 20 --checkpoint one-$model
-		for ranks in 2 3 4; do
-			wants 0 mpi $ranks gf-train $quick --model $model --batch $((48 / ranks)) --steps 20 \
-				--checkpoint $model-$ranks --check-replicas 1
-			largest one-$model $model-$ranks 20 > difference.txt
-			echo "$model on $ranks ranks: $(cat difference.txt)"
-			awk '{exit !($1 < 1e-4)}' difference.txt
-		done
+	local model=$1 ranks
+	wants 0 gf-train $quick --model $model --batch 48 --steps 20 --checkpoint one-$model
+	for ranks in "${@:2}"; do
+		wants 0 mpi $ranks gf-train $quick --model $model --batch $((48 / ranks)) --steps 20 \
+			--checkpoint $model-$ranks --check-replicas 1
+		largest one-$model $model-$ranks 20 > difference.txt
+		echo "$model on $ranks ranks: $(cat difference.txt)"
+		awk '{exit !($1 < 1e-4)}' difference.txt
 	done
+}
+
+@test "P ranks with batch B are one rank with batch P*B" {
+	one_rank digits-mlp 3
+	one_rank digits-cnn-plain 4
+}
+
+# bats test_tags=long
+@test "P ranks with batch B are one rank with batch P*B, on other numbers of ranks" {
+	one_rank digits-mlp 2 4
+	one_rank digits-cnn-plain 2 3
 }
 
 @test "replicas stay alike on any number of ranks, by every way to reduce" {
@@ -110,23 +121,26 @@ largest() {
 	[ "$(grep -c '^gf-train: rank 0: stopped[^:]*: was written with ranks 3, this run has 2 (--resume=any goes on with others)$' err.txt)" -eq 1 ]
 }
 
-@test "on with other ranks: replicas, and a checkpoint of their own" {
-	for select in "csc:keep=.1,chunk_elems=512" "gtopk:density=.01,warmup_densities=none"; do
-		rm -rf ckpt
-		pipe_plan 4 --policy wfbp --selection $select > four.json
-		pipe_plan 2 --policy wfbp --selection $select > two.json
-		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 6 --checkpoint ckpt
-		wants 2 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume
-		grep -q 'was written with ranks 4, this run has 2' err.txt
-		wants 0 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume=any --check-replicas 1
-		[ -f ckpt/step-12/rank-1.safetensors ]
-		[ ! -e ckpt/step-12/rank-2.safetensors ]
-		# fewer steps than were done, and yet the newest
-		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 8 --checkpoint ckpt --resume=any --check-replicas 1
-		[ "$(ls ckpt | sort | tr '\n' ' ')" = 'step-7 step-8 ' ]
-		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 9 --checkpoint ckpt --resume
-	done
+# goes_on SELECTION
+goes_on() {
+	pipe_plan 4 --policy wfbp --selection $1 > four.json
+	pipe_plan 2 --policy wfbp --selection $1 > two.json
+	wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 6 --checkpoint ckpt
+	wants 2 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume
+	grep -q 'was written with ranks 4, this run has 2' err.txt
+	wants 0 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume=any --check-replicas 1
+	[ -f ckpt/step-12/rank-1.safetensors ]
+	[ ! -e ckpt/step-12/rank-2.safetensors ]
+	# fewer steps than were done, and yet the newest
+	wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 8 --checkpoint ckpt --resume=any --check-replicas 1
+	[ "$(ls ckpt | sort | tr '\n' ' ')" = 'step-7 step-8 ' ]
+	wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 9 --checkpoint ckpt --resume
 }
+
+@test "on with other ranks: replicas, and a checkpoint of their own" { goes_on csc:keep=.1,chunk_elems=512; }
+
+# bats test_tags=long
+@test "on with other ranks: sets that each rank chooses" { goes_on gtopk:density=.01,warmup_densities=none; }
 
 @test "on with other ranks beside a server, which has nothing to hand over" {
 	for ranks in 2 3 4; do pipe_plan $ranks --servers 1 --staleness 2 --policy single > $ranks.json; done
@@ -269,7 +283,8 @@ pipe_plan() { # ranks, options of gf-plan
 	gf-plan net.json model.json "$@"
 }
 
-@test "all-gathers in the next forward: what whole all-reduces make, bit for bit" {
+# split_as_whole: MODEL DEVICE OPTIONS... in each line
+split_as_whole() {
 	while read -r model device options; do
 		rm -rf split whole
 		gf-topo -q --synthetic "net:3@1Gb/s,50us" | gf-plan --model $model --policy dear --algorithm ring > split.json
@@ -285,10 +300,20 @@ pipe_plan() { # ranks, options of gf-plan
 			done
 		done
 		diff <(jq -c '[.part, .step, .loss, .accuracy]' split.jsonl) <(jq -c '[.part, .step, .loss, .accuracy]' whole.jsonl)
-	done <<- 'END'
+	done
+}
+
+# bats test_tags=long
+@test "all-gathers in the next forward: as whole all-reduces, of each device and optimizer" {
+	split_as_whole <<- 'END'
 		digits-cnn auto --batch 8
-		digits-cnn ref --batch 2 --accumulate 3 --optimizer lars
 		digits-mlp auto --optimizer clip_norm=0.5
+	END
+}
+
+@test "all-gathers in the next forward: what whole all-reduces make, bit for bit" {
+	split_as_whole <<- 'END'
+		digits-cnn ref --batch 2 --accumulate 3 --optimizer lars
 		digits-mlp auto --bad-gradients skip
 	END
 	# and without compute: waits in forward, as predicted
@@ -301,7 +326,8 @@ pipe_plan() { # ranks, options of gf-plan
 		($late | all(. as $l | $forward | any(.pid == $l.pid and .ts <= $l.ts and .ts + .dur + 0.002 >= $l.ts + $l.dur)))' late.json
 }
 
-@test "a rank that serves, stale gradients, codecs: replicas, resumed byte for byte" {
+# resumes: RANKS|OPTIONS in each line
+resumes() {
 	while IFS='|' read -r ranks options; do
 		rm -rf through stopped
 		pipe_plan "$ranks" $options > plan.json
@@ -311,11 +337,21 @@ pipe_plan() { # ranks, options of gf-plan
 		for ((r = 0; r < ranks; r++)); do
 			cmp through/step-9/rank-$r.safetensors stopped/step-9/rank-$r.safetensors
 		done
-	done <<- 'END'
+	done
+}
+
+# bats test_tags=long
+@test "a rank that serves, stale gradients, codecs: each alone" {
+	resumes <<- 'END'
 		3|--servers 1 --policy single
+		3|--staleness 2 --policy wfbp --algorithm ring --codecs f16
+	END
+}
+
+@test "a rank that serves, stale gradients, codecs: replicas, resumed byte for byte" {
+	resumes <<- 'END'
 		4|--servers 1 --staleness 2 --policy single
 		3|--system pipe-sgd
-		3|--staleness 2 --policy wfbp --algorithm ring --codecs f16
 		4|--staleness 2 --policy single --algorithm rhd --codecs q8
 	END
 	pipe_plan 3 --servers 1 --policy single > plan.json
