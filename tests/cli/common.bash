@@ -14,8 +14,8 @@ wants() {
 	local status=0 want=$1
 	shift
 	"$@" > out.txt 2> err.txt < "${stdin:-/dev/null}" || status=$?
-	output=$(cat out.txt)
-	errors=$(cat err.txt)
+	output=$(< out.txt)
+	errors=$(< err.txt)
 	if [ "$status" -ne "$want" ]; then
 		echo "want exit status $want, got $status: $*"
 		echo "--- stdout"; head -c 4000 out.txt
@@ -32,11 +32,8 @@ names_of() {
 # facts FILTER: what jq prints of each selection's facts, where $name is its name
 # (tests/entries/selection). GF_TEST_ONLY leaves one.
 facts() {
-	local file name
-	for file in "$GF_SOURCE"/tests/entries/selection/*.json; do
-		name=$(basename "$file" .json)
-		[ "${GF_TEST_ONLY:-$name}" != "$name" ] || jq -r --arg name "$name" "$1" "$file"
-	done
+	local entries=("$GF_SOURCE"/tests/entries/selection/${GF_TEST_ONLY:-*}.json)
+	[ ! -e "${entries[0]}" ] || jq -r "(input_filename | capture(\".*/(?<name>.*)[.]json$\").name) as \$name | $1" "${entries[@]}"
 }
 
 # A list of gf-plan as refusals have it: "a, b or c".
@@ -95,10 +92,18 @@ fails() {
 	if "$@"; then echo "did not fail: $*"; return 1; fi
 }
 
-# says TEXT: standard error holds it (a fixed string).
-says() {
-	grep -qF -- "$1" err.txt || { echo "want on stderr: $1"; echo "got:"; cat err.txt; return 1; }
+# holds_all FILE TEXT...: each, as fixed strings
+holds_all() {
+	local text of=$1 all
+	all=$(< "$of")
+	for text in "${@:2}"; do
+		[[ $all == *"$text"* ]] || { echo "want in $of: $text"; echo "got:"; cat "$of"; return 1; }
+	done
 }
+
+# Standard error, and standard output, hold each text.
+says() { holds_all err.txt "$@"; }
+prints() { holds_all out.txt "$@"; }
 
 # replayed_sends PLAN: an array of what the replay's ranks send, as slices of a trace; a rank's pid
 # is one more than its number.
@@ -107,14 +112,11 @@ replayed_sends() {
 	jq '[.traceEvents[] | select(.cat == "step" and (.name | startswith("send ")))]' sends.json
 }
 
-# prints TEXT: standard output holds it (a fixed string).
-prints() {
-	grep -qF -- "$1" out.txt || { echo "want on stdout: $1"; echo "got:"; cat out.txt; return 1; }
-}
-
 # one_line: standard error is exactly one line.
 one_line() {
-	[ "$(wc -l < err.txt)" -eq 1 ] || { echo "want one line on stderr, got:"; cat err.txt; return 1; }
+	local lines
+	mapfile lines < err.txt
+	[[ ${#lines[@]} -eq 1 && ${lines[0]} == *$'\n' ]] || { echo "want one line on stderr, got:"; cat err.txt; return 1; }
 }
 
 # Open MPI, bounded in time; ranks first: mpi 4 gf-train ...

@@ -1541,7 +1541,6 @@ writes_nothing() { # OPTION...
 		jq -e --slurpfile rows rows.json '.predicted.iteration_s == ([$rows[] | select(.system == "auto") | .iteration_s] | min)
 			and .predicted.lower_bound_s <= .predicted.iteration_s' out.txt
 	done
-	says() { grep -qF -- "$1" err.txt; }
 	six --staleness 2 --compare
 	says "left out: dear: "
 }
