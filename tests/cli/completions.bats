@@ -37,7 +37,7 @@ cases() {
 	EOF
 }
 
-# expect SHELL: its function offered prints what is offered after $1.
+# expect [EVERY]: the function offered prints what is offered after $1, in every so many cases
 expect() {
 	local line words word
 	while IFS='|' read -r line words; do
@@ -49,7 +49,7 @@ expect() {
 			-*) fails grep -qxF -- "${word#-}" words.txt || { echo "$line"; return 1; } ;;
 			esac
 		done
-	done < <(cases)
+	done < <(cases | awk -v every="${1:-1}" 'NR % every == 0')
 }
 
 @test "bash completes options and their arguments" {
@@ -105,7 +105,7 @@ expect() {
 	grep -qP '^mg-wfbp\tmerge a tensor' described.txt
 }
 
-@test "zsh completes options and their arguments" {
+in_zsh() { # [EVERY]; each case takes a shell and a terminal
 	command -v zsh > /dev/null || skip "zsh is not installed"
 	# what stands before the last comma or colon is not offered again
 	offered() {
@@ -114,8 +114,13 @@ expect() {
 		zsh -f "$GF_SOURCE/tests/cli/complete.zsh" "$files" "$1" |
 			sed "s/^/$before/"
 	}
-	expect
+	expect "$@"
 }
+
+@test "zsh completes options and their arguments: every third" { in_zsh 3; }
+
+# bats test_tags=long
+@test "zsh completes options and their arguments" { in_zsh; }
 
 @test "what is refused beside an option is not offered in zsh" {
 	command -v zsh > /dev/null || skip "zsh is not installed"

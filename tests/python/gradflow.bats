@@ -8,7 +8,7 @@ job() { # RANKS ARGUMENT...: what torchrun does; rank 0's output and errors rema
 	shift
 	meeting=$(mktemp -u "$PWD/meeting.XXXXXX")
 	for ((r = ranks - 1; r >= 0; r--)); do
-		GF_MEETING="file://$meeting?rank=$r&world_size=$ranks" GF_STEPS=12 GF_WIDTH=16 GF_BUDGET=2 \
+		GF_MEETING="file://$meeting?rank=$r&world_size=$ranks" GF_STEPS=12 GF_WIDTH=16 GF_BUDGET=1 \
 			timeout 600 "$python" "$share/examples/pytorch_job.py" "$@" > out.txt.$r 2> err.txt.$r &
 		pids+=($!)
 	done

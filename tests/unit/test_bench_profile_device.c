@@ -163,13 +163,13 @@ static void test_network(void)
 static void test_levels(void)
 {
 	static const struct gf_level levels[] = {{.name = "nvlink", .size = 2, .link = "nvlink"},
-						 {.name = "net", .size = 3, .link = "infiniband"}};
+						 {.name = "net", .size = 2, .link = "infiniband"}};
 	static const char *const names[] = {"blueconnect", NULL};
 	struct job job = {.network = true, .algorithms = names, .levels = levels, .nlevels = 2};
 	const struct gf_network *net;
 	size_t i, k;
 
-	run(&job, 6);
+	run(&job, 4);
 	net = job.profile.network;
 	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
 	for (i = 0; i < net->nlevels; i++) {
