@@ -6,7 +6,8 @@
 # machine that others share may be half as fast a minute later. A plan runs TURNS times, in turns
 # with controls, which run beside the profile, too: steps that exchange nothing, and one message of
 # fixed size. How much longer they take than beside the profile is printed, and the column
-# "corrected" has it taken out of the measured step. The median turn counts.
+# "corrected" has it taken out of the measured step. The median turn counts. How much the controls
+# themselves change across a run is what no prediction can know.
 #   tests/bench/model.sh [SETTING...]
 # A setting is shm (RANKS ranks, 2, of this machine) or HOSTSxRATE, such as
 # 2x1gbit: emulated hosts with one rank each (share/lab, root).
@@ -137,11 +138,11 @@ one_round() { # setting model
 			| ($p.exposed_comm_s / $p.iteration_s) as $exposed
 			| ($turns | map(. as $turn
 				| def drift(key): ([.before, .after] | mean(key)) / ($profiled | mean(key));
-				  {ratio, compute: drift(.compute), message: drift(.message)}
+				  {ratio, compute: drift(.compute), message: drift(.message), moved: (if .after.compute and .before.compute then .after.compute / .before.compute else null end)}
 				| .corrected = .ratio / ((1 - $exposed) * .compute + $exposed * .message))) as $turns
 			| {$setting, $model, $plan, policy, messages: (.messages | length), predicted_s: $p.iteration_s,
 			   measured_s: ($p.iteration_s * ($turns | middle(.ratio))), ratio: ($turns | middle(.ratio)), corrected: ($turns | middle(.corrected)),
-			   compute_drift: ($turns | middle(.compute)), message_drift: ($turns | middle(.message)),
+			   compute_drift: ($turns | middle(.compute)), message_drift: ($turns | middle(.message)), moved: ($turns | map(.moved)),
 			   low_s: $p.iteration_low_s, high_s: $p.iteration_high_s}' \
 			"$work/$plan.json" >> "$work/rounds"
 	done
@@ -176,6 +177,7 @@ summary() {
 		| ($rounds | map(select(.low_s))) as $ranged
 		| "error: \(error(.ratio)); corrected: \(error(.corrected))",
 		  "of a round: \($rounds | error(.ratio)); corrected: \($rounds | error(.corrected))",
+		  "steps that exchange nothing, after a run beside before it: they differ by \([$rounds[].moved[] | numbers] | error(.))",
 		  "order: \($pairs | map(select(.raw)) | length) of \($pairs | length) pairs that are predicted more than 5 % apart, corrected: \($pairs | map(select(.corrected)) | length); measured more than 5 % apart the other way: \($pairs | map(select(.apart)) | length)",
 		  ($ranged | select(length > 0) | "interval: \(map(select(.measured_s >= .low_s and .measured_s <= .high_s)) | length / ($ranged | length) | percent) % of \(length) runs lie inside; its width is +-\(map((.high_s - .low_s) / 2 / .predicted_s) | quantile(0.5) | percent) % in the median"),
 		  (group_by([.setting, .model])[]
