@@ -307,6 +307,16 @@ static void tell_begin(const struct gf_train_config *k)
 		k->watch.begin(k->watch.ctx);
 }
 
+static int find_slowest(struct gf_team *team, struct gf_speed_pass *pass, struct gf_error *err)
+{
+	GF_FREED double *all = gf_xcalloc((size_t)team->comm->ranks, sizeof(*all));
+	int rc = gf_team_allgather(team, &pass->seconds, sizeof(*all), all, err);
+
+	for (int r = 0; r < team->comm->ranks; r++)
+		pass->slowest_s = fmax(pass->slowest_s, all[r]);
+	return rc;
+}
+
 /* By a micro-batch of the run's first or last step; a server computes nothing.
  */
 static int measure_speed(struct gf_trainer *t, size_t step, size_t part, struct gf_speed_pass *pass,
@@ -321,7 +331,8 @@ static int measure_speed(struct gf_trainer *t, size_t step, size_t part, struct 
 	rc = serves ? 0 : t->compute.ops->load(&t->compute, step, part, err);
 	if (rc == 0 && !serves)
 		rc = gf_speed_measure(&t->compute, gf_model_param_count(k->model), pass, err);
-	return gf_team_agree(&t->team, rc, err);
+	rc = gf_team_agree(&t->team, rc, err);
+	return rc ?: find_slowest(&t->team, pass, err);
 }
 
 static int run(struct gf_trainer *t, struct gf_error *err)

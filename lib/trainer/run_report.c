@@ -204,7 +204,7 @@ static void add_speed(struct gf_text *out, const struct gf_speed *m, const struc
 
 	if (!r->has_prediction || !(m->factor > 0))
 		return;
-	gf_text_addf(out, "without exchange, the machine is ");
+	gf_text_addf(out, "without exchange, the slowest rank is ");
 	add_slower(out, m->factor);
 	gf_text_addf(out, " than in the profile (at the start ");
 	add_slower(out, m->at_start);

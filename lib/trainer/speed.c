@@ -169,10 +169,10 @@ void gf_speed_compare(const struct gf_plan *plan, const struct gf_training *trai
 	struct gf_prediction there;
 	struct gf_error ignored;
 
-	if (!(m->first.seconds > 0 && m->last.seconds > 0))
+	if (!(m->first.slowest_s > 0 && m->last.slowest_s > 0))
 		return;
-	m->at_start = m->first.seconds / profiled_s;
-	m->at_end = m->last.seconds / profiled_s;
+	m->at_start = m->first.slowest_s / profiled_s;
+	m->at_end = m->last.slowest_s / profiled_s;
 	m->factor = (m->at_start + m->at_end) / 2;
 	if (predict_at(plan, training, m->factor, &there, &ignored)) {
 		m->factor = 0;

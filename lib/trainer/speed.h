@@ -17,13 +17,15 @@
  * back.
  */
 struct gf_speed_pass {
-	double start_s; /* gf_clock_s when the passes began */
-	double seconds; /* of one, the median; 0: not measured */
+	double start_s;   /* gf_clock_s when the passes began */
+	double seconds;   /* of one, the median; 0: not measured */
+	double slowest_s; /* the slowest rank's seconds, as a profile has them */
 };
 
 struct gf_speed {
-	struct gf_speed_pass first, last; /* passes, this rank's */
-	/* The passes' times divided by the profile's, and the mean of the two; 0: unknown. */
+	struct gf_speed_pass first, last;
+	/* The slowest rank's times divided by the profile's, and the mean of the two; 0: unknown.
+	 */
 	double at_start, at_end, factor;
 	/* The plan's prediction for such a machine, where factor is not 0. */
 	double iteration_s, compute_s;

@@ -832,7 +832,7 @@ flip() {
 		wants 0 gf-train --model digits-cnn --threads 1 --plan $p.json --steps 12 --checkpoint $p --trace $p-trace.json
 		mv out.txt $p.txt
 	done
-	grep -q '^without exchange, the machine is .* than in the profile' plan.txt
+	grep -q '^without exchange, the slowest rank is .* than in the profile' plan.txt
 	fails grep 'without exchange' silent.txt
 	cmp {plan,silent}/step-12/rank-0.safetensors
 	[ "$(jq '[.traceEvents[] | select(.cat == "alone")] | length' plan-trace.json)" -eq 2 ]

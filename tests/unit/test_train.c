@@ -465,6 +465,51 @@ static void test_one_fails(void)
 	gf_comm_close(comm);
 }
 
+/* A rank that takes 20 ms for each forward, beside one that takes far less. */
+#define SLOW_S 0.02
+
+static int slow_forward(struct gf_net *net, const float *params, const float *input, size_t batch,
+			int training, struct gf_error *err)
+{
+	gf_clock_sleep(SLOW_S);
+	return gf_backend_find("ref")->forward(net, params, input, batch, training, err);
+}
+
+static void slow_last(struct gf_comm *c, struct gf_train_config *config)
+{
+	static struct gf_backend slow;
+
+	if (c->rank < c->ranks - 1)
+		return;
+	slow = *config->backend;
+	slow.forward = slow_forward;
+	config->backend = &slow;
+}
+
+static void predict(const struct train_run *run, struct gf_plan *plan)
+{
+	plan->predicted = gf_xcalloc(1, sizeof(*plan->predicted));
+	plan->predicted->nmessages = plan->nmessages;
+	plan->predicted->messages = gf_xcalloc(plan->nmessages, sizeof(*plan->predicted->messages));
+	plan->model->forward_s = 0.002;
+	plan->model->backward_s = 0.003;
+	plan->model->batch_per_rank = run->config.training.batch;
+}
+
+/* As a profile, which has the times of the slowest rank. */
+static void test_slowest_rank(void)
+{
+	struct train_run run = train_defaults(MLP, 3, 4);
+
+	run.enter = slow_last;
+	run.edit = predict;
+	run.config.training.epochs = 1;
+	train(&run);
+	EXPECT(run.rc == 0, "%s", run.err.text);
+	EXPECT(run.speed.at_start >= SLOW_S / 0.005 && run.speed.at_end >= SLOW_S / 0.005,
+	       "%g and %g times the profile's", run.speed.at_start, run.speed.at_end);
+}
+
 int main(void)
 {
 	watchdog(120);
@@ -477,5 +522,6 @@ int main(void)
 	test_watch();
 	test_cut();
 	test_one_fails();
+	test_slowest_rank();
 	return TEST_END();
 }

@@ -68,6 +68,7 @@ struct train_run {
 	struct gf_train_row test;
 	size_t last_step;
 	uint64_t sent_bytes, dense_bytes; /* by all ranks */
+	struct gf_speed speed;
 	int rcs[16];
 };
 
@@ -160,6 +161,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 		run->last_step = result.last_step;
 		run->sent_bytes = result.sent_bytes;
 		run->dense_bytes = result.dense_bytes;
+		run->speed = result.speed;
 	}
 	gf_timeline_release(&result.timeline);
 	gf_training_release(&config.training);
