@@ -319,7 +319,7 @@ readable() { python3 "$GF_SOURCE/tests/cli/picture_text.py" "$@"; }
 
 # look NAME...: what the last series of a picture looks like.
 look() {
-	gnuplot -e "columns=1; load '$share/plots/common.gp'; $(printf "dummy=claim('%s');" "$@") dummy=settle(0); print look(C)" 2>&1
+	gnuplot -e "columns=1; load '$share/plots/common.gp'; $(printf "dummy=claim('%s');" "$@") dummy=settle(0); set print '-'; print look(C)" 2> err.txt || cat err.txt
 }
 
 @test "a name has one colour and marker, whatever stands beside it" {
