@@ -52,12 +52,12 @@ struct gf_checkpoint_owner {
 
 #define AT(member) offsetof(struct record, member)
 static const struct gf_field fields[] = {
-	{"host", GF_FIELD_STRING, .offset = AT(host)},
-	{"pid", GF_FIELD_SIZE, .offset = AT(pid), .high = GF_MAX_SIZE},
-	{"job", GF_FIELD_STRING, GF_OMITTED, .offset = AT(job)},
-	{"since", GF_FIELD_STRING, .offset = AT(since)},
-	{"kernel", GF_FIELD_STRING, .offset = AT(kernel)},
-	{"token", GF_FIELD_STRING, .offset = AT(token)},
+	{GF_MEMBER(host, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(pid, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(job, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(since, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(kernel, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(token, GF_FIELD_STRING, GF_REQUIRED)},
 	{NULL},
 };
 #undef AT

@@ -394,10 +394,10 @@ int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m, int r
 
 #define AT(member) offsetof(struct gf_checkpoint_file, member)
 static const struct gf_field file_fields[] = {
-	{"name", GF_FIELD_STRING, .offset = AT(name),
+	{GF_MEMBER(name, GF_FIELD_STRING, GF_REQUIRED),
 	 .schema = "\"pattern\": \"^rank-(0|[1-9][0-9]*)\\\\.safetensors$\""},
-	{"size_bytes", GF_FIELD_SIZE, .offset = AT(size_bytes), .high = GF_MAX_SIZE},
-	{"sha256", GF_FIELD_STRING, .offset = AT(sha256)},
+	{GF_MEMBER(size_bytes, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(sha256, GF_FIELD_STRING, GF_REQUIRED)},
 	{NULL},
 };
 #undef AT
@@ -409,9 +409,9 @@ static const struct gf_record file_record = {
 
 #define AT(member) offsetof(struct gf_checkpoint_parent, member)
 static const struct gf_field parent_fields[] = {
-	{"run", GF_FIELD_STRING, GF_OMITTED, .offset = AT(run)},
-	{"step", GF_FIELD_SIZE, .offset = AT(step), .high = GF_MAX_SIZE},
-	{"sha256", GF_FIELD_STRING, GF_OMITTED, .offset = AT(sha256)},
+	{GF_MEMBER(run, GF_FIELD_STRING, GF_OMITTED)},
+	{GF_MEMBER(step, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(sha256, GF_FIELD_STRING, GF_OMITTED)},
 	{NULL},
 };
 #undef AT
@@ -443,14 +443,13 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 
 #define AT(member) offsetof(struct gf_manifest, member)
 static const struct gf_field fields[] = {
-	{"run", GF_FIELD_STRING, .offset = AT(run)},
-	{"step", GF_FIELD_SIZE, .offset = AT(step), .high = GF_MAX_SIZE},
-	{"ranks", GF_FIELD_INT, .offset = AT(ranks), .low = 1, .high = INT_MAX},
-	{"parent", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(parent), .record = &parent_record},
-	{"settings", GF_FIELD_RAW, .offset = AT(settings)},
-	{"files", GF_FIELD_LIST, .offset = AT(files), .count_offset = AT(nfiles),
-	 .record = &file_record},
-	{"sha256", GF_FIELD_STRING, .offset = AT(sha256)},
+	{GF_MEMBER(run, GF_FIELD_STRING, GF_REQUIRED)},
+	{GF_MEMBER(step, GF_FIELD_SIZE, GF_REQUIRED), .high = GF_MAX_SIZE},
+	{GF_MEMBER(ranks, GF_FIELD_INT, GF_REQUIRED), .low = 1, .high = INT_MAX},
+	{GF_MEMBER(parent, GF_FIELD_OBJECT, GF_OMITTED), .record = &parent_record},
+	{GF_MEMBER(settings, GF_FIELD_RAW, GF_REQUIRED)},
+	{GF_MEMBERS(files, GF_FIELD_LIST, GF_REQUIRED), .record = &file_record},
+	{GF_MEMBER(sha256, GF_FIELD_STRING, GF_REQUIRED)},
 	{NULL},
 };
 #undef AT

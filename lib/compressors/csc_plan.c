@@ -17,15 +17,14 @@ static const char *const decay_words[] = {"momentum", NULL};
 
 #define AT(member) offsetof(struct gf_csc_params, member)
 static const struct gf_field fields[] = {
-	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems), .low = 1,
-	 .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true, .unit = "ELEMS",
-	 .help = "elements of a chunk"},
-	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE, .high = 1, .share = true,
+	{GF_MEMBER(chunk_elems, GF_FIELD_SIZE, GF_DEFAULTED), .low = 1, .high = GF_MAX_SIZE,
+	 .absent = CHUNK_ELEMS, .binds = true, .unit = "ELEMS", .help = "elements of a chunk"},
+	{GF_MEMBER(keep, GF_FIELD_REAL, GF_REQUIRED), .low = GF_MIN_SHARE, .high = 1, .share = true,
 	 .unit = "SHARE", .help = "the share of chunks that is sent"},
-	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(warmup_steps),
-	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
+	{GF_MEMBER(warmup_steps, GF_FIELD_STEPS, GF_DEFAULTED), .count_offset = AT(warmup_part),
+	 .high = GF_MAX_SIZE, .unit = "STEPS",
 	 .help = "steps over which the share falls, or 4epochs, or 5% of the run"},
-	{"decay", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(decay), .high = 1, .absent = NAN,
+	{GF_MEMBER(decay, GF_FIELD_REAL, GF_DEFAULTED), .high = 1, .absent = NAN,
 	 .names = decay_words, .unit = "D", .help = "of what was not sent, 0 to 1 or momentum"},
 	{NULL},
 };

@@ -57,15 +57,14 @@ static const char *const momentum_words[] = {"optimizer", NULL};
 #define AT(member) offsetof(struct params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
-	{"clip_norm", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(clip_norm), .high = 1e30,
-	 .unit = "NORM",
+	{GF_MEMBER(clip_norm, GF_FIELD_REAL, GF_DEFAULTED), .high = 1e30, .unit = "NORM",
 	 .help = "the largest norm of a sum of gradients of all ranks, each of which is clipped by "
 		 "itself; 0: no clipping"},
-	{"momentum", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(momentum), .high = 0.999999,
-	 .absent = NAN, .names = momentum_words, .unit = "M",
+	{GF_MEMBER(momentum, GF_FIELD_REAL, GF_DEFAULTED), .high = 0.999999, .absent = NAN,
+	 .names = momentum_words, .unit = "M",
 	 .help = "of the velocity that is sent, 0 to 0.999999 or optimizer"},
-	{"masking", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(masking), .absent = true,
-	 .unit = "SWITCH", .help = "whether an element that is sent loses its momentum, on or off"},
+	{GF_MEMBER(masking, GF_FIELD_BOOL, GF_DEFAULTED), .absent = true, .unit = "SWITCH",
+	 .help = "whether an element that is sent loses its momentum, on or off"},
 	{NULL},
 };
 

@@ -52,9 +52,8 @@ static size_t set_bytes(const struct params *p, size_t count_elems)
 #if GF_PLAN_HALF
 #define AT(member) offsetof(struct params, member)
 static const struct gf_field fields[] = {
-	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems), .low = 1,
-	 .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .unit = "ELEMS",
-	 .help = "elements of a chunk"},
+	{GF_MEMBER(chunk_elems, GF_FIELD_SIZE, GF_DEFAULTED), .low = 1, .high = GF_MAX_SIZE,
+	 .absent = CHUNK_ELEMS, .unit = "ELEMS", .help = "elements of a chunk"},
 	{NULL},
 };
 

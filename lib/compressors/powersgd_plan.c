@@ -14,16 +14,15 @@
 
 #define AT(member) offsetof(struct gf_powersgd_params, member)
 static const struct gf_field fields[] = {
-	{"rank", GF_FIELD_SIZE, .offset = AT(rank), .low = 1, .high = 65536, .unit = "R",
+	{GF_MEMBER(rank, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = 65536, .unit = "R",
 	 .help = "the rank of what stands for a matrix"},
-	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED, .offset = AT(warmup_steps),
-	 .count_offset = AT(warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
+	{GF_MEMBER(warmup_steps, GF_FIELD_STEPS, GF_DEFAULTED), .count_offset = AT(warmup_part),
+	 .high = GF_MAX_SIZE, .unit = "STEPS",
 	 .help = "dense steps before the first compressed one, or 4epochs, or 5% of the run"},
-	{"warm_start", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(warm_start), .absent = true,
-	 .unit = "SWITCH",
+	{GF_MEMBER(warm_start, GF_FIELD_BOOL, GF_DEFAULTED), .absent = true, .unit = "SWITCH",
 	 .help = "whether a step begins with the matrices of the step before, on or off"},
-	{"min_compression", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(min_compression), .low = 1,
-	 .high = 1e9, .absent = 2, .unit = "RATIO",
+	{GF_MEMBER(min_compression, GF_FIELD_REAL, GF_DEFAULTED), .low = 1, .high = 1e9,
+	 .absent = 2, .unit = "RATIO",
 	 .help = "matrices that would shrink by no more than this go as they are"},
 	{NULL},
 };

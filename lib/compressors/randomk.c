@@ -46,7 +46,7 @@ struct params {
 #define AT(member) offsetof(struct params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
-	{"seed", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(seed), .high = GF_MAX_COUNT, .absent = 1,
+	{GF_MEMBER(seed, GF_FIELD_SIZE, GF_DEFAULTED), .high = GF_MAX_COUNT, .absent = 1,
 	 .unit = "N", .help = "of the random elements"},
 	{NULL},
 };

@@ -31,8 +31,8 @@ static const char *const putback_names[] = {"paper", "conserve", "naive", NULL};
 #define AT(member) offsetof(struct params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS,
-	{"putback", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(putback), .names = putback_names,
-	 .unit = "RULE", .help = "paper, conserve or naive"},
+	{GF_MEMBER(putback, GF_FIELD_CHOICE, GF_DEFAULTED), .names = putback_names, .unit = "RULE",
+	 .help = "paper, conserve or naive"},
 	{NULL},
 };
 

@@ -12,7 +12,7 @@
 
 #define AT(member) offsetof(struct gf_axes, member)
 static const struct gf_field staleness_fields[] = {
-	{"staleness", GF_FIELD_INT, .offset = AT(staleness), .low = 1, .high = 1024},
+	{GF_MEMBER(staleness, GF_FIELD_INT, GF_REQUIRED), .low = 1, .high = 1024},
 	{"warmup_steps", GF_FIELD_STEPS, .offset = AT(pipeline_warmup_steps),
 	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE, .unit = "STEPS",
 	 .help = "synchronous steps before stale ones: a number, 4epochs, or 5% of the run (0)"},
@@ -21,7 +21,8 @@ static const struct gf_field staleness_fields[] = {
 static const struct gf_field period_fields[] = {
 	{"level", GF_FIELD_STRING, .offset = AT(period_level), .unit = "NAME",
 	 .help = "the level whose links are used once in a period (the outermost)"},
-	{"hide", GF_FIELD_REAL, .offset = AT(hide), .low = GF_MIN_SHARE, .high = 1, .unit = "SHARE",
+	{GF_MEMBER(hide, GF_FIELD_REAL, GF_REQUIRED), .low = GF_MIN_SHARE, .high = 1,
+	 .unit = "SHARE",
 	 .help = "take the shortest period of which at most this share is exposed, e.g. 5%"},
 	{"codecs", GF_FIELD_STRING, .offset = AT(outer_codecs), .unit = "LIST",
 	 .help = "that messages between groups may use, e.g. f32,q8 (f32)"},
