@@ -128,9 +128,4 @@ def blocks():
 
 
 if __name__ == "__main__":
-    try:
-        from torch.distributed.fsdp import FSDPModule
-        assert hasattr(FSDPModule, "set_modules_to_forward_prefetch")
-    except (ImportError, AssertionError, ValueError):
-        sys.exit("skipped: no fully_shard in this PyTorch")
-    forked.main(globals())
+    forked.main(globals(), ["set_modules_to_forward_prefetch"])

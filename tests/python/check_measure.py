@@ -58,13 +58,11 @@ def wrapped():
     assert exchanged  # afterwards it exchanges as before
 
 
+@forked.of_shards("set_custom_all_gather")
 def sharded():
     """A model of fully_shard exchanges nothing meanwhile, and as before afterwards. What forward keeps
     counts once: the input of the first layer, and that of the second, which is ReLU's result."""
-    try:
-        from torch.distributed.fsdp import fully_shard
-    except (ImportError, ValueError):  # Debian's 1.13
-        return
+    from torch.distributed.fsdp import FSDPModule, fully_shard
     model, called = net(), []
     fully_shard(model[0])
     fully_shard(model)
@@ -90,6 +88,10 @@ def sharded():
             assert tensors["0.weight"]["need_s"] < tensors["2.weight"]["need_s"], found
     model(torch.ones(2, 4)).sum().backward()
     assert called
+    there = type(model).set_custom_all_gather
+    del FSDPModule.set_custom_all_gather
+    forked.raises(lambda: measured(model, loss), "want fully_shard of a PyTorch that has set_custom_all_gather")
+    FSDPModule.set_custom_all_gather = there
     text = gradflow.memory(model, lambda: (model(torch.ones(2, 4)).sum().backward(), optimizer.step()),
                            optimizer, {"predicted": {"memory": {"parameters_bytes": 102, "peak_bytes": 999}}})
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()[1:]}
@@ -181,12 +183,10 @@ def fitted():
     dist.barrier()
 
 
+@forked.of_shards("set_custom_all_gather")
 def fitted_shards():
     """Of a model of fully_shard, too, which is moved as before in the end."""
-    try:
-        from torch.distributed.fsdp import fully_shard
-    except (ImportError, ValueError):  # Debian's 1.13
-        return
+    from torch.distributed.fsdp import fully_shard
     from gradflow import turns
     real, seen = turns._take_turns, []
 

@@ -195,11 +195,13 @@ POLICY = {
 }
 
 
+@forked.of_shards()
 def wholly_sharded():
     """By gradflow.shard, whose mesh has the replicas."""
     fully_sharded(WHOLE)
 
 
+@forked.of_shards()
 def fully_sharded(own=False):
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
     names = [n for n in vars(FSDPModule) if not n.startswith("_")]
@@ -352,10 +354,4 @@ def distributed():
 
 
 if __name__ == "__main__":
-    if {"fully_sharded", "wholly_sharded"} & set(sys.argv):
-        try:  # PyTorch 2.6 has one for GPUs alone; 1.13 does not import it on Python 3.11
-            from torch.distributed.fsdp import FSDPModule
-            _ = FSDPModule.set_all_reduce_hook
-        except (ImportError, ValueError, AttributeError):
-            sys.exit("skipped: no fully_shard on processors in this PyTorch")
     forked.main(globals())

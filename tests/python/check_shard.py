@@ -823,9 +823,4 @@ def zero1():
 
 
 if __name__ == "__main__":
-    try:
-        from torch.distributed.fsdp import FSDPModule
-        assert hasattr(FSDPModule, "set_custom_reduce_scatter")
-    except (ImportError, AssertionError, ValueError):
-        sys.exit("skipped: no set_custom_reduce_scatter in this PyTorch")
-    forked.main(globals())
+    forked.main(globals(), ["set_custom_reduce_scatter"])

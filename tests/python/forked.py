@@ -30,9 +30,31 @@ def raises(call, *texts):
         raise AssertionError(f"not refused: {texts}")
 
 
-def main(functions):
+def shards_lack(attributes):
+    """What this PyTorch lacks of a fully_shard on processors, and of these attributes of its modules;
+    "" if nothing. PyTorch 2.6 has one for GPUs alone; 1.13 does not import it on Python 3.11."""
+    try:
+        from torch.distributed.fsdp import FSDPModule
+    except (ImportError, ValueError):
+        return "no fully_shard in this PyTorch"
+    lacking = [a for a in ("set_all_reduce_hook", *attributes) if not hasattr(FSDPModule, a)]
+    return f"no {lacking[0]} in this PyTorch" if lacking else ""
+
+
+def of_shards(*attributes):
+    """A case that needs fully_shard, with these attributes of its modules."""
+    def mark(case):
+        case.attributes = attributes
+        return case
+    return mark
+
+
+def main(functions, attributes=None):
     """By the arguments of the command line. The processes are forks of this one, which
-    has loaded PyTorch, and need not load it again."""
+    has loaded PyTorch, and need not load it again. attributes: as of_shards, for all cases."""
     ranks, cases = int(sys.argv[1]), [functions[name] for name in sys.argv[2:]]
+    for wanted in [attributes, *(getattr(case, "attributes", None) for case in cases)]:
+        if wanted is not None and (lacking := shards_lack(wanted)):
+            sys.exit(f"skipped: {lacking}")
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(work, (ranks, folder, cases), nprocs=ranks, start_method="fork")

@@ -184,6 +184,9 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
         names = {id(p): n for n, p in parameters.items()}
         units = [[names[id(p.sharded_param)] for p in g.fsdp_params if id(p.sharded_param) in names]
                  for _, _, g in sharded(model)]
+        if units and not hasattr(next(sharded(model))[1], "set_custom_all_gather"):
+            raise TypeError("profile: want fully_shard of a PyTorch that has set_custom_all_gather, got "
+                            f"{torch.__version__}: profile the model before fully_shard")
         if units:
             alone, apart = functools.partial(exchanging_nothing, model), functools.partial(_unsynced, model)
             given = loss = functools.partial(loss, model) if _is_given_model(loss) else loss
