@@ -680,7 +680,7 @@ layers() { # [LEVELS [TYPE]]
 # peaks KEYS...: what a step holds with shards of parameters, each list of keys in its line
 peaks() {
 	local keys
-	for keys; do gf-plan -q layers.json hosts.json --lanes 1 --shard "zero3:$keys"; done | jq .predicted.memory.peak_bytes
+	for keys; do gf-plan -q layers.json hosts.json --lanes 1 --shard "zero3:$keys"; done | jq '.predicted.memory.peak_bytes + 0'
 }
 
 @test "--emit deepspeed: stages 1 and 2 in elements, of which a bucket has at most so many" {

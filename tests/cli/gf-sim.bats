@@ -79,7 +79,7 @@ replay() { # plan and options of gf-sim...
 	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s
 	jq -es 'length == 6 and [.[].ranks] == [2, 2, 4, 4, 8, 8]' out.txt
 	jq -es 'all(.[]; .bandwidth_bytes_per_s == 1 or .bandwidth_bytes_per_s == 8)' out.txt
-	jq -c 'map_values(tostring)' out.txt > json.txt
+	jq -c 'map_values(tostring | sub("\\.0$"; ""))' out.txt > json.txt
 	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s --table=csv
 	as_rows out.txt | jq -c 'with_entries(select(.value != "")) | map_values(sub("\\.0$"; ""))' | diff json.txt -
 }

@@ -214,15 +214,15 @@ load common
 		gf-topo --import topo.json | cmp - topo.json
 	done
 	wants 0 gf-topo --import "nccl:$data/topologies/dgx.xml"
+	jq -e '.source == "nccl-xml" and .name == "dgx" and (has("ranks") | not)' out.txt
+	jq -e '.levels == [.levels[0]] and .levels[0].link == "nvlink" and .levels[0].size == 4' out.txt
+	jq -e '[.hosts[0].devices[].numa] == [0, 0, 1, 1]' out.txt
+	jq -e '[.hosts[0].nics[] | [.name, .link, .bandwidth_bytes_per_s]] == [["mlx5_0", "infiniband", 50e9], ["eth0", "ethernet", 12.5e9]]' out.txt
 	wants 0 gf-topo -q --import dgx-h100-4x8 -o named.json
 	gf-topo -q --import "$share/topologies/dgx-h100-4x8.json" | cmp - named.json
 	gf-topo -q --import - < named.json | cmp - named.json
 	wants 2 gf-topo --import dgx-h1000
 	says 'dgx-h100-4x8'
-	jq -e '.source == "nccl-xml" and .name == "dgx" and (has("ranks") | not)' out.txt
-	jq -e '.levels == [.levels[0]] and .levels[0].link == "nvlink" and .levels[0].size == 4' out.txt
-	jq -e '[.hosts[0].devices[].numa] == [0, 0, 1, 1]' out.txt
-	jq -e '[.hosts[0].nics[] | [.name, .link, .bandwidth_bytes_per_s]] == [["mlx5_0", "infiniband", 50e9], ["eth0", "ethernet", 12.5e9]]' out.txt
 	wants 0 gf-topo --import "$data/hwloc/gpu-node.xml"
 	jq -e '.source == "hwloc" and .hosts[0].name == "gpu-node"' out.txt
 	wants 0 gf-topo --import "$data/topologies/fat-tree.conf" --ranks-per-host 4 --name fat

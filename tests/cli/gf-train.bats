@@ -703,7 +703,7 @@ flip() {
 	while IFS='|' read -r options tasks; do
 		# shellcheck disable=SC2086
 		wants 0 gf-train -q --print-training $options
-		jq -r 'paths(scalars) as $p | "\($p | join("/")) \(getpath($p))"' out.txt > values.txt
+		jq -r 'paths(scalars) as $p | "\($p | join("/")) \(getpath($p) | if type == "number" then . + 0 else . end)"' out.txt > values.txt
 		IFS=, read -ra tasks <<< "$tasks"
 		for place in lr/rate/peak epochs/epochs seed/seed augment/augment momentum/optimizer/momentum \
 			weight_decay/optimizer/weight_decay beta1/optimizer/beta1 beta2/optimizer/beta2 eta/optimizer/eta \

@@ -364,7 +364,7 @@ look() {
 	gf-plan -q --policy wfbp "$share/profiles/six.json" > wfbp.json
 	gf-sim -q optimal.json wfbp.json --bandwidth 1000B/s,8B/s --table=json --plot rates.svg > rates.jsonl
 	# straight lines on logarithmic axes; in kb/s
-	at=$(jq -rs 'map({key: "\(.plan) \(.bandwidth_bytes_per_s)", value: (.iteration_s | log)}) | from_entries
+	at=$(jq -rs 'map({key: "\(.plan) \(.bandwidth_bytes_per_s + 0)", value: (.iteration_s | log)}) | from_entries
 		| (."wfbp 8" - ."optimal 8") as $low | (."wfbp 1000" - ."optimal 1000") as $high
 		| 0.064 * pow(125; $low / ($low - $high)) * 100 | round / 100' rates.jsonl)
 	grep -q ">optimal is as fast: wfbp at $at kb/s<" rates.svg
