@@ -14,7 +14,8 @@ sharded() {
 }
 
 @test "a run goes on with any shards, and shows what it gathers" {
-	local step=30
+	# oneDNN 3.7 has other kernels for weights that come in parts, which round otherwise
+	local step=30 quick="$quick --device ref"
 	sharded zero3 '.shard.ahead = 1' > zero3.json
 	sharded zero1 > zero1.json
 	sharded none > none.json
