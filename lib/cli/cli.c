@@ -37,6 +37,20 @@ int gf_cli_status(int rc)
 	return 3;
 }
 
+/* mpirun of Open MPI 5.0.7 reads at most 4096 bytes of a rank's standard output at once, from a
+ * terminal of the rank's own. What it has of a line then, it loses when the rank's standard error
+ * comes before the rest. */
+#define LAUNCHER_READS 4096
+#define READ_SOON_US   100000
+static size_t unread; /* bytes that the launcher may not have read */
+
+static void let_launcher_read(void)
+{
+	if (unread > LAUNCHER_READS && isatty(STDOUT_FILENO))
+		usleep(READ_SOON_US);
+	unread = 0;
+}
+
 static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 {
 	struct gf_deadline *deadline = gf_cli_reader_deadline(cli, NULL);
@@ -45,6 +59,7 @@ static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 
 	gf_text_addv(&whole, fmt, ap);
 	gf_text_one_line(text, sizeof(text), whole.data ? whole.data : "");
+	let_launcher_read();
 	/* one write: ranks share the terminal */
 	if (cli->rank > 0)
 		fprintf(stderr, "%s[%d]: %s\n", cli->command->name, cli->rank, text);
@@ -83,6 +98,8 @@ int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text, s
 		rc = gf_file_write(path, text, strlen(text), err);
 	else if (fputs(text, stdout) == EOF || fflush(stdout))
 		rc = gf_error_errno(err, errno ? -errno : -EIO, "standard output");
+	if (!path && cli->launched)
+		unread += strlen(text);
 	gf_cli_end_deadline(deadline);
 	return rc;
 }
