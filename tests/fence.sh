@@ -29,10 +29,7 @@ rm -rf "$out"
 mkdir -p "$out" || exit 1
 
 # --- cases: a name, a tab, a command whose $O is the path of its output -----------------
-facts() { # filter: what jq prints of each selection's facts, with its $name
-	local file
-	for file in tests/entries/selection/*.json; do jq -r --arg name "$(basename "$file" .json)" "$1" "$file"; done
-}
+. tests/facts.bash
 row() { printf '%s\t%s\n' "$1" "$2"; }
 
 option_sets=(

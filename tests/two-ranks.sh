@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 PATH=$(realpath "${BUILD:-build}")/bin:$PATH
 export GF_SOURCE="$PWD"
 . tests/launcher.sh
+. "$GF_SOURCE/tests/facts.bash"
 command -v mpirun > /dev/null || { echo 'skipped: two ranks: mpirun is not installed'; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -58,9 +59,7 @@ train stale mpi --staleness 2
 while IFS='|' read -r name options _; do
 	read -ra words <<< "$options"
 	train "$name" mpi "${words[@]}"
-done < <(for file in "$GF_SOURCE"/tests/entries/selection/*.json; do
-	jq -r --arg name "$(basename "$file" .json)" '"\($name)|\(.options)"' "$file"
-done)
+done < <(facts '"\($name)|\(.options)"')
 train dear mpi --policy dear
 pair gf-allreduce gf-allreduce -q -b 4K -e 256K -f 8 -n 5 --lanes 2 --timeout 60s
 pair 'gf-profile --pairs' gf-profile -q --pairs --budget 1s --timeout 60s

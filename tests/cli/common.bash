@@ -2,6 +2,8 @@
 # Shared by the bats files: `load common` from tests/cli, `load ../cli/common`
 # elsewhere. Commands are on PATH (tests/run.sh); $GF_SOURCE is the source tree.
 
+. "$GF_SOURCE/tests/facts.bash"
+
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	share=$GF_SOURCE/share
@@ -27,13 +29,6 @@ wants() {
 # The names of a list of gf-plan --list, one per line: algorithms, selections, ...
 names_of() {
 	gf-plan --list "$1" | awk 'NR > 1 {print $1}'
-}
-
-# facts FILTER: what jq prints of each selection's facts, where $name is its name
-# (tests/entries/selection). GF_TEST_ONLY leaves one.
-facts() {
-	local entries=("$GF_SOURCE"/tests/entries/selection/${GF_TEST_ONLY:-*}.json)
-	[ ! -e "${entries[0]}" ] || jq -r "(input_filename | capture(\".*/(?<name>.*)[.]json$\").name) as \$name | $1" "${entries[@]}"
 }
 
 # A list of gf-plan as refusals have it: "a, b or c".
