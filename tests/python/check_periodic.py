@@ -343,6 +343,7 @@ def sites():
     model.gradflow.close()
 
 
+@forked.of_shards()
 def sharded():
     """fully_shard in a site, and the shards' replicas between two sites."""
     from torch.distributed.device_mesh import init_device_mesh

@@ -36,8 +36,8 @@ load torch
 }
 @test "PyTorch, hook: the same on GPUs, by NCCL and by the host" {
 	status=0
-	timeout 600 "$python" "$GF_SOURCE/tests/python/check_gpu.py" nccl 1 dense codecs between stale job > out.txt 2>&1 || status=$?
+	checks gpu nccl 1 dense codecs between stale job > out.txt 2>&1 || status=$?
 	[ "$status" -ne 77 ] || skip "$(tail -n 1 out.txt)"
 	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
-	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_gpu.py" gloo 2 dense codecs selections stale job tuned
+	holds gpu gloo 2 dense codecs selections stale job tuned
 }

@@ -29,17 +29,18 @@ setup_file() {
 	gf-allreduce --list | grep -q '^transport  ucx' || skip "built without UCX"
 }
 
-# holds TEST RANKS CASE...: tests/python/check_TEST.py
-holds() {
-	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_$1.py" "${@:2}"
-}
+# checks TEST RANKS CASE...: runs tests/python/check_TEST.py
+checks() { timeout 600 "$python" "$GF_SOURCE/tests/python/check_$1.py" "${@:2}"; }
+
+# holds TEST RANKS CASE...
+holds() { wants 0 checks "$@"; }
 
 # able TEST RANKS CASE...: as holds, where this PyTorch has what the test is about
 able() {
 	local lacks=$BATS_FILE_TMPDIR/lacks-$1
 	status=0
 	if [ ! -s "$lacks" ]; then
-		timeout 600 "$python" "$GF_SOURCE/tests/python/check_$1.py" "${@:2}" > out.txt 2>&1 || status=$?
+		checks "$@" > out.txt 2>&1 || status=$?
 		grep '^skipped: ' out.txt > "$lacks" || true
 	fi
 	[ ! -s "$lacks" ] || skip "$(cat "$lacks")"
