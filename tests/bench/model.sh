@@ -97,6 +97,14 @@ control() { # model
 	echo "{\"compute\": ${ratio:-null}, \"message\": $message_s}"
 }
 
+# Three controls, the last of which is $now, to $profiled.
+controls() { # model
+	for turn in 1 2 3; do
+		now=$(control "$1")
+		profiled+="$now, "
+	done
+}
+
 # A row of each plan and round.
 one_round() { # setting model
 	local plan as ratio turn now profiled turns
@@ -107,12 +115,9 @@ one_round() { # setting model
 			gf-plan -q --policy single --period local-sgd:steps=1000000 "$work/profile" > "$work/apart.json"
 	} 2> "$work/err" || { cat "$work/err"; return 1; }
 	profiled=
-	for turn in 1 2 3; do profiled+="$(control "$2"), "; done
+	controls "$2"
 	alone "$work/profile" gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-10s}" || { cat "$work/err"; return 1; }
-	for turn in 1 2 3; do
-		now=$(control "$2")
-		profiled+="$now, "
-	done
+	controls "$2"
 	profiled="[${profiled%, }]"
 	for plan in $plans; do
 		# shellcheck disable=SC2046
