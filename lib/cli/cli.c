@@ -38,8 +38,8 @@ int gf_cli_status(int rc)
 }
 
 /* mpirun of Open MPI 5.0.7 reads at most 4096 bytes of a rank's standard output at once, from a
- * terminal of the rank's own. What it has of a line then, it loses when the rank's standard error
- * comes before the rest. */
+ * terminal of the rank's own. mpirun loses the part of a line that has been read when the rank's
+ * standard error comes before the rest of the line. */
 #define LAUNCHER_READS 4096
 #define READ_SOON_US   100000
 static size_t unread; /* bytes that the launcher may not have read */

@@ -280,8 +280,8 @@ static int add_point(struct gf_allreduce_cost *cost, size_t bytes,
 /* A repeat that is not counted and two that are. */
 enum { GRADIENT_REPEATS = 3 };
 
-/* The entry by which the gradient seems the fastest, if it was not measured by that one, and does not
- * take longer than the whole budget; or NULL. */
+/* The entry by which the gradient seems the fastest, if it was not measured by that one, and does
+ * not take longer than the whole budget; or NULL. */
 static const struct gf_allreduce_cost *unmeasured(const struct run *r, const struct gf_network *net,
 						  size_t bytes)
 {
@@ -297,8 +297,9 @@ static const struct gf_allreduce_cost *unmeasured(const struct run *r, const str
 		       : cost;
 }
 
-/* Lines of short messages say little of a long one, and the best plan may send the whole gradient at
- * once. The entry that seems the fastest measures it, until the fastest is one that did. */
+/* Lines of short messages say little of a long one, and the best plan may send the whole gradient
+ * at once. That message is measured by the entry that seems the fastest, again and again, until the
+ * fastest is one by which it was measured. */
 static int measure_gradient(struct run *r, struct gf_network *net, struct gf_error *err)
 {
 	const size_t bytes = r->config->gradient_bytes / 4 * 4;
