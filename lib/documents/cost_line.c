@@ -26,9 +26,6 @@ const struct gf_record gf_fit_record = {
 };
 #undef AT
 
-/* Searches look at every line. */
-#define LARGER_MOST 100
-
 #define AT(member) offsetof(struct gf_cost_line, member)
 static const struct gf_field cost_line_fields[] = {
 	{GF_MEMBER(from_bytes, GF_FIELD_SIZE, GF_REQUIRED), .low = 1, .high = GF_MAX_SIZE},
@@ -92,9 +89,9 @@ int gf_cost_lines_check(const struct gf_json_at *at, const struct gf_cost_lines 
 	const struct gf_cost_line *larger = lines->larger;
 	char place[64];
 
-	if (lines->nlarger > LARGER_MOST)
+	if (lines->nlarger >= GF_COST_LINES_MOST)
 		return gf_json_refuse(at, "larger", err, "want at most %d lines, got %zu",
-				      LARGER_MOST, lines->nlarger);
+				      GF_COST_LINES_MOST - 1, lines->nlarger);
 	for (size_t i = 0; i < lines->nlarger; before = &larger[i++]) {
 		snprintf(place, sizeof(place), "larger/%zu/from_bytes", i);
 		if (i > 0 && larger[i].from_bytes <= before->from_bytes)

@@ -21,6 +21,9 @@ struct gf_cost_line {
 	char *extra;
 };
 
+/* Searches look at every line. */
+#define GF_COST_LINES_MOST 101 /* in all */
+
 extern const struct gf_record gf_cost_line_record;
 /* The record of a line under the names of a level's cost: alpha_s, beta_s_per_byte. */
 extern const struct gf_record gf_level_line_record;

@@ -166,7 +166,7 @@ struct gf_allreduce_cost {
 
 /* One level of the topology: point-to-point round, larger messages by the lines that take its
  * place, and local reduction. */
-#define GF_LEVEL_LINES_MOST 8 /* in all */
+#define GF_LEVEL_LINES_MOST 10 /* in all */
 struct gf_level_cost {
 	char *name;
 	double alpha_s, beta_s_per_byte, reduce_s_per_byte;

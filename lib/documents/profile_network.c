@@ -120,7 +120,7 @@ static const struct gf_field level_cost_fields[] = {
 	{GF_MEMBER(beta_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
 	{GF_MEMBER(reduce_s_per_byte, GF_FIELD_REAL, GF_REQUIRED), .high = GF_MAX_TIME_S},
 	{GF_MEMBERS(larger, GF_FIELD_LIST, GF_OMITTED), .record = &gf_level_line_record,
-	 .schema = "\"maxItems\": 7"},
+	 .schema = "\"maxItems\": 9"},
 	{GF_MEMBER(contention, GF_FIELD_OWN, GF_OMITTED), .own = &gf_contention_own},
 	{GF_MEMBER(fit, GF_FIELD_GROUP, GF_OMITTED), .record = &gf_fit_record},
 	{NULL},

@@ -149,19 +149,35 @@ static void level(struct end *e)
 	}
 }
 
+static void scale_lines(struct gf_cost_line *lines, size_t n, double factor)
+{
+	for (size_t i = 0; i < n; i++) {
+		lines[i].startup_s *= factor;
+		lines[i].per_byte_s *= factor;
+	}
+}
+
 void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
-			  struct gf_cost_line **larger, size_t *nlarger, size_t parts_most,
-			  bool high)
+			  struct gf_cost_line **larger, size_t *nlarger,
+			  const struct gf_uncertainty_most *most, bool high)
 {
 	const struct gf_cost_lines lines = {*first, *larger, *nlarger};
 	const size_t last = fit->npoints - 1;
 	struct end e = {.fit = fit, .lines = &lines, .high = high, .last = last};
-	size_t step = 1 + last / parts_most, i, k;
+	/* a smaller message has a line, a larger one, and each part one more where a line begins */
+	const size_t own = *nlarger + 2;
+	size_t step, i, k;
 	double from, next;
 
 	if (!fit->npoints)
 		return;
 	e.d = doubt_of_fit(fit, 1 + *nlarger);
+	if (own >= most->lines) {
+		scale_lines(first, 1, factor_between(&e, 0, last));
+		scale_lines(*larger, *nlarger, factor_between(&e, 0, last));
+		return;
+	}
+	step = 1 + last / (most->lines - own < most->parts ? most->lines - own : most->parts);
 	for (i = 0; i == 0 || i < last; i = k) {
 		double factor;
 
@@ -233,9 +249,9 @@ bool gf_uncertainty_recorded(const struct gf_model_profile *m, const struct gf_n
 
 /* Less is not worth a word. */
 static const double least_doubt = 1e-3;
-/* Into how many parts the sizes of a fit are taken. Closed forms look at every line of a level for
- * every round. */
-enum { ENTRY_PARTS = 32, LEVEL_PARTS = 4 };
+/* Closed forms look at every line of a level for every round. */
+static const struct gf_uncertainty_most of_entry = {32, GF_COST_LINES_MOST},
+					of_level = {4, GF_LEVEL_LINES_MOST};
 
 /* --- costs at one end ------------------------------------------------------
  */
@@ -245,14 +261,6 @@ static void scale_gamma(struct gf_contention *c, double factor)
 	for (size_t i = 0; i < c->nentries; i++)
 		for (size_t k = 0; k < c->entries[i].ngamma; k++)
 			c->entries[i].gamma[k] = 1 + factor * (c->entries[i].gamma[k] - 1);
-}
-
-static void scale_lines(struct gf_cost_line *lines, size_t n, double factor)
-{
-	for (size_t i = 0; i < n; i++) {
-		lines[i].startup_s *= factor;
-		lines[i].per_byte_s *= factor;
-	}
 }
 
 /* 1 + d, or one by it. */
@@ -271,7 +279,7 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 		double d = doubt_of_fit(&c->fit, 1 + c->nlarger);
 
 		scale_gamma(&c->contention, factor_of(d, high));
-		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger, ENTRY_PARTS, high);
+		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger, &of_entry, high);
 		c->startup_s = first.startup_s * carry;
 		c->per_byte_s = first.per_byte_s * carry;
 		scale_lines(c->larger, c->nlarger, carry);
@@ -284,7 +292,7 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 
 		scale_gamma(&c->contention, factor);
 		c->reduce_s_per_byte *= factor;
-		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger, LEVEL_PARTS, high);
+		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger, &of_level, high);
 		c->alpha_s = first.startup_s;
 		c->beta_s_per_byte = first.per_byte_s;
 	}

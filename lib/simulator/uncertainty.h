@@ -87,10 +87,16 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out);
  * that is more.
  */
 
-/* Puts a fit's lines at that end; its sizes rise. Sizes are taken together, into parts_most parts
- * or a few more. Without points nothing changes. */
+/* The end of a fit has at most so many lines, which a document holds, too. */
+struct gf_uncertainty_most {
+	size_t parts; /* into which sizes are taken together; >= 1 */
+	size_t lines; /* at least as many as the fit has */
+};
+
+/* Puts a fit's lines at that end; its sizes rise. Where the lines that are allowed leave no room for
+ * parts, all lines have one factor. Without points nothing changes. */
 void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
-			  struct gf_cost_line **larger, size_t *nlarger, size_t parts_most,
-			  bool high);
+			  struct gf_cost_line **larger, size_t *nlarger,
+			  const struct gf_uncertainty_most *most, bool high);
 
 #endif

@@ -193,7 +193,8 @@ static double at_end(const struct gf_fit *fit, struct gf_cost_lines lines, bool 
 		gf_xmemdup(lines.larger, lines.nlarger * sizeof(*lines.larger));
 	double end_s;
 
-	gf_uncertainty_lines(fit, &lines.first, &larger, &lines.nlarger, 32, high);
+	gf_uncertainty_lines(fit, &lines.first, &larger, &lines.nlarger,
+			     &(struct gf_uncertainty_most){32, GF_COST_LINES_MOST}, high);
 	lines.larger = larger;
 	end_s = gf_cost_lines_s(&lines, bytes);
 	free(larger);
@@ -307,33 +308,47 @@ static void test_sizes(void)
 	}
 }
 
-/* No end has a negative startup, which a document refuses: by a rounding either. */
-static void test_not_negative(void)
+/* An end is what a document takes: it has no negative cost, by a rounding either, its lines begin
+ * one after the other, and they are not too many. */
+static void test_fits_document(void)
 {
+	const struct gf_uncertainty_most mosts[] = {
+		{32, GF_COST_LINES_MOST}, {4, GF_LEVEL_LINES_MOST}, {4, 3}};
 	struct gf_rng rng;
 
 	gf_rng_init(&rng, 3, 0);
 	for (int i = 0; i < 20000; i++) {
-		size_t bytes[6];
-		double times[6];
-		struct gf_fit fit = {.npoints = 2 + gf_rng_below(&rng, 5),
+		const struct gf_uncertainty_most *most = &mosts[i % 3];
+		size_t bytes[40];
+		double times[40];
+		struct gf_fit fit = {.npoints = 2 + gf_rng_below(&rng, i % 7 ? 5 : 39),
 				     .size_bytes = bytes,
 				     .time_s = times};
 		struct gf_cost_line first = {0, 1e-5 * gf_rng_uniform(&rng),
 					     1e-9 * gf_rng_uniform(&rng), NULL};
 		struct gf_cost_line *larger = NULL;
-		size_t nlarger = 0, k;
+		size_t own = gf_rng_below(&rng, (uint64_t)most->lines), nlarger = 0, from = 1, k;
 
 		for (k = 0; k < fit.npoints; k++) {
 			bytes[k] = (k ? bytes[k - 1] : 0) + 4 + gf_rng_below(&rng, 10000000);
 			times[k] = 3e-3 * gf_rng_uniform(&rng);
 		}
-		gf_uncertainty_lines(&fit, &first, &larger, &nlarger, 32, i % 2);
+		while (nlarger < own) {
+			from += 1 + gf_rng_below(&rng, 2 * bytes[k - 1] / own);
+			gf_cost_line_add(&larger, &nlarger,
+					 (struct gf_cost_line){from, 1e-5 * gf_rng_uniform(&rng),
+							       1e-9 * gf_rng_uniform(&rng), NULL});
+		}
+		gf_uncertainty_lines(&fit, &first, &larger, &nlarger, most, i % 2);
 		for (k = 0; k < nlarger; k++)
-			EXPECT(larger[k].startup_s >= 0 && larger[k].per_byte_s >= 0,
-			       "case %d, line %zu: %g + %g", i, k, larger[k].startup_s,
-			       larger[k].per_byte_s);
+			EXPECT(larger[k].startup_s >= 0 && larger[k].per_byte_s >= 0 &&
+				       larger[k].startup_s + larger[k].per_byte_s > 0 &&
+				       larger[k].from_bytes > (k ? larger[k - 1].from_bytes : 0),
+			       "case %d, line %zu: from %zu, %g + %g", i, k, larger[k].from_bytes,
+			       larger[k].startup_s, larger[k].per_byte_s);
 		EXPECT(first.startup_s >= 0 && first.per_byte_s >= 0, "case %d", i);
+		EXPECT(nlarger < most->lines, "case %d: %zu lines of %zu, %zu sizes", i,
+		       nlarger + 1, own + 1, fit.npoints);
 		free(larger);
 	}
 }
@@ -532,7 +547,7 @@ int main(void)
 	test_none();
 	test_scaled();
 	test_sizes();
-	test_not_negative();
+	test_fits_document();
 	test_chosen();
 	test_coverage();
 	return TEST_END();
