@@ -267,6 +267,15 @@ void gf_plan_set_types(struct gf_plan *p)
 		p->types[p->messages[i].last] = p->messages[i].mode;
 }
 
+size_t gf_plan_splits(const struct gf_plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->nmessages; i++)
+		n += p->messages[i].half == GF_HALF_SPLIT;
+	return n;
+}
+
 size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i)
 {
 	size_t sum = 0, k;

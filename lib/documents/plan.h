@@ -158,6 +158,8 @@ void gf_plan_set_types(struct gf_plan *p);
 /* Bytes of message i's tensors before any codec. */
 size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i);
 size_t gf_plan_message_elems(const struct gf_plan *p, size_t i);
+/* How many messages go in two halves. */
+size_t gf_plan_splits(const struct gf_plan *p);
 /* The algorithm by which tensors first..last go as one message: that of the selection's sets, else
  * that of `like`. */
 const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,

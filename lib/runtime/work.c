@@ -70,13 +70,7 @@ size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element)
 
 size_t gf_work_count(const struct gf_plan *plan, const struct gf_pool *pool)
 {
-	size_t i, count = plan->nmessages;
-
-	if (pool->shards)
-		return pool->shards->nworks;
-	for (i = 0; i < plan->nmessages; i++)
-		count += plan->messages[i].half == GF_HALF_SPLIT;
-	return count;
+	return pool->shards ? pool->shards->nworks : plan->nmessages + gf_plan_splits(plan);
 }
 
 bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready, size_t *seen)

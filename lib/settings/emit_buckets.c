@@ -96,12 +96,11 @@ static int check(const struct gf_plan *p, const struct gf_emitter *e, bool by_ra
 		return lacks(e, "stale gradients", "", err);
 	if (!(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
 		return lacks(e, "selection ", gf_selection_name(&p->selection), err);
-	for (size_t i = 0; i < p->nmessages; i++)
-		if (p->messages[i].half == GF_HALF_SPLIT)
-			return gf_error_set(err, -ENOTSUP,
-					    "--emit %s: want whole messages, got split ones "
-					    "(another --policy plans whole ones)",
-					    e->name);
+	if (gf_plan_splits(p))
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit %s: want whole messages, got split ones (another "
+				    "--policy plans whole ones)",
+				    e->name);
 	return check_codecs(p, e, err);
 }
 

@@ -148,10 +148,8 @@ static int check(const struct gf_import_job *job, const struct gf_plan *p, struc
 		return gf_error_set(err, -ENOTSUP,
 				    "want a plan without stale gradients, got a staleness of %d",
 				    p->staleness);
-	for (size_t i = 0; p && i < p->nmessages; i++)
-		if (p->messages[i].half == GF_HALF_SPLIT)
-			return gf_error_set(err, -ENOTSUP,
-					    "want messages that are whole, got halves");
+	if (p && gf_plan_splits(p))
+		return gf_error_set(err, -ENOTSUP, "want messages that are whole, got halves");
 	return 0;
 }
 
