@@ -432,9 +432,41 @@ static bool shorten(struct gf_plan *p, size_t steps, size_t epochs)
 	return true;
 }
 
-void gf_train_settle(struct gf_train_config *k, struct gf_plan *plan)
+static void remark(struct gf_train_config *k, const char *text)
 {
 	char *said = k->remark;
+
+	k->remark = gf_xasprintf("%s%s%s", said ? said : "", said ? "\n" : "", text);
+	free(said);
+}
+
+/* All-gathers that may not be late go beside backward. A replay has no gradients to look at. */
+static void join_halves(struct gf_train_config *k, struct gf_plan *plan)
+{
+	struct gf_loss_scale scale = {0};
+	GF_FREED char *text = NULL;
+	struct gf_error ignored;
+	const char *why;
+
+	if (!k->data || !gf_plan_splits(plan) || gf_shard_is_used(&plan->shard))
+		return;
+	/* what is wrong with it is said by the training */
+	(void)gf_loss_scale_init(&scale, &k->training, plan, k->half, &ignored);
+	why = gf_method_looks_first(k->training.clip_norm, scale.used, k->skip_bad, k->place.gpu);
+	if (!why)
+		return;
+	for (size_t i = 0; i < plan->nmessages; i++)
+		plan->messages[i].half = GF_HALF_ALL;
+	gf_train_predict_anew(plan);
+	text = gf_xasprintf("split messages go whole, beside backward: %s, and no all-gather may "
+			    "wait for the next forward",
+			    why);
+	remark(k, text);
+}
+
+void gf_train_settle(struct gf_train_config *k, struct gf_plan *plan)
+{
+	GF_FREED char *text = NULL;
 	/* of a replay, which has no epochs: a warm-up in them ends at once */
 	double epoch = DBL_MIN;
 	double run = (double)(k->steps ? k->steps : GF_TRAIN_REPLAY_STEPS);
@@ -445,10 +477,11 @@ void gf_train_settle(struct gf_train_config *k, struct gf_plan *plan)
 		run = epoch * (double)k->training.epochs;
 	}
 	gf_plan_settle(plan, epoch, run);
+	join_halves(k, plan);
 	if (!(epoch >= 1) || !(run >= 1) || !shorten(plan, (size_t)run, k->training.epochs))
 		return;
-	k->remark = gf_xasprintf(
-		"%s%sthe plan's warm-up outlasts the %.0f steps of the run, and takes half of them",
-		said ? said : "", said ? "\n" : "", run);
-	free(said);
+	text = gf_xasprintf(
+		"the plan's warm-up outlasts the %.0f steps of the run, and takes half of them",
+		run);
+	remark(k, text);
 }

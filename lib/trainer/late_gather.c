@@ -6,7 +6,7 @@
  * them, the last message's first; forward waits for each where it reads the first of its tensors.
  *
  * A step that may be skipped, or that clips at a norm, has no such order. It must look at the whole
- * gradient before any of it is applied, and so waits for all of it.
+ * gradient before any of it is applied: gf_train_settle makes its messages whole.
  */
 #include <math.h>
 #include <string.h>
@@ -15,18 +15,22 @@
 #include "base/heap.h"
 #include "trainer/method_parts.h"
 
+const char *gf_method_looks_first(double clip_norm, bool scaled, bool skips, bool gpu)
+{
+	return clip_norm > 0 ? "gradients are clipped at a norm"
+	       : scaled	     ? "a loss scale may skip the step"
+	       : skips	     ? "bad gradients skip the step"
+	       : gpu	     ? "a GPU's layers do not wait for messages"
+			     : NULL;
+}
+
 static bool may_be_used(const struct gf_method *m)
 {
-	const struct gf_plan *plan = m->env.plan;
+	const double clip_norm = m->env.optim ? m->env.optim->clip_norm : 0;
 
-	if (m->shards || !m->env.asks || m->env.skip_bad || m->scale.used ||
-	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS) ||
-	    (m->env.optim && m->env.optim->clip_norm > 0))
-		return false;
-	for (size_t i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half == GF_HALF_SPLIT)
-			return true;
-	return false;
+	return !m->shards && gf_plan_splits(m->env.plan) &&
+	       gf_selection_has(&m->env.plan->selection, GF_SELECT_LOSSLESS) &&
+	       !gf_method_looks_first(clip_norm, m->scale.used, m->env.skip_bad, !m->env.asks);
 }
 
 void gf_method_late_open(struct gf_method *m)

@@ -98,6 +98,9 @@ int gf_method_exchange(struct gf_method *m, struct gf_error *err);
 void gf_method_update(struct gf_method *m, double lr);
 /* Do passes call gf_method_need? LATE and SHARDS, above. */
 bool gf_method_asks(const struct gf_method *m);
+/* Why a step looks at its whole gradient before it applies any of it, so that no all-gather may be
+ * late; NULL: it does not. */
+const char *gf_method_looks_first(double clip_norm, bool scaled, bool skips, bool gpu);
 void gf_method_need(void *method, size_t tensor);
 
 /* SHARDS, below nothing without them. All ranks, between steps: parameters are there whole, or what

@@ -160,7 +160,8 @@ size_t gf_train_global_batch(const struct gf_train_config *config);
 
 /* Settles the plan's warm-ups, which is config's, by the lengths of this run. A replay has no
  * epochs, and leaves out those that are counted in them. Those that outlast the run are shortened,
- * with a remark. */
+ * with a remark. Split messages of a training that looks at its whole gradient first
+ * (trainer/method.h) become whole, with a remark, and the plan is predicted anew. */
 void gf_train_settle(struct gf_train_config *config, struct gf_plan *plan);
 
 /* Collective, before gf_train_choose: the checkpoint folder, if there is one, becomes this job's,

@@ -326,6 +326,26 @@ split_as_whole() {
 		($late | all(. as $l | $forward | any(.pid == $l.pid and .ts <= $l.ts and .ts + .dur + 0.002 >= $l.ts + $l.dur)))' late.json
 }
 
+@test "all-gathers may not be late where a step looks at its whole gradient first: messages go whole" {
+	local whole options why
+	gf-topo -q --synthetic "net:2@1Gb/s,50us" | gf-plan --model digits-mlp --batch 16 --flops 1e10 --policy dear --algorithm ring > split.json
+	whole=$(jq '.messages[].half = "all"' split.json | gf-sim 2>&1 > rows.txt | sed -n 's/^gf-sim: \(.*\) a step on .*/\1/p')
+	[ -n "$whole" ]
+	wants 0 mpi 2 gf-train --epochs 1 --threads 1 --plan split.json --steps 12
+	grep '^step predicted ' out.txt
+	fails grep -F "step predicted $whole," out.txt
+	fails grep -F "split messages" err.txt
+	while IFS='|' read -r options why; do
+		wants 0 mpi 2 gf-train --epochs 1 --threads 1 --plan split.json --steps 12 $options
+		says "split messages go whole, beside backward: $why"
+		grep -F "step predicted $whole," out.txt
+	done <<- 'END'
+		--optimizer clip_norm=1|gradients are clipped at a norm
+		--loss-scale dynamic|a loss scale may skip the step
+		--bad-gradients skip|bad gradients skip the step
+	END
+}
+
 # resumes: RANKS|OPTIONS in each line
 resumes() {
 	while IFS='|' read -r ranks options; do
