@@ -93,8 +93,8 @@ struct gf_uncertainty_most {
 	size_t lines; /* at least as many as the fit has */
 };
 
-/* Puts a fit's lines at that end; its sizes rise. Where the lines that are allowed leave no room for
- * parts, all lines have one factor. Without points nothing changes. */
+/* Puts a fit's lines at that end; its sizes rise. All lines have one factor where those that are
+ * allowed leave no room for parts. Without points nothing changes. */
 void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
 			  struct gf_cost_line **larger, size_t *nlarger,
 			  const struct gf_uncertainty_most *most, bool high);
