@@ -6,16 +6,18 @@
 #include "sets.h"
 #include "vectorise.h"
 
+/* On the wire, the values of a set begin at any byte, after its indices. */
+typedef uint16_t wire_half __attribute__((aligned(1)));
 typedef uint16_t narrow_fn(float x);
 typedef float widen_fn(uint16_t h);
 
-GF_VECTOR void encode(uint16_t *to, const float *from, size_t n, narrow_fn *narrow)
+GF_VECTOR void encode(wire_half *to, const float *from, size_t n, narrow_fn *narrow)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = narrow(from[i]);
 }
 
-GF_VECTOR void decode(float *to, const uint16_t *from, size_t n, widen_fn *widen, int add)
+GF_VECTOR void decode(float *to, const wire_half *from, size_t n, widen_fn *widen, int add)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = add ? to[i] + widen(from[i]) : widen(from[i]);
