@@ -89,8 +89,9 @@ int gf_compute_net(const struct gf_train_net_config *config, struct gf_compute *
 /* Running statistics of batch norm, this rank's own; *count may be 0. The host's: of a net on a
  * device they are as of the last fetch. */
 float *gf_compute_running(struct gf_compute *c, size_t *count);
-/* Between steps: what a device has changed beside gradients comes to the host; what was read into
- * the host's arrays, parameters too, goes to the device. */
+/* Between steps: what a device has changed beside gradients comes to the host, whose parameters it
+ * has read then, so that they may be written; what was read into the host's arrays, parameters too,
+ * goes to the device. */
 int gf_compute_fetch(struct gf_compute *c, struct gf_error *err);
 int gf_compute_send(struct gf_compute *c, struct gf_error *err);
 /* The device's, all 0 on the host: parameters, the first pool of gradients, and the elements from

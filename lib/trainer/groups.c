@@ -133,13 +133,18 @@ int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k, int rc
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* The parameters have changed on the host. A device's running statistics go with them, and so come
- * first. */
+/* Before the parameters change on the host: a device has read them. Its running statistics, which go
+ * back with them, come. */
+static int settle(struct gf_groups *g, struct gf_error *err)
+{
+	int rc = gf_method_settle(g->method, err);
+
+	return rc || !g->compute ? rc : gf_compute_fetch(g->compute, err);
+}
+
 static int send(struct gf_groups *g, struct gf_error *err)
 {
-	int rc = g->compute ? gf_compute_fetch(g->compute, err) : 0;
-
-	return rc || !g->compute ? rc : gf_compute_send(g->compute, err);
+	return g->compute ? gf_compute_send(g->compute, err) : 0;
 }
 
 int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes, struct gf_error *err)
@@ -151,7 +156,7 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes, struc
 	*sent_bytes = 0;
 	if (!g->outer || !gf_outer_due(g->outer, step))
 		return 0;
-	rc = gf_method_settle(g->method, err);
+	rc = settle(g, err);
 	rc = rc ?: gf_outer_step(g->outer, step, &changed, err);
 	if (!rc && changed)
 		rc = send(g, err);
@@ -175,7 +180,7 @@ int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *k, size_
 
 	if (!g->outer)
 		return 0;
-	rc = gf_groups_agree(g, k, gf_method_settle(g->method, err), err);
+	rc = gf_groups_agree(g, k, settle(g, err), err);
 	rc = rc ?: gf_outer_finish(g->outer, step, err);
 	return rc ?: send(g, err);
 }

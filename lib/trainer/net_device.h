@@ -88,7 +88,7 @@ double gf_train_device_forward_s(const struct gf_train_device *d);
 void gf_train_device_changed(void *d, size_t first, size_t count);
 int gf_train_device_join(struct gf_train_device *d, struct gf_error *err);
 
-/* Waits for the device: not inside a step. */
+/* Waits for the device, also where there is nothing to copy: not inside a step. */
 int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from, size_t count,
 			 enum gf_gpu_copy kind, struct gf_error *err);
 
