@@ -244,7 +244,7 @@ both() {
 			cat /dev/fd/3 > "\$PICTURE.csv"
 			for columns in 1 2; do
 				$(command -v gnuplot) -d -e "\${3/\\/dev\\/fd\\/3/\$PICTURE.csv} columns=\$columns;" "\$4" > "\$PICTURE-\$columns.svg" 2> "\$PICTURE.err" || exit
-				grep -v 'no valid points$' "\$PICTURE.err" >&2 && exit 1
+				grep -v -e 'no valid points$' -e 'iconv failed to convert' "\$PICTURE.err" >&2 && exit 1
 			done
 			cat "\$PICTURE-2.svg"
 		END
