@@ -25,6 +25,8 @@
  * a writer puts back at the same place.
  */
 struct gf_json;
+struct json_t;
+struct json_error_t;
 
 #define GF_JSON_MAX_DEPTH 64
 
@@ -36,6 +38,12 @@ struct gf_json_at {
 	void *value;
 	unsigned char *seen; /* one flag per key; owned, see gf_json_end */
 };
+
+/* As json_loadb, for this folder. jansson takes a lack of memory within a text for bad syntax, loses
+ * bytes of a string, or crashes: its memory is taken by base/heap.h meanwhile. A program that has
+ * given it another memory keeps that. */
+struct json_t *gf_json_load(const char *text, size_t size, size_t flags,
+			    struct json_error_t *found);
 
 /* Parses exactly one value; `file` only names the source in messages. */
 int gf_json_parse(const char *text, size_t size, const char *file, struct gf_json **root,

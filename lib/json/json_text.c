@@ -69,9 +69,7 @@ static int check_depth(const char *text, size_t size, size_t from, const char *f
 	return 0;
 }
 
-/* jansson takes a lack of memory within a text for bad syntax, or crashes: its memory is taken by
- * base/heap.h meanwhile. A program that has given it another memory keeps that. */
-static json_t *load(const char *text, size_t size, size_t flags, json_error_t *found)
+json_t *gf_json_load(const char *text, size_t size, size_t flags, json_error_t *found)
 {
 	json_malloc_t before;
 	json_free_t give;
@@ -124,7 +122,7 @@ static int parse_next(const char *text, size_t size, const char *file, size_t fl
 	rc = check_depth(text, size, from, file, err);
 	if (rc)
 		return rc;
-	value = load(text + from, size - from, flags | JSON_DISABLE_EOF_CHECK, &found);
+	value = gf_json_load(text + from, size - from, flags | JSON_DISABLE_EOF_CHECK, &found);
 	if (!value)
 		return refuse_syntax(text, from, file, &found, err);
 	*used = from + (size_t)found.position;
@@ -275,7 +273,7 @@ int gf_json_rows_text(const char *lines, char separator, struct gf_text *out, st
 	int rc = 0;
 
 	for (; rc == 0 && *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n') {
-		object = json_loadb(lines, strcspn(lines, "\n"), 0, &why);
+		object = gf_json_load(lines, strcspn(lines, "\n"), 0, &why);
 		if (!json_is_object(object)) {
 			rc = gf_error_set(err, -EINVAL, "want a JSON object on each line");
 		} else {
