@@ -162,9 +162,6 @@ int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy, str
  * is predicted with the task's own; of a plain task only the lower bound is that of the search. */
 int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *model,
 		     const struct gf_network *network, struct gf_plan *p, struct gf_error *err);
-/* Predicts a plan into p->predicted, which is made where it is NULL, with the replays of `derived`,
- * or NULL. */
-int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err);
 /* By the policy that was asked for, or the best one. */
 int gf_task_plan_asked(const struct gf_task *t, struct gf_plan *p, struct gf_error *err);
 /* The best by any policy that is automatic (choose_plan.c). named: a policy was asked for, and

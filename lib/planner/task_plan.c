@@ -198,30 +198,6 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p, struct gf_error 
 	return gf_plan_check(p, err);
 }
 
-int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err)
-{
-	struct gf_fabric fabric = gf_plan_fabric(p);
-	struct gf_sim_result result = {0};
-	struct gf_prediction *out = p->predicted;
-	int rc;
-
-	if (!out) {
-		p->predicted = out = gf_xcalloc(1, sizeof(*out));
-		out->nmessages = p->nmessages;
-		out->messages = gf_xcalloc(p->nmessages, sizeof(*out->messages));
-	}
-	fabric.derived = derived;
-	result.messages = out->messages;
-	rc = gf_predict_plan(p, &fabric, &result, err);
-	if (rc < 0)
-		return rc;
-	out->iteration_s = result.iteration_s;
-	out->compute_s = result.compute_s;
-	out->exposed_comm_s = result.exposed_comm_s;
-	out->memory = result.memory;
-	return 0;
-}
-
 /* The bound of a plain plan is that of its search. */
 static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {

@@ -13,6 +13,7 @@
 #include "cli/human.h"
 #include "collectives/codecs/codec.h"
 #include "planner/shards.h"
+#include "simulator/predict.h"
 #include "settings/emit.h"
 #include "lists/gf_emitters.h"
 

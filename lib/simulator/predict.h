@@ -93,6 +93,9 @@ const struct gf_message *gf_traffic_like(const struct gf_traffic *t, const struc
 /* As gf_predict_plan, of traffic that p's messages were made into. */
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 		       struct gf_sim_result *out, struct gf_error *err);
+/* Predicts a plan into p->predicted, which is made where it is NULL, with the replays of `derived`,
+ * or NULL. */
+int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived, struct gf_error *err);
 
 /* How long the update takes: of a selection with GF_SELECT_PIECES, the share of the elements that
  * goes out; with shards, a rank's part. */

@@ -15,6 +15,8 @@
 #include "documents/algorithm_traits.h"
 #include "documents/optimizer_bounds.h"
 #include "json/keys.h"
+#include "simulator/predict.h"
+#include "simulator/uncertainty.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/options.h"
 #include "trainer/optim/rate.h"
@@ -457,7 +459,9 @@ static void join_halves(struct gf_train_config *k, struct gf_plan *plan)
 		return;
 	for (size_t i = 0; i < plan->nmessages; i++)
 		plan->messages[i].half = GF_HALF_ALL;
-	gf_train_predict_anew(plan);
+	/* without costs of its network, the plan's prediction stays */
+	if (plan->predicted && !gf_plan_predict(plan, NULL, &ignored))
+		(void)gf_uncertainty_predict(plan, NULL, &ignored);
 	text = gf_xasprintf("split messages go whole, beside backward: %s, and no all-gather may "
 			    "wait for the next forward",
 			    why);

@@ -88,26 +88,6 @@ const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
 	return predict_again(plan, &model, own, why) ? NULL : own;
 }
 
-void gf_train_predict_anew(struct gf_plan *plan)
-{
-	struct gf_prediction *p = plan->predicted, own;
-	struct gf_error ignored;
-
-	if (!p || predict_again(plan, plan->model, &own, &ignored))
-		return;
-	p->iteration_s = own.iteration_s;
-	p->compute_s = own.compute_s;
-	p->exposed_comm_s = own.exposed_comm_s;
-	p->iteration_low_s = own.iteration_low_s;
-	p->iteration_high_s = own.iteration_high_s;
-	for (size_t i = 0; i < p->nmessages; i++) {
-		p->messages[i].ready_s = own.messages[i].ready_s;
-		p->messages[i].start_s = own.messages[i].start_s;
-		p->messages[i].end_s = own.messages[i].end_s;
-	}
-	free(own.messages);
-}
-
 /* --- how fast this machine is --------------------------------------------- */
 
 /* The first passes of a run prepare kernels and touch memory. Of a slow net fewer passes say as

@@ -56,8 +56,5 @@ double gf_speed_exchange(const struct gf_speed *m, double iteration_s);
 const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
 						const struct gf_training *training, bool replay,
 						struct gf_prediction *own, struct gf_error *why);
-/* Runs the step model again for a plan whose messages have changed, unto its prediction. A plan
- * without one, or with no costs of its network, stays as it is. */
-void gf_train_predict_anew(struct gf_plan *plan);
 
 #endif
