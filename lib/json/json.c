@@ -421,7 +421,7 @@ int gf_json_raw(struct gf_json_at *at, const char *key, char **out, struct gf_er
 
 static json_t *load_own(const char *text)
 {
-	json_t *value = gf_json_load(text, strlen(text), JSON_DECODE_ANY, NULL);
+	json_t *value = gf_heap_need(gf_json_load(text, strlen(text), JSON_DECODE_ANY, NULL));
 
 	assert(value); /* it came from json_dumps or from our own code */
 	return value;
