@@ -167,20 +167,19 @@ void gf_uncertainty_lines(const struct gf_fit *fit, struct gf_cost_line *first,
 	/* a smaller message has a line, a larger one, and each part one more where a line begins */
 	const size_t own = *nlarger + 2;
 	size_t step, i, k;
-	double from, next;
+	double factor, from, next;
 
 	if (!fit->npoints)
 		return;
 	e.d = doubt_of_fit(fit, 1 + *nlarger);
 	if (own >= most->lines) {
-		scale_lines(first, 1, factor_between(&e, 0, last));
-		scale_lines(*larger, *nlarger, factor_between(&e, 0, last));
+		factor = factor_between(&e, 0, last);
+		scale_lines(first, 1, factor);
+		scale_lines(*larger, *nlarger, factor);
 		return;
 	}
 	step = 1 + last / (most->lines - own < most->parts ? most->lines - own : most->parts);
 	for (i = 0; i == 0 || i < last; i = k) {
-		double factor;
-
 		k = last - i > step ? i + step : last;
 		factor = factor_between(&e, i, k);
 		if (i == 0)

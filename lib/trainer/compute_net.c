@@ -214,9 +214,9 @@ int gf_compute_fetch(struct gf_compute *c, struct gf_error *err)
 	size_t count;
 	const float *own = n->config.backend->running(n->net, &count);
 
-	return n->device ? gf_train_device_copy(n->device, n->running, own, count, GF_GPU_TO_HOST,
-						err)
-			 : 0;
+	if (!n->device)
+		return 0;
+	return gf_train_device_copy(n->device, n->running, own, count, GF_GPU_TO_HOST, err);
 }
 
 /* Running statistics for the following passes. */

@@ -441,9 +441,9 @@ int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from, 
 			 enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-	int rc = count ? ops->copy(d->k.gpu, d->k.stream, to, from, count * sizeof(float), kind,
-				   err)
-		       : 0;
+	int rc = 0;
 
+	if (count)
+		rc = ops->copy(d->k.gpu, d->k.stream, to, from, count * sizeof(float), kind, err);
 	return rc ?: ops->stream_sync(d->k.gpu, d->k.stream, err);
 }
