@@ -372,7 +372,8 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 		if (!c)
 			continue;
 		/* three points on a busy machine may have a line without a slope */
-		EXPECT(c->alpha_s >= 0 && c->beta_s_per_byte >= 0 && !c->of.assumed &&
+		EXPECT(c->alpha_s >= 0 && c->beta_s_per_byte >= 0 &&
+			       c->alpha_s + c->beta_s_per_byte > 0 && !c->of.assumed &&
 			       c->of.fit.npoints == 3,
 		       "%s", name);
 		/* it looks at every gradient, and a thousand times as many take longer whatever
