@@ -24,7 +24,7 @@ static double scatter(const struct gf_fit *fit)
 }
 
 /* The share d of a fit by so many lines; 0 without points. Lines of two points each leave no
- * residual: then it is GF_UNCERTAINTY_RUNS at least. */
+ * residual: then it is GF_UNCERTAINTY_TIMES at least. */
 static double doubt_of_fit(const struct gf_fit *fit, size_t nlines)
 {
 	double d;
@@ -32,7 +32,7 @@ static double doubt_of_fit(const struct gf_fit *fit, size_t nlines)
 	if (!fit->npoints)
 		return 0;
 	d = fmin(hypot(fit->residual_rms, scatter(fit)), GF_UNCERTAINTY_MOST);
-	return fit->npoints > 2 * nlines ? d : fmax(d, GF_UNCERTAINTY_RUNS);
+	return fit->npoints > 2 * nlines ? d : fmax(d, GF_UNCERTAINTY_TIMES);
 }
 
 struct end {
@@ -81,7 +81,7 @@ static double factor_between(const struct end *e, size_t first, size_t last)
  * share. */
 static double slope_error(const struct end *e, double time_s, double from, double to)
 {
-	const double off = 2 * sqrt(2) * fmax(e->d, GF_UNCERTAINTY_RUNS);
+	const double off = 2 * sqrt(2) * fmax(e->d, GF_UNCERTAINTY_TIMES);
 
 	return to > from ? off * time_s / (to - from) : INFINITY;
 }

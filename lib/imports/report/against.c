@@ -154,7 +154,7 @@ static int add_run(struct rows *r, const char *const *paths, size_t npaths, cons
 /* Is the one longer by more than both doubts together? */
 static bool longer(const struct gf_report_times *one, const struct gf_report_times *than)
 {
-	return one->median_s - (1 + GF_UNCERTAINTY_RUNS) * than->median_s >
+	return one->median_s - (1 + GF_UNCERTAINTY_TIMES) * than->median_s >
 	       hypot(one->median_s - one->least_s, than->most_s - than->median_s);
 }
 

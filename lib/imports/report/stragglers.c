@@ -221,7 +221,7 @@ static void prompt_rank(const struct study *s, size_t step, double *out)
 		for (rank = 0; rank < s->nranks; rank++)
 			s->values[rank] = times_of(s, step, rank)[i];
 		within_s = gf_stat_quantile(s->values, s->nranks, 0);
-		within_s += deviations * s->noise_s[i] + GF_UNCERTAINTY_RUNS * fabs(within_s);
+		within_s += deviations * s->noise_s[i] + GF_UNCERTAINTY_TIMES * fabs(within_s);
 		for (n = 1; n < s->nranks && s->values[n] <= within_s; n++)
 			;
 		out[i] = s->values[(n - 1) / 2];
