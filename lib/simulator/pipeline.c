@@ -242,6 +242,9 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 {
 	double begun_s = 0, first_s = INFINITY;
 
+	/* exchanges that end at no moment would pile up */
+	if (!isfinite(p->state.now_s))
+		return p->state.now_s;
 	if (p->steps >= (size_t)p->staleness)
 		p->waited_s = exchanged_s(p, p->steps - (size_t)p->staleness);
 	for (int rank = 0; rank < p->ranks; rank++) {

@@ -289,7 +289,7 @@ void gf_sim_advance(struct gf_sim_state *s, double to_s)
 static void hinder(const struct gf_sim_state *s, struct gf_sim_flight *f)
 {
 	f->beside = true;
-	if (!f->draining)
+	if (!f->draining && f->startup_end_s > s->now_s)
 		f->startup_end_s = s->now_s + f->startup_drag * (f->startup_end_s - s->now_s);
 }
 

@@ -155,6 +155,54 @@ static void test_lone_steps(void)
 	}
 }
 
+/* A time that is often 0. */
+static double some_s(struct gf_rng *rng, double most_s)
+{
+	return fmax(0, most_s * (1.5 * gf_rng_uniform(rng) - 0.5));
+}
+
+/* Startups of none and compute that ends as it begins make no time that is no number. */
+static void test_numbers(void)
+{
+	enum { TRIALS = 20000, MOST = 4 };
+	struct gf_rng rng;
+
+	gf_rng_init(&rng, 3, 0);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		struct gf_tensor tensors[MOST] = {{0}};
+		struct gf_sim_message messages[MOST] = {{0}};
+		double slowdown = 1 + some_s(&rng, 2);
+		struct gf_beside_backward mutual = {&slowdown, 1, 1 + some_s(&rng, 1),
+						    some_s(&rng, 1), NULL};
+		struct gf_model_profile model = {.tensors = tensors,
+						 .ntensors = 1 + (size_t)(MOST * gf_rng_uniform(&rng)),
+						 .forward_s = some_s(&rng, 1),
+						 .overlap_slowdown = slowdown,
+						 .issue_s = some_s(&rng, 0.1)};
+		struct gf_sim_input in = {&model, messages, model.ntensors,
+					  1 + (int)(3 * gf_rng_uniform(&rng)), some_s(&rng, 1)};
+		double pace_s;
+
+		for (size_t i = 0; i < model.ntensors; i++) {
+			model.backward_s += some_s(&rng, 1);
+			tensors[i] = (struct gf_tensor){.ready_s = model.backward_s, .need_s = NAN};
+			messages[i] = (struct gf_sim_message){
+				.first = i,
+				.last = i,
+				.mode = gf_rng_uniform(&rng) < 0.5 ? GF_MODE_NORMAL
+								   : GF_MODE_SIMULTANEOUS,
+				.startup_s = some_s(&rng, 1),
+				.per_byte_s = 1,
+				.bytes = some_s(&rng, 2),
+				.mutual = gf_rng_uniform(&rng) < 0.8 ? &mutual : NULL,
+			};
+		}
+		pace_s = gf_pipeline_pace_s(&in, 2 + trial % 2);
+		EXPECT(isfinite(pace_s) && pace_s >= model.forward_s + model.backward_s - TOLERANCE,
+		       "trial %d: a step of %g", trial, pace_s);
+	}
+}
+
 static void test_busy(void)
 {
 	static const struct gf_predicted_message gaps[] = {
@@ -169,6 +217,7 @@ int main(void)
 	test_uneven_ranks();
 	test_slowed();
 	test_lone_steps();
+	test_numbers();
 	test_busy();
 	return TEST_END();
 }
