@@ -168,14 +168,18 @@ static void count(struct gf_rounding *r, const struct value *v, size_t elems)
 	r->cut.pairs += (v->k * v->k - v->kk) * share;
 }
 
-/* Rank 0 has all of the result, or each rank its own part. */
+/* Rank 0 has all of the result, or each rank its own part, of which there may be copies. */
 static void collect(const struct walk *w, enum gf_coll_half half, struct gf_rounding *r)
 {
-	const size_t elems = w->s[0].count_elems;
+	const bool whole = half == GF_COLL_WHOLE;
+	size_t elems = whole ? w->s[0].count_elems : 0;
 
-	for (size_t i = 0; half == GF_COLL_WHOLE && i < elems; i++)
+	for (size_t i = 0; whole && i < elems; i++)
 		count(r, &w->buffers[0][i], elems);
-	for (int rank = 0; half == GF_COLL_REDUCE_SCATTER && rank < w->ranks; rank++)
+	for (int rank = 0; !whole && rank < w->ranks; rank++)
+		for (size_t i = 0; i < w->s[rank].nowned; i++)
+			elems += w->s[rank].owned[i].count;
+	for (int rank = 0; !whole && rank < w->ranks; rank++)
 		for (size_t i = 0; i < w->s[rank].nowned; i++)
 			for (size_t k = 0; k < w->s[rank].owned[i].count; k++)
 				count(r, at(w, rank, w->s[rank].owned[i]) + k, elems);

@@ -31,7 +31,7 @@ struct gf_rounding {
 
 /* What is known of values. */
 struct gf_value_statistics {
-	double correlation; /* between ranks, 1 at the most */
+	double correlation; /* between ranks, from 0 to 1 */
 	double peak;        /* the largest of a codec's block, by the rms; 0: as of normal values */
 };
 

@@ -132,7 +132,7 @@ int gf_tensors_check(const struct gf_json_at *at, const struct gf_model_profile 
 
 #define AT(member) offsetof(struct gf_gradient, member)
 static const struct gf_field gradient_fields[] = {
-	{GF_MEMBER(rms, GF_FIELD_REAL, GF_REQUIRED), .high = DBL_MAX},
+	{GF_MEMBER(rms, GF_FIELD_REAL, GF_REQUIRED), .high = 1e100},
 	{GF_MEMBER(peak, GF_FIELD_REAL, GF_REQUIRED), .high = 1e6},
 	{GF_MEMBER(zeros, GF_FIELD_REAL, GF_REQUIRED), .high = 1},
 	{GF_MEMBER(correlation, GF_FIELD_REAL, GF_REQUIRED), .low = -1, .high = 1},
@@ -245,6 +245,7 @@ void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches)
 	double forward_s = gf_model_forward_s(m), n = (double)micro_batches;
 
 	m->forward_s = n * forward_s + (n - 1) * m->backward_s;
+	m->spread_s *= n / (double)gf_model_micro_batches(m); /* as the pass's */
 	m->accumulate = micro_batches > 1 ? micro_batches : 0;
 }
 

@@ -539,6 +539,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p, size_t 
 	rc = gf_sim_group_plan(p, &group, err);
 	if (rc < 0)
 		return rc;
+	gf_sim_predict_error(&group);
 	of_group = group_request(r, &group, &axes);
 	gf_plan_period_chart(p, window, out);
 	gf_text_addf(out, "\na step of a group:\n");

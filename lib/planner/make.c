@@ -315,12 +315,43 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 	return 0;
 }
 
+/* Tensors that share blocks of a codec may round more than any of them would alone: then it is made
+ * again with a lower bound. */
+static int plan_bounded(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
+{
+	enum { TRIES = 8 };
+	const double bound = t->problem.max_error;
+	struct gf_task tighter = *t;
+	double most = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		int rc = gf_task_plan_asked(&tighter, p, err);
+
+		if (rc < 0 && i)
+			break;
+		if (rc < 0 || !(bound > 0) || !p->predicted)
+			return rc;
+		gf_sim_predict_error(p);
+		most = p->predicted->error;
+		for (size_t k = 0; k < p->nmessages; k++)
+			most = fmax(most, p->predicted->messages[k].error);
+		if (most <= bound)
+			return 0;
+		tighter.problem.max_error *= 0.99 * bound / most;
+		gf_plan_release(p);
+	}
+	return gf_error_set(err, -ENOTSUP,
+			    "--max-error: want at most %g of each message, got %.1e of one whose "
+			    "tensors share blocks of a codec: allow f32, too (--codecs)",
+			    bound, most);
+}
+
 static int plan_whole(const struct gf_request *r, const struct gf_task *t, struct gf_plan *p,
 		      struct gf_text *notes, struct gf_error *err)
 {
 	int rc = check_served(t, r, err);
 
-	rc = rc ?: gf_task_plan_asked(t, p, err);
+	rc = rc ?: plan_bounded(t, p, err);
 	if (rc < 0)
 		return rc;
 	if (notes)

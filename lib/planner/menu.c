@@ -107,15 +107,12 @@ static bool exceeds(struct filling *f, const char *algorithm, const struct gf_st
 					   .ranks = f->fabric.ranks - f->fabric.servers,
 					   .servers = f->fabric.servers,
 					   .copies = f->in->copies,
-					   .scattered = f->in->halves};
-	const struct gf_value_statistics *values;
-	struct gf_value_statistics room;
+					   .scattered = f->in->copies > 0};
 	double error;
 
 	if (!(f->in->max_error > 0))
 		return false;
-	values = gf_sim_statistics(f->in->model, 0, f->in->model->ntensors - 1, &room);
-	error = gf_sim_sum_error(&of, values, NULL);
+	error = gf_sim_worst_error(&of, f->in->model);
 	if (error <= f->in->max_error || (isnan(error) && gf_codec_is_plain(codec)))
 		return false;
 	if (isnan(error))

@@ -126,6 +126,7 @@ static int pose_period(struct gf_task *t, const struct gf_request *r, struct gf_
 		.reproducible = p->reproducible,
 		.codecs = r->outer_codecs,
 		.codecs_option = "--period: codecs",
+		.max_error = r->max_error,
 	};
 	rc = gf_menu_check_codecs(&t->outer, err);
 	if (rc < 0)

@@ -24,7 +24,8 @@ void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out
 	gf_text_addf(out, "\n");
 	if (!p->model || gf_codec_is_plain(p->messages[0].codec))
 		return;
-	error = gf_sim_library_error(p->messages[0].codec, p->ranks, gf_shard_is_used(&p->shard));
+	error = gf_sim_library_error(p->messages[0].codec, p->ranks, gf_shard_is_used(&p->shard),
+				     p->model);
 	if (error > 0)
 		gf_text_addf(
 			out,

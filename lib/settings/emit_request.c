@@ -350,8 +350,8 @@ static int bound_codecs(struct gf_request *r, const struct gf_emitter *e, const 
 		i++;
 	*kept = gf_xcalloc(i + 1, sizeof(**kept));
 	for (i = 0; r->codecs[i]; i++) {
-		error = gf_sim_library_error(r->codecs[i], r->fabric.ranks, scattered);
-		if (error <= r->max_error)
+		error = gf_sim_library_error(r->codecs[i], r->fabric.ranks, scattered, r->model);
+		if (error <= r->max_error || gf_codec_is_plain(r->codecs[i]))
 			(*kept)[n++] = r->codecs[i];
 		else
 			gf_error_set(err, 1,

@@ -20,6 +20,21 @@ static double rms(const struct rounding *r, const struct gf_value_statistics *va
 	return r->codec ? gf_rounding_rms(&r->counts, r->codec, r->sums, values) : NAN;
 }
 
+static double common(const struct gf_gradient *g)
+{
+	return fmax(g->correlation, 0);
+}
+
+/* What is summed in 16 bits was rounded to them before. */
+static void add_casts(struct gf_rounding *r)
+{
+	const double n = r->ranks;
+
+	r->coded.alone += n;
+	r->cut.alone += n;
+	r->cut.pairs += n * (n - 1);
+}
+
 static struct rounding rounding_by(const struct gf_sum_error_of *of, const struct gf_way *way,
 				   const struct gf_algorithm *a, const struct gf_codec *codec)
 {
@@ -28,12 +43,7 @@ static struct rounding rounding_by(const struct gf_sum_error_of *of, const struc
 	struct gf_way by = *way;
 	struct gf_coll_args args;
 	struct gf_error unread;
-	int ranks = 1;
 
-	for (size_t i = 0; i < by.nfactors; i++)
-		ranks *= by.factors[i];
-	if (ranks != of->ranks) /* a plan's on other ranks */
-		by.nfactors = 0;
 	by.algorithm = a;
 	by.servers = of->servers;
 	args = gf_way_args(&by, of->ranks + of->servers);
@@ -44,6 +54,8 @@ static struct rounding rounding_by(const struct gf_sum_error_of *of, const struc
 	args.lossy = r.sums == GF_F32 && codec->error > 0;
 	if (gf_rounding_of(a, &args, &r.counts, &unread))
 		r.codec = NULL;
+	else if (r.sums != GF_F32)
+		add_casts(&r.counts);
 	return r;
 }
 
@@ -78,7 +90,32 @@ double gf_sim_sum_error(const struct gf_sum_error_of *of, const struct gf_value_
 	return rms(&r, values);
 }
 
-double gf_sim_library_error(const char *codec, int ranks, bool scattered)
+double gf_sim_worst_error(const struct gf_sum_error_of *of, const struct gf_model_profile *m)
+{
+	const struct rounding r = rounding_of(of);
+	struct gf_value_statistics least = {.correlation = 1}, most = {0};
+	bool all = m != NULL, any = false;
+	double worst = NAN;
+
+	for (size_t i = 0; m && i < m->ntensors; i++) {
+		const struct gf_gradient *g = m->tensors[i].gradient;
+
+		all &= g != NULL;
+		if (!g || !(g->rms > 0))
+			continue;
+		any = true;
+		least.correlation = fmin(least.correlation, common(g));
+		most.correlation = fmax(most.correlation, common(g));
+		least.peak = most.peak = fmax(most.peak, g->peak);
+	}
+	/* in whatever shares tensors are in it, it is at most that of one of these */
+	if (any)
+		worst = fmax(rms(&r, &least), rms(&r, &most));
+	return all && any ? worst : fmax(worst, rms(&r, NULL));
+}
+
+double gf_sim_library_error(const char *codec, int ranks, bool scattered,
+			    const struct gf_model_profile *m)
 {
 	struct gf_message like = {.codec = (char *)codec};
 	const struct gf_sum_error_of of = {
@@ -88,14 +125,14 @@ double gf_sim_library_error(const char *codec, int ranks, bool scattered)
 	while (!gf_algorithms[i]->stands_for)
 		i++;
 	like.algorithm = (char *)gf_algorithms[i]->name;
-	return gf_sim_sum_error(&of, NULL, NULL);
+	return gf_sim_worst_error(&of, m);
 }
 
 struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message)
 {
 	return (struct gf_sum_error_of){
 		.message = &p->messages[message],
-		.ranks = p->ranks,
+		.ranks = gf_plan_group_ranks(p),
 		.servers = p->servers,
 		.copies = gf_plan_copies(p),
 		.scattered = gf_shard_is_used(&p->shard),
@@ -125,7 +162,7 @@ static void fill(struct blocks *b, double elems, double most)
 const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profile *m, size_t first,
 						    size_t last, struct gf_value_statistics *room)
 {
-	double squares = 0, common = 0;
+	double squares = 0, shared = 0;
 	struct blocks blocks = {0};
 
 	for (size_t i = first; i <= last; i++) {
@@ -137,30 +174,30 @@ const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profil
 			return NULL;
 		weight = elems * g->rms * g->rms;
 		squares += weight;
-		common += weight * g->correlation;
+		shared += weight * common(g);
 		fill(&blocks, elems, g->rms * g->peak);
 	}
 	if (!(squares > 0))
 		return NULL;
 	blocks.squares += blocks.filled * blocks.most * blocks.most;
-	*room = (struct gf_value_statistics){common / squares, sqrt(blocks.squares / squares)};
+	*room = (struct gf_value_statistics){shared / squares, sqrt(blocks.squares / squares)};
 	return room;
 }
 
-/* The sum of the squares of the message's exact means; of equal ones where nothing is known. */
-static double squares_of(const struct gf_plan *p, size_t message)
+/* The sum of the squares of the message's exact means; unless all are known, of equal ones. */
+static double squares_of(const struct gf_plan *p, size_t message, bool known)
 {
 	const struct gf_message *m = &p->messages[message];
 	double sum = 0;
 
 	for (size_t i = m->first; i <= m->last; i++) {
 		const struct gf_tensor *t = &p->model->tensors[i];
-		const double c = t->gradient ? t->gradient->correlation : 0;
-		const double rms = t->gradient ? t->gradient->rms : 1;
+		const double c = known ? common(t->gradient) : 0;
+		const double rms = known ? t->gradient->rms : 1;
 
-		sum += (double)t->count_elems * rms * rms * (1 + (p->ranks - 1) * c);
+		sum += (double)t->count_elems * rms * rms * (1 + (gf_plan_group_ranks(p) - 1) * c);
 	}
-	return fmax(sum, 0);
+	return sum;
 }
 
 double gf_sim_step_error(const struct gf_plan *p, double *messages)
@@ -168,12 +205,13 @@ double gf_sim_step_error(const struct gf_plan *p, double *messages)
 	GF_FREED struct rounding *r = gf_xcalloc(p->nmessages, sizeof(*r));
 	double errors = 0, squares = 0;
 	struct gf_value_statistics room;
+	const bool known = gf_sim_statistics(p->model, 0, p->model->ntensors - 1, &room);
 	size_t i, k;
 
 	for (i = 0; gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) && i < p->nmessages; i++) {
 		const struct gf_sum_error_of of = gf_sum_error_of(p, i);
 		const struct gf_message *m = of.message;
-		const double weight = squares_of(p, i);
+		const double weight = squares_of(p, i, known);
 		double error;
 
 		for (k = 0; k < i && !gf_message_goes_as(&p->messages[k], m); k++)

@@ -186,12 +186,41 @@ static void compare(const struct gf_algorithm *a, const struct gf_codec *codec, 
 	free(w);
 }
 
+/* An element of a reduce-scatter counts once, however many copies of it are left: its sum has the
+ * additions of an all-reduce, and fewer encodings. */
+static void copies(const struct gf_algorithm *a)
+{
+	struct gf_way way = {.algorithm = a, .nfactors = 3, .factors = {4, 2, 2}};
+	struct gf_coll_args args = gf_way_args(&way, 16);
+	struct gf_rounding whole, part;
+	struct gf_error err = {""};
+
+	args.count_elems = 16;
+	args.elem_bytes = sizeof(float);
+	args.lossy = true;
+	EXPECT(gf_rounding_of(a, &args, &whole, &err) == 0, "%s", err.text);
+	args.half = GF_COLL_REDUCE_SCATTER;
+	for (args.copies = 1; args.copies <= 4; args.copies *= 2) {
+		EXPECT(gf_rounding_of(a, &args, &part, &err) == 0, "%s", err.text);
+		EXPECT(fabs(part.added.alone / whole.added.alone - 1) < 0.1,
+		       "%s, %d copies: additions %g, of the whole %g", a->name, args.copies,
+		       part.added.alone, whole.added.alone);
+		EXPECT(part.coded.alone > 0.5 * whole.coded.alone &&
+			       part.coded.alone < whole.coded.alone,
+		       "%s, %d copies: encodings %g, of the whole %g", a->name, args.copies,
+		       part.coded.alone, whole.coded.alone);
+	}
+}
+
 int main(void)
 {
 	const struct gf_algorithm *a;
 	const struct gf_codec *c;
 	size_t i;
 
+	for (i = 0; (a = gf_algorithms[i]); i++)
+		if (a->traits & GF_ALGORITHM_COPIES)
+			copies(a);
 	for (i = 0; (a = gf_algorithms[i]); i++) {
 		struct gf_way way;
 		const struct gf_coll_args args = args_of(a, &way, true);

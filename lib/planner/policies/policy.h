@@ -34,7 +34,7 @@ struct gf_problem {
 	size_t nfactors;
 	size_t max_messages;     /* of a plan, for optimal; 0: any number */
 	bool halves;             /* only algorithms that come in two halves */
-	int copies;              /* ... which leave so many copies; 0: one */
+	int copies;              /* ... of shards, which leave so many; 0: no shards */
 	bool reproducible;       /* only those that gf_algorithm_reproduces */
 	double max_error;        /* ... whose sums round less (simulator/sum_error.h); 0: any */
 	enum gf_release release; /* of all messages */

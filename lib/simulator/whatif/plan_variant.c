@@ -88,7 +88,7 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p, const struct 
 	v->model = *p->model;
 	if (w->ranks && w->ranks != p->ranks) {
 		v->plan.ranks = w->ranks;
-		if (p->shard.group_ranks == p->ranks)
+		if (p->shard.group_ranks == p->ranks || p->shard.group_ranks > w->ranks)
 			v->plan.shard.group_ranks = w->ranks;
 		for (size_t i = 0; i < p->nmessages && rc == 0; i++)
 			rc = fit_stages(&v->plan.messages[i], &v->plan.selection, w->ranks, err);

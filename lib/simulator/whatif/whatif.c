@@ -105,12 +105,10 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p, const stru
 			   (double)gf_model_micro_batches(p->model) * o->ranks / o->iteration_s;
 }
 
+/* p: on the outcome's ranks. */
 static void add_error(const struct gf_plan *p, struct gf_outcome *o)
 {
-	struct gf_plan there = *p;
-
-	there.ranks = o->ranks;
-	o->error = gf_sim_step_error(&there, NULL);
+	o->error = gf_sim_step_error(p, NULL);
 	o->error_of_note = o->error > GF_ERROR_OF_NOTE ? o->error : 0;
 }
 
@@ -212,6 +210,7 @@ static int run(const struct gf_plan *p, const struct gf_what_if *w, struct gf_va
 	       struct gf_outcome *o, struct gf_error *err)
 {
 	struct gf_sim_result r = {.messages = o->messages};
+	struct gf_plan there = *p;
 	double median = 1;
 	int rc = gf_variant_init(v, p, w, err);
 
@@ -220,7 +219,8 @@ static int run(const struct gf_plan *p, const struct gf_what_if *w, struct gf_va
 		return rc;
 	if (w->timeline)
 		draw_timeline(v, w, median, o);
-	gf_outcome_finish(o, p, &r);
+	there.shard = v->plan.shard;
+	gf_outcome_finish(o, &there, &r);
 	bounds(v, o);
 	return add_total(v, w, o, err);
 }
@@ -257,7 +257,8 @@ static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w, struct gf_outcome *o,
 		     struct gf_error *err)
 {
-	const struct gf_network *network = w->network ? w->network : w->levels ? NULL : p->network;
+	const bool told = w->levels || w->bandwidth_bytes_per_s > 0;
+	const struct gf_network *network = w->network ? w->network : told ? NULL : p->network;
 	struct gf_plan there = *p;
 	double low, high;
 	int rc;
@@ -436,13 +437,13 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_ou
 	rc = rc ?: add_doubt(p, w, &o, err);
 	if (rc == 0 && w->beyond)
 		gf_beyond_add(w->beyond, &v.plan, &v.fabric, &v.traffic);
-	gf_variant_release(&v);
 	if (rc < 0) {
 		gf_outcome_release(&o);
 	} else {
-		add_error(p, &o);
+		add_error(&v.plan, &o);
 		*out = o;
 	}
+	gf_variant_release(&v);
 	return rc;
 }
 
