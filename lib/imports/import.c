@@ -407,6 +407,27 @@ static int add_file(void *ctx, const char *file, int number, int count, struct g
 	return rc;
 }
 
+static int add_first(void *ctx, const char *file, int number, int count, struct gf_error *err)
+{
+	return number ? 0 : add_file(ctx, file, number, count, err);
+}
+
+/* A folder's files of ranks may be longer together than what fits into memory. */
+static bool is_of_ranks(const struct gf_import *in, const char *format)
+{
+	struct gf_import first = *in;
+	struct gf_text text = {0};
+	const struct gf_importer *importer = NULL;
+	struct gf_error unread;
+	bool found = gf_import_each(in->file, add_first, &text, &unread) == 0;
+
+	first.size = text.length;
+	first.text = text.data ? text.data : "";
+	found = found && gf_import_find(&first, format, &importer, &unread) == 0;
+	gf_text_release(&text);
+	return found && importer->ranks;
+}
+
 int gf_import_file(const struct gf_import *in, const char *params_file, const char *format,
 		   struct gf_profile *out, struct gf_text *remarks, struct gf_error *err)
 {
@@ -414,17 +435,14 @@ int gf_import_file(const struct gf_import *in, const char *params_file, const ch
 	struct gf_text all = {0};
 	GF_FREED char *text = NULL, *params = NULL;
 	size_t size;
-	const struct gf_importer *importer = NULL;
 	int rc;
 
 	read.folder = is_folder(in->file);
+	if (read.folder && is_of_ranks(in, format))
+		return read_ranks(in, params_file, format, out, remarks, err);
 	rc = gf_import_each(in->file, add_file, &all, err);
 	read.size = all.length;
 	read.text = text = gf_text_take(&all);
-	if (rc == 0 && read.folder)
-		rc = gf_import_find(&read, format, &importer, err);
-	if (importer && importer->ranks)
-		return read_ranks(in, params_file, format, out, remarks, err);
 	if (rc == 0 && params_file)
 		rc = gf_gunzip_read(params_file, &params, &size, err);
 	read.parameters = params;
@@ -528,10 +546,15 @@ int gf_import_records(const struct gf_import *in, gf_import_record *take, void *
 		}
 		for (next = open + length; p < next; p++)
 			number += *p == '\n';
-		/* the rest of its line is blank, or a comma */
-		p += strcspn(p, "\n");
-		number += p < end;
-		p += p < end;
+		/* another may follow in its line */
+		p += strspn(p, " \t\r,]");
+		if (p < end && *p == '\n') {
+			number++;
+			p++;
+		} else if (p < end && *p != '{') {
+			gf_imported_leave(in->imported, "lines that are no records", number);
+			p += strcspn(p, "\n{");
+		}
 	}
 	return rc;
 }

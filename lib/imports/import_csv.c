@@ -359,6 +359,18 @@ static int name_all(struct parameters *p, struct gf_model_profile *m, struct gf_
 	return 0;
 }
 
+static int read_elems(const struct gf_csv *csv, size_t row, int column, size_t *elems,
+		      struct gf_error *err)
+{
+	long long n = 0;
+	int rc = gf_units_int(gf_csv_field(csv, row, column), 0, LLONG_MAX, &n, err);
+
+	*elems = (size_t)n;
+	if (rc)
+		csv_place(csv, row, column, err);
+	return rc;
+}
+
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, struct gf_error *err)
 {
 	struct parameters p = {0};
@@ -371,8 +383,8 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, stru
 	if (rc == 0) {
 		p.left = gf_xcalloc(p.csv.nrows + 1, sizeof(*p.left));
 		for (size_t row = 0; row < p.csv.nrows; row++)
-			p.left[row] = strtoull(gf_csv_field(&p.csv, row, p.elems), NULL, 10);
-		rc = name_all(&p, m, err);
+			rc = rc ?: read_elems(&p.csv, row, p.elems, &p.left[row], err);
+		rc = rc ?: name_all(&p, m, err);
 		free(p.left);
 	}
 	gf_csv_release(&p.csv);

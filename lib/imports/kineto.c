@@ -212,7 +212,9 @@ static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error 
 	double start = 0, duration = 0;
 	int rc = gf_json_real(at, "ts", -1e18, 1e18, &start, err);
 
-	rc = rc ?: gf_json_real(at, "dur", 0, 1e18, &duration, err);
+	/* PyTorch 1.13 and older have events that end before they begin */
+	rc = rc ?: gf_json_real(at, "dur", -1e18, 1e18, &duration, err);
+	duration = fmax(duration, 0);
 	if (rc == 0) {
 		if (gf_json_has(at, "args"))
 			gf_json_object(at, "args", &args, NULL);

@@ -34,7 +34,7 @@ static size_t bytes_of(const char *type)
 /* A collective's group, and its bytes; false: the arguments do not say them. */
 static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 {
-	GF_FREED char *type = NULL, *ranks = NULL;
+	GF_FREED char *type = NULL, *ranks = NULL, *name = NULL, *group = NULL;
 	size_t elems = 0;
 	bool known = gf_json_size(args, "In msg nelems", 1, SIZE_MAX >> 8, &elems, NULL) == 0 &&
 		     gf_json_int(args, "Group size", 1, INT_MAX, &span->ranks, NULL) == 0 &&
@@ -42,10 +42,13 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 
 	if (known && gf_json_has(args, "Process Group Ranks"))
 		gf_json_string(args, "Process Group Ranks", &ranks, NULL);
+	if (known && gf_json_has(args, "Process Group Name"))
+		gf_json_string(args, "Process Group Name", &name, NULL);
 	if (known && gf_json_has(args, "Seq"))
 		gf_json_size(args, "Seq", 0, SIZE_MAX / 2, &span->sequence, NULL);
 	span->elems = known ? elems * bytes_of(type) : 0;
-	span->group = gf_collectives_group(ranks ? ranks : "", span->ranks);
+	group = gf_xasprintf("%s %s", ranks ? ranks : "", name ? name : "");
+	span->group = gf_collectives_group(group, span->ranks);
 	return span->elems > 0;
 }
 

@@ -289,7 +289,9 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, enum gf_coll_hal
 
 static bool is_told(const struct gf_nccl_run *run)
 {
-	return run->told.algorithm[0] || run->told.protocol[0] || run->told.channels[0];
+	const struct gf_nccl_told *t = &run->told;
+
+	return t->algorithm[0] || t->protocol[0] || t->channels[0] || t->least[0];
 }
 
 static bool tells(const struct gf_nccl_log *log)
@@ -307,8 +309,10 @@ static char *told_words(const struct gf_nccl_told *t, const struct gf_dialect *d
 	struct gf_tuning tuning;
 	char *words;
 
-	if (!t->algorithm[0] && !t->protocol[0] && !t->channels[0])
+	if (!t->algorithm[0] && !t->protocol[0] && !t->channels[0] && !t->least[0])
 		return gf_xstrdup("default");
+	if (t->least[0] && strcmp(t->least, t->channels) != 0)
+		return NULL; /* between both */
 	words = gf_xasprintf("%s.%s%s%s", t->algorithm, t->protocol, t->channels[0] ? "." : "",
 			     t->channels);
 	if (gf_tuning_read(dialect, words, &tuning, err) == 0) {
@@ -320,22 +324,27 @@ static char *told_words(const struct gf_nccl_told *t, const struct gf_dialect *d
 	return NULL;
 }
 
-/* Each run of an all-reduce as what NCCL was told. */
-static int take_variants(const struct gf_nccl_log *log, int ranks, struct gf_readings *all,
-			 struct gf_error *err)
+/* Each run of an all-reduce, on as many ranks as that one, as what NCCL was told. */
+static int take_variants(const struct gf_nccl_log *log, const struct gf_nccl_run *like, int ranks,
+			 struct gf_readings *all, struct gf_error *err)
 {
 	const struct gf_dialect *dialect = gf_dialect_of(log->library);
-	GF_RELEASED(gf_text_release) struct gf_text other = {0};
 	enum gf_coll_half collective;
 	struct gf_error why;
 	int rc = 0;
 
 	for (size_t i = 0; i < log->nruns && rc == 0; i++) {
 		const struct gf_nccl_run *run = &log->runs[i];
+		GF_RELEASED(gf_text_release) struct gf_text other = {0};
 		char *words;
 
 		if (!run->nrows || !find_collective(log, i, &collective, &other) || collective)
 			continue;
+		if (run->listed != like->listed) {
+			gf_imported_leave(log->imported, "tables of variants on other ranks",
+					  run->line);
+			continue;
+		}
 		words = told_words(&run->told, dialect, &why);
 		if (words)
 			rc = take_rows(log, i, collective, ranks, words, false, all, err);
@@ -429,7 +438,7 @@ static int take_collective(const struct gf_nccl_log *log, const struct gf_import
 	}
 	rc = rc ?: take_rows(log, run, collective, ranks, NULL, in->variant, all, err);
 	if (rc == 0 && !collective && tells(log))
-		rc = take_variants(log, ranks, all, err);
+		rc = take_variants(log, &log->runs[run], ranks, all, err);
 	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all->nwrong)
 		gf_text_addf(remarks,
 			     "%s: the run failed its check: %lld values are out of bounds; its "
@@ -493,10 +502,21 @@ static void take_word(const char *line, const char *name, char word[32])
 		snprintf(word, 32, "%.*s", (int)strcspn(value, " \t\r\n;'\"."), value);
 }
 
+/* A program starts. What the one before it was told and has listed is gone if it failed before its
+ * first row. */
+static void begin_anew(struct gf_nccl_log *log, size_t number)
+{
+	struct gf_nccl_run *run = gf_nccl_begin(log, number);
+
+	if (!run->listed)
+		return;
+	tdestroy(run->names, free);
+	*run = (struct gf_nccl_run){.line = number};
+	memset(&log->told, 0, sizeof(log->told));
+}
+
 static void note_told(struct gf_nccl_log *log, const char *line)
 {
-	static const char *const channels[] = {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS",
-					       "NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS"};
 	struct gf_nccl_told *t = &log->told;
 	const char *version;
 
@@ -504,12 +524,17 @@ static void note_told(struct gf_nccl_log *log, const char *line)
 		return;
 	take_word(line, "NCCL_ALGO", t->algorithm);
 	take_word(line, "NCCL_PROTO", t->protocol);
-	for (size_t i = 0; i < GF_ARRAY_LENGTH(channels); i++)
-		take_word(line, channels[i], t->channels);
+	take_word(line, "NCCL_MAX_NCHANNELS", t->channels);
+	take_word(line, "NCCL_MAX_CTAS", t->channels);
+	take_word(line, "NCCL_MIN_NCHANNELS", t->least);
+	take_word(line, "NCCL_MIN_CTAS", t->least);
 	version = strstr(line, "CCL version ");
-	if (version && version > line && strchr("NR", version[-1]))
+	if (version && version > line && strchr("NR", version[-1])) {
+		const char *number = version + 12 + strspn(version + 12, ": "); /* RCCL's */
+
 		snprintf(log->library, sizeof(log->library), "%cCCL %.*s", version[-1],
-			 (int)strcspn(version + 12, "+- \t\r\n"), version + 12);
+			 (int)strcspn(number, "+- \t\r\n"), number);
+	}
 }
 
 /* What is said of a run before its rows; false: nothing of it. The signs "#" are gone where a web
@@ -554,6 +579,6 @@ bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number)
 		return true;
 	}
 	if (strncmp(line, "nThread ", 8) == 0)
-		gf_nccl_begin(log, number);
+		begin_anew(log, number);
 	return false;
 }

@@ -25,7 +25,8 @@ struct gf_nccl_row {
 
 /* What NCCL was told; "": nothing. */
 struct gf_nccl_told {
-	char algorithm[32], protocol[32], channels[32];
+	char algorithm[32], protocol[32], channels[32]; /* at most so many */
+	char least[32];                                 /* channels */
 };
 
 struct gf_nccl_run {
