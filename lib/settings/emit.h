@@ -119,12 +119,15 @@ struct gf_emitter {
 	 * layers into units, as a rule of planner/shards.h (NULL: as it is told); and the rule that
 	 * is all of its default, with these shards: with fewer that is one bucket. Are all
 	 * parameters gathered before forward where there are no units? settle: takes out of a plan
-	 * with units what it cannot be told. */
+	 * with units what it cannot be told. Without units: how many elements of a bucket it is told by a
+	 * plan, and whether a bucket of so many ends before the next tensor. */
 	unsigned shards;
 	const char *shard_units, *shard_rule;
 	unsigned overlaps;
 	bool gathers_before;
 	void (*settle)(struct gf_plan *p);
+	double (*bucket_elems)(const struct gf_plan *p);
+	bool (*closes)(double elems, double next, double told);
 	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
 	/* Of a plan. -ENOTSUP: it needs what the target does not have. */

@@ -134,7 +134,8 @@ static void add_bucket(const struct gf_plan *p, size_t i, struct gf_text *out)
 	double unit, cap = 0;
 	int digits;
 
-	for (digits = 0, unit = 1; digits < 9 && !(cap > all - last); digits++, unit /= 10)
+	/* in whole bytes, as DDP cuts the number off */
+	for (digits = 0, unit = 1; digits < 9 && !(floor(cap * MIB) > (all - last) * MIB); digits++, unit /= 10)
 		cap = floor(all / unit) * unit;
 	gf_text_addf(out, "%.*f", digits - 1, cap);
 }

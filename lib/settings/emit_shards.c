@@ -12,6 +12,8 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "collectives/codecs/codec.h"
+#include "documents/plan_parts.h"
+#include "json/json.h"
 #include "planner/shards.h"
 #include "simulator/predict.h"
 #include "settings/emit.h"
@@ -146,6 +148,34 @@ static void delay_gathers(const struct job *j, struct gf_plan *p)
 	p->predicted->exposed_comm_s += more_s;
 }
 
+/* The buckets that the target makes of such a size, by its own rule. */
+static void cut_as_told(const struct gf_emitter *e, double told, struct gf_plan *p)
+{
+	struct gf_message *made = NULL;
+	size_t n = 0, capacity = 0, of = 0;
+	double elems = 0;
+
+	for (size_t i = 0; i < p->model->ntensors; i++) {
+		const double next = (double)p->model->tensors[i].count_elems;
+
+		while (p->messages[of].last < i)
+			of++;
+		if (!n || e->closes(elems, next, told)) {
+			gf_record_copy(&gf_message_record, gf_array_push(&made, &n, &capacity),
+				       &p->messages[of]);
+			made[n - 1].first = i;
+			elems = 0;
+		}
+		made[n - 1].last = i;
+		elems += next;
+	}
+	gf_list_free(&gf_message_record, p->messages, p->nmessages);
+	p->messages = made;
+	p->nmessages = p->predicted->nmessages = n;
+	free(p->predicted->messages);
+	p->predicted->messages = gf_xcalloc(n, sizeof(*p->predicted->messages));
+}
+
 static int plan_cap(struct job *j, double cap_bytes, struct gf_plan *p, struct gf_text *notes,
 		    struct gf_error *err)
 {
@@ -157,14 +187,19 @@ static int plan_cap(struct job *j, double cap_bytes, struct gf_plan *p, struct g
 
 static int time_cap(void *job, double cap_bytes, double *s, struct gf_error *err)
 {
+	const struct gf_emitter *e = ((struct job *)job)->e;
 	GF_RELEASED(gf_plan_release) struct gf_plan p = {0};
 	int rc = plan_cap(job, cap_bytes, &p, NULL, err);
 
 	if (rc)
 		return rc;
+	if (e->closes) {
+		cut_as_told(e, cap_bytes / (double)sizeof(float), &p);
+		rc = gf_plan_predict(&p, NULL, err);
+	}
 	delay_gathers(job, &p);
 	*s = p.predicted->iteration_s;
-	return 0;
+	return rc;
 }
 
 /* By the target's own cut of layers, or with the largest cap of buckets that is as good as any. */
@@ -226,6 +261,11 @@ static int settle(struct job *j, struct gf_plan *p, struct gf_error *err)
 	j->t.doubt = gf_emit_doubt(p);
 	if (has_units(p))
 		j->e->settle(p);
+	else
+		cut_as_told(j->e,
+			    j->t.cap_bytes > 0 ? j->t.cap_bytes / (double)sizeof(float)
+					       : j->e->bucket_elems(p),
+			    p);
 	rc = gf_plan_predict(p, NULL, err);
 	if (rc < 0)
 		return rc;
@@ -348,6 +388,13 @@ static size_t module_length(const struct gf_plan *p, size_t unit, size_t last, s
 	return length;
 }
 
+static void quote_part(struct gf_text *out, const char *name, size_t length)
+{
+	GF_FREED char *part = gf_xasprintf("%.*s", (int)length, name);
+
+	gf_json_quote(out, part);
+}
+
 /* Modules in the order of forward, a list per unit. -ENOTSUP: two units have parts of one. */
 static int add_units(const struct gf_plan *p, struct gf_text *out, struct gf_error *err)
 {
@@ -369,7 +416,8 @@ static int add_units(const struct gf_plan *p, struct gf_text *out, struct gf_err
 					"--emit fsdp2: want units of whole modules, got a cut "
 					"through %.*s (--shard zero3:units=layer)",
 					(int)now, name);
-			gf_text_addf(out, "%s\"%.*s\"", before, (int)now, name);
+			gf_text_addf(out, "%s", before);
+			quote_part(out, name, now);
 			before = ", ";
 			module = name;
 			length = now;
@@ -491,6 +539,33 @@ static void settle_deepspeed(struct gf_plan *p)
 	}
 }
 
+static double largest_elems(const struct gf_plan *p)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < p->nmessages; i++)
+		most = fmax(most, elems_of(p, i));
+	return most;
+}
+
+/* A tensor that is larger goes by itself. */
+static double joined_elems(const struct gf_plan *p)
+{
+	double most = 0, least = INFINITY;
+
+	for (size_t i = 0; i < p->nmessages; i++) {
+		least = fmin(least, elems_of(p, i));
+		if (p->messages[i].first < p->messages[i].last)
+			most = fmax(most, elems_of(p, i));
+	}
+	return most > 0 ? most : least;
+}
+
+static bool closes_deepspeed(double elems, double next, double told)
+{
+	return elems + next > told;
+}
+
 /*
  * Stages 1 and 2 reduce a bucket before the next gradient would make it larger than
  * reduce_bucket_size elements. By default they all-reduce it; without
@@ -506,19 +581,18 @@ static int emit_deepspeed(const struct gf_plan *p, const struct gf_emit_times *t
 			  struct gf_text *out, struct gf_error *err)
 {
 	const int stage = 1 + gf_shard_has(&p->shard, GF_SHARD_GRADIENTS) + has_units(p);
-	double small, kept = reused_elems(p, &small), most = 0;
+	double small, kept = reused_elems(p, &small), most = largest_elems(p);
+	const double told = has_units(p) ? most : joined_elems(p);
 
 	(void)t;
 	(void)err;
-	for (size_t i = 0; i < p->nmessages; i++)
-		most = fmax(most, elems_of(p, i));
 	gf_text_addf(out,
 		     "{\n"
 		     "  \"zero_optimization\": {\n"
 		     "    \"stage\": %d,\n"
 		     "    \"overlap_comm\": true,\n"
 		     "    \"reduce_bucket_size\": %.0f",
-		     stage, most);
+		     stage, told);
 	if (has_units(p))
 		gf_text_addf(out,
 			     ",\n    \"stage3_prefetch_bucket_size\": %.0f,\n"
@@ -554,6 +628,8 @@ const struct gf_emitter gf_emitter_deepspeed = {
 	.overlaps = GF_SHARD_PARAMETERS,
 	.gathers_before = true,
 	.settle = settle_deepspeed,
+	.bucket_elems = joined_elems,
+	.closes = closes_deepspeed,
 	.emit = emit_deepspeed,
 };
 
@@ -574,6 +650,12 @@ static double full_elems(const struct gf_plan *p)
 	for (size_t i = 0; i + 1 < p->nmessages; i++)
 		least = fmin(least, elems_of(p, i));
 	return fmin(least, all_elems(p));
+}
+
+static bool closes_megatron(double elems, double next, double told)
+{
+	(void)next;
+	return elems >= told;
 }
 
 /*
@@ -622,5 +704,7 @@ const struct gf_emitter gf_emitter_megatron = {
 	.shard_rule = "megatron",
 	.overlaps = GF_SHARD_GRADIENTS,
 	.settle = settle_megatron,
+	.bucket_elems = full_elems,
+	.closes = closes_megatron,
 	.emit = emit_megatron,
 };
