@@ -168,8 +168,10 @@ static int take_plans(struct arguments *a, struct gf_documents *d, struct gf_err
 				  s->nplans);
 	for (size_t i = 0; rc == 0 && i < s->nplans; i++)
 		rc = check_period(a, i, err);
-	for (size_t i = 0; rc == 0 && a->accumulate && i < s->nplans; i++)
+	for (size_t i = 0; rc == 0 && a->accumulate && i < s->nplans; i++) {
+		rc = gf_shard_check_batches(&s->plans[i]->shard, a->accumulate, err);
 		gf_model_accumulate(s->plans[i]->model, a->accumulate);
+	}
 	return rc;
 }
 

@@ -117,3 +117,13 @@ const struct gf_shard_plan gf_shard_plan_auto = {
 	.source = "gradflow",
 	.traits = GF_SHARD_OPEN,
 };
+
+int gf_shard_check_batches(const struct gf_shard *s, size_t micro_batches, struct gf_error *err)
+{
+	if (micro_batches <= 1 || !gf_shard_has(s, GF_SHARD_PARAMETERS))
+		return 0;
+	return gf_error_set(err, -ENOTSUP,
+			    "--accumulate: want 1 with --shard %s, which gathers anew for each "
+			    "micro-batch, got %zu",
+			    gf_shard_plans[s->method]->name, micro_batches);
+}

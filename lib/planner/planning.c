@@ -227,23 +227,29 @@ static int refine(struct gf_planning *s, const char *trace, struct gf_error *err
 
 static int accumulate(struct gf_planning *s, size_t n, struct gf_error *err)
 {
+	struct gf_model_profile *m;
+
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
 				    "--accumulate: want a model with its times, found none");
-	s->accumulated = gf_model_profile_copy(s->request.model);
-	gf_model_accumulate(s->accumulated, n);
-	s->request.model = s->accumulated;
+	m = gf_model_profile_copy(s->request.model);
+	gf_model_accumulate(m, n);
+	gf_model_profile_free(s->accumulated);
+	s->request.model = s->accumulated = m;
 	return 0;
 }
 
 /* Backward makes activations again. */
 static int recompute(struct gf_planning *s, struct gf_error *err)
 {
+	const struct gf_plan *given = s->documents.plan;
 	struct gf_model_profile *m;
 
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
 				    "--memory: recompute: want a model with its times, found none");
+	if (given && s->request.model == given->model && given->memory.recompute)
+		return 0; /* does so already */
 	m = gf_model_profile_copy(s->request.model);
 	gf_sim_recompute(m);
 	gf_model_profile_free(s->accumulated);
@@ -265,10 +271,10 @@ int gf_planning_begin(struct gf_planning *s, const struct gf_planning_times *tim
 	rc = estimate(s, times->rates, times->batch, err);
 	if (rc == 0 && times->trace)
 		rc = refine(s, times->trace, err);
-	if (rc == 0 && times->accumulate)
-		rc = accumulate(s, times->accumulate, err);
 	if (rc == 0 && s->axes.memory.recompute)
 		rc = recompute(s, err);
+	if (rc == 0 && times->accumulate)
+		rc = accumulate(s, times->accumulate, err);
 	if (rc == 0)
 		describe(s);
 	return rc;

@@ -120,7 +120,7 @@ static void obey(const struct search *s, struct gf_shard_draft *d)
 
 static void evaluate(struct search *s, struct gf_shard_draft *d)
 {
-	struct gf_memory_setting setting = {s->model, &s->shard, &s->t->memory, false};
+	struct gf_memory_setting setting = {s->model, &s->shard, &s->t->memory, false, 1};
 	struct gf_sim_result result = {.messages = s->predicted};
 	struct gf_sim_input in = {
 		.model = s->model,
@@ -576,13 +576,9 @@ static int plan_sharded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 	struct search s;
 	int rc;
 
-	if (gf_model_micro_batches(problem.model) > 1 &&
-	    gf_shard_has(&t->shard, GF_SHARD_PARAMETERS))
-		return gf_error_set(err, -ENOTSUP,
-				    "--accumulate: want 1 with --shard %s, which gathers anew for "
-				    "each micro-batch, got %zu",
-				    gf_shard_plans[t->shard.method]->name,
-				    gf_model_micro_batches(problem.model));
+	rc = gf_shard_check_batches(&t->shard, gf_model_micro_batches(problem.model), err);
+	if (rc)
+		return rc;
 	problem.halves = true;
 	problem.copies = problem.fabric.ranks / t->shard.group_ranks;
 	rc = gf_workbench_init(&w, &problem, err);

@@ -86,19 +86,21 @@ static double recomputed_bytes(const struct gf_model_profile *model)
 void gf_sim_recompute(struct gf_model_profile *model)
 {
 	const double all_bytes = (double)gf_model_profile_activations(model);
+	const double forward_s = gf_model_forward_s(model); /* of a pass */
 	double before_s = 0;
 	size_t first, last, i;
 
 	for (first = 0; first < model->ntensors; first = last + 1) {
 		last = segment_end(model, first, all_bytes);
-		before_s = model->forward_s -
+		before_s = forward_s -
 			   (last + 1 < model->ntensors ? gf_sim_need_of_s(model, last) : 0);
 		for (i = first; i <= last; i++)
 			model->tensors[i].need_s = gf_sim_need_of_s(model, i);
 		for (i = first; i <= last; i++)
-			model->tensors[i].ready_s += fmin(fmax(before_s, 0), model->forward_s);
+			model->tensors[i].ready_s += fmin(fmax(before_s, 0), forward_s);
 	}
-	model->backward_s += model->forward_s;
+	model->forward_s += (double)(gf_model_micro_batches(model) - 1) * forward_s;
+	model->backward_s += forward_s;
 }
 
 /* Gathered units, from the start of a gather to the end of the stage up to which it stays. */
@@ -187,7 +189,8 @@ void gf_sim_memory(const struct gf_memory_setting *s, const struct gf_sim_input 
 	*use = (struct gf_memory_use){
 		.parameters_bytes = round(all.bytes * (units ? part : 1) +
 					  (sharded && s->coded ? 4 * all.elems * part : 0)),
-		.gradients_bytes = round(all.bytes * (scattered ? part : 1)),
+		.gradients_bytes = round(all.bytes * ((scattered ? part : s->staleness) +
+						      (gf_model_micro_batches(s->model) > 1))),
 		.state_bytes = round(s->memory->state_bytes * all.elems * part),
 	};
 	if (s->memory->recompute)

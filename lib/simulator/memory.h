@@ -10,7 +10,8 @@
  *
  * parameters    all, or with shards of them 1/N; and 1/N in f32 beside those that a codec rounded
  * gradients     all, or with shards of them 1/N, and what a message has from the begin of its
- *               backward to the end of its reduce-scatter
+ *               backward to the end of its reduce-scatter; all of those of stale steps, too, and
+ *               once more where micro-batches are added up
  * state         of the optimiser: so many bytes per element, of all or of 1/N
  * gathered      others' parameters of a unit, from the start of its gather to the end of the pass
  *               that it was gathered for
@@ -23,6 +24,7 @@ struct gf_memory_setting {
 	const struct gf_shard *shard;
 	const struct gf_memory_plan *memory; /* the plan's wishes */
 	bool coded;                          /* a message has a codec that rounds */
+	int staleness;
 };
 
 /* times: of gf_sim_shard_step; NULL: without shards. */

@@ -109,7 +109,7 @@ static void predict_step(const struct gf_plan *p, const struct gf_sim_input *in,
 			 struct gf_sim_result *out)
 {
 	const struct gf_memory_setting setting = {p->model, &p->shard, &p->memory,
-						  gf_plan_is_coded(p)};
+						  gf_plan_is_coded(p), p->staleness};
 	struct gf_sim_shard_times times, *wanted = out->shards;
 
 	if (!gf_plan_tells_memory(p)) {

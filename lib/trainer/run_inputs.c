@@ -29,11 +29,12 @@ static char *describe(const struct gf_train_options *o)
 
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd --bad-gradients %s "
-		"--timeout %gs --target %g --test-samples %zu%s --resume %s%s%s%s%s",
+		"--timeout %gs --target %g --test-samples %zu%s --resume %s%s%s%s%s%s",
 		c->steps, c->checkpoint_every, (ssize_t)c->check_every,
 		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->test_samples,
 		c->checkpoint ? " --checkpoint" : "", gf_train_resumes[c->resume],
-		o->trace ? " --trace" : "", o->cuda_graph ? " --cuda-graph " : "",
+		o->trace ? " --trace" : "", o->statistics ? " --statistics" : "",
+		o->cuda_graph ? " --cuda-graph " : "",
 		o->cuda_graph ? gf_train_graphs[o->cuda_graph] : "",
 		o->reproducible ? " --reproducible" : "");
 }

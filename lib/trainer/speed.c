@@ -53,9 +53,12 @@ static bool times_hold(const struct gf_plan *plan, const struct gf_training *tra
 static int predict_at(const struct gf_plan *plan, const struct gf_training *training, double factor,
 		      struct gf_prediction *out, struct gf_error *err)
 {
-	struct gf_model_profile *m = gf_model_profile_copy(plan->model);
-	int rc;
+	struct gf_model_profile *m;
+	int rc = gf_shard_check_batches(&plan->shard, training->accumulate, err);
 
+	if (rc)
+		return rc;
+	m = gf_model_profile_copy(plan->model);
 	gf_model_accumulate(m, training->accumulate);
 	gf_model_slow(m, factor);
 	m->update_s *= factor;
@@ -84,6 +87,8 @@ const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
 	}
 	if (!plan->predicted || training->accumulate == gf_model_micro_batches(&model))
 		return plan->predicted;
+	if (gf_shard_check_batches(&plan->shard, training->accumulate, why))
+		return NULL;
 	gf_model_accumulate(&model, training->accumulate);
 	return predict_again(plan, &model, own, why) ? NULL : own;
 }

@@ -157,6 +157,7 @@ static void test_steps(void)
 		{5, 125, 9, 3, 15},   {13, 125, 9, 3, 39 + 2}, /* 13 steps, and all 41 */
 		{12, 125, 9, 50, 2},                           /* no whole step is left */
 		{13, 125, 9, 50, 2},
+		{7, 10, 64, 5, 14},   {7, 0, 0, 10, 7}, /* steps that cannot have been */
 	};
 	size_t i;
 

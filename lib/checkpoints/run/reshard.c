@@ -100,12 +100,18 @@ void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s)
 	}
 }
 
+/* One at least: a damaged set may tell of steps of more samples than there are. */
+static size_t steps_of_epoch(size_t samples, size_t of_step)
+{
+	return of_step && of_step < samples ? samples / of_step : 1;
+}
+
 size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples, size_t to_samples)
 {
-	size_t from_steps = samples / from_samples;
-	size_t to_steps = samples / to_samples;
+	size_t from_steps = steps_of_epoch(samples, from_samples);
+	size_t to_steps = steps_of_epoch(samples, to_samples);
 	size_t seen = steps % from_steps * from_samples;
-	size_t at = (seen + to_samples - 1) / to_samples;
+	size_t at = to_samples ? (seen + to_samples - 1) / to_samples : 0;
 
 	return steps / from_steps * to_steps + (at < to_steps ? at : to_steps);
 }

@@ -202,8 +202,12 @@ static int apply(struct gf_outer *o, const struct outer_step *how, struct gf_err
 	const float share = 1.0f / (float)o->plan.ranks;
 	const float *d;
 	size_t first, count, i;
-	int rc = arrive(o, err);
+	int rc = 0;
 
+	if (o->fragment >= o->env.plan->period.fragments) /* of a checkpoint */
+		rc = gf_error_set(err, -EINVAL, "outer.fragment: want below %zu, got %zu",
+				  o->env.plan->period.fragments, (size_t)o->fragment);
+	rc = rc ?: arrive(o, err);
 	if (rc)
 		return rc;
 	d = o->sums ? o->sums : gf_exchange_pool(o->exchange)->data;

@@ -169,6 +169,17 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 
 /* --- shards ------------------------------------------------------------------ */
 
+/* What compute does for messages that are issued before that work. */
+static double issued_s(const struct gf_sim_input *step, const double *gates, double work_s)
+{
+	double sum_s = 0;
+
+	for (size_t i = 0; i < step->nworks; i++)
+		if (gates[i] < work_s)
+			sum_s += gf_sim_shard_start(step, i).issue_s;
+	return sum_s;
+}
+
 /* All of a step's compute is the replay's backward, from the step's start. */
 static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *out,
 			struct gf_error *err)
@@ -180,7 +191,6 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 	GF_FREED double *gates = gf_xcalloc(2 * step.nworks + 1, sizeof(*gates));
 	struct gf_replay_compute compute = {
 		.forward_end_s = begin_s,
-		.backward_s = p->model->forward_s + p->model->backward_s,
 		.slowdown = fmax(p->model->overlap_slowdown, 1),
 		.lanes = p->lanes,
 		.factor = s->factor,
@@ -189,16 +199,19 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 		gf_xcalloc(step.nworks + 1, sizeof(*messages));
 
 	gf_sim_shard_gates(&step, gates, gates + step.nworks);
+	compute.backward_s = p->model->forward_s + p->model->backward_s +
+			     issued_s(&step, gates, INFINITY);
 	for (size_t i = 0; i < step.nworks; i++) {
 		const struct gf_shard_work *w = &step.works[i];
 		const struct gf_sim_start start = gf_sim_shard_start(&step, i);
+		const double need_s = gates[step.nworks + i];
 
 		messages[i] = (struct gf_replay_message){
 			.ranks = out->messages[i].ranks,
 			.element = out->messages[i].element,
 			.mode = start.mode,
-			.work_s = gates[i],
-			.needed_s = w->gather ? gates[step.nworks + i] : 0,
+			.work_s = gates[i] + issued_s(&step, gates, gates[i]),
+			.needed_s = w->gather ? need_s + issued_s(&step, gates, need_s) : 0,
 			.mutual = start.mutual,
 			.startup_s = start.startup_s,
 		};
